@@ -1,0 +1,269 @@
+package flow
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// Limits of a lane.
+const (
+	batchMax          = 256  // requests committed at once
+	queueMax          = 8192 // requests waiting; beyond, new ones are refused
+	unknownCommitsMax = 8    // times a batch is run again after an unknown commit
+	unknownCommitWait = 50 * time.Millisecond
+)
+
+// verb is a use case that is written for many requests at once. run decides
+// them in order. What concerns one task alone goes to its err, before anything
+// is written for it; an error that run returns undoes the whole batch, which is
+// then run again task by task, so that no request fails for its neighbour.
+type verb struct {
+	name string
+	run  func(ctx context.Context, tx *store.Tx, tasks []*task) error
+}
+
+// task is one request of a batch. Running it again must be harmless: its ids
+// are chosen before the first run, and unique keys and guards decide.
+type task struct {
+	verb     *verb
+	merchant payment.ID
+	arg      any
+	err      error
+	done     chan struct{}
+}
+
+var taskPool = sync.Pool{New: func() any { return &task{done: make(chan struct{}, 1)} }}
+
+// submit runs a request in a batch of its merchant's lane, and returns when it
+// is durable.
+func (f *Flow) submit(ctx context.Context, v *verb, merchant payment.ID, arg any) error {
+	l := f.lanes[laneOf(merchant, len(f.lanes))]
+	t := taskPool.Get().(*task)
+	t.verb, t.merchant, t.arg, t.err = v, merchant, arg, nil
+	if queued, err := l.enqueue(t); err != nil {
+		return err
+	} else if !queued { // no goroutine: the caller commits by itself
+		l.commit(context.WithoutCancel(ctx), []*task{t})
+	}
+	select {
+	case <-t.done:
+		err := t.err
+		t.arg = nil
+		taskPool.Put(t)
+		return public(err)
+	case <-ctx.Done(): // the lane still has t: it is left to the collector
+		return public(ctx.Err())
+	}
+}
+
+// laneOf spreads merchants over lanes by their ids' random tail.
+func laneOf(merchant payment.ID, lanes int) int {
+	return (int(merchant[14])<<8 | int(merchant[15])) % lanes
+}
+
+// lane commits one batch after another. Each merchant waits in a queue of its
+// own, and a batch takes a fair share of each.
+type lane struct {
+	flow *Flow
+
+	mu      sync.Mutex
+	ready   *sync.Cond
+	queues  map[payment.ID]*[]*task
+	ring    []payment.ID // merchants with waiting tasks, next one first
+	waiting int
+	running bool
+	closing bool
+	ended   chan struct{}
+}
+
+func newLane(f *Flow) *lane {
+	l := &lane{flow: f, queues: map[payment.ID]*[]*task{}}
+	l.ready = sync.NewCond(&l.mu)
+	return l
+}
+
+func (l *lane) start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running || l.closing {
+		return
+	}
+	l.running, l.ended = true, make(chan struct{})
+	go l.loop()
+}
+
+func (l *lane) stop() {
+	l.mu.Lock()
+	l.closing = true
+	running, ended := l.running, l.ended
+	l.ready.Signal()
+	l.mu.Unlock()
+	if running {
+		<-ended
+	}
+}
+
+// enqueue queues a task; queued is false where no goroutine would take it.
+func (l *lane) enqueue(t *task) (queued bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closing:
+		return false, problem.New(problem.Unavailable, "The gateway is shutting down. Send the same request again.")
+	case !l.running:
+		return false, nil
+	case l.waiting >= queueMax:
+		return false, problem.New(problem.Overloaded, "Too many requests are waiting. Send the same request again later.")
+	}
+	q := l.queues[t.merchant]
+	if q == nil {
+		q = &[]*task{}
+		l.queues[t.merchant] = q
+	}
+	if len(*q) == 0 {
+		l.ring = append(l.ring, t.merchant)
+	}
+	*q = append(*q, t)
+	l.waiting++
+	l.ready.Signal()
+	return true, nil
+}
+
+func (l *lane) loop() {
+	defer close(l.ended)
+	batch := make([]*task, 0, batchMax)
+	for {
+		batch = l.take(batch[:0])
+		if len(batch) == 0 {
+			return
+		}
+		l.commit(context.Background(), batch)
+	}
+}
+
+// take waits for tasks and takes up to batchMax, round by round a fair share
+// of each merchant. It returns none when the lane is closing and empty.
+func (l *lane) take(batch []*task) []*task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.waiting == 0 && !l.closing {
+		l.ready.Wait()
+	}
+	for len(batch) < batchMax && len(l.ring) > 0 {
+		share := max(1, (batchMax-len(batch))/len(l.ring))
+		merchant := l.ring[0]
+		l.ring = l.ring[1:]
+		q := l.queues[merchant]
+		n := min(share, len(*q), batchMax-len(batch))
+		batch = append(batch, (*q)[:n]...)
+		rest := copy(*q, (*q)[n:])
+		clear((*q)[rest:])
+		*q = (*q)[:rest]
+		if rest > 0 {
+			l.ring = append(l.ring, merchant)
+		} else {
+			delete(l.queues, merchant)
+		}
+		l.waiting -= n
+	}
+	return batch
+}
+
+// commit makes a batch durable and tells everyone. A failure is undone and
+// run again one by one, so that each request meets only its own.
+func (l *lane) commit(ctx context.Context, batch []*task) {
+	err := l.try(ctx, batch)
+	if err != nil && len(batch) > 1 && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrCommitUnknown) {
+		l.flow.log.Warn("batch is run again one by one", "tasks", len(batch), "cause", err)
+		for _, t := range batch {
+			if err := l.try(ctx, []*task{t}); err != nil {
+				t.err = err
+			}
+			t.done <- struct{}{}
+		}
+		return
+	}
+	for _, t := range batch {
+		if err != nil {
+			t.err = err
+		}
+		t.done <- struct{}{}
+	}
+}
+
+// try commits a batch, again where nobody knows whether it was committed.
+func (l *lane) try(ctx context.Context, batch []*task) error {
+	for n := 0; ; n++ {
+		err := l.once(ctx, batch)
+		if n == unknownCommitsMax || !errors.Is(err, store.ErrCommitUnknown) {
+			return err
+		}
+		timer := l.flow.world.Clock.NewTimer(unknownCommitWait << n)
+		<-timer.C()
+	}
+}
+
+func (l *lane) once(ctx context.Context, batch []*task) (err error) {
+	defer func() {
+		if v := recover(); v != nil { // the transaction is rolled back; the process lives on
+			err = fmt.Errorf("flow: panic in a batch: %v\n%s", v, debug.Stack())
+		}
+	}()
+	return l.flow.write(ctx, func(tx *store.Tx) error {
+		for _, t := range batch {
+			t.err = nil
+		}
+		for _, group := range groups(batch) {
+			if err := group[0].verb.run(ctx, tx, group); err != nil {
+				return fmt.Errorf("%s: %w", group[0].verb.name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// groups splits a batch by merchant, in the order in which rows are locked, and
+// within a merchant by verb, in the order in which requests came.
+func groups(batch []*task) [][]*task {
+	sorted := append(make([]*task, 0, len(batch)), batch...)
+	sort.SliceStable(sorted, func(i, j int) bool {
+		return bytes.Compare(sorted[i].merchant[:], sorted[j].merchant[:]) < 0
+	})
+	var list [][]*task
+	for first := 0; first < len(sorted); {
+		end := first + 1
+		for end < len(sorted) && sorted[end].merchant == sorted[first].merchant && sorted[end].verb == sorted[first].verb {
+			end++
+		}
+		list = append(list, sorted[first:end])
+		first = end
+	}
+	return list
+}
+
+// each makes a verb of a function that decides one task after another. An
+// error that a caller may be told about stays with its task.
+func each[T any](name string, decide func(ctx context.Context, tx *store.Tx, arg T) error) *verb {
+	return &verb{name: name, run: func(ctx context.Context, tx *store.Tx, tasks []*task) error {
+		for _, t := range tasks {
+			err := decide(ctx, tx, t.arg.(T))
+			var known *problem.Error
+			if errors.As(err, &known) || errors.Is(err, store.ErrNotFound) {
+				t.err = err
+			} else if err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}

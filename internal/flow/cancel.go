@@ -1,0 +1,52 @@
+package flow
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// CancelPayin takes a pending pay-in back; a canceled one stays as it is. Money
+// that comes all the same is booked, late. Errors: problem kinds not_found and
+// invalid_state.
+func (f *Flow) CancelPayin(ctx context.Context, merchant, id payment.ID) (p payment.Payin, err error) {
+	err = f.write(ctx, func(tx *store.Tx) error {
+		var err error
+		if p, err = tx.Payin(ctx, merchant, id); err != nil || p.Status == payment.PayinCanceled {
+			return err
+		}
+		moved, err := movePayin(ctx, tx, &p, payment.OnCancel)
+		if err == nil && !moved {
+			err = problem.New(problem.InvalidState, "Only a PENDING pay-in can be canceled; this one is "+string(p.Status)+".")
+		}
+		return err
+	})
+	return p, err
+}
+
+// CancelPayout takes a payout back that has not been handed to its processor,
+// and gives its money back; a canceled one stays as it is. Errors as CancelPayin.
+func (f *Flow) CancelPayout(ctx context.Context, merchant, id payment.ID) (p payment.Payout, err error) {
+	err = f.write(ctx, func(tx *store.Tx) error {
+		var err error
+		if p, err = tx.Payout(ctx, merchant, id); err != nil || p.Status == payment.PayoutCanceled {
+			return err
+		}
+		finish(&p)
+		moved, err := movePayout(ctx, tx, &p, payment.OnCancel, ledger.ReleasePayout(p.Amount, p.Fee))
+		if err == nil && !moved {
+			err = problem.New(problem.InvalidState, "Only a PENDING payout can be canceled; this one is "+string(p.Status)+".")
+		}
+		return err
+	})
+	return p, err
+}
+
+// finish takes a payout out of the executor's hands.
+func finish(p *payment.Payout) {
+	p.Step, p.NextAt, p.ClaimedBy = payment.StepDone, time.Time{}, payment.ID{}
+}

@@ -1,0 +1,74 @@
+package flow
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// ClaimDeliveries takes up to limit due deliveries of a merchant in hand and
+// records an attempt of each.
+func (f *Flow) ClaimDeliveries(ctx context.Context, merchant payment.ID, limit int) (list []store.Delivery, err error) {
+	err = f.write(ctx, func(tx *store.Tx) error {
+		list, err = tx.ClaimDeliveries(ctx, merchant, f.Node(), limit)
+		for i := range list {
+			list[i].ClaimedBy = f.Node()
+		}
+		return err
+	})
+	return list, err
+}
+
+// EndedDelivery is how an attempt ended, and what follows.
+type EndedDelivery struct {
+	Delivery store.Delivery // State and NextAt as they are to be
+	Attempt  store.Attempt
+	Gone     bool // the receiver wants no more news of this order
+}
+
+var endDeliveryVerb = each("end_delivery", func(ctx context.Context, tx *store.Tx, v *EndedDelivery) error {
+	d := v.Delivery
+	if err := tx.FinishDelivery(ctx, d, v.Attempt, d.ClaimedBy); err != nil {
+		return err
+	}
+	if v.Gone {
+		return tx.EndDeliveries(ctx, d.Merchant, d.Subject, d.URL)
+	}
+	if d.State == store.DeliveryExhausted {
+		return tx.OpenException(ctx, store.Exception{
+			Merchant: d.Merchant, Kind: store.ExceptionWebhook, Subject: d.Subject,
+			Detail: "The merchant's receiver took an event in none of its attempts: " + payment.PublicEventID(d.Event.ID) + ". Mend the receiver, then redeliver.",
+		})
+	}
+	return nil
+})
+
+// EndDelivery records how an attempt ended.
+func (f *Flow) EndDelivery(ctx context.Context, v *EndedDelivery) error {
+	return f.submit(ctx, endDeliveryVerb, v.Delivery.Merchant, v)
+}
+
+// ReturnDelivery gives a claimed delivery back untried, to be taken at a time:
+// its receiver has no place free.
+func (f *Flow) ReturnDelivery(ctx context.Context, d store.Delivery, at time.Time) error {
+	return f.write(ctx, func(tx *store.Tx) error { return tx.ReturnDelivery(ctx, d, at, d.ClaimedBy) })
+}
+
+// Redeliver sends an event again, to everywhere it was to go. Errors: problem
+// kinds not_found, and invalid_state where it goes nowhere.
+func (f *Flow) Redeliver(ctx context.Context, merchant, event payment.ID) error {
+	e, err := f.store.Event(ctx, merchant, event)
+	if err != nil {
+		return public(err)
+	}
+	return f.write(ctx, func(tx *store.Tx) error {
+		n, err := tx.Redeliver(ctx, merchant, e.Number)
+		if err == nil && n == 0 {
+			err = problem.New(problem.InvalidState, "The event has no address to go to, or is being delivered right now.")
+		}
+		return err
+	})
+}

@@ -1,0 +1,137 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// Node is the id under which this process has work in hand.
+func (f *Flow) Node() payment.ID {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.node
+}
+
+// RestoredAt is when the database was last found to be an older copy of
+// itself; zero if it never was.
+func (f *Flow) RestoredAt() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.restoredAt
+}
+
+// Join makes this process known, under a new id. outside is the installation's
+// beat as it was last kept outside the database (0: none was): a database that
+// has not come as far is a restored backup, and from then on payouts are asked
+// about before they are sent. alone says that no other process can be alive
+// (SQLite): what others had in hand is free at once.
+func (f *Flow) Join(ctx context.Context, outside int64, alone bool) error {
+	inst, err := f.store.ReadInstallation(ctx)
+	if err != nil {
+		return public(err)
+	}
+	nodes, err := f.store.Nodes(ctx)
+	if err != nil {
+		return public(err)
+	}
+	id := payment.ID(f.world.IDs.NewID(f.world.Clock.Now()))
+	restored := inst.RestoredAt
+	err = f.write(ctx, func(tx *store.Tx) error {
+		if outside > inst.Beat {
+			f.log.Error("the database is an older copy of itself: payouts are asked about before they are sent",
+				"beat", inst.Beat, "beatOutside", outside)
+			restored = tx.Now
+			if err := tx.MarkRestored(ctx, outside); err != nil {
+				return err
+			}
+		}
+		if alone {
+			for _, n := range nodes {
+				if _, err := tx.ReleaseNode(ctx, n); err != nil {
+					return err
+				}
+			}
+		}
+		return tx.RegisterNode(ctx, id)
+	})
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.node, f.restoredAt = id, restored
+	f.mu.Unlock()
+	return nil
+}
+
+// Beat says that this process is alive and returns the installation's beat, to
+// be kept outside the database. A process that others gave up for dead joins
+// anew, under another id.
+func (f *Flow) Beat(ctx context.Context) (beat int64, err error) {
+	err = f.write(ctx, func(tx *store.Tx) error {
+		beat, err = tx.Beat(ctx, f.Node())
+		return err
+	})
+	if errors.Is(err, store.ErrConflict) {
+		f.log.Warn("this process was given up for dead; it joins anew")
+		if err := f.Join(ctx, 0, false); err != nil {
+			return 0, err
+		}
+		return f.Beat(ctx)
+	}
+	return beat, err
+}
+
+// Release frees what a dead process had in hand. ErrConflict of the store means
+// that it lives, or that somebody was faster; that is no error.
+func (f *Flow) Release(ctx context.Context, n store.Node) (released int64, err error) {
+	err = f.write(ctx, func(tx *store.Tx) error {
+		released, err = tx.ReleaseNode(ctx, n)
+		return err
+	})
+	if errors.Is(err, store.ErrConflict) {
+		return 0, nil
+	}
+	if err == nil {
+		f.log.Info("took over from a dead process", "node", n.ID, "released", released)
+		for _, w := range []Wake{WakeSubmit, WakeResolve, WakeNotices, WakeDeliver} {
+			f.wake(w)
+		}
+	}
+	return released, err
+}
+
+// Leave frees what this process has in hand, as at a clean end.
+func (f *Flow) Leave(ctx context.Context) error {
+	nodes, err := f.store.Nodes(ctx)
+	if err != nil {
+		return public(err)
+	}
+	for _, n := range nodes {
+		if n.ID == f.Node() {
+			_, err = f.Release(ctx, n)
+		}
+	}
+	return err
+}
+
+// AdvanceClock moves the sandbox's time on, for all processes of the database.
+func (f *Flow) AdvanceClock(ctx context.Context, d time.Duration) (offset time.Duration, err error) {
+	err = f.write(ctx, func(tx *store.Tx) error {
+		text, err := f.store.Setting(ctx, store.SettingClockOffset)
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			if offset, err = time.ParseDuration(text); err != nil {
+				return err
+			}
+		}
+		offset += d
+		return tx.SetSetting(ctx, store.SettingClockOffset, offset.String())
+	})
+	return offset, err
+}

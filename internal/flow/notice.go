@@ -1,0 +1,94 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// noticeAgainAfter is the schedule on which a notice that cannot be applied
+// yet is tried again; after the last one a person reads it.
+var noticeAgainAfter = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
+}
+
+type recordedNotice struct{ notice store.Notice }
+
+var recordNoticeVerb = each("record_notice", func(ctx context.Context, tx *store.Tx, v *recordedNotice) error {
+	_, err := tx.RecordNotice(ctx, v.notice)
+	return err
+})
+
+// RecordNotice stores a verified notice as it came, before it is answered. One
+// that came before is not stored again.
+func (f *Flow) RecordNotice(ctx context.Context, name, noticeID, headers string, body []byte) error {
+	v := &recordedNotice{store.Notice{Processor: name, ID: noticeID, Headers: headers, Body: body}}
+	if err := f.submit(ctx, recordNoticeVerb, payment.ID{}, v); err != nil {
+		return err
+	}
+	f.wake(WakeNotices)
+	return nil
+}
+
+// ClaimNotices takes up to limit notices in hand that are to be applied.
+func (f *Flow) ClaimNotices(ctx context.Context, limit int) (list []store.Notice, err error) {
+	err = f.write(ctx, func(tx *store.Tx) error {
+		list, err = tx.ClaimNotices(ctx, f.Node(), limit)
+		return err
+	})
+	return list, err
+}
+
+// ApplyTransferNotice books what a processor says of a transfer, on notice. A
+// transfer whose payout nobody knows is for a person: money left, and no order
+// asked for it.
+func (f *Flow) ApplyTransferNotice(ctx context.Context, name, externalID string, report processor.TransferReport, notice *store.Notice) error {
+	merchant, err := f.merchantOf(ctx, externalID)
+	if err != nil {
+		return public(err)
+	}
+	p, _, err := f.store.PayoutByExternalID(ctx, merchant, externalID)
+	if errors.Is(err, store.ErrNotFound) {
+		return f.StickNotice(ctx, *notice, merchant, "The processor speaks of a transfer that this gateway did not order: "+externalID+".")
+	}
+	if err != nil {
+		return public(err)
+	}
+	return f.submit(ctx, answerVerb, merchant, &answered{flow: f, ref: store.Ref{Merchant: merchant, ID: p.ID}, report: report, notice: notice})
+}
+
+// DelayNotice gives a notice back that cannot be applied yet; after the last
+// try of its schedule it is stuck.
+func (f *Flow) DelayNotice(ctx context.Context, n store.Notice, why string) error {
+	if n.Tries > len(noticeAgainAfter) {
+		return f.StickNotice(ctx, n, payment.ID{}, why)
+	}
+	return f.write(ctx, func(tx *store.Tx) error {
+		return tx.DelayNotice(ctx, n, tx.Now.Add(f.world.Random.Jitter(step(noticeAgainAfter, n.Tries-1), 10)), why)
+	})
+}
+
+// FinishNotice marks a notice as read that had nothing to apply.
+func (f *Flow) FinishNotice(ctx context.Context, n store.Notice) error {
+	return f.write(ctx, func(tx *store.Tx) error { return tx.FinishNotice(ctx, n, store.NoticeApplied, "") })
+}
+
+// StickNotice gives a notice up: a person reads it.
+func (f *Flow) StickNotice(ctx context.Context, n store.Notice, merchant payment.ID, why string) error {
+	f.log.Error("notice cannot be applied", "processor", n.Processor, "notice", n.ID, "why", why)
+	return f.write(ctx, func(tx *store.Tx) error {
+		if err := tx.OpenException(ctx, store.Exception{Merchant: merchant, Kind: store.ExceptionNotice, Detail: why + " Notice " + n.Processor + "/" + n.ID + "."}); err != nil {
+			return err
+		}
+		return tx.FinishNotice(ctx, n, store.NoticeStuck, why)
+	})
+}
+
+// SaveCursor remembers how far a processor's list of payments has been read.
+func (f *Flow) SaveCursor(ctx context.Context, name, cursor string) error {
+	return f.write(ctx, func(tx *store.Tx) error { return tx.SetSetting(ctx, store.SettingCursor+name, cursor) })
+}

@@ -1,0 +1,65 @@
+package jobs
+
+import (
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/world"
+)
+
+// A processor that cannot be reached is left alone for a while: its payouts
+// stay PENDING, and so can still be canceled.
+const (
+	breakerTrips   = 3 // times in a row that nothing could be sent
+	breakerWaitMin = 2 * time.Second
+	breakerWaitMax = time.Minute
+)
+
+type breakers struct {
+	clock world.Clock
+	mu    sync.Mutex
+	state map[string]*breaker
+}
+
+type breaker struct {
+	failures int
+	until    time.Duration // by the monotonic clock
+}
+
+func newBreakers(clock world.Clock) *breakers {
+	return &breakers{clock: clock, state: map[string]*breaker{}}
+}
+
+// allow bounds how many payouts may be sent to a processor now: none while it
+// is left alone, one to try it again, else n.
+func (b *breakers) allow(processor string, n int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.state[processor]
+	switch {
+	case s == nil || s.failures < breakerTrips:
+		return n
+	case b.clock.Monotonic() < s.until:
+		return 0
+	default:
+		return min(n, 1)
+	}
+}
+
+// note records whether a processor could be reached.
+func (b *breakers) note(processor string, reached bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if reached {
+		delete(b.state, processor)
+		return
+	}
+	s := b.state[processor]
+	if s == nil {
+		s = &breaker{}
+		b.state[processor] = s
+	}
+	s.failures++
+	wait := breakerWaitMin << min(max(s.failures-breakerTrips, 0), 10)
+	s.until = b.clock.Monotonic() + min(wait, breakerWaitMax)
+}

@@ -1,0 +1,156 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/webhook"
+)
+
+// deliveriesInHand is how many deliveries of one merchant are in hand at once,
+// under way or waiting for a place at their receiver.
+const deliveriesInHand = 64
+
+// DeliverWebhooks sends events that are due to where their merchants want them.
+func (j *Jobs) DeliverWebhooks(ctx context.Context) (int, error) {
+	if !j.lease.Valid() || j.delivering.free() == 0 {
+		return 0, nil
+	}
+	due, err := j.Store.DeliveriesDue(ctx, j.World.Clock.Now())
+	if err != nil {
+		return 0, err
+	}
+	did := 0
+	for _, merchant := range due {
+		n := min(deliveriesInHand-j.queue.inHand(merchant), j.delivering.free())
+		if n <= 0 {
+			continue
+		}
+		secret, err := j.secrets.of(ctx, j.Store, merchant, j.World.Clock.Monotonic())
+		if err != nil {
+			return did, fmt.Errorf("webhook secret: %w", err)
+		}
+		list, err := j.Flow.ClaimDeliveries(ctx, merchant, n)
+		if err != nil {
+			return did, err
+		}
+		did += len(list)
+		for i := range list {
+			key := webhook.EndpointKey(merchant.String(), list[i].URL)
+			j.queue.add(key, handed{list[i], secret})
+			j.pump(ctx, key)
+		}
+	}
+	return did, nil
+}
+
+// pump starts the deliveries that wait for a receiver, as far as it has places
+// free. Those of a receiver that does not answer go back to the store, and so
+// hold up nobody. Each one that ends pumps again.
+func (j *Jobs) pump(ctx context.Context, key string) {
+	for j.queue.waitsFor(key) {
+		release, wait, ok := j.receivers.Acquire(key)
+		switch {
+		case ok:
+			d, waiting := j.queue.next(key)
+			if !waiting {
+				release(true)
+				return
+			}
+			j.delivering.run(func() { j.deliver(ctx, d, release) }, func() { j.pump(ctx, key) })
+		case wait > 0:
+			j.putOff(ctx, key, wait)
+		default:
+			return
+		}
+	}
+}
+
+// putOff gives all deliveries that wait for a receiver back to the store.
+func (j *Jobs) putOff(ctx context.Context, key string, wait time.Duration) {
+	for {
+		d, waiting := j.queue.next(key)
+		if !waiting {
+			return
+		}
+		at := j.World.Clock.Now().Add(j.World.Random.Jitter(wait, 10))
+		j.record(ctx, "put-off delivery", func(ctx context.Context) error { return j.Flow.ReturnDelivery(ctx, d.Delivery, at) })
+		j.queue.remove(d.Merchant)
+	}
+}
+
+// deliver sends one event and records how that ended.
+func (j *Jobs) deliver(ctx context.Context, d handed, release func(healthy bool)) {
+	attempt := j.sender.Send(context.WithoutCancel(ctx), webhook.Delivery{
+		URL: d.URL, EventID: payment.PublicEventID(d.Event.ID), Body: d.Event.Body, Secrets: []webhook.Secret{d.secret},
+	})
+	release(attempt.Outcome != webhook.Retry)
+	ended := j.ended(ctx, d.Delivery, attempt)
+	j.record(ctx, "delivery's end", func(ctx context.Context) error { return j.Flow.EndDelivery(ctx, ended) })
+	j.queue.remove(d.Merchant)
+}
+
+// ended is an attempt and what follows from it. It is logged: one line per
+// attempt.
+func (j *Jobs) ended(ctx context.Context, d store.Delivery, a webhook.Attempt) *flow.EndedDelivery {
+	now := j.World.Clock.Now()
+	v := &flow.EndedDelivery{Delivery: d, Attempt: store.Attempt{
+		Delivery: d.ID, Status: a.StatusCode, Latency: a.Latency, Error: string(a.Reason), Response: a.Response,
+	}}
+	switch a.Outcome {
+	case webhook.Delivered:
+		v.Delivery.State = store.DeliveryDone
+	case webhook.Gone:
+		v.Delivery.State, v.Gone = store.DeliveryEnded, true
+	default:
+		wait, exhausted := j.schedule.Next(d.Attempts, a.RetryAfter)
+		if exhausted {
+			v.Delivery.State = store.DeliveryExhausted
+		} else {
+			v.Delivery.NextAt = now.Add(wait)
+		}
+	}
+	j.Log.InfoContext(ctx, "webhook attempted", "event", payment.PublicEventID(d.Event.ID), "type", d.Event.Type,
+		"attempt", d.Attempts, "status", a.StatusCode, "reason", a.Reason, "latency", a.Latency, "state", v.Delivery.State)
+	return v
+}
+
+// secretTTL is how long an opened webhook secret is used before it is read anew.
+const secretTTL = 5 * time.Second
+
+// secretCache keeps merchants' webhook secrets open for a moment.
+type secretCache struct {
+	mu   sync.Mutex
+	list map[payment.ID]cachedSecret
+}
+
+type cachedSecret struct {
+	secret webhook.Secret
+	until  time.Duration
+}
+
+func (c *secretCache) of(ctx context.Context, s *store.Store, merchant payment.ID, now time.Duration) (webhook.Secret, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.list[merchant]; ok && now < known.until {
+		return known.secret, nil
+	}
+	text, err := s.WebhookSecret(ctx, merchant)
+	if err != nil {
+		return webhook.Secret{}, err
+	}
+	secret, err := webhook.ParseSecret(text)
+	if err != nil {
+		return webhook.Secret{}, err
+	}
+	if c.list == nil || len(c.list) > 10_000 {
+		c.list = map[payment.ID]cachedSecret{}
+	}
+	c.list[merchant] = cachedSecret{secret, now + secretTTL}
+	return secret, nil
+}

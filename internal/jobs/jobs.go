@@ -1,0 +1,241 @@
+// Package jobs is one file per duty; listing the folder tells everything that
+// happens unasked.
+//
+// Each duty is a step that a loop runs. It claims what is due for this
+// process, calls out, and hands the answer to a flow; it decides nothing.
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/loop"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/webhook"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// How often a duty looks by itself: what is due at a time, or was left by
+// another process, wakes nobody.
+const (
+	everySecond  = time.Second
+	collectEvery = 5 * time.Second
+)
+
+// Places for calls under way at once.
+const (
+	submitPlaces  = 64
+	resolvePlaces = 32
+	noticePlaces  = 64
+	deliverPlaces = 256
+	// receiverPlaces is for one receiver.
+	receiverPlaces = 8
+)
+
+// The lease: a process beats every second, must not send leaseTime after its
+// last beat, and is given up when its beat has stood still for deadAfter. What
+// lies between is for a call that is just leaving.
+const (
+	leaseTime = 2500 * time.Millisecond
+	deadAfter = 3 * time.Second
+)
+
+// Marker keeps the installation's beat outside the database, where a restored
+// backup cannot turn it back.
+type Marker interface {
+	Read() (beat int64, err error)
+	Write(beat int64) error
+}
+
+// Options assemble the jobs.
+type Options struct {
+	Flow       *flow.Flow
+	Store      *store.Store
+	World      world.World
+	Processors processor.Registry
+	Log        *slog.Logger
+	Marker     Marker
+	// Inline runs each call where it is claimed instead of beside the step:
+	// for tests and simulation, in which nothing happens at the same time.
+	Inline bool
+	// SetClockOffset follows the sandbox's clock; nil where there is none.
+	SetClockOffset func(time.Duration)
+}
+
+// Jobs are all duties and their loops.
+type Jobs struct {
+	Options
+	lease     *loop.Lease
+	sender    *webhook.Sender
+	schedule  webhook.Schedule
+	receivers *webhook.Limiter
+	queue     *deliveryQueue
+	breakers  *breakers
+	secrets   secretCache
+	seen      map[payment.ID]seenNode
+
+	submitting, resolving, noticing, delivering *pool
+	loops                                       [dutyCount]*loop.Loop
+}
+
+// duty numbers the loops.
+type duty int
+
+const (
+	dutyKeepAlive duty = iota
+	dutySubmit
+	dutyResolve
+	dutyNotices
+	dutyExpire
+	dutyDeliver
+	dutyCollect
+	dutyCount
+)
+
+// New assembles the jobs; nothing runs yet.
+func New(o Options) *Jobs {
+	j := &Jobs{
+		Options: o, lease: loop.NewLease(o.World.Clock, leaseTime),
+		sender:    &webhook.Sender{Transport: o.World.Webhooks, Clock: o.World.Clock},
+		schedule:  webhook.Schedule{Jitter: o.World.Random.Jitter},
+		receivers: webhook.NewLimiter(o.World.Clock, receiverPlaces),
+		queue:     newDeliveryQueue(),
+		breakers:  newBreakers(o.World.Clock),
+		seen:      map[payment.ID]seenNode{},
+	}
+	j.submitting = j.newPool(submitPlaces, dutySubmit)
+	j.resolving = j.newPool(resolvePlaces, dutyResolve)
+	j.noticing = j.newPool(noticePlaces, dutyNotices)
+	j.delivering = j.newPool(deliverPlaces, dutyDeliver)
+	for d, l := range map[duty]struct {
+		name  string
+		step  loop.Step
+		every time.Duration
+	}{
+		dutyKeepAlive: {"keep-alive", j.KeepAlive, everySecond},
+		dutySubmit:    {"submit-payouts", j.SubmitPayouts, everySecond},
+		dutyResolve:   {"resolve-payouts", j.ResolvePayouts, everySecond},
+		dutyNotices:   {"apply-notices", j.ApplyNotices, everySecond},
+		dutyExpire:    {"expire-payins", j.ExpirePayins, everySecond},
+		dutyDeliver:   {"deliver-webhooks", j.DeliverWebhooks, everySecond},
+		dutyCollect:   {"collect-payments", j.CollectPayments, collectEvery},
+	} {
+		j.loops[d] = loop.New(loop.Options{Name: l.name, Step: l.step, Every: l.every, Clock: o.World.Clock, Random: o.World.Random, Log: o.Log})
+	}
+	return j
+}
+
+// Loops lists the loops in the order in which they start: first the one that
+// makes this process one that may claim.
+func (j *Jobs) Loops() []*loop.Loop { return j.loops[:] }
+
+// Wake wakes the duty that has got work.
+func (j *Jobs) Wake(w flow.Wake) {
+	if d, ok := map[flow.Wake]duty{
+		flow.WakeSubmit: dutySubmit, flow.WakeResolve: dutyResolve, flow.WakeNotices: dutyNotices,
+		flow.WakeExpire: dutyExpire, flow.WakeDeliver: dutyDeliver, flow.WakeCollect: dutyCollect,
+	}[w]; ok {
+		j.loops[d].Wake()
+	}
+}
+
+// WakeAll wakes every duty, as after a step of the sandbox's clock.
+func (j *Jobs) WakeAll() {
+	for _, l := range j.loops {
+		l.Wake()
+	}
+}
+
+// Wait returns when no call is under way any more.
+func (j *Jobs) Wait() {
+	for _, p := range []*pool{j.submitting, j.resolving, j.noticing, j.delivering} {
+		p.calls.Wait()
+	}
+}
+
+// pool bounds calls under way. A step starts calls and does not wait for them,
+// so that a slow one delays nobody; each that ends wakes the duty again.
+type pool struct {
+	inline bool
+	places chan struct{}
+	calls  sync.WaitGroup
+	ended  func()
+}
+
+func (j *Jobs) newPool(places int, d duty) *pool {
+	return &pool{inline: j.Inline, places: make(chan struct{}, places), ended: func() { j.loops[d].Wake() }}
+}
+
+// free is how many calls may be started.
+func (p *pool) free() int { return cap(p.places) - len(p.places) }
+
+// run starts a call; the caller has seen a free place. What follows, if not
+// nil, runs when the place is free again.
+func (p *pool) run(call, follows func()) {
+	if p.inline {
+		call()
+		if follows != nil {
+			follows()
+		}
+		return
+	}
+	p.places <- struct{}{}
+	p.calls.Add(1)
+	go func() {
+		defer p.calls.Done()
+		func() {
+			defer func() { <-p.places }()
+			call()
+		}()
+		if follows != nil {
+			follows()
+		}
+		p.ended()
+	}()
+}
+
+// Waits between tries to record how a call ended.
+const (
+	recordWaitMin = 100 * time.Millisecond
+	recordWaitMax = 5 * time.Second
+)
+
+// record writes how a call ended, and again until it is written: the row stays
+// this process's until then. It gives up when the duties stop; what was in hand
+// is then free for others, who ask before they send.
+func (j *Jobs) record(ctx context.Context, what string, write func(context.Context) error) {
+	for wait := recordWaitMin; ; wait = min(2*wait, recordWaitMax) {
+		err := write(context.WithoutCancel(ctx))
+		if err == nil {
+			return
+		}
+		j.Log.ErrorContext(ctx, what+" not recorded", "error", err)
+		if j.Inline {
+			return
+		}
+		timer := j.World.Clock.NewTimer(j.World.Random.Jitter(wait, 20))
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// guarded calls out; a panic of what it calls becomes failed's concern.
+func guarded[T any](call func() T, failed func(cause error) T) (answer T) {
+	defer func() {
+		if v := recover(); v != nil {
+			answer = failed(fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
+		}
+	}()
+	return call()
+}

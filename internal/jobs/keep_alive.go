@@ -1,0 +1,90 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// seenNode is what this process has seen of another one's beat.
+type seenNode struct {
+	beat  int64
+	since time.Duration // by our monotonic clock: clocks of machines differ
+}
+
+// KeepAlive writes this process's heartbeat, keeps the installation's beat
+// outside the database, follows the sandbox's clock, and takes over from
+// processes whose beat stands still.
+func (j *Jobs) KeepAlive(ctx context.Context) (int, error) {
+	var beat int64
+	err := j.lease.Renew(ctx, func(ctx context.Context) (err error) {
+		beat, err = j.Flow.Beat(ctx)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if j.Marker != nil {
+		if err := j.Marker.Write(beat); err != nil {
+			return 0, fmt.Errorf("keep the beat outside the database: %w", err)
+		}
+	}
+	if err := j.followClock(ctx); err != nil {
+		return 0, err
+	}
+	return 0, j.takeOver(ctx)
+}
+
+// Leave ends this process's claims, as at a clean end.
+func (j *Jobs) Leave(ctx context.Context) error {
+	j.lease.Drop()
+	return j.Flow.Leave(ctx)
+}
+
+func (j *Jobs) followClock(ctx context.Context) error {
+	if j.SetClockOffset == nil {
+		return nil
+	}
+	text, err := j.Store.Setting(ctx, store.SettingClockOffset)
+	if err != nil || text == "" {
+		return err
+	}
+	offset, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("sandbox clock: %w", err)
+	}
+	j.SetClockOffset(offset)
+	return nil
+}
+
+// takeOver releases what dead processes had in hand. It judges by how long
+// their beat stood still while this process itself was watching.
+func (j *Jobs) takeOver(ctx context.Context) error {
+	nodes, err := j.Store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	now := j.World.Clock.Monotonic()
+	alive := make(map[payment.ID]seenNode, len(nodes))
+	for _, n := range nodes {
+		if n.ID == j.Flow.Node() {
+			continue
+		}
+		seen, ok := j.seen[n.ID]
+		if !ok || seen.beat != n.Beat {
+			seen = seenNode{n.Beat, now}
+		}
+		if now-seen.since >= deadAfter {
+			if _, err := j.Flow.Release(ctx, n); err != nil {
+				return err
+			}
+			continue
+		}
+		alive[n.ID] = seen
+	}
+	j.seen = alive
+	return nil
+}

@@ -1,0 +1,59 @@
+package jobs
+
+import (
+	"context"
+
+	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// sendsPerMerchant is how many payouts of one merchant are taken in hand at
+// once, so that one merchant's thousand does not delay another's one.
+const sendsPerMerchant = 32
+
+// SubmitPayouts hands queued payouts to their processors: the one executor.
+func (j *Jobs) SubmitPayouts(ctx context.Context) (int, error) {
+	if !j.lease.Valid() || j.submitting.free() == 0 {
+		return 0, nil
+	}
+	due, err := j.Store.PayoutsDue(ctx, j.World.Clock.Now(), store.ToSend)
+	if err != nil {
+		return 0, err
+	}
+	did := 0
+	for _, d := range due {
+		n := j.breakers.allow(d.Processor, min(sendsPerMerchant, j.submitting.free()))
+		transferrer, ok := j.Processors[d.Processor].(processor.Transferrer)
+		if n == 0 || !ok {
+			continue // a processor that is gone from the configuration: the payouts wait
+		}
+		sends, taken, err := j.Flow.BeginSends(ctx, d, n)
+		if err != nil {
+			return did, err
+		}
+		did += taken
+		for i := range sends {
+			j.submitting.run(func() { j.send(ctx, sends[i], transferrer) }, nil)
+		}
+	}
+	return did, nil
+}
+
+// send hands one payout over. The call ends with its intent's deadline, and is
+// not cut short when the duties stop: its outcome would be unknown.
+func (j *Jobs) send(ctx context.Context, s flow.Sending, transferrer processor.Transferrer) {
+	limited, cancel := j.World.Clock.WithTimeout(context.WithoutCancel(ctx), s.Deadline.Sub(j.World.Clock.Now()))
+	answer := guarded(func() processor.TransferAnswer {
+		return transferrer.Transfer(limited, s.Request, j.Flow.Guard(&s, j.lease))
+	}, func(cause error) processor.TransferAnswer {
+		return processor.TransferAnswer{Outcome: processor.Unknown, Cause: cause}
+	})
+	cancel()
+	j.breakers.note(s.Payout.Processor, answer.Outcome != processor.NotSent)
+	if answer.Outcome != processor.Done {
+		j.Log.WarnContext(ctx, "payout not confirmed", "processor", s.Payout.Processor, "externalId", s.Payout.ExternalID,
+			"outcome", answer.Outcome.String(), "cause", answer.Cause)
+	}
+	j.record(ctx, "payout's answer", func(ctx context.Context) error { return j.Flow.EndSend(ctx, s, answer) })
+}

@@ -1,0 +1,156 @@
+// Package ledger is pure: accounts, postings, balanced entries, and the recipes
+// that turn what happened to an order into postings.
+//
+// Every merchant has a set of accounts of its own, and every platform account
+// is kept per merchant too, so that one merchant's books balance alone. An
+// amount is positive when it credits an account and negative when it debits
+// it; the postings of an entry add up to zero.
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/porteira/porteira/internal/money"
+)
+
+// Account names one account of a merchant.
+type Account string
+
+// The accounts of a merchant.
+const (
+	Available Account = "available" // may be paid out or refunded now
+	Pending   Account = "pending"   // received, settles later
+	Held      Account = "held"      // set aside for payouts and refunds in flight
+	Disputed  Account = "disputed"  // set aside for open disputes
+	Unapplied Account = "unapplied" // money that came and fits no order
+	Owed      Account = "owed"      // debt to the platform: zero or below
+	Fees      Account = "fees"      // the platform's revenue from this merchant
+)
+
+// clearingPrefix begins the name of every account that stands for money at a
+// processor. It is debited when money arrives there: its balance is usually
+// negative, the platform's claim on the processor.
+const clearingPrefix = "clearing:"
+
+// Clearing is the account of what a processor holds for the merchant.
+func Clearing(processor string) Account { return Account(clearingPrefix + processor) }
+
+// IsClearing says whether a stands for money at a processor.
+func (a Account) IsClearing() bool { return strings.HasPrefix(string(a), clearingPrefix) }
+
+// Known says whether a is an account that a recipe can name.
+func (a Account) Known() bool {
+	switch a {
+	case Available, Pending, Held, Disputed, Unapplied, Owed, Fees:
+		return true
+	}
+	return a.IsClearing() && len(a) > len(clearingPrefix)
+}
+
+// Permits says whether the account may stand at balance: a claim on a
+// processor may have any sign, a debt is zero or below, all else zero or above.
+func (a Account) Permits(balance money.Cents) bool {
+	switch {
+	case a.IsClearing():
+		return true
+	case a == Owed:
+		return balance <= 0
+	default:
+		return balance >= 0
+	}
+}
+
+// Posting moves Amount cents into (positive) or out of (negative) an account.
+type Posting struct {
+	Account Account
+	Amount  money.Cents
+}
+
+// Entry is one balanced movement: what happened, and its postings.
+type Entry struct {
+	Kind     Kind
+	Postings []Posting
+}
+
+// Errors of entries and balances.
+var (
+	ErrUnbalanced   = errors.New("ledger: entry does not balance")
+	ErrMalformed    = errors.New("ledger: malformed entry")
+	ErrInsufficient = errors.New("ledger: insufficient balance")
+)
+
+// Check returns nil when the entry has at least two postings to distinct known
+// accounts, none of them zero, that add up to zero; else ErrMalformed,
+// ErrUnbalanced or money.ErrOverflow.
+func (e Entry) Check() error {
+	if !e.Kind.Known() || len(e.Postings) < 2 {
+		return fmt.Errorf("%w: %q with %d postings", ErrMalformed, e.Kind, len(e.Postings))
+	}
+	var sum money.Cents
+	for i, p := range e.Postings {
+		if p.Amount == 0 || !p.Account.Known() {
+			return fmt.Errorf("%w: %q posts %d to %q", ErrMalformed, e.Kind, p.Amount, p.Account)
+		}
+		for _, earlier := range e.Postings[:i] {
+			if earlier.Account == p.Account {
+				return fmt.Errorf("%w: %q posts twice to %q", ErrMalformed, e.Kind, p.Account)
+			}
+		}
+		var err error
+		if sum, err = sum.Add(p.Amount); err != nil {
+			return fmt.Errorf("ledger: %q: %w", e.Kind, err)
+		}
+	}
+	if sum != 0 {
+		return fmt.Errorf("%w: %q is off by %d", ErrUnbalanced, e.Kind, sum)
+	}
+	return nil
+}
+
+// Balances holds a merchant's accounts; one that is absent stands at zero.
+type Balances map[Account]money.Cents
+
+// Apply posts e to b. It returns ErrInsufficient when an account would stand
+// where it may not, or an error of Check; b is then unchanged.
+func (b Balances) Apply(e Entry) error {
+	if err := e.Check(); err != nil {
+		return err
+	}
+	for _, p := range e.Postings {
+		after, err := b[p.Account].Add(p.Amount)
+		if err != nil {
+			return fmt.Errorf("ledger: %s: %w", p.Account, err)
+		}
+		if !p.Account.Permits(after) && !improves(p, after) {
+			return fmt.Errorf("%w: %s would stand at %d", ErrInsufficient, p.Account, after)
+		}
+	}
+	for _, p := range e.Postings {
+		b[p.Account] += p.Amount
+	}
+	return nil
+}
+
+// improves lets a posting through that moves an account, already where it may
+// not stand, towards where it may: broken books must still be mendable.
+func improves(p Posting, after money.Cents) bool {
+	before := after - p.Amount
+	if p.Account.Permits(before) {
+		return false
+	}
+	return (p.Amount > 0) == (p.Account != Owed)
+}
+
+// Accounts lists the accounts of b in a fixed order: the order in which their
+// rows are locked.
+func (b Balances) Accounts() []Account {
+	list := make([]Account, 0, len(b))
+	for a := range b {
+		list = append(list, a)
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i] < list[j] })
+	return list
+}

@@ -1,0 +1,198 @@
+package ledger
+
+import "github.com/porteira/porteira/internal/money"
+
+// Kind names the recipe that made an entry: what happened.
+type Kind string
+
+// The recipes.
+const (
+	Funded             Kind = "funded"              // the operator put money in
+	Received           Kind = "received"            // a payer's money, free at once
+	ReceivedPending    Kind = "received_pending"    // a payer's money, settles later
+	ReceivedUnapplied  Kind = "received_unapplied"  // money that fits no order
+	Settled            Kind = "settled"             // pending became available
+	PayoutHeld         Kind = "payout_held"         // set aside for a payout
+	PayoutPaid         Kind = "payout_paid"         // left through the processor
+	PayoutReleased     Kind = "payout_released"     // did not leave; given back
+	PayoutReturned     Kind = "payout_returned"     // the receiver's bank sent it back
+	RefundHeld         Kind = "refund_held"         // set aside for a refund
+	Refunded           Kind = "refunded"            // went back to the payer
+	RefundReleased     Kind = "refund_released"     // did not go back; given back
+	DisputeOpened      Kind = "dispute_opened"      // set aside while it is contested
+	DisputeWon         Kind = "dispute_won"         // contested in vain; given back
+	ChargedBack        Kind = "charged_back"        // taken by the payer's bank
+	ChargebackReversed Kind = "chargeback_reversed" // given back by the payer's bank
+	OwedRepaid         Kind = "owed_repaid"         // available money paid a debt
+)
+
+// Recipe describes one kind for people: the docs print it.
+type Recipe struct {
+	Kind    Kind
+	Moves   string // from account to account
+	Meaning string
+}
+
+// Recipes lists every kind of entry there is, in the order of an order's life.
+var Recipes = []Recipe{
+	{Funded, "clearing → available", "the operator credits money that it holds at the processor"},
+	{Received, "clearing → available (fee → fees)", "a receipt of an order, free at once"},
+	{ReceivedPending, "clearing → pending (fee → fees)", "a receipt of an order, free after its settlement delay"},
+	{ReceivedUnapplied, "clearing → unapplied", "a receipt, or the part of one, that fits no order"},
+	{Settled, "pending → available", "the settlement delay is over"},
+	{PayoutHeld, "available → held", "a payout was accepted: amount and fee are set aside"},
+	{PayoutPaid, "held → clearing (fee → fees)", "the processor proved that the payout was paid"},
+	{PayoutReleased, "held → available", "the payout definitively did not happen"},
+	{PayoutReturned, "clearing → available", "the receiver's bank sent a payout, or a part of it, back"},
+	{RefundHeld, "available → held", "a refund was accepted"},
+	{Refunded, "held → clearing", "the processor proved that the refund was paid"},
+	{RefundReleased, "held → available", "the refund definitively did not happen"},
+	{DisputeOpened, "available (then owed) → disputed", "a payer contests; what available lacks becomes debt"},
+	{DisputeWon, "disputed → owed, then available", "the contest failed; debt is repaid first"},
+	{ChargedBack, "disputed → clearing", "the contest succeeded; the money is gone"},
+	{ChargebackReversed, "clearing → owed, then available", "the payer's bank gave it back; debt is repaid first"},
+	{OwedRepaid, "available → owed", "money that came in repays debt"},
+}
+
+// Known says whether k is one of the recipes.
+func (k Kind) Known() bool {
+	for i := range Recipes {
+		if Recipes[i].Kind == k {
+			return true
+		}
+	}
+	return false
+}
+
+// Move is the plain entry from one account to another. Recipes with more than
+// two legs have a function of their own. The amount must be above zero, or
+// Check refuses the entry.
+func Move(kind Kind, from, to Account, amount money.Cents) Entry {
+	return Entry{kind, []Posting{{from, -amount}, {to, amount}}}
+}
+
+// Fund credits the operator's own money to the merchant.
+func Fund(processor string, amount money.Cents) Entry {
+	return Move(Funded, Clearing(processor), Available, amount)
+}
+
+// Receive credits a receipt of an order to available, less the fee.
+func Receive(processor string, amount, fee money.Cents) Entry {
+	return withFee(Received, Clearing(processor), Available, amount, fee)
+}
+
+// ReceiveLater credits a receipt of an order to pending, less the fee.
+func ReceiveLater(processor string, amount, fee money.Cents) Entry {
+	return withFee(ReceivedPending, Clearing(processor), Pending, amount, fee)
+}
+
+// ReceiveUnapplied credits money that fits no order.
+func ReceiveUnapplied(processor string, amount money.Cents) Entry {
+	return Move(ReceivedUnapplied, Clearing(processor), Unapplied, amount)
+}
+
+// Settle frees pending money.
+func Settle(amount money.Cents) Entry { return Move(Settled, Pending, Available, amount) }
+
+// HoldPayout sets a payout's amount and fee aside.
+func HoldPayout(amount, fee money.Cents) Entry {
+	return Move(PayoutHeld, Available, Held, amount+fee)
+}
+
+// PayPayout books a payout that the processor proved to be paid.
+func PayPayout(processor string, amount, fee money.Cents) Entry {
+	return withFee(PayoutPaid, Held, Clearing(processor), amount+fee, fee)
+}
+
+// ReleasePayout gives a payout's hold back.
+func ReleasePayout(amount, fee money.Cents) Entry {
+	return Move(PayoutReleased, Held, Available, amount+fee)
+}
+
+// ReturnPayout books what the receiver's bank sent back.
+func ReturnPayout(processor string, amount money.Cents) Entry {
+	return Move(PayoutReturned, Clearing(processor), Available, amount)
+}
+
+// HoldRefund sets a refund's amount aside.
+func HoldRefund(amount money.Cents) Entry { return Move(RefundHeld, Available, Held, amount) }
+
+// PayRefund books a refund that the processor proved to be paid.
+func PayRefund(processor string, amount money.Cents) Entry {
+	return Move(Refunded, Held, Clearing(processor), amount)
+}
+
+// ReleaseRefund gives a refund's hold back.
+func ReleaseRefund(amount money.Cents) Entry { return Move(RefundReleased, Held, Available, amount) }
+
+// OpenDispute sets the contested amount aside, out of available as far as it
+// goes and as debt beyond: the one recipe that may make a merchant owe.
+func OpenDispute(available, amount money.Cents) Entry {
+	return drawn(DisputeOpened, Disputed, available, amount)
+}
+
+// WinDispute gives contested money back; debt (owed, zero or below) first.
+func WinDispute(owed, amount money.Cents) Entry {
+	return repaid(DisputeWon, Disputed, owed, amount)
+}
+
+// LoseDispute books contested money that the payer's bank took.
+func LoseDispute(processor string, amount money.Cents) Entry {
+	return Move(ChargedBack, Disputed, Clearing(processor), amount)
+}
+
+// ReverseChargeback books a chargeback that was taken back; debt first.
+func ReverseChargeback(processor string, owed, amount money.Cents) Entry {
+	return repaid(ChargebackReversed, Clearing(processor), owed, amount)
+}
+
+// RepayOwed pays as much debt (owed, zero or below) as available can; ok is
+// false when there is nothing to do.
+func RepayOwed(available, owed money.Cents) (e Entry, ok bool) {
+	amount := min(available, -owed)
+	if amount <= 0 {
+		return Entry{}, false
+	}
+	return Move(OwedRepaid, Available, Owed, amount), true
+}
+
+// withFee moves gross from one account to another, fee of it to the platform.
+func withFee(kind Kind, from, to Account, gross, fee money.Cents) Entry {
+	e := Entry{Kind: kind, Postings: make([]Posting, 0, 3)}
+	e.Postings = append(e.Postings, Posting{from, -gross})
+	if gross != fee {
+		e.Postings = append(e.Postings, Posting{to, gross - fee})
+	}
+	if fee != 0 {
+		e.Postings = append(e.Postings, Posting{Fees, fee})
+	}
+	return e
+}
+
+// drawn takes amount out of available, and out of owed what it lacks.
+func drawn(kind Kind, to Account, available, amount money.Cents) Entry {
+	fromAvailable := min(max(available, 0), amount)
+	e := Entry{Kind: kind, Postings: make([]Posting, 0, 3)}
+	if fromAvailable > 0 {
+		e.Postings = append(e.Postings, Posting{Available, -fromAvailable})
+	}
+	if debt := amount - fromAvailable; debt > 0 {
+		e.Postings = append(e.Postings, Posting{Owed, -debt})
+	}
+	e.Postings = append(e.Postings, Posting{to, amount})
+	return e
+}
+
+// repaid gives amount back: first to owed as far as there is debt.
+func repaid(kind Kind, from Account, owed, amount money.Cents) Entry {
+	debt := min(-owed, amount)
+	e := Entry{Kind: kind, Postings: make([]Posting, 0, 3)}
+	e.Postings = append(e.Postings, Posting{from, -amount})
+	if debt > 0 {
+		e.Postings = append(e.Postings, Posting{Owed, debt})
+	}
+	if rest := amount - max(debt, 0); rest > 0 {
+		e.Postings = append(e.Postings, Posting{Available, rest})
+	}
+	return e
+}

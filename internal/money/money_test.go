@@ -1,0 +1,85 @@
+package money_test
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/porteira/porteira/internal/money"
+)
+
+func TestFormatting(t *testing.T) {
+	for _, tt := range []struct {
+		cents                 money.Cents
+		brl, decimal, english string
+	}{
+		{0, "R$ 0,00", "0.00", "R$ 0.00"},
+		{1, "R$ 0,01", "0.01", "R$ 0.01"},
+		{-1, "-R$ 0,01", "-0.01", "-R$ 0.01"},
+		{99, "R$ 0,99", "0.99", "R$ 0.99"},
+		{100, "R$ 1,00", "1.00", "R$ 1.00"},
+		{123456, "R$ 1.234,56", "1234.56", "R$ 1,234.56"},
+		{100000, "R$ 1.000,00", "1000.00", "R$ 1,000.00"},
+		{money.Max, "R$ 999.999.999,99", "999999999.99", "R$ 999,999,999.99"},
+		{math.MinInt64, "-R$ 92.233.720.368.547.758,08", "-92233720368547758.08", "-R$ 92,233,720,368,547,758.08"},
+	} {
+		if got := tt.cents.BRL(); got != tt.brl {
+			t.Errorf("BRL(%d) = %q, want %q", int64(tt.cents), got, tt.brl)
+		}
+		if got := tt.cents.Decimal(); got != tt.decimal {
+			t.Errorf("Decimal(%d) = %q, want %q", int64(tt.cents), got, tt.decimal)
+		}
+		if got := tt.cents.English(); got != tt.english {
+			t.Errorf("English(%d) = %q, want %q", int64(tt.cents), got, tt.english)
+		}
+	}
+}
+
+// Checked arithmetic agrees with big integers, and says so when it cannot.
+func TestArithmeticMatchesBigIntegers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.Int64().Draw(t, "a"), rapid.Int64().Draw(t, "b")
+		check := func(name string, got money.Cents, err error, want *big.Int) {
+			if want.IsInt64() {
+				if err != nil || int64(got) != want.Int64() {
+					t.Fatalf("%s(%d, %d) = %d, %v; want %s", name, a, b, got, err, want)
+				}
+			} else if !errors.Is(err, money.ErrOverflow) {
+				t.Fatalf("%s(%d, %d) = %d, %v; want ErrOverflow", name, a, b, got, err)
+			}
+		}
+		sum, err := money.Cents(a).Add(money.Cents(b))
+		check("Add", sum, err, new(big.Int).Add(big.NewInt(a), big.NewInt(b)))
+		diff, err := money.Cents(a).Sub(money.Cents(b))
+		check("Sub", diff, err, new(big.Int).Sub(big.NewInt(a), big.NewInt(b)))
+	})
+}
+
+func TestSplitLosesNoCent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		amount := money.Cents(rapid.Int64Range(0, int64(money.Max)).Draw(t, "amount"))
+		n := rapid.IntRange(1, 48).Draw(t, "n")
+		parts, err := amount.Split(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := money.Sum(parts...)
+		if err != nil || sum != amount {
+			t.Fatalf("parts of %d add up to %d, %v", amount, sum, err)
+		}
+		if len(parts) != n || parts[n-1]-parts[0] > 1 || parts[n-1] < parts[0] {
+			t.Fatalf("uneven parts %v", parts)
+		}
+	})
+	for _, bad := range []struct {
+		c money.Cents
+		n int
+	}{{-1, 2}, {1, 0}, {1, -1}} {
+		if _, err := bad.c.Split(bad.n); !errors.Is(err, money.ErrSplit) {
+			t.Errorf("Split(%d, %d): %v, want ErrSplit", bad.c, bad.n, err)
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package payment
+
+import "github.com/porteira/porteira/internal/ledger"
+
+// PayinStatus is the public status of a pay-in.
+type PayinStatus string
+
+// The statuses of a pay-in.
+const (
+	PayinPending           PayinStatus = "PENDING"
+	PayinProcessing        PayinStatus = "PROCESSING"
+	PayinPaid              PayinStatus = "PAID"
+	PayinExpired           PayinStatus = "EXPIRED"
+	PayinCanceled          PayinStatus = "CANCELED"
+	PayinFailed            PayinStatus = "FAILED"
+	PayinPartiallyRefunded PayinStatus = "PARTIALLY_REFUNDED"
+	PayinRefunded          PayinStatus = "REFUNDED"
+	PayinDisputed          PayinStatus = "DISPUTED"
+	PayinChargeback        PayinStatus = "CHARGEBACK"
+)
+
+// PayinStatuses lists every status of a pay-in, in the order of its life.
+var PayinStatuses = []PayinStatus{
+	PayinPending, PayinProcessing, PayinPaid, PayinExpired, PayinCanceled, PayinFailed,
+	PayinPartiallyRefunded, PayinRefunded, PayinDisputed, PayinChargeback,
+}
+
+// PayoutStatus is the public status of a payout.
+type PayoutStatus string
+
+// The statuses of a payout.
+const (
+	PayoutPending    PayoutStatus = "PENDING"
+	PayoutProcessing PayoutStatus = "PROCESSING"
+	PayoutCompleted  PayoutStatus = "COMPLETED"
+	PayoutFailed     PayoutStatus = "FAILED"
+	PayoutCanceled   PayoutStatus = "CANCELED"
+	PayoutReturned   PayoutStatus = "RETURNED"
+)
+
+// PayoutStatuses lists every status of a payout, in the order of its life.
+var PayoutStatuses = []PayoutStatus{
+	PayoutPending, PayoutProcessing, PayoutCompleted, PayoutFailed, PayoutCanceled, PayoutReturned,
+}
+
+// PayoutStep is where the one executor stands with a payout; merchants see
+// only the status.
+type PayoutStep string
+
+// The steps of the executor.
+const (
+	StepQueued   PayoutStep = "queued"   // held, not yet sent
+	StepIntent   PayoutStep = "intent"   // durable intent; bytes may be leaving
+	StepAccepted PayoutStep = "accepted" // the processor has it; the end is awaited
+	StepUnknown  PayoutStep = "unknown"  // nobody knows: ask, do not send
+	StepPerson   PayoutStep = "person"   // asking did not help: a person decides
+	StepDone     PayoutStep = "done"     // final
+)
+
+// RefundStatus is the public status of a refund.
+type RefundStatus string
+
+// The statuses of a refund.
+const (
+	RefundPending    RefundStatus = "PENDING"
+	RefundProcessing RefundStatus = "PROCESSING"
+	RefundCompleted  RefundStatus = "COMPLETED"
+	RefundFailed     RefundStatus = "FAILED"
+)
+
+// RefundStatuses lists every status of a refund.
+var RefundStatuses = []RefundStatus{RefundPending, RefundProcessing, RefundCompleted, RefundFailed}
+
+// EventType names what an event announces to the merchant.
+type EventType string
+
+// The events. *.created is announced only to endpoints that ask for it.
+const (
+	EventPayinCreated           EventType = "payin.created"
+	EventPayinProcessing        EventType = "payin.processing"
+	EventPayinPaid              EventType = "payin.paid"
+	EventPayinExpired           EventType = "payin.expired"
+	EventPayinCanceled          EventType = "payin.canceled"
+	EventPayinFailed            EventType = "payin.failed"
+	EventPayinPartiallyRefunded EventType = "payin.partially_refunded"
+	EventPayinRefunded          EventType = "payin.refunded"
+	EventPayinDisputed          EventType = "payin.disputed"
+	EventPayinDisputeWon        EventType = "payin.dispute_won"
+	EventPayinChargeback        EventType = "payin.chargeback"
+	EventPayinUnderpaid         EventType = "payin.underpaid"
+	EventPayinOverpaid          EventType = "payin.overpaid"
+	EventPayoutCreated          EventType = "payout.created"
+	EventPayoutProcessing       EventType = "payout.processing"
+	EventPayoutCompleted        EventType = "payout.completed"
+	EventPayoutFailed           EventType = "payout.failed"
+	EventPayoutCanceled         EventType = "payout.canceled"
+	EventPayoutReturned         EventType = "payout.returned"
+	EventRefundCompleted        EventType = "refund.completed"
+	EventRefundFailed           EventType = "refund.failed"
+)
+
+// Trigger names what happened to an order: the column of a transition table.
+type Trigger string
+
+// Transition is one legal cell of a transition table: From and On decide To,
+// the ledger recipe that is posted with it ("" posts nothing) and the event
+// that announces it ("" announces nothing).
+type Transition[S ~string] struct {
+	From   S
+	On     Trigger
+	To     S
+	Recipe ledger.Kind
+	Event  EventType
+}
+
+// Table is a state machine: every cell that is not listed is illegal.
+type Table[S ~string] []Transition[S]
+
+// Next finds the cell of (from, on); ok is false where it is illegal.
+func (t Table[S]) Next(from S, on Trigger) (Transition[S], bool) {
+	for i := range t {
+		if t[i].From == from && t[i].On == on {
+			return t[i], true
+		}
+	}
+	return Transition[S]{}, false
+}
+
+// Final says whether nothing leads from s to another status.
+func (t Table[S]) Final(s S) bool {
+	for i := range t {
+		if t[i].From == s && t[i].To != s {
+			return false
+		}
+	}
+	return true
+}
+
+// What can happen to a pay-in.
+const (
+	OnProcess         Trigger = "process"          // the processor has it in analysis
+	OnPay             Trigger = "pay"              // receipts reach the amount
+	OnPayShort        Trigger = "pay_short"        // a receipt leaves it short
+	OnPayMore         Trigger = "pay_more"         // a receipt, or a part of it, is too much
+	OnExpire          Trigger = "expire"           // its time is over
+	OnCancel          Trigger = "cancel"           // the merchant takes it back
+	OnFail            Trigger = "fail"             // the processor refuses the order
+	OnAttemptRefused  Trigger = "attempt_refused"  // a card was refused; the payer may try again
+	OnRefundPart      Trigger = "refund_part"      // a refund leaves a rest
+	OnRefundAll       Trigger = "refund_all"       // refunds reach what was paid
+	OnDispute         Trigger = "dispute"          // the payer contests
+	OnWin             Trigger = "win"              // the contest failed
+	OnWinRefunded     Trigger = "win_refunded"     // the same, and a part was refunded before
+	OnLose            Trigger = "lose"             // the contest succeeded
+	OnReverse         Trigger = "reverse"          // the payer's bank took the chargeback back
+	OnReverseRefunded Trigger = "reverse_refunded" // the same, and a part was refunded before
+	OnSend            Trigger = "send"             // payouts, refunds: intent to hand it to the processor
+	OnComplete        Trigger = "complete"         // payouts, refunds: proof that it was paid
+	OnReturn          Trigger = "return"           // payouts: all of it came back
+	OnReturnPart      Trigger = "return_part"      // payouts: a part of it came back
+)
+
+// PayinTable is the state machine of a pay-in. Its refund cells post nothing:
+// the refund's own table does, in the same commit.
+var PayinTable = Table[PayinStatus]{
+	{PayinPending, OnProcess, PayinProcessing, "", EventPayinProcessing},
+	{PayinPending, OnPay, PayinPaid, ledger.Received, EventPayinPaid},
+	{PayinPending, OnPayShort, PayinPending, ledger.Received, EventPayinUnderpaid},
+	{PayinPending, OnExpire, PayinExpired, "", EventPayinExpired},
+	{PayinPending, OnCancel, PayinCanceled, "", EventPayinCanceled},
+	{PayinPending, OnFail, PayinFailed, "", EventPayinFailed},
+	{PayinPending, OnAttemptRefused, PayinPending, "", ""},
+
+	{PayinProcessing, OnPay, PayinPaid, ledger.Received, EventPayinPaid},
+	{PayinProcessing, OnPayShort, PayinProcessing, ledger.Received, EventPayinUnderpaid},
+	{PayinProcessing, OnFail, PayinFailed, "", EventPayinFailed},
+
+	{PayinExpired, OnPay, PayinPaid, ledger.Received, EventPayinPaid},
+	{PayinExpired, OnPayShort, PayinExpired, ledger.Received, EventPayinUnderpaid},
+	{PayinCanceled, OnPay, PayinPaid, ledger.Received, EventPayinPaid},
+	{PayinCanceled, OnPayShort, PayinCanceled, ledger.Received, EventPayinUnderpaid},
+
+	{PayinPaid, OnPayMore, PayinPaid, ledger.ReceivedUnapplied, EventPayinOverpaid},
+	{PayinPaid, OnRefundPart, PayinPartiallyRefunded, "", EventPayinPartiallyRefunded},
+	{PayinPaid, OnRefundAll, PayinRefunded, "", EventPayinRefunded},
+	{PayinPaid, OnDispute, PayinDisputed, ledger.DisputeOpened, EventPayinDisputed},
+
+	{PayinPartiallyRefunded, OnPayMore, PayinPartiallyRefunded, ledger.ReceivedUnapplied, EventPayinOverpaid},
+	{PayinPartiallyRefunded, OnRefundPart, PayinPartiallyRefunded, "", EventPayinPartiallyRefunded},
+	{PayinPartiallyRefunded, OnRefundAll, PayinRefunded, "", EventPayinRefunded},
+	{PayinPartiallyRefunded, OnDispute, PayinDisputed, ledger.DisputeOpened, EventPayinDisputed},
+
+	{PayinDisputed, OnPayMore, PayinDisputed, ledger.ReceivedUnapplied, EventPayinOverpaid},
+	{PayinDisputed, OnWin, PayinPaid, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinDisputed, OnWinRefunded, PayinPartiallyRefunded, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinDisputed, OnLose, PayinChargeback, ledger.ChargedBack, EventPayinChargeback},
+
+	{PayinChargeback, OnPayMore, PayinChargeback, ledger.ReceivedUnapplied, EventPayinOverpaid},
+	{PayinChargeback, OnReverse, PayinPaid, ledger.ChargebackReversed, EventPayinDisputeWon},
+	{PayinChargeback, OnReverseRefunded, PayinPartiallyRefunded, ledger.ChargebackReversed, EventPayinDisputeWon},
+
+	{PayinFailed, OnPayMore, PayinFailed, ledger.ReceivedUnapplied, EventPayinOverpaid},
+	{PayinRefunded, OnPayMore, PayinRefunded, ledger.ReceivedUnapplied, EventPayinOverpaid},
+}
+
+// PayinTriggers lists what can happen to a pay-in.
+var PayinTriggers = []Trigger{
+	OnProcess, OnPay, OnPayShort, OnPayMore, OnExpire, OnCancel, OnFail, OnAttemptRefused,
+	OnRefundPart, OnRefundAll, OnDispute, OnWin, OnWinRefunded, OnLose, OnReverse, OnReverseRefunded,
+}
+
+// PayoutTable is the state machine of a payout. Its creation posts PayoutHeld.
+var PayoutTable = Table[PayoutStatus]{
+	{PayoutPending, OnSend, PayoutProcessing, "", EventPayoutProcessing},
+	{PayoutPending, OnCancel, PayoutCanceled, ledger.PayoutReleased, EventPayoutCanceled},
+	{PayoutPending, OnFail, PayoutFailed, ledger.PayoutReleased, EventPayoutFailed},
+
+	{PayoutProcessing, OnComplete, PayoutCompleted, ledger.PayoutPaid, EventPayoutCompleted},
+	{PayoutProcessing, OnFail, PayoutFailed, ledger.PayoutReleased, EventPayoutFailed},
+
+	{PayoutCompleted, OnReturn, PayoutReturned, ledger.PayoutReturned, EventPayoutReturned},
+	{PayoutCompleted, OnReturnPart, PayoutCompleted, ledger.PayoutReturned, EventPayoutReturned},
+}
+
+// PayoutTriggers lists what can happen to a payout.
+var PayoutTriggers = []Trigger{OnSend, OnCancel, OnFail, OnComplete, OnReturn, OnReturnPart}
+
+// RefundTable is the state machine of a refund. Its creation posts RefundHeld.
+var RefundTable = Table[RefundStatus]{
+	{RefundPending, OnSend, RefundProcessing, "", ""},
+	{RefundPending, OnFail, RefundFailed, ledger.RefundReleased, EventRefundFailed},
+
+	{RefundProcessing, OnComplete, RefundCompleted, ledger.Refunded, EventRefundCompleted},
+	{RefundProcessing, OnFail, RefundFailed, ledger.RefundReleased, EventRefundFailed},
+}
+
+// RefundTriggers lists what can happen to a refund.
+var RefundTriggers = []Trigger{OnSend, OnFail, OnComplete}

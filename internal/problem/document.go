@@ -1,0 +1,74 @@
+package problem
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// MediaType is the content type of a problem document (RFC 9457, section 6.1).
+const MediaType = "application/problem+json"
+
+// documentation is where each kind is explained: the "type" of its documents.
+const documentation = "/docs/errors#"
+
+// retryAfterDefault is what a caller is told to wait where an error that
+// passes by itself names no time.
+const retryAfterDefault = time.Second
+
+type document struct {
+	Type      string               `json:"type"`
+	Title     string               `json:"title"`
+	Status    int                  `json:"status"`
+	Detail    string               `json:"detail,omitempty"`
+	Code      Kind                 `json:"code"`
+	RequestID string               `json:"requestId,omitempty"`
+	Errors    []payment.FieldError `json:"errors,omitempty"`
+}
+
+// Document renders e as a problem document (RFC 9457). requestID lets the
+// operator find the request in the log.
+func (e *Error) Document(requestID string) []byte {
+	status, title := e.Kind.row()
+	body, err := json.Marshal(document{
+		Type: documentation + string(e.Kind), Title: title, Status: status, Detail: e.Detail,
+		Code: e.Kind, RequestID: requestID, Errors: e.Fields,
+	})
+	if err != nil {
+		// Only invalid UTF-8 in a field name leads here: say all but that.
+		bare := Error{Kind: e.Kind}
+		return bare.Document(requestID)
+	}
+	return body
+}
+
+// retryAfter is the Retry-After of e in whole seconds, rounded up; 0 for none.
+func (e *Error) retryAfter() int64 {
+	wait := e.RetryAfter
+	if wait <= 0 {
+		switch e.Kind {
+		case RateLimited, Overloaded, Unavailable:
+			wait = retryAfterDefault
+		default:
+			return 0
+		}
+	}
+	return int64((wait + time.Second - 1) / time.Second)
+}
+
+// Write answers a request with e: status, Retry-After and document.
+func Write(w http.ResponseWriter, e *Error, requestID string) {
+	body := e.Document(requestID)
+	header := w.Header()
+	header.Set("Content-Type", MediaType)
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	if seconds := e.retryAfter(); seconds > 0 {
+		header.Set("Retry-After", strconv.FormatInt(seconds, 10))
+	}
+	w.WriteHeader(e.Kind.Status())
+	_, _ = w.Write(body) // the caller may have gone: nobody is left to tell
+}

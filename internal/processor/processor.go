@@ -1,0 +1,285 @@
+// Package processor is capability interfaces, answers (done, refused, not
+// sent, unknown), registry: what a payment processor can do for the gateway.
+//
+// A processor's package is a stateless translation: request out, answer in.
+// It decides nothing, stores nothing and never repeats a call; whatever it
+// cannot prove is Unknown.
+package processor
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// Outcome classifies how a call ended. The zero value is Unknown, so that a
+// forgotten case can never become a second transfer or a lost hold.
+type Outcome int
+
+// The outcomes.
+const (
+	// Unknown: bytes may have left, and nothing proves what became of them
+	// (timeout, reset, 5xx, an answer that cannot be read, 401 after sending).
+	// The effect is asked about, never repeated blindly.
+	Unknown Outcome = iota
+	// Done: the processor proved that it took the request.
+	Done
+	// Refused: the processor proved that the request has and will have no effect.
+	Refused
+	// NotSent: no byte of the request can have reached the processor (dial
+	// refused, DNS failure, our own guard). Sending again is safe.
+	NotSent
+)
+
+// String names the outcome as logs and the database keep it.
+func (o Outcome) String() string {
+	switch o {
+	case Done:
+		return "done"
+	case Refused:
+		return "refused"
+	case NotSent:
+		return "not_sent"
+	default:
+		return "unknown"
+	}
+}
+
+// Lookup is the answer to a question about one of our ids. The zero value is
+// LookupUnknown.
+type Lookup int
+
+// The answers.
+const (
+	LookupUnknown Lookup = iota // the question was not answered
+	Found
+	NotFound
+)
+
+// Profile declares what a processor promises; flows and jobs read it instead
+// of knowing processors by name.
+type Profile struct {
+	Name    string
+	Methods []payment.Method
+	// IdempotentByOurID: the same transfer id sent again, with the same bytes,
+	// has no second effect. Without it an unknown transfer is never sent again.
+	IdempotentByOurID bool
+	// QuietPeriod is how long after sending a "not found" proves nothing, as
+	// the request may still wait in a queue of the processor's.
+	QuietPeriod time.Duration
+	// ChecksDocuments: CPF, CNPJ and Pix keys must carry right check digits.
+	ChecksDocuments bool
+	// ChargeTimeout and TransferTimeout bound one call.
+	ChargeTimeout   time.Duration
+	TransferTimeout time.Duration
+}
+
+// Processor is what every processor is; the capabilities below are optional.
+type Processor interface {
+	Profile() Profile
+}
+
+// ChargeRequest asks for a way to pay a pay-in.
+type ChargeRequest struct {
+	ExternalID   string // ours; the processor's idempotent id
+	Method       payment.Method
+	Amount       money.Cents
+	ExpiresAt    time.Time // UTC
+	DueDate      string    // BOLETO: YYYY-MM-DD
+	Installments int       // CREDIT_CARD: the most that the payer may choose
+	Description  string
+	MerchantName string
+	MerchantCity string
+	Personal     payment.PersonalData
+}
+
+// Charge is what the payer needs to pay.
+type Charge struct {
+	ProcessorID string
+	PIX         *payment.PIXDetail
+	Boleto      *payment.BoletoDetail
+	Card        *payment.CardDetail
+}
+
+// ChargeAnswer is how a Charge call ended; Charge is set when it is Done,
+// Failure when it is Refused.
+type ChargeAnswer struct {
+	Outcome Outcome
+	Charge  Charge
+	Failure *payment.Failure
+	Cause   error // for the operator's log only
+}
+
+// Charger creates charges. The same ExternalID again must return the same
+// charge.
+type Charger interface {
+	Charge(ctx context.Context, r ChargeRequest) ChargeAnswer
+	// QueryCharge asks what became of a charge. A static BR Code knows the
+	// first 25 characters of externalID only.
+	QueryCharge(ctx context.Context, externalID string) ChargeReport
+}
+
+// Minter makes charges without a call: creation is then one local commit.
+// ok is false when this charge needs a call after all.
+type Minter interface {
+	Mint(r ChargeRequest) (c Charge, ok bool)
+}
+
+// ChargeState is where a charge stands at the processor.
+type ChargeState string
+
+// The states of a charge. Payments are facts of their own beside it.
+const (
+	ChargeOpen     ChargeState = "open"
+	ChargeAnalysis ChargeState = "analysis" // card or bill seen, not cleared
+	ChargeExpired  ChargeState = "expired"
+	ChargeFailed   ChargeState = "failed"
+)
+
+// ChargeReport is what a processor says of a charge.
+type ChargeReport struct {
+	Lookup   Lookup
+	State    ChargeState
+	Charge   Charge
+	Payments []Payment
+	Disputes []Dispute
+	Failure  *payment.Failure // of the charge, or of the last refused attempt
+	Cause    error
+}
+
+// Payment is money that came in: a fact, whatever the charge's state.
+type Payment struct {
+	ID         string // unique at the processor: endToEndId for Pix
+	ExternalID string // the order that it names; may be unknown to us
+	EndToEndID string
+	Amount     money.Cents
+	PaidAt     time.Time
+	Card       *payment.CardDetail
+}
+
+// DisputeState is where a dispute stands.
+type DisputeState string
+
+// The states of a dispute.
+const (
+	DisputeOpen     DisputeState = "open"
+	DisputeWon      DisputeState = "won"
+	DisputeLost     DisputeState = "lost"
+	DisputeReversed DisputeState = "reversed" // lost, then given back
+)
+
+// Dispute is a payer's contest of a payment.
+type Dispute struct {
+	ID     string
+	Amount money.Cents
+	State  DisputeState
+}
+
+// TransferRequest asks for a Pix to any key.
+type TransferRequest struct {
+	ExternalID  string // ours, one for the payout's life
+	Amount      money.Cents
+	KeyType     string
+	Key         string // normal form
+	Name        string
+	Document    string
+	Description string
+}
+
+// TransferState is where a transfer stands.
+type TransferState string
+
+// The states of a transfer.
+const (
+	TransferProcessing TransferState = "processing"
+	TransferPaid       TransferState = "paid"
+	TransferFailed     TransferState = "failed"
+)
+
+// TransferReport is what a processor says of a transfer.
+type TransferReport struct {
+	Lookup      Lookup
+	State       TransferState
+	ProcessorID string
+	EndToEndID  string
+	Amount      money.Cents
+	Returned    money.Cents // sent back by the receiver's bank
+	Failure     *payment.Failure
+	Evidence    string // the processor's words that prove it, without personal data
+	Cause       error
+}
+
+// TransferAnswer is how a Transfer call ended. Report is set when it is Done;
+// Failure and Evidence when it is Refused.
+type TransferAnswer struct {
+	Outcome  Outcome
+	Report   TransferReport
+	Failure  *payment.Failure
+	Evidence string
+	Cause    error
+}
+
+// Transferrer sends money.
+type Transferrer interface {
+	// Transfer sends once. guard is called right before the first byte leaves;
+	// when it fails nothing is sent and the outcome is NotSent.
+	Transfer(ctx context.Context, r TransferRequest, guard func() error) TransferAnswer
+	// QueryTransfer asks by our id.
+	QueryTransfer(ctx context.Context, externalID string) TransferReport
+}
+
+// RefundRequest asks for money to go back to the payer.
+type RefundRequest struct {
+	ExternalID string // ours
+	PaymentID  string // the processor's id of the payment
+	Amount     money.Cents
+}
+
+// Refunder gives payments back.
+type Refunder interface {
+	Refund(ctx context.Context, r RefundRequest, guard func() error) TransferAnswer
+	QueryRefund(ctx context.Context, externalID string) TransferReport
+}
+
+// Subject says what a notice is about.
+type Subject string
+
+// The subjects of notices.
+const (
+	SubjectCharge   Subject = "charge"
+	SubjectTransfer Subject = "transfer"
+	SubjectRefund   Subject = "refund"
+)
+
+// Hint is what a notice claims. It names whom to ask about; nothing moves on
+// its word alone where the processor can be asked.
+type Hint struct {
+	Subject    Subject
+	ExternalID string
+	// Payment is what a notice says of money that came in, used to book money
+	// whose order nobody knows.
+	Payment *Payment
+}
+
+// Notifier reads notices. It has no default: a processor without it cannot
+// be compiled into one that sends notices.
+type Notifier interface {
+	// VerifyNotice authenticates the raw request and returns the processor's
+	// id of the notice. Every doubt is an error.
+	VerifyNotice(h http.Header, body []byte, now time.Time) (noticeID string, err error)
+	// ParseNotice reads a verified body.
+	ParseNotice(body []byte) ([]Hint, error)
+}
+
+// Collector lists payments, so that one whose notice never came is found.
+type Collector interface {
+	// Payments returns payments reported after cursor ("" is the beginning),
+	// oldest first, and the cursor to go on from.
+	Payments(ctx context.Context, cursor string) (page []Payment, next string, err error)
+}
+
+// Registry finds processors by name.
+type Registry map[string]Processor

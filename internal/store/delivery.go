@@ -1,0 +1,156 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// States of a delivery.
+const (
+	DeliveryPending   = "pending"
+	DeliveryDone      = "delivered"
+	DeliveryExhausted = "exhausted" // every attempt of the schedule failed
+	DeliveryEnded     = "ended"     // the receiver answered 410
+)
+
+// Delivery is one event on its way to one address.
+type Delivery struct {
+	Merchant    payment.ID
+	ID          payment.ID
+	EventNumber int64
+	Subject     payment.ID
+	URL         string
+	State       string
+	Attempts    int // made, the one in hand included
+	NextAt      time.Time
+	ClaimedBy   payment.ID    // the process that has it in hand
+	Event       payment.Event // id and body, when claimed
+}
+
+// Attempt is one time that an event was sent to an address.
+type Attempt struct {
+	Delivery  payment.ID
+	URL       string
+	Number    int
+	Status    int           // 0 where there was no answer
+	Latency   time.Duration // to the end of the answer
+	Error     string
+	Response  string // the first 4 KiB
+	CreatedAt time.Time
+	EndedAt   time.Time // zero while it is under way, or where the process died in it
+}
+
+// DeliveriesDue lists merchants that have deliveries due.
+func (s *Store) DeliveriesDue(ctx context.Context, now time.Time) ([]payment.ID, error) {
+	rows, err := s.reader.QueryContext(ctx, `SELECT DISTINCT merchant_id FROM (SELECT merchant_id FROM deliveries
+		WHERE next_at > 0 AND next_at <= $1 ORDER BY next_at LIMIT $2) AS due ORDER BY merchant_id`, micros(now), dueScan)
+	list, err := collect(rows, err, scanID)
+	return list, s.readError("due deliveries", err)
+}
+
+var attemptTable = newTable("delivery_attempts", "delivery_id",
+	column{"merchant_id", "bytea"}, column{"delivery_id", "bytea"}, column{"number", "bigint"}, column{"status", "bigint"},
+	column{"latency", "bigint"}, column{"error", "text"}, column{"response", "text"}, column{"created_at", "bigint"}, column{"ended_at", "bigint"})
+
+// ClaimDeliveries takes up to limit due deliveries of a merchant in hand for
+// node and records an attempt of each, before a byte leaves.
+func (tx *Tx) ClaimDeliveries(ctx context.Context, merchant, node payment.ID, limit int) ([]Delivery, error) {
+	rows, err := tx.query(ctx, `UPDATE deliveries SET claimed_by = $1, next_at = 0, attempts = attempts + 1 WHERE merchant_id = $2 AND id IN (
+		SELECT id FROM deliveries WHERE merchant_id = $2 AND next_at > 0 AND next_at <= $3 ORDER BY next_at LIMIT $4`+
+		tx.store.dialect.skipLocked()+`) RETURNING id, event_number, subject_id, url, attempts`,
+		node[:], merchant[:], micros(tx.Now), limit)
+	list, err := collect(rows, err, func(r scanner) (Delivery, error) {
+		d := Delivery{Merchant: merchant, State: DeliveryPending}
+		var id, subject []byte
+		var attempts int64
+		err := r.Scan(&id, &d.EventNumber, &subject, &d.URL, &attempts)
+		d.ID, d.Subject, d.Attempts = idOf(id), idOf(subject), int(attempts)
+		return d, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	attempts := make([][]any, len(list))
+	for i := range list {
+		d := &list[i]
+		d.Event, err = tx.store.scanEvent(merchant)(tx.queryRow(ctx, "SELECT "+eventColumns+` FROM events
+			WHERE merchant_id = $1 AND number = $2`, merchant[:], d.EventNumber))
+		if err != nil {
+			return nil, fmt.Errorf("event of delivery: %w", err)
+		}
+		attempts[i] = []any{merchant[:], d.ID[:], int64(d.Attempts), int64(0), int64(0), "", "", micros(tx.Now), int64(0)}
+	}
+	return list, tx.insertNew(ctx, attemptTable, attempts...)
+}
+
+// FinishDelivery writes how an attempt ended and what follows: d.State, and
+// d.NextAt where it is to be tried again. It does nothing where node has lost
+// the delivery to another.
+func (tx *Tx) FinishDelivery(ctx context.Context, d Delivery, a Attempt, node payment.ID) error {
+	n, err := tx.changed(ctx, `UPDATE deliveries SET state = $1, next_at = $2, claimed_by = $3, updated_at = $4
+		WHERE merchant_id = $5 AND id = $6 AND claimed_by = $7`,
+		d.State, micros(d.NextAt), []byte{}, micros(tx.Now), d.Merchant[:], d.ID[:], node[:])
+	if err != nil || n == 0 {
+		return err
+	}
+	_, err = tx.exec(ctx, `UPDATE delivery_attempts SET status = $1, latency = $2, error = $3, response = $4, ended_at = $5
+		WHERE merchant_id = $6 AND delivery_id = $7 AND number = $8`,
+		int64(a.Status), a.Latency.Microseconds(), a.Error, a.Response, micros(tx.Now), d.Merchant[:], d.ID[:], int64(d.Attempts))
+	return err
+}
+
+// ReturnDelivery gives a claimed delivery back untried, as if it had not been
+// claimed, to be taken at a time.
+func (tx *Tx) ReturnDelivery(ctx context.Context, d Delivery, at time.Time, node payment.ID) error {
+	n, err := tx.changed(ctx, `UPDATE deliveries SET next_at = $1, claimed_by = $2, attempts = attempts - 1
+		WHERE merchant_id = $3 AND id = $4 AND claimed_by = $5`, micros(at), []byte{}, d.Merchant[:], d.ID[:], node[:])
+	if err != nil || n == 0 {
+		return err
+	}
+	_, err = tx.exec(ctx, "DELETE FROM delivery_attempts WHERE merchant_id = $1 AND delivery_id = $2 AND number = $3",
+		d.Merchant[:], d.ID[:], int64(d.Attempts))
+	return err
+}
+
+// EndDeliveries ends all deliveries of an order to an address that wants no
+// more of them, those to come too.
+func (tx *Tx) EndDeliveries(ctx context.Context, merchant, subject payment.ID, url string) error {
+	for _, text := range []string{
+		"UPDATE deliveries SET state = 'ended', next_at = 0 WHERE merchant_id = $1 AND subject_id = $2 AND url = $3 AND state = 'pending'",
+		"UPDATE payins SET webhook_ended = 1 WHERE merchant_id = $1 AND id = $2 AND webhook_url = $3",
+		"UPDATE payouts SET webhook_ended = 1 WHERE merchant_id = $1 AND id = $2 AND webhook_url = $3",
+	} {
+		if _, err := tx.exec(ctx, text, merchant[:], subject[:], url); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Redeliver makes an event's deliveries due again, from the first attempt of
+// their schedule on, and says how many there are.
+func (tx *Tx) Redeliver(ctx context.Context, merchant payment.ID, number int64) (int64, error) {
+	tx.redelivered = true
+	return tx.changed(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, updated_at = $1
+		WHERE merchant_id = $2 AND event_number = $3 AND length(claimed_by) = 0`, micros(tx.Now), merchant[:], number)
+}
+
+// Attempts lists where and when an event was sent, with what answer.
+func (s *Store) Attempts(ctx context.Context, merchant payment.ID, number int64) ([]Attempt, error) {
+	rows, err := s.reader.QueryContext(ctx, `SELECT a.delivery_id, d.url, a.number, a.status, a.latency, a.error, a.response, a.created_at, a.ended_at
+		FROM deliveries d JOIN delivery_attempts a ON a.merchant_id = d.merchant_id AND a.delivery_id = d.id
+		WHERE d.merchant_id = $1 AND d.event_number = $2 ORDER BY a.created_at, a.delivery_id, a.number`, merchant[:], number)
+	list, err := collect(rows, err, func(r scanner) (Attempt, error) {
+		var a Attempt
+		var id []byte
+		var attempt, status, latency, created, ended int64
+		err := r.Scan(&id, &a.URL, &attempt, &status, &latency, &a.Error, &a.Response, &created, &ended)
+		a.Delivery, a.Number, a.Status = idOf(id), int(attempt), int(status)
+		a.Latency, a.CreatedAt, a.EndedAt = time.Duration(latency)*time.Microsecond, atMicros(created), atMicros(ended)
+		return a, err
+	})
+	return list, s.readError("attempts", err)
+}

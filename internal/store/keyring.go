@@ -1,0 +1,151 @@
+package store
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"hash"
+	"strings"
+	"sync"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// MasterKeyLength is the length of a master key, in bytes.
+const MasterKeyLength = 32
+
+// sealVersion begins every sealed value; then comes the key's id, the nonce
+// and the sealed bytes (AES-256-GCM).
+const sealVersion = 1
+
+// sealHead is the length of version and key id, in bytes.
+const sealHead = 1 + 4
+
+// ErrSealed says that a sealed value was not made by this key for this place.
+var ErrSealed = errors.New("store: sealed value does not open")
+
+// Keyring seals personal data and secrets, and makes keyed hashes. Its master
+// key lives outside the database.
+type Keyring struct {
+	id     [4]byte
+	aead   cipher.AEAD
+	random world.Random
+	macs   map[string]*sync.Pool
+}
+
+// The purposes of keyed hashes; each has a key of its own.
+const (
+	PurposeSecret      = "credential-secret"
+	PurposeFingerprint = "request-fingerprint"
+)
+
+// NewKeyring derives all keys from a master key of 32 bytes.
+func NewKeyring(master []byte, random world.Random) (*Keyring, error) {
+	if len(master) != MasterKeyLength {
+		return nil, fmt.Errorf("store: master key has %d bytes, not %d", len(master), MasterKeyLength)
+	}
+	sealing, err := derive(master, "seal")
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(sealing)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	name := sha256.Sum256(sealing)
+	k := &Keyring{id: [4]byte(name[:4]), aead: aead, random: random, macs: map[string]*sync.Pool{}}
+	for _, purpose := range []string{PurposeSecret, PurposeFingerprint} {
+		key, err := derive(master, purpose)
+		if err != nil {
+			return nil, err
+		}
+		k.macs[purpose] = &sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}
+	}
+	return k, nil
+}
+
+func derive(master []byte, purpose string) ([]byte, error) {
+	return hkdf.Key(sha256.New, master, nil, "porteira/"+purpose, 32)
+}
+
+// ParseMasterKey reads a master key as it is configured: 32 bytes in base64.
+func ParseMasterKey(text string) ([]byte, error) {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	if err != nil || len(key) != MasterKeyLength {
+		return nil, errors.New("store: a master key is 32 bytes in base64")
+	}
+	return key, nil
+}
+
+// Place is where a sealed value belongs: it opens nowhere else.
+type Place struct {
+	Table    string
+	Merchant payment.ID
+	ID       payment.ID
+	Column   string
+}
+
+func (p Place) bytes(room []byte) []byte {
+	room = append(room, p.Table...)
+	room = append(room, 0)
+	room = append(room, p.Merchant[:]...)
+	room = append(room, p.ID[:]...)
+	return append(room, p.Column...)
+}
+
+// Seal encrypts plain for its place.
+func (k *Keyring) Seal(p Place, plain []byte) []byte {
+	const head = sealHead
+	nonce := head + k.aead.NonceSize()
+	out := make([]byte, nonce, nonce+len(plain)+k.aead.Overhead())
+	out[0] = sealVersion
+	copy(out[1:], k.id[:])
+	k.random.Read(out[head:nonce])
+	var room [96]byte
+	return k.aead.Seal(out, out[head:nonce], plain, p.bytes(room[:0]))
+}
+
+// Open decrypts what Seal made for the same place; else ErrSealed.
+func (k *Keyring) Open(p Place, sealed []byte) ([]byte, error) {
+	const head = sealHead
+	nonce := head + k.aead.NonceSize()
+	if len(sealed) < nonce || sealed[0] != sealVersion {
+		return nil, fmt.Errorf("%w: %s.%s", ErrSealed, p.Table, p.Column)
+	}
+	if [4]byte(sealed[1:head]) != k.id {
+		return nil, fmt.Errorf("%w: %s.%s was sealed with another master key", ErrSealed, p.Table, p.Column)
+	}
+	var room [96]byte
+	plain, err := k.aead.Open(nil, sealed[head:nonce], sealed[nonce:], p.bytes(room[:0]))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s.%s", ErrSealed, p.Table, p.Column)
+	}
+	return plain, nil
+}
+
+// MAC is the keyed hash (HMAC-SHA256) of data under the purpose's own key.
+func (k *Keyring) MAC(purpose string, data []byte) [sha256.Size]byte {
+	pool := k.macs[purpose]
+	h := pool.Get().(hash.Hash)
+	h.Reset()
+	_, _ = h.Write(data) // a hash never fails
+	var sum [sha256.Size]byte
+	h.Sum(sum[:0])
+	pool.Put(h)
+	return sum
+}
+
+// SecretHash is how a credential's secret is stored and compared.
+func (k *Keyring) SecretHash(secret string) [sha256.Size]byte {
+	return k.MAC(PurposeSecret, []byte(secret))
+}

@@ -1,0 +1,75 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// States of a notice.
+const (
+	NoticeReceived = "received"
+	NoticeApplied  = "applied"
+	NoticeStuck    = "stuck" // given up: a person reads it
+)
+
+// Notice is what a processor said, raw, until it is applied.
+type Notice struct {
+	Processor  string
+	ID         string // the processor's
+	Headers    string
+	Body       []byte
+	State      string
+	Tries      int
+	ReceivedAt time.Time
+}
+
+func noticePlace(processor, id string) Place {
+	return Place{Table: "notices", Column: "body\x00" + processor + "\x00" + id}
+}
+
+// RecordNotice stores a verified notice, sealed, to be applied now. It says
+// false where the processor has sent it before.
+func (tx *Tx) RecordNotice(ctx context.Context, n Notice) (bool, error) {
+	sealed := tx.store.keys.Seal(noticePlace(n.Processor, n.ID), n.Body)
+	now := micros(tx.Now)
+	count, err := tx.changed(ctx, `INSERT INTO notices (processor, notice_id, headers, body, state, tries, problem, next_at, claimed_by, received_at, applied_at)
+		VALUES ($1, $2, $3, $4, $5, 0, '', $6, $7, $6, 0) ON CONFLICT DO NOTHING`,
+		n.Processor, n.ID, n.Headers, sealed, NoticeReceived, now, []byte{})
+	return count == 1, err
+}
+
+// ClaimNotices takes up to limit due notices in hand for node, oldest first.
+func (tx *Tx) ClaimNotices(ctx context.Context, node payment.ID, limit int) ([]Notice, error) {
+	rows, err := tx.query(ctx, `UPDATE notices SET claimed_by = $1, next_at = 0, tries = tries + 1 WHERE (processor, notice_id) IN (
+		SELECT processor, notice_id FROM notices WHERE next_at > 0 AND next_at <= $2 ORDER BY next_at LIMIT $3`+
+		tx.store.dialect.skipLocked()+`) RETURNING processor, notice_id, headers, body, state, tries, received_at`,
+		node[:], micros(tx.Now), limit)
+	return collect(rows, err, func(r scanner) (Notice, error) {
+		var n Notice
+		var sealed []byte
+		var tries, received int64
+		if err := r.Scan(&n.Processor, &n.ID, &n.Headers, &sealed, &n.State, &tries, &received); err != nil {
+			return n, err
+		}
+		n.Tries, n.ReceivedAt = int(tries), atMicros(received)
+		var err error
+		n.Body, err = tx.store.keys.Open(noticePlace(n.Processor, n.ID), sealed)
+		return n, err
+	})
+}
+
+// FinishNotice marks a notice as applied, or as stuck with the reason.
+func (tx *Tx) FinishNotice(ctx context.Context, n Notice, state, problem string) error {
+	_, err := tx.exec(ctx, `UPDATE notices SET state = $1, problem = $2, next_at = 0, claimed_by = $3, applied_at = $4
+		WHERE processor = $5 AND notice_id = $6`, state, problem, []byte{}, micros(tx.Now), n.Processor, n.ID)
+	return err
+}
+
+// DelayNotice gives a notice back, to be tried again at a time.
+func (tx *Tx) DelayNotice(ctx context.Context, n Notice, at time.Time, problem string) error {
+	_, err := tx.exec(ctx, `UPDATE notices SET problem = $1, next_at = $2, claimed_by = $3
+		WHERE processor = $4 AND notice_id = $5 AND state = $6`, problem, micros(at), []byte{}, n.Processor, n.ID, NoticeReceived)
+	return err
+}

@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"modernc.org/sqlite"
+)
+
+// PostgreSQL pool.
+const (
+	pgConnections = 16
+	pgLanesMax    = 4
+	pgIdle        = 5 * time.Minute
+)
+
+// IsPostgres says whether a database is named by a PostgreSQL URL.
+func IsPostgres(database string) bool {
+	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
+}
+
+func (s *Store) openPostgres(ctx context.Context, o Options) error {
+	cfg, err := pgx.ParseConfig(o.Database)
+	if err != nil {
+		return errors.New("store: the database URL cannot be read") // its text may hold a password
+	}
+	if cfg.RuntimeParams == nil {
+		cfg.RuntimeParams = map[string]string{}
+	}
+	cfg.RuntimeParams["application_name"] = "porteira"
+	cfg.RuntimeParams["lock_timeout"] = "10s"
+	cfg.RuntimeParams["idle_in_transaction_session_timeout"] = "60s"
+	n := o.Connections
+	if n == 0 {
+		n = pgConnections
+	}
+	db := stdlib.OpenDB(*cfg)
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(n)
+	db.SetConnMaxIdleTime(pgIdle)
+	s.reader, s.writer = db, db
+	s.dialect = pgDialect{writers: max(1, min(pgLanesMax, n/2))}
+	if err := s.Ping(ctx); err != nil {
+		return fmt.Errorf("store: PostgreSQL does not answer: %w", err)
+	}
+	if o.AllowUnsafe {
+		return nil
+	}
+	return s.checkPostgres(ctx)
+}
+
+// checkPostgres refuses settings that may lose what was acknowledged.
+func (s *Store) checkPostgres(ctx context.Context) error {
+	var errs []error
+	for _, c := range []struct{ setting, safe, advice string }{
+		{"fsync", "on", "a crash would corrupt the database; set fsync = on"},
+		{"full_page_writes", "on", "a power cut would corrupt the database; set full_page_writes = on"},
+		{"synchronous_commit", "on remote_apply remote_write local", "a crash would lose acknowledged orders; set synchronous_commit = on"},
+		{"server_encoding", "UTF8", "names would be mangled; create the database with ENCODING 'UTF8'"},
+		{"default_transaction_read_only", "off", "this is a standby, or set to read only; give the address of the primary"},
+	} {
+		var value string
+		if err := s.reader.QueryRowContext(ctx, "SHOW "+c.setting).Scan(&value); err != nil {
+			return fmt.Errorf("store: SHOW %s: %w", c.setting, err)
+		}
+		errs = append(errs, want(contains(c.safe, value), "PostgreSQL runs with %s=%s: %s", c.setting, value, c.advice))
+	}
+	return errors.Join(errs...)
+}
+
+func contains(list, word string) bool {
+	for _, w := range strings.Fields(list) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
+
+// isDriverError says whether err comes from a driver rather than from a rule.
+func isDriverError(err error) bool {
+	var lite *sqlite.Error
+	var pg *pgconn.PgError
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &lite) || errors.As(err, &pg) || errors.As(err, &connect) ||
+		errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) ||
+		pgconn.SafeToRetry(err) || isBroken(err)
+}
+
+// isBroken recognises a connection that ended in the middle of a conversation.
+func isBroken(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "conn closed")
+}
+
+// serverSpoke says whether a COMMIT was answered: an answer is no doubt.
+func serverSpoke(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code != "57P01" && pg.Code != "57P02"
+}

@@ -1,0 +1,287 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// NewPayout is a payout to be stored, with what is stored beside it.
+type NewPayout struct {
+	payment.Payout
+	Fingerprint    payment.Fingerprint
+	IdempotencyKey string
+}
+
+var payoutTable = newTable("payouts", "id",
+	column{"merchant_id", "bytea"}, column{"id", "bytea"}, column{"external_id", "text"}, column{"reference_id", "text"},
+	column{"amount", "bigint"}, column{"fee", "bigint"}, column{"status", "text"}, column{"step", "text"}, column{"version", "bigint"},
+	column{"processor", "text"}, column{"processor_id", "text"}, column{"pix_key_type", "text"}, column{"webhook_url", "text"},
+	column{"webhook_ended", "bigint"}, column{"approval", "text"}, column{"beneficiary", "bytea"}, column{"fingerprint", "bytea"},
+	column{"idempotency_key", "text"}, column{"returned_amount", "bigint"}, column{"end_to_end_id", "text"}, column{"failure", "text"},
+	column{"lookups", "bigint"}, column{"next_at", "bigint"}, column{"claimed_by", "bytea"}, column{"sent_at", "bigint"},
+	column{"completed_at", "bigint"}, column{"created_at", "bigint"}, column{"updated_at", "bigint"})
+
+// InsertPayouts adds payouts and says which are new, as InsertPayins does.
+func (tx *Tx) InsertPayouts(ctx context.Context, list []*NewPayout) ([]bool, error) {
+	rows := make([][]any, len(list))
+	for i, p := range list {
+		plain, err := json.Marshal(&p.Beneficiary)
+		if err != nil {
+			return nil, fmt.Errorf("payout beneficiary: %w", err)
+		}
+		sealed := tx.store.keys.Seal(Place{"payouts", p.Merchant, p.ID, "beneficiary"}, plain)
+		rows[i] = []any{
+			p.Merchant[:], p.ID[:], p.ExternalID, p.ReferenceID,
+			int64(p.Amount), int64(p.Fee), string(p.Status), string(p.Step), p.Version,
+			p.Processor, p.ProcessorID, p.PIXKeyType, p.WebhookURL,
+			int64(0), string(p.Approval), sealed, blob(p.Fingerprint),
+			p.IdempotencyKey, int64(p.ReturnedAmount), p.EndToEndID, failureText(p.Failure),
+			int64(p.Lookups), micros(p.NextAt), claim(p.ClaimedBy), micros(p.SentAt),
+			micros(p.CompletedAt), micros(p.CreatedAt), micros(p.UpdatedAt),
+		}
+	}
+	return tx.insert(ctx, payoutTable, rows...)
+}
+
+// UpdatePayout writes what may change of a payout, if its version is still the
+// one that was read; p carries the new one. Else ErrConflict.
+func (tx *Tx) UpdatePayout(ctx context.Context, p *payment.Payout, was int64) error {
+	p.UpdatedAt = tx.Now
+	return tx.guarded(ctx, `UPDATE payouts SET status = $1, step = $2, version = $3, processor_id = $4, approval = $5,
+		returned_amount = $6, end_to_end_id = $7, failure = $8, lookups = $9, next_at = $10, claimed_by = $11,
+		sent_at = $12, completed_at = $13, updated_at = $14
+		WHERE merchant_id = $15 AND id = $16 AND version = $17`,
+		string(p.Status), string(p.Step), p.Version, p.ProcessorID, string(p.Approval),
+		int64(p.ReturnedAmount), p.EndToEndID, failureText(p.Failure), int64(p.Lookups), micros(p.NextAt), claim(p.ClaimedBy),
+		micros(p.SentAt), micros(p.CompletedAt), micros(p.UpdatedAt),
+		p.Merchant[:], p.ID[:], was)
+}
+
+const payoutColumns = `merchant_id, id, external_id, reference_id, amount, fee, status, step, version, processor, processor_id,
+	pix_key_type, webhook_url, webhook_ended, approval, beneficiary, returned_amount, end_to_end_id, failure, lookups,
+	next_at, claimed_by, sent_at, completed_at, created_at, updated_at`
+
+func (s *Store) scanPayout(r scanner, more ...any) (payment.Payout, error) {
+	var p payment.Payout
+	var merchant, id, beneficiary, claimed []byte
+	var failure string
+	var ended, lookups, next, sent, completed, created, updated int64
+	dest := []any{&merchant, &id, &p.ExternalID, &p.ReferenceID, (*int64)(&p.Amount), (*int64)(&p.Fee), (*string)(&p.Status),
+		(*string)(&p.Step), &p.Version, &p.Processor, &p.ProcessorID, &p.PIXKeyType, &p.WebhookURL, &ended,
+		(*string)(&p.Approval), &beneficiary, (*int64)(&p.ReturnedAmount), &p.EndToEndID, &failure, &lookups,
+		&next, &claimed, &sent, &completed, &created, &updated}
+	if err := r.Scan(append(dest, more...)...); err != nil {
+		return p, err
+	}
+	p.Merchant, p.ID, p.ClaimedBy, p.WebhookEnded, p.Lookups = idOf(merchant), idOf(id), idOf(claimed), ended != 0, int(lookups)
+	p.NextAt, p.SentAt, p.CompletedAt = atMicros(next), atMicros(sent), atMicros(completed)
+	p.CreatedAt, p.UpdatedAt = atMicros(created), atMicros(updated)
+	plain, err := s.keys.Open(Place{"payouts", p.Merchant, p.ID, "beneficiary"}, beneficiary)
+	if err != nil {
+		return p, err
+	}
+	if p.Failure, err = failureOf(failure); err == nil {
+		err = json.Unmarshal(plain, &p.Beneficiary)
+	}
+	return p, err
+}
+
+// Payout reads a payout; ErrNotFound where the merchant has none of that id.
+func (s *Store) Payout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
+	p, err := s.scanPayout(s.reader.QueryRowContext(ctx, "SELECT "+payoutColumns+" FROM payouts WHERE merchant_id = $1 AND id = $2", merchant[:], id[:]))
+	return p, s.readError("payout", err)
+}
+
+// FindPayout reads a payout by id alone, as FindPayin does.
+func (s *Store) FindPayout(ctx context.Context, id payment.ID) (payment.Payout, error) {
+	merchants, err := s.Merchants(ctx)
+	if err != nil {
+		return payment.Payout{}, err
+	}
+	for i := range merchants {
+		p, err := s.Payout(ctx, merchants[i].ID, id)
+		if !errors.Is(err, ErrNotFound) {
+			return p, err
+		}
+	}
+	return payment.Payout{}, ErrNotFound
+}
+
+// Payout reads and locks a payout; else ErrNotFound.
+func (tx *Tx) Payout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
+	p, err := tx.store.scanPayout(tx.queryRow(ctx, "SELECT "+payoutColumns+` FROM payouts
+		WHERE merchant_id = $1 AND id = $2`+tx.store.dialect.forUpdate(), merchant[:], id[:]))
+	return p, notFound(err)
+}
+
+const payoutByExternal = "SELECT " + payoutColumns + ", fingerprint FROM payouts WHERE merchant_id = $1 AND external_id = $2"
+
+// PayoutByExternalID reads a payout and its fingerprint; else ErrNotFound.
+func (s *Store) PayoutByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payout, payment.Fingerprint, error) {
+	var f []byte
+	p, err := s.scanPayout(s.reader.QueryRowContext(ctx, payoutByExternal, merchant[:], externalID), &f)
+	return p, f, s.readError("payout", err)
+}
+
+// PayoutByExternalID is Store.PayoutByExternalID within the transaction.
+func (tx *Tx) PayoutByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payout, payment.Fingerprint, error) {
+	var f []byte
+	p, err := tx.store.scanPayout(tx.queryRow(ctx, payoutByExternal+tx.store.dialect.forUpdate(), merchant[:], externalID), &f)
+	return p, f, notFound(err)
+}
+
+// Payouts lists a merchant's payouts, newest first.
+func (s *Store) Payouts(ctx context.Context, merchant payment.ID, f Filter) ([]payment.Payout, error) {
+	text, args := f.where(payoutColumns, "payouts", merchant)
+	rows, err := s.reader.QueryContext(ctx, text, args...)
+	list, err := collect(rows, err, func(r scanner) (payment.Payout, error) { return s.scanPayout(r) })
+	return list, s.readError("payouts", err)
+}
+
+// dueScan bounds how many due rows are looked at to find their merchants.
+const dueScan = 512
+
+// Due is a merchant whose payouts at one processor are due.
+type Due struct {
+	Merchant  payment.ID
+	Processor string
+}
+
+// PayoutsDue lists who has payouts at the given steps that are due, so that
+// they can be claimed one merchant at a time.
+func (s *Store) PayoutsDue(ctx context.Context, now time.Time, steps StepFilter) ([]Due, error) {
+	rows, err := s.reader.QueryContext(ctx, `SELECT DISTINCT merchant_id, processor FROM (SELECT merchant_id, processor FROM payouts
+		WHERE next_at > 0 AND next_at <= $1 AND `+string(steps)+` ORDER BY next_at LIMIT $2) AS due ORDER BY merchant_id, processor`, micros(now), dueScan)
+	list, err := collect(rows, err, func(r scanner) (Due, error) {
+		var merchant []byte
+		var d Due
+		err := r.Scan(&merchant, &d.Processor)
+		d.Merchant = idOf(merchant)
+		return d, err
+	})
+	return list, s.readError("due payouts", err)
+}
+
+// StepFilter selects the steps at which payouts are due.
+type StepFilter string
+
+// The two kinds of work on payouts.
+const (
+	ToSend StepFilter = "step = 'queued'"
+	ToAsk  StepFilter = "step IN ('accepted', 'unknown')"
+)
+
+// ClaimPayouts takes up to limit payouts that are due in hand for node: nobody
+// else claims them while node lives.
+func (tx *Tx) ClaimPayouts(ctx context.Context, due Due, node payment.ID, steps StepFilter, limit int) ([]payment.Payout, error) {
+	rows, err := tx.query(ctx, `UPDATE payouts SET claimed_by = $1, next_at = 0 WHERE merchant_id = $2 AND id IN (
+		SELECT id FROM payouts WHERE merchant_id = $2 AND next_at > 0 AND next_at <= $3 AND processor = $4 AND `+string(steps)+`
+		ORDER BY next_at LIMIT $5`+tx.store.dialect.skipLocked()+`) RETURNING `+payoutColumns,
+		node[:], due.Merchant[:], micros(tx.Now), due.Processor, limit)
+	return collect(rows, err, func(r scanner) (payment.Payout, error) { return tx.store.scanPayout(r) })
+}
+
+func scanID(r scanner) (payment.ID, error) {
+	var id []byte
+	err := r.Scan(&id)
+	return idOf(id), err
+}
+
+// claim stores who has a row in hand; nobody is an empty blob.
+func claim(id payment.ID) []byte {
+	if id.IsZero() {
+		return []byte{}
+	}
+	return id[:]
+}
+
+// Outcomes of a send. At most one send of a payout is live: intent, accepted
+// or unknown (a partial unique index says so).
+const (
+	SendIntent   = "intent"
+	SendAccepted = "accepted"
+	SendUnknown  = "unknown"
+	SendNotFound = "not_found" // a look-up proved that it never arrived
+	SendNotSent  = "not_sent"
+	SendRefused  = "refused"
+	SendPaid     = "paid"
+	SendFailed   = "failed"
+)
+
+// Send is one time that a payout was handed to its processor.
+type Send struct {
+	Merchant  payment.ID
+	Payout    payment.ID
+	Number    int64
+	Processor string
+	BodyHash  []byte
+	Node      payment.ID
+	Deadline  time.Time
+	Outcome   string
+	Evidence  string
+	CreatedAt time.Time
+	EndedAt   time.Time
+}
+
+var sendTable = newTable("payout_sends", "payout_id",
+	column{"merchant_id", "bytea"}, column{"payout_id", "bytea"}, column{"number", "bigint"}, column{"processor", "text"},
+	column{"body_hash", "bytea"}, column{"node", "bytea"}, column{"deadline", "bigint"}, column{"outcome", "text"},
+	column{"evidence", "text"}, column{"created_at", "bigint"}, column{"ended_at", "bigint"})
+
+// InsertSends records intents, one per payout, before a byte leaves. A payout
+// whose earlier send is still undecided is ErrConflict for the whole call.
+func (tx *Tx) InsertSends(ctx context.Context, sends []Send) error {
+	rows := make([][]any, len(sends))
+	for i := range sends {
+		v := &sends[i]
+		rows[i] = []any{v.Merchant[:], v.Payout[:], v.Number, v.Processor, blob(v.BodyHash), v.Node[:], micros(v.Deadline),
+			v.Outcome, v.Evidence, micros(tx.Now), int64(0)}
+	}
+	return tx.insertNew(ctx, sendTable, rows...)
+}
+
+// Sends lists how often, and how, a payout was handed to its processor.
+func (s *Store) Sends(ctx context.Context, merchant, payout payment.ID) ([]Send, error) {
+	rows, err := s.reader.QueryContext(ctx, sendsOf, merchant[:], payout[:])
+	list, err := collect(rows, err, scanSend(merchant, payout))
+	return list, s.readError("sends", err)
+}
+
+// Sends is Store.Sends within the transaction.
+func (tx *Tx) Sends(ctx context.Context, merchant, payout payment.ID) ([]Send, error) {
+	rows, err := tx.query(ctx, sendsOf, merchant[:], payout[:])
+	return collect(rows, err, scanSend(merchant, payout))
+}
+
+const sendsOf = `SELECT number, processor, body_hash, node, deadline, outcome, evidence, created_at, ended_at
+	FROM payout_sends WHERE merchant_id = $1 AND payout_id = $2 ORDER BY number`
+
+func scanSend(merchant, payout payment.ID) func(scanner) (Send, error) {
+	return func(r scanner) (Send, error) {
+		v := Send{Merchant: merchant, Payout: payout}
+		var node []byte
+		var deadline, created, ended int64
+		err := r.Scan(&v.Number, &v.Processor, &v.BodyHash, &node, &deadline, &v.Outcome, &v.Evidence, &created, &ended)
+		v.Node, v.Deadline, v.CreatedAt, v.EndedAt = idOf(node), atMicros(deadline), atMicros(created), atMicros(ended)
+		return v, err
+	}
+}
+
+// EndSend moves the live send of a payout to outcome, with what proves it. It
+// is no error when no send is live: a fact may come by two ways.
+func (tx *Tx) EndSend(ctx context.Context, merchant, payout payment.ID, outcome, evidence string) error {
+	ended := micros(tx.Now)
+	if outcome == SendAccepted || outcome == SendUnknown {
+		ended = 0
+	}
+	_, err := tx.changed(ctx, `UPDATE payout_sends SET outcome = $1, evidence = $2, ended_at = $3
+		WHERE merchant_id = $4 AND payout_id = $5 AND outcome IN ('intent', 'accepted', 'unknown')`,
+		outcome, evidence, ended, merchant[:], payout[:])
+	return err
+}

@@ -1,0 +1,218 @@
+// Package store is the concrete store: one SQL text for both engines, one file
+// per noun, a small dialect file, embedded migrations.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// Errors that callers decide by.
+var (
+	// ErrNotFound: no such row for this merchant.
+	ErrNotFound = errors.New("store: not found")
+	// ErrConflict: a guarded write met another state than it was decided on.
+	ErrConflict = errors.New("store: state has changed")
+	// ErrCommitUnknown: the connection broke at COMMIT; whether it took place
+	// is for a unique key or a guard to tell, when the same work is run again.
+	ErrCommitUnknown = errors.New("store: outcome of commit is unknown")
+	// ErrUnavailable: the database cannot be reached, or is out of space.
+	ErrUnavailable = errors.New("store: database is unavailable")
+)
+
+// Options say which database to open and how.
+type Options struct {
+	// Database is a path of an SQLite file or a postgres:// URL.
+	Database string
+	// Keys seal personal data and secrets.
+	Keys *Keyring
+	// World gives time, ids and chance.
+	World world.World
+	// Log gets one line where a transaction had to be run again.
+	Log *slog.Logger
+	// Shared opens an SQLite file beside the gateway that owns it: for
+	// commands that read, or write little. The owner keeps the file's lock.
+	Shared bool
+	// Connections bounds the PostgreSQL pool; 0 takes a default.
+	Connections int
+	// AllowUnsafe opens a PostgreSQL whose settings may lose acknowledged
+	// commits. For measurements only.
+	AllowUnsafe bool
+}
+
+// Store is an open database. It is safe for concurrent use.
+type Store struct {
+	dialect dialect
+	keys    *Keyring
+	world   world.World
+	log     *slog.Logger
+	reader  *sql.DB
+	writer  *sql.DB
+	lock    *fileLock
+
+	// SQLite has one writer: its connection and prepared statements.
+	solo *soloWriter
+
+	installation payment.ID
+}
+
+// readLimit bounds how long one read may take: a long one pins SQLite's WAL.
+const readLimit = 10 * time.Second
+
+// Open opens the database, checks that it is safe to keep money in, and reads
+// who it belongs to. The schema must be there already: see Migrate.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	s := &Store{keys: o.Keys, world: o.World, log: o.Log}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if IsPostgres(o.Database) {
+		err = s.openPostgres(ctx, o)
+	} else {
+		err = s.openSQLite(ctx, o)
+	}
+	if err == nil {
+		err = s.checkSchema(ctx)
+	}
+	if err == nil {
+		err = s.identify(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close ends all connections and gives the SQLite file's lock back.
+func (s *Store) Close() error {
+	var errs []error
+	if s.solo != nil {
+		errs = append(errs, s.solo.close())
+	}
+	if s.reader != nil && s.reader != s.writer {
+		errs = append(errs, s.reader.Close())
+	}
+	if s.writer != nil {
+		errs = append(errs, s.writer.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.release())
+	}
+	return errors.Join(errs...)
+}
+
+// Engine names the database engine: sqlite or postgres.
+func (s *Store) Engine() string { return s.dialect.name() }
+
+// Lanes is how many transactions the engine writes side by side.
+func (s *Store) Lanes() int { return s.dialect.lanes() }
+
+// Keys seal and hash for this store.
+func (s *Store) Keys() *Keyring { return s.keys }
+
+// Installation is the id under which this installation derives external ids.
+func (s *Store) Installation() payment.ID { return s.installation }
+
+// Ping says whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	var one int
+	if err := s.reader.QueryRowContext(ctx, "SELECT 1").Scan(&one); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
+}
+
+// soloWriter is SQLite's one writing connection.
+type soloWriter struct {
+	mu    sync.Mutex
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+func (w *soloWriter) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var errs []error
+	for _, st := range w.stmts {
+		errs = append(errs, st.Close())
+	}
+	w.stmts = map[string]*sql.Stmt{}
+	if w.conn != nil {
+		errs = append(errs, w.conn.Close())
+		w.conn = nil
+	}
+	return errors.Join(errs...)
+}
+
+// prepared returns the statement of text, prepared once for the connection.
+func (w *soloWriter) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
+	if st, ok := w.stmts[text]; ok {
+		return st, nil
+	}
+	st, err := w.conn.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	w.stmts[text] = st
+	return st, nil
+}
+
+// rows reads every row of a query with scan.
+func collect[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var list []T
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, rows.Err()
+}
+
+// scanner is a row, of one or of many.
+type scanner interface{ Scan(dest ...any) error }
+
+// micros stores a time; the zero time is 0.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// atMicros reads what micros stored.
+func atMicros(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// blob stores bytes where nothing is an empty blob, never NULL.
+func blob(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

@@ -1,0 +1,4 @@
+package world
+
+// Guard lets tests ask about addresses that they must not connect to.
+var Guard = guard

@@ -1,0 +1,148 @@
+package world
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+// ErrBlocked says that this program refused to connect: the address, once
+// resolved, is not one that a merchant may make it reach. No packet was sent.
+var ErrBlocked = errors.New("destination refused")
+
+// OutboundOptions says whom the gateway may connect to. The zero value reaches
+// public addresses only.
+type OutboundOptions struct {
+	// AllowNetworks lists networks that webhooks may reach although they are
+	// not public, such as 127.0.0.0/8 in development.
+	AllowNetworks []netip.Prefix
+	// AnyPort lets webhooks go to ports other than 80 and 443.
+	AnyPort bool
+	// RootCAs are the authorities to trust; nil means the system's.
+	RootCAs *x509.CertPool
+	// Resolve takes the place of DNS; nil means the system's resolver. What
+	// it answers is checked like any other address.
+	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+}
+
+// Outbound is the one place from which connections are opened.
+type Outbound struct {
+	webhooks  *http.Transport
+	processor *http.Transport
+}
+
+// NewOutbound returns the dialers that opts describes.
+func NewOutbound(opts OutboundOptions) *Outbound {
+	return &Outbound{
+		webhooks:  newTransport(opts, guard(opts)),
+		processor: newTransport(opts, nil),
+	}
+}
+
+// Webhooks returns the way to addresses that merchants named. Each address is
+// checked after it was resolved and as it is dialled, so a name that resolves
+// differently the second time gains nothing; a refusal is [ErrBlocked].
+// Proxies named in the environment are ignored, redirects are not followed,
+// and compressed answers are not expanded.
+func (o *Outbound) Webhooks() http.RoundTripper { return o.webhooks }
+
+// Processor returns the way to addresses that the operator configured, which
+// are not checked. In all else it is as Webhooks.
+func (o *Outbound) Processor() http.RoundTripper { return o.processor }
+
+// CloseIdle closes connections that wait for another request.
+func (o *Outbound) CloseIdle() {
+	o.webhooks.CloseIdleConnections()
+	o.processor.CloseIdleConnections()
+}
+
+// control is [net.Dialer.Control]: called with the resolved address, before
+// connecting to it.
+type control func(network, address string, conn syscall.RawConn) error
+
+// guard refuses what the IANA special-purpose registries set apart (private,
+// loopback, link-local with cloud metadata, carrier-grade NAT, multicast,
+// documentation, NAT64, 6to4, IPv4-mapped ...), except allowed networks.
+func guard(opts OutboundOptions) control {
+	var v4, v6 []netip.Prefix
+	for _, prefix := range opts.AllowNetworks {
+		if prefix.Addr().Is4() {
+			v4 = append(v4, prefix.Masked())
+		} else {
+			v6 = append(v6, prefix.Masked())
+		}
+	}
+	rules := []ssrf.Option{ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...)}
+	if opts.AnyPort {
+		rules = append(rules, ssrf.WithAnyPort())
+	}
+	guardian := ssrf.New(rules...)
+	return func(network, address string, conn syscall.RawConn) error {
+		if err := guardian.Safe(network, address, conn); err != nil {
+			return fmt.Errorf("%w: %w", ErrBlocked, err)
+		}
+		return nil
+	}
+}
+
+func newTransport(opts OutboundOptions, check control) *http.Transport {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: check}
+	dial := dialer.DialContext
+	if opts.Resolve != nil {
+		dial = dialResolved(dialer, opts.Resolve)
+	}
+	return &http.Transport{
+		Proxy:       nil, // HTTPS_PROXY would be dialled in place of the address that was checked
+		DialContext: dial,
+		TLSClientConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12,
+			RootCAs:    opts.RootCAs,
+		},
+		ForceAttemptHTTP2:      true, // a dialer of one's own turns it off
+		TLSHandshakeTimeout:    10 * time.Second,
+		ExpectContinueTimeout:  time.Second,
+		DisableCompression:     true, // a small answer must not grow into a large one
+		MaxResponseHeaderBytes: 64 << 10,
+		MaxIdleConns:           256,
+		MaxIdleConnsPerHost:    8,
+		IdleConnTimeout:        60 * time.Second,
+	}
+}
+
+// dialResolved dials the addresses that resolve gives for a host, in order,
+// until one answers.
+func dialResolved(
+	dialer *net.Dialer, resolve func(context.Context, string) ([]netip.Addr, error),
+) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, fmt.Errorf("dial: %w", err)
+		}
+		addrs, err := resolve(ctx, host)
+		if err != nil {
+			return nil, &net.DNSError{Err: err.Error(), Name: host, UnwrapErr: err}
+		}
+		if len(addrs) == 0 {
+			return nil, &net.DNSError{Err: "no address", Name: host, IsNotFound: true}
+		}
+		var failures []error
+		for _, addr := range addrs {
+			conn, err := dialer.DialContext(ctx, network, net.JoinHostPort(addr.String(), port))
+			if err == nil {
+				return conn, nil
+			}
+			failures = append(failures, err)
+		}
+		return nil, errors.Join(failures...)
+	}
+}

@@ -1,0 +1,206 @@
+// Package pixkey encodes, decodes and checks Pix keys: it tells whether a text
+// fits the type of key that it is said to be, and writes it in the normal form
+// that the directory of keys knows it by.
+//
+// The forms are those of the DICT API 1.8 of Banco Central do Brasil, widened
+// by the alphanumeric CNPJ that API Pix 2.9 takes. The type is always given by
+// the caller, because eleven digits may be a CPF or a phone number.
+//
+// Looking up keys that do not exist uses up an account's quota in the
+// directory twenty times as fast as looking up others, so check here first.
+//
+// Errors never hold the key, which is personal data.
+package pixkey
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/porteira/porteira/taxid"
+)
+
+// Errors that the functions of this package return, as they are or wrapped.
+var (
+	// ErrType says that there is no such type of key.
+	ErrType = errors.New("pixkey: unknown type of key")
+	// ErrCPF says that a CPF key is not 11 digits.
+	ErrCPF = errors.New("pixkey: a CPF key is 11 digits")
+	// ErrCNPJ says that a CNPJ key is not 12 digits or capital letters and two digits.
+	ErrCNPJ = errors.New("pixkey: a CNPJ key is 12 digits or capital letters and two digits")
+	// ErrEmail says that an EMAIL key has not the form of an address.
+	ErrEmail = errors.New("pixkey: an EMAIL key is an e-mail address in ASCII, without %")
+	// ErrEmailLength says that an EMAIL key is longer than [MaxEmail].
+	ErrEmailLength = errors.New("pixkey: an EMAIL key has at most 77 characters")
+	// ErrPhone says that a PHONE key has not the form of a phone number.
+	ErrPhone = errors.New("pixkey: a PHONE key is + and 3 to 16 digits, or 10 or 11 digits of a Brazilian number")
+	// ErrEVP says that an EVP key has not the form of a UUID.
+	ErrEVP = errors.New("pixkey: an EVP key is a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12")
+)
+
+// MaxEmail is the greatest length of an EMAIL key in characters. It is that of
+// every key, as a BR Code has no room for more.
+const MaxEmail = 77
+
+// Type is a type of Pix key, named as in the DICT API.
+type Type string
+
+// The types of key.
+const (
+	// CPF is the tax id of a person: 52998224725.
+	CPF Type = "CPF"
+	// CNPJ is the tax id of a company: 12ABC34501DE35.
+	CNPJ Type = "CNPJ"
+	// Email is an e-mail address: pix@bcb.gov.br.
+	Email Type = "EMAIL"
+	// Phone is a phone number with its country code: +5511987654321.
+	Phone Type = "PHONE"
+	// EVP is a random key (endereço virtual de pagamento), a UUID of any version.
+	EVP Type = "EVP"
+)
+
+// ParseType returns the type of that name. Names are in capital letters. The
+// error is [ErrType].
+func ParseType(name string) (Type, error) {
+	switch t := Type(name); t {
+	case CPF, CNPJ, Email, Phone, EVP:
+		return t, nil
+	default:
+		return "", ErrType
+	}
+}
+
+// Key is a checked key. Two keys are the same key if they are ==.
+type Key struct {
+	// Type is the key's type.
+	Type Type
+	// Value is the key in its normal form. It is personal data: for logs there
+	// is [Mask].
+	Value string
+}
+
+// Parse checks s as [Check] does and returns the key in its normal form. The
+// errors are those of Check.
+func Parse(t Type, s string) (Key, error) {
+	if err := Check(t, s); err != nil {
+		return Key{}, err
+	}
+	value, err := Normalize(t, s)
+	if err != nil {
+		return Key{}, err
+	}
+	return Key{Type: t, Value: value}, nil
+}
+
+// Valid tells whether s fits its type and, as a CPF or CNPJ, has right check
+// digits.
+func Valid(t Type, s string) bool {
+	return Check(t, s) == nil
+}
+
+// Check tells what is wrong with s as a key of that type, check digits of a CPF
+// or CNPJ included. The errors are those of [CheckForm], and
+// [taxid.ErrCheckDigits] and [taxid.ErrRepeated], wrapped.
+func Check(t Type, s string) error {
+	if err := CheckForm(t, s); err != nil {
+		return err
+	}
+	if t == CPF || t == CNPJ {
+		if _, err := taxid.Parse(s); err != nil {
+			return fmt.Errorf("pixkey: %s key: %w", t, err)
+		}
+	}
+	return nil
+}
+
+// CheckForm tells what is wrong with the form of s as a key of that type; check
+// digits are not looked at. The error is [ErrType] or the error of the type:
+// [ErrCPF], [ErrCNPJ], [ErrEmail], [ErrEmailLength], [ErrPhone], [ErrEVP]. It
+// does not allocate.
+func CheckForm(t Type, s string) error {
+	switch t {
+	case CPF:
+		if kind, err := taxid.CheckForm(s); err != nil || kind != taxid.CPF {
+			return ErrCPF
+		}
+	case CNPJ:
+		if kind, err := taxid.CheckForm(s); err != nil || kind != taxid.CNPJ {
+			return ErrCNPJ
+		}
+	case Email:
+		return checkEmail(s)
+	case Phone:
+		if !isPhone(s) {
+			return ErrPhone
+		}
+	case EVP:
+		if !isUUID(s) {
+			return ErrEVP
+		}
+	default:
+		return ErrType
+	}
+	return nil
+}
+
+// Normalize checks the form of s as [CheckForm] does and returns the form that
+// the directory knows the key by: e-mail addresses and UUIDs in small letters,
+// and phone numbers with + and country code, where 10 or 11 digits without + are
+// taken as Brazilian. Normalizing again changes nothing. The errors are those of
+// CheckForm.
+func Normalize(t Type, s string) (string, error) {
+	if err := CheckForm(t, s); err != nil {
+		return "", err
+	}
+	switch {
+	case t == Phone && s[0] != '+':
+		return "+55" + s, nil
+	case t == Email || t == EVP:
+		return lower(s), nil
+	default:
+		return s, nil
+	}
+}
+
+// Mask returns s with so much hidden that logs and people may see it:
+// ***.982.247-**, **.222.333/****-**, f***@example.com, +55*******4321,
+// 123e****-****-****-****-********0000. Of a text that does not fit its type
+// it shows nothing but ***.
+func Mask(t Type, s string) string {
+	const hidden = "***"
+	normal, err := Normalize(t, s)
+	if err != nil {
+		return hidden
+	}
+	switch t {
+	case CPF:
+		return hidden + "." + normal[3:6] + "." + normal[6:9] + "-**"
+	case CNPJ:
+		return "**." + normal[2:5] + "." + normal[5:8] + "/****-**"
+	case Email:
+		for i := range len(normal) {
+			if normal[i] == '@' {
+				return normal[:1] + hidden + normal[i:]
+			}
+		}
+		return hidden
+	case Phone:
+		return starred(normal, len("+55"), len("4321"))
+	default:
+		return starred(normal, 4, 4)
+	}
+}
+
+// starred hides the letters and digits of s but for the first and last few. Of
+// short texts, half is hidden at least.
+func starred(s string, first, last int) string {
+	for first+last > len(s)/2 {
+		first, last = first/2, last/2
+	}
+	b := []byte(s)
+	for i := first; i < len(b)-last; i++ {
+		if b[i] != '-' {
+			b[i] = '*'
+		}
+	}
+	return string(b)
+}
