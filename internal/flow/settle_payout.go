@@ -190,7 +190,7 @@ func (f *Flow) notFound(ctx context.Context, tx *store.Tx, p *payment.Payout) (a
 		last = restored // it may have been sent right before the backup was restored
 	}
 	if quiet := last.Add(profile.QuietPeriod); tx.Now.Before(quiet) {
-		if p.NextAt.Before(quiet) {
+		if p.NextAt.After(quiet) {
 			p.NextAt = quiet
 		}
 		return false, tx.UpdatePayout(ctx, p, p.Version)

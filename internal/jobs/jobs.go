@@ -239,3 +239,6 @@ func guarded[T any](call func() T, failed func(cause error) T) (answer T) {
 	}()
 	return call()
 }
+
+// Lease is this process's claim to be alive; see flow.Guard.
+func (j *Jobs) Lease() *loop.Lease { return j.lease }

@@ -42,6 +42,7 @@ func sqliteDSN(path string, readOnly bool) string {
 func (s *Store) openSQLite(ctx context.Context, o Options) error {
 	s.dialect = sqliteDialect{}
 	path := strings.TrimPrefix(o.Database, "sqlite:")
+	s.path = path
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}

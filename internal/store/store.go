@@ -62,6 +62,7 @@ type Store struct {
 	solo *soloWriter
 
 	installation payment.ID
+	path         string // of the SQLite file
 }
 
 // readLimit bounds how long one read may take: a long one pins SQLite's WAL.

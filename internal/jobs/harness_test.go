@@ -1,0 +1,337 @@
+package jobs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/jobs"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/world"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+
+// bankName is how the bank of these tests is registered.
+const bankName = "bank"
+
+// opening is what the merchant of each test has at first.
+const opening money.Cents = 1_000_00
+
+// bank is the far side of these tests: it keeps books of its own, which the
+// gateway under test cannot touch, and misbehaves as it is told.
+type bank struct {
+	mu        sync.Mutex
+	transfers map[string]*booked
+	calls     []processor.TransferRequest // every request that arrived, by its bytes
+	questions int
+	profile   processor.Profile
+	// transfer and query, when set, stand in for what the bank would do.
+	transfer func(b *bank, r processor.TransferRequest) processor.TransferAnswer
+	query    func(b *bank, externalID string) processor.TransferReport
+}
+
+type booked struct {
+	request processor.TransferRequest
+	state   processor.TransferState
+	back    money.Cents
+}
+
+func newBank() *bank {
+	return &bank{transfers: map[string]*booked{}, profile: processor.Profile{
+		Name: bankName, IdempotentByOurID: true, QuietPeriod: time.Minute,
+		ChargeTimeout: 4 * time.Second, TransferTimeout: 5 * time.Second,
+	}}
+}
+
+func (b *bank) Profile() processor.Profile { return b.profile }
+
+// pay books a transfer, once per id: the second time it is the same one.
+func (b *bank) pay(r processor.TransferRequest, state processor.TransferState) processor.TransferReport {
+	if _, ok := b.transfers[r.ExternalID]; !ok {
+		b.transfers[r.ExternalID] = &booked{request: r, state: state}
+	}
+	return b.look(r.ExternalID)
+}
+
+func (b *bank) look(externalID string) processor.TransferReport {
+	t, ok := b.transfers[externalID]
+	if !ok {
+		return processor.TransferReport{Lookup: processor.NotFound}
+	}
+	return processor.TransferReport{
+		Lookup: processor.Found, State: t.state, EndToEndID: "E" + externalID[:31], Amount: t.request.Amount,
+		Returned: t.back, Evidence: "bank's books",
+	}
+}
+
+func (b *bank) Transfer(_ context.Context, r processor.TransferRequest, guard func() error) processor.TransferAnswer {
+	if err := guard(); err != nil {
+		return processor.TransferAnswer{Outcome: processor.NotSent, Cause: err}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls = append(b.calls, r)
+	if b.transfer != nil {
+		return b.transfer(b, r)
+	}
+	return processor.TransferAnswer{Outcome: processor.Done, Report: b.pay(r, processor.TransferPaid)}
+}
+
+func (b *bank) QueryTransfer(_ context.Context, externalID string) processor.TransferReport {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.questions++
+	if b.query != nil {
+		return b.query(b, externalID)
+	}
+	return b.look(externalID)
+}
+
+// gateway is one process of the gateway, with its loops in the test's hands.
+type gateway struct {
+	t        *testing.T
+	engine   string
+	options  store.Options
+	clock    *world.VirtualClock
+	world    world.World
+	store    *store.Store
+	flow     *flow.Flow
+	jobs     *jobs.Jobs
+	bank     *bank
+	merchant store.Merchant
+	marker   *memoryMarker
+	log      *strings.Builder
+}
+
+type memoryMarker struct{ beat int64 }
+
+func (m *memoryMarker) Read() (int64, error)   { return m.beat, nil }
+func (m *memoryMarker) Write(beat int64) error { m.beat = beat; return nil }
+
+// start is when the virtual days of these tests begin.
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// each runs a test on every engine, with one gateway, one merchant, one bank.
+func each(t *testing.T, run func(t *testing.T, g *gateway)) {
+	t.Helper()
+	w, clock := world.Virtual(start, 1)
+	storetest.Each(t, w, func(t *testing.T, o store.Options) {
+		g := newGateway(t, o, w, clock, newBank(), &memoryMarker{})
+		var err error
+		g.merchant, err = g.flow.CreateMerchant(t.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Processor: bankName}, "")
+		g.must(err)
+		g.must(g.flow.Fund(t.Context(), g.merchant, opening))
+		run(t, g)
+	})
+}
+
+func newGateway(t *testing.T, o store.Options, w world.World, clock *world.VirtualClock, b *bank, marker *memoryMarker) *gateway {
+	t.Helper()
+	g := &gateway{t: t, options: o, clock: clock, world: w, bank: b, marker: marker, log: &strings.Builder{}}
+	g.store = storetest.Open(t, o)
+	g.engine = g.store.Engine()
+	log := slog.New(slog.NewTextHandler(g.log, nil))
+	registry := processor.Registry{bankName: b}
+	g.flow = flow.New(flow.Options{Store: g.store, World: w, Processors: registry, Log: log})
+	g.jobs = jobs.New(jobs.Options{
+		Flow: g.flow, Store: g.store, World: w, Processors: registry, Log: log, Marker: marker, Inline: true,
+	})
+	g.must(g.flow.Join(t.Context(), marker.beat, false))
+	g.beat()
+	return g
+}
+
+// second starts another process of the same gateway: same database, same bank.
+func (g *gateway) second() *gateway {
+	g.t.Helper()
+	o := g.options
+	o.Shared = true // SQLite: the lock is not what is tested here
+	other := newGateway(g.t, o, g.world, g.clock, g.bank, g.marker)
+	other.merchant = g.merchant
+	return other
+}
+
+func (g *gateway) must(err error) {
+	g.t.Helper()
+	if err != nil {
+		g.t.Fatalf("%v\n%s", err, g.log)
+	}
+}
+
+func (g *gateway) beat() {
+	g.t.Helper()
+	_, err := g.jobs.KeepAlive(g.t.Context())
+	g.must(err)
+}
+
+// pass lets time go by, with a beat each second, as a living process has.
+func (g *gateway) pass(d time.Duration) {
+	g.t.Helper()
+	for ; d > 0; d -= time.Second {
+		g.clock.Advance(min(d, time.Second))
+		g.beat()
+	}
+}
+
+// leap lets much time go by at once; the process beats right after.
+func (g *gateway) leap(d time.Duration) {
+	g.t.Helper()
+	g.clock.Advance(d)
+	g.beat()
+}
+
+// run runs a step until it finds nothing to do.
+func (g *gateway) run(step func(context.Context) (int, error)) {
+	g.t.Helper()
+	for range 100 {
+		did, err := step(g.t.Context())
+		g.must(err)
+		if did == 0 {
+			return
+		}
+	}
+	g.t.Fatal("a step never comes to rest")
+}
+
+func (g *gateway) submit()  { g.t.Helper(); g.run(g.jobs.SubmitPayouts) }
+func (g *gateway) resolve() { g.t.Helper(); g.run(g.jobs.ResolvePayouts) }
+
+func payoutOf(reference string, cents int64) *payment.PayoutRequest {
+	return &payment.PayoutRequest{
+		Amount: payment.Some(cents), PIXKey: payment.Some("maria@example.com"), PIXKeyType: payment.Some("EMAIL"), NormalKey: "maria@example.com",
+		BeneficiaryName: payment.Some("Maria"), BeneficiaryDocument: payment.Some("52998224725"), ReferenceID: payment.Some(reference),
+		Fingerprint: payment.Fingerprint(fmt.Sprintf("%s %d", reference, cents)),
+	}
+}
+
+// payout requests a payout and returns it as it was answered.
+func (g *gateway) payout(reference string, cents int64) payment.Payout {
+	g.t.Helper()
+	p, _, err := g.flow.RequestPayout(g.t.Context(), g.merchant, payoutOf(reference, cents))
+	g.must(err)
+	return p
+}
+
+func (g *gateway) read(p payment.Payout) payment.Payout {
+	g.t.Helper()
+	got, err := g.store.Payout(g.t.Context(), p.Merchant, p.ID)
+	g.must(err)
+	return got
+}
+
+// want compares a payout's status and step.
+func (g *gateway) want(p payment.Payout, status payment.PayoutStatus, step payment.PayoutStep) payment.Payout {
+	g.t.Helper()
+	got := g.read(p)
+	if got.Status != status || got.Step != step {
+		g.t.Fatalf("payout is %s/%s, want %s/%s\n%s", got.Status, got.Step, status, step, g.log)
+	}
+	return got
+}
+
+// wantBalances compares the merchant's accounts, written as "available 980.00 held 20.00".
+func (g *gateway) wantBalances(available, held money.Cents) {
+	g.t.Helper()
+	b, err := g.store.Balances(g.t.Context(), g.merchant.ID)
+	g.must(err)
+	if b[ledger.Available] != available || b[ledger.Held] != held {
+		g.t.Fatalf("available %s, held %s; want %s and %s", b[ledger.Available].Decimal(), b[ledger.Held].Decimal(), available.Decimal(), held.Decimal())
+	}
+	var sum money.Cents
+	for _, v := range b {
+		sum += v
+	}
+	if sum != 0 {
+		g.t.Fatalf("the books are off by %d", sum)
+	}
+}
+
+// wantSends compares how a payout's sends ended, in order.
+func (g *gateway) wantSends(p payment.Payout, outcomes ...string) {
+	g.t.Helper()
+	sends, err := g.store.Sends(g.t.Context(), p.Merchant, p.ID)
+	g.must(err)
+	var got []string
+	for i := range sends {
+		got = append(got, sends[i].Outcome)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(outcomes) {
+		g.t.Fatalf("sends %v, want %v", got, outcomes)
+	}
+}
+
+// wantExceptions compares the kinds of what waits for a person.
+func (g *gateway) wantExceptions(kinds ...string) {
+	g.t.Helper()
+	list, err := g.store.OpenExceptions(g.t.Context(), 100)
+	g.must(err)
+	var got []string
+	for i := range list {
+		got = append(got, list[i].Kind)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(kinds) {
+		g.t.Fatalf("exceptions %v, want %v", got, kinds)
+	}
+}
+
+// wantPaid says how many times the bank was asked to pay, and how often it did.
+func (g *gateway) wantPaid(calls, transfers int) {
+	g.t.Helper()
+	if len(g.bank.calls) != calls || len(g.bank.transfers) != transfers {
+		g.t.Fatalf("the bank got %d requests and made %d transfers, want %d and %d", len(g.bank.calls), len(g.bank.transfers), calls, transfers)
+	}
+}
+
+// wantEvents compares the types of all events of the merchant, in order.
+func (g *gateway) wantEvents(types ...payment.EventType) {
+	g.t.Helper()
+	list, err := g.store.Events(g.t.Context(), g.merchant.ID, 0, 1000)
+	g.must(err)
+	var got []payment.EventType
+	for i := range list {
+		if list[i].Number != int64(i+1) {
+			g.t.Fatalf("event %d has number %d", i+1, list[i].Number)
+		}
+		got = append(got, list[i].Type)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(types) {
+		g.t.Fatalf("events %v, want %v", got, types)
+	}
+}
+
+// bytesOf is a request as it would leave.
+func bytesOf(r processor.TransferRequest) string {
+	text, err := json.Marshal(&r)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func unknown(*bank, processor.TransferRequest) processor.TransferAnswer {
+	return processor.TransferAnswer{Cause: errors.New("timeout")}
+}
+
+// VerifyNotice takes every notice for true: whether it is, is asked.
+func (b *bank) VerifyNotice(http.Header, []byte, time.Time) (string, error) { return "notice", nil }
+
+// ParseNotice reads a notice whose body is the id that it speaks of.
+func (b *bank) ParseNotice(body []byte) ([]processor.Hint, error) {
+	return []processor.Hint{{Subject: processor.SubjectTransfer, ExternalID: string(body)}}, nil
+}

@@ -1,0 +1,78 @@
+package storetest
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// Engines names every database engine that a test can ask for.
+var Engines = []string{"sqlite", "postgres"}
+
+// Each runs a test on every engine, with the options of a database of its own
+// whose schema is in place.
+func Each(t *testing.T, w world.World, run func(t *testing.T, o store.Options)) {
+	t.Helper()
+	for _, engine := range Engines {
+		t.Run(engine, func(t *testing.T) { run(t, Prepare(t, engine, w)) })
+	}
+}
+
+// Prepare makes a database of an engine, with the schema in place.
+func Prepare(t testing.TB, engine string, w world.World) store.Options {
+	t.Helper()
+	o := options(t, w)
+	if engine == "postgres" {
+		o.Database = PostgresFrom(t, "porteira", func(url string) error {
+			prepared := o
+			prepared.Database = url
+			_, err := store.Migrate(context.Background(), prepared)
+			return err
+		})
+		return o
+	}
+	o.Database = filepath.Join(t.TempDir(), "porteira.db")
+	if _, err := store.Migrate(t.Context(), o); err != nil {
+		t.Fatalf("migrate: %v", err)
+	}
+	return o
+}
+
+// Empty makes a database of an engine without a schema.
+func Empty(t testing.TB, engine string, w world.World) store.Options {
+	t.Helper()
+	o := options(t, w)
+	if engine == "postgres" {
+		o.Database = Postgres(t)
+	} else {
+		o.Database = filepath.Join(t.TempDir(), "porteira.db")
+	}
+	return o
+}
+
+// Open opens a prepared database and closes it when the test ends.
+func Open(t testing.TB, o store.Options) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+func options(t testing.TB, w world.World) store.Options {
+	t.Helper()
+	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), w.Random)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store.Options{Keys: keys, World: w}
+}
