@@ -16,7 +16,7 @@ func ExampleStatic_Encode() {
 		TxID:         "PEDIDO123",
 	}.Encode()
 	fmt.Println(code, err)
-	// Output: 00020126330014br.gov.bcb.pix011112345678909520400005303986540510.005802BR5913Fulano de Tal6008Brasilia62130509PEDIDO12363046F4E <nil>
+	// Output: 00020126330014br.gov.bcb.pix011112345678909520400005303986540510.005802BR5913Fulano de Tal6008Brasilia62130509PEDIDO1236304D2F2 <nil>
 }
 
 func ExampleDynamic_Encode() {
@@ -26,7 +26,7 @@ func ExampleDynamic_Encode() {
 		City:         "BRASILIA",
 	}.Encode()
 	fmt.Println(code, err)
-	// Output: 00020101021226760014br.gov.bcb.pix2554pix.example.com/qr/v2/8b3da2f39a4140d1a91abd93113bd4415204000053039865802BR5913Fulano de Tal6008BRASILIA62070503***630461A5 <nil>
+	// Output: 00020101021226760014br.gov.bcb.pix2554pix.example.com/qr/v2/8b3da2f39a4140d1a91abd93113bd4415204000053039865802BR5913Fulano de Tal6008BRASILIA62070503***630497BF <nil>
 }
 
 func ExampleDecode() {
@@ -47,8 +47,8 @@ func ExampleDecode_error() {
 		fmt.Println(where.Field, where.Pos, errors.Is(err, brcode.ErrCRC))
 	}
 	// Output:
-	// brcode: field 63: wrong checksum (position 131)
-	// 63 131 true
+	// brcode: field 63: wrong checksum (position 129)
+	// 63 129 true
 }
 
 func ExampleFold() {
