@@ -121,10 +121,11 @@ func (f *Flow) Leave(ctx context.Context) error {
 // AdvanceClock moves the sandbox's time on, for all processes of the database.
 func (f *Flow) AdvanceClock(ctx context.Context, d time.Duration) (offset time.Duration, err error) {
 	err = f.write(ctx, func(tx *store.Tx) error {
-		text, err := f.store.Setting(ctx, store.SettingClockOffset)
+		text, err := tx.Setting(ctx, store.SettingClockOffset)
 		if err != nil {
 			return err
 		}
+		offset = 0
 		if text != "" {
 			if offset, err = time.ParseDuration(text); err != nil {
 				return err

@@ -45,9 +45,24 @@ func (f *Flow) ApplyCharge(ctx context.Context, name, externalID string, report 
 	return f.submit(ctx, receiveVerb, merchant, v)
 }
 
-// receivePayments books the news of one merchant's charges. All receipts are
-// claimed in one statement; only new ones reach an order.
+// receivePayments books the news of one merchant's charges. The receipts of a
+// processor are claimed in one statement; only new ones reach an order.
 func receivePayments(ctx context.Context, tx *store.Tx, tasks []*task) error {
+	for first := 0; first < len(tasks); {
+		name, end := tasks[first].arg.(*chargeNews).processor, first+1
+		for end < len(tasks) && tasks[end].arg.(*chargeNews).processor == name {
+			end++
+		}
+		if err := receiveFromOne(ctx, tx, tasks[first:end]); err != nil {
+			return err
+		}
+		first = end
+	}
+	return nil
+}
+
+// receiveFromOne is receivePayments for one processor's news.
+func receiveFromOne(ctx context.Context, tx *store.Tx, tasks []*task) error {
 	var all []*payment.Receipt
 	for _, t := range tasks {
 		all = append(all, t.arg.(*chargeNews).receipts...)

@@ -21,6 +21,16 @@ func (s *Store) Setting(ctx context.Context, name string) (string, error) {
 	return value, err
 }
 
+// Setting is Store.Setting within the transaction, which then locks it.
+func (tx *Tx) Setting(ctx context.Context, name string) (string, error) {
+	var value string
+	err := notFound(tx.queryRow(ctx, "SELECT value FROM settings WHERE name = $1"+tx.store.dialect.forUpdate(), name).Scan(&value))
+	if errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	return value, err
+}
+
 // SetSetting writes a fact of the installation.
 func (tx *Tx) SetSetting(ctx context.Context, name, value string) error {
 	_, err := tx.exec(ctx, `INSERT INTO settings (name, value) VALUES ($1, $2)
