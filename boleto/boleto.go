@@ -11,6 +11,7 @@ package boleto
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -180,11 +181,11 @@ func FormatLine(line string) string {
 // the other 43 digits, weights 2 to 9 from the right. 0, 10 and 11 become 1.
 func generalDigit(barcode []byte) byte {
 	sum, weight := 0, 2
-	for i := len(barcode) - 1; i >= 0; i-- {
+	for i, c := range slices.Backward(barcode) {
 		if i == 4 {
 			continue
 		}
-		sum += int(barcode[i]-'0') * weight
+		sum += int(c-'0') * weight
 		if weight++; weight > 9 {
 			weight = 2
 		}
@@ -199,8 +200,8 @@ func generalDigit(barcode []byte) byte {
 // and 1 from the right, the digits of each product added.
 func fieldDigit(field []byte) byte {
 	sum, weight := 0, 2
-	for i := len(field) - 1; i >= 0; i-- {
-		product := int(field[i]-'0') * weight
+	for _, c := range slices.Backward(field) {
+		product := int(c-'0') * weight
 		sum += product/10 + product%10
 		weight = 3 - weight
 	}

@@ -25,7 +25,7 @@ func BenchmarkVerbs(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := f.Fund(b.Context(), m, 1e12); err != nil {
+		if err := f.Fund(b.Context(), m, 1_000_000_000_000); err != nil {
 			b.Fatal(err)
 		}
 		var n atomic.Int64

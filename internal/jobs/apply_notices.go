@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -100,7 +101,7 @@ func (j *Jobs) applyHint(ctx context.Context, proc processor.Processor, name str
 	}
 }
 
-var errUnconfirmed = fmt.Errorf("the processor does not know it")
+var errUnconfirmed = errors.New("the processor does not know it")
 
 func orUnconfirmed(err error) error {
 	if err == nil {

@@ -190,86 +190,87 @@ func TestRule05ThreeAnswersOnly(t *testing.T) {
 // Rule 6: what is unknown is asked about, not sent; it is sent again, same id
 // and same bytes, only after a "not found" that can be trusted, and only to a
 // processor that is idempotent on our id; else a person decides.
-func TestRule06FromUnknownAskDoNotSend(t *testing.T) {
-	t.Run("paid after all", func(t *testing.T) {
-		each(t, func(t *testing.T, g *gateway) {
-			g.bank.transfer = func(b *bank, r processor.TransferRequest) processor.TransferAnswer {
-				b.pay(r, processor.TransferPaid)
-				return processor.TransferAnswer{Cause: context.DeadlineExceeded}
-			}
-			p := g.payout("r", 10_00)
-			g.submit()
-			g.want(p, payment.PayoutProcessing, payment.StepUnknown)
-			g.pass(2 * time.Second)
+func TestRule06PaidAfterAll(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		g.bank.transfer = func(b *bank, r processor.TransferRequest) processor.TransferAnswer {
+			b.pay(r, processor.TransferPaid)
+			return processor.TransferAnswer{Cause: context.DeadlineExceeded}
+		}
+		p := g.payout("r", 10_00)
+		g.submit()
+		g.want(p, payment.PayoutProcessing, payment.StepUnknown)
+		g.pass(2 * time.Second)
+		g.submit()
+		g.resolve()
+		g.want(p, payment.PayoutCompleted, payment.StepDone)
+		g.wantPaid(1, 1)
+		g.wantBalances(opening-10_00, 0)
+	})
+}
+
+func TestRule06SentAgainToAnIdempotentProcessor(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		g.bank.transfer = unknown
+		p := g.payout("r", 10_00)
+		g.submit()
+		for range 30 { // within the quiet period nothing is concluded
+			g.pass(time.Second)
 			g.submit()
 			g.resolve()
-			g.want(p, payment.PayoutCompleted, payment.StepDone)
-			g.wantPaid(1, 1)
-			g.wantBalances(opening-10_00, 0)
-		})
+		}
+		if g.want(p, payment.PayoutProcessing, payment.StepUnknown); g.bank.questions < 3 {
+			t.Fatalf("asked %d times in 30 s", g.bank.questions)
+		}
+		g.wantPaid(1, 0)
+		g.bank.transfer = nil
+		g.pass(2 * time.Minute)
+		g.resolve()
+		g.submit()
+		g.want(p, payment.PayoutCompleted, payment.StepDone)
+		g.wantSends(p, store.SendNotFound, store.SendPaid)
+		g.wantPaid(2, 1)
 	})
-	t.Run("not found, idempotent", func(t *testing.T) {
-		each(t, func(t *testing.T, g *gateway) {
-			g.bank.transfer = unknown
-			p := g.payout("r", 10_00)
-			g.submit()
-			for range 30 { // within the quiet period nothing is concluded
-				g.pass(time.Second)
-				g.submit()
-				g.resolve()
-			}
-			if g.want(p, payment.PayoutProcessing, payment.StepUnknown); g.bank.questions < 3 {
-				t.Fatalf("asked %d times in 30 s", g.bank.questions)
-			}
-			g.wantPaid(1, 0)
-			g.bank.transfer = nil
-			g.pass(2 * time.Minute)
+}
+
+func TestRule06LeftToAPersonElse(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		g.bank.profile.IdempotentByOurID = false
+		g.bank.transfer = unknown
+		p := g.payout("r", 10_00)
+		g.submit()
+		for range 20 {
+			g.pass(10 * time.Second)
 			g.resolve()
 			g.submit()
-			g.want(p, payment.PayoutCompleted, payment.StepDone)
-			g.wantSends(p, store.SendNotFound, store.SendPaid)
-			g.wantPaid(2, 1)
-		})
+		}
+		g.want(p, payment.PayoutProcessing, payment.StepPerson)
+		g.wantPaid(1, 0)
+		g.wantBalances(opening-10_00, 10_00)
+		g.wantExceptions(store.ExceptionPayoutUnknown)
 	})
-	t.Run("not found, not idempotent", func(t *testing.T) {
-		each(t, func(t *testing.T, g *gateway) {
-			g.bank.profile.IdempotentByOurID = false
-			g.bank.transfer = unknown
-			p := g.payout("r", 10_00)
-			g.submit()
-			for range 20 {
-				g.pass(10 * time.Second)
-				g.resolve()
-				g.submit()
-			}
-			g.want(p, payment.PayoutProcessing, payment.StepPerson)
-			g.wantPaid(1, 0)
-			g.wantBalances(opening-10_00, 10_00)
-			g.wantExceptions(store.ExceptionPayoutUnknown)
-		})
-	})
-	t.Run("no answer to questions", func(t *testing.T) {
-		each(t, func(t *testing.T, g *gateway) {
-			g.bank.transfer = unknown
-			g.bank.query = func(*bank, string) processor.TransferReport { return processor.TransferReport{} }
-			p := g.payout("r", 10_00)
-			g.submit()
-			for range 200 {
-				g.leap(time.Hour)
-				g.resolve()
-				g.submit()
-			}
-			g.want(p, payment.PayoutProcessing, payment.StepUnknown)
-			g.wantPaid(1, 0)
-			g.wantBalances(opening-10_00, 10_00)
-			g.wantExceptions(store.ExceptionPayoutUnknown) // one, however long it lasts
-			g.bank.query = nil
-			g.bank.pay(g.bank.calls[0], processor.TransferPaid)
-			g.leap(27 * time.Hour)
+}
+
+func TestRule06AskedForAsLongAsItTakes(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		g.bank.transfer = unknown
+		g.bank.query = func(*bank, string) processor.TransferReport { return processor.TransferReport{} }
+		p := g.payout("r", 10_00)
+		g.submit()
+		for range 200 {
+			g.leap(time.Hour)
 			g.resolve()
-			g.want(p, payment.PayoutCompleted, payment.StepDone)
-			g.wantExceptions() // it resolved itself
-		})
+			g.submit()
+		}
+		g.want(p, payment.PayoutProcessing, payment.StepUnknown)
+		g.wantPaid(1, 0)
+		g.wantBalances(opening-10_00, 10_00)
+		g.wantExceptions(store.ExceptionPayoutUnknown) // one, however long it lasts
+		g.bank.query = nil
+		g.bank.pay(g.bank.calls[0], processor.TransferPaid)
+		g.leap(27 * time.Hour)
+		g.resolve()
+		g.want(p, payment.PayoutCompleted, payment.StepDone)
+		g.wantExceptions() // it resolved itself
 	})
 }
 

@@ -10,7 +10,7 @@ package ledger
 import (
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/porteira/porteira/internal/money"
@@ -151,6 +151,6 @@ func (b Balances) Accounts() []Account {
 	for a := range b {
 		list = append(list, a)
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i] < list[j] })
+	slices.Sort(list)
 	return list
 }

@@ -66,8 +66,11 @@ func (k Kind) Known() bool {
 
 // Move is the plain entry from one account to another. Recipes with more than
 // two legs have a function of their own. The amount must be above zero, or
-// Check refuses the entry.
+// Check refuses the entry: a negative one would run the recipe backwards.
 func Move(kind Kind, from, to Account, amount money.Cents) Entry {
+	if amount <= 0 {
+		return Entry{Kind: kind}
+	}
 	return Entry{kind, []Posting{{from, -amount}, {to, amount}}}
 }
 
@@ -158,6 +161,9 @@ func RepayOwed(available, owed money.Cents) (e Entry, ok bool) {
 
 // withFee moves gross from one account to another, fee of it to the platform.
 func withFee(kind Kind, from, to Account, gross, fee money.Cents) Entry {
+	if gross <= 0 || fee < 0 {
+		return Entry{Kind: kind}
+	}
 	e := Entry{Kind: kind, Postings: make([]Posting, 0, 3)}
 	e.Postings = append(e.Postings, Posting{from, -gross})
 	if gross != fee {
@@ -171,6 +177,9 @@ func withFee(kind Kind, from, to Account, gross, fee money.Cents) Entry {
 
 // drawn takes amount out of available, and out of owed what it lacks.
 func drawn(kind Kind, to Account, available, amount money.Cents) Entry {
+	if amount <= 0 {
+		return Entry{Kind: kind}
+	}
 	fromAvailable := min(max(available, 0), amount)
 	e := Entry{Kind: kind, Postings: make([]Posting, 0, 3)}
 	if fromAvailable > 0 {
@@ -185,6 +194,9 @@ func drawn(kind Kind, to Account, available, amount money.Cents) Entry {
 
 // repaid gives amount back: first to owed as far as there is debt.
 func repaid(kind Kind, from Account, owed, amount money.Cents) Entry {
+	if amount <= 0 {
+		return Entry{Kind: kind}
+	}
 	debt := min(-owed, amount)
 	e := Entry{Kind: kind, Postings: make([]Posting, 0, 3)}
 	e.Postings = append(e.Postings, Posting{from, -amount})

@@ -88,9 +88,10 @@ func (tx *Tx) ClaimDeliveries(ctx context.Context, merchant, node payment.ID, li
 
 // FinishDelivery writes how an attempt ended and what follows: d.State, and
 // d.NextAt where it is to be tried again. It does nothing where node has lost
-// the delivery to another.
+// the delivery to another, and what was ended meanwhile stays so.
 func (tx *Tx) FinishDelivery(ctx context.Context, d Delivery, a Attempt, node payment.ID) error {
-	n, err := tx.changed(ctx, `UPDATE deliveries SET state = $1, next_at = $2, claimed_by = $3, updated_at = $4
+	n, err := tx.changed(ctx, `UPDATE deliveries SET state = CASE WHEN state = 'ended' THEN state ELSE $1 END,
+		next_at = CASE WHEN state = 'ended' THEN next_at ELSE $2 END, claimed_by = $3, updated_at = $4
 		WHERE merchant_id = $5 AND id = $6 AND claimed_by = $7`,
 		d.State, micros(d.NextAt), []byte{}, micros(tx.Now), d.Merchant[:], d.ID[:], node[:])
 	if err != nil || n == 0 {

@@ -25,6 +25,11 @@ type Merchant struct {
 // secret, and its accounts. A name that is taken is ErrConflict.
 func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, webhookSecret string) (Merchant, error) {
 	m.ID, m.CreatedAt = tx.NewID(), tx.Now
+	// Numbers are given out one merchant at a time: who locks the platform's row.
+	var platform int64
+	if err := tx.queryRow(ctx, "SELECT number FROM merchants WHERE number = 0"+tx.store.dialect.forUpdate()).Scan(&platform); err != nil {
+		return m, err
+	}
 	if err := tx.queryRow(ctx, "SELECT coalesce(max(number), 0) + 1 FROM merchants").Scan(&m.Number); err != nil {
 		return m, err
 	}

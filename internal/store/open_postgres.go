@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,18 +74,9 @@ func (s *Store) checkPostgres(ctx context.Context) error {
 		if err := s.reader.QueryRowContext(ctx, "SHOW "+c.setting).Scan(&value); err != nil {
 			return fmt.Errorf("store: SHOW %s: %w", c.setting, err)
 		}
-		errs = append(errs, want(contains(c.safe, value), "PostgreSQL runs with %s=%s: %s", c.setting, value, c.advice))
+		errs = append(errs, want(slices.Contains(strings.Fields(c.safe), value), "PostgreSQL runs with %s=%s: %s", c.setting, value, c.advice))
 	}
 	return errors.Join(errs...)
-}
-
-func contains(list, word string) bool {
-	for _, w := range strings.Fields(list) {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }
 
 // isDriverError says whether err comes from a driver rather than from a rule.

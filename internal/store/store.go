@@ -65,9 +65,6 @@ type Store struct {
 	path         string // of the SQLite file
 }
 
-// readLimit bounds how long one read may take: a long one pins SQLite's WAL.
-const readLimit = 10 * time.Second
-
 // Open opens the database, checks that it is safe to keep money in, and reads
 // who it belongs to. The schema must be there already: see Migrate.
 func Open(ctx context.Context, o Options) (*Store, error) {

@@ -1,0 +1,46 @@
+# Everything that a developer runs. CI runs `make check` on a clean machine.
+FUZZTIME ?= 10s
+TESTFLAGS ?=
+export CGO_ENABLED ?= 1
+
+.PHONY: help dev build test check lint oracle fuzz docs tools
+
+help: ## Say what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
+
+dev: ## Run the gateway with its sandbox on 127.0.0.1:8080
+	go run ./cmd/porteira dev
+
+build: ## Build bin/porteira
+	CGO_ENABLED=0 go build -trimpath -o bin/porteira ./cmd/porteira
+
+test: tools ## Run all tests with the race detector, on SQLite and PostgreSQL
+	bin/gotestsum --format pkgname --hide-summary=skipped -- -race -timeout 15m $(TESTFLAGS) ./...
+
+check: lint oracle test ## All that CI checks: format, vet, lint, house rules, published packages, race tests on both engines
+
+lint: tools ## Check format, vet, lint and modules
+	@test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
+	go vet ./...
+	bin/golangci-lint run ./...
+	go test -count=1 ./internal/tidy
+
+oracle: ## Let published npm packages judge BR Codes, boletos, keys, documents and signatures
+	cd tools/oracle && npm ci --silent
+	PORTEIRA_REQUIRE_NODE=1 go test -count=1 ./tools/oracle
+
+fuzz: ## Run each fuzz target for FUZZTIME (10s)
+	@for pkg in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "$$pkg $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; \
+	done
+
+docs: ## Write the generated parts of docs anew
+	go test ./internal/payment ./internal/ledger ./internal/config -run Docs -update
+
+tools: ## Build the linter and the test runner into bin/
+	@mkdir -p bin
+	@test -x bin/golangci-lint || (cd tools/lint && CGO_ENABLED=0 go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+	@test -x bin/gotestsum || (cd tools/lint && CGO_ENABLED=0 go build -o ../../bin/gotestsum gotest.tools/gotestsum)

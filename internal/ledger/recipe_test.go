@@ -1,0 +1,260 @@
+package ledger_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+)
+
+// bank is the processor of every test.
+const bank = "bank"
+
+// books is what each recipe does, in cents. An account that is not named
+// stands at zero; clearing is the money at the processor.
+const books = `
+opening                                    | recipe                         | closing
+-                                          | funded 100                     | clearing -100, available 100
+clearing -100, available 100               | funded 5                       | clearing -105, available 105
+
+-                                          | received 100                   | clearing -100, available 100
+-                                          | received 100 fee 2             | clearing -100, available 98, fees 2
+-                                          | received 2 fee 2               | clearing -2, fees 2
+available 10                               | received 2 fee 5               | clearing -2, available 7, fees 5
+available 2                                | received 2 fee 5               | refused
+available 5, owed -30                      | received 100                   | clearing -100, available 105, owed -30
+-                                          | received_pending 100           | clearing -100, pending 100
+-                                          | received_pending 100 fee 2     | clearing -100, pending 98, fees 2
+-                                          | received_unapplied 100         | clearing -100, unapplied 100
+pending 100                                | settled 60                     | pending 40, available 60
+pending 100                                | settled 100                    | available 100
+pending 99                                 | settled 100                    | refused
+available 100                              | settled 1                      | refused
+
+available 100                              | payout_held 100                | held 100
+available 100                              | payout_held 98 fee 2           | held 100
+available 100                              | payout_held 99 fee 2           | refused
+available 100                              | payout_held 101                | refused
+pending 100, unapplied 100, held 100       | payout_held 1                  | refused
+clearing -100, held 100                    | payout_paid 100                | -
+clearing -100, held 100                    | payout_paid 98 fee 2           | clearing -2, fees 2
+held 100                                   | payout_paid 98 fee 3           | refused
+clearing -100, available 100               | payout_paid 100                | refused
+held 100                                   | payout_released 98 fee 2       | available 100
+held 100, available 7                      | payout_released 60             | held 40, available 67
+held 99                                    | payout_released 98 fee 2       | refused
+-                                          | payout_returned 100            | clearing -100, available 100
+clearing 40                                | payout_returned 30             | clearing 10, available 30
+
+available 100                              | refund_held 100                | held 100
+available 99                               | refund_held 100                | refused
+held 100, clearing -100                    | refunded 100                   | -
+held 99                                    | refunded 100                   | refused
+held 100                                   | refund_released 100            | available 100
+held 99                                    | refund_released 100            | refused
+
+available 100                              | dispute_opened 60              | available 40, disputed 60
+available 60                               | dispute_opened 60              | disputed 60
+available 40                               | dispute_opened 60              | disputed 60, owed -20
+-                                          | dispute_opened 60              | disputed 60, owed -60
+pending 100, held 100                      | dispute_opened 60              | pending 100, held 100, disputed 60, owed -60
+owed -5, disputed 5                        | dispute_opened 60              | owed -65, disputed 65
+disputed 60                                | dispute_won 60                 | available 60
+disputed 60, owed -20                      | dispute_won 60                 | available 40
+disputed 60, owed -60                      | dispute_won 60                 | -
+disputed 60, owed -90                      | dispute_won 60                 | owed -30
+disputed 59                                | dispute_won 60                 | refused
+disputed 60, clearing -60                  | charged_back 60                | -
+disputed 60, owed -20, clearing -60        | charged_back 60                | owed -20
+disputed 59                                | charged_back 60                | refused
+-                                          | chargeback_reversed 60         | clearing -60, available 60
+owed -20                                   | chargeback_reversed 60         | clearing -60, available 40
+owed -90                                   | chargeback_reversed 60         | clearing -60, owed -30
+
+available 100, owed -30                    | owed_repaid                    | available 70
+available 30, owed -30                     | owed_repaid                    | -
+available 10, owed -30                     | owed_repaid                    | owed -20
+owed -30                                   | owed_repaid                    | nothing to do
+available 10                               | owed_repaid                    | nothing to do
+`
+
+func TestRecipesByTheBook(t *testing.T) {
+	t.Parallel()
+	applied := map[ledger.Kind]bool{}
+	for _, line := range strings.Split(strings.TrimSpace(books), "\n")[1:] {
+		if line == "" {
+			continue
+		}
+		cells := strings.Split(line, "|")
+		opening, recipe, want := balancesOf(t, cells[0]), strings.Fields(cells[1]), strings.TrimSpace(cells[2])
+		kind, amount, fee := ledger.Kind(recipe[0]), money.Cents(0), money.Cents(0)
+		for i, word := range recipe {
+			switch {
+			case i == 1:
+				amount = cents(t, word)
+			case word == "fee":
+				fee = cents(t, recipe[i+1])
+			}
+		}
+		got := run(opening, kind, amount, fee)
+		if want != "refused" && want != "nothing to do" {
+			want = textOf(balancesOf(t, want))
+			applied[kind] = true
+		}
+		if got != want {
+			t.Errorf("%s| %s\n got %s\nwant %s", cells[0], strings.Join(recipe, " "), got, want)
+		}
+	}
+	for _, r := range ledger.Recipes {
+		if !applied[r.Kind] {
+			t.Errorf("no line of the book applies %s", r.Kind)
+		}
+	}
+}
+
+// A recipe's line for people must not promise other accounts than its entries touch.
+func TestRecipesMoveWhatTheySay(t *testing.T) {
+	t.Parallel()
+	rich := ledger.Balances{}
+	for _, a := range accounts {
+		rich[a] = 1000
+	}
+	for _, r := range ledger.Recipes {
+		poor := ledger.Balances{ledger.Available: 10, ledger.Owed: -10, ledger.Disputed: 1000}
+		for _, b := range []ledger.Balances{rich, poor} {
+			e, ok := entry(b, r.Kind, 100, 3)
+			if !ok {
+				continue
+			}
+			if e.Kind != r.Kind {
+				t.Errorf("the entry of %s calls itself %s", r.Kind, e.Kind)
+			}
+			for _, p := range e.Postings {
+				name := strings.TrimSuffix(string(p.Account), ":"+bank)
+				from, to, _ := strings.Cut(r.Moves, "→")
+				if side := map[bool]string{true: to, false: from}[p.Amount > 0]; !strings.Contains(side, name) {
+					t.Errorf("%s says %q and posts %d to %s", r.Kind, r.Moves, p.Amount, p.Account)
+				}
+			}
+		}
+		if r.Meaning == "" {
+			t.Errorf("%s says nothing", r.Kind)
+		}
+	}
+}
+
+// accounts are all that there are.
+var accounts = []ledger.Account{
+	ledger.Clearing(bank), ledger.Available, ledger.Pending, ledger.Held,
+	ledger.Disputed, ledger.Unapplied, ledger.Owed, ledger.Fees,
+}
+
+// entry makes the entry of a recipe over balances; ok is false where the recipe
+// has nothing to do.
+func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledger.Entry, ok bool) {
+	switch kind {
+	case ledger.Funded:
+		e = ledger.Fund(bank, amount)
+	case ledger.Received:
+		e = ledger.Receive(bank, amount, fee)
+	case ledger.ReceivedPending:
+		e = ledger.ReceiveLater(bank, amount, fee)
+	case ledger.ReceivedUnapplied:
+		e = ledger.ReceiveUnapplied(bank, amount)
+	case ledger.Settled:
+		e = ledger.Settle(amount)
+	case ledger.PayoutHeld:
+		e = ledger.HoldPayout(amount, fee)
+	case ledger.PayoutPaid:
+		e = ledger.PayPayout(bank, amount, fee)
+	case ledger.PayoutReleased:
+		e = ledger.ReleasePayout(amount, fee)
+	case ledger.PayoutReturned:
+		e = ledger.ReturnPayout(bank, amount)
+	case ledger.RefundHeld:
+		e = ledger.HoldRefund(amount)
+	case ledger.Refunded:
+		e = ledger.PayRefund(bank, amount)
+	case ledger.RefundReleased:
+		e = ledger.ReleaseRefund(amount)
+	case ledger.DisputeOpened:
+		e = ledger.OpenDispute(b[ledger.Available], amount)
+	case ledger.DisputeWon:
+		e = ledger.WinDispute(b[ledger.Owed], amount)
+	case ledger.ChargedBack:
+		e = ledger.LoseDispute(bank, amount)
+	case ledger.ChargebackReversed:
+		e = ledger.ReverseChargeback(bank, b[ledger.Owed], amount)
+	case ledger.OwedRepaid:
+		return ledger.RepayOwed(b[ledger.Available], b[ledger.Owed])
+	default:
+		panic("no such recipe: " + kind)
+	}
+	return e, true
+}
+
+// run applies a recipe to b and tells how b stands then, or why it does not.
+func run(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) string {
+	before := textOf(b)
+	e, ok := entry(b, kind, amount, fee)
+	if !ok {
+		return "nothing to do"
+	}
+	err := b.Apply(e)
+	switch {
+	case errors.Is(err, ledger.ErrInsufficient) && textOf(b) == before:
+		return "refused"
+	case err != nil:
+		return fmt.Sprintf("%v, and stands at %s", err, textOf(b))
+	}
+	return textOf(b)
+}
+
+// balancesOf reads "available 100, owed -30"; clearing is the bank's.
+func balancesOf(t *testing.T, text string) ledger.Balances {
+	t.Helper()
+	b := ledger.Balances{}
+	for _, part := range strings.Split(strings.TrimSpace(text), ",") {
+		if part == "-" {
+			continue
+		}
+		name, amount, ok := strings.Cut(strings.TrimSpace(part), " ")
+		account := ledger.Account(name)
+		if name == "clearing" {
+			account = ledger.Clearing(bank)
+		}
+		if !ok || !slices.Contains(accounts, account) {
+			t.Fatalf("balances %q: no account in %q", text, part)
+		}
+		b[account] = cents(t, amount)
+	}
+	return b
+}
+
+func cents(t *testing.T, text string) money.Cents {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return money.Cents(n)
+}
+
+// textOf writes balances in one order, without zeros.
+func textOf(b ledger.Balances) string {
+	var parts []string
+	for _, a := range b.Accounts() {
+		if b[a] != 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", a, b[a]))
+		}
+	}
+	if parts == nil {
+		return "-"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,245 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// FaultsMax bounds how many offenders of one check are named.
+const FaultsMax = 100
+
+// Proof is what one check found in one merchant's books.
+type Proof struct {
+	Check  string  `json:"check"`
+	Proves string  `json:"proves"` // what holds where nothing is faulty
+	Count  int64   `json:"count"`  // rows that were looked at
+	Faults []Fault `json:"faults"` // at most FaultsMax of them; empty is proven
+	More   bool    `json:"more"`   // there are more faults than are named
+}
+
+// Fault is a row that breaks the books.
+type Fault struct {
+	ID     string `json:"id"` // of the order, entry or receipt; the name of an account
+	Detail string `json:"detail"`
+}
+
+// check is one proof: what it proves, how many rows it looks at, and the rows
+// that break it as (id, detail). It is one statement, so it sees one moment of
+// the books however busy they are, and holds on to it no longer than needed.
+type check struct {
+	name   string
+	proves string
+	count  string
+	faults string
+	named  bool // ids are names, not UUIDs
+}
+
+// Verify proves a merchant's books, one short read after the other, beside a
+// running gateway. With the zero id it proves those of the platform itself,
+// and what belongs to no merchant alone.
+func (s *Store) Verify(ctx context.Context, merchant payment.ID) ([]Proof, error) {
+	list := merchantChecks
+	if merchant.IsZero() {
+		list = append(list[:len(list):len(list)], wholeChecks...)
+	}
+	var proofs []Proof
+	for i := range list {
+		p, err := prove(ctx, s.reader, &list[i], merchant)
+		if err != nil {
+			return proofs, s.readError("to verify "+list[i].name, err)
+		}
+		proofs = append(proofs, p)
+	}
+	return proofs, nil
+}
+
+// querier is a database, or a transaction of it.
+type querier interface {
+	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
+}
+
+func prove(ctx context.Context, q querier, c *check, merchant payment.ID) (Proof, error) {
+	p := Proof{Check: c.name, Proves: c.proves, Faults: []Fault{}}
+	if err := q.QueryRowContext(ctx, c.count, merchant[:]).Scan(&p.Count); err != nil {
+		return p, err
+	}
+	rows, err := q.QueryContext(ctx, c.faults+" LIMIT $2", merchant[:], FaultsMax+1)
+	list, err := collect(rows, err, func(r scanner) (Fault, error) {
+		var id []byte
+		var f Fault
+		err := r.Scan(&id, &f.Detail)
+		if f.ID = string(id); !c.named {
+			f.ID = idOf(id).String()
+		}
+		return f, err
+	})
+	if p.More = len(list) > FaultsMax; p.More {
+		list = list[:FaultsMax]
+	}
+	p.Faults = append(p.Faults, list...)
+	return p, err
+}
+
+// Lists of words as SQL takes them.
+const (
+	payoutsInFlight = "('PENDING', 'PROCESSING')"
+	payoutsPaid     = "('COMPLETED', 'RETURNED')"
+	payoutsReleased = "('FAILED', 'CANCELED')"
+	payinsPaid      = "('PAID', 'PARTIALLY_REFUNDED', 'REFUNDED', 'DISPUTED', 'CHARGEBACK')"
+	kindsApplied    = "('" + string(ledger.Received) + "', '" + string(ledger.ReceivedPending) + "')"
+	countPostings   = "SELECT count(*) FROM postings WHERE merchant_id = $1"
+	countPayouts    = "SELECT count(*) FROM payouts WHERE merchant_id = $1"
+	countPayins     = "SELECT count(*) FROM payins WHERE merchant_id = $1"
+	countReceipts   = "SELECT count(*) FROM receipts WHERE merchant_id = $1"
+	countEvents     = "SELECT count(*) FROM events WHERE merchant_id = $1"
+)
+
+// merchantChecks are proved for each merchant. $1 is the merchant.
+var merchantChecks = []check{
+	{name: "balances", proves: "each balance is the sum of its account's postings", named: true,
+		count: countPostings,
+		faults: `SELECT account, 'stored ' || CAST(SUM(stored) AS TEXT) || ', postings add up to ' || CAST(SUM(posted) AS TEXT) FROM (
+			SELECT account, balance AS stored, 0 AS posted FROM balances WHERE merchant_id = $1
+			UNION ALL SELECT account, 0, amount FROM postings WHERE merchant_id = $1) AS pair
+			GROUP BY account HAVING SUM(stored) <> SUM(posted) ORDER BY account`},
+
+	{name: "signs", proves: "no account stands where it may not, and each is one that a recipe knows", named: true,
+		count: "SELECT count(*) FROM balances WHERE merchant_id = $1",
+		faults: `SELECT account, 'it may not stand at ' || CAST(balance AS TEXT) FROM balances WHERE merchant_id = $1 AND NOT (account LIKE 'clearing:_%'
+			OR (account = 'owed' AND balance <= 0)
+			OR (account IN ('available', 'pending', 'held', 'disputed', 'unapplied', 'fees') AND balance >= 0))`},
+
+	{name: "trail", proves: "each posting goes on from a balance that another one left", named: true,
+		count: countPostings,
+		faults: `SELECT account, 'no posting left ' || CAST(balance AS TEXT) || ', where another goes on' FROM (
+			SELECT account, balance_after - amount AS balance FROM postings WHERE merchant_id = $1
+			EXCEPT SELECT account, balance_after FROM postings WHERE merchant_id = $1) AS begun
+			WHERE balance <> 0 ORDER BY account, balance`},
+
+	{name: "entries", proves: "each entry has two or more postings that add up to zero",
+		count: "SELECT count(DISTINCT entry_id) FROM postings WHERE merchant_id = $1",
+		faults: `SELECT entry_id, CAST(count(*) AS TEXT) || ' postings that add up to ' || CAST(SUM(amount) AS TEXT) FROM postings
+			WHERE merchant_id = $1 GROUP BY entry_id HAVING SUM(amount) <> 0 OR count(*) < 2 ORDER BY entry_id`},
+
+	{name: "held", proves: "what is held is what payouts in flight will need", named: true,
+		count: countPayouts + " AND status IN " + payoutsInFlight,
+		faults: `SELECT 'held', 'stored ' || CAST(stored AS TEXT) || ', payouts in flight need ' || CAST(needed AS TEXT) FROM (SELECT
+			(SELECT coalesce(SUM(balance), 0) FROM balances WHERE merchant_id = $1 AND account = 'held') AS stored,
+			(SELECT coalesce(SUM(amount + fee), 0) FROM payouts WHERE merchant_id = $1 AND status IN ` + payoutsInFlight + `) AS needed) AS pair
+			WHERE stored <> needed`},
+
+	{name: "disputed", proves: "what is disputed is what open disputes contest", named: true,
+		count: "SELECT count(*) FROM disputes WHERE merchant_id = $1",
+		faults: `SELECT 'disputed', 'stored ' || CAST(stored AS TEXT) || ', open disputes contest ' || CAST(needed AS TEXT) FROM (SELECT
+			(SELECT coalesce(SUM(balance), 0) FROM balances WHERE merchant_id = $1 AND account = 'disputed') AS stored,
+			(SELECT coalesce(SUM(amount), 0) FROM disputes WHERE merchant_id = $1 AND state = 'open') AS needed) AS pair
+			WHERE stored <> needed`},
+
+	{name: "payouts", proves: "each payout's money was held once, and left or came back once, as its status says",
+		count: countPayouts,
+		faults: `WITH moved AS (SELECT subject_id,
+				SUM(CASE WHEN kind = 'payout_held' THEN 1 ELSE 0 END) AS holds,
+				SUM(CASE WHEN kind = 'payout_held' THEN amount ELSE 0 END) AS held,
+				SUM(CASE WHEN kind = 'payout_paid' THEN 1 ELSE 0 END) AS payments,
+				SUM(CASE WHEN kind = 'payout_paid' THEN -amount ELSE 0 END) AS paid,
+				SUM(CASE WHEN kind = 'payout_released' THEN 1 ELSE 0 END) AS releases,
+				SUM(CASE WHEN kind = 'payout_released' THEN -amount ELSE 0 END) AS released
+				FROM postings WHERE merchant_id = $1 AND account = 'held' AND kind IN ('payout_held', 'payout_paid', 'payout_released') GROUP BY subject_id),
+			wanted AS (SELECT id, status, amount + fee AS gross,
+				CASE WHEN status IN ` + payoutsPaid + ` THEN 1 ELSE 0 END AS payments,
+				CASE WHEN status IN ` + payoutsReleased + ` THEN 1 ELSE 0 END AS releases
+				FROM payouts WHERE merchant_id = $1)
+			SELECT w.id, w.status || ': held ' || CAST(coalesce(m.holds, 0) AS TEXT) || ' times, paid ' || CAST(coalesce(m.payments, 0) AS TEXT) ||
+				' times, released ' || CAST(coalesce(m.releases, 0) AS TEXT) || ' times, or with another amount'
+				FROM wanted w LEFT JOIN moved m ON m.subject_id = w.id
+				WHERE m.subject_id IS NULL OR m.holds <> 1 OR m.held <> w.gross
+				OR m.payments <> w.payments OR m.paid <> w.payments * w.gross
+				OR m.releases <> w.releases OR m.released <> w.releases * w.gross
+			UNION ALL SELECT m.subject_id, 'money was held for a payout that is not there' FROM moved m
+				WHERE NOT EXISTS (SELECT 1 FROM payouts p WHERE p.merchant_id = $1 AND p.id = m.subject_id)`},
+
+	{name: "returns", proves: "what came back of each payout is what was posted",
+		count: countPayouts + " AND returned_amount > 0",
+		faults: `SELECT id, 'the payout says ' || CAST(SUM(said) AS TEXT) || ', postings say ' || CAST(SUM(posted) AS TEXT) FROM (
+			SELECT id, returned_amount AS said, 0 AS posted FROM payouts WHERE merchant_id = $1
+			UNION ALL SELECT subject_id, 0, -amount FROM postings WHERE merchant_id = $1 AND kind = 'payout_returned' AND account LIKE 'clearing:%') AS pair
+			GROUP BY id HAVING SUM(said) <> SUM(posted)`},
+
+	{name: "transfers", proves: "each paid payout has exactly one transfer that was proved paid, with its endToEndId, and no other has one",
+		count: countPayouts + " AND status IN " + payoutsPaid,
+		faults: `WITH sends AS (SELECT payout_id, SUM(CASE WHEN outcome = 'paid' THEN 1 ELSE 0 END) AS paid,
+				SUM(CASE WHEN outcome IN ('intent', 'accepted', 'unknown') THEN 1 ELSE 0 END) AS live
+				FROM payout_sends WHERE merchant_id = $1 GROUP BY payout_id)
+			SELECT p.id, CASE WHEN p.status IN ` + payoutsPaid + ` AND p.end_to_end_id = '' THEN 'paid without an endToEndId'
+				WHEN coalesce(s.live, 0) > 0 THEN p.status || ' with a transfer still undecided'
+				ELSE p.status || ' with ' || CAST(coalesce(s.paid, 0) AS TEXT) || ' paid transfers' END
+			FROM payouts p LEFT JOIN sends s ON s.payout_id = p.id WHERE p.merchant_id = $1 AND (
+				(p.status IN ` + payoutsPaid + ` AND (p.end_to_end_id = '' OR coalesce(s.paid, 0) > 1 OR
+					(coalesce(s.paid, 0) = 0 AND NOT EXISTS (SELECT 1 FROM installation WHERE restored_at > 0))))
+				OR (p.status NOT IN ` + payoutsPaid + ` AND coalesce(s.paid, 0) > 0)
+				OR (p.status NOT IN ` + payoutsInFlight + ` AND coalesce(s.live, 0) > 0))`},
+
+	{name: "payins", proves: "each pay-in's receipts add up to what it says was paid, and a paid one has all of it",
+		count: countPayins,
+		faults: `SELECT p.id, p.status || ': asks for ' || CAST(p.amount AS TEXT) || ', says ' || CAST(p.paid_amount AS TEXT) || ', receipts say ' || CAST(coalesce(r.applied, 0) AS TEXT)
+			FROM payins p LEFT JOIN (SELECT payin_id, SUM(applied) AS applied FROM receipts WHERE merchant_id = $1 GROUP BY payin_id) r ON r.payin_id = p.id
+			WHERE p.merchant_id = $1 AND (p.paid_amount <> coalesce(r.applied, 0)
+				OR (p.status IN ` + payinsPaid + ` AND p.paid_amount <> p.amount)
+				OR (p.status NOT IN ` + payinsPaid + ` AND p.paid_amount >= p.amount))`},
+
+	{name: "receipts", proves: "each receipt was posted: what an order took, and what fits no order",
+		count: countReceipts,
+		faults: `SELECT id, 'receipts: ' || CAST(SUM(applied) AS TEXT) || ' applied and ' || CAST(SUM(unapplied) AS TEXT) || ' unapplied; postings: ' ||
+				CAST(SUM(posted) AS TEXT) || ' and ' || CAST(SUM(posted_unapplied) AS TEXT) FROM (
+			SELECT CASE WHEN length(payin_id) = 0 THEN id ELSE payin_id END AS id, applied, amount - applied AS unapplied, 0 AS posted, 0 AS posted_unapplied
+				FROM receipts WHERE merchant_id = $1
+			UNION ALL SELECT subject_id, 0, 0, CASE WHEN kind IN ` + kindsApplied + ` THEN -amount ELSE 0 END,
+				CASE WHEN kind = 'received_unapplied' THEN -amount ELSE 0 END
+				FROM postings WHERE merchant_id = $1 AND account LIKE 'clearing:%' AND (kind IN ` + kindsApplied + ` OR kind = 'received_unapplied')) AS pair
+			GROUP BY id HAVING SUM(applied) <> SUM(posted) OR SUM(unapplied) <> SUM(posted_unapplied)`},
+
+	{name: "claims", proves: "each receipt holds the one claim on its payment",
+		count: countReceipts,
+		faults: `SELECT r.id, 'the payment ' || r.external_id || ' is not claimed by this receipt' FROM receipts r WHERE r.merchant_id = $1 AND NOT EXISTS (
+			SELECT 1 FROM receipt_claims c WHERE c.processor = r.processor AND c.external_id = r.external_id
+				AND c.merchant_id = r.merchant_id AND c.receipt_id = r.id)`},
+
+	{name: "events", proves: "events are numbered from 1 without a gap, up to the counter", named: true,
+		count: countEvents,
+		faults: `SELECT CAST(e.number AS TEXT), 'the event before this one is missing' FROM events e WHERE e.merchant_id = $1 AND e.number > 1
+				AND NOT EXISTS (SELECT 1 FROM events b WHERE b.merchant_id = $1 AND b.number = e.number - 1)
+			UNION ALL SELECT 'counter', 'it stands at ' || CAST(counter AS TEXT) || ', the last event has ' || CAST(last AS TEXT) FROM (SELECT
+				(SELECT coalesce(MAX(last_number), 0) FROM event_counters WHERE merchant_id = $1) AS counter,
+				(SELECT coalesce(MAX(number), 0) FROM events WHERE merchant_id = $1) AS last) AS pair WHERE counter <> last`},
+
+	{name: "news", proves: "each change of a payout, and each payment of a pay-in, was announced once",
+		count: countEvents,
+		faults: `SELECT p.id, p.status || ' in version ' || CAST(p.version AS TEXT) || ', announced ' || CAST(coalesce(e.n, 0) AS TEXT) || ' times'
+				FROM payouts p LEFT JOIN (SELECT subject_id, count(DISTINCT version) AS n FROM events WHERE merchant_id = $1 GROUP BY subject_id) e ON e.subject_id = p.id
+				WHERE p.merchant_id = $1 AND coalesce(e.n, 0) <> p.version - 1
+			UNION ALL SELECT p.id, p.status || ', payin.paid announced ' || CAST(coalesce(e.n, 0) AS TEXT) || ' times'
+				FROM payins p LEFT JOIN (SELECT subject_id, count(*) AS n FROM events WHERE merchant_id = $1 AND type = 'payin.paid' GROUP BY subject_id) e ON e.subject_id = p.id
+				WHERE p.merchant_id = $1 AND coalesce(e.n, 0) <> CASE WHEN p.status IN ` + payinsPaid + ` THEN 1 ELSE 0 END`},
+
+	{name: "deliveries", proves: "each event of an order with a webhookUrl has its delivery",
+		count: "SELECT count(*) FROM deliveries WHERE merchant_id = $1",
+		faults: `SELECT e.id, e.type || ' goes nowhere' FROM events e
+			LEFT JOIN payins i ON i.merchant_id = e.merchant_id AND i.id = e.subject_id
+			LEFT JOIN payouts o ON o.merchant_id = e.merchant_id AND o.id = e.subject_id
+			WHERE e.merchant_id = $1 AND coalesce(i.webhook_url, o.webhook_url, '') <> '' AND coalesce(i.webhook_ended, o.webhook_ended, 0) = 0
+				AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.merchant_id = e.merchant_id AND d.event_number = e.number)`},
+}
+
+// wholeChecks are proved once, for all merchants ($1 is the zero id, which is
+// below all others): what they look at is distributed by its own key.
+var wholeChecks = []check{
+	{name: "all claims", proves: "each claim on a payment has its receipt",
+		count: "SELECT count(*) FROM receipt_claims WHERE merchant_id >= $1",
+		faults: `SELECT c.receipt_id, 'the payment ' || c.external_id || ' is claimed, and booked nowhere' FROM receipt_claims c
+			WHERE c.merchant_id >= $1 AND NOT EXISTS (SELECT 1 FROM receipts r WHERE r.merchant_id = c.merchant_id AND r.id = c.receipt_id
+				AND r.processor = c.processor AND r.external_id = c.external_id)`},
+}

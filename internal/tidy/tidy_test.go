@@ -1,0 +1,166 @@
+package tidy
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// rules are all house rules; CONTRIBUTING.md says why each is there.
+var rules = []rule{
+	{"imports point one way", checkImports, importMutants},
+	{"functions and files are short", checkSize, sizeMutants},
+	{"no float near money", checkFloats, floatMutants},
+	{"time, chance and dialling come from world", checkWorld, worldMutants},
+	{"each package opens with its sentence", checkPackageComments, packageCommentMutants},
+	{"exported identifiers are explained", checkExported, exportedMutants},
+	{"packages are named after a thing", checkPackageNames, packageNameMutants},
+	{"no work is left in comments", checkMarks, markMutants},
+	{"no test is skipped", checkSkips, skipMutants},
+	{"released migrations are never edited", checkMigrations, migrationMutants},
+	{"text is plain and speaks of this repository only", checkText, textMutants},
+}
+
+// exceptions are the places that may break a rule. One that is no longer
+// needed fails as well, so the list only holds what is true.
+var exceptions = []exception{
+	{"no test is skipped", "internal/store/storetest/postgres.go: Skipf",
+		"the one way to go without PostgreSQL on a developer's machine; CI makes it a failure"},
+	{"functions and files are short", "brcode.TestDecodeRefuses", "one table of faulty codes"},
+}
+
+// rule is one house rule.
+type rule struct {
+	name    string
+	check   func(*tree) []finding
+	mutants []mutant
+}
+
+// finding is a place that breaks a rule.
+type finding struct {
+	subject string // what an exception names; stays the same when lines move
+	where   string // file and line
+	problem string
+}
+
+// exception lets one subject break one rule.
+type exception struct{ rule, subject, reason string }
+
+// mutant is a small repository that breaks a rule at the given subjects, or,
+// with none, one that comes close and is fine.
+type mutant struct {
+	name     string
+	files    map[string]string
+	subjects []string
+}
+
+func TestHouseRules(t *testing.T) {
+	t.Parallel()
+	repository, err := load(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range rules {
+		t.Run(rule.name, func(t *testing.T) {
+			t.Parallel()
+			for _, failure := range judge(rule.name, rule.check(repository), exceptions) {
+				t.Error(failure)
+			}
+		})
+	}
+}
+
+func TestEachRuleCanFail(t *testing.T) {
+	t.Parallel()
+	for _, rule := range rules {
+		t.Run(rule.name, func(t *testing.T) {
+			t.Parallel()
+			caught := 0
+			for _, mutant := range rule.mutants {
+				var subjects []string
+				for _, finding := range rule.check(mutant.load(t)) {
+					subjects = append(subjects, finding.subject)
+				}
+				slices.Sort(subjects)
+				if !slices.Equal(subjects, mutant.subjects) {
+					t.Errorf("%s: found %q, want %q", mutant.name, subjects, mutant.subjects)
+				}
+				caught += len(mutant.subjects)
+			}
+			if caught == 0 {
+				t.Error("no mutant shows that the rule can fail")
+			}
+		})
+	}
+}
+
+func TestExceptionsNameARuleAndAReason(t *testing.T) {
+	t.Parallel()
+	for _, exception := range exceptions {
+		known := slices.ContainsFunc(rules, func(r rule) bool { return r.name == exception.rule })
+		if !known || exception.reason == "" {
+			t.Errorf("%+v: want the name of a rule and a reason", exception)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	found := []finding{{subject: "a.go", where: "a.go:1", problem: "too long"}}
+	for _, test := range []struct {
+		name       string
+		exceptions []exception
+		want       string
+	}{
+		{"no exception", nil, "a.go:1: too long [a.go]"},
+		{"excepted", []exception{{"size", "a.go", "a table"}}, ""},
+		{"excepted from another rule", []exception{{"floats", "a.go", "a table"}}, "a.go:1: too long [a.go]"},
+		{"needless", []exception{{"size", "a.go", "a table"}, {"size", "b.go", "was long once"}},
+			`the exception for "b.go" is no longer needed: remove it`},
+	} {
+		if got := strings.Join(judge("size", found, test.exceptions), "\n"); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// judge returns what fails a rule: findings without an exception, and exceptions without a finding.
+func judge(rule string, found []finding, exceptions []exception) []string {
+	var failures []string
+	excepted := map[string]bool{}
+	for _, exception := range exceptions {
+		if exception.rule == rule {
+			excepted[exception.subject] = false
+		}
+	}
+	for _, finding := range found {
+		if _, ok := excepted[finding.subject]; ok {
+			excepted[finding.subject] = true
+			continue
+		}
+		failures = append(failures, fmt.Sprintf("%s: %s [%s]", finding.where, finding.problem, finding.subject))
+	}
+	for subject, needed := range excepted {
+		if !needed {
+			failures = append(failures, fmt.Sprintf("the exception for %q is no longer needed: remove it", subject))
+		}
+	}
+	slices.Sort(failures)
+	return failures
+}
+
+func (m mutant) load(t *testing.T) *tree {
+	t.Helper()
+	files := fstest.MapFS{}
+	for name, text := range m.files {
+		files[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	repository, err := load(files)
+	if err != nil {
+		t.Fatalf("%s: %v", m.name, err)
+	}
+	return repository
+}
