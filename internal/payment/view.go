@@ -51,8 +51,8 @@ type payinView struct {
 	Version        int64             `json:"version"`
 	CreatedAt      Stamp             `json:"createdAt"`
 	UpdatedAt      Stamp             `json:"updatedAt"`
-	Customer       jsontext.Value    `json:"customer,omitempty"`
-	Items          jsontext.Value    `json:"items,omitempty"`
+	Customer       jsontext.Value    `json:"customer,omitzero"`
+	Items          jsontext.Value    `json:"items,omitzero"`
 }
 
 type pixView struct {
@@ -64,8 +64,8 @@ type pixView struct {
 // PersonalData is what a pay-in holds of its payer, as it was sent: stored
 // sealed, shown only where it is asked for.
 type PersonalData struct {
-	Customer jsontext.Value `json:"customer,omitempty"`
-	Items    jsontext.Value `json:"items,omitempty"`
+	Customer jsontext.Value `json:"customer,omitzero"`
+	Items    jsontext.Value `json:"items,omitzero"`
 }
 
 // JSON is the pay-in as the API and its events show it. With personal data

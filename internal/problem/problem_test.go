@@ -41,7 +41,7 @@ func TestStatusOfEachKind(t *testing.T) {
 	}
 	total := 0
 	for status, codes := range contract {
-		for _, code := range strings.Fields(codes) {
+		for code := range strings.FieldsSeq(codes) {
 			total++
 			if got := problem.Kind(code).Status(); got != status {
 				t.Errorf("%s is answered with %d, want %d", code, got, status)

@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
 
 	"github.com/porteira/porteira/internal/payment"
 )
@@ -42,11 +43,15 @@ func (s *Store) provider() (*goose.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialect := goose.DialectSQLite3
-	if s.solo == nil {
-		dialect = goose.DialectPostgres
+	if s.solo != nil {
+		return goose.NewProvider(goose.DialectSQLite3, s.writer, files)
 	}
-	return goose.NewProvider(dialect, s.writer, files)
+	// Nodes that start together wait for the one that migrates.
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 60))
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(goose.DialectPostgres, s.writer, files, goose.WithSessionLocker(locker))
 }
 
 // Migrate brings the schema of a database up to this program's, and names the

@@ -1,0 +1,197 @@
+package app
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/loop"
+	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// noticePath is where the sandbox's bank sends its notices.
+const noticePath = "/inbound/" + sandbox.Name
+
+// noticeWorkers is how many notices the bank sends at once.
+const noticeWorkers = 8
+
+// How a gateway registers at a shared bank: again and again, so that both may
+// restart, and for a time, so that a gateway that is gone is forgotten.
+const (
+	registerEvery = 30 * time.Second
+	registerFor   = 2 * time.Minute
+)
+
+// bank is the sandbox's bank as the gateway sees it.
+type bank struct {
+	inside  *sandbox.Bank // nil where it is a process of its own
+	control *sandbox.Control
+	cancel  context.CancelFunc
+	runs    sync.WaitGroup
+}
+
+// openBank opens the bank in this process, or the way to the shared one, and
+// registers its processor. Production without a shared bank has none.
+func (a *App) openBank(ctx context.Context) error {
+	if a.cfg.BankURL == "" && a.cfg.Mode != config.Dev {
+		a.log.WarnContext(ctx, "no processor is configured: only the sandbox exists so far, by --bank; orders will be answered with 503")
+		return nil
+	}
+	b := &bank{}
+	o := sandbox.Options{URL: a.cfg.BankURL, Secret: a.cfg.BankSecret.Reveal(), Transport: a.world.Processor}
+	if a.cfg.BankURL == "" {
+		secret := o.Secret
+		if secret == "" { // nobody else has to know it
+			random := make([]byte, 32)
+			a.world.Random.Read(random)
+			secret = hex.EncodeToString(random)
+		}
+		inside, err := sandbox.OpenBank(sandbox.BankOptions{
+			Path: filepath.Join(a.cfg.Data, journalFile), Secret: secret, Clock: a.world.Clock, IDs: a.world.IDs,
+			Notify: a.world.Processor, NotifyURL: localURL(a.listener.Addr()) + noticePath, NoticeWorkers: noticeWorkers,
+		})
+		if err != nil {
+			return bankError(a.cfg.Data, err)
+		}
+		b.inside, o.Bank = inside, inside
+	}
+	a.bank = b
+	adapter, err := sandbox.NewProcessor(o)
+	if err != nil {
+		return err
+	}
+	if b.control, err = sandbox.NewControl(o); err != nil {
+		return err
+	}
+	a.processors[sandbox.Name] = adapter
+	return nil
+}
+
+func bankError(data string, err error) error {
+	path := filepath.Join(data, journalFile)
+	switch {
+	case errors.Is(err, sandbox.ErrJournalLocked):
+		return fmt.Errorf("another sandbox bank uses %s: stop it, or choose another folder by --data: %w", path, err)
+	case errors.Is(err, sandbox.ErrJournalForeign):
+		return fmt.Errorf("%s is not a bank's journal: move it away: %w", path, err)
+	case errors.Is(err, sandbox.ErrJournalDamaged):
+		return fmt.Errorf("%s is damaged: restore it from a backup, or move it away together with the database to begin anew: %w", path, err)
+	}
+	return err
+}
+
+// loops keep the gateway registered at a bank that it shares.
+func (b *bank) loops(a *App) []*loop.Loop {
+	if b.inside != nil {
+		return nil
+	}
+	return []*loop.Loop{loop.New(loop.Options{
+		Name: "register-notices", Every: registerEvery, MaxBackoff: registerEvery,
+		Clock: a.world.Clock, Random: a.world.Random, Log: a.log,
+		Step: func(ctx context.Context) (int, error) {
+			if err := b.control.Listen(ctx, a.BaseURL()+noticePath, registerFor); err != nil {
+				return 0, fmt.Errorf("register at the shared bank: %w", err)
+			}
+			return 0, b.control.SetOffset(ctx, a.clock.Offset())
+		},
+	})}
+}
+
+func (b *bank) start(ctx context.Context, a *App) {
+	if b.inside == nil {
+		return
+	}
+	ctx, b.cancel = context.WithCancel(ctx)
+	b.runs.Go(func() {
+		if err := b.inside.Run(ctx); err != nil && ctx.Err() == nil {
+			a.log.ErrorContext(ctx, "the sandbox's bank has stopped", "error", err)
+		}
+	})
+}
+
+// nudge makes the bank look at its clock again.
+func (b *bank) nudge() {
+	if b.inside != nil {
+		b.inside.Nudge()
+	}
+}
+
+func (b *bank) stop() {
+	if b.cancel != nil {
+		b.cancel()
+		b.runs.Wait()
+	}
+}
+
+func (b *bank) close() error {
+	b.stop()
+	if b.inside == nil {
+		return nil
+	}
+	inside := b.inside
+	b.inside = nil
+	return inside.Close()
+}
+
+// BankOptions are what RunBank is given besides its configuration.
+type BankOptions struct {
+	Log *slog.Logger
+	// Ready, if not nil, is called with the bank's address once it serves.
+	Ready func(address string)
+}
+
+// RunBank runs the sandbox's bank as a process of its own until ctx ends.
+func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error) {
+	w := world.System(world.OutboundOptions{})
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := makeFolder(cfg.Data); err != nil {
+		return err
+	}
+	inside, err := sandbox.OpenBank(sandbox.BankOptions{
+		Path: filepath.Join(cfg.Data, journalFile), Secret: cfg.BankSecret.Reveal(), Clock: w.Clock, IDs: w.IDs,
+		Notify: w.Processor, NoticeWorkers: noticeWorkers,
+	})
+	if err != nil {
+		return bankError(cfg.Data, err)
+	}
+	b := &bank{inside: inside}
+	defer func() { err = errors.Join(err, b.close()) }()
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w: choose another address by --listen", cfg.Listen, err)
+	}
+	server := httpapi.Server(inside.Handler(), o.Log)
+	failed := make(chan error, 2)
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	b.cancel = cancel
+	b.runs.Go(func() {
+		if err := inside.Run(running); err != nil && running.Err() == nil {
+			failed <- fmt.Errorf("app: bank: %w", err)
+		}
+	})
+	go func() { failed <- server.Serve(listener) }()
+	o.Log.InfoContext(ctx, "bank serves", "address", listener.Addr().String())
+	if o.Ready != nil {
+		o.Ready(localURL(listener.Addr()))
+	}
+	select {
+	case <-ctx.Done():
+		limit, cancel := w.Clock.WithTimeout(running, cfg.ShutdownTimeout/2)
+		defer cancel()
+		return drain(limit, server)
+	case err := <-failed:
+		return errors.Join(err, server.Close())
+	}
+}

@@ -1,0 +1,164 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/porteira/porteira/internal/store"
+)
+
+// Run serves until ctx ends or a server fails, then stops in order: no new
+// requests, the ones under way, the duties, the batches, this node's claims,
+// the database. It takes no longer than the configured time to stop; what is
+// then still under way is taken up after the next start, or by another node.
+func (a *App) Run(ctx context.Context) error {
+	// What runs must outlive ctx: its end begins an orderly stop.
+	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+	err := a.start(alive)
+	if err == nil {
+		err = a.serve(ctx)
+	}
+	return errors.Join(err, a.stop(alive, kill))
+}
+
+func (a *App) start(ctx context.Context) error {
+	outside, err := a.marker.Read()
+	if err != nil {
+		return err
+	}
+	a.flow.Start()
+	// SQLite has one process: whatever another one had in hand, it is gone.
+	alone := !store.IsPostgres(a.cfg.Database)
+	if err := a.flow.Join(ctx, outside, alone); err != nil {
+		return fmt.Errorf("app: join: %w", err)
+	}
+	if a.bank != nil {
+		a.bank.start(ctx, a)
+	}
+	a.loops.Start(ctx)
+	return nil
+}
+
+// serve runs the servers until ctx ends or one of them fails.
+func (a *App) serve(ctx context.Context) error {
+	failed := make(chan error, len(a.servers))
+	for i, s := range a.servers {
+		l := a.listener
+		if i > 0 {
+			l = a.ops
+		}
+		go func() { failed <- s.Serve(l) }()
+	}
+	a.log.InfoContext(ctx, "serving", "address", a.Address(), "ops", a.OpsAddress(), "engine", a.store.Engine(), "node", a.flow.Node())
+	if a.opts.Ready != nil {
+		a.opts.Ready(a)
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-failed:
+		return fmt.Errorf("app: serve: %w", err)
+	}
+}
+
+// Parts of the time to stop: for requests, then for calls of the duties; the
+// rest is for giving claims back and closing.
+const (
+	drainPart = 5 // tenths
+	callsPart = 8 // tenths, from the beginning
+)
+
+func (a *App) stop(ctx context.Context, kill context.CancelFunc) error {
+	a.stopping.Store(true)
+	a.log.Info("stopping")
+	began := a.world.Clock.Monotonic()
+	within := func(part int) (context.Context, context.CancelFunc) {
+		left := a.cfg.ShutdownTimeout*time.Duration(part)/10 - (a.world.Clock.Monotonic() - began)
+		return a.world.Clock.WithTimeout(ctx, max(left, 0))
+	}
+	var errs []error
+	limit, cancel := within(drainPart)
+	for _, s := range a.servers {
+		errs = append(errs, drain(limit, s))
+	}
+	cancel()
+
+	limit, cancel = within(callsPart)
+	settled := until(limit, func() {
+		a.loops.Stop()
+		a.jobs.Wait()
+	})
+	cancel()
+	if !settled {
+		a.log.Warn("calls were still under way: they are taken up after the next start, or by another node")
+	}
+	if a.bank != nil {
+		a.bank.stop()
+	}
+
+	limit, cancel = within(10)
+	defer cancel()
+	until(limit, a.flow.Stop)
+	if a.flow.Node() != (store.Node{}).ID {
+		if err := a.jobs.Leave(limit); err != nil {
+			errs = append(errs, fmt.Errorf("app: leave: %w", err))
+		}
+	}
+	kill()
+	errs = append(errs, a.close())
+	a.log.Info("stopped", "took", a.world.Clock.Monotonic()-began)
+	return errors.Join(errs...)
+}
+
+// drain lets the requests of a server end; those that take too long are cut.
+func drain(ctx context.Context, s *http.Server) error {
+	if err := s.Shutdown(ctx); err != nil {
+		if closing := s.Close(); closing != nil && !errors.Is(closing, http.ErrServerClosed) {
+			return fmt.Errorf("app: close server: %w", closing)
+		}
+	}
+	return nil
+}
+
+// until waits for work to end, or for ctx; it says whether work ended.
+func until(ctx context.Context, work func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// close releases what New opened. It may be called again.
+func (a *App) close() error {
+	var errs []error
+	if a.listener != nil {
+		_ = a.listener.Close() // a server that ran has closed it
+	}
+	if a.ops != nil {
+		_ = a.ops.Close()
+	}
+	if a.bank != nil {
+		errs = append(errs, a.bank.close())
+	}
+	for _, t := range []http.RoundTripper{a.world.Webhooks, a.world.Processor} {
+		if idle, ok := t.(interface{ CloseIdleConnections() }); ok {
+			idle.CloseIdleConnections()
+		}
+	}
+	if a.store != nil {
+		errs = append(errs, a.store.Close())
+		a.store = nil
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+)
+
+type credentialCommand struct {
+	settings
+
+	Create credentialCreate `cmd:"" help:"Let a program of a merchant in."`
+	List   credentialList   `cmd:"" help:"List a merchant's credentials."`
+	Revoke credentialRevoke `cmd:"" help:"End a credential: it is refused within 2 seconds."`
+}
+
+// credentialView is a credential as the commands show it.
+type credentialView struct {
+	KeyID      string         `json:"apiKey"`
+	Secret     string         `json:"apiSecret,omitempty"`
+	Label      string         `json:"label"`
+	Scopes     []string       `json:"scopes"`
+	AllowedIPs []netip.Prefix `json:"allowedIps"`
+	CreatedAt  time.Time      `json:"createdAt"`
+	ExpiresAt  *time.Time     `json:"expiresAt,omitempty"`
+	RevokedAt  *time.Time     `json:"revokedAt,omitempty"`
+}
+
+func viewCredential(c *store.Credential) credentialView {
+	v := credentialView{
+		KeyID: c.KeyID, Label: c.Label, Scopes: c.Scopes,
+		AllowedIPs: append([]netip.Prefix{}, c.AllowedIPs...), CreatedAt: c.CreatedAt,
+	}
+	if !c.ExpiresAt.IsZero() {
+		v.ExpiresAt = &c.ExpiresAt
+	}
+	if !c.RevokedAt.IsZero() {
+		v.RevokedAt = &c.RevokedAt
+	}
+	return v
+}
+
+type credentialCreate struct {
+	Merchant  string        `arg:"" help:"The merchant's name."`
+	Label     string        `help:"What it is for, for people."`
+	Scopes    []string      `name:"scope" help:"What it may do: ${enum}; may be repeated, all unless given." enum:"payin:write,payout:write,read" placeholder:"SCOPE"`
+	AllowIPs  []string      `name:"allow-ip" help:"Address or network that it may be used from; may be repeated, all unless given." placeholder:"IP|CIDR"`
+	ExpiresIn time.Duration `name:"expires-in" help:"How long it lives, such as 8760h; for ever unless given." placeholder:"DURATION"`
+}
+
+// Run creates a credential and shows its secret, which is kept nowhere.
+func (c *credentialCreate) Run(r *runner, root *commands) error {
+	n := flow.NewCredential{Label: c.Label, Scopes: c.Scopes}
+	for _, text := range c.AllowIPs {
+		p, err := parseNetwork(text)
+		if err != nil {
+			return configError{err}
+		}
+		n.AllowedIPs = append(n.AllowedIPs, p)
+	}
+	if c.ExpiresIn < 0 {
+		return configError{errors.New("--expires-in is in the past")}
+	}
+	return r.admin(&root.Credential.settings, func(a *app.Admin) error {
+		m, err := merchantNamed(r, a, c.Merchant)
+		if err != nil {
+			return err
+		}
+		n.Merchant = m.ID
+		if c.ExpiresIn > 0 {
+			n.ExpiresAt = a.Clock.Now().Add(c.ExpiresIn)
+		}
+		created, secret, err := a.Flow.CreateCredential(r.ctx, n)
+		if err != nil {
+			return err
+		}
+		v := viewCredential(&created)
+		v.Secret = secret
+		return r.out.show(v, func(w io.Writer) {
+			_, _ = fmt.Fprintf(w, "Created a credential of merchant %q. Its secret is shown now and never again.\n\n", m.Name)
+			table(w, [][]string{{"  x-api-key", v.KeyID}, {"  x-api-secret", v.Secret}, {"  scopes", strings.Join(v.Scopes, " ")}})
+		})
+	})
+}
+
+// parseNetwork reads a network, or one address.
+func parseNetwork(text string) (netip.Prefix, error) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Masked(), nil
+	}
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q is neither an address nor a network: write 203.0.113.7 or 203.0.113.0/24", text)
+	}
+	return netip.PrefixFrom(address, address.BitLen()), nil
+}
+
+type credentialList struct {
+	Merchant string `arg:"" help:"The merchant's name."`
+}
+
+// Run lists a merchant's credentials.
+func (c *credentialList) Run(r *runner, root *commands) error {
+	return r.admin(&root.Credential.settings, func(a *app.Admin) error {
+		m, err := merchantNamed(r, a, c.Merchant)
+		if err != nil {
+			return err
+		}
+		list, err := a.Store.Credentials(r.ctx, m.ID)
+		if err != nil {
+			return err
+		}
+		views := make([]credentialView, len(list))
+		for i := range list {
+			views[i] = viewCredential(&list[i])
+		}
+		return r.out.show(views, func(w io.Writer) {
+			rows := [][]string{{"X-API-KEY", "LABEL", "SCOPES", "FROM", "CREATED", "EXPIRES", "REVOKED"}}
+			for i := range list {
+				l := &list[i]
+				from := make([]string, len(l.AllowedIPs))
+				for j, p := range l.AllowedIPs {
+					from[j] = p.String()
+				}
+				rows = append(rows, []string{
+					l.KeyID, l.Label, strings.Join(l.Scopes, " "), strings.Join(from, " "),
+					stamp(l.CreatedAt), stamp(l.ExpiresAt), stamp(l.RevokedAt),
+				})
+			}
+			table(w, rows)
+		})
+	})
+}
+
+type credentialRevoke struct {
+	Key string `arg:"" help:"Its x-api-key."`
+}
+
+// Run revokes a credential.
+func (c *credentialRevoke) Run(r *runner, root *commands) error {
+	return r.admin(&root.Credential.settings, func(a *app.Admin) error {
+		err := a.Flow.RevokeCredential(r.ctx, c.Key)
+		if isNotFound(err) {
+			return fmt.Errorf("there is no live credential %q: porteira credential list MERCHANT shows those that there are", c.Key)
+		}
+		if err != nil {
+			return err
+		}
+		revoked, err := a.Store.Credential(r.ctx, c.Key)
+		if err != nil {
+			return err
+		}
+		return r.out.show(viewCredential(&revoked), func(w io.Writer) {
+			_, _ = fmt.Fprintf(w, "Revoked %s: it is refused within 2 seconds.\n", c.Key)
+		})
+	})
+}
+
+func isNotFound(err error) bool {
+	return errors.Is(err, store.ErrNotFound) || problem.Is(err, problem.NotFound)
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/store"
+)
+
+type merchantCommand struct {
+	settings
+
+	Create merchantCreate `cmd:"" help:"Create a merchant."`
+	List   merchantList   `cmd:"" help:"List merchants."`
+	Close  merchantClose  `cmd:"" help:"Refuse a merchant's credentials from now on; its orders live on."`
+}
+
+// merchantView is a merchant as the commands show it.
+type merchantView struct {
+	ID            string     `json:"id"`
+	Number        int64      `json:"number"`
+	Name          string     `json:"name"`
+	City          string     `json:"city"`
+	Processor     string     `json:"processor"`
+	ReturnHosts   []string   `json:"returnHosts"`
+	CreatedAt     time.Time  `json:"createdAt"`
+	ClosedAt      *time.Time `json:"closedAt,omitempty"`
+	WebhookSecret string     `json:"webhookSecret,omitempty"`
+}
+
+func viewMerchant(m *store.Merchant) merchantView {
+	v := merchantView{
+		ID: m.ID.String(), Number: m.Number, Name: m.Name, City: m.City, Processor: m.Processor,
+		ReturnHosts: append([]string{}, m.ReturnHosts...), CreatedAt: m.CreatedAt,
+	}
+	if !m.ClosedAt.IsZero() {
+		v.ClosedAt = &m.ClosedAt
+	}
+	return v
+}
+
+type merchantCreate struct {
+	Name        string   `arg:"" help:"Its unique name, which payers see in a BR Code."`
+	City        string   `help:"Its city, which a BR Code has to name." default:"BRASILIA"`
+	Processor   string   `help:"Who moves its money: ${enum}." enum:"sandbox" default:"sandbox"`
+	ReturnHosts []string `name:"return-host" help:"Host that payers may be sent back to; may be repeated." placeholder:"HOST"`
+}
+
+// Run creates a merchant.
+func (c *merchantCreate) Run(r *runner, root *commands) error {
+	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
+		m, err := a.Flow.CreateMerchant(r.ctx, store.Merchant{Name: c.Name, City: c.City, Processor: c.Processor, ReturnHosts: c.ReturnHosts}, "")
+		if err != nil {
+			return err
+		}
+		v := viewMerchant(&m)
+		if v.WebhookSecret, err = a.Store.WebhookSecret(r.ctx, m.ID); err != nil {
+			return err
+		}
+		return r.out.show(v, func(w io.Writer) {
+			_, _ = fmt.Fprintf(w, "Created merchant %q.\n\n", m.Name)
+			table(w, [][]string{
+				{"  id", v.ID}, {"  number", strconv.FormatInt(v.Number, 10)}, {"  processor", v.Processor},
+				{"  webhook secret", v.WebhookSecret},
+			})
+			_, _ = fmt.Fprintf(w, "\nLet its program in: porteira credential create %q\n", m.Name)
+		})
+	})
+}
+
+type merchantList struct{}
+
+// Run lists merchants.
+func (c *merchantList) Run(r *runner, root *commands) error {
+	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
+		list, err := a.Store.Merchants(r.ctx)
+		if err != nil {
+			return err
+		}
+		views := make([]merchantView, len(list))
+		for i := range list {
+			views[i] = viewMerchant(&list[i])
+		}
+		return r.out.show(views, func(w io.Writer) {
+			rows := [][]string{{"NUMBER", "NAME", "CITY", "PROCESSOR", "CREATED", "CLOSED", "ID"}}
+			for i := range list {
+				m := &list[i]
+				rows = append(rows, []string{
+					strconv.FormatInt(m.Number, 10), m.Name, m.City, m.Processor, stamp(m.CreatedAt), stamp(m.ClosedAt), m.ID.String(),
+				})
+			}
+			table(w, rows)
+		})
+	})
+}
+
+type merchantClose struct {
+	Name string `arg:"" help:"Its name."`
+}
+
+// Run closes a merchant.
+func (c *merchantClose) Run(r *runner, root *commands) error {
+	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
+		m, err := merchantNamed(r, a, c.Name)
+		if err != nil {
+			return err
+		}
+		if !m.ClosedAt.IsZero() {
+			return fmt.Errorf("the merchant %q has been closed since %s", m.Name, stamp(m.ClosedAt))
+		}
+		if err := a.Flow.CloseMerchant(r.ctx, m.ID); err != nil {
+			return err
+		}
+		if m, err = a.Store.Merchant(r.ctx, m.ID); err != nil {
+			return err
+		}
+		return r.out.show(viewMerchant(&m), func(w io.Writer) {
+			_, _ = fmt.Fprintf(w, "Closed merchant %q: its credentials are refused within 2 seconds.\n", m.Name)
+		})
+	})
+}
+
+// merchantNamed finds a merchant, or says how to see which there are.
+func merchantNamed(r *runner, a *app.Admin, name string) (store.Merchant, error) {
+	m, err := a.Store.MerchantByName(r.ctx, strings.TrimSpace(name))
+	if isNotFound(err) {
+		err = fmt.Errorf("there is no merchant %q: porteira merchant list shows those that there are", name)
+	}
+	return m, err
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+)
+
+// printer writes what a command has to say: for people, or as JSON.
+type printer struct {
+	w    io.Writer
+	json bool
+}
+
+// show writes value as JSON, or else what people gets to write.
+func (p *printer) show(value any, people func(w io.Writer)) error {
+	if !p.json {
+		people(p.w)
+		return nil
+	}
+	encoder := json.NewEncoder(p.w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Errorf("cli: print: %w", err)
+	}
+	return nil
+}
+
+// table writes rows in columns that line up; the first row names them.
+func table(w io.Writer, rows [][]string) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			if i > 0 {
+				_, _ = fmt.Fprint(t, "\t")
+			}
+			_, _ = fmt.Fprint(t, cell)
+		}
+		_, _ = fmt.Fprintln(t)
+	}
+	_ = t.Flush()
+}
+
+// stamp writes a time for people, UTC; "" for none.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+// plural counts things.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

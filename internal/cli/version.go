@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+)
+
+type versionCommand struct{}
+
+// version is the module's version, as the Go tools stamp it.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+// Run prints what was built, from what, by what.
+func (c *versionCommand) Run(r *runner) error {
+	v := struct {
+		Version  string `json:"version"`
+		Revision string `json:"revision,omitempty"`
+		Go       string `json:"go"`
+		Platform string `json:"platform"`
+	}{Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v.Revision = s.Value
+			}
+		}
+	}
+	return r.out.show(v, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "porteira %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+	})
+}

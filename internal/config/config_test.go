@@ -1,0 +1,226 @@
+package config_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/config"
+)
+
+var update = flag.Bool("update", false, "write docs/configuration.md anew")
+
+// masterKey is 32 bytes in base64.
+const masterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
+func load(t *testing.T, s config.Sources) *config.Config {
+	t.Helper()
+	c, err := config.Load(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	dev := load(t, config.Sources{Mode: config.Dev})
+	if dev.Listen != "127.0.0.1:8080" || dev.Database != filepath.Join("data", "porteira.db") ||
+		dev.MasterKeyFile != filepath.Join("data", "master.key") || dev.PublicMerchant != "sandbox" ||
+		!dev.AllowHTTPWebhooks || dev.OpsListen != "" || dev.ShutdownTimeout != 10*time.Second || dev.LogJSON {
+		t.Errorf("dev is %+v", dev)
+	}
+	if want := netip.MustParsePrefix("127.0.0.0/8"); len(dev.AllowNetworks) != 2 || dev.AllowNetworks[0] != want {
+		t.Errorf("dev reaches %v", dev.AllowNetworks)
+	}
+	serve := load(t, config.Sources{Mode: config.Serve, Environ: []string{"PORTEIRA_MASTER_KEY=" + masterKey}})
+	if serve.PublicMerchant != "" || serve.AllowHTTPWebhooks || serve.AllowNetworks != nil || serve.OpsListen == "" || !serve.LogJSON {
+		t.Errorf("serve lets more in than it was told to: %+v", serve)
+	}
+}
+
+func TestWeights(t *testing.T) {
+	t.Parallel()
+	file := write(t, "porteira.conf", "# the gateway\n\nlisten = :1\nlog-level=debug\n public-rate = 7 \npublic-merchant =\n")
+	c := load(t, config.Sources{
+		Mode:    config.Dev,
+		Environ: []string{"PORTEIRA_CONFIG=" + file, "PORTEIRA_LISTEN=:2", "PORTEIRA_LOG_LEVEL=warn", "PORTEIRA_DATA=", "HOME=/root"},
+		Flags:   map[string]string{"listen": ":3"},
+	})
+	if c.Listen != ":3" || c.LogLevel != slog.LevelWarn || c.PublicRate != 7 || c.PublicMerchant != "" || c.Data != "data" {
+		t.Errorf("settled as %+v", c)
+	}
+	sources := map[string]string{}
+	for _, s := range c.Settings() {
+		sources[s.Name] = s.Source
+	}
+	for name, want := range map[string]string{"listen": "flag", "log-level": "environment", "public-rate": "file", "public-merchant": "file", "data": "default"} {
+		if sources[name] != want {
+			t.Errorf("%s comes from %s, want %s", name, sources[name], want)
+		}
+	}
+}
+
+// Each fault is one sentence that says what to do, and all come at once.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	file := write(t, "porteira.conf", "lisen = :1\nrubbish\nlisten = :1\nlisten = :2\nconfig = x\n")
+	for _, tt := range []struct {
+		name string
+		s    config.Sources
+		want []string
+	}{
+		{"a misspelt variable", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_LISTN=:1"}}, []string{"there is no variable PORTEIRA_LISTN; did you mean PORTEIRA_LISTEN?"}},
+		{"a variable of nothing", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_QQQQQQQQ=1"}}, []string{"porteira config lists"}},
+		{"a variable in small letters", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_listen=:1"}}, []string{"there is no variable PORTEIRA_listen"}},
+		{"a file", config.Sources{Mode: config.Dev, Flags: map[string]string{"config": file}}, []string{
+			`:1: there is no option "lisen"; did you mean listen?`, `:2: this line is not of the form`, ":4: listen is set twice", ":5: a file cannot name another file",
+		}},
+		{"no file", config.Sources{Mode: config.Dev, Flags: map[string]string{"config": file + ".not"}}, []string{"cannot be read"}},
+		{"two faults", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_LISTEN=8080", "PORTEIRA_LOG_LEVEL=loud"}}, []string{
+			"listen (environment): write it as host:port", "log-level (environment): write debug, info, warn or error",
+		}},
+		{"no secrets in production", config.Sources{Mode: config.Serve, Environ: []string{"PORTEIRA_DATA=" + filepath.Dir(file)}}, []string{"master-key is missing"}},
+		{"a bank without its secret", config.Sources{Mode: config.Bank}, []string{"bank-secret is missing"}},
+		{"a shared bank without its secret", config.Sources{Mode: config.Dev, Flags: map[string]string{"bank": "http://127.0.0.1:8090"}}, []string{"bank-secret is missing"}},
+		{"a short secret", config.Sources{Mode: config.Bank, Environ: []string{"PORTEIRA_BANK_SECRET=short"}}, []string{"too short"}},
+		{"two secrets", config.Sources{Mode: config.Bank, Environ: []string{"PORTEIRA_BANK_SECRET=0123456789abcdef", "PORTEIRA_BANK_SECRET_FILE=" + file}}, []string{"both set"}},
+		{"two keys", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_MASTER_KEY=" + masterKey, "PORTEIRA_MASTER_KEY_FILE=" + file}}, []string{"both set"}},
+		{"profiling for everybody", config.Sources{Mode: config.Dev, Flags: map[string]string{"profiling": "true"}}, []string{"ops-listen"}},
+	} {
+		_, err := config.Load(tt.s)
+		for _, want := range tt.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error is %v, want %q", tt.name, err, want)
+			}
+		}
+		if err != nil && len(strings.Split(err.Error(), "\n")) != len(tt.want) {
+			t.Errorf("%s: %d faults, want %d: %v", tt.name, len(strings.Split(err.Error(), "\n")), len(tt.want), err)
+		}
+	}
+}
+
+// Every option refuses a value that makes no sense, if it can tell one.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	for name, values := range map[string][]string{
+		"listen": {"8080", "127.0.0.1", "a:b", ":65536", ":-1"}, "ops-listen": {"x"},
+		"base-url": {"gateway.example", "ftp://x", "https://u:p@x", "https://x?a"}, "bank": {"x"},
+		"bank-secret": {"short"}, "public-rate": {"0", "-1", "many", "1.5", ""}, "max-in-flight": {"1"},
+		"allow-http-webhooks": {"yes", "", "TRUE"}, "profiling": {"on"}, "allow-networks": {"10.0.0.0", "10.0.0.0/33"},
+		"shutdown-timeout": {"10", "1ms", "1h", "-1s"}, "log-level": {"loud", "INFO+2"}, "log-format": {"xml"},
+	} {
+		for _, value := range values {
+			if _, err := config.Load(config.Sources{Mode: config.Dev, Flags: map[string]string{name: value, "ops-listen": ":0"}}); name != "ops-listen" &&
+				(err == nil || !strings.Contains(err.Error(), name+" (flag): ")) {
+				t.Errorf("%s = %q is taken: %v", name, value, err)
+			}
+		}
+	}
+}
+
+func TestForeignVariables(t *testing.T) {
+	t.Parallel()
+	load(t, config.Sources{Mode: config.Dev, Environ: []string{
+		"PORTEIRA_SERVICE_HOST=10.0.0.1", "PORTEIRA_PORT=tcp://10.0.0.1:80", "PORTEIRA_PORT_80_TCP=x", "PORTEIRA_TEST_POSTGRES_URL=x",
+	}})
+}
+
+func TestSecretsAreNotShown(t *testing.T) {
+	t.Parallel()
+	const bank = "a-secret-of-the-bank"
+	c := load(t, config.Sources{Mode: config.Dev, Environ: []string{
+		"PORTEIRA_MASTER_KEY=" + masterKey, "PORTEIRA_BANK_SECRET=" + bank,
+		"PORTEIRA_DATABASE=postgres://me:hunter2@host/db?password=hunter2",
+	}})
+	if c.MasterKey.Reveal() != masterKey || c.BankSecret.Reveal() != bank || !strings.Contains(c.Database, "hunter2") {
+		t.Fatal("the program itself does not see them")
+	}
+	asJSON, err := json.Marshal(struct{ C any }{c.BankSecret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", c.BankSecret)
+	shown := fmt.Sprintf("%v %+v %#v %s", c.Settings(), c.MasterKey, c.BankSecret, asJSON) + log.String()
+	for _, secret := range []string{masterKey, bank, "hunter2"} {
+		if strings.Contains(shown, secret) {
+			t.Errorf("%s is shown", secret)
+		}
+	}
+	if !strings.Contains(shown, "postgres://me:[redacted]@host/db") {
+		t.Errorf("too little is shown: %s", shown)
+	}
+}
+
+func TestSecretFile(t *testing.T) {
+	t.Parallel()
+	c := load(t, config.Sources{Mode: config.Bank, Flags: map[string]string{"bank-secret-file": write(t, "secret", "0123456789abcdef\n")}})
+	if c.BankSecret.Reveal() != "0123456789abcdef" {
+		t.Error("the file's end is taken for a part of the secret, or nothing is read")
+	}
+}
+
+// The table itself: what it must say of each option.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for i := range config.Options {
+		o := &config.Options[i]
+		if seen[o.Name] || o.Meaning == "" || o.Kind == "" || len(o.Modes) == 0 || strings.HasSuffix(o.Meaning, ".") {
+			t.Errorf("%s: a row is incomplete, or there twice: %+v", o.Name, o)
+		}
+		seen[o.Name] = true
+		if o.Secret && o.DefaultFor(config.Dev) != "" {
+			t.Errorf("%s: a secret that everybody knows", o.Name)
+		}
+		for _, m := range o.Modes {
+			c, _ := config.Load(config.Sources{Mode: m})
+			if !slices.ContainsFunc(c.Settings(), func(s config.Setting) bool { return s.Name == o.Name }) {
+				t.Errorf("%s is not settled for %s", o.Name, m)
+			}
+		}
+	}
+}
+
+func TestDocumentIsFresh(t *testing.T) {
+	t.Parallel()
+	const path = "../../docs/configuration.md"
+	if *update {
+		if err := os.WriteFile(path, []byte(config.Markdown()), 0o644); err != nil { //nolint:gosec // documents are for everybody
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || string(got) != config.Markdown() {
+		t.Errorf("docs/configuration.md is stale (%v): run go test ./internal/config -update", err)
+	}
+}
+
+// A file never makes Load fail but by an error.
+func FuzzFile(f *testing.F) {
+	f.Add("listen = :1\n# x\n=\n a==b\r\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := config.Load(config.Sources{Mode: config.Dev, Flags: map[string]string{"config": write(t, "c", text)}})
+		if err == nil && c.Listen == "" && !strings.Contains(text, "listen") {
+			t.Error("a default is lost")
+		}
+	})
+}

@@ -1,0 +1,54 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// instant is a flow that creates every order at once, and keeps none.
+type instant struct {
+	httpapi.Flow
+	order payment.Payin
+}
+
+func (f *instant) CreatePayin(context.Context, store.Merchant, *payment.PayinRequest) (payment.Payin, bool, error) {
+	return f.order, false, nil
+}
+
+// BenchmarkCreatePayin measures what the API itself costs: all but the flow,
+// the log and the connection.
+func BenchmarkCreatePayin(b *testing.B) {
+	g := newGateway(world.System(world.OutboundOptions{}))
+	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), g.world.Random)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := store.Merchant{ID: payment.ID{1}, Number: 1}
+	hash := keys.SecretHash("secret1")
+	g.merchants[m.ID] = m
+	g.credentials["key1"] = store.Credential{KeyID: "key1", Merchant: m.ID, SecretHash: hash[:], Scopes: store.Scopes}
+	order := payment.Payin{
+		ExternalID: strings.Repeat("0", payment.ExternalIDLength), ReferenceID: "r1", Method: payment.PIX, Amount: 12345,
+		Status: payment.PayinPending, Version: 1, ExpiresAt: start, CreatedAt: start, UpdatedAt: start,
+		Details: payment.PayinDetails{PIX: &payment.PIXDetail{QRCode: strings.Repeat("x", 150), ExpiresAt: start}},
+	}
+	api := httpapi.New(httpapi.Options{Flow: &instant{order: order}, Reader: g, Keys: keys, World: g.world, AllowHTTP: true})
+	b.ReportAllocs()
+	for b.Loop() {
+		r := httptest.NewRequest(http.MethodPost, "/payin", strings.NewReader(payinBody))
+		r.Header["X-Api-Key"], r.Header["X-Api-Secret"] = []string{"key1"}, []string{"secret1"}
+		r.Header["Content-Type"] = []string{"application/json"}
+		w := httptest.NewRecorder()
+		if api.ServeHTTP(w, r); w.Code != http.StatusCreated {
+			b.Fatal(w.Code, w.Body)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/store"
+)
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	old := h.keys.SecretHash("old")
+	h.credential("rotating", "new", h.first.ID, func(c *store.Credential) {
+		c.SecondHash, c.SecondUntil = old[:], start.Add(time.Minute)
+	})
+	h.credential("expiring", "s", h.first.ID, func(c *store.Credential) { c.ExpiresAt = start.Add(time.Minute) })
+	h.credential("revoked", "s", h.first.ID, func(c *store.Credential) { c.RevokedAt = start })
+	closed := h.merchant(3, "closed", "")
+	closed.ClosedAt = start
+	h.gateway.merchants[closed.ID] = closed
+	h.credential("closed", "s", closed.ID, nil)
+	for _, tt := range []struct {
+		name   string
+		change sending
+		status int
+	}{
+		{"right", as("key1", "secret1"), 200},
+		{"wrong secret", as("key1", "secret2"), 401},
+		{"last byte wrong", as("key1", "secret0"), 401},
+		{"unknown key", as("key3", "secret1"), 401},
+		{"another's secret", as("key2", "secret1"), 401},
+		{"other case", as("KEY1", "secret1"), 401},
+		{"nothing", anonymously, 401},
+		{"no secret", header("x-api-secret"), 401},
+		{"no key", header("x-api-key"), 401},
+		{"empty secret", header("x-api-secret", ""), 401},
+		{"two keys", header("x-api-key", "key1", "key1"), 401},
+		{"two secrets", header("x-api-secret", "secret1", "secret1"), 401},
+		{"huge key", header("x-api-key", strings.Repeat("k", 1000)), 401},
+		{"new secret", as("rotating", "new"), 200},
+		{"old secret", as("rotating", "old"), 200},
+		{"expiring", as("expiring", "s"), 200},
+		{"revoked", as("revoked", "s"), 401},
+		{"merchant closed", as("closed", "s"), 401},
+	} {
+		a := h.do("GET", "/balance", "", tt.change)
+		if a.status != tt.status || a.status == 401 && a.text("code") != "unauthorized" {
+			t.Errorf("%s: answered %d %s, want %d", tt.name, a.status, a.body, tt.status)
+		}
+	}
+	h.clock.Advance(time.Minute)
+	h.want("old secret, after its time", h.do("GET", "/balance", "", as("rotating", "old")), 401, "unauthorized")
+	h.want("new secret", h.do("GET", "/balance", "", as("rotating", "new")), 200, "")
+	h.want("expired", h.do("GET", "/balance", "", as("expiring", "s")), 401, "unauthorized")
+}
+
+// An unknown key and a wrong secret are answered with the same words, and cost
+// the same reads.
+func TestStrangersLookAlike(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.want("warm", h.do("GET", "/balance", ""), 200, "")
+	var bodies [2]string
+	for i, who := range []sending{as("key1", "wrong"), as("nobody", "wrong")} {
+		before := h.gateway.reads
+		a := h.do("GET", "/balance", "", who)
+		if h.gateway.reads != before+1 {
+			t.Errorf("%d reads", h.gateway.reads-before)
+		}
+		bodies[i] = strings.Replace(a.body, a.header.Get("X-Request-Id"), "", 1)
+	}
+	if bodies[0] != bodies[1] {
+		t.Errorf("%s\n%s", bodies[0], bodies[1])
+	}
+}
+
+// Credentials are believed for a second, and never longer than two.
+func TestRevocationHoldsWithinTwoSeconds(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for range 50 {
+		h.want("warm", h.do("GET", "/balance", ""), 200, "")
+	}
+	if h.gateway.reads != 1 {
+		t.Errorf("%d reads for 50 requests", h.gateway.reads)
+	}
+	h.credential("key1", "secret1", h.first.ID, func(c *store.Credential) { c.RevokedAt = start })
+	h.clock.Advance(999 * time.Millisecond)
+	h.want("not yet known", h.do("GET", "/balance", ""), 200, "")
+	h.clock.Advance(time.Millisecond)
+	h.want("known", h.do("GET", "/balance", ""), 401, "unauthorized")
+	h.clock.Advance(time.Second)
+	for range 2 {
+		h.want("known to all", h.do("GET", "/balance", ""), 401, "unauthorized")
+	}
+	// A secret that is new works at once: a wrong one is always looked up.
+	h.credential("key2", "newer", h.second.ID, nil)
+	h.want("a new secret", h.do("GET", "/balance", "", as("key2", "newer")), 200, "")
+}
+
+func TestAllowedAddresses(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.credential("office", "s", h.first.ID, func(c *store.Credential) { c.AllowedIPs = prefixes("203.0.113.0/24", "2001:db8::/32") })
+	for address, status := range map[string]int{
+		"203.0.113.9:1": 200, "[::ffff:203.0.113.9]:1": 200, "[2001:db8::7]:1": 200,
+		"203.0.114.9:1": 403, "[2001:db9::7]:1": 403, "127.0.0.1:1": 403,
+	} {
+		a := h.do("GET", "/balance", "", as("office", "s"), from(address), header("X-Forwarded-For", "203.0.113.9"))
+		if a.status != status {
+			t.Errorf("%s: answered %d %s", address, a.status, a.body)
+		}
+	}
+}
+
+// Every merchant route refuses strangers and credentials without its scope.
+func TestEveryRouteIsGuarded(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for i, scope := range store.Scopes {
+		rest := append(append([]string{}, store.Scopes[:i]...), store.Scopes[i+1:]...)
+		h.credential("not "+scope, "s", h.first.ID, func(c *store.Credential) { c.Scopes = rest })
+	}
+	guarded := 0
+	for _, rt := range httpapi.Routes() {
+		if rt.Scope == "" {
+			continue
+		}
+		guarded++
+		path := strings.NewReplacer("{id}", "019ca9a0-7c00-7c41-8f59-1f2e3d4c5b6a").Replace(rt.Path)
+		h.want(rt.Path, h.do(rt.Method, path, "", anonymously), 401, "unauthorized")
+		h.want(rt.Path, h.do(rt.Method, path, "", as("not "+rt.Scope, "s")), 403, "forbidden_scope")
+	}
+	if guarded < 14 {
+		t.Errorf("only %d routes are guarded", guarded)
+	}
+}
+
+func TestAnonymousOrders(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(o *httpapi.Options) { o.PublicMerchant[0] = 1 })
+	h.want("first", h.do("POST", "/payin", payinBody, anonymously), 201, "")
+	again := h.do("POST", "/payin", payinBody, anonymously)
+	h.want("again", again, 201, "")
+	if again.header.Get("Idempotency-Replayed") != "true" {
+		t.Error("not replayed")
+	}
+	for _, body := range []string{strings.Replace(payinBody, "12345", "54321", 1), strings.Replace(payinBody, "12345", "0", 1)} {
+		conflict := h.do("POST", "/payin", body, anonymously)
+		h.want("conflict", conflict, 409, "reference_conflict")
+		if conflict.field("errors") != nil {
+			t.Errorf("a stranger learns how an order differs: %s", conflict.body)
+		}
+	}
+	h.want("the merchant's own request", h.do("POST", "/payin", payinBody), 201, "")
+	h.want("wrong credentials", h.do("POST", "/payin", payinBody, as("key1", "wrong")), 401, "unauthorized")
+	h.want("half credentials", h.do("POST", "/payin", payinBody, header("x-api-secret")), 401, "unauthorized")
+	h.want("other routes", h.do("GET", "/payin", "", anonymously), 401, "unauthorized")
+	h.want("payouts", h.do("POST", "/payout", payoutBody, anonymously), 401, "unauthorized")
+	if h.gateway.payins[0].Merchant != h.first.ID {
+		t.Error("the order is not the public merchant's")
+	}
+}
+
+func TestAnonymousRate(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(o *httpapi.Options) {
+		o.PublicMerchant[0] = 1
+		o.AnonymousRate = httpapi.Rate{PerSecond: 2, Burst: 4}
+	})
+	order := func(address string) answer {
+		body := strings.Replace(payinBody, "r1", fmt.Sprint("r", len(h.gateway.payins)), 1)
+		return h.do("POST", "/payin", body, anonymously, from(address))
+	}
+	for range 4 {
+		h.want("burst", order("192.0.2.1:1"), 201, "")
+	}
+	a := order("192.0.2.1:2")
+	h.want("beyond", a, 429, "rate_limited")
+	if a.header.Get("Retry-After") != "1" || a.header.Get("RateLimit") != `"address";r=0;t=1` || a.header.Get("RateLimit-Policy") != `"address";q=4;w=2` {
+		t.Errorf("headers are %v", a.header)
+	}
+	h.want("faulty, but limited all the same", h.do("POST", "/payin", "{", anonymously, from("192.0.2.1:3")), 429, "rate_limited")
+	h.want("another address", order("192.0.2.2:1"), 201, "")
+	h.want("with credentials", h.do("POST", "/payin", strings.Replace(payinBody, "r1", "own", 1), from("192.0.2.1:1")), 201, "")
+	for range 4 {
+		h.want("IPv6", order("[2001:db8::1]:1"), 201, "")
+	}
+	h.want("the same IPv6 customer", order("[2001:db8::ffff]:1"), 429, "rate_limited")
+	h.clock.Advance(500 * time.Millisecond)
+	h.want("one token came back", order("192.0.2.1:1"), 201, "")
+	h.want("just one", order("192.0.2.1:1"), 429, "rate_limited")
+	h.clock.Advance(time.Hour)
+	for range 4 {
+		h.want("full again", order("192.0.2.1:1"), 201, "")
+	}
+	h.want("but not fuller", order("192.0.2.1:1"), 429, "rate_limited")
+}

@@ -1,0 +1,310 @@
+package httpapi_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// gateway is a small gateway in memory: orders and their references, without
+// ledger, processors and disk.
+type gateway struct {
+	world world.World
+
+	mu          sync.Mutex
+	merchants   map[payment.ID]store.Merchant
+	credentials map[string]store.Credential
+	payins      []storedPayin // oldest first
+	payouts     []storedPayout
+	events      []payment.Event
+	attempts    map[int64][]store.Attempt
+	available   money.Cents
+	reads       int           // of credentials
+	err         error         // what every verb and read answers, where set
+	begun       chan struct{} // where set, verbs tell it that they have begun, and wait for the next
+	proceed     chan struct{} // to be closed
+	panics      bool
+}
+
+type storedPayin struct {
+	payment.Payin
+	personal    payment.PersonalData
+	fingerprint payment.Fingerprint
+}
+
+type storedPayout struct {
+	payment.Payout
+	fingerprint payment.Fingerprint
+}
+
+func newGateway(w world.World) *gateway {
+	return &gateway{
+		world: w, merchants: map[payment.ID]store.Merchant{}, credentials: map[string]store.Credential{},
+		attempts: map[int64][]store.Attempt{}, available: 100_000,
+	}
+}
+
+func (g *gateway) enter() error {
+	if g.begun != nil {
+		g.begun <- struct{}{}
+		<-g.proceed
+	}
+	if g.panics {
+		panic("a bug that knows 529.982.247-25")
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+func (g *gateway) ExternalID(m store.Merchant, op payment.Operation, reference string) string {
+	return payment.ExternalID(payment.ID{}, m.Number, m.ID, op, reference)
+}
+
+// compare is what [flow.Flow] says of two requests under one reference.
+func compare(a, b payment.Fingerprint) error {
+	differing := a.Differing(b)
+	if len(differing) == 0 {
+		return nil
+	}
+	e := problem.New(problem.ReferenceConflict, "Used.")
+	for _, name := range differing {
+		e = e.WithFields(payment.FieldError{Field: name, Code: payment.CodeNotAllowed, Detail: "differs"})
+	}
+	return e
+}
+
+func (g *gateway) CreatePayin(ctx context.Context, m store.Merchant, r *payment.PayinRequest) (payment.Payin, bool, error) {
+	if err := g.enter(); err != nil {
+		return payment.Payin{}, false, err
+	}
+	if p, found, err := g.ReplayPayin(ctx, m, r.ReferenceID.V, r.Fingerprint); found {
+		return p, true, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.world.Clock.Now().Truncate(time.Millisecond)
+	p := storedPayin{personal: r.Personal, fingerprint: r.Fingerprint, Payin: payment.Payin{
+		Merchant: m.ID, ID: g.world.IDs.NewID(now), ExternalID: g.ExternalID(m, payment.OperationPayin, r.ReferenceID.V),
+		ReferenceID: r.ReferenceID.V, Method: payment.Method(r.Method.V), Amount: money.Cents(r.Amount.V),
+		Status: payment.PayinPending, Version: 1, WebhookURL: r.WebhookURL.V,
+		Details: payment.PayinDetails{
+			Description: r.Description.V, Metadata: r.Metadata.V, ReturnURL: r.ReturnURL.V, IdempotencyKey: r.IdempotencyKey,
+			DueDate: r.Due(now), Card: &payment.CardDetail{},
+		},
+		ExpiresAt: r.ExpiresAt(now), CreatedAt: now, UpdatedAt: now,
+	}}
+	if p.Method == payment.PIX {
+		p.Details.PIX = &payment.PIXDetail{QRCode: "000201", TxID: p.ExternalID, ExpiresAt: p.ExpiresAt}
+	}
+	g.payins = append(g.payins, p)
+	return p.Payin, false, nil
+}
+
+func (g *gateway) ReplayPayin(_ context.Context, m store.Merchant, reference string, fp payment.Fingerprint) (payment.Payin, bool, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range g.payins {
+		if p.Merchant == m.ID && p.ReferenceID == reference {
+			return p.Payin, true, compare(fp, p.fingerprint)
+		}
+	}
+	return payment.Payin{}, false, nil
+}
+
+func (g *gateway) CancelPayin(_ context.Context, merchant, id payment.ID) (payment.Payin, error) {
+	if err := g.enter(); err != nil {
+		return payment.Payin{}, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range g.payins {
+		p := &g.payins[i]
+		switch {
+		case p.Merchant != merchant || p.ID != id:
+			continue
+		case p.Status == payment.PayinPending:
+			p.Status, p.Version = payment.PayinCanceled, p.Version+1
+		case p.Status != payment.PayinCanceled:
+			return payment.Payin{}, problem.New(problem.InvalidState, "No.")
+		}
+		return p.Payin, nil
+	}
+	return payment.Payin{}, problem.New(problem.NotFound, "None.")
+}
+
+func (g *gateway) RequestPayout(ctx context.Context, m store.Merchant, r *payment.PayoutRequest) (payment.Payout, bool, error) {
+	if err := g.enter(); err != nil {
+		return payment.Payout{}, false, err
+	}
+	if p, found, err := g.ReplayPayout(ctx, m, r.ReferenceID.V, r.Fingerprint); found {
+		return p, true, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	amount := money.Cents(r.Amount.V)
+	if amount > g.available {
+		return payment.Payout{}, false, problem.New(problem.InsufficientBalance, "Not enough.")
+	}
+	g.available -= amount
+	now := g.world.Clock.Now().Truncate(time.Millisecond)
+	p := storedPayout{fingerprint: r.Fingerprint, Payout: payment.Payout{
+		Merchant: m.ID, ID: g.world.IDs.NewID(now), ExternalID: g.ExternalID(m, payment.OperationPayout, r.ReferenceID.V),
+		ReferenceID: r.ReferenceID.V, Amount: amount, Status: payment.PayoutPending, Version: 1, PIXKeyType: r.PIXKeyType.V,
+		WebhookURL: r.WebhookURL.V, Approval: payment.ApprovalNone, CreatedAt: now, UpdatedAt: now,
+		Beneficiary: payment.Beneficiary{Name: r.BeneficiaryName.V, Document: r.BeneficiaryDocument.V, PIXKey: r.PIXKey.V},
+	}}
+	g.payouts = append(g.payouts, p)
+	return p.Payout, false, nil
+}
+
+func (g *gateway) ReplayPayout(_ context.Context, m store.Merchant, reference string, fp payment.Fingerprint) (payment.Payout, bool, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range g.payouts {
+		if p.Merchant == m.ID && p.ReferenceID == reference {
+			return p.Payout, true, compare(fp, p.fingerprint)
+		}
+	}
+	return payment.Payout{}, false, nil
+}
+
+func (g *gateway) CancelPayout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
+	p, err := g.Payout(ctx, merchant, id)
+	if err != nil {
+		return p, problem.New(problem.NotFound, "None.")
+	}
+	p.Status = payment.PayoutCanceled
+	return p, nil
+}
+
+func (g *gateway) Redeliver(_ context.Context, _, _ payment.ID) error { return g.enter() }
+
+func (g *gateway) Credential(_ context.Context, keyID string) (store.Credential, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.reads++
+	if c, ok := g.credentials[keyID]; ok {
+		return c, g.err
+	}
+	return store.Credential{}, store.ErrNotFound
+}
+
+func (g *gateway) Merchant(_ context.Context, id payment.ID) (store.Merchant, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m, ok := g.merchants[id]; ok {
+		return m, nil
+	}
+	return store.Merchant{}, store.ErrNotFound
+}
+
+func (g *gateway) payin(merchant, id payment.ID) (storedPayin, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range g.payins {
+		if p.Merchant == merchant && p.ID == id {
+			return p, g.err
+		}
+	}
+	return storedPayin{}, store.ErrNotFound
+}
+
+func (g *gateway) Payin(_ context.Context, merchant, id payment.ID) (payment.Payin, error) {
+	p, err := g.payin(merchant, id)
+	return p.Payin, err
+}
+
+func (g *gateway) PayinPersonal(_ context.Context, merchant, id payment.ID) (payment.PersonalData, error) {
+	p, err := g.payin(merchant, id)
+	return p.personal, err
+}
+
+// selects says whether a list shows an order.
+func selects(f store.Filter, id payment.ID, status, externalID string, at time.Time) bool {
+	return (f.Status == "" || f.Status == status) && (f.ExternalID == "" || f.ExternalID == externalID) &&
+		!at.Before(f.CreatedFrom) && (f.CreatedTo.IsZero() || at.Before(f.CreatedTo)) &&
+		(f.Before.IsZero() || slices.Compare(id[:], f.Before[:]) < 0)
+}
+
+func (g *gateway) Payins(_ context.Context, merchant payment.ID, f store.Filter) (list []payment.Payin, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range slices.Backward(g.payins) {
+		if p.Merchant == merchant && selects(f, p.ID, string(p.Status), p.ExternalID, p.CreatedAt) &&
+			(f.Method == "" || f.Method == p.Method) && len(list) < f.Limit {
+			list = append(list, p.Payin)
+		}
+	}
+	return list, g.err
+}
+
+func (g *gateway) Payout(_ context.Context, merchant, id payment.ID) (payment.Payout, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range g.payouts {
+		if p.Merchant == merchant && p.ID == id {
+			return p.Payout, nil
+		}
+	}
+	return payment.Payout{}, store.ErrNotFound
+}
+
+func (g *gateway) Payouts(_ context.Context, merchant payment.ID, f store.Filter) (list []payment.Payout, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range slices.Backward(g.payouts) {
+		if p.Merchant == merchant && selects(f, p.ID, string(p.Status), p.ExternalID, p.CreatedAt) && len(list) < f.Limit {
+			list = append(list, p.Payout)
+		}
+	}
+	return list, g.err
+}
+
+func (g *gateway) Balances(context.Context, payment.ID) (ledger.Balances, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return ledger.Balances{ledger.Available: g.available, ledger.Owed: -7}, g.err
+}
+
+func (g *gateway) Events(_ context.Context, merchant payment.ID, after int64, limit int) (list []payment.Event, err error) {
+	for _, e := range g.events {
+		if e.Merchant == merchant && e.Number > after && len(list) < limit {
+			list = append(list, e)
+		}
+	}
+	return list, nil
+}
+
+func (g *gateway) Event(_ context.Context, merchant, id payment.ID) (payment.Event, error) {
+	for _, e := range g.events {
+		if e.Merchant == merchant && e.ID == id {
+			return e, nil
+		}
+	}
+	return payment.Event{}, store.ErrNotFound
+}
+
+func (g *gateway) Attempts(_ context.Context, _ payment.ID, number int64) ([]store.Attempt, error) {
+	return g.attempts[number], nil
+}
+
+func (g *gateway) WebhookSecret(context.Context, payment.ID) (string, error) {
+	return "whsec_c2VjcmV0", nil
+}
+
+// strict is a processor that cares for check digits.
+type strict struct{}
+
+func (strict) Profile() processor.Profile {
+	return processor.Profile{Name: "strict", ChecksDocuments: true}
+}

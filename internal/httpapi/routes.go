@@ -1,0 +1,101 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/porteira/porteira/internal/store"
+)
+
+// class says how a route is treated in overload.
+type class int
+
+const (
+	read  class = iota // may use every place
+	write              // leaves a reserve to reads
+	vital              // never refused: health, and notices, which have a bound of their own
+)
+
+// public is the scope of routes that need no credentials.
+const public = ""
+
+// route is one row of the table.
+type route struct {
+	method string
+	path   string
+	scope  string
+	class  class
+	handle func(*API, *call) error
+	exists func(*API) bool // nil for always
+	anyone bool            // credentials may be left out, where the operator allows it
+}
+
+// routes is the whole API: who may do what where.
+var routes = []route{
+	{method: "POST", path: "/payin", scope: store.ScopePayinWrite, class: write, handle: (*API).createPayin, anyone: true},
+	{method: "GET", path: "/payin", scope: store.ScopeRead, handle: (*API).listPayins},
+	{method: "GET", path: "/payin/{id}", scope: store.ScopeRead, handle: (*API).getPayin},
+	{method: "POST", path: "/payin/{id}/cancel", scope: store.ScopePayinWrite, class: write, handle: (*API).cancelPayin},
+
+	{method: "POST", path: "/payout", scope: store.ScopePayoutWrite, class: write, handle: (*API).requestPayout},
+	{method: "GET", path: "/payout", scope: store.ScopeRead, handle: (*API).listPayouts},
+	{method: "GET", path: "/payout/{id}", scope: store.ScopeRead, handle: (*API).getPayout},
+	{method: "POST", path: "/payout/{id}/cancel", scope: store.ScopePayoutWrite, class: write, handle: (*API).cancelPayout},
+
+	{method: "GET", path: "/balance", scope: store.ScopeRead, handle: (*API).getBalance},
+
+	{method: "GET", path: "/events", scope: store.ScopeRead, handle: (*API).listEvents},
+	{method: "GET", path: "/events/{id}", scope: store.ScopeRead, handle: (*API).getEvent},
+	{method: "GET", path: "/events/{id}/attempts", scope: store.ScopeRead, handle: (*API).listAttempts},
+	{method: "POST", path: "/events/{id}/redeliver", scope: store.ScopeRead, class: write, handle: (*API).redeliverEvent},
+	{method: "GET", path: "/webhook-secret", scope: store.ScopeRead, handle: (*API).getWebhookSecret},
+
+	{method: "GET", path: "/openapi.json", scope: public, handle: (*API).getContract},
+	{method: "GET", path: "/healthz", scope: public, class: vital, handle: (*API).getHealth},
+	{method: "GET", path: "/readyz", scope: public, class: vital, handle: (*API).getReadiness},
+
+	{method: "POST", path: "/sandbox/payin/{id}/{action}", scope: public, class: write, handle: (*API).sandboxPayin, exists: inSandbox},
+	{method: "POST", path: "/sandbox/payout/{id}/{action}", scope: public, class: write, handle: (*API).sandboxPayout, exists: inSandbox},
+	{method: "POST", path: "/sandbox/faults", scope: public, class: write, handle: (*API).armFault, exists: inSandbox},
+	{method: "DELETE", path: "/sandbox/faults", scope: public, class: write, handle: (*API).clearFaults, exists: inSandbox},
+	{method: "POST", path: "/sandbox/clock", scope: public, class: write, handle: (*API).advanceClock, exists: inSandbox},
+	{method: "GET", path: "/sandbox/processor/transfers", scope: public, handle: (*API).listSandboxTransfers, exists: inSandbox},
+
+	{method: "POST", path: "/inbound/{processor}", scope: public, class: vital, handle: (*API).receiveNotice, exists: hasInbound},
+}
+
+func inSandbox(a *API) bool  { return a.sandbox != nil }
+func hasInbound(a *API) bool { return a.inbound != nil }
+
+// place is a path with its methods.
+type place struct {
+	methods map[string]*route
+	allow   string // the header of a 405
+}
+
+// mount builds the router: every path answers to every method, as the standard
+// router would answer a wrong one in plain text.
+func (a *API) mount() *http.ServeMux {
+	places := map[string]*place{}
+	for i := range routes {
+		rt := &routes[i]
+		if rt.exists != nil && !rt.exists(a) {
+			continue
+		}
+		p := places[rt.path]
+		if p == nil {
+			p = &place{methods: map[string]*route{}}
+			places[rt.path] = p
+		}
+		p.methods[rt.method] = rt
+		if rt.method == http.MethodGet {
+			p.methods[http.MethodHead] = rt
+		}
+	}
+	mux := http.NewServeMux()
+	for path, p := range places {
+		p.allow = allowed(p.methods)
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, p) })
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, nil) })
+	return mux
+}

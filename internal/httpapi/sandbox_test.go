@@ -1,0 +1,131 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+)
+
+// controls notes what the sandbox is told.
+type controls struct {
+	told []string
+	err  error
+}
+
+func (s *controls) note(format string, args ...any) error {
+	s.told = append(s.told, fmt.Sprintf(format, args...))
+	return s.err
+}
+
+func (s *controls) PayinAction(_ context.Context, id payment.ID, action string, amount money.Cents) error {
+	return s.note("%s payin %d %d", action, id[0], amount)
+}
+
+func (s *controls) PayoutAction(_ context.Context, id payment.ID, action string) error {
+	return s.note("%s payout %d", action, id[0])
+}
+
+func (s *controls) ArmFault(_ context.Context, operation, kind string, count int) error {
+	return s.note("%s %s %d", operation, kind, count)
+}
+
+func (s *controls) ClearFaults(context.Context) error { return s.note("clear") }
+
+func (s *controls) AdvanceClock(_ context.Context, d time.Duration) error { return s.note("%v", d) }
+
+func (s *controls) Transfers(_ context.Context, externalID string) ([]httpapi.SandboxTransfer, error) {
+	return []httpapi.SandboxTransfer{{
+		ExternalID: strings.Repeat("0", 32), Amount: 5000, PIXKey: "m@example.com", EndToEndID: "E1", Status: "paid", CreatedAt: start,
+	}}, s.note("transfers %s", externalID)
+}
+
+func TestSandbox(t *testing.T) {
+	t.Parallel()
+	const id = "01000000-0000-7000-8000-000000000000"
+	s := &controls{}
+	h := newHarness(t, func(o *httpapi.Options) { o.Sandbox = s })
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+		told               string // or the faulty fields
+	}{
+		{"POST", "/sandbox/payin/" + id + "/pay", "", 204, "pay payin 1 0"},
+		{"POST", "/sandbox/payin/" + id + "/pay", "{}", 204, "pay payin 1 0"},
+		{"POST", "/sandbox/payin/" + id + "/pay", `{"amount":500}`, 204, "pay payin 1 500"},
+		{"POST", "/sandbox/payin/" + id + "/pay", `{"amount":0}`, 422, "amount"},
+		{"POST", "/sandbox/payin/" + id + "/pay", `{"amount":"1"}`, 422, "amount"},
+		{"POST", "/sandbox/payin/" + id + "/pay", `{"sum":1}`, 400, "sum"},
+		{"POST", "/sandbox/payin/" + id + "/lose", `{"amount":1}`, 422, "amount"},
+		{"POST", "/sandbox/payin/" + id + "/lose", "", 204, "lose payin 1 0"},
+		{"POST", "/sandbox/payin/" + id + "/explode", "", 404, ""},
+		{"POST", "/sandbox/payin/1/pay", "", 404, ""},
+		{"POST", "/sandbox/payout/" + id + "/return", "", 204, "return payout 1"},
+		{"POST", "/sandbox/payout/" + id + "/pay", "", 404, ""},
+		{"POST", "/sandbox/faults", `{"operation":"transfer","kind":"late","count":3}`, 204, "transfer late 3"},
+		{"POST", "/sandbox/faults", `{"operation":"query","kind":"rubbish"}`, 204, "query rubbish 1"},
+		{"POST", "/sandbox/faults", `{"operation":"x","kind":"y","count":0,"z":1}`, 400, "count z operation kind"},
+		{"POST", "/sandbox/faults", `{"count":1000001}`, 422, "count operation kind"},
+		{"DELETE", "/sandbox/faults", "", 204, "clear"},
+		{"POST", "/sandbox/clock", `{"advance":3600}`, 204, "1h0m0s"},
+		{"POST", "/sandbox/clock", `{"advance":-1}`, 422, "advance"},
+		{"POST", "/sandbox/clock", `{"advance":315360001}`, 422, "advance"},
+		{"POST", "/sandbox/clock", `{}`, 422, "advance"},
+		{"GET", "/sandbox/processor/transfers", "", 200, "transfers "},
+		{"GET", "/sandbox/processor/transfers?externalId=" + strings.Repeat("0", 32), "", 200, "transfers " + strings.Repeat("0", 32)},
+		{"GET", "/sandbox/processor/transfers?x=1", "", 422, "x"},
+	} {
+		s.told = nil
+		a := h.do(tt.method, tt.path, tt.body, anonymously)
+		got := strings.Join(s.told, " ")
+		if errs, ok := a.field("errors").([]any); ok {
+			for _, e := range errs {
+				got += " " + e.(map[string]any)["field"].(string)
+			}
+			got = strings.TrimSpace(got)
+		}
+		if a.status != tt.status || got != tt.told {
+			t.Errorf("%s %s %s: answered %d %s, told %q, want %d %q", tt.method, tt.path, tt.body, a.status, a.body, got, tt.status, tt.told)
+		}
+	}
+	s.err = problem.New(problem.InvalidState, "No.")
+	h.want("refused", h.do("POST", "/sandbox/payin/"+id+"/pay", ""), 409, "invalid_state")
+	s.err = errors.New("bug")
+	h.want("bug", h.do("DELETE", "/sandbox/faults", ""), 500, "internal_error")
+}
+
+func TestServiceRoutes(t *testing.T) {
+	t.Parallel()
+	var down error
+	h := newHarness(t, func(o *httpapi.Options) {
+		o.Ready = func(context.Context) error { return down }
+		o.Inbound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if body, _ := io.ReadAll(r.Body); string(body) == `"good"` && r.PathValue("processor") == "sandbox" {
+				return
+			}
+			problem.Write(w, problem.New(problem.Unauthorized, "No."), w.Header().Get("X-Request-Id"))
+		})
+	})
+	h.want("alive", h.do("GET", "/healthz", "", anonymously), 200, "")
+	h.want("ready", h.do("GET", "/readyz", "", anonymously), 200, "")
+	down = errors.New("database is gone")
+	h.want("not ready", h.do("GET", "/readyz", "", anonymously), 503, "unavailable")
+	h.want("still alive", h.do("GET", "/healthz", "", anonymously), 200, "")
+	if a := h.do("GET", "/openapi.json", "", anonymously); a.text("openapi") != "3.0.3" {
+		t.Errorf("the contract is %.100s", a.body)
+	}
+	h.want("notice", h.do("POST", "/inbound/sandbox", `"good"`, anonymously), 200, "")
+	h.want("forged notice", h.do("POST", "/inbound/sandbox", `"bad"`, anonymously), 401, "unauthorized")
+	if text := h.log.String(); !strings.Contains(text, `"route":"/inbound/{processor}","status":401`) {
+		t.Errorf("log is %s", text)
+	}
+}

@@ -1,0 +1,107 @@
+package payment_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// The derivation must never change: an order asked for again, years later and
+// from a restored backup, has to meet the id under which its processor knows
+// it. The vectors were computed apart from this program, with Python's hashlib.
+func TestExternalIDNeverChanges(t *testing.T) {
+	t.Parallel()
+	const (
+		none         = "00000000-0000-0000-0000-000000000000"
+		installation = "0190a3f2-6b1c-7c00-8a55-0123456789ab"
+		merchant     = "0190a3f2-6b1d-7d11-9b66-fedcba987654"
+	)
+	for _, v := range []struct {
+		installation string
+		number       int64
+		merchant     string
+		operation    payment.Operation
+		reference    string
+		want         string
+	}{
+		{installation, 1, merchant, payment.OperationPayin, "order-1", "00001IPd0ZubfafOGFbEbpuxefV5acEx"},
+		{installation, 1, merchant, payment.OperationPayout, "order-1", "0000112hTzrS45C6C45ek8xTZZG0t11J"},
+		{installation, 2, merchant, payment.OperationPayin, "order-1", "00002IPd0ZubfafOGFbEbpuxefV5acEx"},
+		{installation, 1, installation, payment.OperationPayin, "order-1", "00001wbbCgdtRwa6M8hON1EZTFP8lTMU"},
+		{merchant, 1, merchant, payment.OperationPayin, "order-1", "00001HREGsGDxM7goR2a5tjhkylp7V0S"},
+		{installation, payment.MerchantNumberMax, merchant, payment.OperationPayin, "pedido 7 – ção 🙂", "zzzzzt1MEASFlccgQgUOvAutzIvJx1eV"},
+		{installation, 62, merchant, payment.OperationPayin, strings.Repeat("x", 128), "00010Uxomf50bAAuD5FPOQn2Ar3wzRvk"},
+		{none, 0, none, payment.OperationPayout, "", "00000n2rZBB2uR75lBDHg87Jcs3naVRz"},
+	} {
+		got := payment.ExternalID(id(t, v.installation), v.number, id(t, v.merchant), v.operation, v.reference)
+		if got != v.want {
+			t.Errorf("merchant %d, %s %q: %s, want %s", v.number, v.operation, v.reference, got, v.want)
+		}
+	}
+}
+
+// Two orders that differ in anything have different ids, also in the part that
+// a static BR Code carries.
+func TestExternalIDTellsOrdersApart(t *testing.T) {
+	t.Parallel()
+	type order struct {
+		installation, merchant payment.ID
+		number                 int64
+		operation              payment.Operation
+		reference              string
+	}
+	anyOrder := rapid.Custom(func(t *rapid.T) order {
+		few := rapid.SampledFrom([]payment.ID{{}, {1}, {0: 1, 15: 1}}) // so that members collide often
+		return order{
+			few.Draw(t, "installation"), few.Draw(t, "merchant"),
+			rapid.Int64Range(0, 3).Draw(t, "number"),
+			rapid.SampledFrom([]payment.Operation{payment.OperationPayin, payment.OperationPayout}).Draw(t, "operation"),
+			rapid.SampledFrom([]string{"", "a", "b", "ab", "\x00a", "a\x00", "payin", "A"}).Draw(t, "reference"),
+		}
+	})
+	derive := func(o order) string {
+		return payment.ExternalID(o.installation, o.number, o.merchant, o.operation, o.reference)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := anyOrder.Draw(t, "a"), anyOrder.Draw(t, "b")
+		x, y := derive(a), derive(b)
+		if (a == b) != (x == y) || (a == b) != (x[:payment.ExternalIDStaticLength] == y[:payment.ExternalIDStaticLength]) {
+			t.Fatalf("%+v is %s, %+v is %s", a, x, b, y)
+		}
+		if len(x) != payment.ExternalIDLength || strings.Trim(x, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") != "" {
+			t.Fatalf("%q is not 32 letters and digits", x)
+		}
+	})
+}
+
+func TestMerchantNumberRoundTrips(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.Int64Range(0, payment.MerchantNumberMax).Draw(t, "number")
+		external := payment.ExternalID(anyID.Draw(t, "installation"), number, anyID.Draw(t, "merchant"), payment.OperationPayin, rapid.String().Draw(t, "reference"))
+		for length := payment.ExternalIDStaticLength; length <= len(external); length++ {
+			if got, err := payment.MerchantNumber(external[:length]); err != nil || got != number {
+				t.Fatalf("%s: %d, %v; want %d", external[:length], got, err, number)
+			}
+		}
+	})
+	good := strings.Repeat("0", payment.ExternalIDLength)
+	for _, bad := range []string{"", good[:payment.ExternalIDStaticLength-1], good + "0", good[:31] + "-", "-" + good[1:], good[:30] + "é", good[:31] + "\x00", good[:31] + "~"} {
+		if n, err := payment.MerchantNumber(bad); !errors.Is(err, payment.ErrExternalID) {
+			t.Errorf("%q: %d, %v", bad, n, err)
+		}
+	}
+}
+
+func id(t *testing.T, text string) payment.ID {
+	t.Helper()
+	id, err := payment.ParseID(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}

@@ -1,0 +1,272 @@
+package payment_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// What the API promises: a status, and what it may become. Written from the
+// contract, not from the tables.
+const (
+	payinPromise = `
+PENDING            PROCESSING PAID EXPIRED CANCELED FAILED
+PROCESSING         PAID FAILED
+EXPIRED            PAID
+CANCELED           PAID
+PAID               PARTIALLY_REFUNDED REFUNDED DISPUTED
+PARTIALLY_REFUNDED PARTIALLY_REFUNDED REFUNDED DISPUTED
+DISPUTED           PAID PARTIALLY_REFUNDED CHARGEBACK
+CHARGEBACK         PAID PARTIALLY_REFUNDED
+FAILED             -
+REFUNDED           -`
+	payoutPromise = `
+PENDING            PROCESSING CANCELED FAILED
+PROCESSING         COMPLETED FAILED
+COMPLETED          RETURNED
+CANCELED           -
+FAILED             -
+RETURNED           -`
+	refundPromise = `
+PENDING            PROCESSING FAILED
+PROCESSING         COMPLETED FAILED
+COMPLETED          -
+FAILED             -`
+)
+
+// Every cell: where each trigger leads from each status. "=" stays, with news
+// or a note on the order; "." is illegal.
+const (
+	payinCells = `
+                   process    pay  pay_short pay_more expire  cancel   fail   attempt_refused refund_part        refund_all dispute  win  win_refunded       lose       reverse reverse_refunded
+PENDING            PROCESSING PAID =         .        EXPIRED CANCELED FAILED =               .                  .          .        .    .                  .          .       .
+PROCESSING         .          PAID =         .        .       .        FAILED .               .                  .          .        .    .                  .          .       .
+PAID               .          .    .         =        .       .        .      .               PARTIALLY_REFUNDED REFUNDED   DISPUTED .    .                  .          .       .
+EXPIRED            .          PAID =         .        .       .        .      .               .                  .          .        .    .                  .          .       .
+CANCELED           .          PAID =         .        .       .        .      .               .                  .          .        .    .                  .          .       .
+FAILED             .          .    .         =        .       .        .      .               .                  .          .        .    .                  .          .       .
+PARTIALLY_REFUNDED .          .    .         =        .       .        .      .               =                  REFUNDED   DISPUTED .    .                  .          .       .
+REFUNDED           .          .    .         =        .       .        .      .               .                  .          .        .    .                  .          .       .
+DISPUTED           .          .    .         =        .       .        .      .               .                  .          .        PAID PARTIALLY_REFUNDED CHARGEBACK .       .
+CHARGEBACK         .          .    .         =        .       .        .      .               .                  .          .        .    .                  .          PAID    PARTIALLY_REFUNDED`
+	payoutCells = `
+                   send       cancel   fail   complete  return   return_part
+PENDING            PROCESSING CANCELED FAILED .         .        .
+PROCESSING         .          .        FAILED COMPLETED .        .
+COMPLETED          .          .        .      .         RETURNED =
+FAILED             .          .        .      .         .        .
+CANCELED           .          .        .      .         .        .
+RETURNED           .          .        .      .         .        .`
+	refundCells = `
+                   send       fail   complete
+PENDING            PROCESSING FAILED .
+PROCESSING         .          FAILED COMPLETED
+COMPLETED          .          .      .
+FAILED             .          .      .`
+)
+
+// What each trigger books and announces, from whichever status; "-" is nothing.
+const (
+	payinEffects = `
+process          -                   payin.processing
+pay              received            payin.paid
+pay_short        received            payin.underpaid
+pay_more         received_unapplied  payin.overpaid
+expire           -                   payin.expired
+cancel           -                   payin.canceled
+fail             -                   payin.failed
+attempt_refused  -                   -
+refund_part      -                   payin.partially_refunded
+refund_all       -                   payin.refunded
+dispute          dispute_opened      payin.disputed
+win              dispute_won         payin.dispute_won
+win_refunded     dispute_won         payin.dispute_won
+lose             charged_back        payin.chargeback
+reverse          chargeback_reversed payin.dispute_won
+reverse_refunded chargeback_reversed payin.dispute_won`
+	payoutEffects = `
+send             -                   payout.processing
+cancel           payout_released     payout.canceled
+fail             payout_released     payout.failed
+complete         payout_paid         payout.completed
+return           payout_returned     payout.returned
+return_part      payout_returned     payout.returned`
+	refundEffects = `
+send             -                   -
+fail             refund_released     refund.failed
+complete         refunded            refund.completed`
+)
+
+// The events of the contract. Creation announces the first of each group.
+const webhookTypes = `
+payin.created payin.processing payin.paid payin.expired payin.canceled payin.failed payin.partially_refunded payin.refunded
+payin.disputed payin.dispute_won payin.chargeback payin.underpaid payin.overpaid
+payout.created payout.processing payout.completed payout.failed payout.canceled payout.returned
+refund.completed refund.failed`
+
+func TestPayinTable(t *testing.T) {
+	t.Parallel()
+	walk(t, payment.PayinTable, payment.PayinStatuses, payment.PayinTriggers, payinCells, payinEffects, payinPromise)
+}
+
+func TestPayoutTable(t *testing.T) {
+	t.Parallel()
+	walk(t, payment.PayoutTable, payment.PayoutStatuses, payment.PayoutTriggers, payoutCells, payoutEffects, payoutPromise)
+}
+
+func TestRefundTable(t *testing.T) {
+	t.Parallel()
+	walk(t, payment.RefundTable, payment.RefundStatuses, payment.RefundTriggers, refundCells, refundEffects, refundPromise)
+}
+
+// walk visits every cell of a table, legal and illegal.
+func walk[S ~string](t *testing.T, table payment.Table[S], statuses []S, triggers []payment.Trigger, cells, effects, promise string) {
+	t.Helper()
+	rows := rowsOf(cells)
+	header, rows := rows[0], rows[1:]
+	if len(rows) != len(statuses) || len(header) != len(triggers) {
+		t.Fatalf("%d statuses and %d triggers, want %d and %d", len(statuses), len(triggers), len(rows), len(header))
+	}
+	want := map[string][]string{}
+	for _, row := range rowsOf(effects) {
+		want[row[0]] = row[1:]
+	}
+	legal := 0
+	for _, row := range rows {
+		from := S(row[0])
+		if !slices.Contains(statuses, from) {
+			t.Errorf("%s is not listed as a status", from)
+		}
+		for i, trigger := range header {
+			cell, ok := table.Next(from, payment.Trigger(trigger))
+			expected := row[i+1]
+			if ok != (expected != ".") {
+				t.Errorf("%s on %s: legal is %v", from, trigger, ok)
+			}
+			if !ok {
+				if cell != (payment.Transition[S]{}) {
+					t.Errorf("%s on %s is illegal and returns %v", from, trigger, cell)
+				}
+				continue
+			}
+			legal++
+			if expected == "=" {
+				expected = string(from)
+			}
+			recipe, event := or(string(cell.Recipe)), or(string(cell.Event))
+			if string(cell.To) != expected || recipe != want[trigger][0] || event != want[trigger][1] {
+				t.Errorf("%s on %s: %s, books %s, tells %s; want %s, %q", from, trigger, cell.To, recipe, event, expected, want[trigger])
+			}
+			if cell.Recipe != "" && !cell.Recipe.Known() {
+				t.Errorf("%s on %s: there is no recipe %q", from, trigger, cell.Recipe)
+			}
+		}
+	}
+	if legal != len(table) {
+		t.Errorf("the table has %d cells, of which %d can be met: one is listed twice or has an unlisted trigger", len(table), legal)
+	}
+	keepsPromise(t, table, statuses, promise)
+}
+
+// keepsPromise holds a table against the public list of what may become what.
+func keepsPromise[S ~string](t *testing.T, table payment.Table[S], statuses []S, promise string) {
+	t.Helper()
+	reached := map[S]bool{statuses[0]: true}
+	for _, row := range rowsOf(promise) {
+		from := S(row[0])
+		var want, got []string
+		for _, to := range row[1:] {
+			if to != "-" && to != row[0] {
+				want = append(want, to)
+			}
+		}
+		for _, cell := range table {
+			if cell.From == from && cell.To != from && !slices.Contains(got, string(cell.To)) {
+				got = append(got, string(cell.To))
+			}
+			reached[cell.To] = true
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s may become %v, the contract says %v", from, got, want)
+		}
+		if table.Final(from) != (want == nil) {
+			t.Errorf("%s is final: %v", from, table.Final(from))
+		}
+	}
+	for _, s := range statuses {
+		if !reached[s] {
+			t.Errorf("nothing leads to %s", s)
+		}
+	}
+}
+
+func TestEveryEventIsAnnounced(t *testing.T) {
+	t.Parallel()
+	announced := map[string]bool{string(payment.EventPayinCreated): true, string(payment.EventPayoutCreated): true}
+	note(announced, payment.PayinTable)
+	note(announced, payment.PayoutTable)
+	note(announced, payment.RefundTable)
+	promised := strings.Fields(webhookTypes)
+	for _, event := range promised {
+		if !announced[event] {
+			t.Errorf("nothing announces %s", event)
+		}
+		delete(announced, event)
+	}
+	for event := range announced {
+		t.Errorf("%q is announced and not in the contract", event)
+	}
+}
+
+func note[S ~string](announced map[string]bool, table payment.Table[S]) {
+	for _, cell := range table {
+		if cell.Event != "" {
+			announced[string(cell.Event)] = true
+		}
+	}
+}
+
+// Every recipe about an order is booked by some transition or creation, so that
+// none is written and forgotten.
+func TestEveryOrderRecipeIsBooked(t *testing.T) {
+	t.Parallel()
+	booked := map[ledger.Kind]bool{
+		ledger.PayoutHeld: true, ledger.RefundHeld: true, // creation
+		ledger.Funded: true, ledger.OwedRepaid: true, // of no order
+		ledger.ReceivedPending: true, ledger.Settled: true, // where the merchant's money settles later
+	}
+	for _, cell := range payment.PayinTable {
+		booked[cell.Recipe] = true
+	}
+	for _, cell := range payment.PayoutTable {
+		booked[cell.Recipe] = true
+	}
+	for _, cell := range payment.RefundTable {
+		booked[cell.Recipe] = true
+	}
+	for _, r := range ledger.Recipes {
+		if !booked[r.Kind] {
+			t.Errorf("nothing books %s", r.Kind)
+		}
+	}
+}
+
+func rowsOf(text string) [][]string {
+	var rows [][]string
+	for line := range strings.Lines(strings.TrimPrefix(text, "\n")) {
+		rows = append(rows, strings.Fields(line))
+	}
+	return rows
+}
+
+func or(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

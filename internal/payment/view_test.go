@@ -1,0 +1,185 @@
+package payment_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/porteira/porteira/internal/payment"
+)
+
+var (
+	merchantID = payment.ID{0: 0x01, 6: 0x70, 8: 0x80, 15: 0x01}
+	orderID    = payment.ID{0: 0x01, 6: 0x70, 8: 0x80, 15: 0x02}
+	// created has microseconds, and is told in a place east of Greenwich: the
+	// API shows neither.
+	created = time.Date(2026, 3, 1, 0, 30, 5, 7_999_000, time.FixedZone("", 3600))
+)
+
+// same compares JSON; the golden text may be broken into lines.
+func same(t *testing.T, name string, got []byte, err error, want string) {
+	t.Helper()
+	want = strings.ReplaceAll(strings.TrimSpace(want), "\n", "")
+	if err != nil || string(got) != want {
+		t.Errorf("%s: %v\n got %s\nwant %s", name, err, got, want)
+	}
+}
+
+func pixPayin() payment.Payin {
+	return payment.Payin{
+		Merchant: merchantID, ID: orderID, ExternalID: "00001IPd0ZubfafOGFbEbpuxefV5acEx", ReferenceID: "pedido <7> & \"ç\"",
+		Method: payment.PIX, Amount: 99_999_999_999, Status: payment.PayinPending, Version: 1, Processor: "sandbox",
+		Details: payment.PayinDetails{
+			PIX:     &payment.PIXDetail{QRCode: "000201", TxID: "tx", ExpiresAt: created.Add(24 * time.Hour)},
+			DueDate: "2026-03-04", Installments: 3, IdempotencyKey: "not shown",
+		},
+		ExpiresAt: created.Add(24 * time.Hour), CreatedAt: created, UpdatedAt: created,
+	}
+}
+
+func TestPayinViewWhenNew(t *testing.T) {
+	t.Parallel()
+	p := pixPayin()
+	got, err := p.JSON(payment.PersonalData{})
+	same(t, "new", got, err, `
+{"id":"01000000-0000-7000-8000-000000000002","externalId":"00001IPd0ZubfafOGFbEbpuxefV5acEx",
+"referenceId":"pedido <7> & \"ç\"","status":"PENDING","amount":99999999999,"currency":"BRL","paymentMethod":"PIX",
+"pix":{"qrcode":"000201","txid":"tx","expiresAt":"2026-03-01T23:30:05.007Z"},
+"expiresAt":"2026-03-01T23:30:05.007Z","version":1,"createdAt":"2026-02-28T23:30:05.007Z","updatedAt":"2026-02-28T23:30:05.007Z"}`)
+}
+
+func TestPayinViewWithEverything(t *testing.T) {
+	t.Parallel()
+	p := pixPayin()
+	p.ReferenceID, p.ProcessorID, p.WebhookURL = "r", "their-id", "https://shop.example/hook?a=1&b=2"
+	p.Details.Description, p.Details.ReturnURL = "Camisa", "https://shop.example/back"
+	p.Details.Metadata = map[string]string{"loja": "7"}
+	p.Status, p.Version, p.Amount, p.PaidAmount, p.RefundedAmount, p.Fee = payment.PayinPartiallyRefunded, 4, 1000, 1000, 300, 25
+	p.EndToEndID, p.Late, p.PaidAt = "E1", true, created.Add(time.Second)
+	p.Failure = &payment.Failure{Code: "card_declined", Message: "The card was refused."}
+	personal := payment.PersonalData{Customer: jsontext.Value(`{"name":"Ana"}`), Items: jsontext.Value(`[]`)}
+	got, err := p.JSON(personal)
+	same(t, "everything", got, err, `
+{"id":"01000000-0000-7000-8000-000000000002","externalId":"00001IPd0ZubfafOGFbEbpuxefV5acEx","processorId":"their-id",
+"referenceId":"r","status":"PARTIALLY_REFUNDED","amount":1000,"currency":"BRL","paymentMethod":"PIX",
+"pix":{"qrcode":"000201","txid":"tx","expiresAt":"2026-03-01T23:30:05.007Z"},
+"description":"Camisa","metadata":{"loja":"7"},"returnUrl":"https://shop.example/back",
+"webhookUrl":"https://shop.example/hook?a=1&b=2","paidAmount":1000,"refundedAmount":300,"fee":25,"netAmount":975,
+"endToEndId":"E1","late":true,"failure":{"code":"card_declined","message":"The card was refused."},
+"expiresAt":"2026-03-01T23:30:05.007Z","paidAt":"2026-02-28T23:30:06.007Z","version":4,
+"createdAt":"2026-02-28T23:30:05.007Z","updatedAt":"2026-02-28T23:30:05.007Z","customer":{"name":"Ana"},"items":[]}`)
+	if _, err := p.JSON(payment.PersonalData{Customer: jsontext.Value(`{"name"`)}); err == nil {
+		t.Error("damaged personal data is shown")
+	}
+}
+
+// A fee of nothing is known once the order is paid, and is nothing before.
+func TestPayinViewOfOtherMethods(t *testing.T) {
+	t.Parallel()
+	p := pixPayin()
+	p.ReferenceID, p.Method, p.Amount = "r", payment.Boleto, 500
+	p.Details = payment.PayinDetails{Boleto: &payment.BoletoDetail{Barcode: "b", DigitableLine: "d", DueDate: "2026-03-04", OurNumber: "n"}}
+	p.Status, p.PaidAmount = payment.PayinPending, 200 // short of it
+	got, err := p.JSON(payment.PersonalData{})
+	same(t, "boleto, underpaid", got, err, `
+{"id":"01000000-0000-7000-8000-000000000002","externalId":"00001IPd0ZubfafOGFbEbpuxefV5acEx","referenceId":"r",
+"status":"PENDING","amount":500,"currency":"BRL","paymentMethod":"BOLETO",
+"boleto":{"barcode":"b","digitableLine":"d","dueDate":"2026-03-04","ourNumber":"n"},"paidAmount":200,
+"expiresAt":"2026-03-01T23:30:05.007Z","version":1,"createdAt":"2026-02-28T23:30:05.007Z","updatedAt":"2026-02-28T23:30:05.007Z"}`)
+
+	p.Method, p.Details = payment.CreditCard, payment.PayinDetails{Card: &payment.CardDetail{}}
+	p.PaidAmount, p.ExpiresAt = 0, time.Time{}
+	got, err = p.JSON(payment.PersonalData{})
+	same(t, "card, nothing known yet", got, err, `
+{"id":"01000000-0000-7000-8000-000000000002","externalId":"00001IPd0ZubfafOGFbEbpuxefV5acEx","referenceId":"r",
+"status":"PENDING","amount":500,"currency":"BRL","paymentMethod":"CREDIT_CARD",
+"version":1,"createdAt":"2026-02-28T23:30:05.007Z","updatedAt":"2026-02-28T23:30:05.007Z"}`)
+
+	p.Details.Card = &payment.CardDetail{Brand: "visa", Last4: "1111", Installments: 2}
+	p.Status, p.PaidAmount, p.PaidAt = payment.PayinPaid, 500, created
+	got, err = p.JSON(payment.PersonalData{})
+	same(t, "card, paid", got, err, `
+{"id":"01000000-0000-7000-8000-000000000002","externalId":"00001IPd0ZubfafOGFbEbpuxefV5acEx","referenceId":"r",
+"status":"PAID","amount":500,"currency":"BRL","paymentMethod":"CREDIT_CARD",
+"card":{"brand":"visa","last4":"1111","installments":2},"paidAmount":500,"fee":0,"netAmount":500,
+"paidAt":"2026-02-28T23:30:05.007Z","version":1,"createdAt":"2026-02-28T23:30:05.007Z","updatedAt":"2026-02-28T23:30:05.007Z"}`)
+}
+
+func TestPayoutView(t *testing.T) {
+	t.Parallel()
+	p := payment.Payout{
+		Merchant: merchantID, ID: orderID, ExternalID: "e", ReferenceID: "saque-1", Amount: 150075, Status: payment.PayoutPending,
+		Step: payment.StepQueued, Version: 1, Processor: "sandbox", PIXKeyType: "PHONE", Approval: payment.ApprovalNone,
+		Beneficiary: payment.Beneficiary{Name: "Ana", Document: "52998224725", PIXKey: "11987654321", NormalKey: "+5511987654321"},
+		CreatedAt:   created, UpdatedAt: created,
+	}
+	got, err := p.JSON(false)
+	same(t, "new", got, err, `
+{"id":"01000000-0000-7000-8000-000000000002","externalId":"e","referenceId":"saque-1","status":"PENDING","amount":"150075",
+"currency":"BRL","pixKey":"11987654321","pixKeyType":"PHONE","approval":"none","version":1,
+"createdAt":"2026-02-28T23:30:05.007Z","updatedAt":"2026-02-28T23:30:05.007Z"}`)
+
+	p.Status, p.Step, p.Version, p.ProcessorID, p.WebhookURL = payment.PayoutReturned, payment.StepDone, 4, "their-id", "https://shop.example"
+	p.Fee, p.ReturnedAmount, p.EndToEndID, p.CompletedAt = 50, 150075, "E2", created.Add(time.Minute)
+	p.Failure = &payment.Failure{Code: "key_not_found", Message: "The key does not exist."}
+	got, err = p.JSON(true)
+	same(t, "everything", got, err, `
+{"id":"01000000-0000-7000-8000-000000000002","externalId":"e","processorId":"their-id","referenceId":"saque-1",
+"status":"RETURNED","amount":"150075","currency":"BRL","pixKey":"11987654321","pixKeyType":"PHONE","approval":"none",
+"webhookUrl":"https://shop.example","endToEndId":"E2","fee":"50","returnedAmount":"150075",
+"failure":{"code":"key_not_found","message":"The key does not exist."},"completedAt":"2026-02-28T23:31:05.007Z","version":4,
+"createdAt":"2026-02-28T23:30:05.007Z","updatedAt":"2026-02-28T23:30:05.007Z",
+"beneficiary":{"name":"Ana","document":"52998224725"}}`)
+}
+
+func TestEventEnvelope(t *testing.T) {
+	t.Parallel()
+	e := payment.Event{Merchant: merchantID, Number: 7, ID: orderID, Type: payment.EventPayinPaid, Version: 3, CreatedAt: created}
+	got, err := e.Envelope([]byte(`{"id":"x"}`))
+	same(t, "envelope", got, err, `
+{"id":"evt_01000000000070008000000000000002","type":"payin.paid","createdAt":"2026-02-28T23:30:05.007Z","version":3,"data":{"id":"x"}}`)
+	if _, err := e.Envelope([]byte(`{"id":`)); err == nil {
+		t.Error("half a document is sent")
+	}
+}
+
+func TestStampOf(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		at   time.Time
+		want payment.Stamp
+	}{
+		{time.Time{}, ""},
+		{time.Unix(0, 0), "1970-01-01T00:00:00.000Z"},
+		{time.Date(2028, 2, 29, 23, 59, 59, 999_999_999, time.FixedZone("BRT", -3*3600)), "2028-03-01T02:59:59.999Z"},
+	} {
+		if got := payment.StampOf(test.at); got != test.want {
+			t.Errorf("%v: %q, want %q", test.at, got, test.want)
+		}
+	}
+}
+
+func TestReady(t *testing.T) {
+	t.Parallel()
+	details := map[payment.Method]payment.PayinDetails{
+		payment.PIX:        {PIX: &payment.PIXDetail{}},
+		payment.Boleto:     {Boleto: &payment.BoletoDetail{}},
+		payment.CreditCard: {Card: &payment.CardDetail{}},
+	}
+	for _, method := range payment.Methods {
+		for other, d := range details {
+			p := payment.Payin{Method: method, Details: d}
+			if p.Ready() != (method == other) {
+				t.Errorf("%s with what a %s needs: ready is %v", method, other, p.Ready())
+			}
+		}
+	}
+	if b := (payment.Beneficiary{PIXKey: "a", NormalKey: "b"}); b.Key() != "b" {
+		t.Error("the key is not sent in its normal form")
+	}
+	if b := (payment.Beneficiary{PIXKey: "a"}); b.Key() != "a" {
+		t.Error("a key in normal form is not sent as it came")
+	}
+}

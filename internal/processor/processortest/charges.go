@@ -1,0 +1,187 @@
+package processortest
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+)
+
+// payable says whether a charge holds what its method needs.
+func payable(method payment.Method, c processor.Charge) bool {
+	switch method {
+	case payment.PIX:
+		return c.PIX != nil && c.PIX.QRCode != "" && c.PIX.TxID != "" && !c.PIX.ExpiresAt.IsZero()
+	case payment.Boleto:
+		return c.Boleto != nil && len(c.Boleto.Barcode) == 44 && len(c.Boleto.DigitableLine) == 47 &&
+			c.Boleto.DueDate != "" && c.Boleto.OurNumber != ""
+	default:
+		return c.Card != nil
+	}
+}
+
+func testCharge(t *testing.T, h Harness) {
+	if report := h.queryCharge(t, h.NewID()); report.Lookup != processor.NotFound {
+		t.Errorf("query of an id that was never sent: lookup %v (%v), want not found", report.Lookup, report.Cause)
+	}
+	for _, method := range h.Processor.Profile().Methods {
+		t.Run(string(method), func(t *testing.T) {
+			r := h.chargeRequest(method)
+			first := h.charge(t, r)
+			if first.Outcome != processor.Done || !payable(method, first.Charge) {
+				t.Fatalf("charge: outcome %v (%v), charge %+v", first.Outcome, first.Cause, first.Charge)
+			}
+			again := h.charge(t, r)
+			if again.Outcome != processor.Done || !reflect.DeepEqual(again.Charge, first.Charge) {
+				t.Errorf("same id again: %+v, want %+v", again, first)
+			}
+			report := h.queryCharge(t, r.ExternalID)
+			if report.Lookup != processor.Found || report.State != processor.ChargeOpen {
+				t.Errorf("query: lookup %v, state %q", report.Lookup, report.State)
+			}
+			if !reflect.DeepEqual(report.Charge, first.Charge) || len(report.Payments) != 0 {
+				t.Errorf("query shows %+v, want %+v without payments", report, first.Charge)
+			}
+			r.Amount++
+			if other := h.charge(t, r); other.Outcome == processor.Done {
+				t.Error("same id with another amount: done")
+			}
+		})
+	}
+}
+
+// testMint: what is minted is what a call would have made.
+func testMint(t *testing.T, h Harness) {
+	for _, method := range h.Processor.Profile().Methods {
+		r := h.chargeRequest(method)
+		minted, ok := h.Processor.(processor.Minter).Mint(r)
+		if !ok {
+			continue
+		}
+		if called := h.charge(t, r); !reflect.DeepEqual(called.Charge, minted) {
+			t.Errorf("%s: minted %+v, called %+v", method, minted, called.Charge)
+		}
+	}
+}
+
+// wanted is what a fault must be read as, and whether it has its effect.
+var wanted = []struct {
+	fault   Fault
+	outcome processor.Outcome
+	effect  bool
+}{
+	{Refuse, processor.Refused, false},
+	{NotSent, processor.NotSent, false},
+	{TimeoutBefore, processor.Unknown, false},
+	{TimeoutAfter, processor.Unknown, true},
+	{ServerErrorBefore, processor.Unknown, false},
+	{ServerErrorAfter, processor.Unknown, true},
+	{Late, processor.Done, true},
+	{Rubbish, processor.Unknown, true},
+}
+
+func testChargeFaults(t *testing.T, h Harness) {
+	method := h.Processor.Profile().Methods[0]
+	for _, w := range wanted {
+		if !h.can(w.fault) {
+			continue
+		}
+		t.Run(string(w.fault), func(t *testing.T) {
+			r := h.chargeRequest(method)
+			h.Misbehave(t, Charge, w.fault)
+			answer := h.charge(t, r)
+			if answer.Outcome != w.outcome {
+				t.Fatalf("outcome %v (%v), want %v", answer.Outcome, answer.Cause, w.outcome)
+			}
+			if w.outcome == processor.Refused {
+				if answer.Failure == nil || answer.Failure.Code == "" || answer.Failure.Message == "" {
+					t.Errorf("refusal without a reason: %+v", answer)
+				}
+				if again := h.charge(t, r); again.Outcome == processor.Done {
+					t.Error("a refused id was taken later")
+				}
+				return
+			}
+			if report := h.queryCharge(t, r.ExternalID); (report.Lookup == processor.Found) != w.effect {
+				t.Errorf("lookup %v, want effect %v", report.Lookup, w.effect)
+			}
+			if again := h.charge(t, r); again.Outcome != processor.Done || !payable(method, again.Charge) {
+				t.Errorf("same id again: %+v", again)
+			}
+		})
+	}
+}
+
+func testChargePaid(t *testing.T, h Harness) {
+	for _, method := range h.Processor.Profile().Methods {
+		r := h.chargeRequest(method)
+		if answer := h.charge(t, r); answer.Outcome != processor.Done {
+			t.Fatalf("charge: %+v", answer)
+		}
+		amounts := []money.Cents{r.Amount - 1, 1, r.Amount, r.Amount + 1} // short, rest, again, too much
+		seen := make(map[string]bool)
+		for i, amount := range amounts {
+			h.Pay(t, r, amount)
+			payments := h.queryCharge(t, r.ExternalID).Payments
+			if len(payments) != i+1 {
+				t.Fatalf("%s: %d payments after %d", method, len(payments), i+1)
+			}
+			last := payments[i]
+			if last.Amount != amount || last.ExternalID != r.ExternalID || last.PaidAt.IsZero() || seen[last.ID] {
+				t.Errorf("%s: payment %+v, want %d cents of %s under a new id", method, last, amount, r.ExternalID)
+			}
+			if method == payment.PIX && last.EndToEndID == "" {
+				t.Errorf("Pix without endToEndId: %+v", last)
+			}
+			seen[last.ID] = true
+		}
+	}
+}
+
+// testPayments: the list shows each payment once, oldest first, in however
+// many pages it is read.
+func testPayments(t *testing.T, h Harness) {
+	collector := h.Processor.(processor.Collector)
+	method := h.Processor.Profile().Methods[0]
+	var want []string
+	cursor := ""
+	seen := make(map[string]bool)
+	var got []string
+	collect := func() {
+		for {
+			ctx, cancel := h.Clock.WithTimeout(t.Context(), h.Processor.Profile().ChargeTimeout)
+			page, next, err := collector.Payments(ctx, cursor)
+			cancel()
+			if err != nil {
+				t.Fatalf("payments after %q: %v", cursor, err)
+			}
+			for _, p := range page {
+				if seen[p.ID] {
+					t.Errorf("payment %s twice", p.ID)
+				}
+				seen[p.ID] = true
+				got = append(got, p.ExternalID)
+			}
+			if cursor = next; len(page) == 0 {
+				return
+			}
+		}
+	}
+	collect()
+	for round := range 3 {
+		for range 1 + round {
+			r := h.chargeRequest(method)
+			if answer := h.charge(t, r); answer.Outcome != processor.Done {
+				t.Fatalf("charge: %+v", answer)
+			}
+			h.Pay(t, r, r.Amount)
+			want = append(want, r.ExternalID)
+		}
+		collect()
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("payments %v, want %v", got, want)
+	}
+}

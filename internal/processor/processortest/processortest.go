@@ -1,0 +1,222 @@
+// Package processortest is the suite that each processor passes.
+//
+// A processor's test calls [Run] with a function that builds the processor, a
+// far side for it that keeps books and can be made to misbehave, and ways to
+// look into those books. The suite holds the processor to what the gateway
+// relies upon: that it says "done", "refused" or "not sent" only where that is
+// proven, that one id moves money once, and that it believes no notice that
+// the far side did not send.
+package processortest
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// Operation is a call that can be made to misbehave.
+type Operation string
+
+// The operations.
+const (
+	Charge   Operation = "charge"
+	Transfer Operation = "transfer"
+	Refund   Operation = "refund"
+	Query    Operation = "query"
+)
+
+// Fault is a way in which the far side can misbehave.
+type Fault string
+
+// The faults. "After" and "before" are about the effect of the call.
+const (
+	Refuse            Fault = "refuse"              // a definitive no
+	NotSent           Fault = "not_sent"            // connection refused
+	TimeoutBefore     Fault = "timeout_before"      // no effect, no answer
+	TimeoutAfter      Fault = "timeout_after"       // effect, no answer
+	ServerErrorBefore Fault = "server_error_before" // no effect, 5xx
+	ServerErrorAfter  Fault = "server_error_after"  // effect, 5xx
+	Late              Fault = "late"                // effect, answer within the time-out
+	Rubbish           Fault = "rubbish"             // effect, half a body
+)
+
+// Entry is a transfer or refund in the far side's books that it really made.
+type Entry struct {
+	ExternalID string
+	Amount     money.Cents
+}
+
+// Notice is one that the far side sent.
+type Notice struct {
+	Header http.Header
+	Body   []byte
+}
+
+// Harness is a processor and its far side, made for one test. Functions that
+// the far side cannot offer are nil; cases that need them are then left out.
+type Harness struct {
+	Processor processor.Processor
+	// Clock bounds each call by the time-outs of the processor's profile, and
+	// is the time at which notices are verified.
+	Clock world.Clock
+	// NewID returns an external id that was not used before.
+	NewID func() string
+	// Faults are those that Misbehave can make.
+	Faults []Fault
+	// Misbehave makes the next call of the operation go wrong.
+	Misbehave func(t *testing.T, operation Operation, fault Fault)
+	// Transfers and Refunds read what the far side really made under an id.
+	Transfers func(t *testing.T, externalID string) []Entry
+	Refunds   func(t *testing.T, externalID string) []Entry
+	// Pay lets a payer pay a charge.
+	Pay func(t *testing.T, r processor.ChargeRequest, amount money.Cents)
+	// Settle lets the far side do all that is due within a few seconds.
+	Settle func(t *testing.T)
+	// Notices returns what the far side has sent so far.
+	Notices func(t *testing.T) []Notice
+	// Forge signs a body as the far side would, at a time and with a secret of
+	// its own unless wrongSecret is set.
+	Forge func(t *testing.T, body []byte, at time.Time, wrongSecret bool) Notice
+	// SignatureHeaders are the headers without any of which a notice is void.
+	SignatureHeaders []string
+	// Tolerance is how old, or ahead, a notice may be.
+	Tolerance time.Duration
+}
+
+// Run holds the processor that newHarness makes to the suite. Each case gets
+// a harness of its own.
+func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
+	t.Helper()
+	probe := newHarness(t)
+	cases := []struct {
+		name    string
+		applies bool
+		run     func(t *testing.T, h Harness)
+	}{
+		{"Profile", true, testProfile},
+		{"Charge", has[processor.Charger](probe), testCharge},
+		{"ChargeFaults", has[processor.Charger](probe) && probe.Misbehave != nil, testChargeFaults},
+		{"Mint", has[processor.Minter](probe) && has[processor.Charger](probe), testMint},
+		{"ChargePaid", has[processor.Charger](probe) && probe.Pay != nil, testChargePaid},
+		{"Payments", has[processor.Collector](probe) && probe.Pay != nil, testPayments},
+		{"Transfer", has[processor.Transferrer](probe), testTransfer},
+		{"TransferGuard", has[processor.Transferrer](probe) && probe.Transfers != nil, testTransferGuard},
+		{"TransferConflict", has[processor.Transferrer](probe) && probe.Transfers != nil, testTransferConflict},
+		{"TransferFaults", has[processor.Transferrer](probe) && probe.Misbehave != nil, testTransferFaults},
+		{"QueryFaults", has[processor.Transferrer](probe) && probe.Misbehave != nil, testQueryFaults},
+		{"Refund", has[processor.Refunder](probe) && probe.Pay != nil, testRefund},
+		{"RefundFaults", has[processor.Refunder](probe) && probe.Pay != nil && probe.Misbehave != nil, testRefundFaults},
+		{"NoticeGenuine", has[processor.Notifier](probe) && probe.Notices != nil && probe.Pay != nil, testNoticeGenuine},
+		{"NoticeForged", has[processor.Notifier](probe) && probe.Notices != nil && probe.Forge != nil, testNoticeForged},
+	}
+	for _, c := range cases {
+		if c.applies {
+			t.Run(c.name, func(t *testing.T) { c.run(t, newHarness(t)) })
+		}
+	}
+}
+
+func has[T any](h Harness) bool {
+	_, ok := h.Processor.(T)
+	return ok
+}
+
+func (h Harness) can(fault Fault) bool {
+	for _, f := range h.Faults {
+		if f == fault {
+			return true
+		}
+	}
+	return false
+}
+
+func testProfile(t *testing.T, h Harness) {
+	profile := h.Processor.Profile()
+	if profile.Name == "" || len(profile.Methods) == 0 && has[processor.Charger](h) {
+		t.Errorf("profile has no name, or charges by no method: %+v", profile)
+	}
+	if profile.QuietPeriod <= 0 || profile.ChargeTimeout <= 0 || profile.TransferTimeout <= 0 {
+		t.Errorf("profile leaves a time unbounded: %+v", profile)
+	}
+}
+
+// bounded runs one call under a context that ends after d, and then.
+func bounded[T any](t *testing.T, h Harness, d time.Duration, call func(ctx context.Context) T) T {
+	t.Helper()
+	ctx, cancel := h.Clock.WithTimeout(t.Context(), d)
+	defer cancel()
+	return call(ctx)
+}
+
+func (h Harness) charge(t *testing.T, r processor.ChargeRequest) processor.ChargeAnswer {
+	t.Helper()
+	return bounded(t, h, h.Processor.Profile().ChargeTimeout, func(ctx context.Context) processor.ChargeAnswer {
+		return h.Processor.(processor.Charger).Charge(ctx, r)
+	})
+}
+
+func (h Harness) queryCharge(t *testing.T, id string) processor.ChargeReport {
+	t.Helper()
+	return bounded(t, h, h.Processor.Profile().ChargeTimeout, func(ctx context.Context) processor.ChargeReport {
+		return h.Processor.(processor.Charger).QueryCharge(ctx, id)
+	})
+}
+
+func (h Harness) transfer(t *testing.T, r processor.TransferRequest, guard func() error) processor.TransferAnswer {
+	t.Helper()
+	return bounded(t, h, h.Processor.Profile().TransferTimeout, func(ctx context.Context) processor.TransferAnswer {
+		return h.Processor.(processor.Transferrer).Transfer(ctx, r, guard)
+	})
+}
+
+func (h Harness) queryTransfer(t *testing.T, id string) processor.TransferReport {
+	t.Helper()
+	return bounded(t, h, h.Processor.Profile().TransferTimeout, func(ctx context.Context) processor.TransferReport {
+		return h.Processor.(processor.Transferrer).QueryTransfer(ctx, id)
+	})
+}
+
+func (h Harness) refund(t *testing.T, r processor.RefundRequest, guard func() error) processor.TransferAnswer {
+	t.Helper()
+	return bounded(t, h, h.Processor.Profile().TransferTimeout, func(ctx context.Context) processor.TransferAnswer {
+		return h.Processor.(processor.Refunder).Refund(ctx, r, guard)
+	})
+}
+
+func (h Harness) queryRefund(t *testing.T, id string) processor.TransferReport {
+	t.Helper()
+	return bounded(t, h, h.Processor.Profile().TransferTimeout, func(ctx context.Context) processor.TransferReport {
+		return h.Processor.(processor.Refunder).QueryRefund(ctx, id)
+	})
+}
+
+// chargeRequest is a charge of R$ 123.45 that nobody has asked for before.
+func (h Harness) chargeRequest(method payment.Method) processor.ChargeRequest {
+	now := h.Clock.Now()
+	r := processor.ChargeRequest{
+		ExternalID: h.NewID(), Method: method, Amount: 12_345, ExpiresAt: now.Add(24 * time.Hour),
+		MerchantName: "Padaria São João", MerchantCity: "São Paulo", Description: "order",
+	}
+	if method == payment.Boleto {
+		r.DueDate = now.Add(72 * time.Hour).Format(time.DateOnly)
+		r.ExpiresAt = now.Add(33 * 24 * time.Hour)
+	}
+	return r
+}
+
+// transferRequest is a Pix of R$ 67.89 that nobody has asked for before.
+func (h Harness) transferRequest() processor.TransferRequest {
+	return processor.TransferRequest{
+		ExternalID: h.NewID(), Amount: 6_789, KeyType: "EMAIL", Key: "maria@example.com",
+		Name: "Maria da Silva", Document: "52998224725", Description: "withdrawal",
+	}
+}
+
+// willing is a guard that lets the call pass.
+func willing() error { return nil }

@@ -1,0 +1,169 @@
+package processortest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/processor"
+)
+
+// inBooks fails unless the far side made want transfers of the amount.
+func (h Harness) inBooks(t *testing.T, read func(*testing.T, string) []Entry, id string, amount money.Cents, want int) {
+	t.Helper()
+	if read == nil {
+		return
+	}
+	entries := read(t, id)
+	if len(entries) != want {
+		t.Fatalf("the far side made %d, want %d: %+v", len(entries), want, entries)
+	}
+	for _, e := range entries {
+		if e.ExternalID != id || e.Amount != amount {
+			t.Errorf("the far side made %+v, want %s of %d", e, id, amount)
+		}
+	}
+}
+
+func testTransfer(t *testing.T, h Harness) {
+	if report := h.queryTransfer(t, h.NewID()); report.Lookup != processor.NotFound {
+		t.Errorf("query of an id that was never sent: lookup %v (%v), want not found", report.Lookup, report.Cause)
+	}
+	r := h.transferRequest()
+	for range 3 { // an id moves money once, however often it is sent
+		answer := h.transfer(t, r, willing)
+		if answer.Outcome != processor.Done || answer.Report.Amount != r.Amount || answer.Report.Lookup != processor.Found {
+			t.Fatalf("transfer: %+v", answer)
+		}
+		if !h.Processor.Profile().IdempotentByOurID {
+			break
+		}
+	}
+	h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 1)
+	if h.Settle == nil {
+		return
+	}
+	h.Settle(t)
+	report := h.queryTransfer(t, r.ExternalID)
+	if report.Lookup != processor.Found || report.State != processor.TransferPaid ||
+		report.EndToEndID == "" || report.Amount != r.Amount || report.Evidence == "" {
+		t.Errorf("after it settled: %+v", report)
+	}
+	h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 1)
+}
+
+// testTransferGuard: the guard is asked once, and when it fails nothing leaves.
+func testTransferGuard(t *testing.T, h Harness) {
+	r := h.transferRequest()
+	asked := 0
+	no := errors.New("the claim was lost")
+	answer := h.transfer(t, r, func() error { asked++; return no })
+	if answer.Outcome != processor.NotSent || asked != 1 || !errors.Is(answer.Cause, no) {
+		t.Errorf("guard refused: outcome %v (%v), asked %d times", answer.Outcome, answer.Cause, asked)
+	}
+	h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 0)
+
+	ctx, cancel := h.Clock.WithTimeout(t.Context(), 1)
+	cancel()
+	answer = h.Processor.(processor.Transferrer).Transfer(ctx, r, willing)
+	if answer.Outcome == processor.Done || answer.Outcome == processor.Refused {
+		t.Errorf("call that was cancelled before it began: %v", answer.Outcome)
+	}
+	h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 0)
+}
+
+// testTransferConflict: another content under an id that was used moves
+// nothing, and is not taken for proof that the first did not.
+func testTransferConflict(t *testing.T, h Harness) {
+	r := h.transferRequest()
+	if answer := h.transfer(t, r, willing); answer.Outcome != processor.Done {
+		t.Fatalf("transfer: %+v", answer)
+	}
+	for _, change := range []func(*processor.TransferRequest){
+		func(r *processor.TransferRequest) { r.Amount++ },
+		func(r *processor.TransferRequest) { r.Key = "joao@example.com" },
+	} {
+		other := r
+		change(&other)
+		answer := h.transfer(t, other, willing)
+		if answer.Outcome == processor.Refused || answer.Outcome == processor.NotSent {
+			t.Errorf("other content under a used id: outcome %v would release the money of the first", answer.Outcome)
+		}
+		if answer.Outcome == processor.Done && answer.Report.Amount != r.Amount {
+			t.Errorf("other content under a used id was taken: %+v", answer)
+		}
+	}
+	h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 1)
+}
+
+func count(effect bool) int {
+	if effect {
+		return 1
+	}
+	return 0
+}
+
+func testTransferFaults(t *testing.T, h Harness) {
+	for _, w := range wanted {
+		if !h.can(w.fault) {
+			continue
+		}
+		t.Run(string(w.fault), func(t *testing.T) {
+			r := h.transferRequest()
+			h.Misbehave(t, Transfer, w.fault)
+			answer := h.transfer(t, r, willing)
+			if answer.Outcome != w.outcome {
+				t.Fatalf("outcome %v (%v), want %v", answer.Outcome, answer.Cause, w.outcome)
+			}
+			h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, count(w.effect))
+			if w.outcome == processor.Refused {
+				if answer.Failure == nil || answer.Failure.Message == "" || answer.Evidence == "" {
+					t.Errorf("refusal without reason and evidence: %+v", answer)
+				}
+				if again := h.transfer(t, r, willing); again.Outcome != processor.Refused {
+					t.Errorf("a refused id was not refused later: %+v", again)
+				}
+				h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 0)
+				return
+			}
+			report := h.queryTransfer(t, r.ExternalID)
+			if (report.Lookup == processor.Found) != w.effect || (report.Lookup == processor.NotFound) == w.effect {
+				t.Errorf("lookup %v, want effect %v", report.Lookup, w.effect)
+			}
+			if !w.effect || h.Processor.Profile().IdempotentByOurID {
+				if again := h.transfer(t, r, willing); again.Outcome != processor.Done {
+					t.Errorf("same id again: %+v", again)
+				}
+				h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 1)
+			}
+		})
+	}
+}
+
+// testQueryFaults: a question that was not answered never reads as "not found".
+func testQueryFaults(t *testing.T, h Harness) {
+	for _, w := range wanted {
+		if !h.can(w.fault) || w.fault == Late {
+			continue
+		}
+		t.Run(string(w.fault), func(t *testing.T) {
+			r := h.transferRequest()
+			if answer := h.transfer(t, r, willing); answer.Outcome != processor.Done {
+				t.Fatalf("transfer: %+v", answer)
+			}
+			for _, id := range []string{r.ExternalID, h.NewID()} {
+				h.Misbehave(t, Query, w.fault)
+				report := h.queryTransfer(t, id)
+				if w.fault == Rubbish && id != r.ExternalID {
+					continue // there may be no body to halve
+				}
+				if report.Lookup != processor.LookupUnknown || report.Cause == nil {
+					t.Errorf("lookup %v (%v), want unknown", report.Lookup, report.Cause)
+				}
+			}
+			if report := h.queryTransfer(t, r.ExternalID); report.Lookup != processor.Found {
+				t.Errorf("afterwards: lookup %v (%v)", report.Lookup, report.Cause)
+			}
+		})
+	}
+}

@@ -1,0 +1,306 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// scripted answers every request with the same bytes.
+type scripted struct {
+	status int
+	header http.Header
+	body   string
+	stream io.Reader // in place of body
+	err    error
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (s scripted) RoundTrip(*http.Request) (*http.Response, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	header := http.Header{"Content-Type": {jsonType}}
+	for name, values := range s.header {
+		header[name] = values
+	}
+	body := s.stream
+	if body == nil {
+		body = strings.NewReader(s.body)
+	}
+	return &http.Response{StatusCode: s.status, Header: header, Body: io.NopCloser(body)}, nil
+}
+
+// askAll sends one of everything over a transport.
+func askAll(t *testing.T, transport http.RoundTripper, base string) (outcomes [3]processor.Outcome, lookups [3]processor.Lookup) {
+	t.Helper()
+	p, err := NewProcessor(Options{URL: base, Secret: testSecret, Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	yes := func() error { return nil }
+	transfer := processor.TransferRequest{ExternalID: "abc", Amount: 100, KeyType: "EVP", Key: "k", Name: "n", Document: "d"}
+	outcomes[0] = p.Charge(t.Context(), processor.ChargeRequest{ExternalID: "abc", Amount: 100, Method: "PIX"}).Outcome
+	outcomes[1] = p.Transfer(t.Context(), transfer, yes).Outcome
+	outcomes[2] = p.Refund(t.Context(), processor.RefundRequest{ExternalID: "abc", Amount: 100, PaymentID: "E"}, yes).Outcome
+	lookups[0] = p.QueryCharge(t.Context(), "abc").Lookup
+	lookups[1] = p.QueryTransfer(t.Context(), "abc").Lookup
+	lookups[2] = p.QueryRefund(t.Context(), "abc").Lookup
+	return outcomes, lookups
+}
+
+// endless never stops sending.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+const wholeAnswer = `{"externalId":"abc","amount":100,"method":"PIX","state":"processing"}`
+
+func problem(code failureCode) string { return `{"code":"` + string(code) + `","message":"words"}` }
+
+// classifications hold what each answer is read as.
+var classifications = []struct {
+	name    string
+	status  int
+	body    string
+	outcome processor.Outcome
+	lookup  processor.Lookup
+}{
+	{"malformed", 400, problem(codeRequestInvalid), processor.Refused, processor.LookupUnknown},
+	{"charge refused", 422, problem(codeChargeRefused), processor.Refused, processor.LookupUnknown},
+	{"account invalid", 422, problem(codeAccountInvalid), processor.Refused, processor.LookupUnknown},
+	{"refund refused", 422, problem(codeRefundRefused), processor.Refused, processor.LookupUnknown},
+	{"no such payment", 422, problem(codePaymentUnknown), processor.Refused, processor.LookupUnknown},
+	{"refund too large", 422, problem(codeRefundTooMuch), processor.Refused, processor.LookupUnknown},
+	{"disputed", 422, problem(codePaymentDisputed), processor.Refused, processor.LookupUnknown},
+	{"other content before", 409, problem(codeContentDiffers), processor.Unknown, processor.LookupUnknown},
+	{"credentials revoked", 401, problem(codeUnauthorized), processor.Unknown, processor.LookupUnknown},
+
+	{"charge not found", 404, problem(codeChargeUnknown), processor.Unknown, processor.NotFound},
+	{"transfer not found", 404, problem(codeTransferUnknown), processor.Unknown, processor.NotFound},
+	{"refund not found", 404, problem(codeRefundUnknown), processor.Unknown, processor.NotFound},
+	{"no such route", 404, problem(codeNotFound), processor.Unknown, processor.LookupUnknown},
+	{"not found by a proxy", 404, `{"error":"not found"}`, processor.Unknown, processor.LookupUnknown},
+	{"query refused", 503, problem(codeQueryRefused), processor.Unknown, processor.LookupUnknown},
+
+	{"documented code, other status", 500, problem(codeAccountInvalid), processor.Unknown, processor.LookupUnknown},
+	{"documented status, no code", 422, `{}`, processor.Unknown, processor.LookupUnknown},
+	{"documented status, other code", 422, problem("surprise"), processor.Unknown, processor.LookupUnknown},
+	{"documented status, half a body", 422, problem(codeAccountInvalid)[:20], processor.Unknown, processor.LookupUnknown},
+	{"half a body", 200, wholeAnswer[:40], processor.Unknown, processor.LookupUnknown},
+	{"no body", 200, "", processor.Unknown, processor.LookupUnknown},
+	{"double member", 200, `{"externalId":"abc",` + wholeAnswer[1:], processor.Unknown, processor.LookupUnknown},
+	{"about another id", 200, strings.Replace(wholeAnswer, "abc", "abd", 1), processor.Unknown, processor.LookupUnknown},
+	{"unknown state", 200, strings.Replace(wholeAnswer, "processing", "dancing", 1), processor.Unknown, processor.LookupUnknown},
+	{"created", 201, wholeAnswer, processor.Unknown, processor.LookupUnknown},
+	{"no content", 204, "", processor.Unknown, processor.LookupUnknown},
+	{"redirect", 302, problem("moved"), processor.Unknown, processor.LookupUnknown},
+	{"forbidden", 403, problem("forbidden"), processor.Unknown, processor.LookupUnknown},
+	{"too large", 413, problem(codeBodyTooLarge), processor.Unknown, processor.LookupUnknown},
+	{"other type", 415, problem(codeMediaUnsupported), processor.Unknown, processor.LookupUnknown},
+	{"rate limit", 429, problem("rate_limited"), processor.Unknown, processor.LookupUnknown},
+	{"server error", 500, problem(codeInternal), processor.Unknown, processor.LookupUnknown},
+	{"bad gateway", 502, "<html>", processor.Unknown, processor.LookupUnknown},
+	{"unavailable", 503, problem("x"), processor.Unknown, processor.LookupUnknown},
+	{"gateway timeout", 504, problem("x"), processor.Unknown, processor.LookupUnknown},
+}
+
+// TestClassification walks the answers. A row in the code that claims more
+// than "unknown" moves money, so each must have one here.
+func TestClassification(t *testing.T) {
+	tested := make(map[verdict]bool)
+	for _, c := range classifications {
+		t.Run(c.name, func(t *testing.T) {
+			outcomes, lookups := askAll(t, scripted{status: c.status, body: c.body}, "http://bank.invalid")
+			for i := range 3 {
+				// A charge is known by its content, whatever its state.
+				if outcomes[i] != c.outcome && (i > 0 || c.name != "unknown state") {
+					t.Errorf("call %d: %v, want %v", i, outcomes[i], c.outcome)
+				}
+				if lookups[i] != c.lookup {
+					t.Errorf("question %d: %v, want %v", i, lookups[i], c.lookup)
+				}
+			}
+		})
+		for _, v := range verdicts {
+			if v.status == c.status && problem(v.code) == c.body {
+				tested[v] = true
+			}
+		}
+	}
+	for _, v := range verdicts {
+		if !tested[v] && v.status != http.StatusOK {
+			t.Errorf("no case tests the row %d %s", v.status, string(v.code))
+		}
+	}
+}
+
+// same fails unless all six calls ended alike.
+func same(t *testing.T, transport http.RoundTripper, base string, outcome processor.Outcome) {
+	t.Helper()
+	outcomes, lookups := askAll(t, transport, base)
+	if outcomes != [3]processor.Outcome{outcome, outcome, outcome} {
+		t.Errorf("outcomes %v, want %v", outcomes, outcome)
+	}
+	if lookups != [3]processor.Lookup{} {
+		t.Errorf("lookups %v, want unknown", lookups)
+	}
+}
+
+func TestUnreadableAnswersAreUnknown(t *testing.T) {
+	answers := map[string]scripted{
+		"done, but HTML":       {status: 200, body: wholeAnswer, header: http.Header{"Content-Type": {"text/html"}}},
+		"done, but untyped":    {status: 200, body: wholeAnswer, header: http.Header{"Content-Type": nil}},
+		"done, but compressed": {status: 200, body: wholeAnswer, header: http.Header{"Content-Encoding": {"gzip"}}},
+		"refused, but HTML": {
+			status: 422, body: problem(codeAccountInvalid), header: http.Header{"Content-Type": {"text/html"}},
+		},
+		"endless":              {status: 200, stream: endless{}},
+		"cut off by the net":   {status: 200, stream: io.MultiReader(strings.NewReader(wholeAnswer), failing{})},
+		"reset":                {err: errors.New("read: connection reset by peer")},
+		"ended by its context": {err: context.DeadlineExceeded},
+		"cancelled":            {err: context.Canceled},
+		"broken while writing": {err: &net.OpError{Op: "write", Err: errors.New("broken pipe")}},
+	}
+	for name, answer := range answers {
+		t.Run(name, func(t *testing.T) { same(t, answer, "http://bank.invalid", processor.Unknown) })
+	}
+}
+
+// failing is a connection that breaks.
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// TestNothingSent: real dialers against real obstacles.
+func TestNothingSent(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := closed.Addr().String()
+	_ = closed.Close()
+	encrypted := httptest.NewUnstartedServer(http.NotFoundHandler())
+	encrypted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	encrypted.StartTLS()
+	defer encrypted.Close()
+	trusting := x509.NewCertPool()
+	trusting.AddCert(encrypted.Certificate())
+
+	dials := func(opts world.OutboundOptions) http.RoundTripper { return world.NewOutbound(opts).Processor() }
+	cases := []struct {
+		name      string
+		transport http.RoundTripper
+		base      string
+	}{
+		{"connection refused", dials(world.OutboundOptions{}), "http://" + nobody},
+		{"no such name", dials(world.OutboundOptions{
+			Resolve: func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no such host") },
+		}), "http://bank.invalid"},
+		{"certificate of an unknown authority", dials(world.OutboundOptions{}), encrypted.URL},
+		{"certificate for another host", dials(world.OutboundOptions{
+			RootCAs: trusting,
+			Resolve: func(context.Context, string) ([]netip.Addr, error) {
+				return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+			},
+		}), strings.Replace(encrypted.URL, "127.0.0.1", "bank.invalid", 1)},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { same(t, c.transport, c.base, processor.NotSent) })
+	}
+}
+
+// TestHungUp: a server that takes the request and closes may have acted.
+func TestHungUp(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		panic(http.ErrAbortHandler)
+	}))
+	defer server.Close()
+	same(t, world.NewOutbound(world.OutboundOptions{}).Processor(), server.URL, processor.Unknown)
+}
+
+// TestRedirectIsNotFollowed: bytes would go where nobody sent them.
+func TestRedirectIsNotFollowed(t *testing.T) {
+	var elsewhere int
+	mux := http.NewServeMux()
+	mux.HandleFunc("/elsewhere", func(http.ResponseWriter, *http.Request) { elsewhere++ })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	})
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	same(t, world.NewOutbound(world.OutboundOptions{}).Processor(), server.URL, processor.Unknown)
+	if elsewhere != 0 {
+		t.Errorf("the redirect was followed %d times", elsewhere)
+	}
+}
+
+// TestErrorsHoldNoPersonalData: no error tells whom the money was for.
+func TestErrorsHoldNoPersonalData(t *testing.T) {
+	r := newRig(t, nil)
+	for _, kind := range Kinds {
+		r.arm(OpTransfer, kind)
+		request := r.transferRequest()
+		answer := r.transfer(request)
+		text := answer.Evidence + answer.Report.Evidence
+		if answer.Cause != nil {
+			text += answer.Cause.Error()
+		}
+		for _, secret := range []string{request.Key, request.Name, request.Document, testSecret} {
+			if strings.Contains(text, secret) {
+				t.Errorf("%s: %q holds %q", kind, text, secret)
+			}
+		}
+	}
+}
+
+func FuzzVerifyNotice(f *testing.F) {
+	body := []byte(`{"id":"n1","subject":"charge","externalId":"abc","createdAt":"2026-11-20T18:30:00Z"}`)
+	header := http.Header{}
+	signNotice(header, testSecret, start, body)
+	f.Add(header.Get(HeaderTimestamp), header.Get(HeaderSignature), body)
+	f.Add("", "", []byte("{}"))
+	p := &Processor{secret: testSecret}
+	f.Fuzz(func(t *testing.T, timestamp, signature string, body []byte) {
+		_, _ = p.ParseNotice(body) // must not panic
+		h := http.Header{HeaderTimestamp: {timestamp}, HeaderSignature: {signature}}
+		id, err := p.VerifyNotice(h, body, start)
+		if err == nil && (id == "" || signature != header.Get(HeaderSignature) || !bytes.Contains(body, []byte(id))) {
+			t.Errorf("accepted %q %q %q", timestamp, signature, body)
+		}
+		if err == nil && timestamp != header.Get(HeaderTimestamp) {
+			t.Errorf("a signature fits two times")
+		}
+	})
+}
+
+// TestLateTakesThreeSeconds: an answer after three seconds is an answer.
+func TestLateTakesThreeSeconds(t *testing.T) {
+	r := newRig(t, nil)
+	r.arm(OpTransfer, Late)
+	before := r.clock.Now()
+	if answer := r.transfer(r.transferRequest()); answer.Outcome != processor.Done {
+		t.Errorf("answer: %+v", answer)
+	}
+	if took := r.clock.Now().Sub(before); took != 3*time.Second {
+		t.Errorf("took %v", took)
+	}
+}

@@ -1,0 +1,306 @@
+package sandbox
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+)
+
+// The bank's journal is a text file. Its first line says what it is; every
+// other line is one change of the books:
+//
+//	checksum number durable {record}
+//
+// The checksum is CRC-32C, in eight hex digits, over all that follows it.
+// Numbers rise by one from 1. "durable" is the number of the last line that
+// was known to be on disk when this line was written. It tells a torn tail,
+// which is cut, from damage to lines that had been acknowledged, which is not.
+const journalHeader = "porteira-bank-journal 1\n"
+
+var (
+	// ErrJournalForeign says that the file at the path is no journal of a bank.
+	ErrJournalForeign = errors.New("sandbox: this file is not a bank's journal")
+	// ErrJournalDamaged says that a line which had been acknowledged cannot be
+	// read. The bank does not open: restore the file from a backup.
+	ErrJournalDamaged = errors.New("sandbox: the bank's journal is damaged")
+	// ErrJournalLocked says that another bank has the journal open.
+	ErrJournalLocked = errors.New("sandbox: another bank uses this journal")
+	// ErrClosed says that the bank was closed.
+	ErrClosed = errors.New("sandbox: the bank is closed")
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// journalFile is what a journal is written to.
+type journalFile interface {
+	io.Writer
+	Sync() error
+	Close() error
+}
+
+// journal appends lines. Whoever waits for a line first writes and syncs all
+// that have gathered, and those who come meanwhile share the next sync: many
+// changes cost one fsync, and no goroutine of its own is needed.
+type journal struct {
+	mu      sync.Mutex
+	synced  sync.Cond // durable or err changed
+	file    journalFile
+	gather  []byte // lines not yet written
+	spare   []byte
+	last    uint64 // number of the last line appended
+	durable uint64 // number of the last line on disk
+	writing bool
+	err     error // final: after a failed write or fsync nothing is known of the file
+}
+
+func newJournal(file journalFile, last uint64) *journal {
+	j := &journal{file: file, last: last, durable: last}
+	j.synced.L = &j.mu
+	return j
+}
+
+// append adds a line that holds body and returns its number. It is not yet on
+// disk: see wait.
+func (j *journal) append(body []byte) uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.last++
+	if j.file == nil {
+		j.durable = j.last
+		return j.last
+	}
+	j.gather = appendLine(j.gather, j.last, j.durable, body)
+	return j.last
+}
+
+// latest is the number of the last line appended.
+func (j *journal) latest() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.last
+}
+
+// wait returns once line n, and all before it, are on disk. After an error
+// every later wait fails too: a failed fsync may have dropped what it was to
+// write, and the next one would succeed without it.
+func (j *journal) wait(n uint64) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for j.durable < n && j.err == nil {
+		if j.writing {
+			j.synced.Wait()
+			continue
+		}
+		j.flush()
+	}
+	if j.durable >= n {
+		return nil
+	}
+	return j.err
+}
+
+// flush writes and syncs what has gathered. The lock is held, except during
+// the writing itself.
+func (j *journal) flush() {
+	lines, upTo := j.gather, j.last
+	j.gather, j.spare = j.spare[:0], nil
+	j.writing = true
+	j.mu.Unlock()
+	_, err := j.file.Write(lines)
+	if err == nil {
+		err = j.file.Sync()
+	}
+	j.mu.Lock()
+	j.writing = false
+	j.spare = lines[:0]
+	if err != nil {
+		j.err = fmt.Errorf("sandbox: write journal: %w", err)
+	} else {
+		j.durable = upTo
+	}
+	j.synced.Broadcast()
+}
+
+// close writes what has gathered and closes the file. Later waits fail.
+func (j *journal) close() error {
+	err := j.wait(j.latest())
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.file == nil || errors.Is(j.err, ErrClosed) {
+		return nil
+	}
+	for j.writing {
+		j.synced.Wait()
+	}
+	if j.err == nil {
+		j.err = ErrClosed
+	}
+	return errors.Join(err, j.file.Close())
+}
+
+// openJournal opens or makes the journal at path, locks it, hands each record
+// to replay in order, and cuts off a torn tail.
+func openJournal(path string, replay func(body []byte) error) (*journal, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: open journal: %w", err)
+	}
+	last, err := prepareJournal(file, replay)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return newJournal(file, last), nil
+}
+
+// prepareJournal brings the file to where lines can be appended, and returns
+// the number of its last line.
+func prepareJournal(file *os.File, replay func(body []byte) error) (uint64, error) {
+	if err := lockFile(file); err != nil {
+		return 0, err
+	}
+	good, last, err := readJournal(file, replay)
+	if err != nil {
+		return 0, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return 0, fmt.Errorf("sandbox: read journal: %w", err)
+	}
+	if good == 0 {
+		if err := writeHeader(file); err != nil {
+			return 0, fmt.Errorf("sandbox: begin journal: %w", err)
+		}
+		return 0, nil
+	}
+	if info.Size() > good {
+		if err := errors.Join(file.Truncate(good), file.Sync()); err != nil {
+			return 0, fmt.Errorf("sandbox: cut torn end of journal: %w", err)
+		}
+	}
+	if _, err := file.Seek(good, io.SeekStart); err != nil {
+		return 0, fmt.Errorf("sandbox: read journal: %w", err)
+	}
+	return last, nil
+}
+
+// writeHeader begins a journal; the folder is synced too, or a power cut could
+// take the file with it.
+func writeHeader(file *os.File) error {
+	if err := file.Truncate(0); err != nil {
+		return err
+	}
+	if _, err := file.WriteAt([]byte(journalHeader), 0); err != nil {
+		return err
+	}
+	if _, err := file.Seek(int64(len(journalHeader)), io.SeekStart); err != nil {
+		return err
+	}
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(file.Name()))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// readJournal hands every whole line to replay. good is where the next line
+// belongs, 0 where there is not even a header.
+func readJournal(r io.Reader, replay func(body []byte) error) (good int64, last uint64, err error) {
+	in := bufio.NewReaderSize(r, 1<<20)
+	header, err := in.Peek(len(journalHeader))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, 0, fmt.Errorf("sandbox: read journal: %w", err)
+	}
+	if len(header) < len(journalHeader) && bytes.HasPrefix([]byte(journalHeader), header) {
+		return 0, 0, nil
+	}
+	if string(header) != journalHeader {
+		return 0, 0, ErrJournalForeign
+	}
+	_, _ = in.Discard(len(journalHeader)) // peeked at just now
+	good = int64(len(journalHeader))
+	torn := false
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, 0, fmt.Errorf("sandbox: read journal: %w", err)
+		}
+		if len(line) == 0 {
+			return good, last, nil
+		}
+		number, durable, body, ok := parseLine(line)
+		if torn = torn || !ok || number != last+1; torn {
+			if !ok {
+				durable, ok = hiddenLine(line)
+			}
+			if ok && durable > last {
+				return 0, 0, fmt.Errorf("%w at line %d", ErrJournalDamaged, last+1)
+			}
+			continue
+		}
+		if err := replay(body); err != nil {
+			return 0, 0, fmt.Errorf("%w at line %d: %w", ErrJournalDamaged, number, err)
+		}
+		last = number
+		good += int64(len(line))
+	}
+}
+
+// hiddenLine finds a whole line at the end of one that is not: where the break
+// between two lines is damaged, they read as one.
+func hiddenLine(line []byte) (durable uint64, ok bool) {
+	for i := range line {
+		if _, durable, _, ok = parseLine(line[i:]); ok {
+			return durable, true
+		}
+	}
+	return 0, false
+}
+
+const (
+	checksumDigits = 8
+	hexDigits      = "0123456789abcdef"
+)
+
+func appendLine(out []byte, number, durable uint64, body []byte) []byte {
+	start := len(out)
+	out = append(out, "00000000 "...)
+	out = strconv.AppendUint(out, number, 10)
+	out = append(out, ' ')
+	out = strconv.AppendUint(out, durable, 10)
+	out = append(out, ' ')
+	out = append(out, body...)
+	sum := crc32.Checksum(out[start+checksumDigits+1:], castagnoli)
+	for i := range checksumDigits {
+		out[start+i] = hexDigits[sum>>(28-4*i)&0xf]
+	}
+	return append(out, '\n')
+}
+
+// parseLine takes a line apart; ok is false unless it is whole and as it was
+// written.
+func parseLine(line []byte) (number, durable uint64, body []byte, ok bool) {
+	const covered = checksumDigits + 1
+	if len(line) <= covered || line[len(line)-1] != '\n' || line[checksumDigits] != ' ' {
+		return 0, 0, nil, false
+	}
+	rest := line[covered : len(line)-1]
+	sum, err := strconv.ParseUint(string(line[:checksumDigits]), 16, 32)
+	if err != nil || uint32(sum) != crc32.Checksum(rest, castagnoli) {
+		return 0, 0, nil, false
+	}
+	first, rest, ok1 := bytes.Cut(rest, []byte{' '})
+	second, body, ok2 := bytes.Cut(rest, []byte{' '})
+	number, err1 := strconv.ParseUint(string(first), 10, 64)
+	durable, err2 := strconv.ParseUint(string(second), 10, 64)
+	return number, durable, body, ok1 && ok2 && err1 == nil && err2 == nil
+}

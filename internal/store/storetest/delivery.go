@@ -1,0 +1,213 @@
+package storetest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+)
+
+var deliveryTests = []test{
+	{"two claimers never share a delivery", deliveriesClaimedOnce},
+	{"an attempt is on record before it is made", attemptsAreRecorded},
+	{"who lost a delivery changes nothing", lostDelivery},
+	{"a delivery given back was never tried", returnedDelivery},
+	{"an order whose receiver wants no more gets no more", endedDeliveries},
+	{"what ended stays ended for those in flight", endedInFlight},
+	{"redelivery starts again", redelivered},
+	{"the soonest due come first, the future not at all", deliveriesDue},
+}
+
+const hook = "https://shop.example/hook"
+
+func (b *bench) claimDeliveries(m store.Merchant, node payment.ID, limit int) (list []store.Delivery) {
+	b.Helper()
+	b.write(func(tx *store.Tx) (err error) {
+		list, err = tx.ClaimDeliveries(b.Context(), m.ID, node, limit)
+		return err
+	})
+	return list
+}
+
+func (b *bench) finish(d store.Delivery, state string, next time.Time, node payment.ID) {
+	b.Helper()
+	d.State, d.NextAt = state, next
+	b.write(func(tx *store.Tx) error {
+		return tx.FinishDelivery(b.Context(), d, store.Attempt{Status: 500, Latency: 1500 * time.Microsecond, Error: "e", Response: "r"}, node)
+	})
+}
+
+func deliveriesClaimedOnce(b *bench) {
+	const n, claimers = 60, 4
+	m := b.merchant()
+	b.announce(m, b.id(), n, hook)
+	var mu sync.Mutex
+	claimed := map[payment.ID]int{}
+	b.together(claimers, func(ctx context.Context, _ int) error {
+		node := b.id()
+		for {
+			var list []store.Delivery
+			err := b.s.Write(ctx, func(tx *store.Tx) (err error) {
+				list, err = tx.ClaimDeliveries(ctx, m.ID, node, 5)
+				return err
+			})
+			if err != nil || len(list) == 0 {
+				return err
+			}
+			mu.Lock()
+			for i := range list {
+				claimed[list[i].ID]++
+			}
+			mu.Unlock()
+		}
+	})
+	// What another held in its hands at the time is skipped, and may be left.
+	for _, d := range b.claimDeliveries(m, b.id(), n) {
+		claimed[d.ID]++
+	}
+	equal(b, "deliveries claimed", len(claimed), n)
+	for id, times := range claimed {
+		if times != 1 {
+			b.Errorf("%s was claimed %d times", id, times)
+		}
+	}
+}
+
+func attemptsAreRecorded(b *bench) {
+	m, node := b.merchant(), b.id()
+	b.announce(m, b.id(), 1, hook)
+	for i := 1; i <= 2; i++ {
+		list := b.claimDeliveries(m, node, 10)
+		equal(b, "claimed", len(list), 1)
+		d := list[0]
+		equal(b, "attempts", d.Attempts, i)
+		equal(b, "url", d.URL, hook)
+		equal(b, "event", d.Event.Number, 1)
+		attempts, err := b.s.Attempts(b.Context(), m.ID, 1)
+		b.must(err)
+		equal(b, "on record", len(attempts), i)
+		equal(b, "has ended", attempts[i-1].EndedAt.IsZero(), true)
+		b.finish(d, store.DeliveryPending, b.w.Clock.Now().Add(-time.Second), node)
+	}
+	attempts, err := b.s.Attempts(b.Context(), m.ID, 1)
+	b.must(err)
+	a := attempts[1]
+	if a.Status != 500 || a.Latency != 1500*time.Microsecond || a.Error != "e" || a.Response != "r" || a.Number != 2 || a.EndedAt.IsZero() || a.URL != hook {
+		b.Errorf("%+v", a)
+	}
+}
+
+// A node that was taken for dead comes back: its delivery is another's now.
+func lostDelivery(b *bench) {
+	m, one, two := b.merchant(), b.node(), b.id()
+	b.announce(m, b.id(), 1, hook)
+	lost := b.claimDeliveries(m, one, 10)[0]
+	b.write(func(tx *store.Tx) error {
+		_, err := tx.ReleaseNode(b.Context(), store.Node{ID: one, Beat: 1})
+		return err
+	})
+	mine := b.claimDeliveries(m, two, 10)
+	equal(b, "claimed by another", len(mine), 1)
+	b.finish(lost, store.DeliveryDone, time.Time{}, one)
+	b.write(func(tx *store.Tx) error { return tx.ReturnDelivery(b.Context(), lost, b.now(), one) })
+	attempts, err := b.s.Attempts(b.Context(), m.ID, 1)
+	b.must(err)
+	equal(b, "attempts", len(attempts), 2)
+	equal(b, "the lost one has ended", attempts[0].EndedAt.IsZero(), true)
+	equal(b, "still due", len(b.claimDeliveries(m, two, 10)), 0)
+	b.finish(mine[0], store.DeliveryDone, time.Time{}, two)
+	equal(b, "due when done", len(b.claimDeliveries(m, two, 10)), 0)
+}
+
+func returnedDelivery(b *bench) {
+	m, node := b.merchant(), b.id()
+	b.announce(m, b.id(), 1, hook)
+	d := b.claimDeliveries(m, node, 1)[0]
+	b.write(func(tx *store.Tx) error { return tx.ReturnDelivery(b.Context(), d, b.now(), node) })
+	attempts, err := b.s.Attempts(b.Context(), m.ID, 1)
+	b.must(err)
+	equal(b, "attempts", len(attempts), 0)
+	equal(b, "attempts counted", b.claimDeliveries(m, node, 1)[0].Attempts, 1)
+}
+
+func endedDeliveries(b *bench) {
+	m := b.merchant()
+	p := b.payin(m, "r")
+	p.WebhookURL = hook
+	b.storePayins(p)
+	b.announce(m, p.ID, 2, hook)
+	b.announce(m, p.ID, 1, "https://other.example")
+	b.announce(m, b.id(), 1, hook)
+	b.write(func(tx *store.Tx) error { return tx.EndDeliveries(b.Context(), m.ID, p.ID, hook) })
+	list := b.claimDeliveries(m, b.id(), 10)
+	equal(b, "still due", len(list), 2)
+	for i := range list {
+		if list[i].Subject == p.ID && list[i].URL == hook {
+			b.Error("a delivery that ended is due")
+		}
+	}
+	got, err := b.s.Payin(b.Context(), m.ID, p.ID)
+	b.must(err)
+	equal(b, "the order's webhook has ended", got.WebhookEnded, true)
+}
+
+// One event is answered 410 while the order's next one is on its way to the
+// same address, and fails there: it is not tried again.
+func endedInFlight(b *bench) {
+	m, node, subject := b.merchant(), b.id(), b.id()
+	b.announce(m, subject, 2, hook)
+	list := b.claimDeliveries(m, node, 10)
+	b.finish(list[0], store.DeliveryEnded, time.Time{}, node)
+	b.write(func(tx *store.Tx) error { return tx.EndDeliveries(b.Context(), m.ID, subject, hook) })
+	b.finish(list[1], store.DeliveryPending, b.w.Clock.Now().Add(-time.Second), node)
+	equal(b, "due after the end", len(b.claimDeliveries(m, node, 10)), 0)
+	attempts, err := b.s.Attempts(b.Context(), m.ID, list[1].EventNumber)
+	b.must(err)
+	equal(b, "answer on record", attempts[0].Status, 500)
+}
+
+func redelivered(b *bench) {
+	m, node := b.merchant(), b.id()
+	b.announce(m, b.id(), 1, hook)
+	b.finish(b.claimDeliveries(m, node, 10)[0], store.DeliveryDone, time.Time{}, node)
+	var n int64
+	again := func(tx *store.Tx) (err error) {
+		n, err = tx.Redeliver(b.Context(), m.ID, 1)
+		equal(b, "wakes who delivers", tx.HasDeliveries(), true)
+		return err
+	}
+	b.write(again)
+	equal(b, "made due", n, 1)
+	equal(b, "claimed", len(b.claimDeliveries(m, node, 10)), 1)
+	b.write(again)
+	equal(b, "made due while in hand", n, 0)
+}
+
+func deliveriesDue(b *bench) {
+	m, node := b.merchant(), b.id()
+	b.announce(m, b.id(), 3, hook)
+	now := b.w.Clock.Now()
+	list := b.claimDeliveries(m, node, 10)
+	equal(b, "claimed", len(list), 3)
+	for i, d := range list {
+		b.finish(d, store.DeliveryPending, now.Add(time.Duration(1-i)*time.Hour), node) // in an hour, now, an hour ago
+	}
+	isDue := func() bool {
+		merchants, err := b.s.DeliveriesDue(b.Context(), now)
+		b.must(err)
+		for _, id := range merchants {
+			if id == m.ID {
+				return true
+			}
+		}
+		return false
+	}
+	equal(b, "has due", isDue(), true)
+	first, second := b.claimDeliveries(m, node, 1), b.claimDeliveries(m, node, 10)
+	if len(first) != 1 || len(second) != 1 || first[0].ID != list[2].ID || second[0].ID != list[1].ID {
+		b.Errorf("claimed %v, then %v", first, second)
+	}
+	equal(b, "has due when all are claimed", isDue(), false)
+}
