@@ -35,7 +35,7 @@ type Program struct {
 
 // commands is the tree of commands.
 type commands struct {
-	JSON bool `name:"json" help:"Print JSON, for machines."`
+	JSON bool `help:"Print JSON, for machines." name:"json"`
 
 	Dev        devCommand        `cmd:"" help:"Run a gateway with its sandbox: no real money, nothing to set up."`
 	Serve      serveCommand      `cmd:"" help:"Run a gateway in production."`

@@ -9,8 +9,8 @@ import (
 )
 
 type configCommand struct {
-	For  config.Mode `help:"The kind of command whose options are meant: ${enum}." enum:"dev,serve,bank,admin" default:"dev"`
-	File string      `name:"config" help:"File of settings." placeholder:"FILE"`
+	For  config.Mode `default:"dev"            enum:"dev,serve,bank,admin" help:"The kind of command whose options are meant: ${enum}."`
+	File string      `help:"File of settings." name:"config"               placeholder:"FILE"`
 }
 
 // settingView is an option as it was settled.

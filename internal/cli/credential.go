@@ -49,11 +49,11 @@ func viewCredential(c *store.Credential) credentialView {
 }
 
 type credentialCreate struct {
-	Merchant  string        `arg:"" help:"The merchant's name."`
+	Merchant  string        `arg:""                                                                                 help:"The merchant's name."`
 	Label     string        `help:"What it is for, for people."`
-	Scopes    []string      `name:"scope" help:"What it may do: ${enum}; may be repeated, all unless given." enum:"payin:write,payout:write,read" placeholder:"SCOPE"`
-	AllowIPs  []string      `name:"allow-ip" help:"Address or network that it may be used from; may be repeated, all unless given." placeholder:"IP|CIDR"`
-	ExpiresIn time.Duration `name:"expires-in" help:"How long it lives, such as 8760h; for ever unless given." placeholder:"DURATION"`
+	Scopes    []string      `enum:"payin:write,payout:write,read"                                                   help:"What it may do: ${enum}; may be repeated, all unless given." name:"scope"           placeholder:"SCOPE"`
+	AllowIPs  []string      `help:"Address or network that it may be used from; may be repeated, all unless given." name:"allow-ip"                                                    placeholder:"IP|CIDR"`
+	ExpiresIn time.Duration `help:"How long it lives, such as 8760h; for ever unless given."                        name:"expires-in"                                                  placeholder:"DURATION"`
 }
 
 // Run creates a credential and shows its secret, which is kept nowhere.

@@ -15,7 +15,7 @@ type exceptionsCommand struct {
 }
 
 type exceptionsList struct {
-	Limit int `help:"The most to list." default:"200"`
+	Limit int `default:"200" help:"The most to list."`
 }
 
 // exceptionView is an exception as the command shows it. Amounts are cents.

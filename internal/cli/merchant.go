@@ -44,10 +44,10 @@ func viewMerchant(m *store.Merchant) merchantView {
 }
 
 type merchantCreate struct {
-	Name        string   `arg:"" help:"Its unique name, which payers see in a BR Code."`
-	City        string   `help:"Its city, which a BR Code has to name." default:"BRASILIA"`
-	Processor   string   `help:"Who moves its money: ${enum}." enum:"sandbox" default:"sandbox"`
-	ReturnHosts []string `name:"return-host" help:"Host that payers may be sent back to; may be repeated." placeholder:"HOST"`
+	Name        string   `arg:""                                                        help:"Its unique name, which payers see in a BR Code."`
+	City        string   `default:"BRASILIA"                                            help:"Its city, which a BR Code has to name."`
+	Processor   string   `default:"sandbox"                                             enum:"sandbox"                                         help:"Who moves its money: ${enum}."`
+	ReturnHosts []string `help:"Host that payers may be sent back to; may be repeated." name:"return-host"                                     placeholder:"HOST"`
 }
 
 // Run creates a merchant.

@@ -153,7 +153,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	if c.MasterKey.Reveal() != masterKey || c.BankSecret.Reveal() != bank || !strings.Contains(c.Database, "hunter2") {
 		t.Fatal("the program itself does not see them")
 	}
-	asJSON, err := json.Marshal(struct{ C any }{c.BankSecret})
+	asJSON, err := json.Marshal([]any{c.BankSecret})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -183,6 +183,9 @@ func TestResources(t *testing.T) {
 	if customer.text("customer.name") != "Maria" || customer.field("items") != nil {
 		t.Errorf("expanded to %s", customer.body)
 	}
+	if items := h.do("GET", payinPath+"?expand=items", ""); items.text("items.0.title") != "Livro" || items.field("customer") != nil {
+		t.Errorf("expanded to %s", items.body)
+	}
 	both := h.do("GET", payinPath+"?expand=customer,items", "")
 	if both.text("customer.document") != "52998224724" || both.text("items.0.title") != "Livro" {
 		t.Errorf("expanded to %s", both.body)

@@ -187,9 +187,7 @@ func (p *pool) run(call, follows func()) {
 		return
 	}
 	p.places <- struct{}{}
-	p.calls.Add(1)
-	go func() {
-		defer p.calls.Done()
+	p.calls.Go(func() {
 		func() {
 			defer func() { <-p.places }()
 			call()
@@ -198,7 +196,7 @@ func (p *pool) run(call, follows func()) {
 			follows()
 		}
 		p.ended()
-	}()
+	})
 }
 
 // Waits between tries to record how a call ended.

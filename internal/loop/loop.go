@@ -216,8 +216,7 @@ func (l *Loop) log(ctx context.Context, err error, wait time.Duration) {
 	attrs := []slog.Attr{
 		slog.String("loop", l.opts.Name), slog.String("error", err.Error()), slog.Duration("retry_in", wait),
 	}
-	var panicked *PanicError
-	if errors.As(err, &panicked) {
+	if panicked, ok := errors.AsType[*PanicError](err); ok {
 		attrs = append(attrs, slog.String("stack", string(panicked.Stack)))
 	}
 	l.opts.Log.LogAttrs(ctx, slog.LevelError, "step failed", attrs...)

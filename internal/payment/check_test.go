@@ -100,6 +100,7 @@ func TestOtherNumbersAreLeft(t *testing.T) {
 		"411111111111111",   // 15 digits of a 16-digit brand
 		"9999999999999995",  // passes Luhn, no brand
 		"41111111111111110", // 17 digits in one piece
+		"14111111111111111", // likewise, though the last 16 would do
 		"00190500954014481606906809350314337370000000100", // a boleto's line
 		"35190514200166000187550010000000046550000040",    // an invoice's access key
 		"5511987654321", "52998224725", "11222333000181",

@@ -74,7 +74,7 @@ func scanCredential(r scanner) (Credential, error) {
 	}
 	c.Merchant, c.Scopes = idOf(merchant), strings.Fields(scopes)
 	c.SecondUntil, c.ExpiresAt, c.RevokedAt, c.CreatedAt = atMicros(second), atMicros(expires), atMicros(revoked), atMicros(created)
-	for _, text := range strings.Fields(ips) {
+	for text := range strings.FieldsSeq(ips) {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil { // a list that cannot be read must not let everybody in
 			return c, err

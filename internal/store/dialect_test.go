@@ -43,7 +43,7 @@ func TestOneTextForBothEngines(t *testing.T) {
 		for _, p := range proofs {
 			t.Run(p.name, func(t *testing.T) {
 				err := s.Write(t.Context(), func(tx *store.Tx) error {
-					exec(t, tx, `CREATE TABLE proof (id BIGINT NOT NULL PRIMARY KEY, word TEXT`+s.Bytewise()+` NOT NULL, raw BYTEA NOT NULL, n BIGINT NOT NULL)`)
+					do(t, tx, `CREATE TABLE proof (id BIGINT NOT NULL PRIMARY KEY, word TEXT`+s.Bytewise()+` NOT NULL, raw BYTEA NOT NULL, n BIGINT NOT NULL)`)
 					p.run(t, tx)
 					return errUndo
 				})
@@ -55,7 +55,7 @@ func TestOneTextForBothEngines(t *testing.T) {
 	})
 }
 
-func exec(t *testing.T, tx *store.Tx, text string, args ...any) {
+func do(t *testing.T, tx *store.Tx, text string, args ...any) {
 	t.Helper()
 	if _, err := tx.Exec(t.Context(), text, args...); err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -72,16 +72,16 @@ func one[T any](t *testing.T, tx *store.Tx, text string, args ...any) (v T) {
 
 func put(t *testing.T, tx *store.Tx, id int64, word string, raw []byte, n int64) {
 	t.Helper()
-	exec(t, tx, "INSERT INTO proof (id, word, raw, n) VALUES ($1, $2, $3, $4)", id, word, raw, n)
+	do(t, tx, "INSERT INTO proof (id, word, raw, n) VALUES ($1, $2, $3, $4)", id, word, raw, n)
 }
 
 func parameters(t *testing.T, tx *store.Tx) {
-	exec(t, tx, "INSERT INTO proof (id, word, raw, n) VALUES ($3, $1, $4, $2)", "w", int64(20), int64(1), []byte("r"))
+	do(t, tx, "INSERT INTO proof (id, word, raw, n) VALUES ($3, $1, $4, $2)", "w", int64(20), int64(1), []byte("r"))
 	got := one[string](t, tx, "SELECT word FROM proof WHERE n = $2 AND id = $1 AND (n = $2 OR id = $2)", int64(1), int64(20))
 	if got != "w" {
 		t.Errorf("found %q", got)
 	}
-	exec(t, tx, "UPDATE proof SET n = $2, word = $1 WHERE id = $3 AND word <> $1", "v", int64(7), int64(1))
+	do(t, tx, "UPDATE proof SET n = $2, word = $1 WHERE id = $3 AND word <> $1", "v", int64(7), int64(1))
 	if got := one[int64](t, tx, "SELECT n FROM proof WHERE word = $1", "v"); got != 7 {
 		t.Errorf("n is %d", got)
 	}
@@ -200,7 +200,7 @@ func blobOrder(t *testing.T, tx *store.Tx) {
 // would be a 32-bit number, in which no time fits.
 func caseType(t *testing.T, tx *store.Tx) {
 	put(t, tx, 1, "a", []byte{}, 5)
-	exec(t, tx, "UPDATE proof SET n = CASE WHEN word = 'a' THEN $1 ELSE n END", int64(math.MaxInt64))
+	do(t, tx, "UPDATE proof SET n = CASE WHEN word = 'a' THEN $1 ELSE n END", int64(math.MaxInt64))
 	if got := one[int64](t, tx, "SELECT n FROM proof"); got != math.MaxInt64 {
 		t.Errorf("n is %d", got)
 	}

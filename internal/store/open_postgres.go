@@ -95,8 +95,10 @@ func isBroken(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "conn closed")
 }
 
-// serverSpoke says whether a COMMIT was answered: an answer is no doubt.
+// serverSpoke says whether a COMMIT was answered: an ERROR is no doubt. What
+// ends the session or the server (FATAL, PANIC) leaves it open whether the
+// commit record had been written.
 func serverSpoke(err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code != "57P01" && pg.Code != "57P02"
+	return errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR"
 }

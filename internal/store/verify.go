@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
@@ -43,7 +44,7 @@ type check struct {
 func (s *Store) Verify(ctx context.Context, merchant payment.ID) ([]Proof, error) {
 	list := merchantChecks
 	if merchant.IsZero() {
-		list = append(list[:len(list):len(list)], wholeChecks...)
+		list = append(slices.Clip(list), wholeChecks...)
 	}
 	var proofs []Proof
 	for i := range list {

@@ -199,7 +199,7 @@ func TestVerify(t *testing.T) {
 					seen[p.Check] = true
 				}
 			}
-			for _, check := range strings.Fields(c.checks) {
+			for check := range strings.FieldsSeq(c.checks) {
 				if !strings.Contains(" "+strings.Join(failed, " ")+" ", " "+check+" ") {
 					t.Errorf("%s: %s does not see it, only %v", c.name, check, failed)
 				}

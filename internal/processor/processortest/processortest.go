@@ -11,6 +11,7 @@ package processortest
 import (
 	"context"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -128,12 +129,7 @@ func has[T any](h Harness) bool {
 }
 
 func (h Harness) can(fault Fault) bool {
-	for _, f := range h.Faults {
-		if f == fault {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(h.Faults, fault)
 }
 
 func testProfile(t *testing.T, h Harness) {

@@ -51,7 +51,7 @@ func (c *client) do(ctx context.Context, method, path string, in any, guard func
 			return response{err: guardFailed(err)}
 		}
 	}
-	answer, err := c.transport.RoundTrip(request)
+	answer, err := c.transport.RoundTrip(request) //nolint:bodyclose // read closes it
 	if err != nil {
 		return response{err: fmt.Errorf("sandbox: call bank: %w", err)}
 	}
@@ -120,7 +120,7 @@ func (t inProcess) RoundTrip(r *http.Request) (answer *http.Response, err error)
 	defer func() { _ = r.Body.Close() }()
 	w := &recorder{header: make(http.Header)}
 	defer func() {
-		if cause := recover(); cause == http.ErrAbortHandler {
+		if cause := recover(); cause == http.ErrAbortHandler { //nolint:errorlint // it is thrown as it is
 			answer, err = nil, errors.Join(errAborted, r.Context().Err())
 		} else if cause != nil {
 			panic(cause)

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -202,8 +203,6 @@ func (b *Bank) FaultsFired() map[Fault]int {
 	b.faults.mu.Lock()
 	defer b.faults.mu.Unlock()
 	fired := make(map[Fault]int, len(b.faults.fired))
-	for fault, n := range b.faults.fired {
-		fired[fault] = n
-	}
+	maps.Copy(fired, b.faults.fired)
 	return fired
 }

@@ -48,10 +48,11 @@ type Server struct {
 
 // PostgresServer starts a server for one test, which may crash it and start it
 // again. Tests that only need a database take Postgres or PostgresFrom, which
-// share one server and so cost much less.
-func PostgresServer(t testing.TB) *Server {
+// share one server and so cost much less. Settings such as "fsync=off" win over
+// the safe ones that it would have.
+func PostgresServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
-	server, err := startServer()
+	server, err := startServer(settings...)
 	if err != nil {
 		unavailable(t, err)
 	}
@@ -92,7 +93,7 @@ func (s *Server) Start(t testing.TB) {
 
 // startServer starts a server on a port that is free. Another process may take
 // the port between the look and the start, hence the attempts.
-func startServer() (*Server, error) {
+func startServer(settings ...string) (*Server, error) {
 	binaries, err := findBinaries()
 	if err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func startServer() (*Server, error) {
 			return nil, err
 		}
 		var server *Server
-		if server, err = launch(binaries, port); err == nil {
+		if server, err = launch(binaries, port, settings); err == nil {
 			return server, nil
 		}
 	}
@@ -111,12 +112,16 @@ func startServer() (*Server, error) {
 }
 
 // launch starts the supervisor, and through it the server.
-func launch(binaries string, port int) (*Server, error) {
+func launch(binaries string, port int, settings []string) (*Server, error) {
 	folder, err := os.MkdirTemp("", "porteira-postgres-")
 	if err != nil {
 		return nil, fmt.Errorf("folder for PostgreSQL: %w", err)
 	}
-	cmd := exec.Command("/bin/sh", "-c", supervisor, "supervisor", binaries, strconv.Itoa(port))
+	extra := ""
+	for _, setting := range settings {
+		extra += " -c " + setting
+	}
+	cmd := exec.Command("/bin/sh", "-c", supervisor, "supervisor", binaries, strconv.Itoa(port), extra)
 	cmd.Dir = folder
 	// Nothing is inherited: a PGDATA or PGPORT of the developer's would lead astray.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}

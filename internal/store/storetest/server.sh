@@ -1,10 +1,11 @@
 # Owns one PostgreSQL server of a test process, in the current folder:
-#   sh server.sh <folder of the binaries> <port>
+#   sh server.sh <folder of the binaries> <port> <more options of the server>
 # Takes verbs on standard input and answers each with "ok" or "failed". When the
 # input ends, because the tests are over or their process is dead, the server is
 # stopped and the folder removed.
 binaries=$1
 port=$2
+extra=$3
 trap '' HUP INT TERM
 
 init() {
@@ -17,7 +18,7 @@ start() {
 	"$binaries/pg_ctl" start --wait --pgdata=data --log=log --options="\
 		-c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories='$PWD' \
 		-c fsync=on -c synchronous_commit=on -c full_page_writes=on \
-		-c shared_buffers=128MB -c max_connections=200"
+		-c shared_buffers=128MB -c max_connections=200 $extra"
 }
 
 crash() {

@@ -1,0 +1,338 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/porteira/porteira/internal/cli"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// masterKey is 32 bytes in base64.
+const masterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
+// shell runs commands on one database.
+type shell struct {
+	t    *testing.T
+	data string
+}
+
+func newShell(t *testing.T) *shell {
+	t.Helper()
+	s := &shell{t, t.TempDir()}
+	if out, _ := s.run(0, "migrate"); out != "Applied 1 migration; the schema is at version 1.\n" {
+		t.Errorf("migrate says %q", out)
+	}
+	return s
+}
+
+// changes are what differs from run to run.
+var changes = []struct {
+	pattern *regexp.Regexp
+	mark    string
+}{
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
+	{regexp.MustCompile(`ptr_(key|secret)_[a-z2-7]+`), "PTR"},
+	{regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`), "WHSEC"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ`), "TIME"},
+	{regexp.MustCompile(` +`), " "},
+}
+
+// run runs a command that must end with a code, and returns what it wrote,
+// with what changes from run to run replaced.
+func (s *shell) run(code int, args ...string) (stdout, stderr string) {
+	s.t.Helper()
+	out, errs := s.raw(code, args...)
+	for _, c := range changes {
+		out, errs = c.pattern.ReplaceAllString(out, c.mark), c.pattern.ReplaceAllString(errs, c.mark)
+	}
+	return out, strings.ReplaceAll(errs, s.data, "DATA")
+}
+
+func (s *shell) raw(code int, args ...string) (stdout, stderr string) {
+	s.t.Helper()
+	var out, errs bytes.Buffer
+	p := cli.Program{Args: args, Environ: []string{"PORTEIRA_DATA=" + s.data, "PORTEIRA_MASTER_KEY=" + masterKey}, Stdout: &out, Stderr: &errs}
+	if got := p.Run(s.t.Context()); got != code {
+		s.t.Errorf("%v ends with %d, want %d: %s%s", args, got, code, out.String(), errs.String())
+	}
+	return out.String(), errs.String()
+}
+
+// Each command on a database of its own, in the order of a first day.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for _, tt := range []struct {
+		args   string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"migrate", 0, "The schema is up to date.\n", ""},
+		{"merchant list", 0, "NUMBER NAME CITY PROCESSOR CREATED CLOSED ID\n", ""},
+		{"merchant create Loja --city RECIFE --return-host loja.example", 0,
+			"Created merchant \"Loja\".\n\n id ID\n number 1\n processor sandbox\n webhook secret WHSEC\n\nLet its program in: porteira credential create \"Loja\"\n", ""},
+		{"merchant create Loja", 1, "", "porteira: A merchant has that name already.\n"},
+		{"merchant list", 0, "NUMBER NAME CITY PROCESSOR CREATED CLOSED ID\n1 Loja RECIFE sandbox TIME ID\n", ""},
+		{"credential create Loja --scope read --scope payin:write --allow-ip 10.0.0.1 --label till", 0,
+			"Created a credential of merchant \"Loja\". Its secret is shown now and never again.\n\n x-api-key PTR\n x-api-secret PTR\n scopes read payin:write\n", ""},
+		{"credential create Nobody", 1, "", "porteira: there is no merchant \"Nobody\": porteira merchant list shows those that there are\n"},
+		{"credential create Loja --allow-ip here", 2, "", "porteira: \"here\" is neither an address nor a network: write 203.0.113.7 or 203.0.113.0/24\n"},
+		{"credential create Loja --expires-in=-1h", 2, "", "porteira: --expires-in is in the past\n"},
+		{"credential list Loja", 0, "X-API-KEY LABEL SCOPES FROM CREATED EXPIRES REVOKED\nPTR till read payin:write 10.0.0.1/32 TIME \n", ""},
+		{"credential revoke x", 1, "", "porteira: there is no live credential \"x\": porteira credential list MERCHANT shows those that there are\n"},
+		{"merchant close Loja", 0, "Closed merchant \"Loja\": its credentials are refused within 2 seconds.\n", ""},
+		{"merchant close Loja", 1, "", "porteira: the merchant \"Loja\" has been closed since TIME\n"},
+		{"exceptions list", 0, "Nothing waits for a person.\n", ""},
+		{"exceptions list --limit 0", 2, "", "porteira: --limit 0 lists nothing\n"},
+		{"verify", 0, "Loja\n ok nothing has happened here yet\n\nplatform\n ok nothing has happened here yet\n\nProved 2 sets of books: all sound.\n", ""},
+		{"verify --merchant Nobody", 1, "", "porteira: there is no merchant \"Nobody\": porteira merchant list shows those that there are\n"},
+		{"verify --database DATA/none.db", 1, "", "porteira: there is no database DATA/none.db: name its folder by --data, or its path by --database\n"},
+		{"dev --listen nowhere", 2, "", "porteira: listen (flag): write it as host:port, such as 127.0.0.1:8080 or :8080\n"},
+		{"serve --listn :1", 2, "", "porteira: unknown flag --listn, did you mean \"--listen\"?; porteira --help lists the commands\n"},
+		{"bank", 2, "", "porteira: bank-secret is missing: the gateways know that a notice is this bank's by it; set PORTEIRA_BANK_SECRET to the same 16 or more characters for both\n"},
+		{"open", 2, "", "porteira: unexpected argument open; porteira --help lists the commands\n"},
+	} {
+		args := strings.Fields(strings.ReplaceAll(tt.args, "DATA", s.data))
+		stdout, stderr := s.run(tt.code, args...)
+		if stdout != tt.stdout || stderr != tt.stderr {
+			t.Errorf("%s\nwrites %q\nwant   %q\nand    %q\nwant   %q", tt.args, stdout, tt.stdout, stderr, tt.stderr)
+		}
+	}
+}
+
+// Everything that is shown to people is there for machines, and nothing is
+// written to them besides.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	object := func(args ...string) (v map[string]any) {
+		t.Helper()
+		out, errs := s.raw(0, append(args, "--json")...)
+		if err := json.Unmarshal([]byte(out), &v); err != nil || errs != "" {
+			t.Fatalf("%v: %v in %s%s", args, err, out, errs)
+		}
+		return v
+	}
+	list := func(args ...string) (v []map[string]any) {
+		t.Helper()
+		out, _ := s.raw(0, append(args, "--json")...)
+		if err := json.Unmarshal([]byte(out), &v); err != nil {
+			t.Fatalf("%v: %v in %s", args, err, out)
+		}
+		return v
+	}
+	if v := object("migrate"); len(v["applied"].([]any)) != 0 {
+		t.Errorf("migrate: %v", v)
+	}
+	m := object("merchant", "create", "Loja")
+	if m["name"] != "Loja" || m["number"] != 1.0 || !strings.HasPrefix(m["webhookSecret"].(string), "whsec_") {
+		t.Errorf("merchant: %v", m)
+	}
+	c := object("credential", "create", "Loja", "--expires-in", "24h")
+	if c["expiresAt"] == nil || !strings.HasPrefix(c["apiSecret"].(string), "ptr_secret_") || len(c["scopes"].([]any)) != 3 {
+		t.Errorf("credential: %v", c)
+	}
+	revoked := object("credential", "revoke", c["apiKey"].(string))
+	if _, shown := revoked["apiSecret"]; shown || revoked["revokedAt"] == nil {
+		t.Errorf("revoked: %v", revoked)
+	}
+	if v := list("credential", "list", "Loja"); len(v) != 1 || v[0]["revokedAt"] == nil {
+		t.Errorf("credentials: %v", v)
+	}
+	if v := list("merchant", "list"); len(v) != 1 || v[0]["id"] != m["id"] {
+		t.Errorf("merchants: %v", v)
+	}
+	if v := list("exceptions", "list"); len(v) != 0 {
+		t.Errorf("exceptions: %v", v)
+	}
+	if v := object("verify"); v["faults"] != 0.0 || len(v["merchants"].([]any)) != 2 {
+		t.Errorf("verified: %v", v)
+	}
+	if v := list("config", "--for", "serve"); len(v) < 10 || strings.Contains(asText(v), masterKey) {
+		t.Errorf("config: %v", v)
+	}
+	if v := object("version"); v["go"] == "" {
+		t.Errorf("version: %v", v)
+	}
+}
+
+func asText(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// exec changes the database behind the program's back.
+func (s *shell) exec(text string) {
+	s.t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(s.data, "porteira.db"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := db.ExecContext(s.t.Context(), text); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestExceptions(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	s.exec("INSERT INTO exceptions SELECT id, zeroblob(15) || x'01', 'overpaid', id, 1990, 'Too much came. Give it back.', 1700000000000000, 0 FROM merchants")
+	out, _ := s.run(0, "exceptions", "list")
+	want := "TIME Loja overpaid R$ 19.90\n Too much came. Give it back.\n about ID\n"
+	if !strings.Contains(out, want) || !strings.Contains(out, "TIME (no merchant) overpaid") || !strings.HasSuffix(out, "\n2 things wait for a person.\n") {
+		t.Errorf("exceptions are\n%s", out)
+	}
+	out, _ = s.raw(0, "exceptions", "list", "--json", "--limit", "1")
+	if strings.Count(out, `"amount": 1990`) != 1 {
+		t.Errorf("exceptions are\n%s", out)
+	}
+}
+
+// Books that are not sound are told of by name, and by the exit code.
+func TestVerifyFaulty(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	s.exec("INSERT INTO balances SELECT id, 'available', 7, 1 FROM merchants WHERE number = 1")
+	out, _ := s.run(1, "verify")
+	for _, want := range []string{
+		"Loja\n FAULTY balances 0 each balance is the sum of its account's postings\n",
+		"balances available: stored 7, postings add up to 0\n",
+		"Looked at 2 sets of books: 1 fault. Stop payouts and find out why before anything is mended.\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("verify says\n%s\nwithout %q", out, want)
+		}
+	}
+	out, _ = s.raw(1, "verify", "--json", "--merchant", "Loja")
+	if !strings.Contains(out, `"faults": 1`) {
+		t.Errorf("verify says %s", out)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	out, _ := s.run(0, "config")
+	for _, want := range []string{
+		"OPTION VALUE FROM VARIABLE\n", "master-key [redacted] environment PORTEIRA_MASTER_KEY\n",
+		"listen 127.0.0.1:8080 default PORTEIRA_LISTEN\n", "data\n folder of what this machine keeps",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("config lacks %q:\n%s", want, out)
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	p := cli.Program{Args: []string{"config", "--for", "serve"}, Environ: []string{"PORTEIRA_DATA=/nowhere"}, Stdout: &stdout, Stderr: &stderr}
+	if code := p.Run(t.Context()); code != 2 || stdout.Len() == 0 || !strings.Contains(stderr.String(), "master-key is missing") {
+		t.Errorf("%d: %s%s", code, &stdout, &stderr)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	s := &shell{t, t.TempDir()}
+	for _, args := range [][]string{nil, {"--help"}, {"dev", "--help"}, {"serve", "--help"}, {"merchant", "create", "--help"}} {
+		out, errs := s.run(0, args...)
+		if !strings.Contains(out, "Usage: porteira") || errs != "" || strings.Contains(out, "--master-key=") {
+			t.Errorf("%v writes %s%s", args, out, errs)
+		}
+	}
+}
+
+// For people, dev says what to do next, and leaves nothing to be filled in but
+// the id of an order.
+func TestGreeting(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	read, write := io.Pipe()
+	p := cli.Program{Args: []string{"dev", "--listen", "127.0.0.1:0", "--data", t.TempDir()}, Stdout: write, Stderr: io.Discard}
+	code := make(chan int, 1)
+	go func() {
+		code <- p.Run(ctx)
+		_ = write.Close()
+	}()
+	var text strings.Builder
+	for lines := bufio.NewScanner(read); lines.Scan() && !strings.Contains(text.String(), "Ctrl-C"); {
+		text.WriteString(lines.Text() + "\n")
+	}
+	cancel()
+	go func() { _, _ = io.Copy(io.Discard, read) }()
+	if got := <-code; got != 0 {
+		t.Errorf("ends with %d", got)
+	}
+	for _, word := range []string{"BASE", "KEY", "SECRET", "WEBHOOK", "FUNDS", "METRICS", "DATA"} {
+		if strings.Contains(text.String(), word) {
+			t.Errorf("%s is left in\n%s", word, &text)
+		}
+	}
+	if !strings.Contains(text.String(), "curl http://127.0.0.1:") || !strings.Contains(text.String(), "R$ 1,000,000.00") {
+		t.Errorf("the greeting is\n%s", &text)
+	}
+}
+
+// dev greets its user with addresses that answer, and ends when it is told.
+func TestDev(t *testing.T) {
+	ignore := goleak.IgnoreCurrent()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	read, write := io.Pipe()
+	var stderr bytes.Buffer
+	p := cli.Program{
+		Args:   []string{"dev", "--json", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--log-level", "error"},
+		Stdout: write, Stderr: &stderr,
+	}
+	code := make(chan int, 1)
+	go func() { code <- p.Run(ctx) }()
+	var g struct {
+		BaseURL   string `json:"baseUrl"`
+		APIKey    string `json:"apiKey"`
+		APISecret string `json:"apiSecret"`
+	}
+	if err := json.NewDecoder(read).Decode(&g); err != nil {
+		t.Fatal(err)
+	}
+	w := world.System(world.OutboundOptions{})
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.BaseURL+"/balance", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Api-Key", g.APIKey)
+	r.Header.Set("X-Api-Secret", g.APISecret)
+	answer, err := w.Processor.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(body), `"available":100000000`) {
+		t.Errorf("balance is %s, %v", body, err)
+	}
+	w.Processor.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+	cancel()
+	if got := <-code; got != 0 || stderr.Len() > 0 {
+		t.Errorf("ends with %d: %s", got, &stderr)
+	}
+	goleak.VerifyNone(t, ignore)
+}

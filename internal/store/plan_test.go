@@ -1,0 +1,320 @@
+package store_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// small are the tables that may be read whole: they have a row per process,
+// merchant or installation, or what is open for a person.
+var small = []string{"merchants", "nodes", "installation", "settings", "exceptions"}
+
+// A query on the path of a request or a loop finds its rows by an index: with a
+// year of orders in the table it must cost what it costs with ten.
+func TestQueriesUseAnIndex(t *testing.T) {
+	t.Parallel()
+	w := world.System(world.OutboundOptions{})
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		o := storetest.Prepare(t, "sqlite", w)
+		s := storetest.Open(t, o)
+		reads := s.RecordReads(o.Database)
+		exercise(t, s)
+		texts := append(reads.Texts(), s.Written()...)
+		if len(texts) < 40 {
+			t.Fatalf("only %d statements were recorded", len(texts))
+		}
+		for _, text := range texts {
+			for _, step := range sqlitePlan(t, s, text) {
+				if table, whole := strings.CutPrefix(step, "SCAN "); whole && isLarge(table) {
+					t.Errorf("%s: %s", step, text)
+				}
+			}
+		}
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		o := storetest.Prepare(t, "postgres", w)
+		o.Connections = 1 // which then has prepared every statement
+		s := storetest.Open(t, o)
+		exercise(t, s)
+		plans := postgresPlans(t, s)
+		if len(plans) < 40 {
+			t.Fatalf("only %d statements were recorded", len(plans))
+		}
+		for text, plan := range plans {
+			for _, table := range regexp.MustCompile(`Seq Scan on (\w+)`).FindAllStringSubmatch(plan, -1) {
+				if isLarge(table[1]) {
+					t.Errorf("%s\n%s", text, plan)
+				}
+			}
+		}
+	})
+}
+
+// isLarge says whether a step of a plan reads a table that grows.
+func isLarge(step string) bool {
+	name, _, _ := strings.Cut(step, " ")
+	aliases := map[string]string{"a": "delivery_attempts", "d": "deliveries"}
+	if table, ok := aliases[name]; ok {
+		name = table
+	}
+	return slices.Contains([]string{
+		"payins", "payouts", "payout_sends", "postings", "balances", "event_counters", "events", "deliveries", "delivery_attempts",
+		"receipts", "receipt_claims", "disputes", "notices", "credentials",
+	}, name)
+}
+
+var parameter = regexp.MustCompile(`\$(\d+)`)
+
+func sqlitePlan(t *testing.T, s *store.Store, text string) (steps []string) {
+	t.Helper()
+	switch verb, _, _ := strings.Cut(text, " "); verb {
+	case "SELECT", "INSERT", "UPDATE", "DELETE":
+	default:
+		return nil
+	}
+	var args []any
+	for _, match := range parameter.FindAllStringSubmatch(text, -1) {
+		n, err := strconv.Atoi(match[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(args) < n {
+			args = append(args, nil)
+		}
+	}
+	rows, err := s.Reader().QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		steps = append(steps, detail)
+	}
+	return steps
+}
+
+// postgresPlans explains every statement that the one connection prepared. The
+// tables are all but empty, so the planner is told that reading them whole is
+// expensive: where it still does, no index helps.
+func postgresPlans(t *testing.T, s *store.Store) map[string]string {
+	t.Helper()
+	conn, err := s.Reader().Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	read := func(text string) (list []string) {
+		rows, err := conn.QueryContext(t.Context(), text, pgx.QueryExecModeSimpleProtocol)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var line string
+			if err := rows.Scan(&line); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, line)
+		}
+		return list
+	}
+	for _, setting := range []string{"SET enable_seqscan = off", "SET plan_cache_mode = force_generic_plan"} {
+		if _, err := conn.ExecContext(t.Context(), setting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plans := map[string]string{}
+	for _, line := range read(`SELECT name || ' ' || coalesce(array_length(parameter_types, 1), 0) || ' ' || statement FROM pg_prepared_statements
+		WHERE statement ~ '^(SELECT|INSERT|UPDATE|DELETE)' AND statement !~ 'pg_'`) {
+		parts := strings.SplitN(line, " ", 3)
+		n, err := strconv.Atoi(parts[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := parts[0]
+		if n > 0 {
+			call += "(" + strings.TrimSuffix(strings.Repeat("NULL, ", n), ", ") + ")"
+		}
+		plans[parts[2]] = strings.Join(read("EXPLAIN EXECUTE "+call), "\n")
+	}
+	return plans
+}
+
+// exercise runs every query that requests and loops run.
+func exercise(t *testing.T, s *store.Store) {
+	t.Helper()
+	ctx := t.Context()
+	node := payment.ID{7}
+	var m store.Merchant
+	var p *store.NewPayin
+	var q *store.NewPayout
+	write := func(work func(tx *store.Tx) error) {
+		t.Helper()
+		if err := s.Write(ctx, work); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(func(tx *store.Tx) (err error) {
+		if m, err = tx.CreateMerchant(ctx, store.Merchant{Name: "m", Processor: "bank"}, ""); err != nil {
+			return err
+		}
+		p = &store.NewPayin{Payin: payment.Payin{Merchant: m.ID, ID: tx.NewID(), ExternalID: "p", Amount: 9, Status: payment.PayinPending, Version: 1, ExpiresAt: tx.Now}}
+		q = &store.NewPayout{Payout: payment.Payout{Merchant: m.ID, ID: tx.NewID(), ExternalID: "q", Amount: 9, Status: payment.PayoutPending,
+			Step: payment.StepQueued, Version: 1, Processor: "bank", NextAt: tx.Now}}
+		first(t, tx.CreateCredential(ctx, store.Credential{KeyID: "k", Merchant: m.ID, SecretHash: []byte{1}}))
+		first(t, tx.RegisterNode(ctx, node))
+		_, err = tx.InsertPayins(ctx, []*store.NewPayin{p})
+		first(t, err)
+		_, err = tx.InsertPayouts(ctx, []*store.NewPayout{q})
+		first(t, err)
+		tx.Announce(payment.Event{Merchant: m.ID, Type: payment.EventPayinPaid, Subject: p.ID}, []byte(`{}`), "https://a.example")
+		first(t, tx.OpenException(ctx, store.Exception{Merchant: m.ID, Kind: store.ExceptionNotice}))
+		_, err = tx.RecordNotice(ctx, store.Notice{Processor: "bank", ID: "n"})
+		first(t, err)
+		return tx.Post(ctx, m.ID, p.ID, ledger.Fund("bank", 5))
+	})
+	write(func(tx *store.Tx) error { return exerciseWrites(t, tx, m.ID, p, q, node) })
+	write(func(tx *store.Tx) error {
+		_, err := tx.ReleaseNode(ctx, store.Node{ID: node, Beat: 2})
+		return err
+	})
+	exerciseReads(t, s, m, p, q)
+}
+
+func exerciseWrites(t *testing.T, tx *store.Tx, m payment.ID, p *store.NewPayin, q *store.NewPayout, node payment.ID) error {
+	t.Helper()
+	ctx := t.Context()
+	_, err := tx.Payin(ctx, m, p.ID)
+	first(t, err)
+	_, err = tx.Payout(ctx, m, q.ID)
+	first(t, err)
+	_, _, err = tx.PayinByExternalID(ctx, m, p.ExternalID)
+	first(t, err)
+	_, _, err = tx.PayoutByExternalID(ctx, m, q.ExternalID)
+	first(t, err)
+	_, err = tx.ClaimPayouts(ctx, store.Due{Merchant: m, Processor: "bank"}, node, store.ToAsk, 5)
+	first(t, err)
+	claimed, err := tx.ClaimPayouts(ctx, store.Due{Merchant: m, Processor: "bank"}, node, store.ToSend, 5)
+	if err != nil || len(claimed) != 1 {
+		t.Fatalf("%v, %v", claimed, err)
+	}
+	first(t, tx.InsertSends(ctx, []store.Send{{Merchant: m, Payout: q.ID, Number: 1, Node: node, Outcome: store.SendIntent}}))
+	_, err = tx.Sends(ctx, m, q.ID)
+	first(t, err)
+	first(t, tx.EndSend(ctx, m, q.ID, store.SendAccepted, ""))
+	p.Version, q.Version = 2, 2
+	first(t, tx.UpdatePayin(ctx, &p.Payin, 1))
+	first(t, tx.UpdatePayout(ctx, &q.Payout, 1))
+	deliveries, err := tx.ClaimDeliveries(ctx, m, node, 5)
+	if err != nil || len(deliveries) != 1 {
+		t.Fatalf("%v, %v", deliveries, err)
+	}
+	first(t, tx.FinishDelivery(ctx, deliveries[0], store.Attempt{}, node))
+	first(t, tx.ReturnDelivery(ctx, deliveries[0], tx.Now, node))
+	first(t, tx.EndDeliveries(ctx, m, p.ID, "https://a.example"))
+	_, err = tx.Redeliver(ctx, m, 1)
+	first(t, err)
+	notices, err := tx.ClaimNotices(ctx, node, 5)
+	if err != nil || len(notices) != 1 {
+		t.Fatalf("%v, %v", notices, err)
+	}
+	first(t, tx.DelayNotice(ctx, notices[0], tx.Now, ""))
+	first(t, tx.FinishNotice(ctx, notices[0], store.NoticeApplied, ""))
+	receipts := []*payment.Receipt{{Merchant: m, ID: tx.NewID(), Payin: p.ID, Processor: "bank", ExternalID: "E", Amount: 1, Applied: 1}}
+	_, err = tx.ClaimReceipts(ctx, receipts)
+	first(t, err)
+	first(t, tx.InsertReceipts(ctx, receipts))
+	first(t, tx.InsertDispute(ctx, store.Dispute{Merchant: m, ID: p.ID, Payin: p.ID, Processor: "bank", ExternalID: "D", Amount: 1, State: "open"}))
+	_, err = tx.Dispute(ctx, m, "bank", "D")
+	first(t, err)
+	first(t, tx.UpdateDispute(ctx, store.Dispute{Merchant: m, ID: p.ID, State: "won"}, "open"))
+	first(t, tx.CloseExceptions(ctx, m, p.ID, store.ExceptionNotice))
+	_, err = tx.Beat(ctx, node)
+	first(t, err)
+	return tx.Post(ctx, m, p.ID, ledger.Fund("bank", 5))
+}
+
+func exerciseReads(t *testing.T, s *store.Store, m store.Merchant, p *store.NewPayin, q *store.NewPayout) {
+	t.Helper()
+	ctx := t.Context()
+	now := p.ExpiresAt.Add(time.Hour)
+	_, err := s.Credential(ctx, "k")
+	first(t, err)
+	_, err = s.MerchantByNumber(ctx, m.Number)
+	first(t, err)
+	_, err = s.Payin(ctx, m.ID, p.ID)
+	first(t, err)
+	_, err = s.PayinPersonal(ctx, m.ID, p.ID)
+	first(t, err)
+	_, _, err = s.PayinByExternalID(ctx, m.ID, p.ExternalID)
+	first(t, err)
+	_, err = s.Payout(ctx, m.ID, q.ID)
+	first(t, err)
+	_, _, err = s.PayoutByExternalID(ctx, m.ID, q.ExternalID)
+	first(t, err)
+	for _, f := range []store.Filter{
+		{}, {Status: "PAID"}, {Method: payment.PIX}, {ExternalID: "p"}, {Before: p.ID}, {CreatedFrom: now}, {CreatedTo: now},
+		{Status: "PAID", Method: payment.PIX, CreatedFrom: now, CreatedTo: now, Before: p.ID},
+	} {
+		f.Limit = 5
+		_, err = s.Payins(ctx, m.ID, f)
+		first(t, err)
+		f.Method = ""
+		_, err = s.Payouts(ctx, m.ID, f)
+		first(t, err)
+	}
+	_, err = s.Sends(ctx, m.ID, q.ID)
+	first(t, err)
+	_, err = s.Balances(ctx, m.ID)
+	first(t, err)
+	_, err = s.Postings(ctx, m.ID, store.Posting{}, 5)
+	first(t, err)
+	events, err := s.Events(ctx, m.ID, 0, 5)
+	if err != nil || len(events) != 1 {
+		t.Fatalf("%v, %v", events, err)
+	}
+	_, err = s.Event(ctx, m.ID, events[0].ID)
+	first(t, err)
+	_, err = s.Attempts(ctx, m.ID, 1)
+	first(t, err)
+	_, err = s.Receipts(ctx, m.ID, p.ID)
+	first(t, err)
+	_, err = s.HasReceipt(ctx, "bank", "E")
+	first(t, err)
+	_, err = s.PayinsDue(ctx, now, 5)
+	first(t, err)
+	_, err = s.DeliveriesDue(ctx, now)
+	first(t, err)
+	for _, steps := range []store.StepFilter{store.ToSend, store.ToAsk} {
+		_, err = s.PayoutsDue(ctx, now, steps)
+		first(t, err)
+	}
+}
+
+// first ends the test at the first error.
+func first(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(fmt.Errorf("exercise: %w", err))
+	}
+}
