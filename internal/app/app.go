@@ -91,10 +91,11 @@ func (a *App) open(ctx context.Context) error {
 		Store: a.store, World: a.world, Processors: a.processors, Log: a.log,
 		Wake: func(w flow.Wake) { a.jobs.Wake(w) },
 	})
-	a.jobs = jobs.New(jobs.Options{
-		Flow: a.flow, Store: a.store, World: a.world, Processors: a.processors, Log: a.log,
-		Marker: a.marker, SetClockOffset: a.setClockOffset,
-	})
+	o := jobs.Options{Flow: a.flow, Store: a.store, World: a.world, Processors: a.processors, Log: a.log, Marker: a.marker}
+	if a.cfg.Mode == config.Dev {
+		o.SetClockOffset = a.setClockOffset
+	}
+	a.jobs = jobs.New(o)
 	list := a.jobs.Loops()
 	if a.bank != nil {
 		list = append(list, a.bank.loops(a)...)
@@ -132,12 +133,12 @@ func (a *App) openStore(ctx context.Context) error {
 		}
 	}
 	if a.cfg.Mode != config.Dev {
-		return nil
+		return refuseSandbox(ctx, a.store)
 	}
 	if err := followClock(ctx, a.store, a.clock); err != nil {
 		return err
 	}
-	if err := seed(ctx, a.store); err != nil {
+	if err := seed(ctx, a.store, flow.New(flow.Options{Store: a.store, World: a.world, Log: a.log})); err != nil {
 		return err
 	}
 	return checkKey(ctx, a.store) // another process may have been the first to seal

@@ -329,6 +329,19 @@ func TestRefusals(t *testing.T) {
 	refused("no such merchant", "leave --public-merchant out", load(t, config.Dev, nil, "data", t.TempDir(), "public-merchant", "nobody"))
 	running.stop()
 
+	sandboxed := load(t, config.Serve, nil, "data", data, "ops-listen", "127.0.0.1:0")
+	refused("production with the sandbox's secret", "credential revoke sandbox_key", sandboxed)
+	admin, err := app.OpenAdmin(t.Context(), sandboxed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.Flow.RevokeCredential(t.Context(), app.SandboxKey); err != nil {
+		t.Error(err)
+	}
+	if err := admin.Close(); err != nil {
+		t.Error(err)
+	}
+	run(t, sandboxed).stop()
 	info, err := os.Stat(key)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the master key is %v, %v", info.Mode(), err)

@@ -1,11 +1,12 @@
 package app
 
 import (
-	"fmt"
-	"io"
 	"net/http"
 	"net/http/pprof"
-	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/porteira/porteira/internal/loop"
 )
@@ -16,10 +17,7 @@ func (a *App) operator() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { status(w, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { status(w, a.readiness(r.Context())) })
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		a.writeMetrics(w)
-	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(a.metrics(), promhttp.HandlerOpts{}))
 	if a.cfg.Profiling {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
@@ -54,35 +52,52 @@ func beside(api, operator http.Handler) http.Handler {
 	})
 }
 
-// loopMetrics are what is told of each duty.
-var loopMetrics = []struct {
-	name, kind, help string
-	value            func(loop.Stats) int64
-}{
-	{"porteira_loop_runs_total", "counter", "How often a duty looked for work.", func(s loop.Stats) int64 { return s.Runs }},
-	{"porteira_loop_did_total", "counter", "How much work a duty took in hand.", func(s loop.Stats) int64 { return s.Did }},
-	{"porteira_loop_errors_total", "counter", "How often a duty failed.", func(s loop.Stats) int64 { return s.Errors }},
-	{"porteira_loop_failures", "gauge", "How often in a row a duty has failed; 0 when all is well.", func(s loop.Stats) int64 { return int64(s.Failures) }},
+// metrics gathers what is told about this process: what it is, its duties, and
+// Go's own view of it.
+func (a *App) metrics() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "porteira_info", Help: "What runs here; always 1.",
+		ConstLabels: prometheus.Labels{"version": a.opts.Version, "engine": a.store.Engine(), "mode": string(a.cfg.Mode)},
+	})
+	info.Set(1)
+	registry.MustRegister(info, duties{a.loops}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return registry
 }
 
-// writeMetrics writes the text form that Prometheus reads (exposition format
-// 0.0.4). Who reads it may have gone: nobody is left to tell.
-func (a *App) writeMetrics(w io.Writer) {
-	metric := func(name, kind, help, labels string, value any) {
-		_, _ = fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s%s %v\n", name, help, name, kind, name, labels, value)
+// duties tells how the loops do, when it is asked.
+type duties struct{ loops *loop.Group }
+
+// dutyMetrics are what is told of each duty.
+var dutyMetrics = []struct {
+	description *prometheus.Desc
+	kind        prometheus.ValueType
+	value       func(loop.Stats) int64
+}{
+	{dutyMetric("runs_total", "How often a duty looked for work."), prometheus.CounterValue, func(s loop.Stats) int64 { return s.Runs }},
+	{dutyMetric("did_total", "How much work a duty took in hand."), prometheus.CounterValue, func(s loop.Stats) int64 { return s.Did }},
+	{dutyMetric("errors_total", "How often a duty failed."), prometheus.CounterValue, func(s loop.Stats) int64 { return s.Errors }},
+	{dutyMetric("failures", "How often in a row a duty has failed; 0 when all is well."), prometheus.GaugeValue, func(s loop.Stats) int64 { return int64(s.Failures) }},
+}
+
+func dutyMetric(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("porteira_loop_"+name, help, []string{"loop"}, nil)
+}
+
+// Describe implements [prometheus.Collector].
+func (d duties) Describe(out chan<- *prometheus.Desc) {
+	for i := range dutyMetrics {
+		out <- dutyMetrics[i].description
 	}
-	metric("porteira_info", "gauge", "What runs here; always 1.",
-		fmt.Sprintf("{version=%q,engine=%q,mode=%q}", a.opts.Version, a.store.Engine(), a.cfg.Mode), 1)
-	for _, m := range loopMetrics {
-		_, _ = fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", m.name, m.help, m.name, m.kind)
-		for _, l := range a.loops.Loops() {
-			_, _ = fmt.Fprintf(w, "%s{loop=%q} %d\n", m.name, l.Name(), m.value(l.Stats()))
+}
+
+// Collect implements [prometheus.Collector].
+func (d duties) Collect(out chan<- prometheus.Metric) {
+	for _, l := range d.loops.Loops() {
+		stats := l.Stats()
+		for i := range dutyMetrics {
+			m := &dutyMetrics[i]
+			out <- prometheus.MustNewConstMetric(m.description, m.kind, float64(m.value(stats)), l.Name())
 		}
 	}
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	metric("go_goroutines", "gauge", "Goroutines that exist.", "", runtime.NumGoroutine())
-	metric("go_memstats_heap_inuse_bytes", "gauge", "Bytes in heap spans in use.", "", memory.HeapInuse)
-	metric("go_memstats_sys_bytes", "gauge", "Bytes taken from the system.", "", memory.Sys)
-	metric("go_gc_cycles_total", "counter", "Garbage collections.", "", memory.NumGC)
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
@@ -25,16 +25,18 @@ const (
 // create merchants at the same moment.
 const seedTries = 5
 
-// seed makes the sandbox's merchant, its credential and its money, all in one
-// commit: it is there whole or not at all, and its unique name makes it once,
-// however many processes begin at the same time.
-func seed(ctx context.Context, s *store.Store) error {
+// seed makes the sandbox's merchant, once.
+func seed(ctx context.Context, s *store.Store, f *flow.Flow) error {
 	for range seedTries {
 		_, err := s.MerchantByName(ctx, SandboxMerchant)
 		if !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
-		err = s.Write(ctx, func(tx *store.Tx) error { return seedOnce(ctx, tx, s.Keys()) })
+		err = f.SeedMerchant(ctx, flow.Seed{
+			Merchant:      store.Merchant{Name: SandboxMerchant, City: "SAO PAULO", Processor: sandbox.Name},
+			WebhookSecret: SandboxWebhookSecret, Funds: SandboxFunds,
+			Credential: flow.NewCredential{KeyID: SandboxKey, Secret: SandboxSecret, Label: "sandbox"},
+		})
 		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrCommitUnknown) {
 			return err
 		}
@@ -42,17 +44,15 @@ func seed(ctx context.Context, s *store.Store) error {
 	return fmt.Errorf("app: the merchant %q cannot be made: its credential %q exists, but belongs to another", SandboxMerchant, SandboxKey)
 }
 
-func seedOnce(ctx context.Context, tx *store.Tx, keys *store.Keyring) error {
-	m, err := tx.CreateMerchant(ctx, store.Merchant{Name: SandboxMerchant, City: "SAO PAULO", Processor: sandbox.Name}, SandboxWebhookSecret)
+// refuseSandbox keeps production away from a database whose credential is
+// printed in every manual.
+func refuseSandbox(ctx context.Context, s *store.Store) error {
+	c, err := s.Credential(ctx, SandboxKey)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !c.RevokedAt.IsZero() {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	hash := keys.SecretHash(SandboxSecret)
-	err = tx.CreateCredential(ctx, store.Credential{
-		KeyID: SandboxKey, Merchant: m.ID, Label: "sandbox", SecretHash: hash[:], Scopes: store.Scopes,
-	})
-	if err != nil {
-		return err
-	}
-	return tx.Post(ctx, m.ID, m.ID, ledger.Fund(m.Processor, SandboxFunds))
+	return fmt.Errorf("this database was made by porteira dev, and everybody knows the secret of its credential %s: use a database of its own, or end it by porteira credential revoke %s", SandboxKey, SandboxKey)
 }

@@ -49,6 +49,35 @@ func (f *Flow) CreateMerchant(ctx context.Context, m store.Merchant, webhookSecr
 	return m, err
 }
 
+// Seed is a merchant that begins with a credential and with money.
+type Seed struct {
+	Merchant      store.Merchant
+	WebhookSecret string
+	Credential    NewCredential // KeyID and Secret are given; Merchant is set
+	Funds         money.Cents
+}
+
+// SeedMerchant makes a merchant, its credential and its money in one commit: it
+// is there whole or not at all, and its unique name makes it once, however many
+// processes begin at the same time. ErrConflict of the store means that somebody
+// was faster, or that the credential is another merchant's.
+func (f *Flow) SeedMerchant(ctx context.Context, seed Seed) error {
+	return f.write(ctx, func(tx *store.Tx) error {
+		m, err := tx.CreateMerchant(ctx, seed.Merchant, seed.WebhookSecret)
+		if err != nil {
+			return err
+		}
+		hash := f.store.Keys().SecretHash(seed.Credential.Secret)
+		err = tx.CreateCredential(ctx, store.Credential{
+			KeyID: seed.Credential.KeyID, Merchant: m.ID, Label: seed.Credential.Label, SecretHash: hash[:], Scopes: store.Scopes,
+		})
+		if err != nil {
+			return err
+		}
+		return tx.Post(ctx, m.ID, m.ID, ledger.Fund(m.Processor, seed.Funds))
+	})
+}
+
 // CloseMerchant refuses a merchant's credentials from now on.
 func (f *Flow) CloseMerchant(ctx context.Context, id payment.ID) error {
 	return f.write(ctx, func(tx *store.Tx) error { return tx.CloseMerchant(ctx, id) })

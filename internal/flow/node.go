@@ -95,7 +95,7 @@ func (f *Flow) Release(ctx context.Context, n store.Node) (released int64, err e
 	if errors.Is(err, store.ErrConflict) {
 		return 0, nil
 	}
-	if err == nil {
+	if err == nil && n.ID != f.Node() {
 		f.log.Info("took over from a dead process", "node", n.ID, "released", released)
 		for _, w := range []Wake{WakeSubmit, WakeResolve, WakeNotices, WakeDeliver} {
 			f.wake(w)

@@ -86,6 +86,11 @@ func Migrate(ctx context.Context, o Options) (applied []int64, err error) {
 	if err != nil {
 		return applied, fmt.Errorf("store: migrate: %w", err)
 	}
+	if s.solo != nil {
+		if err := s.describe(ctx); err != nil {
+			return applied, err
+		}
+	}
 	return applied, s.found(ctx, o)
 }
 

@@ -175,12 +175,9 @@ func TestOtherSchemaIsRefused(t *testing.T) {
 	t.Parallel()
 	storetest.Each(t, world.System(world.OutboundOptions{}), func(t *testing.T, o store.Options) {
 		t.Parallel()
+		s := storetest.Open(t, o)
+		o.Shared = true // beside it
 		change := func(text string) {
-			s, err := store.Open(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = s.Close() }()
 			if err := s.Write(t.Context(), func(tx *store.Tx) error { _, err := tx.Exec(t.Context(), text); return err }); err != nil {
 				t.Fatal(err)
 			}
@@ -196,6 +193,9 @@ func TestOtherSchemaIsRefused(t *testing.T) {
 		refuses(err, "run a newer porteira")
 		_, err = store.Migrate(t.Context(), o)
 		refuses(err, "run a newer porteira")
+		change("DELETE FROM goose_db_version WHERE version_id > 0")
+		_, err = store.Open(t.Context(), o)
+		refuses(err, "run porteira migrate")
 	})
 }
 

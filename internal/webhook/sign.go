@@ -33,17 +33,17 @@ var ErrSecret = errors.New("webhook secret must be whsec_ and base64 of 24 to 64
 // Secret signs deliveries to one receiver. However it is printed, logged or
 // marshalled, it shows nothing; only [Secret.Reveal] does.
 type Secret struct {
-	// A pointer, as package fmt reaches into unexported fields of structs
-	// that hold a Secret, past its methods, but prints only the address of
-	// what they point to.
-	key *[]byte
+	// A function, as package fmt reaches into unexported fields of structs
+	// that hold a Secret, past its methods and through pointers, but prints
+	// only the address of a function.
+	key func() []byte
 }
 
 // NewSecret returns a secret of 32 random bytes.
 func NewSecret(random world.Random) Secret {
 	key := make([]byte, newSecretSize)
 	random.Read(key)
-	return Secret{key: &key}
+	return newSecret(key)
 }
 
 // ParseSecret reads a secret in the form that Reveal gives. Its error is
@@ -57,7 +57,11 @@ func ParseSecret(text string) (Secret, error) {
 	if err != nil || len(key) < minSecretSize || len(key) > maxSecretSize {
 		return Secret{}, ErrSecret
 	}
-	return Secret{key: &key}, nil
+	return newSecret(key), nil
+}
+
+func newSecret(key []byte) Secret {
+	return Secret{key: func() []byte { return key }}
 }
 
 // Reveal returns the secret as its receiver needs it, "whsec_" and base64: to
@@ -82,7 +86,7 @@ func (s Secret) bytes() []byte {
 	if s.key == nil {
 		return nil
 	}
-	return *s.key
+	return s.key()
 }
 
 // Sign returns the webhook-signature of a body sent under id at a time, which

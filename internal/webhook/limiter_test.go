@@ -1,0 +1,146 @@
+package webhook_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/porteira/porteira/internal/webhook"
+	"github.com/porteira/porteira/internal/world"
+)
+
+func TestLimiterConcurrency(t *testing.T) {
+	t.Parallel()
+	l := webhook.NewLimiter(world.NewVirtualClock(epoch), 0)
+	var releases []func(bool)
+	for i := range 4 {
+		release, _, ok := l.Acquire("a")
+		if !ok {
+			t.Fatalf("attempt %d was put off", i)
+		}
+		releases = append(releases, release)
+	}
+	if _, wait, ok := l.Acquire("a"); ok || wait != 0 {
+		t.Errorf("a fifth: %v, %v", wait, ok)
+	}
+	other, _, ok := l.Acquire("b")
+	if !ok {
+		t.Fatal("another endpoint was put off")
+	}
+	other(true)
+	releases[0](true)
+	releases[0](true) // counts once
+	release, _, ok := l.Acquire("a")
+	if !ok {
+		t.Error("a free place was not given")
+	}
+	if _, _, ok := l.Acquire("a"); ok {
+		t.Error("releasing twice freed two places")
+	}
+	release(true)
+	for _, release := range releases {
+		release(true)
+	}
+	if l.Len() != 0 {
+		t.Errorf("%d idle endpoints are remembered", l.Len())
+	}
+}
+
+func TestLimiterRestsSickEndpoint(t *testing.T) {
+	t.Parallel()
+	clock := world.NewVirtualClock(epoch)
+	l := webhook.NewLimiter(clock, 4)
+	attempt := func(healthy bool) {
+		t.Helper()
+		release, _, ok := l.Acquire("a")
+		if !ok {
+			t.Fatal("put off")
+		}
+		release(healthy)
+	}
+	for range 5 {
+		attempt(false)
+	}
+	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60} {
+		pause *= time.Second
+		if _, wait, ok := l.Acquire("a"); ok || wait != pause {
+			t.Fatalf("wait = %v, %v, want %v", wait, ok, pause)
+		}
+		clock.Advance(pause)
+		release, _, ok := l.Acquire("a")
+		if !ok {
+			t.Fatal("put off after the pause")
+		}
+		if _, _, ok := l.Acquire("a"); ok {
+			t.Fatal("two attempts at once at a sick endpoint")
+		}
+		release(false)
+	}
+	clock.Advance(time.Minute)
+	attempt(true)
+	for range 4 {
+		if _, _, ok := l.Acquire("a"); !ok {
+			t.Error("a healed endpoint is still held back")
+		}
+	}
+}
+
+// TestLimiterBounds drives a limiter at random and expects that no endpoint
+// exceeds its share, that what is idle and well is forgotten, and that
+// whoever is put off is let in after the time told.
+func TestLimiterBounds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		clock := world.NewVirtualClock(epoch)
+		l := webhook.NewLimiter(clock, 2)
+		running := map[string][]func(bool){}
+		keys := rapid.SampledFrom([]string{"a", "b", "c"})
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			key := keys.Draw(t, "key")
+			switch {
+			case rapid.Bool().Draw(t, "acquire"):
+				release, wait, ok := l.Acquire(key)
+				if !ok && wait > 0 && len(running[key]) == 0 {
+					clock.Advance(wait)
+					release, _, ok = l.Acquire(key)
+				}
+				if ok {
+					running[key] = append(running[key], release)
+				} else if len(running[key]) == 0 {
+					t.Fatal("nothing runs, and still it is put off")
+				}
+			case len(running[key]) > 0:
+				running[key][0](rapid.Bool().Draw(t, "healthy"))
+				running[key] = running[key][1:]
+			}
+			if len(running[key]) > 2 {
+				t.Fatalf("%d attempts at once", len(running[key]))
+			}
+		}
+		for _, releases := range running {
+			for _, release := range releases {
+				release(true)
+			}
+		}
+		if l.Len() > 3 {
+			t.Fatalf("%d endpoints remembered", l.Len())
+		}
+	})
+}
+
+func TestLimiterMemory(t *testing.T) {
+	t.Parallel()
+	l := webhook.NewLimiter(world.NewVirtualClock(epoch), 1)
+	for i := range 2 * webhook.MaxRemembered {
+		release, _, ok := l.Acquire(fmt.Sprint(i))
+		if !ok {
+			t.Fatal("put off")
+		}
+		release(false)
+	}
+	if l.Len() > webhook.MaxRemembered {
+		t.Errorf("%d endpoints remembered", l.Len())
+	}
+}
