@@ -38,7 +38,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (10s)
 	done
 
 docs: ## Write the generated parts of docs anew
-	go test ./internal/payment ./internal/ledger ./internal/config -run Docs -update
+	go test ./api ./internal/payment ./internal/ledger ./internal/config -update
 
 tools: ## Build the linter and the test runner into bin/
 	@mkdir -p bin

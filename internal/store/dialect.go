@@ -120,6 +120,9 @@ func (sqliteDialect) insert(ctx context.Context, tx *Tx, t *table, rows [][]any)
 }
 
 func (sqliteDialect) classify(err error) failure {
+	if errors.Is(err, sql.ErrConnDone) {
+		return broken
+	}
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
 		return failed

@@ -286,6 +286,27 @@ func TestRetriesEnd(t *testing.T) {
 	}
 }
 
+// Work that comes after the end is refused, not a crash.
+func TestClosedStoreIsUnavailable(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, world.System(world.OutboundOptions{}), func(t *testing.T, o store.Options) {
+		t.Parallel()
+		s, err := store.Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Write(t.Context(), func(tx *store.Tx) error { return tx.SetSetting(t.Context(), "late", "1") }); err == nil {
+			t.Error("a closed store writes")
+		}
+		if _, err := s.Setting(t.Context(), "late"); err == nil {
+			t.Error("a closed store reads")
+		}
+	})
+}
+
 // The connection is killed in mid-transaction: that is no bug of the program,
 // and the next transaction gets another one.
 func TestKilledConnectionIsUnavailable(t *testing.T) {

@@ -156,6 +156,9 @@ func (w *soloWriter) prepared(ctx context.Context, text string) (*sql.Stmt, erro
 	if st, ok := w.stmts[text]; ok {
 		return st, nil
 	}
+	if w.conn == nil { // the store was closed
+		return nil, sql.ErrConnDone
+	}
 	st, err := w.conn.PrepareContext(ctx, text)
 	if err != nil {
 		return nil, err
