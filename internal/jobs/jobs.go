@@ -103,7 +103,7 @@ const (
 func New(o Options) *Jobs {
 	j := &Jobs{
 		Options: o, lease: loop.NewLease(o.World.Clock, leaseTime),
-		sender:    &webhook.Sender{Transport: o.World.Webhooks, Clock: o.World.Clock},
+		sender:    &webhook.Sender{Transport: o.World.Webhooks, Clock: world.Unshifted(o.World.Clock)},
 		schedule:  webhook.Schedule{Jitter: o.World.Random.Jitter},
 		receivers: webhook.NewLimiter(o.World.Clock, receiverPlaces),
 		queue:     newDeliveryQueue(),

@@ -60,6 +60,19 @@ func (c *SystemClock) SetOffset(d time.Duration) { c.offset.Store(int64(d)) }
 // Offset returns what SetOffset was last given.
 func (c *SystemClock) Offset() time.Duration { return time.Duration(c.offset.Load()) }
 
+// Unshifted is clock without the sandbox's offset: the time that the rest of
+// the world has, by which others judge what we sign.
+func Unshifted(clock Clock) Clock {
+	if c, ok := clock.(*SystemClock); ok {
+		return unshifted{c}
+	}
+	return clock
+}
+
+type unshifted struct{ *SystemClock }
+
+func (c unshifted) Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
 // NewTimer implements [Clock]; the offset does not concern it.
 func (c *SystemClock) NewTimer(d time.Duration) Timer { return systemTimer{time.NewTimer(d)} }
 

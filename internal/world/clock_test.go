@@ -203,3 +203,17 @@ func TestVirtualClockBlockUntil(t *testing.T) {
 		t.Errorf("woken at %v", at)
 	}
 }
+
+// What we sign carries the time that its receiver has, however far the
+// sandbox's clock is ahead.
+func TestUnshiftedKnowsNoOffset(t *testing.T) {
+	clock := world.NewSystemClock()
+	clock.SetOffset(48 * time.Hour)
+	if lead := clock.Now().Sub(world.Unshifted(clock).Now()); lead < 47*time.Hour {
+		t.Errorf("the unshifted clock is only %s behind", lead)
+	}
+	virtual := world.NewVirtualClock(time.Unix(0, 0))
+	if world.Unshifted(virtual) != world.Clock(virtual) {
+		t.Error("a virtual clock is its own world's")
+	}
+}
