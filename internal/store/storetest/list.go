@@ -64,7 +64,7 @@ func createdRange(b *bench) {
 	for i := range 5 {
 		p := b.payin(m, fmt.Sprint(i))
 		p.CreatedAt = start.Add(time.Duration(i) * time.Millisecond)
-		p.ID = b.w.IDs.NewID(p.CreatedAt)
+		p.ID = payment.MinIDAt(p.CreatedAt) // the first of its millisecond
 		b.storePayins(p)
 	}
 	at := func(us int64) time.Time { return start.Add(time.Duration(us) * time.Microsecond) }

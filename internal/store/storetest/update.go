@@ -29,6 +29,7 @@ func payinVersionGuard(b *bench) {
 	}
 	b.must(change(1, payment.PayinPaid))
 	b.wantError(change(1, payment.PayinFailed), store.ErrConflict)
+	b.wantError(change(3, payment.PayinFailed), store.ErrConflict)
 	got, err := b.s.Payin(b.Context(), m.ID, p.ID)
 	b.must(err)
 	equal(b, "status", got.Status, payment.PayinPaid)
@@ -51,6 +52,7 @@ func payoutVersionGuard(b *bench) {
 	}
 	b.must(change(1, payment.StepIntent))
 	b.wantError(change(1, payment.StepDone), store.ErrConflict)
+	b.wantError(change(3, payment.StepDone), store.ErrConflict)
 	got, err := b.s.Payout(b.Context(), m.ID, p.ID)
 	b.must(err)
 	equal(b, "step", got.Step, payment.StepIntent)

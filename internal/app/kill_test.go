@@ -1,0 +1,169 @@
+package app_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/store/storetest"
+)
+
+// How hard the program is tried, per engine.
+const (
+	kills       = 10
+	killClients = 8
+)
+
+// asked is a request of a client, and the order that it was acknowledged with.
+type asked struct {
+	path, body string
+	amount     int
+	reference  string
+	acked      map[string]any // nil where no 201 was seen
+}
+
+// clients load a gateway and note each acknowledgement: they outlive it.
+type clients struct {
+	p    *program
+	stop atomic.Bool
+	done sync.WaitGroup
+
+	mu   sync.Mutex
+	list []*asked
+}
+
+func (c *clients) begin(seed uint64) {
+	for n := range killClients {
+		c.done.Go(func() { c.client(rand.New(rand.NewPCG(seed, uint64(n))), n) })
+	}
+}
+
+// client sends one request after another, and each again until it is answered.
+func (c *clients) client(r *rand.Rand, n int) {
+	for i := 0; !c.stop.Load(); i++ {
+		a := &asked{path: "/payin", amount: 1 + r.IntN(500), reference: fmt.Sprintf("c%d-%d", n, i)}
+		a.body = fmt.Sprintf(payinBody, a.amount, a.reference)
+		if r.IntN(2) == 0 {
+			a.path, a.body = "/payout", fmt.Sprintf(payoutBody, a.amount, a.reference)
+		}
+		c.mu.Lock()
+		c.list = append(c.list, a)
+		c.mu.Unlock()
+		for tries := 0; tries < 20 && !c.stop.Load(); tries++ {
+			got := c.p.send("POST", a.path, a.body)
+			if got.status == 201 {
+				c.mu.Lock()
+				a.acked = got.body
+				c.mu.Unlock()
+				break
+			}
+			if got.status != 0 && got.status != 503 {
+				c.p.t.Errorf("%s was answered %d: %v", a.body, got.status, got.body)
+				return
+			}
+			wait(20 * time.Millisecond)
+		}
+		if a.path == "/payin" && a.acked != nil && r.IntN(2) == 0 {
+			c.p.send("POST", "/sandbox/payin/"+a.acked["id"].(string)+"/pay", "")
+		}
+	}
+}
+
+// The real program dies by SIGKILL, again and again, under load. Afterwards
+// each acknowledged order is there, each payout has one transfer, and the books
+// are right.
+func TestKilledUnderLoad(t *testing.T) {
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			seed := uint64(time.Now().UnixNano())
+			t.Logf("seed %d", seed)
+			r := rand.New(rand.NewPCG(seed, 0))
+			place := newSite(t, engine, 1)
+			p := place.gateways[0]
+			slowest := p.start()
+			c := &clients{p: p}
+			c.begin(seed)
+			for range kills {
+				wait(time.Duration(150+r.IntN(500)) * time.Millisecond)
+				p.kill()
+				slowest = max(slowest, p.start())
+			}
+			c.stop.Store(true)
+			c.done.Wait()
+			resumed := c.settle(t)
+			c.check(t)
+			code, out := p.command(append([]string{"verify"}, place.storage...)...)
+			if code != 0 {
+				t.Errorf("verify exits %d:\n%s", code, out)
+			}
+			t.Logf("%d kills, %d requests, slowest start %v, all payouts final %v after the last start", kills, len(c.list), slowest, resumed)
+		})
+	}
+}
+
+// settle waits until every payout is final, and says how long that took.
+func (c *clients) settle(t *testing.T) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for {
+		open := 0
+		for _, status := range []string{"PENDING", "PROCESSING"} {
+			got := c.p.send("GET", "/payout?limit=200&status="+status, "")
+			if got.status != 200 {
+				t.Fatalf("list: %v", got)
+			}
+			open += len(got.body["data"].([]any))
+		}
+		if open == 0 {
+			return time.Since(began)
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("%d payouts are not final:\n%s", open, c.p.log)
+		}
+		wait(50 * time.Millisecond)
+	}
+}
+
+// check reads back what was acknowledged, sends every request again, and
+// compares the payouts with the bank's books.
+func (c *clients) check(t *testing.T) {
+	t.Helper()
+	acked, payouts := 0, map[string]int{}
+	for _, a := range c.list {
+		again := c.p.send("POST", a.path, a.body)
+		if again.status != 201 {
+			t.Fatalf("%s again is answered %d: %v", a.body, again.status, again.body)
+		}
+		if a.path == "/payout" {
+			payouts[again.body["externalId"].(string)] = a.amount
+		}
+		if a.acked == nil {
+			continue
+		}
+		acked++
+		read := c.p.send("GET", a.path+"/"+a.acked["id"].(string), "")
+		for _, field := range []string{"id", "externalId", "referenceId", "amount", "createdAt", "paymentMethod", "pix", "pixKey"} {
+			want := fmt.Sprint(a.acked[field])
+			if fmt.Sprint(read.body[field]) != want || fmt.Sprint(again.body[field]) != want {
+				t.Errorf("%s: %s was acknowledged as %s, is read as %v, repeated as %v", a.reference, field, want, read.body[field], again.body[field])
+			}
+		}
+		if !again.replayed {
+			t.Errorf("%s was acknowledged, and is made anew", a.reference)
+		}
+	}
+	if acked < kills*killClients {
+		t.Errorf("only %d requests were acknowledged: too little load to prove anything", acked)
+	}
+	c.settle(t) // what was repeated for the first time
+	for id, amount := range payouts {
+		got := c.p.send("GET", "/sandbox/processor/transfers?externalId="+id, "")
+		list, _ := got.body["data"].([]any)
+		if len(list) != 1 || list[0].(map[string]any)["amount"] != float64(amount) {
+			t.Errorf("payout %s of %d has the transfers %v", id, amount, list)
+		}
+	}
+}

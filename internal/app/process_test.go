@@ -1,0 +1,195 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/store/storetest"
+)
+
+// binary is the real program, built once for all tests that kill it.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "porteira-test-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "porteira")
+	out, err := exec.Command("go", "build", "-o", path, "../../cmd/porteira").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// program is the real binary, as an operator runs it: it can be killed.
+type program struct {
+	t       *testing.T
+	args    []string
+	environ []string
+	base    string // address, the same after each start
+	client  *http.Client
+
+	mu  sync.Mutex
+	cmd *exec.Cmd
+	log *bytes.Buffer
+}
+
+// freePort finds a port that nobody uses now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// newProgram prepares a command with --listen at a fixed address.
+func newProgram(t *testing.T, environ []string, args ...string) *program {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := freePort(t)
+	p := &program{
+		t: t, args: append([]string{path}, append(args, "--listen", address)...), environ: environ, base: "http://" + address,
+		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, log: &bytes.Buffer{},
+	}
+	t.Cleanup(p.kill)
+	return p
+}
+
+// start runs the program and returns how long it took to answer.
+func (p *program) start() time.Duration {
+	p.t.Helper()
+	began := time.Now()
+	p.mu.Lock()
+	p.cmd = exec.Command(p.args[0], p.args[1:]...)
+	p.cmd.Env = append(os.Environ(), p.environ...)
+	p.cmd.Stdout, p.cmd.Stderr = io.Discard, p.log
+	err := p.cmd.Start()
+	p.mu.Unlock()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for time.Since(began) < 20*time.Second {
+		if answer, err := p.client.Get(p.base + "/healthz"); err == nil {
+			_ = answer.Body.Close()
+			return time.Since(began)
+		}
+		wait(5 * time.Millisecond)
+	}
+	p.t.Fatalf("does not answer:\n%s", p.log)
+	return 0
+}
+
+// kill ends the program as a power cut would.
+func (p *program) kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGKILL)
+	_ = p.cmd.Wait()
+	p.cmd = nil
+	p.client.CloseIdleConnections()
+}
+
+// wait passes real time: the program under test has no other.
+func wait(d time.Duration) { <-time.NewTimer(d).C }
+
+// answer is what a request got; status 0 where no answer came.
+type answer struct {
+	status   int
+	replayed bool
+	body     map[string]any
+}
+
+func (p *program) send(method, path, body string) answer {
+	r, err := http.NewRequestWithContext(context.Background(), method, p.base+path, strings.NewReader(body))
+	if err != nil {
+		p.t.Error(err)
+		return answer{}
+	}
+	r.Header.Set("X-Api-Key", app.SandboxKey)
+	r.Header.Set("X-Api-Secret", app.SandboxSecret)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	got, err := p.client.Do(r)
+	if err != nil {
+		return answer{}
+	}
+	defer func() { _ = got.Body.Close() }()
+	text, err := io.ReadAll(got.Body)
+	if err != nil {
+		return answer{}
+	}
+	a := answer{status: got.StatusCode, replayed: got.Header.Get("Idempotency-Replayed") == "true"}
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &a.body); err != nil {
+			p.t.Errorf("%s %s: %v in %q", method, path, err, text)
+		}
+	}
+	return a
+}
+
+// command runs another command of the program and returns its exit code.
+func (p *program) command(args ...string) (int, string) {
+	p.t.Helper()
+	cmd := exec.Command(p.args[0], args...)
+	cmd.Env = append(os.Environ(), p.environ...)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		p.t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// site is a gateway and what it needs around it.
+type site struct {
+	gateways []*program
+	storage  []string // flags that name the database, for other commands
+}
+
+// newSite prepares gateways of one installation: one with a bank of its own on
+// SQLite, or several on one PostgreSQL that share a bank, which is running.
+func newSite(t *testing.T, engine string, gateways int) site {
+	t.Helper()
+	if engine == "sqlite" {
+		data := []string{"--data", t.TempDir()}
+		return site{[]*program{newProgram(t, nil, append([]string{"dev", "--log-level", "warn"}, data...)...)}, data}
+	}
+	environ := []string{"PORTEIRA_MASTER_KEY=" + masterKey, "PORTEIRA_BANK_SECRET=" + bankSecret}
+	bank := newProgram(t, environ, "bank", "--data", t.TempDir())
+	bank.start()
+	database := storetest.Postgres(t)
+	s := site{storage: []string{"--database", database, "--data", t.TempDir()}}
+	for range gateways {
+		s.gateways = append(s.gateways, newProgram(t, environ,
+			"dev", "--log-level", "warn", "--data", t.TempDir(), "--database", database, "--bank", bank.base))
+	}
+	return s
+}
+
+const (
+	payinBody  = `{"paymentMethod":"PIX","amount":%d,"referenceId":%q,"customer":{"name":"Maria Silva","document":"52998224725"}}`
+	payoutBody = `{"amount":%d,"pixKey":"a@b.example","pixKeyType":"EMAIL","beneficiaryName":"Maria Silva","beneficiaryDocument":"52998224725","referenceId":%q}`
+)
