@@ -26,7 +26,7 @@ func (j *Jobs) DeliverWebhooks(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	did := 0
-	for _, merchant := range due {
+	for _, merchant := range inTurn(j, dutyDeliver, due, func(id payment.ID) payment.ID { return id }) {
 		n := min(deliveriesInHand-j.queue.inHand(merchant), j.delivering.free())
 		if n <= 0 {
 			continue
@@ -40,6 +40,7 @@ func (j *Jobs) DeliverWebhooks(ctx context.Context) (int, error) {
 			return did, err
 		}
 		did += len(list)
+		j.turns[dutyDeliver] = merchant
 		for i := range list {
 			key := webhook.EndpointKey(merchant.String(), list[i].URL)
 			j.queue.add(key, handed{list[i], secret})

@@ -6,10 +6,12 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,6 +82,7 @@ type Jobs struct {
 	breakers  *breakers
 	secrets   secretCache
 	seen      map[payment.ID]seenNode
+	turns     [dutyCount]payment.ID // the merchant that each duty served last
 
 	submitting, resolving, noticing, delivering *pool
 	loops                                       [dutyCount]*loop.Loop
@@ -159,6 +162,21 @@ func (j *Jobs) Wait() {
 		p.calls.Wait()
 	}
 }
+
+// inTurn orders merchants so that a duty begins behind the one it served last:
+// when places run out, those who got none are the first next time.
+func inTurn[T any](j *Jobs, d duty, list []T, merchant func(T) payment.ID) []T {
+	first := slices.IndexFunc(list, func(v T) bool {
+		id := merchant(v)
+		return bytes.Compare(id[:], j.turns[d][:]) > 0
+	})
+	if first <= 0 {
+		return list
+	}
+	return slices.Concat(list[first:], list[:first])
+}
+
+func dueMerchant(d store.Due) payment.ID { return d.Merchant }
 
 // pool bounds calls under way. A step starts calls and does not wait for them,
 // so that a slow one delays nobody; each that ends wakes the duty again.

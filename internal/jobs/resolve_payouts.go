@@ -26,7 +26,7 @@ func (j *Jobs) ResolvePayouts(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	did := 0
-	for _, d := range due {
+	for _, d := range inTurn(j, dutyResolve, due, dueMerchant) {
 		n := min(questionsPerMerchant, j.resolving.free())
 		transferrer, ok := j.Processors[d.Processor].(processor.Transferrer)
 		if n == 0 || !ok {
@@ -37,6 +37,7 @@ func (j *Jobs) ResolvePayouts(ctx context.Context) (int, error) {
 			return did, err
 		}
 		did += len(list)
+		j.turns[dutyResolve] = d.Merchant
 		for i := range list {
 			j.resolving.run(func() { j.ask(ctx, list[i], transferrer) }, nil)
 		}

@@ -22,7 +22,7 @@ func (j *Jobs) SubmitPayouts(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	did := 0
-	for _, d := range due {
+	for _, d := range inTurn(j, dutySubmit, due, dueMerchant) {
 		n := j.breakers.allow(d.Processor, min(sendsPerMerchant, j.submitting.free()))
 		transferrer, ok := j.Processors[d.Processor].(processor.Transferrer)
 		if n == 0 || !ok {
@@ -33,6 +33,7 @@ func (j *Jobs) SubmitPayouts(ctx context.Context) (int, error) {
 			return did, err
 		}
 		did += taken
+		j.turns[dutySubmit] = d.Merchant
 		for i := range sends {
 			j.submitting.run(func() { j.send(ctx, sends[i], transferrer) }, nil)
 		}

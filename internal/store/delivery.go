@@ -45,8 +45,7 @@ type Attempt struct {
 
 // DeliveriesDue lists merchants that have deliveries due.
 func (s *Store) DeliveriesDue(ctx context.Context, now time.Time) ([]payment.ID, error) {
-	rows, err := s.reader.QueryContext(ctx, `SELECT DISTINCT merchant_id FROM (SELECT merchant_id FROM deliveries
-		WHERE next_at > 0 AND next_at <= $1 ORDER BY next_at LIMIT $2) AS due ORDER BY merchant_id`, micros(now), dueScan)
+	rows, err := s.reader.QueryContext(ctx, merchantsDue("deliveries", "")+" ORDER BY merchant_id", micros(now))
 	list, err := collect(rows, err, scanID)
 	return list, s.readError("due deliveries", err)
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -144,8 +145,18 @@ func (s *Store) Payouts(ctx context.Context, merchant payment.ID, f Filter) ([]p
 	return list, s.readError("payouts", err)
 }
 
-// dueScan bounds how many due rows are looked at to find their merchants.
-const dueScan = 512
+// merchantsDue lists the merchants that have rows due in a table, by jumping
+// from one merchant to the next in the index of (merchant_id, next_at): however
+// many rows one merchant has, it hides no other.
+func merchantsDue(table, condition string) string {
+	return `WITH RECURSIVE queue (merchant_id) AS (
+			SELECT * FROM (SELECT merchant_id FROM ` + table + ` WHERE next_at > 0 ORDER BY merchant_id LIMIT 1) AS first
+			UNION ALL
+			SELECT (SELECT t.merchant_id FROM ` + table + ` t WHERE t.next_at > 0 AND t.merchant_id > queue.merchant_id
+				ORDER BY t.merchant_id LIMIT 1) FROM queue WHERE queue.merchant_id IS NOT NULL)
+		SELECT merchant_id FROM queue WHERE merchant_id IS NOT NULL AND EXISTS (SELECT 1 FROM ` + table + ` t
+			WHERE t.merchant_id = queue.merchant_id AND t.next_at > 0 AND t.next_at <= $1` + condition + `)`
+}
 
 // Due is a merchant whose payouts at one processor are due.
 type Due struct {
@@ -154,16 +165,17 @@ type Due struct {
 }
 
 // PayoutsDue lists who has payouts at the given steps that are due, so that
-// they can be claimed one merchant at a time.
+// they can be claimed one merchant at a time. Of a merchant whose payouts wait
+// at several processors it names the one of the oldest.
 func (s *Store) PayoutsDue(ctx context.Context, now time.Time, steps StepFilter) ([]Due, error) {
-	rows, err := s.reader.QueryContext(ctx, `SELECT DISTINCT merchant_id, processor FROM (SELECT merchant_id, processor FROM payouts
-		WHERE next_at > 0 AND next_at <= $1 AND `+string(steps)+` ORDER BY next_at LIMIT $2) AS due ORDER BY merchant_id, processor`, micros(now), dueScan)
+	rows, err := s.reader.QueryContext(ctx, `SELECT due.merchant_id, (SELECT p.processor FROM payouts p
+			WHERE p.merchant_id = due.merchant_id AND p.next_at > 0 AND p.next_at <= $1 AND `+string(steps)+` ORDER BY p.next_at LIMIT 1)
+		FROM (`+merchantsDue("payouts", " AND "+string(steps))+`) AS due ORDER BY due.merchant_id`, micros(now))
 	list, err := collect(rows, err, func(r scanner) (Due, error) {
 		var merchant []byte
-		var d Due
-		err := r.Scan(&merchant, &d.Processor)
-		d.Merchant = idOf(merchant)
-		return d, err
+		var processor sql.NullString // NULL where the row went in the meantime
+		err := r.Scan(&merchant, &processor)
+		return Due{idOf(merchant), processor.String}, err
 	})
 	return list, s.readError("due payouts", err)
 }

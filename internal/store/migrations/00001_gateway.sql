@@ -125,7 +125,7 @@ CREATE TABLE payouts (
     PRIMARY KEY (merchant_id, id)
 );
 CREATE UNIQUE INDEX payouts_external ON payouts (merchant_id, external_id);
-CREATE INDEX payouts_due ON payouts (next_at, merchant_id) WHERE next_at > 0;
+CREATE INDEX payouts_due ON payouts (merchant_id, next_at) WHERE next_at > 0;
 CREATE INDEX payouts_claimed ON payouts (claimed_by) WHERE length(claimed_by) > 0;
 
 -- One row each time a payout is handed to its processor, written before the
@@ -207,7 +207,7 @@ CREATE TABLE deliveries (
     FOREIGN KEY (merchant_id, event_number) REFERENCES events (merchant_id, number)
 ) {{narrow}};
 CREATE INDEX deliveries_event ON deliveries (merchant_id, event_number);
-CREATE INDEX deliveries_due ON deliveries (next_at, merchant_id) WHERE next_at > 0;
+CREATE INDEX deliveries_due ON deliveries (merchant_id, next_at) WHERE next_at > 0;
 CREATE INDEX deliveries_claimed ON deliveries (claimed_by) WHERE length(claimed_by) > 0;
 CREATE INDEX deliveries_open ON deliveries (merchant_id, subject_id) WHERE state = 'pending';
 

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 var payoutTests = []test{
 	{"two nodes never share a payout", payoutsClaimedOnce},
 	{"payouts are claimed by processor and step, when due", payoutsDue},
+	{"a backlog hides nobody", backlogHidesNobody},
 	{"at most one send of a payout is undecided", oneLiveSend},
 	{"sends of many payouts are all recorded or none", sendsTogether},
 	{"a send that ended stays as it ended", endedSend},
@@ -79,6 +81,7 @@ func payoutsDue(b *bench) {
 	now := b.w.Clock.Now()
 	unknown.Step, accepted.Step, person.Step = payment.StepUnknown, payment.StepAccepted, payment.StepPerson
 	future.NextAt, other.Processor = now.Add(time.Hour), "other"
+	queued.NextAt, other.NextAt = now.Add(-time.Second), now.Add(-time.Millisecond)
 	b.storePayouts(queued, unknown, accepted, person, future, other)
 	dues := func(steps store.StepFilter) (mine []store.Due) {
 		list, err := b.s.PayoutsDue(b.Context(), now, steps)
@@ -90,14 +93,32 @@ func payoutsDue(b *bench) {
 		}
 		return mine
 	}
-	equal(b, "to send", fmt.Sprint(dues(store.ToSend)), fmt.Sprint([]store.Due{{Merchant: m.ID, Processor: "bank"}, {Merchant: m.ID, Processor: "other"}}))
+	equal(b, "to send, the oldest first", fmt.Sprint(dues(store.ToSend)), fmt.Sprint([]store.Due{{Merchant: m.ID, Processor: "bank"}}))
 	equal(b, "to ask", fmt.Sprint(dues(store.ToAsk)), fmt.Sprint([]store.Due{{Merchant: m.ID, Processor: "bank"}}))
 	sent := b.claimPayouts(dues(store.ToSend)[0], b.id(), store.ToSend, 10)
 	if len(sent) != 1 || sent[0].ID != queued.ID || sent[0].Beneficiary != queued.Beneficiary {
 		b.Errorf("claimed to send: %+v", sent)
 	}
+	equal(b, "to send next", fmt.Sprint(dues(store.ToSend)), fmt.Sprint([]store.Due{{Merchant: m.ID, Processor: "other"}}))
 	equal(b, "claimed to ask", len(b.claimPayouts(dues(store.ToAsk)[0], b.id(), store.ToAsk, 10)), 2)
 	equal(b, "to ask when all are claimed", len(dues(store.ToAsk)), 0)
+}
+
+// However many payouts one merchant has waiting, another's are due beside them.
+func backlogHidesNobody(b *bench) {
+	crowd, lone := b.merchant(), b.merchant()
+	var list []*store.NewPayout
+	for i := range 600 {
+		p := b.payout(crowd, fmt.Sprint("c", i))
+		p.NextAt = b.w.Clock.Now().Add(-time.Hour)
+		list = append(list, p)
+	}
+	b.storePayouts(append(list, b.payout(lone, "l"))...)
+	due, err := b.s.PayoutsDue(b.Context(), b.w.Clock.Now(), store.ToSend)
+	b.must(err)
+	if !slices.ContainsFunc(due, func(d store.Due) bool { return d.Merchant == lone.ID }) {
+		b.Error("a backlog of another merchant hides the payout")
+	}
 }
 
 // send is an intent to hand a payout to its processor.
