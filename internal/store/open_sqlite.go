@@ -170,7 +170,7 @@ func statistics(columns []string, unique, partial bool) string {
 	if partial {
 		rows = 1000
 	}
-	text, sharing := strconv.Itoa(rows), rows
+	words, sharing := []string{strconv.Itoa(rows)}, rows
 	for i, column := range columns {
 		switch {
 		case unique && i == len(columns)-1:
@@ -180,7 +180,7 @@ func statistics(columns []string, unique, partial bool) string {
 		default:
 			sharing = min(sharing, 10)
 		}
-		text += " " + strconv.Itoa(sharing)
+		words = append(words, strconv.Itoa(sharing))
 	}
-	return text
+	return strings.Join(words, " ")
 }
