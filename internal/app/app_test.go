@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,13 +44,32 @@ func load(t *testing.T, m config.Mode, environ []string, flags ...string) *confi
 	return c
 }
 
+// logged is what a program has logged so far; it may be read while more comes.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // gateway is a running App.
 type gateway struct {
 	t    *testing.T
 	app  *app.App
 	w    world.World
 	stop func() // in order; may be called again
-	log  *bytes.Buffer
+	log  *logged
 }
 
 // run starts a gateway; it is stopped when the test ends, if it was not before.
@@ -62,12 +82,12 @@ func run(t *testing.T, cfg *config.Config) *gateway {
 type opened struct {
 	app   *app.App
 	err   error
-	log   *bytes.Buffer
+	log   *logged
 	ready chan struct{}
 }
 
 func open(ctx context.Context, cfg *config.Config) opened {
-	o := opened{log: &bytes.Buffer{}, ready: make(chan struct{})}
+	o := opened{log: &logged{}, ready: make(chan struct{})}
 	o.app, o.err = app.New(ctx, cfg, app.Options{
 		Log: slog.New(slog.NewTextHandler(o.log, nil)), Ready: func(*app.App) { close(o.ready) },
 	})
@@ -130,7 +150,7 @@ func (g *gateway) call(method, path, body string) (int, map[string]any) {
 		g.t.Fatal(err)
 	}
 	var v map[string]any
-	if len(text) > 0 && answer.Header.Get("Content-Type") != "text/plain; version=0.0.4; charset=utf-8" {
+	if len(text) > 0 && !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain") {
 		if err := json.Unmarshal(text, &v); err != nil {
 			g.t.Fatalf("%s %s: %v in %s", method, path, err, text)
 		}

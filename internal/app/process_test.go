@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,7 +45,7 @@ type program struct {
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
-	log *bytes.Buffer
+	log *logged
 }
 
 // freePort finds a port that nobody uses now.
@@ -69,10 +69,15 @@ func newProgram(t *testing.T, environ []string, args ...string) *program {
 	address := freePort(t)
 	p := &program{
 		t: t, args: append([]string{path}, append(args, "--listen", address)...), environ: environ, base: "http://" + address,
-		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, log: &bytes.Buffer{},
+		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, log: &logged{},
 	}
 	t.Cleanup(p.kill)
 	return p
+}
+
+// ambient is the environment of the tests without the settings of a gateway.
+func ambient() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PORTEIRA_") })
 }
 
 // start runs the program and returns how long it took to answer.
@@ -81,7 +86,7 @@ func (p *program) start() time.Duration {
 	began := time.Now()
 	p.mu.Lock()
 	p.cmd = exec.Command(p.args[0], p.args[1:]...)
-	p.cmd.Env = append(os.Environ(), p.environ...)
+	p.cmd.Env = append(ambient(), p.environ...)
 	p.cmd.Stdout, p.cmd.Stderr = io.Discard, p.log
 	err := p.cmd.Start()
 	p.mu.Unlock()
@@ -155,7 +160,7 @@ func (p *program) send(method, path, body string) answer {
 func (p *program) command(args ...string) (int, string) {
 	p.t.Helper()
 	cmd := exec.Command(p.args[0], args...)
-	cmd.Env = append(os.Environ(), p.environ...)
+	cmd.Env = append(ambient(), p.environ...)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		p.t.Fatal(err)

@@ -18,7 +18,7 @@ const (
 	pure
 	// testOnly rooms serve tests only. They may import every room, and no other
 	// room may import them.
-	testing_
+	testOnly
 )
 
 // room is a folder with everything below it that has no row of its own, and
@@ -80,13 +80,13 @@ var rooms = []room{
 	{"cmd/porteira", plain, "cli"},
 
 	// For tests only.
-	{"store/storetest", testing_, ""},
-	{"processor/processortest", testing_, ""},
-	{"httpapi/apitest", testing_, ""},
-	{"app/apptest", testing_, ""},
-	{"simulate", testing_, ""},
-	{"tidy", testing_, ""},
-	{"tools/oracle", testing_, ""},
+	{"store/storetest", testOnly, ""},
+	{"processor/processortest", testOnly, ""},
+	{"httpapi/apitest", testOnly, ""},
+	{"app/apptest", testOnly, ""},
+	{"simulate", testOnly, ""},
+	{"tidy", testOnly, ""},
+	{"tools/oracle", testOnly, ""},
 }
 
 // computing are libraries that a pure room may use: values in, values out.
@@ -120,7 +120,7 @@ func objection(file *source, folder string, row room, imported string) string {
 	if target, ours := strings.CutPrefix(imported, module+"/"); ours {
 		other, otherRow, _ := roomOf(target)
 		switch {
-		case other == folder, row.kind == testing_, file.test && row.kind != pure:
+		case other == folder, row.kind == testOnly, file.test && row.kind != pure:
 			return ""
 		case !slices.Contains(strings.Fields(row.imports), otherRow.name):
 			return fmt.Sprintf("%s may not import %s", row.name, other)
@@ -156,7 +156,7 @@ func TestRoomsImportOnlyRoomsAbove(t *testing.T) {
 	for _, room := range rooms {
 		for _, name := range strings.Fields(room.imports) {
 			other, ok := above[name]
-			if !ok || other == testing_ {
+			if !ok || other == testOnly {
 				t.Errorf("%s imports %s, which does not stand above it or serves tests only", room.name, name)
 			}
 			if room.kind == pure && other != pure {

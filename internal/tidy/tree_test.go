@@ -44,7 +44,7 @@ func load(files fs.FS) (*tree, error) {
 			return err
 		}
 		if entry.IsDir() {
-			if slices.Contains([]string{"bin", "data"}, name) || slices.Contains([]string{".git", "node_modules"}, entry.Name()) {
+			if slices.Contains([]string{"bin", "data", "porteira-data"}, name) || slices.Contains([]string{".git", "node_modules"}, entry.Name()) {
 				return fs.SkipDir
 			}
 			return nil
