@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"sync"
+	"time"
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
@@ -11,7 +12,10 @@ import (
 // handed is a delivery in hand, with the secret that signs it.
 type handed struct {
 	store.Delivery
-	secret webhook.Secret
+	endpoint string
+	secret   webhook.Secret
+	// release gives its place at the endpoint back; nil while it waits for one.
+	release func(healthy bool)
 }
 
 // deliveryQueue holds the deliveries in hand: how many a merchant has, and
@@ -35,14 +39,14 @@ func (q *deliveryQueue) inHand(merchant payment.ID) int {
 }
 
 // add takes a delivery in hand; it waits for its endpoint.
-func (q *deliveryQueue) add(key string, d handed) {
+func (q *deliveryQueue) add(d handed) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.count[d.Merchant]++
-	q.waiting[key] = append(q.waiting[key], d)
+	q.waiting[d.endpoint] = append(q.waiting[d.endpoint], d)
 }
 
-// remove lets go of a delivery that next has given out.
+// remove lets go of a delivery that waits no more.
 func (q *deliveryQueue) remove(merchant payment.ID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -51,26 +55,48 @@ func (q *deliveryQueue) remove(merchant payment.ID) {
 	}
 }
 
-// waitsFor says whether a delivery waits for the endpoint.
-func (q *deliveryQueue) waitsFor(key string) bool {
+// start takes the delivery that has waited longest for an endpoint, and a
+// place there for it. ok is false where none waits, or no place is free; wait
+// then is that of [webhook.Limiter.Acquire].
+func (q *deliveryQueue) start(endpoint string, receivers *webhook.Limiter) (d handed, wait time.Duration, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.waiting[key]) > 0
-}
-
-// next takes the delivery that has waited longest for the endpoint.
-func (q *deliveryQueue) next(key string) (d handed, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	list := q.waiting[key]
+	list := q.waiting[endpoint]
 	if len(list) == 0 {
-		return handed{}, false
+		return handed{}, 0, false
+	}
+	release, wait, ok := receivers.Acquire(endpoint)
+	if !ok {
+		return handed{}, wait, false
 	}
 	d = list[0]
-	if len(list) == 1 {
-		delete(q.waiting, key)
-	} else {
-		q.waiting[key] = list[1:]
+	d.release = release
+	q.wait(endpoint, list[1:])
+	return d, 0, true
+}
+
+// take takes those that wait for an endpoint and are meant, all of them if
+// meant is nil.
+func (q *deliveryQueue) take(endpoint string, meant func(handed) bool) (taken []handed) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var left []handed
+	for _, d := range q.waiting[endpoint] {
+		if meant == nil || meant(d) {
+			taken = append(taken, d)
+		} else {
+			left = append(left, d)
+		}
 	}
-	return d, true
+	q.wait(endpoint, left)
+	return taken
+}
+
+// wait sets who waits for an endpoint; the caller holds the lock.
+func (q *deliveryQueue) wait(endpoint string, list []handed) {
+	if len(list) == 0 {
+		delete(q.waiting, endpoint)
+		return
+	}
+	q.waiting[endpoint] = list
 }

@@ -2,7 +2,7 @@ package jobs
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"sync"
 	"time"
 
@@ -31,66 +31,85 @@ func (j *Jobs) DeliverWebhooks(ctx context.Context) (int, error) {
 		if n <= 0 {
 			continue
 		}
-		secret, err := j.secrets.of(ctx, j.Store, merchant, j.World.Clock.Monotonic())
-		if err != nil {
-			return did, fmt.Errorf("webhook secret: %w", err)
-		}
-		list, err := j.Flow.ClaimDeliveries(ctx, merchant, n)
+		taken, err := j.takeDeliveries(ctx, merchant, n)
+		did += taken
 		if err != nil {
 			return did, err
-		}
-		did += len(list)
-		j.turns[dutyDeliver] = merchant
-		for i := range list {
-			key := webhook.EndpointKey(merchant.String(), list[i].URL)
-			j.queue.add(key, handed{list[i], secret})
-			j.pump(ctx, key)
 		}
 	}
 	return did, nil
 }
 
+// takeDeliveries takes up to n due deliveries of a merchant in hand and starts
+// as many of them as their receivers have places for.
+func (j *Jobs) takeDeliveries(ctx context.Context, merchant payment.ID, n int) (int, error) {
+	secret, err := j.secrets.of(ctx, j.Store, merchant, j.World.Clock.Monotonic())
+	if errors.Is(err, store.ErrUnavailable) {
+		return 0, err
+	}
+	if err != nil { // no reason to keep other merchants waiting
+		j.Log.ErrorContext(ctx, "webhook secret cannot be used: nothing is delivered", "merchant", merchant, "error", err)
+		return 0, nil
+	}
+	list, err := j.Flow.ClaimDeliveries(ctx, merchant, n)
+	if err != nil {
+		return 0, err
+	}
+	j.turns[dutyDeliver] = merchant
+	endpoints := make([]string, len(list))
+	for i := range list {
+		endpoints[i] = webhook.EndpointKey(merchant.String(), list[i].URL)
+		j.queue.add(handed{Delivery: list[i], endpoint: endpoints[i], secret: secret})
+	}
+	for _, endpoint := range endpoints {
+		j.pump(ctx, endpoint)
+	}
+	return len(list), nil
+}
+
 // pump starts the deliveries that wait for a receiver, as far as it has places
 // free. Those of a receiver that does not answer go back to the store, and so
-// hold up nobody. Each one that ends pumps again.
-func (j *Jobs) pump(ctx context.Context, key string) {
-	for j.queue.waitsFor(key) {
-		release, wait, ok := j.receivers.Acquire(key)
+// hold up nobody; so do all once this process may have been given up for dead.
+// Each one that ends pumps again.
+func (j *Jobs) pump(ctx context.Context, endpoint string) {
+	for {
+		if !j.lease.Valid() {
+			j.putOff(ctx, j.queue.take(endpoint, nil), 0)
+			return
+		}
+		d, wait, ok := j.queue.start(endpoint, j.receivers)
 		switch {
 		case ok:
-			d, waiting := j.queue.next(key)
-			if !waiting {
-				release(true)
-				return
-			}
-			j.delivering.run(func() { j.deliver(ctx, d, release) }, func() { j.pump(ctx, key) })
+			j.delivering.run(func() { j.deliver(ctx, d) }, func() { j.pump(ctx, endpoint) })
 		case wait > 0:
-			j.putOff(ctx, key, wait)
+			j.putOff(ctx, j.queue.take(endpoint, nil), wait)
 		default:
 			return
 		}
 	}
 }
 
-// putOff gives all deliveries that wait for a receiver back to the store.
-func (j *Jobs) putOff(ctx context.Context, key string, wait time.Duration) {
-	for {
-		d, waiting := j.queue.next(key)
-		if !waiting {
-			return
-		}
+// putOff gives deliveries back to the store, untried.
+func (j *Jobs) putOff(ctx context.Context, list []handed, wait time.Duration) {
+	for _, d := range list {
 		at := j.World.Clock.Now().Add(j.World.Random.Jitter(wait, 10))
 		j.record(ctx, "put-off delivery", func(ctx context.Context) error { return j.Flow.ReturnDelivery(ctx, d.Delivery, at) })
 		j.queue.remove(d.Merchant)
 	}
 }
 
-// deliver sends one event and records how that ended.
-func (j *Jobs) deliver(ctx context.Context, d handed, release func(healthy bool)) {
+// deliver sends one event and records how that ended. Where its receiver wants
+// no more news of the order, those in hand go back first: they end with it.
+func (j *Jobs) deliver(ctx context.Context, d handed) {
 	attempt := j.sender.Send(context.WithoutCancel(ctx), webhook.Delivery{
 		URL: d.URL, EventID: payment.PublicEventID(d.Event.ID), Body: d.Event.Body, Secrets: []webhook.Secret{d.secret},
 	})
-	release(attempt.Outcome != webhook.Retry)
+	d.release(attempt.Outcome != webhook.Retry)
+	if attempt.Outcome == webhook.Gone {
+		j.putOff(ctx, j.queue.take(d.endpoint, func(other handed) bool {
+			return other.Subject == d.Subject && other.URL == d.URL
+		}), 0)
+	}
 	ended := j.ended(ctx, d.Delivery, attempt)
 	j.record(ctx, "delivery's end", func(ctx context.Context) error { return j.Flow.EndDelivery(ctx, ended) })
 	j.queue.remove(d.Merchant)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -38,9 +37,12 @@ const opening money.Cents = 1_000_00
 type bank struct {
 	mu        sync.Mutex
 	transfers map[string]*booked
+	charges   map[string]*processor.ChargeReport
+	payments  []processor.Payment         // all that came in, oldest first
 	calls     []processor.TransferRequest // every request that arrived, by its bytes
 	questions int
 	profile   processor.Profile
+	down      bool // it answers no question
 	// transfer and query, when set, stand in for what the bank would do.
 	transfer func(b *bank, r processor.TransferRequest) processor.TransferAnswer
 	query    func(b *bank, externalID string) processor.TransferReport
@@ -53,7 +55,7 @@ type booked struct {
 }
 
 func newBank() *bank {
-	return &bank{transfers: map[string]*booked{}, profile: processor.Profile{
+	return &bank{transfers: map[string]*booked{}, charges: map[string]*processor.ChargeReport{}, profile: processor.Profile{
 		Name: bankName, IdempotentByOurID: true, QuietPeriod: time.Minute,
 		ChargeTimeout: 4 * time.Second, TransferTimeout: 5 * time.Second,
 	}}
@@ -97,6 +99,9 @@ func (b *bank) QueryTransfer(_ context.Context, externalID string) processor.Tra
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.questions++
+	if b.down {
+		return processor.TransferReport{Cause: errDown}
+	}
 	if b.query != nil {
 		return b.query(b, externalID)
 	}
@@ -113,7 +118,9 @@ type gateway struct {
 	store    *store.Store
 	flow     *flow.Flow
 	jobs     *jobs.Jobs
+	assembly jobs.Options // of the jobs
 	bank     *bank
+	web      *receivers // whom webhooks reach
 	merchant store.Merchant
 	marker   *memoryMarker
 	log      *strings.Builder
@@ -132,6 +139,7 @@ func each(t *testing.T, run func(t *testing.T, g *gateway)) {
 	t.Helper()
 	w, clock := world.Virtual(start, 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
+		w.Webhooks = &receivers{clock: clock}
 		g := newGateway(t, o, w, clock, newBank(), &memoryMarker{})
 		var err error
 		g.merchant, err = g.flow.CreateMerchant(t.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Processor: bankName}, "")
@@ -149,12 +157,21 @@ func newGateway(t *testing.T, o store.Options, w world.World, clock *world.Virtu
 	log := slog.New(slog.NewTextHandler(g.log, nil))
 	registry := processor.Registry{bankName: b}
 	g.flow = flow.New(flow.Options{Store: g.store, World: w, Processors: registry, Log: log})
-	g.jobs = jobs.New(jobs.Options{
-		Flow: g.flow, Store: g.store, World: w, Processors: registry, Log: log, Marker: marker, Inline: true,
-	})
+	g.web = w.Webhooks.(*receivers)
+	g.assembly = jobs.Options{Flow: g.flow, Store: g.store, World: w, Processors: registry, Log: log, Marker: marker, Inline: true}
+	g.jobs = jobs.New(g.assembly)
 	g.must(g.flow.Join(t.Context(), marker.beat, false))
 	g.beat()
 	return g
+}
+
+// besides gives the process jobs whose calls run beside its steps, as in real life.
+func (g *gateway) besides() {
+	g.t.Helper()
+	g.assembly.Inline = false
+	g.jobs = jobs.New(g.assembly)
+	g.t.Cleanup(g.jobs.Wait)
+	g.beat()
 }
 
 // second starts another process of the same gateway: same database, same bank.
@@ -326,12 +343,4 @@ func bytesOf(r processor.TransferRequest) string {
 
 func unknown(*bank, processor.TransferRequest) processor.TransferAnswer {
 	return processor.TransferAnswer{Cause: errors.New("timeout")}
-}
-
-// VerifyNotice takes every notice for true: whether it is, is asked.
-func (b *bank) VerifyNotice(http.Header, []byte, time.Time) (string, error) { return "notice", nil }
-
-// ParseNotice reads a notice whose body is the id that it speaks of.
-func (b *bank) ParseNotice(body []byte) ([]processor.Hint, error) {
-	return []processor.Hint{{Subject: processor.SubjectTransfer, ExternalID: string(body)}}, nil
 }

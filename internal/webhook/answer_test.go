@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -66,13 +65,13 @@ func TestSendFollowsNoRedirect(t *testing.T) {
 	}
 }
 
-// TestSendExpandsNothing has a receiver answer with a gigabyte of nothing in a
-// megabyte of gzip.
+// TestSendExpandsNothing has a receiver answer with 16 MiB of nothing in
+// 16 KiB of gzip.
 func TestSendExpandsNothing(t *testing.T) {
 	t.Parallel()
 	var bomb bytes.Buffer
 	pack := gzip.NewWriter(&bomb)
-	if _, err := io.CopyN(pack, zeros{}, 1<<30); err != nil {
+	if _, err := io.CopyN(pack, zeros{}, 16<<20); err != nil {
 		t.Fatal(err)
 	}
 	if err := pack.Close(); err != nil {
@@ -111,29 +110,22 @@ func (zeros) Read(p []byte) (int, error) {
 // hands of net/http: no time-out would end a read from it.
 func TestSendSwitchesNoProtocol(t *testing.T) {
 	t.Parallel()
-	hungUp := make(chan error, 1)
+	hungUp := make(chan struct{})
 	receiver := newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			panic(err)
 		}
-		defer func() { _ = conn.Close() }()
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: silence\r\n\r\n")
-		_, err = io.Copy(io.Discard, conn) // until the sender hangs up
-		hungUp <- err
+		_, _ = io.Copy(io.Discard, conn) // until the sender hangs up
+		_ = conn.Close()
+		close(hungUp)
 	})
 	sender, _ := newSender(t, nil)
 	want := webhook.Attempt{Outcome: webhook.Retry, At: epoch, StatusCode: 101, Reason: webhook.ReasonStatus}
 	if got := sender.Send(t.Context(), deliveryTo(t, receiver.URL)); got != want {
 		t.Errorf("attempt = %+v, want %+v", got, want)
 	}
-	if err := <-hungUp; err != nil && !isReset(err) {
-		t.Errorf("the receiver's connection: %v", err)
-	}
-}
-
-func isReset(err error) bool {
-	_, ok := err.(*net.OpError)
-	return ok
+	<-hungUp
 }

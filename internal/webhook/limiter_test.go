@@ -2,6 +2,9 @@ package webhook_test
 
 import (
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,6 +131,45 @@ func TestLimiterBounds(t *testing.T) {
 			t.Fatalf("%d endpoints remembered", l.Len())
 		}
 	})
+}
+
+// TestLimiterTogether has many goroutines attempt at a few endpoints at once,
+// some in vain.
+func TestLimiterTogether(t *testing.T) {
+	t.Parallel()
+	const places = 3
+	clock := world.NewVirtualClock(epoch)
+	l := webhook.NewLimiter(clock, places)
+	var running, granted [4]atomic.Int64
+	var all sync.WaitGroup
+	for worker := range 16 {
+		all.Go(func() {
+			for attempt := range 500 {
+				n := (worker + attempt) % len(running)
+				release, wait, ok := l.Acquire(fmt.Sprint(n))
+				if !ok {
+					clock.Advance(wait)
+					continue
+				}
+				granted[n].Add(1)
+				if now := running[n].Add(1); now > places {
+					t.Errorf("%d attempts at once", now)
+				}
+				runtime.Gosched()
+				running[n].Add(-1)
+				release(attempt%3 > 0)
+			}
+		})
+	}
+	all.Wait()
+	for n := range granted {
+		if granted[n].Load() == 0 {
+			t.Errorf("endpoint %d got no attempt", n)
+		}
+	}
+	if l.Len() > len(running) {
+		t.Errorf("%d endpoints remembered", l.Len())
+	}
 }
 
 func TestLimiterMemory(t *testing.T) {

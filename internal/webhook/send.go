@@ -112,7 +112,9 @@ func (s *Sender) exchange(ctx context.Context, d Delivery, attempt *Attempt) {
 	if response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable {
 		attempt.RetryAfter = parseRetryAfter(response.Header.Get("Retry-After"), attempt.At)
 	}
-	attempt.Response = readSome(response.Body)
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		attempt.Response = readSome(response.Body)
+	} // else it is the connection itself, and no time-out ends a read from that
 }
 
 func newRequest(ctx context.Context, d Delivery, at time.Time) (*http.Request, error) {
