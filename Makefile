@@ -20,7 +20,7 @@ test: tools ## Run all tests with the race detector, on SQLite and PostgreSQL
 check: lint oracle test ## All that CI checks: format, vet, lint, house rules, published packages, race tests on both engines
 
 lint: tools ## Check format, vet, lint and modules
-	@test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')) && test -z "$$unformatted" || { echo "gofmt: $$unformatted" >&2; exit 1; }
 	go vet ./...
 	bin/golangci-lint run ./...
 	go test -count=1 ./internal/tidy

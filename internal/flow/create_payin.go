@@ -173,9 +173,10 @@ func (f *Flow) charge(ctx context.Context, m store.Merchant, p payment.Payin, pe
 }
 
 func (f *Flow) chargeDone(ctx context.Context, p payment.Payin, c processor.Charge) (payment.Payin, error) {
+	merchant, id := p.Merchant, p.ID // the work may run again, and p is then what it left
 	err := f.write(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		var err error
-		if p, err = tx.Payin(ctx, p.Merchant, p.ID); err != nil || p.Ready() {
+		if p, err = tx.Payin(ctx, merchant, id); err != nil || p.Ready() {
 			return err
 		}
 		setCharge(&p, c)
@@ -186,9 +187,10 @@ func (f *Flow) chargeDone(ctx context.Context, p payment.Payin, c processor.Char
 }
 
 func (f *Flow) chargeRefused(ctx context.Context, p payment.Payin, why *payment.Failure) (payment.Payin, error) {
+	merchant, id := p.Merchant, p.ID
 	err := f.write(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		var err error
-		if p, err = tx.Payin(ctx, p.Merchant, p.ID); err != nil {
+		if p, err = tx.Payin(ctx, merchant, id); err != nil {
 			return err
 		}
 		p.Failure = why

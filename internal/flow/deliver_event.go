@@ -12,7 +12,7 @@ import (
 // ClaimDeliveries takes up to limit due deliveries of a merchant in hand and
 // records an attempt of each.
 func (f *Flow) ClaimDeliveries(ctx context.Context, merchant payment.ID, limit int) (list []store.Delivery, err error) {
-	err = f.write(ctx, func(tx *store.Tx) error {
+	err = f.claim(ctx, func(tx *store.Tx) error {
 		list, err = tx.ClaimDeliveries(ctx, merchant, f.Node(), limit)
 		for i := range list {
 			list[i].ClaimedBy = f.Node()

@@ -71,6 +71,9 @@ func (f *Flow) Join(ctx context.Context, outside int64, alone bool) error {
 // be kept outside the database. A process that others gave up for dead joins
 // anew, under another id.
 func (f *Flow) Beat(ctx context.Context) (beat int64, err error) {
+	if err := f.disown(ctx); err != nil {
+		return 0, err
+	}
 	err = f.write(ctx, func(tx *store.Tx) error {
 		beat, err = tx.Beat(ctx, f.Node())
 		return err
@@ -83,6 +86,49 @@ func (f *Flow) Beat(ctx context.Context) (beat int64, err error) {
 		return f.Beat(ctx)
 	}
 	return beat, err
+}
+
+// claim runs a claim of due work. One whose COMMIT is unknown may have taken
+// work in hand that nobody does.
+func (f *Flow) claim(ctx context.Context, work func(tx *store.Tx) error) error {
+	err := f.write(ctx, work)
+	if errors.Is(err, store.ErrCommitUnknown) {
+		f.mu.Lock()
+		f.doubtful = true
+		f.mu.Unlock()
+	}
+	return err
+}
+
+// disown goes on under a new id and frees what is in hand under the old one,
+// after a claim that nobody knows the end of. What is under way under the old
+// id ends as that of a process that was given up: proofs count, and the rest is
+// asked about.
+func (f *Flow) disown(ctx context.Context) error {
+	f.mu.Lock()
+	doubtful, old := f.doubtful, f.node
+	f.mu.Unlock()
+	if !doubtful {
+		return nil
+	}
+	nodes, err := f.store.Nodes(ctx)
+	if err != nil {
+		return public(err)
+	}
+	if err := f.Join(ctx, 0, false); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.doubtful = false
+	f.mu.Unlock()
+	for _, n := range nodes {
+		if n.ID == old {
+			if _, err := f.Release(ctx, n); err != nil {
+				return err // others release it: it beats no more
+			}
+		}
+	}
+	return nil
 }
 
 // Release frees what a dead process had in hand. ErrConflict of the store means

@@ -36,7 +36,7 @@ func (f *Flow) RecordNotice(ctx context.Context, name, noticeID, headers string,
 
 // ClaimNotices takes up to limit notices in hand that are to be applied.
 func (f *Flow) ClaimNotices(ctx context.Context, limit int) (list []store.Notice, err error) {
-	err = f.write(ctx, func(tx *store.Tx) error {
+	err = f.claim(ctx, func(tx *store.Tx) error {
 		list, err = tx.ClaimNotices(ctx, f.Node(), limit)
 		return err
 	})

@@ -37,6 +37,9 @@ func (f *Flow) ApplyCharge(ctx context.Context, name, externalID string, report 
 	now := f.world.Clock.Now()
 	for i := range report.Payments {
 		pay := &report.Payments[i]
+		if pay.ID == "" || pay.Amount <= 0 { // without an id it could not be told from another
+			return fmt.Errorf("flow: %s reports a payment of %s without an id or an amount", name, externalID)
+		}
 		v.receipts = append(v.receipts, &payment.Receipt{
 			Merchant: merchant, ID: f.world.IDs.NewID(now), Processor: name, ExternalID: pay.ID,
 			OrderID: externalID, EndToEndID: pay.EndToEndID, Amount: pay.Amount, PaidAt: pay.PaidAt, CreatedAt: now,
@@ -126,10 +129,9 @@ func (v *chargeNews) apply(ctx context.Context, tx *store.Tx, isNew []bool) (boo
 // bookPayment gives a receipt to its order as far as the order still asks for
 // it; the rest is kept as money that fits no order, and a person is told.
 func bookPayment(ctx context.Context, tx *store.Tx, p *payment.Payin, r *payment.Receipt, card *payment.CardDetail) error {
-	r.Payin = p.ID
 	on, applied := receiptTrigger(p, r.Amount)
+	r.Payin, r.Applied = p.ID, applied
 	if applied > 0 {
-		r.Applied = applied
 		p.PaidAmount += applied
 		if p.EndToEndID == "" {
 			p.EndToEndID = r.EndToEndID
@@ -178,6 +180,7 @@ func receiptTrigger(p *payment.Payin, amount money.Cents) (payment.Trigger, mone
 // bookUnmatched keeps money that names no order of ours: with the merchant
 // whose number it names, or with the platform itself.
 func bookUnmatched(ctx context.Context, tx *store.Tx, r *payment.Receipt) error {
+	r.Payin, r.Applied = payment.ID{}, 0
 	if err := tx.Post(ctx, r.Merchant, r.ID, ledger.ReceiveUnapplied(r.Processor, r.Amount)); err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func cause(err error) string {
 // ClaimQuestions takes up to limit payouts in hand that are to be
 // asked about: accepted ones whose news is late, and unknown ones.
 func (f *Flow) ClaimQuestions(ctx context.Context, due store.Due, limit int) (list []payment.Payout, err error) {
-	err = f.write(ctx, func(tx *store.Tx) error {
+	err = f.claim(ctx, func(tx *store.Tx) error {
 		list, err = tx.ClaimPayouts(ctx, due, f.Node(), store.ToAsk, limit)
 		return err
 	})

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/porteira/porteira/internal/processor"
@@ -70,8 +71,11 @@ func (j *Jobs) bookCollected(ctx context.Context, name string, charger processor
 		limited, cancel := j.World.Clock.WithTimeout(ctx, questionTimeout)
 		asked := charger.QueryCharge(limited, p.ExternalID)
 		cancel()
-		if asked.Lookup == processor.Found && len(asked.Payments) > 0 {
-			report = asked
+		if asked.Lookup == processor.Found {
+			listed := slices.ContainsFunc(asked.Payments, func(q processor.Payment) bool { return q.ID == p.ID })
+			if report = asked; !listed { // the list is proof enough of it
+				report.Payments = append(report.Payments, p)
+			}
 		}
 	}
 	return j.Flow.ApplyCharge(ctx, name, p.ExternalID, report, nil)

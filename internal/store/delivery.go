@@ -57,9 +57,11 @@ var attemptTable = newTable("delivery_attempts", "delivery_id",
 // ClaimDeliveries takes up to limit due deliveries of a merchant in hand for
 // node and records an attempt of each, before a byte leaves.
 func (tx *Tx) ClaimDeliveries(ctx context.Context, merchant, node payment.ID, limit int) ([]Delivery, error) {
-	rows, err := tx.query(ctx, `UPDATE deliveries SET claimed_by = $1, next_at = 0, attempts = attempts + 1 WHERE merchant_id = $2 AND id IN (
+	rows, err := tx.query(ctx, `WITH picked AS MATERIALIZED (
 		SELECT id FROM deliveries WHERE merchant_id = $2 AND next_at > 0 AND next_at <= $3 ORDER BY next_at LIMIT $4`+
-		tx.store.dialect.skipLocked()+`) RETURNING id, event_number, subject_id, url, attempts`,
+		tx.store.dialect.skipLocked()+`)
+		UPDATE deliveries SET claimed_by = $1, next_at = 0, attempts = attempts + 1
+		WHERE merchant_id = $2 AND id IN (SELECT id FROM picked) RETURNING id, event_number, subject_id, url, attempts`,
 		node[:], merchant[:], micros(tx.Now), limit)
 	list, err := collect(rows, err, func(r scanner) (Delivery, error) {
 		d := Delivery{Merchant: merchant, State: DeliveryPending}
@@ -105,7 +107,8 @@ func (tx *Tx) FinishDelivery(ctx context.Context, d Delivery, a Attempt, node pa
 // ReturnDelivery gives a claimed delivery back untried, as if it had not been
 // claimed, to be taken at a time.
 func (tx *Tx) ReturnDelivery(ctx context.Context, d Delivery, at time.Time, node payment.ID) error {
-	n, err := tx.changed(ctx, `UPDATE deliveries SET next_at = $1, claimed_by = $2, attempts = attempts - 1
+	n, err := tx.changed(ctx, `UPDATE deliveries SET claimed_by = $2, attempts = attempts - 1,
+		next_at = CASE WHEN state = 'pending' THEN CAST($1 AS BIGINT) ELSE 0 END
 		WHERE merchant_id = $3 AND id = $4 AND claimed_by = $5`, micros(at), []byte{}, d.Merchant[:], d.ID[:], node[:])
 	if err != nil || n == 0 {
 		return err
@@ -130,8 +133,8 @@ func (tx *Tx) EndDeliveries(ctx context.Context, merchant, subject payment.ID, u
 	return nil
 }
 
-// Redeliver makes an event's deliveries due again, from the first attempt of
-// their schedule on, and says how many there are.
+// Redeliver makes an event's deliveries due again, each for one attempt more at
+// least, and says how many there are. Attempts go on being counted.
 func (tx *Tx) Redeliver(ctx context.Context, merchant payment.ID, number int64) (int64, error) {
 	tx.redelivered = true
 	return tx.changed(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, updated_at = $1

@@ -42,9 +42,11 @@ func (tx *Tx) RecordNotice(ctx context.Context, n Notice) (bool, error) {
 
 // ClaimNotices takes up to limit due notices in hand for node, oldest first.
 func (tx *Tx) ClaimNotices(ctx context.Context, node payment.ID, limit int) ([]Notice, error) {
-	rows, err := tx.query(ctx, `UPDATE notices SET claimed_by = $1, next_at = 0, tries = tries + 1 WHERE (processor, notice_id) IN (
+	rows, err := tx.query(ctx, `WITH picked AS MATERIALIZED (
 		SELECT processor, notice_id FROM notices WHERE next_at > 0 AND next_at <= $2 ORDER BY next_at LIMIT $3`+
-		tx.store.dialect.skipLocked()+`) RETURNING processor, notice_id, headers, body, state, tries, received_at`,
+		tx.store.dialect.skipLocked()+`)
+		UPDATE notices SET claimed_by = $1, next_at = 0, tries = tries + 1
+		WHERE (processor, notice_id) IN (SELECT processor, notice_id FROM picked) RETURNING processor, notice_id, headers, body, state, tries, received_at`,
 		node[:], micros(tx.Now), limit)
 	return collect(rows, err, func(r scanner) (Notice, error) {
 		var n Notice

@@ -190,11 +190,13 @@ const (
 )
 
 // ClaimPayouts takes up to limit payouts that are due in hand for node: nobody
-// else claims them while node lives.
+// else claims them while node lives. MATERIALIZED, as PostgreSQL may else run the
+// choice again for each row that it looks at, and then limit bounds nothing.
 func (tx *Tx) ClaimPayouts(ctx context.Context, due Due, node payment.ID, steps StepFilter, limit int) ([]payment.Payout, error) {
-	rows, err := tx.query(ctx, `UPDATE payouts SET claimed_by = $1, next_at = 0 WHERE merchant_id = $2 AND id IN (
+	rows, err := tx.query(ctx, `WITH picked AS MATERIALIZED (
 		SELECT id FROM payouts WHERE merchant_id = $2 AND next_at > 0 AND next_at <= $3 AND processor = $4 AND `+string(steps)+`
-		ORDER BY next_at LIMIT $5`+tx.store.dialect.skipLocked()+`) RETURNING `+payoutColumns,
+		ORDER BY next_at LIMIT $5`+tx.store.dialect.skipLocked()+`)
+		UPDATE payouts SET claimed_by = $1, next_at = 0 WHERE merchant_id = $2 AND id IN (SELECT id FROM picked) RETURNING `+payoutColumns,
 		node[:], due.Merchant[:], micros(tx.Now), due.Processor, limit)
 	return collect(rows, err, func(r scanner) (payment.Payout, error) { return tx.store.scanPayout(r) })
 }

@@ -1,0 +1,63 @@
+package flow_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// After a claim whose COMMIT is unknown a process does not keep what it may
+// have taken in hand: with the next beat it is free again, and a payout that
+// may have been sent is unknown.
+func TestUnknownClaimIsDisowned(t *testing.T) {
+	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	storetest.Each(t, w, func(t *testing.T, o store.Options) {
+		s := storetest.Open(t, o)
+		v := newTeller(t, s, w, clock)
+		v.must(v.f.Fund(t.Context(), v.m, 1000))
+		p, _, err := v.f.RequestPayout(t.Context(), v.m, &payment.PayoutRequest{
+			Amount: payment.Some(int64(1000)), PIXKey: payment.Some("k"), PIXKeyType: payment.Some("EVP"), ReferenceID: payment.Some("r"), NormalKey: "k",
+		})
+		v.must(err)
+		sends, _, err := v.f.BeginSends(t.Context(), store.Due{Merchant: v.m.ID, Processor: "fake"}, 10)
+		v.must(err)
+		before := v.f.Node()
+		v.f.Doubt()
+		_, err = v.f.Beat(t.Context())
+		v.must(err)
+		got, err := s.Payout(t.Context(), p.Merchant, p.ID)
+		v.must(err)
+		if v.f.Node() == before || got.Step != payment.StepUnknown || !got.ClaimedBy.IsZero() || got.NextAt.IsZero() {
+			t.Fatalf("node %s after %s, payout %s claimed by %s", v.f.Node(), before, got.Step, got.ClaimedBy)
+		}
+		// What the old id still has under way ends without harm.
+		v.must(v.f.EndSend(t.Context(), sends[0], processor.TransferAnswer{Outcome: processor.NotSent}))
+		if got, err = s.Payout(t.Context(), p.Merchant, p.ID); err != nil || got.Step != payment.StepUnknown {
+			t.Fatalf("payout is %s, %v", got.Step, err)
+		}
+	})
+}
+
+// A payment that cannot be told from another is not booked as if it could.
+func TestPaymentWithoutAnIDIsNotBooked(t *testing.T) {
+	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	storetest.Each(t, w, func(t *testing.T, o store.Options) {
+		v := newTeller(t, storetest.Open(t, o), w, clock)
+		for _, pay := range []processor.Payment{{Amount: 100}, {ID: "E", Amount: 0}, {ID: "E", Amount: -5}} {
+			report := processor.ChargeReport{Lookup: processor.Found, Payments: []processor.Payment{pay}}
+			if err := v.f.ApplyCharge(t.Context(), "fake", v.p.ExternalID, report, nil); err == nil {
+				t.Errorf("%+v was booked", pay)
+			}
+		}
+		p, err := v.s.Payin(t.Context(), v.m.ID, v.p.ID)
+		v.must(err)
+		if p.Status != payment.PayinPending || p.PaidAmount != 0 {
+			t.Errorf("order is %s with %d paid", p.Status, p.PaidAmount)
+		}
+	})
+}
