@@ -23,7 +23,13 @@ import (
 	"github.com/porteira/porteira/internal/world"
 )
 
-func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
+func TestMain(m *testing.M) {
+	code := storetest.Main(m)
+	if binaryFolder != "" {
+		_ = os.RemoveAll(binaryFolder)
+	}
+	os.Exit(code)
+}
 
 // masterKey is 32 bytes in base64, for gateways that share a database.
 const masterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="

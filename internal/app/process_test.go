@@ -21,13 +21,16 @@ import (
 	"github.com/porteira/porteira/internal/store/storetest"
 )
 
+// binaryFolder is where the real program is built; TestMain removes it.
+var binaryFolder string
+
 // binary is the real program, built once for all tests that kill it.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "porteira-test-")
-	if err != nil {
+	var err error
+	if binaryFolder, err = os.MkdirTemp("", "porteira-test-"); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "porteira")
+	path := filepath.Join(binaryFolder, "porteira")
 	out, err := exec.Command("go", "build", "-o", path, "../../cmd/porteira").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, out)

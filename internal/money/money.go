@@ -30,10 +30,10 @@ func (c Cents) Add(d Cents) (Cents, error) {
 
 // Sub returns c - d, or ErrOverflow.
 func (c Cents) Sub(d Cents) (Cents, error) {
-	if d == math.MinInt64 {
+	if (d > 0 && c < math.MinInt64+d) || (d < 0 && c > math.MaxInt64+d) {
 		return 0, ErrOverflow
 	}
-	return c.Add(-d)
+	return c - d, nil
 }
 
 // Sum adds all amounts, or returns ErrOverflow.

@@ -58,6 +58,15 @@ func TestArithmeticMatchesBigIntegers(t *testing.T) {
 	})
 }
 
+func TestSubAtTheEdges(t *testing.T) {
+	if got, err := money.Cents(-1).Sub(math.MinInt64); err != nil || got != math.MaxInt64 {
+		t.Errorf("-1 - MinInt64 = %d, %v", got, err)
+	}
+	if _, err := money.Cents(0).Sub(math.MinInt64); !errors.Is(err, money.ErrOverflow) {
+		t.Errorf("0 - MinInt64: %v, want ErrOverflow", err)
+	}
+}
+
 func TestSplitLosesNoCent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		amount := money.Cents(rapid.Int64Range(0, int64(money.Max)).Draw(t, "amount"))
