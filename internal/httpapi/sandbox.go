@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -52,6 +53,9 @@ var (
 		"notify_twice", "notify_reordered", "notify_never",
 	}
 )
+
+// externalIDForm is the form of the ids under which processors know orders.
+var externalIDForm = regexp.MustCompile(`^[0-9A-Za-z]{32}$`)
 
 // Limits of the sandbox's controls.
 const (
@@ -226,7 +230,10 @@ type transferView struct {
 
 func (a *API) listSandboxTransfers(c *call) error {
 	q := c.query()
-	externalID, _ := q.get("externalId")
+	externalID, given := q.get("externalId")
+	if given && !externalIDForm.MatchString(externalID) {
+		q.fault("externalId", payment.CodeInvalidFormat, "must be the externalId of an order")
+	}
 	if err := q.done(); err != nil {
 		return err
 	}
