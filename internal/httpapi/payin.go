@@ -6,6 +6,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/world"
 )
 
 func (a *API) createPayin(c *call) error {
@@ -25,6 +26,7 @@ func (a *API) createPayin(c *call) error {
 	}
 	q.IdempotencyKey = key
 	p, replayed, err := a.flow.CreatePayin(c.r.Context(), c.merchant, q)
+	a.world.Reach(world.BeforeAnswer)
 	if err != nil {
 		return c.bare(err)
 	}
@@ -98,6 +100,7 @@ func (a *API) cancelPayin(c *call) error {
 		return err
 	}
 	p, err := a.flow.CancelPayin(c.r.Context(), c.merchant.ID, id)
+	a.world.Reach(world.BeforeAnswer)
 	if err != nil {
 		return err
 	}

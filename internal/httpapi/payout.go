@@ -5,6 +5,7 @@ import (
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/world"
 )
 
 func (a *API) requestPayout(c *call) error {
@@ -24,6 +25,7 @@ func (a *API) requestPayout(c *call) error {
 	}
 	q.IdempotencyKey = key
 	p, replayed, err := a.flow.RequestPayout(c.r.Context(), c.merchant, q)
+	a.world.Reach(world.BeforeAnswer)
 	if err != nil {
 		return err
 	}
@@ -78,6 +80,7 @@ func (a *API) cancelPayout(c *call) error {
 		return err
 	}
 	p, err := a.flow.CancelPayout(c.r.Context(), c.merchant.ID, id)
+	a.world.Reach(world.BeforeAnswer)
 	if err != nil {
 		return err
 	}

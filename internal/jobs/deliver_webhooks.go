@@ -10,6 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/webhook"
+	"github.com/porteira/porteira/internal/world"
 )
 
 // deliveriesInHand is how many deliveries of one merchant are in hand at once,
@@ -101,9 +102,11 @@ func (j *Jobs) putOff(ctx context.Context, list []handed, wait time.Duration) {
 // deliver sends one event and records how that ended. Where its receiver wants
 // no more news of the order, those in hand go back first: they end with it.
 func (j *Jobs) deliver(ctx context.Context, d handed) {
+	j.World.Reach(world.BeforeDelivery)
 	attempt := j.sender.Send(context.WithoutCancel(ctx), webhook.Delivery{
 		URL: d.URL, EventID: payment.PublicEventID(d.Event.ID), Body: d.Event.Body, Secrets: []webhook.Secret{d.secret},
 	})
+	j.World.Reach(world.AfterDelivery)
 	d.release(attempt.Outcome != webhook.Retry)
 	if attempt.Outcome == webhook.Gone {
 		j.putOff(ctx, j.queue.take(d.endpoint, func(other handed) bool {

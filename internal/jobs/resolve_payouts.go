@@ -7,6 +7,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/world"
 )
 
 // questionTimeout bounds one question to a processor.
@@ -53,6 +54,7 @@ func (j *Jobs) ask(ctx context.Context, p payment.Payout, transferrer processor.
 		return processor.TransferReport{Lookup: processor.LookupUnknown, Cause: cause}
 	})
 	cancel()
+	j.World.Reach(world.AfterLookup)
 	if report.Lookup == processor.LookupUnknown {
 		j.Log.WarnContext(ctx, "payout's state not learned", "processor", p.Processor, "externalId", p.ExternalID, "cause", report.Cause)
 	}

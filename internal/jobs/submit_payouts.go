@@ -6,6 +6,7 @@ import (
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/world"
 )
 
 // sendsPerMerchant is how many payouts of one merchant are taken in hand at
@@ -44,6 +45,7 @@ func (j *Jobs) SubmitPayouts(ctx context.Context) (int, error) {
 // send hands one payout over. The call ends with its intent's deadline, and is
 // not cut short when the duties stop: its outcome would be unknown.
 func (j *Jobs) send(ctx context.Context, s flow.Sending, transferrer processor.Transferrer) {
+	j.World.Reach(world.BeforeTransfer)
 	limited, cancel := j.World.Clock.WithTimeout(context.WithoutCancel(ctx), s.Deadline.Sub(j.World.Clock.Now()))
 	answer := guarded(func() processor.TransferAnswer {
 		return transferrer.Transfer(limited, s.Request, j.Flow.Guard(&s, j.lease))
@@ -51,6 +53,7 @@ func (j *Jobs) send(ctx context.Context, s flow.Sending, transferrer processor.T
 		return processor.TransferAnswer{Outcome: processor.Unknown, Cause: cause}
 	})
 	cancel()
+	j.World.Reach(world.AfterTransfer)
 	j.breakers.note(s.Payout.Processor, answer.Outcome != processor.NotSent)
 	if answer.Outcome != processor.Done {
 		j.Log.WarnContext(ctx, "payout not confirmed", "processor", s.Payout.Processor, "externalId", s.Payout.ExternalID,

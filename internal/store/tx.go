@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/world"
 )
 
 // A transaction that lost a race is run again, writeTries times at the most.
@@ -87,9 +88,15 @@ func (s *Store) writeOnce(ctx context.Context, work func(tx *Tx) error) (err err
 	if err := tx.flush(ctx); err != nil {
 		return s.translate(err)
 	}
+	if err := s.world.Commit(world.BeforeCommit); err != nil {
+		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
+	}
 	done = true
 	if err := t.commit(ctx); err != nil {
 		return s.translateCommit(err)
+	}
+	if err := s.world.Commit(world.AfterCommit); err != nil {
+		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
 	}
 	return nil
 }

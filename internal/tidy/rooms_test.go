@@ -87,6 +87,10 @@ var rooms = []room{
 	{"simulate", testOnly, ""},
 	{"tidy", testOnly, ""},
 	{"tools/oracle", testOnly, ""},
+	{"tools/results", testOnly, ""},
+	{"tools/torture", testOnly, ""},
+	{"tools/mutants", testOnly, ""},
+	{"tools/fuzz", testOnly, ""},
 }
 
 // computing are libraries that a pure room may use: values in, values out.

@@ -24,6 +24,9 @@ type World struct {
 	Webhooks http.RoundTripper
 	// Processor carries requests to addresses that the operator configured.
 	Processor http.RoundTripper
+	// OnMoment is told of each moment that the program reaches; nil in the
+	// product. See [World.Reach] and [World.Commit].
+	OnMoment func(Moment) error
 }
 
 // System returns the real world. Its clock is a [*SystemClock].
