@@ -37,8 +37,8 @@ fuzz: ## Run each fuzz target for FUZZTIME (10s)
 		done; \
 	done
 
-docs: ## Write the generated parts of docs anew
-	go test ./api ./internal/payment ./internal/ledger ./internal/config -update
+docs: ## Write the generated parts of docs, and RESULTS.md, anew
+	go test ./api ./internal/payment ./internal/ledger ./internal/config ./tools/results -update
 
 tools: ## Build the linter and the test runner into bin/
 	@mkdir -p bin
