@@ -56,14 +56,18 @@ func (f *Flow) submit(ctx context.Context, v *verb, merchant payment.ID, arg any
 		l.commit(context.WithoutCancel(ctx), []*task{t})
 	}
 	select {
-	case <-t.done:
-		err := t.err
-		t.arg = nil
-		taskPool.Put(t)
-		return public(err)
-	case <-ctx.Done(): // the lane still has t: it is left to the collector
-		return public(ctx.Err())
+	case <-t.done: // looked at first: of two ready cases select takes any
+	default:
+		select {
+		case <-t.done:
+		case <-ctx.Done(): // the lane still has t: it is left to the collector
+			return public(ctx.Err())
+		}
 	}
+	err := t.err
+	t.arg = nil
+	taskPool.Put(t)
+	return public(err)
 }
 
 // laneOf spreads merchants over lanes by their ids' random tail.

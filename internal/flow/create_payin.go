@@ -167,6 +167,8 @@ func (f *Flow) charge(ctx context.Context, m store.Merchant, p payment.Payin, pe
 		case <-timer.C():
 		case <-limited.Done():
 			timer.Stop()
+		}
+		if limited.Err() != nil { // looked at on its own: of two ready cases select takes any
 			return p, problem.New(problem.ProcessorTimeout, "The processor did not answer in time. The order exists; send the same request again to go on with it.").With(answer.Cause)
 		}
 	}
