@@ -158,7 +158,7 @@ func newGateway(t *testing.T, o store.Options, w world.World, clock *world.Virtu
 	registry := processor.Registry{bankName: b}
 	g.flow = flow.New(flow.Options{Store: g.store, World: w, Processors: registry, Log: log})
 	g.web = w.Webhooks.(*receivers)
-	g.assembly = jobs.Options{Flow: g.flow, Store: g.store, World: w, Processors: registry, Log: log, Marker: marker, Inline: true}
+	g.assembly = jobs.Options{Flow: g.flow, Store: g.store, World: w, Processors: registry, Log: log, Marker: marker, Inline: true, RecordOnce: true}
 	g.jobs = jobs.New(g.assembly)
 	g.must(g.flow.Join(t.Context(), marker.beat, false))
 	g.beat()
@@ -168,7 +168,7 @@ func newGateway(t *testing.T, o store.Options, w world.World, clock *world.Virtu
 // besides gives the process jobs whose calls run beside its steps, as in real life.
 func (g *gateway) besides() {
 	g.t.Helper()
-	g.assembly.Inline = false
+	g.assembly.Inline, g.assembly.RecordOnce = false, false
 	g.jobs = jobs.New(g.assembly)
 	g.t.Cleanup(g.jobs.Wait)
 	g.beat()

@@ -67,6 +67,9 @@ type Options struct {
 	// Inline runs each call where it is claimed instead of beside the step:
 	// for tests and simulation, in which nothing happens at the same time.
 	Inline bool
+	// RecordOnce leaves a result that cannot be recorded unrecorded, instead of
+	// waiting for the next try: for tests in which nobody advances the clock.
+	RecordOnce bool
 	// SetClockOffset follows the sandbox's clock; nil where there is none.
 	SetClockOffset func(time.Duration)
 }
@@ -233,7 +236,7 @@ func (j *Jobs) record(ctx context.Context, what string, write func(context.Conte
 			return
 		}
 		j.Log.ErrorContext(ctx, what+" not recorded", "error", err)
-		if j.Inline {
+		if j.RecordOnce {
 			return
 		}
 		timer := j.World.Clock.NewTimer(j.World.Random.Jitter(wait, 20))

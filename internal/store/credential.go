@@ -86,13 +86,13 @@ func scanCredential(r scanner) (Credential, error) {
 
 // Credential reads a credential, revoked ones too; else ErrNotFound.
 func (s *Store) Credential(ctx context.Context, keyID string) (Credential, error) {
-	c, err := scanCredential(s.reader.QueryRowContext(ctx, "SELECT "+credentialColumns+" FROM credentials WHERE key_id = $1", keyID))
+	c, err := scanCredential(s.queryRow(ctx, "SELECT "+credentialColumns+" FROM credentials WHERE key_id = $1", keyID))
 	return c, s.readError("credential", err)
 }
 
 // Credentials lists a merchant's credentials, oldest first.
 func (s *Store) Credentials(ctx context.Context, merchant payment.ID) ([]Credential, error) {
-	rows, err := s.reader.QueryContext(ctx, "SELECT "+credentialColumns+` FROM credentials
+	rows, err := s.query(ctx, "SELECT "+credentialColumns+` FROM credentials
 		WHERE merchant_id = $1 ORDER BY created_at, key_id`, merchant[:])
 	list, err := collect(rows, err, scanCredential)
 	return list, s.readError("credentials", err)

@@ -45,7 +45,7 @@ type Attempt struct {
 
 // DeliveriesDue lists merchants that have deliveries due.
 func (s *Store) DeliveriesDue(ctx context.Context, now time.Time) ([]payment.ID, error) {
-	rows, err := s.reader.QueryContext(ctx, merchantsDue("deliveries", "")+" ORDER BY merchant_id", micros(now))
+	rows, err := s.query(ctx, merchantsDue("deliveries", "")+" ORDER BY merchant_id", micros(now))
 	list, err := collect(rows, err, scanID)
 	return list, s.readError("due deliveries", err)
 }
@@ -143,7 +143,7 @@ func (tx *Tx) Redeliver(ctx context.Context, merchant payment.ID, number int64) 
 
 // Attempts lists where and when an event was sent, with what answer.
 func (s *Store) Attempts(ctx context.Context, merchant payment.ID, number int64) ([]Attempt, error) {
-	rows, err := s.reader.QueryContext(ctx, `SELECT a.delivery_id, d.url, a.number, a.status, a.latency, a.error, a.response, a.created_at, a.ended_at
+	rows, err := s.query(ctx, `SELECT a.delivery_id, d.url, a.number, a.status, a.latency, a.error, a.response, a.created_at, a.ended_at
 		FROM deliveries d JOIN delivery_attempts a ON a.merchant_id = d.merchant_id AND a.delivery_id = d.id
 		WHERE d.merchant_id = $1 AND d.event_number = $2 ORDER BY a.created_at, a.delivery_id, a.number`, merchant[:], number)
 	list, err := collect(rows, err, func(r scanner) (Attempt, error) {

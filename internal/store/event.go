@@ -127,7 +127,7 @@ func (s *Store) scanEvent(merchant payment.ID) func(scanner) (payment.Event, err
 // Events reads up to limit events of a merchant after a number, oldest first.
 // Numbers have no gaps, so whoever goes on from the last one misses nothing.
 func (s *Store) Events(ctx context.Context, merchant payment.ID, after int64, limit int) ([]payment.Event, error) {
-	rows, err := s.reader.QueryContext(ctx, "SELECT "+eventColumns+` FROM events
+	rows, err := s.query(ctx, "SELECT "+eventColumns+` FROM events
 		WHERE merchant_id = $1 AND number > $2 ORDER BY number LIMIT $3`, merchant[:], after, limit)
 	list, err := collect(rows, err, s.scanEvent(merchant))
 	return list, s.readError("events", err)
@@ -135,7 +135,7 @@ func (s *Store) Events(ctx context.Context, merchant payment.ID, after int64, li
 
 // Event reads one event; ErrNotFound where the merchant has none of that id.
 func (s *Store) Event(ctx context.Context, merchant, id payment.ID) (payment.Event, error) {
-	e, err := s.scanEvent(merchant)(s.reader.QueryRowContext(ctx, "SELECT "+eventColumns+` FROM events
+	e, err := s.scanEvent(merchant)(s.queryRow(ctx, "SELECT "+eventColumns+` FROM events
 		WHERE merchant_id = $1 AND id = $2`, merchant[:], id[:]))
 	return e, s.readError("event", err)
 }

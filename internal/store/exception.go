@@ -50,7 +50,7 @@ func (tx *Tx) CloseExceptions(ctx context.Context, merchant, subject payment.ID,
 
 // OpenExceptions lists what waits for a person, oldest first.
 func (s *Store) OpenExceptions(ctx context.Context, limit int) ([]Exception, error) {
-	rows, err := s.reader.QueryContext(ctx, `SELECT merchant_id, id, kind, subject_id, amount, detail, created_at
+	rows, err := s.query(ctx, `SELECT merchant_id, id, kind, subject_id, amount, detail, created_at
 		FROM exceptions WHERE closed_at = 0 ORDER BY created_at, id LIMIT $1`, limit)
 	list, err := collect(rows, err, func(r scanner) (Exception, error) {
 		var e Exception

@@ -66,7 +66,7 @@ func scanMerchant(r scanner) (Merchant, error) {
 }
 
 func (s *Store) merchant(ctx context.Context, by string, key any) (Merchant, error) {
-	m, err := scanMerchant(s.reader.QueryRowContext(ctx, "SELECT "+merchantColumns+" FROM merchants WHERE "+by+" = $1", key))
+	m, err := scanMerchant(s.queryRow(ctx, "SELECT "+merchantColumns+" FROM merchants WHERE "+by+" = $1", key))
 	return m, s.readError("merchant", err)
 }
 
@@ -87,7 +87,7 @@ func (s *Store) MerchantByName(ctx context.Context, name string) (Merchant, erro
 
 // Merchants lists all merchants by number, without the platform itself.
 func (s *Store) Merchants(ctx context.Context) ([]Merchant, error) {
-	rows, err := s.reader.QueryContext(ctx, "SELECT "+merchantColumns+" FROM merchants WHERE number > 0 ORDER BY number")
+	rows, err := s.query(ctx, "SELECT "+merchantColumns+" FROM merchants WHERE number > 0 ORDER BY number")
 	list, err := collect(rows, err, scanMerchant)
 	return list, s.readError("merchants", err)
 }
@@ -96,7 +96,7 @@ func (s *Store) Merchants(ctx context.Context) ([]Merchant, error) {
 // per-order addresses.
 func (s *Store) WebhookSecret(ctx context.Context, id payment.ID) (string, error) {
 	var sealed []byte
-	if err := s.reader.QueryRowContext(ctx, "SELECT webhook_secret FROM merchants WHERE id = $1", id[:]).Scan(&sealed); err != nil {
+	if err := s.queryRow(ctx, "SELECT webhook_secret FROM merchants WHERE id = $1", id[:]).Scan(&sealed); err != nil {
 		return "", s.readError("webhook secret", err)
 	}
 	plain, err := s.keys.Open(Place{"merchants", id, id, "webhook_secret"}, sealed)

@@ -133,7 +133,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	}
 	target := int64(len(entries))
 	var current sql.NullInt64
-	err = s.reader.QueryRowContext(ctx, "SELECT max(version_id) FROM goose_db_version").Scan(&current)
+	err = s.queryRow(ctx, "SELECT max(version_id) FROM goose_db_version").Scan(&current)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: the database has none yet: run porteira migrate", ErrSchema)
@@ -148,7 +148,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 // identify reads who this installation is.
 func (s *Store) identify(ctx context.Context) error {
 	var id []byte
-	if err := s.reader.QueryRowContext(ctx, "SELECT id FROM installation").Scan(&id); err != nil {
+	if err := s.queryRow(ctx, "SELECT id FROM installation").Scan(&id); err != nil {
 		return fmt.Errorf("store: installation: %w", err)
 	}
 	var err error

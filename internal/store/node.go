@@ -33,7 +33,7 @@ type Node struct {
 
 // Nodes lists the processes that are, or were, alive.
 func (s *Store) Nodes(ctx context.Context) ([]Node, error) {
-	rows, err := s.reader.QueryContext(ctx, "SELECT id, beat FROM nodes ORDER BY id")
+	rows, err := s.query(ctx, "SELECT id, beat FROM nodes ORDER BY id")
 	list, err := collect(rows, err, func(r scanner) (Node, error) {
 		var n Node
 		var id []byte
@@ -83,7 +83,7 @@ func (s *Store) ReadInstallation(ctx context.Context) (Installation, error) {
 	var v Installation
 	var id []byte
 	var restored int64
-	err := s.reader.QueryRowContext(ctx, "SELECT id, beat, restored_at FROM installation").Scan(&id, &v.Beat, &restored)
+	err := s.queryRow(ctx, "SELECT id, beat, restored_at FROM installation").Scan(&id, &v.Beat, &restored)
 	v.ID, v.RestoredAt = idOf(id), atMicros(restored)
 	return v, s.readError("installation", err)
 }

@@ -107,7 +107,7 @@ func scanPayin(r scanner, more ...any) (payment.Payin, error) {
 
 // Payin reads a pay-in; ErrNotFound where the merchant has none of that id.
 func (s *Store) Payin(ctx context.Context, merchant, id payment.ID) (payment.Payin, error) {
-	p, err := scanPayin(s.reader.QueryRowContext(ctx, "SELECT "+payinColumns+" FROM payins WHERE merchant_id = $1 AND id = $2", merchant[:], id[:]))
+	p, err := scanPayin(s.queryRow(ctx, "SELECT "+payinColumns+" FROM payins WHERE merchant_id = $1 AND id = $2", merchant[:], id[:]))
 	return p, s.readError("pay-in", err)
 }
 
@@ -130,7 +130,7 @@ func (s *Store) FindPayin(ctx context.Context, id payment.ID) (payment.Payin, er
 // PayinByExternalID reads a pay-in and its fingerprint by its external id, in
 // whole or as much of it as a static BR Code carries; else ErrNotFound.
 func (s *Store) PayinByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payin, payment.Fingerprint, error) {
-	p, f, err := payinByExternalID(s.reader.QueryRowContext(ctx, payinByExternal, merchant[:], externalID, externalID+externalIDEnd))
+	p, f, err := payinByExternalID(s.queryRow(ctx, payinByExternal, merchant[:], externalID, externalID+externalIDEnd))
 	return p, f, s.readError("pay-in", err)
 }
 
@@ -164,7 +164,7 @@ func (tx *Tx) Payin(ctx context.Context, merchant, id payment.ID) (payment.Payin
 func (s *Store) PayinPersonal(ctx context.Context, merchant, id payment.ID) (payment.PersonalData, error) {
 	var sealed []byte
 	var data payment.PersonalData
-	err := s.reader.QueryRowContext(ctx, "SELECT personal FROM payins WHERE merchant_id = $1 AND id = $2", merchant[:], id[:]).Scan(&sealed)
+	err := s.queryRow(ctx, "SELECT personal FROM payins WHERE merchant_id = $1 AND id = $2", merchant[:], id[:]).Scan(&sealed)
 	if err != nil {
 		return data, s.readError("personal data", err)
 	}
@@ -229,7 +229,7 @@ func minID(t time.Time) []byte {
 // Payins lists a merchant's pay-ins, newest first.
 func (s *Store) Payins(ctx context.Context, merchant payment.ID, f Filter) ([]payment.Payin, error) {
 	text, args := f.where(payinColumns, "payins", merchant)
-	rows, err := s.reader.QueryContext(ctx, text, args...)
+	rows, err := s.query(ctx, text, args...)
 	list, err := collect(rows, err, func(r scanner) (payment.Payin, error) { return scanPayin(r) })
 	return list, s.readError("pay-ins", err)
 }
@@ -239,7 +239,7 @@ type Ref struct{ Merchant, ID payment.ID }
 
 // PayinsDue lists pay-ins whose time is over, oldest first.
 func (s *Store) PayinsDue(ctx context.Context, now time.Time, limit int) ([]Ref, error) {
-	rows, err := s.reader.QueryContext(ctx, `SELECT merchant_id, id FROM payins
+	rows, err := s.query(ctx, `SELECT merchant_id, id FROM payins
 		WHERE next_at > 0 AND next_at <= $1 ORDER BY next_at LIMIT $2`, micros(now), limit)
 	list, err := collect(rows, err, scanRef)
 	return list, s.readError("due pay-ins", err)

@@ -95,7 +95,7 @@ func (s *Store) scanPayout(r scanner, more ...any) (payment.Payout, error) {
 
 // Payout reads a payout; ErrNotFound where the merchant has none of that id.
 func (s *Store) Payout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
-	p, err := s.scanPayout(s.reader.QueryRowContext(ctx, "SELECT "+payoutColumns+" FROM payouts WHERE merchant_id = $1 AND id = $2", merchant[:], id[:]))
+	p, err := s.scanPayout(s.queryRow(ctx, "SELECT "+payoutColumns+" FROM payouts WHERE merchant_id = $1 AND id = $2", merchant[:], id[:]))
 	return p, s.readError("payout", err)
 }
 
@@ -126,7 +126,7 @@ const payoutByExternal = "SELECT " + payoutColumns + ", fingerprint FROM payouts
 // PayoutByExternalID reads a payout and its fingerprint; else ErrNotFound.
 func (s *Store) PayoutByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payout, payment.Fingerprint, error) {
 	var f []byte
-	p, err := s.scanPayout(s.reader.QueryRowContext(ctx, payoutByExternal, merchant[:], externalID), &f)
+	p, err := s.scanPayout(s.queryRow(ctx, payoutByExternal, merchant[:], externalID), &f)
 	return p, f, s.readError("payout", err)
 }
 
@@ -140,7 +140,7 @@ func (tx *Tx) PayoutByExternalID(ctx context.Context, merchant payment.ID, exter
 // Payouts lists a merchant's payouts, newest first.
 func (s *Store) Payouts(ctx context.Context, merchant payment.ID, f Filter) ([]payment.Payout, error) {
 	text, args := f.where(payoutColumns, "payouts", merchant)
-	rows, err := s.reader.QueryContext(ctx, text, args...)
+	rows, err := s.query(ctx, text, args...)
 	list, err := collect(rows, err, func(r scanner) (payment.Payout, error) { return s.scanPayout(r) })
 	return list, s.readError("payouts", err)
 }
@@ -168,7 +168,7 @@ type Due struct {
 // they can be claimed one merchant at a time. Of a merchant whose payouts wait
 // at several processors it names the one of the oldest.
 func (s *Store) PayoutsDue(ctx context.Context, now time.Time, steps StepFilter) ([]Due, error) {
-	rows, err := s.reader.QueryContext(ctx, `SELECT due.merchant_id, (SELECT p.processor FROM payouts p
+	rows, err := s.query(ctx, `SELECT due.merchant_id, (SELECT p.processor FROM payouts p
 			WHERE p.merchant_id = due.merchant_id AND p.next_at > 0 AND p.next_at <= $1 AND `+string(steps)+` ORDER BY p.next_at LIMIT 1)
 		FROM (`+merchantsDue("payouts", " AND "+string(steps))+`) AS due ORDER BY due.merchant_id`, micros(now))
 	list, err := collect(rows, err, func(r scanner) (Due, error) {
@@ -262,7 +262,7 @@ func (tx *Tx) InsertSends(ctx context.Context, sends []Send) error {
 
 // Sends lists how often, and how, a payout was handed to its processor.
 func (s *Store) Sends(ctx context.Context, merchant, payout payment.ID) ([]Send, error) {
-	rows, err := s.reader.QueryContext(ctx, sendsOf, merchant[:], payout[:])
+	rows, err := s.query(ctx, sendsOf, merchant[:], payout[:])
 	list, err := collect(rows, err, scanSend(merchant, payout))
 	return list, s.readError("sends", err)
 }

@@ -136,7 +136,7 @@ func (tx *Tx) saveBalance(ctx context.Context, m payment.ID, account ledger.Acco
 
 // Balances reads a merchant's accounts.
 func (s *Store) Balances(ctx context.Context, merchant payment.ID) (ledger.Balances, error) {
-	rows, err := s.reader.QueryContext(ctx, "SELECT account, balance FROM balances WHERE merchant_id = $1", merchant[:])
+	rows, err := s.query(ctx, "SELECT account, balance FROM balances WHERE merchant_id = $1", merchant[:])
 	type row struct {
 		account ledger.Account
 		balance money.Cents
@@ -170,7 +170,7 @@ type Posting struct {
 // Postings reads up to limit lines of a merchant after the given line, in the
 // order of their entries' ids.
 func (s *Store) Postings(ctx context.Context, merchant payment.ID, after Posting, limit int) ([]Posting, error) {
-	rows, err := s.reader.QueryContext(ctx, `SELECT entry_id, line, kind, subject_id, account, amount, balance_after, created_at
+	rows, err := s.query(ctx, `SELECT entry_id, line, kind, subject_id, account, amount, balance_after, created_at
 		FROM postings WHERE merchant_id = $1 AND (entry_id > $2 OR (entry_id = $2 AND line > $3))
 		ORDER BY entry_id, line LIMIT $4`, merchant[:], after.Entry[:], after.Line, limit)
 	list, err := collect(rows, err, func(r scanner) (p Posting, err error) {

@@ -55,7 +55,7 @@ func scanReceipt(r scanner) (payment.Receipt, error) {
 // Receipts lists what came in for a pay-in, or with the zero id what came in
 // for no order of the merchant.
 func (s *Store) Receipts(ctx context.Context, merchant, payin payment.ID) ([]payment.Receipt, error) {
-	rows, err := s.reader.QueryContext(ctx, "SELECT "+receiptColumns+` FROM receipts
+	rows, err := s.query(ctx, "SELECT "+receiptColumns+` FROM receipts
 		WHERE merchant_id = $1 AND payin_id = $2 ORDER BY id`, merchant[:], claim(payin))
 	list, err := collect(rows, err, scanReceipt)
 	return list, s.readError("receipts", err)
@@ -64,6 +64,6 @@ func (s *Store) Receipts(ctx context.Context, merchant, payin payment.ID) ([]pay
 // HasReceipt says whether a payment of a processor is booked already.
 func (s *Store) HasReceipt(ctx context.Context, processor, externalID string) (bool, error) {
 	var n int
-	err := s.reader.QueryRowContext(ctx, "SELECT count(*) FROM receipt_claims WHERE processor = $1 AND external_id = $2", processor, externalID).Scan(&n)
+	err := s.queryRow(ctx, "SELECT count(*) FROM receipt_claims WHERE processor = $1 AND external_id = $2", processor, externalID).Scan(&n)
 	return n > 0, s.readError("receipt claim", err)
 }

@@ -14,7 +14,7 @@ const SettingCursor = "cursor:"
 // Setting reads a fact of the installation; "" where it was never set.
 func (s *Store) Setting(ctx context.Context, name string) (string, error) {
 	var value string
-	err := s.readError("setting", s.reader.QueryRowContext(ctx, "SELECT value FROM settings WHERE name = $1", name).Scan(&value))
+	err := s.readError("setting", s.queryRow(ctx, "SELECT value FROM settings WHERE name = $1", name).Scan(&value))
 	if errors.Is(err, ErrNotFound) {
 		return "", nil
 	}

@@ -59,7 +59,8 @@ type Store struct {
 	lock    *fileLock
 
 	// SQLite has one writer: its connection and prepared statements.
-	solo *soloWriter
+	solo  *soloWriter
+	reads sync.Map // text -> *sql.Stmt of reader; texts are few
 
 	installation payment.ID
 	path         string // of the SQLite file
@@ -123,10 +124,47 @@ func (s *Store) Installation() payment.ID { return s.installation }
 // Ping says whether the database answers.
 func (s *Store) Ping(ctx context.Context) error {
 	var one int
-	if err := s.reader.QueryRowContext(ctx, "SELECT 1").Scan(&one); err != nil {
+	if err := s.queryRow(ctx, "SELECT 1").Scan(&one); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return nil
+}
+
+// query reads beside the writers. SQLite's driver compiles a text each time, so
+// its statements are kept; that of PostgreSQL keeps them itself.
+func (s *Store) query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	if st := s.compiled(ctx, text); st != nil {
+		return st.QueryContext(ctx, args...)
+	}
+	return s.reader.QueryContext(ctx, text, args...)
+}
+
+// queryRow is query for one row.
+func (s *Store) queryRow(ctx context.Context, text string, args ...any) *sql.Row {
+	if st := s.compiled(ctx, text); st != nil {
+		return st.QueryRowContext(ctx, args...)
+	}
+	return s.reader.QueryRowContext(ctx, text, args...)
+}
+
+// compiled returns the statement of text; nil where there is none, and text is
+// to be run as it is, which carries the error if there is one.
+func (s *Store) compiled(ctx context.Context, text string) *sql.Stmt {
+	if s.solo == nil {
+		return nil
+	}
+	if st, ok := s.reads.Load(text); ok {
+		return st.(*sql.Stmt)
+	}
+	st, err := s.reader.PrepareContext(ctx, text)
+	if err != nil {
+		return nil
+	}
+	if first, taken := s.reads.LoadOrStore(text, st); taken {
+		_ = st.Close()
+		return first.(*sql.Stmt)
+	}
+	return st
 }
 
 // soloWriter is SQLite's one writing connection.
