@@ -1,0 +1,219 @@
+package simulate
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+)
+
+// eventBody is what the checker reads of an event's body. Amounts are numbers
+// in pay-ins and texts in payouts.
+type eventBody struct {
+	ID      string `json:"id"`
+	Type    string `json:"type"`
+	Version int64  `json:"version"`
+	Data    struct {
+		ID             string          `json:"id"`
+		ExternalID     string          `json:"externalId"`
+		ReferenceID    string          `json:"referenceId"`
+		Status         string          `json:"status"`
+		Amount         json.RawMessage `json:"amount"`
+		PaidAmount     int64           `json:"paidAmount"`
+		RefundedAmount int64           `json:"refundedAmount"`
+		ReturnedAmount string          `json:"returnedAmount"`
+		Version        int64           `json:"version"`
+	} `json:"data"`
+}
+
+func publicEventID(id rowID) string { return "evt_" + hex.EncodeToString(id[:]) }
+
+// applyEvent follows a new event: I7.
+func (g *gatewayBook) applyEvent(c *rowChange) {
+	number, version, kind := c.n[0], c.n[1], c.t[0]
+	o := g.orders[rowKey{c.key.merchant, c.other}]
+	e := &eventRow{key: c.key, number: number, kind: kind, order: o, version: version}
+	g.events[c.key], g.eventIDs[publicEventID(c.key.id)] = e, e
+	m := g.merchant(c.key.merchant)
+	if number != m.lastNews+1 {
+		g.bad("I7", o, "event %s has number %d after %d", kind, number, m.lastNews)
+	}
+	m.lastNews = number
+	if o == nil {
+		g.badBooks("I7", c.key.merchant, "event %s is about %s, which is no order", kind, c.other)
+		return
+	}
+	o.events = append(o.events, e)
+	g.touch(o)
+	found := false
+	for i, a := range o.awaited {
+		if a.version == version && a.kind == kind {
+			o.awaited = append(o.awaited[:i], o.awaited[i+1:]...)
+			e.awaited, found = a, true
+			break
+		}
+	}
+	if !found {
+		g.bad("I7", o, "event %s of version %d tells of no change in its commit", kind, version)
+		return
+	}
+	body, err := g.opened(c.key, c.data)
+	if err != nil {
+		g.bad("I7", o, "the body of event %s: %v", kind, err)
+		return
+	}
+	e.body = body
+	g.checkBody(e)
+	g.touched.events = append(g.touched.events, e)
+}
+
+// checkBody holds the words of an event against the order as that change left it.
+func (g *gatewayBook) checkBody(e *eventRow) {
+	var b eventBody
+	if err := json.Unmarshal(e.body, &b); err != nil {
+		g.bad("I7", e.order, "event %s is no JSON: %v", e.kind, err)
+		return
+	}
+	o, a, d := e.order, e.awaited, b.Data
+	amount, returned := strconv.FormatInt(o.amount, 10), ""
+	if o.kind == payout {
+		amount = `"` + amount + `"`
+		if a.returned != 0 {
+			returned = strconv.FormatInt(a.returned, 10)
+		}
+	}
+	if b.ID != publicEventID(e.key.id) || b.Type != e.kind || b.Version != e.version || d.Version != e.version ||
+		d.ID != o.key.id.String() || d.ExternalID != o.external || d.ReferenceID != o.reference || d.Status != a.status ||
+		string(d.Amount) != amount || d.PaidAmount != a.paid || d.RefundedAmount != a.refunded || d.ReturnedAmount != returned {
+		g.bad("I7", o, "event %s of version %d says %+v", e.kind, e.version, b)
+	}
+}
+
+// checkEvent looks for the delivery of a new event.
+func (g *gatewayBook) checkEvent(e *eventRow) {
+	if (e.delivery != nil) != e.awaited.delivered {
+		g.bad("I7", e.order, "event %s: is to be delivered is %v, has a delivery is %v", e.kind, e.awaited.delivered, e.delivery != nil)
+	}
+}
+
+// deliverySteps are the states that a delivery may go on to by itself.
+var deliverySteps = map[string]string{"pending": "pending delivered exhausted ended"}
+
+func (g *gatewayBook) applyDelivery(c *rowChange) {
+	d := g.deliveries[c.key]
+	if c.op == rowAdded {
+		g.addDelivery(c)
+		return
+	}
+	if d == nil {
+		g.badBooks("I7", c.key.merchant, "delivery %s changes, but was never created", c.key.id)
+		return
+	}
+	if state := c.t[0]; state != d.state {
+		switch {
+		case d.state == "pending":
+			d.moved = true
+		case d.redelivered && state == "pending":
+			d.redelivered = false
+		default:
+			g.bad("I7", d.event.order, "the delivery of %s goes from %s to %s", d.event.kind, d.state, state)
+		}
+	}
+	g.setDelivery(d, c)
+}
+
+func (g *gatewayBook) setDelivery(d *deliveryRow, c *rowChange) {
+	d.state, d.tries, d.nextAt, d.claimed = c.t[0], c.n[1], c.n[2], c.n[3] != 0
+	if !d.touched {
+		d.touched = true
+		g.touched.deliveries = append(g.touched.deliveries, d)
+	}
+}
+
+func (g *gatewayBook) addDelivery(c *rowChange) {
+	d := &deliveryRow{key: c.key, url: c.t[1]}
+	for i := len(g.touched.events) - 1; i >= 0; i-- {
+		if e := g.touched.events[i]; e.key.merchant == c.key.merchant && e.number == c.n[0] {
+			d.event = e
+		}
+	}
+	if d.event == nil {
+		g.badBooks("I7", c.key.merchant, "a delivery of event %d is not in the event's commit", c.n[0])
+		return
+	}
+	o := d.event.order
+	if d.event.delivery != nil || d.url != o.url || c.other != o.key.id || c.t[0] != "pending" || c.n[1] != 0 {
+		g.bad("I7", o, "the delivery of %s to %s begins as %s with %d attempts", d.event.kind, d.url, c.t[0], c.n[1])
+	}
+	d.event.delivery = d
+	g.deliveries[c.key] = d
+	g.setDelivery(d, c)
+}
+
+func (g *gatewayBook) applyAttempt(c *rowChange) {
+	d := g.deliveries[c.key]
+	if d == nil {
+		g.badBooks("I7", c.key.merchant, "an attempt of %s, which is no delivery", c.key.id)
+		return
+	}
+	number, count := c.n[0], int64(len(d.attempts))
+	switch {
+	case c.op == rowAdded && number == count+1:
+		d.attempts = append(d.attempts, attemptRow{})
+	case c.op == rowDeleted && number == count && d.attempts[count-1].endedAt == 0: // given back untried
+		d.attempts = d.attempts[:count-1]
+	case c.op == rowChanged && number >= 1 && number <= count && d.attempts[number-1].endedAt == 0:
+		d.attempts[number-1] = attemptRow{status: c.n[1], endedAt: c.n[2]}
+		d.event.order.gone = d.event.order.gone || c.n[1] == 410
+	default:
+		g.bad("I7", d.event.order, "attempt %d of %d to deliver %s is changed", number, count, d.event.kind)
+	}
+	if !d.touched {
+		d.touched = true
+		g.touched.deliveries = append(g.touched.deliveries, d)
+	}
+}
+
+// checkDelivery holds a delivery's state against its attempts.
+func (g *gatewayBook) checkDelivery(d *deliveryRow) {
+	o, kind := d.event.order, d.event.kind
+	if d.tries != int64(len(d.attempts)) {
+		g.bad("I7", o, "the delivery of %s counts %d attempts of %d", kind, d.tries, len(d.attempts))
+	}
+	if d.state == "pending" {
+		if (d.nextAt > 0) == d.claimed {
+			g.bad("I11", o, "the delivery of %s is due at %d and in hand: %v", kind, d.nextAt, d.claimed)
+		}
+		return
+	}
+	if d.nextAt != 0 {
+		g.bad("I7", o, "the delivery of %s is %s and due at %d", kind, d.state, d.nextAt)
+	}
+	if !d.moved {
+		return
+	}
+	d.moved = false
+	last := attemptRow{}
+	if len(d.attempts) > 0 {
+		last = d.attempts[len(d.attempts)-1]
+	}
+	fits := false
+	switch d.state {
+	case "delivered":
+		fits = last.status >= 200 && last.status <= 299
+	case "exhausted":
+		fits = len(d.attempts) >= webhookAttempts && last.endedAt != 0 && o.hasOpen("webhook_exhausted")
+	case "ended":
+		fits = o.gone && o.ended
+	}
+	if !fits {
+		g.bad("I7", o, "the delivery of %s is %s after %d attempts, the last answered with %d", kind, d.state, len(d.attempts), last.status)
+	}
+}
+
+// redeliver tells the book that somebody asks for an event to be sent again,
+// by its public id.
+func (g *gatewayBook) redeliver(eventID string) {
+	if e := g.eventIDs[eventID]; e != nil && e.delivery != nil {
+		e.delivery.redelivered = true
+	}
+}
