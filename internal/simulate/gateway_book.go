@@ -70,7 +70,8 @@ type orderRow struct {
 	paid, refunded, returned       int64
 	ended, late, claimed, canceled bool
 	nextAt, expiresAt              int64
-	node                           rowID // that has it in hand
+	details                        string // how long they are
+	node                           rowID  // that has it in hand
 
 	sends      []*sendRow
 	booked     map[string]int64 // by kind of entry, what it took from somewhere

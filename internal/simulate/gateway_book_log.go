@@ -101,11 +101,11 @@ const appendOnly = "*"
 var watchedTables = []watchedTable{
 	{kind: rowPayin, name: "payins", merchant: "merchant_id", id: "id",
 		added: logColumns{
-			n: []string{"version", "paid_amount", "refunded_amount", "fee", "next_at", "created_at", "amount", "expires_at"},
+			n: []string{"version", "paid_amount", "refunded_amount", "fee", "next_at", "created_at", "amount", "length(details)"},
 			t: []string{"status", "external_id", "reference_id", "method", "processor", "webhook_url"}},
 		changed: logColumns{
 			n: []string{"version", "paid_amount", "refunded_amount", "fee", "next_at", "updated_at", "webhook_ended", "late"},
-			t: []string{"status", "failure", "end_to_end_id"}},
+			t: []string{"status", "failure", "end_to_end_id", "length(details)"}},
 		frozen: "merchant_id, id, external_id, reference_id, method, amount, processor, webhook_url, personal, fingerprint, created_at"},
 	{kind: rowPayout, name: "payouts", merchant: "merchant_id", id: "id",
 		added: logColumns{

@@ -1,5 +1,7 @@
 package simulate
 
+import "strconv"
+
 // applyOrder follows a row of payins or payouts.
 func (g *gatewayBook) applyOrder(c *rowChange) {
 	o := g.orders[c.key]
@@ -21,7 +23,7 @@ func (g *gatewayBook) addOrder(c *rowChange) {
 		status: c.t[0], external: c.t[1], reference: c.t[2], processor: c.t[4], url: c.t[5], booked: map[string]int64{},
 	}
 	if c.kind == rowPayin {
-		o.paid, o.refunded, o.expiresAt, o.method = c.n[1], c.n[2], c.n[7], c.t[3]
+		o.paid, o.refunded, o.expiresAt, o.method, o.details = c.n[1], c.n[2], o.nextAt, c.t[3], strconv.FormatInt(c.n[7], 10)
 	} else {
 		o.kind, o.returned, o.amount, o.step = payout, c.n[1], c.n[2], c.t[3]
 		g.merchant(c.key.merchant).inFlight += o.amount + o.fee
@@ -79,6 +81,8 @@ func (g *gatewayBook) changePayin(o *orderRow, c *rowChange) {
 		step.grows = "paid"
 	case refunded > o.refunded:
 		step.grows = "refunded"
+	case status == o.status && c.t[3] != o.details:
+		step.grows = "charge"
 	}
 	late := c.n[7] != 0
 	g.moveOrder(o, version, step, status == o.status && paid == o.paid && refunded == o.refunded && late == o.late && o.fee == c.n[3])
@@ -89,7 +93,7 @@ func (g *gatewayBook) changePayin(o *orderRow, c *rowChange) {
 		g.bad("I7", o, "news that its receiver ended begin again")
 	}
 	o.version, o.status, o.paid, o.refunded, o.fee = version, status, paid, refunded, c.n[3]
-	o.nextAt, o.ended, o.late = c.n[4], c.n[6] != 0, late
+	o.nextAt, o.ended, o.late, o.details = c.n[4], c.n[6] != 0, late, c.t[3]
 	o.canceled = o.canceled || status == "CANCELED"
 	if last := len(o.awaited) - 1; last >= 0 && o.awaited[last].version == version {
 		o.awaited[last].paid, o.awaited[last].refunded = paid, refunded

@@ -4,7 +4,8 @@ package simulate
 // so that a rule that the gateway gets wrong is not got wrong here as well.
 
 // statusStep is a step of an order's life, and money that it moves: "paid",
-// "refunded" and "returned" grow in it, "" leaves them as they are.
+// "refunded" and "returned" grow in it, "" leaves them as they are. "charge" is
+// what the payer needs to pay, which the processor makes.
 type statusStep struct{ from, to, grows string }
 
 // payinSteps names the event of each step that a pay-in may take; "" has none.
@@ -15,7 +16,11 @@ var payinSteps = map[statusStep]string{
 	{"PENDING", "EXPIRED", ""}:                               "payin.expired",
 	{"PENDING", "CANCELED", ""}:                              "payin.canceled",
 	{"PENDING", "FAILED", ""}:                                "payin.failed",
-	{"PENDING", "PENDING", ""}:                               "", // a refused card; a charge that its processor made
+	{"PENDING", "PENDING", ""}:                               "", // a refused card
+	{"PENDING", "PENDING", "charge"}:                         "",
+	{"EXPIRED", "EXPIRED", "charge"}:                         "", // it was being made meanwhile
+	{"CANCELED", "CANCELED", "charge"}:                       "",
+	{"FAILED", "FAILED", "charge"}:                           "",
 	{"PROCESSING", "PAID", "paid"}:                           "payin.paid",
 	{"PROCESSING", "PROCESSING", "paid"}:                     "payin.underpaid",
 	{"PROCESSING", "FAILED", ""}:                             "payin.failed",
