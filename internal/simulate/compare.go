@@ -49,7 +49,6 @@ func parseRowID(text string) (id rowID) {
 func (c *comparison) checkAcks() {
 	type wanted struct {
 		id  string
-		any *ack
 		fit bool
 	}
 	asked := make(map[orderName]*wanted, len(c.acks))
@@ -70,17 +69,17 @@ func (c *comparison) checkAcks() {
 			c.g.found = append(c.g.found, violation{"I2", a.merchant, a.id, a.kind + " " + a.reference + " was acknowledged, and is not there"})
 			continue
 		case w.id != "" && w.id != a.id:
-			c.g.bad("I5", o, "reference %q was acknowledged as %s and as %s", a.reference, w.id, a.id)
+			c.g.badf("I5", o, "reference %q was acknowledged as %s and as %s", a.reference, w.id, a.id)
 		case o.key.id != parseRowID(a.id), o.external != a.externalID, o.amount != a.amount, o.method != a.method, o.url != a.webhookURL:
-			c.g.bad("I2", o, "acknowledged as %+v, and is %s, %s, %d, %s, %s", *a, o.key.id, o.external, o.amount, o.method, o.url)
+			c.g.badf("I2", o, "acknowledged as %+v, and is %s, %s, %d, %s, %s", *a, o.key.id, o.external, o.amount, o.method, o.url)
 		case a.canceled && (!o.canceled || o.kind == payout && o.status != "CANCELED"):
-			c.g.bad("I2", o, "its cancelling was acknowledged")
+			c.g.badf("I2", o, "its cancelling was acknowledged")
 		}
 		w.id = a.id
 	}
 	for _, o := range c.g.inOrder {
 		if w := asked[orderName{o.key.merchant, o.kind, o.reference}]; w == nil || !w.fit {
-			c.g.bad("I5", o, "nobody asked for %s %s of %d, %s", o.method, o.reference, o.amount, o.url)
+			c.g.badf("I5", o, "nobody asked for %s %s of %d, %s", o.method, o.reference, o.amount, o.url)
 		}
 	}
 }
@@ -95,14 +94,14 @@ func (c *comparison) checkTransfers() {
 			continue
 		}
 		if other := c.lines[t.externalID]; other != nil {
-			c.g.bad("I3", o, "the bank has two transfers: %+v and %+v", *other, *t)
+			c.g.badf("I3", o, "the bank has two transfers: %+v and %+v", *other, *t)
 		}
 		c.lines[t.externalID] = t
 		if t.amount != o.amount {
-			c.g.bad("I3", o, "the bank sent %d of %d", t.amount, o.amount)
+			c.g.badf("I3", o, "the bank sent %d of %d", t.amount, o.amount)
 		}
 		if len(o.sends) == 0 {
-			c.g.bad("I3", o, "the bank has a transfer that was never sent")
+			c.g.badf("I3", o, "the bank has a transfer that was never sent")
 		}
 	}
 }
@@ -121,22 +120,22 @@ func (c *comparison) checkPayouts() {
 		switch o.status {
 		case "COMPLETED", "RETURNED":
 			if state != "paid" {
-				c.g.bad("I3", o, "the bank says %s", state)
+				c.g.badf("I3", o, "the bank says %s", state)
 				continue
 			}
 			if o.endToEnd != t.endToEndID {
-				c.g.bad("I3", o, "end-to-end id is %s, the bank's is %s", o.endToEnd, t.endToEndID)
+				c.g.badf("I3", o, "end-to-end id is %s, the bank's is %s", o.endToEnd, t.endToEndID)
 			}
 			if o.returned > t.returned || c.settled && o.returned != t.returned {
-				c.g.bad("I3", o, "%d came back, the bank says %d", o.returned, t.returned)
+				c.g.badf("I3", o, "%d came back, the bank says %d", o.returned, t.returned)
 			}
 		case "FAILED", "CANCELED", "PENDING":
 			if state == "paid" || state == "processing" {
-				c.g.bad("I3", o, "the bank says %s", state)
+				c.g.badf("I3", o, "the bank says %s", state)
 			}
 		case "PROCESSING":
 			if c.settled && state == "paid" && !c.open(o) {
-				c.g.bad("I3", o, "the bank says paid")
+				c.g.badf("I3", o, "the bank says paid")
 			}
 		}
 	}
@@ -158,18 +157,18 @@ func (c *comparison) checkPayments() {
 		r := receipts[p.id]
 		switch {
 		case r == nil && c.settled:
-			c.g.bad("I10", c.g.externals[p.externalID], "the bank got %d as payment %s, which is not booked", p.amount, p.id)
+			c.g.badf("I10", c.g.externals[p.externalID], "the bank got %d as payment %s, which is not booked", p.amount, p.id)
 		case r == nil:
 		case r.amount != p.amount || r.endToEnd != p.endToEndID || r.orderID != p.externalID:
-			c.g.bad("I9", r.order, "payment %+v is booked as %d, %s, for %s", *p, r.amount, r.endToEnd, r.orderID)
+			c.g.badf("I9", r.order, "payment %+v is booked as %d, %s, for %s", *p, r.amount, r.endToEnd, r.orderID)
 		case r.order == nil && c.g.externals[p.externalID] != nil:
-			c.g.bad("I10", c.g.externals[p.externalID], "payment %s of %d is not booked for it", p.id, p.amount)
+			c.g.badf("I10", c.g.externals[p.externalID], "payment %s of %d is not booked for it", p.id, p.amount)
 		}
 		delete(receipts, p.id)
 	}
 	for _, r := range c.g.cameIn {
 		if receipts[r.external] != nil {
-			c.g.badBooks("I9", r.key.merchant, "receipt %s of %d is of no payment: %s", r.key.id, r.amount, r.external)
+			c.g.badBooksf("I9", r.key.merchant, "receipt %s of %d is of no payment: %s", r.key.id, r.amount, r.external)
 		}
 	}
 }
@@ -184,9 +183,9 @@ func (c *comparison) checkReceived() {
 			c.g.found = append(c.g.found, violation{invariant: "I7", merchant: r.merchant, text: r.url + " got event " + r.eventID + ", which is not there"})
 			continue
 		case parseRowID(r.merchant) != e.key.merchant || r.url != e.order.url:
-			c.g.bad("I7", e.order, "event %s went to %s of merchant %s", e.kind, r.url, r.merchant)
+			c.g.badf("I7", e.order, "event %s went to %s of merchant %s", e.kind, r.url, r.merchant)
 		case !bytes.Equal(r.body, e.body):
-			c.g.bad("I7", e.order, "event %s is %s, and was delivered as %s", e.kind, e.body, r.body)
+			c.g.badf("I7", e.order, "event %s is %s, and was delivered as %s", e.kind, e.body, r.body)
 		}
 		e.taken = e.taken || r.answer >= 200 && r.answer <= 299
 	}
@@ -202,10 +201,10 @@ func (c *comparison) checkNews() {
 				continue
 			}
 			if d.state == "delivered" && !e.taken {
-				c.g.bad("I7", o, "event %s is called delivered, and no receiver took it", e.kind)
+				c.g.badf("I7", o, "event %s is called delivered, and no receiver took it", e.kind)
 			}
 			if c.settled && d.state == "pending" {
-				c.g.bad("I11", o, "event %s is still to be delivered", e.kind)
+				c.g.badf("I11", o, "event %s is still to be delivered", e.kind)
 			}
 		}
 	}

@@ -11,15 +11,15 @@ func (c *comparison) checkEnd() {
 	for _, o := range c.g.inOrder {
 		switch {
 		case o.inFlight() && !c.open(o):
-			c.g.bad("I11", o, "step %s is no end, and nobody is told", o.step)
+			c.g.badf("I11", o, "step %s is no end, and nobody is told", o.step)
 		case o.kind == payin && o.status == "PENDING":
-			c.g.bad("I11", o, "is still open")
+			c.g.badf("I11", o, "is still open")
 		case o.claimed || o.nextAt != 0:
-			c.g.bad("I11", o, "is due at %d and in hand: %v", o.nextAt, o.claimed)
+			c.g.badf("I11", o, "is due at %d and in hand: %v", o.nextAt, o.claimed)
 		}
 		for _, e := range o.events {
 			if e.delivery != nil && e.delivery.claimed {
-				c.g.bad("I11", o, "the delivery of %s is in hand", e.kind)
+				c.g.badf("I11", o, "the delivery of %s is in hand", e.kind)
 			}
 		}
 	}
@@ -31,7 +31,7 @@ func (c *comparison) checkEnd() {
 	}
 	slices.Sort(waiting)
 	for _, name := range waiting {
-		c.g.badBooks("I11", rowID{}, "notice %s is not applied", name)
+		c.g.badBooksf("I11", rowID{}, "notice %s is not applied", name)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // wind brings everything of a furnished shop to its end.
 func (v *shop) wind() {
 	v.t.Helper()
-	v.send(done(processor.TransferPaid)) // out-new
+	v.send(bankSays(processor.TransferPaid)) // out-new
 	v.clock.Advance(time.Minute)
 	v.ask(processor.TransferReport{Lookup: processor.Found, State: processor.TransferPaid, EndToEndID: "E2", Returned: 1}) // out-sent
 	v.clock.Advance(2 * time.Hour)
@@ -130,6 +130,21 @@ func TestLiesAreReported(t *testing.T) {
 				v.deliver(200)
 			}
 		}
+	})
+}
+
+// What the gateway's book alone could have wrong, and its rows do not show.
+func TestBookHeldAgainstTheOthers(t *testing.T) {
+	t.Parallel()
+	eachShop(t, func(v *shop) {
+		v.furnish()
+		v.book.cameIn[0].order = nil
+		expect(v.t, "a payment kept from its order", compare(v.books, v.book, false), "I10", "is not booked for it")
+		o := v.book.references[orderName{rowID(v.m.ID), payout, "out-done"}]
+		o.claimed = true
+		expect(v.t, "an order in hand", compare(v.books, v.book, true), "I11", "in hand: true")
+		o.events[0].delivery.claimed = true
+		expect(v.t, "a delivery in hand", compare(v.books, v.book, true), "I11", "is in hand")
 	})
 }
 

@@ -393,8 +393,8 @@ func (g *gatewayBook) orderOf(c *rowChange) string {
 	return o.key.id.String()
 }
 
-// bad reports a broken rule about an order.
-func (g *gatewayBook) bad(invariant string, o *orderRow, format string, args ...any) {
+// badf reports a broken rule about an order.
+func (g *gatewayBook) badf(invariant string, o *orderRow, format string, args ...any) {
 	v := violation{invariant: invariant, text: fmt.Sprintf(format, args...)}
 	if o != nil {
 		v.merchant, v.order = o.key.merchant.String(), o.key.id.String()
@@ -403,8 +403,8 @@ func (g *gatewayBook) bad(invariant string, o *orderRow, format string, args ...
 	g.found = append(g.found, v)
 }
 
-// badBooks reports a broken rule about a merchant's books.
-func (g *gatewayBook) badBooks(invariant string, merchant rowID, format string, args ...any) {
+// badBooksf reports a broken rule about a merchant's books.
+func (g *gatewayBook) badBooksf(invariant string, merchant rowID, format string, args ...any) {
 	g.found = append(g.found, violation{invariant: invariant, merchant: merchant.String(), text: fmt.Sprintf(format, args...)})
 }
 

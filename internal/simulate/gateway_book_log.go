@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -160,7 +161,7 @@ var watchedTables = []watchedTable{
 // calls NEW or OLD.
 func (w *watchedTable) insertion(op rowOp, row string, c logColumns) string {
 	columns := []string{"kind", "op"}
-	values := []string{fmt.Sprint(int(w.kind)), fmt.Sprint(int(op))}
+	values := []string{strconv.Itoa(int(w.kind)), strconv.Itoa(int(op))}
 	set := func(column, expression string) {
 		if expression == "" {
 			return

@@ -19,6 +19,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
+// registered is the amount in cents of pay-ins that shopBank does not mint.
+const registered = 7_700
+
 // shopBank is a processor that mints its charges and takes every transfer;
 // what becomes of them, each test tells.
 type shopBank struct{}
@@ -29,10 +32,14 @@ func (shopBank) Profile() processor.Profile {
 	}
 }
 func (shopBank) Mint(r processor.ChargeRequest) (processor.Charge, bool) {
-	return processor.Charge{PIX: &payment.PIXDetail{QRCode: "x", TxID: r.ExternalID, ExpiresAt: r.ExpiresAt}}, true
+	return processor.Charge{PIX: &payment.PIXDetail{QRCode: "x", TxID: r.ExternalID, ExpiresAt: r.ExpiresAt}}, r.Amount != registered
 }
-func (shopBank) Charge(context.Context, processor.ChargeRequest) (a processor.ChargeAnswer) { return a }
-func (shopBank) QueryCharge(context.Context, string) (r processor.ChargeReport)             { return r }
+func (b shopBank) Charge(_ context.Context, r processor.ChargeRequest) processor.ChargeAnswer {
+	r.Amount++
+	charge, _ := b.Mint(r)
+	return processor.ChargeAnswer{Outcome: processor.Done, Charge: charge}
+}
+func (shopBank) QueryCharge(context.Context, string) (r processor.ChargeReport) { return r }
 func (shopBank) Transfer(context.Context, processor.TransferRequest, func() error) (a processor.TransferAnswer) {
 	return a
 }
@@ -219,7 +226,7 @@ func (v *shop) ask(r processor.TransferReport) {
 	v.must(v.flow.SettlePayout(v.t.Context(), list[0], r))
 }
 
-func done(state processor.TransferState) processor.TransferAnswer {
+func bankSays(state processor.TransferState) processor.TransferAnswer {
 	return processor.TransferAnswer{Outcome: processor.Done, Report: processor.TransferReport{
 		Lookup: processor.Found, State: state, EndToEndID: "E1", Evidence: "the bank says " + string(state),
 	}}
@@ -258,7 +265,7 @@ func (v *shop) furnish() {
 	paid := v.sell("in-paid", 10_000, hookURL)
 	v.pay(paid.ExternalID, "A", 10_500)
 	v.withdraw("out-done", 2_000)
-	v.send(done(processor.TransferPaid))
+	v.send(bankSays(processor.TransferPaid))
 	v.deliver(200)
 	v.sell("in-open", 5_000, hookURL)
 	disputed := v.sell("in-disputed", 3_000, hookURL)
@@ -267,7 +274,7 @@ func (v *shop) furnish() {
 	v.withdraw("out-failed", 400)
 	v.send(processor.TransferAnswer{Outcome: processor.Refused, Failure: &payment.Failure{Code: "x", Message: "no such key"}, Evidence: "422"})
 	v.withdraw("out-sent", 700)
-	v.send(done(processor.TransferProcessing))
+	v.send(bankSays(processor.TransferProcessing))
 	v.withdraw("out-new", 900)
 	v.pay(payment.ExternalID(v.store.Installation(), v.m.Number, v.m.ID, payment.OperationPayin, "unknown"), "C", 55)
 	v.must(v.flow.RecordNotice(v.t.Context(), "fake", "n1", "", []byte("{}")))
@@ -309,9 +316,13 @@ func (v *shop) again() {
 	v.read()
 }
 
+// freshID is an id that nothing has.
+const freshID = "0123456789abcdef"
+
 // corrupt runs statements as one commit, which is taken back once it is read.
-// $1 is an id that nothing has.
-func (v *shop) corrupt(t *testing.T, statements []string) []violation {
+// $1 is an id that nothing has, and $2 a value to store.
+func (v *shop) corrupt(statements []string, value []byte) []violation {
+	t := v.t
 	t.Helper()
 	v.again()
 	v.sound()
@@ -321,7 +332,10 @@ func (v *shop) corrupt(t *testing.T, statements []string) []violation {
 	for _, text := range statements {
 		var args []any
 		if strings.Contains(text, "$1") {
-			args = append(args, []byte("0123456789abcdef"))
+			args = append(args, []byte(freshID))
+		}
+		if strings.Contains(text, "$2") {
+			args = append(args, value)
 		}
 		if _, err := tx.ExecContext(t.Context(), text, args...); err != nil {
 			t.Fatalf("%s: %v", text, err)

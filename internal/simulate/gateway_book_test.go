@@ -19,6 +19,11 @@ func TestSoundBooks(t *testing.T) {
 		v.payoutsLive()
 		v.newsLive()
 		v.sound()
+		for _, o := range v.book.inOrder {
+			if story := v.book.story(o.external); !strings.Contains(story, "PENDING created") {
+				v.t.Errorf("the story of %s is %q", o.reference, story)
+			}
+		}
 	})
 }
 
@@ -46,6 +51,7 @@ func (v *shop) payinsLive() {
 	v.withdraw("spent", 150_000)
 	v.dispute(p.ExternalID, 90_000, processor.DisputeReversed)
 	v.send(refused)
+	v.sell("registered", registered, hookURL)
 	p = v.sell("refused", 100, hookURL)
 	v.report(p.ExternalID, processor.ChargeReport{Lookup: processor.Found, State: processor.ChargeOpen, Failure: &payment.Failure{Code: "a", Message: "b"}})
 	v.report(p.ExternalID, processor.ChargeReport{Lookup: processor.Found, State: processor.ChargeAnalysis})
@@ -81,7 +87,7 @@ func (v *shop) payoutsLive() {
 	v.clock.Advance(time.Minute)
 	v.ask(processor.TransferReport{Lookup: processor.Found, State: processor.TransferPaid, Returned: 50})
 	v.withdraw("odd", 60)
-	v.send(done(processor.TransferProcessing))
+	v.send(bankSays(processor.TransferProcessing))
 	v.clock.Advance(time.Minute)
 	list, err := v.flow.ClaimQuestions(v.t.Context(), store.Due{Merchant: v.m.ID, Processor: "fake"}, 10)
 	v.must(err)
@@ -107,6 +113,12 @@ func (v *shop) newsLive() {
 	}
 	q := v.sell("again", 100, hookURL)
 	v.pay(q.ExternalID, "G3", 100)
+	back, err := v.flow.ClaimDeliveries(v.t.Context(), v.m.ID, 1)
+	v.must(err)
+	if len(back) != 1 {
+		v.t.Fatalf("%d deliveries are due", len(back))
+	}
+	v.must(v.flow.ReturnDelivery(v.t.Context(), back[0], v.clock.Now()))
 	v.deliver(200)
 	events, err := v.store.Events(v.t.Context(), v.m.ID, 0, 1000)
 	v.must(err)
@@ -136,7 +148,32 @@ func TestCorruptionsAreReported(t *testing.T) {
 				v.t.Errorf("two corruptions are called %q", c.name)
 			}
 			seen[c.name] = true
-			expect(v.t, c.name, v.corrupt(v.t, c.sql), c.invariant, c.says)
+			expect(v.t, c.name, v.corrupt(c.sql, nil), c.invariant, c.says)
+		}
+	})
+}
+
+// The words of an event are read, and held against the order.
+func TestWordsOfNews(t *testing.T) {
+	t.Parallel()
+	eachShop(t, func(v *shop) {
+		v.furnish()
+		a := v.books.ack("in-open")
+		for i, w := range newsWords {
+			body := strings.NewReplacer("{id}", a.id, "{external}", a.externalID).Replace(w.body)
+			place := store.Place{Table: "events", Merchant: v.m.ID, ID: payment.ID([]byte(freshID)), Column: "body"}
+			sealed := v.keys.Seal(place, []byte(body))
+			news := []string{cancelOpen, addEvent + `SELECT merchant_id, (SELECT max(number) + 1 FROM events), $1, 'payin.canceled', id, version, $2, created_at
+				FROM payins WHERE reference_id = 'in-open'`}
+			found := v.corrupt(news, sealed)
+			expect(v.t, w.name, found, "I7", w.says)
+			if i == 0 && len(found) != 1 {
+				v.t.Errorf("besides: %+v", found)
+			}
+			if i == 0 {
+				found = v.corrupt(append(news, addDelivery+"SELECT merchant_id, $1, number, subject_id, 'x', 'pending', 0, 1, $2, 1, 1 FROM events WHERE id = $1"), sealed)
+				expect(v.t, "a delivery to elsewhere", found, "I7", "to x begins as pending")
+			}
 		}
 	})
 }

@@ -13,10 +13,10 @@ func (g *gatewayBook) applyPosting(c *rowChange) {
 		g.touched.entries = append(g.touched.entries, e)
 	}
 	if e.closed {
-		g.bad("I1", e.order, "entry %s gets another line in a later commit", c.key.id)
+		g.badf("I1", e.order, "entry %s gets another line in a later commit", c.key.id)
 	}
 	if line != int64(len(e.lines)) || kind != e.kind || c.other != e.subject {
-		g.bad("I1", e.order, "line %d of entry %s (%s of %s) does not continue it (%s of %s)", line, c.key.id, kind, c.other, e.kind, e.subject)
+		g.badf("I1", e.order, "line %d of entry %s (%s of %s) does not continue it (%s of %s)", line, c.key.id, kind, c.other, e.kind, e.subject)
 	}
 	e.lines = append(e.lines, entryLine{name, amount})
 	m := g.merchant(c.key.merchant)
@@ -24,7 +24,7 @@ func (g *gatewayBook) applyPosting(c *rowChange) {
 	a.sum += amount
 	a.touched = true
 	if a.sum != after {
-		g.badBooks("I1", m.id, "account %s stands at %d after entry %s, which says %d", name, a.sum, c.key.id, after)
+		g.badBooksf("I1", m.id, "account %s stands at %d after entry %s, which says %d", name, a.sum, c.key.id, after)
 	}
 	a.last = after
 }
@@ -35,7 +35,7 @@ func (g *gatewayBook) applyBalance(c *rowChange) {
 	a := m.account(c.t[0])
 	balance, version := c.n[0], c.n[1]
 	if version != a.version+1 {
-		g.badBooks("I1", m.id, "balance of %s goes from version %d to %d", a.name, a.version, version)
+		g.badBooksf("I1", m.id, "balance of %s goes from version %d to %d", a.name, a.version, version)
 	}
 	a.balance, a.version, a.touched = balance, version, true
 }
@@ -52,7 +52,7 @@ func (g *gatewayBook) checkEntry(e *entryRow) {
 		}
 	}
 	if sum != 0 {
-		g.bad("I1", e.order, "entry %s (%s) adds up to %d", e.key.id, e.kind, sum)
+		g.badf("I1", e.order, "entry %s (%s) adds up to %d", e.key.id, e.kind, sum)
 	}
 	g.checkLegs(e)
 	g.merchant(e.key.merchant).booked[e.kind] += taken
@@ -68,7 +68,7 @@ func (g *gatewayBook) checkEntry(e *entryRow) {
 	case e.kind == "funded" && e.subject == e.key.merchant:
 	case e.kind == "owed_repaid" && (r != nil || e.subject == e.key.merchant):
 	default:
-		g.badBooks("I1", e.key.merchant, "entry %s (%s) is about %s, which is no order", e.key.id, e.kind, e.subject)
+		g.badBooksf("I1", e.key.merchant, "entry %s (%s) is about %s, which is no order", e.key.id, e.kind, e.subject)
 	}
 }
 
@@ -76,14 +76,14 @@ func (g *gatewayBook) checkEntry(e *entryRow) {
 func (g *gatewayBook) checkLegs(e *entryRow) {
 	legs, known := recipeKinds[e.kind]
 	if !known {
-		g.bad("I1", e.order, "entry %s is of no recipe: %s", e.key.id, e.kind)
+		g.badf("I1", e.order, "entry %s is of no recipe: %s", e.key.id, e.kind)
 		return
 	}
 	seen := make([]bool, len(legs))
 	for _, l := range e.lines {
 		account, processor, _ := strings.Cut(l.account, ":")
 		if account == "clearing" && e.order != nil && e.order.processor != processor {
-			g.bad("I1", e.order, "entry %s (%s) clears with %s, not %s", e.key.id, e.kind, processor, e.order.processor)
+			g.badf("I1", e.order, "entry %s (%s) clears with %s, not %s", e.key.id, e.kind, processor, e.order.processor)
 		}
 		fits := false
 		for i := range legs {
@@ -92,12 +92,12 @@ func (g *gatewayBook) checkLegs(e *entryRow) {
 			}
 		}
 		if !fits {
-			g.bad("I1", e.order, "entry %s (%s) may not move %d on %s", e.key.id, e.kind, l.amount, l.account)
+			g.badf("I1", e.order, "entry %s (%s) may not move %d on %s", e.key.id, e.kind, l.amount, l.account)
 		}
 	}
 	for i := range legs {
 		if legs[i].always && !seen[i] {
-			g.bad("I1", e.order, "entry %s (%s) leaves %s out", e.key.id, e.kind, legs[i].account)
+			g.badf("I1", e.order, "entry %s (%s) leaves %s out", e.key.id, e.kind, legs[i].account)
 		}
 	}
 }
@@ -109,17 +109,17 @@ func (g *gatewayBook) checkMerchant(m *merchantRow) {
 	for _, a := range m.accounts {
 		sum += a.sum
 		if a.touched && a.balance != a.sum {
-			g.badBooks("I1", m.id, "balance of %s is %d, its postings add up to %d", a.name, a.balance, a.sum)
+			g.badBooksf("I1", m.id, "balance of %s is %d, its postings add up to %d", a.name, a.balance, a.sum)
 		}
 		a.touched = false
 		switch {
 		case strings.HasPrefix(a.name, "clearing:"):
 		case a.name == "owed" && a.sum > 0, a.name != "owed" && a.sum < 0:
-			g.badBooks("I4", m.id, "%s stands at %d", a.name, a.sum)
+			g.badBooksf("I4", m.id, "%s stands at %d", a.name, a.sum)
 		}
 	}
 	if sum != 0 {
-		g.badBooks("I1", m.id, "the ledger adds up to %d", sum)
+		g.badBooksf("I1", m.id, "the ledger adds up to %d", sum)
 	}
 	for _, account := range []struct {
 		name   string
@@ -131,14 +131,14 @@ func (g *gatewayBook) checkMerchant(m *merchantRow) {
 		{"unapplied", m.surplus, "receipts that no order took"},
 	} {
 		if is := m.account(account.name).sum; is != account.should {
-			g.badBooks("I4", m.id, "%s is %d, %s are %d", account.name, is, account.why, account.should)
+			g.badBooksf("I4", m.id, "%s is %d, %s are %d", account.name, is, account.why, account.should)
 		}
 	}
 	if owed, available := m.account("owed").sum, m.account("available").sum; owed < 0 && available > 0 {
-		g.badBooks("I4", m.id, "%d is owed while %d is available", -owed, available)
+		g.badBooksf("I4", m.id, "%d is owed while %d is available", -owed, available)
 	}
 	booked := m.booked["received"] + m.booked["received_pending"] + m.booked["received_unapplied"]
 	if booked != m.received {
-		g.badBooks("I10", m.id, "%d came in, %d is booked", m.received, booked)
+		g.badBooksf("I10", m.id, "%d came in, %d is booked", m.received, booked)
 	}
 }

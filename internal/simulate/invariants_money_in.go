@@ -17,12 +17,12 @@ func (g *gatewayBook) receipt(key rowKey, processor, external string) *receiptRo
 func (g *gatewayBook) applyReceipt(c *rowChange) {
 	r := g.receipt(c.key, c.t[0], c.t[1])
 	if r.stored || r.processor != c.t[0] || r.external != c.t[1] {
-		g.badBooks("I9", c.key.merchant, "receipt %s of payment %s is claimed as %s", c.key.id, c.t[1], r.external)
+		g.badBooksf("I9", c.key.merchant, "receipt %s of payment %s is claimed as %s", c.key.id, c.t[1], r.external)
 	}
 	r.stored, r.amount, r.applied, r.orderID, r.endToEnd = true, c.n[0], c.n[1], c.t[2], c.t[3]
 	name := r.processor + "/" + r.external
 	if other := g.payments[name]; other != nil {
-		g.badBooks("I9", c.key.merchant, "payment %s has receipts %s and %s", r.external, other.key.id, r.key.id)
+		g.badBooksf("I9", c.key.merchant, "payment %s has receipts %s and %s", r.external, other.key.id, r.key.id)
 	}
 	g.payments[name], g.cameIn = r, append(g.cameIn, r)
 	m := g.merchant(c.key.merchant)
@@ -33,7 +33,7 @@ func (g *gatewayBook) applyReceipt(c *rowChange) {
 	}
 	r.order = g.orders[rowKey{c.key.merchant, c.other}]
 	if r.order == nil || r.order.kind != payin {
-		g.badBooks("I10", c.key.merchant, "receipt %s is of %s, which is no pay-in", c.key.id, c.other)
+		g.badBooksf("I10", c.key.merchant, "receipt %s is of %s, which is no pay-in", c.key.id, c.other)
 		r.order = nil
 		return
 	}
@@ -45,7 +45,7 @@ func (g *gatewayBook) applyReceipt(c *rowChange) {
 func (g *gatewayBook) applyClaim(c *rowChange) {
 	r := g.receipt(c.key, c.t[0], c.t[1])
 	if r.claimed {
-		g.badBooks("I9", c.key.merchant, "receipt %s claims a second payment %s", c.key.id, c.t[1])
+		g.badBooksf("I9", c.key.merchant, "receipt %s claims a second payment %s", c.key.id, c.t[1])
 	}
 	r.claimed = true
 }
@@ -54,16 +54,16 @@ func (g *gatewayBook) applyClaim(c *rowChange) {
 // person is told of one that fits no order.
 func (g *gatewayBook) checkReceipt(r *receiptRow) {
 	if !r.stored || !r.claimed {
-		g.badBooks("I9", r.key.merchant, "payment %s: claimed is %v, receipt is %v", r.external, r.claimed, r.stored)
+		g.badBooksf("I9", r.key.merchant, "payment %s: claimed is %v, receipt is %v", r.external, r.claimed, r.stored)
 	}
 	if r.order != nil {
 		if !strings.HasPrefix(r.order.external, r.orderID) || len(r.orderID) < 25 {
-			g.bad("I10", r.order, "payment %s names %s, not %s", r.external, r.orderID, r.order.external)
+			g.badf("I10", r.order, "payment %s names %s, not %s", r.external, r.orderID, r.order.external)
 		}
 		return
 	}
 	if r.applied != 0 || r.booked != r.amount || r.told != r.amount {
-		g.badBooks("I10", r.key.merchant, "payment %s of %d fits no order: %d is applied, %d booked, a person is told of %d",
+		g.badBooksf("I10", r.key.merchant, "payment %s of %d fits no order: %d is applied, %d booked, a person is told of %d",
 			r.external, r.amount, r.applied, r.booked, r.told)
 	}
 }
@@ -73,7 +73,7 @@ func (g *gatewayBook) applyDispute(c *rowChange) {
 	if c.op == rowAdded {
 		d = &disputeRow{order: g.orders[rowKey{c.key.merchant, c.other}], amount: c.n[0], state: c.t[0]}
 		if d.order == nil || d.order.kind != payin || d.state != "open" || d.amount > d.order.paid-d.order.refunded {
-			g.bad("I6", d.order, "dispute %s of %d begins as %s", c.t[1], d.amount, d.state)
+			g.badf("I6", d.order, "dispute %s of %d begins as %s", c.t[1], d.amount, d.state)
 		}
 		g.disputes[c.key] = d
 		g.merchant(c.key.merchant).disputed += d.amount
@@ -84,12 +84,12 @@ func (g *gatewayBook) applyDispute(c *rowChange) {
 		return
 	}
 	if d == nil {
-		g.badBooks("I6", c.key.merchant, "dispute %s changes, but was never opened", c.key.id)
+		g.badBooksf("I6", c.key.merchant, "dispute %s changes, but was never opened", c.key.id)
 		return
 	}
 	state := c.t[0]
 	if !strings.Contains(" "+disputeSteps[d.state]+" ", " "+state+" ") {
-		g.bad("I6", d.order, "a dispute goes from %s to %s", d.state, state)
+		g.badf("I6", d.order, "a dispute goes from %s to %s", d.state, state)
 	}
 	if d.state == "open" {
 		g.merchant(c.key.merchant).disputed -= d.amount
@@ -105,7 +105,7 @@ func (g *gatewayBook) applyException(c *rowChange) {
 	if c.op == rowChanged {
 		e := g.exceptions[c.key]
 		if e == nil || e.closed || c.n[0] == 0 {
-			g.badBooks("I11", c.key.merchant, "exception %s is closed twice, opened again or was never there", c.key.id)
+			g.badBooksf("I11", c.key.merchant, "exception %s is closed twice, opened again or was never there", c.key.id)
 			return
 		}
 		e.closed = true
@@ -162,16 +162,16 @@ func (g *gatewayBook) checkNotice(n *noticeRow) {
 	switch n.state {
 	case "received":
 		if (n.nextAt > 0) == n.claimed {
-			g.badBooks("I11", rowID{}, "notice %s is due at %d and in hand: %v", n.name, n.nextAt, n.claimed)
+			g.badBooksf("I11", rowID{}, "notice %s is due at %d and in hand: %v", n.name, n.nextAt, n.claimed)
 		}
 	case "stuck":
 		if !n.stuck {
-			g.badBooks("I11", rowID{}, "notice %s is given up, and nobody is told", n.name)
+			g.badBooksf("I11", rowID{}, "notice %s is given up, and nobody is told", n.name)
 		}
 		fallthrough
 	default:
 		if n.nextAt != 0 || n.claimed {
-			g.badBooks("I11", rowID{}, "notice %s is %s, due at %d and in hand: %v", n.name, n.state, n.nextAt, n.claimed)
+			g.badBooksf("I11", rowID{}, "notice %s is %s, due at %d and in hand: %v", n.name, n.state, n.nextAt, n.claimed)
 		}
 	}
 }

@@ -35,11 +35,11 @@ func (g *gatewayBook) applyEvent(c *rowChange) {
 	g.events[c.key], g.eventIDs[publicEventID(c.key.id)] = e, e
 	m := g.merchant(c.key.merchant)
 	if number != m.lastNews+1 {
-		g.bad("I7", o, "event %s has number %d after %d", kind, number, m.lastNews)
+		g.badf("I7", o, "event %s has number %d after %d", kind, number, m.lastNews)
 	}
 	m.lastNews = number
 	if o == nil {
-		g.badBooks("I7", c.key.merchant, "event %s is about %s, which is no order", kind, c.other)
+		g.badBooksf("I7", c.key.merchant, "event %s is about %s, which is no order", kind, c.other)
 		return
 	}
 	o.events = append(o.events, e)
@@ -53,12 +53,12 @@ func (g *gatewayBook) applyEvent(c *rowChange) {
 		}
 	}
 	if !found {
-		g.bad("I7", o, "event %s of version %d tells of no change in its commit", kind, version)
+		g.badf("I7", o, "event %s of version %d tells of no change in its commit", kind, version)
 		return
 	}
 	body, err := g.opened(c.key, c.data)
 	if err != nil {
-		g.bad("I7", o, "the body of event %s: %v", kind, err)
+		g.badf("I7", o, "the body of event %s: %v", kind, err)
 		return
 	}
 	e.body = body
@@ -70,7 +70,7 @@ func (g *gatewayBook) applyEvent(c *rowChange) {
 func (g *gatewayBook) checkBody(e *eventRow) {
 	var b eventBody
 	if err := json.Unmarshal(e.body, &b); err != nil {
-		g.bad("I7", e.order, "event %s is no JSON: %v", e.kind, err)
+		g.badf("I7", e.order, "event %s is no JSON: %v", e.kind, err)
 		return
 	}
 	o, a, d := e.order, e.awaited, b.Data
@@ -84,19 +84,16 @@ func (g *gatewayBook) checkBody(e *eventRow) {
 	if b.ID != publicEventID(e.key.id) || b.Type != e.kind || b.Version != e.version || d.Version != e.version ||
 		d.ID != o.key.id.String() || d.ExternalID != o.external || d.ReferenceID != o.reference || d.Status != a.status ||
 		string(d.Amount) != amount || d.PaidAmount != a.paid || d.RefundedAmount != a.refunded || d.ReturnedAmount != returned {
-		g.bad("I7", o, "event %s of version %d says %+v", e.kind, e.version, b)
+		g.badf("I7", o, "event %s of version %d says %+v", e.kind, e.version, b)
 	}
 }
 
 // checkEvent looks for the delivery of a new event.
 func (g *gatewayBook) checkEvent(e *eventRow) {
 	if (e.delivery != nil) != e.awaited.delivered {
-		g.bad("I7", e.order, "event %s: is to be delivered is %v, has a delivery is %v", e.kind, e.awaited.delivered, e.delivery != nil)
+		g.badf("I7", e.order, "event %s: is to be delivered is %v, has a delivery is %v", e.kind, e.awaited.delivered, e.delivery != nil)
 	}
 }
-
-// deliverySteps are the states that a delivery may go on to by itself.
-var deliverySteps = map[string]string{"pending": "pending delivered exhausted ended"}
 
 func (g *gatewayBook) applyDelivery(c *rowChange) {
 	d := g.deliveries[c.key]
@@ -105,7 +102,7 @@ func (g *gatewayBook) applyDelivery(c *rowChange) {
 		return
 	}
 	if d == nil {
-		g.badBooks("I7", c.key.merchant, "delivery %s changes, but was never created", c.key.id)
+		g.badBooksf("I7", c.key.merchant, "delivery %s changes, but was never created", c.key.id)
 		return
 	}
 	if state := c.t[0]; state != d.state {
@@ -115,7 +112,7 @@ func (g *gatewayBook) applyDelivery(c *rowChange) {
 		case d.redelivered && state == "pending":
 			d.redelivered = false
 		default:
-			g.bad("I7", d.event.order, "the delivery of %s goes from %s to %s", d.event.kind, d.state, state)
+			g.badf("I7", d.event.order, "the delivery of %s goes from %s to %s", d.event.kind, d.state, state)
 		}
 	}
 	g.setDelivery(d, c)
@@ -131,18 +128,18 @@ func (g *gatewayBook) setDelivery(d *deliveryRow, c *rowChange) {
 
 func (g *gatewayBook) addDelivery(c *rowChange) {
 	d := &deliveryRow{key: c.key, url: c.t[1]}
-	for i := len(g.touched.events) - 1; i >= 0; i-- {
-		if e := g.touched.events[i]; e.key.merchant == c.key.merchant && e.number == c.n[0] {
+	for _, e := range g.touched.events {
+		if e.key.merchant == c.key.merchant && e.number == c.n[0] {
 			d.event = e
 		}
 	}
 	if d.event == nil {
-		g.badBooks("I7", c.key.merchant, "a delivery of event %d is not in the event's commit", c.n[0])
+		g.badBooksf("I7", c.key.merchant, "a delivery of event %d is not in the event's commit", c.n[0])
 		return
 	}
 	o := d.event.order
 	if d.event.delivery != nil || d.url != o.url || c.other != o.key.id || c.t[0] != "pending" || c.n[1] != 0 {
-		g.bad("I7", o, "the delivery of %s to %s begins as %s with %d attempts", d.event.kind, d.url, c.t[0], c.n[1])
+		g.badf("I7", o, "the delivery of %s to %s begins as %s with %d attempts", d.event.kind, d.url, c.t[0], c.n[1])
 	}
 	d.event.delivery = d
 	g.deliveries[c.key] = d
@@ -152,7 +149,7 @@ func (g *gatewayBook) addDelivery(c *rowChange) {
 func (g *gatewayBook) applyAttempt(c *rowChange) {
 	d := g.deliveries[c.key]
 	if d == nil {
-		g.badBooks("I7", c.key.merchant, "an attempt of %s, which is no delivery", c.key.id)
+		g.badBooksf("I7", c.key.merchant, "an attempt of %s, which is no delivery", c.key.id)
 		return
 	}
 	number, count := c.n[0], int64(len(d.attempts))
@@ -165,7 +162,7 @@ func (g *gatewayBook) applyAttempt(c *rowChange) {
 		d.attempts[number-1] = attemptRow{status: c.n[1], endedAt: c.n[2]}
 		d.event.order.gone = d.event.order.gone || c.n[1] == 410
 	default:
-		g.bad("I7", d.event.order, "attempt %d of %d to deliver %s is changed", number, count, d.event.kind)
+		g.badf("I7", d.event.order, "attempt %d of %d to deliver %s is changed", number, count, d.event.kind)
 	}
 	if !d.touched {
 		d.touched = true
@@ -177,16 +174,16 @@ func (g *gatewayBook) applyAttempt(c *rowChange) {
 func (g *gatewayBook) checkDelivery(d *deliveryRow) {
 	o, kind := d.event.order, d.event.kind
 	if d.tries != int64(len(d.attempts)) {
-		g.bad("I7", o, "the delivery of %s counts %d attempts of %d", kind, d.tries, len(d.attempts))
+		g.badf("I7", o, "the delivery of %s counts %d attempts of %d", kind, d.tries, len(d.attempts))
 	}
 	if d.state == "pending" {
 		if (d.nextAt > 0) == d.claimed {
-			g.bad("I11", o, "the delivery of %s is due at %d and in hand: %v", kind, d.nextAt, d.claimed)
+			g.badf("I11", o, "the delivery of %s is due at %d and in hand: %v", kind, d.nextAt, d.claimed)
 		}
 		return
 	}
 	if d.nextAt != 0 {
-		g.bad("I7", o, "the delivery of %s is %s and due at %d", kind, d.state, d.nextAt)
+		g.badf("I7", o, "the delivery of %s is %s and due at %d", kind, d.state, d.nextAt)
 	}
 	if !d.moved {
 		return
@@ -206,7 +203,7 @@ func (g *gatewayBook) checkDelivery(d *deliveryRow) {
 		fits = o.gone && o.ended
 	}
 	if !fits {
-		g.bad("I7", o, "the delivery of %s is %s after %d attempts, the last answered with %d", kind, d.state, len(d.attempts), last.status)
+		g.badf("I7", o, "the delivery of %s is %s after %d attempts, the last answered with %d", kind, d.state, len(d.attempts), last.status)
 	}
 }
 

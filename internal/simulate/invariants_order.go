@@ -9,7 +9,7 @@ func (g *gatewayBook) applyOrder(c *rowChange) {
 	case c.op == rowAdded:
 		g.addOrder(c)
 	case o == nil || (o.kind == payin) != (c.kind == rowPayin):
-		g.badBooks("I5", c.key.merchant, "order %s changes, but was never created", c.key.id)
+		g.badBooksf("I5", c.key.merchant, "order %s changes, but was never created", c.key.id)
 	case o.kind == payin:
 		g.changePayin(o, c)
 	default:
@@ -30,13 +30,13 @@ func (g *gatewayBook) addOrder(c *rowChange) {
 	}
 	name := orderName{c.key.merchant, o.kind, o.reference}
 	if other := g.references[name]; other != nil {
-		g.bad("I5", o, "reference %q belongs to order %s", o.reference, other.key.id)
+		g.badf("I5", o, "reference %q belongs to order %s", o.reference, other.key.id)
 	}
 	if other := g.externals[o.external]; other != nil {
-		g.bad("I5", o, "external id %s belongs to order %s", o.external, other.key.id)
+		g.badf("I5", o, "external id %s belongs to order %s", o.external, other.key.id)
 	}
 	if o.status != "PENDING" || o.version != 1 || o.paid != 0 || o.refunded != 0 || o.returned != 0 || len(o.external) != 32 || o.amount <= 0 {
-		g.bad("I6", o, "begins with version %d, external id %q, amount %d, paid %d, refunded %d, returned %d",
+		g.badf("I6", o, "begins with version %d, external id %q, amount %d, paid %d, refunded %d, returned %d",
 			o.version, o.external, o.amount, o.paid, o.refunded, o.returned)
 	}
 	g.orders[c.key], g.references[name], g.externals[o.external] = o, o, o
@@ -50,11 +50,11 @@ func (g *gatewayBook) moveOrder(o *orderRow, version int64, step statusStep, sam
 	switch {
 	case version == o.version:
 		if !same {
-			g.bad("I6", o, "goes to %s in the same version %d", step.to, version)
+			g.badf("I6", o, "goes to %s in the same version %d", step.to, version)
 		}
 		return
 	case version != o.version+1:
-		g.bad("I6", o, "goes from version %d to %d", o.version, version)
+		g.badf("I6", o, "goes from version %d to %d", o.version, version)
 	}
 	steps := payinSteps
 	if o.kind == payout {
@@ -62,7 +62,7 @@ func (g *gatewayBook) moveOrder(o *orderRow, version int64, step statusStep, sam
 	}
 	event, listed := steps[step]
 	if !listed {
-		g.bad("I6", o, "may not go to %s with %q growing", step.to, step.grows)
+		g.badf("I6", o, "may not go to %s with %q growing", step.to, step.grows)
 	}
 	if event != "" {
 		o.awaited = append(o.awaited, awaitedEvent{version: version, kind: event, status: step.to, delivered: o.url != "" && !o.ended})
@@ -74,7 +74,7 @@ func (g *gatewayBook) changePayin(o *orderRow, c *rowChange) {
 	step := statusStep{from: o.status, to: status}
 	switch {
 	case paid < o.paid || refunded < o.refunded:
-		g.bad("I4", o, "paid goes from %d to %d, refunded from %d to %d", o.paid, paid, o.refunded, refunded)
+		g.badf("I4", o, "paid goes from %d to %d, refunded from %d to %d", o.paid, paid, o.refunded, refunded)
 	case paid > o.paid && refunded > o.refunded:
 		step.grows = "paid and refunded"
 	case paid > o.paid:
@@ -87,10 +87,10 @@ func (g *gatewayBook) changePayin(o *orderRow, c *rowChange) {
 	late := c.n[7] != 0
 	g.moveOrder(o, version, step, status == o.status && paid == o.paid && refunded == o.refunded && late == o.late && o.fee == c.n[3])
 	if paysLate := status == "PAID" && (o.status == "EXPIRED" || o.status == "CANCELED"); late != (o.late || paysLate) {
-		g.bad("I6", o, "late is %v where it goes to %s", late, status)
+		g.badf("I6", o, "late is %v where it goes to %s", late, status)
 	}
 	if ended := c.n[6] != 0; o.ended && !ended {
-		g.bad("I7", o, "news that its receiver ended begin again")
+		g.badf("I7", o, "news that its receiver ended begin again")
 	}
 	o.version, o.status, o.paid, o.refunded, o.fee = version, status, paid, refunded, c.n[3]
 	o.nextAt, o.ended, o.late, o.details = c.n[4], c.n[6] != 0, late, c.t[3]
@@ -106,13 +106,13 @@ func (g *gatewayBook) changePayout(o *orderRow, c *rowChange) {
 	step := statusStep{from: o.status, to: status}
 	switch {
 	case returned < o.returned:
-		g.bad("I4", o, "returned goes from %d to %d", o.returned, returned)
+		g.badf("I4", o, "returned goes from %d to %d", o.returned, returned)
 	case returned > o.returned:
 		step.grows = "returned"
 	}
 	g.moveOrder(o, version, step, status == o.status && returned == o.returned)
 	if ended := c.n[6] != 0; o.ended && !ended {
-		g.bad("I7", o, "news that its receiver ended begin again")
+		g.badf("I7", o, "news that its receiver ended begin again")
 	}
 	o.version, o.status, o.returned, o.step = version, status, returned, c.t[3]
 	o.nextAt, o.ended = c.n[4], c.n[6] != 0
@@ -130,11 +130,11 @@ func (g *gatewayBook) changePayout(o *orderRow, c *rowChange) {
 // checkOrder holds an order against its own rows and its entries.
 func (g *gatewayBook) checkOrder(o *orderRow) {
 	for _, a := range o.awaited {
-		g.bad("I7", o, "version %d has no event %s in its commit", a.version, a.kind)
+		g.badf("I7", o, "version %d has no event %s in its commit", a.version, a.kind)
 	}
 	o.awaited = nil
 	if o.ended && !o.gone {
-		g.bad("I7", o, "news are ended, though no receiver answered 410")
+		g.badf("I7", o, "news are ended, though no receiver answered 410")
 	}
 	if o.kind == payin {
 		g.checkPayin(o)
@@ -147,7 +147,7 @@ func (g *gatewayBook) checkOrder(o *orderRow) {
 // booked compares what is booked about an order with what should be.
 func (g *gatewayBook) booked(o *orderRow, kind string, should int64) {
 	if is := o.booked[kind]; is != should {
-		g.bad("I4", o, "entries %s add up to %d, not %d", kind, is, should)
+		g.badf("I4", o, "entries %s add up to %d, not %d", kind, is, should)
 	}
 }
 
@@ -155,33 +155,33 @@ func (g *gatewayBook) checkPayin(o *orderRow) {
 	switch o.status {
 	case "PAID", "PARTIALLY_REFUNDED", "REFUNDED", "DISPUTED", "CHARGEBACK":
 		if o.paid != o.amount {
-			g.bad("I4", o, "%d of %d is paid", o.paid, o.amount)
+			g.badf("I4", o, "%d of %d is paid", o.paid, o.amount)
 		}
 	default:
 		if o.paid >= o.amount || o.refunded != 0 {
-			g.bad("I4", o, "%d of %d is paid, %d refunded", o.paid, o.amount, o.refunded)
+			g.badf("I4", o, "%d of %d is paid, %d refunded", o.paid, o.amount, o.refunded)
 		}
 	}
 	switch {
 	case o.status == "PAID" && o.refunded != 0,
 		o.status == "PARTIALLY_REFUNDED" && (o.refunded == 0 || o.refunded >= o.paid),
 		o.status == "REFUNDED" && o.refunded != o.paid:
-		g.bad("I4", o, "%d of %d is refunded", o.refunded, o.paid)
+		g.badf("I4", o, "%d of %d is refunded", o.refunded, o.paid)
 	}
 	if pending := o.status == "PENDING"; pending && o.nextAt != o.expiresAt || !pending && o.nextAt != 0 {
-		g.bad("I11", o, "is due at %d, and expires at %d", o.nextAt, o.expiresAt)
+		g.badf("I11", o, "is due at %d, and expires at %d", o.nextAt, o.expiresAt)
 	}
 	if o.paid != o.applied {
-		g.bad("I10", o, "%d is paid, receipts say %d", o.paid, o.applied)
+		g.badf("I10", o, "%d is paid, receipts say %d", o.paid, o.applied)
 	}
 	if booked := o.booked["received"] + o.booked["received_pending"]; booked != o.applied {
-		g.bad("I10", o, "receipts of %d are booked as %d", o.applied, booked)
+		g.badf("I10", o, "receipts of %d are booked as %d", o.applied, booked)
 	}
 	if o.booked["received_unapplied"] != o.surplus {
-		g.bad("I10", o, "a surplus of %d is booked as %d", o.surplus, o.booked["received_unapplied"])
+		g.badf("I10", o, "a surplus of %d is booked as %d", o.surplus, o.booked["received_unapplied"])
 	}
 	if o.told != o.surplus {
-		g.bad("I10", o, "a person is told of %d of a surplus of %d", o.told, o.surplus)
+		g.badf("I10", o, "a person is told of %d of a surplus of %d", o.told, o.surplus)
 	}
 	g.checkDisputes(o)
 }
@@ -204,7 +204,7 @@ func (g *gatewayBook) checkDisputes(o *orderRow) {
 		}
 	}
 	if (o.status == "DISPUTED") != (states > 0) || states > 1 {
-		g.bad("I6", o, "has %d open disputes", states)
+		g.badf("I6", o, "has %d open disputes", states)
 	}
 	g.booked(o, "dispute_opened", open+won+lost)
 	g.booked(o, "dispute_won", won)
@@ -234,23 +234,23 @@ func (g *gatewayBook) checkPayout(o *orderRow) {
 	case o.returned > o.amount,
 		o.returned != 0 && paid == 0,
 		(o.status == "RETURNED") != (o.returned == o.amount):
-		g.bad("I4", o, "%d of %d came back", o.returned, o.amount)
+		g.badf("I4", o, "%d of %d came back", o.returned, o.amount)
 	}
 	switch o.step {
 	case "queued", "accepted", "unknown":
 		if (o.nextAt > 0) == o.claimed {
-			g.bad("I11", o, "step %s is due at %d and in hand: %v", o.step, o.nextAt, o.claimed)
+			g.badf("I11", o, "step %s is due at %d and in hand: %v", o.step, o.nextAt, o.claimed)
 		}
 	case "intent":
 		if o.nextAt != 0 || !o.claimed {
-			g.bad("I11", o, "is being sent, due at %d and in hand: %v", o.nextAt, o.claimed)
+			g.badf("I11", o, "is being sent, due at %d and in hand: %v", o.nextAt, o.claimed)
 		}
 	default:
 		if o.nextAt != 0 || o.claimed {
-			g.bad("I11", o, "step %s is due at %d and in hand: %v", o.step, o.nextAt, o.claimed)
+			g.badf("I11", o, "step %s is due at %d and in hand: %v", o.step, o.nextAt, o.claimed)
 		}
 	}
 	if o.step == "person" && !o.hasOpen("payout_unknown", "contradiction") {
-		g.bad("I11", o, "needs a person, and nobody is told")
+		g.badf("I11", o, "needs a person, and nobody is told")
 	}
 }

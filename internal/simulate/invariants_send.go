@@ -6,7 +6,7 @@ import "slices"
 func (g *gatewayBook) applySend(c *rowChange) {
 	o := g.orders[c.key]
 	if o == nil || o.kind != payout {
-		g.badBooks("I3", c.key.merchant, "a send of %s, which is no payout", c.key.id)
+		g.badBooksf("I3", c.key.merchant, "a send of %s, which is no payout", c.key.id)
 		return
 	}
 	g.touch(o)
@@ -20,27 +20,27 @@ func (g *gatewayBook) applySend(c *rowChange) {
 			continue
 		}
 		if !slices.Contains(sendSteps[s.outcome], outcome) {
-			g.bad("I3", o, "send %d goes from %s to %s", number, s.outcome, outcome)
+			g.badf("I3", o, "send %d goes from %s to %s", number, s.outcome, outcome)
 		}
 		s.outcome = outcome
 		return
 	}
-	g.bad("I3", o, "send %d changes, but was never recorded", number)
+	g.badf("I3", o, "send %d changes, but was never recorded", number)
 }
 
 func (g *gatewayBook) addSend(o *orderRow, s *sendRow) {
 	if s.number != int64(len(o.sends))+1 || s.outcome != "intent" || s.node == (rowID{}) {
-		g.bad("I3", o, "send %d begins as %s, after %d sends", s.number, s.outcome, len(o.sends))
+		g.badf("I3", o, "send %d begins as %s, after %d sends", s.number, s.outcome, len(o.sends))
 	}
 	if s.processor != o.processor {
-		g.bad("I3", o, "send %d goes to %s, not %s", s.number, s.processor, o.processor)
+		g.badf("I3", o, "send %d goes to %s, not %s", s.number, s.processor, o.processor)
 	}
 	for _, earlier := range o.sends {
 		if earlier.hash != s.hash {
-			g.bad("I3", o, "send %d has other contents than send %d", s.number, earlier.number)
+			g.badf("I3", o, "send %d has other contents than send %d", s.number, earlier.number)
 		}
 		if earlier.outcome != "not_sent" && earlier.outcome != "not_found" {
-			g.bad("I3", o, "send %d begins while send %d is %s", s.number, earlier.number, earlier.outcome)
+			g.badf("I3", o, "send %d begins while send %d is %s", s.number, earlier.number, earlier.outcome)
 		}
 	}
 	o.sends = append(o.sends, s)
@@ -57,7 +57,7 @@ func (g *gatewayBook) checkSends(o *orderRow) {
 		last = s
 	}
 	if live > 1 {
-		g.bad("I3", o, "%d sends are undecided", live)
+		g.badf("I3", o, "%d sends are undecided", live)
 	}
 	if o.status != "PROCESSING" {
 		g.checkSettled(o, live, last)
@@ -77,14 +77,14 @@ func (g *gatewayBook) checkSends(o *orderRow) {
 		fits = len(o.sends) > 0
 	}
 	if !fits {
-		g.bad("I3", o, "step is %s, and the last send is %q", o.step, last.outcome)
+		g.badf("I3", o, "step is %s, and the last send is %q", o.step, last.outcome)
 	}
 }
 
 // checkSettled is checkSends for what is not sent yet, or has come to its end.
 func (g *gatewayBook) checkSettled(o *orderRow, live int, last *sendRow) {
 	if live > 0 {
-		g.bad("I3", o, "send %d is undecided", last.number)
+		g.badf("I3", o, "send %d is undecided", last.number)
 	}
 	step, proof := "done", true
 	switch o.status {
@@ -98,9 +98,9 @@ func (g *gatewayBook) checkSettled(o *orderRow, live int, last *sendRow) {
 		proof = last.outcome == "refused" || last.outcome == "failed" || last.outcome == "not_found"
 	}
 	if !proof {
-		g.bad("I3", o, "nothing proves it: after %d sends the last is %q", len(o.sends), last.outcome)
+		g.badf("I3", o, "nothing proves it: after %d sends the last is %q", len(o.sends), last.outcome)
 	}
 	if o.step != step {
-		g.bad("I6", o, "step is %s", o.step)
+		g.badf("I6", o, "step is %s", o.step)
 	}
 }

@@ -47,8 +47,8 @@ func (t *teller) end() {
 	t.open = false
 }
 
-// line begins a line; at is in microseconds, 0 where the row has no time.
-func (t *teller) line(at int64, format string, args ...any) {
+// linef begins a line; at is in microseconds, 0 where the row has no time.
+func (t *teller) linef(at int64, format string, args ...any) {
 	t.end()
 	stamp := strings.Repeat(" ", len(storyTime))
 	if at != 0 {
@@ -67,7 +67,7 @@ func (t *teller) tell(c *rowChange) {
 	}
 	did := map[rowOp]string{rowAdded: "begins", rowChanged: "goes on", rowFrozen: "is rewritten", rowDeleted: "is deleted"}[c.op]
 	if c.op == rowFrozen || c.op == rowDeleted && c.kind != rowAttempt {
-		t.line(0, "%s %s %s", frozenRules[c.kind].what, c.key.id, did)
+		t.linef(0, "%s %s %s", frozenRules[c.kind].what, c.key.id, did)
 		return
 	}
 	switch c.kind {
@@ -75,7 +75,7 @@ func (t *teller) tell(c *rowChange) {
 		t.tellOrder(c)
 	case rowSend:
 		at := c.n[1]
-		t.line(at, "send %d: %s", c.n[0], c.t[0])
+		t.linef(at, "send %d: %s", c.n[0], c.t[0])
 		if c.op == rowAdded {
 			fmt.Fprintf(t.text, " by %s", short(c.other))
 		} else if c.t[1] != "" {
@@ -83,25 +83,25 @@ func (t *teller) tell(c *rowChange) {
 		}
 	case rowPosting:
 		if t.entry != c.key {
-			t.line(c.n[3], "entry %s:", c.t[0])
+			t.linef(c.n[3], "entry %s:", c.t[0])
 			t.entry = c.key
 		}
 		fmt.Fprintf(t.text, " %s %+d = %d", c.t[1], c.n[1], c.n[2])
 	case rowEvent:
-		t.line(c.n[2], "event %d: %s, version %d, %s", c.n[0], c.t[0], c.n[1], publicEventID(c.key.id))
+		t.linef(c.n[2], "event %d: %s, version %d, %s", c.n[0], c.t[0], c.n[1], publicEventID(c.key.id))
 	case rowDelivery:
 		t.tellDelivery(c)
 	case rowAttempt:
 		t.tellAttempt(c)
 	case rowReceipt:
-		t.line(c.n[3], "receipt: %d of %d from %s payment %s", c.n[1], c.n[0], c.t[0], c.t[1])
+		t.linef(c.n[3], "receipt: %d of %d from %s payment %s", c.n[1], c.n[0], c.t[0], c.t[1])
 	case rowDispute:
-		t.line(c.n[1], "dispute of %d: %s", c.n[0], c.t[0])
+		t.linef(c.n[1], "dispute of %d: %s", c.n[0], c.t[0])
 	case rowException:
 		if c.op == rowAdded {
-			t.line(c.n[1], "a person is told: %s %d: %s", c.t[0], c.n[0], c.t[1])
+			t.linef(c.n[1], "a person is told: %s %d: %s", c.t[0], c.n[0], c.t[1])
 		} else {
-			t.line(c.n[0], "what a person was told is over: %s", t.g.exceptions[c.key].kind)
+			t.linef(c.n[0], "what a person was told is over: %s", t.g.exceptions[c.key].kind)
 		}
 	}
 }
@@ -129,13 +129,13 @@ func (t *teller) tellOrder(c *rowChange) {
 	was := t.was
 	t.was = *c
 	if c.op == rowAdded {
-		t.line(c.n[5], "%s created: %d cents", c.t[0], t.order.amount)
+		t.linef(c.n[5], "%s created: %d cents", c.t[0], t.order.amount)
 		if url := c.t[5]; url != "" {
 			fmt.Fprintf(t.text, ", news to %s", url)
 		}
 		return
 	}
-	t.line(c.n[5], "%s version %d", c.t[0], c.n[0])
+	t.linef(c.n[5], "%s version %d", c.t[0], c.n[0])
 	if t.order.kind == payin {
 		for i, name := range []string{"", "paid", "refunded"} {
 			if name != "" && c.n[i] != was.n[i] {
@@ -169,7 +169,7 @@ func (t *teller) tellOrder(c *rowChange) {
 }
 
 func (t *teller) tellDelivery(c *rowChange) {
-	t.line(c.n[4], "delivery of event %d: %s, %d attempts", c.n[0], c.t[0], c.n[1])
+	t.linef(c.n[4], "delivery of event %d: %s, %d attempts", c.n[0], c.t[0], c.n[1])
 	if c.n[3] != 0 {
 		t.text.WriteString(", in hand")
 	}
@@ -182,11 +182,11 @@ func (t *teller) tellAttempt(c *rowChange) {
 	number := t.g.deliveries[c.key].event.number
 	switch c.op {
 	case rowAdded:
-		t.line(c.n[3], "attempt %d to deliver event %d begins", c.n[0], number)
+		t.linef(c.n[3], "attempt %d to deliver event %d begins", c.n[0], number)
 	case rowDeleted:
-		t.line(0, "attempt %d to deliver event %d was not made", c.n[0], number)
+		t.linef(0, "attempt %d to deliver event %d was not made", c.n[0], number)
 	default:
-		t.line(c.n[2], "attempt %d to deliver event %d: %d %s", c.n[0], number, c.n[1], c.t[0])
+		t.linef(c.n[2], "attempt %d to deliver event %d: %d %s", c.n[0], number, c.n[1], c.t[0])
 	}
 }
 
