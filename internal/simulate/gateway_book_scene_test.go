@@ -3,7 +3,6 @@ package simulate
 import (
 	"context"
 	"database/sql"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +15,6 @@ import (
 	"github.com/porteira/porteira/internal/store/storetest"
 	"github.com/porteira/porteira/internal/world"
 )
-
-func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
 
 // registered is the amount in cents of pay-ins that shopBank does not mint.
 const registered = 7_700
