@@ -23,6 +23,7 @@ const askFirstFor = 7 * 24 * time.Hour
 // may hand it to its processor until Deadline.
 type Sending struct {
 	Payout   payment.Payout
+	Number   int64 // of this send, from 1
 	Request  processor.TransferRequest
 	Deadline time.Time // UTC
 }
@@ -55,7 +56,7 @@ func (f *Flow) BeginSends(ctx context.Context, due store.Due, limit int) (list [
 			}
 			if s != nil {
 				sends = append(sends, *s)
-				list = append(list, Sending{Payout: *p, Request: transferRequest(p), Deadline: s.Deadline})
+				list = append(list, Sending{Payout: *p, Number: s.Number, Request: transferRequest(p), Deadline: s.Deadline})
 			}
 		}
 		return tx.InsertSends(ctx, sends)

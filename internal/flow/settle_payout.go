@@ -37,6 +37,7 @@ func step(schedule []time.Duration, n int) time.Duration {
 type sent struct {
 	flow    *Flow
 	payout  payment.Payout // as it was claimed
+	number  int64          // of the send
 	answer  processor.TransferAnswer
 	settled payment.Payout
 }
@@ -47,7 +48,7 @@ var endSendVerb = each("end_send", endSend)
 // Refused gives the money back, NotSent queues it again, and Unknown keeps the
 // hold and is asked about: it is never sent blindly.
 func (f *Flow) EndSend(ctx context.Context, s Sending, answer processor.TransferAnswer) error {
-	v := &sent{flow: f, payout: s.Payout, answer: answer}
+	v := &sent{flow: f, payout: s.Payout, number: s.Number, answer: answer}
 	if err := f.submit(ctx, endSendVerb, s.Payout.Merchant, v); err != nil {
 		return err
 	}
@@ -64,21 +65,25 @@ func endSend(ctx context.Context, tx *store.Tx, v *sent) error {
 		return err
 	}
 	defer func() { v.settled = p }()
+	if v.answer.Outcome == processor.Done {
+		return f.applyTransfer(ctx, tx, &p, v.answer.Report)
+	}
+	sends, err := tx.Sends(ctx, p.Merchant, p.ID)
+	if err != nil {
+		return err
+	}
+	if int64(len(sends)) != v.number {
+		return nil // sent again since then: this answer says nothing of that
+	}
 	mine := p.Step == payment.StepIntent && p.ClaimedBy == v.payout.ClaimedBy
-	if !mine && v.answer.Outcome != processor.Done && v.answer.Outcome != processor.Refused {
-		return nil // somebody has taken it over and asks
+	if !mine && v.answer.Outcome != processor.Refused {
+		return nil // somebody has taken it over and asks, or this is recorded already
 	}
 	switch v.answer.Outcome {
-	case processor.Done:
-		return f.applyTransfer(ctx, tx, &p, v.answer.Report)
 	case processor.Refused:
 		return f.transferFailed(ctx, tx, &p, store.SendRefused, v.answer.Failure, v.answer.Evidence)
 	case processor.NotSent:
 		if err := tx.EndSend(ctx, p.Merchant, p.ID, store.SendNotSent, cause(v.answer.Cause)); err != nil {
-			return err
-		}
-		sends, err := tx.Sends(ctx, p.Merchant, p.ID)
-		if err != nil {
 			return err
 		}
 		p.Step, p.ClaimedBy = payment.StepQueued, payment.ID{}
