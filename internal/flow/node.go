@@ -88,10 +88,17 @@ func (f *Flow) Beat(ctx context.Context) (beat int64, err error) {
 	return beat, err
 }
 
-// claim runs a claim of due work. One whose COMMIT is unknown may have taken
-// work in hand that nobody does.
-func (f *Flow) claim(ctx context.Context, work func(tx *store.Tx) error) error {
-	err := f.write(ctx, work)
+// claim runs a claim of due work by this process, as node. A process that was
+// given up for dead claims nothing: nobody would free what it takes in hand.
+// One whose COMMIT is unknown may have taken work in hand that nobody does.
+func (f *Flow) claim(ctx context.Context, work func(tx *store.Tx, node payment.ID) error) error {
+	node := f.Node()
+	err := f.write(ctx, func(tx *store.Tx) error {
+		if err := tx.StayNode(ctx, node); err != nil {
+			return err
+		}
+		return work(tx, node)
+	})
 	if errors.Is(err, store.ErrCommitUnknown) {
 		f.mu.Lock()
 		f.doubtful = true

@@ -111,8 +111,8 @@ func cause(err error) string {
 // ClaimQuestions takes up to limit payouts in hand that are to be
 // asked about: accepted ones whose news is late, and unknown ones.
 func (f *Flow) ClaimQuestions(ctx context.Context, due store.Due, limit int) (list []payment.Payout, err error) {
-	err = f.claim(ctx, func(tx *store.Tx) error {
-		list, err = tx.ClaimPayouts(ctx, due, f.Node(), store.ToAsk, limit)
+	err = f.claim(ctx, func(tx *store.Tx, node payment.ID) error {
+		list, err = tx.ClaimPayouts(ctx, due, node, store.ToAsk, limit)
 		return err
 	})
 	return list, err

@@ -24,6 +24,9 @@ type dialect interface {
 	forUpdate() string
 	// skipLocked ends a SELECT of rows to claim, past those that others claim.
 	skipLocked() string
+	// keyShare ends a SELECT of a row that must not be deleted before the
+	// transaction ends; others may go on updating it.
+	keyShare() string
 	// begin opens a write transaction.
 	begin(ctx context.Context, s *Store) (transaction, error)
 	// insert adds rows to a table and says which of them are new.
@@ -88,6 +91,7 @@ func (sqliteDialect) name() string       { return "sqlite" }
 func (sqliteDialect) lanes() int         { return 1 }
 func (sqliteDialect) forUpdate() string  { return "" }
 func (sqliteDialect) skipLocked() string { return "" }
+func (sqliteDialect) keyShare() string   { return "" }
 
 func (sqliteDialect) migration(text string) string {
 	return strings.NewReplacer(" {{bytewise}}", "", "{{narrow}}", "WITHOUT ROWID").Replace(text)
@@ -189,6 +193,7 @@ func (pgDialect) name() string       { return "postgres" }
 func (d pgDialect) lanes() int       { return d.writers }
 func (pgDialect) forUpdate() string  { return " FOR UPDATE" }
 func (pgDialect) skipLocked() string { return " FOR UPDATE SKIP LOCKED" }
+func (pgDialect) keyShare() string   { return " FOR KEY SHARE" }
 
 func (pgDialect) migration(text string) string {
 	return strings.NewReplacer("{{bytewise}}", `COLLATE "C"`, " {{narrow}}", "").Replace(text)

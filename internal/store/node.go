@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,6 +24,18 @@ func (tx *Tx) Beat(ctx context.Context, id payment.ID) (installationBeat int64, 
 	}
 	err = tx.queryRow(ctx, "UPDATE installation SET beat = beat + 1 RETURNING beat").Scan(&installationBeat)
 	return installationBeat, err
+}
+
+// StayNode makes sure that a process is on the list, and stays there until the
+// transaction ends: what it claims meanwhile is seen by whoever releases it.
+// ErrConflict means that others have given it up for dead.
+func (tx *Tx) StayNode(ctx context.Context, id payment.ID) error {
+	var one int
+	err := notFound(tx.queryRow(ctx, "SELECT 1 FROM nodes WHERE id = $1"+tx.store.dialect.keyShare(), id[:]).Scan(&one))
+	if errors.Is(err, ErrNotFound) {
+		err = fmt.Errorf("%w: this process was given up for dead", ErrConflict)
+	}
+	return err
 }
 
 // Node is a process that claims work. It is dead when its beat stands still.

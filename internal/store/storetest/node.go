@@ -1,6 +1,9 @@
 package storetest
 
 import (
+	"context"
+	"time"
+
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -10,6 +13,7 @@ var nodeTests = []test{
 	{"a dead node's payouts are asked about, not sent again", deadNodesPayouts},
 	{"a node that lives is not released", livingNode},
 	{"a node given up for dead cannot beat", deadNodeBeats},
+	{"a node is not released before its claim has ended", releaseWaits},
 	{"a restored copy knows how far the first one had come", restored},
 }
 
@@ -120,6 +124,41 @@ func deadNodeBeats(b *bench) {
 	b.wantError(err, store.ErrConflict)
 	_, err = b.release(n)
 	b.wantError(err, store.ErrConflict)
+}
+
+// A claim that is committed after its node was released would be nobody's: who
+// releases waits, so that it sees all that the node has in hand.
+func releaseWaits(b *bench) {
+	m, slow := b.merchant(), b.node()
+	b.storePayouts(b.payout(m, "r"))
+	n, _ := b.seen(slow)
+	b.write(func(tx *store.Tx) error {
+		if err := tx.StayNode(b.Context(), slow); err != nil {
+			return err
+		}
+		list, err := tx.ClaimPayouts(b.Context(), store.Due{Merchant: m.ID, Processor: "bank"}, slow, store.ToSend, 1)
+		if equal(b, "claimed", len(list), 1); err != nil || b.s.Engine() == "sqlite" {
+			return err // SQLite has one writer
+		}
+		if _, err := b.beat(slow); err != nil { // must not wait
+			return err
+		}
+		n, _ = b.seen(slow)
+		brief, cancel := context.WithTimeout(b.Context(), 200*time.Millisecond)
+		defer cancel()
+		err = b.s.Write(brief, func(tx *store.Tx) error {
+			_, err := tx.ReleaseNode(brief, n)
+			return err
+		})
+		if brief.Err() == nil {
+			b.Errorf("a node was released in the middle of its claim: %v", err)
+		}
+		return nil
+	})
+	released, err := b.release(n)
+	b.must(err)
+	equal(b, "released", released, 1)
+	b.wantError(b.s.Write(b.Context(), func(tx *store.Tx) error { return tx.StayNode(b.Context(), slow) }), store.ErrConflict)
 }
 
 func restored(b *bench) {
