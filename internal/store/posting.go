@@ -102,12 +102,16 @@ func (tx *Tx) saveBooks(ctx context.Context) error {
 		if _, err := tx.insert(ctx, postingTable, b.rows...); err != nil {
 			return fmt.Errorf("postings: %w", err)
 		}
+		known := len(b.versions)
 		for _, account := range b.balances.Accounts() {
 			if !b.changed[account] {
 				continue
 			}
-			if err := tx.saveBalance(ctx, m, account, b); err != nil {
+			if err := tx.saveBalance(ctx, m, account, b, known); err != nil {
 				return fmt.Errorf("balance %s: %w", account, err)
+			}
+			if _, existed := b.versions[account]; !existed {
+				known++
 			}
 		}
 	}
@@ -115,15 +119,19 @@ func (tx *Tx) saveBooks(ctx context.Context) error {
 }
 
 // saveBalance writes one account. The version is a guard that the lock should
-// make idle; an account that two transactions open at once is run again.
-func (tx *Tx) saveBalance(ctx context.Context, m payment.ID, account ledger.Account, b *books) error {
+// make idle; an account that two transactions open at once is run again. So is
+// one where the merchant has other accounts than the known ones: PostgreSQL
+// takes its snapshot before it waits for a lock, and so does not show what the
+// transaction before opened, such as a debt.
+func (tx *Tx) saveBalance(ctx context.Context, m payment.ID, account ledger.Account, b *books, known int) error {
 	version, exists := b.versions[account]
 	var n int64
 	var err error
 	if exists {
 		n, err = tx.changed(ctx, `UPDATE balances SET balance = $1, version = version + 1
-			WHERE merchant_id = $2 AND account = $3 AND version = $4`,
-			int64(b.balances[account]), m[:], string(account), version)
+			WHERE merchant_id = $2 AND account = $3 AND version = $4
+				AND (SELECT count(*) FROM balances all_of WHERE all_of.merchant_id = $2) = $5`,
+			int64(b.balances[account]), m[:], string(account), version, known)
 	} else {
 		n, err = tx.changed(ctx, `INSERT INTO balances (merchant_id, account, balance, version)
 			VALUES ($1, $2, $3, 1) ON CONFLICT DO NOTHING`, m[:], string(account), int64(b.balances[account]))

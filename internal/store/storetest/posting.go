@@ -18,6 +18,7 @@ var postingTests = []test{
 	{"posts from many at once add up", postsAtOnce},
 	{"holds never exceed what is there", holdsAtOnce},
 	{"an account opened by two at once is opened once", accountOpenedAtOnce},
+	{"a debt that is opened meanwhile is seen", debtOpenedAtOnce},
 	{"two merchants in opposite order both get through", oppositeOrder},
 	{"balances are whole 64-bit numbers", largeBalances},
 	{"each merchant has books of its own", booksApart},
@@ -168,6 +169,36 @@ func accountOpenedAtOnce(b *bench) {
 	m := b.merchant()
 	b.together(4, func(_ context.Context, _ int) error { return b.post(m, none, ledger.ReceiveUnapplied("bank", 5)) })
 	equal(b, "unapplied", b.balances(m)[ledger.Unapplied], 20)
+}
+
+// Money that comes in while a merchant's first debt is booked repays it: who
+// waited for the balances must see accounts that were opened meanwhile.
+func debtOpenedAtOnce(b *bench) {
+	for range 30 {
+		m := b.merchant()
+		b.must(b.post(m, none, ledger.Fund("bank", 100)))
+		b.together(2, func(ctx context.Context, i int) error {
+			return b.s.Write(ctx, func(tx *store.Tx) error {
+				balances, err := tx.Balances(ctx, m.ID)
+				if err != nil {
+					return err
+				}
+				if i == 0 {
+					return tx.Post(ctx, m.ID, none, ledger.OpenDispute(balances[ledger.Available], 200))
+				}
+				if err := tx.Post(ctx, m.ID, none, ledger.Receive("bank", 30, 0)); err != nil {
+					return err
+				}
+				if e, due := ledger.RepayOwed(balances[ledger.Available], balances[ledger.Owed]); due {
+					return tx.Post(ctx, m.ID, none, e)
+				}
+				return nil
+			})
+		})
+		got := b.balances(m)
+		equal(b, "available beside a debt", got[ledger.Available], 0)
+		equal(b, "owed", got[ledger.Owed], -70)
+	}
 }
 
 // The order of locks may be wrong in a caller; the database then says so, and
