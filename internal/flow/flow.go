@@ -63,6 +63,7 @@ type Flow struct {
 	mu         sync.Mutex
 	node       payment.ID
 	restoredAt time.Time
+	beat       int64    // of the installation, as this process saw it last
 	doubtful   bool     // what this process has in hand is not all known to it
 	numbers    sync.Map // merchant number -> payment.ID
 }

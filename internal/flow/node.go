@@ -42,10 +42,8 @@ func (f *Flow) Join(ctx context.Context, outside int64, alone bool) error {
 	restored := inst.RestoredAt
 	err = f.write(ctx, func(tx *store.Tx) error {
 		if outside > inst.Beat {
-			f.log.Error("the database is an older copy of itself: payouts are asked about before they are sent",
-				"beat", inst.Beat, "beatOutside", outside)
 			restored = tx.Now
-			if err := tx.MarkRestored(ctx, outside); err != nil {
+			if err := f.markRestored(ctx, tx, inst.Beat, outside); err != nil {
 				return err
 			}
 		}
@@ -69,23 +67,52 @@ func (f *Flow) Join(ctx context.Context, outside int64, alone bool) error {
 
 // Beat says that this process is alive and returns the installation's beat, to
 // be kept outside the database. A process that others gave up for dead joins
-// anew, under another id.
+// anew, under another id. A database that has gone back behind what this process
+// has seen is a restored backup, or a replica that lacks the latest commits.
 func (f *Flow) Beat(ctx context.Context) (beat int64, err error) {
 	if err := f.disown(ctx); err != nil {
 		return 0, err
 	}
+	var restored time.Time
 	err = f.write(ctx, func(tx *store.Tx) error {
-		beat, err = tx.Beat(ctx, f.Node())
+		v, err := tx.Beat(ctx, f.Node())
+		if err != nil {
+			return err
+		}
+		beat, restored = v.Beat, v.RestoredAt
+		if seen := f.seen(); beat <= seen {
+			beat, restored = seen+1, tx.Now
+			err = f.markRestored(ctx, tx, v.Beat, beat)
+		}
 		return err
 	})
 	if errors.Is(err, store.ErrConflict) {
 		f.log.Warn("this process was given up for dead; it joins anew")
-		if err := f.Join(ctx, 0, false); err != nil {
+		if err := f.Join(ctx, f.seen(), false); err != nil {
 			return 0, err
 		}
 		return f.Beat(ctx)
 	}
+	if err == nil {
+		f.mu.Lock()
+		f.beat, f.restoredAt = beat, restored
+		f.mu.Unlock()
+	}
 	return beat, err
+}
+
+// seen is how far this process has seen the installation come.
+func (f *Flow) seen() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.beat
+}
+
+// markRestored begins the time in which payouts are asked about first.
+func (f *Flow) markRestored(ctx context.Context, tx *store.Tx, beat, outside int64) error {
+	f.log.Error("the database is an older copy of itself: payouts are asked about before they are sent",
+		"beat", beat, "beatOutside", outside)
+	return tx.MarkRestored(ctx, outside)
 }
 
 // claim runs a claim of due work by this process, as node. A process that was
@@ -122,7 +149,7 @@ func (f *Flow) disown(ctx context.Context) error {
 	if err != nil {
 		return public(err)
 	}
-	if err := f.Join(ctx, 0, false); err != nil {
+	if err := f.Join(ctx, f.seen(), false); err != nil {
 		return err
 	}
 	f.mu.Lock()

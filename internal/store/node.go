@@ -18,12 +18,11 @@ func (tx *Tx) RegisterNode(ctx context.Context, id payment.ID) error {
 // Beat says that this process is alive, and moves the installation's beat on.
 // ErrConflict means that others have given it up for dead: what it had in hand
 // is theirs.
-func (tx *Tx) Beat(ctx context.Context, id payment.ID) (installationBeat int64, err error) {
+func (tx *Tx) Beat(ctx context.Context, id payment.ID) (v Installation, err error) {
 	if err := tx.guarded(ctx, "UPDATE nodes SET beat = beat + 1 WHERE id = $1", id[:]); err != nil {
-		return 0, err
+		return v, err
 	}
-	err = tx.queryRow(ctx, "UPDATE installation SET beat = beat + 1 RETURNING beat").Scan(&installationBeat)
-	return installationBeat, err
+	return scanInstallation(tx.queryRow(ctx, "UPDATE installation SET beat = beat + 1 RETURNING id, beat, restored_at"))
 }
 
 // StayNode makes sure that a process is on the list, and stays there until the
@@ -93,12 +92,16 @@ type Installation struct {
 
 // ReadInstallation reads the installation's row.
 func (s *Store) ReadInstallation(ctx context.Context) (Installation, error) {
-	var v Installation
+	v, err := scanInstallation(s.queryRow(ctx, "SELECT id, beat, restored_at FROM installation"))
+	return v, s.readError("installation", err)
+}
+
+func scanInstallation(r scanner) (v Installation, err error) {
 	var id []byte
 	var restored int64
-	err := s.queryRow(ctx, "SELECT id, beat, restored_at FROM installation").Scan(&id, &v.Beat, &restored)
+	err = r.Scan(&id, &v.Beat, &restored)
 	v.ID, v.RestoredAt = idOf(id), atMicros(restored)
-	return v, s.readError("installation", err)
+	return v, err
 }
 
 // MarkRestored records that the database is an older copy of one that had come

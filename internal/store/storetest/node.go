@@ -19,7 +19,8 @@ var nodeTests = []test{
 
 func (b *bench) beat(node payment.ID) (installation int64, err error) {
 	err = b.s.Write(b.Context(), func(tx *store.Tx) (err error) {
-		installation, err = tx.Beat(b.Context(), node)
+		v, err := tx.Beat(b.Context(), node)
+		installation = v.Beat
 		return err
 	})
 	return installation, err
