@@ -36,6 +36,9 @@ func (f *Flow) CancelPayout(ctx context.Context, merchant, id payment.ID) (p pay
 		if p, err = tx.Payout(ctx, merchant, id); err != nil || p.Status == payment.PayoutCanceled {
 			return err
 		}
+		if p.Status == payment.PayoutPending && f.askFirst(&p) {
+			return problem.New(problem.InvalidState, "It may have been sent before the database was restored from a backup: its processor is asked first.")
+		}
 		finish(&p)
 		moved, err := movePayout(ctx, tx, &p, payment.OnCancel, ledger.ReleasePayout(p.Amount, p.Fee))
 		if err == nil && !moved {

@@ -218,6 +218,12 @@ func (f *Flow) applyTransfer(ctx context.Context, tx *store.Tx, p *payment.Payou
 	if r.ProcessorID != "" {
 		p.ProcessorID = r.ProcessorID
 	}
+	if p.Status == payment.PayoutPending && r.State != processor.TransferFailed {
+		p.SentAt = tx.Now // at the latest: in a past that the database has forgotten
+		if _, err := movePayout(ctx, tx, p, payment.OnSend); err != nil {
+			return err
+		}
+	}
 	switch r.State {
 	case processor.TransferPaid:
 		if err := f.transferPaid(ctx, tx, p, r); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 )
 
@@ -58,6 +59,51 @@ func TestDatabaseTurnedBackUnderARunningGateway(t *testing.T) {
 				if other.flow.RestoredAt().IsZero() {
 					t.Error("the other process has not learned of it")
 				}
+			})
+		})
+	}
+}
+
+// A payout that a restored database takes for unsent may have been paid: until
+// its processor was asked, canceling it would give the money back without proof.
+func TestCancelInRestoreModeNeedsProof(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		p := g.payout("sent in the lost past", 10_00)
+		g.bank.pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: 10_00}, processor.TransferPaid)
+		g.behind("UPDATE installation SET beat = beat - 3")
+		g.beat()
+		if _, err := g.flow.CancelPayout(t.Context(), p.Merchant, p.ID); !problem.Is(err, problem.InvalidState) {
+			t.Errorf("cancel: %v, want invalid_state", err)
+		}
+		g.wantBalances(opening-10_00, 10_00)
+		g.submit()
+		g.resolve()
+		g.want(p, payment.PayoutCompleted, payment.StepDone)
+		g.wantExceptions()
+	})
+}
+
+// The processor's proof that a payout was paid counts, even where the gateway
+// has not sent it yet as far as it knows: it does not send it then.
+func TestProofOfAPayoutThatWaits(t *testing.T) {
+	for _, tt := range []struct {
+		state  processor.TransferState
+		status payment.PayoutStatus
+		step   payment.PayoutStep
+	}{
+		{processor.TransferPaid, payment.PayoutCompleted, payment.StepDone},
+		{processor.TransferProcessing, payment.PayoutProcessing, payment.StepAccepted},
+	} {
+		t.Run(string(tt.state), func(t *testing.T) {
+			each(t, func(t *testing.T, g *gateway) {
+				p := g.payout("r", 10_00)
+				g.bank.pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: 10_00}, tt.state)
+				g.notify("n", p.ExternalID)
+				g.apply()
+				g.want(p, tt.status, tt.step)
+				g.submit()
+				g.wantPaid(0, 1)
+				g.wantExceptions()
 			})
 		})
 	}
