@@ -57,7 +57,7 @@ func (a *App) openBank(ctx context.Context) error {
 		}
 		inside, err := sandbox.OpenBank(sandbox.BankOptions{
 			Path: filepath.Join(a.cfg.Data, journalFile), Secret: secret, Clock: a.world.Clock, IDs: a.world.IDs,
-			Notify: a.world.Processor, NotifyURL: localURL(a.listener.Addr()) + noticePath, NoticeWorkers: noticeWorkers,
+			Notify: a.world.Processor, NotifyURL: localURL(a.listener.Addr()) + noticePath, NoticeWorkers: noticeWorkers, Log: a.log,
 		})
 		if err != nil {
 			return bankError(a.cfg.Data, err)
@@ -160,7 +160,7 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 	}
 	inside, err := sandbox.OpenBank(sandbox.BankOptions{
 		Path: filepath.Join(cfg.Data, journalFile), Secret: cfg.BankSecret.Reveal(), Clock: w.Clock, IDs: w.IDs,
-		Notify: w.Processor, NoticeWorkers: noticeWorkers,
+		Notify: w.Processor, NoticeWorkers: noticeWorkers, Log: o.Log,
 	})
 	if err != nil {
 		return bankError(cfg.Data, err)

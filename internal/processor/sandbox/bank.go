@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"sync"
@@ -38,6 +39,8 @@ type BankOptions struct {
 	// waits until ctx ends, whatever becomes of the caller. nil waits by Clock.
 	// A simulation in one goroutine lets its own time pass here.
 	Pause func(ctx context.Context, d time.Duration)
+	// Log receives a line when the journal cannot be written. May be nil.
+	Log *slog.Logger
 	// Wake is called when something new falls due; it must not block. May be nil.
 	Wake func()
 }
@@ -78,6 +81,9 @@ func OpenBank(opts BankOptions) (*Bank, error) {
 		opts: opts, books: newBooks(), faults: newFaults(opts.Faults),
 		wake: make(chan struct{}, 1), closing: make(chan struct{}),
 	}
+	if b.opts.Log == nil {
+		b.opts.Log = slog.New(slog.DiscardHandler)
+	}
 	if b.opts.Pause == nil {
 		b.opts.Pause = b.pause
 	}
@@ -91,7 +97,7 @@ func OpenBank(opts BankOptions) (*Bank, error) {
 
 func (b *Bank) openJournal() (err error) {
 	if b.opts.Path == "" {
-		b.journal = newJournal(nil, 0)
+		b.journal = newJournal(nil, 0, 0)
 		return nil
 	}
 	b.journal, err = openJournal(b.opts.Path, func(body []byte) error {
@@ -123,6 +129,9 @@ func (b *Bank) now() time.Time { return b.opts.Clock.Now().Add(b.books.offset) }
 // do runs f, which reads or changes the books, and returns once all that f saw
 // is on disk: what the bank says was so must be so after a crash.
 func (b *Bank) do(f func(now time.Time) error) error {
+	if err := b.journal.settle(); err != nil {
+		return err
+	}
 	b.mu.Lock()
 	err := f(b.now())
 	seen := b.journal.latest()

@@ -38,9 +38,13 @@ var (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// errDisk says that lines cannot be written now. They are kept, and written
+// anew when somebody waits for them again.
+var errDisk = errors.New("sandbox: the journal cannot be written")
+
 // journalFile is what a journal is written to.
 type journalFile interface {
-	io.Writer
+	io.WriterAt
 	Sync() error
 	Close() error
 }
@@ -52,16 +56,21 @@ type journal struct {
 	mu      sync.Mutex
 	synced  sync.Cond // durable or err changed
 	file    journalFile
-	gather  []byte // lines not yet written
+	gather  []byte // lines not yet on disk
 	spare   []byte
+	end     int64  // of the lines on disk, in bytes
 	last    uint64 // number of the last line appended
 	durable uint64 // number of the last line on disk
 	writing bool
-	err     error // final: after a failed write or fsync nothing is known of the file
+	closed  bool
+	err     error  // of the last attempt; nil after one that succeeded
+	failed  uint64 // attempts
 }
 
-func newJournal(file journalFile, last uint64) *journal {
-	j := &journal{file: file, last: last, durable: last}
+// newJournal goes on in a file whose lines, the last of which has the number
+// last, are end bytes long.
+func newJournal(file journalFile, end int64, last uint64) *journal {
+	j := &journal{file: file, end: end, last: last, durable: last}
 	j.synced.L = &j.mu
 	return j
 }
@@ -87,43 +96,63 @@ func (j *journal) latest() uint64 {
 	return j.last
 }
 
-// wait returns once line n, and all before it, are on disk. After an error
-// every later wait fails too: a failed fsync may have dropped what it was to
-// write, and the next one would succeed without it.
+// wait returns once line n, and all before it, are on disk. After an error they
+// may be on disk or not, and nobody may be told of them; who waits next writes
+// them again.
 func (j *journal) wait(n uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for j.durable < n && j.err == nil {
-		if j.writing {
+	for failed := j.failed; j.durable < n; {
+		switch {
+		case j.closed:
+			return ErrClosed
+		case j.failed != failed:
+			return j.err
+		case j.writing:
 			j.synced.Wait()
-			continue
+		default:
+			j.flush()
 		}
-		j.flush()
 	}
-	if j.durable >= n {
+	return nil
+}
+
+// settle returns nil unless the last attempt failed and another does too. Who
+// would change the books asks first, so that they do not run ahead of a disk
+// that takes nothing.
+func (j *journal) settle() error {
+	j.mu.Lock()
+	err, last := j.err, j.last
+	j.mu.Unlock()
+	if err == nil {
 		return nil
 	}
-	return j.err
+	return j.wait(last)
 }
 
 // flush writes and syncs what has gathered. The lock is held, except during
-// the writing itself.
+// the writing itself. What failed is written again from where it began, and
+// more behind it: a failed fsync may have dropped what it was to write, and the
+// next one would succeed without it.
 func (j *journal) flush() {
 	lines, upTo := j.gather, j.last
 	j.gather, j.spare = j.spare[:0], nil
 	j.writing = true
 	j.mu.Unlock()
-	_, err := j.file.Write(lines)
+	_, err := j.file.WriteAt(lines, j.end)
 	if err == nil {
 		err = j.file.Sync()
 	}
 	j.mu.Lock()
 	j.writing = false
-	j.spare = lines[:0]
 	if err != nil {
-		j.err = fmt.Errorf("sandbox: write journal: %w", err)
+		j.gather = append(lines, j.gather...)
+		j.err = fmt.Errorf("%w: %w", errDisk, err)
+		j.failed++
 	} else {
-		j.durable = upTo
+		j.spare = lines[:0]
+		j.end += int64(len(lines))
+		j.durable, j.err = upTo, nil
 	}
 	j.synced.Broadcast()
 }
@@ -133,15 +162,13 @@ func (j *journal) close() error {
 	err := j.wait(j.latest())
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.file == nil || errors.Is(j.err, ErrClosed) {
+	if j.file == nil || j.closed {
 		return nil
 	}
 	for j.writing {
 		j.synced.Wait()
 	}
-	if j.err == nil {
-		j.err = ErrClosed
-	}
+	j.closed = true
 	return errors.Join(err, j.file.Close())
 }
 
@@ -152,42 +179,39 @@ func openJournal(path string, replay func(body []byte) error) (*journal, error) 
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: open journal: %w", err)
 	}
-	last, err := prepareJournal(file, replay)
+	end, last, err := prepareJournal(file, replay)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return newJournal(file, last), nil
+	return newJournal(file, end, last), nil
 }
 
 // prepareJournal brings the file to where lines can be appended, and returns
-// the number of its last line.
-func prepareJournal(file *os.File, replay func(body []byte) error) (uint64, error) {
+// where that is and the number of its last line.
+func prepareJournal(file *os.File, replay func(body []byte) error) (end int64, last uint64, err error) {
 	if err := lockFile(file); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	good, last, err := readJournal(file, replay)
+	end, last, err = readJournal(file, replay)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	info, err := file.Stat()
 	if err != nil {
-		return 0, fmt.Errorf("sandbox: read journal: %w", err)
+		return 0, 0, fmt.Errorf("sandbox: read journal: %w", err)
 	}
-	if good == 0 {
+	if end == 0 {
 		if err := writeHeader(file); err != nil {
-			return 0, fmt.Errorf("sandbox: begin journal: %w", err)
+			return 0, 0, fmt.Errorf("sandbox: begin journal: %w", err)
 		}
-		return 0, nil
+		return int64(len(journalHeader)), 0, nil
 	}
-	if info.Size() > good {
-		if err := errors.Join(file.Truncate(good), file.Sync()); err != nil {
-			return 0, fmt.Errorf("sandbox: cut torn end of journal: %w", err)
+	if info.Size() > end {
+		if err := errors.Join(file.Truncate(end), file.Sync()); err != nil {
+			return 0, 0, fmt.Errorf("sandbox: cut torn end of journal: %w", err)
 		}
 	}
-	if _, err := file.Seek(good, io.SeekStart); err != nil {
-		return 0, fmt.Errorf("sandbox: read journal: %w", err)
-	}
-	return last, nil
+	return end, last, nil
 }
 
 // writeHeader begins a journal; the folder is synced too, or a power cut could
@@ -197,9 +221,6 @@ func writeHeader(file *os.File) error {
 		return err
 	}
 	if _, err := file.WriteAt([]byte(journalHeader), 0); err != nil {
-		return err
-	}
-	if _, err := file.Seek(int64(len(journalHeader)), io.SeekStart); err != nil {
 		return err
 	}
 	if err := file.Sync(); err != nil {

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -290,33 +289,6 @@ func TestJournalIsLocked(t *testing.T) {
 	}
 }
 
-// memoryFile is a file whose syncs a test decides about.
-type memoryFile struct {
-	mu    sync.Mutex
-	data  bytes.Buffer
-	syncs int
-	sync  func(n int) error
-}
-
-func (f *memoryFile) Write(p []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.data.Write(p)
-}
-
-func (f *memoryFile) Sync() error {
-	f.mu.Lock()
-	f.syncs++
-	n := f.syncs
-	f.mu.Unlock()
-	if f.sync == nil {
-		return nil
-	}
-	return f.sync(n)
-}
-
-func (f *memoryFile) Close() error { return nil }
-
 // TestJournalSharesSyncs: while one sync is under way all others gather, and
 // the next one serves them all.
 func TestJournalSharesSyncs(t *testing.T) {
@@ -327,7 +299,7 @@ func TestJournalSharesSyncs(t *testing.T) {
 		}
 		return nil
 	}}
-	j := newJournal(file, 0)
+	j := newJournal(file, 0, 0)
 	const writers = 100
 	var group sync.WaitGroup
 	for i := range writers {
@@ -345,36 +317,8 @@ func TestJournalSharesSyncs(t *testing.T) {
 	if file.syncs > 2 {
 		t.Errorf("%d syncs for %d writers, want 2", file.syncs, writers)
 	}
-	if lines := bytes.Count(file.data.Bytes(), []byte{'\n'}); lines != writers {
+	if lines := bytes.Count(file.disk, []byte{'\n'}); lines != writers {
 		t.Errorf("%d lines, want %d", lines, writers)
-	}
-}
-
-// TestFailedSyncIsFinal: after a failed fsync nothing is acknowledged, though
-// the next one would "succeed".
-func TestFailedSyncIsFinal(t *testing.T) {
-	r := newRig(t, nil)
-	before := r.transferRequest()
-	r.bank.journal = newJournal(&memoryFile{sync: func(n int) error {
-		if n == 2 {
-			return errors.New("input/output error")
-		}
-		return nil
-	}}, 0)
-	if answer := r.transfer(before); answer.Outcome != processor.Done {
-		t.Fatalf("first: %+v", answer)
-	}
-	lost := r.transferRequest()
-	for i := range 3 {
-		if answer := r.transfer(lost); answer.Outcome != processor.Unknown {
-			t.Errorf("try %d after the failure: %v", i, answer.Outcome)
-		}
-	}
-	if report := r.adapter.QueryTransfer(t.Context(), lost.ExternalID); report.Lookup != processor.LookupUnknown {
-		t.Errorf("the bank claims to know about what it lost: %v", report.Lookup)
-	}
-	if _, err := r.bank.Step(context.Background(), r.clock.Now().Add(time.Minute)); err == nil {
-		t.Error("Step goes on after a failed fsync")
 	}
 }
 

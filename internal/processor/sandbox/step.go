@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/porteira/porteira/internal/processor"
@@ -15,6 +16,8 @@ const (
 	// longestNap bounds how long Run sleeps: the wall clock may be moved, and
 	// a timer does not notice.
 	longestNap = time.Minute
+	// diskPause is how long Run waits for a disk that takes nothing.
+	diskPause = time.Second
 )
 
 // Step does what is due at now, which is the time of the clock that the bank
@@ -22,6 +25,9 @@ const (
 // piece of work and tells how much; 0 means that nothing is due. That a notice
 // is not accepted is no error: it is sent again.
 func (b *Bank) Step(ctx context.Context, now time.Time) (did int, err error) {
+	if err := b.journal.settle(); err != nil {
+		return 0, err
+	}
 	b.mu.Lock()
 	now = now.Add(b.books.offset)
 	moved, err := b.moveOrders(now)
@@ -29,10 +35,12 @@ func (b *Bank) Step(ctx context.Context, now time.Time) (did int, err error) {
 	seen := b.journal.latest()
 	b.mu.Unlock()
 	if err != nil {
+		b.keep(letters)
 		return moved, err
 	}
 	// Nobody may learn of what could still be lost.
 	if err := b.journal.wait(seen); err != nil {
+		b.keep(letters)
 		return moved, err
 	}
 	if len(letters) == 0 {
@@ -40,6 +48,15 @@ func (b *Bank) Step(ctx context.Context, now time.Time) (did int, err error) {
 	}
 	b.deliver(ctx, letters)
 	return moved + len(letters), b.settleMail(now, letters)
+}
+
+// keep files letters again that could not be sent yet.
+func (b *Bank) keep(letters []letter) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range letters {
+		b.push(&b.mail, letters[i].duty)
+	}
 }
 
 // moveOrders completes or takes orders that are due; the lock is held.
@@ -83,11 +100,17 @@ func (b *Bank) NextDue() (due time.Time, ok bool) {
 }
 
 // Run does what falls due, when it falls due, until ctx ends. It is for a
-// program that has no loop of its own around Step.
+// program that has no loop of its own around Step. A disk that is full or fails
+// does not end it: the books wait until they can be written.
 func (b *Bank) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		now := b.opts.Clock.Now()
 		did, err := b.Step(ctx, now)
+		if errors.Is(err, errDisk) {
+			b.opts.Log.ErrorContext(ctx, "the bank waits for its disk", "error", err)
+			b.pause(ctx, diskPause)
+			continue
+		}
 		if err != nil {
 			return err
 		}
