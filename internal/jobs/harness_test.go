@@ -126,10 +126,19 @@ type gateway struct {
 	log      *strings.Builder
 }
 
-type memoryMarker struct{ beat int64 }
+type memoryMarker struct {
+	beat int64
+	err  error // of the disk that it is kept on
+}
 
-func (m *memoryMarker) Read() (int64, error)   { return m.beat, nil }
-func (m *memoryMarker) Write(beat int64) error { m.beat = beat; return nil }
+func (m *memoryMarker) Read() (int64, error) { return m.beat, nil }
+
+func (m *memoryMarker) Write(beat int64) error {
+	if m.err == nil {
+		m.beat = beat
+	}
+	return m.err
+}
 
 // start is when the virtual days of these tests begin.
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -31,6 +31,14 @@ const (
 	collectEvery = 5 * time.Second
 )
 
+// How long a duty that fails, as all do while the database is away, waits
+// before it looks again: so long may it stand still when all is well again.
+// Without its heartbeat a process can do nothing.
+const (
+	beatBackoff = time.Second
+	dutyBackoff = 5 * time.Second
+)
+
 // Places for calls under way at once.
 const (
 	submitPlaces  = 64
@@ -133,7 +141,13 @@ func New(o Options) *Jobs {
 		dutyDeliver:   {"deliver-webhooks", j.DeliverWebhooks, everySecond},
 		dutyCollect:   {"collect-payments", j.CollectPayments, collectEvery},
 	} {
-		j.loops[d] = loop.New(loop.Options{Name: l.name, Step: l.step, Every: l.every, Clock: o.World.Clock, Random: o.World.Random, Log: o.Log})
+		backoff := dutyBackoff
+		if d == dutyKeepAlive {
+			backoff = beatBackoff
+		}
+		j.loops[d] = loop.New(loop.Options{
+			Name: l.name, Step: l.step, Every: l.every, MaxBackoff: backoff, Clock: o.World.Clock, Random: o.World.Random, Log: o.Log,
+		})
 	}
 	return j
 }

@@ -19,23 +19,27 @@ type seenNode struct {
 // outside the database, follows the sandbox's clock, and takes over from
 // processes whose beat stands still.
 func (j *Jobs) KeepAlive(ctx context.Context) (int, error) {
-	var beat int64
-	err := j.lease.Renew(ctx, func(ctx context.Context) (err error) {
-		beat, err = j.Flow.Beat(ctx)
-		return err
-	})
-	if err != nil {
+	if err := j.lease.Renew(ctx, j.beat); err != nil {
 		return 0, err
-	}
-	if j.Marker != nil {
-		if err := j.Marker.Write(beat); err != nil {
-			return 0, fmt.Errorf("keep the beat outside the database: %w", err)
-		}
 	}
 	if err := j.followClock(ctx); err != nil {
 		return 0, err
 	}
 	return 0, j.takeOver(ctx)
+}
+
+// beat moves the beat on, in the database and outside. The lease asks for both:
+// while the beat outside stands still, a backup taken meanwhile would not be
+// known for one once it is restored, so nothing may be sent that it lacks.
+func (j *Jobs) beat(ctx context.Context) error {
+	beat, err := j.Flow.Beat(ctx)
+	if err != nil || j.Marker == nil {
+		return err
+	}
+	if err := j.Marker.Write(beat); err != nil {
+		return fmt.Errorf("keep the beat outside the database: %w", err)
+	}
+	return nil
 }
 
 // Leave ends this process's claims, as at a clean end.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/jobs"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -104,6 +105,38 @@ func TestLeavingFreesWorkAtOnce(t *testing.T) {
 		other.wantNodes(other)
 		leaving.work()
 		other.wantRequests(1)
+	})
+}
+
+// However long the database was away, the duties are back soon after it is.
+func TestDutiesAreBackSoon(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		if g.engine != "sqlite" {
+			return // a server that is away takes its time to say so
+		}
+		o := g.options
+		o.Shared = true
+		gone, err := store.Open(t.Context(), o)
+		g.must(err)
+		g.must(gone.Close())
+		assembly := g.assembly
+		assembly.Store, assembly.Flow = gone, flow.New(flow.Options{Store: gone, World: g.world})
+		for i, l := range jobs.New(assembly).Loops() {
+			longest := 5500 * time.Millisecond
+			if i == 0 { // the heartbeat
+				longest = 1100 * time.Millisecond
+			}
+			l.Start(t.Context())
+			for range 12 {
+				g.clock.BlockUntil(1)
+				wait, _ := g.clock.Next()
+				if wait > longest {
+					t.Errorf("%s rests for %v after failing %d times", l.Name(), wait, l.Stats().Failures)
+				}
+				g.clock.Advance(wait)
+			}
+			l.Stop()
+		}
 	})
 }
 

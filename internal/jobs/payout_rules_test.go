@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -434,6 +435,28 @@ func TestRule12RestoreMode(t *testing.T) {
 		}
 		restored.wantPaid(3, 3) // only the fresh one was sent
 		restored.wantBalances(opening-60_00, 0)
+	})
+}
+
+// Rule 12, its other half: while the beat cannot be kept outside the database,
+// a backup could be taken that would not be known for one. Nothing is sent that
+// it would lack.
+func TestRule12NothingLeavesUnmarked(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		g.marker.err = syscall.ENOSPC
+		for range 5 {
+			g.clock.Advance(time.Second)
+			if _, err := g.jobs.KeepAlive(t.Context()); !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("a beat that was not kept: %v", err)
+			}
+		}
+		p := g.payout("r", 10_00)
+		g.submit()
+		g.want(p, payment.PayoutPending, payment.StepQueued)
+		g.marker.err = nil
+		g.beat()
+		g.submit()
+		g.want(p, payment.PayoutCompleted, payment.StepDone)
 	})
 }
 
