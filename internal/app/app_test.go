@@ -19,6 +19,7 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store/storetest"
 	"github.com/porteira/porteira/internal/world"
 )
@@ -451,7 +452,7 @@ func TestRestoredBackup(t *testing.T) {
 		t.Errorf("the bank made %d transfers, want 3", n)
 	}
 	again.stop()
-	if err := os.WriteFile(filepath.Join(data, "installation.beat"), []byte("rubbish"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(data, "installation.beat"), []byte(payment.ID{7}.String()+" 999999\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	run(t, cfg).stop() // another installation's mark says nothing

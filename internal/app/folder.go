@@ -136,15 +136,27 @@ func (m *marker) Read() (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("app: read beat: %w", err)
 	}
-	id, number, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	if id != m.installation.String() {
+	id, beat, ok := parseMark(string(text))
+	if !ok {
+		return 0, fmt.Errorf("app: %s is damaged: it tells whether the database is a restored backup; write \"%s 0\" and a line break into it if you are sure that it is not", filepath.Join(m.path, markerFile), m.installation)
+	}
+	if id != m.installation {
 		return 0, nil // the folder served another database before
 	}
-	beat, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("app: %s is damaged: it tells whether the database is a restored backup; write \"%s 0\" into it if you are sure that it is not", filepath.Join(m.path, markerFile), m.installation)
-	}
 	return beat, nil
+}
+
+// parseMark takes a mark apart. It is whole or damaged: of half a file, nobody
+// can say which database it meant, or how far that had come.
+func parseMark(text string) (id payment.ID, beat int64, ok bool) {
+	line, rest, ended := strings.Cut(text, "\n")
+	name, number, _ := strings.Cut(line, " ")
+	id, err := payment.ParseID(name)
+	if err != nil || !ended || rest != "" {
+		return id, 0, false
+	}
+	beat, err = strconv.ParseInt(number, 10, 64)
+	return id, beat, err == nil && beat >= 0
 }
 
 // Write keeps a beat, durably.

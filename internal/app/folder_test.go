@@ -28,12 +28,18 @@ func TestMarker(t *testing.T) {
 	m.installation = payment.ID{2} // the folder of another database
 	reads(0)
 
-	text := m.installation.String() + " rubbish\n"
-	if err := os.WriteFile(filepath.Join(m.path, markerFile), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	whole := m.installation.String() + " 1234\n"
+	damaged := []string{m.installation.String() + " rubbish\n", m.installation.String() + " -1\n", whole + whole, "rubbish"}
+	for n := range len(whole) { // half a file, such as a full disk leaves
+		damaged = append(damaged, whole[:n])
 	}
-	if _, err := m.Read(); err == nil || !strings.Contains(err.Error(), "damaged") {
-		t.Errorf("a damaged mark reads as %v", err)
+	for _, text := range damaged {
+		if err := os.WriteFile(filepath.Join(m.path, markerFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if beat, err := m.Read(); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("%q reads as %d, %v", text, beat, err)
+		}
 	}
 }
 
