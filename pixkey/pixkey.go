@@ -15,6 +15,7 @@ package pixkey
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/porteira/porteira/taxid"
 )
@@ -177,12 +178,11 @@ func Mask(t Type, s string) string {
 	case CNPJ:
 		return "**." + normal[2:5] + "." + normal[5:8] + "/****-**"
 	case Email:
-		for i := range len(normal) {
-			if normal[i] == '@' {
-				return normal[:1] + hidden + normal[i:]
-			}
+		at := strings.IndexByte(normal, '@')
+		if at == 1 {
+			return hidden + normal[at:] // its one letter is all of it
 		}
-		return hidden
+		return normal[:1] + hidden + normal[at:]
 	case Phone:
 		return starred(normal, len("+55"), len("4321"))
 	default:

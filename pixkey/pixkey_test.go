@@ -156,6 +156,7 @@ func TestMask(t *testing.T) {
 		{pixkey.CPF, "52998224725", "***.982.247-**"},
 		{pixkey.CNPJ, "12ABC34501DE35", "**.ABC.345/****-**"},
 		{pixkey.Email, "Fulano@Example.com", "f***@example.com"},
+		{pixkey.Email, "F@example.com", "***@example.com"},
 		{pixkey.Phone, "+5511987654321", "+55*******4321"},
 		{pixkey.Phone, "11987654321", "+55*******4321"},
 		{pixkey.Phone, "+123", "***3"},
@@ -209,7 +210,7 @@ func agrees(t interface{ Fatalf(string, ...any) }, typ pixkey.Type, s string) {
 			t.Fatalf("Normalize(%s, %q) = %q, %v the second time", typ, normal, again, err)
 		}
 	}
-	if mask := pixkey.Mask(typ, s); len(s) > 3 && strings.Contains(mask, s) {
+	if mask := pixkey.Mask(typ, s); len(s) > 3 && strings.Contains(strings.ReplaceAll(mask, "*", ""), s) {
 		t.Fatalf("Mask(%s, %q) = %q", typ, s, mask)
 	}
 }
