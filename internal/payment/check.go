@@ -78,13 +78,13 @@ func (p Path) String() string {
 	switch {
 	case p.name == "" && p.index > 0:
 		return text
+	case holdsCardNumber(p.name):
+		return text + "[...]"
 	case isIdentifier(p.name):
 		if text != "" {
 			text += "."
 		}
 		return text + p.name
-	case holdsCardNumber(p.name):
-		return text + "[...]"
 	default:
 		return text + "[" + strconv.QuoteToGraphic(cut(p.name, pathNameMax)) + "]"
 	}

@@ -57,6 +57,7 @@ func TestPath(t *testing.T) {
 		{At("", strings.Repeat("ã", 50)), `["` + strings.Repeat("ã", 40) + `..."]`},
 		{At("metadata", "4111 1111 1111 1111"), "metadata[...]"},
 		{At("", "4111111111111111"), "[...]"},
+		{At("metadata", "card_4111111111111111"), "metadata[...]"},
 	} {
 		if got := tt.path.String(); got != tt.want {
 			t.Errorf("path is %s, want %s", got, tt.want)
