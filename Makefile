@@ -1,5 +1,5 @@
 # Everything that a developer runs. CI runs `make check` on a clean machine.
-FUZZTIME ?= 10s
+FUZZ ?= -each 5s
 TESTFLAGS ?=
 export CGO_ENABLED ?= 1
 
@@ -17,7 +17,7 @@ build: ## Build bin/porteira
 test: tools ## Run all tests with the race detector, on SQLite and PostgreSQL
 	bin/gotestsum --format pkgname --hide-summary=skipped -- -race -timeout 15m $(TESTFLAGS) ./...
 
-check: lint oracle test ## All that CI checks: format, vet, lint, house rules, published packages, race tests on both engines
+check: lint oracle test fuzz ## All that CI checks: format, vet, lint, house rules, published packages, race tests on both engines, each fuzz target
 
 lint: tools ## Check format, vet, lint and modules
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')) && test -z "$$unformatted" || { echo "gofmt: $$unformatted" >&2; exit 1; }
@@ -29,13 +29,8 @@ oracle: ## Let published npm packages judge BR Codes, boletos, keys, documents a
 	cd tools/oracle && npm ci --silent
 	PORTEIRA_REQUIRE_NODE=1 go test -count=1 ./tools/oracle
 
-fuzz: ## Run each fuzz target for FUZZTIME (10s)
-	@for pkg in $$(go list ./...); do \
-		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-			echo "$$pkg $$target"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
-		done; \
-	done
+fuzz: ## Run every fuzz target for 5 seconds, or as long as FUZZ="-total 20m" says
+	go run ./tools/fuzz $(FUZZ)
 
 docs: ## Write the generated parts of docs, and RESULTS.md, anew
 	go test ./api ./internal/payment ./internal/ledger ./internal/config ./tools/results -update
