@@ -217,47 +217,6 @@ func TestOneMistypedDigitIsFound(t *testing.T) {
 	}
 }
 
-func FuzzParseLine(f *testing.F) {
-	for _, tt := range published {
-		f.Add(tt.line)
-	}
-	f.Add("836200000005667800481000180975657313001589636081")
-	f.Fuzz(func(t *testing.T, line string) {
-		bill, barcode, err := boleto.ParseLine(line)
-		if err != nil {
-			return
-		}
-		again, err := bill.Barcode()
-		if bill.Factor >= 1000 || bill.Factor == 0 {
-			if bill.Bank != "000" && (err != nil || again != barcode) {
-				t.Fatalf("%q parsed to %+v, which is written as %q, %v", line, bill, again, err)
-			}
-		}
-		if written, err := boleto.Line(barcode); err != nil || written != strings.NewReplacer(".", "", " ", "").Replace(line) {
-			t.Fatalf("%q is written as %q, %v", line, written, err)
-		}
-	})
-}
-
-func FuzzParseBarcode(f *testing.F) {
-	for _, tt := range published {
-		f.Add(tt.barcode)
-	}
-	f.Fuzz(func(t *testing.T, barcode string) {
-		bill, err := boleto.ParseBarcode(barcode)
-		if err != nil {
-			return
-		}
-		line, err := boleto.Line(barcode)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, code, err := boleto.ParseLine(line); err != nil || got != bill || code != barcode {
-			t.Fatalf("%q became %+v, %q, %v", barcode, got, code, err)
-		}
-	})
-}
-
 func BenchmarkBarcodeAndLine(b *testing.B) {
 	bill := boleto.Bill{Bank: "001", Amount: 12345, Factor: 1646, FreeField: "0000001234567000000001017"}
 	b.ReportAllocs()

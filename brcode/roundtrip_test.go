@@ -65,25 +65,6 @@ func TestOneChangedCharacterIsFound(t *testing.T) {
 	})
 }
 
-func FuzzDecode(f *testing.F) {
-	for _, v := range vectors {
-		f.Add(v.code)
-	}
-	f.Add("00020126360014BR.GOV.BCB.PIX0114+5511943214321520400005303986540566.665802BR5907EMPRESA6008BRASILIA62080503***6304170E")
-	f.Fuzz(func(t *testing.T, s string) {
-		code, err := brcode.Decode(s)
-		if err != nil {
-			return
-		}
-		if again, err := code.Encode(); err != nil || again != s {
-			t.Fatalf("%q is written again as %q, %v", s, again, err)
-		}
-		if code.Amount() < 0 || code.Kind() == "" {
-			t.Fatalf("%q: kind %q, amount %d", s, code.Kind(), code.Amount())
-		}
-	})
-}
-
 func BenchmarkDynamicEncode(b *testing.B) {
 	d := brcode.Dynamic{URL: "pix.example.com/qr/v2/8b3da2f39a4140d1a91abd93113bd441", MerchantName: "Fulano de Tal", City: "BRASILIA", Amount: 12345}
 	b.ReportAllocs()

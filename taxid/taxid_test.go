@@ -193,32 +193,6 @@ func TestParseDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
-	for _, v := range published {
-		f.Add(v.id)
-	}
-	for _, s := range []string{"", "529.982.247-25", "11111111111", "12abc34501de35", "52998224724"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		id, err := taxid.Parse(s)
-		if err != nil {
-			if id != (taxid.ID{}) {
-				t.Fatalf("an id came with %v", err)
-			}
-			return
-		}
-		kind, err := taxid.CheckForm(s)
-		if err != nil || kind != id.Kind() || id.String() != s {
-			t.Fatalf("Parse(%q) = %v %q, CheckForm = %v, %v", s, id.Kind(), id, kind, err)
-		}
-		digits, err := taxid.CheckDigits(s[:len(s)-2])
-		if err != nil || digits != s[len(s)-2:] {
-			t.Fatalf("CheckDigits of %q = %q, %v", s, digits, err)
-		}
-	})
-}
-
 func BenchmarkParse(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -213,14 +213,3 @@ func TestDocumentIsFresh(t *testing.T) {
 		t.Errorf("docs/configuration.md is stale (%v): run go test ./internal/config -update", err)
 	}
 }
-
-// A file never makes Load fail but by an error.
-func FuzzFile(f *testing.F) {
-	f.Add("listen = :1\n# x\n=\n a==b\r\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		c, err := config.Load(config.Sources{Mode: config.Dev, Flags: map[string]string{"config": write(t, "c", text)}})
-		if err == nil && c.Listen == "" && !strings.Contains(text, "listen") {
-			t.Error("a default is lost")
-		}
-	})
-}

@@ -1,0 +1,107 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/config"
+)
+
+// FuzzLoad settles options from any file and any environment: whoever is right
+// holds, no fault is passed over, no secret is shown, and what is shown can be
+// written into a file and means the same.
+func FuzzLoad(f *testing.F) {
+	f.Add("listen = :1\n# x\n=\n a==b\r\n", "", uint8(0))
+	f.Add("data=d\npublic-rate = 7\nallow-networks=10.0.0.0/8, ::1/128\nshutdown-timeout=3s\nlog-format=json", "PORTEIRA_PUBLIC_RATE=8", uint8(0))
+	f.Add("database = postgres://u:hunter2hunter2@h/n?password=hunter2hunter2", "PORTEIRA_MASTER_KEY="+masterKey, uint8(1))
+	f.Add("bank-secret = correct horse battery\nbase-url=https://a.example/", "PORTEIRA_BANK=http://b.example", uint8(1))
+	f.Add("listen=[::1]:0", "PORTEIRA_BANK_SECRET=correct horse battery\nPORTEIRA_LISTN=x\nPORTEIRA_PORT=1", uint8(2))
+	f.Add("log-level = debug\nlog-level = info", "PORTEIRA_LOG_LEVEL=", uint8(3))
+	path := filepath.Join(f.TempDir(), "settings")
+	f.Fuzz(func(t *testing.T, text, environ string, mode uint8) {
+		if strings.Contains(text, "-file") || strings.Contains(environ, "_FILE") || strings.Contains(environ, "CONFIG") {
+			return // it would read that file, be it without an end
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := config.Sources{
+			Mode: config.Modes[int(mode)%len(config.Modes)], Flags: map[string]string{"config": path},
+			Environ: append(strings.Split(environ, "\n"), "PORTEIRA_MASTER_KEY="+masterKey),
+		}
+		c, err := config.Load(s)
+		told := ""
+		if err != nil {
+			told = err.Error()
+		}
+		inFile, faulty := settingsIn(text)
+		if faulty && err == nil {
+			t.Fatalf("a file with a fault is taken: %q", text)
+		}
+		for _, setting := range c.Settings() {
+			told += "\n" + setting.Value
+			if value := inFile[setting.Name]; err == nil && setting.Source == "file" && value != setting.Value && !setting.Secret &&
+				setting.Name != "database" {
+				t.Fatalf("%s is %q, and %q in the file", setting.Name, setting.Value, value)
+			}
+		}
+		for name, value := range inFile {
+			if (name == "bank-secret" || name == "master-key") && len(value) > 11 && !strings.Contains(config.Redacted, value) && strings.Contains(told, value) {
+				t.Fatalf("%s is shown: %s", name, told)
+			}
+		}
+		if strings.Contains(told, masterKey) {
+			t.Fatalf("the master key is shown: %s", told)
+		}
+		if err == nil {
+			again(t, path, s.Mode, c)
+		}
+	})
+}
+
+// settingsIn reads a file as its documentation says; faulty is false only where
+// each line is fine, whatever its value.
+func settingsIn(text string) (settings map[string]string, faulty bool) {
+	settings = map[string]string{}
+	for line := range strings.SplitSeq(text, "\n") {
+		name, value, ok := strings.Cut(line, "=")
+		name = strings.TrimSpace(name)
+		if name == "" && !ok || strings.HasPrefix(name, "#") {
+			continue
+		}
+		known := slices.ContainsFunc(config.Options, func(o config.Option) bool { return o.Name == name && name != "config" })
+		if _, twice := settings[name]; !ok || !known || twice {
+			faulty = true
+		}
+		settings[name] = strings.TrimSpace(value)
+	}
+	return settings, faulty
+}
+
+// again writes the settings that are shown into a file, and loads it.
+func again(t *testing.T, path string, mode config.Mode, first *config.Config) {
+	t.Helper()
+	var text strings.Builder
+	for _, s := range first.Settings() {
+		if s.Name != "config" && !s.Secret && !strings.Contains(s.Value, config.Redacted) && s.Name != "master-key-file" {
+			text.WriteString(s.Name + " = " + s.Value + "\n")
+		}
+	}
+	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(config.Sources{Mode: mode, Flags: map[string]string{"config": path}, Environ: []string{
+		"PORTEIRA_MASTER_KEY=" + first.MasterKey.Reveal(), "PORTEIRA_BANK_SECRET=" + first.BankSecret.Reveal(),
+	}})
+	if err != nil {
+		t.Fatalf("what is shown is refused: %v\n%s", err, text.String())
+	}
+	for i, s := range c.Settings() {
+		if before := first.Settings()[i]; before.Value != s.Value && s.Name != "config" && !strings.Contains(before.Value, config.Redacted) {
+			t.Fatalf("%s was %q and is %q", s.Name, before.Value, s.Value)
+		}
+	}
+}
