@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/ledger"
@@ -104,8 +105,14 @@ func cause(err error) string {
 	if err == nil {
 		return ""
 	}
-	text := err.Error()
-	return text[:min(len(text), 500)]
+	return short(err.Error())
+}
+
+// short is the beginning of a text that somebody else wrote, as every database
+// takes it: whole characters, and no NUL.
+func short(text string) string {
+	text = strings.ReplaceAll(text[:min(len(text), 500)], "\x00", "")
+	return strings.ToValidUTF8(text, "")
 }
 
 // ClaimQuestions takes up to limit payouts in hand that are to be
@@ -250,7 +257,7 @@ func (f *Flow) transferUnderWay(ctx context.Context, tx *store.Tx, p *payment.Pa
 	}
 	p.Step, p.ClaimedBy = payment.StepAccepted, payment.ID{}
 	p.NextAt = tx.Now.Add(f.world.Random.Jitter(step(askAfter, p.Lookups), 10))
-	if err := tx.EndSend(ctx, p.Merchant, p.ID, store.SendAccepted, evidence); err != nil {
+	if err := tx.EndSend(ctx, p.Merchant, p.ID, store.SendAccepted, short(evidence)); err != nil {
 		return err
 	}
 	return tx.UpdatePayout(ctx, p, p.Version)
@@ -266,7 +273,7 @@ func (f *Flow) transferPaid(ctx context.Context, tx *store.Tx, p *payment.Payout
 	}
 	finish(p)
 	p.EndToEndID, p.CompletedAt, p.Failure = r.EndToEndID, tx.Now, nil
-	if err := tx.EndSend(ctx, p.Merchant, p.ID, store.SendPaid, r.Evidence); err != nil {
+	if err := tx.EndSend(ctx, p.Merchant, p.ID, store.SendPaid, short(r.Evidence)); err != nil {
 		return err
 	}
 	if err := tx.CloseExceptions(ctx, p.Merchant, p.ID, store.ExceptionPayoutUnknown); err != nil {
@@ -307,7 +314,7 @@ func (f *Flow) transferFailed(ctx context.Context, tx *store.Tx, p *payment.Payo
 	}
 	finish(p)
 	p.Failure = why
-	if err := tx.EndSend(ctx, p.Merchant, p.ID, outcome, evidence); err != nil {
+	if err := tx.EndSend(ctx, p.Merchant, p.ID, outcome, short(evidence)); err != nil {
 		return err
 	}
 	if err := tx.CloseExceptions(ctx, p.Merchant, p.ID, store.ExceptionPayoutUnknown); err != nil {
