@@ -87,6 +87,9 @@ func (p *Processor) Charge(ctx context.Context, r processor.ChargeRequest) proce
 	if outcome == processor.Done && (body.ExternalID != r.ExternalID || body.Amount != r.Amount || body.Method != r.Method) {
 		return processor.ChargeAnswer{Cause: errOtherID}
 	}
+	if outcome == processor.Done && !body.payable() {
+		return processor.ChargeAnswer{Cause: errAnswerForm}
+	}
 	answer := processor.ChargeAnswer{Outcome: outcome, Cause: result.cause()}
 	switch outcome {
 	case processor.Done:
@@ -114,12 +117,18 @@ func (p *Processor) QueryCharge(ctx context.Context, externalID string) processo
 		return processor.ChargeReport{Cause: fmt.Errorf("sandbox: bank reports unknown state %q", body.State)}
 	}
 	report := processor.ChargeReport{
-		Lookup: lookup, State: body.State, Charge: body.charge(), Failure: body.Failure,
+		Lookup: lookup, State: body.State, Charge: body.charge(), Failure: reason(body.Failure),
 	}
 	for _, paid := range body.Payments {
+		if !paid.fits() {
+			return processor.ChargeReport{Cause: errAnswerForm}
+		}
 		report.Payments = append(report.Payments, paid.payment())
 	}
 	for _, d := range body.Disputes {
+		if !d.fits() {
+			return processor.ChargeReport{Cause: errAnswerForm}
+		}
 		report.Disputes = append(report.Disputes, processor.Dispute{ID: d.ID, Amount: d.Amount, State: d.State})
 	}
 	return report
@@ -136,7 +145,7 @@ func (b chargeBody) charge() processor.Charge {
 func (b paymentBody) payment() processor.Payment {
 	return processor.Payment{
 		ID: b.ID, ExternalID: b.ExternalID, EndToEndID: b.EndToEndID,
-		Amount: b.Amount, PaidAt: b.PaidAt, Card: b.Card,
+		Amount: b.Amount, PaidAt: b.PaidAt, Card: card(b.Card),
 	}
 }
 
@@ -206,16 +215,20 @@ func (b orderBody) report() processor.TransferReport {
 	default:
 		return processor.TransferReport{Cause: fmt.Errorf("sandbox: bank reports unknown state %q", b.State)}
 	}
+	if !isAmount(b.Amount) || !isTokenOrNone(b.EndToEndID) {
+		return processor.TransferReport{Cause: errAnswerForm}
+	}
+	failure := reason(b.Failure)
 	evidence := fmt.Sprintf("bank reports %s at %s", b.State, b.ChangedAt.Format(time.RFC3339))
 	if b.EndToEndID != "" {
 		evidence += " as " + b.EndToEndID
 	}
-	if b.Failure != nil {
-		evidence += ": " + b.Failure.Code
+	if failure != nil {
+		evidence += ": " + failure.Code
 	}
 	return processor.TransferReport{
 		Lookup: processor.Found, State: b.State, EndToEndID: b.EndToEndID, Amount: b.Amount,
-		Returned: b.Returned, Failure: b.Failure, Evidence: evidence,
+		Returned: b.Returned, Failure: failure, Evidence: evidence,
 	}
 }
 
@@ -226,7 +239,13 @@ func (p *Processor) Payments(ctx context.Context, cursor string) (page []process
 	if result.lookup() != processor.Found {
 		return nil, "", result.cause()
 	}
+	if !isTokenOrNone(body.NextCursor) {
+		return nil, "", errAnswerForm
+	}
 	for _, paid := range body.Data {
+		if !paid.fits() {
+			return nil, "", errAnswerForm
+		}
 		page = append(page, paid.payment())
 	}
 	return page, body.NextCursor, nil

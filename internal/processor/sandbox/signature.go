@@ -93,10 +93,10 @@ func readNotice(body []byte) (n noticeBody, err error) {
 		return noticeBody{}, errNoticeBody
 	}
 	known := n.Subject == processor.SubjectCharge || n.Subject == processor.SubjectTransfer || n.Subject == processor.SubjectRefund
-	if n.ID == "" || len(n.ID) > 64 || !isExternalID(n.ExternalID) || !known {
+	if !isToken(n.ID) || !isExternalID(n.ExternalID) || !known {
 		return noticeBody{}, errNoticeBody
 	}
-	if n.Payment != nil && (n.Payment.ID == "" || n.Payment.Amount < 1) {
+	if n.Payment != nil && !n.Payment.fits() {
 		return noticeBody{}, errNoticeBody
 	}
 	return n, nil
