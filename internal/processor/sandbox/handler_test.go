@@ -2,15 +2,12 @@ package sandbox
 
 import (
 	"context"
-	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/porteira/porteira/internal/processor"
-	"github.com/porteira/porteira/internal/world"
 )
 
 func TestHandlerIsStrict(t *testing.T) {
@@ -86,36 +83,4 @@ func TestWaitsEnd(t *testing.T) {
 			}
 		})
 	}
-}
-
-func FuzzHandler(f *testing.F) {
-	f.Add("POST", "/transfers", `{"externalId":"abc","amount":1,"keyType":"EVP","key":"k","name":"n","document":"d"}`)
-	f.Add("PUT", "/charges/abc", `{"method":"PIX","amount":1,"expiresAt":"2026-11-20T18:30:00Z"}`)
-	f.Add("POST", "/refunds", `{"externalId":"abc","paymentId":"E1","amount":1}`)
-	f.Add("POST", "/control/charges/abc/pay", `{"charge":{"method":"BOLETO","amount":1,"dueDate":"2026-11-20","expiresAt":"2026-11-20T18:30:00Z"}}`)
-	f.Add("POST", "/control/transfers/abc/return", `{"amount":-1}`)
-	f.Add("PUT", "/notify-urls", `{"url":"http://a.invalid","ttlSeconds":1}`)
-	f.Add("POST", "/control/clock", `{"offset":9}`)
-	f.Add("GET", "/transfers?cursor=1", "")
-	w, clock := world.Virtual(start, 1)
-	bank, err := OpenBank(BankOptions{Secret: testSecret, Clock: clock, IDs: w.IDs, Pause: func(context.Context, time.Duration) {}})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Fuzz(func(t *testing.T, method, path, body string) {
-		if strings.HasPrefix(path, "/control/faults") {
-			return
-		}
-		request, err := http.NewRequestWithContext(t.Context(), method, "http://bank.invalid"+path, strings.NewReader(body))
-		if err != nil || !strings.HasPrefix(path, "/") {
-			return
-		}
-		request.Header.Set("Authorization", "Bearer "+testSecret)
-		request.Header.Set("Content-Type", jsonType)
-		w := httptest.NewRecorder()
-		bank.Handler().ServeHTTP(w, request)
-		if w.Code >= 500 {
-			t.Errorf("%s %s %q: %d", method, path, body, w.Code)
-		}
-	})
 }

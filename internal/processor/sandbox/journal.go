@@ -236,7 +236,7 @@ func writeHeader(file *os.File) error {
 // readJournal hands every whole line to replay. good is where the next line
 // belongs, 0 where there is not even a header.
 func readJournal(r io.Reader, replay func(body []byte) error) (good int64, last uint64, err error) {
-	in := bufio.NewReaderSize(r, 1<<20)
+	in := bufio.NewReaderSize(r, 64<<10)
 	header, err := in.Peek(len(journalHeader))
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, 0, fmt.Errorf("sandbox: read journal: %w", err)

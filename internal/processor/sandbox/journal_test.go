@@ -321,27 +321,3 @@ func TestJournalSharesSyncs(t *testing.T) {
 		t.Errorf("%d lines, want %d", lines, writers)
 	}
 }
-
-func FuzzReadJournal(f *testing.F) {
-	journal := []byte(journalHeader)
-	journal = appendLine(journal, 1, 0, []byte(`{"at":"2026-11-20T18:30:00Z","offset":1}`))
-	journal = appendLine(journal, 2, 1, []byte(`{"at":"2026-11-20T18:30:00Z","settled":["a"]}`))
-	f.Add(journal)
-	f.Add(journal[:len(journal)-3])
-	f.Add([]byte{})
-	f.Add([]byte(journalHeader + "00000000 1 0 {}\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var lines int
-		good, last, err := readJournal(bytes.NewReader(data), func([]byte) error { lines++; return nil })
-		if err != nil {
-			return
-		}
-		if good > int64(len(data)) || uint64(lines) != last {
-			t.Errorf("good %d of %d, last %d of %d lines", good, len(data), last, lines)
-		}
-		again, _, err := readJournal(bytes.NewReader(data[:good]), func([]byte) error { return nil })
-		if err != nil || again != good {
-			t.Errorf("what was kept reads otherwise: %d, %v", again, err)
-		}
-	})
-}
