@@ -74,10 +74,10 @@ func (t chargeTerms) valid(externalID string) bool {
 		t.Amount < 1 || t.Amount > money.Max || t.ExpiresAt.IsZero() {
 		return false
 	}
-	if t.Method != payment.Boleto {
-		return t.DueDate == ""
+	if t.Method != payment.Boleto && t.DueDate != "" {
+		return false
 	}
-	_, err := time.Parse(time.DateOnly, t.DueDate)
+	_, err := mint(externalID, t) // what nobody could pay is no charge
 	return err == nil
 }
 
