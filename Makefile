@@ -1,9 +1,10 @@
 # Everything that a developer runs. CI runs `make check` on a clean machine.
 FUZZ ?= -each 5s
+KILLS ?= 300
 TESTFLAGS ?=
 export CGO_ENABLED ?= 1
 
-.PHONY: help dev build test check lint oracle fuzz docs tools
+.PHONY: help dev build test check lint oracle fuzz torture docs tools
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
@@ -31,6 +32,9 @@ oracle: ## Let published npm packages judge BR Codes, boletos, keys, documents a
 
 fuzz: ## Run every fuzz target for 5 seconds, or as long as FUZZ="-total 20m" says
 	go run ./tools/fuzz $(FUZZ)
+
+torture: ## Kill the real program KILLS (300) times per ENGINE, or FOR a duration, and compare the books; RECORD=1 keeps the figures
+	go run ./tools/torture $(if $(FOR),-for $(FOR),-kills $(KILLS)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(GATEWAYS),-gateways $(GATEWAYS)) $(if $(RECORD),-record)
 
 docs: ## Write the generated parts of docs, and RESULTS.md, anew
 	go test ./api ./internal/payment ./internal/ledger ./internal/config ./tools/results -update

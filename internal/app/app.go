@@ -57,6 +57,9 @@ type App struct {
 	stopping atomic.Bool
 }
 
+// onMoment is nil, except in a build with the tag torture.
+var onMoment func(world.Moment) error
+
 // New opens everything that a gateway needs and listens, but serves nothing
 // yet. The error says what to do about it.
 func New(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
@@ -65,6 +68,7 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
 		a.log = slog.New(slog.DiscardHandler)
 	}
 	a.world = world.System(world.OutboundOptions{AllowNetworks: cfg.AllowNetworks, AnyPort: cfg.AllowHTTPWebhooks})
+	a.world.OnMoment = onMoment
 	a.clock = a.world.Clock.(*world.SystemClock) // System promises it
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.close())
