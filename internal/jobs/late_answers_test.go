@@ -94,3 +94,37 @@ func TestLateRefusalIsProof(t *testing.T) {
 		heir.wantBalances(opening, 0)
 	})
 }
+
+// proven fails the test unless the merchant's books are proven.
+func (g *gateway) proven() {
+	g.t.Helper()
+	proofs, err := g.store.Verify(g.t.Context(), g.merchant.ID)
+	g.must(err)
+	for _, p := range proofs {
+		if len(p.Faults) > 0 {
+			g.t.Errorf("%s: %+v", p.Check, p.Faults)
+		}
+	}
+}
+
+// A request that waited in a queue of the processor's longer than its quiet
+// period is paid after all: the books then show the transfer that paid.
+func TestPaidAfterNotFound(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		g.bank.profile.IdempotentByOurID = false
+		g.bank.transfer = unknown
+		p := g.payout("r", 10_00)
+		g.submit()
+		for range 20 {
+			g.pass(10 * time.Second)
+			g.resolve()
+		}
+		g.want(p, payment.PayoutProcessing, payment.StepPerson)
+		g.bank.pay(g.bank.calls[0], processor.TransferPaid)
+		g.notify("n", p.ExternalID)
+		g.apply()
+		g.want(p, payment.PayoutCompleted, payment.StepDone)
+		g.wantSends(p, store.SendPaid)
+		g.proven()
+	})
+}

@@ -288,14 +288,20 @@ func scanSend(merchant, payout payment.ID) func(scanner) (Send, error) {
 }
 
 // EndSend moves the live send of a payout to outcome, with what proves it. It
-// is no error when no send is live: a fact may come by two ways.
+// is no error when no send is live: a fact may come by two ways. Where it is that
+// the payout was paid, one of the sends did it: the latest that seemed not to
+// have arrived, if there is one.
 func (tx *Tx) EndSend(ctx context.Context, merchant, payout payment.ID, outcome, evidence string) error {
 	ended := micros(tx.Now)
 	if outcome == SendAccepted || outcome == SendUnknown {
 		ended = 0
 	}
-	_, err := tx.changed(ctx, `UPDATE payout_sends SET outcome = $1, evidence = $2, ended_at = $3
-		WHERE merchant_id = $4 AND payout_id = $5 AND outcome IN ('intent', 'accepted', 'unknown')`,
-		outcome, evidence, ended, merchant[:], payout[:])
+	const end = `UPDATE payout_sends SET outcome = $1, evidence = $2, ended_at = $3 WHERE merchant_id = $4 AND payout_id = $5 AND `
+	n, err := tx.changed(ctx, end+"outcome IN ('intent', 'accepted', 'unknown')", outcome, evidence, ended, merchant[:], payout[:])
+	if err != nil || n > 0 || outcome != SendPaid {
+		return err
+	}
+	_, err = tx.exec(ctx, end+`number = (SELECT s.number FROM payout_sends s WHERE s.merchant_id = $4 AND s.payout_id = $5
+		ORDER BY s.outcome = 'not_found' DESC, s.number DESC LIMIT 1)`, outcome, evidence, ended, merchant[:], payout[:])
 	return err
 }
