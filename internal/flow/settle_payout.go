@@ -172,7 +172,10 @@ func settlePayout(ctx context.Context, tx *store.Tx, v *answered) error {
 		v.again, err = f.notFound(ctx, tx, &p)
 		return err
 	}
-	if err := tx.UpdatePayout(ctx, &p, p.Version); err != nil || p.Lookups != askWorry {
+	if err := tx.UpdatePayout(ctx, &p, p.Version); err != nil || p.Lookups < askWorry {
+		return err
+	}
+	if err := tx.CloseExceptions(ctx, p.Merchant, p.ID, store.ExceptionPayoutUnknown); err != nil {
 		return err
 	}
 	return tx.OpenException(ctx, store.Exception{

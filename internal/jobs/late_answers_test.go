@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -127,4 +128,31 @@ func TestPaidAfterNotFound(t *testing.T) {
 		g.wantSends(p, store.SendPaid)
 		g.proven()
 	})
+}
+
+// A person is told of a payout whose processor stops to answer, also where it
+// had answered for a while that the transfer is under way.
+func TestSilenceAfterAnswersIsToldToAPerson(t *testing.T) {
+	for _, answers := range []int{0, 7, 11} {
+		t.Run(strconv.Itoa(answers), func(t *testing.T) {
+			each(t, func(t *testing.T, g *gateway) {
+				g.bank.transfer = func(b *bank, r processor.TransferRequest) processor.TransferAnswer {
+					return processor.TransferAnswer{Outcome: processor.Done, Report: b.pay(r, processor.TransferProcessing)}
+				}
+				p := g.payout("r", 10_00)
+				g.submit()
+				for range answers {
+					g.leap(30 * time.Hour)
+					g.resolve()
+				}
+				g.bank.down = true
+				for range 12 {
+					g.leap(30 * time.Hour)
+					g.resolve()
+				}
+				g.want(p, payment.PayoutProcessing, payment.StepAccepted)
+				g.wantExceptions(store.ExceptionPayoutUnknown)
+			})
+		})
+	}
 }
