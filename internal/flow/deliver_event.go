@@ -31,13 +31,14 @@ type EndedDelivery struct {
 
 var endDeliveryVerb = each("end_delivery", func(ctx context.Context, tx *store.Tx, v *EndedDelivery) error {
 	d := v.Delivery
-	if err := tx.FinishDelivery(ctx, d, v.Attempt, d.ClaimedBy); err != nil {
+	mine, err := tx.FinishDelivery(ctx, d, v.Attempt, d.ClaimedBy)
+	if err != nil {
 		return err
 	}
 	if v.Gone {
 		return tx.EndDeliveries(ctx, d.Merchant, d.Subject, d.URL)
 	}
-	if d.State == store.DeliveryExhausted {
+	if mine && d.State == store.DeliveryExhausted {
 		return tx.OpenException(ctx, store.Exception{
 			Merchant: d.Merchant, Kind: store.ExceptionWebhook, Subject: d.Subject,
 			Detail: "The merchant's receiver took an event in none of its attempts: " + payment.PublicEventID(d.Event.ID) + ". Mend the receiver, then redeliver.",

@@ -88,20 +88,21 @@ func (tx *Tx) ClaimDeliveries(ctx context.Context, merchant, node payment.ID, li
 }
 
 // FinishDelivery writes how an attempt ended and what follows: d.State, and
-// d.NextAt where it is to be tried again. It does nothing where node has lost
-// the delivery to another, and what was ended meanwhile stays so.
-func (tx *Tx) FinishDelivery(ctx context.Context, d Delivery, a Attempt, node payment.ID) error {
+// d.NextAt where it is to be tried again. It does nothing and says false where
+// node has lost the delivery to another, or this attempt has ended already, and
+// what was ended meanwhile stays so.
+func (tx *Tx) FinishDelivery(ctx context.Context, d Delivery, a Attempt, node payment.ID) (bool, error) {
 	n, err := tx.changed(ctx, `UPDATE deliveries SET state = CASE WHEN state = 'ended' THEN state ELSE $1 END,
 		next_at = CASE WHEN state = 'ended' THEN next_at ELSE $2 END, claimed_by = $3, updated_at = $4
-		WHERE merchant_id = $5 AND id = $6 AND claimed_by = $7`,
-		d.State, micros(d.NextAt), []byte{}, micros(tx.Now), d.Merchant[:], d.ID[:], node[:])
+		WHERE merchant_id = $5 AND id = $6 AND claimed_by = $7 AND attempts = $8`,
+		d.State, micros(d.NextAt), []byte{}, micros(tx.Now), d.Merchant[:], d.ID[:], node[:], int64(d.Attempts))
 	if err != nil || n == 0 {
-		return err
+		return false, err
 	}
 	_, err = tx.exec(ctx, `UPDATE delivery_attempts SET status = $1, latency = $2, error = $3, response = $4, ended_at = $5
 		WHERE merchant_id = $6 AND delivery_id = $7 AND number = $8`,
 		int64(a.Status), a.Latency.Microseconds(), a.Error, a.Response, micros(tx.Now), d.Merchant[:], d.ID[:], int64(d.Attempts))
-	return err
+	return true, err
 }
 
 // ReturnDelivery gives a claimed delivery back untried, as if it had not been
@@ -109,7 +110,7 @@ func (tx *Tx) FinishDelivery(ctx context.Context, d Delivery, a Attempt, node pa
 func (tx *Tx) ReturnDelivery(ctx context.Context, d Delivery, at time.Time, node payment.ID) error {
 	n, err := tx.changed(ctx, `UPDATE deliveries SET claimed_by = $2, attempts = attempts - 1,
 		next_at = CASE WHEN state = 'pending' THEN CAST($1 AS BIGINT) ELSE 0 END
-		WHERE merchant_id = $3 AND id = $4 AND claimed_by = $5`, micros(at), []byte{}, d.Merchant[:], d.ID[:], node[:])
+		WHERE merchant_id = $3 AND id = $4 AND claimed_by = $5 AND attempts = $6`, micros(at), []byte{}, d.Merchant[:], d.ID[:], node[:], int64(d.Attempts))
 	if err != nil || n == 0 {
 		return err
 	}

@@ -230,6 +230,9 @@ func exerciseWrites(t *testing.T, tx *store.Tx, m payment.ID, p *store.NewPayin,
 	_, err = tx.Sends(ctx, m, q.ID)
 	first(t, err)
 	first(t, tx.EndSend(ctx, m, q.ID, store.SendAccepted, ""))
+	first(t, tx.EndSend(ctx, m, q.ID, store.SendNotFound, ""))
+	first(t, tx.EndSend(ctx, m, q.ID, store.SendPaid, ""))
+	first(t, tx.StayNode(ctx, node))
 	p.Version, q.Version = 2, 2
 	first(t, tx.UpdatePayin(ctx, &p.Payin, 1))
 	first(t, tx.UpdatePayout(ctx, &q.Payout, 1))
@@ -237,7 +240,8 @@ func exerciseWrites(t *testing.T, tx *store.Tx, m payment.ID, p *store.NewPayin,
 	if err != nil || len(deliveries) != 1 {
 		t.Fatalf("%v, %v", deliveries, err)
 	}
-	first(t, tx.FinishDelivery(ctx, deliveries[0], store.Attempt{}, node))
+	_, err = tx.FinishDelivery(ctx, deliveries[0], store.Attempt{}, node)
+	first(t, err)
 	first(t, tx.ReturnDelivery(ctx, deliveries[0], tx.Now, node))
 	first(t, tx.EndDeliveries(ctx, m, p.ID, "https://a.example"))
 	_, err = tx.Redeliver(ctx, m, 1)

@@ -35,7 +35,8 @@ func (b *bench) finish(d store.Delivery, state string, next time.Time, node paym
 	b.Helper()
 	d.State, d.NextAt = state, next
 	b.write(func(tx *store.Tx) error {
-		return tx.FinishDelivery(b.Context(), d, store.Attempt{Status: 500, Latency: 1500 * time.Microsecond, Error: "e", Response: "r"}, node)
+		_, err := tx.FinishDelivery(b.Context(), d, store.Attempt{Status: 500, Latency: 1500 * time.Microsecond, Error: "e", Response: "r"}, node)
+		return err
 	})
 }
 
