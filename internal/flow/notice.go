@@ -52,7 +52,7 @@ func (f *Flow) ApplyTransferNotice(ctx context.Context, name, externalID string,
 		return public(err)
 	}
 	p, _, err := f.store.PayoutByExternalID(ctx, merchant, externalID)
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && p.Processor != name {
 		return f.StickNotice(ctx, *notice, merchant, "The processor speaks of a transfer that this gateway did not order: "+externalID+".")
 	}
 	if err != nil {

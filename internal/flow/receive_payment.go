@@ -97,7 +97,7 @@ func receiveFromOne(ctx context.Context, tx *store.Tx, tasks []*task) error {
 // apply books one charge's news and returns the receipts that were new.
 func (v *chargeNews) apply(ctx context.Context, tx *store.Tx, isNew []bool) (booked []*payment.Receipt, err error) {
 	p, _, err := tx.PayinByExternalID(ctx, v.merchant, v.externalID)
-	known := err == nil
+	known := err == nil && p.Processor == v.processor
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err
 	}
