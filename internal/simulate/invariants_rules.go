@@ -64,6 +64,13 @@ var sendSteps = map[string][]string{
 	"intent":   {"accepted", "unknown", "not_sent", "refused", "paid", "failed"},
 	"accepted": {"accepted", "refused", "paid", "failed"},
 	"unknown":  {"accepted", "refused", "paid", "failed", "not_found"},
+	// It waited in a queue of the processor's, and was found after all.
+	"not_found": {"accepted", "paid", "failed"},
+}
+
+// proven says that the processor has told that it has, or had, the transfer.
+func proven(outcome string) bool {
+	return outcome == "accepted" || outcome == "paid" || outcome == "failed"
 }
 
 // undecided says that a send may have moved money, or may do so yet.

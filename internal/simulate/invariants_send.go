@@ -54,7 +54,10 @@ func (g *gatewayBook) checkSends(o *orderRow) {
 		if undecided(s.outcome) {
 			live++
 		}
-		last = s
+		// What was found after all outlasts later sends that never left.
+		if s.outcome != "not_sent" || !proven(last.outcome) {
+			last = s
+		}
 	}
 	if live > 1 {
 		g.badf("I3", o, "%d sends are undecided", live)
@@ -68,7 +71,7 @@ func (g *gatewayBook) checkSends(o *orderRow) {
 	case "intent":
 		fits = last.outcome == "intent" && last.node == o.node
 	case "accepted":
-		fits = last.outcome == "accepted" || last.outcome == "not_found"
+		fits = last.outcome == "accepted"
 	case "unknown":
 		fits = last.outcome == "unknown"
 	case "queued":
@@ -93,9 +96,9 @@ func (g *gatewayBook) checkSettled(o *orderRow, live int, last *sendRow) {
 	case "CANCELED":
 		proof = len(o.sends) == 0
 	case "COMPLETED", "RETURNED":
-		proof = last.outcome == "paid" || last.outcome == "not_found"
+		proof = last.outcome == "paid"
 	case "FAILED":
-		proof = last.outcome == "refused" || last.outcome == "failed" || last.outcome == "not_found"
+		proof = last.outcome == "refused" || last.outcome == "failed"
 	}
 	if !proof {
 		g.badf("I3", o, "nothing proves it: after %d sends the last is %q", len(o.sends), last.outcome)

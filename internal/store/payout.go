@@ -288,9 +288,9 @@ func scanSend(merchant, payout payment.ID) func(scanner) (Send, error) {
 }
 
 // EndSend moves the live send of a payout to outcome, with what proves it. It
-// is no error when no send is live: a fact may come by two ways. Where it is that
-// the payout was paid, one of the sends did it: the latest that seemed not to
-// have arrived, if there is one.
+// is no error when no send is live: a fact may come by two ways. A proof that
+// the processor has the transfer, when it had not found it before, is kept with
+// one of the sends that did it: the latest that seemed not to have arrived.
 func (tx *Tx) EndSend(ctx context.Context, merchant, payout payment.ID, outcome, evidence string) error {
 	ended := micros(tx.Now)
 	if outcome == SendAccepted || outcome == SendUnknown {
@@ -298,10 +298,12 @@ func (tx *Tx) EndSend(ctx context.Context, merchant, payout payment.ID, outcome,
 	}
 	const end = `UPDATE payout_sends SET outcome = $1, evidence = $2, ended_at = $3 WHERE merchant_id = $4 AND payout_id = $5 AND `
 	n, err := tx.changed(ctx, end+"outcome IN ('intent', 'accepted', 'unknown')", outcome, evidence, ended, merchant[:], payout[:])
-	if err != nil || n > 0 || outcome != SendPaid {
+	if err != nil || n > 0 || (outcome != SendAccepted && outcome != SendPaid && outcome != SendFailed) {
 		return err
 	}
 	_, err = tx.exec(ctx, end+`number = (SELECT s.number FROM payout_sends s WHERE s.merchant_id = $4 AND s.payout_id = $5
-		ORDER BY s.outcome = 'not_found' DESC, s.number DESC LIMIT 1)`, outcome, evidence, ended, merchant[:], payout[:])
+			ORDER BY s.outcome = 'not_found' DESC, s.number DESC LIMIT 1)
+		AND NOT EXISTS (SELECT 1 FROM payout_sends s WHERE s.merchant_id = $4 AND s.payout_id = $5
+			AND s.outcome NOT IN ('not_found', 'not_sent'))`, outcome, evidence, ended, merchant[:], payout[:])
 	return err
 }

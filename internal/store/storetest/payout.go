@@ -16,6 +16,7 @@ var payoutTests = []test{
 	{"payouts are claimed by processor and step, when due", payoutsDue},
 	{"a backlog hides nobody", backlogHidesNobody},
 	{"at most one send of a payout is undecided", oneLiveSend},
+	{"a transfer is found after all", foundAfterAll},
 	{"sends of many payouts are all recorded or none", sendsTogether},
 	{"a send that ended stays as it ended", endedSend},
 }
@@ -201,4 +202,26 @@ func endedSend(b *bench) {
 		}
 		return err
 	})
+}
+
+// What was not found when it was asked about may be found later: the proof is
+// kept with the send that brought it there, not with one that never left, and
+// nothing comes after the end.
+func foundAfterAll(b *bench) {
+	m, node := b.merchant(), b.id()
+	p := b.payout(m, "r")
+	b.storePayouts(p)
+	for number, outcome := range []string{store.SendNotFound, store.SendNotFound, store.SendNotSent} {
+		b.must(b.insertSends(b.send(p, int64(number+1), node)))
+		b.endSend(p, outcome, "asked")
+	}
+	for _, outcome := range []string{store.SendAccepted, store.SendPaid, store.SendFailed} {
+		b.endSend(p, outcome, "a notice")
+	}
+	list, err := b.s.Sends(b.Context(), m.ID, p.ID)
+	b.must(err)
+	for i, want := range []string{store.SendNotFound, store.SendPaid, store.SendNotSent} {
+		equal(b, "outcome", list[i].Outcome, want)
+	}
+	equal(b, "evidence", list[1].Evidence, "a notice")
 }
