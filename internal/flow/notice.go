@@ -92,3 +92,66 @@ func (f *Flow) StickNotice(ctx context.Context, n store.Notice, merchant payment
 func (f *Flow) SaveCursor(ctx context.Context, name, cursor string) error {
 	return f.write(ctx, func(tx *store.Tx) error { return tx.SetSetting(ctx, store.SettingCursor+name, cursor) })
 }
+
+// SaveChanges remembers how far a processor's list of changes has been read.
+func (f *Flow) SaveChanges(ctx context.Context, name, cursor string) error {
+	return f.write(ctx, func(tx *store.Tx) error { return tx.SetSetting(ctx, store.SettingChanges+name, cursor) })
+}
+
+// KnowsChange says whether a change that a processor lists is booked already,
+// and whether it concerns an order of ours at all.
+func (f *Flow) KnowsChange(ctx context.Context, name string, c processor.Change) (known, ours bool, err error) {
+	merchant, err := f.merchantOf(ctx, c.ExternalID)
+	if err != nil {
+		return false, false, public(err)
+	}
+	if c.Subject == processor.SubjectTransfer {
+		p, _, err := f.store.PayoutByExternalID(ctx, merchant, c.ExternalID)
+		if errors.Is(err, store.ErrNotFound) {
+			return false, false, nil
+		}
+		return p.ReturnedAmount >= c.Returned, true, public(err)
+	}
+	if _, _, err = f.store.PayinByExternalID(ctx, merchant, c.ExternalID); errors.Is(err, store.ErrNotFound) || c.Dispute == nil {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, true, public(err)
+	}
+	state, err := f.store.DisputeState(ctx, merchant, name, c.Dispute.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, true, nil
+	}
+	// Of what was listed as open, any state is a later one.
+	return state == string(c.Dispute.State) || c.Dispute.State == processor.DisputeOpen || state == string(processor.DisputeReversed), true, public(err)
+}
+
+// DoubtChange leaves a change that its processor lists, and does not confirm,
+// to a person.
+func (f *Flow) DoubtChange(ctx context.Context, name string, c processor.Change) error {
+	merchant, err := f.merchantOf(ctx, c.ExternalID)
+	if err != nil {
+		return public(err)
+	}
+	e := store.Exception{
+		Merchant: merchant, Kind: store.ExceptionContradiction, Amount: c.Returned,
+		Detail: "The processor " + name + " lists money that moved again, and does not show it when it is asked: " + c.ExternalID + ". Nothing was posted; compare with its statement.",
+	}
+	if c.Subject == processor.SubjectTransfer {
+		p, _, err := f.store.PayoutByExternalID(ctx, merchant, c.ExternalID)
+		if err != nil {
+			return public(err)
+		}
+		e.Subject = p.ID
+	} else {
+		p, _, err := f.store.PayinByExternalID(ctx, merchant, c.ExternalID)
+		if err != nil {
+			return public(err)
+		}
+		e.Subject = p.ID
+	}
+	if c.Dispute != nil {
+		e.Amount = c.Dispute.Amount
+	}
+	return f.write(ctx, func(tx *store.Tx) error { return tx.OpenException(ctx, e) })
+}

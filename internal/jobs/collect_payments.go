@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -10,9 +11,9 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// CollectPayments reads the processors' own lists of payments, so that one
-// whose notice was lost is booked all the same. It and the notices meet at the
-// receipt's unique key.
+// CollectPayments reads the processors' own lists of payments, and of what
+// happened to money afterwards, so that one whose notice was lost is booked all
+// the same. It and the notices meet at the receipt's unique key.
 func (j *Jobs) CollectPayments(ctx context.Context) (int, error) {
 	if !j.lease.Valid() {
 		return 0, nil
@@ -24,17 +25,75 @@ func (j *Jobs) CollectPayments(ctx context.Context) (int, error) {
 	sort.Strings(names)
 	did := 0
 	for _, name := range names {
-		collector, ok := j.Processors[name].(processor.Collector)
-		if !ok {
-			continue
+		if collector, ok := j.Processors[name].(processor.Collector); ok {
+			n, err := j.collect(ctx, name, collector)
+			did += n
+			if err != nil {
+				return did, fmt.Errorf("collect payments of %s: %w", name, err)
+			}
 		}
-		n, err := j.collect(ctx, name, collector)
-		did += n
-		if err != nil {
-			return did, fmt.Errorf("collect payments of %s: %w", name, err)
+		if monitor, ok := j.Processors[name].(processor.Monitor); ok {
+			n, err := j.follow(ctx, name, monitor)
+			did += n
+			if err != nil {
+				return did, fmt.Errorf("collect changes of %s: %w", name, err)
+			}
 		}
 	}
 	return did, nil
+}
+
+// follow books one page of changes as their notices would have it, and then
+// moves the cursor.
+func (j *Jobs) follow(ctx context.Context, name string, monitor processor.Monitor) (int, error) {
+	cursor, err := j.Store.Setting(ctx, store.SettingChanges+name)
+	if err != nil {
+		return 0, err
+	}
+	limited, cancel := j.World.Clock.WithTimeout(ctx, questionTimeout)
+	page, next, err := monitor.Changes(limited, cursor)
+	cancel()
+	if err != nil || len(page) == 0 || next == cursor {
+		return 0, err
+	}
+	for _, c := range page {
+		if err := j.bookChange(ctx, name, c); err != nil {
+			return 0, err
+		}
+	}
+	return len(page), j.Flow.SaveChanges(ctx, name, next)
+}
+
+// changeTries is how often a change is asked about whose processor answers as
+// if it had not happened; at a collection each 5 s that is ten minutes.
+const changeTries = 120
+
+var errUnbooked = errors.New("jobs: the processor lists a change that it does not confirm")
+
+// bookChange asks about a change that is not known, which books it. An answer
+// may be older than the list, so it is asked about until it shows.
+func (j *Jobs) bookChange(ctx context.Context, name string, c processor.Change) error {
+	known, _, err := j.Flow.KnowsChange(ctx, name, c)
+	if err != nil || known {
+		return err
+	}
+	if err := j.applyHint(ctx, j.Processors[name], name, processor.Hint{Subject: c.Subject, ExternalID: c.ExternalID}, nil); err != nil {
+		return err
+	}
+	known, ours, err := j.Flow.KnowsChange(ctx, name, c)
+	if err != nil {
+		return err
+	}
+	if known || !ours {
+		delete(j.unconfirmed, name)
+		return nil
+	}
+	if j.unconfirmed[name]++; j.unconfirmed[name] < changeTries {
+		return fmt.Errorf("%w: %s", errUnbooked, c.ExternalID)
+	}
+	delete(j.unconfirmed, name) // others must not wait for it for ever
+	j.Log.ErrorContext(ctx, "a change is not confirmed: compare the processor's statement", "processor", name, "externalId", c.ExternalID)
+	return j.Flow.DoubtChange(ctx, name, c)
 }
 
 // collect books one page and then moves the cursor: a crash between the two

@@ -130,3 +130,34 @@ func (g *gateway) notify(id string, lines ...string) {
 
 func (g *gateway) apply()   { g.t.Helper(); g.run(g.jobs.ApplyNotices) }
 func (g *gateway) collect() { g.t.Helper(); g.run(g.jobs.CollectPayments) }
+
+// Changes lists what moved again, two at a time; the cursor counts them.
+func (b *bank) Changes(_ context.Context, cursor string) (page []processor.Change, next string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.down {
+		return nil, cursor, errDown
+	}
+	from, _ := strconv.Atoi(cursor)
+	to := min(from+2, len(b.changes))
+	return b.changes[from:to], strconv.Itoa(to), nil
+}
+
+// sendBack has the receiver's bank return money, so much in all.
+func (b *bank) sendBack(externalID string, total money.Cents) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.transfers[externalID].back = total
+	b.changes = append(b.changes, processor.Change{Subject: processor.SubjectTransfer, ExternalID: externalID, Returned: total})
+}
+
+// contest moves a payer's dispute of the first payment of a charge.
+func (b *bank) contest(externalID, id string, amount money.Cents, state processor.DisputeState) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := processor.Dispute{ID: id, Amount: amount, State: state}
+	charge := b.charges[externalID]
+	charge.Disputes = slices.DeleteFunc(charge.Disputes, func(old processor.Dispute) bool { return old.ID == id })
+	charge.Disputes = append(charge.Disputes, d)
+	b.changes = append(b.changes, processor.Change{Subject: processor.SubjectCharge, ExternalID: externalID, Dispute: &d})
+}

@@ -39,6 +39,7 @@ type bank struct {
 	transfers map[string]*booked
 	charges   map[string]*processor.ChargeReport
 	payments  []processor.Payment         // all that came in, oldest first
+	changes   []processor.Change          // all that moved again, oldest first
 	calls     []processor.TransferRequest // every request that arrived, by its bytes
 	questions int
 	profile   processor.Profile

@@ -93,7 +93,10 @@ type Jobs struct {
 	breakers  *breakers
 	secrets   secretCache
 	seen      map[payment.ID]seenNode
-	turns     [dutyCount]payment.ID // the merchant that each duty served last
+	// unconfirmed counts, by processor, how often the change that is read next
+	// was asked about in vain.
+	unconfirmed map[string]int
+	turns       [dutyCount]payment.ID // the merchant that each duty served last
 
 	submitting, resolving, noticing, delivering *pool
 	loops                                       [dutyCount]*loop.Loop
@@ -122,7 +125,7 @@ func New(o Options) *Jobs {
 		receivers: webhook.NewLimiter(o.World.Clock, receiverPlaces),
 		queue:     newDeliveryQueue(),
 		breakers:  newBreakers(o.World.Clock),
-		seen:      map[payment.ID]seenNode{},
+		seen:      map[payment.ID]seenNode{}, unconfirmed: map[string]int{},
 	}
 	j.submitting = j.newPool(submitPlaces, dutySubmit)
 	j.resolving = j.newPool(resolvePlaces, dutyResolve)

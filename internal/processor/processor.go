@@ -281,5 +281,23 @@ type Collector interface {
 	Payments(ctx context.Context, cursor string) (page []Payment, next string, err error)
 }
 
+// Change is money that moved again at the processor, without our asking: what
+// we sent came back, or a payer contests what was paid.
+type Change struct {
+	Subject    Subject // SubjectTransfer or SubjectCharge
+	ExternalID string
+	// Returned is what came back of a transfer, in all so far.
+	Returned money.Cents
+	// Dispute is one that was opened or decided, as it stood then.
+	Dispute *Dispute
+}
+
+// Monitor lists changes, so that one whose notice never came is found.
+type Monitor interface {
+	// Changes returns changes reported after cursor ("" is the beginning),
+	// oldest first, and the cursor to go on from.
+	Changes(ctx context.Context, cursor string) (page []Change, next string, err error)
+}
+
 // Registry finds processors by name.
 type Registry map[string]Processor

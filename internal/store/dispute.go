@@ -32,6 +32,13 @@ func (tx *Tx) Dispute(ctx context.Context, merchant payment.ID, processor, exter
 	return d, notFound(err)
 }
 
+// DisputeState reads how a dispute stands by its processor's id; else ErrNotFound.
+func (s *Store) DisputeState(ctx context.Context, merchant payment.ID, processor, externalID string) (state string, err error) {
+	err = s.queryRow(ctx, "SELECT state FROM disputes WHERE merchant_id = $1 AND processor = $2 AND external_id = $3",
+		merchant[:], processor, externalID).Scan(&state)
+	return state, s.readError("dispute", err)
+}
+
 // InsertDispute adds a dispute; one that is there already is ErrConflict.
 func (tx *Tx) InsertDispute(ctx context.Context, d Dispute) error {
 	n, err := tx.changed(ctx, `INSERT INTO disputes (merchant_id, id, payin_id, processor, external_id, amount, state, created_at, updated_at)

@@ -11,6 +11,9 @@ const SettingClockOffset = "clock-offset"
 // SettingCursor begins the names of the cursors over processors' lists.
 const SettingCursor = "cursor:"
 
+// SettingChanges begins the names of the cursors over processors' lists of changes.
+const SettingChanges = "changes:"
+
 // Setting reads a fact of the installation; "" where it was never set.
 func (s *Store) Setting(ctx context.Context, name string) (string, error) {
 	var value string

@@ -15,7 +15,8 @@ import (
 type books struct {
 	offset    time.Duration
 	charges   map[string]*charge
-	payments  []*paid // in order of arrival
+	payments  []*paid  // in order of arrival
+	changes   []change // disputes and returns, in their order
 	byPayment map[string]*paid
 	orders    map[orderKey]*order
 	transfers []*order // those that were taken, in order
@@ -58,6 +59,14 @@ type order struct {
 	createdAt time.Time
 	changedAt time.Time
 	reordered bool
+}
+
+// change is money that moved again after it was paid or sent.
+type change struct {
+	subject    processor.Subject
+	externalID string
+	returned   money.Cents   // of a transfer, in all
+	dispute    *disputeMoved // of a charge
 }
 
 // notice is news for a gateway.
@@ -157,6 +166,7 @@ func (b *books) applyDispute(r *record) error {
 		return fmt.Errorf("%w: dispute of no payment", errRecord)
 	}
 	b.announceCharge(r, c, nil)
+	b.changes = append(b.changes, change{subject: processor.SubjectCharge, externalID: c.externalID, dispute: r.Dispute})
 	for i, d := range p.disputes {
 		if d.ID == r.Dispute.ID {
 			p.disputes[i] = r.Dispute
@@ -198,6 +208,9 @@ func (b *books) applyOrderEnd(r *record) error {
 	o := b.orders[orderKey{r.OrderEnd.Kind, r.OrderEnd.ExternalID}]
 	if o == nil {
 		return fmt.Errorf("%w: end of no order", errRecord)
+	}
+	if r.OrderEnd.Returned > o.returned {
+		b.changes = append(b.changes, change{subject: o.Kind, externalID: o.ExternalID, returned: r.OrderEnd.Returned})
 	}
 	o.state, o.returned, o.failure = r.OrderEnd.State, r.OrderEnd.Returned, r.OrderEnd.Failure
 	o.changedAt = r.At

@@ -75,6 +75,9 @@ func (b *Bank) routes() http.Handler {
 	handle("GET /payments", plain, func(c call) reply {
 		return answer(b.paymentsAfter(c.request.URL.Query().Get("cursor"), pageLimit))
 	})
+	handle("GET /changes", plain, func(c call) reply {
+		return answer(b.changesAfter(c.request.URL.Query().Get("cursor"), pageLimit))
+	})
 	handle("GET /transfers", plain, func(c call) reply {
 		query := c.request.URL.Query()
 		return answer(b.transfersAfter(query.Get("externalId"), query.Get("cursor"), pageLimit))

@@ -42,6 +42,7 @@ var (
 	_ processor.Refunder    = (*Processor)(nil)
 	_ processor.Notifier    = (*Processor)(nil)
 	_ processor.Collector   = (*Processor)(nil)
+	_ processor.Monitor     = (*Processor)(nil)
 )
 
 // NewProcessor returns the adapter to the bank that opts name.
