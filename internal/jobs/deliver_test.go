@@ -259,6 +259,28 @@ func TestCrashBetweenSendAndRecord(t *testing.T) {
 	})
 }
 
+// However often gateways die with a delivery in hand, its receiver gets all the
+// attempts that it was promised, at their times.
+func TestDeathsUseNoAttemptsUp(t *testing.T) {
+	each(t, func(t *testing.T, heir *gateway) {
+		heir.web.always(500)
+		heir.canceled(heir.merchant, "r", hook)
+		for range len(waits) + 1 {
+			dying := heir.second()
+			claimed, err := dying.flow.ClaimDeliveries(t.Context(), heir.merchant.ID, 1)
+			if err != nil || len(claimed) != 1 {
+				t.Fatalf("claimed %v, %v", claimed, err)
+			}
+			heir.pass(5 * time.Second)
+		}
+		heir.deliver()
+		heir.wantRequests(1)
+		heir.leap(waits[0] + waits[0]/10 + time.Second)
+		heir.deliver()
+		heir.wantRequests(2)
+	})
+}
+
 // A merchant whose secret cannot be used gets nothing, and the others get theirs.
 func TestUnusableSecretStopsItsMerchantOnly(t *testing.T) {
 	each(t, func(t *testing.T, g *gateway) {

@@ -131,7 +131,7 @@ func (j *Jobs) ended(ctx context.Context, d store.Delivery, a webhook.Attempt) *
 	case webhook.Gone:
 		v.Delivery.State, v.Gone = store.DeliveryEnded, true
 	default:
-		wait, exhausted := j.schedule.Next(d.Attempts, a.RetryAfter)
+		wait, exhausted := j.schedule.Next(d.Ended, a.RetryAfter)
 		if exhausted {
 			v.Delivery.State = store.DeliveryExhausted
 		} else {

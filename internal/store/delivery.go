@@ -25,9 +25,12 @@ type Delivery struct {
 	URL         string
 	State       string
 	Attempts    int // made, the one in hand included
-	NextAt      time.Time
-	ClaimedBy   payment.ID    // the process that has it in hand
-	Event       payment.Event // id and body, when claimed
+	// Ended is Attempts without those in which their process died. They may
+	// never have been made, so they use none of the schedule up.
+	Ended     int
+	NextAt    time.Time
+	ClaimedBy payment.ID    // the process that has it in hand
+	Event     payment.Event // id and body, when claimed
 }
 
 // Attempt is one time that an event was sent to an address.
@@ -82,9 +85,24 @@ func (tx *Tx) ClaimDeliveries(ctx context.Context, merchant, node payment.ID, li
 		if err != nil {
 			return nil, fmt.Errorf("event of delivery: %w", err)
 		}
+		if d.Ended, err = tx.endedAttempts(ctx, d); err != nil {
+			return nil, err
+		}
 		attempts[i] = []any{merchant[:], d.ID[:], int64(d.Attempts), int64(0), int64(0), "", "", micros(tx.Now), int64(0)}
 	}
 	return list, tx.insertNew(ctx, attemptTable, attempts...)
+}
+
+// endedAttempts counts the attempts before this one that came to an end, and
+// this one.
+func (tx *Tx) endedAttempts(ctx context.Context, d *Delivery) (int, error) {
+	if d.Attempts == 1 {
+		return 1, nil
+	}
+	var before int64
+	err := tx.queryRow(ctx, "SELECT count(*) FROM delivery_attempts WHERE merchant_id = $1 AND delivery_id = $2 AND ended_at > 0",
+		d.Merchant[:], d.ID[:]).Scan(&before)
+	return int(before) + 1, err
 }
 
 // FinishDelivery writes how an attempt ended and what follows: d.State, and

@@ -13,6 +13,7 @@ var deliveryTests = []test{
 	{"two claimers never share a delivery", deliveriesClaimedOnce},
 	{"an attempt is on record before it is made", attemptsAreRecorded},
 	{"who lost a delivery changes nothing", lostDelivery},
+	{"an attempt in which its process died uses none of the schedule up", interruptedDelivery},
 	{"a delivery given back was never tried", returnedDelivery},
 	{"an order whose receiver wants no more gets no more", endedDeliveries},
 	{"what ended stays ended for those in flight", endedInFlight},
@@ -120,6 +121,32 @@ func lostDelivery(b *bench) {
 	equal(b, "still due", len(b.claimDeliveries(m, two, 10)), 0)
 	b.finish(mine[0], store.DeliveryDone, time.Time{}, two)
 	equal(b, "due when done", len(b.claimDeliveries(m, two, 10)), 0)
+}
+
+// An attempt in which its process died is on record, and uses none of the
+// schedule up: it may never have been made.
+func interruptedDelivery(b *bench) {
+	m := b.merchant()
+	b.announce(m, b.id(), 1, hook)
+	die := func() {
+		node := b.node()
+		equal(b, "claimed", len(b.claimDeliveries(m, node, 1)), 1)
+		b.write(func(tx *store.Tx) error {
+			_, err := tx.ReleaseNode(b.Context(), store.Node{ID: node, Beat: 1})
+			return err
+		})
+	}
+	die()
+	die()
+	node := b.id()
+	d := b.claimDeliveries(m, node, 1)[0]
+	equal(b, "attempts", d.Attempts, 3)
+	equal(b, "attempts that ended, with this one", d.Ended, 1)
+	b.finish(d, store.DeliveryPending, b.w.Clock.Now().Add(-time.Second), node)
+	die()
+	d = b.claimDeliveries(m, node, 1)[0]
+	equal(b, "attempts", d.Attempts, 5)
+	equal(b, "attempts that ended, with this one", d.Ended, 2)
 }
 
 func returnedDelivery(b *bench) {
