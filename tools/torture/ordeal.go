@@ -88,11 +88,22 @@ func (o *ordeal) run(ctx context.Context, folder string) (err error) {
 		p.onEnd = o.note
 		keepers.Go(func() { o.keep(ctx, p) })
 	}
+	for _, p := range o.processes { // the first starts, which migrate, are disturbed by kills that come early
+		for !p.up() {
+			if !wait(ctx, readyLook) {
+				return context.Cause(ctx)
+			}
+		}
+	}
 	crowd := o.begin(ctx, folder)
 	o.torment(ctx)
 	o.calm.Store(true)
 	if err := errors.Join(crowd.end(), context.Cause(ctx)); err != nil {
 		return err
+	}
+	kills, acknowledged := o.figures.total("kills"), o.figures.total("orders acknowledged")
+	if kills < o.kills || acknowledged < acknowledgedMin*kills {
+		return fmt.Errorf("%d kills and %d orders acknowledged: too little to prove anything", kills, acknowledged)
 	}
 	if err := o.disarm(ctx); err != nil {
 		return err
@@ -115,6 +126,10 @@ func (o *ordeal) blame(v violation) {
 	defer o.mu.Unlock()
 	o.violations = append(o.violations, v)
 }
+
+// acknowledgedMin is how many orders per kill must have been acknowledged, for
+// the run to prove anything.
+const acknowledgedMin = 2
 
 // restartMax bounds how long a process may take until it serves, with its
 // database and its bank dying meanwhile.
@@ -148,7 +163,7 @@ func (o *ordeal) restart(ctx context.Context, p *process, c chance) bool {
 			o.giveUp(violation{kind: "does not start", says: []string{err.Error()}})
 			return false
 		}
-		if !o.calm.Load() && c.percent(startKillPercent) {
+		if !o.calm.Load() && c.percent(startKillPercent[p.kind]) {
 			wait(ctx, c.between(startKillMin, startKillMax))
 			if p.kill() {
 				o.figures.add("kills", p.kind+" while it starts", 1)
@@ -161,7 +176,9 @@ func (o *ordeal) restart(ctx context.Context, p *process, c chance) bool {
 				return false
 			}
 		}
-		p.serves()
+		if p.pid() != 0 {
+			p.serves()
+		}
 	}
 	o.figures.slowest("restart to ready", p.kind, clock.Monotonic()-began)
 	return ctx.Err() == nil
@@ -170,11 +187,12 @@ func (o *ordeal) restart(ctx context.Context, p *process, c chance) bool {
 // readyLook is how often a process that starts is asked whether it serves.
 const readyLook = 10 * time.Millisecond
 
-// Kills that come before a process serves.
+// Kills that come before a process serves, by kind.
+var startKillPercent = map[string]int{kindGateway: 20, kindBank: 15, kindServer: 15}
+
 const (
-	startKillPercent = 20
-	startKillMin     = 10 * time.Millisecond
-	startKillMax     = 500 * time.Millisecond
+	startKillMin = 10 * time.Millisecond
+	startKillMax = 500 * time.Millisecond
 )
 
 // note counts a process's death at its moment, and blames an end that nothing

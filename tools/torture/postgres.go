@@ -97,6 +97,7 @@ func (d *database) openPostgres(ctx context.Context) error {
 	if err := d.server.start(""); err != nil {
 		return err
 	}
+	d.server.serves()
 	admin := &database{direct: strings.Replace(d.direct, "/"+databaseName+"?", "/postgres?", 1)}
 	err := admin.exec(ctx, "CREATE DATABASE "+databaseName)
 	for try := 0; err != nil && try < readTries*5 && wait(ctx, readyLook*5); try++ {

@@ -163,6 +163,13 @@ func (p *process) serves() {
 	p.life.served = true
 }
 
+// up says whether the process runs and has been ready.
+func (p *process) up() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd != nil && p.life.served
+}
+
 // pid is the process's number, 0 where it is not running.
 func (p *process) pid() int {
 	p.mu.Lock()

@@ -18,6 +18,12 @@ const (
 	stopMax = 8 * time.Second
 )
 
+// tormentMax and what each kill adds to it bound how long kills are tried for.
+const (
+	tormentMax        = time.Minute
+	tormentMaxPerKill = 5 * time.Second
+)
+
 // What else happens in a tick, in per cent of ticks.
 const (
 	stopPercent    = 12
@@ -32,10 +38,13 @@ const (
 func (o *ordeal) torment(ctx context.Context) {
 	began := clock.Monotonic()
 	enough := func() bool {
-		if o.kills > 0 {
-			return o.figures.total("kills") >= o.kills
+		took := clock.Monotonic() - began
+		if o.kills == 0 {
+			return took >= o.duration
 		}
-		return clock.Monotonic()-began >= o.duration
+		kills := o.figures.total("kills")
+		return took > tormentMax+tormentMaxPerKill*time.Duration(o.kills) ||
+			kills >= o.kills && o.figures.total("orders acknowledged") >= acknowledgedMin*kills
 	}
 	c := o.tormentor
 	for !enough() && wait(ctx, c.between(tickMin, tickMax)) {
