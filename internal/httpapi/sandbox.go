@@ -133,7 +133,7 @@ func (a *API) sandboxPayin(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.sandbox.PayinAction(c.r.Context(), id, action, money.Cents(amount.V)); err != nil {
+	if err := readError(a.sandbox.PayinAction(c.r.Context(), id, action, money.Cents(amount.V))); err != nil {
 		return err
 	}
 	return c.empty(http.StatusNoContent)
@@ -148,7 +148,7 @@ func (a *API) sandboxPayout(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.sandbox.PayoutAction(c.r.Context(), id, action); err != nil {
+	if err := readError(a.sandbox.PayoutAction(c.r.Context(), id, action)); err != nil {
 		return err
 	}
 	return c.empty(http.StatusNoContent)
@@ -181,14 +181,14 @@ func (a *API) armFault(c *call) error {
 	if !count.Set {
 		count.V = 1
 	}
-	if err := a.sandbox.ArmFault(c.r.Context(), operation.V, kind.V, int(count.V)); err != nil {
+	if err := readError(a.sandbox.ArmFault(c.r.Context(), operation.V, kind.V, int(count.V))); err != nil {
 		return err
 	}
 	return c.empty(http.StatusNoContent)
 }
 
 func (a *API) clearFaults(c *call) error {
-	if err := a.sandbox.ClearFaults(c.r.Context()); err != nil {
+	if err := readError(a.sandbox.ClearFaults(c.r.Context())); err != nil {
 		return err
 	}
 	return c.empty(http.StatusNoContent)
@@ -213,7 +213,7 @@ func (a *API) advanceClock(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.sandbox.AdvanceClock(c.r.Context(), time.Duration(advance.V)*time.Second); err != nil {
+	if err := readError(a.sandbox.AdvanceClock(c.r.Context(), time.Duration(advance.V)*time.Second)); err != nil {
 		return err
 	}
 	return c.empty(http.StatusNoContent)
@@ -239,7 +239,7 @@ func (a *API) listSandboxTransfers(c *call) error {
 	}
 	list, err := a.sandbox.Transfers(c.r.Context(), externalID)
 	if err != nil {
-		return err
+		return readError(err)
 	}
 	views := make([]transferView, len(list))
 	for i, t := range list {

@@ -14,6 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
 )
 
 // controls notes what the sandbox is told.
@@ -99,6 +100,14 @@ func TestSandbox(t *testing.T) {
 	}
 	s.err = problem.New(problem.InvalidState, "No.")
 	h.want("refused", h.do("POST", "/sandbox/payin/"+id+"/pay", ""), 409, "invalid_state")
+	s.err = fmt.Errorf("read receipts: %w", store.ErrUnavailable)
+	for _, route := range [][3]string{
+		{"POST", "/sandbox/payin/" + id + "/pay", ""}, {"POST", "/sandbox/payout/" + id + "/fail", ""},
+		{"POST", "/sandbox/faults", `{"operation":"query","kind":"late"}`}, {"DELETE", "/sandbox/faults", ""},
+		{"POST", "/sandbox/clock", `{"advance":1}`}, {"GET", "/sandbox/processor/transfers", ""},
+	} {
+		h.want(route[1]+" without a database", h.do(route[0], route[1], route[2]), 503, "unavailable")
+	}
 	s.err = errors.New("bug")
 	h.want("bug", h.do("DELETE", "/sandbox/faults", ""), 500, "internal_error")
 }
