@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -28,5 +29,24 @@ func build(ctx context.Context) (b binaries, remove func(), err error) {
 			return b, nil, fmt.Errorf("go build: %w\n%s", err, out)
 		}
 	}
+	if err := b.check(); err != nil {
+		remove()
+		return b, nil, err
+	}
 	return b, remove, nil
+}
+
+// check makes sure that what is shipped cannot be told to die, and that the
+// other can.
+func (b binaries) check() error {
+	for path, tagged := range map[string]bool{b.plain: false, b.tagged: true} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(text, []byte("CRASH_AT")) != tagged {
+			return fmt.Errorf("%s heeds CRASH_AT: %v, want %v", filepath.Base(path), !tagged, tagged)
+		}
+	}
+	return nil
 }

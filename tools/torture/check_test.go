@@ -94,83 +94,87 @@ func (b *books) echo(key string, change func(*echo)) {
 	b.again[key] = e
 }
 
-// Each way in which books can differ is found, by its name and with its order.
+// differences are the ways in which books can differ: what is then found, and
+// of which order.
+var differences = []struct {
+	kind, reference string
+	spoil           func(b *books)
+}{
+	{"acknowledged but lost", "in", func(b *books) { b.read["payin id-in"] = reading{status: 404} }},
+	{"acknowledged but lost", "out", func(b *books) { delete(b.read, "payout id-out") }},
+	{"acknowledged but not listed", "no", func(b *books) { b.orders[payout] = b.orders[payout][:1] }},
+	{"acknowledged but made anew", "out", func(b *books) { b.echo("payout out", func(e *echo) { e.replayed = false }) }},
+	{"acknowledged but changed", "out", func(b *books) { b.echo("payout out", func(e *echo) { e.order.ID = "another" }) }},
+	{"acknowledged but changed", "in", func(b *books) { b.in().PIX.QRCode = "another" }},
+	{"acknowledged but changed", "in", func(b *books) { b.in().CreatedAt = "now" }},
+	{"acknowledged but changed", "no", func(b *books) { b.orders[payout][1].Version = 0 }},
+	{"acknowledged otherwise than asked", "out", func(b *books) {
+		b.about("out").Body = json.RawMessage(strings.Replace(string(b.about("out").Body), `"amount":70`, `"amount":71`, 1))
+	}},
+	{"canceled but not so", "out", func(b *books) { b.about("out").Canceled = true }},
+	{"refused but made", "out", func(b *books) { b.about("out").Refused = "insufficient_balance" }},
+	{"not asked again", "in", func(b *books) { delete(b.again, "payin in") }},
+	{"not repeatable", "in", func(b *books) { b.echo("payin in", func(e *echo) { e.status = 503 }) }},
+	{"other order under a used reference", "in", func(b *books) { b.echo("payin in", func(e *echo) { e.otherStatus, e.otherCode = 201, "" }) }},
+	{"other order under a used reference", "in", func(b *books) { b.echo("payin in", func(e *echo) { e.otherFields = nil }) }},
+	{"made twice", "out", func(b *books) { b.orders[payout] = append(b.orders[payout], *b.out()) }},
+	{"made unasked", "out", func(b *books) {
+		b.asked = slices.DeleteFunc(b.asked, func(a *asked) bool { return a.Reference == "out" })
+	}},
+	{"left open", "out", func(b *books) { b.out().Status = "PROCESSING" }},
+	{"left open", "no", func(b *books) { b.orders[payout][1].Status = "PENDING" }},
+	{"without a code", "in", func(b *books) { b.in().Status, b.in().PIX.QRCode = "PENDING", "" }},
+
+	{"paid twice", "out", func(b *books) { b.transfers = append(b.transfers, b.transfers[0]) }},
+	{"paid but not transferred", "out", func(b *books) { b.transfers = nil }},
+	{"transferred but not so", "out", func(b *books) { b.out().Status = "FAILED" }},
+	{"transferred but not so", "out", func(b *books) { b.transfers[0].Status = "failed" }},
+	{"transferred but not so", "no", func(b *books) {
+		b.transfers = append(b.transfers, transfer{ExternalID: "ext-no", Amount: 9, PIXKey: "a@b.example", Status: "paid"})
+	}},
+	{"transferred in another amount", "out", func(b *books) { b.transfers[0].Amount++ }},
+	{"transferred to another", "out", func(b *books) { b.transfers[0].PIXKey = "x@b.example" }},
+	{"another transfer's id", "out", func(b *books) { b.transfers[0].EndToEndID = "E9" }},
+	{"returned in another amount", "out", func(b *books) {
+		b.transfers[0].Status, b.out().Status, b.out().ReturnedAmount = "returned", "RETURNED", 69
+	}},
+	{"transferred unasked", "", func(b *books) {
+		b.transfers = append(b.transfers, transfer{ExternalID: "ext-in", Amount: 1, Status: "failed"})
+	}},
+
+	{"payment lost", "in", func(b *books) { b.in().PaidAmount-- }},
+	{"payment booked twice", "in", func(b *books) { b.in().PaidAmount++ }},
+	{"paid without money", "in", func(b *books) { b.payments, b.in().PaidAmount = b.payments[:1], 300 }},
+	{"money without being paid", "in", func(b *books) { b.in().Status = "EXPIRED" }},
+	{"another payment's id", "in", func(b *books) { b.in().EndToEndID = "E9" }},
+	{"payment on no order", "", func(b *books) { b.payments[1].ExternalID = "ext-out" }},
+	{"balance", "", func(b *books) { b.balance.Available-- }},
+	{"balance", "", func(b *books) { b.balance.Held = 1 }},
+	{"balance", "", func(b *books) { b.payments[1].Amount++ }},
+	{"books unsound", "", func(b *books) { b.verify = "FAULTY" }},
+
+	{"news missing", "out", func(b *books) { b.drop("evt-out-2") }},
+	{"news missing", "out", func(b *books) { b.drop("evt-out-3") }},
+	{"news missing", "in", func(b *books) { b.drop("evt-in-2"); b.drop("evt-in-3") }},
+	{"news out of order", "in", func(b *books) { b.event("evt-in-3").Version = 2 }},
+	{"news of something else", "in", func(b *books) { b.event("evt-in-3").Type = "payout.moved" }},
+	{"news of something else", "in", func(b *books) { b.event("evt-in-2").Data.Version = 1 }},
+	{"news not true", "in", func(b *books) { b.event("evt-in-3").Data.whole = json.RawMessage(`{}`) }},
+	{"news not true", "in", func(b *books) { b.event("evt-in-3").Data.Status = "EXPIRED" }},
+	{"event listed twice", "in", func(b *books) { b.events = append(b.events, *b.event("evt-in-3")) }},
+	{"news not delivered", "in", func(b *books) {
+		b.deliveries = slices.DeleteFunc(b.deliveries, func(d delivery) bool { return d.EventID == "evt-in-3" && d.Status == 204 })
+	}},
+	{"false delivery", "in", func(b *books) { b.delivery("in").Signed = false }},
+	{"false delivery", "in", func(b *books) { b.delivery("in").Digest = "another" }},
+	{"false delivery", "in", func(b *books) { b.delivery("in").EventID = "evt-unknown" }},
+	{"false delivery", "in", func(b *books) { b.delivery("in").Path = "/followed" }},
+}
+
+// Each is found, by its name and with its order.
 func TestDifferencesAreFound(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		kind, reference string
-		spoil           func(b *books)
-	}{
-		{"acknowledged but lost", "in", func(b *books) { b.read["payin id-in"] = reading{status: 404} }},
-		{"acknowledged but lost", "out", func(b *books) { delete(b.read, "payout id-out") }},
-		{"acknowledged but not listed", "no", func(b *books) { b.orders[payout] = b.orders[payout][:1] }},
-		{"acknowledged but made anew", "out", func(b *books) { b.echo("payout out", func(e *echo) { e.replayed = false }) }},
-		{"acknowledged but changed", "out", func(b *books) { b.echo("payout out", func(e *echo) { e.order.ID = "another" }) }},
-		{"acknowledged but changed", "in", func(b *books) { b.in().PIX.QRCode = "another" }},
-		{"acknowledged but changed", "in", func(b *books) { b.in().CreatedAt = "now" }},
-		{"acknowledged but changed", "no", func(b *books) { b.orders[payout][1].Version = 0 }},
-		{"acknowledged otherwise than asked", "out", func(b *books) {
-			b.about("out").Body = json.RawMessage(strings.Replace(string(b.about("out").Body), `"amount":70`, `"amount":71`, 1))
-		}},
-		{"canceled but not so", "out", func(b *books) { b.about("out").Canceled = true }},
-		{"refused but made", "out", func(b *books) { b.about("out").Refused = "insufficient_balance" }},
-		{"not asked again", "in", func(b *books) { delete(b.again, "payin in") }},
-		{"not repeatable", "in", func(b *books) { b.echo("payin in", func(e *echo) { e.status = 503 }) }},
-		{"other order under a used reference", "in", func(b *books) { b.echo("payin in", func(e *echo) { e.otherStatus, e.otherCode = 201, "" }) }},
-		{"other order under a used reference", "in", func(b *books) { b.echo("payin in", func(e *echo) { e.otherFields = nil }) }},
-		{"made twice", "out", func(b *books) { b.orders[payout] = append(b.orders[payout], *b.out()) }},
-		{"made unasked", "out", func(b *books) {
-			b.asked = slices.DeleteFunc(b.asked, func(a *asked) bool { return a.Reference == "out" })
-		}},
-		{"left open", "out", func(b *books) { b.out().Status = "PROCESSING" }},
-		{"left open", "no", func(b *books) { b.orders[payout][1].Status = "PENDING" }},
-		{"without a code", "in", func(b *books) { b.in().Status, b.in().PIX.QRCode = "PENDING", "" }},
-
-		{"paid twice", "out", func(b *books) { b.transfers = append(b.transfers, b.transfers[0]) }},
-		{"paid but not transferred", "out", func(b *books) { b.transfers = nil }},
-		{"transferred but not so", "out", func(b *books) { b.out().Status = "FAILED" }},
-		{"transferred but not so", "out", func(b *books) { b.transfers[0].Status = "failed" }},
-		{"transferred but not so", "no", func(b *books) {
-			b.transfers = append(b.transfers, transfer{ExternalID: "ext-no", Amount: 9, PIXKey: "a@b.example", Status: "paid"})
-		}},
-		{"transferred in another amount", "out", func(b *books) { b.transfers[0].Amount++ }},
-		{"transferred to another", "out", func(b *books) { b.transfers[0].PIXKey = "x@b.example" }},
-		{"another transfer's id", "out", func(b *books) { b.transfers[0].EndToEndID = "E9" }},
-		{"returned in another amount", "out", func(b *books) {
-			b.transfers[0].Status, b.out().Status, b.out().ReturnedAmount = "returned", "RETURNED", 69
-		}},
-		{"transferred unasked", "", func(b *books) {
-			b.transfers = append(b.transfers, transfer{ExternalID: "ext-in", Amount: 1, Status: "failed"})
-		}},
-
-		{"payment lost", "in", func(b *books) { b.in().PaidAmount-- }},
-		{"payment booked twice", "in", func(b *books) { b.in().PaidAmount++ }},
-		{"paid without money", "in", func(b *books) { b.payments, b.in().PaidAmount = b.payments[:1], 300 }},
-		{"money without being paid", "in", func(b *books) { b.in().Status = "EXPIRED" }},
-		{"another payment's id", "in", func(b *books) { b.in().EndToEndID = "E9" }},
-		{"payment on no order", "", func(b *books) { b.payments[1].ExternalID = "ext-out" }},
-		{"balance", "", func(b *books) { b.balance.Available-- }},
-		{"balance", "", func(b *books) { b.balance.Held = 1 }},
-		{"balance", "", func(b *books) { b.payments[1].Amount++ }},
-		{"books unsound", "", func(b *books) { b.verify = "FAULTY" }},
-
-		{"news missing", "out", func(b *books) { b.drop("evt-out-2") }},
-		{"news missing", "out", func(b *books) { b.drop("evt-out-3") }},
-		{"news missing", "in", func(b *books) { b.drop("evt-in-2"); b.drop("evt-in-3") }},
-		{"news out of order", "in", func(b *books) { b.event("evt-in-3").Version = 2 }},
-		{"news of something else", "in", func(b *books) { b.event("evt-in-3").Type = "payout.moved" }},
-		{"news of something else", "in", func(b *books) { b.event("evt-in-2").Data.Version = 1 }},
-		{"news not true", "in", func(b *books) { b.event("evt-in-3").Data.whole = json.RawMessage(`{}`) }},
-		{"news not true", "in", func(b *books) { b.event("evt-in-3").Data.Status = "EXPIRED" }},
-		{"event listed twice", "in", func(b *books) { b.events = append(b.events, *b.event("evt-in-3")) }},
-		{"news not delivered", "in", func(b *books) {
-			b.deliveries = slices.DeleteFunc(b.deliveries, func(d delivery) bool { return d.EventID == "evt-in-3" && d.Status == 204 })
-		}},
-		{"false delivery", "in", func(b *books) { b.delivery("in").Signed = false }},
-		{"false delivery", "in", func(b *books) { b.delivery("in").Digest = "another" }},
-		{"false delivery", "in", func(b *books) { b.delivery("in").EventID = "evt-unknown" }},
-		{"false delivery", "in", func(b *books) { b.delivery("in").Path = "/followed" }},
-	} {
+	for _, test := range differences {
 		t.Run(test.kind, func(t *testing.T) {
 			t.Parallel()
 			b := sound(t)

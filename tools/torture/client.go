@@ -98,6 +98,7 @@ func (c *client) turn(ctx context.Context, i int) error {
 		return err
 	}
 	c.figures.add("orders acknowledged", a.Kind, 1)
+	c.look(ctx, &a)
 	if a.Kind == payin {
 		return c.followPayin(ctx, &a)
 	}
@@ -173,21 +174,54 @@ func (c *client) place(ctx context.Context, a *asked) error {
 	return nil
 }
 
+// request sends a request to some gateway. Whatever happens to databases and
+// banks, no answer may be one that stands for a bug.
+func (c *client) request(ctx context.Context, by *caller, method, path, body string) reply {
+	c.figures.add("requests", "", 1)
+	got := by.send(ctx, method, pick(c.chance, c.bases)+path, body)
+	if got.status == http.StatusInternalServerError {
+		c.blame(violation{kind: "internal error", says: []string{method + " " + path + " " + body, string(got.body)}})
+	}
+	return got
+}
+
+// lookPercent is how often a client looks at what it was just told.
+const lookPercent = 10
+
+// look reads an acknowledged order at once, at any gateway, and the balance.
+func (c *client) look(ctx context.Context, a *asked) {
+	if !c.chance.percent(lookPercent) {
+		return
+	}
+	got := c.request(ctx, c.ask, http.MethodGet, "/"+a.Kind+"/"+orderOf(a.Acked).ID, "")
+	switch {
+	case got.status == http.StatusOK && orderOf(got.body).ReferenceID == a.Reference:
+	case got.status != 0 && got.status != http.StatusServiceUnavailable:
+		c.blame(violation{kind: "acknowledged but not readable", reference: a.Reference,
+			says: []string{fmt.Sprintf("acknowledged %s", a.Acked), fmt.Sprintf("read at once: %d %s", got.status, got.body)}})
+	}
+	got = c.request(ctx, c.ask, http.MethodGet, "/balance", "")
+	var b balance
+	if got.status != http.StatusOK || json.Unmarshal(got.body, &b) != nil {
+		return
+	}
+	if min(b.Available, b.Pending, b.Held, b.Disputed, b.Unapplied) < 0 {
+		c.blame(violation{kind: "negative balance", says: []string{string(got.body)}})
+	}
+}
+
 // post sends an order's request to some gateway, now and then several times at
 // the same moment, as impatient clients do.
 func (c *client) post(ctx context.Context, a *asked) reply {
 	if !c.chance.percent(10) {
-		c.figures.add("requests", "", 1)
-		return c.ask.send(ctx, http.MethodPost, pick(c.chance, c.bases)+"/"+a.Kind, string(a.Body))
+		return c.request(ctx, c.ask, http.MethodPost, "/"+a.Kind, string(a.Body))
 	}
 	replies := make([]reply, 2+c.chance.below(4))
 	var all sync.WaitGroup
 	for i := range replies {
-		base := pick(c.chance, c.bases)
-		all.Go(func() { replies[i] = c.ask.send(ctx, http.MethodPost, base+"/"+a.Kind, string(a.Body)) })
+		all.Go(func() { replies[i] = c.request(ctx, c.ask, http.MethodPost, "/"+a.Kind, string(a.Body)) })
 	}
 	all.Wait()
-	c.figures.add("requests", "", len(replies))
 	best, ids := replies[0], map[string]bool{}
 	for _, r := range replies {
 		if r.status == http.StatusCreated {
@@ -230,8 +264,7 @@ func amountOf(a *asked) int64 {
 func (c *client) followPayin(ctx context.Context, a *asked) error {
 	id := orderOf(a.Acked).ID
 	do := func(verb, body string) {
-		c.figures.add("requests", "", 1)
-		c.push.send(ctx, http.MethodPost, pick(c.chance, c.bases)+"/sandbox/payin/"+id+"/"+verb, body)
+		c.request(ctx, c.push, http.MethodPost, "/sandbox/payin/"+id+"/"+verb, body)
 	}
 	switch n := c.chance.below(100); {
 	case n < 50:
@@ -264,16 +297,13 @@ func (c *client) followPayout(ctx context.Context, a *asked) error {
 	case n < 10:
 		return c.cancel(ctx, a, id)
 	case n < 20:
-		c.figures.add("requests", "", 1)
-		verb := pick(c.chance, []string{"complete", "fail", "return"})
-		c.push.send(ctx, http.MethodPost, pick(c.chance, c.bases)+"/sandbox/payout/"+id+"/"+verb, "")
+		c.request(ctx, c.push, http.MethodPost, "/sandbox/payout/"+id+"/"+pick(c.chance, []string{"complete", "fail", "return"}), "")
 	}
 	return nil
 }
 
 func (c *client) cancel(ctx context.Context, a *asked, id string) error {
-	c.figures.add("requests", "", 1)
-	got := c.ask.send(ctx, http.MethodPost, pick(c.chance, c.bases)+"/"+a.Kind+"/"+id+"/cancel", "")
+	got := c.request(ctx, c.ask, http.MethodPost, "/"+a.Kind+"/"+id+"/cancel", "")
 	if got.status != http.StatusOK {
 		return nil
 	}

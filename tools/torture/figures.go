@@ -47,6 +47,13 @@ func (f *figures) slowest(figure, detail string, d time.Duration) {
 	f.counts[name] = max(f.counts[name], d.Milliseconds())
 }
 
+// count is one figure.
+func (f *figures) count(figure, detail string) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.counts[f.name(figure, detail)]
+}
+
 // total adds up all details of a figure.
 func (f *figures) total(figure string) int {
 	f.mu.Lock()

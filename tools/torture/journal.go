@@ -124,3 +124,8 @@ func eachLine(path string, work func(line []byte) error) error {
 	}
 	return scanner.Err()
 }
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -42,7 +42,10 @@ func (o *ordeal) judge(ctx context.Context, folder string) error {
 	for _, v := range compare(b) {
 		o.blame(v)
 	}
-	return o.lookForPanics()
+	if err := j.compareAttempts(ctx, b); err != nil {
+		return err
+	}
+	return o.readLogs()
 }
 
 // judge reads the books when nothing disturbs any more.
@@ -82,8 +85,7 @@ func (j *judge) settle(ctx context.Context) error {
 			return nil
 		}
 		if took > patience && advanced+step <= advancedMax {
-			got := j.ask.send(ctx, http.MethodPost, j.base+"/sandbox/clock", fmt.Sprintf(`{"advance":%d}`, int(step.Seconds())))
-			if got.status == http.StatusNoContent {
+			if j.advance(ctx, step) {
 				advanced += step
 				step = min(2*step, time.Hour)
 			}
@@ -92,6 +94,12 @@ func (j *judge) settle(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// advance moves the sandbox's clock.
+func (j *judge) advance(ctx context.Context, d time.Duration) bool {
+	got := j.ask.send(ctx, http.MethodPost, j.base+"/sandbox/clock", fmt.Sprintf(`{"advance":%d}`, int(d.Seconds())))
+	return got.status == http.StatusNoContent
 }
 
 // waiting says what is not settled yet, or nothing.

@@ -105,6 +105,9 @@ func (o *ordeal) run(ctx context.Context, folder string) (err error) {
 	if kills < o.kills || acknowledged < acknowledgedMin*kills {
 		return fmt.Errorf("%d kills and %d orders acknowledged: too little to prove anything", kills, acknowledged)
 	}
+	if list := o.unfired(); len(list) > 0 {
+		o.blame(violation{kind: "never fired", says: list})
+	}
 	if err := o.disarm(ctx); err != nil {
 		return err
 	}

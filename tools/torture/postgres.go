@@ -145,11 +145,17 @@ func (o *ordeal) killServer(p *process) {
 			o.figures.add("kills", p.kind+" by immediate stop", 1)
 		}
 	case 2:
-		o.killBackend(p, syscall.SIGKILL, "database backend")
+		o.killBackend(p, syscall.SIGKILL, backendKilled)
 	default:
-		o.killBackend(p, syscall.SIGTERM, "database session ended")
+		o.killBackend(p, syscall.SIGTERM, sessionEnded)
 	}
 }
+
+// Parts of the server, as figures name them when they are killed.
+const (
+	backendKilled = "database backend"
+	sessionEnded  = "database session ended"
+)
 
 // killBackend signals one of the server's processes that serve a gateway.
 func (o *ordeal) killBackend(p *process, s syscall.Signal, name string) {

@@ -215,24 +215,3 @@ func addresses(c chance, count int) ([]string, error) {
 	}
 	return nil, errors.New("no free ports")
 }
-
-// lookForPanics blames what a log should never say.
-func (o *ordeal) lookForPanics() error {
-	for _, p := range o.processes {
-		text, err := os.ReadFile(p.log())
-		if err != nil {
-			return err
-		}
-		for _, word := range []string{"panic", "fatal error", "DATA RACE"} {
-			if at := strings.Index(string(text), word); at >= 0 {
-				o.blame(violation{kind: "panic", says: []string{p.label + ": " + string(text[max(0, at-500):min(len(text), at+2000)])}})
-			}
-		}
-	}
-	return nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}

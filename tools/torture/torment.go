@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -28,8 +31,9 @@ const (
 const (
 	stopPercent    = 12
 	drainPercent   = 8
-	faultPercent   = 35
+	faultPercent   = 60
 	cutPercent     = 80
+	intrudePercent = 5
 	pairPercent    = 10 // another kill in the same tick
 	victimAttempts = 10 // to find one that is not being tormented already
 )
@@ -58,6 +62,9 @@ func (o *ordeal) torment(ctx context.Context) {
 		}
 		if c.percent(drainPercent) {
 			o.assaultOne(pick(c, o.gateways), func(p *process) { o.drain(ctx, p, c.below(3)) })
+		}
+		if o.engine == sqlite && c.percent(intrudePercent) {
+			o.assaultOne(o.gateways[0], func(p *process) { o.intrude(ctx, p) })
 		}
 		if c.percent(faultPercent) {
 			o.armFault(ctx, c)
@@ -166,6 +173,27 @@ func (o *ordeal) drain(ctx context.Context, p *process, how int) {
 	}
 }
 
+// intrudeMax is how long a second gateway has to find out that it is one.
+const intrudeMax = 10 * time.Second
+
+// intrude starts a second gateway on one SQLite database. It must refuse to
+// run; where the first dies meanwhile, that says nothing.
+func (o *ordeal) intrude(ctx context.Context, p *process) {
+	first := p.pid()
+	ctx, cancel := clock.WithTimeout(ctx, intrudeMax)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, o.binaries.plain, slices.Concat(p.args[1:], []string{"--listen", "127.0.0.1:0"})...)
+	cmd.Env = append(ambient(), p.environ...)
+	out, err := cmd.CombinedOutput()
+	if first == 0 || first != p.pid() {
+		return
+	}
+	o.figures.add("second gateways refused", "", 1)
+	if _, refused := errors.AsType[*exec.ExitError](err); !refused || ctx.Err() != nil {
+		o.blame(violation{kind: "two gateways on one SQLite database", says: []string{string(out)}})
+	}
+}
+
 // faultOperations and faultKinds are what the bank can be asked to do wrong.
 var (
 	faultOperations = []string{"charge", "transfer", "transfer", "query"}
@@ -178,7 +206,7 @@ var (
 // armFault has the bank misbehave; a bank that is dead cannot.
 func (o *ordeal) armFault(ctx context.Context, c chance) {
 	kind := pick(c, faultKinds)
-	body := fmt.Sprintf(`{"operation":%q,"kind":%q,"count":%d}`, pick(c, faultOperations), kind, 1+c.below(4))
+	body := fmt.Sprintf(`{"operation":%q,"kind":%q,"count":%d}`, pick(c, faultOperations), kind, 1+c.below(8))
 	if o.bankCaller().send(ctx, "POST", o.bank+"/control/faults", body).status == 200 {
 		o.figures.add("bank's faults armed", kind, 1)
 	}
@@ -197,8 +225,47 @@ func (o *ordeal) chooseMoment(p *process, c chance) string {
 	if p.tagged == "" || o.calm.Load() || !c.percent(momentPercent) {
 		return ""
 	}
+	// Of two, the one that fired less often: some are rarely come to.
+	moment, other := pick(c, world.Moments), pick(c, world.Moments)
+	if o.figures.count("moments", momentName(string(other))) < o.figures.count("moments", momentName(string(moment))) {
+		moment = other
+	}
 	most := 1 << c.below(9) // small numbers are as likely as large ones
-	return fmt.Sprintf("%s:%d", pick(c, world.Moments), 1+c.below(most))
+	return fmt.Sprintf("%s:%d", moment, 1+c.below(most))
+}
+
+// wholeRun is how many kills make a run in which everything must have fired at
+// least once: what never fired proves nothing.
+const wholeRun = 250
+
+// unfired lists what a whole run was to do, and never did.
+func (o *ordeal) unfired() (list []string) {
+	look := func(figure, detail string) {
+		if o.figures.count(figure, detail) == 0 {
+			list = append(list, figure+": "+detail)
+		}
+	}
+	if o.figures.total("kills") < wholeRun {
+		return nil
+	}
+	for _, m := range world.Moments {
+		look("moments", momentName(string(m)))
+	}
+	for _, kind := range faultKinds {
+		look("bank's faults armed", kind)
+	}
+	for _, p := range o.processes {
+		look("kills", p.kind)
+		look("stops", p.kind)
+	}
+	if len(o.database.wires) > 0 {
+		for _, c := range cuts {
+			look("cuts", string(c))
+		}
+		look("kills", backendKilled)
+		look("kills", sessionEnded)
+	}
+	return slices.Compact(list)
 }
 
 // momentName is the moment in "moment:n".
