@@ -66,8 +66,8 @@ type judge struct {
 const (
 	settleMax   = 3 * time.Minute
 	settleLook  = 500 * time.Millisecond
-	patience    = 3 * time.Second // before the clock is moved
-	advancedMax = 12 * time.Hour  // no order expires by that
+	patience    = time.Second    // before the clock is moved
+	advancedMax = 12 * time.Hour // no order expires by that
 )
 
 // settle waits until everything has come to its end. What has not when the time

@@ -139,7 +139,7 @@ func (o *ordeal) stop(ctx context.Context, p *process, length time.Duration) {
 
 // drainMax is how long an orderly end may take: the configured 10 s, and some
 // for a machine that is busy with all this.
-const drainMax = 12 * time.Second
+const drainMax = 15 * time.Second
 
 // drain asks a gateway to end in order. Some are told twice, or killed in the
 // middle of it.

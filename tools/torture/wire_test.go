@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/porteira/porteira/internal/webhook"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// query is a simple query as PostgreSQL's protocol has it.
+func query(text string) []byte {
+	return append([]byte{'Q', 0, 0, 0, byte(5 + len(text))}, append([]byte(text), 0)...)
+}
+
+// server takes one connection, notes what it is asked, and answers each message
+// with itself.
+type server struct {
+	listener net.Listener
+	done     sync.WaitGroup
+	heard    []string
+}
+
+func newServer(t *testing.T) *server {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{listener: l}
+	s.done.Go(func() {
+		defer func() { _ = l.Close() }()
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		from := bufio.NewReader(conn)
+		for kind := 0; ; kind = 1 {
+			m, err := readMessage(from, kind)
+			if err != nil {
+				return
+			}
+			if kind == 0 {
+				continue
+			}
+			s.heard = append(s.heard, strings.TrimRight(string(m[5:]), "\x00"))
+			if _, err := conn.Write(m); err != nil {
+				return
+			}
+		}
+	})
+	return s
+}
+
+// Where the wire is told to cut, the server has heard what it should have, and
+// the client has no answer that it should not have.
+func TestWireCuts(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		cut             cut
+		after           int
+		heard, answered []string
+	}{
+		{cutNever, 0, []string{"begin", "commit", "select"}, []string{"begin", "commit", "select"}},
+		{cutBefore, 0, []string{"begin"}, []string{"begin"}},
+		{cutAt, 0, []string{"begin", "commit"}, []string{"begin"}},
+		{cutAnswered, 0, []string{"begin", "commit"}, []string{"begin"}},
+		{cutBefore, 1, []string{"begin", "commit", "select"}, []string{"begin", "commit", "select"}},
+		{cutBetween, 0, nil, nil},
+		{cutBetween, 1, []string{"begin"}, nil},
+	} {
+		t.Run(string(test.cut), func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t)
+			var cuts []cut
+			w := &wire{listen: "127.0.0.1:0", server: s.listener.Addr().String(), counted: func(c cut) { cuts = append(cuts, c) }}
+			if err := w.start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			conn, err := net.Dial("tcp4", w.listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.arm(test.cut, test.after)
+			if _, err := conn.Write([]byte{0, 0, 0, 8, 0, 3, 0, 0}); err != nil {
+				t.Fatal(err)
+			}
+			var answered []string
+			from := bufio.NewReader(conn)
+			for _, text := range []string{"begin", "commit", "select"} {
+				if _, err := conn.Write(query(text)); err != nil {
+					break
+				}
+				m, err := readMessage(from, 1)
+				if err != nil {
+					break
+				}
+				answered = append(answered, strings.TrimRight(string(m[5:]), "\x00"))
+			}
+			_ = conn.Close()
+			w.close()
+			s.done.Wait()
+			if !slices.Equal(answered, test.answered) || test.cut != cutAt && !slices.Equal(s.heard, test.heard) {
+				t.Errorf("after %d: the server heard %q, the client %q; want %q and %q", test.after, s.heard, answered, test.heard, test.answered)
+			}
+			if fired := test.cut != cutNever && test.after < 1 || test.cut == cutBetween; fired != (len(cuts) == 1) {
+				t.Errorf("after %d: cuts that came to pass: %q", test.after, cuts)
+			}
+		})
+	}
+}
+
+func TestMessagesOfImpossibleLength(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"Q\x00\x00\x00\x03", "Q\xff\xff\xff\xff"} {
+		if _, err := readMessage(bufio.NewReader(strings.NewReader(text)), 1); !errors.Is(err, errMessage) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := readMessage(bufio.NewReader(strings.NewReader("Q\x00\x00\x00\x05")), 1); !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a message that breaks off: %v", err)
+	}
+}
+
+// The receivers' own check of signatures takes what the gateway signs, and
+// nothing else.
+func TestSignatures(t *testing.T) {
+	t.Parallel()
+	secret, err := webhook.ParseSecret(webhookSecret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := clock.Now()
+	header := map[string][]string{
+		"Webhook-Id": {"evt_1"}, "Webhook-Timestamp": {"x"},
+		"Webhook-Signature": {webhook.Sign([]webhook.Secret{webhook.NewSecret(world.SystemRandom()), secret}, "evt_1", now, []byte("{}"))},
+	}
+	if signed(header, []byte("{}"), now) {
+		t.Error("a time that is no number is taken")
+	}
+	header["Webhook-Timestamp"] = []string{strconv.FormatInt(now.Unix(), 10)}
+	if !signed(header, []byte("{}"), now) {
+		t.Error("a right signature is refused")
+	}
+	if signed(header, []byte("{ }"), now) || signed(header, []byte("{}"), now.Add(signatureAge*2)) {
+		t.Error("another body, or an old signature, is taken")
+	}
+	header["Webhook-Id"] = []string{"evt_2"}
+	if signed(header, []byte("{}"), now) {
+		t.Error("another id is taken")
+	}
+}
