@@ -22,6 +22,10 @@ const (
 	retryMin   = 10 * time.Millisecond
 	retryMax   = 100 * time.Millisecond
 	askTimeout = 15 * time.Second
+	// Some clients hang up before they have an answer, and ask again.
+	hangUpPercent = 3
+	hangUpMin     = time.Millisecond
+	hangUpMax     = 30 * time.Millisecond
 	// pushTimeout is for the sandbox's routes, which wait for an effect that
 	// may be long in coming while all sorts of things are dead.
 	pushTimeout = 2 * time.Second
@@ -178,6 +182,11 @@ func (c *client) place(ctx context.Context, a *asked) error {
 // banks, no answer may be one that stands for a bug.
 func (c *client) request(ctx context.Context, by *caller, method, path, body string) reply {
 	c.figures.add("requests", "", 1)
+	if c.chance.percent(hangUpPercent) {
+		short, cancel := clock.WithTimeout(ctx, c.chance.between(hangUpMin, hangUpMax))
+		defer cancel()
+		ctx = short
+	}
 	got := by.send(ctx, method, pick(c.chance, c.bases)+path, body)
 	if got.status == http.StatusInternalServerError {
 		c.blame(violation{kind: "internal error", says: []string{method + " " + path + " " + body, string(got.body)}})

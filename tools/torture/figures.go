@@ -43,7 +43,7 @@ func (f *figures) add(figure, detail string, n int) {
 func (f *figures) slowest(figure, detail string, d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	name := "slowest " + f.name(figure, detail) + ", ms"
+	name := "slowest " + f.name(figure, detail) + ", milliseconds"
 	f.counts[name] = max(f.counts[name], d.Milliseconds())
 }
 

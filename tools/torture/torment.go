@@ -74,7 +74,7 @@ func (o *ordeal) torment(ctx context.Context) {
 			pick(c, o.database.wires).arm(pick(c, cuts), c.below(40))
 		}
 	}
-	o.figures.add("seconds of torment", "", int((clock.Monotonic() - began).Seconds()))
+	o.figures.add("torment", "seconds", int((clock.Monotonic() - began).Seconds()))
 }
 
 // victims are drawn by kind, as each kind matters alike however many there are.
@@ -208,7 +208,7 @@ func (o *ordeal) armFault(ctx context.Context, c chance) {
 	kind := pick(c, faultKinds)
 	body := fmt.Sprintf(`{"operation":%q,"kind":%q,"count":%d}`, pick(c, faultOperations), kind, 1+c.below(8))
 	if o.bankCaller().send(ctx, "POST", o.bank+"/control/faults", body).status == 200 {
-		o.figures.add("bank's faults armed", kind, 1)
+		o.figures.add("bank's faults armed", words(kind), 1)
 	}
 }
 
@@ -252,7 +252,7 @@ func (o *ordeal) unfired() (list []string) {
 		look("moments", momentName(string(m)))
 	}
 	for _, kind := range faultKinds {
-		look("bank's faults armed", kind)
+		look("bank's faults armed", words(kind))
 	}
 	for _, p := range o.processes {
 		look("kills", p.kind)
@@ -271,8 +271,11 @@ func (o *ordeal) unfired() (list []string) {
 // momentName is the moment in "moment:n".
 func momentName(moment string) string {
 	name, _, _ := strings.Cut(moment, ":")
-	return strings.ReplaceAll(name, ".", " ")
+	return words(name)
 }
+
+// words is a name as figures may have it.
+func words(name string) string { return strings.NewReplacer(".", " ", "_", " ").Replace(name) }
 
 // disarm ends what faults are left: gateways that would die at a moment are
 // ended in order, and the bank forgets what it was asked to do wrong.
