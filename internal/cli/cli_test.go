@@ -57,7 +57,7 @@ func (s *shell) run(code int, args ...string) (stdout, stderr string) {
 	for _, c := range changes {
 		out, errs = c.pattern.ReplaceAllString(out, c.mark), c.pattern.ReplaceAllString(errs, c.mark)
 	}
-	return out, strings.ReplaceAll(errs, s.data, "DATA")
+	return strings.ReplaceAll(out, s.data, "DATA"), strings.ReplaceAll(errs, s.data, "DATA")
 }
 
 func (s *shell) raw(code int, args ...string) (stdout, stderr string) {
@@ -98,6 +98,9 @@ func TestCommands(t *testing.T) {
 		{"exceptions list", 0, "Nothing waits for a person.\n", ""},
 		{"exceptions list --limit 0", 2, "", "porteira: --limit 0 lists nothing\n"},
 		{"verify", 0, "Loja\n ok nothing has happened here yet\n\nplatform\n ok nothing has happened here yet\n\nProved 2 sets of books: all sound.\n", ""},
+		{"backup --to DATA/copy.db", 0, "The database is copied to DATA/copy.db. The master key is not in it: keep that apart.\n", ""},
+		{"backup --to DATA/copy.db", 1, "", "porteira: back up: link DATA/copy.db.new DATA/copy.db: file exists\n"},
+		{"verify --database DATA/copy.db", 0, "Loja\n ok nothing has happened here yet\n\nplatform\n ok nothing has happened here yet\n\nProved 2 sets of books: all sound.\n", ""},
 		{"verify --merchant Nobody", 1, "", "porteira: there is no merchant \"Nobody\": porteira merchant list shows those that there are\n"},
 		{"verify --database DATA/none.db", 1, "", "porteira: there is no database DATA/none.db: name its folder by --data, or its path by --database\n"},
 		{"dev --listen nowhere", 2, "", "porteira: listen (flag): write it as host:port, such as 127.0.0.1:8080 or :8080\n"},

@@ -76,5 +76,6 @@ func newCommands() *commands {
 		Credential: credentialCommand{settings: admin()},
 		Exceptions: exceptionsCommand{settings: admin()},
 		Verify:     verifyCommand{settings: admin()},
+		Backup:     backupCommand{settings: admin()},
 	}
 }

@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -435,6 +436,38 @@ func TestRule12RestoreMode(t *testing.T) {
 		}
 		restored.wantPaid(3, 3) // only the fresh one was sent
 		restored.wantBalances(opening-60_00, 0)
+	})
+}
+
+// A backup that the store made is known for one at once, before another beat,
+// and where nothing outside the database tells how far that had come.
+func TestRule12BackupKnowsItself(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		if g.engine != "sqlite" {
+			return // a server's backup is its own
+		}
+		backup := filepath.Join(t.TempDir(), "backup.db")
+		g.must(g.store.Backup(t.Context(), backup))
+		lost := g.payout("after the backup", 20_00)
+		g.submit()
+		g.wantPaid(1, 1)
+		for _, marker := range []*memoryMarker{g.marker, {}} {
+			o := g.options
+			o.Database = filepath.Join(t.TempDir(), "restored.db")
+			text, err := os.ReadFile(backup)
+			g.must(err)
+			g.must(os.WriteFile(o.Database, text, 0o600))
+			restored := newGateway(t, o, g.world, g.clock, g.bank, marker)
+			restored.merchant = g.merchant
+			again := restored.payout("after the backup", 20_00)
+			restored.submit()
+			restored.resolve()
+			restored.want(again, payment.PayoutCompleted, payment.StepDone)
+			if again.ExternalID != lost.ExternalID {
+				t.Error("the same request has another id after the restore")
+			}
+			restored.wantPaid(1, 1)
+		}
 	})
 }
 
