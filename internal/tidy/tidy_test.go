@@ -15,6 +15,7 @@ var rules = []rule{
 	{"functions and files are short", checkSize, sizeMutants},
 	{"no float near money", checkFloats, floatMutants},
 	{"time, chance and dialling come from world", checkWorld, worldMutants},
+	{"secrets are compared in constant time", checkSecrets, secretMutants},
 	{"each package opens with its sentence", checkPackageComments, packageCommentMutants},
 	{"exported identifiers are explained", checkExported, exportedMutants},
 	{"packages are named after a thing", checkPackageNames, packageNameMutants},
