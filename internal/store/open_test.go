@@ -87,6 +87,25 @@ func TestSQLitePathIsTakenAsItIs(t *testing.T) {
 	}
 }
 
+// What SQLite acknowledged survives a power cut: both kinds of connections keep
+// a write-ahead log, and the one that writes syncs it at each COMMIT.
+func TestSQLiteIsDurable(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Prepare(t, "sqlite", world.System(world.OutboundOptions{})))
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1"} {
+		var reads, writes string
+		if err := s.Reader().QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&reads); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Write(t.Context(), func(tx *store.Tx) error { return tx.QueryRow(t.Context(), "PRAGMA "+pragma).Scan(&writes) }); err != nil {
+			t.Fatal(err)
+		}
+		if reads != want || writes != want {
+			t.Errorf("%s is %s for readers and %s for the writer, want %s", pragma, reads, writes, want)
+		}
+	}
+}
+
 func TestSQLiteVersions(t *testing.T) {
 	t.Parallel()
 	for version, safe := range map[string]bool{

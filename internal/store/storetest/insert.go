@@ -23,6 +23,7 @@ var insertTests = []test{
 	{"a transaction that fails leaves nothing", failureLeavesNothing},
 	{"a transaction that panics leaves nothing", panicLeavesNothing},
 	{"an order is found by whole or cut external id", payinByExternalID},
+	{"a payout is found by its whole external id alone", payoutByExternalID},
 	{"another merchant's order is not there", foreignOrder},
 }
 
@@ -220,6 +221,27 @@ func payinByExternalID(b *bench) {
 	b.wantError(err, store.ErrNotFound)
 }
 
+func payoutByExternalID(b *bench) {
+	m := b.merchant()
+	list := []*store.NewPayout{b.payout(m, "r"), b.payout(m, "other"), b.payout(m, "third")}
+	b.storePayouts(list...)
+	for _, p := range list {
+		got, _, err := b.s.PayoutByExternalID(b.Context(), m.ID, p.ExternalID)
+		b.must(err)
+		equal(b, "payout", got.ID, p.ID)
+		b.write(func(tx *store.Tx) error {
+			got, _, err := tx.PayoutByExternalID(b.Context(), m.ID, p.ExternalID)
+			equal(b, "payout within a transaction", got.ID, p.ID)
+			return err
+		})
+	}
+	// No codes carry a part of it: what is not the whole id is another one.
+	for _, id := range []string{list[0].ExternalID[:payment.ExternalIDLength-1], list[0].ExternalID + "0", ""} {
+		_, _, err := b.s.PayoutByExternalID(b.Context(), m.ID, id)
+		b.wantError(err, store.ErrNotFound)
+	}
+}
+
 func foreignOrder(b *bench) {
 	mine, theirs := b.merchant(), b.merchant()
 	p, q := b.payin(theirs, "r"), b.payout(theirs, "r")
@@ -239,6 +261,13 @@ func foreignOrder(b *bench) {
 		},
 		"locked": func(of payment.ID) error {
 			return b.s.Write(b.Context(), func(tx *store.Tx) error { _, err := tx.Payin(b.Context(), of, p.ID); return err })
+		},
+		"locked payout": func(of payment.ID) error {
+			return b.s.Write(b.Context(), func(tx *store.Tx) error { _, err := tx.Payout(b.Context(), of, q.ID); return err })
+		},
+		"external of payout": func(of payment.ID) error {
+			_, _, err := b.s.PayoutByExternalID(b.Context(), of, q.ExternalID)
+			return err
 		},
 	} {
 		if err := read(theirs.ID); err != nil {

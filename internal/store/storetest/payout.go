@@ -39,15 +39,16 @@ func payoutsClaimedOnce(b *bench) {
 	due := store.Due{Merchant: m.ID, Processor: "bank"}
 	var mu sync.Mutex
 	claimed := map[payment.ID]payment.ID{}
-	take := func(list []payment.Payout, node payment.ID) {
+	take := func(list []payment.Payout, node payment.ID) error {
 		mu.Lock()
 		defer mu.Unlock()
 		for i := range list {
 			if other, ok := claimed[list[i].ID]; ok {
-				b.Errorf("%s was claimed by %s and %s", list[i].ID, other, node)
+				return fmt.Errorf("%s was claimed by %s and %s", list[i].ID, other, node)
 			}
 			claimed[list[i].ID] = node
 		}
+		return nil
 	}
 	b.together(4, func(ctx context.Context, _ int) error {
 		node := b.id()
@@ -60,11 +61,13 @@ func payoutsClaimedOnce(b *bench) {
 			if err != nil || len(list) == 0 {
 				return err
 			}
-			take(list, node)
+			if err := take(list, node); err != nil { // for ever, perhaps
+				return err
+			}
 		}
 	})
 	last := b.id()
-	take(b.claimPayouts(due, last, store.ToSend, n), last)
+	b.must(take(b.claimPayouts(due, last, store.ToSend, n), last))
 	equal(b, "payouts claimed", len(claimed), n)
 	for id, node := range claimed {
 		got, err := b.s.Payout(b.Context(), m.ID, id)
