@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
@@ -199,6 +201,7 @@ func (v *teller) checkNews(news, exceptions string) {
 		}
 		versions[events[j].Subject] = events[j].Version
 	}
+	v.checkLastNews(events)
 	if got := strings.Join(types, " "); got != news {
 		v.t.Errorf("news %q, want %q", got, news)
 	}
@@ -210,6 +213,31 @@ func (v *teller) checkNews(news, exceptions string) {
 	}
 	if got := strings.Join(kinds, " "); got != exceptions {
 		v.t.Errorf("exceptions %q, want %q", got, exceptions)
+	}
+}
+
+// checkLastNews compares what the last event of each order says of it with the
+// order as it is: an event tells the status that the order came to.
+func (v *teller) checkLastNews(events []payment.Event) {
+	v.t.Helper()
+	last := map[payment.ID]payment.Event{}
+	for _, e := range events {
+		last[e.Subject] = e
+	}
+	for id, e := range last {
+		var told struct{ Data struct{ Status string } }
+		v.must(json.Unmarshal(e.Body, &told, json.MatchCaseInsensitiveNames(true)))
+		var status string
+		if p, err := v.s.Payin(v.t.Context(), v.m.ID, id); err == nil {
+			status = string(p.Status)
+		} else {
+			p, err := v.s.Payout(v.t.Context(), v.m.ID, id)
+			v.must(err)
+			status = string(p.Status)
+		}
+		if told.Data.Status != status {
+			v.t.Errorf("%s tells that the order is %q; it is %s", e.Type, told.Data.Status, status)
+		}
 	}
 }
 
@@ -251,6 +279,27 @@ func TestReferenceConflictNamesFields(t *testing.T) {
 		v.must(err)
 		if len(list) != 1 || list[0].Amount != 100 {
 			t.Fatalf("the refused request left %v", list)
+		}
+	})
+}
+
+// A dispute sets aside what the order was paid, and no more, whatever the
+// processor says is contested.
+func TestDisputeTakesNoMoreThanWasPaid(t *testing.T) {
+	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	storetest.Each(t, w, func(t *testing.T, o store.Options) {
+		v := newTeller(t, storetest.Open(t, o), w, clock)
+		v.must(v.f.Fund(t.Context(), v.m, 1000))
+		v.happens([]string{"pay", "A", "100"})
+		for range 2 {
+			v.must(v.f.ApplyCharge(t.Context(), "fake", v.p.ExternalID, processor.ChargeReport{
+				Lookup: processor.Found, Disputes: []processor.Dispute{{ID: "D", Amount: 500, State: processor.DisputeOpen}},
+			}, nil))
+		}
+		b, err := v.s.Balances(t.Context(), v.m.ID)
+		v.must(err)
+		if b[ledger.Disputed] != 100 || b[ledger.Available] != 1000 {
+			t.Errorf("disputed %d, available %d, want 100 and 1000", b[ledger.Disputed], b[ledger.Available])
 		}
 	})
 }

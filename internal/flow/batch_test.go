@@ -1,0 +1,119 @@
+package flow_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// set writes a setting, by which a test sees whether a work was committed.
+func (v *teller) set(name string) flow.Work {
+	return flow.Work{Run: func(tx *store.Tx) error { return tx.SetSetting(v.t.Context(), name, "done") }}
+}
+
+func (v *teller) setting(name string) string {
+	v.t.Helper()
+	value, err := v.s.Setting(v.t.Context(), name)
+	v.must(err)
+	return value
+}
+
+// A request that fails, in whatever way, is answered so; those that were to be
+// committed with it are not.
+func TestNeighboursDoNotFail(t *testing.T) {
+	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	storetest.Each(t, w, func(t *testing.T, o store.Options) {
+		v := newTeller(t, storetest.Open(t, o), w, clock)
+		broken := errors.New("broken")
+		for name, fails := range map[string]func() error{
+			"error": func() error { return broken },
+			"known": func() error { return problem.New(problem.InvalidState, "not now") },
+			"panic": func() error { panic("a bug") },
+		} {
+			errs := v.f.Together(t.Context(), v.set(name+" first"), flow.Work{Run: func(tx *store.Tx) error {
+				if err := tx.SetSetting(t.Context(), name+" failed", "done"); err != nil {
+					return err
+				}
+				return fails()
+			}}, v.set(name+" last"))
+			if errs[0] != nil || errs[1] == nil || errs[2] != nil {
+				t.Errorf("%s: answered %v", name, errs)
+			}
+			if v.setting(name+" first") != "done" || v.setting(name+" last") != "done" {
+				t.Errorf("%s: a neighbour's work is not there", name)
+			}
+			if name != "known" && v.setting(name+" failed") != "" {
+				t.Errorf("%s: what failed left something", name)
+			}
+		}
+	})
+}
+
+// Batches lock merchants in one order, whatever the order of requests: two that
+// take them in opposite order would wait for each other. Of one merchant,
+// requests are decided as they came.
+func TestBatchesLockInOrder(t *testing.T) {
+	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	v := newTeller(t, storetest.Open(t, storetest.Prepare(t, "sqlite", w)), w, clock)
+	var ran []int
+	work := func(merchant byte, number int) flow.Work {
+		return flow.Work{Merchant: payment.ID{merchant}, Run: func(*store.Tx) error {
+			ran = append(ran, number)
+			return nil
+		}}
+	}
+	v.must(errors.Join(v.f.Together(t.Context(), work(9, 4), work(1, 0), work(5, 3), work(1, 1), work(9, 5), work(1, 2))...))
+	if want := []int{0, 1, 2, 3, 4, 5}; !slices.Equal(ran, want) {
+		t.Errorf("ran in the order %v, want %v", ran, want)
+	}
+}
+
+// A COMMIT of which nobody knows whether it took place is run again, with the
+// same ids: the request is answered as if nothing had been, and its effect is
+// there once.
+func TestUnknownCommitIsRunAgain(t *testing.T) {
+	for _, when := range []world.Moment{world.BeforeCommit, world.AfterCommit} {
+		t.Run(string(when), func(t *testing.T) {
+			w := world.System(world.OutboundOptions{})
+			cuts := 0
+			w.OnMoment = func(m world.Moment) error {
+				if m != when || cuts == 0 {
+					return nil
+				}
+				cuts--
+				return errors.New("the connection broke")
+			}
+			storetest.Each(t, w, func(t *testing.T, o store.Options) {
+				v := newTeller(t, storetest.Open(t, o), w, nil)
+				v.must(v.f.Fund(t.Context(), v.m, 1000))
+				cuts = 2
+				p, replayed, err := v.f.RequestPayout(t.Context(), v.m, &payment.PayoutRequest{
+					Amount: payment.Some(int64(600)), PIXKey: payment.Some("k"), PIXKeyType: payment.Some("EVP"), ReferenceID: payment.Some("r"), NormalKey: "k",
+				})
+				v.must(err)
+				b, err := v.s.Balances(t.Context(), v.m.ID)
+				v.must(err)
+				if replayed || p.Status != payment.PayoutPending || b[ledger.Available] != 400 || b[ledger.Held] != 600 || cuts != 0 {
+					t.Errorf("payout is %s, replayed %v, balances %v, %d cuts left", p.Status, replayed, b, cuts)
+				}
+				cuts = 2
+				in, replayed, err := v.f.CreatePayin(t.Context(), v.m, &payment.PayinRequest{
+					Method: payment.Some("PIX"), Amount: payment.Some(int64(100)), ReferenceID: payment.Some("r"), ExpiresIn: payment.Some(int64(3600)),
+				})
+				v.must(err)
+				if got, err := v.s.Payin(t.Context(), v.m.ID, in.ID); err != nil || replayed || got.ReferenceID != "r" || cuts != 0 {
+					t.Errorf("pay-in is %+v, %v, replayed %v, %d cuts left", got, err, replayed, cuts)
+				}
+			})
+		})
+	}
+}
