@@ -63,6 +63,24 @@ func TestCollectorReadsOn(t *testing.T) {
 	})
 }
 
+// The place up to which the list was read moves only past what is booked.
+func TestPageIsReadAgainUntilItIsBooked(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		first, second := g.order(g.merchant, "r-1", ""), g.order(g.merchant, "r-2", "")
+		g.bank.receive(first.ExternalID, "", 100_00) // cannot be told from another, and is not booked
+		g.bank.receive(second.ExternalID, "pay-2", 100_00)
+		for range 2 {
+			if _, err := g.jobs.CollectPayments(t.Context()); err == nil {
+				t.Fatal("a payment that cannot be booked is passed over in silence")
+			}
+		}
+		g.bank.payments[0].ID, g.bank.charges[first.ExternalID].Payments[0].ID = "pay-1", "pay-1"
+		g.collect()
+		g.wantPayin(first, payment.PayinPaid, 100_00, 1)
+		g.wantPayin(second, payment.PayinPaid, 100_00, 1)
+	})
+}
+
 // Two processes read the same page at the same time.
 func TestTwoCollectorsBookOnce(t *testing.T) {
 	each(t, func(t *testing.T, g *gateway) {
