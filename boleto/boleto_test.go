@@ -2,6 +2,7 @@ package boleto_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,36 @@ func TestFaultyBills(t *testing.T) {
 }
 
 // FEBRABAN's table of factors, and the days around the turn.
+// The general check digit is never 0: 0, 10 and 11 become 1 (FEBRABAN, "Layout
+// padrão de código de barras"). Counted apart from the package's own sum.
+func TestGeneralDigitIsNeverZero(t *testing.T) {
+	t.Parallel()
+	ones := 0
+	for free := range 200 {
+		barcode, err := boleto.Bill{Bank: "001", Amount: 12345, FreeField: fmt.Sprintf("%025d", free)}.Barcode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest := barcode[:4] + barcode[5:]
+		sum := 0
+		for i := range len(rest) {
+			sum += int(rest[len(rest)-1-i]-'0') * (2 + i%8)
+		}
+		want := byte('1')
+		if sum%11 > 1 {
+			want = byte('0' + 11 - sum%11)
+		} else {
+			ones++
+		}
+		if barcode[4] != want {
+			t.Errorf("%s has the check digit %c, want %c", barcode, barcode[4], want)
+		}
+	}
+	if ones == 0 {
+		t.Error("no bill had a digit that becomes 1")
+	}
+}
+
 func TestFactor(t *testing.T) {
 	for _, tt := range []struct {
 		date   string

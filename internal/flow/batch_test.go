@@ -8,6 +8,7 @@ import (
 
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
@@ -95,15 +96,23 @@ func TestUnknownCommitIsRunAgain(t *testing.T) {
 			storetest.Each(t, w, func(t *testing.T, o store.Options) {
 				v := newTeller(t, storetest.Open(t, o), w, nil)
 				v.must(v.f.Fund(t.Context(), v.m, 1000))
-				cuts = 2
-				p, replayed, err := v.f.RequestPayout(t.Context(), v.m, &payment.PayoutRequest{
-					Amount: payment.Some(int64(600)), PIXKey: payment.Some("k"), PIXKeyType: payment.Some("EVP"), ReferenceID: payment.Some("r"), NormalKey: "k",
-				})
-				v.must(err)
-				b, err := v.s.Balances(t.Context(), v.m.ID)
-				v.must(err)
-				if replayed || p.Status != payment.PayoutPending || b[ledger.Available] != 400 || b[ledger.Held] != 600 || cuts != 0 {
-					t.Errorf("payout is %s, replayed %v, balances %v, %d cuts left", p.Status, replayed, b, cuts)
+				var held money.Cents
+				for _, amount := range []money.Cents{300, 600} { // of 1000 and of 700: the one would fit twice, the other not
+					cuts = 2
+					reference := amount.String()
+					p, replayed, err := v.f.RequestPayout(t.Context(), v.m, &payment.PayoutRequest{
+						Amount: payment.Some(int64(amount)), PIXKey: payment.Some("k"), PIXKeyType: payment.Some("EVP"), ReferenceID: payment.Some(reference), NormalKey: "k",
+					})
+					v.must(err)
+					held += amount
+					b, err := v.s.Balances(t.Context(), v.m.ID)
+					v.must(err)
+					if replayed || p.Status != payment.PayoutPending || b[ledger.Available] != 1000-held || b[ledger.Held] != held || cuts != 0 {
+						t.Errorf("%s: payout is %s, replayed %v, balances %v, %d cuts left", reference, p.Status, replayed, b, cuts)
+					}
+					if _, err := v.s.Payout(t.Context(), v.m.ID, p.ID); err != nil {
+						t.Errorf("%s: the payout that was answered: %v", reference, err)
+					}
 				}
 				cuts = 2
 				in, replayed, err := v.f.CreatePayin(t.Context(), v.m, &payment.PayinRequest{

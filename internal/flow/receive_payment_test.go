@@ -283,6 +283,29 @@ func TestReferenceConflictNamesFields(t *testing.T) {
 	})
 }
 
+// What comes in, by whichever order, repays debt before it is available.
+func TestIncomeRepaysDebt(t *testing.T) {
+	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	storetest.Each(t, w, func(t *testing.T, o store.Options) {
+		v := newTeller(t, storetest.Open(t, o), w, clock)
+		for _, happens := range []string{"pay A 100", "spend 70", "dispute open"} {
+			v.happens(strings.Fields(happens))
+		}
+		other, _, err := v.f.CreatePayin(t.Context(), v.m, &payment.PayinRequest{
+			Method: payment.Some("PIX"), Amount: payment.Some(int64(100)), ReferenceID: payment.Some("other"), ExpiresIn: payment.Some(int64(3600)),
+		})
+		v.must(err)
+		v.must(v.f.ApplyCharge(t.Context(), "fake", other.ExternalID, processor.ChargeReport{
+			Lookup: processor.Found, Payments: []processor.Payment{{ID: "B", Amount: 100, PaidAt: clock.Now()}},
+		}, nil))
+		b, err := v.s.Balances(t.Context(), v.m.ID)
+		v.must(err)
+		if b[ledger.Owed] != 0 || b[ledger.Available] != 30 {
+			t.Errorf("owed %d, available %d, want 0 and 30", b[ledger.Owed], b[ledger.Available])
+		}
+	})
+}
+
 // A dispute sets aside what the order was paid, and no more, whatever the
 // processor says is contested.
 func TestDisputeTakesNoMoreThanWasPaid(t *testing.T) {

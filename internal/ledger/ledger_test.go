@@ -132,6 +132,7 @@ func TestCheckRefusesEachMalformation(t *testing.T) {
 		{"an unknown kind", "recieved", post(clearing, -5, ledger.Available, 5), ledger.ErrMalformed},
 		{"no kind", "", post(clearing, -5, ledger.Available, 5), ledger.ErrMalformed},
 		{"a cent too much", ledger.Received, post(clearing, -5, ledger.Available, 6), ledger.ErrUnbalanced},
+		{"a cent too little", ledger.Received, post(clearing, -5, ledger.Available, 4), ledger.ErrUnbalanced},
 		{"the same sign", ledger.Received, post(clearing, 5, ledger.Available, 5), ledger.ErrUnbalanced},
 		{"beyond 64 bits", ledger.Received, post(clearing, math.MaxInt64, ledger.Available, 1, ledger.Fees, math.MinInt64), money.ErrOverflow},
 	} {

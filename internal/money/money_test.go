@@ -38,10 +38,13 @@ func TestFormatting(t *testing.T) {
 	}
 }
 
-// Checked arithmetic agrees with big integers, and says so when it cannot.
+// Checked arithmetic agrees with big integers, and says so when it cannot. What
+// is near the edges of 64 bits is drawn as often as the rest.
 func TestArithmeticMatchesBigIntegers(t *testing.T) {
+	edges := rapid.SampledFrom([]int64{math.MinInt64, math.MinInt64 + 1, math.MinInt64 / 2, -1, 0, 1, math.MaxInt64 / 2, math.MaxInt64 - 1, math.MaxInt64})
+	either := rapid.OneOf(edges, rapid.Int64())
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := rapid.Int64().Draw(t, "a"), rapid.Int64().Draw(t, "b")
+		a, b := either.Draw(t, "a"), either.Draw(t, "b")
 		check := func(name string, got money.Cents, err error, want *big.Int) {
 			if want.IsInt64() {
 				if err != nil || int64(got) != want.Int64() {
@@ -56,6 +59,17 @@ func TestArithmeticMatchesBigIntegers(t *testing.T) {
 		diff, err := money.Cents(a).Sub(money.Cents(b))
 		check("Sub", diff, err, new(big.Int).Sub(big.NewInt(a), big.NewInt(b)))
 	})
+}
+
+func TestAddAtTheEdges(t *testing.T) {
+	for _, tt := range [][2]money.Cents{{math.MaxInt64, 1}, {1, math.MaxInt64}, {math.MinInt64, -1}, {-1, math.MinInt64}} {
+		if got, err := tt[0].Add(tt[1]); !errors.Is(err, money.ErrOverflow) {
+			t.Errorf("%d + %d = %d, %v, want ErrOverflow", tt[0], tt[1], got, err)
+		}
+	}
+	if got, err := money.Cents(math.MaxInt64).Add(math.MinInt64); err != nil || got != -1 {
+		t.Errorf("MaxInt64 + MinInt64 = %d, %v", got, err)
+	}
 }
 
 func TestSubAtTheEdges(t *testing.T) {

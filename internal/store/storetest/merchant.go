@@ -110,6 +110,9 @@ func credentialRoundTrips(b *bench) {
 	list, err := b.s.Credentials(b.Context(), m.ID)
 	b.must(err)
 	equal(b, "credentials", fmt.Sprintf("%+v", list), fmt.Sprintf("%+v", []store.Credential{want}))
+	theirs, err := b.s.Credentials(b.Context(), b.merchant().ID)
+	b.must(err)
+	equal(b, "credentials of another merchant", len(theirs), 0)
 	_, err = b.s.Credential(b.Context(), "nobody")
 	b.wantError(err, store.ErrNotFound)
 }

@@ -207,6 +207,11 @@ func receiptRoundTrips(b *bench) {
 	list, err := b.s.Receipts(b.Context(), m.ID, p.ID)
 	b.must(err)
 	equal(b, "receipts", fmt.Sprintf("%+v", list), fmt.Sprintf("%+v", []payment.Receipt{*r}))
+	for _, payin := range []payment.ID{p.ID, none} {
+		theirs, err := b.s.Receipts(b.Context(), b.merchant().ID, payin)
+		b.must(err)
+		equal(b, "receipts of another merchant", len(theirs), 0)
+	}
 	over := b.receipt(m, "over")
 	over.Applied = over.Amount + 1
 	b.refused("more applied than came", b.s.Write(b.Context(), func(tx *store.Tx) error {
