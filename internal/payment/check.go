@@ -16,7 +16,6 @@ const (
 	referenceMax = 128
 	nameMax      = 255
 	urlMax       = 2048
-	portMax      = 65535
 )
 
 // Errors collects the faulty members of one request.
@@ -194,8 +193,8 @@ func (e *Errors) url(p Path, value string, allowHTTP bool) (host string, ok bool
 		return "", false
 	}
 	u, err := url.Parse(value)
-	if err != nil || u.Hostname() == "" || !validPort(u.Port()) || strings.ContainsAny(value, " \\") {
-		e.Add(p, CodeInvalidFormat, "must be an absolute URL")
+	if err != nil || !isPrintable(value) || u.Hostname() == "" || strings.Contains(u.Host, "%") || !validPort(u) {
+		e.Add(p, CodeInvalidFormat, "must be an absolute URL, with a host and without spaces or characters that cannot be seen")
 		return "", false
 	}
 	switch {
@@ -211,12 +210,21 @@ func (e *Errors) url(p Path, value string, allowHTTP bool) (host string, ok bool
 	return strings.ToLower(u.Hostname()), true
 }
 
-func validPort(port string) bool {
+// isPrintable says whether all of a URL can be seen, so that nobody is misled
+// by it. What passes here must pass when it is delivered to.
+func isPrintable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return r == utf8.RuneError || r == '\\' || unicode.IsSpace(r) || !unicode.IsGraphic(r)
+	})
+}
+
+func validPort(u *url.URL) bool {
+	port := u.Port()
 	if port == "" {
-		return true
+		return !strings.HasSuffix(u.Host, ":")
 	}
-	n, err := strconv.Atoi(port)
-	return err == nil && n >= 1 && n <= portMax
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
 }
 
 func (e *Errors) webhookURL(f Field[string], rules Rules) {
