@@ -22,7 +22,8 @@ func FuzzParse(f *testing.F) {
 		if (err == nil) != isTaxID(s) {
 			t.Fatalf("Parse(%q): %v, but the definition says %v", s, err, isTaxID(s))
 		}
-		if err != nil && (id != (taxid.ID{}) || len(s) > 2 && strings.Contains(err.Error(), s)) {
+		// The bare sentinels: none can hold the document.
+		if err != nil && (id != (taxid.ID{}) || err != taxid.ErrForm && err != taxid.ErrRepeated && err != taxid.ErrCheckDigits) {
 			t.Fatalf("an id came with %v, or is in it", err)
 		}
 		if err == nil && (id.String() != s || strings.NewReplacer(".", "", "-", "", "/", "").Replace(id.Formatted()) != s ||
