@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/url"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -93,6 +94,11 @@ func (q *query) oneOf(name string, allowed []string) string {
 	return value
 }
 
+// timeForm is what time.Parse is too kind about: hours have two digits, a
+// fraction comes after a dot, and an offset is less than a day (RFC 3339,
+// section 5.6).
+var timeForm = regexp.MustCompile(`T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
 // time reads a time (RFC 3339). What lies before 1970 is 1970, as no order is older.
 func (q *query) time(name string) time.Time {
 	text, ok := q.get(name)
@@ -100,7 +106,7 @@ func (q *query) time(name string) time.Time {
 		return time.Time{}
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
+	if err != nil || !timeForm.MatchString(text) {
 		q.fault(name, payment.CodeInvalidFormat, "must be a time as RFC 3339 writes it, such as 2026-03-01T00:00:00Z")
 		return time.Time{}
 	}
