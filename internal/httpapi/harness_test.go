@@ -33,7 +33,7 @@ const payoutBody = `{"amount":5000,"pixKey":"m@example.com","pixKeyType":"EMAIL"
 // harness is an API over a gateway in memory, for two merchants, with every
 // request and answer held against the contract.
 type harness struct {
-	t       *testing.T
+	t       testing.TB
 	gateway *gateway
 	clock   *world.VirtualClock
 	keys    *store.Keyring

@@ -1,0 +1,362 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/httpapi/apitest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// listening is a gateway in memory that notes what lists it is asked for.
+type listening struct {
+	*gateway
+	filter store.Filter
+	after  int64
+	limit  int
+}
+
+// Payins notes the filter.
+func (l *listening) Payins(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.Payin, error) {
+	l.filter = f
+	return l.gateway.Payins(ctx, merchant, f)
+}
+
+// Payouts notes the filter.
+func (l *listening) Payouts(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.Payout, error) {
+	l.filter = f
+	return l.gateway.Payouts(ctx, merchant, f)
+}
+
+// Events notes where it begins.
+func (l *listening) Events(ctx context.Context, merchant payment.ID, after int64, limit int) ([]payment.Event, error) {
+	l.after, l.limit = after, limit
+	return l.gateway.Events(ctx, merchant, after, limit)
+}
+
+// fuzzed is an API over a gateway in memory for targets.
+type fuzzed struct {
+	*harness
+	gateway *listening
+}
+
+func newFuzzed(f *testing.F) *fuzzed {
+	f.Helper()
+	w, clock := world.Virtual(start, 1)
+	keys, err := store.NewKeyring(bytes.Repeat([]byte{7}, store.MasterKeyLength), w.Random)
+	if err != nil {
+		f.Fatal(err)
+	}
+	h := &harness{t: f, gateway: newGateway(w), clock: clock, keys: keys}
+	h.first, h.second = h.merchant(1, "sandbox", ""), h.merchant(2, "other", "strict")
+	h.credential("key1", "secret1", h.first.ID, nil)
+	h.credential("key2", "secret2", h.second.ID, nil)
+	g := &fuzzed{harness: h, gateway: &listening{gateway: h.gateway}}
+	h.handler = httpapi.New(httpapi.Options{
+		Flow: g.gateway, Reader: g.gateway, Keys: keys, World: w, AllowHTTP: true, Sandbox: idle{},
+		Processors: processor.Registry{"strict": strict{}}, PublicMerchant: h.first.ID, AnonymousRate: httpapi.Rate{PerSecond: 1e6, Burst: 1e6},
+	})
+	return g
+}
+
+// idle is a sandbox in which nothing happens.
+type idle struct{ httpapi.Sandbox }
+
+// ask gets a path with a query as a merchant.
+func (g *fuzzed) ask(path, query string, merchant int) answer {
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	r.URL.RawQuery = query
+	as(fmt.Sprint("key", merchant), fmt.Sprint("secret", merchant))(r)
+	w := httptest.NewRecorder()
+	g.handler.ServeHTTP(w, r)
+	return answer{w.Code, w.Header(), w.Body.String()}
+}
+
+// FuzzQuery asks for lists with any query. It is taken as its parameters say, or
+// each that is faulty is named; and a cursor leads on where it came from, as it
+// came, and nowhere else.
+func FuzzQuery(f *testing.F) {
+	g := newFuzzed(f)
+	cursors := g.cursors(f)
+	for _, query := range []string{
+		"", "limit=2", "limit=%2B5", "limit=201", "limit=1&limit=1", "limit=99999999999999999999", "status=PAID&paymentMethod=PIX", "status=COMPLETED", "referenceId=o2",
+		"referenceId=" + strings.Repeat("%C3%A7", 128), "referenceId=%00", "referenceId=", "createdFrom=2026-03-01T09:01:00.000-03:00&createdTo=2026-03-01T12:03:00Z",
+		"createdFrom=2026-03-01T9:01:00Z", "createdTo=2026-03-01T09:01:00,5Z", "createdTo=2026-03-01T09:01:00+99:00", "createdFrom=9999-12-31T23:59:59Z&createdTo=0000-01-01T00:00:00Z",
+		"a=%zz", "a=1;b=2", "Status=PAID&merchantId=1", "cursor=AAAA", strings.Repeat("x", 50) + "=1&%FF=2",
+	} {
+		for list := range uint8(len(lists)) {
+			f.Add(list, query, list+1, uint(3))
+		}
+	}
+	f.Fuzz(func(t *testing.T, list uint8, query string, cursor uint8, at uint) {
+		path := lists[int(list)%len(lists)]
+		want := judge(path, query)
+		if chosen := cursors[int(cursor)%len(cursors)]; chosen.text != "" {
+			text := chosen.text
+			if chosen.list == "flipped" {
+				chosen.list, text = "", flip(text, int(at%uint(len(text))))
+			}
+			if want.seen["cursor"] {
+				want.fault("cursor")
+			} else if want.seen["cursor"] = true; chosen.list != path {
+				want.fault("cursor")
+			}
+			query, want.position = query+"&cursor="+text, chosen.position
+		} else if want.seen["cursor"] {
+			want.fault("cursor") // nobody can make one
+		}
+		g.gateway.filter, g.gateway.after, g.gateway.limit = store.Filter{}, 0, 0
+		a := g.ask(path, query, 1)
+		if (a.status == http.StatusOK) != (len(want.faults) == 0) || a.status != http.StatusOK && a.status != http.StatusUnprocessableEntity {
+			t.Fatalf("%s?%s is answered with %d %s; faults are %q", path, query, a.status, a.body, want.faults)
+		}
+		if a.status != http.StatusOK {
+			want.compareFaults(t, a)
+			return
+		}
+		if path == "/events" {
+			if g.gateway.limit != want.limit || len(want.position) > 0 && g.gateway.after == 0 {
+				t.Fatalf("%s?%s asks for %d after %d", path, query, g.gateway.limit, g.gateway.after)
+			}
+			return
+		}
+		want.filter.Limit = want.limit + 1
+		if want.filter.ExternalID != "" {
+			op := map[string]payment.Operation{"/payin": payment.OperationPayin, "/payout": payment.OperationPayout}[path]
+			want.filter.ExternalID = g.gateway.ExternalID(g.first, op, want.filter.ExternalID)
+		}
+		copy(want.filter.Before[:], want.position)
+		if got := g.gateway.filter; got != want.filter {
+			t.Fatalf("%s?%s asks for %+v, want %+v", path, query, got, want.filter)
+		}
+	})
+}
+
+var lists = []string{"/payin", "/payout", "/events"}
+
+// issued is a cursor that was given out.
+type issued struct {
+	list     string // that it leads on; "" for none that may be asked for
+	text     string
+	position []byte // where it stands
+}
+
+// cursors asks for pages of each list: cursors that lead on, of another list,
+// of another merchant, and changed ones.
+func (g *fuzzed) cursors(f *testing.F) []issued {
+	f.Helper()
+	all := []issued{{}}
+	for i := range 3 {
+		for merchant, key := range []string{"key1", "key2"} {
+			body := strings.NewReplacer(`"r1"`, strconv.Quote(fmt.Sprint("o", i)), "5000", "1", "52998224724", "52998224725")
+			for path, text := range map[string]string{"/payin": payinBody, "/payout": payoutBody} {
+				if a := g.do("POST", path, body.Replace(text), as(key, "secret"+key[3:])); a.status != http.StatusCreated {
+					f.Fatal(a.status, a.body)
+				}
+			}
+			g.gateway.events = append(g.gateway.events, payment.Event{
+				Merchant: []payment.ID{g.first.ID, g.second.ID}[merchant], Number: int64(i) + 1, ID: payment.ID{byte(i), byte(merchant)}, Body: []byte("{}"),
+			})
+		}
+		g.clock.Advance(time.Minute)
+	}
+	for _, list := range lists {
+		for merchant := 1; merchant <= 2; merchant++ {
+			a := g.ask(list, "limit=1", merchant)
+			id, err := payment.ParseID(a.text("data.0.id"))
+			if err != nil && list != "/events" {
+				f.Fatal(a.body)
+			}
+			cursor := issued{text: a.text("nextCursor"), position: id[:]}
+			if merchant == 1 {
+				cursor.list = list
+				all = append(all, cursor, issued{"flipped", cursor.text, nil})
+				continue
+			}
+			all = append(all, cursor)
+		}
+	}
+	return all
+}
+
+// wanted is what a query asks for, read a second time.
+type wanted struct {
+	filter   store.Filter
+	limit    int
+	position []byte
+	faults   []string
+	seen     map[string]bool
+}
+
+func (w *wanted) fault(name string) {
+	if !slices.Contains(w.faults, name) {
+		w.faults = append(w.faults, name)
+	}
+}
+
+var (
+	wholeNumber = regexp.MustCompile(`^[+-]?[0-9]+$`)
+	rfc3339     = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+)
+
+// parameters are those of each list, and the words that are allowed.
+var parameters = map[string]map[string][]string{
+	"/payin": {
+		"status":        {"PENDING", "PROCESSING", "PAID", "EXPIRED", "CANCELED", "FAILED", "PARTIALLY_REFUNDED", "REFUNDED", "DISPUTED", "CHARGEBACK"},
+		"paymentMethod": {"PIX", "CREDIT_CARD", "BOLETO"}, "limit": nil, "referenceId": nil, "createdFrom": nil, "createdTo": nil, "cursor": nil,
+	},
+	"/payout": {
+		"status": {"PENDING", "PROCESSING", "COMPLETED", "FAILED", "CANCELED", "RETURNED"},
+		"limit":  nil, "referenceId": nil, "createdFrom": nil, "createdTo": nil, "cursor": nil,
+	},
+	"/events": {"limit": nil, "cursor": nil},
+}
+
+func judge(list, query string) *wanted {
+	w := &wanted{limit: 50, seen: map[string]bool{}}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		w.fault("query")
+	}
+	for name, sent := range values {
+		words, known := parameters[list][name]
+		w.seen[name] = true
+		if !known || len(sent) != 1 || words != nil && !slices.Contains(words, sent[0]) || !w.take(name, sent[0]) {
+			w.fault(name)
+		}
+	}
+	return w
+}
+
+// take reads one parameter; false says that it is faulty.
+func (w *wanted) take(name, value string) bool {
+	switch name {
+	case "status":
+		w.filter.Status = value
+	case "paymentMethod":
+		w.filter.Method = payment.Method(value)
+	case "limit":
+		n, ok := new(big.Int).SetString(value, 10)
+		if !wholeNumber.MatchString(value) || !ok || n.Cmp(big.NewInt(1)) < 0 || n.Cmp(big.NewInt(200)) > 0 {
+			return false
+		}
+		w.limit = int(n.Int64())
+	case "referenceId":
+		w.filter.ExternalID = value // derived by the caller
+		return value != "" && utf8.RuneCountInString(value) <= 128 && !strings.ContainsFunc(value, unicode.IsControl)
+	case "createdFrom", "createdTo":
+		at, err := time.Parse(time.RFC3339Nano, value)
+		if err != nil || !rfc3339.MatchString(value) {
+			return false
+		}
+		if at.Unix() < 0 {
+			at = time.Unix(0, 0)
+		}
+		if name == "createdFrom" {
+			w.filter.CreatedFrom = at.UTC()
+		} else {
+			w.filter.CreatedTo = at.UTC()
+		}
+	}
+	return true
+}
+
+// compareFaults wants every parameter of the list that is faulty to be named,
+// and nothing to be named that is not.
+func (w *wanted) compareFaults(t *testing.T, a answer) {
+	t.Helper()
+	var document struct{ Errors []payment.FieldError }
+	if err := json.Unmarshal([]byte(a.body), &document); err != nil || len(document.Errors) == 0 || len(document.Errors) > len(w.faults) {
+		t.Fatalf("faults are %q, named were %s: %v", w.faults, a.body, err)
+	}
+	for _, name := range w.faults {
+		if plain := strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && name != "" && len(name) <= 40; plain &&
+			!slices.ContainsFunc(document.Errors, func(e payment.FieldError) bool { return e.Field == name }) {
+			t.Fatalf("%s is faulty, named were %s", name, a.body)
+		}
+	}
+}
+
+// header lines as a server lets them through (RFC 9110, section 5).
+var headerLine = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+: [^\\x00-\\x08\\x0a-\\x1f\\x7f]*$")
+
+// FuzzRequest sends anything to the API: it is answered as the contract says,
+// and never with a failure of the gateway's own.
+func FuzzRequest(f *testing.F) {
+	g := newFuzzed(f)
+	g.cursors(f)
+	payin := "/payin/" + g.gateway.payins[0].ID.String()
+	for _, line := range []string{
+		"GET " + payin, "GET " + payin + "?expand=customer,items", "HEAD /events?limit=200", "GET /payin/%00", "GET /payin/..%2f..%2fpayout", "OPTIONS *", "PROPFIND /balance",
+		"GET /events/evt_00000000000000000000000000000000/attempts", "POST " + payin + "/cancel", "GET /payout?createdFrom=2026-03-01T9:00:00Z", "GET //payin", "GET /payin/",
+		"GET /openapi.json?x", "DELETE /webhook-secret", "POST /events/evt_00000000000000000000000000000000/redeliver", "GET /readyz", "GET /sandbox/processor/transfers?externalId=%00",
+	} {
+		method, target, _ := strings.Cut(line, " ")
+		f.Add(method, target, "", []byte(nil), uint8(1))
+	}
+	for _, headers := range []string{
+		"", "X-Api-Key: key1\nX-Api-Key: key2", "Content-Type: application/json;charset=\"utf-8", "Content-Type: text/plain", "Idempotency-Key: \xff",
+		"Idempotency-Key: a\nIdempotency-Key: b", "Content-Encoding: gzip", "X-Api-Secret: secret1", "Idempotency-Key: " + strings.Repeat("é", 256),
+	} {
+		f.Add("POST", "/payin", headers, []byte(strings.Replace(payinBody, "r1", "f1", 1)), uint8(1))
+		f.Add("POST", "/payout", headers, []byte(strings.Replace(payoutBody, "r1", "f1", 1)), uint8(2))
+	}
+	f.Fuzz(func(t *testing.T, method, target, headers string, body []byte, credential uint8) {
+		u, err := url.ParseRequestURI(target)
+		if err != nil || strings.HasPrefix(target, "/sandbox/") && !strings.HasPrefix(target, "/sandbox/processor") {
+			return // what the sandbox does is not there
+		}
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://gateway.invalid/", bytes.NewReader(body))
+		if err != nil {
+			return
+		}
+		r.URL, r.RequestURI, r.RemoteAddr = u, target, "203.0.113.1:1"
+		if len(body) > 0 {
+			r.Header.Set("Content-Type", "application/json")
+		}
+		if n := strconv.Itoa(int(credential % 3)); n != "0" {
+			as("key"+n, "secret"+n)(r)
+		}
+		for line := range strings.SplitSeq(headers, "\n") {
+			if name, value, _ := strings.Cut(line, ": "); headerLine.MatchString(line) {
+				if http.CanonicalHeaderKey(name) == "Content-Type" {
+					r.Header.Del(name)
+				}
+				r.Header.Add(name, value)
+			}
+		}
+		if len(g.gateway.payins) > 200 {
+			g.gateway.payins = g.gateway.payins[:6]
+		}
+		if len(g.gateway.payouts) > 200 {
+			g.gateway.payouts, g.gateway.available = g.gateway.payouts[:6], 100_000
+		}
+		w := httptest.NewRecorder()
+		g.handler.ServeHTTP(w, r)
+		if w.Code >= 500 {
+			t.Fatalf("%s %s is answered with %d %s", method, target, w.Code, w.Body)
+		}
+		apitest.Check(t, r, body, w.Code, w.Header(), w.Body.Bytes())
+		if w.Code >= 400 && method != http.MethodHead && (answer{body: w.Body.String()}).text("requestId") != w.Header().Get("X-Request-Id") {
+			t.Fatalf("%s %s is answered with %d %s", method, target, w.Code, w.Body)
+		}
+	})
+}
