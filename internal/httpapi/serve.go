@@ -32,7 +32,7 @@ type call struct {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The standard router would redirect a path that is not clean; nothing here
 	// is worth a redirect.
-	if p := r.URL.Path; p == "" || p[0] != '/' || len(p) > 1 && path.Clean(p) != strings.TrimSuffix(p, "/") {
+	if p := r.URL.Path; p == "" || p[0] != '/' || p == "//" || len(p) > 1 && path.Clean(p) != strings.TrimSuffix(p, "/") {
 		a.serve(w, r, nil)
 		return
 	}
