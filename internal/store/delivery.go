@@ -106,21 +106,21 @@ func (tx *Tx) endedAttempts(ctx context.Context, d *Delivery) (int, error) {
 }
 
 // FinishDelivery writes how an attempt ended and what follows: d.State, and
-// d.NextAt where it is to be tried again. It does nothing and says false where
-// node has lost the delivery to another, or this attempt has ended already, and
-// what was ended meanwhile stays so.
+// d.NextAt where it is to be tried again. Where node has lost the delivery to
+// another, only the attempt is written, as it was made, and false is returned.
+// What has ended stays so.
 func (tx *Tx) FinishDelivery(ctx context.Context, d Delivery, a Attempt, node payment.ID) (bool, error) {
+	_, err := tx.exec(ctx, `UPDATE delivery_attempts SET status = $1, latency = $2, error = $3, response = $4, ended_at = $5
+		WHERE merchant_id = $6 AND delivery_id = $7 AND number = $8 AND ended_at = 0`,
+		int64(a.Status), a.Latency.Microseconds(), a.Error, a.Response, micros(tx.Now), d.Merchant[:], d.ID[:], int64(d.Attempts))
+	if err != nil {
+		return false, err
+	}
 	n, err := tx.changed(ctx, `UPDATE deliveries SET state = CASE WHEN state = 'ended' THEN state ELSE $1 END,
 		next_at = CASE WHEN state = 'ended' THEN next_at ELSE $2 END, claimed_by = $3, updated_at = $4
 		WHERE merchant_id = $5 AND id = $6 AND claimed_by = $7 AND attempts = $8`,
 		d.State, micros(d.NextAt), []byte{}, micros(tx.Now), d.Merchant[:], d.ID[:], node[:], int64(d.Attempts))
-	if err != nil || n == 0 {
-		return false, err
-	}
-	_, err = tx.exec(ctx, `UPDATE delivery_attempts SET status = $1, latency = $2, error = $3, response = $4, ended_at = $5
-		WHERE merchant_id = $6 AND delivery_id = $7 AND number = $8`,
-		int64(a.Status), a.Latency.Microseconds(), a.Error, a.Response, micros(tx.Now), d.Merchant[:], d.ID[:], int64(d.Attempts))
-	return true, err
+	return n == 1, err
 }
 
 // ReturnDelivery gives a claimed delivery back untried, as if it had not been
