@@ -1,10 +1,12 @@
 # Everything that a developer runs. CI runs `make check` on a clean machine.
 FUZZ ?= -each 5s
+SEEDS ?= 200
+FROM ?= 1
 KILLS ?= 300
 TESTFLAGS ?=
 export CGO_ENABLED ?= 1
 
-.PHONY: help dev build test check lint oracle fuzz torture docs tools
+.PHONY: help dev build test check lint oracle fuzz simulate torture docs tools
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
@@ -18,7 +20,7 @@ build: ## Build bin/porteira
 test: tools ## Run all tests with the race detector, on SQLite and PostgreSQL
 	bin/gotestsum --format pkgname --hide-summary=skipped -- -race -timeout 15m $(TESTFLAGS) ./...
 
-check: lint oracle test fuzz ## All that CI checks: format, vet, lint, house rules, published packages, race tests on both engines, each fuzz target
+check: lint oracle test simulate fuzz ## All that CI checks: format, vet, lint, house rules, published packages, race tests on both engines, each fuzz target
 
 lint: tools ## Check format, vet, lint and modules
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')) && test -z "$$unformatted" || { echo "gofmt: $$unformatted" >&2; exit 1; }
@@ -32,6 +34,14 @@ oracle: ## Let published npm packages judge BR Codes, boletos, keys, documents a
 
 fuzz: ## Run every fuzz target for 5 seconds, or as long as FUZZ="-total 20m" says
 	go run ./tools/fuzz $(FUZZ)
+
+simulate: ## Simulate SEEDS (200) seeds on SQLite and a tenth of them on PostgreSQL, or on ENGINE alone, or FOR a duration; FROM is the first; RECORD=1 keeps the figures
+ifdef ENGINE
+	go test ./internal/simulate -count=1 -run TestSeeds -v -timeout 0 -engine $(ENGINE) -seeds $(SEEDS) -from $(FROM) $(if $(FOR),-for $(FOR)) $(if $(RECORD),-record)
+else
+	@$(MAKE) --no-print-directory simulate ENGINE=sqlite
+	@$(MAKE) --no-print-directory simulate ENGINE=postgres SEEDS=$$(( $(SEEDS) / 10 ))
+endif
 
 torture: ## Kill the real program KILLS (300) times per ENGINE, or FOR a duration, and compare the books; RECORD=1 keeps the figures
 	go run ./tools/torture $(if $(FOR),-for $(FOR),-kills $(KILLS)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(GATEWAYS),-gateways $(GATEWAYS)) $(if $(RECORD),-record)

@@ -1,0 +1,168 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Cell is a fault and the state that it met.
+type Cell struct {
+	Group string // whom the fault concerns
+	Fault string
+	State string
+}
+
+// coverage counts which faults met which states.
+type coverage map[Cell]int
+
+func (c coverage) fire(group, fault, state string) { c[Cell{group, fault, state}]++ }
+
+// group tells pay-ins from payouts.
+func (s *simulation) group(who, externalID string) string {
+	if o := s.gateway.externals[externalID]; o != nil {
+		if o.kind == payin {
+			return who + ", pay-in"
+		}
+		return who + ", payout"
+	}
+	return who
+}
+
+// none is the state of an order that does not exist, or not yet.
+const none = "none"
+
+// demand is a block of cells that a run of so many seeds must fill, each of
+// them: a fault that never fired proves nothing.
+type demand struct {
+	seeds  int64
+	group  string
+	faults []string
+	states []string
+}
+
+// demands grow with the run: what few orders go through needs many of them.
+var demands = []demand{
+	{200, "transfer", slices.Concat(callFaults, transferFaults), []string{"PROCESSING intent"}},
+	{200, "charge", callFaults, []string{"PENDING"}},
+	{200, "list", callFaults, []string{none}},
+	{200, "look-up, pay-in", callFaults, []string{"PENDING", "PAID"}},
+	{1000, "look-up, pay-in", callFaults, []string{"EXPIRED", "CANCELED", "DISPUTED"}},
+	{20_000, "look-up, pay-in", callFaults, []string{"CHARGEBACK"}},
+	{200, "look-up, payout", append(slices.Clone(callFaults), stale), []string{"PROCESSING accepted", "PROCESSING unknown", "COMPLETED"}},
+	{4000, "look-up, payout", callFaults, []string{"RETURNED"}},
+	{200, "notice, pay-in", noticeFaults, []string{"PENDING", "PAID", "EXPIRED", "CANCELED", "DISPUTED"}},
+	{1000, "notice, pay-in", noticeFaults, []string{"CHARGEBACK"}},
+	{200, "notice, payout", noticeFaults, []string{"PROCESSING accepted", "PROCESSING unknown", "COMPLETED", "RETURNED"}},
+	{1000, "notice, payout", noticeFaults, []string{"PROCESSING intent", "FAILED"}},
+	{200, "client", clientFaults, []string{none}},
+	{200, "client, pay-in", slices.Concat(clientFaults, clientActs), []string{"PENDING", "PAID", "EXPIRED", "CANCELED", "FAILED", "DISPUTED"}},
+	{1000, "client, pay-in", clientActs, []string{"CHARGEBACK"}},
+	{200, "client, payout", slices.Concat(clientFaults, clientActs), []string{"COMPLETED", "RETURNED"}},
+	{1000, "client, payout", clientActs, []string{"PENDING", "PROCESSING accepted", "PROCESSING unknown", "FAILED"}},
+	{200, "payer", []string{"paid", "short", "over", "twice", "parts", "stranger"}, []string{"PENDING", "PAID", "EXPIRED", "CANCELED", "DISPUTED"}},
+	{200, "payer", []string{"dispute"}, []string{"PAID", "EXPIRED"}},
+	{200, "payer", []string{"win", "lose"}, []string{"DISPUTED"}},
+	{200, "payer", []string{"fail", "expire"}, []string{"PENDING"}},
+	{200, "bank", []string{"complete", "return", "part"}, []string{"PROCESSING accepted", "COMPLETED"}},
+	{200, "bank", []string{"fail"}, []string{"PROCESSING accepted"}},
+	{200, "webhook", webhookFaults, []string{
+		"payin.paid", "payin.expired", "payin.overpaid", "payout.processing", "payout.completed", "payout.failed", "payout.returned",
+	}},
+	{1000, "webhook", webhookFaults, []string{"payin.canceled", "payin.disputed", "payin.failed", "payin.underpaid"}},
+	{20_000, "webhook", webhookFaults, []string{"payin.dispute_won", "payin.chargeback", "payout.canceled"}},
+	{200, "process", []string{
+		"crash commit.after", "crash answer.before", "crash delivery.before", "crash delivery.after", "crash transfer.before", "crash transfer.after",
+		"stop commit.after", "stop answer.before", "stop delivery.before", "stop delivery.after", "stop transfer.before", "stop transfer.after",
+		"cut commit.before", "cut commit.after", "stop lookup.after", "crash lookup.after",
+	}, []string{"any"}},
+}
+
+// impossible are the cells that cannot fire, and why. One that does is a
+// mistake in this list, or in the gateway.
+var impossible = []struct{ group, state, why string }{
+	{"transfer", "PENDING", "the intent to send is recorded before anything is sent"},
+	{"transfer", "PROCESSING queued", "the intent to send is recorded before anything is sent"},
+	{"transfer", "PROCESSING accepted", "what the bank has taken is not sent again"},
+	{"transfer", "CANCELED", "what is canceled is not sent"},
+	{"transfer", "RETURNED", "what was paid is not sent again"},
+	{"charge", "PAID", "nobody can pay a charge before it is made"},
+	{"look-up, payout", "PENDING", "nobody asks about what was never sent"},
+	{"look-up, payout", "CANCELED", "nobody asks about what was never sent"},
+	{"*", "PARTIALLY_REFUNDED", "refunds are not built yet"},
+	{"*", "REFUNDED", "refunds are not built yet"},
+	{"*", "PROCESSING", "the sandbox analyses no cards"},
+	{"*", "payin.processing", "the sandbox analyses no cards"},
+	{"*", "payin.refunded", "refunds are not built yet"},
+	{"*", "payin.partially_refunded", "refunds are not built yet"},
+}
+
+// faults names what is wrong with the coverage of a run of so many seeds.
+func (c coverage) faults(seeds int64) (list []string) {
+	for _, d := range demands {
+		if seeds < d.seeds {
+			continue
+		}
+		for _, fault := range d.faults {
+			for _, state := range d.states {
+				if c[Cell{d.group, fault, state}] == 0 {
+					list = append(list, fmt.Sprintf("%s: %s never met %s", d.group, fault, state))
+				}
+			}
+		}
+	}
+	for _, cell := range slices.SortedFunc(maps.Keys(c), compareCells) {
+		for _, no := range impossible {
+			if cell.State == no.state && (no.group == "*" || no.group == cell.Group) {
+				list = append(list, fmt.Sprintf("%s: %s met %s, which is said to be impossible: %s", cell.Group, cell.Fault, cell.State, no.why))
+			}
+		}
+	}
+	return list
+}
+
+// compareCells orders cells by group, fault and state.
+func compareCells(a, b Cell) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Fault, b.Fault), cmp.Compare(a.State, b.State))
+}
+
+// table shows the counts, a block for each group, and what cannot be there.
+func (c coverage) table() string {
+	var b strings.Builder
+	groups := map[string]bool{}
+	for cell := range c {
+		groups[cell.Group] = true
+	}
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		c.block(&b, group)
+	}
+	b.WriteString("cannot occur:\n")
+	for _, no := range impossible {
+		fmt.Fprintf(&b, "  %-16s %-26s %s\n", no.group, no.state, no.why)
+	}
+	return b.String()
+}
+
+func (c coverage) block(b *strings.Builder, group string) {
+	faults, states := map[string]bool{}, map[string]bool{}
+	for cell := range c {
+		if cell.Group == group {
+			faults[cell.Fault], states[cell.State] = true, true
+		}
+	}
+	columns := slices.Sorted(maps.Keys(states))
+	fmt.Fprintf(b, "%s\n%-24s", group, "")
+	for _, state := range columns {
+		fmt.Fprintf(b, " %s", state)
+	}
+	b.WriteString("\n")
+	for _, fault := range slices.Sorted(maps.Keys(faults)) {
+		fmt.Fprintf(b, "  %-22s", fault)
+		for _, state := range columns {
+			fmt.Fprintf(b, " %*d", len(state), c[Cell{group, fault, state}])
+		}
+		b.WriteString("\n")
+	}
+}
