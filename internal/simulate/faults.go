@@ -133,12 +133,15 @@ func (s *simulation) fault(perMille int, group, state string, lists ...[]string)
 	return kind
 }
 
-// turn is the next of lists for a group and a state. Each seed begins elsewhere.
+// turn is the next of lists for a group and a state; the first is any of them.
 func (s *simulation) turn(group, state string, lists ...[]string) string {
 	all := slices.Concat(lists...)
-	n := s.turns[group+state]
-	s.turns[group+state]++
-	return all[(int(s.options.Seed%1_000_000)+n*5)%len(all)]
+	n, begun := s.turns[group+state]
+	if !begun {
+		n = s.number(len(all))
+	}
+	s.turns[group+state] = n + 1
+	return all[n%len(all)]
 }
 
 // chaos plans what happens to whole processes during the given time.
