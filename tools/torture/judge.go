@@ -15,15 +15,18 @@ import (
 func (o *ordeal) judge(ctx context.Context, folder string) error {
 	j := &judge{ordeal: o, folder: folder, ask: newCaller(askTimeout, merchantHeaders), bank: o.bankCaller(), base: o.bases[0]}
 	began := clock.Monotonic()
-	if err := j.settle(ctx); err != nil {
+	settled, err := j.settle(ctx)
+	if err != nil {
 		return err
 	}
 	o.figures.slowest("time to settle", "", clock.Monotonic()-began)
 	if err := j.placeAll(ctx); err != nil {
 		return err
 	}
-	if err := j.settle(ctx); err != nil {
-		return err
+	if settled { // else it would be waited for in vain again
+		if _, err := j.settle(ctx); err != nil {
+			return err
+		}
 	}
 	b, err := j.gather(ctx)
 	if err != nil {
@@ -72,17 +75,17 @@ const (
 
 // settle waits until everything has come to its end. What has not when the time
 // is over is blamed order by order, when the books are compared.
-func (j *judge) settle(ctx context.Context) error {
+func (j *judge) settle(ctx context.Context) (settled bool, err error) {
 	began, advanced, step := clock.Monotonic(), time.Duration(0), 10*time.Second
 	for {
 		waiting, err := j.waiting(ctx)
 		if err != nil || waiting == "" {
-			return err
+			return err == nil, err
 		}
 		took := clock.Monotonic() - began
 		if took > settleMax {
 			j.blame(violation{kind: "not settled", says: []string{fmt.Sprintf("%v after the last fault, and %v by the sandbox's clock: %s", took, advanced, waiting)}})
-			return nil
+			return false, nil
 		}
 		if took > patience && advanced+step <= advancedMax {
 			if j.advance(ctx, step) {
@@ -91,7 +94,7 @@ func (j *judge) settle(ctx context.Context) error {
 			}
 		}
 		if !wait(ctx, settleLook) {
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		}
 	}
 }

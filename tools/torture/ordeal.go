@@ -162,6 +162,7 @@ func (o *ordeal) keep(ctx context.Context, p *process) {
 func (o *ordeal) restart(ctx context.Context, p *process, c chance) bool {
 	began := clock.Monotonic()
 	for ctx.Err() == nil && p.pid() == 0 {
+		started := clock.Monotonic()
 		if err := p.start(o.chooseMoment(p, c)); err != nil {
 			o.giveUp(violation{kind: "does not start", says: []string{err.Error()}})
 			return false
@@ -179,12 +180,29 @@ func (o *ordeal) restart(ctx context.Context, p *process, c chance) bool {
 				return false
 			}
 		}
-		if p.pid() != 0 {
+		if p.pid() != 0 && ctx.Err() == nil {
 			p.serves()
+			o.figures.slowest("restart to ready", p.kind, clock.Monotonic()-started)
+			if p.kind == kindServer {
+				o.awaitGateways(ctx)
+			}
 		}
 	}
-	o.figures.slowest("restart to ready", p.kind, clock.Monotonic()-began)
 	return ctx.Err() == nil
+}
+
+// awaitGateways measures how long gateways that outlived their database take to
+// serve again once it is back.
+func (o *ordeal) awaitGateways(ctx context.Context) {
+	began := clock.Monotonic()
+	for _, p := range o.gateways {
+		for pid := p.pid(); pid != 0 && pid == p.pid() && clock.Monotonic()-began < disturbance; wait(ctx, readyLook) {
+			if p.ready(ctx) {
+				o.figures.slowest("ready after its database", "", clock.Monotonic()-began)
+				break
+			}
+		}
+	}
 }
 
 // readyLook is how often a process that starts is asked whether it serves.
