@@ -50,6 +50,7 @@ type App struct {
 	marker     *marker
 	processors processor.Registry
 	loops      *loop.Group
+	joiner     *loop.Loop // nil where this process joined at once
 
 	listener net.Listener
 	ops      net.Listener // nil: on listener

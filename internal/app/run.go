@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/porteira/porteira/internal/loop"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -31,13 +33,39 @@ func (a *App) start(ctx context.Context) error {
 		return err
 	}
 	a.flow.Start()
+	if a.bank != nil {
+		a.bank.start(ctx, a)
+	}
+	if err := a.join(ctx, outside); err == nil {
+		return nil
+	} else if !problem.Is(err, problem.Unavailable) {
+		return err
+	}
+	// The database can be read and not written to, as on a full disk. Reads are
+	// served, writes refused, and the duties begin when that is over.
+	a.joiner = loop.New(loop.Options{
+		Name: "join", Every: joinEvery, MaxBackoff: joinEvery, Clock: a.world.Clock, Random: a.world.Random, Log: a.log,
+		Step: func(ctx context.Context) (int, error) {
+			if a.flow.Node() != (store.Node{}).ID {
+				return 0, nil
+			}
+			return 0, a.join(ctx, outside)
+		},
+	})
+	a.joiner.Start(ctx)
+	return nil
+}
+
+// joinEvery is how often a process tries to become one that may do something
+// unasked.
+const joinEvery = time.Second
+
+// join makes this process known and starts its duties.
+func (a *App) join(ctx context.Context, outside int64) error {
 	// SQLite has one process: whatever another one had in hand, it is gone.
 	alone := !store.IsPostgres(a.cfg.Database)
 	if err := a.flow.Join(ctx, outside, alone); err != nil {
 		return fmt.Errorf("app: join: %w", err)
-	}
-	if a.bank != nil {
-		a.bank.start(ctx, a)
 	}
 	a.loops.Start(ctx)
 	return nil
@@ -91,6 +119,9 @@ func (a *App) stop(ctx context.Context, kill context.CancelFunc) error {
 
 	limit, cancel = within(callsPart)
 	settled := until(limit, func() {
+		if a.joiner != nil {
+			a.joiner.Stop() // before it can start others
+		}
 		a.loops.Stop()
 		a.jobs.Wait()
 	})

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -145,14 +146,12 @@ func want(ok bool, format string, args ...any) error {
 // describe tells SQLite's planner what the tables look like once they have
 // grown. Without statistics it takes one merchant's rows for ten, and so reads
 // all of them where another index leads straight to the few (sqlite.org:
-// queryplanner-ng.html, section 4, and fileformat2.html#stat1tab).
+// queryplanner-ng.html, section 4, and fileformat2.html#stat1tab). Where they
+// stand already nothing is written: a gateway must start on a full disk too.
 func (s *Store) describe(ctx context.Context) error {
-	if _, err := s.writer.ExecContext(ctx, "ANALYZE installation; DELETE FROM sqlite_stat1"); err != nil {
-		return fmt.Errorf("store: statistics: %w", err)
-	}
 	rows, err := s.writer.QueryContext(ctx, `SELECT m.name, i.name, i."unique", i.partial,
 			(SELECT group_concat(c.name, ' ') FROM (SELECT name FROM pragma_index_info(i.name) ORDER BY seqno) c)
-		FROM sqlite_schema m, pragma_index_list(m.name) i WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'`)
+		FROM sqlite_schema m, pragma_index_list(m.name) i WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' ORDER BY 1, 2`)
 	stats, err := collect(rows, err, func(r scanner) (v [3]string, err error) {
 		var unique, partial bool
 		var columns string
@@ -160,10 +159,26 @@ func (s *Store) describe(ctx context.Context) error {
 		v[2] = statistics(strings.Fields(columns), unique, partial)
 		return v, err
 	})
-	for i := 0; err == nil && i < len(stats); i++ {
-		_, err = s.writer.ExecContext(ctx, "INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ($1, $2, $3)", stats[i][0], stats[i][1], stats[i][2])
-	}
 	if err != nil {
+		return fmt.Errorf("store: statistics: %w", err)
+	}
+	rows, err = s.writer.QueryContext(ctx, "SELECT tbl, idx, stat FROM sqlite_stat1 ORDER BY 1, 2")
+	has, err := collect(rows, err, func(r scanner) (v [3]string, err error) {
+		return v, r.Scan(&v[0], &v[1], &v[2])
+	})
+	if err == nil && slices.Equal(has, stats) { // err: there is no such table yet
+		return nil
+	}
+	var text strings.Builder
+	var args []any
+	text.WriteString("BEGIN; ANALYZE installation; DELETE FROM sqlite_stat1;")
+	for i := range stats {
+		fmt.Fprintf(&text, "INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES ($%d, $%d, $%d);", 3*i+1, 3*i+2, 3*i+3)
+		args = append(args, stats[i][0], stats[i][1], stats[i][2])
+	}
+	text.WriteString("COMMIT")
+	if _, err := s.writer.ExecContext(ctx, text.String(), args...); err != nil {
+		_, _ = s.writer.ExecContext(ctx, "ROLLBACK")
 		return fmt.Errorf("store: statistics: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -190,5 +191,31 @@ func TestPostgresAddressIsNotRepeated(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// A database that is as it should be is not written to, so that a gateway
+// starts on a full disk as well.
+func TestMigrateAgainWritesNothing(t *testing.T) {
+	t.Parallel()
+	o := storetest.Empty(t, "sqlite", world.System(world.OutboundOptions{}))
+	var before []byte
+	for run := range 3 {
+		if _, err := store.Migrate(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		after, err := os.ReadFile(o.Database)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if run > 0 && !bytes.Equal(before, after) {
+			t.Errorf("run %d of the same migrations changes the database", run+1)
+		}
+		before = after
+	}
+	s := storetest.Open(t, o)
+	var n int
+	if err := s.Reader().QueryRow("SELECT count(*) FROM sqlite_stat1 WHERE stat LIKE '1000%'").Scan(&n); n < 20 || err != nil {
+		t.Errorf("the planner is told of %d indexes, %v", n, err)
 	}
 }

@@ -89,6 +89,7 @@ var rooms = []room{
 	{"tools/oracle", testOnly, ""},
 	{"tools/results", testOnly, ""},
 	{"tools/torture", testOnly, ""},
+	{"tools/disk", testOnly, ""},
 	{"tools/mutants", testOnly, ""},
 	{"tools/fuzz", testOnly, ""},
 }
