@@ -24,7 +24,7 @@ const (
 
 // makeFolder makes the data folder, which is nobody else's to read.
 func makeFolder(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := store.MakeFolder(path); err != nil {
 		return fmt.Errorf("the data folder cannot be made: %w: choose another by --data", err)
 	}
 	return nil
@@ -112,11 +112,7 @@ func writeFile(path, text string, replace bool) (err error) {
 	if err != nil {
 		return err
 	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return store.SyncFolder(filepath.Dir(path))
 }
 
 // marker keeps the installation's beat outside the database, where a restored

@@ -38,11 +38,7 @@ func (s *Store) Backup(ctx context.Context, path string) (err error) {
 	if err := errors.Join(f.Sync(), os.Link(beside, path)); err != nil { // Link fails where there is one
 		return err
 	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return SyncFolder(filepath.Dir(path))
 }
 
 // copyTo fills an empty file with a copy of the database.

@@ -51,7 +51,7 @@ func (s *Store) openSQLite(ctx context.Context, o Options) error {
 	s.dialect = sqliteDialect{}
 	path := strings.TrimPrefix(o.Database, "sqlite:")
 	s.path = path
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := MakeFolder(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
 	if !o.Shared {
