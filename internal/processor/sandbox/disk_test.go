@@ -1,10 +1,14 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -193,3 +197,38 @@ func TestRunOutlivesAFullDisk(t *testing.T) {
 type writerFunc func()
 
 func (f writerFunc) Write(p []byte) (int, error) { f(); return len(p), nil }
+
+// TestJournalKnowsWhatIsSure: lines are on disk for sure once a later one says
+// so; the others are written again when the journal is opened.
+func TestJournalKnowsWhatIsSure(t *testing.T) {
+	journal := []byte(journalHeader)
+	ends := []int64{int64(len(journal))}
+	for number, durable := range []uint64{0, 0, 2, 2, 2, 4} { // the file's lines 1 to 6
+		journal = appendLine(journal, uint64(number)+1, durable, []byte("{}"))
+		ends = append(ends, int64(len(journal)))
+	}
+	for last, sure := range []int64{0, 0, 0, 2, 2, 2, 4} {
+		read, err := readJournal(bytes.NewReader(journal[:ends[last]]), func([]byte) error { return nil })
+		if err != nil || read.sure != ends[sure] || read.end != ends[last] {
+			t.Errorf("of %d lines %+v, %v; want those up to %d to be sure", last, read, err, sure)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "bank.journal")
+	if err := os.WriteFile(path, append(slices.Clone(journal), "torn"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j, err := openJournal(path, func([]byte) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.wait(j.append([]byte("{}"))); err != nil {
+		t.Error(err)
+	}
+	if err := j.close(); err != nil {
+		t.Error(err)
+	}
+	want := appendLine(journal, 7, 6, []byte("{}"))
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("goes on as\n%s\nwant\n%s", got, want)
+	}
+}

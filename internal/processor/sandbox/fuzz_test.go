@@ -166,14 +166,14 @@ func FuzzHandler(f *testing.F) {
 // replayed are the books of a journal.
 func replayed(journal []byte) (*books, int64, error) {
 	b := newBooks()
-	good, _, err := readJournal(bytes.NewReader(journal), func(body []byte) error {
+	read, err := readJournal(bytes.NewReader(journal), func(body []byte) error {
 		var r record
 		if err := json.Unmarshal(body, &r, json.RejectUnknownMembers(true)); err != nil {
 			return err
 		}
 		return b.apply(&r)
 	})
-	return b, good, err
+	return b, read.end, err
 }
 
 // shown is all that books have to say.
@@ -230,13 +230,13 @@ func FuzzJournal(f *testing.F) {
 	bank := newStage(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var lines int
-		good, last, err := readJournal(bytes.NewReader(data), func([]byte) error { lines++; return nil })
+		read, err := readJournal(bytes.NewReader(data), func([]byte) error { lines++; return nil })
 		if err == nil {
-			if good > int64(len(data)) || uint64(lines) != last {
-				t.Fatalf("good %d of %d, last %d of %d lines", good, len(data), last, lines)
+			if read.end > int64(len(data)) || read.sure > read.end || uint64(lines) != read.last {
+				t.Fatalf("%+v of %d bytes, %d lines", read, len(data), lines)
 			}
-			if again, _, err := readJournal(bytes.NewReader(data[:good]), func([]byte) error { return nil }); err != nil || again != good {
-				t.Fatalf("what was kept reads otherwise: %d, %v", again, err)
+			if again, err := readJournal(bytes.NewReader(data[:read.end]), func([]byte) error { return nil }); err != nil || again != read {
+				t.Fatalf("what was kept reads otherwise: %+v, %v", again, err)
 			}
 		}
 		whole := []byte(journalHeader)

@@ -192,7 +192,7 @@ func prepareJournal(file *os.File, replay func(body []byte) error) (end int64, l
 	if err := lockFile(file); err != nil {
 		return 0, 0, err
 	}
-	end, last, err = readJournal(file, replay)
+	read, err := readJournal(file, replay)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -200,18 +200,35 @@ func prepareJournal(file *os.File, replay func(body []byte) error) (end int64, l
 	if err != nil {
 		return 0, 0, fmt.Errorf("sandbox: read journal: %w", err)
 	}
-	if end == 0 {
+	if read.end == 0 {
 		if err := writeHeader(file); err != nil {
 			return 0, 0, fmt.Errorf("sandbox: begin journal: %w", err)
 		}
 		return int64(len(journalHeader)), 0, nil
 	}
-	if info.Size() > end {
-		if err := errors.Join(file.Truncate(end), file.Sync()); err != nil {
+	if info.Size() > read.end {
+		if err := errors.Join(file.Truncate(read.end), file.Sync()); err != nil {
 			return 0, 0, fmt.Errorf("sandbox: cut torn end of journal: %w", err)
 		}
 	}
-	return end, last, nil
+	if err := rewrite(file, read.sure, read.end); err != nil {
+		return 0, 0, fmt.Errorf("sandbox: secure end of journal: %w", err)
+	}
+	return read.end, read.last, nil
+}
+
+// rewrite writes a part of the file again and syncs it. It was read, and yet it
+// may not be on disk: where a sync failed before the last bank was killed, the
+// system has kept what it could not write, and counts it as written.
+func rewrite(file *os.File, from, to int64) error {
+	part := make([]byte, to-from)
+	if _, err := file.ReadAt(part, from); err != nil {
+		return err
+	}
+	if _, err := file.WriteAt(part, from); err != nil {
+		return err
+	}
+	return file.Sync()
 }
 
 // writeHeader begins a journal; the folder is synced too, or a power cut could
@@ -233,46 +250,60 @@ func writeHeader(file *os.File) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// readJournal hands every whole line to replay. good is where the next line
-// belongs, 0 where there is not even a header.
-func readJournal(r io.Reader, replay func(body []byte) error) (good int64, last uint64, err error) {
-	in := bufio.NewReaderSize(r, 64<<10)
+// extent is what of a journal can be read.
+type extent struct {
+	end  int64  // where the next line belongs; 0 where there is not even a header
+	last uint64 // number of the last line
+	// sure is where the lines end of which another one says that they were on
+	// disk when it was written.
+	sure int64
+}
+
+// readJournal hands every whole line to replay.
+func readJournal(r io.Reader, replay func(body []byte) error) (extent, error) {
+	in := bufio.NewReaderSize(r, 1<<20)
 	header, err := in.Peek(len(journalHeader))
 	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, 0, fmt.Errorf("sandbox: read journal: %w", err)
+		return extent{}, fmt.Errorf("sandbox: read journal: %w", err)
 	}
 	if len(header) < len(journalHeader) && bytes.HasPrefix([]byte(journalHeader), header) {
-		return 0, 0, nil
+		return extent{}, nil
 	}
 	if string(header) != journalHeader {
-		return 0, 0, ErrJournalForeign
+		return extent{}, ErrJournalForeign
 	}
 	_, _ = in.Discard(len(journalHeader)) // peeked at just now
-	good = int64(len(journalHeader))
+	read := extent{end: int64(len(journalHeader)), sure: int64(len(journalHeader))}
+	var doubtful []int64 // the lengths of the lines behind what is sure
 	torn := false
 	for {
 		line, err := in.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
-			return 0, 0, fmt.Errorf("sandbox: read journal: %w", err)
+			return extent{}, fmt.Errorf("sandbox: read journal: %w", err)
 		}
 		if len(line) == 0 {
-			return good, last, nil
+			return read, nil
 		}
 		number, durable, body, ok := parseLine(line)
-		if torn = torn || !ok || number != last+1; torn {
+		if torn = torn || !ok || number != read.last+1; torn {
 			if !ok {
 				durable, ok = hiddenLine(line)
 			}
-			if ok && durable > last {
-				return 0, 0, fmt.Errorf("%w at line %d", ErrJournalDamaged, last+1)
+			if ok && durable > read.last {
+				return extent{}, fmt.Errorf("%w at line %d", ErrJournalDamaged, read.last+1)
 			}
 			continue
 		}
 		if err := replay(body); err != nil {
-			return 0, 0, fmt.Errorf("%w at line %d: %w", ErrJournalDamaged, number, err)
+			return extent{}, fmt.Errorf("%w at line %d: %w", ErrJournalDamaged, number, err)
 		}
-		last = number
-		good += int64(len(line))
+		for len(doubtful) > 0 && read.last-uint64(len(doubtful)) < durable {
+			read.sure += doubtful[0]
+			doubtful = doubtful[1:]
+		}
+		doubtful = append(doubtful, int64(len(line)))
+		read.last = number
+		read.end += int64(len(line))
 	}
 }
 

@@ -61,7 +61,7 @@ func dump(b *books) string {
 // readBooks makes books of journal bytes, as opening the file would.
 func readBooks(journal []byte) (string, error) {
 	b := newBooks()
-	_, _, err := readJournal(bytes.NewReader(journal), func(body []byte) error {
+	_, err := readJournal(bytes.NewReader(journal), func(body []byte) error {
 		var r record
 		if err := json.Unmarshal(body, &r, json.RejectUnknownMembers(true)); err != nil {
 			return err
