@@ -90,6 +90,8 @@ func (a *App) serve(ctx context.Context) error {
 		return nil
 	case err := <-failed:
 		return fmt.Errorf("app: serve: %w", err)
+	case <-a.store.Ended():
+		return errors.New("an fsync of the database failed, so that nobody knows what of it is on disk: see to the disk and start again; nothing that was acknowledged is lost, as the next start writes it anew")
 	}
 }
 

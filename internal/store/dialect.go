@@ -100,6 +100,10 @@ func (sqliteDialect) migration(text string) string {
 func (sqliteDialect) begin(ctx context.Context, s *Store) (transaction, error) {
 	s.solo.mu.Lock()
 	t := &soloTransaction{w: s.solo}
+	if err := s.solo.secure(context.WithoutCancel(ctx)); err != nil {
+		s.solo.mu.Unlock()
+		return nil, err
+	}
 	if _, err := t.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		s.solo.mu.Unlock()
 		return nil, err
@@ -175,6 +179,9 @@ func (t *soloTransaction) commit(ctx context.Context) error {
 	if _, err := t.exec(ctx, "COMMIT"); err != nil {
 		t.rollback(ctx)
 		return err
+	}
+	if err := t.w.tidy(context.WithoutCancel(ctx)); err != nil {
+		t.w.log.ErrorContext(ctx, "the write-ahead log is not moved", "error", err)
 	}
 	t.w.mu.Unlock()
 	return nil

@@ -128,3 +128,30 @@ func (c *recordedConn) QueryContext(ctx context.Context, text string, args []dri
 func SealedAt(table string, merchant, id payment.ID, column string) Place {
 	return Place{table, merchant, id, column}
 }
+
+// FailCheckpoints lets each checkpoint of a mode fail with an SQLite code; 0
+// ends that.
+func (s *Store) FailCheckpoints(mode string, code int) {
+	s.solo.mu.Lock()
+	defer s.solo.mu.Unlock()
+	s.solo.checkpoint = func(ctx context.Context, asked string) (checkpoint, error) {
+		if asked == mode && code != 0 {
+			return checkpoint{}, sqliteCode(code)
+		}
+		return s.solo.runCheckpoint(ctx, asked)
+	}
+}
+
+type sqliteCode int
+
+func (c sqliteCode) Error() string { return fmt.Sprintf("code %d", int(c)) }
+func (c sqliteCode) Code() int     { return int(c) }
+
+// LogPages tells how many pages the write-ahead log holds that are not in the
+// database file.
+func (s *Store) LogPages(ctx context.Context) (int, error) {
+	s.solo.mu.Lock()
+	defer s.solo.mu.Unlock()
+	c, err := s.solo.runCheckpoint(ctx, checkpointLook)
+	return c.log - c.moved, err
+}

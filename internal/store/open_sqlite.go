@@ -31,6 +31,7 @@ func sqliteDSN(path string, readOnly bool) string {
 	q.Add("_pragma", "busy_timeout(5000)")
 	q.Add("_pragma", "journal_mode(WAL)")
 	q.Add("_pragma", "synchronous(FULL)")
+	q.Add("_pragma", "wal_autocheckpoint(0)") // see checkpoint.go
 	q.Add("_pragma", "foreign_keys(1)")
 	q.Add("_pragma", "cache_size(-16384)")
 	q.Add("_txlock", "immediate")
@@ -78,7 +79,8 @@ func (s *Store) openSQLite(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("store: open %s: %w", path, err)
 	}
-	s.solo = &soloWriter{conn: conn, stmts: map[string]*sql.Stmt{}}
+	s.solo = newSoloWriter(conn, s.log)
+	s.solo.owner = !o.Shared
 	return s.checkSQLite(ctx)
 }
 

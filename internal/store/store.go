@@ -93,6 +93,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // Close ends all connections and gives the SQLite file's lock back.
 func (s *Store) Close() error {
+	if s.solo != nil && s.solo.hasFailed() {
+		return nil // the end of the process closes them, and keeps the log
+	}
 	var errs []error
 	if s.solo != nil {
 		errs = append(errs, s.solo.close())
@@ -172,6 +175,26 @@ type soloWriter struct {
 	mu    sync.Mutex
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
+	log   *slog.Logger
+
+	// checkpoint runs one; tests put their own in its place.
+	checkpoint func(ctx context.Context, mode string) (checkpoint, error)
+	owner      bool          // nobody else moves the log
+	secured    bool          // the log that was found is in the database file
+	failed     error         // nothing may be written, or closed, any more
+	ended      chan struct{} // closed when failed is set
+}
+
+func newSoloWriter(conn *sql.Conn, log *slog.Logger) *soloWriter {
+	w := &soloWriter{conn: conn, stmts: map[string]*sql.Stmt{}, log: log, ended: make(chan struct{})}
+	w.checkpoint = w.runCheckpoint
+	return w
+}
+
+func (w *soloWriter) hasFailed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed != nil
 }
 
 func (w *soloWriter) close() error {

@@ -1,0 +1,169 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/world"
+)
+
+func lite(t *testing.T) (*store.Store, store.Options) {
+	t.Helper()
+	o := storetest.Prepare(t, "sqlite", world.System(world.OutboundOptions{}))
+	s, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, o
+}
+
+func set(t *testing.T, s *store.Store, name, value string) error {
+	t.Helper()
+	return s.Write(t.Context(), func(tx *store.Tx) error { return tx.SetSetting(t.Context(), name, value) })
+}
+
+// copied copies files of a database that is in use, as they are.
+func copied(t *testing.T, database string, endings ...string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy.db")
+	for _, ending := range endings {
+		text, err := os.ReadFile(database + ending)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to+ending, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
+}
+
+// What a killed process left in the log is in the database file before anything
+// is written behind it.
+func TestFoundLogIsSecuredFirst(t *testing.T) {
+	t.Parallel()
+	killed, o := lite(t)
+	if err := set(t, killed, "found", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	o.Database = copied(t, o.Database, "", "-wal")
+	s, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	s.FailCheckpoints("TRUNCATE", sqlite3.SQLITE_FULL)
+	if err := set(t, s, "written", "yes"); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("written behind a log that may not be on disk: %v", err)
+	}
+	if value, err := s.Setting(t.Context(), "found"); value != "yes" || err != nil {
+		t.Errorf("meanwhile it is read as %q, %v", value, err)
+	}
+	s.FailCheckpoints("TRUNCATE", 0)
+	if err := set(t, s, "written", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	o.Database = copied(t, o.Database, "") // without the log
+	alone := storetest.Open(t, o)
+	if value, err := alone.Setting(t.Context(), "found"); value != "yes" || err != nil {
+		t.Errorf("without its log the database says %q, %v", value, err)
+	}
+}
+
+// An fsync of the database file has failed: nothing is written any more, and
+// the log, the one true copy, is left to the next process as it stands.
+func TestFailedSyncOfTheDatabaseIsTheEnd(t *testing.T) {
+	t.Parallel()
+	s, o := lite(t)
+	s.FailCheckpoints("PASSIVE", sqlite3.SQLITE_IOERR_FSYNC)
+	large := strings.Repeat("x", 5<<20) // more than gathers in the log
+	if err := set(t, s, "last", large); err != nil {
+		t.Errorf("a commit that is durable in the log: %v", err)
+	}
+	select {
+	case <-s.Ended():
+	default:
+		t.Fatal("nobody is told")
+	}
+	if err := set(t, s, "late", "1"); !errors.Is(err, store.ErrDisk) || !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("written all the same: %v", err)
+	}
+	if value, err := s.Setting(t.Context(), "last"); value != large || err != nil {
+		t.Errorf("reading: %d bytes, %v", len(value), err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	o.Database = copied(t, o.Database, "", "-wal")
+	next := storetest.Open(t, o)
+	if value, err := next.Setting(t.Context(), "last"); value != large || err != nil {
+		t.Errorf("the next process finds %d bytes, %v", len(value), err)
+	}
+	if err := set(t, next, "late", "1"); err != nil {
+		t.Errorf("the next process: %v", err)
+	}
+}
+
+// A command beside the gateway leaves the log alone.
+func TestVisitorDoesNotMoveTheLog(t *testing.T) {
+	t.Parallel()
+	s, o := lite(t)
+	o.Shared = true
+	visitor := storetest.Open(t, o)
+	visitor.FailCheckpoints("PASSIVE", sqlite3.SQLITE_IOERR_FSYNC)
+	if err := set(t, visitor, "large", strings.Repeat("x", 5<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.LogPages(t.Context()); n < 1000 || err != nil {
+		t.Errorf("%d pages of a visitor's wait to be moved, %v", n, err)
+	}
+	if err := set(t, s, "small", "1"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.LogPages(t.Context()); n > 10 || err != nil {
+		t.Errorf("%d pages wait still, %v", n, err)
+	}
+}
+
+// A checkpoint that fails for want of room is made up for later, and the log
+// does not grow without end.
+func TestLogIsMoved(t *testing.T) {
+	t.Parallel()
+	s, _ := lite(t)
+	s.FailCheckpoints("PASSIVE", sqlite3.SQLITE_FULL)
+	waiting := func() int {
+		t.Helper()
+		n, err := s.LogPages(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	large := strings.Repeat("x", 1<<20)
+	for i := range 10 {
+		if err := set(t, s, fmt.Sprint(i), large); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := waiting(); n < 2000 {
+		t.Errorf("%d pages wait to be moved, though none could be", n)
+	}
+	s.FailCheckpoints("PASSIVE", 0)
+	for i := range 10 {
+		if err := set(t, s, fmt.Sprint(i), large); err != nil {
+			t.Fatal(err)
+		}
+		if n := waiting(); n > 1000 {
+			t.Errorf("%d pages wait to be moved", n)
+		}
+	}
+}
