@@ -6,7 +6,7 @@ KILLS ?= 300
 TESTFLAGS ?=
 export CGO_ENABLED ?= 1
 
-.PHONY: help dev build test check lint oracle fuzz simulate torture docs tools
+.PHONY: help dev build test check lint oracle fuzz mutants simulate torture docs tools
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
@@ -34,6 +34,9 @@ oracle: ## Let published npm packages judge BR Codes, boletos, keys, documents a
 
 fuzz: ## Run every fuzz target for 5 seconds, or as long as FUZZ="-total 20m" says
 	go run ./tools/fuzz $(FUZZ)
+
+mutants: ## Plant bugs, one at a time, and show which test notices each (those ONLY names); RECORD=1 keeps the figures
+	go run ./tools/mutants $(if $(ONLY),-only $(ONLY)) $(if $(RECORD),-record)
 
 simulate: ## Simulate SEEDS (200) seeds on SQLite and a tenth of them on PostgreSQL, or on ENGINE alone, or FOR a duration; FROM is the first; RECORD=1 keeps the figures
 ifdef ENGINE
