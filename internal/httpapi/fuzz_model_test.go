@@ -1,0 +1,296 @@
+package httpapi_test
+
+import (
+	"reflect"
+	"slices"
+	"time"
+)
+
+// The model says what a gateway must answer. It knows the contract, and nothing
+// of the gateway: an order is what it became, a balance is a few numbers.
+
+// modelMoney is the largest amount of an order, in cents.
+const modelMoney = 99_999_999_999
+
+// modelMerchant is a merchant's books.
+type modelMerchant struct {
+	available, held, unapplied, disputed, owed int64
+	orders                                     []*modelOrder // oldest first
+}
+
+// modelOrder is a pay-in or a payout, and what its bank knows of it.
+type modelOrder struct {
+	owner     *modelMerchant
+	actor     int
+	kind      string // payin or payout: the path
+	reference string
+	sent      map[string]any // the first request
+	amount    int64
+	status    string
+	paid      int64
+	events    []string
+	expires   time.Time
+
+	id     string
+	shown  map[string]any // what never changes, as it was first answered
+	bank   string         // open, expired or failed; processing, paid, failed; "" unknown to it
+	back   bool           // the payout came back
+	income []*modelPayment
+}
+
+// modelPayment is money that came in.
+type modelPayment struct {
+	amount   int64
+	disputes []*modelDispute
+}
+
+// modelDispute is a payer's contest of a payment.
+type modelDispute struct {
+	amount int64  // that the bank contests
+	held   int64  // of it, by the gateway
+	state  string // at the bank: open, won, lost, reversed
+	ours   string // at the gateway; "" where it could not take it up
+}
+
+func newModel() (m [2]*modelMerchant) {
+	for i := range m {
+		m[i] = &modelMerchant{available: openings[i]}
+	}
+	return m
+}
+
+// credit gives money to available, where debt takes it first.
+func (m *modelMerchant) credit(amount int64) {
+	m.available += amount
+	repaid := min(m.available, m.owed)
+	m.available, m.owed = m.available-repaid, m.owed-repaid
+}
+
+func (m *modelMerchant) find(kind, reference string) *modelOrder {
+	for _, o := range m.orders {
+		if o.kind == kind && o.reference == reference {
+			return o
+		}
+	}
+	return nil
+}
+
+// expectation is what a request to create must be answered with.
+type expectation struct {
+	status    int
+	code      string
+	differing []string    // of a conflict
+	order     *modelOrder // of 201
+	fresh     bool
+}
+
+// create decides a request.
+func (m *modelMerchant) create(actor int, kind string, r modelRequest) expectation {
+	if r.malformed != "" {
+		return expectation{status: 400, code: r.malformed}
+	}
+	if o := m.find(kind, r.reference); o != nil {
+		if differing := differing(o.sent, r.fields); len(differing) > 0 {
+			return expectation{status: 409, code: "reference_conflict", differing: differing}
+		}
+		return expectation{status: 201, order: o}
+	}
+	amount, isNumber := r.fields["amount"].(int64)
+	most := int64(modelMoney)
+	if r.fields["paymentMethod"] == "BOLETO" {
+		most = 9_999_999_999
+	}
+	if r.faulty || !isNumber || amount < 1 || amount > most {
+		return expectation{status: 422, code: "validation_failed"}
+	}
+	o := &modelOrder{owner: m, actor: actor, kind: kind, reference: r.reference, sent: r.fields, amount: amount, status: "PENDING"}
+	if kind == "payin" {
+		o.bank = "open"
+	} else if amount > m.available {
+		return expectation{status: 422, code: "insufficient_balance"}
+	} else {
+		m.available, m.held = m.available-amount, m.held+amount
+	}
+	m.orders = append(m.orders, o)
+	return expectation{status: 201, order: o, fresh: true}
+}
+
+// differing are the members in which two requests differ; null is absent.
+func differing(a, b map[string]any) (names []string) {
+	for name, value := range a {
+		if value != nil && !reflect.DeepEqual(value, b[name]) {
+			names = append(names, name)
+		}
+	}
+	for name, value := range b {
+		if value != nil && a[name] == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (o *modelOrder) become(status, event string) {
+	o.status = status
+	o.events = append(o.events, o.kind+"."+event)
+}
+
+// cancel takes an order back; it says whether that can be.
+func (o *modelOrder) cancel() bool {
+	if o.status == "PENDING" {
+		o.become("CANCELED", "canceled")
+		if o.kind == "payout" {
+			o.owner.held -= o.amount
+			o.owner.credit(o.amount)
+		}
+	}
+	return o.status == "CANCELED"
+}
+
+// act lets something happen to a pay-in at its bank; it says whether it can.
+func (o *modelOrder) act(action string, amount int64) bool {
+	var last *modelPayment
+	if len(o.income) > 0 {
+		last = o.income[len(o.income)-1]
+	}
+	switch action {
+	case "pay":
+		if o.bank == "failed" {
+			return false
+		}
+		if amount == 0 {
+			amount = o.amount
+		}
+		o.receive(amount)
+	case "expire", "fail":
+		end := action + "ed"
+		if action == "expire" {
+			end = "expired"
+		}
+		if last != nil || o.bank != "open" && o.bank != end {
+			return false
+		}
+		if o.bank = end; o.status == "PENDING" {
+			o.become(map[string]string{"expired": "EXPIRED", "failed": "FAILED"}[end], end)
+		}
+	default:
+		if last == nil || !last.move(action) {
+			return false
+		}
+	}
+	o.followDisputes()
+	return true
+}
+
+// receive books a payment: what the order lacks is its own, the rest fits none.
+func (o *modelOrder) receive(amount int64) {
+	o.income = append(o.income, &modelPayment{amount: amount})
+	rest := amount
+	if lacks := o.amount - o.paid; lacks > 0 && slices.Contains([]string{"PENDING", "EXPIRED", "CANCELED"}, o.status) {
+		taken := min(lacks, amount)
+		o.paid, rest = o.paid+taken, amount-taken
+		if o.paid == o.amount {
+			o.become("PAID", "paid")
+		} else {
+			o.become(o.status, "underpaid")
+		}
+		o.owner.credit(taken)
+	}
+	if rest > 0 {
+		o.owner.unapplied += rest
+		o.become(o.status, "overpaid")
+	}
+}
+
+// move changes the dispute of a payment at the bank.
+func (p *modelPayment) move(action string) bool {
+	free, state := p.amount, ""
+	for _, d := range p.disputes {
+		if state = d.state; state == "open" || state == "lost" {
+			free -= d.amount
+		}
+	}
+	switch {
+	case action == "dispute" && state != "open" && free > 0:
+		p.disputes = append(p.disputes, &modelDispute{amount: free, state: "open"})
+		return true
+	case action == "win" && state == "open":
+		state = "won"
+	case action == "win" && state == "lost":
+		state = "reversed"
+	case action == "lose" && state == "open":
+		state = "lost"
+	default:
+		return false
+	}
+	p.disputes[len(p.disputes)-1].state = state
+	return true
+}
+
+// followDisputes has the gateway do what it hears of all disputes of an order.
+func (o *modelOrder) followDisputes() {
+	for _, p := range o.income {
+		for _, d := range p.disputes {
+			if d.ours == "" && o.status == "PAID" {
+				d.ours, d.held = "open", min(d.amount, o.paid)
+				taken := min(o.owner.available, d.held)
+				o.owner.available, o.owner.owed, o.owner.disputed = o.owner.available-taken, o.owner.owed+d.held-taken, o.owner.disputed+d.held
+				o.become("DISPUTED", "disputed")
+			}
+			if d.ours == "open" && o.status == "DISPUTED" && (d.state == "lost" || d.state == "reversed") {
+				d.ours = "lost"
+				o.owner.disputed -= d.held
+				o.become("CHARGEBACK", "chargeback")
+			}
+			if won := d.ours == "open" && d.state == "won" && o.status == "DISPUTED"; won || d.ours == "lost" && d.state == "reversed" && o.status == "CHARGEBACK" {
+				if d.ours = d.state; won {
+					o.owner.disputed -= d.held
+				}
+				o.become("PAID", "dispute_won")
+				o.owner.credit(d.held)
+			}
+		}
+	}
+}
+
+// send hands a waiting payout to the bank.
+func (o *modelOrder) send() {
+	if o.kind == "payout" && o.status == "PENDING" {
+		o.bank = "processing"
+		o.become("PROCESSING", "processing")
+	}
+}
+
+// end lets something happen to a payout at its bank; it says whether it can.
+func (o *modelOrder) end(action string) bool {
+	switch {
+	case o.bank == "" || action == "complete" && o.bank == "failed" || action == "fail" && o.bank == "paid" || action == "return" && o.bank == "failed":
+		return false
+	case action == "fail" && o.bank == "processing":
+		o.bank = "failed"
+		o.become("FAILED", "failed")
+		o.owner.held -= o.amount
+		o.owner.credit(o.amount)
+	case o.bank == "processing":
+		o.bank = "paid"
+		o.become("COMPLETED", "completed")
+		o.owner.held -= o.amount
+	}
+	if action == "return" && !o.back {
+		o.back = true
+		o.become("RETURNED", "returned")
+		o.owner.credit(o.amount)
+	}
+	return true
+}
+
+// pass is what the end of a wait does.
+func (o *modelOrder) pass(now time.Time) {
+	if o.kind == "payout" && o.bank == "processing" {
+		o.end("complete")
+	}
+	if o.kind == "payin" && o.status == "PENDING" && !o.expires.After(now) {
+		o.become("EXPIRED", "expired")
+	}
+}

@@ -1,0 +1,288 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/inbound"
+	"github.com/porteira/porteira/internal/jobs"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// stageUses is how many plays a stage is used for: each leaves its orders
+// behind, and a database that grows is slower.
+const stageUses = 400
+
+// stage is a whole gateway with its database, its duties and the sandbox's bank,
+// in one goroutine and by a clock that stands still.
+type stage struct {
+	clock   *world.VirtualClock
+	store   *store.Store
+	flow    *flow.Flow
+	jobs    *jobs.Jobs
+	bank    *sandbox.Bank
+	control *sandbox.Control
+	handler http.Handler
+	folder  string
+	uses    int
+	actors  [2]store.Merchant // of the play that is on
+	noticed int               // notices that came in and are not applied
+}
+
+// theatre hands out stages.
+type theatre struct {
+	folder  string
+	options store.Options
+	empty   []byte // a database whose schema is in place
+	now     *stage
+}
+
+// newTheatre keeps its databases in memory, where a machine has files there: a
+// target shows what a gateway answers, and not what survives a power cut.
+func newTheatre(f *testing.F) *theatre {
+	f.Helper()
+	folder, err := os.MkdirTemp("/dev/shm", "porteira-fuzz-")
+	if err != nil {
+		folder = f.TempDir()
+	}
+	f.Cleanup(func() { _ = os.RemoveAll(folder) })
+	w, _ := world.Virtual(start, 1)
+	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), w.Random)
+	if err != nil {
+		f.Fatal(err)
+	}
+	h := &theatre{folder: folder, options: store.Options{Keys: keys, World: w, Log: slog.New(slog.DiscardHandler)}}
+	h.options.Database = filepath.Join(folder, "empty.db")
+	if _, err := store.Migrate(context.Background(), h.options); err != nil {
+		f.Fatal(err)
+	}
+	if h.empty, err = os.ReadFile(h.options.Database); err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() {
+		if h.now != nil {
+			h.now.close()
+		}
+	})
+	return h
+}
+
+// stage is ready for a play of two merchants that nobody has seen before.
+func (h *theatre) stage(t *testing.T) *stage {
+	t.Helper()
+	if h.now != nil && h.now.uses >= stageUses {
+		h.now.close()
+		h.now = nil
+	}
+	if h.now == nil {
+		h.now = h.build(t)
+	}
+	s := h.now
+	s.uses++
+	for i, funds := range openings {
+		name := fmt.Sprintf("actor %d of play %d", i, s.uses)
+		key := fmt.Sprintf("key-%d-%d", i, s.uses)
+		must(t, s.flow.SeedMerchant(t.Context(), flow.Seed{
+			Merchant: store.Merchant{Name: name, City: "OLINDA", Processor: sandbox.Name}, WebhookSecret: vectorSecret,
+			Credential: flow.NewCredential{KeyID: key, Secret: "secret", Label: "fuzz"}, Funds: money.Cents(funds),
+		}))
+		var err error
+		s.actors[i], err = s.store.MerchantByName(t.Context(), name)
+		must(t, err)
+	}
+	return s
+}
+
+// openings are the cents that the two merchants begin with.
+var openings = [2]int64{10_000, 50}
+
+// vectorSecret is a secret of the documentation of Standard Webhooks.
+const vectorSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+const bankSecret = "a secret between bank and gateway"
+
+func (h *theatre) build(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{}
+	var err error
+	s.folder, err = os.MkdirTemp(h.folder, "stage-")
+	must(t, err)
+	o := h.options
+	o.Database = filepath.Join(s.folder, "porteira.db")
+	must(t, os.WriteFile(o.Database, h.empty, 0o600))
+	w, clock := world.Virtual(start, 1)
+	o.World, s.clock = w, clock
+	s.store, err = store.Open(context.Background(), o)
+	must(t, err)
+	s.bank, err = sandbox.OpenBank(sandbox.BankOptions{
+		Secret: bankSecret, Clock: clock, IDs: w.IDs, Notify: s, NotifyURL: "http://gateway.invalid/inbound/" + sandbox.Name,
+	})
+	must(t, err)
+	near := sandbox.Options{Bank: s.bank}
+	s.control, err = sandbox.NewControl(near)
+	must(t, err)
+	adapter, err := sandbox.NewProcessor(near)
+	must(t, err)
+	registry := processor.Registry{sandbox.Name: adapter}
+	s.flow = flow.New(flow.Options{Store: s.store, World: w, Processors: registry})
+	s.jobs = jobs.New(jobs.Options{Flow: s.flow, Store: s.store, World: w, Processors: registry, Log: o.Log, Inline: true, RecordOnce: true})
+	must(t, s.flow.Join(context.Background(), 0, true))
+	must(t, s.step(s.jobs.KeepAlive))
+	s.handler = httpapi.New(httpapi.Options{
+		Flow: s.flow, Reader: s.store, Keys: s.store.Keys(), World: w, Processors: registry, AllowHTTP: true, Sandbox: s,
+		Inbound: inbound.New(inbound.Options{Flow: s.flow, Processors: registry, Clock: clock}),
+	})
+	return s
+}
+
+func (s *stage) close() {
+	_ = s.bank.Close()
+	_ = s.store.Close()
+	_ = os.RemoveAll(s.folder)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// step runs a duty until it finds nothing to do.
+func (s *stage) step(duty func(context.Context) (int, error)) error {
+	for range 1000 {
+		if did, err := duty(context.Background()); err != nil || did == 0 {
+			return err
+		}
+	}
+	return errors.New("a duty never comes to rest")
+}
+
+// work has every payout handed over that waits, and news of the bank come in.
+func (s *stage) work() error {
+	return errors.Join(s.step(s.jobs.SubmitPayouts), s.news())
+}
+
+func (s *stage) news() error {
+	for {
+		s.noticed = 0
+		err := s.step(func(ctx context.Context) (int, error) { return s.bank.Step(ctx, s.clock.Now()) })
+		if err != nil || s.noticed == 0 {
+			return err
+		}
+		if err := s.step(s.jobs.ApplyNotices); err != nil {
+			return err
+		}
+	}
+}
+
+// pass lets time go by.
+func (s *stage) pass(d time.Duration) error {
+	s.clock.Advance(d)
+	return errors.Join(s.step(s.jobs.KeepAlive), s.news(), s.step(s.jobs.ExpirePayins))
+}
+
+// RoundTrip carries a notice of the bank to the gateway's door.
+func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.noticed++
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// PayinAction implements [httpapi.Sandbox].
+func (s *stage) PayinAction(ctx context.Context, id payment.ID, action string, amount money.Cents) error {
+	for i := range s.actors {
+		p, err := s.store.Payin(ctx, s.actors[i].ID, id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		request := processor.ChargeRequest{
+			ExternalID: p.ExternalID, Method: p.Method, Amount: p.Amount, ExpiresAt: p.ExpiresAt, DueDate: p.Details.DueDate,
+			MerchantName: s.actors[i].Name, MerchantCity: s.actors[i].City,
+		}
+		if err == nil {
+			err = s.control.Charge(ctx, request, action, sandbox.Payment{Amount: amount})
+		}
+		return s.happened(err)
+	}
+	return problem.New(problem.NotFound, "There is no such order.")
+}
+
+// PayoutAction implements [httpapi.Sandbox].
+func (s *stage) PayoutAction(ctx context.Context, id payment.ID, action string) error {
+	if err := s.work(); err != nil {
+		return err
+	}
+	for i := range s.actors {
+		p, err := s.store.Payout(ctx, s.actors[i].ID, id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			err = s.control.Transfer(ctx, p.ExternalID, action, 0)
+		}
+		return s.happened(err)
+	}
+	return problem.New(problem.NotFound, "There is no such order.")
+}
+
+// happened lets the news of what the bank did come in, or says that it did not.
+func (s *stage) happened(err error) error {
+	switch {
+	case errors.Is(err, sandbox.ErrState), errors.Is(err, sandbox.ErrNotFound):
+		return problem.New(problem.InvalidState, "The bank does not let this happen.").With(err)
+	case err != nil:
+		return err
+	}
+	return s.news()
+}
+
+// ArmFault is not for this stage.
+func (s *stage) ArmFault(context.Context, string, string, int) error { return errors.New("no faults") }
+
+// ClearFaults is not for this stage.
+func (s *stage) ClearFaults(context.Context) error { return nil }
+
+// AdvanceClock is not for this stage: its plays do so themselves.
+func (s *stage) AdvanceClock(context.Context, time.Duration) error { return errors.New("no clock") }
+
+// Transfers are the bank's own.
+func (s *stage) Transfers(ctx context.Context, externalID string) (list []httpapi.SandboxTransfer, err error) {
+	page, _, err := s.control.Transfers(ctx, externalID, "")
+	for i := range page {
+		list = append(list, httpapi.SandboxTransfer(page[i]))
+	}
+	return list, err
+}
+
+// say sends a request as one of the merchants, or as nobody.
+func (s *stage) say(actor int, method, path, body string) answer {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if actor >= 0 {
+		as(fmt.Sprintf("key-%d-%d", actor, s.uses), "secret")(r)
+	}
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	return answer{w.Code, w.Header(), w.Body.String()}
+}
