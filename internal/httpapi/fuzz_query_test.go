@@ -20,6 +20,7 @@ import (
 
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/httpapi/apitest"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -78,7 +79,27 @@ func newFuzzed(f *testing.F) *fuzzed {
 }
 
 // idle is a sandbox in which nothing happens.
-type idle struct{ httpapi.Sandbox }
+type idle struct{}
+
+// PayinAction does nothing.
+func (idle) PayinAction(context.Context, payment.ID, string, money.Cents) error { return nil }
+
+// PayoutAction does nothing.
+func (idle) PayoutAction(context.Context, payment.ID, string) error { return nil }
+
+// ArmFault does nothing.
+func (idle) ArmFault(context.Context, string, string, int) error { return nil }
+
+// ClearFaults does nothing.
+func (idle) ClearFaults(context.Context) error { return nil }
+
+// AdvanceClock does nothing.
+func (idle) AdvanceClock(context.Context, time.Duration) error { return nil }
+
+// Transfers knows of one.
+func (idle) Transfers(_ context.Context, externalID string) ([]httpapi.SandboxTransfer, error) {
+	return []httpapi.SandboxTransfer{{ExternalID: externalID, Amount: 1, PIXKey: "m@example.com", Status: "paid", CreatedAt: start}}, nil
+}
 
 // ask gets a path with a query as a merchant.
 func (g *fuzzed) ask(path, query string, merchant int) answer {
@@ -312,6 +333,13 @@ func FuzzRequest(f *testing.F) {
 		method, target, _ := strings.Cut(line, " ")
 		f.Add(method, target, "", []byte(nil), uint8(1))
 	}
+	for target, body := range map[string]string{
+		"/sandbox" + payin + "/pay": `{"amount":7}`, "/sandbox" + payin + "/expire": "", "/sandbox" + payin + "/dispute": `{"amount":7}`,
+		"/sandbox/payout/019ca9a0-7c00-7c41-8f59-1f2e3d4c5b6a/return": "{}", "/sandbox/clock": `{"advance":315360000}`,
+		"/sandbox/faults": `{"operation":"charge","kind":"refuse","count":1000000}`,
+	} {
+		f.Add("POST", target, "", []byte(body), uint8(0))
+	}
 	for _, headers := range []string{
 		"", "X-Api-Key: key1\nX-Api-Key: key2", "Content-Type: application/json;charset=\"utf-8", "Content-Type: text/plain", "Idempotency-Key: \xff",
 		"Idempotency-Key: a\nIdempotency-Key: b", "Content-Encoding: gzip", "X-Api-Secret: secret1", "Idempotency-Key: " + strings.Repeat("é", 256),
@@ -321,8 +349,8 @@ func FuzzRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, method, target, headers string, body []byte, credential uint8) {
 		u, err := url.ParseRequestURI(target)
-		if err != nil || strings.HasPrefix(target, "/sandbox/") && !strings.HasPrefix(target, "/sandbox/processor") {
-			return // what the sandbox does is not there
+		if err != nil {
+			return
 		}
 		r, err := http.NewRequestWithContext(t.Context(), method, "http://gateway.invalid/", bytes.NewReader(body))
 		if err != nil {
@@ -354,7 +382,9 @@ func FuzzRequest(f *testing.F) {
 		if w.Code >= 500 {
 			t.Fatalf("%s %s is answered with %d %s", method, target, w.Code, w.Body)
 		}
-		apitest.Check(t, r, body, w.Code, w.Header(), w.Body.Bytes())
+		if !strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") { // the contract's reader takes it for a slash, as Go's router does not
+			apitest.Check(t, r, body, w.Code, w.Header(), w.Body.Bytes())
+		}
 		if w.Code >= 400 && method != http.MethodHead && (answer{body: w.Body.String()}).text("requestId") != w.Header().Get("X-Request-Id") {
 			t.Fatalf("%s %s is answered with %d %s", method, target, w.Code, w.Body)
 		}

@@ -54,15 +54,9 @@ type theatre struct {
 	now     *stage
 }
 
-// newTheatre keeps its databases in memory, where a machine has files there: a
-// target shows what a gateway answers, and not what survives a power cut.
 func newTheatre(f *testing.F) *theatre {
 	f.Helper()
-	folder, err := os.MkdirTemp("/dev/shm", "porteira-fuzz-")
-	if err != nil {
-		folder = f.TempDir()
-	}
-	f.Cleanup(func() { _ = os.RemoveAll(folder) })
+	folder := f.TempDir()
 	w, _ := world.Virtual(start, 1)
 	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), w.Random)
 	if err != nil {

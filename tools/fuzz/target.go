@@ -150,13 +150,13 @@ type count struct {
 	kept       int64 // inputs that reach something that no other does
 }
 
-// fuzz runs a target for a time.
-func (t *target) fuzz(ctx context.Context, long time.Duration) (count, error) {
+// fuzz runs a target for a time; what it writes goes to scratch.
+func (t *target) fuzz(ctx context.Context, long time.Duration, scratch string) (count, error) {
 	ctx, cancel := context.WithTimeout(ctx, long+minimizeTime+hangAfter)
 	defer cancel()
 	c := exec.CommandContext(ctx, t.binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$",
 		"-test.fuzztime="+long.String(), "-test.fuzzminimizetime="+minimizeTime.String(), "-test.fuzzcachedir="+t.findings)
-	c.Dir = t.place
+	c.Dir, c.Env = t.place, append(os.Environ(), "TMPDIR="+scratch)
 	together(c) // its workers hold its output open
 	text, err := c.CombinedOutput()
 	if ctx.Err() != nil {
