@@ -5,91 +5,191 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/store/storetest"
 )
+
+// atSites runs a test on gateways that answer: one process on SQLite, two on
+// PostgreSQL that share a bank. Afterwards their books must be right.
+func atSites(t *testing.T, test func(t *testing.T, gateways []*program)) {
+	t.Helper()
+	t.Parallel()
+	for _, engine := range storetest.Engines {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			place := newSite(t, engine, 2)
+			for _, p := range place.gateways {
+				p.start()
+			}
+			test(t, place.gateways)
+			place.verify(t)
+		})
+	}
+}
+
+// together does n things at the same instant.
+func together(n int, do func(i int)) {
+	var all, gate sync.WaitGroup
+	gate.Add(1)
+	for i := range n {
+		all.Go(func() {
+			gate.Wait()
+			do(i)
+		})
+	}
+	gate.Done()
+	all.Wait()
+}
 
 // crowd sends n requests at the same instant, spread over the gateways.
 func crowd(gateways []*program, n int, path string, body func(i int) string) []answer {
 	answers := make([]answer, n)
-	var wait sync.WaitGroup
-	var gate sync.WaitGroup
-	gate.Add(1)
-	for i := range n {
-		wait.Go(func() {
-			gate.Wait()
-			answers[i] = gateways[i%len(gateways)].send("POST", path, body(i))
-		})
-	}
-	gate.Done()
-	wait.Wait()
+	together(n, func(i int) { answers[i] = gateways[i%len(gateways)].send("POST", path, body(i)) })
 	return answers
 }
 
-// A thousand requests of one reference at the same instant make one order, and
-// all are answered with it; on PostgreSQL across two processes.
-func TestThousandRequestsOfOneReference(t *testing.T) {
-	for _, engine := range storetest.Engines {
-		t.Run(engine, func(t *testing.T) {
-			place := newSite(t, engine, 2)
-			for _, p := range place.gateways {
-				p.start()
-			}
-			for path, body := range map[string]string{
-				"/payin": fmt.Sprintf(payinBody, 1000, "one"), "/payout": fmt.Sprintf(payoutBody, 1000, "one"),
-			} {
-				ids, fresh := map[any]int{}, 0
-				for _, got := range crowd(place.gateways, 1000, path, func(int) string { return body }) {
-					if got.status != 201 {
-						t.Fatalf("%s: answered %d: %v", path, got.status, got.body)
-					}
-					ids[got.body["id"]]++
-					if !got.replayed {
-						fresh++
-					}
-				}
-				if len(ids) != 1 || fresh != 1 {
-					t.Errorf("%s: %d orders, %d of them new, want one", path, len(ids), fresh)
-				}
-			}
-			if balance := place.gateways[0].send("GET", "/balance", "").body; balance["available"] != float64(100_000_000-1000) {
-				t.Errorf("balance after one payout of 1000: %v", balance)
-			}
-			if code, out := place.gateways[0].command(append([]string{"verify"}, place.storage...)...); code != 0 {
-				t.Errorf("verify exits %d:\n%s", code, out)
-			}
-		})
+// wantBalance compares what is available in the end, and that nothing is held.
+func wantBalance(t *testing.T, p *program, available int) {
+	t.Helper()
+	if got := p.send("GET", "/balance", "").body; got["available"] != float64(available) || got["held"] != float64(0) {
+		t.Errorf("the balance is %v, want %d available and nothing held", got, available)
 	}
 }
 
-// Payouts beyond the balance, at the same instant: just those are taken that it
-// covers, whichever they are; on PostgreSQL across two processes.
-func TestPayoutsBeyondTheBalance(t *testing.T) {
-	for _, engine := range storetest.Engines {
-		t.Run(engine, func(t *testing.T) {
-			place := newSite(t, engine, 2)
-			for _, p := range place.gateways {
-				p.start()
-			}
-			taken, refused := 0, 0 // R$ 1,000,000.00 covers 100 of R$ 10,000.00
-			for _, got := range crowd(place.gateways, 300, "/payout", func(i int) string { return fmt.Sprintf(payoutBody, 1_000_000, fmt.Sprint("p", i)) }) {
-				switch {
-				case got.status == 201:
-					taken++
-				case got.status == 422 && got.body["code"] == "insufficient_balance":
-					refused++
-				default:
-					t.Fatalf("answered %d: %v", got.status, got.body)
+// A thousand requests of one reference at the same instant make one order, and
+// all are answered with it.
+func TestThousandRequestsOfOneReference(t *testing.T) {
+	atSites(t, func(t *testing.T, gateways []*program) {
+		for path, body := range map[string]string{"/payin": payinBody, "/payout": payoutBody} {
+			ids, fresh := map[any]int{}, 0
+			for _, got := range crowd(gateways, 1000, path, func(int) string { return fmt.Sprintf(body, 1000, "one") }) {
+				if got.status != 201 {
+					t.Fatalf("%s: %+v", path, got)
+				}
+				ids[got.body["id"]]++
+				if !got.replayed {
+					fresh++
 				}
 			}
-			if taken != 100 || refused != 200 {
-				t.Errorf("%d taken, %d refused, want 100 and 200", taken, refused)
+			if len(ids) != 1 || fresh != 1 {
+				t.Errorf("%s: %d orders, %d of them new, want one", path, len(ids), fresh)
 			}
-			if balance := place.gateways[0].send("GET", "/balance", "").body; balance["available"] != float64(0) {
-				t.Errorf("available is %v, want 0", balance["available"])
+		}
+		settle(t, gateways[0])
+		wantBalance(t, gateways[0], int(app.SandboxFunds)-1000)
+	})
+}
+
+// Two different requests of one reference, many times at the same instant: one
+// of them wins, and all of the other are told so.
+func TestTwoRequestsOfOneReference(t *testing.T) {
+	atSites(t, func(t *testing.T, gateways []*program) {
+		amount := func(i int) int { return 100 + i/2%2 } // both amounts at both gateways
+		for path, body := range map[string]string{"/payin": payinBody, "/payout": payoutBody} {
+			ids, amounts := map[any]int{}, map[int]int{}
+			for i, got := range crowd(gateways, 200, path, func(i int) string { return fmt.Sprintf(body, amount(i), "contested") }) {
+				switch {
+				case got.status == 201:
+					ids[got.body["id"]]++
+					amounts[amount(i)]++
+				case got.status != 409 || got.body["code"] != "reference_conflict":
+					t.Fatalf("%s: %+v", path, got)
+				}
 			}
-			if code, out := place.gateways[0].command(append([]string{"verify"}, place.storage...)...); code != 0 {
-				t.Errorf("verify exits %d:\n%s", code, out)
+			if len(ids) != 1 || amounts[100]+amounts[101] != 100 || len(amounts) != 1 {
+				t.Errorf("%s: orders %v with amounts %v, want one with a hundred answers", path, ids, amounts)
+			}
+		}
+	})
+}
+
+// Payouts beyond the balance, at the same instant: just those are taken that it
+// covers, whichever they are.
+func TestPayoutsBeyondTheBalance(t *testing.T) {
+	atSites(t, func(t *testing.T, gateways []*program) {
+		taken, refused := 0, 0 // R$ 1,000,000.00 covers 100 of R$ 10,000.00
+		for _, got := range crowd(gateways, 300, "/payout", func(i int) string { return fmt.Sprintf(payoutBody, 1_000_000, fmt.Sprint("p", i)) }) {
+			switch {
+			case got.status == 201:
+				taken++
+			case got.status == 422 && got.body["code"] == "insufficient_balance":
+				refused++
+			default:
+				t.Fatalf("%+v", got)
+			}
+		}
+		if taken != 100 || refused != 200 {
+			t.Errorf("%d taken, %d refused, want 100 and 200", taken, refused)
+		}
+		settle(t, gateways[0])
+		wantBalance(t, gateways[0], 0)
+	})
+}
+
+// Orders that are canceled and paid at the same instant are paid in the end:
+// what came in is never dropped.
+func TestCanceledWhilePaid(t *testing.T) {
+	atSites(t, func(t *testing.T, gateways []*program) {
+		const orders = 60
+		made := crowd(gateways, orders, "/payin", func(i int) string { return fmt.Sprintf(payinBody, 100, fmt.Sprint("race ", i)) })
+		together(2*orders, func(i int) {
+			p, id := gateways[i/2%len(gateways)], fmt.Sprint(made[i/2].body["id"])
+			if i%2 == 0 {
+				if got := p.send("POST", "/sandbox/payin/"+id+"/pay", ""); got.status != 204 {
+					t.Errorf("pay: %+v", got)
+				}
+				return
+			}
+			for range i % 11 { // the payer's way is longer, by the bank
+				p.send("GET", "/payin/"+id, "")
+			}
+			if got := p.send("POST", "/payin/"+id+"/cancel", ""); got.status != 200 && got.status != 409 {
+				t.Errorf("cancel: %+v", got)
 			}
 		})
-	}
+		late := 0
+		for i := range made {
+			got := gateways[0].send("GET", "/payin/"+fmt.Sprint(made[i].body["id"]), "").body
+			if got["status"] != "PAID" || got["paidAmount"] != float64(100) {
+				t.Errorf("order %v is %v, paid %v", got["id"], got["status"], got["paidAmount"])
+			}
+			if got["late"] == true {
+				late++
+			}
+		}
+		t.Logf("%d of %d were canceled first", late, orders)
+		wantBalance(t, gateways[0], int(app.SandboxFunds)+100*orders)
+	})
+}
+
+// Payouts that are canceled at the instant in which they leave are either
+// canceled or paid, and never both.
+func TestCanceledWhileSent(t *testing.T) {
+	atSites(t, func(t *testing.T, gateways []*program) {
+		const payouts = 100
+		made, canceled := make([]answer, payouts), make([]bool, payouts)
+		together(payouts, func(i int) {
+			p := gateways[i%len(gateways)]
+			made[i] = p.send("POST", "/payout", fmt.Sprintf(payoutBody, 100, fmt.Sprint("race ", i)))
+			got := p.send("POST", "/payout/"+fmt.Sprint(made[i].body["id"])+"/cancel", "")
+			if canceled[i] = got.status == 200; !canceled[i] && got.status != 409 {
+				t.Errorf("cancel: %+v", got)
+			}
+		})
+		settle(t, gateways[0])
+		taken := 0
+		for i := range made {
+			got := gateways[0].send("GET", "/payout/"+fmt.Sprint(made[i].body["id"]), "").body
+			list, _ := gateways[0].send("GET", "/sandbox/processor/transfers?externalId="+fmt.Sprint(got["externalId"]), "").body["data"].([]any)
+			want, transfers := "COMPLETED", 1
+			if canceled[i] {
+				want, transfers, taken = "CANCELED", 0, taken+1
+			}
+			if got["status"] != want || len(list) != transfers {
+				t.Errorf("payout %v is %v with %d transfers, want %s with %d", got["id"], got["status"], len(list), want, transfers)
+			}
+		}
+		t.Logf("%d of %d were canceled in time", taken, payouts)
+		wantBalance(t, gateways[0], int(app.SandboxFunds)-100*(payouts-taken))
+	})
 }

@@ -1,12 +1,11 @@
 package app_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/app/apptest"
 	"github.com/porteira/porteira/internal/store/storetest"
 )
 
@@ -41,31 +40,29 @@ func fill(t *testing.T, database string, tables ...string) (free func()) {
 // A gateway that is started while the database takes no writes serves reads,
 // refuses the rest, and begins its duties when there is room.
 func TestStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	database := storetest.Postgres(t)
-	cfg := load(t, config.Dev, nil, "data", t.TempDir(), "database", database)
-	before := run(t, cfg)
-	first := before.payout("before")
-	before.await("/payout/"+first, "COMPLETED")
-	before.stop()
+	cfg := dev(t, "data", t.TempDir(), "database", database)
+	before := apptest.Run(t, cfg)
+	first := payout(before, "before")
+	await(before, "/payout/"+first, "COMPLETED")
+	before.Stop()
 
 	free := fill(t, database, "nodes", "payins", "payouts", "postings")
-	g := run(t, cfg)
-	g.must(200, "GET", "/healthz", "")
-	if p := g.must(200, "GET", "/payout/"+first, ""); p["status"] != "COMPLETED" {
-		t.Errorf("what was paid is %v", p)
-	}
-	for _, kind := range []string{"payin", "payout"} {
-		body := strings.NewReplacer("%d", "100", "%q", `"during"`).Replace(map[string]string{"payin": payinBody, "payout": payoutBody}[kind])
-		if answer := g.must(503, "POST", "/"+kind, body); answer["code"] != "unavailable" {
-			t.Errorf("on a full disk POST /%s is answered %v", kind, answer)
+	g := apptest.Run(t, cfg)
+	g.Must(200, "GET", "/healthz", "")
+	wants(g, "/payout/"+first, "status", "COMPLETED")
+	for path, body := range map[string]string{"/payin": pixOf, "/payout": payoutOf} {
+		if answer := g.Must(503, "POST", path, with(body, "{ref}", "during")); answer.Get("code") != "unavailable" {
+			t.Errorf("on a full disk POST %s is answered %s", path, answer.Body)
 		}
 	}
 	free()
-	g.await("/payout/"+g.payout("after"), "COMPLETED")
-	g.stop()
+	await(g, "/payout/"+payout(g, "after"), "COMPLETED")
+	g.Stop()
 
 	// One that never came to do anything stops in order, too.
 	free = fill(t, database, "nodes")
-	run(t, cfg).stop()
+	apptest.Run(t, cfg).Stop()
 	free()
 }

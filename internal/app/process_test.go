@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/app/apptest"
 	"github.com/porteira/porteira/internal/store/storetest"
 )
 
@@ -48,18 +50,20 @@ type program struct {
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
-	log *logged
+	log *apptest.Log
 }
 
-// freePort finds a port that nobody uses now.
+// freePort finds a port that nobody uses now. It lies below those that are
+// given to outgoing connections, which would take it while its program is dead.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10_000+rand.IntN(20_000)))
+		if err == nil {
+			_ = l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // newProgram prepares a command with --listen at a fixed address.
@@ -72,7 +76,7 @@ func newProgram(t *testing.T, environ []string, args ...string) *program {
 	address := freePort(t)
 	p := &program{
 		t: t, args: append([]string{path}, append(args, "--listen", address)...), environ: environ, base: "http://" + address,
-		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, log: &logged{},
+		client: &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, log: &apptest.Log{},
 	}
 	t.Cleanup(p.kill)
 	return p
@@ -123,8 +127,9 @@ func (p *program) kill() {
 // wait passes real time: the program under test has no other.
 func wait(d time.Duration) { <-time.NewTimer(d).C }
 
-// answer is what a request got; status 0 where no answer came.
+// answer is what a request got; status 0 where no answer came, for a cause.
 type answer struct {
+	cause    error
 	status   int
 	replayed bool
 	body     map[string]any
@@ -143,12 +148,12 @@ func (p *program) send(method, path, body string) answer {
 	}
 	got, err := p.client.Do(r)
 	if err != nil {
-		return answer{}
+		return answer{cause: err}
 	}
 	defer func() { _ = got.Body.Close() }()
 	text, err := io.ReadAll(got.Body)
 	if err != nil {
-		return answer{}
+		return answer{cause: err}
 	}
 	a := answer{status: got.StatusCode, replayed: got.Header.Get("Idempotency-Replayed") == "true"}
 	if len(text) > 0 {
@@ -185,7 +190,7 @@ func newSite(t *testing.T, engine string, gateways int) site {
 		data := []string{"--data", t.TempDir()}
 		return site{[]*program{newProgram(t, nil, append([]string{"dev", "--log-level", "warn"}, data...)...)}, data}
 	}
-	environ := []string{"PORTEIRA_MASTER_KEY=" + masterKey, "PORTEIRA_BANK_SECRET=" + bankSecret}
+	environ := apptest.Secrets()
 	bank := newProgram(t, environ, "bank", "--data", t.TempDir())
 	bank.start()
 	database := storetest.Postgres(t)
@@ -195,6 +200,14 @@ func newSite(t *testing.T, engine string, gateways int) site {
 			"dev", "--log-level", "warn", "--data", t.TempDir(), "--database", database, "--bank", bank.base))
 	}
 	return s
+}
+
+// verify proves the books, as an operator would.
+func (s *site) verify(t *testing.T) {
+	t.Helper()
+	if code, out := s.gateways[0].command(append([]string{"verify"}, s.storage...)...); code != 0 {
+		t.Errorf("verify exits %d:\n%s", code, out)
+	}
 }
 
 const (

@@ -1,0 +1,217 @@
+// Package apptest runs whole gateways for tests, in process, with what stands
+// around them: clients that hold every answer against the contract, receivers
+// of webhooks, and the rows of the database.
+package apptest
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// BankSecret is what the sandbox's bank of every gateway signs its notices with.
+const BankSecret = "the-secret-of-the-bank-of-tests"
+
+// masterKey is the one of every gateway, so that several may share a database.
+var masterKey = base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, store.MasterKeyLength))
+
+// Secrets are the settings that a gateway takes from its environment.
+func Secrets() []string {
+	return []string{"PORTEIRA_MASTER_KEY=" + masterKey, "PORTEIRA_BANK_SECRET=" + BankSecret}
+}
+
+// Config settles the configuration of a gateway on a port of its own. Flags
+// are pairs of name and value; environ is what it would find around it.
+func Config(t testing.TB, m config.Mode, environ []string, flags ...string) *config.Config {
+	t.Helper()
+	s := config.Sources{Mode: m, Environ: environ, Flags: map[string]string{"listen": "127.0.0.1:0"}}
+	for i := 0; i < len(flags); i += 2 {
+		s.Flags[flags[i]] = flags[i+1]
+	}
+	c, err := config.Load(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Gateway is a gateway that runs in this process. Its Client has the
+// credentials of the sandbox's merchant.
+type Gateway struct {
+	*Client
+
+	// App is the gateway itself.
+	App *app.App
+	// Log is all that it logged, from debug on.
+	Log *Log
+
+	cfg   *config.Config
+	world world.World
+	stop  func()
+}
+
+// Opened is what became of a gateway's making.
+type Opened struct {
+	app   *app.App
+	err   error
+	cfg   *config.Config
+	log   *Log
+	ready chan struct{}
+}
+
+// Open makes a gateway that does not run yet. It may be called beside a test.
+func Open(ctx context.Context, cfg *config.Config) Opened {
+	o := Opened{cfg: cfg, log: &Log{}, ready: make(chan struct{})}
+	log := slog.New(slog.NewTextHandler(o.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.app, o.err = app.New(ctx, cfg, app.Options{Log: log, Ready: func(*app.App) { close(o.ready) }})
+	return o
+}
+
+// Run opens and serves a gateway until t ends, if it is not stopped before.
+func Run(t testing.TB, cfg *config.Config) *Gateway {
+	t.Helper()
+	return Open(t.Context(), cfg).Serve(t)
+}
+
+// Serve runs the gateway until t ends, if it is not stopped before.
+func (o Opened) Serve(t testing.TB) *Gateway {
+	t.Helper()
+	if o.err != nil {
+		t.Fatal(o.err)
+	}
+	g := &Gateway{App: o.app, Log: o.log, cfg: o.cfg, world: world.System(world.OutboundOptions{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- o.app.Run(ctx) }()
+	select {
+	case <-o.ready:
+	case err := <-ended:
+		cancel()
+		t.Fatalf("the gateway did not start: %v\n%s", err, g.Log)
+	}
+	g.Client = &Client{t, "http://" + o.app.Address(), app.SandboxKey, app.SandboxSecret, g.world.Processor}
+	g.stop = func() {
+		g.world.Processor.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the gateway stopped with %v\n%s", err, g.Log)
+		}
+		g.stop = func() {}
+	}
+	t.Cleanup(g.Stop)
+	return g
+}
+
+// Stop ends the gateway in order, and waits for it. It may be called again.
+func (g *Gateway) Stop() { g.stop() }
+
+// Installed is a gateway in development with a database and a folder of its
+// own, and an operator's access to it.
+type Installed struct {
+	*Gateway
+
+	// Engine is "sqlite" or "postgres"; Database an SQLite file or a URL.
+	Engine, Database string
+	// Admin is what an operator's commands work with, beside the gateway.
+	Admin *app.Admin
+	// SQL reads the database, from connections of its own.
+	SQL *sql.DB
+}
+
+// Start runs a gateway on an engine until t ends. Flags are pairs of name and
+// value.
+func Start(t testing.TB, engine string, flags ...string) *Installed {
+	t.Helper()
+	data := t.TempDir()
+	g := &Installed{Engine: engine, Database: filepath.Join(data, "porteira.db")}
+	if engine == "postgres" {
+		g.Database = storetest.Prepare(t, engine, world.System(world.OutboundOptions{})).Database
+	}
+	cfg := Config(t, config.Dev, Secrets(), append([]string{"data", data, "database", g.Database, "log-level", "debug"}, flags...)...)
+	g.Gateway = Run(t, cfg)
+	g.openSQL(t)
+	var err error
+	if g.Admin, err = app.OpenAdmin(t.Context(), cfg, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Admin.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+// NewMerchant makes another merchant with money, and a client that may do all.
+func (g *Installed) NewMerchant(name string, funds money.Cents) (store.Merchant, *Client) {
+	g.T.Helper()
+	ctx := context.Background()
+	m, err := g.Admin.Flow.CreateMerchant(ctx, store.Merchant{Name: name, City: "SAO PAULO", Processor: sandbox.Name}, "")
+	if err != nil {
+		g.T.Fatal(err)
+	}
+	if err := g.Admin.Flow.Fund(ctx, m, funds); err != nil {
+		g.T.Fatal(err)
+	}
+	c, secret, err := g.Admin.Flow.CreateCredential(ctx, flow.NewCredential{Merchant: m.ID})
+	if err != nil {
+		g.T.Fatal(err)
+	}
+	client := *g.Client
+	client.Key, client.Secret = c.KeyID, secret
+	return m, &client
+}
+
+// Verify proves the merchants' books and the platform's.
+func (g *Installed) Verify(t testing.TB) {
+	t.Helper()
+	list, err := g.Admin.Store.Merchants(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range append(list, store.Merchant{ID: payment.ID{}, Name: "the platform"}) {
+		proofs, err := g.Admin.Store.Verify(context.Background(), m.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range proofs {
+			if len(p.Faults) > 0 {
+				t.Errorf("books of %s: %s: %v", m.Name, p.Check, p.Faults)
+			}
+		}
+	}
+}
+
+// patience is how long Until looks, on a machine that is busy: nothing that is
+// waited for takes the half of it.
+const patience = 60 * time.Second
+
+// Until looks again until nothing is missing; what is then still missing ends
+// the test. It is the one place where a test waits, and it returns as soon as
+// it may.
+func Until(t testing.TB, missing func() string) {
+	t.Helper()
+	clock := world.NewSystemClock()
+	deadline := clock.Monotonic() + patience
+	for what := missing(); what != ""; what = missing() {
+		if clock.Monotonic() > deadline {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+		<-clock.NewTimer(10 * time.Millisecond).C()
+	}
+}

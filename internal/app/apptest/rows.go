@@ -1,0 +1,76 @@
+package apptest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // registers itself
+)
+
+// rowsQuery counts what a merchant's affairs leave behind, by table, and by
+// what it is where a table holds different things.
+const rowsQuery = `SELECT 'payins', count(*) FROM payins UNION ALL SELECT 'payouts', count(*) FROM payouts
+	UNION ALL SELECT 'payout_sends', count(*) FROM payout_sends UNION ALL SELECT 'receipts', count(*) FROM receipts
+	UNION ALL SELECT 'receipt_claims', count(*) FROM receipt_claims UNION ALL SELECT 'disputes', count(*) FROM disputes
+	UNION ALL SELECT 'notices', count(*) FROM notices UNION ALL SELECT 'deliveries', count(*) FROM deliveries
+	UNION ALL SELECT 'merchants', count(*) FROM merchants UNION ALL SELECT 'credentials', count(*) FROM credentials
+	UNION ALL SELECT 'exception ' || kind, count(*) FROM exceptions GROUP BY kind
+	UNION ALL SELECT 'event ' || type, count(*) FROM events GROUP BY type
+	UNION ALL SELECT 'entry ' || kind, count(DISTINCT entry_id) FROM postings GROUP BY kind`
+
+// Rows is how many there are of each thing in the database.
+type Rows map[string]int
+
+// Rows counts what is in the database.
+func (g *Installed) Rows(t testing.TB) Rows {
+	t.Helper()
+	found, err := g.SQL.QueryContext(context.Background(), rowsQuery)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = found.Close() }()
+	rows := Rows{}
+	for found.Next() {
+		var name string
+		var n int
+		if err := found.Scan(&name, &n); err != nil {
+			t.Fatal(err)
+		}
+		rows[name] = n
+	}
+	if err := found.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// openSQL opens the gateway's database for reading, beside it.
+func (g *Installed) openSQL(t testing.TB) {
+	t.Helper()
+	driver, source := "sqlite", "file:"+g.Database+"?_pragma=busy_timeout(5000)&_pragma=query_only(1)"
+	if g.Engine == "postgres" {
+		driver, source = "pgx", g.Database
+	}
+	var err error
+	if g.SQL, err = sql.Open(driver, source); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.SQL.Close() })
+}
+
+// Since is what came since another count, such as "event payin.paid 1, payins
+// 1"; "" for nothing.
+func (r Rows) Since(before Rows) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		if n := r[name] - before[name]; n != 0 {
+			list = append(list, fmt.Sprintf("%s %d", name, n))
+		}
+	}
+	return strings.Join(list, ", ")
+}

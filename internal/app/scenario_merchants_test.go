@@ -1,0 +1,103 @@
+package app_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/app/apptest"
+	"github.com/porteira/porteira/internal/httpapi/apitest"
+)
+
+// merchantRoutes lists the operations that need credentials, as METHOD path,
+// from the contract itself: a new one is tested without being named here.
+func merchantRoutes(t *testing.T) []string {
+	t.Helper()
+	var list []string
+	for path, item := range apitest.Document(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			if operation.Security == nil || len(*operation.Security) > 0 && len((*operation.Security)[0]) > 0 {
+				list = append(list, method+" "+path)
+			}
+		}
+	}
+	slices.Sort(list)
+	if len(list) < 14 {
+		t.Fatalf("the contract has only %d operations with credentials: %v", len(list), list)
+	}
+	return list
+}
+
+// varying is what differs between two answers that say the same.
+var varying = regexp.MustCompile(`"requestId":"[0-9a-f]*"`)
+
+// A foreign id is answered like one that nobody has, on every route, and what
+// one merchant has does not concern the other.
+func TestMerchantsAreApart(t *testing.T) {
+	onBoth(t, func(t *testing.T, g *apptest.Installed) {
+		hook := apptest.NewReceiver(t, app.SandboxWebhookSecret, nil)
+		payin := g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "mine")).Get("id")
+		payout := g.Must(201, "POST", "/payout", with(with(payoutOf, `"amount"`, `"webhookUrl":"`+hook.URL+`/h","amount"`), "{ref}", "mine")).Get("id")
+		settleAll(t, g.Client)
+		event := g.Must(200, "GET", "/events", "").Get("data.0.id")
+
+		m, other := g.NewMerchant("The other one", 1_000)
+		before := g.Rows(t)
+		for _, route := range merchantRoutes(t) {
+			method, path, _ := strings.Cut(route, " ")
+			if !strings.Contains(path, "{id}") {
+				continue
+			}
+			mine, nobodys := payin, "01a1fc88-370d-71db-9c03-c351fb553c2e"
+			switch {
+			case strings.HasPrefix(path, "/payout"):
+				mine = payout
+			case strings.HasPrefix(path, "/events"):
+				mine, nobodys = event, "evt_01a1fc88370d71db9c03c351fb553c2e"
+			}
+			foreign := other.Must(404, method, strings.Replace(path, "{id}", mine, 1), "")
+			unknown := other.Must(404, method, strings.Replace(path, "{id}", nobodys, 1), "")
+			if a, b := varying.ReplaceAllString(foreign.Body, ""), varying.ReplaceAllString(unknown.Body, ""); a != b {
+				t.Errorf("%s: a foreign id is answered %s, an unknown one %s", route, a, b)
+			}
+		}
+		if rows := g.Rows(t).Since(before); rows != "" {
+			t.Errorf("asking about foreign ids left %s", rows)
+		}
+		other.Must(404, "GET", "/payin/"+payin+"?expand=customer", "")
+		for _, path := range []string{"/payin", "/payout", "/events", "/payin?referenceId=mine"} {
+			if list := other.Must(200, "GET", path, ""); !strings.Contains(list.Body, `"data":[]`) {
+				t.Errorf("%s of the other merchant is %s", path, list.Body)
+			}
+		}
+		// The same reference is another order, and a page is another page.
+		if got := other.Must(201, "POST", "/payin", with(pixOf, "{ref}", "mine")); got.Replayed() || got.Get("id") == payin {
+			t.Errorf("the other merchant got %s", got.Body)
+		}
+		g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "mine too"))
+		cursor := g.Must(200, "GET", "/payin?limit=1", "").Get("nextCursor")
+		other.Must(422, "GET", "/payin?limit=1&cursor="+cursor, "")
+		g.Must(422, "GET", "/payout?limit=1&cursor="+cursor, "")
+		if got := other.Must(200, "GET", "/balance", "").Get("available"); got != "1000" {
+			t.Errorf("the other merchant has %s, want 1000", got)
+		}
+		other.Must(422, "POST", "/payout", with(with(payoutOf, "500", "1001"), "{ref}", "too much"))
+		if mine, theirs := g.Must(200, "GET", "/webhook-secret", ""), other.Must(200, "GET", "/webhook-secret", ""); mine.Body == theirs.Body {
+			t.Error("two merchants have one webhook secret")
+		}
+		g.Verify(t)
+		// Who has left is let in no more.
+		if err := g.Admin.Flow.CloseMerchant(t.Context(), m.ID); err != nil {
+			t.Fatal(err)
+		}
+		apptest.Until(t, func() string {
+			if got := other.Ask("GET", "/balance", ""); got.Status != 401 {
+				return "a closed merchant is still let in"
+			}
+			return ""
+		})
+		g.Must(200, "GET", "/balance", "")
+	})
+}

@@ -1,0 +1,94 @@
+package app_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/app/apptest"
+	"github.com/porteira/porteira/internal/httpapi/apitest"
+)
+
+// visits says how each operation of the contract is asked for successfully, in
+// paths where {payin}, {payout} and {event} stand for ids that exist.
+var visits = map[string]act{
+	"POST /payin":                        {ask: "POST /payin", body: pixOf, status: 201},
+	"GET /payin":                         {ask: "GET /payin?limit=1&status=PENDING&paymentMethod=PIX&createdFrom=2020-01-01T00:00:00Z&createdTo=2120-01-01T00:00:00Z", status: 200},
+	"GET /payin/{id}":                    {ask: "GET /payin/{payin}?expand=customer,items", status: 200},
+	"POST /payin/{id}/cancel":            {ask: "POST /payin/{payin}/cancel", status: 200},
+	"POST /payout":                       {ask: "POST /payout", body: payoutOf, status: 201},
+	"GET /payout":                        {ask: "GET /payout?limit=1&status=COMPLETED&referenceId=visited", status: 200},
+	"GET /payout/{id}":                   {ask: "GET /payout/{payout}?expand=beneficiary", status: 200},
+	"POST /payout/{id}/cancel":           {ask: "POST /payout/{canceled}/cancel", status: 200},
+	"GET /balance":                       {ask: "GET /balance", status: 200},
+	"GET /events":                        {ask: "GET /events?limit=1", status: 200},
+	"GET /events/{id}":                   {ask: "GET /events/{event}", status: 200},
+	"GET /events/{id}/attempts":          {ask: "GET /events/{event}/attempts", status: 200},
+	"POST /events/{id}/redeliver":        {ask: "POST /events/{event}/redeliver", status: 202},
+	"GET /webhook-secret":                {ask: "GET /webhook-secret", status: 200},
+	"GET /openapi.json":                  {ask: "GET /openapi.json", nobody: true, status: 200},
+	"GET /healthz":                       {ask: "GET /healthz", nobody: true, status: 200},
+	"GET /readyz":                        {ask: "GET /readyz", nobody: true, status: 200},
+	"POST /sandbox/payin/{id}/{action}":  {ask: "POST /sandbox/payin/{payin}/pay", body: `{"amount":1}`, nobody: true, status: 204},
+	"POST /sandbox/payout/{id}/{action}": {ask: "POST /sandbox/payout/{payout}/return", nobody: true, status: 204},
+	"POST /sandbox/faults":               {ask: "POST /sandbox/faults", body: `{"operation":"refund","kind":"late"}`, nobody: true, status: 204},
+	"DELETE /sandbox/faults":             {ask: "DELETE /sandbox/faults", nobody: true, status: 204},
+	"POST /sandbox/clock":                {ask: "POST /sandbox/clock", body: `{"advance":1}`, nobody: true, status: 204},
+	"GET /sandbox/processor/transfers":   {ask: "GET /sandbox/processor/transfers", nobody: true, status: 200},
+	"POST /inbound/{processor}":          {ask: "POST /inbound/sandbox", nobody: true, status: 200}, // with a signature
+}
+
+// Every operation of the contract is asked for, and succeeds; and the contract
+// that the gateway serves is the one that all is held against.
+func TestEveryRoute(t *testing.T) {
+	onBoth(t, func(t *testing.T, g *apptest.Installed) {
+		v := apptest.NewReceiver(t, app.SandboxWebhookSecret, nil)
+		known := map[string]string{"{ref}": "visit"}
+		known["{payin}"] = g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "payin")).Get("id")
+		known["{payout}"] = g.Must(201, "POST", "/payout", hooked(payoutOf, v, "/h", "visited")).Get("id")
+		arrived(t, v, "/h", "payout.processing", "payout.completed")
+		known["{event}"] = eventOf(t, g, known["{payout}"])
+		attempted(t, g, known["{event}"], 1)
+		arm(g, "transfer", "not_sent", 1000)
+		n := 0
+		apptest.Until(t, func() string { // once the bank is left alone, payouts stay where they are
+			n++
+			known["{canceled}"] = g.Must(201, "POST", "/payout", with(payoutOf, "{ref}", fmt.Sprint("canceled ", n))).Get("id")
+			if got := g.Ask("POST", "/payout/"+known["{canceled}"]+"/cancel", ""); got.Status != 200 {
+				return got.Body
+			}
+			return ""
+		})
+		g.Must(204, "DELETE", "/sandbox/faults", "")
+
+		routes := 0
+		doc := apitest.Document(t).Paths.Map()
+		for _, path := range slices.Sorted(maps.Keys(doc)) {
+			for method := range doc[path].Operations() {
+				routes++
+				a, ok := visits[method+" "+path]
+				if !ok {
+					t.Errorf("no visit of %s %s", method, path)
+					continue
+				}
+				if path == "/inbound/{processor}" {
+					a.body = `{"id":"visit","subject":"charge","externalId":"nobodys","createdAt":"2026-01-01T00:00:00Z"}`
+					a.head = signed(a.body, apptest.BankSecret, 0)
+				}
+				a.play(t, g, known)
+			}
+		}
+		if routes != len(visits) {
+			t.Errorf("the contract has %d operations, %d are visited", routes, len(visits))
+		}
+		served := g.Anonymous().Must(200, "GET", "/openapi.json", "").Body
+		for path := range doc {
+			if !strings.Contains(served, `"`+path+`"`) {
+				t.Errorf("the contract that is served lacks %s", path)
+			}
+		}
+	})
+}
