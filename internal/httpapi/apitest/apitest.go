@@ -96,7 +96,17 @@ type transport struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (tr transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	sent := tap(r)
+	// Read beforehand: next may still be sending it when the answer is there.
+	var sent []byte
+	if r.Body != nil && r.Body != http.NoBody {
+		var err error
+		if sent, err = io.ReadAll(r.Body); err != nil {
+			return nil, fmt.Errorf("apitest: read request: %w", err)
+		}
+		_ = r.Body.Close()
+		r = r.Clone(r.Context())
+		r.Body = io.NopCloser(bytes.NewReader(sent))
+	}
 	answer, err := tr.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -107,7 +117,7 @@ func (tr transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("apitest: read answer: %w", err)
 	}
 	answer.Body = io.NopCloser(bytes.NewReader(body))
-	Check(tr.t, r, sent.Bytes(), answer.StatusCode, answer.Header, body)
+	Check(tr.t, r, sent, answer.StatusCode, answer.Header, body)
 	return answer, nil
 }
 
