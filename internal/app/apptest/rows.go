@@ -14,8 +14,7 @@ import (
 
 // rowsQuery counts what a merchant's affairs leave behind, by table, and by
 // what it is where a table holds different things.
-const rowsQuery = `SELECT 'payins', count(*) FROM payins UNION ALL SELECT 'payouts', count(*) FROM payouts
-	UNION ALL SELECT 'payout_sends', count(*) FROM payout_sends UNION ALL SELECT 'receipts', count(*) FROM receipts
+const rowsQuery = `SELECT 'payins', count(*) FROM payins UNION ALL SELECT 'payouts', count(*) FROM payouts UNION ALL SELECT 'receipts', count(*) FROM receipts
 	UNION ALL SELECT 'receipt_claims', count(*) FROM receipt_claims UNION ALL SELECT 'disputes', count(*) FROM disputes
 	UNION ALL SELECT 'notices', count(*) FROM notices UNION ALL SELECT 'deliveries', count(*) FROM deliveries
 	UNION ALL SELECT 'merchants', count(*) FROM merchants UNION ALL SELECT 'credentials', count(*) FROM credentials
