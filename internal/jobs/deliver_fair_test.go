@@ -26,7 +26,7 @@ func TestDeadReceiverDelaysNobodyElse(t *testing.T) {
 			}
 		}
 		hold.let()
-		g.jobs.Wait()
+		g.settled()
 	})
 }
 
@@ -42,9 +42,10 @@ func TestBacklogFlowsThroughEightPlaces(t *testing.T) {
 		}
 		hold.let()
 		for range 10 {
-			g.jobs.Wait()
+			g.settled()
 			g.step()
 		}
+		g.settled()
 		seen := map[string]bool{}
 		for _, r := range g.wantRequests(200) {
 			seen[r.id] = true

@@ -312,15 +312,14 @@ func TestLostLeaseEndsTheQueue(t *testing.T) {
 		g.besides()
 		hold := g.web.hold(t)
 		g.announce(g.merchant, 20, hook)
-		_, err := g.jobs.DeliverWebhooks(t.Context())
-		g.must(err)
+		g.step()
 		for range 8 {
 			<-hold.arrived
 		}
 		heir := g.second()
 		g.clock.Advance(2600 * time.Millisecond) // without a beat
 		hold.let()
-		g.jobs.Wait()
+		g.settled()
 		g.wantRequests(8)
 		heir.beat()
 		heir.deliver()

@@ -180,9 +180,40 @@ func (g *gateway) besides() {
 	g.t.Helper()
 	g.assembly.Inline, g.assembly.RecordOnce = false, false
 	g.jobs = jobs.New(g.assembly)
-	g.t.Cleanup(g.jobs.Wait)
+	g.t.Cleanup(g.settled)
 	g.beat()
 }
+
+// Waits on the clock that are due this soon are between two tries to write;
+// all others are longer.
+const retriesWithin = 7 * time.Second
+
+// until waits for work that goes on beside the test. A transaction that lost a
+// race, or a result that could not be recorded, is tried again after a pause by
+// the virtual clock, which stands still: it is moved on for them, and only then.
+func (g *gateway) until(work func()) {
+	g.t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work()
+	}()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-look.C:
+			if d, waits := g.clock.Next(); waits && d < retriesWithin {
+				g.clock.Advance(d)
+			}
+		}
+	}
+}
+
+// settled waits until no call is under way.
+func (g *gateway) settled() { g.t.Helper(); g.until(g.jobs.Wait) }
 
 // second starts another process of the same gateway: same database, same bank.
 func (g *gateway) second() *gateway {

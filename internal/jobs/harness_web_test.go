@@ -118,7 +118,8 @@ func (g *gateway) deliver() { g.t.Helper(); g.run(g.jobs.DeliverWebhooks) }
 // step runs the duty once and does not wait for the calls that it starts.
 func (g *gateway) step() {
 	g.t.Helper()
-	_, err := g.jobs.DeliverWebhooks(g.t.Context())
+	var err error
+	g.until(func() { _, err = g.jobs.DeliverWebhooks(g.t.Context()) })
 	g.must(err)
 }
 
