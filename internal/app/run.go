@@ -24,6 +24,9 @@ func (a *App) Run(ctx context.Context) error {
 	if err == nil {
 		err = a.serve(ctx)
 	}
+	if errors.Is(err, store.ErrDisk) {
+		kill() // whoever waits to write would wait in vain
+	}
 	return errors.Join(err, a.stop(alive, kill))
 }
 
@@ -91,7 +94,7 @@ func (a *App) serve(ctx context.Context) error {
 	case err := <-failed:
 		return fmt.Errorf("app: serve: %w", err)
 	case <-a.store.Ended():
-		return errors.New("an fsync of the database failed, so that nobody knows what of it is on disk: see to the disk and start again; nothing that was acknowledged is lost, as the next start writes it anew")
+		return fmt.Errorf("%w: nothing more is written; see to the disk and start again, which writes anew what was acknowledged and may not be on it", store.ErrDisk)
 	}
 }
 
