@@ -20,7 +20,7 @@ import (
 
 var (
 	oneSeed = flag.Uint64("seed", 0, "simulate this seed alone, and print its trace with -v")
-	seeds   = flag.Uint64("seeds", 3, "how many seeds to simulate")
+	seeds   = flag.Uint64("seeds", 2, "how many seeds to simulate")
 	from    = flag.Uint64("from", 1, "the first of them")
 	lasting = flag.Duration("for", 0, "simulate seeds for so long, instead of a number of them")
 	engine  = flag.String("engine", "", "sqlite or postgres; both unless set")
