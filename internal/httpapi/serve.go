@@ -48,6 +48,11 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, p *place) {
 	header.Set("X-Request-Id", c.requestID)
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
+	if len(r.TransferEncoding) > 0 {
+		// It may have had a Content-Length too, which net/http takes away: a proxy
+		// that went by that sees its end elsewhere (RFC 9112, section 6.1).
+		header.Set("Connection", "close")
+	}
 
 	err := a.run(c, p)
 	if err != nil && c.status == 0 {
