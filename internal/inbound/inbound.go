@@ -25,6 +25,10 @@ const (
 // ConcurrentDefault is how many notices are taken at once.
 const ConcurrentDefault = 64
 
+// readersPerPlace is how many bodies may be on their way for each notice that
+// may be taken: anybody can send one, and slowly.
+const readersPerPlace = 16
+
 // Flow makes a verified notice durable: [flow.Flow].
 type Flow interface {
 	RecordNotice(ctx context.Context, name, noticeID, headers string, body []byte) error
@@ -49,6 +53,7 @@ type Handler struct {
 	processors processor.Registry
 	clock      world.Clock
 	log        *slog.Logger
+	readers    chan struct{}
 	places     chan struct{}
 }
 
@@ -61,6 +66,7 @@ func New(o Options) *Handler {
 	if o.Concurrent <= 0 {
 		o.Concurrent = ConcurrentDefault
 	}
+	h.readers = make(chan struct{}, readersPerPlace*o.Concurrent)
 	h.places = make(chan struct{}, o.Concurrent)
 	return h
 }
@@ -83,29 +89,46 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // receive stores a notice that proves where it comes from. It is answered
 // after the commit: until then its sender must believe it lost.
 func (h *Handler) receive(w http.ResponseWriter, r *http.Request) error {
-	select {
-	case h.places <- struct{}{}:
-		defer func() { <-h.places }()
-	default:
-		return problem.New(problem.Overloaded, "Too many notices are under way. Send this one again later.")
-	}
 	name := r.PathValue("processor")
 	notifier, ok := h.processors[name].(processor.Notifier)
 	if !ok {
 		return problem.New(problem.NotFound, "There is no such processor.")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
+	body, err := h.read(w, r)
 	if err != nil {
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			return problem.New(problem.BodyTooLarge, "A notice has at most 256 KiB.")
-		}
-		return unverified(err)
+		return err
 	}
 	id, err := notifier.VerifyNotice(r.Header, body, h.clock.Now())
 	if err != nil || id == "" {
 		return unverified(err)
 	}
+	select {
+	case h.places <- struct{}{}:
+		defer func() { <-h.places }()
+	default:
+		return errOverloaded
+	}
 	return h.flow.RecordNotice(r.Context(), name, id, headerText(r.Header), body)
+}
+
+var errOverloaded = problem.New(problem.Overloaded, "Too many notices are under way. Send this one again later.")
+
+// read takes a body in, which must not keep a notice out that has arrived.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	select {
+	case h.readers <- struct{}{}:
+		defer func() { <-h.readers }()
+	default:
+		return nil, errOverloaded
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return nil, problem.New(problem.BodyTooLarge, "A notice has at most 256 KiB.")
+	}
+	if err != nil {
+		return nil, unverified(err)
+	}
+	return body, nil
 }
 
 // unverified is the one answer to every doubt, whatever it is.

@@ -3,9 +3,11 @@ package inbound_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -134,4 +136,30 @@ func TestNoticesAreBounded(t *testing.T) {
 	if code := <-first; code != 200 {
 		t.Errorf("the first notice was answered with %d", code)
 	}
+}
+
+// Who sends slowly, and need not be a processor at all, keeps no notice out
+// that has arrived.
+func TestSlowSendersKeepNobodyOut(t *testing.T) {
+	t.Parallel()
+	const concurrent = 2
+	h := newHandler(&journal{}, concurrent)
+	var slow sync.WaitGroup
+	var open []*io.PipeWriter
+	for range 4 * concurrent {
+		body, sent := io.Pipe()
+		open = append(open, sent)
+		slow.Go(func() {
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/inbound/bank", body))
+			_ = body.Close()
+		})
+		_, _ = sent.Write([]byte("x")) // it is read: the rest is awaited
+	}
+	if w := post(h, "/inbound/bank", "x", "Signature", "word", "Notice-Id", "n1"); w.Code != 200 {
+		t.Errorf("the notice was answered with %d", w.Code)
+	}
+	for _, sent := range open {
+		_ = sent.Close()
+	}
+	slow.Wait()
 }
