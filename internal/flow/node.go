@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -198,7 +199,11 @@ func (f *Flow) Leave(ctx context.Context) error {
 	return err
 }
 
+// clockLeadMax is how far the sandbox's time may run ahead.
+const clockLeadMax = 100 * 365 * 24 * time.Hour
+
 // AdvanceClock moves the sandbox's time on, for all processes of the database.
+// Errors: problem kind validation_failed where it would be too far ahead.
 func (f *Flow) AdvanceClock(ctx context.Context, d time.Duration) (offset time.Duration, err error) {
 	err = f.write(ctx, func(tx *store.Tx) error {
 		text, err := tx.Setting(ctx, store.SettingClockOffset)
@@ -210,6 +215,9 @@ func (f *Flow) AdvanceClock(ctx context.Context, d time.Duration) (offset time.D
 			if offset, err = time.ParseDuration(text); err != nil {
 				return err
 			}
+		}
+		if offset > clockLeadMax-d {
+			return problem.New(problem.ValidationFailed, "The sandbox's clock runs at most 100 years ahead.")
 		}
 		offset += d
 		return tx.SetSetting(ctx, store.SettingClockOffset, offset.String())
