@@ -3,10 +3,11 @@ FUZZ ?= -each 5s
 SEEDS ?= 200
 FROM ?= 1
 KILLS ?= 300
+ROUNDS ?= 1
 TESTFLAGS ?=
 export CGO_ENABLED ?= 1
 
-.PHONY: help dev build test check lint oracle fuzz mutants simulate torture docs tools
+.PHONY: help dev build test check lint oracle fuzz mutants simulate torture disk docs tools
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
@@ -48,6 +49,9 @@ endif
 
 torture: ## Kill the real program KILLS (300) times per ENGINE, or FOR a duration, and compare the books; RECORD=1 keeps the figures
 	go run ./tools/torture $(if $(FOR),-for $(FOR),-kills $(KILLS)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(GATEWAYS),-gateways $(GATEWAYS)) $(if $(RECORD),-record)
+
+disk: ## Run the real program on a disk that fails, ROUNDS (1) times per ENGINE, or ONLY some scenarios, and compare the books; RECORD=1 keeps the figures
+	go run ./tools/disk -rounds $(ROUNDS) $(if $(ENGINE),-engine $(ENGINE)) $(if $(ONLY),-only $(ONLY)) $(if $(SEED),-seed $(SEED)) $(if $(RECORD),-record)
 
 docs: ## Write the generated parts of docs, and RESULTS.md, anew
 	go test ./api ./internal/payment ./internal/ledger ./internal/config ./tools/results -update
