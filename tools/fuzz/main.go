@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/porteira/porteira/internal/world"
@@ -36,7 +37,7 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == stripVerb {
 		os.Exit(strip(os.Args[2:]))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "fuzz:", err)
