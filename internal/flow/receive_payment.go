@@ -25,9 +25,29 @@ type chargeNews struct {
 
 var receiveVerb = &verb{name: "receive_payment", run: receivePayments}
 
+// ErrFaultyPayment says that a processor reports a payment without an id, by
+// which it could be told from another, or without an amount.
+var ErrFaultyPayment = errors.New("flow: payment without an id or an amount")
+
+// FileFaultyPayment gives up a payment that cannot be booked: a person asks the
+// processor what it is.
+func (f *Flow) FileFaultyPayment(ctx context.Context, name, externalID string) error {
+	merchant, err := f.merchantOf(ctx, externalID)
+	if err != nil {
+		return public(err)
+	}
+	return f.write(ctx, func(tx *store.Tx) error {
+		return tx.OpenException(ctx, store.Exception{
+			Merchant: merchant, Kind: store.ExceptionNotice,
+			Detail: "The processor " + name + " lists a payment of " + externalID + " without an id or an amount. Nothing was posted; compare with its statement.",
+		})
+	})
+}
+
 // ApplyCharge books what a processor says of a charge: its payments, each
 // exactly once, whoever tells of them and however often; then its disputes and
-// its state. notice, if any, is finished in the same commit.
+// its state. notice, if any, is finished in the same commit. A report with a
+// faulty payment is ErrFaultyPayment, and nothing of it is booked.
 func (f *Flow) ApplyCharge(ctx context.Context, name, externalID string, report processor.ChargeReport, notice *store.Notice) error {
 	merchant, err := f.merchantOf(ctx, externalID)
 	if err != nil {
@@ -38,7 +58,7 @@ func (f *Flow) ApplyCharge(ctx context.Context, name, externalID string, report 
 	for i := range report.Payments {
 		pay := &report.Payments[i]
 		if pay.ID == "" || pay.Amount <= 0 { // without an id it could not be told from another
-			return fmt.Errorf("flow: %s reports a payment of %s without an id or an amount", name, externalID)
+			return fmt.Errorf("%w: %s, of %s", ErrFaultyPayment, name, externalID)
 		}
 		v.receipts = append(v.receipts, &payment.Receipt{
 			Merchant: merchant, ID: f.world.IDs.NewID(now), Processor: name, ExternalID: pay.ID,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -137,5 +138,14 @@ func (j *Jobs) bookCollected(ctx context.Context, name string, charger processor
 			}
 		}
 	}
-	return j.Flow.ApplyCharge(ctx, name, p.ExternalID, report, nil)
+	err = j.Flow.ApplyCharge(ctx, name, p.ExternalID, report, nil)
+	if errors.Is(err, flow.ErrFaultyPayment) { // it may be another one of its charge
+		report = processor.ChargeReport{Lookup: processor.Found, Payments: []processor.Payment{p}}
+		err = j.Flow.ApplyCharge(ctx, name, p.ExternalID, report, nil)
+	}
+	if errors.Is(err, flow.ErrFaultyPayment) { // no reason to keep those behind it waiting
+		j.Log.ErrorContext(ctx, "payment cannot be booked", "processor", name, "externalId", p.ExternalID, "cause", err)
+		err = j.Flow.FileFaultyPayment(ctx, name, p.ExternalID)
+	}
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -118,6 +119,23 @@ func TestCollectorKeepsStrangersMoney(t *testing.T) {
 		g.wantPayin(p, payment.PayinPaid, 100_00, 1)
 		g.wantUnapplied(55_00)
 		g.wantExceptions(store.ExceptionUnmatched)
+	})
+}
+
+// A payment that cannot be told from another, or is of nothing, is for a person;
+// it holds up no payment behind it, and none of its own order.
+func TestCollectorPassesFaultyPayments(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		faulty, beside, behind := g.order(g.merchant, "faulty", ""), g.order(g.merchant, "beside", ""), g.order(g.merchant, "behind", "")
+		g.bank.receive(faulty.ExternalID, "", 100_00)
+		g.bank.receive(beside.ExternalID, "pay-1", 100_00)
+		g.bank.charges[beside.ExternalID].Payments = append(g.bank.charges[beside.ExternalID].Payments, processor.Payment{ID: "pay-0"})
+		g.bank.receive(behind.ExternalID, "pay-2", 100_00)
+		g.collect()
+		g.wantPayin(faulty, payment.PayinPending, 0, 0)
+		g.wantPayin(beside, payment.PayinPaid, 100_00, 1)
+		g.wantPayin(behind, payment.PayinPaid, 100_00, 1)
+		g.wantExceptions(store.ExceptionNotice)
 	})
 }
 
