@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -65,21 +66,26 @@ func TestCollectorReadsOn(t *testing.T) {
 	})
 }
 
-// The place up to which the list was read moves only past what is booked.
+// The place up to which the list was read moves only past what is booked: a
+// process that must stop in the middle of a page has it read again.
 func TestPageIsReadAgainUntilItIsBooked(t *testing.T) {
 	each(t, func(t *testing.T, g *gateway) {
 		first, second := g.order(g.merchant, "r-1", ""), g.order(g.merchant, "r-2", "")
-		g.bank.receive(first.ExternalID, "", 100_00) // cannot be told from another, and is not booked
+		g.bank.receive(first.ExternalID, "pay-1", 100_00)
 		g.bank.receive(second.ExternalID, "pay-2", 100_00)
 		for range 2 {
-			if _, err := g.jobs.CollectPayments(t.Context()); err == nil {
-				t.Fatal("a payment that cannot be booked is passed over in silence")
+			ctx, stop := context.WithCancel(t.Context())
+			g.bank.charged = stop
+			if _, err := g.jobs.CollectPayments(ctx); err == nil {
+				t.Fatal("payments that could not be booked are passed over")
 			}
+			g.wantPayin(second, payment.PayinPending, 0, 0)
 		}
-		g.bank.payments[0].ID, g.bank.charges[first.ExternalID].Payments[0].ID = "pay-1", "pay-1"
+		g.bank.charged = nil
 		g.collect()
 		g.wantPayin(first, payment.PayinPaid, 100_00, 1)
 		g.wantPayin(second, payment.PayinPaid, 100_00, 1)
+		g.wantExceptions()
 	})
 }
 

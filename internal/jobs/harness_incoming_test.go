@@ -36,6 +36,9 @@ func (b *bank) QueryCharge(_ context.Context, externalID string) processor.Charg
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.questions++
+	if b.charged != nil {
+		b.charged()
+	}
 	charge := b.charges[externalID]
 	switch {
 	case b.down:

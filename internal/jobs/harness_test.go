@@ -43,7 +43,8 @@ type bank struct {
 	calls     []processor.TransferRequest // every request that arrived, by its bytes
 	questions int
 	profile   processor.Profile
-	down      bool // it answers no question
+	down      bool   // it answers no question
+	charged   func() // called when it is asked about a charge; may be nil
 	// transfer and query, when set, stand in for what the bank would do.
 	transfer func(b *bank, r processor.TransferRequest) processor.TransferAnswer
 	query    func(b *bank, externalID string) processor.TransferReport
