@@ -112,15 +112,17 @@ func (f *Flow) KnowsChange(ctx context.Context, name string, c processor.Change)
 		}
 		return p.ReturnedAmount >= c.Returned, true, public(err)
 	}
-	if _, _, err = f.store.PayinByExternalID(ctx, merchant, c.ExternalID); errors.Is(err, store.ErrNotFound) || c.Dispute == nil {
+	order, _, err := f.store.PayinByExternalID(ctx, merchant, c.ExternalID)
+	if errors.Is(err, store.ErrNotFound) || c.Dispute == nil {
 		return false, false, nil
 	}
 	if err != nil {
 		return false, true, public(err)
 	}
 	state, err := f.store.DisputeState(ctx, merchant, name, c.Dispute.ID)
-	if errors.Is(err, store.ErrNotFound) {
-		return false, true, nil
+	if errors.Is(err, store.ErrNotFound) { // one that cannot be posted is a person's
+		known, err := f.store.HasException(ctx, merchant, order.ID, store.ExceptionDispute)
+		return known, true, public(err)
 	}
 	// Of what was listed as open, any state is a later one.
 	return state == string(c.Dispute.State) || c.Dispute.State == processor.DisputeOpen || state == string(processor.DisputeReversed), true, public(err)

@@ -66,17 +66,39 @@ func TestStaleAnswerToReturn(t *testing.T) {
 // no other.
 func TestReturnNeverConfirmed(t *testing.T) {
 	each(t, func(t *testing.T, g *gateway) {
-		odd, even := g.paidOut("odd", 10_00), g.paidOut("even", 5_00)
-		g.bank.sendBack(odd.ExternalID, 10_00)
+		odd, other, even := g.paidOut("odd", 10_00), g.paidOut("other", 10_00), g.paidOut("even", 5_00)
+		g.bank.sendBack(odd.ExternalID, 10_00) // on one page with the next
+		g.bank.sendBack(other.ExternalID, 10_00)
 		g.bank.sendBack(even.ExternalID, 5_00)
-		g.bank.transfers[odd.ExternalID].back = 0
-		for range 120 {
+		g.bank.transfers[odd.ExternalID].back, g.bank.transfers[other.ExternalID].back = 0, 0
+		for range 245 {
 			_, _ = g.jobs.CollectPayments(t.Context())
 			g.pass(5 * time.Second)
 		}
 		g.want(odd, payment.PayoutCompleted, payment.StepDone)
 		g.want(even, payment.PayoutReturned, payment.StepDone)
-		g.wantExceptions(store.ExceptionContradiction)
+		g.wantExceptions(store.ExceptionContradiction, store.ExceptionContradiction)
+	})
+}
+
+// A dispute of an order that cannot be disputed now is a person's, and asked
+// about once.
+func TestListedDisputeForAPerson(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		p := g.order(g.merchant, "r", "")
+		g.bank.receive(p.ExternalID, "pay-1", 100_00)
+		g.bank.receive(p.ExternalID, "pay-2", 100_00)
+		g.collect()
+		g.bank.contest(p.ExternalID, "d-1", 100_00, processor.DisputeOpen)
+		g.bank.contest(p.ExternalID, "d-2", 100_00, processor.DisputeOpen)
+		g.bank.contest(p.ExternalID, "d-2", 100_00, processor.DisputeWon)
+		asked := g.bank.questions
+		g.collect()
+		if n := g.bank.questions - asked; n > 2 {
+			t.Errorf("asked %d times about two disputes", n)
+		}
+		g.wantPayin(p, payment.PayinDisputed, 100_00, 2)
+		g.wantExceptions(store.ExceptionOverpaid, store.ExceptionDispute)
 	})
 }
 

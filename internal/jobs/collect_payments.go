@@ -62,7 +62,21 @@ func (j *Jobs) follow(ctx context.Context, name string, monitor processor.Monito
 			return 0, err
 		}
 	}
-	return len(page), j.Flow.SaveChanges(ctx, name, next)
+	if err := j.Flow.SaveChanges(ctx, name, next); err != nil {
+		return 0, err
+	}
+	for _, c := range page {
+		delete(j.unconfirmed, changeKey(name, c))
+	}
+	return len(page), nil
+}
+
+func changeKey(name string, c processor.Change) string {
+	key := fmt.Sprint(name, " ", c.ExternalID, " ", c.Returned)
+	if c.Dispute != nil {
+		key += " " + c.Dispute.ID + " " + string(c.Dispute.State)
+	}
+	return key
 }
 
 // changeTries is how often a change is asked about whose processor answers as
@@ -86,13 +100,15 @@ func (j *Jobs) bookChange(ctx context.Context, name string, c processor.Change) 
 		return err
 	}
 	if known || !ours {
-		delete(j.unconfirmed, name)
 		return nil
 	}
-	if j.unconfirmed[name]++; j.unconfirmed[name] < changeTries {
+	key := changeKey(name, c)
+	switch j.unconfirmed[key]++; {
+	case j.unconfirmed[key] < changeTries:
 		return fmt.Errorf("%w: %s", errUnbooked, c.ExternalID)
+	case j.unconfirmed[key] > changeTries:
+		return nil // a person has been told, and what is behind it on the page is not booked yet
 	}
-	delete(j.unconfirmed, name) // others must not wait for it for ever
 	j.Log.ErrorContext(ctx, "a change is not confirmed: compare the processor's statement", "processor", name, "externalId", c.ExternalID)
 	return j.Flow.DoubtChange(ctx, name, c)
 }

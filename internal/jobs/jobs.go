@@ -93,8 +93,8 @@ type Jobs struct {
 	breakers  *breakers
 	secrets   secretCache
 	seen      map[payment.ID]seenNode
-	// unconfirmed counts, by processor, how often the change that is read next
-	// was asked about in vain.
+	// unconfirmed counts, by change, how often one that is listed was asked
+	// about in vain.
 	unconfirmed map[string]int
 	turns       [dutyCount]payment.ID // the merchant that each duty served last
 

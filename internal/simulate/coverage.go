@@ -63,7 +63,7 @@ var demands = []demand{
 	{200, "client, payout", slices.Concat(clientFaults, clientActs), []string{"COMPLETED", "RETURNED"}},
 	{1000, "client, payout", clientActs, []string{"PENDING", "PROCESSING accepted", "PROCESSING unknown", "FAILED"}},
 	{200, "payer", []string{"paid", "short", "over", "twice", "parts", "stranger"}, []string{"PENDING", "PAID", "EXPIRED", "CANCELED", "DISPUTED"}},
-	{200, "payer", []string{"dispute"}, []string{"PAID", "EXPIRED"}},
+	{200, "payer", []string{"dispute"}, []string{"PAID"}},
 	{200, "payer", []string{"win", "lose"}, []string{"DISPUTED"}},
 	{200, "payer", []string{"fail", "expire"}, []string{"PENDING"}},
 	{200, "bank", []string{"complete", "return", "part"}, []string{"PROCESSING accepted", "COMPLETED"}},

@@ -62,3 +62,11 @@ func (s *Store) OpenExceptions(ctx context.Context, limit int) ([]Exception, err
 	})
 	return list, s.readError("exceptions", err)
 }
+
+// HasException says whether an open exception of a kind concerns an order.
+func (s *Store) HasException(ctx context.Context, merchant, subject payment.ID, kind string) (bool, error) {
+	var n int
+	err := s.queryRow(ctx, "SELECT count(*) FROM exceptions WHERE merchant_id = $1 AND closed_at = 0 AND subject_id = $2 AND kind = $3",
+		merchant[:], subject[:], kind).Scan(&n)
+	return n > 0, s.readError("exception", err)
+}
