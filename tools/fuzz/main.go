@@ -107,7 +107,7 @@ func run(ctx context.Context, out io.Writer, arguments []string) error {
 		_, _ = fmt.Fprintf(out, "%-32s %-20s %6.0fs %12d executions %8.0f/s %6d inputs kept\n",
 			t.folder, t.name, took.Seconds(), count.executions, float64(count.executions)/took.Seconds(), count.kept)
 		figures["executions"] += count.executions
-		figures["executions: "+t.folder+" "+t.name] = count.executions
+		figures["executions: "+strings.ReplaceAll(strings.TrimPrefix(t.folder, "internal/"), "/", " ")+" "+t.name] = count.executions
 	}
 	took := clock.Monotonic() - began
 	figures["seconds"] = int64(took.Seconds())
