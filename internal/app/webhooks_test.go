@@ -234,5 +234,9 @@ func TestExhaustedWebhook(t *testing.T) {
 		if last := attempted(t, g, event, 12); last.Get("data.11.status") != "200" {
 			t.Errorf("after it was mended: %s", last.Body)
 		}
+		var note string
+		if err := g.SQL.QueryRowContext(t.Context(), "SELECT note FROM exceptions WHERE closed_at > 0").Scan(&note); err != nil || !strings.Contains(note, "took the event") {
+			t.Errorf("the exception is closed with the note %q, %v", note, err)
+		}
 	})
 }

@@ -31,18 +31,27 @@ type EndedDelivery struct {
 
 var endDeliveryVerb = each("end_delivery", func(ctx context.Context, tx *store.Tx, v *EndedDelivery) error {
 	d := v.Delivery
-	mine, err := tx.FinishDelivery(ctx, d, v.Attempt, d.ClaimedBy)
+	finished, err := tx.FinishDelivery(ctx, d, v.Attempt, d.ClaimedBy)
 	if err != nil {
 		return err
 	}
 	if v.Gone {
-		return tx.EndDeliveries(ctx, d.Merchant, d.Subject, d.URL)
+		if err := tx.EndDeliveries(ctx, d.Merchant, d.Subject, d.URL); err != nil {
+			return err
+		}
 	}
-	if mine && d.State == store.DeliveryExhausted {
-		return tx.OpenException(ctx, store.Exception{
+	switch {
+	case finished.State == store.DeliveryExhausted:
+		return tx.GiveUpDelivery(ctx, d, finished.Exception, store.Exception{
 			Merchant: d.Merchant, Kind: store.ExceptionWebhook, Subject: d.Subject,
 			Detail: "The merchant's receiver took an event in none of its attempts: " + payment.PublicEventID(d.Event.ID) + ". Mend the receiver, then redeliver.",
 		})
+	case finished.Exception.IsZero(): // nobody was told to look after it
+		return nil
+	case finished.State == store.DeliveryDone:
+		return tx.CloseException(ctx, d.Merchant, finished.Exception, "The receiver took the event when it was sent again.")
+	case finished.State == store.DeliveryEnded:
+		return tx.CloseException(ctx, d.Merchant, finished.Exception, "The receiver wants no more news of this order.")
 	}
 	return nil
 })
@@ -58,7 +67,8 @@ func (f *Flow) ReturnDelivery(ctx context.Context, d store.Delivery, at time.Tim
 	return f.write(ctx, func(tx *store.Tx) error { return tx.ReturnDelivery(ctx, d, at, d.ClaimedBy) })
 }
 
-// Redeliver sends an event again, to everywhere it was to go. Errors: problem
+// Redeliver sends an event again, to everywhere it was to go, with the whole
+// schedule of attempts before it. Errors: problem
 // kinds not_found, and invalid_state where it goes nowhere.
 func (f *Flow) Redeliver(ctx context.Context, merchant, event payment.ID) error {
 	e, err := f.store.Event(ctx, merchant, event)

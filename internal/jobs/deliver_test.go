@@ -207,27 +207,6 @@ func TestRedeliver(t *testing.T) {
 	})
 }
 
-// A receiver that was given up is mended, and the operator sends again.
-func TestRedeliverAfterTheLastAttempt(t *testing.T) {
-	each(t, func(t *testing.T, g *gateway) {
-		g.web.always(500)
-		g.canceled(g.merchant, "r", hook)
-		g.deliver()
-		for range waits {
-			g.leap(28 * time.Hour)
-			g.deliver()
-		}
-		g.wantRequests(11)
-		g.wantExceptions(store.ExceptionWebhook)
-		g.web.always(200)
-		g.must(g.flow.Redeliver(t.Context(), g.merchant.ID, g.event(g.merchant, 1).ID))
-		g.deliver()
-		g.leap(100 * time.Hour)
-		g.deliver()
-		g.wantRequests(12)
-	})
-}
-
 // The process dies when the receiver has the news and nothing tells of it: it
 // is sent again, with the same id and the same bytes.
 func TestCrashBetweenSendAndRecord(t *testing.T) {

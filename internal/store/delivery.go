@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -25,8 +27,9 @@ type Delivery struct {
 	URL         string
 	State       string
 	Attempts    int // made, the one in hand included
-	// Ended is Attempts without those in which their process died. They may
-	// never have been made, so they use none of the schedule up.
+	// Ended counts those since the event was last asked for, or happened,
+	// without those in which their process died: they may never have been
+	// made, so they use none of the schedule up.
 	Ended     int
 	NextAt    time.Time
 	ClaimedBy payment.ID    // the process that has it in hand
@@ -64,14 +67,14 @@ func (tx *Tx) ClaimDeliveries(ctx context.Context, merchant, node payment.ID, li
 		SELECT id FROM deliveries WHERE merchant_id = $2 AND next_at > 0 AND next_at <= $3 ORDER BY next_at LIMIT $4`+
 		tx.store.dialect.skipLocked()+`)
 		UPDATE deliveries SET claimed_by = $1, next_at = 0, attempts = attempts + 1
-		WHERE merchant_id = $2 AND id IN (SELECT id FROM picked) RETURNING id, event_number, subject_id, url, attempts`,
+		WHERE merchant_id = $2 AND id IN (SELECT id FROM picked) RETURNING id, event_number, subject_id, url, attempts, tries`,
 		node[:], merchant[:], micros(tx.Now), limit)
 	list, err := collect(rows, err, func(r scanner) (Delivery, error) {
 		d := Delivery{Merchant: merchant, State: DeliveryPending}
 		var id, subject []byte
-		var attempts int64
-		err := r.Scan(&id, &d.EventNumber, &subject, &d.URL, &attempts)
-		d.ID, d.Subject, d.Attempts = idOf(id), idOf(subject), int(attempts)
+		var attempts, tries int64
+		err := r.Scan(&id, &d.EventNumber, &subject, &d.URL, &attempts, &tries)
+		d.ID, d.Subject, d.Attempts, d.Ended = idOf(id), idOf(subject), int(attempts), int(tries)+1
 		return d, err
 	})
 	if err != nil {
@@ -85,42 +88,55 @@ func (tx *Tx) ClaimDeliveries(ctx context.Context, merchant, node payment.ID, li
 		if err != nil {
 			return nil, fmt.Errorf("event of delivery: %w", err)
 		}
-		if d.Ended, err = tx.endedAttempts(ctx, d); err != nil {
-			return nil, err
-		}
 		attempts[i] = []any{merchant[:], d.ID[:], int64(d.Attempts), int64(0), int64(0), "", "", micros(tx.Now), int64(0)}
 	}
 	return list, tx.insertNew(ctx, attemptTable, attempts...)
 }
 
-// endedAttempts counts the attempts before this one that came to an end, and
-// this one.
-func (tx *Tx) endedAttempts(ctx context.Context, d *Delivery) (int, error) {
-	if d.Attempts == 1 {
-		return 1, nil
-	}
-	var before int64
-	err := tx.queryRow(ctx, "SELECT count(*) FROM delivery_attempts WHERE merchant_id = $1 AND delivery_id = $2 AND ended_at > 0",
-		d.Merchant[:], d.ID[:]).Scan(&before)
-	return int(before) + 1, err
+// Finished is what became of a delivery at the end of an attempt.
+type Finished struct {
+	State string
+	// Exception is the one that a person was last told of because the delivery
+	// was given up, open or not; zero where there was none.
+	Exception payment.ID
 }
 
 // FinishDelivery writes how an attempt ended and what follows: d.State, and
-// d.NextAt where it is to be tried again. Where node has lost the delivery to
-// another, only the attempt is written, as it was made, and false is returned.
-// What has ended stays so.
-func (tx *Tx) FinishDelivery(ctx context.Context, d Delivery, a Attempt, node payment.ID) (bool, error) {
-	_, err := tx.exec(ctx, `UPDATE delivery_attempts SET status = $1, latency = $2, error = $3, response = $4, ended_at = $5
+// d.NextAt where it is to be tried again. What has ended stays so. Where node
+// has lost the delivery to another, only the attempt is written, as it was
+// made, and the zero value is returned.
+func (tx *Tx) FinishDelivery(ctx context.Context, d Delivery, a Attempt, node payment.ID) (f Finished, err error) {
+	_, err = tx.exec(ctx, `UPDATE delivery_attempts SET status = $1, latency = $2, error = $3, response = $4, ended_at = $5
 		WHERE merchant_id = $6 AND delivery_id = $7 AND number = $8 AND ended_at = 0`,
 		int64(a.Status), a.Latency.Microseconds(), a.Error, a.Response, micros(tx.Now), d.Merchant[:], d.ID[:], int64(d.Attempts))
 	if err != nil {
-		return false, err
+		return f, err
 	}
-	n, err := tx.changed(ctx, `UPDATE deliveries SET state = CASE WHEN state = 'ended' THEN state ELSE $1 END,
-		next_at = CASE WHEN state = 'ended' THEN next_at ELSE $2 END, claimed_by = $3, updated_at = $4
-		WHERE merchant_id = $5 AND id = $6 AND claimed_by = $7 AND attempts = $8`,
-		d.State, micros(d.NextAt), []byte{}, micros(tx.Now), d.Merchant[:], d.ID[:], node[:], int64(d.Attempts))
-	return n == 1, err
+	var exception []byte
+	err = tx.queryRow(ctx, `UPDATE deliveries SET state = CASE WHEN state = 'ended' THEN state ELSE $1 END,
+		next_at = CASE WHEN state = 'ended' THEN next_at ELSE $2 END, claimed_by = $3, tries = tries + 1, updated_at = $4
+		WHERE merchant_id = $5 AND id = $6 AND claimed_by = $7 AND attempts = $8 RETURNING state, exception_id`,
+		d.State, micros(d.NextAt), []byte{}, micros(tx.Now), d.Merchant[:], d.ID[:], node[:], int64(d.Attempts)).Scan(&f.State, &exception)
+	if errors.Is(err, sql.ErrNoRows) {
+		return f, nil
+	}
+	f.Exception = idOf(exception)
+	return f, err
+}
+
+// GiveUpDelivery tells a person that a delivery was given up, if the exception
+// that it was told by before is not open any more.
+func (tx *Tx) GiveUpDelivery(ctx context.Context, d Delivery, before payment.ID, e Exception) error {
+	var open int64
+	err := tx.queryRow(ctx, "SELECT count(*) FROM exceptions WHERE merchant_id = $1 AND id = $2 AND closed_at = 0", e.Merchant[:], before[:]).Scan(&open)
+	if err != nil || open > 0 {
+		return err
+	}
+	if e.ID, err = tx.openException(ctx, e); err != nil {
+		return err
+	}
+	_, err = tx.exec(ctx, "UPDATE deliveries SET exception_id = $1 WHERE merchant_id = $2 AND id = $3", e.ID[:], d.Merchant[:], d.ID[:])
+	return err
 }
 
 // ReturnDelivery gives a claimed delivery back untried, as if it had not been
@@ -152,11 +168,11 @@ func (tx *Tx) EndDeliveries(ctx context.Context, merchant, subject payment.ID, u
 	return nil
 }
 
-// Redeliver makes an event's deliveries due again, each for one attempt more at
-// least, and says how many there are. Attempts go on being counted.
+// Redeliver makes an event's deliveries due again and begins their schedule
+// anew. It says how many there are. Attempts go on being numbered.
 func (tx *Tx) Redeliver(ctx context.Context, merchant payment.ID, number int64) (int64, error) {
 	tx.redelivered = true
-	return tx.changed(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, updated_at = $1
+	return tx.changed(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, tries = 0, updated_at = $1
 		WHERE merchant_id = $2 AND event_number = $3 AND length(claimed_by) = 0`, micros(tx.Now), merchant[:], number)
 }
 

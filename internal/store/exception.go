@@ -27,17 +27,29 @@ type Exception struct {
 	Kind      string
 	Subject   payment.ID
 	Amount    money.Cents
-	Detail    string // one sentence: what happened, and what to do
+	Detail    string // what happened, and what to do
 	CreatedAt time.Time
 	ClosedAt  time.Time
 }
 
 // OpenException records something for a person, in the same commit as its cause.
 func (tx *Tx) OpenException(ctx context.Context, e Exception) error {
+	_, err := tx.openException(ctx, e)
+	return err
+}
+
+func (tx *Tx) openException(ctx context.Context, e Exception) (payment.ID, error) {
 	id := tx.NewID()
 	_, err := tx.exec(ctx, `INSERT INTO exceptions (merchant_id, id, kind, subject_id, amount, detail, created_at, closed_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`,
 		e.Merchant[:], id[:], e.Kind, e.Subject[:], int64(e.Amount), e.Detail, micros(tx.Now))
+	return id, err
+}
+
+// CloseException closes one, if it is open, with a note on what became of it.
+func (tx *Tx) CloseException(ctx context.Context, merchant, id payment.ID, note string) error {
+	_, err := tx.exec(ctx, "UPDATE exceptions SET closed_at = $1, note = $2 WHERE merchant_id = $3 AND id = $4 AND closed_at = 0",
+		micros(tx.Now), note, merchant[:], id[:])
 	return err
 }
 

@@ -243,6 +243,8 @@ func exerciseWrites(t *testing.T, tx *store.Tx, m payment.ID, p *store.NewPayin,
 	}
 	_, err = tx.FinishDelivery(ctx, deliveries[0], store.Attempt{}, node)
 	first(t, err)
+	first(t, tx.GiveUpDelivery(ctx, deliveries[0], m, store.Exception{Merchant: m}))
+	first(t, tx.CloseException(ctx, m, m, ""))
 	first(t, tx.ReturnDelivery(ctx, deliveries[0], tx.Now, node))
 	first(t, tx.EndDeliveries(ctx, m, p.ID, "https://a.example"))
 	_, err = tx.Redeliver(ctx, m, 1)

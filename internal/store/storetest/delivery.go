@@ -17,7 +17,8 @@ var deliveryTests = []test{
 	{"a delivery given back was never tried", returnedDelivery},
 	{"an order whose receiver wants no more gets no more", endedDeliveries},
 	{"what ended stays ended for those in flight", endedInFlight},
-	{"redelivery starts again", redelivered},
+	{"redelivery starts again, with the whole schedule", redelivered},
+	{"a person is told once of a delivery that was given up, until it is over", givenUpDelivery},
 	{"the soonest due come first, the future not at all", deliveriesDue},
 }
 
@@ -32,13 +33,14 @@ func (b *bench) claimDeliveries(m store.Merchant, node payment.ID, limit int) (l
 	return list
 }
 
-func (b *bench) finish(d store.Delivery, state string, next time.Time, node payment.ID) {
+func (b *bench) finish(d store.Delivery, state string, next time.Time, node payment.ID) (f store.Finished) {
 	b.Helper()
 	d.State, d.NextAt = state, next
-	b.write(func(tx *store.Tx) error {
-		_, err := tx.FinishDelivery(b.Context(), d, store.Attempt{Status: 500, Latency: 1500 * time.Microsecond, Error: "e", Response: "r"}, node)
+	b.write(func(tx *store.Tx) (err error) {
+		f, err = tx.FinishDelivery(b.Context(), d, store.Attempt{Status: 500, Latency: 1500 * time.Microsecond, Error: "e", Response: "r"}, node)
 		return err
 	})
+	return f
 }
 
 func deliveriesClaimedOnce(b *bench) {
@@ -112,14 +114,15 @@ func lostDelivery(b *bench) {
 	})
 	mine := b.claimDeliveries(m, two, 10)
 	equal(b, "claimed by another", len(mine), 1)
-	b.finish(lost, store.DeliveryDone, time.Time{}, one)
+	equal(b, "the end of the lost one", b.finish(lost, store.DeliveryExhausted, time.Time{}, one), store.Finished{})
 	b.write(func(tx *store.Tx) error { return tx.ReturnDelivery(b.Context(), lost, b.now(), one) })
 	attempts, err := b.s.Attempts(b.Context(), m.ID, 1)
 	b.must(err)
 	equal(b, "attempts", len(attempts), 2)
 	equal(b, "the lost one has not ended", attempts[0].EndedAt.IsZero(), false) // it was made, and is on record
 	equal(b, "still due", len(b.claimDeliveries(m, two, 10)), 0)
-	b.finish(mine[0], store.DeliveryDone, time.Time{}, two)
+	equal(b, "the end", b.finish(mine[0], store.DeliveryDone, time.Time{}, two), store.Finished{State: store.DeliveryDone})
+	equal(b, "the end once more", b.finish(mine[0], store.DeliveryDone, time.Time{}, two), store.Finished{})
 	equal(b, "due when done", len(b.claimDeliveries(m, two, 10)), 0)
 }
 
@@ -189,7 +192,8 @@ func endedInFlight(b *bench) {
 	list := b.claimDeliveries(m, node, 10)
 	b.finish(list[0], store.DeliveryEnded, time.Time{}, node)
 	b.write(func(tx *store.Tx) error { return tx.EndDeliveries(b.Context(), m.ID, subject, hook) })
-	b.finish(list[1], store.DeliveryPending, b.w.Clock.Now().Add(-time.Second), node)
+	f := b.finish(list[1], store.DeliveryPending, b.w.Clock.Now().Add(-time.Second), node)
+	equal(b, "state", f.State, store.DeliveryEnded)
 	equal(b, "due after the end", len(b.claimDeliveries(m, node, 10)), 0)
 	attempts, err := b.s.Attempts(b.Context(), m.ID, list[1].EventNumber)
 	b.must(err)
@@ -199,7 +203,10 @@ func endedInFlight(b *bench) {
 func redelivered(b *bench) {
 	m, node := b.merchant(), b.id()
 	b.announce(m, b.id(), 1, hook)
-	b.finish(b.claimDeliveries(m, node, 10)[0], store.DeliveryDone, time.Time{}, node)
+	b.finish(b.claimDeliveries(m, node, 10)[0], store.DeliveryPending, b.w.Clock.Now().Add(-time.Second), node)
+	second := b.claimDeliveries(m, node, 10)[0]
+	equal(b, "attempts that ended, with this one", second.Ended, 2)
+	b.finish(second, store.DeliveryDone, time.Time{}, node)
 	var n int64
 	again := func(tx *store.Tx) (err error) {
 		n, err = tx.Redeliver(b.Context(), m.ID, 1)
@@ -208,9 +215,56 @@ func redelivered(b *bench) {
 	}
 	b.write(again)
 	equal(b, "made due", n, 1)
-	equal(b, "claimed", len(b.claimDeliveries(m, node, 10)), 1)
+	third := b.claimDeliveries(m, node, 10)
+	equal(b, "claimed", len(third), 1)
+	equal(b, "attempts", third[0].Attempts, 3)
+	equal(b, "attempts of the new schedule, with this one", third[0].Ended, 1)
 	b.write(again)
 	equal(b, "made due while in hand", n, 0)
+}
+
+func givenUpDelivery(b *bench) {
+	m, node, subject := b.merchant(), b.id(), b.id()
+	b.announce(m, subject, 2, hook)
+	list := b.claimDeliveries(m, node, 10)
+	giveUp := func(d store.Delivery) payment.ID {
+		b.Helper()
+		f := b.finish(d, store.DeliveryExhausted, time.Time{}, node)
+		equal(b, "state", f.State, store.DeliveryExhausted)
+		b.write(func(tx *store.Tx) error {
+			return tx.GiveUpDelivery(b.Context(), d, f.Exception, store.Exception{Merchant: m.ID, Kind: store.ExceptionWebhook, Subject: subject, Detail: "do this"})
+		})
+		return f.Exception
+	}
+	again := func(number int64) store.Delivery {
+		b.Helper()
+		b.write(func(tx *store.Tx) error {
+			_, err := tx.Redeliver(b.Context(), m.ID, number)
+			return err
+		})
+		return b.claimDeliveries(m, node, 10)[0]
+	}
+	open := func() []store.Exception {
+		b.Helper()
+		exceptions, err := b.s.OpenExceptions(b.Context(), 10)
+		b.must(err)
+		return exceptions
+	}
+	equal(b, "told before", giveUp(list[0]), payment.ID{})
+	equal(b, "told before of the other", giveUp(list[1]), payment.ID{})
+	first := open()
+	equal(b, "open", len(first), 2)
+	told := giveUp(again(list[0].EventNumber))
+	equal(b, "open when one was given up again", len(open()), 2)
+	f := b.finish(again(list[0].EventNumber), store.DeliveryDone, time.Time{}, node)
+	equal(b, "state", f.State, store.DeliveryDone)
+	equal(b, "told of", f.Exception, told)
+	b.write(func(tx *store.Tx) error { return tx.CloseException(b.Context(), m.ID, f.Exception, "it is over") })
+	left := open()
+	equal(b, "open when one is over", len(left), 1)
+	equal(b, "the one that is over is open", left[0].ID == told, false)
+	giveUp(again(list[0].EventNumber))
+	equal(b, "open when it was given up anew", len(open()), 2)
 }
 
 func deliveriesDue(b *bench) {
