@@ -199,7 +199,7 @@ func TestExceptions(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.run(0, "merchant", "create", "Loja")
-	s.exec("INSERT INTO exceptions SELECT id, zeroblob(15) || x'01', 'overpaid', id, 1990, 'Too much came. Give it back.', 1700000000000000, 0 FROM merchants")
+	s.exec("INSERT INTO exceptions SELECT id, zeroblob(15) || x'01', 'overpaid', id, 1990, 'Too much came. Give it back.', 1700000000000000, 0, '' FROM merchants")
 	out, _ := s.run(0, "exceptions", "list")
 	want := "TIME Loja overpaid R$ 19.90\n Too much came. Give it back.\n about ID\n"
 	if !strings.Contains(out, want) || !strings.Contains(out, "TIME (no merchant) overpaid") || !strings.HasSuffix(out, "\n2 things wait for a person.\n") {

@@ -40,5 +40,12 @@ func TestEndOfADeliveryCountsOnce(t *testing.T) {
 		heir.must(heir.flow.EndDelivery(t.Context(), exhausted(again)))
 		heir.must(heir.flow.EndDelivery(t.Context(), exhausted(again))) // recorded twice: nobody knew whether the first was committed
 		g.wantExceptions(store.ExceptionWebhook)
+
+		heir.must(heir.flow.Redeliver(t.Context(), heir.merchant.ID, again.Event.ID))
+		anew := exhausted(heir.claimed())
+		heir.must(heir.flow.EndDelivery(t.Context(), exhausted(again))) // once more, while the next attempt is on its way
+		anew.Delivery.State, anew.Attempt.Status = store.DeliveryDone, 200
+		heir.must(heir.flow.EndDelivery(t.Context(), anew))
+		heir.wantExceptions()
 	})
 }
