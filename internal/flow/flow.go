@@ -63,9 +63,10 @@ type Flow struct {
 	mu         sync.Mutex
 	node       payment.ID
 	restoredAt time.Time
-	beat       int64    // of the installation, as this process saw it last
-	doubtful   bool     // what this process has in hand is not all known to it
-	numbers    sync.Map // merchant number -> payment.ID
+	began      time.Time // the wall clock when the monotonic one began, as of the last beat
+	beat       int64     // of the installation, as this process saw it last
+	doubtful   bool      // what this process has in hand is not all known to it
+	numbers    sync.Map  // merchant number -> payment.ID
 }
 
 // New returns a Flow whose batches are committed by the caller itself, one

@@ -55,6 +55,9 @@ func (f *Flow) Join(ctx context.Context, outside int64, alone bool) error {
 				}
 			}
 		}
+		if err := tx.PullForward(ctx, tx.Now.Add(longestWait)); err != nil {
+			return err
+		}
 		return tx.RegisterNode(ctx, id)
 	})
 	if err != nil {
@@ -66,6 +69,22 @@ func (f *Flow) Join(ctx context.Context, outside int64, alone bool) error {
 	return nil
 }
 
+// longestWait is longer than any work is ever put off: what is due later was
+// put off by a clock that ran ahead.
+const longestWait = 27 * time.Hour
+
+// clockStep is how far the wall clock must go back at once to be noticed.
+const clockStep = time.Minute
+
+// clockLook is where the wall clock stood when the monotonic one began, and
+// whether it was set back since the last beat.
+func (f *Flow) clockLook() (began time.Time, back bool) {
+	began = f.world.Clock.Now().Add(-f.world.Clock.Monotonic())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return began, began.Before(f.began.Add(-clockStep))
+}
+
 // Beat says that this process is alive and returns the installation's beat, to
 // be kept outside the database. A process that others gave up for dead joins
 // anew, under another id. A database that has gone back behind what this process
@@ -74,6 +93,7 @@ func (f *Flow) Beat(ctx context.Context) (beat int64, err error) {
 	if err := f.disown(ctx); err != nil {
 		return 0, err
 	}
+	began, back := f.clockLook()
 	var restored time.Time
 	err = f.write(ctx, func(tx *store.Tx) error {
 		v, err := tx.Beat(ctx, f.Node())
@@ -83,9 +103,15 @@ func (f *Flow) Beat(ctx context.Context) (beat int64, err error) {
 		beat, restored = v.Beat, v.RestoredAt
 		if seen := f.seen(); beat <= seen {
 			beat, restored = seen+1, tx.Now
-			err = f.markRestored(ctx, tx, v.Beat, beat)
+			if err = f.markRestored(ctx, tx, v.Beat, beat); err != nil {
+				return err
+			}
 		}
-		return err
+		if back {
+			f.log.Warn("the clock was set back: what it had put off too far is due now")
+			return tx.PullForward(ctx, tx.Now.Add(longestWait))
+		}
+		return nil
 	})
 	if errors.Is(err, store.ErrConflict) {
 		f.log.Warn("this process was given up for dead; it joins anew")
@@ -96,7 +122,7 @@ func (f *Flow) Beat(ctx context.Context) (beat int64, err error) {
 	}
 	if err == nil {
 		f.mu.Lock()
-		f.beat, f.restoredAt = beat, restored
+		f.beat, f.restoredAt, f.began = beat, restored, began
 		f.mu.Unlock()
 	}
 	return beat, err

@@ -37,6 +37,23 @@ func (tx *Tx) StayNode(ctx context.Context, id payment.ID) error {
 	return err
 }
 
+// PullForward makes due at once what is put off until after latest, by a clock
+// that ran ahead; sends and a restore that it dated so late count from now.
+func (tx *Tx) PullForward(ctx context.Context, latest time.Time) error {
+	for _, text := range []string{
+		"UPDATE payouts SET next_at = $1 WHERE next_at > $2",
+		"UPDATE deliveries SET next_at = $1 WHERE next_at > $2",
+		"UPDATE notices SET next_at = $1 WHERE next_at > $2",
+		"UPDATE payout_sends SET deadline = $1 WHERE deadline > $2 AND outcome IN ('intent', 'accepted', 'unknown')",
+		"UPDATE installation SET restored_at = $1 WHERE restored_at > $2",
+	} {
+		if _, err := tx.exec(ctx, text, micros(tx.Now), micros(latest)); err != nil {
+			return fmt.Errorf("pull forward: %w", err)
+		}
+	}
+	return nil
+}
+
 // Node is a process that claims work. It is dead when its beat stands still.
 type Node struct {
 	ID   payment.ID
