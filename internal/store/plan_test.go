@@ -234,7 +234,6 @@ func exerciseWrites(t *testing.T, tx *store.Tx, m payment.ID, p *store.NewPayin,
 	first(t, tx.EndSend(ctx, m, q.ID, store.SendNotFound, ""))
 	first(t, tx.EndSend(ctx, m, q.ID, store.SendPaid, ""))
 	first(t, tx.StayNode(ctx, node))
-	first(t, tx.PullForward(ctx, tx.Now.Add(time.Hour)))
 	p.Version, q.Version = 2, 2
 	first(t, tx.UpdatePayin(ctx, &p.Payin, 1))
 	first(t, tx.UpdatePayout(ctx, &q.Payout, 1))
