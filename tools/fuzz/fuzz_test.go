@@ -49,6 +49,23 @@ PASS
 	}
 }
 
+// TestTimeUp tells the end of the time from a failure, also from one whose
+// message is of a deadline.
+func TestTimeUp(t *testing.T) {
+	t.Parallel()
+	const start = "fuzz: elapsed: 0s, execs: 1 (0/sec), new interesting: 1 (total: 2)\n"
+	for output, want := range map[string]bool{
+		start + "--- FAIL: FuzzSealed (4.10s)\n    context deadline exceeded\nFAIL\n":                                                               true,
+		start + "--- FAIL: FuzzSealed (4.10s)\n    --- FAIL: FuzzSealed (0.10s)\n        sealed_test.go:9: context deadline exceeded\n    \nFAIL\n": false,
+		start + "--- FAIL: FuzzSealed (4.10s)\n    context deadline exceeded\n    Failing input written to testdata/fuzz/FuzzSealed/1\nFAIL\n":      false,
+		start + "PASS\n": false,
+	} {
+		if timeUp.MatchString(output) != want {
+			t.Errorf("the end of the time is %v in %s", !want, output)
+		}
+	}
+}
+
 // TestFailure shows the input and the command, for one that the fuzzer found
 // and for one that is among the seeds.
 func TestFailure(t *testing.T) {

@@ -162,11 +162,15 @@ func (t *target) fuzz(ctx context.Context, long time.Duration, scratch string) (
 	if ctx.Err() != nil {
 		err = errors.Join(ctx.Err(), err)
 	}
-	if err == nil {
+	if err == nil || ctx.Err() == nil && timeUp.Match(text) {
 		return counted(text)
 	}
 	return count{}, fmt.Errorf("%s %s: %w\n%s", t.folder, t.name, err, t.failure(text))
 }
+
+// timeUp is what Go before 1.27 prints, and no failing input with it, when it
+// takes the end of the fuzzing time for a failure (https://go.dev/issue/75804).
+var timeUp = regexp.MustCompile(`(?m)^--- FAIL: Fuzz\w+ \(.*\)\n {4}context deadline exceeded\nFAIL$`)
 
 // progress is the line in which Go tells how far a target is.
 var progress = regexp.MustCompile(`(?m)^fuzz: elapsed: .*, execs: (\d+) \(\d+/sec\), new interesting: \d+ \(total: (\d+)\)$`)
