@@ -199,7 +199,9 @@ func (f *Flow) notFound(ctx context.Context, tx *store.Tx, p *payment.Payout) (a
 		return false, err
 	}
 	if len(sends) > 0 {
-		last = sends[len(sends)-1].Deadline
+		if last, err = f.sentUntil(ctx, tx, sends[len(sends)-1], profile.TransferTimeout); err != nil {
+			return false, err
+		}
 	}
 	if restored := f.RestoredAt(); last.Before(restored) {
 		last = restored // it may have been sent right before the backup was restored
@@ -218,6 +220,16 @@ func (f *Flow) notFound(ctx context.Context, tx *store.Tx, p *payment.Payout) (a
 	}
 	p.Step, p.NextAt = payment.StepQueued, tx.Now
 	return true, tx.UpdatePayout(ctx, p, p.Version)
+}
+
+// sentUntil is when the last byte of a send can have left. One whose deadline a
+// clock dated that ran ahead counts from now: nobody sends it any more.
+func (f *Flow) sentUntil(ctx context.Context, tx *store.Tx, s store.Send, within time.Duration) (time.Time, error) {
+	if s.Deadline.Before(tx.Now.Add(longestWait)) {
+		return s.Deadline, nil
+	}
+	until := tx.Now.Add(within)
+	return until, tx.RedateSend(ctx, s.Merchant, s.Payout, s.Number, until)
 }
 
 // applyTransfer follows what a processor proved about a transfer of ours.

@@ -174,7 +174,7 @@ func (s *simulation) chaos(span time.Duration) {
 	if s.plan.badTime {
 		for _, n := range s.nodes {
 			s.after(during(), unlessCalm(func() {
-				n.offset = pick(s, []time.Duration{-time.Hour, -2 * time.Second, time.Second, 10 * time.Second, time.Hour, 26 * time.Hour})
+				n.offset = pick(s, []time.Duration{-time.Hour, -2 * time.Second, time.Second, 10 * time.Second, time.Hour, 26 * time.Hour, 14 * 24 * time.Hour})
 				s.trace.linef("%s has its clock off by %v", n.name, n.offset)
 			}))
 		}

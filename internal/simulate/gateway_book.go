@@ -113,6 +113,7 @@ type awaitedEvent struct {
 
 type sendRow struct {
 	number    int64
+	deadline  int64
 	outcome   string
 	processor string
 	hash      string

@@ -76,6 +76,8 @@ var corruptions = []struct {
 	{"a decided send in doubt again", "I3", "goes from paid to unknown", []string{"UPDATE payout_sends SET outcome = 'unknown'" + ofDone}},
 	{"a send forgotten", "I3", "send", []string{"DELETE FROM payout_sends" + ofSent}},
 	{"what was sent is rewritten", "I3", "was rewritten", []string{"UPDATE payout_sends SET body_hash = node" + ofSent}},
+	{"a send that may leave for longer", "I3", "has a later deadline", []string{"UPDATE payout_sends SET deadline = deadline + 1" + ofSent}},
+	{"a decided send redated", "I3", "has a later deadline", []string{"UPDATE payout_sends SET deadline = deadline - 1" + ofDone}},
 	{"completed without proof", "I3", "nothing proves it", []string{
 		"UPDATE payouts SET status = 'COMPLETED', step = 'done', next_at = 0, version = version + 1 WHERE reference_id = 'out-sent'"}},
 	{"released by a clock", "I3", "nothing proves it", append(entryOf("payout_released", "out-sent", "held", "available", "700"),

@@ -10,14 +10,21 @@ func (g *gatewayBook) applySend(c *rowChange) {
 		return
 	}
 	g.touch(o)
-	number, outcome := c.n[0], c.t[0]
+	number, deadline, outcome := c.n[0], c.n[2], c.t[0]
 	if c.op == rowAdded {
-		g.addSend(o, &sendRow{number: number, outcome: outcome, processor: c.t[1], hash: string(c.data), node: c.other})
+		g.addSend(o, &sendRow{number: number, deadline: deadline, outcome: outcome, processor: c.t[1], hash: string(c.data), node: c.other})
 		return
 	}
 	for _, s := range o.sends {
 		if s.number != number {
 			continue
+		}
+		if redated := deadline != s.deadline; redated {
+			if outcome != s.outcome || deadline > s.deadline || !undecided(outcome) {
+				g.badf("I3", o, "send %d, %s, has a later deadline, or another outcome with it", number, outcome)
+			}
+			s.deadline = deadline
+			return
 		}
 		if !slices.Contains(sendSteps[s.outcome], outcome) {
 			g.badf("I3", o, "send %d goes from %s to %s", number, s.outcome, outcome)

@@ -194,15 +194,15 @@ func (s *simulation) settle() {
 			s.runUntil(s.queue[0].at)
 			continue
 		}
-		next, due := s.nextDue()
-		if !due {
+		next, what := s.nextDue()
+		if what == "" {
 			if !s.lastRound() {
 				return
 			}
 			continue
 		}
 		if next > bound {
-			s.violate("I11", "", "", "there is still work to do "+settleWithin.String()+" after faults stopped")
+			s.violate("I11", "", "", "there are "+what+" with work to do "+settleWithin.String()+" after faults stopped")
 			return
 		}
 		s.runUntil(next)
@@ -226,18 +226,18 @@ func (s *simulation) lastRound() bool {
 	return did > 0 || len(s.queue) > 0
 }
 
-// nextDue is when something in the database is due next.
-func (s *simulation) nextDue() (at time.Duration, ok bool) {
-	var due sql.NullInt64
-	err := s.raw.QueryRowContext(s.ctx, `SELECT min(d) FROM (
-		SELECT min(next_at) AS d FROM payins WHERE next_at > 0 UNION ALL
-		SELECT min(next_at) FROM payouts WHERE next_at > 0 UNION ALL
-		SELECT min(next_at) FROM deliveries WHERE next_at > 0 UNION ALL
-		SELECT min(next_at) FROM notices WHERE next_at > 0) AS dues`).Scan(&due)
-	if err != nil {
+// nextDue is when something in the database is due next, and what.
+func (s *simulation) nextDue() (at time.Duration, what string) {
+	var due int64
+	err := s.raw.QueryRowContext(s.ctx, `SELECT what, due FROM (
+		SELECT 'payins' AS what, min(next_at) AS due FROM payins WHERE next_at > 0 UNION ALL
+		SELECT 'payouts', min(next_at) FROM payouts WHERE next_at > 0 UNION ALL
+		SELECT 'deliveries', min(next_at) FROM deliveries WHERE next_at > 0 UNION ALL
+		SELECT 'notices', min(next_at) FROM notices WHERE next_at > 0) AS dues WHERE due > 0 ORDER BY due LIMIT 1`).Scan(&what, &due)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		s.violate("", "", "", err.Error())
 	}
-	return max(time.UnixMicro(due.Int64).Sub(epoch), s.clock.Monotonic()), due.Valid
+	return max(time.UnixMicro(due).Sub(epoch), s.clock.Monotonic()), what
 }
 
 // stateOf is the state of an order as the database has it.

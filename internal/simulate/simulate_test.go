@@ -27,6 +27,7 @@ var (
 	orders  = flag.Int("orders", OrdersDefault, "orders of a run")
 	onward  = flag.Bool("onward", false, "go on after a seed that fails")
 	record  = flag.Bool("record", false, "add the figures to RESULTS.md")
+	helper  = flag.Bool("helper", false, "simulate the seeds that another process names; see helper_test.go")
 )
 
 func TestMain(m *testing.M) {
@@ -102,6 +103,10 @@ func engines() []string {
 // TestSeeds simulates one seed after the other and holds each step against the
 // rules.
 func TestSeeds(t *testing.T) {
+	if *helper {
+		help(t)
+		return
+	}
 	for _, engine := range engines() {
 		t.Run(engine, func(t *testing.T) {
 			p := newPlace(t, engine)
@@ -119,13 +124,17 @@ func TestSeeds(t *testing.T) {
 			next.Store(*from)
 			var workers sync.WaitGroup
 			for range runtime.GOMAXPROCS(0) {
+				run := p.run
+				if engine == "sqlite" && (*seeds > helpFrom || *lasting > 0) {
+					run = newHelper(t).run
+				}
 				workers.Go(func() {
 					for *onward || !t.Failed() {
 						seed := next.Add(1) - 1
 						if *lasting > 0 && time.Since(began) > *lasting || *lasting == 0 && seed >= *from+*seeds {
 							return
 						}
-						result := p.run(t, seed, nil)
+						result := run(t, seed, nil)
 						sum.add(&result)
 						fail(t, engine, result)
 					}

@@ -38,15 +38,13 @@ func (tx *Tx) StayNode(ctx context.Context, id payment.ID) error {
 }
 
 // PullForward makes due at once what is put off until after latest, by a clock
-// that ran ahead; sends and a restore that it dated so late count from now. It
-// looks at all that is due or undecided, so it is for the start of a process and
-// for a clock that was set back.
+// that ran ahead; a restore that it dated so late counts from now. It is for the
+// start of a process and for a clock that was set back.
 func (tx *Tx) PullForward(ctx context.Context, latest time.Time) error {
 	for _, text := range []string{
 		"UPDATE payouts SET next_at = $1 WHERE next_at > 0 AND next_at > $2",
 		"UPDATE deliveries SET next_at = $1 WHERE next_at > 0 AND next_at > $2",
 		"UPDATE notices SET next_at = $1 WHERE next_at > 0 AND next_at > $2",
-		"UPDATE payout_sends SET deadline = $1 WHERE deadline > $2 AND outcome IN ('intent', 'accepted', 'unknown')",
 		"UPDATE installation SET restored_at = $1 WHERE restored_at > $2",
 	} {
 		if _, err := tx.exec(ctx, text, micros(tx.Now), micros(latest)); err != nil {

@@ -307,3 +307,9 @@ func (tx *Tx) EndSend(ctx context.Context, merchant, payout payment.ID, outcome,
 			AND s.outcome NOT IN ('not_found', 'not_sent'))`, outcome, evidence, ended, merchant[:], payout[:])
 	return err
 }
+
+// RedateSend gives a send the deadline that it has by a clock that is right.
+func (tx *Tx) RedateSend(ctx context.Context, merchant, payout payment.ID, number int64, deadline time.Time) error {
+	return tx.guarded(ctx, "UPDATE payout_sends SET deadline = $1 WHERE merchant_id = $2 AND payout_id = $3 AND number = $4",
+		micros(deadline), merchant[:], payout[:], number)
+}

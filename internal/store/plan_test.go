@@ -229,6 +229,7 @@ func exerciseWrites(t *testing.T, tx *store.Tx, m payment.ID, p *store.NewPayin,
 	first(t, tx.InsertSends(ctx, []store.Send{{Merchant: m, Payout: q.ID, Number: 1, Node: node, Outcome: store.SendIntent}}))
 	_, err = tx.Sends(ctx, m, q.ID)
 	first(t, err)
+	first(t, tx.RedateSend(ctx, m, q.ID, 1, tx.Now))
 	first(t, tx.EndSend(ctx, m, q.ID, store.SendNotFound, ""))
 	first(t, tx.EndSend(ctx, m, q.ID, store.SendAccepted, ""))
 	first(t, tx.EndSend(ctx, m, q.ID, store.SendNotFound, ""))
