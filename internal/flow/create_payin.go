@@ -47,6 +47,9 @@ func (f *Flow) CreatePayin(ctx context.Context, m store.Merchant, r *payment.Pay
 			setCharge(&c.in.Payin, charge)
 		}
 	}
+	if err := f.store.PreparePayin(&c.in); err != nil {
+		return p, false, err
+	}
 	if err := f.submit(ctx, createPayinVerb, m.ID, c); err != nil {
 		return p, false, err
 	}

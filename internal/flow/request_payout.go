@@ -37,6 +37,9 @@ func (f *Flow) RequestPayout(ctx context.Context, m store.Merchant, r *payment.P
 		return p, false, problem.New(problem.MethodNotEnabled, "The merchant's processor sends no money.")
 	}
 	c := &requestPayout{in: f.newPayout(&m, r)}
+	if err := f.store.PreparePayout(&c.in); err != nil {
+		return p, false, err
+	}
 	if err := f.submit(ctx, requestPayoutVerb, m.ID, c); err != nil {
 		return p, false, err
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
@@ -18,15 +19,17 @@ import (
 // as it stands, which the next process moves as a whole. So this one must end,
 // and without closing the database, as the last to close it removes the log.
 
-// checkpointAfter is how many pages gather in the log before they are moved,
-// as SQLite itself would do it.
-const checkpointAfter = 1000
+// checkpointAfter is how many pages gather in the log before they are moved:
+// eight times what SQLite would wait for, as a page of an index that is written
+// by many commits is then moved once.
+const checkpointAfter = 8000
 
 // Modes of a checkpoint (sqlite.org/pragma.html#pragma_wal_checkpoint).
 const (
-	checkpointLook  = "NOOP"     // tells how the log stands
-	checkpointMove  = "PASSIVE"  // moves what no reader holds back
-	checkpointEmpty = "TRUNCATE" // moves everything and empties the log
+	checkpointLook   = "NOOP"     // tells how the log stands
+	checkpointMove   = "PASSIVE"  // moves what no reader holds back
+	checkpointEmpty  = "TRUNCATE" // moves everything and empties the log
+	checkpointBeside = "PASSIVE beside the writer"
 )
 
 // ErrDisk says that an fsync of the database file failed. The process must end;
@@ -41,9 +44,13 @@ type checkpoint struct {
 }
 
 func (w *soloWriter) runCheckpoint(ctx context.Context, mode string) (c checkpoint, err error) {
+	scan := func(r *sql.Row) error { return r.Scan(&c.busy, &c.log, &c.moved) }
+	if mode == checkpointBeside {
+		return c, scan(w.mover.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"))
+	}
 	st, err := w.prepared(ctx, "PRAGMA wal_checkpoint("+mode+")")
 	if err == nil {
-		err = st.QueryRowContext(ctx).Scan(&c.busy, &c.log, &c.moved)
+		err = scan(st.QueryRowContext(ctx))
 	}
 	return c, err
 }
@@ -70,20 +77,40 @@ func (w *soloWriter) secure(ctx context.Context) error {
 	return nil
 }
 
-// tidy moves the log when enough has gathered. It returns what went wrong: the
-// commit before it is durable in the log all the same.
+// tidy moves the log when enough has gathered. Most of it is moved beside the
+// writer, which goes on meanwhile; what was written until then is few pages, and
+// is moved here, as the log begins anew only when all of it has been moved. It
+// returns what went wrong: the commit before it is durable in the log all the same.
 func (w *soloWriter) tidy(ctx context.Context) error {
 	if !w.owner { // which must learn of it if an fsync fails
 		return nil
 	}
 	c, err := w.checkpoint(ctx, checkpointLook)
-	if err == nil && c.log-c.moved >= checkpointAfter {
+	switch {
+	case err != nil, w.moving:
+	case w.moved:
+		w.moved = false
 		_, err = w.checkpoint(ctx, checkpointMove)
+	case c.log-c.moved >= checkpointAfter:
+		w.moving = true
+		run := w.checkpoint
+		w.moves.Go(func() { w.move(ctx, run) })
 	}
 	if err != nil {
 		return w.checkpointFailed(err)
 	}
 	return nil
+}
+
+// move runs a checkpoint beside the writer.
+func (w *soloWriter) move(ctx context.Context, run func(context.Context, string) (checkpoint, error)) {
+	_, err := run(ctx, checkpointBeside)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.moving, w.moved = false, err == nil
+	if err != nil && w.failed == nil {
+		w.log.ErrorContext(ctx, "the write-ahead log is not moved", "error", w.checkpointFailed(err))
+	}
 }
 
 // checkpointFailed makes an error of a checkpoint one of the store's. Where an

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"strings"
 	"sync"
 
 	"modernc.org/sqlite"
@@ -135,7 +136,7 @@ func (s *Store) FailCheckpoints(mode string, code int) {
 	s.solo.mu.Lock()
 	defer s.solo.mu.Unlock()
 	s.solo.checkpoint = func(ctx context.Context, asked string) (checkpoint, error) {
-		if asked == mode && code != 0 {
+		if strings.HasPrefix(asked, mode) && code != 0 {
 			return checkpoint{}, sqliteCode(code)
 		}
 		return s.solo.runCheckpoint(ctx, asked)
@@ -148,8 +149,9 @@ func (c sqliteCode) Error() string { return fmt.Sprintf("code %d", int(c)) }
 func (c sqliteCode) Code() int     { return int(c) }
 
 // LogPages tells how many pages the write-ahead log holds that are not in the
-// database file.
+// database file, when nobody is moving it.
 func (s *Store) LogPages(ctx context.Context) (int, error) {
+	s.solo.moves.Wait()
 	s.solo.mu.Lock()
 	defer s.solo.mu.Unlock()
 	c, err := s.solo.runCheckpoint(ctx, checkpointLook)

@@ -79,7 +79,12 @@ func (s *Store) openSQLite(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("store: open %s: %w", path, err)
 	}
-	s.solo = newSoloWriter(conn, s.log)
+	mover, err := sql.Open("sqlite", sqliteDSN(path, false)) // connects when it is needed
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	mover.SetMaxOpenConns(1)
+	s.solo = newSoloWriter(conn, mover, s.log)
 	s.solo.owner = !o.Shared
 	return s.checkSQLite(ctx)
 }

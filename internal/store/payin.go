@@ -18,6 +18,8 @@ type NewPayin struct {
 	payment.Payin
 	Personal    payment.PersonalData
 	Fingerprint payment.Fingerprint
+
+	row []any // see PreparePayin
 }
 
 var payinTable = newTable("payins", "id",
@@ -29,29 +31,41 @@ var payinTable = newTable("payins", "id",
 	column{"failure", "text"}, column{"expires_at", "bigint"}, column{"paid_at", "bigint"}, column{"next_at", "bigint"},
 	column{"created_at", "bigint"}, column{"updated_at", "bigint"})
 
+// PreparePayin does ahead what InsertPayins needs and no transaction: in the
+// writer's hands it would keep everybody waiting. p must not change after it.
+func (s *Store) PreparePayin(p *NewPayin) error {
+	details, err := json.Marshal(&p.Details)
+	if err != nil {
+		return fmt.Errorf("pay-in details: %w", err)
+	}
+	personal, err := json.Marshal(&p.Personal)
+	if err != nil {
+		return fmt.Errorf("pay-in personal data: %w", err)
+	}
+	sealed := s.keys.Seal(Place{"payins", p.Merchant, p.ID, "personal"}, personal)
+	p.row = []any{
+		p.Merchant[:], p.ID[:], p.ExternalID, p.ReferenceID,
+		string(p.Method), int64(p.Amount), string(p.Status), p.Version,
+		p.Processor, p.ProcessorID, p.WebhookURL, int64(0),
+		string(details), sealed, blob(p.Fingerprint), int64(p.PaidAmount),
+		int64(p.RefundedAmount), int64(p.Fee), p.EndToEndID, flag(p.Late),
+		failureText(p.Failure), micros(p.ExpiresAt), micros(p.PaidAt), payinDue(&p.Payin),
+		micros(p.CreatedAt), micros(p.UpdatedAt),
+	}
+	return nil
+}
+
 // InsertPayins adds pay-ins and says which are new: a false one has a
 // reference that its merchant has used before.
 func (tx *Tx) InsertPayins(ctx context.Context, list []*NewPayin) ([]bool, error) {
 	rows := make([][]any, len(list))
 	for i, p := range list {
-		details, err := json.Marshal(&p.Details)
-		if err != nil {
-			return nil, fmt.Errorf("pay-in details: %w", err)
+		if p.row == nil {
+			if err := tx.store.PreparePayin(p); err != nil {
+				return nil, err
+			}
 		}
-		personal, err := json.Marshal(&p.Personal)
-		if err != nil {
-			return nil, fmt.Errorf("pay-in personal data: %w", err)
-		}
-		sealed := tx.store.keys.Seal(Place{"payins", p.Merchant, p.ID, "personal"}, personal)
-		rows[i] = []any{
-			p.Merchant[:], p.ID[:], p.ExternalID, p.ReferenceID,
-			string(p.Method), int64(p.Amount), string(p.Status), p.Version,
-			p.Processor, p.ProcessorID, p.WebhookURL, int64(0),
-			string(details), sealed, blob(p.Fingerprint), int64(p.PaidAmount),
-			int64(p.RefundedAmount), int64(p.Fee), p.EndToEndID, flag(p.Late),
-			failureText(p.Failure), micros(p.ExpiresAt), micros(p.PaidAt), payinDue(&p.Payin),
-			micros(p.CreatedAt), micros(p.UpdatedAt),
-		}
+		rows[i] = p.row
 	}
 	return tx.insert(ctx, payinTable, rows...)
 }

@@ -17,6 +17,8 @@ type NewPayout struct {
 	payment.Payout
 	Fingerprint    payment.Fingerprint
 	IdempotencyKey string
+
+	row []any // see PreparePayout
 }
 
 var payoutTable = newTable("payouts", "id",
@@ -28,24 +30,35 @@ var payoutTable = newTable("payouts", "id",
 	column{"lookups", "bigint"}, column{"next_at", "bigint"}, column{"claimed_by", "bytea"}, column{"sent_at", "bigint"},
 	column{"completed_at", "bigint"}, column{"created_at", "bigint"}, column{"updated_at", "bigint"})
 
+// PreparePayout is PreparePayin for payouts.
+func (s *Store) PreparePayout(p *NewPayout) error {
+	plain, err := json.Marshal(&p.Beneficiary)
+	if err != nil {
+		return fmt.Errorf("payout beneficiary: %w", err)
+	}
+	sealed := s.keys.Seal(Place{"payouts", p.Merchant, p.ID, "beneficiary"}, plain)
+	p.row = []any{
+		p.Merchant[:], p.ID[:], p.ExternalID, p.ReferenceID,
+		int64(p.Amount), int64(p.Fee), string(p.Status), string(p.Step), p.Version,
+		p.Processor, p.ProcessorID, p.PIXKeyType, p.WebhookURL,
+		int64(0), string(p.Approval), sealed, blob(p.Fingerprint),
+		p.IdempotencyKey, int64(p.ReturnedAmount), p.EndToEndID, failureText(p.Failure),
+		int64(p.Lookups), micros(p.NextAt), claim(p.ClaimedBy), micros(p.SentAt),
+		micros(p.CompletedAt), micros(p.CreatedAt), micros(p.UpdatedAt),
+	}
+	return nil
+}
+
 // InsertPayouts adds payouts and says which are new, as InsertPayins does.
 func (tx *Tx) InsertPayouts(ctx context.Context, list []*NewPayout) ([]bool, error) {
 	rows := make([][]any, len(list))
 	for i, p := range list {
-		plain, err := json.Marshal(&p.Beneficiary)
-		if err != nil {
-			return nil, fmt.Errorf("payout beneficiary: %w", err)
+		if p.row == nil {
+			if err := tx.store.PreparePayout(p); err != nil {
+				return nil, err
+			}
 		}
-		sealed := tx.store.keys.Seal(Place{"payouts", p.Merchant, p.ID, "beneficiary"}, plain)
-		rows[i] = []any{
-			p.Merchant[:], p.ID[:], p.ExternalID, p.ReferenceID,
-			int64(p.Amount), int64(p.Fee), string(p.Status), string(p.Step), p.Version,
-			p.Processor, p.ProcessorID, p.PIXKeyType, p.WebhookURL,
-			int64(0), string(p.Approval), sealed, blob(p.Fingerprint),
-			p.IdempotencyKey, int64(p.ReturnedAmount), p.EndToEndID, failureText(p.Failure),
-			int64(p.Lookups), micros(p.NextAt), claim(p.ClaimedBy), micros(p.SentAt),
-			micros(p.CompletedAt), micros(p.CreatedAt), micros(p.UpdatedAt),
-		}
+		rows[i] = p.row
 	}
 	return tx.insert(ctx, payoutTable, rows...)
 }

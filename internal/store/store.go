@@ -179,14 +179,18 @@ type soloWriter struct {
 
 	// checkpoint runs one; tests put their own in its place.
 	checkpoint func(ctx context.Context, mode string) (checkpoint, error)
+	mover      *sql.DB // the connection that moves the log beside the writer
+	moves      sync.WaitGroup
+	moving     bool          // the mover is at it
+	moved      bool          // it has been, and the writer has not finished its work
 	owner      bool          // nobody else moves the log
 	secured    bool          // the log that was found is in the database file
 	failed     error         // nothing may be written, or closed, any more
 	ended      chan struct{} // closed when failed is set
 }
 
-func newSoloWriter(conn *sql.Conn, log *slog.Logger) *soloWriter {
-	w := &soloWriter{conn: conn, stmts: map[string]*sql.Stmt{}, log: log, ended: make(chan struct{})}
+func newSoloWriter(conn *sql.Conn, mover *sql.DB, log *slog.Logger) *soloWriter {
+	w := &soloWriter{conn: conn, mover: mover, stmts: map[string]*sql.Stmt{}, log: log, ended: make(chan struct{})}
 	w.checkpoint = w.runCheckpoint
 	return w
 }
@@ -198,6 +202,7 @@ func (w *soloWriter) hasFailed() bool {
 }
 
 func (w *soloWriter) close() error {
+	w.moves.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var errs []error
@@ -208,6 +213,9 @@ func (w *soloWriter) close() error {
 	if w.conn != nil {
 		errs = append(errs, w.conn.Close())
 		w.conn = nil
+	}
+	if w.mover != nil {
+		errs = append(errs, w.mover.Close())
 	}
 	return errors.Join(errs...)
 }
