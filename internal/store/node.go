@@ -42,7 +42,8 @@ func (tx *Tx) StayNode(ctx context.Context, id payment.ID) error {
 // start of a process and for a clock that was set back.
 func (tx *Tx) PullForward(ctx context.Context, latest time.Time) error {
 	for _, text := range []string{
-		"UPDATE payouts SET next_at = $1 WHERE next_at > 0 AND next_at > $2",
+		"UPDATE payouts SET next_at = $1 WHERE next_at > 0 AND next_at > $2 AND " + string(ToSend),
+		"UPDATE payouts SET next_at = $1 WHERE next_at > 0 AND next_at > $2 AND " + string(ToAsk),
 		"UPDATE deliveries SET next_at = $1 WHERE next_at > 0 AND next_at > $2",
 		"UPDATE notices SET next_at = $1 WHERE next_at > 0 AND next_at > $2",
 		"UPDATE installation SET restored_at = $1 WHERE restored_at > $2",

@@ -159,13 +159,13 @@ func (s *Store) Payouts(ctx context.Context, merchant payment.ID, f Filter) ([]p
 }
 
 // merchantsDue lists the merchants that have rows due in a table, by jumping
-// from one merchant to the next in the index of (merchant_id, next_at): however
-// many rows one merchant has, it hides no other.
+// from one merchant to the next in the index of (merchant_id, next_at) of the
+// rows that fulfil condition: however many one merchant has, it hides no other.
 func merchantsDue(table, condition string) string {
 	return `WITH RECURSIVE queue (merchant_id) AS (
-			SELECT * FROM (SELECT merchant_id FROM ` + table + ` WHERE next_at > 0 ORDER BY merchant_id LIMIT 1) AS first
+			SELECT * FROM (SELECT merchant_id FROM ` + table + ` WHERE next_at > 0` + condition + ` ORDER BY merchant_id LIMIT 1) AS first
 			UNION ALL
-			SELECT (SELECT t.merchant_id FROM ` + table + ` t WHERE t.next_at > 0 AND t.merchant_id > queue.merchant_id
+			SELECT (SELECT t.merchant_id FROM ` + table + ` t WHERE t.next_at > 0` + condition + ` AND t.merchant_id > queue.merchant_id
 				ORDER BY t.merchant_id LIMIT 1) FROM queue WHERE queue.merchant_id IS NOT NULL)
 		SELECT merchant_id FROM queue WHERE merchant_id IS NOT NULL AND EXISTS (SELECT 1 FROM ` + table + ` t
 			WHERE t.merchant_id = queue.merchant_id AND t.next_at > 0 AND t.next_at <= $1` + condition + `)`
