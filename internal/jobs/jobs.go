@@ -91,6 +91,7 @@ type Jobs struct {
 	receivers *webhook.Limiter
 	queue     *deliveryQueue
 	breakers  *breakers
+	pace      *pace
 	secrets   secretCache
 	seen      map[payment.ID]seenNode
 	// unconfirmed counts, by change, how often one that is listed was asked
@@ -125,6 +126,7 @@ func New(o Options) *Jobs {
 		receivers: webhook.NewLimiter(o.World.Clock, receiverPlaces),
 		queue:     newDeliveryQueue(),
 		breakers:  newBreakers(o.World.Clock),
+		pace:      &pace{world: o.World},
 		seen:      map[payment.ID]seenNode{}, unconfirmed: map[string]int{},
 	}
 	j.submitting = j.newPool(submitPlaces, dutySubmit)

@@ -24,10 +24,13 @@ func (j *Jobs) SubmitPayouts(ctx context.Context) (int, error) {
 	}
 	did := 0
 	for _, d := range inTurn(j, dutySubmit, due, dueMerchant) {
-		n := j.breakers.allow(d.Processor, min(sendsPerMerchant, j.submitting.free()))
 		transferrer, ok := j.Processors[d.Processor].(processor.Transferrer)
-		if n == 0 || !ok {
+		if !ok {
 			continue // a processor that is gone from the configuration: the payouts wait
+		}
+		n := j.pace.allow(j.breakers.allow(d.Processor, min(sendsPerMerchant, j.submitting.free())))
+		if n == 0 {
+			continue
 		}
 		sends, taken, err := j.Flow.BeginSends(ctx, d, n)
 		if err != nil {

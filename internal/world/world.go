@@ -27,18 +27,27 @@ type World struct {
 	// OnMoment is told of each moment that the program reaches; nil in the
 	// product. See [World.Reach] and [World.Commit].
 	OnMoment func(Moment) error
+	// Strained says whether the process has more to do than processors to do it
+	// with; nil where it never is. See [World.Spare].
+	Strained func() bool
 }
+
+// Spare says whether there is time for work that can wait, while requests that
+// cannot are answered.
+func (w *World) Spare() bool { return w.Strained == nil || !w.Strained() }
 
 // System returns the real world. Its clock is a [*SystemClock].
 func System(opts OutboundOptions) World {
 	random := SystemRandom()
 	outbound := NewOutbound(opts)
+	clock := NewSystemClock()
 	return World{
-		Clock:     NewSystemClock(),
+		Clock:     clock,
 		IDs:       NewIDs(random),
 		Random:    random,
 		Webhooks:  outbound.Webhooks(),
 		Processor: outbound.Processor(),
+		Strained:  newStrain(clock).Strained,
 	}
 }
 
