@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"os/signal"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -137,9 +139,16 @@ func (r *runner) load(m config.Mode, s *settings) (*config.Config, error) {
 
 func (r *runner) log(cfg *config.Config) *slog.Logger { return app.Logger(cfg, r.Stderr) }
 
+// heapGrowth is by how many per cent the heap may grow before garbage is
+// collected: twice Go's own, as a gateway's heap is small and its time is not.
+const heapGrowth = 200
+
 // untilSignal ends with SIGINT or SIGTERM. From then on signals have their
 // usual effect again, so that a second one ends the program at once.
 func (r *runner) untilSignal() (context.Context, context.CancelFunc) {
+	if !slices.ContainsFunc(r.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) {
+		debug.SetGCPercent(heapGrowth)
+	}
 	ctx, stop := signal.NotifyContext(r.ctx, syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
