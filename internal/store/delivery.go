@@ -154,12 +154,18 @@ func (tx *Tx) ReturnDelivery(ctx context.Context, d Delivery, at time.Time, node
 }
 
 // EndDeliveries ends all deliveries of an order to an address that wants no
-// more of them, those to come too.
+// more of them, those to come too. The order comes first: who is changing it now
+// is waited for, and its news ends with the rest.
 func (tx *Tx) EndDeliveries(ctx context.Context, merchant, subject payment.ID, url string) error {
+	for i := range tx.news {
+		if a := &tx.news[i]; a.event.Merchant == merchant && a.event.Subject == subject && a.url == url {
+			a.url = ""
+		}
+	}
 	for _, text := range []string{
-		"UPDATE deliveries SET state = 'ended', next_at = 0 WHERE merchant_id = $1 AND subject_id = $2 AND url = $3 AND state = 'pending'",
 		"UPDATE payins SET webhook_ended = 1 WHERE merchant_id = $1 AND id = $2 AND webhook_url = $3",
 		"UPDATE payouts SET webhook_ended = 1 WHERE merchant_id = $1 AND id = $2 AND webhook_url = $3",
+		"UPDATE deliveries SET state = 'ended', next_at = 0 WHERE merchant_id = $1 AND subject_id = $2 AND url = $3 AND state = 'pending'",
 	} {
 		if _, err := tx.exec(ctx, text, merchant[:], subject[:], url); err != nil {
 			return err

@@ -171,7 +171,10 @@ func endedDeliveries(b *bench) {
 	b.announce(m, p.ID, 2, hook)
 	b.announce(m, p.ID, 1, "https://other.example")
 	b.announce(m, b.id(), 1, hook)
-	b.write(func(tx *store.Tx) error { return tx.EndDeliveries(b.Context(), m.ID, p.ID, hook) })
+	b.write(func(tx *store.Tx) error {
+		tell(tx, m.ID, p.ID, 3, hook)
+		return tx.EndDeliveries(b.Context(), m.ID, p.ID, hook) // in one batch with news of the order
+	})
 	list := b.claimDeliveries(m, b.id(), 10)
 	equal(b, "still due", len(list), 2)
 	for i := range list {
