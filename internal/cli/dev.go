@@ -35,6 +35,7 @@ type greeting struct {
 	APIKey        string `json:"apiKey"`
 	APISecret     string `json:"apiSecret"`
 	WebhookSecret string `json:"webhookSecret"`
+	Ops           string `json:"opsAddress,omitempty"`
 	Data          string `json:"data"`
 	Database      string `json:"database"`
 }
@@ -46,7 +47,7 @@ func greetingOf(a *app.App, cfg *config.Config) greeting {
 	}
 	return greeting{
 		BaseURL: a.BaseURL(), APIKey: app.SandboxKey, APISecret: app.SandboxSecret, WebhookSecret: app.SandboxWebhookSecret,
-		Data: data, Database: cfg.ShownDatabase(),
+		Ops: a.OpsAddress(), Data: data, Database: cfg.ShownDatabase(),
 	}
 }
 

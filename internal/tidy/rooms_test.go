@@ -76,7 +76,8 @@ var rooms = []room{
 	{"client", plain, ""},
 	{"app", plain, "api httpapi checkout dashboard inbound jobs flow processor/* processor store webhook loop config" +
 		decisions + basics + libraries},
-	{"cli", plain, "app client config flow store" + decisions + basics + libraries},
+	{"bench", plain, "app config flow store" + decisions + basics + libraries},
+	{"cli", plain, "app bench client config flow store" + decisions + basics + libraries},
 	{"cmd/porteira", plain, "cli"},
 
 	// For tests only.
@@ -92,6 +93,7 @@ var rooms = []room{
 	{"tools/disk", testOnly, ""},
 	{"tools/mutants", testOnly, ""},
 	{"tools/fuzz", testOnly, ""},
+	{"tools/bench", testOnly, ""},
 }
 
 // computing are libraries that a pure room may use: values in, values out.

@@ -1,0 +1,309 @@
+package bench_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/app/apptest"
+	"github.com/porteira/porteira/internal/bench"
+	"github.com/porteira/porteira/internal/cli"
+	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// asGateway makes this test binary the program that it tests: a gateway of its
+// own process, without building one.
+const asGateway = "TEST_AS_GATEWAY"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asGateway) != "" {
+		p := cli.Program{Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr}
+		os.Exit(p.Run(context.Background()))
+	}
+	os.Exit(storetest.Main(m))
+}
+
+// own are the options of a run with a gateway of its own.
+func own(t *testing.T, mode bench.Mode) bench.Options {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bench.Options{
+		Mode: mode, Program: program, Environ: append(os.Environ(), asGateway+"=1", "PORTEIRA_LISTEN=nowhere"),
+		Data: t.TempDir(), Concurrency: 8, Merchants: 1, World: world.System(world.OutboundOptions{}),
+	}
+}
+
+// must runs to a sound end.
+func must(t *testing.T, o bench.Options) *bench.Report {
+	t.Helper()
+	ignore := goleak.IgnoreCurrent()
+	report, err := bench.Run(t.Context(), o)
+	if err != nil {
+		t.Fatalf("%v: %+v", err, report)
+	}
+	if idle, ok := o.World.Processor.(interface{ CloseIdleConnections() }); ok {
+		idle.CloseIdleConnections()
+	}
+	if o.URL == "" { // a gateway in this process has goroutines of its own
+		goleak.VerifyNone(t, ignore)
+	}
+	c := report.Check
+	if !c.Sound || c.Found != c.Acknowledged || c.Lost != 0 || c.Wrongs != 0 || len(c.Faults) > 0 {
+		t.Errorf("check: %+v", c)
+	}
+	for _, s := range report.Series {
+		if len(s.Errors) > 0 {
+			t.Errorf("%s: errors %v: %v", s.Name, s.Errors, s.Samples)
+		}
+	}
+	return report
+}
+
+func count(t *testing.T, r *bench.Report, name string) int64 {
+	t.Helper()
+	for _, s := range r.Series {
+		if s.Name == name {
+			return s.Count
+		}
+	}
+	t.Fatalf("there is no series %q", name)
+	return 0
+}
+
+// Each mode, against a real gateway in a process of its own.
+func TestModes(t *testing.T) {
+	const requests = 60
+	for _, tt := range []struct {
+		mode   bench.Mode
+		change func(*bench.Options)
+		acked  int64
+		counts map[string]int64
+	}{
+		{bench.Payin, nil, requests, map[string]int64{"POST /payin": requests}},
+		{bench.Payin, func(o *bench.Options) { o.Calls = true }, requests, map[string]int64{"POST /payin": requests}},
+		{bench.Payin, func(o *bench.Options) { o.Rate = 200 }, requests, map[string]int64{"POST /payin": requests}},
+		{bench.Payout, nil, requests, map[string]int64{"POST /payout": requests}},
+		{bench.Payout, func(o *bench.Options) { o.Merchants = 3 }, requests, map[string]int64{"POST /payout": requests}},
+		{bench.Receive, nil, requests, map[string]int64{"POST notice": requests, "notice to PAID": requests}},
+		{bench.Webhooks, nil, requests, map[string]int64{"POST notice": requests, "notice to PAID": requests, "PAID to webhook": requests}},
+		{bench.Read, func(o *bench.Options) { o.Orders = 20 }, 20, map[string]int64{"all requests": requests}},
+		{bench.Mixed, func(o *bench.Options) { o.Orders = 20 }, -1, map[string]int64{"all requests": requests}},
+	} {
+		t.Run(string(tt.mode), func(t *testing.T) {
+			o := own(t, tt.mode)
+			o.Requests = requests
+			if tt.change != nil {
+				tt.change(&o)
+			}
+			r := must(t, o)
+			if tt.acked >= 0 && r.Check.Acknowledged != tt.acked || !r.Check.Verified || r.Check.Sampled == 0 {
+				t.Errorf("check: %+v", r.Check)
+			}
+			for name, n := range tt.counts {
+				if got := count(t, r, name); got != n {
+					t.Errorf("%s: %d, want %d", name, got, n)
+				}
+			}
+			if r.Throughput <= 0 || r.Engine != "sqlite" || (r.Loop == "open") != (o.Rate > 0) || (r.Lag != nil) != (o.Rate > 0) {
+				t.Errorf("report: %+v", r)
+			}
+			if left, err := filepath.Glob(filepath.Join(o.Data, "*")); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v %v", left, err)
+			}
+		})
+	}
+}
+
+func TestPostgres(t *testing.T) {
+	o := own(t, bench.Webhooks)
+	o.Database, o.Requests, o.Merchants = storetest.Postgres(t), 40, 2
+	r := must(t, o)
+	if r.Engine != "postgres" || r.Check.Acknowledged != 40 || r.Gateway.WrittenBy != "write-ahead log" {
+		t.Errorf("report: %+v", r)
+	}
+}
+
+// What is JSON to machines is whole, and what people read says the same.
+func TestReport(t *testing.T) {
+	o := own(t, bench.Payin)
+	o.Duration, o.Rate, o.Seed = 300*time.Millisecond, 100, 7
+	var progress bytes.Buffer
+	o.Progress = &progress
+	r := must(t, o)
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v map[string]any
+	if err := json.Unmarshal(text, &v); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"mode", "engine", "loop", "concurrency", "rate", "merchants", "seconds", "warmupSeconds", "seed", "throughput", "series", "gateway", "generator", "lagMicros", "check", "notes"} {
+		if _, ok := v[name]; !ok {
+			t.Errorf("%s is not there: %s", name, text)
+		}
+	}
+	series := v["series"].([]any)[0].(map[string]any)
+	if series["name"] != "POST /payin" || series["count"] != 30.0 || v["seed"] != 7.0 {
+		t.Errorf("%s", text)
+	}
+	latency := series["latencyMicros"].(map[string]any)
+	for _, name := range []string{"mean", "p50", "p90", "p99", "p999", "max"} {
+		if n, ok := latency[name].(float64); !ok || n <= 0 {
+			t.Errorf("%s is %v", name, latency[name])
+		}
+	}
+	var people bytes.Buffer
+	r.Print(&people)
+	for _, want := range []string{
+		"payin on sqlite, open loop of 100 requests/s over 8 connections", "POST /payin", "Latency of POST /payin", "p99.9", "█",
+		"CPU of the gateway", "Acknowledged 30 orders; found 30 of them", "The books are sound.",
+	} {
+		if !strings.Contains(people.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &people)
+		}
+	}
+	if !strings.Contains(progress.String(), "starting a gateway\n") {
+		t.Errorf("progress is %q", &progress)
+	}
+}
+
+// A gateway that runs already is asked with its credentials, and paid through
+// its sandbox's routes.
+func TestURL(t *testing.T) {
+	g := apptest.Run(t, apptest.Config(t, config.Dev, apptest.Secrets(), "data", t.TempDir(), "log-level", "error"))
+	for _, mode := range []bench.Mode{bench.Payout, bench.Webhooks} {
+		o := bench.Options{
+			Mode: mode, URL: g.Base, Key: app.SandboxKey, Secret: app.SandboxSecret, PID: os.Getpid(),
+			Concurrency: 4, Merchants: 1, Requests: 12, World: world.System(world.OutboundOptions{}),
+		}
+		r := must(t, o)
+		if r.Check.Acknowledged != 12 || r.Check.Verified {
+			t.Errorf("%s: %+v", mode, r.Check)
+		}
+	}
+}
+
+// liar acknowledges every order, and keeps those that keep says.
+type liar struct {
+	n      atomic.Int64
+	answer func(n int64, reference string) string
+	list   func() string
+}
+
+func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	if r.Method == http.MethodGet {
+		if r.URL.Path != "/payin" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = fmt.Fprint(w, l.list())
+		return
+	}
+	var order struct {
+		Reference string `json:"referenceId"`
+	}
+	_ = json.NewDecoder(r.Body).Decode(&order)
+	w.WriteHeader(http.StatusCreated)
+	_, _ = fmt.Fprint(w, l.answer(l.n.Add(1), order.Reference))
+}
+
+// A gateway that acknowledges and loses is found out, and so is one whose
+// answers are about something else.
+func TestLiars(t *testing.T) {
+	id := func(n int64) string { return fmt.Sprintf("01a1fc88-370d-71db-9c03-%012d", n) }
+	honest := func(n int64, reference string) string {
+		return fmt.Sprintf(`{"id":"%s","referenceId":"%s"}`, id(n), reference)
+	}
+	nothing := func() string { return `{"data":[],"nextCursor":null}` }
+	for _, tt := range []struct {
+		name   string
+		liar   *liar
+		lost   bool
+		wrongs bool
+	}{
+		{"keeps nothing", &liar{answer: honest, list: nothing}, true, false},
+		{"keeps another amount", &liar{answer: honest, list: func() string {
+			return fmt.Sprintf(`{"data":[{"id":"%s","amount":1},{"id":"%s","amount":1}],"nextCursor":null}`, id(1), id(2))
+		}}, true, false},
+		{"answers with one order for all", &liar{answer: func(_ int64, reference string) string { return honest(1, reference) }, list: nothing}, true, true},
+		{"answers with another reference", &liar{answer: func(n int64, _ string) string { return honest(n, "r") }, list: nothing}, true, true},
+		{"answers without an id", &liar{answer: func(int64, string) string { return `{"ok":true}` }, list: nothing}, true, true},
+	} {
+		server := httptest.NewServer(tt.liar)
+		report, err := bench.Run(t.Context(), bench.Options{
+			Mode: bench.Payin, URL: server.URL, Concurrency: 2, Merchants: 1, Requests: 10, World: world.System(world.OutboundOptions{}),
+		})
+		server.Close()
+		if !errors.Is(err, bench.ErrUnsound) || report == nil || report.Check.Sound || (report.Check.Lost > 0) != tt.lost || (report.Check.Wrongs > 0) != tt.wrongs {
+			t.Errorf("a gateway that %s passes: %v: %+v", tt.name, err, report)
+		}
+	}
+}
+
+// One that refuses is no success either, and what it said is told.
+func TestRefuses(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = fmt.Fprint(w, "come back later")
+	}))
+	defer server.Close()
+	report, err := bench.Run(t.Context(), bench.Options{
+		Mode: bench.Payin, URL: server.URL, Concurrency: 2, Merchants: 1, Requests: 10, World: world.System(world.OutboundOptions{}),
+	})
+	if !errors.Is(err, bench.ErrUnsound) || report.Series[0].Errors["503"] != 10 || report.Series[0].Samples["503"] != "come back later" {
+		t.Errorf("%v: %+v", err, report)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, change := range []func(*bench.Options){
+		func(o *bench.Options) { o.Mode = "all" },
+		func(o *bench.Options) { o.Concurrency = 0 },
+		func(o *bench.Options) { o.Rate = -1 },
+		func(o *bench.Options) { o.Merchants = 0 },
+		func(o *bench.Options) { o.Requests = 0 },
+		func(o *bench.Options) { o.Duration = -1 },
+		func(o *bench.Options) { o.URL, o.Database = "http://127.0.0.1:1", "postgres://127.0.0.1/x" },
+		func(o *bench.Options) { o.URL, o.Merchants = "http://127.0.0.1:1", 2 },
+		func(o *bench.Options) { o.URL = "127.0.0.1:1" },
+	} {
+		o := own(t, bench.Payin)
+		o.Requests = 1
+		change(&o)
+		if _, err := bench.Run(t.Context(), o); !errors.Is(err, bench.ErrUsage) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// What cannot start says why, and leaves nothing behind.
+func TestCannotStart(t *testing.T) {
+	o := own(t, bench.Payin)
+	o.Requests, o.Flags = 1, []string{"--max-in-flight", "none"}
+	if _, err := bench.Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "max-in-flight") {
+		t.Errorf("%v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(o.Data, "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

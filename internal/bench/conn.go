@@ -1,0 +1,184 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/world"
+)
+
+// Limits of a message.
+const (
+	lineMax = 32 << 10 // bytes of one header line
+	bodyMax = 16 << 20 // bytes of a body
+)
+
+// message is an HTTP/1.1 message that came in. Its slices are good until the
+// next one is read into it.
+type message struct {
+	first []byte // request line or status line
+	body  []byte
+	last  bool // the sender closes the connection after it
+}
+
+var (
+	errForm    = errors.New("the answer is not HTTP/1.1 as this program reads it")
+	errChunked = errors.New("the answer has no Content-Length, which this program needs: ask the gateway without a proxy between")
+)
+
+// read reads one message. Only what a gateway of ours sends is understood:
+// the rest of HTTP is an error.
+func (m *message) read(r *bufio.Reader) error {
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	m.first = append(m.first[:0], bytes.TrimRight(line, "\r\n")...)
+	length := 0
+	m.last = false
+	for {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if line = bytes.TrimRight(line, "\r\n"); len(line) == 0 {
+			break
+		}
+		name, value, ok := bytes.Cut(line, []byte{':'})
+		if !ok {
+			return errForm
+		}
+		value = bytes.TrimSpace(value)
+		switch {
+		case bytes.EqualFold(name, []byte("Content-Length")):
+			if length, err = strconv.Atoi(string(value)); err != nil || length < 0 || length > bodyMax {
+				return errForm
+			}
+		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+			return errChunked
+		case bytes.EqualFold(name, []byte("Connection")):
+			m.last = bytes.EqualFold(value, []byte("close"))
+		}
+	}
+	if cap(m.body) < length {
+		m.body = make([]byte, length)
+	}
+	m.body = m.body[:length]
+	_, err = io.ReadFull(r, m.body)
+	return err
+}
+
+// status is the code of an answer.
+func (m *message) status() (int, error) {
+	if len(m.first) < len("HTTP/1.1 200") || !bytes.HasPrefix(m.first, []byte("HTTP/1.1 ")) {
+		return 0, errForm
+	}
+	code, err := strconv.Atoi(string(m.first[9:12]))
+	if err != nil {
+		return 0, errForm
+	}
+	return code, nil
+}
+
+// answerTimeout bounds one request.
+const answerTimeout = 30 * time.Second
+
+// conn is a connection to the gateway that is opened when it is needed, and
+// again after it broke. A raw one: a client library would cost as much CPU as
+// the gateway, on the same machine.
+type conn struct {
+	target *target
+	clock  world.Clock
+
+	mu     sync.Mutex // for setting socket, and for interrupt
+	socket net.Conn
+	r      *bufio.Reader
+	answer message
+}
+
+// interrupt ends the exchange that is under way, if there is one. Unlike the
+// other methods it may be called from anywhere.
+func (c *conn) interrupt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.socket != nil {
+		_ = c.socket.SetDeadline(c.clock.Now())
+	}
+}
+
+func (c *conn) set(socket net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.socket = socket
+}
+
+// exchange sends a request and reads its answer, which is good until the next.
+func (c *conn) exchange(ctx context.Context, request []byte) (status int, body []byte, err error) {
+	if c.socket == nil {
+		if err := c.dial(ctx); err != nil {
+			return 0, nil, fmt.Errorf("connect: %w", err)
+		}
+	}
+	if status, err = c.ask(request); err != nil {
+		c.close()
+		return 0, nil, err
+	}
+	if c.answer.last {
+		c.close()
+	}
+	return status, c.answer.body, nil
+}
+
+func (c *conn) ask(request []byte) (int, error) {
+	if err := c.socket.SetDeadline(c.clock.Now().Add(answerTimeout)); err != nil {
+		return 0, err
+	}
+	if _, err := c.socket.Write(request); err != nil {
+		return 0, err
+	}
+	if err := c.answer.read(c.r); err != nil {
+		return 0, err
+	}
+	return c.answer.status()
+}
+
+func (c *conn) dial(ctx context.Context) error {
+	var d net.Dialer
+	ctx, cancel := c.clock.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	socket, err := d.DialContext(ctx, "tcp", c.target.address)
+	if err != nil {
+		return err
+	}
+	if c.target.tls {
+		host, _, _ := net.SplitHostPort(c.target.address)
+		secure := tls.Client(socket, &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12})
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return errors.Join(err, socket.Close())
+		}
+		socket = secure
+	}
+	c.set(socket)
+	if c.r == nil {
+		c.r = bufio.NewReaderSize(nil, lineMax)
+	}
+	c.r.Reset(socket)
+	return nil
+}
+
+// close ends the connection, if there is one.
+func (c *conn) close() {
+	if c.socket != nil {
+		_ = c.socket.Close() // what was to be read has been read
+		c.set(nil)
+	}
+}

@@ -1,0 +1,84 @@
+package bench
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/porteira/porteira/internal/world"
+)
+
+// databaseTimeout bounds one statement of the run's own.
+const databaseTimeout = 30 * time.Second
+
+// database is one of the run's own on a PostgreSQL server.
+type database struct {
+	clock world.Clock
+	admin string // URL that the operator gave
+	name  string
+	url   string
+}
+
+// createDatabase makes a database that is dropped with the run: a load must
+// never end up among orders that somebody needs.
+func createDatabase(ctx context.Context, w world.World, admin string) (*database, error) {
+	var token [6]byte
+	w.Random.Read(token[:])
+	d := &database{clock: w.Clock, admin: admin, name: "porteira_bench_" + hex.EncodeToString(token[:])}
+	u, err := url.Parse(admin)
+	if err != nil {
+		return nil, errors.New("bench: the database's URL cannot be read") // its text may hold a password
+	}
+	u.Path = "/" + d.name
+	d.url = u.String()
+	if err := d.exec(ctx, "CREATE DATABASE "+d.name+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
+		return nil, fmt.Errorf("bench: make a database of the run's own, which the user of the URL must be allowed to: %w", err)
+	}
+	return d, nil
+}
+
+func (d *database) exec(ctx context.Context, text string) error {
+	return d.with(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, text)
+		return err
+	})
+}
+
+// with opens a connection for the time of work.
+func (d *database) with(ctx context.Context, work func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := d.clock.WithTimeout(ctx, databaseTimeout)
+	defer cancel()
+	c, err := pgx.Connect(ctx, d.admin)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(ctx, c), c.Close(ctx))
+}
+
+// written is how many bytes of write-ahead log the server has written since it
+// was made; unknown where it does not tell.
+func (d *database) written(ctx context.Context) int64 {
+	n := int64(unknown)
+	_ = d.with(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		var at int64
+		err := c.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").Scan(&at)
+		if err == nil {
+			n = at
+		}
+		return err
+	})
+	return n
+}
+
+// drop removes the database.
+func (d *database) drop(ctx context.Context) error {
+	if err := d.exec(context.WithoutCancel(ctx), "DROP DATABASE "+d.name+" WITH (FORCE)"); err != nil {
+		return fmt.Errorf("bench: drop the database %s: %w", d.name, err)
+	}
+	return nil
+}

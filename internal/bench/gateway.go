@@ -1,0 +1,279 @@
+package bench
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// funds are what each merchant of a run begins with, in cents: more than a run
+// can send.
+const funds money.Cents = 1_000_000_000_000_000
+
+// stopTimeout is how long the gateway may take to end before it is killed.
+const stopTimeout = 20 * time.Second
+
+// gateway is one that the run started for itself, in a folder and a database
+// of its own.
+type gateway struct {
+	world    world.World
+	folder   string
+	keep     bool
+	database *database // nil on SQLite
+	secrets  []string  // its environment's
+	admin    *config.Config
+	bank     *bank
+
+	cmd   *exec.Cmd
+	ended chan struct{}
+	base  string // its address
+	ops   string // its operator's
+}
+
+// startGateway starts a gateway, and returns the merchants that may use it.
+func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant, err error) {
+	g = &gateway{world: o.World, keep: o.Keep}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.close())
+		}
+	}()
+	if g.folder, err = os.MkdirTemp(o.Data, "porteira-bench-"); err != nil {
+		return g, nil, fmt.Errorf("bench: make a folder: %w", err)
+	}
+	settings := map[string]string{"data": g.folder}
+	if o.Database != "" {
+		if g.database, err = createDatabase(ctx, o.World, o.Database); err != nil {
+			return g, nil, err
+		}
+		settings["database"] = g.database.url
+	}
+	key, secret := make([]byte, store.MasterKeyLength), make([]byte, 16)
+	o.World.Random.Read(key)
+	o.World.Random.Read(secret)
+	bankSecret := hex.EncodeToString(secret)
+	g.secrets = []string{"PORTEIRA_MASTER_KEY=" + base64.StdEncoding.EncodeToString(key), "PORTEIRA_BANK_SECRET=" + bankSecret}
+	// Admin commands know no bank.
+	if g.admin, err = config.Load(config.Sources{Mode: config.Admin, Environ: g.secrets[:1], Flags: settings}); err != nil {
+		return g, nil, err
+	}
+	if list, err = g.found(ctx, o.Merchants); err != nil {
+		return g, nil, fmt.Errorf("bench: set up: %w", err)
+	}
+	if g.bank, err = openBank(ctx, o.World.Clock, bankSecret); err != nil {
+		return g, nil, err
+	}
+	return g, list, g.start(o)
+}
+
+// found makes the schema and the merchants, with money and credentials.
+func (g *gateway) found(ctx context.Context, n int) ([]merchant, error) {
+	if _, err := app.Migrate(ctx, g.admin, slog.New(slog.DiscardHandler)); err != nil {
+		return nil, err
+	}
+	var list []merchant
+	err := g.beside(ctx, func(a *app.Admin) error {
+		for i := range n {
+			m, err := a.Flow.CreateMerchant(ctx, store.Merchant{Name: "bench " + strconv.Itoa(i+1), City: "SAO PAULO", Processor: processorName}, "")
+			if err != nil {
+				return err
+			}
+			if err := a.Flow.Fund(ctx, m, funds); err != nil {
+				return err
+			}
+			c, secret, err := a.Flow.CreateCredential(ctx, flow.NewCredential{Merchant: m.ID, Label: "bench"})
+			if err != nil {
+				return err
+			}
+			list = append(list, merchant{key: c.KeyID, secret: secret})
+		}
+		return nil
+	})
+	return list, err
+}
+
+// beside opens the database beside the gateway, for the time of work.
+func (g *gateway) beside(ctx context.Context, work func(*app.Admin) error) error {
+	a, err := app.OpenAdmin(ctx, g.admin, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(a), a.Close())
+}
+
+// start starts the program, and returns once it serves.
+func (g *gateway) start(o *Options) error {
+	// In production there is no bank within the gateway, so no order is minted.
+	args := []string{"dev", "--log-format", "json"}
+	if o.Calls || o.Mode != Payin && o.Mode != Read {
+		args = []string{"serve", "--bank", g.bank.url(), "--allow-http-webhooks", "--allow-networks", "127.0.0.0/8,::1/128"}
+	}
+	args = append(args, "--json", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data", g.folder)
+	if g.database != nil {
+		args = append(args, "--database", g.database.url)
+	}
+	if o.Profile != "" {
+		args = append(args, "--profiling")
+	}
+	log, err := os.OpenFile(g.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("bench: open log: %w", err)
+	}
+	defer func() { _ = log.Close() }()                           // the gateway has its own
+	g.cmd = exec.Command(o.Program, append(args, o.Flags...)...) //nolint:noctx // it is told to end in order, by a signal
+	g.cmd.Env = append(slices.DeleteFunc(slices.Clone(o.Environ), func(v string) bool { return strings.HasPrefix(v, "PORTEIRA_") }), g.secrets...)
+	g.cmd.Stderr = log
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{}
+	dieWithUs(g.cmd.SysProcAttr)
+	out, err := g.cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("bench: start the gateway: %w", err)
+	}
+	if err := g.cmd.Start(); err != nil {
+		return fmt.Errorf("bench: start the gateway: %w", err)
+	}
+	var greeting struct {
+		BaseURL string `json:"baseUrl"`
+		Ops     string `json:"opsAddress"`
+	}
+	err = json.NewDecoder(out).Decode(&greeting)
+	g.ended = make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, out)
+		_ = g.cmd.Wait() // how it ended is in its log
+		close(g.ended)
+	}()
+	if err != nil {
+		return fmt.Errorf("bench: the gateway did not start: %s", g.lastWords())
+	}
+	g.base, g.ops = greeting.BaseURL, greeting.Ops
+	return nil
+}
+
+func (g *gateway) log() string { return filepath.Join(g.folder, "gateway.log") }
+
+// lastWords is the end of the gateway's log.
+func (g *gateway) lastWords() string {
+	text, err := os.ReadFile(g.log())
+	if err != nil {
+		return err.Error()
+	}
+	const most = 2000
+	return strings.TrimSpace(string(text[max(0, len(text)-most):]))
+}
+
+// gone says whether the gateway has ended by itself.
+func (g *gateway) gone() bool {
+	select {
+	case <-g.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// verify proves the books of all merchants, and the platform's own; it returns
+// what is wrong with them.
+func (g *gateway) verify(ctx context.Context) (faults []string, err error) {
+	err = g.beside(ctx, func(a *app.Admin) error {
+		list, err := a.Store.Merchants(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range append(list, store.Merchant{ID: payment.ID{}, Name: "platform"}) {
+			proofs, err := a.Store.Verify(ctx, m.ID)
+			if err != nil {
+				return err
+			}
+			for i := range proofs {
+				for _, f := range proofs[i].Faults {
+					faults = append(faults, m.Name+": "+proofs[i].Check+" "+f.ID+": "+f.Detail)
+				}
+			}
+		}
+		return nil
+	})
+	return faults, err
+}
+
+// written is how many bytes were written to disks so far, and by whom.
+func (g *gateway) written(ctx context.Context, u usage) (n int64, by string) {
+	if g.database != nil {
+		return g.database.written(ctx), writtenByServer
+	}
+	return u.written, writtenByGateway
+}
+
+// profile takes the gateway's CPU profile for a time, and writes it to a file.
+func (g *gateway) profile(ctx context.Context, path string, d time.Duration) error {
+	url := "http://" + g.ops + "/debug/pprof/profile?seconds=" + strconv.Itoa(max(1, int(d/time.Second)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := g.world.Processor.RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("bench: take the profile: %w", err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	err = errors.Join(err, answer.Body.Close())
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d: %s", answer.StatusCode, text)
+	}
+	if err != nil {
+		return fmt.Errorf("bench: take the profile: %w", err)
+	}
+	return os.WriteFile(path, text, 0o600)
+}
+
+// close ends the gateway in order, and removes what it left.
+func (g *gateway) close() error {
+	var errs []error
+	if g.ended != nil {
+		_ = g.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		limit := g.world.Clock.NewTimer(stopTimeout)
+		select {
+		case <-g.ended:
+		case <-limit.C():
+			errs = append(errs, errors.New("bench: the gateway did not stop in time, and was killed"))
+			_ = g.cmd.Process.Kill()
+			<-g.ended
+		}
+		limit.Stop()
+	}
+	if g.bank != nil {
+		g.bank.close()
+	}
+	if g.keep {
+		return errors.Join(errs...)
+	}
+	if g.database != nil {
+		errs = append(errs, g.database.drop(context.Background()))
+	}
+	if g.folder != "" {
+		errs = append(errs, os.RemoveAll(g.folder))
+	}
+	return errors.Join(errs...)
+}

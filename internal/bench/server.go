@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"net"
+	"strconv"
+	"sync"
+)
+
+// server is a small HTTP/1.1 server for one honest client, the gateway: it
+// takes as little of the machine as it can.
+type server struct {
+	listener net.Listener
+	// handle appends the whole answer to a request.
+	handle func(method, path, body, out []byte) []byte
+
+	conns sync.WaitGroup
+	mu    sync.Mutex
+	open  map[net.Conn]bool // nil once it is closed
+}
+
+// listen serves at an address until it is closed.
+func listen(ctx context.Context, address string, handle func(method, path, body, out []byte) []byte) (*server, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{listener: l, handle: handle, open: map[net.Conn]bool{}}
+	s.conns.Go(s.accept)
+	return s, nil
+}
+
+// url is the server's address.
+func (s *server) url() string { return "http://" + s.listener.Addr().String() }
+
+func (s *server) accept() {
+	for {
+		c, err := s.listener.Accept()
+		if err != nil {
+			return // it is closed
+		}
+		s.mu.Lock()
+		if s.open == nil {
+			s.mu.Unlock()
+			_ = c.Close()
+			return
+		}
+		s.open[c] = true
+		s.mu.Unlock()
+		s.conns.Go(func() { s.serve(c) })
+	}
+}
+
+func (s *server) serve(c net.Conn) {
+	defer func() {
+		_ = c.Close()
+		s.mu.Lock()
+		delete(s.open, c)
+		s.mu.Unlock()
+	}()
+	r := bufio.NewReaderSize(c, lineMax)
+	var m message
+	var out []byte
+	for !m.last {
+		if m.read(r) != nil {
+			return // its client has gone
+		}
+		method, rest, _ := bytes.Cut(m.first, []byte{' '})
+		path, _, _ := bytes.Cut(rest, []byte{' '})
+		out = s.handle(method, path, m.body, out[:0])
+		if _, err := c.Write(out); err != nil {
+			return
+		}
+	}
+}
+
+// close ends the server and its connections.
+func (s *server) close() {
+	_ = s.listener.Close()
+	s.mu.Lock()
+	for c := range s.open {
+		_ = c.Close()
+	}
+	s.open = nil
+	s.mu.Unlock()
+	s.conns.Wait()
+}
+
+// appendAnswer appends a JSON answer.
+func appendAnswer(out []byte, status string, body []byte) []byte {
+	out = append(out, "HTTP/1.1 "...)
+	out = append(out, status...)
+	out = append(out, "\r\nContent-Type: application/json\r\nContent-Length: "...)
+	out = strconv.AppendInt(out, int64(len(body)), 10)
+	out = append(out, "\r\n\r\n"...)
+	return append(out, body...)
+}
