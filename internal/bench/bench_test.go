@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -144,7 +143,7 @@ func TestPostgres(t *testing.T) {
 // What is JSON to machines is whole, and what people read says the same.
 func TestReport(t *testing.T) {
 	o := own(t, bench.Payin)
-	o.Duration, o.Rate, o.Seed = 300*time.Millisecond, 100, 7
+	o.Requests, o.Rate, o.Seed = 30, 100, 7
 	var progress bytes.Buffer
 	o.Progress = &progress
 	r := must(t, o)
@@ -275,7 +274,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-func TestUsage(t *testing.T) {
+func TestRefusedOptions(t *testing.T) {
 	for _, change := range []func(*bench.Options){
 		func(o *bench.Options) { o.Mode = "all" },
 		func(o *bench.Options) { o.Concurrency = 0 },

@@ -31,7 +31,7 @@ func rows(list []span) []row {
 	if len(list) == 0 {
 		return nil
 	}
-	low, high := list[0].from, list[len(list)-1].to
+	low, high := list[0].to, list[len(list)-1].to // as percentiles are told
 	var bounds []int64
 	for _, ladder := range ladders {
 		if bounds = boundsOf(ladder, low, high); len(bounds) <= chartRows+1 {
@@ -44,7 +44,7 @@ func rows(list []span) []row {
 	}
 	at := 0
 	for _, s := range list {
-		for at < len(table)-1 && s.from >= table[at].to {
+		for at < len(table)-1 && s.to >= table[at].to {
 			at++
 		}
 		table[at].count += s.count

@@ -223,7 +223,7 @@ func (c *circle) happened(e *event, delivery bool) {
 		} else {
 			f.delivered = true
 			c.news.well(window, f.due, now, now-created)
-			ended = c.untilNews
+			ended = ended || c.untilNews
 		}
 	}
 	if ended {

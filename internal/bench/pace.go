@@ -39,11 +39,11 @@ func newPace(clock world.Clock, rate int, warmup, duration time.Duration, limit 
 	return p
 }
 
-// take waits for the next request's turn and returns when it was due; ok is
-// false where the run is over. In an open loop whoever comes late gets a
+// take waits for the next request's turn, by sleep, and returns when it was
+// due; ok is false where the run is over. In an open loop whoever comes late gets a
 // moment that has passed: the latency counts from there (coordinated omission,
 // Gil Tene).
-func (p *pace) take(ctx context.Context) (due time.Duration, ok bool) {
+func (p *pace) take(ctx context.Context, sleep func(context.Context, time.Duration) bool) (due time.Duration, ok bool) {
 	n := p.next.Add(1) - 1
 	if p.limit > 0 && n >= p.limit || ctx.Err() != nil {
 		return 0, false
@@ -56,10 +56,7 @@ func (p *pace) take(ctx context.Context) (due time.Duration, ok bool) {
 		p.late(n, due)
 		return 0, false
 	}
-	if due > now && !wait(ctx, p.clock, due-now) {
-		return 0, false
-	}
-	return due, true
+	return due, due <= now || sleep(ctx, due-now)
 }
 
 // late counts a request that was due within the measured time, and for which

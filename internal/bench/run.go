@@ -132,9 +132,11 @@ func (r *run) load(ctx context.Context, p plan, pace *pace, salt int) (acked []o
 func (w *worker) work(ctx context.Context, p plan, pace *pace) {
 	defer context.AfterFunc(ctx, w.conn.interrupt)()
 	defer w.conn.close()
+	alarm := newAlarm(w.run.clock)
+	defer alarm.close()
 	clock, free := w.run.clock, time.Duration(0)
 	for {
-		due, ok := pace.take(ctx)
+		due, ok := pace.take(ctx, alarm.sleep)
 		if !ok {
 			return
 		}
