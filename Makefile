@@ -4,10 +4,11 @@ SEEDS ?= 200
 FROM ?= 1
 KILLS ?= 300
 ROUNDS ?= 1
+PAIRS ?= 5
 TESTFLAGS ?=
 export CGO_ENABLED ?= 1
 
-.PHONY: help dev build test check lint oracle fuzz mutants simulate torture disk docs tools
+.PHONY: help dev build test check lint oracle fuzz mutants simulate torture disk bench docs tools
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
@@ -52,6 +53,9 @@ torture: ## Kill the real program KILLS (300) times per ENGINE, or FOR a duratio
 
 disk: ## Run the real program on a disk that fails, ROUNDS (1) times per ENGINE, or ONLY some scenarios, and compare the books; RECORD=1 keeps the figures
 	go run ./tools/disk -rounds $(ROUNDS) $(if $(ENGINE),-engine $(ENGINE)) $(if $(ONLY),-only $(ONLY)) $(if $(SEED),-seed $(SEED)) $(if $(RECORD),-record)
+
+bench: ## Measure pay-ins and payouts, on SQLite and PostgreSQL or ENGINE alone; against the Go program in the folder STICK, PAIRS (5) times in turn, with OPEN=1 by latency too
+	go run ./tools/bench -pairs $(PAIRS) $(if $(STICK),-stick $(STICK)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(MODES),-modes $(MODES)) $(if $(OPEN),-open) $(if $(DATA),-data $(DATA))
 
 docs: ## Write the generated parts of docs, and RESULTS.md, anew
 	go test ./api ./internal/payment ./internal/ledger ./internal/config ./tools/results -update
