@@ -36,14 +36,20 @@ type bank struct {
 	secret string
 
 	mu        sync.Mutex
-	paid      map[string]int64 // cents, by external id
-	transfers map[string]int64 // cents, by external id
-	repeated  int64            // transfers that were asked for again
-	altered   int64            // ... with another amount
+	paid      map[string]int64    // cents, by external id
+	transfers map[string]transfer // by external id
+	repeated  int64               // transfers that were asked for again
+	altered   int64               // ... with another amount
+}
+
+// transfer is a Pix that the bank took.
+type transfer struct {
+	amount int64         // cents
+	at     time.Duration // by the monotonic clock
 }
 
 func openBank(ctx context.Context, clock world.Clock, secret string) (*bank, error) {
-	b := &bank{clock: clock, secret: secret, paid: map[string]int64{}, transfers: map[string]int64{}}
+	b := &bank{clock: clock, secret: secret, paid: map[string]int64{}, transfers: map[string]transfer{}}
 	var err error
 	if b.server, err = listen(ctx, "127.0.0.1:0", b.answer); err != nil {
 		return nil, fmt.Errorf("bench: open bank: %w", err)
@@ -125,13 +131,13 @@ func (b *bank) transfer(body []byte) []byte {
 		return nil
 	}
 	b.mu.Lock()
-	if amount, again := b.transfers[order.ExternalID]; again {
+	if taken, again := b.transfers[order.ExternalID]; again {
 		b.repeated++
-		if amount != order.Amount {
+		if taken.amount != order.Amount {
 			b.altered++
 		}
 	} else {
-		b.transfers[order.ExternalID] = order.Amount
+		b.transfers[order.ExternalID] = transfer{order.Amount, b.clock.Monotonic()}
 	}
 	b.mu.Unlock()
 	return b.transferred(order.ExternalID)
@@ -139,14 +145,14 @@ func (b *bank) transfer(body []byte) []byte {
 
 func (b *bank) transferred(externalID string) []byte {
 	b.mu.Lock()
-	amount, ok := b.transfers[externalID]
+	taken, ok := b.transfers[externalID]
 	b.mu.Unlock()
 	if !ok {
 		return nil
 	}
 	now := b.now()
 	return fmt.Appendf(nil, `{"externalId":%q,"amount":%d,"state":"paid","endToEndId":"E%s","createdAt":%q,"changedAt":%q}`,
-		externalID, amount, externalID, now, now)
+		externalID, taken.amount, externalID, now, now)
 }
 
 // pay lets a pay-in be paid: from now on the bank says so when it is asked.

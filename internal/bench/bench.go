@@ -100,8 +100,8 @@ type Options struct {
 // which its report tells.
 var ErrUnsound = errors.New("bench: what was acknowledged is not all there, or an answer was wrong")
 
-// ErrUsage says that the options make no sense; the error tells why.
-var ErrUsage = errors.New("bench: options make no sense")
+// ErrUsage says that the options make no sense; the error tells why, for people.
+var ErrUsage = errors.New("this cannot be measured")
 
 // Limits of the options.
 const (

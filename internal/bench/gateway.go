@@ -45,6 +45,7 @@ type gateway struct {
 	secrets  []string  // its environment's
 	admin    *config.Config
 	bank     *bank
+	notes    []string // for the report
 
 	cmd   *exec.Cmd
 	ended chan struct{}
@@ -64,6 +65,9 @@ func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant,
 		return g, nil, fmt.Errorf("bench: make a folder: %w", err)
 	}
 	settings := map[string]string{"data": g.folder}
+	if o.Database == "" && inMemory(g.folder) {
+		g.notes = append(g.notes, "The folder "+filepath.Dir(g.folder)+" is in memory, where durable writes cost nothing: name one on a disk by --data.")
+	}
 	if o.Database != "" {
 		if g.database, err = createDatabase(ctx, o.World, o.Database); err != nil {
 			return g, nil, err

@@ -124,7 +124,7 @@ func (w *worker) made(body []byte, payout, whole bool) error {
 	if !bytes.Contains(body, w.reference[:]) {
 		return errForeign
 	}
-	o := order{id: id, amount: w.amount, merchant: w.merchant, payout: payout}
+	o := order{id: id, amount: w.amount, merchant: w.merchant, payout: payout, due: w.due}
 	if whole {
 		o.reference = string(w.reference[:])
 		rest, ok = bytes.CutPrefix(rest[idLength:], externalOpen)
@@ -141,15 +141,16 @@ func (w *worker) made(body []byte, payout, whole bool) error {
 type creating struct {
 	plain
 
-	run   *run
-	task  task
-	path  string
-	hook  string
-	whole bool // what the answer tells is kept
+	run  *run
+	task task
+	path string
+	hook string
+	sent *series // from a payout's request to its transfer at the bank; nil without
 }
 
+// newCreating makes it; whole says that what the answers tell is kept.
 func (r *run) newCreating(path, hook string, whole bool) *creating {
-	c := &creating{run: r, path: path, hook: hook, whole: whole}
+	c := &creating{run: r, path: path, hook: hook}
 	payout := path == "/payout"
 	c.task = task{series: newSeries("POST " + path), want: 201, judge: func(w *worker, body []byte) error {
 		return w.made(body, payout, whole)
@@ -167,7 +168,30 @@ func (c *creating) next(_ context.Context, w *worker) *task {
 	return &c.task
 }
 
-func (c *creating) list() []*series { return []*series{c.task.series} }
+func (c *creating) list() []*series {
+	if c.sent != nil {
+		return []*series{c.task.series, c.sent}
+	}
+	return []*series{c.task.series}
+}
+
+// settle counts the transfers that the bank was asked for. It waits for none:
+// payouts leave at the gateway's own pace, behind the requests.
+func (c *creating) settle(context.Context) error {
+	if c.sent == nil {
+		return nil
+	}
+	b := c.run.target.own.bank
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range c.run.acked {
+		o := &c.run.acked[i]
+		if t, ok := b.transfers[o.externalID]; ok {
+			c.sent.well(&c.run.pace.window, o.due, t.at, t.at-o.due)
+		}
+	}
+	return nil
+}
 
 // plain is a plan that needs nothing before and leaves nothing open behind.
 type plain struct{}

@@ -15,8 +15,14 @@ const ordersDefault = 2_000
 // choose makes the plan of the mode.
 func (r *run) choose() (err error) {
 	switch r.Mode {
-	case Payin, Payout:
-		r.plan = r.newCreating("/"+string(r.Mode), defaultHook, false)
+	case Payin:
+		r.plan = r.newCreating("/payin", defaultHook, false)
+	case Payout:
+		c := r.newCreating("/payout", defaultHook, r.target.own != nil)
+		if r.target.own != nil {
+			c.sent = newSeries("request to bank")
+		}
+		r.plan = c
 	case Read:
 		r.plan = r.newReading()
 	case Receive, Webhooks:

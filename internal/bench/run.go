@@ -22,8 +22,9 @@ type run struct {
 	pace   *pace
 	lag    *histogram // how late requests of an open loop left a free connection
 
+	acked []order
+
 	mu     sync.Mutex
-	acked  []order
 	wrong  []string // answers that were wrong, the first of them
 	wrongs int64
 
@@ -43,6 +44,7 @@ type order struct {
 	amount     int64  // cents
 	merchant   int
 	payout     bool
+	due        time.Duration // its request was
 }
 
 // task is one kind of request, and what its answer must be.
@@ -218,6 +220,7 @@ func (r *run) measure(ctx context.Context) error {
 	})
 	acked := r.load(ctx, r.plan, r.pace, 1)
 	early := r.clock.Monotonic() < r.pace.window.to
+	r.acked = append(r.acked, acked...)
 	err := ctx.Err()
 	if early && err == nil { // what was set going belongs to the measured time
 		err = r.plan.settle(ctx)
@@ -233,9 +236,6 @@ func (r *run) measure(ctx context.Context) error {
 	if own := r.target.own; own != nil && own.gone() {
 		err = errors.Join(err, fmt.Errorf("bench: the gateway has ended: %s", own.lastWords()))
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.acked = append(r.acked, acked...)
 	return err
 }
 

@@ -47,6 +47,7 @@ func (r *run) open(ctx context.Context) (*target, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.notes = append(r.notes, g.notes...)
 		t.own, t.merchants, t.pid, base, t.engine = g, list, g.cmd.Process.Pid, g.base, engineSQLite
 		if store.IsPostgres(r.Database) {
 			t.engine = enginePostgres

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -83,6 +84,8 @@ func (c *benchCommand) Run(r *runner) error {
 		return errFaulty
 	case errors.Is(err, bench.ErrUsage):
 		return configError{err}
+	case errors.Is(err, context.Canceled):
+		return errors.New("it was stopped before it had measured anything")
 	}
 	return err
 }

@@ -105,6 +105,9 @@ func TestCommands(t *testing.T) {
 		{"verify --database DATA/none.db", 1, "", "porteira: there is no database DATA/none.db: name its folder by --data, or its path by --database\n"},
 		{"dev --listen nowhere", 2, "", "porteira: listen (flag): write it as host:port, such as 127.0.0.1:8080 or :8080\n"},
 		{"serve --listn :1", 2, "", "porteira: unknown flag --listn, did you mean \"--listen\"?; porteira --help lists the commands\n"},
+		{"bench payin --concurrency 0", 2, "", "porteira: this cannot be measured: the concurrency is 1 to 10000\n"},
+		{"bench payin --url 127.0.0.1:80", 2, "", "porteira: this cannot be measured: write the gateway's address as http://host:port\n"},
+		{"bench payin --url http://127.0.0.1:1 --merchants 2", 2, "", "porteira: this cannot be measured: a gateway that runs already is asked with one merchant's credentials\n"},
 		{"bank", 2, "", "porteira: bank-secret is missing: the gateways know that a notice is this bank's by it; set PORTEIRA_BANK_SECRET to the same 16 or more characters for both\n"},
 		{"open", 2, "", "porteira: unexpected argument open; porteira --help lists the commands\n"},
 	} {
@@ -255,7 +258,7 @@ func TestConfig(t *testing.T) {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	s := &shell{t, t.TempDir()}
-	for _, args := range [][]string{nil, {"--help"}, {"dev", "--help"}, {"serve", "--help"}, {"merchant", "create", "--help"}} {
+	for _, args := range [][]string{nil, {"--help"}, {"dev", "--help"}, {"serve", "--help"}, {"merchant", "create", "--help"}, {"bench", "--help"}} {
 		out, errs := s.run(0, args...)
 		if !strings.Contains(out, "Usage: porteira") || errs != "" || strings.Contains(out, "--master-key=") {
 			t.Errorf("%v writes %s%s", args, out, errs)
