@@ -10,9 +10,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -185,6 +188,22 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// What is kept can be opened by an operator's commands.
+func TestKeep(t *testing.T) {
+	o := own(t, bench.Payin)
+	o.Requests, o.Keep = 5, true
+	r := must(t, o)
+	left, err := filepath.Glob(filepath.Join(o.Data, "*"))
+	if err != nil || len(left) != 1 || !strings.Contains(strings.Join(r.Notes, " "), left[0]) {
+		t.Fatalf("left behind: %v, %v, notes %v", left, err, r.Notes)
+	}
+	var out, errs bytes.Buffer
+	p := cli.Program{Args: []string{"verify", "--data", left[0]}, Stdout: &out, Stderr: &errs}
+	if code := p.Run(t.Context()); code != 0 || !strings.Contains(out.String(), "bench 1") {
+		t.Errorf("verify ends with %d: %s%s", code, &out, &errs)
+	}
+}
+
 // A gateway that runs already is asked with its credentials, and paid through
 // its sandbox's routes.
 func TestURL(t *testing.T) {
@@ -292,6 +311,43 @@ func TestRefusedOptions(t *testing.T) {
 		if _, err := bench.Run(t.Context(), o); !errors.Is(err, bench.ErrUsage) {
 			t.Errorf("%+v: %v", o, err)
 		}
+	}
+}
+
+// killer kills a process as soon as it is told that the load runs.
+type killer struct {
+	t    *testing.T
+	file string // that holds its id
+}
+
+func (k *killer) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "/s, ") {
+		text, err := os.ReadFile(k.file)
+		pid, err2 := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err := errors.Join(err, err2, syscall.Kill(pid, syscall.SIGKILL)); err != nil && !errors.Is(err, syscall.ESRCH) {
+			k.t.Error(err)
+		}
+	}
+	return len(p), nil
+}
+
+// A gateway that dies ends the run, which says so.
+func TestGatewayDies(t *testing.T) {
+	o := own(t, bench.Receive)
+	folder := t.TempDir()
+	k := &killer{t, filepath.Join(folder, "pid")}
+	script := fmt.Sprintf("#!/bin/sh\necho $$ >%s\nexec %s \"$@\"\n", k.file, o.Program)
+	o.Program = filepath.Join(folder, "gateway")
+	if err := os.WriteFile(o.Program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	o.Orders, o.Rate, o.Duration, o.Progress = 200, 20, time.Hour, k
+	report, err := bench.Run(t.Context(), o)
+	if report != nil || err == nil || !strings.Contains(err.Error(), "the gateway has ended") || errors.Is(err, context.Canceled) {
+		t.Errorf("%v: %+v", err, report)
+	}
+	if left, _ := filepath.Glob(filepath.Join(o.Data, "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 

@@ -306,7 +306,7 @@ func (c *circle) settle(ctx context.Context) error {
 			return nil
 		}
 		if !wait(ctx, clock, 5*time.Millisecond) {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 }

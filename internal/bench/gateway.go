@@ -32,6 +32,9 @@ import (
 // can send.
 const funds money.Cents = 1_000_000_000_000_000
 
+// masterKeyVariable hands the gateway its key.
+const masterKeyVariable = "PORTEIRA_MASTER_KEY="
+
 // stopTimeout is how long the gateway may take to end before it is killed.
 const stopTimeout = 20 * time.Second
 
@@ -78,13 +81,16 @@ func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant,
 	o.World.Random.Read(key)
 	o.World.Random.Read(secret)
 	bankSecret := hex.EncodeToString(secret)
-	g.secrets = []string{"PORTEIRA_MASTER_KEY=" + base64.StdEncoding.EncodeToString(key), "PORTEIRA_BANK_SECRET=" + bankSecret}
+	g.secrets = []string{masterKeyVariable + base64.StdEncoding.EncodeToString(key), "PORTEIRA_BANK_SECRET=" + bankSecret}
 	// Admin commands know no bank.
 	if g.admin, err = config.Load(config.Sources{Mode: config.Admin, Environ: g.secrets[:1], Flags: settings}); err != nil {
 		return g, nil, err
 	}
 	if list, err = g.found(ctx, o.Merchants); err != nil {
 		return g, nil, fmt.Errorf("bench: set up: %w", err)
+	}
+	if g.keep {
+		g.notes = append(g.notes, "Left behind: the folder "+g.folder+", and "+g.admin.ShownDatabase()+".")
 	}
 	if g.bank, err = openBank(ctx, o.World.Clock, bankSecret); err != nil {
 		return g, nil, err
@@ -188,16 +194,6 @@ func (g *gateway) lastWords() string {
 	return strings.TrimSpace(string(text[max(0, len(text)-most):]))
 }
 
-// gone says whether the gateway has ended by itself.
-func (g *gateway) gone() bool {
-	select {
-	case <-g.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // verify proves the books of all merchants, and the platform's own; it returns
 // what is wrong with them.
 func (g *gateway) verify(ctx context.Context) (faults []string, err error) {
@@ -270,8 +266,10 @@ func (g *gateway) close() error {
 	if g.bank != nil {
 		g.bank.close()
 	}
-	if g.keep {
-		return errors.Join(errs...)
+	if g.keep && len(g.secrets) > 0 {
+		// Without its key nobody could read the database.
+		key := strings.TrimPrefix(g.secrets[0], masterKeyVariable)
+		return errors.Join(append(errs, os.WriteFile(filepath.Join(g.folder, "master.key"), []byte(key+"\n"), 0o600))...)
 	}
 	if g.database != nil {
 		errs = append(errs, g.database.drop(context.Background()))

@@ -21,6 +21,7 @@ type Report struct {
 	Seconds       float64 `json:"seconds"` // measured
 	Seed          uint64  `json:"seed"`
 	Machine       string  `json:"machine"`
+	CPUs          int     `json:"cpus"`
 
 	// Throughput is the first series's, per second.
 	Throughput float64  `json:"throughput"`
@@ -72,7 +73,7 @@ func (r *run) report(found *Check) *Report {
 	v := &Report{
 		Mode: r.Mode, Engine: r.target.engine, Loop: "closed", Concurrency: r.Concurrency, Rate: r.Rate, Merchants: r.Merchants,
 		WarmupSeconds: r.Warmup.Seconds(), Seconds: round(r.elapsed.Seconds(), 3), Seed: r.Seed,
-		Machine: runtime.GOOS + "/" + runtime.GOARCH, Check: *found, Unsent: r.pace.unsent.Load(), Notes: append([]string{}, r.notes...),
+		Machine: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Check: *found, Unsent: r.pace.unsent.Load(), Notes: append([]string{}, r.notes...),
 		histogram: list[0].latencies,
 	}
 	for _, s := range list {

@@ -207,6 +207,17 @@ func (w *worker) pick(n int) int {
 
 // measure runs the load, and takes the figures of the process around it.
 func (r *run) measure(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if own := r.target.own; own != nil { // without a gateway there is nothing to go on with
+		go func() {
+			select {
+			case <-own.ended:
+				cancel(fmt.Errorf("bench: the gateway has ended: %s", own.lastWords()))
+			case <-ctx.Done():
+			}
+		}()
+	}
 	r.lag = newHistogram()
 	r.pace = newPace(r.clock, r.Rate, r.Warmup, r.Duration, r.Requests)
 	observing, stop := context.WithCancel(ctx)
@@ -221,7 +232,7 @@ func (r *run) measure(ctx context.Context) error {
 	acked := r.load(ctx, r.plan, r.pace, 1)
 	early := r.clock.Monotonic() < r.pace.window.to
 	r.acked = append(r.acked, acked...)
-	err := ctx.Err()
+	err := context.Cause(ctx)
 	if early && err == nil { // what was set going belongs to the measured time
 		err = r.plan.settle(ctx)
 	}
@@ -232,9 +243,6 @@ func (r *run) measure(ctx context.Context) error {
 	}
 	if watching := fault.Load(); watching != nil {
 		err = errors.Join(err, *watching)
-	}
-	if own := r.target.own; own != nil && own.gone() {
-		err = errors.Join(err, fmt.Errorf("bench: the gateway has ended: %s", own.lastWords()))
 	}
 	return err
 }

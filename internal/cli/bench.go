@@ -17,17 +17,17 @@ import (
 type benchCommand struct {
 	Mode string `arg:"" enum:"payin,payout,receive,webhooks,read,mixed" help:"What to measure: ${enum}."`
 
-	Concurrency int           `default:"64"                                                                                 help:"Connections that ask at once."                                                                                           placeholder:"NUMBER" short:"c"`
+	Concurrency int           `default:"64"                                                                                 help:"Connections that ask at once (default ${default})."                                                                                           placeholder:"NUMBER" short:"c"`
 	Rate        int           `help:"Open loop: so many requests begin per second, and each latency counts from then."      placeholder:"NUMBER"                                                                                                           short:"r"`
-	Duration    time.Duration `default:"10s"                                                                                help:"How long to measure."                                                                                                    placeholder:"DURATION" short:"d"`
-	Warmup      time.Duration `default:"2s"                                                                                 help:"How long the load runs before."                                                                                          placeholder:"DURATION" short:"w"`
+	Duration    time.Duration `default:"10s"                                                                                help:"How long to measure (default ${default})."                                                                                                    placeholder:"DURATION" short:"d"`
+	Warmup      time.Duration `default:"2s"                                                                                 help:"How long the load runs before (default ${default})."                                                                                          placeholder:"DURATION" short:"w"`
 	Requests    int           `help:"End after so many requests, instead of after a time."                                  placeholder:"NUMBER"                                                                                                           short:"n"`
-	Merchants   int           `default:"1"                                                                                  help:"Merchants that share the load."                                                                                          placeholder:"NUMBER"`
+	Merchants   int           `default:"1"                                                                                  help:"Merchants that share the load (default ${default})."                                                                                          placeholder:"NUMBER"`
 	Orders      int           `help:"Orders that are made before the load, for receive, webhooks, read and mixed."          placeholder:"NUMBER"`
 	Seed        uint64        `help:"Seed of references, amounts and choices; drawn unless given."                          placeholder:"NUMBER"`
 	Database    string        `help:"PostgreSQL server, on which the run makes a database of its own; SQLite unless given." placeholder:"URL"`
 	Data        string        `help:"Folder on the disk to be measured; the system's for temporary files unless given."     placeholder:"DIR"`
-	Keep        bool          `help:"Leave the run's folder and database behind."`
+	Keep        bool          `help:"Leave the run's folder, with its master key, and its database behind."`
 	Gateway     []string      `help:"Flag for the gateway, such as --gateway=--log-level=warn; may be repeated."            name:"gateway"                                                                                                                 placeholder:"FLAG" sep:"none"`
 	Profile     string        `help:"Write the gateway's CPU profile of the measured time to this file."                    placeholder:"FILE"`
 	Calls       bool          `help:"Call the processor for each pay-in, as most want; payin and read mint them in the gateway otherwise."`
