@@ -14,13 +14,14 @@ import (
 // they are true, and applies what it answers.
 func (j *Jobs) ApplyNotices(ctx context.Context) (int, error) {
 	free := j.noticing.free()
-	if !j.lease.Valid() || free == 0 {
+	if !j.lease.Valid() || !j.notices.worth(free, noticePlaces) {
 		return 0, nil
 	}
 	list, err := j.Flow.ClaimNotices(ctx, free)
 	if err != nil {
 		return 0, err
 	}
+	j.notices.note(free, len(list))
 	for i := range list {
 		j.noticing.run(func() { j.applyNotice(ctx, list[i]) }, nil)
 	}

@@ -24,11 +24,12 @@ type handed struct {
 type deliveryQueue struct {
 	mu      sync.Mutex
 	count   map[payment.ID]int
+	more    map[payment.ID]*backlog
 	waiting map[string][]handed // by endpoint, oldest first
 }
 
 func newDeliveryQueue() *deliveryQueue {
-	return &deliveryQueue{count: map[payment.ID]int{}, waiting: map[string][]handed{}}
+	return &deliveryQueue{count: map[payment.ID]int{}, more: map[payment.ID]*backlog{}, waiting: map[string][]handed{}}
 }
 
 // inHand is how many deliveries of a merchant wait or are under way.
@@ -52,7 +53,22 @@ func (q *deliveryQueue) remove(merchant payment.ID) {
 	defer q.mu.Unlock()
 	if q.count[merchant]--; q.count[merchant] <= 0 {
 		delete(q.count, merchant)
+		delete(q.more, merchant)
 	}
+}
+
+// backlog is that of a merchant with deliveries in hand; only the duty asks.
+func (q *deliveryQueue) backlog(merchant payment.ID) *backlog {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	b := q.more[merchant]
+	if b == nil {
+		b = &backlog{}
+		if q.count[merchant] > 0 {
+			q.more[merchant] = b
+		}
+	}
+	return b
 }
 
 // start takes the delivery that has waited longest for an endpoint, and a

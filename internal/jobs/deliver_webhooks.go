@@ -29,7 +29,7 @@ func (j *Jobs) DeliverWebhooks(ctx context.Context) (int, error) {
 	did := 0
 	for _, merchant := range inTurn(j, dutyDeliver, due, func(id payment.ID) payment.ID { return id }) {
 		n := min(deliveriesInHand-j.queue.inHand(merchant), j.delivering.free())
-		if n <= 0 {
+		if !j.queue.backlog(merchant).worth(n, deliveriesInHand) {
 			continue
 		}
 		taken, err := j.takeDeliveries(ctx, merchant, n)
@@ -62,6 +62,7 @@ func (j *Jobs) takeDeliveries(ctx context.Context, merchant payment.ID, n int) (
 		endpoints[i] = webhook.EndpointKey(merchant.String(), list[i].URL)
 		j.queue.add(handed{Delivery: list[i], endpoint: endpoints[i], secret: secret})
 	}
+	j.queue.backlog(merchant).note(n, len(list))
 	for _, endpoint := range endpoints {
 		j.pump(ctx, endpoint)
 	}

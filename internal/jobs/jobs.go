@@ -45,8 +45,10 @@ const (
 	resolvePlaces = 32
 	noticePlaces  = 64
 	deliverPlaces = 256
-	// receiverPlaces is for one receiver.
-	receiverPlaces = 8
+	// receiverPlaces is for one receiver, receiverPlacesMost for one that keeps
+	// up with them.
+	receiverPlaces     = 8
+	receiverPlacesMost = 64
 )
 
 // The lease: a process beats every second, must not send leaseTime after its
@@ -92,6 +94,7 @@ type Jobs struct {
 	queue     *deliveryQueue
 	breakers  *breakers
 	pace      *pace
+	notices   backlog
 	secrets   secretCache
 	seen      map[payment.ID]seenNode
 	// unconfirmed counts, by change, how often one that is listed was asked
@@ -123,7 +126,7 @@ func New(o Options) *Jobs {
 		Options: o, lease: loop.NewLease(o.World.Clock, leaseTime),
 		sender:    &webhook.Sender{Transport: o.World.Webhooks, Clock: world.Unshifted(o.World.Clock)},
 		schedule:  webhook.Schedule{Jitter: o.World.Random.Jitter},
-		receivers: webhook.NewLimiter(o.World.Clock, receiverPlaces),
+		receivers: webhook.NewLimiter(o.World.Clock, receiverPlaces, receiverPlacesMost),
 		queue:     newDeliveryQueue(),
 		breakers:  newBreakers(o.World.Clock),
 		pace:      &pace{world: o.World},
@@ -199,6 +202,16 @@ func inTurn[T any](j *Jobs, d duty, list []T, merchant func(T) payment.ID) []T {
 }
 
 func dueMerchant(d store.Due) payment.ID { return d.Merchant }
+
+// backlog says whether a claim is worth its commit, which costs the same for
+// one row as for many: while more is due than can be taken, a quarter of the
+// places must be free.
+type backlog struct{ more bool }
+
+func (b *backlog) worth(free, places int) bool { return free > 0 && (!b.more || free*4 >= places) }
+
+// note is told how many rows a claim asked for, and got.
+func (b *backlog) note(asked, got int) { b.more = got == asked }
 
 // pool bounds calls under way. A step starts calls and does not wait for them,
 // so that a slow one delays nobody; each that ends wakes the duty again.

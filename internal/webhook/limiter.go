@@ -20,14 +20,15 @@ const (
 	maxRemembered = 10_000
 )
 
-// Limiter keeps one receiver from occupying all senders. Each endpoint gets at
-// most a few attempts at once. One that failed five times in a row is sick: it
-// gets one attempt at a time, with a growing pause between them, until one
-// succeeds. Its memory is bounded by the attempts under way and 10,000 sick
-// endpoints.
+// Limiter keeps one receiver from occupying all senders. Each endpoint gets a
+// few attempts at once; one that takes them while more wait gets one more with
+// each, up to a bound, and half as many with each that fails. One that failed
+// five times in a row is sick: it gets one attempt at a time, with a growing
+// pause between them, until one succeeds. Its memory is bounded by the attempts
+// under way and 10,000 sick endpoints.
 type Limiter struct {
 	clock       world.Clock
-	concurrency int
+	least, most int // attempts at once
 
 	mu        sync.Mutex
 	endpoints map[string]*endpoint
@@ -36,17 +37,19 @@ type Limiter struct {
 // endpoint is forgotten once nothing is under way and nothing has failed.
 type endpoint struct {
 	running  int
+	allowed  int
+	wanted   bool          // more than allowed, since the last attempt ended
 	failures int           // in a row
 	resume   time.Duration // by the monotonic clock: no attempt before
 }
 
-// NewLimiter returns a limiter that lets each endpoint have that many attempts
-// at once; 4 if concurrency is not positive.
-func NewLimiter(clock world.Clock, concurrency int) *Limiter {
-	if concurrency <= 0 {
-		concurrency = defaultConcurrency
+// NewLimiter returns a limiter that lets each endpoint have least attempts at
+// once, 4 if that is not positive, and up to most where it keeps up with them.
+func NewLimiter(clock world.Clock, least, most int) *Limiter {
+	if least <= 0 {
+		least = defaultConcurrency
 	}
-	return &Limiter{clock: clock, concurrency: concurrency, endpoints: make(map[string]*endpoint)}
+	return &Limiter{clock: clock, least: least, most: max(least, most), endpoints: make(map[string]*endpoint)}
 }
 
 // Acquire asks for an attempt at an endpoint, without waiting. If it may go
@@ -60,10 +63,10 @@ func (l *Limiter) Acquire(key string) (release func(healthy bool), wait time.Dur
 	defer l.mu.Unlock()
 	e := l.endpoints[key]
 	if e == nil {
-		e = &endpoint{}
+		e = &endpoint{allowed: l.least}
 		l.endpoints[key] = e
 	}
-	allowed := l.concurrency
+	allowed := e.allowed
 	if e.failures >= sickAfter {
 		if now < e.resume {
 			return nil, e.resume - now, false
@@ -71,6 +74,7 @@ func (l *Limiter) Acquire(key string) (release func(healthy bool), wait time.Dur
 		allowed = 1
 	}
 	if e.running >= allowed {
+		e.wanted = true
 		return nil, 0, false
 	}
 	e.running++
@@ -85,8 +89,12 @@ func (l *Limiter) release(key string, e *endpoint, healthy bool) {
 	e.running--
 	if healthy {
 		e.failures = 0
+		if e.wanted {
+			e.allowed, e.wanted = min(e.allowed+1, l.most), false
+		}
 	} else {
 		e.failures++
+		e.allowed = max(e.allowed/2, l.least)
 		e.resume = now + pause(e.failures)
 	}
 	if e.running > 0 {

@@ -16,7 +16,7 @@ import (
 
 func TestLimiterConcurrency(t *testing.T) {
 	t.Parallel()
-	l := webhook.NewLimiter(world.NewVirtualClock(epoch), 0)
+	l := webhook.NewLimiter(world.NewVirtualClock(epoch), 0, 0)
 	var releases []func(bool)
 	for i := range 4 {
 		release, _, ok := l.Acquire("a")
@@ -54,7 +54,7 @@ func TestLimiterConcurrency(t *testing.T) {
 func TestLimiterRestsSickEndpoint(t *testing.T) {
 	t.Parallel()
 	clock := world.NewVirtualClock(epoch)
-	l := webhook.NewLimiter(clock, 4)
+	l := webhook.NewLimiter(clock, 4, 4)
 	attempt := func(healthy bool) {
 		t.Helper()
 		release, _, ok := l.Acquire("a")
@@ -97,7 +97,7 @@ func TestLimiterBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		clock := world.NewVirtualClock(epoch)
-		l := webhook.NewLimiter(clock, 2)
+		l := webhook.NewLimiter(clock, 2, 2)
 		running := map[string][]func(bool){}
 		keys := rapid.SampledFrom([]string{"a", "b", "c"})
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
@@ -139,7 +139,7 @@ func TestLimiterTogether(t *testing.T) {
 	t.Parallel()
 	const places = 3
 	clock := world.NewVirtualClock(epoch)
-	l := webhook.NewLimiter(clock, places)
+	l := webhook.NewLimiter(clock, places, places)
 	var running, granted [4]atomic.Int64
 	var all sync.WaitGroup
 	for worker := range 16 {
@@ -174,7 +174,7 @@ func TestLimiterTogether(t *testing.T) {
 
 func TestLimiterMemory(t *testing.T) {
 	t.Parallel()
-	l := webhook.NewLimiter(world.NewVirtualClock(epoch), 1)
+	l := webhook.NewLimiter(world.NewVirtualClock(epoch), 1, 1)
 	for i := range 2 * webhook.MaxRemembered {
 		release, _, ok := l.Acquire(fmt.Sprint(i))
 		if !ok {
@@ -185,4 +185,43 @@ func TestLimiterMemory(t *testing.T) {
 	if l.Len() > webhook.MaxRemembered {
 		t.Errorf("%d endpoints remembered", l.Len())
 	}
+}
+
+// A receiver that keeps up gets more attempts at once, one that fails fewer.
+func TestLimiterFollowsItsReceiver(t *testing.T) {
+	t.Parallel()
+	l := webhook.NewLimiter(world.NewVirtualClock(epoch), 2, 5)
+	var running []func(bool)
+	fill := func(want int) {
+		t.Helper()
+		for {
+			release, _, ok := l.Acquire("a")
+			if !ok {
+				break
+			}
+			running = append(running, release)
+		}
+		if len(running) != want {
+			t.Fatalf("%d attempts at once; want %d", len(running), want)
+		}
+	}
+	end := func(healthy bool) {
+		running[0](healthy)
+		running = running[1:]
+	}
+	fill(2)
+	for _, want := range []int{3, 4, 5, 5, 5} {
+		end(true)
+		fill(want)
+	}
+	end(true)
+	end(true) // nothing waited between the two
+	fill(5)
+	end(false) // two are allowed, and four run
+	if _, _, ok := l.Acquire("a"); ok {
+		t.Error("a receiver that failed keeps its places")
+	}
+	end(true)
+	end(true)
+	fill(3)
 }

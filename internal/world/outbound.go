@@ -113,7 +113,7 @@ func newTransport(opts OutboundOptions, check control) *http.Transport {
 		DisableCompression:     true, // a small answer must not grow into a large one
 		MaxResponseHeaderBytes: 64 << 10,
 		MaxIdleConns:           256,
-		MaxIdleConnsPerHost:    8,
+		MaxIdleConnsPerHost:    64,
 		IdleConnTimeout:        60 * time.Second,
 	}
 }

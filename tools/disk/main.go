@@ -79,7 +79,12 @@ type settings struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := command(ctx)
+	var err error
+	if len(os.Args) == 3 && os.Args[1] == holdVerb {
+		err = hold(ctx, os.Args[2])
+	} else {
+		err = command(ctx)
+	}
 	if err == nil {
 		return
 	}

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 )
@@ -155,19 +155,34 @@ func (t *trial) fsync() error {
 // rest.
 func (t *trial) holdBack(file string) error {
 	path := filepath.Join(t.data, file)
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=query_only(1)&_pragma=busy_timeout(5000)")
+	release, err := holdReader(t.ctx, path)
 	if err != nil {
 		return err
 	}
-	tx, err := db.BeginTx(t.ctx, nil)
-	if err == nil {
-		var n int
-		err = errors.Join(tx.QueryRowContext(t.ctx, "SELECT count(*) FROM payouts").Scan(&n), t.work(5*time.Second), tx.Rollback())
-	}
-	if err := errors.Join(err, db.Close()); err != nil {
+	moved, err := t.workUntilMoved(path)
+	if err = errors.Join(err, release()); err != nil {
 		return err
 	}
+	if !moved {
+		t.blamef("nothing was moved into the database file: nothing is proved")
+	}
 	return t.goOn(file)
+}
+
+// workUntilMoved lets clients work until a checkpoint has written to the
+// database file.
+func (t *trial) workUntilMoved(path string) (moved bool, err error) {
+	before, err := os.Stat(path)
+	for began := clock.Monotonic(); err == nil && clock.Monotonic()-began < time.Minute; {
+		if err = t.work(time.Second); err != nil {
+			break
+		}
+		var now os.FileInfo
+		if now, err = os.Stat(path); err == nil && now.Size() > before.Size() {
+			return true, nil
+		}
+	}
+	return false, err
 }
 
 // failSyncs lets a few fsyncs of a file fail.
