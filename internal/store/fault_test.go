@@ -204,8 +204,8 @@ func TestDeadlockRunsAgain(t *testing.T) {
 			t.Errorf("%s is %q, %v", name, value, err)
 		}
 	}
-	if runs.Load() != 3 {
-		t.Errorf("%d runs, want one of the two to run again", runs.Load())
+	if runs.Load() < 3 { // more where the one that runs again meets the other again
+		t.Errorf("%d runs: nothing ran again", runs.Load())
 	}
 }
 
