@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -21,6 +22,12 @@ const (
 	queueMax          = 8192 // requests waiting; beyond, new ones are refused
 	unknownCommitsMax = 8    // times a batch is run again after an unknown commit
 	unknownCommitWait = 50 * time.Millisecond
+
+	// admitWait is how long new work may have to wait for the batch that takes
+	// it: who waits longer has mostly given up, and is better told at once.
+	admitWait = time.Second
+	// tookWeight is the weight of the last commit in what a commit takes.
+	tookWeight = 4
 )
 
 // verb is a use case that is written for many requests at once. run decides
@@ -35,6 +42,7 @@ type verb struct {
 // task is one request of a batch. Running it again must be harmless: its ids
 // are chosen before the first run, and unique keys and guards decide.
 type task struct {
+	ctx      context.Context
 	verb     *verb
 	merchant payment.ID
 	arg      any
@@ -49,7 +57,7 @@ var taskPool = sync.Pool{New: func() any { return &task{done: make(chan struct{}
 func (f *Flow) submit(ctx context.Context, v *verb, merchant payment.ID, arg any) error {
 	l := f.lanes[laneOf(merchant, len(f.lanes))]
 	t := taskPool.Get().(*task)
-	t.verb, t.merchant, t.arg, t.err = v, merchant, arg, nil
+	t.ctx, t.verb, t.merchant, t.arg, t.err = ctx, v, merchant, arg, nil
 	if queued, err := l.enqueue(t); err != nil {
 		return err
 	} else if !queued { // no goroutine: the caller commits by itself
@@ -60,14 +68,27 @@ func (f *Flow) submit(ctx context.Context, v *verb, merchant payment.ID, arg any
 	default:
 		select {
 		case <-t.done:
-		case <-ctx.Done(): // the lane still has t: it is left to the collector
+		case <-ctx.Done(): // the lane may still have t: it is left to the collector
 			return public(ctx.Err())
 		}
 	}
 	err := t.err
-	t.arg = nil
+	t.ctx, t.arg = nil, nil
 	taskPool.Put(t)
 	return public(err)
+}
+
+// Admit says whether new work of a merchant would be committed soon; if not, it
+// is a problem.Overloaded, to be answered before anything is done for it. What
+// has begun is never refused by it, nor is a merchant who waits in no long queue
+// for the queue of another.
+func (f *Flow) Admit(merchant payment.ID) error {
+	wait := f.lanes[laneOf(merchant, len(f.lanes))].waitOf(merchant)
+	if wait <= admitWait {
+		return nil
+	}
+	return problem.New(problem.Overloaded, "More requests are waiting than the gateway can commit in time. Send the same request again later.").
+		WithRetryAfter(wait)
 }
 
 // laneOf spreads merchants over lanes by their ids' random tail.
@@ -88,6 +109,9 @@ type lane struct {
 	running bool
 	closing bool
 	ended   chan struct{}
+
+	began time.Duration // when the batch in hand was taken, by the monotonic clock; 0 for none
+	took  time.Duration // by a batch, lately
 }
 
 func newLane(f *Flow) *lane {
@@ -143,8 +167,29 @@ func (l *lane) enqueue(t *task) (queued bool, err error) {
 	return true, nil
 }
 
+// waitOf estimates how long a new task of a merchant would wait before the batch
+// that takes it begins. Where that is the next one, nobody could be faster: 0.
+func (l *lane) waitOf(merchant payment.ID) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := l.queues[merchant]
+	if q == nil {
+		return 0
+	}
+	batches := len(*q) / max(1, batchMax/len(l.ring)) // before that one
+	if batches == 0 {
+		return 0
+	}
+	took := l.took
+	if l.began != 0 {
+		took = max(took, l.flow.world.Clock.Monotonic()-l.began)
+	}
+	return time.Duration(batches) * took
+}
+
 func (l *lane) loop() {
 	defer close(l.ended)
+	clock := l.flow.world.Clock
 	batch := make([]*task, 0, batchMax)
 	for {
 		batch = l.take(batch[:0])
@@ -152,6 +197,11 @@ func (l *lane) loop() {
 			return
 		}
 		l.commit(context.Background(), batch)
+
+		l.mu.Lock()
+		l.took += (clock.Monotonic() - l.began - l.took) / tookWeight
+		l.began = 0
+		l.mu.Unlock()
 	}
 }
 
@@ -160,9 +210,23 @@ func (l *lane) loop() {
 func (l *lane) take(batch []*task) []*task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.waiting == 0 && !l.closing {
-		l.ready.Wait()
+	for {
+		for l.waiting == 0 && !l.closing {
+			l.ready.Wait()
+		}
+		batch = l.share(batch)
+		l.began = l.flow.world.Clock.Monotonic()
+		// Nobody waits any more for those whose request has ended: they were told
+		// that it was not taken in time.
+		batch = slices.DeleteFunc(batch, func(t *task) bool { return t.ctx.Err() != nil })
+		if len(batch) > 0 || l.closing && l.waiting == 0 {
+			return batch
+		}
 	}
+}
+
+// share takes tasks from the queues.
+func (l *lane) share(batch []*task) []*task {
 	for len(batch) < batchMax && len(l.ring) > 0 {
 		share := max(1, (batchMax-len(batch))/len(l.ring))
 		merchant := l.ring[0]

@@ -25,7 +25,7 @@ func (f *Flow) Together(ctx context.Context, works ...Work) []error {
 	v := each("work", func(_ context.Context, tx *store.Tx, w Work) error { return w.Run(tx) })
 	batch := make([]*task, len(works))
 	for i, w := range works {
-		batch[i] = &task{verb: v, merchant: w.Merchant, arg: w, done: make(chan struct{}, 1)}
+		batch[i] = &task{ctx: ctx, verb: v, merchant: w.Merchant, arg: w, done: make(chan struct{}, 1)}
 	}
 	f.lanes[0].commit(ctx, batch)
 	errs := make([]error, len(batch))
@@ -34,4 +34,12 @@ func (f *Flow) Together(ctx context.Context, works ...Work) []error {
 		errs[i] = t.err
 	}
 	return errs
+}
+
+// Queue leaves a work to the first lane; done is told when it is durable.
+func (f *Flow) Queue(ctx context.Context, w Work) (done <-chan struct{}, err error) {
+	v := each("work", func(_ context.Context, tx *store.Tx, w Work) error { return w.Run(tx) })
+	t := &task{ctx: ctx, verb: v, merchant: w.Merchant, arg: w, done: make(chan struct{}, 1)}
+	_, err = f.lanes[0].enqueue(t)
+	return t.done, err
 }

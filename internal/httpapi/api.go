@@ -16,6 +16,7 @@ import (
 
 // Flow is the use cases that requests end in: [flow.Flow].
 type Flow interface {
+	Admit(merchant payment.ID) error
 	CreatePayin(ctx context.Context, m store.Merchant, r *payment.PayinRequest) (p payment.Payin, replayed bool, err error)
 	ReplayPayin(ctx context.Context, m store.Merchant, reference string, fp payment.Fingerprint) (p payment.Payin, found bool, err error)
 	CancelPayin(ctx context.Context, merchant, id payment.ID) (payment.Payin, error)

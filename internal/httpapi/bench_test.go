@@ -19,6 +19,8 @@ type instant struct {
 	order payment.Payin
 }
 
+func (f *instant) Admit(payment.ID) error { return nil }
+
 func (f *instant) CreatePayin(context.Context, store.Merchant, *payment.PayinRequest) (payment.Payin, bool, error) {
 	return f.order, false, nil
 }

@@ -33,6 +33,7 @@ type gateway struct {
 	begun       chan struct{} // where set, verbs tell it that they have begun, and wait for the next
 	proceed     chan struct{} // to be closed
 	panics      bool
+	full        time.Duration // where set, no new work is admitted, for that long
 }
 
 type storedPayin struct {
@@ -64,6 +65,15 @@ func (g *gateway) enter() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.err
+}
+
+func (g *gateway) Admit(payment.ID) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.full == 0 {
+		return nil
+	}
+	return problem.New(problem.Overloaded, "Full.").WithRetryAfter(g.full)
 }
 
 func (g *gateway) ExternalID(m store.Merchant, op payment.Operation, reference string) string {

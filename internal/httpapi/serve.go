@@ -88,6 +88,11 @@ func (a *API) run(c *call, p *place) (err error) {
 		if err := a.authenticate(c); err != nil {
 			return err
 		}
+		if rt.class == write { // before the body is read: a refusal must cost little
+			if err := a.flow.Admit(c.merchant.ID); err != nil {
+				return err
+			}
+		}
 	}
 	return rt.handle(a, c)
 }

@@ -278,6 +278,28 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// New work that would wait too long is refused for its merchant before its
+// body is looked at, whatever it asks for; reads and health are not.
+func TestNotAdmitted(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	created := h.do("POST", "/payin", payinBody)
+	h.want("order", created, 201, "")
+	h.gateway.full = 1200 * time.Millisecond
+	for _, path := range []string{"/payin", "/payout", "/payin/" + created.text("id") + "/cancel"} {
+		a := h.do("POST", path, "no JSON")
+		h.want(path, a, 503, "overloaded")
+		if got := a.header.Get("Retry-After"); got != "2" {
+			t.Errorf("%s: Retry-After is %q, want the 1.2 s, rounded up", path, got)
+		}
+	}
+	h.want("a stranger", h.do("POST", "/payin", payinBody, as("key1", "wrong")), 401, "unauthorized")
+	h.want("a read", h.do("GET", "/payin/"+created.text("id"), ""), 200, "")
+	h.want("health", h.do("GET", "/healthz", ""), 200, "")
+	h.gateway.full = 0
+	h.want("afterwards", h.do("POST", "/payin", payinBody), 201, "")
+}
+
 func TestOverload(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(o *httpapi.Options) { o.InFlight = 5 }) // four for writes
