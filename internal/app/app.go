@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/httpapi"
@@ -54,6 +56,7 @@ type App struct {
 
 	listener net.Listener
 	ops      net.Listener // nil: on listener
+	requests *prometheus.HistogramVec
 	servers  []*http.Server
 	stopping atomic.Bool
 }
@@ -154,6 +157,7 @@ func (a *App) listen(ctx context.Context) (err error) {
 	if a.listener, err = lc.Listen(ctx, "tcp", a.cfg.Listen); err != nil {
 		return fmt.Errorf("cannot listen on %s: %w: stop what uses it, or choose another address by --listen", a.cfg.Listen, err)
 	}
+	a.listener = a.bounded(a.listener)
 	if a.cfg.OpsListen == "" {
 		return nil
 	}
@@ -177,8 +181,9 @@ func (a *App) buildServers(ctx context.Context) error {
 	if a.cfg.Mode == config.Dev {
 		o.Sandbox = &control{a}
 	}
-	var handler http.Handler = httpapi.New(o)
 	operator := a.operator()
+	o.Observe = a.observe
+	var handler http.Handler = httpapi.New(o)
 	if a.ops == nil {
 		handler = beside(handler, operator)
 	} else {

@@ -2,8 +2,10 @@ package app_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -103,6 +105,22 @@ func transfersMade(g *apptest.Gateway, want int) {
 // status asks an address outside the contract.
 func status(t *testing.T, address string) int {
 	t.Helper()
+	code, _ := ask(t, address)
+	return code
+}
+
+// get reads a page outside the contract.
+func get(t *testing.T, address string) string {
+	t.Helper()
+	code, text := ask(t, address)
+	if code != http.StatusOK {
+		t.Fatalf("%s answers %d", address, code)
+	}
+	return text
+}
+
+func ask(t *testing.T, address string) (code int, text string) {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -112,8 +130,11 @@ func status(t *testing.T, address string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = answer.Body.Close()
-	return answer.StatusCode
+	body, err := io.ReadAll(answer.Body)
+	if err := errors.Join(err, answer.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
 }
 
 // The whole life of a gateway in development, and of another after it.

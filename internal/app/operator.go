@@ -3,11 +3,14 @@ package app
 import (
 	"net/http"
 	"net/http/pprof"
+	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/loop"
 )
 
@@ -52,8 +55,8 @@ func beside(api, operator http.Handler) http.Handler {
 	})
 }
 
-// metrics gathers what is told about this process: what it is, its duties, and
-// Go's own view of it.
+// metrics gathers what is told about this process: what it is, its requests,
+// lanes and duties, and Go's own view of it.
 func (a *App) metrics() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -61,8 +64,40 @@ func (a *App) metrics() *prometheus.Registry {
 		ConstLabels: prometheus.Labels{"version": a.opts.Version, "engine": a.store.Engine(), "mode": string(a.cfg.Mode)},
 	})
 	info.Set(1)
-	registry.MustRegister(info, duties{a.loops}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.requests = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "porteira_http_request_duration_seconds", Help: "How long requests took, by route and status; 503 was refused or found no database.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+	}, []string{"method", "route", "status"})
+	registry.MustRegister(info, a.requests, lanes{a.flow}, duties{a.loops}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return registry
+}
+
+// observe counts an answer.
+func (a *App) observe(method, path string, status int, took time.Duration) {
+	a.requests.WithLabelValues(method, path, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// lanes tells how the lanes that commit do, when it is asked.
+type lanes struct{ flow *flow.Flow }
+
+var (
+	laneWaiting = prometheus.NewDesc("porteira_lane_waiting", "Requests and duties that wait to be committed.", []string{"lane"}, nil)
+	laneBatch   = prometheus.NewDesc("porteira_lane_batch_seconds", "How long the lane's batches take to be committed, lately.", []string{"lane"}, nil)
+)
+
+// Describe implements [prometheus.Collector].
+func (lanes) Describe(out chan<- *prometheus.Desc) {
+	out <- laneWaiting
+	out <- laneBatch
+}
+
+// Collect implements [prometheus.Collector].
+func (l lanes) Collect(out chan<- prometheus.Metric) {
+	for i, load := range l.flow.Load() {
+		lane := strconv.Itoa(i)
+		out <- prometheus.MustNewConstMetric(laneWaiting, prometheus.GaugeValue, float64(load.Waiting), lane)
+		out <- prometheus.MustNewConstMetric(laneBatch, prometheus.GaugeValue, load.Batch.Seconds(), lane)
+	}
 }
 
 // duties tells how the loops do, when it is asked.

@@ -60,6 +60,7 @@ type Config struct {
 	AllowNetworks     []netip.Prefix
 
 	MaxInFlight     int
+	MaxConnections  int
 	ShutdownTimeout time.Duration
 	Profiling       bool
 

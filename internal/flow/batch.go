@@ -91,6 +91,23 @@ func (f *Flow) Admit(merchant payment.ID) error {
 		WithRetryAfter(wait)
 }
 
+// Load is how much a lane has to do.
+type Load struct {
+	Waiting int           // requests and duties that wait to be committed
+	Batch   time.Duration // that a batch takes, lately
+}
+
+// Load tells how the lanes do.
+func (f *Flow) Load() []Load {
+	list := make([]Load, len(f.lanes))
+	for i, l := range f.lanes {
+		l.mu.Lock()
+		list[i] = Load{l.waiting, l.took}
+		l.mu.Unlock()
+	}
+	return list
+}
+
 // laneOf spreads merchants over lanes by their ids' random tail.
 func laneOf(merchant payment.ID, lanes int) int {
 	return (int(merchant[14])<<8 | int(merchant[15])) % lanes

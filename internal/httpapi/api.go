@@ -79,6 +79,9 @@ type Options struct {
 	Inbound http.Handler
 	// Sandbox is what its routes control; nil leaves them out.
 	Sandbox Sandbox
+	// Observe is told of every answer: method and path as the route names them,
+	// "other" and "" where there is none, status and time taken; nil tells nobody.
+	Observe func(method, path string, status int, took time.Duration)
 }
 
 // InFlightDefault is how many requests may be under way at once.
@@ -97,6 +100,7 @@ type API struct {
 	ready       func(ctx context.Context) error
 	inbound     http.Handler
 	sandbox     Sandbox
+	observe     func(method, path string, status int, took time.Duration)
 	credentials *credentials
 	anonymous   payment.ID
 	addresses   *buckets
@@ -109,12 +113,16 @@ func New(o Options) *API {
 	a := &API{
 		flow: o.Flow, reader: o.Reader, keys: o.Keys, world: o.World, processors: o.Processors, log: o.Log,
 		allowHTTP: o.AllowHTTP, ready: o.Ready, inbound: o.Inbound, sandbox: o.Sandbox, anonymous: o.PublicMerchant,
+		observe:     o.Observe,
 		credentials: newCredentials(o.Reader, o.Keys, o.World.Clock),
 		addresses:   newBuckets(o.AnonymousRate, o.World.Clock),
 		places:      newPlaces(o.InFlight),
 	}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
+	}
+	if a.observe == nil {
+		a.observe = func(string, string, int, time.Duration) {}
 	}
 	a.router = a.mount()
 	return a

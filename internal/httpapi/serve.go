@@ -58,7 +58,19 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, p *place) {
 	if err != nil && c.status == 0 {
 		c.fail(err)
 	}
-	a.logCall(c, a.world.Clock.Monotonic()-start, err)
+	took := a.world.Clock.Monotonic() - start
+	method, pattern := c.kind()
+	a.observe(method, pattern, c.status, took)
+	a.logCall(c, took, err)
+}
+
+// kind is the call's method and path as its route names them: bounded words,
+// which hold nothing of the request.
+func (c *call) kind() (method, pattern string) {
+	if c.route == nil {
+		return "other", ""
+	}
+	return c.route.method, c.route.path
 }
 
 // run finds the route and runs it; a panic becomes an error.
@@ -139,10 +151,7 @@ func (a *API) logCall(c *call, took time.Duration, err error) {
 	if !a.log.Enabled(c.r.Context(), level) {
 		return
 	}
-	pattern, method := "", "other"
-	if c.route != nil {
-		pattern, method = c.route.path, c.route.method
-	}
+	method, pattern := c.kind()
 	attrs := [8]slog.Attr{
 		slog.String("method", method),
 		slog.String("route", pattern),
