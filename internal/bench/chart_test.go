@@ -40,10 +40,10 @@ func TestSeries(t *testing.T) {
 	s.well(w, 10, 15, 5) // within
 	s.well(w, 19, 25, 6) // ended after it
 	s.well(w, 20, 21, 1) // began after it
-	s.failed(w, 5, 500, "before")
-	s.failed(w, 11, 503, strings.Repeat("x", 1000))
-	s.failed(w, 12, 503, "second")
-	s.failed(w, 13, 0, "reset")
+	s.failed(w, 5, 6, 500, "before")
+	s.failed(w, 11, 11+2*time.Millisecond, 503, strings.Repeat("x", 1000))
+	s.failed(w, 12, 12+4*time.Millisecond, 503, "second")
+	s.failed(w, 13, 14, 0, "reset")
 	if well, failed := s.totals(); s.count != 2 || s.ended() != 2 || well != 4 || failed != 3 {
 		t.Errorf("%d counted, %d ended, %d well, %d failed", s.count, s.ended(), well, failed)
 	}
@@ -53,6 +53,9 @@ func TestSeries(t *testing.T) {
 	v := s.view(2 * time.Second)
 	if v.PerSecond != 1 || v.Count != 2 {
 		t.Errorf("%+v", v)
+	}
+	if v.Refusal == nil || v.Refusal.P50 != 2000 || v.Refusal.Max < 4000 || newSeries("none").view(1).Refusal != nil {
+		t.Errorf("refusals took %+v", v.Refusal)
 	}
 }
 

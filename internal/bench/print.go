@@ -28,6 +28,9 @@ func (v *Report) Print(w io.Writer) {
 	}
 	_ = t.Flush()
 	for i := range v.Series {
+		if r := v.Series[i].Refusal; r != nil {
+			_, _ = fmt.Fprintf(w, "  %s, answered 503: p50 %s, p99 %s, max %s\n", v.Series[i].Name, shownMicros(r.P50), shownMicros(r.P99), shownMicros(r.Max))
+		}
 		for _, name := range slices.Sorted(maps.Keys(v.Series[i].Samples)) {
 			_, _ = fmt.Fprintf(w, "  %s, first %s: %s\n", v.Series[i].Name, name, v.Series[i].Samples[name])
 		}

@@ -2,8 +2,10 @@ package bench
 
 import (
 	"math"
+	"net/http"
 	"os"
 	"runtime"
+	"strconv"
 	"time"
 )
 
@@ -49,8 +51,9 @@ type Series struct {
 	Count     int64             `json:"count"`     // that went well
 	PerSecond float64           `json:"perSecond"` // that ended well within the measured time
 	Latency   Latency           `json:"latencyMicros"`
-	Errors    map[string]int64  `json:"errors"`            // by status; "connection" is no answer
-	Samples   map[string]string `json:"samples,omitempty"` // of the errors' answers
+	Errors    map[string]int64  `json:"errors"`                  // by status; "connection" is no answer
+	Refusal   *Latency          `json:"refusalMicros,omitempty"` // of answers with 503: load that the gateway did not take on
+	Samples   map[string]string `json:"samples,omitempty"`       // of the errors' answers
 }
 
 // Resources are what a process took during the measured time.
@@ -100,6 +103,10 @@ func (s *series) view(elapsed time.Duration) Series {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := Series{Name: s.name, Count: s.count, Latency: s.latencies.summary(), Errors: s.errors, Samples: s.samples}
+	if s.errors[strconv.Itoa(http.StatusServiceUnavailable)] > 0 {
+		refusal := s.refusals.summary()
+		v.Refusal = &refusal
+	}
 	if elapsed > 0 {
 		v.PerSecond = round(float64(s.within)/elapsed.Seconds(), 1)
 	}

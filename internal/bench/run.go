@@ -169,9 +169,9 @@ func (w *worker) settle(t *task, window *window, end time.Duration, status int, 
 		if err != nil {
 			status, text = 0, err.Error()
 		}
-		t.series.failed(window, w.due, status, text)
+		t.series.failed(window, w.due, end, status, text)
 		if t.total != nil {
-			t.total.failed(window, w.due, status, text)
+			t.total.failed(window, w.due, end, status, text)
 		}
 		if t.failed != nil {
 			t.failed(w)

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -65,6 +66,7 @@ func (h *histogram) spans() []span {
 type series struct {
 	name      string
 	latencies *histogram
+	refusals  *histogram // of answers with 503
 
 	mu      sync.Mutex
 	count   int64 // that went well and were due in the measured time
@@ -75,7 +77,7 @@ type series struct {
 }
 
 func newSeries(name string) *series {
-	return &series{name: name, latencies: newHistogram(), errors: map[string]int64{}, samples: map[string]string{}}
+	return &series{name: name, latencies: newHistogram(), refusals: newHistogram(), errors: map[string]int64{}, samples: map[string]string{}}
 }
 
 // sampleMax bounds what is kept of an answer that was an error, in bytes.
@@ -99,9 +101,12 @@ func (s *series) well(w *window, start, end, latency time.Duration) {
 }
 
 // failed counts an error by its status, or as "connection" where there is none.
-func (s *series) failed(w *window, start time.Duration, status int, text string) {
+func (s *series) failed(w *window, start, end time.Duration, status int, text string) {
 	if !w.holds(start) {
 		return
+	}
+	if status == http.StatusServiceUnavailable {
+		s.refusals.record(end - start)
 	}
 	name := "connection"
 	if status != 0 {

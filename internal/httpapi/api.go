@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/porteira/porteira/internal/flow"
@@ -105,6 +106,8 @@ type API struct {
 	anonymous   payment.ID
 	addresses   *buckets
 	places      *places
+	refusals    atomic.Int64 // since the log told of any
+	refusedAt   atomic.Int64 // when it did, by the monotonic clock; 0 for never
 	router      *http.ServeMux
 }
 

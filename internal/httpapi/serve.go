@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -141,11 +143,30 @@ func (c *call) empty(status int) error {
 	return nil
 }
 
+// refusedEvery is how often the log tells that requests are refused.
+const refusedEvery = time.Second
+
+// refused tells the operator, now and then, that there are more requests than
+// the gateway takes on.
+func (a *API) refused(c *call) {
+	a.refusals.Add(1)
+	now := int64(a.world.Clock.Monotonic()) + 1 // never 0
+	last := a.refusedAt.Load()
+	if last != 0 && now-last < int64(refusedEvery) || !a.refusedAt.CompareAndSwap(last, now) {
+		return
+	}
+	a.log.WarnContext(c.r.Context(), "more requests come than can be committed in time: new ones are refused with 503", "refused", a.refusals.Swap(0))
+}
+
 // logCall writes the one line of a request. It tells neither path nor query,
 // which may hold what does not belong in a log.
 func (a *API) logCall(c *call, took time.Duration, err error) {
 	level := slog.LevelInfo
-	if c.status >= http.StatusInternalServerError {
+	switch {
+	case problem.Is(err, problem.Overloaded): // thousands a second must not fill the log as well
+		a.refused(c)
+	case errors.Is(c.r.Context().Err(), context.Canceled): // the caller has gone; nothing is amiss here
+	case c.status >= http.StatusInternalServerError:
 		level = slog.LevelError
 	}
 	if !a.log.Enabled(c.r.Context(), level) {

@@ -293,6 +293,9 @@ func TestNotAdmitted(t *testing.T) {
 			t.Errorf("%s: Retry-After is %q, want the 1.2 s, rounded up", path, got)
 		}
 	}
+	if text := h.log.String(); strings.Contains(text, "ERROR") || strings.Count(text, `"level":"WARN"`) != 1 {
+		t.Errorf("three refusals are logged as %s, want one warning and nothing worse", text)
+	}
 	h.want("a stranger", h.do("POST", "/payin", payinBody, as("key1", "wrong")), 401, "unauthorized")
 	h.want("a read", h.do("GET", "/payin/"+created.text("id"), ""), 200, "")
 	h.want("health", h.do("GET", "/healthz", ""), 200, "")

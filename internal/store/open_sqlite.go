@@ -33,10 +33,12 @@ func sqliteDSN(path string, readOnly bool) string {
 	q.Add("_pragma", "synchronous(FULL)")
 	q.Add("_pragma", "wal_autocheckpoint(0)") // see checkpoint.go
 	q.Add("_pragma", "foreign_keys(1)")
-	q.Add("_pragma", "cache_size(-16384)")
 	q.Add("_txlock", "immediate")
 	if readOnly {
 		q.Add("_pragma", "query_only(1)")
+		q.Add("_pragma", "cache_size(-4096)") // KiB for each; the system caches the file as well
+	} else {
+		q.Add("_pragma", "cache_size(-16384)")
 	}
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }

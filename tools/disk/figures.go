@@ -40,6 +40,23 @@ func (f *figures) slowest(name string, d time.Duration) {
 	f.counts[name] = max(f.counts[name], d.Milliseconds())
 }
 
+// most and least keep the highest and the lowest of what is no count.
+func (f *figures) most(name string, n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name = "most " + name + ": " + f.engine
+	f.counts[name] = max(f.counts[name], n)
+}
+
+func (f *figures) least(name string, n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name = "least " + name + ": " + f.engine
+	if was, ok := f.counts[name]; !ok || n < was {
+		f.counts[name] = n
+	}
+}
+
 // join adds another run's figures.
 func (f *figures) join(more *figures) {
 	more.mu.Lock()
@@ -47,9 +64,13 @@ func (f *figures) join(more *figures) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, n := range more.counts {
-		if strings.HasPrefix(name, "slowest ") {
-			f.counts[name] = max(f.counts[name], n)
-		} else {
+		was, known := f.counts[name]
+		switch kind, _, _ := strings.Cut(name, " "); {
+		case !known, kind == "slowest", kind == "most":
+			f.counts[name] = max(was, n)
+		case kind == "least":
+			f.counts[name] = min(was, n)
+		default:
 			f.counts[name] += n
 		}
 	}

@@ -1,5 +1,5 @@
 // Command disk tries the real gateway on a disk that fails: full, read-only,
-// slow, with an fsync that fails, without power, and restored from an older
+// slow, too slow for what is asked of it, with an fsync that fails, without power, and restored from an older
 // backup. Clients ask all the while and note what is acknowledged; afterwards
 // that is compared with what the gateway shows and what the sandbox's bank did.
 //
@@ -44,6 +44,7 @@ var scenarios = []scenario{
 	{"readonly", (*trial).readOnly, nil},
 	{"fsync", (*trial).fsync, nil},
 	{"slow", (*trial).slow, []string{"--max-in-flight", strconv.Itoa(slowCrowd / 2)}},
+	{"overload", (*trial).overload, nil},
 	{"power", (*trial).power, nil},
 	{"restore", (*trial).restore, nil},
 }
@@ -99,7 +100,7 @@ func main() {
 }
 
 func command(ctx context.Context) error {
-	only := flag.String("only", "", "scenarios, with commas between: full, readonly, fsync, slow, power, restore; all where it is left out")
+	only := flag.String("only", "", "scenarios, with commas between: full, readonly, fsync, slow, overload, power, restore; all where it is left out")
 	s := settings{out: os.Stdout}
 	flag.StringVar(&s.engine, "engine", "", "sqlite or postgres; both where it is left out")
 	flag.IntVar(&s.rounds, "rounds", 1, "how often to run each scenario")

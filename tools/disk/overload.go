@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/bench"
+)
+
+// What the overload is made of.
+const (
+	// overloadSync is what an fsync takes at most. It must outweigh what this
+	// disk of ours costs in CPU, which the load takes as well.
+	overloadSync = 600 * time.Millisecond
+	// fullLoad is how many connections find out what the gateway can do: enough
+	// for batches that are full, and too few for any to be refused.
+	fullLoad = 512
+	// overloadConns are the connections of the overload: more than there are
+	// orders waiting, or the load would hold itself back.
+	overloadConns = 2048
+	overloadTime  = 30 * time.Second
+	overloadWarm  = 5 * time.Second
+)
+
+// What must hold.
+const (
+	goodputLeast   = 0.9             // of what the gateway can do
+	memoryMost     = 64 << 10        // bytes more for each connection more
+	normalMost     = 5 * time.Second // until it is normal again
+	normalSlowdown = 2               // times the latency before
+)
+
+// overloads are how many times more is asked for than the gateway can do.
+var overloads = []int{2, 5, 10}
+
+// overload asks for far more than a gateway on a slow disk can commit. What it
+// can do it must still do; the rest is refused quickly; reads, health and
+// notices are answered, memory is bounded, and it is soon over.
+func (t *trial) overload() error {
+	t.crowd.begin(t.ctx, "overload", crowdSize)
+	t.disk.Slow(overloadSync)
+	before, err := t.single()
+	if err != nil {
+		return err
+	}
+	// What else the gateway does, it does all the while: what it can do is what
+	// it can do besides.
+	defer t.probe()()
+	can, err := t.press("--concurrency", strconv.Itoa(fullLoad), "--duration", overloadTime.String(), "--warmup", overloadWarm.String())
+	if err != nil {
+		return err
+	}
+	if n := can.Series[0].Errors[strconv.Itoa(http.StatusServiceUnavailable)]; n > 0 {
+		t.blamef("%d orders were refused at capacity", n)
+	}
+	memory := *can.Gateway.PeakMemoryBytes
+	t.figures.most("orders a second at capacity", int64(can.Throughput))
+	t.tell("can do %.0f orders/s, with %d MB", can.Throughput, memory>>20)
+	if can.Throughput == 0 {
+		return errors.New("on a slow disk no order is accepted")
+	}
+	var peak int64
+	for _, times := range overloads {
+		if peak, err = t.overloaded(can.Throughput, times); err != nil {
+			return err
+		}
+	}
+	if err := t.normal(before); err != nil {
+		return err
+	}
+	t.figures.most("MB of memory under overload", peak>>20)
+	if peak > memory+memoryMost*(overloadConns-fullLoad) {
+		t.blamef("overload took %d MB, capacity %d MB", peak>>20, memory>>20)
+	}
+	t.disk.Slow(0)
+	return t.recovers()
+}
+
+// overloaded asks for times what the gateway can do, and returns how much memory
+// the gateway has taken so far, in bytes.
+func (t *trial) overloaded(can float64, times int) (peak int64, err error) {
+	r, err := t.press("--rate", strconv.Itoa(int(can)*times), "--concurrency", strconv.Itoa(overloadConns),
+		"--duration", overloadTime.String(), "--warmup", overloadWarm.String())
+	if err != nil {
+		return 0, err
+	}
+	peak = *r.Gateway.PeakMemoryBytes
+	s := &r.Series[0]
+	name := strconv.Itoa(times) + " times too much"
+	share := s.PerSecond / can
+	t.figures.least("percent of capacity kept with "+name, int64(share*100))
+	if share < goodputLeast {
+		t.blamef("asked for %s, %.0f orders/s were accepted, and the gateway can do %.0f", name, s.PerSecond, can)
+	}
+	for status, n := range s.Errors {
+		if status != strconv.Itoa(http.StatusServiceUnavailable) {
+			t.blamef("asked for %s, %d orders were answered %s: %s", name, n, status, s.Samples[status])
+		}
+	}
+	if s.Refusal == nil {
+		t.blamef("asked for %s, nothing was refused: nothing is proved", name)
+		return peak, nil
+	}
+	t.tell("%s: %d MB, %.0f orders/s accepted (%.0f %%), p50 %d ms, p99 %d ms; refused in p50 %d ms, p99 %d ms; %d found no connection", name, peak>>20, s.PerSecond, share*100,
+		s.Latency.P50/1000, s.Latency.P99/1000, s.Refusal.P50/1000, s.Refusal.P99/1000, r.Unsent)
+	t.figures.slowest("refusal but for one in a hundred, with "+name, time.Duration(s.Refusal.P99)*time.Microsecond)
+	if s.Refusal.P99 > s.Latency.P50 {
+		t.blamef("asked for %s, refusals took longer than acceptance: %v", name, time.Duration(s.Refusal.P99)*time.Microsecond)
+	}
+	return peak, nil
+}
+
+// press measures with the product's own benchmark, which also checks that what
+// was acknowledged is there.
+func (t *trial) press(flags ...string) (*bench.Report, error) {
+	args := append([]string{"bench", "payin", "--json", "--url", t.caller.base, "--pid", strconv.Itoa(t.gateway.cmd.Process.Pid)}, flags...)
+	cmd := exec.CommandContext(t.ctx, t.program, args...)
+	cmd.Env = ambient()
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil, fmt.Errorf("porteira bench: %w\n%s%s", err, out, exit.Stderr)
+	} else if err != nil {
+		return nil, err
+	}
+	var r bench.Report
+	if err := json.Unmarshal(out, &r); err != nil {
+		return nil, fmt.Errorf("porteira bench --json: %w", err)
+	}
+	if len(r.Series) == 0 || r.Gateway.PeakMemoryBytes == nil {
+		return nil, errors.New("porteira bench measured nothing")
+	}
+	t.figures.add("orders acknowledged under pressure", r.Check.Acknowledged)
+	return &r, nil
+}
+
+// single is how long an order takes that comes alone.
+func (t *trial) single() (time.Duration, error) {
+	began := clock.Monotonic()
+	const orders = 10
+	for i := range orders {
+		if got := t.caller.send(t.ctx, http.MethodPost, "/payin", probe("single", i)); got.status != http.StatusCreated {
+			return 0, fmt.Errorf("an order on a slow disk is answered %d: %s", got.status, got.body)
+		}
+	}
+	return (clock.Monotonic() - began) / orders, nil
+}
+
+func probe(name string, i int) string {
+	return fmt.Sprintf(`{"paymentMethod":"PIX","amount":%d,"referenceId":"%s-%d","customer":{"name":"Maria Silva","document":"52998224725"}}`, 100+i, name, i)
+}
+
+// normal waits until orders are accepted as quickly as before the overload.
+func (t *trial) normal(before time.Duration) error {
+	ended := clock.Monotonic()
+	for i := 0; t.ctx.Err() == nil; i++ {
+		asked := clock.Monotonic()
+		got := t.caller.send(t.ctx, http.MethodPost, "/payin", probe("normal", i))
+		now := clock.Monotonic()
+		if got.status == http.StatusCreated && now-asked <= normalSlowdown*before {
+			t.figures.slowest("return to normal after overload", now-ended)
+			if now-ended > normalMost {
+				t.blamef("%v after the overload an order was accepted as quickly as before", now-ended)
+			}
+			return nil
+		}
+	}
+	return context.Cause(t.ctx)
+}
+
+// probe reads, and lets orders be paid, until it is stopped.
+func (t *trial) probe() (stop func()) {
+	ctx, cancel := context.WithCancel(t.ctx)
+	var probes sync.WaitGroup
+	probes.Go(func() {
+		for ctx.Err() == nil {
+			t.readsGoOn(time.Second)
+		}
+	})
+	probes.Go(func() {
+		for ctx.Err() == nil {
+			t.noticesGoOn(ctx)
+		}
+	})
+	return func() {
+		cancel()
+		probes.Wait()
+	}
+}
+
+// noticesGoOn lets orders be paid until ctx ends: the bank's notices must be
+// taken and applied.
+func (t *trial) noticesGoOn(ctx context.Context) {
+	for _, a := range t.crowd.acks(0, clock.Monotonic()) {
+		if a.Kind != payin {
+			continue
+		}
+		id, asked := orderOf(a.Acked).ID, clock.Monotonic()
+		if got := t.caller.send(t.ctx, http.MethodPost, "/sandbox/payin/"+id+"/pay", ""); got.status != http.StatusNoContent {
+			continue // it had expired, or the sandbox's own route was refused
+		}
+		for {
+			got := t.caller.send(t.ctx, http.MethodGet, "/payin/"+id, "")
+			if orderOf(got.body).Status == "PAID" {
+				t.figures.add("orders paid under overload", 1)
+				t.figures.slowest("payment under overload, from the payer to PAID", clock.Monotonic()-asked)
+				break
+			}
+			if !wait(ctx, 20*time.Millisecond) {
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func (t *trial) tell(format string, args ...any) {
+	_, _ = fmt.Fprintf(t.out, "  "+format+"\n", args...)
+}
