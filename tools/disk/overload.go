@@ -20,8 +20,9 @@ const (
 	// disk of ours costs in CPU, which the load takes as well.
 	overloadSync = 600 * time.Millisecond
 	// fullLoad is how many connections find out what the gateway can do: enough
-	// for batches that are full, and too few for any to be refused.
-	fullLoad = 512
+	// for batches that are full, one in hand and one to follow, and too few for
+	// any to be refused.
+	fullLoad = 500
 	// overloadConns are the connections of the overload: more than there are
 	// orders waiting, or the load would hold itself back.
 	overloadConns = 2048
@@ -32,7 +33,7 @@ const (
 // What must hold.
 const (
 	goodputLeast   = 0.9             // of what the gateway can do
-	memoryMost     = 64 << 10        // bytes more for each connection more
+	memoryMost     = 1.25            // times more for the worst overload than for the least
 	normalMost     = 5 * time.Second // until it is normal again
 	normalSlowdown = 2               // times the latency before
 )
@@ -60,24 +61,26 @@ func (t *trial) overload() error {
 	if n := can.Series[0].Errors[strconv.Itoa(http.StatusServiceUnavailable)]; n > 0 {
 		t.blamef("%d orders were refused at capacity", n)
 	}
-	memory := *can.Gateway.PeakMemoryBytes
 	t.figures.most("orders a second at capacity", int64(can.Throughput))
-	t.tell("can do %.0f orders/s, with %d MB", can.Throughput, memory>>20)
+	t.tell("can do %.0f orders/s, with %d MB", can.Throughput, *can.Gateway.PeakMemoryBytes>>20)
 	if can.Throughput == 0 {
 		return errors.New("on a slow disk no order is accepted")
 	}
-	var peak int64
-	for _, times := range overloads {
+	var first, peak int64
+	for i, times := range overloads {
 		if peak, err = t.overloaded(can.Throughput, times); err != nil {
 			return err
+		}
+		if i == 0 {
+			first = peak
 		}
 	}
 	if err := t.normal(before); err != nil {
 		return err
 	}
 	t.figures.most("MB of memory under overload", peak>>20)
-	if peak > memory+memoryMost*(overloadConns-fullLoad) {
-		t.blamef("overload took %d MB, capacity %d MB", peak>>20, memory>>20)
+	if float64(peak) > memoryMost*float64(first) {
+		t.blamef("asked for %d times too much it took %d MB, for %d times %d MB", overloads[len(overloads)-1], peak>>20, overloads[0], first>>20)
 	}
 	t.disk.Slow(0)
 	return t.recovers()
