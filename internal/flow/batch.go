@@ -290,6 +290,9 @@ func (l *lane) commit(ctx context.Context, batch []*task) {
 func (l *lane) try(ctx context.Context, batch []*task) error {
 	for n := 0; ; n++ {
 		err := l.once(ctx, batch)
+		if errors.Is(err, store.ErrCommitUnknown) && slices.ContainsFunc(batch, func(t *task) bool { return t.verb == claimVerb }) {
+			l.flow.doubt() // a claim that is run again takes other rows
+		}
 		if n == unknownCommitsMax || !errors.Is(err, store.ErrCommitUnknown) {
 			return err
 		}

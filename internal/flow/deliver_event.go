@@ -12,7 +12,7 @@ import (
 // ClaimDeliveries takes up to limit due deliveries of a merchant in hand and
 // records an attempt of each.
 func (f *Flow) ClaimDeliveries(ctx context.Context, merchant payment.ID, limit int) (list []store.Delivery, err error) {
-	err = f.claim(ctx, func(tx *store.Tx, node payment.ID) error {
+	err = f.claim(ctx, merchant, func(tx *store.Tx, node payment.ID) error {
 		list, err = tx.ClaimDeliveries(ctx, merchant, node, limit)
 		for i := range list {
 			list[i].ClaimedBy = node

@@ -8,11 +8,7 @@ import (
 )
 
 // Doubt is what a claim leaves whose COMMIT is unknown.
-func (f *Flow) Doubt() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.doubtful = true
-}
+func (f *Flow) Doubt() { f.doubt() }
 
 // Work is a request of a merchant, for tests of batches.
 type Work struct {

@@ -142,23 +142,40 @@ func (f *Flow) markRestored(ctx context.Context, tx *store.Tx, beat, outside int
 	return tx.MarkRestored(ctx, outside)
 }
 
-// claim runs a claim of due work by this process, as node. A process that was
-// given up for dead claims nothing: nobody would free what it takes in hand.
-// One whose COMMIT is unknown may have taken work in hand that nobody does.
-func (f *Flow) claim(ctx context.Context, work func(tx *store.Tx, node payment.ID) error) error {
-	node := f.Node()
-	err := f.write(ctx, func(tx *store.Tx) error {
-		if err := tx.StayNode(ctx, node); err != nil {
+// claiming is a claim of due work by a process, on its way into the store.
+type claiming struct {
+	node payment.ID
+	work func(tx *store.Tx, node payment.ID) error
+}
+
+var claimVerb = &verb{name: "claim", run: func(ctx context.Context, tx *store.Tx, tasks []*task) error {
+	for _, t := range tasks {
+		v := t.arg.(*claiming)
+		if err := tx.StayNode(ctx, v.node); errors.Is(err, store.ErrConflict) {
+			t.err = err // and nothing was written for it
+		} else if err != nil {
+			return err
+		} else if err := v.work(tx, v.node); err != nil {
 			return err
 		}
-		return work(tx, node)
-	})
-	if errors.Is(err, store.ErrCommitUnknown) {
-		f.mu.Lock()
-		f.doubtful = true
-		f.mu.Unlock()
 	}
-	return err
+	return nil
+}}
+
+// claim runs a claim of due work of a merchant by this process, as node, in the
+// merchant's lane: it shares the commit of what else is to be written. A process
+// that was given up for dead claims nothing: nobody would free what it takes in
+// hand. What is claimed is in hand even where the caller has gone.
+func (f *Flow) claim(ctx context.Context, merchant payment.ID, work func(tx *store.Tx, node payment.ID) error) error {
+	return f.submit(context.WithoutCancel(ctx), claimVerb, merchant, &claiming{f.Node(), work})
+}
+
+// doubt notes that a COMMIT with claims is unknown: this process may have taken
+// work in hand that it does not know of, and nobody does.
+func (f *Flow) doubt() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.doubtful = true
 }
 
 // disown goes on under a new id and frees what is in hand under the old one,

@@ -36,7 +36,7 @@ func (f *Flow) RecordNotice(ctx context.Context, name, noticeID, headers string,
 
 // ClaimNotices takes up to limit notices in hand that are to be applied.
 func (f *Flow) ClaimNotices(ctx context.Context, limit int) (list []store.Notice, err error) {
-	err = f.claim(ctx, func(tx *store.Tx, node payment.ID) error {
+	err = f.claim(ctx, payment.ID{}, func(tx *store.Tx, node payment.ID) error {
 		list, err = tx.ClaimNotices(ctx, node, limit)
 		return err
 	})

@@ -33,7 +33,7 @@ type Sending struct {
 // door through which payouts leave. taken counts those that it took in hand;
 // fewer may come back to be sent, as some must be asked about first.
 func (f *Flow) BeginSends(ctx context.Context, due store.Due, limit int) (list []Sending, taken int, err error) {
-	err = f.claim(ctx, func(tx *store.Tx, node payment.ID) error {
+	err = f.claim(ctx, due.Merchant, func(tx *store.Tx, node payment.ID) error {
 		list, taken = nil, 0
 		claimed, err := tx.ClaimPayouts(ctx, due, node, store.ToSend, limit)
 		if err != nil {

@@ -118,7 +118,7 @@ func short(text string) string {
 // ClaimQuestions takes up to limit payouts in hand that are to be
 // asked about: accepted ones whose news is late, and unknown ones.
 func (f *Flow) ClaimQuestions(ctx context.Context, due store.Due, limit int) (list []payment.Payout, err error) {
-	err = f.claim(ctx, func(tx *store.Tx, node payment.ID) error {
+	err = f.claim(ctx, due.Merchant, func(tx *store.Tx, node payment.ID) error {
 		list, err = tx.ClaimPayouts(ctx, due, node, store.ToAsk, limit)
 		return err
 	})

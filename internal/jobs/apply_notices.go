@@ -68,15 +68,13 @@ func (j *Jobs) followHints(ctx context.Context, n store.Notice) error {
 // the hint; only a payment that the processor confirms without knowing its
 // order is booked on its own.
 func (j *Jobs) applyHint(ctx context.Context, proc processor.Processor, name string, h processor.Hint, notice *store.Notice) error {
-	limited, cancel := j.World.Clock.WithTimeout(ctx, questionTimeout)
-	defer cancel()
 	switch h.Subject {
 	case processor.SubjectCharge:
 		charger, ok := proc.(processor.Charger)
 		if !ok {
 			return fmt.Errorf("jobs: processor %s takes no payments", name)
 		}
-		report := charger.QueryCharge(limited, h.ExternalID)
+		report := ask(ctx, j, func(ctx context.Context) processor.ChargeReport { return charger.QueryCharge(ctx, h.ExternalID) })
 		if report.Lookup != processor.Found {
 			return fmt.Errorf("jobs: charge not confirmed: %w", orUnconfirmed(report.Cause))
 		}
@@ -86,7 +84,7 @@ func (j *Jobs) applyHint(ctx context.Context, proc processor.Processor, name str
 		if !ok {
 			return fmt.Errorf("jobs: processor %s sends no money", name)
 		}
-		report := transferrer.QueryTransfer(limited, h.ExternalID)
+		report := ask(ctx, j, func(ctx context.Context) processor.TransferReport { return transferrer.QueryTransfer(ctx, h.ExternalID) })
 		if report.Lookup != processor.Found {
 			return fmt.Errorf("jobs: transfer not confirmed: %w", orUnconfirmed(report.Cause))
 		}
@@ -100,6 +98,15 @@ func (j *Jobs) applyHint(ctx context.Context, proc processor.Processor, name str
 		}
 		return j.Flow.FinishNotice(ctx, *notice)
 	}
+}
+
+// ask asks a processor once there is a place for one more question.
+func ask[R any](ctx context.Context, j *Jobs, question func(context.Context) R) R {
+	j.asking <- struct{}{}
+	defer func() { <-j.asking }()
+	limited, cancel := j.World.Clock.WithTimeout(ctx, questionTimeout)
+	defer cancel()
+	return question(limited)
 }
 
 var errUnconfirmed = errors.New("the processor does not know it")

@@ -13,9 +13,10 @@ import (
 	"github.com/porteira/porteira/internal/world"
 )
 
-// deliveriesInHand is how many deliveries of one merchant are in hand at once,
-// under way or waiting for a place at their receiver.
-const deliveriesInHand = 64
+// deliveriesInHand is how many deliveries of one merchant are in hand at once:
+// waiting for a place at their receiver, under way, or waiting for the commit of
+// their end.
+const deliveriesInHand = 256
 
 // DeliverWebhooks sends events that are due to where their merchants want them.
 func (j *Jobs) DeliverWebhooks(ctx context.Context) (int, error) {

@@ -43,8 +43,9 @@ const (
 const (
 	submitPlaces  = 64
 	resolvePlaces = 32
-	noticePlaces  = 64
-	deliverPlaces = 256
+	noticePlaces  = 256 // in hand; askPlaces ask at once, the others wait for a commit
+	askPlaces     = 64
+	deliverPlaces = 1024
 	// receiverPlaces is for one receiver, receiverPlacesMost for one that keeps
 	// up with them.
 	receiverPlaces     = 8
@@ -103,6 +104,7 @@ type Jobs struct {
 	turns       [dutyCount]payment.ID // the merchant that each duty served last
 
 	submitting, resolving, noticing, delivering *pool
+	asking                                      chan struct{} // a place each for those who ask about a notice
 	loops                                       [dutyCount]*loop.Loop
 }
 
@@ -135,6 +137,7 @@ func New(o Options) *Jobs {
 	j.submitting = j.newPool(submitPlaces, dutySubmit)
 	j.resolving = j.newPool(resolvePlaces, dutyResolve)
 	j.noticing = j.newPool(noticePlaces, dutyNotices)
+	j.asking = make(chan struct{}, askPlaces)
 	j.delivering = j.newPool(deliverPlaces, dutyDeliver)
 	for d, l := range map[duty]struct {
 		name  string
