@@ -23,7 +23,7 @@ func (j *Jobs) ApplyNotices(ctx context.Context) (int, error) {
 	}
 	j.notices.note(free, len(list))
 	for i := range list {
-		j.noticing.run(func() { j.applyNotice(ctx, list[i]) }, nil)
+		j.noticing.run(func() { j.applyNotice(ctx, list[i]) })
 	}
 	return len(list), nil
 }

@@ -47,14 +47,20 @@ func (q *deliveryQueue) add(d handed) {
 	q.waiting[d.endpoint] = append(q.waiting[d.endpoint], d)
 }
 
-// remove lets go of a delivery that waits no more.
-func (q *deliveryQueue) remove(merchant payment.ID) {
+// remove lets go of a delivery that waits no more, and says whether the duty
+// should look for others now: where more are due than were taken, and enough
+// places are free for a claim, or nothing is left in hand.
+func (q *deliveryQueue) remove(merchant payment.ID) (look bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.count[merchant]--; q.count[merchant] <= 0 {
+	q.count[merchant]--
+	if q.count[merchant] <= 0 {
 		delete(q.count, merchant)
 		delete(q.more, merchant)
+		return true
 	}
+	b := q.more[merchant]
+	return b != nil && b.more && b.worth(deliveriesInHand-q.count[merchant], deliveriesInHand)
 }
 
 // backlog is that of a merchant with deliveries in hand; only the duty asks.

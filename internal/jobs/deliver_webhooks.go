@@ -73,7 +73,8 @@ func (j *Jobs) takeDeliveries(ctx context.Context, merchant payment.ID, n int) (
 // pump starts the deliveries that wait for a receiver, as far as it has places
 // free. Those of a receiver that does not answer go back to the store, and so
 // hold up nobody; so do all once this process may have been given up for dead.
-// Each one that ends pumps again.
+// Each one that was sent pumps again, before its end is recorded: a receiver
+// does not wait for our disk.
 func (j *Jobs) pump(ctx context.Context, endpoint string) {
 	for {
 		if !j.lease.Valid() {
@@ -83,7 +84,16 @@ func (j *Jobs) pump(ctx context.Context, endpoint string) {
 		d, wait, ok := j.queue.start(endpoint, j.receivers)
 		switch {
 		case ok:
-			j.delivering.run(func() { j.deliver(ctx, d) }, func() { j.pump(ctx, endpoint) })
+			var ended *flow.EndedDelivery
+			j.delivering.runThen(func() { ended = j.deliver(ctx, d) }, func() (wake bool) {
+				if j.Inline { // one thing after another
+					defer j.pump(ctx, endpoint)
+				} else {
+					j.pump(ctx, endpoint)
+				}
+				j.record(ctx, "delivery's end", func(ctx context.Context) error { return j.Flow.EndDelivery(ctx, ended) })
+				return j.queue.remove(d.Merchant)
+			})
 		case wait > 0:
 			j.putOff(ctx, j.queue.take(endpoint, nil), wait)
 		default:
@@ -101,9 +111,9 @@ func (j *Jobs) putOff(ctx context.Context, list []handed, wait time.Duration) {
 	}
 }
 
-// deliver sends one event and records how that ended. Where its receiver wants
-// no more news of the order, those in hand go back first: they end with it.
-func (j *Jobs) deliver(ctx context.Context, d handed) {
+// deliver sends one event and says how that ended. Where its receiver wants no
+// more news of the order, those in hand go back first: they end with it.
+func (j *Jobs) deliver(ctx context.Context, d handed) *flow.EndedDelivery {
 	j.World.Reach(world.BeforeDelivery)
 	attempt := j.sender.Send(context.WithoutCancel(ctx), webhook.Delivery{
 		URL: d.URL, EventID: payment.PublicEventID(d.Event.ID), Body: d.Event.Body, Secrets: []webhook.Secret{d.secret},
@@ -115,9 +125,7 @@ func (j *Jobs) deliver(ctx context.Context, d handed) {
 			return other.Subject == d.Subject && other.URL == d.URL
 		}), 0)
 	}
-	ended := j.ended(ctx, d.Delivery, attempt)
-	j.record(ctx, "delivery's end", func(ctx context.Context) error { return j.Flow.EndDelivery(ctx, ended) })
-	j.queue.remove(d.Merchant)
+	return j.ended(ctx, d.Delivery, attempt)
 }
 
 // ended is an attempt and what follows from it. It is logged: one line per

@@ -45,7 +45,7 @@ const (
 	resolvePlaces = 32
 	noticePlaces  = 256 // in hand; askPlaces ask at once, the others wait for a commit
 	askPlaces     = 64
-	deliverPlaces = 1024
+	deliverPlaces = 256
 	// receiverPlaces is for one receiver, receiverPlacesMost for one that keeps
 	// up with them.
 	receiverPlaces     = 8
@@ -217,7 +217,8 @@ func (b *backlog) worth(free, places int) bool { return free > 0 && (!b.more || 
 func (b *backlog) note(asked, got int) { b.more = got == asked }
 
 // pool bounds calls under way. A step starts calls and does not wait for them,
-// so that a slow one delays nobody; each that ends wakes the duty again.
+// so that a slow one delays nobody; each that ends wakes the duty again, unless
+// it is told not to.
 type pool struct {
 	inline bool
 	places chan struct{}
@@ -232,14 +233,17 @@ func (j *Jobs) newPool(places int, d duty) *pool {
 // free is how many calls may be started.
 func (p *pool) free() int { return cap(p.places) - len(p.places) }
 
-// run starts a call; the caller has seen a free place. What follows, if not
-// nil, runs when the place is free again.
-func (p *pool) run(call, follows func()) {
+// run starts a call; the caller has seen a free place.
+func (p *pool) run(call func()) {
+	p.runThen(call, func() bool { return true })
+}
+
+// runThen starts a call, and runs what follows when its place is free again;
+// that says whether to wake the duty.
+func (p *pool) runThen(call func(), follows func() (wake bool)) {
 	if p.inline {
 		call()
-		if follows != nil {
-			follows()
-		}
+		follows()
 		return
 	}
 	p.places <- struct{}{}
@@ -248,10 +252,9 @@ func (p *pool) run(call, follows func()) {
 			defer func() { <-p.places }()
 			call()
 		}()
-		if follows != nil {
-			follows()
+		if follows() {
+			p.ended()
 		}
-		p.ended()
 	})
 }
 

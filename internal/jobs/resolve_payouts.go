@@ -40,7 +40,7 @@ func (j *Jobs) ResolvePayouts(ctx context.Context) (int, error) {
 		did += len(list)
 		j.turns[dutyResolve] = d.Merchant
 		for i := range list {
-			j.resolving.run(func() { j.ask(ctx, list[i], transferrer) }, nil)
+			j.resolving.run(func() { j.ask(ctx, list[i], transferrer) })
 		}
 	}
 	return did, nil

@@ -39,7 +39,7 @@ func (j *Jobs) SubmitPayouts(ctx context.Context) (int, error) {
 		did += taken
 		j.turns[dutySubmit] = d.Merchant
 		for i := range sends {
-			j.submitting.run(func() { j.send(ctx, sends[i], transferrer) }, nil)
+			j.submitting.run(func() { j.send(ctx, sends[i], transferrer) })
 		}
 	}
 	return did, nil
