@@ -1,6 +1,7 @@
 package flow_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -40,6 +41,42 @@ func TestUnknownClaimIsDisowned(t *testing.T) {
 		v.must(v.f.EndSend(t.Context(), sends[0], processor.TransferAnswer{Outcome: processor.NotSent}))
 		if got, err = s.Payout(t.Context(), p.Merchant, p.ID); err != nil || got.Step != payment.StepUnknown {
 			t.Fatalf("payout is %s, %v", got.Step, err)
+		}
+	})
+}
+
+// A claim whose COMMIT took place, and nobody knows it, is run again and finds
+// nothing: what it took is not in hand, and given back with the next beat.
+func TestClaimOfUnknownCommit(t *testing.T) {
+	w := world.System(world.OutboundOptions{})
+	cut := false
+	w.OnMoment = func(m world.Moment) error {
+		if m != world.AfterCommit || !cut {
+			return nil
+		}
+		cut = false
+		return errors.New("the connection broke")
+	}
+	storetest.Each(t, w, func(t *testing.T, o store.Options) {
+		s := storetest.Open(t, o)
+		v := newTeller(t, s, w, nil)
+		v.must(v.f.Fund(t.Context(), v.m, 1000))
+		p, _, err := v.f.RequestPayout(t.Context(), v.m, &payment.PayoutRequest{
+			Amount: payment.Some(int64(1000)), PIXKey: payment.Some("k"), PIXKeyType: payment.Some("EVP"), ReferenceID: payment.Some("r"), NormalKey: "k",
+		})
+		v.must(err)
+		before := v.f.Node()
+		cut = true
+		sends, taken, err := v.f.BeginSends(t.Context(), store.Due{Merchant: v.m.ID, Processor: "fake"}, 10)
+		if err != nil || len(sends) != 0 || taken != 0 || cut {
+			t.Fatalf("claimed %v, %d, %v; cut is still armed: %v", sends, taken, err, cut)
+		}
+		_, err = v.f.Beat(t.Context())
+		v.must(err)
+		got, err := s.Payout(t.Context(), p.Merchant, p.ID)
+		v.must(err)
+		if v.f.Node() == before || got.Step != payment.StepUnknown || !got.ClaimedBy.IsZero() || got.NextAt.IsZero() {
+			t.Errorf("node %s after %s, payout %s claimed by %s", v.f.Node(), before, got.Step, got.ClaimedBy)
 		}
 	})
 }
