@@ -84,7 +84,9 @@ func (j *Jobs) applyHint(ctx context.Context, proc processor.Processor, name str
 		if !ok {
 			return fmt.Errorf("jobs: processor %s sends no money", name)
 		}
-		report := ask(ctx, j, func(ctx context.Context) processor.TransferReport { return transferrer.QueryTransfer(ctx, h.ExternalID) })
+		report := ask(ctx, j, func(ctx context.Context) processor.TransferReport {
+			return transferrer.QueryTransfer(ctx, h.ExternalID)
+		})
 		if report.Lookup != processor.Found {
 			return fmt.Errorf("jobs: transfer not confirmed: %w", orUnconfirmed(report.Cause))
 		}

@@ -62,7 +62,7 @@ func (t *trial) overload() error {
 		t.blamef("%d orders were refused at capacity", n)
 	}
 	t.figures.most("orders a second at capacity", int64(can.Throughput))
-	t.tell("can do %.0f orders/s, with %d MB", can.Throughput, *can.Gateway.PeakMemoryBytes>>20)
+	t.tellf("can do %.0f orders/s, with %d MB", can.Throughput, *can.Gateway.PeakMemoryBytes>>20)
 	if can.Throughput == 0 {
 		return errors.New("on a slow disk no order is accepted")
 	}
@@ -111,7 +111,7 @@ func (t *trial) overloaded(can float64, times int) (peak int64, err error) {
 		t.blamef("asked for %s, nothing was refused: nothing is proved", name)
 		return peak, nil
 	}
-	t.tell("%s: %d MB, %.0f orders/s accepted (%.0f %%), p50 %d ms, p99 %d ms; refused in p50 %d ms, p99 %d ms; %d found no connection", name, peak>>20, s.PerSecond, share*100,
+	t.tellf("%s: %d MB, %.0f orders/s accepted (%.0f %%), p50 %d ms, p99 %d ms; refused in p50 %d ms, p99 %d ms; %d found no connection", name, peak>>20, s.PerSecond, share*100,
 		s.Latency.P50/1000, s.Latency.P99/1000, s.Refusal.P50/1000, s.Refusal.P99/1000, r.Unsent)
 	t.figures.slowest("refusal but for one in a hundred, with "+name, time.Duration(s.Refusal.P99)*time.Microsecond)
 	if s.Refusal.P99 > s.Latency.P50 {
@@ -127,8 +127,7 @@ func (t *trial) press(flags ...string) (*bench.Report, error) {
 	cmd := exec.CommandContext(t.ctx, t.program, args...)
 	cmd.Env = ambient()
 	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil, fmt.Errorf("porteira bench: %w\n%s%s", err, out, exit.Stderr)
 	} else if err != nil {
 		return nil, err
@@ -226,6 +225,6 @@ func (t *trial) noticesGoOn(ctx context.Context) {
 	}
 }
 
-func (t *trial) tell(format string, args ...any) {
+func (t *trial) tellf(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.out, "  "+format+"\n", args...)
 }
