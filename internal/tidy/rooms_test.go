@@ -57,6 +57,7 @@ var rooms = []room{
 	{"config", plain, basics},
 	{"loop", plain, basics},
 	{"webhook", plain, basics},
+	{"checkout/codes", pure, ""},
 
 	// Durable state, the outside parties, and the use cases that join them.
 	{"store", plain, decisions + basics},
@@ -67,7 +68,7 @@ var rooms = []room{
 	// Doors: whoever comes in, or whatever falls due, ends in a flow.
 	{"api", plain, ""},
 	{"httpapi", plain, "api flow store processor webhook loop" + decisions + basics + libraries},
-	{"checkout", plain, "flow store processor webhook loop" + decisions + basics + libraries},
+	{"checkout", plain, "checkout/codes flow store processor webhook loop" + decisions + basics + libraries},
 	{"dashboard", plain, "flow store processor webhook loop" + decisions + basics + libraries},
 	{"inbound", plain, "flow store processor webhook loop" + decisions + basics + libraries},
 	{"jobs", plain, "flow store processor webhook loop" + decisions + basics + libraries},
@@ -97,7 +98,9 @@ var rooms = []room{
 }
 
 // computing are libraries that a pure room may use: values in, values out.
-var computing = []string{"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext"}
+var computing = []string{
+	"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "rsc.io/qr/coding",
+}
 
 // impure are the standard packages that a pure room does without.
 var impure = []string{"context", "database/sql", "log", "log/slog", "net", "net/http", "os", "os/exec", "syscall"}
