@@ -62,7 +62,7 @@ func Encode(payload string) (Modules, error) {
 	}
 	var best Modules
 	lowest := -1
-	for mask := coding.Mask(0); mask < masks; mask++ {
+	for mask := range coding.Mask(masks) {
 		plan, err := coding.NewPlan(version, level, mask)
 		if err != nil {
 			return Modules{}, fmt.Errorf("plan a QR code: %w", err)
