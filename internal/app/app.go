@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/httpapi"
@@ -97,7 +99,7 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.flow = flow.New(flow.Options{
 		Store: a.store, World: a.world, Processors: a.processors, Log: a.log,
-		Wake: func(w flow.Wake) { a.jobs.Wake(w) },
+		Wake: func(w flow.Wake) { a.jobs.Wake(w) }, Links: a.links(),
 	})
 	o := jobs.Options{Flow: a.flow, Store: a.store, World: a.world, Processors: a.processors, Log: a.log, Marker: a.marker}
 	if a.cfg.Mode == config.Dev {
@@ -119,7 +121,11 @@ func (a *App) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys, err := store.NewKeyring(key, a.world.Random)
+	retired, err := retiredKeys(a.cfg)
+	if err != nil {
+		return err
+	}
+	keys, err := store.NewKeyring(key, a.world.Random, retired...)
 	if err != nil {
 		return err
 	}
@@ -175,7 +181,7 @@ func (a *App) buildServers(ctx context.Context) error {
 	o := httpapi.Options{
 		Flow: a.flow, Reader: a.store, Keys: a.store.Keys(), World: a.world, Processors: a.processors, Log: a.log,
 		PublicMerchant: public, AnonymousRate: httpapi.Rate{PerSecond: a.cfg.PublicRate, Burst: 5 * a.cfg.PublicRate},
-		AllowHTTP: a.cfg.AllowHTTPWebhooks, InFlight: a.cfg.MaxInFlight, Ready: a.readiness,
+		AllowHTTP: a.cfg.AllowHTTPWebhooks, InFlight: a.cfg.MaxInFlight, Ready: a.readiness, Links: a.links(),
 		Inbound: inbound.New(inbound.Options{Flow: a.flow, Processors: a.processors, Clock: a.world.Clock, Log: a.log}),
 	}
 	if a.cfg.Mode == config.Dev {
@@ -234,6 +240,13 @@ func (a *App) BaseURL() string {
 		return a.cfg.BaseURL
 	}
 	return localURL(a.listener.Addr())
+}
+
+// PublicURL is the address under which payers reach their pages.
+func (a *App) PublicURL() string { return cmp.Or(a.cfg.PublicURL, a.BaseURL()) }
+
+func (a *App) links() func(*payment.Payin) payment.Links {
+	return checkout.Links(a.PublicURL(), a.store.Keys())
 }
 
 // localURL is a listener's address as this machine reaches it.

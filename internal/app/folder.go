@@ -67,6 +67,21 @@ func readMasterKey(cfg *config.Config) ([]byte, error) {
 	return key, nil
 }
 
+// retiredKeys reads the master keys that the present one replaced.
+func retiredKeys(cfg *config.Config) (keys [][]byte, err error) {
+	for text := range strings.SplitSeq(cfg.RetiredMasterKeys.Reveal(), ",") {
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		key, err := store.ParseMasterKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("retired-master-keys: %w", err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
 func databasePath(cfg *config.Config) string { return strings.TrimPrefix(cfg.Database, "sqlite:") }
 
 // keepKey writes a new master key, for its owner only. It never writes over one.

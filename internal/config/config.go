@@ -44,11 +44,14 @@ type Config struct {
 	Listen    string // host:port
 	OpsListen string // host:port; empty: on Listen, as in development
 	BaseURL   string // without a slash at its end; empty: from the listener
+	PublicURL string // likewise; empty: BaseURL
 
 	Data          string // directory
 	Database      string // path of an SQLite file, or a PostgreSQL URL
 	MasterKey     Secret // empty: in MasterKeyFile
 	MasterKeyFile string
+	// RetiredMasterKeys are those of before, with commas between.
+	RetiredMasterKeys Secret
 
 	BankURL    string // without a slash at its end; empty: in this process
 	BankSecret Secret

@@ -71,6 +71,8 @@ var Options = []Option{
 		Meaning: "where the operator's /healthz, /readyz and /metrics are; empty serves them beside the API, as dev does"},
 	{Name: "base-url", Kind: "URL", Modes: gateways, parse: webURL(func(c *Config) *string { return &c.BaseURL }),
 		Meaning: "the address under which the world reaches this gateway; empty takes the listener's own"},
+	{Name: "public-url", Kind: "URL", Modes: gateways, parse: webURL(func(c *Config) *string { return &c.PublicURL }),
+		Meaning: "the address that payers' browsers reach, below which every order has its page, as in checkoutUrl; empty takes base-url"},
 
 	{Name: "data", Kind: "DIR", Default: "data", Modes: Modes, parse: text(func(c *Config) *string { return &c.Data }),
 		Meaning: "folder of what this machine keeps: the SQLite database, the master key, the sandbox bank's journal, and the mark that betrays a restored backup"},
@@ -78,6 +80,8 @@ var Options = []Option{
 		Meaning: "path of an SQLite file, or postgres://user@host/name; empty takes porteira.db in the data folder"},
 	{Name: "master-key", Kind: "BASE64", Secret: true, Modes: databases, parse: secret(func(c *Config) *Secret { return &c.MasterKey }),
 		Meaning: "32 bytes in base64, with which secrets and personal data are sealed. Without it a database cannot be read: keep a copy apart from the database's"},
+	{Name: "retired-master-keys", Kind: "BASE64,…", Secret: true, Modes: gateways, parse: secret(func(c *Config) *Secret { return &c.RetiredMasterKeys }),
+		Meaning: "master keys of before, with commas between: addresses of the payer's page that were made under them still lead there"},
 	{Name: "master-key-file", Kind: "FILE", Modes: databases, parse: text(func(c *Config) *string { return &c.MasterKeyFile }),
 		Meaning: "file that holds the master key; empty takes master.key in the data folder, which dev makes at its first start"},
 

@@ -19,7 +19,7 @@ func (f *Flow) CancelPayin(ctx context.Context, merchant, id payment.ID) (p paym
 		if p, err = tx.Payin(ctx, merchant, id); err != nil || p.Status == payment.PayinCanceled {
 			return err
 		}
-		moved, err := movePayin(ctx, tx, &p, payment.OnCancel)
+		moved, err := f.movePayin(ctx, tx, &p, payment.OnCancel)
 		if err == nil && !moved {
 			err = problem.New(problem.InvalidState, "Only a PENDING pay-in can be canceled; this one is "+string(p.Status)+".")
 		}

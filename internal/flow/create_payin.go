@@ -199,7 +199,7 @@ func (f *Flow) chargeRefused(ctx context.Context, p payment.Payin, why *payment.
 			return err
 		}
 		p.Failure = why
-		_, err = movePayin(ctx, tx, &p, payment.OnFail)
+		_, err = f.movePayin(ctx, tx, &p, payment.OnFail)
 		return err
 	})
 	if err != nil {

@@ -13,34 +13,34 @@ import (
 // applyDispute follows a payer's contest of an order: its money is set aside,
 // then given back or gone. States that come again, or out of order, change
 // nothing.
-func applyDispute(ctx context.Context, tx *store.Tx, p *payment.Payin, name string, news processor.Dispute) error {
+func (f *Flow) applyDispute(ctx context.Context, tx *store.Tx, p *payment.Payin, name string, news processor.Dispute) error {
 	d, err := tx.Dispute(ctx, p.Merchant, name, news.ID)
 	if errors.Is(err, store.ErrNotFound) {
-		d, err = openDispute(ctx, tx, p, name, news)
+		d, err = f.openDispute(ctx, tx, p, name, news)
 	}
 	if err != nil || d.ID.IsZero() || d.State == string(news.State) {
 		return err
 	}
 	switch {
 	case d.State == string(processor.DisputeOpen) && news.State == processor.DisputeWon:
-		return endDispute(ctx, tx, p, d, news.State, winTrigger(p, payment.OnWin, payment.OnWinRefunded))
+		return f.endDispute(ctx, tx, p, d, news.State, winTrigger(p, payment.OnWin, payment.OnWinRefunded))
 	case d.State == string(processor.DisputeOpen) && news.State == processor.DisputeLost:
-		return endDispute(ctx, tx, p, d, news.State, payment.OnLose)
+		return f.endDispute(ctx, tx, p, d, news.State, payment.OnLose)
 	case d.State == string(processor.DisputeOpen) && news.State == processor.DisputeReversed: // the loss was never told
-		if err := endDispute(ctx, tx, p, d, processor.DisputeLost, payment.OnLose); err != nil {
+		if err := f.endDispute(ctx, tx, p, d, processor.DisputeLost, payment.OnLose); err != nil {
 			return err
 		}
 		d.State = string(processor.DisputeLost)
 		fallthrough
 	case d.State == string(processor.DisputeLost) && news.State == processor.DisputeReversed:
-		return endDispute(ctx, tx, p, d, news.State, winTrigger(p, payment.OnReverse, payment.OnReverseRefunded))
+		return f.endDispute(ctx, tx, p, d, news.State, winTrigger(p, payment.OnReverse, payment.OnReverseRefunded))
 	}
 	return nil
 }
 
 // openDispute sets the contested money aside. An order that cannot be disputed
 // now goes to a person; the dispute then has no id, and is not followed.
-func openDispute(ctx context.Context, tx *store.Tx, p *payment.Payin, name string, news processor.Dispute) (store.Dispute, error) {
+func (f *Flow) openDispute(ctx context.Context, tx *store.Tx, p *payment.Payin, name string, news processor.Dispute) (store.Dispute, error) {
 	amount := min(news.Amount, p.PaidAmount-p.RefundedAmount)
 	if _, legal := payment.PayinTable.Next(p.Status, payment.OnDispute); !legal || amount <= 0 {
 		if err := tx.CloseExceptions(ctx, p.Merchant, p.ID, store.ExceptionDispute); err != nil {
@@ -62,12 +62,12 @@ func openDispute(ctx context.Context, tx *store.Tx, p *payment.Payin, name strin
 	if err != nil {
 		return d, err
 	}
-	_, err = movePayin(ctx, tx, p, payment.OnDispute, ledger.OpenDispute(balances[ledger.Available], amount))
+	_, err = f.movePayin(ctx, tx, p, payment.OnDispute, ledger.OpenDispute(balances[ledger.Available], amount))
 	return d, err
 }
 
 // endDispute moves a dispute and its order on together.
-func endDispute(ctx context.Context, tx *store.Tx, p *payment.Payin, d store.Dispute, state processor.DisputeState, on payment.Trigger) error {
+func (f *Flow) endDispute(ctx context.Context, tx *store.Tx, p *payment.Payin, d store.Dispute, state processor.DisputeState, on payment.Trigger) error {
 	if _, legal := payment.PayinTable.Next(p.Status, on); !legal {
 		return nil
 	}
@@ -89,7 +89,7 @@ func endDispute(ctx context.Context, tx *store.Tx, p *payment.Payin, d store.Dis
 	if err := tx.UpdateDispute(ctx, d, was); err != nil {
 		return err
 	}
-	_, err = movePayin(ctx, tx, p, on, entry)
+	_, err = f.movePayin(ctx, tx, p, on, entry)
 	return err
 }
 

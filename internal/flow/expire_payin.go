@@ -30,7 +30,7 @@ func (f *Flow) ExpirePayins(ctx context.Context, limit int) (int, error) {
 			if p.ExpiresAt.After(tx.Now) {
 				continue // somebody was faster
 			}
-			moved, err := movePayin(ctx, tx, &p, payment.OnExpire)
+			moved, err := f.movePayin(ctx, tx, &p, payment.OnExpire)
 			if err != nil {
 				return err
 			}

@@ -49,6 +49,12 @@ type Options struct {
 	Log        *slog.Logger
 	// Wake is called after a commit that made work due; nil wakes nobody.
 	Wake func(Wake)
+	// Links are the addresses of a pay-in's pages, as events show them; nil
+	// shows none.
+	Links func(*payment.Payin) payment.Links
+	// Changed is called after a commit that changed a pay-in, in the goroutine
+	// that committed: it must not block. nil tells nobody.
+	Changed func(merchant, payin payment.ID)
 }
 
 // Flow runs the use cases. It is safe for concurrent use.
@@ -58,6 +64,8 @@ type Flow struct {
 	processors processor.Registry
 	log        *slog.Logger
 	wake       func(Wake)
+	links      func(*payment.Payin) payment.Links
+	changed    func(merchant, payin payment.ID)
 	lanes      []*lane
 
 	mu         sync.Mutex
@@ -72,12 +80,15 @@ type Flow struct {
 // New returns a Flow whose batches are committed by the caller itself, one
 // request at a time, until Start gives the lanes goroutines of their own.
 func New(o Options) *Flow {
-	f := &Flow{store: o.Store, world: o.World, processors: o.Processors, log: o.Log, wake: o.Wake}
+	f := &Flow{store: o.Store, world: o.World, processors: o.Processors, log: o.Log, wake: o.Wake, links: o.Links, changed: o.Changed}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
 	}
 	if f.wake == nil {
 		f.wake = func(Wake) {}
+	}
+	if f.links == nil {
+		f.links = func(*payment.Payin) payment.Links { return payment.Links{} }
 	}
 	for range o.Store.Lanes() {
 		f.lanes = append(f.lanes, newLane(f))
@@ -102,13 +113,19 @@ func (f *Flow) Stop() {
 // write runs work as a transaction of its own and wakes who has work by it.
 func (f *Flow) write(ctx context.Context, work func(tx *store.Tx) error) error {
 	var deliveries bool
+	var changed []store.Ref
 	err := f.store.Write(ctx, func(tx *store.Tx) error {
 		err := work(tx)
-		deliveries = tx.HasDeliveries()
+		deliveries, changed = tx.HasDeliveries(), tx.ChangedPayins()
 		return err
 	})
 	if err == nil && deliveries {
 		f.wake(WakeDeliver)
+	}
+	if err == nil && f.changed != nil {
+		for _, p := range changed {
+			f.changed(p.Merchant, p.ID)
+		}
 	}
 	return public(err)
 }

@@ -13,7 +13,7 @@ import (
 // and version, the entries (of the recipe that the cell names, about this
 // order), and the event that tells the merchant. Where the cell is illegal
 // nothing changes and moved is false: what comes late or twice is not an error.
-func movePayin(ctx context.Context, tx *store.Tx, p *payment.Payin, on payment.Trigger, entries ...ledger.Entry) (moved bool, err error) {
+func (f *Flow) movePayin(ctx context.Context, tx *store.Tx, p *payment.Payin, on payment.Trigger, entries ...ledger.Entry) (moved bool, err error) {
 	cell, ok := payment.PayinTable.Next(p.Status, on)
 	if !ok {
 		return false, nil
@@ -29,7 +29,7 @@ func movePayin(ctx context.Context, tx *store.Tx, p *payment.Payin, on payment.T
 	if cell.Event == "" {
 		return true, nil
 	}
-	data, err := p.JSON(payment.PersonalData{})
+	data, err := p.JSON(f.links(p), payment.PersonalData{})
 	if err != nil {
 		return false, fmt.Errorf("pay-in event: %w", err)
 	}

@@ -129,7 +129,7 @@ func (v *chargeNews) apply(ctx context.Context, tx *store.Tx, isNew []bool) (boo
 		if !known {
 			err = bookUnmatched(ctx, tx, r)
 		} else {
-			err = bookPayment(ctx, tx, &p, r, v.report.Payments[i].Card)
+			err = v.flow.bookPayment(ctx, tx, &p, r, v.report.Payments[i].Card)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("receipt: %w", err)
@@ -139,7 +139,7 @@ func (v *chargeNews) apply(ctx context.Context, tx *store.Tx, isNew []bool) (boo
 		return booked, nil
 	}
 	for _, d := range v.report.Disputes {
-		if err := applyDispute(ctx, tx, &p, v.processor, d); err != nil {
+		if err := v.flow.applyDispute(ctx, tx, &p, v.processor, d); err != nil {
 			return nil, fmt.Errorf("dispute: %w", err)
 		}
 	}
@@ -148,7 +148,7 @@ func (v *chargeNews) apply(ctx context.Context, tx *store.Tx, isNew []bool) (boo
 
 // bookPayment gives a receipt to its order as far as the order still asks for
 // it; the rest is kept as money that fits no order, and a person is told.
-func bookPayment(ctx context.Context, tx *store.Tx, p *payment.Payin, r *payment.Receipt, card *payment.CardDetail) error {
+func (f *Flow) bookPayment(ctx context.Context, tx *store.Tx, p *payment.Payin, r *payment.Receipt, card *payment.CardDetail) error {
 	on, applied := receiptTrigger(p, r.Amount)
 	r.Payin, r.Applied = p.ID, applied
 	if applied > 0 {
@@ -163,7 +163,7 @@ func bookPayment(ctx context.Context, tx *store.Tx, p *payment.Payin, r *payment
 			p.Late = p.Status == payment.PayinExpired || p.Status == payment.PayinCanceled
 			p.PaidAt, p.Failure = r.PaidAt, nil
 		}
-		if _, err := movePayin(ctx, tx, p, on, ledger.Receive(r.Processor, applied, 0)); err != nil {
+		if _, err := f.movePayin(ctx, tx, p, on, ledger.Receive(r.Processor, applied, 0)); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func bookPayment(ctx context.Context, tx *store.Tx, p *payment.Payin, r *payment
 	if surplus == 0 {
 		return nil
 	}
-	moved, err := movePayin(ctx, tx, p, payment.OnPayMore, ledger.ReceiveUnapplied(r.Processor, surplus))
+	moved, err := f.movePayin(ctx, tx, p, payment.OnPayMore, ledger.ReceiveUnapplied(r.Processor, surplus))
 	if err != nil {
 		return err
 	}
@@ -235,6 +235,6 @@ func (v *chargeNews) applyState(ctx context.Context, tx *store.Tx, p *payment.Pa
 	if v.report.Failure != nil {
 		p.Failure = v.report.Failure
 	}
-	_, err := movePayin(ctx, tx, p, on)
+	_, err := v.flow.movePayin(ctx, tx, p, on)
 	return err
 }

@@ -65,6 +65,8 @@ type Options struct {
 	Processors processor.Registry
 	Log        *slog.Logger
 
+	// Links are the addresses of a pay-in's pages; nil shows none.
+	Links func(*payment.Payin) payment.Links
 	// PublicMerchant may be paid by orders without credentials; zero for none.
 	PublicMerchant payment.ID
 	// AnonymousRate limits orders without credentials, per address; the zero
@@ -97,6 +99,7 @@ type API struct {
 	processors processor.Registry
 	log        *slog.Logger
 
+	links       func(*payment.Payin) payment.Links
 	allowHTTP   bool
 	ready       func(ctx context.Context) error
 	inbound     http.Handler
@@ -115,7 +118,7 @@ type API struct {
 func New(o Options) *API {
 	a := &API{
 		flow: o.Flow, reader: o.Reader, keys: o.Keys, world: o.World, processors: o.Processors, log: o.Log,
-		allowHTTP: o.AllowHTTP, ready: o.Ready, inbound: o.Inbound, sandbox: o.Sandbox, anonymous: o.PublicMerchant,
+		links: o.Links, allowHTTP: o.AllowHTTP, ready: o.Ready, inbound: o.Inbound, sandbox: o.Sandbox, anonymous: o.PublicMerchant,
 		observe:     o.Observe,
 		credentials: newCredentials(o.Reader, o.Keys, o.World.Clock),
 		addresses:   newBuckets(o.AnonymousRate, o.World.Clock),
@@ -126,6 +129,9 @@ func New(o Options) *API {
 	}
 	if a.observe == nil {
 		a.observe = func(string, string, int, time.Duration) {}
+	}
+	if a.links == nil {
+		a.links = func(*payment.Payin) payment.Links { return payment.Links{} }
 	}
 	a.router = a.mount()
 	return a

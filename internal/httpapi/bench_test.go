@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
@@ -42,7 +43,7 @@ func BenchmarkCreatePayin(b *testing.B) {
 		Status: payment.PayinPending, Version: 1, ExpiresAt: start, CreatedAt: start, UpdatedAt: start,
 		Details: payment.PayinDetails{PIX: &payment.PIXDetail{QRCode: strings.Repeat("x", 150), ExpiresAt: start}},
 	}
-	api := httpapi.New(httpapi.Options{Flow: &instant{order: order}, Reader: g, Keys: keys, World: g.world, AllowHTTP: true})
+	api := httpapi.New(httpapi.Options{Flow: &instant{order: order}, Reader: g, Keys: keys, World: g.world, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys)})
 	b.ReportAllocs()
 	for b.Loop() {
 		r := httptest.NewRequest(http.MethodPost, "/payin", strings.NewReader(payinBody))

@@ -18,6 +18,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/httpapi/apitest"
 	"github.com/porteira/porteira/internal/money"
@@ -72,7 +73,7 @@ func newFuzzed(f *testing.F) *fuzzed {
 	h.credential("key2", "secret2", h.second.ID, nil)
 	g := &fuzzed{harness: h, gateway: &listening{gateway: h.gateway}}
 	h.handler = httpapi.New(httpapi.Options{
-		Flow: g.gateway, Reader: g.gateway, Keys: keys, World: w, AllowHTTP: true, Sandbox: idle{},
+		Flow: g.gateway, Reader: g.gateway, Keys: keys, World: w, AllowHTTP: true, Sandbox: idle{}, Links: checkout.Links("https://pay.example", keys),
 		Processors: processor.Registry{"strict": strict{}}, PublicMerchant: h.first.ID, AnonymousRate: httpapi.Rate{PerSecond: 1e6, Burst: 1e6},
 	})
 	return g

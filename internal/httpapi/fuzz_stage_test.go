@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/inbound"
@@ -135,12 +136,13 @@ func (h *theatre) build(t *testing.T) *stage {
 	adapter, err := sandbox.NewProcessor(near)
 	must(t, err)
 	registry := processor.Registry{sandbox.Name: adapter}
-	s.flow = flow.New(flow.Options{Store: s.store, World: w, Processors: registry})
+	links := checkout.Links("https://pay.example", s.store.Keys())
+	s.flow = flow.New(flow.Options{Store: s.store, World: w, Processors: registry, Links: links})
 	s.jobs = jobs.New(jobs.Options{Flow: s.flow, Store: s.store, World: w, Processors: registry, Log: o.Log, Inline: true, RecordOnce: true})
 	must(t, s.flow.Join(context.Background(), 0, true))
 	must(t, s.step(s.jobs.KeepAlive))
 	s.handler = httpapi.New(httpapi.Options{
-		Flow: s.flow, Reader: s.store, Keys: s.store.Keys(), World: w, Processors: registry, AllowHTTP: true, Sandbox: s,
+		Flow: s.flow, Reader: s.store, Keys: s.store.Keys(), World: w, Processors: registry, AllowHTTP: true, Sandbox: s, Links: links,
 		Inbound: inbound.New(inbound.Options{Flow: s.flow, Processors: registry, Clock: clock}),
 	})
 	return s

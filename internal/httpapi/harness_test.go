@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/httpapi/apitest"
 	"github.com/porteira/porteira/internal/payment"
@@ -74,7 +75,7 @@ func newHarness(t *testing.T, change ...func(*httpapi.Options)) *harness {
 	h.credential("key1", "secret1", h.first.ID, nil)
 	h.credential("key2", "secret2", h.second.ID, nil)
 	o := httpapi.Options{
-		Flow: h.gateway, Reader: h.gateway, Keys: keys, World: w, AllowHTTP: true,
+		Flow: h.gateway, Reader: h.gateway, Keys: keys, World: w, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys),
 		Processors: processor.Registry{"strict": strict{}},
 		Log:        slog.New(slog.NewJSONHandler(h.log, nil)),
 	}

@@ -31,7 +31,7 @@ func (a *API) createPayin(c *call) error {
 		return c.bare(err)
 	}
 	c.markReplayed(replayed)
-	return c.payin(http.StatusCreated, &p, payment.PersonalData{})
+	return a.payin(c, http.StatusCreated, &p, payment.PersonalData{})
 }
 
 // replayPayin answers a request that would be refused today, but was taken
@@ -53,11 +53,11 @@ func (a *API) replayPayin(c *call, q *payment.PayinRequest, fault *problem.Error
 		}
 	}
 	c.markReplayed(true)
-	return c.payin(http.StatusCreated, &p, payment.PersonalData{})
+	return a.payin(c, http.StatusCreated, &p, payment.PersonalData{})
 }
 
-func (c *call) payin(status int, p *payment.Payin, personal payment.PersonalData) error {
-	body, err := p.JSON(personal)
+func (a *API) payin(c *call, status int, p *payment.Payin, personal payment.PersonalData) error {
+	body, err := p.JSON(a.links(p), personal)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (a *API) getPayin(c *call) error {
 			personal.Items = all.Items
 		}
 	}
-	return c.payin(http.StatusOK, &p, personal)
+	return a.payin(c, http.StatusOK, &p, personal)
 }
 
 func (a *API) cancelPayin(c *call) error {
@@ -104,7 +104,7 @@ func (a *API) cancelPayin(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.payin(http.StatusOK, &p, payment.PersonalData{})
+	return a.payin(c, http.StatusOK, &p, payment.PersonalData{})
 }
 
 func (a *API) listPayins(c *call) error {
@@ -120,7 +120,7 @@ func (a *API) listPayins(c *call) error {
 		return readError(err)
 	}
 	return writePage(a, c, list, f.Limit, func(p *payment.Payin) (payment.ID, []byte, error) {
-		body, err := p.JSON(payment.PersonalData{})
+		body, err := p.JSON(a.links(p), payment.PersonalData{})
 		return p.ID, body, err
 	})
 }

@@ -39,10 +39,7 @@ func ExternalID(installation ID, number int64, merchant ID, op Operation, refere
 	digest := sha256.Sum256(msg)
 
 	var out [ExternalIDLength]byte
-	for i := merchantDigits - 1; i >= 0; i-- {
-		out[i] = base62[number%62]
-		number /= 62
-	}
+	AppendMerchantNumber(out[:0], number)
 	limbs := [4]uint64{be64(digest[0:]), be64(digest[8:]), be64(digest[16:]), be64(digest[24:])}
 	for i := merchantDigits; i < len(out); i++ {
 		out[i] = base62[divmod62(&limbs)]
@@ -56,15 +53,36 @@ func MerchantNumber(externalID string) (int64, error) {
 	if len(externalID) < ExternalIDStaticLength || len(externalID) > ExternalIDLength {
 		return 0, ErrExternalID
 	}
-	var n int64
-	for i := range len(externalID) {
-		digit := strings.IndexByte(base62, externalID[i])
+	for i := merchantDigits; i < len(externalID); i++ {
+		if strings.IndexByte(base62, externalID[i]) < 0 {
+			return 0, ErrExternalID
+		}
+	}
+	return ParseMerchantNumber(externalID[:merchantDigits])
+}
+
+// AppendMerchantNumber appends a merchant's short number as it leads external
+// ids and the tokens of the payer's page: five digits of base 62.
+func AppendMerchantNumber(dst []byte, number int64) []byte {
+	var out [merchantDigits]byte
+	for i := merchantDigits - 1; i >= 0; i-- {
+		out[i] = base62[number%62]
+		number /= 62
+	}
+	return append(dst, out[:]...)
+}
+
+// ParseMerchantNumber reads what AppendMerchantNumber wrote; else ErrExternalID.
+func ParseMerchantNumber(text string) (n int64, err error) {
+	if len(text) != merchantDigits {
+		return 0, ErrExternalID
+	}
+	for i := range len(text) {
+		digit := strings.IndexByte(base62, text[i])
 		if digit < 0 {
 			return 0, ErrExternalID
 		}
-		if i < merchantDigits {
-			n = n*62 + int64(digit)
-		}
+		n = n*62 + int64(digit)
 	}
 	return n, nil
 }

@@ -56,8 +56,10 @@ type BoletoDetail struct {
 	PIXQRCode     string `json:"pixQrcode,omitempty"`
 }
 
-// CardDetail is what is known of the card that paid, never its number.
+// CardDetail is what is known of the card that paid, never its number, and
+// where the number is typed.
 type CardDetail struct {
+	HostedURL    string `json:"hostedUrl,omitempty"` // the processor's own page; empty: the payer's page
 	Brand        string `json:"brand,omitempty"`
 	Last4        string `json:"last4,omitempty"`
 	Installments int    `json:"installments,omitempty"`

@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -32,9 +33,10 @@ type payinView struct {
 	Amount         money.Cents       `json:"amount"`
 	Currency       string            `json:"currency"`
 	PaymentMethod  Method            `json:"paymentMethod"`
+	CheckoutURL    string            `json:"checkoutUrl,omitempty"`
 	PIX            *pixView          `json:"pix,omitempty"`
-	Boleto         *BoletoDetail     `json:"boleto,omitempty"`
-	Card           *CardDetail       `json:"card,omitempty"`
+	Boleto         *boletoView       `json:"boleto,omitempty"`
+	Card           *cardView         `json:"card,omitempty"`
 	Description    string            `json:"description,omitempty"`
 	Metadata       map[string]string `json:"metadata,omitempty"`
 	ReturnURL      string            `json:"returnUrl,omitempty"`
@@ -61,6 +63,29 @@ type pixView struct {
 	ExpiresAt Stamp  `json:"expiresAt"`
 }
 
+type boletoView struct {
+	Barcode       string `json:"barcode"`
+	DigitableLine string `json:"digitableLine"`
+	DueDate       string `json:"dueDate"`
+	OurNumber     string `json:"ourNumber"`
+	PDFURL        string `json:"pdfUrl,omitempty"`
+	PIXQRCode     string `json:"pixQrcode,omitempty"`
+}
+
+type cardView struct {
+	CheckoutURL  string `json:"checkoutUrl,omitempty"`
+	Brand        string `json:"brand,omitempty"`
+	Last4        string `json:"last4,omitempty"`
+	Installments int    `json:"installments,omitzero"`
+}
+
+// Links are the addresses of a pay-in's pages. They follow from its id, and
+// are stored nowhere but in events.
+type Links struct {
+	Checkout string // the payer's page
+	Bill     string // the bill as a PDF, for a BOLETO
+}
+
 // PersonalData is what a pay-in holds of its payer, as it was sent: stored
 // sealed, shown only where it is asked for.
 type PersonalData struct {
@@ -70,12 +95,12 @@ type PersonalData struct {
 
 // JSON is the pay-in as the API and its events show it. With personal data
 // (GET with expand) that is shown too; events never carry it.
-func (p *Payin) JSON(personal PersonalData) ([]byte, error) {
+func (p *Payin) JSON(links Links, personal PersonalData) ([]byte, error) {
 	v := payinView{
 		ID: p.ID, ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, ReferenceID: p.ReferenceID,
 		Status: p.Status, Amount: p.Amount, Currency: Currency, PaymentMethod: p.Method,
-		Boleto: p.Details.Boleto, Description: p.Details.Description,
-		Metadata: p.Details.Metadata, ReturnURL: p.Details.ReturnURL, WebhookURL: p.WebhookURL,
+		CheckoutURL: links.Checkout, Description: p.Details.Description, Metadata: p.Details.Metadata,
+		ReturnURL: p.Details.ReturnURL, WebhookURL: p.WebhookURL,
 		PaidAmount: p.PaidAmount, RefundedAmount: p.RefundedAmount,
 		EndToEndID: p.EndToEndID, Late: p.Late, Failure: p.Failure,
 		ExpiresAt: StampOf(p.ExpiresAt), PaidAt: StampOf(p.PaidAt), Version: p.Version,
@@ -85,8 +110,12 @@ func (p *Payin) JSON(personal PersonalData) ([]byte, error) {
 	if p.Details.PIX != nil {
 		v.PIX = &pixView{p.Details.PIX.QRCode, p.Details.PIX.TxID, StampOf(p.Details.PIX.ExpiresAt)}
 	}
-	if card := p.Details.Card; card != nil && *card != (CardDetail{}) {
-		v.Card = card
+	if b := p.Details.Boleto; b != nil {
+		v.Boleto = &boletoView{b.Barcode, b.DigitableLine, b.DueDate, b.OurNumber, links.Bill, b.PIXQRCode}
+	}
+	if c := p.Details.Card; c != nil && p.Method == CreditCard {
+		// The number is typed where the processor takes it, else on our page.
+		v.Card = &cardView{cmp.Or(c.HostedURL, links.Checkout), c.Brand, c.Last4, c.Installments}
 	}
 	if !p.PaidAt.IsZero() {
 		net := p.PaidAmount - p.Fee

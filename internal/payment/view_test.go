@@ -42,7 +42,7 @@ func pixPayin() payment.Payin {
 func TestPayinViewWhenNew(t *testing.T) {
 	t.Parallel()
 	p := pixPayin()
-	got, err := p.JSON(payment.PersonalData{})
+	got, err := p.JSON(payment.Links{}, payment.PersonalData{})
 	same(t, "new", got, err, `
 {"id":"01000000-0000-7000-8000-000000000002","externalId":"00001IPd0ZubfafOGFbEbpuxefV5acEx",
 "referenceId":"pedido <7> & \"ç\"","status":"PENDING","amount":99999999999,"currency":"BRL","paymentMethod":"PIX",
@@ -60,7 +60,7 @@ func TestPayinViewWithEverything(t *testing.T) {
 	p.EndToEndID, p.Late, p.PaidAt = "E1", true, created.Add(time.Second)
 	p.Failure = &payment.Failure{Code: "card_declined", Message: "The card was refused."}
 	personal := payment.PersonalData{Customer: jsontext.Value(`{"name":"Ana"}`), Items: jsontext.Value(`[]`)}
-	got, err := p.JSON(personal)
+	got, err := p.JSON(payment.Links{}, personal)
 	same(t, "everything", got, err, `
 {"id":"01000000-0000-7000-8000-000000000002","externalId":"00001IPd0ZubfafOGFbEbpuxefV5acEx","processorId":"their-id",
 "referenceId":"r","status":"PARTIALLY_REFUNDED","amount":1000,"currency":"BRL","paymentMethod":"PIX",
@@ -70,7 +70,7 @@ func TestPayinViewWithEverything(t *testing.T) {
 "endToEndId":"E1","late":true,"failure":{"code":"card_declined","message":"The card was refused."},
 "expiresAt":"2026-03-01T23:30:05.007Z","paidAt":"2026-02-28T23:30:06.007Z","version":4,
 "createdAt":"2026-02-28T23:30:05.007Z","updatedAt":"2026-02-28T23:30:05.007Z","customer":{"name":"Ana"},"items":[]}`)
-	if _, err := p.JSON(payment.PersonalData{Customer: jsontext.Value(`{"name"`)}); err == nil {
+	if _, err := p.JSON(payment.Links{}, payment.PersonalData{Customer: jsontext.Value(`{"name"`)}); err == nil {
 		t.Error("damaged personal data is shown")
 	}
 }
@@ -82,28 +82,29 @@ func TestPayinViewOfOtherMethods(t *testing.T) {
 	p.ReferenceID, p.Method, p.Amount = "r", payment.Boleto, 500
 	p.Details = payment.PayinDetails{Boleto: &payment.BoletoDetail{Barcode: "b", DigitableLine: "d", DueDate: "2026-03-04", OurNumber: "n"}}
 	p.Status, p.PaidAmount = payment.PayinPending, 200 // short of it
-	got, err := p.JSON(payment.PersonalData{})
+	got, err := p.JSON(payment.Links{Checkout: "https://pay/1", Bill: "https://pay/1/b.pdf"}, payment.PersonalData{})
 	same(t, "boleto, underpaid", got, err, `
 {"id":"01000000-0000-7000-8000-000000000002","externalId":"00001IPd0ZubfafOGFbEbpuxefV5acEx","referenceId":"r",
-"status":"PENDING","amount":500,"currency":"BRL","paymentMethod":"BOLETO",
-"boleto":{"barcode":"b","digitableLine":"d","dueDate":"2026-03-04","ourNumber":"n"},"paidAmount":200,
+"status":"PENDING","amount":500,"currency":"BRL","paymentMethod":"BOLETO","checkoutUrl":"https://pay/1",
+"boleto":{"barcode":"b","digitableLine":"d","dueDate":"2026-03-04","ourNumber":"n","pdfUrl":"https://pay/1/b.pdf"},"paidAmount":200,
 "expiresAt":"2026-03-01T23:30:05.007Z","version":1,"createdAt":"2026-02-28T23:30:05.007Z","updatedAt":"2026-02-28T23:30:05.007Z"}`)
 
 	p.Method, p.Details = payment.CreditCard, payment.PayinDetails{Card: &payment.CardDetail{}}
 	p.PaidAmount, p.ExpiresAt = 0, time.Time{}
-	got, err = p.JSON(payment.PersonalData{})
+	got, err = p.JSON(payment.Links{Checkout: "https://pay/1"}, payment.PersonalData{})
 	same(t, "card, nothing known yet", got, err, `
 {"id":"01000000-0000-7000-8000-000000000002","externalId":"00001IPd0ZubfafOGFbEbpuxefV5acEx","referenceId":"r",
-"status":"PENDING","amount":500,"currency":"BRL","paymentMethod":"CREDIT_CARD",
+"status":"PENDING","amount":500,"currency":"BRL","paymentMethod":"CREDIT_CARD","checkoutUrl":"https://pay/1",
+"card":{"checkoutUrl":"https://pay/1"},
 "version":1,"createdAt":"2026-02-28T23:30:05.007Z","updatedAt":"2026-02-28T23:30:05.007Z"}`)
 
-	p.Details.Card = &payment.CardDetail{Brand: "visa", Last4: "1111", Installments: 2}
+	p.Details.Card = &payment.CardDetail{HostedURL: "https://bank/2", Brand: "visa", Last4: "1111", Installments: 2}
 	p.Status, p.PaidAmount, p.PaidAt = payment.PayinPaid, 500, created
-	got, err = p.JSON(payment.PersonalData{})
+	got, err = p.JSON(payment.Links{Checkout: "https://pay/1"}, payment.PersonalData{})
 	same(t, "card, paid", got, err, `
 {"id":"01000000-0000-7000-8000-000000000002","externalId":"00001IPd0ZubfafOGFbEbpuxefV5acEx","referenceId":"r",
-"status":"PAID","amount":500,"currency":"BRL","paymentMethod":"CREDIT_CARD",
-"card":{"brand":"visa","last4":"1111","installments":2},"paidAmount":500,"fee":0,"netAmount":500,
+"status":"PAID","amount":500,"currency":"BRL","paymentMethod":"CREDIT_CARD","checkoutUrl":"https://pay/1",
+"card":{"checkoutUrl":"https://bank/2","brand":"visa","last4":"1111","installments":2},"paidAmount":500,"fee":0,"netAmount":500,
 "paidAt":"2026-02-28T23:30:05.007Z","version":1,"createdAt":"2026-02-28T23:30:05.007Z","updatedAt":"2026-02-28T23:30:05.007Z"}`)
 }
 

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/inbound"
@@ -140,15 +141,16 @@ func (n *node) open(life int) (err error) {
 		return err
 	}
 	processors := processor.Registry{sandbox.Name: adapter}
+	links := checkout.Links("https://pay.example", n.store.Keys())
 	n.flow = flow.New(flow.Options{
 		Store: n.store, World: w, Processors: processors, Log: log,
-		Wake: func(what flow.Wake) { n.wake(life, what) },
+		Wake: func(what flow.Wake) { n.wake(life, what) }, Links: links,
 	})
 	n.jobs = jobs.New(jobs.Options{
 		Flow: n.flow, Store: n.store, World: w, Processors: processors, Log: log, Marker: &s.marker, Inline: true,
 	})
 	n.handler = httpapi.New(httpapi.Options{
-		Flow: n.flow, Reader: n.store, Keys: n.store.Keys(), World: w, Processors: processors, Log: log,
+		Flow: n.flow, Reader: n.store, Keys: n.store.Keys(), World: w, Processors: processors, Log: log, Links: links,
 		Inbound: inbound.New(inbound.Options{Flow: n.flow, Processors: processors, Clock: w.Clock, Log: log}),
 	})
 	alone := !store.IsPostgres(s.options.Database) && len(s.nodes) == 1

@@ -37,6 +37,7 @@ type Keyring struct {
 	aead   cipher.AEAD
 	random world.Random
 	macs   map[string]*sync.Pool
+	tokens []*tokenKey // the present master key's, then those of retired ones
 }
 
 // The purposes of keyed hashes; each has a key of its own.
@@ -45,10 +46,20 @@ const (
 	PurposeFingerprint = "request-fingerprint"
 )
 
-// NewKeyring derives all keys from a master key of 32 bytes.
-func NewKeyring(master []byte, random world.Random) (*Keyring, error) {
-	if len(master) != MasterKeyLength {
-		return nil, fmt.Errorf("store: master key has %d bytes, not %d", len(master), MasterKeyLength)
+// NewKeyring derives all keys from a master key of 32 bytes. Addresses of the
+// payer's page live on where merchants sent them, so tokens that were made
+// under a retired master key are still read.
+func NewKeyring(master []byte, random world.Random, retired ...[]byte) (*Keyring, error) {
+	var tokens []*tokenKey
+	for _, m := range append([][]byte{master}, retired...) {
+		if len(m) != MasterKeyLength {
+			return nil, fmt.Errorf("store: master key has %d bytes, not %d", len(m), MasterKeyLength)
+		}
+		key, err := newTokenKey(m)
+		if err != nil {
+			return nil, err
+		}
+		tokens = append(tokens, key)
 	}
 	sealing, err := derive(master, "seal")
 	if err != nil {
@@ -63,7 +74,7 @@ func NewKeyring(master []byte, random world.Random) (*Keyring, error) {
 		return nil, err
 	}
 	name := sha256.Sum256(sealing)
-	k := &Keyring{id: [4]byte(name[:4]), aead: aead, random: random, macs: map[string]*sync.Pool{}}
+	k := &Keyring{id: [4]byte(name[:4]), aead: aead, random: random, macs: map[string]*sync.Pool{}, tokens: tokens}
 	for _, purpose := range []string{PurposeSecret, PurposeFingerprint} {
 		key, err := derive(master, purpose)
 		if err != nil {

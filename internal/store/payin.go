@@ -86,6 +86,7 @@ func (tx *Tx) UpdatePayin(ctx context.Context, p *payment.Payin, was int64) erro
 		return fmt.Errorf("pay-in details: %w", err)
 	}
 	p.UpdatedAt = tx.Now
+	tx.payins = append(tx.payins, Ref{p.Merchant, p.ID})
 	return tx.guarded(ctx, `UPDATE payins SET status = $1, version = $2, processor_id = $3, details = $4,
 		paid_amount = $5, refunded_amount = $6, fee = $7, end_to_end_id = $8, late = $9, failure = $10,
 		expires_at = $11, paid_at = $12, next_at = $13, updated_at = $14
@@ -95,6 +96,9 @@ func (tx *Tx) UpdatePayin(ctx context.Context, p *payment.Payin, was int64) erro
 		micros(p.ExpiresAt), micros(p.PaidAt), payinDue(p), micros(p.UpdatedAt),
 		p.Merchant[:], p.ID[:], was)
 }
+
+// ChangedPayins lists the pay-ins that the transaction updated.
+func (tx *Tx) ChangedPayins() []Ref { return tx.payins }
 
 const payinColumns = `merchant_id, id, external_id, reference_id, method, amount, status, version, processor, processor_id,
 	webhook_url, webhook_ended, details, paid_amount, refunded_amount, fee, end_to_end_id, late, failure, expires_at, paid_at, created_at, updated_at`

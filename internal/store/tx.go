@@ -30,6 +30,7 @@ type Tx struct {
 	books map[payment.ID]*books
 	news  []announcement
 
+	payins      []Ref // that it updated
 	redelivered bool
 }
 

@@ -41,11 +41,11 @@ func payinRoundTrips(b *bench) {
 	equal(b, "new", b.storePayins(p)[0], true)
 	got, err := b.s.Payin(b.Context(), m.ID, p.ID)
 	b.must(err)
-	want, err := p.JSON(p.Personal)
+	want, err := p.JSON(payment.Links{}, p.Personal)
 	b.must(err)
 	personal, err := b.s.PayinPersonal(b.Context(), m.ID, p.ID)
 	b.must(err)
-	shown, err := got.JSON(personal)
+	shown, err := got.JSON(payment.Links{}, personal)
 	b.must(err)
 	sameBytes(b, "pay-in", shown, want)
 	got.Details.PIX, p.Details.PIX, got.Failure, p.Failure = nil, nil, nil, nil

@@ -1,0 +1,2 @@
+// Package checkout is the payer's pages.
+package checkout
