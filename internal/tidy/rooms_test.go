@@ -58,6 +58,7 @@ var rooms = []room{
 	{"loop", plain, basics},
 	{"webhook", plain, basics},
 	{"checkout/codes", pure, ""},
+	{"checkout/bill", plain, "checkout/codes money boleto"},
 
 	// Durable state, the outside parties, and the use cases that join them.
 	{"store", plain, decisions + basics},
@@ -68,7 +69,7 @@ var rooms = []room{
 	// Doors: whoever comes in, or whatever falls due, ends in a flow.
 	{"api", plain, ""},
 	{"httpapi", plain, "api flow store processor webhook loop" + decisions + basics + libraries},
-	{"checkout", plain, "checkout/codes flow store processor webhook loop" + decisions + basics + libraries},
+	{"checkout", plain, "checkout/codes checkout/bill flow store processor webhook loop" + decisions + basics + libraries},
 	{"dashboard", plain, "flow store processor webhook loop" + decisions + basics + libraries},
 	{"inbound", plain, "flow store processor webhook loop" + decisions + basics + libraries},
 	{"jobs", plain, "flow store processor webhook loop" + decisions + basics + libraries},
@@ -86,6 +87,7 @@ var rooms = []room{
 	{"processor/processortest", testOnly, ""},
 	{"httpapi/apitest", testOnly, ""},
 	{"app/apptest", testOnly, ""},
+	{"checkout/checkouttest", testOnly, ""},
 	{"simulate", testOnly, ""},
 	{"tidy", testOnly, ""},
 	{"tools/oracle", testOnly, ""},

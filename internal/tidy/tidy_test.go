@@ -32,6 +32,8 @@ var exceptions = []exception{
 		"the one way to go without PostgreSQL on a developer's machine; CI makes it a failure"},
 	{"no test is skipped", "tools/oracle/oracle_test.go: Skip",
 		"the one way to go without Node's packages on a developer's machine; CI makes it a failure"},
+	{"no test is skipped", "internal/checkout/checkouttest/tools.go: Skip",
+		"the one way to go without a browser on a developer's machine; CI makes it a failure"},
 	{"time, chance and dialling come from world", "tools/torture/wire.go: net.Dial",
 		"carries the bytes of PostgreSQL's connections, which no dialer of the gateway's is for"},
 	{"time, chance and dialling come from world", "internal/bench/conn.go: net.Dialer",
