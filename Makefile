@@ -30,8 +30,9 @@ lint: tools ## Check format, vet, lint and modules
 	bin/golangci-lint run ./...
 	go test -count=1 ./internal/tidy
 
-oracle: ## Let published npm packages judge BR Codes, boletos, keys, documents and signatures
+oracle: ## Install published npm packages, and let them judge BR Codes, boletos, keys, documents and signatures
 	cd tools/oracle && npm ci --silent
+	cd tools/browser && npm ci --silent
 	PORTEIRA_REQUIRE_NODE=1 go test -count=1 ./tools/oracle
 
 fuzz: ## Run every fuzz target for 5 seconds, or as long as FUZZ="-total 20m" says

@@ -91,6 +91,7 @@ var rooms = []room{
 	{"simulate", testOnly, ""},
 	{"tidy", testOnly, ""},
 	{"tools/oracle", testOnly, ""},
+	{"tools/browser", testOnly, ""},
 	{"tools/results", testOnly, ""},
 	{"tools/torture", testOnly, ""},
 	{"tools/disk", testOnly, ""},

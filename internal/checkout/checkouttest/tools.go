@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Tool finds a program. Without it the test is skipped on a developer's machine
-// and fails where browsers are required; `.ci/run` installs what it takes.
+// Tool finds a program, under any of its names, or ends the test as Missing
+// does; `.ci/run` installs what it takes.
 func Tool(t testing.TB, names ...string) string {
 	t.Helper()
 	for _, name := range names {
@@ -20,11 +20,13 @@ func Tool(t testing.TB, names ...string) string {
 			return path
 		}
 	}
-	missing(t, names[0]+" is not installed")
+	Missing(t, names[0]+" is not installed")
 	return ""
 }
 
-func missing(t testing.TB, what string) {
+// Missing ends a test that lacks something: a skip on a developer's machine, a
+// failure where browsers are required.
+func Missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" || os.Getenv("PORTEIRA_REQUIRE_BROWSER") == "1" {
 		t.Fatal(what)
