@@ -16,6 +16,7 @@ type merchantCommand struct {
 
 	Create merchantCreate `cmd:"" help:"Create a merchant."`
 	List   merchantList   `cmd:"" help:"List merchants."`
+	Brand  merchantBrand  `cmd:"" help:"Show or set what payers see of a merchant: title, document, colour and logo."`
 	Close  merchantClose  `cmd:"" help:"Refuse a merchant's credentials from now on; its orders live on."`
 }
 

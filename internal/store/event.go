@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 
@@ -138,4 +139,27 @@ func (s *Store) Event(ctx context.Context, merchant, id payment.ID) (payment.Eve
 	e, err := s.scanEvent(merchant)(s.queryRow(ctx, "SELECT "+eventColumns+` FROM events
 		WHERE merchant_id = $1 AND id = $2`, merchant[:], id[:]))
 	return e, s.readError("event", err)
+}
+
+// LastEvent is the number of a merchant's latest event; 0 where it has none.
+func (s *Store) LastEvent(ctx context.Context, merchant payment.ID) (number int64, err error) {
+	err = s.queryRow(ctx, "SELECT last_number FROM event_counters WHERE merchant_id = $1", merchant[:]).Scan(&number)
+	if err = s.readError("last event", err); errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return number, err
+}
+
+// SubjectsAfter reads what up to limit events of a merchant after a number are
+// about, and the number to go on from.
+func (s *Store) SubjectsAfter(ctx context.Context, merchant payment.ID, after int64, limit int) (subjects []payment.ID, last int64, err error) {
+	last = after
+	rows, err := s.query(ctx, "SELECT number, subject_id FROM events WHERE merchant_id = $1 AND number > $2 ORDER BY number LIMIT $3",
+		merchant[:], after, limit)
+	subjects, err = collect(rows, err, func(r scanner) (payment.ID, error) {
+		var subject []byte
+		err := r.Scan(&last, &subject)
+		return idOf(subject), err
+	})
+	return subjects, last, s.readError("events", err)
 }

@@ -190,6 +190,7 @@ func exercise(t *testing.T, s *store.Store) {
 		q = &store.NewPayout{Payout: payment.Payout{Merchant: m.ID, ID: tx.NewID(), ExternalID: "q", Amount: 9, Status: payment.PayoutPending,
 			Step: payment.StepQueued, Version: 1, Processor: "bank", NextAt: tx.Now}}
 		first(t, tx.CreateCredential(ctx, store.Credential{KeyID: "k", Merchant: m.ID, SecretHash: []byte{1}}))
+		first(t, tx.SaveBrand(ctx, store.Brand{Merchant: m.ID, Title: "M"}))
 		first(t, tx.RegisterNode(ctx, node))
 		_, err = tx.InsertPayins(ctx, []*store.NewPayin{p})
 		first(t, err)
@@ -277,6 +278,12 @@ func exerciseReads(t *testing.T, s *store.Store, m store.Merchant, p *store.NewP
 	_, err := s.Credential(ctx, "k")
 	first(t, err)
 	_, err = s.MerchantByNumber(ctx, m.Number)
+	first(t, err)
+	_, err = s.Brand(ctx, m.ID)
+	first(t, err)
+	_, _, err = s.SubjectsAfter(ctx, m.ID, 0, 5)
+	first(t, err)
+	_, err = s.LastEvent(ctx, m.ID)
 	first(t, err)
 	_, err = s.Payin(ctx, m.ID, p.ID)
 	first(t, err)

@@ -14,6 +14,7 @@ var eventTests = []test{
 	{"numbers have no gaps, whoever writes and whatever fails", numbersHaveNoGaps},
 	{"a reader that goes on from the last number misses nothing", readerMissesNothing},
 	{"each merchant counts for itself", countersApart},
+	{"what events are about is read after a number", subjectsAreRead},
 }
 
 func eventRoundTrips(b *bench) {
@@ -36,6 +37,23 @@ func eventRoundTrips(b *bench) {
 	if bound := payment.MinIDAt(e.CreatedAt); strings.Compare(e.ID.String()[:13], bound.String()[:13]) != 0 {
 		b.Errorf("the id %s is not of the event's time %s", e.ID, e.CreatedAt)
 	}
+}
+
+func subjectsAreRead(b *bench) {
+	m, subject := b.merchant(), b.id()
+	last, err := b.s.LastEvent(b.Context(), m.ID)
+	b.must(err)
+	equal(b, "last number of none", last, 0)
+	b.announce(m, subject, 3, "")
+	if last, err = b.s.LastEvent(b.Context(), m.ID); err != nil || last != 3 {
+		b.Errorf("the last event is %d, %v", last, err)
+	}
+	list, next, err := b.s.SubjectsAfter(b.Context(), m.ID, 1, 1)
+	b.must(err)
+	equal(b, "subjects", fmt.Sprint(list, next), fmt.Sprint([]payment.ID{subject}, 2))
+	list, next, err = b.s.SubjectsAfter(b.Context(), m.ID, 3, 5)
+	b.must(err)
+	equal(b, "after the last", fmt.Sprint(len(list), next), "0 3")
 }
 
 // gapless wants a merchant's events to be numbered from 1 to n.

@@ -22,6 +22,7 @@ var topics = []struct {
 	tests []test
 }{
 	{"merchants", merchantTests},
+	{"brands", brandTests},
 	{"inserts", insertTests},
 	{"updates", updateTests},
 	{"postings", postingTests},
