@@ -3,7 +3,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +53,7 @@ type App struct {
 	marker     *marker
 	processors processor.Registry
 	loops      *loop.Group
+	hub        *checkout.Hub
 	joiner     *loop.Loop // nil where this process joined at once
 
 	listener net.Listener
@@ -97,9 +97,10 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.openBank(ctx); err != nil {
 		return err
 	}
+	a.hub = checkout.NewHub()
 	a.flow = flow.New(flow.Options{
 		Store: a.store, World: a.world, Processors: a.processors, Log: a.log,
-		Wake: func(w flow.Wake) { a.jobs.Wake(w) }, Links: a.links(),
+		Wake: func(w flow.Wake) { a.jobs.Wake(w) }, Links: a.links(), Changed: a.hub.Changed,
 	})
 	o := jobs.Options{Flow: a.flow, Store: a.store, World: a.world, Processors: a.processors, Log: a.log, Marker: a.marker}
 	if a.cfg.Mode == config.Dev {
@@ -110,6 +111,7 @@ func (a *App) open(ctx context.Context) error {
 	if a.bank != nil {
 		list = append(list, a.bank.loops(a)...)
 	}
+	list = append(list, a.newsLoops()...)
 	a.loops = loop.NewGroup(list...)
 	return a.buildServers(ctx)
 }
@@ -189,7 +191,7 @@ func (a *App) buildServers(ctx context.Context) error {
 	}
 	operator := a.operator()
 	o.Observe = a.observe
-	var handler http.Handler = httpapi.New(o)
+	handler := a.payers(httpapi.New(o))
 	if a.ops == nil {
 		handler = beside(handler, operator)
 	} else {
@@ -240,13 +242,6 @@ func (a *App) BaseURL() string {
 		return a.cfg.BaseURL
 	}
 	return localURL(a.listener.Addr())
-}
-
-// PublicURL is the address under which payers reach their pages.
-func (a *App) PublicURL() string { return cmp.Or(a.cfg.PublicURL, a.BaseURL()) }
-
-func (a *App) links() func(*payment.Payin) payment.Links {
-	return checkout.Links(a.PublicURL(), a.store.Keys())
 }
 
 // localURL is a listener's address as this machine reaches it.

@@ -68,7 +68,10 @@ func (a *App) metrics() *prometheus.Registry {
 		Name: "porteira_http_request_duration_seconds", Help: "How long requests took, by route and status; 503 was refused or found no database.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"method", "route", "status"})
-	registry.MustRegister(info, a.requests, lanes{a.flow}, duties{a.loops}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "porteira_checkout_waiting", Help: "Payers' pages that wait for news of their order.",
+	}, func() float64 { return float64(a.hub.Waiting()) })
+	registry.MustRegister(info, waiting, a.requests, lanes{a.flow}, duties{a.loops}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return registry
 }
 

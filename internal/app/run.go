@@ -116,6 +116,7 @@ func (a *App) stop(ctx context.Context, kill context.CancelFunc) error {
 		return a.world.Clock.WithTimeout(ctx, max(left, stepMin))
 	}
 	var errs []error
+	a.hub.Close() // whoever waits for news would be waited for
 	limit, cancel := within(drainPart)
 	for _, s := range a.servers {
 		errs = append(errs, drain(limit, s))

@@ -157,7 +157,11 @@ func (f *Flow) bookPayment(ctx context.Context, tx *store.Tx, p *payment.Payin, 
 			p.EndToEndID = r.EndToEndID
 		}
 		if card != nil {
-			p.Details.Card = card
+			known := *card
+			if p.Details.Card != nil {
+				known.HostedURL = p.Details.Card.HostedURL
+			}
+			p.Details.Card = &known
 		}
 		if on == payment.OnPay {
 			p.Late = p.Status == payment.PayinExpired || p.Status == payment.PayinCanceled
@@ -222,7 +226,7 @@ func (v *chargeNews) applyState(ctx context.Context, tx *store.Tx, p *payment.Pa
 	case processor.ChargeFailed:
 		on = payment.OnFail
 	case processor.ChargeOpen:
-		if v.report.Failure == nil || p.Failure != nil && *p.Failure == *v.report.Failure {
+		if !v.attemptIsNew(p) {
 			return nil
 		}
 		on = payment.OnAttemptRefused
@@ -235,6 +239,23 @@ func (v *chargeNews) applyState(ctx context.Context, tx *store.Tx, p *payment.Pa
 	if v.report.Failure != nil {
 		p.Failure = v.report.Failure
 	}
+	if on == payment.OnAttemptRefused && v.report.Attempt > 0 {
+		p.Details.CardAttempts = v.report.Attempt
+	}
 	_, err := v.flow.movePayin(ctx, tx, p, on)
 	return err
+}
+
+// attemptIsNew says whether the charge tells of a refused attempt that the
+// order does not know: by its number, or, of processors that do not count, by
+// its reason.
+func (v *chargeNews) attemptIsNew(p *payment.Payin) bool {
+	switch {
+	case v.report.Failure == nil:
+		return false
+	case v.report.Attempt > 0:
+		return v.report.Attempt > p.Details.CardAttempts
+	default:
+		return p.Failure == nil || *p.Failure != *v.report.Failure
+	}
 }

@@ -49,6 +49,9 @@ var states = []string{
 // DayOf is the day in São Paulo at t, YYYY-MM-DD.
 func DayOf(t time.Time) string { return t.In(saoPaulo).Format(time.DateOnly) }
 
+// InSaoPaulo is t as the clocks of São Paulo show it.
+func InSaoPaulo(t time.Time) time.Time { return t.In(saoPaulo) }
+
 // Allows says whether the merchant may use a method.
 func (r Rules) Allows(m Method) bool { return r.Methods == nil || slices.Contains(r.Methods, m) }
 

@@ -76,6 +76,7 @@ type PayinDetails struct {
 	ReturnURL      string            `json:"returnUrl,omitempty"`
 	DueDate        string            `json:"dueDate,omitempty"` // YYYY-MM-DD, as it was asked for or by default
 	Installments   int               `json:"installments,omitempty"`
+	CardAttempts   int               `json:"cardAttempts,omitzero"` // that were refused
 	IdempotencyKey string            `json:"idempotencyKey,omitempty"`
 }
 

@@ -147,7 +147,33 @@ type ChargeReport struct {
 	Payments []Payment
 	Disputes []Dispute
 	Failure  *payment.Failure // of the charge, or of the last refused attempt
+	Attempt  int              // which attempt that was, from 1; 0 where the processor does not count
 	Cause    error
+}
+
+// TestCardRequest is one attempt to pay with a published test card. It holds no
+// card number: that went no further than the page on which it was typed.
+type TestCardRequest struct {
+	Charge  ChargeRequest
+	Attempt int
+	Payment payment.CardPayment
+}
+
+// TestCardAnswer is how handing over an attempt ended: Done where the processor
+// has decided it, or (Challenge) wants the payer to be asked first; what it
+// decided, QueryCharge tells.
+type TestCardAnswer struct {
+	Outcome   Outcome
+	Challenge bool
+	Cause     error
+}
+
+// TestCardTaker takes test cards on the gateway's own page. Only a sandbox may:
+// a real processor takes cards on a page of its own (CardDetail.HostedURL). The
+// same attempt again has no second effect.
+type TestCardTaker interface {
+	PayByTestCard(ctx context.Context, r TestCardRequest) TestCardAnswer
+	ConfirmTestCard(ctx context.Context, externalID string, attempt int, approve bool) TestCardAnswer
 }
 
 // Payment is money that came in: a fact, whatever the charge's state.

@@ -13,6 +13,7 @@ type duty struct {
 	due    time.Time // by the bank's clock
 	serial uint64    // order of filing among those due at once
 	order  orderKey
+	charge string // whose card is in analysis
 	notice string
 	tries  int // how often the notice was refused
 }

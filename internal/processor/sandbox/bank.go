@@ -165,6 +165,8 @@ func (b *Bank) follow(r *record) {
 		b.push(&b.work, duty{due: r.At.Add(settleAfter), order: orderKey{r.Order.Kind, r.Order.ExternalID}})
 	case r.Delayed != nil:
 		b.push(&b.work, duty{due: r.Delayed.Due, order: orderKey{r.Delayed.Order.Kind, r.Delayed.Order.ExternalID}})
+	case r.Analysis != nil:
+		b.push(&b.work, duty{due: r.At.Add(analysisAfter), charge: r.Analysis.ExternalID})
 	case r.Listener != nil:
 		b.post.resume()
 	}
@@ -183,6 +185,11 @@ func (b *Bank) schedule() {
 	}
 	for _, key := range sortedKeys(b.books.delayed, orderKey.compare) {
 		b.push(&b.work, duty{due: b.books.delayed[key].Due, order: key})
+	}
+	for _, id := range sortedKeys(b.books.charges, compareStrings) {
+		if c := b.books.charges[id]; c.analysis != nil {
+			b.push(&b.work, duty{due: c.analyzedAt.Add(analysisAfter), charge: id})
+		}
 	}
 	for _, id := range sortedKeys(b.books.notices, compareStrings) {
 		b.push(&b.mail, duty{due: b.books.notices[id].firstDue(), notice: id})

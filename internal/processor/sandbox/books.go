@@ -38,6 +38,10 @@ type charge struct {
 	state       processor.ChargeState
 	failure     failureCode
 	payments    []*paid
+	attempt     int         // of a card, the last that was decided or is in analysis
+	challenge   *cardPaused // an attempt that waits for its payer
+	analysis    *cardPaused // one that waits for the issuer
+	analyzedAt  time.Time
 	notifyFault Kind
 	reordered   bool // its first notice was held back
 }
@@ -103,6 +107,10 @@ func (b *books) apply(r *record) error {
 		return b.applyPayment(r)
 	case r.Dispute != nil:
 		return b.applyDispute(r)
+	case r.Challenge != nil:
+		return b.applyPause(r, r.Challenge)
+	case r.Analysis != nil:
+		return b.applyPause(r, r.Analysis)
 	case r.Order != nil:
 		return b.applyOrder(r)
 	case r.OrderEnd != nil:
@@ -143,6 +151,7 @@ func (b *books) applyChargeEnd(r *record) error {
 		return fmt.Errorf("%w: end of no charge", errRecord)
 	}
 	c.state, c.failure = r.ChargeEnd.State, r.ChargeEnd.Failure
+	c.decided(r.ChargeEnd.Attempt)
 	b.announceCharge(r, c, nil)
 	return nil
 }
@@ -154,9 +163,34 @@ func (b *books) applyPayment(r *record) error {
 	}
 	p := &paid{paymentMade: *r.Payment, paidAt: r.At}
 	c.payments = append(c.payments, p)
+	if c.analysis != nil {
+		c.state = processor.ChargeOpen
+	}
+	c.decided(r.Payment.Attempt)
 	b.payments = append(b.payments, p)
 	b.byPayment[p.ID] = p
 	b.announceCharge(r, c, p)
+	return nil
+}
+
+// decided ends what waited of a card's attempts.
+func (c *charge) decided(attempt int) {
+	c.attempt, c.challenge, c.analysis = max(c.attempt, attempt), nil, nil
+}
+
+// applyPause lets an attempt wait. In analysis it counts, and is announced.
+func (b *books) applyPause(r *record, paused *cardPaused) error {
+	c := b.charges[paused.ExternalID]
+	if c == nil {
+		return fmt.Errorf("%w: card for no charge", errRecord)
+	}
+	if r.Challenge != nil {
+		c.challenge = paused
+		return nil
+	}
+	c.analysis, c.analyzedAt, c.attempt = paused, r.At, paused.Attempt
+	c.state, c.failure = processor.ChargeAnalysis, ""
+	b.announceCharge(r, c, nil)
 	return nil
 }
 

@@ -21,6 +21,7 @@ type chargeBody struct {
 	Payments   []paymentBody         `json:"payments,omitempty"`
 	Disputes   []disputeBody         `json:"disputes,omitempty"`
 	Failure    *payment.Failure      `json:"failure,omitempty"`
+	Attempt    int                   `json:"attempt,omitzero"` // of a card, the last that was refused
 }
 
 // paymentBody is a payment as the bank shows it.
@@ -53,6 +54,9 @@ func (c *charge) body(now time.Time) (chargeBody, error) {
 	body := chargeBody{
 		ExternalID: c.externalID, Method: c.terms.Method, Amount: c.terms.Amount,
 		State: c.stateAt(now), ExpiresAt: c.terms.ExpiresAt, Failure: c.failure.failure(),
+	}
+	if c.failure != "" {
+		body.Attempt = c.attempt
 	}
 	minted, err := mint(c.externalID, c.terms)
 	if err != nil {
@@ -238,6 +242,9 @@ func (b *Bank) endCharge(now time.Time, c *charge, state processor.ChargeState, 
 		return codeStateForbids
 	}
 	end := &chargeEnd{ExternalID: c.externalID, State: state, Failure: why}
+	if why == codeCardDeclined {
+		end.Attempt = c.attempt + 1
+	}
 	return b.commit(now, &record{ChargeEnd: end, Notice: b.newID(now)})
 }
 

@@ -43,9 +43,24 @@ const (
 
 // failureTexts are what people are shown. None holds personal data.
 var failureTexts = map[failureCode]string{
-	codeChargeRefused:   "The bank refused to register the charge.",
-	codeChargeFailed:    "The bank ended the charge without a payment.",
-	codeCardDeclined:    "The card issuer declined the payment. Another card may be used.",
+	codeChargeRefused: "The bank refused to register the charge.",
+	codeChargeFailed:  "The bank ended the charge without a payment.",
+	codeCardDeclined:  "The card issuer declined the payment. Another card may be used.",
+	failureCode(payment.CardInsufficientFunds): "The card has not enough funds or limit.",
+	failureCode(payment.CardExpired):           "The card has expired.",
+	failureCode(payment.CardInvalid):           "The card is invalid.",
+	failureCode(payment.CardInvalidCode):       "The card's security code is wrong.",
+	failureCode(payment.CardDoNotHonor):        "The card issuer does not authorise the payment.",
+	failureCode(payment.CardSuspectedFraud):    "The card issuer suspects fraud.",
+	failureCode(payment.CardLostOrStolen):      "The card was reported lost or stolen.",
+	failureCode(payment.CardBlocked):           "The card is blocked.",
+	failureCode(payment.CardLimitExceeded):     "The card was used too often or for too much.",
+	failureCode(payment.CardNoInstallments):    "The card allows no instalments.",
+	failureCode(payment.CardIssuerUnavailable): "The card issuer did not answer.",
+	failureCode(payment.CardProcessingError):   "The payment could not be processed.",
+	failureCode(payment.CardNotAuthenticated):  "The payer did not confirm the payment.",
+	failureCode(payment.CardAnalysisNegative):  "The payment was refused after analysis.",
+
 	codeAccountInvalid:  "The receiver's account number is invalid or does not exist (AC03).",
 	codeSettleAborted:   "The settlement was aborted by a time-out in the payment system (AB03).",
 	codeRefundRefused:   "The bank refused the refund.",

@@ -61,6 +61,8 @@ func (b *Bank) routes() http.Handler {
 	}
 
 	handle("PUT /charges/{externalId}", faulty(OpCharge), b.serveCharge)
+	handle("PUT /charges/{externalId}/cards/{attempt}", faulty(OpCharge), b.serveCard)
+	handle("POST /charges/{externalId}/cards/{attempt}/confirm", faulty(OpCharge), b.serveConfirmCard)
 	handle("POST /transfers", faulty(OpTransfer), b.serveTransfer)
 	handle("POST /refunds", faulty(OpRefund), b.serveRefund)
 	handle("GET /charges/{externalId}", faulty(OpQuery), func(c call) reply {

@@ -43,6 +43,8 @@ var (
 	_ processor.Notifier    = (*Processor)(nil)
 	_ processor.Collector   = (*Processor)(nil)
 	_ processor.Monitor     = (*Processor)(nil)
+
+	_ processor.TestCardTaker = (*Processor)(nil)
 )
 
 // NewProcessor returns the adapter to the bank that opts name.
@@ -119,6 +121,7 @@ func (p *Processor) QueryCharge(ctx context.Context, externalID string) processo
 	}
 	report := processor.ChargeReport{
 		Lookup: lookup, State: body.State, Charge: body.charge(), Failure: reason(body.Failure),
+		Attempt: max(0, body.Attempt),
 	}
 	for _, paid := range body.Payments {
 		if !paid.fits() {

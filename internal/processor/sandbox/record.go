@@ -16,6 +16,8 @@ type record struct {
 	ChargeEnd *chargeEnd     `json:"chargeEnd,omitempty"`
 	Payment   *paymentMade   `json:"payment,omitempty"`
 	Dispute   *disputeMoved  `json:"dispute,omitempty"`
+	Challenge *cardPaused    `json:"challenge,omitempty"`
+	Analysis  *cardPaused    `json:"analysis,omitempty"`
 	Order     *orderMade     `json:"order,omitempty"`
 	OrderEnd  *orderEnd      `json:"orderEnd,omitempty"`
 	Delayed   *orderDelayed  `json:"delayed,omitempty"`
@@ -53,6 +55,7 @@ type chargeEnd struct {
 	ExternalID string                `json:"externalId"`
 	State      processor.ChargeState `json:"state"`
 	Failure    failureCode           `json:"failure,omitempty"`
+	Attempt    int                   `json:"attempt,omitzero"` // of a card, from 1
 }
 
 // paymentMade is money that came in for a charge.
@@ -62,6 +65,7 @@ type paymentMade struct {
 	EndToEndID string              `json:"endToEndId,omitempty"`
 	Amount     money.Cents         `json:"amount"`
 	Card       *payment.CardDetail `json:"card,omitempty"`
+	Attempt    int                 `json:"attempt,omitzero"` // of a card, from 1
 }
 
 // disputeMoved opens a dispute of a payment, or moves one.

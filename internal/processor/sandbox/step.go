@@ -67,7 +67,9 @@ func (b *Bank) moveOrders(now time.Time) (moved int, err error) {
 			return moved, nil
 		}
 		moved++
-		if waiting := b.books.delayed[d.order]; waiting != nil && !waiting.Due.After(now) {
+		if c := b.books.charges[d.charge]; c != nil && c.analysis != nil {
+			err = b.endAnalysis(now, c)
+		} else if waiting := b.books.delayed[d.order]; waiting != nil && !waiting.Due.After(now) {
 			err = b.arrive(now, waiting)
 		} else if o := b.books.orders[d.order]; o != nil && o.state == processor.TransferProcessing {
 			err = b.endOrder(now, o, orderEnd{State: processor.TransferPaid})

@@ -1,0 +1,79 @@
+package checkout
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// language is one of the two that pages speak.
+type language struct {
+	tag   string // BCP 47
+	words map[string]string
+	day   string // layouts of time.Format
+	stamp string
+}
+
+var (
+	portuguese = &language{tag: "pt-BR", day: "02/01/2006", stamp: "02/01/2006 às 15:04", words: wordsOf(func(i int) string { return words[i].portuguese })}
+	english    = &language{tag: "en", day: "02/01/2006", stamp: "02/01/2006, 15:04", words: wordsOf(func(i int) string { return words[i].english })}
+)
+
+func wordsOf(text func(i int) string) map[string]string {
+	list := make(map[string]string, len(words))
+	for i := range words {
+		list[words[i].key] = text(i)
+	}
+	return list
+}
+
+// languageOf picks the language that the browser likes more: Portuguese, unless
+// it asks for English and less, or not at all, for Portuguese (RFC 9110,
+// section 12.5.4).
+func languageOf(header string) *language {
+	weights := map[string]float64{}
+	for item := range strings.SplitSeq(header, ",") {
+		tag, parameters, _ := strings.Cut(strings.TrimSpace(item), ";")
+		weight := 1.0
+		if text, ok := strings.CutPrefix(strings.TrimSpace(parameters), "q="); ok {
+			q, err := strconv.ParseFloat(text, 64)
+			if err != nil || q < 0 || q > 1 {
+				continue
+			}
+			weight = q
+		}
+		primary, _, _ := strings.Cut(strings.ToLower(tag), "-")
+		weights[primary] = max(weights[primary], weight)
+	}
+	if weights["en"] > weights["pt"] {
+		return english
+	}
+	return portuguese
+}
+
+// say is a sentence of the table, with what it is about put in place of {}. A
+// key that is not there shows itself; a test finds it.
+func (l *language) say(key string, about ...string) string {
+	text, ok := l.words[key]
+	if !ok {
+		return key
+	}
+	for _, a := range about {
+		text = strings.Replace(text, "{}", a, 1)
+	}
+	return text
+}
+
+// at is a moment as the clocks of São Paulo show it.
+func (l *language) at(t time.Time) string { return payment.InSaoPaulo(t).Format(l.stamp) }
+
+// date is a day, YYYY-MM-DD, as Brazilians write it.
+func (l *language) date(day string) string {
+	t, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return day
+	}
+	return t.Format(l.day)
+}
