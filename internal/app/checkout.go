@@ -38,8 +38,13 @@ func (a *App) payers(api http.Handler) http.Handler {
 	}
 	pages := checkout.New(o)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if checkout.Serves(r.URL.Path) {
+		switch {
+		case checkout.Serves(r.URL.Path):
 			pages.ServeHTTP(w, r)
+			return
+		case r.URL.Path == "/favicon.ico": // browsers ask for one unasked
+			w.Header().Set("Cache-Control", "public, max-age=86400")
+			w.WriteHeader(http.StatusNoContent)
 			return
 		}
 		api.ServeHTTP(w, r)

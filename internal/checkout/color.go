@@ -75,13 +75,16 @@ func contrast(a, b color) float64 {
 // mixSteps is in how many steps a colour is moved until it can be read.
 const mixSteps = 64
 
-// readable is the colour nearest to c on the way to black, or to white on a
-// dark ground, that can be read on ground. Both ways: text of it on ground, and
-// text of the ground's colour on a button of it.
+// readable is the colour nearest to c on the way to black, or on a dark ground
+// to its brightest and then to white, that can be read on ground. Both ways:
+// text of it on ground, and text of the ground's colour on a button of it.
 func (c color) readable(ground color) color {
 	var end uint8
 	if ground.luminance() < 0.18 {
 		end = 255
+		if c = c.brighten(ground); contrast(c, ground) >= contrastMin {
+			return c
+		}
 	}
 	for step := range mixSteps + 1 {
 		var mixed color
@@ -93,6 +96,21 @@ func (c color) readable(ground color) color {
 		}
 	}
 	return color{end, end, end}
+}
+
+// brighten scales a colour up, which keeps its hue, as far as it must and can.
+func (c color) brighten(ground color) color {
+	top := int(max(c[0], c[1], c[2]))
+	for level := top; level <= 255 && top > 0; level++ {
+		var scaled color
+		for i, v := range c {
+			scaled[i] = uint8(int(v) * level / top)
+		}
+		if contrast(scaled, ground) >= contrastMin || level == 255 {
+			return scaled
+		}
+	}
+	return c
 }
 
 // accentRules is the merchant's part of the style: its colour, as it can be

@@ -7,16 +7,11 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/problem"
-	"github.com/porteira/porteira/internal/world"
 )
 
-const (
-	// beatEvery is how often a silent stream says that it lives, which proxies
-	// want to hear within a minute.
-	beatEvery = 40 * time.Second
-	// beatTimeout is how long a page may take to take what it is sent.
-	beatTimeout = 10 * time.Second
-)
+// beatEvery is how often a silent stream says that it lives, which proxies want
+// to hear within a minute.
+const beatEvery = 40 * time.Second
 
 // state answers with the version of an order, for pages that cannot wait.
 func (p *Pages) state(v *visit) error {
@@ -39,7 +34,9 @@ func (p *Pages) stream(v *visit) error {
 	}
 	defer p.hub.leave(w)
 	control := http.NewResponseController(v.w)
-	// The server's time-outs are for requests that end.
+	// The server's time-outs are for requests that end. What a stream says in a
+	// day fits into the socket's buffer, so a page that does not read keeps
+	// nobody waiting; one that is gone is found by TCP's own probes.
 	if err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})); err != nil {
 		return err
 	}
@@ -90,9 +87,6 @@ func (p *Pages) wait(control *http.ResponseController, v *visit, w *watcher) boo
 
 // send writes a piece of a stream, or says that nobody takes it.
 func (p *Pages) send(control *http.ResponseController, w http.ResponseWriter, text string) bool {
-	if control.SetWriteDeadline(world.Unshifted(p.clock).Now().Add(beatTimeout)) != nil {
-		return false
-	}
 	_, err := w.Write([]byte(text))
 	return err == nil && control.Flush() == nil
 }

@@ -1,6 +1,7 @@
 package checkout
 
 import (
+	"fmt"
 	"html/template"
 	"net/url"
 	"slices"
@@ -223,14 +224,33 @@ func (p *Pages) showWay(v *visit, shown *view, personal *payment.PersonalData) (
 
 // showPix fills in a Pix code.
 func showPix(v *visit, shown *view, code string) error {
-	svg, err := codes.QR(code)
+	svg, err := sizedQR(code)
 	if err != nil {
 		return err
 	}
 	shown.Heading, shown.Lead = v.lang.say("pix.heading"), v.lang.say("pix.until", shown.Expires)
-	shown.Code, shown.QR = code, template.HTML(svg) //nolint:gosec // a drawing of ours, made of numbers
+	shown.Code, shown.QR = code, svg
 	shown.Receiver = receiverOf(code)
 	return nil
+}
+
+// qrSide is about how wide a QR code is shown, in pixels.
+const qrSide = 232
+
+// sizedQR draws a QR code in which every module has a whole number of pixels.
+func sizedQR(code string) (template.HTML, error) {
+	svg, err := codes.QR(code)
+	if err != nil {
+		return "", err
+	}
+	var side int
+	_, box, _ := strings.Cut(string(svg), `viewBox="0 0 `)
+	if _, err := fmt.Sscan(box, &side); err != nil {
+		return "", fmt.Errorf("checkout: size of a QR code: %w", err)
+	}
+	side *= max(2, (qrSide+side/2)/side)
+	sized := strings.Replace(string(svg), "<svg ", fmt.Sprintf(`<svg width="%d" height="%d" `, side, side), 1)
+	return template.HTML(sized), nil //nolint:gosec // a drawing of ours, made of numbers
 }
 
 // receiverOf is the name that the payer's bank will show.

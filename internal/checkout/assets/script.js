@@ -77,10 +77,9 @@ function copied(button, text) {
 }
 
 function copy(button) {
-  var field = document.getElementById(button.dataset.copy), text = field.dataset.bare || field.value;
+  var field = document.getElementById(button.dataset.copy), text = field.dataset.bare || field.textContent;
   function byHand() {
-    field.focus();
-    field.select();
+    getSelection().selectAllChildren(field);
     var done = false;
     try { done = document.execCommand('copy'); } catch (e) { done = false; }
     copied(button, done ? button.dataset.done : button.dataset.failed);
