@@ -97,7 +97,7 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.openBank(ctx); err != nil {
 		return err
 	}
-	a.hub = checkout.NewHub()
+	a.hub = checkout.NewHub(a.cfg.MaxConnections / 2)
 	a.flow = flow.New(flow.Options{
 		Store: a.store, World: a.world, Processors: a.processors, Log: a.log,
 		Wake: func(w flow.Wake) { a.jobs.Wake(w) }, Links: a.links(), Changed: a.hub.Changed,

@@ -31,7 +31,7 @@ func (a *App) links() func(*payment.Payin) payment.Links {
 func (a *App) payers(api http.Handler) http.Handler {
 	o := checkout.Options{
 		Reader: a.store, Flow: a.flow, Tokens: a.store.Keys(), Hub: a.hub, Clock: a.world.Clock, Processors: a.processors, Log: a.log,
-		SandboxProcessor: sandbox.Name,
+		SandboxProcessor: sandbox.Name, Observe: a.observe,
 	}
 	if a.cfg.Mode == config.Dev {
 		o.Sandbox = &control{a}

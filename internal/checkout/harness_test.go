@@ -109,7 +109,7 @@ func newHarness(t testing.TB, change ...func(*checkout.Options)) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &harness{t: t, keys: keys, clock: clock, hub: checkout.NewHub(), headers: http.Header{}}
+	h := &harness{t: t, keys: keys, clock: clock, hub: checkout.NewHub(watchers), headers: http.Header{}}
 	h.shop = &shop{
 		merchant: store.Merchant{ID: payment.ID{1}, Number: 7, Name: merchantName, Processor: "sandbox", ReturnHosts: []string{"shop.example"}},
 		orders:   map[payment.ID]payment.Payin{},

@@ -9,8 +9,6 @@ import (
 
 // Limits of the hub.
 const (
-	// watchersMax is how many pages of one process may wait at once.
-	watchersMax = 20_000
 	// watchersPerOrder is how many pages of one order may.
 	watchersPerOrder = 16
 	// newsPerMerchant is how many events of a merchant are read at once.
@@ -26,6 +24,7 @@ type News interface {
 // Hub wakes the pages whose order changed. Waiting costs a page a channel:
 // there is no query and no timer per page.
 type Hub struct {
+	most      int // pages that may wait at once
 	mu        sync.Mutex
 	waiting   int
 	merchants map[payment.ID]*watched
@@ -45,9 +44,10 @@ type watcher struct {
 	wake            chan struct{} // holds one: wakes coalesce
 }
 
-// NewHub returns a hub that nobody waits at.
-func NewHub() *Hub {
-	return &Hub{merchants: map[payment.ID]*watched{}, closing: make(chan struct{})}
+// NewHub returns a hub that nobody waits at, with room for so many pages. Each
+// takes a connection: merchants' programs need some too.
+func NewHub(most int) *Hub {
+	return &Hub{most: most, merchants: map[payment.ID]*watched{}, closing: make(chan struct{})}
 }
 
 // Changed wakes the pages of an order. It does not block.
@@ -91,7 +91,7 @@ func (h *Hub) watch(merchant, order payment.ID) *watcher {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.merchants[merchant]
-	if h.closed || h.waiting >= watchersMax || m != nil && len(m.orders[order]) >= watchersPerOrder {
+	if h.closed || h.waiting >= h.most || m != nil && len(m.orders[order]) >= watchersPerOrder {
 		return nil
 	}
 	if m == nil {

@@ -19,6 +19,9 @@ var (
 	order1, order2 = payment.ID{11}, payment.ID{12}
 )
 
+// watchers is how many pages may wait in tests.
+const watchers = 18
+
 func watch(t *testing.T, h *checkout.Hub, merchant, order payment.ID) checkout.Watcher {
 	t.Helper()
 	w, ok := h.Watch(merchant, order)
@@ -30,7 +33,7 @@ func watch(t *testing.T, h *checkout.Hub, merchant, order payment.ID) checkout.W
 
 func TestHubWakesWhoWaits(t *testing.T) {
 	t.Parallel()
-	h := checkout.NewHub()
+	h := checkout.NewHub(watchers)
 	h.Changed(shopA, order1) // nobody waits
 	one, again, other, foreign := watch(t, h, shopA, order1), watch(t, h, shopA, order1), watch(t, h, shopA, order2), watch(t, h, shopB, order1)
 	h.Changed(shopA, order1)
@@ -56,7 +59,7 @@ func TestHubWakesWhoWaits(t *testing.T) {
 
 func TestHubHasRoomForSoMany(t *testing.T) {
 	t.Parallel()
-	h := checkout.NewHub()
+	h := checkout.NewHub(watchers)
 	var last checkout.Watcher
 	for range checkout.WatchersPerOrder {
 		last = watch(t, h, shopA, order1)
@@ -67,6 +70,11 @@ func TestHubHasRoomForSoMany(t *testing.T) {
 	watch(t, h, shopA, order2)
 	h.Leave(last)
 	watch(t, h, shopA, order1)
+	last2 := watch(t, h, shopB, order2)
+	if _, ok := h.Watch(shopB, order1); ok {
+		t.Error("more wait than may")
+	}
+	h.Leave(last2)
 	h.Close()
 	h.Close()
 	if _, ok := h.Watch(shopB, order1); ok {
@@ -96,7 +104,7 @@ func (p *paper) SubjectsAfter(_ context.Context, merchant payment.ID, after int6
 // somebody waits.
 func TestHubPolls(t *testing.T) {
 	t.Parallel()
-	h, news := checkout.NewHub(), &paper{subjects: map[payment.ID][]payment.ID{shopA: {order1, order2}, shopB: {order1}}}
+	h, news := checkout.NewHub(watchers), &paper{subjects: map[payment.ID][]payment.ID{shopA: {order1, order2}, shopB: {order1}}}
 	poll := func(want int) {
 		t.Helper()
 		if did, err := h.Poll(t.Context(), news); err != nil || did != want {

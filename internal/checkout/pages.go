@@ -52,6 +52,9 @@ type Options struct {
 	// the processor that SandboxProcessor names; nil shows no strip.
 	Sandbox          Sandbox
 	SandboxProcessor string
+	// Observe, if not nil, is told of each request but streams, as the API
+	// tells of its own.
+	Observe func(method, route string, status int, took time.Duration)
 }
 
 // Pages serves the payer's pages. It is safe for concurrent use.
@@ -65,6 +68,7 @@ type Pages struct {
 	log              *slog.Logger
 	sandbox          Sandbox
 	sandboxProcessor string
+	observe          func(method, route string, status int, took time.Duration)
 	brands           *brands
 	busy             atomic.Int64
 }
@@ -73,7 +77,7 @@ type Pages struct {
 func New(o Options) *Pages {
 	p := &Pages{
 		reader: o.Reader, flow: o.Flow, tokens: o.Tokens, hub: o.Hub, clock: o.Clock, processors: o.Processors,
-		log: o.Log, sandbox: o.Sandbox, sandboxProcessor: o.SandboxProcessor, brands: newBrands(o.Reader, o.Clock),
+		log: o.Log, sandbox: o.Sandbox, sandboxProcessor: o.SandboxProcessor, observe: o.Observe, brands: newBrands(o.Reader, o.Clock),
 	}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
@@ -255,6 +259,9 @@ func (p *Pages) logVisit(v *visit, took time.Duration, err error) {
 	}
 	attrs := []slog.Attr{
 		slog.String("method", v.r.Method), slog.String("route", pattern), slog.Int("status", v.status), slog.Int64("durationMicros", took.Microseconds()),
+	}
+	if p.observe != nil && v.place != nil && v.place.pattern != places["/events"].pattern {
+		p.observe(v.r.Method, pattern, v.status, took)
 	}
 	if v.merchant != nil {
 		attrs = append(attrs, slog.Int64("merchant", v.merchant.Number))
