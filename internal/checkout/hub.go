@@ -133,7 +133,7 @@ func (h *Hub) leave(w *watcher) {
 func (h *Hub) Poll(ctx context.Context, news News) (did int, err error) {
 	for merchant, after := range h.marks() {
 		var subjects []payment.ID
-		last := after
+		var last int64
 		if after < 0 {
 			last, err = news.LastEvent(ctx, merchant)
 		} else {
