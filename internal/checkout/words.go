@@ -129,7 +129,7 @@ var words = []struct{ key, portuguese, english string }{
 	{"row.paid_at", "Data e hora", "Date and time"},
 	{"row.method", "Forma de pagamento", "Method"},
 	{"row.receiver", "Recebedor", "Receiver"},
-	{"row.receiver_document", "Documento do recebedor", "Receiver's document"},
+	{"row.receiver_document", "CPF ou CNPJ", "Tax id"},
 	{"row.payer", "Pagador", "Payer"},
 	{"row.order", "Pedido", "Order"},
 	{"row.end_to_end", "ID da transação Pix", "Pix transaction id"},
