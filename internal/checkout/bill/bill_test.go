@@ -163,6 +163,25 @@ func TestOpenAmountAndDay(t *testing.T) {
 	}
 }
 
+// Whatever is written into a bill, it is one page, and the same one again.
+func FuzzPDF(f *testing.F) {
+	f.Add("Padaria Pão & Mel", "11222333000181", "Não receber após o vencimento.")
+	f.Add("\xff(\\)", "", strings.Repeat("W", 300))
+	f.Fuzz(func(t *testing.T, name, number, note string) {
+		b := sample()
+		b.Beneficiary, b.Payer = bill.Party{Name: name, Document: number, Address: []string{note}}, bill.Party{Name: note, Document: name}
+		b.Bank, b.Agency, b.DocumentNumber, b.OurNumber = name, number, note, number
+		b.Statement, b.Instructions = []string{name, note}, []string{note, number}
+		paper := printed(t, b)
+		if pages := bytes.Count(paper, []byte("/Type /Page\n")); pages != 1 {
+			t.Fatalf("%d pages", pages)
+		}
+		if !bytes.Equal(printed(t, b), paper) {
+			t.Fatal("another print differs")
+		}
+	})
+}
+
 func BenchmarkPDF(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
