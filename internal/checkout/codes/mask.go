@@ -1,6 +1,10 @@
 package codes
 
-import "rsc.io/qr/coding"
+import (
+	"math/bits"
+
+	"rsc.io/qr/coding"
+)
 
 // masks is how many patterns a QR code may be overlaid with. The encoder draws
 // any of them; which reads best is ours to choose.
@@ -8,38 +12,70 @@ const masks = 8
 
 // Points against a mask, as ISO/IEC 18004, 7.8.3.1 counts them.
 const (
-	pointsRun     = 3  // five modules of one colour in a row, and one more for each further one
+	pointsRun     = 3  // five modules of one colour in a row, and a point for each further one
 	pointsBlock   = 3  // two by two modules of one colour
 	pointsFinder  = 40 // looks like a corner mark, with white before or behind it
 	pointsBalance = 10 // for each full 5 % away from half dark
-	runShortest   = 5
 )
 
-// finder is a corner mark's 1:1:3:1:1 with four white modules behind it;
-// finderMirrored has them before it.
+// A false corner mark is 1011101, as a line through a corner has it, with four
+// white modules before it or behind it.
 const (
-	finderLength   = 11
-	finder         = 0b10111010000
-	finderMirrored = 0b00001011101
+	markCore   = 7
+	markWhite  = 4
+	markLength = markCore + markWhite
 )
+
+// strip is a row or column of modules, a bit each, the first one lowest: the
+// largest code has 177.
+type strip [3]uint64
+
+func (s *strip) set(at int) { s[at/64] |= 1 << (at % 64) }
+
+// from drops the first n modules, at most 63.
+func (s strip) from(n int) strip {
+	return strip{s[0]>>n | s[1]<<(64-n), s[1]>>n | s[2]<<(64-n), s[2] >> n}
+}
+
+func (s strip) and(t strip) strip { return strip{s[0] & t[0], s[1] & t[1], s[2] & t[2]} }
+
+// alike has a bit where two strips are alike.
+func (s strip) alike(t strip) strip { return strip{^(s[0] ^ t[0]), ^(s[1] ^ t[1]), ^(s[2] ^ t[2])} }
+
+func (s strip) without(t strip) strip { return strip{s[0] &^ t[0], s[1] &^ t[1], s[2] &^ t[2]} }
+
+func (s strip) count() int {
+	return bits.OnesCount64(s[0]) + bits.OnesCount64(s[1]) + bits.OnesCount64(s[2])
+}
+
+// first has the first n bits.
+func first(n int) (s strip) {
+	for i := range s {
+		s[i] = 1<<min(max(n-64*i, 0), 64) - 1
+	}
+	return s
+}
 
 // penalty is how hard a code is to read: the lower, the better.
 func penalty(code *coding.Code) int {
 	size := code.Size
-	rows := make([]byte, size*size)
-	columns := make([]byte, size*size)
+	var rows, columns [177]strip
 	dark := 0
 	for y := range size {
 		for x := range size {
 			if code.Black(x, y) {
-				rows[y*size+x], columns[x*size+y] = 1, 1
-				dark++
+				rows[y].set(x)
+				columns[x].set(y)
 			}
 		}
+		dark += rows[y].count()
 	}
-	points := blocks(rows, size)
-	for i := 0; i < size*size; i += size {
-		points += line(rows[i:i+size]) + line(columns[i:i+size])
+	points := 0
+	for i := range size {
+		points += line(rows[i], size) + line(columns[i], size)
+		if i > 0 {
+			points += blocks(rows[i-1], rows[i], size)
+		}
 	}
 	away := dark*20 - size*size*10 // in units of a twentieth of all modules
 	if away < 0 {
@@ -49,39 +85,32 @@ func penalty(code *coding.Code) int {
 }
 
 // line counts runs and false corner marks along a row or column.
-func line(modules []byte) int {
-	points, run, window := 0, 0, 0
-	for i, module := range modules {
-		if i > 0 && module == modules[i-1] {
-			run++
-		} else {
-			run = 1
-		}
-		switch {
-		case run == runShortest:
-			points += pointsRun
-		case run > runShortest:
-			points++
-		}
-		window = (window<<1 | int(module)) & (1<<finderLength - 1)
-		if i >= finderLength-1 && (window == finder || window == finderMirrored) {
-			points += pointsFinder
-		}
+func line(modules strip, size int) int {
+	pairs := modules.alike(modules.from(1)).and(first(size - 1))
+	// Five alike are four pairs in a row. A run of n has n-4 such places, and
+	// costs n-2 points.
+	fives := pairs.and(pairs.from(1)).and(pairs.from(2)).and(pairs.from(3))
+	points := fives.count() + fives.without(fives.from(1)).count()*(pointsRun-1)
+	return points + marks(modules, size)*pointsFinder
+}
+
+// marks counts false corner marks along a row or column.
+func marks(modules strip, size int) int {
+	core := modules.without(modules.from(1)).and(modules.from(2)).and(modules.from(3)).and(modules.from(4)).
+		without(modules.from(5)).and(modules.from(6)).and(first(size - markCore + 1))
+	if core == (strip{}) {
+		return 0
 	}
-	return points
+	behind, before := core, core.from(markWhite)
+	for i := range markWhite {
+		behind = behind.without(modules.from(markCore + i))
+		before = before.without(modules.from(i))
+	}
+	return behind.and(first(size-markLength+1)).count() + before.count()
 }
 
 // blocks counts squares of two by two modules of one colour.
-func blocks(rows []byte, size int) int {
-	points := 0
-	for above := 0; above+size < len(rows); above += size {
-		below := above + size
-		for x := range size - 1 {
-			module := rows[above+x]
-			if module == rows[above+x+1] && module == rows[below+x] && module == rows[below+x+1] {
-				points += pointsBlock
-			}
-		}
-	}
-	return points
+func blocks(above, below strip, size int) int {
+	squares := above.alike(above.from(1)).and(below.alike(below.from(1))).and(above.alike(below)).and(first(size - 1))
+	return squares.count() * pointsBlock
 }
