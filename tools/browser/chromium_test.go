@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -32,7 +33,14 @@ var chromium struct {
 	stop []func()
 }
 
+// tabsAtOnce is how many tests look at pages at a time: they mostly wait.
+const tabsAtOnce = "6"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", tabsAtOnce); err != nil {
+		panic(err) // package testing defines it
+	}
 	code := m.Run()
 	for _, stop := range slices.Backward(chromium.stop) {
 		stop()
@@ -60,7 +68,7 @@ func started(t testing.TB) context.Context {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("start Chromium: %v", err)
 	}
-	chromium.ctx = ctx
+	chromium.ctx = ctx //nolint:fatcontext // one browser for all tests
 	chromium.stop = []func(){func() { _ = os.RemoveAll(profile) }, stopAllocator, stop}
 	return ctx
 }
@@ -92,7 +100,8 @@ type tab struct {
 	mu         sync.Mutex
 	complaints []string
 	bytes      int
-	expected   bool // complaints are what the test is about
+	expected   bool     // complaints are what the test is about
+	allowed    []string // parts of complaints that are no faults
 }
 
 // newTab opens an empty tab without cookies or history.
@@ -104,6 +113,9 @@ func newTab(t testing.TB, l look) *tab {
 	b.must(chromedp.Do(ctx), "open a tab")
 	b.must(chromedp.Listen(ctx, b.heard), "listen")
 	t.Cleanup(func() {
+		if t.Failed() {
+			b.shot(strings.NewReplacer("/", "-", " ", "_").Replace(t.Name()) + "-failed")
+		}
 		if complaints := b.heardSoFar(); len(complaints) > 0 && !b.expected {
 			t.Errorf("the browser complained: %s", strings.Join(complaints, "\n"))
 		}
@@ -162,11 +174,18 @@ func (b *tab) heard(event any) {
 		b.bytes += int(event.EncodedDataLength)
 		b.mu.Unlock()
 	}
-	if complaint != "" {
-		b.mu.Lock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if complaint != "" && !slices.ContainsFunc(b.allowed, func(part string) bool { return strings.Contains(complaint, part) }) {
 		b.complaints = append(b.complaints, complaint)
-		b.mu.Unlock()
 	}
+}
+
+// allows lets the browser complain of something.
+func (b *tab) allows(complaint string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.allowed = append(b.allowed, complaint)
 }
 
 // heardSoFar are the complaints.

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"github.com/porteira/porteira/internal/app/apptest"
 )
 
 // call runs a command of the browser's protocol on a tab.
@@ -29,17 +29,8 @@ func run[T any](b *tab, action chromedp.Action[T], what string, arguments ...any
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	result, err := chromedp.Run(ctx, action)
-	if err != nil {
-		b.keep()
-	}
 	b.must(err, what, arguments...)
 	return result
-}
-
-// keep leaves a picture of a page that did not do what it should, where
-// PORTEIRA_SHOTS names a folder for it.
-func (b *tab) keep() {
-	b.shot(strings.NewReplacer("/", "-", " ", "_").Replace(b.Name()) + "-failed")
 }
 
 // shot leaves a picture of the page for a person to look at, where
@@ -69,11 +60,22 @@ func eval[T any](b *tab, expression string) T {
 	return run(b, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise), "evaluate %.80s", expression)
 }
 
-// until waits until an expression is true; it looks at each change of the page.
+// until waits until an expression is true, across whatever the page loads
+// meanwhile and also where no script may run in it.
 func (b *tab) until(expression string) {
 	b.Helper()
-	run(b, chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(patience)),
-		"wait until %s", expression)
+	apptest.Until(b, func() string {
+		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		defer cancel()
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		switch {
+		case err != nil:
+			return expression + ": " + err.Error()
+		case !is:
+			return expression
+		}
+		return ""
+	})
 }
 
 // reads waits until the page shows a text.

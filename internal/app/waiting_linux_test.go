@@ -1,0 +1,112 @@
+package app_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Bounds of pages that wait for their order to be paid.
+const (
+	pagesWaiting    = 1000
+	pagesPerOrder   = 10
+	pageBytesMax    = 50_000 // of the gateway's memory, each
+	pagesWaitFor    = 4 * time.Second
+	pageFirstLine   = "retry: "
+	pageChangedLine = "event: change"
+)
+
+// A thousand pages that wait take little memory and next to no CPU, and each
+// hears of what it waits for.
+func TestWaitingPages(t *testing.T) {
+	place := newSite(t, "sqlite", 1)
+	p := place.gateways[0]
+	p.environ = append(p.environ, "GOGC=25") // what waits is looked at, not what was thrown away since
+	p.start()
+	var orders, streams []string
+	for i := range pagesWaiting / pagesPerOrder {
+		got := p.send("POST", "/payin", fmt.Sprintf(payinBody, 100, fmt.Sprint("waited for ", i)))
+		if got.status != 201 {
+			t.Fatal(got)
+		}
+		orders = append(orders, fmt.Sprint(got.body["id"]))
+		streams = append(streams, fmt.Sprint(got.body["checkoutUrl"], "/events?v=", got.body["version"]))
+	}
+	// What serving a page once takes is there before what waiting takes is measured.
+	for range 50 {
+		openStream(t, streams[0]).close()
+	}
+	before := memoryOf(t, p.cmd.Process.Pid)
+	pages := make([]*stream, 0, pagesWaiting)
+	for i := range pagesWaiting {
+		pages = append(pages, openStream(t, streams[i%len(streams)]))
+	}
+	wait(time.Second)
+	used := cpuTime(t, p.cmd.Process.Pid)
+	wait(pagesWaitFor)
+	used = cpuTime(t, p.cmd.Process.Pid) - used
+	each := (memoryOf(t, p.cmd.Process.Pid) - before) / pagesWaiting
+	t.Logf("%d pages wait: %d bytes each, %v of CPU in %v", pagesWaiting, each, used, pagesWaitFor)
+	if each > pageBytesMax {
+		t.Errorf("a page that waits takes %d bytes, want at most %d", each, pageBytesMax)
+	}
+	for i, id := range orders {
+		if got := p.send("POST", "/sandbox/payin/"+id+"/pay", ""); got.status != 204 {
+			t.Fatal(i, got)
+		}
+	}
+	for _, page := range pages {
+		page.until(pageChangedLine)
+	}
+}
+
+// stream is a page's connection to the gateway, as small as can be: it is not
+// the test's memory that is looked at, but the machine has only so much.
+type stream struct {
+	t      *testing.T
+	conn   net.Conn
+	reader *bufio.Reader
+}
+
+// openStream begins to wait as a page does.
+func openStream(t *testing.T, address string) *stream {
+	t.Helper()
+	target, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", target.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stream{t, conn, bufio.NewReaderSize(conn, 512)}
+	t.Cleanup(s.close)
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", target.RequestURI(), target.Host); err != nil {
+		t.Fatal(err)
+	}
+	s.until(pageFirstLine)
+	return s
+}
+
+// until reads on to a line that begins with a text.
+func (s *stream) until(text string) {
+	s.t.Helper()
+	if err := s.conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		s.t.Fatal(err)
+	}
+	for {
+		line, err := s.reader.ReadString('\n')
+		if err != nil {
+			s.t.Fatalf("a page that waits for %q: %v", text, err)
+		}
+		if strings.HasPrefix(line, text) {
+			return
+		}
+	}
+}
+
+func (s *stream) close() { _ = s.conn.Close() }

@@ -1,0 +1,174 @@
+package browser_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+)
+
+// chunks joins texts with spaces to as few as fit so many characters each; one
+// that does not fit alone is left out.
+func chunks(texts []string, characters int) []string {
+	var out []string
+	room := 0
+	for _, text := range texts {
+		n := utf8.RuneCountInString(text) + 1
+		if n > characters {
+			continue
+		}
+		if room < n {
+			out, room = append(out, text), characters-n
+			continue
+		}
+		out[len(out)-1] += " " + text
+		room -= n
+	}
+	return out
+}
+
+// allowed leaves out what no field takes: control characters.
+func allowed(texts []string) []string {
+	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool {
+		return strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
+	})
+}
+
+// itemsShown is how many items a page shows.
+const itemsShown = 20
+
+// items are sold under these titles.
+func items(titles []string) []fields {
+	var list []fields
+	for _, title := range titles {
+		list = append(list, fields{"title": title, "quantity": 1, "unitPrice": 1, "tangible": true})
+	}
+	return list
+}
+
+// hostileFields is an order with a payload in every other field.
+func hostileFields(text string) fields {
+	short := chunks([]string{text}, 128)
+	more := fields{
+		"customer": fields{"name": text, "document": "52998224725", "address": fields{
+			"street": text, "number": "7", "neighborhood": text, "complement": text, "city": text, "state": "PA", "zipCode": "66010000",
+		}},
+		"metadata": fields{"a": text},
+	}
+	if len(short) == 1 {
+		more["description"] = text
+		more["referenceId"] = short[0]
+	}
+	return more
+}
+
+// In a browser, orders of nothing but payloads run nothing: no dialog opens, no
+// policy is broken, no element is there that a harmless order has not.
+func testPayloadsRunNothing(t *testing.T, s *shop) {
+	all := allowed(payloads(t))
+	titles, short := chunks(all, 255), chunks(all, 140)
+	s = s.merchant(t, all[0]+all[1])
+	for _, state := range states {
+		t.Run(state.name, func(t *testing.T) {
+			t.Parallel()
+			b := newTab(t, desktop)
+			for i := 0; i < len(titles); i += itemsShown {
+				shown := titles[i:min(i+itemsShown, len(titles))]
+				more := hostileFields(short[i%len(short)])
+				delete(more, "referenceId")
+				more["items"] = items(shown)
+				b.open(state.order(t, s, more).page)
+				b.shows(state.status)
+				if state.status == "PENDING" {
+					b.spells(shown)
+				}
+				b.clean()
+			}
+		})
+	}
+}
+
+// spells fails the test unless the page shows each text as it is.
+func (b *tab) spells(texts []string) {
+	b.Helper()
+	list, err := json.Marshal(texts)
+	b.must(err, "a list of texts")
+	if missing := eval[[]string](b, string(list)+".filter(text => !document.body.textContent.includes(text))"); len(missing) > 0 {
+		b.Errorf("the page does not show %q", missing)
+	}
+}
+
+// clean fails the test for whatever is in the page that payloads bring in.
+func (b *tab) clean() {
+	b.Helper()
+	if found := eval[[]string](b, `[...document.querySelectorAll("head script, main script, iframe, object, embed, base, frame, applet, img:not([src^='/']), [style], math, video, audio, [onerror], [onload], [onclick], [onmouseover]")].map(e => e.outerHTML)`); len(found) > 0 {
+		b.Errorf("in the page: %q", found)
+	}
+}
+
+// Each payload in each field, on each page: the page has the same elements and
+// attributes as that of a harmless order, so that nothing was injected.
+func testPayloadsInjectNothing(t *testing.T, s *shop) {
+	all := allowed(payloads(t))
+	s = s.own(t)
+	for _, method := range []string{"PIX", "BOLETO", "CREDIT_CARD"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			harmless := hostileFields("harmless")
+			delete(harmless, "referenceId")
+			harmless["items"] = items([]string{"harmless"})
+			want := skeleton(t, s.order(t, method, harmless).page)
+			for _, text := range all {
+				more := hostileFields(text)
+				delete(more, "referenceId")
+				if _, has := more["description"]; !has {
+					more["description"] = "harmless"
+				}
+				more["items"] = items([]string{text})
+				if got := skeleton(t, s.order(t, method, more).page); got != want {
+					t.Errorf("%q: the page is\n%s\ninstead of\n%s", text, got, want)
+				}
+			}
+		})
+	}
+}
+
+// A merchant's own name is no better than what it says of its orders.
+func testPayloadsAsMerchantsInjectNothing(t *testing.T, s *shop) {
+	s = s.own(t)
+	want := skeleton(t, s.order(t, "BOLETO", nil).page)
+	for _, text := range chunks(allowed(payloads(t)), 255) {
+		if got := skeleton(t, s.merchant(t, text).order(t, "BOLETO", nil).page); got != want {
+			t.Errorf("%q: the page is\n%s\ninstead of\n%s", text, got, want)
+		}
+	}
+}
+
+// skeleton is a page's elements and the names of their attributes.
+func skeleton(t testing.TB, address string) string {
+	t.Helper()
+	response, body := fetch(t, http.MethodGet, address)
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", address, response.Status)
+	}
+	root, err := html.Parse(strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for node := range root.Descendants() {
+		if node.Type != html.ElementNode {
+			continue
+		}
+		out.WriteString(node.Data)
+		for _, attribute := range node.Attr {
+			out.WriteString(" " + attribute.Key)
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
