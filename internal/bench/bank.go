@@ -98,14 +98,19 @@ func newCharge(externalID string, body []byte) []byte {
 	if err := json.Unmarshal(body, &terms); err != nil {
 		return nil
 	}
-	code, err := brcode.Dynamic{
-		URL: "pix.porteira.invalid/qr/v2/" + externalID, MerchantName: "SEM VALOR - bench", City: "SAO PAULO", Amount: terms.Amount,
-	}.Encode()
+	code, err := payCode(externalID, terms.Amount)
 	if err != nil {
 		return nil
 	}
 	return fmt.Appendf(nil, `{"externalId":%q,"method":"PIX","amount":%d,"state":"open","expiresAt":%q,"pix":{"qrcode":%q,"txid":%q,"expiresAt":%q}}`,
 		externalID, terms.Amount, payment.StampOf(terms.ExpiresAt), code, externalID, payment.StampOf(terms.ExpiresAt))
+}
+
+// payCode makes the code that a payer needs, of a host that no name resolves to.
+func payCode(externalID string, amount int64) (string, error) {
+	return brcode.Dynamic{
+		URL: "pix.porteira.invalid/qr/v2/" + externalID, MerchantName: "SEM VALOR - bench", City: "SAO PAULO", Amount: amount,
+	}.Encode()
 }
 
 // charge is a pay-in as the bank shows it, where it was paid.

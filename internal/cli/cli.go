@@ -48,7 +48,7 @@ type commands struct {
 	Exceptions exceptionsCommand `cmd:"" help:"List what needs a person, and why."`
 	Verify     verifyCommand     `cmd:"" help:"Prove that the books are sound, beside a running gateway."`
 	Backup     backupCommand     `cmd:"" help:"Copy the SQLite database to a file, beside a running gateway."`
-	Bench      benchCommand      `cmd:"" help:"Measure what a gateway can do on this machine, over its HTTP API."`
+	Bench      benchCommands     `cmd:"" help:"Measure what a gateway can do on this machine."`
 	Config     configCommand     `cmd:"" help:"Print each option, its value, and where that comes from."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }

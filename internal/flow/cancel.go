@@ -14,18 +14,30 @@ import (
 // that comes all the same is booked, late. Errors: problem kinds not_found and
 // invalid_state.
 func (f *Flow) CancelPayin(ctx context.Context, merchant, id payment.ID) (p payment.Payin, err error) {
-	err = f.write(ctx, func(tx *store.Tx) error {
-		var err error
-		if p, err = tx.Payin(ctx, merchant, id); err != nil || p.Status == payment.PayinCanceled {
-			return err
-		}
-		moved, err := f.movePayin(ctx, tx, &p, payment.OnCancel)
-		if err == nil && !moved {
-			err = problem.New(problem.InvalidState, "Only a PENDING pay-in can be canceled; this one is "+string(p.Status)+".")
-		}
+	v := canceling{flow: f, merchant: merchant, id: id}
+	err = f.write(ctx, func(tx *store.Tx) error { return cancelPayin(ctx, tx, &v) })
+	return v.out, err
+}
+
+// canceling is a pay-in on its way back.
+type canceling struct {
+	flow         *Flow
+	merchant, id payment.ID
+	out          payment.Payin
+}
+
+var cancelPayinVerb = each("cancel_payin", cancelPayin)
+
+func cancelPayin(ctx context.Context, tx *store.Tx, v *canceling) error {
+	p, err := tx.Payin(ctx, v.merchant, v.id)
+	if v.out = p; err != nil || p.Status == payment.PayinCanceled {
 		return err
-	})
-	return p, err
+	}
+	moved, err := v.flow.movePayin(ctx, tx, &v.out, payment.OnCancel)
+	if err == nil && !moved {
+		err = problem.New(problem.InvalidState, "Only a PENDING pay-in can be canceled; this one is "+string(p.Status)+".")
+	}
+	return err
 }
 
 // CancelPayout takes a payout back that has not been handed to its processor,

@@ -33,21 +33,8 @@ var createPayinVerb = &verb{name: "create_payin", run: createPayins}
 // reference_conflict, processor_refused, processor_timeout, unavailable and
 // overloaded.
 func (f *Flow) CreatePayin(ctx context.Context, m store.Merchant, r *payment.PayinRequest) (p payment.Payin, replayed bool, err error) {
-	proc, err := f.processorOf(m.Processor)
+	c, proc, err := f.prepareCreate(m, r)
 	if err != nil {
-		return p, false, err
-	}
-	charger, ok := proc.(processor.Charger)
-	if !ok {
-		return p, false, problem.New(problem.MethodNotEnabled, "The merchant's processor takes no payments.")
-	}
-	c := &createPayin{merchant: m, in: f.newPayin(&m, r)}
-	if minter, ok := proc.(processor.Minter); ok {
-		if charge, ok := minter.Mint(chargeRequest(&m, &c.in.Payin, c.in.Personal)); ok {
-			setCharge(&c.in.Payin, charge)
-		}
-	}
-	if err := f.store.PreparePayin(&c.in); err != nil {
 		return p, false, err
 	}
 	if err := f.submit(ctx, createPayinVerb, m.ID, c); err != nil {
@@ -61,8 +48,27 @@ func (f *Flow) CreatePayin(ctx context.Context, m store.Merchant, r *payment.Pay
 	if c.out.Ready() || c.out.Status != payment.PayinPending {
 		return c.out, !c.fresh, nil
 	}
-	p, err = f.charge(ctx, m, c.out, c.in.Personal, charger, proc.Profile())
+	p, err = f.charge(ctx, m, c.out, c.in.Personal, proc.(processor.Charger), proc.Profile()) // prepareCreate has seen that it is one
 	return p, !c.fresh, err
+}
+
+// prepareCreate makes the order that r asks for, with its charge where that
+// needs no call, as far as it can be done before the transaction.
+func (f *Flow) prepareCreate(m store.Merchant, r *payment.PayinRequest) (*createPayin, processor.Processor, error) {
+	proc, err := f.processorOf(m.Processor)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, ok := proc.(processor.Charger); !ok {
+		return nil, nil, problem.New(problem.MethodNotEnabled, "The merchant's processor takes no payments.")
+	}
+	c := &createPayin{merchant: m, in: f.newPayin(&m, r)}
+	if minter, ok := proc.(processor.Minter); ok {
+		if charge, ok := minter.Mint(chargeRequest(&m, &c.in.Payin, c.in.Personal)); ok {
+			setCharge(&c.in.Payin, charge)
+		}
+	}
+	return c, proc, f.store.PreparePayin(&c.in)
 }
 
 // newPayin is the order as it will be stored.

@@ -49,23 +49,32 @@ func (f *Flow) FileFaultyPayment(ctx context.Context, name, externalID string) e
 // its state. notice, if any, is finished in the same commit. A report with a
 // faulty payment is ErrFaultyPayment, and nothing of it is booked.
 func (f *Flow) ApplyCharge(ctx context.Context, name, externalID string, report processor.ChargeReport, notice *store.Notice) error {
+	v, err := f.newsOf(ctx, name, externalID, report, notice)
+	if err != nil {
+		return err
+	}
+	return f.submit(ctx, receiveVerb, v.merchant, v)
+}
+
+// newsOf makes a report one that can be booked.
+func (f *Flow) newsOf(ctx context.Context, name, externalID string, report processor.ChargeReport, notice *store.Notice) (*chargeNews, error) {
 	merchant, err := f.merchantOf(ctx, externalID)
 	if err != nil {
-		return public(err)
+		return nil, public(err)
 	}
 	v := &chargeNews{flow: f, merchant: merchant, processor: name, externalID: externalID, report: report, notice: notice}
 	now := f.world.Clock.Now()
 	for i := range report.Payments {
 		pay := &report.Payments[i]
 		if pay.ID == "" || pay.Amount <= 0 { // without an id it could not be told from another
-			return fmt.Errorf("%w: %s, of %s", ErrFaultyPayment, name, externalID)
+			return nil, fmt.Errorf("%w: %s, of %s", ErrFaultyPayment, name, externalID)
 		}
 		v.receipts = append(v.receipts, &payment.Receipt{
 			Merchant: merchant, ID: f.world.IDs.NewID(now), Processor: name, ExternalID: pay.ID,
 			OrderID: externalID, EndToEndID: pay.EndToEndID, Amount: pay.Amount, PaidAt: pay.PaidAt, CreatedAt: now,
 		})
 	}
-	return f.submit(ctx, receiveVerb, merchant, v)
+	return v, nil
 }
 
 // receivePayments books the news of one merchant's charges. The receipts of a

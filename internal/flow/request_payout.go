@@ -29,15 +29,8 @@ var requestPayoutVerb = &verb{name: "request_payout", run: requestPayouts}
 // checked. Errors: problem kinds reference_conflict, insufficient_balance,
 // unavailable and overloaded.
 func (f *Flow) RequestPayout(ctx context.Context, m store.Merchant, r *payment.PayoutRequest) (p payment.Payout, replayed bool, err error) {
-	proc, err := f.processorOf(m.Processor)
+	c, err := f.prepareRequest(m, r)
 	if err != nil {
-		return p, false, err
-	}
-	if _, ok := proc.(processor.Transferrer); !ok {
-		return p, false, problem.New(problem.MethodNotEnabled, "The merchant's processor sends no money.")
-	}
-	c := &requestPayout{in: f.newPayout(&m, r)}
-	if err := f.store.PreparePayout(&c.in); err != nil {
 		return p, false, err
 	}
 	if err := f.submit(ctx, requestPayoutVerb, m.ID, c); err != nil {
@@ -48,6 +41,20 @@ func (f *Flow) RequestPayout(ctx context.Context, m store.Merchant, r *payment.P
 	}
 	f.wake(WakeSubmit)
 	return c.out, false, nil
+}
+
+// prepareRequest makes the payout that r asks for, as far as it can be done
+// before the transaction.
+func (f *Flow) prepareRequest(m store.Merchant, r *payment.PayoutRequest) (*requestPayout, error) {
+	proc, err := f.processorOf(m.Processor)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := proc.(processor.Transferrer); !ok {
+		return nil, problem.New(problem.MethodNotEnabled, "The merchant's processor sends no money.")
+	}
+	c := &requestPayout{in: f.newPayout(&m, r)}
+	return c, f.store.PreparePayout(&c.in)
 }
 
 func (f *Flow) newPayout(m *store.Merchant, r *payment.PayoutRequest) store.NewPayout {

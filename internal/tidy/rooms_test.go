@@ -78,7 +78,7 @@ var rooms = []room{
 	{"client", plain, ""},
 	{"app", plain, "api httpapi checkout dashboard inbound jobs flow processor/* processor store webhook loop config" +
 		decisions + basics + libraries},
-	{"bench", plain, "app config flow store" + decisions + basics + libraries},
+	{"bench", plain, "app config flow store processor" + decisions + basics + libraries},
 	{"cli", plain, "app bench client config flow store" + decisions + basics + libraries},
 	{"cmd/porteira", plain, "cli"},
 
