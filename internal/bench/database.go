@@ -75,6 +75,14 @@ func (d *database) written(ctx context.Context) int64 {
 	return n
 }
 
+// size is how many bytes the database takes.
+func (d *database) size(ctx context.Context) (n int64, err error) {
+	err = d.with(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		return c.QueryRow(ctx, "SELECT pg_database_size(current_database())").Scan(&n)
+	})
+	return n, err
+}
+
 // drop removes the database.
 func (d *database) drop(ctx context.Context) error {
 	if err := d.exec(context.WithoutCancel(ctx), "DROP DATABASE "+d.name+" WITH (FORCE)"); err != nil {

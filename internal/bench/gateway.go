@@ -44,6 +44,7 @@ type gateway struct {
 	world    world.World
 	folder   string
 	keep     bool
+	borrowed bool      // folder and database are somebody's, and stay
 	database *database // nil on SQLite
 	secrets  []string  // its environment's
 	admin    *config.Config
@@ -265,6 +266,9 @@ func (g *gateway) close() error {
 	}
 	if g.bank != nil {
 		g.bank.close()
+	}
+	if g.borrowed {
+		return errors.Join(errs...)
 	}
 	if g.keep && len(g.secrets) > 0 {
 		// Without its key nobody could read the database.

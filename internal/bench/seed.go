@@ -68,10 +68,13 @@ type seeder struct {
 	// Orders are prepared by one clock while earlier ones are committed by
 	// another: both stand somewhere in the past.
 	preparing, committing *world.SystemClock
+	names                 string // of its merchants, before their number
+	setting               string // where its state is kept
 	merchants             []store.Merchant
 	shares                []float64 // cumulative
 	state                 seedState
 	goal                  seedState
+	past                  time.Time // where the played past ended, once it has
 	gap                   time.Duration
 	random, chance        *pooledRandom // of what is prepared, and of what follows
 	last                  []seededOrder // of the round before
@@ -82,7 +85,7 @@ type seeder struct {
 // deliveries as they follow from that. It plays a past, a pay-in each 3 s. An end
 // before its time (ctx) leaves a sound store, which the next run goes on with.
 func Seed(ctx context.Context, o SeedOptions) (result *Seeded, err error) {
-	s := &seeder{SeedOptions: o, random: &pooledRandom{from: o.World.Random}, chance: &pooledRandom{from: o.World.Random}}
+	s := newSeeder(o)
 	if o.Payins < 0 || o.Payouts < 0 || o.Merchants < 0 || o.Merchants > merchantsMax {
 		return nil, fmt.Errorf("%w: counts are not negative, and the merchants are at most %d", ErrUsage, merchantsMax)
 	}
@@ -93,6 +96,9 @@ func Seed(ctx context.Context, o SeedOptions) (result *Seeded, err error) {
 	before, clock := s.state, o.World.Clock
 	began := clock.Monotonic()
 	err = s.fill(ctx, began)
+	if err == nil {
+		err = s.flow.Leave(ctx)
+	}
 	if errors.Is(err, context.Canceled) {
 		s.tellf("stopped; the same command goes on from here")
 		err = nil
@@ -106,6 +112,13 @@ func Seed(ctx context.Context, o SeedOptions) (result *Seeded, err error) {
 		v.PerSecond = round(float64(v.Made)/v.Seconds, 1)
 	}
 	return v, nil
+}
+
+func newSeeder(o SeedOptions) *seeder {
+	return &seeder{
+		SeedOptions: o, names: "seed ", setting: settingSeed,
+		random: &pooledRandom{from: o.World.Random}, chance: &pooledRandom{from: o.World.Random},
+	}
 }
 
 func (s *seeder) tellf(format string, args ...any) {

@@ -165,12 +165,12 @@ func (s *seeder) begin(ctx context.Context, fresh bool) (at seedState, err error
 		length := max(seedYear, time.Duration(s.Payins)*seedGap)
 		at = seedState{Merchants: n, Until: s.World.Clock.Now().Add(-length).Truncate(time.Second)}
 		mark := s.flow.NewSlice()
-		mark.Note(settingSeed, at.text())
+		mark.Note(s.setting, at.text())
 		if err := mark.Commit(ctx); err != nil {
 			return at, err
 		}
 	}
-	if at, err = readSeedState(ctx, s.store); err != nil {
+	if at, err = readSeedState(ctx, s.store, s.setting); err != nil {
 		return at, err
 	}
 	if s.Merchants > 0 && s.Merchants != at.Merchants {
@@ -186,8 +186,8 @@ func (s *seeder) begin(ctx context.Context, fresh bool) (at seedState, err error
 
 // readSeedState tells how far a store is filled; [ErrNotSeeded] where it is
 // none that seeding made.
-func readSeedState(ctx context.Context, s *store.Store) (at seedState, err error) {
-	text, err := s.Setting(ctx, settingSeed)
+func readSeedState(ctx context.Context, s *store.Store, setting string) (at seedState, err error) {
+	text, err := s.Setting(ctx, setting)
 	if err != nil {
 		return at, err
 	}
@@ -205,7 +205,7 @@ func readSeedState(ctx context.Context, s *store.Store) (at seedState, err error
 func (s *seeder) plan(ctx context.Context) error {
 	sum := 0.0
 	for i := range s.state.Merchants {
-		name := "seed " + strconv.Itoa(i+1)
+		name := s.names + strconv.Itoa(i+1)
 		m, err := s.store.MerchantByName(ctx, name)
 		if errors.Is(err, store.ErrNotFound) {
 			m, err = s.flow.CreateMerchant(ctx, store.Merchant{Name: name, City: "SAO PAULO", Processor: processorName}, "")
@@ -231,6 +231,12 @@ func (s *seeder) plan(ctx context.Context) error {
 
 // setTime moves the clock by which slices are committed.
 func (s *seeder) setTime(t time.Time) { s.committing.SetOffset(t.Sub(s.World.Clock.Now())) }
+
+// present ends the played past: what is done from now on is done now.
+func (s *seeder) present() {
+	s.past, s.state.Until = s.state.Until, s.World.Clock.Now()
+	s.setTime(s.state.Until)
+}
 
 // paper is the processor of seeded merchants: it mints each charge, and is
 // never called.

@@ -70,7 +70,7 @@ func (s *seeder) prepare(ctx context.Context, at seedState) (seedRound, error) {
 	s.last = made
 	at.Payins, at.Payouts = at.Payins+n, at.Payouts+m
 	r.after = at
-	r.slice.Note(settingSeed, at.text())
+	r.slice.Note(s.setting, at.text())
 	return r, nil
 }
 

@@ -11,8 +11,9 @@ import (
 
 // benchCommands are the kinds of measurement.
 type benchCommands struct {
-	Run  benchCommand     `cmd:"" default:"withargs" help:"Measure what a gateway can do on this machine, over its HTTP API."`
-	Seed benchSeedCommand `cmd:"" help:"Fill a store with made-up orders, to measure how a gateway bears growth."`
+	Run    benchCommand       `cmd:"" default:"withargs" help:"Measure what a gateway can do on this machine, over its HTTP API."`
+	Seed   benchSeedCommand   `cmd:"" help:"Fill a store with made-up orders, to measure how a gateway bears growth."`
+	Growth benchGrowthCommand `cmd:"" help:"Measure how a gateway bears what a seeded store holds."`
 }
 
 type benchSeedCommand struct {
