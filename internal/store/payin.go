@@ -215,9 +215,15 @@ func (f Filter) where(columns, table string, merchant payment.ID) (string, []any
 	}
 	if f.Status != "" {
 		and("status =", f.Status)
+		if table == "payouts" && f.Status != string(payment.PayoutCompleted) {
+			text += " AND status <> 'COMPLETED'" // by which the planner knows the index of the others
+		}
 	}
 	if f.Method != "" {
 		and("method =", string(f.Method))
+		if f.Method != payment.PIX {
+			text += " AND method <> 'PIX'" // likewise
+		}
 	}
 	if f.ExternalID != "" {
 		and("external_id =", f.ExternalID)
