@@ -102,7 +102,7 @@ func (a *App) open(ctx context.Context) error {
 		Store: a.store, World: a.world, Processors: a.processors, Log: a.log,
 		Wake: func(w flow.Wake) { a.jobs.Wake(w) }, Links: a.links(), Changed: a.hub.Changed,
 	})
-	o := jobs.Options{Flow: a.flow, Store: a.store, World: a.world, Processors: a.processors, Log: a.log, Marker: a.marker}
+	o := jobs.Options{Flow: a.flow, Store: a.store, World: a.world, Processors: a.processors, Log: a.log, Marker: a.marker, Retention: a.cfg.DeliveryRetention}
 	if a.cfg.Mode == config.Dev {
 		o.SetClockOffset = a.setClockOffset
 	}

@@ -62,6 +62,8 @@ type Config struct {
 	AllowHTTPWebhooks bool
 	AllowNetworks     []netip.Prefix
 
+	DeliveryRetention time.Duration // 0: for ever
+
 	MaxInFlight     int
 	MaxConnections  int
 	ShutdownTimeout time.Duration

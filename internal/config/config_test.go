@@ -44,7 +44,7 @@ func TestDefaults(t *testing.T) {
 	dev := load(t, config.Sources{Mode: config.Dev})
 	if dev.Listen != "127.0.0.1:8080" || dev.Database != filepath.Join("data", "porteira.db") ||
 		dev.MasterKeyFile != filepath.Join("data", "master.key") || dev.PublicMerchant != "sandbox" ||
-		!dev.AllowHTTPWebhooks || dev.OpsListen != "" || dev.ShutdownTimeout != 10*time.Second || dev.LogJSON {
+		!dev.AllowHTTPWebhooks || dev.OpsListen != "" || dev.ShutdownTimeout != 10*time.Second || dev.DeliveryRetention != 90*24*time.Hour || dev.LogJSON {
 		t.Errorf("dev is %+v", dev)
 	}
 	if want := netip.MustParsePrefix("127.0.0.0/8"); len(dev.AllowNetworks) != 2 || dev.AllowNetworks[0] != want {
@@ -53,6 +53,16 @@ func TestDefaults(t *testing.T) {
 	serve := load(t, config.Sources{Mode: config.Serve, Environ: []string{"PORTEIRA_MASTER_KEY=" + masterKey}})
 	if serve.PublicMerchant != "" || serve.AllowHTTPWebhooks || serve.AllowNetworks != nil || serve.OpsListen == "" || !serve.LogJSON {
 		t.Errorf("serve lets more in than it was told to: %+v", serve)
+	}
+}
+
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{"0": 0, "1d": 24 * time.Hour, "36h": 36 * time.Hour, "36500d": 36500 * 24 * time.Hour} {
+		c := load(t, config.Sources{Mode: config.Dev, Flags: map[string]string{"delivery-retention": text}})
+		if c.DeliveryRetention != want {
+			t.Errorf("%s is %s", text, c.DeliveryRetention)
+		}
 	}
 }
 
@@ -123,7 +133,7 @@ func TestValues(t *testing.T) {
 	for name, values := range map[string][]string{
 		"listen": {"8080", "127.0.0.1", "a:b", ":65536", ":-1"}, "ops-listen": {"x"},
 		"base-url": {"gateway.example", "ftp://x", "https://u:p@x", "https://x?a"}, "bank": {"x"},
-		"bank-secret": {"short"}, "public-rate": {"0", "-1", "many", "1.5", ""}, "max-in-flight": {"1"},
+		"bank-secret": {"short"}, "public-rate": {"0", "-1", "many", "1.5", ""}, "max-in-flight": {"1"}, "delivery-retention": {"-1d", "1h", "d", "1.5d", "99999d", "for ever", ""},
 		"allow-http-webhooks": {"yes", "", "TRUE"}, "profiling": {"on"}, "allow-networks": {"10.0.0.0", "10.0.0.0/33"},
 		"shutdown-timeout": {"10", "1ms", "1h", "-1s"}, "log-level": {"loud", "INFO+2"}, "log-format": {"xml"},
 	} {

@@ -104,6 +104,9 @@ var Options = []Option{
 	{Name: "allow-networks", Kind: "CIDR,…", Else: map[Mode]string{Dev: "127.0.0.0/8,::1/128"}, Modes: gateways, parse: networks,
 		Meaning: "private networks that webhooks may reach all the same; all others are refused when connecting"},
 
+	{Name: "delivery-retention", Kind: "DURATION", Default: "90d", Modes: gateways, parse: retention,
+		Meaning: "how long webhook deliveries and their attempts are kept after their end, in days (90d) or hours; 0 keeps them for ever. Events are kept for ever in any case"},
+
 	{Name: "max-in-flight", Kind: "NUMBER", Default: "4096", Modes: gateways,
 		parse:   number(func(c *Config) *int { return &c.MaxInFlight }, 16, 1_000_000),
 		Meaning: "requests in hand at once; beyond, new work is refused with 503 while reads and notices still pass"},
@@ -229,6 +232,27 @@ func duration(c *Config, text string) error {
 		return fmt.Errorf("write a duration from %s to %s, such as 10s", shutdownMin, shutdownMax)
 	}
 	c.ShutdownTimeout = d
+	return nil
+}
+
+// Bounds of how long deliveries are kept.
+const (
+	retentionMin = 24 * time.Hour
+	retentionMax = 100 * 365 * 24 * time.Hour
+)
+
+// retention reads days, which [time.ParseDuration] does not know, or a duration.
+func retention(c *Config, text string) error {
+	d, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		d = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || d != 0 && (d < retentionMin || d > retentionMax) {
+		return errors.New("write a number of days or hours, such as 90d or 36h, a day at the least, or 0 for ever")
+	}
+	c.DeliveryRetention = d
 	return nil
 }
 

@@ -75,6 +75,9 @@ type Options struct {
 	Processors processor.Registry
 	Log        *slog.Logger
 	Marker     Marker
+	// Retention is for how long deliveries are kept after their end; 0 keeps
+	// them for ever.
+	Retention time.Duration
 	// Inline runs each call where it is claimed instead of beside the step:
 	// for tests and simulation, in which nothing happens at the same time.
 	Inline bool
@@ -101,6 +104,7 @@ type Jobs struct {
 	// unconfirmed counts, by change, how often one that is listed was asked
 	// about in vain.
 	unconfirmed map[string]int
+	removal     removal
 	turns       [dutyCount]payment.ID // the merchant that each duty served last
 
 	submitting, resolving, noticing, delivering *pool
@@ -119,6 +123,7 @@ const (
 	dutyExpire
 	dutyDeliver
 	dutyCollect
+	dutyRemove
 	dutyCount
 )
 
@@ -151,6 +156,7 @@ func New(o Options) *Jobs {
 		dutyExpire:    {"expire-payins", j.ExpirePayins, everySecond},
 		dutyDeliver:   {"deliver-webhooks", j.DeliverWebhooks, everySecond},
 		dutyCollect:   {"collect-payments", j.CollectPayments, collectEvery},
+		dutyRemove:    {"remove-deliveries", j.RemoveDeliveries, everySecond},
 	} {
 		backoff := dutyBackoff
 		if d == dutyKeepAlive {

@@ -175,11 +175,42 @@ func (tx *Tx) EndDeliveries(ctx context.Context, merchant, subject payment.ID, u
 }
 
 // Redeliver makes an event's deliveries due again and begins their schedule
-// anew. It says how many there are. Attempts go on being numbered.
-func (tx *Tx) Redeliver(ctx context.Context, merchant payment.ID, number int64) (int64, error) {
+// anew. It says how many there are. Attempts go on being numbered. Where they
+// were removed for their age, the event gets a new one, to the order's address;
+// none where the receiver wants no more news of the order.
+func (tx *Tx) Redeliver(ctx context.Context, e *payment.Event) (int64, error) {
 	tx.redelivered = true
-	return tx.changed(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, tries = 0, updated_at = $1
-		WHERE merchant_id = $2 AND event_number = $3 AND length(claimed_by) = 0`, micros(tx.Now), merchant[:], number)
+	n, err := tx.changed(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, tries = 0, updated_at = $1
+		WHERE merchant_id = $2 AND event_number = $3 AND length(claimed_by) = 0`, micros(tx.Now), e.Merchant[:], e.Number)
+	if err != nil || n > 0 {
+		return n, err
+	}
+	url, err := tx.newsAddress(ctx, e.Merchant, e.Subject) // who asks for the same event at the same time waits for the order
+	if err != nil || url == "" {
+		return 0, err
+	}
+	err = tx.queryRow(ctx, "SELECT count(*) FROM deliveries WHERE merchant_id = $1 AND event_number = $2", e.Merchant[:], e.Number).Scan(&n)
+	if err != nil || n > 0 {
+		return 0, err // in hand right now
+	}
+	return 1, tx.insertNew(ctx, deliveryTable, tx.deliveryRow(&announcement{event: *e, url: url}))
+}
+
+// newsAddress is where news of an order goes, "" for nowhere; the order is locked.
+func (tx *Tx) newsAddress(ctx context.Context, merchant, order payment.ID) (url string, err error) {
+	for _, table := range []string{"payins", "payouts"} {
+		var ended int64
+		err := tx.queryRow(ctx, "SELECT webhook_url, webhook_ended FROM "+table+" WHERE merchant_id = $1 AND id = $2"+tx.store.dialect.forUpdate(),
+			merchant[:], order[:]).Scan(&url, &ended)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if ended != 0 {
+			url = ""
+		}
+		return url, err
+	}
+	return "", nil
 }
 
 // Attempts lists where and when an event was sent, with what answer.

@@ -249,7 +249,7 @@ func exerciseWrites(t *testing.T, tx *store.Tx, m payment.ID, p *store.NewPayin,
 	first(t, tx.CloseException(ctx, m, m, ""))
 	first(t, tx.ReturnDelivery(ctx, deliveries[0], tx.Now, node))
 	first(t, tx.EndDeliveries(ctx, m, p.ID, "https://a.example"))
-	_, err = tx.Redeliver(ctx, m, 1)
+	_, err = tx.Redeliver(ctx, &payment.Event{Merchant: m, Number: 1})
 	first(t, err)
 	notices, err := tx.ClaimNotices(ctx, node, 5)
 	if err != nil || len(notices) != 1 {

@@ -226,12 +226,13 @@ var merchantChecks = []check{
 				FROM payins p LEFT JOIN (SELECT subject_id, count(*) AS n FROM events WHERE merchant_id = $1 AND type = 'payin.paid' GROUP BY subject_id) e ON e.subject_id = p.id
 				WHERE p.merchant_id = $1 AND coalesce(e.n, 0) <> CASE WHEN p.status IN ` + payinsPaid + ` THEN 1 ELSE 0 END`},
 
-	{name: "deliveries", proves: "each event of an order with a webhookUrl has its delivery",
+	{name: "deliveries", proves: "each event of an order with a webhookUrl has its delivery, unless it is older than those are kept",
 		count: "SELECT count(*) FROM deliveries WHERE merchant_id = $1",
 		faults: `SELECT e.id, e.type || ' goes nowhere' FROM events e
 			LEFT JOIN payins i ON i.merchant_id = e.merchant_id AND i.id = e.subject_id
 			LEFT JOIN payouts o ON o.merchant_id = e.merchant_id AND o.id = e.subject_id
 			WHERE e.merchant_id = $1 AND coalesce(i.webhook_url, o.webhook_url, '') <> '' AND coalesce(i.webhook_ended, o.webhook_ended, 0) = 0
+				AND e.created_at >= coalesce((SELECT CAST(value AS BIGINT) FROM settings WHERE name = '` + SettingRemoved + `'), 0)
 				AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.merchant_id = e.merchant_id AND d.event_number = e.number)`},
 }
 

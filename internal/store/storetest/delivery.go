@@ -212,7 +212,7 @@ func redelivered(b *bench) {
 	b.finish(second, store.DeliveryDone, time.Time{}, node)
 	var n int64
 	again := func(tx *store.Tx) (err error) {
-		n, err = tx.Redeliver(b.Context(), m.ID, 1)
+		n, err = tx.Redeliver(b.Context(), &payment.Event{Merchant: m.ID, Number: 1})
 		equal(b, "wakes who delivers", tx.HasDeliveries(), true)
 		return err
 	}
@@ -242,7 +242,7 @@ func givenUpDelivery(b *bench) {
 	again := func(number int64) store.Delivery {
 		b.Helper()
 		b.write(func(tx *store.Tx) error {
-			_, err := tx.Redeliver(b.Context(), m.ID, number)
+			_, err := tx.Redeliver(b.Context(), &payment.Event{Merchant: m.ID, Number: number})
 			return err
 		})
 		return b.claimDeliveries(m, node, 10)[0]

@@ -28,6 +28,7 @@ var topics = []struct {
 	{"postings", postingTests},
 	{"events", eventTests},
 	{"deliveries", deliveryTests},
+	{"old deliveries", deliveryAgeTests},
 	{"payouts", payoutTests},
 	{"nodes", nodeTests},
 	{"notices", noticeTests},
