@@ -14,6 +14,14 @@ type printer struct {
 	json bool
 }
 
+// people writes for people what is known before the end; machines get all of it
+// then.
+func (p *printer) people(write func(w io.Writer)) {
+	if !p.json {
+		write(p.w)
+	}
+}
+
 // show writes value as JSON, or else what people gets to write.
 func (p *printer) show(value any, people func(w io.Writer)) error {
 	if !p.json {

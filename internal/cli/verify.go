@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/payment"
@@ -14,6 +15,7 @@ type verifyCommand struct {
 	settings
 
 	Merchant string `help:"Verify this merchant only." placeholder:"NAME"`
+	Verbose  bool   `help:"Tell of each check as it is made, even where nobody sits at a terminal." short:"v"`
 }
 
 // provenMerchant is what was proved of one merchant.
@@ -29,7 +31,8 @@ type verified struct {
 	Faults    int              `json:"faults"`
 }
 
-// Run proves the books, merchant by merchant.
+// Run proves the books, merchant by merchant. People see each merchant's as soon
+// as they are proved, and meanwhile what is being looked at.
 func (c *verifyCommand) Run(r *runner) error {
 	var result verified
 	err := r.admin(&c.settings, func(a *app.Admin) error {
@@ -38,16 +41,24 @@ func (c *verifyCommand) Run(r *runner) error {
 			return err
 		}
 		for i := range list {
-			proofs, err := a.Store.Verify(r.ctx, list[i].ID)
+			m := provenMerchant{Merchant: list[i].Name, ID: list[i].ID.String()}
+			began := a.Clock.Monotonic()
+			err := a.Store.VerifyEach(r.ctx, list[i].ID, func(p store.Proof) {
+				m.Proofs = append(m.Proofs, p)
+				result.Faults += len(p.Faults)
+				if c.Verbose || isTerminal(r.Stderr) {
+					now := a.Clock.Monotonic()
+					_, _ = fmt.Fprintf(r.Stderr, "%s: %s, %d rows, %s\n", m.Merchant, p.Check, p.Count, (now - began).Round(time.Millisecond))
+					began = now
+				}
+			})
 			if err != nil {
 				return err
 			}
-			for _, p := range proofs {
-				result.Faults += len(p.Faults)
-			}
-			result.Merchants = append(result.Merchants, provenMerchant{list[i].Name, list[i].ID.String(), proofs})
+			result.Merchants = append(result.Merchants, m)
+			r.out.people(func(w io.Writer) { printProven(w, &m) })
 		}
-		return r.out.show(result, func(w io.Writer) { printVerified(w, &result) })
+		return r.out.show(result, func(w io.Writer) { printVerdict(w, &result) })
 	})
 	if err == nil && result.Faults > 0 {
 		err = errFaulty
@@ -69,34 +80,35 @@ func (c *verifyCommand) merchants(r *runner, a *app.Admin) ([]store.Merchant, er
 	return append(list, platform), err
 }
 
-func printVerified(w io.Writer, v *verified) {
-	for _, m := range v.Merchants {
-		_, _ = fmt.Fprintf(w, "%s\n", m.Merchant)
-		rows := make([][]string, 0, len(m.Proofs))
-		for _, p := range m.Proofs {
-			verdict := "ok"
-			switch {
-			case len(p.Faults) > 0:
-				verdict = "FAULTY"
-			case p.Count == 0:
-				continue // nothing to prove it with
-			}
-			rows = append(rows, []string{"  " + verdict, p.Check, strconv.FormatInt(p.Count, 10), p.Proves})
+func printProven(w io.Writer, m *provenMerchant) {
+	_, _ = fmt.Fprintf(w, "%s\n", m.Merchant)
+	rows := make([][]string, 0, len(m.Proofs))
+	for _, p := range m.Proofs {
+		verdict := "ok"
+		switch {
+		case len(p.Faults) > 0:
+			verdict = "FAULTY"
+		case p.Count == 0:
+			continue // nothing to prove it with
 		}
-		if len(rows) == 0 {
-			rows = [][]string{{"  ok", "nothing has happened here yet"}}
-		}
-		table(w, rows)
-		for _, p := range m.Proofs {
-			for _, f := range p.Faults {
-				_, _ = fmt.Fprintf(w, "    %s  %s: %s\n", p.Check, f.ID, f.Detail)
-			}
-			if p.More {
-				_, _ = fmt.Fprintf(w, "    %s  and more than are listed here\n", p.Check)
-			}
-		}
-		_, _ = fmt.Fprintln(w)
+		rows = append(rows, []string{"  " + verdict, p.Check, strconv.FormatInt(p.Count, 10), p.Proves})
 	}
+	if len(rows) == 0 {
+		rows = [][]string{{"  ok", "nothing has happened here yet"}}
+	}
+	table(w, rows)
+	for _, p := range m.Proofs {
+		for _, f := range p.Faults {
+			_, _ = fmt.Fprintf(w, "    %s  %s: %s\n", p.Check, f.ID, f.Detail)
+		}
+		if p.More {
+			_, _ = fmt.Fprintf(w, "    %s  and more than are listed here\n", p.Check)
+		}
+	}
+	_, _ = fmt.Fprintln(w)
+}
+
+func printVerdict(w io.Writer, v *verified) {
 	books := plural(len(v.Merchants), "set of books", "sets of books")
 	if v.Faults == 0 {
 		_, _ = fmt.Fprintf(w, "Proved %s: all sound.\n", books)

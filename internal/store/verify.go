@@ -42,19 +42,27 @@ type check struct {
 // running gateway. With the zero id it proves those of the platform itself,
 // and what belongs to no merchant alone.
 func (s *Store) Verify(ctx context.Context, merchant payment.ID) ([]Proof, error) {
+	var proofs []Proof
+	err := s.VerifyEach(ctx, merchant, func(p Proof) { proofs = append(proofs, p) })
+	return proofs, err
+}
+
+// VerifyEach is Verify that tells of each check as soon as it is made: where
+// there are millions of orders, each takes its time. What a check has to sort or
+// to match is the database's to keep, on disk where it is much.
+func (s *Store) VerifyEach(ctx context.Context, merchant payment.ID, told func(Proof)) error {
 	list := merchantChecks
 	if merchant.IsZero() {
 		list = append(slices.Clip(list), wholeChecks...)
 	}
-	var proofs []Proof
 	for i := range list {
 		p, err := prove(ctx, s.reader, &list[i], merchant)
 		if err != nil {
-			return proofs, s.readError("to verify "+list[i].name, err)
+			return s.readError("to verify "+list[i].name, err)
 		}
-		proofs = append(proofs, p)
+		told(p)
 	}
-	return proofs, nil
+	return nil
 }
 
 // querier is a database, or a transaction of it.
