@@ -125,6 +125,14 @@ func (c *recordedConn) QueryContext(ctx context.Context, text string, args []dri
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, text, args)
 }
 
+// PrepareContext implements driver.ConnPrepareContext.
+func (c *recordedConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	c.r.mu.Lock()
+	c.r.texts[text] = true
+	c.r.mu.Unlock()
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, text)
+}
+
 // SealedAt is a place of a sealed column, for tests that move what is sealed.
 func SealedAt(table string, merchant, id payment.ID, column string) Place {
 	return Place{table, merchant, id, column}

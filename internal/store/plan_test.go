@@ -25,8 +25,13 @@ var large = []string{
 }
 
 // ofOneMerchant are the queries that may begin at a merchant's first row: they
-// list its rows in the order of their key, or read its few accounts.
-var ofOneMerchant = regexp.MustCompile(`ORDER BY id DESC LIMIT|FROM balances`)
+// list its rows in the order of their key, and are filtered by nothing, or by
+// what most rows have; or they read its few accounts.
+var ofOneMerchant = regexp.MustCompile(`WHERE merchant_id = \$1 ORDER BY id DESC LIMIT|AND method = \$2 ORDER BY id DESC LIMIT|FROM balances`)
+
+// pulledForward are the statements that look at all that waits, when a process
+// begins or its clock was set back: as long as the queues, not as the tables.
+var pulledForward = regexp.MustCompile(`^UPDATE \w+ SET next_at = \$1 WHERE next_at > 0 AND next_at > \$2`)
 
 // A query on the path of a request or a loop finds its rows by an index: with a
 // year of orders in the table it must cost what it costs with ten.
@@ -40,13 +45,11 @@ func TestQueriesUseAnIndex(t *testing.T) {
 		reads := s.RecordReads(o.Database)
 		exercise(t, s)
 		texts := append(reads.Texts(), s.Written()...)
-		if len(texts) < 40 {
-			t.Fatalf("only %d statements were recorded", len(texts))
-		}
+		everyText(t, texts)
 		for _, text := range texts {
 			for _, step := range sqlitePlan(t, s, text) {
 				table, whole := strings.CutPrefix(step, "SCAN ")
-				if whole && isLarge(table) {
+				if whole && isLarge(table) && !pulledForward.MatchString(text) {
 					t.Errorf("%s: %s", step, text)
 				}
 				table, _ = strings.CutPrefix(step, "SEARCH ")
@@ -62,13 +65,14 @@ func TestQueriesUseAnIndex(t *testing.T) {
 		o.Connections = 1 // which then has prepared every statement
 		s := storetest.Open(t, o)
 		exercise(t, s)
+		fillPostgres(t, s)
 		plans := postgresPlans(t, s)
 		if len(plans) < 40 {
 			t.Fatalf("only %d statements were recorded", len(plans))
 		}
 		for text, plan := range plans {
 			for _, table := range regexp.MustCompile(`Seq Scan on (\w+)`).FindAllStringSubmatch(plan, -1) {
-				if isLarge(table[1]) {
+				if isLarge(table[1]) && !pulledForward.MatchString(text) {
 					t.Errorf("%s\n%s", text, plan)
 				}
 			}
@@ -121,9 +125,8 @@ func sqlitePlan(t *testing.T, s *store.Store, text string) (steps []string) {
 	return steps
 }
 
-// postgresPlans explains every statement that the one connection prepared. The
-// tables are all but empty, so the planner is told that reading them whole is
-// expensive: where it still does, no index helps.
+// postgresPlans explains every statement that the one connection prepared, as
+// the server plans it for tables that have grown.
 func postgresPlans(t *testing.T, s *store.Store) map[string]string {
 	t.Helper()
 	conn, err := s.Reader().Conn(t.Context())
@@ -146,10 +149,8 @@ func postgresPlans(t *testing.T, s *store.Store) map[string]string {
 		}
 		return list
 	}
-	for _, setting := range []string{"SET enable_seqscan = off", "SET plan_cache_mode = force_generic_plan"} {
-		if _, err := conn.ExecContext(t.Context(), setting); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := conn.ExecContext(t.Context(), "SET plan_cache_mode = force_generic_plan"); err != nil {
+		t.Fatal(err)
 	}
 	plans := map[string]string{}
 	for _, line := range read(`SELECT name || ' ' || coalesce(array_length(parameter_types, 1), 0) || ' ' || statement FROM pg_prepared_statements
@@ -188,7 +189,7 @@ func exercise(t *testing.T, s *store.Store) {
 		}
 		p = &store.NewPayin{Payin: payment.Payin{Merchant: m.ID, ID: tx.NewID(), ExternalID: "p", Amount: 9, Status: payment.PayinPending, Version: 1, ExpiresAt: tx.Now}}
 		q = &store.NewPayout{Payout: payment.Payout{Merchant: m.ID, ID: tx.NewID(), ExternalID: "q", Amount: 9, Status: payment.PayoutPending,
-			Step: payment.StepQueued, Version: 1, Processor: "bank", NextAt: tx.Now}}
+			Step: payment.StepQueued, Version: 1, Processor: "bank", WebhookURL: "https://a.example", NextAt: tx.Now}}
 		first(t, tx.CreateCredential(ctx, store.Credential{KeyID: "k", Merchant: m.ID, SecretHash: []byte{1}}))
 		first(t, tx.SaveBrand(ctx, store.Brand{Merchant: m.ID, Title: "M"}))
 		first(t, tx.RegisterNode(ctx, node))
@@ -203,11 +204,16 @@ func exercise(t *testing.T, s *store.Store) {
 		return tx.Post(ctx, m.ID, p.ID, ledger.Fund("bank", 5))
 	})
 	write(func(tx *store.Tx) error { return exerciseWrites(t, tx, m.ID, p, q, node) })
+	write(func(tx *store.Tx) error { return exerciseRemoval(t, tx, m.ID, q.ID, node, p.ExpiresAt.Add(time.Hour)) })
 	write(func(tx *store.Tx) error {
 		_, err := tx.ReleaseNode(ctx, store.Node{ID: node, Beat: 2})
 		return err
 	})
 	exerciseReads(t, s, m, p, q)
+	write(func(tx *store.Tx) error {
+		first(t, tx.RevokeCredential(ctx, "k"))
+		return tx.CloseMerchant(ctx, m.ID)
+	})
 }
 
 func exerciseWrites(t *testing.T, tx *store.Tx, m payment.ID, p *store.NewPayin, q *store.NewPayout, node payment.ID) error {
@@ -268,7 +274,43 @@ func exerciseWrites(t *testing.T, tx *store.Tx, m payment.ID, p *store.NewPayin,
 	first(t, tx.CloseExceptions(ctx, m, p.ID, store.ExceptionNotice))
 	_, err = tx.Beat(ctx, node)
 	first(t, err)
+	first(t, tx.PullForward(ctx, tx.Now))
+	first(t, tx.MarkRestored(ctx, 1))
+	first(t, tx.SetSetting(ctx, "name", "value"))
+	_, err = tx.Setting(ctx, "name")
+	first(t, err)
 	return tx.Post(ctx, m, p.ID, ledger.Fund("bank", 5))
+}
+
+// exerciseRemoval lets a finished delivery go, and be made anew for an order.
+func exerciseRemoval(t *testing.T, tx *store.Tx, m, order, node payment.ID, before time.Time) error {
+	t.Helper()
+	ctx := t.Context()
+	first(t, tx.NoteRemoval(ctx, before))
+	claimed := func() store.Delivery {
+		t.Helper()
+		deliveries, err := tx.ClaimDeliveries(ctx, m, node, 5)
+		if err != nil || len(deliveries) != 1 {
+			t.Fatalf("%v, %v", deliveries, err)
+		}
+		return deliveries[0]
+	}
+	d := claimed()
+	d.State, d.NextAt = store.DeliveryDone, time.Time{}
+	_, err := tx.FinishDelivery(ctx, d, store.Attempt{}, node)
+	first(t, err)
+	n, err := tx.RemoveDeliveries(ctx, store.Old{Merchant: m, Last: d.ID}, before)
+	if err != nil || n != 1 {
+		t.Fatalf("%d, %v", n, err)
+	}
+	_, err = tx.Redeliver(ctx, &payment.Event{Merchant: m, Number: 1, Subject: m}) // no order: both tables are looked at
+	first(t, err)
+	d.Event.Subject = order
+	_, err = tx.Redeliver(ctx, &d.Event)
+	first(t, err)
+	first(t, tx.ReturnDelivery(ctx, claimed(), tx.Now, node))
+	claimed() // and its attempt stays
+	return nil
 }
 
 func exerciseReads(t *testing.T, s *store.Store, m store.Merchant, p *store.NewPayin, q *store.NewPayout) {
@@ -324,6 +366,31 @@ func exerciseReads(t *testing.T, s *store.Store, m store.Merchant, p *store.NewP
 	first(t, err)
 	_, err = s.HasReceipt(ctx, "bank", "E")
 	first(t, err)
+	_, err = s.DisputeState(ctx, m.ID, "bank", "D")
+	first(t, err)
+	_, err = s.HasException(ctx, m.ID, p.ID, store.ExceptionDispute)
+	first(t, err)
+	_, err = s.FindPayin(ctx, p.ID)
+	first(t, err)
+	_, err = s.FindPayout(ctx, q.ID)
+	first(t, err)
+	_, err = s.Merchant(ctx, m.ID)
+	first(t, err)
+	_, err = s.MerchantByName(ctx, m.Name)
+	first(t, err)
+	_, err = s.WebhookSecret(ctx, m.ID)
+	first(t, err)
+	_, err = s.Merchants(ctx)
+	first(t, err)
+	_, err = s.Nodes(ctx)
+	first(t, err)
+	_, err = s.ReadInstallation(ctx)
+	first(t, err)
+	_, err = s.Setting(ctx, "name")
+	first(t, err)
+	_, err = s.OldDeliveries(ctx, m.ID, payment.ID{}, now, 5)
+	first(t, err)
+	first(t, s.Ping(ctx))
 	_, err = s.PayinsDue(ctx, now, 5)
 	first(t, err)
 	_, err = s.DeliveriesDue(ctx, now)
