@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // gatewayBook follows the gateway's database commit by commit, and holds what
@@ -37,7 +38,9 @@ type gatewayBook struct {
 	exceptions map[rowKey]*exceptionRow
 	notices    map[string]*noticeRow
 	eventIDs   map[string]*eventRow // by their public ids
-	heard      int                  // how many of the receivers' lines compare has read
+	retention  time.Duration        // of finished deliveries; 0 keeps them for ever
+	now        func() time.Time
+	heard      int // how many of the receivers' lines compare has read
 
 	touched touchedRows
 }
@@ -177,6 +180,8 @@ type eventRow struct {
 	taken    bool   // a receiver answered 2xx
 	awaited  awaitedEvent
 	delivery *deliveryRow
+	removed  bool // its delivery was, for its age
+	remade   bool // a person asked for it after that
 }
 
 type deliveryRow struct {
@@ -188,6 +193,9 @@ type deliveryRow struct {
 	claimed     bool
 	attempts    []attemptRow
 	redelivered bool // a person asked for it again
+	updatedAt   int64
+	lost        int  // attempts that were removed
+	removed     bool // with its attempts
 	moved       bool // in the commit under way
 	touched     bool
 }
@@ -309,7 +317,7 @@ func (g *gatewayBook) read(ctx context.Context) ([]violation, error) {
 
 // apply follows one change of a row.
 func (g *gatewayBook) apply(c *rowChange) {
-	if c.op == rowFrozen || c.op == rowDeleted && c.kind != rowAttempt {
+	if c.op == rowFrozen || c.op == rowDeleted && c.kind != rowAttempt && c.kind != rowDelivery {
 		g.applyForbidden(c)
 		return
 	}

@@ -308,6 +308,7 @@ func (v *shop) again() {
 	var err error
 	v.book, err = newGatewayBook(v.t.Context(), v.db, v.engine, make([]byte, store.MasterKeyLength))
 	v.must(err)
+	v.book.retention, v.book.now = old.retention, old.now
 	v.must(old.close())
 	v.found = nil
 	v.read()

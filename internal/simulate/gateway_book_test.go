@@ -126,6 +126,7 @@ func (v *shop) newsLive() {
 	v.book.redeliver(payment.PublicEventID(last.ID))
 	v.must(v.flow.Redeliver(v.t.Context(), v.m.ID, last.ID))
 	v.deliver(200)
+	v.forget(last)
 	for {
 		notices, err := v.flow.ClaimNotices(v.t.Context(), 10)
 		v.must(err)
@@ -150,6 +151,25 @@ func TestCorruptionsAreReported(t *testing.T) {
 			seen[c.name] = true
 			expect(v.t, c.name, v.corrupt(c.sql, nil), c.invariant, c.says)
 		}
+	})
+}
+
+// Where finished deliveries may go, others may not, nor young ones, nor attempts
+// alone.
+func TestRemovalIsBounded(t *testing.T) {
+	t.Parallel()
+	eachShop(t, func(v *shop) {
+		v.furnish()
+		v.lax()
+		v.book.retention, v.book.now = time.Hour, v.clock.Now
+		const attempts, deliveries = "DELETE FROM delivery_attempts", "DELETE FROM deliveries WHERE state = "
+		expect(v.t, "a young delivery goes", v.corrupt([]string{attempts, deliveries + "'delivered'"}, nil), "I7", "was deleted")
+		v.clock.Advance(2 * time.Hour)
+		if found := v.corrupt([]string{attempts, deliveries + "'delivered'"}, nil); len(found) > 0 {
+			v.t.Errorf("an old delivery goes: %+v", found)
+		}
+		expect(v.t, "one that waits goes", v.corrupt([]string{deliveries + "'pending'"}, nil), "I7", "was deleted")
+		expect(v.t, "attempts go alone", v.corrupt([]string{attempts}, nil), "I7", "and the delivery is not")
 	})
 }
 
@@ -187,4 +207,23 @@ func expect(t *testing.T, name string, found []violation, invariant, words strin
 		}
 	}
 	t.Errorf("%s: no %s with %q in %+v", name, invariant, words, found)
+}
+
+// forget lets finished deliveries go for their age, and has one made anew.
+func (v *shop) forget(last payment.Event) {
+	v.t.Helper()
+	v.book.retention, v.book.now = time.Hour, v.clock.Now
+	v.clock.Advance(2 * time.Hour)
+	v.read()
+	before := v.clock.Now().Add(-time.Hour)
+	v.must(v.flow.BeginRemoval(v.t.Context(), before))
+	_, looked, removed, err := v.flow.RemoveDeliveries(v.t.Context(), v.m.ID, payment.ID{}, before, 1000)
+	v.must(err)
+	if removed == 0 || int(removed) == looked { // the one that was given up stays
+		v.t.Errorf("removed %d of %d", removed, looked)
+	}
+	v.read()
+	v.book.redeliver(payment.PublicEventID(last.ID))
+	v.must(v.flow.Redeliver(v.t.Context(), v.m.ID, last.ID))
+	v.deliver(200)
 }

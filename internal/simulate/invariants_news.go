@@ -97,8 +97,12 @@ func (g *gatewayBook) checkEvent(e *eventRow) {
 
 func (g *gatewayBook) applyDelivery(c *rowChange) {
 	d := g.deliveries[c.key]
-	if c.op == rowAdded {
+	switch {
+	case c.op == rowAdded:
 		g.addDelivery(c)
+		return
+	case c.op == rowDeleted:
+		g.removeDelivery(c, d)
 		return
 	}
 	if d == nil {
@@ -119,11 +123,27 @@ func (g *gatewayBook) applyDelivery(c *rowChange) {
 }
 
 func (g *gatewayBook) setDelivery(d *deliveryRow, c *rowChange) {
-	d.state, d.tries, d.nextAt, d.claimed = c.t[0], c.n[1], c.n[2], c.n[3] != 0
+	d.state, d.tries, d.nextAt, d.claimed, d.updatedAt = c.t[0], c.n[1], c.n[2], c.n[3] != 0, c.n[4]
+	g.touchDelivery(d)
+}
+
+func (g *gatewayBook) touchDelivery(d *deliveryRow) {
 	if !d.touched {
 		d.touched = true
 		g.touched.deliveries = append(g.touched.deliveries, d)
 	}
+}
+
+// removeDelivery follows a delivery that goes for its age: a finished one, and
+// only then.
+func (g *gatewayBook) removeDelivery(c *rowChange, d *deliveryRow) {
+	if d == nil || d.removed || g.retention == 0 || d.state != "delivered" && d.state != "ended" || d.claimed || d.nextAt != 0 ||
+		d.updatedAt > g.now().Add(-g.retention).UnixMicro() {
+		g.applyForbidden(c)
+		return
+	}
+	d.removed, d.event.removed, d.event.delivery = true, true, nil
+	g.touchDelivery(d)
 }
 
 func (g *gatewayBook) addDelivery(c *rowChange) {
@@ -131,6 +151,13 @@ func (g *gatewayBook) addDelivery(c *rowChange) {
 	for _, e := range g.touched.events {
 		if e.key.merchant == c.key.merchant && e.number == c.n[0] {
 			d.event = e
+		}
+	}
+	if o := g.orders[rowKey{c.key.merchant, c.other}]; o != nil && d.event == nil {
+		for _, e := range o.events { // made anew, as somebody asks for it
+			if e.number == c.n[0] && e.removed && e.remade {
+				d.event, e.remade = e, false
+			}
 		}
 	}
 	if d.event == nil {
@@ -158,21 +185,26 @@ func (g *gatewayBook) applyAttempt(c *rowChange) {
 		d.attempts = append(d.attempts, attemptRow{})
 	case c.op == rowDeleted && number == count && d.attempts[count-1].endedAt == 0: // given back untried
 		d.attempts = d.attempts[:count-1]
+	case c.op == rowDeleted && g.retention > 0 && number >= 1 && number <= count: // with its delivery, see checkDelivery
+		d.lost++
 	case c.op == rowChanged && number >= 1 && number <= count && d.attempts[number-1].endedAt == 0:
 		d.attempts[number-1] = attemptRow{status: c.n[1], endedAt: c.n[2]}
 		d.event.order.gone = d.event.order.gone || c.n[1] == 410
 	default:
 		g.badf("I7", d.event.order, "attempt %d of %d to deliver %s is changed", number, count, d.event.kind)
 	}
-	if !d.touched {
-		d.touched = true
-		g.touched.deliveries = append(g.touched.deliveries, d)
-	}
+	g.touchDelivery(d)
 }
 
 // checkDelivery holds a delivery's state against its attempts.
 func (g *gatewayBook) checkDelivery(d *deliveryRow) {
 	o, kind := d.event.order, d.event.kind
+	if d.removed {
+		return
+	}
+	if d.lost > 0 {
+		g.badf("I7", o, "%d attempts to deliver %s are gone, and the delivery is not", d.lost, kind)
+	}
 	if d.tries != int64(len(d.attempts)) {
 		g.badf("I7", o, "the delivery of %s counts %d attempts of %d", kind, d.tries, len(d.attempts))
 	}
@@ -210,7 +242,11 @@ func (g *gatewayBook) checkDelivery(d *deliveryRow) {
 // redeliver tells the book that somebody asks for an event to be sent again,
 // by its public id.
 func (g *gatewayBook) redeliver(eventID string) {
-	if e := g.eventIDs[eventID]; e != nil && e.delivery != nil {
+	switch e := g.eventIDs[eventID]; {
+	case e == nil:
+	case e.delivery != nil:
 		e.delivery.redelivered = true
+	default:
+		e.remade = e.removed
 	}
 }

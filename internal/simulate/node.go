@@ -148,6 +148,7 @@ func (n *node) open(life int) (err error) {
 	})
 	n.jobs = jobs.New(jobs.Options{
 		Flow: n.flow, Store: n.store, World: w, Processors: processors, Log: log, Marker: &s.marker, Inline: true,
+		Retention: retention,
 	})
 	n.handler = httpapi.New(httpapi.Options{
 		Flow: n.flow, Reader: n.store, Keys: n.store.Keys(), World: w, Processors: processors, Log: log, Links: links,
@@ -297,6 +298,22 @@ func (n *node) work(what flow.Wake) (did int) {
 	return did
 }
 
+// retention is for how long finished deliveries are kept: not long, so that
+// they go while the rest goes on.
+const retention = time.Hour
+
+// forget removes old deliveries, which nothing wakes.
+func (n *node) forget() {
+	if !n.up {
+		return
+	}
+	n.sim.step(n, func() {
+		if _, err := n.jobs.RemoveDeliveries(n.sim.ctx); err != nil {
+			n.sim.trace.linef("%s removes no deliveries: %v", n.name, err)
+		}
+	})
+}
+
 // poll runs all duties now and then, as what is due at a time wakes nobody.
 func (n *node) poll(d time.Duration) {
 	s := n.sim
@@ -307,6 +324,7 @@ func (n *node) poll(d time.Duration) {
 			}
 			n.work(duties[i].wake)
 		}
+		n.forget()
 		if !s.calm {
 			n.poll(s.between(5*time.Second, 15*time.Second))
 		}

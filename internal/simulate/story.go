@@ -169,6 +169,10 @@ func (t *teller) tellOrder(c *rowChange) {
 }
 
 func (t *teller) tellDelivery(c *rowChange) {
+	if c.op == rowDeleted {
+		t.linef(0, "delivery of event %d is removed", c.n[0])
+		return
+	}
 	t.linef(c.n[4], "delivery of event %d: %s, %d attempts", c.n[0], c.t[0], c.n[1])
 	if c.n[3] != 0 {
 		t.text.WriteString(", in hand")
@@ -179,11 +183,14 @@ func (t *teller) tellDelivery(c *rowChange) {
 }
 
 func (t *teller) tellAttempt(c *rowChange) {
-	number := t.g.deliveries[c.key].event.number
-	switch c.op {
-	case rowAdded:
+	d := t.g.deliveries[c.key]
+	number := d.event.number
+	switch {
+	case c.op == rowAdded:
 		t.linef(c.n[3], "attempt %d to deliver event %d begins", c.n[0], number)
-	case rowDeleted:
+	case c.op == rowDeleted && d.removed:
+		t.linef(0, "attempt %d to deliver event %d is removed", c.n[0], number)
+	case c.op == rowDeleted:
 		t.linef(0, "attempt %d to deliver event %d was not made", c.n[0], number)
 	default:
 		t.linef(c.n[2], "attempt %d to deliver event %d: %d %s", c.n[0], number, c.n[1], c.t[0])
