@@ -53,7 +53,7 @@ func (s *Slice) ApplyCharge(ctx context.Context, name, externalID string, report
 
 // CancelPayin is [Flow.CancelPayin].
 func (s *Slice) CancelPayin(merchant, id payment.ID) {
-	s.add(cancelPayinVerb, merchant, &canceling{merchant: merchant, id: id})
+	s.add(cancelPayinVerb, merchant, &canceling{flow: s.flow, merchant: merchant, id: id})
 }
 
 // RequestPayout is [Flow.RequestPayout].
