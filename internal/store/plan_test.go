@@ -210,6 +210,7 @@ func exercise(t *testing.T, s *store.Store) {
 		return err
 	})
 	exerciseReads(t, s, m, p, q)
+	exerciseLookups(t, s, m, p, q)
 	write(func(tx *store.Tx) error {
 		first(t, tx.RevokeCredential(ctx, "k"))
 		return tx.CloseMerchant(ctx, m.ID)
@@ -366,7 +367,21 @@ func exerciseReads(t *testing.T, s *store.Store, m store.Merchant, p *store.NewP
 	first(t, err)
 	_, err = s.HasReceipt(ctx, "bank", "E")
 	first(t, err)
-	_, err = s.DisputeState(ctx, m.ID, "bank", "D")
+	_, err = s.PayinsDue(ctx, now, 5)
+	first(t, err)
+	_, err = s.DeliveriesDue(ctx, now)
+	first(t, err)
+	for _, steps := range []store.StepFilter{store.ToSend, store.ToAsk} {
+		_, err = s.PayoutsDue(ctx, now, steps)
+		first(t, err)
+	}
+}
+
+// exerciseLookups are reads of what an order or a loop needs beside the lists.
+func exerciseLookups(t *testing.T, s *store.Store, m store.Merchant, p *store.NewPayin, q *store.NewPayout) {
+	t.Helper()
+	ctx, now := t.Context(), p.ExpiresAt.Add(time.Hour)
+	_, err := s.DisputeState(ctx, m.ID, "bank", "D")
 	first(t, err)
 	_, err = s.HasException(ctx, m.ID, p.ID, store.ExceptionDispute)
 	first(t, err)
@@ -391,14 +406,6 @@ func exerciseReads(t *testing.T, s *store.Store, m store.Merchant, p *store.NewP
 	_, err = s.OldDeliveries(ctx, m.ID, payment.ID{}, now, 5)
 	first(t, err)
 	first(t, s.Ping(ctx))
-	_, err = s.PayinsDue(ctx, now, 5)
-	first(t, err)
-	_, err = s.DeliveriesDue(ctx, now)
-	first(t, err)
-	for _, steps := range []store.StepFilter{store.ToSend, store.ToAsk} {
-		_, err = s.PayoutsDue(ctx, now, steps)
-		first(t, err)
-	}
 }
 
 // first ends the test at the first error.
