@@ -308,6 +308,7 @@ func (n *node) forget() {
 		return
 	}
 	n.sim.step(n, func() {
+		n.sim.forgetting = n.jobs.World.Clock.Now() // a process goes by its own clock, right or wrong
 		if _, err := n.jobs.RemoveDeliveries(n.sim.ctx); err != nil {
 			n.sim.trace.linef("%s removes no deliveries: %v", n.name, err)
 		}
