@@ -70,7 +70,8 @@ Ask for a payment by Pix (needs no credentials here):
     "paymentMethod": "PIX", "amount": 1990, "referenceId": "order-1",
     "customer": {"name": "Maria Silva", "document": "52998224725"}}'
 
-Let its payer pay (ID is the "id" of the answer):
+Open the "checkoutUrl" of the answer in a browser: it is the payer's page. Or let
+its payer pay from here (ID is the "id" of the answer):
 
   curl -X POST BASE/sandbox/payin/ID/pay
 
