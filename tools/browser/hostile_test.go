@@ -72,13 +72,15 @@ func testPayloadsRunNothing(t *testing.T, s *shop) {
 	all := allowed(payloads(t))
 	titles, short := chunks(all, 255), chunks(all, 140)
 	s = s.merchant(t, all[0]+all[1])
-	for _, state := range states {
+	for n, state := range states {
 		t.Run(state.name, func(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, desktop)
-			for i := 0; i < len(titles); i += itemsShown {
-				shown := titles[i:min(i+itemsShown, len(titles))]
-				more := hostileFields(short[i%len(short)])
+			for i, shown := range slices.Collect(slices.Chunk(titles, itemsShown)) {
+				if state.status != "PENDING" && i != n%((len(titles)+itemsShown-1)/itemsShown) {
+					continue // what is over shows less: the states share the payloads
+				}
+				more := hostileFields(short[(n+i)%len(short)])
 				delete(more, "referenceId")
 				more["items"] = items(shown)
 				b.open(state.order(t, s, more).page)

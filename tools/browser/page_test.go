@@ -32,8 +32,11 @@ var headings = map[string][]string{
 	"EXPIRED":    {"O prazo terminou", "Time is over"},
 	"CANCELED":   {"Pagamento cancelado", "Payment canceled"},
 	"FAILED":     {"Pagamento recusado", "Payment refused"},
+	"REFUNDED":   {"Pagamento devolvido", "Payment refunded"},
 	"DISPUTED":   {"Pagamento contestado", "Payment disputed"},
 	"CHARGEBACK": {"Pagamento estornado", "Payment charged back"},
+
+	"PARTIALLY_REFUNDED": {"Pagamento devolvido em parte", "Payment refunded in part"},
 }
 
 // view opens an order's page.
