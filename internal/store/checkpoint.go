@@ -91,7 +91,7 @@ func (w *soloWriter) tidy(ctx context.Context) error {
 	case w.moved:
 		w.moved = false
 		_, err = w.checkpoint(ctx, checkpointMove)
-	case c.log-c.moved >= checkpointAfter:
+	case c.log-c.moved >= w.gather:
 		w.moving = true
 		run := w.checkpoint
 		w.moves.Go(func() { w.move(ctx, run) })

@@ -156,6 +156,13 @@ type sqliteCode int
 func (c sqliteCode) Error() string { return fmt.Sprintf("code %d", int(c)) }
 func (c sqliteCode) Code() int     { return int(c) }
 
+// LimitLog sets how many pages gather in the log before they are moved.
+func (s *Store) LimitLog(pages int) {
+	s.solo.mu.Lock()
+	defer s.solo.mu.Unlock()
+	s.solo.gather = pages
+}
+
 // LogPages tells how many pages the write-ahead log holds that are not in the
 // database file, when nobody is moving it.
 func (s *Store) LogPages(ctx context.Context) (int, error) {

@@ -181,6 +181,7 @@ type soloWriter struct {
 	checkpoint func(ctx context.Context, mode string) (checkpoint, error)
 	mover      *sql.DB // the connection that moves the log beside the writer
 	moves      sync.WaitGroup
+	gather     int           // how many pages gather in the log before they are moved
 	moving     bool          // the mover is at it
 	moved      bool          // it has been, and the writer has not finished its work
 	owner      bool          // nobody else moves the log
@@ -190,7 +191,7 @@ type soloWriter struct {
 }
 
 func newSoloWriter(conn *sql.Conn, mover *sql.DB, log *slog.Logger) *soloWriter {
-	w := &soloWriter{conn: conn, mover: mover, stmts: map[string]*sql.Stmt{}, log: log, ended: make(chan struct{})}
+	w := &soloWriter{conn: conn, mover: mover, gather: checkpointAfter, stmts: map[string]*sql.Stmt{}, log: log, ended: make(chan struct{})}
 	w.checkpoint = w.runCheckpoint
 	return w
 }
