@@ -189,6 +189,10 @@ func (a *App) buildServers(ctx context.Context) error {
 	if a.cfg.Mode == config.Dev {
 		o.Sandbox = &control{a}
 	}
+	if a.cfg.Mode == config.Serve && a.cfg.PublicURL == "" && a.cfg.BaseURL == "" {
+		a.log.WarnContext(ctx, "payers are sent to the listener's own address, in checkoutUrl: set public-url to the one that reaches it, the same for all gateways of a database",
+			"address", a.PublicURL())
+	}
 	operator := a.operator()
 	o.Observe = a.observe
 	handler := a.payers(httpapi.New(o))

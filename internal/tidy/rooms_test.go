@@ -93,6 +93,7 @@ var rooms = []room{
 	{"tools/oracle", testOnly, ""},
 	{"tools/browser", testOnly, ""},
 	{"tools/results", testOnly, ""},
+	{"tools/rig", testOnly, ""},
 	{"tools/torture", testOnly, ""},
 	{"tools/disk", testOnly, ""},
 	{"tools/mutants", testOnly, ""},

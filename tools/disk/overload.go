@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/bench"
+	"github.com/porteira/porteira/tools/rig"
 )
 
 // What the overload is made of.
@@ -125,7 +126,7 @@ func (t *trial) overloaded(can float64, times int) (peak int64, err error) {
 func (t *trial) press(flags ...string) (*bench.Report, error) {
 	args := append([]string{"bench", "payin", "--json", "--url", t.caller.base, "--pid", strconv.Itoa(t.gateway.cmd.Process.Pid)}, flags...)
 	cmd := exec.CommandContext(t.ctx, t.program, args...)
-	cmd.Env = ambient()
+	cmd.Env = rig.Environ()
 	out, err := cmd.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return nil, fmt.Errorf("porteira bench: %w\n%s%s", err, out, exit.Stderr)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/porteira/porteira/tools/rig"
 )
 
 // databaseName is the gateway's database on the server.
@@ -43,10 +44,8 @@ func newServer(t *trial) (*server, error) {
 	s := &server{binaries: filepath.Dir(found[len(found)-1])}
 	s.host, s.port, _ = strings.Cut(listen, ":")
 	s.url = "postgres://postgres@" + listen + "/" + databaseName + "?sslmode=disable"
-	if os.Getuid() == 0 { // as which the server refuses to run
-		if s.account, err = giveAway(t.point); err != nil {
-			return nil, err
-		}
+	if s.account, err = rig.Account(t.point); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
 	home := filepath.Join(t.point, "postgres")
 	if out, err := s.tool(t.ctx, "initdb", "--pgdata="+home, "--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale"); err != nil {
@@ -65,23 +64,6 @@ func newServer(t *trial) (*server, error) {
 	// The server is not what is tried: it was set up long ago.
 	t.disk.SyncAll()
 	return s, err
-}
-
-// giveAway gives a folder to a plain account.
-func giveAway(folder string) (*syscall.Credential, error) {
-	for _, name := range []string{"postgres", "nobody"} {
-		account, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, err1 := strconv.ParseUint(account.Uid, 10, 32)
-		gid, err2 := strconv.ParseUint(account.Gid, 10, 32)
-		if err := errors.Join(err1, err2, os.Chown(folder, int(uid), int(gid))); err != nil {
-			return nil, err
-		}
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-	}
-	return nil, fmt.Errorf("%w: it needs an account to run PostgreSQL as: postgres or nobody", errUnfit)
 }
 
 // kill kills the server with its backends, which are no members of its group:
@@ -104,7 +86,7 @@ func (s *server) kill(folder string) {
 // tool runs one of PostgreSQL's programs.
 func (s *server) tool(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.binaries, name), args...)
-	cmd.Env, cmd.Dir = append(ambient(), "LC_ALL=C"), "/"
+	cmd.Env, cmd.Dir = append(rig.Environ(), "LC_ALL=C"), "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.account}
 	out, err := cmd.CombinedOutput()
 	return string(out), err

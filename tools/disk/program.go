@@ -8,13 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/porteira/porteira/internal/world"
 	"github.com/porteira/porteira/tools/disk/faultdisk"
+	"github.com/porteira/porteira/tools/rig"
 )
 
 // clock is the machine's: what is tried has no other.
@@ -79,7 +78,7 @@ func (p *program) start() error {
 	}
 	defer func() { _ = log.Close() }()             // the child has its own
 	p.cmd = exec.Command(p.args[0], p.args[1:]...) //nolint:noctx // it ends by signals, which is the point
-	p.cmd.Env, p.cmd.Stderr = append(ambient(), "LC_ALL=C"), log
+	p.cmd.Env, p.cmd.Stderr = append(rig.Environ(), "LC_ALL=C"), log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.account}
 	if err := p.cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.args[0], err)
@@ -133,11 +132,6 @@ func (p *program) lastWords() string {
 	}
 	const most = 3000
 	return string(text[max(0, len(text)-most):])
-}
-
-// ambient is this process's environment without settings of a gateway.
-func ambient() []string {
-	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PORTEIRA_") || strings.HasPrefix(v, "PG") })
 }
 
 // Linux hands out ports from 32768 on to outgoing connections, so a server that

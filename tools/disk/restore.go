@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/porteira/porteira/tools/rig"
 )
 
 // restore takes a backup under load, goes on for a while, and puts the backup
@@ -53,14 +55,14 @@ func (t *trial) backUp(to string) error {
 			return err
 		}
 		cmd := exec.CommandContext(t.ctx, filepath.Join(t.server.binaries, "pg_dump"), "--format=custom", "--dbname="+t.server.url)
-		cmd.Env, cmd.Stdout, cmd.Stderr = ambient(), file, os.Stderr
+		cmd.Env, cmd.Stdout, cmd.Stderr = rig.Environ(), file, os.Stderr
 		if err := errors.Join(cmd.Run(), file.Close()); err != nil {
 			return fmt.Errorf("pg_dump: %w", err)
 		}
 		return nil
 	}
 	cmd := exec.CommandContext(t.ctx, t.program, append([]string{"backup", "--to", to}, t.storage...)...)
-	cmd.Env = ambient()
+	cmd.Env = rig.Environ()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("backup: %w\n%s", err, out)
 	}
@@ -77,7 +79,7 @@ func (t *trial) putBack(backup string) error {
 			return err
 		}
 		cmd := exec.CommandContext(t.ctx, filepath.Join(t.server.binaries, "pg_restore"), "--exit-on-error", "--dbname="+t.server.url, backup)
-		cmd.Env = ambient()
+		cmd.Env = rig.Environ()
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("pg_restore: %w\n%s", err, out)
 		}

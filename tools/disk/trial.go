@@ -15,6 +15,7 @@ import (
 
 	"github.com/porteira/porteira/internal/world"
 	"github.com/porteira/porteira/tools/disk/faultdisk"
+	"github.com/porteira/porteira/tools/rig"
 )
 
 // crowdSize is how many clients ask at once, unless a scenario says otherwise.
@@ -302,7 +303,7 @@ func (t *trial) impossible(from, to time.Duration) {
 // verify runs porteira verify.
 func (t *trial) verify() string {
 	cmd := exec.CommandContext(t.ctx, t.program, append([]string{"verify"}, t.storage...)...)
-	cmd.Env = ambient()
+	cmd.Env = rig.Environ()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Sprintf("%v\n%s", err, out)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/porteira/porteira/tools/rig"
 )
 
 // databaseName is the gateways' database.
@@ -32,11 +33,9 @@ func newPostgres(o settings, folder string, take func() string) (*database, erro
 	if err != nil {
 		return nil, err
 	}
-	var account *syscall.Credential
-	if os.Getuid() == 0 { // as which the server refuses to run
-		if account, err = giveAway(home); err != nil {
-			return nil, errors.Join(err, os.RemoveAll(home))
-		}
+	account, err := rig.Account(home)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(home))
 	}
 	address := take()
 	d := &database{home: home, direct: urlOf(address, databaseName)}
@@ -60,23 +59,6 @@ func newPostgres(o settings, folder string, take func() string) (*database, erro
 
 func urlOf(address, name string) string {
 	return "postgres://postgres@" + address + "/" + name + "?sslmode=disable"
-}
-
-// giveAway finds a plain account, and gives it the folder.
-func giveAway(folder string) (*syscall.Credential, error) {
-	for _, name := range []string{"postgres", "nobody"} {
-		account, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, err1 := strconv.ParseUint(account.Uid, 10, 32)
-		gid, err2 := strconv.ParseUint(account.Gid, 10, 32)
-		if err := errors.Join(err1, err2, os.Chown(folder, int(uid), int(gid))); err != nil {
-			return nil, err
-		}
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-	}
-	return nil, errors.New("no account to run PostgreSQL as")
 }
 
 // openPostgres makes the server's folder and the database in it.

@@ -10,10 +10,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/porteira/porteira/tools/rig"
 )
 
 // process is a program that is killed and started again, at one address.
@@ -81,14 +82,9 @@ var starter = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// ambient is this process's environment without settings of a gateway.
-func ambient() []string {
-	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PORTEIRA_") || strings.HasPrefix(v, "CRASH_AT=") })
-}
-
 // start runs the program. With a moment it dies there by itself.
 func (p *process) start(moment string) error {
-	args, environ := slices.Clone(p.args), append(ambient(), p.environ...)
+	args, environ := slices.Clone(p.args), append(rig.Environ(), p.environ...)
 	if moment != "" {
 		args[0] = p.tagged
 		environ = append(environ, "CRASH_AT="+moment)

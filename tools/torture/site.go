@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/porteira/porteira/tools/rig"
 )
 
 // What the gateways and the bank share, and what porteira dev tells everybody.
@@ -98,6 +100,7 @@ func newSite(o settings, folder string) (*site, error) {
 			args: []string{
 				o.binaries.plain, "dev", "--log-level", "warn", "--data", filepath.Join(folder, fmt.Sprintf("gateway-%d", n)),
 				"--listen", address, "--bank", s.bank, "--database", s.database.through[n],
+				"--public-url", "https://pay.example", // one for all: events and answers name it
 			},
 		}))
 	}
@@ -117,7 +120,7 @@ func (s *site) close() error { return s.database.close() }
 // verify has the program prove its own books, and returns what it objects to.
 func (s *site) verify(ctx context.Context, program string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, append([]string{"verify"}, s.storage...)...)
-	cmd.Env = append(ambient(), "PORTEIRA_MASTER_KEY="+masterKey)
+	cmd.Env = append(rig.Environ(), "PORTEIRA_MASTER_KEY="+masterKey)
 	out, err := cmd.CombinedOutput()
 	if _, failed := errors.AsType[*exec.ExitError](err); failed {
 		return string(out), nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/tools/rig"
 )
 
 // How the tormentor paces itself.
@@ -183,7 +184,7 @@ func (o *ordeal) intrude(ctx context.Context, p *process) {
 	ctx, cancel := clock.WithTimeout(ctx, intrudeMax)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, o.binaries.plain, slices.Concat(p.args[1:], []string{"--listen", "127.0.0.1:0"})...)
-	cmd.Env = append(ambient(), p.environ...)
+	cmd.Env = append(rig.Environ(), p.environ...)
 	out, err := cmd.CombinedOutput()
 	if first == 0 || first != p.pid() {
 		return

@@ -20,7 +20,8 @@ func (f *failures) Errorf(string, ...any) { f.n++ }
 const goodID = "019ca9a0-7c00-7c41-8f59-1f2e3d4c5b6a"
 
 const goodPayin = `{"id":"` + goodID + `","externalId":"000014Zv0uTqGxW8bYc2RkPmNs5LdAeF","referenceId":"r","status":"PENDING",` +
-	`"amount":1,"currency":"BRL","paymentMethod":"CREDIT_CARD","expiresAt":"2026-03-01T12:00:00.000Z","version":1,` +
+	`"amount":1,"currency":"BRL","paymentMethod":"CREDIT_CARD",` +
+	`"checkoutUrl":"https://pay.example/pay/00001qPZL0m2u7xG7Qy8sVw1nT5kRb3cHd9eJf4aYo6iUpWk","expiresAt":"2026-03-01T12:00:00.000Z","version":1,` +
 	`"createdAt":"2026-03-01T12:00:00.000Z","updatedAt":"2026-03-01T12:00:00.000Z"}`
 
 const goodRequest = `{"paymentMethod":"CREDIT_CARD","amount":1,"referenceId":"r","customer":{"name":"M","document":"52998224725"}}`
@@ -40,7 +41,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"good", "GET", "/payin/" + goodID, "", 200, goodPayin, "", 0},
 		{"HEAD", "HEAD", "/payin/" + goodID, "", 200, "", "", 0},
-		{"a field too many", "GET", "/payin/" + goodID, "", 200, change(goodPayin, `{`, `{"checkoutUrl":"x",`), "", 1},
+		{"a field too many", "GET", "/payin/" + goodID, "", 200, change(goodPayin, `{`, `{"surplus":"x",`), "", 1},
 		{"a field too few", "GET", "/payin/" + goodID, "", 200, change(goodPayin, `"version":1,`, ``), "", 1},
 		{"a wrong type", "GET", "/payin/" + goodID, "", 200, change(goodPayin, `"amount":1`, `"amount":"1"`), "", 1},
 		{"a wrong time", "GET", "/payin/" + goodID, "", 200, change(goodPayin, `00.000Z`, `00Z`), "", 1},
