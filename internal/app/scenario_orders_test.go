@@ -22,7 +22,7 @@ const (
 
 var payinStories = []story{
 	{"the given pay-in, without credentials", []act{
-		{ask: "POST /payin", body: givenPayin, nobody: true, status: 201, holds: `"status":"PENDING" "amount":12990 "qrcode":"000201 "externalId":" "referenceId":"`, lacks: "Maria 52998224725 Flores checkoutUrl"},
+		{ask: "POST /payin", body: givenPayin, nobody: true, status: 201, holds: `"status":"PENDING" "amount":12990 "qrcode":"000201 "externalId":" "checkoutUrl":"http "referenceId":"`, lacks: "Maria 52998224725 Flores"},
 		{ask: "POST /payin", body: givenPayin, nobody: true, status: 201, holds: "Idempotency-Replayed:true"},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "GET /payin/{id}?expand=customer,items", status: 200, holds: `"status":"PAID" "paidAmount":12990 "netAmount":12990 "endToEndId":"E "name":"Maria "title":"Camiseta"`},
@@ -86,12 +86,12 @@ var payinStories = []story{
 		{ask: "POST /payin/{id}/cancel", status: 409},
 	}, "event payin.failed 1, notices 1, payins 1"},
 	{"a card, paid", []act{
-		{ask: "POST /payin", body: with(cardOf, `"amount"`, `"installments":3,"description":"Camiseta","metadata":{"cart":"9"},"amount"`), status: 201, holds: `"description":"Camiseta" "metadata":{"cart":"9"}`, lacks: `"pix" "boleto" "card":`},
+		{ask: "POST /payin", body: with(cardOf, `"amount"`, `"installments":3,"description":"Camiseta","metadata":{"cart":"9"},"amount"`), status: 201, holds: `"description":"Camiseta" "metadata":{"cart":"9"} "card":{"checkoutUrl":"http`, lacks: `"pix" "boleto"`},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID" "last4":"1111" "brand":`},
 	}, rowsPaid},
 	{"a bill, paid", []act{
-		{ask: "POST /payin", body: billOf, status: 201, holds: `"barcode":"999 "digitableLine":"999 "ourNumber":" "dueDate":" "pixQrcode":"000201`, lacks: "pdfUrl checkoutUrl"},
+		{ask: "POST /payin", body: billOf, status: 201, holds: `"barcode":"999 "digitableLine":"999 "ourNumber":" "dueDate":" "pixQrcode":"000201 "pdfUrl":"http "checkoutUrl":"http`, lacks: "card"},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID"`},
 	}, rowsPaid},
