@@ -78,6 +78,13 @@ func (f *Flow) submit(ctx context.Context, v *verb, merchant payment.ID, arg any
 	return public(err)
 }
 
+// alone runs a request in a commit of its own, beside the lanes.
+func (f *Flow) alone(ctx context.Context, v *verb, merchant payment.ID, arg any) error {
+	t := &task{ctx: ctx, verb: v, merchant: merchant, arg: arg, done: make(chan struct{}, 1)}
+	f.lanes[laneOf(merchant, len(f.lanes))].commit(ctx, []*task{t})
+	return public(t.err)
+}
+
 // Admit says whether new work of a merchant would be committed soon; if not, it
 // is a problem.Overloaded, to be answered before anything is done for it. What
 // has begun is never refused by it, nor is a merchant who waits in no long queue

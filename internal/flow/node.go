@@ -162,12 +162,19 @@ var claimVerb = &verb{name: "claim", run: func(ctx context.Context, tx *store.Tx
 	return nil
 }}
 
-// claim runs a claim of due work of a merchant by this process, as node, in the
-// merchant's lane: it shares the commit of what else is to be written. A process
-// that was given up for dead claims nothing: nobody would free what it takes in
-// hand. What is claimed is in hand even where the caller has gone.
+// claim runs a claim of due work of a merchant by this process, as node. With
+// one lane it shares the commit of what else is to be written; a server that
+// commits side by side gets it beside the lanes, which do not wait for its many
+// statements. A process that was given up for dead claims nothing: nobody would
+// free what it takes in hand. What is claimed is in hand even where the caller
+// has gone.
 func (f *Flow) claim(ctx context.Context, merchant payment.ID, work func(tx *store.Tx, node payment.ID) error) error {
-	return f.submit(context.WithoutCancel(ctx), claimVerb, merchant, &claiming{f.Node(), work})
+	ctx = context.WithoutCancel(ctx)
+	v := &claiming{f.Node(), work}
+	if len(f.lanes) > 1 {
+		return f.alone(ctx, claimVerb, merchant, v)
+	}
+	return f.submit(ctx, claimVerb, merchant, v)
 }
 
 // doubt notes that a COMMIT with claims is unknown: this process may have taken
