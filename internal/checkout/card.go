@@ -5,7 +5,6 @@ import (
 	"errors"
 	"mime"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/porteira/porteira/internal/money"
@@ -109,17 +108,18 @@ func (p *Pages) takesTestCards(o *payment.Payin) bool {
 	return ok && o.Method == payment.CreditCard
 }
 
-// form reads the few fields of a form.
-func (v *visit) form() (url.Values, error) {
+// readForm reads the few fields of a form.
+func (v *visit) readForm() error {
 	media, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" {
-		return nil, errNotFound
+		return errNotFound
 	}
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, formBytesMax)
 	if err := v.r.ParseForm(); err != nil {
-		return nil, errNotFound
+		return errNotFound
 	}
-	return v.r.PostForm, nil
+	v.fields = v.r.PostForm
+	return nil
 }
 
 // payByCard takes an attempt to pay. Its number in the form makes it happen
@@ -129,10 +129,7 @@ func (p *Pages) payByCard(v *visit) error {
 	if !p.takesTestCards(&v.payin) {
 		return errNotFound
 	}
-	fields, err := v.form()
-	if err != nil {
-		return err
-	}
+	fields := v.fields
 	form := payment.CardForm{
 		Number: fields.Get("number"), Expiry: fields.Get("expiry"), Code: fields.Get("code"),
 		Holder: fields.Get("holder"), Installments: fields.Get("installments"),
@@ -209,11 +206,7 @@ func (p *Pages) confirmCard(v *visit) error {
 	if err != nil || !p.takesTestCards(&v.payin) {
 		return errNotFound
 	}
-	fields, err := v.form()
-	if err != nil {
-		return err
-	}
-	err = p.flow.ConfirmTestCard(v.r.Context(), v.merchant.Merchant, v.payin, attempt, fields.Get("answer") == "yes")
+	err = p.flow.ConfirmTestCard(v.r.Context(), v.merchant.Merchant, v.payin, attempt, v.fields.Get("answer") == "yes")
 	var known *problem.Error
 	if err != nil && !errors.As(err, &known) {
 		return err

@@ -1,9 +1,12 @@
 package checkout_test
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/porteira/porteira/internal/checkout"
@@ -268,4 +271,30 @@ func TestSandboxStrip(t *testing.T) {
 			t.Errorf("%s: %d", name, a.Code)
 		}
 	}
+}
+
+// Who sends a form slowly, or never to its end, keeps nobody else from a page.
+func TestSlowFormsTakeNoPlaces(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	path := h.order(payment.CreditCard)
+	var senders sync.WaitGroup
+	var bodies []*io.PipeWriter
+	for range checkout.BusyMax {
+		body, end := io.Pipe()
+		bodies = append(bodies, end)
+		r := httptest.NewRequest(http.MethodPost, path+"/card", body)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		senders.Go(func() { h.pages.ServeHTTP(httptest.NewRecorder(), r) })
+		if _, err := end.Write([]byte("attempt=")); err != nil { // it is being read
+			t.Fatal(err)
+		}
+	}
+	if a := h.ask(http.MethodGet, path, ""); a.Code != http.StatusOK {
+		t.Errorf("status %d while others send", a.Code)
+	}
+	for _, end := range bodies {
+		_ = end.CloseWithError(io.ErrUnexpectedEOF)
+	}
+	senders.Wait()
 }

@@ -58,3 +58,6 @@ func Contrast(a, b string) float64 {
 	other, _ := parseColor(b)
 	return contrast(one, other)
 }
+
+// BusyMax is how many requests are taken on at once.
+const BusyMax = busyMax

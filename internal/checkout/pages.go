@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -93,19 +94,20 @@ type place struct {
 	pattern string // as the log shows it
 	method  string
 	serve   func(*Pages, *visit) error
+	form    bool // it is sent one
 }
 
 // places are all of them. {} stands for one more part, which visit.part holds.
 var places = map[string]place{
-	"":            {"/pay/{token}", http.MethodGet, (*Pages).page},
-	"/events":     {"/pay/{token}/events", http.MethodGet, (*Pages).stream},
-	"/state":      {"/pay/{token}/state", http.MethodGet, (*Pages).state},
-	billPath:      {"/pay/{token}/boleto.pdf", http.MethodGet, (*Pages).bill},
-	"/logo/{}":    {"/pay/{token}/logo/{hash}", http.MethodGet, (*Pages).logo},
-	"/card":       {"/pay/{token}/card", http.MethodPost, (*Pages).payByCard},
-	"/card/{}":    {"/pay/{token}/card/{attempt}", http.MethodGet, (*Pages).challenge},
-	"/confirm/{}": {"/pay/{token}/confirm/{attempt}", http.MethodPost, (*Pages).confirmCard},
-	"/sandbox/{}": {"/pay/{token}/sandbox/{action}", http.MethodPost, (*Pages).simulate},
+	"":            {"/pay/{token}", http.MethodGet, (*Pages).page, false},
+	"/events":     {"/pay/{token}/events", http.MethodGet, (*Pages).stream, false},
+	"/state":      {"/pay/{token}/state", http.MethodGet, (*Pages).state, false},
+	billPath:      {"/pay/{token}/boleto.pdf", http.MethodGet, (*Pages).bill, false},
+	"/logo/{}":    {"/pay/{token}/logo/{hash}", http.MethodGet, (*Pages).logo, false},
+	"/card":       {"/pay/{token}/card", http.MethodPost, (*Pages).payByCard, true},
+	"/card/{}":    {"/pay/{token}/card/{attempt}", http.MethodGet, (*Pages).challenge, false},
+	"/confirm/{}": {"/pay/{token}/confirm/{attempt}", http.MethodPost, (*Pages).confirmCard, true},
+	"/sandbox/{}": {"/pay/{token}/sandbox/{action}", http.MethodPost, (*Pages).simulate, false},
 }
 
 // visit is one request of a payer's browser.
@@ -116,6 +118,7 @@ type visit struct {
 	place    *place
 	token    string
 	part     string
+	fields   url.Values // of its form
 	merchant *branded
 	payin    payment.Payin
 	status   int // that was answered
@@ -156,6 +159,13 @@ func (p *Pages) serve(v *visit) (err error) {
 	}()
 	if err := p.find(v); err != nil {
 		return err
+	}
+	// A form is read before it takes a place: who sends one slowly keeps nobody
+	// else out.
+	if v.place.form {
+		if err := v.readForm(); err != nil {
+			return err
+		}
 	}
 	if v.place.pattern != places["/events"].pattern {
 		if p.busy.Add(1) > busyMax {
