@@ -208,6 +208,9 @@ func TestStream(t *testing.T) {
 	if _, status := lines(t, server, path+"/events?v=x"); status != http.StatusNotFound {
 		t.Errorf("status %d for no version", status)
 	}
+	if a := h.ask(http.MethodHead, path+"/events?v=2", ""); a.Code != http.StatusOK || a.Header().Get("Content-Type") != "text/event-stream" {
+		t.Errorf("status %d for the head of a stream, which never ends", a.Code)
+	}
 	if a := h.get(path + "/state"); a.body != `{"version":2}` {
 		t.Errorf("state %q", a.body)
 	}

@@ -28,6 +28,12 @@ func (p *Pages) stream(v *visit) error {
 	if err != nil {
 		return errNotFound
 	}
+	v.header().Set("Content-Type", "text/event-stream")
+	if v.r.Method == http.MethodHead { // it would wait for news that it cannot be told
+		v.status = http.StatusOK
+		v.w.WriteHeader(http.StatusOK)
+		return nil
+	}
 	w := p.hub.watch(v.payin.Merchant, v.payin.ID)
 	if w == nil {
 		return problem.New(problem.Overloaded, "Too many pages wait.")
@@ -40,9 +46,7 @@ func (p *Pages) stream(v *visit) error {
 	if err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})); err != nil {
 		return err
 	}
-	header := v.header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("X-Accel-Buffering", "no") // nginx would keep what it is sent
+	v.header().Set("X-Accel-Buffering", "no") // nginx would keep what it is sent
 	v.status = http.StatusOK
 	v.w.WriteHeader(http.StatusOK)
 	if !p.send(control, v.w, "retry: 3000\n\n") {
