@@ -116,6 +116,7 @@ type visit struct {
 	r        *http.Request
 	lang     *language
 	place    *place
+	method   string // one that the place has, or "other": bounded words
 	token    string
 	part     string
 	fields   url.Values // of its form
@@ -139,8 +140,11 @@ var (
 // ServeHTTP implements [http.Handler].
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := p.clock.Monotonic()
-	v := &visit{w: w, r: r, lang: languageOf(r.Header.Get("Accept-Language"))}
+	v := &visit{w: w, r: r, method: "other", lang: languageOf(r.Header.Get("Accept-Language"))}
 	setHeaders(w.Header())
+	if len(r.TransferEncoding) > 0 {
+		w.Header().Set("Connection", "close") // see the API's own: a proxy may see the request's end elsewhere
+	}
 	err := p.serve(v)
 	if err != nil && v.status == 0 {
 		p.fail(v, err)
@@ -203,6 +207,7 @@ func (p *Pages) find(v *visit) error {
 		v.header().Set("Allow", at.method)
 		return errMethod
 	}
+	v.method = v.r.Method
 	if at.method == http.MethodPost && !ownForm(v.r) {
 		return problem.New(problem.ForbiddenIP, "The form was not sent from this page.")
 	}
@@ -260,7 +265,10 @@ func (p *Pages) fail(v *visit, err error) {
 // it is not told.
 func (p *Pages) logVisit(v *visit, took time.Duration, err error) {
 	level := slog.LevelInfo
-	if v.status >= http.StatusInternalServerError {
+	switch {
+	case problem.Is(err, problem.Overloaded): // what strangers can cause at will is no error of ours
+	case errors.Is(v.r.Context().Err(), context.Canceled): // the payer has gone; nothing is amiss here
+	case v.status >= http.StatusInternalServerError:
 		level = slog.LevelError
 	}
 	pattern := ""
@@ -268,10 +276,10 @@ func (p *Pages) logVisit(v *visit, took time.Duration, err error) {
 		pattern = v.place.pattern
 	}
 	attrs := []slog.Attr{
-		slog.String("method", v.r.Method), slog.String("route", pattern), slog.Int("status", v.status), slog.Int64("durationMicros", took.Microseconds()),
+		slog.String("method", v.method), slog.String("route", pattern), slog.Int("status", v.status), slog.Int64("durationMicros", took.Microseconds()),
 	}
 	if p.observe != nil && v.place != nil && v.place.pattern != places["/events"].pattern {
-		p.observe(v.r.Method, pattern, v.status, took)
+		p.observe(v.method, pattern, v.status, took)
 	}
 	if v.merchant != nil {
 		attrs = append(attrs, slog.Int64("merchant", v.merchant.Number))
