@@ -41,10 +41,20 @@ type shop struct {
 	brand    store.Brand
 	orders   map[payment.ID]payment.Payin
 	personal payment.PersonalData
-	tries    []string // what came of the card form
-	answer   error    // to the next try
-	ask      bool     // the next try asks the payer
-	acts     []string // of the sandbox
+	tries    []string      // what came of the card form
+	answer   error         // to the next try
+	ask      bool          // the next try asks the payer
+	acts     []string      // of the sandbox
+	broken   chan struct{} // the next order cannot be read, which closes it
+}
+
+// failOnce breaks the next reading of an order; it has failed once the channel
+// is closed.
+func (s *shop) failOnce() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = make(chan struct{})
+	return s.broken
 }
 
 func (s *shop) MerchantByNumber(_ context.Context, number int64) (store.Merchant, error) {
@@ -60,6 +70,11 @@ func (s *shop) Payin(_ context.Context, merchant, id payment.ID) (payment.Payin,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, ok := s.orders[id]
+	if s.broken != nil {
+		close(s.broken)
+		s.broken = nil
+		return o, io.ErrUnexpectedEOF
+	}
 	if !ok || merchant != s.merchant.ID {
 		return o, store.ErrNotFound
 	}

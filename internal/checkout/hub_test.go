@@ -215,3 +215,26 @@ func TestStream(t *testing.T) {
 		t.Errorf("state %q", a.body)
 	}
 }
+
+// A stream that could not read the news ends, so that the browser comes again:
+// the order may never change once more.
+func TestStreamThatCannotReadEnds(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	server := httptest.NewServer(h.pages)
+	t.Cleanup(server.Close)
+	path := h.order(payment.PIX)
+	id := payment.ID{0: 1, 6: 0x70, 8: 0x80, 15: 9}
+	next, _ := lines(t, server, path+"/events?v=1")
+	expect(t, next, "retry: 3000")
+	failed := h.shop.failOnce()
+	h.hub.Changed(h.shop.merchant.ID, id)
+	<-failed
+	h.shop.mu.Lock()
+	o := h.shop.orders[id]
+	o.Version++
+	h.shop.orders[id] = o
+	h.shop.mu.Unlock()
+	h.hub.Changed(h.shop.merchant.ID, id) // makes one that stays speak
+	expect(t, next, "END")
+}

@@ -54,7 +54,10 @@ func (p *Pages) stream(v *visit) error {
 	}
 	for {
 		order, err := p.reader.Payin(v.r.Context(), v.payin.Merchant, v.payin.ID)
-		if err == nil && order.Version != shown {
+		if err != nil {
+			return nil // the browser comes again, and is told then what was missed
+		}
+		if order.Version != shown {
 			shown = order.Version
 			if !p.send(control, v.w, "event: change\ndata: "+strconv.FormatInt(shown, 10)+"\n\n") {
 				return nil
