@@ -298,3 +298,31 @@ func TestSlowFormsTakeNoPlaces(t *testing.T) {
 	}
 	senders.Wait()
 }
+
+// Two clicks on the strip are one payment, at once or one after the other, and
+// an order that needs none takes none.
+func TestStripPaysOnce(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	path := h.order(payment.PIX)
+	id := payment.ID{0: 1, 6: 0x70, 8: 0x80, 15: 9}
+	h.shop.act = func() {
+		h.shop.act = nil
+		if a := h.ask(http.MethodPost, path+"/sandbox/pay", ""); a.Code != http.StatusSeeOther { // while the first is under way
+			t.Errorf("the second click: %d", a.Code)
+		}
+		h.shop.mu.Lock()
+		defer h.shop.mu.Unlock()
+		o := h.shop.orders[id]
+		status(payment.PayinPaid)(&o)
+		h.shop.orders[id] = o
+	}
+	for range 2 {
+		if a := h.ask(http.MethodPost, path+"/sandbox/pay", ""); a.Code != http.StatusSeeOther || a.Header().Get("Location") != path {
+			t.Errorf("%d %s", a.Code, a.body)
+		}
+	}
+	if len(h.shop.acts) != 1 {
+		t.Errorf("it did %q", h.shop.acts)
+	}
+}

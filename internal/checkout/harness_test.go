@@ -45,6 +45,7 @@ type shop struct {
 	answer   error         // to the next try
 	ask      bool          // the next try asks the payer
 	acts     []string      // of the sandbox
+	act      func()        // what else the next one does
 	broken   chan struct{} // the next order cannot be read, which closes it
 }
 
@@ -97,6 +98,9 @@ func (s *shop) ConfirmTestCard(_ context.Context, _ store.Merchant, _ payment.Pa
 
 func (s *shop) Act(_ context.Context, _ payment.ID, action string) error {
 	s.acts = append(s.acts, action)
+	if s.act != nil {
+		s.act()
+	}
 	return s.answer
 }
 

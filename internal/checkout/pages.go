@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,6 +73,7 @@ type Pages struct {
 	observe          func(method, route string, status int, took time.Duration)
 	brands           *brands
 	busy             atomic.Int64
+	acting           sync.Map // ids of orders whose strip acts
 }
 
 // New returns the pages.

@@ -25,7 +25,20 @@ func (p *Pages) simulate(v *visit) error {
 	default:
 		return errNotFound
 	}
-	err := p.sandbox.Act(v.r.Context(), v.payin.ID, v.part)
+	// Two clicks are one payment, as they would be at a bank: the second finds the
+	// first under way, or what came of it.
+	if _, under := p.acting.LoadOrStore(v.payin.ID, true); under {
+		return v.goTo(pagePath + v.token)
+	}
+	defer p.acting.Delete(v.payin.ID)
+	now, err := p.reader.Payin(v.r.Context(), v.payin.Merchant, v.payin.ID)
+	if err != nil {
+		return err
+	}
+	if now.Status != payment.PayinPending {
+		return v.goTo(pagePath + v.token)
+	}
+	err = p.sandbox.Act(v.r.Context(), v.payin.ID, v.part)
 	if err != nil && !problem.Is(err, problem.InvalidState) {
 		return err
 	}
