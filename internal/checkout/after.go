@@ -34,8 +34,14 @@ func (p *Pages) showEnd(v *visit, shown *view, status payment.PayinStatus, perso
 		say("bad", "canceled", name)
 	case payment.PayinFailed:
 		say("bad", "failed", failureText(l, o.Failure))
+		if o.PaidAmount > 0 {
+			shown.Lead = l.say("failed.lead.part", failureText(l, o.Failure))
+		}
 	default:
 		say("bad", "expired", shown.Expires)
+	}
+	if o.PaidAmount > 0 && o.PaidAmount < o.Amount { // nobody is to pay the rest
+		shown.Note = l.say("underpaid.ended", o.PaidAmount.BRL(), o.Amount.BRL(), name)
 	}
 	if !o.PaidAt.IsZero() {
 		shown.Receipt = true

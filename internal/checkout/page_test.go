@@ -220,6 +220,21 @@ func TestPageAtTheEndOfTime(t *testing.T) {
 	}
 }
 
+// Of an order that ended with a part of its money, the rest is not asked for,
+// and nobody is told that nothing was charged.
+func TestUnderpaidAndEnded(t *testing.T) {
+	t.Parallel()
+	for _, s := range []payment.PayinStatus{payment.PayinPending, payment.PayinExpired, payment.PayinCanceled, payment.PayinFailed} {
+		h := newHarness(t)
+		path := h.order(payment.PIX, status(s), func(p *payment.Payin) { p.PaidAmount = 100000 })
+		h.clock.Advance(time.Hour)
+		a := h.get(path)
+		if want := "Recebemos R$ 1.000,00 de R$ 1.234,56. Fale com " + merchantName + " sobre esse valor."; !strings.Contains(a.says(), want) || strings.Contains(a.says(), "Faltam") || strings.Contains(a.says(), "Nada foi cobrado") {
+			t.Errorf("%s: it says %q", s, a.says())
+		}
+	}
+}
+
 func TestOrderThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -17,6 +17,7 @@ var words = []struct{ key, portuguese, english string }{
 	{"footer.clock", "Horários de São Paulo", "Times of São Paulo"},
 	{"updated", "A situação do pagamento mudou", "The payment's state has changed"},
 	{"underpaid", "Recebemos {}. Faltam {}.", "We have received {}. {} is missing."},
+	{"underpaid.ended", "Recebemos {} de {}. Fale com {} sobre esse valor.", "We have received {} of {}. Ask {} about that money."},
 
 	{"pix.heading", "Pague com Pix", "Pay with Pix"},
 	{"pix.until", "Pague até {}", "Pay by {}"},
@@ -116,6 +117,7 @@ var words = []struct{ key, portuguese, english string }{
 	{"canceled.lead", "{} cancelou este pagamento. Não pague com o código antigo.", "{} has canceled this payment. Do not pay with the old code."},
 	{"failed.heading", "Pagamento recusado", "Payment refused"},
 	{"failed.lead", "Nada foi cobrado. Motivo: {}.", "Nothing was charged. Reason: {}."},
+	{"failed.lead.part", "Motivo: {}.", "Reason: {}."},
 	{"refunded.heading", "Pagamento devolvido", "Payment refunded"},
 	{"refunded.lead", "{} devolveu {}. O prazo para aparecer na sua conta ou fatura é do seu banco.", "{} has given back {}. When it shows in your account or bill is up to your bank."},
 	{"refunded_part.heading", "Pagamento devolvido em parte", "Payment refunded in part"},
