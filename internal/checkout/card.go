@@ -108,6 +108,11 @@ func (p *Pages) takesTestCards(o *payment.Payin) bool {
 	return ok && o.Method == payment.CreditCard
 }
 
+// payable says whether an order can still be paid.
+func (p *Pages) payable(o *payment.Payin) bool {
+	return o.Status == payment.PayinPending && o.ExpiresAt.After(p.clock.Now())
+}
+
 // readForm reads the few fields of a form.
 func (v *visit) readForm() error {
 	media, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
@@ -158,7 +163,7 @@ func (p *Pages) payByCard(v *visit) error {
 
 // showForm shows the form again. What was typed of the card is typed anew.
 func (p *Pages) showForm(v *visit, status int, form *payment.CardForm, faults map[string]string, message string) error {
-	if v.payin.Status != payment.PayinPending {
+	if !p.payable(&v.payin) {
 		return v.goTo(pagePath + v.token)
 	}
 	personal, err := p.reader.PayinPersonal(v.r.Context(), v.payin.Merchant, v.payin.ID)
@@ -190,7 +195,7 @@ func (p *Pages) challenge(v *visit) error {
 	if err != nil || !p.takesTestCards(&v.payin) {
 		return errNotFound
 	}
-	if v.payin.Status != payment.PayinPending || attempt != v.payin.Details.CardAttempts+1 {
+	if !p.payable(&v.payin) || attempt != v.payin.Details.CardAttempts+1 {
 		return v.goTo(pagePath + v.token)
 	}
 	shown := p.newView(v, &payment.PersonalData{})

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/payment"
@@ -324,5 +325,30 @@ func TestStripPaysOnce(t *testing.T) {
 	}
 	if len(h.shop.acts) != 1 {
 		t.Errorf("it did %q", h.shop.acts)
+	}
+}
+
+// Once its time is over, an order shows no form, not even a faulty one again,
+// and no bank to confirm it.
+func TestNoFormAfterTheEndOfTime(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	path := h.order(payment.CreditCard)
+	h.clock.Advance(time.Hour)
+	for _, a := range []answer{h.ask(http.MethodPost, path+"/card", typed("code", "1")), h.ask(http.MethodGet, path+"/card/1", "")} {
+		if a.Code != http.StatusSeeOther || a.Header().Get("Location") != path {
+			t.Errorf("%d: %s", a.Code, a.body)
+		}
+	}
+}
+
+// A processor that takes cards elsewhere, and has not said where, gets no form
+// of ours.
+func TestNoFormForRealCards(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(o *checkout.Options) { o.Processors = processor.Registry{} })
+	a := h.get(h.order(payment.CreditCard, func(p *payment.Payin) { p.Processor = "bank" }))
+	if len(a.all("input")) > 0 || text(a.byID("heading")) != "Preparando o pagamento" {
+		t.Errorf("it says %q", a.says())
 	}
 }

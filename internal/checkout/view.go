@@ -217,6 +217,10 @@ func (p *Pages) showWay(v *visit, shown *view, personal *payment.PersonalData) (
 			shown.Hosted, shown.Heading = hosted, v.lang.say("card.heading")
 			return "hosted", nil
 		}
+		if !p.takesTestCards(o) { // a card that is real is never typed here
+			shown.Heading, shown.Lead = v.lang.say("preparing.heading"), v.lang.say("preparing.lead")
+			return "wait", nil
+		}
 		p.showCard(v, shown, nil, nil)
 		return "card", nil
 	}
