@@ -44,7 +44,7 @@ func languageOf(header string) *language {
 			}
 			weight = q
 		}
-		primary, _, _ := strings.Cut(strings.ToLower(tag), "-")
+		primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
 		weights[primary] = max(weights[primary], weight)
 	}
 	if weights["en"] > weights["pt"] {
@@ -60,10 +60,16 @@ func (l *language) say(key string, about ...string) string {
 	if !ok {
 		return key
 	}
-	for _, a := range about {
-		text = strings.Replace(text, "{}", a, 1)
+	var b strings.Builder
+	for _, a := range about { // which may have a {} of its own
+		before, after, found := strings.Cut(text, "{}")
+		if !found {
+			break
+		}
+		b.WriteString(before + a)
+		text = after
 	}
-	return text
+	return b.String() + text
 }
 
 // at is a moment as the clocks of São Paulo show it.

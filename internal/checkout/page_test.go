@@ -515,3 +515,27 @@ func TestChunksEndTheirConnection(t *testing.T) {
 		}
 	}
 }
+
+// A merchant's name may hold what stands for a name in our sentences.
+func TestNamesWithBraces(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.shop.brand.Title = "Loja {}"
+	a := h.get(h.order(payment.PIX, status(payment.PayinRefunded)))
+	if want := "Loja {} devolveu R$ 1.234,56."; !strings.Contains(a.says(), want) {
+		t.Errorf("it says %q", a.says())
+	}
+}
+
+func TestEncoding(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string]string{
+		"": "", "gzip": "gzip", "br, GZIP ;q=0.5": "gzip", "gzip;q=0, identity": "", "gzip; q=0.000": "", "x-gzip": "",
+	} {
+		h := newHarness(t)
+		h.headers.Set("Accept-Encoding", header)
+		if got := h.get(h.order(payment.PIX)).Header().Get("Content-Encoding"); got != want {
+			t.Errorf("%q: %q, want %q", header, got, want)
+		}
+	}
+}

@@ -94,6 +94,19 @@ var (
 	gzips   = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 )
 
+// takesGzip says whether the browser takes gzip, which it may also refuse by a
+// weight of 0 (RFC 9110, section 12.5.3).
+func takesGzip(header string) bool {
+	for item := range strings.SplitSeq(header, ",") {
+		coding, weight, _ := strings.Cut(item, ";")
+		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(weight), "q="), 64)
+			return err != nil || q > 0
+		}
+	}
+	return false
+}
+
 // show answers with a page.
 func (p *Pages) show(v *visit, status int, kind string, shown *view) {
 	shown.Kind = kind
@@ -119,7 +132,7 @@ func (p *Pages) show(v *visit, status int, kind string, shown *view) {
 	header.Set("Content-Security-Policy", policy(hash))
 	header.Set("Vary", "Accept-Language, Accept-Encoding")
 	v.status = status
-	if strings.Contains(v.r.Header.Get("Accept-Encoding"), "gzip") {
+	if takesGzip(v.r.Header.Get("Accept-Encoding")) {
 		squeezed := buffers.Get().(*bytes.Buffer)
 		defer buffers.Put(squeezed)
 		squeezed.Reset()

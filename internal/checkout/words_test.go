@@ -58,7 +58,7 @@ func TestLanguage(t *testing.T) {
 	t.Parallel()
 	for header, want := range map[string]string{
 		"": "pt-BR", "pt-BR,pt;q=0.9,en;q=0.8": "pt-BR", "en": "en", "en-US,en;q=0.9": "en", "en;q=0.9,pt;q=0.8": "en", "en,pt": "pt-BR",
-		"es-AR,es;q=0.9": "pt-BR", "es,en;q=0.5": "en", "de;q=x,en;q=7": "pt-BR", "*": "pt-BR", "en;q=0": "pt-BR", "EN-gb": "en",
+		"es-AR,es;q=0.9": "pt-BR", "es,en;q=0.5": "en", "de;q=x,en;q=7": "pt-BR", "*": "pt-BR", "en;q=0": "pt-BR", "EN-gb": "en", "en ;q=0.9, pt;q=0.1": "en",
 	} {
 		if got := checkout.Language(header); got != want {
 			t.Errorf("%q: %s, want %s", header, got, want)
