@@ -49,6 +49,19 @@ func testPIXIsPaidWhileLooking(t *testing.T, s *shop) {
 	checkouttest.Picture(t, b.paper(), "50") // one page
 }
 
+// The news comes once: a page that could not be had just then is asked for
+// again.
+func testPIXNewsIsNotLost(t *testing.T, s *shop) {
+	o := s.own(t).order(t, "PIX", nil)
+	b := o.view(t, desktop)
+	b.shows("PENDING")
+	b.marked()
+	eval[bool](b, `(function () { var real = fetch; fetch = function () { fetch = real; return Promise.resolve(new Response('', { status: 503 })); }; return true; })()`)
+	o.happens(t, "pay")
+	b.shows("PAID")
+	b.stays()
+}
+
 func TestPIXExpiresWhileLooking(t *testing.T) {
 	t.Parallel()
 	o := newShop(t).order(t, "PIX", fields{"expiresIn": 600})

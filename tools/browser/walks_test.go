@@ -12,6 +12,7 @@ func TestPages(t *testing.T) {
 		test func(t *testing.T, s *shop)
 	}{
 		{"PIXIsPaidWhileLooking", testPIXIsPaidWhileLooking},
+		{"PIXNewsIsNotLost", testPIXNewsIsNotLost},
 		{"PIXInDark", testPIXInDark},
 		{"PIXOnAPhone", testPIXOnAPhone},
 		{"PIXIsCopied", testPIXIsCopied},

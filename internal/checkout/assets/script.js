@@ -1,14 +1,16 @@
 (function () {
 'use strict';
 var live = document.getElementById('live');
-var stream, poll, ticking, busy;
+var stream, poll, ticking, busy, again;
 
 function page() { return document.getElementById('page'); }
 function all(selector, root) { return Array.prototype.slice.call((root || document).querySelectorAll(selector)); }
 
-// The page shows what the server says now, without being loaded again.
+// The page shows what the server says now, without being loaded again. What
+// fails is tried again: the news comes once.
 function refresh() {
   if (busy) return busy;
+  clearTimeout(again);
   busy = fetch(location.href, { headers: { Accept: 'text/html' }, cache: 'no-store' }).then(function (answer) {
     return answer.ok ? answer.text() : Promise.reject(answer.status);
   }).then(function (text) {
@@ -22,7 +24,7 @@ function refresh() {
     if (heading) heading.focus({ preventScroll: true });
     live.textContent = fresh.dataset.updated + (heading ? ': ' + heading.textContent : '');
     window.scrollTo(0, 0);
-  }).catch(function () { }).then(function () { busy = null; });
+  }).catch(function (why) { if (why !== 404) again = setTimeout(refresh, 3000); }).then(function () { busy = null; });
   return busy;
 }
 
