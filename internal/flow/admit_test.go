@@ -3,6 +3,7 @@ package flow_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -38,7 +39,12 @@ func newJam(t *testing.T) *jam {
 
 func (v *jam) queue(ctx context.Context, merchant payment.ID, run func()) <-chan struct{} {
 	v.t.Helper()
-	done, err := v.f.Queue(ctx, flow.Work{Merchant: merchant, Run: func(*store.Tx) error { run(); return nil }})
+	return v.queueAs(ctx, false, merchant, run)
+}
+
+func (v *jam) queueAs(ctx context.Context, duty bool, merchant payment.ID, run func()) <-chan struct{} {
+	v.t.Helper()
+	done, err := v.f.Queue(ctx, duty, flow.Work{Merchant: merchant, Run: func(*store.Tx) error { run(); return nil }})
 	v.must(err)
 	return done
 }
@@ -97,5 +103,33 @@ func TestAbandonedWorkIsDropped(t *testing.T) {
 	<-last
 	if ran != 1 {
 		t.Errorf("work of a living request was done %d times", ran)
+	}
+}
+
+// A request does not wait for the duties before it, nor they for all requests:
+// each batch has both.
+func TestRequestsAndDutiesShareBatches(t *testing.T) {
+	v := newJam(t)
+	const duties = 600
+	var ran []string
+	var all []<-chan struct{}
+	for range duties {
+		all = append(all, v.queueAs(t.Context(), true, v.m.ID, func() { ran = append(ran, "duty") }))
+	}
+	if err := v.f.Admit(v.m.ID); err != nil {
+		t.Errorf("a request was refused for duties: %v", err)
+	}
+	for range 300 {
+		all = append(all, v.queue(t.Context(), v.m.ID, func() { ran = append(ran, "request") }))
+	}
+	v.release()
+	for _, done := range all {
+		<-done
+	}
+	// 256 requests with 128 duties, 44 with 128, and the rest in batches of 256.
+	want := slices.Concat(slices.Repeat([]string{"request"}, 256), slices.Repeat([]string{"duty"}, 128),
+		slices.Repeat([]string{"request"}, 44), slices.Repeat([]string{"duty"}, duties-128))
+	if !slices.Equal(ran, want) {
+		t.Errorf("%d ran, and not in the order of requests beside duties", len(ran))
 	}
 }

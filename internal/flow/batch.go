@@ -19,6 +19,7 @@ import (
 // Limits of a lane.
 const (
 	batchMax          = 256  // requests committed at once
+	dutiesBeside      = 128  // duties committed with them, while requests wait
 	queueMax          = 8192 // requests waiting; beyond, new ones are refused
 	unknownCommitsMax = 8    // times a batch is run again after an unknown commit
 	unknownCommitWait = 50 * time.Millisecond
@@ -36,6 +37,7 @@ const (
 // then run again task by task, so that no request fails for its neighbour.
 type verb struct {
 	name string
+	duty bool // nobody waits for its answer
 	run  func(ctx context.Context, tx *store.Tx, tasks []*task) error
 }
 
@@ -109,7 +111,7 @@ func (f *Flow) Load() []Load {
 	list := make([]Load, len(f.lanes))
 	for i, l := range f.lanes {
 		l.mu.Lock()
-		list[i] = Load{l.waiting, l.took}
+		list[i] = Load{l.waiting(), l.took}
 		l.mu.Unlock()
 	}
 	return list
@@ -120,26 +122,68 @@ func laneOf(merchant payment.ID, lanes int) int {
 	return (int(merchant[14])<<8 | int(merchant[15])) % lanes
 }
 
-// lane commits one batch after another. Each merchant waits in a queue of its
-// own, and a batch takes a fair share of each.
+// lane commits one batch after another. Requests come first: duties have a part
+// of each batch, so that neither waits for all of the other.
 type lane struct {
 	flow *Flow
 
-	mu      sync.Mutex
-	ready   *sync.Cond
-	queues  map[payment.ID]*[]*task
-	ring    []payment.ID // merchants with waiting tasks, next one first
-	waiting int
-	running bool
-	closing bool
-	ended   chan struct{}
+	mu               sync.Mutex
+	ready            *sync.Cond
+	requests, duties queue
+	running          bool
+	closing          bool
+	ended            chan struct{}
 
 	began time.Duration // when the batch in hand was taken, by the monotonic clock; 0 for none
 	took  time.Duration // by a batch, lately
 }
 
+// queue is where tasks wait, each merchant in a line of its own, so that a batch
+// takes a fair share of each. The lane's lock guards it.
+type queue struct {
+	lines   map[payment.ID]*[]*task
+	ring    []payment.ID // merchants with waiting tasks, next one first
+	waiting int
+}
+
+func (q *queue) add(t *task) {
+	line := q.lines[t.merchant]
+	if line == nil {
+		line = &[]*task{}
+		q.lines[t.merchant] = line
+	}
+	if len(*line) == 0 {
+		q.ring = append(q.ring, t.merchant)
+	}
+	*line = append(*line, t)
+	q.waiting++
+}
+
+// share moves up to most tasks to a batch, round by round a fair share of each
+// merchant's.
+func (q *queue) share(batch []*task, most int) []*task {
+	for full := len(batch) + most; len(batch) < full && len(q.ring) > 0; {
+		share := max(1, (full-len(batch))/len(q.ring))
+		merchant := q.ring[0]
+		q.ring = q.ring[1:]
+		line := q.lines[merchant]
+		n := min(share, len(*line), full-len(batch))
+		batch = append(batch, (*line)[:n]...)
+		rest := copy(*line, (*line)[n:])
+		clear((*line)[rest:])
+		*line = (*line)[:rest]
+		if rest > 0 {
+			q.ring = append(q.ring, merchant)
+		} else {
+			delete(q.lines, merchant)
+		}
+		q.waiting -= n
+	}
+	return batch
+}
+
 func newLane(f *Flow) *lane {
-	l := &lane{flow: f, queues: map[payment.ID]*[]*task{}}
+	l := &lane{flow: f, requests: queue{lines: map[payment.ID]*[]*task{}}, duties: queue{lines: map[payment.ID]*[]*task{}}}
 	l.ready = sync.NewCond(&l.mu)
 	return l
 }
@@ -174,33 +218,28 @@ func (l *lane) enqueue(t *task) (queued bool, err error) {
 		return false, problem.New(problem.Unavailable, "The gateway is shutting down. Send the same request again.")
 	case !l.running:
 		return false, nil
-	case l.waiting >= queueMax:
+	case l.requests.waiting >= queueMax && !t.verb.duty:
 		return false, problem.New(problem.Overloaded, "Too many requests are waiting. Send the same request again later.")
 	}
-	q := l.queues[t.merchant]
-	if q == nil {
-		q = &[]*task{}
-		l.queues[t.merchant] = q
+	if t.verb.duty {
+		l.duties.add(t)
+	} else {
+		l.requests.add(t)
 	}
-	if len(*q) == 0 {
-		l.ring = append(l.ring, t.merchant)
-	}
-	*q = append(*q, t)
-	l.waiting++
 	l.ready.Signal()
 	return true, nil
 }
 
-// waitOf estimates how long a new task of a merchant would wait before the batch
+// waitOf estimates how long a new request of a merchant would wait before the batch
 // that takes it begins. Where that is the next one, nobody could be faster: 0.
 func (l *lane) waitOf(merchant payment.ID) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	q := l.queues[merchant]
-	if q == nil {
+	line := l.requests.lines[merchant]
+	if line == nil {
 		return 0
 	}
-	batches := len(*q) / max(1, batchMax/len(l.ring)) // before that one
+	batches := len(*line) / max(1, batchMax/len(l.requests.ring)) // before that one
 	if batches == 0 {
 		return 0
 	}
@@ -214,7 +253,7 @@ func (l *lane) waitOf(merchant payment.ID) time.Duration {
 func (l *lane) loop() {
 	defer close(l.ended)
 	clock := l.flow.world.Clock
-	batch := make([]*task, 0, batchMax)
+	batch := make([]*task, 0, batchMax+dutiesBeside)
 	for {
 		batch = l.take(batch[:0])
 		if len(batch) == 0 {
@@ -229,47 +268,33 @@ func (l *lane) loop() {
 	}
 }
 
-// take waits for tasks and takes up to batchMax, round by round a fair share
-// of each merchant. It returns none when the lane is closing and empty.
+// take waits for tasks and takes a batch of them. It returns none when the lane
+// is closing and empty.
 func (l *lane) take(batch []*task) []*task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
-		for l.waiting == 0 && !l.closing {
+		for l.waiting() == 0 && !l.closing {
 			l.ready.Wait()
 		}
-		batch = l.share(batch)
+		batch = l.requests.share(batch, batchMax)
+		if len(batch) == 0 {
+			batch = l.duties.share(batch, batchMax)
+		} else {
+			batch = l.duties.share(batch, dutiesBeside)
+		}
 		l.began = l.flow.world.Clock.Monotonic()
 		// Nobody waits any more for those whose request has ended: they were told
 		// that it was not taken in time.
 		batch = slices.DeleteFunc(batch, func(t *task) bool { return t.ctx.Err() != nil })
-		if len(batch) > 0 || l.closing && l.waiting == 0 {
+		if len(batch) > 0 || l.closing && l.waiting() == 0 {
 			return batch
 		}
 	}
 }
 
-// share takes tasks from the queues.
-func (l *lane) share(batch []*task) []*task {
-	for len(batch) < batchMax && len(l.ring) > 0 {
-		share := max(1, (batchMax-len(batch))/len(l.ring))
-		merchant := l.ring[0]
-		l.ring = l.ring[1:]
-		q := l.queues[merchant]
-		n := min(share, len(*q), batchMax-len(batch))
-		batch = append(batch, (*q)[:n]...)
-		rest := copy(*q, (*q)[n:])
-		clear((*q)[rest:])
-		*q = (*q)[:rest]
-		if rest > 0 {
-			l.ring = append(l.ring, merchant)
-		} else {
-			delete(l.queues, merchant)
-		}
-		l.waiting -= n
-	}
-	return batch
-}
+// waiting is how many tasks wait; the caller holds the lock.
+func (l *lane) waiting() int { return l.requests.waiting + l.duties.waiting }
 
 // commit makes a batch durable and tells everyone. A failure is undone and
 // run again one by one, so that each request meets only its own.
@@ -344,6 +369,12 @@ func groups(batch []*task) [][]*task {
 		first = end
 	}
 	return list
+}
+
+// dutyOf is a verb that nobody waits for: what a loop has to write.
+func dutyOf(v *verb) *verb {
+	v.duty = true
+	return v
 }
 
 // each makes a verb of a function that decides one task after another. An

@@ -29,7 +29,7 @@ type EndedDelivery struct {
 	Gone     bool // the receiver wants no more news of this order
 }
 
-var endDeliveryVerb = each("end_delivery", func(ctx context.Context, tx *store.Tx, v *EndedDelivery) error {
+var endDeliveryVerb = dutyOf(each("end_delivery", func(ctx context.Context, tx *store.Tx, v *EndedDelivery) error {
 	d := v.Delivery
 	finished, err := tx.FinishDelivery(ctx, d, v.Attempt, d.ClaimedBy)
 	if err != nil {
@@ -54,7 +54,7 @@ var endDeliveryVerb = each("end_delivery", func(ctx context.Context, tx *store.T
 		return tx.CloseException(ctx, d.Merchant, finished.Exception, "The receiver wants no more news of this order.")
 	}
 	return nil
-})
+}))
 
 // EndDelivery records how an attempt ended.
 func (f *Flow) EndDelivery(ctx context.Context, v *EndedDelivery) error {

@@ -32,9 +32,11 @@ func (f *Flow) Together(ctx context.Context, works ...Work) []error {
 	return errs
 }
 
-// Queue leaves a work to the first lane; done is told when it is durable.
-func (f *Flow) Queue(ctx context.Context, w Work) (done <-chan struct{}, err error) {
+// Queue leaves a work to the first lane, as a request or as a duty; done is told
+// when it is durable.
+func (f *Flow) Queue(ctx context.Context, duty bool, w Work) (done <-chan struct{}, err error) {
 	v := each("work", func(_ context.Context, tx *store.Tx, w Work) error { return w.Run(tx) })
+	v.duty = duty
 	t := &task{ctx: ctx, verb: v, merchant: w.Merchant, arg: w, done: make(chan struct{}, 1)}
 	_, err = f.lanes[0].enqueue(t)
 	return t.done, err

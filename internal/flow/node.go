@@ -148,7 +148,7 @@ type claiming struct {
 	work func(tx *store.Tx, node payment.ID) error
 }
 
-var claimVerb = &verb{name: "claim", run: func(ctx context.Context, tx *store.Tx, tasks []*task) error {
+var claimVerb = &verb{name: "claim", duty: true, run: func(ctx context.Context, tx *store.Tx, tasks []*task) error {
 	for _, t := range tasks {
 		v := t.arg.(*claiming)
 		if err := tx.StayNode(ctx, v.node); errors.Is(err, store.ErrConflict) {

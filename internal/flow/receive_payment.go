@@ -23,7 +23,7 @@ type chargeNews struct {
 	receipts   []*payment.Receipt
 }
 
-var receiveVerb = &verb{name: "receive_payment", run: receivePayments}
+var receiveVerb = &verb{name: "receive_payment", duty: true, run: receivePayments}
 
 // ErrFaultyPayment says that a processor reports a payment without an id, by
 // which it could be told from another, or without an amount.

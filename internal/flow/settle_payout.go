@@ -43,7 +43,7 @@ type sent struct {
 	settled payment.Payout
 }
 
-var endSendVerb = each("end_send", endSend)
+var endSendVerb = dutyOf(each("end_send", endSend))
 
 // EndSend records how a send ended. Done follows the processor's report,
 // Refused gives the money back, NotSent queues it again, and Unknown keeps the
@@ -135,7 +135,7 @@ type answered struct {
 	again  bool
 }
 
-var answerVerb = each("settle_payout", settlePayout)
+var answerVerb = dutyOf(each("settle_payout", settlePayout))
 
 // SettlePayout applies what a processor says of a payout when it is asked.
 func (f *Flow) SettlePayout(ctx context.Context, p payment.Payout, report processor.TransferReport) error {
