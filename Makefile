@@ -24,11 +24,12 @@ test: tools ## Run all tests with the race detector, on SQLite and PostgreSQL
 
 check: lint oracle test simulate fuzz ## All that CI checks: format, vet, lint, house rules, published packages, race tests on both engines, each fuzz target
 
-lint: tools ## Check format, vet, lint and modules
+lint: tools ## Check format, vet, lint, modules, house rules and the hot path's budget of allocations
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')) && test -z "$$unformatted" || { echo "gofmt: $$unformatted" >&2; exit 1; }
 	go vet ./...
 	bin/golangci-lint run ./...
 	go test -count=1 ./internal/tidy
+	go test -count=1 -run '^TestAllocations$$' ./internal/httpapi # which the race detector blurs
 
 oracle: ## Install published npm packages, and let them judge BR Codes, boletos, keys, documents and signatures
 	cd tools/oracle && npm ci --silent
