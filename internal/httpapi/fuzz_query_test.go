@@ -188,15 +188,27 @@ func (g *fuzzed) cursors(f *testing.F) []issued {
 	all := []issued{{}}
 	for i := range 3 {
 		for merchant, key := range []string{"key1", "key2"} {
-			body := strings.NewReplacer(`"r1"`, strconv.Quote(fmt.Sprint("o", i)), "5000", "1", "52998224724", "52998224725")
+			change := strings.NewReplacer(`"r1"`, strconv.Quote(fmt.Sprint("o", i)), "5000", "1", "52998224724", "52998224725")
+			var order string
 			for path, text := range map[string]string{"/payin": payinBody, "/payout": payoutBody} {
-				if a := g.do("POST", path, body.Replace(text), as(key, "secret"+key[3:])); a.status != http.StatusCreated {
+				a := g.do("POST", path, change.Replace(text), as(key, "secret"+key[3:]))
+				if a.status != http.StatusCreated {
 					f.Fatal(a.status, a.body)
 				}
+				if path == "/payin" {
+					order = a.body
+				}
 			}
-			g.gateway.events = append(g.gateway.events, payment.Event{
-				Merchant: []payment.ID{g.first.ID, g.second.ID}[merchant], Number: int64(i) + 1, ID: payment.ID{byte(i), byte(merchant)}, Body: []byte("{}"),
-			})
+			e := payment.Event{
+				Merchant: []payment.ID{g.first.ID, g.second.ID}[merchant], Number: int64(i) + 1, ID: payment.ID{byte(i), byte(merchant)},
+				Type: "payin.created", Version: 1, CreatedAt: g.clock.Now(),
+			}
+			body, err := e.Envelope([]byte(order))
+			if err != nil {
+				f.Fatal(err)
+			}
+			e.Body = body
+			g.gateway.events = append(g.gateway.events, e)
 		}
 		g.clock.Advance(time.Minute)
 	}
