@@ -269,7 +269,7 @@ func (p *Pages) logVisit(v *visit, took time.Duration, err error) {
 	level := slog.LevelInfo
 	switch {
 	case problem.Is(err, problem.Overloaded): // what strangers can cause at will is no error of ours
-	case errors.Is(v.r.Context().Err(), context.Canceled): // the payer has gone; nothing is amiss here
+	case errors.Is(err, context.Canceled) && v.r.Context().Err() != nil: // the payer has gone; nothing is amiss here
 	case v.status >= http.StatusInternalServerError:
 		level = slog.LevelError
 	}

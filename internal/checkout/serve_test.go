@@ -54,9 +54,9 @@ func TestWhatIsNoErrorOfOurs(t *testing.T) {
 		t.Error(h.log.String())
 	}
 	h.shop.answer = http.ErrBodyNotAllowed
-	h.ask(http.MethodPost, path+"/sandbox/pay", "")
+	h.pages.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodPost, path+"/sandbox/pay", http.NoBody))
 	if !strings.Contains(h.log.String(), "level=ERROR") {
-		t.Error("a bug is no error")
+		t.Error("a bug is no error, as the payer has gone")
 	}
 }
 

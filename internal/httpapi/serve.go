@@ -165,7 +165,7 @@ func (a *API) logCall(c *call, took time.Duration, err error) {
 	switch {
 	case problem.Is(err, problem.Overloaded): // thousands a second must not fill the log as well
 		a.refused(c)
-	case errors.Is(c.r.Context().Err(), context.Canceled): // the caller has gone; nothing is amiss here
+	case errors.Is(err, context.Canceled) && c.r.Context().Err() != nil: // the caller has gone; nothing is amiss here
 	case c.status >= http.StatusInternalServerError:
 		level = slog.LevelError
 	}

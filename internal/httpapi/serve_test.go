@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -274,6 +275,30 @@ func TestLog(t *testing.T) {
 	for _, part := range []string{"canary", "CANARY", "secret1", "key1", "Maria", "52998224724", "maria@", created.text("id")} {
 		if strings.Contains(text, part) {
 			t.Errorf("the log holds %s", part)
+		}
+	}
+}
+
+// That the caller has gone is no error of ours; what went wrong besides is told
+// with its cause, whoever is there to hear the answer.
+func TestCallerHasGone(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err    error
+		logged bool
+	}{
+		{problem.New(problem.Unavailable, "Too long.").With(context.Canceled), false},
+		{errors.New("a bug"), true},
+	} {
+		h := newHarness(t)
+		h.want("warm", h.do("GET", "/webhook-secret", ""), 200, "")
+		h.gateway.err = tt.err
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		h.do("POST", "/payin", payinBody, func(r *http.Request) { *r = *r.WithContext(gone) })
+		text := h.log.String()
+		if strings.Contains(text, "ERROR") != tt.logged || strings.Contains(text, `"cause":"a bug"`) != tt.logged {
+			t.Errorf("%v is logged as %s", tt.err, text)
 		}
 	}
 }
