@@ -107,6 +107,7 @@ func (a *App) open(ctx context.Context) error {
 		o.SetClockOffset = a.setClockOffset
 	}
 	a.jobs = jobs.New(o)
+	a.flow.HandTo(a.jobs)
 	list := a.jobs.Loops()
 	if a.bank != nil {
 		list = append(list, a.bank.loops(a)...)

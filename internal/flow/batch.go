@@ -322,9 +322,6 @@ func (l *lane) commit(ctx context.Context, batch []*task) {
 func (l *lane) try(ctx context.Context, batch []*task) error {
 	for n := 0; ; n++ {
 		err := l.once(ctx, batch)
-		if errors.Is(err, store.ErrCommitUnknown) && slices.ContainsFunc(batch, func(t *task) bool { return t.verb == claimVerb }) {
-			l.flow.doubt() // a claim that is run again takes other rows
-		}
 		if n == unknownCommitsMax || !errors.Is(err, store.ErrCommitUnknown) {
 			return err
 		}
@@ -334,14 +331,22 @@ func (l *lane) try(ctx context.Context, batch []*task) error {
 }
 
 func (l *lane) once(ctx context.Context, batch []*task) (err error) {
+	h := l.flow.newHolding()
 	defer func() {
 		if v := recover(); v != nil { // the transaction is rolled back; the process lives on
 			err = fmt.Errorf("flow: panic in a batch: %v\n%s", v, debug.Stack())
 		}
+		if errors.Is(err, store.ErrCommitUnknown) && (h.any() || slices.ContainsFunc(batch, func(t *task) bool { return t.verb == claimVerb })) {
+			l.flow.doubt() // a claim that is run again takes other rows, or none
+		}
+		h.giveBack()
 	}()
-	return l.flow.write(ctx, func(tx *store.Tx) error {
+	err = l.flow.write(ctx, func(tx *store.Tx) error {
 		for _, t := range batch {
 			t.err = nil
+		}
+		if err := h.begin(ctx, tx); err != nil {
+			return err
 		}
 		for _, group := range groups(batch) {
 			if err := group[0].verb.run(ctx, tx, group); err != nil {
@@ -350,6 +355,10 @@ func (l *lane) once(ctx context.Context, batch []*task) (err error) {
 		}
 		return nil
 	})
+	if err == nil {
+		h.take()
+	}
+	return err
 }
 
 // groups splits a batch by merchant, in the order in which rows are locked, and

@@ -69,6 +69,7 @@ type Flow struct {
 	lanes      []*lane
 
 	mu         sync.Mutex
+	hands      Hands // nil: everything that is due waits to be claimed
 	node       payment.ID
 	restoredAt time.Time
 	began      time.Time // the wall clock when the monotonic one began, as of the last beat

@@ -13,19 +13,30 @@ import (
 // ApplyNotices reads notices that processors sent, asks the processor whether
 // they are true, and applies what it answers.
 func (j *Jobs) ApplyNotices(ctx context.Context) (int, error) {
-	free := j.noticing.free()
-	if !j.lease.Valid() || !j.notices.worth(free, noticePlaces) {
+	if !j.lease.Valid() {
 		return 0, nil
 	}
-	list, err := j.Flow.ClaimNotices(ctx, free)
+	born := j.notices.takeBorn()
+	j.startNotices(ctx, born)
+	if !j.notices.worth(j.noticing.free(), noticePlaces) {
+		return len(born), nil
+	}
+	kept := j.noticing.reserve(noticePlaces)
+	list, err := j.Flow.ClaimNotices(ctx, kept)
+	j.noticing.giveBack(kept - len(list))
 	if err != nil {
-		return 0, err
+		return len(born), err
 	}
-	j.notices.note(free, len(list))
+	j.notices.note(kept, len(list))
+	j.startNotices(ctx, list)
+	return len(born) + len(list), nil
+}
+
+// startNotices applies notices, each of which has a place.
+func (j *Jobs) startNotices(ctx context.Context, list []store.Notice) {
 	for i := range list {
-		j.noticing.run(func() { j.applyNotice(ctx, list[i]) })
+		j.noticing.runKept(func() { j.applyNotice(ctx, list[i]) })
 	}
-	return len(list), nil
 }
 
 // applyNotice follows each hint of a notice. The notice is finished with the

@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"bytes"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +28,7 @@ type deliveryQueue struct {
 	count   map[payment.ID]int
 	more    map[payment.ID]*backlog
 	waiting map[string][]handed // by endpoint, oldest first
+	born    []store.Delivery    // came into being in this process's hand
 }
 
 func newDeliveryQueue() *deliveryQueue {
@@ -39,11 +42,71 @@ func (q *deliveryQueue) inHand(merchant payment.ID) int {
 	return q.count[merchant]
 }
 
-// add takes a delivery in hand; it waits for its endpoint.
+// keep counts claimed deliveries of a merchant as in hand, of which more were
+// asked for if more were due.
+func (q *deliveryQueue) keep(merchant payment.ID, asked, got int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.count[merchant] += got
+	switch b := q.more[merchant]; {
+	case b != nil:
+		b.note(asked, got)
+	case q.count[merchant] > 0:
+		b = &backlog{}
+		b.note(asked, got)
+		q.more[merchant] = b
+	}
+}
+
+// worth says whether n free places are worth a claim of a merchant's deliveries.
+func (q *deliveryQueue) worth(merchant payment.ID, n int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	b := q.more[merchant]
+	if b == nil {
+		b = &backlog{}
+	}
+	return b.worth(n, deliveriesInHand)
+}
+
+// reserve keeps a place for a delivery that comes into being; none where older
+// ones of the merchant wait to be claimed.
+func (q *deliveryQueue) reserve(merchant payment.ID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if b := q.more[merchant]; b != nil && b.more {
+		return false
+	}
+	if q.count[merchant] >= deliveriesInHand {
+		q.more[merchant] = &backlog{more: true}
+		return false
+	}
+	q.count[merchant]++
+	return true
+}
+
+// bear takes those that came into being and had a place kept.
+func (q *deliveryQueue) bear(list []store.Delivery) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.born = append(q.born, list...)
+}
+
+// takeBorn takes the deliveries that came into being in this process's hand, in
+// the order of merchants.
+func (q *deliveryQueue) takeBorn() []store.Delivery {
+	q.mu.Lock()
+	list := q.born
+	q.born = nil
+	q.mu.Unlock()
+	slices.SortStableFunc(list, func(a, b store.Delivery) int { return bytes.Compare(a.Merchant[:], b.Merchant[:]) })
+	return list
+}
+
+// add has a delivery in hand wait for its endpoint.
 func (q *deliveryQueue) add(d handed) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.count[d.Merchant]++
 	q.waiting[d.endpoint] = append(q.waiting[d.endpoint], d)
 }
 
@@ -61,20 +124,6 @@ func (q *deliveryQueue) remove(merchant payment.ID) (look bool) {
 	}
 	b := q.more[merchant]
 	return b != nil && b.more && b.worth(deliveriesInHand-q.count[merchant], deliveriesInHand)
-}
-
-// backlog is that of a merchant with deliveries in hand; only the duty asks.
-func (q *deliveryQueue) backlog(merchant payment.ID) *backlog {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	b := q.more[merchant]
-	if b == nil {
-		b = &backlog{}
-		if q.count[merchant] > 0 {
-			q.more[merchant] = b
-		}
-	}
-	return b
 }
 
 // start takes the delivery that has waited longest for an endpoint, and a

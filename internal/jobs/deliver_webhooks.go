@@ -20,17 +20,20 @@ const deliveriesInHand = 256
 
 // DeliverWebhooks sends events that are due to where their merchants want them.
 func (j *Jobs) DeliverWebhooks(ctx context.Context) (int, error) {
-	if !j.lease.Valid() || j.delivering.free() == 0 {
+	if !j.lease.Valid() {
 		return 0, nil
+	}
+	did, err := j.startBorn(ctx)
+	if err != nil || j.delivering.free() == 0 {
+		return did, err
 	}
 	due, err := j.Store.DeliveriesDue(ctx, j.World.Clock.Now())
 	if err != nil {
-		return 0, err
+		return did, err
 	}
-	did := 0
 	for _, merchant := range inTurn(j, dutyDeliver, due, func(id payment.ID) payment.ID { return id }) {
 		n := min(deliveriesInHand-j.queue.inHand(merchant), j.delivering.free())
-		if !j.queue.backlog(merchant).worth(n, deliveriesInHand) {
+		if !j.queue.worth(merchant, n) {
 			continue
 		}
 		taken, err := j.takeDeliveries(ctx, merchant, n)
@@ -42,32 +45,73 @@ func (j *Jobs) DeliverWebhooks(ctx context.Context) (int, error) {
 	return did, nil
 }
 
-// takeDeliveries takes up to n due deliveries of a merchant in hand and starts
-// as many of them as their receivers have places for.
-func (j *Jobs) takeDeliveries(ctx context.Context, merchant payment.ID, n int) (int, error) {
-	secret, err := j.secrets.of(ctx, j.Store, merchant, j.World.Clock.Monotonic())
-	if errors.Is(err, store.ErrUnavailable) {
-		return 0, err
+// startBorn starts the deliveries that came into being in this process's hand.
+func (j *Jobs) startBorn(ctx context.Context) (did int, err error) {
+	list := j.queue.takeBorn()
+	for len(list) > 0 {
+		merchant, n := list[0].Merchant, 1
+		for n < len(list) && list[n].Merchant == merchant {
+			n++
+		}
+		secret, usable, err := j.secretOf(ctx, merchant)
+		if err != nil {
+			j.queue.bear(list)
+			return did, err
+		}
+		if usable {
+			j.startDeliveries(ctx, secret, list[:n])
+		} else {
+			for _, d := range list[:n] {
+				j.putOff(ctx, []handed{{Delivery: d}}, secretTTL)
+			}
+		}
+		did += n
+		list = list[n:]
 	}
-	if err != nil { // no reason to keep other merchants waiting
+	return did, nil
+}
+
+// secretOf returns what signs a merchant's events. One that cannot be used is
+// no reason to keep other merchants waiting: it is logged.
+func (j *Jobs) secretOf(ctx context.Context, merchant payment.ID) (secret webhook.Secret, usable bool, err error) {
+	secret, err = j.secrets.of(ctx, j.Store, merchant, j.World.Clock.Monotonic())
+	if errors.Is(err, store.ErrUnavailable) {
+		return secret, false, err
+	}
+	if err != nil {
 		j.Log.ErrorContext(ctx, "webhook secret cannot be used: nothing is delivered", "merchant", merchant, "error", err)
-		return 0, nil
+	}
+	return secret, err == nil, nil
+}
+
+// takeDeliveries takes up to n due deliveries of a merchant in hand and starts
+// them.
+func (j *Jobs) takeDeliveries(ctx context.Context, merchant payment.ID, n int) (int, error) {
+	secret, usable, err := j.secretOf(ctx, merchant)
+	if err != nil || !usable {
+		return 0, err
 	}
 	list, err := j.Flow.ClaimDeliveries(ctx, merchant, n)
 	if err != nil {
 		return 0, err
 	}
 	j.turns[dutyDeliver] = merchant
+	j.queue.keep(merchant, n, len(list))
+	j.startDeliveries(ctx, secret, list)
+	return len(list), nil
+}
+
+// startDeliveries starts as many of a merchant's deliveries in hand as their
+// receivers have places for; the others wait for one.
+func (j *Jobs) startDeliveries(ctx context.Context, secret webhook.Secret, list []store.Delivery) {
 	endpoints := make([]string, len(list))
 	for i := range list {
-		endpoints[i] = webhook.EndpointKey(merchant.String(), list[i].URL)
+		endpoints[i] = webhook.EndpointKey(list[i].Merchant.String(), list[i].URL)
 		j.queue.add(handed{Delivery: list[i], endpoint: endpoints[i], secret: secret})
 	}
-	j.queue.backlog(merchant).note(n, len(list))
 	for _, endpoint := range endpoints {
 		j.pump(ctx, endpoint)
 	}
-	return len(list), nil
 }
 
 // pump starts the deliveries that wait for a receiver, as far as it has places

@@ -98,7 +98,7 @@ type Jobs struct {
 	queue     *deliveryQueue
 	breakers  *breakers
 	pace      *pace
-	notices   backlog
+	notices   noticeHand
 	secrets   secretCache
 	seen      map[payment.ID]seenNode
 	// unconfirmed counts, by change, how often one that is listed was asked
@@ -239,9 +239,46 @@ func (j *Jobs) newPool(places int, d duty) *pool {
 // free is how many calls may be started.
 func (p *pool) free() int { return cap(p.places) - len(p.places) }
 
+// reserve keeps up to n places for calls to be started by runKept, and says how
+// many: it waits for none.
+func (p *pool) reserve(n int) (kept int) {
+	for ; kept < n; kept++ {
+		select {
+		case p.places <- struct{}{}:
+		default:
+			return kept
+		}
+	}
+	return kept
+}
+
+// giveBack frees n places that were kept.
+func (p *pool) giveBack(n int) {
+	for range n {
+		<-p.places
+	}
+}
+
 // run starts a call; the caller has seen a free place.
 func (p *pool) run(call func()) {
 	p.runThen(call, func() bool { return true })
+}
+
+// runKept starts a call for which a place was kept, and wakes the duty when it
+// has ended.
+func (p *pool) runKept(call func()) {
+	if p.inline {
+		defer p.giveBack(1)
+		call()
+		return
+	}
+	p.calls.Go(func() {
+		func() {
+			defer p.giveBack(1)
+			call()
+		}()
+		p.ended()
+	})
 }
 
 // runThen starts a call, and runs what follows when its place is free again;
@@ -255,7 +292,7 @@ func (p *pool) runThen(call func(), follows func() (wake bool)) {
 	p.places <- struct{}{}
 	p.calls.Go(func() {
 		func() {
-			defer func() { <-p.places }()
+			defer p.giveBack(1)
 			call()
 		}()
 		if follows() {

@@ -18,7 +18,8 @@ func (j *Jobs) SubmitPayouts(ctx context.Context) (int, error) {
 	if !j.lease.Valid() || j.submitting.free() == 0 {
 		return 0, nil
 	}
-	due, err := j.Store.PayoutsDue(ctx, j.World.Clock.Now(), store.ToSend)
+	now := j.World.Clock.Now()
+	due, err := j.Store.PayoutsDue(ctx, now, store.ToSend)
 	if err != nil {
 		return 0, err
 	}
@@ -28,7 +29,7 @@ func (j *Jobs) SubmitPayouts(ctx context.Context) (int, error) {
 		if !ok {
 			continue // a processor that is gone from the configuration: the payouts wait
 		}
-		n := j.pace.allow(j.breakers.allow(d.Processor, min(sendsPerMerchant, j.submitting.free())))
+		n := j.pace.allow(j.breakers.allow(d.Processor, min(sendsPerMerchant, j.submitting.free())), now.Sub(d.Since))
 		if n == 0 {
 			continue
 		}

@@ -165,7 +165,9 @@ func (g *gatewayBook) addDelivery(c *rowChange) {
 		return
 	}
 	o := d.event.order
-	if d.event.delivery != nil || d.url != o.url || c.other != o.key.id || c.t[0] != "pending" || c.n[1] != 0 {
+	// It waits, or the process that makes it has it in hand for its first attempt.
+	waits, inHand := c.n[1] == 0 && c.n[2] > 0 && c.n[3] == 0, c.n[1] == 1 && c.n[2] == 0 && c.n[3] > 0
+	if d.event.delivery != nil || d.url != o.url || c.other != o.key.id || c.t[0] != "pending" || !waits && !inHand {
 		g.badf("I7", o, "the delivery of %s to %s begins as %s with %d attempts", d.event.kind, d.url, c.t[0], c.n[1])
 	}
 	d.event.delivery = d

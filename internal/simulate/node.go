@@ -150,6 +150,7 @@ func (n *node) open(life int) (err error) {
 		Flow: n.flow, Store: n.store, World: w, Processors: processors, Log: log, Marker: &s.marker, Inline: true,
 		Retention: retention,
 	})
+	n.flow.HandTo(n.jobs)
 	n.handler = httpapi.New(httpapi.Options{
 		Flow: n.flow, Reader: n.store, Keys: n.store.Keys(), World: w, Processors: processors, Log: log, Links: links,
 		Inbound: inbound.New(inbound.Options{Flow: n.flow, Processors: processors, Clock: w.Clock, Log: log}),

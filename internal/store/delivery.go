@@ -88,9 +88,13 @@ func (tx *Tx) ClaimDeliveries(ctx context.Context, merchant, node payment.ID, li
 		if err != nil {
 			return nil, fmt.Errorf("event of delivery: %w", err)
 		}
-		attempts[i] = []any{merchant[:], d.ID[:], int64(d.Attempts), int64(0), int64(0), "", "", micros(tx.Now), int64(0)}
+		attempts[i] = tx.attemptRow(d)
 	}
 	return list, tx.insertNew(ctx, attemptTable, attempts...)
+}
+
+func (tx *Tx) attemptRow(d *Delivery) []any {
+	return []any{d.Merchant[:], d.ID[:], int64(d.Attempts), int64(0), int64(0), "", "", micros(tx.Now), int64(0)}
 }
 
 // Finished is what became of a delivery at the end of an attempt.

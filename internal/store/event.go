@@ -88,7 +88,11 @@ func (tx *Tx) publish(ctx context.Context) error {
 	if err := tx.insertNew(ctx, deliveryTable, deliveries...); err != nil {
 		return fmt.Errorf("deliveries: %w", err)
 	}
-	return nil
+	attempts := make([][]any, len(tx.held.Deliveries))
+	for i := range tx.held.Deliveries {
+		attempts[i] = tx.attemptRow(&tx.held.Deliveries[i])
+	}
+	return tx.insertNew(ctx, attemptTable, attempts...)
 }
 
 func (tx *Tx) eventRow(a *announcement) ([]any, error) {
@@ -97,15 +101,21 @@ func (tx *Tx) eventRow(a *announcement) ([]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("event: %w", err)
 	}
+	e.Body = body
 	sealed := tx.store.keys.Seal(Place{"events", e.Merchant, e.ID, "body"}, body)
 	return []any{e.Merchant[:], e.Number, e.ID[:], string(e.Type), e.Subject[:], e.Version, sealed, micros(e.CreatedAt)}, nil
 }
 
+// deliveryRow makes a delivery of an event that has its number and body; see Hold.
 func (tx *Tx) deliveryRow(a *announcement) []any {
 	e := &a.event
-	id := tx.NewID()
-	now := micros(tx.Now)
-	return []any{e.Merchant[:], id[:], e.Number, e.Subject[:], a.url, DeliveryPending, int64(0), now, []byte{}, now, now}
+	d := Delivery{Merchant: e.Merchant, ID: tx.NewID(), EventNumber: e.Number, Subject: e.Subject, URL: a.url, State: DeliveryPending, Event: *e}
+	tx.holdDelivery(&d)
+	now, next, by := micros(tx.Now), micros(tx.Now), []byte{}
+	if d.Attempts > 0 {
+		next, by = 0, d.ClaimedBy[:]
+	}
+	return []any{e.Merchant[:], d.ID[:], e.Number, e.Subject[:], a.url, DeliveryPending, int64(d.Attempts), next, by, now, now}
 }
 
 const eventColumns = "number, id, type, subject_id, version, body, created_at"

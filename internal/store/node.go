@@ -29,12 +29,23 @@ func (tx *Tx) Beat(ctx context.Context, id payment.ID) (v Installation, err erro
 // transaction ends: what it claims meanwhile is seen by whoever releases it.
 // ErrConflict means that others have given it up for dead.
 func (tx *Tx) StayNode(ctx context.Context, id payment.ID) error {
-	var one int
-	err := notFound(tx.queryRow(ctx, "SELECT 1 FROM nodes WHERE id = $1"+tx.store.dialect.keyShare(), id[:]).Scan(&one))
-	if errors.Is(err, ErrNotFound) {
+	if tx.held.Node == id && !id.IsZero() { // it is known
+		return nil
+	}
+	alive, err := tx.isNode(ctx, id)
+	if err == nil && !alive {
 		err = fmt.Errorf("%w: this process was given up for dead", ErrConflict)
 	}
 	return err
+}
+
+func (tx *Tx) isNode(ctx context.Context, id payment.ID) (bool, error) {
+	var one int
+	err := notFound(tx.queryRow(ctx, "SELECT 1 FROM nodes WHERE id = $1"+tx.store.dialect.keyShare(), id[:]).Scan(&one))
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // PullForward makes due at once what is put off until after latest, by a clock

@@ -29,14 +29,18 @@ func noticePlace(processor, id string) Place {
 	return Place{Table: "notices", Column: "body\x00" + processor + "\x00" + id}
 }
 
-// RecordNotice stores a verified notice, sealed, to be applied now. It says
-// false where the processor has sent it before.
+// RecordNotice stores a verified notice, sealed, to be applied now; see Hold. It
+// says false where the processor has sent it before.
 func (tx *Tx) RecordNotice(ctx context.Context, n Notice) (bool, error) {
 	sealed := tx.store.keys.Seal(noticePlace(n.Processor, n.ID), n.Body)
-	now := micros(tx.Now)
+	next, by, tries := tx.holdNotice()
 	count, err := tx.changed(ctx, `INSERT INTO notices (processor, notice_id, headers, body, state, tries, problem, next_at, claimed_by, received_at, applied_at)
-		VALUES ($1, $2, $3, $4, $5, 0, '', $6, $7, $6, 0) ON CONFLICT DO NOTHING`,
-		n.Processor, n.ID, n.Headers, sealed, NoticeReceived, now, []byte{})
+		VALUES ($1, $2, $3, $4, $5, $6, '', $7, $8, $9, 0) ON CONFLICT DO NOTHING`,
+		n.Processor, n.ID, n.Headers, sealed, NoticeReceived, tries, next, by, micros(tx.Now))
+	if err == nil && count == 1 && len(by) > 0 {
+		n.State, n.Tries, n.ReceivedAt = NoticeReceived, int(tries), tx.Now
+		tx.held.Notices = append(tx.held.Notices, n)
+	}
 	return count == 1, err
 }
 

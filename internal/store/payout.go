@@ -175,20 +175,22 @@ func merchantsDue(table, condition string) string {
 type Due struct {
 	Merchant  payment.ID
 	Processor string
+	Since     time.Time // when the oldest became due
 }
 
 // PayoutsDue lists who has payouts at the given steps that are due, so that
 // they can be claimed one merchant at a time. Of a merchant whose payouts wait
 // at several processors it names the one of the oldest.
 func (s *Store) PayoutsDue(ctx context.Context, now time.Time, steps StepFilter) ([]Due, error) {
-	rows, err := s.query(ctx, `SELECT due.merchant_id, (SELECT p.processor FROM payouts p
-			WHERE p.merchant_id = due.merchant_id AND p.next_at > 0 AND p.next_at <= $1 AND `+string(steps)+` ORDER BY p.next_at LIMIT 1)
+	oldest := ` FROM payouts p WHERE p.merchant_id = due.merchant_id AND p.next_at > 0 AND p.next_at <= $1 AND ` + string(steps) + ` ORDER BY p.next_at LIMIT 1)`
+	rows, err := s.query(ctx, `SELECT due.merchant_id, (SELECT p.processor`+oldest+`, (SELECT p.next_at`+oldest+`
 		FROM (`+merchantsDue("payouts", " AND "+string(steps))+`) AS due ORDER BY due.merchant_id`, micros(now))
 	list, err := collect(rows, err, func(r scanner) (Due, error) {
 		var merchant []byte
 		var processor sql.NullString // NULL where the row went in the meantime
-		err := r.Scan(&merchant, &processor)
-		return Due{idOf(merchant), processor.String}, err
+		var since sql.NullInt64
+		err := r.Scan(&merchant, &processor, &since)
+		return Due{idOf(merchant), processor.String, atMicros(since.Int64)}, err
 	})
 	return list, s.readError("due payouts", err)
 }

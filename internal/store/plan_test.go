@@ -201,6 +201,10 @@ func exercise(t *testing.T, s *store.Store) {
 		first(t, tx.OpenException(ctx, store.Exception{Merchant: m.ID, Kind: store.ExceptionNotice}))
 		_, err = tx.RecordNotice(ctx, store.Notice{Processor: "bank", ID: "n"})
 		first(t, err)
+		first(t, tx.Hold(ctx, node, noRoom{}))
+		if held := tx.Held(); held.Node != node {
+			t.Errorf("held by %v", held.Node)
+		}
 		return tx.Post(ctx, m.ID, p.ID, ledger.Fund("bank", 5))
 	})
 	write(func(tx *store.Tx) error { return exerciseWrites(t, tx, m.ID, p, q, node) })
@@ -415,3 +419,9 @@ func first(t *testing.T, err error) {
 		t.Fatal(fmt.Errorf("exercise: %w", err))
 	}
 }
+
+// noRoom has no place for anything.
+type noRoom struct{}
+
+func (noRoom) RoomForNotice() bool             { return false }
+func (noRoom) RoomForDelivery(payment.ID) bool { return false }

@@ -32,6 +32,9 @@ type Tx struct {
 
 	payins      []Ref // that it updated
 	redelivered bool
+
+	room Room // for what it makes due; nil for none
+	held Held
 }
 
 // Write runs work in a write transaction and commits it. Where the engine asks
