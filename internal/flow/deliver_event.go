@@ -9,8 +9,8 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// ClaimDeliveries takes up to limit due deliveries of a merchant in hand and
-// records an attempt of each.
+// ClaimDeliveries takes up to limit due deliveries of a merchant in hand, which
+// is the record of an attempt of each.
 func (f *Flow) ClaimDeliveries(ctx context.Context, merchant payment.ID, limit int) (list []store.Delivery, err error) {
 	err = f.claim(ctx, merchant, func(tx *store.Tx, node payment.ID) error {
 		list, err = tx.ClaimDeliveries(ctx, merchant, node, limit)

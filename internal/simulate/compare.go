@@ -188,6 +188,14 @@ func (c *comparison) checkReceived() {
 			c.g.badf("I7", e.order, "event %s is %s, and was delivered as %s", e.kind, e.body, r.body)
 		}
 		e.taken = e.taken || r.answer >= 200 && r.answer <= 299
+		e.came++
+		made := e.formerly
+		if e.delivery != nil {
+			made += e.delivery.tries
+		}
+		if e.came > made { // it was taken in hand before a byte left
+			c.g.badf("I7", e.order, "event %s came %d times, and %d attempts are on record", e.kind, e.came, made)
+		}
 	}
 }
 

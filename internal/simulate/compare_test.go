@@ -104,6 +104,7 @@ var lies = []struct {
 	{"a delivery in other words", false, "I7", "was delivered as", func(b *books) { b.received[0].body = []byte("{}") }},
 	{"a delivery to another address", false, "I7", "went to", func(b *books) { b.received[0].url = "https://elsewhere.example" }},
 	{"a delivery to another merchant", false, "I7", "went to", func(b *books) { b.received[0].merchant = b.acks[0].id }},
+	{"a delivery that was made twice", false, "I7", "came 2 times, and 1 attempts", func(b *books) { b.received = append(b.received, b.received[0]) }},
 	{"delivered, and refused", false, "I7", "no receiver took it", func(b *books) { b.received[0].answer = 500 }},
 	{"delivered to nobody", false, "I7", "no receiver took it", func(b *books) { b.received = b.received[1:] }},
 	{"the bank has moved more", true, "I14", "the bank has moved", func(b *books) { b.payments = append(b.payments, bankPayment{"Z", "x", 5, "EZ"}) }},

@@ -178,6 +178,8 @@ type eventRow struct {
 	version  int64
 	body     []byte // what is delivered
 	taken    bool   // a receiver answered 2xx
+	came     int64  // how often it came to a receiver
+	formerly int64  // attempts of its deliveries that were removed
 	awaited  awaitedEvent
 	delivery *deliveryRow
 	removed  bool // its delivery was, for its age
@@ -191,8 +193,10 @@ type deliveryRow struct {
 	tries       int64
 	nextAt      int64
 	claimed     bool
-	attempts    []attemptRow
-	redelivered bool // a person asked for it again
+	hand        int64        // the attempt that it was last taken in hand for
+	since       int64        // when that was
+	attempts    []attemptRow // that are over
+	redelivered bool         // a person asked for it again
 	updatedAt   int64
 	lost        int  // attempts that were removed
 	removed     bool // with its attempts

@@ -178,6 +178,20 @@ var corruptions = []struct {
 	{"news in nobody's hand", "I11", "in hand: false", []string{"UPDATE deliveries SET next_at = 0 WHERE state = 'pending'"}},
 	{"a delivery to another address", "I7", "was rewritten", []string{"UPDATE deliveries SET url = 'https://elsewhere.example'"}},
 	{"a delivery deleted", "I7", "was deleted", []string{"DELETE FROM deliveries WHERE state = 'pending'"}},
+	{"an attempt that nobody made", "I7", "by nobody who had it in hand", []string{
+		"INSERT INTO delivery_attempts (merchant_id, delivery_id, number, status, latency, error, response, created_at, ended_at) SELECT merchant_id, id, 1, 0, 0, '', '', 1, 0 FROM deliveries WHERE state = 'pending'"}},
+	{"an attempt of another time", "I7", "by nobody who had it in hand", []string{
+		"UPDATE deliveries SET claimed_by = merchant_id, next_at = 0, attempts = 1, updated_at = 2 WHERE state = 'pending'",
+		"INSERT INTO delivery_attempts (merchant_id, delivery_id, number, status, latency, error, response, created_at, ended_at) SELECT merchant_id, id, 1, 0, 0, '', '', 1, 0 FROM deliveries WHERE state = 'pending'",
+		"UPDATE deliveries SET claimed_by = '', next_at = 1 WHERE state = 'pending'"}},
+	{"a delivery taken out of a hand", "I7", "in hand for attempt 1, and becomes attempt 2", []string{
+		"UPDATE deliveries SET claimed_by = merchant_id, next_at = 0, attempts = 1 WHERE state = 'pending'",
+		"UPDATE deliveries SET attempts = 2 WHERE state = 'pending'"}},
+	{"a hand that counts no attempt", "I7", "counts 0 attempts of 1", []string{
+		"UPDATE deliveries SET claimed_by = merchant_id, next_at = 0 WHERE state = 'pending'"}},
+	{"an attempt cut off that is forgotten", "I7", "counts 1 attempts of 0", []string{
+		"UPDATE deliveries SET claimed_by = merchant_id, next_at = 0, attempts = 1 WHERE state = 'pending'",
+		"UPDATE deliveries SET claimed_by = '', next_at = 1 WHERE state = 'pending'"}},
 	{"an attempt miscounted", "I7", "counts 2 attempts of 1", []string{"UPDATE deliveries SET attempts = 2 WHERE event_number = 1"}},
 	{"an attempt rewritten", "I7", "is changed", []string{"UPDATE delivery_attempts SET status = 204"}},
 	{"an attempt deleted", "I7", "is changed", []string{"DELETE FROM delivery_attempts"}},

@@ -135,7 +135,7 @@ var watchedTables = []watchedTable{
 		changed: logColumns{n: []string{"event_number", "attempts", "next_at", "length(claimed_by)", "updated_at"}, t: []string{"state"}},
 		frozen:  "merchant_id, id, event_number, subject_id, url, created_at"},
 	{kind: rowAttempt, name: "delivery_attempts", merchant: "merchant_id", id: "delivery_id",
-		added:   logColumns{n: []string{"number", "status", "ended_at", "created_at"}},
+		added:   logColumns{n: []string{"number", "status", "ended_at", "created_at"}, t: []string{"error"}},
 		changed: logColumns{n: []string{"number", "status", "ended_at"}, t: []string{"error"}},
 		frozen:  "merchant_id, delivery_id, number, created_at"},
 	{kind: rowReceipt, name: "receipts", merchant: "merchant_id", id: "id",

@@ -235,6 +235,7 @@ func (v *shop) deliver(answer int) int {
 	list, err := v.flow.ClaimDeliveries(v.t.Context(), v.m.ID, 100)
 	v.must(err)
 	for _, d := range list {
+		v.book.arrives(payment.PublicEventID(d.Event.ID))
 		v.books.received = append(v.books.received, received{
 			merchant: v.m.ID.String(), url: d.URL, eventID: payment.PublicEventID(d.Event.ID), body: d.Event.Body, answer: answer, at: v.clock.Now(),
 		})

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -226,4 +227,34 @@ func (v *shop) forget(last payment.Event) {
 	v.book.redeliver(payment.PublicEventID(last.ID))
 	v.must(v.flow.Redeliver(v.t.Context(), v.m.ID, last.ID))
 	v.deliver(200)
+}
+
+// An event comes to a receiver while an attempt of it is under way, and at no
+// other time: its sender may have been given up for dead by then.
+func TestArrivalsAreExpected(t *testing.T) {
+	t.Parallel()
+	eachShop(t, func(v *shop) {
+		p := v.sell("early", 100, hookURL)
+		v.pay(p.ExternalID, "E1", 100)
+		events, err := v.store.Events(v.t.Context(), v.m.ID, 0, 10)
+		v.must(err)
+		id := payment.PublicEventID(events[0].ID)
+		early := func(when string) {
+			v.t.Helper()
+			v.book.arrives(id)
+			expect(v.t, when, v.book.found, "I7", "no attempt to deliver it is under way")
+			v.book.found = nil
+		}
+		early("before it is taken in hand")
+		list, err := v.flow.ClaimDeliveries(v.t.Context(), v.m.ID, 1)
+		v.must(err)
+		v.book.arrives(id)
+		v.must(v.flow.Leave(v.t.Context()))
+		v.book.arrives(id)
+		v.sound()
+		e := &flow.EndedDelivery{Delivery: list[0], Attempt: store.Attempt{Delivery: list[0].ID, Status: 500}}
+		v.must(v.flow.EndDelivery(v.t.Context(), e))
+		v.sound()
+		early("after its end")
+	})
 }

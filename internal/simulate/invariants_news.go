@@ -122,8 +122,17 @@ func (g *gatewayBook) applyDelivery(c *rowChange) {
 	g.setDelivery(d, c)
 }
 
+// setDelivery takes over what a row says. One that is in hand is the record of
+// the attempt under way: its number and its time stand until it is let go.
 func (g *gatewayBook) setDelivery(d *deliveryRow, c *rowChange) {
-	d.state, d.tries, d.nextAt, d.claimed, d.updatedAt = c.t[0], c.n[1], c.n[2], c.n[3] != 0, c.n[4]
+	tries, claimed, at := c.n[1], c.n[3] != 0, c.n[4]
+	switch {
+	case claimed && !d.claimed:
+		d.hand, d.since = tries, at
+	case claimed && (tries != d.hand || at != d.since):
+		g.badf("I7", d.event.order, "the delivery of %s is in hand for attempt %d, and becomes attempt %d", d.event.kind, d.hand, tries)
+	}
+	d.state, d.tries, d.nextAt, d.claimed, d.updatedAt = c.t[0], tries, c.n[2], claimed, at
 	g.touchDelivery(d)
 }
 
@@ -143,6 +152,7 @@ func (g *gatewayBook) removeDelivery(c *rowChange, d *deliveryRow) {
 		return
 	}
 	d.removed, d.event.removed, d.event.delivery = true, true, nil
+	d.event.formerly += d.tries
 	g.touchDelivery(d)
 }
 
@@ -175,6 +185,8 @@ func (g *gatewayBook) addDelivery(c *rowChange) {
 	g.setDelivery(d, c)
 }
 
+// applyAttempt follows an attempt that is over: that of who had the delivery in
+// hand last, and later the end of one whose sender was given up for dead.
 func (g *gatewayBook) applyAttempt(c *rowChange) {
 	d := g.deliveries[c.key]
 	if d == nil {
@@ -184,9 +196,11 @@ func (g *gatewayBook) applyAttempt(c *rowChange) {
 	number, count := c.n[0], int64(len(d.attempts))
 	switch {
 	case c.op == rowAdded && number == count+1:
-		d.attempts = append(d.attempts, attemptRow{})
-	case c.op == rowDeleted && number == count && d.attempts[count-1].endedAt == 0: // given back untried
-		d.attempts = d.attempts[:count-1]
+		if number != d.hand || c.n[3] != d.since {
+			g.badf("I7", d.event.order, "attempt %d to deliver %s was made by nobody who had it in hand", number, d.event.kind)
+		}
+		d.attempts = append(d.attempts, attemptRow{status: c.n[1], endedAt: c.n[2]})
+		d.event.order.gone = d.event.order.gone || c.n[1] == 410
 	case c.op == rowDeleted && g.retention > 0 && number >= 1 && number <= count: // with its delivery, see checkDelivery
 		d.lost++
 	case c.op == rowChanged && number >= 1 && number <= count && d.attempts[number-1].endedAt == 0:
@@ -207,8 +221,12 @@ func (g *gatewayBook) checkDelivery(d *deliveryRow) {
 	if d.lost > 0 {
 		g.badf("I7", o, "%d attempts to deliver %s are gone, and the delivery is not", d.lost, kind)
 	}
-	if d.tries != int64(len(d.attempts)) {
-		g.badf("I7", o, "the delivery of %s counts %d attempts of %d", kind, d.tries, len(d.attempts))
+	made := int64(len(d.attempts))
+	if d.claimed {
+		made++
+	}
+	if d.tries != made {
+		g.badf("I7", o, "the delivery of %s counts %d attempts of %d", kind, d.tries, made)
 	}
 	if d.state == "pending" {
 		if (d.nextAt > 0) == d.claimed {
@@ -239,6 +257,26 @@ func (g *gatewayBook) checkDelivery(d *deliveryRow) {
 	if !fits {
 		g.badf("I7", o, "the delivery of %s is %s after %d attempts, the last answered with %d", kind, d.state, len(d.attempts), last.status)
 	}
+}
+
+// arrives tells the book that an event has come to a receiver, by its public id:
+// by then, an attempt without an end is on record.
+func (g *gatewayBook) arrives(eventID string) {
+	e := g.eventIDs[eventID]
+	if e == nil || e.order == nil { // see checkReceived
+		return
+	}
+	if d := e.delivery; d != nil {
+		if d.claimed {
+			return
+		}
+		for _, a := range d.attempts {
+			if a.endedAt == 0 { // its sender was given up for dead
+				return
+			}
+		}
+	}
+	g.badf("I7", e.order, "event %s comes, and no attempt to deliver it is under way", e.kind)
 }
 
 // redeliver tells the book that somebody asks for an event to be sent again,

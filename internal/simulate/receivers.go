@@ -77,6 +77,7 @@ func typeOf(body []byte) string {
 // receive takes a delivery in, and answers as kind says.
 func (r *receiver) receive(w *webhookWire, request *http.Request, body []byte, kind string) (*http.Response, error) {
 	s := r.sim
+	s.gateway.arrives(request.Header.Get("Webhook-Id"))
 	switch kind {
 	case "refused":
 		return nil, errDial

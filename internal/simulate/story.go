@@ -186,12 +186,10 @@ func (t *teller) tellAttempt(c *rowChange) {
 	d := t.g.deliveries[c.key]
 	number := d.event.number
 	switch {
-	case c.op == rowAdded:
-		t.linef(c.n[3], "attempt %d to deliver event %d begins", c.n[0], number)
-	case c.op == rowDeleted && d.removed:
-		t.linef(0, "attempt %d to deliver event %d is removed", c.n[0], number)
 	case c.op == rowDeleted:
-		t.linef(0, "attempt %d to deliver event %d was not made", c.n[0], number)
+		t.linef(0, "attempt %d to deliver event %d is removed", c.n[0], number)
+	case c.n[2] == 0:
+		t.linef(c.n[3], "attempt %d to deliver event %d was cut off", c.n[0], number)
 	default:
 		t.linef(c.n[2], "attempt %d to deliver event %d: %d %s", c.n[0], number, c.n[1], c.t[0])
 	}

@@ -33,6 +33,7 @@ type Delivery struct {
 	Ended     int
 	NextAt    time.Time
 	ClaimedBy payment.ID    // the process that has it in hand
+	TakenAt   time.Time     // in hand: when the attempt that is under way began
 	Event     payment.Event // id and body, when claimed
 }
 
@@ -56,21 +57,19 @@ func (s *Store) DeliveriesDue(ctx context.Context, now time.Time) ([]payment.ID,
 	return list, s.readError("due deliveries", err)
 }
 
-var attemptTable = newTable("delivery_attempts", "delivery_id",
-	column{"merchant_id", "bytea"}, column{"delivery_id", "bytea"}, column{"number", "bigint"}, column{"status", "bigint"},
-	column{"latency", "bigint"}, column{"error", "text"}, column{"response", "text"}, column{"created_at", "bigint"}, column{"ended_at", "bigint"})
-
 // ClaimDeliveries takes up to limit due deliveries of a merchant in hand for
-// node and records an attempt of each, before a byte leaves.
+// node, before a byte leaves. A delivery in hand is the record of the attempt
+// under way: attempts is its number, updated_at its time. Its row is written
+// once, by who ends it: [Tx.FinishDelivery], or [Tx.ReleaseNode].
 func (tx *Tx) ClaimDeliveries(ctx context.Context, merchant, node payment.ID, limit int) ([]Delivery, error) {
 	rows, err := tx.query(ctx, `WITH picked AS MATERIALIZED (
 		SELECT id FROM deliveries WHERE merchant_id = $2 AND next_at > 0 AND next_at <= $3 ORDER BY next_at LIMIT $4`+
 		tx.store.dialect.skipLocked()+`)
-		UPDATE deliveries SET claimed_by = $1, next_at = 0, attempts = attempts + 1
+		UPDATE deliveries SET claimed_by = $1, next_at = 0, attempts = attempts + 1, updated_at = $3
 		WHERE merchant_id = $2 AND id IN (SELECT id FROM picked) RETURNING id, event_number, subject_id, url, attempts, tries`,
 		node[:], merchant[:], micros(tx.Now), limit)
 	list, err := collect(rows, err, func(r scanner) (Delivery, error) {
-		d := Delivery{Merchant: merchant, State: DeliveryPending}
+		d := Delivery{Merchant: merchant, State: DeliveryPending, TakenAt: tx.Now}
 		var id, subject []byte
 		var attempts, tries int64
 		err := r.Scan(&id, &d.EventNumber, &subject, &d.URL, &attempts, &tries)
@@ -80,7 +79,6 @@ func (tx *Tx) ClaimDeliveries(ctx context.Context, merchant, node payment.ID, li
 	if err != nil {
 		return nil, err
 	}
-	attempts := make([][]any, len(list))
 	for i := range list {
 		d := &list[i]
 		d.Event, err = tx.store.scanEvent(merchant)(tx.queryRow(ctx, "SELECT "+eventColumns+` FROM events
@@ -88,13 +86,8 @@ func (tx *Tx) ClaimDeliveries(ctx context.Context, merchant, node payment.ID, li
 		if err != nil {
 			return nil, fmt.Errorf("event of delivery: %w", err)
 		}
-		attempts[i] = tx.attemptRow(d)
 	}
-	return list, tx.insertNew(ctx, attemptTable, attempts...)
-}
-
-func (tx *Tx) attemptRow(d *Delivery) []any {
-	return []any{d.Merchant[:], d.ID[:], int64(d.Attempts), int64(0), int64(0), "", "", micros(tx.Now), int64(0)}
+	return list, nil
 }
 
 // Finished is what became of a delivery at the end of an attempt.
@@ -110,22 +103,38 @@ type Finished struct {
 // has lost the delivery to another, only the attempt is written, as it was
 // made, and the zero value is returned.
 func (tx *Tx) FinishDelivery(ctx context.Context, d Delivery, a Attempt, node payment.ID) (f Finished, err error) {
-	_, err = tx.exec(ctx, `UPDATE delivery_attempts SET status = $1, latency = $2, error = $3, response = $4, ended_at = $5
-		WHERE merchant_id = $6 AND delivery_id = $7 AND number = $8 AND ended_at = 0`,
-		int64(a.Status), a.Latency.Microseconds(), a.Error, a.Response, micros(tx.Now), d.Merchant[:], d.ID[:], int64(d.Attempts))
-	if err != nil {
-		return f, err
-	}
 	var exception []byte
 	err = tx.queryRow(ctx, `UPDATE deliveries SET state = CASE WHEN state = 'ended' THEN state ELSE $1 END,
 		next_at = CASE WHEN state = 'ended' THEN next_at ELSE $2 END, claimed_by = $3, tries = tries + 1, updated_at = $4
 		WHERE merchant_id = $5 AND id = $6 AND claimed_by = $7 AND attempts = $8 RETURNING state, exception_id`,
 		d.State, micros(d.NextAt), []byte{}, micros(tx.Now), d.Merchant[:], d.ID[:], node[:], int64(d.Attempts)).Scan(&f.State, &exception)
-	if errors.Is(err, sql.ErrNoRows) {
-		return f, nil
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return f, err
 	}
 	f.Exception = idOf(exception)
-	return f, err
+	return f, tx.recordAttempt(ctx, d, a)
+}
+
+// recordAttempt writes an attempt that has ended. Its row is there already where
+// the delivery was lost, or where this end is recorded again; the first end
+// stays. A delivery that has been removed since has no attempts any more.
+func (tx *Tx) recordAttempt(ctx context.Context, d Delivery, a Attempt) error {
+	_, err := tx.exec(ctx, `INSERT INTO delivery_attempts (merchant_id, delivery_id, number, status, latency, error, response, created_at, ended_at)
+		SELECT merchant_id, id, $3, $4, $5, $6, $7, $8, $9 FROM deliveries WHERE merchant_id = $1 AND id = $2 AND attempts >= $3
+		ON CONFLICT (merchant_id, delivery_id, number) DO UPDATE SET status = $4, latency = $5, error = $6, response = $7, ended_at = $9
+		WHERE delivery_attempts.ended_at = 0`, d.Merchant[:], d.ID[:], int64(d.Attempts),
+		int64(a.Status), a.Latency.Microseconds(), a.Error, a.Response, micros(d.TakenAt), micros(tx.Now))
+	return err
+}
+
+// recordCutOff writes the attempts that a process had under way when it died,
+// without an end. It locks their deliveries first: what the process, if it lives
+// after all, gives back meanwhile was not tried.
+func (tx *Tx) recordCutOff(ctx context.Context, node payment.ID) error {
+	_, err := tx.exec(ctx, `INSERT INTO delivery_attempts (merchant_id, delivery_id, number, status, latency, error, response, created_at, ended_at)
+		SELECT merchant_id, id, attempts, 0, 0, '', '', updated_at, 0 FROM deliveries WHERE claimed_by = $1 AND length(claimed_by) > 0`+
+		tx.store.dialect.forUpdate()+" ON CONFLICT DO NOTHING", node[:])
+	return err
 }
 
 // GiveUpDelivery tells a person that a delivery was given up, if the exception
@@ -144,16 +153,12 @@ func (tx *Tx) GiveUpDelivery(ctx context.Context, d Delivery, before payment.ID,
 }
 
 // ReturnDelivery gives a claimed delivery back untried, as if it had not been
-// claimed, to be taken at a time.
+// claimed, to be taken at a time. Where node has lost it, nothing happens: its
+// attempt stays on record, and its number is not given out again.
 func (tx *Tx) ReturnDelivery(ctx context.Context, d Delivery, at time.Time, node payment.ID) error {
-	n, err := tx.changed(ctx, `UPDATE deliveries SET claimed_by = $2, attempts = attempts - 1,
+	_, err := tx.exec(ctx, `UPDATE deliveries SET claimed_by = $2, attempts = attempts - 1,
 		next_at = CASE WHEN state = 'pending' THEN CAST($1 AS BIGINT) ELSE 0 END
 		WHERE merchant_id = $3 AND id = $4 AND claimed_by = $5 AND attempts = $6`, micros(at), []byte{}, d.Merchant[:], d.ID[:], node[:], int64(d.Attempts))
-	if err != nil || n == 0 {
-		return err
-	}
-	_, err = tx.exec(ctx, "DELETE FROM delivery_attempts WHERE merchant_id = $1 AND delivery_id = $2 AND number = $3",
-		d.Merchant[:], d.ID[:], int64(d.Attempts))
 	return err
 }
 
@@ -217,11 +222,16 @@ func (tx *Tx) newsAddress(ctx context.Context, merchant, order payment.ID) (url 
 	return "", nil
 }
 
-// Attempts lists where and when an event was sent, with what answer.
+// Attempts lists where and when an event was sent, with what answer. Those under
+// way are the deliveries in hand.
 func (s *Store) Attempts(ctx context.Context, merchant payment.ID, number int64) ([]Attempt, error) {
 	rows, err := s.query(ctx, `SELECT a.delivery_id, d.url, a.number, a.status, a.latency, a.error, a.response, a.created_at, a.ended_at
 		FROM deliveries d JOIN delivery_attempts a ON a.merchant_id = d.merchant_id AND a.delivery_id = d.id
-		WHERE d.merchant_id = $1 AND d.event_number = $2 ORDER BY a.created_at, a.delivery_id, a.number`, merchant[:], number)
+		WHERE d.merchant_id = $1 AND d.event_number = $2
+		UNION ALL SELECT d.id, d.url, d.attempts, 0, 0, '', '', d.updated_at, 0 FROM deliveries d
+		WHERE d.merchant_id = $1 AND d.event_number = $2 AND length(d.claimed_by) > 0 AND NOT EXISTS (
+			SELECT 1 FROM delivery_attempts a WHERE a.merchant_id = d.merchant_id AND a.delivery_id = d.id AND a.number = d.attempts)
+		ORDER BY 8, 1, 3`, merchant[:], number)
 	list, err := collect(rows, err, func(r scanner) (Attempt, error) {
 		var a Attempt
 		var id []byte

@@ -87,7 +87,8 @@ func (s *Store) Nodes(ctx context.Context) ([]Node, error) {
 
 // ReleaseNode takes a dead process off the list, if its beat still stands where
 // it was seen, and makes what it had in hand due for others. A payout that it
-// may have been sending is unknown from now on: it is asked about.
+// may have been sending is unknown from now on: it is asked about. An attempt to
+// deliver that it may have made goes on record, without an end.
 func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err error) {
 	if err := tx.guarded(ctx, "DELETE FROM nodes WHERE id = $1 AND beat = $2", n.ID[:], n.Beat); err != nil {
 		return 0, err
@@ -97,17 +98,26 @@ func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err erro
 		SELECT merchant_id, id FROM payouts WHERE claimed_by = $1 AND length(claimed_by) > 0 AND step = 'intent')`, n.ID[:]); err != nil {
 		return 0, fmt.Errorf("release sends: %w", err)
 	}
+	free := func(text string) error {
+		count, err := tx.changed(ctx, text, []byte{}, now, n.ID[:])
+		released += count
+		return err
+	}
+	err = free(`UPDATE payouts SET claimed_by = $1, next_at = $2, step = CASE WHEN step = 'intent' THEN 'unknown' ELSE step END
+		WHERE claimed_by = $3 AND length(claimed_by) > 0`)
+	if err != nil {
+		return 0, fmt.Errorf("release payouts: %w", err)
+	}
+	if err := tx.recordCutOff(ctx, n.ID); err != nil {
+		return 0, fmt.Errorf("release attempts: %w", err)
+	}
 	for _, text := range []string{
-		`UPDATE payouts SET claimed_by = $1, next_at = $2, step = CASE WHEN step = 'intent' THEN 'unknown' ELSE step END
-			WHERE claimed_by = $3 AND length(claimed_by) > 0`,
 		"UPDATE deliveries SET claimed_by = $1, next_at = CASE WHEN state = 'pending' THEN CAST($2 AS BIGINT) ELSE 0 END WHERE claimed_by = $3 AND length(claimed_by) > 0",
 		"UPDATE notices SET claimed_by = $1, next_at = $2 WHERE claimed_by = $3 AND length(claimed_by) > 0",
 	} {
-		count, err := tx.changed(ctx, text, []byte{}, now, n.ID[:])
-		if err != nil {
+		if err := free(text); err != nil {
 			return 0, fmt.Errorf("release: %w", err)
 		}
-		released += count
 	}
 	return released, nil
 }

@@ -12,7 +12,9 @@ import (
 var deliveryTests = []test{
 	{"two claimers never share a delivery", deliveriesClaimedOnce},
 	{"an attempt is on record before it is made", attemptsAreRecorded},
+	{"the end of an attempt is recorded once", attemptsEndOnce},
 	{"who lost a delivery changes nothing but its own attempt", lostDelivery},
+	{"who lost a delivery that has been removed since changes nothing", lostAndRemoved},
 	{"an attempt in which its process died uses none of the schedule up", interruptedDelivery},
 	{"a delivery given back was never tried", returnedDelivery},
 	{"an order whose receiver wants no more gets no more", endedDeliveries},
@@ -30,6 +32,13 @@ func (b *bench) claimDeliveries(m store.Merchant, node payment.ID, limit int) (l
 		list, err = tx.ClaimDeliveries(b.Context(), m.ID, node, limit)
 		return err
 	})
+	return list
+}
+
+func (b *bench) attempts(m store.Merchant, number int64) []store.Attempt {
+	b.Helper()
+	list, err := b.s.Attempts(b.Context(), m.ID, number)
+	b.must(err)
 	return list
 }
 
@@ -89,18 +98,36 @@ func attemptsAreRecorded(b *bench) {
 		equal(b, "attempts", d.Attempts, i)
 		equal(b, "url", d.URL, hook)
 		equal(b, "event", d.Event.Number, 1)
-		attempts, err := b.s.Attempts(b.Context(), m.ID, 1)
-		b.must(err)
+		attempts := b.attempts(m, 1)
 		equal(b, "on record", len(attempts), i)
-		equal(b, "has ended", attempts[i-1].EndedAt.IsZero(), true)
+		began := attempts[i-1]
+		equal(b, "is under way", began, store.Attempt{Delivery: d.ID, URL: hook, Number: i, CreatedAt: began.CreatedAt})
+		equal(b, "began", began.CreatedAt, d.TakenAt.Truncate(time.Microsecond).UTC())
 		b.finish(d, store.DeliveryPending, b.w.Clock.Now().Add(-time.Second), node)
+		equal(b, "began, when it has ended", b.attempts(m, 1)[i-1].CreatedAt, began.CreatedAt)
 	}
-	attempts, err := b.s.Attempts(b.Context(), m.ID, 1)
-	b.must(err)
+	attempts := b.attempts(m, 1)
+	equal(b, "on record", len(attempts), 2)
 	a := attempts[1]
 	if a.Status != 500 || a.Latency != 1500*time.Microsecond || a.Error != "e" || a.Response != "r" || a.Number != 2 || a.EndedAt.IsZero() || a.URL != hook {
 		b.Errorf("%+v", a)
 	}
+}
+
+// Who does not know whether the end was recorded records it again.
+func attemptsEndOnce(b *bench) {
+	m, node := b.merchant(), b.id()
+	b.announce(m, b.id(), 1, hook)
+	d := b.claimDeliveries(m, node, 10)[0]
+	b.finish(d, store.DeliveryDone, time.Time{}, node)
+	first := b.attempts(m, 1)
+	b.write(func(tx *store.Tx) error {
+		_, err := tx.FinishDelivery(b.Context(), d, store.Attempt{Status: 200}, node)
+		return err
+	})
+	again := b.attempts(m, 1)
+	equal(b, "on record", len(again), 1)
+	equal(b, "the attempt", again[0], first[0])
 }
 
 // A node that was taken for dead comes back: its delivery is another's now.
@@ -126,6 +153,24 @@ func lostDelivery(b *bench) {
 	equal(b, "due when done", len(b.claimDeliveries(m, two, 10)), 0)
 }
 
+// It comes back so late that the delivery has gone for its age.
+func lostAndRemoved(b *bench) {
+	m, one, two := b.merchant(), b.node(), b.id()
+	b.announce(m, b.id(), 1, hook)
+	lost := b.claimDeliveries(m, one, 10)[0]
+	_, err := b.release(store.Node{ID: one, Beat: 1})
+	b.must(err)
+	b.finish(b.claimDeliveries(m, two, 10)[0], store.DeliveryDone, time.Time{}, two)
+	equal(b, "attempts", len(b.attempts(m, 1)), 2)
+	b.write(func(tx *store.Tx) error {
+		n, err := tx.RemoveDeliveries(b.Context(), store.Old{Merchant: m.ID, Last: lost.ID}, b.now().Add(time.Hour))
+		equal(b, "removed", n, 1)
+		return err
+	})
+	equal(b, "the end of the lost one", b.finish(lost, store.DeliveryDone, time.Time{}, one), store.Finished{})
+	equal(b, "attempts of what has gone", len(b.attempts(m, 1)), 0)
+}
+
 // An attempt in which its process died is on record, and uses none of the
 // schedule up: it may never have been made.
 func interruptedDelivery(b *bench) {
@@ -141,6 +186,11 @@ func interruptedDelivery(b *bench) {
 	}
 	die()
 	die()
+	died := b.attempts(m, 1)
+	equal(b, "on record", len(died), 2)
+	for i, a := range died {
+		equal(b, "died in it", a, store.Attempt{Delivery: a.Delivery, URL: hook, Number: i + 1, CreatedAt: a.CreatedAt})
+	}
 	node := b.id()
 	d := b.claimDeliveries(m, node, 1)[0]
 	equal(b, "attempts", d.Attempts, 3)
