@@ -57,6 +57,10 @@ func (s *Store) DeliveriesDue(ctx context.Context, now time.Time) ([]payment.ID,
 	return list, s.readError("due deliveries", err)
 }
 
+var attemptTable = newTable("delivery_attempts", "delivery_id",
+	column{"merchant_id", "bytea"}, column{"delivery_id", "bytea"}, column{"number", "bigint"}, column{"status", "bigint"},
+	column{"latency", "bigint"}, column{"error", "text"}, column{"response", "text"}, column{"created_at", "bigint"}, column{"ended_at", "bigint"})
+
 // ClaimDeliveries takes up to limit due deliveries of a merchant in hand for
 // node, before a byte leaves. A delivery in hand is the record of the attempt
 // under way: attempts is its number, updated_at its time. Its row is written
@@ -108,22 +112,38 @@ func (tx *Tx) FinishDelivery(ctx context.Context, d Delivery, a Attempt, node pa
 		next_at = CASE WHEN state = 'ended' THEN next_at ELSE $2 END, claimed_by = $3, tries = tries + 1, updated_at = $4
 		WHERE merchant_id = $5 AND id = $6 AND claimed_by = $7 AND attempts = $8 RETURNING state, exception_id`,
 		d.State, micros(d.NextAt), []byte{}, micros(tx.Now), d.Merchant[:], d.ID[:], node[:], int64(d.Attempts)).Scan(&f.State, &exception)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return f, err
+	row := []any{d.Merchant[:], d.ID[:], int64(d.Attempts), int64(a.Status), a.Latency.Microseconds(), a.Error, a.Response, micros(d.TakenAt), micros(tx.Now)}
+	if errors.Is(err, sql.ErrNoRows) {
+		return f, tx.endAttempt(ctx, row)
 	}
+	tx.attempts = append(tx.attempts, row)
 	f.Exception = idOf(exception)
-	return f, tx.recordAttempt(ctx, d, a)
+	return f, err
 }
 
-// recordAttempt writes an attempt that has ended. Its row is there already where
-// the delivery was lost, or where this end is recorded again; the first end
-// stays. A delivery that has been removed since has no attempts any more.
-func (tx *Tx) recordAttempt(ctx context.Context, d Delivery, a Attempt) error {
+// saveAttempts writes the attempts that were gathered, of each delivery one. A
+// process of an earlier version may have written a row when the attempt began.
+func (tx *Tx) saveAttempts(ctx context.Context) error {
+	added, err := tx.insert(ctx, attemptTable, tx.attempts...)
+	for i, row := range tx.attempts {
+		if err == nil && !added[i] {
+			err = tx.endAttempt(ctx, row)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("attempts: %w", err)
+	}
+	return nil
+}
+
+// endAttempt writes an attempt that may be on record: its delivery was lost, or
+// its end is recorded again, and the first end stays. A delivery that has been
+// removed since has no attempts any more.
+func (tx *Tx) endAttempt(ctx context.Context, row []any) error {
 	_, err := tx.exec(ctx, `INSERT INTO delivery_attempts (merchant_id, delivery_id, number, status, latency, error, response, created_at, ended_at)
 		SELECT merchant_id, id, $3, $4, $5, $6, $7, $8, $9 FROM deliveries WHERE merchant_id = $1 AND id = $2 AND attempts >= $3
 		ON CONFLICT (merchant_id, delivery_id, number) DO UPDATE SET status = $4, latency = $5, error = $6, response = $7, ended_at = $9
-		WHERE delivery_attempts.ended_at = 0`, d.Merchant[:], d.ID[:], int64(d.Attempts),
-		int64(a.Status), a.Latency.Microseconds(), a.Error, a.Response, micros(d.TakenAt), micros(tx.Now))
+		WHERE delivery_attempts.ended_at = 0`, row...)
 	return err
 }
 

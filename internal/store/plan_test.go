@@ -208,6 +208,14 @@ func exercise(t *testing.T, s *store.Store) {
 		return tx.Post(ctx, m.ID, p.ID, ledger.Fund("bank", 5))
 	})
 	write(func(tx *store.Tx) error { return exerciseWrites(t, tx, m.ID, p, q, node) })
+	write(func(tx *store.Tx) error {
+		d := claimOne(t, tx, m.ID, node)
+		d.State, d.NextAt = store.DeliveryDone, time.Time{}
+		_, err := tx.FinishDelivery(ctx, d, store.Attempt{}, node)
+		first(t, err)
+		_, err = tx.FinishDelivery(ctx, d, store.Attempt{}, node) // lost by now
+		return err
+	})
 	write(func(tx *store.Tx) error { return exerciseRemoval(t, tx, m.ID, q.ID, node, p.ExpiresAt.Add(time.Hour)) })
 	write(func(tx *store.Tx) error {
 		_, err := tx.ReleaseNode(ctx, store.Node{ID: node, Beat: 2})
@@ -250,15 +258,12 @@ func exerciseWrites(t *testing.T, tx *store.Tx, m payment.ID, p *store.NewPayin,
 	p.Version, q.Version = 2, 2
 	first(t, tx.UpdatePayin(ctx, &p.Payin, 1))
 	first(t, tx.UpdatePayout(ctx, &q.Payout, 1))
-	deliveries, err := tx.ClaimDeliveries(ctx, m, node, 5)
-	if err != nil || len(deliveries) != 1 {
-		t.Fatalf("%v, %v", deliveries, err)
-	}
-	_, err = tx.FinishDelivery(ctx, deliveries[0], store.Attempt{}, node)
+	d := claimOne(t, tx, m, node)
+	_, err = tx.FinishDelivery(ctx, d, store.Attempt{}, node)
 	first(t, err)
-	first(t, tx.GiveUpDelivery(ctx, deliveries[0], m, store.Exception{Merchant: m}))
+	first(t, tx.GiveUpDelivery(ctx, d, m, store.Exception{Merchant: m}))
 	first(t, tx.CloseException(ctx, m, m, ""))
-	first(t, tx.ReturnDelivery(ctx, deliveries[0], tx.Now, node))
+	first(t, tx.ReturnDelivery(ctx, d, tx.Now, node))
 	first(t, tx.EndDeliveries(ctx, m, p.ID, "https://a.example"))
 	_, err = tx.Redeliver(ctx, &payment.Event{Merchant: m, Number: 1})
 	first(t, err)
@@ -287,34 +292,31 @@ func exerciseWrites(t *testing.T, tx *store.Tx, m payment.ID, p *store.NewPayin,
 	return tx.Post(ctx, m, p.ID, ledger.Fund("bank", 5))
 }
 
+// claimOne takes the one delivery in hand that is due.
+func claimOne(t *testing.T, tx *store.Tx, m, node payment.ID) store.Delivery {
+	t.Helper()
+	deliveries, err := tx.ClaimDeliveries(t.Context(), m, node, 5)
+	if err != nil || len(deliveries) != 1 {
+		t.Fatalf("%v, %v", deliveries, err)
+	}
+	return deliveries[0]
+}
+
 // exerciseRemoval lets a finished delivery go, and be made anew for an order.
 func exerciseRemoval(t *testing.T, tx *store.Tx, m, order, node payment.ID, before time.Time) error {
 	t.Helper()
 	ctx := t.Context()
 	first(t, tx.NoteRemoval(ctx, before))
-	claimed := func() store.Delivery {
-		t.Helper()
-		deliveries, err := tx.ClaimDeliveries(ctx, m, node, 5)
-		if err != nil || len(deliveries) != 1 {
-			t.Fatalf("%v, %v", deliveries, err)
-		}
-		return deliveries[0]
-	}
-	d := claimed()
-	d.State, d.NextAt = store.DeliveryDone, time.Time{}
-	_, err := tx.FinishDelivery(ctx, d, store.Attempt{}, node)
-	first(t, err)
-	n, err := tx.RemoveDeliveries(ctx, store.Old{Merchant: m, Last: d.ID}, before)
+	n, err := tx.RemoveDeliveries(ctx, store.Old{Merchant: m, Last: tx.NewID()}, before)
 	if err != nil || n != 1 {
 		t.Fatalf("%d, %v", n, err)
 	}
 	_, err = tx.Redeliver(ctx, &payment.Event{Merchant: m, Number: 1, Subject: m}) // no order: both tables are looked at
 	first(t, err)
-	d.Event.Subject = order
-	_, err = tx.Redeliver(ctx, &d.Event)
+	_, err = tx.Redeliver(ctx, &payment.Event{Merchant: m, Number: 1, Subject: order})
 	first(t, err)
-	first(t, tx.ReturnDelivery(ctx, claimed(), tx.Now, node))
-	claimed() // and its attempt stays
+	first(t, tx.ReturnDelivery(ctx, claimOne(t, tx, m, node), tx.Now, node))
+	claimOne(t, tx, m, node) // and it stays in hand
 	return nil
 }
 

@@ -18,9 +18,9 @@ const (
 )
 
 // Tx is one write transaction: a unit of work. Rows are written as they come;
-// postings and events are gathered and written right before COMMIT, balances
-// first and the event counters last, each in the order of merchants, so that
-// two transactions never wait for each other in a circle.
+// postings, ends of attempts and events are gathered and written right before
+// COMMIT, balances first and the event counters last, each in the order of
+// merchants, so that two transactions never wait for each other in a circle.
 type Tx struct {
 	// Now is the time of everything that this transaction writes, in UTC.
 	Now time.Time
@@ -30,7 +30,8 @@ type Tx struct {
 	books map[payment.ID]*books
 	news  []announcement
 
-	payins      []Ref // that it updated
+	attempts    [][]any // to deliver, that have ended
+	payins      []Ref   // that it updated
 	redelivered bool
 
 	room Room // for what it makes due; nil for none
@@ -108,6 +109,9 @@ func (s *Store) writeOnce(ctx context.Context, work func(tx *Tx) error) (err err
 // flush writes what was gathered.
 func (tx *Tx) flush(ctx context.Context) error {
 	if err := tx.saveBooks(ctx); err != nil {
+		return err
+	}
+	if err := tx.saveAttempts(ctx); err != nil {
 		return err
 	}
 	return tx.publish(ctx)
