@@ -88,11 +88,7 @@ func (tx *Tx) publish(ctx context.Context) error {
 	if err := tx.insertNew(ctx, deliveryTable, deliveries...); err != nil {
 		return fmt.Errorf("deliveries: %w", err)
 	}
-	attempts := make([][]any, len(tx.held.Deliveries))
-	for i := range tx.held.Deliveries {
-		attempts[i] = tx.attemptRow(&tx.held.Deliveries[i])
-	}
-	return tx.insertNew(ctx, attemptTable, attempts...)
+	return nil
 }
 
 func (tx *Tx) eventRow(a *announcement) ([]any, error) {

@@ -56,6 +56,6 @@ func (tx *Tx) holdDelivery(d *Delivery) {
 	if tx.room == nil || !tx.room.RoomForDelivery(d.Merchant) {
 		return
 	}
-	d.Attempts, d.Ended, d.ClaimedBy = 1, 1, tx.held.Node
+	d.Attempts, d.Ended, d.ClaimedBy, d.TakenAt = 1, 1, tx.held.Node, tx.Now
 	tx.held.Deliveries = append(tx.held.Deliveries, *d)
 }
