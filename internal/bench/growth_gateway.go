@@ -84,7 +84,7 @@ func (g *growth) reads(ctx context.Context, own *gateway) error {
 		for _, kind := range v.who.kinds() {
 			err := g.figure(ctx, "GET "+kind.name+v.suffix, g.Samples, g.timed(func() error {
 				i++
-				w.get(kind.path(i % len(v.who.payins)))
+				w.get(kind.path(i))
 				status, body, err := w.conn.exchange(ctx, w.request)
 				if err == nil && status != 200 {
 					err = fmt.Errorf("status %d: %.200s", status, body)
@@ -99,37 +99,45 @@ func (g *growth) reads(ctx context.Context, own *gateway) error {
 	return nil
 }
 
-// growthRead is one way to read; path is of the order i.
+// growthRead is one way to read; path is of the ith order that was drawn, from
+// the first again behind the last.
 type growthRead struct {
 	name string
 	path func(i int) string
 }
 
-// kinds are all ways to read.
+// kinds are all ways to read: those of single orders where there are some.
 func (r *reader) kinds() []growthRead {
 	fixed := func(name string) growthRead { return growthRead{name, func(int) string { return name }} }
+	payin := func(i int) *payment.Payin { return &r.payins[i%len(r.payins)] }
+	payout := func(i int) *payment.Payout { return &r.payouts[i%len(r.payouts)] }
 	day := func(i int) string {
-		from := r.payins[i].CreatedAt
+		from := payin(i).CreatedAt
 		return "createdFrom=" + string(payment.StampOf(from.Add(-24*time.Hour))) + "&createdTo=" + string(payment.StampOf(from))
 	}
-	list := []growthRead{
-		{"/payin/{id}", func(i int) string { return "/payin/" + r.payins[i].ID.String() }},
-		{"/payin/{id}?expand=customer", func(i int) string { return "/payin/" + r.payins[i].ID.String() + "?expand=customer" }},
-		{"/payin?referenceId=", func(i int) string { return "/payin?referenceId=" + r.payins[i].ReferenceID }},
-		{"/payin?createdFrom=&createdTo=", func(i int) string { return "/payin?" + day(i) }},
-		{"/payin?createdFrom=&createdTo=&status=CANCELED", func(i int) string { return "/payin?status=CANCELED&" + day(i) }},
-		fixed("/payin"),
+	var list []growthRead
+	if len(r.payins) > 0 {
+		list = append(list,
+			growthRead{"/payin/{id}", func(i int) string { return "/payin/" + payin(i).ID.String() }},
+			growthRead{"/payin/{id}?expand=customer", func(i int) string { return "/payin/" + payin(i).ID.String() + "?expand=customer" }},
+			growthRead{"/payin?referenceId=", func(i int) string { return "/payin?referenceId=" + payin(i).ReferenceID }},
+			growthRead{"/payin?createdFrom=&createdTo=", func(i int) string { return "/payin?" + day(i) }},
+			growthRead{"/payin?createdFrom=&createdTo=&status=CANCELED", func(i int) string { return "/payin?status=CANCELED&" + day(i) }})
 	}
+	list = append(list, fixed("/payin"))
 	for _, status := range payment.PayinStatuses {
 		list = append(list, fixed("/payin?status="+string(status)))
 	}
 	for _, method := range payment.Methods {
 		list = append(list, fixed("/payin?paymentMethod="+string(method)))
 	}
-	list = append(list, fixed("/payin?status=PAID&paymentMethod=BOLETO"),
-		growthRead{"/payout/{id}", func(i int) string { return "/payout/" + r.payouts[i].ID.String() }},
-		growthRead{"/payout?referenceId=", func(i int) string { return "/payout?referenceId=" + r.payouts[i].ReferenceID }},
-		fixed("/payout"))
+	list = append(list, fixed("/payin?status=PAID&paymentMethod=BOLETO"))
+	if len(r.payouts) > 0 {
+		list = append(list,
+			growthRead{"/payout/{id}", func(i int) string { return "/payout/" + payout(i).ID.String() }},
+			growthRead{"/payout?referenceId=", func(i int) string { return "/payout?referenceId=" + payout(i).ReferenceID }})
+	}
+	list = append(list, fixed("/payout"))
 	for _, status := range payment.PayoutStatuses {
 		list = append(list, fixed("/payout?status="+string(status)))
 	}

@@ -107,24 +107,43 @@ func (g *growth) readers(ctx context.Context, small *seeder) error {
 		if err := g.admit(ctx, r, from.merchants[0]); err != nil {
 			return err
 		}
-		newest := from.past
-		span := time.Duration(from.state.Payins) * seedGap
-		for len(r.payins) < g.Samples {
-			f := store.Filter{Before: payment.MinIDAt(newest.Add(-time.Duration(float64(span) * float64(from.random.below(1<<30)) / (1 << 30)))), Limit: 1}
-			list, err := from.store.Payins(ctx, r.merchant.ID, f)
-			if err != nil {
-				return err
-			}
-			sent, err := from.store.Payouts(ctx, r.merchant.ID, f)
-			if err != nil {
-				return err
-			}
-			if len(list) > 0 && len(sent) > 0 {
-				r.payins, r.payouts = append(r.payins, list[0]), append(r.payouts, sent[0])
-			}
+		if err := g.draw(ctx, r, from); err != nil {
+			return err
 		}
 	}
 	return g.admit(ctx, &g.maker, g.seeder.merchants[0])
+}
+
+// draw chooses orders of a reader at any time of the past that was played; none
+// of a kind that it has none of.
+func (g *growth) draw(ctx context.Context, r *reader, from *seeder) error {
+	newest := from.past.Add(time.Second)
+	span := time.Duration(from.state.Payins) * seedGap
+	before := func() store.Filter {
+		back := time.Duration(float64(span) * float64(from.random.below(1<<30)) / (1 << 30))
+		return store.Filter{Before: payment.MinIDAt(newest.Add(-back)), Limit: 1}
+	}
+	latest := store.Filter{Before: payment.MinIDAt(newest), Limit: 1}
+	for range g.Samples {
+		f := before()
+		list, err := from.store.Payins(ctx, r.merchant.ID, f)
+		if err == nil && len(list) == 0 { // that was before its first one
+			list, err = from.store.Payins(ctx, r.merchant.ID, latest)
+		}
+		if err != nil {
+			return err
+		}
+		r.payins = append(r.payins, list...)
+		sent, err := from.store.Payouts(ctx, r.merchant.ID, f)
+		if err == nil && len(sent) == 0 {
+			sent, err = from.store.Payouts(ctx, r.merchant.ID, latest)
+		}
+		if err != nil {
+			return err
+		}
+		r.payouts = append(r.payouts, sent...)
+	}
+	return nil
 }
 
 // admit gives a merchant a credential.

@@ -2,6 +2,7 @@ package bench_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -57,6 +58,43 @@ func TestGrowth(t *testing.T) {
 				}
 			}
 			proved(t, folder, database)
+			if list, err := bench.OpenSeeded(t, folder, database).OpenExceptions(t.Context(), 10); err != nil || len(list) > 0 {
+				t.Errorf("measuring left things for a person: %+v, %v", list, err)
+			}
+		})
+	}
+}
+
+// A store with hardly an order, or with one kind alone, is measured as well: what
+// there is none of is left out.
+func TestGrowthOfFewOrders(t *testing.T) {
+	t.Parallel()
+	for name, v := range map[string]struct {
+		payins, payouts int64
+		left            string // out
+	}{
+		"no payouts": {40, 0, "GET /payout/{id}, largest merchant"},
+		"no pay-ins": {0, 40, ""},
+		"one each":   {1, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := filepath.Join(t.TempDir(), "seeded")
+			seeded(t, bench.SeedOptions{Data: folder, Payins: v.payins, Payouts: v.payouts, Merchants: 3})
+			run := own(t, bench.Read)
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			report, err := bench.Growth(ctx, bench.GrowthOptions{
+				Data: folder, Program: run.Program, Environ: run.Environ, Duration: 100 * time.Millisecond, Samples: 2, World: run.World,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range report.Figures {
+				if f.Name == v.left {
+					t.Errorf("%+v was measured with none", f)
+				}
+			}
 		})
 	}
 }

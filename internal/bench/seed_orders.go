@@ -219,6 +219,7 @@ func (s *seeder) drain(ctx context.Context) error {
 			return err
 		}
 	}
+	s.last = nil // a second drain must not pay them again
 	if err := rest.Commit(ctx); err != nil {
 		return err
 	}
