@@ -16,8 +16,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/world"
 )
 
@@ -132,6 +134,10 @@ func (o *Options) complete() error {
 		return refuse("a gateway that runs already has its database, its processor and its flags")
 	case o.URL != "" && o.Merchants > 1:
 		return refuse("a gateway that runs already is asked with one merchant's credentials")
+	case o.Database != "" && !store.IsPostgres(o.Database):
+		return refuse("%s", notPostgres)
+	case slices.ContainsFunc(o.Flags, elsewhere):
+		return refuse("the run's gateway has a folder and a database of its own: its flags may not name others (--data, --database, --config)")
 	case o.Bare && o.Mode != Payin && o.Mode != Payout:
 		return refuse("what is no gateway knows no mode %q", o.Mode)
 	}
@@ -139,6 +145,17 @@ func (o *Options) complete() error {
 		o.Seed = uint64(o.World.Random.Int64N(1<<53-1)) + 1
 	}
 	return nil
+}
+
+// notPostgres tells what is wrong with a database that is named otherwise: part
+// of this program would take it for a server, and part for a file.
+const notPostgres = "a database is named by a PostgreSQL URL, postgres://user@host/name; without one it is SQLite"
+
+// elsewhere says whether a flag would lead the run's gateway to what may be
+// somebody's own.
+func elsewhere(flag string) bool {
+	name, _, _ := strings.Cut(flag, "=")
+	return name == "--data" || name == "--database" || name == "--config"
 }
 
 // Run measures. The report is there whenever there is something to tell; the

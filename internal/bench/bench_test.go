@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -304,6 +305,11 @@ func TestRefusedOptions(t *testing.T) {
 		func(o *bench.Options) { o.URL, o.Database = "http://127.0.0.1:1", "postgres://127.0.0.1/x" },
 		func(o *bench.Options) { o.URL, o.Merchants = "http://127.0.0.1:1", 2 },
 		func(o *bench.Options) { o.URL = "127.0.0.1:1" },
+		func(o *bench.Options) { o.Database = "host=127.0.0.1 dbname=real" },
+		func(o *bench.Options) { o.Database = filepath.Join(o.Data, "real.db") },
+		func(o *bench.Options) { o.Flags = []string{"--data", "/srv/real"} },
+		func(o *bench.Options) { o.Flags = []string{"--log-level=warn", "--database=postgres://127.0.0.1/real"} },
+		func(o *bench.Options) { o.Flags = []string{"--config=/etc/real.toml"} },
 	} {
 		o := own(t, bench.Payin)
 		o.Requests = 1
@@ -311,6 +317,28 @@ func TestRefusedOptions(t *testing.T) {
 		if _, err := bench.Run(t.Context(), o); !errors.Is(err, bench.ErrUsage) {
 			t.Errorf("%+v: %v", o, err)
 		}
+		if left, _ := filepath.Glob(filepath.Join(o.Data, "*")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}
+
+// A URL that names a database in its query as well leads to the run's own all
+// the same, and the one that it names stays as it was.
+func TestPostgresOfSomebody(t *testing.T) {
+	somebodys := storetest.Empty(t, "postgres", world.System(world.OutboundOptions{})).Database
+	u, err := url.Parse(somebodys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("dbname", strings.TrimPrefix(u.Path, "/"))
+	u.RawQuery = q.Encode()
+	o := own(t, bench.Payin)
+	o.Requests, o.Database = 3, u.String()
+	must(t, o)
+	if n := bench.Tables(t, somebodys); n != 0 {
+		t.Errorf("the run made %d tables in somebody's database", n)
 	}
 }
 

@@ -35,11 +35,33 @@ func createDatabase(ctx context.Context, w world.World, admin string) (*database
 		return nil, errors.New("bench: the database's URL cannot be read") // its text may hold a password
 	}
 	u.Path = "/" + d.name
+	q := u.Query()
+	for _, name := range []string{"dbname", "database"} { // they count for more than the path
+		q.Del(name)
+	}
+	u.RawQuery = q.Encode()
 	d.url = u.String()
 	if err := d.exec(ctx, "CREATE DATABASE "+d.name+" TEMPLATE template0 ENCODING 'UTF8'"); err != nil {
 		return nil, fmt.Errorf("bench: make a database of the run's own, which the user of the URL must be allowed to: %w", err)
 	}
+	if err := d.arrive(ctx); err != nil {
+		return nil, errors.Join(err, d.drop(ctx))
+	}
 	return d, nil
+}
+
+// arrive makes sure that the URL which the gateway is given leads to the run's
+// own database, and nowhere else.
+func (d *database) arrive(ctx context.Context) error {
+	own := &database{clock: d.clock, admin: d.url}
+	return own.with(ctx, func(ctx context.Context, c *pgx.Conn) error {
+		var name string
+		err := c.QueryRow(ctx, "SELECT current_database()").Scan(&name)
+		if err == nil && name != d.name {
+			err = fmt.Errorf("bench: the URL leads to the database %s instead of the run's own: write it as postgres://user@host/name", name)
+		}
+		return err
+	})
 }
 
 func (d *database) exec(ctx context.Context, text string) error {

@@ -25,3 +25,13 @@ func OpenSeeded(t *testing.T, folder, database string) *store.Store {
 	})
 	return s
 }
+
+// Tables is how many tables a PostgreSQL database holds.
+func Tables(t *testing.T, url string) int {
+	t.Helper()
+	n, err := tables(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

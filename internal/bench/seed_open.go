@@ -104,19 +104,28 @@ func vacant(ctx context.Context, folder, url string) (bool, error) {
 	if url == "" {
 		return true, nil
 	}
-	c, err := pgx.Connect(ctx, url)
+	tables, err := tables(ctx, url)
 	if err != nil {
-		return false, errors.New("bench: the database cannot be reached") // the error may hold a password
-	}
-	defer func() { _ = c.Close(ctx) }()
-	var tables int
-	if err := c.QueryRow(ctx, "SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()").Scan(&tables); err != nil {
-		return false, fmt.Errorf("bench: look into the database: %w", err)
+		return false, err
 	}
 	if tables > 0 {
 		return false, fmt.Errorf("%w: the database holds %d tables, and the folder %s no mark of seeding. Name an empty database, or the folder that belongs to it", ErrNotSeeded, tables, folder)
 	}
 	return true, nil
+}
+
+// tables is how many tables a PostgreSQL database holds, the server's own aside.
+func tables(ctx context.Context, url string) (n int, err error) {
+	c, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return 0, errors.New("bench: the database cannot be reached") // the error may hold a password
+	}
+	defer func() { _ = c.Close(ctx) }()
+	err = c.QueryRow(ctx, "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema') AND schemaname NOT LIKE 'pg\\_temp%'").Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("bench: look into the database: %w", err)
+	}
+	return n, nil
 }
 
 // seedStore are the options of a seeded store; a fresh one gets its folder, its
