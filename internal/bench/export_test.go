@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/porteira/porteira/internal/store"
@@ -34,4 +36,29 @@ func Tables(t *testing.T, url string) int {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// LockSeeded is what each run holds.
+var LockSeeded = lockSeeded
+
+// BeginSeeding leaves a folder as a run does that dies at once: with its mark,
+// or with its key as well.
+func BeginSeeding(folder string, withKey bool) error {
+	err := makeSeedFolder(folder, world.System(world.OutboundOptions{}).Random)
+	if err == nil && !withKey {
+		err = os.Remove(filepath.Join(folder, seedKey))
+	}
+	return err
+}
+
+// MigrateSeeded makes the schema in a folder, as a run does that dies then.
+func MigrateSeeded(t *testing.T, folder string) {
+	t.Helper()
+	o, err := seedStore(folder, "", false, world.System(world.OutboundOptions{}))
+	if err == nil {
+		_, err = store.Migrate(t.Context(), o)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -90,6 +90,11 @@ func Growth(ctx context.Context, o GrowthOptions) (*GrowthReport, error) {
 	if o.Database != "" {
 		g.report.Engine = enginePostgres
 	}
+	release, err := lockSeeded(ctx, o.Database)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if err := g.within(ctx); err != nil {
 		return nil, err
 	}

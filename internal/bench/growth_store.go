@@ -33,7 +33,7 @@ func (g *growth) within(ctx context.Context) (err error) {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.store.Close()) }()
+	defer func() { err = errors.Join(err, s.leave(ctx), s.store.Close()) }()
 	g.seeder = s
 	g.report.Payins, g.report.Payouts = s.state.Payins, s.state.Payouts
 	s.present()
@@ -53,11 +53,10 @@ func (g *growth) within(ctx context.Context) (err error) {
 	if err := g.claims(ctx); err != nil {
 		return err
 	}
-	err = g.figure(ctx, "verify of a merchant with 2,000 pay-ins", growthVerifies, g.timed(func() error {
+	return g.figure(ctx, "verify of a merchant with 2,000 pay-ins", growthVerifies, g.timed(func() error {
 		_, err := s.store.Verify(ctx, g.small.merchant.ID)
 		return err
 	}))
-	return errors.Join(err, s.flow.Leave(ctx))
 }
 
 // own makes a merchant of the measurement's own, with so many orders, or finds it.

@@ -45,6 +45,7 @@ type Seeded struct {
 const (
 	seedSlice     = 4096 // pay-ins that are committed at once
 	seedMerchants = 10
+	seedMax       = 1_000_000_000 // pay-ins, and payouts
 	seedPaid      = 60
 	seedCanceled  = 2               // what is neither expires, once its day is over
 	seedHooked    = 50              // orders that have a webhookUrl
@@ -58,6 +59,9 @@ const (
 // ErrNotSeeded says that a folder or a database holds something that seeding
 // did not make: it is not touched.
 var ErrNotSeeded = errors.New("this is no store for measurements")
+
+// ErrStopped says that seeding was stopped before its time.
+var ErrStopped = errors.New("stopped; the same command goes on from here")
 
 // seeder fills one store.
 type seeder struct {
@@ -83,33 +87,36 @@ type seeder struct {
 // Seed fills a store through the gateway's own verbs: orders with references in
 // no order, paid, canceled and expired; payouts to their end; ledger, events and
 // deliveries as they follow from that. It plays a past, a pay-in each 3 s. An end
-// before its time (ctx) leaves a sound store, which the next run goes on with.
+// before its time leaves a sound store, which the next run goes on with; where ctx
+// ended, the result comes with [ErrStopped].
 func Seed(ctx context.Context, o SeedOptions) (result *Seeded, err error) {
 	s := newSeeder(o)
-	if o.Payins < 0 || o.Payouts < 0 || o.Merchants < 0 || o.Merchants > merchantsMax {
-		return nil, fmt.Errorf("%w: counts are not negative, and the merchants are at most %d", ErrUsage, merchantsMax)
+	if min(o.Payins, o.Payouts) < 0 || max(o.Payins, o.Payouts) > seedMax || o.Merchants < 0 || o.Merchants > merchantsMax {
+		return nil, fmt.Errorf("%w: pay-ins and payouts are 0 to %d each, merchants at most %d", ErrUsage, int64(seedMax), merchantsMax)
 	}
+	release, err := lockSeeded(ctx, o.Database)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.store.Close()) }()
 	before, clock := s.state, o.World.Clock
 	began := clock.Monotonic()
-	err = s.fill(ctx, began)
-	if err == nil {
-		err = s.flow.Leave(ctx)
-	}
-	if errors.Is(err, context.Canceled) {
-		s.tellf("stopped; the same command goes on from here")
-		err = nil
-	}
-	if err != nil {
+	err = errors.Join(s.fill(ctx, began), s.leave(ctx))
+	stopped := err != nil && ctx.Err() != nil
+	if err != nil && !stopped {
 		return nil, err
 	}
 	v := &Seeded{Payins: s.state.Payins, Payouts: s.state.Payouts, Merchants: len(s.merchants)}
 	v.Made = v.Payins - before.Payins + v.Payouts - before.Payouts
 	if v.Seconds = round((clock.Monotonic() - began).Seconds(), 3); v.Seconds > 0 {
 		v.PerSecond = round(float64(v.Made)/v.Seconds, 1)
+	}
+	if stopped {
+		return v, ErrStopped
 	}
 	return v, nil
 }
@@ -130,7 +137,7 @@ func (s *seeder) tellf(format string, args ...any) {
 // fill prepares slices on one goroutine and commits them on this one.
 func (s *seeder) fill(ctx context.Context, began time.Duration) error {
 	if s.state.Payins >= s.goal.Payins && s.state.Payouts >= s.goal.Payouts {
-		return nil
+		return s.drain(ctx) // the run before may have died in it
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

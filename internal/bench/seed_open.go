@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,6 +28,16 @@ const (
 	seedKey      = "master.key"
 	seedDatabase = "porteira.db"
 )
+
+// What the mark says: until the store is there, and from then on.
+const (
+	seedBegun = "A store for measurements, which is being made. See porteira bench seed.\n"
+	seedMade  = "A store for measurements: its orders are made up. See porteira bench seed.\n"
+)
+
+// seedWatch is for how long others' beats are watched, of which a process that
+// lives makes one a second; see internal/jobs.
+const seedWatch = 3500 * time.Millisecond
 
 // settingSeed is where a seeded database tells what it holds; a database
 // without it is somebody's own.
@@ -71,8 +82,9 @@ func (s *seeder) open(ctx context.Context) (err error) {
 	if s.store, err = store.Open(ctx, o); err != nil {
 		return err
 	}
+	opened := false
 	defer func() {
-		if err != nil {
+		if !opened {
 			err = errors.Join(err, s.store.Close())
 		}
 	}()
@@ -81,44 +93,60 @@ func (s *seeder) open(ctx context.Context) (err error) {
 	if s.state, err = s.begin(ctx, fresh); err != nil {
 		return err
 	}
-	return s.plan(ctx)
+	if fresh {
+		if err := os.WriteFile(filepath.Join(s.Data, seedMark), []byte(seedMade), 0o600); err != nil {
+			return fmt.Errorf("bench: the store's folder: %w", err)
+		}
+	}
+	if err := s.plan(ctx); err != nil {
+		return errors.Join(err, s.leave(ctx))
+	}
+	opened = true
+	return nil
 }
 
-// vacant says whether there is nothing yet, so that a store may be made there;
-// an error is [ErrNotSeeded] where there is something that seeding did not make.
+// leave frees what this process has in hand, even where it was stopped.
+func (s *seeder) leave(ctx context.Context) error { return s.flow.Leave(context.WithoutCancel(ctx)) }
+
+// vacant says whether a store is still to be made, as there is nothing yet or
+// making it came to no end; an error is [ErrNotSeeded] where there is something
+// that seeding did not make.
 func vacant(ctx context.Context, folder, url string) (bool, error) {
-	_, err := os.Stat(filepath.Join(folder, seedMark))
-	if err == nil {
-		return false, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("bench: %w", err)
-	}
-	list, err := os.ReadDir(folder)
+	mark, err := os.ReadFile(filepath.Join(folder, seedMark))
+	marked := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("bench: %w", err)
 	}
-	if len(list) > 0 {
-		return false, fmt.Errorf("%w: the folder %s holds something, and no mark of seeding (%s). Name a new or an empty folder", ErrNotSeeded, folder, seedMark)
+	if !marked {
+		list, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("bench: %w", err)
+		}
+		if len(list) > 0 {
+			return false, fmt.Errorf("%w: the folder %s holds something, and no mark of seeding (%s). Name a new or an empty folder", ErrNotSeeded, folder, seedMark)
+		}
 	}
-	if url == "" {
+	if url != "" {
+		n, err := tables(ctx, url)
+		if err == nil && n > 0 && !marked {
+			err = fmt.Errorf("%w: the database holds %d tables, and the folder %s no mark of seeding. Name an empty database, or the folder that belongs to it", ErrNotSeeded, n, folder)
+		}
+		return n == 0, err
+	}
+	if !marked || string(mark) == seedBegun { // then all that is in it was made here
 		return true, nil
 	}
-	tables, err := tables(ctx, url)
-	if err != nil {
-		return false, err
+	if _, err := os.Stat(filepath.Join(folder, seedDatabase)); errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("%w: the folder %s holds no database. Name the one that belongs to it", ErrNotSeeded, folder)
 	}
-	if tables > 0 {
-		return false, fmt.Errorf("%w: the database holds %d tables, and the folder %s no mark of seeding. Name an empty database, or the folder that belongs to it", ErrNotSeeded, tables, folder)
-	}
-	return true, nil
+	return false, nil
 }
 
 // tables is how many tables a PostgreSQL database holds, the server's own aside.
 func tables(ctx context.Context, url string) (n int, err error) {
 	c, err := pgx.Connect(ctx, url)
 	if err != nil {
-		return 0, errors.New("bench: the database cannot be reached") // the error may hold a password
+		return 0, errUnreachable
 	}
 	defer func() { _ = c.Close(ctx) }()
 	err = c.QueryRow(ctx, "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema') AND schemaname NOT LIKE 'pg\\_temp%'").Scan(&n)
@@ -128,30 +156,19 @@ func tables(ctx context.Context, url string) (n int, err error) {
 	return n, nil
 }
 
-// seedStore are the options of a seeded store; a fresh one gets its folder, its
-// mark and its master key first.
+// seedStore are the options of a seeded store; one that is still to be made gets
+// its folder, its mark and its master key first.
 func seedStore(folder, url string, fresh bool, w world.World) (o store.Options, err error) {
 	o = store.Options{Database: url, World: w}
 	if url == "" {
 		o.Database = filepath.Join(folder, seedDatabase)
 	}
-	path := filepath.Join(folder, seedKey)
 	if fresh {
-		key := make([]byte, store.MasterKeyLength)
-		w.Random.Read(key)
-		err = store.MakeFolder(folder)
-		for name, text := range map[string]string{
-			filepath.Join(folder, seedMark): "A store for measurements: its orders are made up. See porteira bench seed.\n",
-			path:                            base64.StdEncoding.EncodeToString(key) + "\n",
-		} {
-			if err == nil {
-				err = os.WriteFile(name, []byte(text), 0o600)
-			}
-		}
+		err = makeSeedFolder(folder, w.Random)
 	}
 	var key []byte
 	if err == nil {
-		if key, err = os.ReadFile(path); err == nil {
+		if key, err = os.ReadFile(filepath.Join(folder, seedKey)); err == nil {
 			key, err = store.ParseMasterKey(string(key))
 		}
 	}
@@ -164,6 +181,29 @@ func seedStore(folder, url string, fresh bool, w world.World) (o store.Options, 
 	return o, nil
 }
 
+// makeSeedFolder makes what is missing of a folder: the mark, by which it is
+// known if the rest comes to no end, and then a whole key.
+func makeSeedFolder(folder string, random world.Random) error {
+	if err := store.MakeFolder(folder); err != nil {
+		return err
+	}
+	mark, path := filepath.Join(folder, seedMark), filepath.Join(folder, seedKey)
+	if _, err := os.Stat(mark); errors.Is(err, fs.ErrNotExist) {
+		if err := os.WriteFile(mark, []byte(seedBegun), 0o600); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	key := make([]byte, store.MasterKeyLength)
+	random.Read(key)
+	if err := os.WriteFile(path+".new", []byte(base64.StdEncoding.EncodeToString(key)+"\n"), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
 // begin reads how far the store is filled, and makes the process one that may claim.
 func (s *seeder) begin(ctx context.Context, fresh bool) (at seedState, err error) {
 	if fresh {
@@ -173,8 +213,14 @@ func (s *seeder) begin(ctx context.Context, fresh bool) (at seedState, err error
 		}
 		length := max(seedYear, time.Duration(s.Payins)*seedGap)
 		at = seedState{Merchants: n, Until: s.World.Clock.Now().Add(-length).Truncate(time.Second)}
+		text, err := s.store.Setting(ctx, s.setting)
+		if err != nil {
+			return at, err
+		}
 		mark := s.flow.NewSlice()
-		mark.Note(s.setting, at.text())
+		if text == "" { // else it was stopped right after it had begun
+			mark.Note(s.setting, at.text())
+		}
 		if err := mark.Commit(ctx); err != nil {
 			return at, err
 		}
@@ -185,12 +231,40 @@ func (s *seeder) begin(ctx context.Context, fresh bool) (at seedState, err error
 	if s.Merchants > 0 && s.Merchants != at.Merchants {
 		return at, fmt.Errorf("%w: the store was begun with %d merchants, and keeps them", ErrUsage, at.Merchants)
 	}
+	if err := s.alone(ctx); err != nil {
+		return at, err
+	}
 	s.setTime(at.Until)
 	inst, err := s.store.ReadInstallation(ctx)
 	if err != nil {
 		return at, err
 	}
-	return at, s.flow.Join(ctx, inst.Beat, s.store.Engine() == engineSQLite)
+	// Whoever is still on the list died in the middle.
+	return at, s.flow.Join(ctx, inst.Beat, true)
+}
+
+// alone makes sure that no gateway works on the store: it would send news and
+// money of orders that are made up. SQLite's lock keeps others out; on PostgreSQL
+// the beat of a process that lives moves.
+func (s *seeder) alone(ctx context.Context) error {
+	before, err := s.store.Nodes(ctx)
+	if err != nil || len(before) == 0 || s.store.Engine() == engineSQLite {
+		return err
+	}
+	s.tellf("waiting, to see whether a gateway works on the database")
+	if !wait(ctx, s.World.Clock, seedWatch) {
+		return ctx.Err()
+	}
+	after, err := s.store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range after {
+		if !slices.Contains(before, n) {
+			return fmt.Errorf("%w: a gateway works on the database; stop it first", ErrBusy)
+		}
+	}
+	return nil
 }
 
 // readSeedState tells how far a store is filled; [ErrNotSeeded] where it is
@@ -201,7 +275,7 @@ func readSeedState(ctx context.Context, s *store.Store, setting string) (at seed
 		return at, err
 	}
 	if text == "" {
-		return at, fmt.Errorf("%w: its database was not made by seeding", ErrNotSeeded)
+		return at, fmt.Errorf("%w: its database was not made by seeding. Name an empty one; drop this one where a seeding was stopped as it began", ErrNotSeeded)
 	}
 	if err := json.Unmarshal([]byte(text), &at); err != nil {
 		return at, fmt.Errorf("bench: what the store tells of its seeding: %w", err)
@@ -218,9 +292,9 @@ func (s *seeder) plan(ctx context.Context) error {
 		m, err := s.store.MerchantByName(ctx, name)
 		if errors.Is(err, store.ErrNotFound) {
 			m, err = s.flow.CreateMerchant(ctx, store.Merchant{Name: name, City: "SAO PAULO", Processor: processorName}, "")
-			if err == nil {
-				err = s.flow.Fund(ctx, m, funds)
-			}
+		}
+		if err == nil {
+			err = s.fund(ctx, m)
 		}
 		if err != nil {
 			return err
@@ -236,6 +310,15 @@ func (s *seeder) plan(ctx context.Context) error {
 		s.gap = min(s.gap, max(0, s.World.Clock.Now().Sub(s.state.Until))/time.Duration(n))
 	}
 	return nil
+}
+
+// fund gives a merchant money to send, once.
+func (s *seeder) fund(ctx context.Context, m store.Merchant) error {
+	held, err := s.store.Balances(ctx, m.ID)
+	if err != nil || len(held) > 0 {
+		return err
+	}
+	return s.flow.Fund(ctx, m, funds)
 }
 
 // setTime moves the clock by which slices are committed.

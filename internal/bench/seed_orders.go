@@ -213,6 +213,9 @@ func (s *seeder) due(ctx context.Context) (any bool, err error) {
 // drain goes on until nothing is due: the store is then as a gateway leaves it
 // that had time enough.
 func (s *seeder) drain(ctx context.Context) error {
+	if err := s.ask(ctx); err != nil {
+		return err
+	}
 	rest := s.flow.NewSlice()
 	for _, o := range s.last {
 		if err := s.settle(ctx, rest, o, s.state.Until); err != nil {
@@ -233,14 +236,39 @@ func (s *seeder) drain(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// ask asks about payouts whose send a process did not live to record.
+func (s *seeder) ask(ctx context.Context) error {
+	for i := range s.merchants {
+		for {
+			list, err := s.flow.ClaimQuestions(ctx, store.Due{Merchant: s.merchants[i].ID, Processor: processorName}, seedSlice)
+			if err != nil {
+				return err
+			}
+			if len(list) == 0 {
+				break
+			}
+			for k := range list {
+				p := list[k]
+				if err := s.flow.SettlePayout(ctx, p, s.paid(p.Amount, s.state.Until)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// paid is what the processor says of a transfer that went well.
+func (s *seeder) paid(amount money.Cents, now time.Time) processor.TransferReport {
+	return processor.TransferReport{Lookup: processor.Found, State: processor.TransferPaid, Amount: amount, EndToEndID: endToEnd(s.chance, now)}
+}
+
 // transferred is what the processor says of a send.
 func (s *seeder) transferred(v *flow.Sending, now time.Time) processor.TransferAnswer {
 	if s.chance.one(seedRefused) {
 		return processor.TransferAnswer{Outcome: processor.Refused, Failure: &payment.Failure{Code: "key_not_found", Message: "The key belongs to nobody."}}
 	}
-	return processor.TransferAnswer{Outcome: processor.Done, Report: processor.TransferReport{
-		Lookup: processor.Found, State: processor.TransferPaid, Amount: v.Payout.Amount, EndToEndID: endToEnd(s.chance, now),
-	}}
+	return processor.TransferAnswer{Outcome: processor.Done, Report: s.paid(v.Payout.Amount, now)}
 }
 
 // webhookAgain is when an event is sent again that its receiver did not take.

@@ -163,7 +163,7 @@ func TestSeedGoesOnAfterAStop(t *testing.T) {
 	}
 	o := bench.SeedOptions{Data: folder, Payins: 9_000, Payouts: 100, Merchants: 2, World: w}
 	v, err := bench.Seed(ctx, o)
-	if err != nil || v.Payins == 9_000 {
+	if !errors.Is(err, bench.ErrStopped) || v == nil || v.Payins == 9_000 {
 		t.Fatalf("%+v, %v", v, err)
 	}
 	o.World = world.System(world.OutboundOptions{})

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,11 +53,16 @@ func (c *benchGrowthCommand) Run(r *runner) error {
 		if err != nil {
 			return configError{fmt.Errorf("the base cannot be read: %w", err)}
 		}
+		if o.Base == nil || len(o.Base.Figures) == 0 {
+			return configError{errors.New("the base holds no figures: it is what porteira --json bench growth prints")}
+		}
 	}
 	report, err := bench.Growth(ctx, o)
 	switch {
 	case errors.Is(err, bench.ErrUsage), errors.Is(err, bench.ErrNotSeeded):
 		return configError{err}
+	case errors.Is(err, context.Canceled):
+		return errors.New("it was stopped before it had measured all")
 	case err != nil:
 		return err
 	}

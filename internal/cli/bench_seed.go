@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -44,11 +45,13 @@ func (c *benchSeedCommand) Run(r *runner) error {
 	switch {
 	case errors.Is(err, bench.ErrUsage), errors.Is(err, bench.ErrNotSeeded):
 		return configError{err}
-	case err != nil:
+	case seeded == nil && errors.Is(err, context.Canceled):
+		return bench.ErrStopped
+	case seeded == nil:
 		return err
 	}
-	return r.out.show(seeded, func(w io.Writer) {
+	return errors.Join(err, r.out.show(seeded, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "The store holds %d pay-ins and %d payouts of %d merchants. This run added %d orders in %.1f s, %.0f a second.\n",
 			seeded.Payins, seeded.Payouts, seeded.Merchants, seeded.Made, seeded.Seconds, seeded.PerSecond)
-	})
+	}))
 }
