@@ -8,9 +8,15 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// BeginRemoval says that deliveries from before a time may go.
-func (f *Flow) BeginRemoval(ctx context.Context, before time.Time) error {
-	return f.write(ctx, func(tx *store.Tx) error { return tx.NoteRemoval(ctx, before) })
+// BeginRemoval says that deliveries from before a time may go, as they are kept
+// for so long. It returns the time before which they may: an earlier one where
+// that moves too far at once; see [store.Tx.NoteRemoval].
+func (f *Flow) BeginRemoval(ctx context.Context, before time.Time, kept time.Duration) (border time.Time, err error) {
+	err = f.write(ctx, func(tx *store.Tx) error {
+		border, err = tx.NoteRemoval(ctx, before, kept)
+		return err
+	})
+	return border, err
 }
 
 // RemoveDeliveries looks at up to limit of a merchant's deliveries, behind the

@@ -65,8 +65,8 @@ func (j *Jobs) beginRemoval(ctx context.Context) error {
 		return err
 	}
 	r := &j.removal
-	r.before, r.after = j.World.Clock.Now().Add(-j.Retention), payment.ID{}
-	if err := j.Flow.BeginRemoval(ctx, r.before); err != nil {
+	r.after = payment.ID{}
+	if r.before, err = j.Flow.BeginRemoval(ctx, j.World.Clock.Now().Add(-j.Retention), j.Retention); err != nil {
 		return err
 	}
 	for i := range list {

@@ -24,6 +24,16 @@ func (g *gateway) keeping(d time.Duration) {
 
 func (g *gateway) remove() { g.t.Helper(); g.run(g.jobs.RemoveDeliveries) }
 
+// catchUp lets the border of removal come to where the clock wants it, as it
+// does by the hour where nobody advances the clock by weeks.
+func (g *gateway) catchUp() {
+	g.t.Helper()
+	for range 3 * retention / (24 * time.Hour) {
+		_, err := g.flow.BeginRemoval(g.t.Context(), g.clock.Now().Add(-g.assembly.Retention), g.assembly.Retention)
+		g.must(err)
+	}
+}
+
 // wantSound proves the merchant's books.
 func (g *gateway) wantSound() {
 	g.t.Helper()
@@ -57,6 +67,7 @@ func TestRemoveDeliveries(t *testing.T) {
 			t.Fatalf("%d attempts of a young delivery on record", n)
 		}
 		g.leap(retention + removalRest)
+		g.catchUp()
 		g.remove()
 		for number, want := range map[int64]int{1: 0, 2: 11, 3: 1} {
 			if n := len(g.attempts(g.merchant, number)); n != want {
@@ -113,6 +124,7 @@ func TestRemoveManyDeliveries(t *testing.T) {
 			t.Fatalf("%d are finished", left())
 		}
 		g.leap(retention + removalRest)
+		g.catchUp()
 		g.remove()
 		if got := left(); got == 0 || got == n+1 {
 			t.Errorf("%d left after one run", got)
@@ -136,6 +148,7 @@ func TestRemoveDeliveriesOfAll(t *testing.T) {
 			g.deliver()
 			g.leap(retention / 2)
 			g.leap(removalRest)
+			g.catchUp()
 			g.remove()
 		}
 		for _, m := range []store.Merchant{g.merchant, other} {
@@ -144,10 +157,55 @@ func TestRemoveDeliveriesOfAll(t *testing.T) {
 			}
 		}
 		g.leap(retention)
+		g.catchUp()
 		g.remove()
 		if n := len(g.attempts(other, 2)); n != 0 {
 			t.Errorf("%d attempts left", n)
 		}
+	})
+}
+
+// A clock that runs ahead for a while takes little before its time: a day with
+// each walk, and nothing once it is right.
+func TestRemoveByAClockThatRanAhead(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		defer g.clock.SetOffset(0)
+		g.keeping(retention)
+		for i := range 4 { // an event each ten days
+			g.canceled(g.merchant, "r"+strconv.Itoa(i), hook)
+			g.deliver()
+			if i < 3 {
+				g.leap(10*24*time.Hour - removalRest)
+				g.catchUp()
+				g.remove()
+				g.leap(removalRest)
+			}
+		}
+		left := func(want ...int) {
+			t.Helper()
+			for i, n := range want {
+				if got := len(g.attempts(g.merchant, int64(i+1))); got != n {
+					t.Errorf("%d attempts of event %d on record, want %d", got, i+1, n)
+				}
+			}
+			g.wantSound()
+		}
+		left(1, 1, 1, 1) // the first is as old as may be
+		g.clock.SetOffset(365 * 24 * time.Hour)
+		for range 3 {
+			g.leap(removalRest)
+			g.remove()
+		}
+		left(0, 1, 1, 1)
+		g.clock.SetOffset(0)
+		g.leap(removalRest)
+		g.catchUp()
+		g.remove()
+		left(0, 1, 1, 1)
+		g.leap(10 * 24 * time.Hour)
+		g.catchUp()
+		g.remove()
+		left(0, 0, 1, 1)
 	})
 }
 
@@ -172,6 +230,7 @@ func TestRemovedAfterTheEnd(t *testing.T) {
 		g.canceled(g.merchant, "r", hook)
 		g.deliver()
 		g.leap(retention + removalRest)
+		g.catchUp()
 		g.remove()
 		g.web.always(200)
 		if err := g.flow.Redeliver(t.Context(), g.merchant.ID, g.event(g.merchant, 1).ID); !problem.Is(err, problem.InvalidState) {

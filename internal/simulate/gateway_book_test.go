@@ -217,7 +217,8 @@ func (v *shop) forget(last payment.Event) {
 	v.clock.Advance(2 * time.Hour)
 	v.read()
 	before := v.clock.Now().Add(-time.Hour)
-	v.must(v.flow.BeginRemoval(v.t.Context(), before))
+	_, err := v.flow.BeginRemoval(v.t.Context(), before, time.Hour)
+	v.must(err)
 	_, looked, removed, err := v.flow.RemoveDeliveries(v.t.Context(), v.m.ID, payment.ID{}, before, 1000)
 	v.must(err)
 	if removed == 0 || int(removed) == looked { // the one that was given up stays

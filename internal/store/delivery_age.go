@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -61,17 +62,36 @@ func (tx *Tx) RemoveDeliveries(ctx context.Context, v Old, before time.Time) (in
 	return tx.changed(ctx, "DELETE"+piece, args...)
 }
 
+// removalStep is how far one note moves the border of removal at most: years are
+// caught up on in weeks, and a clock that runs ahead takes a day with each note.
+const removalStep = 24 * time.Hour
+
 // NoteRemoval records that deliveries made before a time may be removed from now
-// on: whoever proves the books does not miss them.
-func (tx *Tx) NoteRemoval(ctx context.Context, before time.Time) error {
+// on: whoever proves the books does not miss them. It returns the border that it
+// allows, which is no later than that time: a clock that runs a year ahead must
+// not remove in one go what was to be kept for another year. The border begins at
+// the installation's own beginning, less the time for which deliveries are kept.
+func (tx *Tx) NoteRemoval(ctx context.Context, before time.Time, kept time.Duration) (border time.Time, err error) {
+	// The row is there before it is locked, so that two who note at once wait for
+	// each other.
+	_, err = tx.exec(ctx, `INSERT INTO settings (name, value) SELECT $1, CAST(created_at - $2 AS TEXT) FROM installation WHERE TRUE
+		ON CONFLICT (name) DO NOTHING`, SettingRemoved, kept.Microseconds())
+	if err != nil {
+		return border, err
+	}
 	text, err := tx.Setting(ctx, SettingRemoved)
 	if err != nil {
-		return err
+		return border, err
 	}
-	if text != "" {
-		if noted, err := strconv.ParseInt(text, 10, 64); err != nil || noted >= micros(before) {
-			return err
-		}
+	noted, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return border, fmt.Errorf("store: setting %s: %w", SettingRemoved, err)
 	}
-	return tx.SetSetting(ctx, SettingRemoved, strconv.FormatInt(micros(before), 10))
+	if last := atMicros(noted).Add(removalStep); before.After(last) {
+		before = last
+	}
+	if micros(before) <= noted {
+		return before, nil
+	}
+	return before, tx.SetSetting(ctx, SettingRemoved, strconv.FormatInt(micros(before), 10))
 }

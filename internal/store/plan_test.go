@@ -306,7 +306,8 @@ func claimOne(t *testing.T, tx *store.Tx, m, node payment.ID) store.Delivery {
 func exerciseRemoval(t *testing.T, tx *store.Tx, m, order, node payment.ID, before time.Time) error {
 	t.Helper()
 	ctx := t.Context()
-	first(t, tx.NoteRemoval(ctx, before))
+	_, err := tx.NoteRemoval(ctx, before, time.Hour)
+	first(t, err)
 	n, err := tx.RemoveDeliveries(ctx, store.Old{Merchant: m, Last: tx.NewID()}, before)
 	if err != nil || n != 1 {
 		t.Fatalf("%d, %v", n, err)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -11,7 +12,7 @@ var deliveryAgeTests = []test{
 	{"finished deliveries go by their age, with their attempts, and nothing else", removedDeliveries},
 	{"a delivery that was asked for again since stays", removedInTime},
 	{"a removed delivery is made anew, once, when it is asked for", remadeDelivery},
-	{"the time before which deliveries may be gone only grows", removalNoted},
+	{"the time before which deliveries may be gone only grows, a day at a time", removalNoted},
 }
 
 func (b *bench) remove(v store.Old, before time.Time) (n int64) {
@@ -149,15 +150,27 @@ func remadeDelivery(b *bench) {
 }
 
 func removalNoted(b *bench) {
-	note := func(at time.Time) string {
+	const kept = 30 * 24 * time.Hour
+	note := func(at time.Time) (border time.Time, text string) {
 		b.Helper()
-		b.write(func(tx *store.Tx) error { return tx.NoteRemoval(b.Context(), at) })
+		b.write(func(tx *store.Tx) (err error) {
+			border, err = tx.NoteRemoval(b.Context(), at, kept)
+			return err
+		})
 		text, err := b.s.Setting(b.Context(), store.SettingRemoved)
 		b.must(err)
-		return text
+		return border, text
 	}
-	now := b.w.Clock.Now()
-	first := note(now)
-	equal(b, "an earlier time", note(now.Add(-time.Hour)), first)
-	equal(b, "a later time is noted", note(now.Add(time.Hour)) != first, true)
+	now := b.w.Clock.Now().Truncate(time.Microsecond)
+	begun := now.Add(-kept)
+	first, noted := note(begun.Add(time.Hour))
+	equal(b, "an hour from the beginning", first, begun.Add(time.Hour))
+	earlier, again := note(begun)
+	equal(b, "an earlier time", earlier, begun)
+	equal(b, "what is noted after an earlier time", again, noted)
+	far, noted := note(now.Add(365 * 24 * time.Hour))
+	equal(b, "by a clock a year ahead", far, first.Add(24*time.Hour))
+	equal(b, "what is noted by it", noted, strconv.FormatInt(far.UnixMicro(), 10))
+	far, _ = note(now.Add(365 * 24 * time.Hour))
+	equal(b, "by it once more", far, first.Add(48*time.Hour))
 }
