@@ -42,18 +42,20 @@ var endDeliveryVerb = dutyOf(each("end_delivery", func(ctx context.Context, tx *
 	}
 	switch {
 	case finished.State == store.DeliveryExhausted:
-		return tx.GiveUpDelivery(ctx, d, finished.Exception, store.Exception{
+		err = tx.GiveUpDelivery(ctx, d, finished.Exception, store.Exception{
 			Merchant: d.Merchant, Kind: store.ExceptionWebhook, Subject: d.Subject,
 			Detail: "The merchant's receiver took an event in none of its attempts: " + payment.PublicEventID(d.Event.ID) + ". Mend the receiver, then redeliver.",
 		})
 	case finished.Exception.IsZero(): // nobody was told to look after it
-		return nil
 	case finished.State == store.DeliveryDone:
-		return tx.CloseException(ctx, d.Merchant, finished.Exception, "The receiver took the event when it was sent again.")
+		err = tx.CloseException(ctx, d.Merchant, finished.Exception, "The receiver took the event when it was sent again.")
 	case finished.State == store.DeliveryEnded:
-		return tx.CloseException(ctx, d.Merchant, finished.Exception, "The receiver wants no more news of this order.")
+		err = tx.CloseException(ctx, d.Merchant, finished.Exception, "The receiver wants no more news of this order.")
 	}
-	return nil
+	if err == nil && v.Gone { // nobody need look after the order's other news either
+		err = tx.CloseExceptions(ctx, d.Merchant, d.Subject, store.ExceptionWebhook)
+	}
+	return err
 }))
 
 // EndDelivery records how an attempt ended.

@@ -27,7 +27,7 @@ type removal struct {
 
 // RemoveDeliveries removes deliveries, and their attempts, that were finished
 // longer ago than the retention says. What is not finished stays, and what waits
-// for a person, and every event. It asks for no run right after it: whatever is
+// for a person, while it does, and every event. It asks for no run right after it: whatever is
 // left can wait for the next second.
 func (j *Jobs) RemoveDeliveries(ctx context.Context) (int, error) {
 	r, now := &j.removal, j.World.Clock.Monotonic()

@@ -165,6 +165,46 @@ func TestRemoveDeliveriesOfAll(t *testing.T) {
 	})
 }
 
+// News that nobody took waits for a person no longer once the receiver wants no
+// more of its order, and goes when it is old enough.
+func TestRemoveWhatWasGivenUp(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		g.keeping(retention)
+		g.web.always(500)
+		p := g.canceled(g.merchant, "ended", hook)
+		g.canceled(g.merchant, "waits", hook)
+		g.inVain(2)
+		g.wantExceptions(store.ExceptionWebhook, store.ExceptionWebhook)
+		g.web.always(410)
+		g.must(g.store.Write(t.Context(), func(tx *store.Tx) error {
+			tx.Announce(payment.Event{Merchant: g.merchant.ID, Type: payment.EventPayinPaid, Subject: p.ID, Version: 3}, []byte(`{}`), hook)
+			return nil
+		}))
+		g.leap(2 * time.Minute)
+		g.deliver()
+		g.wantExceptions(store.ExceptionWebhook)
+
+		g.leap(retention / 10)
+		g.catchUp()
+		g.remove()
+		if n := len(g.attempts(g.merchant, 1)); n != 11 {
+			t.Errorf("%d attempts on record while it is young", n)
+		}
+		g.leap(retention + removalRest)
+		g.catchUp()
+		g.remove()
+		for number, want := range map[int64]int{1: 0, 2: 11, 3: 0} {
+			if n := len(g.attempts(g.merchant, number)); n != want {
+				t.Errorf("%d attempts of event %d on record, want %d", n, number, want)
+			}
+		}
+		g.wantExceptions(store.ExceptionWebhook)
+		if list, err := g.store.Events(t.Context(), g.merchant.ID, 0, 10); err != nil || len(list) != 3 {
+			t.Errorf("%d events, %v", len(list), err)
+		}
+	})
+}
+
 // A clock that runs ahead for a while takes little before its time: a day with
 // each walk, and nothing once it is right.
 func TestRemoveByAClockThatRanAhead(t *testing.T) {

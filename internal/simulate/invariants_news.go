@@ -146,7 +146,9 @@ func (g *gatewayBook) touchDelivery(d *deliveryRow) {
 // removeDelivery follows a delivery that goes for its age: a finished one, and
 // only then.
 func (g *gatewayBook) removeDelivery(c *rowChange, d *deliveryRow) {
-	if d == nil || d.removed || g.retention == 0 || d.state != "delivered" && d.state != "ended" || d.claimed || d.nextAt != 0 ||
+	// One that was given up has gone unheard until its receiver wants no more news.
+	over := d != nil && (d.state == "delivered" || d.state == "ended" || d.state == "exhausted" && d.event.order.gone)
+	if !over || d.removed || g.retention == 0 || d.claimed || d.nextAt != 0 ||
 		d.updatedAt > g.now().Add(-g.retention).UnixMicro() {
 		g.applyForbidden(c)
 		return

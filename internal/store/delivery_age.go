@@ -14,8 +14,10 @@ import (
 const SettingRemoved = "deliveries-removed-before"
 
 // finishedBefore are deliveries that nobody works on or waits for, since a time.
-// One that was given up waits for a person.
-const finishedBefore = "state IN ('delivered', 'ended') AND next_at = 0 AND length(claimed_by) = 0 AND updated_at < "
+// One that was given up waits for a person, until its exception is closed.
+const finishedBefore = `(state IN ('delivered', 'ended') OR state = 'exhausted' AND EXISTS (SELECT 1 FROM exceptions x
+		WHERE x.merchant_id = deliveries.merchant_id AND x.id = deliveries.exception_id AND x.closed_at > 0))
+	AND next_at = 0 AND length(claimed_by) = 0 AND updated_at < `
 
 // Old is a piece of a merchant's deliveries, in the order of their ids.
 type Old struct {
