@@ -97,13 +97,16 @@ func payoutsDue(b *bench) {
 		}
 		return mine
 	}
-	equal(b, "to send, the oldest first", fmt.Sprint(dues(store.ToSend)), fmt.Sprint([]store.Due{{Merchant: m.ID, Processor: "bank"}}))
-	equal(b, "to ask", fmt.Sprint(dues(store.ToAsk)), fmt.Sprint([]store.Due{{Merchant: m.ID, Processor: "bank"}}))
+	due := func(processor string, since time.Time) string {
+		return fmt.Sprint([]store.Due{{Merchant: m.ID, Processor: processor, Since: since.UTC().Truncate(time.Microsecond)}})
+	}
+	equal(b, "to send, the oldest first", fmt.Sprint(dues(store.ToSend)), due("bank", queued.NextAt))
+	equal(b, "to ask", fmt.Sprint(dues(store.ToAsk)), due("bank", unknown.NextAt))
 	sent := b.claimPayouts(dues(store.ToSend)[0], b.id(), store.ToSend, 10)
 	if len(sent) != 1 || sent[0].ID != queued.ID || sent[0].Beneficiary != queued.Beneficiary {
 		b.Errorf("claimed to send: %+v", sent)
 	}
-	equal(b, "to send next", fmt.Sprint(dues(store.ToSend)), fmt.Sprint([]store.Due{{Merchant: m.ID, Processor: "other"}}))
+	equal(b, "to send next", fmt.Sprint(dues(store.ToSend)), due("other", other.NextAt))
 	equal(b, "claimed to ask", len(b.claimPayouts(dues(store.ToAsk)[0], b.id(), store.ToAsk, 10)), 2)
 	equal(b, "to ask when all are claimed", len(dues(store.ToAsk)), 0)
 }
