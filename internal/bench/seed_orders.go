@@ -276,9 +276,9 @@ const webhookAgain = 5 * time.Second
 
 // delivered is how an attempt ended.
 func (s *seeder) delivered(d store.Delivery, now time.Time) *flow.EndedDelivery {
-	v := &flow.EndedDelivery{Delivery: d, Attempt: store.Attempt{
+	v := &flow.EndedDelivery{End: store.End{Delivery: d, Attempt: store.Attempt{
 		Delivery: d.ID, Status: 200, Latency: 40*time.Millisecond + time.Duration(s.chance.below(100))*time.Millisecond, Response: "ok",
-	}}
+	}}}
 	v.Delivery.State = store.DeliveryDone
 	if s.chance.one(seedRetried) {
 		v.Attempt.Status, v.Attempt.Error, v.Attempt.Response = 503, "unexpected_status", ""

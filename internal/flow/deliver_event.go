@@ -24,17 +24,39 @@ func (f *Flow) ClaimDeliveries(ctx context.Context, merchant payment.ID, limit i
 
 // EndedDelivery is how an attempt ended, and what follows.
 type EndedDelivery struct {
-	Delivery store.Delivery // State and NextAt as they are to be
-	Attempt  store.Attempt
-	Gone     bool // the receiver wants no more news of this order
+	store.End      // State and NextAt as they are to be
+	Gone      bool // the receiver wants no more news of this order
 }
 
-var endDeliveryVerb = dutyOf(each("end_delivery", func(ctx context.Context, tx *store.Tx, v *EndedDelivery) error {
-	d := v.Delivery
-	finished, err := tx.FinishDelivery(ctx, d, v.Attempt, d.ClaimedBy)
-	if err != nil {
-		return err
+var endDeliveryVerb = &verb{name: "end_delivery", duty: true, run: endDeliveries}
+
+// endDeliveries records the ends of one merchant's attempts. Where a receiver
+// wants no more news, that comes between those before and those after it.
+func endDeliveries(ctx context.Context, tx *store.Tx, tasks []*task) error {
+	for first := 0; first < len(tasks); {
+		var ends []store.End
+		end, gone := first, false
+		for ; end < len(tasks) && !gone; end++ {
+			v := tasks[end].arg.(*EndedDelivery)
+			ends, gone = append(ends, v.End), v.Gone
+		}
+		finished, err := tx.FinishDeliveries(ctx, ends)
+		if err != nil {
+			return err
+		}
+		for i := range finished {
+			if err := endDelivery(ctx, tx, tasks[first+i].arg.(*EndedDelivery), finished[i]); err != nil {
+				return err
+			}
+		}
+		first = end
 	}
+	return nil
+}
+
+// endDelivery tells a person of a delivery that was given up, or no more.
+func endDelivery(ctx context.Context, tx *store.Tx, v *EndedDelivery, finished store.Finished) (err error) {
+	d := v.Delivery
 	if v.Gone {
 		if err := tx.EndDeliveries(ctx, d.Merchant, d.Subject, d.URL); err != nil {
 			return err
@@ -56,7 +78,7 @@ var endDeliveryVerb = dutyOf(each("end_delivery", func(ctx context.Context, tx *
 		err = tx.CloseExceptions(ctx, d.Merchant, d.Subject, store.ExceptionWebhook)
 	}
 	return err
-}))
+}
 
 // EndDelivery records how an attempt ended.
 func (f *Flow) EndDelivery(ctx context.Context, v *EndedDelivery) error {

@@ -18,10 +18,32 @@ var noticeAgainAfter = []time.Duration{
 
 type recordedNotice struct{ notice store.Notice }
 
-var recordNoticeVerb = each("record_notice", func(ctx context.Context, tx *store.Tx, v *recordedNotice) error {
-	_, err := tx.RecordNotice(ctx, v.notice)
-	return err
-})
+var recordNoticeVerb = &verb{name: "record_notice", run: func(ctx context.Context, tx *store.Tx, tasks []*task) error {
+	return byProcessor(tasks, func(t *task) string { return t.arg.(*recordedNotice).notice.Processor }, func(tasks []*task) error {
+		list := make([]store.Notice, len(tasks))
+		for i, t := range tasks {
+			list[i] = t.arg.(*recordedNotice).notice
+		}
+		_, err := tx.RecordNotices(ctx, list)
+		return err
+	})
+}}
+
+// byProcessor runs tasks that follow each other and are of the same processor
+// together.
+func byProcessor(tasks []*task, of func(*task) string, run func([]*task) error) error {
+	for len(tasks) > 0 {
+		end := 1
+		for end < len(tasks) && of(tasks[end]) == of(tasks[0]) {
+			end++
+		}
+		if err := run(tasks[:end]); err != nil {
+			return err
+		}
+		tasks = tasks[end:]
+	}
+	return nil
+}
 
 // RecordNotice stores a verified notice as it came, before it is answered. One
 // that came before is not stored again.

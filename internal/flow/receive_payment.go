@@ -80,17 +80,9 @@ func (f *Flow) newsOf(ctx context.Context, name, externalID string, report proce
 // receivePayments books the news of one merchant's charges. The receipts of a
 // processor are claimed in one statement; only new ones reach an order.
 func receivePayments(ctx context.Context, tx *store.Tx, tasks []*task) error {
-	for first := 0; first < len(tasks); {
-		name, end := tasks[first].arg.(*chargeNews).processor, first+1
-		for end < len(tasks) && tasks[end].arg.(*chargeNews).processor == name {
-			end++
-		}
-		if err := receiveFromOne(ctx, tx, tasks[first:end]); err != nil {
-			return err
-		}
-		first = end
-	}
-	return nil
+	return byProcessor(tasks, func(t *task) string { return t.arg.(*chargeNews).processor }, func(tasks []*task) error {
+		return receiveFromOne(ctx, tx, tasks)
+	})
 }
 
 // receiveFromOne is receivePayments for one processor's news.
@@ -101,6 +93,13 @@ func receiveFromOne(ctx context.Context, tx *store.Tx, tasks []*task) error {
 	}
 	fresh, err := tx.ClaimReceipts(ctx, all)
 	if err != nil {
+		return err
+	}
+	ids := make([]string, len(tasks))
+	for i, t := range tasks {
+		ids[i] = t.arg.(*chargeNews).externalID
+	}
+	if err := tx.PayinsAhead(ctx, tasks[0].merchant, ids); err != nil {
 		return err
 	}
 	var booked []*payment.Receipt

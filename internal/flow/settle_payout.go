@@ -43,7 +43,24 @@ type sent struct {
 	settled payment.Payout
 }
 
-var endSendVerb = dutyOf(each("end_send", endSend))
+var endSendVerb = dutyOf(eachPayout("end_send", func(v *sent) payment.ID { return v.payout.ID }, endSend))
+
+// eachPayout is each, for tasks that are about a payout: all are read together.
+func eachPayout[T any](name string, of func(T) payment.ID, decide func(ctx context.Context, tx *store.Tx, arg T) error) *verb {
+	v := each(name, decide)
+	run := v.run
+	v.run = func(ctx context.Context, tx *store.Tx, tasks []*task) error {
+		ids := make([]payment.ID, len(tasks))
+		for i, t := range tasks {
+			ids[i] = of(t.arg.(T))
+		}
+		if err := tx.PayoutsAhead(ctx, tasks[0].merchant, ids); err != nil {
+			return err
+		}
+		return run(ctx, tx, tasks)
+	}
+	return v
+}
 
 // EndSend records how a send ended. Done follows the processor's report,
 // Refused gives the money back, NotSent queues it again, and Unknown keeps the
@@ -135,7 +152,7 @@ type answered struct {
 	again  bool
 }
 
-var answerVerb = dutyOf(each("settle_payout", settlePayout))
+var answerVerb = dutyOf(eachPayout("settle_payout", func(v *answered) payment.ID { return v.ref.ID }, settlePayout))
 
 // SettlePayout applies what a processor says of a payout when it is asked.
 func (f *Flow) SettlePayout(ctx context.Context, p payment.Payout, report processor.TransferReport) error {

@@ -20,7 +20,7 @@ func (g *gateway) claimed() store.Delivery {
 
 func exhausted(d store.Delivery) *flow.EndedDelivery {
 	d.State = store.DeliveryExhausted
-	return &flow.EndedDelivery{Delivery: d, Attempt: store.Attempt{Delivery: d.ID, Status: 500}}
+	return &flow.EndedDelivery{End: store.End{Delivery: d, Attempt: store.Attempt{Delivery: d.ID, Status: 500}}}
 }
 
 // The end of a delivery counts for who has it in hand, and once.

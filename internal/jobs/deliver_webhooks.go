@@ -176,9 +176,9 @@ func (j *Jobs) deliver(ctx context.Context, d handed) *flow.EndedDelivery {
 // attempt.
 func (j *Jobs) ended(ctx context.Context, d store.Delivery, a webhook.Attempt) *flow.EndedDelivery {
 	now := j.World.Clock.Now()
-	v := &flow.EndedDelivery{Delivery: d, Attempt: store.Attempt{
+	v := &flow.EndedDelivery{End: store.End{Delivery: d, Attempt: store.Attempt{
 		Delivery: d.ID, Status: a.StatusCode, Latency: a.Latency, Error: string(a.Reason), Response: a.Response,
-	}}
+	}}}
 	switch a.Outcome {
 	case webhook.Delivered:
 		v.Delivery.State = store.DeliveryDone

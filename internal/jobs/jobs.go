@@ -124,6 +124,7 @@ const (
 	dutyDeliver
 	dutyCollect
 	dutyRemove
+	dutyAnalyze
 	dutyCount
 )
 
@@ -157,6 +158,7 @@ func New(o Options) *Jobs {
 		dutyDeliver:   {"deliver-webhooks", j.DeliverWebhooks, everySecond},
 		dutyCollect:   {"collect-payments", j.CollectPayments, collectEvery},
 		dutyRemove:    {"remove-deliveries", j.RemoveDeliveries, everySecond},
+		dutyAnalyze:   {"analyze-tables", j.AnalyzeTables, everySecond},
 	} {
 		backoff := dutyBackoff
 		if d == dutyKeepAlive {

@@ -239,7 +239,7 @@ func (v *shop) deliver(answer int) int {
 		v.books.received = append(v.books.received, received{
 			merchant: v.m.ID.String(), url: d.URL, eventID: payment.PublicEventID(d.Event.ID), body: d.Event.Body, answer: answer, at: v.clock.Now(),
 		})
-		e := &flow.EndedDelivery{Delivery: d, Attempt: store.Attempt{Delivery: d.ID, Status: answer}}
+		e := &flow.EndedDelivery{End: store.End{Delivery: d, Attempt: store.Attempt{Delivery: d.ID, Status: answer}}}
 		switch {
 		case answer == 200:
 			e.Delivery.State = store.DeliveryDone

@@ -253,7 +253,7 @@ func TestArrivalsAreExpected(t *testing.T) {
 		v.must(v.flow.Leave(v.t.Context()))
 		v.book.arrives(id)
 		v.sound()
-		e := &flow.EndedDelivery{Delivery: list[0], Attempt: store.Attempt{Delivery: list[0].ID, Status: 500}}
+		e := &flow.EndedDelivery{End: store.End{Delivery: list[0], Attempt: store.Attempt{Delivery: list[0].ID, Status: 500}}}
 		v.must(v.flow.EndDelivery(v.t.Context(), e))
 		v.sound()
 		early("after its end")

@@ -102,23 +102,87 @@ type Finished struct {
 	Exception payment.ID
 }
 
-// FinishDelivery writes how an attempt ended and what follows: d.State, and
-// d.NextAt where it is to be tried again. What has ended stays so. Where node
-// has lost the delivery to another, only the attempt is written, as it was
-// made, and the zero value is returned.
+// End is how an attempt ended, and what follows: Delivery.State, and
+// Delivery.NextAt where it is to be tried again.
+type End struct {
+	Delivery Delivery
+	Attempt  Attempt
+}
+
+func (e *End) row(now time.Time) []any {
+	d, a := &e.Delivery, &e.Attempt
+	return []any{d.Merchant[:], d.ID[:], int64(d.Attempts), int64(a.Status), a.Latency.Microseconds(), a.Error, a.Response, micros(d.TakenAt), micros(now)}
+}
+
+// FinishDelivery writes how an attempt ended and what follows. What has ended
+// stays so. Where node has lost the delivery to another, only the attempt is
+// written, as it was made, and the zero value is returned.
 func (tx *Tx) FinishDelivery(ctx context.Context, d Delivery, a Attempt, node payment.ID) (f Finished, err error) {
 	var exception []byte
 	err = tx.queryRow(ctx, `UPDATE deliveries SET state = CASE WHEN state = 'ended' THEN state ELSE $1 END,
 		next_at = CASE WHEN state = 'ended' THEN next_at ELSE $2 END, claimed_by = $3, tries = tries + 1, updated_at = $4
 		WHERE merchant_id = $5 AND id = $6 AND claimed_by = $7 AND attempts = $8 RETURNING state, exception_id`,
 		d.State, micros(d.NextAt), []byte{}, micros(tx.Now), d.Merchant[:], d.ID[:], node[:], int64(d.Attempts)).Scan(&f.State, &exception)
-	row := []any{d.Merchant[:], d.ID[:], int64(d.Attempts), int64(a.Status), a.Latency.Microseconds(), a.Error, a.Response, micros(d.TakenAt), micros(tx.Now)}
+	row := (&End{d, a}).row(tx.Now)
 	if errors.Is(err, sql.ErrNoRows) {
 		return f, tx.endAttempt(ctx, row)
 	}
 	tx.attempts = append(tx.attempts, row)
 	f.Exception = idOf(exception)
 	return f, err
+}
+
+// FinishDeliveries is FinishDelivery for deliveries of one merchant, each in
+// hand of who claimed it, in one round trip where that counts.
+func (tx *Tx) FinishDeliveries(ctx context.Context, ends []End) ([]Finished, error) {
+	list := make([]Finished, len(ends))
+	done, err := tx.finishTogether(ctx, ends, list)
+	for i := range ends {
+		if err == nil && !done[i] {
+			list[i], err = tx.FinishDelivery(ctx, ends[i].Delivery, ends[i].Attempt, ends[i].Delivery.ClaimedBy)
+		}
+	}
+	return list, err
+}
+
+// finishTogether finishes those that are in hand, and says which: one that is
+// not, or comes twice, is another matter.
+func (tx *Tx) finishTogether(ctx context.Context, ends []End, list []Finished) (done []bool, err error) {
+	done = make([]bool, len(ends))
+	if !tx.store.dialect.remote() || len(ends) < 2 {
+		return done, nil
+	}
+	index := make(map[payment.ID]int, len(ends))
+	var values [][]any
+	for i := range ends {
+		d := &ends[i].Delivery
+		if _, twice := index[d.ID]; !twice {
+			index[d.ID] = i
+			values = append(values, []any{d.Merchant[:], d.ID[:], d.ClaimedBy[:], int64(d.Attempts), d.State, micros(d.NextAt)})
+		}
+	}
+	rows, err := tx.query(ctx, `UPDATE deliveries AS t SET state = CASE WHEN t.state = 'ended' THEN t.state ELSE v.state END,
+		next_at = CASE WHEN t.state = 'ended' THEN t.next_at ELSE v.next_at END, claimed_by = $2, tries = t.tries + 1, updated_at = $3
+		FROM unnest($1::bytea[], $4::bytea[], $5::bytea[], $6::bigint[], $7::text[], $8::bigint[]) AS v (owner, id, node, attempts, state, next_at)
+		WHERE t.merchant_id = v.owner AND t.id = v.id AND t.claimed_by = v.node AND t.attempts = v.attempts RETURNING t.id, t.state, t.exception_id`,
+		columnOf("bytea", values, 0), []byte{}, micros(tx.Now), columnOf("bytea", values, 1), columnOf("bytea", values, 2),
+		columnOf("bigint", values, 3), columnOf("text", values, 4), columnOf("bigint", values, 5))
+	type finished struct {
+		id payment.ID
+		Finished
+	}
+	found, err := collect(rows, err, func(r scanner) (v finished, err error) {
+		var id, exception []byte
+		err = r.Scan(&id, &v.State, &exception)
+		v.id, v.Exception = idOf(id), idOf(exception)
+		return v, err
+	})
+	for _, v := range found {
+		i := index[v.id]
+		list[i], done[i] = v.Finished, true
+		tx.attempts = append(tx.attempts, ends[i].row(tx.Now))
+	}
+	return done, err
 }
 
 // saveAttempts writes the attempts that were gathered, of each delivery one. A

@@ -16,6 +16,8 @@ import (
 // one text with $n parameters, which both drivers take as it is.
 type dialect interface {
 	name() string
+	// remote says that a statement is a round trip.
+	remote() bool
 	// lanes is how many transactions write side by side.
 	lanes() int
 	// migration fills the placeholders of a migration's text.
@@ -88,6 +90,7 @@ func newTable(name, key string, columns ...column) *table {
 type sqliteDialect struct{}
 
 func (sqliteDialect) name() string       { return "sqlite" }
+func (sqliteDialect) remote() bool       { return false }
 func (sqliteDialect) lanes() int         { return 1 }
 func (sqliteDialect) forUpdate() string  { return "" }
 func (sqliteDialect) skipLocked() string { return "" }
@@ -197,6 +200,7 @@ func (t *soloTransaction) rollback(ctx context.Context) {
 type pgDialect struct{ writers int }
 
 func (pgDialect) name() string       { return "postgres" }
+func (pgDialect) remote() bool       { return true }
 func (d pgDialect) lanes() int       { return d.writers }
 func (pgDialect) forUpdate() string  { return " FOR UPDATE" }
 func (pgDialect) skipLocked() string { return " FOR UPDATE SKIP LOCKED" }
@@ -229,18 +233,12 @@ func (pgDialect) insert(ctx context.Context, tx *Tx, t *table, rows [][]any) ([]
 	}
 	defer func() { _ = keys.Close() }()
 	fresh := make(map[string]bool, len(rows))
-	text := t.columns[t.key].kind == "text"
 	for keys.Next() {
-		var key []byte
-		var word string
-		var dest any = &key
-		if text {
-			dest = &word
-		}
-		if err := keys.Scan(dest); err != nil {
+		key, err := scanKey(keys, t.columns[t.key].kind)
+		if err != nil {
 			return nil, err
 		}
-		fresh[word+string(key)] = true
+		fresh[key] = true
 	}
 	if err := keys.Err(); err != nil {
 		return nil, err

@@ -53,11 +53,17 @@ func (tx *Tx) CloseException(ctx context.Context, merchant, id payment.ID, note 
 	return err
 }
 
+// exceptionUpdate closes what is open of a kind about a subject.
+var exceptionUpdate = newRowUpdate(rowUpdate{
+	table: "exceptions",
+	owner: ofMerchant,
+	keys:  []column{{"subject_id", "bytea"}, {"kind", "text"}},
+	set:   []column{{"closed_at", "bigint"}},
+}, " AND t.closed_at = 0")
+
 // CloseExceptions closes what is open of a kind about a subject: it resolved itself.
 func (tx *Tx) CloseExceptions(ctx context.Context, merchant, subject payment.ID, kind string) error {
-	_, err := tx.exec(ctx, `UPDATE exceptions SET closed_at = $1
-		WHERE merchant_id = $2 AND closed_at = 0 AND subject_id = $3 AND kind = $4`, micros(tx.Now), merchant[:], subject[:], kind)
-	return err
+	return tx.change(ctx, exceptionUpdate, merchant[:], subject[:], kind, micros(tx.Now))
 }
 
 // OpenExceptions lists what waits for a person, oldest first.

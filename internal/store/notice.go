@@ -29,19 +29,35 @@ func noticePlace(processor, id string) Place {
 	return Place{Table: "notices", Column: "body\x00" + processor + "\x00" + id}
 }
 
-// RecordNotice stores a verified notice, sealed, to be applied now; see Hold. It
-// says false where the processor has sent it before.
+var noticeTable = newTable("notices", "notice_id",
+	column{"processor", "text"}, column{"notice_id", "text"}, column{"headers", "text"}, column{"body", "bytea"}, column{"state", "text"},
+	column{"tries", "bigint"}, column{"problem", "text"}, column{"next_at", "bigint"}, column{"claimed_by", "bytea"},
+	column{"received_at", "bigint"}, column{"applied_at", "bigint"})
+
+// RecordNotice is RecordNotices for one.
 func (tx *Tx) RecordNotice(ctx context.Context, n Notice) (bool, error) {
-	sealed := tx.store.keys.Seal(noticePlace(n.Processor, n.ID), n.Body)
-	next, by, tries := tx.holdNotice()
-	count, err := tx.changed(ctx, `INSERT INTO notices (processor, notice_id, headers, body, state, tries, problem, next_at, claimed_by, received_at, applied_at)
-		VALUES ($1, $2, $3, $4, $5, $6, '', $7, $8, $9, 0) ON CONFLICT DO NOTHING`,
-		n.Processor, n.ID, n.Headers, sealed, NoticeReceived, tries, next, by, micros(tx.Now))
-	if err == nil && count == 1 && len(by) > 0 {
-		n.State, n.Tries, n.ReceivedAt = NoticeReceived, int(tries), tx.Now
-		tx.held.Notices = append(tx.held.Notices, n)
+	fresh, err := tx.RecordNotices(ctx, []Notice{n})
+	return err == nil && fresh[0], err
+}
+
+// RecordNotices stores verified notices, sealed, to be applied now; see Hold. It
+// says false where the processor has sent one before. All of one call are of one
+// processor.
+func (tx *Tx) RecordNotices(ctx context.Context, list []Notice) ([]bool, error) {
+	rows := make([][]any, len(list))
+	for i, n := range list {
+		sealed := tx.store.keys.Seal(noticePlace(n.Processor, n.ID), n.Body)
+		next, by, tries := tx.holdNotice()
+		rows[i] = []any{n.Processor, n.ID, n.Headers, sealed, NoticeReceived, tries, "", next, by, micros(tx.Now), int64(0)}
 	}
-	return count == 1, err
+	fresh, err := tx.insert(ctx, noticeTable, rows...)
+	for i, n := range list {
+		if tries := rows[i][5].(int64); err == nil && fresh[i] && tries > 0 {
+			n.State, n.Tries, n.ReceivedAt = NoticeReceived, int(tries), tx.Now
+			tx.held.Notices = append(tx.held.Notices, n)
+		}
+	}
+	return fresh, err
 }
 
 // ClaimNotices takes up to limit due notices in hand for node, oldest first.
@@ -66,11 +82,16 @@ func (tx *Tx) ClaimNotices(ctx context.Context, node payment.ID, limit int) ([]N
 	})
 }
 
+var noticeUpdate = newRowUpdate(rowUpdate{
+	table: "notices", owner: column{"processor", "text"},
+	keys: []column{{"notice_id", "text"}},
+	set: []column{{"state", "text"}, {"problem", "text"}, {"next_at", "bigint"}, {"claimed_by", "bytea"},
+		{"applied_at", "bigint"}},
+}, "")
+
 // FinishNotice marks a notice as applied, or as stuck with the reason.
 func (tx *Tx) FinishNotice(ctx context.Context, n Notice, state, problem string) error {
-	_, err := tx.exec(ctx, `UPDATE notices SET state = $1, problem = $2, next_at = 0, claimed_by = $3, applied_at = $4
-		WHERE processor = $5 AND notice_id = $6`, state, problem, []byte{}, micros(tx.Now), n.Processor, n.ID)
-	return err
+	return tx.change(ctx, noticeUpdate, n.Processor, n.ID, state, problem, int64(0), []byte{}, micros(tx.Now))
 }
 
 // DelayNotice gives a notice back, to be tried again at a time.

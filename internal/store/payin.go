@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -78,8 +79,17 @@ func payinDue(p *payment.Payin) int64 {
 	return 0
 }
 
+var payinUpdate = newRowUpdate(rowUpdate{
+	table: "payins", owner: ofMerchant, exact: true,
+	keys: []column{{"id", "bytea"}, {"version", "bigint"}},
+	set: []column{{"status", "text"}, {"version", "bigint"}, {"processor_id", "text"}, {"details", "text"},
+		{"paid_amount", "bigint"}, {"refunded_amount", "bigint"}, {"fee", "bigint"}, {"end_to_end_id", "text"}, {"late", "bigint"},
+		{"failure", "text"}, {"expires_at", "bigint"}, {"paid_at", "bigint"}, {"next_at", "bigint"}, {"updated_at", "bigint"}},
+}, "")
+
 // UpdatePayin writes what may change of a pay-in, if its version is still the
-// one that was read; p carries the new one. Else ErrConflict.
+// one that was read; p carries the new one. Else ErrConflict, now or at the end
+// of the transaction.
 func (tx *Tx) UpdatePayin(ctx context.Context, p *payment.Payin, was int64) error {
 	details, err := json.Marshal(&p.Details)
 	if err != nil {
@@ -87,14 +97,11 @@ func (tx *Tx) UpdatePayin(ctx context.Context, p *payment.Payin, was int64) erro
 	}
 	p.UpdatedAt = tx.Now
 	tx.payins = append(tx.payins, Ref{p.Merchant, p.ID})
-	return tx.guarded(ctx, `UPDATE payins SET status = $1, version = $2, processor_id = $3, details = $4,
-		paid_amount = $5, refunded_amount = $6, fee = $7, end_to_end_id = $8, late = $9, failure = $10,
-		expires_at = $11, paid_at = $12, next_at = $13, updated_at = $14
-		WHERE merchant_id = $15 AND id = $16 AND version = $17`,
+	tx.ahead.payin(p)
+	return tx.change(ctx, payinUpdate, slices.Clone(p.Merchant[:]), slices.Clone(p.ID[:]), was,
 		string(p.Status), p.Version, p.ProcessorID, string(details),
-		int64(p.PaidAmount), int64(p.RefundedAmount), int64(p.Fee), p.EndToEndID, flag(p.Late), failureText(p.Failure),
-		micros(p.ExpiresAt), micros(p.PaidAt), payinDue(p), micros(p.UpdatedAt),
-		p.Merchant[:], p.ID[:], was)
+		int64(p.PaidAmount), int64(p.RefundedAmount), int64(p.Fee), p.EndToEndID, flag(p.Late),
+		failureText(p.Failure), micros(p.ExpiresAt), micros(p.PaidAt), payinDue(p), micros(p.UpdatedAt))
 }
 
 // ChangedPayins lists the pay-ins that the transaction updated.
@@ -155,6 +162,9 @@ func (s *Store) PayinByExternalID(ctx context.Context, merchant payment.ID, exte
 // PayinByExternalID is Store.PayinByExternalID within the transaction; the row
 // is locked, where the engine locks rows, until it ends.
 func (tx *Tx) PayinByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payin, payment.Fingerprint, error) {
+	if known, ok := tx.ahead.payins[aheadKey{merchant, externalID}]; ok {
+		return known.order, known.fingerprint, nil
+	}
 	p, f, err := payinByExternalID(tx.queryRow(ctx, payinByExternal+tx.store.dialect.forUpdate(), merchant[:], externalID, externalID+externalIDEnd))
 	return p, f, notFound(err)
 }

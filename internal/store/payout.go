@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -63,18 +64,24 @@ func (tx *Tx) InsertPayouts(ctx context.Context, list []*NewPayout) ([]bool, err
 	return tx.insert(ctx, payoutTable, rows...)
 }
 
+var payoutUpdate = newRowUpdate(rowUpdate{
+	table: "payouts", owner: ofMerchant, exact: true,
+	keys: []column{{"id", "bytea"}, {"version", "bigint"}},
+	set: []column{{"status", "text"}, {"step", "text"}, {"version", "bigint"}, {"processor_id", "text"}, {"approval", "text"},
+		{"returned_amount", "bigint"}, {"end_to_end_id", "text"}, {"failure", "text"}, {"lookups", "bigint"}, {"next_at", "bigint"},
+		{"claimed_by", "bytea"}, {"sent_at", "bigint"}, {"completed_at", "bigint"}, {"updated_at", "bigint"}},
+}, "")
+
 // UpdatePayout writes what may change of a payout, if its version is still the
-// one that was read; p carries the new one. Else ErrConflict.
+// one that was read; p carries the new one. Else ErrConflict, now or at the end
+// of the transaction.
 func (tx *Tx) UpdatePayout(ctx context.Context, p *payment.Payout, was int64) error {
 	p.UpdatedAt = tx.Now
-	return tx.guarded(ctx, `UPDATE payouts SET status = $1, step = $2, version = $3, processor_id = $4, approval = $5,
-		returned_amount = $6, end_to_end_id = $7, failure = $8, lookups = $9, next_at = $10, claimed_by = $11,
-		sent_at = $12, completed_at = $13, updated_at = $14
-		WHERE merchant_id = $15 AND id = $16 AND version = $17`,
+	tx.ahead.payout(p)
+	return tx.change(ctx, payoutUpdate, slices.Clone(p.Merchant[:]), slices.Clone(p.ID[:]), was,
 		string(p.Status), string(p.Step), p.Version, p.ProcessorID, string(p.Approval),
-		int64(p.ReturnedAmount), p.EndToEndID, failureText(p.Failure), int64(p.Lookups), micros(p.NextAt), claim(p.ClaimedBy),
-		micros(p.SentAt), micros(p.CompletedAt), micros(p.UpdatedAt),
-		p.Merchant[:], p.ID[:], was)
+		int64(p.ReturnedAmount), p.EndToEndID, failureText(p.Failure), int64(p.Lookups), micros(p.NextAt),
+		claim(p.ClaimedBy), micros(p.SentAt), micros(p.CompletedAt), micros(p.UpdatedAt))
 }
 
 const payoutColumns = `merchant_id, id, external_id, reference_id, amount, fee, status, step, version, processor, processor_id,
@@ -129,6 +136,9 @@ func (s *Store) FindPayout(ctx context.Context, id payment.ID) (payment.Payout, 
 
 // Payout reads and locks a payout; else ErrNotFound.
 func (tx *Tx) Payout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
+	if known, ok := tx.ahead.payouts[Ref{merchant, id}]; ok {
+		return known, nil
+	}
 	p, err := tx.store.scanPayout(tx.queryRow(ctx, "SELECT "+payoutColumns+` FROM payouts
 		WHERE merchant_id = $1 AND id = $2`+tx.store.dialect.forUpdate(), merchant[:], id[:]))
 	return p, notFound(err)
@@ -302,6 +312,15 @@ func scanSend(merchant, payout payment.ID) func(scanner) (Send, error) {
 	}
 }
 
+// sendUpdate ends the live send of a payout.
+var sendUpdate = newRowUpdate(rowUpdate{
+	table:  "payout_sends",
+	owner:  ofMerchant,
+	keys:   []column{{"payout_id", "bytea"}},
+	set:    []column{{"outcome", "text"}, {"evidence", "text"}, {"ended_at", "bigint"}},
+	missed: endLostSend,
+}, " AND t.outcome IN ('intent', 'accepted', 'unknown')")
+
 // EndSend moves the live send of a payout to outcome, with what proves it. It
 // is no error when no send is live: a fact may come by two ways. A proof that
 // the processor has the transfer, when it had not found it before, is kept with
@@ -311,15 +330,20 @@ func (tx *Tx) EndSend(ctx context.Context, merchant, payout payment.ID, outcome,
 	if outcome == SendAccepted || outcome == SendUnknown {
 		ended = 0
 	}
-	const end = `UPDATE payout_sends SET outcome = $1, evidence = $2, ended_at = $3 WHERE merchant_id = $4 AND payout_id = $5 AND `
-	n, err := tx.changed(ctx, end+"outcome IN ('intent', 'accepted', 'unknown')", outcome, evidence, ended, merchant[:], payout[:])
-	if err != nil || n > 0 || (outcome != SendAccepted && outcome != SendPaid && outcome != SendFailed) {
-		return err
+	return tx.change(ctx, sendUpdate, merchant[:], payout[:], outcome, evidence, ended)
+}
+
+// endLostSend keeps a proof where no send is live: row is the merchant, the
+// payout, outcome, evidence, end.
+func endLostSend(ctx context.Context, tx *Tx, row []any) error {
+	if outcome := row[2]; outcome != SendAccepted && outcome != SendPaid && outcome != SendFailed {
+		return nil
 	}
-	_, err = tx.exec(ctx, end+`number = (SELECT s.number FROM payout_sends s WHERE s.merchant_id = $4 AND s.payout_id = $5
+	_, err := tx.t.exec(ctx, `UPDATE payout_sends SET outcome = $3, evidence = $4, ended_at = $5 WHERE merchant_id = $1 AND payout_id = $2
+		AND number = (SELECT s.number FROM payout_sends s WHERE s.merchant_id = $1 AND s.payout_id = $2
 			ORDER BY s.outcome = 'not_found' DESC, s.number DESC LIMIT 1)
-		AND NOT EXISTS (SELECT 1 FROM payout_sends s WHERE s.merchant_id = $4 AND s.payout_id = $5
-			AND s.outcome NOT IN ('not_found', 'not_sent'))`, outcome, evidence, ended, merchant[:], payout[:])
+		AND NOT EXISTS (SELECT 1 FROM payout_sends s WHERE s.merchant_id = $1 AND s.payout_id = $2
+			AND s.outcome NOT IN ('not_found', 'not_sent'))`, row...)
 	return err
 }
 

@@ -30,8 +30,9 @@ var unplanned = map[string]string{
 // pieces of PostgreSQL's, whose server tells what it was asked.
 var unplannedFiles = []string{"verify.go", "backup.go", "migrate.go", "open_sqlite.go", "open_postgres.go", "checkpoint.go", "dialect.go"}
 
-// unplannedTexts are statements of commands among others.
-var unplannedTexts = regexp.MustCompile(`FROM exceptions WHERE closed_at = 0 ORDER BY`)
+// unplannedTexts are statements of commands among others, and one that asks a
+// server about its tables.
+var unplannedTexts = regexp.MustCompile(`FROM exceptions WHERE closed_at = 0 ORDER BY|FROM pg_stat_user_tables`)
 
 // Nothing but the store speaks to a database, and all that others can call of it
 // is either called by the test of plans, or stands above with a reason.
@@ -83,9 +84,13 @@ func exportedForTests(t *testing.T, name string) bool {
 	return false
 }
 
-// everyText holds what was recorded against the statements in the room's source:
-// one that was not recorded belongs to a branch that exercise does not take.
-func everyText(t *testing.T, recorded []string) {
+// ofServers are statements that only a server is asked.
+var ofServers = regexp.MustCompile(`unnest\(`)
+
+// everyText holds what was recorded against the statements in the room's source,
+// those that are for servers alone or the others: one that was not recorded
+// belongs to a branch that exercise does not take.
+func everyText(t *testing.T, recorded []string, servers bool) {
 	t.Helper()
 	files, err := os.ReadDir(".")
 	if err != nil {
@@ -94,6 +99,9 @@ func everyText(t *testing.T, recorded []string) {
 	statement := regexp.MustCompile(`^(SELECT|INSERT|UPDATE|DELETE|WITH)\b`)
 	n := 0
 	expect := func(where token.Position, text string) {
+		if ofServers.MatchString(text) != servers {
+			return
+		}
 		n++
 		if !slices.ContainsFunc(recorded, func(have string) bool { return strings.Contains(have, text) }) {
 			t.Errorf("%s: was not recorded, so nobody knows its plan: %s", where, text)
@@ -121,14 +129,40 @@ func everyText(t *testing.T, recorded []string) {
 						t.Fatal(err)
 					}
 					expect(set.Position(v.Pos()), "INSERT INTO "+table+" (")
+				} else if ok && name.Name == "newRowUpdate" {
+					head := "UPDATE " + tableOf(t, v.Args[0]) + " AS t SET "
+					if servers {
+						n++
+						if !slices.ContainsFunc(recorded, func(have string) bool { return strings.HasPrefix(have, head) && ofServers.MatchString(have) }) {
+							t.Errorf("%s: was not recorded: %s", set.Position(v.Pos()), head)
+						}
+					} else {
+						expect(set.Position(v.Pos()), head)
+					}
 				}
 			}
 			return true
 		})
 	}
-	if n < 80 {
+	if n < 7 || !servers && n < 80 {
 		t.Errorf("only %d statements were found in the source", n)
 	}
+}
+
+// tableOf is the table of a rowUpdate's literal.
+func tableOf(t *testing.T, literal ast.Expr) string {
+	t.Helper()
+	for _, e := range literal.(*ast.CompositeLit).Elts {
+		if pair := e.(*ast.KeyValueExpr); pair.Key.(*ast.Ident).Name == "table" {
+			table, err := strconv.Unquote(pair.Value.(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return table
+		}
+	}
+	t.Fatal("an update of no table")
+	return ""
 }
 
 // fillPostgres makes three thousand rows, of fifty merchants, of each row that

@@ -36,6 +36,10 @@ type Tx struct {
 
 	room Room // for what it makes due; nil for none
 	held Held
+
+	waiting []*waiting // changes that have not been sent
+	broken  error      // of one that was sent
+	ahead   ahead      // orders that were read together
 }
 
 // Write runs work in a write transaction and commits it. Where the engine asks
@@ -88,6 +92,9 @@ func (s *Store) writeOnce(ctx context.Context, work func(tx *Tx) error) (err err
 		}
 	}()
 	if err := work(tx); err != nil {
+		if tx.broken != nil { // of which err is only what followed
+			err = tx.broken
+		}
 		return s.translate(err)
 	}
 	if err := tx.flush(ctx); err != nil {
@@ -108,6 +115,9 @@ func (s *Store) writeOnce(ctx context.Context, work func(tx *Tx) error) (err err
 
 // flush writes what was gathered.
 func (tx *Tx) flush(ctx context.Context) error {
+	if err := tx.sendAll(ctx); err != nil {
+		return err
+	}
 	if err := tx.saveBooks(ctx); err != nil {
 		return err
 	}
@@ -142,14 +152,18 @@ func (s *Store) translateCommit(err error) error {
 }
 
 func (tx *Tx) exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	tx.settle(ctx, text)
+	tx.ahead.forget(text)
 	return tx.t.exec(ctx, text, args...)
 }
 
 func (tx *Tx) query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	tx.settle(ctx, text)
 	return tx.t.query(ctx, text, args...)
 }
 
 func (tx *Tx) queryRow(ctx context.Context, text string, args ...any) *sql.Row {
+	tx.settle(ctx, text)
 	return tx.t.queryRow(ctx, text, args...)
 }
 
