@@ -144,7 +144,7 @@ func everyText(t *testing.T, recorded []string, servers bool) {
 			return true
 		})
 	}
-	if n < 7 || !servers && n < 80 {
+	if n < 6 || !servers && n < 80 {
 		t.Errorf("only %d statements were found in the source", n)
 	}
 }
