@@ -24,6 +24,9 @@ type GrowthOptions struct {
 	Duration time.Duration
 	// Samples is how often each read and each claim is measured.
 	Samples int
+	// Profile is a file for the gateway's CPU profile of the time in which
+	// orders are created; "" takes none.
+	Profile string
 	// Base is what an empty store was measured at; nil for none.
 	Base *GrowthReport
 	// World is the clock, chance and the way to the gateway.

@@ -41,10 +41,10 @@ func (g *growth) throughGateway(ctx context.Context) (err error) {
 
 // ready starts a gateway, and returns when it says that it is ready.
 func (g *growth) ready(ctx context.Context, own *gateway) error {
-	if err := own.start(&Options{Mode: Read, Program: g.Program, Environ: g.Environ}); err != nil {
+	if err := own.start(&Options{Mode: Read, Program: g.Program, Environ: g.Environ, Profile: g.Profile}); err != nil {
 		return err
 	}
-	w, err := g.asking(own, reader{})
+	w, err := g.asking(own, reader{}, "")
 	if err != nil {
 		return err
 	}
@@ -57,13 +57,14 @@ func (g *growth) ready(ctx context.Context, own *gateway) error {
 	return err
 }
 
-// asking is a connection of a merchant.
-func (g *growth) asking(own *gateway, who reader) (*worker, error) {
+// asking is a connection of a merchant. Where it measures for longer, profile is
+// the file for the gateway's CPU profile.
+func (g *growth) asking(own *gateway, who reader, profile string) (*worker, error) {
 	t := &target{engine: g.report.Engine, pid: own.cmd.Process.Pid, merchants: []merchant{who.login}, own: own}
 	if err := t.parse(own.base); err != nil {
 		return nil, err
 	}
-	r := &run{Options: Options{Mode: Payin, Concurrency: 64, World: g.World, Warmup: g.Duration / 5, Duration: g.Duration, Merchants: 1}, clock: g.World.Clock, target: t}
+	r := &run{Options: Options{Mode: Payin, Concurrency: 64, World: g.World, Warmup: g.Duration / 5, Duration: g.Duration, Merchants: 1, Profile: profile}, clock: g.World.Clock, target: t}
 	r.Seed = uint64(g.World.Random.Int64N(1<<53-1)) + 1
 	return &worker{run: r, conn: conn{target: t, clock: g.World.Clock}}, nil
 }
@@ -75,7 +76,7 @@ func (g *growth) reads(ctx context.Context, own *gateway) error {
 		suffix string
 		who    *reader
 	}{{", largest merchant", &g.large}, {", small merchant", &g.small}} {
-		w, err := g.asking(own, *v.who)
+		w, err := g.asking(own, *v.who, "")
 		if err != nil {
 			return err
 		}
@@ -148,7 +149,7 @@ func (r *reader) kinds() []growthRead {
 func (g *growth) creates(ctx context.Context, own *gateway) error {
 	const name = "POST /payin, 64 connections"
 	g.tell(name)
-	w, err := g.asking(own, g.maker)
+	w, err := g.asking(own, g.maker, g.Profile)
 	if err != nil {
 		return err
 	}

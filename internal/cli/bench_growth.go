@@ -19,6 +19,7 @@ type benchGrowthCommand struct {
 	Base     string        `help:"File with what --json printed for an empty store; ratios are to it."       placeholder:"FILE"`
 	Duration time.Duration `default:"10s"                                                                    help:"How long to create orders (default ${default})."            placeholder:"DURATION" short:"d"`
 	Samples  int           `default:"200"                                                                    help:"How often each read and claim is measured (default ${default})." placeholder:"NUMBER" short:"n"`
+	Profile  string        `help:"Write the gateway's CPU profile of the creating of orders to this file."     placeholder:"FILE"`
 	Verbose  bool          `help:"Tell what is being measured, even where nobody sits at a terminal." short:"v"`
 }
 
@@ -36,7 +37,7 @@ func (c *benchGrowthCommand) Run(r *runner) error {
 	ctx, stop := r.untilSignal()
 	defer stop()
 	o := bench.GrowthOptions{
-		Data: c.Data, Database: c.Database, Environ: r.Environ, Duration: c.Duration, Samples: c.Samples, World: world.System(world.OutboundOptions{}),
+		Data: c.Data, Database: c.Database, Environ: r.Environ, Duration: c.Duration, Samples: c.Samples, Profile: c.Profile, World: world.System(world.OutboundOptions{}),
 	}
 	if c.Verbose || isTerminal(r.Stderr) {
 		o.Progress = r.Stderr
