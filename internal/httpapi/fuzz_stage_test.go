@@ -139,6 +139,7 @@ func (h *theatre) build(t *testing.T) *stage {
 	links := checkout.Links("https://pay.example", s.store.Keys())
 	s.flow = flow.New(flow.Options{Store: s.store, World: w, Processors: registry, Links: links})
 	s.jobs = jobs.New(jobs.Options{Flow: s.flow, Store: s.store, World: w, Processors: registry, Log: o.Log, Inline: true, RecordOnce: true})
+	s.flow.HandTo(s.jobs)
 	must(t, s.flow.Join(context.Background(), 0, true))
 	must(t, s.step(s.jobs.KeepAlive))
 	s.handler = httpapi.New(httpapi.Options{

@@ -170,17 +170,23 @@ func newGateway(t *testing.T, o store.Options, w world.World, clock *world.Virtu
 	g.flow = flow.New(flow.Options{Store: g.store, World: w, Processors: registry, Log: log})
 	g.web = w.Webhooks.(*receivers)
 	g.assembly = jobs.Options{Flow: g.flow, Store: g.store, World: w, Processors: registry, Log: log, Marker: marker, Inline: true, RecordOnce: true}
-	g.jobs = jobs.New(g.assembly)
+	g.assemble()
 	g.must(g.flow.Join(t.Context(), marker.beat, false))
 	g.beat()
 	return g
+}
+
+// assemble makes the process's jobs, which take in hand what its lanes make due.
+func (g *gateway) assemble() {
+	g.jobs = jobs.New(g.assembly)
+	g.flow.HandTo(g.jobs)
 }
 
 // besides gives the process jobs whose calls run beside its steps, as in real life.
 func (g *gateway) besides() {
 	g.t.Helper()
 	g.assembly.Inline, g.assembly.RecordOnce = false, false
-	g.jobs = jobs.New(g.assembly)
+	g.assemble()
 	g.t.Cleanup(g.settled)
 	g.beat()
 }

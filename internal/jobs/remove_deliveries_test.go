@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/porteira/porteira/internal/jobs"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
@@ -18,7 +17,7 @@ const retention = 30 * 24 * time.Hour
 func (g *gateway) keeping(d time.Duration) {
 	g.t.Helper()
 	g.assembly.Retention = d
-	g.jobs = jobs.New(g.assembly)
+	g.assemble()
 	g.beat()
 }
 
