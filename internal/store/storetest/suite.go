@@ -32,6 +32,7 @@ var topics = []struct {
 	{"payouts", payoutTests},
 	{"nodes", nodeTests},
 	{"notices", noticeTests},
+	{"held", holdTests},
 	{"receipts", receiptTests},
 	{"lists", listTests},
 	{"others", otherTests},
