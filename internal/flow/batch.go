@@ -332,9 +332,13 @@ func (l *lane) try(ctx context.Context, batch []*task) error {
 
 func (l *lane) once(ctx context.Context, batch []*task) (err error) {
 	h := l.flow.newHolding()
+	decided := false
 	defer func() {
 		if v := recover(); v != nil { // the transaction is rolled back; the process lives on
 			err = fmt.Errorf("flow: panic in a batch: %v\n%s", v, debug.Stack())
+			if decided && h.any() { // or it was committed just before
+				l.flow.doubt()
+			}
 		}
 		if errors.Is(err, store.ErrCommitUnknown) && (h.any() || slices.ContainsFunc(batch, func(t *task) bool { return t.verb == claimVerb })) {
 			l.flow.doubt() // a claim that is run again takes other rows, or none
@@ -342,6 +346,7 @@ func (l *lane) once(ctx context.Context, batch []*task) (err error) {
 		h.giveBack()
 	}()
 	err = l.flow.write(ctx, func(tx *store.Tx) error {
+		decided = false
 		for _, t := range batch {
 			t.err = nil
 		}
@@ -353,6 +358,7 @@ func (l *lane) once(ctx context.Context, batch []*task) (err error) {
 				return fmt.Errorf("%s: %w", group[0].verb.name, err)
 			}
 		}
+		decided = true
 		return nil
 	})
 	if err == nil {

@@ -192,20 +192,19 @@ func (f *Flow) doubt() {
 func (f *Flow) disown(ctx context.Context) error {
 	f.mu.Lock()
 	doubtful, old := f.doubtful, f.node
+	f.doubtful = false // before the new id: a doubt of what it takes in hand is not lost
 	f.mu.Unlock()
 	if !doubtful {
 		return nil
 	}
 	nodes, err := f.store.Nodes(ctx)
+	if err == nil {
+		err = f.Join(ctx, f.seen(), false)
+	}
 	if err != nil {
+		f.doubt()
 		return public(err)
 	}
-	if err := f.Join(ctx, f.seen(), false); err != nil {
-		return err
-	}
-	f.mu.Lock()
-	f.doubtful = false
-	f.mu.Unlock()
 	for _, n := range nodes {
 		if n.ID == old {
 			if _, err := f.Release(ctx, n); err != nil {
