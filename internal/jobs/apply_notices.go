@@ -18,15 +18,16 @@ func (j *Jobs) ApplyNotices(ctx context.Context) (int, error) {
 	}
 	born := j.notices.takeBorn()
 	j.startNotices(ctx, born)
-	if !j.notices.worth(j.noticing.free(), noticePlaces) {
+	kept := j.noticing.reserve(j.notices.wants(j.noticing.free()))
+	if kept == 0 {
 		return len(born), nil
 	}
-	kept := j.noticing.reserve(noticePlaces)
 	list, err := j.Flow.ClaimNotices(ctx, kept)
-	j.noticing.giveBack(kept - len(list))
-	if err != nil {
+	if err != nil { // whatever it read: it is not in hand
+		j.noticing.giveBack(kept)
 		return len(born), err
 	}
+	j.noticing.giveBack(kept - len(list))
 	j.notices.note(kept, len(list))
 	j.startNotices(ctx, list)
 	return len(born) + len(list), nil

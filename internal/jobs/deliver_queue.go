@@ -29,6 +29,7 @@ type deliveryQueue struct {
 	more    map[payment.ID]*backlog
 	waiting map[string][]handed // by endpoint, oldest first
 	born    []store.Delivery    // came into being in this process's hand
+	short   bool                // what is due was not looked at for want of places
 }
 
 func newDeliveryQueue() *deliveryQueue {
@@ -70,11 +71,11 @@ func (q *deliveryQueue) worth(merchant payment.ID, n int) bool {
 }
 
 // reserve keeps a place for a delivery that comes into being; none where older
-// ones of the merchant wait to be claimed.
+// ones, of the merchant or of whoever waits for its turn, wait to be claimed.
 func (q *deliveryQueue) reserve(merchant payment.ID) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if b := q.more[merchant]; b != nil && b.more {
+	if b := q.more[merchant]; q.short || b != nil && b.more {
 		return false
 	}
 	if q.count[merchant] >= deliveriesInHand {
@@ -92,15 +93,33 @@ func (q *deliveryQueue) bear(list []store.Delivery) {
 	q.born = append(q.born, list...)
 }
 
-// takeBorn takes the deliveries that came into being in this process's hand, in
-// the order of merchants.
-func (q *deliveryQueue) takeBorn() []store.Delivery {
+// takeBorn takes up to most of the deliveries that came into being in this
+// process's hand, oldest first, in the order of merchants.
+func (q *deliveryQueue) takeBorn(most int) []store.Delivery {
 	q.mu.Lock()
-	list := q.born
-	q.born = nil
+	n := min(most, len(q.born))
+	list := slices.Clone(q.born[:n])
+	if q.born = q.born[n:]; len(q.born) == 0 {
+		q.born = nil
+	}
 	q.mu.Unlock()
 	slices.SortStableFunc(list, func(a, b store.Delivery) int { return bytes.Compare(a.Merchant[:], b.Merchant[:]) })
 	return list
+}
+
+// lack notes whether what is due waits unseen, for want of places.
+func (q *deliveryQueue) lack(short bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.short = short
+}
+
+// lacked says whether the duty should look again now that places are free:
+// for those that are in hand one will do, a claim asks for a quarter.
+func (q *deliveryQueue) lacked(free int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.born) > 0 || q.short && free*4 >= deliverPlaces
 }
 
 // add has a delivery in hand wait for its endpoint.

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,15 +25,25 @@ func (j *Jobs) DeliverWebhooks(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	did, err := j.startBorn(ctx)
-	if err != nil || j.delivering.free() == 0 {
+	if err != nil {
 		return did, err
+	}
+	if j.delivering.free() == 0 { // what comes into being waits with what is due
+		j.queue.lack(true)
+		return did, nil
 	}
 	due, err := j.Store.DeliveriesDue(ctx, j.World.Clock.Now())
 	if err != nil {
 		return did, err
 	}
+	j.queue.lack(false)
 	for _, merchant := range inTurn(j, dutyDeliver, due, func(id payment.ID) payment.ID { return id }) {
-		n := min(deliveriesInHand-j.queue.inHand(merchant), j.delivering.free())
+		free := j.delivering.free()
+		if free == 0 {
+			j.queue.lack(true)
+			break
+		}
+		n := min(deliveriesInHand-j.queue.inHand(merchant), free)
 		if !j.queue.worth(merchant, n) {
 			continue
 		}
@@ -45,9 +56,18 @@ func (j *Jobs) DeliverWebhooks(ctx context.Context) (int, error) {
 	return did, nil
 }
 
-// startBorn starts the deliveries that came into being in this process's hand.
+// startBorn starts the deliveries that came into being in this process's hand, as
+// far as there are places. Those of a process that was given up meanwhile, as
+// which this one goes on no more, are for whoever claims them.
 func (j *Jobs) startBorn(ctx context.Context) (did int, err error) {
-	list := j.queue.takeBorn()
+	list, node := j.queue.takeBorn(j.delivering.free()), j.Flow.Node()
+	list = slices.DeleteFunc(list, func(d store.Delivery) bool {
+		lost := d.ClaimedBy != node
+		if lost {
+			j.putOff(ctx, []handed{{Delivery: d}}, 0)
+		}
+		return lost
+	})
 	for len(list) > 0 {
 		merchant, n := list[0].Merchant, 1
 		for n < len(list) && list[n].Merchant == merchant {
@@ -136,7 +156,8 @@ func (j *Jobs) pump(ctx context.Context, endpoint string) {
 					j.pump(ctx, endpoint)
 				}
 				j.record(ctx, "delivery's end", func(ctx context.Context) error { return j.Flow.EndDelivery(ctx, ended) })
-				return j.queue.remove(d.Merchant)
+				look := j.queue.remove(d.Merchant)
+				return j.queue.lacked(j.delivering.free()) || look
 			})
 		case wait > 0:
 			j.putOff(ctx, j.queue.take(endpoint, nil), wait)

@@ -70,12 +70,22 @@ func (h *noticeHand) takeBorn() []store.Notice {
 	return list
 }
 
-// worth and note are the backlog's, which lanes look at too.
-func (h *noticeHand) worth(free, places int) bool {
+// wants says how many of the free places a claim should keep. Where no more is
+// known to be due it leaves as many for what comes into being meanwhile.
+func (h *noticeHand) wants(free int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.backlog.worth(free, places)
+	switch {
+	case !h.worth(free, noticePlaces):
+		return 0
+	case h.more:
+		return free
+	default:
+		return (free + 1) / 2
+	}
 }
+
+// note is the backlog's, which lanes look at too.
 
 func (h *noticeHand) note(asked, got int) {
 	h.mu.Lock()

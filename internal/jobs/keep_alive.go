@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -42,9 +43,15 @@ func (j *Jobs) beat(ctx context.Context) error {
 	return nil
 }
 
-// Leave ends this process's claims, as at a clean end.
+// Leave ends this process's claims, as at a clean end. What came into being in
+// its hand after the duties had stopped goes back untried.
 func (j *Jobs) Leave(ctx context.Context) error {
 	j.lease.Drop()
+	for _, d := range j.queue.takeBorn(math.MaxInt) {
+		if ctx.Err() == nil {
+			j.putOff(ctx, []handed{{Delivery: d}}, 0)
+		}
+	}
 	return j.Flow.Leave(ctx)
 }
 
