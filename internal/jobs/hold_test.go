@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -100,9 +101,16 @@ func TestBornDeliveryWaitsBehindOlderOnes(t *testing.T) {
 	each(t, func(t *testing.T, g *gateway) {
 		other := g.second()
 		g.besides()
-		hold := g.web.hold(t)
-		g.announce(g.merchant, 300, hook)
-		g.step() // has 256 of them in hand
+		hold := g.web.hold(t, "https://alive.example/")
+		g.announce(g.merchant, 10, "https://alive.example/hook")
+		g.clock.Advance(time.Millisecond)
+		g.announce(g.merchant, 290, hook)
+		g.step() // has 256 of them in hand, soon 246
+		g.until(func() {
+			for g.jobs.InHand(g.merchant.ID) > 246 {
+				runtime.Gosched()
+			}
+		})
 		neighbour := g.merchantNamed("Vizinha", "")
 		g.paid(g.merchant, "r", hook)
 		g.paid(neighbour, "r", hook)
