@@ -16,114 +16,147 @@ import (
 	"github.com/porteira/porteira/internal/world"
 )
 
-// However births, failures and ends follow each other: when all is well again
-// each notice is applied, each event delivered, and no place is taken.
-func TestPlacesComeBack(t *testing.T) {
+// births is a process whose births, failures and ends follow each other in any
+// order.
+type births struct {
+	*gateway
+	cuts   atomic.Int64 // commits whose outcome will be unknown
+	when   world.Moment // they are cut
+	orders int
+	open   []payment.Payin // of one sequence
+}
+
+func newBirths(t *testing.T) *births {
+	v := &births{when: world.BeforeCommit}
 	w, clock := world.Virtual(start, 1)
-	var cuts atomic.Int64
-	when := world.BeforeCommit
 	w.OnMoment = func(m world.Moment) error {
-		if m == when && cuts.Add(-1) >= 0 {
+		if m == v.when && v.cuts.Add(-1) >= 0 {
 			return errors.New("the connection broke")
 		}
 		return nil
 	}
 	w.Webhooks = &receivers{clock: clock}
-	g := newGateway(t, storetest.Prepare(t, "sqlite", w), w, clock, newBank(), &memoryMarker{})
-	g.besides()
+	v.gateway = newGateway(t, storetest.Prepare(t, "sqlite", w), w, clock, newBank(), &memoryMarker{})
+	v.besides()
 	var err error
-	g.merchant, err = g.flow.CreateMerchant(t.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Processor: bankName}, "")
-	g.must(err)
+	v.merchant, err = v.flow.CreateMerchant(t.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Processor: bankName}, "")
+	v.must(err)
+	return v
+}
 
-	// Steps may fail: what they leave undone is what is looked at in the end.
-	try := func(step func(ctx context.Context) (int, error)) {
-		g.until(func() { _, _ = step(t.Context()) })
-	}
-	orders := 0
-	rapid.Check(t, func(r *rapid.T) {
-		var open []payment.Payin
-		pay := func(r *rapid.T) {
-			for range rapid.IntRange(1, 4).Draw(r, "orders") {
-				orders++
-				var p payment.Payin
-				g.until(func() { p = g.order(g.merchant, fmt.Sprint(orders), fmt.Sprintf("https://%d.example/hook", orders%2)) })
-				g.bank.receive(p.ExternalID, fmt.Sprint("pay ", orders), 100_00)
-				open = append(open, p)
-			}
-		}
-		r.Repeat(map[string]func(*rapid.T){
-			"orders are paid": pay,
-			"notices come": func(r *rapid.T) {
-				for i := range open {
-					for range rapid.IntRange(0, 2).Draw(r, "times") {
-						g.until(func() {
-							_ = g.flow.RecordNotice(t.Context(), bankName, "of "+open[i].ExternalID, "", []byte("charge "+open[i].ExternalID))
-						})
-					}
-				}
-			},
-			"notices are applied":  func(*rapid.T) { try(g.jobs.ApplyNotices) },
-			"events are delivered": func(*rapid.T) { try(g.jobs.DeliverWebhooks) },
-			"a beat":               func(*rapid.T) { try(g.jobs.KeepAlive) },
-			"time passes": func(r *rapid.T) {
-				g.clock.Advance(time.Duration(rapid.IntRange(1, 4000).Draw(r, "ms")) * time.Millisecond)
-			},
-			"commits are cut": func(r *rapid.T) {
-				g.settled()
-				when = rapid.SampledFrom([]world.Moment{world.BeforeCommit, world.AfterCommit}).Draw(r, "when")
-				cuts.Store(rapid.Int64Range(1, 3).Draw(r, "cuts"))
-			},
-			"others give the process up": func(*rapid.T) {
-				nodes, err := g.store.Nodes(t.Context())
-				g.must(err)
-				for _, n := range nodes {
-					if n.ID == g.flow.Node() {
-						g.until(func() { _, _ = g.flow.Release(t.Context(), n) })
-					}
-				}
-			},
-			"the bank changes": func(r *rapid.T) {
-				g.bank.mu.Lock()
-				defer g.bank.mu.Unlock()
-				g.bank.down = rapid.Bool().Draw(r, "down")
-			},
-			"receivers change": func(r *rapid.T) { g.web.always(rapid.SampledFrom([]int{200, 200, 500}).Draw(r, "status")) },
+// try runs a step, which may fail: what it leaves undone is what is looked at in
+// the end.
+func (v *births) try(step func(ctx context.Context) (int, error)) {
+	v.until(func() { _, _ = step(v.t.Context()) })
+}
+
+func (v *births) pay(r *rapid.T) {
+	for range rapid.IntRange(1, 4).Draw(r, "orders") {
+		v.orders++
+		var p payment.Payin
+		v.until(func() {
+			p = v.order(v.merchant, fmt.Sprint(v.orders), fmt.Sprintf("https://%d.example/hook", v.orders%2))
 		})
+		v.bank.receive(p.ExternalID, fmt.Sprint("pay ", v.orders), 100_00)
+		v.open = append(v.open, p)
+	}
+}
 
-		g.settled()
-		cuts.Store(0)
-		g.bank.mu.Lock()
-		g.bank.down = false
-		g.bank.mu.Unlock()
-		g.web.always(200)
-		for i := range open { // those whose notice never came
-			g.notify("at last "+open[i].ExternalID, "charge "+open[i].ExternalID)
+// tell has the bank tell of each payment, some of them twice.
+func (v *births) tell(r *rapid.T) {
+	for i := range v.open {
+		id := v.open[i].ExternalID
+		for range rapid.IntRange(0, 2).Draw(r, "times") {
+			v.until(func() { _ = v.flow.RecordNotice(v.t.Context(), bankName, "of "+id, "", []byte("charge "+id)) })
 		}
-		for range 12 {
-			g.clock.Advance(20 * time.Minute)
-			g.until(func() { g.beat() })
-			for range 3 {
-				try(g.jobs.ApplyNotices)
-				try(g.jobs.DeliverWebhooks)
-				g.settled()
-			}
+	}
+}
+
+func (v *births) cut(r *rapid.T) {
+	v.settled()
+	v.when = rapid.SampledFrom([]world.Moment{world.BeforeCommit, world.AfterCommit}).Draw(r, "when")
+	v.cuts.Store(rapid.Int64Range(1, 3).Draw(r, "cuts"))
+}
+
+// giveUp has others take the process for dead.
+func (v *births) giveUp(*rapid.T) {
+	nodes, err := v.store.Nodes(v.t.Context())
+	v.must(err)
+	for _, n := range nodes {
+		if n.ID == v.flow.Node() {
+			v.until(func() { _, _ = v.flow.Release(v.t.Context(), n) })
 		}
-		if n := g.jobs.Places(); n != 0 {
-			r.Errorf("%d places are taken", n)
+	}
+}
+
+func (v *births) askable(down bool) {
+	v.bank.mu.Lock()
+	defer v.bank.mu.Unlock()
+	v.bank.down = down
+}
+
+// heal ends all trouble, and waits for what was put off.
+func (v *births) heal() {
+	v.settled()
+	v.cuts.Store(0)
+	v.askable(false)
+	v.web.always(200)
+	for i := range v.open { // those whose notice never came
+		v.notify("at last "+v.open[i].ExternalID, "charge "+v.open[i].ExternalID)
+	}
+	for range 12 {
+		v.clock.Advance(20 * time.Minute)
+		v.until(v.beat)
+		for range 3 {
+			v.try(v.jobs.ApplyNotices)
+			v.try(v.jobs.DeliverWebhooks)
+			v.settled()
 		}
-		seen := map[string]int{}
-		for _, v := range g.web.requests() {
-			seen[v.id]++
+	}
+}
+
+// wantAll compares what has come of the sequence with what had to.
+func (v *births) wantAll(r *rapid.T) {
+	if n := v.jobs.Places(); n != 0 {
+		r.Errorf("%d places are taken", n)
+	}
+	arrived := map[string]bool{}
+	for _, got := range v.web.requests() {
+		arrived[got.id] = true
+	}
+	list, err := v.store.Events(v.t.Context(), v.merchant.ID, int64(v.orders-len(v.open)), 1000)
+	v.must(err)
+	if len(list) != len(v.open) {
+		r.Errorf("%d events of %d orders", len(list), len(v.open))
+	}
+	for i := range list {
+		if !arrived[payment.PublicEventID(list[i].ID)] {
+			r.Errorf("event %d was never delivered", list[i].Number)
 		}
-		list, err := g.store.Events(t.Context(), g.merchant.ID, int64(orders-len(open)), 1000)
-		g.must(err)
-		if len(list) != len(open) {
-			r.Errorf("%d events of %d orders", len(list), len(open))
-		}
-		for i := range list {
-			if seen[payment.PublicEventID(list[i].ID)] == 0 {
-				r.Errorf("event %d was never delivered", list[i].Number)
-			}
-		}
+	}
+}
+
+// However births, failures and ends follow each other: when all is well again
+// each notice is applied, each event delivered, and no place is taken.
+func TestPlacesComeBack(t *testing.T) {
+	v := newBirths(t)
+	rapid.Check(t, func(r *rapid.T) {
+		v.open = nil
+		r.Repeat(map[string]func(*rapid.T){
+			"orders are paid":      v.pay,
+			"notices come":         v.tell,
+			"notices are applied":  func(*rapid.T) { v.try(v.jobs.ApplyNotices) },
+			"events are delivered": func(*rapid.T) { v.try(v.jobs.DeliverWebhooks) },
+			"a beat":               func(*rapid.T) { v.try(v.jobs.KeepAlive) },
+			"time passes": func(r *rapid.T) {
+				v.clock.Advance(time.Duration(rapid.IntRange(1, 4000).Draw(r, "ms")) * time.Millisecond)
+			},
+			"commits are cut":            v.cut,
+			"others give the process up": v.giveUp,
+			"the bank changes":           func(r *rapid.T) { v.askable(rapid.Bool().Draw(r, "down")) },
+			"receivers change":           func(r *rapid.T) { v.web.always(rapid.SampledFrom([]int{200, 200, 500}).Draw(r, "status")) },
+		})
+		v.heal()
+		v.wantAll(r)
 	})
 }
