@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -151,6 +152,23 @@ func knownNoticeNotHeld(b *bench) {
 	equal(b, "places", held.NoticePlaces, 3)
 	equal(b, "notices", len(held.Notices), 1)
 	equal(b, "notice", held.Notices[0].ID, "b")
+
+	var last *store.Tx
+	b.write(func(tx *store.Tx) error { // at once
+		last = tx
+		if err := tx.Hold(b.Context(), node, &rooms{10, 10}); err != nil {
+			return err
+		}
+		var list []store.Notice
+		for _, id := range []string{"a", "c", "d", "c"} {
+			list = append(list, store.Notice{Processor: m.Name, ID: id, Body: []byte(id)})
+		}
+		fresh, err := tx.RecordNotices(b.Context(), list)
+		equal(b, "fresh", fmt.Sprint(fresh), fmt.Sprint([]bool{false, true, true, false}))
+		return err
+	})
+	equal(b, "places", last.Held().NoticePlaces, 4)
+	equal(b, "notices", len(last.Held().Notices), 2)
 }
 
 // A transaction that holds keeps its node on the list until it ends: whoever
