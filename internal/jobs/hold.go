@@ -86,7 +86,6 @@ func (h *noticeHand) wants(free int) int {
 }
 
 // note is the backlog's, which lanes look at too.
-
 func (h *noticeHand) note(asked, got int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
