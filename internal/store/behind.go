@@ -3,14 +3,16 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // A server is a round trip away, and a batch changes hundreds of rows: what
 // changes one row each waits in the transaction, and goes in one statement for
-// all rows of an owner, a merchant mostly, and a table. Whatever reads or writes such a table by
-// another statement sends what waits first, so that the order of things is kept.
-// SQLite is in the process: there each row goes at once.
+// all rows of an owner, a merchant mostly, and a table. Whatever else writes, and
+// whatever reads such a table, has all that waits sent first, so that writes keep
+// their order and reads see them. SQLite is in the process: there each row goes
+// at once.
 
 // ofMerchant is what owns most rows.
 var ofMerchant = column{"merchant_id", "bytea"}
@@ -85,7 +87,7 @@ func (tx *Tx) change(ctx context.Context, u *rowUpdate, row ...any) error {
 		}
 	}
 	if w != nil && w.has[key] { // one change after another
-		if err := tx.send(ctx, u.table); err != nil {
+		if err := tx.sendAll(ctx); err != nil {
 			return err
 		}
 		w = nil
@@ -109,47 +111,32 @@ func (u *rowUpdate) miss(ctx context.Context, tx *Tx, row []any) error {
 	return nil
 }
 
-// settle sends what a statement's tables have waiting. Its error ends the
-// transaction, and is told at the latest when that would be committed: some of
-// those who ask cannot be told.
+// settle sends what waits before a statement that writes, or that reads what
+// waits. Its error ends the transaction, and is told at the latest when that
+// would be committed: some of those who ask cannot be told.
 func (tx *Tx) settle(ctx context.Context, text string) {
-	for i := 0; i < len(tx.waiting) && tx.broken == nil; i++ {
-		if table := tx.waiting[i].update.table; strings.Contains(text, table) {
-			_ = tx.send(ctx, table)
-			i = -1
-		}
+	if len(tx.waiting) == 0 {
+		return
 	}
+	if strings.HasPrefix(text, "SELECT") && !slices.ContainsFunc(tx.waiting, func(w *waiting) bool { return strings.Contains(text, w.update.table) }) {
+		return
+	}
+	_ = tx.sendAll(ctx)
 }
 
-// sendAll sends everything that waits.
+// sendAll sends everything that waits, in the order in which it came.
 func (tx *Tx) sendAll(ctx context.Context) error {
-	for len(tx.waiting) > 0 && tx.broken == nil {
-		_ = tx.send(ctx, tx.waiting[0].update.table)
+	list := tx.waiting
+	tx.waiting = nil
+	for _, w := range list {
+		if tx.broken == nil {
+			tx.broken = tx.send(ctx, w)
+		}
 	}
 	return tx.broken
 }
 
-// send sends what a table has waiting, owner by owner as it came.
-func (tx *Tx) send(ctx context.Context, table string) error {
-	var now, later []*waiting
-	for _, w := range tx.waiting {
-		if w.update.table == table {
-			now = append(now, w)
-		} else {
-			later = append(later, w)
-		}
-	}
-	tx.waiting = later
-	for _, w := range now {
-		if err := tx.sendOne(ctx, w); err != nil {
-			tx.broken = err
-			return err
-		}
-	}
-	return nil
-}
-
-func (tx *Tx) sendOne(ctx context.Context, w *waiting) error {
+func (tx *Tx) send(ctx context.Context, w *waiting) error {
 	u := w.update
 	var args []any
 	for i, c := range u.columns() {
