@@ -93,12 +93,12 @@ func (a *ahead) payout(p *payment.Payout) {
 	}
 }
 
-// forget drops what a statement may change behind its back.
+// forget drops what a statement changes behind its back.
 func (a *ahead) forget(text string) {
-	if a.payins != nil && strings.Contains(text, "payins") {
+	if a.payins != nil && strings.Contains(text, "UPDATE payins") {
 		a.payins = nil
 	}
-	if a.payouts != nil && strings.Contains(text, "payouts") {
+	if a.payouts != nil && strings.Contains(text, "UPDATE payouts") {
 		a.payouts = nil
 	}
 }

@@ -151,19 +151,25 @@ func (s *Store) translateCommit(err error) error {
 	return s.translate(err)
 }
 
-func (tx *Tx) exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
+// before keeps the order of things: what waits comes before the statement, and
+// what was read ahead is not shown after it where the statement changes that.
+func (tx *Tx) before(ctx context.Context, text string) {
 	tx.settle(ctx, text)
 	tx.ahead.forget(text)
+}
+
+func (tx *Tx) exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	tx.before(ctx, text)
 	return tx.t.exec(ctx, text, args...)
 }
 
 func (tx *Tx) query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
-	tx.settle(ctx, text)
+	tx.before(ctx, text)
 	return tx.t.query(ctx, text, args...)
 }
 
 func (tx *Tx) queryRow(ctx context.Context, text string, args ...any) *sql.Row {
-	tx.settle(ctx, text)
+	tx.before(ctx, text)
 	return tx.t.queryRow(ctx, text, args...)
 }
 

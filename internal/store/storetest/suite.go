@@ -25,6 +25,7 @@ var topics = []struct {
 	{"brands", brandTests},
 	{"inserts", insertTests},
 	{"updates", updateTests},
+	{"many at once", togetherTests},
 	{"postings", postingTests},
 	{"events", eventTests},
 	{"deliveries", deliveryTests},
