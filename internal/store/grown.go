@@ -14,7 +14,8 @@ const youngRows = 1000
 // it was told last, and says how many. A plan that was made while a table was
 // empty reads all of it, or all of a merchant's rows, and is kept until then; the
 // server's own daemon looks once a minute, in which a busy merchant makes a
-// hundred thousand rows. A table of somebody else is left to its owner. SQLite
+// hundred thousand rows. A table of somebody else is left to its owner, and one
+// that another process or the daemon has under its hands to the next time. SQLite
 // is told when the schema is made; see describe.
 func (s *Store) AnalyzeGrown(ctx context.Context) (n int, err error) {
 	if !s.dialect.remote() {
@@ -27,7 +28,7 @@ func (s *Store) AnalyzeGrown(ctx context.Context) (n int, err error) {
 		return 0, s.readError("sizes of tables", err)
 	}
 	for _, name := range tables {
-		if _, err := s.writer.ExecContext(ctx, "ANALYZE "+pgx.Identifier{name}.Sanitize()); err != nil {
+		if _, err := s.writer.ExecContext(ctx, "ANALYZE (SKIP_LOCKED) "+pgx.Identifier{name}.Sanitize()); err != nil {
 			return n, fmt.Errorf("analyze %s: %w", name, s.translate(err))
 		}
 		n++
