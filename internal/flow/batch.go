@@ -36,9 +36,10 @@ const (
 // is written for it; an error that run returns undoes the whole batch, which is
 // then run again task by task, so that no request fails for its neighbour.
 type verb struct {
-	name string
-	duty bool // nobody waits for its answer
-	run  func(ctx context.Context, tx *store.Tx, tasks []*task) error
+	name  string
+	duty  bool // nobody waits for its answer
+	still bool // it makes no delivery due, and records no notice
+	run   func(ctx context.Context, tx *store.Tx, tasks []*task) error
 }
 
 // task is one request of a batch. Running it again must be harmless: its ids
@@ -350,8 +351,10 @@ func (l *lane) once(ctx context.Context, batch []*task) (err error) {
 		for _, t := range batch {
 			t.err = nil
 		}
-		if err := h.begin(ctx, tx); err != nil {
-			return err
+		if slices.ContainsFunc(batch, func(t *task) bool { return !t.verb.still }) {
+			if err := h.begin(ctx, tx); err != nil {
+				return err
+			}
 		}
 		for _, group := range groups(batch) {
 			if err := group[0].verb.run(ctx, tx, group); err != nil {

@@ -26,7 +26,7 @@ type createPayin struct {
 	fresh    bool
 }
 
-var createPayinVerb = &verb{name: "create_payin", run: createPayins}
+var createPayinVerb = &verb{name: "create_payin", still: true, run: createPayins}
 
 // CreatePayin creates the order that r asks for, or finds the one that the same
 // request created before (replayed). r has been checked. Errors: problem kinds

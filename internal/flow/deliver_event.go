@@ -28,7 +28,7 @@ type EndedDelivery struct {
 	Gone      bool // the receiver wants no more news of this order
 }
 
-var endDeliveryVerb = &verb{name: "end_delivery", duty: true, run: endDeliveries}
+var endDeliveryVerb = &verb{name: "end_delivery", duty: true, still: true, run: endDeliveries}
 
 // endDeliveries records the ends of one merchant's attempts. Where a receiver
 // wants no more news, that comes between those before and those after it.

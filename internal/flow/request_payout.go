@@ -22,7 +22,7 @@ type requestPayout struct {
 	fresh bool
 }
 
-var requestPayoutVerb = &verb{name: "request_payout", run: requestPayouts}
+var requestPayoutVerb = &verb{name: "request_payout", still: true, run: requestPayouts}
 
 // RequestPayout sets the money of a payout aside and queues it for sending, or
 // finds the one that the same request created before (replayed). r has been
