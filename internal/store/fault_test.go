@@ -209,6 +209,69 @@ func TestDeadlockRunsAgain(t *testing.T) {
 	}
 }
 
+// The same, where the change that meets the other's lock has waited until the
+// end, or until a row is read whose absence the work would tell of.
+func TestLateDeadlockRunsAgain(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, storetest.Prepare(t, "postgres", world.System(world.OutboundOptions{})))
+	ctx := t.Context()
+	merchant, subjects := payment.ID{9}, []payment.ID{{1}, {2}}
+	kinds := []string{store.ExceptionNotice, store.ExceptionDispute}
+	open := func(tx *store.Tx, i int) error {
+		return tx.OpenException(ctx, store.Exception{Merchant: merchant, Subject: subjects[i], Kind: kinds[i]})
+	}
+	closeOne := func(tx *store.Tx, i int) error {
+		return tx.CloseExceptions(ctx, merchant, subjects[i], kinds[i])
+	}
+	for what, after := range map[string]func(tx *store.Tx) error{
+		"at the end": func(*store.Tx) error { return nil },
+		"before a row is read": func(tx *store.Tx) error {
+			var n int
+			if err := tx.QueryRow(ctx, "SELECT count(*) FROM exceptions WHERE merchant_id = $1", merchant[:]).Scan(&n); err != nil {
+				return errors.New("what follows from the first error")
+			}
+			return nil
+		},
+	} {
+		if err := s.Write(ctx, func(tx *store.Tx) error { return errors.Join(open(tx, 0), open(tx, 1)) }); err != nil {
+			t.Fatal(err)
+		}
+		var met, done sync.WaitGroup
+		met.Add(2)
+		var runs atomic.Int32
+		for i := range 2 {
+			done.Go(func() {
+				first := true
+				if err := s.Write(ctx, func(tx *store.Tx) error {
+					runs.Add(1)
+					if _, err := tx.Exec(ctx, "UPDATE exceptions SET note = 'x' WHERE merchant_id = $1 AND subject_id = $2",
+						merchant[:], subjects[i][:]); err != nil {
+						return err
+					}
+					if first {
+						first = false
+						met.Done()
+						met.Wait()
+					}
+					if err := closeOne(tx, 1-i); err != nil {
+						return err
+					}
+					return after(tx)
+				}); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			})
+		}
+		done.Wait()
+		if runs.Load() < 3 {
+			t.Errorf("%s: %d runs: nothing ran again", what, runs.Load())
+		}
+		if list, err := s.OpenExceptions(ctx, 10); len(list) != 0 || err != nil {
+			t.Errorf("%s: left open: %v, %v", what, list, err)
+		}
+	}
+}
+
 // What each of PostgreSQL's errors means. Codes: PostgreSQL manual, appendix A.
 func TestPostgresErrorClasses(t *testing.T) {
 	t.Parallel()
