@@ -29,6 +29,13 @@ const (
 	admitWait = time.Second
 	// tookWeight is the weight of the last commit in what a commit takes.
 	tookWeight = 4
+
+	// crowdedBy is how many requests wait for a batch, lately, where they come
+	// faster than they are committed: on a machine with time to spare a batch
+	// finds the few that came during the one before.
+	crowdedBy = 32
+	// depthWeight is the weight of the last batch in how many wait.
+	depthWeight = 8
 )
 
 // verb is a use case that is written for many requests at once. run decides
@@ -118,6 +125,16 @@ func (f *Flow) Load() []Load {
 	return list
 }
 
+// Crowded says whether requests have come faster to a lane, lately, than it
+// commits them.
+func (f *Flow) Crowded() bool {
+	return slices.ContainsFunc(f.lanes, func(l *lane) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.depth.crowded()
+	})
+}
+
 // laneOf spreads merchants over lanes by their ids' random tail.
 func laneOf(merchant payment.ID, lanes int) int {
 	return (int(merchant[14])<<8 | int(merchant[15])) % lanes
@@ -137,7 +154,15 @@ type lane struct {
 
 	began time.Duration // when the batch in hand was taken, by the monotonic clock; 0 for none
 	took  time.Duration // by a batch, lately
+	depth depth
 }
+
+// depth is how many requests batches found waiting, lately.
+type depth float64
+
+func (d *depth) note(waiting int) { *d += (depth(waiting) - *d) / depthWeight }
+
+func (d *depth) crowded() bool { return *d >= crowdedBy }
 
 // queue is where tasks wait, each merchant in a line of its own, so that a batch
 // takes a fair share of each. The lane's lock guards it.
@@ -276,8 +301,10 @@ func (l *lane) take(batch []*task) []*task {
 	defer l.mu.Unlock()
 	for {
 		for l.waiting() == 0 && !l.closing {
+			l.depth.note(0)
 			l.ready.Wait()
 		}
+		l.depth.note(l.requests.waiting)
 		batch = l.requests.share(batch, batchMax)
 		if len(batch) == 0 {
 			batch = l.duties.share(batch, batchMax)

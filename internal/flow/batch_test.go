@@ -126,3 +126,24 @@ func TestUnknownCommitIsRunAgain(t *testing.T) {
 		})
 	}
 }
+
+// One burst is no crowd, nor are the few that come while a batch is committed.
+func TestCrowded(t *testing.T) {
+	t.Parallel()
+	for _, v := range []struct {
+		name    string
+		waiting []int
+		want    bool
+	}{
+		{"nobody", []int{0}, false},
+		{"a burst", []int{200}, false},
+		{"a few each time", slices.Repeat([]int{31}, 1000), false},
+		{"dozens each time", slices.Repeat([]int{48}, 20), true},
+		{"dozens, and nobody between", slices.Repeat([]int{48, 0}, 100), false},
+		{"dozens a while ago", append(slices.Repeat([]int{64}, 100), slices.Repeat([]int{1}, 10)...), false},
+	} {
+		if got := flow.CrowdedAfter(v.waiting...); got != v.want {
+			t.Errorf("%s: %v", v.name, got)
+		}
+	}
+}

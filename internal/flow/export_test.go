@@ -41,3 +41,13 @@ func (f *Flow) Queue(ctx context.Context, duty bool, w Work) (done <-chan struct
 	_, err = f.lanes[0].enqueue(t)
 	return t.done, err
 }
+
+// CrowdedAfter says whether a lane is crowded whose batches found so many
+// requests waiting.
+func CrowdedAfter(waiting ...int) bool {
+	var d depth
+	for _, n := range waiting {
+		d.note(n)
+	}
+	return d.crowded()
+}

@@ -137,7 +137,7 @@ func New(o Options) *Jobs {
 		receivers: webhook.NewLimiter(o.World.Clock, receiverPlaces, receiverPlacesMost),
 		queue:     newDeliveryQueue(),
 		breakers:  newBreakers(o.World.Clock),
-		pace:      &pace{world: o.World},
+		pace:      &pace{world: o.World, crowded: o.Flow.Crowded},
 		seen:      map[payment.ID]seenNode{}, unconfirmed: map[string]int{},
 	}
 	j.submitting = j.newPool(submitPlaces, dutySubmit)

@@ -7,7 +7,8 @@ import (
 	"github.com/porteira/porteira/internal/world"
 )
 
-// While the process has more to do than it can, requests are answered first
+// While the process, or the database behind it, has more to do than it can,
+// requests are answered first
 // and payouts leave at a walk: paceRate a second, and paceStep at once, as each
 // claim of them costs a commit. That is for a burst. Where the oldest has waited
 // longer than paceWait the rate doubles, and again with each second more, until
@@ -23,7 +24,8 @@ const (
 
 // pace bounds how many payouts leave while there is no time to spare.
 type pace struct {
-	world world.World
+	world   world.World
+	crowded func() bool // requests wait in dozens
 
 	mu       sync.Mutex
 	left     float64       // what may still leave
@@ -35,7 +37,7 @@ type pace struct {
 // allow bounds n, of which the oldest has waited for waited; what it allows is
 // taken.
 func (p *pace) allow(n int, waited time.Duration) int {
-	spare := p.world.Spare()
+	spare := p.world.Spare() && !p.crowded()
 	now := p.world.Clock.Monotonic()
 	p.mu.Lock()
 	defer p.mu.Unlock()

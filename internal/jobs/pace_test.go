@@ -10,9 +10,9 @@ import (
 func TestPace(t *testing.T) {
 	t.Parallel()
 	w, clock := world.Virtual(time.Unix(0, 0), 1)
-	strained := false
+	strained, crowded := false, false
 	w.Strained = func() bool { return strained }
-	p := &pace{world: w}
+	p := &pace{world: w, crowded: func() bool { return crowded }}
 	if got := p.allow(64, 0); got != 64 {
 		t.Errorf("%d leave where there is time to spare", got)
 	}
@@ -50,6 +50,11 @@ func TestPace(t *testing.T) {
 	if got := p.allow(64, 0); got != 64 {
 		t.Errorf("%d leave when there is time again", got)
 	}
+	crowded = true
+	p.allow(1000, 0)
+	if got := p.allow(64, 0); got != 0 {
+		t.Errorf("%d leave at once while requests wait in dozens", got)
+	}
 }
 
 // Whoever has waited long does not wait for the end of the strain.
@@ -64,7 +69,7 @@ func TestPaceQuickens(t *testing.T) {
 	} {
 		w, clock := world.Virtual(time.Unix(0, 0), 1)
 		w.Strained = func() bool { return true }
-		p := &pace{world: w}
+		p := &pace{world: w, crowded: func() bool { return false }}
 		p.allow(0, v.waited)
 		left := 0
 		for range 1000 {
