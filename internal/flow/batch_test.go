@@ -35,16 +35,30 @@ func TestNeighboursDoNotFail(t *testing.T) {
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		v := newTeller(t, storetest.Open(t, o), w, clock)
 		broken := errors.New("broken")
-		for name, fails := range map[string]func() error{
-			"error": func() error { return broken },
-			"known": func() error { return problem.New(problem.InvalidState, "not now") },
-			"panic": func() error { panic("a bug") },
+		for name, fails := range map[string]func(tx *store.Tx) error{
+			"error": func(*store.Tx) error { return broken },
+			"known": func(*store.Tx) error { return problem.New(problem.InvalidState, "not now") },
+			"panic": func(*store.Tx) error { panic("a bug") },
+			"conflict": func(tx *store.Tx) error { // which a server tells of at the end
+				stale := v.p
+				stale.Version = 8
+				return tx.UpdatePayin(t.Context(), &stale, 7)
+			},
+			"conflict behind what is known": func(tx *store.Tx) error {
+				stale := v.p
+				stale.Version = 8
+				if err := tx.UpdatePayin(t.Context(), &stale, 7); err != nil {
+					return err
+				}
+				_, err := tx.Payin(t.Context(), payment.ID{1}, payment.ID{1})
+				return err
+			},
 		} {
 			errs := v.f.Together(t.Context(), v.set(name+" first"), flow.Work{Run: func(tx *store.Tx) error {
 				if err := tx.SetSetting(t.Context(), name+" failed", "done"); err != nil {
 					return err
 				}
-				return fails()
+				return fails(tx)
 			}}, v.set(name+" last"))
 			if errs[0] != nil || errs[1] == nil || errs[2] != nil {
 				t.Errorf("%s: answered %v", name, errs)

@@ -1,0 +1,53 @@
+package flow
+
+import (
+	"context"
+	"errors"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// PaidNews is a processor's word on a merchant's charge, and the notice of it.
+type PaidNews struct {
+	ExternalID string
+	Report     processor.ChargeReport
+	Notice     store.Notice
+}
+
+// ReceiveTogether books news of one merchant's charges as one batch.
+func (f *Flow) ReceiveTogether(ctx context.Context, merchant payment.ID, list []PaidNews) (err error) {
+	batch := make([]*task, len(list))
+	for i := range list {
+		v, failed := f.newsOf(ctx, list[i].Notice.Processor, list[i].ExternalID, list[i].Report, &list[i].Notice)
+		if failed != nil {
+			return failed
+		}
+		batch[i] = &task{ctx: ctx, verb: receiveVerb, merchant: merchant, arg: v, done: make(chan struct{}, 1)}
+	}
+	f.lanes[0].commit(ctx, batch)
+	for _, t := range batch {
+		<-t.done
+		err = errors.Join(err, t.err)
+	}
+	return err
+}
+
+// SettleTogether books that a processor paid payouts of one merchant, as one batch.
+func (f *Flow) SettleTogether(ctx context.Context, merchant payment.ID, sendings []Sending) (err error) {
+	batch := make([]*task, len(sendings))
+	for i := range sendings {
+		s := &sendings[i]
+		v := &sent{flow: f, payout: s.Payout, number: s.Number, answer: processor.TransferAnswer{
+			Outcome: processor.Done, Report: processor.TransferReport{Lookup: processor.Found, State: processor.TransferPaid, EndToEndID: "E"},
+		}}
+		batch[i] = &task{ctx: ctx, verb: endSendVerb, merchant: merchant, arg: v, done: make(chan struct{}, 1)}
+	}
+	f.lanes[0].commit(ctx, batch)
+	for _, t := range batch {
+		<-t.done
+		err = errors.Join(err, t.err)
+	}
+	return err
+}

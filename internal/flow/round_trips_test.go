@@ -1,0 +1,146 @@
+package flow_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/world"
+)
+
+// counted puts a wire between a store and its server, which counts the answers
+// of the server within transactions: one a round trip.
+func counted(t *testing.T, o *store.Options) *atomic.Int64 {
+	t.Helper()
+	u, err := url.Parse(o.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n atomic.Int64
+	var open sync.WaitGroup
+	address := u.Host
+	open.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() { carry(client, address, &n) })
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); open.Wait() })
+	u.Host = listener.Addr().String()
+	o.Database = u.String()
+	return &n
+}
+
+func carry(client net.Conn, address string, n *atomic.Int64) {
+	defer func() { _ = client.Close() }()
+	server, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		defer func() { _ = server.Close() }()
+		buffer := make([]byte, 64<<10)
+		for {
+			size, err := client.Read(buffer)
+			if err != nil {
+				return
+			}
+			if _, err := server.Write(buffer[:size]); err != nil {
+				return
+			}
+		}
+	})
+	// PostgreSQL manual, 55.7: ReadyForQuery, in a transaction block.
+	ready := []byte("Z\x00\x00\x00\x05T")
+	buffer, kept := make([]byte, 64<<10), 0 // the end of what came before, which may begin one
+	for {
+		size, err := server.Read(buffer[kept:])
+		if err != nil {
+			break
+		}
+		all := buffer[:kept+size]
+		n.Add(int64(bytes.Count(all, ready))) // before the client can go on
+		if _, err := client.Write(all[kept:]); err != nil {
+			break
+		}
+		kept = copy(buffer, all[max(0, len(all)-len(ready)+1):])
+	}
+	_ = client.Close()
+	both.Wait()
+}
+
+// On a server a batch of fifty takes as many round trips as one of five.
+func TestBatchTakesAsManyRoundTripsHoweverLarge(t *testing.T) {
+	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	o := storetest.Prepare(t, "postgres", w)
+	o.Connections = 1 // on which every statement is prepared once
+	trips := counted(t, &o)
+	v := newTeller(t, storetest.Open(t, o), w, clock)
+	ctx, serial := t.Context(), 0
+	count := func(work func()) int64 {
+		before := trips.Load()
+		work()
+		return trips.Load() - before
+	}
+	receive := func(n int) int64 {
+		var list []flow.PaidNews
+		for range n {
+			serial++
+			name := fmt.Sprint(serial)
+			p, _, err := v.f.CreatePayin(ctx, v.m, &payment.PayinRequest{
+				Method: payment.Some("PIX"), Amount: payment.Some(int64(1000)), ReferenceID: payment.Some(name), WebhookURL: payment.Some("https://shop.example/hook"),
+			})
+			v.must(err)
+			v.must(v.f.RecordNotice(ctx, "fake", name, "", []byte("{}")))
+			list = append(list, flow.PaidNews{
+				ExternalID: p.ExternalID, Notice: store.Notice{Processor: "fake", ID: name},
+				Report: processor.ChargeReport{Lookup: processor.Found, Payments: []processor.Payment{{ID: name, EndToEndID: "E", Amount: 1000, PaidAt: clock.Now()}}},
+			})
+		}
+		return count(func() { v.must(v.f.ReceiveTogether(ctx, v.m.ID, list)) })
+	}
+	settle := func(n int) int64 {
+		for range n {
+			serial++
+			_, _, err := v.f.RequestPayout(ctx, v.m, &payment.PayoutRequest{
+				Amount: payment.Some(int64(1)), PIXKey: payment.Some("k"), PIXKeyType: payment.Some("EVP"), ReferenceID: payment.Some(fmt.Sprint(serial)), NormalKey: "k",
+			})
+			v.must(err)
+		}
+		sends, _, err := v.f.BeginSends(ctx, store.Due{Merchant: v.m.ID, Processor: "fake"}, n)
+		v.must(err)
+		if len(sends) != n {
+			t.Fatalf("%d sends, want %d", len(sends), n)
+		}
+		return count(func() { v.must(v.f.SettleTogether(ctx, v.m.ID, sends)) })
+	}
+	for what, batch := range map[string]func(n int) int64{"payments": receive, "transfers": settle} {
+		if what == "transfers" {
+			receive(50) // something to pay with
+		}
+		batch(1) // which opens accounts
+		batch(5) // and this prepares the last statements
+		few, many := batch(5), batch(50)
+		if few != many || few < 5 || few > 20 {
+			t.Errorf("%s: %d round trips for five, %d for fifty", what, few, many)
+		}
+	}
+}
