@@ -17,25 +17,20 @@ type PaidNews struct {
 }
 
 // ReceiveTogether books news of one merchant's charges as one batch.
-func (f *Flow) ReceiveTogether(ctx context.Context, merchant payment.ID, list []PaidNews) (err error) {
+func (f *Flow) ReceiveTogether(ctx context.Context, merchant payment.ID, list []PaidNews) error {
 	batch := make([]*task, len(list))
 	for i := range list {
-		v, failed := f.newsOf(ctx, list[i].Notice.Processor, list[i].ExternalID, list[i].Report, &list[i].Notice)
-		if failed != nil {
-			return failed
+		v, err := f.newsOf(ctx, list[i].Notice.Processor, list[i].ExternalID, list[i].Report, &list[i].Notice)
+		if err != nil {
+			return err
 		}
 		batch[i] = &task{ctx: ctx, verb: receiveVerb, merchant: merchant, arg: v, done: make(chan struct{}, 1)}
 	}
-	f.lanes[0].commit(ctx, batch)
-	for _, t := range batch {
-		<-t.done
-		err = errors.Join(err, t.err)
-	}
-	return err
+	return f.commitTogether(ctx, batch)
 }
 
 // SettleTogether books that a processor paid payouts of one merchant, as one batch.
-func (f *Flow) SettleTogether(ctx context.Context, merchant payment.ID, sendings []Sending) (err error) {
+func (f *Flow) SettleTogether(ctx context.Context, merchant payment.ID, sendings []Sending) error {
 	batch := make([]*task, len(sendings))
 	for i := range sendings {
 		s := &sendings[i]
@@ -44,6 +39,21 @@ func (f *Flow) SettleTogether(ctx context.Context, merchant payment.ID, sendings
 		}}
 		batch[i] = &task{ctx: ctx, verb: endSendVerb, merchant: merchant, arg: v, done: make(chan struct{}, 1)}
 	}
+	return f.commitTogether(ctx, batch)
+}
+
+// EndTogether records that receivers took deliveries of one merchant, as one batch.
+func (f *Flow) EndTogether(ctx context.Context, merchant payment.ID, list []store.Delivery) error {
+	batch := make([]*task, len(list))
+	for i, d := range list {
+		d.State = store.DeliveryDone
+		v := &EndedDelivery{End: store.End{Delivery: d, Attempt: store.Attempt{Status: 200}}}
+		batch[i] = &task{ctx: ctx, verb: endDeliveryVerb, merchant: merchant, arg: v, done: make(chan struct{}, 1)}
+	}
+	return f.commitTogether(ctx, batch)
+}
+
+func (f *Flow) commitTogether(ctx context.Context, batch []*task) (err error) {
 	f.lanes[0].commit(ctx, batch)
 	for _, t := range batch {
 		<-t.done

@@ -132,14 +132,22 @@ func TestBatchTakesAsManyRoundTripsHoweverLarge(t *testing.T) {
 		}
 		return count(func() { v.must(v.f.SettleTogether(ctx, v.m.ID, sends)) })
 	}
-	for what, batch := range map[string]func(n int) int64{"payments": receive, "transfers": settle} {
-		if what == "transfers" {
-			receive(50) // something to pay with
+	deliver := func(n int) int64 {
+		list, err := v.f.ClaimDeliveries(ctx, v.m.ID, n)
+		v.must(err)
+		if len(list) != n {
+			t.Fatalf("%d deliveries, want %d", len(list), n)
+		}
+		return count(func() { v.must(v.f.EndTogether(ctx, v.m.ID, list)) })
+	}
+	for what, batch := range map[string]func(n int) int64{"payments": receive, "transfers": settle, "deliveries": deliver} {
+		if what != "payments" {
+			receive(100) // something to pay with, and to tell
 		}
 		batch(1) // which opens accounts
 		batch(5) // and this prepares the last statements
 		few, many := batch(5), batch(50)
-		if few != many || few < 5 || few > 20 {
+		if few != many || few < 3 || few > 20 {
 			t.Errorf("%s: %d round trips for five, %d for fifty", what, few, many)
 		}
 	}
