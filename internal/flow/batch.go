@@ -157,12 +157,12 @@ type lane struct {
 	depth depth
 }
 
-// depth is how many requests batches found waiting, lately.
-type depth float64
+// depth is how many requests batches found waiting, lately, times depthWeight.
+type depth int
 
-func (d *depth) note(waiting int) { *d += (depth(waiting) - *d) / depthWeight }
+func (d *depth) note(waiting int) { *d += depth(waiting) - *d/depthWeight }
 
-func (d *depth) crowded() bool { return *d >= crowdedBy }
+func (d *depth) crowded() bool { return *d >= crowdedBy*depthWeight }
 
 // queue is where tasks wait, each merchant in a line of its own, so that a batch
 // takes a fair share of each. The lane's lock guards it.
