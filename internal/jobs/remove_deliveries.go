@@ -58,6 +58,10 @@ func (j *Jobs) RemoveDeliveries(ctx context.Context) (int, error) {
 	return 0, nil
 }
 
+// Removing says whether a walk along old deliveries has begun, and not ended:
+// all of it goes by the clock of its beginning.
+func (j *Jobs) Removing() bool { return len(j.removal.merchants) > 0 }
+
 // beginRemoval begins a walk along the deliveries of all merchants.
 func (j *Jobs) beginRemoval(ctx context.Context) error {
 	list, err := j.Store.Merchants(ctx)

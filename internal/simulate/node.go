@@ -32,6 +32,7 @@ type node struct {
 	frozenUntil time.Duration
 	offset      time.Duration // of its wall clock
 	waking      map[flow.Wake]bool
+	forgetting  time.Time // the wall clock when its walk along old deliveries began
 
 	store   *store.Store
 	flow    *flow.Flow
@@ -100,7 +101,7 @@ func (n *node) start() {
 	}
 	n.close()
 	n.life++
-	n.up, n.waking = true, map[flow.Wake]bool{}
+	n.up, n.waking, n.forgetting = true, map[flow.Wake]bool{}, time.Time{}
 	life := n.life
 	s.trace.linef("%s starts", n.name)
 	s.step(n, func() {
@@ -303,13 +304,26 @@ func (n *node) work(what flow.Wake) (did int) {
 // they go while the rest goes on.
 const retention = time.Hour
 
+// forgetting is the latest clock by which a process removes old deliveries: one
+// may go on with its walk in the middle of another's.
+func (s *simulation) forgetting() (latest time.Time) {
+	for _, n := range s.nodes {
+		if n.forgetting.After(latest) {
+			latest = n.forgetting
+		}
+	}
+	return latest
+}
+
 // forget removes old deliveries, which nothing wakes.
 func (n *node) forget() {
 	if !n.up {
 		return
 	}
 	n.sim.step(n, func() {
-		n.sim.forgetting = n.jobs.World.Clock.Now() // a process goes by its own clock, right or wrong
+		if !n.jobs.Removing() { // a walk goes by the clock of its beginning, right or wrong
+			n.forgetting = n.jobs.World.Clock.Now()
+		}
 		if _, err := n.jobs.RemoveDeliveries(n.sim.ctx); err != nil {
 			n.sim.trace.linef("%s removes no deliveries: %v", n.name, err)
 		}

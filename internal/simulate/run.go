@@ -105,7 +105,7 @@ func (s *simulation) open() (err error) {
 	if s.gateway, err = newGatewayBook(s.ctx, s.raw, engine, []byte(masterKey)); err != nil {
 		return err
 	}
-	s.gateway.retention, s.gateway.now = retention, func() time.Time { return s.forgetting }
+	s.gateway.retention, s.gateway.now = retention, s.forgetting
 	if s.keys, err = newKeys(s.source); err != nil {
 		return err
 	}

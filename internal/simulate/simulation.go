@@ -50,16 +50,15 @@ var epoch = time.Date(2026, 12, 28, 21, 30, 0, 0, time.UTC)
 // one or two gateway processes on one database, in which one thing happens
 // after another.
 type simulation struct {
-	forgetting time.Time // by the clock of the process that removed deliveries last
-	ctx        context.Context
-	options    Options
-	random     world.Random
-	clock      *world.VirtualClock
-	source     world.World // whose ids and chance the gateways draw from
-	queue      events
-	serial     uint64
-	depth      int
-	steps      int
+	ctx     context.Context
+	options Options
+	random  world.Random
+	clock   *world.VirtualClock
+	source  world.World // whose ids and chance the gateways draw from
+	queue   events
+	serial  uint64
+	depth   int
+	steps   int
 
 	plan      plan
 	calm      bool // no faults any more
