@@ -3,6 +3,7 @@ package flow_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -20,13 +21,21 @@ import (
 type jam struct {
 	*teller
 	clock   *world.VirtualClock
+	commits int // as of the last one; read it when the lane is idle
 	release func()
 }
 
 func newJam(t *testing.T) *jam {
 	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	clock.Advance(time.Hour)
-	v := &jam{teller: newTeller(t, storetest.Open(t, storetest.Prepare(t, "sqlite", w)), w, clock), clock: clock}
+	v := &jam{clock: clock}
+	w.OnMoment = func(m world.Moment) error {
+		if m == world.AfterCommit {
+			v.commits++
+		}
+		return nil
+	}
+	v.teller = newTeller(t, storetest.Open(t, storetest.Prepare(t, "sqlite", w)), w, clock)
 	v.f.Start()
 	t.Cleanup(v.f.Stop)
 	held, released := make(chan struct{}), make(chan struct{})
@@ -74,9 +83,15 @@ func TestAdmit(t *testing.T) {
 	if err := v.f.Admit(quiet); err != nil {
 		t.Errorf("a merchant with an empty queue was refused: %v", err)
 	}
-	v.queue(t.Context(), quiet, nothing) // from now on the two share each batch
+	v.queue(t.Context(), quiet, nothing)
 	if err := v.f.Admit(quiet); err != nil {
 		t.Errorf("a merchant whose turn comes with the next batch was refused: %v", err)
+	}
+	if err := v.f.Admit(busy); !errors.As(err, &refusal) || refusal.RetryAfter != 1200*time.Millisecond {
+		t.Errorf("with one place of one batch less: %v, want the wait of before", err)
+	}
+	for range 3 * 256 { // from now on the two share each batch
+		last = v.queue(t.Context(), quiet, nothing)
 	}
 	if err := v.f.Admit(busy); !errors.As(err, &refusal) || refusal.RetryAfter != 2400*time.Millisecond {
 		t.Errorf("with half of each batch: %v, want a wait of 2.4 s", err)
@@ -132,4 +147,82 @@ func TestRequestsAndDutiesShareBatches(t *testing.T) {
 	if !slices.Equal(ran, want) {
 		t.Errorf("%d ran, and not in the order of requests beside duties", len(ran))
 	}
+}
+
+// A heartbeat is in the next commit, whatever waits, and takes none of its own.
+func TestBeatIsInTheNextCommit(t *testing.T) {
+	v := newJam(t)
+	before := v.commits // the one that is held comes after it
+	nothing := func() {}
+	var found store.Installation // by the batch behind the next
+	var failed error
+	const waiting = 3 * 256
+	for i := range waiting {
+		if i == 256 {
+			v.queue(t.Context(), payment.ID{}, func() { found, failed = v.s.ReadInstallation(context.Background()) })
+		} else {
+			v.queue(t.Context(), payment.ID{}, nothing)
+		}
+		v.queueAs(t.Context(), true, payment.ID{}, nothing)
+	}
+	beaten := make(chan error)
+	go func() {
+		_, err := v.f.Beat(t.Context())
+		beaten <- err
+	}()
+	for v.f.Load()[0].Waiting < 2*waiting+1 {
+		runtime.Gosched()
+	}
+	first, err := v.s.ReadInstallation(t.Context())
+	v.must(err)
+	v.release()
+	v.must(<-beaten)
+	v.f.Stop()
+	v.must(failed)
+	if first.Beat+1 != found.Beat {
+		t.Errorf("the installation's beat was %d, and then %d", first.Beat, found.Beat)
+	}
+	if got := v.commits - before; got != 1+5 { // 256 requests and 128 duties each, three times, then 256 and 128 duties
+		t.Errorf("%d commits", got)
+	}
+}
+
+// What a receiver has no place for goes back in one commit, and does so while
+// the lanes end.
+func TestReturnDeliveries(t *testing.T) {
+	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	commits := 0
+	w.OnMoment = func(m world.Moment) error {
+		if m == world.AfterCommit {
+			commits++
+		}
+		return nil
+	}
+	storetest.Each(t, w, func(t *testing.T, o store.Options) {
+		v := newTeller(t, storetest.Open(t, o), w, clock)
+		for _, name := range []string{"a", "b", "c"} {
+			v.must(errors.Join(v.f.Together(t.Context(), v.birth(name, fine))...))
+		}
+		list, err := v.f.ClaimDeliveries(t.Context(), v.m.ID, 10)
+		v.must(err)
+		if len(list) != 3 {
+			t.Fatalf("claimed %d deliveries", len(list))
+		}
+		for i := range list {
+			list[i].NextAt = clock.Now().Add(time.Duration(i) * time.Minute)
+		}
+		v.f.Start()
+		v.f.Stop()
+		before := commits
+		v.must(v.f.ReturnDeliveries(t.Context(), v.m.ID, list))
+		if commits != before+1 {
+			t.Errorf("%d commits", commits-before)
+		}
+		for i := range list {
+			if _, deliveries := v.due(); deliveries != i+1 {
+				t.Errorf("after %d minutes %d deliveries are due", i, deliveries)
+			}
+			clock.Advance(time.Minute)
+		}
+	})
 }

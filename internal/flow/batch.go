@@ -45,6 +45,7 @@ const (
 type verb struct {
 	name  string
 	duty  bool // nobody waits for its answer
+	first bool // in the next batch, whatever waits
 	still bool // it makes no delivery due, and records no notice
 	run   func(ctx context.Context, tx *store.Tx, tasks []*task) error
 }
@@ -93,6 +94,29 @@ func (f *Flow) alone(ctx context.Context, v *verb, merchant payment.ID, arg any)
 	t := &task{ctx: ctx, verb: v, merchant: merchant, arg: arg, done: make(chan struct{}, 1)}
 	f.lanes[laneOf(merchant, len(f.lanes))].commit(ctx, []*task{t})
 	return public(t.err)
+}
+
+// besideVerb is what a duty writes in few rows, each task for itself.
+var besideVerb = &verb{name: "beside", duty: true, first: true, still: true, run: func(_ context.Context, tx *store.Tx, tasks []*task) error {
+	for _, t := range tasks {
+		if err := t.arg.(func(*store.Tx) error)(tx); errors.Is(err, store.ErrConflict) {
+			t.err = err // and nothing was written for it
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}}
+
+// beside runs what a duty writes in few rows, and often. With one lane it is in
+// the lane's next commit: one of its own would take as long as that of a whole
+// batch, which had to wait for it. A server commits it side by side with others.
+// Where work ends with the store's ErrConflict it must have written nothing.
+func (f *Flow) beside(ctx context.Context, work func(tx *store.Tx) error) error {
+	if len(f.lanes) > 1 {
+		return f.write(ctx, work)
+	}
+	return f.submit(ctx, besideVerb, payment.ID{}, work)
 }
 
 // Admit says whether new work of a merchant would be committed soon; if not, it
@@ -147,6 +171,7 @@ type lane struct {
 
 	mu               sync.Mutex
 	ready            *sync.Cond
+	firsts           []*task
 	requests, duties queue
 	running          bool
 	closing          bool
@@ -240,16 +265,19 @@ func (l *lane) enqueue(t *task) (queued bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.closing:
+	case l.closing && !t.verb.duty:
 		return false, problem.New(problem.Unavailable, "The gateway is shutting down. Send the same request again.")
-	case !l.running:
+	case l.closing || !l.running: // what a duty has in hand it may give back even then
 		return false, nil
 	case l.requests.waiting >= queueMax && !t.verb.duty:
 		return false, problem.New(problem.Overloaded, "Too many requests are waiting. Send the same request again later.")
 	}
-	if t.verb.duty {
+	switch {
+	case t.verb.first:
+		l.firsts = append(l.firsts, t)
+	case t.verb.duty:
 		l.duties.add(t)
-	} else {
+	default:
 		l.requests.add(t)
 	}
 	l.ready.Signal()
@@ -265,7 +293,8 @@ func (l *lane) waitOf(merchant payment.ID) time.Duration {
 	if line == nil {
 		return 0
 	}
-	batches := len(*line) / max(1, batchMax/len(l.requests.ring)) // before that one
+	// Before that one there is no more than its merchant's share, nor than all.
+	batches := min(len(*line)/max(1, batchMax/len(l.requests.ring)), l.requests.waiting/batchMax)
 	if batches == 0 {
 		return 0
 	}
@@ -305,12 +334,15 @@ func (l *lane) take(batch []*task) []*task {
 			l.ready.Wait()
 		}
 		l.depth.note(l.requests.waiting)
-		batch = l.requests.share(batch, batchMax)
-		if len(batch) == 0 {
-			batch = l.duties.share(batch, batchMax)
-		} else {
-			batch = l.duties.share(batch, dutiesBeside)
+		duties := batchMax
+		if l.requests.waiting > 0 {
+			duties = dutiesBeside
 		}
+		batch = append(batch, l.firsts...)
+		clear(l.firsts)
+		l.firsts = l.firsts[:0]
+		batch = l.requests.share(batch, batchMax)
+		batch = l.duties.share(batch, duties)
 		l.began = l.flow.world.Clock.Monotonic()
 		// Nobody waits any more for those whose request has ended: they were told
 		// that it was not taken in time.
@@ -322,7 +354,7 @@ func (l *lane) take(batch []*task) []*task {
 }
 
 // waiting is how many tasks wait; the caller holds the lock.
-func (l *lane) waiting() int { return l.requests.waiting + l.duties.waiting }
+func (l *lane) waiting() int { return len(l.firsts) + l.requests.waiting + l.duties.waiting }
 
 // commit makes a batch durable and tells everyone. A failure is undone and
 // run again one by one, so that each request meets only its own.

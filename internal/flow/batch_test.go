@@ -92,6 +92,20 @@ func TestBatchesLockInOrder(t *testing.T) {
 	}
 }
 
+// cutCommits breaks the connection at as many of the next commits as it is told
+// to, before or after they take place.
+func cutCommits(w *world.World, when world.Moment) (next *int) {
+	next = new(int)
+	w.OnMoment = func(m world.Moment) error {
+		if m != when || *next == 0 {
+			return nil
+		}
+		*next--
+		return errors.New("the connection broke")
+	}
+	return next
+}
+
 // A COMMIT of which nobody knows whether it took place is run again, with the
 // same ids: the request is answered as if nothing had been, and its effect is
 // there once.
@@ -99,20 +113,13 @@ func TestUnknownCommitIsRunAgain(t *testing.T) {
 	for _, when := range []world.Moment{world.BeforeCommit, world.AfterCommit} {
 		t.Run(string(when), func(t *testing.T) {
 			w := world.System(world.OutboundOptions{})
-			cuts := 0
-			w.OnMoment = func(m world.Moment) error {
-				if m != when || cuts == 0 {
-					return nil
-				}
-				cuts--
-				return errors.New("the connection broke")
-			}
+			cuts := cutCommits(&w, when)
 			storetest.Each(t, w, func(t *testing.T, o store.Options) {
 				v := newTeller(t, storetest.Open(t, o), w, nil)
 				v.must(v.f.Fund(t.Context(), v.m, 1000))
 				var held money.Cents
 				for _, amount := range []money.Cents{300, 600} { // of 1000 and of 700: the one would fit twice, the other not
-					cuts = 2
+					*cuts = 2
 					reference := amount.String()
 					p, replayed, err := v.f.RequestPayout(t.Context(), v.m, &payment.PayoutRequest{
 						Amount: payment.Some(int64(amount)), PIXKey: payment.Some("k"), PIXKeyType: payment.Some("EVP"), ReferenceID: payment.Some(reference), NormalKey: "k",
@@ -121,20 +128,20 @@ func TestUnknownCommitIsRunAgain(t *testing.T) {
 					held += amount
 					b, err := v.s.Balances(t.Context(), v.m.ID)
 					v.must(err)
-					if replayed || p.Status != payment.PayoutPending || b[ledger.Available] != 1000-held || b[ledger.Held] != held || cuts != 0 {
-						t.Errorf("%s: payout is %s, replayed %v, balances %v, %d cuts left", reference, p.Status, replayed, b, cuts)
+					if replayed || p.Status != payment.PayoutPending || b[ledger.Available] != 1000-held || b[ledger.Held] != held || *cuts != 0 {
+						t.Errorf("%s: payout is %s, replayed %v, balances %v, %d cuts left", reference, p.Status, replayed, b, *cuts)
 					}
 					if _, err := v.s.Payout(t.Context(), v.m.ID, p.ID); err != nil {
 						t.Errorf("%s: the payout that was answered: %v", reference, err)
 					}
 				}
-				cuts = 2
+				*cuts = 2
 				in, replayed, err := v.f.CreatePayin(t.Context(), v.m, &payment.PayinRequest{
 					Method: payment.Some("PIX"), Amount: payment.Some(int64(100)), ReferenceID: payment.Some("r"), ExpiresIn: payment.Some(int64(3600)),
 				})
 				v.must(err)
-				if got, err := v.s.Payin(t.Context(), v.m.ID, in.ID); err != nil || replayed || got.ReferenceID != "r" || cuts != 0 {
-					t.Errorf("pay-in is %+v, %v, replayed %v, %d cuts left", got, err, replayed, cuts)
+				if got, err := v.s.Payin(t.Context(), v.m.ID, in.ID); err != nil || replayed || got.ReferenceID != "r" || *cuts != 0 {
+					t.Errorf("pay-in is %+v, %v, replayed %v, %d cuts left", got, err, replayed, *cuts)
 				}
 			})
 		})

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"context"
-	"time"
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -85,10 +84,23 @@ func (f *Flow) EndDelivery(ctx context.Context, v *EndedDelivery) error {
 	return f.submit(ctx, endDeliveryVerb, v.Delivery.Merchant, v)
 }
 
-// ReturnDelivery gives a claimed delivery back untried, to be taken at a time:
-// its receiver has no place free.
-func (f *Flow) ReturnDelivery(ctx context.Context, d store.Delivery, at time.Time) error {
-	return f.write(ctx, func(tx *store.Tx) error { return tx.ReturnDelivery(ctx, d, at, d.ClaimedBy) })
+// returnVerb gives deliveries of a merchant's back; a task has many of them.
+var returnVerb = &verb{name: "return_deliveries", duty: true, still: true, run: func(ctx context.Context, tx *store.Tx, tasks []*task) error {
+	for _, t := range tasks {
+		for _, d := range t.arg.([]store.Delivery) {
+			if err := tx.ReturnDelivery(ctx, d, d.NextAt, d.ClaimedBy); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}}
+
+// ReturnDeliveries gives claimed deliveries of one merchant back untried, each to
+// be taken at its NextAt: their receivers have no place free. They share a commit,
+// or a receiver that is away would take one for each.
+func (f *Flow) ReturnDeliveries(ctx context.Context, merchant payment.ID, list []store.Delivery) error {
+	return f.submit(ctx, returnVerb, merchant, list)
 }
 
 // Redeliver sends an event again, to everywhere it was to go, with the whole

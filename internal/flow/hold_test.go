@@ -147,22 +147,15 @@ func TestBirthsOfUnknownCommit(t *testing.T) {
 	for _, when := range []world.Moment{world.BeforeCommit, world.AfterCommit} {
 		t.Run(string(when), func(t *testing.T) {
 			w := world.System(world.OutboundOptions{})
-			cuts := 0
-			w.OnMoment = func(m world.Moment) error {
-				if m != when || cuts == 0 {
-					return nil
-				}
-				cuts--
-				return errors.New("the connection broke")
-			}
+			cuts := cutCommits(&w, when)
 			storetest.Each(t, w, func(t *testing.T, o store.Options) {
 				v, h := newTeller(t, storetest.Open(t, o), w, nil), &hands{}
 				v.f.HandTo(h)
 				before := v.f.Node()
-				cuts = 2
+				*cuts = 2
 				v.must(v.f.RecordNotice(t.Context(), t.Name(), "n", "", []byte("n")))
-				if cuts != 0 {
-					t.Fatalf("%d cuts are left", cuts)
+				if *cuts != 0 {
+					t.Fatalf("%d cuts are left", *cuts)
 				}
 				if when == world.AfterCommit {
 					h.wantTaken(t, 0, 0) // it is known by now, and nobody's
@@ -179,7 +172,7 @@ func TestBirthsOfUnknownCommit(t *testing.T) {
 					t.Errorf("after a beat %d notices are due, node %s after %s", notices, v.f.Node(), before)
 				}
 				// An unknown COMMIT by which nothing came into hand is no reason to doubt.
-				before, cuts = v.f.Node(), 2
+				before, *cuts = v.f.Node(), 2
 				v.must(errors.Join(v.f.Together(t.Context(), v.set("x"))...))
 				_, err = v.f.Beat(t.Context())
 				v.must(err)

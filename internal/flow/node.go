@@ -95,7 +95,7 @@ func (f *Flow) Beat(ctx context.Context) (beat int64, err error) {
 	}
 	began, back := f.clockLook()
 	var restored time.Time
-	err = f.write(ctx, func(tx *store.Tx) error {
+	err = f.beside(ctx, func(tx *store.Tx) error {
 		v, err := tx.Beat(ctx, f.Node())
 		if err != nil {
 			return err

@@ -1,7 +1,6 @@
 package flow_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -49,14 +48,7 @@ func TestUnknownClaimIsDisowned(t *testing.T) {
 // nothing: what it took is not in hand, and given back with the next beat.
 func TestClaimOfUnknownCommit(t *testing.T) {
 	w := world.System(world.OutboundOptions{})
-	cut := false
-	w.OnMoment = func(m world.Moment) error {
-		if m != world.AfterCommit || !cut {
-			return nil
-		}
-		cut = false
-		return errors.New("the connection broke")
-	}
+	cuts := cutCommits(&w, world.AfterCommit)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		s := storetest.Open(t, o)
 		v := newTeller(t, s, w, nil)
@@ -66,10 +58,10 @@ func TestClaimOfUnknownCommit(t *testing.T) {
 		})
 		v.must(err)
 		before := v.f.Node()
-		cut = true
+		*cuts = 1
 		sends, taken, err := v.f.BeginSends(t.Context(), store.Due{Merchant: v.m.ID, Processor: "fake"}, 10)
-		if err != nil || len(sends) != 0 || taken != 0 || cut {
-			t.Fatalf("claimed %v, %d, %v; cut is still armed: %v", sends, taken, err, cut)
+		if err != nil || len(sends) != 0 || taken != 0 || *cuts != 0 {
+			t.Fatalf("claimed %v, %d, %v; %d cuts are left", sends, taken, err, *cuts)
 		}
 		_, err = v.f.Beat(t.Context())
 		v.must(err)

@@ -83,20 +83,41 @@ func (f *Flow) ApplyTransferNotice(ctx context.Context, name, externalID string,
 	return f.submit(ctx, answerVerb, merchant, &answered{flow: f, ref: store.Ref{Merchant: merchant, ID: p.ID}, report: report, notice: notice})
 }
 
+// endedNotice is one that was not applied: there was nothing to apply, or it is
+// to be tried again.
+type endedNotice struct {
+	notice  store.Notice
+	again   time.Duration // from now; 0 where it is done with
+	problem string
+}
+
+var endNoticeVerb = &verb{name: "end_notice", duty: true, still: true, run: func(ctx context.Context, tx *store.Tx, tasks []*task) (err error) {
+	for _, t := range tasks {
+		if v := t.arg.(*endedNotice); v.again > 0 {
+			err = tx.DelayNotice(ctx, v.notice, tx.Now.Add(v.again), v.problem)
+		} else {
+			err = tx.FinishNotice(ctx, v.notice, store.NoticeApplied, "")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}}
+
 // DelayNotice gives a notice back that cannot be applied yet; after the last
 // try of its schedule it is stuck.
 func (f *Flow) DelayNotice(ctx context.Context, n store.Notice, why string) error {
 	if n.Tries > len(noticeAgainAfter) {
 		return f.StickNotice(ctx, n, payment.ID{}, why)
 	}
-	return f.write(ctx, func(tx *store.Tx) error {
-		return tx.DelayNotice(ctx, n, tx.Now.Add(f.world.Random.Jitter(step(noticeAgainAfter, n.Tries-1), 10)), why)
-	})
+	again := f.world.Random.Jitter(step(noticeAgainAfter, n.Tries-1), 10)
+	return f.submit(ctx, endNoticeVerb, payment.ID{}, &endedNotice{notice: n, again: again, problem: why})
 }
 
 // FinishNotice marks a notice as read that had nothing to apply.
 func (f *Flow) FinishNotice(ctx context.Context, n store.Notice) error {
-	return f.write(ctx, func(tx *store.Tx) error { return tx.FinishNotice(ctx, n, store.NoticeApplied, "") })
+	return f.submit(ctx, endNoticeVerb, payment.ID{}, &endedNotice{notice: n})
 }
 
 // StickNotice gives a notice up: a person reads it.
@@ -112,12 +133,12 @@ func (f *Flow) StickNotice(ctx context.Context, n store.Notice, merchant payment
 
 // SaveCursor remembers how far a processor's list of payments has been read.
 func (f *Flow) SaveCursor(ctx context.Context, name, cursor string) error {
-	return f.write(ctx, func(tx *store.Tx) error { return tx.SetSetting(ctx, store.SettingCursor+name, cursor) })
+	return f.beside(ctx, func(tx *store.Tx) error { return tx.SetSetting(ctx, store.SettingCursor+name, cursor) })
 }
 
 // SaveChanges remembers how far a processor's list of changes has been read.
 func (f *Flow) SaveChanges(ctx context.Context, name, cursor string) error {
-	return f.write(ctx, func(tx *store.Tx) error { return tx.SetSetting(ctx, store.SettingChanges+name, cursor) })
+	return f.beside(ctx, func(tx *store.Tx) error { return tx.SetSetting(ctx, store.SettingChanges+name, cursor) })
 }
 
 // KnowsChange says whether a change that a processor lists is booked already,

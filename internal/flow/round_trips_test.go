@@ -3,8 +3,8 @@ package flow_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,73 +18,35 @@ import (
 	"github.com/porteira/porteira/internal/world"
 )
 
-// counted puts a wire between a store and its server, which counts the answers
-// of the server within transactions: one a round trip.
+// counted counts the answers of a store's server within transactions: one a
+// round trip.
 func counted(t *testing.T, o *store.Options) *atomic.Int64 {
-	t.Helper()
-	u, err := url.Parse(o.Database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var n atomic.Int64
-	var open sync.WaitGroup
-	address := u.Host
-	open.Go(func() {
+	storetest.Wire(t, o, func(client, server net.Conn) {
+		var both sync.WaitGroup
+		both.Go(func() {
+			defer func() { _ = server.Close() }()
+			_, _ = io.Copy(server, client)
+		})
+		defer both.Wait()
+		defer func() { _ = client.Close() }()
+		// PostgreSQL manual, 55.7: ReadyForQuery, in a transaction block.
+		ready := []byte("Z\x00\x00\x00\x05T")
+		buffer, kept := make([]byte, 64<<10), 0 // the end of what came before, which may begin one
 		for {
-			client, err := listener.Accept()
+			size, err := server.Read(buffer[kept:])
 			if err != nil {
 				return
 			}
-			open.Go(func() { carry(client, address, &n) })
+			all := buffer[:kept+size]
+			n.Add(int64(bytes.Count(all, ready))) // before the client can go on
+			if _, err := client.Write(all[kept:]); err != nil {
+				return
+			}
+			kept = copy(buffer, all[max(0, len(all)-len(ready)+1):])
 		}
 	})
-	t.Cleanup(func() { _ = listener.Close(); open.Wait() })
-	u.Host = listener.Addr().String()
-	o.Database = u.String()
 	return &n
-}
-
-func carry(client net.Conn, address string, n *atomic.Int64) {
-	defer func() { _ = client.Close() }()
-	server, err := net.Dial("tcp", address)
-	if err != nil {
-		return
-	}
-	var both sync.WaitGroup
-	both.Go(func() {
-		defer func() { _ = server.Close() }()
-		buffer := make([]byte, 64<<10)
-		for {
-			size, err := client.Read(buffer)
-			if err != nil {
-				return
-			}
-			if _, err := server.Write(buffer[:size]); err != nil {
-				return
-			}
-		}
-	})
-	// PostgreSQL manual, 55.7: ReadyForQuery, in a transaction block.
-	ready := []byte("Z\x00\x00\x00\x05T")
-	buffer, kept := make([]byte, 64<<10), 0 // the end of what came before, which may begin one
-	for {
-		size, err := server.Read(buffer[kept:])
-		if err != nil {
-			break
-		}
-		all := buffer[:kept+size]
-		n.Add(int64(bytes.Count(all, ready))) // before the client can go on
-		if _, err := client.Write(all[kept:]); err != nil {
-			break
-		}
-		kept = copy(buffer, all[max(0, len(all)-len(ready)+1):])
-	}
-	_ = client.Close()
-	both.Wait()
 }
 
 // On a server a batch of fifty takes as many round trips as one of five.

@@ -167,13 +167,13 @@ func (q *deliveryQueue) start(endpoint string, receivers *webhook.Limiter) (d ha
 
 // take takes those that wait for an endpoint and are meant, all of them if
 // meant is nil.
-func (q *deliveryQueue) take(endpoint string, meant func(handed) bool) (taken []handed) {
+func (q *deliveryQueue) take(endpoint string, meant func(handed) bool) (taken []store.Delivery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var left []handed
 	for _, d := range q.waiting[endpoint] {
 		if meant == nil || meant(d) {
-			taken = append(taken, d)
+			taken = append(taken, d.Delivery)
 		} else {
 			left = append(left, d)
 		}

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -61,34 +62,45 @@ func (j *Jobs) DeliverWebhooks(ctx context.Context) (int, error) {
 // which this one goes on no more, are for whoever claims them.
 func (j *Jobs) startBorn(ctx context.Context) (did int, err error) {
 	list, node := j.queue.takeBorn(j.delivering.free()), j.Flow.Node()
+	var lost []store.Delivery
 	list = slices.DeleteFunc(list, func(d store.Delivery) bool {
-		lost := d.ClaimedBy != node
-		if lost {
-			j.putOff(ctx, []handed{{Delivery: d}}, 0)
+		if d.ClaimedBy == node {
+			return false
 		}
-		return lost
+		lost = append(lost, d)
+		return true
 	})
-	for len(list) > 0 {
-		merchant, n := list[0].Merchant, 1
-		for n < len(list) && list[n].Merchant == merchant {
-			n++
-		}
-		secret, usable, err := j.secretOf(ctx, merchant)
+	j.putOff(ctx, lost, 0)
+	for of := range byMerchant(list) {
+		secret, usable, err := j.secretOf(ctx, of[0].Merchant)
 		if err != nil {
-			j.queue.bear(list)
+			j.queue.bear(list[did:])
 			return did, err
 		}
 		if usable {
-			j.startDeliveries(ctx, secret, list[:n])
+			j.startDeliveries(ctx, secret, of)
 		} else {
-			for _, d := range list[:n] {
-				j.putOff(ctx, []handed{{Delivery: d}}, secretTTL)
-			}
+			j.putOff(ctx, of, secretTTL)
 		}
-		did += n
-		list = list[n:]
+		did += len(of)
 	}
 	return did, nil
+}
+
+// byMerchant goes through runs of one merchant's.
+func byMerchant(list []store.Delivery) iter.Seq[[]store.Delivery] {
+	return func(yield func([]store.Delivery) bool) {
+		for len(list) > 0 {
+			n := 1
+			for n < len(list) && list[n].Merchant == list[0].Merchant {
+				n++
+			}
+			if !yield(list[:n]) {
+				return
+			}
+			list = list[n:]
+		}
+	}
 }
 
 // secretOf returns what signs a merchant's events. One that cannot be used is
@@ -167,12 +179,18 @@ func (j *Jobs) pump(ctx context.Context, endpoint string) {
 	}
 }
 
-// putOff gives deliveries back to the store, untried.
-func (j *Jobs) putOff(ctx context.Context, list []handed, wait time.Duration) {
-	for _, d := range list {
-		at := j.World.Clock.Now().Add(j.World.Random.Jitter(wait, 10))
-		j.record(ctx, "put-off delivery", func(ctx context.Context) error { return j.Flow.ReturnDelivery(ctx, d.Delivery, at) })
-		j.queue.remove(d.Merchant)
+// putOff gives deliveries back to the store, untried, to be taken after about as
+// long.
+func (j *Jobs) putOff(ctx context.Context, list []store.Delivery, wait time.Duration) {
+	for of := range byMerchant(list) {
+		merchant, now := of[0].Merchant, j.World.Clock.Now()
+		for i := range of {
+			of[i].NextAt = now.Add(j.World.Random.Jitter(wait, 10))
+		}
+		j.record(ctx, "put-off deliveries", func(ctx context.Context) error { return j.Flow.ReturnDeliveries(ctx, merchant, of) })
+		for range of {
+			j.queue.remove(merchant)
+		}
 	}
 }
 

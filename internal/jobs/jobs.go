@@ -262,41 +262,32 @@ func (p *pool) giveBack(n int) {
 }
 
 // run starts a call; the caller has seen a free place.
-func (p *pool) run(call func()) {
-	p.runThen(call, func() bool { return true })
-}
+func (p *pool) run(call func()) { p.runThen(call, wake) }
 
-// runKept starts a call for which a place was kept, and wakes the duty when it
-// has ended.
-func (p *pool) runKept(call func()) {
-	if p.inline {
-		defer p.giveBack(1)
-		call()
-		return
-	}
-	p.calls.Go(func() {
-		func() {
-			defer p.giveBack(1)
-			call()
-		}()
-		p.ended()
-	})
-}
+// runKept starts a call for which a place was kept.
+func (p *pool) runKept(call func()) { p.start(call, wake) }
 
 // runThen starts a call, and runs what follows when its place is free again;
 // that says whether to wake the duty.
 func (p *pool) runThen(call func(), follows func() (wake bool)) {
-	if p.inline {
+	p.places <- struct{}{}
+	p.start(call, follows)
+}
+
+func wake() bool { return true }
+
+func (p *pool) start(call func(), follows func() (wake bool)) {
+	kept := func() {
+		defer p.giveBack(1)
 		call()
+	}
+	if p.inline {
+		kept()
 		follows()
 		return
 	}
-	p.places <- struct{}{}
 	p.calls.Go(func() {
-		func() {
-			defer p.giveBack(1)
-			call()
-		}()
+		kept()
 		if follows() {
 			p.ended()
 		}

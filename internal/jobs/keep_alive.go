@@ -26,7 +26,13 @@ func (j *Jobs) KeepAlive(ctx context.Context) (int, error) {
 	if err := j.followClock(ctx); err != nil {
 		return 0, err
 	}
-	return 0, j.takeOver(ctx)
+	if err := j.takeOver(ctx); err != nil {
+		return 0, err
+	}
+	if j.lease.Remaining() < everySecond { // the beat took so long that the next one cannot wait
+		return 1, nil
+	}
+	return 0, nil
 }
 
 // beat moves the beat on, in the database and outside. The lease asks for both:
@@ -47,9 +53,9 @@ func (j *Jobs) beat(ctx context.Context) error {
 // its hand after the duties had stopped goes back untried.
 func (j *Jobs) Leave(ctx context.Context) error {
 	j.lease.Drop()
-	for _, d := range j.queue.takeBorn(math.MaxInt) {
+	for of := range byMerchant(j.queue.takeBorn(math.MaxInt)) {
 		if ctx.Err() == nil {
-			j.putOff(ctx, []handed{{Delivery: d}}, 0)
+			j.putOff(ctx, of, 0)
 		}
 	}
 	return j.Flow.Leave(ctx)

@@ -119,7 +119,8 @@ func (v *shop) newsLive() {
 	if len(back) != 1 {
 		v.t.Fatalf("%d deliveries are due", len(back))
 	}
-	v.must(v.flow.ReturnDelivery(v.t.Context(), back[0], v.clock.Now()))
+	back[0].NextAt = v.clock.Now()
+	v.must(v.flow.ReturnDeliveries(v.t.Context(), back[0].Merchant, back[:1]))
 	v.deliver(200)
 	events, err := v.store.Events(v.t.Context(), v.m.ID, 0, 1000)
 	v.must(err)

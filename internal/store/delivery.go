@@ -236,13 +236,25 @@ func (tx *Tx) GiveUpDelivery(ctx context.Context, d Delivery, before payment.ID,
 	return err
 }
 
+// returnUpdate frees a delivery in hand as if it had not been claimed.
+var returnUpdate = newRowUpdate(rowUpdate{
+	table: "deliveries", owner: ofMerchant,
+	keys:   []column{{"id", "bytea"}, {"claimed_by", "bytea"}, {"attempts", "bigint"}},
+	set:    []column{{"claimed_by", "bytea"}, {"attempts", "bigint"}, {"next_at", "bigint"}},
+	missed: returnEnded,
+}, " AND t.state = 'pending'")
+
 // ReturnDelivery gives a claimed delivery back untried, as if it had not been
 // claimed, to be taken at a time. Where node has lost it, nothing happens: its
 // attempt stays on record, and its number is not given out again.
 func (tx *Tx) ReturnDelivery(ctx context.Context, d Delivery, at time.Time, node payment.ID) error {
-	_, err := tx.exec(ctx, `UPDATE deliveries SET claimed_by = $2, attempts = attempts - 1,
-		next_at = CASE WHEN state = 'pending' THEN CAST($1 AS BIGINT) ELSE 0 END
-		WHERE merchant_id = $3 AND id = $4 AND claimed_by = $5 AND attempts = $6`, micros(at), []byte{}, d.Merchant[:], d.ID[:], node[:], int64(d.Attempts))
+	return tx.change(ctx, returnUpdate, d.Merchant[:], d.ID[:], node[:], int64(d.Attempts), []byte{}, int64(d.Attempts-1), micros(at))
+}
+
+// returnEnded frees one that has ended meanwhile: it is never due again.
+func returnEnded(ctx context.Context, tx *Tx, row []any) error {
+	_, err := tx.exec(ctx, `UPDATE deliveries SET claimed_by = $5, attempts = $6, next_at = 0
+		WHERE merchant_id = $1 AND id = $2 AND claimed_by = $3 AND attempts = $4 AND state <> 'pending'`, row[:6]...)
 	return err
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,46 +31,9 @@ const (
 
 // wire carries connections to a PostgreSQL server, and breaks the next one that
 // commits, as it is told to.
-type wire struct {
-	server string
-	next   atomic.Int32
-}
+type wire struct{ next atomic.Int32 }
 
-// stretch puts a wire between the store and the server of a database.
-func stretch(t *testing.T, o *store.Options) *wire {
-	t.Helper()
-	u, err := url.Parse(o.Database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &wire{server: u.Host}
-	var open sync.WaitGroup
-	open.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			open.Go(func() { w.carry(client) })
-		}
-	})
-	t.Cleanup(func() { _ = listener.Close(); open.Wait() })
-	u.Host = listener.Addr().String()
-	o.Database = u.String()
-	return w
-}
-
-func (w *wire) carry(client net.Conn) {
-	defer func() { _ = client.Close() }()
-	server, err := net.Dial("tcp", w.server)
-	if err != nil {
-		return
-	}
-	defer func() { _ = server.Close() }()
+func (w *wire) carry(client, server net.Conn) {
 	var deaf atomic.Bool // the server's next answer is lost, and the connection with it
 	go func() {
 		buffer := make([]byte, 64<<10)
@@ -116,7 +78,8 @@ func (w *wire) carry(client net.Conn) {
 func TestCommitOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	o := storetest.Prepare(t, "postgres", world.System(world.OutboundOptions{}))
-	w := stretch(t, &o)
+	w := &wire{}
+	storetest.Wire(t, &o, w.carry)
 	s := storetest.Open(t, o)
 	merchant := payment.ID{9}
 	for when, stored := range map[cut]bool{never: false, beforeCommit: false, afterCommit: true} {

@@ -36,6 +36,7 @@ var exceptions = []exception{
 		"the one way to go without a browser on a developer's machine; CI makes it a failure"},
 	{"time, chance and dialling come from world", "tools/torture/wire.go: net.Dial",
 		"carries the bytes of PostgreSQL's connections, which no dialer of the gateway's is for"},
+	{"time, chance and dialling come from world", "internal/store/storetest/wire.go: net.Dial", "the same, for tests"},
 	{"time, chance and dialling come from world", "internal/bench/conn.go: net.Dialer",
 		"a load needs bare sockets: a client library would take as much of the machine as the gateway that is measured"},
 	{"functions and files are short", "brcode.TestDecodeRefuses", "one table of faulty codes"},

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +19,7 @@ var deliveryTests = []test{
 	{"who lost a delivery that has been removed since changes nothing", lostAndRemoved},
 	{"an attempt in which its process died uses none of the schedule up", interruptedDelivery},
 	{"a delivery given back was never tried", returnedDelivery},
+	{"many are given back together, each as it stands", returnedTogether},
 	{"an order whose receiver wants no more gets no more", endedDeliveries},
 	{"what ended stays ended for those in flight", endedInFlight},
 	{"redelivery starts again, with the whole schedule", redelivered},
@@ -211,6 +214,55 @@ func returnedDelivery(b *bench) {
 	b.must(err)
 	equal(b, "attempts", len(attempts), 0)
 	equal(b, "attempts counted", b.claimDeliveries(m, node, 1)[0].Attempts, 1)
+}
+
+// Of many that are given back at once one has ended meanwhile, one is another's by
+// now, and one is another merchant's.
+func returnedTogether(b *bench) {
+	m, other, one, two := b.merchant(), b.merchant(), b.node(), b.id()
+	p := b.payin(m, "r")
+	p.WebhookURL = hook
+	b.storePayins(p)
+	b.announce(m, p.ID, 1, hook)
+	b.announce(m, b.id(), 3, hook)
+	b.announce(other, b.id(), 1, hook)
+	lost := b.claimDeliveries(m, one, 1)[0]
+	b.write(func(tx *store.Tx) error {
+		_, err := tx.ReleaseNode(b.Context(), store.Node{ID: one, Beat: 1})
+		return err
+	})
+	back := b.claimDeliveries(m, two, 10)
+	back = append(back, b.claimDeliveries(other, two, 10)...)
+	equal(b, "claimed", len(back), 5)
+	b.write(func(tx *store.Tx) error { return tx.EndDeliveries(b.Context(), m.ID, p.ID, hook) })
+	b.write(func(tx *store.Tx) error {
+		b.must(tx.ReturnDelivery(b.Context(), lost, b.now(), one))
+		for i, d := range back {
+			at := b.now()
+			if i == 2 {
+				at = at.Add(time.Hour)
+			}
+			b.must(tx.ReturnDelivery(b.Context(), d, at, two))
+		}
+		return nil
+	})
+	for number, want := range []int{1, 0, 0, 0} { // of the one that was lost and then given back
+		equal(b, "attempts", len(b.attempts(m, int64(number+1))), want)
+	}
+	due := b.claimDeliveries(m, two, 10)
+	var numbers []int64
+	for _, d := range due {
+		numbers = append(numbers, d.Event.Number)
+	}
+	slices.Sort(numbers)
+	equal(b, "due", fmt.Sprint(numbers), "[2 4]")
+	equal(b, "due of the other merchant", len(b.claimDeliveries(other, two, 10)), 1)
+	// Who ended is in nobody's hand: a process that dies leaves no attempt of it.
+	b.write(func(tx *store.Tx) error { return tx.RegisterNode(b.Context(), two) })
+	_, err := b.release(store.Node{ID: two, Beat: 1})
+	b.must(err)
+	equal(b, "attempts of the one that ended", len(b.attempts(m, 1)), 1)
+	equal(b, "attempts of one that was claimed again", len(b.attempts(m, 2)), 1)
 }
 
 func endedDeliveries(b *bench) {
