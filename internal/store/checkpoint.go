@@ -24,6 +24,15 @@ import (
 // by many commits is then moved once.
 const checkpointAfter = 8000
 
+// While its last part is moved the writer waits, for two fsyncs and more. Where
+// they are slow, it goes on for moveRest times as long before the next move
+// begins: a twentieth of its time goes to that. checkpointMost times as many
+// pages (128 MB) are moved all the same.
+const (
+	moveRest       = 20
+	checkpointMost = 4
+)
+
 // Modes of a checkpoint (sqlite.org/pragma.html#pragma_wal_checkpoint).
 const (
 	checkpointLook   = "NOOP"     // tells how the log stands
@@ -90,7 +99,11 @@ func (w *soloWriter) tidy(ctx context.Context) error {
 	case err != nil, w.moving:
 	case w.moved:
 		w.moved = false
+		began := w.clock.Monotonic()
 		_, err = w.checkpoint(ctx, checkpointMove)
+		ended := w.clock.Monotonic()
+		w.moveAfter = ended + moveRest*(ended-began)
+	case w.clock.Monotonic() < w.moveAfter && c.log-c.moved < w.gather*checkpointMost:
 	case c.log-c.moved >= w.gather:
 		w.moving = true
 		run := w.checkpoint

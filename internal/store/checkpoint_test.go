@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -17,7 +19,12 @@ import (
 
 func lite(t *testing.T) (*store.Store, store.Options) {
 	t.Helper()
-	o := storetest.Prepare(t, "sqlite", world.System(world.OutboundOptions{}))
+	return liteIn(t, world.System(world.OutboundOptions{}))
+}
+
+func liteIn(t *testing.T, w world.World) (*store.Store, store.Options) {
+	t.Helper()
+	o := storetest.Prepare(t, "sqlite", w)
 	s, err := store.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +141,8 @@ func TestVisitorDoesNotMoveTheLog(t *testing.T) {
 // does not grow without end.
 func TestLogIsMoved(t *testing.T) {
 	t.Parallel()
-	s, o := lite(t)
+	w, _ := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1) // on which no move is slow
+	s, o := liteIn(t, w)
 	const gather = 500 // pages, instead of thousands
 	s.LimitLog(gather)
 	s.FailCheckpoints("PASSIVE", sqlite3.SQLITE_FULL)
@@ -167,5 +175,54 @@ func TestLogIsMoved(t *testing.T) {
 		if f, err := os.Stat(o.Database + "-wal"); err != nil || f.Size() > most {
 			t.Fatalf("the log has grown: %v, %v", f.Size(), err)
 		}
+	}
+}
+
+// Where the writer waits long for the end of a move, the next one begins later,
+// or when four times as much has gathered.
+func TestSlowLogIsMovedLessOften(t *testing.T) {
+	t.Parallel()
+	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	s, _ := liteIn(t, w)
+	const gather = 500 // pages, instead of thousands
+	s.LimitLog(gather)
+	var moves atomic.Int64
+	s.BeforeCheckpoints(func(mode string) {
+		switch mode {
+		case "PASSIVE beside the writer":
+			moves.Add(1)
+		case "PASSIVE":
+			clock.Advance(time.Second)
+		}
+	})
+	serial := 0
+	fill := func() (pages int) { // until the log is moved
+		t.Helper()
+		for before := moves.Load(); moves.Load() == before; serial++ {
+			n, err := s.LogPages(t.Context())
+			if pages = n; err != nil || n > 5*gather {
+				t.Fatalf("%d pages have gathered, %v", n, err)
+			}
+			if err := set(t, s, fmt.Sprint(serial), strings.Repeat("x", 256<<10)); err != nil { // 64 pages
+				t.Fatal(err)
+			}
+			if _, err = s.LogPages(t.Context()); err != nil { // what was begun has ended
+				t.Fatal(err)
+			}
+		}
+		return pages
+	}
+	if n := fill(); n > gather {
+		t.Errorf("the first move began at %d pages", n)
+	}
+	if n := fill(); n < 4*gather-100 {
+		t.Errorf("the next one began at %d pages", n)
+	}
+	if err := set(t, s, "end of it", ""); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(20 * time.Second)
+	if n := fill(); n > gather {
+		t.Errorf("after 20 s it began at %d pages", n)
 	}
 }

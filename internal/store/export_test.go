@@ -151,6 +151,16 @@ func (s *Store) FailCheckpoints(mode string, code int) {
 	}
 }
 
+// BeforeCheckpoints calls at before each checkpoint, with its mode.
+func (s *Store) BeforeCheckpoints(at func(mode string)) {
+	s.solo.mu.Lock()
+	defer s.solo.mu.Unlock()
+	s.solo.checkpoint = func(ctx context.Context, asked string) (checkpoint, error) {
+		at(asked)
+		return s.solo.runCheckpoint(ctx, asked)
+	}
+}
+
 type sqliteCode int
 
 func (c sqliteCode) Error() string { return fmt.Sprintf("code %d", int(c)) }

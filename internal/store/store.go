@@ -176,6 +176,7 @@ type soloWriter struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 	log   *slog.Logger
+	clock world.Clock
 
 	// checkpoint runs one; tests put their own in its place.
 	checkpoint func(ctx context.Context, mode string) (checkpoint, error)
@@ -184,14 +185,17 @@ type soloWriter struct {
 	gather     int           // how many pages gather in the log before they are moved
 	moving     bool          // the mover is at it
 	moved      bool          // it has been, and the writer has not finished its work
+	moveAfter  time.Duration // when it may be at it again, by the monotonic clock
 	owner      bool          // nobody else moves the log
 	secured    bool          // the log that was found is in the database file
 	failed     error         // nothing may be written, or closed, any more
 	ended      chan struct{} // closed when failed is set
 }
 
-func newSoloWriter(conn *sql.Conn, mover *sql.DB, log *slog.Logger) *soloWriter {
-	w := &soloWriter{conn: conn, mover: mover, gather: checkpointAfter, stmts: map[string]*sql.Stmt{}, log: log, ended: make(chan struct{})}
+func newSoloWriter(conn *sql.Conn, mover *sql.DB, log *slog.Logger, clock world.Clock) *soloWriter {
+	w := &soloWriter{
+		conn: conn, mover: mover, gather: checkpointAfter, stmts: map[string]*sql.Stmt{}, log: log, clock: clock, ended: make(chan struct{}),
+	}
 	w.checkpoint = w.runCheckpoint
 	return w
 }
