@@ -8,6 +8,8 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/world"
 )
 
 func refused(*bank, processor.TransferRequest) processor.TransferAnswer {
@@ -98,5 +100,58 @@ func TestAnswersDoNotTripTheBreaker(t *testing.T) {
 			g.wantSends(p, store.SendRefused)
 		}
 		g.wantBalances(opening, 0)
+	})
+}
+
+// A process that lost the right to send on the way has learned nothing of the
+// processor.
+func TestOwnRefusalsDoNotTripTheBreaker(t *testing.T) {
+	each(t, func(t *testing.T, g *gateway) {
+		g.bank.onTheWay = func() { g.jobs.Lease().Drop() }
+		for i := range 5 {
+			p := g.payout(fmt.Sprint("late-", i), 10_00)
+			g.submit()
+			g.want(p, payment.PayoutProcessing, payment.StepQueued)
+			g.wantSends(p, store.SendNotSent)
+			g.beat()
+		}
+		g.wantPaid(0, 0)
+		g.bank.onTheWay = nil
+		p := g.payout("in time", 10_00)
+		g.submit()
+		g.want(p, payment.PayoutCompleted, payment.StepDone)
+		g.wantPaid(1, 1)
+	})
+}
+
+// Where commits are slow the lease may run out before a payout leaves: it leaves
+// with the next heartbeat.
+func TestSendAwaitsTheNextHeartbeat(t *testing.T) {
+	w, clock := world.Virtual(start, 1)
+	reached := make(chan struct{}, 1)
+	w.OnMoment = func(m world.Moment) error {
+		if m == world.BeforeTransfer {
+			clock.Advance(3 * time.Second)
+			reached <- struct{}{}
+		}
+		return nil
+	}
+	storetest.Each(t, w, func(t *testing.T, o store.Options) {
+		o.World.Webhooks = &receivers{clock: clock}
+		g := newGateway(t, o, o.World, clock, newBank(), &memoryMarker{})
+		g.besides()
+		var err error
+		g.merchant, err = g.flow.CreateMerchant(t.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Processor: bankName}, "")
+		g.must(err)
+		g.must(g.flow.Fund(t.Context(), g.merchant, opening))
+		p := g.payout("r", 10_00)
+		_, err = g.jobs.SubmitPayouts(t.Context())
+		g.must(err)
+		<-reached
+		g.beat()
+		g.until(g.jobs.Wait)
+		g.want(p, payment.PayoutCompleted, payment.StepDone)
+		g.wantSends(p, store.SendPaid)
+		g.wantPaid(1, 1)
 	})
 }

@@ -45,6 +45,7 @@ type bank struct {
 	profile   processor.Profile
 	down      bool   // it answers no question
 	charged   func() // called when it is asked about a charge; may be nil
+	onTheWay  func() // called before the guard of a transfer; may be nil
 	// transfer and query, when set, stand in for what the bank would do.
 	transfer func(b *bank, r processor.TransferRequest) processor.TransferAnswer
 	query    func(b *bank, externalID string) processor.TransferReport
@@ -85,6 +86,9 @@ func (b *bank) look(externalID string) processor.TransferReport {
 }
 
 func (b *bank) Transfer(_ context.Context, r processor.TransferRequest, guard func() error) processor.TransferAnswer {
+	if b.onTheWay != nil {
+		b.onTheWay()
+	}
 	if err := guard(); err != nil {
 		return processor.TransferAnswer{Outcome: processor.NotSent, Cause: err}
 	}

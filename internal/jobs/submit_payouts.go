@@ -51,17 +51,37 @@ func (j *Jobs) SubmitPayouts(ctx context.Context) (int, error) {
 func (j *Jobs) send(ctx context.Context, s flow.Sending, transferrer processor.Transferrer) {
 	j.World.Reach(world.BeforeTransfer)
 	limited, cancel := j.World.Clock.WithTimeout(context.WithoutCancel(ctx), s.Deadline.Sub(j.World.Clock.Now()))
+	j.awaitLease(limited)
+	guard, stale := j.Flow.Guard(&s, j.lease), false
 	answer := guarded(func() processor.TransferAnswer {
-		return transferrer.Transfer(limited, s.Request, j.Flow.Guard(&s, j.lease))
+		return transferrer.Transfer(limited, s.Request, func() error {
+			err := guard()
+			stale = err != nil
+			return err
+		})
 	}, func(cause error) processor.TransferAnswer {
 		return processor.TransferAnswer{Outcome: processor.Unknown, Cause: cause}
 	})
 	cancel()
 	j.World.Reach(world.AfterTransfer)
-	j.breakers.note(s.Payout.Processor, answer.Outcome != processor.NotSent)
+	if !stale { // which says nothing of the processor
+		j.breakers.note(s.Payout.Processor, answer.Outcome != processor.NotSent)
+	}
 	if answer.Outcome != processor.Done {
 		j.Log.WarnContext(ctx, "payout not confirmed", "processor", s.Payout.Processor, "externalId", s.Payout.ExternalID,
 			"outcome", answer.Outcome.String(), "cause", answer.Cause)
 	}
 	j.record(ctx, "payout's answer", func(ctx context.Context) error { return j.Flow.EndSend(ctx, s, answer) })
+}
+
+// awaitLease waits for a lease that ran out while the intent was written: where
+// commits are slow, so is the heartbeat, and the next one is as good. Whether
+// the payout may still leave the guard decides.
+func (j *Jobs) awaitLease(ctx context.Context) {
+	if j.Inline { // nothing beats meanwhile
+		return
+	}
+	ctx, cancel := j.World.Clock.WithTimeout(ctx, leaseTime)
+	defer cancel()
+	j.lease.Await(ctx)
 }

@@ -18,9 +18,10 @@ type Lease struct {
 	clock world.Clock
 	ttl   time.Duration
 
-	mu    sync.Mutex
-	until time.Duration // by the monotonic clock
-	held  bool
+	mu      sync.Mutex
+	until   time.Duration // by the monotonic clock
+	held    bool
+	renewed chan struct{} // closed by the next Renew; nil while nobody waits for it
 }
 
 // NewLease returns a lease that is not held until the first Renew. The time to
@@ -43,7 +44,34 @@ func (l *Lease) Renew(ctx context.Context, write func(context.Context) error) er
 	if until := began + l.ttl; !l.held || until > l.until {
 		l.until, l.held = until, true
 	}
+	if l.renewed != nil {
+		close(l.renewed)
+		l.renewed = nil
+	}
 	return nil
+}
+
+// Await waits for a lease that ran out to be renewed, as one does for a moment
+// where heartbeats are slow, and tells whether it is held. It returns when ctx
+// ends.
+func (l *Lease) Await(ctx context.Context) bool {
+	for !l.Valid() {
+		l.mu.Lock()
+		if l.renewed == nil {
+			l.renewed = make(chan struct{})
+		}
+		renewed := l.renewed
+		l.mu.Unlock()
+		if l.Valid() { // since we looked
+			return true
+		}
+		select {
+		case <-renewed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // Valid tells whether the lease is held now.

@@ -359,6 +359,36 @@ func TestLease(t *testing.T) {
 	}
 }
 
+// Who awaits a lease goes on with the heartbeat that renews it, and with none
+// that came too late.
+func TestLeaseIsAwaited(t *testing.T) {
+	t.Parallel()
+	clock := world.NewVirtualClock(epoch)
+	lease := loop.NewLease(clock, 5*time.Second)
+	await := func(ctx context.Context) <-chan bool {
+		held := make(chan bool, 1)
+		go func() { held <- lease.Await(ctx) }()
+		return held
+	}
+	beat := func(took time.Duration) {
+		if err := lease.Renew(t.Context(), func(context.Context) error { clock.Advance(took); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	vain := await(ended)
+	held := await(t.Context())
+	beat(6 * time.Second) // it has run out by now
+	cancel()
+	if <-vain {
+		t.Error("held by a heartbeat that came too late")
+	}
+	beat(time.Second)
+	if !<-held || !<-await(t.Context()) {
+		t.Error("not held after a heartbeat")
+	}
+}
+
 // TestLeaseNeverOutlivesHeartbeat says that however heartbeats and pauses mix,
 // the lease is held exactly within the time to live of a begun heartbeat.
 func TestLeaseNeverOutlivesHeartbeat(t *testing.T) {
