@@ -80,6 +80,12 @@ func (d *Disk) SetReadOnly(on bool) {
 	d.readOnly = on
 }
 
+// slowSteps is into how many parts the time of slow fsyncs is divided: of as
+// many in a row of one file each has another, in an order that is drawn. So any
+// few dozens of them are equally slow, and what is measured in half a minute of
+// them can be compared with the half minute after.
+const slowSteps = 8
+
 // Slow makes each fsync take up to this long, and half of it at the least.
 func (d *Disk) Slow(most time.Duration) {
 	d.mu.Lock()
@@ -199,12 +205,27 @@ func (d *Disk) sweep() {
 	}
 }
 
+// drawSlowness draws what an fsync of a file takes beyond the least; the caller
+// holds the lock.
+func (d *Disk) drawSlowness(n *node) time.Duration {
+	if len(n.slow) == 0 {
+		for step := range slowSteps {
+			n.slow = append(n.slow, step)
+		}
+	}
+	drawn := int(d.random.Int64N(int64(len(n.slow))))
+	step := n.slow[drawn]
+	n.slow = slices.Delete(n.slow, drawn, drawn+1)
+	part := d.slowest / 2 / slowSteps
+	return time.Duration(step)*part + time.Duration(d.random.Int64N(int64(part)+1))
+}
+
 // sync makes what was written to a file, or done to a folder, durable.
 func (d *Disk) sync(id uint64) syscall.Errno {
 	d.mu.Lock()
 	var wait time.Duration
-	if d.slowest > 0 {
-		wait = d.slowest/2 + time.Duration(d.random.Int64N(int64(d.slowest/2)+1))
+	if n := d.nodes[id]; n != nil && d.slowest > 0 {
+		wait = d.slowest/2 + d.drawSlowness(n)
 		d.counts.Slow++
 	}
 	d.mu.Unlock()

@@ -244,3 +244,35 @@ func TestFolders(t *testing.T) {
 		t.Errorf("after a power cut: the file has %d names", n.links)
 	}
 }
+
+// Fsyncs differ, and dozens of them take as long as the dozens after.
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	const most = 1600 * time.Millisecond
+	d := New(1)
+	n := file(t, d, "f")
+	d.Slow(most)
+	orders := map[string]bool{}
+	for range 20 {
+		var order string
+		var sum time.Duration
+		seen := map[time.Duration]bool{}
+		for range slowSteps {
+			wait := d.drawSlowness(n)
+			if wait < 0 || wait > most/2 {
+				t.Fatalf("an fsync takes %v beyond the least", wait)
+			}
+			step := min(wait/(most/2/slowSteps), slowSteps-1)
+			seen[step] = true
+			order += fmt.Sprint(int(step))
+			sum += wait
+		}
+		if least := most / 2 * (slowSteps - 1) / 2; sum < least || sum > least+most/2 || len(seen) != slowSteps {
+			t.Errorf("%d in a row take %v beyond the least, in the order %s", slowSteps, sum, order)
+		}
+		orders[order] = true
+	}
+	if len(orders) < 15 {
+		t.Errorf("%d orders in 20 times", len(orders))
+	}
+}

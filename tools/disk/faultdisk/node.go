@@ -18,6 +18,7 @@ type node struct {
 	gid    uint32
 	links  int
 	opened int
+	slow   []int // steps of slowness that its next fsyncs have, in any order
 
 	data    []byte
 	stable  []byte
