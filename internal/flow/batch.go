@@ -116,7 +116,7 @@ func (f *Flow) beside(ctx context.Context, work func(tx *store.Tx) error) error 
 	if len(f.lanes) > 1 {
 		return f.write(ctx, work)
 	}
-	return f.submit(ctx, besideVerb, payment.ID{}, work)
+	return f.submit(context.WithoutCancel(ctx), besideVerb, payment.ID{}, work) // who asks has its answer once work is over
 }
 
 // Admit says whether new work of a merchant would be committed soon; if not, it
