@@ -187,8 +187,52 @@ func TestBeatIsInTheNextCommit(t *testing.T) {
 	}
 }
 
+// Nor does it wait for a batch whose tasks are committed one by one, as one of
+// them failed.
+func TestBeatComesBetweenSingleCommits(t *testing.T) {
+	v := newJam(t)
+	before, err := v.s.ReadInstallation(t.Context())
+	v.must(err)
+	tried, queued := make(chan struct{}), make(chan struct{})
+	var last <-chan struct{}
+	early, tries := 0, 0
+	for i := range 100 {
+		last, err = v.f.Queue(t.Context(), false, flow.Work{Merchant: v.m.ID, Run: func(*store.Tx) error {
+			if i == 0 {
+				if tries++; tries == 1 { // with all the others
+					close(tried)
+					<-queued
+				}
+				return errors.New("broken")
+			}
+			now, err := v.s.ReadInstallation(context.Background())
+			if err == nil && now.Beat == before.Beat {
+				early++
+			}
+			return err
+		}})
+		v.must(err)
+	}
+	v.release()
+	<-tried
+	beaten := make(chan error)
+	go func() {
+		_, err := v.f.Beat(t.Context())
+		beaten <- err
+	}()
+	for v.f.Load()[0].Waiting == 0 {
+		runtime.Gosched()
+	}
+	close(queued)
+	v.must(<-beaten)
+	<-last
+	if early != 0 || tries != 2 {
+		t.Errorf("%d of 100 were committed before it; the broken one was tried %d times", early, tries)
+	}
+}
+
 // What a receiver has no place for goes back in one commit, and does so while
-// the lanes end.
+// the lanes end. Nothing is taken in hand any more then.
 func TestReturnDeliveries(t *testing.T) {
 	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	commits := 0
@@ -217,6 +261,9 @@ func TestReturnDeliveries(t *testing.T) {
 		v.must(v.f.ReturnDeliveries(t.Context(), v.m.ID, list))
 		if commits != before+1 {
 			t.Errorf("%d commits", commits-before)
+		}
+		if list, err := v.f.ClaimDeliveries(t.Context(), v.m.ID, 10); err == nil {
+			t.Errorf("%d deliveries were claimed when all was over", len(list))
 		}
 		for i := range list {
 			if _, deliveries := v.due(); deliveries != i+1 {

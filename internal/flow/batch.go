@@ -46,7 +46,7 @@ type verb struct {
 	name  string
 	duty  bool // nobody waits for its answer
 	first bool // in the next batch, whatever waits
-	still bool // it makes no delivery due, and records no notice
+	still bool // by it no delivery and no notice comes into being
 	run   func(ctx context.Context, tx *store.Tx, tasks []*task) error
 }
 
@@ -89,34 +89,23 @@ func (f *Flow) submit(ctx context.Context, v *verb, merchant payment.ID, arg any
 	return public(err)
 }
 
-// alone runs a request in a commit of its own, beside the lanes.
-func (f *Flow) alone(ctx context.Context, v *verb, merchant payment.ID, arg any) error {
-	t := &task{ctx: ctx, verb: v, merchant: merchant, arg: arg, done: make(chan struct{}, 1)}
-	f.lanes[laneOf(merchant, len(f.lanes))].commit(ctx, []*task{t})
-	return public(t.err)
+func errClosing() error {
+	return problem.New(problem.Unavailable, "The gateway is shutting down. Send the same request again.")
 }
 
-// besideVerb is what a duty writes in few rows, each task for itself.
-var besideVerb = &verb{name: "beside", duty: true, first: true, still: true, run: func(_ context.Context, tx *store.Tx, tasks []*task) error {
-	for _, t := range tasks {
-		if err := t.arg.(func(*store.Tx) error)(tx); errors.Is(err, store.ErrConflict) {
-			t.err = err // and nothing was written for it
-		} else if err != nil {
-			return err
-		}
+// alone runs a request in a commit of its own, beside the lanes, as long as they
+// take any.
+func (f *Flow) alone(ctx context.Context, v *verb, merchant payment.ID, arg any) error {
+	l := f.lanes[laneOf(merchant, len(f.lanes))]
+	l.mu.Lock()
+	closing := l.closing
+	l.mu.Unlock()
+	if closing {
+		return errClosing()
 	}
-	return nil
-}}
-
-// beside runs what a duty writes in few rows, and often. With one lane it is in
-// the lane's next commit: one of its own would take as long as that of a whole
-// batch, which had to wait for it. A server commits it side by side with others.
-// Where work ends with the store's ErrConflict it must have written nothing.
-func (f *Flow) beside(ctx context.Context, work func(tx *store.Tx) error) error {
-	if len(f.lanes) > 1 {
-		return f.write(ctx, work)
-	}
-	return f.submit(context.WithoutCancel(ctx), besideVerb, payment.ID{}, work) // who asks has its answer once work is over
+	t := &task{ctx: ctx, verb: v, merchant: merchant, arg: arg, done: make(chan struct{}, 1)}
+	l.commit(ctx, []*task{t})
+	return public(t.err)
 }
 
 // Admit says whether new work of a merchant would be committed soon; if not, it
@@ -265,8 +254,8 @@ func (l *lane) enqueue(t *task) (queued bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.closing && !t.verb.duty:
-		return false, problem.New(problem.Unavailable, "The gateway is shutting down. Send the same request again.")
+	case l.closing && (!t.verb.duty || t.verb == claimVerb):
+		return false, errClosing()
 	case l.closing || !l.running: // what a duty has in hand it may give back even then
 		return false, nil
 	case l.requests.waiting >= queueMax && !t.verb.duty:
@@ -338,9 +327,7 @@ func (l *lane) take(batch []*task) []*task {
 		if l.requests.waiting > 0 {
 			duties = dutiesBeside
 		}
-		batch = append(batch, l.firsts...)
-		clear(l.firsts)
-		l.firsts = l.firsts[:0]
+		batch = l.firstsInto(batch)
 		batch = l.requests.share(batch, batchMax)
 		batch = l.duties.share(batch, duties)
 		l.began = l.flow.world.Clock.Monotonic()
@@ -353,6 +340,21 @@ func (l *lane) take(batch []*task) []*task {
 	}
 }
 
+// takeFirsts adds the tasks to batch that come before all others.
+func (l *lane) takeFirsts(batch []*task) []*task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.firstsInto(batch)
+}
+
+// firstsInto is takeFirsts for who holds the lock.
+func (l *lane) firstsInto(batch []*task) []*task {
+	batch = append(batch, l.firsts...)
+	clear(l.firsts)
+	l.firsts = l.firsts[:0]
+	return batch
+}
+
 // waiting is how many tasks wait; the caller holds the lock.
 func (l *lane) waiting() int { return len(l.firsts) + l.requests.waiting + l.duties.waiting }
 
@@ -363,6 +365,9 @@ func (l *lane) commit(ctx context.Context, batch []*task) {
 	if err != nil && len(batch) > 1 && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrCommitUnknown) {
 		l.flow.log.Warn("batch is run again one by one", "tasks", len(batch), "cause", err)
 		for _, t := range batch {
+			if firsts := l.takeFirsts(nil); len(firsts) > 0 { // a heartbeat cannot wait for hundreds of commits
+				l.commit(ctx, firsts)
+			}
 			if err := l.try(ctx, []*task{t}); err != nil {
 				t.err = err
 			}

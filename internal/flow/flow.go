@@ -131,6 +131,30 @@ func (f *Flow) write(ctx context.Context, work func(tx *store.Tx) error) error {
 	return public(err)
 }
 
+// besideVerb is what a duty writes in few rows, each task for itself.
+var besideVerb = &verb{name: "beside", duty: true, first: true, still: true, run: func(_ context.Context, tx *store.Tx, tasks []*task) error {
+	for _, t := range tasks {
+		if err := t.arg.(func(*store.Tx) error)(tx); errors.Is(err, store.ErrConflict) {
+			t.err = err // and nothing was written for it
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}}
+
+// beside runs what a duty writes in few rows, and often. With one lane it is in
+// the next batch that the lane takes: a commit of its own would take as long as
+// that of a whole batch, which had to wait for it. A server commits it side by
+// side with others.
+// Where work ends with the store's ErrConflict it must have written nothing.
+func (f *Flow) beside(ctx context.Context, work func(tx *store.Tx) error) error {
+	if len(f.lanes) > 1 {
+		return f.write(ctx, work)
+	}
+	return f.submit(context.WithoutCancel(ctx), besideVerb, payment.ID{}, work) // who asks has its answer once work is over
+}
+
 // public makes an error of the store one that a caller may be told about.
 func public(err error) error {
 	var known *problem.Error

@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -49,6 +50,15 @@ func (f *Flow) EndTogether(ctx context.Context, merchant payment.ID, list []stor
 		d.State = store.DeliveryDone
 		v := &EndedDelivery{End: store.End{Delivery: d, Attempt: store.Attempt{Status: 200}}}
 		batch[i] = &task{ctx: ctx, verb: endDeliveryVerb, merchant: merchant, arg: v, done: make(chan struct{}, 1)}
+	}
+	return f.commitTogether(ctx, batch)
+}
+
+// DelayTogether gives notices back that cannot be applied yet, as one batch.
+func (f *Flow) DelayTogether(ctx context.Context, list []store.Notice) error {
+	batch := make([]*task, len(list))
+	for i := range list {
+		batch[i] = &task{ctx: ctx, verb: endNoticeVerb, arg: &endedNotice{notice: list[i], again: time.Second}, done: make(chan struct{}, 1)}
 	}
 	return f.commitTogether(ctx, batch)
 }

@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -49,19 +50,23 @@ func counted(t *testing.T, o *store.Options) *atomic.Int64 {
 	return &n
 }
 
-// On a server a batch of fifty takes as many round trips as one of five.
-func TestBatchTakesAsManyRoundTripsHoweverLarge(t *testing.T) {
+// counting is a teller whose database counts the round trips of work.
+func counting(t *testing.T) (v *teller, count func(work func()) int64) {
 	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	o := storetest.Prepare(t, "postgres", w)
 	o.Connections = 1 // on which every statement is prepared once
 	trips := counted(t, &o)
-	v := newTeller(t, storetest.Open(t, o), w, clock)
-	ctx, serial := t.Context(), 0
-	count := func(work func()) int64 {
+	return newTeller(t, storetest.Open(t, o), w, clock), func(work func()) int64 {
 		before := trips.Load()
 		work()
 		return trips.Load() - before
 	}
+}
+
+// On a server a batch of fifty takes as many round trips as one of five.
+func TestBatchTakesAsManyRoundTripsHoweverLarge(t *testing.T) {
+	v, count := counting(t)
+	ctx, serial := t.Context(), 0
 	receive := func(n int) int64 {
 		var list []flow.PaidNews
 		for range n {
@@ -74,7 +79,7 @@ func TestBatchTakesAsManyRoundTripsHoweverLarge(t *testing.T) {
 			v.must(v.f.RecordNotice(ctx, "fake", name, "", []byte("{}")))
 			list = append(list, flow.PaidNews{
 				ExternalID: p.ExternalID, Notice: store.Notice{Processor: "fake", ID: name},
-				Report: processor.ChargeReport{Lookup: processor.Found, Payments: []processor.Payment{{ID: name, EndToEndID: "E", Amount: 1000, PaidAt: clock.Now()}}},
+				Report: processor.ChargeReport{Lookup: processor.Found, Payments: []processor.Payment{{ID: name, EndToEndID: "E", Amount: 1000, PaidAt: v.clock.Now()}}},
 			})
 		}
 		return count(func() { v.must(v.f.ReceiveTogether(ctx, v.m.ID, list)) })
@@ -110,6 +115,42 @@ func TestBatchTakesAsManyRoundTripsHoweverLarge(t *testing.T) {
 		batch(5) // and this prepares the last statements
 		few, many := batch(5), batch(50)
 		if few != many || few < 3 || few > 20 {
+			t.Errorf("%s: %d round trips for five, %d for fifty", what, few, many)
+		}
+	}
+}
+
+// The same holds for what goes back untried.
+func TestGivingBackTakesAsManyRoundTripsHoweverMuch(t *testing.T) {
+	v, count := counting(t)
+	ctx, serial := t.Context(), 0
+	giveBack := func(n int) int64 {
+		list, err := v.f.ClaimDeliveries(ctx, v.m.ID, n)
+		v.must(err)
+		if len(list) != n {
+			t.Fatalf("%d deliveries, want %d", len(list), n)
+		}
+		for i := range list {
+			list[i].NextAt = v.clock.Now()
+		}
+		return count(func() { v.must(v.f.ReturnDeliveries(ctx, v.m.ID, list)) })
+	}
+	delay := func(n int) int64 {
+		var list []store.Notice
+		for range n {
+			serial++
+			list = append(list, store.Notice{Processor: "fake", ID: fmt.Sprint("late ", serial)})
+			v.must(v.f.RecordNotice(ctx, "fake", list[len(list)-1].ID, "", []byte("{}")))
+		}
+		return count(func() { v.must(v.f.DelayTogether(ctx, list)) })
+	}
+	for i := range 50 {
+		v.must(errors.Join(v.f.Together(ctx, v.birth(fmt.Sprint(i), fine))...))
+	}
+	for what, batch := range map[string]func(n int) int64{"deliveries": giveBack, "notices": delay} {
+		batch(5) // which prepares the statements
+		few, many := batch(5), batch(50)
+		if few != many || few < 1 || few > 5 {
 			t.Errorf("%s: %d round trips for five, %d for fifty", what, few, many)
 		}
 	}

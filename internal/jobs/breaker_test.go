@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -124,34 +125,100 @@ func TestOwnRefusalsDoNotTripTheBreaker(t *testing.T) {
 	})
 }
 
-// Where commits are slow the lease may run out before a payout leaves: it leaves
-// with the next heartbeat.
-func TestSendAwaitsTheNextHeartbeat(t *testing.T) {
+// onTheWay is a gateway of which each payout, when it is on its way to the bank,
+// meets something.
+func onTheWay(t *testing.T, meet func(clock *world.VirtualClock), run func(t *testing.T, g *gateway)) {
+	t.Helper()
 	w, clock := world.Virtual(start, 1)
-	reached := make(chan struct{}, 1)
 	w.OnMoment = func(m world.Moment) error {
 		if m == world.BeforeTransfer {
-			clock.Advance(3 * time.Second)
-			reached <- struct{}{}
+			meet(clock)
 		}
 		return nil
 	}
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		o.World.Webhooks = &receivers{clock: clock}
 		g := newGateway(t, o, o.World, clock, newBank(), &memoryMarker{})
-		g.besides()
 		var err error
 		g.merchant, err = g.flow.CreateMerchant(t.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Processor: bankName}, "")
 		g.must(err)
 		g.must(g.flow.Fund(t.Context(), g.merchant, opening))
-		p := g.payout("r", 10_00)
-		_, err = g.jobs.SubmitPayouts(t.Context())
-		g.must(err)
-		<-reached
-		g.beat()
-		g.until(g.jobs.Wait)
+		run(t, g)
+	})
+}
+
+// Nor has one whose time was over before it called.
+func TestOwnDelaysDoNotTripTheBreaker(t *testing.T) {
+	late := time.Duration(0)
+	onTheWay(t, func(clock *world.VirtualClock) { clock.Advance(late) }, func(t *testing.T, g *gateway) {
+		late = 6 * time.Second
+		for i := range 5 {
+			p := g.payout(fmt.Sprint("late-", i), 10_00)
+			g.submit()
+			g.wantSends(p, store.SendNotSent)
+			g.beat()
+		}
+		late = 0
+		p := g.payout("in time", 10_00)
+		g.submit()
 		g.want(p, payment.PayoutCompleted, payment.StepDone)
-		g.wantSends(p, store.SendPaid)
-		g.wantPaid(1, 1)
+	})
+}
+
+// Where commits are slow the lease may run out before a payout leaves: it leaves
+// with the next heartbeat, unless the process was given up meanwhile.
+func TestSendAwaitsTheNextHeartbeat(t *testing.T) {
+	for _, givenUp := range []bool{false, true} {
+		t.Run(fmt.Sprint("given up ", givenUp), func(t *testing.T) {
+			onTheWay(t, func(clock *world.VirtualClock) { clock.Advance(2500 * time.Millisecond) }, func(t *testing.T, g *gateway) {
+				g.besides()
+				p := g.payout("r", 10_00)
+				_, err := g.jobs.SubmitPayouts(t.Context())
+				g.must(err)
+				for _, waits := g.clock.Next(); !waits && g.read(p).Step == payment.StepIntent; _, waits = g.clock.Next() {
+					runtime.Gosched()
+				}
+				if givenUp {
+					nodes, err := g.store.Nodes(t.Context())
+					g.must(err)
+					_, err = g.flow.Release(t.Context(), nodes[0])
+					g.must(err)
+				}
+				g.beat()
+				g.until(g.jobs.Wait)
+				if givenUp {
+					g.want(p, payment.PayoutProcessing, payment.StepUnknown) // it is asked about
+					g.wantPaid(0, 0)
+					return
+				}
+				g.want(p, payment.PayoutCompleted, payment.StepDone)
+				g.wantSends(p, store.SendPaid)
+				g.wantPaid(1, 1)
+			})
+		})
+	}
+}
+
+// A heartbeat that took so long that the lease is half over is followed by the
+// next one at once.
+func TestSlowHeartbeatIsFollowedAtOnce(t *testing.T) {
+	w, clock := world.Virtual(start, 1)
+	slow := time.Duration(0)
+	w.OnMoment = func(m world.Moment) error {
+		if m == world.BeforeCommit {
+			clock.Advance(slow)
+		}
+		return nil
+	}
+	storetest.Each(t, w, func(t *testing.T, o store.Options) {
+		slow = 0
+		o.World.Webhooks = &receivers{clock: clock}
+		g := newGateway(t, o, o.World, clock, newBank(), &memoryMarker{})
+		for took, want := range map[time.Duration]int{0: 0, time.Second: 0, 2 * time.Second: 1} {
+			slow = took
+			if again, err := g.jobs.KeepAlive(t.Context()); err != nil || again != want {
+				t.Errorf("after %v it asks for %d more, %v", took, again, err)
+			}
+		}
 	})
 }

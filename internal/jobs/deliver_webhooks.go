@@ -179,6 +179,10 @@ func (j *Jobs) pump(ctx context.Context, endpoint string) {
 	}
 }
 
+// returnedAtOnce is how many deliveries go back in one task of a lane, whose batch
+// has many: requests wait for it.
+const returnedAtOnce = 64
+
 // putOff gives deliveries back to the store, untried, to be taken after about as
 // long.
 func (j *Jobs) putOff(ctx context.Context, list []store.Delivery, wait time.Duration) {
@@ -187,9 +191,11 @@ func (j *Jobs) putOff(ctx context.Context, list []store.Delivery, wait time.Dura
 		for i := range of {
 			of[i].NextAt = now.Add(j.World.Random.Jitter(wait, 10))
 		}
-		j.record(ctx, "put-off deliveries", func(ctx context.Context) error { return j.Flow.ReturnDeliveries(ctx, merchant, of) })
-		for range of {
-			j.queue.remove(merchant)
+		for part := range slices.Chunk(of, returnedAtOnce) {
+			j.record(ctx, "put-off deliveries", func(ctx context.Context) error { return j.Flow.ReturnDeliveries(ctx, merchant, part) })
+			for range part {
+				j.queue.remove(merchant)
+			}
 		}
 	}
 }

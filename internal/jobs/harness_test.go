@@ -85,7 +85,10 @@ func (b *bank) look(externalID string) processor.TransferReport {
 	}
 }
 
-func (b *bank) Transfer(_ context.Context, r processor.TransferRequest, guard func() error) processor.TransferAnswer {
+func (b *bank) Transfer(ctx context.Context, r processor.TransferRequest, guard func() error) processor.TransferAnswer {
+	if err := ctx.Err(); err != nil {
+		return processor.TransferAnswer{Outcome: processor.NotSent, Cause: err}
+	}
 	if b.onTheWay != nil {
 		b.onTheWay()
 	}

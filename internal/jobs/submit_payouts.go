@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"time"
 
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/processor"
@@ -50,18 +51,10 @@ func (j *Jobs) SubmitPayouts(ctx context.Context) (int, error) {
 // not cut short when the duties stop: its outcome would be unknown.
 func (j *Jobs) send(ctx context.Context, s flow.Sending, transferrer processor.Transferrer) {
 	j.World.Reach(world.BeforeTransfer)
+	left := s.Deadline.Sub(j.World.Clock.Now())
+	j.awaitLease(ctx, left/2) // the other half is the call's
 	limited, cancel := j.World.Clock.WithTimeout(context.WithoutCancel(ctx), s.Deadline.Sub(j.World.Clock.Now()))
-	j.awaitLease(limited)
-	guard, stale := j.Flow.Guard(&s, j.lease), false
-	answer := guarded(func() processor.TransferAnswer {
-		return transferrer.Transfer(limited, s.Request, func() error {
-			err := guard()
-			stale = err != nil
-			return err
-		})
-	}, func(cause error) processor.TransferAnswer {
-		return processor.TransferAnswer{Outcome: processor.Unknown, Cause: cause}
-	})
+	answer, stale := handOver(limited, transferrer, s.Request, j.Flow.Guard(&s, j.lease))
 	cancel()
 	j.World.Reach(world.AfterTransfer)
 	if !stale { // which says nothing of the processor
@@ -74,14 +67,33 @@ func (j *Jobs) send(ctx context.Context, s flow.Sending, transferrer processor.T
 	j.record(ctx, "payout's answer", func(ctx context.Context) error { return j.Flow.EndSend(ctx, s, answer) })
 }
 
-// awaitLease waits for a lease that ran out while the intent was written: where
-// commits are slow, so is the heartbeat, and the next one is as good. Whether
-// the payout may still leave the guard decides.
-func (j *Jobs) awaitLease(ctx context.Context) {
+// handOver calls the processor, if guard lets it: before the call, of which the
+// processor might else say that its time was over, and right before the bytes.
+// stale says that guard did not.
+func handOver(ctx context.Context, transferrer processor.Transferrer, r processor.TransferRequest, guard func() error) (answer processor.TransferAnswer, stale bool) {
+	if err := guard(); err != nil {
+		return processor.TransferAnswer{Outcome: processor.NotSent, Cause: err}, true
+	}
+	answer = guarded(func() processor.TransferAnswer {
+		return transferrer.Transfer(ctx, r, func() error {
+			err := guard()
+			stale = err != nil
+			return err
+		})
+	}, func(cause error) processor.TransferAnswer {
+		return processor.TransferAnswer{Outcome: processor.Unknown, Cause: cause}
+	})
+	return answer, stale
+}
+
+// awaitLease waits a while for a lease that ran out while the intent was written:
+// where commits are slow, so is the heartbeat, and the next one is as good.
+// Whether the payout may still leave the guard decides.
+func (j *Jobs) awaitLease(ctx context.Context, most time.Duration) {
 	if j.Inline { // nothing beats meanwhile
 		return
 	}
-	ctx, cancel := j.World.Clock.WithTimeout(ctx, leaseTime)
+	ctx, cancel := j.World.Clock.WithTimeout(context.WithoutCancel(ctx), min(most, leaseTime))
 	defer cancel()
 	j.lease.Await(ctx)
 }

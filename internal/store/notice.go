@@ -94,9 +94,13 @@ func (tx *Tx) FinishNotice(ctx context.Context, n Notice, state, problem string)
 	return tx.change(ctx, noticeUpdate, n.Processor, n.ID, state, problem, int64(0), []byte{}, micros(tx.Now))
 }
 
+var noticeDelay = newRowUpdate(rowUpdate{
+	table: "notices", owner: column{"processor", "text"},
+	keys: []column{{"notice_id", "text"}},
+	set:  []column{{"problem", "text"}, {"next_at", "bigint"}, {"claimed_by", "bytea"}},
+}, " AND t.state = '"+NoticeReceived+"'")
+
 // DelayNotice gives a notice back, to be tried again at a time.
 func (tx *Tx) DelayNotice(ctx context.Context, n Notice, at time.Time, problem string) error {
-	_, err := tx.exec(ctx, `UPDATE notices SET problem = $1, next_at = $2, claimed_by = $3
-		WHERE processor = $4 AND notice_id = $5 AND state = $6`, problem, micros(at), []byte{}, n.Processor, n.ID, NoticeReceived)
-	return err
+	return tx.change(ctx, noticeDelay, n.Processor, n.ID, problem, micros(at), []byte{})
 }

@@ -23,7 +23,7 @@ const (
 	// fullLoad is how many connections find out what the gateway can do: enough
 	// for batches that are full, one in hand and one to follow, and too few for
 	// many to be refused.
-	fullLoad = 512
+	fullLoad = 500
 	// overloadConns are the connections of the overload: more than there are
 	// orders waiting, or the load would hold itself back.
 	overloadConns = 2048
@@ -34,6 +34,7 @@ const (
 // What must hold.
 const (
 	goodputLeast   = 0.9             // of what the gateway can do
+	capacityLeast  = 0.85            // of it when the overload is over
 	memoryMost     = 1.25            // times more for the worst overload than for the least
 	normalMost     = 5 * time.Second // until it is normal again
 	normalSlowdown = 2               // times the latency before
@@ -58,7 +59,7 @@ func (t *trial) overload() error {
 	// What else the gateway does, it does all the while: what it can do is what
 	// it can do besides.
 	defer t.probe()()
-	can, err := t.capacity()
+	can, err := t.capacity("orders a second at capacity")
 	if err != nil {
 		return err
 	}
@@ -79,9 +80,12 @@ func (t *trial) overload() error {
 	}
 	// What it can do it can do with more orders in its books as well: what
 	// their number costs is no fault of the overload.
-	after, err := t.capacity()
+	after, err := t.capacity("orders a second at capacity after overload")
 	if err != nil {
 		return err
+	}
+	if after < capacityLeast*can {
+		t.blamef("before the overload the gateway could do %.0f orders/s, and after it %.0f", can, after)
 	}
 	t.kept((can+after)/2, accepted)
 	t.figures.most("MB of memory under overload", peak>>20)
@@ -93,7 +97,7 @@ func (t *trial) overload() error {
 }
 
 // capacity is how many orders a second the gateway can do.
-func (t *trial) capacity() (float64, error) {
+func (t *trial) capacity(figure string) (float64, error) {
 	r, err := t.press("--concurrency", strconv.Itoa(fullLoad), "--duration", overloadTime.String(), "--warmup", overloadWarm.String())
 	if err != nil {
 		return 0, err
@@ -102,7 +106,7 @@ func (t *trial) capacity() (float64, error) {
 	if refused := s.Errors[strconv.Itoa(http.StatusServiceUnavailable)]; refused > s.Count/refusedMost {
 		t.blamef("%d orders were refused at capacity, and %d accepted", refused, s.Count)
 	}
-	t.figures.most("orders a second at capacity", int64(r.Throughput))
+	t.figures.most(figure, int64(r.Throughput))
 	t.tellf("can do %.0f orders/s, with %d MB", r.Throughput, *r.Gateway.PeakMemoryBytes>>20)
 	if r.Throughput == 0 {
 		return 0, errors.New("on a slow disk no order is accepted")
