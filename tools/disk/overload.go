@@ -39,8 +39,8 @@ const (
 	normalMost     = 5 * time.Second // until it is normal again
 	normalSlowdown = 2               // times the latency before
 	// refusedMost is one of how many orders may be refused at capacity: where a
-	// commit waits for a checkpoint's fsync, the one to follow is too far off.
-	refusedMost = 100
+	// commit waits for others' fsyncs, the one to follow is too far off.
+	refusedMost = 50
 )
 
 // overloads are how many times more is asked for than the gateway can do.
