@@ -8,12 +8,12 @@ import (
 )
 
 // While the process, or the database behind it, has more to do than it can,
-// requests are answered first
-// and payouts leave at a walk: paceRate a second, and paceStep at once, as each
-// claim of them costs a commit. That is for a burst. Where the oldest has waited
-// longer than paceWait the rate doubles, and again with each second more, until
-// they leave as they come: none waits for the end of a load that does not end.
-// There is time again once none has been missed for paceCalm.
+// requests are answered first and payouts leave at a walk: paceRate a second, and
+// paceStep at once, as each claim of them costs a commit. That is for a burst.
+// Where the oldest has waited longer than paceWait the rate doubles, and again
+// with each second more, until they leave as they come: none waits for the end of
+// a load that does not end. There is time again once none has been missed for
+// paceCalm.
 const (
 	paceRate = 256
 	paceStep = 32

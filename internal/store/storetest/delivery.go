@@ -138,10 +138,8 @@ func lostDelivery(b *bench) {
 	m, one, two := b.merchant(), b.node(), b.id()
 	b.announce(m, b.id(), 1, hook)
 	lost := b.claimDeliveries(m, one, 10)[0]
-	b.write(func(tx *store.Tx) error {
-		_, err := tx.ReleaseNode(b.Context(), store.Node{ID: one, Beat: 1})
-		return err
-	})
+	_, err := b.release(store.Node{ID: one, Beat: 1})
+	b.must(err)
 	mine := b.claimDeliveries(m, two, 10)
 	equal(b, "claimed by another", len(mine), 1)
 	equal(b, "the end of the lost one", b.finish(lost, store.DeliveryExhausted, time.Time{}, one), store.Finished{})
@@ -227,10 +225,8 @@ func returnedTogether(b *bench) {
 	b.announce(m, b.id(), 3, hook)
 	b.announce(other, b.id(), 1, hook)
 	lost := b.claimDeliveries(m, one, 1)[0]
-	b.write(func(tx *store.Tx) error {
-		_, err := tx.ReleaseNode(b.Context(), store.Node{ID: one, Beat: 1})
-		return err
-	})
+	_, err := b.release(store.Node{ID: one, Beat: 1})
+	b.must(err)
 	back := b.claimDeliveries(m, two, 10)
 	back = append(back, b.claimDeliveries(other, two, 10)...)
 	equal(b, "claimed", len(back), 5)
@@ -259,7 +255,7 @@ func returnedTogether(b *bench) {
 	equal(b, "due of the other merchant", len(b.claimDeliveries(other, two, 10)), 1)
 	// Who ended is in nobody's hand: a process that dies leaves no attempt of it.
 	b.write(func(tx *store.Tx) error { return tx.RegisterNode(b.Context(), two) })
-	_, err := b.release(store.Node{ID: two, Beat: 1})
+	_, err = b.release(store.Node{ID: two, Beat: 1})
 	b.must(err)
 	equal(b, "attempts of the one that ended", len(b.attempts(m, 1)), 1)
 	equal(b, "attempts of one that was claimed again", len(b.attempts(m, 2)), 1)
