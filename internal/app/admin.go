@@ -10,11 +10,11 @@ import (
 	"os"
 
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Admin is what a command beside a running gateway works with. It is no node:
@@ -22,7 +22,7 @@ import (
 type Admin struct {
 	Store *store.Store
 	Flow  *flow.Flow
-	Clock world.Clock // the database's: a sandbox may have moved it
+	Clock env.Clock // the database's: a sandbox may have moved it
 }
 
 // named is a processor that a command may name and does not call.
@@ -49,7 +49,7 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 	if err != nil {
 		return nil, err
 	}
-	clock := o.World.Clock.(*world.SystemClock) // System promises it
+	clock := o.Env.Clock.(*env.SystemClock) // System promises it
 	if err := errors.Join(checkKey(ctx, s), followClock(ctx, s, clock)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -57,7 +57,7 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 	for _, name := range Processors {
 		registry[name] = named(name)
 	}
-	return &Admin{Store: s, Clock: clock, Flow: flow.New(flow.Options{Store: s, World: o.World, Processors: registry, Log: log})}, nil
+	return &Admin{Store: s, Clock: clock, Flow: flow.New(flow.Options{Store: s, Env: o.Env, Processors: registry, Log: log})}, nil
 }
 
 // Close closes the database.
@@ -74,7 +74,7 @@ func Migrate(ctx context.Context, cfg *config.Config, log *slog.Logger) ([]int64
 }
 
 func storeOptions(cfg *config.Config, log *slog.Logger) (store.Options, error) {
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	key, err := readMasterKey(cfg)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("the master key %s is not there: name its folder by --data, or its path by --master-key-file", cfg.MasterKeyFile)
@@ -83,7 +83,7 @@ func storeOptions(cfg *config.Config, log *slog.Logger) (store.Options, error) {
 		return store.Options{}, err
 	}
 	keys, err := store.NewKeyring(key, w.Random)
-	return store.Options{Database: cfg.Database, Keys: keys, World: w, Log: log}, err
+	return store.Options{Database: cfg.Database, Keys: keys, Env: w, Log: log}, err
 }
 
 // Logger writes what the configuration asks for to out.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/inbound"
@@ -25,7 +26,6 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Options are what an App is given besides its configuration.
@@ -43,8 +43,8 @@ type App struct {
 	cfg   *config.Config
 	opts  Options
 	log   *slog.Logger
-	clock *world.SystemClock
-	world world.World
+	clock *env.SystemClock
+	env   env.Env
 
 	store      *store.Store
 	flow       *flow.Flow
@@ -63,8 +63,8 @@ type App struct {
 	stopping atomic.Bool
 }
 
-// onMoment is nil, except in a build with the tag torture.
-var onMoment func(world.Moment) error
+// onFailpoint is nil, except in a build with the tag failpoint.
+var onFailpoint func(env.Failpoint) error
 
 // New opens everything that a gateway needs and listens, but serves nothing
 // yet. The error says what to do about it.
@@ -73,9 +73,9 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	a.world = world.System(world.OutboundOptions{AllowNetworks: cfg.AllowNetworks, AnyPort: cfg.AllowHTTPWebhooks})
-	a.world.OnMoment = onMoment
-	a.clock = a.world.Clock.(*world.SystemClock) // System promises it
+	a.env = env.System(env.OutboundOptions{AllowNetworks: cfg.AllowNetworks, AnyPort: cfg.AllowHTTPWebhooks})
+	a.env.OnFailpoint = onFailpoint
+	a.clock = a.env.Clock.(*env.SystemClock) // System promises it
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.close())
 	}
@@ -99,10 +99,10 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.hub = checkout.NewHub(a.cfg.MaxConnections / 2)
 	a.flow = flow.New(flow.Options{
-		Store: a.store, World: a.world, Processors: a.processors, Log: a.log,
+		Store: a.store, Env: a.env, Processors: a.processors, Log: a.log,
 		Wake: func(w flow.Wake) { a.jobs.Wake(w) }, Links: a.links(), Changed: a.hub.Changed,
 	})
-	o := jobs.Options{Flow: a.flow, Store: a.store, World: a.world, Processors: a.processors, Log: a.log, Marker: a.marker, Retention: a.cfg.DeliveryRetention}
+	o := jobs.Options{Flow: a.flow, Store: a.store, Env: a.env, Processors: a.processors, Log: a.log, Marker: a.marker, Retention: a.cfg.DeliveryRetention}
 	if a.cfg.Mode == config.Dev {
 		o.SetClockOffset = a.setClockOffset
 	}
@@ -128,11 +128,11 @@ func (a *App) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys, err := store.NewKeyring(key, a.world.Random, retired...)
+	keys, err := store.NewKeyring(key, a.env.Random, retired...)
 	if err != nil {
 		return err
 	}
-	o := store.Options{Database: a.cfg.Database, Keys: keys, World: a.world, Log: a.log}
+	o := store.Options{Database: a.cfg.Database, Keys: keys, Env: a.env, Log: a.log}
 	if a.cfg.Mode == config.Dev {
 		if _, err := store.Migrate(ctx, o); err != nil {
 			return err
@@ -155,7 +155,7 @@ func (a *App) openStore(ctx context.Context) error {
 	if err := followClock(ctx, a.store, a.clock); err != nil {
 		return err
 	}
-	if err := seed(ctx, a.store, flow.New(flow.Options{Store: a.store, World: a.world, Log: a.log})); err != nil {
+	if err := seed(ctx, a.store, flow.New(flow.Options{Store: a.store, Env: a.env, Log: a.log})); err != nil {
 		return err
 	}
 	return checkKey(ctx, a.store) // another process may have been the first to seal
@@ -182,10 +182,10 @@ func (a *App) buildServers(ctx context.Context) error {
 		return err
 	}
 	o := httpapi.Options{
-		Flow: a.flow, Reader: a.store, Keys: a.store.Keys(), World: a.world, Processors: a.processors, Log: a.log,
+		Flow: a.flow, Reader: a.store, Keys: a.store.Keys(), Env: a.env, Processors: a.processors, Log: a.log,
 		PublicMerchant: public, AnonymousRate: httpapi.Rate{PerSecond: a.cfg.PublicRate, Burst: 5 * a.cfg.PublicRate},
 		AllowHTTP: a.cfg.AllowHTTPWebhooks, InFlight: a.cfg.MaxInFlight, Ready: a.readiness, Links: a.links(),
-		Inbound: inbound.New(inbound.Options{Flow: a.flow, Processors: a.processors, Clock: a.world.Clock, Log: a.log}),
+		Inbound: inbound.New(inbound.Options{Flow: a.flow, Processors: a.processors, Clock: a.env.Clock, Log: a.log}),
 	}
 	if a.cfg.Mode == config.Dev {
 		o.Sandbox = &control{a}
@@ -222,7 +222,7 @@ func (a *App) readiness(ctx context.Context) error {
 	if a.stopping.Load() {
 		return errors.New("app: stopping")
 	}
-	ctx, cancel := a.world.Clock.WithTimeout(ctx, pingTimeout)
+	ctx, cancel := a.env.Clock.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	return a.store.Ping(ctx)
 }
@@ -275,7 +275,7 @@ func (a *App) setClockOffset(d time.Duration) {
 }
 
 // followClock reads the sandbox's clock before anything is done by it.
-func followClock(ctx context.Context, s *store.Store, clock *world.SystemClock) error {
+func followClock(ctx context.Context, s *store.Store, clock *env.SystemClock) error {
 	text, err := s.Setting(ctx, store.SettingClockOffset)
 	if err != nil || text == "" {
 		return err

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/loop"
 	"github.com/porteira/porteira/internal/processor/sandbox"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // noticePath is where the sandbox's bank sends its notices.
@@ -47,17 +47,17 @@ func (a *App) openBank(ctx context.Context) error {
 		return nil
 	}
 	b := &bank{}
-	o := sandbox.Options{URL: a.cfg.BankURL, Secret: a.cfg.BankSecret.Reveal(), Transport: a.world.Processor}
+	o := sandbox.Options{URL: a.cfg.BankURL, Secret: a.cfg.BankSecret.Reveal(), Transport: a.env.Processor}
 	if a.cfg.BankURL == "" {
 		secret := o.Secret
 		if secret == "" { // nobody else has to know it
 			random := make([]byte, 32)
-			a.world.Random.Read(random)
+			a.env.Random.Read(random)
 			secret = hex.EncodeToString(random)
 		}
 		inside, err := sandbox.OpenBank(sandbox.BankOptions{
-			Path: filepath.Join(a.cfg.Data, journalFile), Secret: secret, Clock: a.world.Clock, IDs: a.world.IDs,
-			Notify: a.world.Processor, NotifyURL: localURL(a.listener.Addr()) + noticePath, NoticeWorkers: noticeWorkers, Log: a.log,
+			Path: filepath.Join(a.cfg.Data, journalFile), Secret: secret, Clock: a.env.Clock, IDs: a.env.IDs,
+			Notify: a.env.Processor, NotifyURL: localURL(a.listener.Addr()) + noticePath, NoticeWorkers: noticeWorkers, Log: a.log,
 		})
 		if err != nil {
 			return bankError(a.cfg.Data, err)
@@ -96,7 +96,7 @@ func (b *bank) loops(a *App) []*loop.Loop {
 	}
 	return []*loop.Loop{loop.New(loop.Options{
 		Name: "register-notices", Every: registerEvery, MaxBackoff: registerEvery,
-		Clock: a.world.Clock, Random: a.world.Random, Log: a.log,
+		Clock: a.env.Clock, Random: a.env.Random, Log: a.log,
 		Step: func(ctx context.Context) (int, error) {
 			if err := b.control.Listen(ctx, a.BaseURL()+noticePath, registerFor); err != nil {
 				return 0, fmt.Errorf("register at the shared bank: %w", err)
@@ -151,7 +151,7 @@ type BankOptions struct {
 
 // RunBank runs the sandbox's bank as a process of its own until ctx ends.
 func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error) {
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

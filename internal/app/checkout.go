@@ -30,7 +30,7 @@ func (a *App) links() func(*payment.Payin) payment.Links {
 // payers serves the payer's pages beside the API.
 func (a *App) payers(api http.Handler) http.Handler {
 	o := checkout.Options{
-		Reader: a.store, Flow: a.flow, Tokens: a.store.Keys(), Hub: a.hub, Clock: a.world.Clock, Processors: a.processors, Log: a.log,
+		Reader: a.store, Flow: a.flow, Tokens: a.store.Keys(), Hub: a.hub, Clock: a.env.Clock, Processors: a.processors, Log: a.log,
 		SandboxProcessor: sandbox.Name, Observe: a.observe,
 	}
 	if a.cfg.Mode == config.Dev {
@@ -62,7 +62,7 @@ func (a *App) newsLoops() []*loop.Loop {
 		return nil
 	}
 	return []*loop.Loop{loop.New(loop.Options{
-		Name: "wake-pages", Every: newsEvery, Clock: a.world.Clock, Random: a.world.Random, Log: a.log,
+		Name: "wake-pages", Every: newsEvery, Clock: a.env.Clock, Random: a.env.Random, Log: a.log,
 		Step: func(ctx context.Context) (int, error) { return a.hub.Poll(ctx, a.store) },
 	})}
 }

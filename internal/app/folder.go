@@ -47,7 +47,7 @@ func (a *App) masterKey() (key []byte, fresh bool, err error) {
 		}
 	}
 	key = make([]byte, store.MasterKeyLength)
-	a.world.Random.Read(key)
+	a.env.Random.Read(key)
 	return key, true, nil
 }
 

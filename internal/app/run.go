@@ -47,7 +47,7 @@ func (a *App) start(ctx context.Context) error {
 	// The database can be read and not written to, as on a full disk. Reads are
 	// served, writes refused, and the duties begin when that is over.
 	a.joiner = loop.New(loop.Options{
-		Name: "join", Every: joinEvery, MaxBackoff: joinEvery, Clock: a.world.Clock, Random: a.world.Random, Log: a.log,
+		Name: "join", Every: joinEvery, MaxBackoff: joinEvery, Clock: a.env.Clock, Random: a.env.Random, Log: a.log,
 		Step: func(ctx context.Context) (int, error) {
 			if a.flow.Node() != (store.Node{}).ID {
 				return 0, nil
@@ -110,10 +110,10 @@ const (
 func (a *App) stop(ctx context.Context, kill context.CancelFunc) error {
 	a.stopping.Store(true)
 	a.log.Info("stopping")
-	began := a.world.Clock.Monotonic()
+	began := a.env.Clock.Monotonic()
 	within := func(part int) (context.Context, context.CancelFunc) {
-		left := a.cfg.ShutdownTimeout*time.Duration(part)/10 - (a.world.Clock.Monotonic() - began)
-		return a.world.Clock.WithTimeout(ctx, max(left, stepMin))
+		left := a.cfg.ShutdownTimeout*time.Duration(part)/10 - (a.env.Clock.Monotonic() - began)
+		return a.env.Clock.WithTimeout(ctx, max(left, stepMin))
 	}
 	var errs []error
 	a.hub.Close() // whoever waits for news would be waited for
@@ -149,7 +149,7 @@ func (a *App) stop(ctx context.Context, kill context.CancelFunc) error {
 	}
 	kill()
 	errs = append(errs, a.close())
-	a.log.Info("stopped", "took", a.world.Clock.Monotonic()-began)
+	a.log.Info("stopped", "took", a.env.Clock.Monotonic()-began)
 	return errors.Join(errs...)
 }
 
@@ -190,7 +190,7 @@ func (a *App) close() error {
 	if a.bank != nil {
 		errs = append(errs, a.bank.close())
 	}
-	for _, t := range []http.RoundTripper{a.world.Webhooks, a.world.Processor} {
+	for _, t := range []http.RoundTripper{a.env.Webhooks, a.env.Processor} {
 		if idle, ok := t.(interface{ CloseIdleConnections() }); ok {
 			idle.CloseIdleConnections()
 		}

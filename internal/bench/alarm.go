@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // coarse is how much of a sleep is left to an alarm's fine part.
@@ -16,13 +16,13 @@ const coarse = 2 * time.Millisecond
 // (epoll_wait), which is more than many a latency that is measured here. Where
 // the system has better, the end of a sleep is left to that.
 type alarm struct {
-	clock world.Clock
+	clock env.Clock
 	fine  *os.File // a timer that can be read when it is due; nil where there is none
 }
 
-func newAlarm(clock world.Clock) *alarm {
+func newAlarm(clock env.Clock) *alarm {
 	a := &alarm{clock: clock}
-	if _, real := clock.(*world.SystemClock); real {
+	if _, real := clock.(*env.SystemClock); real {
 		a.fine = openTimer()
 	}
 	return a

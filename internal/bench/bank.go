@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/brcode"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // processorName is the processor that the bank plays: the sandbox's.
@@ -32,7 +32,7 @@ const (
 type bank struct {
 	*server
 
-	clock  world.Clock
+	clock  env.Clock
 	secret string
 
 	mu        sync.Mutex
@@ -48,7 +48,7 @@ type transfer struct {
 	at     time.Duration // by the monotonic clock
 }
 
-func openBank(ctx context.Context, clock world.Clock, secret string) (*bank, error) {
+func openBank(ctx context.Context, clock env.Clock, secret string) (*bank, error) {
 	b := &bank{clock: clock, secret: secret, paid: map[string]int64{}, transfers: map[string]transfer{}}
 	var err error
 	if b.server, err = listen(ctx, "127.0.0.1:0", b.answer); err != nil {

@@ -19,8 +19,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Mode is a kind of load.
@@ -92,8 +92,8 @@ type Options struct {
 	// Seed makes references, amounts and choices; 0 draws one.
 	Seed uint64
 
-	// World is the clock, chance and the way to the gateway.
-	World world.World
+	// Env is the clock, chance and the way to the gateway.
+	Env env.Env
 	// Progress is told once a second how the run goes; nil for nobody.
 	Progress io.Writer
 }
@@ -142,7 +142,7 @@ func (o *Options) complete() error {
 		return refuse("what is no gateway knows no mode %q", o.Mode)
 	}
 	if o.Seed == 0 {
-		o.Seed = uint64(o.World.Random.Int64N(1<<53-1)) + 1
+		o.Seed = uint64(o.Env.Random.Int64N(1<<53-1)) + 1
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	r := &run{Options: o, clock: o.World.Clock}
+	r := &run{Options: o, clock: o.Env.Clock}
 	if r.target, err = r.open(ctx); err != nil {
 		return nil, err
 	}

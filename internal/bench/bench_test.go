@@ -25,8 +25,8 @@ import (
 	"github.com/porteira/porteira/internal/bench"
 	"github.com/porteira/porteira/internal/cli"
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // asGateway makes this test binary the program that it tests: a gateway of its
@@ -50,7 +50,7 @@ func own(t *testing.T, mode bench.Mode) bench.Options {
 	}
 	return bench.Options{
 		Mode: mode, Program: program, Environ: append(os.Environ(), asGateway+"=1", "PORTEIRA_LISTEN=nowhere"),
-		Data: t.TempDir(), Concurrency: 8, Merchants: 1, World: world.System(world.OutboundOptions{}),
+		Data: t.TempDir(), Concurrency: 8, Merchants: 1, Env: env.System(env.OutboundOptions{}),
 	}
 }
 
@@ -62,7 +62,7 @@ func must(t *testing.T, o bench.Options) *bench.Report {
 	if err != nil {
 		t.Fatalf("%v: %+v", err, report)
 	}
-	if idle, ok := o.World.Processor.(interface{ CloseIdleConnections() }); ok {
+	if idle, ok := o.Env.Processor.(interface{ CloseIdleConnections() }); ok {
 		idle.CloseIdleConnections()
 	}
 	if o.URL == "" { // a gateway in this process has goroutines of its own
@@ -212,7 +212,7 @@ func TestURL(t *testing.T) {
 	for _, mode := range []bench.Mode{bench.Payout, bench.Webhooks} {
 		o := bench.Options{
 			Mode: mode, URL: g.Base, Key: app.SandboxKey, Secret: app.SandboxSecret, PID: os.Getpid(),
-			Concurrency: 4, Merchants: 1, Requests: 12, World: world.System(world.OutboundOptions{}),
+			Concurrency: 4, Merchants: 1, Requests: 12, Env: env.System(env.OutboundOptions{}),
 		}
 		r := must(t, o)
 		if r.Check.Acknowledged != 12 || r.Check.Verified {
@@ -270,7 +270,7 @@ func TestLiars(t *testing.T) {
 	} {
 		server := httptest.NewServer(tt.liar)
 		report, err := bench.Run(t.Context(), bench.Options{
-			Mode: bench.Payin, URL: server.URL, Concurrency: 2, Merchants: 1, Requests: 10, World: world.System(world.OutboundOptions{}),
+			Mode: bench.Payin, URL: server.URL, Concurrency: 2, Merchants: 1, Requests: 10, Env: env.System(env.OutboundOptions{}),
 		})
 		server.Close()
 		if !errors.Is(err, bench.ErrUnsound) || report == nil || report.Check.Sound || (report.Check.Lost > 0) != tt.lost || (report.Check.Wrongs > 0) != tt.wrongs {
@@ -287,7 +287,7 @@ func TestRefuses(t *testing.T) {
 	}))
 	defer server.Close()
 	report, err := bench.Run(t.Context(), bench.Options{
-		Mode: bench.Payin, URL: server.URL, Concurrency: 2, Merchants: 1, Requests: 10, World: world.System(world.OutboundOptions{}),
+		Mode: bench.Payin, URL: server.URL, Concurrency: 2, Merchants: 1, Requests: 10, Env: env.System(env.OutboundOptions{}),
 	})
 	if !errors.Is(err, bench.ErrUnsound) || report.Series[0].Errors["503"] != 10 || report.Series[0].Samples["503"] != "come back later" {
 		t.Errorf("%v: %+v", err, report)
@@ -326,7 +326,7 @@ func TestRefusedOptions(t *testing.T) {
 // A URL that names a database in its query as well leads to the run's own all
 // the same, and the one that it names stays as it was.
 func TestPostgresOfSomebody(t *testing.T) {
-	somebodys := storetest.Empty(t, "postgres", world.System(world.OutboundOptions{})).Database
+	somebodys := storetest.Empty(t, "postgres", env.System(env.OutboundOptions{})).Database
 	u, err := url.Parse(somebodys)
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func (c *Check) lost(text string) {
 // check looks for every acknowledged order, over the API and in the books.
 func (r *run) check(ctx context.Context) (*Check, error) {
 	c := &Check{Missing: []string{}, Faults: []string{}, Acknowledged: int64(len(r.acked))}
-	w := &worker{run: r, conn: conn{target: r.target, clock: r.clock}, random: r.World.Random}
+	w := &worker{run: r, conn: conn{target: r.target, clock: r.clock}, random: r.Env.Random}
 	w.used = len(w.pool)
 	defer context.AfterFunc(ctx, w.conn.interrupt)()
 	defer w.conn.close()

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // onItsWay is a circle of orders whose notices were accepted.
-func onItsWay(clock world.Clock, untilNews bool, n int) *circle {
+func onItsWay(clock env.Clock, untilNews bool, n int) *circle {
 	r := &run{clock: clock, pace: newPace(clock, 0, 0, 0, 0)}
 	c := &circle{
 		run: r, byID: map[payment.ID]int{}, untilNews: untilNews, paid: newSeries("paid"), news: newSeries("news"),
@@ -38,7 +38,7 @@ func paidAt(id byte, at time.Time) *event {
 // What was paid and never comes to its end is named, and not waited for for
 // ever.
 func TestNeverPaid(t *testing.T) {
-	clock := world.NewVirtualClock(begin)
+	clock := env.NewVirtualClock(begin)
 	c := onItsWay(clock, false, 3)
 	c.happened(paidAt(2, begin), false)
 	settled := make(chan error)
@@ -60,7 +60,7 @@ func TestNeverPaid(t *testing.T) {
 // An order ends once: by its event, or by its delivery where that is meant.
 func TestCircleEnds(t *testing.T) {
 	for _, untilNews := range []bool{false, true} {
-		clock := world.NewVirtualClock(begin)
+		clock := env.NewVirtualClock(begin)
 		c := onItsWay(clock, untilNews, 2)
 		clock.Advance(10 * time.Millisecond)
 		created := clock.Now()
@@ -86,7 +86,7 @@ func TestCircleEnds(t *testing.T) {
 // An order that is PAID and whose news does not come is missing where news is
 // what was asked for.
 func TestNoNews(t *testing.T) {
-	c := onItsWay(world.NewVirtualClock(begin), true, 1)
+	c := onItsWay(env.NewVirtualClock(begin), true, 1)
 	c.happened(paidAt(1, begin), false)
 	want := []string{"01000000-0000-0000-0000-000000000000 is PAID, and its news was not delivered"}
 	if got := c.missing(); !slices.Equal(got, want) {

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // Limits of a message.
@@ -97,7 +97,7 @@ const answerTimeout = 30 * time.Second
 // the gateway, on the same machine.
 type conn struct {
 	target *target
-	clock  world.Clock
+	clock  env.Clock
 
 	mu     sync.Mutex // for setting socket, and for interrupt
 	socket net.Conn

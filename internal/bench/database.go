@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // databaseTimeout bounds one statement of the run's own.
@@ -18,7 +18,7 @@ const databaseTimeout = 30 * time.Second
 
 // database is one of the run's own on a PostgreSQL server.
 type database struct {
-	clock world.Clock
+	clock env.Clock
 	admin string // URL that the operator gave
 	name  string
 	url   string
@@ -26,7 +26,7 @@ type database struct {
 
 // createDatabase makes a database that is dropped with the run: a load must
 // never end up among orders that somebody needs.
-func createDatabase(ctx context.Context, w world.World, admin string) (*database, error) {
+func createDatabase(ctx context.Context, w env.Env, admin string) (*database, error) {
 	var token [6]byte
 	w.Random.Read(token[:])
 	d := &database{clock: w.Clock, admin: admin, name: "porteira_bench_" + hex.EncodeToString(token[:])}

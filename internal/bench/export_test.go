@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // OpenSeeded opens a seeded store until the test ends.
 func OpenSeeded(t *testing.T, folder, database string) *store.Store {
 	t.Helper()
-	o, err := seedStore(folder, database, false, world.System(world.OutboundOptions{}))
+	o, err := seedStore(folder, database, false, env.System(env.OutboundOptions{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ var LockSeeded = lockSeeded
 // BeginSeeding leaves a folder as a run does that dies at once: with its mark,
 // or with its key as well.
 func BeginSeeding(folder string, withKey bool) error {
-	err := makeSeedFolder(folder, world.System(world.OutboundOptions{}).Random)
+	err := makeSeedFolder(folder, env.System(env.OutboundOptions{}).Random)
 	if err == nil && !withKey {
 		err = os.Remove(filepath.Join(folder, seedKey))
 	}
@@ -54,7 +54,7 @@ func BeginSeeding(folder string, withKey bool) error {
 // MigrateSeeded makes the schema in a folder, as a run does that dies then.
 func MigrateSeeded(t *testing.T, folder string) {
 	t.Helper()
-	o, err := seedStore(folder, "", false, world.System(world.OutboundOptions{}))
+	o, err := seedStore(folder, "", false, env.System(env.OutboundOptions{}))
 	if err == nil {
 		_, err = store.Migrate(t.Context(), o)
 	}

@@ -21,11 +21,11 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // funds are what each merchant of a run begins with, in cents: more than a run
@@ -41,7 +41,7 @@ const stopTimeout = 20 * time.Second
 // gateway is one that the run started for itself, in a folder and a database
 // of its own.
 type gateway struct {
-	world    world.World
+	env      env.Env
 	folder   string
 	keep     bool
 	borrowed bool      // folder and database are somebody's, and stay
@@ -59,7 +59,7 @@ type gateway struct {
 
 // startGateway starts a gateway, and returns the merchants that may use it.
 func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant, err error) {
-	g = &gateway{world: o.World, keep: o.Keep}
+	g = &gateway{env: o.Env, keep: o.Keep}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.close())
@@ -73,14 +73,14 @@ func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant,
 		g.notes = append(g.notes, "The folder "+filepath.Dir(g.folder)+" is in memory, where durable writes cost nothing: name one on a disk by --data.")
 	}
 	if o.Database != "" {
-		if g.database, err = createDatabase(ctx, o.World, o.Database); err != nil {
+		if g.database, err = createDatabase(ctx, o.Env, o.Database); err != nil {
 			return g, nil, err
 		}
 		settings["database"] = g.database.url
 	}
 	key, secret := make([]byte, store.MasterKeyLength), make([]byte, 16)
-	o.World.Random.Read(key)
-	o.World.Random.Read(secret)
+	o.Env.Random.Read(key)
+	o.Env.Random.Read(secret)
 	bankSecret := hex.EncodeToString(secret)
 	g.secrets = []string{masterKeyVariable + base64.StdEncoding.EncodeToString(key), "PORTEIRA_BANK_SECRET=" + bankSecret}
 	// Admin commands know no bank.
@@ -93,7 +93,7 @@ func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant,
 	if g.keep {
 		g.notes = append(g.notes, "Left behind: the folder "+g.folder+", and "+g.admin.ShownDatabase()+".")
 	}
-	if g.bank, err = openBank(ctx, o.World.Clock, bankSecret); err != nil {
+	if g.bank, err = openBank(ctx, o.Env.Clock, bankSecret); err != nil {
 		return g, nil, err
 	}
 	return g, list, g.start(o)
@@ -234,7 +234,7 @@ func (g *gateway) profile(ctx context.Context, path string, d time.Duration) err
 	if err != nil {
 		return err
 	}
-	answer, err := g.world.Processor.RoundTrip(request)
+	answer, err := g.env.Processor.RoundTrip(request)
 	if err != nil {
 		return fmt.Errorf("bench: take the profile: %w", err)
 	}
@@ -254,7 +254,7 @@ func (g *gateway) close() error {
 	var errs []error
 	if g.ended != nil {
 		_ = g.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-		limit := g.world.Clock.NewTimer(stopTimeout)
+		limit := g.env.Clock.NewTimer(stopTimeout)
 		select {
 		case <-g.ended:
 		case <-limit.C():

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // GrowthOptions say which seeded store is to be measured, and how.
@@ -29,8 +29,8 @@ type GrowthOptions struct {
 	Profile string
 	// Base is what an empty store was measured at; nil for none.
 	Base *GrowthReport
-	// World is the clock, chance and the way to the gateway.
-	World world.World
+	// Env is the clock, chance and the way to the gateway.
+	Env env.Env
 	// Progress is told what is being measured; nil for nobody.
 	Progress io.Writer
 }
@@ -119,7 +119,7 @@ func (g *growth) tell(text string) {
 func (g *growth) figure(ctx context.Context, name string, samples int, measured func() (time.Duration, error)) error {
 	g.tell(name)
 	h, n := newHistogram(), 0
-	clock := g.World.Clock
+	clock := g.Env.Clock
 	for began := clock.Monotonic(); n <= samples && (n < 2 || clock.Monotonic()-began < growthSampleTime); n++ {
 		d, err := measured()
 		if err == nil {
@@ -140,9 +140,9 @@ func (g *growth) figure(ctx context.Context, name string, samples int, measured 
 // timed measures a call.
 func (g *growth) timed(call func() error) func() (time.Duration, error) {
 	return func() (time.Duration, error) {
-		began := g.World.Clock.Monotonic()
+		began := g.Env.Clock.Monotonic()
 		err := call()
-		return g.World.Clock.Monotonic() - began, err
+		return g.Env.Clock.Monotonic() - began, err
 	}
 }
 
@@ -169,7 +169,7 @@ func (g *growth) compare() {
 // size is how many bytes a store takes.
 func (g *growth) size(ctx context.Context) (int64, error) {
 	if g.Database != "" {
-		d := &database{clock: g.World.Clock, admin: g.Database}
+		d := &database{clock: g.Env.Clock, admin: g.Database}
 		return d.size(ctx)
 	}
 	var sum int64

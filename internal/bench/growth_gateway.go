@@ -24,9 +24,9 @@ func (g *growth) throughGateway(ctx context.Context) (err error) {
 				return 0, err
 			}
 		}
-		own = &gateway{world: g.World, folder: g.Data, borrowed: true}
+		own = &gateway{env: g.Env, folder: g.Data, borrowed: true}
 		if g.Database != "" {
-			own.database = &database{clock: g.World.Clock, admin: g.Database, url: g.Database}
+			own.database = &database{clock: g.Env.Clock, admin: g.Database, url: g.Database}
 		}
 		return g.timed(func() error { return g.ready(ctx, own) })()
 	})
@@ -64,9 +64,9 @@ func (g *growth) asking(own *gateway, who reader, profile string) (*worker, erro
 	if err := t.parse(own.base); err != nil {
 		return nil, err
 	}
-	r := &run{Options: Options{Mode: Payin, Concurrency: 64, World: g.World, Warmup: g.Duration / 5, Duration: g.Duration, Merchants: 1, Profile: profile}, clock: g.World.Clock, target: t}
-	r.Seed = uint64(g.World.Random.Int64N(1<<53-1)) + 1
-	return &worker{run: r, conn: conn{target: t, clock: g.World.Clock}}, nil
+	r := &run{Options: Options{Mode: Payin, Concurrency: 64, Env: g.Env, Warmup: g.Duration / 5, Duration: g.Duration, Merchants: 1, Profile: profile}, clock: g.Env.Clock, target: t}
+	r.Seed = uint64(g.Env.Random.Int64N(1<<53-1)) + 1
+	return &worker{run: r, conn: conn{target: t, clock: g.Env.Clock}}, nil
 }
 
 // reads measures requests one after another: their latency, not how many there

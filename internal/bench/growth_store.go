@@ -29,7 +29,7 @@ func (g *growth) within(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: there is nothing at %s; begin with porteira bench seed", ErrNotSeeded, g.Data)
 	}
 	g.tell("doing what has fallen due")
-	s := newSeeder(SeedOptions{Data: g.Data, Database: g.Database, World: g.World, Progress: g.Progress})
+	s := newSeeder(SeedOptions{Data: g.Data, Database: g.Database, Env: g.Env, Progress: g.Progress})
 	if err := s.open(ctx); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (g *growth) own(ctx context.Context, names, setting string, payins, payouts
 	}
 	if text == "" {
 		// Half of them, and a day, have expired since.
-		at := seedState{Merchants: 1, Until: g.World.Clock.Now().Add(-24*time.Hour - time.Duration(payins)*seedGap/2)}
+		at := seedState{Merchants: 1, Until: g.Env.Clock.Now().Add(-24*time.Hour - time.Duration(payins)*seedGap/2)}
 		mark := s.flow.NewSlice()
 		mark.Note(setting, at.text())
 		if err := mark.Commit(ctx); err != nil {
@@ -84,7 +84,7 @@ func (g *growth) own(ctx context.Context, names, setting string, payins, payouts
 	if err := s.plan(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.fill(ctx, g.World.Clock.Monotonic()); err != nil {
+	if err := s.fill(ctx, g.Env.Clock.Monotonic()); err != nil {
 		return nil, err
 	}
 	s.present()
@@ -158,7 +158,7 @@ func (g *growth) claims(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now, db := g.World.Clock.Now(), s.store
+	now, db := g.Env.Clock.Now(), s.store
 	for _, v := range []struct {
 		name string
 		call func() error
@@ -214,15 +214,15 @@ func (g *growth) work(ctx context.Context, s *seeder) error {
 	s.preparing.SetOffset(0)
 	slice := s.flow.NewSlice()
 	for range 64 {
-		if err := s.payout(slice, g.World.Clock.Now()); err != nil {
+		if err := s.payout(slice, g.Env.Clock.Now()); err != nil {
 			return err
 		}
-		o, err := s.payin(slice, g.World.Clock.Now())
+		o, err := s.payin(slice, g.Env.Clock.Now())
 		if err != nil {
 			return err
 		}
 		o.fate = toBePaid
-		if err := s.settle(ctx, slice, o, g.World.Clock.Now()); err != nil {
+		if err := s.settle(ctx, slice, o, g.Env.Clock.Now()); err != nil {
 			return err
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/bench"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // A seeded store is measured from its start to its lists, beside a base, and is
@@ -23,12 +23,12 @@ func TestGrowth(t *testing.T) {
 			t.Parallel()
 			folder, database := filepath.Join(t.TempDir(), "seeded"), ""
 			if engine == "postgres" {
-				database = storetest.Empty(t, engine, world.System(world.OutboundOptions{})).Database
+				database = storetest.Empty(t, engine, env.System(env.OutboundOptions{})).Database
 			}
 			seeded(t, bench.SeedOptions{Data: folder, Database: database, Payins: 300, Payouts: 60, Merchants: 2})
 			run := own(t, bench.Read)
 			o := bench.GrowthOptions{
-				Data: folder, Database: database, Program: run.Program, Environ: run.Environ, Duration: 200 * time.Millisecond, Samples: 3, World: run.World,
+				Data: folder, Database: database, Program: run.Program, Environ: run.Environ, Duration: 200 * time.Millisecond, Samples: 3, Env: run.Env,
 			}
 			base, err := bench.Growth(t.Context(), o)
 			if err != nil {
@@ -85,7 +85,7 @@ func TestGrowthOfFewOrders(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			report, err := bench.Growth(ctx, bench.GrowthOptions{
-				Data: folder, Program: run.Program, Environ: run.Environ, Duration: 100 * time.Millisecond, Samples: 2, World: run.World,
+				Data: folder, Program: run.Program, Environ: run.Environ, Duration: 100 * time.Millisecond, Samples: 2, Env: run.Env,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -101,7 +101,7 @@ func TestGrowthOfFewOrders(t *testing.T) {
 
 func TestGrowthRefuses(t *testing.T) {
 	t.Parallel()
-	o := bench.GrowthOptions{Data: t.TempDir(), Duration: time.Second, Samples: 1, World: world.System(world.OutboundOptions{})}
+	o := bench.GrowthOptions{Data: t.TempDir(), Duration: time.Second, Samples: 1, Env: env.System(env.OutboundOptions{})}
 	if _, err := bench.Growth(t.Context(), o); !errors.Is(err, bench.ErrNotSeeded) {
 		t.Errorf("an empty folder: %v", err)
 	}

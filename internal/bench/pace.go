@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // forever is later than any run ends.
@@ -20,7 +20,7 @@ func (w *window) holds(at time.Duration) bool { return at >= w.from && at < w.to
 
 // pace says when each request begins. It is safe for concurrent use.
 type pace struct {
-	clock  world.Clock
+	clock  env.Clock
 	rate   int // per second; 0: as soon as somebody is free
 	limit  int64
 	start  time.Duration
@@ -30,7 +30,7 @@ type pace struct {
 }
 
 // newPace begins now. duration 0 has no end, nor has limit 0.
-func newPace(clock world.Clock, rate int, warmup, duration time.Duration, limit int) *pace {
+func newPace(clock env.Clock, rate int, warmup, duration time.Duration, limit int) *pace {
 	p := &pace{clock: clock, rate: rate, limit: int64(limit), start: clock.Monotonic()}
 	p.window = window{p.start + warmup, forever}
 	if duration > 0 {
@@ -79,7 +79,7 @@ func (p *pace) offset(n int64) time.Duration {
 }
 
 // wait passes time; false if ctx ended first.
-func wait(ctx context.Context, clock world.Clock, d time.Duration) bool {
+func wait(ctx context.Context, clock env.Clock, d time.Duration) bool {
 	timer := clock.NewTimer(d)
 	defer timer.Stop()
 	select {

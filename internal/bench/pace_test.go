@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // begin is when virtual clocks start.
 var begin = time.Date(2026, 3, 14, 15, 9, 26, 0, time.UTC)
 
 // sleepOn sleeps by advancing a virtual clock, whose only sleeper it is.
-func sleepOn(clock *world.VirtualClock) func(context.Context, time.Duration) bool {
+func sleepOn(clock *env.VirtualClock) func(context.Context, time.Duration) bool {
 	return func(_ context.Context, d time.Duration) bool {
 		clock.Advance(d)
 		return true
@@ -24,7 +24,7 @@ func sleepOn(clock *world.VirtualClock) func(context.Context, time.Duration) boo
 // In an open loop requests are due at their rate, whatever becomes of those
 // before; whoever is late gets a moment that has passed.
 func TestOpenLoop(t *testing.T) {
-	clock := world.NewVirtualClock(begin)
+	clock := env.NewVirtualClock(begin)
 	clock.Advance(time.Hour) // which is not the start
 	p := newPace(clock, 4, 500*time.Millisecond, time.Second, 0)
 	var due []time.Duration
@@ -55,7 +55,7 @@ func TestOpenLoop(t *testing.T) {
 
 // What was due and found nobody free before the end is counted, not sent.
 func TestUnsent(t *testing.T) {
-	clock := world.NewVirtualClock(begin)
+	clock := env.NewVirtualClock(begin)
 	p := newPace(clock, 10, 0, time.Second, 0)
 	if _, ok := p.take(t.Context(), sleepOn(clock)); !ok {
 		t.Fatal("the first is not sent")
@@ -72,7 +72,7 @@ func TestUnsent(t *testing.T) {
 }
 
 func TestRateIsExact(t *testing.T) {
-	p := newPace(world.NewVirtualClock(begin), 7, 0, 0, 0)
+	p := newPace(env.NewVirtualClock(begin), 7, 0, 0, 0)
 	for _, n := range []int64{7, 7_000_000_000_000} {
 		if got := p.offset(n); got != time.Duration(n/7)*time.Second {
 			t.Errorf("request %d is due after %v", n, got)
@@ -85,7 +85,7 @@ func TestRateIsExact(t *testing.T) {
 
 // In a closed loop a request is due when somebody is free, until the end.
 func TestClosedLoop(t *testing.T) {
-	clock := world.NewVirtualClock(begin)
+	clock := env.NewVirtualClock(begin)
 	p := newPace(clock, 0, time.Second, time.Second, 0)
 	for range 2 {
 		if at, ok := p.take(t.Context(), nil); !ok || at != clock.Monotonic() {
@@ -100,7 +100,7 @@ func TestClosedLoop(t *testing.T) {
 }
 
 func TestLimit(t *testing.T) {
-	p := newPace(world.NewVirtualClock(begin), 0, 0, 0, 100)
+	p := newPace(env.NewVirtualClock(begin), 0, 0, 0, 100)
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	sent := 0
@@ -124,7 +124,7 @@ func TestLimit(t *testing.T) {
 
 func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	clock := world.NewVirtualClock(begin)
+	clock := env.NewVirtualClock(begin)
 	p := newPace(clock, 1, 0, 0, 0)
 	a := newAlarm(clock)
 	defer a.close()
@@ -145,7 +145,7 @@ func TestStopped(t *testing.T) {
 
 // An alarm never rings early, by the clock that it was made for.
 func TestAlarm(t *testing.T) {
-	clock := world.NewSystemClock()
+	clock := env.NewSystemClock()
 	a := newAlarm(clock)
 	defer a.close()
 	for _, d := range []time.Duration{1, time.Microsecond, 300 * time.Microsecond, 3 * time.Millisecond} {

@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // run is one measurement.
 type run struct {
 	Options
 
-	clock  world.Clock
+	clock  env.Clock
 	target *target
 	plan   plan
 	pace   *pace
@@ -78,7 +78,7 @@ type plan interface {
 type worker struct {
 	run    *run
 	conn   conn
-	random world.Random
+	random env.Random
 	pool   [256]byte
 	used   int
 
@@ -118,7 +118,7 @@ func (r *run) load(ctx context.Context, p plan, pace *pace, salt int) (acked []o
 	workers := make([]*worker, r.Concurrency)
 	for i := range workers {
 		w := &worker{run: r, conn: conn{target: r.target, clock: r.clock}}
-		w.random = world.SeededRandom(r.Seed + uint64(i+1)*workersSalt[salt])
+		w.random = env.SeededRandom(r.Seed + uint64(i+1)*workersSalt[salt])
 		w.used = len(w.pool)
 		workers[i] = w
 		group.Go(func() { w.work(ctx, p, pace) })

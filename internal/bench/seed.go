@@ -7,9 +7,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // SeedOptions say how a store is to be filled for measurements.
@@ -25,8 +25,8 @@ type SeedOptions struct {
 	// Merchants share them, unevenly, as shops do: the nth has one nth of what
 	// the first one has. 0 takes those that are there, or ten.
 	Merchants int
-	// World is the clock and chance.
-	World world.World
+	// Env is the clock and chance.
+	Env env.Env
 	// Progress is told once a second how it goes; nil for nobody.
 	Progress io.Writer
 }
@@ -71,7 +71,7 @@ type seeder struct {
 	flow  *flow.Flow
 	// Orders are prepared by one clock while earlier ones are committed by
 	// another: both stand somewhere in the past.
-	preparing, committing *world.SystemClock
+	preparing, committing *env.SystemClock
 	names                 string // of its merchants, before their number
 	setting               string // where its state is kept
 	merchants             []store.Merchant
@@ -103,7 +103,7 @@ func Seed(ctx context.Context, o SeedOptions) (result *Seeded, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.store.Close()) }()
-	before, clock := s.state, o.World.Clock
+	before, clock := s.state, o.Env.Clock
 	began := clock.Monotonic()
 	err = errors.Join(s.fill(ctx, began), s.leave(ctx))
 	stopped := err != nil && ctx.Err() != nil
@@ -124,7 +124,7 @@ func Seed(ctx context.Context, o SeedOptions) (result *Seeded, err error) {
 func newSeeder(o SeedOptions) *seeder {
 	return &seeder{
 		SeedOptions: o, names: "seed ", setting: settingSeed,
-		random: &pooledRandom{from: o.World.Random}, chance: &pooledRandom{from: o.World.Random},
+		random: &pooledRandom{from: o.Env.Random}, chance: &pooledRandom{from: o.Env.Random},
 	}
 }
 
@@ -192,7 +192,7 @@ type seedProgress struct {
 }
 
 func (p *seedProgress) step() {
-	now := p.World.Clock.Monotonic()
+	now := p.Env.Clock.Monotonic()
 	if now-p.told < time.Second {
 		return
 	}

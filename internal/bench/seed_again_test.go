@@ -10,25 +10,25 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/bench"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // place is a folder that is not there yet, and an empty database for PostgreSQL.
 func place(t *testing.T, engine string) (folder, database string) {
 	t.Helper()
 	if engine == "postgres" {
-		database = storetest.Empty(t, engine, world.System(world.OutboundOptions{})).Database
+		database = storetest.Empty(t, engine, env.System(env.OutboundOptions{})).Database
 	}
 	return filepath.Join(t.TempDir(), "seeded"), database
 }
 
 // hasty is a clock by which nobody waits.
-type hasty struct{ world.Clock }
+type hasty struct{ env.Clock }
 
-func (c hasty) NewTimer(time.Duration) world.Timer { return c.Clock.NewTimer(0) }
+func (c hasty) NewTimer(time.Duration) env.Timer { return c.Clock.NewTimer(0) }
 
 // What dies in any of its commits is gone on with by the same command, and
 // payouts that it had in hand come to their end too.
@@ -41,18 +41,18 @@ func TestSeedGoesOnAfterADeath(t *testing.T) {
 			o := bench.SeedOptions{Data: folder, Database: database, Payins: 60, Payouts: 30, Merchants: 1}
 			died := 0
 			for last := 1; ; last++ {
-				w := world.System(world.OutboundOptions{})
+				w := env.System(env.OutboundOptions{})
 				w.Clock = hasty{w.Clock}
 				commits := 0
-				w.OnMoment = func(m world.Moment) error {
-					if m == world.BeforeCommit {
+				w.OnFailpoint = func(m env.Failpoint) error {
+					if m == env.BeforeCommit {
 						if commits++; commits > last {
 							runtime.Goexit() // it dies
 						}
 					}
 					return nil
 				}
-				o.World = w
+				o.Env = w
 				var err error
 				ended, lived := make(chan struct{}), false
 				go func() {
@@ -97,13 +97,13 @@ func TestSeedGoesOnAfterItBegan(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			folder, database := place(t, engine)
-			o := bench.SeedOptions{Data: folder, Database: database, Payins: 5, Merchants: 1, World: world.System(world.OutboundOptions{})}
+			o := bench.SeedOptions{Data: folder, Database: database, Payins: 5, Merchants: 1, Env: env.System(env.OutboundOptions{})}
 			for name, made := range map[string]bool{"the mark": false, "the mark and the key": true} {
 				if err := os.RemoveAll(folder); err != nil {
 					t.Fatal(err)
 				}
 				if engine == "postgres" {
-					database = storetest.Empty(t, engine, o.World).Database
+					database = storetest.Empty(t, engine, o.Env).Database
 					o.Database = database
 				}
 				if err := bench.BeginSeeding(folder, made); err != nil {
@@ -141,11 +141,11 @@ func TestSeedOneAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	w := world.System(world.OutboundOptions{})
-	if _, err := bench.Seed(t.Context(), bench.SeedOptions{Data: folder, Database: database, Payins: 1, World: w}); !errors.Is(err, bench.ErrBusy) {
+	w := env.System(env.OutboundOptions{})
+	if _, err := bench.Seed(t.Context(), bench.SeedOptions{Data: folder, Database: database, Payins: 1, Env: w}); !errors.Is(err, bench.ErrBusy) {
 		t.Errorf("a second one that fills: %v", err)
 	}
-	o := bench.GrowthOptions{Data: folder, Database: database, Duration: time.Second, Samples: 1, World: w}
+	o := bench.GrowthOptions{Data: folder, Database: database, Duration: time.Second, Samples: 1, Env: w}
 	if _, err := bench.Growth(t.Context(), o); !errors.Is(err, bench.ErrBusy) {
 		t.Errorf("a second one that measures: %v", err)
 	}
@@ -161,7 +161,7 @@ func TestSeedBesideAGateway(t *testing.T) {
 	o := bench.SeedOptions{Data: folder, Database: database, Payins: 5, Payouts: 5, Merchants: 1}
 	seeded(t, o)
 	s := bench.OpenSeeded(t, folder, database)
-	alive := payment.ID(world.System(world.OutboundOptions{}).IDs.NewID(time.Now()))
+	alive := payment.ID(env.System(env.OutboundOptions{}).IDs.NewID(time.Now()))
 	write := func(work func(tx *store.Tx) error) {
 		t.Helper()
 		if err := s.Write(t.Context(), work); err != nil {
@@ -170,9 +170,9 @@ func TestSeedBesideAGateway(t *testing.T) {
 	}
 	write(func(tx *store.Tx) error { return tx.RegisterNode(t.Context(), alive) })
 	seed := func(beats bool) error {
-		clock := world.NewVirtualClock(time.Now())
-		o.Payins, o.World = o.Payins+5, world.System(world.OutboundOptions{})
-		o.World.Clock = clock
+		clock := env.NewVirtualClock(time.Now())
+		o.Payins, o.Env = o.Payins+5, env.System(env.OutboundOptions{})
+		o.Env.Clock = clock
 		ended := make(chan error, 1)
 		go func() {
 			_, err := bench.Seed(t.Context(), o)
@@ -207,27 +207,27 @@ func TestSeedBesideAGateway(t *testing.T) {
 func TestSeedRefuses(t *testing.T) {
 	t.Parallel()
 	folder, database := place(t, "postgres")
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	seeded(t, bench.SeedOptions{Data: folder, Database: database, Payins: 1})
 	before, err := filepath.Glob(filepath.Join(folder, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bench.Seed(t.Context(), bench.SeedOptions{Data: folder, Payins: 2, World: w}); !errors.Is(err, bench.ErrNotSeeded) {
+	if _, err := bench.Seed(t.Context(), bench.SeedOptions{Data: folder, Payins: 2, Env: w}); !errors.Is(err, bench.ErrNotSeeded) {
 		t.Errorf("without its database: %v", err)
 	}
 	other := filepath.Join(t.TempDir(), "other.db")
 	for _, name := range []string{other, "host=127.0.0.1 dbname=real"} {
-		if _, err := bench.Seed(t.Context(), bench.SeedOptions{Data: folder, Database: name, Payins: 2, World: w}); !errors.Is(err, bench.ErrUsage) {
+		if _, err := bench.Seed(t.Context(), bench.SeedOptions{Data: folder, Database: name, Payins: 2, Env: w}); !errors.Is(err, bench.ErrUsage) {
 			t.Errorf("%s: %v", name, err)
 		}
-		o := bench.GrowthOptions{Data: folder, Database: name, Duration: time.Second, Samples: 1, World: w}
+		o := bench.GrowthOptions{Data: folder, Database: name, Duration: time.Second, Samples: 1, Env: w}
 		if _, err := bench.Growth(t.Context(), o); !errors.Is(err, bench.ErrUsage) {
 			t.Errorf("%s, measured: %v", name, err)
 		}
 	}
 	for _, o := range []bench.SeedOptions{{Payins: -1}, {Payouts: -1}, {Payins: 1 << 62}, {Payouts: 1 << 62}, {Merchants: -1}, {Merchants: 1 << 20}} {
-		o.Data, o.Database, o.World = folder, database, w
+		o.Data, o.Database, o.Env = folder, database, w
 		if _, err := bench.Seed(t.Context(), o); !errors.Is(err, bench.ErrUsage) {
 			t.Errorf("%+v: %v", o, err)
 		}

@@ -15,11 +15,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Names in a seeded folder. The mark is what says that the folder is one.
@@ -67,8 +67,8 @@ func (s *seeder) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.preparing, s.committing = world.NewSystemClock(), world.NewSystemClock()
-	w := s.World
+	s.preparing, s.committing = env.NewSystemClock(), env.NewSystemClock()
+	w := s.Env
 	w.Clock = s.committing
 	o, err := seedStore(s.Data, s.Database, fresh, w)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *seeder) open(ctx context.Context) (err error) {
 		}
 	}()
 	w.Clock = s.preparing
-	s.flow = flow.New(flow.Options{Store: s.store, World: w, Processors: processor.Registry{processorName: paper{}}})
+	s.flow = flow.New(flow.Options{Store: s.store, Env: w, Processors: processor.Registry{processorName: paper{}}})
 	if s.state, err = s.begin(ctx, fresh); err != nil {
 		return err
 	}
@@ -158,8 +158,8 @@ func tables(ctx context.Context, url string) (n int, err error) {
 
 // seedStore are the options of a seeded store; one that is still to be made gets
 // its folder, its mark and its master key first.
-func seedStore(folder, url string, fresh bool, w world.World) (o store.Options, err error) {
-	o = store.Options{Database: url, World: w}
+func seedStore(folder, url string, fresh bool, w env.Env) (o store.Options, err error) {
+	o = store.Options{Database: url, Env: w}
 	if url == "" {
 		o.Database = filepath.Join(folder, seedDatabase)
 	}
@@ -183,7 +183,7 @@ func seedStore(folder, url string, fresh bool, w world.World) (o store.Options, 
 
 // makeSeedFolder makes what is missing of a folder: the mark, by which it is
 // known if the rest comes to no end, and then a whole key.
-func makeSeedFolder(folder string, random world.Random) error {
+func makeSeedFolder(folder string, random env.Random) error {
 	if err := store.MakeFolder(folder); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (s *seeder) begin(ctx context.Context, fresh bool) (at seedState, err error
 			n = seedMerchants
 		}
 		length := max(seedYear, time.Duration(s.Payins)*seedGap)
-		at = seedState{Merchants: n, Until: s.World.Clock.Now().Add(-length).Truncate(time.Second)}
+		at = seedState{Merchants: n, Until: s.Env.Clock.Now().Add(-length).Truncate(time.Second)}
 		text, err := s.store.Setting(ctx, s.setting)
 		if err != nil {
 			return at, err
@@ -252,7 +252,7 @@ func (s *seeder) alone(ctx context.Context) error {
 		return err
 	}
 	s.tellf("waiting, to see whether a gateway works on the database")
-	if !wait(ctx, s.World.Clock, seedWatch) {
+	if !wait(ctx, s.Env.Clock, seedWatch) {
 		return ctx.Err()
 	}
 	after, err := s.store.Nodes(ctx)
@@ -307,7 +307,7 @@ func (s *seeder) plan(ctx context.Context) error {
 	s.goal.Payins, s.goal.Payouts = max(s.Payins, s.state.Payins), max(s.Payouts, s.state.Payouts)
 	s.gap = seedGap
 	if n := s.goal.Payins - s.state.Payins; n > 0 {
-		s.gap = min(s.gap, max(0, s.World.Clock.Now().Sub(s.state.Until))/time.Duration(n))
+		s.gap = min(s.gap, max(0, s.Env.Clock.Now().Sub(s.state.Until))/time.Duration(n))
 	}
 	return nil
 }
@@ -322,11 +322,11 @@ func (s *seeder) fund(ctx context.Context, m store.Merchant) error {
 }
 
 // setTime moves the clock by which slices are committed.
-func (s *seeder) setTime(t time.Time) { s.committing.SetOffset(t.Sub(s.World.Clock.Now())) }
+func (s *seeder) setTime(t time.Time) { s.committing.SetOffset(t.Sub(s.Env.Clock.Now())) }
 
 // present ends the played past: what is done from now on is done now.
 func (s *seeder) present() {
-	s.past, s.state.Until = s.state.Until, s.World.Clock.Now()
+	s.past, s.state.Until = s.state.Until, s.Env.Clock.Now()
 	s.setTime(s.state.Until)
 }
 

@@ -9,12 +9,12 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // seedRound is what is committed at once: new orders, and what becomes of those
@@ -48,7 +48,7 @@ func (s *seeder) prepare(ctx context.Context, at seedState) (seedRound, error) {
 		if i < n {
 			at.Until = at.Until.Add(s.gap)
 		}
-		s.preparing.SetOffset(at.Until.Sub(s.World.Clock.Now()))
+		s.preparing.SetOffset(at.Until.Sub(s.Env.Clock.Now()))
 		if i < n {
 			o, err := s.payin(r.slice, at.Until)
 			if err != nil {
@@ -328,7 +328,7 @@ const endToEndTail = 11
 
 // pooledRandom draws from a pool of random bytes.
 type pooledRandom struct {
-	from world.Random
+	from env.Random
 	pool [4096]byte
 	used int
 	full bool

@@ -11,16 +11,16 @@ import (
 
 	"github.com/porteira/porteira/internal/bench"
 	"github.com/porteira/porteira/internal/cli"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // seeded fills a store, and fails the test where that fails.
 func seeded(t *testing.T, o bench.SeedOptions) *bench.Seeded {
 	t.Helper()
-	o.World = world.System(world.OutboundOptions{})
+	o.Env = env.System(env.OutboundOptions{})
 	v, err := bench.Seed(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestSeed(t *testing.T) {
 			t.Parallel()
 			folder, database := filepath.Join(t.TempDir(), "seeded"), ""
 			if engine == "postgres" {
-				database = storetest.Empty(t, engine, world.System(world.OutboundOptions{})).Database
+				database = storetest.Empty(t, engine, env.System(env.OutboundOptions{})).Database
 			}
 			o := bench.SeedOptions{Data: folder, Database: database, Payins: 500, Payouts: 60, Merchants: 3}
 			if v := seeded(t, o); v.Payins != 500 || v.Payouts != 60 || v.Made != 560 || v.Merchants != 3 {
@@ -123,7 +123,7 @@ func TestSeedTouchesNothingElse(t *testing.T) {
 	if err := os.WriteFile(path, []byte("somebody's own"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := bench.SeedOptions{Data: folder, Payins: 10, World: world.System(world.OutboundOptions{})}
+	o := bench.SeedOptions{Data: folder, Payins: 10, Env: env.System(env.OutboundOptions{})}
 	if _, err := bench.Seed(t.Context(), o); !errors.Is(err, bench.ErrNotSeeded) {
 		t.Errorf("a folder with a database: %v", err)
 	}
@@ -133,7 +133,7 @@ func TestSeedTouchesNothingElse(t *testing.T) {
 
 	// A database behind a folder with the mark of another one.
 	seeded(t, bench.SeedOptions{Data: filepath.Join(folder, "seeded"), Payins: 1})
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	foreign := storetest.Prepare(t, "postgres", w)
 	o.Data, o.Database = filepath.Join(folder, "seeded"), foreign.Database
 	if _, err := bench.Seed(t.Context(), o); !errors.Is(err, bench.ErrNotSeeded) {
@@ -151,22 +151,22 @@ func TestSeedGoesOnAfterAStop(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "seeded")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	commits := 0
-	w.OnMoment = func(m world.Moment) error {
-		if m == world.BeforeCommit {
+	w.OnFailpoint = func(m env.Failpoint) error {
+		if m == env.BeforeCommit {
 			if commits++; commits == 12 {
 				stop()
 			}
 		}
 		return nil
 	}
-	o := bench.SeedOptions{Data: folder, Payins: 9_000, Payouts: 100, Merchants: 2, World: w}
+	o := bench.SeedOptions{Data: folder, Payins: 9_000, Payouts: 100, Merchants: 2, Env: w}
 	v, err := bench.Seed(ctx, o)
 	if !errors.Is(err, bench.ErrStopped) || v == nil || v.Payins == 9_000 {
 		t.Fatalf("%+v, %v", v, err)
 	}
-	o.World = world.System(world.OutboundOptions{})
+	o.Env = env.System(env.OutboundOptions{})
 	proved(t, folder, "")
 	if v = seeded(t, o); v.Payins != 9_000 || v.Payouts != 100 {
 		t.Errorf("%+v", v)

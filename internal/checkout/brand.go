@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // How long a merchant's brand is remembered, and of how many merchants.
@@ -41,13 +41,13 @@ func (b *branded) title() string {
 // brands remembers merchants for a moment.
 type brands struct {
 	reader Reader
-	clock  world.Clock
+	clock  env.Clock
 
 	mu   sync.Mutex
 	kept map[int64]*branded
 }
 
-func newBrands(reader Reader, clock world.Clock) *brands {
+func newBrands(reader Reader, clock env.Clock) *brands {
 	return &brands{reader: reader, clock: clock, kept: map[int64]*branded{}}
 }
 

@@ -20,10 +20,10 @@ import (
 	"github.com/porteira/porteira/boleto"
 	"github.com/porteira/porteira/brcode"
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 var start = time.Date(2026, 11, 22, 1, 30, 0, 0, time.UTC) // the day before, in São Paulo
@@ -114,7 +114,7 @@ type harness struct {
 	t       testing.TB
 	shop    *shop
 	keys    *store.Keyring
-	clock   *world.VirtualClock
+	clock   *env.VirtualClock
 	hub     *checkout.Hub
 	pages   *checkout.Pages
 	log     bytes.Buffer
@@ -123,7 +123,7 @@ type harness struct {
 
 func newHarness(t testing.TB, change ...func(*checkout.Options)) *harness {
 	t.Helper()
-	w, clock := world.Virtual(start, 1)
+	w, clock := env.Virtual(start, 1)
 	keys, err := store.NewKeyring(bytes.Repeat([]byte{7}, store.MasterKeyLength), w.Random)
 	if err != nil {
 		t.Fatal(err)

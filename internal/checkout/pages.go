@@ -13,12 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Reader is what pages show: [store.Store].
@@ -47,7 +47,7 @@ type Options struct {
 	Flow       Flow
 	Tokens     Tokens
 	Hub        *Hub
-	Clock      world.Clock
+	Clock      env.Clock
 	Processors processor.Registry
 	Log        *slog.Logger
 	// Sandbox is what the strip of the sandbox controls, on pages of orders of
@@ -65,7 +65,7 @@ type Pages struct {
 	flow             Flow
 	tokens           Tokens
 	hub              *Hub
-	clock            world.Clock
+	clock            env.Clock
 	processors       processor.Registry
 	log              *slog.Logger
 	sandbox          Sandbox

@@ -11,7 +11,7 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/bench"
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 type benchCommand struct {
@@ -56,7 +56,7 @@ func (c *benchCommand) Run(r *runner) error {
 		Mode: bench.Mode(c.Mode), Environ: r.Environ, Flags: c.Gateway, Data: c.Data, Database: c.Database, Keep: c.Keep, Calls: c.Calls, Profile: c.Profile,
 		URL: c.URL, Key: c.Key, PID: c.PID, Merchants: c.Merchants, Concurrency: c.Concurrency, Rate: c.Rate,
 		Warmup: c.Warmup, Duration: c.Duration, Requests: c.Requests, Orders: c.Orders, Seed: c.Seed,
-		World: world.System(world.OutboundOptions{}),
+		Env: env.System(env.OutboundOptions{}),
 	}
 	if c.Requests > 0 {
 		o.Warmup, o.Duration = 0, 0

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/bench"
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 type benchGrowthCommand struct {
@@ -37,7 +37,7 @@ func (c *benchGrowthCommand) Run(r *runner) error {
 	ctx, stop := r.untilSignal()
 	defer stop()
 	o := bench.GrowthOptions{
-		Data: c.Data, Database: c.Database, Environ: r.Environ, Duration: c.Duration, Samples: c.Samples, Profile: c.Profile, World: world.System(world.OutboundOptions{}),
+		Data: c.Data, Database: c.Database, Environ: r.Environ, Duration: c.Duration, Samples: c.Samples, Profile: c.Profile, Env: env.System(env.OutboundOptions{}),
 	}
 	if c.Verbose || isTerminal(r.Stderr) {
 		o.Progress = r.Stderr

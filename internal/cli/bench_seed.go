@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/porteira/porteira/internal/bench"
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // benchCommands are the kinds of measurement.
@@ -40,7 +40,7 @@ func (c *benchSeedCommand) Run(r *runner) error {
 	defer stop()
 	seeded, err := bench.Seed(ctx, bench.SeedOptions{
 		Data: c.Data, Database: c.Database, Payins: c.Payins, Payouts: c.Payouts, Merchants: c.Merchants,
-		World: world.System(world.OutboundOptions{}), Progress: r.Stderr,
+		Env: env.System(env.OutboundOptions{}), Progress: r.Stderr,
 	})
 	switch {
 	case errors.Is(err, bench.ErrUsage), errors.Is(err, bench.ErrNotSeeded):

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/porteira/porteira/internal/cli"
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // masterKey is 32 bytes in base64.
@@ -329,7 +329,7 @@ func TestDev(t *testing.T) {
 	if err := json.NewDecoder(read).Decode(&g); err != nil {
 		t.Fatal(err)
 	}
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.BaseURL+"/balance", http.NoBody)
 	if err != nil {
 		t.Fatal(err)

@@ -9,28 +9,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // jam holds a lane in the middle of a batch.
 type jam struct {
 	*teller
-	clock   *world.VirtualClock
+	clock   *env.VirtualClock
 	commits int // as of the last one; read it when the lane is idle
 	release func()
 }
 
 func newJam(t *testing.T) *jam {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	clock.Advance(time.Hour)
 	v := &jam{clock: clock}
-	w.OnMoment = func(m world.Moment) error {
-		if m == world.AfterCommit {
+	w.OnFailpoint = func(m env.Failpoint) error {
+		if m == env.AfterCommit {
 			v.commits++
 		}
 		return nil
@@ -234,10 +234,10 @@ func TestBeatComesBetweenSingleCommits(t *testing.T) {
 // What a receiver has no place for goes back in one commit, and does so while
 // the lanes end. Nothing is taken in hand any more then.
 func TestReturnDeliveries(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	commits := 0
-	w.OnMoment = func(m world.Moment) error {
-		if m == world.AfterCommit {
+	w.OnFailpoint = func(m env.Failpoint) error {
+		if m == env.AfterCommit {
 			commits++
 		}
 		return nil

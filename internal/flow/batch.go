@@ -289,14 +289,14 @@ func (l *lane) waitOf(merchant payment.ID) time.Duration {
 	}
 	took := l.took
 	if l.began != 0 {
-		took = max(took, l.flow.world.Clock.Monotonic()-l.began)
+		took = max(took, l.flow.env.Clock.Monotonic()-l.began)
 	}
 	return time.Duration(batches) * took
 }
 
 func (l *lane) loop() {
 	defer close(l.ended)
-	clock := l.flow.world.Clock
+	clock := l.flow.env.Clock
 	batch := make([]*task, 0, batchMax+dutiesBeside)
 	for {
 		batch = l.take(batch[:0])
@@ -330,7 +330,7 @@ func (l *lane) take(batch []*task) []*task {
 		batch = l.firstsInto(batch)
 		batch = l.requests.share(batch, batchMax)
 		batch = l.duties.share(batch, duties)
-		l.began = l.flow.world.Clock.Monotonic()
+		l.began = l.flow.env.Clock.Monotonic()
 		// Nobody waits any more for those whose request has ended: they were told
 		// that it was not taken in time.
 		batch = slices.DeleteFunc(batch, func(t *task) bool { return t.ctx.Err() != nil })
@@ -390,7 +390,7 @@ func (l *lane) try(ctx context.Context, batch []*task) error {
 		if n == unknownCommitsMax || !errors.Is(err, store.ErrCommitUnknown) {
 			return err
 		}
-		timer := l.flow.world.Clock.NewTimer(unknownCommitWait << n)
+		timer := l.flow.env.Clock.NewTimer(unknownCommitWait << n)
 		<-timer.C()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
@@ -13,7 +14,6 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // set writes a setting, by which a test sees whether a work was committed.
@@ -31,7 +31,7 @@ func (v *teller) setting(name string) string {
 // A request that fails, in whatever way, is answered so; those that were to be
 // committed with it are not.
 func TestNeighboursDoNotFail(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		v := newTeller(t, storetest.Open(t, o), w, clock)
 		broken := errors.New("broken")
@@ -77,7 +77,7 @@ func TestNeighboursDoNotFail(t *testing.T) {
 // take them in opposite order would wait for each other. Of one merchant,
 // requests are decided as they came.
 func TestBatchesLockInOrder(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	v := newTeller(t, storetest.Open(t, storetest.Prepare(t, "sqlite", w)), w, clock)
 	var ran []int
 	work := func(merchant byte, number int) flow.Work {
@@ -94,9 +94,9 @@ func TestBatchesLockInOrder(t *testing.T) {
 
 // cutCommits breaks the connection at as many of the next commits as it is told
 // to, before or after they take place.
-func cutCommits(w *world.World, when world.Moment) (next *int) {
+func cutCommits(w *env.Env, when env.Failpoint) (next *int) {
 	next = new(int)
-	w.OnMoment = func(m world.Moment) error {
+	w.OnFailpoint = func(m env.Failpoint) error {
 		if m != when || *next == 0 {
 			return nil
 		}
@@ -110,9 +110,9 @@ func cutCommits(w *world.World, when world.Moment) (next *int) {
 // same ids: the request is answered as if nothing had been, and its effect is
 // there once.
 func TestUnknownCommitIsRunAgain(t *testing.T) {
-	for _, when := range []world.Moment{world.BeforeCommit, world.AfterCommit} {
+	for _, when := range []env.Failpoint{env.BeforeCommit, env.AfterCommit} {
 		t.Run(string(when), func(t *testing.T) {
-			w := world.System(world.OutboundOptions{})
+			w := env.System(env.OutboundOptions{})
 			cuts := cutCommits(&w, when)
 			storetest.Each(t, w, func(t *testing.T, o store.Options) {
 				v := newTeller(t, storetest.Open(t, o), w, nil)

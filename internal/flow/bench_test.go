@@ -5,20 +5,20 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // The hot verbs, 64 requests at once, one merchant, durable: no HTTP, no JSON.
 func BenchmarkVerbs(b *testing.B) {
 	for _, engine := range storetest.Engines {
-		w := world.System(world.OutboundOptions{})
+		w := env.System(env.OutboundOptions{})
 		s := storetest.Open(b, storetest.Prepare(b, engine, w))
-		f := flow.New(flow.Options{Store: s, World: w, Processors: processor.Registry{"fake": fake{}}})
+		f := flow.New(flow.Options{Store: s, Env: w, Processors: processor.Registry{"fake": fake{}}})
 		f.Start()
 		defer f.Stop()
 		m, err := f.CreateMerchant(b.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Processor: "fake"}, "")

@@ -41,10 +41,10 @@ func (f *Flow) tryTestCard(ctx context.Context, m store.Merchant, p payment.Payi
 	if !ok || !charges || p.Method != payment.CreditCard {
 		return false, problem.New(problem.MethodNotEnabled, "The order's processor takes no cards here.")
 	}
-	if p.Status != payment.PayinPending || attempt != p.Details.CardAttempts+1 || !p.ExpiresAt.After(f.world.Clock.Now()) {
+	if p.Status != payment.PayinPending || attempt != p.Details.CardAttempts+1 || !p.ExpiresAt.After(f.env.Clock.Now()) {
 		return false, problem.New(problem.InvalidState, "The order cannot be paid by this attempt.")
 	}
-	limited, cancel := f.world.Clock.WithTimeout(context.WithoutCancel(ctx), proc.Profile().ChargeTimeout)
+	limited, cancel := f.env.Clock.WithTimeout(context.WithoutCancel(ctx), proc.Profile().ChargeTimeout)
 	defer cancel()
 	answer := try(limited, taker)
 	switch answer.Outcome {

@@ -73,9 +73,9 @@ func (f *Flow) prepareCreate(m store.Merchant, r *payment.PayinRequest) (*create
 
 // newPayin is the order as it will be stored.
 func (f *Flow) newPayin(m *store.Merchant, r *payment.PayinRequest) store.NewPayin {
-	now := f.world.Clock.Now().Truncate(time.Millisecond)
+	now := f.env.Clock.Now().Truncate(time.Millisecond)
 	p := payment.Payin{
-		Merchant: m.ID, ID: f.world.IDs.NewID(now), ReferenceID: r.ReferenceID.V,
+		Merchant: m.ID, ID: f.env.IDs.NewID(now), ReferenceID: r.ReferenceID.V,
 		ExternalID: f.externalID(m, payment.OperationPayin, r.ReferenceID.V),
 		Method:     payment.Method(r.Method.V), Amount: money.Cents(r.Amount.V),
 		Status: payment.PayinPending, Version: 1, Processor: m.Processor, WebhookURL: r.WebhookURL.V,
@@ -159,7 +159,7 @@ func (f *Flow) ReplayPayin(ctx context.Context, m store.Merchant, reference stri
 // had one, is asked for again until the time is over. The order stays in any
 // case; the same request again takes it up where it stands.
 func (f *Flow) charge(ctx context.Context, m store.Merchant, p payment.Payin, personal payment.PersonalData, charger processor.Charger, profile processor.Profile) (payment.Payin, error) {
-	limited, cancel := f.world.Clock.WithTimeout(context.WithoutCancel(ctx), profile.ChargeTimeout)
+	limited, cancel := f.env.Clock.WithTimeout(context.WithoutCancel(ctx), profile.ChargeTimeout)
 	defer cancel()
 	request := chargeRequest(&m, &p, personal)
 	for {
@@ -171,7 +171,7 @@ func (f *Flow) charge(ctx context.Context, m store.Merchant, p payment.Payin, pe
 			return f.chargeRefused(ctx, p, answer.Failure)
 		}
 		f.log.Warn("charge not confirmed", "processor", profile.Name, "externalId", p.ExternalID, "outcome", answer.Outcome.String(), "cause", answer.Cause)
-		timer := f.world.Clock.NewTimer(chargeRetryWait)
+		timer := f.env.Clock.NewTimer(chargeRetryWait)
 		select {
 		case <-timer.C():
 		case <-limited.Done():

@@ -12,7 +12,7 @@ import (
 // in the commit that tells its merchant. Expiry is for people to see: money
 // that comes later is booked all the same.
 func (f *Flow) ExpirePayins(ctx context.Context, limit int) (int, error) {
-	due, err := f.store.PayinsDue(ctx, f.world.Clock.Now(), limit)
+	due, err := f.store.PayinsDue(ctx, f.env.Clock.Now(), limit)
 	if err != nil || len(due) == 0 {
 		return 0, public(err)
 	}

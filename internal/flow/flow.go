@@ -14,11 +14,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Lease tells whether this process still has the right to send: others may
@@ -44,7 +44,7 @@ const (
 // Options assemble a Flow.
 type Options struct {
 	Store      *store.Store
-	World      world.World
+	Env        env.Env
 	Processors processor.Registry
 	Log        *slog.Logger
 	// Wake is called after a commit that made work due; nil wakes nobody.
@@ -60,7 +60,7 @@ type Options struct {
 // Flow runs the use cases. It is safe for concurrent use.
 type Flow struct {
 	store      *store.Store
-	world      world.World
+	env        env.Env
 	processors processor.Registry
 	log        *slog.Logger
 	wake       func(Wake)
@@ -81,7 +81,7 @@ type Flow struct {
 // New returns a Flow whose batches are committed by the caller itself, one
 // request at a time, until Start gives the lanes goroutines of their own.
 func New(o Options) *Flow {
-	f := &Flow{store: o.Store, world: o.World, processors: o.Processors, log: o.Log, wake: o.Wake, links: o.Links, changed: o.Changed}
+	f := &Flow{store: o.Store, env: o.Env, processors: o.Processors, log: o.Log, wake: o.Wake, links: o.Links, changed: o.Changed}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // hands count the places that they keep, and note what they get.
@@ -96,7 +96,7 @@ func (v *teller) due() (notices, deliveries int) {
 // Hands get what was committed, and only that; places of what was not are given
 // back, once.
 func TestHandsGetWhatIsCommitted(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		v, h := newTeller(t, storetest.Open(t, o), w, clock), &hands{}
 		v.f.HandTo(h)
@@ -125,7 +125,7 @@ func TestHandsGetWhatIsCommitted(t *testing.T) {
 
 // A transaction that the engine has run again holds what its last run made.
 func TestRunAgainHoldsOnce(t *testing.T) {
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	v, h := newTeller(t, storetest.Open(t, storetest.Prepare(t, "postgres", w)), w, nil), &hands{}
 	v.f.HandTo(h)
 	runs := 0
@@ -144,9 +144,9 @@ func TestRunAgainHoldsOnce(t *testing.T) {
 // What a process took in hand by a COMMIT of which nobody knows is doubted: the
 // batch is run again, and with the next beat all of it is free.
 func TestBirthsOfUnknownCommit(t *testing.T) {
-	for _, when := range []world.Moment{world.BeforeCommit, world.AfterCommit} {
+	for _, when := range []env.Failpoint{env.BeforeCommit, env.AfterCommit} {
 		t.Run(string(when), func(t *testing.T) {
-			w := world.System(world.OutboundOptions{})
+			w := env.System(env.OutboundOptions{})
 			cuts := cutCommits(&w, when)
 			storetest.Each(t, w, func(t *testing.T, o store.Options) {
 				v, h := newTeller(t, storetest.Open(t, o), w, nil), &hands{}
@@ -157,7 +157,7 @@ func TestBirthsOfUnknownCommit(t *testing.T) {
 				if *cuts != 0 {
 					t.Fatalf("%d cuts are left", *cuts)
 				}
-				if when == world.AfterCommit {
+				if when == env.AfterCommit {
 					h.wantTaken(t, 0, 0) // it is known by now, and nobody's
 					h.taken = nil
 				} else {
@@ -186,12 +186,12 @@ func TestBirthsOfUnknownCommit(t *testing.T) {
 
 // A bug in what is told of a commit leaves nothing in the hand of nobody.
 func TestPanicBehindCommit(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		s := storetest.Open(t, o)
 		v, h := newTeller(t, s, w, clock), &hands{}
 		armed := true
-		f := flow.New(flow.Options{Store: s, World: w, Wake: func(flow.Wake) {
+		f := flow.New(flow.Options{Store: s, Env: w, Wake: func(flow.Wake) {
 			if armed {
 				armed = false
 				panic("a bug")
@@ -215,7 +215,7 @@ func TestPanicBehindCommit(t *testing.T) {
 
 // A process that is on no list, or was given up, holds nothing.
 func TestGivenUpProcessHoldsNothing(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		v, h := newTeller(t, storetest.Open(t, o), w, clock), &hands{}
 		v.f.HandTo(h)

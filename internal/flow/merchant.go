@@ -137,7 +137,7 @@ func (f *Flow) Fund(ctx context.Context, m store.Merchant, amount money.Cents) e
 
 func (f *Flow) random(n int) []byte {
 	b := make([]byte, n)
-	f.world.Random.Read(b)
+	f.env.Random.Read(b)
 	return b
 }
 

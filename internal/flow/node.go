@@ -39,7 +39,7 @@ func (f *Flow) Join(ctx context.Context, outside int64, alone bool) error {
 	if err != nil {
 		return public(err)
 	}
-	id := payment.ID(f.world.IDs.NewID(f.world.Clock.Now()))
+	id := payment.ID(f.env.IDs.NewID(f.env.Clock.Now()))
 	restored := inst.RestoredAt
 	err = f.write(ctx, func(tx *store.Tx) error {
 		if outside > inst.Beat {
@@ -79,7 +79,7 @@ const clockStep = time.Minute
 // clockLook is where the wall clock stood when the monotonic one began, and
 // whether it was set back since the last beat.
 func (f *Flow) clockLook() (began time.Time, back bool) {
-	began = f.world.Clock.Now().Add(-f.world.Clock.Monotonic())
+	began = f.env.Clock.Now().Add(-f.env.Clock.Monotonic())
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return began, began.Before(f.began.Add(-clockStep))

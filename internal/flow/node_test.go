@@ -4,19 +4,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // After a claim whose COMMIT is unknown a process does not keep what it may
 // have taken in hand: with the next beat it is free again, and a payout that
 // may have been sent is unknown.
 func TestUnknownClaimIsDisowned(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		s := storetest.Open(t, o)
 		v := newTeller(t, s, w, clock)
@@ -47,8 +47,8 @@ func TestUnknownClaimIsDisowned(t *testing.T) {
 // A claim whose COMMIT took place, and nobody knows it, is run again and finds
 // nothing: what it took is not in hand, and given back with the next beat.
 func TestClaimOfUnknownCommit(t *testing.T) {
-	w := world.System(world.OutboundOptions{})
-	cuts := cutCommits(&w, world.AfterCommit)
+	w := env.System(env.OutboundOptions{})
+	cuts := cutCommits(&w, env.AfterCommit)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		s := storetest.Open(t, o)
 		v := newTeller(t, s, w, nil)
@@ -75,7 +75,7 @@ func TestClaimOfUnknownCommit(t *testing.T) {
 
 // A payment that cannot be told from another is not booked as if it could.
 func TestPaymentWithoutAnIDIsNotBooked(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		v := newTeller(t, storetest.Open(t, o), w, clock)
 		for _, pay := range []processor.Payment{{Amount: 100}, {ID: "E", Amount: 0}, {ID: "E", Amount: -5}} {
@@ -94,7 +94,7 @@ func TestPaymentWithoutAnIDIsNotBooked(t *testing.T) {
 
 // The sandbox's time goes forward only, however far it has been moved.
 func TestClockNeverRunsOver(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		v := newTeller(t, storetest.Open(t, o), w, clock)
 		const step = 10 * 365 * 24 * time.Hour

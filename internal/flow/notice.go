@@ -111,7 +111,7 @@ func (f *Flow) DelayNotice(ctx context.Context, n store.Notice, why string) erro
 	if n.Tries > len(noticeAgainAfter) {
 		return f.StickNotice(ctx, n, payment.ID{}, why)
 	}
-	again := f.world.Random.Jitter(step(noticeAgainAfter, n.Tries-1), 10)
+	again := f.env.Random.Jitter(step(noticeAgainAfter, n.Tries-1), 10)
 	return f.submit(ctx, endNoticeVerb, payment.ID{}, &endedNotice{notice: n, again: again, problem: why})
 }
 

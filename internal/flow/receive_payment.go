@@ -63,14 +63,14 @@ func (f *Flow) newsOf(ctx context.Context, name, externalID string, report proce
 		return nil, public(err)
 	}
 	v := &chargeNews{flow: f, merchant: merchant, processor: name, externalID: externalID, report: report, notice: notice}
-	now := f.world.Clock.Now()
+	now := f.env.Clock.Now()
 	for i := range report.Payments {
 		pay := &report.Payments[i]
 		if pay.ID == "" || pay.Amount <= 0 { // without an id it could not be told from another
 			return nil, fmt.Errorf("%w: %s, of %s", ErrFaultyPayment, name, externalID)
 		}
 		v.receipts = append(v.receipts, &payment.Receipt{
-			Merchant: merchant, ID: f.world.IDs.NewID(now), Processor: name, ExternalID: pay.ID,
+			Merchant: merchant, ID: f.env.IDs.NewID(now), Processor: name, ExternalID: pay.ID,
 			OrderID: externalID, EndToEndID: pay.EndToEndID, Amount: pay.Amount, PaidAt: pay.PaidAt, CreatedAt: now,
 		})
 	}

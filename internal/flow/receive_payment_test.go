@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
@@ -16,7 +17,6 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // What comes in for one pay-in of 100 cents, told as a bookkeeper would: what
@@ -63,7 +63,7 @@ var payinStories = []struct {
 }
 
 func TestPayinStories(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		s := storetest.Open(t, o)
 		for i := range payinStories {
@@ -83,15 +83,15 @@ type teller struct {
 	t     *testing.T
 	s     *store.Store
 	f     *flow.Flow
-	clock *world.VirtualClock
+	clock *env.VirtualClock
 	m     store.Merchant
 	p     payment.Payin
 	base  int // exceptions that were open before
 }
 
-func newTeller(t *testing.T, s *store.Store, w world.World, clock *world.VirtualClock) *teller {
+func newTeller(t *testing.T, s *store.Store, w env.Env, clock *env.VirtualClock) *teller {
 	t.Helper()
-	v := &teller{t: t, s: s, clock: clock, f: flow.New(flow.Options{Store: s, World: w, Processors: processor.Registry{"fake": fake{}}})}
+	v := &teller{t: t, s: s, clock: clock, f: flow.New(flow.Options{Store: s, Env: w, Processors: processor.Registry{"fake": fake{}}})}
 	var err error
 	v.must(v.f.Join(t.Context(), 0, false))
 	v.m, err = v.f.CreateMerchant(t.Context(), store.Merchant{Name: t.Name(), Processor: "fake"}, "")
@@ -243,7 +243,7 @@ func (v *teller) checkLastNews(events []payment.Event) {
 
 // A payment is booked once, whichever merchant's order it is said to be for.
 func TestReceiptIsBookedOnceForAll(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		s := storetest.Open(t, o)
 		v := newTeller(t, s, w, clock)
@@ -264,7 +264,7 @@ func TestReceiptIsBookedOnceForAll(t *testing.T) {
 
 // The same reference asked for differently is refused, and says what differs.
 func TestReferenceConflictNamesFields(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		s := storetest.Open(t, o)
 		v := newTeller(t, s, w, clock)
@@ -285,7 +285,7 @@ func TestReferenceConflictNamesFields(t *testing.T) {
 
 // What comes in, by whichever order, repays debt before it is available.
 func TestIncomeRepaysDebt(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		v := newTeller(t, storetest.Open(t, o), w, clock)
 		for _, happens := range []string{"pay A 100", "spend 70", "dispute open"} {
@@ -309,7 +309,7 @@ func TestIncomeRepaysDebt(t *testing.T) {
 // A dispute sets aside what the order was paid, and no more, whatever the
 // processor says is contested.
 func TestDisputeTakesNoMoreThanWasPaid(t *testing.T) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		v := newTeller(t, storetest.Open(t, o), w, clock)
 		v.must(v.f.Fund(t.Context(), v.m, 1000))

@@ -58,9 +58,9 @@ func (f *Flow) prepareRequest(m store.Merchant, r *payment.PayoutRequest) (*requ
 }
 
 func (f *Flow) newPayout(m *store.Merchant, r *payment.PayoutRequest) store.NewPayout {
-	now := f.world.Clock.Now().Truncate(time.Millisecond)
+	now := f.env.Clock.Now().Truncate(time.Millisecond)
 	p := payment.Payout{
-		Merchant: m.ID, ID: f.world.IDs.NewID(now), ReferenceID: r.ReferenceID.V,
+		Merchant: m.ID, ID: f.env.IDs.NewID(now), ReferenceID: r.ReferenceID.V,
 		ExternalID: f.externalID(m, payment.OperationPayout, r.ReferenceID.V),
 		Amount:     money.Cents(r.Amount.V), Status: payment.PayoutPending, Step: payment.StepQueued, Version: 1,
 		Processor: m.Processor, PIXKeyType: r.PIXKeyType.V, WebhookURL: r.WebhookURL.V, Approval: payment.ApprovalNone,

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // counted counts the answers of a store's server within transactions: one a
@@ -52,7 +52,7 @@ func counted(t *testing.T, o *store.Options) *atomic.Int64 {
 
 // counting is a teller whose database counts the round trips of work.
 func counting(t *testing.T) (v *teller, count func(work func()) int64) {
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	o := storetest.Prepare(t, "postgres", w)
 	o.Connections = 1 // on which every statement is prepared once
 	trips := counted(t, &o)

@@ -70,7 +70,7 @@ func (f *Flow) BeginSends(ctx context.Context, due store.Due, limit int) (list [
 // database has forgotten: it was restored from a backup.
 func (f *Flow) askFirst(p *payment.Payout) bool {
 	restored := f.RestoredAt()
-	if restored.IsZero() || f.world.Clock.Now().Sub(restored) > askFirstFor {
+	if restored.IsZero() || f.env.Clock.Now().Sub(restored) > askFirstFor {
 		return false
 	}
 	return p.Lookups == 0 || p.UpdatedAt.Before(restored)
@@ -148,7 +148,7 @@ var ErrStale = errors.New("flow: too late to send")
 // stopped for a while has lost.
 func (f *Flow) Guard(s *Sending, lease Lease) func() error {
 	return func() error {
-		if !lease.Valid() || !f.world.Clock.Now().Before(s.Deadline) || f.Node() != s.Payout.ClaimedBy {
+		if !lease.Valid() || !f.env.Clock.Now().Before(s.Deadline) || f.Node() != s.Payout.ClaimedBy {
 			return ErrStale
 		}
 		return nil

@@ -105,7 +105,7 @@ func endSend(ctx context.Context, tx *store.Tx, v *sent) error {
 			return err
 		}
 		p.Step, p.ClaimedBy = payment.StepQueued, payment.ID{}
-		p.NextAt = tx.Now.Add(f.world.Random.Jitter(step(sendAgainAfter, len(sends)-1), 10))
+		p.NextAt = tx.Now.Add(f.env.Random.Jitter(step(sendAgainAfter, len(sends)-1), 10))
 		return tx.UpdatePayout(ctx, &p, p.Version)
 	default:
 		if err := tx.EndSend(ctx, p.Merchant, p.ID, store.SendUnknown, cause(v.answer.Cause)); err != nil {
@@ -184,7 +184,7 @@ func settlePayout(ctx context.Context, tx *store.Tx, v *answered) error {
 		return nil // only who has it in hand may conclude from silence
 	}
 	p.Lookups++
-	p.ClaimedBy, p.NextAt = payment.ID{}, tx.Now.Add(f.world.Random.Jitter(step(askAfter, p.Lookups), 10))
+	p.ClaimedBy, p.NextAt = payment.ID{}, tx.Now.Add(f.env.Random.Jitter(step(askAfter, p.Lookups), 10))
 	if v.report.Lookup == processor.NotFound && p.Step == payment.StepUnknown {
 		v.again, err = f.notFound(ctx, tx, &p)
 		return err
@@ -288,7 +288,7 @@ func (f *Flow) transferUnderWay(ctx context.Context, tx *store.Tx, p *payment.Pa
 		p.Lookups = 2 // the first questions can wait for the notice
 	}
 	p.Step, p.ClaimedBy = payment.StepAccepted, payment.ID{}
-	p.NextAt = tx.Now.Add(f.world.Random.Jitter(step(askAfter, p.Lookups), 10))
+	p.NextAt = tx.Now.Add(f.env.Random.Jitter(step(askAfter, p.Lookups), 10))
 	if err := tx.EndSend(ctx, p.Merchant, p.ID, store.SendAccepted, short(evidence)); err != nil {
 		return err
 	}

@@ -7,12 +7,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Flow is the use cases that requests end in: [flow.Flow].
@@ -61,7 +61,7 @@ type Options struct {
 	Flow       Flow
 	Reader     Reader
 	Keys       Hasher
-	World      world.World
+	Env        env.Env
 	Processors processor.Registry
 	Log        *slog.Logger
 
@@ -95,7 +95,7 @@ type API struct {
 	flow       Flow
 	reader     Reader
 	keys       Hasher
-	world      world.World
+	env        env.Env
 	processors processor.Registry
 	log        *slog.Logger
 
@@ -117,11 +117,11 @@ type API struct {
 // New returns the API as a handler for [Server].
 func New(o Options) *API {
 	a := &API{
-		flow: o.Flow, reader: o.Reader, keys: o.Keys, world: o.World, processors: o.Processors, log: o.Log,
+		flow: o.Flow, reader: o.Reader, keys: o.Keys, env: o.Env, processors: o.Processors, log: o.Log,
 		links: o.Links, allowHTTP: o.AllowHTTP, ready: o.Ready, inbound: o.Inbound, sandbox: o.Sandbox, anonymous: o.PublicMerchant,
 		observe:     o.Observe,
-		credentials: newCredentials(o.Reader, o.Keys, o.World.Clock),
-		addresses:   newBuckets(o.AnonymousRate, o.World.Clock),
+		credentials: newCredentials(o.Reader, o.Keys, o.Env.Clock),
+		addresses:   newBuckets(o.AnonymousRate, o.Env.Clock),
 		places:      newPlaces(o.InFlight),
 	}
 	if a.log == nil {

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // instant is a flow that creates every order at once, and keeps none.
@@ -47,8 +47,8 @@ func TestAllocations(t *testing.T) {
 // creation returns what asks for a pay-in once.
 func creation(b testing.TB) func() {
 	b.Helper()
-	g := newGateway(world.System(world.OutboundOptions{}))
-	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), g.world.Random)
+	g := newGateway(env.System(env.OutboundOptions{}))
+	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), g.env.Random)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func creation(b testing.TB) func() {
 		Status: payment.PayinPending, Version: 1, ExpiresAt: start, CreatedAt: start, UpdatedAt: start,
 		Details: payment.PayinDetails{PIX: &payment.PIXDetail{QRCode: strings.Repeat("x", 150), ExpiresAt: start}},
 	}
-	api := httpapi.New(httpapi.Options{Flow: &instant{order: order}, Reader: g, Keys: keys, World: g.world, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys)})
+	api := httpapi.New(httpapi.Options{Flow: &instant{order: order}, Reader: g, Keys: keys, Env: g.env, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys)})
 	return func() {
 		r := httptest.NewRequest(http.MethodPost, "/payin", strings.NewReader(payinBody))
 		r.Header["X-Api-Key"], r.Header["X-Api-Secret"] = []string{"key1"}, []string{"secret1"}

@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // The headers of credentials, in the form that net/http keeps them in.
@@ -41,7 +41,7 @@ const credentialBytesMax = 256
 type credentials struct {
 	reader Reader
 	keys   Hasher
-	clock  world.Clock
+	clock  env.Clock
 	nobody [32]byte // the hash that no secret has
 
 	mu    sync.RWMutex
@@ -57,7 +57,7 @@ type admitted struct {
 	refreshing atomic.Bool
 }
 
-func newCredentials(reader Reader, keys Hasher, clock world.Clock) *credentials {
+func newCredentials(reader Reader, keys Hasher, clock env.Clock) *credentials {
 	return &credentials{
 		reader: reader, keys: keys, clock: clock, known: map[string]*admitted{},
 		nobody: keys.MAC(store.PurposeSecret, []byte{0}),

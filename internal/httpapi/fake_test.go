@@ -6,19 +6,19 @@ import (
 	"sync"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // gateway is a small gateway in memory: orders and their references, without
 // ledger, processors and disk.
 type gateway struct {
-	world world.World
+	env env.Env
 
 	mu          sync.Mutex
 	merchants   map[payment.ID]store.Merchant
@@ -47,9 +47,9 @@ type storedPayout struct {
 	fingerprint payment.Fingerprint
 }
 
-func newGateway(w world.World) *gateway {
+func newGateway(w env.Env) *gateway {
 	return &gateway{
-		world: w, merchants: map[payment.ID]store.Merchant{}, credentials: map[string]store.Credential{},
+		env: w, merchants: map[payment.ID]store.Merchant{}, credentials: map[string]store.Credential{},
 		attempts: map[int64][]store.Attempt{}, available: 100_000,
 	}
 }
@@ -102,9 +102,9 @@ func (g *gateway) CreatePayin(ctx context.Context, m store.Merchant, r *payment.
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.world.Clock.Now().Truncate(time.Millisecond)
+	now := g.env.Clock.Now().Truncate(time.Millisecond)
 	p := storedPayin{personal: r.Personal, fingerprint: r.Fingerprint, Payin: payment.Payin{
-		Merchant: m.ID, ID: g.world.IDs.NewID(now), ExternalID: g.ExternalID(m, payment.OperationPayin, r.ReferenceID.V),
+		Merchant: m.ID, ID: g.env.IDs.NewID(now), ExternalID: g.ExternalID(m, payment.OperationPayin, r.ReferenceID.V),
 		ReferenceID: r.ReferenceID.V, Method: payment.Method(r.Method.V), Amount: money.Cents(r.Amount.V),
 		Status: payment.PayinPending, Version: 1, WebhookURL: r.WebhookURL.V,
 		Details: payment.PayinDetails{
@@ -166,9 +166,9 @@ func (g *gateway) RequestPayout(ctx context.Context, m store.Merchant, r *paymen
 		return payment.Payout{}, false, problem.New(problem.InsufficientBalance, "Not enough.")
 	}
 	g.available -= amount
-	now := g.world.Clock.Now().Truncate(time.Millisecond)
+	now := g.env.Clock.Now().Truncate(time.Millisecond)
 	p := storedPayout{fingerprint: r.Fingerprint, Payout: payment.Payout{
-		Merchant: m.ID, ID: g.world.IDs.NewID(now), ExternalID: g.ExternalID(m, payment.OperationPayout, r.ReferenceID.V),
+		Merchant: m.ID, ID: g.env.IDs.NewID(now), ExternalID: g.ExternalID(m, payment.OperationPayout, r.ReferenceID.V),
 		ReferenceID: r.ReferenceID.V, Amount: amount, Status: payment.PayoutPending, Version: 1, PIXKeyType: r.PIXKeyType.V,
 		WebhookURL: r.WebhookURL.V, Approval: payment.ApprovalNone, CreatedAt: now, UpdatedAt: now,
 		Beneficiary: payment.Beneficiary{Name: r.BeneficiaryName.V, Document: r.BeneficiaryDocument.V, PIXKey: r.PIXKey.V},

@@ -19,13 +19,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/httpapi/apitest"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // listening is a gateway in memory that notes what lists it is asked for.
@@ -62,7 +62,7 @@ type fuzzed struct {
 
 func newFuzzed(f *testing.F) *fuzzed {
 	f.Helper()
-	w, clock := world.Virtual(start, 1)
+	w, clock := env.Virtual(start, 1)
 	keys, err := store.NewKeyring(bytes.Repeat([]byte{7}, store.MasterKeyLength), w.Random)
 	if err != nil {
 		f.Fatal(err)
@@ -73,7 +73,7 @@ func newFuzzed(f *testing.F) *fuzzed {
 	h.credential("key2", "secret2", h.second.ID, nil)
 	g := &fuzzed{harness: h, gateway: &listening{gateway: h.gateway}}
 	h.handler = httpapi.New(httpapi.Options{
-		Flow: g.gateway, Reader: g.gateway, Keys: keys, World: w, AllowHTTP: true, Sandbox: idle{}, Links: checkout.Links("https://pay.example", keys),
+		Flow: g.gateway, Reader: g.gateway, Keys: keys, Env: w, AllowHTTP: true, Sandbox: idle{}, Links: checkout.Links("https://pay.example", keys),
 		Processors: processor.Registry{"strict": strict{}}, PublicMerchant: h.first.ID, AnonymousRate: httpapi.Rate{PerSecond: 1e6, Burst: 1e6},
 	})
 	return g

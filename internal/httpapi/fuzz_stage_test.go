@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/inbound"
@@ -24,7 +25,6 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // stageUses is how many plays a stage is used for: each leaves its orders
@@ -34,7 +34,7 @@ const stageUses = 400
 // stage is a whole gateway with its database, its duties and the sandbox's bank,
 // in one goroutine and by a clock that stands still.
 type stage struct {
-	clock   *world.VirtualClock
+	clock   *env.VirtualClock
 	store   *store.Store
 	flow    *flow.Flow
 	jobs    *jobs.Jobs
@@ -58,12 +58,12 @@ type theatre struct {
 func newTheatre(f *testing.F) *theatre {
 	f.Helper()
 	folder := f.TempDir()
-	w, _ := world.Virtual(start, 1)
+	w, _ := env.Virtual(start, 1)
 	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), w.Random)
 	if err != nil {
 		f.Fatal(err)
 	}
-	h := &theatre{folder: folder, options: store.Options{Keys: keys, World: w, Log: slog.New(slog.DiscardHandler)}}
+	h := &theatre{folder: folder, options: store.Options{Keys: keys, Env: w, Log: slog.New(slog.DiscardHandler)}}
 	h.options.Database = filepath.Join(folder, "empty.db")
 	if _, err := store.Migrate(context.Background(), h.options); err != nil {
 		f.Fatal(err)
@@ -122,8 +122,8 @@ func (h *theatre) build(t *testing.T) *stage {
 	o := h.options
 	o.Database = filepath.Join(s.folder, "porteira.db")
 	must(t, os.WriteFile(o.Database, h.empty, 0o600))
-	w, clock := world.Virtual(start, 1)
-	o.World, s.clock = w, clock
+	w, clock := env.Virtual(start, 1)
+	o.Env, s.clock = w, clock
 	s.store, err = store.Open(context.Background(), o)
 	must(t, err)
 	s.bank, err = sandbox.OpenBank(sandbox.BankOptions{
@@ -137,13 +137,13 @@ func (h *theatre) build(t *testing.T) *stage {
 	must(t, err)
 	registry := processor.Registry{sandbox.Name: adapter}
 	links := checkout.Links("https://pay.example", s.store.Keys())
-	s.flow = flow.New(flow.Options{Store: s.store, World: w, Processors: registry, Links: links})
-	s.jobs = jobs.New(jobs.Options{Flow: s.flow, Store: s.store, World: w, Processors: registry, Log: o.Log, Inline: true, RecordOnce: true})
+	s.flow = flow.New(flow.Options{Store: s.store, Env: w, Processors: registry, Links: links})
+	s.jobs = jobs.New(jobs.Options{Flow: s.flow, Store: s.store, Env: w, Processors: registry, Log: o.Log, Inline: true, RecordOnce: true})
 	s.flow.HandTo(s.jobs)
 	must(t, s.flow.Join(context.Background(), 0, true))
 	must(t, s.step(s.jobs.KeepAlive))
 	s.handler = httpapi.New(httpapi.Options{
-		Flow: s.flow, Reader: s.store, Keys: s.store.Keys(), World: w, Processors: registry, AllowHTTP: true, Sandbox: s, Links: links,
+		Flow: s.flow, Reader: s.store, Keys: s.store.Keys(), Env: w, Processors: registry, AllowHTTP: true, Sandbox: s, Links: links,
 		Inbound: inbound.New(inbound.Options{Flow: s.flow, Processors: registry, Clock: clock}),
 	})
 	return s

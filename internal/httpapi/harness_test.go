@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/httpapi/apitest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -36,7 +36,7 @@ const payoutBody = `{"amount":5000,"pixKey":"m@example.com","pixKeyType":"EMAIL"
 type harness struct {
 	t       testing.TB
 	gateway *gateway
-	clock   *world.VirtualClock
+	clock   *env.VirtualClock
 	keys    *store.Keyring
 	handler http.Handler
 	log     *logBook
@@ -64,7 +64,7 @@ func (l *logBook) String() string {
 
 func newHarness(t *testing.T, change ...func(*httpapi.Options)) *harness {
 	t.Helper()
-	w, clock := world.Virtual(start, 1)
+	w, clock := env.Virtual(start, 1)
 	keys, err := store.NewKeyring(bytes.Repeat([]byte{7}, store.MasterKeyLength), w.Random)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func newHarness(t *testing.T, change ...func(*httpapi.Options)) *harness {
 	h.credential("key1", "secret1", h.first.ID, nil)
 	h.credential("key2", "secret2", h.second.ID, nil)
 	o := httpapi.Options{
-		Flow: h.gateway, Reader: h.gateway, Keys: keys, World: w, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys),
+		Flow: h.gateway, Reader: h.gateway, Keys: keys, Env: w, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys),
 		Processors: processor.Registry{"strict": strict{}},
 		Log:        slog.New(slog.NewJSONHandler(h.log, nil)),
 	}

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/problem"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // places bounds the requests under way. Writes may take four fifths, so that
@@ -71,13 +71,13 @@ type buckets struct {
 	interval time.Duration // in which one token comes back
 	depth    time.Duration // what a full bucket is worth
 	policy   string
-	clock    world.Clock
+	clock    env.Clock
 
 	mu    sync.Mutex
 	empty map[netip.Prefix]time.Duration // when, at the latest, the bucket is full again
 }
 
-func newBuckets(rate Rate, clock world.Clock) *buckets {
+func newBuckets(rate Rate, clock env.Clock) *buckets {
 	if rate.PerSecond <= 0 || rate.Burst <= 0 {
 		rate = AnonymousRateDefault
 	}

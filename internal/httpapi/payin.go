@@ -3,10 +3,10 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 func (a *API) createPayin(c *call) error {
@@ -26,7 +26,7 @@ func (a *API) createPayin(c *call) error {
 	}
 	q.IdempotencyKey = key
 	p, replayed, err := a.flow.CreatePayin(c.r.Context(), c.merchant, q)
-	a.world.Reach(world.BeforeAnswer)
+	a.env.Inject(env.BeforeAnswer)
 	if err != nil {
 		return c.bare(err)
 	}
@@ -100,7 +100,7 @@ func (a *API) cancelPayin(c *call) error {
 		return err
 	}
 	p, err := a.flow.CancelPayin(c.r.Context(), c.merchant.ID, id)
-	a.world.Reach(world.BeforeAnswer)
+	a.env.Inject(env.BeforeAnswer)
 	if err != nil {
 		return err
 	}

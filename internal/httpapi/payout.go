@@ -3,9 +3,9 @@ package httpapi
 import (
 	"net/http"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
-	"github.com/porteira/porteira/internal/world"
 )
 
 func (a *API) requestPayout(c *call) error {
@@ -25,7 +25,7 @@ func (a *API) requestPayout(c *call) error {
 	}
 	q.IdempotencyKey = key
 	p, replayed, err := a.flow.RequestPayout(c.r.Context(), c.merchant, q)
-	a.world.Reach(world.BeforeAnswer)
+	a.env.Inject(env.BeforeAnswer)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (a *API) cancelPayout(c *call) error {
 		return err
 	}
 	p, err := a.flow.CancelPayout(c.r.Context(), c.merchant.ID, id)
-	a.world.Reach(world.BeforeAnswer)
+	a.env.Inject(env.BeforeAnswer)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (c *call) id() (payment.ID, error) {
 // decoding is what the reading of a body by this request's merchant needs.
 func (a *API) decoding(c *call) *decoding {
 	rules := payment.Rules{
-		AllowHTTP: a.allowHTTP, ReturnHosts: c.merchant.ReturnHosts, Today: payment.DayOf(a.world.Clock.Now()),
+		AllowHTTP: a.allowHTTP, ReturnHosts: c.merchant.ReturnHosts, Today: payment.DayOf(a.env.Clock.Now()),
 	}
 	if p, ok := a.processors[c.merchant.Processor]; ok {
 		rules.ChecksDocuments = p.Profile().ChecksDocuments

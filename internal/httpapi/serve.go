@@ -43,8 +43,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a request to a place, or to none.
 func (a *API) serve(w http.ResponseWriter, r *http.Request, p *place) {
-	start := a.world.Clock.Monotonic()
-	id := a.world.IDs.NewID(a.world.Clock.Now())
+	start := a.env.Clock.Monotonic()
+	id := a.env.IDs.NewID(a.env.Clock.Now())
 	c := &call{w: w, r: r, requestID: hex.EncodeToString(id[:])}
 	header := w.Header()
 	header.Set("X-Request-Id", c.requestID)
@@ -60,7 +60,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, p *place) {
 	if err != nil && c.status == 0 {
 		c.fail(err)
 	}
-	took := a.world.Clock.Monotonic() - start
+	took := a.env.Clock.Monotonic() - start
 	method, pattern := c.kind()
 	a.observe(method, pattern, c.status, took)
 	a.logCall(c, took, err)
@@ -150,7 +150,7 @@ const refusedEvery = time.Second
 // the gateway takes on.
 func (a *API) refused(c *call) {
 	a.refusals.Add(1)
-	now := int64(a.world.Clock.Monotonic()) + 1 // never 0
+	now := int64(a.env.Clock.Monotonic()) + 1 // never 0
 	last := a.refusedAt.Load()
 	if last != 0 && now-last < int64(refusedEvery) || !a.refusedAt.CompareAndSwap(last, now) {
 		return

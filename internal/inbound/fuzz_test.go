@@ -16,11 +16,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/inbound"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // fuzzSecret is what the sandbox's bank and the gateway share.
@@ -51,7 +51,7 @@ func (k *keeper) RecordNotice(_ context.Context, name, id, headers string, body 
 // letter, without headers that open other doors.
 func FuzzReceive(f *testing.F) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	w, _ := world.Virtual(start, 1)
+	w, _ := env.Virtual(start, 1)
 	bank, err := sandbox.NewProcessor(sandbox.Options{URL: "http://bank.invalid", Secret: fuzzSecret, Transport: http.NewFileTransport(http.Dir("/nonexistent"))})
 	if err != nil {
 		f.Fatal(err)

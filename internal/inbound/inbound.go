@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Limits of a notice.
@@ -40,7 +40,7 @@ var _ Flow = (*flow.Flow)(nil)
 type Options struct {
 	Flow       Flow
 	Processors processor.Registry
-	Clock      world.Clock
+	Clock      env.Clock
 	Log        *slog.Logger
 	// Concurrent bounds notices under way, so that a flood of them cannot
 	// starve the API; 0 is ConcurrentDefault.
@@ -51,7 +51,7 @@ type Options struct {
 type Handler struct {
 	flow       Flow
 	processors processor.Registry
-	clock      world.Clock
+	clock      env.Clock
 	log        *slog.Logger
 	readers    chan struct{}
 	places     chan struct{}

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/inbound"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // bank signs its notices with a word.
@@ -53,7 +53,7 @@ func (j *journal) RecordNotice(_ context.Context, name, id, headers string, body
 }
 
 func newHandler(j *journal, concurrent int) http.Handler {
-	w, _ := world.Virtual(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), 1)
+	w, _ := env.Virtual(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), 1)
 	h := inbound.New(inbound.Options{
 		Flow: j, Clock: w.Clock, Concurrent: concurrent,
 		Processors: processor.Registry{"bank": bank{}, "silent": silent{}},

@@ -118,7 +118,7 @@ func (j *Jobs) applyHint(ctx context.Context, proc processor.Processor, name str
 func ask[R any](ctx context.Context, j *Jobs, question func(context.Context) R) R {
 	j.asking <- struct{}{}
 	defer func() { <-j.asking }()
-	limited, cancel := j.World.Clock.WithTimeout(ctx, questionTimeout)
+	limited, cancel := j.Env.Clock.WithTimeout(ctx, questionTimeout)
 	defer cancel()
 	return question(limited)
 }

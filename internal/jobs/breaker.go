@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // A processor that cannot be reached is left alone for a while: its payouts
@@ -16,7 +16,7 @@ const (
 )
 
 type breakers struct {
-	clock world.Clock
+	clock env.Clock
 	mu    sync.Mutex
 	state map[string]*breaker
 }
@@ -26,7 +26,7 @@ type breaker struct {
 	until    time.Duration // by the monotonic clock
 }
 
-func newBreakers(clock world.Clock) *breakers {
+func newBreakers(clock env.Clock) *breakers {
 	return &breakers{clock: clock, state: map[string]*breaker{}}
 }
 

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 func refused(*bank, processor.TransferRequest) processor.TransferAnswer {
@@ -127,18 +127,18 @@ func TestOwnRefusalsDoNotTripTheBreaker(t *testing.T) {
 
 // onTheWay is a gateway of which each payout, when it is on its way to the bank,
 // meets something.
-func onTheWay(t *testing.T, meet func(clock *world.VirtualClock), run func(t *testing.T, g *gateway)) {
+func onTheWay(t *testing.T, meet func(clock *env.VirtualClock), run func(t *testing.T, g *gateway)) {
 	t.Helper()
-	w, clock := world.Virtual(start, 1)
-	w.OnMoment = func(m world.Moment) error {
-		if m == world.BeforeTransfer {
+	w, clock := env.Virtual(start, 1)
+	w.OnFailpoint = func(m env.Failpoint) error {
+		if m == env.BeforeTransfer {
 			meet(clock)
 		}
 		return nil
 	}
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
-		o.World.Webhooks = &receivers{clock: clock}
-		g := newGateway(t, o, o.World, clock, newBank(), &memoryMarker{})
+		o.Env.Webhooks = &receivers{clock: clock}
+		g := newGateway(t, o, o.Env, clock, newBank(), &memoryMarker{})
 		var err error
 		g.merchant, err = g.flow.CreateMerchant(t.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Processor: bankName}, "")
 		g.must(err)
@@ -150,7 +150,7 @@ func onTheWay(t *testing.T, meet func(clock *world.VirtualClock), run func(t *te
 // Nor has one whose time was over before it called.
 func TestOwnDelaysDoNotTripTheBreaker(t *testing.T) {
 	late := time.Duration(0)
-	onTheWay(t, func(clock *world.VirtualClock) { clock.Advance(late) }, func(t *testing.T, g *gateway) {
+	onTheWay(t, func(clock *env.VirtualClock) { clock.Advance(late) }, func(t *testing.T, g *gateway) {
 		late = 6 * time.Second
 		for i := range 5 {
 			p := g.payout(fmt.Sprint("late-", i), 10_00)
@@ -170,7 +170,7 @@ func TestOwnDelaysDoNotTripTheBreaker(t *testing.T) {
 func TestSendAwaitsTheNextHeartbeat(t *testing.T) {
 	for _, givenUp := range []bool{false, true} {
 		t.Run(fmt.Sprint("given up ", givenUp), func(t *testing.T) {
-			onTheWay(t, func(clock *world.VirtualClock) { clock.Advance(2500 * time.Millisecond) }, func(t *testing.T, g *gateway) {
+			onTheWay(t, func(clock *env.VirtualClock) { clock.Advance(2500 * time.Millisecond) }, func(t *testing.T, g *gateway) {
 				g.besides()
 				p := g.payout("r", 10_00)
 				_, err := g.jobs.SubmitPayouts(t.Context())
@@ -202,18 +202,18 @@ func TestSendAwaitsTheNextHeartbeat(t *testing.T) {
 // A heartbeat that took so long that the lease is half over is followed by the
 // next one at once.
 func TestSlowHeartbeatIsFollowedAtOnce(t *testing.T) {
-	w, clock := world.Virtual(start, 1)
+	w, clock := env.Virtual(start, 1)
 	slow := time.Duration(0)
-	w.OnMoment = func(m world.Moment) error {
-		if m == world.BeforeCommit {
+	w.OnFailpoint = func(m env.Failpoint) error {
+		if m == env.BeforeCommit {
 			clock.Advance(slow)
 		}
 		return nil
 	}
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		slow = 0
-		o.World.Webhooks = &receivers{clock: clock}
-		g := newGateway(t, o, o.World, clock, newBank(), &memoryMarker{})
+		o.Env.Webhooks = &receivers{clock: clock}
+		g := newGateway(t, o, o.Env, clock, newBank(), &memoryMarker{})
 		for took, want := range map[time.Duration]int{0: 0, time.Second: 0, 2 * time.Second: 1} {
 			slow = took
 			if again, err := g.jobs.KeepAlive(t.Context()); err != nil || again != want {

@@ -51,7 +51,7 @@ func (j *Jobs) follow(ctx context.Context, name string, monitor processor.Monito
 	if err != nil {
 		return 0, err
 	}
-	limited, cancel := j.World.Clock.WithTimeout(ctx, questionTimeout)
+	limited, cancel := j.Env.Clock.WithTimeout(ctx, questionTimeout)
 	page, next, err := monitor.Changes(limited, cursor)
 	cancel()
 	if err != nil || len(page) == 0 || next == cursor {
@@ -120,7 +120,7 @@ func (j *Jobs) collect(ctx context.Context, name string, collector processor.Col
 	if err != nil {
 		return 0, err
 	}
-	limited, cancel := j.World.Clock.WithTimeout(ctx, questionTimeout)
+	limited, cancel := j.Env.Clock.WithTimeout(ctx, questionTimeout)
 	page, next, err := collector.Payments(limited, cursor)
 	cancel()
 	if err != nil || len(page) == 0 || next == cursor {
@@ -144,7 +144,7 @@ func (j *Jobs) bookCollected(ctx context.Context, name string, charger processor
 	}
 	report := processor.ChargeReport{Lookup: processor.Found, Payments: []processor.Payment{p}}
 	if charger != nil {
-		limited, cancel := j.World.Clock.WithTimeout(ctx, questionTimeout)
+		limited, cancel := j.Env.Clock.WithTimeout(ctx, questionTimeout)
 		asked := charger.QueryCharge(limited, p.ExternalID)
 		cancel()
 		if asked.Lookup == processor.Found {

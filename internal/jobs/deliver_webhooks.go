@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/webhook"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // deliveriesInHand is how many deliveries of one merchant are in hand at once:
@@ -33,7 +33,7 @@ func (j *Jobs) DeliverWebhooks(ctx context.Context) (int, error) {
 		j.queue.lack(true)
 		return did, nil
 	}
-	due, err := j.Store.DeliveriesDue(ctx, j.World.Clock.Now())
+	due, err := j.Store.DeliveriesDue(ctx, j.Env.Clock.Now())
 	if err != nil {
 		return did, err
 	}
@@ -106,7 +106,7 @@ func byMerchant(list []store.Delivery) iter.Seq[[]store.Delivery] {
 // secretOf returns what signs a merchant's events. One that cannot be used is
 // no reason to keep other merchants waiting: it is logged.
 func (j *Jobs) secretOf(ctx context.Context, merchant payment.ID) (secret webhook.Secret, usable bool, err error) {
-	secret, err = j.secrets.of(ctx, j.Store, merchant, j.World.Clock.Monotonic())
+	secret, err = j.secrets.of(ctx, j.Store, merchant, j.Env.Clock.Monotonic())
 	if errors.Is(err, store.ErrUnavailable) {
 		return secret, false, err
 	}
@@ -187,9 +187,9 @@ const returnedAtOnce = 64
 // long.
 func (j *Jobs) putOff(ctx context.Context, list []store.Delivery, wait time.Duration) {
 	for of := range byMerchant(list) {
-		merchant, now := of[0].Merchant, j.World.Clock.Now()
+		merchant, now := of[0].Merchant, j.Env.Clock.Now()
 		for i := range of {
-			of[i].NextAt = now.Add(j.World.Random.Jitter(wait, 10))
+			of[i].NextAt = now.Add(j.Env.Random.Jitter(wait, 10))
 		}
 		for part := range slices.Chunk(of, returnedAtOnce) {
 			j.record(ctx, "put-off deliveries", func(ctx context.Context) error { return j.Flow.ReturnDeliveries(ctx, merchant, part) })
@@ -203,11 +203,11 @@ func (j *Jobs) putOff(ctx context.Context, list []store.Delivery, wait time.Dura
 // deliver sends one event and says how that ended. Where its receiver wants no
 // more news of the order, those in hand go back first: they end with it.
 func (j *Jobs) deliver(ctx context.Context, d handed) *flow.EndedDelivery {
-	j.World.Reach(world.BeforeDelivery)
+	j.Env.Inject(env.BeforeDelivery)
 	attempt := j.sender.Send(context.WithoutCancel(ctx), webhook.Delivery{
 		URL: d.URL, EventID: payment.PublicEventID(d.Event.ID), Body: d.Event.Body, Secrets: []webhook.Secret{d.secret},
 	})
-	j.World.Reach(world.AfterDelivery)
+	j.Env.Inject(env.AfterDelivery)
 	d.release(attempt.Outcome != webhook.Retry)
 	if attempt.Outcome == webhook.Gone {
 		j.putOff(ctx, j.queue.take(d.endpoint, func(other handed) bool {
@@ -220,7 +220,7 @@ func (j *Jobs) deliver(ctx context.Context, d handed) *flow.EndedDelivery {
 // ended is an attempt and what follows from it. It is logged: one line per
 // attempt.
 func (j *Jobs) ended(ctx context.Context, d store.Delivery, a webhook.Attempt) *flow.EndedDelivery {
-	now := j.World.Clock.Now()
+	now := j.Env.Clock.Now()
 	v := &flow.EndedDelivery{End: store.End{Delivery: d, Attempt: store.Attempt{
 		Delivery: d.ID, Status: a.StatusCode, Latency: a.Latency, Error: string(a.Reason), Response: a.Response,
 	}}}

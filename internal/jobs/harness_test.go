@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/jobs"
 	"github.com/porteira/porteira/internal/ledger"
@@ -21,7 +22,6 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
@@ -122,8 +122,8 @@ type gateway struct {
 	t        *testing.T
 	engine   string
 	options  store.Options
-	clock    *world.VirtualClock
-	world    world.World
+	clock    *env.VirtualClock
+	env      env.Env
 	store    *store.Store
 	flow     *flow.Flow
 	jobs     *jobs.Jobs
@@ -155,7 +155,7 @@ var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // each runs a test on every engine, with one gateway, one merchant, one bank.
 func each(t *testing.T, run func(t *testing.T, g *gateway)) {
 	t.Helper()
-	w, clock := world.Virtual(start, 1)
+	w, clock := env.Virtual(start, 1)
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		w.Webhooks = &receivers{clock: clock}
 		g := newGateway(t, o, w, clock, newBank(), &memoryMarker{})
@@ -167,16 +167,16 @@ func each(t *testing.T, run func(t *testing.T, g *gateway)) {
 	})
 }
 
-func newGateway(t *testing.T, o store.Options, w world.World, clock *world.VirtualClock, b *bank, marker *memoryMarker) *gateway {
+func newGateway(t *testing.T, o store.Options, w env.Env, clock *env.VirtualClock, b *bank, marker *memoryMarker) *gateway {
 	t.Helper()
-	g := &gateway{t: t, options: o, clock: clock, world: w, bank: b, marker: marker, log: &strings.Builder{}}
+	g := &gateway{t: t, options: o, clock: clock, env: w, bank: b, marker: marker, log: &strings.Builder{}}
 	g.store = storetest.Open(t, o)
 	g.engine = g.store.Engine()
 	log := slog.New(slog.NewTextHandler(g.log, nil))
 	registry := processor.Registry{bankName: b}
-	g.flow = flow.New(flow.Options{Store: g.store, World: w, Processors: registry, Log: log})
+	g.flow = flow.New(flow.Options{Store: g.store, Env: w, Processors: registry, Log: log})
 	g.web = w.Webhooks.(*receivers)
-	g.assembly = jobs.Options{Flow: g.flow, Store: g.store, World: w, Processors: registry, Log: log, Marker: marker, Inline: true, RecordOnce: true}
+	g.assembly = jobs.Options{Flow: g.flow, Store: g.store, Env: w, Processors: registry, Log: log, Marker: marker, Inline: true, RecordOnce: true}
 	g.assemble()
 	g.must(g.flow.Join(t.Context(), marker.beat, false))
 	g.beat()
@@ -234,7 +234,7 @@ func (g *gateway) second() *gateway {
 	g.t.Helper()
 	o := g.options
 	o.Shared = true // SQLite: the lock is not what is tested here
-	other := newGateway(g.t, o, g.world, g.clock, g.bank, g.marker)
+	other := newGateway(g.t, o, g.env, g.clock, g.bank, g.marker)
 	other.merchant = g.merchant
 	return other
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // hook is where the news of these tests go.
@@ -20,7 +20,7 @@ const hook = "https://shop.example/hook"
 // receivers are the merchants' servers: they note each request as it arrives
 // and answer as they are told.
 type receivers struct {
-	clock *world.VirtualClock
+	clock *env.VirtualClock
 
 	mu      sync.Mutex
 	got     []received
@@ -152,7 +152,7 @@ func (g *gateway) canceled(m store.Merchant, reference, url string) payment.Payi
 // announce makes n events of one order of a merchant at once, each to go to url.
 func (g *gateway) announce(m store.Merchant, n int, url string) {
 	g.t.Helper()
-	subject := payment.ID(g.world.IDs.NewID(g.clock.Now()))
+	subject := payment.ID(g.env.IDs.NewID(g.clock.Now()))
 	g.must(g.store.Write(g.t.Context(), func(tx *store.Tx) error {
 		for i := range n {
 			e := payment.Event{Merchant: m.ID, Type: payment.EventPayinUnderpaid, Subject: subject, Version: int64(i + 2)}

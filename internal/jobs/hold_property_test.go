@@ -10,26 +10,26 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // births is a process whose births, failures and ends follow each other in any
 // order.
 type births struct {
 	*gateway
-	cuts   atomic.Int64 // commits whose outcome will be unknown
-	when   world.Moment // they are cut
+	cuts   atomic.Int64  // commits whose outcome will be unknown
+	when   env.Failpoint // they are cut
 	orders int
 	open   []payment.Payin // of one sequence
 }
 
 func newBirths(t *testing.T) *births {
-	v := &births{when: world.BeforeCommit}
-	w, clock := world.Virtual(start, 1)
-	w.OnMoment = func(m world.Moment) error {
+	v := &births{when: env.BeforeCommit}
+	w, clock := env.Virtual(start, 1)
+	w.OnFailpoint = func(m env.Failpoint) error {
 		if m == v.when && v.cuts.Add(-1) >= 0 {
 			return errors.New("the connection broke")
 		}
@@ -74,7 +74,7 @@ func (v *births) tell(r *rapid.T) {
 
 func (v *births) cut(r *rapid.T) {
 	v.settled()
-	v.when = rapid.SampledFrom([]world.Moment{world.BeforeCommit, world.AfterCommit}).Draw(r, "when")
+	v.when = rapid.SampledFrom([]env.Failpoint{env.BeforeCommit, env.AfterCommit}).Draw(r, "when")
 	v.cuts.Store(rapid.Int64Range(1, 3).Draw(r, "cuts"))
 }
 

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // paid has an order of a merchant paid, which a lane books: its news is in hand
@@ -237,17 +237,17 @@ func TestBornDeliveryWaitsForItsSecret(t *testing.T) {
 
 // A claim that is not committed, whatever it read, takes no place.
 func TestFailedClaimOfNoticesKeepsNoPlace(t *testing.T) {
-	w, clock := world.Virtual(start, 1)
+	w, clock := env.Virtual(start, 1)
 	cut := false
-	w.OnMoment = func(m world.Moment) error {
-		if cut && m == world.BeforeCommit {
+	w.OnFailpoint = func(m env.Failpoint) error {
+		if cut && m == env.BeforeCommit {
 			return errors.New("the connection broke")
 		}
 		return nil
 	}
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
-		o.World.Webhooks = &receivers{clock: clock}
-		g := newGateway(t, o, o.World, clock, newBank(), &memoryMarker{})
+		o.Env.Webhooks = &receivers{clock: clock}
+		g := newGateway(t, o, o.Env, clock, newBank(), &memoryMarker{})
 		g.must(g.store.Write(t.Context(), func(tx *store.Tx) error {
 			_, err := tx.RecordNotice(t.Context(), store.Notice{Processor: bankName, ID: "n", Body: []byte("?")})
 			return err

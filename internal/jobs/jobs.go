@@ -15,13 +15,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/loop"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/webhook"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // How often a duty looks by itself: what is due at a time, or was left by
@@ -71,7 +71,7 @@ type Marker interface {
 type Options struct {
 	Flow       *flow.Flow
 	Store      *store.Store
-	World      world.World
+	Env        env.Env
 	Processors processor.Registry
 	Log        *slog.Logger
 	Marker     Marker
@@ -131,13 +131,13 @@ const (
 // New assembles the jobs; nothing runs yet.
 func New(o Options) *Jobs {
 	j := &Jobs{
-		Options: o, lease: loop.NewLease(o.World.Clock, leaseTime),
-		sender:    &webhook.Sender{Transport: o.World.Webhooks, Clock: world.Unshifted(o.World.Clock)},
-		schedule:  webhook.Schedule{Jitter: o.World.Random.Jitter},
-		receivers: webhook.NewLimiter(o.World.Clock, receiverPlaces, receiverPlacesMost),
+		Options: o, lease: loop.NewLease(o.Env.Clock, leaseTime),
+		sender:    &webhook.Sender{Transport: o.Env.Webhooks, Clock: env.Unshifted(o.Env.Clock)},
+		schedule:  webhook.Schedule{Jitter: o.Env.Random.Jitter},
+		receivers: webhook.NewLimiter(o.Env.Clock, receiverPlaces, receiverPlacesMost),
 		queue:     newDeliveryQueue(),
-		breakers:  newBreakers(o.World.Clock),
-		pace:      &pace{world: o.World, crowded: o.Flow.Crowded},
+		breakers:  newBreakers(o.Env.Clock),
+		pace:      &pace{env: o.Env, crowded: o.Flow.Crowded},
 		seen:      map[payment.ID]seenNode{}, unconfirmed: map[string]int{},
 	}
 	j.submitting = j.newPool(submitPlaces, dutySubmit)
@@ -165,7 +165,7 @@ func New(o Options) *Jobs {
 			backoff = beatBackoff
 		}
 		j.loops[d] = loop.New(loop.Options{
-			Name: l.name, Step: l.step, Every: l.every, MaxBackoff: backoff, Clock: o.World.Clock, Random: o.World.Random, Log: o.Log,
+			Name: l.name, Step: l.step, Every: l.every, MaxBackoff: backoff, Clock: o.Env.Clock, Random: o.Env.Random, Log: o.Log,
 		})
 	}
 	return j
@@ -313,7 +313,7 @@ func (j *Jobs) record(ctx context.Context, what string, write func(context.Conte
 		if j.RecordOnce {
 			return
 		}
-		timer := j.World.Clock.NewTimer(j.World.Random.Jitter(wait, 20))
+		timer := j.Env.Clock.NewTimer(j.Env.Random.Jitter(wait, 20))
 		select {
 		case <-timer.C():
 		case <-ctx.Done():

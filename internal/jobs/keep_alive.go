@@ -84,7 +84,7 @@ func (j *Jobs) takeOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := j.World.Clock.Monotonic()
+	now := j.Env.Clock.Monotonic()
 	alive := make(map[payment.ID]seenNode, len(nodes))
 	for _, n := range nodes {
 		if n.ID == j.Flow.Node() {

@@ -120,7 +120,7 @@ func TestDutiesAreBackSoon(t *testing.T) {
 		g.must(err)
 		g.must(gone.Close())
 		assembly := g.assembly
-		assembly.Store, assembly.Flow = gone, flow.New(flow.Options{Store: gone, World: g.world})
+		assembly.Store, assembly.Flow = gone, flow.New(flow.Options{Store: gone, Env: g.env})
 		for i, l := range jobs.New(assembly).Loops() {
 			longest := 5500 * time.Millisecond
 			if i == 0 { // the heartbeat

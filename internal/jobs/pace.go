@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // While the process, or the database behind it, has more to do than it can,
@@ -24,7 +24,7 @@ const (
 
 // pace bounds how many payouts leave while there is no time to spare.
 type pace struct {
-	world   world.World
+	env     env.Env
 	crowded func() bool // requests wait in dozens
 
 	mu       sync.Mutex
@@ -37,8 +37,8 @@ type pace struct {
 // allow bounds n, of which the oldest has waited for waited; what it allows is
 // taken.
 func (p *pace) allow(n int, waited time.Duration) int {
-	spare := p.world.Spare() && !p.crowded()
-	now := p.world.Clock.Monotonic()
+	spare := p.env.Spare() && !p.crowded()
+	now := p.env.Clock.Monotonic()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !spare {

@@ -4,15 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 func TestPace(t *testing.T) {
 	t.Parallel()
-	w, clock := world.Virtual(time.Unix(0, 0), 1)
+	w, clock := env.Virtual(time.Unix(0, 0), 1)
 	strained, crowded := false, false
 	w.Strained = func() bool { return strained }
-	p := &pace{world: w, crowded: func() bool { return crowded }}
+	p := &pace{env: w, crowded: func() bool { return crowded }}
 	if got := p.allow(64, 0); got != 64 {
 		t.Errorf("%d leave where there is time to spare", got)
 	}
@@ -67,9 +67,9 @@ func TestPaceQuickens(t *testing.T) {
 		{-time.Hour, paceRate}, {0, paceRate}, {paceWait - 1, paceRate}, {paceWait, 2 * paceRate},
 		{paceWait + time.Second, 4 * paceRate}, {paceWait + 5*time.Second, 64 * paceRate}, {24 * 365 * time.Hour, 64 * paceRate},
 	} {
-		w, clock := world.Virtual(time.Unix(0, 0), 1)
+		w, clock := env.Virtual(time.Unix(0, 0), 1)
 		w.Strained = func() bool { return true }
-		p := &pace{world: w, crowded: func() bool { return false }}
+		p := &pace{env: w, crowded: func() bool { return false }}
 		p.allow(0, v.waited)
 		left := 0
 		for range 1000 {

@@ -40,7 +40,7 @@ func TestRule12RestoreMode(t *testing.T) {
 
 		o := g.options
 		o.Database = backup
-		restored := newGateway(t, o, g.world, g.clock, g.bank, g.marker)
+		restored := newGateway(t, o, g.env, g.clock, g.bank, g.marker)
 		restored.merchant = g.merchant
 		restored.want(before, payment.PayoutPending, payment.StepQueued)
 		again := restored.payout("after the backup", 20_00) // the merchant repeats its request
@@ -79,7 +79,7 @@ func TestRule12BackupKnowsItself(t *testing.T) {
 			text, err := os.ReadFile(backup)
 			g.must(err)
 			g.must(os.WriteFile(o.Database, text, 0o600))
-			restored := newGateway(t, o, g.world, g.clock, g.bank, marker)
+			restored := newGateway(t, o, g.env, g.clock, g.bank, marker)
 			restored.merchant = g.merchant
 			again := restored.payout("after the backup", 20_00)
 			restored.submit()

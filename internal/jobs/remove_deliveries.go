@@ -30,8 +30,8 @@ type removal struct {
 // for a person, while it does, and every event. It asks for no run right after it: whatever is
 // left can wait for the next second.
 func (j *Jobs) RemoveDeliveries(ctx context.Context) (int, error) {
-	r, now := &j.removal, j.World.Clock.Monotonic()
-	if j.Retention <= 0 || r.rested && now < r.rest || !j.World.Spare() {
+	r, now := &j.removal, j.Env.Clock.Monotonic()
+	if j.Retention <= 0 || r.rested && now < r.rest || !j.Env.Spare() {
 		return 0, nil
 	}
 	if len(r.merchants) == 0 {
@@ -53,7 +53,7 @@ func (j *Jobs) RemoveDeliveries(ctx context.Context) (int, error) {
 		}
 	}
 	if r.rested = len(r.merchants) == 0; r.rested {
-		r.rest = now + j.World.Random.Jitter(removalEvery, 10)
+		r.rest = now + j.Env.Random.Jitter(removalEvery, 10)
 	}
 	return 0, nil
 }
@@ -70,7 +70,7 @@ func (j *Jobs) beginRemoval(ctx context.Context) error {
 	}
 	r := &j.removal
 	r.after = payment.ID{}
-	if r.before, err = j.Flow.BeginRemoval(ctx, j.World.Clock.Now().Add(-j.Retention), j.Retention); err != nil {
+	if r.before, err = j.Flow.BeginRemoval(ctx, j.Env.Clock.Now().Add(-j.Retention), j.Retention); err != nil {
 		return err
 	}
 	for i := range list {

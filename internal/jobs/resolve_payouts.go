@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // questionTimeout bounds one question to a processor.
@@ -22,7 +22,7 @@ func (j *Jobs) ResolvePayouts(ctx context.Context) (int, error) {
 	if !j.lease.Valid() || j.resolving.free() == 0 {
 		return 0, nil
 	}
-	due, err := j.Store.PayoutsDue(ctx, j.World.Clock.Now(), store.ToAsk)
+	due, err := j.Store.PayoutsDue(ctx, j.Env.Clock.Now(), store.ToAsk)
 	if err != nil {
 		return 0, err
 	}
@@ -47,14 +47,14 @@ func (j *Jobs) ResolvePayouts(ctx context.Context) (int, error) {
 }
 
 func (j *Jobs) ask(ctx context.Context, p payment.Payout, transferrer processor.Transferrer) {
-	limited, cancel := j.World.Clock.WithTimeout(context.WithoutCancel(ctx), questionTimeout)
+	limited, cancel := j.Env.Clock.WithTimeout(context.WithoutCancel(ctx), questionTimeout)
 	report := guarded(func() processor.TransferReport {
 		return transferrer.QueryTransfer(limited, p.ExternalID)
 	}, func(cause error) processor.TransferReport {
 		return processor.TransferReport{Lookup: processor.LookupUnknown, Cause: cause}
 	})
 	cancel()
-	j.World.Reach(world.AfterLookup)
+	j.Env.Inject(env.AfterLookup)
 	if report.Lookup == processor.LookupUnknown {
 		j.Log.WarnContext(ctx, "payout's state not learned", "processor", p.Processor, "externalId", p.ExternalID, "cause", report.Cause)
 	}

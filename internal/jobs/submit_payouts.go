@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // sendsPerMerchant is how many payouts of one merchant are taken in hand at
@@ -19,7 +19,7 @@ func (j *Jobs) SubmitPayouts(ctx context.Context) (int, error) {
 	if !j.lease.Valid() || j.submitting.free() == 0 {
 		return 0, nil
 	}
-	now := j.World.Clock.Now()
+	now := j.Env.Clock.Now()
 	due, err := j.Store.PayoutsDue(ctx, now, store.ToSend)
 	if err != nil {
 		return 0, err
@@ -50,13 +50,13 @@ func (j *Jobs) SubmitPayouts(ctx context.Context) (int, error) {
 // send hands one payout over. The call ends with its intent's deadline, and is
 // not cut short when the duties stop: its outcome would be unknown.
 func (j *Jobs) send(ctx context.Context, s flow.Sending, transferrer processor.Transferrer) {
-	j.World.Reach(world.BeforeTransfer)
-	left := s.Deadline.Sub(j.World.Clock.Now())
+	j.Env.Inject(env.BeforeTransfer)
+	left := s.Deadline.Sub(j.Env.Clock.Now())
 	j.awaitLease(ctx, left/2) // the other half is the call's
-	limited, cancel := j.World.Clock.WithTimeout(context.WithoutCancel(ctx), s.Deadline.Sub(j.World.Clock.Now()))
+	limited, cancel := j.Env.Clock.WithTimeout(context.WithoutCancel(ctx), s.Deadline.Sub(j.Env.Clock.Now()))
 	answer, stale := handOver(limited, transferrer, s.Request, j.Flow.Guard(&s, j.lease))
 	cancel()
-	j.World.Reach(world.AfterTransfer)
+	j.Env.Inject(env.AfterTransfer)
 	if !stale { // which says nothing of the processor
 		j.breakers.note(s.Payout.Processor, answer.Outcome != processor.NotSent)
 	}
@@ -93,7 +93,7 @@ func (j *Jobs) awaitLease(ctx context.Context, most time.Duration) {
 	if j.Inline { // nothing beats meanwhile
 		return
 	}
-	ctx, cancel := j.World.Clock.WithTimeout(context.WithoutCancel(ctx), min(most, leaseTime))
+	ctx, cancel := j.Env.Clock.WithTimeout(context.WithoutCancel(ctx), min(most, leaseTime))
 	defer cancel()
 	j.lease.Await(ctx)
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // Lease is this process's claim to be alive. Others may take over its work
@@ -15,7 +15,7 @@ import (
 // A process that was stopped (SIGSTOP, a sleeping machine) thus learns on
 // waking that it was given up, before it does harm.
 type Lease struct {
-	clock world.Clock
+	clock env.Clock
 	ttl   time.Duration
 
 	mu      sync.Mutex
@@ -27,7 +27,7 @@ type Lease struct {
 // NewLease returns a lease that is not held until the first Renew. The time to
 // live must be shorter than what others wait before they take over; what lies
 // between is the margin for a request already under way.
-func NewLease(clock world.Clock, ttl time.Duration) *Lease {
+func NewLease(clock env.Clock, ttl time.Duration) *Lease {
 	return &Lease{clock: clock, ttl: ttl}
 }
 

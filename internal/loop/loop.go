@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // Step does a bounded piece of work and tells how much; 0 means that nothing
@@ -40,9 +40,9 @@ type Options struct {
 	Every time.Duration
 	// MaxBackoff is the longest wait after failures; 30 s unless set.
 	MaxBackoff time.Duration
-	Clock      world.Clock
+	Clock      env.Clock
 	// Random spreads the waits; without it they are exact.
-	Random world.Random
+	Random env.Random
 	// Log receives one line per failed run.
 	Log *slog.Logger
 }

@@ -16,8 +16,8 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/loop"
-	"github.com/porteira/porteira/internal/world"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -65,7 +65,7 @@ func (s *scripted) mustRest(t *testing.T) {
 
 func TestLoopRunsWhileThereIsWork(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	s := newScripted()
 	l := loop.New(loop.Options{Name: "work", Step: s.step, Every: time.Minute, Clock: clock, Log: quiet})
 	l.Start(t.Context())
@@ -94,7 +94,7 @@ func TestLoopRunsWhileThereIsWork(t *testing.T) {
 
 func TestLoopWakes(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	s := newScripted()
 	l := loop.New(loop.Options{Name: "wakes", Step: s.step, Every: time.Hour, Clock: clock, Log: quiet})
 	l.Wake() // before the start: kept
@@ -119,7 +119,7 @@ func TestLoopWakes(t *testing.T) {
 
 func TestLoopBacksOff(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	var lines syncBuffer
 	log := slog.New(slog.NewJSONHandler(&lines, nil))
 	s := newScripted()
@@ -159,7 +159,7 @@ func TestLoopBacksOff(t *testing.T) {
 
 func TestLoopSurvivesPanic(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	var lines syncBuffer
 	first := true
 	l := loop.New(loop.Options{
@@ -193,7 +193,7 @@ func TestRunOnce(t *testing.T) {
 	t.Parallel()
 	answers := []answer{{did: 7}, {did: 2, err: io.ErrUnexpectedEOF}, {}}
 	l := loop.New(loop.Options{
-		Name: "once", Clock: world.NewVirtualClock(epoch), Log: quiet,
+		Name: "once", Clock: env.NewVirtualClock(epoch), Log: quiet,
 		Step: func(context.Context) (int, error) {
 			if len(answers) == 0 {
 				panic("no more")
@@ -220,7 +220,7 @@ func TestRunOnce(t *testing.T) {
 func TestLoopStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		clock := world.NewVirtualClock(epoch)
+		clock := env.NewVirtualClock(epoch)
 		s := newScripted()
 		l := loop.New(loop.Options{Name: "stops", Step: s.step, Clock: clock, Log: quiet})
 		l.Stop() // before the start
@@ -249,7 +249,7 @@ func TestLoopStop(t *testing.T) {
 
 func TestLoopContextEnds(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	var lines syncBuffer
 	l := loop.New(loop.Options{
 		Name: "ends", Clock: clock, Log: slog.New(slog.NewJSONHandler(&lines, nil)),
@@ -266,7 +266,7 @@ func TestLoopContextEnds(t *testing.T) {
 
 func TestLoopSpreadsWaits(t *testing.T) {
 	t.Parallel()
-	w, clock := world.Virtual(epoch, 1)
+	w, clock := env.Virtual(epoch, 1)
 	l := loop.New(loop.Options{
 		Name: "spread", Every: time.Minute, Clock: clock, Random: w.Random, Log: quiet,
 		Step: func(context.Context) (int, error) { return 0, nil },
@@ -290,7 +290,7 @@ func TestLoopSpreadsWaits(t *testing.T) {
 
 func TestGroup(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	var runs atomic.Int64
 	make1 := func(name string) *loop.Loop {
 		return loop.New(loop.Options{Name: name, Every: time.Hour, Clock: clock, Log: quiet,
@@ -318,7 +318,7 @@ func TestGroup(t *testing.T) {
 
 func TestLease(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	lease := loop.NewLease(clock, 5*time.Second)
 	if lease.Valid() || lease.Remaining() != 0 {
 		t.Fatal("held before the first heartbeat")
@@ -363,7 +363,7 @@ func TestLease(t *testing.T) {
 // that came too late.
 func TestLeaseIsAwaited(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	lease := loop.NewLease(clock, 5*time.Second)
 	await := func(ctx context.Context) <-chan bool {
 		held := make(chan bool, 1)
@@ -395,7 +395,7 @@ func TestLeaseNeverOutlivesHeartbeat(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		const ttl = 10
-		clock := world.NewVirtualClock(epoch)
+		clock := env.NewVirtualClock(epoch)
 		lease := loop.NewLease(clock, ttl)
 		last := time.Duration(-ttl)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/processor/sandbox"
-	"github.com/porteira/porteira/internal/world"
 )
 
 const (
@@ -30,7 +30,7 @@ type bankSite struct {
 	sim     *simulation
 	bank    *sandbox.Bank
 	control *sandbox.Control
-	source  world.World
+	source  env.Env
 	down    bool
 	at      time.Duration // when it next has something to do; 0 while nothing is planned
 	hung    bool          // the call under way is not answered

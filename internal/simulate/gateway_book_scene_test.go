@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // registered is the amount in cents of pay-ins that shopBank does not mint.
@@ -46,7 +46,7 @@ func (shopBank) QueryTransfer(context.Context, string) (r processor.TransferRepo
 // every commit.
 type shop struct {
 	t      *testing.T
-	clock  *world.VirtualClock
+	clock  *env.VirtualClock
 	keys   *store.Keyring
 	store  *store.Store
 	flow   *flow.Flow
@@ -69,9 +69,9 @@ func eachShop(t *testing.T, run func(v *shop)) {
 func newShop(t *testing.T, engine string) *shop {
 	t.Helper()
 	v := &shop{t: t, engine: engine}
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
-	w.OnMoment = func(m world.Moment) error {
-		if m == world.AfterCommit && v.book != nil {
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w.OnFailpoint = func(m env.Failpoint) error {
+		if m == env.AfterCommit && v.book != nil {
 			v.read()
 		}
 		return nil
@@ -92,7 +92,7 @@ func newShop(t *testing.T, engine string) *shop {
 	v.must(err)
 	t.Cleanup(func() { _ = v.book.close() })
 	v.store = storetest.Open(t, o)
-	v.flow = flow.New(flow.Options{Store: v.store, World: w, Processors: processor.Registry{"fake": shopBank{}}})
+	v.flow = flow.New(flow.Options{Store: v.store, Env: w, Processors: processor.Registry{"fake": shopBank{}}})
 	v.must(v.flow.Join(t.Context(), 0, false))
 	v.m, err = v.flow.CreateMerchant(t.Context(), store.Merchant{Name: "shop", City: "SAO PAULO", Processor: "fake"}, "")
 	v.must(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/inbound"
@@ -17,7 +18,6 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // node is a gateway process: the real flows, duties and HTTP API, put together
@@ -55,16 +55,16 @@ func (m *marker) Write(beat int64) error {
 // nodeClock is a process's clock: all share one time, but each has a wall clock
 // that may be wrong. Whoever waits for a timer lets the world go on.
 type nodeClock struct {
-	*world.VirtualClock
+	*env.VirtualClock
 	node *node
 	life int
 }
 
-// Now implements [world.Clock].
+// Now implements [env.Clock].
 func (c *nodeClock) Now() time.Time { return c.VirtualClock.Now().Add(c.node.offset) }
 
-// NewTimer implements [world.Clock]: the time passes here.
-func (c *nodeClock) NewTimer(d time.Duration) world.Timer {
+// NewTimer implements [env.Clock]: the time passes here.
+func (c *nodeClock) NewTimer(d time.Duration) env.Timer {
 	c.node.elapse(c.life, d)
 	fired := make(chan time.Time, 1)
 	fired <- c.Now()
@@ -73,10 +73,10 @@ func (c *nodeClock) NewTimer(d time.Duration) world.Timer {
 
 type firedTimer chan time.Time
 
-// C implements [world.Timer].
+// C implements [env.Timer].
 func (t firedTimer) C() <-chan time.Time { return t }
 
-// Stop implements [world.Timer].
+// Stop implements [env.Timer].
 func (t firedTimer) Stop() bool { return false }
 
 // elapse lets time pass in the middle of this process's step. It does not
@@ -118,20 +118,20 @@ func (n *node) start() {
 }
 
 // world is the outside as this life of the process sees it.
-func (n *node) world(life int) world.World {
-	return world.World{
+func (n *node) env(life int) env.Env {
+	return env.Env{
 		Clock: &nodeClock{n.sim.clock, n, life}, IDs: n.sim.source.IDs, Random: n.sim.source.Random,
-		Webhooks:  &webhookWire{n, life},
-		Processor: &bankWire{n, life},
-		OnMoment:  func(m world.Moment) error { return n.reach(life, m) },
+		Webhooks:    &webhookWire{n, life},
+		Processor:   &bankWire{n, life},
+		OnFailpoint: func(m env.Failpoint) error { return n.reach(life, m) },
 	}
 }
 
 func (n *node) open(life int) (err error) {
-	s, w := n.sim, n.world(life)
+	s, w := n.sim, n.env(life)
 	log := slog.New(slog.DiscardHandler)
 	n.store, err = store.Open(s.ctx, store.Options{
-		Database: s.options.Database, Keys: s.keys, World: w, Log: log, Shared: n.shared, Connections: 2,
+		Database: s.options.Database, Keys: s.keys, Env: w, Log: log, Shared: n.shared, Connections: 2,
 		AllowUnsafe: true, // a database that outlives its gateways loses nothing by being fast
 	})
 	if err != nil {
@@ -144,16 +144,16 @@ func (n *node) open(life int) (err error) {
 	processors := processor.Registry{sandbox.Name: adapter}
 	links := checkout.Links("https://pay.example", n.store.Keys())
 	n.flow = flow.New(flow.Options{
-		Store: n.store, World: w, Processors: processors, Log: log,
+		Store: n.store, Env: w, Processors: processors, Log: log,
 		Wake: func(what flow.Wake) { n.wake(life, what) }, Links: links,
 	})
 	n.jobs = jobs.New(jobs.Options{
-		Flow: n.flow, Store: n.store, World: w, Processors: processors, Log: log, Marker: &s.marker, Inline: true,
+		Flow: n.flow, Store: n.store, Env: w, Processors: processors, Log: log, Marker: &s.marker, Inline: true,
 		Retention: retention,
 	})
 	n.flow.HandTo(n.jobs)
 	n.handler = httpapi.New(httpapi.Options{
-		Flow: n.flow, Reader: n.store, Keys: n.store.Keys(), World: w, Processors: processors, Log: log, Links: links,
+		Flow: n.flow, Reader: n.store, Keys: n.store.Keys(), Env: w, Processors: processors, Log: log, Links: links,
 		Inbound: inbound.New(inbound.Options{Flow: n.flow, Processors: processors, Clock: w.Clock, Log: log}),
 	})
 	alone := !store.IsPostgres(s.options.Database) && len(s.nodes) == 1
@@ -197,13 +197,13 @@ func (n *node) freeze(d time.Duration) {
 
 // reach is what happens at a moment: the world may go on in the middle of a
 // step, the process may stand still, its database may be cut off, or it dies.
-func (n *node) reach(life int, m world.Moment) error {
+func (n *node) reach(life int, m env.Failpoint) error {
 	s := n.sim
 	n.alive(life)
 	switch m {
-	case world.BeforeCommit:
+	case env.BeforeCommit:
 		return n.cut(m)
-	case world.AfterCommit:
+	case env.AfterCommit:
 		s.result.Commits++
 		s.check()
 	}
@@ -225,7 +225,7 @@ func (n *node) reach(life int, m world.Moment) error {
 	return nil
 }
 
-func (n *node) maybeCrash(life int, m world.Moment) {
+func (n *node) maybeCrash(life int, m env.Failpoint) {
 	s := n.sim
 	if s.calm || s.result.Crashes >= s.plan.crashesMax || !s.chance(s.plan.crash) {
 		return
@@ -237,9 +237,9 @@ func (n *node) maybeCrash(life int, m world.Moment) {
 }
 
 // cut is the moment around COMMIT in which a connection breaks.
-func (n *node) cut(m world.Moment) error {
+func (n *node) cut(m env.Failpoint) error {
 	s := n.sim
-	if m != world.BeforeCommit && m != world.AfterCommit || s.calm || !s.chance(s.plan.cut) {
+	if m != env.BeforeCommit && m != env.AfterCommit || s.calm || !s.chance(s.plan.cut) {
 		return nil
 	}
 	s.cells.fire("process", "cut "+string(m), "any")
@@ -322,7 +322,7 @@ func (n *node) forget() {
 	}
 	n.sim.step(n, func() {
 		if !n.jobs.Removing() { // a walk goes by the clock of its beginning, right or wrong
-			n.forgetting = n.jobs.World.Clock.Now()
+			n.forgetting = n.jobs.Env.Clock.Now()
 		}
 		if _, err := n.jobs.RemoveDeliveries(n.sim.ctx); err != nil {
 			n.sim.trace.linef("%s removes no deliveries: %v", n.name, err)

@@ -11,9 +11,9 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the checker's own connection
 	_ "modernc.org/sqlite"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Result is what came of a run.
@@ -37,12 +37,12 @@ type Result struct {
 
 // Prepare migrates an empty database and lets the checker follow its changes.
 func Prepare(ctx context.Context, database string) error {
-	w, _ := world.Virtual(epoch, 0)
+	w, _ := env.Virtual(epoch, 0)
 	keys, err := newKeys(w)
 	if err != nil {
 		return err
 	}
-	if _, err := store.Migrate(ctx, store.Options{Database: database, Keys: keys, World: w}); err != nil {
+	if _, err := store.Migrate(ctx, store.Options{Database: database, Keys: keys, Env: w}); err != nil {
 		return err
 	}
 	raw, engine, err := openRaw(database)
@@ -55,7 +55,7 @@ func Prepare(ctx context.Context, database string) error {
 // masterKey seals what a simulated gateway stores.
 const masterKey = "a master key for simulations, 32"
 
-func newKeys(w world.World) (*store.Keyring, error) {
+func newKeys(w env.Env) (*store.Keyring, error) {
 	return store.NewKeyring([]byte(masterKey), w.Random)
 }
 
@@ -81,10 +81,10 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		o.Orders = OrdersDefault
 	}
 	s := &simulation{
-		ctx: ctx, options: o, random: world.SeededRandom(o.Seed ^ 0x5eed), cells: coverage{},
+		ctx: ctx, options: o, random: env.SeededRandom(o.Seed ^ 0x5eed), cells: coverage{},
 		mailboxes: map[string]*receiver{}, answers: map[string][]byte{}, turns: map[string]int{},
 	}
-	s.source, s.clock = world.Virtual(epoch, o.Seed)
+	s.source, s.clock = env.Virtual(epoch, o.Seed)
 	s.trace = newTrace(s.clock.Monotonic, o.Trace)
 	s.plan = s.draw()
 	if err := s.open(); err != nil {
@@ -112,7 +112,7 @@ func (s *simulation) open() (err error) {
 	if err := s.settleMerchants(); err != nil {
 		return err
 	}
-	bank, _ := world.Virtual(epoch, s.options.Seed+1<<32)
+	bank, _ := env.Virtual(epoch, s.options.Seed+1<<32)
 	s.bank = &bankSite{sim: s, source: bank}
 	if err := s.bank.open(); err != nil {
 		return err
@@ -130,12 +130,12 @@ func (s *simulation) open() (err error) {
 func (s *simulation) settleMerchants() (err error) {
 	w := s.source
 	w.Clock = s.clock
-	st, err := store.Open(s.ctx, store.Options{Database: s.options.Database, Keys: s.keys, World: w, AllowUnsafe: true})
+	st, err := store.Open(s.ctx, store.Options{Database: s.options.Database, Keys: s.keys, Env: w, AllowUnsafe: true})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	f := flow.New(flow.Options{Store: st, World: w})
+	f := flow.New(flow.Options{Store: st, Env: w})
 	for i := range merchantCount {
 		m, err := s.newMerchant(i, f, st)
 		if err != nil {

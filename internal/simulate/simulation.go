@@ -9,8 +9,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Options say what to simulate.
@@ -52,9 +52,9 @@ var epoch = time.Date(2026, 12, 28, 21, 30, 0, 0, time.UTC)
 type simulation struct {
 	ctx     context.Context
 	options Options
-	random  world.Random
-	clock   *world.VirtualClock
-	source  world.World // whose ids and chance the gateways draw from
+	random  env.Random
+	clock   *env.VirtualClock
+	source  env.Env // whose ids and chance the gateways draw from
 	queue   events
 	serial  uint64
 	depth   int

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 func TestBackup(t *testing.T) {
 	t.Parallel()
-	o := storetest.Prepare(t, "sqlite", world.System(world.OutboundOptions{}))
+	o := storetest.Prepare(t, "sqlite", env.System(env.OutboundOptions{}))
 	s := storetest.Open(t, o)
 	if err := s.Write(t.Context(), func(tx *store.Tx) error { return tx.SetSetting(t.Context(), "kept", "yes") }); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestBackup(t *testing.T) {
 
 func TestPostgresBackupIsRefused(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, storetest.Prepare(t, "postgres", world.System(world.OutboundOptions{})))
+	s := storetest.Open(t, storetest.Prepare(t, "postgres", env.System(env.OutboundOptions{})))
 	if err := s.Backup(t.Context(), filepath.Join(t.TempDir(), "copy")); err == nil || !strings.Contains(err.Error(), "pg_dump") {
 		t.Errorf("%v", err)
 	}

@@ -12,17 +12,17 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 func lite(t *testing.T) (*store.Store, store.Options) {
 	t.Helper()
-	return liteIn(t, world.System(world.OutboundOptions{}))
+	return liteIn(t, env.System(env.OutboundOptions{}))
 }
 
-func liteIn(t *testing.T, w world.World) (*store.Store, store.Options) {
+func liteIn(t *testing.T, w env.Env) (*store.Store, store.Options) {
 	t.Helper()
 	o := storetest.Prepare(t, "sqlite", w)
 	s, err := store.Open(t.Context(), o)
@@ -141,7 +141,7 @@ func TestVisitorDoesNotMoveTheLog(t *testing.T) {
 // does not grow without end.
 func TestLogIsMoved(t *testing.T) {
 	t.Parallel()
-	w, _ := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1) // on which no move is slow
+	w, _ := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1) // on which no move is slow
 	s, o := liteIn(t, w)
 	const gather = 500 // pages, instead of thousands
 	s.LimitLog(gather)
@@ -182,7 +182,7 @@ func TestLogIsMoved(t *testing.T) {
 // or when four times as much has gathered.
 func TestSlowLogIsMovedLessOften(t *testing.T) {
 	t.Parallel()
-	w, clock := world.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+	w, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	s, _ := liteIn(t, w)
 	const gather = 500 // pages, instead of thousands
 	s.LimitLog(gather)

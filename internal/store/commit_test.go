@@ -4,16 +4,16 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // A database that refuses at COMMIT, here for a reference that leads nowhere,
 // has stored nothing, and says so; the next transaction is not in its way.
 func TestRefusedCommitIsAnError(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, world.System(world.OutboundOptions{}), func(t *testing.T, o store.Options) {
+	storetest.Each(t, env.System(env.OutboundOptions{}), func(t *testing.T, o store.Options) {
 		s := storetest.Open(t, o)
 		exec := func(texts ...string) error {
 			return s.Write(t.Context(), func(tx *store.Tx) error {

@@ -3,10 +3,10 @@ package store_test
 import (
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Earlier versions wrote the row of an attempt when it began. An attempt that
@@ -17,7 +17,7 @@ func TestAttemptsWrittenAtTheirBeginning(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
-			s := storetest.Open(t, storetest.Prepare(t, engine, world.System(world.OutboundOptions{})))
+			s := storetest.Open(t, storetest.Prepare(t, engine, env.System(env.OutboundOptions{})))
 			node := payment.ID{7}
 			var m store.Merchant
 			var list []store.Delivery

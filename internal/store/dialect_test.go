@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // proof is one thing that both engines must do alike with the same SQL text.
@@ -37,7 +37,7 @@ var errUndo = errors.New("undo")
 
 func TestOneTextForBothEngines(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, world.System(world.OutboundOptions{}), func(t *testing.T, o store.Options) {
+	storetest.Each(t, env.System(env.OutboundOptions{}), func(t *testing.T, o store.Options) {
 		t.Parallel()
 		s := storetest.Open(t, o)
 		for _, p := range proofs {
@@ -209,7 +209,7 @@ func caseType(t *testing.T, tx *store.Tx) {
 // NUL ends a text in C: it must be refused or kept, never cut.
 func TestNULIsNeverCut(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, world.System(world.OutboundOptions{}), func(t *testing.T, o store.Options) {
+	storetest.Each(t, env.System(env.OutboundOptions{}), func(t *testing.T, o store.Options) {
 		t.Parallel()
 		s := storetest.Open(t, o)
 		const name = "a\x00b"
@@ -250,7 +250,7 @@ func TestTimesAreMicrosecondsUTC(t *testing.T) {
 // A canceled request must not take the writer with it.
 func TestWriteGoesOnAfterCanceledCaller(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, world.System(world.OutboundOptions{}), func(t *testing.T, o store.Options) {
+	storetest.Each(t, env.System(env.OutboundOptions{}), func(t *testing.T, o store.Options) {
 		t.Parallel()
 		s := storetest.Open(t, o)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -14,10 +14,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // cut says when the connection to PostgreSQL breaks.
@@ -77,7 +77,7 @@ func (w *wire) carry(client, server net.Conn) {
 // order in either case.
 func TestCommitOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	o := storetest.Prepare(t, "postgres", world.System(world.OutboundOptions{}))
+	o := storetest.Prepare(t, "postgres", env.System(env.OutboundOptions{}))
 	w := &wire{}
 	storetest.Wire(t, &o, w.carry)
 	s := storetest.Open(t, o)
@@ -127,7 +127,7 @@ func TestCommitOfUnknownOutcome(t *testing.T) {
 // them; it is run again, and both happen.
 func TestDeadlockRunsAgain(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, storetest.Prepare(t, "postgres", world.System(world.OutboundOptions{})))
+	s := storetest.Open(t, storetest.Prepare(t, "postgres", env.System(env.OutboundOptions{})))
 	ctx := t.Context()
 	write := func(work func(tx *store.Tx) error) error { return s.Write(ctx, work) }
 	for _, name := range []string{"a", "b"} {
@@ -176,7 +176,7 @@ func TestDeadlockRunsAgain(t *testing.T) {
 // end, or until a row is read whose absence the work would tell of.
 func TestLateDeadlockRunsAgain(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, storetest.Prepare(t, "postgres", world.System(world.OutboundOptions{})))
+	s := storetest.Open(t, storetest.Prepare(t, "postgres", env.System(env.OutboundOptions{})))
 	ctx := t.Context()
 	merchant, subjects := payment.ID{9}, []payment.ID{{1}, {2}}
 	kinds := []string{store.ExceptionNotice, store.ExceptionDispute}
@@ -238,7 +238,7 @@ func TestLateDeadlockRunsAgain(t *testing.T) {
 // What each of PostgreSQL's errors means. Codes: PostgreSQL manual, appendix A.
 func TestPostgresErrorClasses(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, storetest.Prepare(t, "postgres", world.System(world.OutboundOptions{})))
+	s := storetest.Open(t, storetest.Prepare(t, "postgres", env.System(env.OutboundOptions{})))
 	for code, want := range map[string]string{
 		"40001": "retryable", "40P01": "retryable", "55P03": "retryable",
 		"08006": "broken", "53100": "broken", "53300": "broken", "57P01": "broken", "57P03": "broken", "57014": "broken", "58030": "broken", "25006": "broken",
@@ -272,7 +272,7 @@ func TestPostgresErrorClasses(t *testing.T) {
 // An error in a statement is the program's: it is told once, and not tried again.
 func TestStatementErrorsAreNotRetried(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, world.System(world.OutboundOptions{}), func(t *testing.T, o store.Options) {
+	storetest.Each(t, env.System(env.OutboundOptions{}), func(t *testing.T, o store.Options) {
 		t.Parallel()
 		s := storetest.Open(t, o)
 		for _, text := range []string{"SELEC 1", "INSERT INTO nowhere VALUES (1)", "INSERT INTO nodes (id) VALUES (NULL)", "UPDATE installation SET singleton = 2"} {
@@ -291,7 +291,7 @@ func TestStatementErrorsAreNotRetried(t *testing.T) {
 
 func TestRetriesEnd(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, storetest.Prepare(t, "sqlite", world.System(world.OutboundOptions{})))
+	s := storetest.Open(t, storetest.Prepare(t, "sqlite", env.System(env.OutboundOptions{})))
 	runs := 0
 	err := s.Write(t.Context(), func(*store.Tx) error { runs++; return store.ErrRetry })
 	if !errors.Is(err, store.ErrUnavailable) || runs != 5 {
@@ -315,7 +315,7 @@ func TestRetriesEnd(t *testing.T) {
 // Work that comes after the end is refused, not a crash.
 func TestClosedStoreIsUnavailable(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, world.System(world.OutboundOptions{}), func(t *testing.T, o store.Options) {
+	storetest.Each(t, env.System(env.OutboundOptions{}), func(t *testing.T, o store.Options) {
 		t.Parallel()
 		s, err := store.Open(t.Context(), o)
 		if err != nil {
@@ -337,7 +337,7 @@ func TestClosedStoreIsUnavailable(t *testing.T) {
 // and the next transaction gets another one.
 func TestKilledConnectionIsUnavailable(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, storetest.Prepare(t, "postgres", world.System(world.OutboundOptions{})))
+	s := storetest.Open(t, storetest.Prepare(t, "postgres", env.System(env.OutboundOptions{})))
 	ctx := t.Context()
 	err := s.Write(ctx, func(tx *store.Tx) error {
 		if err := tx.SetSetting(ctx, "killed", "1"); err != nil {
@@ -361,7 +361,7 @@ func TestKilledConnectionIsUnavailable(t *testing.T) {
 func TestServerCrashAndReturn(t *testing.T) {
 	t.Parallel()
 	server := storetest.PostgresServer(t)
-	o := storetest.Empty(t, "sqlite", world.System(world.OutboundOptions{}))
+	o := storetest.Empty(t, "sqlite", env.System(env.OutboundOptions{}))
 	o.Database = server.Database(t)
 	if _, err := store.Migrate(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -397,7 +397,7 @@ func TestServerCrashAndReturn(t *testing.T) {
 // well again when there is room.
 func TestFullDiskOnSQLite(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, storetest.Prepare(t, "sqlite", world.System(world.OutboundOptions{})))
+	s := storetest.Open(t, storetest.Prepare(t, "sqlite", env.System(env.OutboundOptions{})))
 	ctx := t.Context()
 	large := strings.Repeat("x", 64<<10)
 	set := func(name string) error {

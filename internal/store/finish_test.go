@@ -9,10 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // To finish deliveries together does what it does to finish them one by one:
@@ -23,7 +23,7 @@ func TestDeliveriesFinishTogether(t *testing.T) {
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			s := storetest.Open(t, storetest.Prepare(t, engine, world.System(world.OutboundOptions{})))
+			s := storetest.Open(t, storetest.Prepare(t, engine, env.System(env.OutboundOptions{})))
 			serial := 0
 			rapid.Check(t, func(r *rapid.T) {
 				states := rapid.SliceOfN(rapid.SampledFrom(deliveryStates), 1, 5).Draw(r, "states")

@@ -7,16 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // FuzzSealed seals a value for a place, and opens it there; damaged in any way,
 // moved to any other place, or under another key it does not open. Nor does
 // any other value that somebody writes into the column.
 func FuzzSealed(f *testing.F) {
-	random := world.SeededRandom(1)
+	random := env.SeededRandom(1)
 	keys := keyring(f, 1, random)
 	other := keyring(f, 2, random)
 	here := store.Place{Table: "payins", Merchant: payment.ID{1}, ID: payment.ID{2}, Column: "personal"}
@@ -69,7 +69,7 @@ func checkMasterKey(t *testing.T, text string) {
 	}
 }
 
-func keyring(f *testing.F, fill byte, random world.Random) *store.Keyring {
+func keyring(f *testing.F, fill byte, random env.Random) *store.Keyring {
 	f.Helper()
 	keys, err := store.NewKeyring(bytes.Repeat([]byte{fill}, store.MasterKeyLength), random)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // recordMany records n more notices, and has the server count them at once.
@@ -50,7 +50,7 @@ func analyzed(t *testing.T, s *store.Store, what string, want int) {
 // before it has grown as much once more.
 func TestGrownTablesAreTold(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, storetest.Prepare(t, "postgres", world.System(world.OutboundOptions{})))
+	s := storetest.Open(t, storetest.Prepare(t, "postgres", env.System(env.OutboundOptions{})))
 	ownStatistics(t, s)
 	analyzed(t, s, "nothing is there", 0)
 	recordMany(t, s, 0, 900)
@@ -85,7 +85,7 @@ func TestGrownTablesAreTold(t *testing.T) {
 // for nobody; nor is a table of the same name in another schema looked at.
 func TestGrownTablesKeepNobodyWaiting(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, storetest.Prepare(t, "postgres", world.System(world.OutboundOptions{})))
+	s := storetest.Open(t, storetest.Prepare(t, "postgres", env.System(env.OutboundOptions{})))
 	ownStatistics(t, s)
 	ctx := t.Context()
 	_, err := s.Reader().ExecContext(ctx, `CREATE SCHEMA aside; CREATE TABLE aside.grown (id BIGINT) WITH (autovacuum_enabled = false)`)
@@ -123,7 +123,7 @@ func TestGrownTablesKeepNobodyWaiting(t *testing.T) {
 // A role that only uses the tables leaves them to their owner.
 func TestGrownTablesOfAnotherAreLeft(t *testing.T) {
 	t.Parallel()
-	o := storetest.Prepare(t, "postgres", world.System(world.OutboundOptions{}))
+	o := storetest.Prepare(t, "postgres", env.System(env.OutboundOptions{}))
 	o.Connections = 1
 	s := storetest.Open(t, o)
 	ownStatistics(t, s)

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // MasterKeyLength is the length of a master key, in bytes.
@@ -35,7 +35,7 @@ var ErrSealed = errors.New("store: sealed value does not open")
 type Keyring struct {
 	id     [4]byte
 	aead   cipher.AEAD
-	random world.Random
+	random env.Random
 	macs   map[string]*sync.Pool
 	tokens []*tokenKey // the present master key's, then those of retired ones
 }
@@ -49,7 +49,7 @@ const (
 // NewKeyring derives all keys from a master key of 32 bytes. Addresses of the
 // payer's page live on where merchants sent them, so tokens that were made
 // under a retired master key are still read.
-func NewKeyring(master []byte, random world.Random, retired ...[]byte) (*Keyring, error) {
+func NewKeyring(master []byte, random env.Random, retired ...[]byte) (*Keyring, error) {
 	var tokens []*tokenKey
 	for _, m := range append([][]byte{master}, retired...) {
 		if len(m) != MasterKeyLength {

@@ -57,7 +57,7 @@ func (s *Store) provider() (*goose.Provider, error) {
 // Migrate brings the schema of a database up to this program's, and names the
 // installation if it has no name yet. It returns the versions that it applied.
 func Migrate(ctx context.Context, o Options) (applied []int64, err error) {
-	s := &Store{keys: o.Keys, world: o.World, log: o.Log}
+	s := &Store{keys: o.Keys, env: o.Env, log: o.Log}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if IsPostgres(o.Database) {
 		err = s.openPostgres(ctx, o)
@@ -97,8 +97,8 @@ func Migrate(ctx context.Context, o Options) (applied []int64, err error) {
 // found names a new installation. Where the database was new and the caller
 // knows the name from outside, that name stays.
 func (s *Store) found(ctx context.Context, o Options) error {
-	now := o.World.Clock.Now()
-	id := payment.ID(o.World.IDs.NewID(now))
+	now := o.Env.Clock.Now()
+	id := payment.ID(o.Env.IDs.NewID(now))
 	_, err := s.writer.ExecContext(ctx, `INSERT INTO installation (singleton, id, beat, restored_at, created_at)
 		VALUES (1, $1, 1, 0, $2) ON CONFLICT DO NOTHING`, id[:], micros(now))
 	if err != nil {

@@ -86,7 +86,7 @@ func (s *Store) openSQLite(ctx context.Context, o Options) error {
 		return fmt.Errorf("store: %w", err)
 	}
 	mover.SetMaxOpenConns(1)
-	s.solo = newSoloWriter(conn, mover, s.log, s.world.Clock)
+	s.solo = newSoloWriter(conn, mover, s.log, s.env.Clock)
 	s.solo.owner = !o.Shared
 	return s.checkSQLite(ctx)
 }

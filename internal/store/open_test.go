@@ -12,9 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // intruder names the database that a second process of this test is to open.
@@ -23,7 +23,7 @@ const intruder = "STORE_TEST_INTRUDER"
 // TestSecondProcess is both sides: started anew with a database to open, it
 // says how that went.
 func TestSecondProcess(t *testing.T) {
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	if path := os.Getenv(intruder); path != "" {
 		o := storetest.Empty(t, "sqlite", w)
 		o.Database = path
@@ -75,7 +75,7 @@ func TestSecondProcess(t *testing.T) {
 func TestSQLitePathIsTakenAsItIs(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a b.db", "a?_pragma=synchronous(0).db", "a#b%20c&d.db", "ção.db"} {
-		o := storetest.Empty(t, "sqlite", world.System(world.OutboundOptions{}))
+		o := storetest.Empty(t, "sqlite", env.System(env.OutboundOptions{}))
 		o.Database = filepath.Join(t.TempDir(), "new folder", name)
 		if _, err := store.Migrate(t.Context(), o); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -92,7 +92,7 @@ func TestSQLitePathIsTakenAsItIs(t *testing.T) {
 // a write-ahead log, and the one that writes syncs it at each COMMIT.
 func TestSQLiteIsDurable(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, storetest.Prepare(t, "sqlite", world.System(world.OutboundOptions{})))
+	s := storetest.Open(t, storetest.Prepare(t, "sqlite", env.System(env.OutboundOptions{})))
 	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1"} {
 		var reads, writes string
 		if err := s.Reader().QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&reads); err != nil {
@@ -128,7 +128,7 @@ func TestSQLiteVersions(t *testing.T) {
 func TestUnsafePostgresIsRefused(t *testing.T) {
 	t.Parallel()
 	server := storetest.PostgresServer(t, "fsync=off", "full_page_writes=off")
-	o := storetest.Empty(t, "sqlite", world.System(world.OutboundOptions{}))
+	o := storetest.Empty(t, "sqlite", env.System(env.OutboundOptions{}))
 	o.Database = server.Database(t)
 	for _, setting := range []string{"synchronous_commit = off", "default_transaction_read_only = on"} {
 		alter(t, o.Database, setting)
@@ -180,7 +180,7 @@ func alter(t *testing.T, database, setting string) {
 // An address that leads nowhere is told as such, without the password.
 func TestPostgresAddressIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	o := storetest.Empty(t, "sqlite", world.System(world.OutboundOptions{}))
+	o := storetest.Empty(t, "sqlite", env.System(env.OutboundOptions{}))
 	for _, address := range []string{
 		"postgres://u:hunter2@127.0.0.1:1/none?sslmode=disable",
 		"postgres://u:hunter2@127.0.0.1:port/none",
@@ -198,7 +198,7 @@ func TestPostgresAddressIsNotRepeated(t *testing.T) {
 // starts on a full disk as well.
 func TestMigrateAgainWritesNothing(t *testing.T) {
 	t.Parallel()
-	o := storetest.Empty(t, "sqlite", world.System(world.OutboundOptions{}))
+	o := storetest.Empty(t, "sqlite", env.System(env.OutboundOptions{}))
 	var before []byte
 	for run := range 3 {
 		if _, err := store.Migrate(t.Context(), o); err != nil {

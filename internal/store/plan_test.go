@@ -12,11 +12,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // large are the tables that grow with what merchants do.
@@ -38,7 +38,7 @@ var pulledForward = regexp.MustCompile(`^UPDATE \w+ SET next_at = \$1 WHERE next
 // year of orders in the table it must cost what it costs with ten.
 func TestQueriesUseAnIndex(t *testing.T) {
 	t.Parallel()
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		o := storetest.Prepare(t, "sqlite", w)

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // keyed lists the tables that merchant_id does not lead: reference tables, which
@@ -87,7 +87,7 @@ func readSchema(t *testing.T, s *store.Store) tables {
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	lists := map[string]string{}
-	storetest.Each(t, world.System(world.OutboundOptions{}), func(t *testing.T, o store.Options) {
+	storetest.Each(t, env.System(env.OutboundOptions{}), func(t *testing.T, o store.Options) {
 		s := storetest.Open(t, o)
 		schema := readSchema(t, s)
 		if len(schema) < 15 {
@@ -118,7 +118,7 @@ func TestSchema(t *testing.T) {
 
 func TestMigrateTwice(t *testing.T) {
 	t.Parallel()
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +154,7 @@ func installation(t *testing.T, o store.Options) string {
 // Two nodes of a new installation may start at the same instant.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
-	o := storetest.Empty(t, "postgres", world.System(world.OutboundOptions{}))
+	o := storetest.Empty(t, "postgres", env.System(env.OutboundOptions{}))
 	errs := make(chan error, 4)
 	for range cap(errs) {
 		go func() {
@@ -173,7 +173,7 @@ func TestMigrateAtOnce(t *testing.T) {
 // A schema that is not this program's is refused, with what to do about it.
 func TestOtherSchemaIsRefused(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, world.System(world.OutboundOptions{}), func(t *testing.T, o store.Options) {
+	storetest.Each(t, env.System(env.OutboundOptions{}), func(t *testing.T, o store.Options) {
 		t.Parallel()
 		s := storetest.Open(t, o)
 		o.Shared = true // beside it

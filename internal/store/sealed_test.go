@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // safe is a database with one of everything that is sealed, twice.
@@ -75,7 +75,7 @@ var sealedColumns = []column{
 
 func TestSealedColumnsOpenInTheirPlaceOnly(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, world.System(world.OutboundOptions{}), func(t *testing.T, o store.Options) {
+	storetest.Each(t, env.System(env.OutboundOptions{}), func(t *testing.T, o store.Options) {
 		t.Parallel()
 		v := fill(t, o)
 		for what, err := range v.reads(v.s) {
@@ -119,7 +119,7 @@ func (v *safe) move(tx *store.Tx, to, from column, source payment.ID) {
 // Nothing personal is to be found in the files of a database.
 func TestPersonalDataIsNotInTheFile(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, world.System(world.OutboundOptions{}), func(t *testing.T, o store.Options) {
+	storetest.Each(t, env.System(env.OutboundOptions{}), func(t *testing.T, o store.Options) {
 		t.Parallel()
 		v := fill(t, o)
 		for _, from := range append([]column{{"notices", "body", ""}}, sealedColumns...) {
@@ -147,10 +147,10 @@ func TestPersonalDataIsNotInTheFile(t *testing.T) {
 
 func TestOtherMasterKeyOpensNothing(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, world.System(world.OutboundOptions{}), func(t *testing.T, o store.Options) {
+	storetest.Each(t, env.System(env.OutboundOptions{}), func(t *testing.T, o store.Options) {
 		t.Parallel()
 		v := fill(t, o)
-		keys, err := store.NewKeyring(bytes.Repeat([]byte{1}, store.MasterKeyLength), o.World.Random)
+		keys, err := store.NewKeyring(bytes.Repeat([]byte{1}, store.MasterKeyLength), o.Env.Random)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestOtherMasterKeyOpensNothing(t *testing.T) {
 // Every bit counts, and every byte must be there.
 func TestSealedValuesAreWhole(t *testing.T) {
 	t.Parallel()
-	random := world.SeededRandom(1)
+	random := env.SeededRandom(1)
 	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), random)
 	if err != nil {
 		t.Fatal(err)
@@ -213,10 +213,10 @@ func TestMasterKeys(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if _, err := store.NewKeyring(make([]byte, 16), world.SeededRandom(1)); err == nil {
+	if _, err := store.NewKeyring(make([]byte, 16), env.SeededRandom(1)); err == nil {
 		t.Error("a short master key is taken")
 	}
-	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), world.SeededRandom(1))
+	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), env.SeededRandom(1))
 	if err != nil {
 		t.Fatal(err)
 	}

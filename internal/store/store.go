@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Errors that callers decide by.
@@ -34,8 +34,8 @@ type Options struct {
 	Database string
 	// Keys seal personal data and secrets.
 	Keys *Keyring
-	// World gives time, ids and chance.
-	World world.World
+	// Env gives time, ids and chance.
+	Env env.Env
 	// Log gets one line where a transaction had to be run again.
 	Log *slog.Logger
 	// Shared opens an SQLite file beside the gateway that owns it: for
@@ -52,7 +52,7 @@ type Options struct {
 type Store struct {
 	dialect dialect
 	keys    *Keyring
-	world   world.World
+	env     env.Env
 	log     *slog.Logger
 	reader  *sql.DB
 	writer  *sql.DB
@@ -69,7 +69,7 @@ type Store struct {
 // Open opens the database, checks that it is safe to keep money in, and reads
 // who it belongs to. The schema must be there already: see Migrate.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{keys: o.Keys, world: o.World, log: o.Log}
+	s := &Store{keys: o.Keys, env: o.Env, log: o.Log}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -176,7 +176,7 @@ type soloWriter struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 	log   *slog.Logger
-	clock world.Clock
+	clock env.Clock
 
 	// checkpoint runs one; tests put their own in its place.
 	checkpoint func(ctx context.Context, mode string) (checkpoint, error)
@@ -192,7 +192,7 @@ type soloWriter struct {
 	ended      chan struct{} // closed when failed is set
 }
 
-func newSoloWriter(conn *sql.Conn, mover *sql.DB, log *slog.Logger, clock world.Clock) *soloWriter {
+func newSoloWriter(conn *sql.Conn, mover *sql.DB, log *slog.Logger, clock env.Clock) *soloWriter {
 	w := &soloWriter{
 		conn: conn, mover: mover, gather: checkpointAfter, stmts: map[string]*sql.Stmt{}, log: log, clock: clock, ended: make(chan struct{}),
 	}

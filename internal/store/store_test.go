@@ -3,9 +3,9 @@ package store_test
 import (
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 func TestConformance(t *testing.T) {
@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) {
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			storetest.Run(t, func(t testing.TB, w world.World) store.Options { return storetest.Prepare(t, engine, w) })
+			storetest.Run(t, func(t testing.TB, w env.Env) store.Options { return storetest.Prepare(t, engine, w) })
 		})
 	}
 }

@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 func tokenKeys(t testing.TB, fill byte, retired ...byte) *store.Keyring {
@@ -19,7 +19,7 @@ func tokenKeys(t testing.TB, fill byte, retired ...byte) *store.Keyring {
 	for _, b := range retired {
 		old = append(old, bytes.Repeat([]byte{b}, store.MasterKeyLength))
 	}
-	k, err := store.NewKeyring(bytes.Repeat([]byte{fill}, store.MasterKeyLength), world.SeededRandom(1), old...)
+	k, err := store.NewKeyring(bytes.Repeat([]byte{fill}, store.MasterKeyLength), env.SeededRandom(1), old...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestTokensOfRetiredKeys(t *testing.T) {
 	if again := string(k.AppendOrderToken(nil, 5, id)); again == old {
 		t.Error("a retired key still makes tokens")
 	}
-	if _, err := store.NewKeyring(make([]byte, store.MasterKeyLength), world.SeededRandom(1), make([]byte, 5)); err == nil {
+	if _, err := store.NewKeyring(make([]byte, store.MasterKeyLength), env.SeededRandom(1), make([]byte, 5)); err == nil {
 		t.Error("a short key is taken")
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // A transaction that lost a race is run again, writeTries times at the most.
@@ -69,7 +69,7 @@ func (s *Store) Write(ctx context.Context, work func(tx *Tx) error) error {
 var errRetry = errors.New("store: transaction must run again")
 
 func (s *Store) pause(ctx context.Context, d time.Duration) error {
-	timer := s.world.Clock.NewTimer(s.world.Random.Jitter(d, 50))
+	timer := s.env.Clock.NewTimer(s.env.Random.Jitter(d, 50))
 	defer timer.Stop()
 	select {
 	case <-timer.C():
@@ -84,7 +84,7 @@ func (s *Store) writeOnce(ctx context.Context, work func(tx *Tx) error) (err err
 	if err != nil {
 		return s.translate(err)
 	}
-	tx := &Tx{Now: s.world.Clock.Now(), store: s, t: t}
+	tx := &Tx{Now: s.env.Clock.Now(), store: s, t: t}
 	done := false
 	defer func() {
 		if !done { // an error, or a panic of work
@@ -100,14 +100,14 @@ func (s *Store) writeOnce(ctx context.Context, work func(tx *Tx) error) (err err
 	if err := tx.flush(ctx); err != nil {
 		return s.translate(err)
 	}
-	if err := s.world.Commit(world.BeforeCommit); err != nil {
+	if err := s.env.InjectCommit(env.BeforeCommit); err != nil {
 		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
 	}
 	done = true
 	if err := t.commit(ctx); err != nil {
 		return s.translateCommit(err)
 	}
-	if err := s.world.Commit(world.AfterCommit); err != nil {
+	if err := s.env.InjectCommit(env.AfterCommit); err != nil {
 		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
 	}
 	return nil
@@ -211,4 +211,4 @@ func (tx *Tx) insertNew(ctx context.Context, t *table, rows ...[]any) error {
 }
 
 // NewID makes an id of this transaction's time.
-func (tx *Tx) NewID() payment.ID { return tx.store.world.IDs.NewID(tx.Now) }
+func (tx *Tx) NewID() payment.ID { return tx.store.env.IDs.NewID(tx.Now) }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
@@ -14,7 +15,6 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
@@ -46,7 +46,7 @@ type history struct {
 func newHistory(t *testing.T, o store.Options) *history {
 	t.Helper()
 	s := storetest.Open(t, o)
-	f := flow.New(flow.Options{Store: s, World: o.World, Processors: processor.Registry{"fake": obedient{}}})
+	f := flow.New(flow.Options{Store: s, Env: o.Env, Processors: processor.Registry{"fake": obedient{}}})
 	h := &history{t: t, f: f, s: s}
 	h.must(f.Join(t.Context(), 0, true))
 	m, err := f.CreateMerchant(t.Context(), store.Merchant{Name: "Loja", City: "RECIFE", Processor: "fake"}, "")
@@ -170,7 +170,7 @@ var corruptions = []struct {
 
 func TestVerify(t *testing.T) {
 	t.Parallel()
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		h := newHistory(t, o)
 		for _, of := range []payment.ID{h.m.ID, {}} {
@@ -218,7 +218,7 @@ func TestVerify(t *testing.T) {
 // Offenders are named, and no more than a bounded number of them.
 func TestVerifyNames(t *testing.T) {
 	t.Parallel()
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	h := newHistory(t, storetest.Prepare(t, "sqlite", w))
 	list, err := h.s.Payouts(t.Context(), h.m.ID, store.Filter{Limit: 10, Status: "FAILED"})
 	h.must(err)
@@ -244,7 +244,7 @@ func TestVerifyNames(t *testing.T) {
 // Books that are being written stay provable: no check sees half a commit.
 func TestVerifyBesideWriters(t *testing.T) {
 	t.Parallel()
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		h := newHistory(t, o)
 		h.f.Start()

@@ -32,7 +32,7 @@ type room struct {
 const (
 	libraries = " brcode boleto taxid pixkey"
 	decisions = " money ledger payment"
-	basics    = " problem world"
+	basics    = " problem env"
 )
 
 // rooms is the architecture: each room imports at most the rooms named in its
@@ -51,7 +51,7 @@ var rooms = []room{
 
 	// Basics, for every room that is not pure.
 	{"problem", plain, "payment"},
-	{"world", plain, "problem"},
+	{"env", plain, "problem"},
 
 	// Side rooms: each does one thing and knows nothing of payments.
 	{"config", plain, basics},
@@ -198,8 +198,8 @@ var importMutants = []mutant{
 		map[string]string{"internal/flow/a.go": `package flow; import _ "` + module + `/internal/store/storetest"`},
 		[]string{"internal/flow -> " + module + "/internal/store/storetest"}},
 	{"the clock in a pure room's test",
-		map[string]string{"internal/ledger/a_test.go": `package ledger; import _ "` + module + `/internal/world"`},
-		[]string{"internal/ledger -> " + module + "/internal/world"}},
+		map[string]string{"internal/ledger/a_test.go": `package ledger; import _ "` + module + `/internal/env"`},
+		[]string{"internal/ledger -> " + module + "/internal/env"}},
 	{"a log and a library in pure rooms",
 		map[string]string{
 			"boleto/a.go":           `package boleto; import _ "log/slog"`,

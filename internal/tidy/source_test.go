@@ -123,12 +123,12 @@ var worldly = map[string]*regexp.Regexp{
 	"crypto/tls":             regexp.MustCompile(`^Dial`),
 }
 
-// checkWorld keeps time, chance and the way out behind internal/world, where a
+// checkWorld keeps time, chance and the way out behind internal/env, where a
 // simulation can replace them. Tests may use all of it but Sleep.
 func checkWorld(repository *tree) []finding {
 	var found []finding
 	for _, file := range repository.sources {
-		if file.folder == "internal/world" && !file.test {
+		if file.folder == "internal/env" && !file.test {
 			continue
 		}
 		imported := file.imported()
@@ -150,7 +150,7 @@ func checkWorld(repository *tree) []finding {
 			if names == nil || !names.MatchString(selector.Sel.Name) || file.test && use != "time.Sleep" {
 				return true
 			}
-			found = append(found, finding{file.path + ": " + use, repository.at(node.Pos()), use + " belongs to internal/world"})
+			found = append(found, finding{file.path + ": " + use, repository.at(node.Pos()), use + " belongs to internal/env"})
 			return true
 		})
 	}
@@ -176,11 +176,11 @@ var worldMutants = []mutant{
 			var c, d = http.Get("http://example.com")`},
 		[]string{"internal/webhook/a.go: net.Dialer", "internal/webhook/a.go: net/http.Client", "internal/webhook/a.go: net/http.Get"}},
 	{"a test that sleeps",
-		map[string]string{"internal/world/a_test.go": "package world\nimport \"time\"\nfunc f() { time.Sleep(1) }"},
-		[]string{"internal/world/a_test.go: time.Sleep"}},
-	{"world itself, tests, and what was handed in",
+		map[string]string{"internal/env/a_test.go": "package env\nimport \"time\"\nfunc f() { time.Sleep(1) }"},
+		[]string{"internal/env/a_test.go: time.Sleep"}},
+	{"env itself, tests, and what was handed in",
 		map[string]string{
-			"internal/world/a.go":     "package world\nimport \"time\"\nvar now = time.Now",
+			"internal/env/a.go":       "package env\nimport \"time\"\nvar now = time.Now",
 			"internal/flow/a_test.go": "package flow\nimport \"time\"\nvar now = time.Now()",
 			"internal/webhook/a.go":   "package webhook\nimport (\"net/http\"; \"time\")\nfunc f(c *http.Client, t time.Time) { _ = http.StatusOK; t.After(t) }",
 		}, nil},

@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/webhook"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // TestSendEveryStatus answers with each final status that HTTP knows.
 func TestSendEveryStatus(t *testing.T) {
 	t.Parallel()
 	var status, requests int
-	sender := &webhook.Sender{Clock: world.NewVirtualClock(epoch)}
+	sender := &webhook.Sender{Clock: env.NewVirtualClock(epoch)}
 	sender.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
 		requests++
 		header := http.Header{"Location": {"https://elsewhere.example/"}, "Retry-After": {"60"}}

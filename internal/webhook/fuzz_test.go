@@ -15,9 +15,9 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/webhook"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // FuzzCheckURL: what is allowed can be sent to, and names its receiver plainly;
@@ -80,13 +80,13 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Add(200, "5", bytes.Repeat([]byte("é"), 3000), uint16(9000))
 	f.Add(101, "", []byte("switched"), uint16(0))
-	random := world.SeededRandom(1)
+	random := env.SeededRandom(1)
 	f.Fuzz(func(t *testing.T, status int, retryAfter string, body []byte, cut uint16) {
 		source := io.Reader(bytes.NewReader(body))
 		if int(cut) < len(body) {
 			source = io.MultiReader(bytes.NewReader(body[:cut]), brokenReader{})
 		}
-		sender := &webhook.Sender{Clock: world.NewVirtualClock(epoch), Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		sender := &webhook.Sender{Clock: env.NewVirtualClock(epoch), Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {retryAfter}}, Body: io.NopCloser(source), Request: r}, nil
 		})}
 		got := sender.Send(t.Context(), deliveryTo(t, "https://merchant.example/"))
@@ -145,7 +145,7 @@ func waitOf(value string) time.Duration {
 
 // checkSchedule: asking for a wait makes none shorter, nor longer than a day
 // and its tenth.
-func checkSchedule(t *testing.T, random world.Random, asked time.Duration) {
+func checkSchedule(t *testing.T, random env.Random, asked time.Duration) {
 	t.Helper()
 	for done := range webhook.MaxAttempts + 1 {
 		plain, _ := webhook.Schedule{}.Next(done, 0)

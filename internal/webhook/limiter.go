@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 // pause between them, until one succeeds. Its memory is bounded by the attempts
 // under way and 10,000 sick endpoints.
 type Limiter struct {
-	clock       world.Clock
+	clock       env.Clock
 	least, most int // attempts at once
 
 	mu        sync.Mutex
@@ -45,7 +45,7 @@ type endpoint struct {
 
 // NewLimiter returns a limiter that lets each endpoint have least attempts at
 // once, 4 if that is not positive, and up to most where it keeps up with them.
-func NewLimiter(clock world.Clock, least, most int) *Limiter {
+func NewLimiter(clock env.Clock, least, most int) *Limiter {
 	if least <= 0 {
 		least = defaultConcurrency
 	}

@@ -10,13 +10,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/webhook"
-	"github.com/porteira/porteira/internal/world"
 )
 
 func TestLimiterConcurrency(t *testing.T) {
 	t.Parallel()
-	l := webhook.NewLimiter(world.NewVirtualClock(epoch), 0, 0)
+	l := webhook.NewLimiter(env.NewVirtualClock(epoch), 0, 0)
 	var releases []func(bool)
 	for i := range 4 {
 		release, _, ok := l.Acquire("a")
@@ -53,7 +53,7 @@ func TestLimiterConcurrency(t *testing.T) {
 
 func TestLimiterRestsSickEndpoint(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	l := webhook.NewLimiter(clock, 4, 4)
 	attempt := func(healthy bool) {
 		t.Helper()
@@ -96,7 +96,7 @@ func TestLimiterRestsSickEndpoint(t *testing.T) {
 func TestLimiterBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		clock := world.NewVirtualClock(epoch)
+		clock := env.NewVirtualClock(epoch)
 		l := webhook.NewLimiter(clock, 2, 2)
 		running := map[string][]func(bool){}
 		keys := rapid.SampledFrom([]string{"a", "b", "c"})
@@ -138,7 +138,7 @@ func TestLimiterBounds(t *testing.T) {
 func TestLimiterTogether(t *testing.T) {
 	t.Parallel()
 	const places = 3
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	l := webhook.NewLimiter(clock, places, places)
 	var running, granted [4]atomic.Int64
 	var all sync.WaitGroup
@@ -174,7 +174,7 @@ func TestLimiterTogether(t *testing.T) {
 
 func TestLimiterMemory(t *testing.T) {
 	t.Parallel()
-	l := webhook.NewLimiter(world.NewVirtualClock(epoch), 1, 1)
+	l := webhook.NewLimiter(env.NewVirtualClock(epoch), 1, 1)
 	for i := range 2 * webhook.MaxRemembered {
 		release, _, ok := l.Acquire(fmt.Sprint(i))
 		if !ok {
@@ -190,7 +190,7 @@ func TestLimiterMemory(t *testing.T) {
 // A receiver that keeps up gets more attempts at once, one that fails fewer.
 func TestLimiterFollowsItsReceiver(t *testing.T) {
 	t.Parallel()
-	l := webhook.NewLimiter(world.NewVirtualClock(epoch), 2, 5)
+	l := webhook.NewLimiter(env.NewVirtualClock(epoch), 2, 5)
 	var running []func(bool)
 	fill := func(want int) {
 		t.Helper()

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // Reason tells in a stable word why an attempt did not deliver. What the
@@ -60,7 +60,7 @@ func classify(ctx context.Context, err error, tlsFailed bool) Reason {
 		network     net.Error
 	)
 	switch {
-	case errors.Is(err, world.ErrBlocked):
+	case errors.Is(err, env.ErrBlocked):
 		return ReasonBlocked
 	case ctx.Err() != nil:
 		return ReasonTimeout

@@ -36,7 +36,7 @@ const MaxAttempts = len(waits)
 // before. The first attempt and the last are the same code.
 type Schedule struct {
 	// Jitter spreads a wait by up to some per cent; nil leaves it exact.
-	// It is [world.Random]'s method.
+	// It is [env.Random]'s method.
 	Jitter func(d time.Duration, percent int) time.Duration
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/webhook"
-	"github.com/porteira/porteira/internal/world"
 )
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -37,7 +37,7 @@ func TestScheduleWaits(t *testing.T) {
 func TestScheduleSpreadAndRetryAfter(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		schedule := webhook.Schedule{Jitter: world.SeededRandom(rapid.Uint64().Draw(t, "seed")).Jitter}
+		schedule := webhook.Schedule{Jitter: env.SeededRandom(rapid.Uint64().Draw(t, "seed")).Jitter}
 		done := rapid.IntRange(0, webhook.MaxAttempts-1).Draw(t, "done")
 		asked := time.Duration(rapid.Int64().Draw(t, "asked"))
 		plain, _ := webhook.Schedule{}.Next(done, 0)

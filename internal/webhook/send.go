@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 const (
@@ -63,11 +63,11 @@ type Attempt struct {
 
 // Sender makes attempts. Its fields must not change once it is used.
 type Sender struct {
-	// Transport carries the requests: [world.World]'s Webhooks.
+	// Transport carries the requests: [env.Env]'s Webhooks.
 	Transport http.RoundTripper
 	// Clock times the attempt, and dates it: receivers refuse a
 	// webhook-timestamp that is minutes away from their own clock.
-	Clock world.Clock
+	Clock env.Clock
 	// Timeout bounds the whole attempt, the answer's body included; 15 s
 	// unless set.
 	Timeout time.Duration

@@ -23,8 +23,8 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/webhook"
-	"github.com/porteira/porteira/internal/world"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,15 +34,15 @@ var quietLog = log.New(io.Discard, "", 0)
 
 // newSender returns a sender by a clock that stands still, so that nothing
 // times out unless a test says so. It may reach this machine.
-func newSender(t *testing.T, roots *x509.CertPool) (*webhook.Sender, *world.VirtualClock) {
+func newSender(t *testing.T, roots *x509.CertPool) (*webhook.Sender, *env.VirtualClock) {
 	t.Helper()
-	outbound := world.NewOutbound(world.OutboundOptions{
+	outbound := env.NewOutbound(env.OutboundOptions{
 		AnyPort:       true,
 		AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		RootCAs:       roots,
 	})
 	t.Cleanup(outbound.CloseIdle)
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	return &webhook.Sender{Transport: outbound.Webhooks(), Clock: clock}, clock
 }
 
@@ -65,7 +65,7 @@ func deliveryTo(t *testing.T, target string) webhook.Delivery {
 // library, clock and all.
 func TestSendVerified(t *testing.T) {
 	t.Parallel()
-	random := world.SystemRandom()
+	random := env.SystemRandom()
 	current, former := webhook.NewSecret(random), webhook.NewSecret(random)
 	var problems atomic.Value
 	receiver := newReceiver(t, func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,7 @@ func TestSendVerified(t *testing.T) {
 		_, _ = io.WriteString(w, "thanks")
 	})
 	sender, _ := newSender(t, nil)
-	sender.Clock = world.NewSystemClock()
+	sender.Clock = env.NewSystemClock()
 	delivery := deliveryTo(t, receiver.URL+"/hooks?a=1")
 	delivery.Secrets = []webhook.Secret{current, former}
 	attempt := sender.Send(t.Context(), delivery)
@@ -316,9 +316,9 @@ func TestSendBlocked(t *testing.T) {
 		}
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 	}
-	outbound := world.NewOutbound(world.OutboundOptions{AnyPort: true, Resolve: names})
+	outbound := env.NewOutbound(env.OutboundOptions{AnyPort: true, Resolve: names})
 	t.Cleanup(outbound.CloseIdle)
-	sender := &webhook.Sender{Transport: outbound.Webhooks(), Clock: world.NewVirtualClock(epoch)}
+	sender := &webhook.Sender{Transport: outbound.Webhooks(), Clock: env.NewVirtualClock(epoch)}
 	port := receiver.URL[strings.LastIndex(receiver.URL, ":"):]
 	for target, reason := range map[string]webhook.Reason{
 		receiver.URL:                    webhook.ReasonBlocked,

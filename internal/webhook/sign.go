@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 const (
@@ -40,7 +40,7 @@ type Secret struct {
 }
 
 // NewSecret returns a secret of 32 random bytes.
-func NewSecret(random world.Random) Secret {
+func NewSecret(random env.Random) Secret {
 	key := make([]byte, newSecretSize)
 	random.Read(key)
 	return newSecret(key)

@@ -15,8 +15,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"pgregory.net/rapid"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/webhook"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // The vector that the reference libraries of Standard Webhooks publish.
@@ -57,7 +57,7 @@ func TestSignVector(t *testing.T) {
 func TestSignPassesLibrary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		random := world.SeededRandom(rapid.Uint64().Draw(t, "seed"))
+		random := env.SeededRandom(rapid.Uint64().Draw(t, "seed"))
 		secrets := []webhook.Secret{webhook.NewSecret(random), webhook.NewSecret(random)}
 		secrets = secrets[:rapid.IntRange(1, 2).Draw(t, "secrets")]
 		body := rapid.SliceOf(rapid.Byte()).Draw(t, "body")

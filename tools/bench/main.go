@@ -26,8 +26,8 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/bench"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Engines that hold the books.
@@ -74,7 +74,7 @@ func main() {
 type trial struct {
 	*settings
 
-	world   world.World
+	env     env.Env
 	folder  string
 	program string // the gateway
 	stick   string // "" without
@@ -86,7 +86,7 @@ func (s *settings) run(ctx context.Context) (err error) {
 	if s.pairs < 1 {
 		return errors.New("-pairs is at least 1")
 	}
-	t := &trial{settings: s, world: world.System(world.OutboundOptions{})}
+	t := &trial{settings: s, env: env.System(env.OutboundOptions{})}
 	if t.folder, err = os.MkdirTemp(s.data, "porteira-stick-"); err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (t *trial) pair(ctx context.Context, mode bench.Mode, rate, number int) (ou
 // load is what both have to bear.
 func (t *trial) load(mode bench.Mode, rate int) bench.Options {
 	return bench.Options{
-		Mode: mode, Concurrency: t.concurrency, Rate: rate, Warmup: t.warmup, Duration: t.duration, Merchants: 1, World: t.world,
+		Mode: mode, Concurrency: t.concurrency, Rate: rate, Warmup: t.warmup, Duration: t.duration, Merchants: 1, Env: t.env,
 	}
 }
 

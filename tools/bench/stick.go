@@ -53,13 +53,13 @@ func (t *trial) runStick(ctx context.Context, mode bench.Mode, rate int) (report
 
 // await returns once somebody answers at an address.
 func (t *trial) await(ctx context.Context, url string) error {
-	clock := t.world.Clock
+	clock := t.env.Clock
 	for deadline := clock.Monotonic() + stickPatience; ; {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
 			return err
 		}
-		answer, err := t.world.Processor.RoundTrip(request)
+		answer, err := t.env.Processor.RoundTrip(request)
 		if err == nil {
 			return answer.Body.Close()
 		}

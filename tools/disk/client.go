@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app"
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // Kinds of orders, as paths of the API name them.
@@ -40,7 +40,7 @@ type caller struct {
 }
 
 func newCaller(base string) *caller {
-	return &caller{world.NewOutbound(world.OutboundOptions{}).Processor(), base}
+	return &caller{env.NewOutbound(env.OutboundOptions{}).Processor(), base}
 }
 
 // answer is what a request got; status 0 where no whole answer came.
@@ -88,7 +88,7 @@ type crowd struct {
 	caller  *caller
 	figures *figures
 	file    *os.File // on another disk than the one that fails
-	random  world.Random
+	random  env.Random
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 

@@ -21,7 +21,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/tools/results"
 )
 
@@ -148,7 +148,7 @@ func (s *settings) complete() error {
 		return fmt.Errorf("%w: -rounds is at least 1", errUsage)
 	}
 	if s.seed == 0 {
-		s.seed = uint64(world.SystemRandom().Int64N(1 << 53))
+		s.seed = uint64(env.SystemRandom().Int64N(1 << 53))
 	}
 	return nil
 }

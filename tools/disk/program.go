@@ -11,13 +11,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/tools/disk/faultdisk"
 	"github.com/porteira/porteira/tools/rig"
 )
 
 // clock is the machine's: what is tried has no other.
-var clock = world.NewSystemClock()
+var clock = env.NewSystemClock()
 
 // wait passes time; false if ctx ended first.
 func wait(ctx context.Context, d time.Duration) bool {
@@ -139,7 +139,7 @@ func (p *program) lastWords() string {
 const portFirst, portCount = 20000, 12000
 
 // address finds an address that nobody uses now.
-func address(random world.Random) (string, error) {
+func address(random env.Random) (string, error) {
 	for range 1000 {
 		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", portFirst+random.Int64N(portCount))) //nolint:noctx // it takes no time
 		if err == nil {

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/tools/disk/faultdisk"
 	"github.com/porteira/porteira/tools/rig"
 )
@@ -28,7 +28,7 @@ type trial struct {
 	ctx     context.Context
 	engine  string
 	figures *figures
-	random  world.Random
+	random  env.Random
 
 	folder  string // on an ordinary disk
 	point   string // where the disk that fails is mounted
@@ -52,7 +52,7 @@ type trial struct {
 // SQLite all that the gateway keeps is on that disk; with PostgreSQL all that
 // the server keeps.
 func newTrial(ctx context.Context, s *settings, engine string, seed uint64, flags []string) (t *trial, err error) {
-	t = &trial{settings: s, ctx: ctx, engine: engine, figures: newFigures(engine), random: world.SeededRandom(seed)}
+	t = &trial{settings: s, ctx: ctx, engine: engine, figures: newFigures(engine), random: env.SeededRandom(seed)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.close())

@@ -22,7 +22,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/tools/results"
 )
 
@@ -91,7 +91,7 @@ func run(ctx context.Context, out io.Writer, arguments []string) error {
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
 	figures := map[string]int64{}
-	clock := world.NewSystemClock()
+	clock := env.NewSystemClock()
 	began := clock.Monotonic()
 	for i, t := range targets {
 		share := o.each

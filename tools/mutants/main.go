@@ -31,7 +31,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/tools/results"
 )
 
@@ -65,7 +65,7 @@ func run(ctx context.Context, only string, parallel int, record bool) error {
 	if len(chosen) == 0 || parallel < 1 {
 		return errors.New("nothing to run")
 	}
-	r := &runner{root, world.NewSystemClock()}
+	r := &runner{root, env.NewSystemClock()}
 	began := r.clock.Monotonic()
 	if err := r.passAsTheyAre(ctx, chosen); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 const root = "../.."
@@ -104,7 +104,7 @@ func TestVerdicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &runner{absolute, world.NewSystemClock()}
+	r := &runner{absolute, env.NewSystemClock()}
 	list, err := readMutants("patches")
 	if err != nil {
 		t.Fatal(err)

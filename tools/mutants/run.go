@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // verdict is what became of a mutant. Only killed is as it should be.
@@ -41,7 +41,7 @@ const testTimeout = 90 * time.Second
 // runner runs tests of the module at root.
 type runner struct {
 	root  string
-	clock world.Clock
+	clock env.Clock
 }
 
 // try plants a mutant beside the tree and runs its tests until one notices it.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/porteira/porteira/boleto"
 	"github.com/porteira/porteira/brcode"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/webhook"
-	"github.com/porteira/porteira/internal/world"
 	"github.com/porteira/porteira/pixkey"
 	"github.com/porteira/porteira/taxid"
 )
@@ -186,7 +186,7 @@ func TestPixKeys(t *testing.T) {
 }
 
 func TestWebhookSignatures(t *testing.T) {
-	random := world.SeededRandom(1)
+	random := env.SeededRandom(1)
 	now := time.Now() // the package checks that a timestamp is recent
 	var items []item
 	for i := range examples {

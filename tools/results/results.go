@@ -20,7 +20,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 const (
@@ -47,7 +47,7 @@ func Add(kind, command string, figures map[string]int64) error {
 		return err
 	}
 	added := run{
-		Date:    world.NewSystemClock().Now().Format(time.DateOnly),
+		Date:    env.NewSystemClock().Now().Format(time.DateOnly),
 		Commit:  commit,
 		Machine: thisMachine(),
 		Kind:    kind,

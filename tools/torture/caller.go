@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // caller sends requests as a merchant's program or the bank's operator does.
@@ -20,7 +20,7 @@ type caller struct {
 }
 
 func newCaller(timeout time.Duration, headers map[string]string) *caller {
-	return &caller{world.NewOutbound(world.OutboundOptions{}).Processor(), headers, timeout}
+	return &caller{env.NewOutbound(env.OutboundOptions{}).Processor(), headers, timeout}
 }
 
 // reply is what a request got; status 0 where no whole answer came.

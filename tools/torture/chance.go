@@ -4,17 +4,17 @@ import (
 	"context"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // clock is the machine's: what is tortured has no other.
-var clock = world.NewSystemClock()
+var clock = env.NewSystemClock()
 
 // chance draws what happens next.
-type chance struct{ world.Random }
+type chance struct{ env.Random }
 
 func newChance(seed, stream uint64) chance {
-	return chance{world.SeededRandom(seed*1_000_003 + stream)}
+	return chance{env.SeededRandom(seed*1_000_003 + stream)}
 }
 
 // below draws a number from 0 to n-1.

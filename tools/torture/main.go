@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/tools/results"
 )
 
@@ -118,7 +118,7 @@ func (s *settings) complete() error {
 		return errors.New("-gateways is 1 or 2")
 	}
 	if s.seed == 0 {
-		s.seed = uint64(world.SystemRandom().Int64N(1 << 53))
+		s.seed = uint64(env.SystemRandom().Int64N(1 << 53))
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/tools/rig"
 )
 
@@ -227,7 +227,7 @@ func (o *ordeal) chooseMoment(p *process, c chance) string {
 		return ""
 	}
 	// Of two, the one that fired less often: some are rarely come to.
-	moment, other := pick(c, world.Moments), pick(c, world.Moments)
+	moment, other := pick(c, env.Failpoints), pick(c, env.Failpoints)
 	if o.figures.count("moments", momentName(string(other))) < o.figures.count("moments", momentName(string(moment))) {
 		moment = other
 	}
@@ -249,7 +249,7 @@ func (o *ordeal) unfired() (list []string) {
 	if o.kills < wholeRun {
 		return nil
 	}
-	for _, m := range world.Moments {
+	for _, m := range env.Failpoints {
 		look("moments", momentName(string(m)))
 	}
 	for _, kind := range faultKinds {

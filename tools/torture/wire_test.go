@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/webhook"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // query is a simple query as PostgreSQL's protocol has it.
@@ -141,7 +141,7 @@ func TestSignatures(t *testing.T) {
 	now := clock.Now()
 	header := map[string][]string{
 		"Webhook-Id": {"evt_1"}, "Webhook-Timestamp": {"x"},
-		"Webhook-Signature": {webhook.Sign([]webhook.Secret{webhook.NewSecret(world.SystemRandom()), secret}, "evt_1", now, []byte("{}"))},
+		"Webhook-Signature": {webhook.Sign([]webhook.Secret{webhook.NewSecret(env.SystemRandom()), secret}, "evt_1", now, []byte("{}"))},
 	}
 	if signed(header, []byte("{}"), now) {
 		t.Error("a time that is no number is taken")

@@ -15,13 +15,13 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // BankSecret is what the sandbox's bank of every gateway signs its notices with.
@@ -60,9 +60,9 @@ type Gateway struct {
 	// Log is all that it logged, from debug on.
 	Log *Log
 
-	cfg   *config.Config
-	world world.World
-	stop  func()
+	cfg  *config.Config
+	env  env.Env
+	stop func()
 }
 
 // Opened is what became of a gateway's making.
@@ -94,7 +94,7 @@ func (o Opened) Serve(t testing.TB) *Gateway {
 	if o.err != nil {
 		t.Fatal(o.err)
 	}
-	g := &Gateway{App: o.app, Log: o.log, cfg: o.cfg, world: world.System(world.OutboundOptions{})}
+	g := &Gateway{App: o.app, Log: o.log, cfg: o.cfg, env: env.System(env.OutboundOptions{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- o.app.Run(ctx) }()
@@ -104,9 +104,9 @@ func (o Opened) Serve(t testing.TB) *Gateway {
 		cancel()
 		t.Fatalf("the gateway did not start: %v\n%s", err, g.Log)
 	}
-	g.Client = &Client{t, "http://" + o.app.Address(), app.SandboxKey, app.SandboxSecret, g.world.Processor}
+	g.Client = &Client{t, "http://" + o.app.Address(), app.SandboxKey, app.SandboxSecret, g.env.Processor}
 	g.stop = func() {
-		g.world.Processor.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+		g.env.Processor.(interface{ CloseIdleConnections() }).CloseIdleConnections()
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("the gateway stopped with %v\n%s", err, g.Log)
@@ -140,7 +140,7 @@ func Start(t testing.TB, engine string, flags ...string) *Installed {
 	data := t.TempDir()
 	g := &Installed{Engine: engine, Database: filepath.Join(data, "porteira.db")}
 	if engine == "postgres" {
-		g.Database = storetest.Prepare(t, engine, world.System(world.OutboundOptions{})).Database
+		g.Database = storetest.Prepare(t, engine, env.System(env.OutboundOptions{})).Database
 	}
 	cfg := Config(t, config.Dev, Secrets(), append([]string{"data", data, "database", g.Database, "log-level", "debug"}, flags...)...)
 	g.Gateway = Run(t, cfg)
@@ -206,7 +206,7 @@ const patience = 60 * time.Second
 // it may.
 func Until(t testing.TB, missing func() string) {
 	t.Helper()
-	clock := world.NewSystemClock()
+	clock := env.NewSystemClock()
 	deadline := clock.Monotonic() + patience
 	for what := missing(); what != ""; what = missing() {
 		if clock.Monotonic() > deadline {

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Operation is a call that can be made to misbehave.
@@ -65,7 +65,7 @@ type Harness struct {
 	Processor processor.Processor
 	// Clock bounds each call by the time-outs of the processor's profile, and
 	// is the time at which notices are verified.
-	Clock world.Clock
+	Clock env.Clock
 	// NewID returns an external id that was not used before.
 	NewID func() string
 	// Faults are those that Misbehave can make.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // BankOptions make a bank. Secret, Clock and IDs are needed.
@@ -23,8 +23,8 @@ type BankOptions struct {
 	Path string
 	// Secret is what callers show and notices are signed with.
 	Secret string
-	Clock  world.Clock
-	IDs    *world.IDs
+	Clock  env.Clock
+	IDs    *env.IDs
 	// Notify carries notices to the gateways; without it none is sent.
 	Notify http.RoundTripper
 	// NotifyURL is a gateway's address that needs no registration: that of the

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // books reads the bank's list of transfers under an id.
@@ -24,7 +24,7 @@ func (r *rig) books(externalID string) []Transfer {
 }
 
 func TestOpenBankNeedsASecret(t *testing.T) {
-	w, clock := world.Virtual(start, 1)
+	w, clock := env.Virtual(start, 1)
 	if _, err := OpenBank(BankOptions{Clock: clock, IDs: w.IDs}); err == nil {
 		t.Error("a bank without a secret opened")
 	}

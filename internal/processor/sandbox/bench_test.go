@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/processor"
-	"github.com/porteira/porteira/internal/world"
 )
 
 type benchRig struct{ adapter *Processor }
@@ -15,7 +15,7 @@ type benchRig struct{ adapter *Processor }
 // newBenchRig opens a bank in real time, on a journal or (path "") in memory.
 func newBenchRig(b *testing.B, path string) benchRig {
 	b.Helper()
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	bank, err := OpenBank(BankOptions{Path: path, Secret: testSecret, Clock: w.Clock, IDs: w.IDs})
 	if err != nil {
 		b.Fatal(err)

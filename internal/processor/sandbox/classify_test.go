@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/processor"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // scripted answers every request with the same bytes.
@@ -204,18 +204,18 @@ func TestNothingSent(t *testing.T) {
 	trusting := x509.NewCertPool()
 	trusting.AddCert(encrypted.Certificate())
 
-	dials := func(opts world.OutboundOptions) http.RoundTripper { return world.NewOutbound(opts).Processor() }
+	dials := func(opts env.OutboundOptions) http.RoundTripper { return env.NewOutbound(opts).Processor() }
 	cases := []struct {
 		name      string
 		transport http.RoundTripper
 		base      string
 	}{
-		{"connection refused", dials(world.OutboundOptions{}), "http://" + nobody},
-		{"no such name", dials(world.OutboundOptions{
+		{"connection refused", dials(env.OutboundOptions{}), "http://" + nobody},
+		{"no such name", dials(env.OutboundOptions{
 			Resolve: func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no such host") },
 		}), "http://bank.invalid"},
-		{"certificate of an unknown authority", dials(world.OutboundOptions{}), encrypted.URL},
-		{"certificate for another host", dials(world.OutboundOptions{
+		{"certificate of an unknown authority", dials(env.OutboundOptions{}), encrypted.URL},
+		{"certificate for another host", dials(env.OutboundOptions{
 			RootCAs: trusting,
 			Resolve: func(context.Context, string) ([]netip.Addr, error) {
 				return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
@@ -233,7 +233,7 @@ func TestHungUp(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}))
 	defer server.Close()
-	same(t, world.NewOutbound(world.OutboundOptions{}).Processor(), server.URL, processor.Unknown)
+	same(t, env.NewOutbound(env.OutboundOptions{}).Processor(), server.URL, processor.Unknown)
 }
 
 // TestRedirectIsNotFollowed: bytes would go where nobody sent them.
@@ -246,7 +246,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	})
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	same(t, world.NewOutbound(world.OutboundOptions{}).Processor(), server.URL, processor.Unknown)
+	same(t, env.NewOutbound(env.OutboundOptions{}).Processor(), server.URL, processor.Unknown)
 	if elsewhere != 0 {
 		t.Errorf("the redirect was followed %d times", elsewhere)
 	}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // Operation is a group of the bank's routes that can be made to misbehave.
@@ -109,7 +109,7 @@ type faults struct {
 	armed   []Fault // in order of arming
 	fired   map[Fault]int
 	profile FaultProfile
-	random  world.Random
+	random  env.Random
 }
 
 func newFaults(profile FaultProfile) *faults {
@@ -119,7 +119,7 @@ func newFaults(profile FaultProfile) *faults {
 	if len(profile.Kinds) == 0 {
 		profile.Kinds = seededKinds
 	}
-	return &faults{profile: profile, random: world.SeededRandom(profile.Seed), fired: make(map[Fault]int)}
+	return &faults{profile: profile, random: env.SeededRandom(profile.Seed), fired: make(map[Fault]int)}
 }
 
 func (f *faults) arm(fault Fault) error {

@@ -15,10 +15,10 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // FuzzNotice shows the door any notice: only what was signed for these bytes
@@ -62,7 +62,7 @@ func FuzzNotice(f *testing.F) {
 type script struct {
 	t     *testing.T
 	bank  *Bank
-	clock *world.VirtualClock
+	clock *env.VirtualClock
 	file  *memoryFile
 }
 
@@ -70,7 +70,7 @@ type script struct {
 // would take longer than playing one.
 func newStage(f *testing.F) *Bank {
 	f.Helper()
-	w, clock := world.Virtual(start, 1)
+	w, clock := env.Virtual(start, 1)
 	bank, err := OpenBank(BankOptions{
 		Secret: testSecret, Clock: clock, IDs: w.IDs, Pause: func(context.Context, time.Duration) {},
 		Notify: &receiver{}, NotifyURL: "http://gateway.invalid/notices",
@@ -83,7 +83,7 @@ func newStage(f *testing.F) *Bank {
 
 func newScript(t *testing.T, bank *Bank) *script {
 	t.Helper()
-	w, clock := world.Virtual(start, 1)
+	w, clock := env.Virtual(start, 1)
 	s := &script{t: t, bank: bank, clock: clock, file: &memoryFile{}}
 	s.file.cache = []byte(journalHeader)
 	bank.journal = newJournal(s.file, int64(len(journalHeader)), 0)

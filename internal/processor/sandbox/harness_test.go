@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/processortest"
-	"github.com/porteira/porteira/internal/world"
 )
 
 const testSecret = "a secret between bank and gateway"
@@ -62,8 +62,8 @@ func (r *receiver) received() []processortest.Notice {
 // rig is a bank with everything around it.
 type rig struct {
 	t       *testing.T
-	world   world.World
-	clock   *world.VirtualClock
+	env     env.Env
+	clock   *env.VirtualClock
 	bank    *Bank
 	gateway *receiver
 	opts    BankOptions
@@ -77,9 +77,9 @@ type rig struct {
 func newRig(t *testing.T, change func(*BankOptions)) *rig {
 	t.Helper()
 	r := &rig{t: t, gateway: &receiver{}}
-	r.world, r.clock = world.Virtual(start, 1)
+	r.env, r.clock = env.Virtual(start, 1)
 	r.opts = BankOptions{
-		Secret: testSecret, Clock: r.clock, IDs: r.world.IDs,
+		Secret: testSecret, Clock: r.clock, IDs: r.env.IDs,
 		Notify: r.gateway, NotifyURL: "http://gateway.invalid/notices",
 		Pause: func(ctx context.Context, d time.Duration) {
 			if d >= 0 {
@@ -128,7 +128,7 @@ func (r *rig) connect() {
 func (r *rig) listen() {
 	r.t.Helper()
 	server := httptest.NewServer(r.bank.Handler())
-	outbound := world.NewOutbound(world.OutboundOptions{})
+	outbound := env.NewOutbound(env.OutboundOptions{})
 	r.t.Cleanup(func() {
 		outbound.CloseIdle()
 		_ = r.bank.Close() // ends calls that wait

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // Engines names every database engine that a test can ask for.
@@ -14,7 +14,7 @@ var Engines = []string{"sqlite", "postgres"}
 
 // Each runs a test on every engine, with the options of a database of its own
 // whose schema is in place.
-func Each(t *testing.T, w world.World, run func(t *testing.T, o store.Options)) {
+func Each(t *testing.T, w env.Env, run func(t *testing.T, o store.Options)) {
 	t.Helper()
 	for _, engine := range Engines {
 		t.Run(engine, func(t *testing.T) { run(t, Prepare(t, engine, w)) })
@@ -22,7 +22,7 @@ func Each(t *testing.T, w world.World, run func(t *testing.T, o store.Options)) 
 }
 
 // Prepare makes a database of an engine, with the schema in place.
-func Prepare(t testing.TB, engine string, w world.World) store.Options {
+func Prepare(t testing.TB, engine string, w env.Env) store.Options {
 	t.Helper()
 	o := options(t, w)
 	if engine == "postgres" {
@@ -42,7 +42,7 @@ func Prepare(t testing.TB, engine string, w world.World) store.Options {
 }
 
 // Empty makes a database of an engine without a schema.
-func Empty(t testing.TB, engine string, w world.World) store.Options {
+func Empty(t testing.TB, engine string, w env.Env) store.Options {
 	t.Helper()
 	o := options(t, w)
 	if engine == "postgres" {
@@ -68,11 +68,11 @@ func Open(t testing.TB, o store.Options) *store.Store {
 	return s
 }
 
-func options(t testing.TB, w world.World) store.Options {
+func options(t testing.TB, w env.Env) store.Options {
 	t.Helper()
 	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), w.Random)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store.Options{Keys: keys, World: w}
+	return store.Options{Keys: keys, Env: w}
 }

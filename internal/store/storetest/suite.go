@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/world"
 )
 
 // topics are what a store must be able to do. The tests of one topic share a
@@ -47,12 +47,12 @@ type test struct {
 
 // Run puts an engine through the conformance suite. open returns the options of
 // a database whose schema is in place; it is called once a topic.
-func Run(t *testing.T, open func(t testing.TB, w world.World) store.Options) {
+func Run(t *testing.T, open func(t testing.TB, w env.Env) store.Options) {
 	t.Helper()
 	for _, topic := range topics {
 		t.Run(topic.name, func(t *testing.T) {
 			t.Parallel()
-			w := world.System(world.OutboundOptions{})
+			w := env.System(env.OutboundOptions{})
 			o := open(t, w)
 			s := Open(t, o)
 			for _, one := range topic.tests {
@@ -68,7 +68,7 @@ type bench struct {
 
 	s      *store.Store
 	o      store.Options
-	w      world.World
+	w      env.Env
 	serial int
 }
 

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // blockSize is in what portions room is taken.
@@ -40,8 +40,8 @@ type Disk struct {
 	failing  []*failingSync
 	counts   Counts
 	thaw     chan struct{} // not nil while frozen
-	random   world.Random
-	clock    world.Clock
+	random   env.Random
+	clock    env.Clock
 }
 
 type failingSync struct {
@@ -53,7 +53,7 @@ type failingSync struct {
 // New returns an empty disk. The seed decides how slow it is within its bounds,
 // and what a power cut leaves.
 func New(seed uint64) *Disk {
-	d := &Disk{nodes: map[uint64]*node{}, next: rootID, random: world.SeededRandom(seed), clock: world.NewSystemClock()}
+	d := &Disk{nodes: map[uint64]*node{}, next: rootID, random: env.SeededRandom(seed), clock: env.NewSystemClock()}
 	d.add(&node{mode: syscall.S_IFDIR | 0o755, children: map[string]uint64{}, stableChildren: map[string]uint64{}})
 	return d
 }

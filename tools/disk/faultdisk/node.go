@@ -4,7 +4,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 const rootID = 1
@@ -49,7 +49,7 @@ const sector = 512
 
 // survive applies to the stable contents what a power cut leaves of a change,
 // and returns 1 where that is not all of it.
-func (c change) survive(random world.Random, n *node) (lost int64) {
+func (c change) survive(random env.Random, n *node) (lost int64) {
 	switch {
 	case random.Int64N(3) == 0:
 		return 1

@@ -1,4 +1,4 @@
-package world_test
+package env_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // refusedAddresses are forms of addresses that no merchant may reach, in
@@ -65,10 +65,10 @@ func TestRefusedAddresses(t *testing.T) {
 	for rule, addresses := range refusedAddresses {
 		for _, address := range addresses {
 			count++
-			transport := world.NewOutbound(world.OutboundOptions{Resolve: resolveTo(t, address)}).Webhooks()
+			transport := env.NewOutbound(env.OutboundOptions{Resolve: resolveTo(t, address)}).Webhooks()
 			for _, scheme := range []string{"http", "https"} {
 				_, err := get(t, transport, scheme+"://merchant.example/hook")
-				if !errors.Is(err, world.ErrBlocked) {
+				if !errors.Is(err, env.ErrBlocked) {
 					t.Errorf("%s: %s://%s: err = %v, want refused", rule, scheme, address, err)
 				}
 			}
@@ -95,18 +95,18 @@ func TestRefusedHosts(t *testing.T) {
 		likeC := func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 		}
-		for _, opts := range []world.OutboundOptions{{AnyPort: true}, {AnyPort: true, Resolve: likeC}} {
+		for _, opts := range []env.OutboundOptions{{AnyPort: true}, {AnyPort: true, Resolve: likeC}} {
 			target := &url.URL{Scheme: "http", Host: host + ":" + port, Path: "/"}
 			if strings.Contains(host, "%25") {
 				target, _ = url.Parse("http://" + host + ":" + port + "/")
 			}
 			request := (&http.Request{Method: http.MethodGet, URL: target, Header: http.Header{}}).WithContext(t.Context())
-			response, err := world.NewOutbound(opts).Webhooks().RoundTrip(request)
+			response, err := env.NewOutbound(opts).Webhooks().RoundTrip(request)
 			if err == nil {
 				_ = response.Body.Close()
 				t.Errorf("%s was reached", host)
 			}
-			if opts.Resolve != nil && !strings.HasPrefix(host, "[") && !errors.Is(err, world.ErrBlocked) {
+			if opts.Resolve != nil && !strings.HasPrefix(host, "[") && !errors.Is(err, env.ErrBlocked) {
 				t.Errorf("%s: err = %v, want refused", host, err)
 			}
 		}
@@ -118,7 +118,7 @@ func TestRefusedHosts(t *testing.T) {
 
 func TestAllowedAddresses(t *testing.T) {
 	t.Parallel()
-	check := world.Guard(world.OutboundOptions{})
+	check := env.Guard(env.OutboundOptions{})
 	for _, public := range []string{
 		"1.1.1.1:443", "8.8.8.8:80", "100.63.255.255:443", "100.128.0.1:443", "172.15.0.1:80", "172.32.0.1:80",
 		"192.167.1.1:80", "169.253.1.1:80", "198.17.0.1:80", "223.255.255.255:443", "11.0.0.1:80",
@@ -133,12 +133,12 @@ func TestAllowedAddresses(t *testing.T) {
 		}
 	}
 	for _, refused := range []string{"1.1.1.1:22", "1.1.1.1:8080", "1.1.1.1:0", "1.1.1.1:65535", "nonsense", ""} {
-		if err := check("tcp4", refused, nil); !errors.Is(err, world.ErrBlocked) {
+		if err := check("tcp4", refused, nil); !errors.Is(err, env.ErrBlocked) {
 			t.Errorf("%s: err = %v, want refused", refused, err)
 		}
 	}
 	for _, network := range []string{"udp4", "unix", "ip4:icmp"} {
-		if err := check(network, "1.1.1.1:443", nil); !errors.Is(err, world.ErrBlocked) {
+		if err := check(network, "1.1.1.1:443", nil); !errors.Is(err, env.ErrBlocked) {
 			t.Errorf("%s: err = %v, want refused", network, err)
 		}
 	}
@@ -147,24 +147,24 @@ func TestAllowedAddresses(t *testing.T) {
 func TestAllowNetworks(t *testing.T) {
 	t.Parallel()
 	server, hits := countingServer(t)
-	opts := world.OutboundOptions{
+	opts := env.OutboundOptions{
 		AnyPort: true,
 		// Not masked, as an operator may write it.
 		AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8"), netip.MustParsePrefix("::1/128")},
 	}
-	body, err := get(t, world.NewOutbound(opts).Webhooks(), server.URL)
+	body, err := get(t, env.NewOutbound(opts).Webhooks(), server.URL)
 	if err != nil || body != "here" {
 		t.Fatalf("an allowed network: %q, %v", body, err)
 	}
 	opts.AnyPort = false
-	if _, err := get(t, world.NewOutbound(opts).Webhooks(), server.URL); !errors.Is(err, world.ErrBlocked) {
+	if _, err := get(t, env.NewOutbound(opts).Webhooks(), server.URL); !errors.Is(err, env.ErrBlocked) {
 		t.Errorf("another port: err = %v", err)
 	}
-	opts = world.OutboundOptions{AnyPort: true, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-	if _, err := get(t, world.NewOutbound(opts).Webhooks(), server.URL); !errors.Is(err, world.ErrBlocked) {
+	opts = env.OutboundOptions{AnyPort: true, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	if _, err := get(t, env.NewOutbound(opts).Webhooks(), server.URL); !errors.Is(err, env.ErrBlocked) {
 		t.Errorf("another network: err = %v", err)
 	}
-	if _, err := get(t, world.NewOutbound(world.OutboundOptions{}).Processor(), server.URL); err != nil {
+	if _, err := get(t, env.NewOutbound(env.OutboundOptions{}).Processor(), server.URL); err != nil {
 		t.Errorf("the operator's own processor: %v", err)
 	}
 	if n := hits.Load(); n != 2 {
@@ -178,19 +178,19 @@ func TestRebinding(t *testing.T) {
 	t.Parallel()
 	server, hits := countingServer(t)
 	var lookups atomic.Int64
-	opts := world.OutboundOptions{AnyPort: true, Resolve: func(context.Context, string) ([]netip.Addr, error) {
+	opts := env.OutboundOptions{AnyPort: true, Resolve: func(context.Context, string) ([]netip.Addr, error) {
 		if lookups.Add(1) == 1 {
 			return nil, errors.New("no such host")
 		}
 		return []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.1")}, nil
 	}}
-	transport := world.NewOutbound(opts).Webhooks()
+	transport := env.NewOutbound(opts).Webhooks()
 	target := "http://rebind.example:" + portOf(t, server)
 	var dns *net.DNSError
-	if _, err := get(t, transport, target); !errors.As(err, &dns) || errors.Is(err, world.ErrBlocked) {
+	if _, err := get(t, transport, target); !errors.As(err, &dns) || errors.Is(err, env.ErrBlocked) {
 		t.Errorf("a name that does not resolve: %v", err)
 	}
-	if _, err := get(t, transport, target); !errors.Is(err, world.ErrBlocked) {
+	if _, err := get(t, transport, target); !errors.Is(err, env.ErrBlocked) {
 		t.Errorf("rebound: err = %v", err)
 	}
 	if n := hits.Load(); n != 0 {
@@ -218,7 +218,7 @@ func TestTransportHabits(t *testing.T) {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	outbound := world.NewOutbound(world.OutboundOptions{AnyPort: true, AllowNetworks: loopback})
+	outbound := env.NewOutbound(env.OutboundOptions{AnyPort: true, AllowNetworks: loopback})
 	for name, transport := range map[string]http.RoundTripper{
 		"webhooks": outbound.Webhooks(), "processor": outbound.Processor(),
 	} {

@@ -1,4 +1,4 @@
-//go:build torture
+//go:build failpoint
 
 package app
 
@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
-// CRASH_AT="moment:n" kills the process when it comes to the moment for the
-// n-th time. The name has not the prefix of settings, as it is none.
+// CRASH_AT="failpoint:n" kills the process when it reaches the failpoint for the
+// n-th time. The name has no prefix of settings, as it is no setting.
 func init() {
 	name, number, ok := strings.Cut(os.Getenv("CRASH_AT"), ":")
 	if !ok {
@@ -22,13 +22,13 @@ func init() {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 1 {
-		panic(fmt.Sprintf("CRASH_AT: %q is no number of times", number))
+		panic(fmt.Sprintf("CRASH_AT: %q is not a count", number))
 	}
 	var reached atomic.Int64
-	onMoment = func(m world.Moment) error {
+	onFailpoint = func(m env.Failpoint) error {
 		if string(m) == name && reached.Add(1) == n {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {} // it is on its way
+			select {} // the signal is on its way
 		}
 		return nil
 	}

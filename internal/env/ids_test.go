@@ -1,4 +1,4 @@
-package world_test
+package env_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 func TestNewIDForm(t *testing.T) {
@@ -18,7 +18,7 @@ func TestNewIDForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		milli := rapid.Int64Range(0, 1<<48-1).Draw(t, "milli")
 		seed := rapid.Uint64().Draw(t, "seed")
-		ids := world.NewIDs(world.SeededRandom(seed))
+		ids := env.NewIDs(env.SeededRandom(seed))
 		id := uuid.UUID(ids.NewID(time.UnixMilli(milli)))
 		if id.Version() != 7 || id.Variant() != uuid.RFC4122 {
 			t.Fatalf("%v is version %v, variant %v", id, id.Version(), id.Variant())
@@ -38,7 +38,7 @@ func TestNewIDForm(t *testing.T) {
 func TestNewIDOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		ids := world.NewIDs(world.SeededRandom(rapid.Uint64().Draw(t, "seed")))
+		ids := env.NewIDs(env.SeededRandom(rapid.Uint64().Draw(t, "seed")))
 		base := rapid.Int64Range(1_700_000_000_000, 1_900_000_000_000).Draw(t, "base")
 		offsets := rapid.SliceOfN(rapid.Int64Range(0, 63), 1, 200).Draw(t, "offsets")
 		last := make(map[int64][16]byte)
@@ -65,7 +65,7 @@ func TestNewIDOrder(t *testing.T) {
 
 func TestNewIDConcurrent(t *testing.T) {
 	t.Parallel()
-	ids := world.NewIDs(world.SystemRandom())
+	ids := env.NewIDs(env.SystemRandom())
 	made := make([][][16]byte, 8)
 	var group sync.WaitGroup
 	for worker := range made {
@@ -94,7 +94,7 @@ func TestNewIDConcurrent(t *testing.T) {
 // that two ids do not tell how many were made between them.
 func TestNewIDUnlinked(t *testing.T) {
 	t.Parallel()
-	ids := world.NewIDs(world.SeededRandom(1))
+	ids := env.NewIDs(env.SeededRandom(1))
 	counter := func(t time.Time) int {
 		id := ids.NewID(t)
 		return int(id[6]&0x0f)<<8 | int(id[7])
@@ -115,7 +115,7 @@ func TestNewIDUnlinked(t *testing.T) {
 func TestSeededWorldRepeats(t *testing.T) {
 	t.Parallel()
 	run := func() (out [][16]byte, jitters []time.Duration) {
-		w, clock := world.Virtual(epoch, 42)
+		w, clock := env.Virtual(epoch, 42)
 		for range 50 {
 			clock.Advance(w.Random.Jitter(time.Second, 10))
 			out = append(out, w.IDs.NewID(w.Clock.Now()))
@@ -126,14 +126,14 @@ func TestSeededWorldRepeats(t *testing.T) {
 	a, aJitters := run()
 	b, bJitters := run()
 	if !slices.Equal(a, b) || !slices.Equal(aJitters, bJitters) {
-		t.Error("the same seed gave another world")
+		t.Error("the same seed gave another env")
 	}
 }
 
 func TestRandomRanges(t *testing.T) {
 	t.Parallel()
-	for name, random := range map[string]world.Random{
-		"system": world.SystemRandom(), "seeded": world.SeededRandom(7),
+	for name, random := range map[string]env.Random{
+		"system": env.SystemRandom(), "seeded": env.SeededRandom(7),
 	} {
 		low, high := time.Hour, time.Duration(0)
 		for range 2000 {
@@ -162,7 +162,7 @@ func TestRandomRanges(t *testing.T) {
 }
 
 func BenchmarkNewID(b *testing.B) {
-	w := world.System(world.OutboundOptions{})
+	w := env.System(env.OutboundOptions{})
 	now := w.Clock.Now()
 	for b.Loop() {
 		w.IDs.NewID(now)

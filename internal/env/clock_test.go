@@ -1,4 +1,4 @@
-package world_test
+package env_test
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestSystemClockOffset(t *testing.T) {
 	t.Parallel()
-	clock := world.NewSystemClock()
+	clock := env.NewSystemClock()
 	before := clock.Now()
 	clock.SetOffset(48 * time.Hour)
 	after := clock.Now()
@@ -36,7 +36,7 @@ func TestSystemClockOffset(t *testing.T) {
 
 func TestSystemClockWakes(t *testing.T) {
 	t.Parallel()
-	clock := world.NewSystemClock()
+	clock := env.NewSystemClock()
 	<-clock.NewTimer(time.Millisecond).C()
 	timer := clock.NewTimer(time.Hour)
 	if !timer.Stop() || timer.Stop() {
@@ -52,7 +52,7 @@ func TestSystemClockWakes(t *testing.T) {
 
 func TestVirtualClockShowsDueTime(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	timer := clock.NewTimer(3 * time.Second)
 	clock.Advance(2 * time.Second)
 	select {
@@ -83,7 +83,7 @@ func TestVirtualClockShowsDueTime(t *testing.T) {
 func TestVirtualClockOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		clock := world.NewVirtualClock(epoch)
+		clock := env.NewVirtualClock(epoch)
 		delays := rapid.SliceOfN(rapid.Int64Range(1, 20), 1, 30).Draw(t, "delays")
 		var ended []int
 		var want []int
@@ -108,7 +108,7 @@ func TestVirtualClockOrder(t *testing.T) {
 
 func TestVirtualClockJumps(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	timer := clock.NewTimer(time.Hour)
 	clock.SetOffset(-24 * time.Hour)
 	if got := clock.Now(); !got.Equal(epoch.Add(-24 * time.Hour)) {
@@ -124,7 +124,7 @@ func TestVirtualClockJumps(t *testing.T) {
 
 func TestVirtualTimeout(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	type key struct{}
 	parent, cancelParent := context.WithCancel(context.WithValue(context.Background(), key{}, "kept"))
 	defer cancelParent()
@@ -162,7 +162,7 @@ func TestVirtualTimeout(t *testing.T) {
 
 func TestVirtualTimeoutCanceled(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	ctx, cancel := clock.WithTimeout(t.Context(), time.Minute)
 	cancel()
 	cancel()
@@ -194,7 +194,7 @@ func TestVirtualTimeoutCanceled(t *testing.T) {
 
 func TestVirtualClockBlockUntil(t *testing.T) {
 	t.Parallel()
-	clock := world.NewVirtualClock(epoch)
+	clock := env.NewVirtualClock(epoch)
 	woken := make(chan time.Time)
 	go func() { woken <- <-clock.NewTimer(time.Hour).C() }()
 	clock.BlockUntil(1)
@@ -207,13 +207,13 @@ func TestVirtualClockBlockUntil(t *testing.T) {
 // What we sign carries the time that its receiver has, however far the
 // sandbox's clock is ahead.
 func TestUnshiftedKnowsNoOffset(t *testing.T) {
-	clock := world.NewSystemClock()
+	clock := env.NewSystemClock()
 	clock.SetOffset(48 * time.Hour)
-	if lead := clock.Now().Sub(world.Unshifted(clock).Now()); lead < 47*time.Hour {
+	if lead := clock.Now().Sub(env.Unshifted(clock).Now()); lead < 47*time.Hour {
 		t.Errorf("the unshifted clock is only %s behind", lead)
 	}
-	virtual := world.NewVirtualClock(time.Unix(0, 0))
-	if world.Unshifted(virtual) != world.Clock(virtual) {
-		t.Error("a virtual clock is its own world's")
+	virtual := env.NewVirtualClock(time.Unix(0, 0))
+	if env.Unshifted(virtual) != env.Clock(virtual) {
+		t.Error("a virtual clock is its own env's")
 	}
 }

@@ -1,4 +1,4 @@
-package world
+package env
 
 import (
 	"syscall"
@@ -17,7 +17,7 @@ func monotonic() time.Duration {
 	if _, _, errno := syscall.RawSyscall(
 		syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&t)), 0,
 	); errno != 0 {
-		panic("world: clock_gettime(CLOCK_BOOTTIME): " + errno.Error())
+		panic("env: clock_gettime(CLOCK_BOOTTIME): " + errno.Error())
 	}
 	return time.Duration(t.Nano())
 }

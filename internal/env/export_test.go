@@ -1,4 +1,4 @@
-package world
+package env
 
 // Guard lets tests ask about addresses that they must not connect to.
 var Guard = guard

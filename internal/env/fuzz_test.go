@@ -1,4 +1,4 @@
-package world_test
+package env_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/porteira/porteira/internal/world"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // notPublic4 is what the IANA IPv4 Special-Purpose Address Registry sets apart,
@@ -41,9 +41,9 @@ func FuzzGuard(f *testing.F) {
 	for _, public := range []string{"1.1.1.1", "100.63.255.255", "172.32.0.1", "2606:4700:4700::1111", "2001:200::1"} {
 		f.Add(netip.MustParseAddr(public).AsSlice(), uint16(80), public)
 	}
-	strict := world.Guard(world.OutboundOptions{})
+	strict := env.Guard(env.OutboundOptions{})
 	private := netip.MustParsePrefix("10.0.0.0/8")
-	open := world.Guard(world.OutboundOptions{AllowNetworks: []netip.Prefix{private}, AnyPort: true})
+	open := env.Guard(env.OutboundOptions{AllowNetworks: []netip.Prefix{private}, AnyPort: true})
 	f.Fuzz(func(t *testing.T, raw []byte, port uint16, text string) {
 		if err := strict("tcp4", text, nil); err == nil {
 			at, parsed := netip.ParseAddrPort(text)
@@ -61,7 +61,7 @@ func FuzzGuard(f *testing.F) {
 		}
 		at := net.JoinHostPort(address.String(), strconv.Itoa(int(port)))
 		want := public(address) && (port == 80 || port == 443)
-		if err := strict(network, at, nil); (err == nil) != want || err != nil && !errors.Is(err, world.ErrBlocked) {
+		if err := strict(network, at, nil); (err == nil) != want || err != nil && !errors.Is(err, env.ErrBlocked) {
 			t.Fatalf("%s: %v, want reachable %v", at, err, want)
 		}
 		want = public(address) || private.Contains(address)

@@ -1,4 +1,4 @@
-package world
+package env
 
 import (
 	"runtime/metrics"

@@ -1,4 +1,4 @@
-package world
+package env
 
 import (
 	"testing"
@@ -40,9 +40,9 @@ func TestStrained(t *testing.T) {
 	if s.Strained() {
 		t.Error("what was long ago counts")
 	}
-	var w World
+	var w Env
 	if !w.Spare() {
-		t.Error("a world without a measure has no time to spare")
+		t.Error("a env without a measure has no time to spare")
 	}
 }
 
