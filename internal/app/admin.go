@@ -14,6 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/sandboxcontrol"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -50,7 +51,7 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 		return nil, err
 	}
 	clock := o.Env.Clock.(*env.SystemClock) // System promises it
-	if err := errors.Join(checkKey(ctx, s), followClock(ctx, s, clock)); err != nil {
+	if err := errors.Join(checkKey(ctx, s), sandboxcontrol.NewClock(s, clock, nil).Follow(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	registry := processor.Registry{}

@@ -25,6 +25,7 @@ import (
 	"github.com/porteira/porteira/internal/loop"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/sandboxcontrol"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -49,7 +50,8 @@ type App struct {
 	store      *store.Store
 	flow       *flow.Flow
 	jobs       *jobs.Jobs
-	bank       *bank // the sandbox's, in this process or another; nil without
+	bank       *bank                   // the sandbox's, in this process or another; nil without
+	sandbox    *sandboxcontrol.Control // in development
 	marker     *marker
 	processors processor.Registry
 	loops      *loop.Group
@@ -102,15 +104,16 @@ func (a *App) open(ctx context.Context) error {
 		Store: a.store, Env: a.env, Processors: a.processors, Log: a.log,
 		Wake: func(w flow.Wake) { a.jobs.Wake(w) }, Links: a.links(), Changed: a.hub.Changed,
 	})
-	o := jobs.Options{Flow: a.flow, Store: a.store, Env: a.env, Processors: a.processors, Log: a.log, Marker: a.marker, Retention: a.cfg.DeliveryRetention}
-	if a.cfg.Mode == config.Dev {
-		o.SetClockOffset = a.setClockOffset
-	}
-	a.jobs = jobs.New(o)
+	a.jobs = jobs.New(jobs.Options{
+		Flow: a.flow, Store: a.store, Env: a.env, Processors: a.processors, Log: a.log, Marker: a.marker, Retention: a.cfg.DeliveryRetention,
+	})
 	a.flow.HandTo(a.jobs)
 	list := a.jobs.Loops()
 	if a.bank != nil {
 		list = append(list, a.bank.loops(a)...)
+	}
+	if a.cfg.Mode == config.Dev {
+		list = append(list, a.openSandbox())
 	}
 	list = append(list, a.newsLoops()...)
 	a.loops = loop.NewGroup(list...)
@@ -152,7 +155,7 @@ func (a *App) openStore(ctx context.Context) error {
 	if a.cfg.Mode != config.Dev {
 		return refuseSandbox(ctx, a.store)
 	}
-	if err := followClock(ctx, a.store, a.clock); err != nil {
+	if err := sandboxcontrol.NewClock(a.store, a.clock, nil).Follow(ctx); err != nil {
 		return err
 	}
 	if err := seed(ctx, a.store, flow.New(flow.Options{Store: a.store, Env: a.env, Log: a.log})); err != nil {
@@ -188,7 +191,7 @@ func (a *App) buildServers(ctx context.Context) error {
 		Inbound: inbound.New(inbound.Options{Flow: a.flow, Processors: a.processors, Clock: a.env.Clock, Log: a.log}),
 	}
 	if a.cfg.Mode == config.Dev {
-		o.Sandbox = &control{a}
+		o.Sandbox = a.sandbox
 	}
 	if a.cfg.Mode == config.Serve && a.cfg.PublicURL == "" && a.cfg.BaseURL == "" {
 		a.log.WarnContext(ctx, "payers are sent to the listener's own address, in checkoutUrl: set public-url to the one that reaches it, the same for all gateways of a database",
@@ -260,30 +263,4 @@ func localURL(address net.Addr) string {
 		host = "127.0.0.1"
 	}
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(tcp.Port))
-}
-
-// setClockOffset follows the sandbox's clock, which the database keeps.
-func (a *App) setClockOffset(d time.Duration) {
-	if a.clock.Offset() == d {
-		return
-	}
-	a.clock.SetOffset(d)
-	a.loops.Wake()
-	if a.bank != nil {
-		a.bank.nudge()
-	}
-}
-
-// followClock reads the sandbox's clock before anything is done by it.
-func followClock(ctx context.Context, s *store.Store, clock *env.SystemClock) error {
-	text, err := s.Setting(ctx, store.SettingClockOffset)
-	if err != nil || text == "" {
-		return err
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf("app: sandbox clock: %w", err)
-	}
-	clock.SetOffset(d)
-	return nil
 }

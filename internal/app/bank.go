@@ -16,6 +16,8 @@ import (
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/loop"
 	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/sandboxbank"
+	"github.com/porteira/porteira/internal/sandboxcontrol"
 )
 
 // noticePath is where the sandbox's bank sends its notices.
@@ -31,9 +33,13 @@ const (
 	registerFor   = 2 * time.Minute
 )
 
+// followEvery is how often the sandbox's clock is set to the offset in the
+// database, which another gateway may have moved.
+const followEvery = time.Second
+
 // bank is the sandbox's bank as the gateway sees it.
 type bank struct {
-	inside  *sandbox.Bank // nil where it is a process of its own
+	inside  *sandboxbank.Bank // nil if it is a process of its own
 	control *sandbox.Control
 	cancel  context.CancelFunc
 	runs    sync.WaitGroup
@@ -55,38 +61,58 @@ func (a *App) openBank(ctx context.Context) error {
 			a.env.Random.Read(random)
 			secret = hex.EncodeToString(random)
 		}
-		inside, err := sandbox.OpenBank(sandbox.BankOptions{
+		inside, err := sandboxbank.Open(sandboxbank.Options{
 			Path: filepath.Join(a.cfg.Data, journalFile), Secret: secret, Clock: a.env.Clock, IDs: a.env.IDs,
 			Notify: a.env.Processor, NotifyURL: localURL(a.listener.Addr()) + noticePath, NoticeWorkers: noticeWorkers, Log: a.log,
 		})
 		if err != nil {
 			return bankError(a.cfg.Data, err)
 		}
-		b.inside, o.Bank = inside, inside
+		b.inside = inside
+		o = sandbox.Options{URL: sandboxbank.InProcessURL, Secret: secret, Transport: inside.Transport(), Offline: inside.OfflineCharges}
 	}
 	a.bank = b
-	adapter, err := sandbox.NewProcessor(o)
+	driver, err := sandbox.NewProcessor(o)
 	if err != nil {
 		return err
 	}
 	if b.control, err = sandbox.NewControl(o); err != nil {
 		return err
 	}
-	a.processors[sandbox.Name] = adapter
+	a.processors[sandbox.Name] = driver
 	return nil
 }
 
 func bankError(data string, err error) error {
 	path := filepath.Join(data, journalFile)
 	switch {
-	case errors.Is(err, sandbox.ErrJournalLocked):
+	case errors.Is(err, sandboxbank.ErrJournalLocked):
 		return fmt.Errorf("another sandbox bank uses %s: stop it, or choose another folder by --data: %w", path, err)
-	case errors.Is(err, sandbox.ErrJournalForeign):
+	case errors.Is(err, sandboxbank.ErrJournalForeign):
 		return fmt.Errorf("%s is not a bank's journal: move it away: %w", path, err)
-	case errors.Is(err, sandbox.ErrJournalDamaged):
+	case errors.Is(err, sandboxbank.ErrJournalDamaged):
 		return fmt.Errorf("%s is damaged: restore it from a backup, or move it away together with the database to begin anew: %w", path, err)
 	}
 	return err
+}
+
+// openSandbox makes what the sandbox's routes control, and returns the loop that
+// follows the sandbox's clock.
+func (a *App) openSandbox() *loop.Loop {
+	clock := sandboxcontrol.NewClock(a.store, a.clock, func() {
+		a.loops.Wake()
+		if a.bank.inside != nil {
+			a.bank.inside.Wake()
+		}
+	})
+	a.sandbox = sandboxcontrol.New(sandboxcontrol.Options{
+		Bank: a.bank.control, OwnClock: a.bank.inside == nil,
+		Store: a.store, Flow: a.flow, Processors: a.processors, Clock: clock,
+	})
+	return loop.New(loop.Options{
+		Name: "follow-clock", Every: followEvery, MaxBackoff: followEvery, Clock: a.env.Clock, Random: a.env.Random, Log: a.log,
+		Step: func(ctx context.Context) (int, error) { return 0, clock.Follow(ctx) },
+	})
 }
 
 // loops keep the gateway registered at a bank that it shares.
@@ -116,13 +142,6 @@ func (b *bank) start(ctx context.Context, a *App) {
 			a.log.ErrorContext(ctx, "the sandbox's bank has stopped", "error", err)
 		}
 	})
-}
-
-// nudge makes the bank look at its clock again.
-func (b *bank) nudge() {
-	if b.inside != nil {
-		b.inside.Nudge()
-	}
 }
 
 func (b *bank) stop() {
@@ -158,7 +177,7 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 	if err := makeFolder(cfg.Data); err != nil {
 		return err
 	}
-	inside, err := sandbox.OpenBank(sandbox.BankOptions{
+	inside, err := sandboxbank.Open(sandboxbank.Options{
 		Path: filepath.Join(cfg.Data, journalFile), Secret: cfg.BankSecret.Reveal(), Clock: w.Clock, IDs: w.IDs,
 		Notify: w.Processor, NoticeWorkers: noticeWorkers, Log: o.Log,
 	})

@@ -9,8 +9,6 @@ import (
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/loop"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/problem"
-	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -34,7 +32,7 @@ func (a *App) payers(api http.Handler) http.Handler {
 		SandboxProcessor: sandbox.Name, Observe: a.observe,
 	}
 	if a.cfg.Mode == config.Dev {
-		o.Sandbox = &control{a}
+		o.Sandbox = a.sandbox
 	}
 	pages := checkout.New(o)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,51 +63,4 @@ func (a *App) newsLoops() []*loop.Loop {
 		Name: "wake-pages", Every: newsEvery, Clock: a.env.Clock, Random: a.env.Random, Log: a.log,
 		Step: func(ctx context.Context) (int, error) { return a.hub.Poll(ctx, a.store) },
 	})}
-}
-
-var _ checkout.Sandbox = (*control)(nil)
-
-// Act implements [checkout.Sandbox]. A card is refused by its issuer, which
-// leaves the order to be tried again; other orders fail.
-func (c *control) Act(ctx context.Context, id payment.ID, action string) error {
-	if action != "refuse" {
-		return c.PayinAction(ctx, id, action, 0)
-	}
-	p, err := c.app.store.FindPayin(ctx, id)
-	if err != nil {
-		return orderError(err)
-	}
-	if p.Method != payment.CreditCard {
-		return c.PayinAction(ctx, id, "fail", 0)
-	}
-	if p.Status != payment.PayinPending {
-		return impossible(action, string(p.Status))
-	}
-	m, err := c.app.store.Merchant(ctx, p.Merchant)
-	if err != nil {
-		return err
-	}
-	if err := c.app.bank.control.DeclineCard(ctx, chargeOf(&m, &p)); err != nil {
-		return bankProblem(err, action, string(p.Status))
-	}
-	if err := c.app.followCharge(ctx, &p); err != nil {
-		return err
-	}
-	return c.await(ctx, func() (bool, error) {
-		now, err := c.app.store.Payin(ctx, p.Merchant, p.ID)
-		return now.Version > p.Version, err
-	})
-}
-
-// followCharge books what the bank says of an order without waiting for its
-// notice.
-func (a *App) followCharge(ctx context.Context, p *payment.Payin) error {
-	charger, ok := a.processors[p.Processor].(processor.Charger)
-	if !ok {
-		return problem.New(problem.Unavailable, "The order's processor is not configured.")
-	}
-	if report := charger.QueryCharge(ctx, p.ExternalID); report.Lookup == processor.Found {
-		return a.flow.ApplyCharge(ctx, p.Processor, p.ExternalID, report, nil)
-	}
-	return nil
 }

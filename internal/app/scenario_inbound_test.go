@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app/apptest"
-	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
 // signed are the headers that the sandbox's bank would send with a notice, by
@@ -20,7 +20,7 @@ func signed(body, secret string, late time.Duration) string {
 	timestamp := strconv.FormatInt(time.Now().Add(-late).Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = fmt.Fprintf(mac, "%s.%s", timestamp, body)
-	return fmt.Sprintf("%s: %s\n%s: %s", sandbox.HeaderTimestamp, timestamp, sandbox.HeaderSignature, hex.EncodeToString(mac.Sum(nil)))
+	return fmt.Sprintf("%s: %s\n%s: %s", bankapi.HeaderTimestamp, timestamp, bankapi.HeaderSignature, hex.EncodeToString(mac.Sum(nil)))
 }
 
 // Notices that are forged are turned away and leave nothing; those that lie are

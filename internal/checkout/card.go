@@ -16,7 +16,7 @@ import (
 
 // Flow is the use cases that pages end in: [flow.Flow].
 type Flow interface {
-	PayByTestCard(ctx context.Context, m store.Merchant, p payment.Payin, attempt int, pay payment.CardPayment) (challenge bool, err error)
+	PayByTestCard(ctx context.Context, m store.Merchant, p payment.Payin, attempt int, pay processor.TestCardPayment) (challenge bool, err error)
 	ConfirmTestCard(ctx context.Context, m store.Merchant, p payment.Payin, attempt int, approve bool) error
 }
 
@@ -46,15 +46,16 @@ type testView struct {
 // Fault is what is wrong with a field; "" for nothing.
 func (c *cardView) Fault(field string) string { return c.Faults[field] }
 
-// showCard fills in the card form, after a try with what may be shown again.
-func (p *Pages) showCard(v *visit, shown *view, form *payment.CardForm, faults map[string]string) {
+// showCard fills in the card form, after an attempt with what may be shown
+// again.
+func (p *Pages) showCard(v *visit, shown *view, form *cardForm, faults map[string]string) {
 	o, l := &v.payin, v.lang
 	shown.Heading = l.say("card.heading")
 	c := &cardView{Attempt: o.Details.CardAttempts + 1, Faults: map[string]string{}}
 	chosen := 1
 	if form != nil {
-		c.Holder = form.Holder
-		if n, err := strconv.Atoi(form.Installments); err == nil {
+		c.Holder = form.holder
+		if n, err := strconv.Atoi(form.installments); err == nil {
 			chosen = n
 		}
 		for field, why := range faults {
@@ -64,11 +65,11 @@ func (p *Pages) showCard(v *visit, shown *view, form *payment.CardForm, faults m
 	} else if o.Failure != nil {
 		c.Message = l.say("card.refused", failureText(l, o.Failure)) + ". " + l.say("card.retry")
 	}
-	for n := range payment.InstallmentsMax(o.Amount, o.Details.Installments) {
+	for n := range installmentsMax(o.Amount, o.Details.Installments) {
 		c.Installments = append(c.Installments, choiceView{n + 1, installmentText(l, o.Amount, n+1), n+1 == chosen})
 	}
-	for _, t := range payment.TestCards {
-		c.Tests = append(c.Tests, testView{groups(t.Number), brandNames[t.Brand()], testText(l, t)})
+	for _, t := range p.testCards(o) {
+		c.Tests = append(c.Tests, testView{groups(t.Number), brandNames[t.Brand], testText(l, t)})
 	}
 	shown.Card = c
 }
@@ -84,14 +85,14 @@ func installmentText(l *language, amount money.Cents, n int) string {
 	return l.say("card.parts", strconv.Itoa(n), parts[0].BRL())
 }
 
-func testText(l *language, t payment.TestCard) string {
-	if t.Single {
+func testText(l *language, t processor.TestCard) string {
+	if t.SplitResult != "" {
 		return l.say("result.single")
 	}
-	if text, ok := l.words["result."+string(t.Result)]; ok {
+	if text, ok := l.words["result."+t.Result]; ok {
 		return text
 	}
-	return l.say("failure." + string(t.Result))
+	return l.say("failure." + t.Result)
 }
 
 // groups writes a card number as it stands on a card.
@@ -102,18 +103,25 @@ func groups(number string) string {
 	return number[:4] + " " + number[4:8] + " " + number[8:12] + " " + number[12:]
 }
 
-// takesTestCards says whether the order is paid by the form of this page.
-func (p *Pages) takesTestCards(o *payment.Payin) bool {
-	_, ok := p.processors[o.Processor].(processor.TestCardTaker)
-	return ok && o.Method == payment.CreditCard
+// testCards lists the cards that this page accepts for an order; none unless
+// the order is paid by the sandbox's form.
+func (p *Pages) testCards(o *payment.Payin) []processor.TestCard {
+	taker, ok := p.processors[o.Processor].(processor.TestCardTaker)
+	if !ok || o.Method != payment.CreditCard {
+		return nil
+	}
+	return taker.TestCards()
 }
+
+// takesTestCards reports whether the order is paid by the form of this page.
+func (p *Pages) takesTestCards(o *payment.Payin) bool { return len(p.testCards(o)) > 0 }
 
 // payable says whether an order can still be paid.
 func (p *Pages) payable(o *payment.Payin) bool {
 	return o.Status == payment.PayinPending && o.ExpiresAt.After(p.clock.Now())
 }
 
-// readForm reads the few fields of a form.
+// readForm reads the fields of a form.
 func (v *visit) readForm() error {
 	media, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" {
@@ -131,28 +139,29 @@ func (v *visit) readForm() error {
 // once: sent again, by a double click or the back button, it is the same
 // attempt, with the result that it had.
 func (p *Pages) payByCard(v *visit) error {
-	if !p.takesTestCards(&v.payin) {
+	cards := p.testCards(&v.payin)
+	if len(cards) == 0 {
 		return errNotFound
 	}
 	fields := v.fields
-	form := payment.CardForm{
-		Number: fields.Get("number"), Expiry: fields.Get("expiry"), Code: fields.Get("code"),
-		Holder: fields.Get("holder"), Installments: fields.Get("installments"),
+	form := cardForm{
+		number: fields.Get("number"), expiry: fields.Get("expiry"), code: fields.Get("code"),
+		holder: fields.Get("holder"), installments: fields.Get("installments"),
 	}
 	attempt, err := strconv.Atoi(fields.Get("attempt"))
 	if err != nil {
 		return v.goTo(pagePath + v.token)
 	}
-	pay, faults := form.Check(p.clock.Now(), v.payin.Amount, v.payin.Details.Installments)
+	pay, faults := form.check(cards, p.clock.Now(), v.payin.Amount, v.payin.Details.Installments)
 	if len(faults) > 0 {
 		return p.showForm(v, http.StatusUnprocessableEntity, &form, faults, "")
 	}
 	challenge, err := p.flow.PayByTestCard(v.r.Context(), v.merchant.Merchant, v.payin, attempt, pay)
 	switch {
 	case problem.Is(err, problem.InvalidState):
-		return v.goTo(pagePath + v.token) // which shows what is so
+		return v.goTo(pagePath + v.token) // which shows the present state
 	case problem.Is(err, problem.ProcessorTimeout):
-		return p.showForm(v, http.StatusGatewayTimeout, &payment.CardForm{Installments: form.Installments, Holder: form.Holder}, nil, "card.unknown")
+		return p.showForm(v, http.StatusGatewayTimeout, &cardForm{installments: form.installments, holder: form.holder}, nil, "card.unknown")
 	case err != nil:
 		return err
 	case challenge:
@@ -161,8 +170,8 @@ func (p *Pages) payByCard(v *visit) error {
 	return v.goTo(pagePath + v.token)
 }
 
-// showForm shows the form again. What was typed of the card is typed anew.
-func (p *Pages) showForm(v *visit, status int, form *payment.CardForm, faults map[string]string, message string) error {
+// showForm shows the form again, without number, expiry and code.
+func (p *Pages) showForm(v *visit, status int, form *cardForm, faults map[string]string, message string) error {
 	if !p.payable(&v.payin) {
 		return v.goTo(pagePath + v.token)
 	}

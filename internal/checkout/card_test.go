@@ -14,6 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/sandbox"
 )
 
 // typed is the card form, as a payer fills it in.
@@ -36,7 +37,7 @@ func TestCardPage(t *testing.T) {
 			t.Errorf("%q is not said: %s", want, a.says())
 		}
 	}
-	for _, c := range payment.TestCards {
+	for _, c := range new(sandbox.Processor).TestCards() {
 		if digits := strings.ReplaceAll(a.says(), " ", ""); !strings.Contains(digits, c.Number) {
 			t.Errorf("%s is not offered", c.Number)
 		}
@@ -148,11 +149,11 @@ func TestRefusedTry(t *testing.T) {
 // Every reason that the sandbox has is told in words.
 func TestReasonsHaveWords(t *testing.T) {
 	t.Parallel()
-	for _, c := range payment.TestCards {
+	for _, c := range new(sandbox.Processor).TestCards() {
 		h := newHarness(t)
-		a := h.get(h.order(payment.CreditCard, status(payment.PayinFailed), func(p *payment.Payin) { p.Failure = &payment.Failure{Code: string(c.Result)} }))
+		a := h.get(h.order(payment.CreditCard, status(payment.PayinFailed), func(p *payment.Payin) { p.Failure = &payment.Failure{Code: c.Result} }))
 		switch c.Result {
-		case payment.CardApproved, payment.CardChallenge, payment.CardAnalysisApproved:
+		case "approved", "challenge", "analysis_approved":
 		default:
 			if strings.Contains(a.says(), "o processador recusou") {
 				t.Errorf("%s has no words", c.Result)

@@ -23,6 +23,7 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -86,7 +87,7 @@ func (s *shop) PayinPersonal(context.Context, payment.ID, payment.ID) (payment.P
 	return s.personal, nil
 }
 
-func (s *shop) PayByTestCard(_ context.Context, _ store.Merchant, _ payment.Payin, attempt int, pay payment.CardPayment) (bool, error) {
+func (s *shop) PayByTestCard(_ context.Context, _ store.Merchant, _ payment.Payin, attempt int, pay processor.TestCardPayment) (bool, error) {
 	s.tries = append(s.tries, fmt.Sprint(attempt, " ", pay.Result, " ", pay.Card.Brand, " ", pay.Card.Last4, " ", pay.Card.Installments))
 	return s.ask, s.answer
 }
@@ -104,8 +105,8 @@ func (s *shop) Act(_ context.Context, _ payment.ID, action string) error {
 	return s.answer
 }
 
-// taker is the sandbox, as far as pages look at it.
-type taker struct{ processor.TestCardTaker }
+// taker is the sandbox as pages see it: it has the driver's test cards.
+type taker struct{ *sandbox.Processor }
 
 func (taker) Profile() processor.Profile { return processor.Profile{Name: "sandbox"} }
 

@@ -16,7 +16,7 @@ import (
 // challenge says that the payer is to be asked first. Errors: problem kinds
 // invalid_state where the order cannot be paid, or the number is not its next;
 // processor_timeout where the result is not known.
-func (f *Flow) PayByTestCard(ctx context.Context, m store.Merchant, p payment.Payin, attempt int, pay payment.CardPayment) (challenge bool, err error) {
+func (f *Flow) PayByTestCard(ctx context.Context, m store.Merchant, p payment.Payin, attempt int, pay processor.TestCardPayment) (challenge bool, err error) {
 	return f.tryTestCard(ctx, m, p, attempt, func(ctx context.Context, taker processor.TestCardTaker) processor.TestCardAnswer {
 		return taker.PayByTestCard(ctx, processor.TestCardRequest{Charge: chargeRequest(&m, &p, payment.PersonalData{}), Attempt: attempt, Payment: pay})
 	})

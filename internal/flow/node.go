@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -246,30 +245,4 @@ func (f *Flow) Leave(ctx context.Context) error {
 		}
 	}
 	return err
-}
-
-// clockLeadMax is how far the sandbox's time may run ahead.
-const clockLeadMax = 100 * 365 * 24 * time.Hour
-
-// AdvanceClock moves the sandbox's time on, for all processes of the database.
-// Errors: problem kind validation_failed where it would be too far ahead.
-func (f *Flow) AdvanceClock(ctx context.Context, d time.Duration) (offset time.Duration, err error) {
-	err = f.write(ctx, func(tx *store.Tx) error {
-		text, err := tx.Setting(ctx, store.SettingClockOffset)
-		if err != nil {
-			return err
-		}
-		offset = 0
-		if text != "" {
-			if offset, err = time.ParseDuration(text); err != nil {
-				return err
-			}
-		}
-		if offset > clockLeadMax-d {
-			return problem.New(problem.ValidationFailed, "The sandbox's clock runs at most 100 years ahead.")
-		}
-		offset += d
-		return tx.SetSetting(ctx, store.SettingClockOffset, offset.String())
-	})
-	return offset, err
 }

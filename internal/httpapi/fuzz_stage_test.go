@@ -24,6 +24,8 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/sandboxbank"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -38,7 +40,7 @@ type stage struct {
 	store   *store.Store
 	flow    *flow.Flow
 	jobs    *jobs.Jobs
-	bank    *sandbox.Bank
+	bank    *sandboxbank.Bank
 	control *sandbox.Control
 	handler http.Handler
 	folder  string
@@ -126,11 +128,11 @@ func (h *theatre) build(t *testing.T) *stage {
 	o.Env, s.clock = w, clock
 	s.store, err = store.Open(context.Background(), o)
 	must(t, err)
-	s.bank, err = sandbox.OpenBank(sandbox.BankOptions{
+	s.bank, err = sandboxbank.Open(sandboxbank.Options{
 		Secret: bankSecret, Clock: clock, IDs: w.IDs, Notify: s, NotifyURL: "http://gateway.invalid/inbound/" + sandbox.Name,
 	})
 	must(t, err)
-	near := sandbox.Options{Bank: s.bank}
+	near := sandbox.Options{URL: sandboxbank.InProcessURL, Secret: bankSecret, Transport: s.bank.Transport(), Offline: s.bank.OfflineCharges}
 	s.control, err = sandbox.NewControl(near)
 	must(t, err)
 	adapter, err := sandbox.NewProcessor(near)
@@ -216,7 +218,7 @@ func (s *stage) PayinAction(ctx context.Context, id payment.ID, action string, a
 			MerchantName: s.actors[i].Name, MerchantCity: s.actors[i].City,
 		}
 		if err == nil {
-			err = s.control.Charge(ctx, request, action, sandbox.Payment{Amount: amount})
+			err = s.control.Charge(ctx, request, action, bankapi.ForceCharge{Amount: amount})
 		}
 		return s.happened(err)
 	}
@@ -243,8 +245,9 @@ func (s *stage) PayoutAction(ctx context.Context, id payment.ID, action string) 
 
 // happened lets the news of what the bank did come in, or says that it did not.
 func (s *stage) happened(err error) error {
+	code, _ := errors.AsType[bankapi.Code](err)
 	switch {
-	case errors.Is(err, sandbox.ErrState), errors.Is(err, sandbox.ErrNotFound):
+	case code != "" && (code.Status() == http.StatusConflict || code.Status() == http.StatusNotFound):
 		return problem.New(problem.InvalidState, "The bank does not let this happen.").With(err)
 	case err != nil:
 		return err

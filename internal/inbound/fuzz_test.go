@@ -21,6 +21,7 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
 // fuzzSecret is what the sandbox's bank and the gateway share.
@@ -75,7 +76,7 @@ func FuzzReceive(f *testing.F) {
 				r.Header.Add(textproto.CanonicalMIMEHeaderKey(key), value)
 			}
 		}
-		forged := r.Header[sandbox.HeaderSignature] != nil || r.Header[sandbox.HeaderTimestamp] != nil
+		forged := r.Header[bankapi.HeaderSignature] != nil || r.Header[bankapi.HeaderTimestamp] != nil
 		shift %= 1000
 		if signed {
 			sign(r.Header, start.Add(time.Duration(shift)*time.Second), body)
@@ -115,6 +116,6 @@ func sign(h http.Header, at time.Time, body []byte) {
 	mac := hmac.New(sha256.New, []byte(fuzzSecret))
 	mac.Write([]byte(seconds + "."))
 	mac.Write(body)
-	h.Add(sandbox.HeaderTimestamp, seconds)
-	h.Add(sandbox.HeaderSignature, hex.EncodeToString(mac.Sum(nil)))
+	h.Add(bankapi.HeaderTimestamp, seconds)
+	h.Add(bankapi.HeaderSignature, hex.EncodeToString(mac.Sum(nil)))
 }

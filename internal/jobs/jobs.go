@@ -84,8 +84,6 @@ type Options struct {
 	// RecordOnce leaves a result that cannot be recorded unrecorded, instead of
 	// waiting for the next try: for tests in which nobody advances the clock.
 	RecordOnce bool
-	// SetClockOffset follows the sandbox's clock; nil where there is none.
-	SetClockOffset func(time.Duration)
 }
 
 // Jobs are all duties and their loops.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/store"
 )
 
 // seenNode is what this process has seen of another one's beat.
@@ -17,13 +16,9 @@ type seenNode struct {
 }
 
 // KeepAlive writes this process's heartbeat, keeps the installation's beat
-// outside the database, follows the sandbox's clock, and takes over from
-// processes whose beat stands still.
+// outside the database, and takes over from processes whose beat stands still.
 func (j *Jobs) KeepAlive(ctx context.Context) (int, error) {
 	if err := j.lease.Renew(ctx, j.beat); err != nil {
-		return 0, err
-	}
-	if err := j.followClock(ctx); err != nil {
 		return 0, err
 	}
 	if err := j.takeOver(ctx); err != nil {
@@ -59,22 +54,6 @@ func (j *Jobs) Leave(ctx context.Context) error {
 		}
 	}
 	return j.Flow.Leave(ctx)
-}
-
-func (j *Jobs) followClock(ctx context.Context) error {
-	if j.SetClockOffset == nil {
-		return nil
-	}
-	text, err := j.Store.Setting(ctx, store.SettingClockOffset)
-	if err != nil || text == "" {
-		return err
-	}
-	offset, err := time.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf("sandbox clock: %w", err)
-	}
-	j.SetClockOffset(offset)
-	return nil
 }
 
 // takeOver releases what dead processes had in hand. It judges by how long

@@ -122,8 +122,8 @@ type Charger interface {
 	QueryCharge(ctx context.Context, externalID string) ChargeReport
 }
 
-// Minter makes charges without a call: creation is then one local commit.
-// ok is false when this charge needs a call after all.
+// Minter generates charges offline: creation is then one local commit. ok is
+// false if this charge needs a call.
 type Minter interface {
 	Mint(r ChargeRequest) (c Charge, ok bool)
 }
@@ -151,27 +151,49 @@ type ChargeReport struct {
 	Cause    error
 }
 
-// TestCardRequest is one attempt to pay with a published test card. It holds no
-// card number: that went no further than the page on which it was typed.
-type TestCardRequest struct {
-	Charge  ChargeRequest
-	Attempt int
-	Payment payment.CardPayment
+// TestCard is a card number that was published for tests. It belongs to nobody
+// and can pay nothing.
+type TestCard struct {
+	Number string // digits
+	Brand  string // visa, mastercard, elo, amex, hipercard
+	// Result is what paying by it ends in: approved, challenge (approved once
+	// the payer has confirmed), analysis_approved, analysis_refused, or the code
+	// of a failure.
+	Result string
+	// SplitResult is the result of paying in instalments; "" means Result.
+	SplitResult string
 }
 
-// TestCardAnswer is how handing over an attempt ended: Done where the processor
-// has decided it, or (Challenge) wants the payer to be asked first; what it
-// decided, QueryCharge tells.
+// TestCardPayment is a payment by a test card. It has no card number: a number
+// stays on the page on which it was typed.
+type TestCardPayment struct {
+	Result string // of the test card
+	Card   payment.CardDetail
+}
+
+// TestCardRequest is one attempt to pay by a test card.
+type TestCardRequest struct {
+	Charge  ChargeRequest
+	Attempt int // from 1
+	Payment TestCardPayment
+}
+
+// TestCardAnswer is how an attempt ended: Done if the processor has decided it
+// or, with Challenge, waits for the payer's confirmation. QueryCharge reports
+// the decision.
 type TestCardAnswer struct {
 	Outcome   Outcome
 	Challenge bool
 	Cause     error
 }
 
-// TestCardTaker takes test cards on the gateway's own page. Only a sandbox may:
-// a real processor takes cards on a page of its own (CardDetail.HostedURL). The
-// same attempt again has no second effect.
+// TestCardTaker takes test cards on the gateway's own page. Only sandboxes
+// implement it: a real processor takes cards on a page of its own
+// (CardDetail.HostedURL). A repeated attempt has no second effect.
 type TestCardTaker interface {
+	// TestCards lists the only numbers that the page accepts. The caller does
+	// not change the list.
+	TestCards() []TestCard
 	PayByTestCard(ctx context.Context, r TestCardRequest) TestCardAnswer
 	ConfirmTestCard(ctx context.Context, externalID string, attempt int, approve bool) TestCardAnswer
 }

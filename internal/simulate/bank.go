@@ -16,6 +16,8 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/sandboxbank"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 // outlives it, and an address, at which it is not always reached.
 type bankSite struct {
 	sim     *simulation
-	bank    *sandbox.Bank
+	bank    *sandboxbank.Bank
 	control *sandbox.Control
 	source  env.Env
 	down    bool
@@ -38,18 +40,18 @@ type bankSite struct {
 
 func (b *bankSite) open() error {
 	s := b.sim
-	o := sandbox.BankOptions{
+	o := sandboxbank.Options{
 		Path: s.options.Journal, Secret: bankSecret, Clock: s.clock, IDs: b.source.IDs,
 		Notify: &noticeWire{s}, NotifyURL: noticeURL,
 		Pause: func(_ context.Context, d time.Duration) { b.pause(d) },
 	}
 	if !s.calm && s.plan.delayed > 0 {
-		o.Faults = sandbox.FaultProfile{
+		o.Faults = sandboxbank.FaultProfile{
 			Seed: s.options.Seed, PerMille: s.plan.delayed,
-			Operations: []sandbox.Operation{sandbox.OpTransfer}, Kinds: []sandbox.Kind{sandbox.Delayed},
+			Operations: []bankapi.Operation{bankapi.OpTransfer}, Kinds: []bankapi.FaultKind{bankapi.Delayed},
 		}
 	}
-	bank, err := sandbox.OpenBank(o)
+	bank, err := sandboxbank.Open(o)
 	if err != nil {
 		return err
 	}
@@ -117,7 +119,7 @@ func (b *bankSite) delayed() (n int) {
 		return 0
 	}
 	for fault, count := range b.bank.FaultsFired() {
-		if fault.Kind == sandbox.Delayed {
+		if fault.Kind == bankapi.Delayed {
 			n += count
 		}
 	}
@@ -260,8 +262,8 @@ func (b *bankSite) get(path string, into any) error {
 }
 
 // arm lets the next call of an operation misbehave in the bank itself.
-func (b *bankSite) arm(op sandbox.Operation, kind sandbox.Kind) {
-	if err := b.control.Arm(b.sim.ctx, sandbox.Fault{Operation: op, Kind: kind, Count: 1}); err != nil {
+func (b *bankSite) arm(op bankapi.Operation, kind bankapi.FaultKind) {
+	if err := b.control.Arm(b.sim.ctx, bankapi.Fault{Operation: op, Kind: kind, Count: 1}); err != nil {
 		b.sim.violate("", "", "", "the bank cannot be armed: "+err.Error())
 	}
 }

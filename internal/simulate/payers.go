@@ -6,7 +6,7 @@ import (
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
-	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
 // visit lets a payer see a pay-in, most often to pay it, and come back to it.
@@ -30,7 +30,7 @@ func (s *simulation) visit(a *ack) {
 func (s *simulation) pay(a *ack, act string) {
 	state := s.stateOf(a.externalID)
 	charge := processor.ChargeRequest{ExternalID: a.externalID, Method: payment.Method(a.method), Amount: money.Cents(a.amount)}
-	verb, amounts := "pay", []int64{0}
+	action, amounts := "pay", []int64{0}
 	switch act {
 	case "paid":
 	case "short":
@@ -49,10 +49,10 @@ func (s *simulation) pay(a *ack, act string) {
 			charge.DueDate = "2027-06-01"
 		}
 	default:
-		verb = act
+		action = act
 	}
 	for _, amount := range amounts {
-		err := s.bank.control.Charge(s.ctx, charge, verb, sandbox.Payment{Amount: money.Cents(amount)})
+		err := s.bank.control.Charge(s.ctx, charge, action, bankapi.ForceCharge{Amount: money.Cents(amount)})
 		s.trace.linef("payer of %s: %s %d: %v", a.reference, act, amount, err)
 		if err != nil {
 			return
@@ -60,7 +60,7 @@ func (s *simulation) pay(a *ack, act string) {
 	}
 	s.result.Faults++
 	s.cells.fire("payer", act, state)
-	if verb != "pay" {
+	if action != "pay" {
 		s.linger(a)
 	}
 }

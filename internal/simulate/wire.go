@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
 // bankWire carries a process's calls to the bank, or does not.
@@ -38,7 +38,7 @@ func (w *bankWire) RoundTrip(r *http.Request) (*http.Response, error) {
 	kind := c.draw()
 	if kind != "" {
 		s.result.Faults++
-		if c.operation == sandbox.OpTransfer || c.operation == sandbox.OpQuery && c.transfer {
+		if c.operation == bankapi.OpTransfer || c.operation == bankapi.OpQuery && c.transfer {
 			s.result.PayoutFaults++
 		}
 		s.cells.fire(c.group(), kind, c.state)
@@ -63,7 +63,7 @@ type bankCall struct {
 	wire       *bankWire
 	request    *http.Request
 	body       []byte
-	operation  sandbox.Operation // "" for a list
+	operation  bankapi.Operation // "" for a list
 	transfer   bool              // about a transfer, not a charge
 	externalID string
 	state      string // of the order, when the call begins
@@ -74,16 +74,16 @@ func (c *bankCall) classify() {
 	path := c.request.URL.Path
 	switch {
 	case c.request.Method == http.MethodPost && path == "/transfers":
-		c.operation, c.transfer = sandbox.OpTransfer, true
+		c.operation, c.transfer = bankapi.OpTransfer, true
 		_, rest, _ := bytes.Cut(c.body, []byte(`"externalId":"`))
 		id, _, _ := bytes.Cut(rest, []byte(`"`))
 		c.externalID = string(id)
 	case strings.HasPrefix(path, "/transfers/"):
-		c.operation, c.transfer, c.externalID = sandbox.OpQuery, true, path[len("/transfers/"):]
+		c.operation, c.transfer, c.externalID = bankapi.OpQuery, true, path[len("/transfers/"):]
 	case c.request.Method == http.MethodPut && strings.HasPrefix(path, "/charges/"):
-		c.operation, c.externalID = sandbox.OpCharge, path[len("/charges/"):]
+		c.operation, c.externalID = bankapi.OpCharge, path[len("/charges/"):]
 	case strings.HasPrefix(path, "/charges/"):
-		c.operation, c.externalID = sandbox.OpQuery, path[len("/charges/"):]
+		c.operation, c.externalID = bankapi.OpQuery, path[len("/charges/"):]
 	}
 }
 
@@ -94,13 +94,13 @@ func (c *bankCall) name() string {
 // group is the row of the table of faults.
 func (c *bankCall) group() string {
 	switch {
-	case c.operation == sandbox.OpTransfer:
+	case c.operation == bankapi.OpTransfer:
 		return "transfer"
-	case c.operation == sandbox.OpCharge:
+	case c.operation == bankapi.OpCharge:
 		return "charge"
-	case c.operation == sandbox.OpQuery && c.transfer:
+	case c.operation == bankapi.OpQuery && c.transfer:
 		return "look-up, payout"
-	case c.operation == sandbox.OpQuery:
+	case c.operation == bankapi.OpQuery:
 		return "look-up, pay-in"
 	default:
 		return "list"
@@ -111,11 +111,11 @@ func (c *bankCall) group() string {
 func (c *bankCall) draw() string {
 	s := c.wire.node.sim
 	switch c.operation {
-	case sandbox.OpTransfer:
+	case bankapi.OpTransfer:
 		return s.fault(s.plan.calls, c.group(), c.state, callFaults, callFaults, transferFaults)
-	case sandbox.OpCharge:
+	case bankapi.OpCharge:
 		return s.fault(s.plan.calls/2, c.group(), c.state, callFaults)
-	case sandbox.OpQuery:
+	case bankapi.OpQuery:
 		return s.fault(s.plan.queries, c.group(), c.state, callFaults, callFaults, []string{stale})
 	default:
 		return s.fault(s.plan.queries/4, c.group(), c.state, callFaults)
@@ -138,7 +138,7 @@ func (c *bankCall) carry(kind string) (*http.Response, error) {
 		status := map[string]int{"503_before": 503, "429_before": 429, "401_before": 401}[kind]
 		return response(c.request, status, nil, []byte("no")), nil
 	case "refuse", "notify_twice", "notify_reordered", "notify_never":
-		s.bank.arm(sandbox.OpTransfer, sandbox.Kind(kind))
+		s.bank.arm(bankapi.OpTransfer, bankapi.FaultKind(kind))
 	case "twice":
 		if _, err := s.bank.serve(c.request, c.body); err != nil {
 			return nil, err
@@ -170,7 +170,7 @@ func (c *bankCall) spoil(kind string, answer *http.Response) (*http.Response, er
 		return nil, err
 	}
 	answer.Body = io.NopCloser(bytes.NewReader(body))
-	if c.operation == sandbox.OpQuery && answer.StatusCode == http.StatusOK && len(body) > 0 && s.chance(300) {
+	if c.operation == bankapi.OpQuery && answer.StatusCode == http.StatusOK && len(body) > 0 && s.chance(300) {
 		s.answers[c.externalID] = body
 	}
 	switch kind {

@@ -60,9 +60,14 @@ var rooms = []room{
 	{"checkout/codes", pure, ""},
 	{"checkout/bill", plain, "checkout/codes money boleto"},
 
+	// The sandbox's bank, a program of its own: a gateway shares its protocol only.
+	{"sandboxbank/bankapi", plain, "money brcode boleto"},
+	{"sandboxbank", plain, "sandboxbank/bankapi money env"},
+
 	// Durable state, the outside parties, and the use cases that join them.
 	{"store", plain, decisions + basics},
 	{"processor", plain, decisions + basics + libraries},
+	{"processor/sandbox", plain, "sandboxbank/bankapi processor payment money" + basics + libraries},
 	{"processor/*", plain, "processor payment money" + basics + libraries},
 	{"flow", plain, "store processor" + decisions + basics + libraries},
 
@@ -74,10 +79,13 @@ var rooms = []room{
 	{"inbound", plain, "flow store processor webhook loop" + decisions + basics + libraries},
 	{"jobs", plain, "flow store processor webhook loop" + decisions + basics + libraries},
 
-	// Assembly and commands. Only app knows which processors there are.
+	// The sandbox's routes: they command its bank, and wait for the gateway.
+	{"sandboxcontrol", plain, "httpapi checkout sandboxbank/bankapi flow store processor" + decisions + basics},
+
+	// Assembly and commands. Only app imports concrete processors.
 	{"client", plain, ""},
-	{"app", plain, "api httpapi checkout dashboard inbound jobs flow processor/* processor store webhook loop config" +
-		decisions + basics + libraries},
+	{"app", plain, "api httpapi checkout dashboard inbound jobs flow sandboxcontrol sandboxbank processor/sandbox processor/*" +
+		" processor store webhook loop config" + decisions + basics + libraries},
 	{"bench", plain, "app config flow store processor" + decisions + basics + libraries},
 	{"cli", plain, "app bench client config flow store" + decisions + basics + libraries},
 	{"cmd/porteira", plain, "cli"},
@@ -191,6 +199,12 @@ var importMutants = []mutant{
 	{"a concrete processor outside app",
 		map[string]string{"internal/flow/a.go": `package flow; import _ "` + module + `/internal/processor/sandbox"`},
 		[]string{"internal/flow -> " + module + "/internal/processor/sandbox"}},
+	{"the sandbox's bank from its driver",
+		map[string]string{"internal/processor/sandbox/a.go": `package sandbox; import _ "` + module + `/internal/sandboxbank"`},
+		[]string{"internal/processor/sandbox -> " + module + "/internal/sandboxbank"}},
+	{"the gateway's rules from the sandbox's bank",
+		map[string]string{"internal/sandboxbank/a.go": `package sandboxbank; import _ "` + module + `/internal/payment"`},
+		[]string{"internal/sandboxbank -> " + module + "/internal/payment"}},
 	{"one processor from another",
 		map[string]string{"internal/processor/one/a.go": `package one; import _ "` + module + `/internal/processor/two"`},
 		[]string{"internal/processor/one -> " + module + "/internal/processor/two"}},

@@ -90,7 +90,7 @@ function copy(button) {
   navigator.clipboard.writeText(text).then(function () { copied(button, button.dataset.done); }, byHand);
 }
 
-// Card brands, the more particular first, as the server knows them.
+// Card brands, the more particular first.
 var elo = /^(40117[89]|438935|45763[12]|431274|451416|457393|504175|5067|5090|627780|636297|636368|6500[3-5]|6504|6505|6507|6509|6516|6550)/;
 function brandOf(digits) {
   if (elo.test(digits)) return 'Elo';

@@ -9,7 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// payable says whether a charge holds what its method needs.
+// payable reports whether a charge has what its method needs.
 func payable(method payment.Method, c processor.Charge) bool {
 	switch method {
 	case payment.PIX:
@@ -52,7 +52,7 @@ func testCharge(t *testing.T, h Harness) {
 	}
 }
 
-// testMint: what is minted is what a call would have made.
+// testMint: a charge generated offline is the one that a call would have made.
 func testMint(t *testing.T, h Harness) {
 	for _, method := range h.Processor.Profile().Methods {
 		r := h.chargeRequest(method)
@@ -66,7 +66,7 @@ func testMint(t *testing.T, h Harness) {
 	}
 }
 
-// wanted is what a fault must be read as, and whether it has its effect.
+// wanted is the outcome of each fault, and whether it has its effect.
 var wanted = []struct {
 	fault   Fault
 	outcome processor.Outcome
@@ -79,7 +79,7 @@ var wanted = []struct {
 	{ServerErrorBefore, processor.Unknown, false},
 	{ServerErrorAfter, processor.Unknown, true},
 	{Late, processor.Done, true},
-	{Rubbish, processor.Unknown, true},
+	{Garbage, processor.Unknown, true},
 }
 
 func testChargeFaults(t *testing.T, h Harness) {
@@ -140,8 +140,8 @@ func testChargePaid(t *testing.T, h Harness) {
 	}
 }
 
-// testPayments: the list shows each payment once, oldest first, in however
-// many pages it is read.
+// testPayments: the list shows each payment once, oldest first, over any
+// number of pages.
 func testPayments(t *testing.T, h Harness) {
 	collector := h.Processor.(processor.Collector)
 	method := h.Processor.Profile().Methods[0]

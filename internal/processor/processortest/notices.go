@@ -13,11 +13,11 @@ func (h Harness) verify(n Notice, at time.Time) (string, error) {
 	return h.Processor.(processor.Notifier).VerifyNotice(n.Header, n.Body, at)
 }
 
-// genuine lets a charge be paid and returns the notice of it.
+// genuine pays a charge and returns its notice.
 func (h Harness) genuine(t *testing.T) (Notice, processor.Payment) {
 	t.Helper()
 	paid := h.payment(t)
-	h.Settle(t)
+	h.Elapse(t)
 	notices := h.Notices(t)
 	if len(notices) == 0 {
 		t.Fatal("the far side sent no notice of a payment")
@@ -48,7 +48,7 @@ func testNoticeGenuine(t *testing.T, h Harness) {
 			t.Fatalf("hints %+v do not name %s", hints, paid.ExternalID)
 		}
 		if p := hints[about].Payment; p != nil && (p.ID != paid.ID || p.Amount != paid.Amount) {
-			t.Errorf("notice tells of %+v, query of %+v", p, paid)
+			t.Errorf("notice reports %+v, query %+v", p, paid)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func testNoticeForged(t *testing.T, h Harness) {
 	refused("longer body", Notice{notice.Header, append(slices.Clone(notice.Body), ' ')}, now)
 }
 
-// testHeader spoils one header in every way.
+// testHeader damages one header in every way.
 func (h Harness) testHeader(t *testing.T, notice Notice, name string, refused func(string, Notice, time.Time)) {
 	t.Helper()
 	now := h.Clock.Now()

@@ -1,11 +1,11 @@
-// Package processortest is the suite that each processor passes.
+// Package processortest is the conformance suite that each processor passes.
 //
 // A processor's test calls [Run] with a function that builds the processor, a
-// far side for it that keeps books and can be made to misbehave, and ways to
-// look into those books. The suite holds the processor to what the gateway
-// relies upon: that it says "done", "refused" or "not sent" only where that is
-// proven, that one id moves money once, and that it believes no notice that
-// the far side did not send.
+// far side for it that records what it does and can be made to misbehave, and
+// ways to read those records. The suite tests what the gateway relies upon:
+// that the processor answers "done", "refused" or "not sent" only if that is
+// proven, that one id moves money once, and that it accepts no notice that the
+// far side did not send.
 package processortest
 
 import (
@@ -44,10 +44,10 @@ const (
 	ServerErrorBefore Fault = "server_error_before" // no effect, 5xx
 	ServerErrorAfter  Fault = "server_error_after"  // effect, 5xx
 	Late              Fault = "late"                // effect, answer within the time-out
-	Rubbish           Fault = "rubbish"             // effect, half a body
+	Garbage           Fault = "rubbish"             // effect, half a body
 )
 
-// Entry is a transfer or refund in the far side's books that it really made.
+// Entry is a transfer or refund that the far side really made.
 type Entry struct {
 	ExternalID string
 	Amount     money.Cents
@@ -60,7 +60,7 @@ type Notice struct {
 }
 
 // Harness is a processor and its far side, made for one test. Functions that
-// the far side cannot offer are nil; cases that need them are then left out.
+// the far side cannot offer are nil; cases that need them are left out.
 type Harness struct {
 	Processor processor.Processor
 	// Clock bounds each call by the time-outs of the processor's profile, and
@@ -70,28 +70,28 @@ type Harness struct {
 	NewID func() string
 	// Faults are those that Misbehave can make.
 	Faults []Fault
-	// Misbehave makes the next call of the operation go wrong.
+	// Misbehave makes the next call of the operation fail.
 	Misbehave func(t *testing.T, operation Operation, fault Fault)
 	// Transfers and Refunds read what the far side really made under an id.
 	Transfers func(t *testing.T, externalID string) []Entry
 	Refunds   func(t *testing.T, externalID string) []Entry
 	// Pay lets a payer pay a charge.
 	Pay func(t *testing.T, r processor.ChargeRequest, amount money.Cents)
-	// Settle lets the far side do all that is due within a few seconds.
-	Settle func(t *testing.T)
+	// Elapse lets a few seconds pass at the far side.
+	Elapse func(t *testing.T)
 	// Notices returns what the far side has sent so far.
 	Notices func(t *testing.T) []Notice
 	// Forge signs a body as the far side would, at a time and with a secret of
 	// its own unless wrongSecret is set.
 	Forge func(t *testing.T, body []byte, at time.Time, wrongSecret bool) Notice
-	// SignatureHeaders are the headers without any of which a notice is void.
+	// SignatureHeaders are the headers that a notice needs, each of them.
 	SignatureHeaders []string
 	// Tolerance is how old, or ahead, a notice may be.
 	Tolerance time.Duration
 }
 
-// Run holds the processor that newHarness makes to the suite. Each case gets
-// a harness of its own.
+// Run runs the suite on the processor that newHarness makes. Each case gets a
+// harness of its own.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	probe := newHarness(t)
@@ -142,7 +142,7 @@ func testProfile(t *testing.T, h Harness) {
 	}
 }
 
-// bounded runs one call under a context that ends after d, and then.
+// bounded runs one call under a context that ends after d.
 func bounded[T any](t *testing.T, h Harness, d time.Duration, call func(ctx context.Context) T) T {
 	t.Helper()
 	ctx, cancel := h.Clock.WithTimeout(t.Context(), d)

@@ -8,7 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// payment makes a charge, lets it be paid, and returns the payment.
+// payment makes a charge, pays it, and returns the payment.
 func (h Harness) payment(t *testing.T) processor.Payment {
 	t.Helper()
 	r := h.chargeRequest(h.Processor.Profile().Methods[0])
@@ -38,7 +38,7 @@ func testRefund(t *testing.T, h Harness) {
 	if answer := h.refund(t, guarded, func() error { return no }); answer.Outcome != processor.NotSent {
 		t.Errorf("guard refused: %+v", answer)
 	}
-	h.inBooks(t, h.Refunds, guarded.ExternalID, 1, 0)
+	h.wantMade(t, h.Refunds, guarded.ExternalID, 1, 0)
 
 	part := h.refundRequest(p, p.Amount-100)
 	for range 2 {
@@ -46,23 +46,23 @@ func testRefund(t *testing.T, h Harness) {
 			t.Fatalf("refund of a part: %+v", answer)
 		}
 	}
-	h.inBooks(t, h.Refunds, part.ExternalID, part.Amount, 1)
+	h.wantMade(t, h.Refunds, part.ExternalID, part.Amount, 1)
 
 	tooMuch := h.refundRequest(p, 101)
 	answer := h.refund(t, tooMuch, willing)
 	if answer.Outcome != processor.Refused || answer.Failure == nil || answer.Evidence == "" {
 		t.Errorf("a refund beyond what was paid: %+v", answer)
 	}
-	h.inBooks(t, h.Refunds, tooMuch.ExternalID, 101, 0)
+	h.wantMade(t, h.Refunds, tooMuch.ExternalID, 101, 0)
 
 	rest := h.refundRequest(p, 100)
 	if answer := h.refund(t, rest, willing); answer.Outcome != processor.Done {
 		t.Errorf("refund of the rest: %+v", answer)
 	}
-	if h.Settle != nil {
-		h.Settle(t)
+	if h.Elapse != nil {
+		h.Elapse(t)
 		if report := h.queryRefund(t, rest.ExternalID); report.State != processor.TransferPaid || report.Evidence == "" {
-			t.Errorf("after it settled: %+v", report)
+			t.Errorf("a few seconds later: %+v", report)
 		}
 	}
 
@@ -85,7 +85,7 @@ func testRefundFaults(t *testing.T, h Harness) {
 			if answer.Outcome != w.outcome {
 				t.Fatalf("outcome %v (%v), want %v", answer.Outcome, answer.Cause, w.outcome)
 			}
-			h.inBooks(t, h.Refunds, r.ExternalID, r.Amount, count(w.effect))
+			h.wantMade(t, h.Refunds, r.ExternalID, r.Amount, count(w.effect))
 			if w.outcome == processor.Refused {
 				return
 			}
@@ -96,7 +96,7 @@ func testRefundFaults(t *testing.T, h Harness) {
 				if again := h.refund(t, r, willing); again.Outcome != processor.Done {
 					t.Errorf("same id again: %+v", again)
 				}
-				h.inBooks(t, h.Refunds, r.ExternalID, r.Amount, 1)
+				h.wantMade(t, h.Refunds, r.ExternalID, r.Amount, 1)
 			}
 		})
 	}

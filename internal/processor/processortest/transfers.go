@@ -8,8 +8,8 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// inBooks fails unless the far side made want transfers of the amount.
-func (h Harness) inBooks(t *testing.T, read func(*testing.T, string) []Entry, id string, amount money.Cents, want int) {
+// wantMade fails unless the far side made want transfers of the amount.
+func (h Harness) wantMade(t *testing.T, read func(*testing.T, string) []Entry, id string, amount money.Cents, want int) {
 	t.Helper()
 	if read == nil {
 		return
@@ -39,29 +39,29 @@ func testTransfer(t *testing.T, h Harness) {
 			break
 		}
 	}
-	h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 1)
-	if h.Settle == nil {
+	h.wantMade(t, h.Transfers, r.ExternalID, r.Amount, 1)
+	if h.Elapse == nil {
 		return
 	}
-	h.Settle(t)
+	h.Elapse(t)
 	report := h.queryTransfer(t, r.ExternalID)
 	if report.Lookup != processor.Found || report.State != processor.TransferPaid ||
 		report.EndToEndID == "" || report.Amount != r.Amount || report.Evidence == "" {
-		t.Errorf("after it settled: %+v", report)
+		t.Errorf("a few seconds later: %+v", report)
 	}
-	h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 1)
+	h.wantMade(t, h.Transfers, r.ExternalID, r.Amount, 1)
 }
 
-// testTransferGuard: the guard is asked once, and when it fails nothing leaves.
+// testTransferGuard: the guard is called once, and if it fails nothing is sent.
 func testTransferGuard(t *testing.T, h Harness) {
 	r := h.transferRequest()
-	asked := 0
+	called := 0
 	no := errors.New("the claim was lost")
-	answer := h.transfer(t, r, func() error { asked++; return no })
-	if answer.Outcome != processor.NotSent || asked != 1 || !errors.Is(answer.Cause, no) {
-		t.Errorf("guard refused: outcome %v (%v), asked %d times", answer.Outcome, answer.Cause, asked)
+	answer := h.transfer(t, r, func() error { called++; return no })
+	if answer.Outcome != processor.NotSent || called != 1 || !errors.Is(answer.Cause, no) {
+		t.Errorf("guard refused: outcome %v (%v), called %d times", answer.Outcome, answer.Cause, called)
 	}
-	h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 0)
+	h.wantMade(t, h.Transfers, r.ExternalID, r.Amount, 0)
 
 	ctx, cancel := h.Clock.WithTimeout(t.Context(), 1)
 	cancel()
@@ -69,11 +69,11 @@ func testTransferGuard(t *testing.T, h Harness) {
 	if answer.Outcome == processor.Done || answer.Outcome == processor.Refused {
 		t.Errorf("call that was cancelled before it began: %v", answer.Outcome)
 	}
-	h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 0)
+	h.wantMade(t, h.Transfers, r.ExternalID, r.Amount, 0)
 }
 
-// testTransferConflict: another content under an id that was used moves
-// nothing, and is not taken for proof that the first did not.
+// testTransferConflict: other content under a used id moves nothing, and is no
+// proof that the first did not.
 func testTransferConflict(t *testing.T, h Harness) {
 	r := h.transferRequest()
 	if answer := h.transfer(t, r, willing); answer.Outcome != processor.Done {
@@ -93,7 +93,7 @@ func testTransferConflict(t *testing.T, h Harness) {
 			t.Errorf("other content under a used id was taken: %+v", answer)
 		}
 	}
-	h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 1)
+	h.wantMade(t, h.Transfers, r.ExternalID, r.Amount, 1)
 }
 
 func count(effect bool) int {
@@ -115,7 +115,7 @@ func testTransferFaults(t *testing.T, h Harness) {
 			if answer.Outcome != w.outcome {
 				t.Fatalf("outcome %v (%v), want %v", answer.Outcome, answer.Cause, w.outcome)
 			}
-			h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, count(w.effect))
+			h.wantMade(t, h.Transfers, r.ExternalID, r.Amount, count(w.effect))
 			if w.outcome == processor.Refused {
 				if answer.Failure == nil || answer.Failure.Message == "" || answer.Evidence == "" {
 					t.Errorf("refusal without reason and evidence: %+v", answer)
@@ -123,7 +123,7 @@ func testTransferFaults(t *testing.T, h Harness) {
 				if again := h.transfer(t, r, willing); again.Outcome != processor.Refused {
 					t.Errorf("a refused id was not refused later: %+v", again)
 				}
-				h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 0)
+				h.wantMade(t, h.Transfers, r.ExternalID, r.Amount, 0)
 				return
 			}
 			report := h.queryTransfer(t, r.ExternalID)
@@ -134,13 +134,13 @@ func testTransferFaults(t *testing.T, h Harness) {
 				if again := h.transfer(t, r, willing); again.Outcome != processor.Done {
 					t.Errorf("same id again: %+v", again)
 				}
-				h.inBooks(t, h.Transfers, r.ExternalID, r.Amount, 1)
+				h.wantMade(t, h.Transfers, r.ExternalID, r.Amount, 1)
 			}
 		})
 	}
 }
 
-// testQueryFaults: a question that was not answered never reads as "not found".
+// testQueryFaults: a look-up without an answer never reads as "not found".
 func testQueryFaults(t *testing.T, h Harness) {
 	for _, w := range wanted {
 		if !h.can(w.fault) || w.fault == Late {
@@ -154,7 +154,7 @@ func testQueryFaults(t *testing.T, h Harness) {
 			for _, id := range []string{r.ExternalID, h.NewID()} {
 				h.Misbehave(t, Query, w.fault)
 				report := h.queryTransfer(t, id)
-				if w.fault == Rubbish && id != r.ExternalID {
+				if w.fault == Garbage && id != r.ExternalID {
 					continue // there may be no body to halve
 				}
 				if report.Lookup != processor.LookupUnknown || report.Cause == nil {

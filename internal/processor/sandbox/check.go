@@ -1,26 +1,24 @@
 package sandbox
 
 import (
-	"strings"
-	"unicode/utf8"
-
 	"github.com/porteira/porteira/boleto"
 	"github.com/porteira/porteira/brcode"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
-// Functions that say whether what a bank answered can be taken over into the
-// gateway's books. What cannot is no answer: stored, it would fail for ever (a
-// NUL, which PostgreSQL refuses) or mislead (a charge that nobody can pay).
+// The gateway stores a bank's answers only if they pass these checks. Without
+// them a value could fail forever (a NUL, which PostgreSQL refuses) or mislead
+// (a charge that nobody can pay).
 
-// Lengths of texts that a bank may name, in bytes.
+// Longest texts of a bank, in bytes.
 const (
 	tokenMax   = 64
 	messageMax = 500
 )
 
-// isToken says whether s can be an id or a code: ASCII that can be seen.
+// isToken reports whether s can be an id or a code: visible ASCII.
 func isToken(s string) bool {
 	if s == "" || len(s) > tokenMax {
 		return false
@@ -37,47 +35,37 @@ func isTokenOrNone(s string) bool { return s == "" || isToken(s) }
 
 func isAmount(c money.Cents) bool { return c >= 1 && c <= money.Max }
 
-// fits says whether it is a payment that can be booked.
-func (b *paymentBody) fits() bool {
-	return isToken(b.ID) && isExternalID(b.ExternalID) && isTokenOrNone(b.EndToEndID) && isAmount(b.Amount)
+// validPayment reports whether the payment can be booked.
+func validPayment(p *bankapi.Payment) bool {
+	return isToken(p.ID) && bankapi.IsExternalID(p.ExternalID) && isTokenOrNone(p.EndToEndID) && isAmount(p.Amount)
 }
 
-func (b *disputeBody) fits() bool { return isToken(b.ID) && isAmount(b.Amount) }
+func validDispute(d bankapi.Dispute) bool { return isToken(d.ID) && isAmount(d.Amount) }
 
-// payable says whether the charge carries what its payer needs.
-func (b *chargeBody) payable() bool {
-	switch b.Method {
-	case payment.PIX:
-		if b.PIX == nil || !isTokenOrNone(b.PIX.TxID) {
+// payable reports whether the charge has what its payer needs.
+func payable(c *bankapi.Charge) bool {
+	switch c.Method {
+	case bankapi.MethodPIX:
+		if c.PIX == nil || !isTokenOrNone(c.PIX.TxID) {
 			return false
 		}
-		_, err := brcode.Decode(b.PIX.QRCode)
+		_, err := brcode.Decode(c.PIX.QRCode)
 		return err == nil
-	case payment.Boleto:
-		if b.Boleto == nil || !isTokenOrNone(b.Boleto.OurNumber) || !isTokenOrNone(b.Boleto.DueDate) {
+	case bankapi.MethodBoleto:
+		if c.Boleto == nil || !isTokenOrNone(c.Boleto.OurNumber) || !isTokenOrNone(c.Boleto.DueDate) {
 			return false
 		}
-		line, err := boleto.Line(b.Boleto.Barcode)
-		return err == nil && line == b.Boleto.DigitableLine
+		line, err := boleto.Line(c.Boleto.Barcode)
+		return err == nil && line == c.Boleto.DigitableLine
 	default:
 		return true
 	}
 }
 
-// reason is why something failed as far as it can be shown; nil where it cannot.
-func reason(f *payment.Failure) *payment.Failure {
-	if f == nil || !isToken(f.Code) || len(f.Message) > messageMax || !isText(f.Message) {
+// validFailure is the failure if it can be shown, else nil.
+func validFailure(f *bankapi.Failure) *payment.Failure {
+	if f == nil || !isToken(f.Code) || len(f.Message) > messageMax || !bankapi.IsText(f.Message) {
 		return nil
 	}
-	return f
+	return (*payment.Failure)(f)
 }
-
-// card is what is known of a card as far as it can be shown; nil where it cannot.
-func card(c *payment.CardDetail) *payment.CardDetail {
-	if c == nil || len(c.Brand) > tokenMax || len(c.Last4) > 4 || !isText(c.Brand) || !isText(c.Last4) {
-		return nil
-	}
-	return c
-}
-
-func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

@@ -10,38 +10,39 @@ import (
 	"net/http"
 
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
-// response is how one call of the bank ended: with an answer, or with err.
+// response is the result of one call of the bank: an answer, or err.
 type response struct {
 	status int
-	code   failureCode // of an answer that is an error
-	body   []byte      // of an answer that is not
-	err    error       // no answer, or none that can be read
+	code   bankapi.Code // of an error answer
+	body   []byte       // of another one
+	err    error        // no answer, or none that can be read
 }
 
-// verdict is a row of the table that says what an answer proves.
+// verdict is a row of the table of what an answer proves.
 type verdict struct {
 	status  int
-	code    failureCode
+	code    bankapi.Code
 	outcome processor.Outcome
 	why     string
 }
 
-// verdicts lists the answers that prove something. The bank documents each
-// code; the same status without its code may come from any proxy in between,
-// and proves nothing. What is not listed is Unknown.
+// verdicts lists the answers that prove something; every other one is Unknown.
+// The bank documents each code; the same status without its code may come from
+// any proxy in between, and proves nothing.
 var verdicts = []verdict{
-	{http.StatusOK, "", processor.Done, "the bank took the request, now or before"},
-	{http.StatusBadRequest, codeRequestInvalid, processor.Refused, "no value is acted upon before all were checked"},
-	{http.StatusUnprocessableEntity, codeChargeRefused, processor.Refused, "a refused id is refused for ever"},
-	{http.StatusUnprocessableEntity, codeAccountInvalid, processor.Refused, "a refused id is refused for ever"},
-	{http.StatusUnprocessableEntity, codeRefundRefused, processor.Refused, "a refused id is refused for ever"},
-	{http.StatusUnprocessableEntity, codePaymentUnknown, processor.Refused, "a refused id is refused for ever"},
-	{http.StatusUnprocessableEntity, codeRefundTooMuch, processor.Refused, "a refused id is refused for ever"},
-	{http.StatusUnprocessableEntity, codePaymentDisputed, processor.Refused, "a refused id is refused for ever"},
-	{http.StatusConflict, codeContentDiffers, processor.Unknown, "this request has no effect, but another under its id may have had one"},
-	{http.StatusUnauthorized, codeUnauthorized, processor.Unknown, "the credentials need a person; an earlier request may have had its effect"},
+	{http.StatusOK, "", processor.Done, "the bank accepted the request, now or before"},
+	{http.StatusBadRequest, bankapi.CodeRequestInvalid, processor.Refused, "the bank checks all values before any effect"},
+	{http.StatusUnprocessableEntity, bankapi.CodeChargeRefused, processor.Refused, "a refused id is refused forever"},
+	{http.StatusUnprocessableEntity, bankapi.CodeAccountInvalid, processor.Refused, "a refused id is refused forever"},
+	{http.StatusUnprocessableEntity, bankapi.CodeRefundRefused, processor.Refused, "a refused id is refused forever"},
+	{http.StatusUnprocessableEntity, bankapi.CodePaymentUnknown, processor.Refused, "a refused id is refused forever"},
+	{http.StatusUnprocessableEntity, bankapi.CodeRefundTooMuch, processor.Refused, "a refused id is refused forever"},
+	{http.StatusUnprocessableEntity, bankapi.CodePaymentDisputed, processor.Refused, "a refused id is refused forever"},
+	{http.StatusConflict, bankapi.CodeContentDiffers, processor.Unknown, "this request has no effect, but another under its id may have had one"},
+	{http.StatusUnauthorized, bankapi.CodeUnauthorized, processor.Unknown, "the credentials need manual review; an earlier request may have had its effect"},
 }
 
 // notSentErrors are the failures of a connection that prove that no byte of
@@ -56,7 +57,7 @@ var notSentErrors = []struct {
 	{"the server's certificate is of an unknown authority", isError[x509.UnknownAuthorityError]},
 	{"the server's certificate is for another host", isError[x509.HostnameError]},
 	{"the server's certificate is invalid", isError[x509.CertificateInvalidError]},
-	{"our own guard said no", func(err error) bool { return errors.Is(err, errGuard) }},
+	{"our own guard refused", func(err error) bool { return errors.Is(err, errGuard) }},
 }
 
 func isError[E error](err error) bool {
@@ -69,7 +70,7 @@ func isDialError(err error) bool {
 	return ok && operation.Op == "dial"
 }
 
-// outcome classifies a call that asks for an effect.
+// outcome classifies a call with an effect.
 func (r response) outcome() processor.Outcome {
 	if r.err != nil {
 		for _, known := range notSentErrors {
@@ -87,10 +88,10 @@ func (r response) outcome() processor.Outcome {
 	return processor.Unknown
 }
 
-// notFound are the answers that say that the bank does not know an id.
-var notFound = []failureCode{codeChargeUnknown, codeTransferUnknown, codeRefundUnknown}
+// notFound are the answers to an id that the bank has never seen.
+var notFound = []bankapi.Code{bankapi.CodeChargeUnknown, bankapi.CodeTransferUnknown, bankapi.CodeRefundUnknown}
 
-// lookup classifies a question.
+// lookup classifies a look-up.
 func (r response) lookup() processor.Lookup {
 	if r.err != nil {
 		return processor.LookupUnknown
@@ -99,19 +100,19 @@ func (r response) lookup() processor.Lookup {
 		return processor.Found
 	}
 	for _, code := range notFound {
-		if r.status == code.status() && r.code == code {
+		if r.status == code.Status() && r.code == code {
 			return processor.NotFound
 		}
 	}
 	return processor.LookupUnknown
 }
 
-// evidence are the bank's words that prove a refusal.
+// evidence is the bank's answer that proves a refusal.
 func (r response) evidence() string {
 	return fmt.Sprintf("bank answered %d %s", r.status, string(r.code))
 }
 
-// cause says why an outcome is not known, for the operator.
+// cause is why the call did not end with a 200, for the operator; nil if it did.
 func (r response) cause() error {
 	switch {
 	case r.err != nil:
@@ -119,18 +120,18 @@ func (r response) cause() error {
 	case r.status == http.StatusOK:
 		return nil
 	default:
-		return fmt.Errorf("sandbox: bank answered %d %s", r.status, string(r.code))
+		return fmt.Errorf("sandbox: bank answered %d %w", r.status, r.code)
 	}
 }
 
 // errGuard says that the caller's guard refused right before sending.
 var errGuard = errors.New("sandbox: guard")
 
-// guardFailed wraps what the guard said. A cancelled context may hide in it,
-// and must not read as one that ended while the bank was at work.
+// guardFailed wraps the guard's error. A cancelled context in it must not read
+// as one that ended while the bank was at work.
 func guardFailed(err error) error { return fmt.Errorf("%w: %w", errGuard, err) }
 
-// beforeSending says whether ctx ended before anything left.
+// beforeSending returns an error if ctx ended before anything left.
 func beforeSending(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return guardFailed(err)

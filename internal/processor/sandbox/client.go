@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
 	"strings"
 	"syscall"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
 // answerLimit is the largest answer that is read, in bytes.
@@ -24,8 +27,8 @@ type client struct {
 	transport http.RoundTripper
 }
 
-// do sends one request. guard, if there is one, is asked last, right before
-// the request is handed to the transport.
+// do sends one request. guard, if not nil, is called last, right before the
+// transport gets the request.
 func (c *client) do(ctx context.Context, method, path string, in any, guard func() error) response {
 	var content io.Reader
 	if in != nil {
@@ -41,7 +44,7 @@ func (c *client) do(ctx context.Context, method, path string, in any, guard func
 	}
 	request.Header.Set("Authorization", "Bearer "+c.secret)
 	if in != nil {
-		request.Header.Set("Content-Type", jsonType)
+		request.Header.Set("Content-Type", bankapi.JSONType)
 	}
 	if err := beforeSending(ctx); err != nil {
 		return response{err: err}
@@ -66,11 +69,11 @@ var (
 	errAnswerForm = errors.New("sandbox: bank's answer is not valid JSON")
 )
 
-// read takes an answer in. What is not whole, small and valid JSON of a known
-// type is no answer.
+// read reads an answer. Anything but a complete, small and valid JSON body is
+// no answer.
 func read(answer *http.Response) response {
 	defer func() { _ = answer.Body.Close() }()
-	if answer.Header.Get(faultHeader) == string(NotSent) {
+	if answer.Header.Get(bankapi.FaultHeader) == string(bankapi.NotSent) {
 		return response{err: errRefusedBySandbox}
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, answerLimit+1))
@@ -85,7 +88,7 @@ func read(answer *http.Response) response {
 	if answer.StatusCode == http.StatusOK {
 		return response{status: answer.StatusCode, body: body}
 	}
-	var problem problemBody
+	var problem bankapi.Problem
 	if err := json.Unmarshal(body, &problem); err != nil || problem.Code == "" {
 		return response{err: fmt.Errorf("%w (status %d)", errAnswerForm, answer.StatusCode)}
 	}
@@ -93,11 +96,17 @@ func read(answer *http.Response) response {
 }
 
 // errRefusedBySandbox is what a refused connection looks like to a client.
-var errRefusedBySandbox = fmt.Errorf("sandbox: fault %s: %w", NotSent,
+var errRefusedBySandbox = fmt.Errorf("sandbox: fault %s: %w", bankapi.NotSent,
 	&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
 
-// parse reads a body that has an answer's form; names that it does not know
-// are left alone, as a newer bank may add some.
+// isJSON reports whether a body is plain JSON.
+func isJSON(h http.Header) bool {
+	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	return err == nil && media == bankapi.JSONType
+}
+
+// parse reads the body of an answer. It ignores unknown members, as a newer
+// bank may add some.
 func parse[T any](r *response) (value T) {
 	if r.err == nil && r.status == http.StatusOK {
 		if err := json.Unmarshal(r.body, &value); err != nil {
@@ -107,75 +116,10 @@ func parse[T any](r *response) (value T) {
 	return value
 }
 
-// inProcess calls the bank's handler without a socket, in the caller's
-// goroutine.
-type inProcess struct{ bank *Bank }
-
-// RoundTrip implements [http.RoundTripper].
-func (t inProcess) RoundTrip(r *http.Request) (answer *http.Response, err error) {
-	r = r.WithContext(r.Context()) // a copy: the router writes into its request
-	if r.Body == nil {
-		r.Body = http.NoBody
+// newClient checks the options.
+func newClient(o Options) (client, error) {
+	if o.Secret == "" || o.Transport == nil || !bankapi.IsURL(o.URL) {
+		return client{}, errors.New("sandbox: the bank needs an HTTP address, a secret and a transport")
 	}
-	defer func() { _ = r.Body.Close() }()
-	w := &recorder{header: make(http.Header)}
-	defer func() {
-		if cause := recover(); cause == http.ErrAbortHandler { //nolint:errorlint // it is thrown as it is
-			answer, err = nil, errors.Join(errAborted, r.Context().Err())
-		} else if cause != nil {
-			panic(cause)
-		}
-	}()
-	t.bank.handler.ServeHTTP(w, r)
-	if err := r.Context().Err(); err != nil {
-		return nil, err // whoever called has given up before the answer came
-	}
-	return &http.Response{
-		Status: http.StatusText(w.status), StatusCode: w.status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
-	}, nil
-}
-
-// errAborted is a connection that broke.
-var errAborted = errors.New("sandbox: the bank hung up")
-
-// recorder keeps what a handler writes.
-type recorder struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-// Header implements [http.ResponseWriter].
-func (w *recorder) Header() http.Header { return w.header }
-
-// WriteHeader implements [http.ResponseWriter].
-func (w *recorder) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-}
-
-// Write implements [http.ResponseWriter].
-func (w *recorder) Write(p []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	return w.body.Write(p)
-}
-
-// inProcessURL is the address of a bank that has none.
-const inProcessURL = "http://bank.invalid"
-
-// newClient makes the client of a bank in this process, or of one at base.
-func newClient(opts Options) (client, error) {
-	if opts.Bank != nil {
-		return client{inProcessURL, opts.Bank.opts.Secret, inProcess{opts.Bank}}, nil
-	}
-	if opts.Secret == "" || opts.Transport == nil {
-		return client{}, errors.New("sandbox: a remote bank needs a secret and a transport")
-	}
-	if err := checkURL(opts.URL); err != nil {
-		return client{}, err
-	}
-	return client{strings.TrimSuffix(opts.URL, "/"), opts.Secret, opts.Transport}, nil
+	return client{strings.TrimSuffix(o.URL, "/"), o.Secret, o.Transport}, nil
 }

@@ -10,29 +10,32 @@ import (
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
 // Name is the processor's name in the gateway's registry.
 const Name = "sandbox"
 
-// Options say which bank a [Processor] or a [Control] calls.
+// Options say which bank a [Processor] or a [Control] calls. URL, Secret and
+// Transport are needed.
 type Options struct {
-	// Bank is the bank in this process. The rest is then not needed.
-	Bank *Bank
-	// URL is the base address of a bank in a process of its own.
+	// URL is the bank's base address.
 	URL string
-	// Secret is shared with that bank.
+	// Secret is shared with the bank.
 	Secret string
 	// Transport carries requests to it.
 	Transport http.RoundTripper
+	// Offline reports whether a charge may be generated without calling the
+	// bank; nil: never.
+	Offline func() bool
 }
 
-// Processor is the adapter of the gateway to a [Bank], of this process or
-// another. It adds no time-outs: callers bound each call by its context.
+// Processor is the driver. It adds no time-outs: callers bound each call by its
+// context.
 type Processor struct {
-	client client
-	secret string
-	bank   *Bank // nil unless in this process
+	client  client
+	secret  string
+	offline func() bool
 }
 
 var (
@@ -47,18 +50,19 @@ var (
 	_ processor.TestCardTaker = (*Processor)(nil)
 )
 
-// NewProcessor returns the adapter to the bank that opts name.
-func NewProcessor(opts Options) (*Processor, error) {
-	c, err := newClient(opts)
+// NewProcessor returns the driver of a bank. The error says which option is
+// missing or invalid.
+func NewProcessor(o Options) (*Processor, error) {
+	c, err := newClient(o)
 	if err != nil {
 		return nil, err
 	}
-	return &Processor{client: c, secret: c.secret, bank: opts.Bank}, nil
+	return &Processor{client: c, secret: c.secret, offline: o.Offline}, nil
 }
 
 // Profile implements [processor.Processor]. The quiet period need not cover
-// the bank's longest delay of 30 minutes: under one id the bank takes one
-// order at most, so sending again is safe whenever it is done.
+// the bank's longest delay of 30 minutes: under one id the bank accepts at most
+// one order, so sending again is always safe.
 func (p *Processor) Profile() processor.Profile {
 	return processor.Profile{
 		Name:              Name,
@@ -74,93 +78,94 @@ func (p *Processor) Profile() processor.Profile {
 // errOtherID says that the bank answered about something else.
 var errOtherID = errors.New("sandbox: bank's answer is about another id or amount")
 
-// termsOf is what the bank is told of a charge: nothing about its payer.
-func termsOf(r processor.ChargeRequest) chargeTerms {
-	return chargeTerms{
-		Method: r.Method, Amount: r.Amount, ExpiresAt: r.ExpiresAt.UTC(), DueDate: r.DueDate,
+// termsOf is what the bank gets of a charge: nothing about its payer.
+func termsOf(r processor.ChargeRequest) bankapi.ChargeTerms {
+	return bankapi.ChargeTerms{
+		Method: bankapi.Method(r.Method), Amount: r.Amount, ExpiresAt: r.ExpiresAt.UTC(), DueDate: r.DueDate,
 		Installments: r.Installments, MerchantName: r.MerchantName, MerchantCity: r.MerchantCity,
 	}
 }
 
 // Charge implements [processor.Charger].
 func (p *Processor) Charge(ctx context.Context, r processor.ChargeRequest) processor.ChargeAnswer {
-	result := p.client.do(ctx, http.MethodPut, "/charges/"+url.PathEscape(r.ExternalID), termsOf(r), nil)
-	body := parse[chargeBody](&result)
+	terms := termsOf(r)
+	result := p.client.do(ctx, http.MethodPut, "/charges/"+url.PathEscape(r.ExternalID), terms, nil)
+	body := parse[bankapi.Charge](&result)
 	outcome := result.outcome()
-	if outcome == processor.Done && (body.ExternalID != r.ExternalID || body.Amount != r.Amount || body.Method != r.Method) {
+	if outcome == processor.Done && (body.ExternalID != r.ExternalID || body.Amount != r.Amount || body.Method != terms.Method) {
 		return processor.ChargeAnswer{Cause: errOtherID}
 	}
-	if outcome == processor.Done && !body.payable() {
+	if outcome == processor.Done && !payable(&body) {
 		return processor.ChargeAnswer{Cause: errAnswerForm}
 	}
 	answer := processor.ChargeAnswer{Outcome: outcome, Cause: result.cause()}
 	switch outcome {
 	case processor.Done:
-		answer.Charge = body.charge()
+		answer.Charge = chargeOf(body.Method, body.PIX, body.Boleto)
 	case processor.Refused:
-		answer.Failure = result.code.failure()
+		answer.Failure = failureOf(result.code)
 	}
 	return answer
 }
 
-// QueryCharge implements [processor.Charger]. A charge that was minted and not
-// yet paid is not found: the bank has not seen it.
+// QueryCharge implements [processor.Charger]. A charge that was generated
+// offline and not yet paid is not found: the bank has not seen it.
 func (p *Processor) QueryCharge(ctx context.Context, externalID string) processor.ChargeReport {
 	result := p.client.do(ctx, http.MethodGet, "/charges/"+url.PathEscape(externalID), nil, nil)
-	body := parse[chargeBody](&result)
+	body := parse[bankapi.Charge](&result)
 	lookup := result.lookup()
 	if lookup != processor.Found {
 		return processor.ChargeReport{Lookup: lookup, Cause: result.cause()}
 	}
-	switch {
-	case body.ExternalID != externalID:
+	if body.ExternalID != externalID {
 		return processor.ChargeReport{Cause: errOtherID}
-	case body.State != processor.ChargeOpen && body.State != processor.ChargeAnalysis &&
-		body.State != processor.ChargeExpired && body.State != processor.ChargeFailed:
+	}
+	switch body.State {
+	case bankapi.ChargeOpen, bankapi.ChargeAnalysis, bankapi.ChargeExpired, bankapi.ChargeFailed:
+	default:
 		return processor.ChargeReport{Cause: fmt.Errorf("sandbox: bank reports unknown state %q", body.State)}
 	}
 	report := processor.ChargeReport{
-		Lookup: lookup, State: body.State, Charge: body.charge(), Failure: reason(body.Failure),
-		Attempt: max(0, body.Attempt),
+		Lookup: lookup, State: processor.ChargeState(body.State), Failure: validFailure(body.Failure),
+		Charge: chargeOf(body.Method, body.PIX, body.Boleto), Attempt: max(0, body.Attempt),
 	}
-	for _, paid := range body.Payments {
-		if !paid.fits() {
+	for i := range body.Payments {
+		if !validPayment(&body.Payments[i]) {
 			return processor.ChargeReport{Cause: errAnswerForm}
 		}
-		report.Payments = append(report.Payments, paid.payment())
+		report.Payments = append(report.Payments, paymentOf(&body.Payments[i]))
 	}
 	for _, d := range body.Disputes {
-		if !d.fits() {
+		if !validDispute(d) {
 			return processor.ChargeReport{Cause: errAnswerForm}
 		}
-		report.Disputes = append(report.Disputes, processor.Dispute{ID: d.ID, Amount: d.Amount, State: d.State})
+		report.Disputes = append(report.Disputes, disputeOf(d))
 	}
 	return report
 }
 
-func (b chargeBody) charge() processor.Charge {
-	c := processor.Charge{PIX: b.PIX, Boleto: b.Boleto}
-	if b.Method == payment.CreditCard {
-		c.Card = &payment.CardDetail{}
+func paymentOf(b *bankapi.Payment) processor.Payment {
+	p := processor.Payment{ID: b.ID, ExternalID: b.ExternalID, EndToEndID: b.EndToEndID, Amount: b.Amount, PaidAt: b.PaidAt}
+	if b.Card != nil && b.Card.Valid() {
+		p.Card = &payment.CardDetail{Brand: b.Card.Brand, Last4: b.Card.Last4, Installments: b.Card.Installments}
 	}
-	return c
+	return p
 }
 
-func (b paymentBody) payment() processor.Payment {
-	return processor.Payment{
-		ID: b.ID, ExternalID: b.ExternalID, EndToEndID: b.EndToEndID,
-		Amount: b.Amount, PaidAt: b.PaidAt, Card: card(b.Card),
-	}
+func disputeOf(d bankapi.Dispute) processor.Dispute {
+	return processor.Dispute{ID: d.ID, Amount: d.Amount, State: processor.DisputeState(d.State)}
 }
+
+func failureOf(code bankapi.Code) *payment.Failure { return (*payment.Failure)(code.Failure()) }
 
 // Transfer implements [processor.Transferrer].
 func (p *Processor) Transfer(ctx context.Context, r processor.TransferRequest, guard func() error) processor.TransferAnswer {
-	request := transferRequest{
+	request := bankapi.TransferRequest{
 		ExternalID: r.ExternalID, Amount: r.Amount, KeyType: r.KeyType, Key: r.Key,
 		Name: r.Name, Document: r.Document, Description: r.Description,
 	}
 	result := p.client.do(ctx, http.MethodPost, "/transfers", request, guard)
-	return orderAnswer(result, orderBody{ExternalID: r.ExternalID, Amount: r.Amount})
+	return orderAnswer(result, bankapi.Order{ExternalID: r.ExternalID, Amount: r.Amount})
 }
 
 // QueryTransfer implements [processor.Transferrer].
@@ -170,9 +175,9 @@ func (p *Processor) QueryTransfer(ctx context.Context, externalID string) proces
 
 // Refund implements [processor.Refunder].
 func (p *Processor) Refund(ctx context.Context, r processor.RefundRequest, guard func() error) processor.TransferAnswer {
-	request := refundRequest{ExternalID: r.ExternalID, PaymentID: r.PaymentID, Amount: r.Amount}
+	request := bankapi.RefundRequest{ExternalID: r.ExternalID, PaymentID: r.PaymentID, Amount: r.Amount}
 	result := p.client.do(ctx, http.MethodPost, "/refunds", request, guard)
-	return orderAnswer(result, orderBody{ExternalID: r.ExternalID, Amount: r.Amount})
+	return orderAnswer(result, bankapi.Order{ExternalID: r.ExternalID, Amount: r.Amount})
 }
 
 // QueryRefund implements [processor.Refunder].
@@ -180,28 +185,29 @@ func (p *Processor) QueryRefund(ctx context.Context, externalID string) processo
 	return p.queryOrder(ctx, "/refunds/", externalID)
 }
 
-// orderAnswer reads the answer to an order; asked is what it must be about.
-func orderAnswer(result response, asked orderBody) processor.TransferAnswer {
-	body := parse[orderBody](&result)
+// orderAnswer reads the answer to an order, which must have the id and amount
+// of the one that was sent.
+func orderAnswer(result response, sent bankapi.Order) processor.TransferAnswer {
+	body := parse[bankapi.Order](&result)
 	answer := processor.TransferAnswer{Outcome: result.outcome(), Cause: result.cause()}
 	switch answer.Outcome {
 	case processor.Done:
-		if body.ExternalID != asked.ExternalID || body.Amount != asked.Amount {
+		if body.ExternalID != sent.ExternalID || body.Amount != sent.Amount {
 			return processor.TransferAnswer{Cause: errOtherID}
 		}
-		answer.Report = body.report()
+		answer.Report = orderReport(&body)
 		if answer.Report.Lookup != processor.Found {
 			return processor.TransferAnswer{Cause: errAnswerForm}
 		}
 	case processor.Refused:
-		answer.Failure, answer.Evidence = result.code.failure(), result.evidence()
+		answer.Failure, answer.Evidence = failureOf(result.code), result.evidence()
 	}
 	return answer
 }
 
 func (p *Processor) queryOrder(ctx context.Context, path, externalID string) processor.TransferReport {
 	result := p.client.do(ctx, http.MethodGet, path+url.PathEscape(externalID), nil, nil)
-	body := parse[orderBody](&result)
+	body := parse[bankapi.Order](&result)
 	lookup := result.lookup()
 	if lookup != processor.Found {
 		return processor.TransferReport{Lookup: lookup, Cause: result.cause()}
@@ -209,20 +215,20 @@ func (p *Processor) queryOrder(ctx context.Context, path, externalID string) pro
 	if body.ExternalID != externalID {
 		return processor.TransferReport{Cause: errOtherID}
 	}
-	return body.report()
+	return orderReport(&body)
 }
 
-// report is what the body proves. A state that is not known proves nothing.
-func (b orderBody) report() processor.TransferReport {
+// orderReport is what the body proves. An unknown state proves nothing.
+func orderReport(b *bankapi.Order) processor.TransferReport {
 	switch b.State {
-	case processor.TransferProcessing, processor.TransferPaid, processor.TransferFailed:
+	case bankapi.OrderProcessing, bankapi.OrderPaid, bankapi.OrderFailed:
 	default:
 		return processor.TransferReport{Cause: fmt.Errorf("sandbox: bank reports unknown state %q", b.State)}
 	}
 	if !isAmount(b.Amount) || !isTokenOrNone(b.EndToEndID) {
 		return processor.TransferReport{Cause: errAnswerForm}
 	}
-	failure := reason(b.Failure)
+	failure := validFailure(b.Failure)
 	evidence := fmt.Sprintf("bank reports %s at %s", b.State, b.ChangedAt.Format(time.RFC3339))
 	if b.EndToEndID != "" {
 		evidence += " as " + b.EndToEndID
@@ -231,26 +237,7 @@ func (b orderBody) report() processor.TransferReport {
 		evidence += ": " + failure.Code
 	}
 	return processor.TransferReport{
-		Lookup: processor.Found, State: b.State, EndToEndID: b.EndToEndID, Amount: b.Amount,
+		Lookup: processor.Found, State: processor.TransferState(b.State), EndToEndID: b.EndToEndID, Amount: b.Amount,
 		Returned: b.Returned, Failure: failure, Evidence: evidence,
 	}
-}
-
-// Payments implements [processor.Collector].
-func (p *Processor) Payments(ctx context.Context, cursor string) (page []processor.Payment, next string, err error) {
-	result := p.client.do(ctx, http.MethodGet, "/payments?cursor="+url.QueryEscape(cursor), nil, nil)
-	body := parse[paymentPage](&result)
-	if result.lookup() != processor.Found {
-		return nil, "", result.cause()
-	}
-	if !isTokenOrNone(body.NextCursor) {
-		return nil, "", errAnswerForm
-	}
-	for _, paid := range body.Data {
-		if !paid.fits() {
-			return nil, "", errAnswerForm
-		}
-		page = append(page, paid.payment())
-	}
-	return page, body.NextCursor, nil
 }

@@ -1,0 +1,202 @@
+package sandboxbank
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
+)
+
+// Options make a bank. Secret, Clock and IDs are needed.
+type Options struct {
+	// Path is the journal's file; "" keeps the ledger in memory only.
+	Path string
+	// Secret authenticates callers and signs notices.
+	Secret string
+	Clock  env.Clock
+	IDs    *env.IDs
+	// Notify carries notices to the gateways; without it none is sent.
+	Notify http.RoundTripper
+	// NotifyURL is a gateway's address that needs no registration: that of the
+	// gateway whose process runs the bank.
+	NotifyURL string
+	// NoticeWorkers is how many notices are sent at once; 1 unless set, which
+	// sends them in the goroutine that calls Step.
+	NoticeWorkers int
+	// Faults makes calls misbehave at random, by seed.
+	Faults FaultProfile
+	// Pause lets d pass before a late answer is sent, or, if d is negative,
+	// waits until ctx ends. nil waits by Clock. A simulation in one goroutine
+	// advances its own time here.
+	Pause func(ctx context.Context, d time.Duration)
+	// Log receives a line when the journal cannot be written. May be nil.
+	Log *slog.Logger
+}
+
+// Bank is a bank of its own. All methods are safe for concurrent use.
+type Bank struct {
+	opts    Options
+	journal *journal
+	faults  *faults
+	handler http.Handler
+	wake    chan struct{} // holds one: wakes coalesce
+	closing chan struct{}
+	once    sync.Once
+
+	mu           sync.Mutex // guards what follows; lines are appended in the order of changes
+	ledger       *ledger
+	timers       timerHeap // orders that complete or arrive, cards in analysis
+	noticeTimers timerHeap
+	notifier     notifier
+	serial       uint64 // of the last timer
+}
+
+// errOptions says that the options make no bank.
+var errOptions = errors.New("sandboxbank: a bank needs a secret, a clock and ids")
+
+// errURL says that notices cannot be sent to an address.
+var errURL = errors.New("sandboxbank: not an absolute HTTP address")
+
+// Open opens a bank on its journal and rebuilds its ledger; see
+// [ErrJournalForeign], [ErrJournalDamaged] and [ErrJournalLocked].
+func Open(opts Options) (*Bank, error) {
+	if opts.Secret == "" || opts.Clock == nil || opts.IDs == nil {
+		return nil, errOptions
+	}
+	if opts.NotifyURL != "" && !bankapi.IsURL(opts.NotifyURL) {
+		return nil, errURL
+	}
+	b := &Bank{
+		opts: opts, ledger: newLedger(), faults: newFaults(opts.Faults),
+		wake: make(chan struct{}, 1), closing: make(chan struct{}),
+	}
+	if b.opts.Log == nil {
+		b.opts.Log = slog.New(slog.DiscardHandler)
+	}
+	if b.opts.Pause == nil {
+		b.opts.Pause = b.pause
+	}
+	if err := b.openJournal(); err != nil {
+		return nil, err
+	}
+	b.handler = b.routes()
+	b.startTimers()
+	return b, nil
+}
+
+func (b *Bank) openJournal() (err error) {
+	if b.opts.Path == "" {
+		b.journal = newJournal(nil, 0, 0)
+		return nil
+	}
+	b.journal, err = openJournal(b.opts.Path, func(body []byte) error {
+		var r record
+		if err := json.Unmarshal(body, &r, json.RejectUnknownMembers(true)); err != nil {
+			return fmt.Errorf("read record: %w", err)
+		}
+		return b.ledger.apply(&r)
+	})
+	return err
+}
+
+// Close writes pending lines, releases the journal and ends waiting calls. The
+// bank cannot be used any more.
+func (b *Bank) Close() error {
+	b.once.Do(func() { close(b.closing) })
+	return b.journal.close()
+}
+
+// Now is the bank's time: its clock's, plus the bank's own offset.
+func (b *Bank) Now() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now()
+}
+
+func (b *Bank) now() time.Time { return b.opts.Clock.Now().Add(b.ledger.offset) }
+
+// do runs f, which reads or changes the ledger, and returns once everything
+// that f saw is on disk: what the bank has answered must be true after a crash.
+func (b *Bank) do(f func(now time.Time) error) error {
+	if err := b.journal.retry(); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	err := f(b.now())
+	seen := b.journal.latest()
+	b.mu.Unlock()
+	if lost := b.journal.wait(seen); lost != nil {
+		return lost
+	}
+	return err
+}
+
+// commit makes one change of the ledger and appends it to the journal; the
+// lock is held. The caller waits for the disk.
+func (b *Bank) commit(now time.Time, r *record) error {
+	r.At = now
+	body, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("sandboxbank: write record: %w", err)
+	}
+	if err := b.ledger.apply(r); err != nil {
+		return fmt.Errorf("sandboxbank: %w", err)
+	}
+	b.journal.append(body)
+	b.startTimer(r)
+	return nil
+}
+
+// Wake makes Run check its timers again: after a change, or after the clock
+// was moved.
+func (b *Bank) Wake() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pause is the Pause of a bank whose clock runs by itself.
+func (b *Bank) pause(ctx context.Context, d time.Duration) {
+	var fired <-chan time.Time
+	if d >= 0 {
+		timer := b.opts.Clock.NewTimer(d)
+		defer timer.Stop()
+		fired = timer.C()
+	}
+	select {
+	case <-fired:
+	case <-ctx.Done():
+	case <-b.closing:
+	}
+}
+
+// SetOffset makes the bank's clock run ahead of the clock in its options. Time
+// only goes forward: an offset smaller than the present one changes nothing.
+// It returns the offset in force, which the journal keeps.
+func (b *Bank) SetOffset(d time.Duration) (inForce time.Duration, err error) {
+	err = b.do(func(now time.Time) error {
+		if d = d.Truncate(time.Microsecond); d > b.ledger.offset {
+			if err := b.commit(now, &record{Offset: d.Microseconds()}); err != nil {
+				return err
+			}
+		}
+		inForce = b.ledger.offset
+		return nil
+	})
+	return inForce, err
+}
+
+// newID makes an id of the bank's own: a UUID.
+func (b *Bank) newID(now time.Time) string {
+	id := b.opts.IDs.NewID(now)
+	return fmt.Sprintf("%x-%x-%x-%x-%x", id[0:4], id[4:6], id[6:8], id[8:10], id[10:16])
+}

@@ -1,0 +1,78 @@
+package bankapi
+
+import (
+	"time"
+
+	"github.com/porteira/porteira/internal/money"
+)
+
+// TransferRequest asks for a Pix to a key.
+type TransferRequest struct {
+	ExternalID  string      `json:"externalId"`
+	Amount      money.Cents `json:"amount"`
+	KeyType     string      `json:"keyType"`
+	Key         string      `json:"key"`
+	Name        string      `json:"name"`
+	Document    string      `json:"document"`
+	Description string      `json:"description,omitempty"`
+}
+
+// RefundRequest asks to return money to a payer.
+type RefundRequest struct {
+	ExternalID string      `json:"externalId"`
+	PaymentID  string      `json:"paymentId"`
+	Amount     money.Cents `json:"amount"`
+}
+
+// OrderState is the state of a transfer or refund.
+type OrderState string
+
+// The states of a transfer or refund.
+const (
+	OrderProcessing OrderState = "processing"
+	OrderPaid       OrderState = "paid"
+	OrderFailed     OrderState = "failed"
+)
+
+// Order is a transfer or refund as the bank shows it.
+type Order struct {
+	ExternalID string      `json:"externalId"`
+	Amount     money.Cents `json:"amount"`
+	State      OrderState  `json:"state"`
+	EndToEndID string      `json:"endToEndId,omitempty"`
+	Returned   money.Cents `json:"returned,omitzero"` // in all
+	Failure    *Failure    `json:"failure,omitempty"`
+	CreatedAt  time.Time   `json:"createdAt"`
+	ChangedAt  time.Time   `json:"changedAt"`
+}
+
+// TransferEntry is an entry of the list of transfers that the bank accepted.
+type TransferEntry struct {
+	ExternalID string      `json:"externalId"`
+	Amount     money.Cents `json:"amount"`
+	PIXKey     string      `json:"pixKey"`
+	EndToEndID string      `json:"endToEndId"`
+	Status     string      `json:"status"` // processing, paid, failed or returned
+	CreatedAt  time.Time   `json:"createdAt"`
+}
+
+// TransferPage is a page of the list of transfers, oldest first.
+type TransferPage struct {
+	Data       []TransferEntry `json:"data"`
+	NextCursor string          `json:"nextCursor"`
+}
+
+// Change is money that moved again after it was paid or sent: the amount of a
+// transfer that came back, or a dispute of a charge.
+type Change struct {
+	Subject    Subject     `json:"subject"`
+	ExternalID string      `json:"externalId"`
+	Returned   money.Cents `json:"returned,omitzero"` // of a transfer, in all
+	Dispute    *Dispute    `json:"dispute,omitempty"` // of a charge
+}
+
+// ChangePage is a page of the list of changes, oldest first.
+type ChangePage struct {
+	Data       []Change `json:"data"`
+	NextCursor string   `json:"nextCursor"`
+}

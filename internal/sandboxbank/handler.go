@@ -1,0 +1,135 @@
+package sandboxbank
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"time"
+
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
+)
+
+// lateBy is how long a late answer takes.
+const lateBy = 3 * time.Second
+
+// Handler serves the bank over HTTP.
+func (b *Bank) Handler() http.Handler { return b.handler }
+
+// call is an authenticated request whose body has been read.
+type call struct {
+	*http.Request
+
+	body  []byte
+	fault bankapi.FaultKind
+}
+
+// serve acts upon a call and returns the body of its answer. An error that is
+// no bankapi.Code is answered as an internal one.
+type serve func(b *Bank, c *call) (body any, err error)
+
+// routes is the bank's HTTP API.
+var routes = []struct {
+	pattern   string
+	operation bankapi.Operation // the faults that hit it; "" for none
+	serve     serve
+}{
+	{"PUT /charges/{externalId}", bankapi.OpCharge, serveCharge},
+	{"PUT /charges/{externalId}/cards/{attempt}", bankapi.OpCharge, serveCard},
+	{"POST /charges/{externalId}/cards/{attempt}/confirm", bankapi.OpCharge, serveConfirmCard},
+	{"POST /transfers", bankapi.OpTransfer, serveTransfer},
+	{"POST /refunds", bankapi.OpRefund, serveRefund},
+	{"GET /charges/{externalId}", bankapi.OpQuery, serveGetCharge},
+	{"GET /transfers/{externalId}", bankapi.OpQuery, serveGetTransfer},
+	{"GET /refunds/{externalId}", bankapi.OpQuery, serveGetRefund},
+
+	{"GET /payments", "", servePayments},
+	{"GET /changes", "", serveChanges},
+	{"GET /transfers", "", serveTransfers},
+	{"PUT /notify-urls", "", serveListener},
+
+	{"POST /control/charges/{externalId}/{action}", "", serveForceCharge},
+	{"POST /control/transfers/{externalId}/{action}", "", serveForceTransfer},
+	{"POST /control/faults", "", serveArm},
+	{"DELETE /control/faults", "", serveDisarm},
+	{"POST /control/clock", "", serveClock},
+
+	{"/", "", func(*Bank, *call) (any, error) { return nil, bankapi.CodeNotFound }},
+}
+
+func (b *Bank) routes() http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range routes {
+		mux.Handle(r.pattern, b.authenticated(func(w http.ResponseWriter, c *call) {
+			if r.operation != "" {
+				b.serveFaulty(w, c, r.operation, r.serve)
+				return
+			}
+			body, err := r.serve(b, c)
+			respond(w, body, err)
+		}))
+	}
+	return mux
+}
+
+// authenticated checks the secret and reads the body before next is called.
+func (b *Bank) authenticated(next func(w http.ResponseWriter, c *call)) http.Handler {
+	want := sha256.Sum256([]byte("Bearer " + b.opts.Secret))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Digests have one length, so the time of the comparison reveals nothing.
+		got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
+		if subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
+			respond(w, nil, bankapi.CodeUnauthorized)
+			return
+		}
+		body, err := readBody(w, r)
+		if err != nil {
+			respond(w, nil, err)
+			return
+		}
+		next(w, &call{Request: r, body: body})
+	})
+}
+
+// serveFaulty serves a call as its operation's next fault wants it.
+func (b *Bank) serveFaulty(w http.ResponseWriter, c *call, op bankapi.Operation, next serve) {
+	c.fault = b.faults.draw(op)
+	switch c.fault {
+	case bankapi.NotSent:
+		w.Header().Set(bankapi.FaultHeader, string(bankapi.NotSent))
+		respond(w, nil, bankapi.CodeNotSent)
+		return
+	case bankapi.TimeoutBefore:
+		b.hangUp(c)
+	case bankapi.ServerErrorBefore:
+		respondStatus(w, http.StatusServiceUnavailable)
+		return
+	case bankapi.Refuse:
+		if op == bankapi.OpQuery {
+			respond(w, nil, bankapi.CodeQueryRefused)
+			return
+		}
+	}
+	body, err := next(b, c)
+	switch c.fault {
+	case bankapi.TimeoutAfter:
+		b.hangUp(c)
+	case bankapi.ServerErrorAfter:
+		respondStatus(w, http.StatusInternalServerError)
+	case bankapi.Delayed:
+		respondStatus(w, http.StatusGatewayTimeout)
+	case bankapi.Garbage:
+		respondHalf(w, body, err)
+	case bankapi.Late:
+		b.opts.Pause(c.Context(), lateBy)
+		respond(w, body, err)
+	default:
+		respond(w, body, err)
+	}
+}
+
+// hangUp waits until the caller gives up or the bank closes, and ends the
+// connection without an answer.
+func (b *Bank) hangUp(c *call) {
+	b.opts.Pause(c.Context(), -1)
+	panic(http.ErrAbortHandler)
+}

@@ -1,0 +1,166 @@
+// Package sandboxcontrol is what the sandbox's routes do: it commands the bank,
+// and waits until the effect shows in the gateway.
+//
+// The effect arrives as it always does: the bank notifies the gateway, or the
+// gateway polls the bank. Nothing here changes an order.
+package sandboxcontrol
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
+	"github.com/porteira/porteira/internal/store"
+)
+
+const (
+	// effectTimeout is how long a call waits for its effect.
+	effectTimeout = 20 * time.Second
+	// The first and the longest pause between two looks.
+	pauseMin = 2 * time.Millisecond
+	pauseMax = 100 * time.Millisecond
+	// duePayins is how many overdue pay-ins are looked for after the clock was
+	// moved.
+	duePayins = 1
+)
+
+// Bank is the control side of the sandbox's bank. An error answer of the bank
+// is a [bankapi.Code].
+type Bank interface {
+	Charge(ctx context.Context, r processor.ChargeRequest, action string, how bankapi.ForceCharge) error
+	Transfer(ctx context.Context, externalID, action string, returned money.Cents) error
+	Arm(ctx context.Context, fault bankapi.Fault) error
+	Disarm(ctx context.Context) error
+	SetOffset(ctx context.Context, d time.Duration) error
+	Transfers(ctx context.Context, externalID, cursor string) (page []bankapi.TransferEntry, next string, err error)
+}
+
+// Options make a Control. All but OwnClock are needed.
+type Options struct {
+	Bank Bank
+	// OwnClock: the bank is another process, whose clock has to be moved too.
+	OwnClock   bool
+	Store      *store.Store
+	Flow       *flow.Flow
+	Processors processor.Registry
+	Clock      *Clock
+}
+
+// Control implements the sandbox's routes and the sandbox strip of the payer's
+// page.
+type Control struct{ Options }
+
+var (
+	_ httpapi.Sandbox  = (*Control)(nil)
+	_ checkout.Sandbox = (*Control)(nil)
+)
+
+// New returns the control of a bank.
+func New(o Options) *Control { return &Control{o} }
+
+// ArmFault implements [httpapi.Sandbox].
+func (c *Control) ArmFault(ctx context.Context, operation, kind string, count int) error {
+	fault := bankapi.Fault{Operation: bankapi.Operation(operation), Kind: bankapi.FaultKind(kind), Count: count}
+	return bankProblem(c.Bank.Arm(ctx, fault))
+}
+
+// ClearFaults implements [httpapi.Sandbox].
+func (c *Control) ClearFaults(ctx context.Context) error { return bankProblem(c.Bank.Disarm(ctx)) }
+
+// AdvanceClock implements [httpapi.Sandbox].
+func (c *Control) AdvanceClock(ctx context.Context, d time.Duration) error {
+	offset, err := c.Clock.Advance(ctx, d)
+	if err != nil {
+		return err
+	}
+	if c.OwnClock {
+		if err := c.Bank.SetOffset(ctx, offset); err != nil {
+			return bankProblem(err)
+		}
+	}
+	now := c.Clock.system.Now()
+	return c.await(ctx, func() (bool, error) {
+		due, err := c.Store.PayinsDue(ctx, now, duePayins)
+		return len(due) == 0, err
+	})
+}
+
+// Transfers implements [httpapi.Sandbox].
+func (c *Control) Transfers(ctx context.Context, externalID string) ([]httpapi.SandboxTransfer, error) {
+	var list []httpapi.SandboxTransfer
+	for cursor := ""; ; {
+		page, next, err := c.Bank.Transfers(ctx, externalID, cursor)
+		if err != nil {
+			return nil, bankProblem(err)
+		}
+		for i := range page {
+			list = append(list, httpapi.SandboxTransfer(page[i]))
+		}
+		if len(page) == 0 || next == cursor {
+			return list, nil
+		}
+		cursor = next
+	}
+}
+
+// await polls until done returns true or an error. After effectTimeout the
+// error is a processor_timeout.
+func (c *Control) await(ctx context.Context, done func() (bool, error)) error {
+	clock := c.Clock.system
+	deadline := clock.Monotonic() + effectTimeout
+	for pause := pauseMin; ; pause = min(2*pause, pauseMax) {
+		ok, err := done()
+		if ok || err != nil {
+			return err
+		}
+		if clock.Monotonic() > deadline {
+			return problem.New(problem.ProcessorTimeout, "The bank did it, but the gateway does not show it yet. A fault may suppress the bank's notices.")
+		}
+		timer := clock.NewTimer(pause)
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+func impossible(action, status string) error {
+	return problem.New(problem.InvalidState, "An order that is "+status+" cannot "+action+".")
+}
+
+// storeProblem makes an error of the store one for the caller.
+func storeProblem(err error) error {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return problem.New(problem.NotFound, "There is no such order.")
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrCommitUnknown):
+		return problem.New(problem.Unavailable, "The database is not available. Send the same request again.").With(err)
+	default:
+		return err
+	}
+}
+
+// bankProblem makes an error of the bank one for the caller.
+func bankProblem(err error) error {
+	if err == nil {
+		return nil
+	}
+	switch code, _ := errors.AsType[bankapi.Code](err); code {
+	case bankapi.CodeStateForbids, bankapi.CodeContentDiffers,
+		bankapi.CodeNotFound, bankapi.CodeChargeUnknown, bankapi.CodeTransferUnknown:
+		return problem.New(problem.InvalidState, "The bank refuses this in the order's present state.").With(err)
+	case bankapi.CodeRequestInvalid:
+		return problem.New(problem.ValidationFailed, "The bank refuses these values.").With(err)
+	default:
+		return problem.New(problem.Unavailable, "The sandbox's bank does not answer.").With(err)
+	}
+}

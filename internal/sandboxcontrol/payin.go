@@ -1,0 +1,123 @@
+package sandboxcontrol
+
+import (
+	"context"
+	"slices"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// payinAction is an action on a pay-in.
+type payinAction struct {
+	triggers []payment.Trigger // one of which must be legal
+	shows    func(was, is payment.PayinStatus) bool
+}
+
+// payinActions are the actions but pay, which shows as another receipt.
+var payinActions = map[string]payinAction{
+	"pay":     {[]payment.Trigger{payment.OnPay, payment.OnPayMore}, nil},
+	"expire":  {[]payment.Trigger{payment.OnExpire}, became(payment.PayinExpired)},
+	"fail":    {[]payment.Trigger{payment.OnFail}, became(payment.PayinFailed)},
+	"dispute": {[]payment.Trigger{payment.OnDispute}, became(payment.PayinDisputed)},
+	"win": {[]payment.Trigger{payment.OnWin, payment.OnReverse},
+		func(was, is payment.PayinStatus) bool { return is != was }},
+	"lose": {[]payment.Trigger{payment.OnLose}, became(payment.PayinChargeback)},
+}
+
+func became(status payment.PayinStatus) func(was, is payment.PayinStatus) bool {
+	return func(_, is payment.PayinStatus) bool { return is == status }
+}
+
+// PayinAction implements [httpapi.Sandbox].
+func (c *Control) PayinAction(ctx context.Context, id payment.ID, name string, amount money.Cents) error {
+	p, err := c.Store.FindPayin(ctx, id)
+	if err != nil {
+		return storeProblem(err)
+	}
+	action, ok := payinActions[name]
+	if !ok {
+		return problem.New(problem.NotFound, "There is no such action.")
+	}
+	legal := func(on payment.Trigger) bool { _, ok := payment.PayinTable.Next(p.Status, on); return ok }
+	if !slices.ContainsFunc(action.triggers, legal) {
+		return impossible(name, string(p.Status))
+	}
+	before, err := c.Store.Receipts(ctx, p.Merchant, p.ID)
+	if err != nil {
+		return err
+	}
+	if err := c.forceCharge(ctx, &p, name, bankapi.ForceCharge{Amount: amount}); err != nil {
+		return err
+	}
+	return c.await(ctx, func() (bool, error) {
+		if action.shows == nil {
+			now, err := c.Store.Receipts(ctx, p.Merchant, p.ID)
+			return len(now) > len(before), err
+		}
+		now, err := c.Store.Payin(ctx, p.Merchant, p.ID)
+		return action.shows(p.Status, now.Status), err
+	})
+}
+
+// Act implements [checkout.Sandbox]: pay, expire or refuse. A refused card
+// leaves the order open for another attempt; another order fails.
+func (c *Control) Act(ctx context.Context, id payment.ID, name string) error {
+	if name != "refuse" {
+		return c.PayinAction(ctx, id, name, 0)
+	}
+	p, err := c.Store.FindPayin(ctx, id)
+	if err != nil {
+		return storeProblem(err)
+	}
+	if p.Method != payment.CreditCard {
+		return c.PayinAction(ctx, id, "fail", 0)
+	}
+	if p.Status != payment.PayinPending {
+		return impossible(name, string(p.Status))
+	}
+	if err := c.forceCharge(ctx, &p, "fail", bankapi.ForceCharge{Attempt: true}); err != nil {
+		return err
+	}
+	if err := c.applyCharge(ctx, &p); err != nil {
+		return err
+	}
+	return c.await(ctx, func() (bool, error) {
+		now, err := c.Store.Payin(ctx, p.Merchant, p.ID)
+		return now.Version > p.Version, err
+	})
+}
+
+// forceCharge forces an outcome at the bank. The request lets the bank register
+// a charge that was generated offline.
+func (c *Control) forceCharge(ctx context.Context, p *payment.Payin, action string, how bankapi.ForceCharge) error {
+	m, err := c.Store.Merchant(ctx, p.Merchant)
+	if err != nil {
+		return err
+	}
+	return bankProblem(c.Bank.Charge(ctx, chargeRequest(&m, p), action, how))
+}
+
+func chargeRequest(m *store.Merchant, p *payment.Payin) processor.ChargeRequest {
+	return processor.ChargeRequest{
+		ExternalID: p.ExternalID, Method: p.Method, Amount: p.Amount, ExpiresAt: p.ExpiresAt,
+		DueDate: p.Details.DueDate, Installments: p.Details.Installments, MerchantName: m.Name, MerchantCity: m.City,
+	}
+}
+
+// applyCharge queries the bank and books its report before the notice comes.
+func (c *Control) applyCharge(ctx context.Context, p *payment.Payin) error {
+	charger, ok := c.Processors[p.Processor].(processor.Charger)
+	if !ok {
+		return problem.New(problem.Unavailable, "The order's processor is not configured.")
+	}
+	report := charger.QueryCharge(ctx, p.ExternalID)
+	if report.Lookup != processor.Found {
+		return nil
+	}
+	return c.Flow.ApplyCharge(ctx, p.Processor, p.ExternalID, report, nil)
+}
