@@ -115,7 +115,7 @@ func (a *App) open(ctx context.Context) error {
 	if a.cfg.Mode == config.Dev {
 		list = append(list, a.openSandbox())
 	}
-	list = append(list, a.newsLoops()...)
+	list = append(list, a.pollLoops()...)
 	a.loops = loop.NewGroup(list...)
 	return a.buildServers(ctx)
 }

@@ -26,8 +26,8 @@ const noticePath = "/inbound/" + sandbox.Name
 // noticeWorkers is how many notices the bank sends at once.
 const noticeWorkers = 8
 
-// How a gateway registers at a shared bank: again and again, so that both may
-// restart, and for a time, so that a gateway that is gone is forgotten.
+// A gateway registers at a shared bank repeatedly, as both may restart, and for
+// a limited time, so that a registration ends with its gateway.
 const (
 	registerEvery = 30 * time.Second
 	registerFor   = 2 * time.Minute
@@ -45,8 +45,8 @@ type bank struct {
 	runs    sync.WaitGroup
 }
 
-// openBank opens the bank in this process, or the way to the shared one, and
-// registers its processor. Production without a shared bank has none.
+// openBank opens the bank in this process, or connects to the shared one, and
+// registers its driver. Production without a shared bank has none.
 func (a *App) openBank(ctx context.Context) error {
 	if a.cfg.BankURL == "" && a.cfg.Mode != config.Dev {
 		a.log.WarnContext(ctx, "no processor is configured: only the sandbox exists so far, by --bank; orders will be answered with 503")
@@ -56,7 +56,7 @@ func (a *App) openBank(ctx context.Context) error {
 	o := sandbox.Options{URL: a.cfg.BankURL, Secret: a.cfg.BankSecret.Reveal(), Transport: a.env.Processor}
 	if a.cfg.BankURL == "" {
 		secret := o.Secret
-		if secret == "" { // nobody else has to know it
+		if secret == "" { // no other process needs it
 			random := make([]byte, 32)
 			a.env.Random.Read(random)
 			secret = hex.EncodeToString(random)
@@ -96,8 +96,8 @@ func bankError(data string, err error) error {
 	return err
 }
 
-// openSandbox makes what the sandbox's routes control, and returns the loop that
-// follows the sandbox's clock.
+// openSandbox makes the control of the sandbox's routes, and returns the loop
+// that follows the sandbox's clock.
 func (a *App) openSandbox() *loop.Loop {
 	clock := sandboxcontrol.NewClock(a.store, a.clock, func() {
 		a.loops.Wake()
@@ -115,7 +115,7 @@ func (a *App) openSandbox() *loop.Loop {
 	})
 }
 
-// loops keep the gateway registered at a bank that it shares.
+// loops keep the gateway registered at a shared bank.
 func (b *bank) loops(a *App) []*loop.Loop {
 	if b.inside != nil {
 		return nil
@@ -161,7 +161,7 @@ func (b *bank) close() error {
 	return inside.Close()
 }
 
-// BankOptions are what RunBank is given besides its configuration.
+// BankOptions are the parameters of RunBank besides its configuration.
 type BankOptions struct {
 	Log *slog.Logger
 	// Ready, if not nil, is called with the bank's address once it serves.

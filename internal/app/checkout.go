@@ -13,7 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// PublicURL is the address under which payers reach their pages.
+// PublicURL is the address at which payers reach their pages.
 func (a *App) PublicURL() string {
 	if a.cfg.PublicURL != "" {
 		return a.cfg.PublicURL
@@ -40,7 +40,7 @@ func (a *App) payers(api http.Handler) http.Handler {
 		case checkout.Serves(r.URL.Path):
 			pages.ServeHTTP(w, r)
 			return
-		case r.URL.Path == "/favicon.ico": // browsers ask for one unasked
+		case r.URL.Path == "/favicon.ico": // browsers request one by themselves
 			w.Header().Set("Cache-Control", "public, max-age=86400")
 			w.WriteHeader(http.StatusNoContent)
 			return
@@ -49,18 +49,17 @@ func (a *App) payers(api http.Handler) http.Handler {
 	})
 }
 
-// newsEvery is how often pages are looked after whose order another process may
-// have changed.
-const newsEvery = 1500 * time.Millisecond
+// pollEvery is how often waiting pages poll for changes by other processes.
+const pollEvery = 1500 * time.Millisecond
 
-// newsLoops wake waiting pages by what other processes did. On SQLite there are
-// no others.
-func (a *App) newsLoops() []*loop.Loop {
+// pollLoops wake waiting pages after changes by other processes. On SQLite there
+// are no others.
+func (a *App) pollLoops() []*loop.Loop {
 	if !store.IsPostgres(a.cfg.Database) {
 		return nil
 	}
 	return []*loop.Loop{loop.New(loop.Options{
-		Name: "wake-pages", Every: newsEvery, Clock: a.env.Clock, Random: a.env.Random, Log: a.log,
+		Name: "wake-pages", Every: pollEvery, Clock: a.env.Clock, Random: a.env.Random, Log: a.log,
 		Step: func(ctx context.Context) (int, error) { return a.hub.Poll(ctx, a.store) },
 	})}
 }

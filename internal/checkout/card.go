@@ -43,7 +43,7 @@ type testView struct {
 	Number, Brand, Result string
 }
 
-// Fault is what is wrong with a field; "" for nothing.
+// Fault is the sentence about an invalid field; "" for a valid one.
 func (c *cardView) Fault(field string) string { return c.Faults[field] }
 
 // showCard fills in the card form, after an attempt with what may be shown
@@ -116,7 +116,7 @@ func (p *Pages) testCards(o *payment.Payin) []processor.TestCard {
 // takesTestCards reports whether the order is paid by the form of this page.
 func (p *Pages) takesTestCards(o *payment.Payin) bool { return len(p.testCards(o)) > 0 }
 
-// payable says whether an order can still be paid.
+// payable reports whether an order can still be paid.
 func (p *Pages) payable(o *payment.Payin) bool {
 	return o.Status == payment.PayinPending && o.ExpiresAt.After(p.clock.Now())
 }
@@ -136,8 +136,8 @@ func (v *visit) readForm() error {
 }
 
 // payByCard takes an attempt to pay. Its number in the form makes it happen
-// once: sent again, by a double click or the back button, it is the same
-// attempt, with the result that it had.
+// once: repeated, by a double click or the back button, it is the same attempt
+// with the same result.
 func (p *Pages) payByCard(v *visit) error {
 	cards := p.testCards(&v.payin)
 	if len(cards) == 0 {
@@ -198,7 +198,7 @@ func (v *visit) attempt() (int, error) {
 	return n, nil
 }
 
-// challenge shows the step in which the issuer asks the payer.
+// challenge shows the step in which the payer confirms to the issuer.
 func (p *Pages) challenge(v *visit) error {
 	attempt, err := v.attempt()
 	if err != nil || !p.takesTestCards(&v.payin) {

@@ -146,7 +146,7 @@ func TestRefusedTry(t *testing.T) {
 	}
 }
 
-// Every reason that the sandbox has is told in words.
+// Every reason of the sandbox has a text.
 func TestReasonsHaveWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range new(sandbox.Processor).TestCards() {

@@ -21,9 +21,9 @@ type Outcome int
 
 // The outcomes.
 const (
-	// Unknown: bytes may have left, and nothing proves what became of them
-	// (timeout, reset, 5xx, an answer that cannot be read, 401 after sending).
-	// The effect is asked about, never repeated blindly.
+	// Unknown: bytes may have left, and nothing proves their effect (timeout,
+	// reset, 5xx, an answer that cannot be read, 401 after sending). The effect
+	// is looked up, never repeated blindly.
 	Unknown Outcome = iota
 	// Done: the processor proved that it took the request.
 	Done
@@ -48,19 +48,19 @@ func (o Outcome) String() string {
 	}
 }
 
-// Lookup is the answer to a question about one of our ids. The zero value is
+// Lookup is the result of looking up one of our ids. The zero value is
 // LookupUnknown.
 type Lookup int
 
-// The answers.
+// The results of a look-up.
 const (
-	LookupUnknown Lookup = iota // the question was not answered
+	LookupUnknown Lookup = iota // no answer
 	Found
 	NotFound
 )
 
-// Profile declares what a processor promises; flows and jobs read it instead
-// of knowing processors by name.
+// Profile declares what a processor promises, so that no other package depends
+// on its name.
 type Profile struct {
 	Name    string
 	Methods []payment.Method
@@ -117,8 +117,8 @@ type ChargeAnswer struct {
 // charge.
 type Charger interface {
 	Charge(ctx context.Context, r ChargeRequest) ChargeAnswer
-	// QueryCharge asks what became of a charge. A static BR Code knows the
-	// first 25 characters of externalID only.
+	// QueryCharge looks up a charge. A static BR Code has the first 25
+	// characters of externalID only.
 	QueryCharge(ctx context.Context, externalID string) ChargeReport
 }
 
@@ -128,7 +128,7 @@ type Minter interface {
 	Mint(r ChargeRequest) (c Charge, ok bool)
 }
 
-// ChargeState is where a charge stands at the processor.
+// ChargeState is the state of a charge at the processor.
 type ChargeState string
 
 // The states of a charge. Payments are facts of their own beside it.
@@ -139,7 +139,7 @@ const (
 	ChargeFailed   ChargeState = "failed"
 )
 
-// ChargeReport is what a processor says of a charge.
+// ChargeReport is what a processor reports of a charge.
 type ChargeReport struct {
 	Lookup   Lookup
 	State    ChargeState
@@ -147,7 +147,7 @@ type ChargeReport struct {
 	Payments []Payment
 	Disputes []Dispute
 	Failure  *payment.Failure // of the charge, or of the last refused attempt
-	Attempt  int              // which attempt that was, from 1; 0 where the processor does not count
+	Attempt  int              // the number of that attempt, from 1; 0 if the processor does not count
 	Cause    error
 }
 
@@ -208,7 +208,7 @@ type Payment struct {
 	Card       *payment.CardDetail
 }
 
-// DisputeState is where a dispute stands.
+// DisputeState is the state of a dispute.
 type DisputeState string
 
 // The states of a dispute.
@@ -237,7 +237,7 @@ type TransferRequest struct {
 	Description string
 }
 
-// TransferState is where a transfer stands.
+// TransferState is the state of a transfer.
 type TransferState string
 
 // The states of a transfer.
@@ -247,7 +247,7 @@ const (
 	TransferFailed     TransferState = "failed"
 )
 
-// TransferReport is what a processor says of a transfer.
+// TransferReport is what a processor reports of a transfer.
 type TransferReport struct {
 	Lookup      Lookup
 	State       TransferState
@@ -256,7 +256,7 @@ type TransferReport struct {
 	Amount      money.Cents
 	Returned    money.Cents // sent back by the receiver's bank
 	Failure     *payment.Failure
-	Evidence    string // the processor's words that prove it, without personal data
+	Evidence    string // the processor's answer that proves it, without personal data
 	Cause       error
 }
 
@@ -273,9 +273,9 @@ type TransferAnswer struct {
 // Transferrer sends money.
 type Transferrer interface {
 	// Transfer sends once. guard is called right before the first byte leaves;
-	// when it fails nothing is sent and the outcome is NotSent.
+	// if it fails nothing is sent and the outcome is NotSent.
 	Transfer(ctx context.Context, r TransferRequest, guard func() error) TransferAnswer
-	// QueryTransfer asks by our id.
+	// QueryTransfer looks up our id.
 	QueryTransfer(ctx context.Context, externalID string) TransferReport
 }
 
@@ -292,7 +292,7 @@ type Refunder interface {
 	QueryRefund(ctx context.Context, externalID string) TransferReport
 }
 
-// Subject says what a notice is about.
+// Subject is what a notice is about.
 type Subject string
 
 // The subjects of notices.
@@ -302,13 +302,13 @@ const (
 	SubjectRefund   Subject = "refund"
 )
 
-// Hint is what a notice claims. It names whom to ask about; nothing moves on
-// its word alone where the processor can be asked.
+// Hint is what a notice claims: the id to look up. It moves nothing by itself
+// if the processor can be queried.
 type Hint struct {
 	Subject    Subject
 	ExternalID string
-	// Payment is what a notice says of money that came in, used to book money
-	// whose order nobody knows.
+	// Payment is the payment that the notice reports, used to book money of no
+	// known order.
 	Payment *Payment
 }
 
@@ -316,31 +316,31 @@ type Hint struct {
 // be compiled into one that sends notices.
 type Notifier interface {
 	// VerifyNotice authenticates the raw request and returns the processor's
-	// id of the notice. Every doubt is an error.
+	// id of the notice. Any doubt is an error.
 	VerifyNotice(h http.Header, body []byte, now time.Time) (noticeID string, err error)
 	// ParseNotice reads a verified body.
 	ParseNotice(body []byte) ([]Hint, error)
 }
 
-// Collector lists payments, so that one whose notice never came is found.
+// Collector lists payments, so that one whose notice was lost is found.
 type Collector interface {
 	// Payments returns payments reported after cursor ("" is the beginning),
 	// oldest first, and the cursor to go on from.
 	Payments(ctx context.Context, cursor string) (page []Payment, next string, err error)
 }
 
-// Change is money that moved again at the processor, without our asking: what
-// we sent came back, or a payer contests what was paid.
+// Change is money that moved again at the processor without a request of ours: a
+// transfer came back, or a payer contests a payment.
 type Change struct {
 	Subject    Subject // SubjectTransfer or SubjectCharge
 	ExternalID string
-	// Returned is what came back of a transfer, in all so far.
+	// Returned is the amount of a transfer that came back, in all so far.
 	Returned money.Cents
-	// Dispute is one that was opened or decided, as it stood then.
+	// Dispute is one that was opened or decided, in its state at that time.
 	Dispute *Dispute
 }
 
-// Monitor lists changes, so that one whose notice never came is found.
+// Monitor lists changes, so that one whose notice was lost is found.
 type Monitor interface {
 	// Changes returns changes reported after cursor ("" is the beginning),
 	// oldest first, and the cursor to go on from.

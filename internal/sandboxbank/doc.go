@@ -6,7 +6,7 @@
 // ledger in memory, writes each change as one line of its journal, and
 // acknowledges nothing before that line is on disk. [Bank.Handler] serves
 // package bankapi's protocol over HTTP; [Bank.Transport] does so without a
-// socket. [Bank.Step] fires what is due: transfers complete about a second
+// socket. [Bank.Step] fires timers: transfers complete about a second
 // after the bank accepted them, notices are sent and repeated. No goroutine
 // starts except in [Bank.Run] and for several notices at once.
 //

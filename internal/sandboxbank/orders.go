@@ -15,7 +15,8 @@ import (
 const pixKeyMax = 77
 
 // transferOrder is what the bank keeps of a transfer: of its receiver only the
-// key, the rest as a digest, which tells it from another one under its id.
+// key, the rest as a digest, which distinguishes it from another one under its
+// id.
 func transferOrder(r *bankapi.TransferRequest) (orderCreated, error) {
 	if r.Key == "" || len(r.Key) > pixKeyMax || r.KeyType == "" || r.Name == "" || r.Document == "" {
 		return orderCreated{}, bankapi.CodeRequestInvalid

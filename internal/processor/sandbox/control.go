@@ -57,12 +57,12 @@ func (c *Control) Disarm(ctx context.Context) error {
 	return c.call(ctx, http.MethodDelete, "/control/faults", nil)
 }
 
-// Listen registers a gateway's address for notices, for ttl in whole seconds.
+// Listen registers a gateway's address for notices, for ttl, cut to seconds.
 func (c *Control) Listen(ctx context.Context, address string, ttl time.Duration) error {
 	return c.call(ctx, http.MethodPut, "/notify-urls", bankapi.Listener{URL: address, TTLSeconds: int64(ttl / time.Second)})
 }
 
-// SetOffset moves the bank's clock ahead of its machine's, in whole seconds. A
+// SetOffset moves the bank's clock ahead of its machine's by d, cut to seconds. A
 // bank in the gateway's process shares its clock and needs no offset.
 func (c *Control) SetOffset(ctx context.Context, d time.Duration) error {
 	return c.call(ctx, http.MethodPost, "/control/clock", bankapi.ClockOffset{Offset: int64(d / time.Second)})

@@ -12,7 +12,7 @@ type ForceCharge struct {
 	// Terms register a charge that was generated offline, which the bank has
 	// not seen.
 	Terms *ChargeTerms `json:"charge,omitempty"`
-	// Amount is what is paid, in cents; 0 pays the charge's own amount.
+	// Amount of the payment, in cents; 0 pays the charge's own.
 	Amount money.Cents `json:"amount,omitzero"`
 	// Method is how it is paid: a boleto may be paid by Pix.
 	Method Method `json:"method,omitempty"`
