@@ -99,14 +99,15 @@ func bankError(data string, err error) error {
 // openSandbox makes the control of the sandbox's routes, and returns the loop
 // that follows the sandbox's clock.
 func (a *App) openSandbox() *loop.Loop {
+	inside := a.bank.inside
 	clock := sandboxcontrol.NewClock(a.store, a.clock, func() {
 		a.loops.Wake()
-		if a.bank.inside != nil {
-			a.bank.inside.Wake()
+		if inside != nil {
+			inside.Wake()
 		}
 	})
 	a.sandbox = sandboxcontrol.New(sandboxcontrol.Options{
-		Bank: a.bank.control, OwnClock: a.bank.inside == nil,
+		Bank: a.bank.control, OwnClock: inside == nil,
 		Store: a.store, Flow: a.flow, Processors: a.processors, Clock: clock,
 	})
 	return loop.New(loop.Options{
