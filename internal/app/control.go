@@ -12,6 +12,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // How long an effect is waited for, and how often it is looked at.
@@ -172,15 +173,15 @@ func (c *control) AdvanceClock(ctx context.Context, d time.Duration) error {
 }
 
 // Transfers implements [httpapi.Sandbox].
-func (c *control) Transfers(ctx context.Context, externalID string) ([]httpapi.SandboxTransfer, error) {
-	var list []httpapi.SandboxTransfer
+func (c *control) Transfers(ctx context.Context, externalID string) ([]wire.SandboxTransfer, error) {
+	var list []wire.SandboxTransfer
 	for cursor := ""; ; {
 		page, next, err := c.app.bank.control.Transfers(ctx, externalID, cursor)
 		if err != nil {
 			return nil, bankProblem(err, "", "")
 		}
 		for i := range page {
-			list = append(list, httpapi.SandboxTransfer(page[i]))
+			list = append(list, wire.SandboxTransfer(page[i]))
 		}
 		if len(page) == 0 || next == cursor {
 			return list, nil

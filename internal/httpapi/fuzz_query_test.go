@@ -24,8 +24,10 @@ import (
 	"github.com/porteira/porteira/internal/httpapi/apitest"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // listening is a gateway in memory that notes what lists it is asked for.
@@ -73,7 +75,8 @@ func newFuzzed(f *testing.F) *fuzzed {
 	h.credential("key2", "secret2", h.second.ID, nil)
 	g := &fuzzed{harness: h, gateway: &listening{gateway: h.gateway}}
 	h.handler = httpapi.New(httpapi.Options{
-		Flow: g.gateway, Reader: g.gateway, Keys: keys, Env: w, AllowHTTP: true, Sandbox: idle{}, Links: checkout.Links("https://pay.example", keys),
+		Orders: g.gateway, Payins: g.gateway, Payouts: g.gateway, Events: g.gateway,
+		Reader: g.gateway, Keys: keys, Env: w, AllowHTTP: true, Sandbox: idle{}, Links: checkout.Links("https://pay.example", keys),
 		Processors: processor.Registry{"strict": strict{}}, PublicMerchant: h.first.ID, AnonymousRate: httpapi.Rate{PerSecond: 1e6, Burst: 1e6},
 	})
 	return g
@@ -98,8 +101,8 @@ func (idle) ClearFaults(context.Context) error { return nil }
 func (idle) AdvanceClock(context.Context, time.Duration) error { return nil }
 
 // Transfers knows of one.
-func (idle) Transfers(_ context.Context, externalID string) ([]httpapi.SandboxTransfer, error) {
-	return []httpapi.SandboxTransfer{{ExternalID: externalID, Amount: 1, PIXKey: "m@example.com", Status: "paid", CreatedAt: start}}, nil
+func (idle) Transfers(_ context.Context, externalID string) ([]wire.SandboxTransfer, error) {
+	return []wire.SandboxTransfer{{ExternalID: externalID, Amount: 1, PIXKey: "m@example.com", Status: "paid", CreatedAt: start}}, nil
 }
 
 // ask gets a path with a query as a merchant.
@@ -317,13 +320,13 @@ func (w *wanted) take(name, value string) bool {
 // and nothing to be named that is not.
 func (w *wanted) compareFaults(t *testing.T, a answer) {
 	t.Helper()
-	var document struct{ Errors []payment.FieldError }
+	var document struct{ Errors []problem.FieldError }
 	if err := json.Unmarshal([]byte(a.body), &document); err != nil || len(document.Errors) == 0 || len(document.Errors) > len(w.faults) {
 		t.Fatalf("faults are %q, named were %s: %v", w.faults, a.body, err)
 	}
 	for _, name := range w.faults {
 		if plain := strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && name != "" && len(name) <= 40; plain &&
-			!slices.ContainsFunc(document.Errors, func(e payment.FieldError) bool { return e.Field == name }) {
+			!slices.ContainsFunc(document.Errors, func(e problem.FieldError) bool { return e.Field == name }) {
 			t.Fatalf("%s is faulty, named were %s", name, a.body)
 		}
 	}

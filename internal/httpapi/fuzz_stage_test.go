@@ -25,6 +25,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // stageUses is how many plays a stage is used for: each leaves its orders
@@ -143,7 +144,8 @@ func (h *theatre) build(t *testing.T) *stage {
 	must(t, s.flow.Join(context.Background(), 0, true))
 	must(t, s.step(s.jobs.KeepAlive))
 	s.handler = httpapi.New(httpapi.Options{
-		Flow: s.flow, Reader: s.store, Keys: s.store.Keys(), Env: w, Processors: registry, AllowHTTP: true, Sandbox: s, Links: links,
+		Orders: s.flow, Payins: s.flow, Payouts: s.flow, Events: s.flow,
+		Reader: s.store, Keys: s.store.Keys(), Env: w, Processors: registry, AllowHTTP: true, Sandbox: s, Links: links,
 		Inbound: inbound.New(inbound.Options{Flow: s.flow, Processors: registry, Clock: clock}),
 	})
 	return s
@@ -262,10 +264,10 @@ func (s *stage) ClearFaults(context.Context) error { return nil }
 func (s *stage) AdvanceClock(context.Context, time.Duration) error { return errors.New("no clock") }
 
 // Transfers are the bank's own.
-func (s *stage) Transfers(ctx context.Context, externalID string) (list []httpapi.SandboxTransfer, err error) {
+func (s *stage) Transfers(ctx context.Context, externalID string) (list []wire.SandboxTransfer, err error) {
 	page, _, err := s.control.Transfers(ctx, externalID, "")
 	for i := range page {
-		list = append(list, httpapi.SandboxTransfer(page[i]))
+		list = append(list, wire.SandboxTransfer(page[i]))
 	}
 	return list, err
 }

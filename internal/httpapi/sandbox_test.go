@@ -15,6 +15,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // controls notes what the sandbox is told.
@@ -44,8 +45,8 @@ func (s *controls) ClearFaults(context.Context) error { return s.note("clear") }
 
 func (s *controls) AdvanceClock(_ context.Context, d time.Duration) error { return s.note("%v", d) }
 
-func (s *controls) Transfers(_ context.Context, externalID string) ([]httpapi.SandboxTransfer, error) {
-	return []httpapi.SandboxTransfer{{
+func (s *controls) Transfers(_ context.Context, externalID string) ([]wire.SandboxTransfer, error) {
+	return []wire.SandboxTransfer{{
 		ExternalID: strings.Repeat("0", 32), Amount: 5000, PIXKey: "m@example.com", EndToEndID: "E1", Status: "paid", CreatedAt: start,
 	}}, s.note("transfers %s", externalID)
 }
@@ -74,7 +75,7 @@ func TestSandbox(t *testing.T) {
 		{"POST", "/sandbox/payout/" + id + "/pay", "", 404, ""},
 		{"POST", "/sandbox/faults", `{"operation":"transfer","kind":"late","count":3}`, 204, "transfer late 3"},
 		{"POST", "/sandbox/faults", `{"operation":"query","kind":"rubbish"}`, 204, "query rubbish 1"},
-		{"POST", "/sandbox/faults", `{"operation":"x","kind":"y","count":0,"z":1}`, 400, "count z operation kind"},
+		{"POST", "/sandbox/faults", `{"operation":"x","kind":"y","count":0,"z":1}`, 400, "z count operation kind"},
 		{"POST", "/sandbox/faults", `{"count":1000001}`, 422, "count operation kind"},
 		{"DELETE", "/sandbox/faults", "", 204, "clear"},
 		{"POST", "/sandbox/clock", `{"advance":3600}`, 204, "1h0m0s"},
