@@ -61,7 +61,7 @@ func (f *Flow) prepareCreate(m store.Merchant, r *wire.PayinRequest) (*createPay
 		return nil, nil, err
 	}
 	if _, ok := proc.(processor.Charger); !ok {
-		return nil, nil, problem.New(problem.MethodNotEnabled, "The merchant's processor takes no payments.")
+		return nil, nil, problem.New(problem.MethodNotEnabled, "The merchant's processor does not support pay-ins.")
 	}
 	c := &createPayin{merchant: m, in: f.newPayin(&m, r)}
 	if minter, ok := proc.(processor.Minter); ok {
@@ -109,9 +109,9 @@ func sameRequest(now, first wire.Fingerprint) error {
 	if len(differing) == 0 {
 		return nil
 	}
-	e := problem.New(problem.ReferenceConflict, "This referenceId belongs to an order that was asked for differently. Use a new one, or send the first request again.")
+	e := problem.New(problem.ReferenceConflict, "This referenceId was already used by a different request. Use a new one, or send the original request again.")
 	for _, name := range differing {
-		e.Fields = append(e.Fields, problem.FieldError{Field: name, Code: problem.CodeNotAllowed, Detail: "differs from the first request"})
+		e.Fields = append(e.Fields, problem.FieldError{Field: name, Code: problem.CodeNotAllowed, Detail: "differs from the original request"})
 	}
 	return e
 }
@@ -179,7 +179,7 @@ func (f *Flow) charge(ctx context.Context, m store.Merchant, p payment.Payin, pe
 			timer.Stop()
 		}
 		if limited.Err() != nil { // looked at on its own: of two ready cases select takes any
-			return p, problem.New(problem.ProcessorTimeout, "The processor did not answer in time. The order exists; send the same request again to go on with it.").With(answer.Cause)
+			return p, problem.New(problem.ProcessorTimeout, "The processor did not answer in time. The order exists; send the same request again to continue.").With(answer.Cause)
 		}
 	}
 }

@@ -266,7 +266,7 @@ func (f *Flow) AdvanceClock(ctx context.Context, d time.Duration) (offset time.D
 			}
 		}
 		if offset > clockLeadMax-d {
-			return problem.New(problem.ValidationFailed, "The sandbox's clock runs at most 100 years ahead.")
+			return problem.New(problem.ValidationFailed, "The sandbox's clock can be at most 100 years ahead.")
 		}
 		offset += d
 		return tx.SetSetting(ctx, store.SettingClockOffset, offset.String())

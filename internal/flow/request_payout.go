@@ -52,7 +52,7 @@ func (f *Flow) prepareRequest(m store.Merchant, r *wire.PayoutRequest) (*request
 		return nil, err
 	}
 	if _, ok := proc.(processor.Transferrer); !ok {
-		return nil, problem.New(problem.MethodNotEnabled, "The merchant's processor sends no money.")
+		return nil, problem.New(problem.MethodNotEnabled, "The merchant's processor does not support payouts.")
 	}
 	c := &requestPayout{in: f.newPayout(&m, r)}
 	return c, f.store.PreparePayout(&c.in)
@@ -100,7 +100,7 @@ func requestPayouts(ctx context.Context, tx *store.Tx, tasks []*task) error {
 		case !errors.Is(err, store.ErrNotFound):
 			return err
 		case balances[ledger.Available] < c.in.Amount+c.in.Fee:
-			t.err = problem.New(problem.InsufficientBalance, "The available balance does not cover this payout. The referenceId is still unused.")
+			t.err = problem.New(problem.InsufficientBalance, "The available balance does not cover this payout. The referenceId remains unused.")
 		default:
 			if err := holdPayouts(ctx, tx, []*task{t}); err != nil {
 				return err
