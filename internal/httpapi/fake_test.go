@@ -16,7 +16,7 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// gateway is a small gateway in memory: orders and their references, without
+// gateway is a simple gateway in memory: orders and their references, without
 // ledger, processors and disk.
 type gateway struct {
 	env env.Env
@@ -240,7 +240,7 @@ func (g *gateway) PayinPersonal(_ context.Context, merchant, id payment.ID) (pay
 	return p.personal, err
 }
 
-// selects says whether a list shows an order.
+// selects says whether a filter selects an order.
 func selects(f store.Filter, id payment.ID, status, externalID string, at time.Time) bool {
 	return (f.Status == "" || f.Status == status) && (f.ExternalID == "" || f.ExternalID == externalID) &&
 		!at.Before(f.CreatedFrom) && (f.CreatedTo.IsZero() || at.Before(f.CreatedTo)) &&

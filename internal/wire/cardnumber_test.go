@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Vectors: the test numbers that the brands publish.
+// The test numbers that the brands publish.
 func TestCardNumbersAreFound(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -36,7 +36,7 @@ func TestCardNumbersAreFound(t *testing.T) {
 	}
 }
 
-func TestOtherNumbersAreLeft(t *testing.T) {
+func TestOtherNumbersAreNotCards(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"",
@@ -44,7 +44,7 @@ func TestOtherNumbersAreLeft(t *testing.T) {
 		"411111111111111",   // 15 digits of a 16-digit brand
 		"9999999999999995",  // passes Luhn, no brand
 		"41111111111111110", // 17 digits in one piece
-		"14111111111111111", // likewise, though the last 16 would do
+		"14111111111111111", // also in one piece, though the last 16 are a card number
 		"00190500954014481606906809350314337370000000100", // a boleto's line
 		"35190514200166000187550010000000046550000040",    // an invoice's access key
 		"5511987654321", "52998224725", "11222333000181",
@@ -58,8 +58,8 @@ func TestOtherNumbersAreLeft(t *testing.T) {
 	}
 }
 
-// cardRows are digits in groups; cardForm is a number of a brand, by the rules
-// that the brands' own validators publish.
+// cardRows are digits in groups; cardForm is a number of a brand, by the published
+// rules of the brands' own validators.
 var (
 	cardRows = regexp.MustCompile(`[0-9]+([ -]{1,3}[0-9]+)*`)
 	groups   = regexp.MustCompile(`[0-9]+`)
@@ -89,7 +89,7 @@ func FuzzFreeText(f *testing.F) {
 			t.Fatalf("%q is refused as %v", s, list)
 		}
 		if !utf8.ValidString(s) {
-			return // no name of a JSON member comes here otherwise
+			return // names of JSON members are valid UTF-8
 		}
 		path := At("metadata", s).String()
 		if hasCard(s) != (path == "metadata[...]") || strings.ContainsFunc(path, isControl) || !utf8.ValidString(path) || len(path) > 40*10+100 && !isIdentifier(s) {
@@ -119,7 +119,7 @@ func passesLuhn(number string) bool {
 	slices.Reverse(digits)
 	sum := 0
 	for i, d := range digits {
-		doubled := []int{0, 2, 4, 6, 8, 1, 3, 5, 7, 9} // with the digits of two added
+		doubled := []int{0, 2, 4, 6, 8, 1, 3, 5, 7, 9} // the sum of the digits
 		if n := int(d - '0'); i%2 == 1 {
 			sum += doubled[n]
 		} else {

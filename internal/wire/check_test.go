@@ -8,8 +8,8 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 )
 
-// faults lists the invalid fields as "field code".
-func faults(errs *Errors) []string {
+// invalidFields lists the invalid fields as "field code".
+func invalidFields(errs *Errors) []string {
 	var out []string
 	for _, e := range errs.List() {
 		out = append(out, e.Field+" "+e.Code)
@@ -17,13 +17,13 @@ func faults(errs *Errors) []string {
 	return out
 }
 
-func wantFaults(t *testing.T, name string, errs *Errors, want ...string) {
+func wantInvalid(t *testing.T, name string, errs *Errors, want ...string) {
 	t.Helper()
-	got := faults(errs)
+	got := invalidFields(errs)
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("%s: faults are %q, want %q", name, got, want)
+		t.Errorf("%s: invalid fields are %q, want %q", name, got, want)
 	}
 }
 
@@ -38,7 +38,7 @@ func TestErrorsNameEachCauseOnce(t *testing.T) {
 	errs.add(joinIndex("items", 2), problem.CodeInvalidType, "an entry")
 	errs.Add(AtEntry("items", 2, "title"), problem.CodeRequired, "below the entry")
 	errs.Add(AtEntry("items", 20, "title"), problem.CodeRequired, "another entry")
-	wantFaults(t, "list", &errs, "customer invalid_type", "customers unknown_field",
+	wantInvalid(t, "list", &errs, "customer invalid_type", "customers unknown_field",
 		"items[2] invalid_type", "items[20].title required")
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 )
 
-// testDecoder is the sandbox's, under a fixed key.
+// testDecoder has the rules of the sandbox and a fixed key.
 var testDecoder = &Decoder{
 	Merchant: payment.ID{1},
 	Rules:    Rules{AllowHTTP: true, Today: "2026-03-01"},
@@ -52,10 +52,10 @@ func TestDecodeFullPayin(t *testing.T) {
 	}
 	wantItems := `[{"title":"Livro","quantity":1,"unitPrice":12345,"tangible":true}]`
 	if string(q.Personal.Items) != wantItems {
-		t.Errorf("items are kept as %s", q.Personal.Items)
+		t.Errorf("items are stored as %s", q.Personal.Items)
 	}
 	if got := string(q.Personal.Customer); !strings.HasPrefix(got, `{"name":"Maria \u0041\u00e7\u00e3o","email":`) {
-		t.Errorf("the customer is kept as %s", got)
+		t.Errorf("the customer is stored as %s", got)
 	}
 }
 
@@ -65,8 +65,8 @@ func TestDecodeProblems(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 8) + "1" + strings.Repeat("}", 8)
 	for _, tt := range []struct {
 		body string
-		kind problem.Kind // "" for a good body
-		want string       // faults, separated by commas
+		kind problem.Kind // "" for a valid body
+		want string       // invalid fields, separated by commas
 	}{
 		{minimalPayin, "", ""},
 		{" \r\n\t" + minimalPayin + " \n", "", ""},
@@ -113,13 +113,13 @@ func TestDecodeProblems(t *testing.T) {
 			t.Errorf("%.60q: problem is %v, want %s", tt.body, err, tt.kind)
 			continue
 		}
-		if got := faultsOf(err); got != tt.want {
-			t.Errorf("%.60q: faults are %s, want %s", tt.body, got, tt.want)
+		if got := invalidOf(err); got != tt.want {
+			t.Errorf("%.60q: invalid fields are %s, want %s", tt.body, got, tt.want)
 		}
 	}
 }
 
-func faultsOf(err *problem.Error) string {
+func invalidOf(err *problem.Error) string {
 	if err == nil {
 		return ""
 	}
@@ -131,7 +131,7 @@ func faultsOf(err *problem.Error) string {
 	return strings.Join(list, ", ")
 }
 
-// Amounts are never rounded: what is not an integer as JSON writes one is refused.
+// Amounts are never rounded: only JSON integers are accepted.
 func TestDecodeIntegers(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[string]string{
@@ -148,7 +148,7 @@ func TestDecodeIntegers(t *testing.T) {
 		if want != "" {
 			want = "amount " + want
 		}
-		if got := faultsOf(err); got != want {
+		if got := invalidOf(err); got != want {
 			t.Errorf("%s: %q, want %q", number, got, want)
 		}
 	}
@@ -163,12 +163,12 @@ func TestDecodePayout(t *testing.T) {
 	_, err = testDecoder.Payout([]byte(`{"x":1,"pixKey":2}`))
 	want := "amount required, beneficiaryDocument required, beneficiaryName required, " +
 		"pixKey invalid_type, pixKeyType required, referenceId required, x unknown_field"
-	if got := faultsOf(err); err.Kind != problem.UnknownField || got != want {
-		t.Errorf("faults are %s", got)
+	if got := invalidOf(err); err.Kind != problem.UnknownField || got != want {
+		t.Errorf("invalid fields are %s", got)
 	}
 }
 
-// A method that the merchant may not use has a code of its own.
+// A disabled method has its own code.
 func TestDecodeMethodNotEnabled(t *testing.T) {
 	t.Parallel()
 	d := *testDecoder
@@ -178,8 +178,7 @@ func TestDecodeMethodNotEnabled(t *testing.T) {
 	}
 }
 
-// Problems never repeat what was sent, not even a made-up name that holds a
-// card number.
+// Problems never repeat values, nor a field name that contains a card number.
 func TestDecodeNeverRepeats(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
@@ -189,7 +188,7 @@ func TestDecodeNeverRepeats(t *testing.T) {
 		_, err := testDecoder.Payin([]byte(body))
 		document := string(err.Document("id"))
 		if strings.Contains(document, "canary") || strings.Contains(document, "1111") {
-			t.Errorf("%s is answered with %s", body, document)
+			t.Errorf("the problem of %s is %s", body, document)
 		}
 	}
 }
@@ -212,7 +211,7 @@ func TestFingerprint(t *testing.T) {
 		{strings.Replace(base, "100", "101", 1), "amount"},
 		{strings.Replace(base, `"a":"1","b":"2"`, `"a":"2","b":"1"`, 1), "metadata"},
 		{strings.Replace(base, "Ana", "ana", 1), "customer"},
-		{strings.Replace(base, `{"p`, `{"expiresIn":86400,"p`, 1), "expiresIn"}, // a default that is spelt out
+		{strings.Replace(base, `{"p`, `{"expiresIn":86400,"p`, 1), "expiresIn"}, // the default, written out
 		{strings.Replace(base, `{"p`, `{"items":[],"description":"x","p`, 1), "description items"},
 	} {
 		if got := strings.Join(first.Differing(of(tt.body, testDecoder)), " "); got != tt.differing {
@@ -222,21 +221,31 @@ func TestFingerprint(t *testing.T) {
 	other := *testDecoder
 	other.Merchant = payment.ID{2}
 	if n := len(first.Differing(of(base, &other))); n != 5 {
-		t.Errorf("the values of two merchants can be compared: %d members differ", n)
+		t.Errorf("values can be compared across merchants: %d members differ", n)
 	}
 }
 
-// What differs in a faulty request is known too: it may be a repeat.
-func TestFaultyRequestHasFingerprint(t *testing.T) {
+// An invalid request has a fingerprint too, because it may repeat an older one.
+func TestInvalidRequestHasFingerprint(t *testing.T) {
 	t.Parallel()
 	q, err := testDecoder.Payin([]byte(strings.Replace(minimalPayin, "100", "0", 1)))
 	good, _ := testDecoder.Payin([]byte(minimalPayin))
 	if err == nil || err.Kind != problem.ValidationFailed || !slices.Equal(good.Fingerprint.Differing(q.Fingerprint), []string{"amount"}) {
 		t.Errorf("problem is %v", err)
 	}
+	for kind, want := range map[problem.Kind]bool{
+		problem.ValidationFailed: true, problem.MethodNotEnabled: true, problem.UnknownField: false, problem.MalformedJSON: false,
+	} {
+		if q.MayRepeat(problem.New(kind, "")) != want {
+			t.Errorf("with %s, MayRepeat is %v", kind, !want)
+		}
+	}
+	if (&PayinRequest{}).MayRepeat(err) || (&PayoutRequest{ReferenceID: Some("\x00")}).MayRepeat(err) {
+		t.Error("a request without a valid reference may be a repetition")
+	}
 }
 
-// The body's text outlives its tree, which is used again at once.
+// The texts of a request stay valid when its tree is reused.
 func TestDecodedTextsAreStable(t *testing.T) {
 	t.Parallel()
 	body := []byte(fullPayin)

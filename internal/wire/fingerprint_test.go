@@ -14,7 +14,7 @@ import (
 var anyMACs = rapid.MapOfN(
 	rapid.SampledFrom([]string{"a", "amount", "amount2", "customer", "items", "pixKey", "referenceId", ""}),
 	rapid.Custom(func(t *rapid.T) (mac [16]byte) {
-		mac[0] = rapid.ByteRange(0, 2).Draw(t, "mac") // few, so that equal ones are met
+		mac[0] = rapid.ByteRange(0, 2).Draw(t, "mac") // few values, so that some are equal
 		mac[15] = mac[0]
 		return mac
 	}), 0, 8)
@@ -49,25 +49,25 @@ func TestFingerprintNamesExactlyWhatDiffers(t *testing.T) {
 			t.Fatalf("differing %q, want %q", got, want)
 		}
 		if got := y.Differing(x); !slices.Equal(got, want) {
-			t.Fatalf("the other way round %q, want %q", got, want)
+			t.Fatalf("in the other direction %q, want %q", got, want)
 		}
 		if again := pack(t, a); !bytes.Equal(x, again) {
-			t.Fatalf("the order of members shows: %x and %x", x, again)
+			t.Fatalf("the order of members matters: %x and %x", x, again)
 		}
 	})
 }
 
-// A fingerprint that was cut is a different one, and reading rubbish never fails.
+// A truncated fingerprint differs, and garbage never panics.
 func TestFingerprintSurvivesDamage(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		whole := pack(t, map[string][16]byte{"amount": {1}, "referenceId": {2}})
-		cut := whole[:rapid.IntRange(0, len(whole)-1).Draw(t, "length")]
-		if len(whole.Differing(cut)) == 0 || len(cut.Differing(whole)) == 0 {
-			t.Fatalf("cut to %d bytes, and taken for the same", len(cut))
+		complete := pack(t, map[string][16]byte{"amount": {1}, "referenceId": {2}})
+		cut := complete[:rapid.IntRange(0, len(complete)-1).Draw(t, "length")]
+		if len(complete.Differing(cut)) == 0 || len(cut.Differing(complete)) == 0 {
+			t.Fatalf("truncated to %d bytes, it is the same", len(cut))
 		}
-		rubbish := wire.Fingerprint(rapid.SliceOf(rapid.Byte()).Draw(t, "rubbish"))
-		whole.Differing(rubbish)
-		rubbish.Differing(whole)
+		garbage := wire.Fingerprint(rapid.SliceOf(rapid.Byte()).Draw(t, "garbage"))
+		complete.Differing(garbage)
+		garbage.Differing(complete)
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/porteira/porteira/pixkey"
 )
 
-// hostileBodies are kinds of rubbish that clients and attackers send.
+// hostileBodies are kinds of garbage that clients and attackers send.
 func hostileBodies(good string) []string {
 	amount := func(v string) string { return strings.Replace(good, `"amount":100`, `"amount":`+v, 1) }
 	reference := func(v string) string { return strings.Replace(good, `"r1"`, v, 1) }
@@ -35,8 +35,8 @@ func hostileBodies(good string) []string {
 	}
 }
 
-// FuzzDecodePayin: whatever is sent is accepted, as the contract has it, or told
-// to be the client's fault, with the field.
+// FuzzDecodePayin checks that a body is accepted, in agreement with the contract,
+// or refused as a client error that names the field.
 func FuzzDecodePayin(f *testing.F) {
 	for _, body := range append(hostileBodies(minimalPayin), fullPayin,
 		strings.Replace(minimalPayin, "PIX", "BOLETO", 1), strings.Replace(minimalPayin, `"PIX"`, `"CREDIT_CARD","installments":12`, 1),
@@ -96,18 +96,18 @@ func FuzzDecodePayout(f *testing.F) {
 	})
 }
 
-// checkDecoded holds the verdict on a body against two other readers: the
-// standard library's, and the contract.
+// checkDecoded compares the result for a body with the standard library's and
+// the contract's.
 func checkDecoded(t *testing.T, body []byte, schema *openapi3.Schema, err *problem.Error) {
 	t.Helper()
 	formed := wellFormed(body)
 	if err == nil {
 		var value any
 		if decodeErr := json.Unmarshal(body, &value); !formed || decodeErr != nil {
-			t.Fatalf("accepted what is no JSON object, or nests too deep, or names a member twice: %v", decodeErr)
+			t.Fatalf("accepted a body that is not a JSON object, is nested too deep, or has a duplicate field: %v", decodeErr)
 		}
 		if refusal := schema.VisitJSON(value, openapi3.MultiErrors()); refusal != nil {
-			t.Fatalf("the contract refuses what is accepted: %v", refusal)
+			t.Fatalf("accepted, but the contract refuses it: %v", refusal)
 		}
 		return
 	}
@@ -115,9 +115,9 @@ func checkDecoded(t *testing.T, body []byte, schema *openapi3.Schema, err *probl
 		t.Errorf("answered with %d: %v", status, err)
 	}
 	if !json.Valid(err.Document("id")) {
-		t.Errorf("the problem document is no JSON: %s", err.Document("id"))
+		t.Errorf("the problem document is not JSON: %s", err.Document("id"))
 	}
-	// The standard library takes the halves of a surrogate pair for characters.
+	// The standard library accepts half a surrogate pair.
 	escapes := bytes.Contains(body, []byte(`\u`))
 	if broken := err.Kind == problem.MalformedJSON || err.Kind == problem.DuplicateField; formed == broken && !escapes {
 		t.Errorf("%v of a body that is well-formed: %v", err, formed)
@@ -127,8 +127,8 @@ func checkDecoded(t *testing.T, body []byte, schema *openapi3.Schema, err *probl
 	}
 }
 
-// wellFormed says whether a body is one JSON object in UTF-8, nested 8 deep at
-// most, that names no member twice.
+// wellFormed says whether a body is one JSON object in UTF-8, nested at most 8
+// deep, without duplicate names.
 func wellFormed(body []byte) bool {
 	if !json.Valid(body) || !utf8.Valid(body) || !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {
 		return false
@@ -165,15 +165,15 @@ func wellFormed(body []byte) bool {
 	}
 }
 
-// checkURL: what is taken in as an address can be delivered to.
+// checkURL checks that an accepted URL can be delivered to.
 func checkURL(t *testing.T, f Field[string]) {
 	t.Helper()
 	if f.Set && webhook.CheckURL(f.V, true) != nil {
-		t.Errorf("%q is taken, and could not be delivered to: %v", f.V, webhook.CheckURL(f.V, true))
+		t.Errorf("%q is accepted, but cannot be delivered to: %v", f.V, webhook.CheckURL(f.V, true))
 	}
 }
 
-// same wants two JSON texts to say the same.
+// same checks that two JSON texts are equal but for white space.
 func same(t *testing.T, sent, kept []byte) {
 	t.Helper()
 	if len(kept) == 0 && (len(sent) == 0 || string(sent) == "null") {
@@ -181,17 +181,17 @@ func same(t *testing.T, sent, kept []byte) {
 	}
 	var a, b bytes.Buffer
 	if err := errors.Join(json.Compact(&a, sent), json.Compact(&b, kept)); err != nil || !bytes.Equal(a.Bytes(), kept) {
-		t.Fatalf("%s was sent, %s is kept, %v", sent, kept, err)
+		t.Fatalf("sent %s, stored %s, %v", sent, kept, err)
 	}
 }
 
-// checkFingerprint: the same request written otherwise has the same fingerprint,
-// and one with another value names its field.
+// checkFingerprint checks that the same request in another spelling has the same
+// fingerprint, and that one with another amount differs in that.
 func checkFingerprint(t *testing.T, body []byte, fp Fingerprint, decode func([]byte) (Fingerprint, *problem.Error)) {
 	t.Helper()
 	var members map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber() // as they are written: 1 is 1
+	decoder.UseNumber() // keeps numbers as they are written
 	if err := decoder.Decode(&members); err != nil {
 		t.Fatal(err)
 	}
@@ -201,22 +201,22 @@ func checkFingerprint(t *testing.T, body []byte, fp Fingerprint, decode func([]b
 		}
 	}
 	again := func() Fingerprint {
-		text, err := json.MarshalIndent(members, " ", "\t") // sorted, and escaped in its own way
+		text, err := json.MarshalIndent(members, " ", "\t") // sorted, and with other escapes
 		if err != nil {
 			t.Fatal(err)
 		}
-		fp, fault := decode(text)
-		if fault != nil {
-			t.Fatalf("written otherwise it is refused: %v\n%s", fault, text)
+		fp, invalid := decode(text)
+		if invalid != nil {
+			t.Fatalf("in another spelling it is refused: %v\n%s", invalid, text)
 		}
 		return fp
 	}
 	if differing := again().Differing(fp); len(differing) > 0 {
-		t.Fatalf("written otherwise it differs in %q", differing)
+		t.Fatalf("in another spelling it differs in %q", differing)
 	}
 	members["amount"] = 7
 	differing := again().Differing(fp)
 	if changed := !bytes.Contains(body, []byte("7")); changed && !slices.Equal(differing, []string{"amount"}) || len(differing) > 1 {
-		t.Fatalf("of another amount it differs in %q", differing)
+		t.Fatalf("with another amount it differs in %q", differing)
 	}
 }

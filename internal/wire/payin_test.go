@@ -13,7 +13,7 @@ import (
 
 var sandboxRules = Rules{AllowHTTP: true, ReturnHosts: []string{"shop.example"}, Today: "2026-03-01"}
 
-// goodPayin has every member that a PIX may have.
+// goodPayin has every field that a PIX may have.
 func goodPayin() *PayinRequest {
 	return &PayinRequest{
 		Method: Some("PIX"), Amount: Some[int64](12345), ReferenceID: Some("pedido-1"),
@@ -47,7 +47,7 @@ func customer(change func(c *CustomerRequest)) func(r *PayinRequest) {
 type payinCase struct {
 	name   string
 	change func(r *PayinRequest)
-	want   string // faults, separated by commas
+	want   string // invalid fields, separated by commas
 }
 
 func runPayinCases(t *testing.T, rules Rules, cases []payinCase) {
@@ -61,7 +61,7 @@ func runPayinCases(t *testing.T, rules Rules, cases []payinCase) {
 		if tt.want != "" {
 			want = strings.Split(tt.want, ", ")
 		}
-		wantFaults(t, tt.name, &errs, want...)
+		wantInvalid(t, tt.name, &errs, want...)
 	}
 }
 
@@ -133,16 +133,16 @@ func TestPayinMethodFields(t *testing.T) {
 		{"due yesterday", due("2026-02-28"), "dueDate out_of_range"},
 		{"due in a year", due("2027-03-01"), ""},
 		{"due in a year and a day", due("2027-03-02"), "dueDate out_of_range"},
-		{"due on a day that is none", due("2026-02-29"), "dueDate invalid_format"},
+		{"due on a day that does not exist", due("2026-02-29"), "dueDate invalid_format"},
 		{"due at a time", due("2026-03-02T00:00:00Z"), "dueDate invalid_format"},
-		{"due never", due(""), "dueDate invalid_format"},
+		{"empty due date", due(""), "dueDate invalid_format"},
 		{"largest bill", as(payment.Boleto, func(r *PayinRequest) { r.Amount.V = 9_999_999_999 }), ""},
 		{"larger bill", as(payment.Boleto, func(r *PayinRequest) { r.Amount.V = 10_000_000_000 }), "amount out_of_range"},
 		{"1 instalment", as(payment.CreditCard, func(r *PayinRequest) { r.Installments = Some[int64](1) }), ""},
 		{"12 instalments", as(payment.CreditCard, func(r *PayinRequest) { r.Installments = Some[int64](12) }), ""},
 		{"13 instalments", as(payment.CreditCard, func(r *PayinRequest) { r.Installments = Some[int64](13) }), "installments out_of_range"},
 		{"no instalment", as(payment.CreditCard, func(r *PayinRequest) { r.Installments = Some[int64](0) }), "installments out_of_range"},
-		{"method unknown: each is held to its own limits", func(r *PayinRequest) {
+		{"unknown method: each field has its own limits", func(r *PayinRequest) {
 			r.Method.V, r.ExpiresIn.V, r.DueDate, r.Installments = "CASH", 1, Some("x"), Some[int64](99)
 		}, "paymentMethod not_allowed, expiresIn out_of_range, dueDate invalid_format, installments out_of_range"},
 	})
@@ -151,7 +151,7 @@ func TestPayinMethodFields(t *testing.T) {
 func TestPayinCustomer(t *testing.T) {
 	t.Parallel()
 	runPayinCases(t, sandboxRules, []payinCase{
-		{"only what must be there", func(r *PayinRequest) {
+		{"only required fields", func(r *PayinRequest) {
 			r.Customer.V = CustomerRequest{Name: Some("M"), Document: Some("12ABC34501DE35")}
 		}, ""},
 		{"empty", func(r *PayinRequest) { r.Customer.V = CustomerRequest{} }, "customer.name required, customer.document required"},
@@ -159,7 +159,7 @@ func TestPayinCustomer(t *testing.T) {
 		{"255 characters", customer(func(c *CustomerRequest) { c.Name.V = strings.Repeat("é", 255) }), ""},
 		{"NUL in name", customer(func(c *CustomerRequest) { c.Name.V = "a\x00" }), "customer.name invalid_format"},
 		{"document with punctuation", customer(func(c *CustomerRequest) { c.Document.V = "529.982.247-25" }), "customer.document invalid_format"},
-		{"check digits are not the sandbox's matter", customer(func(c *CustomerRequest) { c.Document.V = "52998224724" }), ""},
+		{"the sandbox ignores check digits", customer(func(c *CustomerRequest) { c.Document.V = "52998224724" }), ""},
 		{"small letters", customer(func(c *CustomerRequest) { c.Document.V = "12abc34501de35" }), "customer.document invalid_format"},
 		{"email", customer(func(c *CustomerRequest) { c.Email.V = "maria" }), "customer.email invalid_format"},
 		{"no email", customer(func(c *CustomerRequest) { c.Email.V = "" }), "customer.email too_short"},
@@ -175,7 +175,7 @@ func TestPayinCustomer(t *testing.T) {
 		{"zip code, odd hyphen", address(func(a *AddressRequest) { a.ZipCode.V = "010010-00" }), "customer.address.zipCode invalid_format"},
 		{"zip code of 7", address(func(a *AddressRequest) { a.ZipCode.V = "0100100" }), "customer.address.zipCode invalid_format"},
 		{"country", address(func(a *AddressRequest) { a.Country.V = "AR" }), "customer.address.country not_allowed"},
-		{"everything empty", address(func(a *AddressRequest) {
+		{"every field empty", address(func(a *AddressRequest) {
 			empty := Some("")
 			*a = AddressRequest{empty, empty, empty, empty, empty, empty, empty, empty}
 		}), "customer.address.street too_short, customer.address.number too_short, customer.address.complement too_short, " +
@@ -243,7 +243,7 @@ func TestPayinURLs(t *testing.T) {
 		{"port 0", hook("https://shop.example:0/"), "webhookUrl invalid_format"},
 		{"empty port", hook("https://shop.example:/"), "webhookUrl invalid_format"},
 		{"zone", hook("https://[fe80::1%25eth0]/"), "webhookUrl invalid_format"},
-		{"unseen character", hook("https://shop.example/\u200b"), "webhookUrl invalid_format"},
+		{"invisible character", hook("https://shop.example/\u200b"), "webhookUrl invalid_format"},
 		{"user", hook("https://user@shop.example/"), "webhookUrl not_allowed"},
 		{"password", hook("https://u:p@shop.example/"), "webhookUrl not_allowed"},
 		{"blank", hook("https://shop.example/a b"), "webhookUrl invalid_format"},
@@ -305,11 +305,11 @@ func TestPayinTimes(t *testing.T) {
 		}
 	}
 	if payment.DayOf(at("2026-03-01T02:00:00Z")) != "2026-02-28" {
-		t.Error("the day of São Paulo is not three hours behind")
+		t.Error("the day in São Paulo is not three hours behind")
 	}
 }
 
-// No text, however odd, makes Check panic, loop or repeat what was sent.
+// No text makes Check panic, loop or repeat the value.
 func TestPayinNeverRepeatsValues(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -332,7 +332,7 @@ func TestPayinNeverRepeatsValues(t *testing.T) {
 		r.Check(rules, &errs)
 		for _, e := range errs.List() {
 			if strings.Contains(e.Field+e.Detail, canary) {
-				t.Fatalf("the value is repeated: %+v", e)
+				t.Fatalf("the error repeats the value: %+v", e)
 			}
 		}
 	})

@@ -54,9 +54,9 @@ func TestPayout(t *testing.T) {
 		if tt.want != "" {
 			want = strings.Split(tt.want, ", ")
 		}
-		wantFaults(t, tt.name, &errs, want...)
-		keyFaulty := strings.Contains(tt.want, "pixKey")
-		if (r.NormalKey == "") != keyFaulty {
+		wantInvalid(t, tt.name, &errs, want...)
+		keyInvalid := strings.Contains(tt.want, "pixKey")
+		if (r.NormalKey == "") != keyInvalid {
 			t.Errorf("%s: normal key is %q", tt.name, r.NormalKey)
 		}
 	}
@@ -78,7 +78,7 @@ func TestPayoutNormalKey(t *testing.T) {
 		var errs Errors
 		r.Check(sandboxRules, &errs)
 		if r.NormalKey != tt.want || r.PIXKey.V != tt.key || len(errs.List()) > 0 {
-			t.Errorf("%s %s: normal key is %q with faults %v", tt.kind, tt.key, r.NormalKey, errs.List())
+			t.Errorf("%s %s: normal key is %q with %v", tt.kind, tt.key, r.NormalKey, errs.List())
 		}
 	}
 }
@@ -95,11 +95,11 @@ func TestPayoutNeverRepeatsValues(t *testing.T) {
 		var errs Errors
 		r.Check(sandboxRules, &errs)
 		if len(errs.List()) < 3 {
-			t.Fatalf("faults: %v", errs.List())
+			t.Fatalf("invalid fields are %v", errs.List())
 		}
 		for _, e := range errs.List() {
 			if strings.Contains(e.Field+e.Detail, canary) {
-				t.Fatalf("the value is repeated: %+v", e)
+				t.Fatalf("the error repeats the value: %+v", e)
 			}
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// spelling writes values as JSON, each time with other white space, order of
-// members and escapes, and with null members strewn in.
+// spelling writes values as JSON, each time with random white space, order of
+// members, escapes, and additional null members.
 type spelling struct{ t *rapid.T }
 
 func (s spelling) space() string {
@@ -90,7 +90,7 @@ func canonicalOf(t *rapid.T, body string) []byte {
 	return tr.appendCanonical(nil, 0)
 }
 
-// Two bodies share a canonical form exactly if they say the same.
+// Two bodies share a canonical form if and only if they mean the same.
 func TestCanonicalForm(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -104,14 +104,14 @@ func TestCanonicalForm(t *testing.T) {
 		textA, _ := json.Marshal(a) // sorts members
 		textB, _ := json.Marshal(b)
 		if bytes.Equal(textA, textB) != bytes.Equal(once, canonicalOf(t, s.value(b))) {
-			t.Fatalf("%s and %s: forms do not tell them apart", textA, textB)
+			t.Fatalf("%s and %s: the forms are equal if and only if the values differ", textA, textB)
 		}
 	})
 }
 
-// A name of 125 bytes begins, by its length, with the code of a closing brace.
-// These two say different things in the same bytes, but for the mark that
-// begins each member.
+// The length of a name of 125 bytes is the code of a closing brace. These two
+// bodies differ, but their forms would be equal without the comma before each
+// member.
 func TestCanonicalFormOfLongNames(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -121,9 +121,9 @@ func TestCanonicalFormOfLongNames(t *testing.T) {
 		if bytes.Equal(a, b) {
 			t.Fatal("two values share a form")
 		}
-		unmarked := func(form []byte) string { return strings.ReplaceAll(string(form), ",", "") }
-		if unmarked(a) != unmarked(b) {
-			t.Fatalf("the forms differ by more than their marks: %q and %q", a, b)
+		withoutCommas := func(form []byte) string { return strings.ReplaceAll(string(form), ",", "") }
+		if withoutCommas(a) != withoutCommas(b) {
+			t.Fatalf("the forms differ by more than commas: %q and %q", a, b)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func TestPayinViewWithEverything(t *testing.T) {
 "expiresAt":"2026-03-01T23:30:05.007Z","paidAt":"2026-02-28T23:30:06.007Z","version":4,
 "createdAt":"2026-02-28T23:30:05.007Z","updatedAt":"2026-02-28T23:30:05.007Z","customer":{"name":"Ana"},"items":[]}`)
 	if _, err := Payin(&p, payment.Links{}, payment.PersonalData{Customer: []byte(`{"name"`)}); err == nil {
-		t.Error("damaged personal data is shown")
+		t.Error("damaged personal data is accepted")
 	}
 }
 
@@ -78,7 +78,7 @@ func TestPayinViewOfOtherMethods(t *testing.T) {
 	p := pixPayin()
 	p.ReferenceID, p.Method, p.Amount = "r", payment.Boleto, 500
 	p.Details = payment.PayinDetails{Boleto: &payment.BoletoDetail{Barcode: "b", DigitableLine: "d", DueDate: "2026-03-04", OurNumber: "n"}}
-	p.Status, p.PaidAmount = payment.PayinPending, 200 // short of it
+	p.Status, p.PaidAmount = payment.PayinPending, 200 // underpaid
 	got, err := Payin(&p, payment.Links{Checkout: "https://pay/1", Bill: "https://pay/1/b.pdf"}, payment.PersonalData{})
 	wantJSON(t, "boleto, underpaid", got, err, `
 {"id":"01000000-0000-7000-8000-000000000002","externalId":"00001IPd0ZubfafOGFbEbpuxefV5acEx","referenceId":"r",

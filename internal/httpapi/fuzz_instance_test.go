@@ -28,13 +28,13 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// stageUses is how many plays a stage is used for: each leaves its orders
-// behind, and a database that grows is slower.
-const stageUses = 400
+// instanceUses is how many runs use one instance: each leaves its orders behind,
+// which slows the database down.
+const instanceUses = 400
 
-// stage is a whole gateway with its database, its duties and the sandbox's bank,
-// in one goroutine and by a clock that stands still.
-type stage struct {
+// instance is a complete gateway with its database, its background jobs and the
+// sandbox's bank, in one goroutine on a virtual clock.
+type instance struct {
 	clock   *env.VirtualClock
 	store   *store.Store
 	flow    *flow.Flow
@@ -44,19 +44,19 @@ type stage struct {
 	handler http.Handler
 	folder  string
 	uses    int
-	actors  [2]store.Merchant // of the play that is on
-	noticed int               // notices that came in and are not applied
+	actors  [2]store.Merchant // of the current run
+	noticed int               // notices that were received and not yet applied
 }
 
-// theatre hands out stages.
-type theatre struct {
+// instancePool reuses an instance for several runs.
+type instancePool struct {
 	folder  string
 	options store.Options
-	empty   []byte // a database whose schema is in place
-	now     *stage
+	empty   []byte // a migrated database
+	current *instance
 }
 
-func newTheatre(f *testing.F) *theatre {
+func newInstancePool(f *testing.F) *instancePool {
 	f.Helper()
 	folder := f.TempDir()
 	w, _ := env.Virtual(start, 1)
@@ -64,7 +64,7 @@ func newTheatre(f *testing.F) *theatre {
 	if err != nil {
 		f.Fatal(err)
 	}
-	h := &theatre{folder: folder, options: store.Options{Keys: keys, Env: w, Log: slog.New(slog.DiscardHandler)}}
+	h := &instancePool{folder: folder, options: store.Options{Keys: keys, Env: w, Log: slog.New(slog.DiscardHandler)}}
 	h.options.Database = filepath.Join(folder, "empty.db")
 	if _, err := store.Migrate(context.Background(), h.options); err != nil {
 		f.Fatal(err)
@@ -73,27 +73,27 @@ func newTheatre(f *testing.F) *theatre {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() {
-		if h.now != nil {
-			h.now.close()
+		if h.current != nil {
+			h.current.close()
 		}
 	})
 	return h
 }
 
-// stage is ready for a play of two merchants that nobody has seen before.
-func (h *theatre) stage(t *testing.T) *stage {
+// instance returns an instance with two new merchants.
+func (h *instancePool) instance(t *testing.T) *instance {
 	t.Helper()
-	if h.now != nil && h.now.uses >= stageUses {
-		h.now.close()
-		h.now = nil
+	if h.current != nil && h.current.uses >= instanceUses {
+		h.current.close()
+		h.current = nil
 	}
-	if h.now == nil {
-		h.now = h.build(t)
+	if h.current == nil {
+		h.current = h.build(t)
 	}
-	s := h.now
+	s := h.current
 	s.uses++
 	for i, funds := range openings {
-		name := fmt.Sprintf("actor %d of play %d", i, s.uses)
+		name := fmt.Sprintf("actor %d of run %d", i, s.uses)
 		key := fmt.Sprintf("key-%d-%d", i, s.uses)
 		must(t, s.flow.SeedMerchant(t.Context(), flow.Seed{
 			Merchant: store.Merchant{Name: name, City: "OLINDA", Processor: sandbox.Name}, WebhookSecret: vectorSecret,
@@ -106,7 +106,7 @@ func (h *theatre) stage(t *testing.T) *stage {
 	return s
 }
 
-// openings are the cents that the two merchants begin with.
+// openings are the opening balances of the two merchants, in cents.
 var openings = [2]int64{10_000, 50}
 
 // vectorSecret is a secret of the documentation of Standard Webhooks.
@@ -114,11 +114,11 @@ const vectorSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 const bankSecret = "a secret between bank and gateway"
 
-func (h *theatre) build(t *testing.T) *stage {
+func (h *instancePool) build(t *testing.T) *instance {
 	t.Helper()
-	s := &stage{}
+	s := &instance{}
 	var err error
-	s.folder, err = os.MkdirTemp(h.folder, "stage-")
+	s.folder, err = os.MkdirTemp(h.folder, "instance-")
 	must(t, err)
 	o := h.options
 	o.Database = filepath.Join(s.folder, "porteira.db")
@@ -142,7 +142,7 @@ func (h *theatre) build(t *testing.T) *stage {
 	s.jobs = jobs.New(jobs.Options{Flow: s.flow, Store: s.store, Env: w, Processors: registry, Log: o.Log, Inline: true, RecordOnce: true})
 	s.flow.HandTo(s.jobs)
 	must(t, s.flow.Join(context.Background(), 0, true))
-	must(t, s.step(s.jobs.KeepAlive))
+	must(t, s.finish(s.jobs.KeepAlive))
 	s.handler = httpapi.New(httpapi.Options{
 		Orders: s.flow, Payins: s.flow, Payouts: s.flow, Events: s.flow,
 		Reader: s.store, Keys: s.store.Keys(), Env: w, Processors: registry, AllowHTTP: true, Sandbox: s, Links: links,
@@ -151,7 +151,7 @@ func (h *theatre) build(t *testing.T) *stage {
 	return s
 }
 
-func (s *stage) close() {
+func (s *instance) close() {
 	_ = s.bank.Close()
 	_ = s.store.Close()
 	_ = os.RemoveAll(s.folder)
@@ -164,42 +164,42 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// step runs a duty until it finds nothing to do.
-func (s *stage) step(duty func(context.Context) (int, error)) error {
+// finish runs a job until it has nothing left to do.
+func (s *instance) finish(job func(context.Context) (int, error)) error {
 	for range 1000 {
-		if did, err := duty(context.Background()); err != nil || did == 0 {
+		if did, err := job(context.Background()); err != nil || did == 0 {
 			return err
 		}
 	}
-	return errors.New("a duty never comes to rest")
+	return errors.New("a job does not terminate")
 }
 
-// work has every payout handed over that waits, and news of the bank come in.
-func (s *stage) work() error {
-	return errors.Join(s.step(s.jobs.SubmitPayouts), s.news())
+// work sends every pending payout, and applies the notices of the bank.
+func (s *instance) work() error {
+	return errors.Join(s.finish(s.jobs.SubmitPayouts), s.applyNotices())
 }
 
-func (s *stage) news() error {
+func (s *instance) applyNotices() error {
 	for {
 		s.noticed = 0
-		err := s.step(func(ctx context.Context) (int, error) { return s.bank.Step(ctx, s.clock.Now()) })
+		err := s.finish(func(ctx context.Context) (int, error) { return s.bank.Step(ctx, s.clock.Now()) })
 		if err != nil || s.noticed == 0 {
 			return err
 		}
-		if err := s.step(s.jobs.ApplyNotices); err != nil {
+		if err := s.finish(s.jobs.ApplyNotices); err != nil {
 			return err
 		}
 	}
 }
 
-// pass lets time go by.
-func (s *stage) pass(d time.Duration) error {
+// pass advances the clock.
+func (s *instance) pass(d time.Duration) error {
 	s.clock.Advance(d)
-	return errors.Join(s.step(s.jobs.KeepAlive), s.news(), s.step(s.jobs.ExpirePayins))
+	return errors.Join(s.finish(s.jobs.KeepAlive), s.applyNotices(), s.finish(s.jobs.ExpirePayins))
 }
 
-// RoundTrip carries a notice of the bank to the gateway's door.
-func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip delivers a notice of the bank to the gateway.
+func (s *instance) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.noticed++
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, r)
@@ -207,7 +207,7 @@ func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // PayinAction implements [httpapi.Sandbox].
-func (s *stage) PayinAction(ctx context.Context, id payment.ID, action string, amount money.Cents) error {
+func (s *instance) PayinAction(ctx context.Context, id payment.ID, action string, amount money.Cents) error {
 	for i := range s.actors {
 		p, err := s.store.Payin(ctx, s.actors[i].ID, id)
 		if errors.Is(err, store.ErrNotFound) {
@@ -222,11 +222,11 @@ func (s *stage) PayinAction(ctx context.Context, id payment.ID, action string, a
 		}
 		return s.happened(err)
 	}
-	return problem.New(problem.NotFound, "There is no such order.")
+	return problem.New(problem.NotFound, "Order not found.")
 }
 
 // PayoutAction implements [httpapi.Sandbox].
-func (s *stage) PayoutAction(ctx context.Context, id payment.ID, action string) error {
+func (s *instance) PayoutAction(ctx context.Context, id payment.ID, action string) error {
 	if err := s.work(); err != nil {
 		return err
 	}
@@ -240,31 +240,33 @@ func (s *stage) PayoutAction(ctx context.Context, id payment.ID, action string) 
 		}
 		return s.happened(err)
 	}
-	return problem.New(problem.NotFound, "There is no such order.")
+	return problem.New(problem.NotFound, "Order not found.")
 }
 
-// happened lets the news of what the bank did come in, or says that it did not.
-func (s *stage) happened(err error) error {
+// happened applies the notices of an action of the bank, unless it failed.
+func (s *instance) happened(err error) error {
 	switch {
 	case errors.Is(err, sandbox.ErrState), errors.Is(err, sandbox.ErrNotFound):
-		return problem.New(problem.InvalidState, "The bank does not let this happen.").With(err)
+		return problem.New(problem.InvalidState, "The bank does not allow this.").With(err)
 	case err != nil:
 		return err
 	}
-	return s.news()
+	return s.applyNotices()
 }
 
-// ArmFault is not for this stage.
-func (s *stage) ArmFault(context.Context, string, string, int) error { return errors.New("no faults") }
+// ArmFault is not supported.
+func (s *instance) ArmFault(context.Context, string, string, int) error {
+	return errors.New("no faults")
+}
 
-// ClearFaults is not for this stage.
-func (s *stage) ClearFaults(context.Context) error { return nil }
+// ClearFaults does nothing.
+func (s *instance) ClearFaults(context.Context) error { return nil }
 
-// AdvanceClock is not for this stage: its plays do so themselves.
-func (s *stage) AdvanceClock(context.Context, time.Duration) error { return errors.New("no clock") }
+// AdvanceClock is not supported: runs advance the clock themselves.
+func (s *instance) AdvanceClock(context.Context, time.Duration) error { return errors.New("no clock") }
 
-// Transfers are the bank's own.
-func (s *stage) Transfers(ctx context.Context, externalID string) (list []wire.SandboxTransfer, err error) {
+// Transfers lists the bank's transfers.
+func (s *instance) Transfers(ctx context.Context, externalID string) (list []wire.SandboxTransfer, err error) {
 	page, _, err := s.control.Transfers(ctx, externalID, "")
 	for i := range page {
 		list = append(list, wire.SandboxTransfer(page[i]))
@@ -272,8 +274,8 @@ func (s *stage) Transfers(ctx context.Context, externalID string) (list []wire.S
 	return list, err
 }
 
-// say sends a request as one of the merchants, or as nobody.
-func (s *stage) say(actor int, method, path, body string) answer {
+// do sends a request as one of the merchants, or without credentials (-1).
+func (s *instance) do(actor int, method, path, body string) answer {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
