@@ -2,6 +2,7 @@ package wire
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -73,15 +74,9 @@ func (e *Errors) number(p Path, value, low, high int64) {
 
 // oneOf checks a string that must be in a list.
 func (e *Errors) oneOf(p Path, f Field[string], allowed []string) {
-	if !e.require(p, f.Set) {
-		return
+	if e.require(p, f.Set) && !slices.Contains(allowed, f.V) {
+		e.Add(p, problem.CodeNotAllowed, "must be one of "+strings.Join(allowed, ", "))
 	}
-	for _, v := range allowed {
-		if f.V == v {
-			return
-		}
-	}
-	e.Add(p, problem.CodeNotAllowed, "must be one of "+strings.Join(allowed, ", "))
 }
 
 // amount checks the amount of an order, in cents.

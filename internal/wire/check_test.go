@@ -36,8 +36,8 @@ func TestErrorsNameEachCauseOnce(t *testing.T) {
 	errs.Add(At("customer.address", "city"), problem.CodeRequired, "far below")
 	errs.Add(At("", "customers"), problem.CodeUnknownField, "beside")
 	errs.add(joinIndex("items", 2), problem.CodeInvalidType, "an entry")
-	errs.Add(AtEntry("items", 2, "title"), problem.CodeRequired, "below the entry")
-	errs.Add(AtEntry("items", 20, "title"), problem.CodeRequired, "another entry")
+	errs.Add(atEntry("items", 2, "title"), problem.CodeRequired, "below the entry")
+	errs.Add(atEntry("items", 20, "title"), problem.CodeRequired, "another entry")
 	wantInvalid(t, "list", &errs, "customer invalid_type", "customers unknown_field",
 		"items[2] invalid_type", "items[20].title required")
 }
@@ -50,8 +50,8 @@ func TestPath(t *testing.T) {
 	}{
 		{At("", "amount"), "amount"},
 		{At("customer.address", "zipCode"), "customer.address.zipCode"},
-		{AtEntry("items", 12, "unitPrice"), "items[12].unitPrice"},
-		{AtEntry("items", 0, ""), `items[0][""]`},
+		{atEntry("items", 12, "unitPrice"), "items[12].unitPrice"},
+		{atEntry("items", 0, ""), `items[0][""]`},
 		{At("metadata", "order-id_2"), "metadata.order-id_2"},
 		{At("metadata", "a.b"), `metadata["a.b"]`},
 		{At("", ""), `[""]`},

@@ -60,8 +60,8 @@ type Path struct {
 // At is the path of a member of parent; parent "" is the request itself.
 func At(parent, name string) Path { return Path{parent: parent, name: name} }
 
-// AtEntry is the path of a member of entry i (from 0) of the array parent.
-func AtEntry(parent string, i int, name string) Path { return Path{parent, i + 1, name} }
+// atEntry is the path of a member of entry i (from 0) of the array parent.
+func atEntry(parent string, i int, name string) Path { return Path{parent, i + 1, name} }
 
 // String is the path as clients see it: customer.address.zipCode,
 // items[2].title.

@@ -60,15 +60,15 @@ func checkItems(items []ItemRequest, errs *Errors) {
 	}
 	for i := range items {
 		item := &items[i]
-		if p := AtEntry(parent, i, "title"); errs.require(p, item.Title.Set) {
+		if p := atEntry(parent, i, "title"); errs.require(p, item.Title.Set) {
 			errs.freeText(p, item.Title.V, textMax)
 		}
-		if p := AtEntry(parent, i, "quantity"); errs.require(p, item.Quantity.Set) {
+		if p := atEntry(parent, i, "quantity"); errs.require(p, item.Quantity.Set) {
 			errs.number(p, item.Quantity.V, 1, quantityMax)
 		}
-		if p := AtEntry(parent, i, "unitPrice"); errs.require(p, item.UnitPrice.Set) {
+		if p := atEntry(parent, i, "unitPrice"); errs.require(p, item.UnitPrice.Set) {
 			errs.number(p, item.UnitPrice.V, 0, int64(money.Max))
 		}
-		errs.require(AtEntry(parent, i, "tangible"), item.Tangible.Set)
+		errs.require(atEntry(parent, i, "tangible"), item.Tangible.Set)
 	}
 }

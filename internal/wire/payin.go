@@ -15,14 +15,17 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 )
 
+// boletoAmountMax is the largest amount of a BOLETO: a bar code has ten digits for
+// it (FEBRABAN).
+const boletoAmountMax money.Cents = 9_999_999_999
+
 // Limits of a pay-in. Lengths are in characters.
 const (
-	boletoAmountMax  money.Cents = 9_999_999_999 // a bar code has ten digits for it (FEBRABAN)
-	descriptionMax               = 140
-	metadataMax                  = 20 // pairs
-	metadataKeyMax               = 40
-	metadataValueMax             = 500
-	installmentsMax              = 12
+	descriptionMax   = 140
+	metadataMax      = 20 // pairs
+	metadataKeyMax   = 40
+	metadataValueMax = 500
+	installmentsMax  = 12
 )
 
 // PayinRequest is the body of POST /payin. Its members have the right types;
