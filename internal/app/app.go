@@ -185,7 +185,8 @@ func (a *App) buildServers(ctx context.Context) error {
 		return err
 	}
 	o := httpapi.Options{
-		Flow: a.flow, Reader: a.store, Keys: a.store.Keys(), Env: a.env, Processors: a.processors, Log: a.log,
+		Orders: a.flow, Payins: a.flow, Payouts: a.flow, Events: a.flow,
+		Reader: a.store, Keys: a.store.Keys(), Env: a.env, Processors: a.processors, Log: a.log,
 		PublicMerchant: public, AnonymousRate: httpapi.Rate{PerSecond: a.cfg.PublicRate, Burst: 5 * a.cfg.PublicRate},
 		AllowHTTP: a.cfg.AllowHTTPWebhooks, InFlight: a.cfg.MaxInFlight, Ready: a.readiness, Links: a.links(),
 		Inbound: inbound.New(inbound.Options{Flow: a.flow, Processors: a.processors, Clock: a.env.Clock, Log: a.log}),

@@ -14,7 +14,7 @@ import (
 
 	"github.com/porteira/porteira/brcode"
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // processorName is the processor that the bank plays: the sandbox's.
@@ -87,7 +87,7 @@ func (b *bank) answer(method, path, body, out []byte) []byte {
 	return appendAnswer(out, "200 OK", text)
 }
 
-func (b *bank) now() string { return string(payment.StampOf(b.clock.Now())) }
+func (b *bank) now() string { return string(wire.TimestampOf(b.clock.Now())) }
 
 // newCharge takes a pay-in, and answers with the code that its payer needs.
 func newCharge(externalID string, body []byte) []byte {
@@ -103,7 +103,7 @@ func newCharge(externalID string, body []byte) []byte {
 		return nil
 	}
 	return fmt.Appendf(nil, `{"externalId":%q,"method":"PIX","amount":%d,"state":"open","expiresAt":%q,"pix":{"qrcode":%q,"txid":%q,"expiresAt":%q}}`,
-		externalID, terms.Amount, payment.StampOf(terms.ExpiresAt), code, externalID, payment.StampOf(terms.ExpiresAt))
+		externalID, terms.Amount, wire.TimestampOf(terms.ExpiresAt), code, externalID, wire.TimestampOf(terms.ExpiresAt))
 }
 
 // payCode makes the code that a payer needs, of a host that no name resolves to.
@@ -171,7 +171,7 @@ func (b *bank) pay(externalID string, amount int64) {
 // a notice that a pay-in was paid.
 func (b *bank) appendNotice(body, headers []byte, externalID string) (newBody, newHeaders []byte) {
 	now := b.clock.Now()
-	body = fmt.Appendf(body, `{"id":"n-%s","subject":"charge","externalId":%q,"createdAt":%q}`, externalID, externalID, payment.StampOf(now))
+	body = fmt.Appendf(body, `{"id":"n-%s","subject":"charge","externalId":%q,"createdAt":%q}`, externalID, externalID, wire.TimestampOf(now))
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(b.secret))
 	mac.Write([]byte(timestamp))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 const (
@@ -123,7 +124,7 @@ func (r *run) checkList(ctx context.Context, w *worker, c *Check, payout bool) e
 	if len(want) == 0 {
 		return nil
 	}
-	from := payment.StampOf(time.Unix(0, int64(first-clockSlack)))
+	from := wire.TimestampOf(time.Unix(0, int64(first-clockSlack)))
 	kind := kindOf(payout)
 	query := "/" + kind + "?limit=" + strconv.Itoa(pageSize) + "&createdFrom=" + url.QueryEscape(string(from))
 	for cursor := ""; ; {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // throughGateway measures how a gateway starts on the store, what it reads and
@@ -114,7 +115,7 @@ func (r *reader) kinds() []growthRead {
 	payout := func(i int) *payment.Payout { return &r.payouts[i%len(r.payouts)] }
 	day := func(i int) string {
 		from := payin(i).CreatedAt
-		return "createdFrom=" + string(payment.StampOf(from.Add(-24*time.Hour))) + "&createdTo=" + string(payment.StampOf(from))
+		return "createdFrom=" + string(wire.TimestampOf(from.Add(-24*time.Hour))) + "&createdTo=" + string(wire.TimestampOf(from))
 	}
 	var list []growthRead
 	if len(r.payins) > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // seedRound is what is committed at once: new orders, and what becomes of those
@@ -87,15 +88,15 @@ func (s *seeder) share(at seedState) (payins, payouts int64) {
 var (
 	seedCustomer = jsontext.Value(`{"name":"Maria da Silva","email":"maria@example.com","document":"52998224725","phone":"11987654321","address":{"street":"Rua das Flores","number":"123","neighborhood":"Centro","city":"Sao Paulo","state":"SP","zipCode":"01001000"}}`)
 	seedItems    = jsontext.Value(`[{"title":"Camiseta","quantity":1,"unitPrice":12990,"tangible":true}]`)
-	seedBuyer    = payment.CustomerRequest{
-		Name: payment.Some("Maria da Silva"), Email: payment.Some("maria@example.com"), Document: payment.Some("52998224725"), Phone: payment.Some("11987654321"),
-		Address: payment.Some(payment.AddressRequest{
-			Street: payment.Some("Rua das Flores"), Number: payment.Some("123"), Neighborhood: payment.Some("Centro"),
-			City: payment.Some("Sao Paulo"), State: payment.Some("SP"), ZipCode: payment.Some("01001000"),
+	seedBuyer    = wire.CustomerRequest{
+		Name: wire.Some("Maria da Silva"), Email: wire.Some("maria@example.com"), Document: wire.Some("52998224725"), Phone: wire.Some("11987654321"),
+		Address: wire.Some(wire.AddressRequest{
+			Street: wire.Some("Rua das Flores"), Number: wire.Some("123"), Neighborhood: wire.Some("Centro"),
+			City: wire.Some("Sao Paulo"), State: wire.Some("SP"), ZipCode: wire.Some("01001000"),
 		}),
 	}
-	seedBought = []payment.ItemRequest{{
-		Title: payment.Some("Camiseta"), Quantity: payment.Some(int64(1)), UnitPrice: payment.Some(int64(12990)), Tangible: payment.Some(true),
+	seedBought = []wire.ItemRequest{{
+		Title: wire.Some("Camiseta"), Quantity: wire.Some(int64(1)), UnitPrice: wire.Some(int64(12990)), Tangible: wire.Some(true),
 	}}
 	seedPayinFields  = []string{"amount", "customer", "items", "paymentMethod", "referenceId", "webhookUrl"}
 	seedPayoutFields = []string{"amount", "beneficiaryDocument", "beneficiaryName", "pixKey", "pixKeyType", "referenceId", "webhookUrl"}
@@ -103,13 +104,13 @@ var (
 
 // payin adds one order, and draws what becomes of it.
 func (s *seeder) payin(slice *flow.Slice, now time.Time) (seededOrder, error) {
-	q := &payment.PayinRequest{
-		Method: payment.Some(string(payment.PIX)), Amount: payment.Some(s.amount()), ReferenceID: payment.Some(s.reference()),
-		WebhookURL: s.hook(), Customer: payment.Some(seedBuyer), Items: payment.Some(seedBought),
+	q := &wire.PayinRequest{
+		Method: wire.Some(string(payment.PIX)), Amount: wire.Some(s.amount()), ReferenceID: wire.Some(s.reference()),
+		WebhookURL: s.hook(), Customer: wire.Some(seedBuyer), Items: wire.Some(seedBought),
 		Personal: payment.PersonalData{Customer: seedCustomer, Items: seedItems}, Fingerprint: s.fingerprint(seedPayinFields),
 	}
-	var errs payment.Errors
-	if q.Check(payment.Rules{ChecksDocuments: true, Today: payment.DayOf(now)}, &errs); len(errs.List()) > 0 {
+	var errs wire.Errors
+	if q.Check(wire.Rules{ChecksDocuments: true, Today: payment.DayOf(now)}, &errs); len(errs.List()) > 0 {
 		return seededOrder{}, fmt.Errorf("bench: a seeded pay-in is faulty: %v", errs.List())
 	}
 	p, err := slice.CreatePayin(s.someone(), q)
@@ -147,13 +148,13 @@ func (s *seeder) settle(ctx context.Context, slice *flow.Slice, o seededOrder, u
 // payout adds one payout.
 func (s *seeder) payout(slice *flow.Slice, now time.Time) error {
 	reference := s.reference()
-	q := &payment.PayoutRequest{
-		Amount: payment.Some(s.amount()), ReferenceID: payment.Some(reference), WebhookURL: s.hook(),
-		PIXKeyType: payment.Some("EMAIL"), PIXKey: payment.Some("p" + reference[:keyLength] + "@example.com"),
-		BeneficiaryName: payment.Some("Maria da Silva"), BeneficiaryDocument: payment.Some("52998224725"), Fingerprint: s.fingerprint(seedPayoutFields),
+	q := &wire.PayoutRequest{
+		Amount: wire.Some(s.amount()), ReferenceID: wire.Some(reference), WebhookURL: s.hook(),
+		PIXKeyType: wire.Some("EMAIL"), PIXKey: wire.Some("p" + reference[:keyLength] + "@example.com"),
+		BeneficiaryName: wire.Some("Maria da Silva"), BeneficiaryDocument: wire.Some("52998224725"), Fingerprint: s.fingerprint(seedPayoutFields),
 	}
-	var errs payment.Errors
-	if q.Check(payment.Rules{ChecksDocuments: true, Today: payment.DayOf(now)}, &errs); len(errs.List()) > 0 {
+	var errs wire.Errors
+	if q.Check(wire.Rules{ChecksDocuments: true, Today: payment.DayOf(now)}, &errs); len(errs.List()) > 0 {
 		return fmt.Errorf("bench: a seeded payout is faulty: %v", errs.List())
 	}
 	return slice.RequestPayout(s.someone(), q)
@@ -297,20 +298,20 @@ func (s *seeder) amount() int64 { return amountMin + int64(s.random.below(amount
 
 func (s *seeder) reference() string { return hex.EncodeToString(s.random.draw(referenceLength / 2)) }
 
-func (s *seeder) hook() (f payment.Field[string]) {
+func (s *seeder) hook() (f wire.Field[string]) {
 	if s.random.below(100) < seedHooked {
-		f = payment.Some(defaultHook)
+		f = wire.Some(defaultHook)
 	}
 	return f
 }
 
 // fingerprint is as large as a request's, and as random as its keyed hashes are.
-func (s *seeder) fingerprint(fields []string) payment.Fingerprint {
-	macs := make([]payment.FieldMAC, len(fields))
+func (s *seeder) fingerprint(fields []string) wire.Fingerprint {
+	macs := make([]wire.FieldMAC, len(fields))
 	for i, name := range fields {
-		macs[i] = payment.FieldMAC{Name: name, MAC: [16]byte(s.random.draw(16))}
+		macs[i] = wire.FieldMAC{Name: name, MAC: [16]byte(s.random.draw(16))}
 	}
-	return payment.NewFingerprint(macs)
+	return wire.NewFingerprint(macs)
 }
 
 // endToEnd makes an id of a Pix as banks do: a bank, a minute, and eleven

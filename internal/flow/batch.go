@@ -117,7 +117,7 @@ func (f *Flow) Admit(merchant payment.ID) error {
 	if wait <= admitWait {
 		return nil
 	}
-	return problem.New(problem.Overloaded, "More requests are waiting than the gateway can commit in time. Send the same request again later.").
+	return problem.New(problem.Overloaded, "The gateway is overloaded. Send the same request again later.").
 		WithRetryAfter(wait)
 }
 
@@ -259,7 +259,7 @@ func (l *lane) enqueue(t *task) (queued bool, err error) {
 	case l.closing || !l.running: // what a duty has in hand it may give back even then
 		return false, nil
 	case l.requests.waiting >= queueMax && !t.verb.duty:
-		return false, problem.New(problem.Overloaded, "Too many requests are waiting. Send the same request again later.")
+		return false, problem.New(problem.Overloaded, "Too many requests are queued. Send the same request again later.")
 	}
 	switch {
 	case t.verb.first:

@@ -14,6 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // set writes a setting, by which a test sees whether a work was committed.
@@ -121,8 +122,8 @@ func TestUnknownCommitIsRunAgain(t *testing.T) {
 				for _, amount := range []money.Cents{300, 600} { // of 1000 and of 700: the one would fit twice, the other not
 					*cuts = 2
 					reference := amount.String()
-					p, replayed, err := v.f.RequestPayout(t.Context(), v.m, &payment.PayoutRequest{
-						Amount: payment.Some(int64(amount)), PIXKey: payment.Some("k"), PIXKeyType: payment.Some("EVP"), ReferenceID: payment.Some(reference), NormalKey: "k",
+					p, replayed, err := v.f.RequestPayout(t.Context(), v.m, &wire.PayoutRequest{
+						Amount: wire.Some(int64(amount)), PIXKey: wire.Some("k"), PIXKeyType: wire.Some("EVP"), ReferenceID: wire.Some(reference), NormalKey: "k",
 					})
 					v.must(err)
 					held += amount
@@ -136,8 +137,8 @@ func TestUnknownCommitIsRunAgain(t *testing.T) {
 					}
 				}
 				*cuts = 2
-				in, replayed, err := v.f.CreatePayin(t.Context(), v.m, &payment.PayinRequest{
-					Method: payment.Some("PIX"), Amount: payment.Some(int64(100)), ReferenceID: payment.Some("r"), ExpiresIn: payment.Some(int64(3600)),
+				in, replayed, err := v.f.CreatePayin(t.Context(), v.m, &wire.PayinRequest{
+					Method: wire.Some("PIX"), Amount: wire.Some(int64(100)), ReferenceID: wire.Some("r"), ExpiresIn: wire.Some(int64(3600)),
 				})
 				v.must(err)
 				if got, err := v.s.Payin(t.Context(), v.m.ID, in.ID); err != nil || replayed || got.ReferenceID != "r" || *cuts != 0 {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
-	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // The hot verbs, 64 requests at once, one merchant, durable: no HTTP, no JSON.
@@ -43,11 +43,11 @@ func BenchmarkVerbs(b *testing.B) {
 			})
 		}
 		run("payin", func(reference string) error {
-			_, _, err := f.CreatePayin(b.Context(), m, &payment.PayinRequest{Method: payment.Some("PIX"), Amount: payment.Some(int64(1000)), ReferenceID: payment.Some(reference)})
+			_, _, err := f.CreatePayin(b.Context(), m, &wire.PayinRequest{Method: wire.Some("PIX"), Amount: wire.Some(int64(1000)), ReferenceID: wire.Some(reference)})
 			return err
 		})
 		run("payout", func(reference string) error {
-			_, _, err := f.RequestPayout(b.Context(), m, &payment.PayoutRequest{Amount: payment.Some(int64(1)), PIXKey: payment.Some("a@b.c"), PIXKeyType: payment.Some("EMAIL"), ReferenceID: payment.Some(reference)})
+			_, _, err := f.RequestPayout(b.Context(), m, &wire.PayoutRequest{Amount: wire.Some(int64(1)), PIXKey: wire.Some("a@b.c"), PIXKeyType: wire.Some("EMAIL"), ReferenceID: wire.Some(reference)})
 			return err
 		})
 	}

@@ -35,22 +35,22 @@ func (f *Flow) SaveBrand(ctx context.Context, b store.Brand) error {
 		return problem.New(problem.ValidationFailed, fmt.Sprintf(format, args...))
 	}
 	if utf8.RuneCountInString(b.Title) > brandTitleMax || strings.ContainsFunc(b.Title, unicode.IsControl) || !utf8.ValidString(b.Title) {
-		return faulty("A title has at most %d characters, and no control characters.", brandTitleMax)
+		return faulty("The title must have at most %d characters, without control characters.", brandTitleMax)
 	}
 	if b.Color != "" && !colorForm.MatchString(b.Color) {
-		return faulty("A colour is written as #rrggbb.")
+		return faulty("The colour must have the form #rrggbb.")
 	}
 	if b.Document != "" && !taxid.ValidCPF(b.Document) && !taxid.ValidCNPJ(b.Document) {
-		return faulty("The document is no CPF or CNPJ: it has 11 digits or 14 characters, without punctuation, of which the last two check the others.")
+		return faulty("The document must be a valid CPF (11 digits) or CNPJ (14 characters), without punctuation.")
 	}
 	b.LogoType = ""
 	if len(b.Logo) > 0 {
 		if len(b.Logo) > LogoBytesMax {
-			return faulty("A logo has at most %d KiB.", LogoBytesMax>>10)
+			return faulty("The logo must have at most %d KiB.", LogoBytesMax>>10)
 		}
 		c, form, err := image.DecodeConfig(bytes.NewReader(b.Logo))
 		if err != nil || c.Width < 1 || c.Height < 1 || c.Width > logoSideMax || c.Height > logoSideMax {
-			return faulty("A logo is a PNG or JPEG of at most %d pixels a side.", logoSideMax)
+			return faulty("The logo must be a PNG or JPEG of at most %d pixels per side.", logoSideMax)
 		}
 		b.LogoType = "image/" + form
 	}

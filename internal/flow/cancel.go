@@ -49,7 +49,7 @@ func (f *Flow) CancelPayout(ctx context.Context, merchant, id payment.ID) (p pay
 			return err
 		}
 		if p.Status == payment.PayoutPending && f.askFirst(&p) {
-			return problem.New(problem.InvalidState, "It may have been sent before the database was restored from a backup: its processor is asked first.")
+			return problem.New(problem.InvalidState, "It may have been sent before the database was restored from a backup; its processor is queried first.")
 		}
 		finish(&p)
 		moved, err := movePayout(ctx, tx, &p, payment.OnCancel, ledger.ReleasePayout(p.Amount, p.Fee))

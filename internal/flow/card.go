@@ -39,10 +39,10 @@ func (f *Flow) tryTestCard(ctx context.Context, m store.Merchant, p payment.Payi
 	taker, ok := proc.(processor.TestCardTaker)
 	charger, charges := proc.(processor.Charger)
 	if !ok || !charges || p.Method != payment.CreditCard {
-		return false, problem.New(problem.MethodNotEnabled, "The order's processor takes no cards here.")
+		return false, problem.New(problem.MethodNotEnabled, "The order's processor does not accept cards here.")
 	}
 	if p.Status != payment.PayinPending || attempt != p.Details.CardAttempts+1 || !p.ExpiresAt.After(f.env.Clock.Now()) {
-		return false, problem.New(problem.InvalidState, "The order cannot be paid by this attempt.")
+		return false, problem.New(problem.InvalidState, "This attempt cannot pay the order.")
 	}
 	limited, cancel := f.env.Clock.WithTimeout(context.WithoutCancel(ctx), proc.Profile().ChargeTimeout)
 	defer cancel()
@@ -50,7 +50,7 @@ func (f *Flow) tryTestCard(ctx context.Context, m store.Merchant, p payment.Payi
 	switch answer.Outcome {
 	case processor.Done:
 	case processor.Refused:
-		return false, problem.New(problem.InvalidState, "The processor does not take this attempt.").With(answer.Cause)
+		return false, problem.New(problem.InvalidState, "The processor did not accept this attempt.").With(answer.Cause)
 	default:
 		return false, problem.New(problem.ProcessorTimeout, "The result of the attempt is not known yet.").With(answer.Cause)
 	}

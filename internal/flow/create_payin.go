@@ -11,6 +11,7 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // chargeRetryWait is the pause before a charge that had no effect, or none
@@ -22,7 +23,7 @@ type createPayin struct {
 	merchant store.Merchant
 	in       store.NewPayin
 	out      payment.Payin // as stored: the new one, or the one that was there
-	other    payment.Fingerprint
+	other    wire.Fingerprint
 	fresh    bool
 }
 
@@ -32,7 +33,7 @@ var createPayinVerb = &verb{name: "create_payin", still: true, run: createPayins
 // request created before (replayed). r has been checked. Errors: problem kinds
 // reference_conflict, processor_refused, processor_timeout, unavailable and
 // overloaded.
-func (f *Flow) CreatePayin(ctx context.Context, m store.Merchant, r *payment.PayinRequest) (p payment.Payin, replayed bool, err error) {
+func (f *Flow) CreatePayin(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, replayed bool, err error) {
 	c, proc, err := f.prepareCreate(m, r)
 	if err != nil {
 		return p, false, err
@@ -54,13 +55,13 @@ func (f *Flow) CreatePayin(ctx context.Context, m store.Merchant, r *payment.Pay
 
 // prepareCreate makes the order that r asks for, with its charge where that
 // needs no call, as far as it can be done before the transaction.
-func (f *Flow) prepareCreate(m store.Merchant, r *payment.PayinRequest) (*createPayin, processor.Processor, error) {
+func (f *Flow) prepareCreate(m store.Merchant, r *wire.PayinRequest) (*createPayin, processor.Processor, error) {
 	proc, err := f.processorOf(m.Processor)
 	if err != nil {
 		return nil, nil, err
 	}
 	if _, ok := proc.(processor.Charger); !ok {
-		return nil, nil, problem.New(problem.MethodNotEnabled, "The merchant's processor takes no payments.")
+		return nil, nil, problem.New(problem.MethodNotEnabled, "The merchant's processor does not support pay-ins.")
 	}
 	c := &createPayin{merchant: m, in: f.newPayin(&m, r)}
 	if minter, ok := proc.(processor.Minter); ok {
@@ -72,7 +73,7 @@ func (f *Flow) prepareCreate(m store.Merchant, r *payment.PayinRequest) (*create
 }
 
 // newPayin is the order as it will be stored.
-func (f *Flow) newPayin(m *store.Merchant, r *payment.PayinRequest) store.NewPayin {
+func (f *Flow) newPayin(m *store.Merchant, r *wire.PayinRequest) store.NewPayin {
 	now := f.env.Clock.Now().Truncate(time.Millisecond)
 	p := payment.Payin{
 		Merchant: m.ID, ID: f.env.IDs.NewID(now), ReferenceID: r.ReferenceID.V,
@@ -103,14 +104,14 @@ func setCharge(p *payment.Payin, c processor.Charge) {
 }
 
 // sameRequest compares a request with the first one under its reference.
-func sameRequest(now, first payment.Fingerprint) error {
+func sameRequest(now, first wire.Fingerprint) error {
 	differing := now.Differing(first)
 	if len(differing) == 0 {
 		return nil
 	}
-	e := problem.New(problem.ReferenceConflict, "This referenceId belongs to an order that was asked for differently. Use a new one, or send the first request again.")
+	e := problem.New(problem.ReferenceConflict, "This referenceId was already used by a different request. Use a new one, or send the original request again.")
 	for _, name := range differing {
-		e.Fields = append(e.Fields, payment.FieldError{Field: name, Code: payment.CodeNotAllowed, Detail: "differs from the first request"})
+		e.Fields = append(e.Fields, problem.FieldError{Field: name, Code: problem.CodeNotAllowed, Detail: "differs from the original request"})
 	}
 	return e
 }
@@ -143,7 +144,7 @@ func createPayins(ctx context.Context, tx *store.Tx, tasks []*task) error {
 
 // ReplayPayin looks for the order of a reference whose request is repeated in a
 // form that would be refused today. Errors: problem kind reference_conflict.
-func (f *Flow) ReplayPayin(ctx context.Context, m store.Merchant, reference string, fp payment.Fingerprint) (p payment.Payin, found bool, err error) {
+func (f *Flow) ReplayPayin(ctx context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (p payment.Payin, found bool, err error) {
 	p, first, err := f.store.PayinByExternalID(ctx, m.ID, f.externalID(&m, payment.OperationPayin, reference))
 	if errors.Is(err, store.ErrNotFound) {
 		return p, false, nil
@@ -178,7 +179,7 @@ func (f *Flow) charge(ctx context.Context, m store.Merchant, p payment.Payin, pe
 			timer.Stop()
 		}
 		if limited.Err() != nil { // looked at on its own: of two ready cases select takes any
-			return p, problem.New(problem.ProcessorTimeout, "The processor did not answer in time. The order exists; send the same request again to go on with it.").With(answer.Cause)
+			return p, problem.New(problem.ProcessorTimeout, "The processor did not answer in time. The order exists; send the same request again to continue.").With(answer.Cause)
 		}
 	}
 }

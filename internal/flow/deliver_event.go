@@ -114,7 +114,7 @@ func (f *Flow) Redeliver(ctx context.Context, merchant, event payment.ID) error 
 	return f.write(ctx, func(tx *store.Tx) error {
 		n, err := tx.Redeliver(ctx, &e)
 		if err == nil && n == 0 {
-			err = problem.New(problem.InvalidState, "The event has no address to go to, or is being delivered right now.")
+			err = problem.New(problem.InvalidState, "The event has no webhook URL, or is being delivered.")
 		}
 		return err
 	})

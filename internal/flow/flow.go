@@ -162,9 +162,9 @@ func public(err error) error {
 	case err == nil || errors.As(err, &known):
 		return err
 	case errors.Is(err, store.ErrNotFound):
-		return problem.New(problem.NotFound, "There is no such order.").With(err)
+		return problem.New(problem.NotFound, "Order not found.").With(err)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrCommitUnknown):
-		return problem.New(problem.Unavailable, "The database is not available. Send the same request again.").With(err)
+		return problem.New(problem.Unavailable, "The database is unavailable. Send the same request again.").With(err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return problem.New(problem.Unavailable, "The request took too long. Send it again.").With(err)
 	default:

@@ -10,6 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // A processor may speak only of orders that it was given: another one's word
@@ -31,8 +32,8 @@ func TestAnotherProcessorsWordMovesNoOrder(t *testing.T) {
 			t.Errorf("order is %s, unapplied %d, available %d", p.Status, b[ledger.Unapplied], b[ledger.Available])
 		}
 
-		q, _, err := v.f.RequestPayout(t.Context(), v.m, &payment.PayoutRequest{
-			Amount: payment.Some(int64(1000)), PIXKey: payment.Some("k"), PIXKeyType: payment.Some("EVP"), ReferenceID: payment.Some("r"), NormalKey: "k",
+		q, _, err := v.f.RequestPayout(t.Context(), v.m, &wire.PayoutRequest{
+			Amount: wire.Some(int64(1000)), PIXKey: wire.Some("k"), PIXKeyType: wire.Some("EVP"), ReferenceID: wire.Some("r"), NormalKey: "k",
 		})
 		v.must(err)
 		_, _, err = v.f.BeginSends(t.Context(), store.Due{Merchant: v.m.ID, Processor: "fake"}, 10)

@@ -30,7 +30,7 @@ const secretBytes = 32
 // problem kind validation_failed where the name is taken or faulty.
 func (f *Flow) CreateMerchant(ctx context.Context, m store.Merchant, webhookSecret string) (store.Merchant, error) {
 	if m.Name = strings.TrimSpace(m.Name); m.Name == "" || len(m.Name) > 255 {
-		return m, problem.New(problem.ValidationFailed, "A merchant needs a name of 1 to 255 bytes.")
+		return m, problem.New(problem.ValidationFailed, "The merchant's name must have 1 to 255 bytes.")
 	}
 	if _, err := f.processorOf(m.Processor); err != nil {
 		return m, err
@@ -44,7 +44,7 @@ func (f *Flow) CreateMerchant(ctx context.Context, m store.Merchant, webhookSecr
 		return err
 	})
 	if errors.Is(err, store.ErrConflict) {
-		err = problem.New(problem.ValidationFailed, "A merchant has that name already.").With(err)
+		err = problem.New(problem.ValidationFailed, "A merchant with this name already exists.").With(err)
 	}
 	return m, err
 }

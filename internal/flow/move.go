@@ -7,6 +7,7 @@ import (
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // movePayin takes a locked pay-in through one cell of its table: new status
@@ -29,7 +30,7 @@ func (f *Flow) movePayin(ctx context.Context, tx *store.Tx, p *payment.Payin, on
 	if cell.Event == "" {
 		return true, nil
 	}
-	data, err := p.JSON(f.links(p), payment.PersonalData{})
+	data, err := wire.Payin(p, f.links(p), payment.PersonalData{})
 	if err != nil {
 		return false, fmt.Errorf("pay-in event: %w", err)
 	}
@@ -55,7 +56,7 @@ func movePayout(ctx context.Context, tx *store.Tx, p *payment.Payout, on payment
 	if err := post(ctx, tx, p.Merchant, p.ID, cell.Recipe, entries); err != nil {
 		return false, err
 	}
-	data, err := p.JSON(false)
+	data, err := wire.Payout(p, false)
 	if err != nil {
 		return false, fmt.Errorf("payout event: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // After a claim whose COMMIT is unknown a process does not keep what it may
@@ -20,8 +21,8 @@ func TestUnknownClaimIsDisowned(t *testing.T) {
 		s := storetest.Open(t, o)
 		v := newTeller(t, s, w, clock)
 		v.must(v.f.Fund(t.Context(), v.m, 1000))
-		p, _, err := v.f.RequestPayout(t.Context(), v.m, &payment.PayoutRequest{
-			Amount: payment.Some(int64(1000)), PIXKey: payment.Some("k"), PIXKeyType: payment.Some("EVP"), ReferenceID: payment.Some("r"), NormalKey: "k",
+		p, _, err := v.f.RequestPayout(t.Context(), v.m, &wire.PayoutRequest{
+			Amount: wire.Some(int64(1000)), PIXKey: wire.Some("k"), PIXKeyType: wire.Some("EVP"), ReferenceID: wire.Some("r"), NormalKey: "k",
 		})
 		v.must(err)
 		sends, _, err := v.f.BeginSends(t.Context(), store.Due{Merchant: v.m.ID, Processor: "fake"}, 10)
@@ -52,8 +53,8 @@ func TestClaimOfUnknownCommit(t *testing.T) {
 		s := storetest.Open(t, o)
 		v := newTeller(t, s, w, nil)
 		v.must(v.f.Fund(t.Context(), v.m, 1000))
-		p, _, err := v.f.RequestPayout(t.Context(), v.m, &payment.PayoutRequest{
-			Amount: payment.Some(int64(1000)), PIXKey: payment.Some("k"), PIXKeyType: payment.Some("EVP"), ReferenceID: payment.Some("r"), NormalKey: "k",
+		p, _, err := v.f.RequestPayout(t.Context(), v.m, &wire.PayoutRequest{
+			Amount: wire.Some(int64(1000)), PIXKey: wire.Some("k"), PIXKeyType: wire.Some("EVP"), ReferenceID: wire.Some("r"), NormalKey: "k",
 		})
 		v.must(err)
 		before := v.f.Node()

@@ -17,6 +17,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // What comes in for one pay-in of 100 cents, told as a bookkeeper would: what
@@ -96,8 +97,8 @@ func newTeller(t *testing.T, s *store.Store, w env.Env, clock *env.VirtualClock)
 	v.must(v.f.Join(t.Context(), 0, false))
 	v.m, err = v.f.CreateMerchant(t.Context(), store.Merchant{Name: t.Name(), Processor: "fake"}, "")
 	v.must(err)
-	v.p, _, err = v.f.CreatePayin(t.Context(), v.m, &payment.PayinRequest{
-		Method: payment.Some("PIX"), Amount: payment.Some(int64(100)), ReferenceID: payment.Some("order"), ExpiresIn: payment.Some(int64(3600)),
+	v.p, _, err = v.f.CreatePayin(t.Context(), v.m, &wire.PayinRequest{
+		Method: wire.Some("PIX"), Amount: wire.Some(int64(100)), ReferenceID: wire.Some("order"), ExpiresIn: wire.Some(int64(3600)),
 	})
 	v.must(err)
 	open, err := s.OpenExceptions(t.Context(), 1000)
@@ -153,8 +154,8 @@ func (v *teller) happens(words []string) {
 // spend pays money out to the end.
 func (v *teller) spend(amount int64) {
 	v.t.Helper()
-	_, _, err := v.f.RequestPayout(v.t.Context(), v.m, &payment.PayoutRequest{
-		Amount: payment.Some(amount), PIXKey: payment.Some("k"), PIXKeyType: payment.Some("EVP"), ReferenceID: payment.Some("spend"), NormalKey: "k",
+	_, _, err := v.f.RequestPayout(v.t.Context(), v.m, &wire.PayoutRequest{
+		Amount: wire.Some(amount), PIXKey: wire.Some("k"), PIXKeyType: wire.Some("EVP"), ReferenceID: wire.Some("spend"), NormalKey: "k",
 	})
 	v.must(err)
 	sends, _, err := v.f.BeginSends(v.t.Context(), store.Due{Merchant: v.m.ID, Processor: "fake"}, 10)
@@ -249,7 +250,7 @@ func TestReceiptIsBookedOnceForAll(t *testing.T) {
 		v := newTeller(t, s, w, clock)
 		other, err := v.f.CreateMerchant(t.Context(), store.Merchant{Name: "other", Processor: "fake"}, "")
 		v.must(err)
-		q, _, err := v.f.CreatePayin(t.Context(), other, &payment.PayinRequest{Method: payment.Some("PIX"), Amount: payment.Some(int64(100)), ReferenceID: payment.Some("order")})
+		q, _, err := v.f.CreatePayin(t.Context(), other, &wire.PayinRequest{Method: wire.Some("PIX"), Amount: wire.Some(int64(100)), ReferenceID: wire.Some("order")})
 		v.must(err)
 		report := processor.ChargeReport{Lookup: processor.Found, Payments: []processor.Payment{{ID: "E1", Amount: 100, PaidAt: clock.Now()}}}
 		v.must(v.f.ApplyCharge(t.Context(), "fake", v.p.ExternalID, report, nil))
@@ -268,9 +269,9 @@ func TestReferenceConflictNamesFields(t *testing.T) {
 	storetest.Each(t, w, func(t *testing.T, o store.Options) {
 		s := storetest.Open(t, o)
 		v := newTeller(t, s, w, clock)
-		fp := payment.NewFingerprint([]payment.FieldMAC{{Name: "amount", MAC: [16]byte{1}}})
-		_, _, err := v.f.CreatePayin(t.Context(), v.m, &payment.PayinRequest{
-			Method: payment.Some("PIX"), Amount: payment.Some(int64(7)), ReferenceID: payment.Some("order"), Fingerprint: fp,
+		fp := wire.NewFingerprint([]wire.FieldMAC{{Name: "amount", MAC: [16]byte{1}}})
+		_, _, err := v.f.CreatePayin(t.Context(), v.m, &wire.PayinRequest{
+			Method: wire.Some("PIX"), Amount: wire.Some(int64(7)), ReferenceID: wire.Some("order"), Fingerprint: fp,
 		})
 		if !problem.Is(err, problem.ReferenceConflict) || !strings.Contains(fmt.Sprint(problem.From(err).Fields), "amount") {
 			t.Fatalf("got %v", err)
@@ -291,8 +292,8 @@ func TestIncomeRepaysDebt(t *testing.T) {
 		for _, happens := range []string{"pay A 100", "spend 70", "dispute open"} {
 			v.happens(strings.Fields(happens))
 		}
-		other, _, err := v.f.CreatePayin(t.Context(), v.m, &payment.PayinRequest{
-			Method: payment.Some("PIX"), Amount: payment.Some(int64(100)), ReferenceID: payment.Some("other"), ExpiresIn: payment.Some(int64(3600)),
+		other, _, err := v.f.CreatePayin(t.Context(), v.m, &wire.PayinRequest{
+			Method: wire.Some("PIX"), Amount: wire.Some(int64(100)), ReferenceID: wire.Some("other"), ExpiresIn: wire.Some(int64(3600)),
 		})
 		v.must(err)
 		v.must(v.f.ApplyCharge(t.Context(), "fake", other.ExternalID, processor.ChargeReport{

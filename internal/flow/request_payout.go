@@ -12,13 +12,14 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // requestPayout is a payout on its way into the store.
 type requestPayout struct {
 	in    store.NewPayout
 	out   payment.Payout
-	other payment.Fingerprint
+	other wire.Fingerprint
 	fresh bool
 }
 
@@ -28,7 +29,7 @@ var requestPayoutVerb = &verb{name: "request_payout", still: true, run: requestP
 // finds the one that the same request created before (replayed). r has been
 // checked. Errors: problem kinds reference_conflict, insufficient_balance,
 // unavailable and overloaded.
-func (f *Flow) RequestPayout(ctx context.Context, m store.Merchant, r *payment.PayoutRequest) (p payment.Payout, replayed bool, err error) {
+func (f *Flow) RequestPayout(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (p payment.Payout, replayed bool, err error) {
 	c, err := f.prepareRequest(m, r)
 	if err != nil {
 		return p, false, err
@@ -45,19 +46,19 @@ func (f *Flow) RequestPayout(ctx context.Context, m store.Merchant, r *payment.P
 
 // prepareRequest makes the payout that r asks for, as far as it can be done
 // before the transaction.
-func (f *Flow) prepareRequest(m store.Merchant, r *payment.PayoutRequest) (*requestPayout, error) {
+func (f *Flow) prepareRequest(m store.Merchant, r *wire.PayoutRequest) (*requestPayout, error) {
 	proc, err := f.processorOf(m.Processor)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := proc.(processor.Transferrer); !ok {
-		return nil, problem.New(problem.MethodNotEnabled, "The merchant's processor sends no money.")
+		return nil, problem.New(problem.MethodNotEnabled, "The merchant's processor does not support payouts.")
 	}
 	c := &requestPayout{in: f.newPayout(&m, r)}
 	return c, f.store.PreparePayout(&c.in)
 }
 
-func (f *Flow) newPayout(m *store.Merchant, r *payment.PayoutRequest) store.NewPayout {
+func (f *Flow) newPayout(m *store.Merchant, r *wire.PayoutRequest) store.NewPayout {
 	now := f.env.Clock.Now().Truncate(time.Millisecond)
 	p := payment.Payout{
 		Merchant: m.ID, ID: f.env.IDs.NewID(now), ReferenceID: r.ReferenceID.V,
@@ -99,7 +100,7 @@ func requestPayouts(ctx context.Context, tx *store.Tx, tasks []*task) error {
 		case !errors.Is(err, store.ErrNotFound):
 			return err
 		case balances[ledger.Available] < c.in.Amount+c.in.Fee:
-			t.err = problem.New(problem.InsufficientBalance, "The available balance does not cover this payout. The referenceId is still unused.")
+			t.err = problem.New(problem.InsufficientBalance, "The available balance does not cover this payout. The referenceId remains unused.")
 		default:
 			if err := holdPayouts(ctx, tx, []*task{t}); err != nil {
 				return err
@@ -138,7 +139,7 @@ func holdPayouts(ctx context.Context, tx *store.Tx, tasks []*task) error {
 }
 
 // ReplayPayout is ReplayPayin for payouts.
-func (f *Flow) ReplayPayout(ctx context.Context, m store.Merchant, reference string, fp payment.Fingerprint) (p payment.Payout, found bool, err error) {
+func (f *Flow) ReplayPayout(ctx context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (p payment.Payout, found bool, err error) {
 	p, first, err := f.store.PayoutByExternalID(ctx, m.ID, f.externalID(&m, payment.OperationPayout, reference))
 	if errors.Is(err, store.ErrNotFound) {
 		return p, false, nil

@@ -13,10 +13,10 @@ import (
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/flow"
-	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // counted counts the answers of a store's server within transactions: one a
@@ -72,8 +72,8 @@ func TestBatchTakesAsManyRoundTripsHoweverLarge(t *testing.T) {
 		for range n {
 			serial++
 			name := fmt.Sprint(serial)
-			p, _, err := v.f.CreatePayin(ctx, v.m, &payment.PayinRequest{
-				Method: payment.Some("PIX"), Amount: payment.Some(int64(1000)), ReferenceID: payment.Some(name), WebhookURL: payment.Some("https://shop.example/hook"),
+			p, _, err := v.f.CreatePayin(ctx, v.m, &wire.PayinRequest{
+				Method: wire.Some("PIX"), Amount: wire.Some(int64(1000)), ReferenceID: wire.Some(name), WebhookURL: wire.Some("https://shop.example/hook"),
 			})
 			v.must(err)
 			v.must(v.f.RecordNotice(ctx, "fake", name, "", []byte("{}")))
@@ -87,8 +87,8 @@ func TestBatchTakesAsManyRoundTripsHoweverLarge(t *testing.T) {
 	settle := func(n int) int64 {
 		for range n {
 			serial++
-			_, _, err := v.f.RequestPayout(ctx, v.m, &payment.PayoutRequest{
-				Amount: payment.Some(int64(1)), PIXKey: payment.Some("k"), PIXKeyType: payment.Some("EVP"), ReferenceID: payment.Some(fmt.Sprint(serial)), NormalKey: "k",
+			_, _, err := v.f.RequestPayout(ctx, v.m, &wire.PayoutRequest{
+				Amount: wire.Some(int64(1)), PIXKey: wire.Some("k"), PIXKeyType: wire.Some("EVP"), ReferenceID: wire.Some(fmt.Sprint(serial)), NormalKey: "k",
 			})
 			v.must(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // Slice is a batch that its caller fills. A lane gathers what happens to wait
@@ -32,7 +33,7 @@ func (s *Slice) Len() int { return len(s.tasks) }
 // CreatePayin is [Flow.CreatePayin] for an order whose charge the processor
 // mints without a call; another one stays unregistered. The order that it
 // returns is whole once the slice is committed; its ids are known at once.
-func (s *Slice) CreatePayin(m store.Merchant, r *payment.PayinRequest) (*payment.Payin, error) {
+func (s *Slice) CreatePayin(m store.Merchant, r *wire.PayinRequest) (*payment.Payin, error) {
 	c, _, err := s.flow.prepareCreate(m, r)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,7 @@ func (s *Slice) CancelPayin(merchant, id payment.ID) {
 }
 
 // RequestPayout is [Flow.RequestPayout].
-func (s *Slice) RequestPayout(m store.Merchant, r *payment.PayoutRequest) error {
+func (s *Slice) RequestPayout(m store.Merchant, r *wire.PayoutRequest) error {
 	c, err := s.flow.prepareRequest(m, r)
 	if err == nil {
 		s.add(requestPayoutVerb, m.ID, c)

@@ -12,22 +12,24 @@ import (
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
-// instant is a flow that creates every order at once, and keeps none.
+// instant creates every pay-in at once, and stores none.
 type instant struct {
-	httpapi.Flow
+	httpapi.OrderFlow
+	httpapi.PayinFlow
 	order payment.Payin
 }
 
 func (f *instant) Admit(payment.ID) error { return nil }
 
-func (f *instant) CreatePayin(context.Context, store.Merchant, *payment.PayinRequest) (payment.Payin, bool, error) {
+func (f *instant) CreatePayin(context.Context, store.Merchant, *wire.PayinRequest) (payment.Payin, bool, error) {
 	return f.order, false, nil
 }
 
-// BenchmarkCreatePayin measures what the API itself costs: all but the flow,
-// the log and the connection.
+// BenchmarkCreatePayin measures the API itself: all but the use case, the log and
+// the connection.
 func BenchmarkCreatePayin(b *testing.B) {
 	create := creation(b)
 	b.ReportAllocs()
@@ -36,15 +38,15 @@ func BenchmarkCreatePayin(b *testing.B) {
 	}
 }
 
-// A pay-in's allocations have a budget, allocationsMost: what it takes, and some
-// more. Time depends on the machine; this does not.
+// A pay-in has a budget of allocations, allocationsMost. Unlike time, they do not
+// depend on the machine.
 func TestAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(500, creation(t)); n > allocationsMost {
-		t.Errorf("a pay-in takes %.0f allocations, at most %d", n, allocationsMost)
+		t.Errorf("a pay-in takes %.0f allocations, want at most %d", n, allocationsMost)
 	}
 }
 
-// creation returns what asks for a pay-in once.
+// creation returns a function that requests one pay-in.
 func creation(b testing.TB) func() {
 	b.Helper()
 	g := newGateway(env.System(env.OutboundOptions{}))
@@ -61,7 +63,8 @@ func creation(b testing.TB) func() {
 		Status: payment.PayinPending, Version: 1, ExpiresAt: start, CreatedAt: start, UpdatedAt: start,
 		Details: payment.PayinDetails{PIX: &payment.PIXDetail{QRCode: strings.Repeat("x", 150), ExpiresAt: start}},
 	}
-	api := httpapi.New(httpapi.Options{Flow: &instant{order: order}, Reader: g, Keys: keys, Env: g.env, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys)})
+	flow := &instant{order: order}
+	api := httpapi.New(httpapi.Options{Orders: flow, Payins: flow, Reader: g, Keys: keys, Env: g.env, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys)})
 	return func() {
 		r := httptest.NewRequest(http.MethodPost, "/payin", strings.NewReader(payinBody))
 		r.Header["X-Api-Key"], r.Header["X-Api-Secret"] = []string{"key1"}, []string{"secret1"}

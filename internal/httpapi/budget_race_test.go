@@ -2,5 +2,5 @@
 
 package httpapi_test
 
-// The race detector lets pools lose what they are given, now and then.
+// Under the race detector, pools drop some objects.
 const allocationsMost = 160

@@ -17,80 +17,92 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// The headers of credentials, in the form that net/http keeps them in.
+// The headers of credentials, as net/http writes them.
 const (
 	headerKey    = "X-Api-Key"
 	headerSecret = "X-Api-Secret"
 )
 
-// How long what was read of a credential is believed. A revoked one must be
-// refused within 2 s: after the first limit one request reads it again while
-// others go on, after the second all wait for what is read.
+// How long a cached credential is used. A revoked one must be refused within 2 s:
+// after the first limit, one request reads it again while others still use it;
+// after the second, all of them read it.
 const (
 	credentialFresh = time.Second
 	credentialMax   = 1800 * time.Millisecond
 )
 
-// credentialsKept bounds the cache.
-const credentialsKept = 10_000
+// credentialsMax bounds the cache.
+const credentialsMax = 10_000
 
-// credentialBytesMax bounds what is hashed and looked up for a stranger.
+// credentialBytesMax bounds the work for an unauthenticated request.
 const credentialBytesMax = 256
 
-// credentials knows who may come in.
-type credentials struct {
-	reader Reader
-	keys   Hasher
-	clock  env.Clock
-	nobody [32]byte // the hash that no secret has
-
-	mu    sync.RWMutex
-	known map[string]*admitted
+// CredentialReader reads credentials and their merchants: [store.Store].
+type CredentialReader interface {
+	Credential(ctx context.Context, keyID string) (store.Credential, error)
+	Merchant(ctx context.Context, id payment.ID) (store.Merchant, error)
 }
 
-// admitted is a credential, or the merchant of anonymous orders, with its
-// merchant, as they were read.
-type admitted struct {
+// Hasher makes keyed hashes: [store.Keyring].
+type Hasher interface {
+	MAC(purpose string, data []byte) [32]byte
+	SecretHash(secret string) [32]byte
+}
+
+// credentials verifies credentials, through a cache.
+type credentials struct {
+	reader CredentialReader
+	keys   Hasher
+	clock  env.Clock
+	nobody [32]byte // a hash that no secret has
+
+	mu    sync.RWMutex
+	cache map[string]*identity
+}
+
+// identity is a credential with its merchant, or only the merchant of anonymous
+// orders.
+type identity struct {
 	credential store.Credential
 	merchant   store.Merchant
-	read       time.Duration // by the monotonic clock
+	read       time.Duration // when, by the monotonic clock
 	refreshing atomic.Bool
 }
 
-func newCredentials(reader Reader, keys Hasher, clock env.Clock) *credentials {
+func newCredentials(reader CredentialReader, keys Hasher, clock env.Clock) *credentials {
 	return &credentials{
-		reader: reader, keys: keys, clock: clock, known: map[string]*admitted{},
+		reader: reader, keys: keys, clock: clock, cache: map[string]*identity{},
 		nobody: keys.MAC(store.PurposeSecret, []byte{0}),
 	}
 }
 
-var errUnauthorized = problem.New(problem.Unauthorized, "Send x-api-key and x-api-secret, once each, as the operator gave them to you.")
+var errUnauthorized = problem.New(problem.Unauthorized, "Send x-api-key and x-api-secret, each exactly once, as issued by the operator.")
 
-// authenticate finds out whose request it is, and whether the credential may
-// be used for it.
+// authenticate sets the merchant of the request, and checks that the credential
+// may be used for it.
 func (a *API) authenticate(c *call) error {
 	keys, secrets := c.r.Header[headerKey], c.r.Header[headerSecret]
 	if len(keys) == 0 && len(secrets) == 0 && c.route.anyone && !a.anonymous.IsZero() {
-		return a.admitAnonymous(c)
+		return a.authenticateAnonymous(c)
 	}
 	if len(keys) != 1 || len(secrets) != 1 || len(keys[0]) > credentialBytesMax || len(secrets[0]) > credentialBytesMax {
 		return errUnauthorized
 	}
-	who, err := a.credentials.admit(c.r.Context(), keys[0], secrets[0])
+	who, err := a.credentials.verify(c.r.Context(), keys[0], secrets[0])
 	if err != nil {
 		return err
 	}
 	c.merchant = who.merchant
 	if !allowsAddress(&who.credential, addressOf(c.r)) {
-		return problem.New(problem.ForbiddenIP, "This credential may not be used from this address.")
+		return problem.New(problem.ForbiddenIP, "This credential is not allowed from this IP address.")
 	}
 	if !slices.Contains(who.credential.Scopes, c.route.scope) {
-		return problem.New(problem.ForbiddenScope, "This credential lacks the scope "+c.route.scope+".")
+		return problem.New(problem.ForbiddenScope, "This credential does not have the scope "+c.route.scope+".")
 	}
 	return nil
 }
 
-func (a *API) admitAnonymous(c *call) error {
+func (a *API) authenticateAnonymous(c *call) error {
 	m, err := a.credentials.merchant(c.r.Context(), a.anonymous)
 	if err != nil {
 		return err
@@ -99,10 +111,10 @@ func (a *API) admitAnonymous(c *call) error {
 	return a.addresses.take(c.w, addressOf(c.r))
 }
 
-// admit returns who has this key and secret; else an error of kind
-// unauthorized. A wrong secret and an unknown key do the same work: one hash,
-// two comparisons, one read.
-func (k *credentials) admit(ctx context.Context, key, secret string) (*admitted, error) {
+// verify returns the identity of this key and secret; else an error of kind
+// unauthorized. A wrong secret costs the same as an unknown key: one hash, two
+// comparisons, one read.
+func (k *credentials) verify(ctx context.Context, key, secret string) (*identity, error) {
 	hash := k.keys.SecretHash(secret)
 	now := k.clock.Now()
 	if who := k.cached(key); who != nil && k.valid(who, &hash, now) {
@@ -127,8 +139,9 @@ func (k *credentials) admit(ctx context.Context, key, secret string) (*admitted,
 	return who, nil
 }
 
-// valid compares the hash of a secret in constant time.
-func (k *credentials) valid(who *admitted, hash *[32]byte, now time.Time) bool {
+// valid says whether a secret with this hash opens the credential now. It compares
+// in constant time.
+func (k *credentials) valid(who *identity, hash *[32]byte, now time.Time) bool {
 	c := &who.credential
 	second := c.SecondHash
 	if len(second) == 0 || !now.Before(c.SecondUntil) {
@@ -138,10 +151,10 @@ func (k *credentials) valid(who *admitted, hash *[32]byte, now time.Time) bool {
 	return matches == 1 && c.RevokedAt.IsZero() && (c.ExpiresAt.IsZero() || now.Before(c.ExpiresAt))
 }
 
-// cached returns what is known of a key and may still be believed.
-func (k *credentials) cached(key string) *admitted {
+// cached returns the cached identity of a key; nil if the caller is to read it.
+func (k *credentials) cached(key string) *identity {
 	k.mu.RLock()
-	who := k.known[key]
+	who := k.cache[key]
 	k.mu.RUnlock()
 	if who == nil {
 		return nil
@@ -156,31 +169,29 @@ func (k *credentials) cached(key string) *admitted {
 	}
 }
 
-// load reads a credential. One that does not exist is a stand-in that nobody
-// has the secret of.
-func (k *credentials) load(ctx context.Context, key string) (*admitted, error) {
+// load reads a credential. For an unknown key it returns one that no secret opens.
+func (k *credentials) load(ctx context.Context, key string) (*identity, error) {
 	read := k.clock.Monotonic()
 	c, err := k.reader.Credential(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
-		return &admitted{credential: store.Credential{SecretHash: k.nobody[:]}}, nil
+		return &identity{credential: store.Credential{SecretHash: k.nobody[:]}}, nil
 	}
 	if err != nil {
 		return nil, readError(err)
 	}
-	return &admitted{credential: c, read: read}, nil
+	return &identity{credential: c, read: read}, nil
 }
 
-func (k *credentials) keep(key string, who *admitted) {
+func (k *credentials) keep(key string, who *identity) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.known) >= credentialsKept {
-		clear(k.known)
+	if len(k.cache) >= credentialsMax {
+		clear(k.cache)
 	}
-	k.known[key] = who
+	k.cache[key] = who
 }
 
-// merchant reads the merchant of anonymous orders, believed as long as a
-// credential.
+// merchant reads the merchant of anonymous orders, cached like a credential.
 func (k *credentials) merchant(ctx context.Context, id payment.ID) (store.Merchant, error) {
 	const key = "" // no credential has an empty id
 	if who := k.cached(key); who != nil {
@@ -194,7 +205,7 @@ func (k *credentials) merchant(ctx context.Context, id payment.ID) (store.Mercha
 	if !m.ClosedAt.IsZero() {
 		return m, errUnauthorized
 	}
-	k.keep(key, &admitted{merchant: m, read: read})
+	k.keep(key, &identity{merchant: m, read: read})
 	return m, nil
 }
 
@@ -205,8 +216,8 @@ func allowsAddress(c *store.Credential, address netip.Addr) bool {
 	return slices.ContainsFunc(c.AllowedIPs, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
-// addressOf is the address that a request came from; the zero one where there
-// is none. Headers that proxies set are not believed.
+// addressOf is the address of the client; zero if there is none. Headers of
+// proxies are not trusted.
 func addressOf(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -215,13 +226,13 @@ func addressOf(r *http.Request) netip.Addr {
 	return at.Addr().Unmap().WithZone("")
 }
 
-// readError makes an error of the store one that the caller may be told about.
+// readError turns an error of the store into one that the client may see.
 func readError(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return problem.New(problem.NotFound, "There is no such resource.")
+		return errNotFound
 	case errors.Is(err, store.ErrUnavailable):
-		return problem.New(problem.Unavailable, "The database is not available.").With(err)
+		return problem.New(problem.Unavailable, "The database is unavailable.").With(err)
 	default:
 		return err
 	}

@@ -58,9 +58,8 @@ func TestCredentials(t *testing.T) {
 	h.want("expired", h.do("GET", "/balance", "", as("expiring", "s")), 401, "unauthorized")
 }
 
-// An unknown key and a wrong secret are answered with the same words, and cost
-// the same reads.
-func TestStrangersLookAlike(t *testing.T) {
+// An unknown key and a wrong secret have the same answer, and cost the same reads.
+func TestUnknownKeyLooksLikeWrongSecret(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.want("warm", h.do("GET", "/balance", ""), 200, "")
@@ -78,7 +77,7 @@ func TestStrangersLookAlike(t *testing.T) {
 	}
 }
 
-// Credentials are believed for a second, and never longer than two.
+// Credentials are cached for a second, and never used longer than two.
 func TestRevocationHoldsWithinTwoSeconds(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -95,9 +94,9 @@ func TestRevocationHoldsWithinTwoSeconds(t *testing.T) {
 	h.want("known", h.do("GET", "/balance", ""), 401, "unauthorized")
 	h.clock.Advance(time.Second)
 	for range 2 {
-		h.want("known to all", h.do("GET", "/balance", ""), 401, "unauthorized")
+		h.want("known to every request", h.do("GET", "/balance", ""), 401, "unauthorized")
 	}
-	// A secret that is new works at once: a wrong one is always looked up.
+	// A new secret works at once, because a wrong one is always looked up.
 	h.credential("key2", "newer", h.second.ID, nil)
 	h.want("a new secret", h.do("GET", "/balance", "", as("key2", "newer")), 200, "")
 }
@@ -117,7 +116,7 @@ func TestAllowedAddresses(t *testing.T) {
 	}
 }
 
-// Every merchant route refuses strangers and credentials without its scope.
+// Every merchant route requires credentials with its scope.
 func TestEveryRouteIsGuarded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -153,12 +152,12 @@ func TestAnonymousOrders(t *testing.T) {
 		conflict := h.do("POST", "/payin", body, anonymously)
 		h.want("conflict", conflict, 409, "reference_conflict")
 		if conflict.field("errors") != nil {
-			t.Errorf("a stranger learns how an order differs: %s", conflict.body)
+			t.Errorf("without credentials, the conflict shows how an order differs: %s", conflict.body)
 		}
 	}
 	h.want("the merchant's own request", h.do("POST", "/payin", payinBody), 201, "")
 	h.want("wrong credentials", h.do("POST", "/payin", payinBody, as("key1", "wrong")), 401, "unauthorized")
-	h.want("half credentials", h.do("POST", "/payin", payinBody, header("x-api-secret")), 401, "unauthorized")
+	h.want("incomplete credentials", h.do("POST", "/payin", payinBody, header("x-api-secret")), 401, "unauthorized")
 	h.want("other routes", h.do("GET", "/payin", "", anonymously), 401, "unauthorized")
 	h.want("payouts", h.do("POST", "/payout", payoutBody, anonymously), 401, "unauthorized")
 	if h.gateway.payins[0].Merchant != h.first.ID {
@@ -184,7 +183,7 @@ func TestAnonymousRate(t *testing.T) {
 	if a.header.Get("Retry-After") != "1" || a.header.Get("RateLimit") != `"address";r=0;t=1` || a.header.Get("RateLimit-Policy") != `"address";q=4;w=2` {
 		t.Errorf("headers are %v", a.header)
 	}
-	h.want("faulty, but limited all the same", h.do("POST", "/payin", "{", anonymously, from("192.0.2.1:3")), 429, "rate_limited")
+	h.want("invalid, but limited too", h.do("POST", "/payin", "{", anonymously, from("192.0.2.1:3")), 429, "rate_limited")
 	h.want("another address", order("192.0.2.2:1"), 201, "")
 	h.want("with credentials", h.do("POST", "/payin", strings.Replace(payinBody, "r1", "own", 1), from("192.0.2.1:1")), 201, "")
 	for range 4 {

@@ -1,2 +1,2 @@
-// Package httpapi is the merchant API: routes in one file; decode, authenticate, limit, call a flow, answer.
+// Package httpapi is the merchant API, a face: routes in one table; authenticate, limit, decode, call a use case, answer.
 package httpapi

@@ -13,9 +13,10 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
-// gateway is a small gateway in memory: orders and their references, without
+// gateway is a simple gateway in memory: orders and their references, without
 // ledger, processors and disk.
 type gateway struct {
 	env env.Env
@@ -29,22 +30,22 @@ type gateway struct {
 	attempts    map[int64][]store.Attempt
 	available   money.Cents
 	reads       int           // of credentials
-	err         error         // what every verb and read answers, where set
-	begun       chan struct{} // where set, verbs tell it that they have begun, and wait for the next
+	err         error         // if set, the error of every operation and read
+	begun       chan struct{} // if set, each operation sends to it at its start, and waits for proceed
 	proceed     chan struct{} // to be closed
 	panics      bool
-	full        time.Duration // where set, no new work is admitted, for that long
+	full        time.Duration // if set, no new work is admitted, with this Retry-After
 }
 
 type storedPayin struct {
 	payment.Payin
 	personal    payment.PersonalData
-	fingerprint payment.Fingerprint
+	fingerprint wire.Fingerprint
 }
 
 type storedPayout struct {
 	payment.Payout
-	fingerprint payment.Fingerprint
+	fingerprint wire.Fingerprint
 }
 
 func newGateway(w env.Env) *gateway {
@@ -80,20 +81,20 @@ func (g *gateway) ExternalID(m store.Merchant, op payment.Operation, reference s
 	return payment.ExternalID(payment.ID{}, m.Number, m.ID, op, reference)
 }
 
-// compare is what [flow.Flow] says of two requests under one reference.
-func compare(a, b payment.Fingerprint) error {
+// compare is the error of [flow.Flow] for two requests under one reference.
+func compare(a, b wire.Fingerprint) error {
 	differing := a.Differing(b)
 	if len(differing) == 0 {
 		return nil
 	}
 	e := problem.New(problem.ReferenceConflict, "Used.")
 	for _, name := range differing {
-		e = e.WithFields(payment.FieldError{Field: name, Code: payment.CodeNotAllowed, Detail: "differs"})
+		e = e.WithFields(problem.FieldError{Field: name, Code: problem.CodeNotAllowed, Detail: "differs"})
 	}
 	return e
 }
 
-func (g *gateway) CreatePayin(ctx context.Context, m store.Merchant, r *payment.PayinRequest) (payment.Payin, bool, error) {
+func (g *gateway) CreatePayin(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (payment.Payin, bool, error) {
 	if err := g.enter(); err != nil {
 		return payment.Payin{}, false, err
 	}
@@ -120,7 +121,7 @@ func (g *gateway) CreatePayin(ctx context.Context, m store.Merchant, r *payment.
 	return p.Payin, false, nil
 }
 
-func (g *gateway) ReplayPayin(_ context.Context, m store.Merchant, reference string, fp payment.Fingerprint) (payment.Payin, bool, error) {
+func (g *gateway) ReplayPayin(_ context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (payment.Payin, bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, p := range g.payins {
@@ -152,7 +153,7 @@ func (g *gateway) CancelPayin(_ context.Context, merchant, id payment.ID) (payme
 	return payment.Payin{}, problem.New(problem.NotFound, "None.")
 }
 
-func (g *gateway) RequestPayout(ctx context.Context, m store.Merchant, r *payment.PayoutRequest) (payment.Payout, bool, error) {
+func (g *gateway) RequestPayout(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (payment.Payout, bool, error) {
 	if err := g.enter(); err != nil {
 		return payment.Payout{}, false, err
 	}
@@ -177,7 +178,7 @@ func (g *gateway) RequestPayout(ctx context.Context, m store.Merchant, r *paymen
 	return p.Payout, false, nil
 }
 
-func (g *gateway) ReplayPayout(_ context.Context, m store.Merchant, reference string, fp payment.Fingerprint) (payment.Payout, bool, error) {
+func (g *gateway) ReplayPayout(_ context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (payment.Payout, bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, p := range g.payouts {
@@ -239,7 +240,7 @@ func (g *gateway) PayinPersonal(_ context.Context, merchant, id payment.ID) (pay
 	return p.personal, err
 }
 
-// selects says whether a list shows an order.
+// selects says whether a filter selects an order.
 func selects(f store.Filter, id payment.ID, status, externalID string, at time.Time) bool {
 	return (f.Status == "" || f.Status == status) && (f.ExternalID == "" || f.ExternalID == externalID) &&
 		!at.Before(f.CreatedFrom) && (f.CreatedTo.IsZero() || at.Before(f.CreatedTo)) &&
@@ -312,7 +313,7 @@ func (g *gateway) WebhookSecret(context.Context, payment.ID) (string, error) {
 	return "whsec_c2VjcmV0", nil
 }
 
-// strict is a processor that cares for check digits.
+// strict is a processor that requires valid check digits.
 type strict struct{}
 
 func (strict) Profile() processor.Profile {

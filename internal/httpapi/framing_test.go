@@ -10,7 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/httpapi"
 )
 
-// exchange sends bytes over a connection of their own and returns all answers.
+// exchange sends bytes over a new connection and returns all answers.
 func (h *harness) exchange(text string) string {
 	h.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,8 +39,8 @@ func (h *harness) exchange(text string) string {
 	return string(answers)
 }
 
-// A request that gives both lengths may end elsewhere for a proxy than for us.
-// What follows it is not taken for another request (RFC 9112, section 6.1).
+// A proxy may see the end of a request with both lengths elsewhere. What follows
+// such a request is not read as another one (RFC 9112, section 6.1).
 func TestNothingFollowsAChunkedRequest(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

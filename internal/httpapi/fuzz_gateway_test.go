@@ -15,55 +15,55 @@ import (
 	"time"
 )
 
-// FuzzGateway plays a sequence of calls of two merchants against a whole
-// gateway, and holds every answer against a model: nothing is 5xx, a reference
-// makes one order for ever, nobody sees what is another's, amounts never change
-// and balances add up. Each byte decides a little: see play.turn.
+// FuzzGateway runs a sequence of calls of two merchants against a complete
+// gateway, and compares every answer with a model: nothing is 5xx, a reference
+// creates one order, no merchant sees another's data, amounts never change and
+// balances add up. run.step decodes the bytes.
 func FuzzGateway(f *testing.F) {
 	for _, script := range scripts {
 		f.Add([]byte(script))
 	}
-	h := newTheatre(f)
+	h := newInstancePool(f)
 	f.Fuzz(func(t *testing.T, script []byte) {
-		p := &play{t: t, stage: h.stage(t), script: script, model: newModel()}
-		for range turnsMax {
+		p := &run{t: t, instance: h.instance(t), script: script, model: newModel()}
+		for range stepsMax {
 			if len(p.script) == 0 {
 				break
 			}
-			p.turn()
+			p.step()
 		}
-		must(t, p.stage.work()) // so that no payout is left for the next play
+		must(t, p.instance.work()) // so that no payout is left over for the next run
 		p.every((*modelOrder).send)
 		p.pass(2 * time.Second)
 		p.checkEverything()
 	})
 }
 
-// turnsMax bounds a play.
-const turnsMax = 16
+// stepsMax bounds a run.
+const stepsMax = 16
 
-// scripts are plays to begin with: numbers of actions, each with its bytes.
+// scripts are the seeds: numbers of actions, each followed by its bytes.
 var scripts = []string{
 	"\x00\x00\x00\x01\x00\x02\x00", "\x00\x00\x00\x02\x00\x08\x00\x00\x00\x07\x00", "\x00\x01\x01\x21\x03\x08\x00\x00\x02\x08\x00\x00\x01\x07\x01",
 	"\x01\x00\x00\x01\x01\x0a\x0b\x00\x07\x00", "\x01\x00\x00\x02\x00\x0a\x09\x00\x02\x07\x00\x0c\x00", "\x01\x00\x00\x03\x00\x03\x00\x02\x00\x05\x00",
 	"\x00\x00\x00\x02\x00\x08\x00\x00\x00\x08\x00\x03\x00\x01\x00\x01\x03\x00\x08\x00\x05\x00\x08\x00\x04\x00\x07\x00\x0c\x00",
 	"\x00\x00\x02\x02\x00\x00\x00\x02\x02\x01\x00\x00\x02\x03\x00\x06\x00\x00\x0b\x03\x06\x00\x05",
-	// Money that is spent and then contested is owed, and repaid by what comes in.
+	// A dispute of money that was paid out becomes debt, which later receipts repay.
 	"\x00\x00\x00\x04\x00\x08\x00\x00\x00\x01\x00\x00\x03\x00\x01\x00\x01\x04\x00\x08\x00\x03\x00\x07\x00\x00\x00\x01\x02\x00\x08\x01\x00\x00\x07\x00\x08\x00\x05\x00\x08\x00\x04\x00",
 	"\x00\x00\x01\x02\x00\x08\x00\x00\x04\x08\x00\x03\x00\x08\x00\x00\x00\x08\x00\x04\x00", "\x00\x01\x03\x43\x00\x0b\x04\x08\x00\x00\x01\x0c\x01\x04\x00",
 }
 
-// play is one sequence of calls.
-type play struct {
-	t      *testing.T
-	stage  *stage
-	script []byte
-	model  [2]*modelMerchant
-	orders []*modelOrder // of both, oldest first
-	sent   []sentRequest
+// run is one sequence of calls.
+type run struct {
+	t        *testing.T
+	instance *instance
+	script   []byte
+	model    [2]*modelMerchant
+	orders   []*modelOrder // of both, oldest first
+	sent     []sentRequest
 }
 
-// sentRequest is a request to create that was made, whatever came of it.
+// sentRequest is a request to create an order that was sent, accepted or not.
 type sentRequest struct {
 	actor int
 	kind  string
@@ -71,7 +71,7 @@ type sentRequest struct {
 }
 
 // pick takes a byte of the script, below n.
-func (p *play) pick(n int) int {
+func (p *run) pick(n int) int {
 	if len(p.script) == 0 || n == 0 {
 		return 0
 	}
@@ -80,8 +80,8 @@ func (p *play) pick(n int) int {
 	return b % n
 }
 
-// order picks one that is there; nil where there is none of the kind.
-func (p *play) order(kind string) *modelOrder {
+// order picks an existing order; nil if there is none of the kind.
+func (p *run) order(kind string) *modelOrder {
 	var some []*modelOrder
 	for _, o := range p.orders {
 		if kind == "" || o.kind == kind {
@@ -94,14 +94,14 @@ func (p *play) order(kind string) *modelOrder {
 	return nil
 }
 
-func (p *play) every(do func(*modelOrder)) {
+func (p *run) every(do func(*modelOrder)) {
 	for _, o := range p.orders {
 		do(o)
 	}
 }
 
-// turn makes the next call.
-func (p *play) turn() {
+// step makes the next call.
+func (p *run) step() {
 	switch action := p.pick(13); action {
 	case 0, 1:
 		kind, make := "payin", payinRequest
@@ -119,7 +119,7 @@ func (p *play) turn() {
 	case 4:
 		p.read(p.order(""))
 	case 5:
-		p.trespass(p.order(""))
+		p.readForeign(p.order(""))
 	case 6:
 		p.list(p.pick(2), []string{"payin", "payout"}[p.pick(2)], p.pick(256))
 	case 7:
@@ -129,20 +129,20 @@ func (p *play) turn() {
 	case 9:
 		p.end(p.order("payout"), p.pick(3))
 	case 10:
-		must(p.t, p.stage.work())
+		must(p.t, p.instance.work())
 		p.every((*modelOrder).send)
 	case 11:
 		p.pass([]time.Duration{time.Second, time.Minute, time.Hour, 25 * time.Hour, 40 * 24 * time.Hour}[p.pick(5)])
 	default:
-		p.news(p.pick(2))
+		p.events(p.pick(2))
 	}
 }
 
-// create sends a request, written in one of several ways.
-func (p *play) create(actor int, kind string, r modelRequest, way int) {
+// create sends a request in one of several spellings.
+func (p *run) create(actor int, kind string, r modelRequest, way int) {
 	p.sent = append(p.sent, sentRequest{actor, kind, r})
 	want := p.model[actor].create(actor, kind, r)
-	a := p.stage.say(actor, http.MethodPost, "/"+kind, r.text(way))
+	a := p.instance.do(actor, http.MethodPost, "/"+kind, r.text(way))
 	p.want(a, want.status, want.code)
 	if want.code == "reference_conflict" {
 		var document struct{ Errors []struct{ Field string } }
@@ -156,7 +156,7 @@ func (p *play) create(actor int, kind string, r modelRequest, way int) {
 		}
 	}
 	if replayed := a.header.Get("Idempotency-Replayed"); (replayed == "true") != (want.order != nil && !want.fresh) {
-		p.t.Fatalf("%s %s is answered with Idempotency-Replayed: %q", kind, r.reference, replayed)
+		p.t.Fatalf("%s %s: Idempotency-Replayed is %q", kind, r.reference, replayed)
 	}
 	if want.order == nil {
 		return
@@ -168,13 +168,13 @@ func (p *play) create(actor int, kind string, r modelRequest, way int) {
 	p.compare(want.order, a.body)
 }
 
-// first notes what an order must always show.
-func (p *play) first(o *modelOrder, a answer) {
+// first records what an order must always show.
+func (p *run) first(o *modelOrder, a answer) {
 	p.decode(a, &o.shown)
 	o.id, _ = o.shown["id"].(string)
 	for _, other := range p.orders {
 		if other != o && (other.id == o.id || other.shown["externalId"] == o.shown["externalId"]) {
-			p.t.Fatalf("two orders are %s", a.body)
+			p.t.Fatalf("two orders have the ids of %s", a.body)
 		}
 	}
 	for name := range o.shown {
@@ -186,22 +186,22 @@ func (p *play) first(o *modelOrder, a answer) {
 		var err error
 		o.expires, err = time.Parse(time.RFC3339, fmt.Sprint(o.shown["expiresAt"]))
 		must(p.t, err)
-		if life := o.expires.Sub(p.stage.clock.Now()); o.sent["paymentMethod"] != "BOLETO" && life.Round(time.Second) != r24(o.sent) {
-			p.t.Fatalf("it lives for %v: %s", life, a.body)
+		if life := o.expires.Sub(p.instance.clock.Now()); o.sent["paymentMethod"] != "BOLETO" && life.Round(time.Second) != lifeOf(o.sent) {
+			p.t.Fatalf("it expires after %v: %s", life, a.body)
 		}
 	}
 }
 
-// r24 is how long an order without a due date waits.
-func r24(sent map[string]any) time.Duration {
+// lifeOf is when an order without a due date expires, after its creation.
+func lifeOf(sent map[string]any) time.Duration {
 	if seconds, ok := sent["expiresIn"].(int64); ok {
 		return time.Duration(seconds) * time.Second
 	}
 	return 24 * time.Hour
 }
 
-// compare holds an order, as it is shown, against the model.
-func (p *play) compare(o *modelOrder, body string) {
+// compare compares an order, as the API shows it, with the model.
+func (p *run) compare(o *modelOrder, body string) {
 	p.t.Helper()
 	var is map[string]any
 	if err := json.Unmarshal([]byte(body), &is); err != nil {
@@ -228,7 +228,7 @@ func (p *play) compare(o *modelOrder, body string) {
 	}
 }
 
-func (p *play) want(a answer, status int, code string) {
+func (p *run) want(a answer, status int, code string) {
 	p.t.Helper()
 	got := ""
 	if a.status >= 400 {
@@ -239,7 +239,7 @@ func (p *play) want(a answer, status int, code string) {
 	}
 }
 
-func (p *play) decode(a answer, into any) {
+func (p *run) decode(a answer, into any) {
 	p.t.Helper()
 	if err := json.Unmarshal([]byte(a.body), into); err != nil {
 		p.t.Fatalf("%v: %s", err, a.body)
@@ -248,11 +248,11 @@ func (p *play) decode(a answer, into any) {
 
 func (o *modelOrder) path() string { return "/" + o.kind + "/" + o.id }
 
-func (p *play) cancel(o *modelOrder) {
+func (p *run) cancel(o *modelOrder) {
 	if o == nil {
 		return
 	}
-	a := p.stage.say(o.actor, http.MethodPost, o.path()+"/cancel", "")
+	a := p.instance.do(o.actor, http.MethodPost, o.path()+"/cancel", "")
 	if !o.cancel() {
 		p.want(a, http.StatusConflict, "invalid_state")
 		return
@@ -261,36 +261,36 @@ func (p *play) cancel(o *modelOrder) {
 	p.compare(o, a.body)
 }
 
-func (p *play) read(o *modelOrder) {
+func (p *run) read(o *modelOrder) {
 	if o == nil {
 		return
 	}
-	a := p.stage.say(o.actor, http.MethodGet, o.path(), "")
+	a := p.instance.do(o.actor, http.MethodGet, o.path(), "")
 	p.want(a, http.StatusOK, "")
 	p.compare(o, a.body)
 }
 
-// trespass has the other merchant ask for an order: it must look like one that
-// is nowhere, and nothing must come of it.
-func (p *play) trespass(o *modelOrder) {
+// readForeign checks that the other merchant cannot read or cancel an order: it
+// looks like one that does not exist.
+func (p *run) readForeign(o *modelOrder) {
 	if o == nil {
 		return
 	}
-	const nowhere = "019ca9a0-7c00-7c41-8f59-1f2e3d4c5b6a"
+	const unknownID = "019ca9a0-7c00-7c41-8f59-1f2e3d4c5b6a"
 	for _, call := range [][2]string{{http.MethodGet, ""}, {http.MethodPost, "/cancel"}} {
-		foreign := p.stage.say(1-o.actor, call[0], o.path()+call[1], "")
-		unknown := p.stage.say(1-o.actor, call[0], "/"+o.kind+"/"+nowhere+call[1], "")
+		foreign := p.instance.do(1-o.actor, call[0], o.path()+call[1], "")
+		unknown := p.instance.do(1-o.actor, call[0], "/"+o.kind+"/"+unknownID+call[1], "")
 		p.want(foreign, http.StatusNotFound, "not_found")
 		blank := func(a answer) string { return strings.ReplaceAll(a.body, a.text("requestId"), "") }
 		if blank(foreign) != blank(unknown) || foreign.status != unknown.status {
-			p.t.Fatalf("a foreign order is answered with %s, and one that is nowhere with %s", foreign.body, unknown.body)
+			p.t.Fatalf("a foreign order is answered with %s, an unknown one with %s", foreign.body, unknown.body)
 		}
 	}
-	p.want(p.stage.say(-1, http.MethodGet, o.path(), ""), http.StatusUnauthorized, "unauthorized")
+	p.want(p.instance.do(-1, http.MethodGet, o.path(), ""), http.StatusUnauthorized, "unauthorized")
 }
 
-// list goes through a list, with a filter.
-func (p *play) list(actor int, kind string, filter int) {
+// list reads all pages of a list, with a filter.
+func (p *run) list(actor int, kind string, filter int) {
 	q := url.Values{"limit": {strconv.Itoa(1 + filter%3)}}
 	selected := func(*modelOrder) bool { return true }
 	switch filter / 3 % 5 {
@@ -314,7 +314,7 @@ func (p *play) list(actor int, kind string, filter int) {
 		}
 	}
 	for {
-		a := p.stage.say(actor, http.MethodGet, "/"+kind+"?"+q.Encode(), "")
+		a := p.instance.do(actor, http.MethodGet, "/"+kind+"?"+q.Encode(), "")
 		p.want(a, http.StatusOK, "")
 		var page struct {
 			Data       []json.RawMessage
@@ -322,7 +322,7 @@ func (p *play) list(actor int, kind string, filter int) {
 		}
 		p.decode(a, &page)
 		if len(page.Data) > len(want) || page.NextCursor == nil && len(page.Data) < len(want) {
-			p.t.Fatalf("%d orders are left in the list, this page has %s", len(want), a.body)
+			p.t.Fatalf("%d orders should follow, this page has %s", len(want), a.body)
 		}
 		for i, entry := range page.Data {
 			p.compare(want[i], string(entry))
@@ -335,9 +335,9 @@ func (p *play) list(actor int, kind string, filter int) {
 	}
 }
 
-func (p *play) balance(actor int) {
+func (p *run) balance(actor int) {
 	m := p.model[actor]
-	a := p.stage.say(actor, http.MethodGet, "/balance", "")
+	a := p.instance.do(actor, http.MethodGet, "/balance", "")
 	p.want(a, http.StatusOK, "")
 	var is map[string]any
 	p.decode(a, &is)
@@ -350,8 +350,8 @@ func (p *play) balance(actor int) {
 	}
 }
 
-// force lets something happen to a pay-in.
-func (p *play) force(o *modelOrder, action, size int) {
+// force makes something happen to a pay-in.
+func (p *run) force(o *modelOrder, action, size int) {
 	if o == nil {
 		return
 	}
@@ -362,7 +362,7 @@ func (p *play) force(o *modelOrder, action, size int) {
 	} else {
 		body = fmt.Sprintf(`{"amount":%d}`, amount)
 	}
-	a := p.stage.say(-1, http.MethodPost, "/sandbox/payin/"+o.id+"/"+name, body)
+	a := p.instance.do(-1, http.MethodPost, "/sandbox/payin/"+o.id+"/"+name, body)
 	switch {
 	case amount > modelMoney:
 		p.want(a, http.StatusUnprocessableEntity, "validation_failed")
@@ -374,13 +374,13 @@ func (p *play) force(o *modelOrder, action, size int) {
 	p.read(o)
 }
 
-// end lets something happen to a payout; all that wait are handed over before.
-func (p *play) end(o *modelOrder, action int) {
+// end makes something happen to a payout, after all pending ones were sent.
+func (p *run) end(o *modelOrder, action int) {
 	if o == nil {
 		return
 	}
 	name := []string{"complete", "fail", "return"}[action]
-	a := p.stage.say(-1, http.MethodPost, "/sandbox/payout/"+o.id+"/"+name, "")
+	a := p.instance.do(-1, http.MethodPost, "/sandbox/payout/"+o.id+"/"+name, "")
 	p.every((*modelOrder).send)
 	if !o.end(name) {
 		p.want(a, http.StatusConflict, "invalid_state")
@@ -390,13 +390,14 @@ func (p *play) end(o *modelOrder, action int) {
 	p.read(o)
 }
 
-func (p *play) pass(d time.Duration) {
-	must(p.t, p.stage.pass(d))
-	p.every(func(o *modelOrder) { o.pass(p.stage.clock.Now()) })
+func (p *run) pass(d time.Duration) {
+	must(p.t, p.instance.pass(d))
+	p.every(func(o *modelOrder) { o.pass(p.instance.clock.Now()) })
 }
 
-// news reads all events of a merchant: each order's, in order, and no others.
-func (p *play) news(actor int) {
+// events checks that a merchant has all events of each of its orders, in order, and
+// no others.
+func (p *run) events(actor int) {
 	left := map[string][]string{}
 	count := 0
 	for _, o := range p.model[actor].orders {
@@ -405,7 +406,7 @@ func (p *play) news(actor int) {
 	}
 	cursor := ""
 	for {
-		a := p.stage.say(actor, http.MethodGet, "/events?limit=5"+cursor, "")
+		a := p.instance.do(actor, http.MethodGet, "/events?limit=5"+cursor, "")
 		p.want(a, http.StatusOK, "")
 		var page struct {
 			Data []struct {
@@ -417,7 +418,7 @@ func (p *play) news(actor int) {
 		p.decode(a, &page)
 		for _, e := range page.Data {
 			if next := left[e.Data.ID]; len(next) == 0 || next[0] != e.Type {
-				p.t.Fatalf("event %s of %s, of which %q are to come", e.Type, e.Data.ID, next)
+				p.t.Fatalf("event %s of %s, want one of %q", e.Type, e.Data.ID, next)
 			}
 			left[e.Data.ID] = left[e.Data.ID][1:]
 			count--
@@ -432,29 +433,29 @@ func (p *play) news(actor int) {
 	}
 }
 
-func (p *play) checkEverything() {
+func (p *run) checkEverything() {
 	for actor := range p.model {
 		p.balance(actor)
-		p.news(actor)
+		p.events(actor)
 		p.list(actor, "payin", 2)
 		p.list(actor, "payout", 2)
 	}
 	p.transfers()
 }
 
-// transfers compares the bank's own books with the payouts: one for each that
-// was handed over.
-func (p *play) transfers() {
+// transfers compares the bank's ledger with the payouts: it has one transfer for
+// each payout that was sent.
+func (p *run) transfers() {
 	for _, o := range p.orders {
 		if o.kind != "payout" {
 			continue
 		}
-		a := p.stage.say(-1, http.MethodGet, "/sandbox/processor/transfers?externalId="+fmt.Sprint(o.shown["externalId"]), "")
+		a := p.instance.do(-1, http.MethodGet, "/sandbox/processor/transfers?externalId="+fmt.Sprint(o.shown["externalId"]), "")
 		p.want(a, http.StatusOK, "")
 		var page struct{ Data []struct{ Amount int64 } }
 		p.decode(a, &page)
 		if sent := o.bank != ""; len(page.Data) > 1 || (len(page.Data) == 1) != sent || sent && page.Data[0].Amount != o.amount {
-			p.t.Fatalf("a payout that is %s made the transfers %s", o.status, a.body)
+			p.t.Fatalf("a payout with status %s has the transfers %s", o.status, a.body)
 		}
 	}
 }

@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// The model says what a gateway must answer. It knows the contract, and nothing
-// of the gateway: an order is what it became, a balance is a few numbers.
+// The model predicts the answers of a gateway from the contract alone.
 
 // modelMoney is the largest amount of an order, in cents.
 const modelMoney = 99_999_999_999
 
-// modelMerchant is a merchant's books.
+// modelMerchant is a merchant's balances and orders.
 type modelMerchant struct {
 	available, held, unapplied, disputed, owed int64
 	orders                                     []*modelOrder // oldest first
 }
 
-// modelOrder is a pay-in or a payout, and what its bank knows of it.
+// modelOrder is a pay-in or a payout, with its state at the bank.
 type modelOrder struct {
 	owner     *modelMerchant
 	actor     int
@@ -32,24 +31,24 @@ type modelOrder struct {
 	expires   time.Time
 
 	id     string
-	shown  map[string]any // what never changes, as it was first answered
-	bank   string         // open, expired or failed; processing, paid, failed; "" unknown to it
-	back   bool           // the payout came back
+	shown  map[string]any // the fields that never change, as first returned
+	bank   string         // open, expired or failed; processing, paid, failed; "" if not sent
+	back   bool           // the payout was returned
 	income []*modelPayment
 }
 
-// modelPayment is money that came in.
+// modelPayment is a payment received.
 type modelPayment struct {
 	amount   int64
 	disputes []*modelDispute
 }
 
-// modelDispute is a payer's contest of a payment.
+// modelDispute is a dispute of a payment.
 type modelDispute struct {
-	amount int64  // that the bank contests
-	held   int64  // of it, by the gateway
+	amount int64  // disputed at the bank
+	held   int64  // of it, at the gateway
 	state  string // at the bank: open, won, lost, reversed
-	ours   string // at the gateway; "" where it could not take it up
+	ours   string // at the gateway; "" if it did not apply it
 }
 
 func newModel() (m [2]*modelMerchant) {
@@ -59,7 +58,7 @@ func newModel() (m [2]*modelMerchant) {
 	return m
 }
 
-// credit gives money to available, where debt takes it first.
+// credit adds money to available, after it has repaid debt.
 func (m *modelMerchant) credit(amount int64) {
 	m.available += amount
 	repaid := min(m.available, m.owed)
@@ -75,7 +74,7 @@ func (m *modelMerchant) find(kind, reference string) *modelOrder {
 	return nil
 }
 
-// expectation is what a request to create must be answered with.
+// expectation is the right answer to a request to create an order.
 type expectation struct {
 	status    int
 	code      string
@@ -84,7 +83,7 @@ type expectation struct {
 	fresh     bool
 }
 
-// create decides a request.
+// create predicts the answer to a request.
 func (m *modelMerchant) create(actor int, kind string, r modelRequest) expectation {
 	if r.malformed != "" {
 		return expectation{status: 400, code: r.malformed}
@@ -100,7 +99,7 @@ func (m *modelMerchant) create(actor int, kind string, r modelRequest) expectati
 	if r.fields["paymentMethod"] == "BOLETO" {
 		most = 9_999_999_999
 	}
-	if r.faulty || !isNumber || amount < 1 || amount > most {
+	if r.invalid || !isNumber || amount < 1 || amount > most {
 		return expectation{status: 422, code: "validation_failed"}
 	}
 	o := &modelOrder{owner: m, actor: actor, kind: kind, reference: r.reference, sent: r.fields, amount: amount, status: "PENDING"}
@@ -136,7 +135,7 @@ func (o *modelOrder) become(status, event string) {
 	o.events = append(o.events, o.kind+"."+event)
 }
 
-// cancel takes an order back; it says whether that can be.
+// cancel cancels an order; false if that is not allowed.
 func (o *modelOrder) cancel() bool {
 	if o.status == "PENDING" {
 		o.become("CANCELED", "canceled")
@@ -148,7 +147,7 @@ func (o *modelOrder) cancel() bool {
 	return o.status == "CANCELED"
 }
 
-// act lets something happen to a pay-in at its bank; it says whether it can.
+// act makes something happen to a pay-in at its bank; false if it cannot.
 func (o *modelOrder) act(action string, amount int64) bool {
 	var last *modelPayment
 	if len(o.income) > 0 {
@@ -183,7 +182,7 @@ func (o *modelOrder) act(action string, amount int64) bool {
 	return true
 }
 
-// receive books a payment: what the order lacks is its own, the rest fits none.
+// receive books a payment: up to the open amount to the order, the rest unapplied.
 func (o *modelOrder) receive(amount int64) {
 	o.income = append(o.income, &modelPayment{amount: amount})
 	rest := amount
@@ -228,7 +227,7 @@ func (p *modelPayment) move(action string) bool {
 	return true
 }
 
-// followDisputes has the gateway do what it hears of all disputes of an order.
+// followDisputes applies the bank's disputes of an order at the gateway.
 func (o *modelOrder) followDisputes() {
 	for _, p := range o.income {
 		for _, d := range p.disputes {
@@ -254,7 +253,7 @@ func (o *modelOrder) followDisputes() {
 	}
 }
 
-// send hands a waiting payout to the bank.
+// send sends a pending payout to the bank.
 func (o *modelOrder) send() {
 	if o.kind == "payout" && o.status == "PENDING" {
 		o.bank = "processing"
@@ -262,7 +261,7 @@ func (o *modelOrder) send() {
 	}
 }
 
-// end lets something happen to a payout at its bank; it says whether it can.
+// end makes something happen to a payout at its bank; false if it cannot.
 func (o *modelOrder) end(action string) bool {
 	switch {
 	case o.bank == "" || action == "complete" && o.bank == "failed" || action == "fail" && o.bank == "paid" || action == "return" && o.bank == "failed":
@@ -285,7 +284,7 @@ func (o *modelOrder) end(action string) bool {
 	return true
 }
 
-// pass is what the end of a wait does.
+// pass applies what is due at now.
 func (o *modelOrder) pass(now time.Time) {
 	if o.kind == "payout" && o.bank == "processing" {
 		o.end("complete")

@@ -24,40 +24,42 @@ import (
 	"github.com/porteira/porteira/internal/httpapi/apitest"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
-// listening is a gateway in memory that notes what lists it is asked for.
-type listening struct {
+// recorder is a gateway in memory that records the lists that are read.
+type recorder struct {
 	*gateway
 	filter store.Filter
 	after  int64
 	limit  int
 }
 
-// Payins notes the filter.
-func (l *listening) Payins(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.Payin, error) {
+// Payins records the filter.
+func (l *recorder) Payins(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.Payin, error) {
 	l.filter = f
 	return l.gateway.Payins(ctx, merchant, f)
 }
 
-// Payouts notes the filter.
-func (l *listening) Payouts(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.Payout, error) {
+// Payouts records the filter.
+func (l *recorder) Payouts(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.Payout, error) {
 	l.filter = f
 	return l.gateway.Payouts(ctx, merchant, f)
 }
 
-// Events notes where it begins.
-func (l *listening) Events(ctx context.Context, merchant payment.ID, after int64, limit int) ([]payment.Event, error) {
+// Events records the range.
+func (l *recorder) Events(ctx context.Context, merchant payment.ID, after int64, limit int) ([]payment.Event, error) {
 	l.after, l.limit = after, limit
 	return l.gateway.Events(ctx, merchant, after, limit)
 }
 
-// fuzzed is an API over a gateway in memory for targets.
+// fuzzed is an API over a gateway in memory, for fuzz targets.
 type fuzzed struct {
 	*harness
-	gateway *listening
+	gateway *recorder
 }
 
 func newFuzzed(f *testing.F) *fuzzed {
@@ -71,15 +73,16 @@ func newFuzzed(f *testing.F) *fuzzed {
 	h.first, h.second = h.merchant(1, "sandbox", ""), h.merchant(2, "other", "strict")
 	h.credential("key1", "secret1", h.first.ID, nil)
 	h.credential("key2", "secret2", h.second.ID, nil)
-	g := &fuzzed{harness: h, gateway: &listening{gateway: h.gateway}}
+	g := &fuzzed{harness: h, gateway: &recorder{gateway: h.gateway}}
 	h.handler = httpapi.New(httpapi.Options{
-		Flow: g.gateway, Reader: g.gateway, Keys: keys, Env: w, AllowHTTP: true, Sandbox: idle{}, Links: checkout.Links("https://pay.example", keys),
+		Orders: g.gateway, Payins: g.gateway, Payouts: g.gateway, Events: g.gateway,
+		Reader: g.gateway, Keys: keys, Env: w, AllowHTTP: true, Sandbox: idle{}, Links: checkout.Links("https://pay.example", keys),
 		Processors: processor.Registry{"strict": strict{}}, PublicMerchant: h.first.ID, AnonymousRate: httpapi.Rate{PerSecond: 1e6, Burst: 1e6},
 	})
 	return g
 }
 
-// idle is a sandbox in which nothing happens.
+// idle is a sandbox that does nothing.
 type idle struct{}
 
 // PayinAction does nothing.
@@ -97,13 +100,13 @@ func (idle) ClearFaults(context.Context) error { return nil }
 // AdvanceClock does nothing.
 func (idle) AdvanceClock(context.Context, time.Duration) error { return nil }
 
-// Transfers knows of one.
-func (idle) Transfers(_ context.Context, externalID string) ([]httpapi.SandboxTransfer, error) {
-	return []httpapi.SandboxTransfer{{ExternalID: externalID, Amount: 1, PIXKey: "m@example.com", Status: "paid", CreatedAt: start}}, nil
+// Transfers lists one transfer.
+func (idle) Transfers(_ context.Context, externalID string) ([]wire.SandboxTransfer, error) {
+	return []wire.SandboxTransfer{{ExternalID: externalID, Amount: 1, PIXKey: "m@example.com", Status: "paid", CreatedAt: start}}, nil
 }
 
-// ask gets a path with a query as a merchant.
-func (g *fuzzed) ask(path, query string, merchant int) answer {
+// get reads a path with a query as a merchant.
+func (g *fuzzed) get(path, query string, merchant int) answer {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	r.URL.RawQuery = query
 	as(fmt.Sprint("key", merchant), fmt.Sprint("secret", merchant))(r)
@@ -112,9 +115,9 @@ func (g *fuzzed) ask(path, query string, merchant int) answer {
 	return answer{w.Code, w.Header(), w.Body.String()}
 }
 
-// FuzzQuery asks for lists with any query. It is taken as its parameters say, or
-// each that is faulty is named; and a cursor leads on where it came from, as it
-// came, and nowhere else.
+// FuzzQuery reads lists with any query. Its parameters are applied, or each
+// invalid one is named. A cursor is accepted only unchanged, and only for the list
+// and merchant that it was issued for.
 func FuzzQuery(f *testing.F) {
 	g := newFuzzed(f)
 	cursors := g.cursors(f)
@@ -130,33 +133,33 @@ func FuzzQuery(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, list uint8, query string, cursor uint8, at uint) {
 		path := lists[int(list)%len(lists)]
-		want := judge(path, query)
+		want := predict(path, query)
 		if chosen := cursors[int(cursor)%len(cursors)]; chosen.text != "" {
 			text := chosen.text
 			if chosen.list == "flipped" {
 				chosen.list, text = "", flip(text, int(at%uint(len(text))))
 			}
 			if want.seen["cursor"] {
-				want.fault("cursor")
+				want.fail("cursor")
 			} else if want.seen["cursor"] = true; chosen.list != path {
-				want.fault("cursor")
+				want.fail("cursor")
 			}
 			query, want.position = query+"&cursor="+text, chosen.position
 		} else if want.seen["cursor"] {
-			want.fault("cursor") // nobody can make one
+			want.fail("cursor") // it cannot be forged
 		}
 		g.gateway.filter, g.gateway.after, g.gateway.limit = store.Filter{}, 0, 0
-		a := g.ask(path, query, 1)
-		if (a.status == http.StatusOK) != (len(want.faults) == 0) || a.status != http.StatusOK && a.status != http.StatusUnprocessableEntity {
-			t.Fatalf("%s?%s is answered with %d %s; faults are %q", path, query, a.status, a.body, want.faults)
+		a := g.get(path, query, 1)
+		if (a.status == http.StatusOK) != (len(want.invalid) == 0) || a.status != http.StatusOK && a.status != http.StatusUnprocessableEntity {
+			t.Fatalf("%s?%s is answered with %d %s; invalid are %q", path, query, a.status, a.body, want.invalid)
 		}
 		if a.status != http.StatusOK {
-			want.compareFaults(t, a)
+			want.compareInvalid(t, a)
 			return
 		}
 		if path == "/events" {
 			if g.gateway.limit != want.limit || len(want.position) > 0 && g.gateway.after == 0 {
-				t.Fatalf("%s?%s asks for %d after %d", path, query, g.gateway.limit, g.gateway.after)
+				t.Fatalf("%s?%s reads %d after %d", path, query, g.gateway.limit, g.gateway.after)
 			}
 			return
 		}
@@ -167,22 +170,22 @@ func FuzzQuery(f *testing.F) {
 		}
 		copy(want.filter.Before[:], want.position)
 		if got := g.gateway.filter; got != want.filter {
-			t.Fatalf("%s?%s asks for %+v, want %+v", path, query, got, want.filter)
+			t.Fatalf("%s?%s reads %+v, want %+v", path, query, got, want.filter)
 		}
 	})
 }
 
 var lists = []string{"/payin", "/payout", "/events"}
 
-// issued is a cursor that was given out.
+// issued is a cursor that the API issued.
 type issued struct {
-	list     string // that it leads on; "" for none that may be asked for
+	list     string // that accepts it; "" for none
 	text     string
-	position []byte // where it stands
+	position []byte
 }
 
-// cursors asks for pages of each list: cursors that lead on, of another list,
-// of another merchant, and changed ones.
+// cursors collects cursors of each list: valid ones, those of another merchant, and
+// changed ones.
 func (g *fuzzed) cursors(f *testing.F) []issued {
 	f.Helper()
 	all := []issued{{}}
@@ -214,7 +217,7 @@ func (g *fuzzed) cursors(f *testing.F) []issued {
 	}
 	for _, list := range lists {
 		for merchant := 1; merchant <= 2; merchant++ {
-			a := g.ask(list, "limit=1", merchant)
+			a := g.get(list, "limit=1", merchant)
 			id, err := payment.ParseID(a.text("data.0.id"))
 			if err != nil && list != "/events" {
 				f.Fatal(a.body)
@@ -231,27 +234,27 @@ func (g *fuzzed) cursors(f *testing.F) []issued {
 	return all
 }
 
-// wanted is what a query asks for, read a second time.
+// wanted is what a query means, parsed independently.
 type wanted struct {
 	filter   store.Filter
 	limit    int
 	position []byte
-	faults   []string
+	invalid  []string
 	seen     map[string]bool
 }
 
-func (w *wanted) fault(name string) {
-	if !slices.Contains(w.faults, name) {
-		w.faults = append(w.faults, name)
+func (w *wanted) fail(name string) {
+	if !slices.Contains(w.invalid, name) {
+		w.invalid = append(w.invalid, name)
 	}
 }
 
 var (
-	wholeNumber = regexp.MustCompile(`^[+-]?[0-9]+$`)
+	integerForm = regexp.MustCompile(`^[+-]?[0-9]+$`)
 	rfc3339     = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 )
 
-// parameters are those of each list, and the words that are allowed.
+// parameters are those of each list, with the allowed words.
 var parameters = map[string]map[string][]string{
 	"/payin": {
 		"status":        {"PENDING", "PROCESSING", "PAID", "EXPIRED", "CANCELED", "FAILED", "PARTIALLY_REFUNDED", "REFUNDED", "DISPUTED", "CHARGEBACK"},
@@ -264,23 +267,24 @@ var parameters = map[string]map[string][]string{
 	"/events": {"limit": nil, "cursor": nil},
 }
 
-func judge(list, query string) *wanted {
+// predict is what the API must make of a query.
+func predict(list, query string) *wanted {
 	w := &wanted{limit: 50, seen: map[string]bool{}}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		w.fault("query")
+		w.fail("query")
 	}
 	for name, sent := range values {
 		words, known := parameters[list][name]
 		w.seen[name] = true
 		if !known || len(sent) != 1 || words != nil && !slices.Contains(words, sent[0]) || !w.take(name, sent[0]) {
-			w.fault(name)
+			w.fail(name)
 		}
 	}
 	return w
 }
 
-// take reads one parameter; false says that it is faulty.
+// take reads one parameter; false if it is invalid.
 func (w *wanted) take(name, value string) bool {
 	switch name {
 	case "status":
@@ -289,12 +293,12 @@ func (w *wanted) take(name, value string) bool {
 		w.filter.Method = payment.Method(value)
 	case "limit":
 		n, ok := new(big.Int).SetString(value, 10)
-		if !wholeNumber.MatchString(value) || !ok || n.Cmp(big.NewInt(1)) < 0 || n.Cmp(big.NewInt(200)) > 0 {
+		if !integerForm.MatchString(value) || !ok || n.Cmp(big.NewInt(1)) < 0 || n.Cmp(big.NewInt(200)) > 0 {
 			return false
 		}
 		w.limit = int(n.Int64())
 	case "referenceId":
-		w.filter.ExternalID = value // derived by the caller
+		w.filter.ExternalID = value // the caller derives it
 		return value != "" && utf8.RuneCountInString(value) <= 128 && !strings.ContainsFunc(value, unicode.IsControl)
 	case "createdFrom", "createdTo":
 		at, err := time.Parse(time.RFC3339Nano, value)
@@ -313,27 +317,26 @@ func (w *wanted) take(name, value string) bool {
 	return true
 }
 
-// compareFaults wants every parameter of the list that is faulty to be named,
-// and nothing to be named that is not.
-func (w *wanted) compareFaults(t *testing.T, a answer) {
+// compareInvalid checks that exactly the invalid parameters are named.
+func (w *wanted) compareInvalid(t *testing.T, a answer) {
 	t.Helper()
-	var document struct{ Errors []payment.FieldError }
-	if err := json.Unmarshal([]byte(a.body), &document); err != nil || len(document.Errors) == 0 || len(document.Errors) > len(w.faults) {
-		t.Fatalf("faults are %q, named were %s: %v", w.faults, a.body, err)
+	var document struct{ Errors []problem.FieldError }
+	if err := json.Unmarshal([]byte(a.body), &document); err != nil || len(document.Errors) == 0 || len(document.Errors) > len(w.invalid) {
+		t.Fatalf("invalid are %q, named were %s: %v", w.invalid, a.body, err)
 	}
-	for _, name := range w.faults {
+	for _, name := range w.invalid {
 		if plain := strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" && name != "" && len(name) <= 40; plain &&
-			!slices.ContainsFunc(document.Errors, func(e payment.FieldError) bool { return e.Field == name }) {
-			t.Fatalf("%s is faulty, named were %s", name, a.body)
+			!slices.ContainsFunc(document.Errors, func(e problem.FieldError) bool { return e.Field == name }) {
+			t.Fatalf("%s is invalid, named were %s", name, a.body)
 		}
 	}
 }
 
-// header lines as a server lets them through (RFC 9110, section 5).
+// headerLine is a header line that a server accepts (RFC 9110, section 5).
 var headerLine = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+: [^\\x00-\\x08\\x0a-\\x1f\\x7f]*$")
 
-// FuzzRequest sends anything to the API: it is answered as the contract says,
-// and never with a failure of the gateway's own.
+// FuzzRequest sends anything to the API: the answer fits the contract and is never
+// 5xx.
 func FuzzRequest(f *testing.F) {
 	g := newFuzzed(f)
 	g.cursors(f)
@@ -395,7 +398,7 @@ func FuzzRequest(f *testing.F) {
 		if w.Code >= 500 {
 			t.Fatalf("%s %s is answered with %d %s", method, target, w.Code, w.Body)
 		}
-		if !strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") { // the contract's reader takes it for a slash, as Go's router does not
+		if !strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") { // the contract's router reads it as a slash, unlike Go's
 			apitest.Check(t, r, body, w.Code, w.Header(), w.Body.Bytes())
 		}
 		if w.Code >= 400 && method != http.MethodHead && (answer{body: w.Body.String()}).text("requestId") != w.Header().Get("X-Request-Id") {

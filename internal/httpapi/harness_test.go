@@ -31,32 +31,32 @@ const payinBody = `{"paymentMethod":"PIX","amount":12345,"referenceId":"r1","web
 const payoutBody = `{"amount":5000,"pixKey":"m@example.com","pixKeyType":"EMAIL","beneficiaryName":"Maria",` +
 	`"beneficiaryDocument":"52998224725","referenceId":"r1"}`
 
-// harness is an API over a gateway in memory, for two merchants, with every
-// request and answer held against the contract.
+// harness is an API over a gateway in memory, for two merchants; every request and
+// answer is validated against the contract.
 type harness struct {
 	t       testing.TB
 	gateway *gateway
 	clock   *env.VirtualClock
 	keys    *store.Keyring
 	handler http.Handler
-	log     *logBook
+	log     *logBuffer
 	first   store.Merchant
 	second  store.Merchant
 }
 
-// logBook is a log that can be read while it is written.
-type logBook struct {
+// logBuffer is a log that can be read while it is written.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (l *logBook) Write(p []byte) (int, error) {
+func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-func (l *logBook) String() string {
+func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
@@ -69,13 +69,14 @@ func newHarness(t *testing.T, change ...func(*httpapi.Options)) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &harness{t: t, gateway: newGateway(w), clock: clock, keys: keys, log: &logBook{}}
+	h := &harness{t: t, gateway: newGateway(w), clock: clock, keys: keys, log: &logBuffer{}}
 	h.first = h.merchant(1, "sandbox", "")
 	h.second = h.merchant(2, "other", "strict")
 	h.credential("key1", "secret1", h.first.ID, nil)
 	h.credential("key2", "secret2", h.second.ID, nil)
 	o := httpapi.Options{
-		Flow: h.gateway, Reader: h.gateway, Keys: keys, Env: w, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys),
+		Orders: h.gateway, Payins: h.gateway, Payouts: h.gateway, Events: h.gateway,
+		Reader: h.gateway, Keys: keys, Env: w, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys),
 		Processors: processor.Registry{"strict": strict{}},
 		Log:        slog.New(slog.NewJSONHandler(h.log, nil)),
 	}
@@ -103,7 +104,7 @@ func (h *harness) credential(key, secret string, merchant payment.ID, change fun
 	h.gateway.credentials[key] = c
 }
 
-// answer is what a request was answered with.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -161,7 +162,7 @@ func from(address string) sending {
 	return func(r *http.Request) { r.RemoteAddr = netip.MustParseAddrPort(address).String() }
 }
 
-// anonymously takes the credentials away that do puts in.
+// anonymously removes the credentials that do sets.
 func anonymously(r *http.Request) {
 	r.Header.Del("x-api-key")
 	r.Header.Del("x-api-secret")

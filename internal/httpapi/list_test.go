@@ -13,7 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// orders makes n pay-ins and payouts of the first merchant, a minute apart.
+// orders creates n pay-ins and payouts of the first merchant, a minute apart.
 func (h *harness) orders(n int) {
 	h.t.Helper()
 	for i := range n {
@@ -28,7 +28,7 @@ func (h *harness) orders(n int) {
 	}
 }
 
-// references lists what a page shows, and where it leads.
+// references lists the references of a page, and its next cursor.
 func references(a answer) (list []string, next string) {
 	data, _ := a.field("data").([]any)
 	for _, entry := range data {
@@ -75,8 +75,8 @@ func TestListFilters(t *testing.T) {
 	}
 }
 
-// Going from page to page shows every order once, whatever the size of pages,
-// and whatever is created meanwhile.
+// The pages of a list show every order once, whatever their size and whatever is
+// created meanwhile.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -94,7 +94,7 @@ func TestPages(t *testing.T) {
 				break
 			}
 			if len(list) != limit {
-				rt.Fatalf("a page of %d holds %d and leads on", limit, len(list))
+				rt.Fatalf("a page of %d has %d entries and a next page", limit, len(list))
 			}
 			if query = "&cursor=" + url.QueryEscape(next); count < 40 && rapid.Bool().Draw(rt, "insert") {
 				body := strings.NewReplacer(`"r1"`, fmt.Sprintf(`"o%d"`, count), "5000", "1")
@@ -105,7 +105,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 		if len(all) != before {
-			rt.Fatalf("%d orders were shown of %d: %q", len(all), before, all)
+			rt.Fatalf("%d orders were shown, want %d: %q", len(all), before, all)
 		}
 		for i, reference := range all {
 			if want := fmt.Sprint("o", before-1-i); reference != want {
@@ -115,7 +115,7 @@ func TestPages(t *testing.T) {
 	})
 }
 
-func TestFaultyQueries(t *testing.T) {
+func TestInvalidQueries(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.orders(3)
@@ -126,7 +126,7 @@ func TestFaultyQueries(t *testing.T) {
 		t.Fatal("no cursors")
 	}
 	id := "/payin/" + h.gateway.payins[0].ID.String()
-	for _, tt := range []struct{ path, faults string }{
+	for _, tt := range []struct{ path, invalid string }{
 		{"/payin?limit=0", "limit out_of_range"}, {"/payin?limit=201", "limit out_of_range"}, {"/payin?limit=x", "limit invalid_format"},
 		{"/payin?limit=", "limit invalid_format"}, {"/payin?limit=1&limit=1", "limit not_allowed"},
 		{"/payin?status=paid", "status not_allowed"}, {"/payin?status=COMPLETED", "status not_allowed"}, {"/payout?status=PAID", "status not_allowed"},
@@ -151,8 +151,8 @@ func TestFaultyQueries(t *testing.T) {
 		for _, e := range list {
 			got = append(got, e.(map[string]any)["field"].(string)+" "+e.(map[string]any)["code"].(string))
 		}
-		if strings.Join(got, ", ") != tt.faults {
-			t.Errorf("%s: faults are %q, want %s", tt.path, got, tt.faults)
+		if strings.Join(got, ", ") != tt.invalid {
+			t.Errorf("%s: invalid are %q, want %s", tt.path, got, tt.invalid)
 		}
 	}
 	h.want("another merchant's cursor", h.do("GET", "/payin?cursor="+next, "", as("key2", "secret2")), 422, "validation_failed")

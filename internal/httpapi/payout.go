@@ -1,61 +1,42 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
-	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
+// PayoutFlow is the use cases of payouts: [flow.Flow].
+type PayoutFlow interface {
+	RequestPayout(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (p payment.Payout, replayed bool, err error)
+	ReplayPayout(ctx context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (p payment.Payout, found bool, err error)
+	CancelPayout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error)
+}
+
+// PayoutReader reads payouts: [store.Store].
+type PayoutReader interface {
+	Payout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error)
+	Payouts(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.Payout, error)
+}
+
 func (a *API) requestPayout(c *call) error {
-	body, release, err := c.body()
-	if err != nil {
-		return err
-	}
-	key, err := c.idempotencyKey()
-	if err != nil {
-		release()
-		return err
-	}
-	q, fault := decodePayout(body, a.decoding(c))
-	release()
-	if fault != nil {
-		return a.replayPayout(c, q, fault)
-	}
-	q.IdempotencyKey = key
-	p, replayed, err := a.flow.RequestPayout(c.r.Context(), c.merchant, q)
-	a.env.Inject(env.BeforeAnswer)
-	if err != nil {
-		return err
-	}
-	c.markReplayed(replayed)
-	return c.payout(http.StatusCreated, &p, false)
+	return createOrder(a, c, creation[*wire.PayoutRequest, payment.Payout]{
+		decode: (*wire.Decoder).Payout,
+		create: a.payouts.RequestPayout,
+		find:   a.findPayout,
+		view:   payoutView,
+	})
 }
 
-// replayPayout is replayPayin for payouts.
-func (a *API) replayPayout(c *call, q *payment.PayoutRequest, fault *problem.Error) error {
-	if !repeats(fault, q.ReferenceID) {
-		return fault
-	}
-	p, found, err := a.flow.ReplayPayout(c.r.Context(), c.merchant, q.ReferenceID.V, q.Fingerprint)
-	if err != nil {
-		return err
-	}
-	if !found {
-		return fault
-	}
-	c.markReplayed(true)
-	return c.payout(http.StatusCreated, &p, false)
+// findPayout finds the payout that r created before.
+func (a *API) findPayout(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (p payment.Payout, found bool, err error) {
+	return a.payouts.ReplayPayout(ctx, m, r.ReferenceID.V, r.Fingerprint)
 }
 
-func (c *call) payout(status int, p *payment.Payout, withBeneficiary bool) error {
-	body, err := p.JSON(withBeneficiary)
-	if err != nil {
-		return err
-	}
-	return c.json(status, body)
-}
+func payoutView(p *payment.Payout) ([]byte, error) { return wire.Payout(p, false) }
 
 func (a *API) getPayout(c *call) error {
 	id, err := c.id()
@@ -71,35 +52,25 @@ func (a *API) getPayout(c *call) error {
 	if err != nil {
 		return readError(err)
 	}
-	return c.payout(http.StatusOK, &p, expand["beneficiary"])
+	return showOrder(c, http.StatusOK, &p, func(p *payment.Payout) ([]byte, error) {
+		return wire.Payout(p, expand["beneficiary"])
+	})
 }
 
 func (a *API) cancelPayout(c *call) error {
-	id, err := c.id()
-	if err != nil {
-		return err
-	}
-	p, err := a.flow.CancelPayout(c.r.Context(), c.merchant.ID, id)
-	a.env.Inject(env.BeforeAnswer)
-	if err != nil {
-		return err
-	}
-	return c.payout(http.StatusOK, &p, false)
+	return cancelOrder(a, c, a.payouts.CancelPayout, payoutView)
 }
 
 func (a *API) listPayouts(c *call) error {
 	q := c.query()
-	f := a.filter(c, q, payment.OperationPayout)
+	f := a.orderFilter(c, q, payment.OperationPayout)
 	f.Status = q.oneOf("status", texts(payment.PayoutStatuses))
 	if err := q.done(); err != nil {
 		return err
 	}
-	list, err := a.reader.Payouts(c.r.Context(), c.merchant.ID, f.plusOne())
-	if err != nil {
-		return readError(err)
-	}
-	return writePage(a, c, list, f.Limit, func(p *payment.Payout) (payment.ID, []byte, error) {
-		body, err := p.JSON(false)
-		return p.ID, body, err
+	return listOrders(a, c, f, listing[payment.Payout]{
+		read: a.reader.Payouts,
+		id:   func(p *payment.Payout) payment.ID { return p.ID },
+		view: payoutView,
 	})
 }

@@ -1,7 +1,10 @@
 package httpapi
 
 import (
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/porteira/porteira/internal/store"
 )
@@ -10,9 +13,9 @@ import (
 type class int
 
 const (
-	read  class = iota // may use every place
-	write              // leaves a reserve to reads
-	vital              // never refused: health, and notices, which have a bound of their own
+	read  class = iota // may use every slot
+	write              // leaves some slots to reads
+	vital              // needs no slot: health, and notices, which have a limit of their own
 )
 
 // public is the scope of routes that need no credentials.
@@ -26,10 +29,10 @@ type route struct {
 	class  class
 	handle func(*API, *call) error
 	exists func(*API) bool // nil for always
-	anyone bool            // credentials may be left out, where the operator allows it
+	anyone bool            // credentials may be missing if the operator allows it
 }
 
-// routes is the whole API: who may do what where.
+// routes is the complete API.
 var routes = []route{
 	{method: "POST", path: "/payin", scope: store.ScopePayinWrite, class: write, handle: (*API).createPayin, anyone: true},
 	{method: "GET", path: "/payin", scope: store.ScopeRead, handle: (*API).listPayins},
@@ -66,35 +69,35 @@ var routes = []route{
 func inSandbox(a *API) bool  { return a.sandbox != nil }
 func hasInbound(a *API) bool { return a.inbound != nil }
 
-// place is a path with its methods.
-type place struct {
+// resource is a path with its methods.
+type resource struct {
 	methods map[string]*route
 	allow   string // the header of a 405
 }
 
-// mount builds the router: every path answers to every method, as the standard
-// router would answer a wrong one in plain text.
+// mount builds the router. Each path is registered for every method, because the
+// standard router would answer a wrong method in plain text.
 func (a *API) mount() *http.ServeMux {
-	places := map[string]*place{}
+	resources := map[string]*resource{}
 	for i := range routes {
 		rt := &routes[i]
 		if rt.exists != nil && !rt.exists(a) {
 			continue
 		}
-		p := places[rt.path]
-		if p == nil {
-			p = &place{methods: map[string]*route{}}
-			places[rt.path] = p
+		res := resources[rt.path]
+		if res == nil {
+			res = &resource{methods: map[string]*route{}}
+			resources[rt.path] = res
 		}
-		p.methods[rt.method] = rt
+		res.methods[rt.method] = rt
 		if rt.method == http.MethodGet {
-			p.methods[http.MethodHead] = rt
+			res.methods[http.MethodHead] = rt
 		}
 	}
 	mux := http.NewServeMux()
-	for path, p := range places {
-		p.allow = allowed(p.methods)
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, p) })
+	for path, res := range resources {
+		res.allow = strings.Join(slices.Sorted(maps.Keys(res.methods)), ", ")
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, res) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, nil) })
 	return mux

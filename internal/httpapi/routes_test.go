@@ -8,8 +8,8 @@ import (
 	"github.com/porteira/porteira/internal/httpapi/apitest"
 )
 
-// The table of routes and the contract name the same operations, and agree on
-// which of them need credentials.
+// The table of routes and the contract have the same operations, and agree on
+// which require credentials.
 func TestRoutesAreTheContract(t *testing.T) {
 	t.Parallel()
 	doc := apitest.Document(t)

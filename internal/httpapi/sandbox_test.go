@@ -15,39 +15,40 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
-// controls notes what the sandbox is told.
+// controls records the calls of the sandbox.
 type controls struct {
-	told []string
-	err  error
+	calls []string
+	err   error
 }
 
-func (s *controls) note(format string, args ...any) error {
-	s.told = append(s.told, fmt.Sprintf(format, args...))
+func (s *controls) record(format string, args ...any) error {
+	s.calls = append(s.calls, fmt.Sprintf(format, args...))
 	return s.err
 }
 
 func (s *controls) PayinAction(_ context.Context, id payment.ID, action string, amount money.Cents) error {
-	return s.note("%s payin %d %d", action, id[0], amount)
+	return s.record("%s payin %d %d", action, id[0], amount)
 }
 
 func (s *controls) PayoutAction(_ context.Context, id payment.ID, action string) error {
-	return s.note("%s payout %d", action, id[0])
+	return s.record("%s payout %d", action, id[0])
 }
 
 func (s *controls) ArmFault(_ context.Context, operation, kind string, count int) error {
-	return s.note("%s %s %d", operation, kind, count)
+	return s.record("%s %s %d", operation, kind, count)
 }
 
-func (s *controls) ClearFaults(context.Context) error { return s.note("clear") }
+func (s *controls) ClearFaults(context.Context) error { return s.record("clear") }
 
-func (s *controls) AdvanceClock(_ context.Context, d time.Duration) error { return s.note("%v", d) }
+func (s *controls) AdvanceClock(_ context.Context, d time.Duration) error { return s.record("%v", d) }
 
-func (s *controls) Transfers(_ context.Context, externalID string) ([]httpapi.SandboxTransfer, error) {
-	return []httpapi.SandboxTransfer{{
+func (s *controls) Transfers(_ context.Context, externalID string) ([]wire.SandboxTransfer, error) {
+	return []wire.SandboxTransfer{{
 		ExternalID: strings.Repeat("0", 32), Amount: 5000, PIXKey: "m@example.com", EndToEndID: "E1", Status: "paid", CreatedAt: start,
-	}}, s.note("transfers %s", externalID)
+	}}, s.record("transfers %s", externalID)
 }
 
 func TestSandbox(t *testing.T) {
@@ -58,7 +59,7 @@ func TestSandbox(t *testing.T) {
 	for _, tt := range []struct {
 		method, path, body string
 		status             int
-		told               string // or the faulty fields
+		want               string // the call, or the invalid fields
 	}{
 		{"POST", "/sandbox/payin/" + id + "/pay", "", 204, "pay payin 1 0"},
 		{"POST", "/sandbox/payin/" + id + "/pay", "{}", 204, "pay payin 1 0"},
@@ -74,7 +75,7 @@ func TestSandbox(t *testing.T) {
 		{"POST", "/sandbox/payout/" + id + "/pay", "", 404, ""},
 		{"POST", "/sandbox/faults", `{"operation":"transfer","kind":"late","count":3}`, 204, "transfer late 3"},
 		{"POST", "/sandbox/faults", `{"operation":"query","kind":"rubbish"}`, 204, "query rubbish 1"},
-		{"POST", "/sandbox/faults", `{"operation":"x","kind":"y","count":0,"z":1}`, 400, "count z operation kind"},
+		{"POST", "/sandbox/faults", `{"operation":"x","kind":"y","count":0,"z":1}`, 400, "z count operation kind"},
 		{"POST", "/sandbox/faults", `{"count":1000001}`, 422, "count operation kind"},
 		{"DELETE", "/sandbox/faults", "", 204, "clear"},
 		{"POST", "/sandbox/clock", `{"advance":3600}`, 204, "1h0m0s"},
@@ -85,17 +86,17 @@ func TestSandbox(t *testing.T) {
 		{"GET", "/sandbox/processor/transfers?externalId=" + strings.Repeat("0", 32), "", 200, "transfers " + strings.Repeat("0", 32)},
 		{"GET", "/sandbox/processor/transfers?x=1", "", 422, "x"},
 	} {
-		s.told = nil
+		s.calls = nil
 		a := h.do(tt.method, tt.path, tt.body, anonymously)
-		got := strings.Join(s.told, " ")
+		got := strings.Join(s.calls, " ")
 		if errs, ok := a.field("errors").([]any); ok {
 			for _, e := range errs {
 				got += " " + e.(map[string]any)["field"].(string)
 			}
 			got = strings.TrimSpace(got)
 		}
-		if a.status != tt.status || got != tt.told {
-			t.Errorf("%s %s %s: answered %d %s, told %q, want %d %q", tt.method, tt.path, tt.body, a.status, a.body, got, tt.status, tt.told)
+		if a.status != tt.status || got != tt.want {
+			t.Errorf("%s %s %s: answered %d %s, calls %q, want %d %q", tt.method, tt.path, tt.body, a.status, a.body, got, tt.status, tt.want)
 		}
 	}
 	s.err = problem.New(problem.InvalidState, "No.")

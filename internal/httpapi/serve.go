@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"path"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,21 +17,20 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// call is one request on its way through the API.
+// call is one request with its answer.
 type call struct {
 	w         http.ResponseWriter
 	r         *http.Request
-	route     *route
+	route     *route // nil until it is found
 	requestID string
-	merchant  store.Merchant // whose request it is
-	anonymous bool           // it came without credentials
-	status    int            // that was answered
+	merchant  store.Merchant
+	anonymous bool // without credentials
+	status    int  // of the answer; 0 until there is one
 }
 
 // ServeHTTP implements [http.Handler].
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// The standard router would redirect a path that is not clean; nothing here
-	// is worth a redirect.
+	// The standard router would redirect a path that is not clean; answer 404.
 	if p := r.URL.Path; p == "" || p[0] != '/' || p == "//" || len(p) > 1 && path.Clean(p) != strings.TrimSuffix(p, "/") {
 		a.serve(w, r, nil)
 		return
@@ -41,8 +38,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.router.ServeHTTP(w, r)
 }
 
-// serve answers a request to a place, or to none.
-func (a *API) serve(w http.ResponseWriter, r *http.Request, p *place) {
+// serve answers a request for a resource; nil if there is no such path.
+func (a *API) serve(w http.ResponseWriter, r *http.Request, res *resource) {
 	start := a.env.Clock.Monotonic()
 	id := a.env.IDs.NewID(a.env.Clock.Now())
 	c := &call{w: w, r: r, requestID: hex.EncodeToString(id[:])}
@@ -51,68 +48,64 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, p *place) {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	if len(r.TransferEncoding) > 0 {
-		// It may have had a Content-Length too, which net/http takes away: a proxy
-		// that went by that sees its end elsewhere (RFC 9112, section 6.1).
+		// It may have had a Content-Length too, which net/http removes: a proxy that
+		// used it would see the end elsewhere (RFC 9112, section 6.1).
 		header.Set("Connection", "close")
 	}
 
-	err := a.run(c, p)
+	err := a.run(c, res)
 	if err != nil && c.status == 0 {
 		c.fail(err)
 	}
 	took := a.env.Clock.Monotonic() - start
-	method, pattern := c.kind()
+	method, pattern := c.labels()
 	a.observe(method, pattern, c.status, took)
 	a.logCall(c, took, err)
 }
 
-// kind is the call's method and path as its route names them: bounded words,
-// which hold nothing of the request.
-func (c *call) kind() (method, pattern string) {
+// labels are method and path as the route writes them, for metrics and the log:
+// few values, with nothing of the request.
+func (c *call) labels() (method, pattern string) {
 	if c.route == nil {
 		return "other", ""
 	}
 	return c.route.method, c.route.path
 }
 
-// run finds the route and runs it; a panic becomes an error.
-func (a *API) run(c *call, p *place) (err error) {
+// run finds the route and calls its handler; a panic becomes an error.
+func (a *API) run(c *call, res *resource) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			if v == http.ErrAbortHandler { //nolint:errorlint // it is thrown as it is
+			if v == http.ErrAbortHandler { //nolint:errorlint // it is never wrapped
 				panic(v)
 			}
 			err = fmt.Errorf("httpapi: panic: %v\n%s", v, debug.Stack())
 		}
 	}()
-	if p == nil {
-		return problem.New(problem.NotFound, "There is no such path.")
+	if res == nil {
+		return problem.New(problem.NotFound, "Path not found.")
 	}
-	rt := p.methods[c.r.Method]
+	rt := res.methods[c.r.Method]
 	if rt == nil {
-		c.w.Header().Set("Allow", p.allow)
-		return problem.New(problem.MethodNotAllowed, "The header Allow lists the methods of this path.")
+		c.w.Header().Set("Allow", res.allow)
+		return problem.New(problem.MethodNotAllowed, "The Allow header lists the methods of this path.")
 	}
 	c.route = rt
-	if !a.places.enter(rt.class) {
-		return problem.New(problem.Overloaded, "The gateway has more requests under way than it takes on.")
+	if !a.slots.acquire(rt.class) {
+		return problem.New(problem.Overloaded, "Too many requests are in flight.")
 	}
-	defer a.places.leave(rt.class)
+	defer a.slots.release(rt.class)
 	if rt.scope != public {
 		if err := a.authenticate(c); err != nil {
 			return err
 		}
-		if rt.class == write { // before the body is read: a refusal must cost little
-			if err := a.flow.Admit(c.merchant.ID); err != nil {
+		if rt.class == write { // before the body is read: a rejection must be cheap
+			if err := a.orders.Admit(c.merchant.ID); err != nil {
 				return err
 			}
 		}
 	}
 	return rt.handle(a, c)
-}
-
-func allowed(methods map[string]*route) string {
-	return strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
 }
 
 // fail answers with a problem document.
@@ -132,7 +125,7 @@ func (c *call) json(status int, body []byte) error {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	c.status = status
 	c.w.WriteHeader(status)
-	_, _ = c.w.Write(body) // the caller may have gone: nobody is left to tell
+	_, _ = c.w.Write(body) // the client may have disconnected
 	return nil
 }
 
@@ -143,36 +136,36 @@ func (c *call) empty(status int) error {
 	return nil
 }
 
-// refusedEvery is how often the log tells that requests are refused.
-const refusedEvery = time.Second
+// overloadLogInterval is the shortest time between two log lines about overload.
+const overloadLogInterval = time.Second
 
-// refused tells the operator, now and then, that there are more requests than
-// the gateway takes on.
-func (a *API) refused(c *call) {
-	a.refusals.Add(1)
+// logOverload logs, now and then, that requests are rejected.
+func (a *API) logOverload(ctx context.Context) {
+	a.rejected.Add(1)
 	now := int64(a.env.Clock.Monotonic()) + 1 // never 0
-	last := a.refusedAt.Load()
-	if last != 0 && now-last < int64(refusedEvery) || !a.refusedAt.CompareAndSwap(last, now) {
+	last := a.rejectedAt.Load()
+	if last != 0 && now-last < int64(overloadLogInterval) || !a.rejectedAt.CompareAndSwap(last, now) {
 		return
 	}
-	a.log.WarnContext(c.r.Context(), "more requests come than can be committed in time: new ones are refused with 503", "refused", a.refusals.Swap(0))
+	a.log.WarnContext(ctx, "overloaded: rejecting new requests with 503", "rejected", a.rejected.Swap(0))
 }
 
-// logCall writes the one line of a request. It tells neither path nor query,
-// which may hold what does not belong in a log.
+// logCall writes the log line of a request. It has neither path nor query, which
+// may contain secrets or personal data.
 func (a *API) logCall(c *call, took time.Duration, err error) {
+	ctx := c.r.Context()
 	level := slog.LevelInfo
 	switch {
-	case problem.Is(err, problem.Overloaded): // thousands a second must not fill the log as well
-		a.refused(c)
-	case errors.Is(err, context.Canceled) && c.r.Context().Err() != nil: // the caller has gone; nothing is amiss here
+	case problem.Is(err, problem.Overloaded): // not an error line each, under overload
+		a.logOverload(ctx)
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil: // the client has disconnected
 	case c.status >= http.StatusInternalServerError:
 		level = slog.LevelError
 	}
-	if !a.log.Enabled(c.r.Context(), level) {
+	if !a.log.Enabled(ctx, level) {
 		return
 	}
-	method, pattern := c.kind()
+	method, pattern := c.labels()
 	attrs := [8]slog.Attr{
 		slog.String("method", method),
 		slog.String("route", pattern),
@@ -194,5 +187,5 @@ func (a *API) logCall(c *call, took time.Duration, err error) {
 			n++
 		}
 	}
-	a.log.LogAttrs(c.r.Context(), level, "request", attrs[:n]...)
+	a.log.LogAttrs(ctx, level, "request", attrs[:n]...)
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// Each request below has every fault of the ones after it too, and is told of
-// the first: path, method, credentials, address, scope, media type, size, form,
-// reference, values.
+// Each request below has every error of the ones after it too, and is answered
+// with the first: path, method, credentials, address, scope, media type, size,
+// form, reference, values.
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -49,7 +49,7 @@ func TestOrderOfChecks(t *testing.T) {
 		h.want(tt.name, h.do(tt.method, tt.path, tt.body, tt.changes...), tt.status, tt.code)
 	}
 	if len(h.gateway.payins) != 2 {
-		t.Errorf("%d orders were made", len(h.gateway.payins))
+		t.Errorf("%d orders were created", len(h.gateway.payins))
 	}
 }
 
@@ -164,8 +164,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// A repeat is never refused for what has changed since: here the due date has
-// passed, which makes a new request faulty.
+// A repeated request is accepted even if it is invalid by now: here, the due date
+// has passed.
 func TestReplayOutlivesRules(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -187,7 +187,7 @@ func TestIdempotencyKey(t *testing.T) {
 	const name = "Idempotency-Key"
 	h.want("one", h.do("POST", "/payin", payinBody, header(name, "abc")), 201, "")
 	if got := h.gateway.payins[0].Details.IdempotencyKey; got != "abc" {
-		t.Errorf("kept %q", got)
+		t.Errorf("stored %q", got)
 	}
 	h.want("another, which changes nothing", h.do("POST", "/payin", payinBody, header(name, "def")), 201, "")
 	for _, path := range []string{"/payin", "/payout"} {
@@ -198,7 +198,7 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// Real processors care for check digits, the sandbox does not.
+// Some processors require valid check digits, the sandbox does not.
 func TestCheckDigitsAreTheProcessorsRule(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -240,7 +240,7 @@ func TestErrorsOfFlowAndStore(t *testing.T) {
 	h.want("not enough money", h.do("POST", "/payout", strings.Replace(payoutBody, "5000", "100001", 1)), 422, "insufficient_balance")
 }
 
-// A panic is one request's bad luck: 500, one line in the log, and life goes on.
+// A panic affects one request: 500, and one line in the log.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -253,7 +253,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// One line a request, without anything personal or secret.
+// One line per request, without personal data or secrets.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -279,9 +279,9 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// That the caller has gone is no error of ours; what went wrong besides is told
-// with its cause, whoever is there to hear the answer.
-func TestCallerHasGone(t *testing.T) {
+// A disconnected client is not logged as an error; any other failure is, with its
+// cause.
+func TestClientDisconnects(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		err    error
@@ -303,8 +303,8 @@ func TestCallerHasGone(t *testing.T) {
 	}
 }
 
-// New work that would wait too long is refused for its merchant before its
-// body is looked at, whatever it asks for; reads and health are not.
+// New work that would wait too long is rejected before its body is read; reads and
+// health checks are not.
 func TestNotAdmitted(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -319,9 +319,9 @@ func TestNotAdmitted(t *testing.T) {
 		}
 	}
 	if text := h.log.String(); strings.Contains(text, "ERROR") || strings.Count(text, `"level":"WARN"`) != 1 {
-		t.Errorf("three refusals are logged as %s, want one warning and nothing worse", text)
+		t.Errorf("three refusals are logged as %s, want one warning and no error", text)
 	}
-	h.want("a stranger", h.do("POST", "/payin", payinBody, as("key1", "wrong")), 401, "unauthorized")
+	h.want("wrong credentials", h.do("POST", "/payin", payinBody, as("key1", "wrong")), 401, "unauthorized")
 	h.want("a read", h.do("GET", "/payin/"+created.text("id"), ""), 200, "")
 	h.want("health", h.do("GET", "/healthz", ""), 200, "")
 	h.gateway.full = 0
@@ -347,7 +347,7 @@ func TestOverload(t *testing.T) {
 	h.want("health", h.do("GET", "/healthz", ""), 200, "")
 	close(h.gateway.proceed)
 	for range 4 {
-		h.want("one that was under way", <-done, 201, "")
+		h.want("one that was in flight", <-done, 201, "")
 	}
 	h.gateway.begun = nil
 	h.want("afterwards", h.do("POST", "/payin", payinBody), 201, "")

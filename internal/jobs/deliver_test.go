@@ -14,6 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // waits are those of docs/webhooks.md, from one attempt to the next.
@@ -149,7 +150,7 @@ func TestGoneEndsAnOrdersNews(t *testing.T) {
 		each(t, func(t *testing.T, g *gateway) {
 			g.web.always(410)
 			r := payoutOf("r", 10_00)
-			r.WebhookURL = payment.Some(hook)
+			r.WebhookURL = wire.Some(hook)
 			_, _, err := g.flow.RequestPayout(t.Context(), g.merchant, r)
 			g.must(err)
 			g.submit()

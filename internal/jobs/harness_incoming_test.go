@@ -14,6 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // errDown is why a bank that is down answers no question.
@@ -100,12 +101,12 @@ func (b *bank) ParseNotice(body []byte) (hints []processor.Hint, err error) {
 // order creates a pay-in of 100.00 of a merchant, whose news go to url.
 func (g *gateway) order(m store.Merchant, reference, url string) payment.Payin {
 	g.t.Helper()
-	r := &payment.PayinRequest{
-		Method: payment.Some("PIX"), Amount: payment.Some(int64(100_00)), ReferenceID: payment.Some(reference),
-		ExpiresIn: payment.Some(int64(3600)), Fingerprint: payment.Fingerprint(reference),
+	r := &wire.PayinRequest{
+		Method: wire.Some("PIX"), Amount: wire.Some(int64(100_00)), ReferenceID: wire.Some(reference),
+		ExpiresIn: wire.Some(int64(3600)), Fingerprint: wire.Fingerprint(reference),
 	}
 	if url != "" {
-		r.WebhookURL = payment.Some(url)
+		r.WebhookURL = wire.Some(url)
 	}
 	p, _, err := g.flow.CreatePayin(g.t.Context(), m, r)
 	g.must(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
@@ -284,11 +285,11 @@ func (g *gateway) run(step func(context.Context) (int, error)) {
 func (g *gateway) submit()  { g.t.Helper(); g.run(g.jobs.SubmitPayouts) }
 func (g *gateway) resolve() { g.t.Helper(); g.run(g.jobs.ResolvePayouts) }
 
-func payoutOf(reference string, cents int64) *payment.PayoutRequest {
-	return &payment.PayoutRequest{
-		Amount: payment.Some(cents), PIXKey: payment.Some("maria@example.com"), PIXKeyType: payment.Some("EMAIL"), NormalKey: "maria@example.com",
-		BeneficiaryName: payment.Some("Maria"), BeneficiaryDocument: payment.Some("52998224725"), ReferenceID: payment.Some(reference),
-		Fingerprint: payment.Fingerprint(fmt.Sprintf("%s %d", reference, cents)),
+func payoutOf(reference string, cents int64) *wire.PayoutRequest {
+	return &wire.PayoutRequest{
+		Amount: wire.Some(cents), PIXKey: wire.Some("maria@example.com"), PIXKeyType: wire.Some("EMAIL"), NormalKey: "maria@example.com",
+		BeneficiaryName: wire.Some("Maria"), BeneficiaryDocument: wire.Some("52998224725"), ReferenceID: wire.Some(reference),
+		Fingerprint: wire.Fingerprint(fmt.Sprintf("%s %d", reference, cents)),
 	}
 }
 

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the generated page instead of com
 
 const page = "../../docs/states.md"
 
-// The diagrams are drawn from the tables that the program runs on.
+// The diagrams are generated from the tables that the program uses.
 func TestStatesPageIsFresh(t *testing.T) {
 	t.Parallel()
 	want := pageHead +
@@ -42,18 +42,18 @@ const (
 
 # States
 
-Each kind of order is a table: a status, what happened to it, and what follows. What is not in the table cannot happen; it
-changes nothing, and is no error where it comes from outside (news that comes twice, late, or in another order). Every line
+The states of each kind of order are a table: a status, a trigger, and the next status. A trigger that the table does not
+list changes nothing; from outside it is not an error (a report that arrives twice, late, or out of order). Every transition
 raises the order's ` + "`version`" + ` by one, books the entries of its recipe (see [ledger.md](ledger.md)) and announces its event, all in one
 commit.
 `
-	payinIntro = `An order to be paid. An expired or canceled one can still be paid: money that came late is never dropped. A refused card
-leaves the order as it is, with the last refusal to be seen, and no event. What a refund books stands in its own table.
+	payinIntro = `An order to be paid by a customer. An expired or canceled one can still be paid: late money is never dropped. A refused card
+leaves the order as it is, shows the last refusal, and announces no event. The table of refunds lists what refunds book.
 `
-	payoutIntro = `An order to send a Pix. Its creation books ` + "`payout_held`" + `. An outcome that nobody knows stays PROCESSING, with its hold, until
-it is known.
+	payoutIntro = `An order to send a Pix. Its creation books ` + "`payout_held`" + `. While its outcome is unknown, it stays PROCESSING and its money
+stays held.
 `
-	refundIntro = `A part of a paid pay-in that goes back, or all of it. Its creation books ` + "`refund_held`" + `.
+	refundIntro = `A return of a part of a paid pay-in, or all of it, to the payer. Its creation books ` + "`refund_held`" + `.
 `
 )
 
@@ -75,7 +75,7 @@ func section[S ~string](title, intro string, table payment.Table[S], statuses []
 	return text.String()
 }
 
-// edge is an arrow of the diagram, with all that leads along it.
+// edge is an arrow of the diagram, with all of its triggers.
 type edge struct {
 	from, to string
 	on       []string

@@ -14,23 +14,23 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 // Lengths of an external id, in characters.
 const (
 	ExternalIDLength       = 32
-	ExternalIDStaticLength = 25 // what a static BR Code has room for
+	ExternalIDStaticLength = 25 // the part that fits into a static BR Code
 	merchantDigits         = 5
 )
 
 // MerchantNumberMax is the largest short number of a merchant: 62^5 - 1.
 const MerchantNumberMax = 916_132_831
 
-// ErrExternalID says that a text cannot be an external id.
+// ErrExternalID says that a text is not an external id.
 var ErrExternalID = errors.New("payment: not an external id")
 
-// ExternalID derives the one id under which an order is known at processors,
-// for its whole life: the merchant's short number, then a digest of
-// installation, merchant, operation and reference. It holds no secret, so that
-// a lost key or a restored backup cannot change it, and with it pay twice.
+// ExternalID derives the only id that an order ever has at processors: the
+// merchant's short number, then a digest of installation, merchant, operation and
+// reference. It contains no secret, so that a lost key or a restored backup cannot
+// change it, which could pay an order twice.
 func ExternalID(installation ID, number int64, merchant ID, op Operation, reference string) string {
-	var room [256]byte
-	msg := append(room[:0], "porteira/external-id/1\x00"...)
+	var buffer [256]byte
+	msg := append(buffer[:0], "porteira/external-id/1\x00"...)
 	msg = append(msg, installation[:]...)
 	msg = append(msg, merchant[:]...)
 	msg = append(msg, op...)
@@ -47,8 +47,8 @@ func ExternalID(installation ID, number int64, merchant ID, op Operation, refere
 	return string(out[:])
 }
 
-// MerchantNumber reads the short number that leads an external id, whole or
-// cut to what a static BR Code carries; else ErrExternalID.
+// MerchantNumber reads the short number at the start of an external id, complete
+// or cut to the part in a static BR Code; else ErrExternalID.
 func MerchantNumber(externalID string) (int64, error) {
 	if len(externalID) < ExternalIDStaticLength || len(externalID) > ExternalIDLength {
 		return 0, ErrExternalID
@@ -61,8 +61,8 @@ func MerchantNumber(externalID string) (int64, error) {
 	return ParseMerchantNumber(externalID[:merchantDigits])
 }
 
-// AppendMerchantNumber appends a merchant's short number as it leads external
-// ids and the tokens of the payer's page: five digits of base 62.
+// AppendMerchantNumber appends a merchant's short number as external ids and the
+// tokens of the payer's page begin with it: five digits of base 62.
 func AppendMerchantNumber(dst []byte, number int64) []byte {
 	var out [merchantDigits]byte
 	for i := merchantDigits - 1; i >= 0; i-- {

@@ -50,7 +50,7 @@ func TestExternalIDNeverChanges(t *testing.T) {
 func TestExternalIDTellsOrdersApart(t *testing.T) {
 	t.Parallel()
 	ids := []payment.ID{{}, {1}, {0: 1, 15: 1}}
-	whole, static, orders := map[string]bool{}, map[string]bool{}, 0
+	complete, static, orders := map[string]bool{}, map[string]bool{}, 0
 	for _, installation := range ids {
 		for _, merchant := range ids {
 			for number := range int64(4) {
@@ -60,15 +60,15 @@ func TestExternalIDTellsOrdersApart(t *testing.T) {
 						if len(x) != payment.ExternalIDLength || strings.Trim(x, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") != "" {
 							t.Fatalf("%q is not 32 letters and digits", x)
 						}
-						whole[x], static[x[:payment.ExternalIDStaticLength]] = true, true
+						complete[x], static[x[:payment.ExternalIDStaticLength]] = true, true
 						orders++
 					}
 				}
 			}
 		}
 	}
-	if len(whole) != orders || len(static) != orders {
-		t.Errorf("%d orders have %d ids, and %d in static codes", orders, len(whole), len(static))
+	if len(complete) != orders || len(static) != orders {
+		t.Errorf("%d orders have %d ids, and %d in static codes", orders, len(complete), len(static))
 	}
 }
 

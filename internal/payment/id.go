@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ID identifies a merchant, an order, a receipt: a UUID (RFC 9562), version 7
-// when this program made it, so that ids sort by creation time.
+// ID identifies a merchant, an order, a receipt: a UUID (RFC 9562), of version 7 if
+// this program generated it, so that ids sort by creation time.
 type ID [16]byte
 
 // ErrID says that a text is not a UUID in its canonical form.
@@ -60,21 +60,21 @@ func (id ID) String() string {
 	return string(buf[:])
 }
 
-// MarshalText is String, for JSON and logs.
+// MarshalText is String.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText is ParseID, for JSON.
+// UnmarshalText is ParseID.
 func (id *ID) UnmarshalText(text []byte) (err error) {
 	*id, err = ParseID(string(text))
 	return err
 }
 
-// IsZero says whether id is unset. The zero id also stands for the platform
-// itself, which owns money that no merchant can be found for.
+// IsZero says whether id is unset. The zero id is also the platform itself, which
+// owns money that matches no merchant.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// MinIDAt is the smallest version 7 id of the millisecond of t: a bound for
-// ranges of creation times.
+// MinIDAt is the smallest version 7 id of the millisecond of t, for ranges of
+// creation times.
 func MinIDAt(t time.Time) ID {
 	ms := uint64(t.UnixMilli())
 	return ID{

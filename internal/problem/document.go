@@ -6,28 +6,25 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-
-	"github.com/porteira/porteira/internal/payment"
 )
 
 // MediaType is the content type of a problem document (RFC 9457, section 6.1).
 const MediaType = "application/problem+json"
 
-// documentation is where each kind is explained: the "type" of its documents.
+// documentation explains each kind: the "type" of a document begins with it.
 const documentation = "/docs/errors#"
 
-// retryAfterDefault is what a caller is told to wait where an error that
-// passes by itself names no time.
+// retryAfterDefault is the Retry-After of a temporary error that sets none.
 const retryAfterDefault = time.Second
 
 type document struct {
-	Type      string               `json:"type"`
-	Title     string               `json:"title"`
-	Status    int                  `json:"status"`
-	Detail    string               `json:"detail,omitempty"`
-	Code      Kind                 `json:"code"`
-	RequestID string               `json:"requestId,omitempty"`
-	Errors    []payment.FieldError `json:"errors,omitempty"`
+	Type      string       `json:"type"`
+	Title     string       `json:"title"`
+	Status    int          `json:"status"`
+	Detail    string       `json:"detail,omitempty"`
+	Code      Kind         `json:"code"`
+	RequestID string       `json:"requestId,omitempty"`
+	Errors    []FieldError `json:"errors,omitempty"`
 }
 
 // Document renders e as a problem document (RFC 9457). requestID lets the
@@ -39,14 +36,14 @@ func (e *Error) Document(requestID string) []byte {
 		Code: e.Kind, RequestID: requestID, Errors: e.Fields,
 	})
 	if err != nil {
-		// Only invalid UTF-8 in a field name leads here: say all but that.
+		// Only invalid UTF-8 in a field's name fails: leave the fields out.
 		bare := Error{Kind: e.Kind}
 		return bare.Document(requestID)
 	}
 	return body
 }
 
-// retryAfter is the Retry-After of e in whole seconds, rounded up; 0 for none.
+// retryAfter is the Retry-After of e in seconds, rounded up; 0 for none.
 func (e *Error) retryAfter() int64 {
 	wait := e.RetryAfter
 	if wait <= 0 {
@@ -70,5 +67,5 @@ func Write(w http.ResponseWriter, e *Error, requestID string) {
 		header.Set("Retry-After", strconv.FormatInt(seconds, 10))
 	}
 	w.WriteHeader(e.Kind.Status())
-	_, _ = w.Write(body) // the caller may have gone: nobody is left to tell
+	_, _ = w.Write(body) // the client may have disconnected
 }

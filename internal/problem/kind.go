@@ -1,12 +1,13 @@
-// Package problem is error kinds and the one table from kind to HTTP status and problem code.
+// Package problem is error kinds and the one table to HTTP status and code; it
+// imports nothing of ours.
 //
-// Whatever a caller may be told is an [Error]; any other error is shown as
-// internal_error and nothing more. docs/errors.md explains each kind.
+// Only an [Error] is shown to a client. Any other error is answered as
+// internal_error, without its cause. docs/errors.md explains each kind.
 package problem
 
 import "net/http"
 
-// Kind is what went wrong, as a stable code in snake_case: the member "code"
+// Kind is the kind of an error: a stable code in snake_case, the member "code"
 // of a problem document.
 type Kind string
 
@@ -36,34 +37,34 @@ const (
 	ProcessorTimeout     Kind = "processor_timeout"
 )
 
-// table is the one place where a kind gets its HTTP status and title.
+// table gives each kind its HTTP status and title.
 var table = []struct {
 	kind   Kind
 	status int
 	title  string
 }{
-	{MalformedJSON, http.StatusBadRequest, "The body is not well-formed JSON"},
-	{UnknownField, http.StatusBadRequest, "The request has unknown fields"},
-	{DuplicateField, http.StatusBadRequest, "The request names a field twice"},
-	{Unauthorized, http.StatusUnauthorized, "Credentials are missing or wrong"},
-	{ForbiddenScope, http.StatusForbidden, "The credential may not do this"},
-	{ForbiddenIP, http.StatusForbidden, "The credential may not be used from this address"},
-	{NotFound, http.StatusNotFound, "There is nothing here"},
-	{MethodNotAllowed, http.StatusMethodNotAllowed, "The method is not allowed here"},
-	{BodyTooLarge, http.StatusRequestEntityTooLarge, "The body is too large"},
-	{UnsupportedMediaType, http.StatusUnsupportedMediaType, "The body is not JSON"},
-	{ReferenceConflict, http.StatusConflict, "The reference belongs to a different request"},
-	{InvalidState, http.StatusConflict, "The order's status does not allow this"},
-	{ValidationFailed, http.StatusUnprocessableEntity, "The request has faulty fields"},
-	{InsufficientBalance, http.StatusUnprocessableEntity, "The balance is not sufficient"},
-	{LimitExceeded, http.StatusUnprocessableEntity, "The amount is beyond a limit"},
-	{MethodNotEnabled, http.StatusUnprocessableEntity, "The payment method is not enabled"},
-	{RateLimited, http.StatusTooManyRequests, "There were too many requests"},
-	{InternalError, http.StatusInternalServerError, "Something went wrong on our side"},
-	{ProcessorRefused, http.StatusBadGateway, "The processor refused the order"},
-	{Overloaded, http.StatusServiceUnavailable, "The gateway is overloaded"},
-	{Unavailable, http.StatusServiceUnavailable, "The gateway is unavailable"},
-	{ProcessorTimeout, http.StatusGatewayTimeout, "The processor did not answer in time"},
+	{MalformedJSON, http.StatusBadRequest, "Malformed JSON"},
+	{UnknownField, http.StatusBadRequest, "Unknown field"},
+	{DuplicateField, http.StatusBadRequest, "Duplicate field"},
+	{Unauthorized, http.StatusUnauthorized, "Missing or invalid credentials"},
+	{ForbiddenScope, http.StatusForbidden, "Insufficient scope"},
+	{ForbiddenIP, http.StatusForbidden, "IP address not allowed"},
+	{NotFound, http.StatusNotFound, "Not found"},
+	{MethodNotAllowed, http.StatusMethodNotAllowed, "Method not allowed"},
+	{BodyTooLarge, http.StatusRequestEntityTooLarge, "Request body too large"},
+	{UnsupportedMediaType, http.StatusUnsupportedMediaType, "Unsupported media type"},
+	{ReferenceConflict, http.StatusConflict, "Reference already used by a different request"},
+	{InvalidState, http.StatusConflict, "Not allowed in the order's current status"},
+	{ValidationFailed, http.StatusUnprocessableEntity, "Validation failed"},
+	{InsufficientBalance, http.StatusUnprocessableEntity, "Insufficient balance"},
+	{LimitExceeded, http.StatusUnprocessableEntity, "Amount limit exceeded"},
+	{MethodNotEnabled, http.StatusUnprocessableEntity, "Payment method not enabled"},
+	{RateLimited, http.StatusTooManyRequests, "Too many requests"},
+	{InternalError, http.StatusInternalServerError, "Internal error"},
+	{ProcessorRefused, http.StatusBadGateway, "Order refused by the processor"},
+	{Overloaded, http.StatusServiceUnavailable, "Gateway overloaded"},
+	{Unavailable, http.StatusServiceUnavailable, "Gateway unavailable"},
+	{ProcessorTimeout, http.StatusGatewayTimeout, "Processor timeout"},
 }
 
 // Kinds lists every kind, ordered by HTTP status.
@@ -75,14 +76,13 @@ func Kinds() []Kind {
 	return kinds
 }
 
-// Status is the HTTP status that k is answered with; 500 for a kind that is
-// not in the table.
+// Status is the HTTP status of k; 500 if the table does not list it.
 func (k Kind) Status() int {
 	status, _ := k.row()
 	return status
 }
 
-// Title is the sentence, without full stop, that sums k up for people.
+// Title is a short summary of k for people, without a full stop.
 func (k Kind) Title() string {
 	_, title := k.row()
 	return title
@@ -94,5 +94,5 @@ func (k Kind) row() (status int, title string) {
 			return table[i].status, table[i].title
 		}
 	}
-	return http.StatusInternalServerError, "Something went wrong on our side"
+	return http.StatusInternalServerError, "Internal error"
 }

@@ -5,23 +5,21 @@ import (
 	"errors"
 	"slices"
 	"time"
-
-	"github.com/porteira/porteira/internal/payment"
 )
 
-// Error is an error that its caller may be told about. Detail and Fields are
-// shown; Cause is for the operator's log only.
+// Error is an error that a client may see. Detail and Fields are shown; Cause
+// goes only to the operator's log.
 type Error struct {
 	Kind   Kind
-	Detail string // a sentence for people; holds no value that was sent
-	// Fields are the faulty members of the request.
-	Fields []payment.FieldError
-	// RetryAfter is when it makes sense to ask again; zero leaves it open.
+	Detail string // a sentence for people; repeats no value of the request
+	// Fields are the invalid fields of the request.
+	Fields []FieldError
+	// RetryAfter is how long to wait before a retry; zero sets none.
 	RetryAfter time.Duration
 	Cause      error
 }
 
-// New returns an error of the kind. detail is shown to the caller.
+// New returns an error of the kind. detail is shown to the client.
 func New(kind Kind, detail string) *Error {
 	return &Error{Kind: kind, Detail: detail}
 }
@@ -33,14 +31,14 @@ func (e *Error) With(cause error) *Error {
 	return &c
 }
 
-// WithFields returns a copy of e that names more faulty fields.
-func (e *Error) WithFields(fields ...payment.FieldError) *Error {
+// WithFields returns a copy of e with more invalid fields.
+func (e *Error) WithFields(fields ...FieldError) *Error {
 	c := *e
 	c.Fields = slices.Concat(e.Fields, fields)
 	return &c
 }
 
-// WithRetryAfter returns a copy of e that asks to be tried again after d.
+// WithRetryAfter returns a copy of e that asks the client to retry after d.
 func (e *Error) WithRetryAfter(d time.Duration) *Error {
 	c := *e
 	c.RetryAfter = d
@@ -68,9 +66,9 @@ func Is(err error, kind Kind) bool {
 	return errors.As(err, &e) && e.Kind == kind
 }
 
-// From turns any error into one that can be shown: an Error is itself, a time
-// that ran out is unavailable, and everything else is an internal_error that
-// says nothing of its cause. From(nil) is nil.
+// From returns err as an error that can be shown: an Error is returned as it is,
+// an expired or canceled context is unavailable, and anything else is
+// internal_error, which hides its cause. From(nil) is nil.
 func From(err error) *Error {
 	var e *Error
 	switch {
@@ -79,8 +77,8 @@ func From(err error) *Error {
 	case errors.As(err, &e):
 		return e
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return New(Unavailable, "The request was not finished in time.").With(err)
+		return New(Unavailable, "The request timed out.").With(err)
 	default:
-		return New(InternalError, "The request failed for a reason that is not the caller's. Its requestId tells the operator more.").With(err)
+		return New(InternalError, "An unexpected error occurred. Quote the requestId when you contact the operator.").With(err)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 )
 
@@ -44,20 +43,20 @@ func TestStatusOfEachKind(t *testing.T) {
 		for code := range strings.FieldsSeq(codes) {
 			total++
 			if got := problem.Kind(code).Status(); got != status {
-				t.Errorf("%s is answered with %d, want %d", code, got, status)
+				t.Errorf("status of %s is %d, want %d", code, got, status)
 			}
 		}
 	}
 	if len(problem.Kinds()) != total {
 		t.Errorf("%d kinds, want %d", len(problem.Kinds()), total)
 	}
-	if got := problem.Kind("made_up").Status(); got != http.StatusInternalServerError {
-		t.Errorf("an unknown kind is answered with %d", got)
+	if got := problem.Kind("unlisted").Status(); got != http.StatusInternalServerError {
+		t.Errorf("status of an unlisted kind is %d", got)
 	}
 }
 
-// docs/errors.md explains each kind below the heading of its status, and no
-// other; the heading is what "type" links to.
+// docs/errors.md explains exactly these kinds, each under the heading of its
+// status; "type" links to the heading.
 func TestDocumentationAgrees(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/errors.md")
@@ -75,7 +74,7 @@ func TestDocumentationAgrees(t *testing.T) {
 	}
 	for _, kind := range problem.Kinds() {
 		if documented[string(kind)] != kind.Status() {
-			t.Errorf("%s stands below %d, want %d", kind, documented[string(kind)], kind.Status())
+			t.Errorf("%s is documented under %d, want %d", kind, documented[string(kind)], kind.Status())
 		}
 		delete(documented, string(kind))
 	}
@@ -83,8 +82,8 @@ func TestDocumentationAgrees(t *testing.T) {
 		t.Errorf("%s is documented but does not exist", code)
 	}
 	for _, code := range []string{
-		payment.CodeRequired, payment.CodeInvalidType, payment.CodeInvalidFormat, payment.CodeOutOfRange,
-		payment.CodeTooShort, payment.CodeTooLong, payment.CodeNotAllowed, payment.CodeUnknownField,
+		problem.CodeRequired, problem.CodeInvalidType, problem.CodeInvalidFormat, problem.CodeOutOfRange,
+		problem.CodeTooShort, problem.CodeTooLong, problem.CodeNotAllowed, problem.CodeUnknownField,
 	} {
 		if !bytes.Contains(text, []byte("| `"+code+"` |")) {
 			t.Errorf("field code %s is not documented", code)
@@ -94,14 +93,14 @@ func TestDocumentationAgrees(t *testing.T) {
 
 func TestDocument(t *testing.T) {
 	t.Parallel()
-	e := problem.New(problem.ValidationFailed, "1 field is faulty.").
-		WithFields(payment.FieldError{Field: "amount", Code: payment.CodeRequired, Detail: "must be sent"}).
+	e := problem.New(problem.ValidationFailed, "1 invalid field.").
+		WithFields(problem.FieldError{Field: "amount", Code: problem.CodeRequired, Detail: "is required"}).
 		With(errors.New("the cause stays inside"))
 	w := httptest.NewRecorder()
 	problem.Write(w, e, "abc")
-	want := `{"type":"/docs/errors#validation_failed","title":"The request has faulty fields","status":422,` +
-		`"detail":"1 field is faulty.","code":"validation_failed","requestId":"abc",` +
-		`"errors":[{"field":"amount","code":"required","detail":"must be sent"}]}`
+	want := `{"type":"/docs/errors#validation_failed","title":"Validation failed","status":422,` +
+		`"detail":"1 invalid field.","code":"validation_failed","requestId":"abc",` +
+		`"errors":[{"field":"amount","code":"required","detail":"is required"}]}`
 	if got := w.Body.String(); got != want {
 		t.Errorf("document is\n%s\nwant\n%s", got, want)
 	}
@@ -109,13 +108,13 @@ func TestDocument(t *testing.T) {
 		t.Errorf("status %d, type %q", w.Code, w.Header().Get("Content-Type"))
 	}
 	if w.Header().Get("Retry-After") != "" {
-		t.Error("a fault that does not pass by itself has a Retry-After")
+		t.Error("a permanent error has a Retry-After")
 	}
 }
 
 func TestDocumentIsAlwaysJSON(t *testing.T) {
 	t.Parallel()
-	e := problem.New(problem.UnknownField, "x").WithFields(payment.FieldError{Field: "\xff"})
+	e := problem.New(problem.UnknownField, "x").WithFields(problem.FieldError{Field: "\xff"})
 	if doc := e.Document("abc"); !json.Valid(doc) || !bytes.Contains(doc, []byte(`"code":"unknown_field"`)) {
 		t.Errorf("document is %s", doc)
 	}
@@ -144,7 +143,7 @@ func TestRetryAfter(t *testing.T) {
 func TestFrom(t *testing.T) {
 	t.Parallel()
 	if problem.From(nil) != nil {
-		t.Error("no error became one")
+		t.Error("From(nil) is not nil")
 	}
 	for _, tt := range []struct {
 		err  error
@@ -161,21 +160,21 @@ func TestFrom(t *testing.T) {
 			t.Errorf("From(%v) is %v, want %s", tt.err, got, tt.want)
 		}
 		if bytes.Contains(got.Document(""), []byte("disk on fire")) {
-			t.Error("the cause is shown to the caller")
+			t.Error("the cause is shown to the client")
 		}
 		if !errors.Is(got, got.Cause) && got.Cause != nil {
-			t.Error("the cause is lost to the operator")
+			t.Error("the cause is not kept for the log")
 		}
 	}
 }
 
-// A kept error is a template: what is added to a copy does not reach it.
+// A shared error is a template: changes to a copy do not reach it.
 func TestCopies(t *testing.T) {
 	t.Parallel()
-	kept := problem.New(problem.ValidationFailed, "x").WithFields(payment.FieldError{Field: "a"})
+	kept := problem.New(problem.ValidationFailed, "x").WithFields(problem.FieldError{Field: "a"})
 	kept.Fields = slices.Grow(kept.Fields, 4)
-	one := kept.WithFields(payment.FieldError{Field: "b"})
-	two := kept.WithFields(payment.FieldError{Field: "c"})
+	one := kept.WithFields(problem.FieldError{Field: "b"})
+	two := kept.WithFields(problem.FieldError{Field: "c"})
 	if one.Fields[1].Field != "b" || two.Fields[1].Field != "c" || len(kept.Fields) != 1 {
 		t.Errorf("copies share fields: %v %v %v", kept, one, two)
 	}

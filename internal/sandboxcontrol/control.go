@@ -18,6 +18,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 const (
@@ -93,15 +94,15 @@ func (c *Control) AdvanceClock(ctx context.Context, d time.Duration) error {
 }
 
 // Transfers implements [httpapi.Sandbox].
-func (c *Control) Transfers(ctx context.Context, externalID string) ([]httpapi.SandboxTransfer, error) {
-	var list []httpapi.SandboxTransfer
+func (c *Control) Transfers(ctx context.Context, externalID string) ([]wire.SandboxTransfer, error) {
+	var list []wire.SandboxTransfer
 	for cursor := ""; ; {
 		page, next, err := c.Bank.Transfers(ctx, externalID, cursor)
 		if err != nil {
 			return nil, bankProblem(err)
 		}
 		for i := range page {
-			list = append(list, httpapi.SandboxTransfer(page[i]))
+			list = append(list, wire.SandboxTransfer(page[i]))
 		}
 		if len(page) == 0 || next == cursor {
 			return list, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // registered is the amount in cents of pay-ins that shopBank does not mint.
@@ -131,11 +132,11 @@ const hookURL = "https://shop.example/hook"
 // sell creates a pay-in with news to a URL, or none.
 func (v *shop) sell(reference string, amount int64, url string) payment.Payin {
 	v.t.Helper()
-	r := &payment.PayinRequest{
-		Method: payment.Some("PIX"), Amount: payment.Some(amount), ReferenceID: payment.Some(reference), ExpiresIn: payment.Some(int64(3600)),
+	r := &wire.PayinRequest{
+		Method: wire.Some("PIX"), Amount: wire.Some(amount), ReferenceID: wire.Some(reference), ExpiresIn: wire.Some(int64(3600)),
 	}
 	if url != "" {
-		r.WebhookURL = payment.Some(url)
+		r.WebhookURL = wire.Some(url)
 	}
 	p, _, err := v.flow.CreatePayin(v.t.Context(), v.m, r)
 	v.must(err)
@@ -172,9 +173,9 @@ func (v *shop) dispute(externalID string, amount money.Cents, state processor.Di
 // withdraw requests a payout.
 func (v *shop) withdraw(reference string, amount int64) payment.Payout {
 	v.t.Helper()
-	p, _, err := v.flow.RequestPayout(v.t.Context(), v.m, &payment.PayoutRequest{
-		Amount: payment.Some(amount), PIXKey: payment.Some("a@b.c"), PIXKeyType: payment.Some("EMAIL"), NormalKey: "a@b.c",
-		ReferenceID: payment.Some(reference), WebhookURL: payment.Some(hookURL),
+	p, _, err := v.flow.RequestPayout(v.t.Context(), v.m, &wire.PayoutRequest{
+		Amount: wire.Some(amount), PIXKey: wire.Some("a@b.c"), PIXKeyType: wire.Some("EMAIL"), NormalKey: "a@b.c",
+		ReferenceID: wire.Some(reference), WebhookURL: wire.Some(hookURL),
 	})
 	v.must(err)
 	v.books.acks = append(v.books.acks, &ack{

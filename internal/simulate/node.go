@@ -153,7 +153,8 @@ func (n *node) open(life int) (err error) {
 	})
 	n.flow.HandTo(n.jobs)
 	n.handler = httpapi.New(httpapi.Options{
-		Flow: n.flow, Reader: n.store, Keys: n.store.Keys(), Env: w, Processors: processors, Log: log, Links: links,
+		Orders: n.flow, Payins: n.flow, Payouts: n.flow, Events: n.flow,
+		Reader: n.store, Keys: n.store.Keys(), Env: w, Processors: processors, Log: log, Links: links,
 		Inbound: inbound.New(inbound.Options{Flow: n.flow, Processors: processors, Clock: w.Clock, Log: log}),
 	})
 	alone := !store.IsPostgres(s.options.Database) && len(s.nodes) == 1

@@ -23,7 +23,7 @@ type aheadKey struct {
 
 type payinAhead struct {
 	order       payment.Payin
-	fingerprint payment.Fingerprint
+	fingerprint []byte
 }
 
 // PayinsAhead reads and locks a merchant's pay-ins for PayinByExternalID. Where

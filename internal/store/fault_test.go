@@ -29,11 +29,11 @@ const (
 	afterCommit      // the server has done it, and its answer is lost
 )
 
-// wire carries connections to a PostgreSQL server, and breaks the next one that
-// commits, as it is told to.
-type wire struct{ next atomic.Int32 }
+// proxy carries connections to a PostgreSQL server, and breaks the next one that
+// commits, as next says.
+type proxy struct{ next atomic.Int32 }
 
-func (w *wire) carry(client, server net.Conn) {
+func (p *proxy) carry(client, server net.Conn) {
 	var deaf atomic.Bool // the server's next answer is lost, and the connection with it
 	go func() {
 		buffer := make([]byte, 64<<10)
@@ -55,7 +55,7 @@ func (w *wire) carry(client, server net.Conn) {
 			return
 		}
 		if bytes.Contains(buffer[:n], []byte("commit\x00")) {
-			switch cut(w.next.Swap(int32(never))) {
+			switch cut(p.next.Swap(int32(never))) {
 			case beforeCommit:
 				return
 			case afterCommit:
@@ -78,7 +78,7 @@ func (w *wire) carry(client, server net.Conn) {
 func TestCommitOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	o := storetest.Prepare(t, "postgres", env.System(env.OutboundOptions{}))
-	w := &wire{}
+	w := &proxy{}
 	storetest.Wire(t, &o, w.carry)
 	s := storetest.Open(t, o)
 	merchant := payment.ID{9}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/porteira/porteira/internal/payment"
 )
@@ -18,7 +19,7 @@ import (
 type NewPayin struct {
 	payment.Payin
 	Personal    payment.PersonalData
-	Fingerprint payment.Fingerprint
+	Fingerprint []byte
 
 	row []any // see PreparePayin
 }
@@ -32,6 +33,12 @@ var payinTable = newTable("payins", "id",
 	column{"failure", "text"}, column{"expires_at", "bigint"}, column{"paid_at", "bigint"}, column{"next_at", "bigint"},
 	column{"created_at", "bigint"}, column{"updated_at", "bigint"})
 
+// personalColumn is a pay-in's personal data as its column has it, sealed.
+type personalColumn struct {
+	Customer jsontext.Value `json:"customer,omitzero"`
+	Items    jsontext.Value `json:"items,omitzero"`
+}
+
 // PreparePayin does ahead what InsertPayins needs and no transaction: in the
 // writer's hands it would keep everybody waiting. p must not change after it.
 func (s *Store) PreparePayin(p *NewPayin) error {
@@ -39,7 +46,7 @@ func (s *Store) PreparePayin(p *NewPayin) error {
 	if err != nil {
 		return fmt.Errorf("pay-in details: %w", err)
 	}
-	personal, err := json.Marshal(&p.Personal)
+	personal, err := json.Marshal(personalColumn{p.Personal.Customer, p.Personal.Items})
 	if err != nil {
 		return fmt.Errorf("pay-in personal data: %w", err)
 	}
@@ -154,14 +161,14 @@ func (s *Store) FindPayin(ctx context.Context, id payment.ID) (payment.Payin, er
 
 // PayinByExternalID reads a pay-in and its fingerprint by its external id, in
 // whole or as much of it as a static BR Code carries; else ErrNotFound.
-func (s *Store) PayinByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payin, payment.Fingerprint, error) {
+func (s *Store) PayinByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payin, []byte, error) {
 	p, f, err := payinByExternalID(s.queryRow(ctx, payinByExternal, merchant[:], externalID, externalID+externalIDEnd))
 	return p, f, s.readError("pay-in", err)
 }
 
 // PayinByExternalID is Store.PayinByExternalID within the transaction; the row
 // is locked, where the engine locks rows, until it ends.
-func (tx *Tx) PayinByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payin, payment.Fingerprint, error) {
+func (tx *Tx) PayinByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payin, []byte, error) {
 	if known, ok := tx.ahead.payins[aheadKey{merchant, externalID}]; ok {
 		return known.order, known.fingerprint, nil
 	}
@@ -176,7 +183,7 @@ const payinByExternal = "SELECT " + payinColumns + `, fingerprint FROM payins
 // range of a prefix.
 const externalIDEnd = "~"
 
-func payinByExternalID(r scanner) (payment.Payin, payment.Fingerprint, error) {
+func payinByExternalID(r scanner) (payment.Payin, []byte, error) {
 	var fingerprint []byte
 	p, err := scanPayin(r, &fingerprint)
 	return p, fingerprint, err
@@ -191,16 +198,17 @@ func (tx *Tx) Payin(ctx context.Context, merchant, id payment.ID) (payment.Payin
 // PayinPersonal opens what a pay-in holds of its payer.
 func (s *Store) PayinPersonal(ctx context.Context, merchant, id payment.ID) (payment.PersonalData, error) {
 	var sealed []byte
-	var data payment.PersonalData
 	err := s.queryRow(ctx, "SELECT personal FROM payins WHERE merchant_id = $1 AND id = $2", merchant[:], id[:]).Scan(&sealed)
 	if err != nil {
-		return data, s.readError("personal data", err)
+		return payment.PersonalData{}, s.readError("personal data", err)
 	}
 	plain, err := s.keys.Open(Place{"payins", merchant, id, "personal"}, sealed)
 	if err != nil {
-		return data, err
+		return payment.PersonalData{}, err
 	}
-	return data, json.Unmarshal(plain, &data)
+	var data personalColumn
+	err = json.Unmarshal(plain, &data)
+	return payment.PersonalData{Customer: data.Customer, Items: data.Items}, err
 }
 
 // Filter selects orders of a list. Zero members do not select.

@@ -16,7 +16,7 @@ import (
 // NewPayout is a payout to be stored, with what is stored beside it.
 type NewPayout struct {
 	payment.Payout
-	Fingerprint    payment.Fingerprint
+	Fingerprint    []byte
 	IdempotencyKey string
 
 	row []any // see PreparePayout
@@ -147,14 +147,14 @@ func (tx *Tx) Payout(ctx context.Context, merchant, id payment.ID) (payment.Payo
 const payoutByExternal = "SELECT " + payoutColumns + ", fingerprint FROM payouts WHERE merchant_id = $1 AND external_id = $2"
 
 // PayoutByExternalID reads a payout and its fingerprint; else ErrNotFound.
-func (s *Store) PayoutByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payout, payment.Fingerprint, error) {
+func (s *Store) PayoutByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payout, []byte, error) {
 	var f []byte
 	p, err := s.scanPayout(s.queryRow(ctx, payoutByExternal, merchant[:], externalID), &f)
 	return p, f, s.readError("payout", err)
 }
 
 // PayoutByExternalID is Store.PayoutByExternalID within the transaction.
-func (tx *Tx) PayoutByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payout, payment.Fingerprint, error) {
+func (tx *Tx) PayoutByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payout, []byte, error) {
 	var f []byte
 	p, err := tx.store.scanPayout(tx.queryRow(ctx, payoutByExternal+tx.store.dialect.forUpdate(), merchant[:], externalID), &f)
 	return p, f, notFound(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.Main(m)) }
@@ -86,9 +87,9 @@ func (h *history) must(err error) {
 
 func (h *history) payin(reference string, amount int64, payments ...int64) payment.Payin {
 	h.t.Helper()
-	p, _, err := h.f.CreatePayin(h.t.Context(), h.m, &payment.PayinRequest{
-		Method: payment.Some("PIX"), Amount: payment.Some(amount), ReferenceID: payment.Some(reference),
-		WebhookURL: payment.Some("https://loja.example/" + reference),
+	p, _, err := h.f.CreatePayin(h.t.Context(), h.m, &wire.PayinRequest{
+		Method: wire.Some("PIX"), Amount: wire.Some(amount), ReferenceID: wire.Some(reference),
+		WebhookURL: wire.Some("https://loja.example/" + reference),
 	})
 	h.must(err)
 	var report processor.ChargeReport
@@ -107,11 +108,11 @@ func (h *history) apply(externalID string, r processor.ChargeReport) {
 	h.must(h.f.ApplyCharge(h.t.Context(), "fake", externalID, r, nil))
 }
 
-func payoutRequest(reference string) *payment.PayoutRequest {
-	return &payment.PayoutRequest{
-		Amount: payment.Some(int64(10_00)), PIXKey: payment.Some("a@b.c"), PIXKeyType: payment.Some("EMAIL"), NormalKey: "a@b.c",
-		BeneficiaryName: payment.Some("x"), BeneficiaryDocument: payment.Some("1"), ReferenceID: payment.Some(reference),
-		WebhookURL: payment.Some("https://loja.example/" + reference),
+func payoutRequest(reference string) *wire.PayoutRequest {
+	return &wire.PayoutRequest{
+		Amount: wire.Some(int64(10_00)), PIXKey: wire.Some("a@b.c"), PIXKeyType: wire.Some("EMAIL"), NormalKey: "a@b.c",
+		BeneficiaryName: wire.Some("x"), BeneficiaryDocument: wire.Some("1"), ReferenceID: wire.Some(reference),
+		WebhookURL: wire.Some("https://loja.example/" + reference),
 	}
 }
 

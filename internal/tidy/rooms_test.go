@@ -47,11 +47,11 @@ var rooms = []room{
 	// Rules: what may happen to money, and how it is booked.
 	{"money", pure, ""},
 	{"ledger", pure, "money"},
-	{"payment", pure, "money ledger" + libraries},
+	{"payment", pure, "money ledger"},
 
 	// Basics, for every room that is not pure.
-	{"problem", plain, "payment"},
-	{"env", plain, "problem"},
+	{"problem", plain, ""},
+	{"env", plain, ""},
 
 	// Side rooms: each does one thing and knows nothing of payments.
 	{"config", plain, basics},
@@ -63,30 +63,33 @@ var rooms = []room{
 	// The sandbox's bank, a program of its own: a gateway shares its protocol only.
 	{"sandboxbank/bankapi", plain, "money brcode boleto"},
 	{"sandboxbank", plain, "sandboxbank/bankapi money env"},
+	// The API's JSON, for use cases and faces. The store does not use it.
+	{"wire", plain, "problem" + decisions + libraries},
 
 	// Durable state, the outside parties, and the use cases that join them.
 	{"store", plain, decisions + basics},
 	{"processor", plain, decisions + basics + libraries},
 	{"processor/sandbox", plain, "sandboxbank/bankapi processor payment money" + basics + libraries},
 	{"processor/*", plain, "processor payment money" + basics + libraries},
-	{"flow", plain, "store processor" + decisions + basics + libraries},
+	{"flow", plain, "store processor wire" + decisions + basics + libraries},
 
 	// Doors: whoever comes in, or whatever falls due, ends in a flow.
 	{"api", plain, ""},
-	{"httpapi", plain, "api flow store processor webhook loop" + decisions + basics + libraries},
+	{"httpapi", plain, "api flow store processor wire webhook loop" + decisions + basics + libraries},
 	{"checkout", plain, "checkout/codes checkout/bill flow store processor webhook loop" + decisions + basics + libraries},
 	{"dashboard", plain, "flow store processor webhook loop" + decisions + basics + libraries},
 	{"inbound", plain, "flow store processor webhook loop" + decisions + basics + libraries},
 	{"jobs", plain, "flow store processor webhook loop" + decisions + basics + libraries},
 
 	// The sandbox's routes: they command its bank, and wait for the gateway.
-	{"sandboxcontrol", plain, "httpapi checkout sandboxbank/bankapi flow store processor" + decisions + basics},
+	{"sandboxcontrol", plain, "httpapi checkout sandboxbank/bankapi flow store processor wire" + decisions + basics},
 
 	// Assembly and commands. Only app imports concrete processors.
 	{"client", plain, ""},
 	{"app", plain, "api httpapi checkout dashboard inbound jobs flow sandboxcontrol sandboxbank processor/sandbox processor/*" +
-		" processor store webhook loop config" + decisions + basics + libraries},
-	{"bench", plain, "app config flow store processor" + decisions + basics + libraries},
+		" processor store wire webhook loop config" +
+		decisions + basics + libraries},
+	{"bench", plain, "app config flow store processor wire" + decisions + basics + libraries},
 	{"cli", plain, "app bench client config flow store" + decisions + basics + libraries},
 	{"cmd/porteira", plain, "cli"},
 
@@ -110,9 +113,7 @@ var rooms = []room{
 }
 
 // computing are libraries that a pure room may use: values in, values out.
-var computing = []string{
-	"github.com/go-json-experiment/json", "github.com/go-json-experiment/json/jsontext", "rsc.io/qr/coding",
-}
+var computing = []string{"rsc.io/qr/coding"}
 
 // impure are the standard packages that a pure room does without.
 var impure = []string{"context", "database/sql", "log", "log/slog", "net", "net/http", "os", "os/exec", "syscall"}

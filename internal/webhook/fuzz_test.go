@@ -16,8 +16,9 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/webhook"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // FuzzCheckURL: what is allowed can be sent to, and names its receiver plainly;
@@ -63,9 +64,9 @@ func FuzzCheckURL(f *testing.F) {
 
 // takenByAPI says whether a request may name an address.
 func takenByAPI(raw string, allowHTTP bool) bool {
-	var errs payment.Errors
-	(&payment.PayoutRequest{WebhookURL: payment.Some(raw)}).Check(payment.Rules{AllowHTTP: allowHTTP}, &errs)
-	return !slices.ContainsFunc(errs.List(), func(e payment.FieldError) bool { return e.Field == "webhookUrl" })
+	var errs wire.Errors
+	(&wire.PayoutRequest{WebhookURL: wire.Some(raw)}).Check(wire.Rules{AllowHTTP: allowHTTP}, &errs)
+	return !slices.ContainsFunc(errs.List(), func(e problem.FieldError) bool { return e.Field == "webhookUrl" })
 }
 
 // FuzzAnswer has a receiver answer with anything: the status decides, a wait is

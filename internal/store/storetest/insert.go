@@ -10,6 +10,7 @@ import (
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 var insertTests = []test{
@@ -41,11 +42,11 @@ func payinRoundTrips(b *bench) {
 	equal(b, "new", b.storePayins(p)[0], true)
 	got, err := b.s.Payin(b.Context(), m.ID, p.ID)
 	b.must(err)
-	want, err := p.JSON(payment.Links{}, p.Personal)
+	want, err := wire.Payin(&p.Payin, payment.Links{}, p.Personal)
 	b.must(err)
 	personal, err := b.s.PayinPersonal(b.Context(), m.ID, p.ID)
 	b.must(err)
-	shown, err := got.JSON(payment.Links{}, personal)
+	shown, err := wire.Payin(&got, payment.Links{}, personal)
 	b.must(err)
 	sameBytes(b, "pay-in", shown, want)
 	got.Details.PIX, p.Details.PIX, got.Failure, p.Failure = nil, nil, nil, nil
@@ -61,7 +62,7 @@ func payoutRoundTrips(b *bench) {
 	p.Fee, p.ProcessorID, p.WebhookURL, p.Approval, p.ReturnedAmount = 3, "theirs", "https://example.com", payment.ApprovalRequired, 5
 	p.EndToEndID, p.Lookups, p.ClaimedBy, p.Step = "E2", 4, b.id(), payment.StepUnknown
 	p.Beneficiary.NormalKey, p.SentAt, p.CompletedAt = "n", b.w.Clock.Now(), b.w.Clock.Now()
-	p.Fingerprint = payment.NewFingerprint([]payment.FieldMAC{{Name: "amount", MAC: [16]byte{9}}})
+	p.Fingerprint = wire.NewFingerprint([]wire.FieldMAC{{Name: "amount", MAC: [16]byte{9}}})
 	b.storePayouts(p)
 	got, err := b.s.Payout(b.Context(), m.ID, p.ID)
 	b.must(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // topics are what a store must be able to do. The tests of one topic share a
@@ -135,7 +136,7 @@ func (b *bench) payin(m store.Merchant, reference string) *store.NewPayin {
 			ExpiresAt: now.Add(time.Hour), CreatedAt: now, UpdatedAt: now,
 		},
 		Personal:    payment.PersonalData{Customer: []byte(`{"name":"Ana"}`)},
-		Fingerprint: payment.NewFingerprint([]payment.FieldMAC{{Name: "amount", MAC: [16]byte{1}}}),
+		Fingerprint: wire.NewFingerprint([]wire.FieldMAC{{Name: "amount", MAC: [16]byte{1}}}),
 	}
 }
 

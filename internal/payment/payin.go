@@ -1,0 +1,144 @@
+// Package payment is pure: pay-in, payout, refund, dispute; their states and
+// transition tables.
+//
+// The json tags of some types are the names of members in the JSON columns of
+// the store, where nothing queries them. The JSON of the API is in wire.
+package payment
+
+import (
+	"time"
+
+	"github.com/porteira/porteira/internal/money"
+)
+
+// Currency is the only currency.
+const Currency = "BRL"
+
+// Method is a way to pay a pay-in.
+type Method string
+
+// The methods.
+const (
+	PIX        Method = "PIX"
+	CreditCard Method = "CREDIT_CARD"
+	Boleto     Method = "BOLETO"
+)
+
+// Methods lists every method.
+var Methods = []Method{PIX, CreditCard, Boleto}
+
+// Operation separates the name spaces of references: a pay-in and a payout may
+// have the same referenceId.
+type Operation string
+
+// The operations.
+const (
+	OperationPayin  Operation = "payin"
+	OperationPayout Operation = "payout"
+)
+
+// Failure says why an attempt or an order failed; both texts are safe to show.
+type Failure struct {
+	Code    string `json:"code"`    // stable, snake_case
+	Message string `json:"message"` // for people
+}
+
+// PIXDetail is what a payer needs to pay by Pix.
+type PIXDetail struct {
+	QRCode    string    `json:"qrcode"` // the copy-and-paste payload (BR Code)
+	TxID      string    `json:"txid"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// BoletoDetail is what a payer needs to pay a boleto.
+type BoletoDetail struct {
+	Barcode       string `json:"barcode"`       // 44 digits
+	DigitableLine string `json:"digitableLine"` // 47 digits
+	DueDate       string `json:"dueDate"`       // YYYY-MM-DD, São Paulo
+	OurNumber     string `json:"ourNumber"`
+	PIXQRCode     string `json:"pixQrcode,omitempty"`
+}
+
+// CardDetail is what is known of the card that paid, never its number, and
+// where the payer enters the number.
+type CardDetail struct {
+	HostedURL    string `json:"hostedUrl,omitempty"` // the processor's own page; empty: the checkout page
+	Brand        string `json:"brand,omitempty"`
+	Last4        string `json:"last4,omitempty"`
+	Installments int    `json:"installments,omitempty"`
+}
+
+// PayinDetails are the parts of a pay-in that no rule reads. The store keeps
+// them as one JSON document.
+type PayinDetails struct {
+	PIX            *PIXDetail        `json:"pix,omitempty"`
+	Boleto         *BoletoDetail     `json:"boleto,omitempty"`
+	Card           *CardDetail       `json:"card,omitempty"`
+	Description    string            `json:"description,omitempty"`
+	Metadata       map[string]string `json:"metadata,omitempty"`
+	ReturnURL      string            `json:"returnUrl,omitempty"`
+	DueDate        string            `json:"dueDate,omitempty"` // YYYY-MM-DD, requested or by default
+	Installments   int               `json:"installments,omitempty"`
+	CardAttempts   int               `json:"cardAttempts,omitzero"` // that were refused
+	IdempotencyKey string            `json:"idempotencyKey,omitempty"`
+}
+
+// PersonalData is what a pay-in holds of its payer: JSON as the merchant sent
+// it, without white space; nil if it was not sent. The store seals it.
+type PersonalData struct {
+	Customer []byte // an object
+	Items    []byte // an array
+}
+
+// Links are the addresses of a pay-in's pages. They are derived from its id and
+// stored only in events.
+type Links struct {
+	Checkout string // the payer's page
+	Bill     string // the PDF of a boleto
+}
+
+// Payin is an order to be paid by a customer. Times are UTC to the
+// microsecond; a zero time means not yet.
+type Payin struct {
+	Merchant    ID
+	ID          ID
+	ExternalID  string
+	ReferenceID string
+	Method      Method
+	Amount      money.Cents
+	Status      PayinStatus
+	Version     int64
+	Processor   string
+	ProcessorID string // the processor's own id, if it requires one
+	WebhookURL  string
+	Details     PayinDetails
+
+	// WebhookEnded: the receiver answered 410, so this order's events are no
+	// longer delivered.
+	WebhookEnded bool
+
+	PaidAmount     money.Cents // receipts counted to the order, at most Amount
+	RefundedAmount money.Cents
+	Fee            money.Cents
+	EndToEndID     string
+	Late           bool // paid after it expired or was canceled
+	Failure        *Failure
+
+	ExpiresAt time.Time
+	PaidAt    time.Time
+	CreatedAt time.Time // milliseconds, equal to the time in ID
+	UpdatedAt time.Time
+}
+
+// Ready says whether the payer can be shown how to pay. A PIX or BOLETO that
+// is not ready is not yet registered at the processor.
+func (p *Payin) Ready() bool {
+	switch p.Method {
+	case PIX:
+		return p.Details.PIX != nil
+	case Boleto:
+		return p.Details.Boleto != nil
+	default:
+		return p.Details.Card != nil
+	}
+}

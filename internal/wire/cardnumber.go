@@ -1,0 +1,134 @@
+package wire
+
+// Lengths of the card numbers that are recognised, in digits.
+const (
+	cardShort = 15
+	cardLong  = 16
+)
+
+// separatorsMax is how many blanks and hyphens may separate two groups of one
+// number.
+const separatorsMax = 3
+
+// brand is a range of card numbers by their first digits.
+type brand struct {
+	length    int // digits in a number
+	digits    int // digits that low and high have
+	low, high int
+}
+
+// brands are the ranges in use in Brazil, from the npm package credit-card-type
+// 10.3.0. Elo's many ranges beginning with 4, 50 and 65 are inside those of Visa,
+// Aura and Discover.
+var brands = []brand{
+	{cardLong, 1, 4, 4},               // Visa, Elo
+	{cardLong, 2, 50, 50},             // Aura, Elo
+	{cardLong, 2, 51, 55},             // Mastercard
+	{cardLong, 4, 2221, 2720},         // Mastercard
+	{cardLong, 4, 3528, 3589},         // JCB
+	{cardLong, 3, 300, 305},           // Diners
+	{cardLong, 2, 36, 36},             // Diners
+	{cardLong, 2, 38, 39},             // Diners
+	{cardLong, 4, 6011, 6011},         // Discover
+	{cardLong, 3, 644, 649},           // Discover
+	{cardLong, 2, 65, 65},             // Discover, Elo
+	{cardLong, 6, 627780, 627780},     // Elo
+	{cardLong, 6, 636297, 636297},     // Elo
+	{cardLong, 6, 636368, 636368},     // Elo
+	{cardLong, 6, 606282, 606282},     // Hipercard
+	{cardLong, 6, 637095, 637095},     // Hiper
+	{cardLong, 8, 63737423, 63737423}, // Hiper
+	{cardLong, 8, 63743358, 63743358}, // Hiper
+	{cardLong, 6, 637568, 637568},     // Hiper
+	{cardLong, 6, 637599, 637599},     // Hiper
+	{cardLong, 6, 637609, 637609},     // Hiper
+	{cardLong, 6, 637612, 637612},     // Hiper
+	{cardShort, 2, 34, 34},            // American Express
+	{cardShort, 2, 37, 37},            // American Express
+	{cardShort, 4, 2131, 2131},        // JCB
+	{cardShort, 4, 1800, 1800},        // JCB
+}
+
+// containsCardNumber says whether a text contains what looks like a card number:
+// 15 or 16 digits of a brand's range that pass the Luhn check, in one piece or in
+// groups. Numbers inside a group of a longer row of digits, such as a boleto's
+// line, do not count.
+func containsCardNumber(s string) bool {
+	var row digitRow
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9':
+			row.push(c - '0')
+		case row.endsCard():
+			return true
+		case (c == ' ' || c == '-') && row.separators < separatorsMax:
+			row.separators++
+		default:
+			row = digitRow{}
+		}
+	}
+	return row.endsCard()
+}
+
+// digitRow is the last digits of a text, at most as many as a number has.
+type digitRow struct {
+	digits     [cardLong]byte
+	opens      [cardLong]bool // whether the digit is the first of its group
+	n          int            // digits in the row
+	separators int            // since the last digit
+}
+
+func (r *digitRow) push(digit byte) {
+	opens := r.n == 0 || r.separators > 0
+	r.separators = 0
+	if r.n == cardLong {
+		copy(r.digits[:], r.digits[1:])
+		copy(r.opens[:], r.opens[1:])
+		r.n--
+	}
+	r.digits[r.n], r.opens[r.n] = digit, opens
+	r.n++
+}
+
+// endsCard says whether the row ends with a card number that begins with a
+// group.
+func (r *digitRow) endsCard() bool {
+	for _, length := range [...]int{cardShort, cardLong} {
+		if r.separators == 0 && r.n >= length && r.opens[r.n-length] && isCard(r.digits[r.n-length:r.n]) {
+			return true
+		}
+	}
+	return false
+}
+
+func isCard(digits []byte) bool {
+	for _, b := range brands {
+		if len(digits) == b.length && b.has(digits) {
+			return luhn(digits)
+		}
+	}
+	return false
+}
+
+func (b brand) has(digits []byte) bool {
+	prefix := 0
+	for _, d := range digits[:b.digits] {
+		prefix = prefix*10 + int(d)
+	}
+	return prefix >= b.low && prefix <= b.high
+}
+
+// luhn says whether digits pass the check of ISO/IEC 7812-1, annex B.
+func luhn(digits []byte) bool {
+	sum := 0
+	for i, d := range digits {
+		weighted := int(d)
+		if (len(digits)-i)%2 == 0 {
+			if weighted *= 2; weighted > 9 {
+				weighted -= 9
+			}
+		}
+		sum += weighted
+	}
+	return sum%10 == 0
+}

@@ -1,0 +1,183 @@
+package wire
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/taxid"
+)
+
+// Limits shared by several requests, in characters.
+const (
+	referenceMax = 128
+	textMax      = 255
+	urlMax       = 2048
+)
+
+// Rules are what validation needs besides the request.
+type Rules struct {
+	// ChecksDocuments: the processor requires valid check digits.
+	ChecksDocuments bool
+	// AllowHTTP allows http in webhookUrl and returnUrl.
+	AllowHTTP bool
+	// Methods are enabled for the merchant; nil enables all.
+	Methods []payment.Method
+	// ReturnHosts are the hosts that returnUrl may have.
+	ReturnHosts []string
+	// Today is the day in São Paulo, YYYY-MM-DD.
+	Today string
+}
+
+func (e *Errors) require(p Path, set bool) bool {
+	if !set {
+		e.Add(p, problem.CodeRequired, "is required")
+	}
+	return set
+}
+
+// text checks a string of at most max characters. It says whether the value is
+// fit for further checks.
+func (e *Errors) text(p Path, value string, max int) bool {
+	switch {
+	case value == "":
+		e.Add(p, problem.CodeTooShort, "must not be empty")
+	case len(value) > max && utf8.RuneCountInString(value) > max:
+		e.Add(p, problem.CodeTooLong, "must have at most "+strconv.Itoa(max)+" characters")
+	case hasControl(value):
+		e.Add(p, problem.CodeInvalidFormat, "must not contain control characters")
+	default:
+		return true
+	}
+	return false
+}
+
+// freeText checks a string that people write. It must not contain a card
+// number, as these never reach the gateway.
+func (e *Errors) freeText(p Path, value string, max int) {
+	if e.text(p, value, max) && containsCardNumber(value) {
+		e.Add(p, problem.CodeNotAllowed, "must not contain a card number")
+	}
+}
+
+func (e *Errors) number(p Path, value, low, high int64) {
+	if value < low || value > high {
+		e.Add(p, problem.CodeOutOfRange, "must be between "+strconv.FormatInt(low, 10)+" and "+strconv.FormatInt(high, 10))
+	}
+}
+
+// oneOf checks a string that must be in a list.
+func (e *Errors) oneOf(p Path, f Field[string], allowed []string) {
+	if e.require(p, f.Set) && !slices.Contains(allowed, f.V) {
+		e.Add(p, problem.CodeNotAllowed, "must be one of "+strings.Join(allowed, ", "))
+	}
+}
+
+// amount checks the amount of an order, in cents.
+func (e *Errors) amount(f Field[int64], high money.Cents) {
+	if p := At("", "amount"); e.require(p, f.Set) {
+		e.number(p, f.V, 1, int64(high))
+	}
+}
+
+func (e *Errors) reference(f Field[string]) {
+	if p := At("", "referenceId"); e.require(p, f.Set) {
+		e.text(p, f.V, referenceMax)
+	}
+}
+
+// ValidReference says whether s can be a referenceId.
+func ValidReference(s string) bool {
+	var errs Errors
+	return errs.text(At("", "referenceId"), s, referenceMax)
+}
+
+// document checks the format of a CPF or CNPJ, and its check digits if the
+// processor requires that.
+func (e *Errors) document(p Path, value string, checkDigits bool) {
+	if !e.text(p, value, textMax) {
+		return
+	}
+	if _, err := taxid.CheckForm(value); err != nil {
+		e.Add(p, problem.CodeInvalidFormat,
+			"must be a CPF (11 digits) or a CNPJ (12 digits or capital letters, then 2 digits), without punctuation")
+		return
+	}
+	if !checkDigits {
+		return
+	}
+	if _, err := taxid.Parse(value); err != nil {
+		e.Add(p, problem.CodeInvalidFormat, "is not a valid CPF or CNPJ: the check digits are wrong")
+	}
+}
+
+// url checks an absolute URL. It returns the host of a valid one, without port
+// and in lower case.
+func (e *Errors) url(p Path, value string, allowHTTP bool) (host string, ok bool) {
+	if !e.text(p, value, urlMax) {
+		return "", false
+	}
+	u, err := url.Parse(value)
+	if err != nil || !isPrintable(value) || u.Hostname() == "" || strings.Contains(u.Host, "%") || !validPort(u) {
+		e.Add(p, problem.CodeInvalidFormat, "must be an absolute URL with a host, without spaces or invisible characters")
+		return "", false
+	}
+	switch {
+	case u.Scheme == "https", u.Scheme == "http" && allowHTTP:
+	default:
+		e.Add(p, problem.CodeInvalidFormat, "must be an https URL")
+		return "", false
+	}
+	if u.User != nil {
+		e.Add(p, problem.CodeNotAllowed, "must not contain a user name or password")
+		return "", false
+	}
+	return strings.ToLower(u.Hostname()), true
+}
+
+// isPrintable says whether every character of a URL is visible, so that it
+// cannot mislead. The webhook sender must accept every URL that passes here.
+func isPrintable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return r == utf8.RuneError || r == '\\' || unicode.IsSpace(r) || !unicode.IsGraphic(r)
+	})
+}
+
+func validPort(u *url.URL) bool {
+	port := u.Port()
+	if port == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
+}
+
+func (e *Errors) webhookURL(f Field[string], rules Rules) {
+	if f.Set {
+		e.url(At("", "webhookUrl"), f.V, rules.AllowHTTP)
+	}
+}
+
+func hasControl(s string) bool {
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			return true
+		}
+	}
+	return false
+}
+
+func allDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,135 @@
+package wire
+
+import (
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/porteira/porteira/internal/problem"
+)
+
+// Field is a member of a request, which may be absent. null is the same as
+// absent.
+type Field[T any] struct {
+	V   T
+	Set bool
+}
+
+// Some is a field that was sent.
+func Some[T any](v T) Field[T] { return Field[T]{v, true} }
+
+// reader reads a tree into a request.
+type reader struct {
+	tree    *tree
+	errs    Errors
+	unknown bool // the body has a member that the request does not have
+}
+
+// value is one value of a body. Its methods read it as the type that the request
+// wants; a value of another type is an error of its field, and null is absent.
+type value struct {
+	r  *reader
+	at int32
+}
+
+func (v value) node() *node { return &v.r.tree.nodes[v.at] }
+
+// name is the name of a member.
+func (v value) name() string { return v.node().name }
+
+// children visits the members of an object or the entries of an array.
+func (v value) children() iter.Seq[value] {
+	return func(yield func(value) bool) {
+		nodes := v.r.tree.nodes
+		for i := nodes[v.at].child; i != 0; i = nodes[i].next {
+			if !yield(value{v.r, i}) {
+				return
+			}
+		}
+	}
+}
+
+func (v value) fail(code, detail string) { v.r.errs.add(v.r.tree.path(v.at), code, detail) }
+
+func (v value) failUnknown() {
+	v.r.unknown = true
+	v.fail(problem.CodeUnknownField, "is not a field of this request")
+}
+
+func (v value) failType(want string) { v.fail(problem.CodeInvalidType, "must be "+want) }
+
+func (v value) text() Field[string] {
+	switch n := v.node(); n.kind {
+	case kindString:
+		return Some(unquote(n.raw))
+	case kindNull:
+	default:
+		v.failType("a string")
+	}
+	return Field[string]{}
+}
+
+// integer reads a JSON integer. A fraction, an exponent and -0 are refused, as
+// floating point would blur or lose them.
+func (v value) integer() Field[int64] {
+	n := v.node()
+	switch {
+	case n.kind == kindNull:
+		return Field[int64]{}
+	case n.kind != kindNumber, strings.ContainsAny(n.raw, ".eE"), n.raw == "-0":
+		v.failType("an integer without fraction or exponent")
+		return Field[int64]{}
+	}
+	i, err := strconv.ParseInt(n.raw, 10, 64)
+	if err != nil {
+		v.fail(problem.CodeOutOfRange, "must fit in 64 bits")
+		return Field[int64]{}
+	}
+	return Some(i)
+}
+
+func (v value) boolean() Field[bool] {
+	switch v.node().kind {
+	case kindTrue:
+		return Some(true)
+	case kindFalse:
+		return Some(false)
+	case kindNull:
+	default:
+		v.failType("true or false")
+	}
+	return Field[bool]{}
+}
+
+// isObject says whether the value is an object, to be read with children.
+func (v value) isObject() bool { return v.isContainer(kindObject, "an object") }
+
+// isArray says whether the value is an array, to be read with children.
+func (v value) isArray() bool { return v.isContainer(kindArray, "an array") }
+
+func (v value) isContainer(kind jsontext.Kind, want string) bool {
+	got := v.node().kind
+	if got != kind && got != kindNull {
+		v.failType(want)
+	}
+	return got == kind
+}
+
+// texts reads an object whose members are all strings.
+func (v value) texts() Field[map[string]string] {
+	if !v.isObject() {
+		return Field[map[string]string]{}
+	}
+	pairs := make(map[string]string)
+	for member := range v.children() {
+		if text := member.text(); text.Set {
+			pairs[member.name()] = text.V
+		}
+	}
+	return Some(pairs)
+}
+
+// compact is the value as it was sent, without white space.
+func (v value) compact() []byte { return v.r.tree.compact(v.at) }

@@ -1,0 +1,130 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/problem"
+)
+
+// Limits of the sandbox's controls.
+const (
+	faultCountMax = 1_000_000
+	advanceMax    = 10 * 365 * 24 * time.Hour
+)
+
+var (
+	faultOperations = []string{"charge", "transfer", "refund", "query"}
+	faultKinds      = []string{
+		"refuse", "not_sent", "timeout_before", "timeout_after", "server_error_after", "late", "rubbish",
+		"notify_twice", "notify_reordered", "notify_never",
+	}
+)
+
+// DecodeSandboxPayin decodes the body of POST /sandbox/payin/{id}/{action}: the
+// amount in cents, which only the action pay may have; 0 if it was not sent. The
+// body may be empty.
+func DecodeSandboxPayin(body []byte, action string) (money.Cents, *problem.Error) {
+	if len(body) == 0 {
+		return 0, nil
+	}
+	var amount Field[int64]
+	err := decode(body, func(body value) {
+		for v := range body.children() {
+			if v.name() == "amount" {
+				amount = v.integer()
+			} else {
+				v.failUnknown()
+			}
+		}
+		p, errs := At("", "amount"), &body.r.errs
+		if amount.Set {
+			errs.number(p, amount.V, 1, int64(money.Max))
+		}
+		if amount.Set && action != "pay" {
+			errs.Add(p, problem.CodeNotAllowed, "is only allowed for pay")
+		}
+	})
+	return money.Cents(amount.V), err
+}
+
+// SandboxFault is the body of POST /sandbox/faults.
+type SandboxFault struct {
+	Operation string
+	Kind      string
+	Count     int // calls that it affects
+}
+
+// DecodeSandboxFault decodes and validates the body of POST /sandbox/faults.
+func DecodeSandboxFault(body []byte) (SandboxFault, *problem.Error) {
+	var operation, kind Field[string]
+	count := Some[int64](1)
+	err := decode(body, func(body value) {
+		for v := range body.children() {
+			switch v.name() {
+			case "operation":
+				operation = v.text()
+			case "kind":
+				kind = v.text()
+			case "count":
+				if sent := v.integer(); sent.Set {
+					count = sent
+				}
+			default:
+				v.failUnknown()
+			}
+		}
+		errs := &body.r.errs
+		errs.number(At("", "count"), count.V, 1, faultCountMax)
+		errs.oneOf(At("", "operation"), operation, faultOperations)
+		errs.oneOf(At("", "kind"), kind, faultKinds)
+	})
+	return SandboxFault{operation.V, kind.V, int(count.V)}, err
+}
+
+// DecodeSandboxClock decodes the body of POST /sandbox/clock: how far to advance
+// the clock.
+func DecodeSandboxClock(body []byte) (time.Duration, *problem.Error) {
+	var advance Field[int64]
+	err := decode(body, func(body value) {
+		for v := range body.children() {
+			if v.name() == "advance" {
+				advance = v.integer()
+			} else {
+				v.failUnknown()
+			}
+		}
+		if p, errs := At("", "advance"), &body.r.errs; errs.require(p, advance.Set) {
+			errs.number(p, advance.V, 1, int64(advanceMax/time.Second))
+		}
+	})
+	return time.Duration(advance.V) * time.Second, err
+}
+
+// SandboxTransfer is a transfer in the ledger of the sandbox's bank.
+type SandboxTransfer struct {
+	ExternalID string
+	Amount     money.Cents
+	PIXKey     string
+	EndToEndID string
+	Status     string // processing, paid, failed or returned
+	CreatedAt  time.Time
+}
+
+type sandboxTransferView struct {
+	ExternalID string      `json:"externalId"`
+	Amount     money.Cents `json:"amount"`
+	PIXKey     string      `json:"pixKey"`
+	EndToEndID string      `json:"endToEndId"`
+	Status     string      `json:"status"`
+	CreatedAt  Timestamp   `json:"createdAt"`
+}
+
+// SandboxTransfers is the answer of GET /sandbox/processor/transfers.
+func SandboxTransfers(list []SandboxTransfer) ([]byte, error) {
+	views := make([]sandboxTransferView, len(list))
+	for i, t := range list {
+		views[i] = sandboxTransferView{t.ExternalID, t.Amount, t.PIXKey, t.EndToEndID, t.Status, TimestampOf(t.CreatedAt)}
+	}
+	return marshalList(views)
+}
