@@ -15,7 +15,7 @@
 //
 // It is run in the module's folder:
 //
-//	go run ./tools/mutants [-only part-of-a-name] [-p 2] [-record]
+//	go run ./tools/mutants [-only part-of-a-name] [-p 2]
 package main
 
 import (
@@ -32,7 +32,6 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/tools/results"
 )
 
 // patches is where the mutants are, below the module's folder.
@@ -41,10 +40,9 @@ const patches = "tools/mutants/patches"
 func main() {
 	only := flag.String("only", "", "run only mutants whose name holds `text`")
 	parallel := flag.Int("p", 2, "run `n` at once")
-	record := flag.Bool("record", false, "add the figures to RESULTS.md")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *only, *parallel, *record)
+	err := run(ctx, *only, *parallel)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -52,7 +50,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only string, parallel int, record bool) error {
+func run(ctx context.Context, only string, parallel int) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
@@ -76,13 +74,6 @@ func run(ctx context.Context, only string, parallel int, record bool) error {
 	}
 	seconds := int64((r.clock.Monotonic() - began).Round(time.Second) / time.Second)
 	fmt.Printf("%d mutants, %d killed, %d seconds\n", len(chosen), count, seconds)
-	if record {
-		err := results.Add("mutants", strings.Join(append([]string{"go", "run", "./tools/mutants"}, os.Args[1:]...), " "),
-			map[string]int64{"mutants": int64(len(chosen)), "mutants killed": int64(count), "seconds": seconds})
-		if err != nil {
-			return err
-		}
-	}
 	if count < len(chosen) {
 		return fmt.Errorf("%d of %d mutants were not killed", len(chosen)-count, len(chosen))
 	}
