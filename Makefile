@@ -48,8 +48,8 @@ fuzz: ## Run each fuzz target for FUZZTIME (5s)
 			{ echo "FAILED: $$package $$target" >&2; exit 1; }; \
 	done < bin/fuzz.list
 
-mutants: ## Plant bugs, one at a time, and show which test notices each (those ONLY names)
-	go run ./tools/mutants $(if $(ONLY),-only $(ONLY))
+mutants: ## Seed faults one at a time and show which test notices each (ONLY those whose id or file contains a text)
+	go run ./tools/mutants -root . $(if $(ONLY),-only $(ONLY))
 
 simulate: ## Simulate SEEDS (200) seeds on SQLite and a tenth of them on PostgreSQL, or on ENGINE alone, or FOR a duration; FROM is the first
 ifdef ENGINE
