@@ -59,7 +59,7 @@ func (s *summary) read(output io.Reader) error {
 
 func (s *summary) follow(e *event) {
 	if e.Action == "build-output" {
-		s.print("%s", e.Output)
+		s.printf("%s", e.Output)
 		return
 	}
 	if e.Package == "" {
@@ -82,7 +82,7 @@ func (s *summary) follow(e *event) {
 			s.endPackage(e, tests)
 			delete(s.running, e.Package)
 		} else if e.Action == "fail" {
-			s.print("%s", t.output.String())
+			s.printf("%s", t.output.String())
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (s *summary) endPackage(e *event, tests map[string]*test) {
 			skipped++
 			s.note(name, t.output.String())
 		case t.ended == "":
-			s.print("%s", t.output.String()) // the process ended under it
+			s.printf("%s", t.output.String()) // the process ended under it
 			failed++
 		default:
 			failed++
@@ -113,7 +113,7 @@ func (s *summary) endPackage(e *event, tests map[string]*test) {
 	case e.Action == "fail":
 		if verdict = "FAIL "; failed == 0 {
 			failed++
-			s.print("%s", tests[""].output.String())
+			s.printf("%s", tests[""].output.String())
 		}
 	case passed+skipped == 0:
 		return // it has no tests
@@ -121,7 +121,7 @@ func (s *summary) endPackage(e *event, tests map[string]*test) {
 		verdict = "SKIP "
 	}
 	s.passed, s.failed, s.skipped = s.passed+passed, s.failed+failed, s.skipped+skipped
-	s.print("%s %s (%.1f s, %d passed, %d skipped)\n", verdict, name, e.Elapsed, passed, skipped)
+	s.printf("%s %s (%.1f s, %d passed, %d skipped)\n", verdict, name, e.Elapsed, passed, skipped)
 }
 
 func hasSubtest(tests map[string]*test, name string) bool {
@@ -154,18 +154,18 @@ func (s *summary) note(name, output string) {
 
 // close prints the totals and, last of all, what was not tested.
 func (s *summary) close() {
-	s.print("\n%d passed, %d failed, %d skipped\n", s.passed, s.failed, s.skipped)
+	s.printf("\n%d passed, %d failed, %d skipped\n", s.passed, s.failed, s.skipped)
 	if len(s.reasons) == 0 {
 		return
 	}
-	s.print("\nNOT TESTED on this machine:\n")
+	s.printf("\nNOT TESTED on this machine:\n")
 	for _, why := range slices.Sorted(maps.Keys(s.reasons)) {
 		r := s.reasons[why]
 		slices.Sort(r.packages)
-		s.print("  %d tests: %s\n    in %s\n", r.tests, why, strings.Join(r.packages, ", "))
+		s.printf("  %d tests: %s\n    in %s\n", r.tests, why, strings.Join(r.packages, ", "))
 	}
 }
 
-func (s *summary) print(format string, arguments ...any) {
+func (s *summary) printf(format string, arguments ...any) {
 	_, _ = fmt.Fprintf(s.out, format, arguments...)
 }
