@@ -28,10 +28,10 @@ func main() {
 		failed = errors.Join(failed, runModule(ctx, s, folder, os.Args[1:]))
 	}
 	stop()
-	s.close()
 	if failed != nil {
-		fmt.Fprintln(os.Stderr, "runtests:", failed)
+		fmt.Println("\n" + failed.Error())
 	}
+	s.close()
 	if failed != nil || s.failed > 0 {
 		os.Exit(1)
 	}

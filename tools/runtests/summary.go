@@ -76,6 +76,9 @@ func (s *summary) follow(e *event) {
 	t := tests[e.Test]
 	switch e.Action {
 	case "output":
+		if strings.HasPrefix(e.Output, "=== ") {
+			return // RUN, PAUSE, CONT and NAME
+		}
 		t.output.WriteString(e.Output)
 	case "pass", "fail", "skip":
 		if t.ended = e.Action; e.Test == "" {
@@ -119,6 +122,8 @@ func (s *summary) endPackage(e *event, tests map[string]*test) {
 		return // it has no tests
 	case passed == 0:
 		verdict = "SKIP "
+	case skipped > 0:
+		verdict = "PART "
 	}
 	s.passed, s.failed, s.skipped = s.passed+passed, s.failed+failed, s.skipped+skipped
 	s.printf("%s %s (%.1f s, %d passed, %d skipped)\n", verdict, name, e.Elapsed, passed, skipped)

@@ -33,9 +33,9 @@ func TestSummary(t *testing.T) {
 		{"some skipped, of two packages",
 			events([4]string{"output", "b", "T", missing}, [4]string{"skip", "b", "T", ""}, [4]string{"pass", "b", "U", ""}, [4]string{"pass", "b", "", ""},
 				[4]string{"output", "a", "T", missing}, [4]string{"skip", "a", "T", ""}, [4]string{"skip", "a", "U", ""}, [4]string{"pass", "a", "", ""}),
-			"ok    b (0.0 s, 1 passed, 1 skipped)\nSKIP  a (0.0 s, 0 passed, 2 skipped)\n\n1 passed, 0 failed, 3 skipped\n\n" +
+			"PART  b (0.0 s, 1 passed, 1 skipped)\nSKIP  a (0.0 s, 0 passed, 2 skipped)\n\n1 passed, 0 failed, 3 skipped\n\n" +
 				"NOT TESTED on this machine:\n  2 tests: chromium is missing\n    in a, b\n  1 tests: no reason was given\n    in a\n"},
-		{"fails", events([4]string{"output", "a", "T", `wrong\n`}, [4]string{"fail", "a", "T", ""}, [4]string{"fail", "a", "", ""}),
+		{"fails", events([4]string{"output", "a", "T", `=== RUN T\n`}, [4]string{"output", "a", "T", `wrong\n`}, [4]string{"fail", "a", "T", ""}, [4]string{"fail", "a", "", ""}),
 			"wrong\nFAIL  a (0.0 s, 0 passed, 0 skipped)\n\n0 passed, 1 failed, 0 skipped\n"},
 		{"fails outside of its tests", events([4]string{"pass", "a", "T", ""}, [4]string{"output", "a", "", `leak\n`}, [4]string{"fail", "a", "", ""}),
 			"leak\nFAIL  a (0.0 s, 1 passed, 0 skipped)\n\n1 passed, 1 failed, 0 skipped\n"},
