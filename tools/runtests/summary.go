@@ -90,15 +90,15 @@ func (s *summary) follow(e *event) {
 	}
 }
 
-// endPackage counts the tests of a package and prints its line. Only a test
-// without subtests counts as skipped or passed: the others pass if all below
-// them were skipped.
+// endPackage counts the tests of a package and prints its line. A test with
+// subtests counts only if it failed and none of them did: it passes even if all
+// of them were skipped.
 func (s *summary) endPackage(e *event, tests map[string]*test) {
 	name := strings.TrimPrefix(e.Package, "github.com/porteira/porteira/")
 	passed, failed, skipped := 0, 0, 0
 	for _, test := range slices.Sorted(maps.Keys(tests)) {
 		switch t := tests[test]; {
-		case test == "" || t.ended == "pass" && hasSubtest(tests, test):
+		case test == "" || t.ended != "skip" && hasSubtest(tests, test, t.ended):
 		case t.ended == "pass":
 			passed++
 		case t.ended == "skip":
@@ -129,9 +129,11 @@ func (s *summary) endPackage(e *event, tests map[string]*test) {
 	s.printf("%s %s (%.1f s, %d passed, %d skipped)\n", verdict, name, e.Elapsed, passed, skipped)
 }
 
-func hasSubtest(tests map[string]*test, name string) bool {
-	for other := range tests {
-		if strings.HasPrefix(other, name+"/") {
+// hasSubtest says whether a test has subtests and, if it failed, one that
+// failed too.
+func hasSubtest(tests map[string]*test, name, ended string) bool {
+	for other, t := range tests {
+		if strings.HasPrefix(other, name+"/") && (ended == "pass" || t.ended == ended) {
 			return true
 		}
 	}

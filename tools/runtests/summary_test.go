@@ -37,6 +37,8 @@ func TestSummary(t *testing.T) {
 				"NOT TESTED on this machine:\n  2 tests: chromium is missing\n    in a, b\n  1 tests: no reason was given\n    in a\n"},
 		{"fails", events([4]string{"output", "a", "T", `=== RUN T\n`}, [4]string{"output", "a", "T", `wrong\n`}, [4]string{"fail", "a", "T", ""}, [4]string{"fail", "a", "", ""}),
 			"wrong\nFAIL  a (0.0 s, 0 passed, 0 skipped)\n\n0 passed, 1 failed, 0 skipped\n"},
+		{"fails in a subtest, and beside them", events([4]string{"fail", "a", "T/x", ""}, [4]string{"fail", "a", "T", ""}, [4]string{"pass", "a", "U/x", ""}, [4]string{"fail", "a", "U", ""}, [4]string{"fail", "a", "", ""}),
+			"FAIL  a (0.0 s, 1 passed, 0 skipped)\n\n1 passed, 2 failed, 0 skipped\n"},
 		{"fails outside of its tests", events([4]string{"pass", "a", "T", ""}, [4]string{"output", "a", "", `leak\n`}, [4]string{"fail", "a", "", ""}),
 			"leak\nFAIL  a (0.0 s, 1 passed, 0 skipped)\n\n1 passed, 1 failed, 0 skipped\n"},
 		{"ends under a test", events([4]string{"output", "a", "T", `panic\n`}, [4]string{"fail", "a", "", ""}),
