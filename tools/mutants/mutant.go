@@ -152,14 +152,14 @@ func (m *mutant) misfit(root string, e edit, found int) error {
 		return fmt.Errorf("%w: this code occurs several times in %s; add a line to it in %s:\n%s", errFit, e.File, m.file, e.Find)
 	}
 	advice := "if it was renamed or rewritten, edit find; if the rule is gone, delete the mutant"
-	if other := e.elsewhere(root); other != "" {
-		advice = fmt.Sprintf("it is now in %s: edit file", other)
+	if others := e.elsewhere(root); len(others) > 0 {
+		advice = fmt.Sprintf("it is now in %s: edit file", strings.Join(others, ", "))
 	}
 	return fmt.Errorf("%w: this code is not in %s; %s in %s:\n%s", errFit, e.File, advice, m.file, e.Find)
 }
 
-// elsewhere is a file to which the code has moved, or nothing.
-func (e edit) elsewhere(root string) (found string) {
+// elsewhere are the files to which the code may have moved.
+func (e edit) elsewhere(root string) (found []string) {
 	anchor := e.anchor()
 	_ = fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -170,8 +170,7 @@ func (e edit) elsewhere(root string) (found string) {
 		}
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err == nil && !bytes.Contains(text, []byte("\x00")) && len(anchor.FindAllIndex(text, 2)) == 1 {
-			found = name
-			return fs.SkipAll
+			found = append(found, name)
 		}
 		return nil
 	})
