@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/store/storetest"
@@ -41,10 +42,20 @@ func together(n int, do func(i int)) {
 	all.Wait()
 }
 
-// crowd sends n requests at the same instant, spread over the gateways.
+// crowd sends n requests at the same instant, spread over the gateways. On a busy
+// machine a gateway refuses some as overloaded, or closes connections over which
+// no request has come for seconds: those are sent again, as clients do.
 func crowd(gateways []*program, n int, path string, body func(i int) string) []answer {
 	answers := make([]answer, n)
-	together(n, func(i int) { answers[i] = gateways[i%len(gateways)].send("POST", path, body(i)) })
+	together(n, func(i int) {
+		for range 600 {
+			answers[i] = gateways[i%len(gateways)].send("POST", path, body(i))
+			if overloaded := answers[i].status == 503 && answers[i].body["code"] == "overloaded"; !overloaded && answers[i].cause == nil {
+				return
+			}
+			wait(100 * time.Millisecond)
+		}
+	})
 	return answers
 }
 

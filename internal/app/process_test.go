@@ -135,6 +135,11 @@ type answer struct {
 	body     map[string]any
 }
 
+// String shows the cause too, which fmt does not of a field that is not exported.
+func (a answer) String() string {
+	return fmt.Sprintf("%d %v, replayed %v, cause %v", a.status, a.body, a.replayed, a.cause)
+}
+
 func (p *program) send(method, path, body string) answer {
 	r, err := http.NewRequestWithContext(context.Background(), method, p.base+path, strings.NewReader(body))
 	if err != nil {

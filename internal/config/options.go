@@ -70,7 +70,7 @@ var Options = []Option{
 		parse:   address(func(c *Config) *string { return &c.OpsListen }),
 		Meaning: "where the operator's /healthz, /readyz and /metrics are; empty serves them beside the API, as dev does"},
 	{Name: "base-url", Kind: "URL", Modes: gateways, parse: webURL(func(c *Config) *string { return &c.BaseURL }),
-		Meaning: "the address under which the env reaches this gateway; empty takes the listener's own"},
+		Meaning: "the address under which clients reach this gateway; empty takes the listener's own"},
 	{Name: "public-url", Kind: "URL", Modes: gateways, parse: webURL(func(c *Config) *string { return &c.PublicURL }),
 		Meaning: "the address that payers' browsers reach, below which every order has its page, as in checkoutUrl; empty takes base-url"},
 

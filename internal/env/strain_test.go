@@ -42,7 +42,7 @@ func TestStrained(t *testing.T) {
 	}
 	var w Env
 	if !w.Spare() {
-		t.Error("a env without a measure has no time to spare")
+		t.Error("an env without a measure has no time to spare")
 	}
 }
 

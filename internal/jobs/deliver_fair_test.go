@@ -1,7 +1,9 @@
 package jobs_test
 
 import (
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -30,27 +32,44 @@ func TestDeadReceiverDelaysNobodyElse(t *testing.T) {
 	})
 }
 
-// A backlog to one receiver flows through its eight places.
-func TestBacklogFlowsThroughEightPlaces(t *testing.T) {
+// A receiver with a backlog gets 8 requests at once, one more with each that it
+// answers while others wait, and never more than 64.
+func TestBacklogWidensWithItsReceiver(t *testing.T) {
 	each(t, func(t *testing.T, g *gateway) {
 		g.besides()
-		hold := g.web.hold(t)
+		arrived, done := make(chan chan struct{}, 200), make(chan struct{})
+		finish := sync.OnceFunc(func() { close(done) })
+		t.Cleanup(finish)
+		g.web.answer = func(*http.Request, int) (*http.Response, error) {
+			answer := make(chan struct{})
+			arrived <- answer
+			select {
+			case <-answer:
+			case <-done:
+			}
+			return says(200)
+		}
 		g.announce(g.merchant, 200, hook)
 		g.step()
-		for range 8 {
-			<-hold.arrived
+		var running []chan struct{}
+		for want := 8; want < 64+10; want++ {
+			atOnce := min(want, 64)
+			for len(running) < atOnce {
+				running = append(running, <-arrived)
+			}
+			if n := g.jobs.Sending(); n != atOnce {
+				t.Fatalf("%d requests at once after %d answers, want %d", n, want-8, atOnce)
+			}
+			close(running[0])
+			running = running[1:]
 		}
-		hold.let()
-		for range 10 {
-			g.settled()
-			g.step()
-		}
+		finish()
 		g.settled()
 		seen := map[string]bool{}
 		for _, r := range g.wantRequests(200) {
 			seen[r.id] = true
 		}
-		if len(seen) != 200 || g.web.most != 8 {
+		if len(seen) != 200 || g.web.most != 64 {
 			t.Errorf("%d events, %d at once at most", len(seen), g.web.most)
 		}
 	})

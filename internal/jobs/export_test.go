@@ -15,5 +15,8 @@ func (j *Jobs) Places() (taken int) {
 	return taken + len(j.queue.born) + len(j.queue.waiting)
 }
 
+// Sending is how many deliveries are in flight.
+func (j *Jobs) Sending() int { return len(j.delivering.places) }
+
 // InHand is how many deliveries of a merchant are in hand.
 func (j *Jobs) InHand(merchant payment.ID) int { return j.queue.inHand(merchant) }

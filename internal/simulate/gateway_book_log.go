@@ -224,6 +224,9 @@ func installBook(ctx context.Context, db *sql.DB, engine string) error {
 	for i := range watchedTables {
 		statements = append(statements, watchedTables[i].triggers(trigger)...)
 	}
+	if engine == "postgres" {
+		statements = append(statements, postgresSamePlans)
+	}
 	for _, text := range statements {
 		if _, err := db.ExecContext(ctx, text); err != nil {
 			return fmt.Errorf("simulate: log of changes: %w: %s", err, text)

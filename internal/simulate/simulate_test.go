@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/store/storetest"
-	"github.com/porteira/porteira/tools/results"
 )
 
 var (
@@ -26,7 +25,6 @@ var (
 	engine  = flag.String("engine", "", "sqlite or postgres; both unless set")
 	orders  = flag.Int("orders", OrdersDefault, "orders of a run")
 	onward  = flag.Bool("onward", false, "go on after a seed that fails")
-	record  = flag.Bool("record", false, "add the figures to RESULTS.md")
 	helper  = flag.Bool("helper", false, "simulate the seeds that another process names; see helper_test.go")
 )
 
@@ -185,17 +183,6 @@ func (s *sum) report(t *testing.T, engine string, took time.Duration) {
 	if *orders == OrdersDefault {
 		for _, fault := range s.cells.faults(n) {
 			t.Error(fault)
-		}
-	}
-	if *record && !t.Failed() {
-		command := fmt.Sprintf("go test ./internal/simulate -engine %s -from %d -seeds %d", engine, *from, n)
-		figures := map[string]int64{}
-		for name, n := range s.figures {
-			figures[name] = n
-		}
-		figures["seeds: "+engine] = n
-		if err := results.Add("simulate", command, figures); err != nil {
-			t.Error(err)
 		}
 	}
 }

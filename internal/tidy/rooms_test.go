@@ -101,15 +101,7 @@ var rooms = []room{
 	{"checkout/checkouttest", testOnly, ""},
 	{"simulate", testOnly, ""},
 	{"tidy", testOnly, ""},
-	{"tools/oracle", testOnly, ""},
-	{"tools/browser", testOnly, ""},
-	{"tools/results", testOnly, ""},
-	{"tools/rig", testOnly, ""},
-	{"tools/torture", testOnly, ""},
-	{"tools/disk", testOnly, ""},
-	{"tools/mutants", testOnly, ""},
-	{"tools/fuzz", testOnly, ""},
-	{"tools/bench", testOnly, ""},
+	{"tools", testOnly, ""},
 }
 
 // computing are libraries that a pure room may use: values in, values out.

@@ -43,6 +43,9 @@ func load(files fs.FS) (*tree, error) {
 		if err != nil {
 			return err
 		}
+		if entry.Name() == ".git" && !entry.IsDir() {
+			return nil // in a worktree it is a file
+		}
 		if entry.IsDir() {
 			if slices.Contains([]string{"bin", "data", "porteira-data"}, name) || slices.Contains([]string{".git", "node_modules"}, entry.Name()) {
 				return fs.SkipDir

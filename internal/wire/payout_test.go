@@ -94,7 +94,11 @@ func TestPayoutNeverRepeatsValues(t *testing.T) {
 		r.ReferenceID.V = rapid.String().Draw(t, "reference") + canary + "\x00"
 		var errs Errors
 		r.Check(sandboxRules, &errs)
-		if len(errs.List()) < 3 {
+		want := 3
+		if r.NormalKey != "" { // the key is an e-mail address by chance
+			want = 2
+		}
+		if len(errs.List()) < want {
 			t.Fatalf("invalid fields are %v", errs.List())
 		}
 		for _, e := range errs.List() {

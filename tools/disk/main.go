@@ -22,7 +22,6 @@ import (
 	"syscall"
 
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/tools/results"
 )
 
 // Engines that hold the gateway's books.
@@ -71,7 +70,6 @@ type settings struct {
 	engine  string
 	rounds  int
 	seed    uint64
-	record  bool
 	keep    bool
 	out     io.Writer
 	program string // the gateway's binary
@@ -105,7 +103,6 @@ func command(ctx context.Context) error {
 	flag.StringVar(&s.engine, "engine", "", "sqlite or postgres; both where it is left out")
 	flag.IntVar(&s.rounds, "rounds", 1, "how often to run each scenario")
 	flag.Uint64Var(&s.seed, "seed", 0, "of faults and orders; drawn where it is 0")
-	flag.BoolVar(&s.record, "record", false, "add the figures to RESULTS.md")
 	flag.BoolVar(&s.keep, "keep", false, "leave logs and journals behind, and say where")
 	flag.Parse()
 	if *only != "" {
@@ -153,7 +150,7 @@ func (s *settings) complete() error {
 	return nil
 }
 
-// runAll runs each scenario on one engine, and records the figures.
+// runAll runs each scenario on one engine.
 func (s *settings) runAll(ctx context.Context, engine string) error {
 	total := newFigures(engine)
 	for round := range s.rounds {
@@ -165,16 +162,6 @@ func (s *settings) runAll(ctx context.Context, engine string) error {
 				return err
 			}
 		}
-	}
-	if !s.record {
-		return nil
-	}
-	command := fmt.Sprintf("go run ./tools/disk -engine %s -rounds %d -seed %d", engine, s.rounds, s.seed)
-	if len(s.only) > 0 {
-		command += " -only " + strings.Join(s.only, ",")
-	}
-	if err := results.Add("disk", command, total.counts); err != nil {
-		return fmt.Errorf("record: %w", err)
 	}
 	return nil
 }

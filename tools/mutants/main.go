@@ -1,21 +1,19 @@
-// Command mutants plants bugs into this program, one at a time, and shows which
-// test notices each.
+// Command mutants seeds faults into this program, one at a time, and shows
+// which test notices each.
 //
-// A bug is a small patch in patches, with a header that says what is wrong,
-// where it was met in public, and which tests must notice it:
+// The mutants are listed in list, one file for each package that they change.
+// Each names the rule about money that it breaks or the public incident that it
+// repeats, an exact piece of code with its replacement, and the tests that must
+// notice it. White space does not count, and the code may move within its file.
 //
-//	Wrong: what is held counts as available
-//	Source: https://github.com/blnkfinance/blnk/issues/181
-//	Test: internal/jobs TestRule09HoldsCount/sqlite
+// First every mutant must fit the program, and the named tests must pass
+// without one. Then `go test -overlay` runs the tests of each mutant on changed
+// copies of its files: the tree is never changed. A mutant that survives is a
+// failure.
 //
-// First the named tests run as they are, and must pass. Then each patch is
-// applied to copies of its files, which `go test -overlay` puts in the place of
-// the originals: the tree is never changed. A mutant that survives, and a patch
-// that does not apply or compile, is a failure.
+// Run it in the folder tools:
 //
-// It is run in the module's folder:
-//
-//	go run ./tools/mutants [-only part-of-a-name] [-p 2] [-record]
+//	go run ./mutants [-only text] [-p 2]
 package main
 
 import (
@@ -25,6 +23,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -32,19 +31,15 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/tools/results"
 )
 
-// patches is where the mutants are, below the module's folder.
-const patches = "tools/mutants/patches"
-
 func main() {
-	only := flag.String("only", "", "run only mutants whose name holds `text`")
+	root := flag.String("root", "..", "the repository's `folder`")
+	only := flag.String("only", "", "run only mutants whose id or file contains `text`")
 	parallel := flag.Int("p", 2, "run `n` at once")
-	record := flag.Bool("record", false, "add the figures to RESULTS.md")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *only, *parallel, *record)
+	err := run(ctx, *root, *only, *parallel)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -52,73 +47,75 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only string, parallel int, record bool) error {
-	root, err := os.Getwd()
+func run(ctx context.Context, root, only string, parallel int) error {
+	root, err := filepath.Abs(root)
 	if err != nil {
 		return err
 	}
-	all, err := readMutants(patches)
+	all, err := readMutants(root)
 	if err != nil {
 		return err
 	}
-	chosen := slices.DeleteFunc(all, func(m mutant) bool { return !strings.Contains(m.name, only) })
+	if err := allFit(root, all); err != nil {
+		return err
+	}
+	chosen := slices.DeleteFunc(all, func(m mutant) bool { return !strings.Contains(m.ID, only) && !strings.Contains(m.Edits[0].File, only) })
 	if len(chosen) == 0 || parallel < 1 {
 		return errors.New("nothing to run")
 	}
 	r := &runner{root, env.NewSystemClock()}
 	began := r.clock.Monotonic()
-	if err := r.passAsTheyAre(ctx, chosen); err != nil {
+	if err := r.passUnchanged(ctx, chosen); err != nil {
 		return err
 	}
 	count, err := r.tryAll(ctx, chosen, parallel)
 	if err != nil {
 		return err
 	}
-	seconds := int64((r.clock.Monotonic() - began).Round(time.Second) / time.Second)
-	fmt.Printf("%d mutants, %d killed, %d seconds\n", len(chosen), count, seconds)
-	if record {
-		err := results.Add("mutants", strings.Join(append([]string{"go", "run", "./tools/mutants"}, os.Args[1:]...), " "),
-			map[string]int64{"mutants": int64(len(chosen)), "mutants killed": int64(count), "seconds": seconds})
-		if err != nil {
-			return err
-		}
-	}
+	fmt.Printf("%d mutants, %d killed, %v\n", len(chosen), count, (r.clock.Monotonic() - began).Round(time.Second))
 	if count < len(chosen) {
 		return fmt.Errorf("%d of %d mutants were not killed", len(chosen)-count, len(chosen))
 	}
 	return nil
 }
 
-// passAsTheyAre runs the tests that the mutants name, each once, without a bug:
-// one that fails anyway, or that is not there, notices nothing.
-func (r *runner) passAsTheyAre(ctx context.Context, list []mutant) error {
-	names := map[string][]string{}
-	var folders []string
+// allFit returns the errors of all mutants that do not fit the program.
+func allFit(root string, list []mutant) error {
+	var all error
 	for i := range list {
-		for _, group := range list[i].tests {
-			if names[group.folder] == nil {
-				folders = append(folders, group.folder)
-			}
-			names[group.folder] = append(names[group.folder], group.names...)
+		if _, err := list[i].plant(root); err != nil {
+			all = errors.Join(all, fmt.Errorf("%s: %w", list[i].ID, err))
 		}
 	}
-	slices.Sort(folders)
-	for _, folder := range folders {
-		slices.Sort(names[folder])
-		group := testGroup{folder, slices.Compact(names[folder])}
-		report, err := r.test(ctx, group, "", testTimeout)
+	return all
+}
+
+// passUnchanged runs the tests that the mutants name, each once, without a
+// fault: a test that fails anyway, or does not exist, notices nothing.
+func (r *runner) passUnchanged(ctx context.Context, list []mutant) error {
+	names := map[string][]string{}
+	for i := range list {
+		for _, t := range list[i].Tests {
+			words := strings.Fields(t)
+			names[words[0]] = append(names[words[0]], words[1:]...)
+		}
+	}
+	for folder, tests := range names {
+		slices.Sort(tests)
+		tests = slices.Compact(tests)
+		report, err := r.test(ctx, folder, tests, "")
 		if err != nil {
 			return err
 		}
 		if !report.ok {
-			return fmt.Errorf("without any bug %s fails\n%s", folder, report.output)
+			return fmt.Errorf("without a mutant %s fails\n%s", folder, report.output)
 		}
-		for _, name := range group.names {
+		for _, name := range tests {
 			if !slices.ContainsFunc(report.ran, func(test string) bool { return strings.HasPrefix(test, name) }) {
 				return fmt.Errorf("%s has no test %s", folder, name)
 			}
 		}
-		fmt.Printf("pass as they are: %d tests of %s\n", len(report.ran), folder)
+		fmt.Printf("pass unchanged: %d tests of %s\n", len(report.ran), folder)
 	}
 	return nil
 }
@@ -134,7 +131,7 @@ func (r *runner) tryAll(ctx context.Context, list []mutant, parallel int) (count
 				o, tried := r.try(ctx, m)
 				mu.Lock()
 				if err = errors.Join(err, tried); tried == nil {
-					fmt.Printf("%-8s %s (%.1f s) %s\n", o.verdict, m.name, o.took.Seconds(), o.by)
+					fmt.Printf("%-8s %s (%.1f s) %s\n", o.verdict, m.ID, o.took.Seconds(), o.by)
 				}
 				if o.verdict == killed {
 					count++

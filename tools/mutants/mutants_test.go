@@ -7,73 +7,55 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/porteira/porteira/internal/env"
 )
 
 const root = "../.."
 
-// fewest is how many bugs are planted at least.
-const fewest = 60
-
-// Each patch still fits the tree, and says where its bug comes from and which
-// tests, that are there, must notice it.
-func TestPatchesFit(t *testing.T) {
+// Each mutant fits the program, is Go, and names tests that exist.
+func TestEveryMutantFits(t *testing.T) {
 	t.Parallel()
-	list, err := readMutants("patches")
-	if err != nil {
-		t.Fatal(err)
+	list, err := readMutants(root)
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%d mutants, %v", len(list), err)
 	}
-	public, bugs := 0, map[string]string{}
+	ids, faults, guarded := map[string]bool{}, map[string]string{}, map[string]bool{}
 	for i := range list {
 		m := &list[i]
-		if regexp.MustCompile(`^https://[a-z0-9.]+/\S+( \(\S+\))?$`).MatchString(m.source) {
-			public++
-		} else if m.source != ownBug {
-			t.Errorf("%s: the source is %q, want an address or %q", m.name, m.source, ownBug)
+		if other := faults[m.Wrong]; other != "" || ids[m.ID] {
+			t.Errorf("%s is there twice, or is the same fault as %s", m.ID, other)
 		}
-		if other := bugs[m.bug]; other != "" {
-			t.Errorf("%s is the same bug as %s", m.name, other)
+		ids[m.ID], faults[m.Wrong], guarded[m.Guards] = true, m.ID, true
+		planted, err := m.plant(root)
+		if err != nil {
+			t.Errorf("%s: %v", m.ID, err)
 		}
-		bugs[m.bug] = m.name
-		checkPlanted(t, m)
-		for _, group := range m.tests {
-			for _, name := range group.names {
-				if top, _, _ := strings.Cut(name, "/"); !hasTest(t, group.folder, top) {
-					t.Errorf("%s: %s has no test %s", m.name, group.folder, top)
+		for file, text := range planted {
+			if strings.HasSuffix(file, "_test.go") {
+				t.Errorf("%s changes a test", m.ID)
+			}
+			if !strings.HasSuffix(file, ".go") {
+				continue
+			}
+			if _, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution); err != nil {
+				t.Errorf("%s: %v", m.ID, err)
+			}
+		}
+		for _, tests := range m.Tests {
+			words := strings.Fields(tests)
+			for _, name := range words[1:] {
+				if top, _, _ := strings.Cut(name, "/"); !hasTest(t, words[0], top) {
+					t.Errorf("%s: %s has no test %s", m.ID, words[0], top)
 				}
 			}
 		}
 	}
-	if len(list) < fewest || public < fewest/2 {
-		t.Errorf("%d mutants, %d of them of public bugs", len(list), public)
-	}
-}
-
-// checkPlanted wants a program's file with a bug to be another file, and Go.
-func checkPlanted(t *testing.T, m *mutant) {
-	t.Helper()
-	planted, err := m.plant(root)
-	if err != nil {
-		t.Errorf("%s: %v", m.name, err)
-	}
-	for path, text := range planted {
-		original, err := os.ReadFile(filepath.Join(root, path))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(original) == text || strings.HasSuffix(path, "_test.go") {
-			t.Errorf("%s changes nothing in %s, or a test", m.name, path)
-		}
-		if !strings.HasSuffix(path, ".go") {
-			continue
-		}
-		if _, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution); err != nil {
-			t.Errorf("%s: %v", m.name, err)
+	for _, rule := range rules {
+		if !guarded[rule] {
+			t.Errorf("no mutant guards: %s", rule)
 		}
 	}
 }
@@ -96,8 +78,7 @@ func hasTest(t *testing.T, folder, name string) bool {
 	return false
 }
 
-// A few mutants are really tried, and each way in which one can end is told
-// from the others.
+// The runner tells each way in which a mutant can end from the others.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	absolute, err := filepath.Abs(root)
@@ -105,91 +86,90 @@ func TestVerdicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &runner{absolute, env.NewSystemClock()}
-	list, err := readMutants("patches")
-	if err != nil {
-		t.Fatal(err)
-	}
-	try := func(m *mutant, want verdict, by string) {
-		t.Helper()
-		if o, err := r.try(t.Context(), m); err != nil || o.verdict != want || !strings.Contains(o.by, by) {
-			t.Errorf("%s: %s by %q, %v; want %s by %q", m.name, o.verdict, o.by, err, want, by)
-		}
-	}
-	real := map[string]string{
-		"one-cent-lost-in-a-split":     "internal/money: TestSplitLosesNoCent",
-		"overflow-wraps":               "internal/money: TestAddAtTheEdges",
-		"brcode-crc-without-its-start": "brcode: TestCRC16",
-	}
-	tried := 0
-	for i := range list {
-		_, name, _ := strings.Cut(list[i].name, "-")
-		if test, ok := real[name]; ok {
-			try(&list[i], killed, test)
-			tried++
-		}
-	}
-	if tried != len(real) {
-		t.Errorf("%d mutants were tried, want %d", tried, len(real))
-	}
 	for _, tt := range []struct {
-		was, is, test string
-		want          verdict
-		by            string
+		find, replace, test string
+		want                verdict
+		by                  string
 	}{
-		{"func crc16[", "func crc16 [", "TestCRC16", survived, "made for this test"},
+		{"crc := uint16(0xFFFF)", "crc := uint16(0)", "TestCRC16", killed, "brcode: TestCRC16"},
+		{"crc := uint16(0xFFFF)", "crc := uint16(65535)", "TestCRC16", survived, "synthetic"},
 		{"func crc16[", "func other[", "TestCRC16", notCompiled, "undefined: crc16"},
-		{"no such line", "x", "TestCRC16", notApplied, "no place like that"},
-		{"crc", "x", "TestCRC16", notApplied, "several places"},
-		{"func crc16[", "func crc16 [", "TestNothing", inconclusive, "none of the tests"},
+		{"no such code", "x", "TestCRC16", misfit, "is not in brcode/crc.go"},
+		{"crc", "x", "TestCRC16", misfit, "several times"},
+		{"func crc16[", "func  crc16[", "TestNothing", inconclusive, "none of the tests"},
 		{"func crc16[", "func init() { panic(1) }\n\nfunc crc16[", "TestCRC16", inconclusive, "no test of it"},
 	} {
-		try(made(t, absolute, tt.was, tt.is, tt.test), tt.want, tt.by)
-	}
-}
-
-// made is a mutant of a line of brcode/crc.go that begins so.
-func made(t *testing.T, root, was, is, test string) *mutant {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "brcode/crc.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := hunk{was: []string{was}, is: []string{is}}
-	if was == "crc" { // a line that is there twice
-		h.was = []string{"}"}
-	}
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSuffix(line, "\n"); was != "crc" && strings.HasPrefix(line, was) {
-			h = hunk{was: []string{line}, is: strings.Split(strings.Replace(line, was, is, 1), "\n")}
+		m := &mutant{ID: "synthetic", Wrong: "synthetic", Tests: []string{"brcode " + tt.test}, Edits: []edit{{"brcode/crc.go", tt.find, tt.replace}}}
+		if o, err := r.try(t.Context(), m); err != nil || o.verdict != tt.want || !strings.Contains(o.by, tt.by) {
+			t.Errorf("%q: %s by %q, %v; want %s by %q", tt.replace, o.verdict, o.by, err, tt.want, tt.by)
 		}
 	}
-	return &mutant{
-		name: "made", bug: "made for this test", tests: []testGroup{{"brcode", []string{test}}},
-		files: []filePatch{{"brcode/crc.go", []hunk{h}}},
-	}
 }
 
-// What a header or a diff must not be is refused.
-func TestFaultyPatches(t *testing.T) {
+// White space does not count, code may move, and what does not fit says what
+// to edit.
+func TestPlant(t *testing.T) {
 	t.Parallel()
-	const head, diff = "Wrong: b\nSource: s\nTest: p T\n", "\n--- a/f.go\n+++ b/f.go\n@@ -1 +1 @@\n-a\n+b\n"
-	if m, err := parseMutant("n", head+"Timeout: 9s\n"+diff); err != nil || m.timeout != 9*time.Second || len(m.files) != 1 {
-		t.Fatalf("%+v, %v", m, err)
-	}
-	for _, text := range []string{
-		"", head, diff, "Wrong: b\nTest: p T\n" + diff, "Wrong: b\nSource: s\n" + diff, "Source: s\nTest: p T\n" + diff,
-		"Wrong: b\n" + head + diff, head + "Tests: p T\n" + diff, head + "Timeout: never\n" + diff, head + "Timeout: 1ms\n" + diff, "Wrong: b\nSource: s\nTest: p\n" + diff,
-		head + strings.Replace(diff, "+++ b/f.go", "+++ b/g.go", 1), head + strings.Replace(diff, "@@ -1 +1 @@\n", "", 1),
-		head + strings.Replace(diff, "-a", "*a", 1), head + strings.ReplaceAll(diff, "f.go", "../f.go"), head + "\n--- a/f.go\n+++ b/f.go\n",
-	} {
-		if m, err := parseMutant("n", text); err == nil {
-			t.Errorf("%q is read as %+v", text, m)
+	folder := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	for text, want := range map[string]string{"a\n": "b\n", "x\na\ny\n": "x\nb\ny\n", "aa\na\n": "aa\nb\n", "a\na\n": "", "aa\n": "", "": ""} {
-		got, err := filePatch{"f.go", []hunk{{was: []string{"a"}, is: []string{"b"}}}}.apply(text)
-		if got != want || (want == "") != errors.Is(err, errApply) {
-			t.Errorf("%q becomes %q, %v", text, got, err)
+	write("a.go", "package a\n\n\nfunc f(a int) bool {\n\t\treturn a+b ==\n\t\t\t(c)\n}\n")
+	write("b.go", "package a\n\nvar moved = 1\n\nvar x, y = twice, twice\n")
+	for _, tt := range []struct{ find, want, problem string }{
+		{"return a+b == (c)", "package a\n\n\nfunc f(a int) bool {\n\t\tX\n}\n", ""},
+		{"bool {\n  return", "package a\n\n\nfunc f(a int) X a+b ==\n\t\t\t(c)\n}\n", ""},
+		{"return a-b", "", "edit find"},
+		{"var moved = 1", "", "it is now in b.go: edit file in m.toml"},
+		{"twice", "", "edit find"},
+		{"a", "", "add a line to it in m.toml"},
+	} {
+		m := mutant{Edits: []edit{{"a.go", "\n\t" + tt.find + "\n", "\nX\n"}}, file: "m.toml"}
+		planted, err := m.plant(folder)
+		switch {
+		case tt.problem == "" && (err != nil || string(planted["a.go"]) != tt.want):
+			t.Errorf("%q: %q, %v", tt.find, planted["a.go"], err)
+		case tt.problem != "" && (!errors.Is(err, errFit) || !strings.Contains(err.Error(), tt.problem)):
+			t.Errorf("%q: %v, want %q", tt.find, err, tt.problem)
+		}
+	}
+	gone := mutant{Edits: []edit{{"gone.go", "var moved = 1", "X"}}, file: "m.toml"}
+	if _, err := gone.plant(folder); !errors.Is(err, errFit) || !strings.Contains(err.Error(), "it is now in b.go") {
+		t.Errorf("a file that is gone: %v", err)
+	}
+	two := mutant{Edits: []edit{{"b.go", "moved", "renamed"}, {"b.go", "renamed = 1", "renamed = 2"}}}
+	if planted, err := two.plant(folder); err != nil || !strings.Contains(string(planted["b.go"]), "var renamed = 2") {
+		t.Errorf("two edits: %q, %v", planted["b.go"], err)
+	}
+}
+
+// A mutant without one of its parts is refused.
+func TestFaultyMutants(t *testing.T) {
+	t.Parallel()
+	const good = `[[mutant]]
+id = "i"
+guards = "restore"
+wrong = "w"
+source = "https://example.com/1"
+tests = ["p T"]
+[[mutant.edit]]
+file = "f.go"
+find = "a"
+replace = "b"
+`
+	if list, err := parseMutants(good); err != nil || len(list) != 1 || list[0].Edits[0].Replace != "b" {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for _, change := range [][2]string{
+		{`id = "i"`, ""}, {`wrong = "w"`, ""}, {`tests = ["p T"]`, ""}, {`"p T"`, `"p"`}, {"restore", "nothing"},
+		{"https://example.com/1", "a friend"}, {`"f.go"`, `"../f.go"`}, {`find = "a"`, ""}, {`find = "a"`, `find = " b "`},
+		{`id =`, `name =`}, {"[[mutant.edit]]", "[[mutant.edits]]"},
+	} {
+		if list, err := parseMutants(strings.Replace(good, change[0], change[1], 1)); err == nil {
+			t.Errorf("with %q: %+v", change[1], list)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,18 +16,18 @@ import (
 	"github.com/porteira/porteira/internal/env"
 )
 
-// verdict is what became of a mutant. Only killed is as it should be.
+// verdict is the result of a mutant. Only killed is right.
 type verdict string
 
 const (
 	killed       verdict = "killed"
 	survived     verdict = "SURVIVED"
-	notApplied   verdict = "DOES NOT APPLY"
+	misfit       verdict = "DOES NOT FIT"
 	notCompiled  verdict = "DOES NOT COMPILE"
-	inconclusive verdict = "INCONCLUSIVE" // the tests ended in a way that says nothing
+	inconclusive verdict = "INCONCLUSIVE" // the tests ended without a result
 )
 
-// outcome is a mutant's verdict, and who or what decided it.
+// outcome is a mutant's verdict, and what decided it.
 type outcome struct {
 	verdict verdict
 	by      string // the test that noticed, or why it is no kill
@@ -44,88 +43,46 @@ type runner struct {
 	clock env.Clock
 }
 
-// try plants a mutant beside the tree and runs its tests until one notices it.
+// try runs the tests of a mutant until one notices it.
 func (r *runner) try(ctx context.Context, m *mutant) (o outcome, err error) {
 	began := r.clock.Monotonic()
 	defer func() { o.took = r.clock.Monotonic() - began }()
 	planted, err := m.plant(r.root)
-	if errors.Is(err, errApply) {
-		return outcome{verdict: notApplied, by: err.Error()}, nil
+	if errors.Is(err, errFit) {
+		return outcome{verdict: misfit, by: err.Error()}, nil
 	}
 	if err != nil {
 		return o, err
 	}
-	room, err := os.MkdirTemp("", "mutant-")
+	folder, err := os.MkdirTemp("", "mutant-")
 	if err != nil {
 		return o, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(room)) }()
-	overlay, err := r.overlay(room, planted)
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	overlay, err := r.overlay(folder, planted)
 	if err != nil {
 		return o, err
 	}
-	for _, group := range m.tests {
-		at, flags := *r, "-overlay="+overlay
-		if group.folder == readsSources {
-			flags = ""
-			if at.root, err = r.copyTree(room, planted); err != nil {
-				return o, err
-			}
-		}
-		report, err := at.test(ctx, group, flags, cmp.Or(m.timeout, testTimeout))
+	for _, t := range m.Tests {
+		words := strings.Fields(t)
+		report, err := r.test(ctx, words[0], words[1:], "-overlay="+overlay)
 		if err != nil {
 			return o, err
 		}
-		if o = m.judge(group, report); o.verdict != survived {
+		if o = m.judge(words[0], report); o.verdict != survived {
 			return o, nil
 		}
 	}
 	return o, nil
 }
 
-// readsSources is the one package whose tests read the program's sources, where
-// they do not see what only the compiler is shown.
-const readsSources = "internal/tidy"
-
-// copyTree copies the tree's own files to a folder in room, with the changed
-// ones in their places.
-func (r *runner) copyTree(room string, planted map[string]string) (string, error) {
-	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard") //nolint:noctx // it takes milliseconds
-	list.Dir = r.root
-	names, err := list.Output()
-	if err != nil {
-		return "", fmt.Errorf("git ls-files: %w", err)
-	}
-	root := filepath.Join(room, "tree")
-	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
-		text, changed := planted[name]
-		if !changed {
-			original, err := os.ReadFile(filepath.Join(r.root, name))
-			if errors.Is(err, os.ErrNotExist) {
-				continue // deleted, and not yet committed
-			}
-			if err != nil {
-				return "", err
-			}
-			text = string(original)
-		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
-			return "", err
-		}
-	}
-	return root, nil
-}
-
-// overlay writes the changed files, and the file that puts them in the place of
-// those of the tree (go help build, -overlay).
-func (r *runner) overlay(room string, planted map[string]string) (string, error) {
+// overlay writes the changed files to a folder, with the file that replaces the
+// tree's by them (go help build, -overlay).
+func (r *runner) overlay(folder string, planted map[string][]byte) (string, error) {
 	replace := map[string]string{}
 	for path, text := range planted {
-		copied := filepath.Join(room, strings.ReplaceAll(path, "/", "_"))
-		if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
+		copied := filepath.Join(folder, strings.ReplaceAll(path, "/", "_"))
+		if err := os.WriteFile(copied, text, 0o600); err != nil {
 			return "", err
 		}
 		replace[filepath.Join(r.root, path)] = copied
@@ -134,7 +91,7 @@ func (r *runner) overlay(room string, planted map[string]string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	overlay := filepath.Join(room, "overlay.json")
+	overlay := filepath.Join(folder, "overlay.json")
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
@@ -148,11 +105,11 @@ type report struct {
 	output   string // what it wrote, for a verdict that needs explaining
 }
 
-// test runs a group of tests until one fails. The flags go by the environment,
-// so that a test which builds the program builds it with them too.
-func (r *runner) test(ctx context.Context, group testGroup, flags string, timeout time.Duration) (report, error) {
+// test runs tests of a package until one fails. The flags go by the environment,
+// so that a test that builds the program builds it with them too.
+func (r *runner) test(ctx context.Context, folder string, tests []string, flags string) (report, error) {
 	command := exec.CommandContext(ctx, "go", "test", "-json", "-vet=off", "-count=1", "-failfast",
-		"-timeout="+timeout.String(), "-run", group.pattern(), "./"+group.folder)
+		"-timeout="+testTimeout.String(), "-run", pattern(tests), "./"+folder)
 	command.Dir = r.root
 	command.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" "+flags))
 	command.WaitDelay = time.Second
@@ -213,29 +170,28 @@ func shortened(text string) string {
 }
 
 // judge says what a report means for a mutant.
-func (m *mutant) judge(group testGroup, r report) outcome {
+func (m *mutant) judge(folder string, r report) outcome {
 	switch {
 	case !r.built:
 		return outcome{verdict: notCompiled, by: r.output}
 	case r.ok && len(r.ran) == 0:
-		return outcome{verdict: inconclusive, by: group.folder + " has none of the tests " + strings.Join(group.names, ", ")}
+		return outcome{verdict: inconclusive, by: folder + " has none of the tests"}
 	case r.ok:
-		return outcome{verdict: survived, by: m.bug}
-	case r.timedOut && m.timeout == 0:
-		return outcome{verdict: inconclusive, by: group.folder + " took more than " + testTimeout.String() + "\n" + r.output}
+		return outcome{verdict: survived, by: m.Wrong}
 	case r.timedOut:
-		return outcome{verdict: killed, by: group.folder + ": one of " + strings.Join(group.names, ", ") + ", which never ended"}
+		return outcome{verdict: inconclusive, by: folder + " took more than " + testTimeout.String() + "\n" + r.output}
 	case r.failed == "":
-		return outcome{verdict: inconclusive, by: group.folder + " failed, and no test of it\n" + r.output}
+		return outcome{verdict: inconclusive, by: folder + " failed, and no test of it\n" + r.output}
 	default:
-		return outcome{verdict: killed, by: group.folder + ": " + r.failed}
+		return outcome{verdict: killed, by: folder + ": " + r.failed}
 	}
 }
 
-// pattern is the regular expression that selects the group's tests.
-func (g testGroup) pattern() string {
-	patterns := make([]string, len(g.names))
-	for i, name := range g.names {
+// pattern is the regular expression that selects tests. A name may contain
+// subtests, by the beginnings of their names: TestConformance/sqlite/events.
+func pattern(tests []string) string {
+	patterns := make([]string, len(tests))
+	for i, name := range tests {
 		parts := strings.Split(name, "/")
 		for n := range parts {
 			if parts[n] = "^" + regexp.QuoteMeta(parts[n]); n == 0 {

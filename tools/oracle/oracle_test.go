@@ -32,7 +32,8 @@ type item struct {
 // judge hands items to the published packages and fails for each objection.
 func judge(t *testing.T, items []item) {
 	t.Helper()
-	if _, err := os.Stat("node_modules"); err != nil {
+	_, missing := exec.LookPath("node")
+	if _, err := os.Stat("node_modules"); missing != nil || err != nil {
 		withoutPackages(t)
 	}
 	var in bytes.Buffer
@@ -55,7 +56,7 @@ func judge(t *testing.T, items []item) {
 // developer's machine, not where they are required.
 func withoutPackages(t *testing.T) {
 	t.Helper()
-	const advice = "the published packages are not installed: run `make oracle`"
+	const advice = "Node or the published packages are not installed: run `make oracle`"
 	if os.Getenv("CI") == "true" || os.Getenv("PORTEIRA_REQUIRE_NODE") == "1" {
 		t.Fatal(advice)
 	}

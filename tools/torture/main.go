@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/tools/results"
 )
 
 // engines are what a run can put under the gateway.
@@ -66,7 +65,6 @@ func command(ctx context.Context) error {
 	duration := flag.Duration("for", 0, "how long to go on, per engine, instead of -kills")
 	seed := flag.Uint64("seed", 0, "of the plan; drawn where it is 0")
 	gateways := flag.Int("gateways", 0, "on one database, 1 or 2; PostgreSQL has 2 where it is left out, SQLite has 1")
-	record := flag.Bool("record", false, "add the figures to RESULTS.md")
 	keep := flag.Bool("keep", false, "leave logs and journals behind, and say where")
 	flag.Parse()
 	if *kills <= 0 && *duration <= 0 {
@@ -86,14 +84,8 @@ func command(ctx context.Context) error {
 		if err := s.complete(); err != nil {
 			return err
 		}
-		f, err := tortured(ctx, s)
-		if err != nil {
+		if _, err := tortured(ctx, s); err != nil {
 			return err
-		}
-		if *record {
-			if err := results.Add("torture", s.command(), f.list()); err != nil {
-				return fmt.Errorf("record: %w", err)
-			}
 		}
 	}
 	return nil

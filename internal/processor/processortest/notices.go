@@ -69,7 +69,7 @@ func testNoticeForged(t *testing.T, h Harness) {
 	refused("no headers", Notice{http.Header{}, notice.Body}, now)
 	refused("wrong secret", h.Forge(t, notice.Body, now, true), now)
 	refused("no body", Notice{notice.Header, nil}, now)
-	refused("signed, but no notice", h.Forge(t, []byte(`{"hello":"env"}`), now, false), now)
+	refused("signed, but no notice", h.Forge(t, []byte(`{"hello":"world"}`), now, false), now)
 	refused("signed, but half", h.Forge(t, notice.Body[:len(notice.Body)/2], now, false), now)
 	for _, off := range []time.Duration{-h.Tolerance - 2*time.Second, h.Tolerance + 2*time.Second, 24 * time.Hour} {
 		refused("old or ahead by "+off.String(), h.Forge(t, notice.Body, now.Add(off), false), now)

@@ -1,0 +1,60 @@
+// Command runtests runs the Go tests of all modules, one line for each package,
+// and says in its last lines what was not tested and why.
+//
+// It takes the flags of `go test`, and is run in the folder tools:
+//
+//	go run ./runtests [-race] [-timeout 15m]
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+)
+
+// modules are the folders of the modules, from the folder tools.
+var modules = []string{"..", "."}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	s := newSummary(os.Stdout)
+	var failed error
+	for _, folder := range modules {
+		failed = errors.Join(failed, runModule(ctx, s, folder, os.Args[1:]))
+	}
+	stop()
+	if failed != nil {
+		fmt.Println("\n" + failed.Error())
+	}
+	s.close()
+	if failed != nil || s.failed > 0 {
+		os.Exit(1)
+	}
+}
+
+// runModule runs the tests of a module. Its error is one of `go test` itself,
+// or of a run in which something failed.
+func runModule(ctx context.Context, s *summary, folder string, flags []string) error {
+	command := exec.CommandContext(ctx, "go", append(append([]string{"test", "-json"}, flags...), "./...")...)
+	command.Dir, command.Stderr = folder, os.Stderr
+	output, err := command.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := command.Start(); err != nil {
+		return err
+	}
+	read := s.read(output)
+	if read != nil { // let go test end
+		_, _ = io.Copy(io.Discard, output)
+	}
+	if err := command.Wait(); err != nil {
+		return errors.Join(read, fmt.Errorf("go test in %s: %w", folder, err))
+	}
+	return read
+}
