@@ -8,7 +8,7 @@ PAIRS ?= 5
 TESTFLAGS ?=
 export CGO_ENABLED ?= 1
 
-.PHONY: help dev build test check lint oracle fuzz mutants simulate torture disk bench docs tools
+.PHONY: help dev build test check lint oracle fuzz mutants simulate crashtest disktest bench docs tools
 
 help: ## Say what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
@@ -21,6 +21,7 @@ build: ## Build bin/porteira
 
 test: tools ## Run all tests with the race detector, on SQLite and PostgreSQL
 	bin/gotestsum --format pkgname --hide-summary=skipped -- -race -timeout 15m $(TESTFLAGS) ./...
+	cd test/crashtest && ../../bin/gotestsum --format pkgname --hide-summary=skipped -- -race -timeout 15m $(TESTFLAGS) ./...
 
 check: lint oracle test simulate fuzz ## All that CI checks: format, vet, lint, house rules, published packages, race tests on both engines, each fuzz target
 
@@ -28,6 +29,7 @@ lint: tools ## Check format, vet, lint, modules, house rules and the hot path's 
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')) && test -z "$$unformatted" || { echo "gofmt: $$unformatted" >&2; exit 1; }
 	go vet ./...
 	bin/golangci-lint run ./...
+	cd test/crashtest && go vet ./... && ../../bin/golangci-lint run ./...
 	go test -count=1 ./internal/tidy
 	go test -count=1 -run '^TestAllocations$$' ./internal/httpapi # which the race detector blurs
 
@@ -50,11 +52,11 @@ else
 	@$(MAKE) --no-print-directory simulate ENGINE=postgres SEEDS=$$(( $(SEEDS) / 10 ))
 endif
 
-torture: ## Kill the real program KILLS (300) times per ENGINE, or FOR a duration, and compare the books; RECORD=1 keeps the figures
-	go run ./tools/torture $(if $(FOR),-for $(FOR),-kills $(KILLS)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(GATEWAYS),-gateways $(GATEWAYS)) $(if $(RECORD),-record)
+crashtest: ## Kill, stop and disconnect the real binary until KILLS (300) per ENGINE, or FOR a duration, and compare all records; with GATEWAYS, SEED
+	cd test/crashtest && go run . $(if $(FOR),-for $(FOR),-kills $(KILLS)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(GATEWAYS),-gateways $(GATEWAYS))
 
-disk: ## Run the real program on a disk that fails, ROUNDS (1) times per ENGINE, or ONLY some scenarios, and compare the books; RECORD=1 keeps the figures
-	go run ./tools/disk -rounds $(ROUNDS) $(if $(ENGINE),-engine $(ENGINE)) $(if $(ONLY),-only $(ONLY)) $(if $(SEED),-seed $(SEED)) $(if $(RECORD),-record)
+disktest: ## Run the real binary on a disk that fails, each scenario or ONLY some, ROUNDS (1) times per ENGINE, and compare all records; as root
+	cd test/crashtest && go run . -disk $(or $(ONLY),all) -rounds $(ROUNDS) $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED))
 
 bench: ## Measure pay-ins and payouts, on SQLite and PostgreSQL or ENGINE alone; against the Go program in the folder STICK, PAIRS (5) times in turn, with OPEN=1 by latency too
 	go run ./tools/bench -pairs $(PAIRS) $(if $(STICK),-stick $(STICK)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(MODES),-modes $(MODES)) $(if $(OPEN),-open) $(if $(DATA),-data $(DATA))
