@@ -26,7 +26,11 @@ func newTotals(engine string) *totals {
 	return &totals{engine: engine, counts: map[figure]int64{}}
 }
 
+// add adds to a figure.
 func (t *totals) add(name, detail string, n int64) {
+	if n == 0 {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.counts[figure{name, detail}] += n
