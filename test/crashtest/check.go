@@ -49,8 +49,11 @@ func compare(b *records) []violation {
 	}
 	c.comparePlacements()
 	c.compareListed()
-	c.compareBank()
-	c.compareBalance()
+	c.compareTransfers()
+	if !b.paymentsUnknown {
+		c.comparePayments()
+		c.compareBalance()
+	}
 	c.compareEvents()
 	c.compareDeliveries()
 	if b.verify != "" {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,6 +37,9 @@ type layout struct {
 	data     string // of everything that the gateways and the bank store; with PostgreSQL, of the server
 	// cuttable puts a proxy between each gateway and PostgreSQL.
 	cuttable bool
+	// embeddedBank runs the bank inside the gateway. An order is then one commit, without a
+	// call to the bank; its payments cannot be read from outside.
+	embeddedBank bool
 	// sharedKey gives the gateways a master key; else the gateway makes one in its
 	// data folder.
 	sharedKey bool
@@ -47,7 +51,7 @@ type layout struct {
 type cluster struct {
 	processes    []*process // all that are killed
 	gateways     []*process
-	bank         *process
+	bank         *process // nil if it is embedded in the gateway
 	gatewayURLs  []string
 	bankURL      string
 	receiverURLs []string
@@ -77,7 +81,9 @@ func newCluster(l layout) (*cluster, error) {
 	if l.engine == postgres {
 		local = l.folder
 	}
-	c.bank = add(c.newBank(l, local, take()))
+	if !l.embeddedBank {
+		c.bank = add(c.newBank(l, local, take()))
+	}
 	for n := range receiverCount {
 		p, err := c.newReceiver(l, n, take())
 		if err != nil {
@@ -125,9 +131,12 @@ func (c *cluster) newGateway(l layout, local string, n int, address string) *pro
 		failpoint: l.programs.failpoint, ready: answers("http://"+address+l.readyPath, 200), needs: c.database,
 		args: append([]string{
 			l.programs.plain, "dev", "--log-level", "warn", "--data", filepath.Join(local, fmt.Sprintf("gateway-%d", n)),
-			"--listen", address, "--bank", c.bankURL, "--database", c.database.through[n],
+			"--listen", address, "--database", c.database.through[n],
 			"--public-url", "https://pay.example", // one for all: events and answers contain it
 		}, l.flags...),
+	}
+	if c.bank != nil {
+		p.args = append(p.args, "--bank", c.bankURL)
 	}
 	if l.sharedKey {
 		p.environ = append(p.environ, "PORTEIRA_MASTER_KEY="+masterKey)
@@ -147,11 +156,7 @@ func answers(url string, status int) func(ctx context.Context) bool {
 
 // onMachine are the processes that lose their power together.
 func (c *cluster) onMachine() []*process {
-	list := append([]*process{c.bank}, c.gateways...)
-	if c.database.server != nil {
-		list = append(list, c.database.server)
-	}
-	return list
+	return slices.DeleteFunc(append([]*process{c.bank, c.database.server}, c.gateways...), func(p *process) bool { return p == nil })
 }
 
 // porteira runs another command of the program on the gateways' data.

@@ -20,26 +20,29 @@ type scenario struct {
 	explanation string
 	run         func(*diskRun, context.Context) error
 	workload    workload
-	flags       []string // of the gateway, besides
+	// embeddedBank runs the bank inside the gateway, so that the load meets the gateway's
+	// own limits.
+	embeddedBank bool
+	flags        []string // of the gateway, besides
 }
 
 // scenarios run with everything that the gateway and the bank store on the disk that
 // fails; with PostgreSQL, everything that the server stores.
 var scenarios = []scenario{
 	{"full", "runs full twice; reads go on, orders are refused, a gateway starts; then the power is cut",
-		(*diskRun).full, workload{clients: clientCount}, nil},
+		(*diskRun).full, workload{clients: clientCount}, false, nil},
 	{"readonly", "turns read-only twice; on postgres the server does",
-		(*diskRun).readOnly, workload{clients: clientCount}, nil},
+		(*diskRun).readOnly, workload{clients: clientCount}, false, nil},
 	{"fsync", "fsyncs fail with EIO, of each file; then the gateway goes on, or is killed, and the power is cut",
-		(*diskRun).fsync, workload{clients: clientCount}, nil},
+		(*diskRun).fsync, workload{clients: clientCount}, false, nil},
 	{"slow", "fsyncs take up to 50 ms, 500 ms and 2 s, under 400 clients",
-		(*diskRun).slow, workload{clients: slowClients, plain: true}, []string{"--max-in-flight", strconv.Itoa(slowClients / 2)}},
+		(*diskRun).slow, workload{clients: slowClients, plain: true}, true, []string{"--max-in-flight", strconv.Itoa(slowClients / 2)}},
 	{"overload", "fsyncs take up to 600 ms, under 2, 5 and 10 times the orders that the gateway can accept",
-		(*diskRun).overload, workload{clients: clientCount, plain: true}, nil},
+		(*diskRun).overload, workload{clients: clientCount, plain: true}, true, nil},
 	{"power", "power cuts at random moments: unsynced writes are kept, lost or torn",
-		(*diskRun).power, workload{clients: clientCount}, nil},
+		(*diskRun).power, workload{clients: clientCount}, false, nil},
 	{"restore", "an older backup replaces the database",
-		(*diskRun).restore, workload{clients: clientCount, plain: true}, nil},
+		(*diskRun).restore, workload{clients: clientCount, plain: true}, false, nil},
 }
 
 // diskRun is a run on a disk that fails.
@@ -113,7 +116,7 @@ func (d *diskRun) execute(ctx context.Context, s scenario) (err error) {
 		return err
 	}
 	l := d.layout()
-	l.data, l.readyPath, l.flags = d.mountPoint, "/healthz", s.flags
+	l.data, l.readyPath, l.embeddedBank, l.flags = d.mountPoint, "/healthz", s.embeddedBank, s.flags
 	if d.cluster, err = newCluster(l); err != nil {
 		return err
 	}

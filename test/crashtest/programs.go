@@ -26,7 +26,7 @@ const module = "github.com/porteira/porteira"
 func build(ctx context.Context) (b programs, remove func(), err error) {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
-		return b, nil, fmt.Errorf("go list -m: %w", err)
+		return b, nil, fmt.Errorf("go list -m %s: %w: run it in the folder of its source", module, err)
 	}
 	folder, err := os.MkdirTemp("", "porteira-crashtest-bin-")
 	if err != nil {

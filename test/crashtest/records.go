@@ -24,6 +24,8 @@ type records struct {
 	// The bank's.
 	transfers []transfer
 	payments  []payment
+	// paymentsUnknown says that the payments of an embedded bank cannot be read.
+	paymentsUnknown bool
 
 	// The receivers'.
 	deliveries []delivery

@@ -33,6 +33,7 @@ func (d *Disk) Mount(path string) (*Mount, error) {
 	}
 	server, err := fuse.NewServer(newFileSystem(d), fmt.Sprintf("/dev/fd/%d", fd), &fuse.MountOptions{
 		MaxBackground: 64, MaxWrite: writeMax, DisableXAttrs: true, DisableReadDirPlus: true,
+		DisabledCapabilities: fuse.CAP_AUTO_INVAL_DATA, // nothing but the mount changes a file
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("faultdisk: %w", err), syscall.Unmount(path, 0))
