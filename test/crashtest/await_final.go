@@ -16,7 +16,7 @@ const (
 	finalLook    = 500 * time.Millisecond
 	advanceAfter = time.Second    // before the clock is advanced
 	advanceMax   = 20 * time.Hour // no order expires before that
-	advanceStep  = advanceMax / time.Duration(finalMax/finalLook)
+	advanceStep  = advanceMax / (finalMax / finalLook)
 )
 
 // awaitFinal waits until everything is final. If something is not when the time is

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -80,14 +81,23 @@ func (c *collector) placePending(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	limited, cancel := clock.WithTimeout(ctx, finalMax)
+	defer cancel()
 	for _, a := range list {
-		if len(a.Acked) == 0 && a.Refused == "" {
-			if err := one.place(ctx, a); err != nil {
-				return err
-			}
+		if len(a.Acked) > 0 || a.Refused != "" {
+			continue
+		}
+		if err := one.place(limited, a); err != nil {
+			return err
+		}
+		if limited.Err() != nil {
+			c.report(violation{kind: "no final answer", reference: a.Reference, details: []string{
+				fmt.Sprintf("%v after the last fault POST /%s of %s has no final answer", finalMax, a.Kind, a.Body),
+			}})
+			break
 		}
 	}
-	return one.journal.close()
+	return errors.Join(context.Cause(ctx), one.journal.close())
 }
 
 // repeaters is the number of requests that are repeated at the same time.

@@ -20,8 +20,6 @@ type scenario struct {
 	explanation string
 	run         func(*diskRun, context.Context) error
 	workload    workload
-	// embeddedBank runs the bank inside the gateway, so that the load meets the gateway's
-	// own limits.
 	embeddedBank bool
 	flags        []string // of the gateway, besides
 }
@@ -42,7 +40,7 @@ var scenarios = []scenario{
 	{"power", "power cuts at random moments: unsynced writes are kept, lost or torn",
 		(*diskRun).power, workload{clients: clientCount}, false, nil},
 	{"restore", "an older backup replaces the database",
-		(*diskRun).restore, workload{clients: clientCount, plain: true}, false, nil},
+		(*diskRun).restore, workload{clients: clientCount, plain: true}, true, nil},
 }
 
 // diskRun is a run on a disk that fails.

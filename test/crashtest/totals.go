@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -100,7 +101,7 @@ func (t *totals) print(out io.Writer) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
-		total := fmt.Sprint(sums[name])
+		total := strconv.FormatInt(sums[name], 10)
 		if len(details[name]) > 0 && !summable(name) {
 			total = ""
 		}
