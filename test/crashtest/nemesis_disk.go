@@ -16,10 +16,10 @@ import (
 
 // scenario is one way in which a disk fails.
 type scenario struct {
-	name        string
-	explanation string
-	run         func(*diskRun, context.Context) error
-	workload    workload
+	name         string
+	explanation  string
+	run          func(*diskRun, context.Context) error
+	workload     workload
 	embeddedBank bool
 	flags        []string // of the gateway, besides
 }
