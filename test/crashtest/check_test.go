@@ -217,8 +217,8 @@ func TestDifferencesAreFound(t *testing.T) {
 	}
 }
 
-// A restored gateway creates again what was acknowledged after the backup, with the same
-// identity at the bank.
+// A restored gateway creates orders again that were acknowledged after the backup, with
+// the same identity at the bank.
 func TestRestoredRecords(t *testing.T) {
 	t.Parallel()
 	b := matching(t)

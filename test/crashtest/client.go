@@ -168,7 +168,7 @@ func (c *client) place(ctx context.Context, a *placement) error {
 	return nil
 }
 
-// objection says what is wrong with an answer that is no 201, or nothing: faults
+// objection says why an answer that is no 201 is wrong, "" if it is not: faults
 // explain an answer that the contract allows to be repeated. Only a bank with faults
 // explains a refusal by the processor.
 func objection(kind string, got reply, bankFaults bool) string {
@@ -206,8 +206,7 @@ func (c *client) send(ctx context.Context, by *httpClient, method, path, body st
 	return got
 }
 
-// post sends an order's request to some gateway, sometimes several times at the
-// same moment.
+// post sends an order's request to some gateway, sometimes several times at once.
 func (c *client) post(ctx context.Context, a *placement) reply {
 	if c.plain || !c.random.percent(10) {
 		return c.send(ctx, c.api, http.MethodPost, "/"+a.Kind, string(a.Body))
@@ -274,7 +273,7 @@ func (c *client) followPayin(ctx context.Context, a *placement) error {
 	switch n := c.random.below(100); {
 	case n < 50:
 		do(actionPay, "")
-	case n < 55: // twice, which is more than the order asks for
+	case n < 55: // twice, which is too much
 		do(actionPay, "")
 		do(actionPay, "")
 	case n < 62: // in parts

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// clients run side by side. Their journals are the record that is checked; what is
-// kept here are times.
+// clients run side by side. Their journals are the record that is checked; here are the
+// times of their orders.
 type clients struct {
 	workload
 

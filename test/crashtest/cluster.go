@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// What the gateways and the bank share, and what porteira dev prints.
+// Secrets that the gateways and the bank share, and those that porteira dev prints.
 const (
 	masterKey     = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 	bankSecret    = "the-secret-of-the-bank"
@@ -27,7 +27,7 @@ var merchantHeaders = map[string]string{"X-Api-Key": "sandbox_key", "X-Api-Secre
 // other.
 const receiverCount = 2
 
-// layout says where a cluster keeps what, and how it is started.
+// layout is where a cluster stores its files, and how it is started.
 type layout struct {
 	engine   string
 	seed     uint64
@@ -73,7 +73,7 @@ func newCluster(l layout) (*cluster, error) {
 	}
 	c := &cluster{}
 	add := func(p *process) *process {
-		p.folder, p.actions, p.holds = l.folder, make(chan func()), make(chan func())
+		p.folder, p.actions, p.suspensions = l.folder, make(chan func()), make(chan func())
 		c.processes = append(c.processes, p)
 		return p
 	}

@@ -5,7 +5,7 @@
 // with -engine postgres, a PostgreSQL server), places orders, injects faults, and
 // then compares four records: what the clients saw acknowledged, what the gateway
 // shows, what the bank did, and what the receivers got. The checker reads JSON and
-// knows the API's contract; it shares no logic with the gateway. A fault that a
+// follows the API's contract; it shares no logic with the gateway. A fault that a
 // run had to inject and that never fired fails the run.
 //
 // A seed determines the faults that are drawn, not the run: processes and disks
@@ -39,7 +39,7 @@ const (
 
 var (
 	// errViolation is the error of a run that found a violation and printed it.
-	errViolation = errors.New("the gateway did what it must not do")
+	errViolation = errors.New("violations were found")
 	// errUnfit says what this machine lacks.
 	errUnfit = errors.New("this machine cannot run it")
 	errUsage = errors.New("usage")

@@ -25,7 +25,7 @@ const (
 	killsMaxPerKill = 5 * time.Second
 )
 
-// What else happens in a tick, in per cent of ticks.
+// The other faults of a tick, in per cent of ticks.
 const (
 	stopPercent    = 12
 	drainPercent   = 8

@@ -37,7 +37,7 @@ var scenarios = []scenario{
 		(*diskRun).slow, workload{clients: slowClients, plain: true}, true, []string{"--max-in-flight", strconv.Itoa(slowClients / 2)}},
 	{"overload", "fsyncs take up to 600 ms, under 2, 5 and 10 times the orders that the gateway can accept",
 		(*diskRun).overload, workload{clients: clientCount, plain: true}, true, nil},
-	{"power", "power cuts at random moments: unsynced writes are kept, lost or torn",
+	{"power", "power cuts at random times: unsynced writes are kept, lost or torn",
 		(*diskRun).power, workload{clients: clientCount}, false, nil},
 	{"restore", "an older backup replaces the database",
 		(*diskRun).restore, workload{clients: clientCount, plain: true}, true, nil},
@@ -159,12 +159,12 @@ func (d *diskRun) kill(ctx context.Context) error {
 	return d.awaitCalm(ctx)
 }
 
-// powerCut ends everything at the same time, undoes what was never synced, and starts
+// powerCut ends everything at the same time, undoes unsynced changes, and starts
 // everything again.
 func (d *diskRun) powerCut(ctx context.Context) error {
 	list := d.onMachine()
-	release, err := hold(ctx, list)
-	defer release()
+	resume, err := suspend(ctx, list)
+	defer resume()
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (d *diskRun) powerCut(ctx context.Context) error {
 	if d.mounted, err = d.disk.Mount(d.mountPoint); err != nil {
 		return err
 	}
-	release()
+	resume()
 	return d.awaitCalm(ctx)
 }
 
@@ -188,15 +188,15 @@ func (d *diskRun) powerCut(ctx context.Context) error {
 // that works. The kernel's cache of the disk stays.
 func (d *diskRun) killFrozen(ctx context.Context) error {
 	list := d.onMachine()
-	release, err := hold(ctx, list)
-	defer release()
+	resume, err := suspend(ctx, list)
+	defer resume()
 	if err != nil {
 		return err
 	}
 	d.killAll(list, d.disk.FailFrozen)
 	d.disk.Thaw()
 	d.totals.add("kills", "all on a frozen disk", 1)
-	release()
+	resume()
 	return d.awaitCalm(ctx)
 }
 

@@ -27,8 +27,8 @@ func (d *diskRun) restore(ctx context.Context) error {
 	if err := work(ctx, 3*time.Second); err != nil {
 		return err
 	}
-	release, err := hold(ctx, d.gateways)
-	defer release()
+	resume, err := suspend(ctx, d.gateways)
+	defer resume()
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (d *diskRun) restore(ctx context.Context) error {
 		return err
 	}
 	d.restored = true
-	release()
+	resume()
 	return errors.Join(d.awaitCalm(ctx), d.recovers(ctx), work(ctx, time.Second))
 }
 

@@ -12,7 +12,7 @@ const spaceLeft = 512 << 10
 
 // full makes the disk run full, twice: orders are refused, reads go on, a gateway
 // that is started then serves reads, and once there is space it recovers by itself. At
-// the end the power is cut: what was acknowledged on a full disk must be on it.
+// the end the power is cut: orders acknowledged on a full disk must be on it.
 func (d *diskRun) full(ctx context.Context) error {
 	for range 2 {
 		if err := work(ctx, 2*time.Second); err != nil {
@@ -125,7 +125,7 @@ func (d *diskRun) slow(ctx context.Context) error {
 // powerCuts is the number of power cuts of a run.
 const powerCuts = 10
 
-// power cuts the power at random moments under load.
+// power cuts the power at random times under load.
 func (d *diskRun) power(ctx context.Context) error {
 	for range powerCuts {
 		if err := work(ctx, time.Duration(d.random.Int64N(int64(time.Second)))); err != nil {

@@ -151,8 +151,8 @@ func (r *run) startSecond(ctx context.Context, p *process) {
 // failpointPercent is how often a gateway starts with a failpoint.
 const failpointPercent = 50
 
-// chooseFailpoint draws where a gateway is to die, "" for nowhere: "failpoint:n" is
-// the n-th time that it reaches the failpoint.
+// chooseFailpoint draws a failpoint at which a gateway is to die, or "": "failpoint:n"
+// is the n-th time that the gateway reaches it.
 func (r *run) chooseFailpoint(p *process, draw random) string {
 	if p.failpoint == "" || !r.disturbs(faultFailpoint) || !draw.percent(failpointPercent) {
 		return ""

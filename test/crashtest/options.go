@@ -54,8 +54,8 @@ var faults = []struct{ name, explanation string }{
 const usage = `Usage: crashtest -kills N | -for DURATION [-engine sqlite|postgres] [-gateways N] [-only FAULT,...] [-seed N]
        crashtest -disk SCENARIO,...|all [-rounds N] [-engine sqlite|postgres] [-seed N]
 
-Starts gateways, the sandbox's bank, receivers and PostgreSQL, places orders, injects faults, and compares what was
-acknowledged with what the gateway, the bank and the receivers have. With -disk the data is on a FUSE disk that fails:
+Starts gateways, the sandbox's bank, receivers and PostgreSQL, places orders, injects faults, and compares the
+acknowledgements with the records of the gateway, the bank and the receivers. With -disk the data is on a FUSE disk that fails:
 that needs Linux, /dev/fuse and the right to mount. PostgreSQL is Debian's package.
 
 `

@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// database is where the gateways store their data.
+// database is the gateways' SQLite file or PostgreSQL server.
 type database struct {
 	direct  string   // its name for commands that nothing disturbs
 	through []string // its name for each gateway
@@ -80,7 +80,7 @@ func newPostgres(l layout, take func() string) (*database, error) {
 		args: []string{
 			filepath.Join(binaries, "postgres"), "-D", filepath.Join(home, "data"),
 			"-c", "listen_addresses=127.0.0.1", "-c", "port=" + port, "-c", "unix_socket_directories=",
-			// What is acknowledged must be on disk, as in production.
+			// An acknowledged order must be on disk, as in production.
 			"-c", "fsync=on", "-c", "synchronous_commit=on", "-c", "full_page_writes=on", "-c", "max_connections=200",
 		},
 	}

@@ -37,8 +37,8 @@ type process struct {
 	// actions of the nemeses; the supervisor runs them one at a time, while the
 	// process is up.
 	actions chan func()
-	// holds are actions that the supervisor also runs while the process starts.
-	holds chan func()
+	// suspensions are actions that the supervisor also runs while the process starts.
+	suspensions chan func()
 	// onEnd is called at each end, before anything else.
 	onEnd func(end)
 

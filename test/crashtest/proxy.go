@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 )
 
-// cut says where a connection to PostgreSQL breaks.
+// cut is a point at which a connection to PostgreSQL breaks.
 type cut string
 
 const (

@@ -99,7 +99,7 @@ func (r *run) outcome(err error) error {
 		_, _ = fmt.Fprintf(r.out, "\n%s", v)
 	}
 	if n := len(r.violations); n > 0 {
-		return fmt.Errorf("%w: %d violations on %s, seed %d", errViolation, n, r.engine, r.seed)
+		return fmt.Errorf("%w: %d on %s, seed %d", errViolation, n, r.engine, r.seed)
 	}
 	if err != nil && r.cluster != nil {
 		for _, p := range r.processes {

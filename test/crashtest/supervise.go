@@ -40,8 +40,8 @@ func (r *run) supervise(ctx context.Context, p *process) {
 		case <-p.end():
 		case action := <-p.actions:
 			action()
-		case hold := <-p.holds:
-			hold()
+		case suspended := <-p.suspensions:
+			suspended()
 		}
 	}
 }
@@ -86,8 +86,8 @@ func (r *run) waitToStart(ctx context.Context, p *process) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C():
-	case hold := <-p.holds:
-		hold()
+	case suspended := <-p.suspensions:
+		suspended()
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil
@@ -164,17 +164,17 @@ func do(ctx context.Context, p *process, action func(*process)) error {
 	}
 }
 
-// hold keeps supervisors from starting processes until release is called.
-func hold(ctx context.Context, list []*process) (release func(), err error) {
-	held, release := context.WithCancel(ctx)
+// suspend keeps supervisors from starting processes until resume is called.
+func suspend(ctx context.Context, list []*process) (resume func(), err error) {
+	suspended, resume := context.WithCancel(ctx)
 	for _, p := range list {
 		select {
-		case p.holds <- func() { <-held.Done() }:
+		case p.suspensions <- func() { <-suspended.Done() }:
 		case <-ctx.Done():
-			return release, context.Cause(ctx)
+			return resume, context.Cause(ctx)
 		}
 	}
-	return release, nil
+	return resume, nil
 }
 
 // awaitUp waits until processes serve.

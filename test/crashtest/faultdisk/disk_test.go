@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// must ends the test where a call fails.
+// must ends the test if a call fails.
 func must(t *testing.T, err syscall.Errno) {
 	t.Helper()
 	if err != 0 {
@@ -18,7 +18,7 @@ func must(t *testing.T, err syscall.Errno) {
 	}
 }
 
-// file makes a file of a name, whose name is durable.
+// file makes a file whose name is durable.
 func file(t *testing.T, d *Disk, name string) *node {
 	t.Helper()
 	n, err := d.make(rootID, name, syscall.S_IFREG|0o600, 0, 0)
@@ -34,7 +34,7 @@ func write(t *testing.T, d *Disk, n *node, at int, text string) {
 	}
 }
 
-// find reads a file by its name; nil where there is none.
+// find reads a file by its name; nil if there is none.
 func find(d *Disk, name string) []byte {
 	if n := d.nodes[d.nodes[rootID].children[name]]; n != nil {
 		return n.data
@@ -42,8 +42,8 @@ func find(d *Disk, name string) []byte {
 	return nil
 }
 
-// A power cut keeps what was synced, and of the rest it keeps some, loses some,
-// and tears some.
+// A power cut keeps synced writes; of the others it keeps some, loses some, and tears
+// some.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	const old, fresh = 'a', 'b'
@@ -57,7 +57,7 @@ func TestPowerCut(t *testing.T) {
 		d.PowerCut()
 		got := find(d, "f")
 		if len(got) != 3*sector || bytes.ContainsRune(got[:sector], fresh) {
-			t.Fatalf("seed %d: what was synced is %q", seed, got)
+			t.Fatalf("seed %d: the synced part is %q", seed, got)
 		}
 		switch bytes.Count(got, []byte{fresh}) {
 		case 2 * sector:
@@ -111,8 +111,8 @@ func TestPowerCutOfNames(t *testing.T) {
 	}
 }
 
-// What a failed sync was to write can be read, the next sync succeeds without
-// it, and a power cut shows that it is gone.
+// The writes before a failed sync can be read, the next sync succeeds without them, and
+// they are gone after a power cut.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()
 	d := New(1)
@@ -144,7 +144,7 @@ func TestFull(t *testing.T) {
 	n := file(t, d, "f")
 	d.Limit(2 * blockSize)
 	write(t, d, n, 0, string(make([]byte, blockSize+1)))
-	write(t, d, n, 0, "over what is there") // takes no room
+	write(t, d, n, 0, "over old data") // takes no space
 	if count, err := d.write(n, blockSize, make([]byte, 2*blockSize)); count != blockSize || err != 0 {
 		t.Errorf("a write that fits in part: %d, %v", count, err)
 	}
@@ -186,7 +186,7 @@ func TestReadOnly(t *testing.T) {
 	must(t, d.sync(n.id))
 }
 
-// Calls wait while the disk is frozen, and fail when they are told to.
+// Calls wait while the disk is frozen, and fail with FailFrozen.
 func TestFreeze(t *testing.T) {
 	t.Parallel()
 	d := New(1)
@@ -206,7 +206,7 @@ func TestFreeze(t *testing.T) {
 	}
 	d.FailFrozen()
 	if err := <-ended; err != syscall.EIO {
-		t.Errorf("what was frozen ends with %v", err)
+		t.Errorf("a frozen call ends with %v", err)
 	}
 	if err := d.sync(n.id); err != syscall.EIO {
 		t.Errorf("before it thaws: %v", err)
@@ -245,7 +245,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// Fsyncs differ, and dozens of them take as long as the dozens after.
+// Delays differ, and their mean over a few dozen fsyncs is stable.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	const most = 1600 * time.Millisecond
