@@ -3,14 +3,14 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 export CGO_ENABLED ?= 1
 
-MODULES := . tools
+MODULES := . tools test/crashtest
 FUZZTIME ?= 5s
 SEEDS ?= 200
 FROM ?= 1
 KILLS ?= 300
 ROUNDS ?= 1
 
-.PHONY: help dev build test check lint oracle fuzz mutants simulate torture disk docs
+.PHONY: help dev build test check lint oracle fuzz mutants simulate crashtest disktest docs
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
@@ -66,11 +66,11 @@ else
 	@$(MAKE) --no-print-directory simulate ENGINE=postgres SEEDS=$$(( $(SEEDS) / 10 ))
 endif
 
-torture: ## Kill the real program KILLS (300) times on each ENGINE, or FOR a duration, and check the ledger
-	cd tools && go run ./torture $(if $(FOR),-for $(FOR),-kills $(KILLS)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(GATEWAYS),-gateways $(GATEWAYS))
+crashtest: ## Kill, stop and disconnect the real binary until KILLS (300) per ENGINE, or FOR a duration, and compare all records; with GATEWAYS, SEED
+	cd test/crashtest && go run . $(if $(FOR),-for $(FOR),-kills $(KILLS)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(GATEWAYS),-gateways $(GATEWAYS))
 
-disk: ## Run the real program on a failing disk, ROUNDS (1) times on each ENGINE (ONLY: some scenarios), and check the ledger
-	cd tools && go run ./disk -rounds $(ROUNDS) $(if $(ENGINE),-engine $(ENGINE)) $(if $(ONLY),-only $(ONLY)) $(if $(SEED),-seed $(SEED))
+disktest: ## Run the real binary on a disk that fails, each scenario or ONLY some, ROUNDS (1) times per ENGINE, and compare all records; as root
+	cd test/crashtest && go run . -disk $(or $(ONLY),all) -rounds $(ROUNDS) $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED))
 
 docs: ## Regenerate the generated parts of docs
 	go test ./api ./internal/payment ./internal/ledger ./internal/config -update

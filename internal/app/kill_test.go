@@ -77,7 +77,7 @@ func (c *clients) client(r *rand.Rand, n int) {
 // The real program with the bank inside dies by SIGKILL, again and again, under
 // load. Afterwards each acknowledged order is there, each payout has one
 // transfer, and the books are right. (Where the bank is a process of its own,
-// and on PostgreSQL, make torture does this and more.)
+// and on PostgreSQL, make crashtest does this and more.)
 func TestKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())

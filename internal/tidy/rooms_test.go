@@ -102,6 +102,7 @@ var rooms = []room{
 	{"simulate", testOnly, ""},
 	{"tidy", testOnly, ""},
 	{"tools", testOnly, ""},
+	{"test/crashtest", testOnly, ""},
 }
 
 // computing are libraries that a pure room may use: values in, values out.

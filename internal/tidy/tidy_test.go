@@ -34,7 +34,7 @@ var exceptions = []exception{
 		"the one way to go without Node's packages on a developer's machine; CI makes it a failure"},
 	{"no test is skipped", "internal/checkout/checkouttest/tools.go: Skip",
 		"the one way to go without a browser on a developer's machine; CI makes it a failure"},
-	{"time, chance and dialling come from env", "tools/torture/wire.go: net.Dial",
+	{"time, chance and dialling come from env", "test/crashtest/proxy.go: net.Dial",
 		"carries the bytes of PostgreSQL's connections, which no dialer of the gateway's is for"},
 	{"time, chance and dialling come from env", "internal/store/storetest/wire.go: net.Dial", "the same, for tests"},
 	{"time, chance and dialling come from env", "internal/bench/conn.go: net.Dialer",

@@ -79,20 +79,25 @@ func (l *Limiter) Acquire(key string) (release func(healthy bool), wait time.Dur
 	}
 	e.running++
 	var once sync.Once
-	return func(healthy bool) { once.Do(func() { l.release(key, e, healthy) }) }, 0, true
+	return func(healthy bool) { once.Do(func() { l.release(key, e, now, healthy) }) }, 0, true
 }
 
-func (l *Limiter) release(key string, e *endpoint, healthy bool) {
+// release ends an attempt that began at a time of the monotonic clock. Attempts
+// that began before an endpoint's pause failed of what the pause is for: they do
+// not lengthen it, or one restart of a receiver with many attempts in flight
+// would cost it the longest pause.
+func (l *Limiter) release(key string, e *endpoint, began time.Duration, healthy bool) {
 	now := l.clock.Monotonic()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.running--
-	if healthy {
+	switch {
+	case healthy:
 		e.failures = 0
 		if e.wanted {
 			e.allowed, e.wanted = min(e.allowed+1, l.most), false
 		}
-	} else {
+	case e.failures < sickAfter || began >= e.resume:
 		e.failures++
 		e.allowed = max(e.allowed/2, l.least)
 		e.resume = now + pause(e.failures)

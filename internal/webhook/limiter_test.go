@@ -90,6 +90,39 @@ func TestLimiterRestsSickEndpoint(t *testing.T) {
 	}
 }
 
+// Attempts in flight together fail together, as when a receiver restarts: they
+// are one failure of it, and only an attempt made after the pause lengthens it.
+func TestLimiterCountsOneOutageOnce(t *testing.T) {
+	t.Parallel()
+	const inFlight = 40
+	clock := env.NewVirtualClock(epoch)
+	l := webhook.NewLimiter(clock, inFlight, inFlight)
+	var releases []func(bool)
+	for range inFlight {
+		release, _, ok := l.Acquire("a")
+		if !ok {
+			t.Fatal("put off")
+		}
+		releases = append(releases, release)
+	}
+	for _, release := range releases[:inFlight-1] {
+		release(false)
+	}
+	if _, wait, ok := l.Acquire("a"); ok || wait != time.Second {
+		t.Fatalf("after one outage wait = %v, %v, want 1s", wait, ok)
+	}
+	clock.Advance(time.Second)
+	releases[inFlight-1](false) // it had begun before the pause, too
+	probe, wait, ok := l.Acquire("a")
+	if !ok {
+		t.Fatalf("put off by %v after the pause", wait)
+	}
+	probe(false)
+	if _, wait, ok := l.Acquire("a"); ok || wait != 2*time.Second {
+		t.Errorf("after a failed probe wait = %v, %v, want 2s", wait, ok)
+	}
+}
+
 // TestLimiterBounds drives a limiter at random and expects that no endpoint
 // exceeds its share, that what is idle and well is forgotten, and that
 // whoever is put off is let in after the time told.
