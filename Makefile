@@ -60,7 +60,7 @@ mutants: ## Seed faults one at a time and show which test notices each (ONLY: pa
 
 simulate: ## Simulate SEEDS (200) seeds from FROM (1) on SQLite and a tenth on PostgreSQL (ENGINE: one of them; FOR: a duration)
 ifdef ENGINE
-	go test ./internal/simulate -count=1 -run TestSeeds -v -timeout 0 -engine $(ENGINE) -seeds $(SEEDS) -from $(FROM) $(if $(FOR),-for $(FOR))
+	go test ./test/sim -count=1 -run TestSeeds -v -timeout 0 -engine $(ENGINE) -seeds $(SEEDS) -from $(FROM) $(if $(FOR),-for $(FOR))
 else
 	@$(MAKE) --no-print-directory simulate ENGINE=sqlite
 	@$(MAKE) --no-print-directory simulate ENGINE=postgres SEEDS=$$(( $(SEEDS) / 10 ))

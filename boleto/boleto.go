@@ -2,10 +2,10 @@
 // of Brazilian bank slips (boletos de cobrança), as FEBRABAN's "Layout padrão de
 // código de barras" defines them.
 //
-// A bill is known by 44 digits (its bar code) and by 47 (the line that people
-// type); each says all that the other says. Amounts are integer cents. Due
-// dates are written as a factor of four digits, which began anew on 2025-02-22:
-// whoever decodes one says around which day.
+// A bill has two equivalent forms: 44 digits (its bar code) and 47 (the line that
+// people type). Amounts are integer cents. Due dates are written as a factor of
+// four digits, which started again on 2025-02-22: to decode one, say around which
+// day.
 package boleto
 
 import (
@@ -30,11 +30,11 @@ const currencyReal = '9'
 
 // Errors of parsing and encoding; each returned error wraps one of them.
 var (
-	// ErrLength: the text has not as many digits as its form wants.
+	// ErrLength: the text has the wrong number of digits for its form.
 	ErrLength = errors.New("boleto: wrong length")
-	// ErrDigit: the text holds something other than digits where digits are due.
+	// ErrDigit: the text contains something other than digits.
 	ErrDigit = errors.New("boleto: not a digit")
-	// ErrCheckDigit: a check digit is wrong; the text was mistyped or made up.
+	// ErrCheckDigit: a check digit is wrong; the text was mistyped or invented.
 	ErrCheckDigit = errors.New("boleto: wrong check digit")
 	// ErrCollection: the text is a slip of taxes and utilities (arrecadação),
 	// which begins with 8 and has another layout.
@@ -45,12 +45,12 @@ var (
 	ErrField = errors.New("boleto: field out of range")
 )
 
-// Bill is what a bar code says.
+// Bill is the content of a bar code.
 type Bill struct {
 	Bank      string // three digits, as the clearing house numbers banks
 	Amount    int64  // cents; 0 leaves it open
 	Factor    int    // due-date factor, 0 for none; see Due
-	FreeField string // 25 digits, of which each bank has its own use
+	FreeField string // 25 digits, with a layout of each bank's own
 }
 
 // Barcode writes the 44 digits. Errors: ErrField.
@@ -59,7 +59,7 @@ func (b Bill) Barcode() (string, error) {
 		return "", fmt.Errorf("%w: a bank has three digits", ErrField)
 	}
 	if b.Bank[0] == '8' {
-		// Legal, but the whole then looks like a collection slip: no bank has it.
+		// Legal, but it looks like a collection slip: no bank has it.
 		return "", fmt.Errorf("%w: no bank begins with 8", ErrField)
 	}
 	if b.Amount < 0 || b.Amount > AmountMax {
@@ -127,7 +127,7 @@ func Line(barcode string) (string, error) {
 // printed form, and returns the bill and its bar code. Errors: those of
 // ParseBarcode.
 func ParseLine(line string) (Bill, string, error) {
-	var in [LineLength + 1]byte // one more, to tell a collection slip's 48
+	var in [LineLength + 1]byte // one more, to recognise a collection slip's 48
 	n := 0
 	for i := range len(line) {
 		switch c := line[i]; {
@@ -167,8 +167,8 @@ func ParseLine(line string) (Bill, string, error) {
 	return bill, barcode, nil
 }
 
-// FormatLine prints 47 digits as bills do: AAABC.CCCCX DDDDD.DDDDDY
-// EEEEE.EEEEEZ K UUUUVVVVVVVVVV. Other texts come back as they are.
+// FormatLine prints 47 digits as bills do: AAABC.CCCCX DDDDD.DDDDDY EEEEE.EEEEEZ
+// K UUUUVVVVVVVVVV. Other texts are returned unchanged.
 func FormatLine(line string) string {
 	if !digits(line, LineLength) {
 		return line
@@ -221,7 +221,7 @@ var factorEpoch = time.Date(2000, time.July, 3, 0, 0, 0, 0, time.UTC)
 // ErrDate says that a day has no due-date factor: it is before 2000-07-03.
 var ErrDate = errors.New("boleto: no due-date factor")
 
-// Factor is the due-date factor of a day, of which only the date counts.
+// Factor is the due-date factor of a day; only the date of due counts.
 func Factor(due time.Time) (int, error) {
 	days := daysSinceEpoch(due)
 	if days < 0 {
@@ -230,9 +230,9 @@ func Factor(due time.Time) (int, error) {
 	return factorFirst + days%factorSpan, nil
 }
 
-// Due is the day, at midnight UTC, that a factor means, of the days that share
-// it the one that is nearest to around. It returns ErrDate for a factor that is
-// not 1000 to 9999; 0 stands for a bill without a due date.
+// Due is the day, at midnight UTC, that a factor means: of all days that share
+// it, the one nearest to around. It returns ErrDate for a factor that is not 1000
+// to 9999; 0 stands for a bill without a due date.
 func Due(factor int, around time.Time) (time.Time, error) {
 	if factor < factorFirst || factor > factorLast {
 		return time.Time{}, ErrDate
@@ -256,7 +256,7 @@ func floorDiv(a, b int) int {
 	return q
 }
 
-// digits says whether s is n digits.
+// digits reports whether s is n digits.
 func digits(s string, n int) bool {
 	if len(s) != n {
 		return false

@@ -62,14 +62,14 @@ func TestPublishedBills(t *testing.T) {
 	}
 }
 
-func TestFaultyBills(t *testing.T) {
+func TestInvalidBills(t *testing.T) {
 	good := "23793381286000782713695000063305975520000370000"
 	for _, tt := range []struct {
 		name, line string
 		want       error
 	}{
 		{"mis-spaced copy found in public code", "23793.38128 60000.782713 95000.063305 9 75520000370000", boleto.ErrCheckDigit},
-		{"made-up line found in dozens of repositories", "34191.79001 01043.510047 91020.150008 2 91070000026000", boleto.ErrCheckDigit},
+		{"invented line found in dozens of repositories", "34191.79001 01043.510047 91020.150008 2 91070000026000", boleto.ErrCheckDigit},
 		{"empty", "", boleto.ErrLength},
 		{"one short", good[:46], boleto.ErrLength},
 		{"one long", good + "0", boleto.ErrLength},
@@ -119,9 +119,8 @@ func TestFaultyBills(t *testing.T) {
 	}
 }
 
-// FEBRABAN's table of factors, and the days around the turn.
-// The general check digit is never 0: 0, 10 and 11 become 1 (FEBRABAN, "Layout
-// padrão de código de barras"). Counted apart from the package's own sum.
+// The general check digit is never 0: 0, 10 and 11 become 1 (FEBRABAN, "Layout padrão
+// de código de barras"). Computed independently of the package's own sum.
 func TestGeneralDigitIsNeverZero(t *testing.T) {
 	t.Parallel()
 	ones := 0
@@ -219,9 +218,9 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// One mistyped digit in the first three fields is always found: modulo 10 sees
-// every change of one digit. In the rest the general digit finds all but those
-// that modulo 11 folds onto 1, so there only most must be found.
+// One mistyped digit in the first three fields is always found: modulo 10 detects
+// every change of one digit. In the rest, the general digit finds all except
+// those that modulo 11 maps to 1, so there only most must be found.
 func TestOneMistypedDigitIsFound(t *testing.T) {
 	tried, missed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/porteira/porteira/boleto"
 )
 
-// FuzzParse reads whatever it is given as a bar code and as a line, as it is
-// and with its check digits put right, without which hardly any text is one.
+// FuzzParse reads any text as a bar code and as a line, as it is and with
+// corrected check digits, without which hardly any text is one.
 func FuzzParse(f *testing.F) {
 	for _, tt := range published {
 		f.Add(tt.line)
@@ -31,7 +31,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// parseBarcode reads a bar code, and wants it back from what it says.
+// parseBarcode reads a bar code, and checks that its bill writes the same one.
 func parseBarcode(t *testing.T, s string) boleto.Bill {
 	t.Helper()
 	bill, err := boleto.ParseBarcode(s)
@@ -50,7 +50,7 @@ func parseBarcode(t *testing.T, s string) boleto.Bill {
 	return bill
 }
 
-// parseLine reads a line, and wants it back from its bar code.
+// parseLine reads a line, and checks that its bar code writes the same one.
 func parseLine(t *testing.T, s string) boleto.Bill {
 	t.Helper()
 	bill, code, err := boleto.ParseLine(s)
@@ -77,8 +77,8 @@ func known(t *testing.T, err error) {
 	t.Fatalf("%v is of no kind that is documented", err)
 }
 
-// sealed gives 44 digits of a bill in reais their check digit, as FEBRABAN
-// defines it: with it in the place of 0, 10 and 11 as 1.
+// sealed sets the check digit of 44 digits of a bill in reais, as FEBRABAN
+// defines it: 0, 10 and 11 become 1.
 func sealed(s string) (string, bool) {
 	if len(s) != 44 || strings.Trim(s, "0123456789") != "" || s[0] == '8' || s[3] != '9' {
 		return "", false
@@ -95,8 +95,8 @@ func sealed(s string) (string, bool) {
 	return s[:4] + string(rune('0'+digit)) + s[5:], true
 }
 
-// FuzzBill writes bills: what is not refused by name is read back as it was,
-// and due dates survive around their own day.
+// FuzzBill writes bills: each that is not rejected is read back unchanged, and so
+// are due dates around their own day.
 func FuzzBill(f *testing.F) {
 	for _, tt := range published {
 		bill, _, err := boleto.ParseLine(tt.line)
@@ -126,8 +126,8 @@ func FuzzBill(f *testing.F) {
 	})
 }
 
-// dueAgain: the factor of a day means that day, for everyone who asks within
-// half an epoch of it.
+// dueAgain: the factor of a day means that day for any reference day within half
+// an epoch.
 func dueAgain(t *testing.T, due time.Time) {
 	t.Helper()
 	factor, err := boleto.Factor(due)

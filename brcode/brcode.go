@@ -8,9 +8,9 @@
 // [Dynamic] are encoded from their parts; [Decode] reads any of them into a
 // [Code] that keeps every data object.
 //
-// Both directions are strict, and know only printable ASCII, so that characters
-// and bytes are counted alike: [Fold] takes the accents off a name, [Cut] cuts
-// it to what its field holds. Nothing is cut or folded unasked.
+// Both directions are strict and accept only printable ASCII, so characters and
+// bytes count alike: [Fold] removes the accents of a name, [Cut] cuts it to the
+// length of its field. Nothing else cuts or folds.
 package brcode
 
 import (
@@ -19,7 +19,7 @@ import (
 )
 
 // Lengths in characters that the Manual do BR Code allows at most, and the
-// length that API Pix allows a whole payload.
+// length that API Pix allows for a complete payload.
 const (
 	MaxPayload      = 512
 	MaxMerchantName = 25
@@ -27,22 +27,22 @@ const (
 	MaxKey          = 77
 	MaxURL          = 77
 	MaxTxID         = 25
-	// MaxInfo is the most that can stand beside a key of 5 characters. Info and
-	// key share one field: see [Static.Info].
+	// MaxInfo is the maximum length of Info with a key of 5 characters. Info and key
+	// share one field: see [Static.Info].
 	MaxInfo = 72
 )
 
-// MaxAmount is the greatest amount, in cents, that field 54 holds: ten digits
-// of reais.
+// MaxAmount is the largest amount, in cents, that fits field 54: ten digits of
+// reais.
 const MaxAmount = 999_999_999_999
 
-// NoTxID stands where a code carries no transaction id of its own.
+// NoTxID stands in a code without a transaction id.
 const NoTxID = "***"
 
-// Kind tells what a code asks the payer's bank to do.
+// Kind is what a code asks the payer's bank to do.
 type Kind string
 
-// The kinds of code. A Code that no kind fits has the kind "".
+// The kinds of code. A Code that matches none of them has the kind "".
 const (
 	// KindStatic pays a Pix key.
 	KindStatic Kind = "STATIC"
@@ -57,38 +57,38 @@ const (
 
 // What may be wrong with a code or its parts. An [Error] wraps one of them.
 var (
-	// ErrTLV says that ids and lengths do not add up: an id or length is not two
-	// digits, a length is 00 or reaches beyond the end.
+	// ErrTLV says that ids and lengths are inconsistent: an id or length is not two
+	// digits, a length is 00 or extends beyond the end.
 	ErrTLV = errors.New("broken structure of ids and lengths")
 	// ErrOrder says that 00 is not the first data object or 63 not the last.
 	ErrOrder = errors.New("data object out of order")
-	// ErrDuplicate says that a data object is there twice.
+	// ErrDuplicate says that a data object appears twice.
 	ErrDuplicate = errors.New("data object appears twice")
-	// ErrMissing says that a data object is needed and not there.
+	// ErrMissing says that a required data object is missing.
 	ErrMissing = errors.New("missing")
-	// ErrTooLong says that a value is longer than its field holds.
+	// ErrTooLong says that a value is too long for its field.
 	ErrTooLong = errors.New("too long")
 	// ErrCharset says that there is a character outside printable ASCII.
 	ErrCharset = errors.New("character outside printable ASCII")
-	// ErrValue says that a value has not the form of its field.
+	// ErrValue says that a value does not have the form of its field.
 	ErrValue = errors.New("wrong form")
 	// ErrCRC says that the checksum does not match.
 	ErrCRC = errors.New("wrong checksum")
-	// ErrNotPix says that no account information (26 to 51) is that of Pix.
+	// ErrNotPix says that no account information (26 to 51) belongs to Pix.
 	ErrNotPix = errors.New("no account information of Pix")
 	// ErrConflict says that a code names both a key and a URL to pay.
 	ErrConflict = errors.New("both a key and a URL")
 )
 
-// Error tells where a code or its parts are wrong. It holds nothing of their
+// Error says where a code or its parts are wrong. It repeats none of their
 // content.
 type Error struct {
-	// Field is the id of the data object, those within templates as 26-01. It is
-	// empty where the code as a whole is meant.
+	// Field is the id of the data object; within a template, as in 26-01. It is empty
+	// if the error concerns the code itself.
 	Field string
-	// Pos is the place in the code, in bytes from 0, of the data object or
-	// character, and of what is missing, that of the end of the others. It is -1
-	// where there is no code yet because it is being encoded.
+	// Pos is the position of the data object or character in the code, in bytes from
+	// 0; for a missing one, that of the end of the others. It is -1 while a code is
+	// being encoded.
 	Pos int
 	// Err is one of this package's errors.
 	Err error
@@ -114,7 +114,7 @@ func (e *Error) Unwrap() error { return e.Err }
 const (
 	idFormat         = "00"
 	idInitiation     = "01"
-	idAccount        = "26" // by convention; Pix may sit in 26 to 51
+	idAccount        = "26" // by convention; Pix may use 26 to 51
 	idAccountLast    = "51"
 	idCategory       = "52"
 	idCurrency       = "53"
@@ -126,7 +126,7 @@ const (
 	idAdditional     = "62"
 	idCRC            = "63"
 	idLanguage       = "64"
-	idUnreserved     = "80" // by convention; a recurrence may sit in 80 to 99
+	idUnreserved     = "80" // by convention; a recurrence may use 80 to 99
 	idUnreservedLast = "99"
 
 	subGUI  = "00"

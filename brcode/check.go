@@ -1,7 +1,7 @@
 package brcode
 
-// The checks of single values, for both directions. They return one of the
-// package's errors without a place.
+// Checks of single values, for both directions. They return one of the package's
+// errors, without a position.
 
 // checkText is for free text.
 func checkText(s string, maxLen int) error {
@@ -17,7 +17,7 @@ func checkText(s string, maxLen int) error {
 	return nil
 }
 
-// badCharacter returns the place of the first character outside printable
+// badCharacter returns the position of the first character outside printable
 // ASCII, or -1.
 func badCharacter(s string) int {
 	for i := range len(s) {
@@ -47,7 +47,7 @@ func checkMerchantName(s string) error { return checkText(s, MaxMerchantName) }
 func checkCity(s string) error         { return checkText(s, MaxCity) }
 func checkPostalCode(s string) error   { return checkText(s, valueMax) }
 
-// checkURL refuses a scheme: a code leaves https:// out.
+// checkURL rejects a scheme: codes omit https://.
 func checkURL(s string) error {
 	if err := checkWord(s, MaxURL); err != nil {
 		return err
@@ -63,7 +63,7 @@ func checkURL(s string) error {
 	return nil
 }
 
-// checkFSS is for an ISPB, which may hold letters as it derives from a CNPJ.
+// checkFSS is for an ISPB, which may contain letters as it derives from a CNPJ.
 func checkFSS(s string) error {
 	if len(s) != fssLen {
 		return ErrValue
@@ -93,8 +93,8 @@ func checkTxID(s string) error {
 	return nil
 }
 
-// checkReference is for the same field of a dynamic code, where *** should
-// stand and payers do not look.
+// checkReference is for the same field of a dynamic code, which should be *** and
+// is ignored by payers' banks.
 func checkReference(s string) error { return checkText(s, MaxTxID) }
 
 func checkInitiation(s string) error {

@@ -1,7 +1,6 @@
 package brcode
 
-// crcTable holds CRC-16/CCITT-FALSE (polynomial 0x1021, not reflected) of each
-// byte.
+// crcTable is CRC-16/CCITT-FALSE (polynomial 0x1021, not reflected) of each byte.
 var crcTable = func() (table [256]uint16) {
 	const polynomial = 0x1021
 	for i := range table {
@@ -18,9 +17,9 @@ var crcTable = func() (table [256]uint16) {
 	return table
 }()
 
-// CRC16 returns the checksum that closes a BR Code: CRC-16/CCITT-FALSE, over
-// everything before it, its own id and length ("6304") included. A code holds
-// it as four hexadecimal digits in capital letters.
+// CRC16 returns the checksum that closes a BR Code: CRC-16/CCITT-FALSE over
+// everything before it, including its own id and length ("6304"). A code contains
+// it as four upper-case hexadecimal digits.
 func CRC16(s string) uint16 { return crc16(s) }
 
 func crc16[T string | []byte](s T) uint16 {
@@ -31,7 +30,7 @@ func crc16[T string | []byte](s T) uint16 {
 	return crc
 }
 
-// crcDigits returns a checksum as a code holds it.
+// crcDigits returns a checksum as it is written in a code.
 func crcDigits(crc uint16) [crcLen]byte {
 	const digits = "0123456789ABCDEF"
 	return [crcLen]byte{digits[crc>>12], digits[crc>>8&0xF], digits[crc>>4&0xF], digits[crc&0xF]}

@@ -8,22 +8,21 @@ import "strings"
 type Field struct {
 	// ID is two digits.
 	ID string
-	// Value is what stands after the length.
+	// Value is the text after the length.
 	Value string
 }
 
-// Code is a decoded code. All that its methods tell is read from Fields.
+// Code is a decoded code. All its methods read Fields.
 type Code struct {
-	// Fields are all data objects of the code in their order, known ones and
-	// others; only the checksum (63) is left out.
+	// Fields are all data objects of the code in their order, including unknown ones;
+	// only the checksum (63) is left out.
 	Fields []Field
 }
 
 // Decode reads a code and checks its structure, its checksum, and the form of
-// every field that the Manual do BR Code defines. What it accepts, [Code.Encode]
-// writes again to the letter. The error is an [*Error].
-//
-// Whether a key exists and a URL belongs to a bank is not looked at.
+// every field that the Manual do BR Code defines. [Code.Encode] reproduces an
+// accepted code exactly. The error is an [*Error]. Decode does not check that a
+// key exists or that a URL belongs to a bank.
 func Decode(s string) (Code, error) {
 	if len(s) > MaxPayload {
 		return Code{}, &Error{Pos: MaxPayload, Err: ErrTooLong}
@@ -122,7 +121,7 @@ func (c Code) City() string { return c.Value(idCity) }
 // PostalCode returns the receiver's CEP, or "".
 func (c Code) PostalCode() string { return c.Value(idPostalCode) }
 
-// Category returns the merchant category code, 0000 where it is not told.
+// Category returns the merchant category code, 0000 if it is not given.
 func (c Code) Category() string { return c.Value(idCategory) }
 
 // TxID returns the transaction id, or "" if there is none ([NoTxID]).
@@ -133,7 +132,7 @@ func (c Code) TxID() string {
 	return ""
 }
 
-// SingleUse tells whether the code is marked as not to be paid twice.
+// SingleUse reports whether the code is marked as not to be paid twice.
 func (c Code) SingleUse() bool { return c.Value(idInitiation) == initiationOnce }
 
 // Amount returns the amount in cents, and 0 if the code has none.
@@ -165,7 +164,7 @@ func (c Code) inPixTemplate(first, last, sub string) string {
 	return ""
 }
 
-// isPix tells whether a template is that of Pix. The manual's own examples
+// isPix reports whether a template belongs to Pix. The manual's own examples
 // write its name in both cases.
 func isPix(fields []Field) bool {
 	return strings.EqualFold(find(fields, subGUI), gui)

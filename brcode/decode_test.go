@@ -179,7 +179,7 @@ func TestZeroCode(t *testing.T) {
 }
 
 func TestCodeEncodeRefuses(t *testing.T) {
-	whole, err := brcode.Decode(vectors[0].code)
+	complete, err := brcode.Decode(vectors[0].code)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestCodeEncodeRefuses(t *testing.T) {
 		{"a checksum of one's own", brcode.Field{ID: "63", Value: "ABCD"}, brcode.ErrDuplicate},
 		{"duplicate", brcode.Field{ID: "59", Value: "x"}, brcode.ErrDuplicate},
 	} {
-		changed := brcode.Code{Fields: append(append([]brcode.Field(nil), whole.Fields...), c.field)}
+		changed := brcode.Code{Fields: append(append([]brcode.Field(nil), complete.Fields...), c.field)}
 		if s, err := changed.Encode(); s != "" || !errors.Is(err, c.want) {
 			t.Errorf("%s: got %q, %v, want %v", c.name, s, err, c.want)
 		}
@@ -205,7 +205,7 @@ func TestCodeEncodeRefuses(t *testing.T) {
 	for _, id := range []string{"65", "66", "67", "68", "69"} {
 		long = append(long, brcode.Field{ID: id, Value: strings.Repeat("x", 99)})
 	}
-	if _, err := (brcode.Code{Fields: append(whole.Fields, long...)}).Encode(); !errors.Is(err, brcode.ErrTooLong) {
+	if _, err := (brcode.Code{Fields: append(complete.Fields, long...)}).Encode(); !errors.Is(err, brcode.ErrTooLong) {
 		t.Errorf("beyond 512 characters: %v", err)
 	}
 }

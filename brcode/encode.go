@@ -6,8 +6,8 @@ import "strconv"
 type Static struct {
 	// Key is the receiver's Pix key in its normal form, up to 77 characters.
 	Key string
-	// Info is a text that the payer is shown. It shares field 26 with the key,
-	// and with FSS: with an EVP key it has room for 37 characters. May be empty.
+	// Info is a text shown to the payer. It shares field 26 with the key and with
+	// FSS: with an EVP key, 37 characters are left. May be empty.
 	Info string
 	// FSS is the ISPB, 8 characters, of the facilitator of a withdrawal (Pix
 	// Saque). May be empty.
@@ -18,16 +18,16 @@ type Static struct {
 	City string
 	// PostalCode is the receiver's CEP, 8 digits. May be empty.
 	PostalCode string
-	// Category is the merchant category code (ISO 18245), 4 digits. Empty stands
-	// for 0000, not told.
+	// Category is the merchant category code (ISO 18245), 4 digits. Empty stands for
+	// 0000, not given.
 	Category string
 	// Amount is in cents. With 0, the payer chooses it.
 	Amount int64
 	// TxID is the receiver's transaction id, up to 25 ASCII letters and digits.
 	// Empty stands for none, [NoTxID].
 	TxID string
-	// Recurrence is the URL, without https://, of a recurrence that the code
-	// offers beside the payment. May be empty.
+	// Recurrence is the URL, without https://, of a recurrence that the code offers
+	// with the payment. May be empty.
 	Recurrence string
 	// SingleUse marks a code that is not to be paid twice.
 	SingleUse bool
@@ -60,8 +60,8 @@ type Dynamic struct {
 	City string
 	// PostalCode is the receiver's CEP, 8 digits. May be empty.
 	PostalCode string
-	// Category is the merchant category code (ISO 18245), 4 digits. Empty stands
-	// for 0000, not told.
+	// Category is the merchant category code (ISO 18245), 4 digits. Empty stands for
+	// 0000, not given.
 	Category string
 	// Amount is in cents. 0 leaves it out. Payers' banks take the amount from the
 	// URL; here it is for people and programs that cannot.
@@ -81,8 +81,8 @@ func (d Dynamic) Encode() (string, error) {
 	return p.encode()
 }
 
-// payload is what both kinds are encoded from. Empty means left out, or the
-// fixed value that stands for it.
+// payload is the common input of both kinds. An empty value is left out, or
+// replaced by its fixed value.
 type payload struct {
 	key, info, fss, url              string
 	name, city, postalCode, category string
@@ -124,7 +124,7 @@ func (p *payload) encode() (string, error) {
 	return string(appendCRC(b)), nil
 }
 
-// check looks at every part, so that encode cannot write a broken code.
+// check checks every part, so that encode cannot write an invalid code.
 func (p *payload) check() error {
 	for _, c := range [...]struct {
 		id, sub  string
@@ -171,7 +171,7 @@ func (p *payload) appendAccount(b []byte) []byte {
 	return appendField(b, subURL, p.url)
 }
 
-// fieldLen returns the length of a whole field; an empty value has none.
+// fieldLen returns the length of a complete field; an empty value has none.
 func fieldLen(value string) int {
 	if value == "" {
 		return 0

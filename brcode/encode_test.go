@@ -51,7 +51,7 @@ func TestStaticEncodeRefuses(t *testing.T) {
 	longest := good
 	longest.Key, longest.Info = "123e4567-e12b-12d1-a456-426655440000", strings.Repeat("a", 37)
 	if _, err := longest.Encode(); err != nil {
-		t.Errorf("37 characters of info beside an EVP key: %v", err)
+		t.Errorf("37 characters of info with an EVP key: %v", err)
 	}
 }
 
@@ -104,8 +104,8 @@ func maybe(g *rapid.Generator[string]) *rapid.Generator[string] {
 	return rapid.OneOf(rapid.Just(""), g)
 }
 
-// statics draws codes that may be encoded: what field 26 has left for the info
-// depends on the key.
+// statics draws codes that may be encoded: the length left in field 26 for the
+// info depends on the key.
 var statics = rapid.Custom(func(t *rapid.T) brcode.Static {
 	s := brcode.Static{
 		Key:          word(brcode.MaxKey).Draw(t, "key"),
@@ -118,13 +118,13 @@ var statics = rapid.Custom(func(t *rapid.T) brcode.Static {
 		Recurrence:   maybe(word(brcode.MaxURL)).Draw(t, "recurrence"),
 		SingleUse:    rapid.Bool().Draw(t, "single use"),
 	}
-	room := 99 - 18 - 4 - len(s.Key)
-	if room >= 12 && rapid.Bool().Draw(t, "withdrawal") {
+	left := 99 - 18 - 4 - len(s.Key)
+	if left >= 12 && rapid.Bool().Draw(t, "withdrawal") {
 		s.FSS = rapid.StringMatching(`[0-9A-Z]{8}`).Draw(t, "FSS")
-		room -= 12
+		left -= 12
 	}
-	if room > 4 {
-		s.Info = maybe(text(min(room-4, brcode.MaxInfo))).Draw(t, "info")
+	if left > 4 {
+		s.Info = maybe(text(min(left-4, brcode.MaxInfo))).Draw(t, "info")
 	}
 	return s
 })
@@ -161,7 +161,7 @@ func decoded(t *rapid.T, e encoder) brcode.Code {
 	return code
 }
 
-// Everything that a static code may hold comes back.
+// Every part of a static code is decoded again.
 func TestStaticPartsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := statics.Draw(t, "static")
@@ -183,7 +183,7 @@ func TestStaticPartsRoundTrip(t *testing.T) {
 	})
 }
 
-// Everything that a dynamic code may hold comes back.
+// Every part of a dynamic code is decoded again.
 func TestDynamicPartsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := dynamics.Draw(t, "dynamic")
@@ -208,8 +208,8 @@ func TestDynamicPartsRoundTrip(t *testing.T) {
 	})
 }
 
-// Two characters that change places side by side are always found: the checksum
-// sees every error that spans no more than 16 bits.
+// Two adjacent characters that are swapped are always found: the checksum detects
+// every error of up to 16 bits in a row.
 func TestSwappedCharactersAreFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, err := statics.Draw(t, "static").Encode()
@@ -217,7 +217,7 @@ func TestSwappedCharactersAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		wrong := []byte(s)
-		i := rapid.IntRange(0, len(s)-2).Draw(t, "place")
+		i := rapid.IntRange(0, len(s)-2).Draw(t, "position")
 		wrong[i], wrong[i+1] = wrong[i+1], wrong[i]
 		if string(wrong) == s {
 			return

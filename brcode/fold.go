@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Fold writes a text in printable ASCII, for names and cities: letters lose
-// their accents, typographic quotes and dashes become plain, blanks of any sort
-// become one space, and those at the ends go, as does what has no likeness in
-// ASCII. Folding again changes nothing. An empty result says that the text needs
-// another spelling.
+// Fold writes a text in printable ASCII, for names and cities: it removes
+// accents, makes typographic quotes and dashes plain, and turns any run of blanks
+// into one space. Blanks at the ends and characters without an ASCII equivalent
+// are removed. Folding again changes nothing. An empty result means that the text
+// needs another spelling.
 func Fold(s string) string {
 	if folded(s) {
 		return s
@@ -36,9 +36,9 @@ func Fold(s string) string {
 	return b.String()
 }
 
-// Cut returns the beginning of s that is at most limit characters of ASCII
-// long, without a space at its end: Cut(Fold(name), MaxMerchantName). A letter
-// beyond ASCII is kept whole or not at all.
+// Cut returns at most limit ASCII characters from the beginning of s, without a
+// space at the end: Cut(Fold(name), MaxMerchantName). A letter beyond ASCII is
+// never split.
 func Cut(s string, limit int) string {
 	if limit < 0 {
 		limit = 0
@@ -52,7 +52,7 @@ func Cut(s string, limit int) string {
 	return strings.TrimRight(s, " ")
 }
 
-// folded tells whether Fold has nothing to do.
+// folded reports whether Fold has nothing to do.
 func folded(s string) bool {
 	if badCharacter(s) >= 0 {
 		return false
@@ -65,12 +65,11 @@ func folded(s string) bool {
 	return true
 }
 
-// asciiText holds the characters of ASCII in order, to slice one out without
-// allocating.
+// asciiText is the characters of ASCII in order: slices of it need no allocation.
 const asciiText = " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~"
 
-// foldRune returns the likeness of r in ASCII, or nothing. It knows the letters
-// of the languages of Europe that are written in Latin script.
+// foldRune returns the ASCII equivalent of r, or nothing. It covers the European
+// languages in Latin script.
 func foldRune(r rune) string {
 	if r >= ' ' && r <= '~' {
 		return asciiText[r-' ' : r-' '+1]

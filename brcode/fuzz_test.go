@@ -10,8 +10,8 @@ import (
 	"github.com/porteira/porteira/brcode"
 )
 
-// FuzzDecode reads each text as it is, and with the right checksum, without
-// which hardly any that the fuzzer makes would come as far as the fields.
+// FuzzDecode reads each text as it is, and with the right checksum, without which
+// the fuzzer's texts would hardly ever reach the fields.
 func FuzzDecode(f *testing.F) {
 	for _, v := range vectors {
 		f.Add(v.code)
@@ -27,15 +27,15 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// decodeBothWays wants a code back to the letter, what it says to be what a
-// second reading finds, and an error to name a place.
+// decodeBothWays checks that a code encodes to the same text, that its methods
+// agree with a second parser, and that an error has a position.
 func decodeBothWays(t *testing.T, s string) {
 	t.Helper()
 	code, err := brcode.Decode(s)
 	if err != nil {
 		var where *brcode.Error
 		if !errors.As(err, &where) || where.Pos < 0 || where.Pos > len(s) {
-			t.Fatalf("Decode(%q): %v names no place", s, err)
+			t.Fatalf("Decode(%q): %v has no position", s, err)
 		}
 		return
 	}
@@ -63,7 +63,7 @@ func decodeBothWays(t *testing.T, s string) {
 	}
 }
 
-// scan takes data objects apart, as any reader of EMV codes does.
+// scan splits data objects, as any reader of EMV codes does.
 func scan(t *testing.T, s string) map[string]string {
 	t.Helper()
 	fields := map[string]string{}
@@ -92,8 +92,8 @@ func checksum(s string) string {
 	return fmt.Sprintf("%04X", sum)
 }
 
-// FuzzEncode makes codes of any texts: one that is refused names its field, and
-// any other is read back as it was made. Names are made to fit by Fold and Cut.
+// FuzzEncode encodes any texts: a rejected one names its field, and any other is
+// decoded to the same parts. Fold and Cut make names fit.
 func FuzzEncode(f *testing.F) {
 	for _, v := range vectors {
 		code, err := brcode.Decode(v.code)
@@ -135,7 +135,7 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// encode makes a code and reads it; ok is false where it was refused.
+// encode encodes a code and decodes it; ok is false if it was rejected.
 func encode(t *testing.T, from encoder) (code brcode.Code, ok bool) {
 	t.Helper()
 	text, err := from.Encode()

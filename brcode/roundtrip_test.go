@@ -21,7 +21,7 @@ func anyStatic(t *rapid.T) brcode.Static {
 	}
 }
 
-// What is encoded is decoded to the same parts, and encodes to the same text.
+// An encoded code is decoded to the same parts, and encodes to the same text.
 func TestStaticRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := anyStatic(t)
@@ -46,7 +46,7 @@ func TestStaticRoundTrip(t *testing.T) {
 	})
 }
 
-// One changed character is always found: the checksum sees every error of up
+// One changed character is always found: the checksum detects every error of up
 // to 16 bits in a row.
 func TestOneChangedCharacterIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,9 +1,9 @@
 package brcode
 
-// Functions that check what the fields of a code are together. Errors name the
-// place in the whole code.
+// Checks of the fields of a code together. Errors carry the position in the
+// complete code.
 
-// fieldsUsual is the number of data objects that most codes stay below.
+// fieldsUsual is more data objects than most codes have.
 const fieldsUsual = 12
 
 // parseFields splits s, which begins at pos of the code within the template
@@ -55,7 +55,7 @@ func takeCRC(s string, fields []Field) ([]Field, error) {
 	return fields[:last], nil
 }
 
-// checkFields checks each field, and that those that must be there are.
+// checkFields checks each field, and that the required ones are present.
 func checkFields(fields []Field) error {
 	var found targets
 	pos := 0
@@ -88,7 +88,7 @@ func checkFields(fields []Field) error {
 	return nil
 }
 
-// targets tells which data objects of Pix a code has.
+// targets is which data objects of Pix a code has.
 type targets struct {
 	account, key, url, recurrence bool
 	txid                          string
@@ -200,7 +200,7 @@ func within(parent, id string) string {
 	return path(parent, id)
 }
 
-// number returns the value of digits that are known to be such.
+// number returns the value of digits that were checked before.
 func number(digits string) int {
 	n := 0
 	for i := range len(digits) {

@@ -5,17 +5,17 @@ import "github.com/porteira/porteira/brcode"
 // encoder is Static or Dynamic.
 type encoder interface{ Encode() (string, error) }
 
-// A vector is a published code, and what it is encoded from where our way of
-// writing is the same.
+// A vector is a published code, and the input that it is encoded from if our
+// encoding is the same.
 type vector struct {
 	source string
 	code   string
 	kind   brcode.Kind
-	from   encoder // nil where another way of writing was used
+	from   encoder // nil if our encoding differs
 }
 
-// vectors are codes whose checksums were also checked with other programs. Where
-// a source ends in "oracle", the code was accepted by npm pix-utils 2.8.2 and
+// vectors are codes whose checksums were also checked with other programs. If a
+// source ends in "oracle", the code was accepted by npm pix-utils 2.8.2 and
 // @brazilian-utils/brazilian-utils 2.4.0.
 var vectors = []vector{
 	{
@@ -28,7 +28,7 @@ var vectors = []vector{
 		code:   "00020101021226770014BR.GOV.BCB.PIX2555pix.example.com/qr/93598be0-1bd0-4997-8318-81776a1d8a995204000053039865802BR5907EMPRESA6009SAO PAULO62070503***6304EEAB",
 		kind:   brcode.KindDynamic,
 	}, {
-		source: "bacen/pix-api 2.9.0, recurrence only (journey 2); pix-utils accepts it, brazilian-utils knows no such code",
+		source: "bacen/pix-api 2.9.0, recurrence only (journey 2); pix-utils accepts it, brazilian-utils does not support it",
 		code:   "00020126180014br.gov.bcb.pix5204000053039865802BR5913Fulano de Tal6008BRASILIA62070503***80800014br.gov.bcb.pix2558pix.example.com/qr/v2/rec/2353c790eefb11eaadc10242ac120002630462C9",
 		kind:   brcode.KindRecurrence,
 		from:   brcode.Dynamic{Recurrence: "pix.example.com/qr/v2/rec/2353c790eefb11eaadc10242ac120002", MerchantName: "Fulano de Tal", City: "BRASILIA"},

@@ -1,6 +1,6 @@
 package pixkey
 
-// The forms below are the regular expressions of the DICT API, written out, as
+// The forms below are the regular expressions of the DICT API as code, because
 // they run for every payout.
 
 // Lengths in characters.
@@ -13,11 +13,11 @@ const (
 	uuidLen        = 36
 )
 
-// emailLocalOthers may stand before the @ beside letters and digits; % may not
-// since DICT API 1.7.2.
+// emailLocalOthers are the characters allowed before the @ besides letters and
+// digits; % has been excluded since DICT API 1.7.2.
 const emailLocalOthers = ".!#$&'*+/=?^_`{|}~-"
 
-// isPhone tells whether s is + and a country code that does not begin with 0,
+// isPhone reports whether s is + and a country code that does not begin with 0,
 // or a Brazilian number without them.
 func isPhone(s string) bool {
 	if len(s) > 0 && s[0] == '+' {
@@ -27,7 +27,7 @@ func isPhone(s string) bool {
 	return (len(s) == phoneLandline || len(s) == phoneMobile) && allDigits(s)
 }
 
-// isUUID tells whether s is a UUID with hyphens, of any version: the example in
+// isUUID reports whether s is a UUID with hyphens, of any version: the example in
 // the DICT API is not a random one (version 4) either.
 func isUUID(s string) bool {
 	if len(s) != uuidLen {
@@ -101,8 +101,8 @@ func isDomainLabel(s string) bool {
 	return true
 }
 
-// lower turns ASCII capital letters into small ones. It works on bytes because
-// Unicode has letters beyond ASCII whose small form is an ASCII letter.
+// lower turns ASCII letters into lower case. It works on bytes because Unicode
+// has letters beyond ASCII whose lower case is an ASCII letter.
 func lower(s string) string {
 	for i := range len(s) {
 		if lowerByte(s[i]) == s[i] {

@@ -1,15 +1,15 @@
-// Package pixkey encodes, decodes and checks Pix keys: it tells whether a text
-// fits the type of key that it is said to be, and writes it in the normal form
-// that the directory of keys knows it by.
+// Package pixkey encodes, decodes and checks Pix keys: it checks that a text fits
+// the stated type of key, and writes it in the normal form of the directory of
+// keys.
 //
-// The forms are those of the DICT API 1.8 of Banco Central do Brasil, widened
-// by the alphanumeric CNPJ that API Pix 2.9 takes. The type is always given by
-// the caller, because eleven digits may be a CPF or a phone number.
+// The forms are those of the DICT API 1.8 of Banco Central do Brasil, plus the
+// alphanumeric CNPJ that API Pix 2.9 accepts. The caller always gives the type,
+// because eleven digits may be a CPF or a phone number.
 //
-// Looking up keys that do not exist uses up an account's quota in the
-// directory twenty times as fast as looking up others, so check here first.
+// Check keys here before a look-up: looking up a key that does not exist uses an
+// account's quota in the directory twenty times as fast as other look-ups.
 //
-// Errors never hold the key, which is personal data.
+// Errors never contain the key, which is personal data.
 package pixkey
 
 import (
@@ -28,18 +28,18 @@ var (
 	ErrCPF = errors.New("pixkey: a CPF key is 11 digits")
 	// ErrCNPJ says that a CNPJ key is not 12 digits or capital letters and two digits.
 	ErrCNPJ = errors.New("pixkey: a CNPJ key is 12 digits or capital letters and two digits")
-	// ErrEmail says that an EMAIL key has not the form of an address.
+	// ErrEmail says that an EMAIL key does not have the form of an address.
 	ErrEmail = errors.New("pixkey: an EMAIL key is an e-mail address in ASCII, without %")
 	// ErrEmailLength says that an EMAIL key is longer than [MaxEmail].
 	ErrEmailLength = errors.New("pixkey: an EMAIL key has at most 77 characters")
-	// ErrPhone says that a PHONE key has not the form of a phone number.
+	// ErrPhone says that a PHONE key does not have the form of a phone number.
 	ErrPhone = errors.New("pixkey: a PHONE key is + and 3 to 16 digits, or 10 or 11 digits of a Brazilian number")
-	// ErrEVP says that an EVP key has not the form of a UUID.
+	// ErrEVP says that an EVP key does not have the form of a UUID.
 	ErrEVP = errors.New("pixkey: an EVP key is a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12")
 )
 
-// MaxEmail is the greatest length of an EMAIL key in characters. It is that of
-// every key, as a BR Code has no room for more.
+// MaxEmail is the maximum length of an EMAIL key in characters, as of every key:
+// a BR Code cannot carry more.
 const MaxEmail = 77
 
 // Type is a type of Pix key, named as in the DICT API.
@@ -74,8 +74,8 @@ func ParseType(name string) (Type, error) {
 type Key struct {
 	// Type is the key's type.
 	Type Type
-	// Value is the key in its normal form. It is personal data: for logs there
-	// is [Mask].
+	// Value is the key in its normal form. It is personal data: log [Mask] of it
+	// instead.
 	Value string
 }
 
@@ -92,14 +92,14 @@ func Parse(t Type, s string) (Key, error) {
 	return Key{Type: t, Value: value}, nil
 }
 
-// Valid tells whether s fits its type and, as a CPF or CNPJ, has right check
+// Valid reports whether s fits its type and, as a CPF or CNPJ, has right check
 // digits.
 func Valid(t Type, s string) bool {
 	return Check(t, s) == nil
 }
 
-// Check tells what is wrong with s as a key of that type, check digits of a CPF
-// or CNPJ included. The errors are those of [CheckForm], and
+// Check returns what is wrong with s as a key of that type, including the check
+// digits of a CPF or CNPJ. The errors are those of [CheckForm], and
 // [taxid.ErrCheckDigits] and [taxid.ErrRepeated], wrapped.
 func Check(t Type, s string) error {
 	if err := CheckForm(t, s); err != nil {
@@ -113,8 +113,8 @@ func Check(t Type, s string) error {
 	return nil
 }
 
-// CheckForm tells what is wrong with the form of s as a key of that type; check
-// digits are not looked at. The error is [ErrType] or the error of the type:
+// CheckForm returns what is wrong with the form of s as a key of that type; check
+// digits are not checked. The error is [ErrType] or the error of the type:
 // [ErrCPF], [ErrCNPJ], [ErrEmail], [ErrEmailLength], [ErrPhone], [ErrEVP]. It
 // does not allocate.
 func CheckForm(t Type, s string) error {
@@ -143,11 +143,10 @@ func CheckForm(t Type, s string) error {
 	return nil
 }
 
-// Normalize checks the form of s as [CheckForm] does and returns the form that
-// the directory knows the key by: e-mail addresses and UUIDs in small letters,
-// and phone numbers with + and country code, where 10 or 11 digits without + are
-// taken as Brazilian. Normalizing again changes nothing. The errors are those of
-// CheckForm.
+// Normalize checks the form of s as [CheckForm] does and returns its form in the
+// directory: e-mail addresses and UUIDs in lower case, and phone numbers with +
+// and country code; 10 or 11 digits without + are taken as Brazilian. Normalizing
+// again changes nothing. The errors are those of CheckForm.
 func Normalize(t Type, s string) (string, error) {
 	if err := CheckForm(t, s); err != nil {
 		return "", err
@@ -162,10 +161,10 @@ func Normalize(t Type, s string) (string, error) {
 	}
 }
 
-// Mask returns s with so much hidden that logs and people may see it:
-// ***.982.247-**, **.222.333/****-**, f***@example.com, +55*******4321,
-// 123e****-****-****-****-********0000. Of a text that does not fit its type
-// it shows nothing but ***.
+// Mask returns s with enough hidden for logs and people: ***.982.247-**,
+// **.222.333/****-**, f***@example.com, +55*******4321,
+// 123e****-****-****-****-********0000. A text that does not fit its type becomes
+// ***.
 func Mask(t Type, s string) string {
 	const hidden = "***"
 	normal, err := Normalize(t, s)
@@ -190,8 +189,8 @@ func Mask(t Type, s string) string {
 	}
 }
 
-// starred hides the letters and digits of s but for the first and last few. Of
-// short texts, half is hidden at least.
+// starred hides the letters and digits of s except the first and last few; of
+// short texts, at least half.
 func starred(s string, first, last int) string {
 	for first+last > len(s)/2 {
 		first, last = first/2, last/2

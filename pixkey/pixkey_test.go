@@ -117,7 +117,7 @@ func TestRefused(t *testing.T) {
 		if _, err := pixkey.Parse(c.t, c.in); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, err, c.want)
 		} else if c.in != "" && strings.Contains(err.Error(), c.in) && c.t != pixkey.Phone {
-			t.Errorf("%s: the error holds the key: %v", c.name, err)
+			t.Errorf("%s: the error contains the key: %v", c.name, err)
 		}
 		if pixkey.Valid(c.t, c.in) {
 			t.Errorf("%s: valid", c.name)
@@ -178,8 +178,8 @@ func TestCheckFormDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// agrees fails unless the package and the DICT's expressions say the same of s,
-// and the normal form is what the contract makes of it.
+// agrees fails unless the package and the DICT's expressions agree on s, and the
+// normal form is that of the contract.
 func agrees(t interface{ Fatalf(string, ...any) }, typ pixkey.Type, s string) {
 	want := s
 	switch typ {

@@ -7,8 +7,8 @@ import (
 	"github.com/porteira/porteira/taxid"
 )
 
-// FuzzParse holds Parse, and the check digits of whatever it is given, against
-// the registers' definition of them.
+// FuzzParse compares Parse, and the check digits of any text, with the registers'
+// definition.
 func FuzzParse(f *testing.F) {
 	for _, v := range published {
 		f.Add(v.id)
@@ -22,7 +22,7 @@ func FuzzParse(f *testing.F) {
 		if (err == nil) != isTaxID(s) {
 			t.Fatalf("Parse(%q): %v, but the definition says %v", s, err, isTaxID(s))
 		}
-		// The bare sentinels: none can hold the document.
+		// The bare sentinels: none can contain the document.
 		if err != nil && (id != (taxid.ID{}) || err != taxid.ErrForm && err != taxid.ErrRepeated && err != taxid.ErrCheckDigits) {
 			t.Fatalf("an id came with %v, or is in it", err)
 		}
@@ -30,7 +30,7 @@ func FuzzParse(f *testing.F) {
 			len(strings.Trim(id.Masked(), "*./-")) != len("982.247")) {
 			t.Fatalf("Parse(%q) = %q, %q, %q", s, id, id.Formatted(), id.Masked())
 		}
-		// Hardly any text has the right digits, unless they are put behind it.
+		// Hardly any text has the right digits, unless they are appended.
 		digits, err := taxid.CheckDigits(s)
 		if err == nil && !isTaxID(s+digits) && strings.Trim(s+digits, s[:1]) != "" {
 			t.Fatalf("CheckDigits(%q) = %q, but the definition has others", s, digits)

@@ -3,27 +3,27 @@
 //
 // A CPF has 11 digits, the last two of which check the others. A CNPJ has 12
 // digits or capital letters and two check digits (IN RFB 2229 of 2024 brought
-// the letters, in force since July 2026). Only the bare form is read:
-// punctuation, blanks and small letters are refused, so that one document has
-// one spelling. [ID.Formatted] writes the form with punctuation, for people.
+// the letters, in force since July 2026). Only the bare form is accepted:
+// punctuation, blanks and lower-case letters are rejected, so that one document
+// has one spelling. [ID.Formatted] writes the form with punctuation, for people.
 //
-// Errors never hold the document, which is personal data.
+// Errors never contain the document, which is personal data.
 package taxid
 
 import "errors"
 
 // Errors that the functions of this package return, as they are or wrapped.
 var (
-	// ErrForm says that the text has not the form of a CPF or CNPJ.
+	// ErrForm says that the text does not have the form of a CPF or CNPJ.
 	ErrForm = errors.New("taxid: not 11 digits (CPF) or 12 digits or capital letters and two digits (CNPJ)")
-	// ErrRepeated says that all characters are equal. Such ids were never
-	// given out, although many of them have the right check digits.
+	// ErrRepeated says that all characters are equal. Such ids were never issued,
+	// although many of them have the right check digits.
 	ErrRepeated = errors.New("taxid: all characters are equal")
 	// ErrCheckDigits says that the last two digits do not match the others.
 	ErrCheckDigits = errors.New("taxid: wrong check digits")
 )
 
-// Kind tells which register an [ID] belongs to. Its zero value is no kind.
+// Kind is the register of an [ID]. Its zero value is no kind.
 type Kind uint8
 
 // The kinds of tax id.
@@ -46,7 +46,7 @@ func (k Kind) String() string {
 	}
 }
 
-// Lengths in characters: of a whole id, and of its base without check digits.
+// Lengths in characters: of a complete id, and of its base without check digits.
 const (
 	cpfLen      = 11
 	cpfBaseLen  = cpfLen - 2
@@ -78,8 +78,8 @@ func Parse(s string) (ID, error) {
 	return ID{bare: s}, nil
 }
 
-// CheckForm tells the kind of a bare CPF or CNPJ by its length and characters
-// alone: neither check digits nor repeated digits are looked at. The error is
+// CheckForm returns the kind of a bare CPF or CNPJ by its length and characters
+// alone; check digits and repeated digits are not checked. The error is
 // [ErrForm].
 func CheckForm(s string) (Kind, error) {
 	switch {
@@ -92,13 +92,13 @@ func CheckForm(s string) (Kind, error) {
 	}
 }
 
-// ValidCPF tells whether s is a bare CPF with right check digits.
+// ValidCPF reports whether s is a bare CPF with right check digits.
 func ValidCPF(s string) bool {
 	id, err := Parse(s)
 	return err == nil && id.Kind() == CPF
 }
 
-// ValidCNPJ tells whether s is a bare CNPJ, numeric or alphanumeric, with right
+// ValidCNPJ reports whether s is a bare CNPJ, numeric or alphanumeric, with right
 // check digits.
 func ValidCNPJ(s string) bool {
 	id, err := Parse(s)
@@ -134,8 +134,8 @@ func (id ID) Kind() Kind {
 	}
 }
 
-// String returns the bare form, as it was parsed. It is personal data: for
-// logs there is [ID.Masked].
+// String returns the bare form, as it was parsed. It is personal data: log
+// [ID.Masked] instead.
 func (id ID) String() string { return id.bare }
 
 // Formatted returns the form with punctuation: 529.982.247-25 or
@@ -152,8 +152,8 @@ func (id ID) Formatted() string {
 	}
 }
 
-// Masked returns the form that Brazilian public bodies print where the holder
-// may not be told: ***.982.247-** or **.ABC.345/****-**.
+// Masked returns the form that Brazilian public bodies print to hide the holder:
+// ***.982.247-** or **.ABC.345/****-**.
 func (id ID) Masked() string {
 	s := id.bare
 	switch id.Kind() {
@@ -172,7 +172,7 @@ func (id ID) Masked() string {
 // Both registers use the same sum: each character's value (its ASCII code less
 // that of '0', so A is 17 and Z is 42) times a weight that grows from 2 at the
 // right; for a CNPJ the weights start over after 9. The second digit's sum
-// takes in the first digit, at weight 2, which moves all others on by one.
+// includes the first digit, at weight 2, which shifts all other weights by one.
 func checkDigits(kind Kind, base string) (first, second byte) {
 	lastWeight := cpfLen // never reached by a CPF's first sum, just by its second
 	if kind == CNPJ {
@@ -193,8 +193,8 @@ func checkDigits(kind Kind, base string) (first, second byte) {
 	return byte('0' + digit1), byte('0' + digit2)
 }
 
-// modulo11 turns a weighted sum into a check digit: 11 less the remainder,
-// where 10 and 11 become 0.
+// modulo11 turns a weighted sum into a check digit: 11 less the remainder; 10 and
+// 11 become 0.
 func modulo11(sum int) int {
 	if r := sum % 11; r >= 2 {
 		return 11 - r

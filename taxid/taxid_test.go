@@ -10,7 +10,7 @@ import (
 	"github.com/porteira/porteira/taxid"
 )
 
-// published are ids that others printed, with right check digits.
+// published are ids printed by others, with right check digits.
 var published = []struct {
 	source string
 	kind   taxid.Kind
@@ -88,7 +88,7 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%s: an id came with the error", c.name)
 		}
 		if err != nil && c.in != "" && strings.Contains(err.Error(), c.in) {
-			t.Errorf("%s: the error holds the document", c.name)
+			t.Errorf("%s: the error contains the document", c.name)
 		}
 	}
 }
@@ -166,9 +166,9 @@ func TestCompletedBaseParses(t *testing.T) {
 	})
 }
 
-// One wrong digit is found in the base whenever the first check digit is not
-// 0 (two remainders, 0 and 1, share that digit), and always in the check
-// digits themselves. Letters are outside the promise: A and 6 differ by 11.
+// One wrong digit is found in the base whenever the first check digit is not 0
+// (two remainders, 0 and 1, share that digit), and always in the check digits
+// themselves. Letters are not covered: A and 6 differ by 11.
 func TestOneWrongDigitIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := complete(t, base().Draw(t, "base"))

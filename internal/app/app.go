@@ -1,5 +1,5 @@
-// Package app is assembly: opens the store, builds flows, loops, servers;
-// ordered start and stop.
+// Package app is assembly: opens the store, builds use cases, background workers and
+// servers; ordered start and stop.
 package app
 
 import (
@@ -17,25 +17,25 @@ import (
 
 	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/httpapi"
-	"github.com/porteira/porteira/internal/inbound"
-	"github.com/porteira/porteira/internal/jobs"
-	"github.com/porteira/porteira/internal/loop"
+	"github.com/porteira/porteira/internal/merchant"
+	"github.com/porteira/porteira/internal/notice"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/sandboxcontrol"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
 )
 
-// Options are what an App is given besides its configuration.
+// Options are the parameters of an App besides its configuration.
 type Options struct {
-	// Log receives what happens; nil discards it.
+	// Log may be nil.
 	Log *slog.Logger
 	// Version is shown in metrics.
 	Version string
-	// Ready, if not nil, is called once requests are served.
+	// Ready, if not nil, is called when the servers run.
 	Ready func(*App)
 }
 
@@ -48,18 +48,17 @@ type App struct {
 	env   env.Env
 
 	store      *store.Store
-	flow       *flow.Flow
-	jobs       *jobs.Jobs
-	bank       *bank                   // the sandbox's, in this process or another; nil without
+	core       *Core
+	bank       *bank                   // the sandbox's, in this process or another; may be nil
 	sandbox    *sandboxcontrol.Control // in development
 	marker     *marker
 	processors processor.Registry
-	loops      *loop.Group
+	workers    *worker.Group
 	hub        *checkout.Hub
-	joiner     *loop.Loop // nil where this process joined at once
+	joiner     *worker.Worker // starts workers if the start could not
 
 	listener net.Listener
-	ops      net.Listener // nil: on listener
+	ops      net.Listener // nil if listener serves the operator too
 	requests *prometheus.HistogramVec
 	servers  []*http.Server
 	stopping atomic.Bool
@@ -68,8 +67,8 @@ type App struct {
 // onFailpoint is nil, except in a build with the tag failpoint.
 var onFailpoint func(env.Failpoint) error
 
-// New opens everything that a gateway needs and listens, but serves nothing
-// yet. The error says what to do about it.
+// New opens the store and the listeners, but serves nothing yet. Its errors say
+// how to fix the configuration.
 func New(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
 	a := &App{cfg: cfg, opts: opts, log: opts.Log}
 	if a.log == nil {
@@ -77,7 +76,7 @@ func New(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
 	}
 	a.env = env.System(env.OutboundOptions{AllowNetworks: cfg.AllowNetworks, AnyPort: cfg.AllowHTTPWebhooks})
 	a.env.OnFailpoint = onFailpoint
-	a.clock = a.env.Clock.(*env.SystemClock) // System promises it
+	a.clock = a.env.Clock.(*env.SystemClock) // documented by env.System
 	if err := a.open(ctx); err != nil {
 		return nil, errors.Join(err, a.close())
 	}
@@ -100,28 +99,47 @@ func (a *App) open(ctx context.Context) error {
 		return err
 	}
 	a.hub = checkout.NewHub(a.cfg.MaxConnections / 2)
-	a.flow = flow.New(flow.Options{
-		Store: a.store, Env: a.env, Processors: a.processors, Log: a.log,
-		Wake: func(w flow.Wake) { a.jobs.Wake(w) }, Links: a.links(), Changed: a.hub.Changed,
-	})
-	a.jobs = jobs.New(jobs.Options{
-		Flow: a.flow, Store: a.store, Env: a.env, Processors: a.processors, Log: a.log, Marker: a.marker, Retention: a.cfg.DeliveryRetention,
-	})
-	a.flow.HandTo(a.jobs)
-	list := a.jobs.Loops()
-	if a.bank != nil {
-		list = append(list, a.bank.loops(a)...)
-	}
-	if a.cfg.Mode == config.Dev {
-		list = append(list, a.openSandbox())
-	}
-	list = append(list, a.pollLoops()...)
-	a.loops = loop.NewGroup(list...)
+	a.buildCore()
 	return a.buildServers(ctx)
 }
 
-// openStore opens the database. In development its schema and its key are made
-// where there are none; in production both must be there.
+// buildCore builds the use cases, the workers and, in development, the sandbox's control.
+func (a *App) buildCore() {
+	o := CoreOptions{
+		Store: a.store, Env: a.env, Processors: a.processors, Log: a.log, Marker: a.marker,
+		Links: a.links(), Changed: a.hub.Changed, Retention: a.cfg.DeliveryRetention,
+		Wakers: NewWakers(nil), Steps: AppSteps{Join: a.joinLater},
+	}
+	if a.bank != nil && a.bank.inside == nil {
+		o.Steps.Register = a.register
+	}
+	if db.IsPostgres(a.cfg.Database) { // SQLite has one process only
+		o.Steps.Pages = func(ctx context.Context) (int, error) { return a.hub.Poll(ctx, a.store) }
+	}
+	var clock *sandboxcontrol.Clock
+	if a.cfg.Mode == config.Dev {
+		wakers, inside := o.Wakers, a.bank.inside
+		clock = sandboxcontrol.NewClock(a.store, a.clock, func() {
+			wakers.Wake()
+			if inside != nil {
+				inside.Wake()
+			}
+		})
+		o.Steps.Clock = func(ctx context.Context) (int, error) { return 0, clock.Follow(ctx) }
+	}
+	a.core = NewCore(o)
+	if a.cfg.Mode == config.Dev {
+		a.sandbox = sandboxcontrol.New(sandboxcontrol.Options{
+			Bank: a.bank.control, OwnClock: a.bank.inside == nil,
+			Store: a.store, Payins: a.core.Payins, Processors: a.processors, Clock: clock,
+		})
+	}
+	list := a.core.Run(a.env, a.log)
+	a.joiner, a.workers = list[0], worker.NewGroup(list[1:]...) // the table begins with it
+}
+
+// openStore opens the database. Development creates the schema and the key if
+// they are missing; production requires both.
 func (a *App) openStore(ctx context.Context) error {
 	key, fresh, err := a.masterKey()
 	if err != nil {
@@ -131,11 +149,11 @@ func (a *App) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys, err := store.NewKeyring(key, a.env.Random, retired...)
+	keys, err := db.NewKeyring(key, a.env.Random, retired...)
 	if err != nil {
 		return err
 	}
-	o := store.Options{Database: a.cfg.Database, Keys: keys, Env: a.env, Log: a.log}
+	o := db.Options{Database: a.cfg.Database, Keys: keys, Env: a.env, Log: a.log}
 	if a.cfg.Mode == config.Dev {
 		if _, err := store.Migrate(ctx, o); err != nil {
 			return err
@@ -158,7 +176,7 @@ func (a *App) openStore(ctx context.Context) error {
 	if err := sandboxcontrol.NewClock(a.store, a.clock, nil).Follow(ctx); err != nil {
 		return err
 	}
-	if err := seed(ctx, a.store, flow.New(flow.Options{Store: a.store, Env: a.env, Log: a.log})); err != nil {
+	if err := seed(ctx, a.store, merchant.New(merchant.Options{Store: a.store, Env: a.env})); err != nil {
 		return err
 	}
 	return checkKey(ctx, a.store) // another process may have been the first to seal
@@ -167,14 +185,14 @@ func (a *App) openStore(ctx context.Context) error {
 func (a *App) listen(ctx context.Context) (err error) {
 	var lc net.ListenConfig
 	if a.listener, err = lc.Listen(ctx, "tcp", a.cfg.Listen); err != nil {
-		return fmt.Errorf("cannot listen on %s: %w: stop what uses it, or choose another address by --listen", a.cfg.Listen, err)
+		return fmt.Errorf("cannot listen on %s: %w: stop the process that uses it, or choose another address with --listen", a.cfg.Listen, err)
 	}
 	a.listener = a.bounded(a.listener)
 	if a.cfg.OpsListen == "" {
 		return nil
 	}
 	if a.ops, err = lc.Listen(ctx, "tcp", a.cfg.OpsListen); err != nil {
-		return fmt.Errorf("cannot listen on %s: %w: choose another address by --ops-listen", a.cfg.OpsListen, err)
+		return fmt.Errorf("cannot listen on %s: %w: choose another address with --ops-listen", a.cfg.OpsListen, err)
 	}
 	return nil
 }
@@ -185,24 +203,24 @@ func (a *App) buildServers(ctx context.Context) error {
 		return err
 	}
 	o := httpapi.Options{
-		Orders: a.flow, Payins: a.flow, Payouts: a.flow, Events: a.flow,
+		Admission: a.core.Writer, Payins: a.core.Payins, Payouts: a.core.Payouts, Events: a.core.Deliveries,
 		Reader: a.store, Keys: a.store.Keys(), Env: a.env, Processors: a.processors, Log: a.log,
 		PublicMerchant: public, AnonymousRate: httpapi.Rate{PerSecond: a.cfg.PublicRate, Burst: 5 * a.cfg.PublicRate},
 		AllowHTTP: a.cfg.AllowHTTPWebhooks, InFlight: a.cfg.MaxInFlight, Ready: a.readiness, Links: a.links(),
-		Inbound: inbound.New(inbound.Options{Flow: a.flow, Processors: a.processors, Clock: a.env.Clock, Log: a.log}),
+		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: a.core.Notices, Processors: a.processors, Clock: a.env.Clock, Log: a.log}),
 	}
 	if a.cfg.Mode == config.Dev {
 		o.Sandbox = a.sandbox
 	}
 	if a.cfg.Mode == config.Serve && a.cfg.PublicURL == "" && a.cfg.BaseURL == "" {
-		a.log.WarnContext(ctx, "payers are sent to the listener's own address, in checkoutUrl: set public-url to the one that reaches it, the same for all gateways of a database",
+		a.log.WarnContext(ctx, "checkoutUrl has the listener's own address: set public-url to an address that payers can reach, the same for all gateways of a database",
 			"address", a.PublicURL())
 	}
 	operator := a.operator()
 	o.Observe = a.observe
 	handler := a.payers(httpapi.New(o))
 	if a.ops == nil {
-		handler = beside(handler, operator)
+		handler = withMetrics(handler, operator)
 	} else {
 		a.servers = append(a.servers, httpapi.Server(operator, a.log))
 	}
@@ -216,12 +234,12 @@ func (a *App) publicMerchant(ctx context.Context) (payment.ID, error) {
 	}
 	m, err := a.store.MerchantByName(ctx, a.cfg.PublicMerchant)
 	if errors.Is(err, store.ErrNotFound) {
-		return m.ID, fmt.Errorf("there is no merchant %q, whose pay-ins are to be public: create it, or leave --public-merchant out", a.cfg.PublicMerchant)
+		return m.ID, fmt.Errorf("public-merchant: merchant %q not found: create it, or omit --public-merchant", a.cfg.PublicMerchant)
 	}
 	return m.ID, err
 }
 
-// readiness says why requests should go elsewhere, or nothing.
+// readiness returns an error if this process should get no requests.
 func (a *App) readiness(ctx context.Context) error {
 	if a.stopping.Load() {
 		return errors.New("app: stopping")
@@ -231,13 +249,14 @@ func (a *App) readiness(ctx context.Context) error {
 	return a.store.Ping(ctx)
 }
 
-// pingTimeout bounds how long the database may take to answer a health check.
+// pingTimeout bounds the database query of a readiness check.
 const pingTimeout = time.Second
 
-// Address is where the gateway listens, host:port.
+// Address is the address of the API's listener, host:port.
 func (a *App) Address() string { return a.listener.Addr().String() }
 
-// OpsAddress is where the operator's listener is; "" where it is Address.
+// OpsAddress is the address of the operator's listener, host:port; "" if Address
+// serves the operator too.
 func (a *App) OpsAddress() string {
 	if a.ops == nil {
 		return ""
@@ -245,7 +264,7 @@ func (a *App) OpsAddress() string {
 	return a.ops.Addr().String()
 }
 
-// BaseURL is the address under which the gateway is reached.
+// BaseURL is the gateway's address as others reach it.
 func (a *App) BaseURL() string {
 	if a.cfg.BaseURL != "" {
 		return a.cfg.BaseURL
@@ -253,7 +272,7 @@ func (a *App) BaseURL() string {
 	return localURL(a.listener.Addr())
 }
 
-// localURL is a listener's address as this machine reaches it.
+// localURL is the URL of a listener on this machine.
 func localURL(address net.Addr) string {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok {

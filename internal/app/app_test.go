@@ -17,17 +17,18 @@ import (
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/apptest"
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/db/dbtest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// Tests wait for seconds to pass, rather than compute: more may wait at once.
+	// Tests mostly wait for timers, so more of them can run in parallel.
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		panic(err)
 	}
-	code := storetest.Main(m)
+	code := dbtest.Main(m)
 	if binaryFolder != "" {
 		_ = os.RemoveAll(binaryFolder)
 	}
@@ -40,8 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// engines runs a test on a gateway's own data folder, with either database,
-// beside other tests.
+// engines runs a test on both engines, in parallel, with the flags of a new data
+// folder and database.
 func engines(t *testing.T, test func(t *testing.T, flags []string)) {
 	t.Helper()
 	t.Parallel()
@@ -50,7 +51,7 @@ func engines(t *testing.T, test func(t *testing.T, flags []string)) {
 			t.Parallel()
 			flags := []string{"data", t.TempDir()}
 			if engine == "postgres" {
-				flags = append(flags, "database", storetest.Postgres(t))
+				flags = append(flags, "database", dbtest.Postgres(t))
 			}
 			test(t, flags)
 		})
@@ -63,19 +64,19 @@ func dev(t *testing.T, flags ...string) *config.Config {
 	return apptest.Config(t, config.Dev, apptest.Secrets(), flags...)
 }
 
-// payin makes an order and returns its id.
+// payin creates a pay-in and returns its id.
 func payin(g *apptest.Gateway, reference string) string {
 	g.T.Helper()
 	return g.Must(201, "POST", "/payin", with(pixOf, "{ref}", reference)).Get("id")
 }
 
-// payout makes a payout and returns its id.
+// payout creates a payout and returns its id.
 func payout(g *apptest.Gateway, reference string) string {
 	g.T.Helper()
 	return g.Must(201, "POST", "/payout", with(payoutOf, "{ref}", reference)).Get("id")
 }
 
-// wants compares a member of what is at a path.
+// wants compares a member of the answer of a path.
 func wants(g *apptest.Gateway, path, member, want string) {
 	g.T.Helper()
 	if got := g.Must(200, "GET", path, "").Get(member); got != want {
@@ -83,7 +84,7 @@ func wants(g *apptest.Gateway, path, member, want string) {
 	}
 }
 
-// await looks until an order has a status.
+// await waits until an order has a status.
 func await(g *apptest.Gateway, path, status string) {
 	g.T.Helper()
 	apptest.Until(g.T, func() string {
@@ -94,7 +95,7 @@ func await(g *apptest.Gateway, path, status string) {
 	})
 }
 
-// transfersMade compares how many transfers the bank has made.
+// transfersMade compares the number of transfers that the bank has made.
 func transfersMade(g *apptest.Gateway, want int) {
 	g.T.Helper()
 	if list := g.Must(200, "GET", "/sandbox/processor/transfers", "").List("status"); len(list) != want {
@@ -102,7 +103,7 @@ func transfersMade(g *apptest.Gateway, want int) {
 	}
 }
 
-// status asks an address outside the contract.
+// status requests a URL outside the contract and returns its status.
 func status(t *testing.T, address string) int {
 	t.Helper()
 	code, _ := ask(t, address)
@@ -137,7 +138,7 @@ func ask(t *testing.T, address string) (code int, text string) {
 	return answer.StatusCode, string(body)
 }
 
-// The whole life of a gateway in development, and of another after it.
+// A gateway in development serves orders, and keeps them over a restart.
 func TestDev(t *testing.T) {
 	engines(t, func(t *testing.T, flags []string) {
 		cfg := dev(t, flags...)
@@ -160,23 +161,23 @@ func TestDev(t *testing.T) {
 		wants(again, "/balance", "available", funds)
 		wants(again, "/payin/"+paid, "status", "PAID")
 		transfersMade(again, 1)
-		late := payin(again, "after the restart") // the clock has not gone back
+		late := payin(again, "after the restart") // the clock kept its offset
 		if a, b := again.Must(200, "GET", "/payin/"+late, "").Get("createdAt"), again.Must(200, "GET", "/payin/"+open, "").Get("expiresAt"); a < b {
-			t.Errorf("created at %s, after a time of %s", a, b)
+			t.Errorf("created at %s, before %s", a, b)
 		}
 		again.Must(204, "POST", "/sandbox/payin/"+open+"/pay", "")
 		wants(again, "/payin/"+open, "late", "true")
 	})
 }
 
-// What was under way when a gateway had to stop is taken up by the next, and
-// is paid once.
+// A payout in flight when its gateway stops is resumed by the next process and paid
+// once.
 func TestRestartUnderWay(t *testing.T) {
 	engines(t, func(t *testing.T, flags []string) {
 		cfg := dev(t, append(flags, "shutdown-timeout", "1s")...)
 		g := apptest.Run(t, cfg)
 		g.Must(204, "POST", "/sandbox/faults", `{"operation":"transfer","kind":"timeout_after","count":1}`)
-		id := payout(g, "under way")
+		id := payout(g, "in flight")
 		await(g, "/payout/"+id, "PROCESSING")
 		g.Stop()
 		again := apptest.Run(t, cfg)
@@ -188,7 +189,7 @@ func TestRestartUnderWay(t *testing.T) {
 // Several gateways share one PostgreSQL and one bank.
 func TestTwoGateways(t *testing.T) {
 	t.Parallel()
-	database := storetest.Postgres(t)
+	database := dbtest.Postgres(t)
 	ctx, closeBank := context.WithCancel(context.Background())
 	address, closed := make(chan string, 1), make(chan error, 1)
 	go func() {
@@ -224,7 +225,7 @@ func TestTwoGateways(t *testing.T) {
 	}
 }
 
-// A gateway that must not start says what to do.
+// A gateway that cannot start says how to fix it.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -238,8 +239,8 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	refused("a second process", "another gateway uses", apptest.Config(t, config.Dev, nil, "data", data))
-	refused("a used address", "choose another address by --listen", apptest.Config(t, config.Dev, nil, "data", t.TempDir(), "listen", running.App.Address()))
-	refused("no such merchant", "leave --public-merchant out", apptest.Config(t, config.Dev, nil, "data", t.TempDir(), "public-merchant", "nobody"))
+	refused("a used address", "choose another address with --listen", apptest.Config(t, config.Dev, nil, "data", t.TempDir(), "listen", running.App.Address()))
+	refused("no such merchant", "omit --public-merchant", apptest.Config(t, config.Dev, nil, "data", t.TempDir(), "public-merchant", "nobody"))
 	running.Stop()
 
 	sandboxed := apptest.Config(t, config.Serve, nil, "data", data, "ops-listen", "127.0.0.1:0")
@@ -248,7 +249,7 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.Flow.RevokeCredential(t.Context(), app.SandboxKey); err != nil {
+	if err := admin.Merchants.RevokeCredential(t.Context(), app.SandboxKey); err != nil {
 		t.Error(err)
 	}
 	if err := admin.Close(); err != nil {
@@ -266,12 +267,12 @@ func TestRefusals(t *testing.T) {
 	}
 	refused("no key", "its master key", apptest.Config(t, config.Dev, nil, "data", data))
 	if _, err := os.Stat(key); err == nil {
-		t.Error("a new key was made for an old database")
+		t.Error("a new key was generated for an existing database")
 	}
 	refused("production without a schema", "porteira migrate", apptest.Config(t, config.Serve, foreign, "data", t.TempDir(), "ops-listen", "127.0.0.1:0"))
 }
 
-// Production has no sandbox of its own: no merchant, no routes, no free entry.
+// Production has no sandbox: neither its merchant, nor its routes, nor anonymous access.
 func TestServe(t *testing.T) {
 	engines(t, func(t *testing.T, flags []string) {
 		cfg := apptest.Config(t, config.Serve, apptest.Secrets(), append(flags, "ops-listen", "127.0.0.1:0")...)
@@ -284,7 +285,7 @@ func TestServe(t *testing.T) {
 		g.Must(401, "POST", "/payin", `{}`)
 		g.Must(404, "GET", "/metrics", "")
 		for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/metrics": 200, "/debug/pprof/": 404, "/payin": 404} {
-			apptest.Until(t, func() string { // readiness gives the database a second, which a busy machine may need
+			apptest.Until(t, func() string { // readiness may time out on a busy machine
 				if got := status(t, "http://"+g.App.OpsAddress()+path); got != want {
 					return fmt.Sprintf("operator's %s answers %d, want %d", path, got, want)
 				}
@@ -294,15 +295,15 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// A database that is older than what was seen of it is a restored backup: its
-// payouts are asked about before they are sent.
+// A database with an older epoch than the marker is a restored backup: its payouts are
+// looked up before they are sent.
 func TestRestoredBackup(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	cfg := apptest.Config(t, config.Dev, nil, "data", data)
 	busy := func(reference string) *apptest.Gateway {
 		g := apptest.Run(t, cfg)
-		await(g, "/payout/"+payout(g, reference), "COMPLETED") // so the gateway has beaten
+		await(g, "/payout/"+payout(g, reference), "COMPLETED") // after a heartbeat
 		g.Stop()
 		return g
 	}
@@ -314,23 +315,23 @@ func TestRestoredBackup(t *testing.T) {
 	}
 	for _, reference := range []string{"after the backup", "later still"} {
 		if g := busy(reference); strings.Contains(g.Log.String(), "older copy") {
-			t.Error("a database that was not restored is taken for a backup")
+			t.Error("a database that was not restored is treated as a backup")
 		}
 	}
 	if err := os.WriteFile(database, backup, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The merchant asks again for what the backup has lost: it is asked about
-	// first, and found.
+	// The merchant repeats a payout that the backup has lost: it is looked up first, and
+	// found.
 	g := busy("later still")
 	if !strings.Contains(g.Log.String(), "older copy") {
-		t.Errorf("the restored backup was not recognised:\n%s", g.Log)
+		t.Errorf("the restored backup was not detected:\n%s", g.Log)
 	}
 	again := apptest.Run(t, cfg)
 	transfersMade(again, 3)
 	again.Stop()
-	if err := os.WriteFile(filepath.Join(data, "installation.beat"), []byte(payment.ID{7}.String()+" 999999\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(data, "installation.epoch"), []byte(payment.ID{7}.String()+" 999999\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	apptest.Run(t, cfg).Stop() // another installation's mark says nothing
+	apptest.Run(t, cfg).Stop() // another installation's epoch is ignored
 }

@@ -14,30 +14,21 @@ import (
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
-	"github.com/porteira/porteira/internal/loop"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/sandboxbank"
-	"github.com/porteira/porteira/internal/sandboxcontrol"
 )
 
-// noticePath is where the sandbox's bank sends its notices.
+// noticePath is the path for the notices of the sandbox's bank.
 const noticePath = "/inbound/" + sandbox.Name
 
-// noticeWorkers is how many notices the bank sends at once.
+// noticeWorkers is the number of notices that the bank sends at once.
 const noticeWorkers = 8
 
-// A gateway registers at a shared bank repeatedly, as both may restart, and for
-// a limited time, so that a registration ends with its gateway.
-const (
-	registerEvery = 30 * time.Second
-	registerFor   = 2 * time.Minute
-)
+// registerFor is how long a registration at a shared bank lasts: it expires, so that it
+// ends with its gateway, and the gateway renews it, because either may restart.
+const registerFor = 2 * time.Minute
 
-// followEvery is how often the sandbox's clock is set to the offset in the
-// database, which another gateway may have moved.
-const followEvery = time.Second
-
-// bank is the sandbox's bank as the gateway sees it.
+// bank is the gateway's connection to the sandbox's bank.
 type bank struct {
 	inside  *sandboxbank.Bank // nil if it is a process of its own
 	control *sandbox.Control
@@ -49,7 +40,7 @@ type bank struct {
 // registers its driver. Production without a shared bank has none.
 func (a *App) openBank(ctx context.Context) error {
 	if a.cfg.BankURL == "" && a.cfg.Mode != config.Dev {
-		a.log.WarnContext(ctx, "no processor is configured: only the sandbox exists so far, by --bank; orders will be answered with 503")
+		a.log.WarnContext(ctx, "no processor is configured (--bank sets the sandbox, the only one so far): new orders will get 503")
 		return nil
 	}
 	b := &bank{}
@@ -87,50 +78,21 @@ func bankError(data string, err error) error {
 	path := filepath.Join(data, journalFile)
 	switch {
 	case errors.Is(err, sandboxbank.ErrJournalLocked):
-		return fmt.Errorf("another sandbox bank uses %s: stop it, or choose another folder by --data: %w", path, err)
+		return fmt.Errorf("another sandbox bank uses %s: stop it, or choose another folder with --data: %w", path, err)
 	case errors.Is(err, sandboxbank.ErrJournalForeign):
 		return fmt.Errorf("%s is not a bank's journal: move it away: %w", path, err)
 	case errors.Is(err, sandboxbank.ErrJournalDamaged):
-		return fmt.Errorf("%s is damaged: restore it from a backup, or move it away together with the database to begin anew: %w", path, err)
+		return fmt.Errorf("%s is damaged: restore it from a backup, or move it and the database away to start afresh: %w", path, err)
 	}
 	return err
 }
 
-// openSandbox makes the control of the sandbox's routes, and returns the loop
-// that follows the sandbox's clock.
-func (a *App) openSandbox() *loop.Loop {
-	inside := a.bank.inside
-	clock := sandboxcontrol.NewClock(a.store, a.clock, func() {
-		a.loops.Wake()
-		if inside != nil {
-			inside.Wake()
-		}
-	})
-	a.sandbox = sandboxcontrol.New(sandboxcontrol.Options{
-		Bank: a.bank.control, OwnClock: inside == nil,
-		Store: a.store, Flow: a.flow, Processors: a.processors, Clock: clock,
-	})
-	return loop.New(loop.Options{
-		Name: "follow-clock", Every: followEvery, MaxBackoff: followEvery, Clock: a.env.Clock, Random: a.env.Random, Log: a.log,
-		Step: func(ctx context.Context) (int, error) { return 0, clock.Follow(ctx) },
-	})
-}
-
-// loops keep the gateway registered at a shared bank.
-func (b *bank) loops(a *App) []*loop.Loop {
-	if b.inside != nil {
-		return nil
+// register renews the gateway's registration at a shared bank, and the bank's clock.
+func (a *App) register(ctx context.Context) (int, error) {
+	if err := a.bank.control.Listen(ctx, a.BaseURL()+noticePath, registerFor); err != nil {
+		return 0, fmt.Errorf("register at the shared bank: %w", err)
 	}
-	return []*loop.Loop{loop.New(loop.Options{
-		Name: "register-notices", Every: registerEvery, MaxBackoff: registerEvery,
-		Clock: a.env.Clock, Random: a.env.Random, Log: a.log,
-		Step: func(ctx context.Context) (int, error) {
-			if err := b.control.Listen(ctx, a.BaseURL()+noticePath, registerFor); err != nil {
-				return 0, fmt.Errorf("register at the shared bank: %w", err)
-			}
-			return 0, b.control.SetOffset(ctx, a.clock.Offset())
-		},
-	})}
+	return 0, a.bank.control.SetOffset(ctx, a.clock.Offset())
 }
 
 func (b *bank) start(ctx context.Context, a *App) {
@@ -140,7 +102,7 @@ func (b *bank) start(ctx context.Context, a *App) {
 	ctx, b.cancel = context.WithCancel(ctx)
 	b.runs.Go(func() {
 		if err := b.inside.Run(ctx); err != nil && ctx.Err() == nil {
-			a.log.ErrorContext(ctx, "the sandbox's bank has stopped", "error", err)
+			a.log.ErrorContext(ctx, "the sandbox's bank stopped", "error", err)
 		}
 	})
 }
@@ -165,11 +127,11 @@ func (b *bank) close() error {
 // BankOptions are the parameters of RunBank besides its configuration.
 type BankOptions struct {
 	Log *slog.Logger
-	// Ready, if not nil, is called with the bank's address once it serves.
+	// Ready, if not nil, is called with the bank's URL when its server runs.
 	Ready func(address string)
 }
 
-// RunBank runs the sandbox's bank as a process of its own until ctx ends.
+// RunBank runs the sandbox's bank alone in this process until ctx ends.
 func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error) {
 	w := env.System(env.OutboundOptions{})
 	if o.Log == nil {
@@ -190,7 +152,7 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w: choose another address by --listen", cfg.Listen, err)
+		return fmt.Errorf("cannot listen on %s: %w: choose another address with --listen", cfg.Listen, err)
 	}
 	server := httpapi.Server(inside.Handler(), o.Log)
 	failed := make(chan error, 2)
@@ -202,7 +164,7 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 		}
 	})
 	go func() { failed <- server.Serve(listener) }()
-	o.Log.InfoContext(ctx, "bank serves", "address", listener.Addr().String())
+	o.Log.InfoContext(ctx, "serving the bank", "address", listener.Addr().String())
 	if o.Ready != nil {
 		o.Ready(localURL(listener.Addr()))
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/app/apptest"
 )
 
-// payer is a browser without script: it asks for pages and sends forms.
+// payer is a browser without scripts: it requests pages and sends forms.
 type payer struct {
 	t    *testing.T
 	page string // address of the order's page
@@ -30,19 +30,26 @@ func (p *payer) ask(method, path string, form url.Values) (status int, location,
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
 	}
-	got, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer func() { _ = got.Body.Close() }()
-	text, err := io.ReadAll(got.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return got.StatusCode, got.Header.Get("Location"), string(text)
+	answer, body := p.do(r)
+	return answer.StatusCode, answer.Header.Get("Location"), body
 }
 
-// sees waits until the page says something.
+// do sends a request and follows no redirect.
+func (p *payer) do(r *http.Request) (answer *http.Response, body string) {
+	p.t.Helper()
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return answer, string(text)
+}
+
+// sees waits until the page contains want.
 func (p *payer) sees(want string) {
 	p.t.Helper()
 	apptest.Until(p.t, func() string {
@@ -59,7 +66,7 @@ func card(attempt, number string) url.Values {
 	}
 }
 
-// order makes an order and returns it with its payer.
+// order creates an order and returns it with its payer.
 func order(t *testing.T, g *apptest.Installed, method, reference string) (apptest.Answer, *payer) {
 	t.Helper()
 	more := ""
@@ -70,7 +77,7 @@ func order(t *testing.T, g *apptest.Installed, method, reference string) (apptes
 	return a, &payer{t, a.Get("checkoutUrl")}
 }
 
-// The same address stands in every answer and every event.
+// Every answer and every event has the same checkout URL.
 func TestCheckoutAddress(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		a, p := order(t, g, "BOLETO", "address")
@@ -92,7 +99,7 @@ func TestCheckoutAddress(t *testing.T) {
 			t.Errorf("the bill of a paid order: %d", status)
 		}
 		if strings.Contains(g.Log.String(), p.page[len(g.Base+"/pay/"):]) {
-			t.Error("the log tells the address")
+			t.Error("the log contains the address")
 		}
 	})
 }
@@ -126,15 +133,15 @@ func TestCardsOnTheCheckoutPage(t *testing.T) {
 		}
 		for _, secret := range []string{"5555555555554444", "4000000000009995"} {
 			if strings.Contains(g.Log.String(), secret) {
-				t.Error("the log tells a card's number")
+				t.Error("the log contains a card number")
 			}
 		}
 		g.Verify(t)
 	})
 }
 
-// However often and with whatever card the form is sent, at once or again, the
-// payer is charged once.
+// The payer is charged once, even if the form is sent several times, concurrently, with
+// different cards.
 func TestNoDoubleCharge(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		a, p := order(t, g, "CREDIT_CARD", "double click")
@@ -156,7 +163,7 @@ func TestNoDoubleCharge(t *testing.T) {
 			t.Errorf("paid: %s", got.Body)
 		}
 		if b := g.In(t).Must(200, "GET", "/balance", ""); b.Get("unapplied") != "0" {
-			t.Errorf("more came in than was asked for: %s", b.Body)
+			t.Errorf("received more than the order's amount: %s", b.Body)
 		}
 		g.Verify(t)
 	})
@@ -189,9 +196,9 @@ func TestCardsThatTakeTime(t *testing.T) {
 	})
 }
 
-// The sandbox's strip shows the whole circle; a page that waits hears of it,
-// and a process that stops does not wait for its pages.
-func TestPagesHearOfChanges(t *testing.T) {
+// A waiting page gets an event when its order changes, and a process that stops does not
+// wait for its pages.
+func TestPagesGetChanges(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		_, p := order(t, g, "PIX", "heard")
 		_, idle := order(t, g, "PIX", "idle")
@@ -200,7 +207,7 @@ func TestPagesHearOfChanges(t *testing.T) {
 			t.Fatalf("status %d", status)
 		}
 		if got := next() + next(); got != "event: changedata: 2" {
-			t.Errorf("it hears %q", got)
+			t.Errorf("stream got %q", got)
 		}
 		p.sees("Pagamento confirmado")
 		_, expired := order(t, g, "BOLETO", "expired")
@@ -211,7 +218,7 @@ func TestPagesHearOfChanges(t *testing.T) {
 		refused.sees("recusado pelo banco emissor")
 		g.Stop()
 		if got := idleNext(); got != "END" {
-			t.Errorf("after the end it hears %q", got)
+			t.Errorf("after the end the stream got %q", got)
 		}
 	})
 }

@@ -10,25 +10,25 @@ import (
 	"github.com/porteira/porteira/internal/store/storetest"
 )
 
-// atSites runs a test on gateways that answer: one process on SQLite, two on
-// PostgreSQL that share a bank. Afterwards their books must be right.
-func atSites(t *testing.T, test func(t *testing.T, gateways []*program)) {
+// withCluster runs a test on one process on SQLite, and on two processes on PostgreSQL
+// that share a bank. Afterwards it verifies the ledger.
+func withCluster(t *testing.T, test func(t *testing.T, gateways []*program)) {
 	t.Helper()
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			place := newSite(t, engine, 2)
-			for _, p := range place.gateways {
+			cluster := newCluster(t, engine, 2)
+			for _, p := range cluster.gateways {
 				p.start()
 			}
-			test(t, place.gateways)
-			place.verify(t)
+			test(t, cluster.gateways)
+			cluster.verify(t)
 		})
 	}
 }
 
-// together does n things at the same instant.
+// together calls do n times concurrently.
 func together(n int, do func(i int)) {
 	var all, gate sync.WaitGroup
 	gate.Add(1)
@@ -42,10 +42,9 @@ func together(n int, do func(i int)) {
 	all.Wait()
 }
 
-// crowd sends n requests at the same instant, spread over the gateways. On a busy
-// machine a gateway refuses some as overloaded, or closes connections over which
-// no request has come for seconds: those are sent again, as clients do.
-func crowd(gateways []*program, n int, path string, body func(i int) string) []answer {
+// sendTogether sends n requests concurrently, spread over the gateways. Like a client, it
+// repeats requests that an overloaded gateway rejects or whose connection is closed.
+func sendTogether(gateways []*program, n int, path string, body func(i int) string) []answer {
 	answers := make([]answer, n)
 	together(n, func(i int) {
 		for range 600 {
@@ -59,7 +58,7 @@ func crowd(gateways []*program, n int, path string, body func(i int) string) []a
 	return answers
 }
 
-// wantBalance compares what is available in the end, and that nothing is held.
+// wantBalance compares the available balance, and checks that nothing is held.
 func wantBalance(t *testing.T, p *program, available int) {
 	t.Helper()
 	if got := p.send("GET", "/balance", "").body; got["available"] != float64(available) || got["held"] != float64(0) {
@@ -67,13 +66,13 @@ func wantBalance(t *testing.T, p *program, available int) {
 	}
 }
 
-// A thousand requests of one reference at the same instant make one order, and
-// all are answered with it.
+// A thousand concurrent requests with one reference create one order, and all get it as
+// their answer.
 func TestThousandRequestsOfOneReference(t *testing.T) {
-	atSites(t, func(t *testing.T, gateways []*program) {
+	withCluster(t, func(t *testing.T, gateways []*program) {
 		for path, body := range map[string]string{"/payin": payinBody, "/payout": payoutBody} {
 			ids, fresh := map[any]int{}, 0
-			for _, got := range crowd(gateways, 1000, path, func(int) string { return fmt.Sprintf(body, 1000, "one") }) {
+			for _, got := range sendTogether(gateways, 1000, path, func(int) string { return fmt.Sprintf(body, 1000, "one") }) {
 				if got.status != 201 {
 					t.Fatalf("%s: %+v", path, got)
 				}
@@ -86,19 +85,19 @@ func TestThousandRequestsOfOneReference(t *testing.T) {
 				t.Errorf("%s: %d orders, %d of them new, want one", path, len(ids), fresh)
 			}
 		}
-		settle(t, gateways[0])
+		awaitPayouts(t, gateways[0])
 		wantBalance(t, gateways[0], int(app.SandboxFunds)-1000)
 	})
 }
 
-// Two different requests of one reference, many times at the same instant: one
-// of them wins, and all of the other are told so.
+// Of two different requests with one reference, each sent many times concurrently, one
+// wins and all copies of the other get 409.
 func TestTwoRequestsOfOneReference(t *testing.T) {
-	atSites(t, func(t *testing.T, gateways []*program) {
+	withCluster(t, func(t *testing.T, gateways []*program) {
 		amount := func(i int) int { return 100 + i/2%2 } // both amounts at both gateways
 		for path, body := range map[string]string{"/payin": payinBody, "/payout": payoutBody} {
 			ids, amounts := map[any]int{}, map[int]int{}
-			for i, got := range crowd(gateways, 200, path, func(i int) string { return fmt.Sprintf(body, amount(i), "contested") }) {
+			for i, got := range sendTogether(gateways, 200, path, func(i int) string { return fmt.Sprintf(body, amount(i), "contested") }) {
 				switch {
 				case got.status == 201:
 					ids[got.body["id"]]++
@@ -114,12 +113,11 @@ func TestTwoRequestsOfOneReference(t *testing.T) {
 	})
 }
 
-// Payouts beyond the balance, at the same instant: just those are taken that it
-// covers, whichever they are.
+// Of concurrent payouts beyond the balance, exactly as many are accepted as it covers.
 func TestPayoutsBeyondTheBalance(t *testing.T) {
-	atSites(t, func(t *testing.T, gateways []*program) {
+	withCluster(t, func(t *testing.T, gateways []*program) {
 		taken, refused := 0, 0 // R$ 1,000,000.00 covers 100 of R$ 10,000.00
-		for _, got := range crowd(gateways, 300, "/payout", func(i int) string { return fmt.Sprintf(payoutBody, 1_000_000, fmt.Sprint("p", i)) }) {
+		for _, got := range sendTogether(gateways, 300, "/payout", func(i int) string { return fmt.Sprintf(payoutBody, 1_000_000, fmt.Sprint("p", i)) }) {
 			switch {
 			case got.status == 201:
 				taken++
@@ -132,17 +130,17 @@ func TestPayoutsBeyondTheBalance(t *testing.T) {
 		if taken != 100 || refused != 200 {
 			t.Errorf("%d taken, %d refused, want 100 and 200", taken, refused)
 		}
-		settle(t, gateways[0])
+		awaitPayouts(t, gateways[0])
 		wantBalance(t, gateways[0], 0)
 	})
 }
 
-// Orders that are canceled and paid at the same instant are paid in the end:
-// what came in is never dropped.
+// Orders that are canceled and paid concurrently are paid in the end: a payment is never
+// dropped.
 func TestCanceledWhilePaid(t *testing.T) {
-	atSites(t, func(t *testing.T, gateways []*program) {
+	withCluster(t, func(t *testing.T, gateways []*program) {
 		const orders = 60
-		made := crowd(gateways, orders, "/payin", func(i int) string { return fmt.Sprintf(payinBody, 100, fmt.Sprint("race ", i)) })
+		made := sendTogether(gateways, orders, "/payin", func(i int) string { return fmt.Sprintf(payinBody, 100, fmt.Sprint("race ", i)) })
 		together(2*orders, func(i int) {
 			p, id := gateways[i/2%len(gateways)], fmt.Sprint(made[i/2].body["id"])
 			if i%2 == 0 {
@@ -151,7 +149,7 @@ func TestCanceledWhilePaid(t *testing.T) {
 				}
 				return
 			}
-			for range i % 11 { // the payer's way is longer, by the bank
+			for range i % 11 { // the payment takes longer, because it passes the bank
 				p.send("GET", "/payin/"+id, "")
 			}
 			if got := p.send("POST", "/payin/"+id+"/cancel", ""); got.status != 200 && got.status != 409 {
@@ -173,10 +171,9 @@ func TestCanceledWhilePaid(t *testing.T) {
 	})
 }
 
-// Payouts that are canceled at the instant in which they leave are either
-// canceled or paid, and never both.
+// Payouts that are canceled while they are sent are either canceled or paid, never both.
 func TestCanceledWhileSent(t *testing.T) {
-	atSites(t, func(t *testing.T, gateways []*program) {
+	withCluster(t, func(t *testing.T, gateways []*program) {
 		const payouts = 100
 		made, canceled := make([]answer, payouts), make([]bool, payouts)
 		together(payouts, func(i int) {
@@ -187,7 +184,7 @@ func TestCanceledWhileSent(t *testing.T) {
 				t.Errorf("cancel: %+v", got)
 			}
 		})
-		settle(t, gateways[0])
+		awaitPayouts(t, gateways[0])
 		taken := 0
 		for i := range made {
 			got := gateways[0].send("GET", "/payout/"+fmt.Sprint(made[i].body["id"]), "").body

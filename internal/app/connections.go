@@ -6,15 +6,14 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// bounded accepts at most so many connections at once; who comes then waits in
-// the system's queue until one ends. Each costs some 20 kB and a file
-// descriptor, of which the database and the calls to others need some as well:
-// where the process may have fewer than twice as many, half of those.
+// bounded limits l to max-connections at once; further connections wait in the
+// system's queue. Each costs about 20 kB and a file descriptor. Half of the
+// descriptors are left to the database and to outgoing calls.
 func (a *App) bounded(l net.Listener) net.Listener {
 	n := a.cfg.MaxConnections
 	if files := filesMax(); files > 0 && n > files/2 {
 		n = max(1, files/2)
-		a.log.Warn("fewer connections are taken than max-connections says: the process may have too few open files",
+		a.log.Warn("connections limited below max-connections: the limit of open files is too low",
 			"connections", n, "max-connections", a.cfg.MaxConnections, "files", files)
 	}
 	return netutil.LimitListener(l, n)

@@ -30,7 +30,7 @@ func dial(t *testing.T, g *apptest.Gateway) *line {
 	return &line{t, socket, bufio.NewReader(socket)}
 }
 
-// healthy asks for the gateway's health.
+// healthy requests /healthz and reports whether it answered 200.
 func (l *line) healthy() bool {
 	if _, err := l.socket.Write([]byte("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
 		l.t.Error(err)
@@ -44,7 +44,7 @@ func (l *line) healthy() bool {
 	return answer.Body.Close() == nil && answer.StatusCode == 200
 }
 
-// Beyond max-connections, whoever comes waits until somebody leaves.
+// A connection beyond max-connections waits until another one is closed.
 func TestConnectionsAreBounded(t *testing.T) {
 	const most = 16
 	g := apptest.Run(t, apptest.Config(t, config.Dev, nil, "data", t.TempDir(), "max-connections", "16"))
@@ -60,13 +60,13 @@ func TestConnectionsAreBounded(t *testing.T) {
 	go func() {
 		ok := late.healthy()
 		if !left.Load() {
-			t.Error("a connection too many was served before one had ended")
+			t.Error("a connection beyond the limit was served before another was closed")
 		}
 		served <- ok
 	}()
-	for range 300 { // the gateway is not busy: it could have served the late one too
+	for range 300 { // the gateway has time to serve the late one
 		if !lines[0].healthy() {
-			t.Fatal("those within the limit are not served")
+			t.Fatal("a connection within the limit is not served")
 		}
 	}
 	left.Store(true)
@@ -74,11 +74,11 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !<-served {
-		t.Error("who waited was not served after another had left")
+		t.Error("the waiting connection was not served after another was closed")
 	}
 }
 
-// Requests and lanes are told in numbers, and without what a request held.
+// Requests, commits and workers have metrics, which contain nothing of a request.
 func TestMetrics(t *testing.T) {
 	g := apptest.Run(t, apptest.Config(t, config.Dev, nil, "data", t.TempDir()))
 	payin(g, "canary")
@@ -87,15 +87,15 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		`porteira_http_request_duration_seconds_count{method="POST",route="/payin",status="201"} 1`,
 		`porteira_http_request_duration_seconds_count{method="GET",route="/payin/{id}",status="404"} 1`,
-		`porteira_lane_waiting{lane="0"} `,
-		`porteira_lane_batch_seconds{lane="0"} `,
-		`porteira_loop_runs_total{`,
+		`porteira_commit_queue_length{lane="0"} `,
+		`porteira_commit_batch_seconds{lane="0"} `,
+		`porteira_worker_runs_total{`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the metrics lack %s", want)
 		}
 	}
 	if strings.Contains(text, "canary") {
-		t.Error("the metrics hold a word of a request")
+		t.Error("the metrics contain a word of a request")
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// filesMax is how many files and sockets this process may have open; 0 where
-// nobody says.
+// filesMax is this process's limit of open files and sockets; 0 if unknown.
 func filesMax() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -19,19 +20,20 @@ import (
 // Names of files in the data folder.
 const (
 	journalFile = "bank.journal"
-	markerFile  = "installation.beat"
+	markerFile  = "installation.epoch"
 )
 
-// makeFolder makes the data folder, which is nobody else's to read.
+// makeFolder makes the data folder, readable by its owner only.
 func makeFolder(path string) error {
-	if err := store.MakeFolder(path); err != nil {
-		return fmt.Errorf("the data folder cannot be made: %w: choose another by --data", err)
+	if err := db.MakeFolder(path); err != nil {
+		return fmt.Errorf("cannot create the data folder: %w: choose another with --data", err)
 	}
 	return nil
 }
 
-// masterKey reads the key, or makes one (fresh) where development begins. A
-// fresh key is kept by keepKey once it is sure that nothing is sealed already.
+// masterKey reads the key. In development, if there is neither key nor database, it
+// generates a fresh key. The caller stores it by keepKey after it has checked that
+// the database was not sealed with another key.
 func (a *App) masterKey() (key []byte, fresh bool, err error) {
 	key, err = readMasterKey(a.cfg)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -40,40 +42,40 @@ func (a *App) masterKey() (key []byte, fresh bool, err error) {
 	if a.cfg.Mode != config.Dev {
 		return nil, false, fmt.Errorf("the master key is missing: put it into %s, or set PORTEIRA_MASTER_KEY", a.cfg.MasterKeyFile)
 	}
-	if !store.IsPostgres(a.cfg.Database) {
+	if !db.IsPostgres(a.cfg.Database) {
 		if _, err := os.Stat(databasePath(a.cfg)); err == nil {
-			return nil, false, fmt.Errorf("the database %s is there, but its master key %s is gone, and without it secrets and personal data cannot be read: put the key back from its copy, or move the database away to begin anew",
+			return nil, false, fmt.Errorf("database %s exists, but its master key %s is missing; secrets and personal data cannot be read without it: restore the key from its copy, or move the database away to start afresh",
 				databasePath(a.cfg), a.cfg.MasterKeyFile)
 		}
 	}
-	key = make([]byte, store.MasterKeyLength)
+	key = make([]byte, db.MasterKeyLength)
 	a.env.Random.Read(key)
 	return key, true, nil
 }
 
-// readMasterKey reads the key from where the configuration says.
+// readMasterKey reads the key from the configuration or from its file.
 func readMasterKey(cfg *config.Config) ([]byte, error) {
 	if cfg.MasterKey != "" {
-		return store.ParseMasterKey(cfg.MasterKey.Reveal())
+		return db.ParseMasterKey(cfg.MasterKey.Reveal())
 	}
 	text, err := os.ReadFile(cfg.MasterKeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("the master key cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the master key: %w", err)
 	}
-	key, err := store.ParseMasterKey(string(text))
+	key, err := db.ParseMasterKey(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cfg.MasterKeyFile, err)
 	}
 	return key, nil
 }
 
-// retiredKeys reads the master keys that the present one replaced.
+// retiredKeys parses the former master keys.
 func retiredKeys(cfg *config.Config) (keys [][]byte, err error) {
 	for text := range strings.SplitSeq(cfg.RetiredMasterKeys.Reveal(), ",") {
 		if text = strings.TrimSpace(text); text == "" {
 			continue
 		}
-		key, err := store.ParseMasterKey(text)
+		key, err := db.ParseMasterKey(text)
 		if err != nil {
 			return nil, fmt.Errorf("retired-master-keys: %w", err)
 		}
@@ -84,34 +86,35 @@ func retiredKeys(cfg *config.Config) (keys [][]byte, err error) {
 
 func databasePath(cfg *config.Config) string { return strings.TrimPrefix(cfg.Database, "sqlite:") }
 
-// keepKey writes a new master key, for its owner only. It never writes over one.
+// keepKey writes a new master key, readable by its owner only. It never overwrites one.
 func keepKey(path string, key []byte) error {
 	text := base64.StdEncoding.EncodeToString(key) + "\n"
 	if err := writeFile(path, text, false); err != nil {
-		return fmt.Errorf("the master key cannot be kept: %w", err)
+		return fmt.Errorf("cannot store the master key: %w", err)
 	}
 	return nil
 }
 
-// checkKey opens something that was sealed, if there is anything.
+// checkKey checks that the master key opens the first merchant's sealed secret, if
+// there is a merchant.
 func checkKey(ctx context.Context, s *store.Store) error {
 	merchants, err := s.Merchants(ctx)
 	if err != nil || len(merchants) == 0 {
 		return err
 	}
-	if _, err := s.WebhookSecret(ctx, merchants[0].ID); errors.Is(err, store.ErrSealed) {
-		return errors.New("the database was sealed with another master key: give this process the key of the one that made the database (its master.key, or PORTEIRA_MASTER_KEY)")
+	if _, err := s.WebhookSecret(ctx, merchants[0].ID); errors.Is(err, db.ErrSealed) {
+		return errors.New("the database was sealed with another master key: use the key of the process that created the database (its master.key, or PORTEIRA_MASTER_KEY)")
 	} else if err != nil {
 		return err
 	}
 	return nil
 }
 
-// writeFile writes a small file so that after a crash it is there whole or not
-// at all: a file beside it is synced, takes its name, and the folder is synced.
+// writeFile writes a small file atomically: it syncs a temporary file in the same
+// folder, renames it, and syncs the folder.
 func writeFile(path, text string, replace bool) (err error) {
-	beside := path + ".new"
-	f, err := os.OpenFile(beside, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	temporary := path + ".new"
+	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -120,61 +123,61 @@ func writeFile(path, text string, replace bool) (err error) {
 		return err
 	}
 	if replace {
-		err = os.Rename(beside, path)
-	} else if err = os.Link(beside, path); err == nil { // fails where there is one
-		err = os.Remove(beside)
+		err = os.Rename(temporary, path)
+	} else if err = os.Link(temporary, path); err == nil { // fails if path exists
+		err = os.Remove(temporary)
 	}
 	if err != nil {
 		return err
 	}
-	return store.SyncFolder(filepath.Dir(path))
+	return db.SyncFolder(filepath.Dir(path))
 }
 
-// marker keeps the installation's beat outside the database, where a restored
-// backup cannot turn it back. It implements jobs.Marker.
+// marker stores the installation's epoch in the data folder: restoring a backup of
+// the database does not reset it. It implements [cluster.Marker].
 type marker struct {
 	path         string // of the folder
 	installation payment.ID
 }
 
-// Read returns the beat that was last written for this installation; 0 where
-// none was.
+// Read returns the epoch last written for this installation; 0 if there is none.
 func (m *marker) Read() (int64, error) {
 	text, err := os.ReadFile(filepath.Join(m.path, markerFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("app: read beat: %w", err)
+		return 0, fmt.Errorf("app: read epoch: %w", err)
 	}
-	id, beat, ok := parseMark(string(text))
+	id, epoch, ok := parseMark(string(text))
 	if !ok {
-		return 0, fmt.Errorf("app: %s is damaged: it tells whether the database is a restored backup; write \"%s 0\" and a line break into it if you are sure that it is not", filepath.Join(m.path, markerFile), m.installation)
+		return 0, fmt.Errorf("app: %s is damaged, and is needed to detect a restored backup: if you are sure that the database is not a restored backup, write \"%s 0\" and a line break to it", filepath.Join(m.path, markerFile), m.installation)
 	}
 	if id != m.installation {
-		return 0, nil // the folder served another database before
+		return 0, nil // the folder was used for another database
 	}
-	return beat, nil
+	return epoch, nil
 }
 
-// parseMark takes a mark apart. It is whole or damaged: of half a file, nobody
-// can say which database it meant, or how far that had come.
-func parseMark(text string) (id payment.ID, beat int64, ok bool) {
+// parseMark parses the marker file: the installation's id, a space, the epoch and a
+// line break. ok is false if anything is missing: a partly written epoch would look
+// like an older one.
+func parseMark(text string) (id payment.ID, epoch int64, ok bool) {
 	line, rest, ended := strings.Cut(text, "\n")
 	name, number, _ := strings.Cut(line, " ")
 	id, err := payment.ParseID(name)
 	if err != nil || !ended || rest != "" {
 		return id, 0, false
 	}
-	beat, err = strconv.ParseInt(number, 10, 64)
-	return id, beat, err == nil && beat >= 0
+	epoch, err = strconv.ParseInt(number, 10, 64)
+	return id, epoch, err == nil && epoch >= 0
 }
 
-// Write keeps a beat, durably.
-func (m *marker) Write(beat int64) error {
-	err := writeFile(filepath.Join(m.path, markerFile), m.installation.String()+" "+strconv.FormatInt(beat, 10)+"\n", true)
+// Write stores the epoch durably.
+func (m *marker) Write(epoch int64) error {
+	err := writeFile(filepath.Join(m.path, markerFile), m.installation.String()+" "+strconv.FormatInt(epoch, 10)+"\n", true)
 	if err != nil {
-		return fmt.Errorf("app: keep beat: %w", err)
+		return fmt.Errorf("app: write epoch: %w", err)
 	}
 	return nil
 }

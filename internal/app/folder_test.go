@@ -19,32 +19,31 @@ func TestMarker(t *testing.T) {
 		}
 	}
 	reads(0)
-	for _, beat := range []int64{1, 41, 42} {
-		if err := m.Write(beat); err != nil {
+	for _, epoch := range []int64{1, 41, 42} {
+		if err := m.Write(epoch); err != nil {
 			t.Fatal(err)
 		}
-		reads(beat)
+		reads(epoch)
 	}
 	m.installation = payment.ID{2} // the folder of another database
 	reads(0)
 
-	whole := m.installation.String() + " 1234\n"
-	damaged := []string{m.installation.String() + " rubbish\n", m.installation.String() + " -1\n", whole + whole, "rubbish"}
-	for n := range len(whole) { // half a file, such as a full disk leaves
-		damaged = append(damaged, whole[:n])
+	complete := m.installation.String() + " 1234\n"
+	damaged := []string{m.installation.String() + " garbage\n", m.installation.String() + " -1\n", complete + complete, "garbage"}
+	for n := range len(complete) { // partly written, as on a full disk
+		damaged = append(damaged, complete[:n])
 	}
 	for _, text := range damaged {
 		if err := os.WriteFile(filepath.Join(m.path, markerFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if beat, err := m.Read(); err == nil || !strings.Contains(err.Error(), "damaged") {
-			t.Errorf("%q reads as %d, %v", text, beat, err)
+		if epoch, err := m.Read(); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("%q reads as %d, %v", text, epoch, err)
 		}
 	}
 }
 
-// A key is written once: whoever comes second must not take the first one's
-// data away.
+// A key is written once: overwriting it would make the sealed data unreadable.
 func TestKeepKey(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "master.key")
@@ -52,9 +51,9 @@ func TestKeepKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := keepKey(path, []byte("second")); err == nil {
-		t.Error("a key was written over")
+		t.Error("a key was overwritten")
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "Zmlyc3Q=\n" {
-		t.Errorf("holds %q, %v", text, err)
+		t.Errorf("the file contains %q, %v", text, err)
 	}
 }

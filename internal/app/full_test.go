@@ -6,11 +6,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/porteira/porteira/internal/app/apptest"
-	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/db/dbtest"
 )
 
-// fill makes every write to the tables fail as it does on a full disk; free
-// gives room again.
+// fill makes every write to the tables fail as on a full disk; free ends that.
 func fill(t *testing.T, database string, tables ...string) (free func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), database)
@@ -37,11 +36,11 @@ func fill(t *testing.T, database string, tables ...string) (free func()) {
 	}
 }
 
-// A gateway that is started while the database takes no writes serves reads,
-// refuses the rest, and begins its duties when there is room.
+// A gateway that starts while the disk is full serves reads, refuses writes, and starts
+// its workers when the disk has space again.
 func TestStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	database := storetest.Postgres(t)
+	database := dbtest.Postgres(t)
 	cfg := dev(t, "data", t.TempDir(), "database", database)
 	before := apptest.Run(t, cfg)
 	first := payout(before, "before")
@@ -61,7 +60,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 	await(g, "/payout/"+payout(g, "after"), "COMPLETED")
 	g.Stop()
 
-	// One that never came to do anything stops in order, too.
+	// A process that never joined stops in order, too.
 	free = fill(t, database, "nodes")
 	apptest.Run(t, cfg).Stop()
 	free()

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Bounds of a gateway that has nothing to do, well above the aims: no CPU to
-// speak of, and 60 MB.
+// Limits for an idle gateway, well above its targets of almost no CPU and 60 MB.
 const (
 	idleFor       = 4 * time.Second
 	idleBytesMax  = 120 << 20
@@ -18,10 +17,10 @@ const (
 	clockTicksSec = 100                    // USER_HZ, the same on every Linux
 )
 
-// An idle gateway takes little memory and next to no CPU.
+// An idle gateway needs little memory and almost no CPU.
 func TestIdle(t *testing.T) {
-	place := newSite(t, "sqlite", 1)
-	p := place.gateways[0]
+	cluster := newCluster(t, "sqlite", 1)
+	p := cluster.gateways[0]
 	ready := p.start()
 	if got := p.send("POST", "/payin", fmt.Sprintf(payinBody, 100, "before it idles")); got.status != 201 {
 		t.Fatal(got)

@@ -11,28 +11,29 @@ import (
 	"github.com/porteira/porteira/internal/app/apptest"
 )
 
-// How hard the program is tried.
+// Parameters of the test.
 const (
 	kills       = 10
 	killClients = 8
 )
 
-// asked is a request of a client, and the order that it was acknowledged with.
-type asked struct {
+// sentRequest is a request of a client, and the order in its acknowledgement.
+type sentRequest struct {
 	path, body string
 	amount     int
 	reference  string
-	acked      map[string]any // nil where no 201 was seen
+	acked      map[string]any // nil if no 201 was received
 }
 
-// clients load a gateway and note each acknowledgement: they outlive it.
+// clients load a gateway and record its acknowledgements. They keep running when it is
+// killed.
 type clients struct {
 	p    *program
 	stop atomic.Bool
 	done sync.WaitGroup
 
 	mu    sync.Mutex
-	list  []*asked
+	list  []*sentRequest
 	acked int // of list
 }
 
@@ -42,10 +43,10 @@ func (c *clients) begin(seed uint64) {
 	}
 }
 
-// client sends one request after another, and each again until it is answered.
+// client sends one request after another, each repeatedly until it is answered.
 func (c *clients) client(r *rand.Rand, n int) {
 	for i := 0; !c.stop.Load(); i++ {
-		a := &asked{path: "/payin", amount: 1 + r.IntN(500), reference: fmt.Sprintf("c%d-%d", n, i)}
+		a := &sentRequest{path: "/payin", amount: 1 + r.IntN(500), reference: fmt.Sprintf("c%d-%d", n, i)}
 		a.body = fmt.Sprintf(payinBody, a.amount, a.reference)
 		if r.IntN(2) == 0 {
 			a.path, a.body = "/payout", fmt.Sprintf(payoutBody, a.amount, a.reference)
@@ -74,17 +75,16 @@ func (c *clients) client(r *rand.Rand, n int) {
 	}
 }
 
-// The real program with the bank inside dies by SIGKILL, again and again, under
-// load. Afterwards each acknowledged order is there, each payout has one
-// transfer, and the books are right. (Where the bank is a process of its own,
-// and on PostgreSQL, make crashtest does this and more.)
+// The real program, with its bank in process, is killed repeatedly under load by SIGKILL.
+// Afterwards each acknowledged order exists, each payout has one transfer, and the ledger
+// is correct. make crashtest does the same with a bank process and on PostgreSQL.
 func TestKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	place := newSite(t, "sqlite", 1)
-	p := place.gateways[0]
+	cluster := newCluster(t, "sqlite", 1)
+	p := cluster.gateways[0]
 	slowest := p.start()
 	c := &clients{p: p}
 	c.begin(seed)
@@ -103,14 +103,14 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 	c.stop.Store(true)
 	c.done.Wait()
-	resumed := settle(t, p)
+	resumed := awaitPayouts(t, p)
 	c.check(t)
-	place.verify(t)
+	cluster.verify(t)
 	t.Logf("%d kills, %d requests, slowest start %v, all payouts final %v after the last start", kills, len(c.list), slowest, resumed)
 }
 
-// settle waits until every payout is final, and says how long that took.
-func settle(t *testing.T, p *program) time.Duration {
+// awaitPayouts waits until every payout is final, and returns how long that took.
+func awaitPayouts(t *testing.T, p *program) time.Duration {
 	t.Helper()
 	began := time.Now()
 	apptest.Until(t, func() string {
@@ -130,8 +130,8 @@ func settle(t *testing.T, p *program) time.Duration {
 	return time.Since(began)
 }
 
-// check reads back what was acknowledged, sends every request again, and
-// compares the payouts with the bank's books.
+// check reads every acknowledged order, repeats every request, and compares the payouts
+// with the bank's records.
 func (c *clients) check(t *testing.T) {
 	t.Helper()
 	payouts := map[string]int{}
@@ -154,10 +154,10 @@ func (c *clients) check(t *testing.T) {
 			}
 		}
 		if !again.replayed {
-			t.Errorf("%s was acknowledged, and is made anew", a.reference)
+			t.Errorf("%s was acknowledged, and its repeat created a new order", a.reference)
 		}
 	}
-	settle(t, c.p) // what was repeated for the first time
+	awaitPayouts(t, c.p) // repeats of requests that never arrived
 	for id, amount := range payouts {
 		got := c.p.send("GET", "/sandbox/processor/transfers?externalId="+id, "")
 		list, _ := got.body["data"].([]any)

@@ -10,12 +10,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/porteira/porteira/internal/flow"
-	"github.com/porteira/porteira/internal/loop"
+	"github.com/porteira/porteira/internal/worker"
+	"github.com/porteira/porteira/internal/write"
 )
 
-// operator is what the operator's listener serves: health, metrics, and the
-// inside of the process where that is asked for.
+// operator serves health checks, metrics and, if enabled, profiles.
 func (a *App) operator() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { status(w, nil) })
@@ -37,15 +36,15 @@ func status(w http.ResponseWriter, err error) {
 	w.Header().Set("Cache-Control", "no-store")
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write([]byte(`{"status":"unavailable"}`)) // the cause is the operator's, who has the log
+		_, _ = w.Write([]byte(`{"status":"unavailable"}`))
 		return
 	}
 	_, _ = w.Write([]byte(`{"status":"ok"}`))
 }
 
-// beside serves the metrics on the API's own listener, as development has one
-// only; health is among the API's routes.
-func beside(api, operator http.Handler) http.Handler {
+// withMetrics adds the metrics to the API's listener, for gateways without an
+// operator's listener. The API has health routes of its own.
+func withMetrics(api, operator http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" {
 			operator.ServeHTTP(w, r)
@@ -55,87 +54,85 @@ func beside(api, operator http.Handler) http.Handler {
 	})
 }
 
-// metrics gathers what is told about this process: what it is, its requests,
-// lanes and duties, and Go's own view of it.
+// metrics registers the metrics of this process and of the Go runtime.
 func (a *App) metrics() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "porteira_info", Help: "What runs here; always 1.",
+		Name: "porteira_info", Help: "Version, engine and mode; always 1.",
 		ConstLabels: prometheus.Labels{"version": a.opts.Version, "engine": a.store.Engine(), "mode": string(a.cfg.Mode)},
 	})
 	info.Set(1)
 	a.requests = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "porteira_http_request_duration_seconds", Help: "How long requests took, by route and status; 503 was refused or found no database.",
+		Name: "porteira_http_request_duration_seconds", Help: "Duration of requests, by route and status; 503 means overloaded or database unavailable.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"method", "route", "status"})
 	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "porteira_checkout_waiting", Help: "Payers' pages that wait for news of their order.",
+		Name: "porteira_checkout_waiting", Help: "Number of payers' pages waiting for a change of their order.",
 	}, func() float64 { return float64(a.hub.Waiting()) })
-	registry.MustRegister(info, waiting, a.requests, lanes{a.flow}, duties{a.loops}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(info, waiting, a.requests, commits{a.core.Writer}, workers{a.workers}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return registry
 }
 
-// observe counts an answer.
+// observe records the duration of a request.
 func (a *App) observe(method, path string, status int, took time.Duration) {
 	a.requests.WithLabelValues(method, path, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// lanes tells how the lanes that commit do, when it is asked.
-type lanes struct{ flow *flow.Flow }
+// commits exports the load of the group commit.
+type commits struct{ writer *write.Writer }
 
 var (
-	laneWaiting = prometheus.NewDesc("porteira_lane_waiting", "Requests and duties that wait to be committed.", []string{"lane"}, nil)
-	laneBatch   = prometheus.NewDesc("porteira_lane_batch_seconds", "How long the lane's batches take to be committed, lately.", []string{"lane"}, nil)
+	commitQueue = prometheus.NewDesc("porteira_commit_queue_length", "Operations waiting to be committed.", []string{"lane"}, nil)
+	commitBatch = prometheus.NewDesc("porteira_commit_batch_seconds", "Mean duration of recent batches.", []string{"lane"}, nil)
 )
 
 // Describe implements [prometheus.Collector].
-func (lanes) Describe(out chan<- *prometheus.Desc) {
-	out <- laneWaiting
-	out <- laneBatch
+func (commits) Describe(out chan<- *prometheus.Desc) {
+	out <- commitQueue
+	out <- commitBatch
 }
 
 // Collect implements [prometheus.Collector].
-func (l lanes) Collect(out chan<- prometheus.Metric) {
-	for i, load := range l.flow.Load() {
+func (c commits) Collect(out chan<- prometheus.Metric) {
+	for i, load := range c.writer.Load() {
 		lane := strconv.Itoa(i)
-		out <- prometheus.MustNewConstMetric(laneWaiting, prometheus.GaugeValue, float64(load.Waiting), lane)
-		out <- prometheus.MustNewConstMetric(laneBatch, prometheus.GaugeValue, load.Batch.Seconds(), lane)
+		out <- prometheus.MustNewConstMetric(commitQueue, prometheus.GaugeValue, float64(load.Waiting), lane)
+		out <- prometheus.MustNewConstMetric(commitBatch, prometheus.GaugeValue, load.Batch.Seconds(), lane)
 	}
 }
 
-// duties tells how the loops do, when it is asked.
-type duties struct{ loops *loop.Group }
+// workers exports the counters of the background workers.
+type workers struct{ group *worker.Group }
 
-// dutyMetrics are what is told of each duty.
-var dutyMetrics = []struct {
+var workerMetrics = []struct {
 	description *prometheus.Desc
 	kind        prometheus.ValueType
-	value       func(loop.Stats) int64
+	value       func(worker.Stats) int64
 }{
-	{dutyMetric("runs_total", "How often a duty looked for work."), prometheus.CounterValue, func(s loop.Stats) int64 { return s.Runs }},
-	{dutyMetric("did_total", "How much work a duty took in hand."), prometheus.CounterValue, func(s loop.Stats) int64 { return s.Did }},
-	{dutyMetric("errors_total", "How often a duty failed."), prometheus.CounterValue, func(s loop.Stats) int64 { return s.Errors }},
-	{dutyMetric("failures", "How often in a row a duty has failed; 0 when all is well."), prometheus.GaugeValue, func(s loop.Stats) int64 { return int64(s.Failures) }},
+	{workerMetric("runs_total", "Runs of a worker."), prometheus.CounterValue, func(s worker.Stats) int64 { return s.Runs }},
+	{workerMetric("items_total", "Items that a worker claimed or completed."), prometheus.CounterValue, func(s worker.Stats) int64 { return s.Did }},
+	{workerMetric("errors_total", "Failed runs of a worker."), prometheus.CounterValue, func(s worker.Stats) int64 { return s.Errors }},
+	{workerMetric("consecutive_failures", "Failed runs of a worker in a row; 0 if the last one succeeded."), prometheus.GaugeValue, func(s worker.Stats) int64 { return int64(s.Failures) }},
 }
 
-func dutyMetric(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("porteira_loop_"+name, help, []string{"loop"}, nil)
+func workerMetric(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("porteira_worker_"+name, help, []string{"worker"}, nil)
 }
 
 // Describe implements [prometheus.Collector].
-func (d duties) Describe(out chan<- *prometheus.Desc) {
-	for i := range dutyMetrics {
-		out <- dutyMetrics[i].description
+func (workers) Describe(out chan<- *prometheus.Desc) {
+	for i := range workerMetrics {
+		out <- workerMetrics[i].description
 	}
 }
 
 // Collect implements [prometheus.Collector].
-func (d duties) Collect(out chan<- prometheus.Metric) {
-	for _, l := range d.loops.Loops() {
-		stats := l.Stats()
-		for i := range dutyMetrics {
-			m := &dutyMetrics[i]
-			out <- prometheus.MustNewConstMetric(m.description, m.kind, float64(m.value(stats)), l.Name())
+func (w workers) Collect(out chan<- prometheus.Metric) {
+	for _, v := range w.group.Workers() {
+		stats := v.Stats()
+		for i := range workerMetrics {
+			m := &workerMetrics[i]
+			out <- prometheus.MustNewConstMetric(m.description, m.kind, float64(m.value(stats)), v.Name())
 		}
 	}
 }

@@ -12,18 +12,18 @@ import (
 	"testing"
 
 	"github.com/porteira/porteira/internal/app/apptest"
-	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/merchant"
 )
 
-// What nobody may find in a log, and in a database only sealed. Their letters
-// and digits are chosen so that they come up nowhere else.
+// quiet are private values, which may not be in the log and may be only sealed in the
+// database. They occur nowhere else.
 var quiet = map[string]string{
 	"name": "Quirina Zuleica", "document": "98765432100", "e-mail": "quirina@zuleica.example", "phone": "21976543210", "street": "Travessa Zuleica",
 	"item": "Zuleica por dentro", "beneficiary": "Quixote Zenobio", "beneficiary's document": "12345678000195",
 	"e-mail key": "quixote@zenobio.example", "phone key": "+5521965432109", "CPF key": "11223344556", "EVP key": "7c1d9a52-4b0e-4f6a-9d3c-2e8f5a6b7c8d",
 }
 
-// quietBodies are requests that carry them, whole and faulty.
+// quietBodies are valid and invalid requests with these values.
 func quietBodies(hook string) map[string][]string {
 	payin := fmt.Sprintf(`{"paymentMethod":"BOLETO","amount":100,"referenceId":"quiet","webhookUrl":%q,"customer":{"name":%q,"document":%q,"email":%q,"phone":%q,"address":{"street":%q}},"items":[{"title":%q,"quantity":1,"unitPrice":1,"tangible":true}]}`,
 		hook, quiet["name"], quiet["document"], quiet["e-mail"], quiet["phone"], quiet["street"], quiet["item"])
@@ -40,9 +40,9 @@ func quietBodies(hook string) map[string][]string {
 	return bodies
 }
 
-// Everything private is sent in every place where a client may put it, by good
-// and by faulty requests, through faults of the bank and of a receiver; then it
-// is looked for in the log, from debug on, and in every row of the database.
+// The test sends every private value in every field that can have it, in valid and
+// invalid requests, with faults of the bank and of a receiver. Then it searches the log,
+// from level debug on, and every row of the database.
 func TestNothingPrivateIsLoggedOrReadable(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		m, client := g.NewMerchant("Quiet", 1_000_000)
@@ -50,7 +50,7 @@ func TestNothingPrivateIsLoggedOrReadable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hidden := map[string]string{"secret": client.Secret, "webhook secret": strings.TrimPrefix(secret, flow.WebhookSecretPrefix)}
+		hidden := map[string]string{"secret": client.Secret, "webhook secret": strings.TrimPrefix(secret, merchant.WebhookSecretPrefix)}
 		for what, value := range quiet {
 			hidden[what] = value
 		}
@@ -58,7 +58,7 @@ func TestNothingPrivateIsLoggedOrReadable(t *testing.T) {
 		for path, list := range quietBodies(v.URL + "/quiet") {
 			for i, body := range list {
 				operation := map[string]string{"/payin": "charge", "/payout": "transfer"}[path]
-				arm(g, operation, []string{"server_error_after", "rubbish", "refuse"}[i/3%3], 1)
+				arm(g, operation, []string{"server_error_after", "garbage", "refuse"}[i/3%3], 1)
 				client.Ask("POST", path, body)
 			}
 		}
@@ -72,11 +72,11 @@ func TestNothingPrivateIsLoggedOrReadable(t *testing.T) {
 			client.Ask("GET", "/balance", "", "User-Agent: "+value, "Referer: "+value)
 			g.Anonymous().Ask("POST", "/inbound/sandbox", `{"id":"`+value+`"}`, "X-Porteira-Bank-Signature: "+value)
 		}
-		settleAll(t, client)
+		awaitFinal(t, client)
 		apptest.Until(t, func() string {
 			for _, word := range []string{"webhook attempted", "payout not confirmed", "notice refused"} {
 				if g.Log.Lines(word) == "" {
-					return "the log lacks what was to be provoked: " + word
+					return "the log does not contain " + word
 				}
 			}
 			return ""
@@ -84,7 +84,7 @@ func TestNothingPrivateIsLoggedOrReadable(t *testing.T) {
 		g.Stop()
 		log, text := g.Log.String(), everyRow(t, g)
 		if !strings.Contains(text, "quiet PHONE") { // a reference is no secret
-			t.Error("the database was not read: nothing is proved")
+			t.Error("the dump of the database is incomplete")
 		}
 		for what, value := range hidden {
 			for form, written := range map[string]string{"as it is": value, "in a URL": url.QueryEscape(value), "in hex": hex.EncodeToString([]byte(value)), "in base64": base64.StdEncoding.EncodeToString([]byte(value))} {
@@ -99,8 +99,8 @@ func TestNothingPrivateIsLoggedOrReadable(t *testing.T) {
 	})
 }
 
-// settleAll waits until no payout of a client is under way.
-func settleAll(t *testing.T, client *apptest.Client) {
+// awaitFinal waits until all payouts of a client are final.
+func awaitFinal(t *testing.T, client *apptest.Client) {
 	t.Helper()
 	apptest.Until(t, func() string {
 		for _, status := range []string{"PENDING", "PROCESSING"} {
@@ -112,7 +112,7 @@ func settleAll(t *testing.T, client *apptest.Client) {
 	})
 }
 
-// everyRow is all that the database holds, as text: bytes in hex too.
+// everyRow returns the contents of the database as text, bytes in hex too.
 func everyRow(t *testing.T, g *apptest.Installed) string {
 	t.Helper()
 	if g.Engine == "sqlite" {
@@ -135,7 +135,7 @@ func everyRow(t *testing.T, g *apptest.Installed) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Binary columns are in base64: look into them as well.
+	// Binary columns are in base64: decode them as well.
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == '<' || r == '>' }) {
 		if raw, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(part, "\n", "")); err == nil && len(raw) > 8 {
 			text += string(raw)

@@ -20,10 +20,10 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/apptest"
-	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/db/dbtest"
 )
 
-// binaryFolder is where the real program is built; TestMain removes it.
+// binaryFolder is the folder of the real program; TestMain removes it.
 var binaryFolder string
 
 // binary is the real program, built once for all tests that kill it.
@@ -53,8 +53,8 @@ type program struct {
 	log *apptest.Log
 }
 
-// freePort finds a port that nobody uses now. It lies below those that are
-// given to outgoing connections, which would take it while its program is dead.
+// freePort finds an unused port below the ephemeral range: an outgoing connection could
+// take one of that range while the program is down.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for {
@@ -107,7 +107,7 @@ func (p *program) start() time.Duration {
 		}
 		wait(5 * time.Millisecond)
 	}
-	p.t.Fatalf("does not answer:\n%s", p.log)
+	p.t.Fatalf("the program does not answer:\n%s", p.log)
 	return 0
 }
 
@@ -127,7 +127,7 @@ func (p *program) kill() {
 // wait passes real time: the program under test has no other.
 func wait(d time.Duration) { <-time.NewTimer(d).C }
 
-// answer is what a request got; status 0 where no answer came, for a cause.
+// answer is the response to a request. If there is none, status is 0 and cause is set.
 type answer struct {
 	cause    error
 	status   int
@@ -135,7 +135,7 @@ type answer struct {
 	body     map[string]any
 }
 
-// String shows the cause too, which fmt does not of a field that is not exported.
+// String shows the cause too; fmt does not format errors in unexported fields.
 func (a answer) String() string {
 	return fmt.Sprintf("%d %v, replayed %v, cause %v", a.status, a.body, a.replayed, a.cause)
 }
@@ -181,25 +181,25 @@ func (p *program) command(args ...string) (int, string) {
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// site is a gateway and what it needs around it.
-type site struct {
+// testCluster is the processes of one installation.
+type testCluster struct {
 	gateways []*program
 	storage  []string // flags that name the database, for other commands
 }
 
-// newSite prepares gateways of one installation: one with a bank of its own on
-// SQLite, or several on one PostgreSQL that share a bank, which is running.
-func newSite(t *testing.T, engine string, gateways int) site {
+// newCluster prepares one gateway with its bank in process on SQLite, or several gateways
+// on PostgreSQL that share a running bank.
+func newCluster(t *testing.T, engine string, gateways int) testCluster {
 	t.Helper()
 	if engine == "sqlite" {
 		data := []string{"--data", t.TempDir()}
-		return site{[]*program{newProgram(t, nil, append([]string{"dev", "--log-level", "warn"}, data...)...)}, data}
+		return testCluster{[]*program{newProgram(t, nil, append([]string{"dev", "--log-level", "warn"}, data...)...)}, data}
 	}
 	environ := apptest.Secrets()
 	bank := newProgram(t, environ, "bank", "--data", t.TempDir())
 	bank.start()
-	database := storetest.Postgres(t)
-	s := site{storage: []string{"--database", database, "--data", t.TempDir()}}
+	database := dbtest.Postgres(t)
+	s := testCluster{storage: []string{"--database", database, "--data", t.TempDir()}}
 	for range gateways {
 		s.gateways = append(s.gateways, newProgram(t, environ,
 			"dev", "--log-level", "warn", "--data", t.TempDir(), "--database", database, "--bank", bank.base))
@@ -207,8 +207,8 @@ func newSite(t *testing.T, engine string, gateways int) site {
 	return s
 }
 
-// verify proves the books, as an operator would.
-func (s *site) verify(t *testing.T) {
+// verify runs the command verify.
+func (s *testCluster) verify(t *testing.T) {
 	t.Helper()
 	if code, out := s.gateways[0].command(append([]string{"verify"}, s.storage...)...); code != 0 {
 		t.Errorf("verify exits %d:\n%s", code, out)

@@ -7,70 +7,65 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/porteira/porteira/internal/loop"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 )
 
-// Run serves until ctx ends or a server fails, then stops in order: no new
-// requests, the ones under way, the duties, the batches, this node's claims,
-// the database. It takes no longer than the configured time to stop; what is
-// then still under way is taken up after the next start, or by another node.
+// Run serves until ctx ends or a server fails, then stops in order: listeners,
+// requests, background workers, commits, this node's claims, the database. Stopping
+// is bounded by the configured timeout; calls in flight after that are resumed after
+// the next start, or by another node.
 func (a *App) Run(ctx context.Context) error {
-	// What runs must outlive ctx: its end begins an orderly stop.
+	// Workers outlive ctx, whose end begins an orderly stop.
 	alive, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
 	err := a.start(alive)
 	if err == nil {
 		err = a.serve(ctx)
 	}
-	if errors.Is(err, store.ErrDisk) {
-		kill() // whoever waits to write would wait in vain
+	if errors.Is(err, db.ErrDisk) {
+		kill() // nothing can be written anymore
 	}
 	return errors.Join(err, a.stop(alive, kill))
 }
 
 func (a *App) start(ctx context.Context) error {
-	outside, err := a.marker.Read()
-	if err != nil {
-		return err
-	}
-	a.flow.Start()
+	a.core.Writer.Start()
 	if a.bank != nil {
 		a.bank.start(ctx, a)
 	}
-	if err := a.join(ctx, outside); err == nil {
+	if err := a.join(ctx); err == nil {
 		return nil
 	} else if !problem.Is(err, problem.Unavailable) {
 		return err
 	}
-	// The database can be read and not written to, as on a full disk. Reads are
-	// served, writes refused, and the duties begin when that is over.
-	a.joiner = loop.New(loop.Options{
-		Name: "join", Every: joinEvery, MaxBackoff: joinEvery, Clock: a.env.Clock, Random: a.env.Random, Log: a.log,
-		Step: func(ctx context.Context) (int, error) {
-			if a.flow.Node() != (store.Node{}).ID {
-				return 0, nil
-			}
-			return 0, a.join(ctx, outside)
-		},
-	})
+	// The database can be read but not written, for example because the disk is full.
+	// Reads are served and writes refused; the workers start when writes succeed.
 	a.joiner.Start(ctx)
 	return nil
 }
 
-// joinEvery is how often a process tries to become one that may do something
-// unasked.
-const joinEvery = time.Second
+// joinLater is the step of the worker that joins the cluster if the start could not.
+func (a *App) joinLater(ctx context.Context) (int, error) {
+	if a.core.Node.ID() != (store.Node{}).ID {
+		return 0, nil
+	}
+	return 0, a.join(ctx)
+}
 
-// join makes this process known and starts its duties.
-func (a *App) join(ctx context.Context, outside int64) error {
-	// SQLite has one process: whatever another one had in hand, it is gone.
-	alone := !store.IsPostgres(a.cfg.Database)
-	if err := a.flow.Join(ctx, outside, alone); err != nil {
+// join registers this process as a node and starts its workers.
+func (a *App) join(ctx context.Context) error {
+	outside, err := a.marker.Read()
+	if err != nil {
+		return err
+	}
+	// SQLite has one process: claims of any other node are stale.
+	alone := !db.IsPostgres(a.cfg.Database)
+	if err := a.core.Cluster.Join(ctx, outside, alone); err != nil {
 		return fmt.Errorf("app: join: %w", err)
 	}
-	a.loops.Start(ctx)
+	a.workers.Start(ctx)
 	return nil
 }
 
@@ -84,7 +79,7 @@ func (a *App) serve(ctx context.Context) error {
 		}
 		go func() { failed <- s.Serve(l) }()
 	}
-	a.log.InfoContext(ctx, "serving", "address", a.Address(), "ops", a.OpsAddress(), "engine", a.store.Engine(), "node", a.flow.Node())
+	a.log.InfoContext(ctx, "serving", "address", a.Address(), "ops", a.OpsAddress(), "engine", a.store.Engine(), "node", a.core.Node.ID())
 	if a.opts.Ready != nil {
 		a.opts.Ready(a)
 	}
@@ -94,16 +89,16 @@ func (a *App) serve(ctx context.Context) error {
 	case err := <-failed:
 		return fmt.Errorf("app: serve: %w", err)
 	case <-a.store.Ended():
-		return fmt.Errorf("%w: nothing more is written; see to the disk and start again, which writes anew what was acknowledged and may not be on it", store.ErrDisk)
+		return fmt.Errorf("%w: writing has stopped; fix the disk and start again: the start rewrites acknowledged data that may not be on the disk", db.ErrDisk)
 	}
 }
 
-// Parts of the time to stop: for requests, then for calls of the duties; the
-// rest is for giving claims back and closing.
+// Shares of the shutdown timeout, for requests and then for calls of the workers. The
+// rest is for releasing claims and closing.
 const (
 	drainPart = 5 // tenths
 	callsPart = 8 // tenths, from the beginning
-	// stepMin is what each step of the stop gets, however late it is.
+	// stepMin is the minimum time of each step, even past the timeout.
 	stepMin = 200 * time.Millisecond
 )
 
@@ -116,7 +111,7 @@ func (a *App) stop(ctx context.Context, kill context.CancelFunc) error {
 		return a.env.Clock.WithTimeout(ctx, max(left, stepMin))
 	}
 	var errs []error
-	a.hub.Close() // whoever waits for news would be waited for
+	a.hub.Close() // or the servers would wait for pages that wait for changes
 	limit, cancel := within(drainPart)
 	for _, s := range a.servers {
 		errs = append(errs, drain(limit, s))
@@ -124,16 +119,14 @@ func (a *App) stop(ctx context.Context, kill context.CancelFunc) error {
 	cancel()
 
 	limit, cancel = within(callsPart)
-	settled := until(limit, func() {
-		if a.joiner != nil {
-			a.joiner.Stop() // before it can start others
-		}
-		a.loops.Stop()
-		a.jobs.Wait()
+	idle := until(limit, func() {
+		a.joiner.Stop() // first, because it can start the workers
+		a.workers.Stop()
+		a.core.Wait()
 	})
 	cancel()
-	if !settled {
-		a.log.Warn("calls were still under way: they are taken up after the next start, or by another node")
+	if !idle {
+		a.log.Warn("calls were still in flight: they are resumed after the next start, or by another node")
 	}
 	if a.bank != nil {
 		a.bank.stop()
@@ -141,10 +134,10 @@ func (a *App) stop(ctx context.Context, kill context.CancelFunc) error {
 
 	limit, cancel = within(10)
 	defer cancel()
-	until(limit, a.flow.Stop)
-	if a.flow.Node() != (store.Node{}).ID {
-		if err := a.jobs.Leave(limit); err != nil {
-			a.log.Warn("claims not given back: others take them over in a few seconds", "cause", err)
+	until(limit, a.core.Writer.Stop)
+	if a.core.Node.ID() != (store.Node{}).ID {
+		if err := a.core.Leave(limit); err != nil {
+			a.log.Warn("claims not released: other nodes take them over in a few seconds", "cause", err)
 		}
 	}
 	kill()
@@ -153,7 +146,7 @@ func (a *App) stop(ctx context.Context, kill context.CancelFunc) error {
 	return errors.Join(errs...)
 }
 
-// drain lets the requests of a server end; those that take too long are cut.
+// drain waits for the requests of a server until ctx ends, then closes their connections.
 func drain(ctx context.Context, s *http.Server) error {
 	if err := s.Shutdown(ctx); err != nil {
 		if closing := s.Close(); closing != nil && !errors.Is(closing, http.ErrServerClosed) {
@@ -163,7 +156,7 @@ func drain(ctx context.Context, s *http.Server) error {
 	return nil
 }
 
-// until waits for work to end, or for ctx; it says whether work ended.
+// until waits for work or for the end of ctx, and reports whether work completed.
 func until(ctx context.Context, work func()) bool {
 	done := make(chan struct{})
 	go func() {
@@ -178,11 +171,11 @@ func until(ctx context.Context, work func()) bool {
 	}
 }
 
-// close releases what New opened. It may be called again.
+// close closes the resources that New opened. It may be called again.
 func (a *App) close() error {
 	var errs []error
 	if a.listener != nil {
-		_ = a.listener.Close() // a server that ran has closed it
+		_ = a.listener.Close() // fails if the server has closed it
 	}
 	if a.ops != nil {
 		_ = a.ops.Close()

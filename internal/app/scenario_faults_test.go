@@ -11,88 +11,87 @@ import (
 	"github.com/porteira/porteira/internal/app/apptest"
 )
 
-// arm lets the next calls of the bank misbehave.
+// arm injects a fault into the next calls of the bank.
 func arm(g *apptest.Installed, operation, kind string, count int) {
 	g.Must(204, "POST", "/sandbox/faults", fmt.Sprintf(`{"operation":%q,"kind":%q,"count":%d}`, operation, kind, count))
 }
 
-// chargeFaults tell what becomes of an order whose charge misbehaves. The fault
-// is armed before the order, as the bank remembers it with the charge. What is
-// asked until it is answered well may need a second request on a slow machine.
+// chargeFaults are faults of a charge and their effects on the order. A fault is armed
+// before the order, because the bank stores it with the charge. Steps with await may need
+// several requests on a slow machine.
 var chargeFaults = []struct {
-	kind string
-	logs string // what the gateway says of the call: the fault came to pass
-	acts []act
-	rows string
+	kind  string
+	logs  string // the log line that proves the fault
+	steps []step
+	rows  string
 }{
-	{"refuse", "", []act{
+	{"refuse", "", []step{
 		{ask: "POST /payin", body: pixOf, status: 502, holds: `"code":"processor_refused"`},
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"status":"FAILED" "failure":{"code":" Idempotency-Replayed:true`},
 		{ask: "POST /payin", body: with(pixOf, "1000", "1001"), status: 409},
 	}, "event payin.failed 1, payins 1"},
-	{"not_sent", "outcome=not_sent", []act{
+	{"not_sent", "outcome=not_sent", []step{
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"status":"PENDING" "qrcode":"000201`, await: true},
 	}, "payins 1"},
-	{"timeout_before", "outcome=unknown", []act{
+	{"timeout_before", "outcome=unknown", []step{
 		{ask: "POST /payin", body: pixOf, status: 504, holds: `"code":"processor_timeout"`},
 		{ask: "GET /payin?referenceId={ref}", status: 200, holds: `"status":"PENDING"`, lacks: "qrcode"},
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"qrcode":"000201 Idempotency-Replayed:true`, await: true},
 		{ask: "POST /payin", body: with(pixOf, "1000", "1001"), status: 409},
 	}, "payins 1"},
-	{"timeout_after", "outcome=unknown", []act{
+	{"timeout_after", "outcome=unknown", []step{
 		{ask: "POST /payin", body: pixOf, status: 504, holds: `"code":"processor_timeout"`},
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"qrcode":"000201`, await: true},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID"`},
 	}, rowsPaid},
-	{"server_error_after", "outcome=unknown", []act{
+	{"server_error_after", "outcome=unknown", []step{
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"qrcode":"000201`, await: true},
 	}, "payins 1"},
-	{"rubbish", "outcome=unknown", []act{
+	{"garbage", "outcome=unknown", []step{
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"qrcode":"000201`, await: true},
 	}, "payins 1"},
-	{"notify_twice", "", []act{ // one notice with one id, sent twice: one row
+	{"notify_twice", "", []step{ // one notice with one id, sent twice: one row
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"qrcode":"000201`, await: true},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID"`},
 	}, rowsPaid},
-	{"notify_reordered", "", []act{ // the first part's notice comes after the second's
+	{"notify_reordered", "", []step{ // the first part's notice comes after the second's
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"qrcode":"000201`, await: true},
 		{ask: "POST /sandbox/payin/{id}/pay", body: `{"amount":400}`, status: 204},
 		{ask: "POST /sandbox/payin/{id}/pay", body: `{"amount":600}`, status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID" "paidAmount":1000`},
 	}, "entry received 2, event payin.paid 1, event payin.underpaid 1, notices 2, payins 1, receipt_claims 2, receipts 2"},
-	{"notify_never", "", []act{ // found in the bank's list of payments
+	{"notify_never", "", []step{ // found in the bank's list of payments
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"qrcode":"000201`, await: true},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID"`},
 	}, "entry received 1, event payin.paid 1, payins 1, receipt_claims 1, receipts 1"},
 }
 
-// Each way in which a charge may misbehave, and what becomes of its order.
+// Every fault of a charge has the expected effect on its order.
 func TestChargeFaults(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		for i := range chargeFaults {
 			fault := &chargeFaults[i]
 			before := len(g.Log.String())
 			arm(g, "charge", fault.kind, 1)
-			s := story{fault.kind, fault.acts, fault.rows}
-			s.tell(t, g, "", fault.kind)
+			s := scenario{fault.kind, fault.steps, fault.rows}
+			s.run(t, g, "", fault.kind)
 			if said := g.Log.String()[before:]; !strings.Contains(said, fault.logs) {
-				t.Errorf("%s: it did not come to pass: %q is not in %s", fault.kind, fault.logs, said)
+				t.Errorf("%s: no effect: %q is not in %s", fault.kind, fault.logs, said)
 			}
 		}
 		g.Verify(t)
 	})
 }
 
-// Every way in which a transfer, or a question about one, may misbehave, all at
-// once, each on another payout. One of them is refused. The others are paid,
-// each by one transfer in the bank's own books.
+// All faults of transfers and look-ups at once, each on another payout. One payout is
+// refused. The others are paid, each by one transfer in the bank's records.
 func TestTransferFaults(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		const refused = 1
-		kinds := []string{"refuse", "not_sent", "timeout_before", "timeout_after", "server_error_after", "late", "rubbish", "notify_twice", "notify_reordered", "notify_never"}
+		kinds := []string{"refuse", "not_sent", "timeout_before", "timeout_after", "server_error_after", "late", "garbage", "notify_twice", "notify_reordered", "notify_never"}
 		for _, kind := range kinds {
 			arm(g, "transfer", kind, 1)
 		}
@@ -108,12 +107,12 @@ func TestTransferFaults(t *testing.T) {
 			if open := strings.Count(payouts.Body, `"PENDING"`) + strings.Count(payouts.Body, `"PROCESSING"`); open > 0 {
 				return fmt.Sprintf("%d payouts are open", open)
 			}
-			// A question that is never answered may end after its payout. One gets
-			// a late answer, and one may get a whole one: that there is no transfer.
+			// A look-up without an answer may end after its payout. One gets a late answer, and
+			// one may get a complete one: that there is no transfer.
 			log := g.Log.Lines("WARN")
-			for word, n := range map[string]int{"outcome=not_sent": 1, "outcome=unknown": 4, "not learned|not applied": 5} {
+			for word, n := range map[string]int{"outcome=not_sent": 1, "outcome=unknown": 4, "could not be looked up|not applied": 5} {
 				if got := len(regexp.MustCompile(word).FindAllString(log, -1)); got < n {
-					return fmt.Sprintf("%d faults came to pass, want %d of %q:\n%s", got, n, word, log)
+					return fmt.Sprintf("%d faults took effect, want %d of %q:\n%s", got, n, word, log)
 				}
 			}
 			return ""
@@ -136,8 +135,8 @@ func TestTransferFaults(t *testing.T) {
 	})
 }
 
-// A bank that cannot be reached for a while: its payouts wait, can be taken
-// back, and go out once it is back. Cleared faults do not come to pass.
+// While the bank is unreachable, payouts wait and can be canceled; they are sent when it
+// is back. Cleared faults have no effect.
 func TestBankOutOfReach(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		arm(g, "transfer", "not_sent", 1000)
@@ -158,7 +157,7 @@ func TestBankOutOfReach(t *testing.T) {
 		}
 		g.Must(200, "POST", "/payout/"+second.Get("id")+"/cancel", "")
 		g.Must(204, "DELETE", "/sandbox/faults", "")
-		g.Must(204, "POST", "/sandbox/clock", `{"advance":60}`) // it is tried again by then
+		g.Must(204, "POST", "/sandbox/clock", `{"advance":60}`) // beyond the next attempt
 		apptest.Until(t, func() string {
 			if got := g.Must(200, "GET", "/payout/"+first.Get("id"), ""); got.Get("status") != "COMPLETED" {
 				return "it is still " + got.Body

@@ -14,8 +14,8 @@ import (
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
-// signed are the headers that the sandbox's bank would send with a notice, by
-// its documentation; late tells how old the notice is.
+// signed returns the documented headers of a notice of the sandbox's bank; late is the
+// age of the notice.
 func signed(body, secret string, late time.Duration) string {
 	timestamp := strconv.FormatInt(time.Now().Add(-late).Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -23,13 +23,13 @@ func signed(body, secret string, late time.Duration) string {
 	return fmt.Sprintf("%s: %s\n%s: %s", bankapi.HeaderTimestamp, timestamp, bankapi.HeaderSignature, hex.EncodeToString(mac.Sum(nil)))
 }
 
-// Notices that are forged are turned away and leave nothing; those that lie are
-// stored, and move no money: the bank is asked, and knows better.
+// Forged notices are rejected and not stored. Signed notices with false contents are
+// stored and move no money, because the bank is queried.
 func TestNoticesProveNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		order := g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "lied about"))
 		payout := g.Must(201, "POST", "/payout", with(payoutOf, "{ref}", "lied about"))
-		settleAll(t, g.Client)
+		awaitFinal(t, g.Client)
 		notice := func(id, subject, external string) string {
 			return fmt.Sprintf(`{"id":%q,"subject":%q,"externalId":%q,"createdAt":"2026-01-01T00:00:00Z","payment":{"id":"E1","externalId":%q,"amount":1000,"paidAt":"2026-01-01T00:00:00Z"}}`, id, subject, external, external)
 		}
@@ -69,10 +69,10 @@ func TestNoticesProveNothing(t *testing.T) {
 				t.Errorf("notice %d: %d %s", i, got.Status, got.Body)
 			}
 		}
-		g.Must(204, "POST", "/sandbox/clock", `{"advance":3600}`) // whatever is put off is tried again
+		g.Must(204, "POST", "/sandbox/clock", `{"advance":3600}`) // rescheduled work is due
 		apptest.Until(t, func() string {
 			if n := strings.Count(g.Log.Lines("WARN"), "notice not applied yet"); n < 4 {
-				return fmt.Sprintf("only %d notices were doubted", n)
+				return fmt.Sprintf("only %d notices were not applied", n)
 			}
 			return ""
 		})

@@ -27,8 +27,8 @@ func pages(t *testing.T, g *apptest.Installed, path, member string, between func
 	}
 }
 
-// Lists are newest first, are filtered, and are read page by page without an
-// order missing or coming twice, while new ones come in.
+// Lists are newest first and can be filtered. Reading page by page returns every order
+// exactly once, even if new orders arrive.
 func TestLists(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		var references []string // newest first
@@ -75,13 +75,13 @@ func TestLists(t *testing.T) {
 			t.Errorf("the payout: %s", got.Body)
 		}
 		if full := g.Must(200, "GET", "/payin?limit=200", ""); full.Get("nextCursor") != "" || !strings.Contains(full.Body, `"nextCursor":null`) {
-			t.Errorf("the last page leads on")
+			t.Errorf("the last page has a cursor")
 		}
 	})
 }
 
-// The events of a merchant, read by cursor while they come in, are each there
-// once and in order; who has read all is told where to go on.
+// Reading events by cursor while they arrive returns each event once and in order. The
+// last page has a cursor for later events.
 func TestEventsAreGapless(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		const orders = 30
@@ -123,7 +123,7 @@ func TestEventsAreGapless(t *testing.T) {
 				t.Errorf("order %s was announced as %s", id, got)
 			}
 		}
-		// What GET of the resource answers is what its event holds.
+		// The event has the same resource as GET.
 		event := g.Must(200, "GET", "/events/"+seen[0], "")
 		order := g.Must(200, "GET", "/payin/"+event.Get("data.id"), "")
 		if !strings.Contains(event.Body, `"data":`+order.Body) {

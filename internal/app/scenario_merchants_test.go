@@ -11,8 +11,8 @@ import (
 	"github.com/porteira/porteira/internal/httpapi/apitest"
 )
 
-// merchantRoutes lists the operations that need credentials, as METHOD path,
-// from the contract itself: a new one is tested without being named here.
+// merchantRoutes lists the operations of the contract that need credentials, as METHOD
+// path.
 func merchantRoutes(t *testing.T) []string {
 	t.Helper()
 	var list []string
@@ -30,17 +30,17 @@ func merchantRoutes(t *testing.T) []string {
 	return list
 }
 
-// varying is what differs between two answers that say the same.
+// varying matches the parts that differ between equivalent answers.
 var varying = regexp.MustCompile(`"requestId":"[0-9a-f]*"`)
 
-// A foreign id is answered like one that nobody has, on every route, and what
-// one merchant has does not concern the other.
+// Every route answers another merchant's id like an unknown id, and merchants do not
+// affect each other.
 func TestMerchantsAreApart(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		hook := apptest.NewReceiver(t, app.SandboxWebhookSecret, nil)
 		payin := g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "mine")).Get("id")
 		payout := g.Must(201, "POST", "/payout", with(with(payoutOf, `"amount"`, `"webhookUrl":"`+hook.URL+`/h","amount"`), "{ref}", "mine")).Get("id")
-		settleAll(t, g.Client)
+		awaitFinal(t, g.Client)
 		event := g.Must(200, "GET", "/events", "").Get("data.0.id")
 
 		m, other := g.NewMerchant("The other one", 1_000)
@@ -64,7 +64,7 @@ func TestMerchantsAreApart(t *testing.T) {
 			}
 		}
 		if rows := g.Rows(t).Since(before); rows != "" {
-			t.Errorf("asking about foreign ids left %s", rows)
+			t.Errorf("requests with foreign ids left %s", rows)
 		}
 		other.Must(404, "GET", "/payin/"+payin+"?expand=customer", "")
 		for _, path := range []string{"/payin", "/payout", "/events", "/payin?referenceId=mine"} {
@@ -88,13 +88,13 @@ func TestMerchantsAreApart(t *testing.T) {
 			t.Error("two merchants have one webhook secret")
 		}
 		g.Verify(t)
-		// Who has left is let in no more.
-		if err := g.Admin.Flow.CloseMerchant(t.Context(), m.ID); err != nil {
+		// A revoked credential is refused.
+		if err := g.Admin.Merchants.Close(t.Context(), m.ID); err != nil {
 			t.Fatal(err)
 		}
 		apptest.Until(t, func() string {
 			if got := other.Ask("GET", "/balance", ""); got.Status != 401 {
-				return "a closed merchant is still let in"
+				return "a revoked credential is still accepted"
 			}
 			return ""
 		})

@@ -8,26 +8,26 @@ import (
 	"github.com/porteira/porteira/internal/app/apptest"
 )
 
-// The two requests that the users were promised, to the letter.
+// The two requests of the specification, to the letter.
 const (
 	givenPayin  = `{"paymentMethod":"PIX","amount":12990,"referenceId":"{ref}","webhookUrl":"{hook}","customer":{"name":"Maria da Silva","email":"maria@example.com","document":"52998224725","phone":"11987654321","address":{"street":"Rua das Flores","number":"123","neighborhood":"Centro","city":"Sao Paulo","state":"SP","zipCode":"01001000"}},"items":[{"title":"Camiseta","quantity":1,"unitPrice":12990,"tangible":true}]}`
 	givenPayout = `{"amount":500,"pixKey":"maria@example.com","pixKeyType":"EMAIL","beneficiaryName":"Maria","beneficiaryDocument":"52998224725","webhookUrl":"{hook}","referenceId":"{ref}"}`
 )
 
-// What pay-ins and payouts leave in the database.
+// The rows that pay-ins and payouts leave in the database.
 const (
 	rowsPaid    = "entry received 1, event payin.paid 1, notices 1, payins 1, receipt_claims 1, receipts 1"
 	rowsPaidOut = "entry payout_held 1, entry payout_paid 1, event payout.completed 1, event payout.processing 1, notices 1, payouts 1"
 )
 
-var payinStories = []story{
-	{"the given pay-in, without credentials", []act{
+var payinScenarios = []scenario{
+	{"the given pay-in, without credentials", []step{
 		{ask: "POST /payin", body: givenPayin, nobody: true, status: 201, holds: `"status":"PENDING" "amount":12990 "qrcode":"000201 "externalId":" "checkoutUrl":"http "referenceId":"`, lacks: "Maria 52998224725 Flores"},
 		{ask: "POST /payin", body: givenPayin, nobody: true, status: 201, holds: "Idempotency-Replayed:true"},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "GET /payin/{id}?expand=customer,items", status: 200, holds: `"status":"PAID" "paidAmount":12990 "netAmount":12990 "endToEndId":"E "name":"Maria "title":"Camiseta"`},
 	}, "deliveries 1, " + rowsPaid},
-	{"an order and its repeats", []act{
+	{"an order and its repeats", []step{
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"status":"PENDING" "amount":1000 "version":1 "qrcode":"000201 "txid": Content-Type:application/json`, lacks: `Idempotency-Replayed "customer" Maria "paidAt" "late" "fee" "failure"`},
 		{ask: "POST /payin", body: pixOf, status: 201, holds: "Idempotency-Replayed:true"},
 		{ask: "POST /payin", body: pixOf, nobody: true, status: 201, holds: "Idempotency-Replayed:true"},
@@ -41,12 +41,12 @@ var payinStories = []story{
 		{ask: "GET /payin/{id}", status: 200, holds: `"version":1 "amount":1000`},
 		{ask: "HEAD /payin/{id}", status: 200, lacks: "PENDING"},
 	}, "payins 1"},
-	{"the same reference for a pay-in and a payout", []act{
+	{"the same reference for a pay-in and a payout", []step{
 		{ask: "POST /payin", body: pixOf, status: 201},
 		{ask: "POST /payout", body: payoutOf, status: 201, lacks: "Idempotency-Replayed"},
 		{ask: "GET /payout/{id}", status: 200, holds: `"status":"COMPLETED" "endToEndId":"E "completedAt":`, await: true},
 	}, "entry payout_held 1, entry payout_paid 1, event payout.completed 1, event payout.processing 1, notices 1, payins 1, payouts 1"},
-	{"paid, and canceled too late", []act{
+	{"paid, and canceled too late", []step{
 		{ask: "POST /payin", body: pixOf, status: 201},
 		{ask: "POST /sandbox/payin/{id}/pay", nobody: true, status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID" "paidAmount":1000 "netAmount":1000 "fee":0 "endToEndId":"E "paidAt":" "version":2`, lacks: `"late"`},
@@ -55,14 +55,14 @@ var payinStories = []story{
 		{ask: "POST /sandbox/payin/{id}/win", status: 409},
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"status":"PAID" Idempotency-Replayed:true`},
 	}, rowsPaid},
-	{"canceled twice, then paid", []act{
+	{"canceled twice, then paid", []step{
 		{ask: "POST /payin", body: pixOf, status: 201},
 		{ask: "POST /payin/{id}/cancel", status: 200, holds: `"status":"CANCELED" "version":2`},
 		{ask: "POST /payin/{id}/cancel", body: `{"ignored":true}`, status: 200, holds: `"status":"CANCELED" "version":2`},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID" "late":true "version":3`},
 	}, "entry received 1, event payin.canceled 1, event payin.paid 1, notices 1, payins 1, receipt_claims 1, receipts 1"},
-	{"expired, then paid in two parts", []act{
+	{"expired, then paid in two parts", []step{
 		{ask: "POST /payin", body: pixOf, status: 201},
 		{ask: "POST /sandbox/payin/{id}/expire", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"EXPIRED"`},
@@ -70,32 +70,32 @@ var payinStories = []story{
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"EXPIRED" "paidAmount":400`},
 		{ask: "POST /sandbox/payin/{id}/pay", body: `{"amount":700}`, status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID" "paidAmount":1000 "late":true`},
-	}, "entry received 2, entry received_unapplied 1, event payin.expired 1, event payin.overpaid 1, event payin.paid 1, event payin.underpaid 1, exception overpaid 1, notices 3, payins 1, receipt_claims 2, receipts 2"},
-	{"paid twice", []act{
+	}, "case overpaid 1, entry received 2, entry received_unapplied 1, event payin.expired 1, event payin.overpaid 1, event payin.paid 1, event payin.underpaid 1, notices 3, payins 1, receipt_claims 2, receipts 2"},
+	{"paid twice", []step{
 		{ask: "POST /payin", body: pixOf, status: 201},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID" "paidAmount":1000`},
 		{ask: "GET /balance", status: 200, lacks: `"unapplied":0`},
-	}, "entry received 1, entry received_unapplied 1, event payin.overpaid 1, event payin.paid 1, exception overpaid 1, notices 2, payins 1, receipt_claims 2, receipts 2"},
-	{"failed, and money is turned away by the bank", []act{
+	}, "case overpaid 1, entry received 1, entry received_unapplied 1, event payin.overpaid 1, event payin.paid 1, notices 2, payins 1, receipt_claims 2, receipts 2"},
+	{"failed, and money is turned away by the bank", []step{
 		{ask: "POST /payin", body: cardOf, status: 201},
 		{ask: "POST /sandbox/payin/{id}/fail", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"FAILED" "failure":{"code":" "message":"`},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 409, holds: `"code":"invalid_state"`},
 		{ask: "POST /payin/{id}/cancel", status: 409},
 	}, "event payin.failed 1, notices 1, payins 1"},
-	{"a card, paid", []act{
+	{"a card, paid", []step{
 		{ask: "POST /payin", body: with(cardOf, `"amount"`, `"installments":3,"description":"Camiseta","metadata":{"cart":"9"},"amount"`), status: 201, holds: `"description":"Camiseta" "metadata":{"cart":"9"} "card":{"checkoutUrl":"http`, lacks: `"pix" "boleto"`},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID" "last4":"1111" "brand":`},
 	}, rowsPaid},
-	{"a bill, paid", []act{
+	{"a bill, paid", []step{
 		{ask: "POST /payin", body: billOf, status: 201, holds: `"barcode":"999 "digitableLine":"999 "ourNumber":" "dueDate":" "pixQrcode":"000201 "pdfUrl":"http "checkoutUrl":"http`, lacks: "card"},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID"`},
 	}, rowsPaid},
-	{"disputed twice: won, lost, and taken back", []act{
+	{"disputed twice: won, lost, and taken back", []step{
 		{ask: "POST /payin", body: pixOf, status: 201},
 		{ask: "POST /sandbox/payin/{id}/lose", status: 409},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
@@ -110,7 +110,7 @@ var payinStories = []story{
 		{ask: "POST /sandbox/payin/{id}/win", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID"`},
 	}, "disputes 2, entry chargeback_reversed 1, entry charged_back 1, entry dispute_opened 2, entry dispute_won 1, entry received 1, event payin.chargeback 1, event payin.dispute_won 2, event payin.disputed 2, event payin.paid 1, notices 6, payins 1, receipt_claims 1, receipts 1"},
-	{"personal data is shown to who asks for it", []act{
+	{"personal data is shown with expand", []step{
 		{ask: "POST /payin", body: with(pixOf, `"amount"`, `"items":[{"title":"Livro","quantity":2,"unitPrice":0,"tangible":false}],"amount"`), status: 201, lacks: "Livro Maria"},
 		{ask: "GET /payin/{id}", status: 200, lacks: "Livro Maria"},
 		{ask: "GET /payin?referenceId=nobody", status: 200, holds: `"data":[]`},
@@ -121,13 +121,13 @@ var payinStories = []story{
 	}, "payins 1"},
 }
 
-var payoutStories = []story{
-	{"the given payout, and its repeats", []act{
+var payoutScenarios = []scenario{
+	{"the given payout, and its repeats", []step{
 		{ask: "POST /payout", body: givenPayout, status: 201, holds: `"status":"PENDING" "amount":"500" "currency":"BRL" "pixKey":"maria@example.com" "pixKeyType":"EMAIL" "approval":"none" "version":1`, lacks: "52998224725 Maria Idempotency-Replayed endToEndId"},
 		{ask: "POST /payout", body: givenPayout, status: 201, holds: `Idempotency-Replayed:true`},
 		{ask: "POST /payout", body: with(givenPayout, "500", "501"), status: 409, holds: `"code":"reference_conflict" "field":"amount"`, lacks: `"field":"pixKey"`},
 		{ask: "POST /payout", body: with(givenPayout, "maria@", "MARIA@"), status: 409, holds: `"field":"pixKey"`, lacks: "MARIA"},
-		// It completes by itself, in about a second.
+		// It completes in about a second.
 		{ask: "GET /payout/{id}", status: 200, holds: `"status":"COMPLETED" "version":3`, await: true},
 		{ask: "POST /payout", body: givenPayout, status: 201, holds: `"status":"COMPLETED" Idempotency-Replayed:true`},
 		{ask: "POST /payout/{id}/cancel", status: 409, holds: `"code":"invalid_state"`},
@@ -135,18 +135,18 @@ var payoutStories = []story{
 		{ask: "GET /payout/{id}?expand=beneficiary", status: 200, holds: `"name":"Maria" "document":"52998224725"`},
 		{ask: "GET /sandbox/processor/transfers?externalId={externalId}", nobody: true, status: 200, holds: `"status":"paid" "amount":500 "pixKey":"maria@example.com"`},
 	}, "deliveries 2, " + rowsPaidOut},
-	{"more than there is", []act{
+	{"more than there is", []step{
 		{ask: "POST /payout", body: with(payoutOf, "500", "99999999999"), status: 422, holds: `"code":"insufficient_balance"`},
 		{ask: "POST /payout", body: payoutOf, status: 201, lacks: "Idempotency-Replayed"}, // the reference was still unused
 	}, rowsPaidOut},
-	{"refused by the bank", []act{
+	{"refused by the bank", []step{
 		{ask: "POST /sandbox/faults", body: `{"operation":"transfer","kind":"refuse","count":1}`, status: 204},
 		{ask: "POST /payout", body: payoutOf, status: 201},
 		{ask: "GET /payout/{id}", status: 200, holds: `"status":"FAILED" "failure":{"code":"`, await: true},
 		{ask: "POST /sandbox/payout/{id}/return", status: 409},
 		{ask: "POST /payout", body: payoutOf, status: 201, holds: `"status":"FAILED" Idempotency-Replayed:true`},
 	}, "entry payout_held 1, entry payout_released 1, event payout.failed 1, event payout.processing 1, payouts 1"},
-	{"returned by the receiver's bank", []act{
+	{"returned by the receiver's bank", []step{
 		{ask: "POST /payout", body: payoutOf, status: 201},
 		{ask: "GET /payout/{id}", status: 200, holds: `"status":"COMPLETED"`, await: true},
 		{ask: "POST /sandbox/payout/{id}/return", nobody: true, status: 204},
@@ -154,7 +154,7 @@ var payoutStories = []story{
 		{ask: "POST /sandbox/payout/{id}/return", status: 409},
 		{ask: "GET /sandbox/processor/transfers?externalId={externalId}", status: 200, holds: `"status":"returned"`},
 	}, "entry payout_held 1, entry payout_paid 1, entry payout_returned 1, event payout.completed 1, event payout.processing 1, event payout.returned 1, notices 2, payouts 1"},
-	{"keys of every type, echoed as sent and paid in their normal form", []act{
+	{"keys of every type, echoed as sent and paid in their normal form", []step{
 		{ask: "POST /payout", body: with(with(payoutOf, "maria@example.com", "11987654321"), "EMAIL", "PHONE"), status: 201, holds: `"pixKey":"11987654321"`},
 		{ask: "GET /sandbox/processor/transfers?externalId={externalId}", status: 200, holds: `"pixKey":"+5511987654321" "status":"paid"`, await: true},
 		{ask: "POST /payout", body: with(with(with(payoutOf, "maria@example.com", "123E4567-E89B-12D3-A456-426614174000"), "EMAIL", "EVP"), "{ref}", "{ref} evp"), status: 201, holds: "123E4567"},
@@ -164,9 +164,9 @@ var payoutStories = []story{
 	}, "entry payout_held 4, entry payout_paid 4, event payout.completed 4, event payout.processing 4, notices 4, payouts 4"},
 }
 
-// clockStories move the time of all, so they come first: nothing else waits.
-var clockStories = []story{
-	{"time goes by", []act{
+// clockScenarios advance the clock of all orders, so they run first.
+var clockScenarios = []scenario{
+	{"time passes", []step{
 		{ask: "POST /payin", body: with(pixOf, `"amount"`, `"expiresIn":60,"amount"`), status: 201},
 		{ask: "POST /sandbox/clock", nobody: true, body: `{"advance":30}`, status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PENDING"`},
@@ -176,7 +176,7 @@ var clockStories = []story{
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID" "late":true`},
 	}, "entry received 1, event payin.expired 1, event payin.paid 1, notices 1, payins 1, receipt_claims 1, receipts 1"},
-	{"a repeat does not fail because time has moved on", []act{
+	{"a repeat does not fail because time has moved on", []step{
 		{ask: "POST /payin", body: billOf, status: 201},
 		{ask: "POST /sandbox/clock", body: `{"advance":864000}`, status: 204}, // past its due date
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PENDING"`},    // and still to be paid
@@ -186,27 +186,27 @@ var clockStories = []story{
 	}, "event payin.expired 1, payins 1"},
 }
 
-// Stories of orders, on one gateway.
-func TestStories(t *testing.T) {
+// Scenarios of orders on one gateway.
+func TestScenarios(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		hook := apptest.NewReceiver(t, app.SandboxWebhookSecret, nil)
-		tell(t, g, hook.URL, clockStories)
-		tell(t, g, hook.URL, payinStories)
-		tell(t, g, hook.URL, payoutStories)
+		runScenarios(t, g, hook.URL, clockScenarios)
+		runScenarios(t, g, hook.URL, payinScenarios)
+		runScenarios(t, g, hook.URL, payoutScenarios)
 		arrived(t, hook, "/", "payin.paid", "payout.processing", "payout.completed")
-		// A request that would be refused for its due date alone is a repeat once it was taken.
+		// A repeat is accepted even if its due date has passed.
 		dated := with(billOf, `"amount"`, `"dueDate":"`+g.Must(201, "POST", "/payin", with(billOf, "{ref}", "date")).Get("boleto.dueDate")+`","amount"`)
 		g.Must(201, "POST", "/payin", with(dated, "{ref}", "dated"))
 		g.Must(204, "POST", "/sandbox/clock", `{"advance":864000}`)
 		if again := g.Must(201, "POST", "/payin", with(dated, "{ref}", "dated")); !again.Replayed() {
-			t.Errorf("the repeat is not one: %s", again.Body)
+			t.Errorf("not answered as a repeat: %s", again.Body)
 		}
 		g.Must(422, "POST", "/payin", with(dated, "{ref}", "dated anew"))
 	})
 }
 
-// A payout is completed or failed by the sandbox's routes, if that is asked for
-// before it completes by itself: it is tried with one after the other.
+// The sandbox's routes complete or fail a payout before it completes by itself. If they
+// are late, the test tries another payout.
 func TestPayoutActions(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		for action, status := range map[string]string{"complete": "COMPLETED", "fail": "FAILED"} {

@@ -8,9 +8,9 @@ import (
 	"github.com/porteira/porteira/internal/app/apptest"
 )
 
-// refusals are requests that are turned away. None leaves a row.
-var refusals = []act{
-	// Path and method come first, whoever asks.
+// refusals are invalid requests. None leaves a row.
+var refusals = []step{
+	// Path and method are checked first, without credentials.
 	{ask: "GET /nowhere", nobody: true, status: 404, holds: `"code":"not_found"`},
 	{ask: "GET /payin/", nobody: true, status: 404},
 	{ask: "GET //payin", nobody: true, status: 404},
@@ -20,8 +20,8 @@ var refusals = []act{
 	{ask: "POST /balance", nobody: true, status: 405},
 	{ask: "GET /sandbox/faults", nobody: true, status: 405, holds: "Allow:DELETE POST"},
 
-	// Then credentials, which must be whole and right.
-	{ask: "POST /payout", nobody: true, body: "rubbish", status: 401, holds: `"code":"unauthorized" Www-Authenticate:`},
+	// Then credentials.
+	{ask: "POST /payout", nobody: true, body: "garbage", status: 401, holds: `"code":"unauthorized" Www-Authenticate:`},
 	{ask: "GET /balance", nobody: true, status: 401},
 	{ask: "GET /events", nobody: true, status: 401},
 	{ask: "POST /payin", head: "X-Api-Secret:", body: pixOf, status: 401},
@@ -32,7 +32,7 @@ var refusals = []act{
 	{ask: "POST /payin", head: "X-Api-Secret: " + strings.Repeat("s", 300), body: pixOf, status: 401},
 	{ask: "GET /payout", head: "X-Api-Secret: wrong", status: 401},
 
-	// Then what kind of body it is, and how much.
+	// Then the type and size of the body.
 	{ask: "POST /payin", head: "Content-Type:", body: pixOf, status: 415, holds: `"code":"unsupported_media_type"`},
 	{ask: "POST /payin", head: "Content-Type: text/plain", body: pixOf, status: 415},
 	{ask: "POST /payin", head: "Content-Type: application/json; charset=latin1", body: pixOf, status: 415},
@@ -41,7 +41,7 @@ var refusals = []act{
 	{ask: "POST /payout", body: strings.Repeat("[", 70_000), status: 413, holds: `"code":"body_too_large"`},
 	{ask: "POST /sandbox/clock", body: strings.Repeat(" ", 70_000), status: 413},
 
-	// Then its form.
+	// Then its syntax.
 	{ask: "POST /payin", head: "Content-Type: application/json", status: 400, holds: `"code":"malformed_json"`},
 	{ask: "POST /payin", body: pixOf[:40], status: 400, holds: `"code":"malformed_json"`},
 	{ask: "POST /payin", body: pixOf + "{}", status: 400, holds: `"code":"malformed_json"`},
@@ -55,7 +55,7 @@ var refusals = []act{
 	{ask: "POST /payin", head: "Idempotency-Key: a\nIdempotency-Key: b", body: pixOf, status: 400, holds: `"code":"duplicate_field"`},
 	{ask: "POST /payin", head: "Idempotency-Key: " + strings.Repeat("k", 256), body: pixOf, status: 422, holds: `"field":"Idempotency-Key"`},
 
-	// Then its values, each of the faulty ones, and none repeated.
+	// Then its values: all invalid fields, each once.
 	{ask: "POST /payin", status: 422, lacks: "zzz",
 		body: `{"paymentMethod":"zzz","amount":0,"referenceId":"","webhookUrl":"ftp://zzz","customer":{"name":"","email":"zzz","document":"529.982.247-25","phone":"zzz",
 			"address":{"street":"","number":"","complement":"","neighborhood":"","city":"","state":"zz","zipCode":"zzz","country":"zzz"}},
@@ -78,7 +78,7 @@ var refusals = []act{
 	{ask: "POST /payin", body: with(pixOf, `"amount"`, `"dueDate":"2030-01-01","installments":2,"amount"`), status: 422, holds: `"field":"dueDate" "field":"installments" "code":"not_allowed"`},
 	{ask: "POST /payin", body: with(pixOf, `"amount"`, `"expiresIn":59,"amount"`), status: 422, holds: `"field":"expiresIn"`},
 
-	// What is not there, and what cannot be asked for.
+	// Unknown resources and invalid parameters.
 	{ask: "GET /payin/1", status: 404, holds: `"code":"not_found"`},
 	{ask: "GET /payout/01a1fc88-370d-71db-9c03-c351fb553c2e", status: 404},
 	{ask: "GET /events/evt_01a1fc88370d71db9c03c351fb553c2e", status: 404},
@@ -104,7 +104,7 @@ var refusals = []act{
 	{ask: "POST /inbound/sandbox", nobody: true, body: `{"id":"x","subject":"charge","externalId":"y"}`, status: 401, holds: `"code":"unauthorized"`},
 }
 
-// What is turned away leaves nothing behind, each on its own.
+// Refused requests leave no rows.
 func TestRefusedRequestsLeaveNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		before := g.Rows(t)
@@ -113,19 +113,19 @@ func TestRefusedRequestsLeaveNothing(t *testing.T) {
 			a := &refusals[i]
 			got := a.play(t, g, known)
 			if got.Get("status") != fmt.Sprint(a.status) || got.Get("requestId") != got.Header.Get("X-Request-Id") || got.Get("title") == "" {
-				t.Errorf("%s: no whole problem document: %s", a.ask, got.Body)
+				t.Errorf("%s: incomplete problem document: %s", a.ask, got.Body)
 			}
 			if rows := g.Rows(t).Since(before); rows != "" {
 				t.Fatalf("%s with %.60q left %s", a.ask, a.body, rows)
 			}
 		}
-		// The reference is unused after all that.
+		// The reference is still unused.
 		g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "refused"))
 		g.Must(201, "POST", "/payout", with(payoutOf, "{ref}", "refused"))
 	})
 }
 
-// Without a public merchant, nobody comes in without credentials.
+// Without a public merchant, requests without credentials are refused.
 func TestNoPublicMerchant(t *testing.T) {
 	t.Parallel()
 	g := apptest.Start(t, "sqlite", "public-merchant", "")

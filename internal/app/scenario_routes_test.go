@@ -12,9 +12,9 @@ import (
 	"github.com/porteira/porteira/internal/httpapi/apitest"
 )
 
-// visits says how each operation of the contract is asked for successfully, in
-// paths where {payin}, {payout} and {event} stand for ids that exist.
-var visits = map[string]act{
+// visits are successful requests for each operation of the contract. In paths, {payin},
+// {payout} and {event} stand for ids that exist.
+var visits = map[string]step{
 	"POST /payin":                        {ask: "POST /payin", body: pixOf, status: 201},
 	"GET /payin":                         {ask: "GET /payin?limit=1&status=PENDING&paymentMethod=PIX&createdFrom=2020-01-01T00:00:00Z&createdTo=2120-01-01T00:00:00Z", status: 200},
 	"GET /payin/{id}":                    {ask: "GET /payin/{payin}?expand=customer,items", status: 200},
@@ -41,8 +41,8 @@ var visits = map[string]act{
 	"POST /inbound/{processor}":          {ask: "POST /inbound/sandbox", nobody: true, status: 200}, // with a signature
 }
 
-// Every operation of the contract is asked for, and succeeds; and the contract
-// that the gateway serves is the one that all is held against.
+// Every operation of the contract succeeds, and the gateway serves the contract that the
+// tests use.
 func TestEveryRoute(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		v := apptest.NewReceiver(t, app.SandboxWebhookSecret, nil)
@@ -54,7 +54,7 @@ func TestEveryRoute(t *testing.T) {
 		attempted(t, g, known["{event}"], 1)
 		arm(g, "transfer", "not_sent", 1000)
 		n := 0
-		apptest.Until(t, func() string { // once the bank is left alone, payouts stay where they are
+		apptest.Until(t, func() string { // once the circuit breaker is open, payouts stay pending
 			n++
 			known["{canceled}"] = g.Must(201, "POST", "/payout", with(payoutOf, "{ref}", fmt.Sprint("canceled ", n))).Get("id")
 			if got := g.Ask("POST", "/payout/"+known["{canceled}"]+"/cancel", ""); got.Status != 200 {

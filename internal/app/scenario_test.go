@@ -11,30 +11,30 @@ import (
 	"github.com/porteira/porteira/internal/store/storetest"
 )
 
-// act is one request of a story, and what its answer must and must not hold.
-// In path and body, {ref} stands for a reference of the story's own, {id} and
-// {externalId} for those of its last order, {hook} for its receiver's address.
-type act struct {
+// step is one request of a scenario and the expected answer. In path and body, {ref}
+// stands for the scenario's reference, {id} and {externalId} for those of its last
+// order, {hook} for its receiver's address.
+type step struct {
 	ask    string // METHOD path
 	body   string
 	head   string // headers, one a line
 	nobody bool   // without credentials
 	status int
-	holds  string // words, each of which is in the answer or in a header of it
-	lacks  string // words, none of which is
-	await  bool   // it is asked until it is answered so
+	holds  string // words that must be in the answer or its header
+	lacks  string // words that must not
+	await  bool   // the request is repeated until it gets this answer
 }
 
-// story is told to a gateway that has others to hear: it knows which rows it
-// leaves behind, and leaves no other.
-type story struct {
-	name string
-	acts []act
-	rows string // as Rows.Since has it
+// scenario is a sequence of requests, and the rows that they leave. Scenarios share a
+// gateway.
+type scenario struct {
+	name  string
+	steps []step
+	rows  string // as Rows.Since returns them
 }
 
-// onBoth runs a test on a gateway of either engine, beside other tests: most of
-// what they do is to wait until a second has passed at the bank.
+// onBoth runs a test on a gateway of either engine, in parallel with other tests, because
+// they mostly wait for the bank.
 func onBoth(t *testing.T, test func(t *testing.T, g *apptest.Installed)) {
 	t.Helper()
 	t.Parallel()
@@ -46,16 +46,16 @@ func onBoth(t *testing.T, test func(t *testing.T, g *apptest.Installed)) {
 	}
 }
 
-// tell tells stories one after the other, and proves the books at the end.
-func tell(t *testing.T, g *apptest.Installed, hook string, stories []story) {
+// runScenarios runs scenarios in order and verifies the ledger at the end.
+func runScenarios(t *testing.T, g *apptest.Installed, hook string, scenarios []scenario) {
 	t.Helper()
-	for i := range stories {
-		t.Run(stories[i].name, func(t *testing.T) { stories[i].tell(t, g, hook, fmt.Sprintf("%s %d", t.Name(), i)) })
+	for i := range scenarios {
+		t.Run(scenarios[i].name, func(t *testing.T) { scenarios[i].run(t, g, hook, fmt.Sprintf("%s %d", t.Name(), i)) })
 	}
 	g.Verify(t)
 }
 
-func (s *story) tell(t *testing.T, g *apptest.Installed, hook, reference string) {
+func (s *scenario) run(t *testing.T, g *apptest.Installed, hook, reference string) {
 	t.Helper()
 	before := g.Rows(t)
 	quoted, err := json.Marshal(reference)
@@ -64,7 +64,7 @@ func (s *story) tell(t *testing.T, g *apptest.Installed, hook, reference string)
 	}
 	known := map[string]string{"{ref}": strings.Trim(string(quoted), `"`), "{hook}": hook, "{id}": "", "{externalId}": ""}
 	slow := false
-	for _, a := range s.acts {
+	for _, a := range s.steps {
 		a.await = a.await || slow
 		got := a.play(t, g, known)
 		slow = slow || a.late(got)
@@ -80,8 +80,8 @@ func (s *story) tell(t *testing.T, g *apptest.Installed, hook, reference string)
 	})
 }
 
-// play sends the request, once or until it is answered as wanted.
-func (a *act) play(t *testing.T, g *apptest.Installed, known map[string]string) (got apptest.Answer) {
+// play sends the request, once or until it gets the expected answer.
+func (a *step) play(t *testing.T, g *apptest.Installed, known map[string]string) (got apptest.Answer) {
 	t.Helper()
 	fill := func(text string) string {
 		for name, value := range known {
@@ -110,14 +110,14 @@ func (a *act) play(t *testing.T, g *apptest.Installed, known map[string]string) 
 	return got
 }
 
-// late says whether the sandbox did what it was asked, but on a busy machine
-// did not see its effect in time: what follows is then waited for.
-func (a *act) late(got apptest.Answer) bool {
+// late reports whether the sandbox did not see the effect of its action in time, as on a
+// busy machine: later steps are then awaited.
+func (a *step) late(got apptest.Answer) bool {
 	return a.status == http.StatusNoContent && got.Status == http.StatusGatewayTimeout
 }
 
-// objection says what is wrong with an answer, or nothing.
-func (a *act) objection(got apptest.Answer) string {
+// objection returns what is wrong with an answer, or "".
+func (a *step) objection(got apptest.Answer) string {
 	if got.Status != a.status && !a.late(got) {
 		return fmt.Sprintf("%s: %d, want %d: %s", a.ask, got.Status, a.status, got.Body)
 	}
@@ -139,7 +139,7 @@ func (a *act) objection(got apptest.Answer) string {
 	return ""
 }
 
-// Bodies of good requests.
+// Bodies of valid requests.
 const (
 	pixOf    = `{"paymentMethod":"PIX","amount":1000,"referenceId":"{ref}","customer":{"name":"Maria","document":"52998224725"}}`
 	billOf   = `{"paymentMethod":"BOLETO","amount":5000,"referenceId":"{ref}","customer":{"name":"Maria","document":"52998224725"}}`

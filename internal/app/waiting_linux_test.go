@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Bounds of pages that wait for their order to be paid.
+// Limits for pages that wait for their order to be paid.
 const (
 	pagesWaiting    = 1000
 	pagesPerOrder   = 10
@@ -20,12 +20,12 @@ const (
 	pageChangedLine = "event: change"
 )
 
-// A thousand pages that wait take little memory and next to no CPU, and each
-// hears of what it waits for.
+// A thousand waiting pages need little memory and almost no CPU, and each gets its
+// order's change.
 func TestWaitingPages(t *testing.T) {
-	place := newSite(t, "sqlite", 1)
-	p := place.gateways[0]
-	p.environ = append(p.environ, "GOGC=25") // what waits is looked at, not what was thrown away since
+	cluster := newCluster(t, "sqlite", 1)
+	p := cluster.gateways[0]
+	p.environ = append(p.environ, "GOGC=25") // so that garbage hardly counts
 	p.start()
 	var orders, streams []string
 	for i := range pagesWaiting / pagesPerOrder {
@@ -36,7 +36,7 @@ func TestWaitingPages(t *testing.T) {
 		orders = append(orders, fmt.Sprint(got.body["id"]))
 		streams = append(streams, fmt.Sprint(got.body["checkoutUrl"], "/events?v=", got.body["version"]))
 	}
-	// What serving a page once takes is there before what waiting takes is measured.
+	// Serve pages once before measuring, to exclude one-time allocations.
 	for range 50 {
 		openStream(t, streams[0]).close()
 	}
@@ -52,7 +52,7 @@ func TestWaitingPages(t *testing.T) {
 	each := (memoryOf(t, p.cmd.Process.Pid) - before) / pagesWaiting
 	t.Logf("%d pages wait: %d bytes each, %v of CPU in %v", pagesWaiting, each, used, pagesWaitFor)
 	if each > pageBytesMax {
-		t.Errorf("a page that waits takes %d bytes, want at most %d", each, pageBytesMax)
+		t.Errorf("a waiting page takes %d bytes, want at most %d", each, pageBytesMax)
 	}
 	for i, id := range orders {
 		if got := p.send("POST", "/sandbox/payin/"+id+"/pay", ""); got.status != 204 {
@@ -64,15 +64,15 @@ func TestWaitingPages(t *testing.T) {
 	}
 }
 
-// stream is a page's connection to the gateway, as small as can be: it is not
-// the test's memory that is looked at, but the machine has only so much.
+// stream is a page's connection to the gateway. It is small, because the test opens a
+// thousand.
 type stream struct {
 	t      *testing.T
 	conn   net.Conn
 	reader *bufio.Reader
 }
 
-// openStream begins to wait as a page does.
+// openStream connects as a waiting page does.
 func openStream(t *testing.T, address string) *stream {
 	t.Helper()
 	target, err := url.Parse(address)
@@ -92,7 +92,7 @@ func openStream(t *testing.T, address string) *stream {
 	return s
 }
 
-// until reads on to a line that begins with a text.
+// until reads lines up to one that begins with text.
 func (s *stream) until(text string) {
 	s.t.Helper()
 	if err := s.conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
@@ -101,7 +101,7 @@ func (s *stream) until(text string) {
 	for {
 		line, err := s.reader.ReadString('\n')
 		if err != nil {
-			s.t.Fatalf("a page that waits for %q: %v", text, err)
+			s.t.Fatalf("page waiting for %q: %v", text, err)
 		}
 		if strings.HasPrefix(line, text) {
 			return

@@ -9,14 +9,15 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/apptest"
+	"github.com/porteira/porteira/internal/store"
 )
 
-// hooked is a body whose news go to a path of a receiver.
+// hooked is a body whose events go to a path of a receiver.
 func hooked(body string, v *apptest.Receiver, path, reference string) string {
 	return with(with(body, `"amount"`, `"webhookUrl":"`+v.URL+path+`","amount"`), "{ref}", reference)
 }
 
-// arrived waits until the events of a path are these, in order of versions.
+// arrived waits until a path has events of these types, in order of versions.
 func arrived(t *testing.T, v *apptest.Receiver, path string, types ...string) {
 	t.Helper()
 	apptest.Until(t, func() string {
@@ -27,7 +28,7 @@ func arrived(t *testing.T, v *apptest.Receiver, path string, types ...string) {
 	})
 }
 
-// attempted waits until an event has so many attempts that have ended.
+// attempted waits until n attempts of an event have ended.
 func attempted(t *testing.T, g *apptest.Installed, event string, n int) (last apptest.Answer) {
 	t.Helper()
 	apptest.Until(t, func() string {
@@ -59,9 +60,8 @@ func eventOf(t *testing.T, g *apptest.Installed, order string) string {
 	}
 }
 
-// A receiver that goes by the published Standard Webhooks library accepts every
-// delivery, and gets the very bytes that the events hold; also when the
-// sandbox's clock is a month ahead of its own.
+// The published Standard Webhooks library accepts every delivery, whose body is that of
+// the event, even if the sandbox's clock is a month ahead.
 func TestStandardWebhooks(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		v := apptest.NewReceiver(t, app.SandboxWebhookSecret, nil)
@@ -72,7 +72,7 @@ func TestStandardWebhooks(t *testing.T) {
 		g.Must(204, "POST", "/sandbox/payin/"+payin+"/dispute", "")
 		g.Must(204, "POST", "/sandbox/payin/"+payin+"/win", "")
 		payout := g.Must(201, "POST", "/payout", hooked(payoutOf, v, "/out", "hooked")).Get("id")
-		settleAll(t, g.Client)
+		awaitFinal(t, g.Client)
 		g.Must(204, "POST", "/sandbox/payout/"+payout+"/return", "")
 		arrived(t, v, "/in", "payin.underpaid", "payin.paid", "payin.overpaid", "payin.disputed", "payin.dispute_won")
 		arrived(t, v, "/out", "payout.processing", "payout.completed", "payout.returned")
@@ -95,14 +95,14 @@ func TestStandardWebhooks(t *testing.T) {
 			return ""
 		})
 		attempted(t, g, event, 2)
-		// An order without an address has events, and nowhere to send them to.
+		// An order without a URL has events, but no deliveries.
 		quiet := g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "quiet")).Get("id")
 		g.Must(200, "POST", "/payin/"+quiet+"/cancel", "")
 		if got := g.Must(409, "POST", "/events/"+eventOf(t, g, quiet)+"/redeliver", ""); got.Get("code") != "invalid_state" {
 			t.Error(got.Body)
 		}
 		if list := g.Must(200, "GET", "/events/"+eventOf(t, g, quiet)+"/attempts", ""); list.Body != `{"data":[]}` {
-			t.Errorf("attempts of what goes nowhere: %s", list.Body)
+			t.Errorf("attempts without a URL: %s", list.Body)
 		}
 		if secret := g.Must(200, "GET", "/webhook-secret", "").Get("secret"); secret != app.SandboxWebhookSecret {
 			t.Errorf("the secret is %s", secret)
@@ -110,7 +110,7 @@ func TestStandardWebhooks(t *testing.T) {
 	})
 }
 
-// difficult answers by the path that a delivery came to.
+// difficult misbehaves as the path of a delivery says.
 func difficult(w http.ResponseWriter, r *http.Request, n int) {
 	switch {
 	case r.URL.Path == "/gone":
@@ -135,8 +135,7 @@ func difficult(w http.ResponseWriter, r *http.Request, n int) {
 	}
 }
 
-// Receivers that are gone, moved, ill, busy, silent or endless harm neither the
-// gateway nor one another.
+// Misbehaving receivers affect neither the gateway nor each other.
 func TestDifficultReceivers(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		v := apptest.NewReceiver(t, app.SandboxWebhookSecret, difficult)
@@ -148,7 +147,7 @@ func TestDifficultReceivers(t *testing.T) {
 		order("/hung")
 		gone, goneEvent := order("/gone")
 		attempted(t, g, goneEvent, 1)
-		g.Must(204, "POST", "/sandbox/payin/"+gone+"/pay", "") // nobody wants to know
+		g.Must(204, "POST", "/sandbox/payin/"+gone+"/pay", "") // not delivered after 410
 		_, moved := order("/moved")
 		_, late := order("/late")
 		_, busy := order("/busy")
@@ -163,12 +162,12 @@ func TestDifficultReceivers(t *testing.T) {
 		if list := attempted(t, g, endless, 1); list.Get("data.0.status") != "200" || len(list.Get("data.0.response")) != 4<<10 {
 			t.Errorf("endless: %s", list.Body)
 		}
-		// What failed is repeated after 5 s, or when it was asked for.
+		// Failed deliveries are repeated after 5 s, or after Retry-After.
 		g.Must(204, "POST", "/sandbox/clock", `{"advance":6}`)
 		attempted(t, g, late, 2)
 		attempted(t, g, moved, 2)
 		if n := len(v.Deliveries("/busy")); n != 1 {
-			t.Errorf("the busy one was asked %d times, before its time", n)
+			t.Errorf("%d deliveries before Retry-After", n)
 		}
 		g.Must(204, "POST", "/sandbox/clock", `{"advance":3600}`)
 		attempted(t, g, busy, 2)
@@ -180,7 +179,7 @@ func TestDifficultReceivers(t *testing.T) {
 	})
 }
 
-// News go to networks that the operator has allowed, and to no other private one.
+// Events are sent to private networks only if the operator has allowed them.
 func TestAllowedNetworks(t *testing.T) {
 	t.Parallel()
 	g := apptest.Start(t, "sqlite", "allow-networks", "127.0.0.2/32")
@@ -196,16 +195,15 @@ func TestAllowedNetworks(t *testing.T) {
 	}
 }
 
-// An event that nobody takes is given up after eleven attempts, a person is
-// told, and it can be sent again once the receiver is mended. Other news to the
-// same receiver keep it from being left alone for a while, which takes time
-// that no clock of a sandbox passes.
+// An event is a dead letter after eleven failed attempts: a case is opened, and the event
+// can be redelivered once the receiver is fixed. Successful events to the same receiver
+// keep its circuit breaker closed, because the sandbox's clock does not advance that.
 func TestExhaustedWebhook(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
-		mended := make(chan struct{})
+		fixed := make(chan struct{})
 		v := apptest.NewReceiver(t, app.SandboxWebhookSecret, func(w http.ResponseWriter, r *http.Request, _ int) {
 			select {
-			case <-mended:
+			case <-fixed:
 			default:
 				if r.URL.Path == "/ill" {
 					w.WriteHeader(http.StatusBadGateway)
@@ -222,21 +220,22 @@ func TestExhaustedWebhook(t *testing.T) {
 			attempted(t, g, eventOf(t, g, well), 1)
 			g.Must(204, "POST", "/sandbox/clock", `{"advance":97200}`) // 27 h, longer than any wait
 		}
-		list, err := g.Admin.Store.OpenExceptions(t.Context(), 10)
-		if err != nil || len(list) != 1 || list[0].Kind != "webhook_exhausted" {
-			t.Errorf("exceptions: %+v, %v", list, err)
+		list, err := g.Admin.Store.OpenCases(t.Context(), 10)
+		if err != nil || len(list) != 1 || list[0].Kind != store.CaseWebhook {
+			t.Errorf("cases: %+v, %v", list, err)
 		}
 		if n := len(v.Deliveries("/ill")); n != 11 {
 			t.Errorf("%d attempts, want 11", n)
 		}
-		close(mended)
+		close(fixed)
 		g.Must(202, "POST", "/events/"+event+"/redeliver", "")
 		if last := attempted(t, g, event, 12); last.Get("data.11.status") != "200" {
-			t.Errorf("after it was mended: %s", last.Body)
+			t.Errorf("after the fix: %s", last.Body)
 		}
-		var note string
-		if err := g.SQL.QueryRowContext(t.Context(), "SELECT note FROM exceptions WHERE closed_at > 0").Scan(&note); err != nil || !strings.Contains(note, "took the event") {
-			t.Errorf("the exception is closed with the note %q, %v", note, err)
+		var resolution store.Resolution
+		row := g.SQL.QueryRowContext(t.Context(), "SELECT resolution FROM cases WHERE closed_at > 0")
+		if err := row.Scan(&resolution); err != nil || resolution != store.ResolvedByDelivery {
+			t.Errorf("the case is closed as %q, %v", resolution, err)
 		}
 	})
 }

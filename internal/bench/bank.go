@@ -17,18 +17,18 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// processorName is the processor that the bank plays: the sandbox's.
-const processorName = "sandbox"
+// bankProcessor is the name of the bank's processor.
+const bankProcessor = "sandbox"
 
-// Headers of a notice, as the sandbox's bank signs it.
+// Headers of a notice of the sandbox's bank.
 const (
 	headerTimestamp = "X-Porteira-Bank-Timestamp"
 	headerSignature = "X-Porteira-Bank-Signature"
 )
 
-// bank plays the sandbox's bank on paper: it knows what was paid because the
-// run says so, takes every transfer as paid at once, and writes nothing to a
-// disk that the gateway may need.
+// bank replaces the sandbox's bank. It keeps everything in memory, so it does not
+// compete with the gateway for the disk. Charges are paid by pay; every transfer is
+// paid immediately.
 type bank struct {
 	*server
 
@@ -38,59 +38,59 @@ type bank struct {
 	mu        sync.Mutex
 	paid      map[string]int64    // cents, by external id
 	transfers map[string]transfer // by external id
-	repeated  int64               // transfers that were asked for again
-	altered   int64               // ... with another amount
+	repeated  int64               // transfers requested again
+	changed   int64               // ... with another amount
 }
 
-// transfer is a Pix that the bank took.
+// transfer is an accepted transfer.
 type transfer struct {
-	amount int64         // cents
-	at     time.Duration // by the monotonic clock
+	amount     int64         // cents
+	receivedAt time.Duration // by the monotonic clock
 }
 
 func openBank(ctx context.Context, clock env.Clock, secret string) (*bank, error) {
 	b := &bank{clock: clock, secret: secret, paid: map[string]int64{}, transfers: map[string]transfer{}}
 	var err error
-	if b.server, err = listen(ctx, "127.0.0.1:0", b.answer); err != nil {
+	if b.server, err = listen(ctx, "127.0.0.1:0", b.handle); err != nil {
 		return nil, fmt.Errorf("bench: open bank: %w", err)
 	}
 	return b, nil
 }
 
 var (
-	nothingListed = []byte(`{"data":[],"nextCursor":""}`)
-	unknownOrder  = []byte(`{"code":"not_found","message":"The bank does not know it."}`)
+	emptyList = []byte(`{"data":[],"nextCursor":""}`)
+	notFound  = []byte(`{"code":"not_found","message":"Not found."}`)
 )
 
-// answer answers the gateway's calls.
-func (b *bank) answer(method, path, body, out []byte) []byte {
+// handle answers a call of the gateway.
+func (b *bank) handle(method, path, body, out []byte) []byte {
 	var text []byte
 	switch {
 	case bytes.HasPrefix(path, []byte("/charges/")) && string(method) == "PUT":
-		text = newCharge(string(path[len("/charges/"):]), body)
+		text = createCharge(string(path[len("/charges/"):]), body)
 	case bytes.HasPrefix(path, []byte("/charges/")):
 		text = b.charge(string(path[len("/charges/"):]))
 	case bytes.Equal(path, []byte("/transfers")) && string(method) == "POST":
 		text = b.transfer(body)
 	case bytes.HasPrefix(path, []byte("/transfers/")):
-		text = b.transferred(string(path[len("/transfers/"):]))
+		text = b.transferView(string(path[len("/transfers/"):]))
 	case bytes.HasPrefix(path, []byte("/payments")), bytes.HasPrefix(path, []byte("/changes")):
-		text = nothingListed
+		text = emptyList
 	case bytes.Equal(path, []byte("/notify-urls")):
 		text = []byte("{}")
 	case bytes.Equal(path, []byte("/control/clock")):
 		text = []byte(`{"offset":0}`)
 	}
 	if text == nil {
-		return appendAnswer(out, "404 Not Found", unknownOrder)
+		return appendAnswer(out, "404 Not Found", notFound)
 	}
 	return appendAnswer(out, "200 OK", text)
 }
 
 func (b *bank) now() string { return string(wire.TimestampOf(b.clock.Now())) }
 
-// newCharge takes a pay-in, and answers with the code that its payer needs.
-func newCharge(externalID string, body []byte) []byte {
+// createCharge answers with a BR Code.
+func createCharge(externalID string, body []byte) []byte {
 	var terms struct {
 		Amount    int64     `json:"amount"`
 		ExpiresAt time.Time `json:"expiresAt"`
@@ -98,7 +98,7 @@ func newCharge(externalID string, body []byte) []byte {
 	if err := json.Unmarshal(body, &terms); err != nil {
 		return nil
 	}
-	code, err := payCode(externalID, terms.Amount)
+	code, err := brCode(externalID, terms.Amount)
 	if err != nil {
 		return nil
 	}
@@ -106,14 +106,14 @@ func newCharge(externalID string, body []byte) []byte {
 		externalID, terms.Amount, wire.TimestampOf(terms.ExpiresAt), code, externalID, wire.TimestampOf(terms.ExpiresAt))
 }
 
-// payCode makes the code that a payer needs, of a host that no name resolves to.
-func payCode(externalID string, amount int64) (string, error) {
+// brCode generates a BR Code with a host that does not resolve.
+func brCode(externalID string, amount int64) (string, error) {
 	return brcode.Dynamic{
 		URL: "pix.porteira.invalid/qr/v2/" + externalID, MerchantName: "SEM VALOR - bench", City: "SAO PAULO", Amount: amount,
 	}.Encode()
 }
 
-// charge is a pay-in as the bank shows it, where it was paid.
+// charge is the bank's answer for a paid charge.
 func (b *bank) charge(externalID string) []byte {
 	b.mu.Lock()
 	amount, ok := b.paid[externalID]
@@ -126,7 +126,7 @@ func (b *bank) charge(externalID string) []byte {
 		externalID, amount, now, externalID, externalID, externalID, amount, now)
 }
 
-// transfer takes an order to send money, once per id.
+// transfer accepts a transfer, once per id.
 func (b *bank) transfer(body []byte) []byte {
 	var order struct {
 		ExternalID string `json:"externalId"`
@@ -139,16 +139,16 @@ func (b *bank) transfer(body []byte) []byte {
 	if taken, again := b.transfers[order.ExternalID]; again {
 		b.repeated++
 		if taken.amount != order.Amount {
-			b.altered++
+			b.changed++
 		}
 	} else {
 		b.transfers[order.ExternalID] = transfer{order.Amount, b.clock.Monotonic()}
 	}
 	b.mu.Unlock()
-	return b.transferred(order.ExternalID)
+	return b.transferView(order.ExternalID)
 }
 
-func (b *bank) transferred(externalID string) []byte {
+func (b *bank) transferView(externalID string) []byte {
 	b.mu.Lock()
 	taken, ok := b.transfers[externalID]
 	b.mu.Unlock()
@@ -160,15 +160,14 @@ func (b *bank) transferred(externalID string) []byte {
 		externalID, taken.amount, externalID, now, now)
 }
 
-// pay lets a pay-in be paid: from now on the bank says so when it is asked.
+// pay marks a charge as paid. amount is in cents.
 func (b *bank) pay(externalID string, amount int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.paid[externalID] = amount
 }
 
-// appendNotice appends the body and the headers, each with its line break, of
-// a notice that a pay-in was paid.
+// appendNotice appends the body and the header lines of the notice of a paid charge.
 func (b *bank) appendNotice(body, headers []byte, externalID string) (newBody, newHeaders []byte) {
 	now := b.clock.Now()
 	body = fmt.Appendf(body, `{"id":"n-%s","subject":"charge","externalId":%q,"createdAt":%q}`, externalID, externalID, wire.TimestampOf(now))
@@ -182,9 +181,10 @@ func (b *bank) appendNotice(body, headers []byte, externalID string) (newBody, n
 	return body, append(headers, "\r\n"...)
 }
 
-// doubtful tells what the bank was asked for that it should not have been.
-func (b *bank) doubtful() (repeated, altered int64) {
+// repeats returns the number of transfers requested again with the same amount or
+// not, and the number with another amount.
+func (b *bank) repeats() (repeated, altered int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.repeated, b.altered
+	return b.repeated, b.changed
 }

@@ -1,13 +1,12 @@
-// Package bench measures a gateway over its real HTTP API: load, latencies,
-// and a check of its own result.
+// Package bench measures a gateway over its HTTP API: load, latencies, and a check
+// of its own result.
 //
-// A run starts a gateway as a process of its own, so that its CPU and memory
-// are measured apart from the load's, or takes the address of one that runs.
-// The processor is played by the measuring program itself: a bank on paper
-// that answers at once and writes nothing, so that what is measured is the
-// gateway. In a closed loop each connection asks as soon as it has its answer;
-// in an open loop requests begin at a fixed rate, and each latency counts from
-// the moment at which its request was due, so that queueing is not hidden.
+// A run starts a gateway process, so that its CPU and memory are measured separately
+// from the load generator's, or measures one that is already running. The processor
+// is a bank in the measuring program, which answers immediately from memory. In a
+// closed loop each connection sends a request as soon as it has the last answer; in
+// an open loop requests are due at a fixed rate, and each latency counts from the
+// time at which its request was due, so that queueing is not hidden.
 package bench
 
 import (
@@ -19,8 +18,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/internal/store"
 )
 
 // Mode is a kind of load.
@@ -33,77 +32,73 @@ const (
 	Receive  Mode = "receive"  // notices, until their orders are PAID
 	Webhooks Mode = "webhooks" // notices, until their events are delivered
 	Read     Mode = "read"     // GET by id, lists, balance
-	Mixed    Mode = "mixed"    // a day of a shop: all of them
+	Mixed    Mode = "mixed"    // all of them, in the proportions of a shop
 )
 
 // Modes lists every mode.
 var Modes = []Mode{Payin, Payout, Receive, Webhooks, Read, Mixed}
 
-// Options say what to measure, and how.
+// Options are the parameters of a run.
 type Options struct {
 	Mode Mode
 
-	// Program starts the gateway to be measured, without its arguments. It is
-	// not needed where URL is set.
+	// Program is the path of the gateway's executable. It is unused if URL is set.
 	Program string
-	// Environ is the environment of that program; settings of a gateway in it
-	// are left out.
+	// Environ is the environment of that program; settings of a gateway in it are
+	// ignored.
 	Environ []string
-	// Flags are given to that gateway besides those that the run needs.
+	// Flags are additional flags of that gateway.
 	Flags []string
-	// Calls says that the processor is called for each pay-in that the modes
-	// payin and read create, as most processors want; without it, such pay-ins
-	// are minted by the gateway alone. The other modes always call.
+	// Calls makes the gateway call the processor for each pay-in of the modes payin
+	// and read, as most processors require; otherwise the gateway generates their
+	// charges offline. The other modes always call.
 	Calls bool
-	// Data is the folder in which the run makes one of its own; "" is the
-	// system's for temporary files.
+	// Data is the folder in which the run creates its own folder; "" is the system's
+	// folder for temporary files.
 	Data string
-	// Database is a PostgreSQL URL: the run makes a database of its own on that
-	// server, and drops it. "" is SQLite.
+	// Database is a PostgreSQL URL: the run creates a database on that server, and
+	// drops it. "" is SQLite.
 	Database string
-	// Keep leaves folder and database behind.
+	// Keep keeps folder and database after the run.
 	Keep bool
 	// Profile is a file for the gateway's CPU profile of the measured time; ""
 	// for none.
 	Profile string
 
-	// URL is the address of a gateway that runs already; Key and Secret let the
-	// run in, PID is its process, to be measured; 0 for none.
+	// URL is the address of a running gateway, Key and Secret are a merchant's
+	// credentials, PID is the gateway's process; 0 measures no process.
 	URL, Key, Secret string
 	PID              int
-	// Bare says that URL is no gateway: it takes the bodies of pay-ins at every
-	// path, and has nothing that could be checked afterwards.
-	Bare bool
 
-	// Merchants share the load; in a closed or open loop alike.
+	// Merchants is the number of merchants that share the load.
 	Merchants int
-	// Concurrency is how many connections ask at once.
+	// Concurrency is the number of connections.
 	Concurrency int
-	// Rate is how many requests begin per second; 0 is a closed loop.
+	// Rate is the number of requests per second; 0 is a closed loop.
 	Rate int
-	// Warmup runs before what is measured, Duration is measured.
+	// Warmup is the time before the measured time, Duration is the measured time.
 	Warmup, Duration time.Duration
-	// Requests ends the run after so many, warm-up included; Duration is then
-	// not needed. 0 for no such end.
+	// Requests ends the run after this number, warm-up included; Duration may then be
+	// 0. 0 means no limit.
 	Requests int
-	// Orders is how many are made before the load begins, where it needs some;
-	// 0 chooses.
+	// Orders is the number of orders created before the load, in modes that need
+	// them; 0 chooses a number.
 	Orders int
-	// Seed makes references, amounts and choices; 0 draws one.
+	// Seed determines references, amounts and choices; 0 draws a random one.
 	Seed uint64
 
-	// Env is the clock, chance and the way to the gateway.
+	// Env is the clock, randomness and the connections to the gateway.
 	Env env.Env
-	// Progress is told once a second how the run goes; nil for nobody.
+	// Progress gets a line per second; it may be nil.
 	Progress io.Writer
 }
 
-// ErrUnsound says that the run's own check found something missing or wrong,
-// which its report tells.
-var ErrUnsound = errors.New("bench: what was acknowledged is not all there, or an answer was wrong")
+// ErrCheckFailed means that the run's check found missing orders or wrong answers;
+// they are in the report.
+var ErrCheckFailed = errors.New("bench: acknowledged orders are missing, or an answer was wrong")
 
-// ErrUsage says that the options make no sense; the error tells why, for people.
-var ErrUsage = errors.New("this cannot be measured")
+// ErrInvalidOptions means that the options are invalid; the error's text says why.
+var ErrInvalidOptions = errors.New("invalid options")
 
 // Limits of the options.
 const (
@@ -112,34 +107,32 @@ const (
 	rateMax        = 1_000_000
 )
 
-// complete fills in what was left out, and refuses what makes no sense.
+// complete sets defaults and validates the options.
 func (o *Options) complete() error {
 	refuse := func(text string, args ...any) error {
-		return fmt.Errorf("%w: "+text, append([]any{ErrUsage}, args...)...)
+		return fmt.Errorf("%w: "+text, append([]any{ErrInvalidOptions}, args...)...)
 	}
 	switch {
 	case !slices.Contains(Modes, o.Mode):
-		return refuse("there is no mode %q", o.Mode)
+		return refuse("unknown mode %q", o.Mode)
 	case o.Concurrency < 1 || o.Concurrency > concurrencyMax:
-		return refuse("the concurrency is 1 to %d", concurrencyMax)
+		return refuse("concurrency must be 1 to %d", concurrencyMax)
 	case o.Merchants < 1 || o.Merchants > merchantsMax:
-		return refuse("the merchants are 1 to %d", merchantsMax)
+		return refuse("merchants must be 1 to %d", merchantsMax)
 	case o.Rate < 0 || o.Rate > rateMax:
-		return refuse("the rate is 0, for a closed loop, to %d per second", rateMax)
+		return refuse("rate must be 0 (closed loop) to %d per second", rateMax)
 	case o.Warmup < 0 || o.Duration < 0 || o.Requests < 0 || o.Orders < 0:
-		return refuse("durations and counts are not negative")
+		return refuse("durations and counts must not be negative")
 	case o.Duration == 0 && o.Requests == 0:
-		return refuse("there is no end: give a duration or a number of requests")
+		return refuse("set a duration or a number of requests")
 	case o.URL != "" && (o.Database != "" || o.Profile != "" || o.Calls || len(o.Flags) > 0):
-		return refuse("a gateway that runs already has its database, its processor and its flags")
+		return refuse("a running gateway (URL) has its own database, processor and flags")
 	case o.URL != "" && o.Merchants > 1:
-		return refuse("a gateway that runs already is asked with one merchant's credentials")
-	case o.Database != "" && !store.IsPostgres(o.Database):
-		return refuse("%s", notPostgres)
-	case slices.ContainsFunc(o.Flags, elsewhere):
-		return refuse("the run's gateway has a folder and a database of its own: its flags may not name others (--data, --database, --config)")
-	case o.Bare && o.Mode != Payin && o.Mode != Payout:
-		return refuse("what is no gateway knows no mode %q", o.Mode)
+		return refuse("a running gateway (URL) allows one merchant only")
+	case o.Database != "" && !db.IsPostgres(o.Database):
+		return refuse("%s", databaseHint)
+	case slices.ContainsFunc(o.Flags, namesStorage):
+		return refuse("the run creates its own folder and database: the gateway's flags must not include --data, --database or --config")
 	}
 	if o.Seed == 0 {
 		o.Seed = uint64(o.Env.Random.Int64N(1<<53-1)) + 1
@@ -147,20 +140,19 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// notPostgres tells what is wrong with a database that is named otherwise: part
-// of this program would take it for a server, and part for a file.
-const notPostgres = "a database is named by a PostgreSQL URL, postgres://user@host/name; without one it is SQLite"
+// databaseHint explains an invalid database name. Parts of this program would read
+// such a name as a server, and parts as a file.
+const databaseHint = "database must be a PostgreSQL URL, postgres://user@host/name; without one the run uses SQLite"
 
-// elsewhere says whether a flag would lead the run's gateway to what may be
-// somebody's own.
-func elsewhere(flag string) bool {
+// namesStorage reports whether a flag selects storage, which may hold real data.
+func namesStorage(flag string) bool {
 	name, _, _ := strings.Cut(flag, "=")
 	return name == "--data" || name == "--database" || name == "--config"
 }
 
-// Run measures. The report is there whenever there is something to tell; the
-// error is [ErrUnsound] where the run's own check failed, [ErrUsage] where the
-// options make no sense.
+// Run runs a measurement. The error is [ErrInvalidOptions] if the options are invalid,
+// and [ErrCheckFailed] if the run's check failed; the report is nil if nothing was
+// measured.
 func Run(ctx context.Context, o Options) (report *Report, err error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -170,24 +162,24 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.target.close()) }()
-	if err := r.choose(); err != nil {
+	if err := r.newWorkload(); err != nil {
 		return nil, err
 	}
-	defer r.plan.close()
+	defer r.workload.close()
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.measure(ctx); err != nil {
 		return nil, err
 	}
-	r.tell("checking what was acknowledged")
+	r.progress("checking acknowledged orders")
 	found, err := r.check(ctx)
 	if err != nil {
 		return nil, err
 	}
 	report = r.report(found)
-	if !report.Check.Sound {
-		return report, ErrUnsound
+	if !report.Check.Passed {
+		return report, ErrCheckFailed
 	}
 	return report, nil
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"github.com/porteira/porteira/internal/app"
@@ -25,12 +26,12 @@ import (
 	"github.com/porteira/porteira/internal/bench"
 	"github.com/porteira/porteira/internal/cli"
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/db/dbtest"
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/internal/store/storetest"
 )
 
-// asGateway makes this test binary the program that it tests: a gateway of its
-// own process, without building one.
+// asGateway is a variable that makes this test binary run as the gateway, so that no
+// other binary must be built.
 const asGateway = "TEST_AS_GATEWAY"
 
 func TestMain(m *testing.M) {
@@ -38,10 +39,10 @@ func TestMain(m *testing.M) {
 		p := cli.Program{Args: os.Args[1:], Environ: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr}
 		os.Exit(p.Run(context.Background()))
 	}
-	os.Exit(storetest.Main(m))
+	os.Exit(dbtest.Main(m))
 }
 
-// own are the options of a run with a gateway of its own.
+// own returns the options of a run with its own gateway.
 func own(t *testing.T, mode bench.Mode) bench.Options {
 	t.Helper()
 	program, err := os.Executable()
@@ -54,7 +55,7 @@ func own(t *testing.T, mode bench.Mode) bench.Options {
 	}
 }
 
-// must runs to a sound end.
+// must runs a measurement whose check must pass.
 func must(t *testing.T, o bench.Options) *bench.Report {
 	t.Helper()
 	ignore := goleak.IgnoreCurrent()
@@ -69,7 +70,7 @@ func must(t *testing.T, o bench.Options) *bench.Report {
 		goleak.VerifyNone(t, ignore)
 	}
 	c := report.Check
-	if !c.Sound || c.Found != c.Acknowledged || c.Lost != 0 || c.Wrongs != 0 || len(c.Faults) > 0 {
+	if !c.Passed || c.Found != c.Acknowledged || c.MissingCount != 0 || c.WrongCount != 0 || len(c.Defects) > 0 {
 		t.Errorf("check: %+v", c)
 	}
 	for _, s := range report.Series {
@@ -87,11 +88,11 @@ func count(t *testing.T, r *bench.Report, name string) int64 {
 			return s.Count
 		}
 	}
-	t.Fatalf("there is no series %q", name)
+	t.Fatalf("no series %q", name)
 	return 0
 }
 
-// Each mode, against a real gateway in a process of its own.
+// Every mode, with a real gateway process.
 func TestModes(t *testing.T) {
 	const requests = 60
 	for _, tt := range []struct {
@@ -129,7 +130,7 @@ func TestModes(t *testing.T) {
 				t.Errorf("report: %+v", r)
 			}
 			if left, err := filepath.Glob(filepath.Join(o.Data, "*")); err != nil || len(left) > 0 {
-				t.Errorf("left behind: %v %v", left, err)
+				t.Errorf("remaining files: %v %v", left, err)
 			}
 		})
 	}
@@ -137,14 +138,14 @@ func TestModes(t *testing.T) {
 
 func TestPostgres(t *testing.T) {
 	o := own(t, bench.Webhooks)
-	o.Database, o.Requests, o.Merchants = storetest.Postgres(t), 40, 2
+	o.Database, o.Requests, o.Merchants = dbtest.Postgres(t), 40, 2
 	r := must(t, o)
 	if r.Engine != "postgres" || r.Check.Acknowledged != 40 || r.Gateway.WrittenBy != "write-ahead log" {
 		t.Errorf("report: %+v", r)
 	}
 }
 
-// What is JSON to machines is whole, and what people read says the same.
+// The JSON report is complete, and the text report has the same figures.
 func TestReport(t *testing.T) {
 	o := own(t, bench.Payin)
 	o.Requests, o.Rate, o.Seed = 30, 100, 7
@@ -161,7 +162,7 @@ func TestReport(t *testing.T) {
 	}
 	for _, name := range []string{"mode", "engine", "loop", "concurrency", "rate", "merchants", "seconds", "warmupSeconds", "seed", "throughput", "series", "gateway", "generator", "lagMicros", "check", "notes"} {
 		if _, ok := v[name]; !ok {
-			t.Errorf("%s is not there: %s", name, text)
+			t.Errorf("%s is missing: %s", name, text)
 		}
 	}
 	series := v["series"].([]any)[0].(map[string]any)
@@ -174,14 +175,14 @@ func TestReport(t *testing.T) {
 			t.Errorf("%s is %v", name, latency[name])
 		}
 	}
-	var people bytes.Buffer
-	r.Print(&people)
+	var printed bytes.Buffer
+	r.Print(&printed)
 	for _, want := range []string{
 		"payin on sqlite, open loop of 100 requests/s over 8 connections", "POST /payin", "Latency of POST /payin", "p99.9", "█",
-		"CPU of the gateway", "Acknowledged 30 orders; found 30 of them", "The books are sound.",
+		"CPU of the gateway", "Acknowledged 30 orders; found 30 of them", "The ledger is correct.",
 	} {
-		if !strings.Contains(people.String(), want) {
-			t.Errorf("%q is not in\n%s", want, &people)
+		if !strings.Contains(printed.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &printed)
 		}
 	}
 	if !strings.Contains(progress.String(), "starting a gateway\n") {
@@ -189,7 +190,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// What is kept can be opened by an operator's commands.
+// An operator's commands can open a database that was kept.
 func TestKeep(t *testing.T) {
 	o := own(t, bench.Payin)
 	o.Requests, o.Keep = 5, true
@@ -205,7 +206,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// A gateway that runs already is asked with its credentials, and paid through
+// A running gateway is measured with a merchant's credentials, and orders are paid by
 // its sandbox's routes.
 func TestURL(t *testing.T) {
 	g := apptest.Run(t, apptest.Config(t, config.Dev, apptest.Secrets(), "data", t.TempDir(), "log-level", "error"))
@@ -221,14 +222,14 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// liar acknowledges every order, and keeps those that keep says.
-type liar struct {
+// badGateway acknowledges every order with answer, and lists orders with list.
+type badGateway struct {
 	n      atomic.Int64
 	answer func(n int64, reference string) string
 	list   func() string
 }
 
-func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (l *badGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if r.Method == http.MethodGet {
 		if r.URL.Path != "/payin" {
@@ -246,40 +247,39 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprint(w, l.answer(l.n.Add(1), order.Reference))
 }
 
-// A gateway that acknowledges and loses is found out, and so is one whose
-// answers are about something else.
-func TestLiars(t *testing.T) {
+// The check detects a gateway that loses acknowledged orders, and one with wrong answers.
+func TestBadGateways(t *testing.T) {
 	id := func(n int64) string { return fmt.Sprintf("01a1fc88-370d-71db-9c03-%012d", n) }
 	honest := func(n int64, reference string) string {
 		return fmt.Sprintf(`{"id":"%s","referenceId":"%s"}`, id(n), reference)
 	}
 	nothing := func() string { return `{"data":[],"nextCursor":null}` }
 	for _, tt := range []struct {
-		name   string
-		liar   *liar
-		lost   bool
-		wrongs bool
+		name    string
+		gateway *badGateway
+		lost    bool
+		wrongs  bool
 	}{
-		{"keeps nothing", &liar{answer: honest, list: nothing}, true, false},
-		{"keeps another amount", &liar{answer: honest, list: func() string {
+		{"keeps nothing", &badGateway{answer: honest, list: nothing}, true, false},
+		{"keeps another amount", &badGateway{answer: honest, list: func() string {
 			return fmt.Sprintf(`{"data":[{"id":"%s","amount":1},{"id":"%s","amount":1}],"nextCursor":null}`, id(1), id(2))
 		}}, true, false},
-		{"answers with one order for all", &liar{answer: func(_ int64, reference string) string { return honest(1, reference) }, list: nothing}, true, true},
-		{"answers with another reference", &liar{answer: func(n int64, _ string) string { return honest(n, "r") }, list: nothing}, true, true},
-		{"answers without an id", &liar{answer: func(int64, string) string { return `{"ok":true}` }, list: nothing}, true, true},
+		{"answers with one order for all", &badGateway{answer: func(_ int64, reference string) string { return honest(1, reference) }, list: nothing}, true, true},
+		{"answers with another reference", &badGateway{answer: func(n int64, _ string) string { return honest(n, "r") }, list: nothing}, true, true},
+		{"answers without an id", &badGateway{answer: func(int64, string) string { return `{"ok":true}` }, list: nothing}, true, true},
 	} {
-		server := httptest.NewServer(tt.liar)
+		server := httptest.NewServer(tt.gateway)
 		report, err := bench.Run(t.Context(), bench.Options{
 			Mode: bench.Payin, URL: server.URL, Concurrency: 2, Merchants: 1, Requests: 10, Env: env.System(env.OutboundOptions{}),
 		})
 		server.Close()
-		if !errors.Is(err, bench.ErrUnsound) || report == nil || report.Check.Sound || (report.Check.Lost > 0) != tt.lost || (report.Check.Wrongs > 0) != tt.wrongs {
+		if !errors.Is(err, bench.ErrCheckFailed) || report == nil || report.Check.Passed || (report.Check.MissingCount > 0) != tt.lost || (report.Check.WrongCount > 0) != tt.wrongs {
 			t.Errorf("a gateway that %s passes: %v: %+v", tt.name, err, report)
 		}
 	}
 }
 
-// One that refuses is no success either, and what it said is told.
+// Refusals count as errors, with a sample of the answer.
 func TestRefuses(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -289,7 +289,7 @@ func TestRefuses(t *testing.T) {
 	report, err := bench.Run(t.Context(), bench.Options{
 		Mode: bench.Payin, URL: server.URL, Concurrency: 2, Merchants: 1, Requests: 10, Env: env.System(env.OutboundOptions{}),
 	})
-	if !errors.Is(err, bench.ErrUnsound) || report.Series[0].Errors["503"] != 10 || report.Series[0].Samples["503"] != "come back later" {
+	if !errors.Is(err, bench.ErrCheckFailed) || report.Series[0].Errors["503"] != 10 || report.Series[0].Samples["503"] != "come back later" {
 		t.Errorf("%v: %+v", err, report)
 	}
 }
@@ -314,20 +314,20 @@ func TestRefusedOptions(t *testing.T) {
 		o := own(t, bench.Payin)
 		o.Requests = 1
 		change(&o)
-		if _, err := bench.Run(t.Context(), o); !errors.Is(err, bench.ErrUsage) {
+		if _, err := bench.Run(t.Context(), o); !errors.Is(err, bench.ErrInvalidOptions) {
 			t.Errorf("%+v: %v", o, err)
 		}
 		if left, _ := filepath.Glob(filepath.Join(o.Data, "*")); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+			t.Errorf("remaining files: %v", left)
 		}
 	}
 }
 
-// A URL that names a database in its query as well leads to the run's own all
-// the same, and the one that it names stays as it was.
-func TestPostgresOfSomebody(t *testing.T) {
-	somebodys := storetest.Empty(t, "postgres", env.System(env.OutboundOptions{})).Database
-	u, err := url.Parse(somebodys)
+// The run creates its own database even if the query of the URL names another
+// one, and leaves that other database unchanged.
+func TestPostgresNamedInQuery(t *testing.T) {
+	other := dbtest.Postgres(t)
+	u, err := url.Parse(other)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,15 +337,29 @@ func TestPostgresOfSomebody(t *testing.T) {
 	o := own(t, bench.Payin)
 	o.Requests, o.Database = 3, u.String()
 	must(t, o)
-	if n := bench.Tables(t, somebodys); n != 0 {
-		t.Errorf("the run made %d tables in somebody's database", n)
+	if n := countTables(t, other); n != 0 {
+		t.Errorf("the run created %d tables in another database", n)
 	}
 }
 
-// killer kills a process as soon as it is told that the load runs.
+// countTables returns the number of tables in a PostgreSQL database.
+func countTables(t *testing.T, database string) (n int) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.QueryRow(t.Context(), "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')").Scan(&n)
+	if err := errors.Join(err, c.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// killer kills a process at the first line of progress.
 type killer struct {
 	t    *testing.T
-	file string // that holds its id
+	file string // with the process id
 }
 
 func (k *killer) Write(p []byte) (int, error) {
@@ -359,7 +373,7 @@ func (k *killer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A gateway that dies ends the run, which says so.
+// The run fails if the gateway dies.
 func TestGatewayDies(t *testing.T) {
 	o := own(t, bench.Receive)
 	folder := t.TempDir()
@@ -375,11 +389,11 @@ func TestGatewayDies(t *testing.T) {
 		t.Errorf("%v: %+v", err, report)
 	}
 	if left, _ := filepath.Glob(filepath.Join(o.Data, "*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("remaining files: %v", left)
 	}
 }
 
-// What cannot start says why, and leaves nothing behind.
+// A gateway that cannot start is an error with its cause, and no files remain.
 func TestCannotStart(t *testing.T) {
 	o := own(t, bench.Payin)
 	o.Requests, o.Flags = 1, []string{"--max-in-flight", "none"}
@@ -387,6 +401,6 @@ func TestCannotStart(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(o.Data, "*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("remaining files: %v", left)
 	}
 }

@@ -7,40 +7,40 @@ import (
 )
 
 const (
-	// chartRows is how many rows a chart has at most.
+	// chartRows is the maximum number of rows of a chart.
 	chartRows = 16
-	// barLength is the longest bar, in characters.
+	// barLength is the length of the longest bar, in characters.
 	barLength = 40
 )
 
-// ladders are bounds within a power of ten, fine ones first; a chart takes the
-// finest with which its rows are few enough.
-var ladders = [][]int64{
+// bucketSeries are bounds within a power of ten, finest first. A chart uses the finest
+// series that needs at most chartRows rows.
+var bucketSeries = [][]int64{
 	{100, 120, 150, 180, 220, 270, 330, 390, 470, 560, 680, 820}, // E12
 	{100, 150, 220, 330, 470, 680},                               // E6
 	{100, 220, 470},                                              // E3
 	{100},
 }
 
-// row is a bar of the chart: latencies from one bound to below the next, in
+// chartRow is a bar of the chart: the number of latencies in [from, to), in
 // microseconds.
-type row struct{ from, to, count int64 }
+type chartRow struct{ from, to, count int64 }
 
-// rows sorts latencies into rows that are even on a logarithmic scale.
-func rows(list []span) []row {
+// chartRowsOf sorts latencies into rows that are even on a logarithmic scale.
+func chartRowsOf(list []bucket) []chartRow {
 	if len(list) == 0 {
 		return nil
 	}
-	low, high := list[0].to, list[len(list)-1].to // as percentiles are told
+	low, high := list[0].to, list[len(list)-1].to // rounded like percentiles
 	var bounds []int64
-	for _, ladder := range ladders {
+	for _, ladder := range bucketSeries {
 		if bounds = boundsOf(ladder, low, high); len(bounds) <= chartRows+1 {
 			break
 		}
 	}
-	table := make([]row, len(bounds)-1)
+	table := make([]chartRow, len(bounds)-1)
 	for i := range table {
-		table[i] = row{from: bounds[i], to: bounds[i+1]}
+		table[i] = chartRow{from: bounds[i], to: bounds[i+1]}
 	}
 	at := 0
 	for _, s := range list {
@@ -52,15 +52,15 @@ func rows(list []span) []row {
 	return table
 }
 
-// boundsOf lists the steps of a ladder from the last one at or below low to
-// the first one above high.
+// boundsOf lists the bounds of a ladder from the last one at or below low to the first
+// one above high.
 func boundsOf(ladder []int64, low, high int64) []int64 {
 	var list []int64
 	for power := int64(1); ; power *= 10 {
 		for _, step := range ladder {
 			bound := step * power / 100
 			if power < 100 && step*power%100 != 0 {
-				continue // below a microsecond, and no whole number of them
+				continue // a fraction of a microsecond
 			}
 			if bound <= low {
 				list = list[:0]
@@ -73,10 +73,10 @@ func boundsOf(ladder []int64, low, high int64) []int64 {
 	}
 }
 
-// eighths are the blocks that end a bar, by how many eighths they fill.
+// eighths are the blocks that end a bar, by the eighths that they fill.
 var eighths = []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
-// bar draws a part of the longest bar; what is there at all can be seen.
+// bar draws a bar for n of most. It is never empty if n is positive.
 func bar(n, most int64) string {
 	if n == 0 {
 		return ""
@@ -85,10 +85,10 @@ func bar(n, most int64) string {
 	return strings.Repeat("█", int(parts/8)) + eighths[parts%8]
 }
 
-// writeChart draws latencies as bars on a logarithmic scale, and says in which
-// of them the percentiles lie.
-func writeChart(w io.Writer, list []span, l Latency) {
-	table := rows(list)
+// writeChart draws latencies as bars on a logarithmic scale, marked with the
+// percentiles.
+func writeChart(w io.Writer, list []bucket, l Latency) {
+	table := chartRowsOf(list)
 	var most, sum int64
 	for _, r := range table {
 		most, sum = max(most, r.count), sum+r.count

@@ -23,39 +23,38 @@ func TestHistogram(t *testing.T) {
 		}
 	}
 	var n int64
-	for _, sp := range h.spans() {
+	for _, sp := range h.buckets() {
 		n += sp.count
 	}
 	if n != 1002 {
-		t.Errorf("spans hold %d", n)
+		t.Errorf("the buckets contain %d", n)
 	}
 }
 
-// A series counts by two moments: latencies by when a request was due,
-// throughput by when it ended.
+// A series counts latencies by the due time of a request, and throughput by its end.
 func TestSeries(t *testing.T) {
 	s := newSeries("GET /")
 	w := &window{from: 10, to: 20}
-	s.well(w, 5, 12, 7)  // began in the warm-up
-	s.well(w, 10, 15, 5) // within
-	s.well(w, 19, 25, 6) // ended after it
-	s.well(w, 20, 21, 1) // began after it
-	s.failed(w, 5, 6, 500, "before")
-	s.failed(w, 11, 11+2*time.Millisecond, 503, strings.Repeat("x", 1000))
-	s.failed(w, 12, 12+4*time.Millisecond, 503, "second")
-	s.failed(w, 13, 14, 0, "reset")
-	if well, failed := s.totals(); s.count != 2 || s.ended() != 2 || well != 4 || failed != 3 {
-		t.Errorf("%d counted, %d ended, %d well, %d failed", s.count, s.ended(), well, failed)
+	s.success(w, 5, 12, 7)  // began in the warm-up
+	s.success(w, 10, 15, 5) // within
+	s.success(w, 19, 25, 6) // ended after it
+	s.success(w, 20, 21, 1) // began after it
+	s.failure(w, 5, 6, 500, "before")
+	s.failure(w, 11, 11+2*time.Millisecond, 503, strings.Repeat("x", 1000))
+	s.failure(w, 12, 12+4*time.Millisecond, 503, "second")
+	s.failure(w, 13, 14, 0, "reset")
+	if successes, failed := s.totals(); s.count != 2 || s.completedCount() != 2 || successes != 4 || failed != 3 {
+		t.Errorf("%d counted, %d completed, %d succeeded, %d failed", s.count, s.completedCount(), successes, failed)
 	}
-	if s.errors["503"] != 2 || s.errors["connection"] != 1 || s.samples["503"] != strings.Repeat("x", sampleMax) || s.samples["connection"] != "reset" {
+	if s.errors["503"] != 2 || s.errors["connection"] != 1 || s.samples["503"] != strings.Repeat("x", sampleBytesMax) || s.samples["connection"] != "reset" {
 		t.Errorf("errors are %v, %v", s.errors, s.samples)
 	}
 	v := s.view(2 * time.Second)
 	if v.PerSecond != 1 || v.Count != 2 {
 		t.Errorf("%+v", v)
 	}
-	if v.Refusal == nil || v.Refusal.P50 != 2000 || v.Refusal.Max < 4000 || newSeries("none").view(1).Refusal != nil {
-		t.Errorf("refusals took %+v", v.Refusal)
+	if v.Rejection == nil || v.Rejection.P50 != 2000 || v.Rejection.Max < 4000 || newSeries("none").view(1).Rejection != nil {
+		t.Errorf("refusals took %+v", v.Rejection)
 	}
 }
 
@@ -69,7 +68,7 @@ func TestChart(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	writeChart(&b, h.spans(), h.summary())
+	writeChart(&b, h.buckets(), h.summary())
 	want := `
     680 µs  ▌                                          0.7 %
     1.0 ms  ████████████████████                      28.2 %
@@ -90,14 +89,14 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// Whatever there is to draw, rows are few, in order, and hold everything.
+// A chart has at most chartRows rows, in order, and they contain all latencies.
 func TestChartRows(t *testing.T) {
 	for _, micros := range [][]int64{{1}, {1, 2, 3}, {5, latencyMax}, {1, latencyMax}, {999, 1000, 1001}, {1_000_000}, {10, 100, 1000, 10_000}} {
 		h := newHistogram()
 		for _, v := range micros {
 			h.record(time.Duration(v) * time.Microsecond)
 		}
-		table := rows(h.spans())
+		table := chartRowsOf(h.buckets())
 		var n int64
 		for i, r := range table {
 			n += r.count
@@ -109,7 +108,7 @@ func TestChartRows(t *testing.T) {
 			t.Errorf("%v: rows are %v", micros, table)
 		}
 	}
-	if rows(nil) != nil {
+	if chartRowsOf(nil) != nil {
 		t.Error("rows of nothing")
 	}
 }

@@ -15,98 +15,96 @@ import (
 )
 
 const (
-	// pageSize is the longest page of a list.
+	// pageSize is the maximum length of a page of a list.
 	pageSize = 200
-	// sampleSize is how many acknowledged orders are read one by one.
+	// sampleSize is the number of acknowledged orders that are read by id.
 	sampleSize = 100
-	// missingMax bounds how many missing things are named.
-	missingMax = 20
-	// clockSlack is how much earlier than its id says an order may have been made.
+	// missingListed is the maximum length of Check.Missing.
+	missingListed = 20
+	// clockSlack is how much earlier than the time in its id an order may be created.
 	clockSlack = time.Minute
 )
 
-// Check is what the run found out about its own result.
+// Check is the result of the run's check.
 type Check struct {
-	// Sound says that nothing is missing and no answer was wrong.
-	Sound bool `json:"sound"`
-	// Acknowledged is how many orders were answered with 201; Found is how many
-	// of them the gateway lists, with their amount. Sampled were read by id.
+	// Passed means that nothing is missing and no answer was wrong.
+	Passed bool `json:"sound"`
+	// Acknowledged is the number of orders answered with 201; Found is the number of
+	// those that the gateway lists with their amount. Sampled were read by id.
 	Acknowledged int64 `json:"acknowledged"`
 	Found        int64 `json:"found"`
 	Sampled      int64 `json:"sampled"`
-	// Missing names what is not there, at most twenty; Lost is how many.
-	Missing []string `json:"missing"`
-	Lost    int64    `json:"lost"`
-	// Wrong are answers that were wrong, at most ten; Wrongs is how many.
-	Wrong  []string `json:"wrong"`
-	Wrongs int64    `json:"wrongs"`
-	// Verified says that the books were proved, as porteira verify does; Faults
-	// are what is wrong with them.
+	// Missing are the missing orders, at most twenty; MissingCount is their number.
+	Missing      []string `json:"missing"`
+	MissingCount int64    `json:"lost"`
+	// Wrong are wrong answers, at most ten; WrongCount is their number.
+	Wrong      []string `json:"wrong"`
+	WrongCount int64    `json:"wrongs"`
+	// Verified means that the ledger was verified, as by porteira verify; Defects are
+	// its defects.
 	Verified bool     `json:"verified"`
-	Faults   []string `json:"faults"`
+	Defects  []string `json:"faults"`
 }
 
-func (c *Check) lost(text string) {
-	if c.Lost++; len(c.Missing) < missingMax {
+func (c *Check) addMissing(text string) {
+	if c.MissingCount++; len(c.Missing) < missingListed {
 		c.Missing = append(c.Missing, text)
 	}
 }
 
-// check looks for every acknowledged order, over the API and in the books.
+// check looks for every acknowledged order over the API, and verifies the ledger.
 func (r *run) check(ctx context.Context) (*Check, error) {
-	c := &Check{Missing: []string{}, Faults: []string{}, Acknowledged: int64(len(r.acked))}
+	c := &Check{Missing: []string{}, Defects: []string{}, Acknowledged: int64(len(r.acked))}
 	w := &worker{run: r, conn: conn{target: r.target, clock: r.clock}, random: r.Env.Random}
-	w.used = len(w.pool)
+	w.poolUsed = len(w.pool)
 	defer context.AfterFunc(ctx, w.conn.interrupt)()
 	defer w.conn.close()
-	if !r.Bare {
-		for merchant := range r.target.merchants {
-			w.merchant = merchant
-			for _, payout := range []bool{false, true} {
-				if err := r.checkList(ctx, w, c, payout); err != nil {
-					return c, err
-				}
+	for merchant := range r.target.merchants {
+		w.merchant = merchant
+		for _, payout := range []bool{false, true} {
+			if err := r.checkList(ctx, w, c, payout); err != nil {
+				return c, err
 			}
 		}
-		if err := r.sample(ctx, w, c); err != nil {
+	}
+	if err := r.checkSample(ctx, w, c); err != nil {
+		return c, err
+	}
+	if main := r.workload.series()[0]; main.completedCount() == 0 {
+		c.addMissing("no request succeeded within the measured time")
+	}
+	for _, text := range r.workload.missing() {
+		c.addMissing(text)
+	}
+	if own := r.target.gateway; own != nil {
+		if err := r.verifyLedger(ctx, own, c); err != nil {
 			return c, err
 		}
 	}
-	if main := r.plan.list()[0]; main.ended() == 0 {
-		c.lost("nothing that was asked for went well within the measured time")
-	}
-	for _, text := range r.plan.missing() {
-		c.lost(text)
-	}
-	if own := r.target.own; own != nil {
-		if err := r.proveBooks(ctx, own, c); err != nil {
-			return c, err
-		}
-	}
-	c.Wrong, c.Wrongs = append([]string{}, r.wrong...), r.wrongs
-	c.Sound = c.Lost == 0 && c.Wrongs == 0 && len(c.Faults) == 0
+	c.Wrong, c.WrongCount = append([]string{}, r.wrong...), r.wrongCount
+	c.Passed = c.MissingCount == 0 && c.WrongCount == 0 && len(c.Defects) == 0
 	return c, nil
 }
 
-// proveBooks verifies the database, and asks the bank what it was asked for.
-func (r *run) proveBooks(ctx context.Context, own *gateway, c *Check) error {
+// verifyLedger verifies the database and the requests that the bank got.
+func (r *run) verifyLedger(ctx context.Context, own *gateway, c *Check) error {
 	faults, err := own.verify(ctx)
 	if err != nil {
 		return fmt.Errorf("bench: verify: %w", err)
 	}
-	c.Verified, c.Faults = true, append(c.Faults, faults...)
-	repeated, altered := own.bank.doubtful()
+	c.Verified, c.Defects = true, append(c.Defects, faults...)
+	repeated, altered := own.bank.repeats()
 	if altered > 0 {
-		c.Faults = append(c.Faults, fmt.Sprintf("bank: %d transfers were asked for again with another amount", altered))
+		c.Defects = append(c.Defects, fmt.Sprintf("bank: %d transfers were requested again with another amount", altered))
 	}
 	if repeated > altered {
-		r.notes = append(r.notes, fmt.Sprintf("%d transfers were asked for again, under their id, as their answer was not seen.", repeated-altered))
+		r.notes = append(r.notes, fmt.Sprintf("%d transfers were requested again with the same id, because their answer was lost.", repeated-altered))
 	}
 	return nil
 }
 
 // checkList reads the list of a merchant's orders of one kind, from the first
-// that was acknowledged on, and looks each acknowledged one up in it.
+// acknowledged order on, and looks up each acknowledged order.
 func (r *run) checkList(ctx context.Context, w *worker, c *Check, payout bool) error {
 	want := map[payment.ID]int64{}
 	first := time.Duration(1<<63 - 1)
@@ -116,10 +114,10 @@ func (r *run) checkList(ctx context.Context, w *worker, c *Check, payout bool) e
 			continue
 		}
 		if _, twice := want[o.id]; twice {
-			r.objection("two references were acknowledged as one order: " + o.id.String())
+			r.addWrong("two references were acknowledged as one order: " + o.id.String())
 		}
 		want[o.id] = o.amount
-		first = min(first, madeAt(o.id))
+		first = min(first, createdAt(o.id))
 	}
 	if len(want) == 0 {
 		return nil
@@ -144,7 +142,7 @@ func (r *run) checkList(ctx context.Context, w *worker, c *Check, payout bool) e
 		cursor = *page.NextCursor
 	}
 	for id := range want {
-		c.lost(kind + " " + id.String() + " was acknowledged, and is not listed with its amount")
+		c.addMissing(kind + " " + id.String() + " was acknowledged, but is not listed with its amount")
 	}
 	return nil
 }
@@ -156,13 +154,13 @@ func kindOf(payout bool) string {
 	return "payin"
 }
 
-// madeAt is when a UUID of version 7 was made, since 1970.
-func madeAt(id payment.ID) time.Duration {
+// createdAt is the time of a version 7 UUID, since 1970.
+func createdAt(id payment.ID) time.Duration {
 	return time.Duration(binary.BigEndian.Uint64(id[:8])>>16) * time.Millisecond
 }
 
-// listPage is a page of orders. A pay-in's amount is a number, a payout's a
-// text.
+// listPage is a page of orders. The amount of a pay-in is a number, of a payout a
+// string.
 type listPage struct {
 	Data []struct {
 		ID     payment.ID `json:"id"`
@@ -171,7 +169,7 @@ type listPage struct {
 	NextCursor *string `json:"nextCursor"`
 }
 
-// cents are digits, in quotes or not.
+// cents are digits, with or without quotes.
 type cents string
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -195,8 +193,8 @@ func readPage(ctx context.Context, w *worker, query, cursor string) (page listPa
 	return page, json.Unmarshal(body, &page)
 }
 
-// sample reads some of the acknowledged orders by their ids.
-func (r *run) sample(ctx context.Context, w *worker, c *Check) error {
+// checkSample reads some of the acknowledged orders by id.
+func (r *run) checkSample(ctx context.Context, w *worker, c *Check) error {
 	for range min(sampleSize, len(r.acked)) {
 		o := &r.acked[w.pick(len(r.acked))]
 		w.merchant = o.merchant
@@ -210,7 +208,7 @@ func (r *run) sample(ctx context.Context, w *worker, c *Check) error {
 			Amount cents      `json:"amount"`
 		}
 		if status != 200 || json.Unmarshal(body, &got) != nil || got.ID != o.id || string(got.Amount) != strconv.FormatInt(o.amount, 10) {
-			c.lost(fmt.Sprintf("%s %s was acknowledged, and is answered with %d: %.200s", kindOf(o.payout), o.id, status, body))
+			c.addMissing(fmt.Sprintf("%s %s was acknowledged, but GET answers %d: %.200s", kindOf(o.payout), o.id, status, body))
 		}
 		c.Sampled++
 	}

@@ -18,33 +18,31 @@ import (
 
 // Limits of a message.
 const (
-	lineMax = 32 << 10 // bytes of one header line
-	bodyMax = 16 << 20 // bytes of a body
+	headerLineMax = 32 << 10 // bytes of one header line
+	bodyMax       = 16 << 20 // bytes of a body
 )
 
-// message is an HTTP/1.1 message that came in. Its slices are good until the
-// next one is read into it.
+// message is an HTTP/1.1 message. Its slices are valid until the next read.
 type message struct {
-	first []byte // request line or status line
-	body  []byte
-	last  bool // the sender closes the connection after it
+	startLine []byte // request line or status line
+	body      []byte
+	closes    bool // Connection: close
 }
 
 var (
-	errForm    = errors.New("the answer is not HTTP/1.1 as this program reads it")
-	errChunked = errors.New("the answer has no Content-Length, which this program needs: ask the gateway without a proxy between")
+	errNotHTTP = errors.New("the answer is not HTTP/1.1 that this program supports")
+	errChunked = errors.New("the answer has no Content-Length, which this program requires: connect to the gateway without a proxy")
 )
 
-// read reads one message. Only what a gateway of ours sends is understood:
-// the rest of HTTP is an error.
+// read reads one message. It supports only the part of HTTP that the gateway uses.
 func (m *message) read(r *bufio.Reader) error {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
 		return err
 	}
-	m.first = append(m.first[:0], bytes.TrimRight(line, "\r\n")...)
+	m.startLine = append(m.startLine[:0], bytes.TrimRight(line, "\r\n")...)
 	length := 0
-	m.last = false
+	m.closes = false
 	for {
 		line, err := r.ReadSlice('\n')
 		if err != nil {
@@ -55,18 +53,18 @@ func (m *message) read(r *bufio.Reader) error {
 		}
 		name, value, ok := bytes.Cut(line, []byte{':'})
 		if !ok {
-			return errForm
+			return errNotHTTP
 		}
 		value = bytes.TrimSpace(value)
 		switch {
 		case bytes.EqualFold(name, []byte("Content-Length")):
 			if length, err = strconv.Atoi(string(value)); err != nil || length < 0 || length > bodyMax {
-				return errForm
+				return errNotHTTP
 			}
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 			return errChunked
 		case bytes.EqualFold(name, []byte("Connection")):
-			m.last = bytes.EqualFold(value, []byte("close"))
+			m.closes = bytes.EqualFold(value, []byte("close"))
 		}
 	}
 	if cap(m.body) < length {
@@ -77,14 +75,14 @@ func (m *message) read(r *bufio.Reader) error {
 	return err
 }
 
-// status is the code of an answer.
+// status is the status code of an answer.
 func (m *message) status() (int, error) {
-	if len(m.first) < len("HTTP/1.1 200") || !bytes.HasPrefix(m.first, []byte("HTTP/1.1 ")) {
-		return 0, errForm
+	if len(m.startLine) < len("HTTP/1.1 200") || !bytes.HasPrefix(m.startLine, []byte("HTTP/1.1 ")) {
+		return 0, errNotHTTP
 	}
-	code, err := strconv.Atoi(string(m.first[9:12]))
+	code, err := strconv.Atoi(string(m.startLine[9:12]))
 	if err != nil {
-		return 0, errForm
+		return 0, errNotHTTP
 	}
 	return code, nil
 }
@@ -92,21 +90,20 @@ func (m *message) status() (int, error) {
 // answerTimeout bounds one request.
 const answerTimeout = 30 * time.Second
 
-// conn is a connection to the gateway that is opened when it is needed, and
-// again after it broke. A raw one: a client library would cost as much CPU as
-// the gateway, on the same machine.
+// conn is a connection to the gateway, opened on demand and after failures. It is a
+// raw socket because a client library would need as much CPU as the gateway.
 type conn struct {
 	target *target
 	clock  env.Clock
 
-	mu     sync.Mutex // for setting socket, and for interrupt
+	mu     sync.Mutex // guards socket against interrupt
 	socket net.Conn
 	r      *bufio.Reader
 	answer message
 }
 
-// interrupt ends the exchange that is under way, if there is one. Unlike the
-// other methods it may be called from anywhere.
+// interrupt ends the current exchange, if there is one. Unlike the other methods it
+// is safe for concurrent use.
 func (c *conn) interrupt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,24 +118,25 @@ func (c *conn) set(socket net.Conn) {
 	c.socket = socket
 }
 
-// exchange sends a request and reads its answer, which is good until the next.
+// exchange sends a request and reads its answer, which is valid until the next
+// exchange.
 func (c *conn) exchange(ctx context.Context, request []byte) (status int, body []byte, err error) {
 	if c.socket == nil {
 		if err := c.dial(ctx); err != nil {
 			return 0, nil, fmt.Errorf("connect: %w", err)
 		}
 	}
-	if status, err = c.ask(request); err != nil {
+	if status, err = c.roundTrip(request); err != nil {
 		c.close()
 		return 0, nil, err
 	}
-	if c.answer.last {
+	if c.answer.closes {
 		c.close()
 	}
 	return status, c.answer.body, nil
 }
 
-func (c *conn) ask(request []byte) (int, error) {
+func (c *conn) roundTrip(request []byte) (int, error) {
 	if err := c.socket.SetDeadline(c.clock.Now().Add(answerTimeout)); err != nil {
 		return 0, err
 	}
@@ -169,16 +167,16 @@ func (c *conn) dial(ctx context.Context) error {
 	}
 	c.set(socket)
 	if c.r == nil {
-		c.r = bufio.NewReaderSize(nil, lineMax)
+		c.r = bufio.NewReaderSize(nil, headerLineMax)
 	}
 	c.r.Reset(socket)
 	return nil
 }
 
-// close ends the connection, if there is one.
+// close closes the connection, if it is open.
 func (c *conn) close() {
 	if c.socket != nil {
-		_ = c.socket.Close() // what was to be read has been read
+		_ = c.socket.Close() // everything has been read
 		c.set(nil)
 	}
 }

@@ -21,12 +21,12 @@ func TestMessage(t *testing.T) {
 		if err := m.read(r); err != nil {
 			t.Fatal(err)
 		}
-		if status, err := m.status(); err != nil || status != want.status || string(m.body) != want.body || m.last != want.last {
-			t.Errorf("%d %q %v, %v; want %+v", status, m.body, m.last, err, want)
+		if status, err := m.status(); err != nil || status != want.status || string(m.body) != want.body || m.closes != want.last {
+			t.Errorf("%d %q %v, %v; want %+v", status, m.body, m.closes, err, want)
 		}
 	}
 	if err := m.read(r); err == nil {
-		t.Error("reads what is not there")
+		t.Error("read a message after the last one")
 	}
 }
 
@@ -39,22 +39,22 @@ func TestMessageRefuses(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
 		"HTTP/1.1 200 OK\r\n",
-		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", lineMax) + "\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", headerLineMax) + "\r\n\r\n",
 	} {
 		var m message
-		if err := m.read(bufio.NewReaderSize(strings.NewReader(text), lineMax)); err == nil {
+		if err := m.read(bufio.NewReaderSize(strings.NewReader(text), headerLineMax)); err == nil {
 			t.Errorf("%.60q is read as %q", text, m.body)
 		}
 	}
 	for _, first := range []string{"", "HTTP/1.1 ", "HTTP/1.0 200 OK", "HTTP/1.1 abc", "GET / HTTP/1.1"} {
-		m := message{first: []byte(first)}
+		m := message{startLine: []byte(first)}
 		if status, err := m.status(); err == nil {
 			t.Errorf("%q has status %d", first, status)
 		}
 	}
 }
 
-// The name of a program may hold what separates fields.
+// The name of a program may contain separators of fields.
 func TestParseCPU(t *testing.T) {
 	const tail = " S 1 2 3 0 -1 4194304 100 0 0 0 250 50 0 0 20 0 9 0"
 	for _, name := range []string{"(porteira)", "(a b)", "(a) R 1 2)"} {
@@ -69,7 +69,7 @@ func TestParseCPU(t *testing.T) {
 	}
 }
 
-// Where there is no /proc, figures are not known rather than nothing.
+// Without /proc, figures are unknown rather than 0.
 func TestUsage(t *testing.T) {
 	u := readUsage(t.TempDir(), 1)
 	if u != (usage{unknown, unknown, unknown}) || u.since(u) != u || readUsage("/proc", 0) != u {

@@ -2,13 +2,13 @@ package bench
 
 import "syscall"
 
-// Of statfs(2): file systems that are in memory.
+// File systems in memory, from statfs(2).
 const (
 	tmpfs = 0x01021994
 	ramfs = 0x858458f6
 )
 
-// inMemory says whether a folder is on no disk.
+// inMemory reports whether a folder is on a file system in memory.
 func inMemory(folder string) bool {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(folder, &s); err != nil {

@@ -2,5 +2,5 @@
 
 package bench
 
-// inMemory says whether a folder is on no disk, which only Linux tells here.
+// inMemory is false, because only Linux is supported.
 func inMemory(string) bool { return false }

@@ -21,43 +21,42 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/internal/flow"
+	merchants "github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
 
-// funds are what each merchant of a run begins with, in cents: more than a run
-// can send.
+// funds is the initial balance of each merchant in cents, more than a run can send.
 const funds money.Cents = 1_000_000_000_000_000
 
-// masterKeyVariable hands the gateway its key.
+// masterKeyVariable passes the master key to the gateway.
 const masterKeyVariable = "PORTEIRA_MASTER_KEY="
 
-// stopTimeout is how long the gateway may take to end before it is killed.
+// stopTimeout is the time after which a gateway that does not stop is killed.
 const stopTimeout = 20 * time.Second
 
-// gateway is one that the run started for itself, in a folder and a database
-// of its own.
+// gateway is a gateway process of the run, with a folder and a database of its own.
 type gateway struct {
-	env      env.Env
-	folder   string
-	keep     bool
-	borrowed bool      // folder and database are somebody's, and stay
+	env    env.Env
+	folder string
+	keep   bool
+
 	database *database // nil on SQLite
-	secrets  []string  // its environment's
+	secrets  []string  // environment variables
 	admin    *config.Config
 	bank     *bank
 	notes    []string // for the report
 
-	cmd   *exec.Cmd
-	ended chan struct{}
-	base  string // its address
-	ops   string // its operator's
+	cmd        *exec.Cmd
+	exited     chan struct{}
+	baseURL    string // its address
+	opsAddress string // of the operator's listener
 }
 
-// startGateway starts a gateway, and returns the merchants that may use it.
+// startGateway starts a gateway, and returns its merchants.
 func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant, err error) {
 	g = &gateway{env: o.Env, keep: o.Keep}
 	defer func() {
@@ -66,11 +65,11 @@ func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant,
 		}
 	}()
 	if g.folder, err = os.MkdirTemp(o.Data, "porteira-bench-"); err != nil {
-		return g, nil, fmt.Errorf("bench: make a folder: %w", err)
+		return g, nil, fmt.Errorf("bench: create a folder: %w", err)
 	}
 	settings := map[string]string{"data": g.folder}
 	if o.Database == "" && inMemory(g.folder) {
-		g.notes = append(g.notes, "The folder "+filepath.Dir(g.folder)+" is in memory, where durable writes cost nothing: name one on a disk by --data.")
+		g.notes = append(g.notes, "The folder "+filepath.Dir(g.folder)+" is in memory, where durable writes cost nothing: set one on a disk with --data.")
 	}
 	if o.Database != "" {
 		if g.database, err = createDatabase(ctx, o.Env, o.Database); err != nil {
@@ -78,20 +77,20 @@ func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant,
 		}
 		settings["database"] = g.database.url
 	}
-	key, secret := make([]byte, store.MasterKeyLength), make([]byte, 16)
+	key, secret := make([]byte, db.MasterKeyLength), make([]byte, 16)
 	o.Env.Random.Read(key)
 	o.Env.Random.Read(secret)
 	bankSecret := hex.EncodeToString(secret)
 	g.secrets = []string{masterKeyVariable + base64.StdEncoding.EncodeToString(key), "PORTEIRA_BANK_SECRET=" + bankSecret}
-	// Admin commands know no bank.
+	// Admin commands have no options for the bank.
 	if g.admin, err = config.Load(config.Sources{Mode: config.Admin, Environ: g.secrets[:1], Flags: settings}); err != nil {
 		return g, nil, err
 	}
-	if list, err = g.found(ctx, o.Merchants); err != nil {
+	if list, err = g.setUp(ctx, o.Merchants); err != nil {
 		return g, nil, fmt.Errorf("bench: set up: %w", err)
 	}
 	if g.keep {
-		g.notes = append(g.notes, "Left behind: the folder "+g.folder+", and "+g.admin.ShownDatabase()+".")
+		g.notes = append(g.notes, "Kept: the folder "+g.folder+", and "+g.admin.ShownDatabase()+".")
 	}
 	if g.bank, err = openBank(ctx, o.Env.Clock, bankSecret); err != nil {
 		return g, nil, err
@@ -99,22 +98,22 @@ func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant,
 	return g, list, g.start(o)
 }
 
-// found makes the schema and the merchants, with money and credentials.
-func (g *gateway) found(ctx context.Context, n int) ([]merchant, error) {
+// setUp creates the schema and n merchants with funds and credentials.
+func (g *gateway) setUp(ctx context.Context, n int) ([]merchant, error) {
 	if _, err := app.Migrate(ctx, g.admin, slog.New(slog.DiscardHandler)); err != nil {
 		return nil, err
 	}
 	var list []merchant
-	err := g.beside(ctx, func(a *app.Admin) error {
+	err := g.withAdmin(ctx, func(a *app.Admin) error {
 		for i := range n {
-			m, err := a.Flow.CreateMerchant(ctx, store.Merchant{Name: "bench " + strconv.Itoa(i+1), City: "SAO PAULO", Processor: processorName}, "")
+			m, err := a.Merchants.Create(ctx, store.Merchant{Name: "bench " + strconv.Itoa(i+1), City: "SAO PAULO", Processor: bankProcessor}, "")
 			if err != nil {
 				return err
 			}
-			if err := a.Flow.Fund(ctx, m, funds); err != nil {
+			if err := a.Merchants.Fund(ctx, m, funds); err != nil {
 				return err
 			}
-			c, secret, err := a.Flow.CreateCredential(ctx, flow.NewCredential{Merchant: m.ID, Label: "bench"})
+			c, secret, err := a.Merchants.CreateCredential(ctx, merchants.NewCredential{Merchant: m.ID, Label: "bench"})
 			if err != nil {
 				return err
 			}
@@ -125,8 +124,8 @@ func (g *gateway) found(ctx context.Context, n int) ([]merchant, error) {
 	return list, err
 }
 
-// beside opens the database beside the gateway, for the time of work.
-func (g *gateway) beside(ctx context.Context, work func(*app.Admin) error) error {
+// withAdmin runs work with access to the gateway's database.
+func (g *gateway) withAdmin(ctx context.Context, work func(*app.Admin) error) error {
 	a, err := app.OpenAdmin(ctx, g.admin, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -134,9 +133,9 @@ func (g *gateway) beside(ctx context.Context, work func(*app.Admin) error) error
 	return errors.Join(work(a), a.Close())
 }
 
-// start starts the program, and returns once it serves.
+// start starts the program and waits until it serves.
 func (g *gateway) start(o *Options) error {
-	// In production there is no bank within the gateway, so no order is minted.
+	// In production there is no bank in process, so no charge is generated offline.
 	args := []string{"dev", "--log-format", "json"}
 	if o.Calls || o.Mode != Payin && o.Mode != Read {
 		args = []string{"serve", "--bank", g.bank.url(), "--allow-http-webhooks", "--allow-networks", "127.0.0.0/8,::1/128"}
@@ -152,12 +151,12 @@ func (g *gateway) start(o *Options) error {
 	if err != nil {
 		return fmt.Errorf("bench: open log: %w", err)
 	}
-	defer func() { _ = log.Close() }()                           // the gateway has its own
-	g.cmd = exec.Command(o.Program, append(args, o.Flags...)...) //nolint:noctx // it is told to end in order, by a signal
+	defer func() { _ = log.Close() }()                           // the gateway has its own descriptor
+	g.cmd = exec.Command(o.Program, append(args, o.Flags...)...) //nolint:noctx // it is stopped by a signal
 	g.cmd.Env = append(slices.DeleteFunc(slices.Clone(o.Environ), func(v string) bool { return strings.HasPrefix(v, "PORTEIRA_") }), g.secrets...)
 	g.cmd.Stderr = log
 	g.cmd.SysProcAttr = &syscall.SysProcAttr{}
-	dieWithUs(g.cmd.SysProcAttr)
+	killWithParent(g.cmd.SysProcAttr)
 	out, err := g.cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("bench: start the gateway: %w", err)
@@ -170,23 +169,23 @@ func (g *gateway) start(o *Options) error {
 		Ops     string `json:"opsAddress"`
 	}
 	err = json.NewDecoder(out).Decode(&greeting)
-	g.ended = make(chan struct{})
+	g.exited = make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, out)
-		_ = g.cmd.Wait() // how it ended is in its log
-		close(g.ended)
+		_ = g.cmd.Wait() // the cause is in its log
+		close(g.exited)
 	}()
 	if err != nil {
-		return fmt.Errorf("bench: the gateway did not start: %s", g.lastWords())
+		return fmt.Errorf("bench: the gateway did not start: %s", g.logTail())
 	}
-	g.base, g.ops = greeting.BaseURL, greeting.Ops
+	g.baseURL, g.opsAddress = greeting.BaseURL, greeting.Ops
 	return nil
 }
 
 func (g *gateway) log() string { return filepath.Join(g.folder, "gateway.log") }
 
-// lastWords is the end of the gateway's log.
-func (g *gateway) lastWords() string {
+// logTail is the end of the gateway's log.
+func (g *gateway) logTail() string {
 	text, err := os.ReadFile(g.log())
 	if err != nil {
 		return err.Error()
@@ -195,10 +194,10 @@ func (g *gateway) lastWords() string {
 	return strings.TrimSpace(string(text[max(0, len(text)-most):]))
 }
 
-// verify proves the books of all merchants, and the platform's own; it returns
-// what is wrong with them.
+// verify verifies the ledgers of all merchants and of the platform, and returns their
+// defects.
 func (g *gateway) verify(ctx context.Context) (faults []string, err error) {
-	err = g.beside(ctx, func(a *app.Admin) error {
+	err = g.withAdmin(ctx, func(a *app.Admin) error {
 		list, err := a.Store.Merchants(ctx)
 		if err != nil {
 			return err
@@ -209,7 +208,7 @@ func (g *gateway) verify(ctx context.Context) (faults []string, err error) {
 				return err
 			}
 			for i := range proofs {
-				for _, f := range proofs[i].Faults {
+				for _, f := range proofs[i].Defects {
 					faults = append(faults, m.Name+": "+proofs[i].Check+" "+f.ID+": "+f.Detail)
 				}
 			}
@@ -219,7 +218,7 @@ func (g *gateway) verify(ctx context.Context) (faults []string, err error) {
 	return faults, err
 }
 
-// written is how many bytes were written to disks so far, and by whom.
+// written is the number of bytes written to disk so far, and the writer.
 func (g *gateway) written(ctx context.Context, u usage) (n int64, by string) {
 	if g.database != nil {
 		return g.database.written(ctx), writtenByServer
@@ -227,9 +226,9 @@ func (g *gateway) written(ctx context.Context, u usage) (n int64, by string) {
 	return u.written, writtenByGateway
 }
 
-// profile takes the gateway's CPU profile for a time, and writes it to a file.
+// profile writes the gateway's CPU profile of a duration to a file.
 func (g *gateway) profile(ctx context.Context, path string, d time.Duration) error {
-	url := "http://" + g.ops + "/debug/pprof/profile?seconds=" + strconv.Itoa(max(1, int(d/time.Second)))
+	url := "http://" + g.opsAddress + "/debug/pprof/profile?seconds=" + strconv.Itoa(max(1, int(d/time.Second)))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
@@ -249,29 +248,27 @@ func (g *gateway) profile(ctx context.Context, path string, d time.Duration) err
 	return os.WriteFile(path, text, 0o600)
 }
 
-// close ends the gateway in order, and removes what it left.
+// close stops the gateway, and removes its folder and database unless they are kept.
 func (g *gateway) close() error {
 	var errs []error
-	if g.ended != nil {
-		_ = g.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	if g.exited != nil {
+		_ = g.cmd.Process.Signal(syscall.SIGTERM) // fails if it has ended
 		limit := g.env.Clock.NewTimer(stopTimeout)
 		select {
-		case <-g.ended:
+		case <-g.exited:
 		case <-limit.C():
 			errs = append(errs, errors.New("bench: the gateway did not stop in time, and was killed"))
 			_ = g.cmd.Process.Kill()
-			<-g.ended
+			<-g.exited
 		}
 		limit.Stop()
 	}
 	if g.bank != nil {
 		g.bank.close()
 	}
-	if g.borrowed {
-		return errors.Join(errs...)
-	}
+
 	if g.keep && len(g.secrets) > 0 {
-		// Without its key nobody could read the database.
+		// The database cannot be read without its key.
 		key := strings.TrimPrefix(g.secrets[0], masterKeyVariable)
 		return errors.Join(append(errs, os.WriteFile(filepath.Join(g.folder, "master.key"), []byte(key+"\n"), 0o600))...)
 	}

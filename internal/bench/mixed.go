@@ -2,37 +2,36 @@ package bench
 
 import "context"
 
-// Shares of a hundred requests of the mode mixed, which is a day of shops: they
-// ask about orders more often than they make them, most pay-ins are paid, and
-// some money goes out. The rest is reading.
+// Percentages of the mode mixed, like the load of shops: mostly reads, most pay-ins
+// are paid, and there are some payouts. The rest is reads.
 const (
 	mixedPayins  = 25
 	mixedPayouts = 5
 	mixedNotices = 20
 )
 
-// mixed is the plan of the mode of that name.
-type mixed struct {
-	*circle
+// mixedWorkload is the workload of the mode mixed.
+type mixedWorkload struct {
+	*roundTrip
 
-	reading *reading
-	payins  *creating
-	payouts *creating
+	read    *readWorkload
+	payins  *createWorkload
+	payouts *createWorkload
 	total   *series
 }
 
-func (r *run) newMixed() (*mixed, error) {
-	c, err := r.newCircle()
+func (r *run) newMixedWorkload() (*mixedWorkload, error) {
+	c, err := r.newRoundTrip()
 	if err != nil {
 		return nil, err
 	}
-	m := &mixed{circle: c, reading: r.newReading(), payins: r.newCreating("/payin", c.hook(), true), payouts: r.newCreating("/payout", "", false)}
-	m.total = m.reading.total
-	for _, t := range []*task{&m.payins.task, &m.payouts.task, &m.notice} {
+	m := &mixedWorkload{roundTrip: c, read: r.newReadWorkload(), payins: r.newCreateWorkload("/payin", c.webhookURL(), true), payouts: r.newCreateWorkload("/payout", "", false)}
+	m.total = m.read.total
+	for _, t := range []*requestKind{&m.payins.request, &m.payouts.request, &m.notice} {
 		t.total = m.total
 	}
-	made := m.payins.task.judge
-	m.payins.task.judge = func(w *worker, body []byte) error {
+	made := m.payins.request.check
+	m.payins.request.check = func(w *worker, body []byte) error {
 		if err := made(w, body); err != nil {
 			return err
 		}
@@ -42,33 +41,33 @@ func (r *run) newMixed() (*mixed, error) {
 	return m, nil
 }
 
-func (m *mixed) prepare(ctx context.Context) error {
-	if err := m.reading.prepare(ctx); err != nil {
+func (m *mixedWorkload) prepare(ctx context.Context) error {
+	if err := m.read.prepare(ctx); err != nil {
 		return err
 	}
-	m.watch(ctx)
+	m.startPolling(ctx)
 	return nil
 }
 
-func (m *mixed) next(ctx context.Context, w *worker) *task {
+func (m *mixedWorkload) next(ctx context.Context, w *worker) *requestKind {
 	at := w.pick(100)
 	switch {
 	case at < mixedNotices:
-		if m.choose(w) {
-			m.write(w)
+		if m.pickUnpaid(w) {
+			m.writeNotice(w)
 			return &m.notice
 		}
-		return m.payins.next(ctx, w) // nothing is there to be paid yet
+		return m.payins.next(ctx, w) // no pay-in to pay yet
 	case at < mixedNotices+mixedPayins:
 		return m.payins.next(ctx, w)
 	case at < mixedNotices+mixedPayins+mixedPayouts:
 		return m.payouts.next(ctx, w)
 	default:
-		return m.reading.next(ctx, w)
+		return m.read.next(ctx, w)
 	}
 }
 
-func (m *mixed) list() []*series {
-	list := []*series{m.total, m.payins.task.series, m.payouts.task.series, m.notice.series, m.paid, m.news}
-	return append(list, m.reading.list()[1:]...)
+func (m *mixedWorkload) series() []*series {
+	list := []*series{m.total, m.payins.request.series, m.payouts.request.series, m.notice.series, m.paid, m.delivered}
+	return append(list, m.read.series()[1:]...)
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Print writes a report for people: a table, a chart of the first series's
-// latencies, and what the run's own check found.
+// Print writes the report as text: a table, a chart of the first series's latencies,
+// and the result of the check.
 func (v *Report) Print(w io.Writer) {
 	_, _ = fmt.Fprintf(w, "%s on %s, %s\n\n", v.Mode, v.Engine, v.loop())
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -28,7 +28,7 @@ func (v *Report) Print(w io.Writer) {
 	}
 	_ = t.Flush()
 	for i := range v.Series {
-		if r := v.Series[i].Refusal; r != nil {
+		if r := v.Series[i].Rejection; r != nil {
 			_, _ = fmt.Fprintf(w, "  %s, answered 503: p50 %s, p99 %s, max %s\n", v.Series[i].Name, shownMicros(r.P50), shownMicros(r.P99), shownMicros(r.Max))
 		}
 		for _, name := range slices.Sorted(maps.Keys(v.Series[i].Samples)) {
@@ -37,7 +37,7 @@ func (v *Report) Print(w io.Writer) {
 	}
 	if v.histogram != nil && v.Series[0].Count > 0 {
 		_, _ = fmt.Fprintf(w, "\nLatency of %s\n\n", v.Series[0].Name)
-		writeChart(w, v.histogram.spans(), v.Series[0].Latency)
+		writeChart(w, v.histogram.buckets(), v.Series[0].Latency)
 	}
 	_, _ = fmt.Fprintln(w)
 	v.printResources(w)
@@ -55,7 +55,7 @@ func (v *Report) loop() string {
 	return fmt.Sprintf("%s, %.1f s after %.1f s of warm-up", text, v.Seconds, v.WarmupSeconds)
 }
 
-// shownLatency writes microseconds in the unit that fits.
+// shownLatency formats microseconds with a suitable unit.
 func shownLatency(micros, count int64) string {
 	if count == 0 {
 		return "-"
@@ -87,7 +87,7 @@ func shownErrors(errors map[string]int64) string {
 	return strings.Join(list, ", ")
 }
 
-const notTold = "n/a"
+const notAvailable = "n/a"
 
 func (v *Report) printResources(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -95,9 +95,9 @@ func (v *Report) printResources(w io.Writer) {
 		_, _ = fmt.Fprintln(t, "  "+name+"\t"+strings.Join(cells, "\t"))
 	}
 	g := &v.Gateway
-	row("CPU of the gateway", shown(g.CPUMicros, "%.0f µs each"), shown(g.CPUSeconds, "%.2f s in all"))
-	row("CPU of the load", shown(v.Generator.CPUMicros, "%.0f µs each"), shown(v.Generator.CPUSeconds, "%.2f s in all"))
-	peak := notTold
+	row("CPU of the gateway", shown(g.CPUMicros, "%.0f µs each"), shown(g.CPUSeconds, "%.2f s in total"))
+	row("CPU of the load", shown(v.Generator.CPUMicros, "%.0f µs each"), shown(v.Generator.CPUSeconds, "%.2f s in total"))
+	peak := notAvailable
 	if g.PeakMemoryBytes != nil {
 		peak = fmt.Sprintf("%.1f MB", float64(*g.PeakMemoryBytes)/1e6)
 	}
@@ -108,17 +108,17 @@ func (v *Report) printResources(w io.Writer) {
 	}
 	row("written to disk", written)
 	if v.Lag != nil {
-		row("late to send, by the load itself", "p50 "+shownMicros(v.Lag.P50), "p99 "+shownMicros(v.Lag.P99))
+		row("delay of the load generator", "p50 "+shownMicros(v.Lag.P50), "p99 "+shownMicros(v.Lag.P99))
 	}
 	_ = t.Flush()
 	if v.Unsent > 0 {
-		_, _ = fmt.Fprintf(w, "  %d requests were due and found no free connection: their latencies are in no figure.\n", v.Unsent)
+		_, _ = fmt.Fprintf(w, "  %d requests were due but found no free connection: their latencies are not counted.\n", v.Unsent)
 	}
 }
 
 func shown(v *float64, form string) string {
 	if v == nil {
-		return notTold
+		return notAvailable
 	}
 	return fmt.Sprintf(form, *v)
 }
@@ -126,15 +126,15 @@ func shown(v *float64, form string) string {
 func (v *Report) printCheck(w io.Writer) {
 	c := &v.Check
 	_, _ = fmt.Fprintf(w, "\nAcknowledged %d orders; found %d of them in the lists, and read %d by id.", c.Acknowledged, c.Found, c.Sampled)
-	if c.Verified && len(c.Faults) == 0 {
-		_, _ = fmt.Fprint(w, " The books are sound.")
+	if c.Verified && len(c.Defects) == 0 {
+		_, _ = fmt.Fprint(w, " The ledger is correct.")
 	}
 	_, _ = fmt.Fprintln(w)
 	for _, group := range []struct {
 		title string
 		n     int64
 		list  []string
-	}{{"MISSING", c.Lost, c.Missing}, {"WRONG", c.Wrongs, c.Wrong}, {"FAULTY", int64(len(c.Faults)), c.Faults}} {
+	}{{"MISSING", c.MissingCount, c.Missing}, {"WRONG", c.WrongCount, c.Wrong}, {"DEFECTS", int64(len(c.Defects)), c.Defects}} {
 		if group.n > 0 {
 			_, _ = fmt.Fprintf(w, "%s: %d\n  %s\n", group.title, group.n, strings.Join(group.list, "\n  "))
 		}

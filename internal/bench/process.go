@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// unknown is a figure that this machine does not tell.
+// unknown is a figure that this machine cannot measure.
 const unknown = -1
 
-// tick is the unit of CPU times in /proc: USER_HZ, which is 100 on every
+// clockTick is the unit of CPU times in /proc: USER_HZ, which is 100 on every
 // platform of Linux that Go runs on.
-const tick = 10 * time.Millisecond
+const clockTick = 10 * time.Millisecond
 
-// usage is what a process took of the machine since it began. A figure that
-// is not known is negative.
+// usage is the resources that a process has used since its start. Unknown figures are
+// negative.
 type usage struct {
 	cpu     time.Duration // of all processors
-	peak    int64         // bytes of memory at most
-	written int64         // bytes that it caused to be written to a disk
+	peak    int64         // peak memory, bytes
+	written int64         // bytes written to disk
 }
 
-// usageOf asks Linux about a process; elsewhere nothing is known.
+// usageOf reads the usage of a process on Linux; elsewhere all figures are unknown.
 func usageOf(pid int) usage { return readUsage("/proc", pid) }
 
 func readUsage(proc string, pid int) usage {
@@ -44,7 +44,7 @@ func readUsage(proc string, pid int) usage {
 }
 
 // parseCPU reads utime and stime, fields 14 and 15 of proc_pid_stat(5). The
-// second field is the program's name, which may hold spaces and brackets.
+// second field is the program's name, which may contain spaces and brackets.
 func parseCPU(stat string) time.Duration {
 	_, rest, ok := strings.Cut(stat[max(strings.LastIndexByte(stat, ')'), 0):], " ")
 	fields := strings.Fields(rest)
@@ -56,10 +56,10 @@ func parseCPU(stat string) time.Duration {
 	if err1 != nil || err2 != nil {
 		return unknown
 	}
-	return time.Duration(user+system) * tick
+	return time.Duration(user+system) * clockTick
 }
 
-// namedNumber reads the number behind a name at the beginning of a line.
+// namedNumber reads the number after a name at the beginning of a line.
 func namedNumber(path, name string) int64 {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -79,7 +79,7 @@ func namedNumber(path, name string) int64 {
 	return unknown
 }
 
-// since is what was taken between two moments.
+// since is the usage since before.
 func (u usage) since(before usage) usage {
 	d := usage{unknown, u.peak, unknown}
 	if u.cpu >= 0 && before.cpu >= 0 {

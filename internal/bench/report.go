@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Report is what a run measured. Figures that this machine does not tell are
-// absent.
+// Report is the result of a run. Figures that this machine cannot measure are absent.
 type Report struct {
 	Mode   Mode   `json:"mode"`
 	Engine string `json:"engine"` // sqlite, postgres or unknown
@@ -28,15 +27,14 @@ type Report struct {
 	// Throughput is the first series's, per second.
 	Throughput float64  `json:"throughput"`
 	Series     []Series `json:"series"`
-	// Unsent is how many requests of an open loop were due, and had no free
-	// connection before the measured time was over: their latencies are in no
-	// figure.
+	// Unsent is the number of requests of an open loop that were due but found no free
+	// connection within the measured time: their latencies are not counted.
 	Unsent int64 `json:"unsent"`
 
 	Gateway   Resources `json:"gateway"`
 	Generator Resources `json:"generator"`
-	// Lag is how late requests of an open loop left a free connection: what of
-	// the latencies is this program's own.
+	// Lag is the delay of requests of an open loop on a free connection: the part of the
+	// latencies that this program causes.
 	Lag *Latency `json:"lagMicros,omitempty"`
 
 	Check Check    `json:"check"`
@@ -45,38 +43,38 @@ type Report struct {
 	histogram *histogram // of the first series
 }
 
-// Series is what happened of one kind.
+// Series is the result of one kind of request or event.
 type Series struct {
 	Name      string            `json:"name"`
-	Count     int64             `json:"count"`     // that went well
-	PerSecond float64           `json:"perSecond"` // that ended well within the measured time
+	Count     int64             `json:"count"`     // successes
+	PerSecond float64           `json:"perSecond"` // successes that ended within the measured time
 	Latency   Latency           `json:"latencyMicros"`
 	Errors    map[string]int64  `json:"errors"`                  // by status; "connection" is no answer
-	Refusal   *Latency          `json:"refusalMicros,omitempty"` // of answers with 503: load that the gateway did not take on
+	Rejection *Latency          `json:"refusalMicros,omitempty"` // of answers with 503
 	Samples   map[string]string `json:"samples,omitempty"`       // of the errors' answers
 }
 
-// Resources are what a process took during the measured time.
+// Resources are the resources that a process used during the measured time.
 type Resources struct {
 	CPUSeconds      *float64 `json:"cpuSeconds,omitempty"`
 	CPUMicros       *float64 `json:"cpuMicrosPerOperation,omitempty"`
 	PeakMemoryBytes *int64   `json:"peakMemoryBytes,omitempty"` // since it began
 	WrittenBytes    *int64   `json:"writtenBytes,omitempty"`
 	WrittenPer      *float64 `json:"writtenBytesPerOperation,omitempty"`
-	// WrittenBy says whose bytes those are: the gateway's process, or the
-	// database's write-ahead log.
+	// WrittenBy is the writer of those bytes: the gateway's process, or the database's
+	// write-ahead log.
 	WrittenBy string `json:"writtenBy,omitempty"`
 }
 
 func selfUsage() usage { return usageOf(os.Getpid()) }
 
-// report puts together what was measured.
+// report returns the report of the run.
 func (r *run) report(found *Check) *Report {
-	list := r.plan.list()
+	list := r.workload.series()
 	v := &Report{
 		Mode: r.Mode, Engine: r.target.engine, Loop: "closed", Concurrency: r.Concurrency, Rate: r.Rate, Merchants: r.Merchants,
 		WarmupSeconds: r.Warmup.Seconds(), Seconds: round(r.elapsed.Seconds(), 3), Seed: r.Seed,
-		Machine: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Check: *found, Unsent: r.pace.unsent.Load(), Notes: append([]string{}, r.notes...),
+		Machine: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Check: *found, Unsent: r.schedule.unsent.Load(), Notes: append([]string{}, r.notes...),
 		histogram: list[0].latencies,
 	}
 	for _, s := range list {
@@ -88,9 +86,9 @@ func (r *run) report(found *Check) *Report {
 		lag := r.lag.summary()
 		v.Lag = &lag
 	}
-	n := list[0].ended()
+	n := list[0].completedCount()
 	v.Gateway = resources(r.stopped.since(r.started), n)
-	v.Generator = resources(r.own, n)
+	v.Generator = resources(r.generator, n)
 	v.Generator.WrittenBytes, v.Generator.WrittenPer = nil, nil
 	v.Gateway.WrittenBytes, v.Gateway.WrittenPer = nil, nil
 	if r.written >= 0 {
@@ -104,11 +102,11 @@ func (s *series) view(elapsed time.Duration) Series {
 	defer s.mu.Unlock()
 	v := Series{Name: s.name, Count: s.count, Latency: s.latencies.summary(), Errors: s.errors, Samples: s.samples}
 	if s.errors[strconv.Itoa(http.StatusServiceUnavailable)] > 0 {
-		refusal := s.refusals.summary()
-		v.Refusal = &refusal
+		refusal := s.rejections.summary()
+		v.Rejection = &refusal
 	}
 	if elapsed > 0 {
-		v.PerSecond = round(float64(s.within)/elapsed.Seconds(), 1)
+		v.PerSecond = round(float64(s.completed)/elapsed.Seconds(), 1)
 	}
 	return v
 }
@@ -125,7 +123,7 @@ func resources(u usage, n int64) Resources {
 	return v
 }
 
-// per divides among n operations; nil where there was none.
+// per divides sum by n; nil if n is 0.
 func per(sum float64, n int64) *float64 {
 	if n == 0 {
 		return nil
@@ -134,7 +132,7 @@ func per(sum float64, n int64) *float64 {
 	return &v
 }
 
-// round keeps so many digits behind the point.
+// round rounds to digits after the decimal point.
 func round(v float64, digits int) float64 {
 	unit := math.Pow10(digits)
 	return math.Round(v*unit) / unit

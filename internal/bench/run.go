@@ -16,112 +16,113 @@ import (
 type run struct {
 	Options
 
-	clock  env.Clock
-	target *target
-	plan   plan
-	pace   *pace
-	lag    *histogram // how late requests of an open loop left a free connection
+	clock    env.Clock
+	target   *target
+	workload workload
+	schedule *schedule
+	lag      *histogram // delays of requests of an open loop on a free connection
 
 	acked []order
 
-	mu     sync.Mutex
-	wrong  []string // answers that were wrong, the first of them
-	wrongs int64
+	mu         sync.Mutex
+	wrong      []string // the first wrong answers
+	wrongCount int64
 
 	started, stopped usage // of the gateway, around the measured time
-	own              usage // this program's, within it
+	generator        usage // this program's, within it
 	written          int64 // bytes, within it
 	writtenBy        string
-	elapsed          time.Duration // the measured time, as it turned out
+	elapsed          time.Duration // the actual measured time
 	notes            []string
 }
 
-// order is one that was acknowledged.
+// order is an acknowledged order.
 type order struct {
 	id         payment.ID
-	externalID string // kept where notices are sent
-	reference  string // kept where it is looked for
+	externalID string // only if notices are sent
+	reference  string // only if it is searched for
 	amount     int64  // cents
 	merchant   int
 	payout     bool
-	due        time.Duration // its request was
+	due        time.Duration // of its request
 }
 
-// task is one kind of request, and what its answer must be.
-type task struct {
-	series *series
-	total  *series // that it counts in as well; nil for none
-	want   int     // status
-	// judge reads the answer of a request that got its status; its error is a
-	// wrong answer.
-	judge func(w *worker, body []byte) error
-	// failed is told where there was no such answer; it may be nil.
-	failed func(w *worker)
+// requestKind is one kind of request, and the expected answer.
+type requestKind struct {
+	series     *series
+	total      *series // counts the request as well; may be nil
+	wantStatus int
+	// check checks the answer of a request that got wantStatus; an error is reported as
+	// a wrong answer.
+	check func(w *worker, body []byte) error
+	// onError is called if there was no such answer; it may be nil.
+	onError func(w *worker)
 }
 
-// plan is a mode: it decides what each worker asks next.
-type plan interface {
-	// prepare makes what the load needs, before it begins.
+// workload generates the requests of a mode.
+type workload interface {
+	// prepare runs before the load.
 	prepare(ctx context.Context) error
-	// next writes a worker's next request; nil where nothing is left to ask.
-	next(ctx context.Context, w *worker) *task
-	// settle waits until all that the load set going has come to its end.
-	settle(ctx context.Context) error
-	// list is what happens, the main thing first.
-	list() []*series
-	// missing tells what was set going and did not come to its end.
+	// next writes a worker's next request; nil if there are no more.
+	next(ctx context.Context, w *worker) *requestKind
+	// drain waits until the orders of the load have completed.
+	drain(ctx context.Context) error
+	// series are the measured series, the main one first.
+	series() []*series
+	// missing lists the orders that did not complete.
 	missing() []string
 	close()
 }
 
-// worker is one connection that asks.
+// worker sends requests over one connection.
 type worker struct {
-	run    *run
-	conn   conn
-	random env.Random
-	pool   [256]byte
-	used   int
+	run      *run
+	conn     conn
+	random   env.Random
+	pool     [256]byte
+	poolUsed int
 
 	request, body, extra []byte
-	reference            [referenceLength]byte // of the order that is asked for
+	reference            [referenceLength]byte // of the new order
 	amount               int64                 // cents
 	merchant             int
-	index                int // of the order that it is about, where the plan keeps them
+	index                int // of the order, in workloads that keep orders
 	due                  time.Duration
 	acked                []order
 }
 
-// wrongMax bounds how many wrong answers are told of.
-const wrongMax = 10
+// wrongListed is the maximum length of Check.Wrong.
+const wrongListed = 10
 
-// objection notes a wrong answer.
-func (r *run) objection(text string) {
+// addWrong records a wrong answer.
+func (r *run) addWrong(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.wrongs++; len(r.wrong) < wrongMax {
+	if r.wrongCount++; len(r.wrong) < wrongListed {
 		r.wrong = append(r.wrong, text)
 	}
 }
 
-func (r *run) tell(text string) {
+func (r *run) progress(text string) {
 	if r.Progress != nil {
 		_, _ = fmt.Fprintln(r.Progress, text)
 	}
 }
 
-// workersSalt keeps the streams of chance of preparation and load apart.
-var workersSalt = []uint64{0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9}
+// seedSalts separate the random streams of preparation and load.
+var seedSalts = []uint64{0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9}
 
-// load runs a plan at a pace with all connections, and returns when it is over.
-func (r *run) load(ctx context.Context, p plan, pace *pace, salt int) (acked []order) {
+// load runs a workload on a schedule with all connections, and returns when it has
+// ended.
+func (r *run) load(ctx context.Context, p workload, s *schedule, salt int) (acked []order) {
 	var group sync.WaitGroup
 	workers := make([]*worker, r.Concurrency)
 	for i := range workers {
 		w := &worker{run: r, conn: conn{target: r.target, clock: r.clock}}
-		w.random = env.SeededRandom(r.Seed + uint64(i+1)*workersSalt[salt])
-		w.used = len(w.pool)
+		w.random = env.SeededRandom(r.Seed + uint64(i+1)*seedSalts[salt])
+		w.poolUsed = len(w.pool)
 		workers[i] = w
-		group.Go(func() { w.work(ctx, p, pace) })
+		group.Go(func() { w.loop(ctx, p, s) })
 	}
 	group.Wait()
 	for _, w := range workers {
@@ -130,15 +131,15 @@ func (r *run) load(ctx context.Context, p plan, pace *pace, salt int) (acked []o
 	return acked
 }
 
-// work asks until the pace or the plan has come to its end.
-func (w *worker) work(ctx context.Context, p plan, pace *pace) {
+// loop sends requests until the schedule or the workload ends.
+func (w *worker) loop(ctx context.Context, p workload, s *schedule) {
 	defer context.AfterFunc(ctx, w.conn.interrupt)()
 	defer w.conn.close()
-	alarm := newAlarm(w.run.clock)
+	alarm := newPreciseTimer(w.run.clock)
 	defer alarm.close()
 	clock, free := w.run.clock, time.Duration(0)
 	for {
-		due, ok := pace.take(ctx, alarm.sleep)
+		due, ok := s.take(ctx, alarm.sleep)
 		if !ok {
 			return
 		}
@@ -148,9 +149,9 @@ func (w *worker) work(ctx context.Context, p plan, pace *pace) {
 			return
 		}
 		now := clock.Monotonic()
-		if pace.rate == 0 {
+		if s.rate == 0 {
 			w.due = now
-		} else if pace.window.holds(due) {
+		} else if s.window.contains(due) {
 			w.run.lag.record(now - max(due, free))
 		}
 		status, body, err := w.conn.exchange(ctx, w.request)
@@ -158,44 +159,44 @@ func (w *worker) work(ctx context.Context, p plan, pace *pace) {
 		if ctx.Err() != nil {
 			return
 		}
-		w.settle(t, &pace.window, free, status, body, err)
+		w.count(t, &s.window, free, status, body, err)
 	}
 }
 
-// settle counts an answer, or that there was none.
-func (w *worker) settle(t *task, window *window, end time.Duration, status int, body []byte, err error) {
-	if err != nil || status != t.want {
+// count records an answer or an error.
+func (w *worker) count(t *requestKind, window *window, end time.Duration, status int, body []byte, err error) {
+	if err != nil || status != t.wantStatus {
 		text := string(body)
 		if err != nil {
 			status, text = 0, err.Error()
 		}
-		t.series.failed(window, w.due, end, status, text)
+		t.series.failure(window, w.due, end, status, text)
 		if t.total != nil {
-			t.total.failed(window, w.due, end, status, text)
+			t.total.failure(window, w.due, end, status, text)
 		}
-		if t.failed != nil {
-			t.failed(w)
+		if t.onError != nil {
+			t.onError(w)
 		}
 		return
 	}
-	if err := t.judge(w, body); err != nil {
-		w.run.objection(fmt.Sprintf("%s: %v: %.200s", t.series.name, err, body))
+	if err := t.check(w, body); err != nil {
+		w.run.addWrong(fmt.Sprintf("%s: %v: %.200s", t.series.name, err, body))
 		return
 	}
-	t.series.well(window, w.due, end, end-w.due)
+	t.series.success(window, w.due, end, end-w.due)
 	if t.total != nil {
-		t.total.well(window, w.due, end, end-w.due)
+		t.total.success(window, w.due, end, end-w.due)
 	}
 }
 
 // draw draws n random bytes, which are good until the next call.
 func (w *worker) draw(n int) []byte {
-	if w.used+n > len(w.pool) {
+	if w.poolUsed+n > len(w.pool) {
 		w.random.Read(w.pool[:])
-		w.used = 0
+		w.poolUsed = 0
 	}
-	w.used += n
-	return w.pool[w.used-n : w.used]
+	w.poolUsed += n
+	return w.pool[w.poolUsed-n : w.poolUsed]
 }
 
 // pick chooses one of n, each about as likely as any other.
@@ -209,17 +210,17 @@ func (w *worker) pick(n int) int {
 func (r *run) measure(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if own := r.target.own; own != nil { // without a gateway there is nothing to go on with
+	if own := r.target.gateway; own != nil { // without a gateway there is nothing to go on with
 		go func() {
 			select {
-			case <-own.ended:
-				cancel(fmt.Errorf("bench: the gateway has ended: %s", own.lastWords()))
+			case <-own.exited:
+				cancel(fmt.Errorf("bench: the gateway has ended: %s", own.logTail()))
 			case <-ctx.Done():
 			}
 		}()
 	}
 	r.lag = newHistogram()
-	r.pace = newPace(r.clock, r.Rate, r.Warmup, r.Duration, r.Requests)
+	r.schedule = newSchedule(r.clock, r.Rate, r.Warmup, r.Duration, r.Requests)
 	observing, stop := context.WithCancel(ctx)
 	defer stop()
 	var watched sync.WaitGroup
@@ -229,17 +230,17 @@ func (r *run) measure(ctx context.Context) error {
 			fault.Store(&err)
 		}
 	})
-	acked := r.load(ctx, r.plan, r.pace, 1)
-	early := r.clock.Monotonic() < r.pace.window.to
+	acked := r.load(ctx, r.workload, r.schedule, 1)
+	early := r.clock.Monotonic() < r.schedule.window.to
 	r.acked = append(r.acked, acked...)
 	err := context.Cause(ctx)
-	if early && err == nil { // what was set going belongs to the measured time
-		err = r.plan.settle(ctx)
+	if early && err == nil { // completing the orders belongs to the measured time
+		err = r.workload.drain(ctx)
 	}
 	stop()
 	watched.Wait()
 	if !early && err == nil {
-		err = r.plan.settle(ctx)
+		err = r.workload.drain(ctx)
 	}
 	if watching := fault.Load(); watching != nil {
 		err = errors.Join(err, *watching)
@@ -247,12 +248,12 @@ func (r *run) measure(ctx context.Context) error {
 	return err
 }
 
-// observe takes the figures at both ends of the measured time, and tells how
-// the run goes in between. The measured time ends early where load does.
+// observe measures usage at both ends of the measured time, and reports progress in
+// between. The measured time ends early if load does.
 func (r *run) observe(ctx, load context.Context) error {
-	if !wait(load, r.clock, r.pace.window.from-r.clock.Monotonic()) {
+	if !wait(load, r.clock, r.schedule.window.from-r.clock.Monotonic()) {
 		r.started = usage{unknown, unknown, unknown}
-		r.own, r.written, r.elapsed = r.started, unknown, 0
+		r.generator, r.written, r.elapsed = r.started, unknown, 0
 		r.notes = append(r.notes, "The load ended before its warm-up: nothing was measured.")
 		return nil
 	}
@@ -260,56 +261,55 @@ func (r *run) observe(ctx, load context.Context) error {
 	var profiling sync.WaitGroup
 	if r.Profile != "" {
 		profiling.Go(func() {
-			if err := r.target.own.profile(ctx, r.Profile, r.Duration); err != nil {
+			if err := r.target.gateway.profile(ctx, r.Profile, r.Duration); err != nil {
 				errs = append(errs, err)
 			}
 		})
 	}
 	before, self := usageOf(r.target.pid), selfUsage()
-	writtenBefore := r.writtenNow(ctx, before)
-	r.follow(load)
-	at := min(r.clock.Monotonic(), r.pace.window.to)
+	writtenBefore := r.writtenBytes(ctx, before)
+	r.reportProgress(load)
+	at := min(r.clock.Monotonic(), r.schedule.window.to)
 	r.stopped = usageOf(r.target.pid)
-	r.started, r.own = before, selfUsage().since(self)
-	r.elapsed = at - r.pace.window.from
+	r.started, r.generator = before, selfUsage().since(self)
+	r.elapsed = at - r.schedule.window.from
 	r.written = unknown
-	if after := r.writtenNow(ctx, r.stopped); after >= 0 && writtenBefore >= 0 {
+	if after := r.writtenBytes(ctx, r.stopped); after >= 0 && writtenBefore >= 0 {
 		r.written = after - writtenBefore
 	}
 	profiling.Wait()
 	return errors.Join(errs...)
 }
 
-func (r *run) writtenNow(ctx context.Context, u usage) int64 {
+func (r *run) writtenBytes(ctx context.Context, u usage) int64 {
 	n := u.written
 	r.writtenBy = writtenByGateway
-	if r.target.own != nil {
-		n, r.writtenBy = r.target.own.written(ctx, u)
+	if r.target.gateway != nil {
+		n, r.writtenBy = r.target.gateway.written(ctx, u)
 	}
 	return n
 }
 
-// follow tells how the run goes, once a second, until the measured time or the
-// load is over.
-func (r *run) follow(load context.Context) {
-	main := r.plan.list()[0]
+// reportProgress prints a line per second until the measured time or the load ends.
+func (r *run) reportProgress(load context.Context) {
+	main := r.workload.series()[0]
 	last, _ := main.totals()
 	for {
-		left := r.pace.window.to - r.clock.Monotonic()
+		left := r.schedule.window.to - r.clock.Monotonic()
 		if left <= 0 || !wait(load, r.clock, min(left, time.Second)) {
 			return
 		}
 		if r.Progress == nil {
 			continue
 		}
-		well, _ := main.totals()
+		successes, _ := main.totals()
 		var failed int64
-		for _, s := range r.plan.list() {
+		for _, s := range r.workload.series() {
 			_, n := s.totals()
 			failed = max(failed, n)
 		}
-		elapsed := (r.clock.Monotonic() - r.pace.window.from).Round(time.Second)
-		_, _ = fmt.Fprintf(r.Progress, "%6s  %s %d/s, %d errors\n", elapsed, main.name, well-last, failed)
-		last = well
+		elapsed := (r.clock.Monotonic() - r.schedule.window.from).Round(time.Second)
+		_, _ = fmt.Fprintf(r.Progress, "%6s  %s %d/s, %d errors\n", elapsed, main.name, successes-last, failed)
+		last = successes
 	}
 }

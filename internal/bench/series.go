@@ -9,8 +9,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// latencyMax is the longest latency that is told apart, in microseconds; what
-// takes longer counts as that.
+// latencyMax is the longest latency in microseconds; longer ones are counted as
+// latencyMax.
 const latencyMax = int64(10 * time.Minute / time.Microsecond)
 
 // histogram counts latencies, to three significant digits.
@@ -46,67 +46,67 @@ func (h *histogram) summary() Latency {
 	return Latency{Mean: int64(h.counts.Mean()), P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), Max: at(100)}
 }
 
-// span is how many latencies lie from one bound to the next.
-type span struct{ from, to, count int64 }
+// bucket is the number of latencies between two bounds.
+type bucket struct{ from, to, count int64 }
 
-// spans lists all that were counted, shortest first.
-func (h *histogram) spans() []span {
+// buckets lists the non-empty buckets, shortest latency first.
+func (h *histogram) buckets() []bucket {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var list []span
+	var list []bucket
 	for _, bar := range h.counts.Distribution() {
 		if bar.Count > 0 {
-			list = append(list, span{bar.From, bar.To, bar.Count})
+			list = append(list, bucket{bar.From, bar.To, bar.Count})
 		}
 	}
 	return list
 }
 
-// series is what is known of one kind of thing that happens.
+// series collects the results of one kind of request or event.
 type series struct {
-	name      string
-	latencies *histogram
-	refusals  *histogram // of answers with 503
+	name       string
+	latencies  *histogram
+	rejections *histogram // of answers with 503
 
-	mu      sync.Mutex
-	count   int64 // that went well and were due in the measured time
-	within  int64 // that ended well within it
-	all     int64 // that ended well at all
-	errors  map[string]int64
-	samples map[string]string // of the answers that were errors
+	mu        sync.Mutex
+	count     int64 // successes due in the measured time
+	completed int64 // successes that ended within it
+	successes int64 // all successes
+	errors    map[string]int64
+	samples   map[string]string // error answers
 }
 
 func newSeries(name string) *series {
-	return &series{name: name, latencies: newHistogram(), refusals: newHistogram(), errors: map[string]int64{}, samples: map[string]string{}}
+	return &series{name: name, latencies: newHistogram(), rejections: newHistogram(), errors: map[string]int64{}, samples: map[string]string{}}
 }
 
-// sampleMax bounds what is kept of an answer that was an error, in bytes.
-const sampleMax = 300
+// sampleBytesMax bounds the sample of an error answer, in bytes.
+const sampleBytesMax = 300
 
-// well counts something that went well. It was due at start and ended at end.
-func (s *series) well(w *window, start, end, latency time.Duration) {
-	measured := w.holds(start)
+// success counts a success that was due at start and ended at end.
+func (s *series) success(w *window, start, end, latency time.Duration) {
+	measured := w.contains(start)
 	if measured {
 		s.latencies.record(latency)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all++
+	s.successes++
 	if measured {
 		s.count++
 	}
-	if w.holds(end) {
-		s.within++
+	if w.contains(end) {
+		s.completed++
 	}
 }
 
-// failed counts an error by its status, or as "connection" where there is none.
-func (s *series) failed(w *window, start, end time.Duration, status int, text string) {
-	if !w.holds(start) {
+// failure counts an error by its status, or as "connection" if there is none.
+func (s *series) failure(w *window, start, end time.Duration, status int, text string) {
+	if !w.contains(start) {
 		return
 	}
 	if status == http.StatusServiceUnavailable {
-		s.refusals.record(end - start)
+		s.rejections.record(end - start)
 	}
 	name := "connection"
 	if status != 0 {
@@ -116,23 +116,23 @@ func (s *series) failed(w *window, start, end time.Duration, status int, text st
 	defer s.mu.Unlock()
 	s.errors[name]++
 	if s.errors[name] == 1 {
-		s.samples[name] = text[:min(len(text), sampleMax)]
+		s.samples[name] = text[:min(len(text), sampleBytesMax)]
 	}
 }
 
-// totals are how many went well so far, and how many failed.
-func (s *series) totals() (well, failed int64) {
+// totals returns the numbers of successes and failures so far.
+func (s *series) totals() (successes, failed int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range s.errors {
 		failed += n
 	}
-	return s.all, failed
+	return s.successes, failed
 }
 
-// ended is how many ended well within the measured time.
-func (s *series) ended() int64 {
+// completedCount is the number of successes that ended within the measured time.
+func (s *series) completedCount() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.within
+	return s.completed
 }

@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// server is a small HTTP/1.1 server for one honest client, the gateway: it
-// takes as little of the machine as it can.
+// server is a minimal HTTP/1.1 server for one trusted client, the gateway. It needs
+// little CPU.
 type server struct {
 	listener net.Listener
-	// handle appends the whole answer to a request.
+	// handle appends the complete answer to a request.
 	handle func(method, path, body, out []byte) []byte
 
 	conns sync.WaitGroup
@@ -21,7 +21,7 @@ type server struct {
 	open  map[net.Conn]bool // nil once it is closed
 }
 
-// listen serves at an address until it is closed.
+// listen serves on an address until close.
 func listen(ctx context.Context, address string, handle func(method, path, body, out []byte) []byte) (*server, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", address)
@@ -40,7 +40,7 @@ func (s *server) accept() {
 	for {
 		c, err := s.listener.Accept()
 		if err != nil {
-			return // it is closed
+			return // closed
 		}
 		s.mu.Lock()
 		if s.open == nil {
@@ -61,14 +61,14 @@ func (s *server) serve(c net.Conn) {
 		delete(s.open, c)
 		s.mu.Unlock()
 	}()
-	r := bufio.NewReaderSize(c, lineMax)
+	r := bufio.NewReaderSize(c, headerLineMax)
 	var m message
 	var out []byte
-	for !m.last {
+	for !m.closes {
 		if m.read(r) != nil {
-			return // its client has gone
+			return // the client closed the connection
 		}
-		method, rest, _ := bytes.Cut(m.first, []byte{' '})
+		method, rest, _ := bytes.Cut(m.startLine, []byte{' '})
 		path, _, _ := bytes.Cut(rest, []byte{' '})
 		out = s.handle(method, path, m.body, out[:0])
 		if _, err := c.Write(out); err != nil {
@@ -77,7 +77,7 @@ func (s *server) serve(c net.Conn) {
 	}
 }
 
-// close ends the server and its connections.
+// close closes the server and its connections.
 func (s *server) close() {
 	_ = s.listener.Close()
 	s.mu.Lock()

@@ -6,50 +6,50 @@ import (
 	"net"
 	"net/url"
 
-	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/db"
 )
 
 // merchant is a merchant's credentials.
 type merchant struct{ key, secret string }
 
-// Who wrote what is counted as written.
+// Writers of the bytes in Resources.
 const (
 	writtenByGateway = "gateway"         // its process, log included
 	writtenByServer  = "write-ahead log" // PostgreSQL's
 )
 
-// Engines, as the report names them.
+// Engines in the report.
 const (
 	engineSQLite   = "sqlite"
 	enginePostgres = "postgres"
 	engineUnknown  = "unknown"
 )
 
-// target is the gateway that is measured.
+// target is the measured gateway.
 type target struct {
 	address   string // host:port
 	tls       bool
 	engine    string
 	pid       int
 	merchants []merchant
-	own       *gateway // nil where it was there already
-	// heads are the lines that every request of a merchant carries, each ended.
-	heads [][]byte
+	gateway   *gateway // nil if it was running already
+	// headers are the header lines of every request of a merchant.
+	headers [][]byte
 }
 
-// open starts the run's own gateway, or takes the one that was named.
+// open starts the run's own gateway, or uses the one at the URL.
 func (r *run) open(ctx context.Context) (*target, error) {
 	t := &target{engine: engineUnknown, pid: r.PID, merchants: []merchant{{r.Key, r.Secret}}}
 	base := r.URL
 	if base == "" {
-		r.tell("starting a gateway")
+		r.progress("starting a gateway")
 		g, list, err := startGateway(ctx, &r.Options)
 		if err != nil {
 			return nil, err
 		}
 		r.notes = append(r.notes, g.notes...)
-		t.own, t.merchants, t.pid, base, t.engine = g, list, g.cmd.Process.Pid, g.base, engineSQLite
-		if store.IsPostgres(r.Database) {
+		t.gateway, t.merchants, t.pid, base, t.engine = g, list, g.cmd.Process.Pid, g.baseURL, engineSQLite
+		if db.IsPostgres(r.Database) {
 			t.engine = enginePostgres
 		}
 	}
@@ -59,11 +59,11 @@ func (r *run) open(ctx context.Context) (*target, error) {
 	return t, nil
 }
 
-// parse reads the address, and writes the lines that follow from it.
+// parse parses the URL, and builds the header lines.
 func (t *target) parse(base string) error {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Path != "" && u.Path != "/" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("%w: write the gateway's address as http://host:port", ErrUsage)
+		return fmt.Errorf("%w: write the gateway's address as http://host:port", ErrInvalidOptions)
 	}
 	t.address, t.tls = u.Host, u.Scheme == "https"
 	if u.Port() == "" {
@@ -74,14 +74,14 @@ func (t *target) parse(base string) error {
 		if m.key != "" {
 			head += "X-Api-Key: " + m.key + "\r\nX-Api-Secret: " + m.secret + "\r\n"
 		}
-		t.heads = append(t.heads, []byte(head))
+		t.headers = append(t.headers, []byte(head))
 	}
 	return nil
 }
 
 func (t *target) close() error {
-	if t == nil || t.own == nil {
+	if t == nil || t.gateway == nil {
 		return nil
 	}
-	return t.own.close()
+	return t.gateway.close()
 }

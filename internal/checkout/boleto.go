@@ -10,61 +10,61 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// bill answers with the bill as a PDF, as long as it is to be paid: a bill that
-// can be had after it was paid is paid twice.
-func (p *Pages) bill(v *visit) error {
-	o := &v.payin
+// boletoPDF serves the boleto as a PDF while it can be paid. A paid boleto is
+// not served: it could be paid twice.
+func (p *Pages) boletoPDF(req *request) error {
+	o := &req.payin
 	if o.Method != payment.Boleto || o.Details.Boleto == nil {
 		return errNotFound
 	}
 	if o.Status != payment.PayinPending || !o.ExpiresAt.After(p.clock.Now()) {
-		return v.goTo(pagePath + v.token)
+		return req.redirect(pagePath + req.token)
 	}
-	personal, err := p.reader.PayinPersonal(v.r.Context(), o.Merchant, o.ID)
+	personal, err := p.reader.PayinPersonal(req.r.Context(), o.Merchant, o.ID)
 	if err != nil {
 		return err
 	}
-	printed, err := p.printed(v, &personal)
+	printable, err := p.printable(req, &personal)
 	if err != nil {
 		return err
 	}
 	var body bytes.Buffer
-	if err := bill.PDF(&body, printed); err != nil {
+	if err := bill.PDF(&body, printable); err != nil {
 		return err
 	}
-	header := v.header()
+	header := req.header()
 	header.Set("Content-Type", "application/pdf")
 	header.Set("Content-Disposition", `attachment; filename="boleto.pdf"`)
 	header.Set("Content-Length", strconv.Itoa(body.Len()))
-	v.status = http.StatusOK
-	v.w.WriteHeader(http.StatusOK)
-	_, _ = v.w.Write(body.Bytes()) // the caller may have gone
+	req.status = http.StatusOK
+	req.w.WriteHeader(http.StatusOK)
+	_, _ = req.w.Write(body.Bytes()) // the client may have disconnected
 	return nil
 }
 
-func (p *Pages) printed(v *visit, personal *payment.PersonalData) (bill.Bill, error) {
-	b, c := v.payin.Details.Boleto, customerOf(personal)
+func (p *Pages) printable(req *request, personal *payment.PersonalData) (bill.Bill, error) {
+	b, c := req.payin.Details.Boleto, customerOf(personal)
 	due, err := time.Parse(time.DateOnly, b.DueDate)
 	if err != nil {
 		return bill.Bill{}, err
 	}
-	printed := bill.Bill{
-		Barcode: b.Barcode, OurNumber: b.OurNumber, DocumentNumber: v.payin.ReferenceID, Due: due,
-		Issued:      payment.InSaoPaulo(v.payin.CreatedAt),
-		Beneficiary: bill.Party{Name: v.merchant.title(), Document: v.merchant.brand.Document},
+	printable := bill.Bill{
+		Barcode: b.Barcode, OurNumber: b.OurNumber, DocumentNumber: req.payin.ReferenceID, Due: due,
+		Issued:      payment.InSaoPaulo(req.payin.CreatedAt),
+		Beneficiary: bill.Party{Name: req.merchant.title(), Document: req.merchant.brand.Document},
 		Payer:       bill.Party{Name: c.Name, Document: c.Document, Address: c.address()},
-		Pix:         b.PIXQRCode, Specimen: p.sandboxProcessor != "" && v.payin.Processor == p.sandboxProcessor,
+		Pix:         b.PIXQRCode, Specimen: p.sandboxProcessor != "" && req.payin.Processor == p.sandboxProcessor,
 	}
-	if d := v.payin.Details.Description; d != "" {
-		printed.Statement = []string{d}
+	if d := req.payin.Details.Description; d != "" {
+		printable.Statement = []string{d}
 	}
-	return printed, nil
+	return printable, nil
 }
 
-// goTo sends the browser to another address of ours, which it asks by GET.
-func (v *visit) goTo(path string) error {
-	v.header().Set("Location", path)
-	v.status = http.StatusSeeOther
-	v.w.WriteHeader(http.StatusSeeOther)
+// redirect answers 303 See Other with a path of this gateway.
+func (req *request) redirect(path string) error {
+	req.header().Set("Location", path)
+	req.status = http.StatusSeeOther
+	req.w.WriteHeader(http.StatusSeeOther)
 	return nil
 }

@@ -13,54 +13,54 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// How long a merchant's brand is remembered, and of how many merchants.
+// How long a merchant's brand is cached, and for how many merchants.
 const (
-	brandLife  = 5 * time.Second
-	brandsKept = 1_000
+	brandTTL      = 5 * time.Second
+	brandCacheMax = 1_000
 )
 
-// branded is a merchant as payers see it.
-type branded struct {
+// brandedMerchant is a merchant with its brand.
+type brandedMerchant struct {
 	store.Merchant
 
-	brand store.Brand
-	rules string // its part of the style
-	hash  string // of rules, as a Content-Security-Policy names it
-	logo  string // names the logo in its address; "" for none
-	until time.Duration
+	brand      store.Brand
+	accentCSS  string // CSS that sets the accent colour
+	accentHash string // of accentCSS, as a Content-Security-Policy source
+	logo       string // names the logo in its URL; "" if there is none
+	expires    time.Duration
 }
 
 // title is the name that payers see.
-func (b *branded) title() string {
+func (b *brandedMerchant) title() string {
 	if b.brand.Title != "" {
 		return b.brand.Title
 	}
 	return b.Name
 }
 
-// brands remembers merchants for a moment.
-type brands struct {
+// brandCache caches merchants for brandTTL.
+type brandCache struct {
 	reader Reader
 	clock  env.Clock
 
-	mu   sync.Mutex
-	kept map[int64]*branded
+	mu      sync.Mutex
+	entries map[int64]*brandedMerchant
 }
 
-func newBrands(reader Reader, clock env.Clock) *brands {
-	return &brands{reader: reader, clock: clock, kept: map[int64]*branded{}}
+func newBrands(reader Reader, clock env.Clock) *brandCache {
+	return &brandCache{reader: reader, clock: clock, entries: map[int64]*brandedMerchant{}}
 }
 
-// of finds a merchant by its number; else store.ErrNotFound.
-func (b *brands) of(ctx context.Context, number int64) (*branded, error) {
+// get finds a merchant by its number. Errors: store.ErrNotFound.
+func (b *brandCache) get(ctx context.Context, number int64) (*brandedMerchant, error) {
 	now := b.clock.Monotonic()
 	b.mu.Lock()
-	m := b.kept[number]
+	m := b.entries[number]
 	b.mu.Unlock()
-	if m != nil && now < m.until {
+	if m != nil && now < m.expires {
 		return m, nil
 	}
-	m = &branded{until: now + brandLife}
+	m = &brandedMerchant{expires: now + brandTTL}
 	var err error
 	if m.Merchant, err = b.reader.MerchantByNumber(ctx, number); err != nil {
 		return nil, err
@@ -68,33 +68,33 @@ func (b *brands) of(ctx context.Context, number int64) (*branded, error) {
 	if m.brand, err = b.reader.Brand(ctx, m.ID); err != nil {
 		return nil, err
 	}
-	m.rules = accentRules(m.brand.Color)
-	m.hash = hashOf(m.rules)
+	m.accentCSS = accentCSS(m.brand.Color)
+	m.accentHash = cspHash(m.accentCSS)
 	if len(m.brand.Logo) > 0 {
 		digest := sha256.Sum256(m.brand.Logo)
 		m.logo = base64.RawURLEncoding.EncodeToString(digest[:9])
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.kept) >= brandsKept {
-		clear(b.kept)
+	if len(b.entries) >= brandCacheMax {
+		clear(b.entries)
 	}
-	b.kept[number] = m
+	b.entries[number] = m
 	return m, nil
 }
 
-// logo serves the merchant's logo. Its address changes with it, so browsers
-// may keep it.
-func (p *Pages) logo(v *visit) error {
-	if v.part != v.merchant.logo || v.part == "" {
+// logo serves the merchant's logo. Its URL changes with its content, so
+// browsers may cache it.
+func (p *Pages) logo(req *request) error {
+	if req.param != req.merchant.logo || req.param == "" {
 		return errNotFound
 	}
-	header := v.header()
-	header.Set("Content-Type", v.merchant.brand.LogoType)
-	header.Set("Content-Length", strconv.Itoa(len(v.merchant.brand.Logo)))
+	header := req.header()
+	header.Set("Content-Type", req.merchant.brand.LogoType)
+	header.Set("Content-Length", strconv.Itoa(len(req.merchant.brand.Logo)))
 	header.Set("Cache-Control", "private, max-age=31536000, immutable")
-	v.status = http.StatusOK
-	v.w.WriteHeader(http.StatusOK)
-	_, _ = v.w.Write(v.merchant.brand.Logo) // the caller may have gone
+	req.status = http.StatusOK
+	req.w.WriteHeader(http.StatusOK)
+	_, _ = req.w.Write(req.merchant.brand.Logo) // the client may have disconnected
 	return nil
 }

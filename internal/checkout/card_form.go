@@ -20,16 +20,17 @@ type cardForm struct {
 	installments string
 }
 
-// Reasons why a field is invalid; "fault." and the reason names its text.
+// Reasons why a field is invalid; the key of a reason's text is "invalid." and
+// the reason.
 const (
-	faultMissing      = "missing"
-	faultNumber       = "number"       // no card number
-	faultNoTestCard   = "no_test_card" // perhaps a real one
-	faultExpiry       = "expiry"
-	faultExpired      = "expired"
-	faultCode         = "code"
-	faultHolder       = "holder"
-	faultInstallments = "installments"
+	reasonMissing      = "missing"
+	reasonNumber       = "number"       // not a card number
+	reasonNotTestCard  = "no_test_card" // possibly a real card
+	reasonExpiry       = "expiry"
+	reasonExpired      = "expired"
+	reasonCode         = "code"
+	reasonHolder       = "holder"
+	reasonInstallments = "installments"
 )
 
 // Limits of the form, in digits, bytes and years.
@@ -44,24 +45,24 @@ const (
 	century                        = 2000
 )
 
-// amex is the one brand whose numbers and codes have other lengths.
+// amex is the only brand whose numbers and security codes have other lengths.
 const amex = "amex"
 
-// check reads the form. faults names the invalid fields (number, expiry, code,
-// holder, installments) with their reasons. The number comes first: if it is
-// no test card, the rest is not read.
-func (f *cardForm) check(cards []processor.TestCard, now time.Time, amount money.Cents, allowed int) (pay processor.TestCardPayment, faults map[string]string) {
+// check validates the form. invalid holds the reasons by field (number, expiry,
+// code, holder, installments). The number is checked first: if it is not a test
+// card, no other field is read.
+func (f *cardForm) check(cards []processor.TestCard, now time.Time, amount money.Cents, allowed int) (pay processor.TestCardPayment, invalid map[string]string) {
 	number, ok := bareNumber(f.number)
 	at := slices.IndexFunc(cards, func(c processor.TestCard) bool { return c.Number == number })
 	switch {
 	case strings.TrimSpace(f.number) == "":
-		faults = map[string]string{"number": faultMissing}
+		invalid = map[string]string{"number": reasonMissing}
 	case !ok || len(f.number) > numberBytesMax || !isCardNumber(number):
-		return pay, map[string]string{"number": faultNumber}
+		return pay, map[string]string{"number": reasonNumber}
 	case at < 0:
-		return pay, map[string]string{"number": faultNoTestCard}
+		return pay, map[string]string{"number": reasonNotTestCard}
 	default:
-		faults = map[string]string{}
+		invalid = map[string]string{}
 	}
 	var card processor.TestCard
 	if at >= 0 {
@@ -70,7 +71,7 @@ func (f *cardForm) check(cards []processor.TestCard, now time.Time, amount money
 	}
 	note := func(field, reason string) {
 		if reason != "" {
-			faults[field] = reason
+			invalid[field] = reason
 		}
 	}
 	note("expiry", checkExpiry(f.expiry, now))
@@ -78,16 +79,16 @@ func (f *cardForm) check(cards []processor.TestCard, now time.Time, amount money
 	note("holder", checkHolder(f.holder))
 	n, err := strconv.Atoi(f.installments)
 	if err != nil || n < 1 || n > installmentsMax(amount, allowed) {
-		note("installments", faultInstallments)
+		note("installments", reasonInstallments)
 	}
 	pay.Card.Installments = n
 	if pay.Result = card.Result; n > 1 && card.SplitResult != "" {
 		pay.Result = card.SplitResult
 	}
-	return pay, faults
+	return pay, invalid
 }
 
-// bareNumber removes the blanks and hyphens of a typed number; ok is false if
+// bareNumber removes spaces and hyphens from a typed number; ok is false if
 // anything but digits is left.
 func bareNumber(typed string) (number string, ok bool) {
 	number = strings.NewReplacer(" ", "", "-", "", "\u00a0", "").Replace(typed)
@@ -98,8 +99,8 @@ func allDigits(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// isCardNumber reports whether digits have the length of a card number and pass
-// the check of ISO/IEC 7812-1, annex B.
+// isCardNumber reports whether digits have the length of a card number and a
+// valid check digit (ISO/IEC 7812-1, annex B).
 func isCardNumber(digits string) bool {
 	length := numberDigits
 	if strings.HasPrefix(digits, "34") || strings.HasPrefix(digits, "37") { // American Express
@@ -121,8 +122,8 @@ func isCardNumber(digits string) bool {
 	return sum%10 == 0
 }
 
-// checkCode returns the reason why the code of a brand's card is invalid, or "".
-// Without a brand any code passes.
+// checkCode returns the reason why a security code is invalid for a brand, or
+// "". Without a brand any code is valid.
 func checkCode(typed, brand string) string {
 	code := strings.TrimSpace(typed)
 	length := codeDigits
@@ -131,9 +132,9 @@ func checkCode(typed, brand string) string {
 	}
 	switch {
 	case code == "":
-		return faultMissing
+		return reasonMissing
 	case brand != "" && (len(code) != length || !allDigits(code)):
-		return faultCode
+		return reasonCode
 	default:
 		return ""
 	}
@@ -142,20 +143,20 @@ func checkCode(typed, brand string) string {
 func checkHolder(typed string) string {
 	switch holder := strings.TrimSpace(typed); {
 	case holder == "":
-		return faultMissing
+		return reasonMissing
 	case len(holder) > holderBytesMax:
-		return faultHolder
+		return reasonHolder
 	default:
 		return ""
 	}
 }
 
-// checkExpiry returns the reason why MM/YY is invalid, or "". A card is good
-// until its month is over, in São Paulo.
+// checkExpiry returns the reason why MM/YY is invalid, or "". A card is valid
+// until the end of its month in São Paulo.
 func checkExpiry(typed string, now time.Time) string {
 	typed = strings.ReplaceAll(strings.TrimSpace(typed), " ", "")
 	if typed == "" {
-		return faultMissing
+		return reasonMissing
 	}
 	left, right, ok := strings.Cut(typed, "/")
 	if !ok && len(typed) == 4 {
@@ -164,7 +165,7 @@ func checkExpiry(typed string, now time.Time) string {
 	month, errMonth := strconv.Atoi(left)
 	year, errYear := strconv.Atoi(right)
 	if !ok || errMonth != nil || errYear != nil || month < 1 || month > 12 || len(left) > 2 || (len(right) != 2 && len(right) != 4) {
-		return faultExpiry
+		return reasonExpiry
 	}
 	if year < shortYear {
 		year += century
@@ -172,16 +173,16 @@ func checkExpiry(typed string, now time.Time) string {
 	today := payment.InSaoPaulo(now)
 	end := time.Date(year, time.Month(month)+1, 1, 0, 0, 0, 0, today.Location())
 	if !end.After(today) {
-		return faultExpired
+		return reasonExpired
 	}
 	if year > today.Year()+yearsAheadMax {
-		return faultExpiry
+		return reasonExpiry
 	}
 	return ""
 }
 
-// installmentsMax is the largest number of instalments of an amount: as many as
-// the order allows, and none below a cent. 0 allows one.
+// installmentsMax is the largest number of instalments of an amount: at most
+// what the order allows, and at least one cent each. 0 allows one.
 func installmentsMax(amount money.Cents, allowed int) int {
 	return int(max(1, min(amount, money.Cents(allowed))))
 }

@@ -23,46 +23,46 @@ func TestCardForm(t *testing.T) {
 	now := time.Date(2026, 12, 1, 2, 0, 0, 0, time.UTC) // still November in São Paulo
 	good := cardForm{number: "4111 1111 1111 1111", expiry: "11/26", code: "123", holder: "MARIA", installments: "3"}
 	for _, c := range []struct {
-		name   string
-		change func(*cardForm)
-		faults string // field=reason
+		name    string
+		change  func(*cardForm)
+		invalid string // field=reason
 	}{
 		{"good", func(*cardForm) {}, ""},
 		{"hyphens", func(f *cardForm) { f.number = "4111-1111-1111-1111" }, ""},
 		{"year in full", func(f *cardForm) { f.expiry = "12/2030" }, ""},
 		{"without slash", func(f *cardForm) { f.expiry = "1230" }, ""},
-		{"nothing", func(f *cardForm) { *f = cardForm{} }, "code=missing expiry=missing holder=missing installments=installments number=missing"},
+		{"empty", func(f *cardForm) { *f = cardForm{} }, "code=missing expiry=missing holder=missing installments=installments number=missing"},
 		{"letters", func(f *cardForm) { f.number = "4111 1111 1111 111x" }, "number=number"},
 		{"wrong check digit", func(f *cardForm) { f.number = "4111111111111112" }, "number=number"},
 		{"too long", func(f *cardForm) { f.number = "41111111111111111" }, "number=number"},
-		{"a card that may be somebody's", func(f *cardForm) { f.number, f.code, f.expiry = "4539578763621486", "", "" }, "number=no_test_card"},
-		{"an amex that may be somebody's", func(f *cardForm) { f.number = "371449635398431" }, "number=no_test_card"},
+		{"a number of a possible real card", func(f *cardForm) { f.number, f.code, f.expiry = "4539578763621486", "", "" }, "number=no_test_card"},
+		{"a number of a possible real amex", func(f *cardForm) { f.number = "371449635398431" }, "number=no_test_card"},
 		{"an amex one digit short", func(f *cardForm) { f.number = "37144963539843" }, "number=number"},
 		{"last month", func(f *cardForm) { f.expiry = "10/26" }, "expiry=expired"},
 		{"month 13", func(f *cardForm) { f.expiry = "13/30" }, "expiry=expiry"},
-		{"far ahead", func(f *cardForm) { f.expiry = "01/99" }, "expiry=expiry"},
-		{"four digits of code", func(f *cardForm) { f.code = "1234" }, "code=code"},
-		{"amex has four", func(f *cardForm) { f.number, f.code = "378282246310005", "1234" }, ""},
-		{"amex with three", func(f *cardForm) { f.number = "378282246310005" }, "code=code"},
-		{"more parts than allowed", func(f *cardForm) { f.installments = "4" }, "installments=installments"},
-		{"no part", func(f *cardForm) { f.installments = "0" }, "installments=installments"},
-		{"a long name", func(f *cardForm) { f.holder = strings.Repeat("x", 300) }, "holder=holder"},
+		{"too far in the future", func(f *cardForm) { f.expiry = "01/99" }, "expiry=expiry"},
+		{"code of four digits", func(f *cardForm) { f.code = "1234" }, "code=code"},
+		{"amex with four digits", func(f *cardForm) { f.number, f.code = "378282246310005", "1234" }, ""},
+		{"amex with three digits", func(f *cardForm) { f.number = "378282246310005" }, "code=code"},
+		{"more instalments than allowed", func(f *cardForm) { f.installments = "4" }, "installments=installments"},
+		{"no instalment", func(f *cardForm) { f.installments = "0" }, "installments=installments"},
+		{"long name", func(f *cardForm) { f.holder = strings.Repeat("x", 300) }, "holder=holder"},
 	} {
 		f := good
 		c.change(&f)
-		pay, faults := f.check(formCards, now, 1000, 3)
+		pay, invalid := f.check(formCards, now, 1000, 3)
 		var got []string
-		for _, field := range slices.Sorted(maps.Keys(faults)) {
-			got = append(got, field+"="+faults[field])
+		for _, field := range slices.Sorted(maps.Keys(invalid)) {
+			got = append(got, field+"="+invalid[field])
 		}
-		if text := strings.Join(got, " "); text != c.faults {
-			t.Errorf("%s: %q, want %q", c.name, text, c.faults)
+		if joined := strings.Join(got, " "); joined != c.invalid {
+			t.Errorf("%s: %q, want %q", c.name, joined, c.invalid)
 		}
 		want := payment.CardDetail{Brand: "visa", Last4: "1111", Installments: 3}
 		if strings.HasPrefix(f.number, "37") {
 			want.Brand, want.Last4 = "amex", "0005"
 		}
-		if c.faults == "" && (pay.Result != "approved" || pay.Card != want) {
+		if c.invalid == "" && (pay.Result != "approved" || pay.Card != want) {
 			t.Errorf("%s: %+v", c.name, pay)
 		}
 	}
@@ -73,11 +73,11 @@ func TestSplitResult(t *testing.T) {
 	f := cardForm{number: "5200828282828210", expiry: "11/30", code: "123", holder: "M", installments: "1"}
 	now := time.Date(2026, 12, 1, 2, 0, 0, 0, time.UTC)
 	if pay, _ := f.check(formCards, now, 1000, 3); pay.Result != "approved" {
-		t.Errorf("at once: %+v", pay)
+		t.Errorf("one instalment: %+v", pay)
 	}
 	f.installments = "2"
-	if pay, faults := f.check(formCards, now, 1000, 3); pay.Result != "installments_not_allowed" || len(faults) > 0 {
-		t.Errorf("in two: %+v %v", pay, faults)
+	if pay, invalid := f.check(formCards, now, 1000, 3); pay.Result != "installments_not_allowed" || len(invalid) > 0 {
+		t.Errorf("two instalments: %+v %v", pay, invalid)
 	}
 }
 

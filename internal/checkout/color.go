@@ -5,18 +5,18 @@ import (
 	"math"
 )
 
-// The grounds that colours stand on, of the two that each theme has the one
-// that is nearer to them. They are those of style.css.
+// The background of each theme in style.css; of a theme's two backgrounds, the
+// one with the lower contrast to text.
 var (
-	lightGround = color{0xf4, 0xf4, 0xf1}
-	darkGround  = color{0x20, 0x23, 0x26}
+	lightBackground = color{0xf4, 0xf4, 0xf1}
+	darkBackground  = color{0x20, 0x23, 0x26}
 )
 
-// contrastMin is what text must have to its ground (WCAG 2.2, 1.4.3, AA), with
-// a little to spare for rounding.
+// contrastMin is the minimum contrast of text to its background (4.5 in WCAG
+// 2.2, 1.4.3, AA), with a margin for rounding.
 const contrastMin = 4.6
 
-// colorDefault is the accent of merchants that have none of their own.
+// colorDefault is the accent of merchants that have not set one.
 const colorDefault = "#0b6b50"
 
 // color is sRGB.
@@ -72,17 +72,19 @@ func contrast(a, b color) float64 {
 	return (max(la, lb) + 0.05) / (min(la, lb) + 0.05)
 }
 
-// mixSteps is in how many steps a colour is moved until it can be read.
+// mixSteps is the number of steps in which a colour is mixed with black or
+// white.
 const mixSteps = 64
 
-// readable is the colour nearest to c on the way to black, or on a dark ground
-// to its brightest and then to white, that can be read on ground. Both ways:
-// text of it on ground, and text of the ground's colour on a button of it.
-func (c color) readable(ground color) color {
+// withContrast returns the colour closest to c that has enough contrast to
+// background: darker, or on a dark background brighter and then mixed with
+// white. It serves both as text on background and as a button with text in the
+// background's colour.
+func (c color) withContrast(background color) color {
 	var end uint8
-	if ground.luminance() < 0.18 {
+	if background.luminance() < 0.18 {
 		end = 255
-		if c = c.brighten(ground); contrast(c, ground) >= contrastMin {
+		if c = c.brighten(background); contrast(c, background) >= contrastMin {
 			return c
 		}
 	}
@@ -91,34 +93,35 @@ func (c color) readable(ground color) color {
 		for i, v := range c {
 			mixed[i] = uint8((int(v)*(mixSteps-step) + int(end)*step) / mixSteps)
 		}
-		if contrast(mixed, ground) >= contrastMin {
+		if contrast(mixed, background) >= contrastMin {
 			return mixed
 		}
 	}
 	return color{end, end, end}
 }
 
-// brighten scales a colour up, which keeps its hue, as far as it must and can.
-func (c color) brighten(ground color) color {
+// brighten scales a colour up, which keeps its hue, until it has enough
+// contrast or cannot be brighter.
+func (c color) brighten(background color) color {
 	top := int(max(c[0], c[1], c[2]))
 	for level := top; level <= 255 && top > 0; level++ {
 		var scaled color
 		for i, v := range c {
 			scaled[i] = uint8(int(v) * level / top)
 		}
-		if contrast(scaled, ground) >= contrastMin || level == 255 {
+		if contrast(scaled, background) >= contrastMin || level == 255 {
 			return scaled
 		}
 	}
 	return c
 }
 
-// accentRules is the merchant's part of the style: its colour, as it can be
-// read on either theme.
-func accentRules(text string) string {
+// accentCSS is the merchant's part of the style: its colour, legible in both
+// themes.
+func accentCSS(text string) string {
 	c, ok := parseColor(text)
 	if !ok {
 		c, _ = parseColor(colorDefault)
 	}
-	return fmt.Sprintf(":root{--accent:%s}@media (prefers-color-scheme:dark){:root{--accent:%s}}", c.readable(lightGround), c.readable(darkGround))
+	return fmt.Sprintf(":root{--accent:%s}@media (prefers-color-scheme:dark){:root{--accent:%s}}", c.withContrast(lightBackground), c.withContrast(darkBackground))
 }

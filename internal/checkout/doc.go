@@ -1,2 +1,3 @@
-// Package checkout is the payer's pages.
+// Package checkout serves the payer's pages: how to pay an order, its state,
+// its receipt and its boleto as a PDF.
 package checkout

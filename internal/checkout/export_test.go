@@ -5,16 +5,16 @@ import "github.com/porteira/porteira/internal/payment"
 // Watcher waits at a hub, as a page does.
 type Watcher struct{ *watcher }
 
-// Watch begins to wait; false where there is no room.
+// Watch registers a page; false if the hub is full.
 func (h *Hub) Watch(merchant, order payment.ID) (Watcher, bool) {
 	w := h.watch(merchant, order)
 	return Watcher{w}, w != nil
 }
 
-// Leave ends the wait.
-func (h *Hub) Leave(w Watcher) { h.leave(w.watcher) }
+// Unwatch removes a page.
+func (h *Hub) Unwatch(w Watcher) { h.unwatch(w.watcher) }
 
-// Woken says whether it was woken since it was asked last.
+// Woken reports whether the page was woken since the last call.
 func (w Watcher) Woken() bool {
 	select {
 	case <-w.wake:
@@ -27,13 +27,13 @@ func (w Watcher) Woken() bool {
 // WatchersPerOrder is how many pages of one order may wait.
 const WatchersPerOrder = watchersPerOrder
 
-// Sentence is a row of the table of words.
-type Sentence struct{ Key, Portuguese, English string }
+// Text is a row of the table of texts.
+type Text struct{ Key, Portuguese, English string }
 
-// Sentences are all that pages say.
-func Sentences() (list []Sentence) {
+// Texts are all texts of the pages.
+func Texts() (list []Text) {
 	for _, w := range words {
-		list = append(list, Sentence{w.key, w.portuguese, w.english})
+		list = append(list, Text{w.key, w.portuguese, w.english})
 	}
 	return list
 }
@@ -41,15 +41,15 @@ func Sentences() (list []Sentence) {
 // Template is the source of the pages.
 func Template() string { return pageText }
 
-// Language is the tag of the language that a header asks for.
+// Language is the tag of the language that an Accept-Language header selects.
 func Language(header string) string { return languageOf(header).tag }
 
-// Accents are a colour as it is shown on either theme, and the contrast of each
-// to its ground.
+// Accents are a colour as shown in both themes, and its contrast to each
+// background.
 func Accents(text string) (light, dark string, onLight, onDark float64) {
 	c, _ := parseColor(text)
-	l, d := c.readable(lightGround), c.readable(darkGround)
-	return l.String(), d.String(), contrast(l, lightGround), contrast(d, darkGround)
+	l, d := c.withContrast(lightBackground), c.withContrast(darkBackground)
+	return l.String(), d.String(), contrast(l, lightBackground), contrast(d, darkBackground)
 }
 
 // Contrast is the contrast of two colours.
@@ -59,5 +59,5 @@ func Contrast(a, b string) float64 {
 	return contrast(one, other)
 }
 
-// BusyMax is how many requests are taken on at once.
-const BusyMax = busyMax
+// InFlightMax is the largest number of requests in flight.
+const InFlightMax = inFlightMax

@@ -20,6 +20,7 @@ import (
 	"github.com/porteira/porteira/boleto"
 	"github.com/porteira/porteira/brcode"
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -27,7 +28,7 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-var start = time.Date(2026, 11, 22, 1, 30, 0, 0, time.UTC) // the day before, in São Paulo
+var start = time.Date(2026, 11, 22, 1, 30, 0, 0, time.UTC) // still the day before in São Paulo
 
 const (
 	payerName     = "Maria Aparecida"
@@ -35,46 +36,46 @@ const (
 	merchantName  = "Livraria"
 )
 
-// shop is a merchant with orders, in memory.
-type shop struct {
-	mu       sync.Mutex
-	merchant store.Merchant
-	brand    store.Brand
-	orders   map[payment.ID]payment.Payin
-	personal payment.PersonalData
-	tries    []string      // what came of the card form
-	answer   error         // to the next try
-	ask      bool          // the next try asks the payer
-	acts     []string      // of the sandbox
-	act      func()        // what else the next one does
-	broken   chan struct{} // the next order cannot be read, which closes it
+// fakeStore is a merchant with orders, in memory.
+type fakeStore struct {
+	mu        sync.Mutex
+	merchant  store.Merchant
+	brand     store.Brand
+	orders    map[payment.ID]payment.Payin
+	personal  payment.PersonalData
+	attempts  []string      // results of the card form
+	err       error         // of the next attempt or action
+	challenge bool          // the next attempt needs a challenge
+	actions   []string      // of the sandbox strip
+	onAction  func()        // called during the next action
+	failed    chan struct{} // if not nil, the next read of an order fails and closes it
 }
 
-// failOnce breaks the next reading of an order; it has failed once the channel
-// is closed.
-func (s *shop) failOnce() <-chan struct{} {
+// failOnce makes the next read of an order fail; the channel is closed when it
+// has failed.
+func (s *fakeStore) failOnce() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.broken = make(chan struct{})
-	return s.broken
+	s.failed = make(chan struct{})
+	return s.failed
 }
 
-func (s *shop) MerchantByNumber(_ context.Context, number int64) (store.Merchant, error) {
+func (s *fakeStore) MerchantByNumber(_ context.Context, number int64) (store.Merchant, error) {
 	if number != s.merchant.Number {
 		return store.Merchant{}, store.ErrNotFound
 	}
 	return s.merchant, nil
 }
 
-func (s *shop) Brand(context.Context, payment.ID) (store.Brand, error) { return s.brand, nil }
+func (s *fakeStore) Brand(context.Context, payment.ID) (store.Brand, error) { return s.brand, nil }
 
-func (s *shop) Payin(_ context.Context, merchant, id payment.ID) (payment.Payin, error) {
+func (s *fakeStore) Payin(_ context.Context, merchant, id payment.ID) (payment.Payin, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o, ok := s.orders[id]
-	if s.broken != nil {
-		close(s.broken)
-		s.broken = nil
+	if s.failed != nil {
+		close(s.failed)
+		s.failed = nil
 		return o, io.ErrUnexpectedEOF
 	}
 	if !ok || merchant != s.merchant.ID {
@@ -83,38 +84,39 @@ func (s *shop) Payin(_ context.Context, merchant, id payment.ID) (payment.Payin,
 	return o, nil
 }
 
-func (s *shop) PayinPersonal(context.Context, payment.ID, payment.ID) (payment.PersonalData, error) {
+func (s *fakeStore) PayinPersonal(context.Context, payment.ID, payment.ID) (payment.PersonalData, error) {
 	return s.personal, nil
 }
 
-func (s *shop) PayByTestCard(_ context.Context, _ store.Merchant, _ payment.Payin, attempt int, pay processor.TestCardPayment) (bool, error) {
-	s.tries = append(s.tries, fmt.Sprint(attempt, " ", pay.Result, " ", pay.Card.Brand, " ", pay.Card.Last4, " ", pay.Card.Installments))
-	return s.ask, s.answer
+func (s *fakeStore) PayByTestCard(_ context.Context, _ store.Merchant, _ payment.Payin, attempt int, pay processor.TestCardPayment) (bool, error) {
+	s.attempts = append(s.attempts, fmt.Sprint(attempt, " ", pay.Result, " ", pay.Card.Brand, " ", pay.Card.Last4, " ", pay.Card.Installments))
+	return s.challenge, s.err
 }
 
-func (s *shop) ConfirmTestCard(_ context.Context, _ store.Merchant, _ payment.Payin, attempt int, approve bool) error {
-	s.tries = append(s.tries, fmt.Sprint("confirm ", attempt, " ", approve))
-	return s.answer
+func (s *fakeStore) ConfirmTestCard(_ context.Context, _ payment.Payin, attempt int, approve bool) error {
+	s.attempts = append(s.attempts, fmt.Sprint("confirm ", attempt, " ", approve))
+	return s.err
 }
 
-func (s *shop) Act(_ context.Context, _ payment.ID, action string) error {
-	s.acts = append(s.acts, action)
-	if s.act != nil {
-		s.act()
+func (s *fakeStore) Act(_ context.Context, _ payment.ID, action string) error {
+	s.actions = append(s.actions, action)
+	if s.onAction != nil {
+		s.onAction()
 	}
-	return s.answer
+	return s.err
 }
 
-// taker is the sandbox as pages see it: it has the driver's test cards.
-type taker struct{ *sandbox.Processor }
+// sandboxProcessor is the sandbox as pages see it: it has the driver's test
+// cards.
+type sandboxProcessor struct{ *sandbox.Processor }
 
-func (taker) Profile() processor.Profile { return processor.Profile{Name: "sandbox"} }
+func (sandboxProcessor) Profile() processor.Profile { return processor.Profile{Name: "sandbox"} }
 
-// harness is the pages of one shop.
+// harness is the pages of one merchant.
 type harness struct {
 	t       testing.TB
-	shop    *shop
-	keys    *store.Keyring
+	store   *fakeStore
+	keys    *db.Keyring
 	clock   *env.VirtualClock
 	hub     *checkout.Hub
 	pages   *checkout.Pages
@@ -125,12 +127,12 @@ type harness struct {
 func newHarness(t testing.TB, change ...func(*checkout.Options)) *harness {
 	t.Helper()
 	w, clock := env.Virtual(start, 1)
-	keys, err := store.NewKeyring(bytes.Repeat([]byte{7}, store.MasterKeyLength), w.Random)
+	keys, err := db.NewKeyring(bytes.Repeat([]byte{7}, db.MasterKeyLength), w.Random)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := &harness{t: t, keys: keys, clock: clock, hub: checkout.NewHub(watchers), headers: http.Header{}}
-	h.shop = &shop{
+	h.store = &fakeStore{
 		merchant: store.Merchant{ID: payment.ID{1}, Number: 7, Name: merchantName, Processor: "sandbox", ReturnHosts: []string{"shop.example"}},
 		orders:   map[payment.ID]payment.Payin{},
 		personal: payment.PersonalData{
@@ -140,8 +142,8 @@ func newHarness(t testing.TB, change ...func(*checkout.Options)) *harness {
 		},
 	}
 	o := checkout.Options{
-		Reader: h.shop, Flow: h.shop, Tokens: keys, Hub: h.hub, Clock: clock, Sandbox: h.shop, SandboxProcessor: "sandbox",
-		Processors: processor.Registry{"sandbox": taker{}}, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
+		Reader: h.store, Cards: h.store, Tokens: keys, Hub: h.hub, Clock: clock, Sandbox: h.store, SandboxProcessor: "sandbox",
+		Processors: processor.Registry{"sandbox": sandboxProcessor{}}, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 	}
 	for _, f := range change {
 		f(&o)
@@ -153,9 +155,9 @@ func newHarness(t testing.TB, change ...func(*checkout.Options)) *harness {
 // order adds a pending order of a method, and returns the path of its page.
 func (h *harness) order(m payment.Method, change ...func(*payment.Payin)) string {
 	h.t.Helper()
-	id := payment.ID{0: byte(len(h.shop.orders) + 1), 6: 0x70, 8: 0x80, 15: 9}
+	id := payment.ID{0: byte(len(h.store.orders) + 1), 6: 0x70, 8: 0x80, 15: 9}
 	p := payment.Payin{
-		Merchant: h.shop.merchant.ID, ID: id, ExternalID: "00007" + strings.Repeat("x", 27), ReferenceID: "pedido-1", Method: m,
+		Merchant: h.store.merchant.ID, ID: id, ExternalID: "00007" + strings.Repeat("x", 27), ReferenceID: "pedido-1", Method: m,
 		Amount: 123456, Status: payment.PayinPending, Version: 1, Processor: "sandbox",
 		ExpiresAt: start.Add(time.Hour), CreatedAt: start, UpdatedAt: start,
 	}
@@ -187,9 +189,9 @@ func (h *harness) order(m payment.Method, change ...func(*payment.Payin)) string
 	for _, f := range change {
 		f(&p)
 	}
-	h.shop.mu.Lock()
-	h.shop.orders[id] = p
-	h.shop.mu.Unlock()
+	h.store.mu.Lock()
+	h.store.orders[id] = p
+	h.store.mu.Unlock()
 	links := checkout.Links("", h.keys)(&p)
 	return links.Checkout
 }
@@ -210,15 +212,15 @@ func status(s payment.PayinStatus) func(*payment.Payin) {
 	}
 }
 
-// answer is a page as it came.
-type answer struct {
+// response is a recorded page.
+type response struct {
 	*httptest.ResponseRecorder
 
 	body string
 	root *html.Node
 }
 
-func (h *harness) ask(method, path, form string) answer {
+func (h *harness) do(method, path, form string) response {
 	h.t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(form))
 	for name, values := range h.headers {
@@ -229,7 +231,7 @@ func (h *harness) ask(method, path, form string) answer {
 	}
 	w := httptest.NewRecorder()
 	h.pages.ServeHTTP(w, r)
-	a := answer{ResponseRecorder: w}
+	a := response{ResponseRecorder: w}
 	body, err := io.ReadAll(w.Body)
 	if err != nil {
 		h.t.Fatal(err)
@@ -243,17 +245,17 @@ func (h *harness) ask(method, path, form string) answer {
 	return a
 }
 
-func (h *harness) get(path string) answer {
+func (h *harness) get(path string) response {
 	h.t.Helper()
-	a := h.ask(http.MethodGet, path, "")
+	a := h.do(http.MethodGet, path, "")
 	if a.Code != http.StatusOK {
 		h.t.Fatalf("%d: %s", a.Code, a.body)
 	}
 	return a
 }
 
-// all finds the elements of a name.
-func (a answer) all(name string) (list []*html.Node) {
+// all finds the elements with a name.
+func (a response) all(name string) (list []*html.Node) {
 	for n := range a.root.Descendants() {
 		if n.Type == html.ElementNode && n.Data == name {
 			list = append(list, n)
@@ -262,8 +264,8 @@ func (a answer) all(name string) (list []*html.Node) {
 	return list
 }
 
-// byID finds an element; nil where there is none.
-func (a answer) byID(id string) *html.Node {
+// byID finds an element; nil if there is none.
+func (a response) byID(id string) *html.Node {
 	for n := range a.root.Descendants() {
 		if n.Type == html.ElementNode && attr(n, "id") == id {
 			return n
@@ -281,7 +283,7 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
-// text is what an element says.
+// text is the text of an element.
 func text(n *html.Node) string {
 	if n == nil {
 		return ""
@@ -295,8 +297,8 @@ func text(n *html.Node) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// says is what people read on the page.
-func (a answer) says() string {
+// text is the visible text of the page.
+func (a response) text() string {
 	var b strings.Builder
 	for d := range a.root.Descendants() {
 		if d.Type == html.TextNode && d.Parent.Data != "script" && d.Parent.Data != "style" {

@@ -9,45 +9,45 @@ import (
 
 // Limits of the hub.
 const (
-	// watchersPerOrder is how many pages of one order may.
+	// watchersPerOrder is how many pages of one order may wait.
 	watchersPerOrder = 16
-	// newsPerMerchant is how many events of a merchant are read at once.
-	newsPerMerchant = 5_000
+	// eventsPerPoll is how many events of a merchant one poll reads.
+	eventsPerPoll = 5_000
 )
 
-// News reads what happened to a merchant's orders: [store.Store].
-type News interface {
+// Events reads the merchants' event logs: [store.Store].
+type Events interface {
 	LastEvent(ctx context.Context, merchant payment.ID) (int64, error)
 	SubjectsAfter(ctx context.Context, merchant payment.ID, after int64, limit int) (subjects []payment.ID, last int64, err error)
 }
 
-// Hub wakes the pages whose order changed. Waiting costs a page a channel:
-// there is no query and no timer per page.
+// Hub wakes the pages whose order changed. A waiting page costs a channel, no
+// query and no timer.
 type Hub struct {
-	most      int // pages that may wait at once
+	max       int // pages that may wait at the same time
 	mu        sync.Mutex
 	waiting   int
-	merchants map[payment.ID]*watched
+	merchants map[payment.ID]*merchantWatchers
 	closing   chan struct{}
 	closed    bool
 }
 
-// watched are the orders of one merchant that somebody looks at.
-type watched struct {
-	orders map[payment.ID][]*watcher
-	seen   int64 // number of the last event that Poll read; -1 before the first
+// merchantWatchers are the watched orders of one merchant.
+type merchantWatchers struct {
+	orders    map[payment.ID][]*watcher
+	lastEvent int64 // number of the last event that Poll read; -1 before the first
 }
 
-// watcher is one page that waits.
+// watcher is one waiting page.
 type watcher struct {
 	merchant, order payment.ID
-	wake            chan struct{} // holds one: wakes coalesce
+	wake            chan struct{} // capacity 1: wakes coalesce
 }
 
-// NewHub returns a hub that nobody waits at, with room for so many pages. Each
-// takes a connection: merchants' programs need some too.
-func NewHub(most int) *Hub {
-	return &Hub{most: most, merchants: map[payment.ID]*watched{}, closing: make(chan struct{})}
+// NewHub returns an empty hub for at most max pages. Each page uses a
+// connection, and the API needs connections too.
+func NewHub(max int) *Hub {
+	return &Hub{max: max, merchants: map[payment.ID]*merchantWatchers{}, closing: make(chan struct{})}
 }
 
 // Changed wakes the pages of an order. It does not block.
@@ -59,7 +59,7 @@ func (h *Hub) Changed(merchant, order payment.ID) {
 	}
 }
 
-func (m *watched) wake(order payment.ID) {
+func (m *merchantWatchers) wake(order payment.ID) {
 	for _, w := range m.orders[order] {
 		select {
 		case w.wake <- struct{}{}:
@@ -68,7 +68,7 @@ func (m *watched) wake(order payment.ID) {
 	}
 }
 
-// Close ends all waiting, now and from now on. It may be called again.
+// Close ends all waiting, now and in future. It may be called again.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,24 +78,24 @@ func (h *Hub) Close() {
 	}
 }
 
-// Waiting is how many pages wait.
+// Waiting is the number of pages that wait.
 func (h *Hub) Waiting() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.waiting
 }
 
-// watch begins to wait for changes of an order; nil where there is no room.
-// leave must be called for it.
+// watch registers a page that waits for changes of an order; nil if the hub is
+// full or closed. unwatch must be called for it.
 func (h *Hub) watch(merchant, order payment.ID) *watcher {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.merchants[merchant]
-	if h.closed || h.waiting >= h.most || m != nil && len(m.orders[order]) >= watchersPerOrder {
+	if h.closed || h.waiting >= h.max || m != nil && len(m.orders[order]) >= watchersPerOrder {
 		return nil
 	}
 	if m == nil {
-		m = &watched{orders: map[payment.ID][]*watcher{}, seen: -1}
+		m = &merchantWatchers{orders: map[payment.ID][]*watcher{}, lastEvent: -1}
 		h.merchants[merchant] = m
 	}
 	w := &watcher{merchant: merchant, order: order, wake: make(chan struct{}, 1)}
@@ -104,7 +104,7 @@ func (h *Hub) watch(merchant, order payment.ID) *watcher {
 	return w
 }
 
-func (h *Hub) leave(w *watcher) {
+func (h *Hub) unwatch(w *watcher) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.merchants[w.merchant]
@@ -126,49 +126,49 @@ func (h *Hub) leave(w *watcher) {
 	}
 }
 
-// Poll wakes the pages whose order was changed by another process on the same
-// database, which Changed does not tell of: it reads what is new in the events
-// of those merchants that have a page open, however many that are. It returns
-// how many events it read.
-func (h *Hub) Poll(ctx context.Context, news News) (did int, err error) {
-	for merchant, after := range h.marks() {
+// Poll wakes the pages whose order another process changed, which does not call
+// Changed: it reads the new events of the merchants that have a page open. It
+// returns how many events it read. The cost does not depend on the number of
+// pages.
+func (h *Hub) Poll(ctx context.Context, events Events) (count int, err error) {
+	for merchant, after := range h.positions() {
 		var subjects []payment.ID
 		var last int64
 		if after < 0 {
-			last, err = news.LastEvent(ctx, merchant)
+			last, err = events.LastEvent(ctx, merchant)
 		} else {
-			subjects, last, err = news.SubjectsAfter(ctx, merchant, after, newsPerMerchant)
+			subjects, last, err = events.SubjectsAfter(ctx, merchant, after, eventsPerPoll)
 		}
 		if err != nil {
-			return did, err
+			return count, err
 		}
-		did += len(subjects)
-		h.tell(merchant, after, last, subjects)
+		count += len(subjects)
+		h.notify(merchant, after, last, subjects)
 	}
-	return did, nil
+	return count, nil
 }
 
-// marks are how far each merchant's events were read.
-func (h *Hub) marks() map[payment.ID]int64 {
+// positions are the numbers of the last events read, by merchant.
+func (h *Hub) positions() map[payment.ID]int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	list := make(map[payment.ID]int64, len(h.merchants))
 	for merchant, m := range h.merchants {
-		list[merchant] = m.seen
+		list[merchant] = m.lastEvent
 	}
 	return list
 }
 
-func (h *Hub) tell(merchant payment.ID, after, last int64, subjects []payment.ID) {
+func (h *Hub) notify(merchant payment.ID, after, last int64, subjects []payment.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.merchants[merchant]
-	if m == nil || m.seen != after {
-		return // they left, and perhaps others came: the next Poll begins anew
+	if m == nil || m.lastEvent != after {
+		return // the pages were closed, and perhaps others opened: the next Poll starts over
 	}
-	m.seen = last
+	m.lastEvent = last
 	if after < 0 {
-		// What happened between a page's reading and this mark is not known.
+		// Changes between a page's read and this position are unknown.
 		for order := range m.orders {
 			m.wake(order)
 		}

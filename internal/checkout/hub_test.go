@@ -26,38 +26,38 @@ func watch(t *testing.T, h *checkout.Hub, merchant, order payment.ID) checkout.W
 	t.Helper()
 	w, ok := h.Watch(merchant, order)
 	if !ok {
-		t.Fatal("there is no room")
+		t.Fatal("the hub is full")
 	}
 	return w
 }
 
-func TestHubWakesWhoWaits(t *testing.T) {
+func TestHubWakesWaitingPages(t *testing.T) {
 	t.Parallel()
 	h := checkout.NewHub(watchers)
-	h.Changed(shopA, order1) // nobody waits
+	h.Changed(shopA, order1) // no page waits
 	one, again, other, foreign := watch(t, h, shopA, order1), watch(t, h, shopA, order1), watch(t, h, shopA, order2), watch(t, h, shopB, order1)
 	h.Changed(shopA, order1)
 	h.Changed(shopA, order1)
 	if !one.Woken() || !again.Woken() || other.Woken() || foreign.Woken() || one.Woken() {
-		t.Error("others were woken, or not those")
+		t.Error("the pages woken are not those of the order")
 	}
 	if n := h.Waiting(); n != 4 {
-		t.Errorf("%d wait", n)
+		t.Errorf("%d pages wait", n)
 	}
-	h.Leave(one)
+	h.Unwatch(one)
 	h.Changed(shopA, order1)
 	if one.Woken() || !again.Woken() {
-		t.Error("who left was woken")
+		t.Error("a removed page was woken")
 	}
-	h.Leave(again)
-	h.Leave(other)
-	h.Leave(foreign)
+	h.Unwatch(again)
+	h.Unwatch(other)
+	h.Unwatch(foreign)
 	if n := h.Waiting(); n != 0 {
-		t.Errorf("%d wait after all left", n)
+		t.Errorf("%d pages wait after all were removed", n)
 	}
 }
 
-func TestHubHasRoomForSoMany(t *testing.T) {
+func TestHubLimits(t *testing.T) {
 	t.Parallel()
 	h := checkout.NewHub(watchers)
 	var last checkout.Watcher
@@ -65,77 +65,77 @@ func TestHubHasRoomForSoMany(t *testing.T) {
 		last = watch(t, h, shopA, order1)
 	}
 	if _, ok := h.Watch(shopA, order1); ok {
-		t.Error("one too many")
+		t.Error("more pages wait per order than allowed")
 	}
 	watch(t, h, shopA, order2)
-	h.Leave(last)
+	h.Unwatch(last)
 	watch(t, h, shopA, order1)
 	last2 := watch(t, h, shopB, order2)
 	if _, ok := h.Watch(shopB, order1); ok {
-		t.Error("more wait than may")
+		t.Error("more pages wait than allowed")
 	}
-	h.Leave(last2)
+	h.Unwatch(last2)
 	h.Close()
 	h.Close()
 	if _, ok := h.Watch(shopB, order1); ok {
-		t.Error("it is closed")
+		t.Error("a closed hub accepts a page")
 	}
 }
 
-// paper is what happened, by merchant.
-type paper struct {
+// fakeEvents are the subjects of events by merchant.
+type fakeEvents struct {
 	subjects map[payment.ID][]payment.ID
 	reads    int
-	broken   error
+	err      error
 }
 
-func (p *paper) LastEvent(_ context.Context, merchant payment.ID) (int64, error) {
+func (p *fakeEvents) LastEvent(_ context.Context, merchant payment.ID) (int64, error) {
 	p.reads++
-	return int64(len(p.subjects[merchant])), p.broken
+	return int64(len(p.subjects[merchant])), p.err
 }
 
-func (p *paper) SubjectsAfter(_ context.Context, merchant payment.ID, after int64, limit int) ([]payment.ID, int64, error) {
+func (p *fakeEvents) SubjectsAfter(_ context.Context, merchant payment.ID, after int64, limit int) ([]payment.ID, int64, error) {
 	p.reads++
 	list := p.subjects[merchant][after:]
-	return list, after + int64(len(list)), p.broken
+	return list, after + int64(len(list)), p.err
 }
 
-// What another process did is read off the events of those merchants for whom
-// somebody waits.
-func TestHubPolls(t *testing.T) {
+// Changes by other processes are read from the events of the merchants that
+// have a page open.
+func TestHubPollsOtherProcesses(t *testing.T) {
 	t.Parallel()
-	h, news := checkout.NewHub(watchers), &paper{subjects: map[payment.ID][]payment.ID{shopA: {order1, order2}, shopB: {order1}}}
+	h, events := checkout.NewHub(watchers), &fakeEvents{subjects: map[payment.ID][]payment.ID{shopA: {order1, order2}, shopB: {order1}}}
 	poll := func(want int) {
 		t.Helper()
-		if did, err := h.Poll(t.Context(), news); err != nil || did != want {
-			t.Errorf("read %d, %v, want %d", did, err, want)
+		if read, err := h.Poll(t.Context(), events); err != nil || read != want {
+			t.Errorf("read %d, %v, want %d", read, err, want)
 		}
 	}
 	poll(0)
-	if news.reads != 0 {
-		t.Error("it reads though nobody waits")
+	if events.reads != 0 {
+		t.Error("the hub reads events although no page waits")
 	}
 	one, other := watch(t, h, shopA, order1), watch(t, h, shopA, order2)
 	poll(0)
 	if !one.Woken() || !other.Woken() {
-		t.Error("what happened before the first look is not known, and they were not woken")
+		t.Error("the first poll did not wake all pages")
 	}
 	poll(0)
 	if one.Woken() || other.Woken() {
-		t.Error("nothing happened, and they were woken")
+		t.Error("pages were woken without an event")
 	}
-	news.subjects[shopA] = append(news.subjects[shopA], order2)
+	events.subjects[shopA] = append(events.subjects[shopA], order2)
 	poll(1)
 	if one.Woken() || !other.Woken() {
-		t.Error("not the one whose order changed was woken")
+		t.Error("the pages woken are not those of the changed order")
 	}
-	news.broken = errors.New("no database")
-	if _, err := h.Poll(t.Context(), news); err == nil {
-		t.Error("an error is lost")
+	events.err = errors.New("no database")
+	if _, err := h.Poll(t.Context(), events); err == nil {
+		t.Error("the error is not returned")
 	}
 }
 
-// lines reads a stream, a line at a time.
+// lines reads a stream line by line.
 func lines(t *testing.T, server *httptest.Server, path string) (next func() string, status int) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
@@ -165,7 +165,7 @@ func expect(t *testing.T, next func() string, want ...string) {
 	t.Helper()
 	for _, w := range want {
 		if got := next(); got != w {
-			t.Fatalf("the stream says %q, want %q", got, w)
+			t.Fatalf("got line %q, want %q", got, w)
 		}
 	}
 }
@@ -178,12 +178,12 @@ func TestStream(t *testing.T) {
 	path := h.order(payment.PIX)
 	id := payment.ID{0: 1, 6: 0x70, 8: 0x80, 15: 9}
 	change := func() {
-		h.shop.mu.Lock()
-		o := h.shop.orders[id]
+		h.store.mu.Lock()
+		o := h.store.orders[id]
 		o.Version++
-		h.shop.orders[id] = o
-		h.shop.mu.Unlock()
-		h.hub.Changed(h.shop.merchant.ID, id)
+		h.store.orders[id] = o
+		h.store.mu.Unlock()
+		h.hub.Changed(h.store.merchant.ID, id)
 	}
 	next, status := lines(t, server, path+"/events?v=1")
 	if status != http.StatusOK {
@@ -196,29 +196,29 @@ func TestStream(t *testing.T) {
 	h.clock.Advance(time.Minute)
 	expect(t, next, ":")
 
-	late, _ := lines(t, server, path+"/events?v=1") // it shows what is old already
+	late, _ := lines(t, server, path+"/events?v=1") // its version is stale
 	expect(t, late, "retry: 3000", "event: change", "data: 2")
 
 	h.hub.Close()
 	expect(t, next, "END")
 	expect(t, late, "END")
 	if _, status := lines(t, server, path+"/events?v=1"); status != http.StatusServiceUnavailable {
-		t.Errorf("status %d while it stops", status)
+		t.Errorf("status %d after Close", status)
 	}
 	if _, status := lines(t, server, path+"/events?v=x"); status != http.StatusNotFound {
-		t.Errorf("status %d for no version", status)
+		t.Errorf("status %d for an invalid version", status)
 	}
-	if a := h.ask(http.MethodHead, path+"/events?v=2", ""); a.Code != http.StatusOK || a.Header().Get("Content-Type") != "text/event-stream" {
-		t.Errorf("status %d for the head of a stream, which never ends", a.Code)
+	if a := h.do(http.MethodHead, path+"/events?v=2", ""); a.Code != http.StatusOK || a.Header().Get("Content-Type") != "text/event-stream" {
+		t.Errorf("status %d for HEAD of a stream", a.Code)
 	}
 	if a := h.get(path + "/state"); a.body != `{"version":2}` {
 		t.Errorf("state %q", a.body)
 	}
 }
 
-// A stream that could not read the news ends, so that the browser comes again:
-// the order may never change once more.
-func TestStreamThatCannotReadEnds(t *testing.T) {
+// A stream that could not read the order ends, so that the browser reconnects:
+// the order may never change again.
+func TestStreamEndsIfTheOrderCannotBeRead(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	server := httptest.NewServer(h.pages)
@@ -227,14 +227,14 @@ func TestStreamThatCannotReadEnds(t *testing.T) {
 	id := payment.ID{0: 1, 6: 0x70, 8: 0x80, 15: 9}
 	next, _ := lines(t, server, path+"/events?v=1")
 	expect(t, next, "retry: 3000")
-	failed := h.shop.failOnce()
-	h.hub.Changed(h.shop.merchant.ID, id)
+	failed := h.store.failOnce()
+	h.hub.Changed(h.store.merchant.ID, id)
 	<-failed
-	h.shop.mu.Lock()
-	o := h.shop.orders[id]
+	h.store.mu.Lock()
+	o := h.store.orders[id]
 	o.Version++
-	h.shop.orders[id] = o
-	h.shop.mu.Unlock()
-	h.hub.Changed(h.shop.merchant.ID, id) // makes one that stays speak
+	h.store.orders[id] = o
+	h.store.mu.Unlock()
+	h.hub.Changed(h.store.merchant.ID, id) // would make a stream that did not end send an event
 	expect(t, next, "END")
 }

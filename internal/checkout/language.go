@@ -8,7 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// language is one of the two that pages speak.
+// language is one of the two languages of the pages.
 type language struct {
 	tag   string // BCP 47
 	words map[string]string
@@ -29,9 +29,8 @@ func wordsOf(text func(i int) string) map[string]string {
 	return list
 }
 
-// languageOf picks the language that the browser likes more: Portuguese, unless
-// it asks for English and less, or not at all, for Portuguese (RFC 9110,
-// section 12.5.4).
+// languageOf selects Portuguese, unless the browser prefers English to it (RFC
+// 9110, section 12.5.4).
 func languageOf(header string) *language {
 	weights := map[string]float64{}
 	for item := range strings.SplitSeq(header, ",") {
@@ -53,15 +52,18 @@ func languageOf(header string) *language {
 	return portuguese
 }
 
-// say is a sentence of the table, with what it is about put in place of {}. A
-// key that is not there shows itself; a test finds it.
-func (l *language) say(key string, about ...string) string {
+// PrefersEnglish reports that an Accept-Language header prefers English to Portuguese.
+func PrefersEnglish(header string) bool { return languageOf(header) == english }
+
+// text is a text of the table, with values in place of {}. An unknown key is
+// returned as it is; a test finds it.
+func (l *language) text(key string, about ...string) string {
 	text, ok := l.words[key]
 	if !ok {
 		return key
 	}
 	var b strings.Builder
-	for _, a := range about { // which may have a {} of its own
+	for _, a := range about { // a value may contain {}
 		before, after, found := strings.Cut(text, "{}")
 		if !found {
 			break
@@ -72,11 +74,11 @@ func (l *language) say(key string, about ...string) string {
 	return b.String() + text
 }
 
-// at is a moment as the clocks of São Paulo show it.
-func (l *language) at(t time.Time) string { return payment.InSaoPaulo(t).Format(l.stamp) }
+// formatTime is a date and time in São Paulo.
+func (l *language) formatTime(t time.Time) string { return payment.InSaoPaulo(t).Format(l.stamp) }
 
-// date is a day, YYYY-MM-DD, as Brazilians write it.
-func (l *language) date(day string) string {
+// formatDate writes a day, YYYY-MM-DD, as in Brazil.
+func (l *language) formatDate(day string) string {
 	t, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		return day

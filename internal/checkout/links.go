@@ -1,26 +1,26 @@
 package checkout
 
 import (
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/store"
 )
 
-// Where pages are, below the address under which payers reach the gateway.
+// Paths of the pages, below the public URL of the gateway.
 const (
 	pagePath = "/pay/"
 	billPath = "/boleto.pdf"
 )
 
-// Links makes the addresses of pay-ins' pages under base, which has no slash
-// at its end: the same ones for the same pay-in, on every node.
-func Links(base string, keys *store.Keyring) func(p *payment.Payin) payment.Links {
+// Links returns the function that makes the URLs of a pay-in's pages under
+// base, which has no trailing slash. All nodes make the same URLs for a pay-in.
+func Links(base string, keys *db.Keyring) func(p *payment.Payin) payment.Links {
 	return func(p *payment.Payin) (l payment.Links) {
 		number, err := payment.MerchantNumber(p.ExternalID)
 		if err != nil {
-			return l // no pay-in of the store's
+			return l // not a pay-in of the store
 		}
-		var room [256]byte
-		text := append(append(room[:0], base...), pagePath...)
+		var buffer [256]byte
+		text := append(append(buffer[:0], base...), pagePath...)
 		text = keys.AppendOrderToken(text, number, p.ID)
 		if p.Method == payment.Boleto {
 			l.Bill = string(append(text, billPath...))

@@ -18,8 +18,8 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// every is each page that an order can have, in both languages.
-func every(t *testing.T, test func(t *testing.T, h *harness, path string)) {
+// eachPage runs a test for each kind of page in both languages.
+func eachPage(t *testing.T, test func(t *testing.T, h *harness, path string)) {
 	t.Helper()
 	t.Parallel()
 	for _, language := range []string{"pt-BR", "en-US,en;q=0.9"} {
@@ -36,10 +36,10 @@ func every(t *testing.T, test func(t *testing.T, h *harness, path string)) {
 	}
 }
 
-// A page is whole in itself: nothing comes from elsewhere, and what stands in
-// it is named by the policy.
-func TestPagesKeepTheirPolicy(t *testing.T) {
-	every(t, func(t *testing.T, h *harness, path string) {
+// A page loads nothing from other hosts, and the policy names its inline styles
+// and scripts.
+func TestContentSecurityPolicy(t *testing.T) {
+	eachPage(t, func(t *testing.T, h *harness, path string) {
 		a := h.get(path)
 		policy := a.Header().Get("Content-Security-Policy")
 		for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"} {
@@ -48,7 +48,7 @@ func TestPagesKeepTheirPolicy(t *testing.T) {
 			}
 		}
 		if strings.Contains(policy, "unsafe") {
-			t.Errorf("the policy allows what is unsafe: %s", policy)
+			t.Errorf("the policy allows unsafe sources: %s", policy)
 		}
 		for _, name := range []string{"style", "script"} {
 			for _, n := range a.all(name) {
@@ -78,10 +78,10 @@ func TestPagesKeepTheirPolicy(t *testing.T) {
 	})
 }
 
-// Each page can be read aloud: it has a language, one heading, names for its
-// fields and buttons, and no two elements of one id.
-func TestPagesCanBeReadAloud(t *testing.T) {
-	every(t, func(t *testing.T, h *harness, path string) {
+// Each page is accessible: it has a language, one heading, names for its fields
+// and buttons, and unique ids.
+func TestPagesAreAccessible(t *testing.T) {
+	eachPage(t, func(t *testing.T, h *harness, path string) {
 		a := h.get(path)
 		if lang := attr(a.all("html")[0], "lang"); lang != a.Header().Get("Content-Language") || lang == "" {
 			t.Errorf("language %q, header %q", lang, a.Header().Get("Content-Language"))
@@ -108,56 +108,56 @@ func TestPagesCanBeReadAloud(t *testing.T) {
 			}
 			for _, id := range strings.Fields(attr(n, "aria-describedby")) {
 				if !ids[id] {
-					t.Errorf("the field %q is described by %q, which is not there", attr(n, "name"), id)
+					t.Errorf("the field %q is described by %q, which does not exist", attr(n, "name"), id)
 				}
 			}
 		}
 		for _, n := range slices.Concat(a.all("button"), a.all("a")) {
 			if text(n) == "" {
-				t.Error("a button says nothing")
+				t.Error("a button has no name")
 			}
 		}
 	})
 }
 
-// What is of the payer is masked, except on a bill that is to be paid.
-func TestPagesMaskThePayer(t *testing.T) {
-	every(t, func(t *testing.T, h *harness, path string) {
+// The payer's personal data is masked, except on a boleto that can be paid.
+func TestPagesMaskPersonalData(t *testing.T) {
+	eachPage(t, func(t *testing.T, h *harness, path string) {
 		a := h.get(path)
-		says := a.says()
+		says := a.text()
 		if text(a.byID("line")) != "" {
 			if !strings.Contains(says, payerName) || !strings.Contains(says, "529.982.247-25") {
-				t.Error("the bill does not name who pays")
+				t.Error("the boleto does not name the payer")
 			}
 			return
 		}
 		for _, secret := range []string{payerName, "Aparecida", payerDocument, "529.982.247-25", "maria@example.com", "98765", "Flores", "50000"} {
 			if strings.Contains(a.body, secret) {
-				t.Errorf("the page tells %q", secret)
+				t.Errorf("the page contains %q", secret)
 			}
 		}
 	})
 }
 
-// Nothing that an order names, but what pages are to show, can be read off it.
-func TestPagesTellNoIDs(t *testing.T) {
-	every(t, func(t *testing.T, h *harness, path string) {
+// Neither pages nor logs contain an order's id or token.
+func TestPagesAndLogsHoldNoIDs(t *testing.T) {
+	eachPage(t, func(t *testing.T, h *harness, path string) {
 		a := h.get(path)
-		for id := range h.shop.orders {
+		for id := range h.store.orders {
 			if strings.Contains(a.body, id.String()) {
-				t.Error("the page tells the order's id")
+				t.Error("the page contains the order's id")
 			}
 		}
 		if strings.Contains(h.log.String(), path[len("/pay/"):]) {
-			t.Error("the log tells the token")
+			t.Error("the log contains the token")
 		}
 		if !strings.Contains(h.log.String(), "route=/pay/{token}") {
-			t.Errorf("the log says %q", h.log.String())
+			t.Errorf("log %q", h.log.String())
 		}
 	})
 }
 
-func TestEndsAreHonest(t *testing.T) {
+func TestOutcomePages(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[payment.PayinStatus]string{
 		payment.PayinProcessing: "Pagamento em análise", payment.PayinPaid: "Pagamento confirmado", payment.PayinExpired: "O prazo terminou",
@@ -173,7 +173,7 @@ func TestEndsAreHonest(t *testing.T) {
 			t.Errorf("%s: there is still a code to pay", s)
 		}
 		receipt := a.byID("receipt") != nil
-		if wanted := strings.Contains(a.says(), "E99999999202611220130abcdefghijk"); receipt != wanted || receipt != (s == payment.PayinPaid || s == payment.PayinPartiallyRefunded || s == payment.PayinRefunded || s == payment.PayinDisputed || s == payment.PayinChargeback) {
+		if wanted := strings.Contains(a.text(), "E99999999202611220130abcdefghijk"); receipt != wanted || receipt != (s == payment.PayinPaid || s == payment.PayinPartiallyRefunded || s == payment.PayinRefunded || s == payment.PayinDisputed || s == payment.PayinChargeback) {
 			t.Errorf("%s: receipt %v", s, receipt)
 		}
 	}
@@ -185,12 +185,12 @@ func TestPixPage(t *testing.T) {
 	path := h.order(payment.PIX)
 	a := h.get(path)
 	for _, want := range []string{"R$ 1.234,56", "LIVRARIA LTDA", "Pague até 21/11/2026 às 23:30", "pedido-1", "Um livro", "2 × R$ 49,50", merchantName} {
-		if !strings.Contains(a.says(), want) {
-			t.Errorf("%q is not said: %s", want, a.says())
+		if !strings.Contains(a.text(), want) {
+			t.Errorf("%q is not on the page: %s", want, a.text())
 		}
 	}
-	for id := range h.shop.orders {
-		if code := h.shop.orders[id].Details.PIX.QRCode; text(a.byID("code")) != code {
+	for id := range h.store.orders {
+		if code := h.store.orders[id].Details.PIX.QRCode; text(a.byID("code")) != code {
 			t.Errorf("the code is %q, want %q", text(a.byID("code")), code)
 		}
 	}
@@ -199,45 +199,46 @@ func TestPixPage(t *testing.T) {
 	}
 	page := a.byID("page")
 	if attr(page, "data-stream") != path+"/events?v=1" || attr(page, "data-state") != path+"/state" {
-		t.Errorf("it waits at %q", attr(page, "data-stream"))
+		t.Errorf("the stream's URL is %q", attr(page, "data-stream"))
 	}
 	if !strings.Contains(a.body, `<noscript><meta http-equiv="refresh"`) {
-		t.Error("without script it does not ask again")
+		t.Error("without script the page does not reload")
 	}
 }
 
-// An order that nobody has expired yet is shown as what it is.
-func TestPageAtTheEndOfTime(t *testing.T) {
+// An order that has expired, but is not marked as expired yet, is shown as
+// expired.
+func TestExpiredButNotYetMarked(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	path := h.order(payment.PIX)
 	h.clock.Advance(time.Hour)
 	if a := h.get(path); text(a.byID("heading")) != "O prazo terminou" || a.byID("code") != nil || attr(a.byID("page"), "data-stream") == "" {
-		t.Errorf("it says %q", text(a.byID("heading")))
+		t.Errorf("heading %q", text(a.byID("heading")))
 	}
 }
 
-// Of an order that ended with a part of its money, the rest is not asked for,
-// and nobody is told that nothing was charged.
-func TestUnderpaidAndEnded(t *testing.T) {
+// If an order ended with a part of its money, the page neither requests the
+// rest nor says that nothing was charged.
+func TestUnderpaidOutcome(t *testing.T) {
 	t.Parallel()
 	for _, s := range []payment.PayinStatus{payment.PayinPending, payment.PayinExpired, payment.PayinCanceled, payment.PayinFailed} {
 		h := newHarness(t)
 		path := h.order(payment.PIX, status(s), func(p *payment.Payin) { p.PaidAmount = 100000 })
 		h.clock.Advance(time.Hour)
 		a := h.get(path)
-		if want := "Recebemos R$ 1.000,00 de R$ 1.234,56. Fale com " + merchantName + " sobre esse valor."; !strings.Contains(a.says(), want) || strings.Contains(a.says(), "Faltam") || strings.Contains(a.says(), "Nada foi cobrado") {
-			t.Errorf("%s: it says %q", s, a.says())
+		if want := "Recebemos R$ 1.000,00 de R$ 1.234,56. Fale com " + merchantName + " sobre esse valor."; !strings.Contains(a.text(), want) || strings.Contains(a.text(), "Faltam") || strings.Contains(a.text(), "Nada foi cobrado") {
+			t.Errorf("%s: page text %q", s, a.text())
 		}
 	}
 }
 
-func TestOrderThatIsNotReady(t *testing.T) {
+func TestPendingOrderWithoutCharge(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	a := h.get(h.order(payment.PIX, func(p *payment.Payin) { p.Details.PIX = nil }))
 	if text(a.byID("heading")) != "Preparando o pagamento" || attr(a.byID("page"), "data-stream") == "" {
-		t.Errorf("it says %q", a.says())
+		t.Errorf("page text %q", a.text())
 	}
 }
 
@@ -245,55 +246,55 @@ func TestUnderpaid(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	a := h.get(h.order(payment.Boleto, func(p *payment.Payin) { p.PaidAmount = 100000 }))
-	if want := "Recebemos R$ 1.000,00. Faltam R$ 234,56."; !strings.Contains(a.says(), want) {
-		t.Errorf("it says %q", a.says())
+	if want := "Recebemos R$ 1.000,00. Faltam R$ 234,56."; !strings.Contains(a.text(), want) {
+		t.Errorf("page text %q", a.text())
 	}
 }
 
 func TestBoletoPage(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.shop.brand = store.Brand{Document: "11222333000181"}
+	h.store.brand = store.Brand{Document: "11222333000181"}
 	path := h.order(payment.Boleto)
 	a := h.get(path)
 	for _, want := range []string{"25/11/2026", "11.222.333/0001-81", "Rua das Flores, 100", "Pague o mesmo boleto com Pix", "SEM VALOR"} {
-		if !strings.Contains(a.says(), want) {
-			t.Errorf("%q is not said: %s", want, a.says())
+		if !strings.Contains(a.text(), want) {
+			t.Errorf("%q is not on the page: %s", want, a.text())
 		}
 	}
 	if attr(a.byID("line"), "data-bare") == "" {
-		t.Error("there is no line to copy")
+		t.Error("there is no digitable line to copy")
 	}
-	pdf := h.ask(http.MethodGet, path+"/boleto.pdf", "")
+	pdf := h.do(http.MethodGet, path+"/boleto.pdf", "")
 	if pdf.Code != 200 || !strings.HasPrefix(pdf.body, "%PDF-") || pdf.Header().Get("Content-Type") != "application/pdf" {
 		t.Errorf("the PDF is %d %q", pdf.Code, pdf.Header())
 	}
 	h.clock.Advance(5 * 24 * time.Hour)
-	for id, o := range h.shop.orders {
+	for id, o := range h.store.orders {
 		o.ExpiresAt = start.AddDate(0, 0, 33)
-		h.shop.orders[id] = o
+		h.store.orders[id] = o
 	}
-	if a := h.get(path); !strings.Contains(a.says(), "Venceu em 25/11/2026. Ainda pode ser pago até 24/12/2026.") {
-		t.Errorf("overdue, it says %q", a.says())
+	if a := h.get(path); !strings.Contains(a.text(), "Venceu em 25/11/2026. Ainda pode ser pago até 24/12/2026.") {
+		t.Errorf("page text when overdue: %q", a.text())
 	}
 }
 
-// A bill that was paid cannot be had any more.
-func TestBillOfAPaidOrder(t *testing.T) {
+// The PDF of a paid boleto is not served.
+func TestPaidBoletoHasNoPDF(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	path := h.order(payment.Boleto, status(payment.PayinPaid))
-	if a := h.ask(http.MethodGet, path+"/boleto.pdf", ""); a.Code != http.StatusSeeOther || a.Header().Get("Location") != path {
+	if a := h.do(http.MethodGet, path+"/boleto.pdf", ""); a.Code != http.StatusSeeOther || a.Header().Get("Location") != path {
 		t.Errorf("%d %q", a.Code, a.Header())
 	}
-	if a := h.ask(http.MethodGet, h.order(payment.PIX)+"/boleto.pdf", ""); a.Code != http.StatusNotFound {
-		t.Errorf("a Pix has a bill: %d", a.Code)
+	if a := h.do(http.MethodGet, h.order(payment.PIX)+"/boleto.pdf", ""); a.Code != http.StatusNotFound {
+		t.Errorf("a Pix order has a boleto: %d", a.Code)
 	}
 }
 
-// The payer goes back with the reference, to a host that is still the
-// merchant's.
-func TestReturn(t *testing.T) {
+// The link back to the merchant has the reference, and is shown only if its
+// host is still the merchant's.
+func TestReturnLink(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{
 		"":                             "",
@@ -316,9 +317,9 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-// Hostile texts in every field stay texts. (A corpus of published payloads is
-// tried in a browser.)
-func TestHostileTexts(t *testing.T) {
+// Hostile text in every field is shown as text. (A browser test tries a corpus
+// of published payloads.)
+func TestHostileTextsAreEscaped(t *testing.T) {
 	t.Parallel()
 	const evil = `"'><img src=x onerror=alert(1)></textarea></title></style><script>alert(1)</script>{{.Base}}&#x27;`
 	quoted, err := json.Marshal(evil)
@@ -328,8 +329,8 @@ func TestHostileTexts(t *testing.T) {
 	for _, m := range payment.Methods {
 		for _, s := range payment.PayinStatuses {
 			h := newHarness(t)
-			h.shop.merchant.Name, h.shop.brand.Title = evil, evil
-			h.shop.personal = payment.PersonalData{
+			h.store.merchant.Name, h.store.brand.Title = evil, evil
+			h.store.personal = payment.PersonalData{
 				Customer: []byte(`{"name":` + string(quoted) + `,"document":"52998224725","address":{"street":` + string(quoted) + `}}`),
 				Items:    []byte(`[{"title":` + string(quoted) + `,"quantity":1,"unitPrice":1}]`),
 			}
@@ -347,27 +348,27 @@ func TestHostileTexts(t *testing.T) {
 			if n := len(a.all("img")); n != 0 {
 				t.Errorf("%s %s: %d pictures", m, s, n)
 			}
-			if !strings.Contains(a.says(), strings.Join(strings.Fields(evil), " ")) {
+			if !strings.Contains(a.text(), strings.Join(strings.Fields(evil), " ")) {
 				t.Errorf("%s %s: the text is not shown as it is", m, s)
 			}
 		}
 	}
 }
 
-// A stranger learns nothing: whatever is not a token is answered alike.
-func TestStrangers(t *testing.T) {
+// Every invalid token gets the same response, which reveals nothing.
+func TestInvalidTokensLookAlike(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	path := h.order(payment.PIX)
 	gone := h.order(payment.PIX)
-	delete(h.shop.orders, payment.ID{0: 2, 6: 0x70, 8: 0x80, 15: 9})
+	delete(h.store.orders, payment.ID{0: 2, 6: 0x70, 8: 0x80, 15: 9})
 	other := payment.Payin{ExternalID: "00008" + strings.Repeat("x", 27), ID: payment.ID{1}}
 	var first string
 	for _, p := range []string{
 		"/pay/", "/pay/x", "/pay/" + payment.ID{0: 1, 6: 0x70, 8: 0x80, 15: 9}.String(), path[:len(path)-1], path + "A", path + "/", path + "/nothing",
 		path + "/logo/x", gone, checkout.Links("", h.keys)(&other).Checkout, "/pay/" + strings.Repeat("0", 48),
 	} {
-		a := h.ask(http.MethodGet, p, "")
+		a := h.do(http.MethodGet, p, "")
 		if first == "" {
 			first = a.body
 		}
@@ -376,12 +377,12 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 	if strings.Contains(first, merchantName) {
-		t.Error("it names a merchant")
+		t.Error("the page names a merchant")
 	}
-	if a := h.ask(http.MethodPut, path, ""); a.Code != http.StatusMethodNotAllowed || a.Header().Get("Allow") != "GET" {
+	if a := h.do(http.MethodPut, path, ""); a.Code != http.StatusMethodNotAllowed || a.Header().Get("Allow") != "GET" {
 		t.Errorf("PUT: %d", a.Code)
 	}
-	if a := h.ask(http.MethodHead, path, ""); a.Code != http.StatusOK {
+	if a := h.do(http.MethodHead, path, ""); a.Code != http.StatusOK {
 		t.Errorf("HEAD: %d", a.Code)
 	}
 }
@@ -389,32 +390,32 @@ func TestStrangers(t *testing.T) {
 func TestBrandOnThePage(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.shop.brand = store.Brand{Title: "Livros & Cia", Color: "#ffff00", Logo: []byte("\x89PNG..."), LogoType: "image/png"}
+	h.store.brand = store.Brand{Title: "Livros & Cia", Color: "#ffff00", Logo: []byte("\x89PNG..."), LogoType: "image/png"}
 	path := h.order(payment.PIX)
 	a := h.get(path)
-	if !strings.Contains(a.says(), "Livros & Cia") || strings.Contains(a.says(), merchantName+" ") {
-		t.Errorf("it says %q", a.says())
+	if !strings.Contains(a.text(), "Livros & Cia") || strings.Contains(a.text(), merchantName+" ") {
+		t.Errorf("page text %q", a.text())
 	}
 	logos := a.all("img")
 	if len(logos) != 1 {
 		t.Fatalf("%d pictures", len(logos))
 	}
-	logo := h.ask(http.MethodGet, attr(logos[0], "src"), "")
+	logo := h.do(http.MethodGet, attr(logos[0], "src"), "")
 	if logo.Code != 200 || logo.body != "\x89PNG..." || logo.Header().Get("Content-Type") != "image/png" || !strings.Contains(logo.Header().Get("Cache-Control"), "immutable") {
 		t.Errorf("the logo is %d %q", logo.Code, logo.Header())
 	}
 	if rules := a.all("style")[1].FirstChild.Data; strings.Contains(rules, "#ffff00}@media") || !strings.Contains(rules, "--accent:#") {
 		t.Errorf("yellow on white: %s", rules)
 	}
-	// A new brand is seen after a moment.
-	h.shop.brand.Title = "Outra"
+	// A new brand is shown once the cached one has expired.
+	h.store.brand.Title = "Outra"
 	h.clock.Advance(6 * time.Second)
-	if a := h.get(path); !strings.Contains(a.says(), "Outra") {
-		t.Error("the brand is the old one")
+	if a := h.get(path); !strings.Contains(a.text(), "Outra") {
+		t.Error("the old brand is still shown")
 	}
 }
 
-// Browsers that take gzip get it.
+// Browsers that accept gzip get it.
 func TestPagesAreSmall(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -427,14 +428,14 @@ func TestPagesAreSmall(t *testing.T) {
 	}
 }
 
-var unfilled = regexp.MustCompile(`\{\}|ZgotmplZ|%!|<nil>|(?:pix|boleto|card|row|failure|error|paid|sandbox)\.[a-z_]+\b`)
+var placeholder = regexp.MustCompile(`\{\}|ZgotmplZ|%!|<nil>|(?:pix|boleto|card|row|failure|error|paid|sandbox)\.[a-z_]+\b`)
 
-// Every sentence is there and filled in.
-func TestSentencesAreWhole(t *testing.T) {
-	every(t, func(t *testing.T, h *harness, path string) {
+// Every text exists and has its placeholders filled.
+func TestPlaceholdersAreFilled(t *testing.T) {
+	eachPage(t, func(t *testing.T, h *harness, path string) {
 		a := h.get(path)
-		says := strings.ReplaceAll(a.says(), "pix.example.invalid", "")
-		if found := unfilled.FindAllString(strings.ReplaceAll(says, "br.gov.bcb.pix", ""), -1); len(found) > 0 {
+		says := strings.ReplaceAll(a.text(), "pix.example.invalid", "")
+		if found := placeholder.FindAllString(strings.ReplaceAll(says, "br.gov.bcb.pix", ""), -1); len(found) > 0 {
 			t.Errorf("%q in %q", found, says)
 		}
 		var visit func(n *html.Node)
@@ -450,13 +451,13 @@ func TestSentencesAreWhole(t *testing.T) {
 	})
 }
 
-// A merchant's name may hold what stands for a name in our sentences.
+// A merchant's name may contain a placeholder.
 func TestNamesWithBraces(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.shop.brand.Title = "Loja {}"
+	h.store.brand.Title = "Loja {}"
 	a := h.get(h.order(payment.PIX, status(payment.PayinRefunded)))
-	if want := "Loja {} devolveu R$ 1.234,56."; !strings.Contains(a.says(), want) {
-		t.Errorf("it says %q", a.says())
+	if want := "Loja {} devolveu R$ 1.234,56."; !strings.Contains(a.text(), want) {
+		t.Errorf("page text %q", a.text())
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 )
 
-// Reader is what pages show: [store.Store].
+// Reader reads orders and merchants: [store.Store].
 type Reader interface {
 	MerchantByNumber(ctx context.Context, number int64) (store.Merchant, error)
 	Brand(ctx context.Context, merchant payment.ID) (store.Brand, error)
@@ -29,40 +29,38 @@ type Reader interface {
 	PayinPersonal(ctx context.Context, merchant, id payment.ID) (payment.PersonalData, error)
 }
 
-// Tokens read what stands at the end of a page's address: [store.Keyring].
+// Tokens verify the token in a page's URL: [db.Keyring].
 type Tokens interface {
 	ReadOrderToken(token string) (number int64, id payment.ID, ok bool)
 }
 
 var (
 	_ Reader = (*store.Store)(nil)
-	_ News   = (*store.Store)(nil)
-	_ Tokens = (*store.Keyring)(nil)
-	_ Flow   = (*flow.Flow)(nil)
+	_ Events = (*store.Store)(nil)
+	_ Tokens = (*db.Keyring)(nil)
 )
 
-// Options assemble Pages. Reader, Flow, Tokens, Hub and Clock are needed.
+// Options of New. Reader, Cards, Tokens, Hub and Clock are required.
 type Options struct {
 	Reader     Reader
-	Flow       Flow
+	Cards      Cards
 	Tokens     Tokens
 	Hub        *Hub
 	Clock      env.Clock
 	Processors processor.Registry
 	Log        *slog.Logger
-	// Sandbox is what the strip of the sandbox controls, on pages of orders of
-	// the processor that SandboxProcessor names; nil shows no strip.
+	// Sandbox performs the actions of the sandbox strip on pages of orders of
+	// SandboxProcessor; nil shows no strip.
 	Sandbox          Sandbox
 	SandboxProcessor string
-	// Observe, if not nil, is told of each request but streams, as the API
-	// tells of its own.
+	// Observe, if not nil, is called after each request except streams.
 	Observe func(method, route string, status int, took time.Duration)
 }
 
 // Pages serves the payer's pages. It is safe for concurrent use.
 type Pages struct {
 	reader           Reader
-	flow             Flow
+	cards            Cards
 	tokens           Tokens
 	hub              *Hub
 	clock            env.Clock
@@ -71,15 +69,15 @@ type Pages struct {
 	sandbox          Sandbox
 	sandboxProcessor string
 	observe          func(method, route string, status int, took time.Duration)
-	brands           *brands
-	busy             atomic.Int64
-	acting           sync.Map // ids of orders whose strip acts
+	brands           *brandCache
+	inFlight         atomic.Int64
+	actionsInFlight  sync.Map // ids of orders with a sandbox action in flight
 }
 
 // New returns the pages.
 func New(o Options) *Pages {
 	p := &Pages{
-		reader: o.Reader, flow: o.Flow, tokens: o.Tokens, hub: o.Hub, clock: o.Clock, processors: o.Processors,
+		reader: o.Reader, cards: o.Cards, tokens: o.Tokens, hub: o.Hub, clock: o.Clock, processors: o.Processors,
 		log: o.Log, sandbox: o.Sandbox, sandboxProcessor: o.SandboxProcessor, observe: o.Observe, brands: newBrands(o.Reader, o.Clock),
 	}
 	if p.log == nil {
@@ -88,50 +86,50 @@ func New(o Options) *Pages {
 	return p
 }
 
-// Serves says whether a path belongs to the payer's pages.
+// Serves reports whether a path belongs to the payer's pages.
 func Serves(path string) bool { return strings.HasPrefix(path, pagePath) }
 
-// place is one of the addresses below an order's page.
-type place struct {
-	pattern string // as the log shows it
+// route is a path below the path of an order's page.
+type route struct {
+	pattern string // as logged
 	method  string
-	serve   func(*Pages, *visit) error
-	form    bool // it is sent one
+	serve   func(*Pages, *request) error
+	form    bool // has a form in its body
 }
 
-// places are all of them. {} stands for one more part, which visit.part holds.
-var places = map[string]place{
+// routes are all routes; {} is one more path element, request.param.
+var routes = map[string]route{
 	"":            {"/pay/{token}", http.MethodGet, (*Pages).page, false},
 	"/events":     {"/pay/{token}/events", http.MethodGet, (*Pages).stream, false},
 	"/state":      {"/pay/{token}/state", http.MethodGet, (*Pages).state, false},
-	billPath:      {"/pay/{token}/boleto.pdf", http.MethodGet, (*Pages).bill, false},
+	billPath:      {"/pay/{token}/boleto.pdf", http.MethodGet, (*Pages).boletoPDF, false},
 	"/logo/{}":    {"/pay/{token}/logo/{hash}", http.MethodGet, (*Pages).logo, false},
 	"/card":       {"/pay/{token}/card", http.MethodPost, (*Pages).payByCard, true},
 	"/card/{}":    {"/pay/{token}/card/{attempt}", http.MethodGet, (*Pages).challenge, false},
 	"/confirm/{}": {"/pay/{token}/confirm/{attempt}", http.MethodPost, (*Pages).confirmCard, true},
-	"/sandbox/{}": {"/pay/{token}/sandbox/{action}", http.MethodPost, (*Pages).simulate, false},
+	"/sandbox/{}": {"/pay/{token}/sandbox/{action}", http.MethodPost, (*Pages).sandboxAction, false},
 }
 
-// visit is one request of a payer's browser.
-type visit struct {
+// request is one request of a payer's browser.
+type request struct {
 	w        http.ResponseWriter
 	r        *http.Request
 	lang     *language
-	place    *place
-	method   string // one that the place has, or "other": bounded words
+	route    *route
+	method   string // the route's method, or "other": metrics need a bounded set
 	token    string
-	part     string
-	fields   url.Values // of its form
-	merchant *branded
+	param    string
+	form     url.Values // of its body
+	merchant *brandedMerchant
 	payin    payment.Payin
-	status   int // that was answered
+	status   int // of the response
 }
 
-func (v *visit) header() http.Header { return v.w.Header() }
+func (req *request) header() http.Header { return req.w.Header() }
 
-// busyMax bounds the requests under way, without streams: what a page costs,
-// strangers may ask for.
-const busyMax = 512
+// inFlightMax limits the requests in flight except streams, because anyone may
+// request pages.
+const inFlightMax = 512
 
 var (
 	errNotFound = problem.New(problem.NotFound, "There is no such page.")
@@ -142,85 +140,85 @@ var (
 // ServeHTTP implements [http.Handler].
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := p.clock.Monotonic()
-	v := &visit{w: w, r: r, method: "other", lang: languageOf(r.Header.Get("Accept-Language"))}
+	req := &request{w: w, r: r, method: "other", lang: languageOf(r.Header.Get("Accept-Language"))}
 	setHeaders(w.Header())
 	if len(r.TransferEncoding) > 0 {
-		w.Header().Set("Connection", "close") // see the API's own: a proxy may see the request's end elsewhere
+		w.Header().Set("Connection", "close") // see httpapi: a proxy may see the end of the request elsewhere
 	}
-	err := p.serve(v)
-	if err != nil && v.status == 0 {
-		p.fail(v, err)
+	err := p.serve(req)
+	if err != nil && req.status == 0 {
+		p.renderError(req, err)
 	}
-	p.logVisit(v, p.clock.Monotonic()-began, err)
+	p.logRequest(req, p.clock.Monotonic()-began, err)
 }
 
-func (p *Pages) serve(v *visit) (err error) {
+func (p *Pages) serve(req *request) (err error) {
 	defer func() {
-		if thrown := recover(); thrown != nil {
-			if thrown == http.ErrAbortHandler { //nolint:errorlint // it is thrown as it is
-				panic(thrown)
+		if recovered := recover(); recovered != nil {
+			if recovered == http.ErrAbortHandler { //nolint:errorlint // panics with the value itself
+				panic(recovered)
 			}
-			err = fmt.Errorf("checkout: panic: %v\n%s", thrown, debug.Stack())
+			err = fmt.Errorf("checkout: panic: %v\n%s", recovered, debug.Stack())
 		}
 	}()
-	if err := p.find(v); err != nil {
+	if err := p.match(req); err != nil {
 		return err
 	}
-	// A form is read before it takes a place: who sends one slowly keeps nobody
-	// else out.
-	if v.place.form {
-		if err := v.readForm(); err != nil {
+	// A form is read before a slot is taken: slow clients must not block other
+	// requests.
+	if req.route.form {
+		if err := req.parseForm(); err != nil {
 			return err
 		}
 	}
-	if v.place.pattern != places["/events"].pattern {
-		if p.busy.Add(1) > busyMax {
-			p.busy.Add(-1)
+	if req.route.pattern != routes["/events"].pattern {
+		if p.inFlight.Add(1) > inFlightMax {
+			p.inFlight.Add(-1)
 			return errBusy
 		}
-		defer p.busy.Add(-1)
+		defer p.inFlight.Add(-1)
 	}
-	if err := p.open(v); err != nil {
+	if err := p.loadOrder(req); err != nil {
 		return err
 	}
-	return v.place.serve(p, v)
+	return req.route.serve(p, req)
 }
 
-// find takes the path apart. It is done by hand, as the standard router would
-// answer what it does not know in a way of its own.
-func (p *Pages) find(v *visit) error {
-	rest := strings.TrimPrefix(v.r.URL.Path, pagePath)
-	token, below, _ := strings.Cut(rest, "/")
-	if below != "" || strings.HasSuffix(rest, "/") {
-		below = "/" + below
+// match finds the route of the path. The standard router would answer unknown
+// paths in its own format.
+func (p *Pages) match(req *request) error {
+	path := strings.TrimPrefix(req.r.URL.Path, pagePath)
+	token, rest, _ := strings.Cut(path, "/")
+	if rest != "" || strings.HasSuffix(path, "/") {
+		rest = "/" + rest
 	}
-	at, ok := places[below]
+	rt, ok := routes[rest]
 	if !ok {
-		if i := strings.LastIndexByte(below, '/'); i > 0 && i < len(below)-1 {
-			at, ok = places[below[:i]+"/{}"]
-			v.part = below[i+1:]
+		if i := strings.LastIndexByte(rest, '/'); i > 0 && i < len(rest)-1 {
+			rt, ok = routes[rest[:i]+"/{}"]
+			req.param = rest[i+1:]
 		}
 	}
 	if !ok {
 		return errNotFound
 	}
-	v.token, v.place = token, &at
-	if v.r.Method != at.method && (v.r.Method != http.MethodHead || at.method != http.MethodGet) {
-		v.header().Set("Allow", at.method)
+	req.token, req.route = token, &rt
+	if req.r.Method != rt.method && (req.r.Method != http.MethodHead || rt.method != http.MethodGet) {
+		req.header().Set("Allow", rt.method)
 		return errMethod
 	}
-	v.method = v.r.Method
-	if at.method == http.MethodPost && !ownForm(v.r) {
+	req.method = req.r.Method
+	if rt.method == http.MethodPost && !sameOriginForm(req.r) {
 		return problem.New(problem.ForbiddenIP, "The form was not sent from this page.")
 	}
 	return nil
 }
 
-// ownForm says whether a form was sent from one of our pages. They send no
-// referrer, and so an Origin of null; a browser that is not told by whom a
-// request was made (Sec-Fetch-Site is for trustworthy origins only) can still
-// not know the token in its path.
-func ownForm(r *http.Request) bool {
+// sameOriginForm reports whether a form was sent from one of our pages. The
+// pages send no referrer and therefore the Origin null. A browser that sends
+// neither Sec-Fetch-Site (trustworthy origins only) nor an Origin is accepted:
+// the token in the path cannot be guessed.
+func sameOriginForm(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin":
 		return true
@@ -232,17 +230,17 @@ func ownForm(r *http.Request) bool {
 	}
 }
 
-// open reads the order that the token names. A wrong token, one of another
-// installation and one whose order is gone are answered alike.
-func (p *Pages) open(v *visit) error {
-	number, id, ok := p.tokens.ReadOrderToken(v.token)
+// loadOrder reads the order that the token identifies. An invalid token, a
+// token of another installation and a deleted order get the same response.
+func (p *Pages) loadOrder(req *request) error {
+	number, id, ok := p.tokens.ReadOrderToken(req.token)
 	if !ok {
 		return errNotFound
 	}
-	ctx := v.r.Context()
+	ctx := req.r.Context()
 	var err error
-	if v.merchant, err = p.brands.of(ctx, number); err == nil {
-		v.payin, err = p.reader.Payin(ctx, v.merchant.ID, id)
+	if req.merchant, err = p.brands.get(ctx, number); err == nil {
+		req.payin, err = p.reader.Payin(ctx, req.merchant.ID, id)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return errNotFound
@@ -250,41 +248,41 @@ func (p *Pages) open(v *visit) error {
 	return err
 }
 
-// fail answers with a page that says what is wrong, and tells nothing else.
-func (p *Pages) fail(v *visit, err error) {
+// renderError renders an error page. It reveals only the status.
+func (p *Pages) renderError(req *request, err error) {
 	kind := problem.From(err).Kind
 	status := kind.Status()
 	switch kind {
 	case problem.NotFound, problem.MethodNotAllowed, problem.ForbiddenIP:
 	case problem.Overloaded, problem.Unavailable, problem.RateLimited:
 		status = http.StatusServiceUnavailable
-		v.header().Set("Retry-After", "5")
+		req.header().Set("Retry-After", "5")
 	}
-	p.show(v, status, "failed", failedView(v.lang, status))
+	p.render(req, status, "error", errorView(req.lang, status))
 }
 
-// logVisit writes the one line of a request. The path is a key to the order:
-// it is not told.
-func (p *Pages) logVisit(v *visit, took time.Duration, err error) {
+// logRequest writes the log line of a request. It omits the path, which holds
+// the order's token.
+func (p *Pages) logRequest(req *request, took time.Duration, err error) {
 	level := slog.LevelInfo
 	switch {
-	case problem.Is(err, problem.Overloaded): // what strangers can cause at will is no error of ours
-	case errors.Is(err, context.Canceled) && v.r.Context().Err() != nil: // the payer has gone; nothing is amiss here
-	case v.status >= http.StatusInternalServerError:
+	case problem.Is(err, problem.Overloaded): // anyone can cause it at will: not an error of ours
+	case errors.Is(err, context.Canceled) && req.r.Context().Err() != nil: // the payer disconnected: not an error
+	case req.status >= http.StatusInternalServerError:
 		level = slog.LevelError
 	}
 	pattern := ""
-	if v.place != nil {
-		pattern = v.place.pattern
+	if req.route != nil {
+		pattern = req.route.pattern
 	}
 	attrs := []slog.Attr{
-		slog.String("method", v.method), slog.String("route", pattern), slog.Int("status", v.status), slog.Int64("durationMicros", took.Microseconds()),
+		slog.String("method", req.method), slog.String("route", pattern), slog.Int("status", req.status), slog.Int64("durationMicros", took.Microseconds()),
 	}
-	if p.observe != nil && v.place != nil && v.place.pattern != places["/events"].pattern {
-		p.observe(v.method, pattern, v.status, took)
+	if p.observe != nil && req.route != nil && req.route.pattern != routes["/events"].pattern {
+		p.observe(req.method, pattern, req.status, took)
 	}
-	if v.merchant != nil {
-		attrs = append(attrs, slog.Int64("merchant", v.merchant.Number))
+	if req.merchant != nil {
+		attrs = append(attrs, slog.Int64("merchant", req.merchant.Number))
 	}
 	if err != nil {
 		e := problem.From(err)
@@ -293,5 +291,5 @@ func (p *Pages) logVisit(v *visit, took time.Duration, err error) {
 			attrs = append(attrs, slog.String("cause", e.Cause.Error()))
 		}
 	}
-	p.log.LogAttrs(v.r.Context(), level, "page", attrs...)
+	p.log.LogAttrs(req.r.Context(), level, "page", attrs...)
 }

@@ -22,19 +22,18 @@ var styleText string
 //go:embed assets/script.js
 var scriptText string
 
-// Style and script stand in the page itself, so that it is painted after one
-// round trip; the policy names them by their hash.
+// Style and script are inlined, so that the page is painted after one round
+// trip; the policy allows them by their hashes.
 var (
-	style      = squeeze(styleText)
-	script     = squeeze(scriptText)
-	styleHash  = hashOf(style)
-	scriptHash = hashOf(script)
+	style      = minify(styleText)
+	script     = minify(scriptText)
+	styleHash  = cspHash(style)
+	scriptHash = cspHash(script)
 	pages      = template.Must(template.New("page").Parse(pageText))
 )
 
-// squeeze takes indentation and empty lines away, and the lines that are
-// comments.
-func squeeze(text string) string {
+// minify removes indentation, empty lines and comment lines.
+func minify(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -46,13 +45,14 @@ func squeeze(text string) string {
 	return b.String()
 }
 
-// hashOf names an inline text as a Content-Security-Policy does.
-func hashOf(text string) string {
+// cspHash is the source expression of an inline text in a
+// Content-Security-Policy.
+func cspHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// setHeaders sets what every answer has, page or not.
+// setHeaders sets the headers of every response.
 func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
@@ -65,20 +65,20 @@ func setHeaders(h http.Header) {
 	h.Set("X-Robots-Tag", "noindex, nofollow, noarchive")
 }
 
-// policy is what a page may do: what stands in it by its hash, pictures and
-// news from this origin, forms to it.
+// policy is the Content-Security-Policy of a page: inline styles and scripts by
+// their hashes; images, events and forms from this origin only.
 func policy(merchantHash string) string {
 	return "default-src 'none'; style-src " + styleHash + " " + merchantHash + "; script-src " + scriptHash +
 		"; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 }
 
-// sheet is all that a page is made of. What comes from merchants is text here,
-// and html/template makes it harmless.
-type sheet struct {
+// document is the data of the template. Merchants' texts are strings here:
+// html/template escapes them.
+type document struct {
 	*view
 
 	Lang   string
-	Base   string // of the order's addresses; "" on a page of no order
+	Base   string // path of the order's page; "" on a page without an order
 	Style  template.CSS
 	Accent template.CSS
 	Script template.JS
@@ -86,17 +86,17 @@ type sheet struct {
 	lang *language
 }
 
-// Say is a sentence of the page's language.
-func (s *sheet) Say(key string, about ...string) string { return s.lang.say(key, about...) }
+// Text is a text in the page's language.
+func (s *document) Text(key string, about ...string) string { return s.lang.text(key, about...) }
 
 var (
 	buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
 	gzips   = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 )
 
-// takesGzip says whether the browser takes gzip, which it may also refuse by a
-// weight of 0 (RFC 9110, section 12.5.3).
-func takesGzip(header string) bool {
+// acceptsGzip reports whether an Accept-Encoding header allows gzip; a weight
+// of 0 refuses it (RFC 9110, section 12.5.3).
+func acceptsGzip(header string) bool {
 	for item := range strings.SplitSeq(header, ",") {
 		coding, weight, _ := strings.Cut(item, ";")
 		if strings.EqualFold(strings.TrimSpace(coding), "gzip") {
@@ -107,49 +107,49 @@ func takesGzip(header string) bool {
 	return false
 }
 
-// show answers with a page.
-func (p *Pages) show(v *visit, status int, kind string, shown *view) {
-	shown.Kind = kind
-	s := &sheet{view: shown, lang: v.lang, Lang: v.lang.tag, Style: template.CSS(style), Script: template.JS(script)} //nolint:gosec // our own files
+// render responds with a page.
+func (p *Pages) render(req *request, status int, kind string, data *view) {
+	data.Kind = kind
+	s := &document{view: data, lang: req.lang, Lang: req.lang.tag, Style: template.CSS(style), Script: template.JS(script)} //nolint:gosec // our own files
 	hash := defaultAccentHash
 	s.Accent = template.CSS(defaultAccent) //nolint:gosec // made of numbers
-	if v.merchant != nil {
-		s.Base, hash = pagePath+v.token, v.merchant.hash
-		s.Accent = template.CSS(v.merchant.rules) //nolint:gosec // made of numbers
+	if req.merchant != nil {
+		s.Base, hash = pagePath+req.token, req.merchant.accentHash
+		s.Accent = template.CSS(req.merchant.accentCSS) //nolint:gosec // made of numbers
 	}
 	body := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(body)
 	body.Reset()
 	if err := pages.Execute(body, s); err != nil {
-		v.status = http.StatusInternalServerError
-		p.log.Error("page cannot be made", "kind", kind, "cause", err)
-		http.Error(v.w, http.StatusText(v.status), v.status)
+		req.status = http.StatusInternalServerError
+		p.log.Error("render page", "kind", kind, "cause", err)
+		http.Error(req.w, http.StatusText(req.status), req.status)
 		return
 	}
-	header := v.header()
+	header := req.header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Language", v.lang.tag)
+	header.Set("Content-Language", req.lang.tag)
 	header.Set("Content-Security-Policy", policy(hash))
 	header.Set("Vary", "Accept-Language, Accept-Encoding")
-	v.status = status
-	if takesGzip(v.r.Header.Get("Accept-Encoding")) {
-		squeezed := buffers.Get().(*bytes.Buffer)
-		defer buffers.Put(squeezed)
-		squeezed.Reset()
+	req.status = status
+	if acceptsGzip(req.r.Header.Get("Accept-Encoding")) {
+		compressed := buffers.Get().(*bytes.Buffer)
+		defer buffers.Put(compressed)
+		compressed.Reset()
 		z := gzips.Get().(*gzip.Writer)
 		defer gzips.Put(z)
-		z.Reset(squeezed)
-		_, _ = z.Write(body.Bytes()) // memory takes it
+		z.Reset(compressed)
+		_, _ = z.Write(body.Bytes()) // writing to memory cannot fail
 		_ = z.Close()
 		header.Set("Content-Encoding", "gzip")
-		body = squeezed
+		body = compressed
 	}
 	header.Set("Content-Length", strconv.Itoa(body.Len()))
-	v.w.WriteHeader(status)
-	_, _ = v.w.Write(body.Bytes()) // the caller may have gone
+	req.w.WriteHeader(status)
+	_, _ = req.w.Write(body.Bytes()) // the client may have disconnected
 }
 
 var (
-	defaultAccent     = accentRules("")
-	defaultAccentHash = hashOf(defaultAccent)
+	defaultAccent     = accentCSS("")
+	defaultAccentHash = cspHash(defaultAccent)
 )

@@ -14,9 +14,9 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// Whatever a stranger sends as a method, metrics and log hold no word of it:
-// each would be another series that is kept for ever.
-func TestMethodsAreBoundedWords(t *testing.T) {
+// Unknown methods are not recorded in metrics and logs: each would be another
+// time series.
+func TestUnknownMethodsAreLoggedAsOther(t *testing.T) {
 	t.Parallel()
 	var observed []string
 	h := newHarness(t, func(o *checkout.Options) {
@@ -26,47 +26,47 @@ func TestMethodsAreBoundedWords(t *testing.T) {
 	})
 	path := h.order(payment.PIX)
 	for _, method := range []string{"MADEUP1", "MADEUP2", http.MethodDelete, http.MethodHead, http.MethodGet} {
-		h.ask(method, path, "")
+		h.do(method, path, "")
 	}
 	const route = " /pay/{token} "
 	if want := []string{"other" + route + "405", "other" + route + "405", "other" + route + "405", "HEAD" + route + "200", "GET" + route + "200"}; !slices.Equal(observed, want) {
 		t.Errorf("observed %q, want %q", observed, want)
 	}
 	if strings.Contains(h.log.String(), "MADEUP") {
-		t.Error("the log has the method")
+		t.Error("the log contains the unknown method")
 	}
 }
 
-// What a stranger can cause at will does not cry for a person.
-func TestWhatIsNoErrorOfOurs(t *testing.T) {
+// Failures that anyone can cause at will are not logged as errors.
+func TestClientFailuresAreNotLoggedAsErrors(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	path := h.order(payment.PIX)
 	h.hub.Close()
-	if a := h.ask(http.MethodGet, path+"/events?v=1", ""); a.Code != http.StatusServiceUnavailable {
-		t.Errorf("status %d without room", a.Code)
+	if a := h.do(http.MethodGet, path+"/events?v=1", ""); a.Code != http.StatusServiceUnavailable {
+		t.Errorf("status %d with a closed hub", a.Code)
 	}
-	h.shop.answer = context.Canceled
+	h.store.err = context.Canceled
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	h.pages.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodPost, path+"/sandbox/pay", http.NoBody))
 	if strings.Contains(h.log.String(), "level=ERROR") {
 		t.Error(h.log.String())
 	}
-	h.shop.answer = http.ErrBodyNotAllowed
+	h.store.err = http.ErrBodyNotAllowed
 	h.pages.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodPost, path+"/sandbox/pay", http.NoBody))
 	if !strings.Contains(h.log.String(), "level=ERROR") {
-		t.Error("a bug is no error, as the payer has gone")
+		t.Error("an internal error is not logged as an error if the payer disconnected")
 	}
 }
 
-// A request in chunks may have had a length too, by which a proxy went: its
-// connection carries no other.
-func TestChunksEndTheirConnection(t *testing.T) {
+// A chunked request may also have a length, which a proxy may have used: its
+// connection carries no other request.
+func TestChunkedRequestsCloseTheConnection(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	for _, encoding := range [][]string{nil, {"chunked"}} {
-		r := httptest.NewRequest(http.MethodPost, h.order(payment.CreditCard)+"/card", strings.NewReader(typed()))
+		r := httptest.NewRequest(http.MethodPost, h.order(payment.CreditCard)+"/card", strings.NewReader(cardFormBody()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.TransferEncoding = encoding
 		w := httptest.NewRecorder()

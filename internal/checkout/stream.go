@@ -9,91 +9,94 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 )
 
-// beatEvery is how often a silent stream says that it lives, which proxies want
-// to hear within a minute.
-const beatEvery = 40 * time.Second
+// keepAliveInterval is how often an idle stream sends a comment; proxies close
+// connections that are idle for a minute.
+const keepAliveInterval = 40 * time.Second
 
-// state answers with the version of an order, for pages that cannot wait.
-func (p *Pages) state(v *visit) error {
-	v.header().Set("Content-Type", "application/json")
-	v.status = http.StatusOK
-	_, _ = v.w.Write([]byte(`{"version":` + strconv.FormatInt(v.payin.Version, 10) + `}`)) // the caller may have gone
+// state responds with the version of an order, for browsers without event
+// streams.
+func (p *Pages) state(req *request) error {
+	req.header().Set("Content-Type", "application/json")
+	req.status = http.StatusOK
+	_, _ = req.w.Write([]byte(`{"version":` + strconv.FormatInt(req.payin.Version, 10) + `}`)) // the client may have disconnected
 	return nil
 }
 
-// stream tells a page, as server-sent events, when its order has another
-// version than the one that it shows (v in the query).
-func (p *Pages) stream(v *visit) error {
-	shown, err := strconv.ParseInt(v.r.URL.Query().Get("v"), 10, 64)
+// stream sends a server-sent event whenever the order's version differs from
+// the one that the page shows (v in the query).
+func (p *Pages) stream(req *request) error {
+	shown, err := strconv.ParseInt(req.r.URL.Query().Get("v"), 10, 64)
 	if err != nil {
 		return errNotFound
 	}
-	v.header().Set("Content-Type", "text/event-stream")
-	if v.r.Method == http.MethodHead { // it would wait for news that it cannot be told
-		v.status = http.StatusOK
-		v.w.WriteHeader(http.StatusOK)
+	req.header().Set("Content-Type", "text/event-stream")
+	if req.r.Method == http.MethodHead { // HEAD gets no events
+		req.status = http.StatusOK
+		req.w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	w := p.hub.watch(v.payin.Merchant, v.payin.ID)
+	w := p.hub.watch(req.payin.Merchant, req.payin.ID)
 	if w == nil {
-		return problem.New(problem.Overloaded, "Too many pages wait.")
+		return problem.New(problem.Overloaded, "Too many pages are waiting.")
 	}
-	defer p.hub.leave(w)
-	control := http.NewResponseController(v.w)
-	// The server's time-outs are for requests that end. What a stream says in a
-	// day fits into the socket's buffer, so a page that does not read keeps
-	// nobody waiting; one that is gone is found by TCP's own probes.
+	defer p.hub.unwatch(w)
+	control := http.NewResponseController(req.w)
+	// The server's time-outs are for requests that end. A day of events fits
+	// into the socket's buffer, so a page that does not read blocks nothing
+	// here; TCP keep-alive finds a page that is gone.
 	if err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{})); err != nil {
 		return err
 	}
-	v.header().Set("X-Accel-Buffering", "no") // nginx would keep what it is sent
-	v.status = http.StatusOK
-	v.w.WriteHeader(http.StatusOK)
-	if !p.send(control, v.w, "retry: 3000\n\n") {
+	req.header().Set("X-Accel-Buffering", "no") // or nginx would buffer the stream
+	req.status = http.StatusOK
+	req.w.WriteHeader(http.StatusOK)
+	if !p.writeChunk(control, req.w, "retry: 3000\n\n") {
 		return nil
 	}
 	for {
-		order, err := p.reader.Payin(v.r.Context(), v.payin.Merchant, v.payin.ID)
+		order, err := p.reader.Payin(req.r.Context(), req.payin.Merchant, req.payin.ID)
 		if err != nil {
-			return nil // the browser comes again, and is told then what was missed
+			return nil // the browser reconnects and then gets what it missed
 		}
 		if order.Version != shown {
 			shown = order.Version
-			if !p.send(control, v.w, "event: change\ndata: "+strconv.FormatInt(shown, 10)+"\n\n") {
+			if !p.writeChunk(control, req.w, "event: change\ndata: "+strconv.FormatInt(shown, 10)+"\n\n") {
 				return nil
 			}
 		}
-		if !p.wait(control, v, w) {
+		if !p.waitForChange(control, req, w) {
 			return nil
 		}
 	}
 }
 
-// wait returns true once the order may have changed, and false when the page
-// or the process goes. Meanwhile it sends a sign of life now and then.
-func (p *Pages) wait(control *http.ResponseController, v *visit, w *watcher) bool {
+// waitForChange returns true once the order may have changed, and false when
+// the client disconnects or the process stops. It keeps the connection alive
+// meanwhile.
+func (p *Pages) waitForChange(control *http.ResponseController, req *request, w *watcher) bool {
 	for {
-		timer := p.clock.NewTimer(beatEvery)
+		timer := p.clock.NewTimer(keepAliveInterval)
 		select {
 		case <-w.wake:
 			timer.Stop()
 			return true
-		case <-v.r.Context().Done():
+		case <-req.r.Context().Done():
 			timer.Stop()
 			return false
 		case <-p.hub.closing:
 			timer.Stop()
 			return false
 		case <-timer.C():
-			if !p.send(control, v.w, ":\n\n") {
+			if !p.writeChunk(control, req.w, ":\n\n") {
 				return false
 			}
 		}
 	}
 }
 
-// send writes a piece of a stream, or says that nobody takes it.
-func (p *Pages) send(control *http.ResponseController, w http.ResponseWriter, text string) bool {
+// writeChunk writes and flushes a piece of a stream; false if the client
+// disconnected.
+func (p *Pages) writeChunk(control *http.ResponseController, w http.ResponseWriter, text string) bool {
 	_, err := w.Write([]byte(text))
 	return err == nil && control.Flush() == nil
 }

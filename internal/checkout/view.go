@@ -19,49 +19,49 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// view is what a page shows. Kind picks the part of the template: pix, boleto,
-// card, hosted, challenge, wait, after, failed.
+// view is the content of a page. Kind selects the template: pix, boleto, card,
+// hosted, challenge, wait, outcome, error.
 type view struct {
 	Kind    string
-	Tone    string // of the sign over an end: good, bad, wait, back
+	Tone    string // of the outcome's icon: good, bad, wait, back
 	Title   string // of the document
 	Heading string
 	Lead    string
-	Note    string // what is to be known besides
+	Note    string // an additional remark
 
 	Merchant    string
 	Initial     string
-	Logo        string // its address
+	Logo        string // its URL
 	Amount      string
 	Description string
 	Reference   string
 	Items       []itemView
 	ItemsMore   string
 
-	Expires   string // as people read it
+	Expires   string // formatted
 	ExpiresAt int64  // milliseconds since 1970
 	Now       int64
 	Version   int64
-	Watch     bool // the page changes when the order does
-	Reload    bool // and without script by asking again
+	Watch     bool // the page changes when the order changes
+	Reload    bool // and without script by reloading
 
-	Code     string // a Pix to copy
+	Code     string // a Pix code to copy
 	QR       template.HTML
 	Receiver string
-	Line     string // of a bill, in groups
+	Line     string // the digitable line, in groups
 	LineBare string
 	Bars     template.HTML
 	Due      string
 	Bill     *billView
 	Card     *cardView
-	Hosted   string // the processor's page
+	Hosted   string // URL of the processor's page
 	Attempt  int
 
-	Rows      []rowView
-	Receipt   bool
-	Return    string
-	Sandbox   bool
-	Worthless bool
+	Rows        []rowView
+	Receipt     bool
+	Return      string
+	Sandbox     bool
+	SandboxNote bool
 }
 
 type itemView struct {
@@ -75,7 +75,7 @@ type rowView struct {
 	Code         bool // an id, which may be broken anywhere
 }
 
-// billView is what a boleto that is printed says.
+// billView is the content of a printed boleto.
 type billView struct {
 	Beneficiary, BeneficiaryDocument string
 	Payer, PayerDocument             string
@@ -83,7 +83,7 @@ type billView struct {
 	OurNumber, Number                string
 }
 
-// customer is the payer as the order holds it.
+// customer is the payer as stored with the order.
 type customer struct {
 	Name     string `json:"name"`
 	Document string `json:"document"`
@@ -98,53 +98,53 @@ type customer struct {
 	} `json:"address"`
 }
 
-// items are what the order holds of what is sold.
+// items are the order's items.
 type items []struct {
 	Title     string      `json:"title"`
 	Quantity  int64       `json:"quantity"`
 	UnitPrice money.Cents `json:"unitPrice"`
 }
 
-// itemsShown bounds a page's size; the rest is counted.
+// itemsShown limits the number of items on a page.
 const itemsShown = 20
 
-// newView is what every page of an order shows.
-func (p *Pages) newView(v *visit, personal *payment.PersonalData) *view {
-	o, m := &v.payin, v.merchant
-	shown := &view{
-		Title: v.lang.say("pay.title", m.title()), Merchant: m.title(), Initial: initial(m.title()),
+// newView fills in what every page of an order shows.
+func (p *Pages) newView(req *request, personal *payment.PersonalData) *view {
+	o, m := &req.payin, req.merchant
+	data := &view{
+		Title: req.lang.text("pay.title", m.title()), Merchant: m.title(), Initial: initial(m.title()),
 		Amount: o.Amount.BRL(), Description: o.Details.Description, Reference: o.ReferenceID,
-		Expires: v.lang.at(o.ExpiresAt), ExpiresAt: o.ExpiresAt.UnixMilli(), Now: p.clock.Now().UnixMilli(), Version: o.Version,
-		Return: returnURL(m, o), Worthless: o.Processor == p.sandboxProcessor && p.sandboxProcessor != "",
+		Expires: req.lang.formatTime(o.ExpiresAt), ExpiresAt: o.ExpiresAt.UnixMilli(), Now: p.clock.Now().UnixMilli(), Version: o.Version,
+		Return: returnURL(m, o), SandboxNote: o.Processor == p.sandboxProcessor && p.sandboxProcessor != "",
 	}
-	shown.Sandbox = shown.Worthless && p.sandbox != nil && o.Status == payment.PayinPending
+	data.Sandbox = data.SandboxNote && p.sandbox != nil && o.Status == payment.PayinPending
 	if m.logo != "" {
-		shown.Logo = pagePath + v.token + "/logo/" + m.logo
+		data.Logo = pagePath + req.token + "/logo/" + m.logo
 	}
 	var list items
 	if len(personal.Items) > 0 && json.Unmarshal(personal.Items, &list) == nil {
 		for _, item := range list[:min(len(list), itemsShown)] {
-			shown.Items = append(shown.Items, itemView{item.Title, item.Quantity, item.UnitPrice.BRL()})
+			data.Items = append(data.Items, itemView{item.Title, item.Quantity, item.UnitPrice.BRL()})
 		}
 		if more := len(list) - itemsShown; more > 0 {
-			shown.ItemsMore = v.lang.say("items.more", strconv.Itoa(more))
+			data.ItemsMore = req.lang.text("items.more", strconv.Itoa(more))
 		}
 	}
 	if o.PaidAmount > 0 && o.PaidAmount < o.Amount {
-		shown.Note = v.lang.say("underpaid", o.PaidAmount.BRL(), (o.Amount - o.PaidAmount).BRL())
+		data.Note = req.lang.text("underpaid", o.PaidAmount.BRL(), (o.Amount - o.PaidAmount).BRL())
 	}
-	return shown
+	return data
 }
 
-// initial stands where a merchant has no logo.
+// initial is shown if a merchant has no logo.
 func initial(name string) string {
 	r, _ := utf8.DecodeRuneInString(strings.ToUpper(name))
 	return string(r)
 }
 
-// returnURL is the payer's way back, if its host is still one of the
-// merchant's: with the reference, and nothing that could be trusted.
-func returnURL(m *branded, o *payment.Payin) string {
+// returnURL is the link back to the merchant, with the reference as its only
+// parameter; "" if the host is no longer one of the merchant's.
+func returnURL(m *brandedMerchant, o *payment.Payin) string {
 	if o.Details.ReturnURL == "" {
 		return ""
 	}
@@ -158,8 +158,8 @@ func returnURL(m *branded, o *payment.Payin) string {
 	return u.String()
 }
 
-// failedView is a page of no order.
-func failedView(l *language, status int) *view {
+// errorView is a page without an order.
+func errorView(l *language, status int) *view {
 	key := "error.500"
 	switch status {
 	case 404, 405:
@@ -169,79 +169,80 @@ func failedView(l *language, status int) *view {
 	case 503:
 		key = "error.503"
 	}
-	heading := l.say(key + ".heading")
-	return &view{Title: heading, Heading: heading, Lead: l.say(key + ".lead"), Tone: "bad"}
+	heading := l.text(key + ".heading")
+	return &view{Title: heading, Heading: heading, Lead: l.text(key + ".lead"), Tone: "bad"}
 }
 
-// page answers with the page of an order as it stands.
-func (p *Pages) page(v *visit) error {
-	personal, err := p.reader.PayinPersonal(v.r.Context(), v.payin.Merchant, v.payin.ID)
+// page responds with the page of an order in its current state.
+func (p *Pages) page(req *request) error {
+	personal, err := p.reader.PayinPersonal(req.r.Context(), req.payin.Merchant, req.payin.ID)
 	if err != nil {
 		return err
 	}
-	shown := p.newView(v, &personal)
-	o := &v.payin
-	kind := "after"
+	data := p.newView(req, &personal)
+	o := &req.payin
+	kind := "outcome"
 	switch {
 	case o.Status == payment.PayinProcessing:
 		kind = "wait"
-		shown.Heading, shown.Lead = v.lang.say("processing.heading"), v.lang.say("processing.lead")
+		data.Heading, data.Lead = req.lang.text("processing.heading"), req.lang.text("processing.lead")
 	case o.Status == payment.PayinPending && !o.ExpiresAt.After(p.clock.Now()):
-		p.showEnd(v, shown, payment.PayinExpired, &personal)
+		p.showOutcome(req, data, payment.PayinExpired, &personal)
 	case o.Status == payment.PayinPending && !o.Ready():
 		kind = "wait"
-		shown.Heading, shown.Lead = v.lang.say("preparing.heading"), v.lang.say("preparing.lead")
+		data.Heading, data.Lead = req.lang.text("preparing.heading"), req.lang.text("preparing.lead")
 	case o.Status == payment.PayinPending:
-		if kind, err = p.showWay(v, shown, &personal); err != nil {
+		if kind, err = p.showMethod(req, data, &personal); err != nil {
 			return err
 		}
 	default:
-		p.showEnd(v, shown, o.Status, &personal)
+		p.showOutcome(req, data, o.Status, &personal)
 	}
-	shown.Watch = o.Status == payment.PayinPending || o.Status == payment.PayinProcessing
-	shown.Reload = shown.Watch && kind != "card"
-	p.show(v, 200, kind, shown)
+	data.Watch = o.Status == payment.PayinPending || o.Status == payment.PayinProcessing
+	data.Reload = data.Watch && kind != "card"
+	p.render(req, 200, kind, data)
 	return nil
 }
 
-// showWay fills in how a pending order is paid.
-func (p *Pages) showWay(v *visit, shown *view, personal *payment.PersonalData) (kind string, err error) {
-	o := &v.payin
+// showMethod fills in the payment method section of a pending order.
+func (p *Pages) showMethod(req *request, data *view, personal *payment.PersonalData) (kind string, err error) {
+	o := &req.payin
 	switch o.Method {
 	case payment.PIX:
-		return "pix", showPix(v, shown, o.Details.PIX.QRCode)
+		return "pix", showPix(req, data, o.Details.PIX.QRCode)
 	case payment.Boleto:
-		return "boleto", p.showBoleto(v, shown, personal)
+		return "boleto", p.showBoleto(req, data, personal)
 	default:
 		if hosted := o.Details.Card.HostedURL; hosted != "" {
-			shown.Hosted, shown.Heading = hosted, v.lang.say("card.heading")
+			data.Hosted, data.Heading = hosted, req.lang.text("card.heading")
 			return "hosted", nil
 		}
-		if !p.takesTestCards(o) { // a card that is real is never typed here
-			shown.Heading, shown.Lead = v.lang.say("preparing.heading"), v.lang.say("preparing.lead")
+		if !p.acceptsTestCards(o) { // real cards are never typed here
+			data.Heading, data.Lead = req.lang.text("preparing.heading"), req.lang.text("preparing.lead")
 			return "wait", nil
 		}
-		p.showCard(v, shown, nil, nil)
+		p.showCard(req, data, nil, nil)
 		return "card", nil
 	}
 }
 
 // showPix fills in a Pix code.
-func showPix(v *visit, shown *view, code string) error {
+func showPix(req *request, data *view, code string) error {
 	svg, err := sizedQR(code)
 	if err != nil {
 		return err
 	}
-	shown.Heading, shown.Lead = v.lang.say("pix.heading"), v.lang.say("pix.until", shown.Expires)
-	shown.Code, shown.QR = code, svg
-	shown.Receiver = receiverOf(code)
+	data.Heading, data.Lead = req.lang.text("pix.heading"), req.lang.text("pix.until", data.Expires)
+	data.Code, data.QR = code, svg
+	data.Receiver = receiverOf(code)
 	return nil
 }
 
-// qrSide is about how wide a QR code is shown, in pixels.
+// qrSide is the approximate width of a QR code in pixels.
 const qrSide = 232
 
-// sizedQR draws a QR code in which every module has a whole number of pixels.
+// sizedQR draws a QR code in which every module is a whole number of pixels
+// wide.
 func sizedQR(code string) (template.HTML, error) {
 	svg, err := codes.QR(code)
 	if err != nil {
@@ -254,7 +255,7 @@ func sizedQR(code string) (template.HTML, error) {
 	}
 	side *= max(2, (qrSide+side/2)/side)
 	sized := strings.Replace(string(svg), "<svg ", fmt.Sprintf(`<svg width="%d" height="%d" `, side, side), 1)
-	return template.HTML(sized), nil //nolint:gosec // a drawing of ours, made of numbers
+	return template.HTML(sized), nil //nolint:gosec // drawn here from numbers
 }
 
 // receiverOf is the name that the payer's bank will show.
@@ -266,11 +267,11 @@ func receiverOf(code string) string {
 	return decoded.MerchantName()
 }
 
-// showBoleto fills in a bill.
-func (p *Pages) showBoleto(v *visit, shown *view, personal *payment.PersonalData) error {
-	b := v.payin.Details.Boleto
+// showBoleto fills in a boleto.
+func (p *Pages) showBoleto(req *request, data *view, personal *payment.PersonalData) error {
+	b := req.payin.Details.Boleto
 	if b.PIXQRCode != "" {
-		if err := showPix(v, shown, b.PIXQRCode); err != nil {
+		if err := showPix(req, data, b.PIXQRCode); err != nil {
 			return err
 		}
 	}
@@ -278,34 +279,34 @@ func (p *Pages) showBoleto(v *visit, shown *view, personal *payment.PersonalData
 	if err != nil {
 		return err
 	}
-	shown.Heading, shown.Lead, shown.Bars = v.lang.say("boleto.heading"), "", template.HTML(svg) //nolint:gosec // a drawing of ours, made of numbers
-	shown.Line, shown.LineBare, shown.Due = boleto.FormatLine(b.DigitableLine), b.DigitableLine, v.lang.date(b.DueDate)
+	data.Heading, data.Lead, data.Bars = req.lang.text("boleto.heading"), "", template.HTML(svg) //nolint:gosec // drawn here from numbers
+	data.Line, data.LineBare, data.Due = boleto.FormatLine(b.DigitableLine), b.DigitableLine, req.lang.formatDate(b.DueDate)
 	if b.DueDate < payment.DayOf(p.clock.Now()) {
-		last := payment.DayOf(v.payin.ExpiresAt.Add(-time.Second))
-		shown.Lead = v.lang.say("boleto.overdue", shown.Due, v.lang.date(last))
+		last := payment.DayOf(req.payin.ExpiresAt.Add(-time.Second))
+		data.Lead = req.lang.text("boleto.overdue", data.Due, req.lang.formatDate(last))
 	}
-	shown.Bill = billOf(v, personal)
+	data.Bill = billOf(req, personal)
 	return nil
 }
 
-// billOf is what the bill must say in full: who pays whom.
-func billOf(v *visit, personal *payment.PersonalData) *billView {
+// billOf is what a boleto must state in full: who pays whom.
+func billOf(req *request, personal *payment.PersonalData) *billView {
 	c := customerOf(personal)
 	return &billView{
-		Beneficiary: v.merchant.title(), BeneficiaryDocument: formatDocument(v.merchant.brand.Document),
+		Beneficiary: req.merchant.title(), BeneficiaryDocument: formatDocument(req.merchant.brand.Document),
 		Payer: c.Name, PayerDocument: formatDocument(c.Document), PayerAddress: strings.Join(c.address(), ", "),
-		OurNumber: v.payin.Details.Boleto.OurNumber, Number: v.payin.ReferenceID,
+		OurNumber: req.payin.Details.Boleto.OurNumber, Number: req.payin.ReferenceID,
 	}
 }
 
 func customerOf(personal *payment.PersonalData) (c customer) {
 	if len(personal.Customer) > 0 {
-		_ = json.Unmarshal(personal.Customer, &c) // it was checked when it came
+		_ = json.Unmarshal(personal.Customer, &c) // validated when the order was created
 	}
 	return c
 }
 
-// address is the payer's, in two lines.
+// address is the payer's address in two lines.
 func (c *customer) address() (lines []string) {
 	a := &c.Address
 	street := join(", ", a.Street, a.Number, a.Complement)
@@ -318,7 +319,7 @@ func (c *customer) address() (lines []string) {
 	return lines
 }
 
-// join joins the parts that are there.
+// join joins the non-empty parts.
 func join(separator string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), separator)
 }

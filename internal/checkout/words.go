@@ -1,7 +1,6 @@
 package checkout
 
-// words is all that pages say, in both languages. {} is what a sentence is
-// about.
+// words are all texts of the pages, in both languages. {} is a placeholder.
 var words = []struct{ key, portuguese, english string }{
 	{"pay.title", "Pagamento para {}", "Payment to {}"},
 	{"amount", "Valor", "Amount"},
@@ -72,14 +71,14 @@ var words = []struct{ key, portuguese, english string }{
 	{"card.refused", "O pagamento não foi aprovado: {}", "The payment was not approved: {}"},
 	{"card.retry", "Você pode tentar de novo, com este ou outro cartão.", "You may try again, with this card or another."},
 	{"card.unknown", "Ainda não sabemos o resultado. Não pague de novo com outro cartão; enviar o mesmo formulário é seguro.", "The result is not known yet. Do not pay with another card; sending the same form again is safe."},
-	{"fault.missing", "Preencha este campo.", "Fill in this field."},
-	{"fault.number", "Confira o número do cartão.", "Check the card number."},
-	{"fault.no_test_card", "Aqui só valem cartões de teste. Este número não foi lido nem guardado.", "Only test cards are taken here. This number was neither read further nor stored."},
-	{"fault.expiry", "Escreva a validade como MM/AA.", "Write the expiry as MM/YY."},
-	{"fault.expired", "Este cartão está vencido.", "This card has expired."},
-	{"fault.code", "Confira o código de segurança.", "Check the security code."},
-	{"fault.holder", "O nome é longo demais.", "The name is too long."},
-	{"fault.installments", "Escolha as parcelas.", "Choose the instalments."},
+	{"invalid.missing", "Preencha este campo.", "Fill in this field."},
+	{"invalid.number", "Confira o número do cartão.", "Check the card number."},
+	{"invalid.no_test_card", "Aqui só valem cartões de teste. Este número não foi lido nem guardado.", "Only test cards are taken here. This number was neither read further nor stored."},
+	{"invalid.expiry", "Escreva a validade como MM/AA.", "Write the expiry as MM/YY."},
+	{"invalid.expired", "Este cartão está vencido.", "This card has expired."},
+	{"invalid.code", "Confira o código de segurança.", "Check the security code."},
+	{"invalid.holder", "O nome é longo demais.", "The name is too long."},
+	{"invalid.installments", "Escolha as parcelas.", "Choose the instalments."},
 	{"result.approved", "aprovado", "approved"},
 	{"result.single", "aprovado só à vista", "approved at once only"},
 	{"result.challenge", "pede confirmação (3-D Secure)", "asks for confirmation (3-D Secure)"},
@@ -119,7 +118,7 @@ var words = []struct{ key, portuguese, english string }{
 	{"failed.lead", "Nada foi cobrado. Motivo: {}.", "Nothing was charged. Reason: {}."},
 	{"failed.lead.part", "Motivo: {}.", "Reason: {}."},
 	{"refunded.heading", "Pagamento devolvido", "Payment refunded"},
-	{"refunded.lead", "{} devolveu {}. O prazo para aparecer na sua conta ou fatura é do seu banco.", "{} has given back {}. When it shows in your account or bill is up to your bank."},
+	{"refunded.lead", "{} devolveu {}. O prazo para aparecer na sua conta ou fatura é do seu banco.", "{} has refunded {}. When it shows in your account or bill is up to your bank."},
 	{"refunded_part.heading", "Pagamento devolvido em parte", "Payment refunded in part"},
 	{"disputed.heading", "Pagamento contestado", "Payment disputed"},
 	{"disputed.lead", "O pagamento foi confirmado e depois contestado. O caso está sendo analisado.", "The payment was confirmed and then disputed. The case is being looked at."},
@@ -127,7 +126,7 @@ var words = []struct{ key, portuguese, english string }{
 	{"chargeback.lead", "A contestação foi aceita e o valor volta para quem pagou.", "The dispute was accepted and the money goes back to the payer."},
 
 	{"row.paid", "Valor pago", "Amount paid"},
-	{"row.refunded", "Valor devolvido", "Amount given back"},
+	{"row.refunded", "Valor devolvido", "Refunded amount"},
 	{"row.paid_at", "Data e hora", "Date and time"},
 	{"row.method", "Forma de pagamento", "Method"},
 	{"row.receiver", "Recebedor", "Receiver"},
@@ -141,7 +140,7 @@ var words = []struct{ key, portuguese, english string }{
 	{"method.CREDIT_CARD", "Cartão de crédito", "Credit card"},
 	{"method.card", "{} final {}, {}x", "{} ending {}, {} ×"},
 	{"receipt", "Comprovante de pagamento", "Receipt of payment"},
-	{"worthless", "SEM VALOR: ambiente de testes", "NO VALUE: test environment"},
+	{"sandbox.note", "SEM VALOR: ambiente de testes", "NO VALUE: test environment"},
 
 	{"sandbox", "Ambiente de testes", "Test environment"},
 	{"sandbox.lead", "Nenhum dinheiro se move.", "No money moves."},
@@ -153,13 +152,13 @@ var words = []struct{ key, portuguese, english string }{
 	{"error.404.lead", "Confira o endereço, ou peça outro à loja.", "Check the address, or ask the shop for another."},
 	{"error.403.heading", "Não foi possível continuar", "Could not go on"},
 	{"error.403.lead", "Abra a página de pagamento de novo e tente outra vez.", "Open the payment page again and try once more."},
-	{"error.503.heading", "Um momento", "One moment"},
+	{"error.503.heading", "Um momento", "Please wait"},
 	{"error.503.lead", "Não foi possível mostrar a página agora. Tente de novo em alguns segundos.", "The page cannot be shown now. Try again in a few seconds."},
 	{"error.500.heading", "Algo deu errado", "Something went wrong"},
-	{"error.500.lead", "A falha é nossa e foi registrada. Tente de novo em instantes; nada foi cobrado duas vezes.", "The fault is ours and was recorded. Try again in a moment; nothing was charged twice."},
+	{"error.500.lead", "A falha é nossa e foi registrada. Tente de novo em instantes; nada foi cobrado duas vezes.", "The fault is ours and was recorded. Try again shortly; nothing was charged twice."},
 }
 
-// brandNames are what payers call a card's brand.
+// brandNames are the names of card brands that payers know.
 var brandNames = map[string]string{
 	"visa": "Visa", "mastercard": "Mastercard", "elo": "Elo", "amex": "Amex", "hipercard": "Hipercard",
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/porteira/porteira/internal/checkout"
 )
 
-// Every sentence is there once, in both languages, about the same things, and
-// somebody says it.
-func TestSentences(t *testing.T) {
+// Every text exists once, in both languages, with the same number of
+// placeholders, and is used.
+func TestTextTable(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := checkout.Template()
+	sources := checkout.Template()
 	for _, name := range files {
 		if name == "words.go" || strings.HasSuffix(name, "_test.go") {
 			continue
@@ -31,25 +31,25 @@ func TestSentences(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said += string(source)
+		sources += string(source)
 	}
-	built := regexp.MustCompile(`^(fault|failure|result|method|error)\.|\.(heading|lead)$`) // keys that are put together
+	composed := regexp.MustCompile(`^(invalid|failure|result|method|error)\.|\.(heading|lead)$`) // keys that are composed
 	seen := map[string]bool{}
-	for _, s := range checkout.Sentences() {
+	for _, s := range checkout.Texts() {
 		if seen[s.Key] || s.Portuguese == "" || s.English == "" {
-			t.Errorf("%s is there twice, or says nothing", s.Key)
+			t.Errorf("%s is a duplicate or empty", s.Key)
 		}
 		seen[s.Key] = true
 		if strings.Count(s.Portuguese, "{}") != strings.Count(s.English, "{}") {
-			t.Errorf("%s is about other things in English", s.Key)
+			t.Errorf("%s has other placeholders in English", s.Key)
 		}
-		if !strings.Contains(said, `"`+s.Key+`"`) && !built.MatchString(s.Key) {
-			t.Errorf("nobody says %s", s.Key)
+		if !strings.Contains(sources, `"`+s.Key+`"`) && !composed.MatchString(s.Key) {
+			t.Errorf("%s is unused", s.Key)
 		}
 	}
-	for _, m := range regexp.MustCompile(`\.Say "([^"]+)"`).FindAllStringSubmatch(checkout.Template(), -1) {
+	for _, m := range regexp.MustCompile(`\.Text "([^"]+)"`).FindAllStringSubmatch(checkout.Template(), -1) {
 		if !seen[m[1]] {
-			t.Errorf("there is no sentence %s", m[1])
+			t.Errorf("there is no text %s", m[1])
 		}
 	}
 }
@@ -66,20 +66,20 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// Whatever colour a merchant has: text and buttons of it can be read on both
-// themes (WCAG 2.2, AA).
-func TestAnyColorCanBeRead(t *testing.T) {
+// Any colour of a merchant is legible on both themes, as text and as a button
+// (WCAG 2.2, AA).
+func TestAnyColorIsLegible(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := fmt.Sprintf("#%06x", rapid.IntRange(0, 0xffffff).Draw(t, "color"))
 		light, dark, onLight, onDark := checkout.Accents(c)
 		for name, got := range map[string]float64{
-			"on the ground":            onLight,
-			"on paper":                 checkout.Contrast(light, "#ffffff"),
-			"white on a button":        checkout.Contrast("#ffffff", light),
-			"on the dark paper":        onDark,
-			"on the dark ground":       checkout.Contrast(dark, "#131517"),
-			"dark text on its button ": checkout.Contrast("#131517", dark),
+			"on the page":           onLight,
+			"on a panel":            checkout.Contrast(light, "#ffffff"),
+			"white on a button":     checkout.Contrast("#ffffff", light),
+			"on the dark panel":     onDark,
+			"on the dark page":      checkout.Contrast(dark, "#131517"),
+			"dark text on a button": checkout.Contrast("#131517", dark),
 		} {
 			if got < 4.5 {
 				t.Errorf("%s, shown as %s and %s, has a contrast of %.2f %s", c, light, dark, got, name)

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/porteira/porteira/internal/app"
@@ -11,7 +13,7 @@ import (
 type backupCommand struct {
 	settings
 
-	To string `help:"The file to write; there must be none." placeholder:"FILE" required:""`
+	To string `help:"The file to write; it must not exist." placeholder:"FILE" required:""`
 }
 
 // Run copies the database.
@@ -21,13 +23,17 @@ func (c *backupCommand) Run(r *runner) error {
 		return err
 	}
 	return r.admin(&c.settings, func(a *app.Admin) error {
-		if err := a.Store.Backup(r.ctx, to); err != nil {
+		err := a.Store.Backup(r.ctx, to)
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s already exists: choose another file", to)
+		}
+		if err != nil {
 			return err
 		}
 		return r.out.show(struct {
 			File string `json:"file"`
 		}{to}, func(w io.Writer) {
-			_, _ = fmt.Fprintf(w, "The database is copied to %s. The master key is not in it: keep that apart.\n", to)
+			_, _ = fmt.Fprintf(w, "Copied the database to %s. It does not contain the master key: back that up separately.\n", to)
 		})
 	})
 }

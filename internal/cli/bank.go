@@ -10,7 +10,7 @@ import (
 
 type bankCommand struct{ settings }
 
-// Run runs the sandbox's bank until it is told to stop.
+// Run runs the sandbox's bank until a signal stops it.
 func (c *bankCommand) Run(r *runner) error {
 	cfg, err := r.load(config.Bank, &c.settings)
 	if err != nil {
@@ -22,7 +22,7 @@ func (c *bankCommand) Run(r *runner) error {
 		_ = r.out.show(struct {
 			BaseURL string `json:"baseUrl"`
 		}{url}, func(w io.Writer) {
-			_, _ = fmt.Fprintf(w, "The sandbox's bank is open at %s.\nGateways share it by: porteira dev --bank %s, with the same PORTEIRA_BANK_SECRET.\n", url, url)
+			_, _ = fmt.Fprintf(w, "The sandbox bank listens at %s.\nTo use it: porteira dev --bank %s, with the same PORTEIRA_BANK_SECRET.\n", url, url)
 		})
 	}})
 }

@@ -17,38 +17,39 @@ import (
 type benchCommand struct {
 	Mode string `arg:"" enum:"payin,payout,receive,webhooks,read,mixed" help:"What to measure: ${enum}."`
 
-	Concurrency int           `default:"64"                                                                                 help:"Connections that ask at once (default ${default})."                                                                                           placeholder:"NUMBER" short:"c"`
-	Rate        int           `help:"Open loop: so many requests begin per second, and each latency counts from then."      placeholder:"NUMBER"                                                                                                           short:"r"`
+	Concurrency int           `default:"64"                                                                                 help:"Concurrent connections (default ${default})."                                                                                           placeholder:"NUMBER" short:"c"`
+	Rate        int           `help:"Open loop: requests per second; latency counts from the scheduled start."      placeholder:"NUMBER"                                                                                                           short:"r"`
 	Duration    time.Duration `default:"10s"                                                                                help:"How long to measure (default ${default})."                                                                                                    placeholder:"DURATION" short:"d"`
-	Warmup      time.Duration `default:"2s"                                                                                 help:"How long the load runs before (default ${default})."                                                                                          placeholder:"DURATION" short:"w"`
-	Requests    int           `help:"End after so many requests, instead of after a time."                                  placeholder:"NUMBER"                                                                                                           short:"n"`
+	Warmup      time.Duration `default:"2s"                                                                                 help:"Load before the measurement (default ${default})."                                                                                          placeholder:"DURATION" short:"w"`
+	Requests    int           `help:"Number of requests, instead of a duration."                                  placeholder:"NUMBER"                                                                                                           short:"n"`
 	Merchants   int           `default:"1"                                                                                  help:"Merchants that share the load (default ${default})."                                                                                          placeholder:"NUMBER"`
-	Orders      int           `help:"Orders that are made before the load, for receive, webhooks, read and mixed."          placeholder:"NUMBER"`
-	Seed        uint64        `help:"Seed of references, amounts and choices; drawn unless given."                          placeholder:"NUMBER"`
-	Database    string        `help:"PostgreSQL server, on which the run makes a database of its own; SQLite unless given." placeholder:"URL"`
-	Data        string        `help:"Folder on the disk to be measured; the system's for temporary files unless given."     placeholder:"DIR"`
-	Keep        bool          `help:"Leave the run's folder, with its master key, and its database behind."`
+	Orders      int           `help:"Orders created before the load, for receive, webhooks, read and mixed."          placeholder:"NUMBER"`
+	Seed        uint64        `help:"Seed of references, amounts and choices (default random)."                          placeholder:"NUMBER"`
+	Database    string        `help:"PostgreSQL server, on which the run creates its own database (default SQLite)." placeholder:"URL"`
+	Data        string        `help:"Folder on the disk to be measured (default the system's temporary folder)."     placeholder:"DIR"`
+	Keep        bool          `help:"Keep the run's folder, with its master key, and its database."`
 	Gateway     []string      `help:"Flag for the gateway, such as --gateway=--log-level=warn; may be repeated."            name:"gateway"                                                                                                                 placeholder:"FLAG" sep:"none"`
-	Profile     string        `help:"Write the gateway's CPU profile of the measured time to this file."                    placeholder:"FILE"`
-	Calls       bool          `help:"Call the processor for each pay-in, as most want; payin and read mint them in the gateway otherwise."`
-	URL         string        `help:"Measure the gateway that runs at this address."                                        name:"url"                                                                                                                     placeholder:"URL"`
-	Key         string        `env:"BENCH_API_KEY"                                                                          help:"Its x-api-key; the secret is taken from BENCH_API_SECRET. The sandbox's unless given."                                   name:"api-key" placeholder:"KEY"`
-	PID         int           `help:"Its process on this machine, for CPU and memory."                                      name:"pid"                                                                                                                     placeholder:"NUMBER"`
-	Verbose     bool          `help:"Tell how it goes, once a second, even where that is no terminal."                      short:"v"`
+	Profile     string        `help:"Write a CPU profile of the gateway to this file."                    placeholder:"FILE"`
+	Calls       bool          `help:"Call the processor for each pay-in, as most processors require (default: the gateway generates the codes)."`
+	URL         string        `help:"Measure the gateway at this address."                                        name:"url"                                                                                                                     placeholder:"URL"`
+	Key         string        `env:"BENCH_API_KEY"                                                                          help:"Its x-api-key; BENCH_API_SECRET is the secret (default the sandbox's)."                                   name:"api-key" placeholder:"KEY"`
+	PID         int           `help:"Its process id on this machine, for CPU and memory."                                      name:"pid"                                                                                                                     placeholder:"NUMBER"`
+	Verbose     bool          `help:"Print progress every second, also without a terminal."                      short:"v"`
 }
 
-// secretVariable names the one way to hand the secret over: others see flags.
+// secretVariable is the environment variable of the secret: other users see flags.
 const secretVariable = "BENCH_API_SECRET"
 
-// Help says what the modes do.
+// Help explains the modes.
 func (c *benchCommand) Help() string {
-	return `payin and payout create orders; receive lets orders be paid, until they are PAID;
-webhooks the same, until the news is delivered; read gets orders and lists;
-mixed is a day of shops. The load makes real orders: give it a gateway of its
-own, as it does unless --url names one, and never one that moves real money.`
+	return `payin and payout create orders. receive pays orders and waits until they are
+PAID; webhooks waits until their events are delivered. read reads orders and
+lists. mixed is a mix of all, as shops make it. The load creates real orders:
+without --url the run starts a gateway of its own; never point it at one that
+moves real money.`
 }
 
-// Run measures, prints, and fails where the run's own check does.
+// Run measures and prints; it fails if the run's own check fails.
 func (c *benchCommand) Run(r *runner) error {
 	ctx, stop := r.untilSignal()
 	defer stop()
@@ -67,7 +68,7 @@ func (c *benchCommand) Run(r *runner) error {
 	var err error
 	if c.URL == "" {
 		if o.Program, err = os.Executable(); err != nil {
-			return fmt.Errorf("find this program, to start a gateway: %w", err)
+			return fmt.Errorf("find this program to start a gateway: %w", err)
 		}
 	} else {
 		o.Secret = variable(r.Environ, secretVariable)
@@ -80,17 +81,17 @@ func (c *benchCommand) Run(r *runner) error {
 		err = errors.Join(r.out.show(report, func(w io.Writer) { report.Print(w) }), err)
 	}
 	switch {
-	case errors.Is(err, bench.ErrUnsound):
-		return errFaulty
-	case errors.Is(err, bench.ErrUsage):
+	case errors.Is(err, bench.ErrCheckFailed):
+		return errDefects
+	case errors.Is(err, bench.ErrInvalidOptions):
 		return configError{err}
 	case errors.Is(err, context.Canceled):
-		return errors.New("it was stopped before it had measured anything")
+		return errors.New("stopped before anything was measured")
 	}
 	return err
 }
 
-// variable is the value of an environment variable; the last one counts.
+// variable is the value of an environment variable; the last one wins.
 func variable(environ []string, name string) (value string) {
 	for _, pair := range environ {
 		if v, ok := strings.CutPrefix(pair, name+"="); ok {
@@ -100,7 +101,7 @@ func variable(environ []string, name string) (value string) {
 	return value
 }
 
-// isTerminal says whether somebody may be watching.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os/signal"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -23,11 +24,11 @@ import (
 // Exit codes.
 const (
 	exitOK     = 0
-	exitFailed = 1 // what was asked for failed, or what was checked is faulty
-	exitUsage  = 2 // the command or its configuration makes no sense
+	exitFailed = 1 // the command failed, or found defects
+	exitUsage  = 2 // the command or its configuration is invalid
 )
 
-// Program is what a command runs in.
+// Program is the process that a command runs in.
 type Program struct {
 	Args    []string // without the program's own name
 	Environ []string
@@ -37,29 +38,29 @@ type Program struct {
 
 // commands is the tree of commands.
 type commands struct {
-	JSON bool `help:"Print JSON, for machines." name:"json"`
+	JSON bool `help:"Print JSON for programs." name:"json"`
 
-	Dev        devCommand        `cmd:"" help:"Run a gateway with its sandbox: no real money, nothing to set up."`
+	Dev        devCommand        `cmd:"" help:"Run a gateway with a sandbox bank: no real money, no setup."`
 	Serve      serveCommand      `cmd:"" help:"Run a gateway in production."`
-	Bank       bankCommand       `cmd:"" help:"Run the sandbox's bank as a process of its own, for several gateways to share."`
-	Migrate    migrateCommand    `cmd:"" help:"Bring the database's schema up to this program's."`
+	Bank       bankCommand       `cmd:"" help:"Run the sandbox's bank as a separate process that several gateways can share."`
+	Migrate    migrateCommand    `cmd:"" help:"Create or upgrade the database schema."`
 	Merchant   merchantCommand   `cmd:"" help:"Create, list and close merchants."`
 	Credential credentialCommand `cmd:"" help:"Create, list and revoke credentials."`
-	Exceptions exceptionsCommand `cmd:"" help:"List what needs a person, and why."`
-	Verify     verifyCommand     `cmd:"" help:"Prove that the books are sound, beside a running gateway."`
-	Backup     backupCommand     `cmd:"" help:"Copy the SQLite database to a file, beside a running gateway."`
-	Bench      benchCommands     `cmd:"" help:"Measure what a gateway can do on this machine."`
-	Config     configCommand     `cmd:"" help:"Print each option, its value, and where that comes from."`
+	Case       caseCommand       `cmd:"" help:"List cases for manual review."`
+	Verify     verifyCommand     `cmd:"" help:"Verify ledger, orders and events; the gateway may be running."`
+	Backup     backupCommand     `cmd:"" help:"Copy the SQLite database to a file; the gateway may be running."`
+	Bench      benchCommand      `cmd:"" help:"Measure a gateway on this machine, over its HTTP API."`
+	Config     configCommand     `cmd:"" help:"Print each option, its value and its origin."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 
-// exit is how kong ends the program, after it has printed help.
+// exit is the panic value with which kong ends the program after it prints help.
 type exit int
 
-// errFaulty ends a command that has already told what is wrong.
-var errFaulty = errors.New("cli: what was checked is faulty")
+// errDefects ends a command that has already printed the defects.
+var errDefects = errors.New("cli: defects were found")
 
-// configError is a configuration that makes no sense: exit code 2.
+// configError is an invalid configuration: exit code 2.
 type configError struct{ error }
 
 // Run runs one command and returns the program's exit code. Errors are one
@@ -80,7 +81,7 @@ func (p *Program) Run(ctx context.Context) (code int) {
 		kong.Writers(p.Stdout, p.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}))
 	if err != nil {
-		return p.complain(err)
+		return p.report(err)
 	}
 	args := p.Args
 	if len(args) == 0 {
@@ -92,16 +93,16 @@ func (p *Program) Run(ctx context.Context) (code int) {
 		return exitUsage
 	}
 	run := &runner{Program: p, ctx: ctx, out: &printer{w: p.Stdout, json: root.JSON}}
-	return p.complain(parsed.Run(run, root))
+	return p.report(parsed.Run(run, root))
 }
 
-// complain prints an error and chooses the exit code.
-func (p *Program) complain(err error) int {
+// report prints an error and chooses the exit code.
+func (p *Program) report(err error) int {
 	var usage configError
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errFaulty):
+	case errors.Is(err, errDefects):
 		return exitFailed
 	case errors.As(err, &usage):
 		for line := range strings.SplitSeq(usage.Error(), "\n") {
@@ -114,22 +115,29 @@ func (p *Program) complain(err error) int {
 		p.sentence(known.Detail)
 		return exitFailed
 	}
-	p.sentence(strings.TrimPrefix(err.Error(), "store: "))
+	p.sentence(plain(err))
 	return exitFailed
 }
+
+// origin is the packages at the beginning of an error's line, and the kind of an error of
+// the schema, which its text explains.
+var origin = regexp.MustCompile(`(?m)^(?:(?:app|bench|cluster|db|merchant|sandboxbank|store|write): )+(?:schema: )?`)
+
+// plain is the text of an error for people.
+func plain(err error) string { return origin.ReplaceAllString(err.Error(), "") }
 
 func (p *Program) sentence(text string) {
 	_, _ = fmt.Fprintln(p.Stderr, "porteira:", strings.ReplaceAll(text, "\n", "; "))
 }
 
-// runner is what a command is given.
+// runner is the environment of a command.
 type runner struct {
 	*Program
 	ctx context.Context
 	out *printer
 }
 
-// load settles a command's configuration.
+// load loads a command's configuration.
 func (r *runner) load(m config.Mode, s *settings) (*config.Config, error) {
 	cfg, err := config.Load(config.Sources{Mode: m, Environ: r.Environ, Flags: s.given()})
 	if err != nil {
@@ -140,12 +148,12 @@ func (r *runner) load(m config.Mode, s *settings) (*config.Config, error) {
 
 func (r *runner) log(cfg *config.Config) *slog.Logger { return app.Logger(cfg, r.Stderr) }
 
-// heapGrowth is by how many per cent the heap may grow before garbage is
-// collected: twice Go's own, as a gateway's heap is small and its time is not.
+// heapGrowth is GOGC: twice Go's default, because a gateway's heap is small and its CPU
+// time is scarce.
 const heapGrowth = 200
 
-// untilSignal ends with SIGINT or SIGTERM. From then on signals have their
-// usual effect again, so that a second one ends the program at once.
+// untilSignal returns a context that ends with SIGINT or SIGTERM. A second signal ends
+// the program at once.
 func (r *runner) untilSignal() (context.Context, context.CancelFunc) {
 	if !slices.ContainsFunc(r.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) {
 		debug.SetGCPercent(heapGrowth)
@@ -155,7 +163,7 @@ func (r *runner) untilSignal() (context.Context, context.CancelFunc) {
 	return ctx, stop
 }
 
-// admin opens the database, beside a gateway or alone, for the time of work.
+// admin runs work with access to the database. A gateway may be running.
 func (r *runner) admin(s *settings, work func(a *app.Admin) error) (err error) {
 	cfg, err := r.load(config.Admin, s)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 )
 
 type configCommand struct {
-	For  config.Mode `default:"dev"            enum:"dev,serve,bank,admin" help:"The kind of command whose options are meant: ${enum}."`
-	File string      `help:"File of settings." name:"config"               placeholder:"FILE"`
+	For  config.Mode `default:"dev"            enum:"dev,serve,bank,admin" help:"The command whose options to list: ${enum}."`
+	File string      `help:"Settings file." name:"config"               placeholder:"FILE"`
 }
 
-// settingView is an option as it was settled.
+// settingView is an option with its value.
 type settingView struct {
 	Name     string `json:"name"`
 	Value    string `json:"value"`
@@ -23,14 +23,13 @@ type settingView struct {
 	Meaning  string `json:"meaning"`
 }
 
-// Run prints each option, its value, and where that comes from; what is wrong
-// follows as errors.
+// Run prints each option, its value and its source, then errors of invalid options.
 func (c *configCommand) Run(r *runner) error {
 	flags := map[string]string{}
 	if c.File != "" {
 		flags["config"] = c.File
 	}
-	cfg, faults := config.Load(config.Sources{Mode: c.For, Environ: r.Environ, Flags: flags})
+	cfg, invalid := config.Load(config.Sources{Mode: c.For, Environ: r.Environ, Flags: flags})
 	var views []settingView
 	rows := [][]string{{"OPTION", "VALUE", "FROM", "VARIABLE"}}
 	for _, s := range cfg.Settings() {
@@ -44,10 +43,10 @@ func (c *configCommand) Run(r *runner) error {
 			_, _ = fmt.Fprintf(w, "%s\n    %s.\n", s.Name, s.Meaning)
 		}
 	})
-	if faults != nil {
-		faults = configError{faults}
+	if invalid != nil {
+		invalid = configError{invalid}
 	}
-	return errors.Join(err, faults)
+	return errors.Join(err, invalid)
 }
 
 func orNone(value string) string {

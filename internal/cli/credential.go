@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app"
-	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -17,9 +17,9 @@ import (
 type credentialCommand struct {
 	settings
 
-	Create credentialCreate `cmd:"" help:"Let a program of a merchant in."`
+	Create credentialCreate `cmd:"" help:"Create a credential for a merchant's program."`
 	List   credentialList   `cmd:"" help:"List a merchant's credentials."`
-	Revoke credentialRevoke `cmd:"" help:"End a credential: it is refused within 2 seconds."`
+	Revoke credentialRevoke `cmd:"" help:"Revoke a credential: it is refused within 2 seconds."`
 }
 
 // credentialView is a credential as the commands show it.
@@ -50,15 +50,15 @@ func viewCredential(c *store.Credential) credentialView {
 
 type credentialCreate struct {
 	Merchant  string        `arg:""                                                                                 help:"The merchant's name."`
-	Label     string        `help:"What it is for, for people."`
-	Scopes    []string      `enum:"payin:write,payout:write,read"                                                   help:"What it may do: ${enum}; may be repeated, all unless given." name:"scope"           placeholder:"SCOPE"`
-	AllowIPs  []string      `help:"Address or network that it may be used from; may be repeated, all unless given." name:"allow-ip"                                                    placeholder:"IP|CIDR"`
-	ExpiresIn time.Duration `help:"How long it lives, such as 8760h; for ever unless given."                        name:"expires-in"                                                  placeholder:"DURATION"`
+	Label     string        `help:"A label for people."`
+	Scopes    []string      `enum:"payin:write,payout:write,read"                                                   help:"A scope: ${enum}; may be repeated (default all)." name:"scope"           placeholder:"SCOPE"`
+	AllowIPs  []string      `help:"Address or network that may use it; may be repeated (default all)." name:"allow-ip"                                                    placeholder:"IP|CIDR"`
+	ExpiresIn time.Duration `help:"Its lifetime, such as 8760h (default unlimited)."                        name:"expires-in"                                                  placeholder:"DURATION"`
 }
 
-// Run creates a credential and shows its secret, which is kept nowhere.
+// Run creates a credential and shows its secret, which is not stored.
 func (c *credentialCreate) Run(r *runner, root *commands) error {
-	n := flow.NewCredential{Label: c.Label, Scopes: c.Scopes}
+	n := merchant.NewCredential{Label: c.Label, Scopes: c.Scopes}
 	for _, text := range c.AllowIPs {
 		p, err := parseNetwork(text)
 		if err != nil {
@@ -67,7 +67,7 @@ func (c *credentialCreate) Run(r *runner, root *commands) error {
 		n.AllowedIPs = append(n.AllowedIPs, p)
 	}
 	if c.ExpiresIn < 0 {
-		return configError{errors.New("--expires-in is in the past")}
+		return configError{errors.New("--expires-in must be positive")}
 	}
 	return r.admin(&root.Credential.settings, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Merchant)
@@ -78,27 +78,27 @@ func (c *credentialCreate) Run(r *runner, root *commands) error {
 		if c.ExpiresIn > 0 {
 			n.ExpiresAt = a.Clock.Now().Add(c.ExpiresIn)
 		}
-		created, secret, err := a.Flow.CreateCredential(r.ctx, n)
+		created, secret, err := a.Merchants.CreateCredential(r.ctx, n)
 		if err != nil {
 			return err
 		}
 		v := viewCredential(&created)
 		v.Secret = secret
 		return r.out.show(v, func(w io.Writer) {
-			_, _ = fmt.Fprintf(w, "Created a credential of merchant %q. Its secret is shown now and never again.\n\n", m.Name)
+			_, _ = fmt.Fprintf(w, "Created a credential of merchant %q. The secret is shown only this once.\n\n", m.Name)
 			table(w, [][]string{{"  x-api-key", v.KeyID}, {"  x-api-secret", v.Secret}, {"  scopes", strings.Join(v.Scopes, " ")}})
 		})
 	})
 }
 
-// parseNetwork reads a network, or one address.
+// parseNetwork parses a network or an address.
 func parseNetwork(text string) (netip.Prefix, error) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p.Masked(), nil
 	}
 	address, err := netip.ParseAddr(text)
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("%q is neither an address nor a network: write 203.0.113.7 or 203.0.113.0/24", text)
+		return netip.Prefix{}, fmt.Errorf("%q is neither an IP address nor a network: write 203.0.113.7 or 203.0.113.0/24", text)
 	}
 	return netip.PrefixFrom(address, address.BitLen()), nil
 }
@@ -147,9 +147,9 @@ type credentialRevoke struct {
 // Run revokes a credential.
 func (c *credentialRevoke) Run(r *runner, root *commands) error {
 	return r.admin(&root.Credential.settings, func(a *app.Admin) error {
-		err := a.Flow.RevokeCredential(r.ctx, c.Key)
+		err := a.Merchants.RevokeCredential(r.ctx, c.Key)
 		if isNotFound(err) {
-			return fmt.Errorf("there is no live credential %q: porteira credential list MERCHANT shows those that there are", c.Key)
+			return fmt.Errorf("credential %q not found, or already revoked: porteira credential list MERCHANT lists them", c.Key)
 		}
 		if err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 
 type devCommand struct{ settings }
 
-// Run runs a gateway with its sandbox until it is told to stop.
+// Run runs a gateway with its sandbox until a signal stops it.
 func (c *devCommand) Run(r *runner) error {
 	cfg, err := r.load(config.Dev, &c.settings)
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *devCommand) Run(r *runner) error {
 	return a.Run(ctx)
 }
 
-// greeting is what a program that starts the gateway wants to know.
+// greeting is the output of `porteira dev` when it serves.
 type greeting struct {
 	BaseURL       string `json:"baseUrl"`
 	APIKey        string `json:"apiKey"`
@@ -52,42 +52,39 @@ func greetingOf(a *app.App, cfg *config.Config) greeting {
 }
 
 const greetingText = `
-Porteira is running, with a sandbox: no real money moves, and no code that it
-makes can be paid.
+Porteira is running with a sandbox bank. It moves no real money, and nobody can pay its codes.
 
-  base address    BASE
+Open BASE/ in a browser: it has a button that makes a Pix and opens its page.
+
+  API             BASE
   x-api-key       KEY
   x-api-secret    SECRET
   webhook secret  WEBHOOK
-  balance         FUNDS of the merchant "sandbox" at first
+  balance         FUNDS (merchant "sandbox", at first)
   API contract    BASE/openapi.json
   metrics         METRICS/metrics
   data            DATA
 
-Ask for a payment by Pix (needs no credentials here):
+Charge a customer by Pix; the "checkoutUrl" in the answer is the customer's page:
 
-  curl BASE/payin -H 'Content-Type: application/json' -d '{
-    "paymentMethod": "PIX", "amount": 1990, "referenceId": "order-1",
-    "customer": {"name": "Maria Silva", "document": "52998224725"}}'
-
-Open the "checkoutUrl" of the answer in a browser: it is the payer's page. Or let
-its payer pay from here (ID is the "id" of the answer):
-
-  curl -X POST BASE/sandbox/payin/ID/pay
+  curl BASE/payin -H 'Content-Type: application/json' \
+    -H 'x-api-key: KEY' -H 'x-api-secret: SECRET' -d '{
+    "paymentMethod": "PIX", "amount": 1990, "referenceId": "hello-payin-1",
+    "customer": {"name": "Maria da Silva", "document": "52998224725"}}'
 
 Send money by Pix:
 
   curl BASE/payout -H 'Content-Type: application/json' \
     -H 'x-api-key: KEY' -H 'x-api-secret: SECRET' -d '{
-    "amount": 500, "pixKey": "maria@example.com", "pixKeyType": "EMAIL", "referenceId": "payout-1",
-    "beneficiaryName": "Maria Silva", "beneficiaryDocument": "52998224725"}'
+    "amount": 500, "pixKey": "maria@example.com", "pixKeyType": "EMAIL", "referenceId": "hello-payout-1",
+    "beneficiaryName": "Maria da Silva", "beneficiaryDocument": "52998224725"}'
 
-See the balance, and everything that happened:
+Read the balance and all events:
 
   curl BASE/balance -H 'x-api-key: KEY' -H 'x-api-secret: SECRET'
   curl BASE/events -H 'x-api-key: KEY' -H 'x-api-secret: SECRET'
 
-Ctrl-C stops it; what it knows is kept in the data folder.
+Ctrl-C stops it. Its data stays in the data folder; delete the folder to start again.
 `
 
 func greet(w io.Writer, a *app.App, cfg *config.Config) {

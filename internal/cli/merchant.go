@@ -16,8 +16,8 @@ type merchantCommand struct {
 
 	Create merchantCreate `cmd:"" help:"Create a merchant."`
 	List   merchantList   `cmd:"" help:"List merchants."`
-	Brand  merchantBrand  `cmd:"" help:"Show or set what payers see of a merchant: title, document, colour and logo."`
-	Close  merchantClose  `cmd:"" help:"Refuse a merchant's credentials from now on; its orders live on."`
+	Brand  merchantBrand  `cmd:"" help:"Show or set a merchant's brand on the payer's page: title, document, colour and logo."`
+	Close  merchantClose  `cmd:"" help:"Refuse a merchant's credentials from now on; its orders continue."`
 }
 
 // merchantView is a merchant as the commands show it.
@@ -45,16 +45,16 @@ func viewMerchant(m *store.Merchant) merchantView {
 }
 
 type merchantCreate struct {
-	Name        string   `arg:""                                                        help:"Its unique name, which payers see in a BR Code."`
-	City        string   `default:"BRASILIA"                                            help:"Its city, which a BR Code has to name."`
-	Processor   string   `default:"sandbox"                                             enum:"sandbox"                                         help:"Who moves its money: ${enum}."`
-	ReturnHosts []string `help:"Host that payers may be sent back to; may be repeated." name:"return-host"                                     placeholder:"HOST"`
+	Name        string   `arg:""                                                        help:"Its unique name, shown to payers."`
+	City        string   `default:"BRASILIA"                                            help:"Its city, as BR Codes require."`
+	Processor   string   `default:"sandbox"                                             enum:"sandbox"                                         help:"Its processor: ${enum}."`
+	ReturnHosts []string `help:"Host that returnUrl may name; may be repeated." name:"return-host"                                     placeholder:"HOST"`
 }
 
 // Run creates a merchant.
 func (c *merchantCreate) Run(r *runner, root *commands) error {
 	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
-		m, err := a.Flow.CreateMerchant(r.ctx, store.Merchant{Name: c.Name, City: c.City, Processor: c.Processor, ReturnHosts: c.ReturnHosts}, "")
+		m, err := a.Merchants.Create(r.ctx, store.Merchant{Name: c.Name, City: c.City, Processor: c.Processor, ReturnHosts: c.ReturnHosts}, "")
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (c *merchantCreate) Run(r *runner, root *commands) error {
 				{"  id", v.ID}, {"  number", strconv.FormatInt(v.Number, 10)}, {"  processor", v.Processor},
 				{"  webhook secret", v.WebhookSecret},
 			})
-			_, _ = fmt.Fprintf(w, "\nLet its program in: porteira credential create %q\n", m.Name)
+			_, _ = fmt.Fprintf(w, "\nNext, create a credential for its program: porteira credential create %q\n", m.Name)
 		})
 	})
 }
@@ -111,9 +111,9 @@ func (c *merchantClose) Run(r *runner, root *commands) error {
 			return err
 		}
 		if !m.ClosedAt.IsZero() {
-			return fmt.Errorf("the merchant %q has been closed since %s", m.Name, stamp(m.ClosedAt))
+			return fmt.Errorf("merchant %q was closed at %s", m.Name, stamp(m.ClosedAt))
 		}
-		if err := a.Flow.CloseMerchant(r.ctx, m.ID); err != nil {
+		if err := a.Merchants.Close(r.ctx, m.ID); err != nil {
 			return err
 		}
 		if m, err = a.Store.Merchant(r.ctx, m.ID); err != nil {
@@ -125,11 +125,12 @@ func (c *merchantClose) Run(r *runner, root *commands) error {
 	})
 }
 
-// merchantNamed finds a merchant, or says how to see which there are.
+// merchantNamed finds a merchant. If it is unknown, the error mentions the command that
+// lists merchants.
 func merchantNamed(r *runner, a *app.Admin, name string) (store.Merchant, error) {
 	m, err := a.Store.MerchantByName(r.ctx, strings.TrimSpace(name))
 	if isNotFound(err) {
-		err = fmt.Errorf("there is no merchant %q: porteira merchant list shows those that there are", name)
+		err = fmt.Errorf("merchant %q not found: porteira merchant list lists all merchants", name)
 	}
 	return m, err
 }

@@ -11,10 +11,10 @@ import (
 
 type merchantBrand struct {
 	Name     string  `arg:""                                                                                     help:"The merchant's name."`
-	Title    *string `help:"What payers see instead of its name; empty takes the name."                          placeholder:"TEXT"`
-	Document *string `help:"Its CPF or CNPJ, as bills name their beneficiary; empty names none."                 placeholder:"DIGITS"`
-	Color    *string `help:"Colour of its buttons, as #rrggbb; empty takes the gateway's own."                   placeholder:"#RRGGBB"`
-	Logo     *string `help:"File of its logo, a PNG or JPEG of at most 32 KiB and 1024 pixels; empty shows none." placeholder:"FILE"`
+	Title    *string `help:"The title that payers see; empty uses the merchant's name."                          placeholder:"TEXT"`
+	Document *string `help:"Its CPF or CNPJ, shown on boletos; empty shows none."                 placeholder:"DIGITS"`
+	Color    *string `help:"The colour of its buttons, as #rrggbb; empty uses the default."                   placeholder:"#RRGGBB"`
+	Logo     *string `help:"Its logo, a PNG or JPEG file of at most 32 KiB and 1024 pixels per side; empty shows none." placeholder:"FILE"`
 }
 
 // brandView is a brand as the commands show it.
@@ -27,7 +27,7 @@ type brandView struct {
 	LogoBytes int    `json:"logoBytes"`
 }
 
-// Run changes what was named, and shows the whole.
+// Run changes the given fields and shows the brand.
 func (c *merchantBrand) Run(r *runner, root *commands) error {
 	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Name)
@@ -43,7 +43,7 @@ func (c *merchantBrand) Run(r *runner, root *commands) error {
 			return err
 		}
 		if changed {
-			if err := a.Flow.SaveBrand(r.ctx, b); err != nil {
+			if err := a.Merchants.SaveBrand(r.ctx, b); err != nil {
 				return err
 			}
 			if b, err = a.Store.Brand(r.ctx, m.ID); err != nil {
@@ -53,7 +53,7 @@ func (c *merchantBrand) Run(r *runner, root *commands) error {
 		v := brandView{m.Name, b.Title, b.Document, b.Color, b.LogoType, len(b.Logo)}
 		return r.out.show(v, func(w io.Writer) {
 			if changed {
-				_, _ = fmt.Fprintf(w, "Payers of %q see this from now on.\n\n", m.Name)
+				_, _ = fmt.Fprintf(w, "Saved the brand of %q.\n\n", m.Name)
 			}
 			logo := ""
 			if v.LogoBytes > 0 {
@@ -64,7 +64,7 @@ func (c *merchantBrand) Run(r *runner, root *commands) error {
 	})
 }
 
-// change takes over what was named, and says whether anything was.
+// change applies the given flags and reports whether there were any.
 func (c *merchantBrand) change(b *store.Brand) (changed bool, err error) {
 	for _, p := range []struct{ from, to *string }{{c.Title, &b.Title}, {c.Document, &b.Document}, {c.Color, &b.Color}} {
 		if p.from != nil {
@@ -77,7 +77,7 @@ func (c *merchantBrand) change(b *store.Brand) (changed bool, err error) {
 	b.Logo = nil
 	if *c.Logo != "" {
 		if b.Logo, err = os.ReadFile(*c.Logo); err != nil {
-			return false, configError{fmt.Errorf("the logo cannot be read: %w", err)}
+			return false, configError{fmt.Errorf("cannot read the logo: %w", err)}
 		}
 	}
 	return true, nil

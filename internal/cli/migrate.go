@@ -10,7 +10,7 @@ import (
 
 type migrateCommand struct{ settings }
 
-// Run brings the database's schema up to this program's.
+// Run creates or upgrades the database schema.
 func (c *migrateCommand) Run(r *runner) error {
 	cfg, err := r.load(config.Admin, &c.settings)
 	if err != nil {

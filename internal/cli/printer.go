@@ -8,21 +8,20 @@ import (
 	"time"
 )
 
-// printer writes what a command has to say: for people, or as JSON.
+// printer writes the output of a command as text or as JSON.
 type printer struct {
 	w    io.Writer
 	json bool
 }
 
-// people writes for people what is known before the end; machines get all of it
-// then.
+// people writes text output during a command; JSON is written once, at the end.
 func (p *printer) people(write func(w io.Writer)) {
 	if !p.json {
 		write(p.w)
 	}
 }
 
-// show writes value as JSON, or else what people gets to write.
+// show writes value as JSON, or calls people.
 func (p *printer) show(value any, people func(w io.Writer)) error {
 	if !p.json {
 		people(p.w)
@@ -37,7 +36,7 @@ func (p *printer) show(value any, people func(w io.Writer)) error {
 	return nil
 }
 
-// table writes rows in columns that line up; the first row names them.
+// table writes rows in aligned columns; the first row names them.
 func table(w io.Writer, rows [][]string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
@@ -52,7 +51,7 @@ func table(w io.Writer, rows [][]string) {
 	_ = t.Flush()
 }
 
-// stamp writes a time for people, UTC; "" for none.
+// stamp formats a time, UTC; "" for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -60,7 +59,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05Z")
 }
 
-// plural counts things.
+// plural formats a count with its noun.
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

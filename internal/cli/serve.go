@@ -10,14 +10,14 @@ import (
 
 type serveCommand struct{ settings }
 
-// Help says what serving can do so far.
+// Help explains the requirements of production.
 func (c *serveCommand) Help() string {
 	return `The database must have this program's schema (porteira migrate), and the master
-key must be there. The only processor so far is the sandbox's bank, which a
-gateway reaches by --bank; without one, orders are answered with 503.`
+key must exist. The only processor so far is the sandbox bank, at the address
+of --bank; without it, orders are answered with 503.`
 }
 
-// Run runs a gateway in production until it is told to stop.
+// Run runs a gateway in production until a signal stops it.
 func (c *serveCommand) Run(r *runner) error {
 	cfg, err := r.load(config.Serve, &c.settings)
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *serveCommand) Run(r *runner) error {
 			BaseURL string `json:"baseUrl"`
 			Ops     string `json:"opsAddress"`
 		}{a.BaseURL(), a.OpsAddress()}, func(w io.Writer) {
-			_, _ = fmt.Fprintf(w, "Porteira serves at %s, for its operator at %s.\n", a.BaseURL(), a.OpsAddress())
+			_, _ = fmt.Fprintf(w, "Porteira listens at %s; metrics and health at %s.\n", a.BaseURL(), a.OpsAddress())
 		})
 	}})
 	if err != nil {

@@ -19,8 +19,8 @@ type settings struct {
 	values  reflect.Value
 }
 
-// newSettings makes a flag of every option of a mode that may have one:
-// secrets may not, as other users of a machine see flags.
+// newSettings makes a flag of every option of a mode except secrets, because other users
+// of a machine can see flags.
 func newSettings(m config.Mode) settings {
 	s := settings{}
 	var fields []reflect.StructField
@@ -74,7 +74,7 @@ func newCommands() *commands {
 		Migrate:    migrateCommand{settings: admin()},
 		Merchant:   merchantCommand{settings: admin()},
 		Credential: credentialCommand{settings: admin()},
-		Exceptions: exceptionsCommand{settings: admin()},
+		Case:       caseCommand{settings: admin()},
 		Verify:     verifyCommand{settings: admin()},
 		Backup:     backupCommand{settings: admin()},
 	}

@@ -15,24 +15,24 @@ type verifyCommand struct {
 	settings
 
 	Merchant string `help:"Verify this merchant only." placeholder:"NAME"`
-	Verbose  bool   `help:"Tell of each check as it is made, even where nobody sits at a terminal." short:"v"`
+	Verbose  bool   `help:"Report each check when it is done, also without a terminal." short:"v"`
 }
 
-// provenMerchant is what was proved of one merchant.
+// provenMerchant is the proofs of one merchant.
 type provenMerchant struct {
 	Merchant string        `json:"merchant"`
 	ID       string        `json:"id"`
 	Proofs   []store.Proof `json:"proofs"`
 }
 
-// verified is all that was proved.
+// verified is all proofs.
 type verified struct {
 	Merchants []provenMerchant `json:"merchants"`
-	Faults    int              `json:"faults"`
+	Defects   int              `json:"defects"`
 }
 
-// Run proves the books, merchant by merchant. People see each merchant's as soon
-// as they are proved, and meanwhile what is being looked at.
+// Run verifies the ledger and the orders, merchant by merchant. Text output has each
+// merchant's proofs as soon as they are complete, and the current check until then.
 func (c *verifyCommand) Run(r *runner) error {
 	var result verified
 	err := r.admin(&c.settings, func(a *app.Admin) error {
@@ -45,7 +45,7 @@ func (c *verifyCommand) Run(r *runner) error {
 			began := a.Clock.Monotonic()
 			err := a.Store.VerifyEach(r.ctx, list[i].ID, func(p store.Proof) {
 				m.Proofs = append(m.Proofs, p)
-				result.Faults += len(p.Faults)
+				result.Defects += len(p.Defects)
 				if c.Verbose || isTerminal(r.Stderr) {
 					now := a.Clock.Monotonic()
 					_, _ = fmt.Fprintf(r.Stderr, "%s: %s, %d rows, %s\n", m.Merchant, p.Check, p.Count, (now - began).Round(time.Millisecond))
@@ -60,13 +60,13 @@ func (c *verifyCommand) Run(r *runner) error {
 		}
 		return r.out.show(result, func(w io.Writer) { printVerdict(w, &result) })
 	})
-	if err == nil && result.Faults > 0 {
-		err = errFaulty
+	if err == nil && result.Defects > 0 {
+		err = errDefects
 	}
 	return err
 }
 
-// merchants lists whose books are verified: all, and then the platform's own.
+// merchants lists the merchants to verify: all, and then the platform itself.
 func (c *verifyCommand) merchants(r *runner, a *app.Admin) ([]store.Merchant, error) {
 	if c.Merchant != "" {
 		m, err := merchantNamed(r, a, c.Merchant)
@@ -86,33 +86,33 @@ func printProven(w io.Writer, m *provenMerchant) {
 	for _, p := range m.Proofs {
 		verdict := "ok"
 		switch {
-		case len(p.Faults) > 0:
-			verdict = "FAULTY"
+		case len(p.Defects) > 0:
+			verdict = "DEFECT"
 		case p.Count == 0:
-			continue // nothing to prove it with
+			continue // no rows
 		}
 		rows = append(rows, []string{"  " + verdict, p.Check, strconv.FormatInt(p.Count, 10), p.Proves})
 	}
 	if len(rows) == 0 {
-		rows = [][]string{{"  ok", "nothing has happened here yet"}}
+		rows = [][]string{{"  ok", "no rows yet"}}
 	}
 	table(w, rows)
 	for _, p := range m.Proofs {
-		for _, f := range p.Faults {
+		for _, f := range p.Defects {
 			_, _ = fmt.Fprintf(w, "    %s  %s: %s\n", p.Check, f.ID, f.Detail)
 		}
 		if p.More {
-			_, _ = fmt.Fprintf(w, "    %s  and more than are listed here\n", p.Check)
+			_, _ = fmt.Fprintf(w, "    %s  and more\n", p.Check)
 		}
 	}
 	_, _ = fmt.Fprintln(w)
 }
 
 func printVerdict(w io.Writer, v *verified) {
-	books := plural(len(v.Merchants), "set of books", "sets of books")
-	if v.Faults == 0 {
-		_, _ = fmt.Fprintf(w, "Proved %s: all sound.\n", books)
+	ledgers := plural(len(v.Merchants), "ledger", "ledgers")
+	if v.Defects == 0 {
+		_, _ = fmt.Fprintf(w, "Verified %s: no defects.\n", ledgers)
 		return
 	}
-	_, _ = fmt.Fprintf(w, "Looked at %s: %s. Stop payouts and find out why before anything is mended.\n", books, plural(v.Faults, "fault", "faults"))
+	_, _ = fmt.Fprintf(w, "Verified %s: %s. Stop payouts, and find the cause before you change anything.\n", ledgers, plural(v.Defects, "defect", "defects"))
 }

@@ -9,7 +9,7 @@ import (
 
 type versionCommand struct{}
 
-// version is the module's version, as the Go tools stamp it.
+// version is the module's version from the build information.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
@@ -17,7 +17,7 @@ func version() string {
 	return "(devel)"
 }
 
-// Run prints what was built, from what, by what.
+// Run prints the version, the Go version and the platform.
 func (c *versionCommand) Run(r *runner) error {
 	v := struct {
 		Version  string `json:"version"`

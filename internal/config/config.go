@@ -2,10 +2,9 @@
 // not; file, environment and flags; printed, checked and documented from the
 // table.
 //
-// An option is set in a file of "name = value" lines, by an environment
-// variable or by a flag; each outweighs the one before. A name that is in no
-// row of the table is an error, as a setting that is misspelt is one that does
-// not hold.
+// An option is set in a file of "name = value" lines, by an environment variable or by a
+// flag; later sources override earlier ones. An unknown name is an error, so that no
+// misspelt setting is ignored.
 package config
 
 import (
@@ -21,48 +20,47 @@ import (
 	"time"
 )
 
-// Mode is the kind of command that is being configured: each reads its own
-// options, some with defaults of their own.
+// Mode is the kind of command. Each mode has its own options and defaults.
 type Mode string
 
 // The modes.
 const (
-	Dev   Mode = "dev"   // a gateway for trying things out, with its sandbox
+	Dev   Mode = "dev"   // a gateway for development, with its sandbox
 	Serve Mode = "serve" // a gateway in production
 	Bank  Mode = "bank"  // the sandbox's bank, as a process of its own
-	Admin Mode = "admin" // a command beside a running gateway
+	Admin Mode = "admin" // a command on the database of a gateway
 )
 
 // Modes lists every mode.
 var Modes = []Mode{Dev, Serve, Bank, Admin}
 
-// Config is what a command runs with. Paths are as they were given; durations
-// and sizes are checked.
+// Config is the configuration of a command. Values are validated; paths are not
+// resolved.
 type Config struct {
 	Mode Mode
 
 	Listen    string // host:port
 	OpsListen string // host:port; empty: on Listen, as in development
-	BaseURL   string // without a slash at its end; empty: from the listener
+	BaseURL   string // without a trailing slash; empty: from the listener
 	PublicURL string // likewise; empty: BaseURL
 
 	Data          string // directory
 	Database      string // path of an SQLite file, or a PostgreSQL URL
 	MasterKey     Secret // empty: in MasterKeyFile
 	MasterKeyFile string
-	// RetiredMasterKeys are those of before, with commas between.
+	// RetiredMasterKeys are the previous master keys, separated by commas.
 	RetiredMasterKeys Secret
 
-	BankURL    string // without a slash at its end; empty: in this process
+	BankURL    string // without a trailing slash; empty: in this process
 	BankSecret Secret
 
 	PublicMerchant string
-	PublicRate     int // orders per second and address
+	PublicRate     int // orders per second and IP address
 
 	AllowHTTPWebhooks bool
 	AllowNetworks     []netip.Prefix
 
-	DeliveryRetention time.Duration // 0: for ever
+	DeliveryRetention time.Duration // 0: forever
 
 	MaxInFlight     int
 	MaxConnections  int
@@ -75,13 +73,12 @@ type Config struct {
 	settings []Setting
 }
 
-// Setting is one option as it was settled.
+// Setting is an option with its value.
 type Setting struct {
 	*Option
-	// Value is fit to be shown: secrets and passwords are blotted out.
+	// Value can be shown: secrets and passwords are redacted.
 	Value string
-	// Source says where the value came from: "default", "file", "environment"
-	// or "flag".
+	// Source is "default", "file", "environment" or "flag".
 	Source string
 }
 
@@ -91,16 +88,16 @@ func (c *Config) ShownDatabase() string { return withoutPassword(c.Database) }
 // Settings lists every option of the mode in the order of the table.
 func (c *Config) Settings() []Setting { return slices.Clone(c.settings) }
 
-// Sources are where settings come from.
+// Sources are the sources of settings besides the file.
 type Sources struct {
 	Mode Mode
 	// Environ is as os.Environ returns it.
 	Environ []string
-	// Flags holds the flags that were given, by the option's name.
+	// Flags are the given flags by the option's name.
 	Flags map[string]string
 }
 
-// The sources of a setting, by weight.
+// The sources of a setting, in increasing precedence.
 const (
 	fromDefault = "default"
 	fromFile    = "file"
@@ -108,8 +105,8 @@ const (
 	fromFlag    = "flag"
 )
 
-// Load settles every option of a mode. The error names all that is wrong, one
-// sentence each; the Config then holds what could be settled, to be shown.
+// Load loads every option of a mode. The error lists all problems, one sentence each;
+// the Config then has the valid options, for display.
 func Load(s Sources) (*Config, error) {
 	c := &Config{Mode: s.Mode}
 	given := map[string]Setting{}
@@ -122,7 +119,7 @@ func Load(s Sources) (*Config, error) {
 	}{{fromFile, lines}, {fromEnviron, environ}, {fromFlag, s.Flags}} {
 		for name, value := range layer.values {
 			if value == "" && layer.source == fromEnviron {
-				continue // as shells and containers unset a variable
+				continue // an empty variable counts as unset
 			}
 			given[name] = Setting{Value: value, Source: layer.source}
 		}
@@ -147,19 +144,19 @@ func Load(s Sources) (*Config, error) {
 	return c, errors.Join(faults...)
 }
 
-// fromPath reads the file of settings, if one was named.
+// fromPath reads the file of settings, if there is one.
 func fromPath(path string) (map[string]string, []error) {
 	if path == "" {
 		return nil, nil
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, []error{fmt.Errorf("the file of settings cannot be read: %w", err)}
+		return nil, []error{fmt.Errorf("cannot read the file of settings: %w", err)}
 	}
 	return parseFile(path, string(text))
 }
 
-// finish settles what depends on other options, and says what is missing.
+// finish sets options that depend on others, and returns an error per missing option.
 func (c *Config) finish() (faults []error) {
 	if c.has("database") && c.Database == "" {
 		c.Database = filepath.Join(c.Data, "porteira.db")
@@ -173,19 +170,19 @@ func (c *Config) finish() (faults []error) {
 	if c.has("bank-secret-file") {
 		faults = append(faults, c.readBankSecret()...)
 	}
-	given := c.BankSecret != "" || c.has("bank-secret") && c.setting("bank-secret").Value != "" // a faulty one was told of
+	given := c.BankSecret != "" || c.has("bank-secret") && c.setting("bank-secret").Value != "" // an invalid one is reported already
 	if c.Mode == Bank && !given {
-		faults = append(faults, errors.New("bank-secret is missing: the gateways know that a notice is this bank's by it; set PORTEIRA_BANK_SECRET to the same 16 or more characters for both"))
+		faults = append(faults, errors.New("bank-secret is missing: gateways verify the bank's notices with it; set PORTEIRA_BANK_SECRET to at least 16 characters, the same for bank and gateways"))
 	}
 	if c.BankURL != "" && !given {
-		faults = append(faults, errors.New("bank-secret is missing: notices of the shared bank are verified with it; set PORTEIRA_BANK_SECRET to the bank's own"))
+		faults = append(faults, errors.New("bank-secret is missing: the shared bank's notices are verified with it; set PORTEIRA_BANK_SECRET to the bank's secret"))
 	}
 	if c.Profiling && c.OpsListen == "" {
-		faults = append(faults, errors.New("profiling shows the inside of the process: give it a listener of its own by ops-listen"))
+		faults = append(faults, errors.New("profiling exposes internals of the process: set ops-listen to serve it on a separate listener"))
 	}
 	if c.Mode == Serve && c.MasterKey == "" {
 		if _, err := os.Stat(c.MasterKeyFile); err != nil {
-			faults = append(faults, fmt.Errorf("master-key is missing: personal data is sealed with it; put 32 bytes of base64 into %s (openssl rand -base64 32), or set PORTEIRA_MASTER_KEY", c.MasterKeyFile))
+			faults = append(faults, fmt.Errorf("master-key is missing: personal data is sealed with it; write 32 bytes in base64 to %s (openssl rand -base64 32), or set PORTEIRA_MASTER_KEY", c.MasterKeyFile))
 		}
 	}
 	return faults
@@ -201,7 +198,7 @@ func (c *Config) readBankSecret() []error {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return []error{fmt.Errorf("bank-secret-file cannot be read: %w", err)}
+		return []error{fmt.Errorf("cannot read bank-secret-file: %w", err)}
 	}
 	if err := bankSecret(c, strings.TrimSpace(string(text))); err != nil {
 		return []error{fmt.Errorf("bank-secret-file: %w", err)}
@@ -209,7 +206,7 @@ func (c *Config) readBankSecret() []error {
 	return nil
 }
 
-// show makes the settings fit to be shown.
+// show redacts the settings and completes those with dependent values.
 func (c *Config) show() {
 	for i := range c.settings {
 		s := &c.settings[i]
@@ -224,7 +221,7 @@ func (c *Config) show() {
 	}
 }
 
-// has says whether the mode has an option of that name.
+// has reports whether the mode has the option.
 func (c *Config) has(name string) bool { return c.setting(name) != nil }
 
 func (c *Config) setting(name string) *Setting {

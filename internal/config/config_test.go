@@ -16,7 +16,7 @@ import (
 	"github.com/porteira/porteira/internal/config"
 )
 
-var update = flag.Bool("update", false, "write docs/configuration.md anew")
+var update = flag.Bool("update", false, "regenerate docs/configuration.md")
 
 // masterKey is 32 bytes in base64.
 const masterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
@@ -52,7 +52,7 @@ func TestDefaults(t *testing.T) {
 	}
 	serve := load(t, config.Sources{Mode: config.Serve, Environ: []string{"PORTEIRA_MASTER_KEY=" + masterKey}})
 	if serve.PublicMerchant != "" || serve.AllowHTTPWebhooks || serve.AllowNetworks != nil || serve.OpsListen == "" || !serve.LogJSON {
-		t.Errorf("serve lets more in than it was told to: %+v", serve)
+		t.Errorf("serve allows more than its options: %+v", serve)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-func TestWeights(t *testing.T) {
+func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	file := write(t, "porteira.conf", "# the gateway\n\nlisten = :1\nlog-level=debug\n public-rate = 7 \npublic-merchant =\n")
 	c := load(t, config.Sources{
@@ -75,7 +75,7 @@ func TestWeights(t *testing.T) {
 		Flags:   map[string]string{"listen": ":3"},
 	})
 	if c.Listen != ":3" || c.LogLevel != slog.LevelWarn || c.PublicRate != 7 || c.PublicMerchant != "" || c.Data != "data" {
-		t.Errorf("settled as %+v", c)
+		t.Errorf("loaded %+v", c)
 	}
 	sources := map[string]string{}
 	for _, s := range c.Settings() {
@@ -88,22 +88,22 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// Each fault is one sentence that says what to do, and all come at once.
+// Each problem is one sentence that says how to fix it, and all are reported at once.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	file := write(t, "porteira.conf", "lisen = :1\nrubbish\nlisten = :1\nlisten = :2\nconfig = x\n")
+	file := write(t, "porteira.conf", "lisen = :1\ngarbage\nlisten = :1\nlisten = :2\nconfig = x\n")
 	for _, tt := range []struct {
 		name string
 		s    config.Sources
 		want []string
 	}{
-		{"a misspelt variable", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_LISTN=:1"}}, []string{"there is no variable PORTEIRA_LISTN; did you mean PORTEIRA_LISTEN?"}},
+		{"a misspelt variable", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_LISTN=:1"}}, []string{"unknown variable PORTEIRA_LISTN; did you mean PORTEIRA_LISTEN?"}},
 		{"a variable of nothing", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_QQQQQQQQ=1"}}, []string{"porteira config lists"}},
-		{"a variable in small letters", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_listen=:1"}}, []string{"there is no variable PORTEIRA_listen"}},
+		{"a variable in small letters", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_listen=:1"}}, []string{"unknown variable PORTEIRA_listen"}},
 		{"a file", config.Sources{Mode: config.Dev, Flags: map[string]string{"config": file}}, []string{
-			`:1: there is no option "lisen"; did you mean listen?`, `:2: this line is not of the form`, ":4: listen is set twice", ":5: a file cannot name another file",
+			`:1: unknown option "lisen"; did you mean listen?`, `:2: the line must have the form`, ":4: listen is set twice", ":5: a file cannot include another file",
 		}},
-		{"no file", config.Sources{Mode: config.Dev, Flags: map[string]string{"config": file + ".not"}}, []string{"cannot be read"}},
+		{"no file", config.Sources{Mode: config.Dev, Flags: map[string]string{"config": file + ".not"}}, []string{"cannot read the file"}},
 		{"two faults", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_LISTEN=8080", "PORTEIRA_LOG_LEVEL=loud"}}, []string{
 			"listen (environment): write it as host:port", "log-level (environment): write debug, info, warn or error",
 		}},
@@ -127,20 +127,20 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Every option refuses a value that makes no sense, if it can tell one.
+// Options refuse invalid values.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string][]string{
 		"listen": {"8080", "127.0.0.1", "a:b", ":65536", ":-1"}, "ops-listen": {"x"},
 		"base-url": {"gateway.example", "ftp://x", "https://u:p@x", "https://x?a"}, "bank": {"x"},
-		"bank-secret": {"short"}, "public-rate": {"0", "-1", "many", "1.5", ""}, "max-in-flight": {"1"}, "delivery-retention": {"-1d", "1h", "d", "1.5d", "99999d", "for ever", ""},
+		"bank-secret": {"short"}, "public-rate": {"0", "-1", "many", "1.5", ""}, "max-in-flight": {"1"}, "delivery-retention": {"-1d", "1h", "d", "1.5d", "99999d", "forever", ""},
 		"allow-http-webhooks": {"yes", "", "TRUE"}, "profiling": {"on"}, "allow-networks": {"10.0.0.0", "10.0.0.0/33"},
 		"shutdown-timeout": {"10", "1ms", "1h", "-1s"}, "log-level": {"loud", "INFO+2"}, "log-format": {"xml"},
 	} {
 		for _, value := range values {
 			if _, err := config.Load(config.Sources{Mode: config.Dev, Flags: map[string]string{name: value, "ops-listen": ":0"}}); name != "ops-listen" &&
 				(err == nil || !strings.Contains(err.Error(), name+" (flag): ")) {
-				t.Errorf("%s = %q is taken: %v", name, value, err)
+				t.Errorf("%s = %q is accepted: %v", name, value, err)
 			}
 		}
 	}
@@ -161,7 +161,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		"PORTEIRA_DATABASE=postgres://me:hunter2@host/db?password=hunter2",
 	}})
 	if c.MasterKey.Reveal() != masterKey || c.BankSecret.Reveal() != bank || !strings.Contains(c.Database, "hunter2") {
-		t.Fatal("the program itself does not see them")
+		t.Fatal("the secrets were not loaded")
 	}
 	asJSON, err := json.Marshal([]any{c.BankSecret})
 	if err != nil {
@@ -176,7 +176,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		}
 	}
 	if !strings.Contains(shown, "postgres://me:[redacted]@host/db") {
-		t.Errorf("too little is shown: %s", shown)
+		t.Errorf("the database is not shown: %s", shown)
 	}
 }
 
@@ -184,27 +184,27 @@ func TestSecretFile(t *testing.T) {
 	t.Parallel()
 	c := load(t, config.Sources{Mode: config.Bank, Flags: map[string]string{"bank-secret-file": write(t, "secret", "0123456789abcdef\n")}})
 	if c.BankSecret.Reveal() != "0123456789abcdef" {
-		t.Error("the file's end is taken for a part of the secret, or nothing is read")
+		t.Error("the secret has a line break, or the file was not read")
 	}
 }
 
-// The table itself: what it must say of each option.
+// Every row of the table is complete.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for i := range config.Options {
 		o := &config.Options[i]
 		if seen[o.Name] || o.Meaning == "" || o.Kind == "" || len(o.Modes) == 0 || strings.HasSuffix(o.Meaning, ".") {
-			t.Errorf("%s: a row is incomplete, or there twice: %+v", o.Name, o)
+			t.Errorf("%s: the row is incomplete or duplicate: %+v", o.Name, o)
 		}
 		seen[o.Name] = true
 		if o.Secret && o.DefaultFor(config.Dev) != "" {
-			t.Errorf("%s: a secret that everybody knows", o.Name)
+			t.Errorf("%s: a secret with a default", o.Name)
 		}
 		for _, m := range o.Modes {
 			c, _ := config.Load(config.Sources{Mode: m})
 			if !slices.ContainsFunc(c.Settings(), func(s config.Setting) bool { return s.Name == o.Name }) {
-				t.Errorf("%s is not settled for %s", o.Name, m)
+				t.Errorf("%s is not loaded for %s", o.Name, m)
 			}
 		}
 	}
@@ -214,7 +214,7 @@ func TestDocumentIsFresh(t *testing.T) {
 	t.Parallel()
 	const path = "../../docs/configuration.md"
 	if *update {
-		if err := os.WriteFile(path, []byte(config.Markdown()), 0o644); err != nil { //nolint:gosec // documents are for everybody
+		if err := os.WriteFile(path, []byte(config.Markdown()), 0o644); err != nil { //nolint:gosec // documents are public
 			t.Fatal(err)
 		}
 	}

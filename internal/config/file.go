@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// envPrefix begins the name of every environment variable of this program.
+// envPrefix is the prefix of all environment variables of this program.
 const envPrefix = "PORTEIRA_"
 
-// parseFile reads lines of "name = value". Empty lines, and those that begin
-// with #, say nothing; a value goes to the end of its line, without quotes.
+// parseFile parses lines of "name = value". It ignores empty lines and lines that begin
+// with #. A value extends to the end of its line, and has no quotes.
 func parseFile(path, text string) (values map[string]string, faults []error) {
 	values = map[string]string{}
 	for i, line := range strings.Split(text, "\n") {
@@ -22,14 +22,14 @@ func parseFile(path, text string) (values map[string]string, faults []error) {
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		switch _, twice := values[name]; {
 		case !ok:
-			faults = append(faults, fmt.Errorf(`%s: this line is not of the form "name = value"`, at))
+			faults = append(faults, fmt.Errorf(`%s: the line must have the form "name = value"`, at))
 		case name == fileOption:
-			faults = append(faults, fmt.Errorf("%s: a file cannot name another file", at))
+			faults = append(faults, fmt.Errorf("%s: a file cannot include another file", at))
 		case twice:
 			faults = append(faults, fmt.Errorf("%s: %s is set twice", at, name))
 		default:
 			if _, known := find(name); !known {
-				faults = append(faults, fmt.Errorf("%s: there is no option %q%s", at, name, nearest(name, func(o *Option) string { return o.Name })))
+				faults = append(faults, fmt.Errorf("%s: unknown option %q%s", at, name, nearest(name, func(o *Option) string { return o.Name })))
 				continue
 			}
 			values[name] = value
@@ -38,8 +38,8 @@ func parseFile(path, text string) (values map[string]string, faults []error) {
 	return values, faults
 }
 
-// foreign are variables with our prefix that are not ours to read: those of
-// the tests, and those that Kubernetes sets for a service named porteira.
+// foreign reports whether a variable with our prefix is ignored: those of tests, and
+// those that Kubernetes sets for a service named porteira.
 func foreign(name string) bool {
 	return strings.HasPrefix(name, "TEST_") || name == "REQUIRE_POSTGRES" ||
 		strings.HasPrefix(name, "SERVICE_") || name == "PORT" || strings.HasPrefix(name, "PORT_")
@@ -57,7 +57,7 @@ func fromEnvironment(environ []string) (values map[string]string, faults []error
 		option := strings.ReplaceAll(strings.ToLower(name), "_", "-")
 		if o, known := find(option); !known || o.Env() != variable {
 			meant := nearest(option, func(o *Option) string { return o.Env() })
-			faults = append(faults, fmt.Errorf("there is no variable %s%s", variable, meant))
+			faults = append(faults, fmt.Errorf("unknown variable %s%s", variable, meant))
 			continue
 		}
 		values[option] = value
@@ -65,8 +65,8 @@ func fromEnvironment(environ []string) (values map[string]string, faults []error
 	return values, faults
 }
 
-// nearest ends an error about an unknown name with the one that was meant, as
-// show writes it.
+// nearest returns the end of an error about an unknown name: the most similar name,
+// formatted by show.
 func nearest(name string, show func(*Option) string) string {
 	best, least := -1, len(name)/2
 	for i := range Options {
@@ -75,13 +75,12 @@ func nearest(name string, show func(*Option) string) string {
 		}
 	}
 	if best < 0 {
-		return ": porteira config lists those that there are"
+		return ": porteira config lists all options"
 	}
 	return "; did you mean " + show(&Options[best]) + "?"
 }
 
-// distance counts the letters to insert, drop or change to get from a to b
-// (Levenshtein).
+// distance is the Levenshtein distance of a and b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -11,9 +11,9 @@ import (
 	"github.com/porteira/porteira/internal/config"
 )
 
-// FuzzLoad settles options from any file and any environment: whoever is right
-// holds, no fault is passed over, no secret is shown, and what is shown can be
-// written into a file and means the same.
+// FuzzLoad loads options from any file and environment. Valid settings are used, every
+// invalid line is an error, no secret is shown, and the shown settings, written to a
+// file, load as the same configuration.
 func FuzzLoad(f *testing.F) {
 	f.Add("listen = :1\n# x\n=\n a==b\r\n", "", uint8(0))
 	f.Add("data=d\npublic-rate = 7\nallow-networks=10.0.0.0/8, ::1/128\nshutdown-timeout=3s\nlog-format=json", "PORTEIRA_PUBLIC_RATE=8", uint8(0))
@@ -24,16 +24,16 @@ func FuzzLoad(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "settings")
 	f.Fuzz(func(t *testing.T, text, environ string, mode uint8) {
 		if strings.Contains(text, "-file") || strings.Contains(environ, "_FILE") || strings.Contains(environ, "CONFIG") {
-			return // it would read that file, be it without an end
+			return // it would read that file, which may be endless
 		}
 		s := config.Sources{
 			Mode: config.Modes[int(mode)%len(config.Modes)], Flags: map[string]string{"config": path},
 			Environ: append(strings.Split(environ, "\n"), "PORTEIRA_MASTER_KEY="+masterKey),
 		}
-		c, told, err := loadFile(t, s, text)
-		inFile, faulty := settingsIn(text)
-		if faulty && err == nil {
-			t.Fatalf("a file with a fault is taken: %q", text)
+		c, shown, err := loadFile(t, s, text)
+		inFile, invalid := settingsIn(text)
+		if invalid && err == nil {
+			t.Fatalf("an invalid file is accepted: %q", text)
 		}
 		for _, setting := range c.Settings() {
 			if value := inFile[setting.Name]; err == nil && setting.Source == "file" && value != setting.Value && !setting.Secret &&
@@ -41,8 +41,8 @@ func FuzzLoad(f *testing.F) {
 				t.Fatalf("%s is %q, and %q in the file", setting.Name, setting.Value, value)
 			}
 		}
-		if _, same, _ := loadFile(t, s, otherSecrets(text)); same != told || strings.Contains(told, masterKey) {
-			t.Fatalf("secrets are shown:\n%s\nand with others\n%s", told, same)
+		if _, same, _ := loadFile(t, s, otherSecrets(text)); same != shown || strings.Contains(shown, masterKey) {
+			t.Fatalf("secrets are shown:\n%s\nand with others\n%s", shown, same)
 		}
 		if err == nil {
 			again(t, path, s.Mode, c)
@@ -50,21 +50,20 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// loadFile loads settings with a file of this text, and returns all that is
-// shown of them.
-func loadFile(t *testing.T, s config.Sources, text string) (c *config.Config, told string, err error) {
+// loadFile loads settings with a file of this text, and returns how they are shown.
+func loadFile(t *testing.T, s config.Sources, text string) (c *config.Config, shown string, err error) {
 	t.Helper()
 	if err := os.WriteFile(s.Flags["config"], []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c, err = config.Load(s)
 	for _, setting := range c.Settings() {
-		told += setting.Name + " = " + setting.Value + "\n"
+		shown += setting.Name + " = " + setting.Value + "\n"
 	}
-	return c, fmt.Sprint(told, err), err
+	return c, fmt.Sprint(shown, err), err
 }
 
-// otherSecrets is a file with secrets of the same lengths in place of its own.
+// otherSecrets replaces the secrets in a file by others of the same lengths.
 func otherSecrets(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -76,9 +75,9 @@ func otherSecrets(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// settingsIn reads a file as its documentation says; faulty is false only where
-// each line is fine, whatever its value.
-func settingsIn(text string) (settings map[string]string, faulty bool) {
+// settingsIn parses a file as documented; invalid is false only if each line is valid,
+// apart from its value.
+func settingsIn(text string) (settings map[string]string, invalid bool) {
 	settings = map[string]string{}
 	for line := range strings.SplitSeq(text, "\n") {
 		name, value, ok := strings.Cut(line, "=")
@@ -88,14 +87,14 @@ func settingsIn(text string) (settings map[string]string, faulty bool) {
 		}
 		known := slices.ContainsFunc(config.Options, func(o config.Option) bool { return o.Name == name && name != "config" })
 		if _, twice := settings[name]; !ok || !known || twice {
-			faulty = true
+			invalid = true
 		}
 		settings[name] = strings.TrimSpace(value)
 	}
-	return settings, faulty
+	return settings, invalid
 }
 
-// again writes the settings that are shown into a file, and loads it.
+// again writes the shown settings to a file, and loads it.
 func again(t *testing.T, path string, mode config.Mode, first *config.Config) {
 	t.Helper()
 	var text strings.Builder
@@ -111,7 +110,7 @@ func again(t *testing.T, path string, mode config.Mode, first *config.Config) {
 		"PORTEIRA_MASTER_KEY=" + first.MasterKey.Reveal(), "PORTEIRA_BANK_SECRET=" + first.BankSecret.Reveal(),
 	}})
 	if err != nil {
-		t.Fatalf("what is shown is refused: %v\n%s", err, text.String())
+		t.Fatalf("the shown settings are refused: %v\n%s", err, text.String())
 	}
 	for i, s := range c.Settings() {
 		if before := first.Settings()[i]; before.Value != s.Value && s.Name != "config" && !strings.Contains(before.Value, config.Redacted) {

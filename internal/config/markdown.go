@@ -5,24 +5,21 @@ import (
 	"strings"
 )
 
-// Markdown is docs/configuration.md, written from the table.
+// Markdown returns docs/configuration.md, generated from the table.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString(`# Configuration
 
-<!-- Written from the table in internal/config/options.go: edit that, then run
-"go test ./internal/config -update". -->
+<!-- Generated from internal/config/options.go by "make docs". Do not edit. -->
 
-Every option has one name. It is set, from the least weight to the most,
+An option is set, in ascending order of precedence:
 
-1. in a file of ` + "`name = value`" + ` lines (` + "`#`" + ` begins a comment line), named by ` + "`--config`" + ` or ` + "`PORTEIRA_CONFIG`" + `,
-2. by an environment variable: ` + "`PORTEIRA_`" + ` and the name in capitals with ` + "`_`" + ` for ` + "`-`" + `,
-3. by a flag: ` + "`--name`" + `. Secrets have none, as every user of a machine sees its flags.
+1. in a file of ` + "`name = value`" + ` lines (` + "`#`" + ` starts a comment line), named by ` + "`--config`" + ` or ` + "`PORTEIRA_CONFIG`" + `;
+2. by an environment variable: ` + "`max-in-flight`" + ` is ` + "`PORTEIRA_MAX_IN_FLIGHT`" + `;
+3. by a flag: ` + "`--max-in-flight`" + `. Secrets have no flag, as all users of a machine can see flags.
 
-A name that nobody knows, or a value that makes no sense, keeps the program from
-starting. ` + "`porteira config --for serve`" + ` prints what would hold, and where each value
-comes from. Variables that Kubernetes sets for a service named porteira
-(` + "`PORTEIRA_SERVICE_*`, `PORTEIRA_PORT*`" + `) are not read.
+An unknown name or an invalid value is an error at start. ` + "`porteira config --for serve`" + ` prints each value and its
+source. ` + "`PORTEIRA_SERVICE_*` and `PORTEIRA_PORT*`" + `, which Kubernetes sets, are ignored.
 
 | option | value | default | read by | meaning |
 |---|---|---|---|---|
@@ -33,15 +30,19 @@ comes from. Variables that Kubernetes sets for a service named porteira
 		for j, m := range o.Modes {
 			modes[j] = string(m)
 		}
+		by := strings.Join(modes, ", ")
+		if len(o.Modes) == len(Modes) {
+			by = "all"
+		}
 		kind := strings.ReplaceAll(o.Kind, "|", " or ")
 		if o.Secret {
 			kind += ", secret"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", o.Name, kind, defaultsText(o), strings.Join(modes, ", "), o.Meaning)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", o.Name, kind, defaultsText(o), by, o.Meaning)
 	}
 	b.WriteString(`
-"admin" stands for the commands that work beside a running gateway: merchant,
-credential, exceptions, verify, migrate.
+"admin" is the commands that work beside a running gateway: merchant, credential,
+case, verify, backup, migrate.
 `)
 	return b.String()
 }

@@ -12,25 +12,25 @@ import (
 	"time"
 )
 
-// fileOption names the option that names the file of the others.
+// fileOption is the name of the option with the path of the file.
 const fileOption = "config"
 
 // Option is one row of the table.
 type Option struct {
 	// Name is the flag without its dashes, and the name in a file.
 	Name string
-	// Kind says in a word what a value is; it stands for it in help.
+	// Kind is the placeholder for the value in help texts.
 	Kind string
-	// Default is the value where none is given.
+	// Default is the value if none is given.
 	Default string
-	// Else are the defaults of modes that have another.
+	// Else are different defaults of modes.
 	Else map[Mode]string
-	// Meaning is a sentence for people.
+	// Meaning is the help text.
 	Meaning string
-	// Secret values have no flag, as other users of a machine see those, and
+	// Secret values have no flag, because other users of the machine can see flags, and
 	// are never shown.
 	Secret bool
-	// Modes are those that read the option.
+	// Modes are the modes with the option.
 	Modes []Mode
 
 	parse func(c *Config, text string) error
@@ -61,70 +61,70 @@ var (
 // Options is the table.
 var Options = []Option{
 	{Name: fileOption, Kind: "FILE", Modes: Modes, parse: nothing,
-		Meaning: "file of settings, one \"name = value\" a line"},
+		Meaning: "file of settings: one \"name = value\" per line"},
 
 	{Name: "listen", Kind: "HOST:PORT", Default: "127.0.0.1:8080", Else: map[Mode]string{Bank: "127.0.0.1:8090"}, Modes: listeners,
 		parse:   address(func(c *Config) *string { return &c.Listen }),
-		Meaning: "where to listen; port 0 takes a free one. The default is reached from this machine only: put a proxy that speaks TLS in front"},
+		Meaning: "address to listen on; port 0 picks a free one. Put a TLS proxy in front"},
 	{Name: "ops-listen", Kind: "HOST:PORT", Default: "", Else: map[Mode]string{Serve: "127.0.0.1:8081"}, Modes: gateways,
 		parse:   address(func(c *Config) *string { return &c.OpsListen }),
-		Meaning: "where the operator's /healthz, /readyz and /metrics are; empty serves them beside the API, as dev does"},
+		Meaning: "address of /healthz, /readyz and /metrics; if empty, the API listener serves them"},
 	{Name: "base-url", Kind: "URL", Modes: gateways, parse: webURL(func(c *Config) *string { return &c.BaseURL }),
-		Meaning: "the address under which clients reach this gateway; empty takes the listener's own"},
+		Meaning: "URL of the API as clients reach it; if empty, the listener's address"},
 	{Name: "public-url", Kind: "URL", Modes: gateways, parse: webURL(func(c *Config) *string { return &c.PublicURL }),
-		Meaning: "the address that payers' browsers reach, below which every order has its page, as in checkoutUrl; empty takes base-url"},
+		Meaning: "URL of payers' pages (checkoutUrl) as browsers reach it; if empty, base-url"},
 
 	{Name: "data", Kind: "DIR", Default: "data", Modes: Modes, parse: text(func(c *Config) *string { return &c.Data }),
-		Meaning: "folder of what this machine keeps: the SQLite database, the master key, the sandbox bank's journal, and the mark that betrays a restored backup"},
+		Meaning: "folder for SQLite database, master key, sandbox bank's journal and the epoch file that detects a restored backup"},
 	{Name: "database", Kind: "FILE|URL", Modes: databases, parse: text(func(c *Config) *string { return &c.Database }),
-		Meaning: "path of an SQLite file, or postgres://user@host/name; empty takes porteira.db in the data folder"},
+		Meaning: "SQLite file, or postgres://user@host/name; if empty, porteira.db in the data folder"},
 	{Name: "master-key", Kind: "BASE64", Secret: true, Modes: databases, parse: secret(func(c *Config) *Secret { return &c.MasterKey }),
-		Meaning: "32 bytes in base64, with which secrets and personal data are sealed. Without it a database cannot be read: keep a copy apart from the database's"},
+		Meaning: "32 bytes in base64 that seal secrets and personal data. Without it they are lost: keep a copy apart from the database"},
 	{Name: "retired-master-keys", Kind: "BASE64,…", Secret: true, Modes: gateways, parse: secret(func(c *Config) *Secret { return &c.RetiredMasterKeys }),
-		Meaning: "master keys of before, with commas between: addresses of the payer's page that were made under them still lead there"},
+		Meaning: "previous master keys, separated by commas: they keep URLs of payers' pages valid"},
 	{Name: "master-key-file", Kind: "FILE", Modes: databases, parse: text(func(c *Config) *string { return &c.MasterKeyFile }),
-		Meaning: "file that holds the master key; empty takes master.key in the data folder, which dev makes at its first start"},
+		Meaning: "file with the master key; if empty, master.key in the data folder, which dev creates at its first start"},
 
 	{Name: "bank", Kind: "URL", Modes: gateways, parse: webURL(func(c *Config) *string { return &c.BankURL }),
-		Meaning: "address of a sandbox bank that several gateways share (porteira bank); empty runs one inside dev"},
+		Meaning: "URL of a shared sandbox bank (porteira bank); if empty, dev runs its own"},
 	{Name: "bank-secret", Kind: "TEXT", Secret: true, Modes: listeners, parse: bankSecret,
-		Meaning: "16 or more characters that the shared bank and its gateways know, and nobody else: it signs the bank's notices and opens its routes"},
+		Meaning: "at least 16 characters, shared by the bank and its gateways: signs notices and protects the bank's routes"},
 	{Name: "bank-secret-file", Kind: "FILE", Modes: listeners, parse: nothing,
-		Meaning: "file that holds the bank-secret"},
+		Meaning: "file with the bank-secret"},
 
 	{Name: "public-merchant", Kind: "NAME", Else: map[Mode]string{Dev: "sandbox"}, Modes: gateways, parse: text(func(c *Config) *string { return &c.PublicMerchant }),
-		Meaning: "merchant whose pay-ins may be created without credentials; empty asks everybody for theirs"},
+		Meaning: "merchant whose pay-ins can be created without credentials; if empty, credentials are required"},
 	{Name: "public-rate", Kind: "NUMBER", Default: "20", Modes: gateways,
 		parse:   number(func(c *Config) *int { return &c.PublicRate }, 1, 1_000_000),
-		Meaning: "pay-ins per second that one address may create without credentials; five times as many at once"},
+		Meaning: "pay-ins per second and IP address without credentials; bursts of five times that"},
 
 	{Name: "allow-http-webhooks", Kind: KindSwitch, Default: "false", Else: map[Mode]string{Dev: "true"}, Modes: gateways,
 		parse:   toggle(func(c *Config) *bool { return &c.AllowHTTPWebhooks }),
-		Meaning: "let merchants name webhook addresses without TLS, at any port"},
+		Meaning: "allow webhook URLs with http and any port; otherwise https on ports 443 and 80"},
 	{Name: "allow-networks", Kind: "CIDR,…", Else: map[Mode]string{Dev: "127.0.0.0/8,::1/128"}, Modes: gateways, parse: networks,
-		Meaning: "private networks that webhooks may reach all the same; all others are refused when connecting"},
+		Meaning: "private networks that webhooks may reach; others are refused when connecting"},
 
 	{Name: "delivery-retention", Kind: "DURATION", Default: "90d", Modes: gateways, parse: retention,
-		Meaning: "how long webhook deliveries and their attempts are kept after their end, in days (90d) or hours; 0 keeps them for ever. Events are kept for ever in any case"},
+		Meaning: "how long ended webhook deliveries and their attempts are kept, in days (90d) or hours; 0 keeps them forever. Events are always kept"},
 
 	{Name: "max-in-flight", Kind: "NUMBER", Default: "4096", Modes: gateways,
 		parse:   number(func(c *Config) *int { return &c.MaxInFlight }, 16, 1_000_000),
-		Meaning: "requests in hand at once; beyond, new work is refused with 503 while reads and notices still pass"},
+		Meaning: "requests in flight at once; more are refused with 503. Writes may use four fifths; notices and health checks do not count"},
 	{Name: "max-connections", Kind: "NUMBER", Default: "10000", Modes: gateways,
 		parse:   number(func(c *Config) *int { return &c.MaxConnections }, 16, 1_000_000),
-		Meaning: "connections to the API at once, each some 20 kB; beyond, and beyond half of the files that the process may open, new ones wait"},
+		Meaning: "open connections to the API; more wait. At most half of the files that the process may open. Each takes about 20 kB"},
 	{Name: "shutdown-timeout", Kind: "DURATION", Default: "10s", Modes: listeners, parse: duration,
-		Meaning: "how long what is under way may take to end after SIGTERM; a second signal ends at once"},
+		Meaning: "time for work in progress after SIGTERM; a second signal ends it at once"},
 	{Name: "profiling", Kind: KindSwitch, Default: "false", Modes: gateways, parse: toggle(func(c *Config) *bool { return &c.Profiling }),
-		Meaning: "serve /debug/pprof/ on the operator's listener, which must then be one of its own"},
+		Meaning: "serve /debug/pprof/ on ops-listen, which must then be set"},
 
 	{Name: "log-level", Kind: "LEVEL", Default: "info", Else: map[Mode]string{Admin: "warn"}, Modes: Modes, parse: logLevel,
-		Meaning: "least weight of what is logged: debug, info, warn or error"},
+		Meaning: "lowest level that is logged: debug, info, warn or error"},
 	{Name: "log-format", Kind: "FORMAT", Default: "json", Else: map[Mode]string{Dev: "text", Admin: "text"}, Modes: Modes, parse: logFormat,
-		Meaning: "json for machines, text for people"},
+		Meaning: "json for programs, text for people"},
 }
 
-// Of lists the options that a mode reads, in the order of the table.
+// Of lists the options of a mode, in the order of the table.
 func Of(m Mode) []*Option {
 	var list []*Option
 	for i := range Options {
@@ -144,7 +144,7 @@ func find(name string) (*Option, bool) {
 	return nil, false
 }
 
-// nothing is for options that are settled elsewhere.
+// nothing is for options that are handled by finish.
 func nothing(*Config, string) error { return nil }
 
 func text(dest func(*Config) *string) func(*Config, string) error {
@@ -161,12 +161,12 @@ func secret(dest func(*Config) *Secret) func(*Config, string) error {
 	}
 }
 
-// bankSecretMin keeps a shared secret from being guessed.
+// bankSecretMin is the minimum length of the bank's secret.
 const bankSecretMin = 16
 
 func bankSecret(c *Config, text string) error {
 	if text != "" && len(text) < bankSecretMin {
-		return fmt.Errorf("it is too short; use %d or more characters", bankSecretMin)
+		return fmt.Errorf("too short: use at least %d characters", bankSecretMin)
 	}
 	c.BankSecret = Secret(text)
 	return nil
@@ -202,7 +202,7 @@ func number(dest func(*Config) *int, least, most int) func(*Config, string) erro
 	return func(c *Config, text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < least || n > most {
-			return fmt.Errorf("write a whole number from %d to %d", least, most)
+			return fmt.Errorf("write an integer from %d to %d", least, most)
 		}
 		*dest(c) = n
 		return nil
@@ -220,7 +220,7 @@ func toggle(dest func(*Config) *bool) func(*Config, string) error {
 	}
 }
 
-// Bounds of the time to shut down.
+// Bounds of the shutdown timeout.
 const (
 	shutdownMin = time.Second
 	shutdownMax = 5 * time.Minute
@@ -235,13 +235,13 @@ func duration(c *Config, text string) error {
 	return nil
 }
 
-// Bounds of how long deliveries are kept.
+// Bounds of the retention of deliveries.
 const (
 	retentionMin = 24 * time.Hour
 	retentionMax = 100 * 365 * 24 * time.Hour
 )
 
-// retention reads days, which [time.ParseDuration] does not know, or a duration.
+// retention parses days, which [time.ParseDuration] does not support, or a duration.
 func retention(c *Config, text string) error {
 	d, err := time.ParseDuration(text)
 	if days, ok := strings.CutSuffix(text, "d"); ok {
@@ -250,7 +250,7 @@ func retention(c *Config, text string) error {
 		d = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || d != 0 && (d < retentionMin || d > retentionMax) {
-		return errors.New("write a number of days or hours, such as 90d or 36h, a day at the least, or 0 for ever")
+		return errors.New("write days or hours, such as 90d or 36h, at least one day; or 0 to keep them forever")
 	}
 	c.DeliveryRetention = d
 	return nil
@@ -264,7 +264,7 @@ func networks(c *Config, text string) error {
 		}
 		p, err := netip.ParsePrefix(word)
 		if err != nil {
-			return errors.New("write networks as 10.0.0.0/8, with commas between")
+			return errors.New("write networks as 10.0.0.0/8, separated by commas")
 		}
 		c.AllowNetworks = append(c.AllowNetworks, p.Masked())
 	}

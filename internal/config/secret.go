@@ -5,17 +5,16 @@ import (
 	"net/url"
 )
 
-// Redacted stands where a secret would be shown.
+// Redacted is shown instead of a secret.
 const Redacted = "[redacted]"
 
-// Secret is a text that is never printed, logged or marshalled: whoever needs
-// it says so by Reveal.
+// Secret is a text that is never printed, logged or marshalled; Reveal returns it.
 type Secret string
 
-// Reveal is the secret itself.
+// Reveal returns the secret itself.
 func (s Secret) Reveal() string { return string(s) }
 
-// String hides the secret, and shows whether there is one.
+// String hides the secret, and shows only whether there is one.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -32,8 +31,8 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // LogValue hides the secret from logs.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// withoutPassword blots the password of a database's URL out. A text that
-// cannot be read as a URL is hidden whole where it might hold one.
+// withoutPassword redacts the password in a database URL. An invalid URL that may contain
+// a password is redacted completely.
 func withoutPassword(database string) string {
 	u, err := url.Parse(database)
 	if err != nil {

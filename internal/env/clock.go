@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// Clock tells the time and wakes sleepers.
+// Clock is a source of time and timers.
 type Clock interface {
-	// Now is the wall clock in UTC, cut to microseconds, which is what the
-	// store keeps. It may jump either way: never subtract two of them to
-	// decide whether something is still allowed.
+	// Now is the wall clock in UTC, truncated to microseconds, the resolution of
+	// the store. It may jump in either direction: use Monotonic for durations.
 	Now() time.Time
-	// Monotonic is the time since the clock was made. It never jumps and
-	// never runs backwards, and it goes on while the process is stopped and
-	// (on Linux) while the machine sleeps: for leases, latencies and back-off.
+	// Monotonic is the time since the clock was created, for leases, latencies and
+	// backoff. It never jumps, and includes the time while the process is stopped
+	// and, on Linux, while the machine sleeps.
 	Monotonic() time.Duration
 	// NewTimer returns a timer that fires once, d from now by the monotonic
 	// clock; at once if d is not positive.
@@ -32,9 +31,9 @@ type Timer interface {
 	Stop() bool
 }
 
-// SystemClock is the machine's clock. Its wall clock may be moved by an
-// offset, by which the sandbox lets time pass; its monotonic clock and its
-// timers may not, so whoever moves the offset wakes the loops that care.
+// SystemClock is the machine's clock. The sandbox can set an offset of its wall
+// clock, which does not affect the monotonic clock and timers: the caller of
+// SetOffset must wake the workers that depend on the time.
 type SystemClock struct {
 	start  time.Duration // by monotonic
 	offset atomic.Int64  // nanoseconds
@@ -57,11 +56,11 @@ func (c *SystemClock) Monotonic() time.Duration { return monotonic() - c.start }
 // negative.
 func (c *SystemClock) SetOffset(d time.Duration) { c.offset.Store(int64(d)) }
 
-// Offset returns what SetOffset was last given.
+// Offset returns the offset of the last SetOffset.
 func (c *SystemClock) Offset() time.Duration { return time.Duration(c.offset.Load()) }
 
-// Unshifted is clock without the sandbox's offset: the time that the rest of
-// the world has, by which others judge what we sign.
+// Unshifted is clock without the sandbox's offset: the real time, which receivers
+// compare with the time in a signature.
 func Unshifted(clock Clock) Clock {
 	if c, ok := clock.(*SystemClock); ok {
 		return unshifted{c}
@@ -73,10 +72,10 @@ type unshifted struct{ *SystemClock }
 
 func (c unshifted) Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// NewTimer implements [Clock]; the offset does not concern it.
+// NewTimer implements [Clock]; the offset does not affect it.
 func (c *SystemClock) NewTimer(d time.Duration) Timer { return systemTimer{time.NewTimer(d)} }
 
-// WithTimeout implements [Clock]; the offset does not concern it.
+// WithTimeout implements [Clock]; the offset does not affect it.
 func (c *SystemClock) WithTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(parent, d)
 }

@@ -21,13 +21,13 @@ func TestSystemClockOffset(t *testing.T) {
 	clock.SetOffset(48 * time.Hour)
 	after := clock.Now()
 	if d := after.Sub(before); d < 48*time.Hour || d > 49*time.Hour {
-		t.Errorf("an offset of 48h moved the clock by %v", d)
+		t.Errorf("an offset of 48h moved the wall clock by %v", d)
 	}
 	if clock.Offset() != 48*time.Hour {
 		t.Errorf("offset = %v", clock.Offset())
 	}
 	if after.Location() != time.UTC || after.Nanosecond()%1000 != 0 {
-		t.Errorf("now is %v: want UTC in whole microseconds", after)
+		t.Errorf("now is %v: want UTC in microseconds", after)
 	}
 	if m := clock.Monotonic(); m < 0 || m > time.Hour {
 		t.Errorf("monotonic time moved with the offset: %v", m)
@@ -40,7 +40,7 @@ func TestSystemClockWakes(t *testing.T) {
 	<-clock.NewTimer(time.Millisecond).C()
 	timer := clock.NewTimer(time.Hour)
 	if !timer.Stop() || timer.Stop() {
-		t.Error("Stop tells the first call from the second")
+		t.Error("want Stop true at the first call, false at the second")
 	}
 	ctx, cancel := clock.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
@@ -71,15 +71,15 @@ func TestVirtualClockShowsDueTime(t *testing.T) {
 		t.Error("a fired timer was stopped")
 	}
 	if _, ok := clock.Next(); ok {
-		t.Error("nothing should wait")
+		t.Error("a timer is pending")
 	}
 	if now := clock.Now(); !now.Equal(epoch.Add(12 * time.Second)) {
 		t.Errorf("now = %v", now)
 	}
 }
 
-// TestVirtualClockOrder sets time-outs at random and expects them to end in
-// order of due time, and in order of making where they are equal.
+// TestVirtualClockOrder creates random timeouts, which must end in order of due time and
+// then of creation.
 func TestVirtualClockOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -90,7 +90,7 @@ func TestVirtualClockOrder(t *testing.T) {
 		for i, d := range delays {
 			ctx, cancel := clock.WithTimeout(context.Background(), time.Duration(d))
 			defer cancel()
-			// context.AfterFunc would start a goroutine, and lose the order.
+			// context.AfterFunc would start a goroutine, in any order.
 			onEnd := ctx.(interface{ AfterFunc(func()) func() bool })
 			onEnd.AfterFunc(func() { ended = append(ended, i) })
 			want = append(want, i)
@@ -136,7 +136,7 @@ func TestVirtualTimeout(t *testing.T) {
 	derived, cancelDerived := context.WithCancel(inner)
 	defer cancelDerived()
 	if _, has := inner.Deadline(); has {
-		t.Error("a virtual time-out tells no deadline of the machine's clock")
+		t.Error("a virtual timeout must have no Deadline")
 	}
 	if inner.Value(key{}) != "kept" {
 		t.Error("values are lost")
@@ -204,9 +204,8 @@ func TestVirtualClockBlockUntil(t *testing.T) {
 	}
 }
 
-// What we sign carries the time that its receiver has, however far the
-// sandbox's clock is ahead.
-func TestUnshiftedKnowsNoOffset(t *testing.T) {
+// Signatures have the real time, even if the sandbox's clock has an offset.
+func TestUnshiftedHasNoOffset(t *testing.T) {
 	clock := env.NewSystemClock()
 	clock.SetOffset(48 * time.Hour)
 	if lead := clock.Now().Sub(env.Unshifted(clock).Now()); lead < 47*time.Hour {
@@ -214,6 +213,6 @@ func TestUnshiftedKnowsNoOffset(t *testing.T) {
 	}
 	virtual := env.NewVirtualClock(time.Unix(0, 0))
 	if env.Unshifted(virtual) != env.Clock(virtual) {
-		t.Error("a virtual clock is its own env's")
+		t.Error("a virtual clock must be returned unchanged")
 	}
 }

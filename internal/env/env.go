@@ -1,8 +1,8 @@
 // Package env is clock, ids, randomness and outbound connections: what a simulation replaces.
 //
-// Nothing else in the gateway reads the time, draws a random number or opens
-// a connection. So a test that hands out a Env of its own decides all that
-// happens, and a run is repeated by its seed.
+// No other package of the gateway reads the time, draws a random number or opens a
+// connection. So a test that replaces Env controls all nondeterminism, and a seed
+// repeats a run.
 package env
 
 import (
@@ -13,47 +13,37 @@ import (
 // Env is the environment of a process. It is passed by value; its parts are safe
 // for concurrent use.
 type Env struct {
-	// Clock tells the time and wakes sleepers.
+	// Clock is time and timers.
 	Clock Clock
-	// IDs makes the ids of everything stored.
+	// IDs generates the ids of all rows.
 	IDs *IDs
-	// Random is the only source of chance: secrets, nonces, jitter.
+	// Random is the only source of randomness: secrets, nonces, jitter.
 	Random Random
-	// Webhooks carries requests to addresses that merchants named. It refuses
-	// networks that are not public: see [Outbound.Webhooks].
+	// Webhooks sends requests to URLs from merchants. It refuses networks that are
+	// not public: see [Outbound.Webhooks].
 	Webhooks http.RoundTripper
-	// Processor carries requests to addresses that the operator configured.
+	// Processor sends requests to URLs that the operator configured.
 	Processor http.RoundTripper
 	// OnFailpoint is called at each failpoint; nil in the product. See
 	// [Env.Inject] and [Env.InjectCommit].
 	OnFailpoint func(Failpoint) error
-	// Strained says whether the process has more to do than processors to do it
-	// with; nil where it never is. See [Env.Spare].
-	Strained func() bool
 }
-
-// Spare says whether there is time for work that can wait, while requests that
-// cannot are answered.
-func (w *Env) Spare() bool { return w.Strained == nil || !w.Strained() }
 
 // System returns the real environment. Its clock is a [*SystemClock].
 func System(opts OutboundOptions) Env {
 	random := SystemRandom()
 	outbound := NewOutbound(opts)
-	clock := NewSystemClock()
 	return Env{
-		Clock:     clock,
+		Clock:     NewSystemClock(),
 		IDs:       NewIDs(random),
 		Random:    random,
 		Webhooks:  outbound.Webhooks(),
 		Processor: outbound.Processor(),
-		Strained:  newStrain(clock).Strained,
 	}
 }
 
-// Virtual returns an environment in which time stands still at start until the
-// returned clock is advanced, and chance follows from seed. It reaches nobody:
-// the caller sets Webhooks and Processor.
+// Virtual returns an environment with a virtual clock that starts at start, and
+// randomness from seed. It has no network: the caller sets Webhooks and Processor.
 func Virtual(start time.Time, seed uint64) (Env, *VirtualClock) {
 	clock := NewVirtualClock(start)
 	random := SeededRandom(seed)

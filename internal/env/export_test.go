@@ -1,4 +1,4 @@
 package env
 
-// Guard lets tests ask about addresses that they must not connect to.
+// Guard checks addresses without connecting to them.
 var Guard = guard

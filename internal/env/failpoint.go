@@ -1,32 +1,27 @@
 package env
 
-// Failpoint names a point in the program at which a test may kill the process,
-// stop it for a while, or cut its database off.
+// Failpoint names a point in the program at which a test may kill or stop the process,
+// or cut its connection to the database.
 type Failpoint string
 
 // The failpoints. None is inside a transaction except BeforeCommit.
 const (
-	// BeforeCommit is reached when all rows are written and COMMIT is not sent yet.
+	// BeforeCommit is after all rows are written, before COMMIT is sent.
 	BeforeCommit Failpoint = "commit.before"
-	// AfterCommit is reached when the database has committed and the caller does
-	// not know yet.
+	// AfterCommit is after COMMIT, before its result is returned.
 	AfterCommit Failpoint = "commit.after"
-	// BeforeTransfer is reached when a payout's intent is durable, right before
-	// the last check of the right to send.
+	// BeforeTransfer is after a payout's intent is durable, right before the guard of
+	// the send.
 	BeforeTransfer Failpoint = "transfer.before"
-	// AfterTransfer is reached when the answer to a transfer is read and not
-	// recorded yet.
+	// AfterTransfer is after the answer to a transfer is read, before it is recorded.
 	AfterTransfer Failpoint = "transfer.after"
-	// AfterLookup is reached when the answer to a look-up is read and not recorded
-	// yet.
+	// AfterLookup is after the answer to a look-up is read, before it is recorded.
 	AfterLookup Failpoint = "lookup.after"
-	// BeforeDelivery is reached when a delivery is claimed and not sent yet.
+	// BeforeDelivery is after a delivery is claimed, before it is sent.
 	BeforeDelivery Failpoint = "delivery.before"
-	// AfterDelivery is reached when a receiver has answered and nothing is
-	// recorded yet.
+	// AfterDelivery is after a receiver has answered, before that is recorded.
 	AfterDelivery Failpoint = "delivery.after"
-	// BeforeAnswer is reached when a request's effect is durable and its answer is
-	// not written yet.
+	// BeforeAnswer is after a request's effect is durable, before it is answered.
 	BeforeAnswer Failpoint = "answer.before"
 )
 
@@ -35,15 +30,15 @@ var Failpoints = []Failpoint{
 	BeforeCommit, AfterCommit, BeforeTransfer, AfterTransfer, AfterLookup, BeforeDelivery, AfterDelivery, BeforeAnswer,
 }
 
-// Inject runs the failpoint f. It does nothing in the product.
+// Inject runs the failpoint f. It does nothing in production.
 func (e *Env) Inject(f Failpoint) {
 	if e.OnFailpoint != nil {
 		_ = e.OnFailpoint(f)
 	}
 }
 
-// InjectCommit runs a failpoint next to COMMIT. An error means that the outcome
-// of the COMMIT is unknown, as if the connection had broken there.
+// InjectCommit runs a failpoint at COMMIT. An error means that the outcome of the
+// COMMIT is unknown, as after a broken connection.
 func (e *Env) InjectCommit(f Failpoint) error {
 	if e.OnFailpoint == nil {
 		return nil

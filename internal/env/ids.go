@@ -7,26 +7,24 @@ import (
 )
 
 const (
-	// counterBits of an id order what was made within one millisecond: the
+	// counterBits is the size of the counter that orders ids of one millisecond: the
 	// twelve bits of rand_a and the first fourteen of rand_b.
 	counterBits = 26
-	// recentMillis is how many neighbouring milliseconds keep a counter, as
-	// callers read the clock before they ask for an id and so arrive in
-	// slightly other order.
+	// recentMillis is the number of recent milliseconds with a counter. Callers read
+	// the clock before they call NewID, so the times are slightly out of order.
 	recentMillis = 64
-	// wordSize is how many random bytes an id takes.
+	// wordSize is the number of random bytes per id.
 	wordSize = 8
 )
 
-// IDs makes UUIDs of version 7 (RFC 9562): 48 bits of Unix milliseconds, a
-// counter of 26 bits that begins at random in each millisecond (RFC 9562,
-// section 6.2, method 1), and 48 random bits. That the counter begins anew
-// keeps how much the gateway does from being read off two ids.
+// IDs generates UUIDs of version 7 (RFC 9562): 48 bits of Unix milliseconds, a
+// counter of 26 bits that starts at a random value in each millisecond (RFC 9562,
+// section 6.2, method 1), and 48 random bits. The random start hides the gateway's
+// throughput, which could otherwise be computed from two ids.
 //
-// Ids of one generator for the same millisecond are strictly ascending, as
-// long as the times asked for lie within 64 ms of one another and no more than
-// 33 million fall into that millisecond. Past that, ids stay unique by their
-// random bits, and lose their order only.
+// Ids of one generator for the same millisecond are strictly ascending if the times of
+// successive calls are within 64 ms of one another and no more than 33 million ids fall
+// into that millisecond. Otherwise ids are still unique but not ordered.
 type IDs struct {
 	random Random
 
@@ -52,15 +50,15 @@ func NewIDs(random Random) *IDs {
 	return g
 }
 
-// NewID returns an id whose time is t, cut to milliseconds UTC: what carries
-// the id was created at t. Times outside the years 1970 to 10889 wrap.
+// NewID returns an id with the time t, UTC, truncated to milliseconds. Times outside
+// the years 1970 to 10889 wrap.
 func (g *IDs) NewID(t time.Time) [16]byte {
 	milli := t.UnixMilli() & (1<<48 - 1)
 
 	g.mu.Lock()
 	slot := &g.recent[milli%recentMillis]
 	if slot.milli != milli {
-		// The top bit stays clear, which leaves room to count.
+		// The top bit is clear, so the counter does not overflow.
 		*slot = idCounter{milli: milli, next: uint32(g.word() >> (64 - counterBits + 1))}
 	}
 	counter := uint64(slot.next)
@@ -84,7 +82,7 @@ func (g *IDs) word() uint64 {
 		g.used = 0
 	}
 	word := binary.LittleEndian.Uint64(g.pool[g.used:])
-	clear(g.pool[g.used : g.used+wordSize]) // what was given out is not kept
+	clear(g.pool[g.used : g.used+wordSize]) // used bytes are not kept
 	g.used += wordSize
 	return word
 }

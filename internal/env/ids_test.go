@@ -28,13 +28,13 @@ func TestNewIDForm(t *testing.T) {
 			got = got<<8 | int64(b)
 		}
 		if got != milli {
-			t.Fatalf("%v holds time %d, want %d", id, got, milli)
+			t.Fatalf("%v has time %d, want %d", id, got, milli)
 		}
 	})
 }
 
-// TestNewIDOrder asks for ids at times that wander within the promised window
-// and expects those of one millisecond to ascend, and all to differ.
+// TestNewIDOrder generates ids at times within the documented window: all must differ,
+// and those of one millisecond must ascend.
 func TestNewIDOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -80,7 +80,7 @@ func TestNewIDConcurrent(t *testing.T) {
 	for _, list := range made {
 		for i, id := range list {
 			if seen[id] {
-				t.Fatalf("%x was made twice", id)
+				t.Fatalf("%x was generated twice", id)
 			}
 			seen[id] = true
 			if i > 0 && bytes.Compare(list[i-1][:], id[:]) >= 0 {
@@ -90,8 +90,8 @@ func TestNewIDConcurrent(t *testing.T) {
 	}
 }
 
-// TestNewIDUnlinked says that the counter begins anew in each millisecond, so
-// that two ids do not tell how many were made between them.
+// TestNewIDUnlinked checks that the counter starts at a random value in each millisecond,
+// so that two ids do not reveal the number of ids between them.
 func TestNewIDUnlinked(t *testing.T) {
 	t.Parallel()
 	ids := env.NewIDs(env.SeededRandom(1))
@@ -108,11 +108,11 @@ func TestNewIDUnlinked(t *testing.T) {
 		}
 	}
 	if near > 20 {
-		t.Errorf("%d of 200 neighbours share their counter", near)
+		t.Errorf("%d of 200 neighbours have close counters", near)
 	}
 }
 
-func TestSeededWorldRepeats(t *testing.T) {
+func TestSeededEnvRepeats(t *testing.T) {
 	t.Parallel()
 	run := func() (out [][16]byte, jitters []time.Duration) {
 		w, clock := env.Virtual(epoch, 42)
@@ -126,7 +126,7 @@ func TestSeededWorldRepeats(t *testing.T) {
 	a, aJitters := run()
 	b, bJitters := run()
 	if !slices.Equal(a, b) || !slices.Equal(aJitters, bJitters) {
-		t.Error("the same seed gave another env")
+		t.Error("the same seed gave different values")
 	}
 }
 

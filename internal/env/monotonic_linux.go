@@ -6,12 +6,12 @@ import (
 	"unsafe"
 )
 
-// clockBoottime is CLOCK_BOOTTIME of clock_gettime(2): as CLOCK_MONOTONIC, by
-// which Go's own monotonic time goes, but counting while the machine sleeps.
+// clockBoottime is CLOCK_BOOTTIME of clock_gettime(2). Unlike CLOCK_MONOTONIC, the
+// source of Go's monotonic time, it includes the time while the machine sleeps.
 const clockBoottime = 7
 
-// monotonic returns the time since the machine started. A laptop or virtual
-// machine that slept through its lease must notice it on waking.
+// monotonic returns the time since the machine started. After sleep, a laptop or
+// virtual machine must see that its lease has expired.
 func monotonic() time.Duration {
 	var t syscall.Timespec
 	if _, _, errno := syscall.RawSyscall(

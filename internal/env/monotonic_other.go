@@ -6,6 +6,6 @@ import "time"
 
 var processStart = time.Now()
 
-// monotonic returns the time since the program started. Whether it counts
-// while the machine sleeps is up to the system.
+// monotonic returns the time since the program started. Whether it includes sleep
+// depends on the system.
 func monotonic() time.Duration { return time.Since(processStart) }

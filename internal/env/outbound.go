@@ -15,32 +15,32 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrBlocked says that this program refused to connect: the address, once
-// resolved, is not one that a merchant may make it reach. No packet was sent.
+// ErrBlocked means that the resolved address is in a network that is not allowed. No
+// packet was sent.
 var ErrBlocked = errors.New("destination refused")
 
-// OutboundOptions says whom the gateway may connect to. The zero value reaches
-// public addresses only.
+// OutboundOptions are the allowed destinations. The zero value allows public addresses
+// only.
 type OutboundOptions struct {
-	// AllowNetworks lists networks that webhooks may reach although they are
-	// not public, such as 127.0.0.0/8 in development.
+	// AllowNetworks lists allowed private networks, such as 127.0.0.0/8 in
+	// development.
 	AllowNetworks []netip.Prefix
-	// AnyPort lets webhooks go to ports other than 80 and 443.
+	// AnyPort allows ports other than 80 and 443.
 	AnyPort bool
-	// RootCAs are the authorities to trust; nil means the system's.
+	// RootCAs are the trusted authorities; nil means the system's.
 	RootCAs *x509.CertPool
-	// Resolve takes the place of DNS; nil means the system's resolver. What
-	// it answers is checked like any other address.
+	// Resolve replaces DNS; nil means the system's resolver. Its addresses are checked
+	// like any other.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
 }
 
-// Outbound is the one place from which connections are opened.
+// Outbound opens all outbound connections.
 type Outbound struct {
 	webhooks  *http.Transport
 	processor *http.Transport
 }
 
-// NewOutbound returns the dialers that opts describes.
+// NewOutbound returns the dialers for opts.
 func NewOutbound(opts OutboundOptions) *Outbound {
 	return &Outbound{
 		webhooks:  newTransport(opts, guard(opts)),
@@ -48,30 +48,22 @@ func NewOutbound(opts OutboundOptions) *Outbound {
 	}
 }
 
-// Webhooks returns the way to addresses that merchants named. Each address is
-// checked after it was resolved and as it is dialled, so a name that resolves
-// differently the second time gains nothing; a refusal is [ErrBlocked].
-// Proxies named in the environment are ignored, redirects are not followed,
-// and compressed answers are not expanded.
+// Webhooks returns the transport for URLs from merchants. Each resolved address is
+// checked when it is dialled, which prevents DNS rebinding; a refusal is [ErrBlocked].
+// Proxies in the environment are ignored, redirects are not followed, and compressed
+// answers are not expanded.
 func (o *Outbound) Webhooks() http.RoundTripper { return o.webhooks }
 
-// Processor returns the way to addresses that the operator configured, which
-// are not checked. In all else it is as Webhooks.
+// Processor returns the transport for URLs that the operator configured. It does not
+// check addresses; otherwise it is like Webhooks.
 func (o *Outbound) Processor() http.RoundTripper { return o.processor }
 
-// CloseIdle closes connections that wait for another request.
-func (o *Outbound) CloseIdle() {
-	o.webhooks.CloseIdleConnections()
-	o.processor.CloseIdleConnections()
-}
-
-// control is [net.Dialer.Control]: called with the resolved address, before
-// connecting to it.
+// control is [net.Dialer.Control], called with the resolved address before connect.
 type control func(network, address string, conn syscall.RawConn) error
 
-// guard refuses what the IANA special-purpose registries set apart (private,
-// loopback, link-local with cloud metadata, carrier-grade NAT, multicast,
-// documentation, NAT64, 6to4, IPv4-mapped ...), except allowed networks.
+// guard refuses the networks of the IANA special-purpose registries (private, loopback,
+// link-local with cloud metadata, carrier-grade NAT, multicast, documentation, NAT64,
+// 6to4, IPv4-mapped ...), except allowed networks.
 func guard(opts OutboundOptions) control {
 	var v4, v6 []netip.Prefix
 	for _, prefix := range opts.AllowNetworks {
@@ -101,16 +93,16 @@ func newTransport(opts OutboundOptions, check control) *http.Transport {
 		dial = dialResolved(dialer, opts.Resolve)
 	}
 	return &http.Transport{
-		Proxy:       nil, // HTTPS_PROXY would be dialled in place of the address that was checked
+		Proxy:       nil, // HTTPS_PROXY would bypass the check of the address
 		DialContext: dial,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12,
 			RootCAs:    opts.RootCAs,
 		},
-		ForceAttemptHTTP2:      true, // a dialer of one's own turns it off
+		ForceAttemptHTTP2:      true, // off by default with a custom dialer
 		TLSHandshakeTimeout:    10 * time.Second,
 		ExpectContinueTimeout:  time.Second,
-		DisableCompression:     true, // a small answer must not grow into a large one
+		DisableCompression:     true, // prevents decompression bombs
 		MaxResponseHeaderBytes: 64 << 10,
 		MaxIdleConns:           256,
 		MaxIdleConnsPerHost:    64,
@@ -118,8 +110,7 @@ func newTransport(opts OutboundOptions, check control) *http.Transport {
 	}
 }
 
-// dialResolved dials the addresses that resolve gives for a host, in order,
-// until one answers.
+// dialResolved dials the addresses of a host from resolve, in order, until one connects.
 func dialResolved(
 	dialer *net.Dialer, resolve func(context.Context, string) ([]netip.Addr, error),
 ) func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -16,8 +16,7 @@ import (
 	"github.com/porteira/porteira/internal/env"
 )
 
-// refusedAddresses are forms of addresses that no merchant may reach, in
-// groups by the rule that they break.
+// refusedAddresses are forms of addresses that webhooks may not reach, by rule.
 var refusedAddresses = map[string][]string{
 	"this network (RFC 791)": {"0.0.0.0", "0.0.0.1", "0.255.255.255"},
 	"private (RFC 1918)": {
@@ -57,8 +56,7 @@ var refusedAddresses = map[string][]string{
 	"router and resolver on the LAN": {"192.168.1.1", "10.0.0.2", "172.17.0.1", "127.0.0.53"},
 }
 
-// TestRefusedAddresses resolves a name to each address and expects that
-// nothing is sent there.
+// TestRefusedAddresses resolves a name to each address: no connection may be opened.
 func TestRefusedAddresses(t *testing.T) {
 	t.Parallel()
 	count := 0
@@ -79,8 +77,8 @@ func TestRefusedAddresses(t *testing.T) {
 	}
 }
 
-// TestRefusedHosts connects to forms of this machine's own address, where a
-// server counts who comes.
+// TestRefusedHosts connects to forms of this machine's own address, at a server that
+// counts connections.
 func TestRefusedHosts(t *testing.T) {
 	t.Parallel()
 	server, hits := countingServer(t)
@@ -91,7 +89,7 @@ func TestRefusedHosts(t *testing.T) {
 		"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[::1%25lo]",
 		"①②⑦.⓪.⓪.①", "127。0。0。1",
 	} {
-		// As a C library would read them; and what the machine's resolver says.
+		// Forms that a C library accepts, and names that the machine resolves.
 		likeC := func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 		}
@@ -172,8 +170,8 @@ func TestAllowNetworks(t *testing.T) {
 	}
 }
 
-// TestRebinding has a name that is public when it is first looked up, and this
-// machine afterwards: each address is checked as it is dialled.
+// TestRebinding uses a name that first resolves to a public address, then to this
+// machine: each address is checked when it is dialled.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	server, hits := countingServer(t)
@@ -198,9 +196,9 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestTransportHabits: no proxy from the environment, no redirect followed, no
-// compressed body expanded, and headers bounded.
-func TestTransportHabits(t *testing.T) {
+// TestTransport: no proxy from the environment, no redirects, no decompression, and
+// bounded headers.
+func TestTransport(t *testing.T) {
 	proxy, proxied := countingServer(t)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"} {
 		t.Setenv(name, proxy.URL)
@@ -223,13 +221,13 @@ func TestTransportHabits(t *testing.T) {
 		"webhooks": outbound.Webhooks(), "processor": outbound.Processor(),
 	} {
 		if body, err := get(t, transport, server.URL+"/encoding"); err != nil || body != "" {
-			t.Errorf("%s asks for encoding %q, err %v", name, body, err)
+			t.Errorf("%s accepts encoding %q, err %v", name, body, err)
 		}
 		if _, err := get(t, transport, server.URL+"/headers"); err == nil {
-			t.Errorf("%s took a megabyte of headers", name)
+			t.Errorf("%s accepted a megabyte of headers", name)
 		}
 		if _, err := get(t, transport, server.URL+"/away"); err != nil {
-			t.Errorf("%s: a redirect is an answer like any other: %v", name, err)
+			t.Errorf("%s: a redirect must be returned as the answer: %v", name, err)
 		}
 		if _, err := get(t, transport, "file:///etc/passwd"); err == nil {
 			t.Errorf("%s reads files", name)
@@ -238,7 +236,9 @@ func TestTransportHabits(t *testing.T) {
 	if n := proxied.Load(); n != 0 {
 		t.Errorf("%d requests went to the proxy or followed the redirect", n)
 	}
-	outbound.CloseIdle()
+	for _, transport := range []http.RoundTripper{outbound.Webhooks(), outbound.Processor()} {
+		(&http.Client{Transport: transport}).CloseIdleConnections()
+	}
 }
 
 func resolveTo(t *testing.T, address string) func(context.Context, string) ([]netip.Addr, error) {

@@ -8,16 +8,14 @@ import (
 	"time"
 )
 
-// Random is a source of chance, fit for secrets where it is the system's.
+// Random is a source of randomness. The system's is suitable for secrets.
 type Random interface {
-	// Read fills p. It cannot fail: a system without randomness ends the
-	// program, as package crypto/rand documents.
+	// Read fills p. It cannot fail: without system randomness the program ends, as
+	// crypto/rand documents.
 	Read(p []byte)
-	// Int64N returns a number in [0, n), each as likely as any other; n must
-	// be positive.
+	// Int64N returns a uniform random number in [0, n); n must be positive.
 	Int64N(n int64) int64
-	// Jitter returns d, or what is up to percent per cent longer or shorter,
-	// uniformly.
+	// Jitter returns d plus or minus up to percent per cent, uniformly.
 	Jitter(d time.Duration, percent int) time.Duration
 }
 
@@ -32,7 +30,7 @@ func SeededRandom(seed uint64) Random {
 	return randomness{&seededSource{stream: mathrand.NewChaCha8(key)}}
 }
 
-// source yields random bytes and, for math/rand's algorithms, words.
+// source yields random bytes and, for math/rand, words.
 type source interface {
 	Read(p []byte)
 	Uint64() uint64
@@ -41,11 +39,11 @@ type source interface {
 type randomness struct{ source }
 
 func (r randomness) Int64N(n int64) int64 {
-	return mathrand.New(r.source).Int64N(n) // without bias by rejection
+	return mathrand.New(r.source).Int64N(n) // unbiased
 }
 
 func (r randomness) Jitter(d time.Duration, percent int) time.Duration {
-	// Dividing first keeps clear of overflow; what it cuts off is below a microsecond.
+	// Dividing first prevents overflow; the error is below a microsecond.
 	span := int64(d) / 100 * int64(percent)
 	if span <= 0 {
 		return d
@@ -55,7 +53,7 @@ func (r randomness) Jitter(d time.Duration, percent int) time.Duration {
 
 type systemSource struct{}
 
-func (systemSource) Read(p []byte) { _, _ = rand.Read(p) } // never fails: it ends the program instead
+func (systemSource) Read(p []byte) { _, _ = rand.Read(p) } // never fails
 
 func (s systemSource) Uint64() uint64 {
 	var word [8]byte

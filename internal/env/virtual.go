@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// VirtualClock stands still until it is advanced. Timers and time-outs end
-// inside the call to Advance that reaches them, in order of their due time
-// and, at one due time, in the order in which they were made.
+// VirtualClock advances only by Advance, which fires timers and timeouts in order of
+// their due time and, if equal, of their creation.
 type VirtualClock struct {
 	mu      sync.Mutex
 	changed sync.Cond // the number of alarms grew
@@ -17,17 +16,17 @@ type VirtualClock struct {
 	offset  time.Duration
 	elapsed time.Duration
 	serial  uint64
-	alarms  []*alarm // in no order: there are few
+	alarms  []*alarm // unordered, because there are few
 }
 
-// alarm is one thing that happens at a due time.
+// alarm is a timer or timeout.
 type alarm struct {
 	due    time.Duration // by Monotonic
-	serial uint64        // order of making
+	serial uint64        // order of creation
 	ring   func(now time.Time)
 }
 
-// NewVirtualClock returns a clock that shows start.
+// NewVirtualClock returns a clock with the time start.
 func NewVirtualClock(start time.Time) *VirtualClock {
 	c := &VirtualClock{start: start.UTC().Truncate(time.Microsecond)}
 	c.changed.L = &c.mu
@@ -52,23 +51,23 @@ func (c *VirtualClock) Monotonic() time.Duration {
 	return c.elapsed
 }
 
-// SetOffset makes the wall clock jump, and neither timers nor Monotonic, as a
-// machine's clock does when someone sets it.
+// SetOffset makes the wall clock jump, as if the machine's clock were set. It does not
+// affect timers and Monotonic.
 func (c *VirtualClock) SetOffset(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.offset = d
 }
 
-// Offset returns what SetOffset was last given.
+// Offset returns the offset of the last SetOffset.
 func (c *VirtualClock) Offset() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.offset
 }
 
-// Advance lets d pass. What is due happens in this call, with the clock
-// showing its due time; what that makes due within d happens too.
+// Advance advances the clock by d. It fires each due timer with the clock at its due
+// time, including timers that are created in between.
 func (c *VirtualClock) Advance(d time.Duration) {
 	c.mu.Lock()
 	target := c.elapsed + max(d, 0)
@@ -88,8 +87,7 @@ func (c *VirtualClock) Advance(d time.Duration) {
 	c.mu.Unlock()
 }
 
-// Next tells how long until the next timer or time-out is due, and false if
-// none waits. A simulation with nothing else to do advances by it.
+// Next returns the time until the next timer or timeout is due; false if there is none.
 func (c *VirtualClock) Next() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,8 +98,8 @@ func (c *VirtualClock) Next() (time.Duration, bool) {
 	return max(next.due-c.elapsed, 0), true
 }
 
-// BlockUntil returns once at least n timers and time-outs wait, so that a test
-// knows that another goroutine has gone to sleep before it advances.
+// BlockUntil blocks until at least n timers and timeouts are pending, so that a test can
+// wait for another goroutine to sleep.
 func (c *VirtualClock) BlockUntil(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,8 +116,8 @@ func (c *VirtualClock) NewTimer(d time.Duration) Timer {
 	return t
 }
 
-// WithTimeout implements [Clock]. The context tells no Deadline of its own, as
-// code outside this module would compare it with the machine's clock.
+// WithTimeout implements [Clock]. The context has no Deadline, because other code would
+// compare it with the machine's clock.
 func (c *VirtualClock) WithTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx := &virtualContext{Context: parent, done: make(chan struct{})}
 	if err := parent.Err(); err != nil {
@@ -138,8 +136,8 @@ func (c *VirtualClock) WithTimeout(parent context.Context, d time.Duration) (con
 	}
 }
 
-// afterFunc calls f when ctx ends: in the same goroutine where it is a virtual
-// context, and in one of its own otherwise.
+// afterFunc calls f when ctx ends: in the same goroutine if ctx is a virtual context,
+// else in a new one.
 func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 	if virtual, ok := ctx.(*virtualContext); ok {
 		return virtual.AfterFunc(f)
@@ -147,7 +145,7 @@ func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 	return context.AfterFunc(ctx, f)
 }
 
-// schedule registers an alarm, or rings it at once if d is not positive.
+// schedule registers an alarm, or fires it at once if d is not positive.
 func (c *VirtualClock) schedule(d time.Duration, ring func(time.Time)) *alarm {
 	c.mu.Lock()
 	c.serial++
@@ -201,9 +199,9 @@ type virtualTimer struct {
 func (t *virtualTimer) C() <-chan time.Time { return t.fired }
 func (t *virtualTimer) Stop() bool          { return t.clock.cancel(t.alarm) }
 
-// virtualContext ends by a virtual clock. Its AfterFunc method, which package
-// context looks for, ends derived contexts in the goroutine that advances the
-// clock, so that a simulation in one goroutine stays deterministic.
+// virtualContext is a context with a timeout on a virtual clock. Package context calls
+// its AfterFunc method, which ends derived contexts in the goroutine that advances the
+// clock, so that a single-threaded simulation is deterministic.
 type virtualContext struct {
 	context.Context
 	done chan struct{}
@@ -219,14 +217,13 @@ func (c *virtualContext) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil {
-		// What ends the parent may still be on its way to this context.
+		// The parent may have ended but not yet called end.
 		return c.Context.Err()
 	}
 	return c.err
 }
 
-// AfterFunc calls f when the context ends; the returned function takes that
-// back and tells whether it came in time.
+// AfterFunc calls f when the context ends; stop prevents that and reports whether it did.
 func (c *virtualContext) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	ended := c.err != nil

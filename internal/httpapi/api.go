@@ -7,17 +7,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 )
 
-// Reader is all that handlers read. Each part is declared in the file of its
-// handlers.
+// Reader is the queries of the handlers. Each part is declared in the file of its handlers.
 type Reader interface {
 	CredentialReader
+	OrderReader
 	PayinReader
 	PayoutReader
 	BalanceReader
@@ -25,36 +25,32 @@ type Reader interface {
 }
 
 var (
-	_ OrderFlow  = (*flow.Flow)(nil)
-	_ PayinFlow  = (*flow.Flow)(nil)
-	_ PayoutFlow = (*flow.Flow)(nil)
-	_ EventFlow  = (*flow.Flow)(nil)
-	_ Reader     = (*store.Store)(nil)
-	_ Hasher     = (*store.Keyring)(nil)
+	_ Reader = (*store.Store)(nil)
+	_ Hasher = (*db.Keyring)(nil)
 )
 
 // Options assemble an API.
 type Options struct {
-	Orders     OrderFlow
-	Payins     PayinFlow
-	Payouts    PayoutFlow
-	Events     EventFlow
+	Admission  Admission
+	Payins     Payins
+	Payouts    Payouts
+	Events     Events
 	Reader     Reader
 	Keys       Hasher
 	Env        env.Env
 	Processors processor.Registry
 	Log        *slog.Logger // nil discards
 
-	// Links are the addresses of a pay-in's pages; nil shows none.
+	// Links are the URLs of a pay-in's pages; nil omits them.
 	Links func(*payment.Payin) payment.Links
 	// PublicMerchant accepts orders without credentials; zero for none.
 	PublicMerchant payment.ID
-	// AnonymousRate limits orders without credentials, per address; the zero
-	// Rate is AnonymousRateDefault.
+	// AnonymousRate limits orders without credentials, per IP address; the zero
+	// Rate is 20 per second in bursts of 100.
 	AnonymousRate Rate
 	// AllowHTTP allows http in webhookUrl and returnUrl.
 	AllowHTTP bool
-	// InFlight is the maximum number of requests in flight; 0 is InFlightDefault.
+	// InFlight is the maximum number of requests in flight; 0 is 4096.
 	InFlight int
 	// Ready returns an error while requests cannot be served; nil for always ready.
 	Ready func(ctx context.Context) error
@@ -67,15 +63,15 @@ type Options struct {
 	Observe func(method, path string, status int, took time.Duration)
 }
 
-// InFlightDefault is the default maximum number of requests in flight.
-const InFlightDefault = 4096
+// inFlightDefault is the default maximum number of requests in flight.
+const inFlightDefault = 4096
 
 // API serves the merchant API. It is safe for concurrent use.
 type API struct {
-	orders     OrderFlow
-	payins     PayinFlow
-	payouts    PayoutFlow
-	events     EventFlow
+	admission  Admission
+	payins     Payins
+	payouts    Payouts
+	events     Events
 	reader     Reader
 	keys       Hasher
 	env        env.Env
@@ -92,15 +88,15 @@ type API struct {
 	anonymous   payment.ID // the merchant of orders without credentials
 	addresses   *buckets
 	slots       *slots
-	rejected    atomic.Int64 // since the last log line about it
-	rejectedAt  atomic.Int64 // of that line, by the monotonic clock; 0 for never
+	rejected    atomic.Int64 // rejected requests since the last log line
+	rejectedAt  atomic.Int64 // time of that line, on the monotonic clock; 0 for never
 	router      *http.ServeMux
 }
 
 // New returns the API as a handler for [Server].
 func New(o Options) *API {
 	a := &API{
-		orders: o.Orders, payins: o.Payins, payouts: o.Payouts, events: o.Events, reader: o.Reader,
+		admission: o.Admission, payins: o.Payins, payouts: o.Payouts, events: o.Events, reader: o.Reader,
 		keys: o.Keys, env: o.Env, processors: o.Processors, log: o.Log,
 		links: o.Links, allowHTTP: o.AllowHTTP, ready: o.Ready, inbound: o.Inbound, sandbox: o.Sandbox,
 		observe: o.Observe, anonymous: o.PublicMerchant,
@@ -121,8 +117,8 @@ func New(o Options) *API {
 	return a
 }
 
-// Limits of a connection. Answers have more time than requests, as a charge has
-// 4 s at its processor.
+// Limits of a connection. Answers have more time than requests, because a charge may
+// take 4 s at its processor.
 const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
@@ -131,8 +127,8 @@ const (
 	headerBytesMax    = 16 << 10
 )
 
-// Server returns a server with the time-outs and limits that the internet
-// requires. It logs its own errors to log.
+// Server returns a server with timeouts and limits for the public internet. It logs its
+// errors to log.
 func Server(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout,

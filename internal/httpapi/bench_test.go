@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/payment"
@@ -17,14 +18,13 @@ import (
 
 // instant creates every pay-in at once, and stores none.
 type instant struct {
-	httpapi.OrderFlow
-	httpapi.PayinFlow
+	httpapi.Payins
 	order payment.Payin
 }
 
 func (f *instant) Admit(payment.ID) error { return nil }
 
-func (f *instant) CreatePayin(context.Context, store.Merchant, *wire.PayinRequest) (payment.Payin, bool, error) {
+func (f *instant) Create(context.Context, store.Merchant, *wire.PayinRequest) (payment.Payin, bool, error) {
 	return f.order, false, nil
 }
 
@@ -50,7 +50,7 @@ func TestAllocations(t *testing.T) {
 func creation(b testing.TB) func() {
 	b.Helper()
 	g := newGateway(env.System(env.OutboundOptions{}))
-	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), g.env.Random)
+	keys, err := db.NewKeyring(make([]byte, db.MasterKeyLength), g.env.Random)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -63,8 +63,8 @@ func creation(b testing.TB) func() {
 		Status: payment.PayinPending, Version: 1, ExpiresAt: start, CreatedAt: start, UpdatedAt: start,
 		Details: payment.PayinDetails{PIX: &payment.PIXDetail{QRCode: strings.Repeat("x", 150), ExpiresAt: start}},
 	}
-	flow := &instant{order: order}
-	api := httpapi.New(httpapi.Options{Orders: flow, Payins: flow, Reader: g, Keys: keys, Env: g.env, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys)})
+	orders := &instant{order: order}
+	api := httpapi.New(httpapi.Options{Admission: orders, Payins: orders, Reader: g, Keys: keys, Env: g.env, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys)})
 	return func() {
 		r := httptest.NewRequest(http.MethodPost, "/payin", strings.NewReader(payinBody))
 		r.Header["X-Api-Key"], r.Header["X-Api-Secret"] = []string{"key1"}, []string{"secret1"}

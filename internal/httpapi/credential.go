@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -23,9 +24,9 @@ const (
 	headerSecret = "X-Api-Secret"
 )
 
-// How long a cached credential is used. A revoked one must be refused within 2 s:
-// after the first limit, one request reads it again while others still use it;
-// after the second, all of them read it.
+// Lifetimes of a cached credential. A revoked one must be refused within 2 s: after the
+// first limit, one request reads it again while others still use it; after the second,
+// all of them read it.
 const (
 	credentialFresh = time.Second
 	credentialMax   = 1800 * time.Millisecond
@@ -43,7 +44,7 @@ type CredentialReader interface {
 	Merchant(ctx context.Context, id payment.ID) (store.Merchant, error)
 }
 
-// Hasher makes keyed hashes: [store.Keyring].
+// Hasher makes keyed hashes: [db.Keyring].
 type Hasher interface {
 	MAC(purpose string, data []byte) [32]byte
 	SecretHash(secret string) [32]byte
@@ -65,14 +66,14 @@ type credentials struct {
 type identity struct {
 	credential store.Credential
 	merchant   store.Merchant
-	read       time.Duration // when, by the monotonic clock
+	read       time.Duration // time of the read, on the monotonic clock
 	refreshing atomic.Bool
 }
 
 func newCredentials(reader CredentialReader, keys Hasher, clock env.Clock) *credentials {
 	return &credentials{
 		reader: reader, keys: keys, clock: clock, cache: map[string]*identity{},
-		nobody: keys.MAC(store.PurposeSecret, []byte{0}),
+		nobody: keys.MAC(db.PurposeSecret, []byte{0}),
 	}
 }
 
@@ -139,8 +140,8 @@ func (k *credentials) verify(ctx context.Context, key, secret string) (*identity
 	return who, nil
 }
 
-// valid says whether a secret with this hash opens the credential now. It compares
-// in constant time.
+// valid reports whether the credential is valid now for a secret with this hash. It
+// compares in constant time.
 func (k *credentials) valid(who *identity, hash *[32]byte, now time.Time) bool {
 	c := &who.credential
 	second := c.SecondHash
@@ -151,7 +152,7 @@ func (k *credentials) valid(who *identity, hash *[32]byte, now time.Time) bool {
 	return matches == 1 && c.RevokedAt.IsZero() && (c.ExpiresAt.IsZero() || now.Before(c.ExpiresAt))
 }
 
-// cached returns the cached identity of a key; nil if the caller is to read it.
+// cached returns the cached identity of a key; nil if the caller must read it.
 func (k *credentials) cached(key string) *identity {
 	k.mu.RLock()
 	who := k.cache[key]
@@ -169,7 +170,7 @@ func (k *credentials) cached(key string) *identity {
 	}
 }
 
-// load reads a credential. For an unknown key it returns one that no secret opens.
+// load reads a credential. For an unknown key it returns one for which no secret is valid.
 func (k *credentials) load(ctx context.Context, key string) (*identity, error) {
 	read := k.clock.Monotonic()
 	c, err := k.reader.Credential(ctx, key)
@@ -216,8 +217,8 @@ func allowsAddress(c *store.Credential, address netip.Addr) bool {
 	return slices.ContainsFunc(c.AllowedIPs, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
-// addressOf is the address of the client; zero if there is none. Headers of
-// proxies are not trusted.
+// addressOf is the IP address of the client; zero if there is none. Headers of proxies are
+// not trusted.
 func addressOf(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -226,7 +227,7 @@ func addressOf(r *http.Request) netip.Addr {
 	return at.Addr().Unmap().WithZone("")
 }
 
-// readError turns an error of the store into one that the client may see.
+// readError converts an error of the store into one for clients.
 func readError(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):

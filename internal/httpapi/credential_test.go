@@ -160,7 +160,7 @@ func TestAnonymousOrders(t *testing.T) {
 	h.want("incomplete credentials", h.do("POST", "/payin", payinBody, header("x-api-secret")), 401, "unauthorized")
 	h.want("other routes", h.do("GET", "/payin", "", anonymously), 401, "unauthorized")
 	h.want("payouts", h.do("POST", "/payout", payoutBody, anonymously), 401, "unauthorized")
-	if h.gateway.payins[0].Merchant != h.first.ID {
+	if h.gateway.payinRows[0].Merchant != h.first.ID {
 		t.Error("the order is not the public merchant's")
 	}
 }
@@ -172,7 +172,7 @@ func TestAnonymousRate(t *testing.T) {
 		o.AnonymousRate = httpapi.Rate{PerSecond: 2, Burst: 4}
 	})
 	order := func(address string) answer {
-		body := strings.Replace(payinBody, "r1", fmt.Sprint("r", len(h.gateway.payins)), 1)
+		body := strings.Replace(payinBody, "r1", fmt.Sprint("r", len(h.gateway.payinRows)), 1)
 		return h.do("POST", "/payin", body, anonymously, from(address))
 	}
 	for range 4 {

@@ -5,9 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
-	"github.com/porteira/porteira/internal/store"
 )
 
 // A cursor is a version, a position and a keyed hash over both, the list and the
@@ -17,7 +17,7 @@ const (
 	cursorMAC     = 8 // bytes
 )
 
-func (a *API) fingerprintMAC(data []byte) [32]byte { return a.keys.MAC(store.PurposeFingerprint, data) }
+func (a *API) fingerprintMAC(data []byte) [32]byte { return a.keys.MAC(db.PurposeFingerprint, data) }
 
 func (a *API) cursorHash(c *call, position []byte) []byte {
 	data := append([]byte("porteira/cursor\x00"), c.merchant.ID[:]...)
@@ -27,14 +27,14 @@ func (a *API) cursorHash(c *call, position []byte) []byte {
 	return sum[:cursorMAC]
 }
 
-// cursor returns the cursor of what follows position.
+// cursor returns the cursor of the page after position.
 func (a *API) cursor(c *call, position []byte) string {
 	raw := append([]byte{cursorVersion}, position...)
 	return base64.RawURLEncoding.EncodeToString(append(raw, a.cursorHash(c, position)...))
 }
 
-// position reads the parameter cursor, with a position of size bytes; ok is false
-// if there is none.
+// position parses the parameter cursor, with a position of size bytes; ok is false if it is
+// missing.
 func (a *API) position(c *call, q *query, size int) (position []byte, ok bool) {
 	text, ok := q.get("cursor")
 	if !ok {
@@ -51,7 +51,7 @@ func (a *API) position(c *call, q *query, size int) (position []byte, ok bool) {
 	return nil, false
 }
 
-// cursorID is the last order of the page before; zero for the first page.
+// cursorID is the last order of the previous page; zero for the first page.
 func (a *API) cursorID(c *call, q *query) payment.ID {
 	position, ok := a.position(c, q, len(payment.ID{}))
 	if !ok {
@@ -60,7 +60,7 @@ func (a *API) cursorID(c *call, q *query) payment.ID {
 	return payment.ID(position)
 }
 
-// cursorNumber is the last number of the page before; 0 for the first page.
+// cursorNumber is the last number of the previous page; 0 for the first page.
 func (a *API) cursorNumber(c *call, q *query) int64 {
 	position, ok := a.position(c, q, 8)
 	if !ok {

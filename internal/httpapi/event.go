@@ -10,8 +10,8 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// EventFlow is the use cases of events: [flow.Flow].
-type EventFlow interface {
+// Events is the use cases of events: delivery.Service.
+type Events interface {
 	Redeliver(ctx context.Context, merchant, event payment.ID) error
 }
 
@@ -23,7 +23,7 @@ type EventReader interface {
 	WebhookSecret(ctx context.Context, merchant payment.ID) (string, error)
 }
 
-// listEvents answers with a cursor in any case: later events follow it.
+// listEvents always answers with a cursor, for later events.
 func (a *API) listEvents(c *call) error {
 	q := c.query()
 	limit, after := q.limit(), a.cursorNumber(c, q)
@@ -42,7 +42,7 @@ func (a *API) listEvents(c *call) error {
 	return c.json(http.StatusOK, wire.Page(entries, next))
 }
 
-// event reads the event that the path names.
+// event reads the event in the path.
 func (a *API) event(c *call) (payment.Event, error) {
 	id, err := payment.ParseEventID(c.r.PathValue("id"))
 	if err != nil {

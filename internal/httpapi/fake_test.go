@@ -24,8 +24,8 @@ type gateway struct {
 	mu          sync.Mutex
 	merchants   map[payment.ID]store.Merchant
 	credentials map[string]store.Credential
-	payins      []storedPayin // oldest first
-	payouts     []storedPayout
+	payinRows   []storedPayin // oldest first
+	payoutRows  []storedPayout
 	events      []payment.Event
 	attempts    map[int64][]store.Attempt
 	available   money.Cents
@@ -77,11 +77,11 @@ func (g *gateway) Admit(payment.ID) error {
 	return problem.New(problem.Overloaded, "Full.").WithRetryAfter(g.full)
 }
 
-func (g *gateway) ExternalID(m store.Merchant, op payment.Operation, reference string) string {
+func (g *gateway) ExternalID(m *store.Merchant, op payment.Operation, reference string) string {
 	return payment.ExternalID(payment.ID{}, m.Number, m.ID, op, reference)
 }
 
-// compare is the error of [flow.Flow] for two requests under one reference.
+// compare is the error of the use cases for two requests under one reference.
 func compare(a, b wire.Fingerprint) error {
 	differing := a.Differing(b)
 	if len(differing) == 0 {
@@ -94,18 +94,21 @@ func compare(a, b wire.Fingerprint) error {
 	return e
 }
 
-func (g *gateway) CreatePayin(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (payment.Payin, bool, error) {
+// payins is the gateway's use cases of pay-ins.
+type payins struct{ *gateway }
+
+func (g payins) Create(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (payment.Payin, bool, error) {
 	if err := g.enter(); err != nil {
 		return payment.Payin{}, false, err
 	}
-	if p, found, err := g.ReplayPayin(ctx, m, r.ReferenceID.V, r.Fingerprint); found {
+	if p, found, err := g.Replay(ctx, m, r.ReferenceID.V, r.Fingerprint); found {
 		return p, true, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.env.Clock.Now().Truncate(time.Millisecond)
 	p := storedPayin{personal: r.Personal, fingerprint: r.Fingerprint, Payin: payment.Payin{
-		Merchant: m.ID, ID: g.env.IDs.NewID(now), ExternalID: g.ExternalID(m, payment.OperationPayin, r.ReferenceID.V),
+		Merchant: m.ID, ID: g.env.IDs.NewID(now), ExternalID: g.ExternalID(&m, payment.OperationPayin, r.ReferenceID.V),
 		ReferenceID: r.ReferenceID.V, Method: payment.Method(r.Method.V), Amount: money.Cents(r.Amount.V),
 		Status: payment.PayinPending, Version: 1, WebhookURL: r.WebhookURL.V,
 		Details: payment.PayinDetails{
@@ -117,14 +120,14 @@ func (g *gateway) CreatePayin(ctx context.Context, m store.Merchant, r *wire.Pay
 	if p.Method == payment.PIX {
 		p.Details.PIX = &payment.PIXDetail{QRCode: "000201", TxID: p.ExternalID, ExpiresAt: p.ExpiresAt}
 	}
-	g.payins = append(g.payins, p)
+	g.payinRows = append(g.payinRows, p)
 	return p.Payin, false, nil
 }
 
-func (g *gateway) ReplayPayin(_ context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (payment.Payin, bool, error) {
+func (g payins) Replay(_ context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (payment.Payin, bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, p := range g.payins {
+	for _, p := range g.payinRows {
 		if p.Merchant == m.ID && p.ReferenceID == reference {
 			return p.Payin, true, compare(fp, p.fingerprint)
 		}
@@ -132,14 +135,14 @@ func (g *gateway) ReplayPayin(_ context.Context, m store.Merchant, reference str
 	return payment.Payin{}, false, nil
 }
 
-func (g *gateway) CancelPayin(_ context.Context, merchant, id payment.ID) (payment.Payin, error) {
+func (g payins) Cancel(_ context.Context, merchant, id payment.ID) (payment.Payin, error) {
 	if err := g.enter(); err != nil {
 		return payment.Payin{}, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i := range g.payins {
-		p := &g.payins[i]
+	for i := range g.payinRows {
+		p := &g.payinRows[i]
 		switch {
 		case p.Merchant != merchant || p.ID != id:
 			continue
@@ -153,11 +156,14 @@ func (g *gateway) CancelPayin(_ context.Context, merchant, id payment.ID) (payme
 	return payment.Payin{}, problem.New(problem.NotFound, "None.")
 }
 
-func (g *gateway) RequestPayout(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (payment.Payout, bool, error) {
+// payouts is the gateway's use cases of payouts.
+type payouts struct{ *gateway }
+
+func (g payouts) Request(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (payment.Payout, bool, error) {
 	if err := g.enter(); err != nil {
 		return payment.Payout{}, false, err
 	}
-	if p, found, err := g.ReplayPayout(ctx, m, r.ReferenceID.V, r.Fingerprint); found {
+	if p, found, err := g.Replay(ctx, m, r.ReferenceID.V, r.Fingerprint); found {
 		return p, true, err
 	}
 	g.mu.Lock()
@@ -169,19 +175,19 @@ func (g *gateway) RequestPayout(ctx context.Context, m store.Merchant, r *wire.P
 	g.available -= amount
 	now := g.env.Clock.Now().Truncate(time.Millisecond)
 	p := storedPayout{fingerprint: r.Fingerprint, Payout: payment.Payout{
-		Merchant: m.ID, ID: g.env.IDs.NewID(now), ExternalID: g.ExternalID(m, payment.OperationPayout, r.ReferenceID.V),
+		Merchant: m.ID, ID: g.env.IDs.NewID(now), ExternalID: g.ExternalID(&m, payment.OperationPayout, r.ReferenceID.V),
 		ReferenceID: r.ReferenceID.V, Amount: amount, Status: payment.PayoutPending, Version: 1, PIXKeyType: r.PIXKeyType.V,
 		WebhookURL: r.WebhookURL.V, Approval: payment.ApprovalNone, CreatedAt: now, UpdatedAt: now,
 		Beneficiary: payment.Beneficiary{Name: r.BeneficiaryName.V, Document: r.BeneficiaryDocument.V, PIXKey: r.PIXKey.V},
 	}}
-	g.payouts = append(g.payouts, p)
+	g.payoutRows = append(g.payoutRows, p)
 	return p.Payout, false, nil
 }
 
-func (g *gateway) ReplayPayout(_ context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (payment.Payout, bool, error) {
+func (g payouts) Replay(_ context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (payment.Payout, bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, p := range g.payouts {
+	for _, p := range g.payoutRows {
 		if p.Merchant == m.ID && p.ReferenceID == reference {
 			return p.Payout, true, compare(fp, p.fingerprint)
 		}
@@ -189,7 +195,7 @@ func (g *gateway) ReplayPayout(_ context.Context, m store.Merchant, reference st
 	return payment.Payout{}, false, nil
 }
 
-func (g *gateway) CancelPayout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
+func (g payouts) Cancel(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
 	p, err := g.Payout(ctx, merchant, id)
 	if err != nil {
 		return p, problem.New(problem.NotFound, "None.")
@@ -222,7 +228,7 @@ func (g *gateway) Merchant(_ context.Context, id payment.ID) (store.Merchant, er
 func (g *gateway) payin(merchant, id payment.ID) (storedPayin, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, p := range g.payins {
+	for _, p := range g.payinRows {
 		if p.Merchant == merchant && p.ID == id {
 			return p, g.err
 		}
@@ -240,7 +246,7 @@ func (g *gateway) PayinPersonal(_ context.Context, merchant, id payment.ID) (pay
 	return p.personal, err
 }
 
-// selects says whether a filter selects an order.
+// selects reports whether a filter selects an order.
 func selects(f store.Filter, id payment.ID, status, externalID string, at time.Time) bool {
 	return (f.Status == "" || f.Status == status) && (f.ExternalID == "" || f.ExternalID == externalID) &&
 		!at.Before(f.CreatedFrom) && (f.CreatedTo.IsZero() || at.Before(f.CreatedTo)) &&
@@ -250,7 +256,7 @@ func selects(f store.Filter, id payment.ID, status, externalID string, at time.T
 func (g *gateway) Payins(_ context.Context, merchant payment.ID, f store.Filter) (list []payment.Payin, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, p := range slices.Backward(g.payins) {
+	for _, p := range slices.Backward(g.payinRows) {
 		if p.Merchant == merchant && selects(f, p.ID, string(p.Status), p.ExternalID, p.CreatedAt) &&
 			(f.Method == "" || f.Method == p.Method) && len(list) < f.Limit {
 			list = append(list, p.Payin)
@@ -262,7 +268,7 @@ func (g *gateway) Payins(_ context.Context, merchant payment.ID, f store.Filter)
 func (g *gateway) Payout(_ context.Context, merchant, id payment.ID) (payment.Payout, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, p := range g.payouts {
+	for _, p := range g.payoutRows {
 		if p.Merchant == merchant && p.ID == id {
 			return p.Payout, nil
 		}
@@ -273,7 +279,7 @@ func (g *gateway) Payout(_ context.Context, merchant, id payment.ID) (payment.Pa
 func (g *gateway) Payouts(_ context.Context, merchant payment.ID, f store.Filter) (list []payment.Payout, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, p := range slices.Backward(g.payouts) {
+	for _, p := range slices.Backward(g.payoutRows) {
 		if p.Merchant == merchant && selects(f, p.ID, string(p.Status), p.ExternalID, p.CreatedAt) && len(list) < f.Limit {
 			list = append(list, p.Payout)
 		}

@@ -13,13 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/httpapi"
-	"github.com/porteira/porteira/internal/inbound"
-	"github.com/porteira/porteira/internal/jobs"
+	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/notice"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
@@ -39,8 +40,7 @@ const instanceUses = 400
 type instance struct {
 	clock   *env.VirtualClock
 	store   *store.Store
-	flow    *flow.Flow
-	jobs    *jobs.Jobs
+	core    *app.Core
 	bank    *sandboxbank.Bank
 	control *sandbox.Control
 	handler http.Handler
@@ -53,7 +53,7 @@ type instance struct {
 // instancePool reuses an instance for several runs.
 type instancePool struct {
 	folder  string
-	options store.Options
+	options db.Options
 	empty   []byte // a migrated database
 	current *instance
 }
@@ -62,11 +62,11 @@ func newInstancePool(f *testing.F) *instancePool {
 	f.Helper()
 	folder := f.TempDir()
 	w, _ := env.Virtual(start, 1)
-	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), w.Random)
+	keys, err := db.NewKeyring(make([]byte, db.MasterKeyLength), w.Random)
 	if err != nil {
 		f.Fatal(err)
 	}
-	h := &instancePool{folder: folder, options: store.Options{Keys: keys, Env: w, Log: slog.New(slog.DiscardHandler)}}
+	h := &instancePool{folder: folder, options: db.Options{Keys: keys, Env: w, Log: slog.New(slog.DiscardHandler)}}
 	h.options.Database = filepath.Join(folder, "empty.db")
 	if _, err := store.Migrate(context.Background(), h.options); err != nil {
 		f.Fatal(err)
@@ -97,9 +97,9 @@ func (h *instancePool) instance(t *testing.T) *instance {
 	for i, funds := range openings {
 		name := fmt.Sprintf("actor %d of run %d", i, s.uses)
 		key := fmt.Sprintf("key-%d-%d", i, s.uses)
-		must(t, s.flow.SeedMerchant(t.Context(), flow.Seed{
+		must(t, s.core.Merchants.Seed(t.Context(), merchant.Seed{
 			Merchant: store.Merchant{Name: name, City: "OLINDA", Processor: sandbox.Name}, WebhookSecret: vectorSecret,
-			Credential: flow.NewCredential{KeyID: key, Secret: "secret", Label: "fuzz"}, Funds: money.Cents(funds),
+			Credential: merchant.NewCredential{KeyID: key, Secret: "secret", Label: "fuzz"}, Funds: money.Cents(funds),
 		}))
 		var err error
 		s.actors[i], err = s.store.MerchantByName(t.Context(), name)
@@ -140,15 +140,15 @@ func (h *instancePool) build(t *testing.T) *instance {
 	must(t, err)
 	registry := processor.Registry{sandbox.Name: adapter}
 	links := checkout.Links("https://pay.example", s.store.Keys())
-	s.flow = flow.New(flow.Options{Store: s.store, Env: w, Processors: registry, Links: links})
-	s.jobs = jobs.New(jobs.Options{Flow: s.flow, Store: s.store, Env: w, Processors: registry, Log: o.Log, Inline: true, RecordOnce: true})
-	s.flow.HandTo(s.jobs)
-	must(t, s.flow.Join(context.Background(), 0, true))
-	must(t, s.finish(s.jobs.KeepAlive))
+	s.core = app.NewCore(app.CoreOptions{
+		Store: s.store, Env: w, Processors: registry, Links: links, Log: o.Log, Inline: true, RecordOnce: true,
+	})
+	must(t, s.core.Cluster.Join(context.Background(), 0, true))
+	must(t, s.finish(s.core.Cluster.KeepAlive))
 	s.handler = httpapi.New(httpapi.Options{
-		Orders: s.flow, Payins: s.flow, Payouts: s.flow, Events: s.flow,
+		Admission: s.core.Writer, Payins: s.core.Payins, Payouts: s.core.Payouts, Events: s.core.Deliveries,
 		Reader: s.store, Keys: s.store.Keys(), Env: w, Processors: registry, AllowHTTP: true, Sandbox: s, Links: links,
-		Inbound: inbound.New(inbound.Options{Flow: s.flow, Processors: registry, Clock: clock}),
+		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: s.core.Notices, Processors: registry, Clock: clock}),
 	})
 	return s
 }
@@ -178,7 +178,7 @@ func (s *instance) finish(job func(context.Context) (int, error)) error {
 
 // work sends every pending payout, and applies the notices of the bank.
 func (s *instance) work() error {
-	return errors.Join(s.finish(s.jobs.SubmitPayouts), s.applyNotices())
+	return errors.Join(s.finish(s.core.Outgoing.Send), s.applyNotices())
 }
 
 func (s *instance) applyNotices() error {
@@ -188,7 +188,7 @@ func (s *instance) applyNotices() error {
 		if err != nil || s.noticed == 0 {
 			return err
 		}
-		if err := s.finish(s.jobs.ApplyNotices); err != nil {
+		if err := s.finish(s.core.Notices.Apply); err != nil {
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func (s *instance) applyNotices() error {
 // pass advances the clock.
 func (s *instance) pass(d time.Duration) error {
 	s.clock.Advance(d)
-	return errors.Join(s.finish(s.jobs.KeepAlive), s.applyNotices(), s.finish(s.jobs.ExpirePayins))
+	return errors.Join(s.finish(s.core.Cluster.KeepAlive), s.applyNotices(), s.finish(s.core.Payins.Expire))
 }
 
 // RoundTrip delivers a notice of the bank to the gateway.

@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/httpapi/apitest"
@@ -65,7 +66,7 @@ type fuzzed struct {
 func newFuzzed(f *testing.F) *fuzzed {
 	f.Helper()
 	w, clock := env.Virtual(start, 1)
-	keys, err := store.NewKeyring(bytes.Repeat([]byte{7}, store.MasterKeyLength), w.Random)
+	keys, err := db.NewKeyring(bytes.Repeat([]byte{7}, db.MasterKeyLength), w.Random)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func newFuzzed(f *testing.F) *fuzzed {
 	h.credential("key2", "secret2", h.second.ID, nil)
 	g := &fuzzed{harness: h, gateway: &recorder{gateway: h.gateway}}
 	h.handler = httpapi.New(httpapi.Options{
-		Orders: g.gateway, Payins: g.gateway, Payouts: g.gateway, Events: g.gateway,
+		Admission: g.gateway, Payins: payins{h.gateway}, Payouts: payouts{h.gateway}, Events: g.gateway,
 		Reader: g.gateway, Keys: keys, Env: w, AllowHTTP: true, Sandbox: idle{}, Links: checkout.Links("https://pay.example", keys),
 		Processors: processor.Registry{"strict": strict{}}, PublicMerchant: h.first.ID, AnonymousRate: httpapi.Rate{PerSecond: 1e6, Burst: 1e6},
 	})
@@ -166,7 +167,7 @@ func FuzzQuery(f *testing.F) {
 		want.filter.Limit = want.limit + 1
 		if want.filter.ExternalID != "" {
 			op := map[string]payment.Operation{"/payin": payment.OperationPayin, "/payout": payment.OperationPayout}[path]
-			want.filter.ExternalID = g.gateway.ExternalID(g.first, op, want.filter.ExternalID)
+			want.filter.ExternalID = g.gateway.ExternalID(&g.first, op, want.filter.ExternalID)
 		}
 		copy(want.filter.Before[:], want.position)
 		if got := g.gateway.filter; got != want.filter {
@@ -340,7 +341,7 @@ var headerLine = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+: [^\\x00-\\x08
 func FuzzRequest(f *testing.F) {
 	g := newFuzzed(f)
 	g.cursors(f)
-	payin := "/payin/" + g.gateway.payins[0].ID.String()
+	payin := "/payin/" + g.gateway.payinRows[0].ID.String()
 	for _, line := range []string{
 		"GET " + payin, "GET " + payin + "?expand=customer,items", "HEAD /events?limit=200", "GET /payin/%00", "GET /payin/..%2f..%2fpayout", "OPTIONS *", "PROPFIND /balance",
 		"GET /events/evt_00000000000000000000000000000000/attempts", "POST " + payin + "/cancel", "GET /payout?createdFrom=2026-03-01T9:00:00Z", "GET //payin", "GET /payin/",
@@ -387,11 +388,11 @@ func FuzzRequest(f *testing.F) {
 				r.Header.Add(name, value)
 			}
 		}
-		if len(g.gateway.payins) > 200 {
-			g.gateway.payins = g.gateway.payins[:6]
+		if len(g.gateway.payinRows) > 200 {
+			g.gateway.payinRows = g.gateway.payinRows[:6]
 		}
-		if len(g.gateway.payouts) > 200 {
-			g.gateway.payouts, g.gateway.available = g.gateway.payouts[:6], 100_000
+		if len(g.gateway.payoutRows) > 200 {
+			g.gateway.payoutRows, g.gateway.available = g.gateway.payoutRows[:6], 100_000
 		}
 		w := httptest.NewRecorder()
 		g.handler.ServeHTTP(w, r)

@@ -9,11 +9,12 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/app/apptest"
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/httpapi/apitest"
@@ -37,45 +38,27 @@ type harness struct {
 	t       testing.TB
 	gateway *gateway
 	clock   *env.VirtualClock
-	keys    *store.Keyring
+	keys    *db.Keyring
 	handler http.Handler
-	log     *logBuffer
+	log     *apptest.Log
 	first   store.Merchant
 	second  store.Merchant
-}
-
-// logBuffer is a log that can be read while it is written.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 func newHarness(t *testing.T, change ...func(*httpapi.Options)) *harness {
 	t.Helper()
 	w, clock := env.Virtual(start, 1)
-	keys, err := store.NewKeyring(bytes.Repeat([]byte{7}, store.MasterKeyLength), w.Random)
+	keys, err := db.NewKeyring(bytes.Repeat([]byte{7}, db.MasterKeyLength), w.Random)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &harness{t: t, gateway: newGateway(w), clock: clock, keys: keys, log: &logBuffer{}}
+	h := &harness{t: t, gateway: newGateway(w), clock: clock, keys: keys, log: &apptest.Log{}}
 	h.first = h.merchant(1, "sandbox", "")
 	h.second = h.merchant(2, "other", "strict")
 	h.credential("key1", "secret1", h.first.ID, nil)
 	h.credential("key2", "secret2", h.second.ID, nil)
 	o := httpapi.Options{
-		Orders: h.gateway, Payins: h.gateway, Payouts: h.gateway, Events: h.gateway,
+		Admission: h.gateway, Payins: payins{h.gateway}, Payouts: payouts{h.gateway}, Events: h.gateway,
 		Reader: h.gateway, Keys: keys, Env: w, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys),
 		Processors: processor.Registry{"strict": strict{}},
 		Log:        slog.New(slog.NewJSONHandler(h.log, nil)),

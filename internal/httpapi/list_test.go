@@ -41,7 +41,7 @@ func TestListFilters(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.orders(5)
-	h.want("cancel", h.do("POST", "/payin/"+h.gateway.payins[1].ID.String()+"/cancel", ""), 200, "")
+	h.want("cancel", h.do("POST", "/payin/"+h.gateway.payinRows[1].ID.String()+"/cancel", ""), 200, "")
 	for query, want := range map[string]string{
 		"":                          "o4 o3 o2 o1 o0",
 		"limit=2":                   "o4 o3",
@@ -75,8 +75,8 @@ func TestListFilters(t *testing.T) {
 	}
 }
 
-// The pages of a list show every order once, whatever their size and whatever is
-// created meanwhile.
+// The pages of a list show every order once, for any page size, and if orders are created
+// meanwhile.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -125,7 +125,7 @@ func TestInvalidQueries(t *testing.T) {
 	if next == "" || payouts == "" || events == "" {
 		t.Fatal("no cursors")
 	}
-	id := "/payin/" + h.gateway.payins[0].ID.String()
+	id := "/payin/" + h.gateway.payinRows[0].ID.String()
 	for _, tt := range []struct{ path, invalid string }{
 		{"/payin?limit=0", "limit out_of_range"}, {"/payin?limit=201", "limit out_of_range"}, {"/payin?limit=x", "limit invalid_format"},
 		{"/payin?limit=", "limit invalid_format"}, {"/payin?limit=1&limit=1", "limit not_allowed"},
@@ -213,7 +213,7 @@ func TestResources(t *testing.T) {
 			t.Errorf("cancel answered %d %s", a.status, a.body)
 		}
 	}
-	h.gateway.payins[0].Status = payment.PayinPaid
+	h.gateway.payinRows[0].Status = payment.PayinPaid
 	h.want("cancel what is paid", h.do("POST", payinPath+"/cancel", ""), 409, "invalid_state")
 	if a := h.do("GET", "/balance", ""); a.body != `{"currency":"BRL","available":95000,"pending":0,"held":0,"disputed":0,"unapplied":0,"owed":7}` {
 		t.Errorf("balance is %s", a.body)

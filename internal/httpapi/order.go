@@ -11,22 +11,25 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// OrderFlow is what pay-ins and payouts share: [flow.Flow].
-type OrderFlow interface {
-	// Admit returns an error of kind overloaded if new work of the merchant
-	// would wait too long.
+// Admission refuses new work that would wait too long: write.Writer.
+type Admission interface {
+	// Admit returns an error of kind overloaded if new work of the merchant would
+	// wait too long.
 	Admit(merchant payment.ID) error
-	// ExternalID is the external id of the order with a reference.
-	ExternalID(m store.Merchant, op payment.Operation, reference string) string
 }
 
-// creation is how orders O are created from requests R.
+// OrderReader is the queries that pay-ins and payouts share: [store.Store].
+type OrderReader interface {
+	// ExternalID is the external id of the order with a reference.
+	ExternalID(m *store.Merchant, op payment.Operation, reference string) string
+}
+
+// creation creates orders O from requests R.
 type creation[R request, O any] struct {
 	decode func(d *wire.Decoder, body []byte) (R, *problem.Error)
-	// create creates the order, or finds the one that the same request created
-	// before.
+	// create creates the order, or finds the one of an earlier identical request.
 	create func(ctx context.Context, m store.Merchant, r R) (order O, replayed bool, err error)
-	// find only finds it.
+	// find finds the one of an earlier identical request.
 	find func(ctx context.Context, m store.Merchant, r R) (order O, found bool, err error)
 	view func(order *O) ([]byte, error)
 }
@@ -36,9 +39,9 @@ type request interface {
 	MayRepeat(invalid *problem.Error) bool
 }
 
-// createOrder answers 201 with a new order, or with the one that the same request
-// created before. A repeated request is answered even if it has become invalid
-// since, for example because its due date has passed.
+// createOrder answers 201 with a new order, or with the order of an earlier identical
+// request. A repeated request is answered even if it has become invalid since, for example
+// because its due date has passed.
 func createOrder[R request, O any](a *API, c *call, o creation[R, O]) error {
 	decoder, err := a.decoder(c)
 	if err != nil {
@@ -65,8 +68,8 @@ func createOrder[R request, O any](a *API, c *call, o creation[R, O]) error {
 	return showOrder(c, http.StatusCreated, &order, o.view)
 }
 
-// hideDifferences removes from a conflict how the first request differs, if the
-// client has no credentials.
+// hideDifferences removes the differing fields from a conflict, if the client has no
+// credentials.
 func (c *call) hideDifferences(err error) error {
 	if c.anonymous && problem.Is(err, problem.ReferenceConflict) {
 		return problem.New(problem.ReferenceConflict, "This referenceId was already used by a different request.")
@@ -83,7 +86,7 @@ func showOrder[O any](c *call, status int, order *O, view func(*O) ([]byte, erro
 	return c.json(status, body)
 }
 
-// cancelOrder cancels the order that the path names, and answers with it.
+// cancelOrder cancels the order in the path, and answers with it.
 func cancelOrder[O any](a *API, c *call, cancel func(ctx context.Context, merchant, id payment.ID) (O, error), view func(*O) ([]byte, error)) error {
 	id, err := c.id()
 	if err != nil {
@@ -97,21 +100,21 @@ func cancelOrder[O any](a *API, c *call, cancel func(ctx context.Context, mercha
 	return showOrder(c, http.StatusOK, &order, view)
 }
 
-// orderFilter reads the parameters that the lists of orders share.
+// orderFilter parses the parameters that the lists of orders share.
 func (a *API) orderFilter(c *call, q *query, op payment.Operation) store.Filter {
 	f := store.Filter{Limit: q.limit()}
 	if reference, ok := q.get("referenceId"); ok {
 		if !wire.ValidReference(reference) {
 			q.fail("referenceId", problem.CodeInvalidFormat, "must be 1 to 128 characters, without control characters")
 		}
-		f.ExternalID = a.orders.ExternalID(c.merchant, op, reference)
+		f.ExternalID = a.reader.ExternalID(&c.merchant, op, reference)
 	}
 	f.CreatedFrom, f.CreatedTo = q.time("createdFrom"), q.time("createdTo")
 	f.Before = a.cursorID(c, q)
 	return f
 }
 
-// listing is how a list of orders O is read and shown.
+// listing reads and shows a list of orders O.
 type listing[O any] struct {
 	read func(ctx context.Context, merchant payment.ID, f store.Filter) ([]O, error)
 	id   func(order *O) payment.ID
@@ -121,7 +124,7 @@ type listing[O any] struct {
 // listOrders answers with one page of orders.
 func listOrders[O any](a *API, c *call, f store.Filter, l listing[O]) error {
 	limit := f.Limit
-	f.Limit++ // one more shows whether another page follows
+	f.Limit++ // one more, to detect another page
 	orders, err := l.read(c.r.Context(), c.merchant.ID, f)
 	if err != nil {
 		return readError(err)

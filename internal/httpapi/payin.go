@@ -9,11 +9,11 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// PayinFlow is the use cases of pay-ins: [flow.Flow].
-type PayinFlow interface {
-	CreatePayin(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, replayed bool, err error)
-	ReplayPayin(ctx context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (p payment.Payin, found bool, err error)
-	CancelPayin(ctx context.Context, merchant, id payment.ID) (payment.Payin, error)
+// Payins is the use cases of pay-ins: payin.Service.
+type Payins interface {
+	Create(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, replayed bool, err error)
+	Replay(ctx context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (p payment.Payin, found bool, err error)
+	Cancel(ctx context.Context, merchant, id payment.ID) (payment.Payin, error)
 }
 
 // PayinReader reads pay-ins: [store.Store].
@@ -26,18 +26,18 @@ type PayinReader interface {
 func (a *API) createPayin(c *call) error {
 	return createOrder(a, c, creation[*wire.PayinRequest, payment.Payin]{
 		decode: (*wire.Decoder).Payin,
-		create: a.payins.CreatePayin,
+		create: a.payins.Create,
 		find:   a.findPayin,
 		view:   a.payinView,
 	})
 }
 
-// findPayin finds the pay-in that r created before. If it is not registered at
-// its processor yet, that is tried again.
+// findPayin finds the pay-in of an earlier request like r. If it is not yet registered at
+// its processor, findPayin tries that again.
 func (a *API) findPayin(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, found bool, err error) {
-	p, found, err = a.payins.ReplayPayin(ctx, m, r.ReferenceID.V, r.Fingerprint)
+	p, found, err = a.payins.Replay(ctx, m, r.ReferenceID.V, r.Fingerprint)
 	if err == nil && found && p.Status == payment.PayinPending && !p.Ready() {
-		p, _, err = a.payins.CreatePayin(ctx, m, r)
+		p, _, err = a.payins.Create(ctx, m, r)
 	}
 	return p, found, err
 }
@@ -69,7 +69,7 @@ func (a *API) getPayin(c *call) error {
 	})
 }
 
-// personalData reads what expand asks for of a pay-in's personal data.
+// personalData reads the personal data of a pay-in that expand includes.
 func (a *API) personalData(c *call, id payment.ID, expand map[string]bool) (payment.PersonalData, error) {
 	if len(expand) == 0 {
 		return payment.PersonalData{}, nil
@@ -85,7 +85,7 @@ func (a *API) personalData(c *call, id payment.ID, expand map[string]bool) (paym
 }
 
 func (a *API) cancelPayin(c *call) error {
-	return cancelOrder(a, c, a.payins.CancelPayin, a.payinView)
+	return cancelOrder(a, c, a.payins.Cancel, a.payinView)
 }
 
 func (a *API) listPayins(c *call) error {

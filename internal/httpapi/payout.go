@@ -9,11 +9,11 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// PayoutFlow is the use cases of payouts: [flow.Flow].
-type PayoutFlow interface {
-	RequestPayout(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (p payment.Payout, replayed bool, err error)
-	ReplayPayout(ctx context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (p payment.Payout, found bool, err error)
-	CancelPayout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error)
+// Payouts is the use cases of payouts: payout.Service.
+type Payouts interface {
+	Request(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (p payment.Payout, replayed bool, err error)
+	Replay(ctx context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (p payment.Payout, found bool, err error)
+	Cancel(ctx context.Context, merchant, id payment.ID) (payment.Payout, error)
 }
 
 // PayoutReader reads payouts: [store.Store].
@@ -25,15 +25,15 @@ type PayoutReader interface {
 func (a *API) requestPayout(c *call) error {
 	return createOrder(a, c, creation[*wire.PayoutRequest, payment.Payout]{
 		decode: (*wire.Decoder).Payout,
-		create: a.payouts.RequestPayout,
+		create: a.payouts.Request,
 		find:   a.findPayout,
 		view:   payoutView,
 	})
 }
 
-// findPayout finds the payout that r created before.
+// findPayout finds the payout of an earlier request like r.
 func (a *API) findPayout(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (p payment.Payout, found bool, err error) {
-	return a.payouts.ReplayPayout(ctx, m, r.ReferenceID.V, r.Fingerprint)
+	return a.payouts.Replay(ctx, m, r.ReferenceID.V, r.Fingerprint)
 }
 
 func payoutView(p *payment.Payout) ([]byte, error) { return wire.Payout(p, false) }
@@ -58,7 +58,7 @@ func (a *API) getPayout(c *call) error {
 }
 
 func (a *API) cancelPayout(c *call) error {
-	return cancelOrder(a, c, a.payouts.CancelPayout, payoutView)
+	return cancelOrder(a, c, a.payouts.Cancel, payoutView)
 }
 
 func (a *API) listPayouts(c *call) error {

@@ -19,10 +19,10 @@ const (
 	limitMax     = 200
 )
 
-// query reads the parameters of a request, and collects the invalid ones.
+// query parses the parameters of a request, and collects errors.
 type query struct {
 	values url.Values
-	known  map[string]bool // the parameters that the route has
+	known  map[string]bool // the parameters of the route
 	errs   wire.Errors
 }
 
@@ -95,11 +95,11 @@ func (q *query) oneOf(name string, allowed []string) string {
 	return value
 }
 
-// timeForm is where time.Parse is too lenient: hours have two digits, a fraction
-// follows a dot, and an offset is less than a day (RFC 3339, section 5.6).
+// timeForm is stricter than time.Parse: hours have two digits, a fraction follows a dot,
+// and an offset is less than a day (RFC 3339, section 5.6).
 var timeForm = regexp.MustCompile(`T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// time reads a time (RFC 3339). A time before 1970 becomes 1970, as no order is
+// time parses a time (RFC 3339). A time before 1970 becomes 1970, because no order is
 // older.
 func (q *query) time(name string) time.Time {
 	text, ok := q.get(name)
@@ -117,7 +117,7 @@ func (q *query) time(name string) time.Time {
 	return t.UTC()
 }
 
-// expand reads which personal data to show.
+// expand parses the personal data to show.
 func (q *query) expand(allowed ...string) map[string]bool {
 	text, ok := q.get("expand")
 	if !ok {

@@ -18,15 +18,15 @@ type Rate struct {
 	Burst     int
 }
 
-// AnonymousRateDefault limits orders without credentials, per address.
-var AnonymousRateDefault = Rate{PerSecond: 20, Burst: 100}
+// anonymousRateDefault limits orders without credentials, per IP address.
+var anonymousRateDefault = Rate{PerSecond: 20, Burst: 100}
 
 // bucketsMax bounds the memory for buckets.
 const bucketsMax = 50_000
 
-// buckets has one token bucket per IPv4 address, or per /64 of IPv6, which is what
-// a provider assigns to one customer. A bucket is a point in time: one token is
-// one interval before it is full.
+// buckets has one token bucket per IPv4 address or per /64 of IPv6, the network that a
+// provider assigns to one customer. A bucket is the time at which it will be full; a token
+// is one interval.
 type buckets struct {
 	interval time.Duration // between two new tokens
 	depth    time.Duration // from empty to full
@@ -34,12 +34,12 @@ type buckets struct {
 	clock    env.Clock
 
 	mu     sync.Mutex
-	fullAt map[netip.Prefix]time.Duration // by the monotonic clock; absent if full
+	fullAt map[netip.Prefix]time.Duration // on the monotonic clock; absent if full
 }
 
 func newBuckets(rate Rate, clock env.Clock) *buckets {
 	if rate.PerSecond <= 0 || rate.Burst <= 0 {
-		rate = AnonymousRateDefault
+		rate = anonymousRateDefault
 	}
 	interval := time.Second / time.Duration(rate.PerSecond)
 	depth := interval * time.Duration(rate.Burst)
@@ -49,11 +49,11 @@ func newBuckets(rate Rate, clock env.Clock) *buckets {
 	}
 }
 
-// seconds rounds up to whole seconds, for headers.
+// seconds rounds up to seconds, for headers.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 // take takes a token. If there is none, headers
-// (draft-ietf-httpapi-ratelimit-headers-10) and a problem say when there will be.
+// (draft-ietf-httpapi-ratelimit-headers-10) and a problem have the time until the next.
 func (b *buckets) take(w http.ResponseWriter, address netip.Addr) error {
 	bits := 32
 	if address.Is6() {
@@ -72,7 +72,7 @@ func (b *buckets) take(w http.ResponseWriter, address netip.Addr) error {
 	return problem.New(problem.RateLimited, "Too many orders without credentials from this IP address.").WithRetryAfter(wait)
 }
 
-// wait takes a token and returns 0, or returns how long until there is one.
+// wait takes a token and returns 0, or returns the time until there is one.
 func (b *buckets) wait(key netip.Prefix) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

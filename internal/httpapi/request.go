@@ -58,7 +58,7 @@ func (c *call) readBody(b *bytes.Buffer) *problem.Error {
 	return nil
 }
 
-// isJSON says whether the headers declare the body as plain JSON in UTF-8.
+// isJSON reports whether the headers declare the body as plain JSON in UTF-8.
 func (c *call) isJSON() bool {
 	types := c.r.Header["Content-Type"]
 	if len(c.r.Header["Content-Encoding"]) > 0 || len(types) != 1 {
@@ -72,7 +72,7 @@ func (c *call) isJSON() bool {
 	return err == nil && media == "application/json" && (!set || strings.EqualFold(charset, "utf-8"))
 }
 
-// decoder returns what decodes the body of this request.
+// decoder returns the decoder for the body of this request.
 func (a *API) decoder(c *call) (*wire.Decoder, error) {
 	key, err := c.idempotencyKey()
 	if err != nil {
@@ -87,8 +87,8 @@ func (a *API) decoder(c *call) (*wire.Decoder, error) {
 	return &wire.Decoder{Merchant: c.merchant.ID, Rules: rules, MAC: a.fingerprintMAC, IdempotencyKey: key}, nil
 }
 
-// idempotencyKey reads the header of that name, which is stored and has no
-// effect; "" if it was not sent.
+// idempotencyKey reads the header Idempotency-Key, which is stored without effect; "" if it
+// was not sent.
 func (c *call) idempotencyKey() (string, error) {
 	keys := c.r.Header["Idempotency-Key"]
 	invalid := problem.FieldError{Field: "Idempotency-Key"}
@@ -110,7 +110,7 @@ func (c *call) idempotencyKey() (string, error) {
 	return "", problem.New(problem.ValidationFailed, "Invalid header.").WithFields(invalid)
 }
 
-// id reads the id in the path; else not_found.
+// id parses the id in the path; otherwise not_found.
 func (c *call) id() (payment.ID, error) {
 	id, err := payment.ParseID(c.r.PathValue("id"))
 	if err != nil {

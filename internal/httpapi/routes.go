@@ -9,13 +9,13 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// class says how a route is treated in overload.
+// class is the priority of a route under overload.
 type class int
 
 const (
 	read  class = iota // may use every slot
 	write              // leaves some slots to reads
-	vital              // needs no slot: health, and notices, which have a limit of their own
+	vital              // needs no slot: health, and notices, which have their own limit
 )
 
 // public is the scope of routes that need no credentials.

@@ -17,10 +17,10 @@ import (
 // through the API. Errors that a client may see are [problem.Error], such as
 // not_found and invalid_state.
 type Sandbox interface {
-	// PayinAction makes something happen to a pay-in: pay, expire, fail, dispute,
-	// win or lose. amount is what is paid, in cents; 0 for the order's amount.
+	// PayinAction applies an action to a pay-in: pay, expire, fail, dispute, win or lose.
+	// amount is the paid amount in cents; 0 for the order's amount.
 	PayinAction(ctx context.Context, id payment.ID, action string, amount money.Cents) error
-	// PayoutAction makes something happen to a payout: complete, fail or return.
+	// PayoutAction applies an action to a payout: complete, fail or return.
 	PayoutAction(ctx context.Context, id payment.ID, action string) error
 	// ArmFault makes the next count calls of an operation fail.
 	ArmFault(ctx context.Context, operation, kind string, count int) error
@@ -38,10 +38,10 @@ var (
 	payoutActions = []string{"complete", "fail", "return"}
 )
 
-// externalIDForm is the form of external ids.
+// externalIDForm is the format of external ids.
 var externalIDForm = regexp.MustCompile(`^[0-9A-Za-z]{32}$`)
 
-// action reads id and action in the path; else not_found.
+// action parses id and action in the path; otherwise not_found.
 func (c *call) action(allowed []string) (id payment.ID, action string, err error) {
 	action = c.r.PathValue("action")
 	if !slices.Contains(allowed, action) {

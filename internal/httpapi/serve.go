@@ -48,8 +48,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, res *resource) {
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	if len(r.TransferEncoding) > 0 {
-		// It may have had a Content-Length too, which net/http removes: a proxy that
-		// used it would see the end elsewhere (RFC 9112, section 6.1).
+		// The request may have had a Content-Length too, which net/http removes. A proxy
+		// that uses it would see another end of the request (RFC 9112, section 6.1).
 		header.Set("Connection", "close")
 	}
 
@@ -63,8 +63,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, res *resource) {
 	a.logCall(c, took, err)
 }
 
-// labels are method and path as the route writes them, for metrics and the log:
-// few values, with nothing of the request.
+// labels are method and path of the route, for metrics and the log: few values, with
+// nothing of the request.
 func (c *call) labels() (method, pattern string) {
 	if c.route == nil {
 		return "other", ""
@@ -100,7 +100,7 @@ func (a *API) run(c *call, res *resource) (err error) {
 			return err
 		}
 		if rt.class == write { // before the body is read: a rejection must be cheap
-			if err := a.orders.Admit(c.merchant.ID); err != nil {
+			if err := a.admission.Admit(c.merchant.ID); err != nil {
 				return err
 			}
 		}
@@ -139,7 +139,7 @@ func (c *call) empty(status int) error {
 // overloadLogInterval is the shortest time between two log lines about overload.
 const overloadLogInterval = time.Second
 
-// logOverload logs, now and then, that requests are rejected.
+// logOverload logs rejected requests, at most once per overloadLogInterval.
 func (a *API) logOverload(ctx context.Context) {
 	a.rejected.Add(1)
 	now := int64(a.env.Clock.Monotonic()) + 1 // never 0

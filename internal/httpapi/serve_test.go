@@ -48,8 +48,8 @@ func TestOrderOfChecks(t *testing.T) {
 	} {
 		h.want(tt.name, h.do(tt.method, tt.path, tt.body, tt.changes...), tt.status, tt.code)
 	}
-	if len(h.gateway.payins) != 2 {
-		t.Errorf("%d orders were created", len(h.gateway.payins))
+	if len(h.gateway.payinRows) != 2 {
+		t.Errorf("%d orders were created", len(h.gateway.payinRows))
 	}
 }
 
@@ -186,7 +186,7 @@ func TestIdempotencyKey(t *testing.T) {
 	h := newHarness(t)
 	const name = "Idempotency-Key"
 	h.want("one", h.do("POST", "/payin", payinBody, header(name, "abc")), 201, "")
-	if got := h.gateway.payins[0].Details.IdempotencyKey; got != "abc" {
+	if got := h.gateway.payinRows[0].Details.IdempotencyKey; got != "abc" {
 		t.Errorf("stored %q", got)
 	}
 	h.want("another, which changes nothing", h.do("POST", "/payin", payinBody, header(name, "def")), 201, "")

@@ -11,7 +11,7 @@ type slots struct {
 
 func newSlots(n int) *slots {
 	if n <= 0 {
-		n = InFlightDefault
+		n = inFlightDefault
 	}
 	return &slots{total: int64(n), writes: max(1, int64(n)*4/5)}
 }

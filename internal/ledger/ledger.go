@@ -1,10 +1,10 @@
 // Package ledger is pure: accounts, postings, balanced entries, and the recipes
 // that turn what happened to an order into postings.
 //
-// Every merchant has a set of accounts of its own, and every platform account
-// is kept per merchant too, so that one merchant's books balance alone. An
-// amount is positive when it credits an account and negative when it debits
-// it; the postings of an entry add up to zero.
+// Every merchant has its own set of accounts, and every platform account is kept
+// per merchant too, so that each merchant's ledger balances on its own. An amount
+// is positive if it credits an account and negative if it debits it; the postings
+// of an entry add up to zero.
 package ledger
 
 import (
@@ -25,7 +25,7 @@ const (
 	Pending   Account = "pending"   // received, settles later
 	Held      Account = "held"      // set aside for payouts and refunds in flight
 	Disputed  Account = "disputed"  // set aside for open disputes
-	Unapplied Account = "unapplied" // money that came and fits no order
+	Unapplied Account = "unapplied" // money received that matches no order
 	Owed      Account = "owed"      // debt to the platform: zero or below
 	Fees      Account = "fees"      // the platform's revenue from this merchant
 )
@@ -35,13 +35,13 @@ const (
 // negative, the platform's claim on the processor.
 const clearingPrefix = "clearing:"
 
-// Clearing is the account of what a processor holds for the merchant.
+// Clearing is the account of the merchant's money at a processor.
 func Clearing(processor string) Account { return Account(clearingPrefix + processor) }
 
-// IsClearing says whether a stands for money at a processor.
+// IsClearing reports whether a stands for money at a processor.
 func (a Account) IsClearing() bool { return strings.HasPrefix(string(a), clearingPrefix) }
 
-// Known says whether a is an account that a recipe can name.
+// Known reports whether a is an account that a recipe can name.
 func (a Account) Known() bool {
 	switch a {
 	case Available, Pending, Held, Disputed, Unapplied, Owed, Fees:
@@ -50,8 +50,9 @@ func (a Account) Known() bool {
 	return a.IsClearing() && len(a) > len(clearingPrefix)
 }
 
-// Permits says whether the account may stand at balance: a claim on a
-// processor may have any sign, a debt is zero or below, all else zero or above.
+// Permits reports whether balance is allowed for the account: a claim on a
+// processor may have any sign, a debt is zero or below, all others are zero or
+// above.
 func (a Account) Permits(balance money.Cents) bool {
 	switch {
 	case a.IsClearing():
@@ -82,7 +83,7 @@ var (
 	ErrInsufficient = errors.New("ledger: insufficient balance")
 )
 
-// Check returns nil when the entry has at least two postings to distinct known
+// Check returns nil if the entry has at least two postings to distinct known
 // accounts, none of them zero, that add up to zero; else ErrMalformed,
 // ErrUnbalanced or money.ErrOverflow.
 func (e Entry) Check() error {
@@ -110,11 +111,11 @@ func (e Entry) Check() error {
 	return nil
 }
 
-// Balances holds a merchant's accounts; one that is absent stands at zero.
+// Balances are a merchant's balances by account; an absent account is at zero.
 type Balances map[Account]money.Cents
 
-// Apply posts e to b. It returns ErrInsufficient when an account would stand
-// where it may not, or an error of Check; b is then unchanged.
+// Apply posts e to b. It returns ErrInsufficient if an account's balance would
+// not be permitted, or an error of Check; b is then unchanged.
 func (b Balances) Apply(e Entry) error {
 	if err := e.Check(); err != nil {
 		return err
@@ -134,8 +135,8 @@ func (b Balances) Apply(e Entry) error {
 	return nil
 }
 
-// improves lets a posting through that moves an account, already where it may
-// not stand, towards where it may: broken books must still be mendable.
+// improves allows a posting that moves an account with a forbidden balance
+// towards a permitted one: an inconsistent ledger must remain correctable.
 func improves(p Posting, after money.Cents) bool {
 	before := after - p.Amount
 	if p.Account.Permits(before) {

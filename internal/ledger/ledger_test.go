@@ -13,10 +13,10 @@ import (
 	"github.com/porteira/porteira/internal/money"
 )
 
-// Whatever happens, in whatever order: money is neither made nor lost, no
-// account stands where it may not, what is refused leaves no trace, and debt
-// comes from disputes alone.
-func TestBooksHoldUnderAnyHistory(t *testing.T) {
+// Any sequence of entries keeps these invariants: money is neither created nor
+// lost, each balance is permitted, a refused entry changes nothing, and only
+// disputes create debt.
+func TestInvariantsUnderAnyHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		b := ledger.Balances{}
@@ -45,7 +45,7 @@ func TestBooksHoldUnderAnyHistory(t *testing.T) {
 	})
 }
 
-// holds checks what is true of books at any time.
+// holds checks the invariants of a ledger.
 func holds(t *rapid.T, b ledger.Balances, posted map[ledger.Account]money.Cents) {
 	var sum money.Cents
 	for account, balance := range b {
@@ -58,12 +58,12 @@ func holds(t *rapid.T, b ledger.Balances, posted map[ledger.Account]money.Cents)
 		}
 	}
 	if sum != 0 {
-		t.Fatalf("the books are off by %d: %s", sum, textOf(b))
+		t.Fatalf("the ledger is off by %d: %s", sum, textOf(b))
 	}
 }
 
-// debtIsExplained checks that debt grows by a dispute's lack alone, and shrinks
-// by no more than there is.
+// debtIsExplained checks that debt grows only by a dispute's shortfall, and
+// shrinks by no more than there is.
 func debtIsExplained(t *rapid.T, before, after ledger.Balances, kind ledger.Kind, amount money.Cents) {
 	grown := before[ledger.Owed] - after[ledger.Owed]
 	switch {
@@ -77,7 +77,7 @@ func debtIsExplained(t *rapid.T, before, after ledger.Balances, kind ledger.Kind
 	}
 }
 
-// RepayOwed pays what it can, and stops where debt or money ends.
+// RepayOwed repays as much as possible, and stops when debt or money ends.
 func TestRepayOwedStopsAtZero(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -200,8 +200,8 @@ func TestApplyRefusesOverflow(t *testing.T) {
 	}
 }
 
-// Books that are broken may be mended step by step, and not be broken further.
-func TestBrokenBooksCanBeMended(t *testing.T) {
+// An inconsistent ledger may be corrected step by step, and not made worse.
+func TestInconsistentLedgerCanBeCorrected(t *testing.T) {
 	t.Parallel()
 	b := ledger.Balances{ledger.Available: -50, ledger.Clearing(bank): 50}
 	if err := b.Apply(ledger.Fund(bank, 20)); err != nil {

@@ -8,21 +8,21 @@ type Kind string
 // The recipes.
 const (
 	Funded             Kind = "funded"              // the operator put money in
-	Received           Kind = "received"            // a payer's money, free at once
+	Received           Kind = "received"            // a payer's money, available at once
 	ReceivedPending    Kind = "received_pending"    // a payer's money, settles later
-	ReceivedUnapplied  Kind = "received_unapplied"  // money that fits no order
+	ReceivedUnapplied  Kind = "received_unapplied"  // money that matches no order
 	Settled            Kind = "settled"             // pending became available
 	PayoutHeld         Kind = "payout_held"         // set aside for a payout
 	PayoutPaid         Kind = "payout_paid"         // left through the processor
-	PayoutReleased     Kind = "payout_released"     // did not leave; given back
+	PayoutReleased     Kind = "payout_released"     // did not leave; released
 	PayoutReturned     Kind = "payout_returned"     // the receiver's bank sent it back
 	RefundHeld         Kind = "refund_held"         // set aside for a refund
 	Refunded           Kind = "refunded"            // went back to the payer
-	RefundReleased     Kind = "refund_released"     // did not go back; given back
+	RefundReleased     Kind = "refund_released"     // did not go back; released
 	DisputeOpened      Kind = "dispute_opened"      // set aside while it is contested
-	DisputeWon         Kind = "dispute_won"         // contested in vain; given back
-	ChargedBack        Kind = "charged_back"        // taken by the payer's bank
-	ChargebackReversed Kind = "chargeback_reversed" // given back by the payer's bank
+	DisputeWon         Kind = "dispute_won"         // the payer lost; released
+	ChargedBack        Kind = "charged_back"        // the payer won; taken by the payer's bank
+	ChargebackReversed Kind = "chargeback_reversed" // returned by the payer's bank
 	OwedRepaid         Kind = "owed_repaid"         // available money paid a debt
 )
 
@@ -35,26 +35,26 @@ type Recipe struct {
 
 // Recipes lists every kind of entry there is, in the order of an order's life.
 var Recipes = []Recipe{
-	{Funded, "clearing → available", "the operator credits money that it holds at the processor"},
-	{Received, "clearing → available (fee → fees)", "a receipt of an order, free at once"},
-	{ReceivedPending, "clearing → pending (fee → fees)", "a receipt of an order, free after its settlement delay"},
-	{ReceivedUnapplied, "clearing → unapplied", "a receipt, or the part of one, that fits no order"},
-	{Settled, "pending → available", "the settlement delay is over"},
-	{PayoutHeld, "available → held", "a payout was accepted: amount and fee are set aside"},
+	{Funded, "clearing → available", "the operator credits money that it has at the processor"},
+	{Received, "clearing → available (fee → fees)", "an order was paid; the money is available at once"},
+	{ReceivedPending, "clearing → pending (fee → fees)", "an order was paid; the money settles later"},
+	{ReceivedUnapplied, "clearing → unapplied", "a payment, or a part of it, matches no order"},
+	{Settled, "pending → available", "the settlement date is reached"},
+	{PayoutHeld, "available → held", "a payout was accepted: amount and fee"},
 	{PayoutPaid, "held → clearing (fee → fees)", "the processor proved that the payout was paid"},
-	{PayoutReleased, "held → available", "the payout definitively did not happen"},
-	{PayoutReturned, "clearing → available", "the receiver's bank sent a payout, or a part of it, back"},
+	{PayoutReleased, "held → available", "the payout was canceled or definitively not paid"},
+	{PayoutReturned, "clearing → available", "the receiver's bank returned a payout, or a part of it"},
 	{RefundHeld, "available → held", "a refund was accepted"},
 	{Refunded, "held → clearing", "the processor proved that the refund was paid"},
-	{RefundReleased, "held → available", "the refund definitively did not happen"},
-	{DisputeOpened, "available (then owed) → disputed", "a payer contests; what available lacks becomes debt"},
-	{DisputeWon, "disputed → owed, then available", "the contest failed; debt is repaid first"},
-	{ChargedBack, "disputed → clearing", "the contest succeeded; the money is gone"},
-	{ChargebackReversed, "clearing → owed, then available", "the payer's bank gave it back; debt is repaid first"},
-	{OwedRepaid, "available → owed", "money that came in repays debt"},
+	{RefundReleased, "held → available", "the refund was definitively not paid"},
+	{DisputeOpened, "available (then owed) → disputed", "a payer disputes; a shortfall becomes debt"},
+	{DisputeWon, "disputed → owed, then available", "the dispute was won; debt is repaid first"},
+	{ChargedBack, "disputed → clearing", "the dispute was lost"},
+	{ChargebackReversed, "clearing → owed, then available", "the payer's bank reversed the chargeback; debt is repaid first"},
+	{OwedRepaid, "available → owed", "available money repays debt"},
 }
 
-// Known says whether k is one of the recipes.
+// Known reports whether k is one of the recipes.
 func (k Kind) Known() bool {
 	for i := range Recipes {
 		if Recipes[i].Kind == k {
@@ -64,9 +64,9 @@ func (k Kind) Known() bool {
 	return false
 }
 
-// Move is the plain entry from one account to another. Recipes with more than
-// two legs have a function of their own. The amount must be above zero, or
-// Check refuses the entry: a negative one would run the recipe backwards.
+// Move is the plain entry from one account to another. Recipes with more than two
+// legs have their own functions. The amount must be above zero: Check rejects a
+// negative one, which would run the recipe backwards.
 func Move(kind Kind, from, to Account, amount money.Cents) Entry {
 	if amount <= 0 {
 		return Entry{Kind: kind}
@@ -89,12 +89,12 @@ func ReceiveLater(processor string, amount, fee money.Cents) Entry {
 	return withFee(ReceivedPending, Clearing(processor), Pending, amount, fee)
 }
 
-// ReceiveUnapplied credits money that fits no order.
+// ReceiveUnapplied credits money that matches no order.
 func ReceiveUnapplied(processor string, amount money.Cents) Entry {
 	return Move(ReceivedUnapplied, Clearing(processor), Unapplied, amount)
 }
 
-// Settle frees pending money.
+// Settle makes pending money available.
 func Settle(amount money.Cents) Entry { return Move(Settled, Pending, Available, amount) }
 
 // HoldPayout sets a payout's amount and fee aside.
@@ -107,12 +107,12 @@ func PayPayout(processor string, amount, fee money.Cents) Entry {
 	return withFee(PayoutPaid, Held, Clearing(processor), amount+fee, fee)
 }
 
-// ReleasePayout gives a payout's hold back.
+// ReleasePayout releases a payout's hold.
 func ReleasePayout(amount, fee money.Cents) Entry {
 	return Move(PayoutReleased, Held, Available, amount+fee)
 }
 
-// ReturnPayout books what the receiver's bank sent back.
+// ReturnPayout books money that the receiver's bank sent back.
 func ReturnPayout(processor string, amount money.Cents) Entry {
 	return Move(PayoutReturned, Clearing(processor), Available, amount)
 }
@@ -125,16 +125,16 @@ func PayRefund(processor string, amount money.Cents) Entry {
 	return Move(Refunded, Held, Clearing(processor), amount)
 }
 
-// ReleaseRefund gives a refund's hold back.
+// ReleaseRefund releases a refund's hold.
 func ReleaseRefund(amount money.Cents) Entry { return Move(RefundReleased, Held, Available, amount) }
 
-// OpenDispute sets the contested amount aside, out of available as far as it
-// goes and as debt beyond: the one recipe that may make a merchant owe.
+// OpenDispute sets the contested amount aside, from available as far as possible
+// and as debt beyond: the only recipe that may make a merchant owe.
 func OpenDispute(available, amount money.Cents) Entry {
 	return drawn(DisputeOpened, Disputed, available, amount)
 }
 
-// WinDispute gives contested money back; debt (owed, zero or below) first.
+// WinDispute returns contested money; debt (owed, zero or below) is repaid first.
 func WinDispute(owed, amount money.Cents) Entry {
 	return repaid(DisputeWon, Disputed, owed, amount)
 }
@@ -144,13 +144,13 @@ func LoseDispute(processor string, amount money.Cents) Entry {
 	return Move(ChargedBack, Disputed, Clearing(processor), amount)
 }
 
-// ReverseChargeback books a chargeback that was taken back; debt first.
+// ReverseChargeback books a reversed chargeback; debt is repaid first.
 func ReverseChargeback(processor string, owed, amount money.Cents) Entry {
 	return repaid(ChargebackReversed, Clearing(processor), owed, amount)
 }
 
-// RepayOwed pays as much debt (owed, zero or below) as available can; ok is
-// false when there is nothing to do.
+// RepayOwed repays as much debt (owed, zero or below) as available can; ok is
+// false if there is nothing to repay.
 func RepayOwed(available, owed money.Cents) (e Entry, ok bool) {
 	amount := min(available, -owed)
 	if amount <= 0 {
@@ -159,7 +159,7 @@ func RepayOwed(available, owed money.Cents) (e Entry, ok bool) {
 	return Move(OwedRepaid, Available, Owed, amount), true
 }
 
-// withFee moves gross from one account to another, fee of it to the platform.
+// withFee moves gross from one account to another; the fee goes to the platform.
 func withFee(kind Kind, from, to Account, gross, fee money.Cents) Entry {
 	if gross <= 0 || fee < 0 {
 		return Entry{Kind: kind}
@@ -175,7 +175,7 @@ func withFee(kind Kind, from, to Account, gross, fee money.Cents) Entry {
 	return e
 }
 
-// drawn takes amount out of available, and out of owed what it lacks.
+// drawn takes amount from available, and the shortfall from owed.
 func drawn(kind Kind, to Account, available, amount money.Cents) Entry {
 	if amount <= 0 {
 		return Entry{Kind: kind}
@@ -192,7 +192,7 @@ func drawn(kind Kind, to Account, available, amount money.Cents) Entry {
 	return e
 }
 
-// repaid gives amount back: first to owed as far as there is debt.
+// repaid credits amount: to owed first, as far as there is debt.
 func repaid(kind Kind, from Account, owed, amount money.Cents) Entry {
 	if amount <= 0 {
 		return Entry{Kind: kind}

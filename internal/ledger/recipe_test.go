@@ -15,9 +15,9 @@ import (
 // bank is the processor of every test.
 const bank = "bank"
 
-// books is what each recipe does, in cents. An account that is not named
-// stands at zero; clearing is the money at the processor.
-const books = `
+// examples are the effects of each recipe, in cents. An account that is not named
+// is at zero; clearing is the money at the processor.
+const examples = `
 opening                                    | recipe                         | closing
 -                                          | funded 100                     | clearing -100, available 100
 clearing -100, available 100               | funded 5                       | clearing -105, available 105
@@ -83,10 +83,10 @@ owed -30                                   | owed_repaid                    | no
 available 10                               | owed_repaid                    | nothing to do
 `
 
-func TestRecipesByTheBook(t *testing.T) {
+func TestRecipesByExample(t *testing.T) {
 	t.Parallel()
 	applied := map[ledger.Kind]bool{}
-	for _, line := range strings.Split(strings.TrimSpace(books), "\n")[1:] {
+	for _, line := range strings.Split(strings.TrimSpace(examples), "\n")[1:] {
 		if line == "" {
 			continue
 		}
@@ -112,12 +112,12 @@ func TestRecipesByTheBook(t *testing.T) {
 	}
 	for _, r := range ledger.Recipes {
 		if !applied[r.Kind] {
-			t.Errorf("no line of the book applies %s", r.Kind)
+			t.Errorf("no example applies %s", r.Kind)
 		}
 	}
 }
 
-// A recipe's line for people must not promise other accounts than its entries touch.
+// A recipe's text must name exactly the accounts that its entries post to.
 func TestRecipesMoveWhatTheySay(t *testing.T) {
 	t.Parallel()
 	rich := ledger.Balances{}
@@ -154,8 +154,8 @@ var accounts = []ledger.Account{
 	ledger.Disputed, ledger.Unapplied, ledger.Owed, ledger.Fees,
 }
 
-// entry makes the entry of a recipe over balances; ok is false where the recipe
-// has nothing to do.
+// entry makes the entry of a recipe over balances; ok is false if the recipe has
+// nothing to do.
 func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledger.Entry, ok bool) {
 	switch kind {
 	case ledger.Funded:
@@ -198,7 +198,7 @@ func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledg
 	return e, true
 }
 
-// run applies a recipe to b and tells how b stands then, or why it does not.
+// run applies a recipe to b and returns the new balances, or why it was refused.
 func run(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) string {
 	before := textOf(b)
 	e, ok := entry(b, kind, amount, fee)

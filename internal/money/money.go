@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Cents is an amount of Brazilian reais in integer cents (1 = R$ 0.01). It is
-// the only type in which this program holds money.
+// Cents is an amount of Brazilian reais in integer cents (1 = R$ 0.01): the only
+// type for money in this program.
 type Cents int64
 
 // Max is the largest amount that one order may carry: R$ 999,999,999.99.
@@ -17,7 +17,7 @@ const Max Cents = 99_999_999_999
 // ErrOverflow says that a sum does not fit 64 bits; nothing was computed.
 var ErrOverflow = errors.New("money: overflow")
 
-// ErrSplit says that an amount cannot be split as asked.
+// ErrSplit says that an amount cannot be split that way.
 var ErrSplit = errors.New("money: cannot split")
 
 // Add returns c + d, or ErrOverflow.
@@ -36,21 +36,9 @@ func (c Cents) Sub(d Cents) (Cents, error) {
 	return c - d, nil
 }
 
-// Sum adds all amounts, or returns ErrOverflow.
-func Sum(amounts ...Cents) (Cents, error) {
-	var total Cents
-	for _, a := range amounts {
-		var err error
-		if total, err = total.Add(a); err != nil {
-			return 0, err
-		}
-	}
-	return total, nil
-}
-
-// Split divides c into n parts that differ by at most one cent and add up to c
-// again; the larger parts come last, as Brazilian instalments do. It returns
-// ErrSplit unless c >= 0 and n >= 1.
+// Split divides c into n parts that differ by at most one cent and add up to c;
+// the larger parts come last, as in Brazilian instalments. It returns ErrSplit
+// unless c >= 0 and n >= 1.
 func (c Cents) Split(n int) ([]Cents, error) {
 	if c < 0 || n < 1 {
 		return nil, ErrSplit

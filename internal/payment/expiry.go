@@ -15,7 +15,7 @@ const (
 
 // saoPaulo is the time zone of due dates. Brazil abolished daylight saving time
 // in 2019 (Decreto 9.772), so a fixed offset is right and needs no time zone
-// files on the machine.
+// files.
 var saoPaulo = time.FixedZone("America/Sao_Paulo", -3*60*60)
 
 // DayOf is the day in São Paulo at t, YYYY-MM-DD.

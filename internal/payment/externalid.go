@@ -24,10 +24,10 @@ const MerchantNumberMax = 916_132_831
 // ErrExternalID says that a text is not an external id.
 var ErrExternalID = errors.New("payment: not an external id")
 
-// ExternalID derives the only id that an order ever has at processors: the
+// ExternalID derives the one id that an order ever has at processors: the
 // merchant's short number, then a digest of installation, merchant, operation and
-// reference. It contains no secret, so that a lost key or a restored backup cannot
-// change it, which could pay an order twice.
+// reference. It contains no secret: a lost key or a restored backup cannot change
+// it, which could pay an order twice.
 func ExternalID(installation ID, number int64, merchant ID, op Operation, reference string) string {
 	var buffer [256]byte
 	msg := append(buffer[:0], "porteira/external-id/1\x00"...)
@@ -61,8 +61,8 @@ func MerchantNumber(externalID string) (int64, error) {
 	return ParseMerchantNumber(externalID[:merchantDigits])
 }
 
-// AppendMerchantNumber appends a merchant's short number as external ids and the
-// tokens of the payer's page begin with it: five digits of base 62.
+// AppendMerchantNumber appends a merchant's short number, five digits of base 62:
+// the beginning of external ids and of checkout tokens.
 func AppendMerchantNumber(dst []byte, number int64) []byte {
 	var out [merchantDigits]byte
 	for i := merchantDigits - 1; i >= 0; i-- {

@@ -10,9 +10,9 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// The derivation must never change: an order asked for again, years later and
-// from a restored backup, has to meet the id under which its processor knows
-// it. The vectors were computed apart from this program, with Python's hashlib.
+// The derivation must never change: if an order is looked up years later and from
+// a restored backup, its processor must recognise the id. The vectors were
+// computed independently, with Python's hashlib.
 func TestExternalIDNeverChanges(t *testing.T) {
 	t.Parallel()
 	const (
@@ -44,10 +44,10 @@ func TestExternalIDNeverChanges(t *testing.T) {
 	}
 }
 
-// Orders that differ in anything have different ids, also in the part that a
-// static BR Code carries. All are compared with all, as two that are drawn at
-// random hardly ever differ in one thing alone.
-func TestExternalIDTellsOrdersApart(t *testing.T) {
+// Orders that differ in anything have different ids, including the part in a
+// static BR Code. All are compared with all, as two random ones hardly ever
+// differ in only one thing.
+func TestExternalIDIsUniquePerOrder(t *testing.T) {
 	t.Parallel()
 	ids := []payment.ID{{}, {1}, {0: 1, 15: 1}}
 	complete, static, orders := map[string]bool{}, map[string]bool{}, 0

@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"time"
@@ -69,9 +70,12 @@ func (id *ID) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// IsZero says whether id is unset. The zero id is also the platform itself, which
-// owns money that matches no merchant.
+// IsZero reports whether id is unset. The zero id is also the platform itself,
+// which owns money that matches no merchant.
 func (id ID) IsZero() bool { return id == ID{} }
+
+// CompareIDs orders ids as the database does.
+func CompareIDs(a, b ID) int { return bytes.Compare(a[:], b[:]) }
 
 // MinIDAt is the smallest version 7 id of the millisecond of t, for ranges of
 // creation times.

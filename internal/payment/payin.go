@@ -59,8 +59,8 @@ type BoletoDetail struct {
 	PIXQRCode     string `json:"pixQrcode,omitempty"`
 }
 
-// CardDetail is what is known of the card that paid, never its number, and
-// where the payer enters the number.
+// CardDetail is the known data of the card that paid, never its number, and where
+// the payer enters the number.
 type CardDetail struct {
 	HostedURL    string `json:"hostedUrl,omitempty"` // the processor's own page; empty: the checkout page
 	Brand        string `json:"brand,omitempty"`
@@ -83,8 +83,8 @@ type PayinDetails struct {
 	IdempotencyKey string            `json:"idempotencyKey,omitempty"`
 }
 
-// PersonalData is what a pay-in holds of its payer: JSON as the merchant sent
-// it, without white space; nil if it was not sent. The store seals it.
+// PersonalData is a pay-in's data about its payer: JSON as the merchant sent it,
+// without white space; nil if it was not sent. The store seals it.
 type PersonalData struct {
 	Customer []byte // an object
 	Items    []byte // an array
@@ -113,11 +113,11 @@ type Payin struct {
 	WebhookURL  string
 	Details     PayinDetails
 
-	// WebhookEnded: the receiver answered 410, so this order's events are no
+	// WebhookDisabled: the receiver answered 410, so this order's events are no
 	// longer delivered.
-	WebhookEnded bool
+	WebhookDisabled bool
 
-	PaidAmount     money.Cents // receipts counted to the order, at most Amount
+	PaidAmount     money.Cents // receipts applied to the order, at most Amount
 	RefundedAmount money.Cents
 	Fee            money.Cents
 	EndToEndID     string
@@ -130,7 +130,7 @@ type Payin struct {
 	UpdatedAt time.Time
 }
 
-// Ready says whether the payer can be shown how to pay. A PIX or BOLETO that
+// Ready reports whether the payer can be shown how to pay. A PIX or BOLETO that
 // is not ready is not yet registered at the processor.
 func (p *Payin) Ready() bool {
 	switch p.Method {

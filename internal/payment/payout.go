@@ -6,7 +6,7 @@ import (
 	"github.com/porteira/porteira/internal/money"
 )
 
-// Approval says whether a payout needs, or had, an operator's consent.
+// Approval is whether a payout needs, or had, an operator's approval.
 type Approval string
 
 // The approvals.
@@ -17,13 +17,13 @@ const (
 	ApprovalRejected Approval = "rejected"
 )
 
-// Beneficiary is the recipient of a payout: personal data, which the store
-// seals as one JSON document.
+// Beneficiary is the recipient of a payout: personal data, which the store seals
+// as one JSON document.
 type Beneficiary struct {
 	Name      string `json:"name"`
 	Document  string `json:"document"`
 	PIXKey    string `json:"pixKey"`              // as the merchant sent it
-	NormalKey string `json:"normalKey,omitempty"` // as a processor gets it; absent if the two are equal
+	NormalKey string `json:"normalKey,omitempty"` // as sent to a processor; absent if the two are equal
 }
 
 // Key is the Pix key in the form that is sent to a processor.
@@ -52,7 +52,7 @@ type Payout struct {
 	Approval    Approval
 	Beneficiary Beneficiary
 
-	WebhookEnded bool // as in Payin
+	WebhookDisabled bool // as in Payin
 
 	ReturnedAmount money.Cents
 	EndToEndID     string

@@ -6,12 +6,12 @@ import (
 	"github.com/porteira/porteira/internal/money"
 )
 
-// Receipt is one payment that a processor reported: the truth about money
-// that came in. It is unique by (Processor, ExternalID).
+// Receipt is one payment that a processor reported: the authoritative record of
+// money received. It is unique by (Processor, ExternalID).
 type Receipt struct {
 	Merchant   ID
 	ID         ID
-	Payin      ID // zero if it fits no order
+	Payin      ID // zero if it matches no order
 	Processor  string
 	ExternalID string // the processor's id of the payment: endToEndId for Pix
 	OrderID    string // the external id of the order that it names, if any

@@ -43,18 +43,17 @@ var PayoutStatuses = []PayoutStatus{
 	PayoutPending, PayoutProcessing, PayoutCompleted, PayoutFailed, PayoutCanceled, PayoutReturned,
 }
 
-// PayoutStep is where the one executor stands with a payout; merchants see
-// only the status.
+// PayoutStep is the executor's state of a payout; merchants see only the status.
 type PayoutStep string
 
 // The steps of the executor.
 const (
-	StepQueued   PayoutStep = "queued"   // held, not yet sent
-	StepIntent   PayoutStep = "intent"   // durable intent; bytes may be leaving
-	StepAccepted PayoutStep = "accepted" // the processor has it; the end is awaited
-	StepUnknown  PayoutStep = "unknown"  // nobody knows: ask, do not send
-	StepPerson   PayoutStep = "person"   // asking did not help: a person decides
-	StepDone     PayoutStep = "done"     // final
+	StepQueued   PayoutStep = "queued"        // held, not yet sent
+	StepIntent   PayoutStep = "intent"        // durable intent; bytes may be leaving
+	StepAccepted PayoutStep = "accepted"      // the processor has it; its result is pending
+	StepUnknown  PayoutStep = "unknown"       // outcome unknown: look up, do not send
+	StepReview   PayoutStep = "manual_review" // look-ups were inconclusive: an operator decides
+	StepDone     PayoutStep = "done"          // final
 )
 
 // RefundStatus is the public status of a refund.
@@ -74,7 +73,7 @@ var RefundStatuses = []RefundStatus{RefundPending, RefundProcessing, RefundCompl
 // EventType names what an event announces to the merchant.
 type EventType string
 
-// The events. *.created is announced only to endpoints that ask for it.
+// The events. *.created is sent only to endpoints that subscribe to it.
 const (
 	EventPayinCreated           EventType = "payin.created"
 	EventPayinProcessing        EventType = "payin.processing"
@@ -116,7 +115,7 @@ type Transition[S ~string] struct {
 // Table is a state machine: every cell that is not listed is illegal.
 type Table[S ~string] []Transition[S]
 
-// Next finds the cell of (from, on); ok is false where it is illegal.
+// Next finds the cell of (from, on); ok is false if it is illegal.
 func (t Table[S]) Next(from S, on Trigger) (Transition[S], bool) {
 	for i := range t {
 		if t[i].From == from && t[i].On == on {
@@ -126,35 +125,25 @@ func (t Table[S]) Next(from S, on Trigger) (Transition[S], bool) {
 	return Transition[S]{}, false
 }
 
-// Final says whether nothing leads from s to another status.
-func (t Table[S]) Final(s S) bool {
-	for i := range t {
-		if t[i].From == s && t[i].To != s {
-			return false
-		}
-	}
-	return true
-}
-
 // What can happen to a pay-in.
 const (
-	OnProcess         Trigger = "process"          // the processor has it in analysis
+	OnProcess         Trigger = "process"          // the processor is reviewing it
 	OnPay             Trigger = "pay"              // receipts reach the amount
-	OnPayShort        Trigger = "pay_short"        // a receipt leaves it short
+	OnPayShort        Trigger = "pay_short"        // a receipt is less than the amount
 	OnPayMore         Trigger = "pay_more"         // a receipt, or a part of it, is too much
-	OnExpire          Trigger = "expire"           // its time is over
-	OnCancel          Trigger = "cancel"           // the merchant takes it back
+	OnExpire          Trigger = "expire"           // its lifetime ended
+	OnCancel          Trigger = "cancel"           // the merchant cancels it
 	OnFail            Trigger = "fail"             // the processor refuses the order
 	OnAttemptRefused  Trigger = "attempt_refused"  // a card was refused; the payer may try again
-	OnRefundPart      Trigger = "refund_part"      // a refund leaves a rest
+	OnRefundPart      Trigger = "refund_part"      // a partial refund
 	OnRefundAll       Trigger = "refund_all"       // refunds reach what was paid
-	OnDispute         Trigger = "dispute"          // the payer contests
-	OnWin             Trigger = "win"              // the contest failed
+	OnDispute         Trigger = "dispute"          // the payer disputes it
+	OnWin             Trigger = "win"              // the merchant won the dispute
 	OnWinRefunded     Trigger = "win_refunded"     // the same, and a part was refunded before
-	OnLose            Trigger = "lose"             // the contest succeeded
-	OnReverse         Trigger = "reverse"          // the payer's bank took the chargeback back
+	OnLose            Trigger = "lose"             // the merchant lost the dispute
+	OnReverse         Trigger = "reverse"          // the payer's bank reversed the chargeback
 	OnReverseRefunded Trigger = "reverse_refunded" // the same, and a part was refunded before
-	OnSend            Trigger = "send"             // payouts, refunds: intent to hand it to the processor
+	OnSend            Trigger = "send"             // payouts, refunds: intent to send it to the processor
 	OnComplete        Trigger = "complete"         // payouts, refunds: proof that it was paid
 	OnReturn          Trigger = "return"           // payouts: all of it came back
 	OnReturnPart      Trigger = "return_part"      // payouts: a part of it came back

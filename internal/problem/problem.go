@@ -38,7 +38,7 @@ func (e *Error) WithFields(fields ...FieldError) *Error {
 	return &c
 }
 
-// WithRetryAfter returns a copy of e that asks the client to retry after d.
+// WithRetryAfter returns a copy of e that makes the client retry after d.
 func (e *Error) WithRetryAfter(d time.Duration) *Error {
 	c := *e
 	c.RetryAfter = d
@@ -60,14 +60,14 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Is says whether err is, or wraps, an Error of the kind.
+// Is reports whether err is, or wraps, an Error of the kind.
 func Is(err error, kind Kind) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Kind == kind
 }
 
-// From returns err as an error that can be shown: an Error is returned as it is,
-// an expired or canceled context is unavailable, and anything else is
+// From returns err as an error that can be shown: an Error is returned unchanged,
+// an expired or canceled context is unavailable, and any other error is
 // internal_error, which hides its cause. From(nil) is nil.
 func From(err error) *Error {
 	var e *Error

@@ -1,31 +1,33 @@
-// Package processor is capability interfaces, answers (done, refused, not
-// sent, unknown), registry: what a payment processor can do for the gateway.
+// Package processor is capability interfaces, answers (done, refused, not sent,
+// unknown), registry: what a payment processor can do for the gateway.
 //
-// A processor's package is a stateless translation: request out, answer in.
-// It decides nothing, stores nothing and never repeats a call; whatever it
-// cannot prove is Unknown.
+// A processor's package is a stateless translation: request out, answer in. It
+// makes no decisions, stores nothing and never repeats a call. Anything unproved
+// is Unknown.
 package processor
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 )
 
 // Outcome classifies how a call ended. The zero value is Unknown, so that a
-// forgotten case can never become a second transfer or a lost hold.
+// forgotten assignment cannot cause a second transfer or a lost hold.
 type Outcome int
 
 // The outcomes.
 const (
-	// Unknown: bytes may have left, and nothing proves their effect (timeout,
-	// reset, 5xx, an answer that cannot be read, 401 after sending). The effect
-	// is looked up, never repeated blindly.
+	// Unknown: bytes may have left, and nothing proves their effect (timeout, reset,
+	// 5xx, unreadable answer, 401 after sending). The effect is looked up, never
+	// repeated blindly.
 	Unknown Outcome = iota
-	// Done: the processor proved that it took the request.
+	// Done: the processor proved that it accepted the request.
 	Done
 	// Refused: the processor proved that the request has and will have no effect.
 	Refused
@@ -34,7 +36,7 @@ const (
 	NotSent
 )
 
-// String names the outcome as logs and the database keep it.
+// String names the outcome as in logs and the database.
 func (o Outcome) String() string {
 	switch o {
 	case Done:
@@ -59,16 +61,16 @@ const (
 	NotFound
 )
 
-// Profile declares what a processor promises, so that no other package depends
-// on its name.
+// Profile is what a processor guarantees, so that no other package depends on its
+// name.
 type Profile struct {
 	Name    string
 	Methods []payment.Method
-	// IdempotentByOurID: the same transfer id sent again, with the same bytes,
-	// has no second effect. Without it an unknown transfer is never sent again.
+	// IdempotentByOurID: the same transfer id sent again, with the same bytes, has no
+	// second effect. Without it an unknown transfer is never sent again.
 	IdempotentByOurID bool
-	// QuietPeriod is how long after sending a "not found" proves nothing, as
-	// the request may still wait in a queue of the processor's.
+	// QuietPeriod is how long after sending a "not found" proves nothing, as the
+	// request may still be in one of the processor's queues.
 	QuietPeriod time.Duration
 	// ChecksDocuments: CPF, CNPJ and Pix keys must carry right check digits.
 	ChecksDocuments bool
@@ -77,12 +79,13 @@ type Profile struct {
 	TransferTimeout time.Duration
 }
 
-// Processor is what every processor is; the capabilities below are optional.
+// Processor is implemented by every processor; the capabilities below are
+// optional.
 type Processor interface {
 	Profile() Profile
 }
 
-// ChargeRequest asks for a way to pay a pay-in.
+// ChargeRequest requests a charge for a pay-in.
 type ChargeRequest struct {
 	ExternalID   string // ours; the processor's idempotent id
 	Method       payment.Method
@@ -104,8 +107,8 @@ type Charge struct {
 	Card        *payment.CardDetail
 }
 
-// ChargeAnswer is how a Charge call ended; Charge is set when it is Done,
-// Failure when it is Refused.
+// ChargeAnswer is how a Charge call ended; Charge is set if it is Done, Failure
+// if it is Refused.
 type ChargeAnswer struct {
 	Outcome Outcome
 	Charge  Charge
@@ -113,12 +116,11 @@ type ChargeAnswer struct {
 	Cause   error // for the operator's log only
 }
 
-// Charger creates charges. The same ExternalID again must return the same
-// charge.
+// Charger creates charges. The same ExternalID again must return the same charge.
 type Charger interface {
 	Charge(ctx context.Context, r ChargeRequest) ChargeAnswer
-	// QueryCharge looks up a charge. A static BR Code has the first 25
-	// characters of externalID only.
+	// QueryCharge looks up a charge. A static BR Code has only the first 25
+	// characters of externalID.
 	QueryCharge(ctx context.Context, externalID string) ChargeReport
 }
 
@@ -131,15 +133,15 @@ type Minter interface {
 // ChargeState is the state of a charge at the processor.
 type ChargeState string
 
-// The states of a charge. Payments are facts of their own beside it.
+// The states of a charge. Payments are reported separately.
 const (
 	ChargeOpen     ChargeState = "open"
-	ChargeAnalysis ChargeState = "analysis" // card or bill seen, not cleared
+	ChargeAnalysis ChargeState = "analysis" // card or bill received, not cleared
 	ChargeExpired  ChargeState = "expired"
 	ChargeFailed   ChargeState = "failed"
 )
 
-// ChargeReport is what a processor reports of a charge.
+// ChargeReport is a processor's report about a charge.
 type ChargeReport struct {
 	Lookup   Lookup
 	State    ChargeState
@@ -151,27 +153,26 @@ type ChargeReport struct {
 	Cause    error
 }
 
-// TestCard is a card number that was published for tests. It belongs to nobody
-// and can pay nothing.
+// TestCard is a published test card number. It belongs to nobody and cannot pay.
 type TestCard struct {
 	Number string // digits
 	Brand  string // visa, mastercard, elo, amex, hipercard
-	// Result is what paying by it ends in: approved, challenge (approved once
-	// the payer has confirmed), analysis_approved, analysis_refused, or the code
-	// of a failure.
+	// Result is the result of paying with it: approved, challenge (approved once the
+	// payer has confirmed), analysis_approved, analysis_refused, or the code of a
+	// failure.
 	Result string
 	// SplitResult is the result of paying in instalments; "" means Result.
 	SplitResult string
 }
 
-// TestCardPayment is a payment by a test card. It has no card number: a number
-// stays on the page on which it was typed.
+// TestCardPayment is a payment with a test card. It has no card number: a number
+// never leaves the page on which it was typed.
 type TestCardPayment struct {
 	Result string // of the test card
 	Card   payment.CardDetail
 }
 
-// TestCardRequest is one attempt to pay by a test card.
+// TestCardRequest is one attempt to pay with a test card.
 type TestCardRequest struct {
 	Charge  ChargeRequest
 	Attempt int // from 1
@@ -179,26 +180,26 @@ type TestCardRequest struct {
 }
 
 // TestCardAnswer is how an attempt ended: Done if the processor has decided it
-// or, with Challenge, waits for the payer's confirmation. QueryCharge reports
-// the decision.
+// or, with Challenge, waits for the payer's confirmation. QueryCharge reports the
+// decision.
 type TestCardAnswer struct {
 	Outcome   Outcome
 	Challenge bool
 	Cause     error
 }
 
-// TestCardTaker takes test cards on the gateway's own page. Only sandboxes
-// implement it: a real processor takes cards on a page of its own
+// TestCardTaker accepts test cards on the gateway's own page. Only sandboxes
+// implement it: a real processor accepts cards on its own page
 // (CardDetail.HostedURL). A repeated attempt has no second effect.
 type TestCardTaker interface {
-	// TestCards lists the only numbers that the page accepts. The caller does
-	// not change the list.
+	// TestCards lists the only numbers that the page accepts. The caller must not
+	// change the list.
 	TestCards() []TestCard
 	PayByTestCard(ctx context.Context, r TestCardRequest) TestCardAnswer
 	ConfirmTestCard(ctx context.Context, externalID string, attempt int, approve bool) TestCardAnswer
 }
 
-// Payment is money that came in: a fact, whatever the charge's state.
+// Payment is money received, independent of the charge's state.
 type Payment struct {
 	ID         string // unique at the processor: endToEndId for Pix
 	ExternalID string // the order that it names; may be unknown to us
@@ -216,17 +217,17 @@ const (
 	DisputeOpen     DisputeState = "open"
 	DisputeWon      DisputeState = "won"
 	DisputeLost     DisputeState = "lost"
-	DisputeReversed DisputeState = "reversed" // lost, then given back
+	DisputeReversed DisputeState = "reversed" // lost, then returned
 )
 
-// Dispute is a payer's contest of a payment.
+// Dispute is a payer's dispute of a payment.
 type Dispute struct {
 	ID     string
 	Amount money.Cents
 	State  DisputeState
 }
 
-// TransferRequest asks for a Pix to any key.
+// TransferRequest requests a Pix to any key.
 type TransferRequest struct {
 	ExternalID  string // ours, one for the payout's life
 	Amount      money.Cents
@@ -247,7 +248,7 @@ const (
 	TransferFailed     TransferState = "failed"
 )
 
-// TransferReport is what a processor reports of a transfer.
+// TransferReport is a processor's report about a transfer.
 type TransferReport struct {
 	Lookup      Lookup
 	State       TransferState
@@ -260,8 +261,8 @@ type TransferReport struct {
 	Cause       error
 }
 
-// TransferAnswer is how a Transfer call ended. Report is set when it is Done;
-// Failure and Evidence when it is Refused.
+// TransferAnswer is how a Transfer call ended. Report is set if it is Done;
+// Failure and Evidence if it is Refused.
 type TransferAnswer struct {
 	Outcome  Outcome
 	Report   TransferReport
@@ -272,21 +273,21 @@ type TransferAnswer struct {
 
 // Transferrer sends money.
 type Transferrer interface {
-	// Transfer sends once. guard is called right before the first byte leaves;
-	// if it fails nothing is sent and the outcome is NotSent.
+	// Transfer sends once. guard is called right before the first byte leaves; if it
+	// fails nothing is sent and the outcome is NotSent.
 	Transfer(ctx context.Context, r TransferRequest, guard func() error) TransferAnswer
 	// QueryTransfer looks up our id.
 	QueryTransfer(ctx context.Context, externalID string) TransferReport
 }
 
-// RefundRequest asks for money to go back to the payer.
+// RefundRequest requests a refund to the payer.
 type RefundRequest struct {
 	ExternalID string // ours
 	PaymentID  string // the processor's id of the payment
 	Amount     money.Cents
 }
 
-// Refunder gives payments back.
+// Refunder refunds payments.
 type Refunder interface {
 	Refund(ctx context.Context, r RefundRequest, guard func() error) TransferAnswer
 	QueryRefund(ctx context.Context, externalID string) TransferReport
@@ -302,50 +303,60 @@ const (
 	SubjectRefund   Subject = "refund"
 )
 
-// Hint is what a notice claims: the id to look up. It moves nothing by itself
+// Hint is the content of a notice: the id to look up. It moves nothing by itself
 // if the processor can be queried.
 type Hint struct {
 	Subject    Subject
 	ExternalID string
-	// Payment is the payment that the notice reports, used to book money of no
-	// known order.
+	// Payment is the payment that the notice reports, used to book money of no known
+	// order.
 	Payment *Payment
 }
 
-// Notifier reads notices. It has no default: a processor without it cannot
-// be compiled into one that sends notices.
+// Notifier reads notices. It has no default: a processor without it cannot be
+// compiled as one that sends notices.
 type Notifier interface {
-	// VerifyNotice authenticates the raw request and returns the processor's
-	// id of the notice. Any doubt is an error.
+	// VerifyNotice authenticates the raw request and returns the processor's id of
+	// the notice. Any doubt is an error.
 	VerifyNotice(h http.Header, body []byte, now time.Time) (noticeID string, err error)
 	// ParseNotice reads a verified body.
 	ParseNotice(body []byte) ([]Hint, error)
 }
 
-// Collector lists payments, so that one whose notice was lost is found.
+// Collector lists payments, including those whose notice was lost.
 type Collector interface {
-	// Payments returns payments reported after cursor ("" is the beginning),
-	// oldest first, and the cursor to go on from.
+	// Payments returns payments reported after cursor ("" is the beginning), oldest
+	// first, and the next cursor.
 	Payments(ctx context.Context, cursor string) (page []Payment, next string, err error)
 }
 
-// Change is money that moved again at the processor without a request of ours: a
-// transfer came back, or a payer contests a payment.
+// Change is a later movement of money at the processor without a request of ours:
+// a transfer was returned, or a payer disputes a payment.
 type Change struct {
 	Subject    Subject // SubjectTransfer or SubjectCharge
 	ExternalID string
-	// Returned is the amount of a transfer that came back, in all so far.
+	// Returned is the total returned amount of a transfer so far.
 	Returned money.Cents
-	// Dispute is one that was opened or decided, in its state at that time.
+	// Dispute was opened or decided, in its state at that time.
 	Dispute *Dispute
 }
 
-// Monitor lists changes, so that one whose notice was lost is found.
+// Monitor lists changes, including those whose notice was lost.
 type Monitor interface {
-	// Changes returns changes reported after cursor ("" is the beginning),
-	// oldest first, and the cursor to go on from.
+	// Changes returns changes reported after cursor ("" is the beginning), oldest
+	// first, and the next cursor.
 	Changes(ctx context.Context, cursor string) (page []Change, next string, err error)
 }
 
 // Registry finds processors by name.
 type Registry map[string]Processor
+
+// Of returns a processor by name. One that is not configured is a problem of kind
+// unavailable.
+func (r Registry) Of(name string) (Processor, error) {
+	if p, ok := r[name]; ok {
+		return p, nil
+	}
+	return nil, problem.New(problem.Unavailable, "The merchant's processor is not configured on this gateway.").
+		With(fmt.Errorf("processor %q is not configured", name))
+}

@@ -28,26 +28,26 @@ type Options struct {
 	// NotifyURL is a gateway's address that needs no registration: that of the
 	// gateway whose process runs the bank.
 	NotifyURL string
-	// NoticeWorkers is how many notices are sent at once; 1 unless set, which
-	// sends them in the goroutine that calls Step.
+	// NoticeWorkers is how many notices are sent at once; the default of 1 sends them
+	// in the goroutine that calls Step.
 	NoticeWorkers int
 	// Faults makes calls misbehave at random, by seed.
 	Faults FaultProfile
-	// Pause lets d pass before a late answer is sent, or, if d is negative,
-	// waits until ctx ends. nil waits by Clock. A simulation in one goroutine
-	// advances its own time here.
+	// Pause waits d before a late answer is sent or, if d is negative, until ctx
+	// ends. nil waits by Clock. A simulation in one goroutine advances its own time
+	// here.
 	Pause func(ctx context.Context, d time.Duration)
 	// Log receives a line when the journal cannot be written. May be nil.
 	Log *slog.Logger
 }
 
-// Bank is a bank of its own. All methods are safe for concurrent use.
+// Bank is a synthetic bank. All methods are safe for concurrent use.
 type Bank struct {
 	opts    Options
 	journal *journal
 	faults  *faults
 	handler http.Handler
-	wake    chan struct{} // holds one: wakes coalesce
+	wake    chan struct{} // capacity 1: wakes coalesce
 	closing chan struct{}
 	once    sync.Once
 
@@ -59,7 +59,7 @@ type Bank struct {
 	serial       uint64 // of the last timer
 }
 
-// errOptions says that the options make no bank.
+// errOptions says that a required option is missing.
 var errOptions = errors.New("sandboxbank: a bank needs a secret, a clock and ids")
 
 // errURL says that notices cannot be sent to an address.
@@ -123,8 +123,8 @@ func (b *Bank) Now() time.Time {
 
 func (b *Bank) now() time.Time { return b.opts.Clock.Now().Add(b.ledger.offset) }
 
-// do runs f, which reads or changes the ledger, and returns once everything
-// that f saw is on disk: what the bank has answered must be true after a crash.
+// do runs f, which reads or changes the ledger, and returns once everything that
+// f read is on disk: the bank's answers must remain true after a crash.
 func (b *Bank) do(f func(now time.Time) error) error {
 	if err := b.journal.retry(); err != nil {
 		return err
@@ -139,8 +139,8 @@ func (b *Bank) do(f func(now time.Time) error) error {
 	return err
 }
 
-// commit makes one change of the ledger and appends it to the journal; the
-// lock is held. The caller waits for the disk.
+// commit makes one change of the ledger and appends it to the journal; the lock
+// is held. The caller waits for the disk.
 func (b *Bank) commit(now time.Time, r *record) error {
 	r.At = now
 	body, err := json.Marshal(r)
@@ -155,8 +155,8 @@ func (b *Bank) commit(now time.Time, r *record) error {
 	return nil
 }
 
-// Wake makes Run check its timers again: after a change, or after the clock
-// was moved.
+// Wake makes Run check its timers again: after a change, or after the clock was
+// moved.
 func (b *Bank) Wake() {
 	select {
 	case b.wake <- struct{}{}:
@@ -164,7 +164,7 @@ func (b *Bank) Wake() {
 	}
 }
 
-// pause is the Pause of a bank whose clock runs by itself.
+// pause is the default Pause.
 func (b *Bank) pause(ctx context.Context, d time.Duration) {
 	var fired <-chan time.Time
 	if d >= 0 {
@@ -180,8 +180,8 @@ func (b *Bank) pause(ctx context.Context, d time.Duration) {
 }
 
 // SetOffset makes the bank's clock run ahead of the clock in its options. Time
-// only goes forward: an offset smaller than the present one changes nothing.
-// It returns the offset in force, which the journal keeps.
+// only goes forward: an offset smaller than the present one changes nothing. It
+// returns the offset in force, which the journal keeps.
 func (b *Bank) SetOffset(d time.Duration) (inForce time.Duration, err error) {
 	err = b.do(func(now time.Time) error {
 		if d = d.Truncate(time.Microsecond); d > b.ledger.offset {

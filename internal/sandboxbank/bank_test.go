@@ -97,7 +97,7 @@ func TestOneIDOneTransferUnderConcurrency(t *testing.T) {
 }
 
 // TestRefusedForever: the gateway releases money on a refusal, so neither a
-// restart nor a request that waits in a queue may make it untrue.
+// restart nor a queued request may revoke it.
 func TestRefusedForever(t *testing.T) {
 	h := newHarness(t, onDisk(t))
 	request := h.transferRequest()

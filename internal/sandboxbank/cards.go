@@ -9,9 +9,9 @@ import (
 // analysisAfter is how long an analysis of a card takes.
 const analysisAfter = 5 * time.Second
 
-// putCard takes an attempt to pay by card. An attempt whose number the bank
-// knows is not made again: that is what makes two clicks one payment. A charge
-// that is paid or in analysis takes no attempt, whatever its number.
+// putCard starts an attempt to pay by card. An attempt with a known number is not
+// made again, so that two clicks are one payment. A charge that is paid or in
+// analysis accepts no attempt with any number.
 func (b *Bank) putCard(externalID string, number int, attempt bankapi.CardAttempt) (answer bankapi.CardAnswer, err error) {
 	err = b.do(func(now time.Time) error {
 		c, err := b.ensureCharge(now, externalID, &attempt.Terms)

@@ -19,7 +19,7 @@ const (
 	noFunds      = string(bankapi.CodeInsufficientFunds)
 )
 
-// try sends an attempt and returns its outcome in a word.
+// try sends an attempt and returns its outcome.
 func (h *harness) try(request processor.ChargeRequest, attempt int, result string) string {
 	h.t.Helper()
 	return outcomeOf(h.driver.PayByTestCard(h.t.Context(), processor.TestCardRequest{

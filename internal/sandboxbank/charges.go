@@ -19,8 +19,8 @@ func (d *disputeChanged) shown() bankapi.Dispute {
 	return bankapi.Dispute{ID: d.ID, Amount: d.Amount, State: d.State}
 }
 
-// shown is the charge as the bank shows it at the bank's time, with its
-// payer's instructions, which follow from its terms.
+// shown is the charge as the bank shows it at the bank's time, with its payer's
+// instructions, which follow from its terms.
 func (c *charge) shown(now time.Time) (bankapi.Charge, error) {
 	shown := bankapi.Charge{
 		ExternalID: c.externalID, Method: c.terms.Method, Amount: c.terms.Amount,
@@ -61,8 +61,8 @@ func validCharge(externalID string, t *bankapi.ChargeTerms) bool {
 	return err == nil
 }
 
-// sameTerms reports whether two requests ask for the same charge. The
-// merchant's name may have been corrected between them.
+// sameTerms reports whether two requests describe the same charge. The merchant's
+// name may have been corrected between them.
 func sameTerms(a, b *bankapi.ChargeTerms) bool {
 	return a.Method == b.Method && a.Amount == b.Amount &&
 		a.DueDate == b.DueDate && a.ExpiresAt.Equal(b.ExpiresAt)
@@ -113,7 +113,7 @@ func (b *Bank) getCharge(externalID string) (shown bankapi.Charge, err error) {
 	return shown, err
 }
 
-// forceCharge does to a charge what a payer, a card issuer or time would.
+// forceCharge simulates a payer, a card issuer or the passing of time.
 func (b *Bank) forceCharge(externalID, action string, how bankapi.ForceCharge) (shown bankapi.Charge, err error) {
 	err = b.do(func(now time.Time) error {
 		c, err := b.ensureCharge(now, externalID, how.Terms)
@@ -156,8 +156,8 @@ func (b *Bank) ensureCharge(now time.Time, externalID string, terms *bankapi.Cha
 	return b.ledger.charges[externalID], err
 }
 
-// pay receives money. Late, double, short and over payments are real, so only
-// a charge that failed cannot be paid.
+// pay receives money. Late, double, short and over payments happen in practice,
+// so only a failed charge cannot be paid.
 func (b *Bank) pay(now time.Time, c *charge, how bankapi.ForceCharge) error {
 	method := how.Method
 	if method == "" {
@@ -188,7 +188,8 @@ func (b *Bank) pay(now time.Time, c *charge, how bankapi.ForceCharge) error {
 	return b.commit(now, &record{Payment: p, Notice: b.newID(now)})
 }
 
-// endCharge ends an unpaid charge; repeated, it announces the end again.
+// endCharge ends an unpaid charge; repeated, it sends the notice of the end
+// again.
 func (b *Bank) endCharge(now time.Time, c *charge, state bankapi.ChargeState, why bankapi.Code) error {
 	if len(c.payments) > 0 || (c.state != bankapi.ChargeOpen && c.state != state) {
 		return bankapi.CodeStateForbids
@@ -242,7 +243,7 @@ func (b *Bank) changeDispute(now time.Time, c *charge, action string) error {
 	return b.commit(now, &record{Dispute: changed, Notice: b.newID(now)})
 }
 
-// bankISPB leads the ids of Pix payments that this bank issues. An ISPB is the
+// bankISPB begins the ids of Pix payments that this bank issues. An ISPB is the
 // root of a CNPJ; no participant has this one.
 const bankISPB = "99999999"
 

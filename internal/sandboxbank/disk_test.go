@@ -20,7 +20,7 @@ import (
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
-// memoryFile is a file whose syncs fail as a test wants. As on Linux, a failed
+// memoryFile is a file whose syncs fail as a test sets. As on Linux, a failed
 // sync drops its pages, and the next one succeeds without them.
 type memoryFile struct {
 	mu    sync.Mutex
@@ -117,7 +117,7 @@ func TestFailedSyncIsWrittenAgain(t *testing.T) {
 		t.Errorf("a transfer that is not on disk is %v", answer.Outcome)
 	}
 	if report := h.driver.QueryTransfer(t.Context(), lost.ExternalID); report.Lookup != processor.Found {
-		t.Errorf("asked again: %v", report.Lookup)
+		t.Errorf("looked up again: %v", report.Lookup)
 	}
 	h.wantOnDisk(file)
 }

@@ -2,15 +2,14 @@
 // journal and faults.
 //
 // [Bank] has charges, payments, transfers, refunds and disputes, which outlive
-// the gateway, and every misbehaviour that a test may ask for. It keeps its
-// ledger in memory, writes each change as one line of its journal, and
-// acknowledges nothing before that line is on disk. [Bank.Handler] serves
-// package bankapi's protocol over HTTP; [Bank.Transport] does so without a
-// socket. [Bank.Step] fires timers: transfers complete about a second
-// after the bank accepted them, notices are sent and repeated. No goroutine
-// starts except in [Bank.Run] and for several notices at once.
+// the gateway, and can simulate every misbehaviour that a test needs. It keeps
+// its ledger in memory, writes each change as one line of its journal, and
+// acknowledges nothing before that line is on disk. [Bank.Handler] serves package
+// bankapi's protocol over HTTP; [Bank.Transport] does so without a socket.
+// [Bank.Step] fires timers: transfers complete about a second after the bank
+// accepted them, notices are sent and repeated. Goroutines start only in
+// [Bank.Run] and for several notices at once.
 //
-// Nothing that this bank issues can be paid: its BR Codes point to a host
-// under .invalid (RFC 2606), its bills carry a bank code that nobody has, its
-// ids an ISPB that nobody has.
+// Nothing that this bank issues can be paid: its BR Codes point to a host under
+// .invalid (RFC 2606), and its bills and ids carry an unused bank code and ISPB.
 package sandboxbank

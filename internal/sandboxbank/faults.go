@@ -32,7 +32,7 @@ type FaultProfile struct {
 	Kinds []bankapi.FaultKind
 }
 
-// faults decides which calls misbehave. Armed faults live in memory only: a
+// faults decides which calls misbehave. Armed faults are in memory only: a
 // restart clears them.
 type faults struct {
 	charges atomic.Int64 // armed faults of the operation charge
@@ -125,7 +125,7 @@ func (f *faults) delay() time.Duration {
 }
 
 // OfflineCharges reports whether charges may be generated without calling the
-// bank: not while a fault could hit the call.
+// bank: not while a fault could affect the call.
 func (b *Bank) OfflineCharges() bool {
 	f := b.faults
 	return f.charges.Load() == 0 &&

@@ -28,7 +28,7 @@ type script struct {
 }
 
 // newScriptBank opens a bank; each script resets it, as opening one would take
-// longer than playing one.
+// longer than the script.
 func newScriptBank(f *testing.F) *Bank {
 	f.Helper()
 	w, clock := env.Virtual(start, 1)
@@ -170,8 +170,8 @@ func shown(t *testing.T, l *ledger, now time.Time) string {
 }
 
 // FuzzJournal opens any file as a journal: as it is, and its lines as records
-// with the checksums that make them valid. The readable part reads the same
-// again, and a bank works with it.
+// with valid checksums. The readable part reads the same again, and a bank works
+// with it.
 func FuzzJournal(f *testing.F) {
 	journal := []byte(journalHeader)
 	journal = appendLine(journal, 1, 0, []byte(`{"at":"2026-11-20T18:30:00Z","offset":1}`))

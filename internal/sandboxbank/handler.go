@@ -23,8 +23,8 @@ type call struct {
 	fault bankapi.FaultKind
 }
 
-// serve acts upon a call and returns the body of its answer. An error that is
-// no bankapi.Code is answered as an internal one.
+// serve handles a call and returns the body of its answer. An error that is no
+// bankapi.Code is answered as an internal one.
 type serve func(b *Bank, c *call) (body any, err error)
 
 // routes is the bank's HTTP API.
@@ -61,7 +61,7 @@ func (b *Bank) routes() http.Handler {
 	for _, r := range routes {
 		mux.Handle(r.pattern, b.authenticated(func(w http.ResponseWriter, c *call) {
 			if r.operation != "" {
-				b.serveFaulty(w, c, r.operation, r.serve)
+				b.serveWithFaults(w, c, r.operation, r.serve)
 				return
 			}
 			body, err := r.serve(b, c)
@@ -90,8 +90,8 @@ func (b *Bank) authenticated(next func(w http.ResponseWriter, c *call)) http.Han
 	})
 }
 
-// serveFaulty serves a call as its operation's next fault wants it.
-func (b *Bank) serveFaulty(w http.ResponseWriter, c *call, op bankapi.Operation, next serve) {
+// serveWithFaults serves a call, with its operation's next fault if there is one.
+func (b *Bank) serveWithFaults(w http.ResponseWriter, c *call, op bankapi.Operation, next serve) {
 	c.fault = b.faults.draw(op)
 	switch c.fault {
 	case bankapi.NotSent:

@@ -90,7 +90,7 @@ func newHarness(t *testing.T, change func(*Options)) *harness {
 				h.clock.Advance(d)
 				return
 			}
-			// Exactly to the caller's time-out, and no further.
+			// Exactly until the caller's timeout, and no longer.
 			if wait, ok := h.clock.Next(); ok {
 				h.clock.Advance(wait)
 			}

@@ -19,39 +19,39 @@ import (
 //	checksum number durable {record}
 //
 // The checksum is CRC-32C, in eight hex digits, over the rest of the line.
-// Numbers rise by one from 1. "durable" is the number of the last line that
-// was known to be on disk when this line was written. It separates a torn tail,
-// which is cut, from damage to acknowledged lines, which is reported.
+// Numbers increase by one from 1. "durable" is the number of the last line known
+// to be on disk when this line was written. It distinguishes a torn tail, which
+// is cut, from damage to acknowledged lines, which is reported.
 const journalHeader = "porteira-bank-journal 1\n"
 
 var (
-	// ErrJournalForeign says that the file at the path is no journal of a bank.
+	// ErrJournalForeign says that the file is not a bank's journal.
 	ErrJournalForeign = errors.New("sandboxbank: this file is not a bank's journal")
 	// ErrJournalDamaged says that an acknowledged line cannot be read. The bank
 	// does not open: restore the file from a backup.
 	ErrJournalDamaged = errors.New("sandboxbank: the bank's journal is damaged")
 	// ErrJournalLocked says that another bank has the journal open.
 	ErrJournalLocked = errors.New("sandboxbank: another bank uses this journal")
-	// ErrClosed says that the bank was closed.
-	ErrClosed = errors.New("sandboxbank: the bank is closed")
+	// errClosed says that the bank was closed.
+	errClosed = errors.New("sandboxbank: the bank is closed")
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errDisk says that lines cannot be written now. They are kept, and the next
-// wait for them writes them again.
+// errDisk says that lines cannot be written now. They are kept, and the next wait
+// writes them again.
 var errDisk = errors.New("sandboxbank: the journal cannot be written")
 
-// journalFile is what a journal is written to.
+// journalFile is the file of a journal.
 type journalFile interface {
 	io.WriterAt
 	Sync() error
 	Close() error
 }
 
-// journal appends lines. The first caller that waits for a line writes and
-// syncs all pending lines; callers that come meanwhile share the next sync. So
-// many changes cost one fsync, and no goroutine of its own is needed.
+// journal appends lines. The first caller that waits for a line writes and syncs
+// all pending lines; concurrent callers share the next sync. So many changes cost
+// one fsync, without a separate goroutine.
 type journal struct {
 	mu      sync.Mutex
 	synced  sync.Cond // durable or err changed
@@ -75,8 +75,8 @@ func newJournal(file journalFile, end int64, last uint64) *journal {
 	return j
 }
 
-// append adds a line with body and returns its number. It is not yet on disk:
-// see wait.
+// append adds a line with body and returns its number. It is not yet on disk: see
+// wait.
 func (j *journal) append(body []byte) uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -105,7 +105,7 @@ func (j *journal) wait(n uint64) error {
 	for failed := j.failed; j.durable < n; {
 		switch {
 		case j.closed:
-			return ErrClosed
+			return errClosed
 		case j.failed != failed:
 			return j.err
 		case j.writing:
@@ -117,9 +117,9 @@ func (j *journal) wait(n uint64) error {
 	return nil
 }
 
-// retry writes again what the last attempt failed to write; it returns nil if
-// that attempt did not fail. It is called before each change, so that the
-// ledger does not run ahead of a disk that cannot be written.
+// retry writes the lines of a failed attempt again; it returns nil if the last
+// attempt did not fail. It is called before each change, so that the ledger does
+// not run ahead of a disk that cannot be written.
 func (j *journal) retry() error {
 	j.mu.Lock()
 	err, last := j.err, j.last
@@ -130,10 +130,10 @@ func (j *journal) retry() error {
 	return j.wait(last)
 }
 
-// flush writes and syncs the pending lines. The lock is held, except during
-// the writing itself. Lines that failed are written again at the same offset,
-// with later ones behind them: a failed fsync may have dropped its pages, and
-// the next one would succeed without them.
+// flush writes and syncs the pending lines. The lock is released only during the
+// write. Failed lines are written again at the same offset, with later ones
+// behind them: a failed fsync may have dropped its pages, and the next one would
+// succeed without them.
 func (j *journal) flush() {
 	lines, upTo := j.pending, j.last
 	j.pending, j.spare = j.spare[:0], nil
@@ -218,8 +218,8 @@ func prepareJournal(file *os.File, replay func(body []byte) error) (end int64, l
 }
 
 // rewrite writes a part of the file again and syncs it. It can be read, but may
-// not be on disk: after a failed sync the system keeps the pages in its cache
-// and counts them as written.
+// not be on disk: after a failed sync the system keeps the pages in its cache and
+// considers them written.
 func rewrite(file *os.File, from, to int64) error {
 	part := make([]byte, to-from)
 	if _, err := file.ReadAt(part, from); err != nil {
@@ -232,7 +232,7 @@ func rewrite(file *os.File, from, to int64) error {
 }
 
 // writeHeader begins a journal; the folder is synced too, or a power cut could
-// take the file with it.
+// lose the file.
 func writeHeader(file *os.File) error {
 	if err := file.Truncate(0); err != nil {
 		return err
@@ -306,8 +306,8 @@ func readJournal(r io.Reader, replay func(body []byte) error) (extent, error) {
 	}
 }
 
-// hiddenLine finds a complete line at the end of a damaged one: if the break
-// between two lines is damaged, they read as one.
+// hiddenLine finds a complete line at the end of a damaged one: if the line break
+// is damaged, two lines are read as one.
 func hiddenLine(line []byte) (durable uint64, ok bool) {
 	for i := range line {
 		if _, durable, _, ok = parseLine(line[i:]); ok {

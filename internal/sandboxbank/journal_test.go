@@ -133,7 +133,7 @@ func completeLines(journal []byte, cut int) int {
 }
 
 // checkPrefix cuts the journal as a kill in the middle of a write would: all
-// acknowledged lines are there, and of the rest only complete ones.
+// acknowledged lines are there, and only complete ones of the others.
 func checkPrefix(t interface {
 	Helper()
 	Fatalf(string, ...any)

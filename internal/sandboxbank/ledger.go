@@ -9,8 +9,8 @@ import (
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
-// ledger is the state that the journal describes: only apply changes it, so
-// that reading the journal again makes the same ledger.
+// ledger is the state that the journal describes. Only apply changes it, so that
+// reading the journal again rebuilds the same ledger.
 type ledger struct {
 	offset    time.Duration
 	charges   map[string]*charge
@@ -24,7 +24,7 @@ type ledger struct {
 	listeners []listenerAdded    // in order of their first registration
 }
 
-// orderKey names an order: transfers and refunds have name spaces of their own.
+// orderKey identifies an order: transfers and refunds have separate name spaces.
 type orderKey struct {
 	subject    bankapi.Subject
 	externalID string
@@ -45,7 +45,7 @@ type charge struct {
 	reordered   bool // its first notice was delayed
 }
 
-// receipt is a payment that came in.
+// receipt is a received payment.
 type receipt struct {
 	paymentReceived
 
@@ -66,7 +66,7 @@ type order struct {
 	reordered bool
 }
 
-// notice is a notice that a gateway has not accepted yet.
+// notice is a notice that no gateway has accepted yet.
 type notice struct {
 	id         string
 	subject    bankapi.Subject
@@ -277,8 +277,8 @@ func (l *ledger) announce(r *record, n *notice, fault bankapi.FaultKind, reorder
 	l.notices[n.id] = n
 }
 
-// stateAt is the charge's state at the bank's time: an unpaid charge expires
-// by itself.
+// stateAt is the charge's state at the bank's time: an unpaid charge expires by
+// itself.
 func (c *charge) stateAt(now time.Time) bankapi.ChargeState {
 	if c.state == bankapi.ChargeOpen && len(c.payments) == 0 && !now.Before(c.terms.ExpiresAt) {
 		return bankapi.ChargeExpired

@@ -10,7 +10,7 @@ import (
 // pageLimit is how many entries a list shows at once.
 const pageLimit = 500
 
-// paymentsAfter lists payments in the order in which they came in.
+// paymentsAfter lists payments in the order of arrival.
 func (b *Bank) paymentsAfter(cursor string) (page bankapi.PaymentPage, err error) {
 	err = b.do(func(time.Time) error {
 		page.Data, page.NextCursor, err = pageOf(b.ledger.payments, cursor, (*receipt).shown)
@@ -19,8 +19,8 @@ func (b *Bank) paymentsAfter(cursor string) (page bankapi.PaymentPage, err error
 	return page, err
 }
 
-// changesAfter lists disputes and returns in the order in which they happened,
-// including those that no notice announced.
+// changesAfter lists disputes and returns in order, including those without a
+// notice.
 func (b *Bank) changesAfter(cursor string) (page bankapi.ChangePage, err error) {
 	err = b.do(func(time.Time) error {
 		same := func(c bankapi.Change) bankapi.Change { return c }

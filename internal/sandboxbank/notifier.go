@@ -19,7 +19,8 @@ const (
 	noticeTimeout = 5 * time.Second
 	// reorderBy is the delay of a notice that later ones are to overtake.
 	reorderBy = 3 * time.Second
-	// noticeLife is how long a notice is repeated; then the gateway has to ask.
+	// noticeLife is how long a notice is repeated; after that the gateway has to
+	// query.
 	noticeLife = 72 * time.Hour
 	// A notice that was refused is repeated after 1 s, 2 s, 4 s ... 5 min.
 	firstRetry = time.Second
@@ -31,7 +32,7 @@ const (
 	answerRead = 4 << 10
 )
 
-// notifier is the state of delivery. It lives in memory only.
+// notifier is the state of delivery, in memory only.
 type notifier struct {
 	pausedUntil time.Time // by the bank's clock
 	failures    int       // rounds in a row in which no gateway was reached
@@ -80,9 +81,9 @@ func (n *notice) body() ([]byte, error) {
 	return json.Marshal(&body)
 }
 
-// addresses lists the gateways to notify, the one that accepted the last
-// notice first; the lock is held. Registrations expire by the clock in the
-// options: they survive a bank whose own clock is moved a month ahead.
+// addresses lists the gateways to notify, the one that accepted the last notice
+// first; the lock is held. Registrations expire by the clock in the options: they
+// survive a jump of the bank's own clock by a month.
 func (b *Bank) addresses() []string {
 	if b.opts.Notify == nil {
 		return nil
@@ -134,8 +135,8 @@ func (b *Bank) requeue(due []delivery) {
 	}
 }
 
-// deliver tries each notice once. After one that reached no gateway the others
-// are not tried: each would take as long to fail.
+// deliver tries each notice once. If one reaches no gateway the others are not
+// tried: each would take as long to fail.
 func (b *Bank) deliver(ctx context.Context, due []delivery) {
 	b.mu.Lock()
 	urls := b.addresses()
@@ -254,9 +255,9 @@ func (b *Bank) recordDeliveries(now time.Time, due []delivery) error {
 }
 
 // Listen registers a gateway's address for notices, for ttl from now; repeated,
-// it prolongs the registration. A notice is tried at one address after the
-// other until one accepts: first the one that accepted last, then in the order
-// of their first registration.
+// it extends the registration. A notice is tried at one address after the other
+// until one accepts: first the one that accepted last, then in the order of their
+// first registration.
 func (b *Bank) Listen(url string, ttl time.Duration) error {
 	if !bankapi.IsURL(url) {
 		return errURL

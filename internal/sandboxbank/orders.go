@@ -14,9 +14,8 @@ import (
 // pixKeyMax is the longest Pix key, in bytes.
 const pixKeyMax = 77
 
-// transferOrder is what the bank keeps of a transfer: of its receiver only the
-// key, the rest as a digest, which distinguishes it from another one under its
-// id.
+// transferOrder is the bank's record of a transfer: of its receiver only the key,
+// the rest as a digest, which distinguishes it from a different one under its id.
 func transferOrder(r *bankapi.TransferRequest) (orderCreated, error) {
 	if r.Key == "" || len(r.Key) > pixKeyMax || r.KeyType == "" || r.Name == "" || r.Document == "" {
 		return orderCreated{}, bankapi.CodeRequestInvalid
@@ -68,8 +67,8 @@ func (o *order) entry() bankapi.TransferEntry {
 	}
 }
 
-// putOrder accepts an order, or shows the one under its id: an id has one
-// order forever, accepted or refused.
+// putOrder accepts an order, or shows the one under its id: an id has one order
+// forever, accepted or refused.
 func (b *Bank) putOrder(created orderCreated, fault bankapi.FaultKind) (shown bankapi.Order, err error) {
 	err = b.do(func(now time.Time) error {
 		key := created.key()
@@ -129,8 +128,8 @@ func (b *Bank) refundObjection(created orderCreated) bankapi.Code {
 	return ""
 }
 
-// delay makes an order wait in a queue, as a request that got a time-out may.
-// At most one order waits under an id.
+// delay queues an order, as may happen to a request that timed out. At most one
+// order is queued under an id.
 func (b *Bank) delay(created orderCreated, by time.Duration) error {
 	return b.do(func(now time.Time) error {
 		key := created.key()
@@ -165,9 +164,8 @@ func (b *Bank) changeOrder(now time.Time, o *order, change orderChanged) error {
 }
 
 // forceTransfer completes, fails or returns a transfer, before or after it
-// completes by itself. A repetition changes nothing; an outcome that
-// contradicts an earlier one is refused. returned is the amount to return, 0
-// for all of it.
+// completes by itself. A repetition changes nothing; an outcome that contradicts
+// an earlier one is refused. returned is the amount to return, 0 for all of it.
 func (b *Bank) forceTransfer(externalID, action string, returned money.Cents) (shown bankapi.Order, err error) {
 	err = b.do(func(now time.Time) error {
 		o := b.ledger.orders[orderKey{bankapi.SubjectTransfer, externalID}]

@@ -46,7 +46,7 @@ type chargeEnded struct {
 	Attempt    int                 `json:"attempt,omitzero"` // by card, from 1
 }
 
-// paymentReceived is money that came in for a charge.
+// paymentReceived is money received for a charge.
 type paymentReceived struct {
 	ID         string        `json:"id"`
 	ExternalID string        `json:"externalId"`
@@ -74,7 +74,7 @@ type cardPending struct {
 }
 
 // orderCreated accepts an order to send money or, with Refusal, records that it
-// was refused, which is final: an id once refused never has an effect.
+// was refused, which is final: a refused id never has an effect.
 type orderCreated struct {
 	Subject     bankapi.Subject   `json:"kind"` // transfer or refund
 	ExternalID  string            `json:"externalId"`
@@ -101,8 +101,7 @@ type orderChanged struct {
 
 func (o *orderChanged) key() orderKey { return orderKey{o.Subject, o.ExternalID} }
 
-// orderDelayed is an order that waits in a queue until Due. Its caller got no
-// answer.
+// orderDelayed is an order that is queued until Due. Its caller got no answer.
 type orderDelayed struct {
 	Order orderCreated `json:"order"`
 	Due   time.Time    `json:"due"`

@@ -16,7 +16,7 @@ import (
 const requestLimit = 64 << 10
 
 // readBody reads a body to its end: only then does the server notice that its
-// client has gone.
+// client has disconnected.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, requestLimit))
 	if err != nil {
@@ -84,5 +84,5 @@ func write(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", bankapi.JSONType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a caller that has gone will ask again
+	_, _ = w.Write(body) // a caller that disconnected will call again
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
-// empty is the body of an answer that says nothing but yes.
+// empty is an answer without content.
 type empty struct{}
 
 func (c *call) externalID() string { return c.PathValue("externalId") }

@@ -13,17 +13,17 @@ const (
 	completeAfter = time.Second
 	// stepLimit bounds how many timers of a kind one Step fires.
 	stepLimit = 256
-	// longestNap bounds how long Run sleeps: the wall clock may be moved, and
-	// a timer does not notice.
+	// longestNap bounds how long Run sleeps: a timer does not notice that the wall
+	// clock was moved.
 	longestNap = time.Minute
 	// diskPause is how long Run waits before it tries a failed disk again.
 	diskPause = time.Second
 )
 
-// Step fires the timers that are due at now, which is the time of the clock in
-// the options: orders complete or arrive, then notices are sent. It does a
-// bounded piece of work and returns how much; 0 means that nothing is due. A
-// notice that is not accepted is no error: it is sent again.
+// Step fires the timers that are due at now, the time of the clock in the
+// options: orders complete or arrive, then notices are sent. It does a bounded
+// amount of work and returns how much; 0 means that nothing is due. A notice that
+// is not accepted is not an error: it is sent again.
 func (b *Bank) Step(ctx context.Context, now time.Time) (did int, err error) {
 	if err := b.journal.retry(); err != nil {
 		return 0, err
@@ -92,15 +92,15 @@ func (b *Bank) NextDue() (due time.Time, ok bool) {
 	return due.Add(-b.ledger.offset), ok
 }
 
-// Run fires timers as they become due until ctx ends. It is for a program
-// without a loop of its own around Step. A disk that is full or fails does not
-// end it: the bank waits until its journal can be written.
+// Run fires timers as they become due until ctx ends. It is for a program without
+// its own loop around Step. A full or failing disk does not end it: the bank
+// waits until its journal can be written.
 func (b *Bank) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		now := b.opts.Clock.Now()
 		did, err := b.Step(ctx, now)
 		if errors.Is(err, errDisk) {
-			b.opts.Log.ErrorContext(ctx, "the bank waits for its disk", "error", err)
+			b.opts.Log.ErrorContext(ctx, "journal cannot be written; waiting for the disk", "error", err)
 			b.pause(ctx, diskPause)
 			continue
 		}

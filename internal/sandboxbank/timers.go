@@ -103,7 +103,7 @@ func (b *Bank) startTimers() {
 	}
 }
 
-// compare orders keys, so that a map is read in one order.
+// compare orders keys, so that a map is read in a fixed order.
 func (k orderKey) compare(other orderKey) int {
 	return cmp.Or(strings.Compare(string(k.subject), string(other.subject)), strings.Compare(k.externalID, other.externalID))
 }

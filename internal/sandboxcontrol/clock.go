@@ -48,7 +48,7 @@ func (c *Clock) Follow(ctx context.Context) error {
 // the offset in force. Errors: problem kind validation_failed if it would run
 // too far ahead.
 func (c *Clock) Advance(ctx context.Context, d time.Duration) (offset time.Duration, err error) {
-	err = c.store.Write(ctx, func(tx *store.Tx) error {
+	err = c.store.Transact(ctx, func(tx *store.Tx) error {
 		text, err := tx.Setting(ctx, store.SettingClockOffset)
 		if err != nil {
 			return err

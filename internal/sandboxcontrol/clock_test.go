@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/sandboxcontrol"
@@ -27,10 +28,10 @@ func newClock(s *store.Store) *clock {
 	return c
 }
 
-// The sandbox's time only moves forward, however far it has been moved.
+// The sandbox's time only moves forward, no matter how far it has been moved.
 func TestClockNeverRunsOver(t *testing.T) {
 	w, _ := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
-	storetest.Each(t, w, func(t *testing.T, o store.Options) {
+	storetest.Each(t, w, func(t *testing.T, o db.Options) {
 		c := newClock(storetest.Open(t, o))
 		var last time.Duration
 		refused := 0
@@ -58,7 +59,7 @@ func TestClockNeverRunsOver(t *testing.T) {
 // once.
 func TestClockFollows(t *testing.T) {
 	w, _ := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
-	storetest.Each(t, w, func(t *testing.T, o store.Options) {
+	storetest.Each(t, w, func(t *testing.T, o db.Options) {
 		s := storetest.Open(t, o)
 		one, two := newClock(s), newClock(s)
 		follow := func(want time.Duration, steps int) {

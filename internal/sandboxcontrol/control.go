@@ -1,8 +1,8 @@
 // Package sandboxcontrol is what the sandbox's routes do: it commands the bank,
 // and waits until the effect shows in the gateway.
 //
-// The effect arrives as it always does: the bank notifies the gateway, or the
-// gateway polls the bank. Nothing here changes an order.
+// The effect arrives the usual way: the bank notifies the gateway, or the gateway
+// polls the bank. Nothing here changes an order.
 package sandboxcontrol
 
 import (
@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/checkout"
-	"github.com/porteira/porteira/internal/flow"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
@@ -24,11 +24,10 @@ import (
 const (
 	// effectTimeout is how long a call waits for its effect.
 	effectTimeout = 20 * time.Second
-	// The first and the longest pause between two looks.
+	// The first and the longest pause between two polls.
 	pauseMin = 2 * time.Millisecond
 	pauseMax = 100 * time.Millisecond
-	// duePayins is how many overdue pay-ins are looked for after the clock was
-	// moved.
+	// duePayins is how many overdue pay-ins are read after the clock was moved.
 	duePayins = 1
 )
 
@@ -49,7 +48,7 @@ type Options struct {
 	// OwnClock: the bank is another process, whose clock has to be moved too.
 	OwnClock   bool
 	Store      *store.Store
-	Flow       *flow.Flow
+	Payins     *payin.Service
 	Processors processor.Registry
 	Clock      *Clock
 }

@@ -18,7 +18,7 @@ type payinAction struct {
 	shows    func(was, is payment.PayinStatus) bool
 }
 
-// payinActions are the actions but pay, which shows as another receipt.
+// payinActions are the actions except pay, which shows as another receipt.
 var payinActions = map[string]payinAction{
 	"pay":     {[]payment.Trigger{payment.OnPay, payment.OnPayMore}, nil},
 	"expire":  {[]payment.Trigger{payment.OnExpire}, became(payment.PayinExpired)},
@@ -109,7 +109,7 @@ func chargeRequest(m *store.Merchant, p *payment.Payin) processor.ChargeRequest 
 	}
 }
 
-// applyCharge queries the bank and books its report before the notice comes.
+// applyCharge queries the bank and books its report before the notice arrives.
 func (c *Control) applyCharge(ctx context.Context, p *payment.Payin) error {
 	charger, ok := c.Processors[p.Processor].(processor.Charger)
 	if !ok {
@@ -119,5 +119,5 @@ func (c *Control) applyCharge(ctx context.Context, p *payment.Payin) error {
 	if report.Lookup != processor.Found {
 		return nil
 	}
-	return c.Flow.ApplyCharge(ctx, p.Processor, p.ExternalID, report, nil)
+	return c.Payins.Receive(ctx, p.Processor, p.ExternalID, report, nil)
 }

@@ -5,39 +5,53 @@ import (
 	"errors"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// Brand is what payers see of a merchant. Empty members are not shown, or, as
-// Title, stand for what everybody has.
+// Brand is a merchant's brand, as payers see it. Empty members are not shown, or
+// have defaults.
 type Brand struct {
 	Merchant  payment.ID
 	Title     string // instead of the merchant's name
-	Document  string // CPF or CNPJ, as bills name their beneficiary
+	Document  string // CPF or CNPJ, the beneficiary on bills
 	Color     string // #rrggbb
 	Logo      []byte // a PNG or JPEG
 	LogoType  string // its media type
 	UpdatedAt time.Time
 }
 
-// SaveBrand keeps what payers see of a merchant from now on.
+var brandTable = newTable("brands", []string{"merchant_id"},
+	idColumn("merchant_id", func(b *Brand) *payment.ID { return &b.Merchant }),
+	textColumn("title", func(b *Brand) *string { return &b.Title }).as(mutable),
+	textColumn("document", func(b *Brand) *string { return &b.Document }).as(mutable),
+	textColumn("color", func(b *Brand) *string { return &b.Color }).as(mutable),
+	bytesColumn("logo", func(b *Brand) *[]byte { return &b.Logo }).as(mutable),
+	textColumn("logo_type", func(b *Brand) *string { return &b.LogoType }).as(mutable),
+	timeColumn("updated_at", func(b *Brand) *time.Time { return &b.UpdatedAt }).as(mutable),
+)
+
+var brandUpdate = brandTable.updateBy("", "merchant_id")
+
+// SaveBrand replaces a merchant's brand.
 func (tx *Tx) SaveBrand(ctx context.Context, b Brand) error {
-	_, err := tx.changed(ctx, `INSERT INTO brands (merchant_id, title, document, color, logo, logo_type, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (merchant_id) DO UPDATE SET title = $2, document = $3, color = $4, logo = $5, logo_type = $6, updated_at = $7`,
-		b.Merchant[:], b.Title, b.Document, b.Color, blob(b.Logo), b.LogoType, micros(tx.Now))
+	b.UpdatedAt = tx.Now
+	missed, err := tx.Update(ctx, brandUpdate.RowUpdate, brandUpdate.row(&b, b.Merchant[:]))
+	if err != nil || len(missed) == 0 {
+		return err
+	}
+	added, err := tx.Insert(ctx, brandTable.insert, brandTable.row(&b))
+	if err == nil && !added[0] { // another transaction was first
+		err = db.ErrRetry
+	}
 	return err
 }
 
-// Brand reads what payers see of a merchant; nothing but its id where nothing
-// was said.
+// Brand reads a merchant's brand; only its id is set if nothing was saved.
 func (s *Store) Brand(ctx context.Context, merchant payment.ID) (Brand, error) {
 	b := Brand{Merchant: merchant}
-	var updated int64
-	err := s.queryRow(ctx, "SELECT title, document, color, logo, logo_type, updated_at FROM brands WHERE merchant_id = $1", merchant[:]).
-		Scan(&b.Title, &b.Document, &b.Color, &b.Logo, &b.LogoType, &updated)
-	b.UpdatedAt = atMicros(updated)
-	if err = s.readError("brand", err); errors.Is(err, ErrNotFound) {
+	err := brandTable.scan(s.db.QueryRow(ctx, "SELECT "+brandTable.selected+" FROM brands t WHERE t.merchant_id = $1", merchant[:]), &b)
+	if err = s.db.ReadError("brand", err); errors.Is(err, ErrNotFound) {
 		err = nil
 	}
 	return b, err

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
 
@@ -19,81 +20,102 @@ const (
 // Scopes lists every scope.
 var Scopes = []string{ScopePayinWrite, ScopePayoutWrite, ScopeRead}
 
-// Credential lets a merchant's program in. KeyID is public; the secret itself
-// is nowhere, only its keyed hash.
+// Credential authenticates a merchant's program. KeyID is public; only the keyed
+// hash of the secret is stored.
 type Credential struct {
 	KeyID       string
 	Merchant    payment.ID
 	Label       string
 	SecretHash  []byte
-	SecondHash  []byte // the secret before rotation, while it lives on
+	SecondHash  []byte // of the secret before rotation, valid until SecondUntil
 	SecondUntil time.Time
 	Scopes      []string
 	AllowedIPs  []netip.Prefix // empty allows all
-	ExpiresAt   time.Time      // zero for never
+	ExpiresAt   time.Time      // zero: never
 	RevokedAt   time.Time
 	CreatedAt   time.Time
 }
 
-// CreateCredential adds a credential. A key id that is taken is ErrConflict.
-func (tx *Tx) CreateCredential(ctx context.Context, c Credential) error {
-	ips := make([]string, len(c.AllowedIPs))
-	for i, p := range c.AllowedIPs {
-		ips[i] = p.String()
+var credentialTable = newTable("credentials", []string{"key_id"},
+	textColumn("key_id", func(c *Credential) *string { return &c.KeyID }),
+	idColumn("merchant_id", func(c *Credential) *payment.ID { return &c.Merchant }),
+	textColumn("label", func(c *Credential) *string { return &c.Label }),
+	bytesColumn("secret_hash", func(c *Credential) *[]byte { return &c.SecretHash }),
+	bytesColumn("second_hash", func(c *Credential) *[]byte { return &c.SecondHash }),
+	timeColumn("second_until", func(c *Credential) *time.Time { return &c.SecondUntil }),
+	wordsColumn("scopes", func(c *Credential) *[]string { return &c.Scopes }),
+	networksColumn("allowed_ips", func(c *Credential) *[]netip.Prefix { return &c.AllowedIPs }),
+	timeColumn("expires_at", func(c *Credential) *time.Time { return &c.ExpiresAt }),
+	timeColumn("revoked_at", func(c *Credential) *time.Time { return &c.RevokedAt }),
+	timeColumn("created_at", func(c *Credential) *time.Time { return &c.CreatedAt }),
+)
+
+// networksColumn keeps networks as words.
+func networksColumn[T any](name string, of func(*T) *[]netip.Prefix) column[T] {
+	return column[T]{
+		Column: db.Column{Name: name, Kind: "text"},
+		value: func(v *T) any {
+			words := make([]string, len(*of(v)))
+			for i, p := range *of(v) {
+				words[i] = p.String()
+			}
+			return strings.Join(words, " ")
+		},
+		dest: func(v *T) any { return (*networksDest)(of(v)) },
 	}
-	n, err := tx.changed(ctx, `INSERT INTO credentials (key_id, merchant_id, label, secret_hash, second_hash, second_until,
-		scopes, allowed_ips, expires_at, revoked_at, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 0, $10) ON CONFLICT DO NOTHING`,
-		c.KeyID, c.Merchant[:], c.Label, c.SecretHash, blob(c.SecondHash), micros(c.SecondUntil),
-		strings.Join(c.Scopes, " "), strings.Join(ips, " "), micros(c.ExpiresAt), micros(tx.Now))
-	if err == nil && n != 1 {
-		err = ErrConflict
-	}
-	return err
 }
 
-// RevokeCredential ends a credential; revoked or unknown ones are ErrNotFound.
+type networksDest []netip.Prefix
+
+// Scan implements [sql.Scanner]. A list that cannot be read is an error: it must
+// not allow everybody.
+func (d *networksDest) Scan(src any) error {
+	var words wordsDest
+	if err := words.Scan(src); err != nil {
+		return err
+	}
+	*d = nil
+	for _, word := range words {
+		prefix, err := netip.ParsePrefix(word)
+		if err != nil {
+			return err
+		}
+		*d = append(*d, prefix)
+	}
+	return nil
+}
+
+func scanCredential(r db.Scanner) (Credential, error) {
+	var c Credential
+	return c, credentialTable.scan(r, &c)
+}
+
+// CreateCredential adds a credential. A taken key id is ErrConflict.
+func (tx *Tx) CreateCredential(ctx context.Context, c Credential) error {
+	c.RevokedAt, c.CreatedAt = time.Time{}, tx.Now
+	return tx.InsertNew(ctx, credentialTable.insert, credentialTable.row(&c))
+}
+
+// RevokeCredential revokes a credential; one that is revoked or unknown is
+// ErrNotFound.
 func (tx *Tx) RevokeCredential(ctx context.Context, keyID string) error {
-	n, err := tx.changed(ctx, "UPDATE credentials SET revoked_at = $1 WHERE key_id = $2 AND revoked_at = 0", micros(tx.Now), keyID)
+	n, err := tx.ExecCount(ctx, "UPDATE credentials SET revoked_at = $1 WHERE key_id = $2 AND revoked_at = 0", micros(tx.Now), keyID)
 	if err == nil && n != 1 {
 		err = ErrNotFound
 	}
 	return err
 }
 
-const credentialColumns = "key_id, merchant_id, label, secret_hash, second_hash, second_until, scopes, allowed_ips, expires_at, revoked_at, created_at"
-
-func scanCredential(r scanner) (Credential, error) {
-	var c Credential
-	var merchant []byte
-	var scopes, ips string
-	var second, expires, revoked, created int64
-	err := r.Scan(&c.KeyID, &merchant, &c.Label, &c.SecretHash, &c.SecondHash, &second, &scopes, &ips, &expires, &revoked, &created)
-	if err != nil {
-		return c, err
-	}
-	c.Merchant, c.Scopes = idOf(merchant), strings.Fields(scopes)
-	c.SecondUntil, c.ExpiresAt, c.RevokedAt, c.CreatedAt = atMicros(second), atMicros(expires), atMicros(revoked), atMicros(created)
-	for text := range strings.FieldsSeq(ips) {
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil { // a list that cannot be read must not let everybody in
-			return c, err
-		}
-		c.AllowedIPs = append(c.AllowedIPs, prefix)
-	}
-	return c, nil
-}
-
-// Credential reads a credential, revoked ones too; else ErrNotFound.
+// Credential reads a credential, including revoked ones; else ErrNotFound.
 func (s *Store) Credential(ctx context.Context, keyID string) (Credential, error) {
-	c, err := scanCredential(s.queryRow(ctx, "SELECT "+credentialColumns+" FROM credentials WHERE key_id = $1", keyID))
-	return c, s.readError("credential", err)
+	c, err := scanCredential(s.db.QueryRow(ctx, "SELECT "+credentialTable.selected+" FROM credentials t WHERE t.key_id = $1", keyID))
+	return c, s.db.ReadError("credential", err)
 }
 
 // Credentials lists a merchant's credentials, oldest first.
 func (s *Store) Credentials(ctx context.Context, merchant payment.ID) ([]Credential, error) {
-	rows, err := s.query(ctx, "SELECT "+credentialColumns+` FROM credentials
-		WHERE merchant_id = $1 ORDER BY created_at, key_id`, merchant[:])
-	list, err := collect(rows, err, scanCredential)
-	return list, s.readError("credentials", err)
+	rows, err := s.db.Query(ctx, "SELECT "+credentialTable.selected+` FROM credentials t
+		WHERE t.merchant_id = $1 ORDER BY t.created_at, t.key_id`, merchant[:])
+	list, err := db.Collect(rows, err, scanCredential)
+	return list, s.db.ReadError("credentials", err)
 }

@@ -7,335 +7,338 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// States of a delivery.
+// DeliveryState is the state of a delivery.
+type DeliveryState string
+
+// The states of a delivery.
 const (
-	DeliveryPending   = "pending"
-	DeliveryDone      = "delivered"
-	DeliveryExhausted = "exhausted" // every attempt of the schedule failed
-	DeliveryEnded     = "ended"     // the receiver answered 410
+	DeliveryPending   DeliveryState = "pending"
+	DeliveryDone      DeliveryState = "delivered"
+	DeliveryExhausted DeliveryState = "exhausted" // every attempt of the schedule failed
+	DeliveryDisabled  DeliveryState = "disabled"  // the receiver answered 410
 )
 
-// Delivery is one event on its way to one address.
+// Delivery is one event on its way to one address. A claimed delivery is the
+// record of the current attempt: Attempts is its number, UpdatedAt its beginning.
 type Delivery struct {
-	Merchant    payment.ID
-	ID          payment.ID
-	EventNumber int64
-	Subject     payment.ID
-	URL         string
-	State       string
-	Attempts    int // made, the one in hand included
-	// Ended counts those since the event was last asked for, or happened,
-	// without those in which their process died: they may never have been
-	// made, so they use none of the schedule up.
-	Ended     int
-	NextAt    time.Time
-	ClaimedBy payment.ID    // the process that has it in hand
-	TakenAt   time.Time     // in hand: when the attempt that is under way began
-	Event     payment.Event // id and body, when claimed
+	Merchant     payment.ID
+	ID           payment.ID
+	EventNumber  int64
+	Subject      payment.ID
+	URL          string
+	State        DeliveryState
+	Attempts     int        // started, including the current one
+	ScheduleStep int        // completed attempts since the event was last requested
+	NextAt       time.Time  // when it is due; zero if it is claimed or final
+	ClaimedBy    payment.ID // the process that sends it
+	Case         payment.ID // opened when it was last given up
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
+
+	Event payment.Event // read with due deliveries
 }
 
-// Attempt is one time that an event was sent to an address.
-type Attempt struct {
-	Delivery  payment.ID
-	URL       string
-	Number    int
-	Status    int           // 0 where there was no answer
-	Latency   time.Duration // to the end of the answer
-	Error     string
-	Response  string // the first 4 KiB
-	CreatedAt time.Time
-	EndedAt   time.Time // zero while it is under way, or where the process died in it
+var deliveryTable = newTable("deliveries", []string{"id"},
+	idColumn("merchant_id", func(d *Delivery) *payment.ID { return &d.Merchant }),
+	idColumn("id", func(d *Delivery) *payment.ID { return &d.ID }),
+	intColumn("event_number", func(d *Delivery) *int64 { return &d.EventNumber }),
+	idColumn("subject_id", func(d *Delivery) *payment.ID { return &d.Subject }),
+	textColumn("url", func(d *Delivery) *string { return &d.URL }),
+	textColumn("state", func(d *Delivery) *DeliveryState { return &d.State }).as(mutable),
+	intColumn("attempts", func(d *Delivery) *int { return &d.Attempts }).as(mutable),
+	intColumn("schedule_step", func(d *Delivery) *int { return &d.ScheduleStep }).as(mutable),
+	timeColumn("next_at", func(d *Delivery) *time.Time { return &d.NextAt }).as(mutable),
+	optionalIDColumn("claimed_by", func(d *Delivery) *payment.ID { return &d.ClaimedBy }).as(mutable),
+	optionalIDColumn("case_id", func(d *Delivery) *payment.ID { return &d.Case }).as(mutable),
+	timeColumn("created_at", func(d *Delivery) *time.Time { return &d.CreatedAt }),
+	timeColumn("updated_at", func(d *Delivery) *time.Time { return &d.UpdatedAt }).as(mutable),
+)
+
+var (
+	deliveryUpdate = deliveryTable.updateBy("", "merchant_id", "id")
+	deliveryByID   = deliveryTable.selectBy("t.merchant_id, t.id", "merchant_id", "id")
+)
+
+func scanDelivery(r db.Scanner) (*Delivery, error) {
+	d := &Delivery{}
+	return d, deliveryTable.scan(r, d)
 }
 
-// DeliveriesDue lists merchants that have deliveries due.
-func (s *Store) DeliveriesDue(ctx context.Context, now time.Time) ([]payment.ID, error) {
-	rows, err := s.query(ctx, merchantsDue("deliveries", "")+" ORDER BY merchant_id", micros(now))
-	list, err := collect(rows, err, scanID)
-	return list, s.readError("due deliveries", err)
+type deliveryNeeds struct {
+	ids     []Ref
+	cases   []Ref // deliveries whose case is read
+	due     []dueDeliveries
+	pending []pendingDeliveries
 }
 
-var attemptTable = newTable("delivery_attempts", "delivery_id",
-	column{"merchant_id", "bytea"}, column{"delivery_id", "bytea"}, column{"number", "bigint"}, column{"status", "bigint"},
-	column{"latency", "bigint"}, column{"error", "text"}, column{"response", "text"}, column{"created_at", "bigint"}, column{"ended_at", "bigint"})
+type dueDeliveries struct {
+	merchant payment.ID
+	limit    int
+}
 
-// ClaimDeliveries takes up to limit due deliveries of a merchant in hand for
-// node, before a byte leaves. A delivery in hand is the record of the attempt
-// under way: attempts is its number, updated_at its time. Its row is written
-// once, by who ends it: [Tx.FinishDelivery], or [Tx.ReleaseNode].
-func (tx *Tx) ClaimDeliveries(ctx context.Context, merchant, node payment.ID, limit int) ([]Delivery, error) {
-	rows, err := tx.query(ctx, `WITH picked AS MATERIALIZED (
-		SELECT id FROM deliveries WHERE merchant_id = $2 AND next_at > 0 AND next_at <= $3 ORDER BY next_at LIMIT $4`+
-		tx.store.dialect.skipLocked()+`)
-		UPDATE deliveries SET claimed_by = $1, next_at = 0, attempts = attempts + 1, updated_at = $3
-		WHERE merchant_id = $2 AND id IN (SELECT id FROM picked) RETURNING id, event_number, subject_id, url, attempts, tries`,
-		node[:], merchant[:], micros(tx.Now), limit)
-	list, err := collect(rows, err, func(r scanner) (Delivery, error) {
-		d := Delivery{Merchant: merchant, State: DeliveryPending, TakenAt: tx.Now}
-		var id, subject []byte
-		var attempts, tries int64
-		err := r.Scan(&id, &d.EventNumber, &subject, &d.URL, &attempts, &tries)
-		d.ID, d.Subject, d.Attempts, d.Ended = idOf(id), idOf(subject), int(attempts), int(tries)+1
-		return d, err
-	})
-	if err != nil {
-		return nil, err
+type pendingDeliveries struct {
+	merchant, subject payment.ID
+	url               string
+}
+
+// Delivery reads a delivery.
+func (n *Needs) Delivery(merchant, id payment.ID) {
+	n.deliveries.ids = append(n.deliveries.ids, Ref{merchant, id})
+}
+
+// DeliveryCase reads whether the case of a delivery, which is read too, is open.
+func (n *Needs) DeliveryCase(merchant, id payment.ID) {
+	n.deliveries.cases = append(n.deliveries.cases, Ref{merchant, id})
+}
+
+// DueDeliveries reads up to limit due deliveries of a merchant, with their events,
+// that no other process is claiming. Of several limits the largest counts.
+func (n *Needs) DueDeliveries(merchant payment.ID, limit int) {
+	for i := range n.deliveries.due {
+		if due := &n.deliveries.due[i]; due.merchant == merchant {
+			due.limit = max(due.limit, limit)
+			return
+		}
 	}
-	for i := range list {
-		d := &list[i]
-		d.Event, err = tx.store.scanEvent(merchant)(tx.queryRow(ctx, "SELECT "+eventColumns+` FROM events
-			WHERE merchant_id = $1 AND number = $2`, merchant[:], d.EventNumber))
+	n.deliveries.due = append(n.deliveries.due, dueDeliveries{merchant, limit})
+}
+
+// PendingDeliveries reads the order, which is locked first, and all its pending
+// deliveries to a URL: it waits for a commit that is changing the order, and its
+// events are included.
+func (n *Needs) PendingDeliveries(merchant, subject payment.ID, url string) {
+	n.Payin(merchant, subject)
+	n.Payout(merchant, subject)
+	n.deliveries.pending = append(n.deliveries.pending, pendingDeliveries{merchant, subject, url})
+}
+
+type loadedDeliveries struct {
+	rows      map[Ref]*Delivery
+	due       map[payment.ID][]Ref
+	pending   map[pendingDeliveries][]Ref
+	openCases map[Ref]Case
+}
+
+func (l *loadedDeliveries) add(d *Delivery) Ref {
+	if l.rows == nil {
+		l.rows, l.due, l.pending = map[Ref]*Delivery{}, map[payment.ID][]Ref{}, map[pendingDeliveries][]Ref{}
+	}
+	ref := Ref{d.Merchant, d.ID}
+	if l.rows[ref] == nil {
+		l.rows[ref] = d
+	}
+	return ref
+}
+
+func (l *Loaded) loadDeliveries(ctx context.Context, tx *db.Tx, n *Needs) error {
+	list, err := db.Select(ctx, tx, deliveryByID, keysOf(n.deliveries.ids), scanDelivery)
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		l.deliveries.add(d)
+	}
+	for _, p := range n.deliveries.pending {
+		rows, err := tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.subject_id = $2 AND t.url = $3
+			AND t.state = 'pending' ORDER BY t.id`+tx.ForUpdate(), p.merchant[:], p.subject[:], p.url)
+		list, err := db.Collect(rows, err, scanDelivery)
 		if err != nil {
-			return nil, fmt.Errorf("event of delivery: %w", err)
+			return err
+		}
+		for _, d := range list {
+			ref := l.deliveries.add(d)
+			l.deliveries.pending[p] = append(l.deliveries.pending[p], ref)
 		}
 	}
-	return list, nil
-}
-
-// Finished is what became of a delivery at the end of an attempt.
-type Finished struct {
-	State string
-	// Exception is the one that a person was last told of because the delivery
-	// was given up, open or not; zero where there was none.
-	Exception payment.ID
-}
-
-// End is how an attempt ended, and what follows: Delivery.State, and
-// Delivery.NextAt where it is to be tried again.
-type End struct {
-	Delivery Delivery
-	Attempt  Attempt
-}
-
-func (e *End) row(now time.Time) []any {
-	d, a := &e.Delivery, &e.Attempt
-	return []any{d.Merchant[:], d.ID[:], int64(d.Attempts), int64(a.Status), a.Latency.Microseconds(), a.Error, a.Response, micros(d.TakenAt), micros(now)}
-}
-
-// FinishDelivery writes how an attempt ended and what follows. What has ended
-// stays so. Where node has lost the delivery to another, only the attempt is
-// written, as it was made, and the zero value is returned.
-func (tx *Tx) FinishDelivery(ctx context.Context, d Delivery, a Attempt, node payment.ID) (f Finished, err error) {
-	var exception []byte
-	err = tx.queryRow(ctx, `UPDATE deliveries SET state = CASE WHEN state = 'ended' THEN state ELSE $1 END,
-		next_at = CASE WHEN state = 'ended' THEN next_at ELSE $2 END, claimed_by = $3, tries = tries + 1, updated_at = $4
-		WHERE merchant_id = $5 AND id = $6 AND claimed_by = $7 AND attempts = $8 RETURNING state, exception_id`,
-		d.State, micros(d.NextAt), []byte{}, micros(tx.Now), d.Merchant[:], d.ID[:], node[:], int64(d.Attempts)).Scan(&f.State, &exception)
-	row := (&End{d, a}).row(tx.Now)
-	if errors.Is(err, sql.ErrNoRows) {
-		return f, tx.endAttempt(ctx, row)
-	}
-	tx.attempts = append(tx.attempts, row)
-	f.Exception = idOf(exception)
-	return f, err
-}
-
-// FinishDeliveries is FinishDelivery for deliveries of one merchant, each in
-// hand of who claimed it, in one round trip where that counts.
-func (tx *Tx) FinishDeliveries(ctx context.Context, ends []End) ([]Finished, error) {
-	list := make([]Finished, len(ends))
-	done, err := tx.finishTogether(ctx, ends, list)
-	for i := range ends {
-		if err == nil && !done[i] {
-			list[i], err = tx.FinishDelivery(ctx, ends[i].Delivery, ends[i].Attempt, ends[i].Delivery.ClaimedBy)
-		}
-	}
-	return list, err
-}
-
-// finishTogether finishes those that are in hand, and says which: one that is
-// not, or comes twice, is another matter.
-func (tx *Tx) finishTogether(ctx context.Context, ends []End, list []Finished) (done []bool, err error) {
-	done = make([]bool, len(ends))
-	if !tx.store.dialect.remote() || len(ends) < 2 {
-		return done, nil
-	}
-	index := make(map[payment.ID]int, len(ends))
-	var values [][]any
-	for i := range ends {
-		d := &ends[i].Delivery
-		if _, twice := index[d.ID]; !twice {
-			index[d.ID] = i
-			values = append(values, []any{d.Merchant[:], d.ID[:], d.ClaimedBy[:], int64(d.Attempts), d.State, micros(d.NextAt)})
-		}
-	}
-	rows, err := tx.query(ctx, `UPDATE deliveries AS t SET state = CASE WHEN t.state = 'ended' THEN t.state ELSE v.state END,
-		next_at = CASE WHEN t.state = 'ended' THEN t.next_at ELSE v.next_at END, claimed_by = $2, tries = t.tries + 1, updated_at = $3
-		FROM unnest($1::bytea[], $4::bytea[], $5::bytea[], $6::bigint[], $7::text[], $8::bigint[]) AS v (owner, id, node, attempts, state, next_at)
-		WHERE t.merchant_id = v.owner AND t.id = v.id AND t.claimed_by = v.node AND t.attempts = v.attempts RETURNING t.id, t.state, t.exception_id`,
-		columnOf("bytea", values, 0), []byte{}, micros(tx.Now), columnOf("bytea", values, 1), columnOf("bytea", values, 2),
-		columnOf("bigint", values, 3), columnOf("text", values, 4), columnOf("bigint", values, 5))
-	type finished struct {
-		id payment.ID
-		Finished
-	}
-	found, err := collect(rows, err, func(r scanner) (v finished, err error) {
-		var id, exception []byte
-		err = r.Scan(&id, &v.State, &exception)
-		v.id, v.Exception = idOf(id), idOf(exception)
-		return v, err
-	})
-	for _, v := range found {
-		i := index[v.id]
-		list[i], done[i] = v.Finished, true
-		tx.attempts = append(tx.attempts, ends[i].row(tx.Now))
-	}
-	return done, err
-}
-
-// saveAttempts writes the attempts that were gathered, of each delivery one. A
-// process of an earlier version may have written a row when the attempt began.
-func (tx *Tx) saveAttempts(ctx context.Context) error {
-	added, err := tx.insert(ctx, attemptTable, tx.attempts...)
-	for i, row := range tx.attempts {
-		if err == nil && !added[i] {
-			err = tx.endAttempt(ctx, row)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("attempts: %w", err)
-	}
-	return nil
-}
-
-// endAttempt writes an attempt that may be on record: its delivery was lost, or
-// its end is recorded again, and the first end stays. A delivery that has been
-// removed since has no attempts any more.
-func (tx *Tx) endAttempt(ctx context.Context, row []any) error {
-	_, err := tx.exec(ctx, `INSERT INTO delivery_attempts (merchant_id, delivery_id, number, status, latency, error, response, created_at, ended_at)
-		SELECT merchant_id, id, $3, $4, $5, $6, $7, $8, $9 FROM deliveries WHERE merchant_id = $1 AND id = $2 AND attempts >= $3
-		ON CONFLICT (merchant_id, delivery_id, number) DO UPDATE SET status = $4, latency = $5, error = $6, response = $7, ended_at = $9
-		WHERE delivery_attempts.ended_at = 0`, row...)
-	return err
-}
-
-// recordCutOff writes the attempts that a process had under way when it died,
-// without an end. It locks their deliveries first: what the process, if it lives
-// after all, gives back meanwhile was not tried.
-func (tx *Tx) recordCutOff(ctx context.Context, node payment.ID) error {
-	_, err := tx.exec(ctx, `INSERT INTO delivery_attempts (merchant_id, delivery_id, number, status, latency, error, response, created_at, ended_at)
-		SELECT merchant_id, id, attempts, 0, 0, '', '', updated_at, 0 FROM deliveries WHERE claimed_by = $1 AND length(claimed_by) > 0`+
-		tx.store.dialect.forUpdate()+" ON CONFLICT DO NOTHING", node[:])
-	return err
-}
-
-// GiveUpDelivery tells a person that a delivery was given up, if the exception
-// that it was told by before is not open any more.
-func (tx *Tx) GiveUpDelivery(ctx context.Context, d Delivery, before payment.ID, e Exception) error {
-	var open int64
-	err := tx.queryRow(ctx, "SELECT count(*) FROM exceptions WHERE merchant_id = $1 AND id = $2 AND closed_at = 0", e.Merchant[:], before[:]).Scan(&open)
-	if err != nil || open > 0 {
-		return err
-	}
-	if e.ID, err = tx.openException(ctx, e); err != nil {
-		return err
-	}
-	_, err = tx.exec(ctx, "UPDATE deliveries SET exception_id = $1 WHERE merchant_id = $2 AND id = $3", e.ID[:], d.Merchant[:], d.ID[:])
-	return err
-}
-
-// returnUpdate frees a delivery in hand as if it had not been claimed.
-var returnUpdate = newRowUpdate(rowUpdate{
-	table: "deliveries", owner: ofMerchant,
-	keys:   []column{{"id", "bytea"}, {"claimed_by", "bytea"}, {"attempts", "bigint"}},
-	set:    []column{{"claimed_by", "bytea"}, {"attempts", "bigint"}, {"next_at", "bigint"}},
-	missed: returnEnded,
-}, " AND t.state = 'pending'")
-
-// ReturnDelivery gives a claimed delivery back untried, as if it had not been
-// claimed, to be taken at a time. Where node has lost it, nothing happens: its
-// attempt stays on record, and its number is not given out again.
-func (tx *Tx) ReturnDelivery(ctx context.Context, d Delivery, at time.Time, node payment.ID) error {
-	return tx.change(ctx, returnUpdate, d.Merchant[:], d.ID[:], node[:], int64(d.Attempts), []byte{}, int64(d.Attempts-1), micros(at))
-}
-
-// returnEnded frees one that has ended meanwhile: it is never due again.
-func returnEnded(ctx context.Context, tx *Tx, row []any) error {
-	_, err := tx.exec(ctx, `UPDATE deliveries SET claimed_by = $5, attempts = $6, next_at = 0
-		WHERE merchant_id = $1 AND id = $2 AND claimed_by = $3 AND attempts = $4 AND state <> 'pending'`, row[:6]...)
-	return err
-}
-
-// EndDeliveries ends all deliveries of an order to an address that wants no
-// more of them, those to come too. The order comes first: who is changing it now
-// is waited for, and its news ends with the rest.
-func (tx *Tx) EndDeliveries(ctx context.Context, merchant, subject payment.ID, url string) error {
-	for i := range tx.news {
-		if a := &tx.news[i]; a.event.Merchant == merchant && a.event.Subject == subject && a.url == url {
-			a.url = ""
-		}
-	}
-	for _, text := range []string{
-		"UPDATE payins SET webhook_ended = 1 WHERE merchant_id = $1 AND id = $2 AND webhook_url = $3",
-		"UPDATE payouts SET webhook_ended = 1 WHERE merchant_id = $1 AND id = $2 AND webhook_url = $3",
-		"UPDATE deliveries SET state = 'ended', next_at = 0 WHERE merchant_id = $1 AND subject_id = $2 AND url = $3 AND state = 'pending'",
-	} {
-		if _, err := tx.exec(ctx, text, merchant[:], subject[:], url); err != nil {
+	for _, due := range n.deliveries.due {
+		if err := l.loadDueDeliveries(ctx, tx, due); err != nil {
 			return err
 		}
 	}
+	return l.loadDeliveryCases(ctx, tx, n)
+}
+
+// loadDueDeliveries reads due deliveries, and then their events together.
+func (l *Loaded) loadDueDeliveries(ctx context.Context, tx *db.Tx, due dueDeliveries) error {
+	rows, err := tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.next_at > 0 AND t.next_at <= $2
+		ORDER BY t.next_at LIMIT $3`+tx.SkipLocked(), due.merchant[:], micros(tx.Now), due.limit)
+	list, err := db.Collect(rows, err, scanDelivery)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	var numbers [][]any
+	seen := map[int64]bool{}
+	for _, d := range list {
+		if !seen[d.EventNumber] {
+			seen[d.EventNumber] = true
+			numbers = append(numbers, []any{due.merchant[:], d.EventNumber})
+		}
+	}
+	events, err := db.Select(ctx, tx, eventByNumber, numbers, scanEvent(tx.Keys()))
+	if err != nil {
+		return fmt.Errorf("events of deliveries: %w", err)
+	}
+	byNumber := make(map[int64]payment.Event, len(events))
+	for i := range events {
+		byNumber[events[i].Number] = events[i]
+	}
+	for _, d := range list {
+		d.Event = byNumber[d.EventNumber]
+		ref := l.deliveries.add(d)
+		l.deliveries.rows[ref].Event = d.Event
+		l.deliveries.due[due.merchant] = append(l.deliveries.due[due.merchant], ref)
+	}
 	return nil
 }
 
-// Redeliver makes an event's deliveries due again and begins their schedule
-// anew. It says how many there are. Attempts go on being numbered. Where they
-// were removed for their age, the event gets a new one, to the order's address;
-// none where the receiver wants no more news of the order.
+// loadDeliveryCases reads which cases of deliveries are open.
+func (l *Loaded) loadDeliveryCases(ctx context.Context, tx *db.Tx, n *Needs) error {
+	var keys [][]any
+	for _, ref := range n.deliveries.cases {
+		if d := l.deliveries.rows[ref]; d != nil && !d.Case.IsZero() {
+			keys = append(keys, Ref{d.Merchant, d.Case}.key())
+		}
+	}
+	open, err := db.Select(ctx, tx, openCaseByID, keys, scanCase)
+	l.deliveries.openCases = make(map[Ref]Case, len(open))
+	for _, v := range open {
+		l.deliveries.openCases[Ref{v.Merchant, v.ID}] = v
+	}
+	return err
+}
+
+// Delivery is a delivery that was loaded; false if there is none.
+func (l *Loaded) Delivery(merchant, id payment.ID) (Delivery, bool) {
+	if d := l.deliveries.rows[Ref{merchant, id}]; d != nil {
+		return *d, true
+	}
+	return Delivery{}, false
+}
+
+// HasOpenCase reports whether the case of a delivery is open; see
+// [Needs.DeliveryCase].
+func (l *Loaded) HasOpenCase(d Delivery) bool {
+	_, open := l.deliveries.openCases[Ref{d.Merchant, d.Case}]
+	return open
+}
+
+// DueDeliveries are the loaded due deliveries of a merchant that no decision of
+// this commit has claimed or changed, oldest first.
+func (l *Loaded) DueDeliveries(merchant payment.ID) []Delivery {
+	var list []Delivery
+	for _, ref := range l.deliveries.due[merchant] {
+		if d := l.deliveries.rows[ref]; l.due(d.ClaimedBy, d.NextAt) {
+			list = append(list, *d)
+		}
+	}
+	return list
+}
+
+// PendingDeliveries are the loaded deliveries of an order to a URL that are still
+// pending.
+func (l *Loaded) PendingDeliveries(merchant, subject payment.ID, url string) []Delivery {
+	var list []Delivery
+	for _, ref := range l.deliveries.pending[pendingDeliveries{merchant, subject, url}] {
+		if d := l.deliveries.rows[ref]; d.State == DeliveryPending {
+			list = append(list, *d)
+		}
+	}
+	return list
+}
+
+// SetDelivery changes a loaded delivery.
+func (c *Changes) SetDelivery(d Delivery) {
+	*c.l.deliveries.rows[Ref{d.Merchant, d.ID}] = d
+	c.deliveries = append(c.deliveries, d)
+	c.count++
+}
+
+func (c *Changes) saveDeliveries(ctx context.Context, tx *db.Tx) error {
+	last := make(map[Ref]int, len(c.deliveries)) // a delivery that changes twice is written once
+	for i := range c.deliveries {
+		last[Ref{c.deliveries[i].Merchant, c.deliveries[i].ID}] = i
+	}
+	rows := make([][]any, 0, len(last))
+	for i := range c.deliveries {
+		if d := &c.deliveries[i]; last[Ref{d.Merchant, d.ID}] == i {
+			rows = append(rows, deliveryUpdate.row(d, d.Merchant[:], d.ID[:]))
+		}
+	}
+	missed, err := tx.Update(ctx, deliveryUpdate.RowUpdate, rows...)
+	if err == nil && len(missed) > 0 {
+		err = fmt.Errorf("%w: delivery", ErrConflict)
+	}
+	return err
+}
+
+// newDelivery makes the delivery of an event that has its number and body, claimed
+// if the capacity allows.
+func (c *Changes) newDelivery(e *payment.Event, url string) *Delivery {
+	d := &Delivery{
+		Merchant: e.Merchant, ID: c.l.newID(), EventNumber: e.Number, Subject: e.Subject, URL: url,
+		State: DeliveryPending, NextAt: c.l.now, CreatedAt: c.l.now, UpdatedAt: c.l.now, Event: *e,
+	}
+	if c.l.capacity.takeDelivery(e.Merchant) {
+		d.Claim(c.l.capacity.Node, c.l.now)
+		c.l.capacity.claimed.Deliveries = append(c.l.capacity.claimed.Deliveries, *d)
+	}
+	return d
+}
+
+// Claim begins the next attempt of a delivery by a node.
+func (d *Delivery) Claim(node payment.ID, now time.Time) {
+	d.Attempts, d.NextAt, d.ClaimedBy, d.UpdatedAt = d.Attempts+1, time.Time{}, node, now
+}
+
+// DeliveriesDue lists the merchants that have deliveries due.
+func (s *Store) DeliveriesDue(ctx context.Context, now time.Time) ([]payment.ID, error) {
+	rows, err := s.db.Query(ctx, merchantsDue("deliveries", "")+" ORDER BY merchant_id", micros(now))
+	list, err := db.Collect(rows, err, scanID)
+	return list, s.db.ReadError("due deliveries", err)
+}
+
+// Redeliver makes the deliveries of an event due again and restarts their
+// schedule; the numbers of attempts continue. It returns how many there are. If
+// they were removed for their age, the event gets a new one to the order's URL, or
+// none if the receiver disabled the order's events.
 func (tx *Tx) Redeliver(ctx context.Context, e *payment.Event) (int64, error) {
-	tx.redelivered = true
-	n, err := tx.changed(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, tries = 0, updated_at = $1
+	n, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, schedule_step = 0, updated_at = $1
 		WHERE merchant_id = $2 AND event_number = $3 AND length(claimed_by) = 0`, micros(tx.Now), e.Merchant[:], e.Number)
 	if err != nil || n > 0 {
 		return n, err
 	}
-	url, err := tx.newsAddress(ctx, e.Merchant, e.Subject) // who asks for the same event at the same time waits for the order
+	url, err := tx.webhookURL(ctx, e.Merchant, e.Subject) // locks the order: a concurrent request for the event waits
 	if err != nil || url == "" {
 		return 0, err
 	}
-	err = tx.queryRow(ctx, "SELECT count(*) FROM deliveries WHERE merchant_id = $1 AND event_number = $2", e.Merchant[:], e.Number).Scan(&n)
+	err = tx.QueryRow(ctx, "SELECT count(*) FROM deliveries WHERE merchant_id = $1 AND event_number = $2", e.Merchant[:], e.Number).Scan(&n)
 	if err != nil || n > 0 {
-		return 0, err // in hand right now
+		return 0, err // claimed now
 	}
-	return 1, tx.insertNew(ctx, deliveryTable, tx.deliveryRow(&announcement{event: *e, url: url}))
+	d := &Delivery{
+		Merchant: e.Merchant, ID: tx.NewID(), EventNumber: e.Number, Subject: e.Subject, URL: url,
+		State: DeliveryPending, NextAt: tx.Now, CreatedAt: tx.Now, UpdatedAt: tx.Now,
+	}
+	return 1, tx.InsertNew(ctx, deliveryTable.insert, deliveryTable.row(d))
 }
 
-// newsAddress is where news of an order goes, "" for nowhere; the order is locked.
-func (tx *Tx) newsAddress(ctx context.Context, merchant, order payment.ID) (url string, err error) {
+// webhookURL is the URL of an order's events, "" for none; it locks the order.
+func (tx *Tx) webhookURL(ctx context.Context, merchant, order payment.ID) (url string, err error) {
 	for _, table := range []string{"payins", "payouts"} {
-		var ended int64
-		err := tx.queryRow(ctx, "SELECT webhook_url, webhook_ended FROM "+table+" WHERE merchant_id = $1 AND id = $2"+tx.store.dialect.forUpdate(),
-			merchant[:], order[:]).Scan(&url, &ended)
+		var disabled int64
+		err := tx.QueryRow(ctx, "SELECT webhook_url, webhook_disabled FROM "+table+" WHERE merchant_id = $1 AND id = $2"+tx.ForUpdate(),
+			merchant[:], order[:]).Scan(&url, &disabled)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
-		if ended != 0 {
+		if disabled != 0 {
 			url = ""
 		}
 		return url, err
 	}
 	return "", nil
-}
-
-// Attempts lists where and when an event was sent, with what answer. Those under
-// way are the deliveries in hand.
-func (s *Store) Attempts(ctx context.Context, merchant payment.ID, number int64) ([]Attempt, error) {
-	rows, err := s.query(ctx, `SELECT a.delivery_id, d.url, a.number, a.status, a.latency, a.error, a.response, a.created_at, a.ended_at
-		FROM deliveries d JOIN delivery_attempts a ON a.merchant_id = d.merchant_id AND a.delivery_id = d.id
-		WHERE d.merchant_id = $1 AND d.event_number = $2
-		UNION ALL SELECT d.id, d.url, d.attempts, 0, 0, '', '', d.updated_at, 0 FROM deliveries d
-		WHERE d.merchant_id = $1 AND d.event_number = $2 AND length(d.claimed_by) > 0 AND NOT EXISTS (
-			SELECT 1 FROM delivery_attempts a WHERE a.merchant_id = d.merchant_id AND a.delivery_id = d.id AND a.number = d.attempts)
-		ORDER BY 8, 1, 3`, merchant[:], number)
-	list, err := collect(rows, err, func(r scanner) (Attempt, error) {
-		var a Attempt
-		var id []byte
-		var attempt, status, latency, created, ended int64
-		err := r.Scan(&id, &a.URL, &attempt, &status, &latency, &a.Error, &a.Response, &created, &ended)
-		a.Delivery, a.Number, a.Status = idOf(id), int(attempt), int(status)
-		a.Latency, a.CreatedAt, a.EndedAt = time.Duration(latency)*time.Microsecond, atMicros(created), atMicros(ended)
-		return a, err
-	})
-	return list, s.readError("attempts", err)
 }

@@ -2,56 +2,121 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 
-	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// Dispute is a payer's contest of a pay-in, as its processor reports it.
+// Dispute is a payer's dispute of a pay-in, as its processor reports it.
 type Dispute struct {
 	Merchant   payment.ID
 	ID         payment.ID
 	Payin      payment.ID
 	Processor  string
-	ExternalID string
-	Amount     money.Cents
+	ExternalID string // the processor's id
+	Amount     cents
 	State      string // open, won, lost, reversed
 	CreatedAt  time.Time
+	UpdatedAt  time.Time
 }
 
-// Dispute reads and locks a dispute by its processor's id; else ErrNotFound.
-func (tx *Tx) Dispute(ctx context.Context, merchant payment.ID, processor, externalID string) (Dispute, error) {
-	d := Dispute{Merchant: merchant, Processor: processor, ExternalID: externalID}
-	var id, payin []byte
-	var created int64
-	err := tx.queryRow(ctx, `SELECT id, payin_id, amount, state, created_at FROM disputes
-		WHERE merchant_id = $1 AND processor = $2 AND external_id = $3`+tx.store.dialect.forUpdate(),
-		merchant[:], processor, externalID).Scan(&id, &payin, (*int64)(&d.Amount), &d.State, &created)
-	d.ID, d.Payin, d.CreatedAt = idOf(id), idOf(payin), atMicros(created)
-	return d, notFound(err)
+var disputeTable = newTable("disputes", []string{"id"},
+	idColumn("merchant_id", func(d *Dispute) *payment.ID { return &d.Merchant }),
+	idColumn("id", func(d *Dispute) *payment.ID { return &d.ID }),
+	idColumn("payin_id", func(d *Dispute) *payment.ID { return &d.Payin }),
+	textColumn("processor", func(d *Dispute) *string { return &d.Processor }),
+	textColumn("external_id", func(d *Dispute) *string { return &d.ExternalID }),
+	intColumn("amount", func(d *Dispute) *cents { return &d.Amount }),
+	textColumn("state", func(d *Dispute) *string { return &d.State }).as(mutable),
+	timeColumn("created_at", func(d *Dispute) *time.Time { return &d.CreatedAt }),
+	timeColumn("updated_at", func(d *Dispute) *time.Time { return &d.UpdatedAt }).as(mutable),
+)
+
+var (
+	disputeUpdate     = disputeTable.updateBy("", "merchant_id", "id")
+	disputeByExternal = disputeTable.selectBy("t.merchant_id, t.processor, t.external_id", "merchant_id", "processor", "external_id")
+)
+
+func scanDispute(r db.Scanner) (Dispute, error) {
+	var d Dispute
+	return d, disputeTable.scan(r, &d)
 }
 
-// DisputeState reads how a dispute stands by its processor's id; else ErrNotFound.
-func (s *Store) DisputeState(ctx context.Context, merchant payment.ID, processor, externalID string) (state string, err error) {
-	err = s.queryRow(ctx, "SELECT state FROM disputes WHERE merchant_id = $1 AND processor = $2 AND external_id = $3",
-		merchant[:], processor, externalID).Scan(&state)
-	return state, s.readError("dispute", err)
+type disputeKey struct {
+	merchant              payment.ID
+	processor, externalID string
 }
 
-// InsertDispute adds a dispute; one that is there already is ErrConflict.
-func (tx *Tx) InsertDispute(ctx context.Context, d Dispute) error {
-	n, err := tx.changed(ctx, `INSERT INTO disputes (merchant_id, id, payin_id, processor, external_id, amount, state, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) ON CONFLICT DO NOTHING`,
-		d.Merchant[:], d.ID[:], d.Payin[:], d.Processor, d.ExternalID, int64(d.Amount), d.State, micros(tx.Now))
-	if err == nil && n != 1 {
-		err = ErrConflict
+func (k disputeKey) key() []any { return []any{k.merchant[:], k.processor, k.externalID} }
+
+func (d *Dispute) key() disputeKey { return disputeKey{d.Merchant, d.Processor, d.ExternalID} }
+
+// Dispute reads a dispute by its processor's id.
+func (n *Needs) Dispute(merchant payment.ID, processor, externalID string) {
+	n.disputes = append(n.disputes, disputeKey{merchant, processor, externalID})
+}
+
+func (l *Loaded) loadDisputes(ctx context.Context, tx *db.Tx, n *Needs) error {
+	if len(n.disputes) == 0 {
+		return nil
+	}
+	list, err := db.Select(ctx, tx, disputeByExternal, keysOf(n.disputes), scanDispute)
+	l.disputes = make(map[disputeKey]Dispute, len(list))
+	for i := range list {
+		l.disputes[list[i].key()] = list[i]
 	}
 	return err
 }
 
-// UpdateDispute moves a dispute from one state to another; else ErrConflict.
-func (tx *Tx) UpdateDispute(ctx context.Context, d Dispute, was string) error {
-	return tx.guarded(ctx, `UPDATE disputes SET state = $1, updated_at = $2 WHERE merchant_id = $3 AND id = $4 AND state = $5`,
-		d.State, micros(tx.Now), d.Merchant[:], d.ID[:], was)
+// Dispute is a loaded dispute; false if there is none.
+func (l *Loaded) Dispute(merchant payment.ID, processor, externalID string) (Dispute, bool) {
+	d, ok := l.disputes[disputeKey{merchant, processor, externalID}]
+	return d, ok
+}
+
+// AddDispute adds a dispute that was looked for and did not exist.
+func (c *Changes) AddDispute(d Dispute) {
+	d.CreatedAt, d.UpdatedAt = c.l.now, c.l.now
+	c.l.disputes[d.key()] = d
+	c.newDispute = append(c.newDispute, d)
+	c.count++
+}
+
+// SetDispute changes a loaded dispute.
+func (c *Changes) SetDispute(d Dispute) {
+	d.UpdatedAt = c.l.now
+	c.l.disputes[d.key()] = d
+	c.disputes = append(c.disputes, d)
+	c.count++
+}
+
+func (c *Changes) saveDisputes(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.newDispute))
+	for i := range c.newDispute {
+		rows[i] = disputeTable.row(&c.newDispute[i])
+	}
+	if err := tx.InsertNew(ctx, disputeTable.insert, rows...); err != nil {
+		return err
+	}
+	ref := func(d *Dispute) Ref { return Ref{d.Merchant, d.ID} }
+	return inWaves(c.disputes, ref, func(wave []Dispute) error {
+		rows := make([][]any, len(wave))
+		for i := range wave {
+			rows[i] = disputeUpdate.row(&wave[i], wave[i].Merchant[:], wave[i].ID[:])
+		}
+		missed, err := tx.Update(ctx, disputeUpdate.RowUpdate, rows...)
+		if err == nil && len(missed) > 0 {
+			err = fmt.Errorf("%w: dispute", ErrConflict)
+		}
+		return err
+	})
+}
+
+// DisputeState reads the state of a dispute by its processor's id; else ErrNotFound.
+func (s *Store) DisputeState(ctx context.Context, merchant payment.ID, processor, externalID string) (state string, err error) {
+	err = s.db.QueryRow(ctx, "SELECT state FROM disputes WHERE merchant_id = $1 AND processor = $2 AND external_id = $3",
+		merchant[:], processor, externalID).Scan(&state)
+	return state, s.db.ReadError("dispute", err)
 }

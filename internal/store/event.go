@@ -1,171 +1,174 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"sort"
+	"slices"
+	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// announcement is news to be numbered at the end of the transaction.
-type announcement struct {
+// eventRow is an event as it is stored.
+type eventRow struct {
+	payment.Event
+
+	sealed []byte // body
+}
+
+var eventTable = newTable("events", []string{"id"},
+	idColumn("merchant_id", func(e *eventRow) *payment.ID { return &e.Merchant }),
+	intColumn("number", func(e *eventRow) *int64 { return &e.Number }),
+	idColumn("id", func(e *eventRow) *payment.ID { return &e.ID }),
+	textColumn("type", func(e *eventRow) *payment.EventType { return &e.Type }),
+	idColumn("subject_id", func(e *eventRow) *payment.ID { return &e.Subject }),
+	intColumn("version", func(e *eventRow) *int64 { return &e.Version }),
+	bytesColumn("body", func(e *eventRow) *[]byte { return &e.sealed }),
+	timeColumn("created_at", func(e *eventRow) *time.Time { return &e.CreatedAt }),
+)
+
+var eventByNumber = eventTable.selectBy("t.merchant_id, t.number", "merchant_id", "number").ReadOnly()
+
+func eventBody(e *payment.Event) db.AssociatedData {
+	return db.AssociatedData{Table: "events", Merchant: e.Merchant, ID: e.ID, Column: "body"}
+}
+
+// scanEvent reads an event and opens its body.
+func scanEvent(keys *db.Keyring) func(db.Scanner) (payment.Event, error) {
+	return func(r db.Scanner) (payment.Event, error) {
+		var e eventRow
+		if err := eventTable.scan(r, &e); err != nil {
+			return e.Event, err
+		}
+		var err error
+		e.Body, err = keys.Open(eventBody(&e.Event), e.sealed)
+		return e.Event, err
+	}
+}
+
+// pendingEvent is an event that gets its number when the commit is saved.
+type pendingEvent struct {
 	event payment.Event
 	data  []byte
 	url   string
 }
 
-// Announce adds news of an order: data is the order as GET would answer now,
-// url where the merchant wants it delivered ("" for nowhere). The event's
-// number is known only when the transaction commits.
-func (tx *Tx) Announce(e payment.Event, data []byte, url string) {
-	e.ID, e.CreatedAt = tx.NewID(), tx.Now
-	tx.news = append(tx.news, announcement{e, data, url})
+// AddEvent adds an event about an order: data is the order as GET would answer
+// now, url is the merchant's receiver ("" for none).
+func (c *Changes) AddEvent(e payment.Event, data []byte, url string) {
+	c.events = append(c.events, pendingEvent{e, data, url})
+	c.count++
 }
 
-// HasDeliveries says whether this transaction makes deliveries due.
-func (tx *Tx) HasDeliveries() bool {
-	for i := range tx.news {
-		if tx.news[i].url != "" {
-			return true
+// DisableURL stops the deliveries of an order's events to a URL that this commit
+// has added so far.
+func (c *Changes) DisableURL(merchant, subject payment.ID, url string) {
+	for i := range c.events {
+		if e := &c.events[i]; e.event.Merchant == merchant && e.event.Subject == subject && e.url == url {
+			e.url = ""
 		}
 	}
-	return tx.redelivered
 }
 
-var (
-	eventTable = newTable("events", "id",
-		column{"merchant_id", "bytea"}, column{"number", "bigint"}, column{"id", "bytea"}, column{"type", "text"},
-		column{"subject_id", "bytea"}, column{"version", "bigint"}, column{"body", "bytea"}, column{"created_at", "bigint"})
-	deliveryTable = newTable("deliveries", "id",
-		column{"merchant_id", "bytea"}, column{"id", "bytea"}, column{"event_number", "bigint"}, column{"subject_id", "bytea"},
-		column{"url", "text"}, column{"state", "text"}, column{"attempts", "bigint"}, column{"next_at", "bigint"},
-		column{"claimed_by", "bytea"}, column{"created_at", "bigint"}, column{"updated_at", "bigint"})
-)
-
-// publish numbers the news of each merchant and writes events and deliveries.
-// The counters are the last rows that a transaction locks, in order.
-func (tx *Tx) publish(ctx context.Context) error {
-	if len(tx.news) == 0 {
+// saveEvents numbers the events of each merchant without gaps, and writes them
+// with their deliveries.
+func (c *Changes) saveEvents(ctx context.Context, tx *db.Tx) error {
+	if len(c.events) == 0 {
 		return nil
 	}
-	sort.SliceStable(tx.news, func(i, j int) bool {
-		return bytes.Compare(tx.news[i].event.Merchant[:], tx.news[j].event.Merchant[:]) < 0
-	})
-	var events, deliveries [][]any
-	for first := 0; first < len(tx.news); {
-		merchant := tx.news[first].event.Merchant
-		end := first
-		for end < len(tx.news) && tx.news[end].event.Merchant == merchant {
-			end++
-		}
-		var last int64
-		err := tx.queryRow(ctx, `INSERT INTO event_counters (merchant_id, last_number) VALUES ($1, $2)
-			ON CONFLICT (merchant_id) DO UPDATE SET last_number = event_counters.last_number + $2
-			RETURNING last_number`, merchant[:], int64(end-first)).Scan(&last)
-		if err != nil {
-			return fmt.Errorf("number events: %w", err)
-		}
-		for i := first; i < end; i++ {
-			a := &tx.news[i]
-			a.event.Number = last - int64(end-1-i)
-			row, err := tx.eventRow(a)
-			if err != nil {
-				return err
-			}
-			events = append(events, row)
-			if a.url != "" {
-				deliveries = append(deliveries, tx.deliveryRow(a))
-			}
-		}
-		first = end
+	slices.SortStableFunc(c.events, func(a, b pendingEvent) int { return payment.CompareIDs(a.event.Merchant, b.event.Merchant) })
+	numbers, err := c.numbers(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("number events: %w", err)
 	}
-	if err := tx.insertNew(ctx, eventTable, events...); err != nil {
+	events := make([][]any, len(c.events))
+	var deliveries [][]any
+	for i := range c.events {
+		p := &c.events[i]
+		e := eventRow{Event: p.event}
+		e.ID, e.CreatedAt, e.Number = c.l.newID(), c.l.now, numbers[i]
+		if e.Body, err = e.Envelope(p.data); err != nil {
+			return fmt.Errorf("event: %w", err)
+		}
+		e.sealed = tx.Keys().Seal(eventBody(&e.Event), e.Body)
+		events[i] = eventTable.row(&e)
+		if p.url != "" {
+			deliveries = append(deliveries, deliveryTable.row(c.newDelivery(&e.Event, p.url)))
+		}
+	}
+	if err := tx.InsertNew(ctx, eventTable.insert, events...); err != nil {
 		return fmt.Errorf("events: %w", err)
 	}
-	if err := tx.insertNew(ctx, deliveryTable, deliveries...); err != nil {
+	if err := tx.InsertNew(ctx, deliveryTable.insert, deliveries...); err != nil {
 		return fmt.Errorf("deliveries: %w", err)
 	}
 	return nil
 }
 
-func (tx *Tx) eventRow(a *announcement) ([]any, error) {
-	e := &a.event
-	body, err := e.Envelope(a.data)
-	if err != nil {
-		return nil, fmt.Errorf("event: %w", err)
-	}
-	e.Body = body
-	sealed := tx.store.keys.Seal(Place{"events", e.Merchant, e.ID, "body"}, body)
-	return []any{e.Merchant[:], e.Number, e.ID[:], string(e.Type), e.Subject[:], e.Version, sealed, micros(e.CreatedAt)}, nil
-}
-
-// deliveryRow makes a delivery of an event that has its number and body; see Hold.
-func (tx *Tx) deliveryRow(a *announcement) []any {
-	e := &a.event
-	d := Delivery{Merchant: e.Merchant, ID: tx.NewID(), EventNumber: e.Number, Subject: e.Subject, URL: a.url, State: DeliveryPending, Event: *e}
-	tx.holdDelivery(&d)
-	now, next, by := micros(tx.Now), micros(tx.Now), []byte{}
-	if d.Attempts > 0 {
-		next, by = 0, d.ClaimedBy[:]
-	}
-	return []any{e.Merchant[:], d.ID[:], e.Number, e.Subject[:], a.url, DeliveryPending, int64(d.Attempts), next, by, now, now}
-}
-
-const eventColumns = "number, id, type, subject_id, version, body, created_at"
-
-func (s *Store) scanEvent(merchant payment.ID) func(scanner) (payment.Event, error) {
-	return func(r scanner) (payment.Event, error) {
-		e := payment.Event{Merchant: merchant}
-		var id, subject, body []byte
-		var at int64
-		if err := r.Scan(&e.Number, &id, (*string)(&e.Type), &subject, &e.Version, &body, &at); err != nil {
-			return e, err
+// numbers takes numbers for the events, which are sorted by merchant, from the
+// counters of their merchants.
+func (c *Changes) numbers(ctx context.Context, tx *db.Tx) ([]int64, error) {
+	var merchants []payment.ID
+	var counts []int64
+	for i := range c.events {
+		if m := c.events[i].event.Merchant; i == 0 || m != merchants[len(merchants)-1] {
+			merchants, counts = append(merchants, m), append(counts, 0)
 		}
-		e.ID, e.Subject, e.CreatedAt = idOf(id), idOf(subject), atMicros(at)
-		var err error
-		e.Body, err = s.keys.Open(Place{"events", merchant, e.ID, "body"}, body)
-		return e, err
+		counts[len(counts)-1]++
 	}
+	numbers := make([]int64, 0, len(c.events))
+	for i, m := range merchants {
+		var last int64
+		err := tx.QueryRow(ctx, `INSERT INTO event_counters (merchant_id, last_number) VALUES ($1, $2)
+			ON CONFLICT (merchant_id) DO UPDATE SET last_number = event_counters.last_number + $2
+			RETURNING last_number`, m[:], counts[i]).Scan(&last)
+		if err != nil {
+			return nil, err
+		}
+		for n := last - counts[i] + 1; n <= last; n++ {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, nil
 }
 
 // Events reads up to limit events of a merchant after a number, oldest first.
-// Numbers have no gaps, so whoever goes on from the last one misses nothing.
+// Numbers have no gaps, so a reader that continues from the last one misses none.
 func (s *Store) Events(ctx context.Context, merchant payment.ID, after int64, limit int) ([]payment.Event, error) {
-	rows, err := s.query(ctx, "SELECT "+eventColumns+` FROM events
-		WHERE merchant_id = $1 AND number > $2 ORDER BY number LIMIT $3`, merchant[:], after, limit)
-	list, err := collect(rows, err, s.scanEvent(merchant))
-	return list, s.readError("events", err)
+	rows, err := s.db.Query(ctx, "SELECT "+eventTable.selected+` FROM events t
+		WHERE t.merchant_id = $1 AND t.number > $2 ORDER BY t.number LIMIT $3`, merchant[:], after, limit)
+	list, err := db.Collect(rows, err, scanEvent(s.Keys()))
+	return list, s.db.ReadError("events", err)
 }
 
-// Event reads one event; ErrNotFound where the merchant has none of that id.
+// Event reads one event; ErrNotFound if the merchant has none with that id.
 func (s *Store) Event(ctx context.Context, merchant, id payment.ID) (payment.Event, error) {
-	e, err := s.scanEvent(merchant)(s.queryRow(ctx, "SELECT "+eventColumns+` FROM events
-		WHERE merchant_id = $1 AND id = $2`, merchant[:], id[:]))
-	return e, s.readError("event", err)
+	e, err := scanEvent(s.Keys())(s.db.QueryRow(ctx, "SELECT "+eventTable.selected+` FROM events t
+		WHERE t.merchant_id = $1 AND t.id = $2`, merchant[:], id[:]))
+	return e, s.db.ReadError("event", err)
 }
 
-// LastEvent is the number of a merchant's latest event; 0 where it has none.
+// LastEvent is the number of a merchant's latest event; 0 if it has none.
 func (s *Store) LastEvent(ctx context.Context, merchant payment.ID) (number int64, err error) {
-	err = s.queryRow(ctx, "SELECT last_number FROM event_counters WHERE merchant_id = $1", merchant[:]).Scan(&number)
-	if err = s.readError("last event", err); errors.Is(err, ErrNotFound) {
+	err = s.db.QueryRow(ctx, "SELECT last_number FROM event_counters WHERE merchant_id = $1", merchant[:]).Scan(&number)
+	if err = s.db.ReadError("last event", err); errors.Is(err, ErrNotFound) {
 		err = nil
 	}
 	return number, err
 }
 
-// SubjectsAfter reads what up to limit events of a merchant after a number are
-// about, and the number to go on from.
+// SubjectsAfter reads the subjects of up to limit events of a merchant after a
+// number, and the number to continue from.
 func (s *Store) SubjectsAfter(ctx context.Context, merchant payment.ID, after int64, limit int) (subjects []payment.ID, last int64, err error) {
 	last = after
-	rows, err := s.query(ctx, "SELECT number, subject_id FROM events WHERE merchant_id = $1 AND number > $2 ORDER BY number LIMIT $3",
+	rows, err := s.db.Query(ctx, "SELECT number, subject_id FROM events WHERE merchant_id = $1 AND number > $2 ORDER BY number LIMIT $3",
 		merchant[:], after, limit)
-	subjects, err = collect(rows, err, func(r scanner) (payment.ID, error) {
-		var subject []byte
-		err := r.Scan(&last, &subject)
-		return idOf(subject), err
+	subjects, err = db.Collect(rows, err, func(r db.Scanner) (payment.ID, error) {
+		var subject payment.ID
+		err := r.Scan(&last, (*idDest)(&subject))
+		return subject, err
 	})
-	return subjects, last, s.readError("events", err)
+	return subjects, last, s.db.ReadError("events", err)
 }

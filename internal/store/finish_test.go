@@ -9,49 +9,36 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/porteira/porteira/internal/delivery"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
 )
 
-// To finish deliveries together does what it does to finish them one by one:
-// those in hand, lost to another, given back, ended, told twice, of an attempt
-// that is over, and with the record of an earlier version.
+// The ends of several deliveries in one commit store the same rows as each in its own
+// commit: ends of claimed deliveries, of those lost to another process, returned,
+// disabled or finished, repeated ends, ends of an earlier attempt, and of one that
+// was recorded as cut off.
 func TestDeliveriesFinishTogether(t *testing.T) {
 	t.Parallel()
 	for _, engine := range storetest.Engines {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			s := storetest.Open(t, storetest.Prepare(t, engine, env.System(env.OutboundOptions{})))
+			e, _ := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
+			s := storetest.Open(t, storetest.Prepare(t, engine, e))
 			serial := 0
 			rapid.Check(t, func(r *rapid.T) {
 				states := rapid.SliceOfN(rapid.SampledFrom(deliveryStates), 1, 5).Draw(r, "states")
 				ends := rapid.SliceOfN(rapid.Custom(drawEnd(len(states))), 0, 8).Draw(r, "ends")
 				serial++
-				together := newFinishing(t, s, fmt.Sprint("together ", serial), states)
-				single := newFinishing(t, s, fmt.Sprint("single ", serial), states)
-				var one, other []store.Finished
-				var now time.Time
-				first(t, s.Write(t.Context(), func(tx *store.Tx) (err error) {
-					now = tx.Now
-					one, err = tx.FinishDeliveries(t.Context(), together.ends(tx.Now, ends))
-					if err != nil {
-						return err
-					}
-					for _, e := range single.ends(tx.Now, ends) {
-						f, err := tx.FinishDelivery(t.Context(), e.Delivery, e.Attempt, e.Delivery.ClaimedBy)
-						if err != nil {
-							return err
-						}
-						other = append(other, f)
-					}
-					return nil
-				}))
-				if !slices.Equal(one, other) {
-					r.Errorf("together %+v, one by one %+v", one, other)
+				together := newFinishing(t, s, e.Clock.Now(), fmt.Sprint("together ", serial), states)
+				single := newFinishing(t, s, e.Clock.Now(), fmt.Sprint("single ", serial), states)
+				together.commit(together.ends(ends)...)
+				for _, end := range single.ends(ends) {
+					single.commit(end)
 				}
-				if a, b := together.rows(now), single.rows(now); a != b {
+				if a, b := together.rows(), single.rows(); a != b {
 					r.Errorf("together:\n%s\none by one:\n%s", a, b)
 				}
 			})
@@ -59,144 +46,188 @@ func TestDeliveriesFinishTogether(t *testing.T) {
 	}
 }
 
-// deliveryStates are what may have become of a delivery since it was claimed.
-var deliveryStates = []string{"in hand", "ended", "lost", "given back", "finished", "told of", "recorded", "waiting"}
+// deliveryStates are the possible histories of a delivery since it was claimed.
+var deliveryStates = []string{"nothing", "disabled", "lost", "returned", "finished", "has a case", "recorded", "due"}
 
 // drawnEnd is the end of an attempt of one of some deliveries.
 type drawnEnd struct {
 	of      int
-	state   string
+	state   store.DeliveryState
 	again   time.Duration
-	attempt int64 // less than that in hand
-	foreign bool  // told by another process
+	attempt int  // less than that of the claim
+	foreign bool // of another process
 	status  int
 }
 
 func drawEnd(n int) func(r *rapid.T) drawnEnd {
 	return func(r *rapid.T) drawnEnd {
 		return drawnEnd{
-			of:      rapid.IntRange(0, n-1).Draw(r, "of"),
-			state:   rapid.SampledFrom([]string{store.DeliveryPending, store.DeliveryDone, store.DeliveryExhausted, store.DeliveryEnded}).Draw(r, "state"),
+			of: rapid.IntRange(0, n-1).Draw(r, "of"),
+			state: rapid.SampledFrom([]store.DeliveryState{
+				store.DeliveryPending, store.DeliveryDone, store.DeliveryExhausted, store.DeliveryDisabled,
+			}).Draw(r, "state"),
 			again:   time.Duration(rapid.IntRange(0, 60).Draw(r, "again")) * time.Second,
-			attempt: rapid.Int64Range(0, 1).Draw(r, "attempt"),
+			attempt: rapid.IntRange(0, 1).Draw(r, "attempt"),
 			foreign: rapid.IntRange(0, 4).Draw(r, "foreign") == 0,
 			status:  rapid.IntRange(200, 599).Draw(r, "status"),
 		}
 	}
 }
 
-// finishing is a merchant with deliveries in some states, each twice claimed.
+// finishing is a merchant with deliveries in some states, each claimed twice. Two
+// deliveries each are of one order.
 type finishing struct {
 	*testing.T
 
-	s        *store.Store
-	merchant payment.ID
-	list     []store.Delivery
+	s    *store.Store
+	now  time.Time
+	m    store.Merchant
+	list []store.Delivery
 }
 
-var thisNode, otherNode, told = payment.ID{1}, payment.ID{2}, payment.ID{3}
+var thisNode, otherNode = payment.ID{1}, payment.ID{2}
 
-func newFinishing(t *testing.T, s *store.Store, name string, states []string) *finishing {
-	ctx := t.Context()
-	v := &finishing{T: t, s: s}
-	subjects := make([]payment.ID, len(states))
-	first(t, s.Write(ctx, func(tx *store.Tx) error {
-		m, err := tx.CreateMerchant(ctx, store.Merchant{Name: name, Processor: "bank"}, "")
-		v.merchant = m.ID
+const receiver = "https://a.example"
+
+func newFinishing(t *testing.T, s *store.Store, now time.Time, name string, states []string) *finishing {
+	v := &finishing{T: t, s: s, now: now, m: createMerchant(t, s, name)}
+	var payins []*store.NewPayin
+	for i := range (len(states) + 1) / 2 {
+		var id payment.ID
+		write(t, s, func(tx *store.Tx) error { id = tx.NewID(); return nil })
+		p := newPayin(t, s, &v.m, id, fmt.Sprint(i)).Payin
+		p.WebhookURL = receiver
+		n, err := s.NewPayin(p, payment.PersonalData{}, nil)
+		must(t, err)
+		payins = append(payins, n)
+	}
+	must(t, commit(t, s, func(n *store.Needs) {
+		for _, p := range payins {
+			n.NewPayin(p)
+		}
+	}, func(_ *store.Loaded, c *store.Changes) error {
 		for i := range states {
-			subjects[i] = tx.NewID()
-			tx.Announce(payment.Event{Merchant: m.ID, Type: payment.EventPayinPaid, Subject: subjects[i]}, []byte(`{}`), "https://a.example")
-		}
-		return err
-	}))
-	claim := func(tx *store.Tx, node payment.ID) []store.Delivery {
-		list, err := tx.ClaimDeliveries(ctx, v.merchant, node, 10)
-		first(t, err)
-		for i := range list {
-			list[i].ClaimedBy = node
-		}
-		slices.SortFunc(list, func(a, b store.Delivery) int { return int(a.EventNumber - b.EventNumber) })
-		return list
-	}
-	again := func(tx *store.Tx, d store.Delivery) {
-		_, err := tx.Exec(ctx, "UPDATE deliveries SET next_at = $1, claimed_by = $2 WHERE merchant_id = $3 AND id = $4",
-			store.Micros(tx.Now), []byte{}, v.merchant[:], d.ID[:])
-		first(t, err)
-	}
-	first(t, s.Write(ctx, func(tx *store.Tx) error {
-		for _, d := range claim(tx, thisNode) {
-			again(tx, d)
-		}
-		v.list = claim(tx, thisNode)
-		return nil
-	}))
-	first(t, s.Write(ctx, func(tx *store.Tx) error {
-		for i, d := range v.list {
-			var err error
-			switch states[i] {
-			case "ended":
-				err = tx.EndDeliveries(ctx, v.merchant, subjects[i], d.URL)
-			case "lost":
-				again(tx, d)
-				claim(tx, otherNode)
-			case "given back":
-				err = tx.ReturnDelivery(ctx, d, tx.Now.Add(time.Hour), thisNode)
-			case "finished":
-				d.State = store.DeliveryDone
-				_, err = tx.FinishDelivery(ctx, d, store.Attempt{Status: 200}, thisNode)
-			case "told of":
-				_, err = tx.Exec(ctx, "UPDATE deliveries SET exception_id = $1 WHERE merchant_id = $2 AND id = $3", told[:], v.merchant[:], d.ID[:])
-			case "recorded":
-				_, err = tx.Exec(ctx, `INSERT INTO delivery_attempts (merchant_id, delivery_id, number, status, latency, error, response, created_at, ended_at)
-					VALUES ($1, $2, $3, 0, 0, '', '', 1, 0)`, v.merchant[:], d.ID[:], int64(d.Attempts))
-			case "waiting":
-				again(tx, d)
-			}
-			first(t, err)
+			c.AddEvent(payment.Event{Merchant: v.m.ID, Type: payment.EventPayinPaid, Subject: payins[i/2].Payin.ID}, []byte(`{}`), receiver)
 		}
 		return nil
 	}))
+	for _, d := range v.claim(thisNode) {
+		v.makeDue(d)
+	}
+	v.list = v.claim(thisNode)
+	for i, state := range states {
+		v.happen(state, v.list[i])
+	}
 	return v
 }
 
-// ends are what was drawn, of this merchant's deliveries.
-func (v *finishing) ends(now time.Time, drawn []drawnEnd) (list []store.End) {
+// claim claims all due deliveries for a node, and returns them by their events.
+func (v *finishing) claim(node payment.ID) (list []store.Delivery) {
+	must(v.T, commit(v.T, v.s, func(n *store.Needs) { n.DueDeliveries(v.m.ID, 10) }, func(l *store.Loaded, c *store.Changes) error {
+		list = nil
+		for _, d := range l.DueDeliveries(v.m.ID) {
+			d.Claim(node, l.Now())
+			c.SetDelivery(d)
+			list = append(list, d)
+		}
+		return nil
+	}))
+	slices.SortFunc(list, func(a, b store.Delivery) int { return int(a.EventNumber - b.EventNumber) })
+	return list
+}
+
+func (v *finishing) exec(text string, args ...any) {
+	write(v.T, v.s, func(tx *store.Tx) error { return tx.ExecOne(v.Context(), text, args...) })
+}
+
+func (v *finishing) makeDue(d store.Delivery) {
+	v.exec("UPDATE deliveries SET next_at = $1, claimed_by = $2 WHERE merchant_id = $3 AND id = $4", store.Micros(v.now), []byte{}, v.m.ID[:], d.ID[:])
+}
+
+// happen puts a claimed delivery into one of deliveryStates.
+func (v *finishing) happen(state string, d store.Delivery) {
+	switch state {
+	case "disabled":
+		v.exec("UPDATE deliveries SET state = 'disabled' WHERE merchant_id = $1 AND id = $2", v.m.ID[:], d.ID[:])
+	case "lost":
+		v.makeDue(d)
+		v.claim(otherNode)
+	case "returned":
+		v.exec("UPDATE deliveries SET attempts = attempts - 1, next_at = $1, claimed_by = $2 WHERE merchant_id = $3 AND id = $4",
+			store.Micros(v.now.Add(time.Hour)), []byte{}, v.m.ID[:], d.ID[:])
+	case "finished":
+		v.commit(&delivery.End{Delivery: d, State: store.DeliveryDone, Attempt: attemptOf(d, 200)})
+	case "has a case":
+		must(v.T, commit(v.T, v.s, func(n *store.Needs) { n.Delivery(d.Merchant, d.ID) }, func(l *store.Loaded, c *store.Changes) error {
+			d, _ := l.Delivery(d.Merchant, d.ID)
+			d.Case = c.OpenCase(store.Case{Merchant: d.Merchant, Kind: store.CaseWebhook, Subject: d.Subject})
+			c.SetDelivery(d)
+			return nil
+		}))
+	case "recorded":
+		v.exec(`INSERT INTO delivery_attempts (merchant_id, delivery_id, number, status, latency, error, response, created_at, ended_at)
+			VALUES ($1, $2, $3, 0, 0, '', '', 1, 0)`, v.m.ID[:], d.ID[:], int64(d.Attempts))
+	case "due":
+		v.makeDue(d)
+	}
+}
+
+func attemptOf(d store.Delivery, status int) store.Attempt {
+	return store.Attempt{
+		Merchant: d.Merchant, Delivery: d.ID, Number: d.Attempts, Status: status, Latency: time.Millisecond, Error: "e", Response: "r", CreatedAt: d.UpdatedAt,
+	}
+}
+
+// ends are the drawn ones, of this merchant's deliveries.
+func (v *finishing) ends(drawn []drawnEnd) (list []*delivery.End) {
 	for _, e := range drawn {
 		d := v.list[e.of]
-		d.State, d.Attempts = e.state, d.Attempts-int(e.attempt)
-		d.TakenAt = now.Add(-time.Second)
-		if e.state == store.DeliveryPending {
-			d.NextAt = now.Add(e.again)
-		}
+		d.Attempts -= e.attempt
 		if e.foreign {
 			d.ClaimedBy = otherNode
 		}
-		list = append(list, store.End{Delivery: d, Attempt: store.Attempt{Status: e.status, Latency: time.Millisecond, Error: "e", Response: "r"}})
+		end := &delivery.End{Delivery: d, State: e.state, Attempt: attemptOf(d, e.status)}
+		if e.state == store.DeliveryPending {
+			end.NextAt = v.now.Add(e.again)
+		}
+		list = append(list, end)
 	}
 	return list
 }
 
-// rows are the merchant's deliveries and attempts, without their ids and times,
-// other than how long after now they are due again.
-func (v *finishing) rows(now time.Time) string {
+// commit commits ends together.
+func (v *finishing) commit(ends ...*delivery.End) {
+	v.Helper()
+	must(v.T, commit(v.T, v.s, func(n *store.Needs) {
+		for _, end := range ends {
+			end.Needs(n)
+		}
+	}, func(l *store.Loaded, c *store.Changes) error {
+		for _, end := range ends {
+			if err := end.Decide(l, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// rows are the merchant's deliveries, attempts, cases and pay-ins, without ids.
+func (v *finishing) rows() string {
 	var all []string
 	for _, text := range []string{
-		`SELECT event_number || ' ' || state || ' ' || attempts || ' ' || tries || ' ' || length(claimed_by) || ' ' || length(exception_id)
-			|| CASE WHEN next_at = 0 THEN '' WHEN updated_at = $2 THEN ' in ' || (next_at - updated_at) ELSE ' due' END FROM deliveries WHERE merchant_id = $1 ORDER BY event_number`,
-		`SELECT d.event_number || ' ' || a.number || ' ' || a.status || ' ' || a.latency || ' ' || a.error || a.response
-			|| CASE WHEN a.ended_at = $2 THEN ' now' WHEN a.ended_at > 0 THEN ' before' ELSE '' END FROM deliveries d
-			JOIN delivery_attempts a ON a.merchant_id = d.merchant_id AND a.delivery_id = d.id
+		`SELECT event_number || ' ' || state || ' ' || attempts || ' ' || schedule_step || ' ' || length(claimed_by) || ' ' || length(case_id)
+			|| ' ' || next_at || ' ' || updated_at FROM deliveries WHERE merchant_id = $1 ORDER BY event_number`,
+		`SELECT d.event_number || ' ' || a.number || ' ' || a.status || ' ' || a.latency || ' ' || a.error || a.response || ' ' || a.ended_at
+			FROM deliveries d JOIN delivery_attempts a ON a.merchant_id = d.merchant_id AND a.delivery_id = d.id
 			WHERE d.merchant_id = $1 ORDER BY d.event_number, a.number`,
+		`SELECT p.reference_id || ' ' || p.webhook_disabled || ' ' || p.version FROM payins p WHERE p.merchant_id = $1 ORDER BY p.reference_id`,
+		`SELECT p.reference_id || ' ' || c.kind || ' ' || c.resolution || ' ' || c.closed_at FROM cases c
+			JOIN payins p ON p.merchant_id = c.merchant_id AND p.id = c.subject_id WHERE c.merchant_id = $1 ORDER BY p.reference_id, c.resolution`,
+		`SELECT d.event_number || ' ' || c.kind FROM deliveries d JOIN cases c ON c.merchant_id = d.merchant_id AND c.id = d.case_id
+			WHERE d.merchant_id = $1 ORDER BY d.event_number`,
 	} {
-		rows, err := v.s.Reader().QueryContext(v.Context(), text, v.merchant[:], store.Micros(now))
-		first(v.T, err)
-		for rows.Next() {
-			var line string
-			first(v.T, rows.Scan(&line))
-			all = append(all, line)
-		}
-		first(v.T, rows.Err())
-		first(v.T, rows.Close())
+		all = append(all, query[string](v.T, v.s, text, v.m.ID[:])...)
 	}
 	return strings.Join(all, "\n")
 }

@@ -6,68 +6,95 @@ import (
 	"strings"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// Merchant is who receives the money.
+// Merchant receives money.
 type Merchant struct {
 	ID          payment.ID
-	Number      int64 // short, leads every external id
+	Number      int64 // short, begins every external id
 	Name        string
 	City        string
 	Processor   string
-	ReturnHosts []string // where payers may be sent back to
+	ReturnHosts []string // to which payers may be sent back
 	ClosedAt    time.Time
 	CreatedAt   time.Time
+
+	webhookSecret []byte // sealed
 }
 
-// CreateMerchant adds a merchant with the next free number, its sealed webhook
-// secret, and its accounts. A name that is taken is ErrConflict.
-func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, webhookSecret string) (Merchant, error) {
+var merchantTable = newTable("merchants", []string{"id"},
+	idColumn("id", func(m *Merchant) *payment.ID { return &m.ID }),
+	intColumn("number", func(m *Merchant) *int64 { return &m.Number }),
+	textColumn("name", func(m *Merchant) *string { return &m.Name }),
+	textColumn("city", func(m *Merchant) *string { return &m.City }),
+	textColumn("processor", func(m *Merchant) *string { return &m.Processor }),
+	bytesColumn("webhook_secret", func(m *Merchant) *[]byte { return &m.webhookSecret }).as(hidden),
+	wordsColumn("return_hosts", func(m *Merchant) *[]string { return &m.ReturnHosts }),
+	timeColumn("closed_at", func(m *Merchant) *time.Time { return &m.ClosedAt }),
+	timeColumn("created_at", func(m *Merchant) *time.Time { return &m.CreatedAt }),
+)
+
+// wordsColumn keeps words without blanks, separated by blanks.
+func wordsColumn[T any](name string, of func(*T) *[]string) column[T] {
+	return column[T]{
+		Column: db.Column{Name: name, Kind: "text"},
+		value:  func(v *T) any { return strings.Join(*of(v), " ") },
+		dest:   func(v *T) any { return (*wordsDest)(of(v)) },
+	}
+}
+
+type wordsDest []string
+
+// Scan implements [sql.Scanner].
+func (d *wordsDest) Scan(src any) error {
+	var text string
+	err := textDest[string]{&text}.Scan(src)
+	*d = strings.Fields(text)
+	return err
+}
+
+func scanMerchant(r db.Scanner) (Merchant, error) {
+	var m Merchant
+	return m, merchantTable.scan(r, &m)
+}
+
+func webhookSecret(merchant payment.ID) db.AssociatedData {
+	return db.AssociatedData{Table: "merchants", Merchant: merchant, ID: merchant, Column: "webhook_secret"}
+}
+
+// CreateMerchant adds a merchant with the next free number and its sealed webhook
+// secret. A taken name is ErrConflict.
+func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Merchant, error) {
 	m.ID, m.CreatedAt = tx.NewID(), tx.Now
-	// Numbers are given out one merchant at a time: who locks the platform's row.
+	// Numbers are assigned one at a time, under the lock of the platform's row.
 	var platform int64
-	if err := tx.queryRow(ctx, "SELECT number FROM merchants WHERE number = 0"+tx.store.dialect.forUpdate()).Scan(&platform); err != nil {
+	if err := tx.QueryRow(ctx, "SELECT number FROM merchants WHERE number = 0"+tx.ForUpdate()).Scan(&platform); err != nil {
 		return m, err
 	}
-	if err := tx.queryRow(ctx, "SELECT coalesce(max(number), 0) + 1 FROM merchants").Scan(&m.Number); err != nil {
+	if err := tx.QueryRow(ctx, "SELECT coalesce(max(number), 0) + 1 FROM merchants").Scan(&m.Number); err != nil {
 		return m, err
 	}
 	if m.Number > payment.MerchantNumberMax {
 		return m, fmt.Errorf("store: merchant numbers are used up at %d", payment.MerchantNumberMax)
 	}
-	n, err := tx.changed(ctx, `INSERT INTO merchants (id, number, name, city, processor, webhook_secret, return_hosts, closed_at, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8) ON CONFLICT DO NOTHING`,
-		m.ID[:], m.Number, m.Name, m.City, m.Processor,
-		tx.store.keys.Seal(Place{"merchants", m.ID, m.ID, "webhook_secret"}, []byte(webhookSecret)),
-		strings.Join(m.ReturnHosts, " "), micros(m.CreatedAt))
-	if err == nil && n != 1 {
-		err = fmt.Errorf("%w: a merchant has that name", ErrConflict)
+	m.webhookSecret = tx.Keys().Seal(webhookSecret(m.ID), []byte(secret))
+	if err := tx.InsertNew(ctx, merchantTable.insert, merchantTable.row(&m)); err != nil {
+		return m, fmt.Errorf("merchant %d: %w", m.Number, err)
 	}
-	return m, err
+	return m, nil
 }
 
-// CloseMerchant marks a merchant as closed: its credentials are refused from
-// then on, its orders live on.
+// CloseMerchant marks a merchant as closed: its credentials are rejected from
+// then on, its orders continue. Else ErrConflict.
 func (tx *Tx) CloseMerchant(ctx context.Context, id payment.ID) error {
-	return tx.guarded(ctx, "UPDATE merchants SET closed_at = $1 WHERE id = $2 AND closed_at = 0", micros(tx.Now), id[:])
-}
-
-const merchantColumns = "id, number, name, city, processor, return_hosts, closed_at, created_at"
-
-func scanMerchant(r scanner) (Merchant, error) {
-	var m Merchant
-	var id []byte
-	var hosts string
-	var closed, created int64
-	err := r.Scan(&id, &m.Number, &m.Name, &m.City, &m.Processor, &hosts, &closed, &created)
-	m.ID, m.ReturnHosts, m.ClosedAt, m.CreatedAt = idOf(id), strings.Fields(hosts), atMicros(closed), atMicros(created)
-	return m, err
+	return tx.ExecOne(ctx, "UPDATE merchants SET closed_at = $1 WHERE id = $2 AND closed_at = 0", micros(tx.Now), id[:])
 }
 
 func (s *Store) merchant(ctx context.Context, by string, key any) (Merchant, error) {
-	m, err := scanMerchant(s.queryRow(ctx, "SELECT "+merchantColumns+" FROM merchants WHERE "+by+" = $1", key))
-	return m, s.readError("merchant", err)
+	m, err := scanMerchant(s.db.QueryRow(ctx, "SELECT "+merchantTable.selected+" FROM merchants t WHERE t."+by+" = $1", key))
+	return m, s.db.ReadError("merchant", err)
 }
 
 // Merchant reads a merchant; else ErrNotFound.
@@ -75,7 +102,8 @@ func (s *Store) Merchant(ctx context.Context, id payment.ID) (Merchant, error) {
 	return s.merchant(ctx, "id", id[:])
 }
 
-// MerchantByNumber finds whose external id begins with number; else ErrNotFound.
+// MerchantByNumber reads the merchant whose external ids begin with number; else
+// ErrNotFound.
 func (s *Store) MerchantByNumber(ctx context.Context, number int64) (Merchant, error) {
 	return s.merchant(ctx, "number", number)
 }
@@ -87,18 +115,18 @@ func (s *Store) MerchantByName(ctx context.Context, name string) (Merchant, erro
 
 // Merchants lists all merchants by number, without the platform itself.
 func (s *Store) Merchants(ctx context.Context) ([]Merchant, error) {
-	rows, err := s.query(ctx, "SELECT "+merchantColumns+" FROM merchants WHERE number > 0 ORDER BY number")
-	list, err := collect(rows, err, scanMerchant)
-	return list, s.readError("merchants", err)
+	rows, err := s.db.Query(ctx, "SELECT "+merchantTable.selected+" FROM merchants t WHERE t.number > 0 ORDER BY t.number")
+	list, err := db.Collect(rows, err, scanMerchant)
+	return list, s.db.ReadError("merchants", err)
 }
 
-// WebhookSecret opens the secret that signs deliveries to a merchant's
-// per-order addresses.
+// WebhookSecret opens the secret that signs deliveries to a merchant's per-order
+// URLs.
 func (s *Store) WebhookSecret(ctx context.Context, id payment.ID) (string, error) {
 	var sealed []byte
-	if err := s.queryRow(ctx, "SELECT webhook_secret FROM merchants WHERE id = $1", id[:]).Scan(&sealed); err != nil {
-		return "", s.readError("webhook secret", err)
+	if err := s.db.QueryRow(ctx, "SELECT webhook_secret FROM merchants WHERE id = $1", id[:]).Scan(&sealed); err != nil {
+		return "", s.db.ReadError("webhook secret", err)
 	}
-	plain, err := s.keys.Open(Place{"merchants", id, id, "webhook_secret"}, sealed)
+	plain, err := s.Keys().Open(webhookSecret(id), sealed)
 	return string(plain), err
 }

@@ -6,104 +6,225 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// RegisterNode makes this process known as one that may claim work.
-func (tx *Tx) RegisterNode(ctx context.Context, id payment.ID) error {
-	_, err := tx.exec(ctx, "INSERT INTO nodes (id, beat, started_at) VALUES ($1, 1, $2)", id[:], micros(tx.Now))
-	return err
+// Node is a process that claims work. It is dead if its heartbeat stops.
+type Node struct {
+	ID        payment.ID
+	Heartbeat int64 // only increases
 }
 
-// Beat says that this process is alive, and moves the installation's beat on.
-// ErrConflict means that others have given it up for dead: what it had in hand
-// is theirs.
-func (tx *Tx) Beat(ctx context.Context, id payment.ID) (v Installation, err error) {
-	if err := tx.guarded(ctx, "UPDATE nodes SET beat = beat + 1 WHERE id = $1", id[:]); err != nil {
-		return v, err
+// Installation is the id of the database's owner, and its epoch.
+type Installation struct {
+	ID         payment.ID
+	Epoch      int64     // only increases; also kept outside the database
+	RestoredAt time.Time // when this database was last found to be an older copy
+}
+
+// nodeRow is a node with its other stored values.
+type nodeRow struct {
+	Node
+
+	startedAt time.Time
+}
+
+var nodeTable = newTable("nodes", []string{"id"},
+	idColumn("id", func(n *nodeRow) *payment.ID { return &n.ID }),
+	intColumn("heartbeat", func(n *nodeRow) *int64 { return &n.Heartbeat }).as(mutable),
+	timeColumn("started_at", func(n *nodeRow) *time.Time { return &n.startedAt }).as(hidden),
+)
+
+var nodeUpdate = nodeTable.updateBy("", "id")
+
+func scanNode(r db.Scanner) (Node, error) {
+	var n nodeRow
+	err := nodeTable.scan(r, &n)
+	return n.Node, err
+}
+
+// installationRow is the installation, the only row of its table.
+type installationRow struct {
+	Installation
+
+	singleton int64 // 1
+	createdAt time.Time
+}
+
+var installationTable = newTable("installation", []string{"singleton"},
+	intColumn("singleton", func(v *installationRow) *int64 { return &v.singleton }).as(hidden),
+	idColumn("id", func(v *installationRow) *payment.ID { return &v.ID }),
+	intColumn("epoch", func(v *installationRow) *int64 { return &v.Epoch }).as(mutable),
+	timeColumn("restored_at", func(v *installationRow) *time.Time { return &v.RestoredAt }).as(mutable),
+	timeColumn("created_at", func(v *installationRow) *time.Time { return &v.createdAt }).as(hidden),
+)
+
+var installationUpdate = installationTable.updateBy("", "singleton")
+
+func scanInstallation(r db.Scanner) (Installation, error) {
+	var v installationRow
+	err := installationTable.scan(r, &v)
+	return v.Installation, err
+}
+
+type nodeNeeds struct {
+	claiming   []payment.ID
+	heartbeats []payment.ID
+}
+
+// ClaimingNode reads whether a process is alive, and keeps it so until the
+// transaction ends: a node that releases it waits, and then sees its claims.
+func (n *Needs) ClaimingNode(id payment.ID) { n.nodes.claiming = append(n.nodes.claiming, id) }
+
+// Heartbeat reads a node and the installation, to advance both.
+func (n *Needs) Heartbeat(id payment.ID) { n.nodes.heartbeats = append(n.nodes.heartbeats, id) }
+
+type loadedNodes struct {
+	alive        map[payment.ID]bool
+	nodes        map[payment.ID]Node
+	installation Installation
+}
+
+func (l *Loaded) loadNodes(ctx context.Context, tx *db.Tx, n *Needs) error {
+	l.nodes = loadedNodes{alive: map[payment.ID]bool{}, nodes: map[payment.ID]Node{}}
+	claiming := n.nodes.claiming
+	if l.capacity.any() {
+		claiming = append(claiming, l.capacity.Node)
 	}
-	return scanInstallation(tx.queryRow(ctx, "UPDATE installation SET beat = beat + 1 RETURNING id, beat, restored_at"))
-}
-
-// StayNode makes sure that a process is on the list, and stays there until the
-// transaction ends: what it claims meanwhile is seen by whoever releases it.
-// ErrConflict means that others have given it up for dead.
-func (tx *Tx) StayNode(ctx context.Context, id payment.ID) error {
-	if tx.held.Node == id && !id.IsZero() { // it is known
+	for _, id := range claiming {
+		if _, known := l.nodes.alive[id]; known {
+			continue
+		}
+		var one int
+		err := db.NotFound(tx.QueryRow(ctx, "SELECT 1 FROM nodes WHERE id = $1"+tx.KeyShare(), id[:]).Scan(&one))
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		l.nodes.alive[id] = err == nil
+	}
+	if !l.nodes.alive[l.capacity.Node] { // it was declared dead: rows that it makes due are for the others
+		l.capacity.Notices, l.capacity.Deliveries = 0, nil
+	}
+	for _, id := range n.nodes.heartbeats {
+		v, err := scanNode(tx.QueryRow(ctx, "SELECT "+nodeTable.selected+" FROM nodes t WHERE t.id = $1"+tx.NoKeyUpdate("t"), id[:]))
+		switch err = db.NotFound(err); {
+		case errors.Is(err, ErrNotFound):
+			continue
+		case err != nil:
+			return err
+		}
+		l.nodes.nodes[id] = v
+	}
+	if len(n.nodes.heartbeats) == 0 {
 		return nil
 	}
-	alive, err := tx.isNode(ctx, id)
-	if err == nil && !alive {
-		err = fmt.Errorf("%w: this process was given up for dead", ErrConflict)
-	}
+	var err error
+	l.nodes.installation, err = scanInstallation(tx.QueryRow(ctx, "SELECT "+installationTable.selected+" FROM installation t"+tx.NoKeyUpdate("t")))
 	return err
 }
 
-func (tx *Tx) isNode(ctx context.Context, id payment.ID) (bool, error) {
-	var one int
-	err := notFound(tx.queryRow(ctx, "SELECT 1 FROM nodes WHERE id = $1"+tx.store.dialect.keyShare(), id[:]).Scan(&one))
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
+// NodeAlive reports whether a loaded node may claim.
+func (l *Loaded) NodeAlive(id payment.ID) bool { return l.nodes.alive[id] }
+
+// Node is a node loaded for its heartbeat; false if it was declared dead.
+func (l *Loaded) Node(id payment.ID) (Node, bool) {
+	n, ok := l.nodes.nodes[id]
+	return n, ok
 }
 
-// PullForward makes due at once what is put off until after latest, by a clock
-// that ran ahead; a restore that it dated so late counts from now. It is for the
-// start of a process and for a clock that was set back.
+// Installation is the installation, loaded with a heartbeat.
+func (l *Loaded) Installation() Installation { return l.nodes.installation }
+
+type nodeChanges struct {
+	nodes        []Node
+	installation *Installation
+}
+
+// SetNode changes a loaded node.
+func (c *Changes) SetNode(n Node) {
+	c.l.nodes.nodes[n.ID] = n
+	c.nodes.nodes = append(c.nodes.nodes, n)
+	c.count++
+}
+
+// SetInstallation changes the loaded installation.
+func (c *Changes) SetInstallation(v Installation) {
+	c.l.nodes.installation = v
+	c.nodes.installation = &v
+	c.count++
+}
+
+func (c *Changes) saveNodes(ctx context.Context, tx *db.Tx) error {
+	for _, n := range c.nodes.nodes {
+		missed, err := tx.Update(ctx, nodeUpdate.RowUpdate, nodeUpdate.row(&nodeRow{Node: n}, n.ID[:]))
+		if err == nil && len(missed) > 0 {
+			err = ErrConflict
+		}
+		if err != nil {
+			return fmt.Errorf("heartbeat: %w", err)
+		}
+	}
+	if v := c.nodes.installation; v != nil {
+		if err := setInstallation(ctx, tx, *v); err != nil {
+			return fmt.Errorf("installation: %w", err)
+		}
+	}
+	return nil
+}
+
+func setInstallation(ctx context.Context, tx *db.Tx, v Installation) error {
+	_, err := tx.Update(ctx, installationUpdate.RowUpdate, installationUpdate.row(&installationRow{Installation: v}, int64(1)))
+	return err
+}
+
+// SetInstallation changes the installation.
+func (tx *Tx) SetInstallation(ctx context.Context, v Installation) error {
+	return setInstallation(ctx, tx.Tx, v)
+}
+
+// RegisterNode lets this process claim work.
+func (tx *Tx) RegisterNode(ctx context.Context, id payment.ID) error {
+	return tx.InsertNew(ctx, nodeTable.insert, nodeTable.row(&nodeRow{Node{id, 1}, tx.Now}))
+}
+
+// PullForward makes due now all work scheduled after latest, by a clock that was
+// ahead; the date of a restore that is later counts from now. It is for the start
+// of a process, and for a clock that was set back.
 func (tx *Tx) PullForward(ctx context.Context, latest time.Time) error {
 	for _, text := range []string{
-		"UPDATE payouts SET next_at = $1 WHERE next_at > 0 AND next_at > $2 AND " + string(ToSend),
-		"UPDATE payouts SET next_at = $1 WHERE next_at > 0 AND next_at > $2 AND " + string(ToAsk),
+		"UPDATE payouts SET next_at = $1 WHERE next_at > 0 AND next_at > $2 AND " + ToSend.sql(),
+		"UPDATE payouts SET next_at = $1 WHERE next_at > 0 AND next_at > $2 AND " + ToLookUp.sql(),
 		"UPDATE deliveries SET next_at = $1 WHERE next_at > 0 AND next_at > $2",
 		"UPDATE notices SET next_at = $1 WHERE next_at > 0 AND next_at > $2",
 		"UPDATE installation SET restored_at = $1 WHERE restored_at > $2",
 	} {
-		if _, err := tx.exec(ctx, text, micros(tx.Now), micros(latest)); err != nil {
+		if _, err := tx.Exec(ctx, text, micros(tx.Now), micros(latest)); err != nil {
 			return fmt.Errorf("pull forward: %w", err)
 		}
 	}
 	return nil
 }
 
-// Node is a process that claims work. It is dead when its beat stands still.
-type Node struct {
-	ID   payment.ID
-	Beat int64
-}
-
-// Nodes lists the processes that are, or were, alive.
-func (s *Store) Nodes(ctx context.Context) ([]Node, error) {
-	rows, err := s.query(ctx, "SELECT id, beat FROM nodes ORDER BY id")
-	list, err := collect(rows, err, func(r scanner) (Node, error) {
-		var n Node
-		var id []byte
-		err := r.Scan(&id, &n.Beat)
-		n.ID = idOf(id)
-		return n, err
-	})
-	return list, s.readError("nodes", err)
-}
-
-// ReleaseNode takes a dead process off the list, if its beat still stands where
-// it was seen, and makes what it had in hand due for others. A payout that it
-// may have been sending is unknown from now on: it is asked about. An attempt to
-// deliver that it may have made goes on record, without an end.
+// ReleaseNode removes a dead process if its heartbeat is still the one that was
+// read, and makes its claimed work due for others; else ErrConflict. A payout that
+// it may have been sending becomes unknown: it is looked up. An attempt to deliver
+// that it may have made is recorded without an end.
 func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err error) {
-	if err := tx.guarded(ctx, "DELETE FROM nodes WHERE id = $1 AND beat = $2", n.ID[:], n.Beat); err != nil {
+	if err := tx.ExecOne(ctx, "DELETE FROM nodes WHERE id = $1 AND heartbeat = $2", n.ID[:], n.Heartbeat); err != nil {
 		return 0, err
 	}
 	now := micros(tx.Now)
-	if _, err := tx.exec(ctx, `UPDATE payout_sends SET outcome = 'unknown' WHERE outcome = 'intent' AND (merchant_id, payout_id) IN (
+	if _, err := tx.Exec(ctx, `UPDATE payout_sends SET outcome = 'unknown' WHERE outcome = 'intent' AND (merchant_id, payout_id) IN (
 		SELECT merchant_id, id FROM payouts WHERE claimed_by = $1 AND length(claimed_by) > 0 AND step = 'intent')`, n.ID[:]); err != nil {
 		return 0, fmt.Errorf("release sends: %w", err)
 	}
-	free := func(text string) error {
-		count, err := tx.changed(ctx, text, []byte{}, now, n.ID[:])
+	release := func(text string) error {
+		count, err := tx.ExecCount(ctx, text, []byte{}, now, n.ID[:])
 		released += count
 		return err
 	}
-	err = free(`UPDATE payouts SET claimed_by = $1, next_at = $2, step = CASE WHEN step = 'intent' THEN 'unknown' ELSE step END
+	err = release(`UPDATE payouts SET claimed_by = $1, next_at = $2, step = CASE WHEN step = 'intent' THEN 'unknown' ELSE step END
 		WHERE claimed_by = $3 AND length(claimed_by) > 0`)
 	if err != nil {
 		return 0, fmt.Errorf("release payouts: %w", err)
@@ -115,37 +236,22 @@ func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err erro
 		"UPDATE deliveries SET claimed_by = $1, next_at = CASE WHEN state = 'pending' THEN CAST($2 AS BIGINT) ELSE 0 END WHERE claimed_by = $3 AND length(claimed_by) > 0",
 		"UPDATE notices SET claimed_by = $1, next_at = $2 WHERE claimed_by = $3 AND length(claimed_by) > 0",
 	} {
-		if err := free(text); err != nil {
+		if err := release(text); err != nil {
 			return 0, fmt.Errorf("release: %w", err)
 		}
 	}
 	return released, nil
 }
 
-// Installation is who the database belongs to, and how far it has come.
-type Installation struct {
-	ID         payment.ID
-	Beat       int64     // only grows; also kept outside the database
-	RestoredAt time.Time // when this database was last found to be an older copy
+// Nodes lists the processes that are, or were, alive.
+func (s *Store) Nodes(ctx context.Context) ([]Node, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+nodeTable.selected+" FROM nodes t ORDER BY t.id")
+	list, err := db.Collect(rows, err, scanNode)
+	return list, s.db.ReadError("nodes", err)
 }
 
-// ReadInstallation reads the installation's row.
+// ReadInstallation reads the installation.
 func (s *Store) ReadInstallation(ctx context.Context) (Installation, error) {
-	v, err := scanInstallation(s.queryRow(ctx, "SELECT id, beat, restored_at FROM installation"))
-	return v, s.readError("installation", err)
-}
-
-func scanInstallation(r scanner) (v Installation, err error) {
-	var id []byte
-	var restored int64
-	err = r.Scan(&id, &v.Beat, &restored)
-	v.ID, v.RestoredAt = idOf(id), atMicros(restored)
-	return v, err
-}
-
-// MarkRestored records that the database is an older copy of one that had come
-// as far as beat: what happened since then may have left no trace here.
-func (tx *Tx) MarkRestored(ctx context.Context, beat int64) error {
-	_, err := tx.exec(ctx, "UPDATE installation SET restored_at = $1, beat = $2", micros(tx.Now), beat)
-	return err
+	v, err := scanInstallation(s.db.QueryRow(ctx, "SELECT "+installationTable.selected+" FROM installation t"))
+	return v, s.db.ReadError("installation", err)
 }

@@ -2,105 +2,186 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// States of a notice.
+// NoticeState is the state of a notice.
+type NoticeState string
+
+// The states of a notice.
 const (
-	NoticeReceived = "received"
-	NoticeApplied  = "applied"
-	NoticeStuck    = "stuck" // given up: a person reads it
+	NoticeReceived   NoticeState = "received"
+	NoticeApplied    NoticeState = "applied"
+	NoticeDeadLetter NoticeState = "dead_letter" // given up, for manual review
 )
 
-// Notice is what a processor said, raw, until it is applied.
+// Notice is a processor's raw notice until it is applied.
 type Notice struct {
 	Processor  string
 	ID         string // the processor's
 	Headers    string
 	Body       []byte
-	State      string
-	Tries      int
+	State      NoticeState
+	Attempts   int    // to apply it, including the current one
+	LastError  string // of the last failed attempt
+	NextAt     time.Time
+	ClaimedBy  payment.ID
 	ReceivedAt time.Time
+	AppliedAt  time.Time
+
+	sealed []byte // body
 }
 
-func noticePlace(processor, id string) Place {
-	return Place{Table: "notices", Column: "body\x00" + processor + "\x00" + id}
+var noticeTable = newTable("notices", []string{"processor", "notice_id"},
+	textColumn("processor", func(n *Notice) *string { return &n.Processor }),
+	textColumn("notice_id", func(n *Notice) *string { return &n.ID }),
+	textColumn("headers", func(n *Notice) *string { return &n.Headers }),
+	bytesColumn("body", func(n *Notice) *[]byte { return &n.sealed }),
+	textColumn("state", func(n *Notice) *NoticeState { return &n.State }).as(mutable),
+	intColumn("attempts", func(n *Notice) *int { return &n.Attempts }).as(mutable),
+	textColumn("last_error", func(n *Notice) *string { return &n.LastError }).as(mutable),
+	timeColumn("next_at", func(n *Notice) *time.Time { return &n.NextAt }).as(mutable),
+	optionalIDColumn("claimed_by", func(n *Notice) *payment.ID { return &n.ClaimedBy }).as(mutable),
+	timeColumn("received_at", func(n *Notice) *time.Time { return &n.ReceivedAt }),
+	timeColumn("applied_at", func(n *Notice) *time.Time { return &n.AppliedAt }).as(mutable),
+)
+
+// noticeUpdate leaves a notice alone that is not waiting any more: a process that
+// was declared dead may finish one after another process did.
+var noticeUpdate = noticeTable.updateBy(" AND t.state = 'received'", "processor", "notice_id")
+
+func noticeBody(processor, id string) db.AssociatedData {
+	return db.AssociatedData{Table: "notices", Column: "body\x00" + processor + "\x00" + id}
 }
 
-var noticeTable = newTable("notices", "notice_id",
-	column{"processor", "text"}, column{"notice_id", "text"}, column{"headers", "text"}, column{"body", "bytea"}, column{"state", "text"},
-	column{"tries", "bigint"}, column{"problem", "text"}, column{"next_at", "bigint"}, column{"claimed_by", "bytea"},
-	column{"received_at", "bigint"}, column{"applied_at", "bigint"})
+// NewNotice is a verified notice to be stored.
+type NewNotice struct{ notice Notice }
 
-// RecordNotice is RecordNotices for one.
-func (tx *Tx) RecordNotice(ctx context.Context, n Notice) (bool, error) {
-	fresh, err := tx.RecordNotices(ctx, []Notice{n})
-	return err == nil && fresh[0], err
+// NewNotice seals a notice, before any lock.
+func (s *Store) NewNotice(n Notice) *NewNotice {
+	n.State = NoticeReceived
+	n.sealed = s.Keys().Seal(noticeBody(n.Processor, n.ID), n.Body)
+	return &NewNotice{n}
 }
 
-// RecordNotices stores verified notices, sealed, to be applied now; see Hold. It
-// says false where the processor has sent one before. All of one call are of one
-// processor.
-func (tx *Tx) RecordNotices(ctx context.Context, list []Notice) ([]bool, error) {
-	rows := make([][]any, len(list))
-	for i, n := range list {
-		sealed := tx.store.keys.Seal(noticePlace(n.Processor, n.ID), n.Body)
-		next, by, tries := tx.holdNotice()
-		rows[i] = []any{n.Processor, n.ID, n.Headers, sealed, NoticeReceived, tries, "", next, by, micros(tx.Now), int64(0)}
+type noticeNeeds struct {
+	fresh []*NewNotice
+	due   int
+}
+
+// NewNotice stores a notice, to be applied now, and reserves capacity to claim
+// it. A notice that its processor has sent before is not stored again.
+func (n *Needs) NewNotice(v *NewNotice) {
+	n.notices.fresh = append(n.notices.fresh, v)
+	n.capacity.Notices++
+}
+
+// DueNotices reads up to limit due notices, oldest first, that no other process is
+// claiming.
+func (n *Needs) DueNotices(limit int) { n.notices.due += limit }
+
+// insertNotices inserts new notices, claimed as far as the capacity allows.
+func (l *Loaded) insertNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
+	list := make([]Notice, len(n.notices.fresh))
+	for i, v := range n.notices.fresh {
+		list[i] = v.notice
+		list[i].ReceivedAt, list[i].NextAt = tx.Now, tx.Now
 	}
-	fresh, err := tx.insert(ctx, noticeTable, rows...)
-	for i, n := range list {
-		if tries := rows[i][5].(int64); err == nil && fresh[i] && tries > 0 {
-			n.State, n.Tries, n.ReceivedAt = NoticeReceived, int(tries), tx.Now
-			tx.held.Notices = append(tx.held.Notices, n)
+	slices.SortStableFunc(list, func(a, b Notice) int { // as for receipts
+		if order := strings.Compare(a.Processor, b.Processor); order != 0 {
+			return order
 		}
-	}
-	return fresh, err
-}
-
-// ClaimNotices takes up to limit due notices in hand for node, oldest first.
-func (tx *Tx) ClaimNotices(ctx context.Context, node payment.ID, limit int) ([]Notice, error) {
-	rows, err := tx.query(ctx, `WITH picked AS MATERIALIZED (
-		SELECT processor, notice_id FROM notices WHERE next_at > 0 AND next_at <= $2 ORDER BY next_at LIMIT $3`+
-		tx.store.dialect.skipLocked()+`)
-		UPDATE notices SET claimed_by = $1, next_at = 0, tries = tries + 1
-		WHERE (processor, notice_id) IN (SELECT processor, notice_id FROM picked) RETURNING processor, notice_id, headers, body, state, tries, received_at`,
-		node[:], micros(tx.Now), limit)
-	return collect(rows, err, func(r scanner) (Notice, error) {
-		var n Notice
-		var sealed []byte
-		var tries, received int64
-		if err := r.Scan(&n.Processor, &n.ID, &n.Headers, &sealed, &n.State, &tries, &received); err != nil {
-			return n, err
-		}
-		n.Tries, n.ReceivedAt = int(tries), atMicros(received)
-		var err error
-		n.Body, err = tx.store.keys.Open(noticePlace(n.Processor, n.ID), sealed)
-		return n, err
+		return strings.Compare(a.ID, b.ID)
 	})
+	rows := make([][]any, len(list))
+	for i := range list {
+		if v := &list[i]; l.capacity.takeNotice() {
+			v.NextAt, v.ClaimedBy, v.Attempts = time.Time{}, l.capacity.Node, 1
+		}
+		rows[i] = noticeTable.row(&list[i])
+	}
+	added, err := tx.Insert(ctx, noticeTable.insert, rows...)
+	for i := range added {
+		switch {
+		case !added[i]:
+		case list[i].ClaimedBy.IsZero():
+			l.capacity.claimed.NoticesDue++
+		default:
+			l.capacity.claimed.Notices = append(l.capacity.claimed.Notices, list[i])
+		}
+	}
+	return err
 }
 
-var noticeUpdate = newRowUpdate(rowUpdate{
-	table: "notices", owner: column{"processor", "text"},
-	keys: []column{{"notice_id", "text"}},
-	set: []column{{"state", "text"}, {"problem", "text"}, {"next_at", "bigint"}, {"claimed_by", "bytea"},
-		{"applied_at", "bigint"}},
-}, "")
-
-// FinishNotice marks a notice as applied, or as stuck with the reason.
-func (tx *Tx) FinishNotice(ctx context.Context, n Notice, state, problem string) error {
-	return tx.change(ctx, noticeUpdate, n.Processor, n.ID, state, problem, int64(0), []byte{}, micros(tx.Now))
+func (l *Loaded) loadNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
+	if n.notices.due == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, "SELECT "+noticeTable.selected+` FROM notices t WHERE t.next_at > 0 AND t.next_at <= $1
+		ORDER BY t.next_at LIMIT $2`+tx.SkipLocked(), micros(tx.Now), n.notices.due)
+	l.notices, err = db.Collect(rows, err, func(r db.Scanner) (*Notice, error) {
+		v := &Notice{}
+		if err := noticeTable.scan(r, v); err != nil {
+			return v, err
+		}
+		var err error
+		v.Body, err = tx.Keys().Open(noticeBody(v.Processor, v.ID), v.sealed)
+		return v, err
+	})
+	return err
 }
 
-var noticeDelay = newRowUpdate(rowUpdate{
-	table: "notices", owner: column{"processor", "text"},
-	keys: []column{{"notice_id", "text"}},
-	set:  []column{{"problem", "text"}, {"next_at", "bigint"}, {"claimed_by", "bytea"}},
-}, " AND t.state = '"+NoticeReceived+"'")
+// DueNotices are the loaded due notices that no decision of this commit has
+// claimed or changed, oldest first.
+func (l *Loaded) DueNotices() []Notice {
+	var list []Notice
+	for _, v := range l.notices {
+		if l.due(v.ClaimedBy, v.NextAt) {
+			list = append(list, *v)
+		}
+	}
+	return list
+}
 
-// DelayNotice gives a notice back, to be tried again at a time.
-func (tx *Tx) DelayNotice(ctx context.Context, n Notice, at time.Time, problem string) error {
-	return tx.change(ctx, noticeDelay, n.Processor, n.ID, problem, micros(at), []byte{})
+type noticeChange struct{ row Notice }
+
+// SetNotice changes a notice that this process has claimed, or claims now.
+func (c *Changes) SetNotice(n Notice) {
+	for _, v := range c.l.notices {
+		if v.Processor == n.Processor && v.ID == n.ID {
+			*v = n
+		}
+	}
+	c.notices = append(c.notices, noticeChange{n})
+	c.count++
+}
+
+// FinishNotice marks a claimed notice as applied.
+func (c *Changes) FinishNotice(n Notice) {
+	n.State, n.NextAt, n.ClaimedBy, n.AppliedAt = NoticeApplied, time.Time{}, payment.ID{}, c.l.now
+	c.SetNotice(n)
+}
+
+func (c *Changes) saveNotices(ctx context.Context, tx *db.Tx) error {
+	last := map[string]int{} // a notice that changes twice is written once
+	name := func(n *Notice) string { return n.Processor + "\x00" + n.ID }
+	for i := range c.notices {
+		last[name(&c.notices[i].row)] = i
+	}
+	rows := make([][]any, 0, len(last))
+	for i := range c.notices {
+		if n := &c.notices[i].row; last[name(n)] == i {
+			rows = append(rows, noticeUpdate.row(n, n.Processor, n.ID))
+		}
+	}
+	if _, err := tx.Update(ctx, noticeUpdate.RowUpdate, rows...); err != nil {
+		return fmt.Errorf("notices: %w", err)
+	}
+	return nil
 }

@@ -2,207 +2,305 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// NewPayin is a pay-in to be stored, with what is stored beside it.
-type NewPayin struct {
+// payinRow is a pay-in with its other stored values.
+type payinRow struct {
 	payment.Payin
-	Personal    payment.PersonalData
-	Fingerprint []byte
 
-	row []any // see PreparePayin
+	personal    []byte // sealed
+	fingerprint []byte
+	nextAt      time.Time // its expiry, if it can expire
 }
 
-var payinTable = newTable("payins", "id",
-	column{"merchant_id", "bytea"}, column{"id", "bytea"}, column{"external_id", "text"}, column{"reference_id", "text"},
-	column{"method", "text"}, column{"amount", "bigint"}, column{"status", "text"}, column{"version", "bigint"},
-	column{"processor", "text"}, column{"processor_id", "text"}, column{"webhook_url", "text"}, column{"webhook_ended", "bigint"},
-	column{"details", "text"}, column{"personal", "bytea"}, column{"fingerprint", "bytea"}, column{"paid_amount", "bigint"},
-	column{"refunded_amount", "bigint"}, column{"fee", "bigint"}, column{"end_to_end_id", "text"}, column{"late", "bigint"},
-	column{"failure", "text"}, column{"expires_at", "bigint"}, column{"paid_at", "bigint"}, column{"next_at", "bigint"},
-	column{"created_at", "bigint"}, column{"updated_at", "bigint"})
+var payinTable = newTable("payins", []string{"id"},
+	idColumn("merchant_id", func(p *payinRow) *payment.ID { return &p.Merchant }),
+	idColumn("id", func(p *payinRow) *payment.ID { return &p.ID }),
+	textColumn("external_id", func(p *payinRow) *string { return &p.ExternalID }),
+	textColumn("reference_id", func(p *payinRow) *string { return &p.ReferenceID }),
+	textColumn("method", func(p *payinRow) *payment.Method { return &p.Method }),
+	intColumn("amount", func(p *payinRow) *cents { return &p.Amount }),
+	textColumn("status", func(p *payinRow) *payment.PayinStatus { return &p.Status }).as(mutable),
+	intColumn("version", func(p *payinRow) *int64 { return &p.Version }).as(mutable),
+	textColumn("processor", func(p *payinRow) *string { return &p.Processor }),
+	textColumn("processor_id", func(p *payinRow) *string { return &p.ProcessorID }).as(mutable),
+	textColumn("webhook_url", func(p *payinRow) *string { return &p.WebhookURL }),
+	flagColumn("webhook_disabled", func(p *payinRow) *bool { return &p.WebhookDisabled }).as(mutable),
+	jsonColumn("details", func(p *payinRow) *payment.PayinDetails { return &p.Details }).as(mutable),
+	bytesColumn("personal", func(p *payinRow) *[]byte { return &p.personal }).as(hidden),
+	bytesColumn("fingerprint", func(p *payinRow) *[]byte { return &p.fingerprint }),
+	intColumn("paid_amount", func(p *payinRow) *cents { return &p.PaidAmount }).as(mutable),
+	intColumn("refunded_amount", func(p *payinRow) *cents { return &p.RefundedAmount }).as(mutable),
+	intColumn("fee", func(p *payinRow) *cents { return &p.Fee }).as(mutable),
+	textColumn("end_to_end_id", func(p *payinRow) *string { return &p.EndToEndID }).as(mutable),
+	flagColumn("late", func(p *payinRow) *bool { return &p.Late }).as(mutable),
+	failureColumn("failure", func(p *payinRow) **payment.Failure { return &p.Failure }).as(mutable),
+	timeColumn("expires_at", func(p *payinRow) *time.Time { return &p.ExpiresAt }).as(mutable),
+	timeColumn("paid_at", func(p *payinRow) *time.Time { return &p.PaidAt }).as(mutable),
+	timeColumn("next_at", func(p *payinRow) *time.Time { return &p.nextAt }).as(mutable),
+	timeColumn("created_at", func(p *payinRow) *time.Time { return &p.CreatedAt }),
+	timeColumn("updated_at", func(p *payinRow) *time.Time { return &p.UpdatedAt }).as(mutable),
+)
 
-// personalColumn is a pay-in's personal data as its column has it, sealed.
+var (
+	payinUpdate     = payinTable.updateBy("", "merchant_id", "id", "version")
+	payinByID       = payinTable.selectBy("t.merchant_id, t.id", "merchant_id", "id")
+	payinByExternal = payinTable.selectBy("t.merchant_id, t.external_id", "merchant_id", "external_id")
+)
+
+func scanPayinRow(r db.Scanner) (*payinRow, error) {
+	p := &payinRow{}
+	return p, payinTable.scan(r, p)
+}
+
+func scanPayin(r db.Scanner) (payment.Payin, error) {
+	p, err := scanPayinRow(r)
+	return p.Payin, err
+}
+
+// NewPayin is a pay-in to be stored.
+type NewPayin struct {
+	Payin       payment.Payin
+	Fingerprint []byte
+
+	row []any
+}
+
+func (n *NewPayin) external() ExternalRef { return ExternalRef{n.Payin.Merchant, n.Payin.ExternalID} }
+
+// personalColumn is the JSON of personal data in its column, before it is sealed.
 type personalColumn struct {
 	Customer jsontext.Value `json:"customer,omitzero"`
 	Items    jsontext.Value `json:"items,omitzero"`
 }
 
-// PreparePayin does ahead what InsertPayins needs and no transaction: in the
-// writer's hands it would keep everybody waiting. p must not change after it.
-func (s *Store) PreparePayin(p *NewPayin) error {
-	details, err := json.Marshal(&p.Details)
+// NewPayin encodes a pay-in and seals its personal data, before any lock.
+func (s *Store) NewPayin(p payment.Payin, personal payment.PersonalData, fingerprint []byte) (*NewPayin, error) {
+	plain, err := json.Marshal(personalColumn{personal.Customer, personal.Items})
 	if err != nil {
-		return fmt.Errorf("pay-in details: %w", err)
+		return nil, fmt.Errorf("personal data of a pay-in: %w", err)
 	}
-	personal, err := json.Marshal(personalColumn{p.Personal.Customer, p.Personal.Items})
+	row := payinRow{Payin: p, fingerprint: fingerprint, personal: s.Keys().Seal(personalData(p.Merchant, p.ID), plain)}
+	row.schedule()
+	n := &NewPayin{Payin: p, Fingerprint: fingerprint, row: payinTable.row(&row)}
+	return n, nil
+}
+
+func personalData(merchant, id payment.ID) db.AssociatedData {
+	return db.AssociatedData{Table: "payins", Merchant: merchant, ID: id, Column: "personal"}
+}
+
+// schedule sets when the pay-in expires.
+func (p *payinRow) schedule() {
+	p.nextAt = time.Time{}
+	if p.Status == payment.PayinPending {
+		p.nextAt = p.ExpiresAt
+	}
+}
+
+type payinNeeds struct {
+	fresh      []*NewPayin
+	ids        []Ref
+	byExternal []ExternalRef
+}
+
+// NewPayin inserts a new pay-in, if its reference is unused. If it is taken, the pay-in that
+// has it can be read by its external id.
+func (n *Needs) NewPayin(p *NewPayin) { n.payins.fresh = append(n.payins.fresh, p) }
+
+// Payin reads a pay-in by its id.
+func (n *Needs) Payin(merchant, id payment.ID) {
+	n.payins.ids = append(n.payins.ids, Ref{merchant, id})
+}
+
+// PayinByExternalID reads a pay-in by its external id, complete or cut to the
+// part in a static BR Code.
+func (n *Needs) PayinByExternalID(merchant payment.ID, externalID string) {
+	n.payins.byExternal = append(n.payins.byExternal, ExternalRef{merchant, externalID})
+}
+
+type loadedPayins struct {
+	rows       map[Ref]*payinRow
+	byExternal map[ExternalRef]Ref
+}
+
+func (l *loadedPayins) add(p *payinRow, keys ...ExternalRef) {
+	if l.rows == nil {
+		l.rows, l.byExternal = map[Ref]*payinRow{}, map[ExternalRef]Ref{}
+	}
+	ref := Ref{p.Merchant, p.ID}
+	if l.rows[ref] == nil { // two keys may name one row
+		l.rows[ref] = p
+	}
+	for _, key := range append(keys, ExternalRef{p.Merchant, p.ExternalID}) {
+		l.byExternal[key] = ref
+	}
+}
+
+// insertPayins inserts new pay-ins. The ones whose references are taken are read
+// with the others.
+func (l *Loaded) insertPayins(ctx context.Context, tx *db.Tx, n *Needs) error {
+	list := slices.Clone(n.payins.fresh)
+	slices.SortStableFunc(list, func(a, b *NewPayin) int { return a.external().compare(b.external()) })
+	rows := make([][]any, len(list))
+	for i, p := range list {
+		rows[i] = p.row
+	}
+	added, err := tx.Insert(ctx, payinTable.insert, rows...)
+	for i := range added {
+		if added[i] {
+			l.addNewPayin(list[i])
+		}
+	}
+	return err
+}
+
+// addNewPayin adds a pay-in that was inserted.
+func (l *Loaded) addNewPayin(p *NewPayin) {
+	l.inserted[p.Payin.ID] = true
+	l.payins.add(&payinRow{Payin: p.Payin, fingerprint: p.Fingerprint})
+}
+
+func (l *Loaded) loadPayins(ctx context.Context, tx *db.Tx, n *Needs) error {
+	list, err := db.Select(ctx, tx, payinByID, keysOf(n.payins.ids), scanPayinRow)
 	if err != nil {
-		return fmt.Errorf("pay-in personal data: %w", err)
+		return err
 	}
-	sealed := s.keys.Seal(Place{"payins", p.Merchant, p.ID, "personal"}, personal)
-	p.row = []any{
-		p.Merchant[:], p.ID[:], p.ExternalID, p.ReferenceID,
-		string(p.Method), int64(p.Amount), string(p.Status), p.Version,
-		p.Processor, p.ProcessorID, p.WebhookURL, int64(0),
-		string(details), sealed, blob(p.Fingerprint), int64(p.PaidAmount),
-		int64(p.RefundedAmount), int64(p.Fee), p.EndToEndID, flag(p.Late),
-		failureText(p.Failure), micros(p.ExpiresAt), micros(p.PaidAt), payinDue(&p.Payin),
-		micros(p.CreatedAt), micros(p.UpdatedAt),
+	for _, p := range list {
+		l.payins.add(p)
+	}
+	var full, prefixes []ExternalRef
+	for _, p := range n.payins.fresh {
+		if !l.inserted[p.Payin.ID] {
+			full = append(full, p.external())
+		}
+	}
+	for _, key := range n.payins.byExternal {
+		if len(key.ExternalID) < payment.ExternalIDLength {
+			prefixes = append(prefixes, key)
+		} else {
+			full = append(full, key)
+		}
+	}
+	if list, err = db.Select(ctx, tx, payinByExternal, keysOf(full), scanPayinRow); err != nil {
+		return err
+	}
+	for _, p := range list {
+		l.payins.add(p)
+	}
+	for _, key := range prefixes {
+		p, err := scanPayinRow(tx.QueryRow(ctx, payinByPrefix+tx.ForUpdate(), key.Merchant[:], key.ExternalID, key.ExternalID+externalIDEnd))
+		if err = db.NotFound(err); err == nil {
+			l.payins.add(p, key)
+		} else if !errors.Is(err, ErrNotFound) {
+			return err
+		}
 	}
 	return nil
 }
 
-// InsertPayins adds pay-ins and says which are new: a false one has a
-// reference that its merchant has used before.
-func (tx *Tx) InsertPayins(ctx context.Context, list []*NewPayin) ([]bool, error) {
-	rows := make([][]any, len(list))
-	for i, p := range list {
-		if p.row == nil {
-			if err := tx.store.PreparePayin(p); err != nil {
-				return nil, err
-			}
-		}
-		rows[i] = p.row
-	}
-	return tx.insert(ctx, payinTable, rows...)
-}
+var payinByPrefix = "SELECT " + payinTable.selected + ` FROM payins t
+	WHERE t.merchant_id = $1 AND t.external_id >= $2 AND t.external_id < $3 ORDER BY t.external_id LIMIT 1`
 
-// payinDue is when a pay-in has to be looked at by itself: when it expires.
-func payinDue(p *payment.Payin) int64 {
-	if p.Status == payment.PayinPending {
-		return micros(p.ExpiresAt)
-	}
-	return 0
-}
-
-var payinUpdate = newRowUpdate(rowUpdate{
-	table: "payins", owner: ofMerchant, exact: true,
-	keys: []column{{"id", "bytea"}, {"version", "bigint"}},
-	set: []column{{"status", "text"}, {"version", "bigint"}, {"processor_id", "text"}, {"details", "text"},
-		{"paid_amount", "bigint"}, {"refunded_amount", "bigint"}, {"fee", "bigint"}, {"end_to_end_id", "text"}, {"late", "bigint"},
-		{"failure", "text"}, {"expires_at", "bigint"}, {"paid_at", "bigint"}, {"next_at", "bigint"}, {"updated_at", "bigint"}},
-}, "")
-
-// UpdatePayin writes what may change of a pay-in, if its version is still the
-// one that was read; p carries the new one. Else ErrConflict, now or at the end
-// of the transaction.
-func (tx *Tx) UpdatePayin(ctx context.Context, p *payment.Payin, was int64) error {
-	details, err := json.Marshal(&p.Details)
-	if err != nil {
-		return fmt.Errorf("pay-in details: %w", err)
-	}
-	p.UpdatedAt = tx.Now
-	tx.payins = append(tx.payins, Ref{p.Merchant, p.ID})
-	tx.ahead.payin(p)
-	return tx.change(ctx, payinUpdate, slices.Clone(p.Merchant[:]), slices.Clone(p.ID[:]), was,
-		string(p.Status), p.Version, p.ProcessorID, string(details),
-		int64(p.PaidAmount), int64(p.RefundedAmount), int64(p.Fee), p.EndToEndID, flag(p.Late),
-		failureText(p.Failure), micros(p.ExpiresAt), micros(p.PaidAt), payinDue(p), micros(p.UpdatedAt))
-}
-
-// ChangedPayins lists the pay-ins that the transaction updated.
-func (tx *Tx) ChangedPayins() []Ref { return tx.payins }
-
-const payinColumns = `merchant_id, id, external_id, reference_id, method, amount, status, version, processor, processor_id,
-	webhook_url, webhook_ended, details, paid_amount, refunded_amount, fee, end_to_end_id, late, failure, expires_at, paid_at, created_at, updated_at`
-
-func scanPayin(r scanner, more ...any) (payment.Payin, error) {
-	var p payment.Payin
-	var merchant, id []byte
-	var details, failure string
-	var ended, late, expires, paid, created, updated int64
-	dest := []any{&merchant, &id, &p.ExternalID, &p.ReferenceID, (*string)(&p.Method), (*int64)(&p.Amount), (*string)(&p.Status),
-		&p.Version, &p.Processor, &p.ProcessorID, &p.WebhookURL, &ended, &details, (*int64)(&p.PaidAmount),
-		(*int64)(&p.RefundedAmount), (*int64)(&p.Fee), &p.EndToEndID, &late, &failure, &expires, &paid, &created, &updated}
-	if err := r.Scan(append(dest, more...)...); err != nil {
-		return p, err
-	}
-	p.Merchant, p.ID, p.Late, p.WebhookEnded = idOf(merchant), idOf(id), late != 0, ended != 0
-	p.ExpiresAt, p.PaidAt, p.CreatedAt, p.UpdatedAt = atMicros(expires), atMicros(paid), atMicros(created), atMicros(updated)
-	var err error
-	if p.Failure, err = failureOf(failure); err == nil {
-		err = json.Unmarshal([]byte(details), &p.Details)
-	}
-	return p, err
-}
-
-// Payin reads a pay-in; ErrNotFound where the merchant has none of that id.
-func (s *Store) Payin(ctx context.Context, merchant, id payment.ID) (payment.Payin, error) {
-	p, err := scanPayin(s.queryRow(ctx, "SELECT "+payinColumns+" FROM payins WHERE merchant_id = $1 AND id = $2", merchant[:], id[:]))
-	return p, s.readError("pay-in", err)
-}
-
-// FindPayin reads a pay-in by id alone. For the sandbox's controls and the
-// operator's commands: a request of a merchant names its merchant.
-func (s *Store) FindPayin(ctx context.Context, id payment.ID) (payment.Payin, error) {
-	merchants, err := s.Merchants(ctx)
-	if err != nil {
-		return payment.Payin{}, err
-	}
-	for i := range merchants {
-		p, err := s.Payin(ctx, merchants[i].ID, id)
-		if !errors.Is(err, ErrNotFound) {
-			return p, err
-		}
-	}
-	return payment.Payin{}, ErrNotFound
-}
-
-// PayinByExternalID reads a pay-in and its fingerprint by its external id, in
-// whole or as much of it as a static BR Code carries; else ErrNotFound.
-func (s *Store) PayinByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payin, []byte, error) {
-	p, f, err := payinByExternalID(s.queryRow(ctx, payinByExternal, merchant[:], externalID, externalID+externalIDEnd))
-	return p, f, s.readError("pay-in", err)
-}
-
-// PayinByExternalID is Store.PayinByExternalID within the transaction; the row
-// is locked, where the engine locks rows, until it ends.
-func (tx *Tx) PayinByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payin, []byte, error) {
-	if known, ok := tx.ahead.payins[aheadKey{merchant, externalID}]; ok {
-		return known.order, known.fingerprint, nil
-	}
-	p, f, err := payinByExternalID(tx.queryRow(ctx, payinByExternal+tx.store.dialect.forUpdate(), merchant[:], externalID, externalID+externalIDEnd))
-	return p, f, notFound(err)
-}
-
-const payinByExternal = "SELECT " + payinColumns + `, fingerprint FROM payins
-	WHERE merchant_id = $1 AND external_id >= $2 AND external_id < $3 ORDER BY external_id LIMIT 1`
-
-// externalIDEnd sorts behind every character of an external id, and makes a
-// range of a prefix.
+// externalIDEnd sorts after every character of an external id, and makes a range
+// of a prefix.
 const externalIDEnd = "~"
 
-func payinByExternalID(r scanner) (payment.Payin, []byte, error) {
-	var fingerprint []byte
-	p, err := scanPayin(r, &fingerprint)
-	return p, fingerprint, err
+// Payin is a loaded pay-in; false if there is none.
+func (l *Loaded) Payin(merchant, id payment.ID) (payment.Payin, bool) {
+	if p := l.payins.rows[Ref{merchant, id}]; p != nil {
+		return p.Payin, true
+	}
+	return payment.Payin{}, false
 }
 
-// Payin reads and locks a pay-in; else ErrNotFound.
-func (tx *Tx) Payin(ctx context.Context, merchant, id payment.ID) (payment.Payin, error) {
-	p, err := scanPayin(tx.queryRow(ctx, "SELECT "+payinColumns+" FROM payins WHERE merchant_id = $1 AND id = $2"+tx.store.dialect.forUpdate(), merchant[:], id[:]))
-	return p, notFound(err)
+// PayinByExternalID is a loaded pay-in, with the fingerprint of its request;
+// false if there is none.
+func (l *Loaded) PayinByExternalID(merchant payment.ID, externalID string) (payment.Payin, []byte, bool) {
+	ref, ok := l.payins.byExternal[ExternalRef{merchant, externalID}]
+	if !ok {
+		return payment.Payin{}, nil, false
+	}
+	p := l.payins.rows[ref]
+	return p.Payin, p.fingerprint, true
 }
 
-// PayinPersonal opens what a pay-in holds of its payer.
+type payinChange struct {
+	row payinRow
+	was int64 // the version that it replaces
+}
+
+// SetPayin changes a loaded pay-in, and returns it as it will be stored. p has
+// its new version. Unlike a payout's, UpdatedAt stays if the version does: no work on
+// pay-ins depends on it, and merchants see it.
+func (c *Changes) SetPayin(p payment.Payin) payment.Payin {
+	row := c.l.payins.rows[Ref{p.Merchant, p.ID}]
+	was := row.Version
+	if p.Version != was { // else merchants see no change
+		p.UpdatedAt = c.l.now
+	}
+	row.Payin = p
+	row.schedule()
+	c.payins = append(c.payins, payinChange{*row, was})
+	c.count++
+	return p
+}
+
+func (c *Changes) savePayins(ctx context.Context, tx *db.Tx) error {
+	ref := func(v *payinChange) Ref { return Ref{v.row.Merchant, v.row.ID} }
+	return inWaves(c.payins, ref, func(wave []payinChange) error {
+		rows := make([][]any, len(wave))
+		for i := range wave {
+			p := &wave[i].row
+			rows[i] = payinUpdate.row(p, p.Merchant[:], p.ID[:], wave[i].was)
+		}
+		missed, err := tx.Update(ctx, payinUpdate.RowUpdate, rows...)
+		if err == nil && len(missed) > 0 {
+			err = fmt.Errorf("%w: pay-in", ErrConflict)
+		}
+		return err
+	})
+}
+
+// Payin reads a pay-in; ErrNotFound if the merchant has none with that id.
+func (s *Store) Payin(ctx context.Context, merchant, id payment.ID) (payment.Payin, error) {
+	p, err := scanPayin(s.db.QueryRow(ctx, "SELECT "+payinTable.selected+" FROM payins t WHERE t.merchant_id = $1 AND t.id = $2", merchant[:], id[:]))
+	return p, s.db.ReadError("pay-in", err)
+}
+
+// FindPayin reads a pay-in by id alone, for the sandbox's controls and the
+// operator's commands; a merchant's request has its merchant.
+func (s *Store) FindPayin(ctx context.Context, id payment.ID) (payment.Payin, error) {
+	p, err := scanPayin(s.db.QueryRow(ctx, "SELECT "+payinTable.selected+` FROM merchants m
+		JOIN payins t ON t.merchant_id = m.id AND t.id = $1`, id[:]))
+	return p, s.db.ReadError("pay-in", err)
+}
+
+// PayinByExternalID reads a pay-in and its fingerprint by its external id,
+// complete or cut to the part in a static BR Code; else ErrNotFound.
+func (s *Store) PayinByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payin, []byte, error) {
+	p, err := scanPayinRow(s.db.QueryRow(ctx, payinByPrefix, merchant[:], externalID, externalID+externalIDEnd))
+	return p.Payin, p.fingerprint, s.db.ReadError("pay-in", err)
+}
+
+// PayinPersonal opens the personal data of a pay-in.
 func (s *Store) PayinPersonal(ctx context.Context, merchant, id payment.ID) (payment.PersonalData, error) {
 	var sealed []byte
-	err := s.queryRow(ctx, "SELECT personal FROM payins WHERE merchant_id = $1 AND id = $2", merchant[:], id[:]).Scan(&sealed)
+	err := s.db.QueryRow(ctx, "SELECT personal FROM payins WHERE merchant_id = $1 AND id = $2", merchant[:], id[:]).Scan(&sealed)
 	if err != nil {
-		return payment.PersonalData{}, s.readError("personal data", err)
+		return payment.PersonalData{}, s.db.ReadError("personal data", err)
 	}
-	plain, err := s.keys.Open(Place{"payins", merchant, id, "personal"}, sealed)
+	plain, err := s.Keys().Open(personalData(merchant, id), sealed)
 	if err != nil {
 		return payment.PersonalData{}, err
 	}
@@ -211,127 +309,18 @@ func (s *Store) PayinPersonal(ctx context.Context, merchant, id payment.ID) (pay
 	return payment.PersonalData{Customer: data.Customer, Items: data.Items}, err
 }
 
-// Filter selects orders of a list. Zero members do not select.
-type Filter struct {
-	Status      string
-	Method      payment.Method // pay-ins
-	ExternalID  string         // derived from a reference
-	CreatedFrom time.Time      // inclusive, UTC, by the millisecond
-	CreatedTo   time.Time      // exclusive
-	Before      payment.ID     // the last one of the page before
-	Limit       int
-}
-
-// where builds the conditions of a list, newest first. Creation times are
-// ranges of ids, which carry them to the millisecond.
-func (f Filter) where(columns, table string, merchant payment.ID) (string, []any) {
-	args := []any{merchant[:]}
-	text := "SELECT " + columns + " FROM " + table + " WHERE merchant_id = $1"
-	and := func(condition string, arg any) {
-		args = append(args, arg)
-		text += " AND " + condition + " $" + strconv.Itoa(len(args))
-	}
-	if f.Status != "" {
-		and("status =", f.Status)
-		if table == "payouts" && f.Status != string(payment.PayoutCompleted) {
-			text += " AND status <> 'COMPLETED'" // by which the planner knows the index of the others
-		}
-	}
-	if f.Method != "" {
-		and("method =", string(f.Method))
-		if f.Method != payment.PIX {
-			text += " AND method <> 'PIX'" // likewise
-		}
-	}
-	if f.ExternalID != "" {
-		and("external_id =", f.ExternalID)
-	}
-	if !f.CreatedFrom.IsZero() {
-		and("id >=", minID(f.CreatedFrom))
-	}
-	if !f.CreatedTo.IsZero() {
-		and("id <", minID(f.CreatedTo))
-	}
-	if !f.Before.IsZero() {
-		and("id <", f.Before[:])
-	}
-	args = append(args, f.Limit)
-	return text + " ORDER BY id DESC LIMIT $" + strconv.Itoa(len(args)), args
-}
-
-// minID bounds ids by a time; what is finer than a millisecond counts up.
-func minID(t time.Time) []byte {
-	if cut := t.Truncate(time.Millisecond); cut.Before(t) {
-		t = cut.Add(time.Millisecond)
-	}
-	id := payment.MinIDAt(t)
-	return id[:]
-}
-
 // Payins lists a merchant's pay-ins, newest first.
 func (s *Store) Payins(ctx context.Context, merchant payment.ID, f Filter) ([]payment.Payin, error) {
-	text, args := f.where(payinColumns, "payins", merchant)
-	rows, err := s.query(ctx, text, args...)
-	list, err := collect(rows, err, func(r scanner) (payment.Payin, error) { return scanPayin(r) })
-	return list, s.readError("pay-ins", err)
+	text, args := f.where(payinTable.selected, "payins", merchant, false)
+	rows, err := s.db.Query(ctx, text, args...)
+	list, err := db.Collect(rows, err, scanPayin)
+	return list, s.db.ReadError("pay-ins", err)
 }
 
-// Ref names an order of a merchant.
-type Ref struct{ Merchant, ID payment.ID }
-
-// PayinsDue lists pay-ins whose time is over, oldest first.
+// PayinsDue lists pay-ins that are due to expire, oldest first.
 func (s *Store) PayinsDue(ctx context.Context, now time.Time, limit int) ([]Ref, error) {
-	rows, err := s.query(ctx, `SELECT merchant_id, id FROM payins
+	rows, err := s.db.Query(ctx, `SELECT merchant_id, id FROM payins
 		WHERE next_at > 0 AND next_at <= $1 ORDER BY next_at LIMIT $2`, micros(now), limit)
-	list, err := collect(rows, err, scanRef)
-	return list, s.readError("due pay-ins", err)
-}
-
-func scanRef(r scanner) (Ref, error) {
-	var merchant, id []byte
-	err := r.Scan(&merchant, &id)
-	return Ref{idOf(merchant), idOf(id)}, err
-}
-
-// readError makes a reading error one of the store's.
-func (s *Store) readError(what string, err error) error {
-	if err = notFound(err); err == nil || errors.Is(err, ErrNotFound) {
-		return err
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrSealed) {
-		return fmt.Errorf("store: read %s: %w", what, err)
-	}
-	return fmt.Errorf("read %s: %w", what, s.translate(err))
-}
-
-func notFound(err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return ErrNotFound
-	}
-	return err
-}
-
-// idOf reads an id column; a damaged one is the zero id, which matches nothing.
-func idOf(b []byte) payment.ID {
-	id, _ := payment.IDFromBytes(b)
-	return id
-}
-
-func failureText(f *payment.Failure) string {
-	if f == nil {
-		return ""
-	}
-	text, err := json.Marshal(f)
-	if err != nil { // two strings of valid UTF-8 always marshal
-		return ""
-	}
-	return string(text)
-}
-
-func failureOf(text string) (*payment.Failure, error) {
-	if text == "" {
-		return nil, nil //nolint:nilnil // no failure is the usual case
-	}
-	f := &payment.Failure{}
-	return f, json.Unmarshal([]byte(text), f)
+	list, err := db.Collect(rows, err, scanRef)
+	return list, s.db.ReadError("due pay-ins", err)
 }

@@ -3,182 +3,331 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// NewPayout is a payout to be stored, with what is stored beside it.
-type NewPayout struct {
+// payoutRow is a payout with its other stored values.
+type payoutRow struct {
 	payment.Payout
-	Fingerprint    []byte
-	IdempotencyKey string
 
-	row []any // see PreparePayout
+	beneficiary    []byte // sealed
+	fingerprint    []byte
+	idempotencyKey string
 }
 
-var payoutTable = newTable("payouts", "id",
-	column{"merchant_id", "bytea"}, column{"id", "bytea"}, column{"external_id", "text"}, column{"reference_id", "text"},
-	column{"amount", "bigint"}, column{"fee", "bigint"}, column{"status", "text"}, column{"step", "text"}, column{"version", "bigint"},
-	column{"processor", "text"}, column{"processor_id", "text"}, column{"pix_key_type", "text"}, column{"webhook_url", "text"},
-	column{"webhook_ended", "bigint"}, column{"approval", "text"}, column{"beneficiary", "bytea"}, column{"fingerprint", "bytea"},
-	column{"idempotency_key", "text"}, column{"returned_amount", "bigint"}, column{"end_to_end_id", "text"}, column{"failure", "text"},
-	column{"lookups", "bigint"}, column{"next_at", "bigint"}, column{"claimed_by", "bytea"}, column{"sent_at", "bigint"},
-	column{"completed_at", "bigint"}, column{"created_at", "bigint"}, column{"updated_at", "bigint"})
+var payoutTable = newTable("payouts", []string{"id"},
+	idColumn("merchant_id", func(p *payoutRow) *payment.ID { return &p.Merchant }),
+	idColumn("id", func(p *payoutRow) *payment.ID { return &p.ID }),
+	textColumn("external_id", func(p *payoutRow) *string { return &p.ExternalID }),
+	textColumn("reference_id", func(p *payoutRow) *string { return &p.ReferenceID }),
+	intColumn("amount", func(p *payoutRow) *cents { return &p.Amount }),
+	intColumn("fee", func(p *payoutRow) *cents { return &p.Fee }),
+	textColumn("status", func(p *payoutRow) *payment.PayoutStatus { return &p.Status }).as(mutable),
+	textColumn("step", func(p *payoutRow) *payment.PayoutStep { return &p.Step }).as(mutable),
+	intColumn("version", func(p *payoutRow) *int64 { return &p.Version }).as(mutable),
+	textColumn("processor", func(p *payoutRow) *string { return &p.Processor }),
+	textColumn("processor_id", func(p *payoutRow) *string { return &p.ProcessorID }).as(mutable),
+	textColumn("pix_key_type", func(p *payoutRow) *string { return &p.PIXKeyType }),
+	textColumn("webhook_url", func(p *payoutRow) *string { return &p.WebhookURL }),
+	flagColumn("webhook_disabled", func(p *payoutRow) *bool { return &p.WebhookDisabled }).as(mutable),
+	textColumn("approval", func(p *payoutRow) *payment.Approval { return &p.Approval }).as(mutable),
+	bytesColumn("beneficiary", func(p *payoutRow) *[]byte { return &p.beneficiary }),
+	bytesColumn("fingerprint", func(p *payoutRow) *[]byte { return &p.fingerprint }),
+	textColumn("idempotency_key", func(p *payoutRow) *string { return &p.idempotencyKey }).as(hidden),
+	intColumn("returned_amount", func(p *payoutRow) *cents { return &p.ReturnedAmount }).as(mutable),
+	textColumn("end_to_end_id", func(p *payoutRow) *string { return &p.EndToEndID }).as(mutable),
+	failureColumn("failure", func(p *payoutRow) **payment.Failure { return &p.Failure }).as(mutable),
+	intColumn("lookups", func(p *payoutRow) *int { return &p.Lookups }).as(mutable),
+	timeColumn("next_at", func(p *payoutRow) *time.Time { return &p.NextAt }).as(mutable),
+	optionalIDColumn("claimed_by", func(p *payoutRow) *payment.ID { return &p.ClaimedBy }).as(mutable),
+	timeColumn("sent_at", func(p *payoutRow) *time.Time { return &p.SentAt }).as(mutable),
+	timeColumn("completed_at", func(p *payoutRow) *time.Time { return &p.CompletedAt }).as(mutable),
+	timeColumn("created_at", func(p *payoutRow) *time.Time { return &p.CreatedAt }),
+	timeColumn("updated_at", func(p *payoutRow) *time.Time { return &p.UpdatedAt }).as(mutable),
+)
 
-// PreparePayout is PreparePayin for payouts.
-func (s *Store) PreparePayout(p *NewPayout) error {
+var (
+	payoutUpdate     = payoutTable.updateBy("", "merchant_id", "id", "version")
+	payoutByID       = payoutTable.selectBy("t.merchant_id, t.id", "merchant_id", "id")
+	payoutByExternal = payoutTable.selectBy("t.merchant_id, t.external_id", "merchant_id", "external_id")
+	payoutDelete     = db.NewRowDelete("payouts", payoutTable.named("merchant_id", "id"))
+)
+
+// scanPayout reads a payout and opens its beneficiary.
+func scanPayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
+	return func(r db.Scanner) (*payoutRow, error) {
+		p := &payoutRow{}
+		if err := payoutTable.scan(r, p); err != nil {
+			return p, err
+		}
+		plain, err := keys.Open(beneficiary(p.Merchant, p.ID), p.beneficiary)
+		if err != nil {
+			return p, err
+		}
+		return p, json.Unmarshal(plain, &p.Beneficiary)
+	}
+}
+
+func beneficiary(merchant, id payment.ID) db.AssociatedData {
+	return db.AssociatedData{Table: "payouts", Merchant: merchant, ID: id, Column: "beneficiary"}
+}
+
+// NewPayout is a payout to be stored.
+type NewPayout struct {
+	Payout      payment.Payout
+	Fingerprint []byte
+
+	row []any
+}
+
+func (n *NewPayout) external() ExternalRef {
+	return ExternalRef{n.Payout.Merchant, n.Payout.ExternalID}
+}
+
+// NewPayout encodes a payout and seals its beneficiary, before any lock.
+func (s *Store) NewPayout(p payment.Payout, fingerprint []byte, idempotencyKey string) (*NewPayout, error) {
 	plain, err := json.Marshal(&p.Beneficiary)
 	if err != nil {
-		return fmt.Errorf("payout beneficiary: %w", err)
+		return nil, fmt.Errorf("beneficiary of a payout: %w", err)
 	}
-	sealed := s.keys.Seal(Place{"payouts", p.Merchant, p.ID, "beneficiary"}, plain)
-	p.row = []any{
-		p.Merchant[:], p.ID[:], p.ExternalID, p.ReferenceID,
-		int64(p.Amount), int64(p.Fee), string(p.Status), string(p.Step), p.Version,
-		p.Processor, p.ProcessorID, p.PIXKeyType, p.WebhookURL,
-		int64(0), string(p.Approval), sealed, blob(p.Fingerprint),
-		p.IdempotencyKey, int64(p.ReturnedAmount), p.EndToEndID, failureText(p.Failure),
-		int64(p.Lookups), micros(p.NextAt), claim(p.ClaimedBy), micros(p.SentAt),
-		micros(p.CompletedAt), micros(p.CreatedAt), micros(p.UpdatedAt),
+	row := payoutRow{Payout: p, fingerprint: fingerprint, idempotencyKey: idempotencyKey, beneficiary: s.Keys().Seal(beneficiary(p.Merchant, p.ID), plain)}
+	return &NewPayout{Payout: p, Fingerprint: fingerprint, row: payoutTable.row(&row)}, nil
+}
+
+type payoutNeeds struct {
+	fresh      []*NewPayout
+	ids        []Ref
+	byExternal []ExternalRef
+	due        []DuePayouts
+}
+
+// NewPayout inserts a new payout, if its reference is unused. If it is taken, the payout that
+// has it can be read by its external id. An operation that refuses the payout
+// must release the reference: see [Changes.ReleaseReference].
+func (n *Needs) NewPayout(p *NewPayout) { n.payouts.fresh = append(n.payouts.fresh, p) }
+
+// Payout reads a payout by its id.
+func (n *Needs) Payout(merchant, id payment.ID) {
+	n.payouts.ids = append(n.payouts.ids, Ref{merchant, id})
+}
+
+// PayoutByExternalID reads a payout by its external id.
+func (n *Needs) PayoutByExternalID(merchant payment.ID, externalID string) {
+	n.payouts.byExternal = append(n.payouts.byExternal, ExternalRef{merchant, externalID})
+}
+
+// DuePayouts are payouts of a merchant at a processor that are due in a queue.
+type DuePayouts struct {
+	Merchant  payment.ID
+	Processor string
+	Queue     PayoutQueue
+	Limit     int
+}
+
+// DuePayouts reads due payouts, oldest first, that no other process is claiming,
+// and their sends.
+func (n *Needs) DuePayouts(d DuePayouts) {
+	if !slices.Contains(n.payouts.due, d) {
+		n.payouts.due = append(n.payouts.due, d)
+	}
+}
+
+type loadedPayouts struct {
+	rows       map[Ref]*payoutRow
+	byExternal map[ExternalRef]Ref
+	due        map[DuePayouts][]Ref
+}
+
+func (l *loadedPayouts) add(p *payoutRow) {
+	if l.rows == nil {
+		l.rows, l.byExternal, l.due = map[Ref]*payoutRow{}, map[ExternalRef]Ref{}, map[DuePayouts][]Ref{}
+	}
+	ref := Ref{p.Merchant, p.ID}
+	if l.rows[ref] == nil { // two keys may name one row
+		l.rows[ref] = p
+	}
+	l.byExternal[ExternalRef{p.Merchant, p.ExternalID}] = ref
+}
+
+// insertPayouts inserts new payouts. The ones whose references are taken are read
+// with the others.
+func (l *Loaded) insertPayouts(ctx context.Context, tx *db.Tx, n *Needs) error {
+	list := slices.Clone(n.payouts.fresh)
+	slices.SortStableFunc(list, func(a, b *NewPayout) int { return a.external().compare(b.external()) })
+	rows := make([][]any, len(list))
+	for i, p := range list {
+		rows[i] = p.row
+	}
+	added, err := tx.Insert(ctx, payoutTable.insert, rows...)
+	for i := range added {
+		if added[i] {
+			l.addNewPayout(list[i])
+		}
+	}
+	return err
+}
+
+// addNewPayout adds a payout that was inserted.
+func (l *Loaded) addNewPayout(p *NewPayout) {
+	l.inserted[p.Payout.ID] = true
+	l.payouts.add(&payoutRow{Payout: p.Payout, fingerprint: p.Fingerprint})
+}
+
+func (l *Loaded) loadPayouts(ctx context.Context, tx *db.Tx, n *Needs) error {
+	scan := scanPayout(tx.Keys())
+	list, err := db.Select(ctx, tx, payoutByID, keysOf(n.payouts.ids), scan)
+	if err != nil {
+		return err
+	}
+	external := slices.Clip(n.payouts.byExternal)
+	for _, p := range n.payouts.fresh {
+		if !l.inserted[p.Payout.ID] {
+			external = append(external, p.external())
+		}
+	}
+	more, err := db.Select(ctx, tx, payoutByExternal, keysOf(external), scan)
+	if err != nil {
+		return err
+	}
+	for _, p := range slices.Concat(list, more) {
+		l.payouts.add(p)
+	}
+	for _, d := range n.payouts.due {
+		rows, err := tx.Query(ctx, "SELECT "+payoutTable.selected+` FROM payouts t WHERE t.merchant_id = $1 AND t.next_at > 0 AND t.next_at <= $2
+			AND t.processor = $3 AND t.`+d.Queue.sql()+" ORDER BY t.next_at LIMIT $4"+tx.SkipLocked(), d.Merchant[:], micros(tx.Now), d.Processor, d.Limit)
+		list, err := db.Collect(rows, err, scan)
+		if err != nil {
+			return err
+		}
+		for _, p := range list {
+			if l.inserted[p.ID] { // its own operation has not decided yet, and may refuse it
+				continue
+			}
+			l.payouts.add(p)
+			l.payouts.due[d] = append(l.payouts.due[d], Ref{p.Merchant, p.ID})
+		}
 	}
 	return nil
 }
 
-// InsertPayouts adds payouts and says which are new, as InsertPayins does.
-func (tx *Tx) InsertPayouts(ctx context.Context, list []*NewPayout) ([]bool, error) {
-	rows := make([][]any, len(list))
-	for i, p := range list {
-		if p.row == nil {
-			if err := tx.store.PreparePayout(p); err != nil {
-				return nil, err
-			}
+// Payout is a loaded payout; false if there is none.
+func (l *Loaded) Payout(merchant, id payment.ID) (payment.Payout, bool) {
+	if p := l.payouts.rows[Ref{merchant, id}]; p != nil {
+		return p.Payout, true
+	}
+	return payment.Payout{}, false
+}
+
+// PayoutByExternalID is a loaded payout, with the fingerprint of its request;
+// false if there is none.
+func (l *Loaded) PayoutByExternalID(merchant payment.ID, externalID string) (payment.Payout, []byte, bool) {
+	ref, ok := l.payouts.byExternal[ExternalRef{merchant, externalID}]
+	if !ok {
+		return payment.Payout{}, nil, false
+	}
+	p := l.payouts.rows[ref]
+	return p.Payout, p.fingerprint, true
+}
+
+// DuePayouts are the loaded due payouts that no decision of this commit has
+// claimed or changed, oldest first. A payout that this commit creates is due for
+// the next one.
+func (l *Loaded) DuePayouts(d DuePayouts) []payment.Payout {
+	var list []payment.Payout
+	for _, ref := range l.payouts.due[d] {
+		if p := l.payouts.rows[ref]; l.due(p.ClaimedBy, p.NextAt) && d.Queue.includes(p.Step) {
+			list = append(list, p.Payout)
 		}
-		rows[i] = p.row
 	}
-	return tx.insert(ctx, payoutTable, rows...)
+	return list
 }
 
-var payoutUpdate = newRowUpdate(rowUpdate{
-	table: "payouts", owner: ofMerchant, exact: true,
-	keys: []column{{"id", "bytea"}, {"version", "bigint"}},
-	set: []column{{"status", "text"}, {"step", "text"}, {"version", "bigint"}, {"processor_id", "text"}, {"approval", "text"},
-		{"returned_amount", "bigint"}, {"end_to_end_id", "text"}, {"failure", "text"}, {"lookups", "bigint"}, {"next_at", "bigint"},
-		{"claimed_by", "bytea"}, {"sent_at", "bigint"}, {"completed_at", "bigint"}, {"updated_at", "bigint"}},
-}, "")
-
-// UpdatePayout writes what may change of a payout, if its version is still the
-// one that was read; p carries the new one. Else ErrConflict, now or at the end
-// of the transaction.
-func (tx *Tx) UpdatePayout(ctx context.Context, p *payment.Payout, was int64) error {
-	p.UpdatedAt = tx.Now
-	tx.ahead.payout(p)
-	return tx.change(ctx, payoutUpdate, slices.Clone(p.Merchant[:]), slices.Clone(p.ID[:]), was,
-		string(p.Status), string(p.Step), p.Version, p.ProcessorID, string(p.Approval),
-		int64(p.ReturnedAmount), p.EndToEndID, failureText(p.Failure), int64(p.Lookups), micros(p.NextAt),
-		claim(p.ClaimedBy), micros(p.SentAt), micros(p.CompletedAt), micros(p.UpdatedAt))
+type payoutChange struct {
+	row payoutRow
+	was int64 // the version that it replaces
 }
 
-const payoutColumns = `merchant_id, id, external_id, reference_id, amount, fee, status, step, version, processor, processor_id,
-	pix_key_type, webhook_url, webhook_ended, approval, beneficiary, returned_amount, end_to_end_id, failure, lookups,
-	next_at, claimed_by, sent_at, completed_at, created_at, updated_at`
-
-func (s *Store) scanPayout(r scanner, more ...any) (payment.Payout, error) {
-	var p payment.Payout
-	var merchant, id, beneficiary, claimed []byte
-	var failure string
-	var ended, lookups, next, sent, completed, created, updated int64
-	dest := []any{&merchant, &id, &p.ExternalID, &p.ReferenceID, (*int64)(&p.Amount), (*int64)(&p.Fee), (*string)(&p.Status),
-		(*string)(&p.Step), &p.Version, &p.Processor, &p.ProcessorID, &p.PIXKeyType, &p.WebhookURL, &ended,
-		(*string)(&p.Approval), &beneficiary, (*int64)(&p.ReturnedAmount), &p.EndToEndID, &failure, &lookups,
-		&next, &claimed, &sent, &completed, &created, &updated}
-	if err := r.Scan(append(dest, more...)...); err != nil {
-		return p, err
-	}
-	p.Merchant, p.ID, p.ClaimedBy, p.WebhookEnded, p.Lookups = idOf(merchant), idOf(id), idOf(claimed), ended != 0, int(lookups)
-	p.NextAt, p.SentAt, p.CompletedAt = atMicros(next), atMicros(sent), atMicros(completed)
-	p.CreatedAt, p.UpdatedAt = atMicros(created), atMicros(updated)
-	plain, err := s.keys.Open(Place{"payouts", p.Merchant, p.ID, "beneficiary"}, beneficiary)
-	if err != nil {
-		return p, err
-	}
-	if p.Failure, err = failureOf(failure); err == nil {
-		err = json.Unmarshal(plain, &p.Beneficiary)
-	}
-	return p, err
+// SetPayout changes a loaded payout, and returns it as it will be stored. p has
+// its new version, which may be the old one if merchants see no change. UpdatedAt is always
+// set: after a restore it shows that a payout was looked up since (outgoing.LookUpFirst).
+func (c *Changes) SetPayout(p payment.Payout) payment.Payout {
+	row := c.l.payouts.rows[Ref{p.Merchant, p.ID}]
+	was := row.Version
+	p.UpdatedAt = c.l.now
+	row.Payout = p
+	c.payouts = append(c.payouts, payoutChange{*row, was})
+	c.count++
+	return p
 }
 
-// Payout reads a payout; ErrNotFound where the merchant has none of that id.
+// ReleaseReference releases the reference of a new payout, which the
+// operation inserted and then refuses. It is the one exception to the rule that a refusal
+// adds nothing: the reference was inserted before the decision, so it must be deleted. It
+// is not counted by [Changes.Len].
+func (c *Changes) ReleaseReference(p *NewPayout) {
+	ref := Ref{p.Payout.Merchant, p.Payout.ID}
+	delete(c.l.payouts.rows, ref)
+	delete(c.l.payouts.byExternal, ExternalRef{p.Payout.Merchant, p.Payout.ExternalID})
+	delete(c.l.inserted, p.Payout.ID)
+	c.released = append(c.released, ref)
+}
+
+func (c *Changes) savePayouts(ctx context.Context, tx *db.Tx) error {
+	if err := tx.Delete(ctx, payoutDelete, keysOf(c.released)...); err != nil {
+		return err
+	}
+	ref := func(v *payoutChange) Ref { return Ref{v.row.Merchant, v.row.ID} }
+	return inWaves(c.payouts, ref, func(wave []payoutChange) error {
+		rows := make([][]any, len(wave))
+		for i := range wave {
+			p := &wave[i].row
+			rows[i] = payoutUpdate.row(p, p.Merchant[:], p.ID[:], wave[i].was)
+		}
+		missed, err := tx.Update(ctx, payoutUpdate.RowUpdate, rows...)
+		if err == nil && len(missed) > 0 {
+			err = fmt.Errorf("%w: payout", ErrConflict)
+		}
+		return err
+	})
+}
+
+// Payout reads a payout; ErrNotFound if the merchant has none with that id.
 func (s *Store) Payout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
-	p, err := s.scanPayout(s.queryRow(ctx, "SELECT "+payoutColumns+" FROM payouts WHERE merchant_id = $1 AND id = $2", merchant[:], id[:]))
-	return p, s.readError("payout", err)
+	p, err := scanPayout(s.Keys())(s.db.QueryRow(ctx, "SELECT "+payoutTable.selected+" FROM payouts t WHERE t.merchant_id = $1 AND t.id = $2", merchant[:], id[:]))
+	return p.Payout, s.db.ReadError("payout", err)
 }
 
 // FindPayout reads a payout by id alone, as FindPayin does.
 func (s *Store) FindPayout(ctx context.Context, id payment.ID) (payment.Payout, error) {
-	merchants, err := s.Merchants(ctx)
-	if err != nil {
-		return payment.Payout{}, err
-	}
-	for i := range merchants {
-		p, err := s.Payout(ctx, merchants[i].ID, id)
-		if !errors.Is(err, ErrNotFound) {
-			return p, err
-		}
-	}
-	return payment.Payout{}, ErrNotFound
+	p, err := scanPayout(s.Keys())(s.db.QueryRow(ctx, "SELECT "+payoutTable.selected+` FROM merchants m
+		JOIN payouts t ON t.merchant_id = m.id AND t.id = $1`, id[:]))
+	return p.Payout, s.db.ReadError("payout", err)
 }
-
-// Payout reads and locks a payout; else ErrNotFound.
-func (tx *Tx) Payout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
-	if known, ok := tx.ahead.payouts[Ref{merchant, id}]; ok {
-		return known, nil
-	}
-	p, err := tx.store.scanPayout(tx.queryRow(ctx, "SELECT "+payoutColumns+` FROM payouts
-		WHERE merchant_id = $1 AND id = $2`+tx.store.dialect.forUpdate(), merchant[:], id[:]))
-	return p, notFound(err)
-}
-
-const payoutByExternal = "SELECT " + payoutColumns + ", fingerprint FROM payouts WHERE merchant_id = $1 AND external_id = $2"
 
 // PayoutByExternalID reads a payout and its fingerprint; else ErrNotFound.
 func (s *Store) PayoutByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payout, []byte, error) {
-	var f []byte
-	p, err := s.scanPayout(s.queryRow(ctx, payoutByExternal, merchant[:], externalID), &f)
-	return p, f, s.readError("payout", err)
-}
-
-// PayoutByExternalID is Store.PayoutByExternalID within the transaction.
-func (tx *Tx) PayoutByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payout, []byte, error) {
-	var f []byte
-	p, err := tx.store.scanPayout(tx.queryRow(ctx, payoutByExternal+tx.store.dialect.forUpdate(), merchant[:], externalID), &f)
-	return p, f, notFound(err)
+	p, err := scanPayout(s.Keys())(s.db.QueryRow(ctx, "SELECT "+payoutTable.selected+` FROM payouts t
+		WHERE t.merchant_id = $1 AND t.external_id = $2`, merchant[:], externalID))
+	return p.Payout, p.fingerprint, s.db.ReadError("payout", err)
 }
 
 // Payouts lists a merchant's payouts, newest first.
 func (s *Store) Payouts(ctx context.Context, merchant payment.ID, f Filter) ([]payment.Payout, error) {
-	text, args := f.where(payoutColumns, "payouts", merchant)
-	rows, err := s.query(ctx, text, args...)
-	list, err := collect(rows, err, func(r scanner) (payment.Payout, error) { return s.scanPayout(r) })
-	return list, s.readError("payouts", err)
-}
-
-// merchantsDue lists the merchants that have rows due in a table, by jumping
-// from one merchant to the next in the index of (merchant_id, next_at) of the
-// rows that fulfil condition: however many one merchant has, it hides no other.
-func merchantsDue(table, condition string) string {
-	return `WITH RECURSIVE queue (merchant_id) AS (
-			SELECT * FROM (SELECT merchant_id FROM ` + table + ` WHERE next_at > 0` + condition + ` ORDER BY merchant_id LIMIT 1) AS first
-			UNION ALL
-			SELECT (SELECT t.merchant_id FROM ` + table + ` t WHERE t.next_at > 0` + condition + ` AND t.merchant_id > queue.merchant_id
-				ORDER BY t.merchant_id LIMIT 1) FROM queue WHERE queue.merchant_id IS NOT NULL)
-		SELECT merchant_id FROM queue WHERE merchant_id IS NOT NULL AND EXISTS (SELECT 1 FROM ` + table + ` t
-			WHERE t.merchant_id = queue.merchant_id AND t.next_at > 0 AND t.next_at <= $1` + condition + `)`
+	text, args := f.where(payoutTable.selected, "payouts", merchant, true)
+	rows, err := s.db.Query(ctx, text, args...)
+	scan := scanPayout(s.Keys())
+	list, err := db.Collect(rows, err, func(r db.Scanner) (payment.Payout, error) {
+		p, err := scan(r)
+		return p.Payout, err
+	})
+	return list, s.db.ReadError("payouts", err)
 }
 
 // Due is a merchant whose payouts at one processor are due.
@@ -188,167 +337,45 @@ type Due struct {
 	Since     time.Time // when the oldest became due
 }
 
-// PayoutsDue lists who has payouts at the given steps that are due, so that
-// they can be claimed one merchant at a time. Of a merchant whose payouts wait
-// at several processors it names the one of the oldest.
-func (s *Store) PayoutsDue(ctx context.Context, now time.Time, steps StepFilter) ([]Due, error) {
-	oldest := ` FROM payouts p WHERE p.merchant_id = due.merchant_id AND p.next_at > 0 AND p.next_at <= $1 AND ` + string(steps) + ` ORDER BY p.next_at LIMIT 1)`
-	rows, err := s.query(ctx, `SELECT due.merchant_id, (SELECT p.processor`+oldest+`, (SELECT p.next_at`+oldest+`
-		FROM (`+merchantsDue("payouts", " AND "+string(steps))+`) AS due ORDER BY due.merchant_id`, micros(now))
-	list, err := collect(rows, err, func(r scanner) (Due, error) {
-		var merchant []byte
-		var processor sql.NullString // NULL where the row went in the meantime
+// PayoutsDue lists the merchants that have payouts due in a queue, so that
+// they can be claimed one merchant at a time. If the payouts of a merchant wait at
+// several processors, it names the processor of the oldest.
+func (s *Store) PayoutsDue(ctx context.Context, now time.Time, queue PayoutQueue) ([]Due, error) {
+	oldest := ` FROM payouts p WHERE p.merchant_id = due.merchant_id AND p.next_at > 0 AND p.next_at <= $1 AND p.` + queue.sql() + ` ORDER BY p.next_at LIMIT 1)`
+	rows, err := s.db.Query(ctx, `SELECT due.merchant_id, (SELECT p.processor`+oldest+`, (SELECT p.next_at`+oldest+`
+		FROM (`+merchantsDue("payouts", " AND "+queue.sql())+`) AS due ORDER BY due.merchant_id`, micros(now))
+	list, err := db.Collect(rows, err, func(r db.Scanner) (Due, error) {
+		var d Due
+		var processor sql.NullString // NULL if the row is gone in the meantime
 		var since sql.NullInt64
-		err := r.Scan(&merchant, &processor, &since)
-		return Due{idOf(merchant), processor.String, atMicros(since.Int64)}, err
+		err := r.Scan((*idDest)(&d.Merchant), &processor, &since)
+		d.Processor, d.Since = processor.String, atMicros(since.Int64)
+		return d, err
 	})
-	return list, s.readError("due payouts", err)
+	return list, s.db.ReadError("due payouts", err)
 }
 
-// StepFilter selects the steps at which payouts are due.
-type StepFilter string
+// PayoutQueue is a queue of payouts: the steps at which they are due.
+type PayoutQueue int
 
-// The two kinds of work on payouts.
+// The two queues of payouts.
 const (
-	ToSend StepFilter = "step = 'queued'"
-	ToAsk  StepFilter = "step IN ('accepted', 'unknown')"
+	ToSend PayoutQueue = iota
+	ToLookUp
 )
 
-// ClaimPayouts takes up to limit payouts that are due in hand for node: nobody
-// else claims them while node lives. MATERIALIZED, as PostgreSQL may else run the
-// choice again for each row that it looks at, and then limit bounds nothing.
-func (tx *Tx) ClaimPayouts(ctx context.Context, due Due, node payment.ID, steps StepFilter, limit int) ([]payment.Payout, error) {
-	rows, err := tx.query(ctx, `WITH picked AS MATERIALIZED (
-		SELECT id FROM payouts WHERE merchant_id = $2 AND next_at > 0 AND next_at <= $3 AND processor = $4 AND `+string(steps)+`
-		ORDER BY next_at LIMIT $5`+tx.store.dialect.skipLocked()+`)
-		UPDATE payouts SET claimed_by = $1, next_at = 0 WHERE merchant_id = $2 AND id IN (SELECT id FROM picked) RETURNING `+payoutColumns,
-		node[:], due.Merchant[:], micros(tx.Now), due.Processor, limit)
-	return collect(rows, err, func(r scanner) (payment.Payout, error) { return tx.store.scanPayout(r) })
+// payoutQueues are the queues, in SQL and as values.
+var payoutQueues = [...]struct {
+	sql   string // a condition that an index has, too
+	steps []payment.PayoutStep
+}{
+	ToSend:   {"step = 'queued'", []payment.PayoutStep{payment.StepQueued}},
+	ToLookUp: {"step IN ('accepted', 'unknown')", []payment.PayoutStep{payment.StepAccepted, payment.StepUnknown}},
 }
 
-func scanID(r scanner) (payment.ID, error) {
-	var id []byte
-	err := r.Scan(&id)
-	return idOf(id), err
-}
+func (q PayoutQueue) sql() string { return payoutQueues[q].sql }
 
-// claim stores who has a row in hand; nobody is an empty blob.
-func claim(id payment.ID) []byte {
-	if id.IsZero() {
-		return []byte{}
-	}
-	return id[:]
-}
-
-// Outcomes of a send. At most one send of a payout is live: intent, accepted
-// or unknown (a partial unique index says so).
-const (
-	SendIntent   = "intent"
-	SendAccepted = "accepted"
-	SendUnknown  = "unknown"
-	SendNotFound = "not_found" // a look-up proved that it never arrived
-	SendNotSent  = "not_sent"
-	SendRefused  = "refused"
-	SendPaid     = "paid"
-	SendFailed   = "failed"
-)
-
-// Send is one time that a payout was handed to its processor.
-type Send struct {
-	Merchant  payment.ID
-	Payout    payment.ID
-	Number    int64
-	Processor string
-	BodyHash  []byte
-	Node      payment.ID
-	Deadline  time.Time
-	Outcome   string
-	Evidence  string
-	CreatedAt time.Time
-	EndedAt   time.Time
-}
-
-var sendTable = newTable("payout_sends", "payout_id",
-	column{"merchant_id", "bytea"}, column{"payout_id", "bytea"}, column{"number", "bigint"}, column{"processor", "text"},
-	column{"body_hash", "bytea"}, column{"node", "bytea"}, column{"deadline", "bigint"}, column{"outcome", "text"},
-	column{"evidence", "text"}, column{"created_at", "bigint"}, column{"ended_at", "bigint"})
-
-// InsertSends records intents, one per payout, before a byte leaves. A payout
-// whose earlier send is still undecided is ErrConflict for the whole call.
-func (tx *Tx) InsertSends(ctx context.Context, sends []Send) error {
-	rows := make([][]any, len(sends))
-	for i := range sends {
-		v := &sends[i]
-		rows[i] = []any{v.Merchant[:], v.Payout[:], v.Number, v.Processor, blob(v.BodyHash), v.Node[:], micros(v.Deadline),
-			v.Outcome, v.Evidence, micros(tx.Now), int64(0)}
-	}
-	return tx.insertNew(ctx, sendTable, rows...)
-}
-
-// Sends lists how often, and how, a payout was handed to its processor.
-func (s *Store) Sends(ctx context.Context, merchant, payout payment.ID) ([]Send, error) {
-	rows, err := s.query(ctx, sendsOf, merchant[:], payout[:])
-	list, err := collect(rows, err, scanSend(merchant, payout))
-	return list, s.readError("sends", err)
-}
-
-// Sends is Store.Sends within the transaction.
-func (tx *Tx) Sends(ctx context.Context, merchant, payout payment.ID) ([]Send, error) {
-	rows, err := tx.query(ctx, sendsOf, merchant[:], payout[:])
-	return collect(rows, err, scanSend(merchant, payout))
-}
-
-const sendsOf = `SELECT number, processor, body_hash, node, deadline, outcome, evidence, created_at, ended_at
-	FROM payout_sends WHERE merchant_id = $1 AND payout_id = $2 ORDER BY number`
-
-func scanSend(merchant, payout payment.ID) func(scanner) (Send, error) {
-	return func(r scanner) (Send, error) {
-		v := Send{Merchant: merchant, Payout: payout}
-		var node []byte
-		var deadline, created, ended int64
-		err := r.Scan(&v.Number, &v.Processor, &v.BodyHash, &node, &deadline, &v.Outcome, &v.Evidence, &created, &ended)
-		v.Node, v.Deadline, v.CreatedAt, v.EndedAt = idOf(node), atMicros(deadline), atMicros(created), atMicros(ended)
-		return v, err
-	}
-}
-
-// sendUpdate ends the live send of a payout.
-var sendUpdate = newRowUpdate(rowUpdate{
-	table:  "payout_sends",
-	owner:  ofMerchant,
-	keys:   []column{{"payout_id", "bytea"}},
-	set:    []column{{"outcome", "text"}, {"evidence", "text"}, {"ended_at", "bigint"}},
-	missed: endLostSend,
-}, " AND t.outcome IN ('intent', 'accepted', 'unknown')")
-
-// EndSend moves the live send of a payout to outcome, with what proves it. It
-// is no error when no send is live: a fact may come by two ways. A proof that
-// the processor has the transfer, when it had not found it before, is kept with
-// one of the sends that did it: the latest that seemed not to have arrived.
-func (tx *Tx) EndSend(ctx context.Context, merchant, payout payment.ID, outcome, evidence string) error {
-	ended := micros(tx.Now)
-	if outcome == SendAccepted || outcome == SendUnknown {
-		ended = 0
-	}
-	return tx.change(ctx, sendUpdate, merchant[:], payout[:], outcome, evidence, ended)
-}
-
-// endLostSend keeps a proof where no send is live: row is the merchant, the
-// payout, outcome, evidence, end.
-func endLostSend(ctx context.Context, tx *Tx, row []any) error {
-	if outcome := row[2]; outcome != SendAccepted && outcome != SendPaid && outcome != SendFailed {
-		return nil
-	}
-	_, err := tx.t.exec(ctx, `UPDATE payout_sends SET outcome = $3, evidence = $4, ended_at = $5 WHERE merchant_id = $1 AND payout_id = $2
-		AND number = (SELECT s.number FROM payout_sends s WHERE s.merchant_id = $1 AND s.payout_id = $2
-			ORDER BY s.outcome = 'not_found' DESC, s.number DESC LIMIT 1)
-		AND NOT EXISTS (SELECT 1 FROM payout_sends s WHERE s.merchant_id = $1 AND s.payout_id = $2
-			AND s.outcome NOT IN ('not_found', 'not_sent'))`, row...)
-	return err
-}
-
-// RedateSend gives a send the deadline that it has by a clock that is right.
-func (tx *Tx) RedateSend(ctx context.Context, merchant, payout payment.ID, number int64, deadline time.Time) error {
-	return tx.guarded(ctx, "UPDATE payout_sends SET deadline = $1 WHERE merchant_id = $2 AND payout_id = $3 AND number = $4",
-		micros(deadline), merchant[:], payout[:], number)
+// includes reports whether a payout at a step is in the queue.
+func (q PayoutQueue) includes(step payment.PayoutStep) bool {
+	return slices.Contains(payoutQueues[q].steps, step)
 }

@@ -1,192 +1,209 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/ledger"
-	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// books are one merchant's balances, locked for the rest of the transaction,
-// and the entries to be written with them.
-type books struct {
-	balances ledger.Balances
-	versions map[ledger.Account]int64
-	changed  map[ledger.Account]bool
-	rows     [][]any
-}
-
-var postingTable = newTable("postings", "account",
-	column{"merchant_id", "bytea"}, column{"entry_id", "bytea"}, column{"line", "bigint"}, column{"kind", "text"},
-	column{"subject_id", "bytea"}, column{"account", "text"}, column{"amount", "bigint"},
-	column{"balance_after", "bigint"}, column{"created_at", "bigint"})
-
-// Balances locks a merchant's accounts and returns them as they stand within
-// this transaction. The caller may read them, and changes them by Post.
-func (tx *Tx) Balances(ctx context.Context, merchant payment.ID) (ledger.Balances, error) {
-	b, err := tx.open(ctx, merchant)
-	if err != nil {
-		return nil, err
-	}
-	return b.balances, nil
-}
-
-// Post applies an entry about subject to the merchant's locked accounts, or
-// returns an error of ledger.Balances.Apply and posts nothing.
-func (tx *Tx) Post(ctx context.Context, merchant, subject payment.ID, e ledger.Entry) error {
-	b, err := tx.open(ctx, merchant)
-	if err != nil {
-		return err
-	}
-	if err := b.balances.Apply(e); err != nil {
-		return err
-	}
-	entry := tx.NewID()
-	for i, p := range e.Postings {
-		b.changed[p.Account] = true
-		b.rows = append(b.rows, []any{
-			merchant[:], entry[:], int64(i), string(e.Kind), subject[:], string(p.Account),
-			int64(p.Amount), int64(b.balances[p.Account]), micros(tx.Now),
-		})
-	}
-	return nil
-}
-
-// open locks the merchant's balances once per transaction.
-func (tx *Tx) open(ctx context.Context, merchant payment.ID) (*books, error) {
-	if b, ok := tx.books[merchant]; ok {
-		return b, nil
-	}
-	b := &books{balances: ledger.Balances{}, versions: map[ledger.Account]int64{}, changed: map[ledger.Account]bool{}}
-	rows, err := tx.query(ctx, `SELECT account, balance, version FROM balances
-		WHERE merchant_id = $1 ORDER BY account`+tx.store.dialect.forUpdate(), merchant[:])
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var account string
-		var balance, version int64
-		if err := rows.Scan(&account, &balance, &version); err != nil {
-			return nil, err
-		}
-		b.balances[ledger.Account(account)] = money.Cents(balance)
-		b.versions[ledger.Account(account)] = version
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	if tx.books == nil {
-		tx.books = map[payment.ID]*books{}
-	}
-	tx.books[merchant] = b
-	return b, nil
-}
-
-// saveBooks writes postings and balances, merchant by merchant in order.
-func (tx *Tx) saveBooks(ctx context.Context) error {
-	merchants := make([]payment.ID, 0, len(tx.books))
-	for m, b := range tx.books {
-		if len(b.rows) > 0 {
-			merchants = append(merchants, m)
-		}
-	}
-	sort.Slice(merchants, func(i, j int) bool { return bytes.Compare(merchants[i][:], merchants[j][:]) < 0 })
-	for _, m := range merchants {
-		b := tx.books[m]
-		if _, err := tx.insert(ctx, postingTable, b.rows...); err != nil {
-			return fmt.Errorf("postings: %w", err)
-		}
-		known := len(b.versions)
-		for _, account := range b.balances.Accounts() {
-			if !b.changed[account] {
-				continue
-			}
-			if err := tx.saveBalance(ctx, m, account, b, known); err != nil {
-				return fmt.Errorf("balance %s: %w", account, err)
-			}
-			if _, existed := b.versions[account]; !existed {
-				known++
-			}
-		}
-	}
-	return nil
-}
-
-// saveBalance writes one account. The version is a guard that the lock should
-// make idle; an account that two transactions open at once is run again. So is
-// one where the merchant has other accounts than the known ones: PostgreSQL
-// takes its snapshot before it waits for a lock, and so does not show what the
-// transaction before opened, such as a debt.
-func (tx *Tx) saveBalance(ctx context.Context, m payment.ID, account ledger.Account, b *books, known int) error {
-	version, exists := b.versions[account]
-	var n int64
-	var err error
-	if exists {
-		n, err = tx.changed(ctx, `UPDATE balances SET balance = $1, version = version + 1
-			WHERE merchant_id = $2 AND account = $3 AND version = $4
-				AND (SELECT count(*) FROM balances all_of WHERE all_of.merchant_id = $2) = $5`,
-			int64(b.balances[account]), m[:], string(account), version, known)
-	} else {
-		n, err = tx.changed(ctx, `INSERT INTO balances (merchant_id, account, balance, version)
-			VALUES ($1, $2, $3, 1) ON CONFLICT DO NOTHING`, m[:], string(account), int64(b.balances[account]))
-	}
-	if err == nil && n != 1 {
-		err = errRetry
-	}
-	return err
-}
-
-// Balances reads a merchant's accounts.
-func (s *Store) Balances(ctx context.Context, merchant payment.ID) (ledger.Balances, error) {
-	rows, err := s.query(ctx, "SELECT account, balance FROM balances WHERE merchant_id = $1", merchant[:])
-	type row struct {
-		account ledger.Account
-		balance money.Cents
-	}
-	list, err := collect(rows, err, func(r scanner) (row, error) {
-		var v row
-		return v, r.Scan((*string)(&v.account), (*int64)(&v.balance))
-	})
-	if err != nil {
-		return nil, s.readError("balances", err)
-	}
-	b := ledger.Balances{}
-	for _, v := range list {
-		b[v.account] = v.balance
-	}
-	return b, nil
-}
-
-// Posting is one stored line of an entry.
+// Posting is one line of an entry.
 type Posting struct {
 	Entry        payment.ID
 	Line         int64
 	Kind         ledger.Kind
 	Subject      payment.ID
 	Account      ledger.Account
-	Amount       money.Cents
-	BalanceAfter money.Cents
+	Amount       cents
+	BalanceAfter cents
 	CreatedAt    time.Time
+}
+
+type posting struct {
+	merchant payment.ID
+	Posting
+}
+
+var postingTable = newTable("postings", []string{"entry_id", "line"},
+	idColumn("merchant_id", func(p *posting) *payment.ID { return &p.merchant }),
+	idColumn("entry_id", func(p *posting) *payment.ID { return &p.Entry }),
+	intColumn("line", func(p *posting) *int64 { return &p.Line }),
+	textColumn("kind", func(p *posting) *ledger.Kind { return &p.Kind }),
+	idColumn("subject_id", func(p *posting) *payment.ID { return &p.Subject }),
+	textColumn("account", func(p *posting) *ledger.Account { return &p.Account }),
+	intColumn("amount", func(p *posting) *cents { return &p.Amount }),
+	intColumn("balance_after", func(p *posting) *cents { return &p.BalanceAfter }),
+	timeColumn("created_at", func(p *posting) *time.Time { return &p.CreatedAt }),
+)
+
+// balance is one account of a merchant.
+type balance struct {
+	merchant payment.ID
+	account  ledger.Account
+	amount   cents
+	version  int64
+}
+
+var balanceTable = newTable("balances", []string{"merchant_id", "account"},
+	idColumn("merchant_id", func(b *balance) *payment.ID { return &b.merchant }),
+	textColumn("account", func(b *balance) *ledger.Account { return &b.account }),
+	intColumn("balance", func(b *balance) *cents { return &b.amount }).as(mutable),
+	intColumn("version", func(b *balance) *int64 { return &b.version }).as(mutable),
+)
+
+var balancesOfMerchant = balanceTable.selectBy("t.merchant_id, t.account", "merchant_id")
+
+// balanceUpdate guards the version, which the lock should make unnecessary, and the
+// number of the merchant's accounts: PostgreSQL takes its snapshot before it waits
+// for a lock, and so does not show an account, such as a debt, that the transaction
+// before opened.
+var balanceUpdate = balanceTable.updateIf(" AND (SELECT count(*) FROM balances b WHERE b.merchant_id = t.merchant_id) = {accounts}",
+	[]db.Column{{Name: "accounts", Kind: "bigint"}}, "merchant_id", "account", "version")
+
+// balances are a merchant's locked accounts, with the entries of this commit.
+type balances struct {
+	amounts  ledger.Balances
+	versions map[ledger.Account]int64 // of the accounts that exist
+	changed  map[ledger.Account]bool
+}
+
+// Balances reads a merchant's accounts.
+func (n *Needs) Balances(merchant payment.ID) { n.balances = append(n.balances, merchant) }
+
+func (l *Loaded) loadBalances(ctx context.Context, tx *db.Tx, n *Needs) error {
+	if len(n.balances) == 0 {
+		return nil
+	}
+	l.balances = make(map[payment.ID]*balances, 1)
+	var keys [][]any
+	for i := range n.balances {
+		if m := n.balances[i]; l.balances[m] == nil {
+			l.balances[m] = &balances{amounts: ledger.Balances{}, versions: map[ledger.Account]int64{}, changed: map[ledger.Account]bool{}}
+			keys = append(keys, []any{m[:]})
+		}
+	}
+	list, err := db.Select(ctx, tx, balancesOfMerchant, keys, func(r db.Scanner) (b balance, err error) {
+		return b, balanceTable.scan(r, &b)
+	})
+	for _, b := range list {
+		l.balances[b.merchant].amounts[b.account] = b.amount
+		l.balances[b.merchant].versions[b.account] = b.version
+	}
+	return err
+}
+
+// Balances are a merchant's loaded accounts. The caller must not change them: see
+// [Changes.Post].
+func (l *Loaded) Balances(merchant payment.ID) ledger.Balances {
+	if b := l.balances[merchant]; b != nil {
+		return b.amounts
+	}
+	return nil
+}
+
+// Post applies an entry about a subject to a merchant's loaded accounts, or
+// returns an error of [ledger.Balances.Apply] and posts nothing.
+func (c *Changes) Post(merchant, subject payment.ID, e ledger.Entry) error {
+	b := c.l.balances[merchant]
+	if b == nil {
+		return fmt.Errorf("store: balances of %s were not loaded", merchant)
+	}
+	if err := b.amounts.Apply(e); err != nil {
+		return err
+	}
+	entry := c.l.newID()
+	for i, p := range e.Postings {
+		b.changed[p.Account] = true
+		c.postings = append(c.postings, posting{merchant, Posting{
+			Entry: entry, Line: int64(i), Kind: e.Kind, Subject: subject, Account: p.Account,
+			Amount: p.Amount, BalanceAfter: b.amounts[p.Account], CreatedAt: c.l.now,
+		}})
+	}
+	c.count++
+	return nil
+}
+
+// savePostings writes the postings of all merchants, and then their balances.
+func (c *Changes) savePostings(ctx context.Context, tx *db.Tx) error {
+	if len(c.postings) == 0 {
+		return nil
+	}
+	rows := make([][]any, len(c.postings))
+	for i := range c.postings {
+		rows[i] = postingTable.row(&c.postings[i])
+	}
+	if err := tx.InsertNew(ctx, postingTable.insert, rows...); err != nil {
+		return fmt.Errorf("postings: %w", err)
+	}
+	var opened, updated [][]any
+	for _, m := range slices.SortedFunc(maps.Keys(c.l.balances), payment.CompareIDs) {
+		b := c.l.balances[m]
+		accounts := int64(len(b.versions))
+		for account := range b.changed {
+			if _, exists := b.versions[account]; !exists {
+				accounts++
+			}
+		}
+		for _, account := range b.amounts.Accounts() {
+			version, exists := b.versions[account]
+			row := &balance{merchant: m, account: account, amount: b.amounts[account], version: version + 1}
+			switch {
+			case !b.changed[account]:
+			case exists:
+				updated = append(updated, append(balanceUpdate.row(row, m[:], string(account), version), accounts))
+			default:
+				opened = append(opened, balanceTable.row(row))
+			}
+		}
+	}
+	// An account that two transactions open at once, or that changed in spite of the
+	// lock, makes this one run again.
+	added, err := tx.Insert(ctx, balanceTable.insert, opened...)
+	if err == nil && slices.Contains(added, false) {
+		err = db.ErrRetry
+	}
+	if err != nil {
+		return fmt.Errorf("balances: %w", err)
+	}
+	missed, err := tx.Update(ctx, balanceUpdate.RowUpdate, updated...)
+	if err == nil && len(missed) > 0 {
+		err = db.ErrRetry
+	}
+	if err != nil {
+		return fmt.Errorf("balances: %w", err)
+	}
+	return nil
+}
+
+// Balances reads a merchant's accounts.
+func (s *Store) Balances(ctx context.Context, merchant payment.ID) (ledger.Balances, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+balanceTable.selected+" FROM balances t WHERE t.merchant_id = $1", merchant[:])
+	list, err := db.Collect(rows, err, func(r db.Scanner) (v balance, err error) { return v, balanceTable.scan(r, &v) })
+	if err != nil {
+		return nil, s.db.ReadError("balances", err)
+	}
+	b := ledger.Balances{}
+	for _, v := range list {
+		b[v.account] = v.amount
+	}
+	return b, nil
 }
 
 // Postings reads up to limit lines of a merchant after the given line, in the
 // order of their entries' ids.
 func (s *Store) Postings(ctx context.Context, merchant payment.ID, after Posting, limit int) ([]Posting, error) {
-	rows, err := s.query(ctx, `SELECT entry_id, line, kind, subject_id, account, amount, balance_after, created_at
-		FROM postings WHERE merchant_id = $1 AND (entry_id > $2 OR (entry_id = $2 AND line > $3))
-		ORDER BY entry_id, line LIMIT $4`, merchant[:], after.Entry[:], after.Line, limit)
-	list, err := collect(rows, err, func(r scanner) (p Posting, err error) {
-		var entry, subject []byte
-		var at int64
-		err = r.Scan(&entry, &p.Line, (*string)(&p.Kind), &subject, (*string)(&p.Account), (*int64)(&p.Amount), (*int64)(&p.BalanceAfter), &at)
-		p.Entry, p.Subject, p.CreatedAt = idOf(entry), idOf(subject), atMicros(at)
-		return p, err
+	rows, err := s.db.Query(ctx, "SELECT "+postingTable.selected+` FROM postings t
+		WHERE t.merchant_id = $1 AND (t.entry_id > $2 OR (t.entry_id = $2 AND t.line > $3))
+		ORDER BY t.entry_id, t.line LIMIT $4`, merchant[:], after.Entry[:], after.Line, limit)
+	list, err := db.Collect(rows, err, func(r db.Scanner) (Posting, error) {
+		var p posting
+		err := postingTable.scan(r, &p)
+		return p.Posting, err
 	})
-	return list, s.readError("postings", err)
+	return list, s.db.ReadError("postings", err)
 }

@@ -3,67 +3,96 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-var (
-	receiptTable = newTable("receipts", "id",
-		column{"merchant_id", "bytea"}, column{"id", "bytea"}, column{"payin_id", "bytea"}, column{"processor", "text"},
-		column{"external_id", "text"}, column{"order_id", "text"}, column{"end_to_end_id", "text"}, column{"amount", "bigint"},
-		column{"applied", "bigint"}, column{"paid_at", "bigint"}, column{"created_at", "bigint"})
-	receiptClaimTable = newTable("receipt_claims", "external_id",
-		column{"processor", "text"}, column{"external_id", "text"}, column{"merchant_id", "bytea"}, column{"receipt_id", "bytea"})
+var receiptTable = newTable("receipts", []string{"id"},
+	idColumn("merchant_id", func(r *payment.Receipt) *payment.ID { return &r.Merchant }),
+	idColumn("id", func(r *payment.Receipt) *payment.ID { return &r.ID }),
+	optionalIDColumn("payin_id", func(r *payment.Receipt) *payment.ID { return &r.Payin }),
+	textColumn("processor", func(r *payment.Receipt) *string { return &r.Processor }),
+	textColumn("external_id", func(r *payment.Receipt) *string { return &r.ExternalID }),
+	textColumn("order_id", func(r *payment.Receipt) *string { return &r.OrderID }),
+	textColumn("end_to_end_id", func(r *payment.Receipt) *string { return &r.EndToEndID }),
+	intColumn("amount", func(r *payment.Receipt) *cents { return &r.Amount }),
+	intColumn("applied", func(r *payment.Receipt) *cents { return &r.Applied }),
+	timeColumn("paid_at", func(r *payment.Receipt) *time.Time { return &r.PaidAt }),
+	timeColumn("created_at", func(r *payment.Receipt) *time.Time { return &r.CreatedAt }),
 )
 
-// ClaimReceipts reserves receipts by (processor, external id) and says which
-// are new: the others are booked already, for whichever merchant. All of one
-// call are of one processor.
-func (tx *Tx) ClaimReceipts(ctx context.Context, list []*payment.Receipt) ([]bool, error) {
-	rows := make([][]any, len(list))
-	for i, r := range list {
-		rows[i] = []any{r.Processor, r.ExternalID, r.Merchant[:], r.ID[:]}
-	}
-	return tx.insert(ctx, receiptClaimTable, rows...)
+// receiptKeyTable ensures that a payment is booked once, for any merchant.
+var receiptKeyTable = newTable("receipt_claims", []string{"processor", "external_id"},
+	textColumn("processor", func(r *payment.Receipt) *string { return &r.Processor }),
+	textColumn("external_id", func(r *payment.Receipt) *string { return &r.ExternalID }),
+	idColumn("merchant_id", func(r *payment.Receipt) *payment.ID { return &r.Merchant }),
+	idColumn("receipt_id", func(r *payment.Receipt) *payment.ID { return &r.ID }),
+)
+
+func scanReceipt(r db.Scanner) (payment.Receipt, error) {
+	var v payment.Receipt
+	return v, receiptTable.scan(r, &v)
 }
 
-// InsertReceipts stores claimed receipts as they were applied.
-func (tx *Tx) InsertReceipts(ctx context.Context, list []*payment.Receipt) error {
+// Receipts inserts the keys of payments: (processor, its id). See [Loaded.Inserted].
+func (n *Needs) Receipts(list ...*payment.Receipt) { n.receipts = append(n.receipts, list...) }
+
+func (l *Loaded) insertReceipts(ctx context.Context, tx *db.Tx, n *Needs) error {
+	// In the order of their keys, as an insert waits for another transaction's.
+	list := slices.Clone(n.receipts)
+	slices.SortStableFunc(list, func(a, b *payment.Receipt) int {
+		if order := strings.Compare(a.Processor, b.Processor); order != 0 {
+			return order
+		}
+		return strings.Compare(a.ExternalID, b.ExternalID)
+	})
 	rows := make([][]any, len(list))
 	for i, r := range list {
-		rows[i] = []any{r.Merchant[:], r.ID[:], claim(r.Payin), r.Processor, r.ExternalID, r.OrderID, r.EndToEndID,
-			int64(r.Amount), int64(r.Applied), micros(r.PaidAt), micros(tx.Now)}
+		rows[i] = receiptKeyTable.row(r)
 	}
-	if err := tx.insertNew(ctx, receiptTable, rows...); err != nil {
+	added, err := tx.Insert(ctx, receiptKeyTable.insert, rows...)
+	for i := range added {
+		if added[i] {
+			l.inserted[list[i].ID] = true
+		}
+	}
+	return err
+}
+
+// AddReceipt stores a fresh receipt as it was applied.
+func (c *Changes) AddReceipt(r payment.Receipt) {
+	r.CreatedAt = c.l.now
+	c.receipts = append(c.receipts, &r)
+	c.count++
+}
+
+func (c *Changes) saveReceipts(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.receipts))
+	for i, r := range c.receipts {
+		rows[i] = receiptTable.row(r)
+	}
+	if err := tx.InsertNew(ctx, receiptTable.insert, rows...); err != nil {
 		return fmt.Errorf("receipts: %w", err)
 	}
 	return nil
 }
 
-const receiptColumns = "merchant_id, id, payin_id, processor, external_id, order_id, end_to_end_id, amount, applied, paid_at, created_at"
-
-func scanReceipt(r scanner) (payment.Receipt, error) {
-	var v payment.Receipt
-	var merchant, id, payin []byte
-	var paid, created int64
-	err := r.Scan(&merchant, &id, &payin, &v.Processor, &v.ExternalID, &v.OrderID, &v.EndToEndID,
-		(*int64)(&v.Amount), (*int64)(&v.Applied), &paid, &created)
-	v.Merchant, v.ID, v.Payin, v.PaidAt, v.CreatedAt = idOf(merchant), idOf(id), idOf(payin), atMicros(paid), atMicros(created)
-	return v, err
-}
-
-// Receipts lists what came in for a pay-in, or with the zero id what came in
-// for no order of the merchant.
+// Receipts lists the payments of a pay-in, or with the zero id those that match
+// no order of the merchant.
 func (s *Store) Receipts(ctx context.Context, merchant, payin payment.ID) ([]payment.Receipt, error) {
-	rows, err := s.query(ctx, "SELECT "+receiptColumns+` FROM receipts
-		WHERE merchant_id = $1 AND payin_id = $2 ORDER BY id`, merchant[:], claim(payin))
-	list, err := collect(rows, err, scanReceipt)
-	return list, s.readError("receipts", err)
+	rows, err := s.db.Query(ctx, "SELECT "+receiptTable.selected+` FROM receipts t
+		WHERE t.merchant_id = $1 AND t.payin_id = $2 ORDER BY t.id`, merchant[:], optionalID(payin))
+	list, err := db.Collect(rows, err, scanReceipt)
+	return list, s.db.ReadError("receipts", err)
 }
 
-// HasReceipt says whether a payment of a processor is booked already.
+// HasReceipt reports whether a payment of a processor is booked.
 func (s *Store) HasReceipt(ctx context.Context, processor, externalID string) (bool, error) {
 	var n int
-	err := s.queryRow(ctx, "SELECT count(*) FROM receipt_claims WHERE processor = $1 AND external_id = $2", processor, externalID).Scan(&n)
-	return n > 0, s.readError("receipt claim", err)
+	err := s.db.QueryRow(ctx, "SELECT count(*) FROM receipt_claims WHERE processor = $1 AND external_id = $2", processor, externalID).Scan(&n)
+	return n > 0, s.db.ReadError("receipt key", err)
 }

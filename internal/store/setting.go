@@ -3,40 +3,79 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/porteira/porteira/internal/db"
 )
 
-// SettingClockOffset holds the sandbox clock's lead, as a Go duration.
-const SettingClockOffset = "clock-offset"
+// Names of settings; a colon is followed by the processor's name.
+const (
+	SettingClockOffset   = "clock-offset" // how far the sandbox's clock is ahead, as a Go duration
+	SettingPaymentCursor = "cursor:"      // of a processor's list of payments
+	SettingChangeCursor  = "changes:"     // of a processor's list of changes
+)
 
-// SettingCursor begins the names of the cursors over processors' lists.
-const SettingCursor = "cursor:"
+type setting struct{ name, value string }
 
-// SettingChanges begins the names of the cursors over processors' lists of changes.
-const SettingChanges = "changes:"
+var settingTable = newTable("settings", []string{"name"},
+	textColumn("name", func(v *setting) *string { return &v.name }),
+	textColumn("value", func(v *setting) *string { return &v.value }).as(mutable),
+)
 
-// Setting reads a fact of the installation; "" where it was never set.
-func (s *Store) Setting(ctx context.Context, name string) (string, error) {
-	var value string
-	err := s.readError("setting", s.queryRow(ctx, "SELECT value FROM settings WHERE name = $1", name).Scan(&value))
-	if errors.Is(err, ErrNotFound) {
-		return "", nil
-	}
-	return value, err
+var (
+	settingUpsert = settingTable.upsert("name")
+	settingByName = "SELECT " + settingTable.selected + " FROM settings t WHERE t.name = $1"
+)
+
+// scanSetting reads the value of a setting.
+func scanSetting(r db.Scanner) (string, error) {
+	var v setting
+	err := settingTable.scan(r, &v)
+	return v.value, err
 }
 
-// Setting is Store.Setting within the transaction, which then locks it.
-func (tx *Tx) Setting(ctx context.Context, name string) (string, error) {
-	var value string
-	err := notFound(tx.queryRow(ctx, "SELECT value FROM settings WHERE name = $1"+tx.store.dialect.forUpdate(), name).Scan(&value))
-	if errors.Is(err, ErrNotFound) {
-		return "", nil
-	}
-	return value, err
+// SetSetting writes a setting of the installation.
+func (c *Changes) SetSetting(name, value string) {
+	c.settings = append(c.settings, setting{name, value})
+	c.count++
 }
 
-// SetSetting writes a fact of the installation.
-func (tx *Tx) SetSetting(ctx context.Context, name, value string) error {
-	_, err := tx.exec(ctx, `INSERT INTO settings (name, value) VALUES ($1, $2)
-		ON CONFLICT (name) DO UPDATE SET value = $2`, name, value)
+func (c *Changes) saveSettings(ctx context.Context, tx *db.Tx) error {
+	slices.SortStableFunc(c.settings, func(a, b setting) int { return strings.Compare(a.name, b.name) })
+	for _, v := range c.settings {
+		if err := setSetting(ctx, tx, v); err != nil {
+			return fmt.Errorf("setting: %w", err)
+		}
+	}
+	return nil
+}
+
+func setSetting(ctx context.Context, tx *db.Tx, v setting) error {
+	_, err := tx.Exec(ctx, settingUpsert, settingTable.row(&v)...)
 	return err
+}
+
+// Setting reads a setting of the installation; "" if it was never set.
+func (s *Store) Setting(ctx context.Context, name string) (string, error) {
+	value, err := scanSetting(s.db.QueryRow(ctx, settingByName, name))
+	if err = s.db.ReadError("setting", err); errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	return value, err
+}
+
+// Setting is Store.Setting within the transaction, which locks it.
+func (tx *Tx) Setting(ctx context.Context, name string) (string, error) {
+	value, err := scanSetting(tx.QueryRow(ctx, settingByName+tx.ForUpdate(), name))
+	if err = db.NotFound(err); errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	return value, err
+}
+
+// SetSetting writes a setting of the installation.
+func (tx *Tx) SetSetting(ctx context.Context, name, value string) error {
+	return setSetting(ctx, tx.Tx, setting{name, value})
 }

@@ -1,293 +1,213 @@
-// Package store is the concrete store: one SQL text for both engines, one file
-// per noun, a small dialect file, embedded migrations.
+// Package store is rows: one file and one column table per noun; Load, Changes, Save; read queries.
+//
+// There are two ways to write. [Store.Commit] loads the rows of operations, lets
+// them decide, and saves their changes: see commit.go. [Store.Transact] is a plain
+// transaction for the few writes that are no operation.
 package store
 
 import (
 	"context"
 	"database/sql"
+	"embed"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io/fs"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// Errors that callers decide by.
+// Errors on which callers decide; see package db.
 var (
-	// ErrNotFound: no such row for this merchant.
-	ErrNotFound = errors.New("store: not found")
-	// ErrConflict: a guarded write met another state than it was decided on.
-	ErrConflict = errors.New("store: state has changed")
-	// ErrCommitUnknown: the connection broke at COMMIT; whether it took place
-	// is for a unique key or a guard to tell, when the same work is run again.
-	ErrCommitUnknown = errors.New("store: outcome of commit is unknown")
-	// ErrUnavailable: the database cannot be reached, or is out of space.
-	ErrUnavailable = errors.New("store: database is unavailable")
+	ErrNotFound      = db.ErrNotFound
+	ErrConflict      = db.ErrConflict
+	ErrCommitUnknown = db.ErrCommitUnknown
+	ErrUnavailable   = db.ErrUnavailable
 )
 
-// Options say which database to open and how.
-type Options struct {
-	// Database is a path of an SQLite file or a postgres:// URL.
-	Database string
-	// Keys seal personal data and secrets.
-	Keys *Keyring
-	// Env gives time, ids and chance.
-	Env env.Env
-	// Log gets one line where a transaction had to be run again.
-	Log *slog.Logger
-	// Shared opens an SQLite file beside the gateway that owns it: for
-	// commands that read, or write little. The owner keeps the file's lock.
-	Shared bool
-	// Connections bounds the PostgreSQL pool; 0 takes a default.
-	Connections int
-	// AllowUnsafe opens a PostgreSQL whose settings may lose acknowledged
-	// commits. For measurements only.
-	AllowUnsafe bool
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// migrations are the files of the schema.
+func migrations() fs.FS {
+	files, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil { // it is embedded
+		panic(err)
+	}
+	return files
 }
 
-// Store is an open database. It is safe for concurrent use.
+// Store is an open database of payments. It is safe for concurrent use.
 type Store struct {
-	dialect dialect
-	keys    *Keyring
-	env     env.Env
-	log     *slog.Logger
-	reader  *sql.DB
-	writer  *sql.DB
-	lock    *fileLock
-
-	// SQLite has one writer: its connection and prepared statements.
-	solo  *soloWriter
-	reads sync.Map // text -> *sql.Stmt of reader; texts are few
-
+	db           *db.DB
 	installation payment.ID
-	path         string // of the SQLite file
+	numbers      sync.Map // merchant number -> payment.ID
 }
 
-// Open opens the database, checks that it is safe to keep money in, and reads
-// who it belongs to. The schema must be there already: see Migrate.
-func Open(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{keys: o.Keys, env: o.Env, log: o.Log}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
-	var err error
-	if IsPostgres(o.Database) {
-		err = s.openPostgres(ctx, o)
-	} else {
-		err = s.openSQLite(ctx, o)
-	}
-	if err == nil {
-		err = s.checkSchema(ctx)
-	}
-	if err == nil {
-		err = s.identify(ctx)
-	}
+// Open opens a database whose schema is in place; see [Migrate].
+func Open(ctx context.Context, o db.Options) (*Store, error) {
+	o.Migrations = migrations()
+	d, err := db.Open(ctx, o)
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, err
+	}
+	s := &Store{db: d}
+	var id []byte
+	if err := d.QueryRow(ctx, "SELECT id FROM installation").Scan(&id); err != nil {
+		return nil, errors.Join(fmt.Errorf("store: installation: %w", err), d.Close())
+	}
+	if s.installation, err = payment.IDFromBytes(id); err != nil {
+		return nil, errors.Join(fmt.Errorf("store: installation: %w", err), d.Close())
 	}
 	return s, nil
 }
 
-// Close ends all connections and gives the SQLite file's lock back.
-func (s *Store) Close() error {
-	if s.solo != nil && s.solo.hasFailed() {
-		return nil // the end of the process closes them, and keeps the log
-	}
-	var errs []error
-	if s.solo != nil {
-		errs = append(errs, s.solo.close())
-	}
-	if s.reader != nil && s.reader != s.writer {
-		errs = append(errs, s.reader.Close())
-	}
-	if s.writer != nil {
-		errs = append(errs, s.writer.Close())
-	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.release())
-	}
-	return errors.Join(errs...)
+// Migrate brings the schema of a database up to this program's, and gives a new
+// installation its id. It returns the versions that it applied.
+func Migrate(ctx context.Context, o db.Options) (applied []int64, err error) {
+	o.Migrations = migrations()
+	now := o.Env.Clock.Now()
+	id := payment.ID(o.Env.IDs.NewID(now))
+	return db.Migrate(ctx, o, func(ctx context.Context, to *sql.DB) error {
+		row := installationRow{Installation: Installation{ID: id, Epoch: 1}, singleton: 1, createdAt: now}
+		if _, err := to.ExecContext(ctx, installationTable.insert.One(), installationTable.row(&row)...); err != nil {
+			return fmt.Errorf("store: create the installation: %w", err)
+		}
+		// The platform itself, with the zero id: it keeps money whose merchant cannot be
+		// found.
+		platform := Merchant{Name: "platform", ClosedAt: now, CreatedAt: now}
+		if _, err := to.ExecContext(ctx, merchantTable.insert.One(), merchantTable.row(&platform)...); err != nil {
+			return fmt.Errorf("store: create the platform: %w", err)
+		}
+		return nil
+	})
 }
+
+// epochOfCopy precedes the epoch of every database, and the default outside the
+// database.
+const epochOfCopy = -1
+
+// Backup writes a copy of an SQLite database, as of now, to a path that does not
+// exist, while a gateway may be running. The copy gets an epoch that precedes
+// every other, so that a gateway started on it looks payouts up before it sends
+// them, even if the epoch outside the database is missing.
+func (s *Store) Backup(ctx context.Context, path string) error {
+	return s.db.Backup(ctx, path, func(ctx context.Context, to *sql.DB) error {
+		_, err := to.ExecContext(ctx, "UPDATE installation SET epoch = $1", epochOfCopy)
+		return err
+	})
+}
+
+// Close ends all connections and releases the SQLite file's lock.
+func (s *Store) Close() error { return s.db.Close() }
 
 // Engine names the database engine: sqlite or postgres.
-func (s *Store) Engine() string { return s.dialect.name() }
+func (s *Store) Engine() string { return s.db.Engine() }
 
-// Lanes is how many transactions the engine writes side by side.
-func (s *Store) Lanes() int { return s.dialect.lanes() }
+// Writers is how many transactions the engine commits concurrently.
+func (s *Store) Writers() int { return s.db.Writers() }
 
 // Keys seal and hash for this store.
-func (s *Store) Keys() *Keyring { return s.keys }
+func (s *Store) Keys() *db.Keyring { return s.db.Keys() }
 
-// Installation is the id under which this installation derives external ids.
+// Installation is the id from which this installation derives external ids.
 func (s *Store) Installation() payment.ID { return s.installation }
 
-// Ping says whether the database answers.
-func (s *Store) Ping(ctx context.Context) error {
-	var one int
-	if err := s.queryRow(ctx, "SELECT 1").Scan(&one); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return nil
+// Ping checks that the database answers; else ErrUnavailable.
+func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx) }
+
+// Ended is closed when this process must end; see [db.ErrDisk].
+func (s *Store) Ended() <-chan struct{} { return s.db.Ended() }
+
+// AnalyzeGrown refreshes the statistics of tables that have grown; see
+// [db.DB.AnalyzeGrown].
+func (s *Store) AnalyzeGrown(ctx context.Context) (int, error) { return s.db.AnalyzeGrown(ctx) }
+
+// Tx is a plain transaction; see [Store.Transact].
+type Tx struct {
+	*db.Tx
+
+	s *Store
 }
 
-// query reads beside the writers. SQLite's driver compiles a text each time, so
-// its statements are kept; that of PostgreSQL keeps them itself.
-func (s *Store) query(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
-	if st := s.compiled(ctx, text); st != nil {
-		return st.QueryContext(ctx, args...)
-	}
-	return s.reader.QueryContext(ctx, text, args...)
+// Transact runs work in a plain transaction; see [db.DB.Write]. These are its only uses:
+// administrative changes (merchants, credentials, brands, settings), the membership of
+// the cluster, the retention of deliveries, and the request for another delivery.
+func (s *Store) Transact(ctx context.Context, work func(tx *Tx) error) error {
+	return s.db.Write(ctx, func(tx *db.Tx) error { return work(&Tx{tx, s}) })
 }
 
-// queryRow is query for one row.
-func (s *Store) queryRow(ctx context.Context, text string, args ...any) *sql.Row {
-	if st := s.compiled(ctx, text); st != nil {
-		return st.QueryRowContext(ctx, args...)
-	}
-	return s.reader.QueryRowContext(ctx, text, args...)
+// Ref names a row of a merchant.
+type Ref struct{ Merchant, ID payment.ID }
+
+func (r Ref) key() []any { return []any{r.Merchant[:], r.ID[:]} }
+
+func scanRef(r db.Scanner) (Ref, error) {
+	var v Ref
+	err := r.Scan((*idDest)(&v.Merchant), (*idDest)(&v.ID))
+	return v, err
 }
 
-// compiled returns the statement of text; nil where there is none, and text is
-// to be run as it is, which carries the error if there is one.
-func (s *Store) compiled(ctx context.Context, text string) *sql.Stmt {
-	if s.solo == nil {
-		return nil
-	}
-	if st, ok := s.reads.Load(text); ok {
-		return st.(*sql.Stmt)
-	}
-	st, err := s.reader.PrepareContext(ctx, text)
-	if err != nil {
-		return nil
-	}
-	if first, taken := s.reads.LoadOrStore(text, st); taken {
-		_ = st.Close()
-		return first.(*sql.Stmt)
-	}
-	return st
+func scanID(r db.Scanner) (payment.ID, error) {
+	var id payment.ID
+	err := r.Scan((*idDest)(&id))
+	return id, err
 }
 
-// soloWriter is SQLite's one writing connection.
-type soloWriter struct {
-	mu    sync.Mutex
-	conn  *sql.Conn
-	stmts map[string]*sql.Stmt
-	log   *slog.Logger
-	clock env.Clock
-
-	// checkpoint runs one; tests put their own in its place.
-	checkpoint func(ctx context.Context, mode string) (checkpoint, error)
-	mover      *sql.DB // the connection that moves the log beside the writer
-	moves      sync.WaitGroup
-	gather     int           // how many pages gather in the log before they are moved
-	moving     bool          // the mover is at it
-	moved      bool          // it has been, and the writer has not finished its work
-	moveAfter  time.Duration // when it may be at it again, by the monotonic clock
-	owner      bool          // nobody else moves the log
-	secured    bool          // the log that was found is in the database file
-	failed     error         // nothing may be written, or closed, any more
-	ended      chan struct{} // closed when failed is set
+// ExternalRef names an order by its external id.
+type ExternalRef struct {
+	Merchant   payment.ID
+	ExternalID string
 }
 
-func newSoloWriter(conn *sql.Conn, mover *sql.DB, log *slog.Logger, clock env.Clock) *soloWriter {
-	w := &soloWriter{
-		conn: conn, mover: mover, gather: checkpointAfter, stmts: map[string]*sql.Stmt{}, log: log, clock: clock, ended: make(chan struct{}),
+func (r ExternalRef) key() []any { return []any{r.Merchant[:], r.ExternalID} }
+
+// compare is the order in which external ids are inserted: an insert waits for another
+// transaction's of the same id.
+func (r ExternalRef) compare(other ExternalRef) int {
+	if order := payment.CompareIDs(r.Merchant, other.Merchant); order != 0 {
+		return order
 	}
-	w.checkpoint = w.runCheckpoint
-	return w
+	return strings.Compare(r.ExternalID, other.ExternalID)
 }
 
-func (w *soloWriter) hasFailed() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.failed != nil
-}
-
-func (w *soloWriter) close() error {
-	w.moves.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var errs []error
-	for _, st := range w.stmts {
-		errs = append(errs, st.Close())
-	}
-	w.stmts = map[string]*sql.Stmt{}
-	if w.conn != nil {
-		errs = append(errs, w.conn.Close())
-		w.conn = nil
-	}
-	if w.mover != nil {
-		errs = append(errs, w.mover.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// prepared returns the statement of text, prepared once for the connection.
-func (w *soloWriter) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
-	if st, ok := w.stmts[text]; ok {
-		return st, nil
-	}
-	if w.conn == nil { // the store was closed
-		return nil, sql.ErrConnDone
-	}
-	st, err := w.conn.PrepareContext(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	w.stmts[text] = st
-	return st, nil
-}
-
-// rows reads every row of a query with scan.
-func collect[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) ([]T, error) {
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
-	var list []T
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
+// keysOf are the keys of distinct refs.
+func keysOf[R interface {
+	comparable
+	key() []any
+}](refs []R) [][]any {
+	keys := make([][]any, 0, len(refs))
+	seen := make(map[R]bool, len(refs))
+	for i := range refs {
+		if !seen[refs[i]] {
+			seen[refs[i]] = true
+			keys = append(keys, refs[i].key())
 		}
-		list = append(list, v)
 	}
-	return list, rows.Err()
+	return keys
 }
 
-// scanner is a row, of one or of many.
-type scanner interface{ Scan(dest ...any) error }
-
-// micros stores a time; the zero time is 0.
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
+// merchantsDue lists the merchants that have rows due in a table, by skipping from
+// one merchant to the next in the index of (merchant_id, next_at) of the rows that
+// meet condition: a merchant with many rows hides no other.
+func merchantsDue(table, condition string) string {
+	return `WITH RECURSIVE queue (merchant_id) AS (
+			SELECT * FROM (SELECT merchant_id FROM ` + table + ` WHERE next_at > 0` + condition + ` ORDER BY merchant_id LIMIT 1) AS first
+			UNION ALL
+			SELECT (SELECT t.merchant_id FROM ` + table + ` t WHERE t.next_at > 0` + condition + ` AND t.merchant_id > queue.merchant_id
+				ORDER BY t.merchant_id LIMIT 1) FROM queue WHERE queue.merchant_id IS NOT NULL)
+		SELECT merchant_id FROM queue WHERE merchant_id IS NOT NULL AND EXISTS (SELECT 1 FROM ` + table + ` t
+			WHERE t.merchant_id = queue.merchant_id AND t.next_at > 0 AND t.next_at <= $1` + condition + `)`
 }
 
-// atMicros reads what micros stored.
-func atMicros(us int64) time.Time {
-	if us == 0 {
-		return time.Time{}
+// minID bounds ids by a time; a time finer than a millisecond is rounded up.
+func minID(t time.Time) []byte {
+	if cut := t.Truncate(time.Millisecond); cut.Before(t) {
+		t = cut.Add(time.Millisecond)
 	}
-	return time.UnixMicro(us).UTC()
-}
-
-func flag(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// blob stores bytes where nothing is an empty blob, never NULL.
-func blob(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
+	id := payment.MinIDAt(t)
+	return id[:]
 }

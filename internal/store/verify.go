@@ -5,95 +5,96 @@ import (
 	"database/sql"
 	"slices"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// FaultsMax bounds how many offenders of one check are named.
-const FaultsMax = 100
+// DefectsMax bounds how many defects of one check are listed.
+const DefectsMax = 100
 
-// Proof is what one check found in one merchant's books.
+// Proof is the result of one check of one merchant.
 type Proof struct {
-	Check  string  `json:"check"`
-	Proves string  `json:"proves"` // what holds where nothing is faulty
-	Count  int64   `json:"count"`  // rows that were looked at
-	Faults []Fault `json:"faults"` // at most FaultsMax of them; empty is proven
-	More   bool    `json:"more"`   // there are more faults than are named
+	Check   string   `json:"check"`
+	Proves  string   `json:"proves"`  // what is true if there are no defects
+	Count   int64    `json:"count"`   // rows that were checked
+	Defects []Defect `json:"defects"` // at most DefectsMax of them; empty is proven
+	More    bool     `json:"more"`    // there are more defects than are listed
 }
 
-// Fault is a row that breaks the books.
-type Fault struct {
+// Defect is a row that violates a check.
+type Defect struct {
 	ID     string `json:"id"` // of the order, entry or receipt; the name of an account
 	Detail string `json:"detail"`
 }
 
-// check is one proof: what it proves, how many rows it looks at, and the rows
-// that break it as (id, detail). It is one statement, so it sees one moment of
-// the books however busy they are, and holds on to it no longer than needed.
+// check is one proof: what it proves, how many rows it checks, and the rows that
+// violate it as (id, detail). It is one statement, so that it sees one consistent
+// state of a busy database, and keeps its snapshot no longer than needed.
 type check struct {
-	name   string
-	proves string
-	count  string
-	faults string
-	named  bool // ids are names, not UUIDs
+	name    string
+	proves  string
+	count   string
+	defects string
+	named   bool // ids are names, not UUIDs
 }
 
-// Verify proves a merchant's books, one short read after the other, beside a
-// running gateway. With the zero id it proves those of the platform itself,
-// and what belongs to no merchant alone.
+// Verify checks a merchant's rows, one short read after the other, while a
+// gateway may be running. With the zero id it checks those of the platform
+// itself, and those that belong to no single merchant.
 func (s *Store) Verify(ctx context.Context, merchant payment.ID) ([]Proof, error) {
 	var proofs []Proof
 	err := s.VerifyEach(ctx, merchant, func(p Proof) { proofs = append(proofs, p) })
 	return proofs, err
 }
 
-// VerifyEach is Verify that tells of each check as soon as it is made: where
-// there are millions of orders, each takes its time. What a check has to sort or
-// to match is the database's to keep, on disk where it is much.
-func (s *Store) VerifyEach(ctx context.Context, merchant payment.ID, told func(Proof)) error {
+// VerifyEach is Verify that reports each check when it is done: with millions of
+// orders each takes some time. The database keeps the data of a sort or match, on
+// disk if it is large.
+func (s *Store) VerifyEach(ctx context.Context, merchant payment.ID, report func(Proof)) error {
 	list := merchantChecks
 	if merchant.IsZero() {
-		list = append(slices.Clip(list), wholeChecks...)
+		list = append(slices.Clip(list), globalChecks...)
 	}
 	for i := range list {
-		p, err := prove(ctx, s.reader, &list[i], merchant)
+		p, err := list[i].prove(ctx, s.db, merchant)
 		if err != nil {
-			return s.readError("to verify "+list[i].name, err)
+			return s.db.ReadError("to verify "+list[i].name, err)
 		}
-		told(p)
+		report(p)
 	}
 	return nil
 }
 
-// querier is a database, or a transaction of it.
+// querier reads rows: a database, or a transaction.
 type querier interface {
-	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row
+	Query(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+	QueryRow(ctx context.Context, text string, args ...any) *sql.Row
 }
 
-func prove(ctx context.Context, q querier, c *check, merchant payment.ID) (Proof, error) {
-	p := Proof{Check: c.name, Proves: c.proves, Faults: []Fault{}}
-	if err := q.QueryRowContext(ctx, c.count, merchant[:]).Scan(&p.Count); err != nil {
+func (c *check) prove(ctx context.Context, q querier, merchant payment.ID) (Proof, error) {
+	p := Proof{Check: c.name, Proves: c.proves, Defects: []Defect{}}
+	if err := q.QueryRow(ctx, c.count, merchant[:]).Scan(&p.Count); err != nil {
 		return p, err
 	}
-	rows, err := q.QueryContext(ctx, c.faults+" LIMIT $2", merchant[:], FaultsMax+1)
-	list, err := collect(rows, err, func(r scanner) (Fault, error) {
+	rows, err := q.Query(ctx, c.defects+" LIMIT $2", merchant[:], DefectsMax+1)
+	list, err := db.Collect(rows, err, func(r db.Scanner) (Defect, error) {
 		var id []byte
-		var f Fault
-		err := r.Scan(&id, &f.Detail)
-		if f.ID = string(id); !c.named {
-			f.ID = idOf(id).String()
+		var v Defect
+		err := r.Scan(&id, &v.Detail)
+		if v.ID = string(id); !c.named {
+			v.ID = idOf(id).String()
 		}
-		return f, err
+		return v, err
 	})
-	if p.More = len(list) > FaultsMax; p.More {
-		list = list[:FaultsMax]
+	if p.More = len(list) > DefectsMax; p.More {
+		list = list[:DefectsMax]
 	}
-	p.Faults = append(p.Faults, list...)
+	p.Defects = append(p.Defects, list...)
 	return p, err
 }
 
-// Lists of words as SQL takes them.
+// Lists in SQL.
 const (
 	payoutsInFlight = "('PENDING', 'PROCESSING')"
 	payoutsPaid     = "('COMPLETED', 'RETURNED')"
@@ -107,50 +108,50 @@ const (
 	countEvents     = "SELECT count(*) FROM events WHERE merchant_id = $1"
 )
 
-// merchantChecks are proved for each merchant. $1 is the merchant.
+// merchantChecks run for each merchant. $1 is the merchant.
 var merchantChecks = []check{
 	{name: "balances", proves: "each balance is the sum of its account's postings", named: true,
 		count: countPostings,
-		faults: `SELECT account, 'stored ' || CAST(SUM(stored) AS TEXT) || ', postings add up to ' || CAST(SUM(posted) AS TEXT) FROM (
+		defects: `SELECT account, 'stored ' || CAST(SUM(stored) AS TEXT) || ', postings add up to ' || CAST(SUM(posted) AS TEXT) FROM (
 			SELECT account, balance AS stored, 0 AS posted FROM balances WHERE merchant_id = $1
 			UNION ALL SELECT account, 0, amount FROM postings WHERE merchant_id = $1) AS pair
 			GROUP BY account HAVING SUM(stored) <> SUM(posted) ORDER BY account`},
 
-	{name: "signs", proves: "no account stands where it may not, and each is one that a recipe knows", named: true,
+	{name: "signs", proves: "no balance has a forbidden sign, and each account is one that a recipe posts to", named: true,
 		count: "SELECT count(*) FROM balances WHERE merchant_id = $1",
-		faults: `SELECT account, 'it may not stand at ' || CAST(balance AS TEXT) FROM balances WHERE merchant_id = $1 AND NOT (account LIKE 'clearing:_%'
+		defects: `SELECT account, 'forbidden balance ' || CAST(balance AS TEXT) FROM balances WHERE merchant_id = $1 AND NOT (account LIKE 'clearing:_%'
 			OR (account = 'owed' AND balance <= 0)
 			OR (account IN ('available', 'pending', 'held', 'disputed', 'unapplied', 'fees') AND balance >= 0))`},
 
-	{name: "trail", proves: "each posting goes on from a balance that another one left", named: true,
+	{name: "trail", proves: "each posting continues from the balance after another one", named: true,
 		count: countPostings,
-		faults: `SELECT account, 'no posting left ' || CAST(balance AS TEXT) || ', where another goes on' FROM (
+		defects: `SELECT account, 'no posting ends at ' || CAST(balance AS TEXT) || ', from which another continues' FROM (
 			SELECT account, balance_after - amount AS balance FROM postings WHERE merchant_id = $1
 			EXCEPT SELECT account, balance_after FROM postings WHERE merchant_id = $1) AS begun
 			WHERE balance <> 0 ORDER BY account, balance`},
 
 	{name: "entries", proves: "each entry has two or more postings that add up to zero",
 		count: "SELECT count(DISTINCT entry_id) FROM postings WHERE merchant_id = $1",
-		faults: `SELECT entry_id, CAST(count(*) AS TEXT) || ' postings that add up to ' || CAST(SUM(amount) AS TEXT) FROM postings
+		defects: `SELECT entry_id, CAST(count(*) AS TEXT) || ' postings that add up to ' || CAST(SUM(amount) AS TEXT) FROM postings
 			WHERE merchant_id = $1 GROUP BY entry_id HAVING SUM(amount) <> 0 OR count(*) < 2 ORDER BY entry_id`},
 
-	{name: "held", proves: "what is held is what payouts in flight will need", named: true,
+	{name: "held", proves: "the held balance is the sum of the payouts in flight", named: true,
 		count: countPayouts + " AND status IN " + payoutsInFlight,
-		faults: `SELECT 'held', 'stored ' || CAST(stored AS TEXT) || ', payouts in flight need ' || CAST(needed AS TEXT) FROM (SELECT
+		defects: `SELECT 'held', 'stored ' || CAST(stored AS TEXT) || ', payouts in flight need ' || CAST(needed AS TEXT) FROM (SELECT
 			(SELECT coalesce(SUM(balance), 0) FROM balances WHERE merchant_id = $1 AND account = 'held') AS stored,
 			(SELECT coalesce(SUM(amount + fee), 0) FROM payouts WHERE merchant_id = $1 AND status IN ` + payoutsInFlight + `) AS needed) AS pair
 			WHERE stored <> needed`},
 
-	{name: "disputed", proves: "what is disputed is what open disputes contest", named: true,
+	{name: "disputed", proves: "the disputed balance is the sum of the open disputes", named: true,
 		count: "SELECT count(*) FROM disputes WHERE merchant_id = $1",
-		faults: `SELECT 'disputed', 'stored ' || CAST(stored AS TEXT) || ', open disputes contest ' || CAST(needed AS TEXT) FROM (SELECT
+		defects: `SELECT 'disputed', 'stored ' || CAST(stored AS TEXT) || ', open disputes contest ' || CAST(needed AS TEXT) FROM (SELECT
 			(SELECT coalesce(SUM(balance), 0) FROM balances WHERE merchant_id = $1 AND account = 'disputed') AS stored,
 			(SELECT coalesce(SUM(amount), 0) FROM disputes WHERE merchant_id = $1 AND state = 'open') AS needed) AS pair
 			WHERE stored <> needed`},
 
-	{name: "payouts", proves: "each payout's money was held once, and left or came back once, as its status says",
+	{name: "payouts", proves: "each payout's money was held once, and paid or released once, as its status says",
 		count: countPayouts,
-		faults: `WITH moved AS (SELECT subject_id,
+		defects: `WITH moved AS (SELECT subject_id,
 				SUM(CASE WHEN kind = 'payout_held' THEN 1 ELSE 0 END) AS holds,
 				SUM(CASE WHEN kind = 'payout_held' THEN amount ELSE 0 END) AS held,
 				SUM(CASE WHEN kind = 'payout_paid' THEN 1 ELSE 0 END) AS payments,
@@ -168,19 +169,19 @@ var merchantChecks = []check{
 				WHERE m.subject_id IS NULL OR m.holds <> 1 OR m.held <> w.gross
 				OR m.payments <> w.payments OR m.paid <> w.payments * w.gross
 				OR m.releases <> w.releases OR m.released <> w.releases * w.gross
-			UNION ALL SELECT m.subject_id, 'money was held for a payout that is not there' FROM moved m
+			UNION ALL SELECT m.subject_id, 'money was held for a payout that does not exist' FROM moved m
 				WHERE NOT EXISTS (SELECT 1 FROM payouts p WHERE p.merchant_id = $1 AND p.id = m.subject_id)`},
 
-	{name: "returns", proves: "what came back of each payout is what was posted",
+	{name: "returns", proves: "the returned amount of each payout is what was posted",
 		count: countPayouts + " AND returned_amount > 0",
-		faults: `SELECT id, 'the payout says ' || CAST(SUM(said) AS TEXT) || ', postings say ' || CAST(SUM(posted) AS TEXT) FROM (
+		defects: `SELECT id, 'the payout has ' || CAST(SUM(said) AS TEXT) || ', postings have ' || CAST(SUM(posted) AS TEXT) FROM (
 			SELECT id, returned_amount AS said, 0 AS posted FROM payouts WHERE merchant_id = $1
 			UNION ALL SELECT subject_id, 0, -amount FROM postings WHERE merchant_id = $1 AND kind = 'payout_returned' AND account LIKE 'clearing:%') AS pair
 			GROUP BY id HAVING SUM(said) <> SUM(posted)`},
 
 	{name: "transfers", proves: "each paid payout has exactly one transfer that was proved paid, with its endToEndId, and no other has one",
 		count: countPayouts + " AND status IN " + payoutsPaid,
-		faults: `WITH sends AS (SELECT payout_id, SUM(CASE WHEN outcome = 'paid' THEN 1 ELSE 0 END) AS paid,
+		defects: `WITH sends AS (SELECT payout_id, SUM(CASE WHEN outcome = 'paid' THEN 1 ELSE 0 END) AS paid,
 				SUM(CASE WHEN outcome IN ('intent', 'accepted', 'unknown') THEN 1 ELSE 0 END) AS live
 				FROM payout_sends WHERE merchant_id = $1 GROUP BY payout_id)
 			SELECT p.id, CASE WHEN p.status IN ` + payoutsPaid + ` AND p.end_to_end_id = '' THEN 'paid without an endToEndId'
@@ -192,17 +193,17 @@ var merchantChecks = []check{
 				OR (p.status NOT IN ` + payoutsPaid + ` AND coalesce(s.paid, 0) > 0)
 				OR (p.status NOT IN ` + payoutsInFlight + ` AND coalesce(s.live, 0) > 0))`},
 
-	{name: "payins", proves: "each pay-in's receipts add up to what it says was paid, and a paid one has all of it",
+	{name: "payins", proves: "each pay-in's receipts add up to its paid amount, and a paid pay-in is paid in full",
 		count: countPayins,
-		faults: `SELECT p.id, p.status || ': asks for ' || CAST(p.amount AS TEXT) || ', says ' || CAST(p.paid_amount AS TEXT) || ', receipts say ' || CAST(coalesce(r.applied, 0) AS TEXT)
+		defects: `SELECT p.id, p.status || ': amount ' || CAST(p.amount AS TEXT) || ', paid ' || CAST(p.paid_amount AS TEXT) || ', receipts ' || CAST(coalesce(r.applied, 0) AS TEXT)
 			FROM payins p LEFT JOIN (SELECT payin_id, SUM(applied) AS applied FROM receipts WHERE merchant_id = $1 GROUP BY payin_id) r ON r.payin_id = p.id
 			WHERE p.merchant_id = $1 AND (p.paid_amount <> coalesce(r.applied, 0)
 				OR (p.status IN ` + payinsPaid + ` AND p.paid_amount <> p.amount)
 				OR (p.status NOT IN ` + payinsPaid + ` AND p.paid_amount >= p.amount))`},
 
-	{name: "receipts", proves: "each receipt was posted: what an order took, and what fits no order",
+	{name: "receipts", proves: "each receipt was posted: the part applied to an order, and the rest as unapplied",
 		count: countReceipts,
-		faults: `SELECT id, 'receipts: ' || CAST(SUM(applied) AS TEXT) || ' applied and ' || CAST(SUM(unapplied) AS TEXT) || ' unapplied; postings: ' ||
+		defects: `SELECT id, 'receipts: ' || CAST(SUM(applied) AS TEXT) || ' applied and ' || CAST(SUM(unapplied) AS TEXT) || ' unapplied; postings: ' ||
 				CAST(SUM(posted) AS TEXT) || ' and ' || CAST(SUM(posted_unapplied) AS TEXT) FROM (
 			SELECT CASE WHEN length(payin_id) = 0 THEN id ELSE payin_id END AS id, applied, amount - applied AS unapplied, 0 AS posted, 0 AS posted_unapplied
 				FROM receipts WHERE merchant_id = $1
@@ -211,45 +212,45 @@ var merchantChecks = []check{
 				FROM postings WHERE merchant_id = $1 AND account LIKE 'clearing:%' AND (kind IN ` + kindsApplied + ` OR kind = 'received_unapplied')) AS pair
 			GROUP BY id HAVING SUM(applied) <> SUM(posted) OR SUM(unapplied) <> SUM(posted_unapplied)`},
 
-	{name: "claims", proves: "each receipt holds the one claim on its payment",
+	{name: "claims", proves: "each receipt has the one claim on its payment",
 		count: countReceipts,
-		faults: `SELECT r.id, 'the payment ' || r.external_id || ' is not claimed by this receipt' FROM receipts r WHERE r.merchant_id = $1 AND NOT EXISTS (
+		defects: `SELECT r.id, 'the payment ' || r.external_id || ' is not claimed by this receipt' FROM receipts r WHERE r.merchant_id = $1 AND NOT EXISTS (
 			SELECT 1 FROM receipt_claims c WHERE c.processor = r.processor AND c.external_id = r.external_id
 				AND c.merchant_id = r.merchant_id AND c.receipt_id = r.id)`},
 
 	{name: "events", proves: "events are numbered from 1 without a gap, up to the counter", named: true,
 		count: countEvents,
-		faults: `SELECT CAST(e.number AS TEXT), 'the event before this one is missing' FROM events e WHERE e.merchant_id = $1 AND e.number > 1
+		defects: `SELECT CAST(e.number AS TEXT), 'the event before this one is missing' FROM events e WHERE e.merchant_id = $1 AND e.number > 1
 				AND NOT EXISTS (SELECT 1 FROM events b WHERE b.merchant_id = $1 AND b.number = e.number - 1)
-			UNION ALL SELECT 'counter', 'it stands at ' || CAST(counter AS TEXT) || ', the last event has ' || CAST(last AS TEXT) FROM (SELECT
+			UNION ALL SELECT 'counter', 'it is ' || CAST(counter AS TEXT) || ', the last event has ' || CAST(last AS TEXT) FROM (SELECT
 				(SELECT coalesce(MAX(last_number), 0) FROM event_counters WHERE merchant_id = $1) AS counter,
 				(SELECT coalesce(MAX(number), 0) FROM events WHERE merchant_id = $1) AS last) AS pair WHERE counter <> last`},
 
-	{name: "news", proves: "each change of a payout, and each payment of a pay-in, was announced once",
+	{name: "changes", proves: "each change of a payout, and each payment of a pay-in, has one event",
 		count: countEvents,
-		faults: `SELECT p.id, p.status || ' in version ' || CAST(p.version AS TEXT) || ', announced ' || CAST(coalesce(e.n, 0) AS TEXT) || ' times'
+		defects: `SELECT p.id, p.status || ' in version ' || CAST(p.version AS TEXT) || ', events ' || CAST(coalesce(e.n, 0) AS TEXT) 
 				FROM payouts p LEFT JOIN (SELECT subject_id, count(DISTINCT version) AS n FROM events WHERE merchant_id = $1 GROUP BY subject_id) e ON e.subject_id = p.id
 				WHERE p.merchant_id = $1 AND coalesce(e.n, 0) <> p.version - 1
-			UNION ALL SELECT p.id, p.status || ', payin.paid announced ' || CAST(coalesce(e.n, 0) AS TEXT) || ' times'
+			UNION ALL SELECT p.id, p.status || ', payin.paid events ' || CAST(coalesce(e.n, 0) AS TEXT)
 				FROM payins p LEFT JOIN (SELECT subject_id, count(*) AS n FROM events WHERE merchant_id = $1 AND type = 'payin.paid' GROUP BY subject_id) e ON e.subject_id = p.id
 				WHERE p.merchant_id = $1 AND coalesce(e.n, 0) <> CASE WHEN p.status IN ` + payinsPaid + ` THEN 1 ELSE 0 END`},
 
-	{name: "deliveries", proves: "each event of an order with a webhookUrl has its delivery, unless it is older than those are kept",
+	{name: "deliveries", proves: "each event of an order with a webhookUrl has its delivery, unless it is older than deliveries are kept",
 		count: "SELECT count(*) FROM deliveries WHERE merchant_id = $1",
-		faults: `SELECT e.id, e.type || ' goes nowhere' FROM events e
+		defects: `SELECT e.id, e.type || ' has no delivery' FROM events e
 			LEFT JOIN payins i ON i.merchant_id = e.merchant_id AND i.id = e.subject_id
 			LEFT JOIN payouts o ON o.merchant_id = e.merchant_id AND o.id = e.subject_id
-			WHERE e.merchant_id = $1 AND coalesce(i.webhook_url, o.webhook_url, '') <> '' AND coalesce(i.webhook_ended, o.webhook_ended, 0) = 0
+			WHERE e.merchant_id = $1 AND coalesce(i.webhook_url, o.webhook_url, '') <> '' AND coalesce(i.webhook_disabled, o.webhook_disabled, 0) = 0
 				AND e.created_at >= coalesce((SELECT CAST(value AS BIGINT) FROM settings WHERE name = '` + SettingRemoved + `'), 0)
 				AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.merchant_id = e.merchant_id AND d.event_number = e.number)`},
 }
 
-// wholeChecks are proved once, for all merchants ($1 is the zero id, which is
-// below all others): what they look at is distributed by its own key.
-var wholeChecks = []check{
+// globalChecks run once, for all merchants ($1 is the zero id, which sorts before
+// all others): their tables are distributed by their own keys.
+var globalChecks = []check{
 	{name: "all claims", proves: "each claim on a payment has its receipt",
 		count: "SELECT count(*) FROM receipt_claims WHERE merchant_id >= $1",
-		faults: `SELECT c.receipt_id, 'the payment ' || c.external_id || ' is claimed, and booked nowhere' FROM receipt_claims c
+		defects: `SELECT c.receipt_id, 'the payment ' || c.external_id || ' is claimed and has no receipt' FROM receipt_claims c
 			WHERE c.merchant_id >= $1 AND NOT EXISTS (SELECT 1 FROM receipts r WHERE r.merchant_id = c.merchant_id AND r.id = c.receipt_id
 				AND r.processor = c.processor AND r.external_id = c.external_id)`},
 }

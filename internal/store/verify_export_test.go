@@ -2,53 +2,51 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// VerifyCorrupted proves books in which statements were run that no part of
-// the program would run; they are undone.
-func VerifyCorrupted(ctx context.Context, s *Store, merchant payment.ID, statements []string) (_ []Proof, err error) {
-	var tx interface {
-		querier
-		ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error)
+var errUndo = errors.New("undo")
+
+// VerifyCorrupted verifies a merchant's rows, and then those of all, after
+// statements that no part of the program would run. They are undone.
+func VerifyCorrupted(ctx context.Context, s *Store, merchant payment.ID, statements []string) (proofs []Proof, err error) {
+	unguard, guard := []string{"PRAGMA defer_foreign_keys = 1", "PRAGMA ignore_check_constraints = 1"}, []string{"PRAGMA ignore_check_constraints = 0"}
+	if s.Engine() == "postgres" {
+		unguard, guard = []string{`DO $$ DECLARE c record; BEGIN FOR c IN SELECT conrelid::regclass AS t, conname AS n FROM pg_constraint
+			WHERE contype = 'c' AND conrelid <> 0 LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', c.t, c.n); END LOOP; END $$`,
+			"SET LOCAL session_replication_role = replica"}, nil
 	}
-	if s.solo != nil {
-		s.solo.mu.Lock()
-		defer s.solo.mu.Unlock()
-		statements = append([]string{"PRAGMA foreign_keys = 0", "PRAGMA ignore_check_constraints = 1", "BEGIN"}, statements...)
-		tx = s.solo.conn
-		defer func() {
-			_, undo := tx.ExecContext(ctx, "ROLLBACK; PRAGMA foreign_keys = 1; PRAGMA ignore_check_constraints = 0")
-			err = errors.Join(err, undo)
-		}()
-	} else {
-		const unguard = `DO $$ DECLARE c record; BEGIN FOR c IN SELECT conrelid::regclass AS t, conname AS n FROM pg_constraint
-			WHERE contype = 'c' AND conrelid <> 0 LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', c.t, c.n); END LOOP; END $$`
-		statements = append([]string{unguard, "SET LOCAL session_replication_role = replica"}, statements...)
-		one, err := s.writer.BeginTx(ctx, nil)
-		if err != nil {
-			return nil, err
+	undone := s.db.Write(ctx, func(tx *db.Tx) error {
+		if err = execAll(ctx, tx, slices.Concat(unguard, statements)); err == nil {
+			proofs, err = verifyWithin(ctx, tx, merchant)
 		}
-		defer func() { _ = one.Rollback() }()
-		tx = one
+		err = errors.Join(err, execAll(ctx, tx, guard))
+		return errUndo
+	})
+	if !errors.Is(undone, errUndo) {
+		err = errors.Join(err, undone)
 	}
-	for _, text := range statements {
-		if _, err := tx.ExecContext(ctx, text); err != nil {
-			return nil, fmt.Errorf("%s: %w", text, err)
+	return proofs, err
+}
+
+func execAll(ctx context.Context, tx *db.Tx, texts []string) error {
+	for _, text := range texts {
+		if _, err := tx.Exec(ctx, text); err != nil {
+			return fmt.Errorf("%s: %w", text, err)
 		}
 	}
-	var proofs []Proof
-	for _, list := range [][]check{merchantChecks, wholeChecks} {
+	return nil
+}
+
+func verifyWithin(ctx context.Context, tx *db.Tx, merchant payment.ID) (proofs []Proof, err error) {
+	for of, list := range map[payment.ID][]check{merchant: merchantChecks, {}: globalChecks} {
 		for i := range list {
-			of := merchant
-			if &list[0] == &wholeChecks[0] {
-				of = payment.ID{}
-			}
-			p, err := prove(ctx, tx, &list[i], of)
+			p, err := list[i].prove(ctx, tx, of)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", list[i].name, err)
 			}

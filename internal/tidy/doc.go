@@ -1,4 +1,3 @@
-// Package tidy holds the house rules that a machine can check. They are its
-// tests: each rule reads the whole repository, names every place that breaks
-// it, and is itself tried on a small source that must not pass.
+// Package tidy tests the house rules. Each rule checks all files of the repository and
+// lists every violation; a test with small invalid sources shows that each rule can fail.
 package tidy

@@ -12,12 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// migrationFolder holds the migrations, and in released.sum one line
-// "sha256  name" for each that a release carried: databases out there have
-// applied it as it was.
+// migrationFolder has the migrations and released.sum, with a line "sha256  name" for each
+// released migration: users' databases have applied those.
 const migrationFolder = "internal/store/migrations"
 
-// checkMigrations compares the released migrations with what was released.
+// checkMigrations compares the released migrations with their sums.
 func checkMigrations(repository *tree) []finding {
 	list := path.Join(migrationFolder, "released.sum")
 	var found []finding
@@ -50,7 +49,7 @@ var migrationMutants = []mutant{
 			migrationFolder + "/released.sum": sumOf("SELECT 1;") + "  1.sql\n" + sumOf("SELECT 1;") + "  2.sql\nrubbish\n",
 		},
 		[]string{"1.sql", "2.sql", migrationFolder + "/released.sum"}},
-	{"as released, and one to come",
+	{"as released, and a new one",
 		map[string]string{
 			migrationFolder + "/1.sql":        "SELECT 1;",
 			migrationFolder + "/2.sql":        "SELECT 2;",
@@ -64,16 +63,15 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hidden are characters that change how a text reads without being seen:
-// zero-width ones and those that turn the direction of writing (CVE-2021-42574).
+// hidden are invisible characters: zero-width ones and those that change the direction of
+// writing (CVE-2021-42574).
 const hidden = "\u200b\u200c\u200d\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
-// elsewhere matches a path that only the author's machine has. It is spelt in
-// pieces, or it would find itself.
+// elsewhere matches a path of the author's machine. It is split so that it does not match
+// itself.
 var elsewhere = regexp.MustCompile(`(?m)(^|[^\w.:/-])((/wor` + `k|/ho` + `me|/Use` + `rs|/ro` + `ot)/\w|(\.\./)*shar` + `ed/\w)`)
 
-// checkText reads every text file: what is written must be what is seen, and
-// must make sense to someone who has this repository and nothing else.
+// checkText refuses invisible characters, invalid UTF-8 and paths outside the repository.
 func checkText(repository *tree) []finding {
 	var found []finding
 	for _, name := range slices.Sorted(maps.Keys(repository.texts)) {
@@ -84,7 +82,7 @@ func checkText(repository *tree) []finding {
 			case !utf8.ValidString(line):
 				problem = "not UTF-8"
 			case strings.ContainsAny(line, hidden):
-				problem = "a character that cannot be seen; write it as an escape"
+				problem = "an invisible character; write it as an escape"
 			case elsewhere.MatchString(line):
 				problem = "a path outside the repository"
 			}
@@ -97,10 +95,10 @@ func checkText(repository *tree) []finding {
 }
 
 var textMutants = []mutant{
-	{"a folder of the author's",
+	{"a folder of the author's machine",
 		map[string]string{"README.md": "see /wor" + "k/main or `shar" + "ed/design.md`\n../shar" + "ed/x"},
 		[]string{"README.md", "README.md"}},
-	{"unseen characters, and no text at all",
+	{"invisible characters, and invalid UTF-8",
 		map[string]string{"a/a.go": "package a // \u202etxet", "b.txt": "caf\xe9"},
 		[]string{"a/a.go", "b.txt"}},
 	{"harmless",

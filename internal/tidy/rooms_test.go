@@ -2,27 +2,28 @@ package tidy
 
 import (
 	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// kind is what a room may touch.
+// kind is the kind of a room.
 type kind int
 
 const (
 	plain kind = iota
-	// pure rooms compute: values in, values out. They know no database, network,
-	// file, log or context, and no library but the standard one.
+	// pure rooms only compute. They use no database, network, file, log or context, and no
+	// library except the standard one.
 	pure
-	// testOnly rooms serve tests only. They may import every room, and no other
-	// room may import them.
+	// testOnly rooms are for tests. They may import every room, and no other room may
+	// import them.
 	testOnly
 )
 
-// room is a folder with everything below it that has no row of its own, and
-// the other rooms that it may import.
+// room is a group of packages: a folder with its subfolders that have no row of their own,
+// and the other rooms that it may import.
 type room struct {
 	name    string // folder, without internal/; * is any one folder
 	kind    kind
@@ -31,66 +32,78 @@ type room struct {
 
 const (
 	libraries = " brcode boleto taxid pixkey"
-	decisions = " money ledger payment"
+	middle    = " money ledger payment"
 	basics    = " problem env"
+	rows      = " db store"
+	writing   = " commit write transition cluster worker"
+	useCases  = " dispute payin outgoing payout notice delivery merchant"
 )
 
-// rooms is the architecture: each room imports at most the rooms named in its
-// row, all of which stand above it, so imports point one way.
+// rooms is the architecture: a room may import only the rooms in its row, which must all
+// be above it in the table, so imports point one way.
 var rooms = []room{
-	// Public libraries, of use to anyone.
+	// Public libraries.
 	{"brcode", pure, ""},
 	{"boleto", pure, ""},
 	{"taxid", pure, ""},
 	{"pixkey", pure, "taxid"},
 
-	// Rules: what may happen to money, and how it is booked.
+	// Rules of money and the ledger.
 	{"money", pure, ""},
 	{"ledger", pure, "money"},
-	{"payment", pure, "money ledger"},
+	{"payment", pure, "money ledger" + libraries},
 
-	// Basics, for every room that is not pure.
+	// Basics for every room that is not pure.
 	{"problem", plain, ""},
 	{"env", plain, ""},
 
-	// Side rooms: each does one thing and knows nothing of payments.
+	// Independent of payments.
 	{"config", plain, basics},
-	{"loop", plain, basics},
+	{"worker", plain, basics},
+	{"commit", plain, basics},
 	{"webhook", plain, basics},
 	{"checkout/codes", pure, ""},
 	{"checkout/bill", plain, "checkout/codes money boleto"},
 
-	// The sandbox's bank, a program of its own: a gateway shares its protocol only.
+	// The sandbox's bank, a separate program: a gateway shares only its protocol.
 	{"sandboxbank/bankapi", plain, "money brcode boleto"},
 	{"sandboxbank", plain, "sandboxbank/bankapi money env"},
-	// The API's JSON, for use cases and faces. The store does not use it.
-	{"wire", plain, "problem" + decisions + libraries},
 
-	// Durable state, the outside parties, and the use cases that join them.
-	{"store", plain, decisions + basics},
-	{"processor", plain, decisions + basics + libraries},
+	// The API's JSON, for use cases and faces, but not for the store.
+	{"wire", plain, "problem" + middle + libraries},
+
+	// Store and processors.
+	{"db", plain, "payment env"},
+	{"store", plain, "db" + middle + basics},
+	{"processor", plain, middle + basics + libraries},
 	{"processor/sandbox", plain, "sandboxbank/bankapi processor payment money" + basics + libraries},
 	{"processor/*", plain, "processor payment money" + basics + libraries},
-	{"flow", plain, "store processor wire" + decisions + basics + libraries},
 
-	// Doors: whoever comes in, or whatever falls due, ends in a flow.
+	// The one way to write, and the use cases.
+	{"write", plain, "commit" + rows + middle + basics},
+	{"transition", plain, "wire" + rows + middle},
+	{"cluster", plain, "commit write" + rows + middle + basics},
+	{"dispute", plain, "processor" + rows + middle + " transition"},
+	{"payin", plain, "dispute processor wire" + rows + middle + basics + writing},
+	{"outgoing", plain, "processor" + rows + middle + basics + writing},
+	{"payout", plain, "outgoing processor wire" + rows + middle + basics + writing},
+	{"notice", plain, "payin processor" + rows + middle + basics + writing},
+	{"delivery", plain, "webhook wire" + rows + middle + basics + writing},
+	{"merchant", plain, "processor taxid" + rows + middle + basics + writing},
+
+	// Faces.
 	{"api", plain, ""},
-	{"httpapi", plain, "api flow store processor wire webhook loop" + decisions + basics + libraries},
-	{"checkout", plain, "checkout/codes checkout/bill flow store processor webhook loop" + decisions + basics + libraries},
-	{"dashboard", plain, "flow store processor webhook loop" + decisions + basics + libraries},
-	{"inbound", plain, "flow store processor webhook loop" + decisions + basics + libraries},
-	{"jobs", plain, "flow store processor webhook loop" + decisions + basics + libraries},
+	{"httpapi", plain, "api wire processor" + rows + middle + basics + libraries},
+	{"checkout", plain, "checkout/codes checkout/bill wire processor" + rows + middle + basics + libraries},
 
-	// The sandbox's routes: they command its bank, and wait for the gateway.
-	{"sandboxcontrol", plain, "httpapi checkout sandboxbank/bankapi flow store processor wire" + decisions + basics},
+	// The sandbox's routes, which control its bank.
+	{"sandboxcontrol", plain, "httpapi checkout wire sandboxbank/bankapi payin processor" + rows + middle + basics},
 
 	// Assembly and commands. Only app imports concrete processors.
-	{"client", plain, ""},
-	{"app", plain, "api httpapi checkout dashboard inbound jobs flow sandboxcontrol sandboxbank processor/sandbox processor/*" +
-		" processor store wire webhook loop config" +
-		decisions + basics + libraries},
-	{"bench", plain, "app config flow store processor wire" + decisions + basics + libraries},
-	{"cli", plain, "app bench client config flow store" + decisions + basics + libraries},
+	{"app", plain, "api httpapi checkout sandboxcontrol sandboxbank processor/sandbox processor/* processor wire webhook config" +
+		rows + middle + basics + writing + useCases + libraries},
+	{"bench", plain, "app config processor wire" + rows + middle + basics + writing + useCases + libraries},
+	{"cli", plain, "app bench config merchant" + rows + middle + basics + libraries},
 	{"cmd/porteira", plain, "cli"},
 
 	// For tests only.
@@ -98,21 +111,23 @@ var rooms = []room{
 	{"processor/processortest", testOnly, ""},
 	{"httpapi/apitest", testOnly, ""},
 	{"app/apptest", testOnly, ""},
+	{"app/coretest", testOnly, ""},
 	{"checkout/checkouttest", testOnly, ""},
-	{"simulate", testOnly, ""},
+	{"test/sim", testOnly, ""},
+	{"test/sim/checker", plain, ""}, // shares no code with the gateway
 	{"tidy", testOnly, ""},
 	{"tools", testOnly, ""},
 	{"test/crashtest", testOnly, ""},
 }
 
-// computing are libraries that a pure room may use: values in, values out.
+// computing are libraries that a pure room may use.
 var computing = []string{"rsc.io/qr/coding"}
 
-// impure are the standard packages that a pure room does without.
+// impure are the standard packages that a pure room may not use.
 var impure = []string{"context", "database/sql", "log", "log/slog", "net", "net/http", "os", "os/exec", "syscall"}
 
-// checkImports holds each import against the table. Tests may import what they
-// like, except those of pure rooms, which stay among pure rooms.
+// checkImports checks each import against the table. Tests may import everything, except
+// tests of pure rooms, which may import pure rooms only.
 func checkImports(repository *tree) []finding {
 	var found []finding
 	for _, file := range repository.sources {
@@ -131,7 +146,7 @@ func checkImports(repository *tree) []finding {
 	return found
 }
 
-// objection says what is wrong with an import, or nothing.
+// objection returns what is wrong with an import, or "".
 func objection(file *source, folder string, row room, imported string) string {
 	if target, ours := strings.CutPrefix(imported, module+"/"); ours {
 		other, otherRow, _ := roomOf(target)
@@ -165,7 +180,7 @@ func roomOf(folder string) (string, room, bool) {
 	return "", room{}, false
 }
 
-// The direction of imports is the order of the table, so there is no cycle in it.
+// Rooms import only rooms above them in the table, so there is no cycle.
 func TestRoomsImportOnlyRoomsAbove(t *testing.T) {
 	t.Parallel()
 	above := map[string]kind{}
@@ -173,7 +188,7 @@ func TestRoomsImportOnlyRoomsAbove(t *testing.T) {
 		for _, name := range strings.Fields(room.imports) {
 			other, ok := above[name]
 			if !ok || other == testOnly {
-				t.Errorf("%s imports %s, which does not stand above it or serves tests only", room.name, name)
+				t.Errorf("%s imports %s, which is not above it or is for tests only", room.name, name)
 			}
 			if room.kind == pure && other != pure {
 				t.Errorf("%s is pure and imports %s, which is not", room.name, name)
@@ -183,16 +198,53 @@ func TestRoomsImportOnlyRoomsAbove(t *testing.T) {
 	}
 }
 
+// emptyRooms returns the rooms without a Go file.
+func emptyRooms(repository *tree) []string {
+	var empty []string
+	for _, room := range rooms {
+		inside := func(file *source) bool {
+			for name := strings.TrimPrefix(file.folder, "internal/"); name != "."; name = path.Dir(name) {
+				if matched, err := path.Match(room.name, name); matched && err == nil {
+					return true
+				}
+			}
+			return false
+		}
+		if !slices.ContainsFunc(repository.sources, inside) {
+			empty = append(empty, room.name)
+		}
+	}
+	return empty
+}
+
+func TestEachRoomHasAFolder(t *testing.T) {
+	t.Parallel()
+	repository, err := load(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if empty := emptyRooms(repository); len(empty) > 0 {
+		t.Errorf("no folder: %q", empty)
+	}
+	one := mutant{files: map[string]string{"internal/processor/sandbox/sub/a.go": "package sub", "tools/codes/a.go": "package codes"}}
+	for _, room := range rooms {
+		want := !slices.Contains([]string{"processor", "processor/*", "processor/sandbox", "tools"}, room.name)
+		if slices.Contains(emptyRooms(one.load(t)), room.name) != want {
+			t.Errorf("room %s is empty: %v", room.name, !want)
+		}
+	}
+}
+
 var importMutants = []mutant{
 	{"against the direction",
-		map[string]string{"internal/store/a.go": `package store; import _ "` + module + `/internal/flow"`},
-		[]string{"internal/store -> " + module + "/internal/flow"}},
-	{"from below the room",
-		map[string]string{"internal/store/migrations/a.go": `package migrations; import _ "` + module + `/internal/flow"`},
-		[]string{"internal/store/migrations -> " + module + "/internal/flow"}},
+		map[string]string{"internal/store/a.go": `package store; import _ "` + module + `/internal/payin"`},
+		[]string{"internal/store -> " + module + "/internal/payin"}},
+	{"from a subfolder",
+		map[string]string{"internal/store/migrations/a.go": `package migrations; import _ "` + module + `/internal/payin"`},
+		[]string{"internal/store/migrations -> " + module + "/internal/payin"}},
 	{"a concrete processor outside app",
-		map[string]string{"internal/flow/a.go": `package flow; import _ "` + module + `/internal/processor/sandbox"`},
-		[]string{"internal/flow -> " + module + "/internal/processor/sandbox"}},
+		map[string]string{"internal/payin/a.go": `package payin; import _ "` + module + `/internal/processor/sandbox"`},
+		[]string{"internal/payin -> " + module + "/internal/processor/sandbox"}},
 	{"the sandbox's bank from its driver",
 		map[string]string{"internal/processor/sandbox/a.go": `package sandbox; import _ "` + module + `/internal/sandboxbank"`},
 		[]string{"internal/processor/sandbox -> " + module + "/internal/sandboxbank"}},
@@ -203,8 +255,8 @@ var importMutants = []mutant{
 		map[string]string{"internal/processor/one/a.go": `package one; import _ "` + module + `/internal/processor/two"`},
 		[]string{"internal/processor/one -> " + module + "/internal/processor/two"}},
 	{"a test room in production",
-		map[string]string{"internal/flow/a.go": `package flow; import _ "` + module + `/internal/store/storetest"`},
-		[]string{"internal/flow -> " + module + "/internal/store/storetest"}},
+		map[string]string{"internal/payin/a.go": `package payin; import _ "` + module + `/internal/store/storetest"`},
+		[]string{"internal/payin -> " + module + "/internal/store/storetest"}},
 	{"the clock in a pure room's test",
 		map[string]string{"internal/ledger/a_test.go": `package ledger; import _ "` + module + `/internal/env"`},
 		[]string{"internal/ledger -> " + module + "/internal/env"}},
@@ -217,12 +269,12 @@ var importMutants = []mutant{
 	{"a folder without a row",
 		map[string]string{"internal/attic/a.go": "package attic"},
 		[]string{"internal/attic"}},
-	{"all as it should be",
+	{"allowed imports",
 		map[string]string{
 			"cmd/porteira/main.go":       `package main; import _ "` + module + `/internal/cli"`,
 			"internal/app/a.go":          `package app; import _ "` + module + `/internal/processor/sandbox"`,
 			"internal/store/a.go":        `package store; import (_ "` + module + `/internal/store/migrations"; _ "database/sql")`,
 			"internal/payment/a_test.go": `package payment; import (_ "os"; _ "pgregory.net/rapid")`,
-			"internal/flow/a_test.go":    `package flow; import _ "` + module + `/internal/app"`,
+			"internal/payin/a_test.go":   `package payin; import _ "` + module + `/internal/app"`,
 		}, nil},
 }

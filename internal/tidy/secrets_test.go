@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// secretName matches names of what only its owner may know, or can make.
+// secretName matches names of secrets and of values that authenticate.
 var secretName = regexp.MustCompile(`(?i:secret|signature|password|hmac)|MAC$|cursorHash`)
 
 // comparers are the functions that stop at the first difference.
 var comparers = []string{"bytes.Equal", "bytes.Compare", "slices.Equal", "strings.Compare", "strings.EqualFold", "reflect.DeepEqual"}
 
-// checkSecrets refuses comparisons that take the longer the more of a secret is
-// right (CWE-208): crypto/subtle and hmac.Equal take always the same time.
+// checkSecrets refuses comparisons whose duration depends on the secret (CWE-208);
+// crypto/subtle and hmac.Equal take constant time.
 func checkSecrets(repository *tree) []finding {
 	var found []finding
 	for _, file := range repository.sources {
@@ -48,7 +48,7 @@ func checkSecrets(repository *tree) []finding {
 	return found
 }
 
-// isKnown says whether an operand is written in the source, or is a length.
+// isKnown reports whether an operand is a constant or a length.
 func isKnown(operand ast.Expr) bool {
 	switch operand := operand.(type) {
 	case *ast.BasicLit, *ast.CompositeLit:
@@ -63,8 +63,8 @@ func isKnown(operand ast.Expr) bool {
 	return false
 }
 
-// operandName is the name that says what an operand is: of a variable, a field
-// or a function, within conversions and slices.
+// operandName is the name of the variable, field or function in an operand, within
+// conversions and slices.
 func operandName(operand ast.Expr) string {
 	switch operand := operand.(type) {
 	case *ast.Ident:
@@ -91,7 +91,7 @@ func operandName(operand ast.Expr) string {
 	return ""
 }
 
-// qualifiedName is a function's name, with that of its package.
+// qualifiedName is a function's name with its package.
 func qualifiedName(function ast.Expr) string {
 	switch function := function.(type) {
 	case *ast.Ident:
@@ -105,14 +105,14 @@ func qualifiedName(function ast.Expr) string {
 }
 
 var secretMutants = []mutant{
-	{"each way to compare",
+	{"all kinds of comparison",
 		map[string]string{"internal/a/a.go": `package a
 			func f(signature, want string, stored, hash []byte, c credential) bool {
 				return signature != want || string(hash) == string(c.SecretHash) || bytes.Equal([]byte(signature), stored) ||
 					bytes.Equal(noticeMAC(want), stored)
 			}`},
 		[]string{"internal/a/a.go: SecretHash", "internal/a/a.go: noticeMAC", "internal/a/a.go: signature", "internal/a/a.go: signature"}},
-	{"in constant time, or nothing to learn",
+	{"in constant time, or with constants",
 		map[string]string{
 			"internal/a/a.go": `package a
 				func f(signature, want string, secret []byte) bool {

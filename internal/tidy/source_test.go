@@ -14,8 +14,7 @@ const (
 	fileLinesMax     = 500
 )
 
-// checkSize keeps functions on one screen and files in one head, tests and
-// generated files included.
+// checkSize limits the length of functions and files, including tests and generated files.
 func checkSize(repository *tree) []finding {
 	var found []finding
 	for _, file := range repository.sources {
@@ -49,14 +48,14 @@ var sizeMutants = []mutant{
 		map[string]string{"a/a.go": "package a\n\nfunc f() {" + strings.Repeat("\n", 69) + "}\n" + strings.Repeat("\n", 428)}, nil},
 }
 
-// moneyRooms hold amounts, which are whole cents from end to end.
-var moneyRooms = []string{"money", "ledger", "payment", "brcode", "boleto", "store", "flow"}
+// moneyRooms are the rooms that compute amounts, which are integers of cents.
+var moneyRooms = []string{"money", "ledger", "payment", "brcode", "boleto", "store", "payin", "payout", "outgoing", "dispute", "notice", "transition", "merchant", "wire"}
 
-// exactMath are the names of package math that are integers.
+// exactMath are the integer constants of package math.
 var exactMath = regexp.MustCompile(`^(Max|Min)U?[iI]nt`)
 
-// checkFloats finds floating-point types, literals and functions where amounts
-// are computed: 0.1 + 0.2 is not 0.3.
+// checkFloats refuses floating-point types, literals and functions in rooms that compute
+// amounts.
 func checkFloats(repository *tree) []finding {
 	var found []finding
 	for _, file := range repository.sources {
@@ -82,7 +81,7 @@ func checkFloats(repository *tree) []finding {
 				}
 			}
 			if float != "" {
-				found = append(found, finding{file.path + ": " + float, repository.at(node.Pos()), "amounts are whole cents"})
+				found = append(found, finding{file.path + ": " + float, repository.at(node.Pos()), "amounts are integers of cents"})
 			}
 			return true
 		})
@@ -99,20 +98,19 @@ var floatMutants = []mutant{
 			var up = math.Ceil(rate)
 			var parsed, _ = strconv.ParseFloat("1", 64)`},
 		[]string{"internal/money/a.go: 0.01", "internal/money/a.go: ParseFloat", "internal/money/a.go: float64", "internal/money/a.go: math.Ceil"}},
-	{"below the room, and in its tests",
+	{"in a subfolder, and in tests",
 		map[string]string{"internal/store/sub/a_test.go": "package sub\nvar f float32"},
 		[]string{"internal/store/sub/a_test.go: float32"}},
-	{"integers, and floats that are no money",
+	{"integers, and floats in other rooms",
 		map[string]string{
-			"internal/money/a.go": "package money\nimport \"math\"\nconst most = math.MaxInt64",
-			"internal/loop/a.go":  "package loop\nconst jitter = 0.1",
+			"internal/money/a.go":  "package money\nimport \"math\"\nconst most = math.MaxInt64",
+			"internal/worker/a.go": "package worker\nconst jitter = 0.1",
 		}, nil},
 }
 
-// worldly lists, by import path, what only world may use; an empty list is the
-// whole package. Types are meant as values: a pointer to one that was handed
-// in is fine.
-var worldly = map[string]*regexp.Regexp{
+// envOnly lists, by import path, the names that only env may use; an empty expression is
+// the complete package. Types are refused as values; a pointer to a type is allowed.
+var envOnly = map[string]*regexp.Regexp{
 	"time":                   regexp.MustCompile(`^(Now|Since|Until|Sleep|After|AfterFunc|NewTimer|NewTicker|Tick)$`),
 	"math/rand":              regexp.MustCompile(``),
 	"math/rand/v2":           regexp.MustCompile(``),
@@ -123,9 +121,9 @@ var worldly = map[string]*regexp.Regexp{
 	"crypto/tls":             regexp.MustCompile(`^Dial`),
 }
 
-// checkWorld keeps time, chance and the way out behind internal/env, where a
-// simulation can replace them. Tests may use all of it but Sleep.
-func checkWorld(repository *tree) []finding {
+// checkEnv restricts time, randomness and dialling to internal/env, where a simulation can
+// replace them. Tests may use all of it except Sleep.
+func checkEnv(repository *tree) []finding {
 	var found []finding
 	for _, file := range repository.sources {
 		if file.folder == "internal/env" && !file.test {
@@ -146,7 +144,7 @@ func checkWorld(repository *tree) []finding {
 				return true
 			}
 			use := imported[name.Name] + "." + selector.Sel.Name
-			names := worldly[imported[name.Name]]
+			names := envOnly[imported[name.Name]]
 			if names == nil || !names.MatchString(selector.Sel.Name) || file.test && use != "time.Sleep" {
 				return true
 			}
@@ -157,18 +155,18 @@ func checkWorld(repository *tree) []finding {
 	return found
 }
 
-var worldMutants = []mutant{
-	{"the clock, called, handed over and renamed",
-		map[string]string{"internal/flow/a.go": `package flow
+var envMutants = []mutant{
+	{"the clock, called, passed and renamed",
+		map[string]string{"internal/payin/a.go": `package payin
 			import (clock "time")
 			var now, start = clock.Now, clock.Now()
 			func f() { <-clock.After(1) }`},
-		[]string{"internal/flow/a.go: time.After", "internal/flow/a.go: time.Now", "internal/flow/a.go: time.Now"}},
-	{"chance",
-		map[string]string{"internal/flow/a.go": `package flow
+		[]string{"internal/payin/a.go: time.After", "internal/payin/a.go: time.Now", "internal/payin/a.go: time.Now"}},
+	{"randomness",
+		map[string]string{"internal/payin/a.go": `package payin
 			import ("crypto/rand"; dice "math/rand/v2"; "github.com/google/uuid")
 			var a, b, c = rand.Text(), dice.Int(), uuid.NewString()`},
-		[]string{"internal/flow/a.go: crypto/rand.Text", "internal/flow/a.go: github.com/google/uuid.NewString", "internal/flow/a.go: math/rand/v2.Int"}},
+		[]string{"internal/payin/a.go: crypto/rand.Text", "internal/payin/a.go: github.com/google/uuid.NewString", "internal/payin/a.go: math/rand/v2.Int"}},
 	{"dialling",
 		map[string]string{"internal/webhook/a.go": `package webhook
 			import ("net"; "net/http")
@@ -178,18 +176,18 @@ var worldMutants = []mutant{
 	{"a test that sleeps",
 		map[string]string{"internal/env/a_test.go": "package env\nimport \"time\"\nfunc f() { time.Sleep(1) }"},
 		[]string{"internal/env/a_test.go: time.Sleep"}},
-	{"env itself, tests, and what was handed in",
+	{"env itself, tests, and parameters",
 		map[string]string{
-			"internal/env/a.go":       "package env\nimport \"time\"\nvar now = time.Now",
-			"internal/flow/a_test.go": "package flow\nimport \"time\"\nvar now = time.Now()",
-			"internal/webhook/a.go":   "package webhook\nimport (\"net/http\"; \"time\")\nfunc f(c *http.Client, t time.Time) { _ = http.StatusOK; t.After(t) }",
+			"internal/env/a.go":        "package env\nimport \"time\"\nvar now = time.Now",
+			"internal/payin/a_test.go": "package payin\nimport \"time\"\nvar now = time.Now()",
+			"internal/webhook/a.go":    "package webhook\nimport (\"net/http\"; \"time\")\nfunc f(c *http.Client, t time.Time) { _ = http.StatusOK; t.After(t) }",
 		}, nil},
 }
 
 // leftover matches the marks of unfinished work.
 var leftover = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
 
-// checkMarks keeps unfinished work in the issue tracker, where it is seen.
+// checkMarks refuses comments about unfinished work, which belongs in the issue tracker.
 func checkMarks(repository *tree) []finding {
 	var found []finding
 	for _, file := range repository.sources {
@@ -205,14 +203,14 @@ func checkMarks(repository *tree) []finding {
 }
 
 var markMutants = []mutant{
-	{"a promise",
+	{"a mark",
 		map[string]string{"a/a.go": "package a // TO" + "DO: the rest"},
 		[]string{"a/a.go: TO" + "DO"}},
 	{"todos os pagamentos",
 		map[string]string{"a/a.go": "package a // todos os pagamentos"}, nil},
 }
 
-// checkSkips finds tests that can pass without having run.
+// checkSkips refuses tests that can be skipped.
 func checkSkips(repository *tree) []finding {
 	var found []finding
 	for _, file := range repository.sources {

@@ -9,37 +9,36 @@ import (
 	"testing/fstest"
 )
 
-// rules are all house rules; CONTRIBUTING.md says why each is there.
+// rules are the house rules; CONTRIBUTING.md has their reasons.
 var rules = []rule{
 	{"imports point one way", checkImports, importMutants},
 	{"functions and files are short", checkSize, sizeMutants},
 	{"no float near money", checkFloats, floatMutants},
-	{"time, chance and dialling come from env", checkWorld, worldMutants},
+	{"time, randomness and dialling come from env", checkEnv, envMutants},
 	{"secrets are compared in constant time", checkSecrets, secretMutants},
 	{"each package opens with its sentence", checkPackageComments, packageCommentMutants},
-	{"exported identifiers are explained", checkExported, exportedMutants},
+	{"exported identifiers have comments", checkExported, exportedMutants},
 	{"packages are named after a thing", checkPackageNames, packageNameMutants},
 	{"no work is left in comments", checkMarks, markMutants},
 	{"no test is skipped", checkSkips, skipMutants},
 	{"released migrations are never edited", checkMigrations, migrationMutants},
-	{"text is plain and speaks of this repository only", checkText, textMutants},
+	{"text is plain and refers to this repository only", checkText, textMutants},
 }
 
-// exceptions are the places that may break a rule. One that is no longer
-// needed fails as well, so the list only holds what is true.
+// exceptions are the allowed violations. One that is no longer needed fails.
 var exceptions = []exception{
-	{"no test is skipped", "internal/store/storetest/postgres.go: Skipf",
-		"the one way to go without PostgreSQL on a developer's machine; CI makes it a failure"},
+	{"no test is skipped", "internal/db/dbtest/postgres.go: Skipf",
+		"skips without PostgreSQL on a developer's machine; fails in CI"},
 	{"no test is skipped", "tools/oracle/oracle_test.go: Skip",
-		"the one way to go without Node's packages on a developer's machine; CI makes it a failure"},
+		"skips without Node's packages on a developer's machine; fails in CI"},
 	{"no test is skipped", "internal/checkout/checkouttest/tools.go: Skip",
-		"the one way to go without a browser on a developer's machine; CI makes it a failure"},
-	{"time, chance and dialling come from env", "test/crashtest/proxy.go: net.Dial",
-		"carries the bytes of PostgreSQL's connections, which no dialer of the gateway's is for"},
-	{"time, chance and dialling come from env", "internal/store/storetest/wire.go: net.Dial", "the same, for tests"},
-	{"time, chance and dialling come from env", "internal/bench/conn.go: net.Dialer",
-		"a load needs bare sockets: a client library would take as much of the machine as the gateway that is measured"},
-	{"functions and files are short", "brcode.TestDecodeRefuses", "one table of faulty codes"},
+		"skips without a browser on a developer's machine; fails in CI"},
+	{"time, randomness and dialling come from env", "test/crashtest/proxy.go: net.Dial",
+		"a proxy for PostgreSQL's connections, for which env has no dialer"},
+	{"time, randomness and dialling come from env", "internal/db/dbtest/wire.go: net.Dial", "the same, for tests"},
+	{"time, randomness and dialling come from env", "internal/bench/conn.go: net.Dialer",
+		"raw sockets: a client library would need as much CPU as the measured gateway"},
+	{"functions and files are short", "brcode.TestDecodeRefuses", "one table of invalid codes"},
 }
 
 // rule is one house rule.
@@ -49,18 +48,18 @@ type rule struct {
 	mutants []mutant
 }
 
-// finding is a place that breaks a rule.
+// finding is a violation of a rule.
 type finding struct {
-	subject string // what an exception names; stays the same when lines move
+	subject string // identifies the finding in an exception; independent of line numbers
 	where   string // file and line
 	problem string
 }
 
-// exception lets one subject break one rule.
+// exception allows one subject to break one rule.
 type exception struct{ rule, subject, reason string }
 
-// mutant is a small repository that breaks a rule at the given subjects, or,
-// with none, one that comes close and is fine.
+// mutant is a small repository that breaks a rule at the subjects. Without subjects, it is
+// similar and valid.
 type mutant struct {
 	name     string
 	files    map[string]string
@@ -76,7 +75,7 @@ func TestHouseRules(t *testing.T) {
 	for _, rule := range rules {
 		t.Run(rule.name, func(t *testing.T) {
 			t.Parallel()
-			for _, failure := range judge(rule.name, rule.check(repository), exceptions) {
+			for _, failure := range failuresOf(rule.name, rule.check(repository), exceptions) {
 				t.Error(failure)
 			}
 		})
@@ -117,7 +116,7 @@ func TestExceptionsNameARuleAndAReason(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestFailures(t *testing.T) {
 	t.Parallel()
 	found := []finding{{subject: "a.go", where: "a.go:1", problem: "too long"}}
 	for _, test := range []struct {
@@ -126,19 +125,19 @@ func TestJudge(t *testing.T) {
 		want       string
 	}{
 		{"no exception", nil, "a.go:1: too long [a.go]"},
-		{"excepted", []exception{{"size", "a.go", "a table"}}, ""},
-		{"excepted from another rule", []exception{{"floats", "a.go", "a table"}}, "a.go:1: too long [a.go]"},
-		{"needless", []exception{{"size", "a.go", "a table"}, {"size", "b.go", "was long once"}},
+		{"an exception", []exception{{"size", "a.go", "a table"}}, ""},
+		{"an exception to another rule", []exception{{"floats", "a.go", "a table"}}, "a.go:1: too long [a.go]"},
+		{"an unneeded exception", []exception{{"size", "a.go", "a table"}, {"size", "b.go", "was long"}},
 			`the exception for "b.go" is no longer needed: remove it`},
 	} {
-		if got := strings.Join(judge("size", found, test.exceptions), "\n"); got != test.want {
+		if got := strings.Join(failuresOf("size", found, test.exceptions), "\n"); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
 }
 
-// judge returns what fails a rule: findings without an exception, and exceptions without a finding.
-func judge(rule string, found []finding, exceptions []exception) []string {
+// failuresOf returns the findings without an exception, and the exceptions without a finding.
+func failuresOf(rule string, found []finding, exceptions []exception) []string {
 	var failures []string
 	excepted := map[string]bool{}
 	for _, exception := range exceptions {

@@ -16,15 +16,15 @@ import (
 const (
 	module = "github.com/porteira/porteira"
 
-	// textSizeMax is the size in bytes from which a file is taken for data rather than text.
+	// textSizeMax is the maximum size of a text file in bytes; larger files are data.
 	textSizeMax = 1 << 20
 )
 
-// tree is a repository, read once for all rules.
+// tree is the repository, read once for all rules.
 type tree struct {
 	positions *token.FileSet
-	texts     map[string][]byte // every text file by its path
-	sources   []*source         // the Go files, in order of their paths
+	texts     map[string][]byte // text files by path
+	sources   []*source         // Go files, ordered by path
 }
 
 // source is one Go file.
@@ -36,7 +36,7 @@ type source struct {
 	test   bool // its name ends in _test.go
 }
 
-// load reads the files that are ours: neither Git's, nor built, nor downloaded.
+// load reads the files of the repository, without Git's, built and downloaded ones.
 func load(files fs.FS) (*tree, error) {
 	repository := &tree{positions: token.NewFileSet(), texts: map[string][]byte{}}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -100,7 +100,7 @@ func (r *tree) packages() map[string][]*source {
 	return packages
 }
 
-// imported maps the names under which a file knows its imports to their paths.
+// imported maps the names of a file's imports to their paths.
 func (s *source) imported() map[string]string {
 	names := map[string]string{}
 	for _, spec := range s.Imports {
@@ -120,7 +120,7 @@ func (s *source) imported() map[string]string {
 func importPath(spec *ast.ImportSpec) string {
 	imported, err := strconv.Unquote(spec.Path.Value)
 	if err != nil {
-		panic("the parser let through the import " + spec.Path.Value)
+		panic("invalid import " + spec.Path.Value)
 	}
 	return imported
 }

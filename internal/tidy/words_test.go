@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// checkPackageComments wants each package to say what it is: "Package name …",
-// or "Command …" for a program.
+// checkPackageComments requires a package comment, "Package name …" or "Command …".
 func checkPackageComments(repository *tree) []finding {
 	var found []finding
 	packages := repository.packages()
@@ -33,8 +32,8 @@ func checkPackageComments(repository *tree) []finding {
 var packageCommentMutants = []mutant{
 	{"none", map[string]string{"a/a.go": "package a"}, []string{"a"}},
 	{"of another name", map[string]string{"a/a.go": "// Package b is not a.\npackage a"}, []string{"a"}},
-	{"a silent program", map[string]string{"cmd/a/main.go": "package main"}, []string{"cmd/a"}},
-	{"one file speaks for all",
+	{"a program without one", map[string]string{"cmd/a/main.go": "package main"}, []string{"cmd/a"}},
+	{"in one of the files",
 		map[string]string{
 			"a/a.go":        "package a",
 			"a/doc.go":      "// Package a is fine.\npackage a",
@@ -43,7 +42,7 @@ var packageCommentMutants = []mutant{
 		}, nil},
 }
 
-// checkExported wants a comment on whatever another package can use.
+// checkExported requires a comment on each exported identifier.
 func checkExported(repository *tree) []finding {
 	var found []finding
 	for _, file := range repository.sources {
@@ -58,7 +57,7 @@ func checkExported(repository *tree) []finding {
 	return found
 }
 
-// unexplained lists the exported names of a file that have no comment.
+// unexplained lists the exported names of a file without a comment.
 func unexplained(file *source) []*ast.Ident {
 	var names []*ast.Ident
 	for _, declaration := range file.Decls {
@@ -77,7 +76,7 @@ func unexplained(file *source) []*ast.Ident {
 	return names
 }
 
-// unexplainedSpecs does so for a declaration that has no comment as a whole.
+// unexplainedSpecs does so for a declaration without a comment.
 func unexplainedSpecs(declaration *ast.GenDecl) []*ast.Ident {
 	var names []*ast.Ident
 	for _, spec := range declaration.Specs {
@@ -109,7 +108,7 @@ var exportedMutants = []mutant{
 				Two int
 			)`},
 		[]string{"a.Constant", "a.Function", "a.Method", "a.T", "a.Two"}},
-	{"said, hidden, or of a test",
+	{"with a comment, unexported, or in a test",
 		map[string]string{
 			"a/a.go": `package a
 			// Group says it.
@@ -123,17 +122,17 @@ var exportedMutants = []mutant{
 		}, nil},
 }
 
-// vagueNames say that something is used, not what it is.
+// vagueNames are package names without a meaning.
 var vagueNames = []string{"util", "utils", "common", "helper", "helpers", "model", "models", "base", "misc", "shared"}
 
-// checkPackageNames refuses drawers.
+// checkPackageNames refuses vague names.
 func checkPackageNames(repository *tree) []finding {
 	var found []finding
 	packages := repository.packages()
 	for _, folder := range slices.Sorted(maps.Keys(packages)) {
 		name := strings.TrimSuffix(packages[folder][0].Name.Name, "_test")
 		if slices.Contains(vagueNames, name) || slices.Contains(vagueNames, path.Base(folder)) {
-			found = append(found, finding{folder, packages[folder][0].path, "name the package after the thing that it holds"})
+			found = append(found, finding{folder, packages[folder][0].path, "name the package after its contents"})
 		}
 	}
 	return found

@@ -14,7 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/webhook"
 )
 
-// TestSendEveryStatus answers with each final status that HTTP knows.
+// TestSendEveryStatus answers with each final HTTP status.
 func TestSendEveryStatus(t *testing.T) {
 	t.Parallel()
 	var status, requests int
@@ -45,7 +45,7 @@ func TestSendEveryStatus(t *testing.T) {
 	}
 }
 
-// TestSendFollowsNoRedirect sends a receiver's visitors on to another one.
+// TestSendFollowsNoRedirect redirects from one receiver to another.
 func TestSendFollowsNoRedirect(t *testing.T) {
 	t.Parallel()
 	var elsewhere atomic.Int64
@@ -65,8 +65,8 @@ func TestSendFollowsNoRedirect(t *testing.T) {
 	}
 }
 
-// TestSendExpandsNothing has a receiver answer with 16 MiB of nothing in
-// 16 KiB of gzip.
+// TestSendExpandsNothing has a receiver answer with 16 MiB of zeros in 16 KiB of
+// gzip.
 func TestSendExpandsNothing(t *testing.T) {
 	t.Parallel()
 	var bomb bytes.Buffer
@@ -88,12 +88,12 @@ func TestSendExpandsNothing(t *testing.T) {
 	if got.Outcome != webhook.Delivered || len(got.Response) > 4096 {
 		t.Errorf("%s, %d bytes kept", got.Outcome, len(got.Response))
 	}
-	// Expanded it would be nothing but NUL, which is not kept.
+	// Expanded it would be only NUL, which is not kept.
 	if !strings.HasPrefix(got.Response, "\x1f\uFFFD\b") {
 		t.Errorf("kept %.20q, want what came over the wire", got.Response)
 	}
 	if accepted.Load() != "" {
-		t.Errorf("asked for %q", accepted.Load())
+		t.Errorf("requested %q", accepted.Load())
 	}
 }
 
@@ -105,9 +105,9 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestSendSwitchesNoProtocol has a receiver take the connection for another
-// protocol, in which it then says nothing. Such a connection is out of the
-// hands of net/http: no time-out would end a read from it.
+// TestSendSwitchesNoProtocol has a receiver switch the connection to another
+// protocol, and then send nothing. net/http no longer controls such a connection:
+// no timeout would end a read from it.
 func TestSendSwitchesNoProtocol(t *testing.T) {
 	t.Parallel()
 	hungUp := make(chan struct{})

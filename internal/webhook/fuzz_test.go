@@ -21,8 +21,8 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// FuzzCheckURL: what is allowed can be sent to, and names its receiver plainly;
-// and what the API takes in as an order's address is allowed.
+// FuzzCheckURL: an allowed URL can be sent to and names its receiver, and every
+// URL that the API accepts in an order is allowed.
 func FuzzCheckURL(f *testing.F) {
 	for _, seed := range []string{
 		"https://merchant.example/hooks", "http://[::1]:80/", "https://a@b/", "https:///", "https://%41/", "\x00", "//x",
@@ -62,7 +62,7 @@ func FuzzCheckURL(f *testing.F) {
 	})
 }
 
-// takenByAPI says whether a request may name an address.
+// takenByAPI reports whether a request may name an address.
 func takenByAPI(raw string, allowHTTP bool) bool {
 	var errs wire.Errors
 	(&wire.PayoutRequest{WebhookURL: wire.Some(raw)}).Check(wire.Rules{AllowHTTP: allowHTTP}, &errs)
@@ -70,7 +70,7 @@ func takenByAPI(raw string, allowHTTP bool) bool {
 }
 
 // FuzzAnswer has a receiver answer with anything: the status decides, a wait is
-// at most a day, and what is kept of the body is a text that fits its column.
+// at most a day, and the kept part of the body is a text that fits its column.
 func FuzzAnswer(f *testing.F) {
 	body := []byte("no \xff\x00 text")
 	for _, seed := range []string{
@@ -144,21 +144,21 @@ func waitOf(value string) time.Duration {
 	return 0
 }
 
-// checkSchedule: asking for a wait makes none shorter, nor longer than a day
-// and its tenth.
-func checkSchedule(t *testing.T, random env.Random, asked time.Duration) {
+// checkSchedule: a requested wait makes none shorter, nor longer than a day and a
+// tenth.
+func checkSchedule(t *testing.T, random env.Random, requested time.Duration) {
 	t.Helper()
 	for done := range webhook.MaxAttempts + 1 {
 		plain, _ := webhook.Schedule{}.Next(done, 0)
-		wait, exhausted := webhook.Schedule{Jitter: random.Jitter}.Next(done, asked)
-		if exhausted != (done == webhook.MaxAttempts) || !exhausted && (wait < asked || wait < plain*9/10 || wait > max(plain*11/10, asked)) {
-			t.Fatalf("after %d attempts, asked for %v: %v, %v", done, asked, wait, exhausted)
+		wait, exhausted := webhook.Schedule{Jitter: random.Jitter}.Next(done, requested)
+		if exhausted != (done == webhook.MaxAttempts) || !exhausted && (wait < requested || wait < plain*9/10 || wait > max(plain*11/10, requested)) {
+			t.Fatalf("after %d attempts, %v requested: %v, %v", done, requested, wait, exhausted)
 		}
 	}
 }
 
-// FuzzSecret reads any text as a secret. One that is taken is what is revealed
-// again, and the reference library verifies what it signs, and nothing else.
+// FuzzSecret reads any text as a secret. An accepted one is revealed unchanged,
+// and the reference library verifies its signatures and no others.
 func FuzzSecret(f *testing.F) {
 	f.Add(vectorSecret, []byte(vectorBody), int64(vectorSeconds), uint(3))
 	f.Add("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX\n", []byte{}, int64(0), uint(0))
@@ -168,7 +168,7 @@ func FuzzSecret(f *testing.F) {
 		secret, err := webhook.ParseSecret(text)
 		if err != nil {
 			if !secret.IsZero() || err != webhook.ErrSecret {
-				t.Fatalf("%v comes with a secret, or tells it", err)
+				t.Fatalf("%v comes with a secret, or contains it", err)
 			}
 			return
 		}

@@ -9,23 +9,23 @@ import (
 
 const (
 	defaultConcurrency = 4
-	// sickAfter is after how many failures in a row an endpoint counts as sick.
+	// sickAfter is the number of failures in a row that makes an endpoint sick.
 	sickAfter = 5
-	// firstPause doubles with each further failure, up to maxPause: short
-	// enough that a receiver that is back gets its backlog within minutes.
+	// firstPause doubles with each further failure, up to maxPause: short enough that
+	// a receiver gets its backlog within minutes of its recovery.
 	firstPause = time.Second
 	maxPause   = time.Minute
-	// maxRemembered bounds how many sick endpoints are remembered; the pause
-	// of those beyond it is forgotten, which costs an attempt and no more.
+	// maxRemembered bounds the sick endpoints remembered. Forgetting the pause of any
+	// more costs one attempt each.
 	maxRemembered = 10_000
 )
 
-// Limiter keeps one receiver from occupying all senders. Each endpoint gets a
-// few attempts at once; one that takes them while more wait gets one more with
-// each, up to a bound, and half as many with each that fails. One that failed
-// five times in a row is sick: it gets one attempt at a time, with a growing
-// pause between them, until one succeeds. Its memory is bounded by the attempts
-// under way and 10,000 sick endpoints.
+// Limiter keeps one receiver from occupying all senders. Each endpoint gets a few
+// concurrent attempts. While more deliveries wait, the limit grows by one with
+// each success, up to a maximum, and halves with each failure. An endpoint that
+// failed five times in a row is sick: it gets one attempt at a time, with a
+// growing pause between them, until one succeeds. Memory is bounded by the
+// attempts under way and 10,000 sick endpoints.
 type Limiter struct {
 	clock       env.Clock
 	least, most int // attempts at once
@@ -43,8 +43,8 @@ type endpoint struct {
 	resume   time.Duration // by the monotonic clock: no attempt before
 }
 
-// NewLimiter returns a limiter that lets each endpoint have least attempts at
-// once, 4 if that is not positive, and up to most where it keeps up with them.
+// NewLimiter returns a limiter that lets each endpoint have least concurrent
+// attempts, 4 if that is not positive, and up to most if it keeps up with them.
 func NewLimiter(clock env.Clock, least, most int) *Limiter {
 	if least <= 0 {
 		least = defaultConcurrency
@@ -52,10 +52,10 @@ func NewLimiter(clock env.Clock, least, most int) *Limiter {
 	return &Limiter{clock: clock, least: least, most: max(least, most), endpoints: make(map[string]*endpoint)}
 }
 
-// Acquire asks for an attempt at an endpoint, without waiting. If it may go
-// ahead, ok is true and release must be called once, telling whether the
-// receiver did its part (an answer of 2xx or 410). If not, the delivery is to
-// be put off, which is no attempt, by wait; a wait of 0 means until one of the
+// Acquire requests an attempt at an endpoint, without waiting. If ok is true the
+// attempt may start, and release must be called once, with whether the receiver
+// did its part (an answer of 2xx or 410). If not, reschedule the delivery after
+// wait, which does not count as an attempt; a wait of 0 means until one of the
 // endpoint's attempts ends. See [EndpointKey] for the key.
 func (l *Limiter) Acquire(key string) (release func(healthy bool), wait time.Duration, ok bool) {
 	now := l.clock.Monotonic()
@@ -83,9 +83,9 @@ func (l *Limiter) Acquire(key string) (release func(healthy bool), wait time.Dur
 }
 
 // release ends an attempt that began at a time of the monotonic clock. Attempts
-// that began before an endpoint's pause failed of what the pause is for: they do
-// not lengthen it, or one restart of a receiver with many attempts in flight
-// would cost it the longest pause.
+// that began before an endpoint's pause failed for the same reason as the pause:
+// they do not lengthen it. Otherwise one restart of a receiver with many attempts
+// in flight would cost it the longest pause.
 func (l *Limiter) release(key string, e *endpoint, began time.Duration, healthy bool) {
 	now := l.clock.Monotonic()
 	l.mu.Lock()
@@ -117,7 +117,7 @@ func (l *Limiter) Len() int {
 	return len(l.endpoints)
 }
 
-// pause returns how long a sick endpoint rests after so many failures.
+// pause returns the pause of a sick endpoint after so many failures.
 func pause(failures int) time.Duration {
 	if failures < sickAfter {
 		return 0

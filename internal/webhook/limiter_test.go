@@ -37,10 +37,10 @@ func TestLimiterConcurrency(t *testing.T) {
 	releases[0](true) // counts once
 	release, _, ok := l.Acquire("a")
 	if !ok {
-		t.Error("a free place was not given")
+		t.Error("a free slot was not given")
 	}
 	if _, _, ok := l.Acquire("a"); ok {
-		t.Error("releasing twice freed two places")
+		t.Error("releasing twice freed two slots")
 	}
 	release(true)
 	for _, release := range releases {
@@ -91,7 +91,7 @@ func TestLimiterRestsSickEndpoint(t *testing.T) {
 }
 
 // Attempts in flight together fail together, as when a receiver restarts: they
-// are one failure of it, and only an attempt made after the pause lengthens it.
+// count as one failure, and only an attempt made after the pause lengthens it.
 func TestLimiterCountsOneOutageOnce(t *testing.T) {
 	t.Parallel()
 	const inFlight = 40
@@ -124,8 +124,8 @@ func TestLimiterCountsOneOutageOnce(t *testing.T) {
 }
 
 // TestLimiterBounds drives a limiter at random and expects that no endpoint
-// exceeds its share, that what is idle and well is forgotten, and that
-// whoever is put off is let in after the time told.
+// exceeds its share, that idle and healthy ones are forgotten, and that a
+// rescheduled attempt is allowed after the returned wait.
 func TestLimiterBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -166,13 +166,13 @@ func TestLimiterBounds(t *testing.T) {
 	})
 }
 
-// TestLimiterTogether has many goroutines attempt at a few endpoints at once,
-// some in vain.
+// TestLimiterTogether has many goroutines attempt at a few endpoints at once;
+// some fail.
 func TestLimiterTogether(t *testing.T) {
 	t.Parallel()
-	const places = 3
+	const slots = 3
 	clock := env.NewVirtualClock(epoch)
-	l := webhook.NewLimiter(clock, places, places)
+	l := webhook.NewLimiter(clock, slots, slots)
 	var running, granted [4]atomic.Int64
 	var all sync.WaitGroup
 	for worker := range 16 {
@@ -185,7 +185,7 @@ func TestLimiterTogether(t *testing.T) {
 					continue
 				}
 				granted[n].Add(1)
-				if now := running[n].Add(1); now > places {
+				if now := running[n].Add(1); now > slots {
 					t.Errorf("%d attempts at once", now)
 				}
 				runtime.Gosched()
@@ -252,7 +252,7 @@ func TestLimiterFollowsItsReceiver(t *testing.T) {
 	fill(5)
 	end(false) // two are allowed, and four run
 	if _, _, ok := l.Acquire("a"); ok {
-		t.Error("a receiver that failed keeps its places")
+		t.Error("a receiver that failed keeps its slots")
 	}
 	end(true)
 	end(true)

@@ -14,8 +14,8 @@ import (
 	"github.com/porteira/porteira/internal/env"
 )
 
-// Reason tells in a stable word why an attempt did not deliver. What the
-// network said is left out: it would tell a merchant about the gateway's.
+// Reason is a stable word for why an attempt did not deliver. The network's own
+// error is left out: it would show a merchant details of the gateway's network.
 type Reason string
 
 // The reasons.
@@ -24,30 +24,30 @@ const (
 	ReasonStatus Reason = "unexpected_status"
 	// ReasonRedirect means that the answer was a redirect, which is not followed.
 	ReasonRedirect Reason = "redirect"
-	// ReasonTimeout means that there was no answer in time.
+	// ReasonTimeout means that there was no answer within the timeout.
 	ReasonTimeout Reason = "timeout"
 	// ReasonDNS means that the host was not found.
 	ReasonDNS Reason = "dns_failed"
 	// ReasonConnectRefused means that nothing listens there.
 	ReasonConnectRefused Reason = "connect_refused"
-	// ReasonConnect means that no connection came about for another cause.
+	// ReasonConnect means that the connection failed for another reason.
 	ReasonConnect Reason = "connect_failed"
 	// ReasonTLS means that the handshake failed: an expired, self-signed or
 	// foreign certificate, a version below 1.2, no TLS at all.
 	ReasonTLS Reason = "tls_failed"
-	// ReasonReset means that the connection ended before the answer came.
+	// ReasonReset means that the connection ended before the answer.
 	ReasonReset Reason = "connection_reset"
 	// ReasonTooLarge means that the answer's headers exceed 64 KiB.
 	ReasonTooLarge Reason = "response_too_large"
 	// ReasonProtocol means that the answer is not HTTP.
 	ReasonProtocol Reason = "protocol_error"
-	// ReasonBlocked means that the address is private, or refused otherwise
-	// by the gateway itself; nothing was sent.
+	// ReasonBlocked means that the address is private, or blocked otherwise by the
+	// gateway itself; nothing was sent.
 	ReasonBlocked Reason = "blocked_address"
-	// ReasonInvalidURL means that there is no such URL; nothing was sent.
+	// ReasonInvalidURL means that the URL is invalid; nothing was sent.
 	ReasonInvalidURL Reason = "invalid_url"
-	// ReasonInterrupted means that the gateway stopped in mid-attempt. It is
-	// not the receiver's fault, who may or may not have got the event.
+	// ReasonInterrupted means that the gateway stopped during the attempt. The
+	// receiver is not at fault, and may or may not have got the event.
 	ReasonInterrupted Reason = "interrupted"
 )
 
@@ -84,8 +84,8 @@ func classify(ctx context.Context, err error, tlsFailed bool) Reason {
 	}
 }
 
-// handshakeTrace notes a failed handshake: most of what package crypto/tls
-// reports has neither a type nor a value to tell it by.
+// handshakeTrace records a failed handshake: most errors of package crypto/tls
+// have neither a type nor a value to recognise them by.
 func handshakeTrace(failed *atomic.Bool) *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		TLSHandshakeDone: func(_ tls.ConnectionState, err error) {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// MaxRetryAfter is the longest wait that a receiver may ask for.
-const MaxRetryAfter = 24 * time.Hour
+// maxRetryAfter is the longest wait that a receiver may ask for.
+const maxRetryAfter = 24 * time.Hour
 
 // waitSpread is by how many per cent a wait may be shorter or longer.
 const waitSpread = 10
 
-// waits holds, by the number of attempts done, the wait before the next.
+// waits is the wait before the next attempt, by the number of attempts done.
 var waits = [...]time.Duration{
 	0,
 	5 * time.Second,
@@ -28,12 +28,11 @@ var waits = [...]time.Duration{
 	24 * time.Hour,
 }
 
-// MaxAttempts is how often a delivery is tried before it is given up.
+// MaxAttempts is the number of attempts after which a delivery is given up.
 const MaxAttempts = len(waits)
 
-// Schedule decides when to try again: at once, then after 5 s, 30 s, 5 min,
-// 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, each counted from the attempt
-// before. The first attempt and the last are the same code.
+// Schedule decides when to try again: at once, then after 5 s, 30 s, 5 min, 30
+// min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, each counted from the attempt before.
 type Schedule struct {
 	// Jitter spreads a wait by up to some per cent; nil leaves it exact.
 	// It is [env.Random]'s method.
@@ -41,9 +40,9 @@ type Schedule struct {
 }
 
 // Next returns how long to wait after attemptsDone attempts, or that they are
-// exhausted. The wait is within 10 % of the schedule's, or retryAfter if that
-// is longer, which is what the receiver asked for in the last attempt; no
-// asking makes it come sooner, nor wait beyond 24 hours.
+// exhausted. The wait is within 10 % of the schedule's. A longer retryAfter,
+// requested by the receiver in the last attempt, replaces it, up to 24 hours; a
+// shorter one has no effect.
 func (s Schedule) Next(attemptsDone int, retryAfter time.Duration) (wait time.Duration, exhausted bool) {
 	if attemptsDone >= MaxAttempts {
 		return 0, true
@@ -52,18 +51,18 @@ func (s Schedule) Next(attemptsDone int, retryAfter time.Duration) (wait time.Du
 	if s.Jitter != nil {
 		wait = s.Jitter(wait, waitSpread)
 	}
-	return max(wait, min(retryAfter, MaxRetryAfter)), false
+	return max(wait, min(retryAfter, maxRetryAfter)), false
 }
 
-// parseRetryAfter reads a Retry-After header (RFC 9110, section 10.2.3):
-// seconds or an HTTP date, which counts from now. It returns 0 for what is
-// neither, or past, and at most MaxRetryAfter.
+// parseRetryAfter reads a Retry-After header (RFC 9110, section 10.2.3): seconds,
+// or an HTTP date, counted from now. It returns 0 for anything else and for a
+// past date, and at most maxRetryAfter.
 func parseRetryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	if isDigits(value) {
 		seconds, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || seconds > int64(MaxRetryAfter/time.Second) {
-			return MaxRetryAfter // more than fits is more than allowed
+		if err != nil || seconds > int64(maxRetryAfter/time.Second) {
+			return maxRetryAfter // more digits than fit are more than allowed
 		}
 		return time.Duration(seconds) * time.Second
 	}
@@ -71,7 +70,7 @@ func parseRetryAfter(value string, now time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return min(max(date.Sub(now), 0), MaxRetryAfter)
+	return min(max(date.Sub(now), 0), maxRetryAfter)
 }
 
 func isDigits(s string) bool {

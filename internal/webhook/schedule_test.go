@@ -39,15 +39,15 @@ func TestScheduleSpreadAndRetryAfter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		schedule := webhook.Schedule{Jitter: env.SeededRandom(rapid.Uint64().Draw(t, "seed")).Jitter}
 		done := rapid.IntRange(0, webhook.MaxAttempts-1).Draw(t, "done")
-		asked := time.Duration(rapid.Int64().Draw(t, "asked"))
+		requested := time.Duration(rapid.Int64().Draw(t, "requested"))
 		plain, _ := webhook.Schedule{}.Next(done, 0)
-		got, exhausted := schedule.Next(done, asked)
+		got, exhausted := schedule.Next(done, requested)
 		low, high := plain-plain/10, plain+plain/10
-		if asked > 0 {
-			low, high = max(low, min(asked, 24*time.Hour)), max(high, min(asked, 24*time.Hour))
+		if requested > 0 {
+			low, high = max(low, min(requested, 24*time.Hour)), max(high, min(requested, 24*time.Hour))
 		}
 		if exhausted || got < low || got > high {
-			t.Fatalf("after %d attempts, asked for %v: %v not in %v to %v", done, asked, got, low, high)
+			t.Fatalf("after %d attempts, %v requested: %v not in %v to %v", done, requested, got, low, high)
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 
 const (
 	defaultTimeout = 15 * time.Second
-	// maxRead is how many bytes of an answer are read, which lets a
-	// connection be used again after an answer of common size.
+	// maxRead is how many bytes of an answer are read, so that a connection can be
+	// reused after an answer of common size.
 	maxRead = 64 << 10
 	// maxKept is how many bytes of an answer an attempt keeps.
 	maxKept = 4 << 10
@@ -34,7 +34,7 @@ const (
 	Delivered Outcome = "delivered"
 	// Retry means that it is to be tried again, by [Schedule].
 	Retry Outcome = "retry"
-	// Gone means that the receiver answered 410: it wants no more of them.
+	// Gone means that the receiver answered 410: it wants no more events.
 	Gone Outcome = "gone"
 )
 
@@ -46,18 +46,18 @@ type Delivery struct {
 	Secrets []Secret // one, or two while a secret is being rotated
 }
 
-// Attempt is what came of sending once.
+// Attempt is the result of sending once.
 type Attempt struct {
 	Outcome    Outcome
 	At         time.Time     // when it began, UTC
 	Latency    time.Duration // until it ended
 	StatusCode int           // 0 without an answer
-	// Response is the beginning of the answer's body, at most 4 KiB, valid
-	// UTF-8 without NUL. It is the receiver's text: escape it where shown.
+	// Response is the beginning of the answer's body, at most 4 KiB, valid UTF-8
+	// without NUL. It is the receiver's text: escape it for display.
 	Response string
-	// Reason tells in a word why it was not delivered; "" if it was.
+	// Reason says why the event was not delivered; "" if it was.
 	Reason Reason
-	// RetryAfter is the wait that the receiver asked for with 429 or 503.
+	// RetryAfter is the wait that the receiver requested with 429 or 503.
 	RetryAfter time.Duration
 }
 
@@ -65,16 +65,15 @@ type Attempt struct {
 type Sender struct {
 	// Transport carries the requests: [env.Env]'s Webhooks.
 	Transport http.RoundTripper
-	// Clock times the attempt, and dates it: receivers refuse a
-	// webhook-timestamp that is minutes away from their own clock.
+	// Clock times and dates the attempt: receivers reject a webhook-timestamp that is
+	// minutes away from their own clock.
 	Clock env.Clock
-	// Timeout bounds the whole attempt, the answer's body included; 15 s
-	// unless set.
+	// Timeout bounds the attempt, including the answer's body; the default is 15 s.
 	Timeout time.Duration
 }
 
-// Send makes one attempt. It follows no redirect, and the status decides,
-// whatever the body: one that is endless, slow or cut off is left unread.
+// Send makes one attempt. It follows no redirect. Only the status decides: a body
+// that is endless, slow or cut off has no effect.
 func (s *Sender) Send(ctx context.Context, d Delivery) Attempt {
 	timeout := s.Timeout
 	if timeout <= 0 {
@@ -108,13 +107,13 @@ func (s *Sender) exchange(ctx context.Context, d Delivery, attempt *Attempt) {
 	defer func() { _ = response.Body.Close() }() // nothing that was sent depends on it
 
 	attempt.StatusCode = response.StatusCode
-	attempt.Outcome, attempt.Reason = judge(response.StatusCode)
+	attempt.Outcome, attempt.Reason = outcomeOf(response.StatusCode)
 	if response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable {
 		attempt.RetryAfter = parseRetryAfter(response.Header.Get("Retry-After"), attempt.At)
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		attempt.Response = readSome(response.Body)
-	} // else it is the connection itself, and no time-out ends a read from that
+	} // else the body is the connection itself, and no timeout ends a read from it
 }
 
 func newRequest(ctx context.Context, d Delivery, at time.Time) (*http.Request, error) {
@@ -133,8 +132,8 @@ func newRequest(ctx context.Context, d Delivery, at time.Time) (*http.Request, e
 	return request, nil
 }
 
-// judge tells what a status means.
-func judge(status int) (Outcome, Reason) {
+// outcomeOf returns what a status means.
+func outcomeOf(status int) (Outcome, Reason) {
 	switch {
 	case status >= 200 && status < 300:
 		return Delivered, ""
@@ -147,8 +146,8 @@ func judge(status int) (Outcome, Reason) {
 	}
 }
 
-// readSome returns the beginning of a body as text, and reads a little past
-// it. Whatever goes wrong, what was read is good enough.
+// readSome returns the beginning of a body as text, and reads a little beyond it.
+// Errors are ignored: any part of the body will do.
 func readSome(body io.Reader) string {
 	start, _ := io.ReadAll(io.LimitReader(body, maxKept))
 	if len(start) == maxKept {
@@ -157,8 +156,8 @@ func readSome(body io.Reader) string {
 	return cleanText(start)
 }
 
-// cleanText makes text of bytes from outside: bytes that are no UTF-8 become
-// U+FFFD, and NUL, which PostgreSQL does not store, goes.
+// cleanText turns bytes from outside into text: invalid UTF-8 becomes U+FFFD, and
+// NUL, which PostgreSQL does not store, is removed.
 func cleanText(raw []byte) string {
 	text := strings.ToValidUTF8(strings.ReplaceAll(string(raw), "\x00", ""), "\uFFFD")
 	if len(text) <= maxKept {

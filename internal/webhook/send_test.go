@@ -29,11 +29,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// quietLog keeps what servers say about broken handshakes out of test output.
+// quietLog keeps servers' log lines about broken handshakes out of test output.
 var quietLog = log.New(io.Discard, "", 0)
 
-// newSender returns a sender by a clock that stands still, so that nothing
-// times out unless a test says so. It may reach this machine.
+// newSender returns a sender whose clock stands still, so that nothing times out
+// unless a test makes it. It may connect to this machine.
 func newSender(t *testing.T, roots *x509.CertPool) (*webhook.Sender, *env.VirtualClock) {
 	t.Helper()
 	outbound := env.NewOutbound(env.OutboundOptions{
@@ -41,7 +41,7 @@ func newSender(t *testing.T, roots *x509.CertPool) (*webhook.Sender, *env.Virtua
 		AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		RootCAs:       roots,
 	})
-	t.Cleanup(outbound.CloseIdle)
+	t.Cleanup((&http.Client{Transport: outbound.Webhooks()}).CloseIdleConnections)
 	clock := env.NewVirtualClock(epoch)
 	return &webhook.Sender{Transport: outbound.Webhooks(), Clock: clock}, clock
 }
@@ -61,8 +61,8 @@ func deliveryTo(t *testing.T, target string) webhook.Delivery {
 	}
 }
 
-// TestSendVerified has a receiver check the request with the reference
-// library, clock and all.
+// TestSendVerified has a receiver check the request with the reference library,
+// including the clock.
 func TestSendVerified(t *testing.T) {
 	t.Parallel()
 	random := env.SystemRandom()
@@ -78,7 +78,7 @@ func TestSendVerified(t *testing.T) {
 		}
 		switch {
 		case r.Method != http.MethodPost, r.URL.RequestURI() != "/hooks?a=1":
-			problems.Store("asked for " + r.Method + " " + r.URL.RequestURI())
+			problems.Store("requested " + r.Method + " " + r.URL.RequestURI())
 		case r.Header.Get("Content-Type") != "application/json", r.Header.Get("User-Agent") != "Porteira-Webhook/1":
 			problems.Store("headers are not as promised")
 		case r.Header.Get("Webhook-Id") != "evt_01", r.ContentLength != int64(len(body)):
@@ -157,7 +157,8 @@ func TestSendStatus(t *testing.T) {
 	}
 }
 
-// TestSendSlowHeaders has a receiver that takes the request and says nothing.
+// TestSendSlowHeaders has a receiver that accepts the request and does not
+// answer.
 func TestSendSlowHeaders(t *testing.T) {
 	t.Parallel()
 	arrived := make(chan struct{})
@@ -242,7 +243,7 @@ func TestSendEndlessBody(t *testing.T) {
 	}
 }
 
-// TestSendFailures breaks the exchange in each way that has a name.
+// TestSendFailures breaks the exchange in each way that has a reason.
 func TestSendFailures(t *testing.T) {
 	t.Parallel()
 	hijack := func(f func(net.Conn)) http.HandlerFunc {
@@ -273,7 +274,7 @@ func TestSendFailures(t *testing.T) {
 	}
 
 	sender, _ := newSender(t, nil)
-	// An answer that ends too soon: before its status, and after it.
+	// An answer that ends too early: before its status, and after it.
 	got := sender.Send(t.Context(), deliveryTo(t, newReceiver(t, hijack(func(net.Conn) {})).URL))
 	if got.Reason != webhook.ReasonReset || got.Outcome != webhook.Retry {
 		t.Errorf("hung up: %+v", got)
@@ -304,8 +305,8 @@ func TestSendFailures(t *testing.T) {
 	}
 }
 
-// TestSendBlocked expects that nothing arrives at a private address, and
-// nothing is told about it.
+// TestSendBlocked expects that nothing arrives at a private address, and that
+// nothing is reported about it.
 func TestSendBlocked(t *testing.T) {
 	t.Parallel()
 	var arrived atomic.Int64
@@ -317,7 +318,7 @@ func TestSendBlocked(t *testing.T) {
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 	}
 	outbound := env.NewOutbound(env.OutboundOptions{AnyPort: true, Resolve: names})
-	t.Cleanup(outbound.CloseIdle)
+	t.Cleanup((&http.Client{Transport: outbound.Webhooks()}).CloseIdleConnections)
 	sender := &webhook.Sender{Transport: outbound.Webhooks(), Clock: env.NewVirtualClock(epoch)}
 	port := receiver.URL[strings.LastIndex(receiver.URL, ":"):]
 	for target, reason := range map[string]webhook.Reason{

@@ -1,8 +1,8 @@
 // Package webhook signs, schedules, and sends through a dialer that refuses private networks.
 //
-// It follows Standard Webhooks 1.0 (https://www.standardwebhooks.com). It
-// knows neither the store nor the flows: what is to be sent, and what an
-// attempt means for an order, is decided elsewhere.
+// It follows Standard Webhooks 1.0 (https://www.standardwebhooks.com). It does
+// not depend on the store or the use cases: package delivery decides what is
+// sent, and what an attempt means for an order.
 package webhook
 
 import (
@@ -27,15 +27,15 @@ const (
 	redacted      = "whsec_[redacted]"
 )
 
-// ErrSecret says that a text is not a signing secret. It does not tell which.
+// ErrSecret says that a text is not a signing secret. It does not contain the
+// text.
 var ErrSecret = errors.New("webhook secret must be whsec_ and base64 of 24 to 64 bytes")
 
-// Secret signs deliveries to one receiver. However it is printed, logged or
-// marshalled, it shows nothing; only [Secret.Reveal] does.
+// Secret signs deliveries to one receiver. Printing, logging or marshalling it
+// shows nothing; only [Secret.Reveal] does.
 type Secret struct {
-	// A function, as package fmt reaches into unexported fields of structs
-	// that hold a Secret, past its methods and through pointers, but prints
-	// only the address of a function.
+	// A function, because package fmt bypasses the methods of unexported fields and
+	// follows pointers, but prints only the address of a function.
 	key func() []byte
 }
 
@@ -46,8 +46,7 @@ func NewSecret(random env.Random) Secret {
 	return newSecret(key)
 }
 
-// ParseSecret reads a secret in the form that Reveal gives. Its error is
-// ErrSecret.
+// ParseSecret reads the form of Reveal. The error is ErrSecret.
 func ParseSecret(text string) (Secret, error) {
 	encoded, ok := strings.CutPrefix(text, secretPrefix)
 	if !ok || strings.ContainsAny(encoded, "\r\n") { // which base64 would skip
@@ -64,22 +63,22 @@ func newSecret(key []byte) Secret {
 	return Secret{key: func() []byte { return key }}
 }
 
-// Reveal returns the secret as its receiver needs it, "whsec_" and base64: to
-// show it once and to seal it for the store.
+// Reveal returns the secret in its receiver's form, "whsec_" and base64: to show
+// it once and to seal it for the store.
 func (s Secret) Reveal() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(s.bytes())
 }
 
-// IsZero tells whether there is no secret.
+// IsZero reports whether there is no secret.
 func (s Secret) IsZero() bool { return s.key == nil }
 
-// Format implements [fmt.Formatter] and shows nothing, whatever the verb.
+// Format implements [fmt.Formatter] and shows nothing, for any format.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
 // String shows nothing.
 func (s Secret) String() string { return redacted }
 
-// MarshalText shows nothing; package encoding/json and log/slog heed it.
+// MarshalText shows nothing; packages encoding/json and log/slog use it.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
 func (s Secret) bytes() []byte {
@@ -89,13 +88,13 @@ func (s Secret) bytes() []byte {
 	return s.key()
 }
 
-// Sign returns the webhook-signature of a body sent under id at a time, which
-// counts in whole seconds: "v1," and base64 of the HMAC-SHA256 of
-// "id.seconds.body", once per secret, parted by spaces. While a secret is
-// being rotated both the new and the old one sign.
+// Sign returns the webhook-signature of a body sent under id at a time in
+// complete seconds: "v1," and base64 of the HMAC-SHA256 of "id.seconds.body",
+// once per secret, separated by spaces. During a rotation, both the new and the
+// old secret sign.
 //
-// The tests hold it against the reference library, which is not used here
-// because it would copy each body twice.
+// The tests compare it with the reference library, which is not used here because
+// it would copy each body twice.
 func Sign(secrets []Secret, id string, at time.Time, body []byte) string {
 	head := append([]byte(id), '.')
 	head = strconv.AppendInt(head, at.Unix(), 10)

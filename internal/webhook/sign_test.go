@@ -52,8 +52,8 @@ func TestSignVector(t *testing.T) {
 	}
 }
 
-// TestSignPassesLibrary has the reference library verify what we sign, with
-// each secret of a rotation, and refuse it when a byte differs.
+// TestSignPassesLibrary has the reference library verify our signatures, with
+// each secret of a rotation, and reject them if a byte differs.
 func TestSignPassesLibrary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -79,8 +79,8 @@ func TestSignPassesLibrary(t *testing.T) {
 				t.Fatal("another body passed")
 			}
 		}
-		stranger, _ := standardwebhooks.NewWebhook(webhook.NewSecret(random).Reveal())
-		if stranger.VerifyIgnoringTimestamp(body, headers) == nil {
+		other, _ := standardwebhooks.NewWebhook(webhook.NewSecret(random).Reveal())
+		if other.VerifyIgnoringTimestamp(body, headers) == nil {
 			t.Fatal("another secret passed")
 		}
 	})
@@ -114,8 +114,8 @@ func TestParseSecret(t *testing.T) {
 	}
 }
 
-// TestSecretShowsNothing prints a secret in every way there is, alone and
-// inside a struct, and looks for any part of it.
+// TestSecretShowsNothing prints a secret in every possible way, alone and inside
+// a struct, and looks for any part of it.
 func TestSecretShowsNothing(t *testing.T) {
 	t.Parallel()
 	secret := mustSecret(t, vectorSecret)
@@ -133,8 +133,8 @@ func TestSecretShowsNothing(t *testing.T) {
 	}
 	var shown strings.Builder
 	for _, value := range values {
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%U", "%t"} {
-			fmt.Fprintf(&shown, verb+"\n", value)
+		for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%U", "%t"} {
+			fmt.Fprintf(&shown, format+"\n", value)
 		}
 		text, err := json.Marshal(value)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 // maxURLLength is in characters.
 const maxURLLength = 2048
 
-// Errors of [CheckURL]. None repeats the URL, which may hold a token.
+// Errors of [CheckURL]. None repeats the URL, which may contain a token.
 var (
 	// ErrURLTooLong says that a URL has more than 2,048 characters.
 	ErrURLTooLong = errors.New("URL must have at most 2048 characters")
@@ -24,16 +24,16 @@ var (
 	ErrURLUserInfo = errors.New("URL must not hold a user name or password")
 )
 
-// CheckURL tells whether deliveries may go to raw: an absolute https URL (or
-// http, where the operator allows it) of at most 2,048 characters, with a host
-// and without user info. It looks nothing up: where the host leads is checked
-// as it is dialled.
+// CheckURL checks that deliveries may go to raw: an absolute https URL (or http,
+// if the operator allows it) of at most 2,048 characters, with a host and without
+// user info. It looks nothing up: the host's address is checked when it is
+// dialled.
 func CheckURL(raw string, allowHTTP bool) error {
 	if utf8.RuneCountInString(raw) > maxURLLength {
 		return ErrURLTooLong
 	}
-	// A URL holds no space of any kind, and what looks like none, such as
-	// a zero-width joiner, only serves to mislead.
+	// A URL contains no space of any kind, and characters that look like none, such
+	// as a zero-width joiner, only serve to mislead.
 	misplaced := func(r rune) bool {
 		return r == utf8.RuneError || r == '\\' || unicode.IsSpace(r) || !unicode.IsGraphic(r)
 	}
@@ -66,9 +66,9 @@ func validPort(u *url.URL) bool {
 }
 
 // EndpointKey names the receiver behind a URL, for [Limiter]: one merchant's
-// deliveries to one scheme, host and port. Path and query are left out since
-// they may differ by order, and the merchant is in since many merchants may
-// receive through one service.
+// deliveries to one scheme, host and port. Path and query are left out as they
+// may differ by order; the merchant is included as many merchants may use one
+// service.
 func EndpointKey(merchant, raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -49,8 +49,8 @@ var brands = []brand{
 	{cardShort, 4, 1800, 1800},        // JCB
 }
 
-// containsCardNumber says whether a text contains what looks like a card number:
-// 15 or 16 digits of a brand's range that pass the Luhn check, in one piece or in
+// containsCardNumber reports whether a text seems to contain a card number: 15 or
+// 16 digits of a brand's range that pass the Luhn check, in one piece or in
 // groups. Numbers inside a group of a longer row of digits, such as a boleto's
 // line, do not count.
 func containsCardNumber(s string) bool {
@@ -90,7 +90,7 @@ func (r *digitRow) push(digit byte) {
 	r.n++
 }
 
-// endsCard says whether the row ends with a card number that begins with a
+// endsCard reports whether the row ends with a card number that begins with a
 // group.
 func (r *digitRow) endsCard() bool {
 	for _, length := range [...]int{cardShort, cardLong} {
@@ -118,7 +118,7 @@ func (b brand) has(digits []byte) bool {
 	return prefix >= b.low && prefix <= b.high
 }
 
-// luhn says whether digits pass the check of ISO/IEC 7812-1, annex B.
+// luhn reports whether digits pass the check of ISO/IEC 7812-1, annex B.
 func luhn(digits []byte) bool {
 	sum := 0
 	for i, d := range digits {

@@ -21,7 +21,7 @@ const (
 	urlMax       = 2048
 )
 
-// Rules are what validation needs besides the request.
+// Rules are the inputs of validation besides the request.
 type Rules struct {
 	// ChecksDocuments: the processor requires valid check digits.
 	ChecksDocuments bool
@@ -42,8 +42,8 @@ func (e *Errors) require(p Path, set bool) bool {
 	return set
 }
 
-// text checks a string of at most max characters. It says whether the value is
-// fit for further checks.
+// text checks a string of at most max characters. It reports whether further
+// checks of the value make sense.
 func (e *Errors) text(p Path, value string, max int) bool {
 	switch {
 	case value == "":
@@ -58,8 +58,8 @@ func (e *Errors) text(p Path, value string, max int) bool {
 	return false
 }
 
-// freeText checks a string that people write. It must not contain a card
-// number, as these never reach the gateway.
+// freeText checks a string that people write. It must not contain a card number,
+// which must never reach the gateway.
 func (e *Errors) freeText(p Path, value string, max int) {
 	if e.text(p, value, max) && containsCardNumber(value) {
 		e.Add(p, problem.CodeNotAllowed, "must not contain a card number")
@@ -92,7 +92,7 @@ func (e *Errors) reference(f Field[string]) {
 	}
 }
 
-// ValidReference says whether s can be a referenceId.
+// ValidReference reports whether s can be a referenceId.
 func ValidReference(s string) bool {
 	var errs Errors
 	return errs.text(At("", "referenceId"), s, referenceMax)
@@ -141,8 +141,9 @@ func (e *Errors) url(p Path, value string, allowHTTP bool) (host string, ok bool
 	return strings.ToLower(u.Hostname()), true
 }
 
-// isPrintable says whether every character of a URL is visible, so that it
-// cannot mislead. The webhook sender must accept every URL that passes here.
+// isPrintable reports whether every character of a URL is visible, so that it
+// cannot mislead. The webhook sender must accept every URL that passes this
+// check.
 func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return r == utf8.RuneError || r == '\\' || unicode.IsSpace(r) || !unicode.IsGraphic(r)

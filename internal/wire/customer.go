@@ -148,8 +148,8 @@ func isZipCode(s string) bool {
 	}
 }
 
-// looksLikeEmail refuses what is certainly not an email address. Only a delivered
-// message would prove more.
+// looksLikeEmail rejects strings that are certainly not an email address. Only a
+// delivered message would prove more.
 func looksLikeEmail(s string) bool {
 	at := strings.LastIndexByte(s, '@')
 	if at < 1 || strings.ContainsFunc(s, unicode.IsSpace) || strings.ContainsAny(s, `<>()[],;:\"`) {

@@ -38,7 +38,7 @@ type request interface {
 	Check(rules Rules, errs *Errors)
 }
 
-// decode reads a body into q, validates it, and takes its fingerprint.
+// decode reads a body into q, validates it, and computes its fingerprint.
 func (d *Decoder) decode(body []byte, q request, fingerprint *Fingerprint) *problem.Error {
 	return decode(body, func(v value) {
 		q.read(v)
@@ -62,7 +62,7 @@ func decode(body []byte, read func(body value)) *problem.Error {
 	return r.errs.problem(problem.ValidationFailed)
 }
 
-// isWellFormed says whether a request with this problem is invalid only in its
+// isWellFormed reports whether a request with this problem is invalid only in its
 // values.
 func isWellFormed(invalid *problem.Error) bool {
 	return invalid.Kind == problem.ValidationFailed || invalid.Kind == problem.MethodNotEnabled

@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"sort"
+
+	"github.com/porteira/porteira/internal/problem"
 )
 
 // fingerprint hashes every top-level member of a body, as it was sent. The
@@ -36,8 +38,8 @@ type FieldMAC struct {
 	MAC  [16]byte
 }
 
-// Fingerprint tells a request from a different one under the same reference. It
-// is a list of (length of name, name, MAC) sorted by name.
+// Fingerprint distinguishes a request from a different one under the same
+// reference. It is a list of (length of name, name, MAC) sorted by name.
 type Fingerprint []byte
 
 // NewFingerprint packs macs, in any order.
@@ -76,6 +78,33 @@ func (f Fingerprint) Differing(other Fingerprint) []string {
 	}
 	sort.Strings(names)
 	return names
+}
+
+// Conflict compares a request with the first one under its reference. A difference is
+// a problem of kind reference_conflict that names the fields.
+func (f Fingerprint) Conflict(first Fingerprint) error {
+	differing := f.Differing(first)
+	if len(differing) == 0 {
+		return nil
+	}
+	e := problem.New(problem.ReferenceConflict, "This referenceId was already used by a different request. Use a new one, or send the original request again.")
+	for _, name := range differing {
+		e.Fields = append(e.Fields, problem.FieldError{Field: name, Code: problem.CodeNotAllowed, Detail: "differs from the original request"})
+	}
+	return e
+}
+
+// Replay decides whether a request repeats the first one under its reference, which was
+// read with the result first, err. found is false if there is none, a problem of kind
+// not_found. Errors: as of Conflict, and err.
+func (f Fingerprint) Replay(first Fingerprint, err error) (found bool, conflict error) {
+	if problem.Is(err, problem.NotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, f.Conflict(first)
 }
 
 func (f Fingerprint) unpack() map[string][16]byte {

@@ -127,7 +127,7 @@ func checkDecoded(t *testing.T, body []byte, schema *openapi3.Schema, err *probl
 	}
 }
 
-// wellFormed says whether a body is one JSON object in UTF-8, nested at most 8
+// wellFormed reports whether a body is one JSON object in UTF-8, nested at most 8
 // deep, without duplicate names.
 func wellFormed(body []byte) bool {
 	if !json.Valid(body) || !utf8.Valid(body) || !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) {

@@ -46,7 +46,8 @@ type PayinRequest struct {
 
 	// Personal is customer and items as they were sent.
 	Personal payment.PersonalData
-	// Fingerprint tells this request from a different one under its reference.
+	// Fingerprint distinguishes this request from a different one under its
+	// reference.
 	Fingerprint Fingerprint
 	// IdempotencyKey is stored with the order and has no effect.
 	IdempotencyKey string
@@ -92,7 +93,7 @@ func (r *PayinRequest) read(body value) {
 	}
 }
 
-// MayRepeat says whether r, which has this problem, may repeat a request that
+// MayRepeat reports whether r, which has this problem, may repeat a request that
 // was accepted before: its form and its reference are valid. r may be nil if the
 // problem has another status than 422.
 func (r *PayinRequest) MayRepeat(invalid *problem.Error) bool {

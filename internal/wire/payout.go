@@ -59,8 +59,8 @@ func (r *PayoutRequest) MayRepeat(invalid *problem.Error) bool {
 }
 
 // Check adds every invalid field of r to errs, and sets NormalKey if the key is
-// valid. It does not check whether the beneficiary owns the key: that is up to
-// the processor.
+// valid. It does not check whether the beneficiary owns the key: the processor
+// does.
 func (r *PayoutRequest) Check(rules Rules, errs *Errors) {
 	errs.amount(r.Amount, money.Max)
 	r.checkKey(rules, errs)

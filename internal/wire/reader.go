@@ -71,7 +71,7 @@ func (v value) text() Field[string] {
 	return Field[string]{}
 }
 
-// integer reads a JSON integer. A fraction, an exponent and -0 are refused, as
+// integer reads a JSON integer. A fraction, an exponent and -0 are rejected, as
 // floating point would blur or lose them.
 func (v value) integer() Field[int64] {
 	n := v.node()
@@ -103,10 +103,10 @@ func (v value) boolean() Field[bool] {
 	return Field[bool]{}
 }
 
-// isObject says whether the value is an object, to be read with children.
+// isObject reports whether the value is an object, to be read with children.
 func (v value) isObject() bool { return v.isContainer(kindObject, "an object") }
 
-// isArray says whether the value is an array, to be read with children.
+// isArray reports whether the value is an array, to be read with children.
 func (v value) isArray() bool { return v.isContainer(kindArray, "an array") }
 
 func (v value) isContainer(kind jsontext.Kind, want string) bool {

@@ -45,7 +45,7 @@ func testBoletoOnPaper(t *testing.T, s *shop) {
 	finds(t, "the bill", read, "I2/5", barcode)
 	finds(t, "the bill", read, "QR-Code", pix)
 	if words := checkouttest.Words(t, []byte(pdf)); !strings.Contains(words, "Maria Aparecida da Silva") || !strings.Contains(words, "529.982.247-25") {
-		t.Errorf("the bill does not name who pays: %s", words)
+		t.Errorf("the bill does not name the payer: %s", words)
 	}
 	if link := eval[string](b, "document.querySelector("+quoted(billLink)+").href"); link != o.created.Get("boleto.pdfUrl") {
 		t.Errorf("the page links %s", link)
@@ -70,7 +70,7 @@ func testBoletoWithoutScript(t *testing.T, s *shop) {
 	b := o.view(t, desktop.withoutScript())
 	finds(t, "without script", b.reading(), "I2/5", o.created.Get("boleto.barcode"))
 	if !b.looksAgain() {
-		t.Error("the page does not look again by itself")
+		t.Error("the page does not reload by itself")
 	}
 	o.happens(t, "pay")
 	b.open(o.page)

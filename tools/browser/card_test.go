@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Published test cards, and what the sandbox does with each.
+// Published test cards, and their results in the sandbox.
 const (
 	approves     = "4111 1111 1111 1111"
 	approvesAmex = "3782 822463 10005"
@@ -25,7 +25,7 @@ const (
 	cardBrand  = `#brand`
 )
 
-// fill types a card into the form, which may hold another.
+// fill types a card into the form, replacing any other.
 func (b *tab) fill(number string) {
 	b.Helper()
 	for css, text := range map[string]string{"#number": number, "#expiry": "12/40", "#cvv": "123", "#holder": "MARIA A DA SILVA"} {
@@ -79,7 +79,7 @@ func testCardIsRefusedAndTriedAgain(t *testing.T, s *shop) {
 	}
 }
 
-// However often the button is hit, the order is paid once.
+// The order is paid once, even if the button is clicked several times.
 func testDoubleClickChargesOnce(t *testing.T, s *shop) {
 	for name, hit := range map[string]func(b *tab){
 		"a double click": func(b *tab) { run(b, chromedp.DoubleClick(chromedp.CSS(cardSubmit)), "double click") },
@@ -100,8 +100,7 @@ func testDoubleClickChargesOnce(t *testing.T, s *shop) {
 	}
 }
 
-// again sends the form as it is, several times at once, as a browser does that
-// was told to by an impatient payer.
+// again sends the form unchanged, several times at once, as for an impatient payer.
 func (b *tab) again(times int) {
 	b.Helper()
 	run(b, chromedp.Evaluate[int](`(() => {
@@ -142,7 +141,7 @@ func testBackAndReloadChargeOnce(t *testing.T, s *shop) {
 	run(b, chromedp.Reload(), "reload")
 	b.shows("PAID")
 	run(b, chromedp.NavigateBack(), "go back")
-	if b.holds(cardSubmit) { // from the browser's memory: sending it again is harmless
+	if b.holds(cardSubmit) { // from the browser's cache: sending it again is harmless
 		b.fill(approves)
 		b.click(cardSubmit)
 	}
@@ -180,13 +179,13 @@ func testCardIsAnalysed(t *testing.T, s *shop) {
 			b := o.view(t, desktop)
 			b.fill(number)
 			b.click(cardSubmit)
-			b.shows(status) // by way of PROCESSING, which may be over before it is seen
+			b.shows(status) // after PROCESSING, which may end before it is seen
 			o.becomes(t, status)
 		})
 	}
 }
 
-// A number that is no test card is told so beside its field, and is nowhere.
+// A number that is not a test card is rejected next to its field, and stored nowhere.
 func testRealCardsAreNotRead(t *testing.T, s *shop) {
 	o := s.own(t).order(t, "CREDIT_CARD", nil)
 	b := o.view(t, desktop)
@@ -195,9 +194,9 @@ func testRealCardsAreNotRead(t *testing.T, s *shop) {
 	b.click(cardSubmit)
 	b.until(`document.querySelector("#number[aria-invalid=true]")`)
 	if help := eval[string](b, `(n => n.getAttribute("aria-describedby").split(" ").map(id => document.getElementById(id)?.textContent).join(" "))(document.querySelector("#number"))`); !strings.Contains(help, "teste") {
-		t.Errorf("beside the field: %q", help)
+		t.Errorf("next to the field: %q", help)
 	}
-	b.accessible("a faulty form")
+	b.accessible("an invalid form")
 	bare := strings.ReplaceAll(noTestCard, " ", "")
 	for what, text := range map[string]string{
 		"page": eval[string](b, "document.documentElement.outerHTML"), "log": o.shop.gateway.Log.String(), "address": eval[string](b, "location.href"),
@@ -209,7 +208,7 @@ func testRealCardsAreNotRead(t *testing.T, s *shop) {
 	if status := o.now(t); status.Get("status") != "PENDING" || status.Get("failure.code") != "" {
 		t.Error(status.Body)
 	}
-	b.shot("card-faulty")
+	b.shot("card-invalid")
 }
 
 func testEmptyCardFormNamesItsFields(t *testing.T, s *shop) {
@@ -253,7 +252,7 @@ func testPayersGoBackToTheShop(t *testing.T, s *shop) {
 	}
 }
 
-// Whoever tries the gateway out sees the whole circle on the page alone.
+// The strip leads to every final state without leaving the page.
 func testSandboxStrip(t *testing.T, s *shop) {
 	for button, status := range map[string]string{simulate: "PAID", letExpire: "EXPIRED", letRefuse: "FAILED"} {
 		t.Run(status, func(t *testing.T) {

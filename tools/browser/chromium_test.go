@@ -21,11 +21,10 @@ import (
 	"github.com/porteira/porteira/internal/checkout/checkouttest"
 )
 
-// patience is how long a page may take to do what it should, on a machine that
-// is busy: nothing that is asserted.
+// patience is how long a test waits for a page on a busy machine; it is not asserted.
 const patience = 45 * time.Second
 
-// chromium is the one browser of all tests, started by the first that needs it.
+// chromium is the browser of all tests, started by the first that needs it.
 var chromium struct {
 	sync.Mutex
 
@@ -90,8 +89,7 @@ var (
 func (l look) inDark() look        { l.dark = true; return l }
 func (l look) withoutScript() look { l.noScript = true; return l }
 
-// tab is a page that is looked at. What the browser complained about, and every
-// dialog, fails the test at its end.
+// tab is an open page. Complaints of the browser and dialogs fail the test at its end.
 type tab struct {
 	testing.TB
 
@@ -100,8 +98,8 @@ type tab struct {
 	mu         sync.Mutex
 	complaints []string
 	bytes      int
-	expected   bool     // complaints are what the test is about
-	allowed    []string // parts of complaints that are no faults
+	expected   bool     // the test expects complaints
+	allowed    []string // parts of complaints that are not defects
 }
 
 // newTab opens an empty tab without cookies or history.
@@ -124,7 +122,7 @@ func newTab(t testing.TB, l look) *tab {
 	return b
 }
 
-// appear applies a look to what is opened from now on.
+// appear applies a look to pages opened from now on.
 func (b *tab) appear(l look) {
 	b.Helper()
 	if l.width == 0 {
@@ -181,7 +179,7 @@ func (b *tab) heard(event any) {
 	}
 }
 
-// allows lets the browser complain of something.
+// allows ignores a complaint of the browser.
 func (b *tab) allows(complaint string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,7 +193,7 @@ func (b *tab) heardSoFar() []string {
 	return slices.Clone(b.complaints)
 }
 
-// hears waits for a complaint, which may come a moment after the page.
+// hears waits for a complaint, which may come shortly after the page.
 func (b *tab) hears(text string) {
 	b.Helper()
 	for deadline := time.Now().Add(patience); !strings.Contains(strings.Join(b.heardSoFar(), "\n"), text); {

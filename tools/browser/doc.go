@@ -1,4 +1,3 @@
-// Package browser walks the payers' pages with Chromium, as payers do: it looks,
-// types, prints and waits, and published packages judge what it sees. It holds
-// tests only.
+// Package browser tests the payers' pages with Chromium: it looks, types, prints and waits
+// as payers do, and published packages check the pages. It contains tests only.
 package browser

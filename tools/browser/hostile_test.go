@@ -15,23 +15,23 @@ import (
 // that does not fit alone is left out.
 func chunks(texts []string, characters int) []string {
 	var out []string
-	room := 0
+	left := 0
 	for _, text := range texts {
 		n := utf8.RuneCountInString(text) + 1
 		if n > characters {
 			continue
 		}
-		if room < n {
-			out, room = append(out, text), characters-n
+		if left < n {
+			out, left = append(out, text), characters-n
 			continue
 		}
 		out[len(out)-1] += " " + text
-		room -= n
+		left -= n
 	}
 	return out
 }
 
-// allowed leaves out what no field takes: control characters.
+// allowed leaves out control characters, which no field accepts.
 func allowed(texts []string) []string {
 	return slices.DeleteFunc(slices.Clone(texts), func(text string) bool {
 		return strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
@@ -67,7 +67,7 @@ func hostileFields(text string) fields {
 }
 
 // In a browser, orders of nothing but payloads run nothing: no dialog opens, no
-// policy is broken, no element is there that a harmless order has not.
+// policy is violated, and there are no other elements than those of a harmless order.
 func testPayloadsRunNothing(t *testing.T, s *shop) {
 	all := allowed(payloads(t))
 	titles, short := chunks(all, 255), chunks(all, 140)
@@ -78,7 +78,7 @@ func testPayloadsRunNothing(t *testing.T, s *shop) {
 			b := newTab(t, desktop)
 			for i, shown := range slices.Collect(slices.Chunk(titles, itemsShown)) {
 				if state.status != "PENDING" && i != n%((len(titles)+itemsShown-1)/itemsShown) {
-					continue // what is over shows less: the states share the payloads
+					continue // final states show less: the states share the payloads
 				}
 				b.open(state.order(t, s, hostile(short[(n+i)%len(short)], shown)).page)
 				b.shows(state.status)
@@ -101,7 +101,7 @@ func (b *tab) spells(texts []string) {
 	}
 }
 
-// clean fails the test for whatever is in the page that payloads bring in.
+// clean fails the test for anything that payloads injected into the page.
 func (b *tab) clean() {
 	b.Helper()
 	if found := eval[[]string](b, `[...document.querySelectorAll("head script, main script, iframe, object, embed, base, frame, applet, img:not([src^='/']), [style], math, video, audio, [onerror], [onload], [onclick], [onmouseover]")].map(e => e.outerHTML)`); len(found) > 0 {
@@ -147,8 +147,8 @@ func hostile(text string, titles []string) fields {
 	return more
 }
 
-// A merchant's own name is no better than what it says of its orders. It takes
-// a while to make one: every third text will do.
+// A merchant's own name is as hostile as the texts of its orders. Merchants take a while
+// to create, so only every third text is used.
 func testPayloadsAsMerchantsInjectNothing(t *testing.T, s *shop) {
 	s = s.own(t)
 	want := skeleton(t, s.order(t, "BOLETO", nil).page)

@@ -25,7 +25,7 @@ func published(t testing.TB, path string) []byte {
 	return text
 }
 
-// violation is what axe-core objects to.
+// violation is a violation reported by axe-core.
 type violation struct {
 	ID    string `json:"id"`
 	Help  string `json:"help"`
@@ -43,7 +43,7 @@ func (v violation) String() string {
 	return out
 }
 
-// inaccessible has axe-core judge the page as it is, by all of its rules.
+// inaccessible has axe-core check the present page, by all of its rules.
 func (b *tab) inaccessible() []violation {
 	b.Helper()
 	if eval[bool](b, "!window.axe") {
@@ -57,7 +57,7 @@ func (b *tab) inaccessible() []violation {
 	return violations
 }
 
-// accessible fails the test for whatever axe-core objects to.
+// accessible fails the test for each violation that axe-core reports.
 func (b *tab) accessible(what string) {
 	b.Helper()
 	for _, v := range b.inaccessible() {
@@ -69,7 +69,7 @@ func (b *tab) accessible(what string) {
 // mean to be run.
 var harmful = regexp.MustCompile(`(?i)<|javascript:|onerror|alert|script`)
 
-// payloads are published texts that run a script where they are not escaped.
+// payloads are published texts that run a script if they are not escaped.
 func payloads(t testing.TB) []string {
 	t.Helper()
 	var all, out []string

@@ -8,7 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/checkout/checkouttest"
 )
 
-// What the tests look for in a page, beside its words.
+// Selectors of the tests.
 const (
 	qrCode     = `.qr svg`
 	pixText    = `#code`
@@ -24,7 +24,7 @@ const (
 	letRefuse  = `form[action$="/sandbox/refuse"] button`
 )
 
-// headings are how pages begin that show a status, in both languages.
+// headings are the headings of pages by status, in both languages.
 var headings = map[string][]string{
 	"PENDING":    {"Pague com Pix", "Pay with Pix", "Pague o boleto", "Pay the boleto", "Pague com cartão", "Pay by card"},
 	"PROCESSING": {"Pagamento em análise", "Payment in analysis"},
@@ -48,13 +48,13 @@ func (o order) view(t testing.TB, l look) *tab {
 	return b
 }
 
-// marked remembers the page, so that stays can say that it was not loaded anew.
+// marked marks the page, so that stays can check that it was not reloaded.
 func (b *tab) marked() { eval[bool](b, "window.marked = true") }
 
 func (b *tab) stays() {
 	b.Helper()
 	if !eval[bool](b, "window.marked === true") {
-		b.Error("the page was loaded anew")
+		b.Error("the page was reloaded")
 	}
 }
 
@@ -68,7 +68,7 @@ func (b *tab) shows(status string) {
 	b.until("[" + strings.Join(any, ",") + `].includes(document.querySelector("h1").textContent)`)
 }
 
-// reading is what a reader of codes finds on the screen.
+// reading is the codes that a reader finds on the screen.
 func (b *tab) reading() []checkouttest.Symbol {
 	b.Helper()
 	return checkouttest.Symbols(b, b.picture())
@@ -82,7 +82,7 @@ func finds(t testing.TB, where string, read []checkouttest.Symbol, kind, text st
 	}
 }
 
-// value is what a node says, letter by letter.
+// value is the exact text of a node.
 func (b *tab) value(css string) string {
 	b.Helper()
 	return eval[string](b, "(node => node.value ?? node.textContent)(document.querySelector("+quoted(css)+"))")

@@ -49,9 +49,8 @@ func testPIXIsPaidWhileLooking(t *testing.T, s *shop) {
 	checkouttest.Picture(t, b.paper(), "50") // one page
 }
 
-// The news comes once: a page that could not be had just then is asked for
-// again.
-func testPIXNewsIsNotLost(t *testing.T, s *shop) {
+// Each event is sent once: if the page cannot be loaded then, it is requested again.
+func testPIXEventIsNotLost(t *testing.T, s *shop) {
 	o := s.own(t).order(t, "PIX", nil)
 	b := o.view(t, desktop)
 	b.shows("PENDING")
@@ -119,8 +118,8 @@ func testPIXIsCopied(t *testing.T, s *shop) {
 // clipboard is the browser's only one.
 var clipboard sync.Mutex
 
-// copied lets the page copy, which act makes it do, and is what was copied once
-// the page says so.
+// copied runs act, which makes the page copy, and returns the copied text once the page
+// shows that it has.
 func (b *tab) copied(says string, act func()) string {
 	b.Helper()
 	for _, name := range []string{"clipboard-read", "clipboard-write"} {
@@ -139,7 +138,7 @@ func (b *tab) copied(says string, act func()) string {
 }
 
 // tabTo presses the tab key until the focus is on what a selector finds, and
-// fails where it does not get there or the focus cannot be seen.
+// fails if it does not get there or the focus cannot be seen.
 func (b *tab) tabTo(css string) {
 	b.Helper()
 	for range 60 {
@@ -162,7 +161,7 @@ func testPIXWithoutScript(t *testing.T, s *shop) {
 		t.Errorf("the code to copy is %q", got)
 	}
 	if !b.looksAgain() {
-		t.Error("the page does not look again by itself")
+		t.Error("the page does not reload by itself")
 	}
 	o.happens(t, "pay")
 	b.open(o.page)
@@ -170,7 +169,7 @@ func testPIXWithoutScript(t *testing.T, s *shop) {
 	b.shot("pix-paid-without-script")
 }
 
-// looksAgain says whether the page is loaded again and again without a script.
+// looksAgain reports whether the page reloads regularly without a script.
 func (b *tab) looksAgain() bool {
 	b.Helper()
 	return b.holds(`meta[http-equiv="refresh"]`)

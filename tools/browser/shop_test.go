@@ -13,25 +13,25 @@ import (
 	"testing"
 
 	"github.com/porteira/porteira/internal/app/apptest"
-	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
 )
 
-// shop is a merchant of a gateway that runs for one test, and what payers come
-// back to.
+// shop is a merchant of a gateway that runs for one test, and the site that payers return
+// to.
 type shop struct {
 	*apptest.Client
 
 	gateway *apptest.Installed
 	site    *httptest.Server
-	visits  chan string // addresses that payers came back to
+	visits  chan string // addresses that payers returned to
 }
 
-// references and shops tell orders and merchants apart.
+// references and shops number orders and merchants.
 var references, shops atomic.Int64
 
-// newShop opens a shop at a gateway of its own.
+// newShop opens a shop on its own gateway.
 func newShop(t testing.TB) *shop {
 	t.Helper()
 	s := &shop{gateway: apptest.Start(t, "sqlite"), visits: make(chan string, 16)}
@@ -48,7 +48,7 @@ func newShop(t testing.TB) *shop {
 	return s.own(t)
 }
 
-// own is a shop of a test's own at the same gateway.
+// own is another shop on the same gateway, for one test.
 func (s *shop) own(t testing.TB) *shop {
 	t.Helper()
 	return s.merchant(t, fmt.Sprintf("Padaria Pão & Mel %d", shops.Add(1)))
@@ -59,13 +59,13 @@ func (s *shop) merchant(t testing.TB, name string) *shop {
 	t.Helper()
 	host, _, _ := strings.Cut(strings.TrimPrefix(s.site.URL, "http://"), ":")
 	ctx := context.Background()
-	m, err := s.gateway.Admin.Flow.CreateMerchant(ctx, store.Merchant{
+	m, err := s.gateway.Admin.Merchants.Create(ctx, store.Merchant{
 		Name: name, City: "SAO PAULO", Processor: sandbox.Name, ReturnHosts: []string{host},
 	}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	credential, secret, err := s.gateway.Admin.Flow.CreateCredential(ctx, flow.NewCredential{Merchant: m.ID})
+	credential, secret, err := s.gateway.Admin.Merchants.CreateCredential(ctx, merchant.NewCredential{Merchant: m.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func (s *shop) merchant(t testing.TB, name string) *shop {
 // fields are members of a request.
 type fields map[string]any
 
-// order is a pay-in as its merchant knows it.
+// order is a pay-in in its merchant's view.
 type order struct {
 	shop      *shop
 	id        string
@@ -115,7 +115,7 @@ func (s *shop) order(t testing.TB, method string, more fields) order {
 	return o
 }
 
-// happens lets the sandbox's bank do something to the order: pay, expire, fail,
+// happens performs an action of the sandbox's bank on the order: pay, expire, fail,
 // dispute.
 func (o order) happens(t testing.TB, action string) {
 	t.Helper()
@@ -141,7 +141,7 @@ func (o order) becomes(t testing.TB, status string) apptest.Answer {
 	return answer
 }
 
-// fetch gets an address as a program does that is no browser.
+// fetch gets an address like a program other than a browser.
 func fetch(t testing.TB, method, url string) (response *http.Response, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)

@@ -10,18 +10,18 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// bytesMax is what a page may weigh with all that it loads.
+// bytesMax is the maximum size of a page with everything that it loads.
 const bytesMax = 60_000
 
-// state is where an order has come to, and with it its page.
+// state is a state of an order, and its page.
 type state struct {
 	name    string
 	method  string
-	actions string // what happened to it at the sandbox's bank; cancel is the merchant's, and sets see order
-	status  string // as the page names it
+	actions string // actions of the sandbox's bank; cancel is the merchant's; for sets see order
+	status  string // as named by the page
 }
 
-// states are the pages that there are.
+// states are all pages.
 var states = []state{
 	{"pix", "PIX", "", "PENDING"},
 	{"boleto", "BOLETO", "", "PENDING"},
@@ -40,8 +40,8 @@ var states = []state{
 	{"pix-chargeback", "PIX", "pay dispute lose", "CHARGEBACK"},
 }
 
-// order is an order that came there. Where no request leads, or none stays, the
-// database is told: set-STATUS.
+// order creates an order in that state. States that no request leads to, or that do not
+// last, are set in the database: set-STATUS.
 func (s state) order(t testing.TB, in *shop, more fields) order {
 	t.Helper()
 	body := fields{"returnUrl": in.site.URL + "/volta"}
@@ -61,8 +61,8 @@ func (s state) order(t testing.TB, in *shop, more fields) order {
 	return o
 }
 
-// set writes a status into the database, as if the order had come to it; half
-// of what was paid counts as given back, or all of it.
+// set writes a status into the database; if it is a refund, half or all of the paid amount
+// counts as refunded.
 func (o order) set(t testing.TB, status string) {
 	t.Helper()
 	id, err := payment.ParseID(o.id)
@@ -85,8 +85,8 @@ func (o order) set(t testing.TB, status string) {
 }
 
 // Every page, at three widths, in light and dark, in both languages: axe-core
-// objects to nothing, the browser does not complain, nothing sticks out to the
-// side, and the whole weighs little.
+// reports nothing, the browser does not complain, nothing is too wide, and the page is
+// small.
 func testEveryPage(t *testing.T, s *shop) {
 	s = s.own(t)
 	for _, state := range states {
@@ -100,9 +100,9 @@ func testEveryPage(t *testing.T, s *shop) {
 				t.Errorf("%d bytes, want at most %d", weight, bytesMax)
 			}
 			for _, l := range []struct {
-				name   string
-				look   look
-				judged bool // axe-core sees each page in light and in dark, on a phone and on a desktop
+				name    string
+				look    look
+				checked bool // by axe-core: each page in light and in dark, on a phone and on a desktop
 			}{
 				{"phone", phone, true}, {"phone-dark", phone.inDark(), false}, {"tablet", look{width: 768}, false},
 				{"desktop", look{width: 1440}, false}, {"desktop-dark", look{width: 1440, dark: true}, true},
@@ -111,7 +111,7 @@ func testEveryPage(t *testing.T, s *shop) {
 				if over := eval[float64](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 					t.Errorf("%s: the page is %.0f pixels too wide", l.name, over)
 				}
-				if l.judged {
+				if l.checked {
 					b.accessible(state.name + " " + l.name)
 				}
 				b.shot(state.name + "-" + l.name)
@@ -124,7 +124,7 @@ func testEveryPage(t *testing.T, s *shop) {
 	}
 }
 
-// What a page says to browsers, apart from what is on it.
+// The headers of a page.
 func testHeaders(t *testing.T, s *shop) {
 	s = s.own(t)
 	for _, method := range []string{"PIX", "BOLETO", "CREDIT_CARD"} {
@@ -154,8 +154,8 @@ func testHeaders(t *testing.T, s *shop) {
 	}
 }
 
-// Whoever knows an order's id, or another order's page, learns nothing.
-func testStrangersLearnNothing(t *testing.T, s *shop) {
+// An order's id, or another order's page, reveals nothing.
+func testInvalidTokensRevealNothing(t *testing.T, s *shop) {
 	s = s.own(t)
 	o, other := s.order(t, "PIX", nil), s.order(t, "BOLETO", nil)
 	at := strings.LastIndex(o.page, "/") + 1

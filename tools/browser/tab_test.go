@@ -33,8 +33,7 @@ func run[T any](b *tab, action chromedp.Action[T], what string, arguments ...any
 	return result
 }
 
-// shot leaves a picture of the page for a person to look at, where
-// PORTEIRA_SHOTS names a folder for it.
+// shot saves a picture of the page for people, if PORTEIRA_SHOTS names a folder.
 func (b *tab) shot(name string) {
 	b.Helper()
 	folder := os.Getenv("PORTEIRA_SHOTS")
@@ -60,8 +59,8 @@ func eval[T any](b *tab, expression string) T {
 	return run(b, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise), "evaluate %.80s", expression)
 }
 
-// until waits until an expression is true, across whatever the page loads
-// meanwhile and also where no script may run in it.
+// until waits until an expression is true, even if the page loads another one meanwhile or
+// may run no script.
 func (b *tab) until(expression string) {
 	b.Helper()
 	apptest.Until(b, func() string {
@@ -84,19 +83,19 @@ func (b *tab) reads(text string) {
 	b.until("document.body && document.body.innerText.includes(" + quoted(text) + ")")
 }
 
-// words is what the page shows.
+// words is the visible text of the page.
 func (b *tab) words() string {
 	b.Helper()
 	return eval[string](b, "document.body.innerText")
 }
 
-// holds says whether anything in the page matches a selector.
+// holds reports whether anything in the page matches a selector.
 func (b *tab) holds(css string) bool {
 	b.Helper()
 	return eval[bool](b, "document.querySelector("+quoted(css)+") !== null")
 }
 
-// click clicks what a selector finds, with the mouse.
+// click clicks the element of a selector, with the mouse.
 func (b *tab) click(css string) {
 	b.Helper()
 	run(b, chromedp.Click(chromedp.CSS(css)), "click %s", css)
@@ -108,20 +107,20 @@ func (b *tab) enter(css, text string) {
 	run(b, chromedp.SendKeys(chromedp.CSS(css), text), "type into %s", css)
 }
 
-// press types keys wherever the focus is.
+// press types keys at the focus.
 func (b *tab) press(keys string) {
 	b.Helper()
 	run(b, chromedp.KeyEvent(keys), "press %q", keys)
 }
 
-// picture is the whole page as PNG; scale is pixels per CSS pixel.
+// picture is the complete page as PNG; scale is pixels per CSS pixel.
 func (b *tab) picture() []byte {
 	b.Helper()
 	full := true
 	return call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &full}).Data
 }
 
-// paper is the page as its reader's printer gets it, on A4.
+// paper is the page as printed on A4.
 func (b *tab) paper() []byte {
 	b.Helper()
 	return run(b, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4), chromedp.PDFPreferCSSPageSize()), "print")

@@ -86,7 +86,7 @@ func TestITFRefuses(t *testing.T) {
 	}
 }
 
-// The drawings come to a page with a strict policy, in light and in dark.
+// The drawings are part of pages with a strict policy, in light and in dark.
 func TestDrawingsStandAlone(t *testing.T) {
 	t.Parallel()
 	qr, err := codes.QR(pix)
@@ -163,7 +163,7 @@ func BenchmarkITF(b *testing.B) {
 	}
 }
 
-// readQR has another program read a drawing.
+// readQR reads a drawing with another library.
 func readQR(t fataler, svg []byte) string {
 	t.Helper()
 	picture := rasterise(t, svg, 2)
@@ -180,7 +180,7 @@ func readQR(t fataler, svg []byte) string {
 	return result.GetText()
 }
 
-// readQRBytes reads a drawing's bytes as they are, whatever characters they mean.
+// readQRBytes reads a drawing's raw bytes, in any character set.
 func readQRBytes(t fataler, svg []byte) string {
 	t.Helper()
 	picture := rasterise(t, svg, 1)

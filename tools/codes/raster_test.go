@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// fataler is what tests of each kind have in common.
+// fataler is implemented by tests of each kind.
 type fataler interface {
 	Helper()
 	Fatal(args ...any)
 }
 
-// drawing is the little of SVG that the package writes.
+// drawing is the subset of SVG that the package writes.
 type drawing struct {
 	XMLName xml.Name `xml:"http://www.w3.org/2000/svg svg"`
 	ViewBox string   `xml:"viewBox,attr"`
@@ -28,8 +28,8 @@ type drawing struct {
 
 var pathStep = regexp.MustCompile(`([MmhvHz])([-0-9. ]*)`)
 
-// rasterise draws what a browser would, each unit as scale pixels. It knows
-// runs (M, m and h with a stroke) and upright boxes (M, h, v, z).
+// rasterise draws like a browser, each unit as scale pixels. It supports runs (M, m and h
+// with a stroke) and upright boxes (M, h, v, z).
 func rasterise(t fataler, svg []byte, scale int) *image.Gray {
 	t.Helper()
 	var in drawing

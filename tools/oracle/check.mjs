@@ -1,13 +1,13 @@
-// Reads one JSON object a line on standard input and lets published packages
-// judge it: pix-utils and @brazilian-utils for BR Codes, boletos, Pix keys and
-// documents, standardwebhooks for signatures. Prints what they see otherwise
-// than the line expects, and exits 1 if there is any such line.
+// Reads one JSON object per line on standard input and has published packages check
+// it: pix-utils and @brazilian-utils for BR Codes, boletos, Pix keys and documents,
+// standardwebhooks for signatures. Prints each line whose result differs from the
+// expected one, and exits 1 if there are any.
 import { createInterface } from "node:readline";
 import { hasError, parsePix } from "pix-utils";
 import * as br from "@brazilian-utils/brazilian-utils";
 import { Webhook } from "standardwebhooks";
 
-const judges = {
+const checkers = {
   brcode({ value, expect }) {
     const code = parsePix(value);
     const valid = !hasError(code) && br.isValidPixPayload(value);
@@ -25,7 +25,7 @@ const judges = {
     if (br.isValidBoleto(value) !== expect.valid) return `isValidBoleto ${!expect.valid}`;
     if (!expect.valid) return "";
     const info = br.getBoletoInfo(value);
-    // Its due dates are left alone: it reads factors in a window of its own.
+    // Due dates are not compared: the package decodes factors in another window.
     return differing({ cents: expect.cents, bank: expect.bank }, { cents: info.amount, bank: info.bankCode });
   },
   pixkey({ value, expect }) {
@@ -53,20 +53,20 @@ function differing(want, seen) {
   return "";
 }
 
-let judged = 0, wrong = 0;
+let checked = 0, wrong = 0;
 for await (const line of createInterface({ input: process.stdin })) {
   const item = JSON.parse(line);
-  let objection;
+  let difference;
   try {
-    objection = judges[item.kind](item);
+    difference = checkers[item.kind](item);
   } catch (error) {
-    objection = String(error);
+    difference = String(error);
   }
-  judged++;
-  if (objection) {
+  checked++;
+  if (difference) {
     wrong++;
-    console.log(`${objection}: ${line}`);
+    console.log(`${difference}: ${line}`);
   }
 }
-console.log(`judged ${judged}, wrong ${wrong}`);
+console.log(`checked ${checked}, wrong ${wrong}`);
 process.exitCode = wrong ? 1 : 0;

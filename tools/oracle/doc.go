@@ -1,3 +1,3 @@
-// Package oracle lets published packages of another language judge what the Go
-// libraries and the webhook sender write. It holds tests only: see check.mjs.
+// Package oracle has published packages of another language check the output of the Go
+// libraries and the webhook sender. It holds tests only: see check.mjs.
 package oracle

@@ -19,7 +19,7 @@ import (
 	"github.com/porteira/porteira/taxid"
 )
 
-// examples is how many of each kind are judged.
+// examples is how many of each kind are checked.
 const examples = 150
 
 // item is one line for check.mjs.
@@ -29,8 +29,8 @@ type item struct {
 	Expect map[string]any `json:"expect"`
 }
 
-// judge hands items to the published packages and fails for each objection.
-func judge(t *testing.T, items []item) {
+// check sends items to the published packages and fails for each difference.
+func check(t *testing.T, items []item) {
 	t.Helper()
 	_, missing := exec.LookPath("node")
 	if _, err := os.Stat("node_modules"); missing != nil || err != nil {
@@ -47,13 +47,13 @@ func judge(t *testing.T, items []item) {
 	cmd := exec.CommandContext(t.Context(), "node", "check.mjs")
 	cmd.Stdin = &in
 	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("judged "+strconv.Itoa(len(items))+", wrong 0")) {
+	if err != nil || !bytes.Contains(out, []byte("checked "+strconv.Itoa(len(items))+", wrong 0")) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// withoutPackages is the one way to go without Node's packages: on a
-// developer's machine, not where they are required.
+// withoutPackages skips the test on a developer's machine without Node's packages, and
+// fails it if they are required.
 func withoutPackages(t *testing.T) {
 	t.Helper()
 	const advice = "Node or the published packages are not installed: run `make oracle`"
@@ -63,7 +63,7 @@ func withoutPackages(t *testing.T) {
 	t.Skip(advice)
 }
 
-// broken changes one digit or letter of a text, so that it must be refused.
+// broken changes one digit or letter of a text, so that it must be rejected.
 func broken(s string, at int) string {
 	at %= len(s)
 	c := byte('0')
@@ -90,10 +90,10 @@ func TestDocuments(t *testing.T) {
 		wrong := doc[:len(doc)-1] + string('0'+(doc[len(doc)-1]-'0'+1)%10)
 		items = append(items, item{"taxid", doc, map[string]any{"valid": true}}, item{"taxid", wrong, map[string]any{"valid": false}})
 		if _, err := taxid.Parse(wrong); err == nil {
-			t.Errorf("%s is taken for right", wrong)
+			t.Errorf("%s is accepted", wrong)
 		}
 	}
-	judge(t, items)
+	check(t, items)
 }
 
 func TestBRCodes(t *testing.T) {
@@ -128,7 +128,7 @@ func TestBRCodes(t *testing.T) {
 			"valid": true, "type": "DYNAMIC", "url": d.URL, "name": d.MerchantName, "city": d.City,
 		}})
 	}
-	judge(t, items)
+	check(t, items)
 }
 
 func TestBoletos(t *testing.T) {
@@ -155,7 +155,7 @@ func TestBoletos(t *testing.T) {
 			item{"boleto", boleto.FormatLine(line), map[string]any{"valid": true, "cents": b.Amount, "bank": b.Bank}},
 			item{"boleto", broken(line, seed%32), map[string]any{"valid": false}})
 	}
-	judge(t, items)
+	check(t, items)
 }
 
 func TestPixKeys(t *testing.T) {
@@ -179,11 +179,11 @@ func TestPixKeys(t *testing.T) {
 			ours = ours || pixkey.Valid(kind, key)
 		}
 		if !ours {
-			t.Errorf("%s is no key to us", key)
+			t.Errorf("%s is not accepted as a key", key)
 		}
 		items = append(items, item{"pixkey", key, map[string]any{"valid": true}})
 	}
-	judge(t, items)
+	check(t, items)
 }
 
 func TestWebhookSignatures(t *testing.T) {
@@ -201,5 +201,5 @@ func TestWebhookSignatures(t *testing.T) {
 		forged := map[string]any{"secret": secret.Reveal(), "body": body + " ", "headers": headers}
 		items = append(items, item{"webhook", value, map[string]any{"valid": true}}, item{"webhook", forged, map[string]any{"valid": false}})
 	}
-	judge(t, items)
+	check(t, items)
 }

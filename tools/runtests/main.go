@@ -18,7 +18,7 @@ import (
 )
 
 // modules are the folders of the modules, from the folder tools.
-var modules = []string{"..", "."}
+var modules = []string{"..", ".", "../test/crashtest"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

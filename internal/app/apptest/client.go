@@ -12,8 +12,8 @@ import (
 	"github.com/porteira/porteira/internal/httpapi/apitest"
 )
 
-// Client asks a gateway as a merchant's program does, and holds requests and
-// answers against the contract.
+// Client sends requests to a gateway, as a merchant's program does, and validates
+// requests and answers against the contract.
 type Client struct {
 	// T is the test that fails.
 	T testing.TB
@@ -39,18 +39,17 @@ func (c *Client) In(t testing.TB) *Client {
 	return &other
 }
 
-// Answer is what a request got.
+// Answer is the response to a request.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// Replayed says whether the gateway calls it the answer to a repeat.
+// Replayed reports whether the answer is marked as the answer to a repeated request.
 func (a Answer) Replayed() bool { return a.Header.Get("Idempotency-Replayed") == "true" }
 
-// Get is the member under a path such as data.0.id, as text; "" where there is
-// none.
+// Get returns the member at a path such as data.0.id as text; "" if there is none.
 func (a Answer) Get(path string) string {
 	var v any
 	if json.Unmarshal([]byte(a.Body), &v) != nil {
@@ -80,12 +79,12 @@ func (a Answer) Get(path string) string {
 	}
 }
 
-// List is the members called name of the entries of data.
+// List returns the member name of each entry of data.
 func (a Answer) List(name string) []string {
 	var page struct {
 		Data []map[string]any `json:"data"`
 	}
-	_ = json.Unmarshal([]byte(a.Body), &page) // what is no page lists nothing
+	_ = json.Unmarshal([]byte(a.Body), &page) // an error leaves the list empty
 	list := make([]string, len(page.Data))
 	for i := range page.Data {
 		list[i] = fmt.Sprint(page.Data[i][name])
@@ -93,8 +92,8 @@ func (a Answer) List(name string) []string {
 	return list
 }
 
-// Ask sends a request. Headers are lines of the form "Name: value"; one of a
-// name replaces what would be sent otherwise, and none where it has no value.
+// Ask sends a request. Headers are lines of the form "Name: value". A header
+// replaces the default of the same name, or removes it if the value is empty.
 func (c *Client) Ask(method, path, body string, headers ...string) Answer {
 	c.T.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), method, c.Base+path, strings.NewReader(body))
@@ -131,7 +130,7 @@ func (c *Client) Ask(method, path, body string, headers ...string) Answer {
 	return Answer{got.StatusCode, got.Header, string(text)}
 }
 
-// Must is Ask, where another status ends the test.
+// Must is Ask, and ends the test if the status is another one.
 func (c *Client) Must(status int, method, path, body string, headers ...string) Answer {
 	c.T.Helper()
 	a := c.Ask(method, path, body, headers...)

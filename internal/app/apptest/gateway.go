@@ -1,6 +1,6 @@
-// Package apptest runs whole gateways for tests, in process, with what stands
-// around them: clients that hold every answer against the contract, receivers
-// of webhooks, and the rows of the database.
+// Package apptest runs complete gateways in process for tests, with clients that
+// validate every answer against the contract, receivers of webhooks, and access to
+// the rows of the database.
 package apptest
 
 import (
@@ -15,8 +15,9 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/internal/flow"
+	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor/sandbox"
@@ -24,19 +25,19 @@ import (
 	"github.com/porteira/porteira/internal/store/storetest"
 )
 
-// BankSecret is what the sandbox's bank of every gateway signs its notices with.
+// BankSecret is the signing secret of the sandbox's bank, the same for all gateways.
 const BankSecret = "the-secret-of-the-bank-of-tests"
 
-// masterKey is the one of every gateway, so that several may share a database.
-var masterKey = base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, store.MasterKeyLength))
+// masterKey is the same for all gateways, so that they can share a database.
+var masterKey = base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, db.MasterKeyLength))
 
-// Secrets are the settings that a gateway takes from its environment.
+// Secrets are the environment variables with the secrets of a gateway.
 func Secrets() []string {
 	return []string{"PORTEIRA_MASTER_KEY=" + masterKey, "PORTEIRA_BANK_SECRET=" + BankSecret}
 }
 
-// Config settles the configuration of a gateway on a port of its own. Flags
-// are pairs of name and value; environ is what it would find around it.
+// Config loads the configuration of a gateway on a free port. Flags are pairs of
+// name and value; environ is its environment.
 func Config(t testing.TB, m config.Mode, environ []string, flags ...string) *config.Config {
 	t.Helper()
 	s := config.Sources{Mode: m, Environ: environ, Flags: map[string]string{"listen": "127.0.0.1:0"}}
@@ -57,7 +58,7 @@ type Gateway struct {
 
 	// App is the gateway itself.
 	App *app.App
-	// Log is all that it logged, from debug on.
+	// Log is its log, from level debug on.
 	Log *Log
 
 	cfg  *config.Config
@@ -65,7 +66,7 @@ type Gateway struct {
 	stop func()
 }
 
-// Opened is what became of a gateway's making.
+// Opened is the result of Open.
 type Opened struct {
 	app   *app.App
 	err   error
@@ -74,7 +75,7 @@ type Opened struct {
 	ready chan struct{}
 }
 
-// Open makes a gateway that does not run yet. It may be called beside a test.
+// Open creates a gateway that does not run yet. It may be called from any goroutine.
 func Open(ctx context.Context, cfg *config.Config) Opened {
 	o := Opened{cfg: cfg, log: &Log{}, ready: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(o.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -82,13 +83,13 @@ func Open(ctx context.Context, cfg *config.Config) Opened {
 	return o
 }
 
-// Run opens and serves a gateway until t ends, if it is not stopped before.
+// Run opens and serves a gateway until t ends or Stop is called.
 func Run(t testing.TB, cfg *config.Config) *Gateway {
 	t.Helper()
 	return Open(t.Context(), cfg).Serve(t)
 }
 
-// Serve runs the gateway until t ends, if it is not stopped before.
+// Serve runs the gateway until t ends or Stop is called.
 func (o Opened) Serve(t testing.TB) *Gateway {
 	t.Helper()
 	if o.err != nil {
@@ -117,7 +118,7 @@ func (o Opened) Serve(t testing.TB) *Gateway {
 	return g
 }
 
-// Stop ends the gateway in order, and waits for it. It may be called again.
+// Stop shuts the gateway down and waits for it. It may be called again.
 func (g *Gateway) Stop() { g.stop() }
 
 // Installed is a gateway in development with a database and a folder of its
@@ -127,9 +128,9 @@ type Installed struct {
 
 	// Engine is "sqlite" or "postgres"; Database an SQLite file or a URL.
 	Engine, Database string
-	// Admin is what an operator's commands work with, beside the gateway.
+	// Admin is the access of an operator's commands.
 	Admin *app.Admin
-	// SQL reads the database, from connections of its own.
+	// SQL reads the database on connections of its own.
 	SQL *sql.DB
 }
 
@@ -157,18 +158,19 @@ func Start(t testing.TB, engine string, flags ...string) *Installed {
 	return g
 }
 
-// NewMerchant makes another merchant with money, and a client that may do all.
+// NewMerchant creates another merchant with funds, in cents, and a client with full
+// access.
 func (g *Installed) NewMerchant(name string, funds money.Cents) (store.Merchant, *Client) {
 	g.T.Helper()
 	ctx := context.Background()
-	m, err := g.Admin.Flow.CreateMerchant(ctx, store.Merchant{Name: name, City: "SAO PAULO", Processor: sandbox.Name}, "")
+	m, err := g.Admin.Merchants.Create(ctx, store.Merchant{Name: name, City: "SAO PAULO", Processor: sandbox.Name}, "")
 	if err != nil {
 		g.T.Fatal(err)
 	}
-	if err := g.Admin.Flow.Fund(ctx, m, funds); err != nil {
+	if err := g.Admin.Merchants.Fund(ctx, m, funds); err != nil {
 		g.T.Fatal(err)
 	}
-	c, secret, err := g.Admin.Flow.CreateCredential(ctx, flow.NewCredential{Merchant: m.ID})
+	c, secret, err := g.Admin.Merchants.CreateCredential(ctx, merchant.NewCredential{Merchant: m.ID})
 	if err != nil {
 		g.T.Fatal(err)
 	}
@@ -177,7 +179,7 @@ func (g *Installed) NewMerchant(name string, funds money.Cents) (store.Merchant,
 	return m, &client
 }
 
-// Verify proves the merchants' books and the platform's.
+// Verify checks the ledgers of all merchants and of the platform.
 func (g *Installed) Verify(t testing.TB) {
 	t.Helper()
 	list, err := g.Admin.Store.Merchants(context.Background())
@@ -190,20 +192,18 @@ func (g *Installed) Verify(t testing.TB) {
 			t.Fatal(err)
 		}
 		for _, p := range proofs {
-			if len(p.Faults) > 0 {
-				t.Errorf("books of %s: %s: %v", m.Name, p.Check, p.Faults)
+			if len(p.Defects) > 0 {
+				t.Errorf("ledger of %s: %s: %v", m.Name, p.Check, p.Defects)
 			}
 		}
 	}
 }
 
-// patience is how long Until looks, on a machine that is busy: nothing that is
-// waited for takes the half of it.
+// patience is the timeout of Until. It has a large margin for busy machines.
 const patience = 60 * time.Second
 
-// Until looks again until nothing is missing; what is then still missing ends
-// the test. It is the one place where a test waits, and it returns as soon as
-// it may.
+// Until calls missing until it returns "". After patience it fails the test with the
+// last result.
 func Until(t testing.TB, missing func() string) {
 	t.Helper()
 	clock := env.NewSystemClock()

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Log keeps what is written to it. It may be read while more comes.
+// Log is a log in memory. It may be read while it is written.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -19,14 +19,14 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// String is what was written so far.
+// String returns the log so far.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// Lines are those written so far that hold a word, such as a level.
+// Lines returns the lines so far that contain a word, such as a level.
 func (l *Log) Lines(word string) string {
 	var list []string
 	for line := range strings.Lines(l.String()) {

@@ -12,37 +12,37 @@ import (
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// Delivery is one time that an event reached a receiver.
+// Delivery is one delivery of an event to a receiver.
 type Delivery struct {
 	ID      string
 	Type    string
 	Version int64
-	Path    string // of the address that it came to
+	Path    string // of the URL
 	Body    string
 }
 
-// Receiver takes webhooks, and fails its test where one is not as Standard
-// Webhooks has it: judged by the published library.
+// Receiver receives webhooks and verifies each with the published library of
+// Standard Webhooks: an invalid one fails its test.
 type Receiver struct {
 	// URL is its address, without a path.
 	URL string
 
-	t     testing.TB
-	judge *webhooks.Webhook
-	mu    sync.Mutex
-	list  []Delivery
-	bytes map[string]string // by event
+	t        testing.TB
+	verifier *webhooks.Webhook
+	mu       sync.Mutex
+	list     []Delivery
+	bytes    map[string]string // by event
 }
 
-// NewReceiver begins to listen. answer writes the answer to a delivery, of
-// which n-1 came before to the same path; nil answers 200.
+// NewReceiver starts a receiver. answer answers the nth delivery to a path, from 1;
+// nil answers 200.
 func NewReceiver(t testing.TB, secret string, answer func(w http.ResponseWriter, r *http.Request, n int)) *Receiver {
 	t.Helper()
-	judge, err := webhooks.NewWebhook(secret)
+	verifier, err := webhooks.NewWebhook(secret)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &Receiver{t: t, judge: judge, bytes: map[string]string{}}
+	v := &Receiver{t: t, verifier: verifier, bytes: map[string]string{}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := v.take(r)
 		if answer != nil {
@@ -57,12 +57,12 @@ func NewReceiver(t testing.TB, secret string, answer func(w http.ResponseWriter,
 	return v
 }
 
-// take verifies and keeps a delivery. It returns how many came to its path,
-// itself included.
+// take verifies and records a delivery. It returns the number of deliveries to its
+// path, this one included.
 func (v *Receiver) take(r *http.Request) (n int) {
 	body, err := io.ReadAll(r.Body)
 	if err == nil {
-		err = v.judge.Verify(body, r.Header)
+		err = v.verifier.Verify(body, r.Header)
 	}
 	d := Delivery{Path: r.URL.Path, Body: string(body)}
 	var event struct {
@@ -80,7 +80,7 @@ func (v *Receiver) take(r *http.Request) (n int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if before, again := v.bytes[d.ID]; again && before != d.Body {
-		v.t.Errorf("event %s came with other bytes than before", d.ID)
+		v.t.Errorf("event %s was delivered again with different bytes", d.ID)
 	}
 	v.bytes[d.ID] = d.Body
 	v.list = append(v.list, d)
@@ -92,15 +92,15 @@ func (v *Receiver) take(r *http.Request) (n int) {
 	return n
 }
 
-// Deliveries are those to a path, in the order in which they came.
+// Deliveries returns the deliveries to a path, in order of arrival.
 func (v *Receiver) Deliveries(path string) []Delivery {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(v.list), func(d Delivery) bool { return d.Path != path })
 }
 
-// Types are the types of the events that came to a path, each event once, in
-// the order of their versions: as a receiver that goes by them sees it.
+// Types returns the types of the events delivered to a path, each event once, ordered
+// by version.
 func (v *Receiver) Types(path string) []string {
 	list := v.Deliveries(path)
 	slices.SortStableFunc(list, func(a, b Delivery) int { return int(a.Version - b.Version) })

@@ -9,23 +9,22 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // registers itself
+	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver
 )
 
-// rowsQuery counts what a merchant's affairs leave behind, by table, and by
-// what it is where a table holds different things.
+// rowsQuery counts the rows of each table; cases, events and postings by kind or type.
 const rowsQuery = `SELECT 'payins', count(*) FROM payins UNION ALL SELECT 'payouts', count(*) FROM payouts UNION ALL SELECT 'receipts', count(*) FROM receipts
 	UNION ALL SELECT 'receipt_claims', count(*) FROM receipt_claims UNION ALL SELECT 'disputes', count(*) FROM disputes
 	UNION ALL SELECT 'notices', count(*) FROM notices UNION ALL SELECT 'deliveries', count(*) FROM deliveries
 	UNION ALL SELECT 'merchants', count(*) FROM merchants UNION ALL SELECT 'credentials', count(*) FROM credentials
-	UNION ALL SELECT 'exception ' || kind, count(*) FROM exceptions GROUP BY kind
+	UNION ALL SELECT 'case ' || kind, count(*) FROM cases GROUP BY kind
 	UNION ALL SELECT 'event ' || type, count(*) FROM events GROUP BY type
 	UNION ALL SELECT 'entry ' || kind, count(DISTINCT entry_id) FROM postings GROUP BY kind`
 
-// Rows is how many there are of each thing in the database.
+// Rows is the number of rows in the database by the names of rowsQuery.
 type Rows map[string]int
 
-// Rows counts what is in the database.
+// Rows counts the rows in the database.
 func (g *Installed) Rows(t testing.TB) Rows {
 	t.Helper()
 	found, err := g.SQL.QueryContext(context.Background(), rowsQuery)
@@ -48,7 +47,7 @@ func (g *Installed) Rows(t testing.TB) Rows {
 	return rows
 }
 
-// openSQL opens the gateway's database for reading, beside it.
+// openSQL opens the gateway's database for reading.
 func (g *Installed) openSQL(t testing.TB) {
 	t.Helper()
 	driver, source := "sqlite", "file:"+g.Database+"?_pragma=busy_timeout(5000)&_pragma=query_only(1)"
@@ -62,8 +61,8 @@ func (g *Installed) openSQL(t testing.TB) {
 	t.Cleanup(func() { _ = g.SQL.Close() })
 }
 
-// Since is what came since another count, such as "event payin.paid 1, payins
-// 1"; "" for nothing.
+// Since returns the difference to an earlier count, such as "event payin.paid 1,
+// payins 1"; "" if there is none.
 func (r Rows) Since(before Rows) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(r)) {

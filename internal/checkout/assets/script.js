@@ -6,8 +6,8 @@ var stream, poll, ticking, busy, again;
 function page() { return document.getElementById('page'); }
 function all(selector, root) { return Array.prototype.slice.call((root || document).querySelectorAll(selector)); }
 
-// The page shows what the server says now, without being loaded again. What
-// fails is tried again: the news comes once.
+// Shows the page's present state without reloading it. A failed request is tried
+// again, as each event is sent once.
 function refresh() {
   if (busy) return busy;
   clearTimeout(again);
@@ -28,7 +28,7 @@ function refresh() {
   return busy;
 }
 
-// Waiting: the server tells; where it cannot, it is asked.
+// Waits for server-sent events; polls if they fail.
 function watch() {
   var at = page().dataset;
   if (stream) { stream.close(); stream = null; }
@@ -64,7 +64,7 @@ function countDown() {
   ticking = setInterval(tick, 1000);
 }
 
-// The order's version may not have moved yet when its time is over: its page has.
+// When an order's time is over its page changes before its version does.
 function refreshNow() {
   page().removeAttribute('data-version');
   refresh();
@@ -109,15 +109,15 @@ function passes(digits) {
 }
 
 function typed(form) {
-  var number = form.querySelector('#number'), fault = form.querySelector('#number-fault');
+  var number = form.querySelector('#number'), error = form.querySelector('#number-error');
   var digits = number.value.replace(/\D/g, '').slice(0, 19), brand = brandOf(digits), length = brand === 'Amex' ? 15 : 16;
   var atEnd = number.selectionStart === number.value.length;
   if (atEnd) number.value = brand === 'Amex' ? digits.replace(/^(\d{4})(\d{1,6})?(\d+)?$/, function (_, a, b, c) { return [a, b, c].filter(Boolean).join(' '); }) : digits.replace(/(\d{4})(?=\d)/g, '$1 ');
   form.querySelector('#brand').textContent = brand;
   var wrong = digits.length >= length && (digits.length > length || !passes(digits));
-  fault.textContent = wrong ? form.dataset.number : '';
+  error.textContent = wrong ? form.dataset.number : '';
   number.setAttribute('aria-invalid', wrong);
-  number.closest('.field').classList.toggle('faulty', wrong);
+  number.closest('.field').classList.toggle('invalid', wrong);
 }
 
 function begin() {
@@ -133,10 +133,10 @@ document.addEventListener('input', function (e) {
   if (!form) return;
   if (e.target.id === 'number') return typed(form);
   if (e.target.id === 'expiry' && e.data && e.target.value.replace(/\D/g, '').length > 2) e.target.value = e.target.value.replace(/\D/g, '').slice(0, 4).replace(/^(..)/, '$1/');
-  var field = e.target.closest('.faulty');
+  var field = e.target.closest('.invalid');
   if (field) {
-    field.classList.remove('faulty');
-    field.querySelector('.fault').textContent = '';
+    field.classList.remove('invalid');
+    field.querySelector('.field-error').textContent = '';
     e.target.removeAttribute('aria-invalid');
   }
 });
@@ -154,7 +154,7 @@ document.addEventListener('click', function (e) {
   }
 });
 
-// A form is sent once. Those of the strip are sent beside the page, which then shows what came of it.
+// A form is sent once. Forms of the strip are sent in the background, and then the page is refreshed.
 document.addEventListener('submit', function (e) {
   var form = e.target;
   if (form.dataset.sent) return e.preventDefault();
@@ -174,7 +174,7 @@ document.addEventListener('submit', function (e) {
   }
 });
 
-// A page that comes back from the browser's memory shows how things stood.
+// A page restored from the browser's cache is outdated.
 window.addEventListener('pageshow', function (e) { if (e.persisted) location.reload(); });
 
 begin();

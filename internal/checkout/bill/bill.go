@@ -1,10 +1,10 @@
 // Package bill prints a boleto on one A4 page: the payer's receipt, a line to
-// cut along, and the slip that banks clear (ficha de compensação), with the
-// fields and the proportions that FEBRABAN gave it.
+// cut along, and the slip that banks clear (ficha de compensação), with
+// FEBRABAN's fields and proportions.
 //
-// What a page holds follows from the Bill alone, the same bytes each time.
-// Texts are in Portuguese, as a boleto's are; those of others are taken for
-// hostile: cut where they end their field, with what the font has.
+// The bytes of a page depend on the Bill only. Texts are in Portuguese, as on
+// every boleto. Texts from merchants and payers are treated as hostile: reduced
+// to the characters of the font and cut to their field.
 package bill
 
 import (
@@ -20,41 +20,41 @@ import (
 	"github.com/porteira/porteira/internal/money"
 )
 
-// ErrBill says that a bill cannot be printed as it is; each returned error that
-// is not the writer's wraps it.
+// ErrBill: the bill cannot be printed. Every error that does not come from the
+// writer wraps it.
 var ErrBill = errors.New("bill: cannot be printed")
 
-// Party is who owes, or who is owed.
+// Party is a payer, beneficiary or guarantor.
 type Party struct {
 	Name     string
-	Document string   // CPF or CNPJ, bare; printed with its punctuation
-	Address  []string // lines, of which two are printed
+	Document string   // CPF or CNPJ without punctuation; printed with it
+	Address  []string // lines; two are printed
 }
 
-// Bill is what is printed. The amount is that of the bar code, so that the
-// paper cannot contradict it.
+// Bill is the content of a boleto. The amount is that of the bar code, so that
+// the two cannot differ.
 type Bill struct {
 	Barcode        string    // 44 digits
-	OurNumber      string    // by which the bank knows the bill
-	DocumentNumber string    // by which the merchant does
-	Due            time.Time // a day; its zone is not looked at
-	Issued         time.Time // a day, and the file's time of creation
+	OurNumber      string    // the bank's number of the bill
+	DocumentNumber string    // the merchant's number of the bill
+	Due            time.Time // a day; its time zone is ignored
+	Issued         time.Time // a day, and the creation time of the file
 
-	Bank         string // name, printed where its logo would be
+	Bank         string // name, printed in place of a logo
 	Agency       string // "agência/código do beneficiário"; may be empty
 	Wallet       string // "carteira"; may be empty
 	Beneficiary  Party
 	Payer        Party
 	Guarantor    Party    // "beneficiário final"; may be empty
-	Statement    []string // what it is for, on the receipt; up to twelve lines
+	Statement    []string // description on the receipt; up to twelve lines
 	Instructions []string // for the cashier; up to six lines
 
 	Pix      string // BR Code that pays the same bill; may be empty
-	Specimen bool   // marked SEM VALOR: cannot be paid in real life
+	Specimen bool   // marked SEM VALOR: it cannot be paid
 }
 
-// PDF writes the page. Errors: ErrBill for a bar code that is none, a due date
-// that it contradicts or a Pix too long for a QR code; else those of w.
+// PDF writes the page. Errors: ErrBill for an invalid bar code, a due date that
+// differs from it or a Pix too long for a QR code; else those of w.
 func PDF(w io.Writer, b Bill) error {
 	page, err := prepare(b)
 	if err != nil {
@@ -72,13 +72,13 @@ func PDF(w io.Writer, b Bill) error {
 	return nil
 }
 
-// page is a bill while it is drawn. All measures are millimetres.
+// page is a bill while it is drawn. All lengths are in millimetres.
 type page struct {
 	Bill
 
 	pdf    *fpdf.Fpdf
 	line   string // the digitable line, as printed
-	amount string // "1.234,56", empty where the bill leaves it open
+	amount string // "1.234,56", or empty if the bar code has no amount
 	bars   []int
 	pix    *codes.Modules // nil without a Pix
 }
@@ -110,11 +110,11 @@ func prepare(b Bill) (*page, error) {
 		}
 		p.pix = &modules
 	}
-	p.pdf = sheet(b)
+	p.pdf = newPDF(b)
 	return p, nil
 }
 
-// checkDue compares a day with the bar code's factor, which may have none.
+// checkDue compares a day with the factor of the bar code, which is optional.
 func checkDue(parsed boleto.Bill, due time.Time) error {
 	if parsed.Factor == 0 {
 		return nil
@@ -124,13 +124,13 @@ func checkDue(parsed boleto.Bill, due time.Time) error {
 		return fmt.Errorf("%w: %w", ErrBill, err)
 	}
 	if factor != parsed.Factor {
-		return fmt.Errorf("%w: its bars are due on another day", ErrBill)
+		return fmt.Errorf("%w: the bar code has another due date", ErrBill)
 	}
 	return nil
 }
 
-// sheet is an empty page whose bytes depend on nothing but the bill.
-func sheet(b Bill) *fpdf.Fpdf {
+// newPDF is an empty page whose bytes depend on the bill only.
+func newPDF(b Bill) *fpdf.Fpdf {
 	pdf := fpdf.New("P", "mm", "A4", "")
 	pdf.SetCatalogSort(true)
 	pdf.SetCreationDate(b.Issued.UTC())

@@ -17,7 +17,7 @@ import (
 const pix = "00020101021226770014BR.GOV.BCB.PIX2555pix.example.com/qr/93598be0-1bd0-4997-8318-81776a1d8a99" +
 	"520400005303986540510.005802BR5907EMPRESA6009SAO PAULO62070503***6304EEAB"
 
-// sample is a bill with all that one can hold.
+// sample is a bill with all fields set.
 func sample() bill.Bill {
 	return bill.Bill{
 		Barcode: "00191164600000123450000001234567000000001017", // R$ 123.45, 2026-11-30
@@ -42,8 +42,8 @@ func printed(t testing.TB, b bill.Bill) []byte {
 	return out.Bytes()
 }
 
-// Another program reads from the paper what the bill says, at the resolution of
-// a poor scanner and of a good one.
+// Another program reads the codes from the printed page, at the resolution of a
+// poor scanner and of a good one.
 func TestCodesAreReadFromPaper(t *testing.T) {
 	t.Parallel()
 	b := sample()
@@ -91,18 +91,17 @@ func TestSameBillSameBytes(t *testing.T) {
 	first := printed(t, sample())
 	for range 5 {
 		if !bytes.Equal(printed(t, sample()), first) {
-			t.Fatal("two prints of one bill differ")
+			t.Fatal("two PDFs of the same bill differ")
 		}
 	}
 	later := sample()
 	later.Issued = later.Issued.Add(24 * time.Hour)
 	if bytes.Equal(printed(t, later), first) {
-		t.Error("another day of issue changes nothing")
+		t.Error("another day of issue does not change the PDF")
 	}
 }
 
-// Whatever a merchant writes stays in its field: nothing of it reaches the
-// codes, and nothing makes a second page.
+// Hostile texts stay in their fields: they reach no code, and add no page.
 func TestHostileTextsStayInTheirFields(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -126,12 +125,12 @@ func TestHostileTextsStayInTheirFields(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*bill.Bill){
-		"no bar code":       func(b *bill.Bill) { b.Barcode = "" },
-		"a wrong digit":     func(b *bill.Bill) { b.Barcode = "1" + b.Barcode[1:] },
-		"another day":       func(b *bill.Bill) { b.Due = b.Due.AddDate(0, 0, 1) },
-		"no day":            func(b *bill.Bill) { b.Due = time.Time{} },
-		"a Pix of 3,000":    func(b *bill.Bill) { b.Pix = strings.Repeat("a", 3000) },
-		"a collection slip": func(b *bill.Bill) { b.Barcode = "8" + b.Barcode[1:] },
+		"no bar code":          func(b *bill.Bill) { b.Barcode = "" },
+		"a wrong digit":        func(b *bill.Bill) { b.Barcode = "1" + b.Barcode[1:] },
+		"another due date":     func(b *bill.Bill) { b.Due = b.Due.AddDate(0, 0, 1) },
+		"no due date":          func(b *bill.Bill) { b.Due = time.Time{} },
+		"a Pix of 3,000 bytes": func(b *bill.Bill) { b.Pix = strings.Repeat("a", 3000) },
+		"a collection slip":    func(b *bill.Bill) { b.Barcode = "8" + b.Barcode[1:] },
 	} {
 		b := sample()
 		change(&b)
@@ -140,7 +139,7 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 	if err := bill.PDF(broken{}, sample()); !errors.Is(err, io.ErrClosedPipe) || errors.Is(err, bill.ErrBill) {
-		t.Errorf("a reader who has gone: %v", err)
+		t.Errorf("failed writer: %v", err)
 	}
 }
 
@@ -148,7 +147,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// A bill may leave its amount and its day open.
+// The bar code may have no amount and no due date.
 func TestOpenAmountAndDay(t *testing.T) {
 	t.Parallel()
 	b := sample()
@@ -163,7 +162,7 @@ func TestOpenAmountAndDay(t *testing.T) {
 	}
 }
 
-// Whatever is written into a bill, it is one page, and the same one again.
+// Any text in a bill gives one page, and the same bytes again.
 func FuzzPDF(f *testing.F) {
 	f.Add("Padaria Pão & Mel", "11222333000181", "Não receber após o vencimento.")
 	f.Add("\xff(\\)", "", strings.Repeat("W", 300))
@@ -177,7 +176,7 @@ func FuzzPDF(f *testing.F) {
 			t.Fatalf("%d pages", pages)
 		}
 		if !bytes.Equal(printed(t, b), paper) {
-			t.Fatal("another print differs")
+			t.Fatal("a second PDF differs")
 		}
 	})
 }

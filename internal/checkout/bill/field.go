@@ -13,17 +13,18 @@ const (
 	thick     = 0.5
 )
 
-// dateLayout is how Brazilians write a day.
+// dateLayout is the Brazilian format of a day.
 const dateLayout = "02/01/2006"
 
-// cell is a field of a row: its name small on top, what it says below.
+// cell is a field of a row: its label on top, its text below.
 type cell struct {
 	label, text string
 	width       float64
 	right, bold bool
 }
 
-// row draws the fields side by side from the left edge, with a line under them.
+// row draws the fields next to each other from the left edge, with a line
+// below.
 func (p *page) row(top float64, cells ...cell) float64 {
 	x := left
 	for i, c := range cells {
@@ -37,7 +38,7 @@ func (p *page) row(top float64, cells ...cell) float64 {
 	return top + rowHeight
 }
 
-// field writes a field's name and text.
+// field writes a field's label and text.
 func (p *page) field(x, top float64, c cell) {
 	p.label(x+padding, top, c.label)
 	style := ""
@@ -58,7 +59,7 @@ func (p *page) label(x, top float64, text string) {
 	p.pdf.Text(x, top+2.3, latin(text))
 }
 
-// text writes one line that ends before it is wider than width.
+// text writes one line that is cut to the width.
 func (p *page) text(x, baseline, width float64, style string, size float64, text string) {
 	p.pdf.Text(x, baseline, p.fit(text, style, size, size, width))
 }
@@ -68,7 +69,7 @@ func (p *page) rule(x1, y1, x2, y2, weight float64) {
 	p.pdf.Line(x1, y1, x2, y2)
 }
 
-// day prints a day, or nothing where there is none.
+// day prints a day; "" for the zero time.
 func day(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -76,8 +77,8 @@ func day(t time.Time) string {
 	return t.Format(dateLayout)
 }
 
-// head draws the bank's name, its number and the digitable line, as both parts
-// of the page begin.
+// head draws the bank's name, its number and the digitable line, at the top of
+// both parts of the page.
 func (p *page) head(top float64, text string, size float64) float64 {
 	const nameWidth, codeWidth, height = 50.0, 18.0, 9.0
 	bottom := top + height
@@ -94,7 +95,7 @@ func (p *page) head(top float64, text string, size float64) float64 {
 }
 
 // bankCode is a bank's number with its check digit: modulo 11, weights 4, 3 and
-// 2. A digit of two places is printed 0, by Sicredi alone X.
+// 2. A check digit of 10 is printed as 0, by Sicredi as X.
 func bankCode(bank string) string {
 	if bank == "748" {
 		return "748-X"

@@ -9,7 +9,7 @@ const (
 	statements = 12
 )
 
-// receipt is the payer's part: what was bought of whom, and the Pix.
+// receipt is the payer's part: what was bought from whom, and the Pix.
 func (p *page) receipt() {
 	top := p.head(receiptTop, "Recibo do pagador", 11)
 	top = p.row(top, cell{"Beneficiário", p.Beneficiary.title(), 130, false, true}, cell{"Vencimento", day(p.Due), 50, true, true})
@@ -31,11 +31,12 @@ func (p *page) receipt() {
 	p.pdf.Text(right-p.pdf.GetStringWidth(mark), cutAt-14, mark)
 }
 
-// statement says what the bill is for, beside the Pix where there is one.
+// statement writes the description of the bill, left of the Pix if there is
+// one.
 func (p *page) statement(top float64) {
-	room := width - 2*padding
+	available := width - 2*padding
 	if p.pix != nil {
-		room -= pixSide + 6
+		available -= pixSide + 6
 	}
 	p.label(left+padding, top+1, "Demonstrativo")
 	baseline := top + 8
@@ -43,12 +44,13 @@ func (p *page) statement(top float64) {
 		if i == statements {
 			break
 		}
-		p.text(left+padding, baseline, room, "", valueSize, line)
+		p.text(left+padding, baseline, available, "", valueSize, line)
 		baseline += 4.6
 	}
 }
 
-// payByPix draws the code with its quiet zone, each run of modules as a box.
+// payByPix draws the code with its quiet zone, each run of modules as a
+// rectangle.
 func (p *page) payByPix(x, y float64) {
 	const quiet = 4 // modules
 	p.font("B", 10)
@@ -78,8 +80,7 @@ func (p *page) cut() {
 	p.pdf.SetDashPattern(nil, 0)
 }
 
-// specimen writes across a part that it is worth nothing, too pale to hide what
-// is written over it.
+// specimen writes SEM VALOR across a part, too pale to hide the text over it.
 func (p *page) specimen(middle, size float64) {
 	if !p.Specimen {
 		return

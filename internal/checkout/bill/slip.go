@@ -2,7 +2,7 @@ package bill
 
 import "github.com/porteira/porteira/internal/checkout/codes"
 
-// The slip has a column of amounts at its right, beside everything else.
+// The slip has a column of amounts at its right.
 const (
 	amountsWidth = 45.0
 	mainWidth    = width - amountsWidth
@@ -31,7 +31,7 @@ func (p *page) slip() {
 	p.barcode(top + 3)
 }
 
-// adjustments are the cashier's column, beside the instructions.
+// adjustments are the cashier's column, right of the instructions.
 func (p *page) adjustments(top float64) float64 {
 	p.specimen(top+rowHeight*2.8, 32)
 	p.label(left+padding, top, "Instruções (texto de responsabilidade do beneficiário)")
@@ -57,22 +57,22 @@ func (p *page) adjustments(top float64) float64 {
 	return top
 }
 
-// payer names who pays, and who gets the money in the end where that is another.
+// payer names the payer, and the final beneficiary if there is one.
 func (p *page) payer(top float64) float64 {
 	const height = 15.5
-	room := width - 20.0
+	available := width - 20.0
 	p.label(left+padding, top, "Pagador")
-	p.text(left+18, top+3.4, room, "", valueSize, p.Payer.title())
-	p.text(left+18, top+7.2, room, "", valueSize, p.Payer.address(0))
-	p.text(left+18, top+11, room, "", valueSize, p.Payer.address(1))
+	p.text(left+18, top+3.4, available, "", valueSize, p.Payer.title())
+	p.text(left+18, top+7.2, available, "", valueSize, p.Payer.address(0))
+	p.text(left+18, top+11, available, "", valueSize, p.Payer.address(1))
 	p.label(left+padding, top+height-3.2, "Beneficiário final")
-	p.text(left+18, top+height-0.9, room-30, "", 7, p.Guarantor.title())
+	p.text(left+18, top+height-0.9, available-30, "", 7, p.Guarantor.title())
 	p.label(right-30, top+height-3.2, "Código de baixa")
 	p.rule(left, top+height, right, top+height, thick)
 	return top + height
 }
 
-// barcode draws the bars in their size, after 5 mm of white.
+// barcode draws the bars in their standard size, after 5 mm of white.
 func (p *page) barcode(top float64) {
 	const module = float64(codes.BarcodeWidthMM) / codes.BarcodeModules
 	x := left + 5.0

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Sizes of type, in points. A text that is too long for its field is set
-// smaller first, and cut then.
+// Font sizes in points. A text too long for its field gets a smaller font
+// first, and is then cut.
 const (
 	labelSize    = 5.5
 	valueSize    = 8.5
@@ -20,8 +20,8 @@ const (
 // ellipsis ends a text that was cut, in the font's character set.
 const ellipsis = "\x85"
 
-// legible leaves of a text what can be read: no controls, marks of direction or
-// line breaks, in composed letters.
+// legible removes control characters, marks of direction and line breaks from a
+// text, and composes its letters.
 func legible(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -35,8 +35,9 @@ func legible(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// latin writes a text in Windows-1252, the character set of every PDF reader's
-// own fonts. A letter that it lacks loses its marks; what then is left is "?".
+// latin encodes a text in Windows-1252, the character set of the fonts that
+// every PDF reader has. A letter that it lacks loses its marks; if it is still
+// missing, it becomes "?".
 func latin(text string) string {
 	var out strings.Builder
 	for _, r := range legible(text) {
@@ -54,11 +55,11 @@ func latin(text string) string {
 	return out.String()
 }
 
-// font chooses a face: "" or "B" for bold.
+// font selects a style: "" or "B" for bold.
 func (p *page) font(style string, size float64) { p.pdf.SetFont("Helvetica", style, size) }
 
-// fit sets the size at which a text fits a width, no smaller than smallest, and
-// returns what of the text does.
+// fit sets the size at which a text fits a width, at least smallest, and
+// returns the text, cut if necessary.
 func (p *page) fit(text, style string, size, smallest, width float64) string {
 	text = latin(text)
 	for ; size > smallest; size -= 0.5 {
@@ -70,21 +71,22 @@ func (p *page) fit(text, style string, size, smallest, width float64) string {
 	return p.shorten(text, width)
 }
 
-// shorten cuts a text to a width at the present size.
+// shorten cuts a text to a width at the current font size.
 func (p *page) shorten(text string, width float64) string {
 	if p.pdf.GetStringWidth(text) <= width {
 		return text
 	}
-	room := width - p.pdf.GetStringWidth(ellipsis)
+	available := width - p.pdf.GetStringWidth(ellipsis)
 	for i := range len(text) {
-		if room -= p.pdf.GetStringWidth(text[i : i+1]); room < 0 {
+		if available -= p.pdf.GetStringWidth(text[i : i+1]); available < 0 {
 			return text[:i] + ellipsis
 		}
 	}
 	return text
 }
 
-// document prints a CPF or CNPJ as people write it; others come back as they are.
+// document formats a CPF or CNPJ with its punctuation; other texts are returned
+// as they are.
 func document(bare string) string {
 	switch len(bare) {
 	case 11:
@@ -104,7 +106,7 @@ func (p Party) title() string {
 	return p.Name + " - " + document(p.Document)
 }
 
-// address is one line of a party's address, empty where it has none.
+// address is one line of a party's address, or "".
 func (p Party) address(line int) string {
 	if line < len(p.Address) {
 		return p.Address[line]

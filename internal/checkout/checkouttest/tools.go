@@ -1,5 +1,5 @@
-// Package checkouttest looks at payers' pages and bills as payers do: it prints
-// them, and reads their codes from the picture with programs that are not ours.
+// Package checkouttest reads payers' pages and bills with independent programs:
+// it prints them and reads their codes from the picture.
 package checkouttest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Tool finds a program, under any of its names, or ends the test as Missing
-// does; `.ci/run` installs what it takes.
+// Tool returns the path of a program that has one of the names, or ends the
+// test as Missing does. `.ci/run` installs these programs.
 func Tool(t testing.TB, names ...string) string {
 	t.Helper()
 	for _, name := range names {
@@ -24,8 +24,8 @@ func Tool(t testing.TB, names ...string) string {
 	return ""
 }
 
-// Missing ends a test that lacks something: a skip on a developer's machine, a
-// failure where browsers are required.
+// Missing ends a test that lacks a program: it skips on a developer's machine,
+// and fails if browsers are required.
 func Missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" || os.Getenv("PORTEIRA_REQUIRE_BROWSER") == "1" {
@@ -34,7 +34,7 @@ func Missing(t testing.TB, what string) {
 	t.Skip(what + "; payers' pages are NOT tested here")
 }
 
-// Symbol is a code that was found in a picture.
+// Symbol is a code found in a picture.
 type Symbol struct {
 	Kind string // "QR-Code" or "I2/5"
 	Text string
@@ -49,7 +49,7 @@ func Symbols(t testing.TB, png []byte) []Symbol {
 	}
 	reader := exec.CommandContext(t.Context(), Tool(t, "zbarimg"), "--quiet", "--xml", "-S*.disable", "-Sqrcode.enable", "-Si25.enable", name)
 	output, err := reader.Output()
-	if err != nil && reader.ProcessState.ExitCode() != 4 { // 4: nothing was found
+	if err != nil && reader.ProcessState.ExitCode() != 4 { // 4: no code found
 		t.Fatalf("zbarimg: %v", err)
 	}
 	var read struct {
@@ -68,7 +68,8 @@ func Symbols(t testing.TB, png []byte) []Symbol {
 	return symbols
 }
 
-// Picture prints a PDF of one page as a PNG; a second page is a failure.
+// Picture renders a PDF of one page as a PNG; it fails if there is a second
+// page.
 func Picture(t testing.TB, pdf []byte, dotsPerInch string) []byte {
 	t.Helper()
 	folder := t.TempDir()
@@ -88,7 +89,7 @@ func Picture(t testing.TB, pdf []byte, dotsPerInch string) []byte {
 	return png
 }
 
-// Words extracts the text of a PDF in its layout.
+// Words extracts the text of a PDF with its layout.
 func Words(t testing.TB, pdf []byte) string {
 	t.Helper()
 	reader := exec.CommandContext(t.Context(), Tool(t, "pdftotext"), "-layout", "-", "-")

@@ -1,11 +1,10 @@
-// Package codes draws what a payer's phone or bank machine reads: the QR code
-// of a Pix and the bar code of a boleto, as SVG for a page and as modules and
-// bars for whoever draws on paper.
+// Package codes draws the QR code of a Pix and the bar code of a boleto, as SVG
+// for web pages and as modules and bars for print.
 //
-// The drawings are dark on white whatever colours stand around them, as readers
-// want, bring their quiet zone with them, and use presentation attributes only,
-// so that they pass a Content-Security-Policy without inline styles. They carry
-// no name for screen readers: the page that shows one says what it is.
+// The drawings are dark on white in every theme, as readers require, include
+// their quiet zone, and use presentation attributes only, so that they need no
+// inline styles in a Content-Security-Policy. They have no accessible name: the
+// page must give one.
 package codes
 
 import "errors"

@@ -2,15 +2,16 @@ package codes
 
 import "fmt"
 
-// Proportions of a boleto's bar code (FEBRABAN, "Layout padrão de código de
+// Dimensions of a boleto's bar code (FEBRABAN, "Layout padrão de código de
 // barras"): interleaved 2 of 5, 103 mm wide and 13 mm high, no check digit of
 // its own, wide elements three times a narrow one.
 const (
-	// BarcodeWidthMM and BarcodeHeightMM are the bars on paper, without quiet zone.
+	// BarcodeWidthMM and BarcodeHeightMM are the size of the bars on paper,
+	// without quiet zone.
 	BarcodeWidthMM  = 103
 	BarcodeHeightMM = 13
-	// BarcodeModules is the width of the bars in narrow elements: 4 that start,
-	// 22 pairs of digits of 18 each, and 5 that stop.
+	// BarcodeModules is the width of the bars in narrow elements: 4 for the
+	// start, 18 for each of 22 pairs of digits, and 5 for the stop.
 	BarcodeModules = 4 + 22*18 + 5
 	// BarcodeQuietZone is the white on each side, in narrow elements: 5 mm.
 	BarcodeQuietZone = 20
@@ -25,9 +26,10 @@ var widths = [10][5]int{
 	{wide, 1, wide, 1, 1}, {1, wide, wide, 1, 1}, {1, 1, 1, wide, wide}, {wide, 1, 1, wide, 1}, {1, wide, 1, wide, 1},
 }
 
-// Bars are the widths in narrow elements of a bar code's bars and spaces, in
-// turn and beginning with a bar; they add up to BarcodeModules. Errors:
-// ErrBarcode. Whether the digits make a bill is for package boleto to say.
+// Bars are the widths of a bar code's bars and spaces in narrow elements,
+// alternating and starting with a bar; their sum is BarcodeModules. Errors:
+// ErrBarcode. It does not check that the digits are a valid boleto: see package
+// boleto.
 func Bars(barcode string) ([]int, error) {
 	if len(barcode) != barcodeDigits {
 		return nil, fmt.Errorf("%w: %d characters instead of %d digits", ErrBarcode, len(barcode), barcodeDigits)

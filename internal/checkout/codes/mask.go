@@ -6,27 +6,27 @@ import (
 	"rsc.io/qr/coding"
 )
 
-// masks is how many patterns a QR code may be overlaid with. The encoder draws
-// any of them; which reads best is ours to choose.
+// masks is the number of mask patterns of a QR code. The encoder applies any of
+// them; this file chooses the one with the lowest penalty.
 const masks = 8
 
-// Points against a mask, as ISO/IEC 18004, 7.8.3.1 counts them.
+// Penalty points of ISO/IEC 18004, 7.8.3.1.
 const (
 	pointsRun     = 3  // five modules of one colour in a row, and a point for each further one
 	pointsBlock   = 3  // two by two modules of one colour
-	pointsFinder  = 40 // looks like a corner mark, with white before or behind it
+	pointsFinder  = 40 // looks like a finder pattern, with white before or behind it
 	pointsBalance = 10 // for each full 5 % away from half dark
 )
 
-// A false corner mark is 1011101, as a line through a corner has it, with four
-// white modules before it or behind it.
+// A false finder pattern is 1011101, as a line through a corner has it, with
+// four white modules before or behind it.
 const (
 	markCore   = 7
 	markWhite  = 4
 	markLength = markCore + markWhite
 )
 
-// strip is a row or column of modules, a bit each, the first one lowest: the
+// strip is a row or column of modules as bits, the first one lowest; the
 // largest code has 177.
 type strip [3]uint64
 
@@ -39,7 +39,7 @@ func (s strip) from(n int) strip {
 
 func (s strip) and(t strip) strip { return strip{s[0] & t[0], s[1] & t[1], s[2] & t[2]} }
 
-// alike has a bit where two strips are alike.
+// alike has a bit for each position at which two strips are equal.
 func (s strip) alike(t strip) strip { return strip{^(s[0] ^ t[0]), ^(s[1] ^ t[1]), ^(s[2] ^ t[2])} }
 
 func (s strip) without(t strip) strip { return strip{s[0] &^ t[0], s[1] &^ t[1], s[2] &^ t[2]} }
@@ -48,7 +48,7 @@ func (s strip) count() int {
 	return bits.OnesCount64(s[0]) + bits.OnesCount64(s[1]) + bits.OnesCount64(s[2])
 }
 
-// first has the first n bits.
+// first has the first n bits set.
 func first(n int) (s strip) {
 	for i := range s {
 		s[i] = 1<<min(max(n-64*i, 0), 64) - 1
@@ -56,7 +56,7 @@ func first(n int) (s strip) {
 	return s
 }
 
-// penalty is how hard a code is to read: the lower, the better.
+// penalty is the number of penalty points of a code; fewer is better.
 func penalty(code *coding.Code) int {
 	size := code.Size
 	var rows, columns [177]strip
@@ -84,17 +84,17 @@ func penalty(code *coding.Code) int {
 	return points + away/(size*size)*pointsBalance
 }
 
-// line counts runs and false corner marks along a row or column.
+// line counts runs and false finder patterns along a row or column.
 func line(modules strip, size int) int {
 	pairs := modules.alike(modules.from(1)).and(first(size - 1))
-	// Five alike are four pairs in a row. A run of n has n-4 such places, and
-	// costs n-2 points.
+	// Five equal modules are four equal pairs in a row. A run of n has n-4 such
+	// positions, and costs n-2 points.
 	fives := pairs.and(pairs.from(1)).and(pairs.from(2)).and(pairs.from(3))
 	points := fives.count() + fives.without(fives.from(1)).count()*(pointsRun-1)
 	return points + marks(modules, size)*pointsFinder
 }
 
-// marks counts false corner marks along a row or column.
+// marks counts false finder patterns along a row or column.
 func marks(modules strip, size int) int {
 	core := modules.without(modules.from(1)).and(modules.from(2)).and(modules.from(3)).and(modules.from(4)).
 		without(modules.from(5)).and(modules.from(6)).and(first(size - markCore + 1))

@@ -7,7 +7,7 @@ import (
 	"rsc.io/qr/coding"
 )
 
-// The points are those that counting one module after the other gives.
+// The penalty equals the one computed module by module.
 func TestPenaltyAsTheStandardCounts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -20,7 +20,7 @@ func TestPenaltyAsTheStandardCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Stripes and blanks, which no text gives.
+		// Random damage adds patterns that no text produces.
 		for at, value := range rapid.MapOfN(rapid.IntRange(0, len(code.Bitmap)-1), rapid.Byte(), 0, 50).Draw(t, "damage") {
 			code.Bitmap[at] = value
 		}

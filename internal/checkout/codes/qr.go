@@ -10,9 +10,9 @@ import (
 // 18004, 5.3.8).
 const QuietZone = 4
 
-// level lets a reader mend 15 % of the code, as payment codes usually do: less
-// does not survive a scratched screen, and more makes the modules of a long
-// Pix code too small for an old camera.
+// level corrects errors in 15 % of the code, as is usual for payment codes: a
+// lower level does not survive a scratched screen, and a higher one makes the
+// modules of a long Pix code too small for an old camera.
 const level = coding.M
 
 // Modules are the squares of a QR code, without its quiet zone.
@@ -23,14 +23,14 @@ type Modules struct {
 // Size is the number of modules along each side, 21 to 177.
 func (m Modules) Size() int { return m.code.Size }
 
-// Dark says whether a module is dark; outside the code none is.
+// Dark reports whether a module is dark; false outside the code.
 func (m Modules) Dark(x, y int) bool { return m.code.Black(x, y) }
 
-// Run is a row of neighbouring dark modules.
+// Run is a row of adjacent dark modules.
 type Run struct{ X, Y, Length int }
 
 // Runs lists the dark modules from left to right and from top to bottom,
-// neighbours of a row as one.
+// adjacent ones of a row as one run.
 func (m Modules) Runs() []Run {
 	runs := make([]Run, 0, m.Size()*m.Size()/4)
 	for y := range m.Size() {
@@ -47,8 +47,8 @@ func (m Modules) Runs() []Run {
 	return runs
 }
 
-// Encode makes the QR code of a text: the smallest that holds it, with the mask
-// that is easiest to read. Errors: ErrPayload.
+// Encode makes the smallest QR code that holds a text, with the mask of the
+// lowest penalty. Errors: ErrPayload.
 func Encode(payload string) (Modules, error) {
 	if payload == "" {
 		return Modules{}, fmt.Errorf("%w: it is empty", ErrPayload)
@@ -78,7 +78,7 @@ func Encode(payload string) (Modules, error) {
 	return best, nil
 }
 
-// encoding is the densest way to write a text.
+// encoding is the densest mode for a text.
 func encoding(payload string) coding.Encoding {
 	switch {
 	case coding.Num(payload).Check() == nil:

@@ -2,12 +2,13 @@ package codes
 
 import "fmt"
 
-// barsHeight makes the bars as high, in narrow elements, as 13 mm are to 103 mm.
+// barsHeight is the height of the bars in narrow elements, in the proportion of
+// 13 mm to 103 mm.
 const barsHeight = (BarcodeModules*BarcodeHeightMM + BarcodeWidthMM/2) / BarcodeWidthMM
 
 // QR draws a text as a QR code in SVG, with its quiet zone; a unit of the view
-// box is a module. It has no size of its own but fills its box, and is crispest
-// where a module gets a whole number of pixels. Errors: ErrPayload.
+// box is a module. It has no size of its own: it fills its box, and is sharpest
+// if a module is a whole number of pixels. Errors: ErrPayload.
 func QR(payload string) ([]byte, error) {
 	modules, err := Encode(payload)
 	if err != nil {
@@ -15,8 +16,8 @@ func QR(payload string) ([]byte, error) {
 	}
 	side := modules.Size() + 2*QuietZone
 	out := canvas(side, side, "")
-	// A run is a stroke through the middle of its row. It says how far from the
-	// last one it begins, which is shorter than where.
+	// A run is a stroke through the middle of its row. Its position is relative
+	// to the previous one, which is shorter.
 	out = append(out, `<path stroke="#000" d="`...)
 	x, y := 0, -1
 	for _, run := range modules.Runs() {
@@ -32,7 +33,7 @@ func QR(payload string) ([]byte, error) {
 
 // ITF draws the 44 digits of a boleto as interleaved 2 of 5 in SVG, with its
 // quiet zones. At its own size a narrow bar is one CSS pixel wide; on paper it
-// wants a width of 113.2 mm and a height of 13 mm, which make the bars 103 mm
+// needs a width of 113.2 mm and a height of 13 mm, so that the bars are 103 mm
 // wide. Errors: those of Bars.
 func ITF(barcode string) ([]byte, error) {
 	bars, err := Bars(barcode)
@@ -53,7 +54,7 @@ func ITF(barcode string) ([]byte, error) {
 	return append(out, `"/></svg>`...), nil
 }
 
-// canvas begins a drawing with its white ground.
+// canvas begins a drawing with its white background.
 func canvas(width, height int, attributes string) []byte {
 	return fmt.Appendf(make([]byte, 0, 8<<10),
 		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d"%s shape-rendering="crispEdges"><path fill="#fff" d="M0 0h%dv%dH0z"/>`,

@@ -1,9 +1,8 @@
-// Package apitest is for tests of the merchant API: it holds every request and
-// answer against the contract in api/openapi.yaml.
+// Package apitest validates every request and answer in tests of the merchant API against
+// the contract in api/openapi.yaml.
 //
-// Wrap the handler under test, or the client's transport, and go on as if it
-// were not there. An answer that the contract does not know fails the test, and
-// so does a request that was taken although the contract refuses it.
+// Wrap the handler under test or the client's transport. The test fails if an answer is not
+// in the contract, or if a request is accepted that the contract refuses.
 package apitest
 
 import (
@@ -29,10 +28,10 @@ import (
 	"github.com/porteira/porteira/api"
 )
 
-// uuid is the form of ids; the contract does not say which version.
+// uuid is the format of ids; the contract does not specify the version.
 const uuid = `^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`
 
-// requestID is the form of the header X-Request-Id.
+// requestID is the format of the header X-Request-Id.
 var requestID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // contract is the parsed document, the same for all tests of a process.
@@ -47,7 +46,7 @@ var load = sync.OnceValues(func() (*contract, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc.Servers = nil // tests listen elsewhere
+	doc.Servers = nil // tests use other addresses
 	router, err := legacy.NewRouter(doc)
 	if err != nil {
 		return nil, err
@@ -65,8 +64,8 @@ func Document(t testing.TB) *openapi3.T {
 	return c.doc
 }
 
-// Handler returns a handler that answers as next does, and holds what is said
-// against the contract. It is safe for concurrent use, until t ends.
+// Handler returns a handler that calls next and validates requests and answers. It is safe
+// for concurrent use until t ends.
 func Handler(t testing.TB, next http.Handler) http.Handler {
 	t.Helper()
 	Document(t)
@@ -81,8 +80,7 @@ func Handler(t testing.TB, next http.Handler) http.Handler {
 	})
 }
 
-// Transport returns a RoundTripper that holds what next carries against the
-// contract. Without an answer there is nothing to check.
+// Transport returns a RoundTripper that calls next and validates requests and answers.
 func Transport(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	t.Helper()
 	Document(t)
@@ -96,7 +94,7 @@ type transport struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (tr transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	// Read beforehand: next may still be sending it when the answer is there.
+	// Read first, because next may still be sending when the answer arrives.
 	var sent []byte
 	if r.Body != nil && r.Body != http.NoBody {
 		var err error
@@ -121,7 +119,7 @@ func (tr transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// tap collects what is read of a request's body.
+// tap collects the part of a request's body that is read.
 func tap(r *http.Request) *bytes.Buffer {
 	sent := &bytes.Buffer{}
 	if r.Body != nil && r.Body != http.NoBody {
@@ -133,8 +131,7 @@ func tap(r *http.Request) *bytes.Buffer {
 	return sent
 }
 
-// Check fails t where a request that was taken, or its answer, is not as the
-// contract has it.
+// Check fails t if an accepted request or its answer violates the contract.
 func Check(t testing.TB, r *http.Request, sent []byte, status int, header http.Header, body []byte) {
 	t.Helper()
 	c, err := load()
@@ -179,25 +176,24 @@ func (c *contract) check(r *http.Request, sent []byte, status int, header http.H
 		return err
 	}
 	if answer := route.Operation.Responses.Status(status); len(answer.Value.Content) == 0 && len(body) > 0 {
-		return errors.New("the contract knows no body here")
+		return errors.New("the contract has no body here")
 	}
 	return nil
 }
 
-// mayBeAbsent says whether a path is one that not every gateway has, or that
-// the router below takes for another one.
+// mayBeAbsent reports whether some gateways lack a path, or their router treats it as
+// another one.
 func mayBeAbsent(path string) bool {
 	return strings.HasPrefix(path, "/sandbox/") || strings.HasPrefix(path, "/inbound/") || strings.HasSuffix(path, "/")
 }
 
-// checkOutside checks the answer to a path or method that the contract does
-// not have.
+// checkOutside checks the answer to a path or method that is not in the contract.
 func (c *contract) checkOutside(status int, header http.Header, body []byte) error {
 	if status != http.StatusNotFound && status != http.StatusMethodNotAllowed {
 		return errors.New("the contract has no such operation")
 	}
 	if (status == http.StatusMethodNotAllowed) == (header.Get("Allow") == "") {
-		return errors.New("the header Allow belongs to 405")
+		return errors.New("the header Allow must be sent with 405 only")
 	}
 	if len(body) == 0 { // HEAD
 		return nil

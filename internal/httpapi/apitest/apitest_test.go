@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// failures is a test that counts its failures and goes on.
+// failures is a test that counts its failures and continues.
 type failures struct {
 	testing.TB
 	n int
@@ -28,7 +28,7 @@ const goodRequest = `{"paymentMethod":"CREDIT_CARD","amount":1,"referenceId":"r"
 
 const notFound = `{"type":"/docs/errors#not_found","title":"t","status":404,"code":"not_found","requestId":"x"}`
 
-// The checks see what they are there to see.
+// The checks detect violations of the contract.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	change := func(text, old, replacement string) string { return strings.Replace(text, old, replacement, 1) }
@@ -54,8 +54,8 @@ func TestCheck(t *testing.T) {
 		{"cacheable", "GET", "/payin/" + goodID, "", 200, goodPayin, "Cache-Control: public", 1},
 		{"taken", "POST", "/payin", goodRequest, 201, goodPayin, "", 0},
 		{"taken by mistake", "POST", "/payin", change(goodRequest, `"amount":1`, `"amount":0`), 201, goodPayin, "", 1},
-		{"taken with rubbish", "POST", "/payin", change(goodRequest, `{`, `{"a":1,`), 201, goodPayin, "", 1},
-		{"refused", "POST", "/payin", "rubbish", 404, notFound, "", 1},
+		{"taken with garbage", "POST", "/payin", change(goodRequest, `{`, `{"a":1,`), 201, goodPayin, "", 1},
+		{"refused", "POST", "/payin", "garbage", 404, notFound, "", 1},
 		{"no such path", "GET", "/nowhere", "", 404, notFound, "", 0},
 		{"no such path, no problem", "GET", "/nowhere", "", 404, `{}`, "", 1},
 		{"no such path, but answered", "GET", "/nowhere", "", 200, `{}`, "", 1},
@@ -91,7 +91,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The transport sees the same as the handler, from the other side.
+// The transport performs the same checks as the handler.
 func TestTransport(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -52,7 +52,7 @@ func testCharge(t *testing.T, h Harness) {
 	}
 }
 
-// testMint: a charge generated offline is the one that a call would have made.
+// testMint: a charge generated offline equals the one that a call returns.
 func testMint(t *testing.T, h Harness) {
 	for _, method := range h.Processor.Profile().Methods {
 		r := h.chargeRequest(method)
@@ -66,7 +66,7 @@ func testMint(t *testing.T, h Harness) {
 	}
 }
 
-// wanted is the outcome of each fault, and whether it has its effect.
+// wanted is the outcome of each fault, and whether the call has its effect.
 var wanted = []struct {
 	fault   Fault
 	outcome processor.Outcome
@@ -100,7 +100,7 @@ func testChargeFaults(t *testing.T, h Harness) {
 					t.Errorf("refusal without a reason: %+v", answer)
 				}
 				if again := h.charge(t, r); again.Outcome == processor.Done {
-					t.Error("a refused id was taken later")
+					t.Error("a refused id was accepted later")
 				}
 				return
 			}
@@ -140,8 +140,8 @@ func testChargePaid(t *testing.T, h Harness) {
 	}
 }
 
-// testPayments: the list shows each payment once, oldest first, over any
-// number of pages.
+// testPayments: the list shows each payment once, oldest first, over any number
+// of pages.
 func testPayments(t *testing.T, h Harness) {
 	collector := h.Processor.(processor.Collector)
 	method := h.Processor.Profile().Methods[0]

@@ -63,7 +63,7 @@ func testNoticeForged(t *testing.T, h Harness) {
 		}
 	}
 	if _, err := h.verify(h.Forge(t, notice.Body, now, false), now); err != nil {
-		t.Fatalf("Forge does not sign as the far side does: %v", err)
+		t.Fatalf("Forge does not sign like the far side: %v", err)
 	}
 
 	refused("no headers", Notice{http.Header{}, notice.Body}, now)

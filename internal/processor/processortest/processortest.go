@@ -1,11 +1,10 @@
 // Package processortest is the conformance suite that each processor passes.
 //
-// A processor's test calls [Run] with a function that builds the processor, a
-// far side for it that records what it does and can be made to misbehave, and
-// ways to read those records. The suite tests what the gateway relies upon:
-// that the processor answers "done", "refused" or "not sent" only if that is
-// proven, that one id moves money once, and that it accepts no notice that the
-// far side did not send.
+// A processor's test calls [Run] with a function that builds the processor, a far
+// side that records its actions and can be made to misbehave, and ways to read
+// those records. The suite tests the gateway's assumptions: that the processor
+// answers "done", "refused" or "not sent" only with proof, that one id moves
+// money once, and that it accepts only notices of the far side.
 package processortest
 
 import (
@@ -35,7 +34,7 @@ const (
 // Fault is a way in which the far side can misbehave.
 type Fault string
 
-// The faults. "After" and "before" are about the effect of the call.
+// The faults. "After" and "before" refer to the effect of the call.
 const (
 	Refuse            Fault = "refuse"              // a definitive no
 	NotSent           Fault = "not_sent"            // connection refused
@@ -43,55 +42,55 @@ const (
 	TimeoutAfter      Fault = "timeout_after"       // effect, no answer
 	ServerErrorBefore Fault = "server_error_before" // no effect, 5xx
 	ServerErrorAfter  Fault = "server_error_after"  // effect, 5xx
-	Late              Fault = "late"                // effect, answer within the time-out
-	Garbage           Fault = "rubbish"             // effect, half a body
+	Late              Fault = "late"                // effect, answer within the timeout
+	Garbage           Fault = "garbage"             // effect, half a body
 )
 
-// Entry is a transfer or refund that the far side really made.
+// Entry is a transfer or refund that the far side made.
 type Entry struct {
 	ExternalID string
 	Amount     money.Cents
 }
 
-// Notice is one that the far side sent.
+// Notice is a notice that the far side sent.
 type Notice struct {
 	Header http.Header
 	Body   []byte
 }
 
-// Harness is a processor and its far side, made for one test. Functions that
-// the far side cannot offer are nil; cases that need them are left out.
+// Harness is a processor and its far side, built for one test. Functions that the
+// far side does not support are nil; the cases that need them are left out.
 type Harness struct {
 	Processor processor.Processor
-	// Clock bounds each call by the time-outs of the processor's profile, and
-	// is the time at which notices are verified.
+	// Clock bounds each call by the timeouts of the processor's profile, and is the
+	// time at which notices are verified.
 	Clock env.Clock
 	// NewID returns an external id that was not used before.
 	NewID func() string
-	// Faults are those that Misbehave can make.
+	// Faults are those that Misbehave supports.
 	Faults []Fault
 	// Misbehave makes the next call of the operation fail.
 	Misbehave func(t *testing.T, operation Operation, fault Fault)
-	// Transfers and Refunds read what the far side really made under an id.
+	// Transfers and Refunds read what the far side made under an id.
 	Transfers func(t *testing.T, externalID string) []Entry
 	Refunds   func(t *testing.T, externalID string) []Entry
-	// Pay lets a payer pay a charge.
+	// Pay pays a charge.
 	Pay func(t *testing.T, r processor.ChargeRequest, amount money.Cents)
-	// Elapse lets a few seconds pass at the far side.
+	// Elapse advances the far side's time by a few seconds.
 	Elapse func(t *testing.T)
-	// Notices returns what the far side has sent so far.
+	// Notices returns the notices that the far side has sent so far.
 	Notices func(t *testing.T) []Notice
-	// Forge signs a body as the far side would, at a time and with a secret of
-	// its own unless wrongSecret is set.
+	// Forge signs a body as the far side does, for a time and with the far side's
+	// secret unless wrongSecret is set.
 	Forge func(t *testing.T, body []byte, at time.Time, wrongSecret bool) Notice
-	// SignatureHeaders are the headers that a notice needs, each of them.
+	// SignatureHeaders are the headers that every notice needs.
 	SignatureHeaders []string
 	// Tolerance is how old, or ahead, a notice may be.
 	Tolerance time.Duration
 }
 
-// Run runs the suite on the processor that newHarness makes. Each case gets a
-// harness of its own.
+// Run runs the suite on the processor that newHarness makes. Each case gets its
+// own harness.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	t.Helper()
 	probe := newHarness(t)
@@ -192,7 +191,7 @@ func (h Harness) queryRefund(t *testing.T, id string) processor.TransferReport {
 	})
 }
 
-// chargeRequest is a charge of R$ 123.45 that nobody has asked for before.
+// chargeRequest is a new charge of R$ 123.45.
 func (h Harness) chargeRequest(method payment.Method) processor.ChargeRequest {
 	now := h.Clock.Now()
 	r := processor.ChargeRequest{
@@ -206,7 +205,7 @@ func (h Harness) chargeRequest(method payment.Method) processor.ChargeRequest {
 	return r
 }
 
-// transferRequest is a Pix of R$ 67.89 that nobody has asked for before.
+// transferRequest is a new Pix of R$ 67.89.
 func (h Harness) transferRequest() processor.TransferRequest {
 	return processor.TransferRequest{
 		ExternalID: h.NewID(), Amount: 6_789, KeyType: "EMAIL", Key: "maria@example.com",

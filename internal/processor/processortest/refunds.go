@@ -51,7 +51,7 @@ func testRefund(t *testing.T, h Harness) {
 	tooMuch := h.refundRequest(p, 101)
 	answer := h.refund(t, tooMuch, willing)
 	if answer.Outcome != processor.Refused || answer.Failure == nil || answer.Evidence == "" {
-		t.Errorf("a refund beyond what was paid: %+v", answer)
+		t.Errorf("a refund of more than the payment: %+v", answer)
 	}
 	h.wantMade(t, h.Refunds, tooMuch.ExternalID, 101, 0)
 

@@ -30,7 +30,7 @@ func testTransfer(t *testing.T, h Harness) {
 		t.Errorf("query of an id that was never sent: lookup %v (%v), want not found", report.Lookup, report.Cause)
 	}
 	r := h.transferRequest()
-	for range 3 { // an id moves money once, however often it is sent
+	for range 3 { // an id moves money once, even if it is sent often
 		answer := h.transfer(t, r, willing)
 		if answer.Outcome != processor.Done || answer.Report.Amount != r.Amount || answer.Report.Lookup != processor.Found {
 			t.Fatalf("transfer: %+v", answer)
@@ -72,8 +72,8 @@ func testTransferGuard(t *testing.T, h Harness) {
 	h.wantMade(t, h.Transfers, r.ExternalID, r.Amount, 0)
 }
 
-// testTransferConflict: other content under a used id moves nothing, and is no
-// proof that the first did not.
+// testTransferConflict: other content under a used id moves nothing, and does not
+// prove that the first did not.
 func testTransferConflict(t *testing.T, h Harness) {
 	r := h.transferRequest()
 	if answer := h.transfer(t, r, willing); answer.Outcome != processor.Done {
@@ -90,7 +90,7 @@ func testTransferConflict(t *testing.T, h Harness) {
 			t.Errorf("other content under a used id: outcome %v would release the money of the first", answer.Outcome)
 		}
 		if answer.Outcome == processor.Done && answer.Report.Amount != r.Amount {
-			t.Errorf("other content under a used id was taken: %+v", answer)
+			t.Errorf("other content under a used id was accepted: %+v", answer)
 		}
 	}
 	h.wantMade(t, h.Transfers, r.ExternalID, r.Amount, 1)

@@ -19,8 +19,8 @@ const (
 	hipercard  = "hipercard"
 )
 
-// testCards have the numbers of the documentations of Stripe, Braintree, Asaas,
-// Pagar.me and Mercado Pago; their results are ours.
+// testCards are the test numbers documented by Stripe, Braintree, Asaas, Pagar.me
+// and Mercado Pago; their results are ours.
 var testCards = []processor.TestCard{
 	{Number: "4111111111111111", Brand: visa, Result: string(bankapi.CardApproved)},
 	{Number: "5555555555554444", Brand: mastercard, Result: string(bankapi.CardApproved)},

@@ -9,8 +9,8 @@ import (
 )
 
 // The gateway stores a bank's answers only if they pass these checks. Without
-// them a value could fail forever (a NUL, which PostgreSQL refuses) or mislead
-// (a charge that nobody can pay).
+// them a value could fail forever (a NUL, which PostgreSQL rejects) or mislead (a
+// charge that nobody can pay).
 
 // Longest texts of a bank, in bytes.
 const (

@@ -21,7 +21,7 @@ type response struct {
 	err    error        // no answer, or none that can be read
 }
 
-// verdict is a row of the table of what an answer proves.
+// verdict is a row of the table of proofs.
 type verdict struct {
 	status  int
 	code    bankapi.Code
@@ -29,7 +29,7 @@ type verdict struct {
 	why     string
 }
 
-// verdicts lists the answers that prove something; every other one is Unknown.
+// verdicts lists the answers that prove something; any other answer is Unknown.
 // The bank documents each code; the same status without its code may come from
 // any proxy in between, and proves nothing.
 var verdicts = []verdict{
@@ -45,8 +45,8 @@ var verdicts = []verdict{
 	{http.StatusUnauthorized, bankapi.CodeUnauthorized, processor.Unknown, "the credentials need manual review; an earlier request may have had its effect"},
 }
 
-// notSentErrors are the failures of a connection that prove that no byte of
-// the request left. Every other failure is Unknown.
+// notSentErrors are the connection errors that prove that no byte of the request
+// left. Any other error is Unknown.
 var notSentErrors = []struct {
 	why string
 	is  func(error) bool
@@ -124,11 +124,11 @@ func (r response) cause() error {
 	}
 }
 
-// errGuard says that the caller's guard refused right before sending.
+// errGuard says that the caller's guard failed right before sending.
 var errGuard = errors.New("sandbox: guard")
 
-// guardFailed wraps the guard's error. A cancelled context in it must not read
-// as one that ended while the bank was at work.
+// guardFailed wraps the guard's error. A canceled context in it must not look
+// like one that ended during the call.
 func guardFailed(err error) error { return fmt.Errorf("%w: %w", errGuard, err) }
 
 // beforeSending returns an error if ctx ended before anything left.

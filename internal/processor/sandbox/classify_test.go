@@ -75,7 +75,7 @@ const completeAnswer = `{"externalId":"abc","amount":100,"method":"PIX","state":
 
 func problem(code bankapi.Code) string { return `{"code":"` + string(code) + `","message":"words"}` }
 
-// classifications hold what each answer is read as.
+// classifications are the expected outcomes of each answer.
 var classifications = []struct {
 	name    string
 	status  int
@@ -122,15 +122,15 @@ var classifications = []struct {
 	{"gateway timeout", 504, problem("x"), processor.Unknown, processor.LookupUnknown},
 }
 
-// TestClassification walks the answers. A row in the code that claims more
-// than "unknown" moves money, so each must have one here.
+// TestClassification tries each answer. A row in the code that claims more than
+// "unknown" moves money, so each must have one here.
 func TestClassification(t *testing.T) {
 	tested := make(map[verdict]bool)
 	for _, c := range classifications {
 		t.Run(c.name, func(t *testing.T) {
 			outcomes, lookups := askAll(t, scripted{status: c.status, body: c.body}, "http://bank.invalid")
 			for i := range 3 {
-				// A charge is known by its content, whatever its state.
+				// A charge is recognised by its content, in any state.
 				if outcomes[i] != c.outcome && (i > 0 || c.name != "unknown state") {
 					t.Errorf("call %d: %v, want %v", i, outcomes[i], c.outcome)
 				}
@@ -184,12 +184,21 @@ func TestUnreadableAnswersAreUnknown(t *testing.T) {
 	}
 }
 
+// An answer to an order of another amount proves nothing about ours.
+func TestAnswerOfAnotherAmountIsUnknown(t *testing.T) {
+	body := strings.Replace(completeAnswer, "100", "101", 1)
+	outcomes, _ := askAll(t, scripted{status: http.StatusOK, body: body}, "http://bank.invalid")
+	if outcomes != [3]processor.Outcome{} {
+		t.Errorf("outcomes %v, want unknown", outcomes)
+	}
+}
+
 // failing is a connection that breaks.
 type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// TestNothingSent: real dialers against real obstacles.
+// TestNothingSent: real dialers and real connection failures.
 func TestNothingSent(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -227,7 +236,7 @@ func TestNothingSent(t *testing.T) {
 	}
 }
 
-// TestHungUp: a server that takes the request and closes may have acted.
+// TestHungUp: a server that accepts the request and closes may have acted.
 func TestHungUp(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		panic(http.ErrAbortHandler)

@@ -20,7 +20,7 @@ import (
 // answerLimit is the largest answer that is read, in bytes.
 const answerLimit = 1 << 20
 
-// client calls a bank, and calls it once: it repeats nothing.
+// client calls a bank; it never repeats a call.
 type client struct {
 	base      string
 	secret    string
@@ -69,8 +69,7 @@ var (
 	errAnswerForm = errors.New("sandbox: bank's answer is not valid JSON")
 )
 
-// read reads an answer. Anything but a complete, small and valid JSON body is
-// no answer.
+// read reads an answer. It accepts only a complete, small and valid JSON body.
 func read(answer *http.Response) response {
 	defer func() { _ = answer.Body.Close() }()
 	if answer.Header.Get(bankapi.FaultHeader) == string(bankapi.NotSent) {
@@ -95,7 +94,7 @@ func read(answer *http.Response) response {
 	return response{status: answer.StatusCode, code: problem.Code}
 }
 
-// errRefusedBySandbox is what a refused connection looks like to a client.
+// errRefusedBySandbox is a client's view of a refused connection.
 var errRefusedBySandbox = fmt.Errorf("sandbox: fault %s: %w", bankapi.NotSent,
 	&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
 
@@ -105,8 +104,8 @@ func isJSON(h http.Header) bool {
 	return err == nil && media == bankapi.JSONType
 }
 
-// parse reads the body of an answer. It ignores unknown members, as a newer
-// bank may add some.
+// parse reads the body of an answer. It ignores unknown members, which a newer
+// bank may add.
 func parse[T any](r *response) (value T) {
 	if r.err == nil && r.status == http.StatusOK {
 		if err := json.Unmarshal(r.body, &value); err != nil {

@@ -78,7 +78,7 @@ func newHarness(t *testing.T, path string) *harness {
 				clock.Advance(d)
 				return
 			}
-			// Exactly to the caller's time-out, and no further.
+			// Exactly until the caller's timeout, and no longer.
 			if wait, ok := clock.Next(); ok {
 				clock.Advance(wait)
 			}
@@ -110,7 +110,7 @@ func (h *harness) listen() {
 	server := httptest.NewServer(h.bank.Handler())
 	outbound := env.NewOutbound(env.OutboundOptions{})
 	h.t.Cleanup(func() {
-		outbound.CloseIdle()
+		(&http.Client{Transport: outbound.Processor()}).CloseIdleConnections()
 		_ = h.bank.Close() // ends calls that wait
 		server.Close()
 	})

@@ -70,7 +70,7 @@ func (c *Control) SetOffset(ctx context.Context, d time.Duration) error {
 
 // Transfers lists the transfers that the bank accepted, oldest first, after
 // cursor, and the next cursor; an empty page is the end. With an external id it
-// lists those under that id only.
+// lists only those under that id.
 func (c *Control) Transfers(ctx context.Context, externalID, cursor string) (page []bankapi.TransferEntry, next string, err error) {
 	query := url.Values{"externalId": {externalID}, "cursor": {cursor}}
 	result := c.client.do(ctx, http.MethodGet, "/transfers?"+query.Encode(), nil, nil)

@@ -52,9 +52,9 @@ func FuzzNotice(f *testing.F) {
 	})
 }
 
-// FuzzAnswer answers with anything, as a bank or a proxy before it might. Only
-// the documented answers prove anything, and what the gateway would store is
-// about the request, complete and within bounds.
+// FuzzAnswer answers with anything, as a bank or a proxy in front of it might.
+// Only the documented answers prove anything, and stored values are about the
+// request, complete and within bounds.
 func FuzzAnswer(f *testing.F) {
 	for _, v := range verdicts {
 		f.Add(v.status, bankapi.JSONType, "", []byte(`{"code":"`+string(v.code)+`","message":""}`))

@@ -16,7 +16,7 @@ func (p *Processor) Mint(r processor.ChargeRequest) (c processor.Charge, ok bool
 	return chargeOf(bankapi.Method(r.Method), instructions.PIX, instructions.Boleto), err == nil
 }
 
-// chargeOf is what a payer needs, as the gateway keeps it.
+// chargeOf is the payer's instructions in the gateway's form.
 func chargeOf(method bankapi.Method, pix *bankapi.PIX, boleto *bankapi.Boleto) processor.Charge {
 	c := processor.Charge{PIX: (*payment.PIXDetail)(pix), Boleto: (*payment.BoletoDetail)(boleto)}
 	if method == bankapi.MethodCreditCard {

@@ -16,7 +16,7 @@ import (
 // noticeTolerance is how far a notice's time may differ from ours, either way.
 const noticeTolerance = 300 * time.Second
 
-// ErrNotice says that a notice is not one of this bank's, or not a fresh one.
+// ErrNotice says that a notice is not from this bank, or is not recent.
 var ErrNotice = errors.New("sandbox: notice refused")
 
 // Why a notice is refused, for the operator.
@@ -63,8 +63,8 @@ func single(h http.Header, name string) (string, bool) {
 	return values[0], true
 }
 
-// readNotice reads a body. It ignores unknown members, as a newer bank may add
-// some.
+// readNotice reads a body. It ignores unknown members, which a newer bank may
+// add.
 func readNotice(body []byte) (n bankapi.Notice, err error) {
 	if err := json.Unmarshal(body, &n); err != nil {
 		return bankapi.Notice{}, errNoticeBody

@@ -30,7 +30,7 @@ type Options struct {
 	Offline func() bool
 }
 
-// Processor is the driver. It adds no time-outs: callers bound each call by its
+// Processor is the driver. It adds no timeouts: callers bound each call by its
 // context.
 type Processor struct {
 	client  client
@@ -75,10 +75,10 @@ func (p *Processor) Profile() processor.Profile {
 	}
 }
 
-// errOtherID says that the bank answered about something else.
+// errOtherID says that the bank's answer is about something else.
 var errOtherID = errors.New("sandbox: bank's answer is about another id or amount")
 
-// termsOf is what the bank gets of a charge: nothing about its payer.
+// termsOf is the bank's part of a charge: nothing about its payer.
 func termsOf(r processor.ChargeRequest) bankapi.ChargeTerms {
 	return bankapi.ChargeTerms{
 		Method: bankapi.Method(r.Method), Amount: r.Amount, ExpiresAt: r.ExpiresAt.UTC(), DueDate: r.DueDate,
@@ -185,8 +185,8 @@ func (p *Processor) QueryRefund(ctx context.Context, externalID string) processo
 	return p.queryOrder(ctx, "/refunds/", externalID)
 }
 
-// orderAnswer reads the answer to an order, which must have the id and amount
-// of the one that was sent.
+// orderAnswer reads the answer to an order; its id and amount must be those that
+// were sent.
 func orderAnswer(result response, sent bankapi.Order) processor.TransferAnswer {
 	body := parse[bankapi.Order](&result)
 	answer := processor.TransferAnswer{Outcome: result.outcome(), Cause: result.cause()}
@@ -218,7 +218,7 @@ func (p *Processor) queryOrder(ctx context.Context, path, externalID string) pro
 	return orderReport(&body)
 }
 
-// orderReport is what the body proves. An unknown state proves nothing.
+// orderReport reports what the body proves. An unknown state proves nothing.
 func orderReport(b *bankapi.Order) processor.TransferReport {
 	switch b.State {
 	case bankapi.OrderProcessing, bankapi.OrderPaid, bankapi.OrderFailed:

@@ -9,9 +9,9 @@ import (
 	"github.com/porteira/porteira/boleto"
 )
 
-// billBank leads the bar codes of this bank's bills. Banco Central numbers
-// participants upwards and had reached 795 in 2026; 999 is nobody's, so no
-// bank accepts such a bill.
+// billBank begins the bar codes of this bank's bills. Banco Central numbers
+// participants upwards and had reached 795 in 2026; 999 is unused, so no bank
+// accepts such a bill.
 const billBank = "999"
 
 const (

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// Card is what the bank keeps of a card, never its number.
+// Card is the bank's data of a card, never its number.
 type Card struct {
 	Brand        string `json:"brand,omitempty"`
 	Last4        string `json:"last4,omitempty"`
@@ -25,7 +25,7 @@ func (c *Card) Valid() bool {
 // IsText reports whether s is UTF-8 without NUL, which PostgreSQL refuses.
 func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// CardResult is what an attempt to pay by a test card ends in: one of the
+// CardResult is the result of an attempt to pay with a test card: one of the
 // constants, or the [Code] of a failure of a card.
 type CardResult string
 
@@ -34,10 +34,10 @@ const (
 	CardApproved         CardResult = "approved"
 	CardChallenge        CardResult = "challenge"         // approved once the payer has confirmed (3-D Secure)
 	CardAnalysisApproved CardResult = "analysis_approved" // approved after an analysis
-	CardAnalysisRefused  CardResult = "analysis_refused"  // refused for good after an analysis
+	CardAnalysisRefused  CardResult = "analysis_refused"  // refused, finally, after an analysis
 )
 
-// CardAttempt is an attempt to pay a charge by a test card. Terms register a
+// CardAttempt is an attempt to pay a charge with a test card. Terms register a
 // charge that the bank has not seen.
 type CardAttempt struct {
 	Terms  ChargeTerms `json:"charge"`

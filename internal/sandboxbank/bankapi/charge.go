@@ -16,8 +16,8 @@ const (
 	MethodCreditCard Method = "CREDIT_CARD"
 )
 
-// ChargeTerms are the body that registers a charge, and what makes one charge
-// the same as another.
+// ChargeTerms are the body that registers a charge. Charges with equal terms are
+// the same charge.
 type ChargeTerms struct {
 	Method       Method      `json:"method"`
 	Amount       money.Cents `json:"amount"`
@@ -28,8 +28,7 @@ type ChargeTerms struct {
 	MerchantCity string      `json:"merchantCity,omitempty"`
 }
 
-// ChargeState is the state of a charge. Payments are facts of their own
-// beside it.
+// ChargeState is the state of a charge. Payments are listed separately.
 type ChargeState string
 
 // The states of a charge.
@@ -71,7 +70,7 @@ type Boleto struct {
 	PIXQRCode     string `json:"pixQrcode,omitempty"`
 }
 
-// Payment is money that came in.
+// Payment is money received.
 type Payment struct {
 	ID         string      `json:"id"`
 	ExternalID string      `json:"externalId"`
@@ -95,10 +94,10 @@ const (
 	DisputeOpen     DisputeState = "open"
 	DisputeWon      DisputeState = "won"
 	DisputeLost     DisputeState = "lost"
-	DisputeReversed DisputeState = "reversed" // lost, then given back
+	DisputeReversed DisputeState = "reversed" // lost, then returned
 )
 
-// Dispute is a payer's contest of a payment.
+// Dispute is a payer's dispute of a payment.
 type Dispute struct {
 	ID     string       `json:"id"`
 	Amount money.Cents  `json:"amount"`

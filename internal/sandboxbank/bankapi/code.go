@@ -2,13 +2,13 @@ package bankapi
 
 import "net/http"
 
-// Code is a stable reason of a refusal or failure, and the code of an error
-// answer of the bank. As an error it means that the bank answered so.
+// Code is a stable reason of a refusal or failure, and the code of the bank's
+// error answers. As an error it is such an answer.
 type Code string
 
-// Why the bank refuses or fails a charge, a transfer or a refund. If the SPI
-// has a code for it, the text names that code (ISO 20022 external status
-// reasons of pacs.002).
+// Why the bank refuses or fails a charge, a transfer or a refund. If the SPI has
+// a code for it, the text names that code (ISO 20022 external status reasons of
+// pacs.002).
 const (
 	CodeChargeRefused   Code = "charge_refused"
 	CodeChargeFailed    Code = "charge_failed"
@@ -21,8 +21,8 @@ const (
 	CodePaymentDisputed Code = "payment_disputed"
 )
 
-// Why an attempt by card fails. ABECS, Normativo 21, has the codes of issuers
-// behind them.
+// Why an attempt by card fails. They stand for issuers' codes in ABECS, Normativo
+// 21.
 const (
 	CodeInsufficientFunds Code = "insufficient_funds"
 	CodeCardExpired       Code = "card_expired"
@@ -57,7 +57,7 @@ const (
 	CodeBodyTooLarge     Code = "body_too_large"
 )
 
-// texts are the messages for people. None holds personal data.
+// texts are the messages for people. None contains personal data.
 var texts = map[Code]string{
 	CodeChargeRefused: "The bank refused to register the charge.",
 	CodeChargeFailed:  "The bank ended the charge without a payment.",
@@ -89,12 +89,12 @@ var texts = map[Code]string{
 	CodeChargeUnknown:    "There is no charge under this id.",
 	CodeTransferUnknown:  "There is no transfer under this id.",
 	CodeRefundUnknown:    "There is no refund under this id.",
-	CodeContentDiffers:   "Another request was taken under this id before, with other content.",
-	CodeStateForbids:     "This cannot happen in the present state.",
+	CodeContentDiffers:   "Another request was accepted under this id before, with other content.",
+	CodeStateForbids:     "Not allowed in the present state.",
 	CodeUnauthorized:     "The bearer secret is missing or wrong.",
-	CodeNotFound:         "There is no such route.",
-	CodeInternal:         "The bank failed. Ask again later.",
-	CodeQueryRefused:     "The bank does not answer this question now.",
+	CodeNotFound:         "Not found.",
+	CodeInternal:         "Internal error of the bank. Try again later.",
+	CodeQueryRefused:     "The bank does not answer queries now.",
 	CodeNotSent:          "The connection is to be treated as refused.",
 	CodeMediaUnsupported: "The body must be application/json.",
 	CodeBodyTooLarge:     "The body is larger than 64 KiB.",

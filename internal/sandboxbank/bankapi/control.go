@@ -7,7 +7,7 @@ import (
 )
 
 // ForceCharge is the body of the routes that force an outcome of a charge. The
-// zero value of each field leaves it as it is.
+// zero value of each field changes nothing.
 type ForceCharge struct {
 	// Terms register a charge that was generated offline, which the bank has
 	// not seen.

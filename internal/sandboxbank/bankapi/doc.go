@@ -1,5 +1,5 @@
 // Package bankapi is the protocol of the sandbox's bank: its bodies, codes,
-// faults and signatures, and what a payer is shown, which follows from a
+// faults and signatures, and the payer's instructions, which follow from a
 // charge's terms.
 //
 // The bank and its driver import this package and not each other.
@@ -8,8 +8,8 @@ package bankapi
 const (
 	// JSONType is the media type of every body.
 	JSONType = "application/json"
-	// FaultHeader asks the driver to behave as if its connection had been
-	// refused, which only a client can see. Its value is [NotSent].
+	// FaultHeader asks the driver to simulate a refused connection, which only a
+	// client can observe. Its value is [NotSent].
 	FaultHeader = "X-Porteira-Bank-Fault"
 )
 

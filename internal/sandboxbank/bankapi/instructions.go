@@ -10,14 +10,14 @@ const (
 	// codeHost is the address in this bank's BR Codes. No name under .invalid
 	// ever resolves (RFC 2606), so no payer's bank can fetch the charge.
 	codeHost = "pix.porteira.invalid/qr/v2/"
-	// worthless marks what looks like a means of payment and is none.
+	// worthless marks a code or bill that looks payable but is not.
 	worthless = "SEM VALOR - "
 	// defaultCity is used for a merchant without a city.
 	defaultCity = "BRASILIA"
 )
 
-// Instructions are what a payer needs to pay a charge by Pix or boleto; both
-// are nil for a card.
+// Instructions are what a payer needs to pay a charge by Pix or boleto; both are
+// nil for a card.
 type Instructions struct {
 	PIX    *PIX
 	Boleto *Boleto

@@ -28,8 +28,8 @@ func terms(method bankapi.Method) bankapi.ChargeTerms {
 	return t
 }
 
-// TestCodesAreValidAndWorthless: whatever a merchant is called, the code
-// decodes, has the amount, and cannot be paid.
+// TestCodesAreValidAndWorthless: for any merchant's name, the code decodes, has
+// the amount, and cannot be paid.
 func TestCodesAreValidAndWorthless(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -6,7 +6,7 @@ import (
 	"github.com/porteira/porteira/internal/money"
 )
 
-// TransferRequest asks for a Pix to a key.
+// TransferRequest requests a Pix to a key.
 type TransferRequest struct {
 	ExternalID  string      `json:"externalId"`
 	Amount      money.Cents `json:"amount"`
@@ -17,7 +17,7 @@ type TransferRequest struct {
 	Description string      `json:"description,omitempty"`
 }
 
-// RefundRequest asks to return money to a payer.
+// RefundRequest requests a refund to a payer.
 type RefundRequest struct {
 	ExternalID string      `json:"externalId"`
 	PaymentID  string      `json:"paymentId"`
@@ -62,8 +62,8 @@ type TransferPage struct {
 	NextCursor string          `json:"nextCursor"`
 }
 
-// Change is money that moved again after it was paid or sent: the amount of a
-// transfer that came back, or a dispute of a charge.
+// Change is a later movement of money that was paid or sent: the returned amount
+// of a transfer, or a dispute of a charge.
 type Change struct {
 	Subject    Subject     `json:"subject"`
 	ExternalID string      `json:"externalId"`

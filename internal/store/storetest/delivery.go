@@ -1,10 +1,8 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -12,385 +10,291 @@ import (
 )
 
 var deliveryTests = []test{
-	{"two claimers never share a delivery", deliveriesClaimedOnce},
-	{"an attempt is on record before it is made", attemptsAreRecorded},
-	{"the end of an attempt is recorded once", attemptsEndOnce},
-	{"who lost a delivery changes nothing but its own attempt", lostDelivery},
-	{"who lost a delivery that has been removed since changes nothing", lostAndRemoved},
-	{"an attempt in which its process died uses none of the schedule up", interruptedDelivery},
-	{"a delivery given back was never tried", returnedDelivery},
-	{"many are given back together, each as it stands", returnedTogether},
-	{"an order whose receiver wants no more gets no more", endedDeliveries},
-	{"what ended stays ended for those in flight", endedInFlight},
-	{"redelivery starts again, with the whole schedule", redelivered},
-	{"a person is told once of a delivery that was given up, until it is over", givenUpDelivery},
-	{"the soonest due come first, the future not at all", deliveriesDue},
+	{"an attempt is listed from its beginning", func(s *suite) {
+		m, node, subject := s.merchant(), s.id(), s.id()
+		s.commit(addEvents(m, subject, 1, hook))
+		for i := range 2 {
+			d := s.claimDeliveries(m, node, 10)[0]
+			s.equal("delivery", values(d.EventNumber, d.Subject, d.URL, d.State, d.Attempts, d.ScheduleStep, d.ClaimedBy, d.NextAt),
+				values(1, subject, hook, store.DeliveryPending, i+1, i, node, time.Time{}))
+			sameFields(s, "as it is stored", s.delivery(d), d, "Event")
+			s.equal("its event", d.Event, s.events(m)[0])
+			attempts := s.attempts(m, 1)
+			s.equal("on record", len(attempts), i+1)
+			s.equal("under way", attempts[i], store.Attempt{Merchant: m.ID, Delivery: d.ID, URL: hook, Number: i + 1, CreatedAt: d.UpdatedAt})
+			s.commit(endAttempt(d, 500, store.DeliveryPending, s.past()))
+			got := s.attempts(m, 1)[i]
+			s.equal("as it ended", values(got.Number, got.Status, got.Error, got.CreatedAt, got.EndedAt.IsZero()), values(i+1, 500, "e", d.UpdatedAt, false))
+		}
+		// A delivery that is returned was not attempted.
+		d := s.claimDeliveries(m, node, 10)[0]
+		s.commit(setDelivery(d, returned(s.past())))
+		s.equal("attempts after it was returned", len(s.attempts(m, 1)), 2)
+		s.equal("number of the next one", s.claimDeliveries(m, node, 1)[0].Attempts, 3)
+	}},
+	// If it is unknown whether an end was recorded, it is recorded again.
+	{"the end of an attempt is recorded once", func(s *suite) {
+		m := s.merchant()
+		s.commit(addEvents(m, s.id(), 1, hook))
+		d := s.claimDeliveries(m, s.id(), 10)[0]
+		s.commit(finish(d))
+		first, ended := s.attempts(m, 1), s.delivery(d)
+		s.commit(endAttempt(d, 500, store.DeliveryPending, s.past()), endAttempt(d, 404, store.DeliveryPending, s.past()))
+		s.equal("attempts and delivery", values(s.attempts(m, 1), s.delivery(d)), values(first, ended))
+		s.equal("due", len(s.claimDeliveries(m, s.id(), 10)), 0)
+	}},
+	// A node that was declared dead is alive: its delivery belongs to another now.
+	{"a delivery that another process took over is left alone, and the attempt is recorded", func(s *suite) {
+		m, one, two := s.merchant(), s.node(), s.id()
+		s.commit(addEvents(m, s.id(), 1, hook))
+		lost := s.claimDeliveries(m, one, 10)[0]
+		s.release(one)
+		mine := s.claimDeliveries(m, two, 10)[0]
+		s.equal("the lost attempt has ended", !s.attempts(m, 1)[0].EndedAt.IsZero(), false)
+		s.commit(endAttempt(lost, 500, store.DeliveryExhausted, time.Time{}))
+		list := s.attempts(m, 1) // it was made, and the current one goes on
+		s.equal("attempts", len(list), 2)
+		s.equal("status and end of each", values(list[0].Status, list[0].EndedAt.IsZero(), list[1].Status, list[1].EndedAt.IsZero()), values(500, false, 0, true))
+		got := s.delivery(mine)
+		s.equal("delivery", values(got.State, got.ClaimedBy, got.Attempts), values(store.DeliveryPending, two, 2))
+		s.commit(finish(mine))
+		s.equal("state, and due ones", values(s.delivery(mine).State, len(s.claimDeliveries(m, two, 10))), values(store.DeliveryDone, 0))
+	}},
+	// An attempt during which its process died is on record, and counts for no step of
+	// the schedule: it may never have been made.
+	{"an attempt that died with its process counts for no step of the schedule", func(s *suite) {
+		m := s.merchant()
+		s.commit(addEvents(m, s.id(), 1, hook))
+		die := func() {
+			node := s.node()
+			s.equal("claimed", len(s.claimDeliveries(m, node, 1)), 1)
+			s.release(node)
+		}
+		die()
+		die()
+		cutOff := s.attempts(m, 1)
+		s.equal("on record", len(cutOff), 2)
+		for i, a := range cutOff {
+			s.equal("cut off", a, store.Attempt{Merchant: m.ID, Delivery: a.Delivery, URL: hook, Number: i + 1, CreatedAt: a.CreatedAt})
+		}
+		d := s.claimDeliveries(m, s.id(), 1)[0]
+		s.equal("attempts and steps", values(d.Attempts, d.ScheduleStep), values(3, 0))
+		s.commit(endAttempt(d, 500, store.DeliveryPending, s.past()))
+		die()
+		d = s.claimDeliveries(m, s.id(), 1)[0]
+		s.equal("attempts and steps", values(d.Attempts, d.ScheduleStep), values(5, 1))
+	}},
+	{"several deliveries change in one commit, each by itself", func(s *suite) {
+		m, other, node := s.merchant(), s.merchant(), s.node()
+		s.commit(addEvents(m, s.id(), 4, hook), addEvents(other, s.id(), 1, hook))
+		list, theirs := s.claimDeliveries(m, node, 10), s.claimDeliveries(other, node, 10)
+		s.commit(setDelivery(list[0], returned(s.past())), setDelivery(list[1], returned(s.later())), finish(list[2]),
+			setDelivery(theirs[0], returned(s.past())), setDelivery(list[0], func(d *store.Delivery) { d.ScheduleStep = 7 })) // twice
+		due := s.claimDeliveries(m, s.id(), 10)
+		s.equal("due", len(due), 1)
+		s.equal("delivery that changed twice", values(due[0].ID, due[0].ScheduleStep), values(list[0].ID, 7))
+		s.equal("due of the other merchant", len(s.claimDeliveries(other, s.id(), 10)), 1)
+		for i, want := range []int{1, 0, 1, 1} { // claimed again, later, ended, still claimed
+			s.equal(fmt.Sprint("attempts of event ", i+1), len(s.attempts(m, int64(i+1))), want)
+		}
+		s.equal("released", s.release(node), 1) // what ended or was returned is not claimed
+	}},
+	{"disabling a URL disables the pending deliveries of its order, claimed ones too", func(s *suite) {
+		m, node := s.merchant(), s.id()
+		p := s.payin(m, "r", func(p *payment.Payin) { p.WebhookURL = hook })
+		s.add(p)
+		id := p.Payin.ID
+		s.commit(addEvents(m, id, 1, hook))
+		flying := s.claimDeliveries(m, node, 1)[0]
+		s.commit(addEvents(m, id, 1, hook), addEvents(m, id, 1, "https://other.example"), addEvents(m, s.id(), 1, hook))
+		s.commit(addEvents(m, id, 1, hook), disable(m, id, hook), addEvents(m, id, 1, "https://third.example"))
+		got := s.storedPayin(p) // merchants see no change
+		s.equal("disabled, version and time", values(got.WebhookDisabled, got.Version, got.UpdatedAt), values(true, 1, p.Payin.UpdatedAt))
+
+		// It was in flight, and fails: it is not attempted again.
+		s.commit(endAttempt(flying, 500, store.DeliveryPending, s.past()))
+		s.equal("state of the one in flight, and its answer", values(s.delivery(flying).State, s.attempts(m, 1)[0].Status), values(store.DeliveryDisabled, 500))
+		var due []int64
+		for _, d := range s.claimDeliveries(m, node, 10) {
+			due = append(due, d.EventNumber)
+		}
+		s.equal("due, of all events", values(due, len(s.events(m))), values([]int64{3, 4, 6}, 6))
+	}},
+	// The order is locked first: a commit that changes it is waited for, and its event
+	// is disabled too.
+	{"disabling a URL disables the events of concurrent commits", func(s *suite) {
+		m := s.merchant()
+		for i := range 20 {
+			p := s.payin(m, fmt.Sprint(i), func(p *payment.Payin) { p.WebhookURL = hook })
+			s.add(p)
+			s.concurrently(4, func(n int) error {
+				if n == 0 {
+					return s.try(disable(m, p.Payin.ID, hook))
+				}
+				return s.try(addOrderEvent(p))
+			})
+		}
+		s.equal("due, of all events", values(len(s.claimDeliveries(m, s.id(), 100)), len(s.events(m))), values(0, 60))
+	}},
+	{"an event is delivered again with a complete schedule", func(s *suite) {
+		m, node := s.merchant(), s.id()
+		s.commit(addEvents(m, s.id(), 1, hook))
+		e := s.events(m)[0]
+		s.commit(endAttempt(s.claimDeliveries(m, node, 10)[0], 500, store.DeliveryPending, s.past()))
+		second := s.claimDeliveries(m, node, 10)[0]
+		s.equal("schedule step, and due while it is claimed", values(second.ScheduleStep, s.redeliver(e)), values(1, 0))
+		s.commit(finish(second))
+		s.equal("due", s.redeliver(e), 1)
+		third := s.claimDeliveries(m, node, 10)[0]
+		s.equal("attempts, step and state", values(third.Attempts, third.ScheduleStep, third.State), values(3, 0, store.DeliveryPending))
+	}},
+	{"the case of a delivery is open until it is closed", func(s *suite) {
+		m, subject := s.merchant(), s.id()
+		s.commit(addEvents(m, subject, 2, hook))
+		list := s.claimDeliveries(m, s.id(), 10)
+		var ids [2]payment.ID
+		var never, before, after, other, last bool
+		s.commit(hasOpenCase(list[0], &never))
+		for i, d := range list {
+			s.commit(openCase(m, store.CaseWebhook, subject, &ids[i]), setDelivery(d, func(d *store.Delivery) { d.Case = ids[i] }))
+		}
+		s.commit(hasOpenCase(list[0], &before), closeCase(m, &ids[0]), hasOpenCase(list[0], &after), hasOpenCase(list[1], &other),
+			closeCases(m, subject, store.CaseWebhook), hasOpenCase(list[1], &last))
+		s.equal("open: never, before, after, the other, at last", values(never, before, after, other, last), values(false, true, false, true, false))
+		s.equal("open cases", len(s.openCases(m)), 0)
+	}},
+	{"the oldest due deliveries are read first, and future ones not at all", func(s *suite) {
+		m, node := s.merchant(), s.id()
+		s.commit(addEvents(m, s.id(), 3, hook))
+		now := s.env.Clock.Now()
+		for i, d := range s.claimDeliveries(m, node, 10) { // in an hour, now, an hour ago
+			s.commit(endAttempt(d, 500, store.DeliveryPending, now.Add(time.Duration(1-i)*time.Hour)))
+		}
+		wantDue := func(want bool) {
+			s.Helper()
+			merchants := must(s.store.DeliveriesDue(s.Context(), now))
+			s.equal("has due ones", slices.Contains(merchants, m.ID), want)
+		}
+		wantDue(true)
+		for _, number := range []int64{3, 2} {
+			list := s.claimDeliveries(m, node, 1)
+			s.equal("claimed, and its event", values(len(list), list[0].EventNumber), values(1, number))
+		}
+		wantDue(false)
+		s.equal("claimed", len(s.claimDeliveries(m, node, 1)), 0)
+	}},
 }
 
 const hook = "https://shop.example/hook"
 
-func (b *bench) claimDeliveries(m store.Merchant, node payment.ID, limit int) (list []store.Delivery) {
-	b.Helper()
-	b.write(func(tx *store.Tx) (err error) {
-		list, err = tx.ClaimDeliveries(b.Context(), m.ID, node, limit)
-		return err
-	})
-	return list
-}
-
-func (b *bench) attempts(m store.Merchant, number int64) []store.Attempt {
-	b.Helper()
-	list, err := b.s.Attempts(b.Context(), m.ID, number)
-	b.must(err)
-	return list
-}
-
-func (b *bench) finish(d store.Delivery, state string, next time.Time, node payment.ID) (f store.Finished) {
-	b.Helper()
-	d.State, d.NextAt = state, next
-	b.write(func(tx *store.Tx) (err error) {
-		f, err = tx.FinishDelivery(b.Context(), d, store.Attempt{Status: 500, Latency: 1500 * time.Microsecond, Error: "e", Response: "r"}, node)
-		return err
-	})
-	return f
-}
-
-func deliveriesClaimedOnce(b *bench) {
-	const n, claimers = 60, 4
-	m := b.merchant()
-	b.announce(m, b.id(), n, hook)
-	var mu sync.Mutex
-	claimed := map[payment.ID]int{}
-	b.together(claimers, func(ctx context.Context, _ int) error {
-		node := b.id()
-		for {
-			var list []store.Delivery
-			err := b.s.Write(ctx, func(tx *store.Tx) (err error) {
-				list, err = tx.ClaimDeliveries(ctx, m.ID, node, 5)
-				return err
-			})
-			if err != nil || len(list) == 0 {
-				return err
-			}
-			mu.Lock()
-			for i := range list {
-				claimed[list[i].ID]++
-			}
-			mu.Unlock()
+// claimDeliveries claims due deliveries of a merchant, and reports them.
+func claimDeliveries(m store.Merchant, node payment.ID, limit int, claimed *[]store.Delivery) operation {
+	return does(func(n *needs) { n.DueDeliveries(m.ID, limit) }, func(l *loaded, c *changes) {
+		*claimed = nil
+		for _, d := range l.DueDeliveries(m.ID) {
+			d.Claim(node, l.Now())
+			c.SetDelivery(d)
+			*claimed = append(*claimed, d)
 		}
 	})
-	// What another held in its hands at the time is skipped, and may be left.
-	for _, d := range b.claimDeliveries(m, b.id(), n) {
-		claimed[d.ID]++
-	}
-	equal(b, "deliveries claimed", len(claimed), n)
-	for id, times := range claimed {
-		if times != 1 {
-			b.Errorf("%s was claimed %d times", id, times)
+}
+
+// claimDeliveries returns the claimed deliveries in the order of their events.
+func (s *suite) claimDeliveries(m store.Merchant, node payment.ID, limit int) (claimed []store.Delivery) {
+	s.Helper()
+	s.commit(claimDeliveries(m, node, limit, &claimed))
+	slices.SortFunc(claimed, func(a, b store.Delivery) int { return int(a.EventNumber - b.EventNumber) })
+	return claimed
+}
+
+// endAttempt records the end of an attempt. If the delivery is still claimed as d
+// is, it moves on: to be attempted again at a time, or to a final state.
+func endAttempt(d store.Delivery, status int, state store.DeliveryState, next time.Time) operation {
+	return does(func(n *needs) { n.Delivery(d.Merchant, d.ID) }, func(l *loaded, c *changes) {
+		v, ok := l.Delivery(d.Merchant, d.ID)
+		if !ok || v.Attempts < d.Attempts {
+			return
 		}
-	}
-}
-
-func attemptsAreRecorded(b *bench) {
-	m, node := b.merchant(), b.id()
-	b.announce(m, b.id(), 1, hook)
-	for i := 1; i <= 2; i++ {
-		list := b.claimDeliveries(m, node, 10)
-		equal(b, "claimed", len(list), 1)
-		d := list[0]
-		equal(b, "attempts", d.Attempts, i)
-		equal(b, "url", d.URL, hook)
-		equal(b, "event", d.Event.Number, 1)
-		attempts := b.attempts(m, 1)
-		equal(b, "on record", len(attempts), i)
-		began := attempts[i-1]
-		equal(b, "is under way", began, store.Attempt{Delivery: d.ID, URL: hook, Number: i, CreatedAt: began.CreatedAt})
-		equal(b, "began", began.CreatedAt, d.TakenAt.Truncate(time.Microsecond).UTC())
-		b.finish(d, store.DeliveryPending, b.w.Clock.Now().Add(-time.Second), node)
-		equal(b, "began, when it has ended", b.attempts(m, 1)[i-1].CreatedAt, began.CreatedAt)
-	}
-	attempts := b.attempts(m, 1)
-	equal(b, "on record", len(attempts), 2)
-	a := attempts[1]
-	if a.Status != 500 || a.Latency != 1500*time.Microsecond || a.Error != "e" || a.Response != "r" || a.Number != 2 || a.EndedAt.IsZero() || a.URL != hook {
-		b.Errorf("%+v", a)
-	}
-}
-
-// Who does not know whether the end was recorded records it again.
-func attemptsEndOnce(b *bench) {
-	m, node := b.merchant(), b.id()
-	b.announce(m, b.id(), 1, hook)
-	d := b.claimDeliveries(m, node, 10)[0]
-	b.finish(d, store.DeliveryDone, time.Time{}, node)
-	first := b.attempts(m, 1)
-	b.write(func(tx *store.Tx) error {
-		_, err := tx.FinishDelivery(b.Context(), d, store.Attempt{Status: 200}, node)
-		return err
-	})
-	again := b.attempts(m, 1)
-	equal(b, "on record", len(again), 1)
-	equal(b, "the attempt", again[0], first[0])
-}
-
-// A node that was taken for dead comes back: its delivery is another's now.
-func lostDelivery(b *bench) {
-	m, one, two := b.merchant(), b.node(), b.id()
-	b.announce(m, b.id(), 1, hook)
-	lost := b.claimDeliveries(m, one, 10)[0]
-	_, err := b.release(store.Node{ID: one, Beat: 1})
-	b.must(err)
-	mine := b.claimDeliveries(m, two, 10)
-	equal(b, "claimed by another", len(mine), 1)
-	equal(b, "the end of the lost one", b.finish(lost, store.DeliveryExhausted, time.Time{}, one), store.Finished{})
-	b.write(func(tx *store.Tx) error { return tx.ReturnDelivery(b.Context(), lost, b.now(), one) })
-	attempts, err := b.s.Attempts(b.Context(), m.ID, 1)
-	b.must(err)
-	equal(b, "attempts", len(attempts), 2)
-	equal(b, "the lost one has not ended", attempts[0].EndedAt.IsZero(), false) // it was made, and is on record
-	equal(b, "still due", len(b.claimDeliveries(m, two, 10)), 0)
-	equal(b, "the end", b.finish(mine[0], store.DeliveryDone, time.Time{}, two), store.Finished{State: store.DeliveryDone})
-	equal(b, "the end once more", b.finish(mine[0], store.DeliveryDone, time.Time{}, two), store.Finished{})
-	equal(b, "due when done", len(b.claimDeliveries(m, two, 10)), 0)
-}
-
-// It comes back so late that the delivery has gone for its age.
-func lostAndRemoved(b *bench) {
-	m, one, two := b.merchant(), b.node(), b.id()
-	b.announce(m, b.id(), 1, hook)
-	lost := b.claimDeliveries(m, one, 10)[0]
-	_, err := b.release(store.Node{ID: one, Beat: 1})
-	b.must(err)
-	b.finish(b.claimDeliveries(m, two, 10)[0], store.DeliveryDone, time.Time{}, two)
-	equal(b, "attempts", len(b.attempts(m, 1)), 2)
-	b.write(func(tx *store.Tx) error {
-		n, err := tx.RemoveDeliveries(b.Context(), store.Old{Merchant: m.ID, Last: lost.ID}, b.now().Add(time.Hour))
-		equal(b, "removed", n, 1)
-		return err
-	})
-	equal(b, "the end of the lost one", b.finish(lost, store.DeliveryDone, time.Time{}, one), store.Finished{})
-	equal(b, "attempts of what has gone", len(b.attempts(m, 1)), 0)
-}
-
-// An attempt in which its process died is on record, and uses none of the
-// schedule up: it may never have been made.
-func interruptedDelivery(b *bench) {
-	m := b.merchant()
-	b.announce(m, b.id(), 1, hook)
-	die := func() {
-		node := b.node()
-		equal(b, "claimed", len(b.claimDeliveries(m, node, 1)), 1)
-		b.write(func(tx *store.Tx) error {
-			_, err := tx.ReleaseNode(b.Context(), store.Node{ID: node, Beat: 1})
-			return err
+		c.AddAttempt(store.Attempt{
+			Merchant: d.Merchant, Delivery: d.ID, Number: d.Attempts, CreatedAt: d.UpdatedAt, Status: status, Latency: time.Second, Error: "e", Response: "r",
 		})
-	}
-	die()
-	die()
-	died := b.attempts(m, 1)
-	equal(b, "on record", len(died), 2)
-	for i, a := range died {
-		equal(b, "died in it", a, store.Attempt{Delivery: a.Delivery, URL: hook, Number: i + 1, CreatedAt: a.CreatedAt})
-	}
-	node := b.id()
-	d := b.claimDeliveries(m, node, 1)[0]
-	equal(b, "attempts", d.Attempts, 3)
-	equal(b, "attempts that ended, with this one", d.Ended, 1)
-	b.finish(d, store.DeliveryPending, b.w.Clock.Now().Add(-time.Second), node)
-	die()
-	d = b.claimDeliveries(m, node, 1)[0]
-	equal(b, "attempts", d.Attempts, 5)
-	equal(b, "attempts that ended, with this one", d.Ended, 2)
-}
-
-func returnedDelivery(b *bench) {
-	m, node := b.merchant(), b.id()
-	b.announce(m, b.id(), 1, hook)
-	d := b.claimDeliveries(m, node, 1)[0]
-	b.write(func(tx *store.Tx) error { return tx.ReturnDelivery(b.Context(), d, b.now(), node) })
-	attempts, err := b.s.Attempts(b.Context(), m.ID, 1)
-	b.must(err)
-	equal(b, "attempts", len(attempts), 0)
-	equal(b, "attempts counted", b.claimDeliveries(m, node, 1)[0].Attempts, 1)
-}
-
-// Of many that are given back at once one has ended meanwhile, one is another's by
-// now, and one is another merchant's.
-func returnedTogether(b *bench) {
-	m, other, one, two := b.merchant(), b.merchant(), b.node(), b.id()
-	p := b.payin(m, "r")
-	p.WebhookURL = hook
-	b.storePayins(p)
-	b.announce(m, p.ID, 1, hook)
-	b.announce(m, b.id(), 3, hook)
-	b.announce(other, b.id(), 1, hook)
-	lost := b.claimDeliveries(m, one, 1)[0]
-	_, err := b.release(store.Node{ID: one, Beat: 1})
-	b.must(err)
-	back := b.claimDeliveries(m, two, 10)
-	back = append(back, b.claimDeliveries(other, two, 10)...)
-	equal(b, "claimed", len(back), 5)
-	b.write(func(tx *store.Tx) error { return tx.EndDeliveries(b.Context(), m.ID, p.ID, hook) })
-	b.write(func(tx *store.Tx) error {
-		b.must(tx.ReturnDelivery(b.Context(), lost, b.now(), one))
-		for i, d := range back {
-			at := b.now()
-			if i == 2 {
-				at = at.Add(time.Hour)
-			}
-			b.must(tx.ReturnDelivery(b.Context(), d, at, two))
+		if v.ClaimedBy != d.ClaimedBy || v.Attempts != d.Attempts {
+			return
 		}
-		return nil
-	})
-	for number, want := range []int{1, 0, 0, 0} { // of the one that was lost and then given back
-		equal(b, "attempts", len(b.attempts(m, int64(number+1))), want)
-	}
-	due := b.claimDeliveries(m, two, 10)
-	var numbers []int64
-	for _, d := range due {
-		numbers = append(numbers, d.Event.Number)
-	}
-	slices.Sort(numbers)
-	equal(b, "due", fmt.Sprint(numbers), "[2 4]")
-	equal(b, "due of the other merchant", len(b.claimDeliveries(other, two, 10)), 1)
-	// Who ended is in nobody's hand: a process that dies leaves no attempt of it.
-	b.write(func(tx *store.Tx) error { return tx.RegisterNode(b.Context(), two) })
-	_, err = b.release(store.Node{ID: two, Beat: 1})
-	b.must(err)
-	equal(b, "attempts of the one that ended", len(b.attempts(m, 1)), 1)
-	equal(b, "attempts of one that was claimed again", len(b.attempts(m, 2)), 1)
-}
-
-func endedDeliveries(b *bench) {
-	m := b.merchant()
-	p := b.payin(m, "r")
-	p.WebhookURL = hook
-	b.storePayins(p)
-	b.announce(m, p.ID, 2, hook)
-	b.announce(m, p.ID, 1, "https://other.example")
-	b.announce(m, b.id(), 1, hook)
-	b.write(func(tx *store.Tx) error {
-		tell(tx, m.ID, p.ID, 3, hook)
-		return tx.EndDeliveries(b.Context(), m.ID, p.ID, hook) // in one batch with news of the order
-	})
-	list := b.claimDeliveries(m, b.id(), 10)
-	equal(b, "still due", len(list), 2)
-	for i := range list {
-		if list[i].Subject == p.ID && list[i].URL == hook {
-			b.Error("a delivery that ended is due")
+		v.ClaimedBy, v.ScheduleStep = payment.ID{}, v.ScheduleStep+1
+		if v.UpdatedAt = l.Now(); v.State == store.DeliveryPending {
+			v.State, v.NextAt = state, next
 		}
-	}
-	got, err := b.s.Payin(b.Context(), m.ID, p.ID)
-	b.must(err)
-	equal(b, "the order's webhook has ended", got.WebhookEnded, true)
+		c.SetDelivery(v)
+	})
 }
 
-// One event is answered 410 while the order's next one is on its way to the
-// same address, and fails there: it is not tried again.
-func endedInFlight(b *bench) {
-	m, node, subject := b.merchant(), b.id(), b.id()
-	b.announce(m, subject, 2, hook)
-	list := b.claimDeliveries(m, node, 10)
-	b.finish(list[0], store.DeliveryEnded, time.Time{}, node)
-	b.write(func(tx *store.Tx) error { return tx.EndDeliveries(b.Context(), m.ID, subject, hook) })
-	f := b.finish(list[1], store.DeliveryPending, b.w.Clock.Now().Add(-time.Second), node)
-	equal(b, "state", f.State, store.DeliveryEnded)
-	equal(b, "due after the end", len(b.claimDeliveries(m, node, 10)), 0)
-	attempts, err := b.s.Attempts(b.Context(), m.ID, list[1].EventNumber)
-	b.must(err)
-	equal(b, "answer on record", attempts[0].Status, 500)
+// finish ends an attempt that succeeded.
+func finish(d store.Delivery) operation { return endAttempt(d, 200, store.DeliveryDone, time.Time{}) }
+
+// setDelivery changes a delivery.
+func setDelivery(d store.Delivery, change func(d *store.Delivery)) operation {
+	return set(func(n *needs) { n.Delivery(d.Merchant, d.ID) }, func(l *loaded) (store.Delivery, bool) { return l.Delivery(d.Merchant, d.ID) },
+		(*changes).SetDelivery, change)
 }
 
-func redelivered(b *bench) {
-	m, node := b.merchant(), b.id()
-	b.announce(m, b.id(), 1, hook)
-	b.finish(b.claimDeliveries(m, node, 10)[0], store.DeliveryPending, b.w.Clock.Now().Add(-time.Second), node)
-	second := b.claimDeliveries(m, node, 10)[0]
-	equal(b, "attempts that ended, with this one", second.Ended, 2)
-	b.finish(second, store.DeliveryDone, time.Time{}, node)
-	var n int64
-	again := func(tx *store.Tx) (err error) {
-		n, err = tx.Redeliver(b.Context(), &payment.Event{Merchant: m.ID, Number: 1})
-		equal(b, "wakes who delivers", tx.HasDeliveries(), true)
+// returned undoes a claim.
+func returned(at time.Time) func(d *store.Delivery) {
+	return func(d *store.Delivery) { d.ClaimedBy, d.Attempts, d.NextAt = payment.ID{}, d.Attempts-1, at }
+}
+
+// disable disables the deliveries of an order to a URL, those of this commit too.
+func disable(m store.Merchant, subject payment.ID, url string) operation {
+	return does(func(n *needs) { n.PendingDeliveries(m.ID, subject, url) }, func(l *loaded, c *changes) {
+		if p, ok := l.Payin(m.ID, subject); ok {
+			p.WebhookDisabled = true
+			c.SetPayin(p)
+		}
+		c.DisableURL(m.ID, subject, url)
+		for _, d := range l.PendingDeliveries(m.ID, subject, url) {
+			d.State, d.NextAt = store.DeliveryDisabled, time.Time{}
+			c.SetDelivery(d)
+		}
+	})
+}
+
+// delivery is a delivery as it is stored.
+func (s *suite) delivery(d store.Delivery) (v store.Delivery) {
+	s.Helper()
+	s.commit(does(func(n *needs) { n.Delivery(d.Merchant, d.ID) }, func(l *loaded, _ *changes) { v, _ = l.Delivery(d.Merchant, d.ID) }))
+	return v
+}
+
+func (s *suite) attempts(m store.Merchant, number int64) []store.Attempt {
+	return must(s.store.Attempts(s.Context(), m.ID, number))
+}
+
+// addOrderEvent adds an event of an order, to be delivered unless that is disabled.
+func addOrderEvent(p *store.NewPayin) operation {
+	m, id := store.Merchant{ID: p.Payin.Merchant}, p.Payin.ID
+	return operation{func(n *needs) { n.Payin(m.ID, id) }, func(l *loaded, c *changes) error {
+		url := hook
+		if v, _ := l.Payin(m.ID, id); v.WebhookDisabled {
+			url = ""
+		}
+		return addEvents(m, id, 1, url).decide(l, c)
+	}}
+}
+
+// redeliver requests an event again, and returns how many deliveries are due by it.
+func (s *suite) redeliver(e payment.Event) (n int64) {
+	s.Helper()
+	s.write(func(tx *store.Tx) (err error) {
+		n, err = tx.Redeliver(s.Context(), &e)
 		return err
-	}
-	b.write(again)
-	equal(b, "made due", n, 1)
-	third := b.claimDeliveries(m, node, 10)
-	equal(b, "claimed", len(third), 1)
-	equal(b, "attempts", third[0].Attempts, 3)
-	equal(b, "attempts of the new schedule, with this one", third[0].Ended, 1)
-	b.write(again)
-	equal(b, "made due while in hand", n, 0)
+	})
+	return n
 }
 
-func givenUpDelivery(b *bench) {
-	m, node, subject := b.merchant(), b.id(), b.id()
-	b.announce(m, subject, 2, hook)
-	list := b.claimDeliveries(m, node, 10)
-	giveUp := func(d store.Delivery) payment.ID {
-		b.Helper()
-		f := b.finish(d, store.DeliveryExhausted, time.Time{}, node)
-		equal(b, "state", f.State, store.DeliveryExhausted)
-		b.write(func(tx *store.Tx) error {
-			return tx.GiveUpDelivery(b.Context(), d, f.Exception, store.Exception{Merchant: m.ID, Kind: store.ExceptionWebhook, Subject: subject, Detail: "do this"})
-		})
-		return f.Exception
-	}
-	again := func(number int64) store.Delivery {
-		b.Helper()
-		b.write(func(tx *store.Tx) error {
-			_, err := tx.Redeliver(b.Context(), &payment.Event{Merchant: m.ID, Number: number})
-			return err
-		})
-		return b.claimDeliveries(m, node, 10)[0]
-	}
-	open := func() []store.Exception {
-		b.Helper()
-		exceptions, err := b.s.OpenExceptions(b.Context(), 10)
-		b.must(err)
-		return exceptions
-	}
-	equal(b, "told before", giveUp(list[0]), payment.ID{})
-	equal(b, "told before of the other", giveUp(list[1]), payment.ID{})
-	first := open()
-	equal(b, "open", len(first), 2)
-	told := giveUp(again(list[0].EventNumber))
-	equal(b, "open when one was given up again", len(open()), 2)
-	f := b.finish(again(list[0].EventNumber), store.DeliveryDone, time.Time{}, node)
-	equal(b, "state", f.State, store.DeliveryDone)
-	equal(b, "told of", f.Exception, told)
-	b.write(func(tx *store.Tx) error { return tx.CloseException(b.Context(), m.ID, f.Exception, "it is over") })
-	left := open()
-	equal(b, "open when one is over", len(left), 1)
-	equal(b, "the one that is over is open", left[0].ID == told, false)
-	giveUp(again(list[0].EventNumber))
-	equal(b, "open when it was given up anew", len(open()), 2)
-}
-
-func deliveriesDue(b *bench) {
-	m, node := b.merchant(), b.id()
-	b.announce(m, b.id(), 3, hook)
-	now := b.w.Clock.Now()
-	list := b.claimDeliveries(m, node, 10)
-	equal(b, "claimed", len(list), 3)
-	for i, d := range list {
-		b.finish(d, store.DeliveryPending, now.Add(time.Duration(1-i)*time.Hour), node) // in an hour, now, an hour ago
-	}
-	isDue := func() bool {
-		merchants, err := b.s.DeliveriesDue(b.Context(), now)
-		b.must(err)
-		for _, id := range merchants {
-			if id == m.ID {
-				return true
-			}
-		}
-		return false
-	}
-	equal(b, "has due", isDue(), true)
-	first, second := b.claimDeliveries(m, node, 1), b.claimDeliveries(m, node, 10)
-	if len(first) != 1 || len(second) != 1 || first[0].ID != list[2].ID || second[0].ID != list[1].ID {
-		b.Errorf("claimed %v, then %v", first, second)
-	}
-	equal(b, "has due when all are claimed", isDue(), false)
+// hasOpenCase reports whether the case of a delivery is open.
+func hasOpenCase(d store.Delivery, open *bool) operation {
+	return does(func(n *needs) { n.Delivery(d.Merchant, d.ID); n.DeliveryCase(d.Merchant, d.ID) }, func(l *loaded, _ *changes) {
+		v, _ := l.Delivery(d.Merchant, d.ID)
+		*open = l.HasOpenCase(v)
+	})
 }

@@ -1,3 +1,5 @@
+// Package storetest gives tests a database with the schema in place, and is the
+// conformance suite that every database engine passes.
 package storetest
 
 import (
@@ -5,16 +7,18 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/db/dbtest"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/store"
 )
 
-// Engines names every database engine that a test can ask for.
+// Engines names every database engine.
 var Engines = []string{"sqlite", "postgres"}
 
 // Each runs a test on every engine, with the options of a database of its own
 // whose schema is in place.
-func Each(t *testing.T, w env.Env, run func(t *testing.T, o store.Options)) {
+func Each(t *testing.T, w env.Env, run func(t *testing.T, o db.Options)) {
 	t.Helper()
 	for _, engine := range Engines {
 		t.Run(engine, func(t *testing.T) { run(t, Prepare(t, engine, w)) })
@@ -22,11 +26,11 @@ func Each(t *testing.T, w env.Env, run func(t *testing.T, o store.Options)) {
 }
 
 // Prepare makes a database of an engine, with the schema in place.
-func Prepare(t testing.TB, engine string, w env.Env) store.Options {
+func Prepare(t testing.TB, engine string, w env.Env) db.Options {
 	t.Helper()
 	o := options(t, w)
 	if engine == "postgres" {
-		o.Database = PostgresFrom(t, "porteira", func(url string) error {
+		o.Database = dbtest.PostgresFrom(t, "porteira", func(url string) error {
 			prepared := o
 			prepared.Database = url
 			_, err := store.Migrate(context.Background(), prepared)
@@ -42,11 +46,11 @@ func Prepare(t testing.TB, engine string, w env.Env) store.Options {
 }
 
 // Empty makes a database of an engine without a schema.
-func Empty(t testing.TB, engine string, w env.Env) store.Options {
+func Empty(t testing.TB, engine string, w env.Env) db.Options {
 	t.Helper()
 	o := options(t, w)
 	if engine == "postgres" {
-		o.Database = Postgres(t)
+		o.Database = dbtest.Postgres(t)
 	} else {
 		o.Database = filepath.Join(t.TempDir(), "porteira.db")
 	}
@@ -54,7 +58,7 @@ func Empty(t testing.TB, engine string, w env.Env) store.Options {
 }
 
 // Open opens a prepared database and closes it when the test ends.
-func Open(t testing.TB, o store.Options) *store.Store {
+func Open(t testing.TB, o db.Options) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), o)
 	if err != nil {
@@ -68,11 +72,11 @@ func Open(t testing.TB, o store.Options) *store.Store {
 	return s
 }
 
-func options(t testing.TB, w env.Env) store.Options {
+func options(t testing.TB, w env.Env) db.Options {
 	t.Helper()
-	keys, err := store.NewKeyring(make([]byte, store.MasterKeyLength), w.Random)
+	keys, err := db.NewKeyring(make([]byte, db.MasterKeyLength), w.Random)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store.Options{Keys: keys, Env: w}
+	return db.Options{Keys: keys, Env: w}
 }

@@ -1,135 +1,110 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
-	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
 
 var merchantTests = []test{
-	{"a merchant is found by id, number and name", merchantIsFound},
-	{"a name is taken once", merchantNameIsUnique},
-	{"merchants made at once get numbers of their own", merchantsAtOnce},
-	{"closing happens once", merchantCloses},
-	{"the platform is no merchant", platformIsNoMerchant},
-	{"a credential keeps all that it has", credentialRoundTrips},
-	{"a key id is taken once, and revoked once", credentialIsRevokedOnce},
-}
-
-func merchantIsFound(b *bench) {
-	m := b.merchant()
-	for name, find := range map[string]func() (store.Merchant, error){
-		"id":     func() (store.Merchant, error) { return b.s.Merchant(b.Context(), m.ID) },
-		"number": func() (store.Merchant, error) { return b.s.MerchantByNumber(b.Context(), m.Number) },
-		"name":   func() (store.Merchant, error) { return b.s.MerchantByName(b.Context(), m.Name) },
-	} {
-		got, err := find()
-		b.must(err)
-		equal(b, "by "+name, fmt.Sprint(got), fmt.Sprint(m))
-	}
-	_, err := b.s.Merchant(b.Context(), b.id())
-	b.wantError(err, store.ErrNotFound)
-	secret, err := b.s.WebhookSecret(b.Context(), m.ID)
-	b.must(err)
-	equal(b, "secret", secret, "whsec_"+m.Name)
-}
-
-func merchantNameIsUnique(b *bench) {
-	m := b.merchant()
-	err := b.s.Write(b.Context(), func(tx *store.Tx) error {
-		_, err := tx.CreateMerchant(b.Context(), m, "")
-		return err
-	})
-	b.wantError(err, store.ErrConflict)
-}
-
-// Two transactions read the same greatest number: the loser takes the next.
-func merchantsAtOnce(b *bench) {
-	const n = 8
-	numbers := make([]int64, n)
-	b.together(n, func(ctx context.Context, i int) error {
-		return b.s.Write(ctx, func(tx *store.Tx) error {
-			m, err := tx.CreateMerchant(ctx, store.Merchant{Name: fmt.Sprint("at once ", i), Processor: "bank"}, "")
-			numbers[i] = m.Number
+	{"a name is used once, and a merchant is closed once", func(s *suite) {
+		m := s.merchant()
+		s.wantError(s.store.Transact(s.Context(), func(tx *store.Tx) error {
+			_, err := tx.CreateMerchant(s.Context(), m, "")
 			return err
+		}), store.ErrConflict)
+		closeIt := func(tx *store.Tx) error { return tx.CloseMerchant(s.Context(), m.ID) }
+		s.write(closeIt)
+		got := must(s.store.Merchant(s.Context(), m.ID))
+		s.equal("is open", got.ClosedAt.IsZero(), false)
+		s.wantError(s.store.Transact(s.Context(), closeIt), store.ErrConflict)
+		s.wantError(errorOf(s.store.Merchant(s.Context(), s.id())), store.ErrNotFound)
+	}},
+	{"concurrent merchants get distinct numbers", func(s *suite) {
+		numbers := make([]int64, 8)
+		s.concurrently(len(numbers), func(i int) error {
+			return s.store.Transact(s.Context(), func(tx *store.Tx) error {
+				m, err := tx.CreateMerchant(s.Context(), store.Merchant{Name: fmt.Sprint("concurrent ", i), Processor: "bank"}, "")
+				numbers[i] = m.Number
+				return err
+			})
 		})
-	})
-	slices.Sort(numbers)
-	equal(b, "distinct numbers", len(slices.Compact(numbers)), n)
-}
-
-func merchantCloses(b *bench) {
-	m := b.merchant()
-	b.write(func(tx *store.Tx) error { return tx.CloseMerchant(b.Context(), m.ID) })
-	got, err := b.s.Merchant(b.Context(), m.ID)
-	b.must(err)
-	if got.ClosedAt.IsZero() {
-		b.Error("it is not closed")
-	}
-	b.wantError(b.s.Write(b.Context(), func(tx *store.Tx) error { return tx.CloseMerchant(b.Context(), m.ID) }), store.ErrConflict)
-}
-
-func platformIsNoMerchant(b *bench) {
-	list, err := b.s.Merchants(b.Context())
-	b.must(err)
-	for i := range list {
-		if list[i].ID.IsZero() || list[i].Number == 0 {
-			b.Errorf("%v is listed", list[i])
+		slices.Sort(numbers)
+		s.equal("distinct numbers", len(slices.Compact(numbers)), 8)
+	}},
+	{"the platform is not a merchant", func(s *suite) {
+		first := s.merchant()
+		list := must(s.store.Merchants(s.Context()))
+		s.equal("are by number", slices.IsSortedFunc(list, func(x, y store.Merchant) int { return int(x.Number - y.Number) }), true)
+		s.equal("the last one", list[len(list)-1].ID, first.ID)
+		for i := range list {
+			s.equal("is the platform", list[i].ID.IsZero() || list[i].Number == 0, false)
 		}
-	}
-	if !slices.IsSortedFunc(list, func(x, y store.Merchant) int { return int(x.Number - y.Number) }) {
-		b.Error("merchants are not in the order of their numbers")
-	}
-	platform, err := b.s.Merchant(b.Context(), none)
-	b.must(err)
-	if platform.ClosedAt.IsZero() {
-		b.Error("the platform takes orders")
-	}
+		platform := must(s.store.Merchant(s.Context(), payment.ID{}))
+		s.equal("the platform takes orders", platform.ClosedAt.IsZero(), false)
+	}},
+	{"a key id is used once, and revoked once", func(s *suite) {
+		m := s.merchant()
+		create := func(tx *store.Tx) error {
+			return tx.CreateCredential(s.Context(), store.Credential{KeyID: m.Name, Merchant: m.ID, SecretHash: []byte{1}})
+		}
+		revoke := func(tx *store.Tx) error { return tx.RevokeCredential(s.Context(), m.Name) }
+		s.write(create)
+		s.wantError(s.store.Transact(s.Context(), create), store.ErrConflict)
+		s.write(revoke)
+		s.wantError(s.store.Transact(s.Context(), revoke), store.ErrNotFound)
+		got := must(s.store.Credential(s.Context(), m.Name))
+		s.equal("revoked, and of", values(!got.RevokedAt.IsZero(), got.Merchant), values(true, m.ID))
+		theirs := must(s.store.Credentials(s.Context(), s.merchant().ID))
+		s.equal("credentials of another merchant", len(theirs), 0)
+		s.wantError(errorOf(s.store.Credential(s.Context(), "nobody")), store.ErrNotFound)
+	}},
+	{"a brand is its merchant's, and is replaced", func(s *suite) {
+		m, other := s.merchant(), s.merchant()
+		brand := func(m store.Merchant) store.Brand {
+			return must(s.store.Brand(s.Context(), m.ID))
+		}
+		s.equal("unsaved brand", brand(m), store.Brand{Merchant: m.ID})
+		s.concurrently(4, func(i int) error {
+			return s.saveBrand(store.Brand{Merchant: m.ID, Title: fmt.Sprint("title ", i), Color: "#00aa77", Logo: []byte{1}})
+		})
+		s.equal("title of one of them", brand(m).Title[:6], "title ")
+		s.must(s.saveBrand(store.Brand{Merchant: m.ID, Title: "Outra"}))
+		got := brand(m)
+		sameFields(s, "replaced brand", got, store.Brand{Merchant: m.ID, Title: "Outra", UpdatedAt: got.UpdatedAt}, "Logo")
+		s.equal("logo and time", values(len(got.Logo), got.UpdatedAt.IsZero()), values(0, false))
+		s.equal("brand of the other", brand(other), store.Brand{Merchant: other.ID})
+	}},
+	{"a setting has its latest value", func(s *suite) {
+		wantSetting := func(want string) {
+			s.Helper()
+			s.equal("setting", must(s.store.Setting(s.Context(), "a setting")), want)
+		}
+		wantSetting("")
+		for _, value := range []string{"1h0m0s", "2h0m0s", "", "é"} {
+			s.write(func(tx *store.Tx) error {
+				s.must(tx.SetSetting(s.Context(), "a setting", value))
+				got, err := tx.Setting(s.Context(), "a setting")
+				s.equal("within the transaction", got, value)
+				return err
+			})
+			wantSetting(value)
+		}
+		s.commit(does(nil, func(_ *loaded, c *changes) {
+			c.SetSetting("a setting", "first")
+			c.SetSetting("another", "other")
+			c.SetSetting("a setting", "last")
+		}))
+		wantSetting("last")
+	}},
+	{"the store answers", func(s *suite) {
+		s.must(s.store.Ping(s.Context()))
+		s.equal("writers, keys and id", values(s.store.Writers() > 0, s.store.Keys() != nil, s.store.Installation().IsZero()), values(true, true, false))
+	}},
 }
 
-func credentialRoundTrips(b *bench) {
-	m := b.merchant()
-	want := store.Credential{
-		KeyID: "key " + m.Name, Merchant: m.ID, Label: "loja é", SecretHash: []byte{0, 1}, SecondHash: []byte{2},
-		SecondUntil: b.now(), Scopes: []string{store.ScopeRead, store.ScopePayinWrite},
-		AllowedIPs: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/32")},
-		ExpiresAt:  b.now().Add(time.Hour),
-	}
-	b.write(func(tx *store.Tx) error {
-		want.CreatedAt = tx.Now
-		return tx.CreateCredential(b.Context(), want)
-	})
-	got, err := b.s.Credential(b.Context(), want.KeyID)
-	b.must(err)
-	equal(b, "credential", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
-	list, err := b.s.Credentials(b.Context(), m.ID)
-	b.must(err)
-	equal(b, "credentials", fmt.Sprintf("%+v", list), fmt.Sprintf("%+v", []store.Credential{want}))
-	theirs, err := b.s.Credentials(b.Context(), b.merchant().ID)
-	b.must(err)
-	equal(b, "credentials of another merchant", len(theirs), 0)
-	_, err = b.s.Credential(b.Context(), "nobody")
-	b.wantError(err, store.ErrNotFound)
-}
-
-func credentialIsRevokedOnce(b *bench) {
-	m := b.merchant()
-	create := func(tx *store.Tx) error {
-		return tx.CreateCredential(b.Context(), store.Credential{KeyID: m.Name, Merchant: m.ID, SecretHash: []byte{1}})
-	}
-	revoke := func(tx *store.Tx) error { return tx.RevokeCredential(b.Context(), m.Name) }
-	b.write(create)
-	b.wantError(b.s.Write(b.Context(), create), store.ErrConflict)
-	b.write(revoke)
-	b.wantError(b.s.Write(b.Context(), revoke), store.ErrNotFound)
-	got, err := b.s.Credential(b.Context(), m.Name)
-	b.must(err)
-	if got.RevokedAt.IsZero() || got.Merchant != m.ID || got.Merchant == (payment.ID{}) {
-		b.Errorf("%+v", got)
-	}
+func (s *suite) saveBrand(b store.Brand) error {
+	return s.store.Transact(s.Context(), func(tx *store.Tx) error { return tx.SaveBrand(s.Context(), b) })
 }

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -9,163 +11,172 @@ import (
 )
 
 var nodeTests = []test{
-	{"a beat moves its node and the installation on", beats},
-	{"a dead node's payouts are asked about, not sent again", deadNodesPayouts},
-	{"a node that lives is not released", livingNode},
-	{"a node given up for dead cannot beat", deadNodeBeats},
-	{"a node is not released before its claim has ended", releaseWaits},
-	{"a restored copy knows how far the first one had come", restored},
+	{"heartbeats advance their nodes and the epoch", func(s *suite) {
+		nodes := []payment.ID{s.node(), s.node(), s.node(), s.node()}
+		before := s.installation().Epoch
+		s.concurrently(len(nodes), func(i int) (err error) {
+			for n := 0; n < 10 && err == nil; n++ {
+				err = s.try(heartbeat(nodes[i]))
+			}
+			return err
+		})
+		s.commit(heartbeat(nodes[0]), heartbeat(nodes[1]))
+		s.equal("epoch, and heartbeats", values(s.installation().Epoch, s.seen(nodes[0]).Heartbeat, s.seen(nodes[2]).Heartbeat), values(before+42, 12, 11))
+	}},
+	{"a dead node's payouts are looked up, not sent again", func(s *suite) {
+		m, dead, other := s.merchant(), s.node(), s.node()
+		list := s.storedPayouts(m, "sending", "claimed", "looked-up")
+		sending, claimed, lookedUp := list[0], list[1], list[2]
+		s.commit(setPayout(lookedUp, func(p *payment.Payout) { p.Step = payment.StepUnknown }))
+		s.equal("claimed", values(len(s.claimPayouts(toSend(m, 10), dead)), len(s.claimPayouts(toLookUp(m, 10), dead))), values(2, 1))
+		theirs := s.storedPayouts(m, "theirs")[0]
+		s.commit(s.startSend(sending, dead), s.startSend(theirs, other))
+
+		s.equal("released", s.release(dead), 3)
+		for p, want := range map[*store.NewPayout]payment.PayoutStep{
+			sending: payment.StepUnknown, claimed: payment.StepQueued, lookedUp: payment.StepUnknown,
+		} {
+			got := s.storedPayout(p)
+			s.equal(p.Payout.ReferenceID, values(got.Step, got.ClaimedBy.IsZero(), got.NextAt.IsZero()), values(want, true, false))
+		}
+		s.equal("outcomes of the sends", values(s.sends(sending)[0].Outcome, s.sends(theirs)[0].Outcome), values(store.SendUnknown, store.SendIntent))
+		s.equal("the other's payout is claimed by", s.storedPayout(theirs).ClaimedBy, other)
+		s.equal("to send, and to look up", values(len(s.claimPayouts(toSend(m, 10), other)), len(s.claimPayouts(toLookUp(m, 10), other))), values(1, 2))
+		s.wantError(s.try(addSends(s.send(sending, 2, other))), store.ErrConflict) // the unknown send is undecided
+	}},
+	{"a node is released once, if it is dead, and then claims nothing", func(s *suite) {
+		node, other := s.node(), s.node()
+		before := s.seen(node)
+		s.commit(heartbeat(node))
+		s.wantError(errorOf(s.tryRelease(s.Context(), before)), store.ErrConflict) // it lives
+		s.equal("heartbeat", s.seen(node).Heartbeat, 2)
+		before = s.seen(node)
+		s.release(node)
+		s.wantError(errorOf(s.tryRelease(s.Context(), before)), store.ErrConflict)
+		s.equal("heartbeat", s.seen(node).Heartbeat, 0)
+		s.wantError(s.try(heartbeat(node)), store.ErrNotFound)
+		var alive, otherAlive bool
+		s.commit(nodeAlive(node, &alive), nodeAlive(other, &otherAlive), nodeAlive(other, &otherAlive))
+		s.equal("may claim", values(alive, otherAlive), values(false, true))
+	}},
+	// A claim that is committed after its node was released would be lost: the release
+	// waits for it, so that it sees all claims of the node.
+	{"a node is not released before its claim is committed", func(s *suite) {
+		m, slow := s.merchant(), s.node()
+		s.storedPayouts(m, "r")
+		var claimed []payment.Payout
+		var alive bool
+		s.commit(nodeAlive(slow, &alive), claimPayouts(toSend(m, 1), slow, &claimed), s.releaseMustWait(slow))
+		s.equal("alive, claimed, and released", values(alive, len(claimed), s.release(slow)), values(true, 1, 1))
+		s.commit(nodeAlive(slow, &alive))
+		s.equal("is alive", alive, false)
+	}},
+	{"a restored copy continues from the latest epoch", func(s *suite) {
+		at := s.env.Clock.Now()
+		s.write(func(tx *store.Tx) error {
+			return tx.SetInstallation(s.Context(), store.Installation{Epoch: 1_000_000, RestoredAt: at})
+		})
+		s.commit(heartbeat(s.node()))
+		s.equal("installation", s.installation(), store.Installation{ID: s.store.Installation(), Epoch: 1_000_001, RestoredAt: at})
+	}},
+	{"work scheduled by a clock that was ahead is pulled forward", func(s *suite) {
+		m, bank, now := s.merchant(), s.Name(), s.env.Clock.Now()
+		ahead := now.AddDate(1, 0, 0)
+		list := s.storedPayouts(m, "ahead", "looked-up", "soon")
+		s.commit(addEvents(m, s.id(), 1, hook), s.addNotices(bank, "n"))
+		s.commit(setPayout(list[0], func(p *payment.Payout) { p.NextAt = ahead }), setPayout(list[1], func(p *payment.Payout) { p.NextAt, p.Step = ahead, payment.StepAccepted }),
+			setPayout(list[2], func(p *payment.Payout) { p.NextAt = now.Add(time.Hour) }),
+			endAttempt(s.claimDeliveries(m, s.id(), 1)[0], 500, store.DeliveryPending, ahead), delay(s.claimNotices(bank, s.id())[0], ahead))
+		for due, latest := range []time.Time{now.AddDate(2, 0, 0), now.Add(27 * time.Hour)} {
+			s.write(func(tx *store.Tx) error {
+				s.must(tx.SetInstallation(s.Context(), store.Installation{Epoch: 2_000_000, RestoredAt: ahead}))
+				return tx.PullForward(s.Context(), latest)
+			})
+			s.equal("due", values(len(s.claimPayouts(toSend(m, 10), s.id())), len(s.claimPayouts(toLookUp(m, 10), s.id())),
+				len(s.claimDeliveries(m, s.id(), 10)), len(s.claimNotices(bank, s.id()))), values(due, due, due, due))
+			s.equal("the restore is in the future", s.installation().RestoredAt.After(s.env.Clock.Now()), due == 0)
+		}
+		s.equal("still due later", s.storedPayout(list[2]).NextAt, now.Add(time.Hour))
+	}},
 }
 
-func (b *bench) beat(node payment.ID) (installation int64, err error) {
-	err = b.s.Write(b.Context(), func(tx *store.Tx) (err error) {
-		v, err := tx.Beat(b.Context(), node)
-		installation = v.Beat
-		return err
-	})
-	return installation, err
+// node registers a process.
+func (s *suite) node() payment.ID {
+	s.Helper()
+	id := s.id()
+	s.write(func(tx *store.Tx) error { return tx.RegisterNode(s.Context(), id) })
+	return id
 }
 
-func (b *bench) release(n store.Node) (released int64, err error) {
-	err = b.s.Write(b.Context(), func(tx *store.Tx) (err error) {
-		released, err = tx.ReleaseNode(b.Context(), n)
+// heartbeat advances a node and the epoch; ErrNotFound if it was declared dead.
+func heartbeat(id payment.ID) operation {
+	moved := func(l *loaded, c *changes) {
+		v := l.Installation()
+		v.Epoch++
+		c.SetInstallation(v)
+	}
+	return all(set(func(n *needs) { n.Heartbeat(id) }, func(l *loaded) (store.Node, bool) { return l.Node(id) },
+		(*changes).SetNode, func(n *store.Node) { n.Heartbeat++ }), does(nil, moved))
+}
+
+// seen is a node as others see it; its heartbeat is 0 if it is not registered.
+func (s *suite) seen(id payment.ID) store.Node {
+	s.Helper()
+	list := must(s.store.Nodes(s.Context()))
+	if i := slices.IndexFunc(list, func(n store.Node) bool { return n.ID == id }); i >= 0 {
+		return list[i]
+	}
+	return store.Node{ID: id}
+}
+
+func (s *suite) tryRelease(ctx context.Context, n store.Node) (released int64, err error) {
+	err = s.store.Transact(ctx, func(tx *store.Tx) (err error) {
+		released, err = tx.ReleaseNode(ctx, n)
 		return err
 	})
 	return released, err
 }
 
-// seen is a node as another one sees it, if it is on the list.
-func (b *bench) seen(id payment.ID) (store.Node, bool) {
-	b.Helper()
-	list, err := b.s.Nodes(b.Context())
-	b.must(err)
-	for _, n := range list {
-		if n.ID == id {
-			return n, true
+// release declares a node dead, and returns how much work it had claimed.
+func (s *suite) release(id payment.ID) int64 {
+	s.Helper()
+	released, err := s.tryRelease(s.Context(), s.seen(id))
+	s.must(err)
+	return released
+}
+
+func (s *suite) installation() store.Installation {
+	s.Helper()
+	v := must(s.store.ReadInstallation(s.Context()))
+	s.equal("installation", v.ID, s.store.Installation())
+	return v
+}
+
+// startSend records the intent to send a payout.
+func (s *suite) startSend(p *store.NewPayout, node payment.ID) operation {
+	return all(addSends(s.send(p, 1, node)), setPayout(p, func(p *payment.Payout) {
+		p.Step, p.ClaimedBy, p.NextAt = payment.StepIntent, node, time.Time{}
+	}))
+}
+
+// nodeAlive reports whether a node may claim.
+func nodeAlive(id payment.ID, alive *bool) operation {
+	return does(func(n *needs) { n.ClaimingNode(id) }, func(l *loaded, _ *changes) { *alive = l.NodeAlive(id) })
+}
+
+// releaseMustWait expects that a node can write a heartbeat and cannot be released during
+// the commit. SQLite has one writer: nothing else can happen during a commit.
+func (s *suite) releaseMustWait(node payment.ID) operation {
+	return operation{decide: func(*loaded, *changes) error {
+		if s.store.Engine() == "sqlite" {
+			return nil
 		}
-	}
-	return store.Node{ID: id}, false
-}
-
-func beats(b *bench) {
-	node := b.node()
-	first, err := b.beat(node)
-	b.must(err)
-	second, err := b.beat(node)
-	b.must(err)
-	equal(b, "installation's beat", second, first+1)
-	n, ok := b.seen(node)
-	equal(b, "is on the list", ok, true)
-	equal(b, "node's beat", n.Beat, 3)
-	installation, err := b.s.ReadInstallation(b.Context())
-	b.must(err)
-	equal(b, "installation's beat", installation.Beat, second)
-	equal(b, "installation", installation.ID, b.s.Installation())
-}
-
-func deadNodesPayouts(b *bench) {
-	m, dead, other := b.merchant(), b.node(), b.node()
-	sending, fresh, asked, theirs := b.payout(m, "sending"), b.payout(m, "fresh"), b.payout(m, "asked"), b.payout(m, "theirs")
-	asked.Step = payment.StepUnknown
-	b.storePayouts(sending, fresh, asked)
-	due := store.Due{Merchant: m.ID, Processor: "bank"}
-	equal(b, "claimed", len(b.claimPayouts(due, dead, store.ToSend, 10)), 2)
-	equal(b, "claimed", len(b.claimPayouts(due, dead, store.ToAsk, 10)), 1)
-	b.storePayouts(theirs)
-	equal(b, "claimed by another", len(b.claimPayouts(due, other, store.ToSend, 10)), 1)
-	b.must(b.insertSends(b.send(sending, 1, dead)))
-	sending.Step, sending.Version, sending.ClaimedBy = payment.StepIntent, 2, dead
-	sending.NextAt = sending.SentAt // never, while it is in hand
-	b.write(func(tx *store.Tx) error { return tx.UpdatePayout(b.Context(), &sending.Payout, 1) })
-
-	n, _ := b.seen(dead)
-	released, err := b.release(n)
-	b.must(err)
-	equal(b, "released", released, 3)
-	for p, want := range map[*store.NewPayout]payment.PayoutStep{
-		sending: payment.StepUnknown, fresh: payment.StepQueued, asked: payment.StepUnknown,
-	} {
-		got, err := b.s.Payout(b.Context(), m.ID, p.ID)
-		b.must(err)
-		equal(b, "step of "+p.ReferenceID, got.Step, want)
-		equal(b, "is in hand", !got.ClaimedBy.IsZero(), false)
-		equal(b, "is due", !got.NextAt.IsZero(), true)
-	}
-	sends, err := b.s.Sends(b.Context(), m.ID, sending.ID)
-	b.must(err)
-	equal(b, "outcome of the send", sends[0].Outcome, store.SendUnknown)
-	got, err := b.s.Payout(b.Context(), m.ID, theirs.ID)
-	b.must(err)
-	equal(b, "another's payout is in its hands", got.ClaimedBy, other)
-	equal(b, "to send again", len(b.claimPayouts(due, other, store.ToSend, 10)), 1)
-	equal(b, "to ask", len(b.claimPayouts(due, other, store.ToAsk, 10)), 2)
-	// The unknown send still blocks another one.
-	b.wantError(b.insertSends(b.send(sending, 2, other)), store.ErrConflict)
-}
-
-func livingNode(b *bench) {
-	node := b.node()
-	n, _ := b.seen(node)
-	_, err := b.beat(node)
-	b.must(err)
-	_, err = b.release(n)
-	b.wantError(err, store.ErrConflict)
-	_, ok := b.seen(node)
-	equal(b, "is on the list", ok, true)
-}
-
-func deadNodeBeats(b *bench) {
-	node := b.node()
-	n, _ := b.seen(node)
-	_, err := b.release(n)
-	b.must(err)
-	_, ok := b.seen(node)
-	equal(b, "is on the list", ok, false)
-	_, err = b.beat(node)
-	b.wantError(err, store.ErrConflict)
-	_, err = b.release(n)
-	b.wantError(err, store.ErrConflict)
-}
-
-// A claim that is committed after its node was released would be nobody's: who
-// releases waits, so that it sees all that the node has in hand.
-func releaseWaits(b *bench) {
-	m, slow := b.merchant(), b.node()
-	b.storePayouts(b.payout(m, "r"))
-	n, _ := b.seen(slow)
-	b.write(func(tx *store.Tx) error {
-		if err := tx.StayNode(b.Context(), slow); err != nil {
-			return err
-		}
-		list, err := tx.ClaimPayouts(b.Context(), store.Due{Merchant: m.ID, Processor: "bank"}, slow, store.ToSend, 1)
-		if equal(b, "claimed", len(list), 1); err != nil || b.s.Engine() == "sqlite" {
-			return err // SQLite has one writer
-		}
-		if _, err := b.beat(slow); err != nil { // must not wait
-			return err
-		}
-		n, _ = b.seen(slow)
-		brief, cancel := context.WithTimeout(b.Context(), 200*time.Millisecond)
+		s.must(s.try(heartbeat(node)))
+		brief, cancel := context.WithTimeout(s.Context(), 200*time.Millisecond)
 		defer cancel()
-		err = b.s.Write(brief, func(tx *store.Tx) error {
-			_, err := tx.ReleaseNode(brief, n)
-			return err
-		})
-		if brief.Err() == nil {
-			b.Errorf("a node was released in the middle of its claim: %v", err)
+		if _, err := s.tryRelease(brief, s.seen(node)); brief.Err() == nil {
+			return fmt.Errorf("the release did not wait: %w", err)
 		}
 		return nil
-	})
-	released, err := b.release(n)
-	b.must(err)
-	equal(b, "released", released, 1)
-	b.wantError(b.s.Write(b.Context(), func(tx *store.Tx) error { return tx.StayNode(b.Context(), slow) }), store.ErrConflict)
-}
-
-func restored(b *bench) {
-	b.write(func(tx *store.Tx) error { return tx.MarkRestored(b.Context(), 1_000_000) })
-	got, err := b.s.ReadInstallation(b.Context())
-	b.must(err)
-	equal(b, "beat", got.Beat, 1_000_000)
-	equal(b, "is marked", !got.RestoredAt.IsZero(), true)
+	}}
 }

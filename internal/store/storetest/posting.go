@@ -1,10 +1,9 @@
 package storetest
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
@@ -13,36 +12,133 @@ import (
 )
 
 var postingTests = []test{
-	{"each posting tells the balance after it", postingsTellBalances},
-	{"what is refused posts nothing", refusedPostsNothing},
-	{"posts from many at once add up", postsAtOnce},
-	{"holds never exceed what is there", holdsAtOnce},
-	{"an account opened by two at once is opened once", accountOpenedAtOnce},
-	{"a debt that is opened meanwhile is seen", debtOpenedAtOnce},
-	{"two merchants in opposite order both get through", oppositeOrder},
-	{"balances are whole 64-bit numbers", largeBalances},
-	{"each merchant has books of its own", booksApart},
+	{"each posting has the balance of its merchant's account after it", func(s *suite) {
+		m, other := s.merchant(), s.merchant()
+		s.commit(post(other, ledger.Fund("bank", 7)), post(m, ledger.Fund("bank", 100), ledger.HoldPayout(60, 1)), post(m, ledger.PayPayout("bank", 60, 1)))
+		s.commit(post(m, ledger.Receive("bank", 50, 2)))
+		s.wantBalances(other, ledger.Balances{ledger.Available: 7, ledger.Clearing("bank"): -7})
+		s.wantBalances(m, ledger.Balances{ledger.Available: 87, ledger.Held: 0, ledger.Fees: 3, ledger.Clearing("bank"): -90})
+		sums, kinds := map[payment.ID]money.Cents{}, map[ledger.Kind]bool{}
+		for _, p := range s.postings(m) {
+			sums[p.Entry] += p.Amount
+			kinds[p.Kind] = true
+			s.equal("subject, and whether it has a time", values(p.Subject, !p.CreatedAt.IsZero()), values(m.ID, true))
+		}
+		s.equal("entries and kinds", values(len(sums), len(kinds)), values(4, 4))
+		for _, sum := range sums {
+			s.equal("sum of an entry", sum, 0)
+		}
+	}},
+	{"a refused entry posts nothing", func(s *suite) {
+		m, other := s.merchant(), s.merchant()
+		s.commit(post(m, ledger.Fund("bank", 100)))
+		s.wantError(s.try(post(m, ledger.HoldPayout(101, 0))), ledger.ErrInsufficient)
+		s.wantError(s.try(post(m, ledger.HoldPayout(0, 0))), ledger.ErrMalformed)
+		s.wantError(s.try(post(other, ledger.HoldPayout(1, 0))), ledger.ErrInsufficient)
+		refused := does(nil, func(l *loaded, c *changes) {
+			before := c.Len()
+			s.wantError(c.Post(m.ID, m.ID, ledger.HoldPayout(500, 0)), ledger.ErrInsufficient)
+			if c.Post(other.ID, m.ID, ledger.Fund("bank", 1)) == nil || l.Balances(other.ID) != nil {
+				s.Error("posted to accounts that were not loaded")
+			}
+			s.equal("changes", c.Len(), before)
+		})
+		s.commit(refused, post(m, ledger.HoldPayout(40, 0)), refused) // others of its commit are not affected
+		s.wantBalances(m, ledger.Balances{ledger.Available: 60, ledger.Held: 40, ledger.Clearing("bank"): -100})
+		s.equal("postings", values(len(s.postings(m)), len(s.postings(other))), values(4, 0))
+	}},
+	{"concurrent entries add up", func(s *suite) {
+		const writers, rounds = 16, 8
+		m := s.merchant()
+		s.concurrently(writers, func(int) (err error) {
+			for i := 0; i < rounds && err == nil; i++ {
+				err = s.try(post(m, ledger.Receive("bank", 10, 1), ledger.HoldPayout(2, 0)))
+			}
+			return err
+		})
+		const n = writers * rounds
+		s.wantBalances(m, ledger.Balances{ledger.Available: n * 7, ledger.Held: n * 2, ledger.Fees: n, ledger.Clearing("bank"): -n * 10})
+	}},
+	// If the balance is enough for seven of twenty holds, seven succeed.
+	{"concurrent holds never exceed the balance", func(s *suite) {
+		m := s.merchant()
+		s.commit(post(m, ledger.Fund("bank", 79)))
+		var held atomic.Int32
+		s.concurrently(20, func(int) error {
+			err := s.try(post(m, ledger.HoldPayout(10, 1)))
+			if err == nil {
+				held.Add(1)
+			} else if !errors.Is(err, ledger.ErrInsufficient) {
+				return err
+			}
+			return nil
+		})
+		s.equal("holds", held.Load(), 7)
+		s.wantBalances(m, ledger.Balances{ledger.Available: 2, ledger.Held: 77, ledger.Clearing("bank"): -79})
+	}},
+	{"an account that commits open at once is opened once", func(s *suite) {
+		m := s.merchant()
+		s.concurrently(4, func(int) error { return s.try(post(m, ledger.ReceiveUnapplied("bank", 5))) })
+		s.wantBalances(m, ledger.Balances{ledger.Unapplied: 20, ledger.Clearing("bank"): -20})
+	}},
+	// Money received while a merchant's first debt is posted repays it: a commit that waited
+	// for the balances must see accounts that were opened meanwhile.
+	{"a debt that another commit opens is seen", func(s *suite) {
+		for range 30 {
+			m := s.merchant()
+			s.commit(post(m, ledger.Fund("bank", 100)))
+			s.concurrently(2, func(i int) error {
+				return s.try(operation{func(n *needs) { n.Balances(m.ID) }, func(l *loaded, c *changes) error {
+					b := l.Balances(m.ID)
+					if i == 0 {
+						return c.Post(m.ID, m.ID, ledger.OpenDispute(b[ledger.Available], 200))
+					}
+					err := c.Post(m.ID, m.ID, ledger.Receive("bank", 30, 0))
+					if e, due := ledger.RepayOwed(b[ledger.Available], b[ledger.Owed]); due && err == nil {
+						err = c.Post(m.ID, m.ID, e)
+					}
+					return err
+				}})
+			})
+			s.wantBalances(m, ledger.Balances{ledger.Available: 0, ledger.Owed: -70, ledger.Disputed: 200, ledger.Clearing("bank"): -130})
+		}
+	}},
+	{"balances have 64 bits", func(s *suite) {
+		m := s.merchant()
+		s.commit(post(m, ledger.Fund("bank", math.MaxInt64)))
+		s.wantRefused("a sum beyond 64 bits", s.try(post(m, ledger.Fund("bank", 1))))
+		s.wantBalances(m, ledger.Balances{ledger.Available: math.MaxInt64, ledger.Clearing("bank"): -math.MaxInt64})
+	}},
 }
 
-// post books one entry about subject in a transaction of its own.
-func (b *bench) post(m store.Merchant, subject payment.ID, e ledger.Entry) error {
-	return b.s.Write(b.Context(), func(tx *store.Tx) error { return tx.Post(b.Context(), m.ID, subject, e) })
+// cents shortens amounts in tests.
+func cents(n int64) money.Cents { return money.Cents(n) }
+
+// post posts entries about a merchant itself.
+func post(m store.Merchant, entries ...ledger.Entry) operation {
+	return operation{func(n *needs) { n.Balances(m.ID) }, func(_ *loaded, c *changes) error {
+		for _, e := range entries {
+			if err := c.Post(m.ID, m.ID, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
 }
 
-// balances reads a merchant's books. They must equal the sums of postings, and
-// what the postings say of the balance after each must make one chain from
-// nothing to what there is.
-func (b *bench) balances(m store.Merchant) ledger.Balances {
-	b.Helper()
-	balances, err := b.s.Balances(b.Context(), m.ID)
-	b.must(err)
+// wantBalances expects a merchant's balances. They must equal the sums of the
+// postings, whose balances must form one chain from zero to each balance.
+func (s *suite) wantBalances(m store.Merchant, want ledger.Balances) {
+	s.Helper()
+	balances := must(s.store.Balances(s.Context(), m.ID))
+	s.equal("balances", balances, want)
 	sums := ledger.Balances{}
 	type link struct {
 		account ledger.Account
 		balance money.Cents
 	}
 	open := map[link]int{}
-	for _, p := range b.postings(m) {
+	for _, p := range s.postings(m) {
 		sums[p.Account] += p.Amount
 		open[link{p.Account, p.BalanceAfter - p.Amount}]--
 		open[link{p.Account, p.BalanceAfter}]++
@@ -53,188 +149,22 @@ func (b *bench) balances(m store.Merchant) ledger.Balances {
 	}
 	for end, n := range open {
 		if n != 0 {
-			b.Errorf("postings to %s do not follow from one another at %d cents", end.account, end.balance)
+			s.Errorf("postings to %s are not a chain at %d cents", end.account, end.balance)
 		}
 	}
-	equal(b, "sum of postings", fmt.Sprint(sums), fmt.Sprint(balances))
-	return balances
+	s.equal("sums of the postings", sums, balances)
 }
 
-// postings reads all of a merchant's, in small pages.
-func (b *bench) postings(m store.Merchant) []store.Posting {
-	b.Helper()
-	var all []store.Posting
+// postings reads all postings of a merchant, in small pages.
+func (s *suite) postings(m store.Merchant) (all []store.Posting) {
+	s.Helper()
 	last := store.Posting{Line: -1}
 	for {
-		page, err := b.s.Postings(b.Context(), m.ID, last, 7)
-		b.must(err)
+		page := must(s.store.Postings(s.Context(), m.ID, last, 7))
 		if len(page) == 0 {
 			return all
 		}
 		all = append(all, page...)
 		last = page[len(page)-1]
 	}
-}
-
-func postingsTellBalances(b *bench) {
-	m, subject := b.merchant(), b.id()
-	b.write(func(tx *store.Tx) error {
-		for _, e := range []ledger.Entry{ledger.Fund("bank", 100), ledger.HoldPayout(60, 1), ledger.PayPayout("bank", 60, 1)} {
-			if err := tx.Post(b.Context(), m.ID, subject, e); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	b.must(b.post(m, subject, ledger.Receive("bank", 50, 2)))
-	got := b.balances(m)
-	equal(b, "available", got[ledger.Available], 87)
-	equal(b, "held", got[ledger.Held], 0)
-	equal(b, "fees", got[ledger.Fees], 3)
-	equal(b, "clearing", got[ledger.Clearing("bank")], -90)
-	entries := map[payment.ID]ledger.Balances{}
-	for _, p := range b.postings(m) {
-		if entries[p.Entry] == nil {
-			entries[p.Entry] = ledger.Balances{}
-		}
-		entries[p.Entry][""] += p.Amount
-		equal(b, "subject", p.Subject, subject)
-	}
-	equal(b, "entries", len(entries), 4)
-	for id, sum := range entries {
-		equal(b, "sum of "+id.String(), sum[""], 0)
-	}
-}
-
-func refusedPostsNothing(b *bench) {
-	m := b.merchant()
-	b.must(b.post(m, none, ledger.Fund("bank", 100)))
-	b.wantError(b.post(m, none, ledger.HoldPayout(101, 0)), ledger.ErrInsufficient)
-	b.wantError(b.post(m, none, ledger.HoldPayout(0, 0)), ledger.ErrMalformed)
-	b.write(func(tx *store.Tx) error { // a neighbour in the same commit is not hurt
-		b.wantError(tx.Post(b.Context(), m.ID, none, ledger.HoldPayout(500, 0)), ledger.ErrInsufficient)
-		return tx.Post(b.Context(), m.ID, none, ledger.HoldPayout(40, 0))
-	})
-	equal(b, "available", b.balances(m)[ledger.Available], 60)
-	equal(b, "postings", len(b.postings(m)), 4)
-}
-
-func postsAtOnce(b *bench) {
-	const writers, rounds = 16, 8
-	m := b.merchant()
-	b.together(writers, func(ctx context.Context, _ int) error {
-		for range rounds {
-			err := b.s.Write(ctx, func(tx *store.Tx) error {
-				if err := tx.Post(ctx, m.ID, none, ledger.Receive("bank", 10, 1)); err != nil {
-					return err
-				}
-				return tx.Post(ctx, m.ID, none, ledger.HoldPayout(2, 0))
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	got := b.balances(m)
-	equal(b, "available", got[ledger.Available], writers*rounds*7)
-	equal(b, "held", got[ledger.Held], writers*rounds*2)
-	equal(b, "fees", got[ledger.Fees], writers*rounds)
-}
-
-// Of twenty holds over what is enough for seven, seven are taken.
-func holdsAtOnce(b *bench) {
-	m := b.merchant()
-	b.must(b.post(m, none, ledger.Fund("bank", 79)))
-	refused := make([]bool, 20)
-	b.together(len(refused), func(_ context.Context, i int) error {
-		err := b.post(m, none, ledger.HoldPayout(10, 1))
-		refused[i] = errors.Is(err, ledger.ErrInsufficient)
-		if refused[i] {
-			return nil
-		}
-		return err
-	})
-	taken := 0
-	for _, no := range refused {
-		if !no {
-			taken++
-		}
-	}
-	equal(b, "holds taken", taken, 7)
-	equal(b, "available", b.balances(m)[ledger.Available], 2)
-}
-
-func accountOpenedAtOnce(b *bench) {
-	m := b.merchant()
-	b.together(4, func(_ context.Context, _ int) error { return b.post(m, none, ledger.ReceiveUnapplied("bank", 5)) })
-	equal(b, "unapplied", b.balances(m)[ledger.Unapplied], 20)
-}
-
-// Money that comes in while a merchant's first debt is booked repays it: who
-// waited for the balances must see accounts that were opened meanwhile.
-func debtOpenedAtOnce(b *bench) {
-	for range 30 {
-		m := b.merchant()
-		b.must(b.post(m, none, ledger.Fund("bank", 100)))
-		b.together(2, func(ctx context.Context, i int) error {
-			return b.s.Write(ctx, func(tx *store.Tx) error {
-				balances, err := tx.Balances(ctx, m.ID)
-				if err != nil {
-					return err
-				}
-				if i == 0 {
-					return tx.Post(ctx, m.ID, none, ledger.OpenDispute(balances[ledger.Available], 200))
-				}
-				if err := tx.Post(ctx, m.ID, none, ledger.Receive("bank", 30, 0)); err != nil {
-					return err
-				}
-				if e, due := ledger.RepayOwed(balances[ledger.Available], balances[ledger.Owed]); due {
-					return tx.Post(ctx, m.ID, none, e)
-				}
-				return nil
-			})
-		})
-		got := b.balances(m)
-		equal(b, "available beside a debt", got[ledger.Available], 0)
-		equal(b, "owed", got[ledger.Owed], -70)
-	}
-}
-
-// The order of locks may be wrong in a caller; the database then says so, and
-// the transaction is run again.
-func oppositeOrder(b *bench) {
-	one, two := b.merchant(), b.merchant()
-	b.must(b.post(one, none, ledger.Fund("bank", 1)))
-	b.must(b.post(two, none, ledger.Fund("bank", 1)))
-	b.together(2, func(ctx context.Context, i int) error {
-		first, second := one, two
-		if i == 1 {
-			first, second = two, one
-		}
-		return b.s.Write(ctx, func(tx *store.Tx) error {
-			if err := tx.Post(ctx, first.ID, none, ledger.Fund("bank", 1)); err != nil {
-				return err
-			}
-			return tx.Post(ctx, second.ID, none, ledger.Fund("bank", 1))
-		})
-	})
-	equal(b, "one", b.balances(one)[ledger.Available], 3)
-	equal(b, "two", b.balances(two)[ledger.Available], 3)
-}
-
-func largeBalances(b *bench) {
-	m := b.merchant()
-	b.must(b.post(m, none, ledger.Fund("bank", math.MaxInt64)))
-	b.refused("a sum beyond 64 bits", b.post(m, none, ledger.Fund("bank", 1)))
-	got := b.balances(m)
-	equal(b, "available", got[ledger.Available], math.MaxInt64)
-	equal(b, "clearing", got[ledger.Clearing("bank")], -math.MaxInt64)
-}
-
-func booksApart(b *bench) {
-	one, two := b.merchant(), b.merchant()
-	b.must(b.post(one, none, ledger.Fund("bank", 100)))
-	b.wantError(b.post(two, none, ledger.HoldPayout(1, 0)), ledger.ErrInsufficient)
-	equal(b, "accounts of the other", len(b.balances(two)), 0)
 }

@@ -1,0 +1,128 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/porteira/porteira/internal/cluster"
+	"github.com/porteira/porteira/internal/delivery"
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/merchant"
+	"github.com/porteira/porteira/internal/notice"
+	"github.com/porteira/porteira/internal/outgoing"
+	"github.com/porteira/porteira/internal/payin"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/payout"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+	"github.com/porteira/porteira/internal/worker"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// CoreOptions assemble a Core.
+type CoreOptions struct {
+	Store      *store.Store
+	Env        env.Env
+	Processors processor.Registry
+	Log        *slog.Logger
+	Marker     cluster.Marker
+	// Links are the URLs of a pay-in's pages in events; nil omits them.
+	Links transition.Links
+	// Changed is called after a commit that changed a pay-in; it may be nil.
+	Changed func(merchant, payin payment.ID)
+	// Retention is the time for which ended deliveries are kept; 0 keeps them forever.
+	Retention time.Duration
+	// Wakers are the wakers of the workers; nil creates them.
+	Wakers Wakers
+	// Steps are the steps of the workers that are not about use cases.
+	Steps AppSteps
+
+	// For tests and simulations without concurrency: Inline makes each call in the step
+	// that claimed it, and RecordOnce does not retry recording a result.
+	Inline     bool
+	RecordOnce bool
+}
+
+// Core is the gateway without its faces: the use cases and their background workers.
+type Core struct {
+	Node       *cluster.Node
+	Writer     *write.Writer
+	Cluster    *cluster.Cluster
+	Merchants  *merchant.Service
+	Payins     *payin.Service
+	Payouts    *payout.Service
+	Outgoing   *outgoing.Executor
+	Notices    *notice.Service
+	Deliveries *delivery.Service
+
+	Workers []Worker
+
+	queue *notice.Queue
+}
+
+// NewCore assembles the use cases and their workers; nothing runs yet.
+func NewCore(o CoreOptions) *Core {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Links == nil {
+		o.Links = func(*payment.Payin) payment.Links { return payment.Links{} }
+	}
+	if o.Wakers == nil {
+		o.Wakers = NewWakers(nil)
+	}
+	c := &Core{Node: cluster.NewNode(o.Env.Clock)}
+	c.queue = notice.NewQueue(c.Node, o.Wakers[WorkerNotices], o.Inline)
+	deliveries := delivery.NewQueue(c.Node, o.Wakers[WorkerDeliver])
+	c.Writer = write.New(write.Options{
+		Store: o.Store, Env: o.Env, Log: o.Log, Node: c.Node, Notices: c.queue, Deliveries: deliveries, Changed: o.Changed,
+	})
+	c.Cluster = cluster.New(cluster.Options{
+		Node: c.Node, Store: o.Store, Writer: c.Writer, Env: o.Env, Log: o.Log, Marker: o.Marker,
+		Released: func() {
+			for _, name := range []string{WorkerSend, WorkerLookUp, WorkerNotices, WorkerDeliver} {
+				o.Wakers[name].Wake()
+			}
+		},
+	})
+	c.useCases(&o, deliveries)
+	c.Workers = c.workers(&o)
+	return c
+}
+
+// useCases assembles the use cases.
+func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
+	recorder := worker.Recorder{Env: o.Env, Log: o.Log, Once: o.RecordOnce}
+	c.Merchants = merchant.New(merchant.Options{Store: o.Store, Env: o.Env, Processors: o.Processors})
+	c.Payins = payin.New(payin.Options{Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, Log: o.Log, Links: o.Links})
+	c.Payouts = payout.New(payout.Options{
+		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, RestoredAt: c.Node.RestoredAt, Requested: o.Wakers[WorkerSend].Wake,
+	})
+	c.Outgoing = outgoing.New(outgoing.Options{
+		Store: o.Store, Writer: c.Writer, Node: c.Node, Env: o.Env, Processors: o.Processors, Log: o.Log, Recorder: recorder,
+		SendWaker: o.Wakers[WorkerSend], LookUpWaker: o.Wakers[WorkerLookUp], Inline: o.Inline,
+	})
+	c.Notices = notice.New(notice.Options{
+		Store: o.Store, Writer: c.Writer, Queue: c.queue, Payins: c.Payins, Transfers: c.Outgoing, Env: o.Env,
+		Processors: o.Processors, Log: o.Log, Recorder: recorder,
+	})
+	c.Deliveries = delivery.New(delivery.Options{
+		Store: o.Store, Writer: c.Writer, Queue: deliveries, Env: o.Env, Log: o.Log, Recorder: recorder, Retention: o.Retention, Inline: o.Inline,
+	})
+}
+
+// Wait waits until no call of the workers is in flight.
+func (c *Core) Wait() {
+	c.Outgoing.Wait()
+	c.queue.Wait()
+	c.Deliveries.Wait()
+}
+
+// Leave releases the claims of this process, for a clean shutdown.
+func (c *Core) Leave(ctx context.Context) error {
+	c.Node.Lease.Drop()
+	c.Deliveries.Leave(ctx)
+	return c.Cluster.Leave(ctx)
+}

@@ -1,0 +1,235 @@
+package coretest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+)
+
+// BankName is the name of the bank as a processor.
+const BankName = "bank"
+
+// ErrDown is the cause of the answers of a bank that is down.
+var ErrDown = errors.New("bank: connection refused")
+
+// Bank is a processor with records of its own, which the gateway under test cannot
+// change. Tests set its fields to make it misbehave.
+type Bank struct {
+	Profiled processor.Profile
+
+	Mu        sync.Mutex
+	Transfers map[string]*Transfer
+	Charges   map[string]*processor.ChargeReport
+	Incoming  []processor.Payment         // all payments, oldest first
+	Changed   []processor.Change          // all later changes, oldest first
+	Calls     []processor.TransferRequest // every request that arrived
+	Queries   int
+	Down      bool // queries fail
+
+	OnQueryCharge func() // called in each query of a charge; may be nil
+	OnSend        func() // called before the guard of a transfer; may be nil
+	// AnswerCharge, AnswerTransfer and AnswerQuery, if set, replace the bank's own answers.
+	AnswerCharge   func(b *Bank, r processor.ChargeRequest) processor.ChargeAnswer
+	AnswerTransfer func(b *Bank, r processor.TransferRequest) processor.TransferAnswer
+	AnswerQuery    func(b *Bank, externalID string) processor.TransferReport
+}
+
+// Transfer is a transfer in the bank's records. Returned is in cents.
+type Transfer struct {
+	Request  processor.TransferRequest
+	State    processor.TransferState
+	Returned money.Cents
+}
+
+// NewBank returns a bank that pays every transfer immediately.
+func NewBank() *Bank {
+	return &Bank{
+		Transfers: map[string]*Transfer{}, Charges: map[string]*processor.ChargeReport{},
+		Profiled: processor.Profile{
+			Name: BankName, IdempotentByOurID: true, QuietPeriod: time.Minute,
+			ChargeTimeout: 4 * time.Second, TransferTimeout: 5 * time.Second,
+		},
+	}
+}
+
+// Profile implements [processor.Processor].
+func (b *Bank) Profile() processor.Profile { return b.Profiled }
+
+// Pay records a transfer, once per id, and reports it. The caller holds Mu.
+func (b *Bank) Pay(r processor.TransferRequest, state processor.TransferState) processor.TransferReport {
+	if _, ok := b.Transfers[r.ExternalID]; !ok {
+		b.Transfers[r.ExternalID] = &Transfer{Request: r, State: state}
+	}
+	return b.Report(r.ExternalID)
+}
+
+// Report is the bank's record of a transfer. The caller holds Mu.
+func (b *Bank) Report(externalID string) processor.TransferReport {
+	t, ok := b.Transfers[externalID]
+	if !ok {
+		return processor.TransferReport{Lookup: processor.NotFound}
+	}
+	return processor.TransferReport{
+		Lookup: processor.Found, State: t.State, EndToEndID: "E" + externalID[:31], Amount: t.Request.Amount,
+		Returned: t.Returned, Evidence: "bank's records",
+	}
+}
+
+// Transfer implements [processor.Transferrer].
+func (b *Bank) Transfer(ctx context.Context, r processor.TransferRequest, guard func() error) processor.TransferAnswer {
+	if err := ctx.Err(); err != nil {
+		return processor.TransferAnswer{Outcome: processor.NotSent, Cause: err}
+	}
+	if b.OnSend != nil {
+		b.OnSend()
+	}
+	if err := guard(); err != nil {
+		return processor.TransferAnswer{Outcome: processor.NotSent, Cause: err}
+	}
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.Calls = append(b.Calls, r)
+	if b.AnswerTransfer != nil {
+		return b.AnswerTransfer(b, r)
+	}
+	return processor.TransferAnswer{Outcome: processor.Done, Report: b.Pay(r, processor.TransferPaid)}
+}
+
+// Unknown is an AnswerTransfer that times out, without a transfer.
+func Unknown(*Bank, processor.TransferRequest) processor.TransferAnswer {
+	return processor.TransferAnswer{Cause: errors.New("timeout")}
+}
+
+// QueryTransfer implements [processor.Transferrer].
+func (b *Bank) QueryTransfer(_ context.Context, externalID string) processor.TransferReport {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.Queries++
+	if b.Down {
+		return processor.TransferReport{Cause: ErrDown}
+	}
+	if b.AnswerQuery != nil {
+		return b.AnswerQuery(b, externalID)
+	}
+	return b.Report(externalID)
+}
+
+// Charge implements [processor.Charger]: one charge per id.
+func (b *Bank) Charge(_ context.Context, r processor.ChargeRequest) processor.ChargeAnswer {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	if b.AnswerCharge != nil {
+		return b.AnswerCharge(b, r)
+	}
+	if b.Charges[r.ExternalID] == nil {
+		b.Charges[r.ExternalID] = &processor.ChargeReport{Lookup: processor.Found, State: processor.ChargeOpen}
+	}
+	return processor.ChargeAnswer{Outcome: processor.Done, Charge: processor.Charge{
+		PIX: &payment.PIXDetail{QRCode: "code of " + r.ExternalID, TxID: r.ExternalID, ExpiresAt: r.ExpiresAt},
+	}}
+}
+
+// QueryCharge implements [processor.Charger].
+func (b *Bank) QueryCharge(_ context.Context, externalID string) processor.ChargeReport {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.Queries++
+	if b.OnQueryCharge != nil {
+		b.OnQueryCharge()
+	}
+	charge := b.Charges[externalID]
+	switch {
+	case b.Down:
+		return processor.ChargeReport{Cause: ErrDown}
+	case charge == nil:
+		return processor.ChargeReport{Lookup: processor.NotFound}
+	}
+	report := *charge
+	report.Payments = slices.Clone(charge.Payments)
+	return report
+}
+
+// Receive records a payment of a charge, or of an id without a charge.
+func (b *Bank) Receive(externalID, id string, amount money.Cents) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	if b.Charges[externalID] == nil {
+		b.Charges[externalID] = &processor.ChargeReport{Lookup: processor.Found}
+	}
+	p := processor.Payment{ID: id, ExternalID: externalID, EndToEndID: "E" + id, Amount: amount, PaidAt: Start}
+	b.Charges[externalID].Payments = append(b.Charges[externalID].Payments, p)
+	b.Incoming = append(b.Incoming, p)
+}
+
+// Return records money that the receiver's bank returned, total in cents.
+func (b *Bank) Return(externalID string, total money.Cents) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.Transfers[externalID].Returned = total
+	b.Changed = append(b.Changed, processor.Change{Subject: processor.SubjectTransfer, ExternalID: externalID, Returned: total})
+}
+
+// Dispute records the state of a dispute of a charge's first payment.
+func (b *Bank) Dispute(externalID, id string, amount money.Cents, state processor.DisputeState) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	d := processor.Dispute{ID: id, Amount: amount, State: state}
+	charge := b.Charges[externalID]
+	charge.Disputes = slices.DeleteFunc(charge.Disputes, func(old processor.Dispute) bool { return old.ID == id })
+	charge.Disputes = append(charge.Disputes, d)
+	b.Changed = append(b.Changed, processor.Change{Subject: processor.SubjectCharge, ExternalID: externalID, Dispute: &d})
+}
+
+// Payments lists payments, two at a time; the cursor counts them.
+func (b *Bank) Payments(_ context.Context, cursor string) (page []processor.Payment, next string, err error) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	return listPage(b.Incoming, cursor, b.Down)
+}
+
+// Changes lists later changes, two at a time; the cursor counts them.
+func (b *Bank) Changes(_ context.Context, cursor string) (page []processor.Change, next string, err error) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	return listPage(b.Changed, cursor, b.Down)
+}
+
+func listPage[T any](list []T, cursor string, down bool) (page []T, next string, err error) {
+	if down {
+		return nil, cursor, ErrDown
+	}
+	from, _ := strconv.Atoi(cursor)
+	to := min(from+2, len(list))
+	return list[from:to], strconv.Itoa(to), nil
+}
+
+// VerifyNotice accepts every notice.
+func (b *Bank) VerifyNotice(http.Header, []byte, time.Time) (string, error) { return "notice", nil }
+
+// ParseNotice reads a notice whose body names one subject per line: a transfer by its
+// id, a charge by "charge" and its id.
+func (b *Bank) ParseNotice(body []byte) (hints []processor.Hint, err error) {
+	for line := range strings.Lines(string(body)) {
+		line = strings.TrimSuffix(line, "\n")
+		switch id, isCharge := strings.CutPrefix(line, "charge "); {
+		case isCharge:
+			hints = append(hints, processor.Hint{Subject: processor.SubjectCharge, ExternalID: id})
+		case len(line) == payment.ExternalIDLength:
+			hints = append(hints, processor.Hint{Subject: processor.SubjectTransfer, ExternalID: line})
+		case line == "panic":
+			panic("a bug of the processor's package")
+		default:
+			return nil, errors.New("bank: unreadable notice")
+		}
+	}
+	return hints, nil
+}

@@ -1,0 +1,312 @@
+package coretest
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// tables are the tables that operations write, with their keys and the columns shown of
+// a new row.
+// Balances, counters of events and claims of receipts are left out: they follow from the
+// others, which [Gateway.WantProven] checks.
+var tables = []struct{ name, key, shown string }{
+	{"installation", "singleton", ""},
+	{"nodes", "id", ""},
+	{"settings", "name", "name value"},
+	{"payins", "id", "status amount"},
+	{"payouts", "id", "status step amount"},
+	{"payout_sends", "payout_id number", "number outcome"},
+	{"receipts", "id", "amount applied"},
+	{"disputes", "id", "state amount"},
+	{"cases", "id", "kind amount params"},
+	{"notices", "processor notice_id", "state"},
+	{"postings", "entry_id line", "kind account amount"},
+	{"events", "merchant_id number", "type"},
+	{"deliveries", "id", "state claimed_by"},
+	{"delivery_attempts", "delivery_id number", "status"},
+}
+
+// row is a row of a table: column names and readable values.
+type row map[string]string
+
+// snapshot is all rows, by table and key.
+type snapshot []map[string]row
+
+func (g *Gateway) connect() *sql.DB {
+	g.T.Helper()
+	if g.raw != nil {
+		return g.raw
+	}
+	driver := "sqlite"
+	if g.Engine == "postgres" {
+		driver = "pgx"
+	}
+	var err error
+	g.raw, err = sql.Open(driver, g.database.Database)
+	g.Must(err)
+	g.T.Cleanup(func() { g.Must(g.raw.Close()) })
+	return g.raw
+}
+
+func (g *Gateway) snapshot() snapshot {
+	g.T.Helper()
+	d := g.connect()
+	all := make(snapshot, len(tables))
+	for i, table := range tables {
+		rows, err := d.QueryContext(g.T.Context(), "SELECT * FROM "+table.name)
+		g.Must(err)
+		columns, err := rows.Columns()
+		g.Must(err)
+		all[i] = map[string]row{}
+		for rows.Next() {
+			values := make([]any, len(columns))
+			for j := range values {
+				values[j] = new(any)
+			}
+			g.Must(rows.Scan(values...))
+			r, keys := row{}, map[string]string{}
+			for j, name := range columns {
+				v := *values[j].(*any)
+				r[name], keys[name] = g.text(name, v), fmt.Sprintf("%020v", v)
+			}
+			var key strings.Builder
+			for name := range strings.FieldsSeq(table.key) {
+				key.WriteString(keys[name] + " ")
+			}
+			all[i][key.String()] = r
+		}
+		g.Must(errors.Join(rows.Err(), rows.Close()))
+	}
+	return all
+}
+
+// text formats a value for tests: times relative to now, nodes as "this" or "other".
+func (g *Gateway) text(column string, v any) string {
+	switch v := v.(type) {
+	case int64:
+		if !strings.HasSuffix(column, "_at") && column != "deadline" {
+			return strconv.FormatInt(v, 10)
+		}
+		switch d := time.UnixMicro(v).Sub(g.Clock.Now()); {
+		case v == 0:
+			return "-"
+		case d == 0:
+			return "now"
+		case d > 0:
+			return "in " + d.String()
+		default:
+			return (-d).String() + " ago"
+		}
+	case []byte:
+		node := g.Node.ID()
+		switch {
+		case column != "claimed_by" && column != "node":
+			return hex.EncodeToString(v)
+		case len(v) == 0:
+			return "-"
+		case bytes.Equal(v, node[:]):
+			return "this"
+		default:
+			return "other"
+		}
+	case string:
+		if column == "params" {
+			return strings.Join(members("{}", v), " ")
+		}
+		return v
+	default:
+		g.T.Fatalf("column %s is a %T", column, v)
+		return ""
+	}
+}
+
+// Changes returns the changes that work makes in the database, one line per row, in the
+// order of tables. New rows begin with +, deleted rows with -.
+func (g *Gateway) Changes(work func()) string {
+	g.T.Helper()
+	before := g.snapshot()
+	work()
+	return before.changes(g.snapshot())
+}
+
+func (s snapshot) changes(after snapshot) string {
+	var lines []string
+	for i, table := range tables {
+		keys := maps.Clone(s[i])
+		maps.Copy(keys, after[i])
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			was, is := s[i][key], after[i][key]
+			var line []string
+			switch {
+			case is == nil:
+				line = []string{"-" + table.name}
+			case was == nil:
+				line = []string{"+" + table.name}
+				for column := range strings.FieldsSeq(table.shown) {
+					if is[column] != "" {
+						line = append(line, is[column])
+					}
+				}
+			default:
+				line = append([]string{table.name}, difference(was, is)...)
+			}
+			if was == nil || is == nil || len(line) > 1 {
+				lines = append(lines, strings.Join(line, " "))
+			}
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// difference lists the changed columns of a row; for JSON documents the changed members.
+func difference(was, is row) (list []string) {
+	for _, column := range slices.Sorted(maps.Keys(is)) {
+		if was[column] == is[column] || column == "updated_at" {
+			continue
+		}
+		if column == "details" {
+			list = append(list, members(was[column], is[column])...)
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s:%s→%s", column, was[column], is[column]))
+	}
+	return list
+}
+
+func members(was, is string) (list []string) {
+	old, now := map[string]any{}, map[string]any{}
+	if json.Unmarshal([]byte(was), &old) != nil || json.Unmarshal([]byte(is), &now) != nil {
+		return []string{was + "→" + is}
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if text := fmt.Sprint(now[name]); text != fmt.Sprint(old[name]) {
+			list = append(list, name+":"+text)
+		}
+	}
+	return list
+}
+
+// Lines removes indentation and empty lines, so that a test can compare a literal with
+// the result of Changes.
+func Lines(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Decision is the result of an operation: its changes and its refusal.
+type Decision struct {
+	Changes string // see [Gateway.Changes]
+	Refusal error
+	// Again is the changes of a second commit of the same operation.
+	Again string
+}
+
+var errRollBack = errors.New("coretest: roll back")
+
+// Decide runs an operation three times: in a transaction that is rolled back, as after a
+// lost race; then it commits it; then it commits it again, as after an unknown commit
+// that took effect. A refusal must be the same each time and change nothing.
+func (g *Gateway) Decide(op write.Operation) Decision {
+	g.T.Helper()
+	var v Decision
+	before := g.snapshot()
+	var needs store.Needs
+	op.Needs(&needs)
+	err := g.Store.Transact(g.T.Context(), func(tx *store.Tx) error {
+		return tx.Apply(g.T.Context(), &needs, func(l *store.Loaded, c *store.Changes) error {
+			if v.Refusal = op.Decide(l, c); v.Refusal != nil && c.Len() > 0 {
+				g.T.Errorf("%T refused (%v), and made %d changes", op, v.Refusal, c.Len())
+			}
+			return errRollBack
+		})
+	})
+	if !errors.Is(err, errRollBack) {
+		g.Must(err)
+	}
+	for _, changes := range []*string{&v.Changes, &v.Again} {
+		if err := g.Writer.Do(g.T.Context(), op); fmt.Sprint(err) != fmt.Sprint(store.Problem(v.Refusal)) {
+			g.T.Errorf("%T: first %v, then %v", op, v.Refusal, err)
+		}
+		after := g.snapshot()
+		*changes = before.changes(after)
+		before = after
+	}
+	if v.Refusal != nil && v.Changes != "" {
+		g.T.Errorf("%T refused (%v), and changed %s", op, v.Refusal, v.Changes)
+	}
+	return v
+}
+
+// WantDecision compares the changes of an operation, and those of its second commit,
+// which are usually none.
+func (g *Gateway) WantDecision(op write.Operation, changes, again string) {
+	g.T.Helper()
+	v := g.Decide(op)
+	g.Must(v.Refusal)
+	if want := Lines(changes); v.Changes != want {
+		g.T.Errorf("changes\n%s\nwant\n%s", v.Changes, want)
+	}
+	if want := Lines(again); v.Again != want {
+		g.T.Errorf("changes of the second commit\n%s\nwant\n%s", v.Again, want)
+	}
+}
+
+// WantRefusal checks that an operation is refused with a problem of the kind.
+func (g *Gateway) WantRefusal(op write.Operation, kind problem.Kind) {
+	g.T.Helper()
+	v := g.Decide(op)
+	if v.Refusal == nil {
+		g.T.Fatalf("not refused, want %s; changes\n%s", kind, v.Changes)
+	}
+	if got := problem.From(store.Problem(v.Refusal)).Kind; got != kind {
+		g.T.Errorf("refused with %s (%v), want %s", got, v.Refusal, kind)
+	}
+}
+
+// WantProven checks that balances, orders and events are consistent, as the command
+// verify does.
+func (g *Gateway) WantProven() {
+	g.T.Helper()
+	for _, merchant := range []payment.ID{g.Merchant.ID, {}} {
+		proofs, err := g.Store.Verify(g.T.Context(), merchant)
+		g.Must(err)
+		for _, p := range proofs {
+			if len(p.Defects) > 0 {
+				g.T.Errorf("%s: %v", p.Check, p.Defects)
+			}
+		}
+	}
+}
+
+// For returns the gateway for a subtest, with a new merchant with a balance of [Opening].
+func (g *Gateway) For(t *testing.T) *Gateway {
+	t.Helper()
+	g.connect() // once for all subtests
+	other := *g
+	other.T = t
+	list, err := g.Store.Merchants(t.Context())
+	g.Must(err)
+	other.newMerchant(fmt.Sprint(t.Name(), " ", len(list)))
+	return &other
+}

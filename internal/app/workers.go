@@ -1,0 +1,133 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
+)
+
+// Worker is a background worker. Step runs every Every, and when it is woken.
+type Worker struct {
+	Name  string
+	Step  worker.Step
+	Every time.Duration
+	// MaxBackoff bounds the wait after failures, and so the delay after the database
+	// becomes available again.
+	MaxBackoff time.Duration
+	Waker      *worker.Waker
+}
+
+// The names of the workers.
+const (
+	WorkerJoin      = "join"
+	WorkerHeartbeat = "heartbeat"
+	WorkerSend      = "send-payouts"
+	WorkerLookUp    = "look-up-payouts"
+	WorkerNotices   = "apply-notices"
+	WorkerFeeds     = "read-feeds"
+	WorkerExpire    = "expire-payins"
+	WorkerDeliver   = "send-deliveries"
+	WorkerRemove    = "remove-deliveries"
+	WorkerAnalyze   = "analyze-tables"
+	WorkerRegister  = "register-notices"
+	WorkerClock     = "follow-clock"
+	WorkerPages     = "wake-pages"
+)
+
+// AppSteps are the steps of workers that an App adds to those of a Core. A nil step
+// omits its worker.
+type AppSteps struct {
+	// Join joins the cluster if the start could not. The App starts it apart from the
+	// other workers, which it starts.
+	Join worker.Step
+	// Register keeps the gateway registered at a shared bank of the sandbox.
+	Register worker.Step
+	// Clock applies the sandbox's clock offset, which another gateway may have moved.
+	Clock worker.Step
+	// Pages wakes waiting pages after changes by other processes.
+	Pages worker.Step
+}
+
+// table is all background workers, in the order in which they start. The heartbeat is
+// before those that claim work: without it this process cannot.
+var table = []struct {
+	name              string
+	every, maxBackoff time.Duration
+	step              func(c *Core, o *CoreOptions) worker.Step
+}{
+	{WorkerJoin, time.Second, time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Join }},
+	{WorkerHeartbeat, time.Second, time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Cluster.KeepAlive }},
+	{WorkerSend, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Outgoing.Send }},
+	{WorkerLookUp, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Outgoing.LookUp }},
+	{WorkerNotices, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Notices.Apply }},
+	{WorkerFeeds, 5 * time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Notices.ReadFeeds }},
+	{WorkerExpire, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payins.Expire }},
+	{WorkerDeliver, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.Send }},
+	{WorkerRemove, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.RemoveOld }},
+	{WorkerAnalyze, time.Second, 5 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return analyzeTables(o.Store, o.Log) }},
+	{WorkerRegister, 30 * time.Second, 30 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Register }},
+	{WorkerClock, time.Second, time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Clock }},
+	{WorkerPages, 1500 * time.Millisecond, 30 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Pages }},
+}
+
+// workers returns the workers of the table that have a step.
+func (c *Core) workers(o *CoreOptions) []Worker {
+	var list []Worker
+	for _, row := range table {
+		if step := row.step(c, o); step != nil {
+			list = append(list, Worker{Name: row.name, Step: step, Every: row.every, MaxBackoff: row.maxBackoff, Waker: o.Wakers[row.name]})
+		}
+	}
+	return list
+}
+
+// Wakers are the wakers of the workers, by their names.
+type Wakers map[string]*worker.Waker
+
+// NewWakers returns the waker of each worker. hook, if not nil, is called when a worker
+// is woken.
+func NewWakers(hook func(worker string)) Wakers {
+	wakers := Wakers{}
+	for _, row := range table {
+		var own func()
+		if hook != nil {
+			own = func() { hook(row.name) }
+		}
+		wakers[row.name] = worker.NewWaker(own)
+	}
+	return wakers
+}
+
+// Wake wakes all workers, as after a jump of the clock.
+func (w Wakers) Wake() {
+	for _, row := range table {
+		w[row.name].Wake()
+	}
+}
+
+// analyzeTables refreshes the database's statistics of tables that have grown. One run
+// is always enough, so it returns 0.
+func analyzeTables(s *store.Store, log *slog.Logger) worker.Step {
+	return func(ctx context.Context) (int, error) {
+		n, err := s.AnalyzeGrown(ctx)
+		if n > 0 {
+			log.InfoContext(ctx, "refreshed the statistics of tables that have grown", "tables", n)
+		}
+		return 0, err
+	}
+}
+
+// Run returns the workers, not yet started.
+func (c *Core) Run(e env.Env, log *slog.Logger) []*worker.Worker {
+	list := make([]*worker.Worker, len(c.Workers))
+	for i, w := range c.Workers {
+		list[i] = worker.New(worker.Options{
+			Name: w.Name, Step: w.Step, Waker: w.Waker, Every: w.Every, MaxBackoff: w.MaxBackoff, Clock: e.Clock, Random: e.Random, Log: log,
+		})
+	}
+	return list
+}

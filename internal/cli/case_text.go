@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"regexp"
+
+	"github.com/porteira/porteira/internal/store"
+)
+
+// casePair is a kind of cases, and a reason of it or "".
+type casePair struct {
+	kind   store.CaseKind
+	reason store.CaseReason
+}
+
+// caseTexts describe cases and what to do, in English. A name in braces is replaced by
+// the parameter.
+var caseTexts = map[casePair]string{
+	{store.CaseOverpaid, ""}:         "More was paid than the order's amount. The surplus is in the merchant's unapplied account: return it or assign it.",
+	{store.CaseUnmatchedReceipt, ""}: "A payment does not match any order of this gateway. It is in the unapplied account: find its owner.",
+	{store.CaseDispute, ""}:          "The processor reports a dispute of an order in status {status}. Nothing was posted: compare its statement.",
+	{store.CaseWebhook, ""}:          "All attempts to deliver event {event} failed. Fix the receiver, then redeliver the event.",
+
+	{store.CasePayoutUnknown, store.ReasonNoAnswer}:      "The processor does not report the outcome. The money stays held and look-ups continue: contact the processor's support with the externalId.",
+	{store.CasePayoutUnknown, store.ReasonNotIdempotent}: "The processor may have paid it, but does not find it and does not deduplicate requests. Check its statement.",
+	{store.CasePayoutUnknown, store.ReasonOtherContents}: "It was already sent with different contents, so it is not sent again. Compare the processor's records with this order.",
+
+	{store.CaseContradiction, store.ReasonOtherAmount}:       "The processor reports another amount: {reported} cents." + compareStatement,
+	{store.CaseContradiction, store.ReasonPaidAfterRelease}:  "The processor reports that it paid, but the held money had already been released: status {status}." + compareStatement,
+	{store.CaseContradiction, store.ReasonReturnedTooMuch}:   "The processor reports a returned amount larger than the amount sent: {reported} cents." + compareStatement,
+	{store.CaseContradiction, store.ReasonFailedAfterPaid}:   "The processor reported the payment, and later a failure." + compareStatement,
+	{store.CaseContradiction, store.ReasonUnconfirmedChange}: "Processor {processor} lists a later movement of {externalId}, but does not confirm it." + compareStatement,
+
+	{store.CaseNotice, store.ReasonInvalidPayment}:         "Processor {processor} lists a payment of {externalId} without an id or an amount." + compareStatement,
+	{store.CaseNotice, store.ReasonUnknownTransfer}:        "Notice {notice} of {processor} is for a transfer that this gateway did not request: {externalId}.",
+	{store.CaseNotice, store.ReasonProcessorNotConfigured}: "Notice {notice} of {processor} cannot be applied: the processor is no longer configured.",
+	{store.CaseNotice, store.ReasonUnreadable}:             "Notice {notice} of {processor} cannot be read.",
+	{store.CaseNotice, store.ReasonNotConfirmed}:           "Notice {notice} of {processor} was not confirmed by the processor in any attempt.",
+}
+
+const compareStatement = " Nothing was posted: compare its statement."
+
+// caseText describes a case and what to do; "" if another version opened it.
+func caseText(v *store.Case) string {
+	return parameter.ReplaceAllStringFunc(caseTexts[casePair{v.Kind, v.Params.Reason()}], func(name string) string {
+		return v.Params[name[1:len(name)-1]]
+	})
+}
+
+var parameter = regexp.MustCompile(`{[a-zA-Z]+}`)

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/store"
+)
+
+// constants returns the values of a type's constants in a file.
+func constants(t *testing.T, path, typeName string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if name, ok := spec.Type.(*ast.Ident); ok && name.Name == typeName {
+			for _, v := range spec.Values {
+				value, err := strconv.Unquote(v.(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				values = append(values, value)
+			}
+		}
+		return true
+	})
+	return values
+}
+
+// Each kind of case has a text, with each of its reasons, and each reason has one kind.
+func TestCaseTexts(t *testing.T) {
+	t.Parallel()
+	kinds, reasons := map[string]int{}, map[string]int{}
+	for pair, text := range caseTexts {
+		kinds[string(pair.kind)]++
+		reasons[string(pair.reason)]++
+		v := store.Case{Kind: pair.kind, Params: pair.reason.With(store.Params{
+			"status": "S", "event": "E", "reported": "1", "processor": "P", "externalId": "X", "notice": "N",
+		})}
+		if shown := caseText(&v); shown == "" || strings.ContainsAny(shown, "{}") || strings.Contains(text, "{") == (shown == text) {
+			t.Errorf("%v is shown as %q", pair, shown)
+		}
+	}
+	declared := constants(t, "../store/case.go", "CaseKind")
+	if len(declared) < 7 {
+		t.Fatalf("kinds: %v", declared)
+	}
+	for _, kind := range declared {
+		if kinds[kind] == 0 {
+			t.Errorf("kind %s has no text", kind)
+		}
+	}
+	declared = constants(t, "../store/case.go", "CaseReason")
+	if len(declared) < 13 {
+		t.Fatalf("reasons: %v", declared)
+	}
+	for _, reason := range declared {
+		if reasons[reason] != 1 {
+			t.Errorf("reason %s has %d texts", reason, reasons[reason])
+		}
+	}
+}

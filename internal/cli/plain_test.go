@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/porteira/porteira/internal/db"
+)
+
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("%w: the database has none yet: run porteira migrate", db.ErrSchema), "the database has none yet: run porteira migrate"},
+		{fmt.Errorf("app: join: %w", db.ErrUnavailable), "join: db: database is unavailable"},
+		{errors.New("store: db: open a.db: no such file"), "open a.db: no such file"},
+		{errors.Join(errors.New("db: one"), errors.New("store: two")), "one\ntwo"},
+		{errors.New("merchant \"db: x\" not found"), "merchant \"db: x\" not found"},
+		{errors.New("storefront: closed"), "storefront: closed"},
+	} {
+		if got := plain(tt.err); got != tt.want {
+			t.Errorf("%q is shown as %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// KeepAlive is the step of the heartbeat worker: it writes the heartbeat, renews the
+// lease, and releases the work of dead nodes.
+func (c *Cluster) KeepAlive(ctx context.Context) (int, error) {
+	if err := c.Node.Lease.Renew(ctx, c.heartbeat); err != nil {
+		return 0, err
+	}
+	if err := c.releaseDead(ctx); err != nil {
+		return 0, err
+	}
+	if c.Node.Lease.Remaining() < time.Second { // slow: the next one must follow at once
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// heartbeat advances the epoch in the database and outside. The lease depends on both: if
+// only the database advanced, a backup could have a higher epoch than the marker, and its
+// restoration would not be detected.
+func (c *Cluster) heartbeat(ctx context.Context) error {
+	epoch, err := c.Heartbeat(ctx)
+	if err != nil || c.Marker == nil {
+		return err
+	}
+	if err := c.Marker.Write(epoch); err != nil {
+		return fmt.Errorf("keep the epoch outside the database: %w", err)
+	}
+	return nil
+}
+
+// errDead means that this node was declared dead: others own its claimed work.
+var errDead = errors.New("cluster: node was declared dead")
+
+// Heartbeat records that this process is alive and returns the installation's
+// epoch. A process that was declared dead joins again under a new id.
+func (c *Cluster) Heartbeat(ctx context.Context) (epoch int64, err error) {
+	if err := c.abandonUnknownClaims(ctx); err != nil {
+		return 0, err
+	}
+	op := &heartbeat{node: c.Node.ID(), seen: c.Node.seenEpoch()}
+	err = c.Writer.DoNow(ctx, op)
+	if errors.Is(err, errDead) {
+		c.Log.WarnContext(ctx, "node was declared dead: joining again under a new id")
+		if err := c.Join(ctx, op.seen, false); err != nil {
+			return 0, err
+		}
+		return c.Heartbeat(ctx)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if op.rewound {
+		c.logRestored(ctx, op.found, op.after.Epoch)
+	}
+	c.Node.mu.Lock()
+	c.Node.epoch, c.Node.restoredAt = op.after.Epoch, op.after.RestoredAt
+	c.Node.mu.Unlock()
+	return op.after.Epoch, c.followWallClock(ctx)
+}
+
+// heartbeat advances the heartbeat of a node and the epoch of the installation. A database
+// with a lower epoch than this process has seen is a restored backup.
+type heartbeat struct {
+	node    payment.ID
+	seen    int64
+	found   int64
+	rewound bool
+	after   store.Installation
+}
+
+// Merchant implements [write.Operation].
+func (h *heartbeat) Merchant() payment.ID { return payment.ID{} }
+
+// Class implements [write.Operation].
+func (h *heartbeat) Class() commit.Class { return commit.Urgent }
+
+// Needs implements [write.Operation].
+func (h *heartbeat) Needs(n *store.Needs) { n.Heartbeat(h.node) }
+
+// Decide implements [write.Operation].
+func (h *heartbeat) Decide(l *store.Loaded, c *store.Changes) error {
+	node, alive := l.Node(h.node)
+	if !alive {
+		return errDead
+	}
+	h.after = l.Installation()
+	h.found = h.after.Epoch + 1
+	h.rewound = h.found <= h.seen
+	h.after.Epoch = h.found
+	if h.rewound {
+		h.after.Epoch, h.after.RestoredAt = h.seen+1, l.Now()
+	}
+	node.Heartbeat++
+	c.SetNode(node)
+	c.SetInstallation(h.after)
+	return nil
+}
+
+// clockStep is the smallest step back of the wall clock that is detected.
+const clockStep = time.Minute
+
+// followWallClock reschedules work that was scheduled too late, after a wall clock that
+// was ahead is set back.
+func (c *Cluster) followWallClock(ctx context.Context) error {
+	began := c.Env.Clock.Now().Add(-c.Env.Clock.Monotonic())
+	c.Node.mu.Lock()
+	back := began.Before(c.Node.wallClock.Add(-clockStep))
+	c.Node.mu.Unlock()
+	if back {
+		c.Log.WarnContext(ctx, "the clock was set back: work scheduled too late is due now")
+		err := c.Store.Transact(ctx, func(tx *store.Tx) error { return tx.PullForward(ctx, tx.Now.Add(MaxSchedule)) })
+		if err != nil {
+			return store.Problem(err)
+		}
+		if restored := c.Node.RestoredAt(); !restored.IsZero() { // it may be too late as well
+			inst, err := c.Store.ReadInstallation(ctx)
+			if err != nil {
+				return store.Problem(err)
+			}
+			c.Node.mu.Lock()
+			c.Node.restoredAt = inst.RestoredAt
+			c.Node.mu.Unlock()
+		}
+	}
+	c.Node.mu.Lock()
+	defer c.Node.mu.Unlock()
+	c.Node.wallClock = began
+	return nil
+}

@@ -1,0 +1,68 @@
+// Package cluster is nodes, heartbeat, lease, epoch, detection of a restored backup.
+//
+// Every process registers as a node with an id, under which it claims work. Its heartbeat
+// increments a counter of the node and the epoch of the installation. The epoch is also
+// kept outside the database: a database with a lower epoch is a restored backup, or a
+// replica that lacks the latest commits. A node whose heartbeat stops for [deadAfter] is
+// declared dead, and its claims are released.
+package cluster
+
+import (
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// A node writes a heartbeat every second, sends nothing leaseTime after the last one, and
+// is declared dead deadAfter after it. The difference is a margin for a call in flight.
+const (
+	leaseTime = 2500 * time.Millisecond
+	deadAfter = 3 * time.Second
+)
+
+// Node is the identity under which this process claims work: its id, its lease, and
+// whether the database was restored. It is safe for concurrent use.
+type Node struct {
+	Lease *Lease
+
+	mu            sync.Mutex
+	id            payment.ID
+	epoch         int64 // of the installation, the last one seen
+	restoredAt    time.Time
+	claimsUnknown bool
+	wallClock     time.Time // at the monotonic clock's zero, as of the last heartbeat
+}
+
+// NewNode returns a node that has not joined: its id is zero and it claims nothing.
+func NewNode(clock env.Clock) *Node { return &Node{Lease: NewLease(clock, leaseTime)} }
+
+// ID is the id under which this process claims work; zero before Join.
+func (n *Node) ID() payment.ID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.id
+}
+
+// RestoredAt is the time at which a restored backup was last detected, UTC; zero if never.
+func (n *Node) RestoredAt() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.restoredAt
+}
+
+// ClaimsUnknown records that the outcome of a commit with claims is unknown: this process
+// may own claims that it has not recorded. It will join again under a new id.
+func (n *Node) ClaimsUnknown() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.claimsUnknown = true
+}
+
+// seenEpoch is the highest epoch that this process has seen.
+func (n *Node) seenEpoch() int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.epoch
+}

@@ -1,0 +1,234 @@
+package dbtest_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/porteira/porteira/internal/db/dbtest"
+)
+
+func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+
+func TestPostgresDatabasesAreApart(t *testing.T) {
+	t.Parallel()
+	one, two := dbtest.Postgres(t), dbtest.Postgres(t)
+	execSQL(t, one, "CREATE TABLE mark (id bigint)")
+	execSQL(t, two, "CREATE TABLE mark (id bigint)") // would fail in the same database
+}
+
+// Our SQL has to request byte order explicitly, which only shows on a database
+// with another default.
+func TestPostgresIsUTF8AndDoesNotSortByBytes(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	if got := query[string](t, database, "SHOW server_encoding"); got != "UTF8" {
+		t.Errorf("encoding is %s, want UTF8", got)
+	}
+	hasICU := query[bool](t, database, "SELECT EXISTS (SELECT 1 FROM pg_collation WHERE collprovider = 'i')")
+	if got := query[bool](t, database, "SELECT 'a' < 'B'"); hasICU && !got {
+		t.Error("the default collation sorts by bytes, though the server has another")
+	}
+}
+
+func TestPostgresKeepsWhatItAcknowledges(t *testing.T) {
+	t.Parallel()
+	database := dbtest.Postgres(t)
+	for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
+		if got := query[string](t, database, "SHOW "+setting); got != "on" {
+			t.Errorf("%s is %s, want on", setting, got)
+		}
+	}
+}
+
+func TestPostgresDropsTheDatabaseWithItsTest(t *testing.T) {
+	t.Parallel()
+	var database string
+	t.Run("user", func(t *testing.T) {
+		database = dbtest.Postgres(t)
+		leaked, err := pgx.Connect(t.Context(), database) // must not keep the database alive
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = leaked.Close(context.Background()) })
+	})
+	if conn, err := pgx.Connect(t.Context(), database); err == nil {
+		_ = conn.Close(t.Context())
+		t.Error("the database is still there after its test")
+	}
+}
+
+func TestPostgresFromPreparesOnceAndCopies(t *testing.T) {
+	t.Parallel()
+	var prepared atomic.Int32
+	prepare := func(database string) error {
+		prepared.Add(1)
+		execSQL(t, database, "CREATE TABLE mark (id bigint); INSERT INTO mark VALUES (7)")
+		return nil
+	}
+	var tests sync.WaitGroup
+	for range 4 {
+		tests.Go(func() {
+			database := dbtest.PostgresFrom(t, "mark", prepare)
+			execSQL(t, database, "UPDATE mark SET id = id + 1")
+			if got := query[int64](t, database, "SELECT sum(id)::bigint FROM mark"); got != 8 {
+				t.Errorf("mark = %d, want the template's 7 and our 1", got)
+			}
+		})
+	}
+	tests.Wait()
+	if got := prepared.Load(); got != 1 {
+		t.Errorf("the template was prepared %d times, want 1", got)
+	}
+}
+
+// A failed preparation must fail each test that needs the template, rather than
+// leave an incomplete one for the second.
+func TestPostgresFromFailsWithItsTemplate(t *testing.T) {
+	t.Parallel()
+	for range 2 {
+		probe := &verdict{TB: t}
+		probe.run(func() {
+			dbtest.PostgresFrom(probe, "broken", func(string) error { return errors.New("migration 3 failed") })
+		})
+		if !strings.Contains(probe.fatal, "migration 3 failed") {
+			t.Errorf("the test got %q, want it to fail with the preparation's error", probe.fatal)
+		}
+	}
+}
+
+func TestPostgresServerRecoversFromACrash(t *testing.T) {
+	t.Parallel()
+	server := dbtest.PostgresServer(t)
+	database := server.Database(t)
+	execSQL(t, database, "CREATE TABLE mark (id bigint); INSERT INTO mark VALUES (7)")
+	server.Crash(t)
+	if conn, err := pgx.Connect(t.Context(), database); err == nil {
+		_ = conn.Close(t.Context())
+		t.Error("a crashed server takes connections")
+	}
+	server.Start(t)
+	if got := query[int64](t, database, "SELECT id FROM mark"); got != 7 {
+		t.Errorf("mark = %d after recovery, want 7", got)
+	}
+}
+
+func TestPostgresServerListensBelowTheEphemeralPorts(t *testing.T) {
+	t.Parallel()
+	address, err := url.Parse(dbtest.PostgresServer(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(address.Port())
+	if err != nil || port >= 32768 {
+		t.Errorf("port %q (%v), want one below 32768", address.Port(), err)
+	}
+}
+
+// A test process that is killed cannot stop its server; the server has to notice.
+func TestPostgresServerDiesWithItsProcess(t *testing.T) {
+	const mark = "STORETEST_ORPHAN"
+	if os.Getenv(mark) != "" {
+		fmt.Println(dbtest.PostgresServer(t).URL())
+		_, _ = io.Copy(io.Discard, os.Stdin) // until killed
+		return
+	}
+	victim := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	victim.Env = append(os.Environ(), mark+"=1")
+	_, err1 := victim.StdinPipe()
+	stdout, err2 := victim.StdoutPipe()
+	if err := errors.Join(err1, err2, victim.Start()); err != nil {
+		t.Fatal(err)
+	}
+	address, err := bufio.NewReader(stdout).ReadString('\n')
+	address = strings.TrimSpace(address)
+	if err != nil || !strings.HasPrefix(address, "postgres://") {
+		t.Fatalf("the victim says %q (%v), want its server's URL", address, err)
+	}
+	if err := victim.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = victim.Wait() // "signal: killed", as wanted
+
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for err = error(nil); err == nil; {
+		var conn *pgx.Conn
+		if conn, err = pgx.Connect(ctx, address); err == nil {
+			_ = conn.Close(ctx)
+		}
+	}
+	if ctx.Err() != nil {
+		t.Error("the server outlived its test process by 10 s")
+	}
+}
+
+// verdict is a test that is expected to fail.
+type verdict struct {
+	testing.TB
+
+	fatal string
+}
+
+// fatalExit unwinds a verdict's test, as runtime.Goexit does a real one's.
+type fatalExit struct{}
+
+// Fatalf keeps the message and ends the expected-to-fail test.
+func (v *verdict) Fatalf(format string, args ...any) {
+	v.fatal = strings.TrimSpace(fmt.Sprintf(format, args...))
+	panic(fatalExit{})
+}
+
+func (v *verdict) run(test func()) {
+	defer func() {
+		if exit := recover(); exit != nil {
+			if _, ok := exit.(fatalExit); !ok {
+				panic(exit)
+			}
+		}
+	}()
+	test()
+}
+
+func execSQL(t testing.TB, database, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), sql); err != nil {
+		t.Errorf("%s: %v", sql, err)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func query[T any](t testing.TB, database, sql string) T {
+	t.Helper()
+	var value T
+	conn, err := pgx.Connect(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.QueryRow(t.Context(), sql).Scan(&value); err != nil {
+		t.Errorf("%s: %v", sql, err)
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	return value
+}

@@ -1,0 +1,51 @@
+package delivery
+
+import (
+	"context"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// Claim claims up to limit due deliveries of a merchant, which begins an attempt of
+// each.
+func (s *Service) Claim(ctx context.Context, merchant payment.ID, limit int) ([]store.Delivery, error) {
+	op := &claim{merchant: merchant, node: s.Queue.node.ID(), limit: limit}
+	err := s.Writer.DoNow(ctx, op)
+	return op.claimed, err
+}
+
+// claim claims due deliveries.
+type claim struct {
+	merchant, node payment.ID
+	limit          int
+	claimed        []store.Delivery
+}
+
+// Merchant implements [write.Operation].
+func (v *claim) Merchant() payment.ID { return v.merchant }
+
+// Class implements [write.Operation].
+func (v *claim) Class() commit.Class { return commit.Claim }
+
+// Needs implements [write.Operation].
+func (v *claim) Needs(n *store.Needs) {
+	n.ClaimingNode(v.node)
+	n.DueDeliveries(v.merchant, v.limit)
+}
+
+// Decide implements [write.Operation].
+func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
+	v.claimed = nil
+	if !l.NodeAlive(v.node) {
+		return write.ErrNodeDead
+	}
+	for _, d := range l.DueDeliveries(v.merchant) {
+		d.Claim(v.node, l.Now())
+		c.SetDelivery(d)
+		v.claimed = append(v.claimed, d)
+	}
+	return nil
+}

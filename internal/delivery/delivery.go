@@ -1,0 +1,340 @@
+// Package delivery sends events to merchants' receivers: claim, send, record, redeliver, remove.
+//
+// It is the use cases on top of package webhook, which signs, schedules and
+// sends.
+package delivery
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/webhook"
+	"github.com/porteira/porteira/internal/worker"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// Attempts under way at once: in total, at one receiver, and at one that keeps up
+// with them.
+const (
+	sendSlots          = 256
+	receiverSlots      = 8
+	receiverSlotsLimit = 64
+)
+
+// Options assemble a Service.
+type Options struct {
+	Store    *store.Store
+	Writer   *write.Writer
+	Queue    *Queue
+	Env      env.Env
+	Log      *slog.Logger
+	Recorder worker.Recorder
+	// Retention is how long deliveries are kept after their end; 0 keeps them forever.
+	Retention time.Duration
+	// Inline runs each attempt where it is started: for simulations.
+	Inline bool
+}
+
+// Service sends events to their merchants' receivers.
+type Service struct {
+	Options
+
+	sender    *webhook.Sender
+	schedule  webhook.Schedule
+	receivers *webhook.Limiter
+	pool      *worker.Pool
+	turn      worker.Turn[payment.ID]
+	secrets   secretCache
+	removal   removal
+}
+
+// New returns the use cases of deliveries.
+func New(o Options) *Service {
+	return &Service{
+		Options:   o,
+		sender:    &webhook.Sender{Transport: o.Env.Webhooks, Clock: env.Unshifted(o.Env.Clock)},
+		schedule:  webhook.Schedule{Jitter: o.Env.Random.Jitter},
+		receivers: webhook.NewLimiter(o.Env.Clock, receiverSlots, receiverSlotsLimit),
+		pool:      worker.NewPool(sendSlots, o.Queue.waker, o.Inline),
+	}
+}
+
+// Wait returns when no attempt is under way.
+func (s *Service) Wait() { s.pool.Wait() }
+
+// Send is the step of the worker that sends due events.
+func (s *Service) Send(ctx context.Context) (int, error) {
+	if !s.Queue.node.Lease.Valid() {
+		return 0, nil
+	}
+	did, err := s.sendFresh(ctx)
+	if s.pool.Free() == 0 {
+		s.Queue.setStarved(true)
+		return did, err
+	}
+	errs := []error{err}
+	due, err := s.Store.DeliveriesDue(ctx, s.Env.Clock.Now())
+	if err != nil {
+		return did, errors.Join(append(errs, err)...)
+	}
+	s.Queue.setStarved(false)
+	same := func(id payment.ID) payment.ID { return id }
+	for _, merchant := range worker.Order(&s.turn, due, same, payment.CompareIDs) {
+		free := s.pool.Free()
+		if free == 0 {
+			s.Queue.setStarved(true)
+			break
+		}
+		n := s.Queue.worthClaiming(merchant, free)
+		if n == 0 {
+			continue
+		}
+		claimed, err := s.sendDue(ctx, merchant, n)
+		did += claimed
+		errs = append(errs, err)
+	}
+	return did, errors.Join(errs...)
+}
+
+// sendFresh starts the deliveries that were claimed when they were created, as far as
+// slots are free. Those claimed under a node id that this process has abandoned are
+// due for any process.
+func (s *Service) sendFresh(ctx context.Context) (did int, err error) {
+	list, node := s.Queue.takeFresh(s.pool.Free()), s.Queue.node.ID()
+	var abandoned []store.Delivery
+	list = slices.DeleteFunc(list, func(d store.Delivery) bool {
+		if d.ClaimedBy == node {
+			return false
+		}
+		abandoned = append(abandoned, d)
+		return true
+	})
+	s.reschedule(ctx, abandoned, 0)
+	var errs []error
+	for group := range byMerchant(list) {
+		secret, usable, err := s.secretOf(ctx, group[0].Merchant)
+		switch {
+		case err != nil:
+			s.Queue.putBack(group)
+			errs = append(errs, err)
+			continue
+		case usable:
+			s.start(ctx, secret, group)
+		default:
+			s.reschedule(ctx, group, secretTTL)
+		}
+		did += len(group)
+	}
+	return did, errors.Join(errs...)
+}
+
+// byMerchant iterates over runs of one merchant's deliveries.
+func byMerchant(list []store.Delivery) iter.Seq[[]store.Delivery] {
+	return func(yield func([]store.Delivery) bool) {
+		for len(list) > 0 {
+			n := 1
+			for n < len(list) && list[n].Merchant == list[0].Merchant {
+				n++
+			}
+			if !yield(list[:n]) {
+				return
+			}
+			list = list[n:]
+		}
+	}
+}
+
+// sendDue claims up to n due deliveries of a merchant and starts them.
+func (s *Service) sendDue(ctx context.Context, merchant payment.ID, n int) (int, error) {
+	secret, usable, err := s.secretOf(ctx, merchant)
+	if err != nil || !usable {
+		return 0, err
+	}
+	s.turn.Served(merchant)
+	list, err := s.Claim(ctx, merchant, n)
+	if err != nil {
+		return 0, err
+	}
+	s.Queue.addClaimed(merchant, n, len(list))
+	s.start(ctx, secret, list)
+	return len(list), nil
+}
+
+// start starts as many claimed deliveries of a merchant as their receivers have slots
+// for; the others wait.
+func (s *Service) start(ctx context.Context, secret webhook.Secret, list []store.Delivery) {
+	endpoints := make([]string, len(list))
+	for i := range list {
+		endpoints[i] = webhook.EndpointKey(list[i].Merchant.String(), list[i].URL)
+		s.Queue.wait(pending{Delivery: list[i], endpoint: endpoints[i], secret: secret})
+	}
+	for _, endpoint := range endpoints {
+		s.startWaiting(ctx, endpoint)
+	}
+}
+
+// startWaiting starts the deliveries that wait for an endpoint, as far as it has free
+// slots. Deliveries to a receiver that does not answer are rescheduled, so that they
+// block no others; so are all once this process may have been declared dead. Each
+// attempt that ends calls it again before its end is recorded: a receiver does not
+// wait for our disk.
+func (s *Service) startWaiting(ctx context.Context, endpoint string) {
+	for {
+		if !s.Queue.node.Lease.Valid() {
+			s.reschedule(ctx, s.Queue.takeWaiting(endpoint, nil), 0)
+			return
+		}
+		d, pause, ok := s.Queue.next(endpoint, s.receivers)
+		switch {
+		case ok:
+			var end *End
+			s.pool.RunThen(func() { end = s.attempt(ctx, d) }, func() (wake bool) {
+				if s.Inline { // sequential
+					defer s.startWaiting(ctx, endpoint)
+				} else {
+					s.startWaiting(ctx, endpoint)
+				}
+				s.Recorder.Record(ctx, "delivery's end", func(ctx context.Context) error { return s.Writer.Do(ctx, end) })
+				poll := s.Queue.done(d.Merchant)
+				return s.Queue.shouldPoll(s.pool.Free(), s.pool.Size()) || poll
+			})
+		case pause > 0:
+			s.reschedule(ctx, s.Queue.takeWaiting(endpoint, nil), pause)
+		default:
+			return
+		}
+	}
+}
+
+// rescheduledAtOnce is how many deliveries one operation reschedules: a batch has many
+// operations, and requests wait for it.
+const rescheduledAtOnce = 64
+
+// reschedule returns claimed deliveries to the store without an attempt, due after
+// about wait.
+func (s *Service) reschedule(ctx context.Context, list []store.Delivery, wait time.Duration) {
+	for group := range byMerchant(list) {
+		now := s.Env.Clock.Now()
+		for i := range group {
+			group[i].NextAt = now.Add(s.Env.Random.Jitter(wait, 10))
+		}
+		for part := range slices.Chunk(group, rescheduledAtOnce) {
+			s.Recorder.Record(ctx, "rescheduled deliveries", func(ctx context.Context) error { return s.Writer.Do(ctx, &returned{part}) })
+			for range part {
+				s.Queue.done(part[0].Merchant)
+			}
+		}
+	}
+}
+
+// Leave returns the deliveries that were claimed when they were created and never
+// started, after the workers have stopped.
+func (s *Service) Leave(ctx context.Context) {
+	for group := range byMerchant(s.Queue.takeFresh(math.MaxInt)) {
+		if ctx.Err() == nil {
+			s.reschedule(ctx, group, 0)
+		}
+	}
+}
+
+// attempt sends one event and returns its result. If the receiver disables the
+// order's events, the waiting ones are returned first: they end with it.
+func (s *Service) attempt(ctx context.Context, d pending) *End {
+	s.Env.Inject(env.BeforeDelivery)
+	a := s.sender.Send(context.WithoutCancel(ctx), webhook.Delivery{
+		URL: d.URL, EventID: payment.PublicEventID(d.Event.ID), Body: d.Event.Body, Secrets: []webhook.Secret{d.secret},
+	})
+	s.Env.Inject(env.AfterDelivery)
+	d.release(a.Outcome != webhook.Retry)
+	if a.Outcome == webhook.Gone {
+		s.reschedule(ctx, s.Queue.takeWaiting(d.endpoint, func(other *pending) bool {
+			return other.Subject == d.Subject && other.URL == d.URL
+		}), 0)
+	}
+	return s.endOf(ctx, d.Delivery, a)
+}
+
+// endOf is an attempt and its consequences, with one log line per attempt.
+func (s *Service) endOf(ctx context.Context, d store.Delivery, a webhook.Attempt) *End {
+	v := &End{
+		Delivery: d,
+		Attempt: store.Attempt{
+			Merchant: d.Merchant, Delivery: d.ID, Number: d.Attempts, CreatedAt: d.UpdatedAt,
+			Status: a.StatusCode, Latency: a.Latency, Error: string(a.Reason), Response: a.Response,
+		},
+		State: store.DeliveryPending,
+	}
+	switch a.Outcome {
+	case webhook.Delivered:
+		v.State = store.DeliveryDone
+	case webhook.Gone:
+		v.State = store.DeliveryDisabled
+	default:
+		wait, exhausted := s.schedule.Next(d.ScheduleStep+1, a.RetryAfter)
+		if exhausted {
+			v.State = store.DeliveryExhausted
+		} else {
+			v.NextAt = s.Env.Clock.Now().Add(wait)
+		}
+	}
+	s.Log.InfoContext(ctx, "webhook attempted", "event", payment.PublicEventID(d.Event.ID), "type", d.Event.Type,
+		"attempt", d.Attempts, "status", a.StatusCode, "reason", a.Reason, "latency", a.Latency, "state", v.State)
+	return v
+}
+
+// secretOf returns the secret that signs a merchant's events. An unusable one does
+// not stop other merchants: it is logged.
+func (s *Service) secretOf(ctx context.Context, merchant payment.ID) (secret webhook.Secret, usable bool, err error) {
+	secret, err = s.secrets.of(ctx, s.Store, merchant, s.Env.Clock.Monotonic())
+	if errors.Is(err, store.ErrUnavailable) {
+		return secret, false, err
+	}
+	if err != nil {
+		s.Log.ErrorContext(ctx, "webhook secret unusable: nothing is delivered", "merchant", merchant, "error", err)
+	}
+	return secret, err == nil, nil
+}
+
+// secretTTL is how long an opened webhook secret is used before it is read again.
+const secretTTL = 5 * time.Second
+
+// secretCache keeps merchants' webhook secrets open for a short time.
+type secretCache struct {
+	mu   sync.Mutex
+	list map[payment.ID]cachedSecret
+}
+
+type cachedSecret struct {
+	secret webhook.Secret
+	until  time.Duration
+}
+
+func (c *secretCache) of(ctx context.Context, s *store.Store, merchant payment.ID, now time.Duration) (webhook.Secret, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known, ok := c.list[merchant]; ok && now < known.until {
+		return known.secret, nil
+	}
+	text, err := s.WebhookSecret(ctx, merchant)
+	if err != nil {
+		return webhook.Secret{}, err
+	}
+	secret, err := webhook.ParseSecret(text)
+	if err != nil {
+		return webhook.Secret{}, err
+	}
+	if c.list == nil || len(c.list) > 10_000 {
+		c.list = map[payment.ID]cachedSecret{}
+	}
+	c.list[merchant] = cachedSecret{secret, now + secretTTL}
+	return secret, nil
+}

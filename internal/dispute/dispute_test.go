@@ -1,0 +1,280 @@
+package dispute_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// order is a pay-in of 100.00 of its own merchant, which has [coretest.Opening].
+type order struct {
+	*coretest.Gateway
+
+	payin payment.Payin
+}
+
+func newOrder(t *testing.T, g *coretest.Gateway) *order {
+	t.Helper()
+	o := &order{Gateway: g.For(t)}
+	o.payin = o.Payin(o.Merchant, "order", "")
+	return o
+}
+
+// happens makes the bank report a history: "paid", "refunded 40", or the id and the
+// state of a dispute, and its amount if it is not the order's, as in "D open 40".
+func (o *order) happens(list string) {
+	o.T.Helper()
+	for what := range strings.SplitSeq(list, ", ") {
+		words := strings.Fields(what)
+		switch {
+		case len(words) == 0:
+		case words[0] == "paid":
+			o.receive(processor.ChargeReport{Payments: []processor.Payment{{ID: o.T.Name(), Amount: o.payin.Amount, PaidAt: o.Clock.Now()}}})
+		case words[0] == "refunded": // as no operation does yet
+			status, amount := payment.PayinPartiallyRefunded, reais(words[1])
+			if amount == o.payin.Amount {
+				status = payment.PayinRefunded
+			}
+			o.Execute(fmt.Sprintf("UPDATE payins SET status = '%s', refunded_amount = %d WHERE external_id = '%s'", status, amount, o.payin.ExternalID))
+		default:
+			o.Must(o.Writer.Do(o.T.Context(), o.reports(what)))
+		}
+	}
+}
+
+func (o *order) receive(r processor.ChargeReport) {
+	o.T.Helper()
+	r.Lookup = processor.Found
+	o.Must(o.Payins.Receive(o.T.Context(), coretest.BankName, o.payin.ExternalID, r, nil))
+}
+
+// reports is the operation that follows reported disputes of the order.
+func (o *order) reports(list string) write.Operation {
+	o.T.Helper()
+	r := processor.ChargeReport{Lookup: processor.Found}
+	for what := range strings.SplitSeq(list, ", ") {
+		words := strings.Fields(what)
+		d := processor.Dispute{ID: words[0], State: processor.DisputeState(words[1]), Amount: o.payin.Amount}
+		if len(words) > 2 {
+			d.Amount = reais(words[2])
+		}
+		r.Disputes = append(r.Disputes, d)
+	}
+	op, err := o.Payins.NewReceive(o.T.Context(), coretest.BankName, o.payin.ExternalID, r, nil)
+	o.Must(err)
+	return op
+}
+
+func reais(text string) money.Cents {
+	var n money.Cents
+	if _, err := fmt.Sscan(text, &n); err != nil {
+		panic(err)
+	}
+	return n * 100
+}
+
+const (
+	opened = `
+		payins status:PAID→DISPUTED version:3→4
+		+disputes open 10000
+		+postings dispute_opened available -10000
+		+postings dispute_opened disputed 10000
+		+events payin.disputed`
+	won = `
+		payins status:DISPUTED→PAID version:4→5
+		disputes state:open→won
+		+postings dispute_won disputed -10000
+		+postings dispute_won available 10000
+		+events payin.dispute_won`
+	lost = `
+		payins status:DISPUTED→CHARGEBACK version:4→5
+		disputes state:open→lost
+		+postings charged_back disputed -10000
+		+postings charged_back clearing:bank 10000
+		+events payin.chargeback`
+	reversed = `
+		payins status:CHARGEBACK→PAID version:5→6
+		disputes state:lost→reversed
+		+postings chargeback_reversed clearing:bank -10000
+		+postings chargeback_reversed available 10000
+		+events payin.dispute_won`
+)
+
+var decisions = []struct{ name, given, reported, changes, again string }{
+	{"opened", "paid", "D open", opened, ""},
+	{"opened, reported again", "paid, D open", "D open", "", ""},
+	{"won", "paid, D open", "D won", won, ""},
+	{"won, reported again", "paid, D won", "D won", "", ""},
+	{"lost", "paid, D open", "D lost", lost, ""},
+	{"lost, reported again", "paid, D lost", "D lost", "", ""},
+	{"reversed", "paid, D lost", "D reversed", reversed, ""},
+	{"reversed, reported again", "paid, D reversed", "D reversed", "", ""},
+	{"won is final: lost", "paid, D won", "D lost", "", ""},
+	{"won is final: open", "paid, D won", "D open", "", ""},
+	{"won is final: reversed", "paid, D won", "D reversed", "", ""},
+	{"lost is not won", "paid, D lost", "D won", "", ""},
+	{"lost is not open", "paid, D lost", "D open", "", ""},
+	{"reversed is final: lost", "paid, D reversed", "D lost", "", ""},
+	{"reversed is final: open", "paid, D reversed", "D open", "", ""},
+	{"reversed is final: won", "paid, D reversed", "D won", "", ""},
+
+	{"reports were skipped: won", "paid", "D won", `
+		payins version:3→5
+		+disputes won 10000
+		+postings dispute_opened available -10000
+		+postings dispute_opened disputed 10000
+		+postings dispute_won disputed -10000
+		+postings dispute_won available 10000
+		+events payin.disputed
+		+events payin.dispute_won`, ""},
+	{"reports were skipped: reversed", "paid, D open", "D reversed", `
+		payins status:DISPUTED→PAID version:4→6
+		disputes state:open→reversed
+		+postings charged_back disputed -10000
+		+postings charged_back clearing:bank 10000
+		+postings chargeback_reversed clearing:bank -10000
+		+postings chargeback_reversed available 10000
+		+events payin.chargeback
+		+events payin.dispute_won`, ""},
+	{"all reports were skipped", "paid", "D reversed", `
+		payins version:3→6
+		+disputes reversed 10000
+		+postings dispute_opened available -10000
+		+postings dispute_opened disputed 10000
+		+postings charged_back disputed -10000
+		+postings charged_back clearing:bank 10000
+		+postings chargeback_reversed clearing:bank -10000
+		+postings chargeback_reversed available 10000
+		+events payin.disputed
+		+events payin.chargeback
+		+events payin.dispute_won`, ""},
+
+	{"of a part", "paid", "D open 40", `
+		payins status:PAID→DISPUTED version:3→4
+		+disputes open 4000
+		+postings dispute_opened available -4000
+		+postings dispute_opened disputed 4000
+		+events payin.disputed`, ""},
+	{"of more than was paid", "paid", "D open 500", opened, ""},
+	{"of what a refund has left", "paid, refunded 40", "D open", `
+		payins status:PARTIALLY_REFUNDED→DISPUTED version:3→4
+		+disputes open 6000
+		+postings dispute_opened available -6000
+		+postings dispute_opened disputed 6000
+		+events payin.disputed`, ""},
+	{"won, after a part was refunded", "paid, refunded 40, D open", "D won", `
+		payins status:DISPUTED→PARTIALLY_REFUNDED version:4→5
+		disputes state:open→won
+		+postings dispute_won disputed -6000
+		+postings dispute_won available 6000
+		+events payin.dispute_won`, ""},
+	{"reversed, after a part was refunded", "paid, refunded 40, D lost", "D reversed", `
+		payins status:CHARGEBACK→PARTIALLY_REFUNDED version:5→6
+		disputes state:lost→reversed
+		+postings chargeback_reversed clearing:bank -6000
+		+postings chargeback_reversed available 6000
+		+events payin.dispute_won`, ""},
+	{"opened after another one was won", "paid, D won", "E open", `
+		payins status:PAID→DISPUTED version:5→6
+		+disputes open 10000
+		+postings dispute_opened available -10000
+		+postings dispute_opened disputed 10000
+		+events payin.disputed`, ""},
+
+	{"of an unpaid order", "", "D open", `
+		+cases dispute_unexpected 10000 status:PENDING`, `
+		cases closed_at:-→now resolution:→replaced
+		+cases dispute_unexpected 10000 status:PENDING`},
+	{"of a refunded order", "paid, refunded 100", "D open", `
+		+cases dispute_unexpected 10000 status:REFUNDED`, `
+		cases closed_at:-→now resolution:→replaced
+		+cases dispute_unexpected 10000 status:REFUNDED`},
+	{"of a disputed order", "paid, D open", "E open 40", `
+		+cases dispute_unexpected 4000 status:DISPUTED`, `
+		cases closed_at:-→now resolution:→replaced
+		+cases dispute_unexpected 4000 status:DISPUTED`},
+	{"of an unpaid order, won", "", "D won", `
+		+cases dispute_unexpected 10000 status:PENDING`, `
+		cases closed_at:-→now resolution:→replaced
+		+cases dispute_unexpected 10000 status:PENDING`},
+}
+
+func TestDecisions(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		for _, row := range decisions {
+			t.Run(row.name, func(t *testing.T) {
+				o := newOrder(t, g)
+				o.happens(row.given)
+				o.WantDecision(o.reports(row.reported), row.changes, row.again)
+			})
+		}
+	})
+}
+
+// A dispute sets aside the paid amount of the order at most, once, for any
+// reported amount.
+func TestDisputeTakesNoMoreThanWasPaid(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		o := newOrder(t, g)
+		o.happens("paid, D open 500, D open 500")
+		b, err := o.Store.Balances(t.Context(), o.Merchant.ID)
+		o.Must(err)
+		if b[ledger.Disputed] != 100_00 || b[ledger.Available] != coretest.Opening {
+			t.Errorf("disputed %d, available %d, want 10000 and 100000", b[ledger.Disputed], b[ledger.Available])
+		}
+		o.WantProven()
+	})
+}
+
+// Disputes of one report see the decisions before them.
+func TestDisputesOfOneReport(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		o := newOrder(t, g)
+		o.happens("paid")
+		o.Must(o.Writer.Do(t.Context(), o.reports("D open, D won, E open, F open")))
+		o.WantPayin(o.payin, payment.PayinDisputed, 100_00, 1)
+		o.WantEvents(payment.EventPayinPaid, payment.EventPayinDisputed, payment.EventPayinDisputeWon, payment.EventPayinDisputed)
+		o.WantCases(store.CaseDispute)
+		for id, want := range map[string]string{"D": "won", "E": "open"} {
+			if state, err := o.Store.DisputeState(t.Context(), o.Merchant.ID, coretest.BankName, id); err != nil || state != want {
+				t.Errorf("dispute %s is %s, %v", id, state, err)
+			}
+		}
+		o.WantProven()
+	})
+}
+
+// Money spent before it is disputed becomes a debt; winning the dispute repays the
+// debt first.
+func TestDisputeOfSpentMoney(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		o := newOrder(t, g)
+		o.happens("paid")
+		o.Payout("spend", int64(coretest.Opening+70_00))
+		o.Send()
+		o.WantDecision(o.reports("D open"), `
+			payins status:PAID→DISPUTED version:3→4
+			+disputes open 10000
+			+postings dispute_opened available -3000
+			+postings dispute_opened owed -7000
+			+postings dispute_opened disputed 10000
+			+events payin.disputed`, "")
+		o.WantDecision(o.reports("D won"), `
+			payins status:DISPUTED→PAID version:4→5
+			disputes state:open→won
+			+postings dispute_won disputed -10000
+			+postings dispute_won owed 7000
+			+postings dispute_won available 3000
+			+events payin.dispute_won`, "")
+		o.WantBalances(30_00, 0)
+		o.WantProven()
+	})
+}

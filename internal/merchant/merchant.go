@@ -1,0 +1,120 @@
+// Package merchant is merchants, their credentials, brand and own funds.
+package merchant
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"strings"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+)
+
+// WebhookSecretPrefix is the prefix by which secret scanners recognise leaked webhook
+// secrets.
+const WebhookSecretPrefix = "whsec_"
+
+// secretBytes is the entropy of a secret, in bytes.
+const secretBytes = 32
+
+// Options assemble a Service.
+type Options struct {
+	Store      *store.Store
+	Env        env.Env
+	Processors processor.Registry
+}
+
+// Service is the use cases of merchants.
+type Service struct{ Options }
+
+// New returns the use cases of merchants.
+func New(o Options) *Service { return &Service{o} }
+
+// Create adds a merchant. webhookSecret "" generates one. Errors: problem kind
+// validation_failed if the name is taken or invalid.
+func (s *Service) Create(ctx context.Context, m store.Merchant, webhookSecret string) (store.Merchant, error) {
+	if m.Name = strings.TrimSpace(m.Name); m.Name == "" || len(m.Name) > 255 {
+		return m, problem.New(problem.ValidationFailed, "A merchant needs a name of 1 to 255 bytes.")
+	}
+	if _, err := s.Processors.Of(m.Processor); err != nil {
+		return m, err
+	}
+	if webhookSecret == "" {
+		webhookSecret = WebhookSecretPrefix + base64.StdEncoding.EncodeToString(s.random(secretBytes))
+	}
+	err := s.Store.Transact(ctx, func(tx *store.Tx) (err error) {
+		m, err = tx.CreateMerchant(ctx, m, webhookSecret)
+		return err
+	})
+	if errors.Is(err, store.ErrConflict) {
+		err = problem.New(problem.ValidationFailed, "A merchant with this name already exists.").With(err)
+	}
+	return m, store.Problem(err)
+}
+
+// Seed is a merchant created with a credential and with money.
+type Seed struct {
+	Merchant      store.Merchant
+	WebhookSecret string
+	Credential    NewCredential // KeyID and Secret are given; Merchant is set
+	Funds         money.Cents
+}
+
+// Seed creates a merchant, its credential and its money in one commit. The unique name
+// makes it happen once, even if several processes start at the same time: ErrConflict of
+// the store means that another process was faster, or that the credential belongs to
+// another merchant.
+func (s *Service) Seed(ctx context.Context, seed Seed) error {
+	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error {
+		m, err := tx.CreateMerchant(ctx, seed.Merchant, seed.WebhookSecret)
+		if err != nil {
+			return err
+		}
+		hash := s.Store.Keys().SecretHash(seed.Credential.Secret)
+		err = tx.CreateCredential(ctx, store.Credential{
+			KeyID: seed.Credential.KeyID, Merchant: m.ID, Label: seed.Credential.Label, SecretHash: hash[:], Scopes: store.Scopes,
+		})
+		if err != nil {
+			return err
+		}
+		return credit(ctx, tx, m, seed.Funds)
+	}))
+}
+
+// Close makes the gateway reject a merchant's credentials from now on.
+func (s *Service) Close(ctx context.Context, id payment.ID) error {
+	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return tx.CloseMerchant(ctx, id) }))
+}
+
+// Fund credits the operator's own money at the merchant's processor to the merchant. It is
+// not idempotent, so it is not repeated if the outcome of its commit is unknown: the error
+// is then a problem of kind unavailable, and the operator checks the balance.
+func (s *Service) Fund(ctx context.Context, m store.Merchant, amount money.Cents) error {
+	ctx = context.WithoutCancel(ctx)
+	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return credit(ctx, tx, m, amount) }))
+}
+
+// credit credits money to a merchant, and repays its debt.
+func credit(ctx context.Context, tx *store.Tx, m store.Merchant, amount money.Cents) error {
+	var needs store.Needs
+	needs.Balances(m.ID)
+	return tx.Apply(ctx, &needs, func(l *store.Loaded, c *store.Changes) error {
+		if err := c.Post(m.ID, m.ID, ledger.Fund(m.Processor, amount)); err != nil {
+			return err
+		}
+		return transition.RepayDebt(l, c, m.ID, m.ID)
+	})
+}
+
+func (s *Service) random(n int) []byte {
+	b := make([]byte, n)
+	s.Env.Random.Read(b)
+	return b
+}

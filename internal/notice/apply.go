@@ -1,0 +1,247 @@
+package notice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// applyAgainAfter is the retry schedule of a notice that cannot be applied yet;
+// after the last retry it is a dead letter.
+var applyAgainAfter = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
+}
+
+// Apply is the step of the worker that applies notices: it queries the processor to
+// confirm them, and applies the answer.
+func (s *Service) Apply(ctx context.Context) (int, error) {
+	if !s.Queue.node.Lease.Valid() {
+		return 0, nil
+	}
+	list := s.Queue.take()
+	s.start(ctx, list)
+	reserved := s.Queue.reserveClaim()
+	if reserved == 0 {
+		return len(list), nil
+	}
+	op := &claim{node: s.Queue.node.ID(), limit: reserved}
+	if err := s.Writer.DoNow(ctx, op); err != nil {
+		s.Queue.pool.Release(reserved)
+		return len(list), err
+	}
+	s.Queue.pool.Release(reserved - len(op.claimed))
+	s.Queue.noteClaim(reserved, len(op.claimed))
+	s.start(ctx, op.claimed)
+	return len(list) + len(op.claimed), nil
+}
+
+// claim claims due notices to apply them.
+type claim struct {
+	node    payment.ID
+	limit   int
+	claimed []store.Notice
+}
+
+// Merchant implements [write.Operation].
+func (v *claim) Merchant() payment.ID { return payment.ID{} }
+
+// Class implements [write.Operation].
+func (v *claim) Class() commit.Class { return commit.Claim }
+
+// Needs implements [write.Operation].
+func (v *claim) Needs(n *store.Needs) {
+	n.ClaimingNode(v.node)
+	n.DueNotices(v.limit)
+}
+
+// Decide implements [write.Operation].
+func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
+	v.claimed = nil
+	if !l.NodeAlive(v.node) {
+		return write.ErrNodeDead
+	}
+	list := l.DueNotices()
+	for _, n := range list[:min(v.limit, len(list))] { // others in this commit may claim too
+		n.NextAt, n.ClaimedBy, n.Attempts = time.Time{}, v.node, n.Attempts+1
+		c.SetNotice(n)
+		v.claimed = append(v.claimed, n)
+	}
+	return nil
+}
+
+// start applies notices, each of which has a slot.
+func (s *Service) start(ctx context.Context, list []store.Notice) {
+	for i := range list {
+		s.Queue.pool.RunReserved(func() { s.apply(ctx, list[i]) })
+	}
+}
+
+// apply follows each hint of a notice. The last one finishes the notice; the others
+// are harmless to repeat.
+func (s *Service) apply(ctx context.Context, n store.Notice) {
+	err := worker.Call(func() error { return s.followHints(context.WithoutCancel(ctx), n) }, func(cause error) error { return cause })
+	if err == nil {
+		return
+	}
+	s.Log.WarnContext(ctx, "notice not applied yet", "processor", n.Processor, "notice", n.ID, "cause", err)
+	s.Recorder.Record(ctx, "notice's delay", func(ctx context.Context) error { return s.delay(ctx, n) })
+}
+
+func (s *Service) followHints(ctx context.Context, n store.Notice) error {
+	proc := s.Processors[n.Processor]
+	notifier, ok := proc.(processor.Notifier)
+	if !ok {
+		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonProcessorNotConfigured, "")
+	}
+	hints, err := notifier.ParseNotice(n.Body)
+	if err != nil {
+		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonUnreadable, "")
+	}
+	if len(hints) == 0 {
+		return s.Writer.Do(ctx, &end{notice: n})
+	}
+	for i := range hints {
+		var last *store.Notice
+		if i == len(hints)-1 {
+			last = &n
+		}
+		if err := s.applyHint(ctx, proc, n.Processor, hints[i], last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyHint queries the subject of a hint. Money moves on the answer, not on the
+// hint.
+func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name string, h processor.Hint, notice *store.Notice) error {
+	switch h.Subject {
+	case processor.SubjectCharge:
+		charger, ok := proc.(processor.Charger)
+		if !ok {
+			return fmt.Errorf("notice: processor %s does not support payments", name)
+		}
+		report := query(ctx, s, func(ctx context.Context) processor.ChargeReport { return charger.QueryCharge(ctx, h.ExternalID) })
+		if report.Lookup != processor.Found {
+			return fmt.Errorf("notice: charge not confirmed: %w", orUnconfirmed(report.Cause))
+		}
+		return s.Payins.Receive(ctx, name, h.ExternalID, report, notice)
+	case processor.SubjectTransfer:
+		transferrer, ok := proc.(processor.Transferrer)
+		if !ok {
+			return fmt.Errorf("notice: processor %s does not support payouts", name)
+		}
+		report := query(ctx, s, func(ctx context.Context) processor.TransferReport {
+			return transferrer.QueryTransfer(ctx, h.ExternalID)
+		})
+		if report.Lookup != processor.Found {
+			return fmt.Errorf("notice: transfer not confirmed: %w", orUnconfirmed(report.Cause))
+		}
+		known, err := s.Transfers.RecordNotice(ctx, name, h.ExternalID, report, notice)
+		if err != nil || known || notice == nil {
+			return err
+		}
+		return s.unknownTransfer(ctx, *notice, h.ExternalID)
+	default:
+		if notice == nil {
+			return nil
+		}
+		return s.Writer.Do(ctx, &end{notice: *notice})
+	}
+}
+
+// unknownTransfer dead-letters a notice of a transfer without a payout: money left
+// without an order.
+func (s *Service) unknownTransfer(ctx context.Context, n store.Notice, externalID string) error {
+	merchant, err := s.Store.MerchantOf(ctx, externalID)
+	if err != nil {
+		return store.Problem(err)
+	}
+	return s.deadLetter(ctx, n, merchant, store.ReasonUnknownTransfer, externalID)
+}
+
+// query queries a processor once a query slot is free.
+func query[R any](ctx context.Context, s *Service, ask func(context.Context) R) R {
+	s.queries <- struct{}{}
+	defer func() { <-s.queries }()
+	limited, cancel := s.Env.Clock.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	return ask(limited)
+}
+
+var errUnconfirmed = errors.New("not confirmed by the processor")
+
+func orUnconfirmed(err error) error {
+	if err == nil {
+		return errUnconfirmed
+	}
+	return err
+}
+
+// notApplied is the last error of a notice that is tried again; the log has the cause.
+const notApplied = "not_applied"
+
+// delay schedules a notice that cannot be applied yet; after the last retry it is a
+// dead letter.
+func (s *Service) delay(ctx context.Context, n store.Notice) error {
+	if n.Attempts > len(applyAgainAfter) {
+		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonNotConfirmed, "")
+	}
+	wait := applyAgainAfter[max(0, n.Attempts-1)]
+	return s.Writer.Do(ctx, &end{notice: n, again: s.Env.Random.Jitter(wait, 10), lastError: notApplied})
+}
+
+// deadLetter gives a notice up, with a case. externalID "" omits the parameter.
+func (s *Service) deadLetter(ctx context.Context, n store.Notice, merchant payment.ID, reason store.CaseReason, externalID string) error {
+	s.Log.ErrorContext(ctx, "notice cannot be applied", "processor", n.Processor, "notice", n.ID, "reason", reason)
+	params := reason.With(store.Params{"processor": n.Processor, "notice": n.ID})
+	if externalID != "" {
+		params["externalId"] = externalID
+	}
+	v := store.Case{ID: s.Env.IDs.NewID(s.Env.Clock.Now()), Merchant: merchant, Kind: store.CaseNotice, Params: params}
+	return s.Writer.Do(ctx, &end{notice: n, lastError: string(reason), review: &v})
+}
+
+// end ends an attempt to apply a notice that moved no money: the notice is finished,
+// tried again, or given up with a case.
+type end struct {
+	notice    store.Notice
+	again     time.Duration // from now; 0 if it is over
+	lastError string
+	review    *store.Case
+}
+
+// Merchant implements [write.Operation].
+func (v *end) Merchant() payment.ID { return payment.ID{} }
+
+// Class implements [write.Operation].
+func (v *end) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *end) Needs(*store.Needs) {}
+
+// Decide implements [write.Operation].
+func (v *end) Decide(l *store.Loaded, c *store.Changes) error {
+	n := v.notice
+	n.LastError = v.lastError
+	switch {
+	case v.review != nil:
+		n.State, n.NextAt, n.ClaimedBy, n.AppliedAt = store.NoticeDeadLetter, time.Time{}, payment.ID{}, l.Now()
+		c.SetNotice(n)
+		c.OpenCase(*v.review)
+	case v.again > 0:
+		n.NextAt, n.ClaimedBy = l.Now().Add(v.again), payment.ID{}
+		c.SetNotice(n)
+	default:
+		c.FinishNotice(n)
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package notice_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// completed is a payout that its processor has paid.
+func completed(g *coretest.Gateway, reference string, amount int64) payment.Payout {
+	g.T.Helper()
+	p := g.Payout(reference, amount)
+	g.Send()
+	return g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+}
+
+// Money of a payout that is returned is found in the bank's feed if no notice reports
+// it, a part first and then the rest, and booked once.
+func TestLostNoticeOfReturn(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := completed(g, "r", 10_00)
+		g.Bank.Return(p.ExternalID, 4_00)
+		g.ReadFeeds()
+		g.WantBalances(coretest.Opening-6_00, 0)
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.Bank.Return(p.ExternalID, 10_00)
+		g.Notify("n", p.ExternalID) // this one has a notice as well
+		g.Apply()
+		queries := g.Bank.Queries
+		g.ReadFeeds()
+		if g.Bank.Queries != queries {
+			t.Error("a change that is booked led to a query")
+		}
+		g.WantPayout(p, payment.PayoutReturned, payment.StepDone)
+		g.WantBalances(coretest.Opening, 0)
+		g.WantCases()
+	})
+}
+
+// An answer that is older than the feed changes nothing, and the query is
+// repeated.
+func TestStaleAnswerToReturn(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := completed(g, "r", 10_00)
+		before := g.Bank.Report(p.ExternalID)
+		g.Bank.Return(p.ExternalID, 10_00)
+		g.Bank.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport { return before }
+		for range 3 {
+			if _, err := g.Notices.ReadFeeds(t.Context()); err == nil {
+				t.Fatal("a return that is not confirmed is passed over")
+			}
+		}
+		g.WantBalances(coretest.Opening-10_00, 0)
+		g.Bank.AnswerQuery = nil
+		g.ReadFeeds()
+		g.WantPayout(p, payment.PayoutReturned, payment.StepDone)
+		g.WantBalances(coretest.Opening, 0)
+		g.WantCases()
+	})
+}
+
+// A return that the bank lists and never confirms gets a case, and blocks no other.
+func TestReturnNeverConfirmed(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		first, other, last := completed(g, "first", 10_00), completed(g, "other", 10_00), completed(g, "last", 5_00)
+		g.Bank.Return(first.ExternalID, 10_00) // on one page with the next
+		g.Bank.Return(other.ExternalID, 10_00)
+		g.Bank.Return(last.ExternalID, 5_00)
+		g.Bank.Transfers[first.ExternalID].Returned, g.Bank.Transfers[other.ExternalID].Returned = 0, 0
+		for range 245 {
+			_, _ = g.Notices.ReadFeeds(t.Context())
+			g.Jump(5 * time.Second)
+		}
+		g.WantPayout(first, payment.PayoutCompleted, payment.StepDone)
+		g.WantPayout(last, payment.PayoutReturned, payment.StepDone)
+		g.WantCases(store.CaseContradiction, store.CaseContradiction)
+		list, err := g.Store.OpenCases(t.Context(), 10)
+		g.Must(err)
+		if v := list[0]; v.Subject != first.ID || v.Merchant != g.Merchant.ID || v.Amount != 10_00 || v.Params["reason"] != "unconfirmed_change" || v.Params["externalId"] != first.ExternalID {
+			t.Errorf("case %+v", v)
+		}
+	})
+}
+
+// A listed dispute of an order that cannot be disputed now gets a case, and leads to one
+// query.
+func TestListedDisputeWithACase(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "r", "")
+		g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
+		g.Bank.Receive(p.ExternalID, "pay-2", 100_00)
+		g.ReadFeeds()
+		g.Bank.Dispute(p.ExternalID, "d-1", 100_00, processor.DisputeOpen)
+		g.Bank.Dispute(p.ExternalID, "d-2", 100_00, processor.DisputeOpen)
+		g.Bank.Dispute(p.ExternalID, "d-2", 100_00, processor.DisputeWon)
+		queries := g.Bank.Queries
+		g.ReadFeeds()
+		if n := g.Bank.Queries - queries; n > 2 {
+			t.Errorf("%d queries about two disputes", n)
+		}
+		g.WantPayin(p, payment.PayinDisputed, 100_00, 2)
+		g.WantCases(store.CaseOverpaid, store.CaseDispute)
+	})
+}
+
+// A dispute without a notice is found, and so is its end.
+func TestLostNoticeOfDispute(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "r", "")
+		g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
+		g.ReadFeeds()
+		for _, move := range []struct {
+			state processor.DisputeState
+			want  payment.PayinStatus
+		}{
+			{processor.DisputeOpen, payment.PayinDisputed},
+			{processor.DisputeLost, payment.PayinChargeback},
+			{processor.DisputeReversed, payment.PayinPaid},
+		} {
+			g.Bank.Dispute(p.ExternalID, "d-1", 100_00, move.state)
+			g.ReadFeeds()
+			g.WantPayin(p, move.want, 100_00, 1)
+		}
+		g.WantBalances(coretest.Opening+100_00, 0)
+		queries := g.Bank.Queries
+		forgetCursor(g, store.SettingChangeCursor)
+		g.ReadFeeds()
+		if g.Bank.Queries != queries {
+			t.Error("a change that is booked led to a query")
+		}
+		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+	})
+}

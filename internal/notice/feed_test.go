@@ -1,0 +1,176 @@
+package notice_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// forgetCursor is a crash before the cursor of a feed was saved.
+func forgetCursor(g *coretest.Gateway, setting string) {
+	g.T.Helper()
+	g.Must(g.Writer.Do(g.T.Context(), write.SetSetting{Name: setting + coretest.BankName, Value: ""}))
+}
+
+// A payment without a notice is found in the bank's feed, and booked once, even if
+// it is reported again later.
+func TestLostNotice(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "r", "")
+		g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
+		g.Apply()
+		g.WantPayin(p, payment.PayinPending, 0, 0)
+		g.ReadFeeds()
+		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+		g.Notify("n-1", "charge "+p.ExternalID) // not lost, but late
+		g.Apply()
+		forgetCursor(g, store.SettingPaymentCursor)
+		g.ReadFeeds()
+		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+		g.WantBalances(coretest.Opening+100_00, 0)
+		g.WantEvents(payment.EventPayinPaid)
+		g.WantCases()
+	})
+}
+
+// A feed is read to its end, page by page; if the bank is down, reading continues from
+// the same position when it is up again.
+func TestFeedIsReadOn(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		var orders []payment.Payin
+		for i := range 5 {
+			p := g.Payin(g.Merchant, fmt.Sprint("r-", i), "")
+			g.Bank.Receive(p.ExternalID, fmt.Sprint("pay-", i), 100_00)
+			orders = append(orders, p)
+		}
+		if did, err := g.Notices.ReadFeeds(t.Context()); did != 2 || err != nil {
+			t.Fatalf("the first page: %d, %v", did, err)
+		}
+		g.Bank.Down = true
+		if _, err := g.Notices.ReadFeeds(t.Context()); err == nil || !strings.Contains(err.Error(), coretest.BankName) {
+			t.Fatalf("a bank that is down: %v", err)
+		}
+		g.Bank.Down = false
+		queries := g.Bank.Queries
+		g.ReadFeeds()
+		if n := g.Bank.Queries - queries; n != 3 {
+			t.Errorf("%d queries about the 3 payments that were left", n)
+		}
+		for _, p := range orders {
+			g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+		}
+		g.WantBalances(coretest.Opening+500_00, 0)
+	})
+}
+
+// One processor's failure does not stop the others' feeds, and is reported.
+func TestFeedsOfOtherProcessorsAreRead(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		other := coretest.NewBank() // its name sorts before the bank's
+		other.Down = true
+		g.Processor("another", other)
+		p := g.Payin(g.Merchant, "r", "")
+		g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
+		if did, err := g.Notices.ReadFeeds(t.Context()); did != 1 || err == nil || !strings.Contains(err.Error(), "another") {
+			t.Errorf("read %d, %v", did, err)
+		}
+		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+	})
+}
+
+// The cursor moves only past booked payments: if a process stops in the middle of a
+// page, the page is read again.
+func TestPageIsReadAgainUntilItIsBooked(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		first, second := g.Payin(g.Merchant, "r-1", ""), g.Payin(g.Merchant, "r-2", "")
+		g.Bank.Receive(first.ExternalID, "pay-1", 100_00)
+		g.Bank.Receive(second.ExternalID, "pay-2", 100_00)
+		for range 2 {
+			ctx, stop := context.WithCancel(t.Context())
+			g.Bank.OnQueryCharge = stop
+			if _, err := g.Notices.ReadFeeds(ctx); err == nil {
+				t.Fatal("payments that could not be booked are passed over")
+			}
+			g.WantPayin(second, payment.PayinPending, 0, 0)
+		}
+		g.Bank.OnQueryCharge = nil
+		g.ReadFeeds()
+		g.WantPayin(first, payment.PayinPaid, 100_00, 1)
+		g.WantPayin(second, payment.PayinPaid, 100_00, 1)
+		g.WantCases()
+	})
+}
+
+// Two processes read the same page at the same time.
+func TestTwoReadersBookOnce(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "r", "")
+		other := g.Second()
+		g.Bank.Receive(p.ExternalID, "pay-1", 60_00)
+		g.Bank.Receive(p.ExternalID, "pay-2", 40_00)
+		g.Until(func() {
+			var both sync.WaitGroup
+			for _, process := range []*coretest.Gateway{g, other} {
+				both.Go(func() {
+					if _, err := process.Notices.ReadFeeds(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			both.Wait()
+		})
+		g.WantPayin(p, payment.PayinPaid, 100_00, 2)
+		g.WantBalances(coretest.Opening+100_00, 0)
+		g.WantEvents(payment.EventPayinUnderpaid, payment.EventPayinPaid)
+	})
+}
+
+// Money that matches no order is kept with the merchant in its id, and does not stop
+// the reading.
+func TestFeedWithUnmatchedMoney(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.Receive(unknownTo(g, payment.OperationPayin), "pay-1", 55_00)
+		p := g.Payin(g.Merchant, "r", "")
+		g.Bank.Receive(p.ExternalID, "pay-2", 100_00)
+		g.ReadFeeds()
+		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+		wantUnapplied(g, 55_00)
+		g.WantCases(store.CaseUnmatchedReceipt)
+	})
+}
+
+// A payment without an id or an amount gets a case; it blocks no later payment, and no
+// other payment of its order.
+func TestFeedWithInvalidPayments(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		invalid, beside, behind := g.Payin(g.Merchant, "invalid", ""), g.Payin(g.Merchant, "beside", ""), g.Payin(g.Merchant, "behind", "")
+		g.Bank.Receive(invalid.ExternalID, "", 100_00)
+		g.Bank.Receive(beside.ExternalID, "pay-1", 100_00)
+		g.Bank.Charges[beside.ExternalID].Payments = append(g.Bank.Charges[beside.ExternalID].Payments, processor.Payment{ID: "pay-0"})
+		g.Bank.Receive(behind.ExternalID, "pay-2", 100_00)
+		g.ReadFeeds()
+		g.WantPayin(invalid, payment.PayinPending, 0, 0)
+		g.WantPayin(beside, payment.PayinPaid, 100_00, 1)
+		g.WantPayin(behind, payment.PayinPaid, 100_00, 1)
+		g.WantCases(store.CaseNotice)
+	})
+}
+
+func TestFeedsAreNotReadWithoutALease(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "r", "")
+		g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
+		g.Clock.Advance(3 * time.Second) // no heartbeat
+		g.ReadFeeds()
+		g.WantPayin(p, payment.PayinPending, 0, 0)
+	})
+}

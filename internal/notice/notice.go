@@ -1,0 +1,170 @@
+// Package notice is notices and feeds from processors: verify, record raw, apply.
+//
+// A notice is a hint: it is verified, stored raw, and answered. A worker then queries
+// the processor about its subject, and money moves on that answer. Feeds cover lost
+// notices.
+package notice
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/cluster"
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// Notices claimed at once; queries bounds how many of them query a processor at a
+// time.
+const (
+	noticeSlots = 256
+	querySlots  = 64
+)
+
+// queryTimeout bounds one query to a processor.
+const queryTimeout = 10 * time.Second
+
+// Payins books processors' reports about charges.
+type Payins interface {
+	Receive(ctx context.Context, processorName, externalID string, report processor.ChargeReport, notice *store.Notice) error
+	ReportInvalidPayment(ctx context.Context, processorName, externalID string) error
+}
+
+// Transfers records processors' reports about transfers.
+type Transfers interface {
+	RecordNotice(ctx context.Context, processorName, externalID string, report processor.TransferReport, notice *store.Notice) (known bool, err error)
+}
+
+// Options assemble a Service.
+type Options struct {
+	Store      *store.Store
+	Writer     *write.Writer
+	Queue      *Queue
+	Payins     Payins
+	Transfers  Transfers
+	Env        env.Env
+	Processors processor.Registry
+	Log        *slog.Logger
+	Recorder   worker.Recorder
+}
+
+// Service records and applies notices, and reads feeds.
+type Service struct {
+	Options
+
+	queries chan struct{} // a slot per query under way
+	// unconfirmed counts, by change, the queries that did not confirm it.
+	unconfirmed map[string]int
+}
+
+// New returns the use cases of notices.
+func New(o Options) *Service {
+	return &Service{Options: o, queries: make(chan struct{}, querySlots), unconfirmed: map[string]int{}}
+}
+
+// Queue is the notices that this process has claimed and not started to apply, and the
+// slots for more. A notice that this process stores is claimed in the same commit if a
+// slot is free and no older notice is due.
+type Queue struct {
+	node  *cluster.Node
+	pool  *worker.Pool
+	waker *worker.Waker
+
+	mu      sync.Mutex
+	backlog worker.Backlog
+	claimed []store.Notice
+}
+
+// NewQueue returns an empty queue of a node, which wakes the worker that applies
+// notices.
+func NewQueue(node *cluster.Node, waker *worker.Waker, inline bool) *Queue {
+	return &Queue{node: node, pool: worker.NewPool(noticeSlots, waker, inline), waker: waker}
+}
+
+var _ write.Notices = (*Queue)(nil)
+
+// Reserve implements [write.Notices].
+func (q *Queue) Reserve(n int) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.backlog.More || !q.node.Lease.Valid() {
+		return 0
+	}
+	return q.pool.Reserve(n)
+}
+
+// Accept implements [write.Notices].
+func (q *Queue) Accept(reserved int, claimed []store.Notice, due int) {
+	q.pool.Release(reserved - len(claimed))
+	q.mu.Lock()
+	q.claimed = append(q.claimed, claimed...)
+	if due > 0 {
+		q.backlog.More = true
+	}
+	q.mu.Unlock()
+	if len(claimed)+due > 0 {
+		q.waker.Wake()
+	}
+}
+
+// take takes the notices that were claimed when they were stored.
+func (q *Queue) take() []store.Notice {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list := q.claimed
+	q.claimed = nil
+	return list
+}
+
+// reserveClaim reserves slots for a claim of due notices. If no more are known to be
+// due, it leaves as many for notices stored meanwhile.
+func (q *Queue) reserveClaim() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	free := q.pool.Free()
+	switch {
+	case !q.backlog.Worth(free, q.pool.Size()):
+		return 0
+	case !q.backlog.More:
+		free = (free + 1) / 2
+	}
+	return q.pool.Reserve(free)
+}
+
+// noteClaim records how many notices a claim requested, and got.
+func (q *Queue) noteClaim(requested, got int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.backlog.Claimed(requested, got)
+}
+
+// Wait returns when no notice is being applied.
+func (q *Queue) Wait() { q.pool.Wait() }
+
+// Record stores a verified notice as received, before it is answered. A notice with
+// the id of a stored one is not stored again.
+func (s *Service) Record(ctx context.Context, processorName, noticeID, headers string, body []byte) error {
+	return s.Writer.Do(ctx, &record{s.Store.NewNotice(store.Notice{Processor: processorName, ID: noticeID, Headers: headers, Body: body})})
+}
+
+// record is the operation that stores a notice.
+type record struct{ notice *store.NewNotice }
+
+// Merchant implements [write.Operation].
+func (v *record) Merchant() payment.ID { return payment.ID{} }
+
+// Class implements [write.Operation].
+func (v *record) Class() commit.Class { return commit.Interactive }
+
+// Needs implements [write.Operation].
+func (v *record) Needs(n *store.Needs) { n.NewNotice(v.notice) }
+
+// Decide implements [write.Operation].
+func (v *record) Decide(*store.Loaded, *store.Changes) error { return nil }

@@ -1,0 +1,156 @@
+package notice
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+)
+
+// Limits of a notice.
+const (
+	bodyMax    = 256 << 10 // bytes
+	headersMax = 8 << 10   // bytes kept of its headers
+)
+
+// ConcurrentDefault is how many notices are recorded at once.
+const ConcurrentDefault = 64
+
+// readersPerSlot is how many bodies may be read per slot: anybody can send one, and
+// slowly.
+const readersPerSlot = 16
+
+// Recorder makes a verified notice durable: [Service].
+type Recorder interface {
+	Record(ctx context.Context, processorName, noticeID, headers string, body []byte) error
+}
+
+// HandlerOptions assemble a Handler.
+type HandlerOptions struct {
+	Recorder   Recorder
+	Processors processor.Registry
+	Clock      env.Clock
+	Log        *slog.Logger
+	// Concurrent bounds the notices recorded at once, so that a flood of them cannot
+	// starve the API; 0 is ConcurrentDefault.
+	Concurrent int
+}
+
+// Handler serves POST /inbound/{processor}. It is safe for concurrent use.
+type Handler struct {
+	recorder   Recorder
+	processors processor.Registry
+	clock      env.Clock
+	log        *slog.Logger
+	readers    chan struct{}
+	slots      chan struct{}
+}
+
+// NewHandler returns a handler for a pattern with {processor} in it.
+func NewHandler(o HandlerOptions) *Handler {
+	h := &Handler{recorder: o.Recorder, processors: o.Processors, clock: o.Clock, log: o.Log}
+	if h.log == nil {
+		h.log = slog.New(slog.DiscardHandler)
+	}
+	if o.Concurrent <= 0 {
+		o.Concurrent = ConcurrentDefault
+	}
+	h.readers = make(chan struct{}, readersPerSlot*o.Concurrent)
+	h.slots = make(chan struct{}, o.Concurrent)
+	return h
+}
+
+// ServeHTTP implements [http.Handler]. The answer's header X-Request-Id, if
+// already set, names the request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	err := h.receive(w, r)
+	if err == nil {
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	requestID := w.Header().Get("X-Request-Id")
+	e := problem.From(err)
+	h.log.LogAttrs(r.Context(), slog.LevelWarn, "notice refused",
+		slog.String("requestId", requestID), slog.String("code", string(e.Kind)), slog.Any("cause", e.Cause))
+	problem.Write(w, e, requestID)
+}
+
+// receive stores an authentic notice and answers after the commit: until then its
+// sender must assume that it is lost.
+func (h *Handler) receive(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("processor")
+	notifier, ok := h.processors[name].(processor.Notifier)
+	if !ok {
+		return problem.New(problem.NotFound, "Unknown processor.")
+	}
+	body, err := h.read(w, r)
+	if err != nil {
+		return err
+	}
+	id, err := notifier.VerifyNotice(r.Header, body, h.clock.Now())
+	if err != nil || id == "" {
+		return unverified(err)
+	}
+	select {
+	case h.slots <- struct{}{}:
+		defer func() { <-h.slots }()
+	default:
+		return errOverloaded
+	}
+	return h.recorder.Record(r.Context(), name, id, headerText(r.Header), body)
+}
+
+var errOverloaded = problem.New(problem.Overloaded, "Too many notices are under way. Send this one again later.")
+
+// read reads a body, whose sender may be slow, before the notice takes a slot.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	select {
+	case h.readers <- struct{}{}:
+		defer func() { <-h.readers }()
+	default:
+		return nil, errOverloaded
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return nil, problem.New(problem.BodyTooLarge, "A notice has at most 256 KiB.")
+	}
+	if err != nil {
+		return nil, unverified(err)
+	}
+	return body, nil
+}
+
+// unverified is the answer to every failed verification.
+func unverified(cause error) error {
+	return problem.New(problem.Unauthorized, "The notice does not prove its origin.").With(cause)
+}
+
+// secretHeaders are not kept with a notice.
+var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Api-Secret"}
+
+// headerText writes headers one a line, sorted by name, as the notice is kept.
+func headerText(h http.Header) string {
+	names := make([]string, 0, len(h))
+	for name := range h {
+		if !slices.Contains(secretHeaders, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var text strings.Builder
+	for _, name := range names {
+		for _, value := range h[name] {
+			if line := name + ": " + strings.ToValidUTF8(value, "\ufffd") + "\n"; text.Len()+len(line) <= headersMax {
+				text.WriteString(line)
+			}
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,40 @@
+package outgoing_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+)
+
+// Payouts scheduled by a clock that was a year ahead, as on a machine before time
+// synchronisation, do not wait for a year once the clock is right.
+func TestClockThatWasAhead(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		defer g.Clock.SetOffset(0)
+		g.Clock.SetOffset(365 * 24 * time.Hour)
+		g.Heartbeat()
+		g.Bank.AnswerTransfer = coretest.Unknown
+		unknown := g.Payout("unknown", 10_00)
+		g.Send()
+		lost := g.Payout("never arrived", 30_00)
+		g.Send()
+		g.Bank.AnswerTransfer = nil
+		queued := g.Payout("not sent yet", 20_00)
+
+		g.Clock.SetOffset(0)
+		g.Heartbeat()
+		g.Send()
+		g.WantPayout(queued, payment.PayoutCompleted, payment.StepDone)
+		g.Bank.Pay(processor.TransferRequest{ExternalID: unknown.ExternalID, Amount: unknown.Amount}, processor.TransferPaid)
+		g.LookUp()
+		g.WantPayout(unknown, payment.PayoutCompleted, payment.StepDone)
+		g.WantPayout(lost, payment.PayoutProcessing, payment.StepUnknown) // the quiet period counts from now
+		g.Pass(3 * time.Minute)
+		g.LookUp() // not found, and the quiet period is over
+		g.Send()
+		g.WantPayout(lost, payment.PayoutCompleted, payment.StepDone)
+	})
+}

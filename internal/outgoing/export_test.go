@@ -1,0 +1,75 @@
+package outgoing
+
+import (
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// The operations, for tests that decide them.
+type (
+	ClaimSends   = claimSends
+	ClaimLookUps = claimLookUps
+	RecordReport = recordReport
+)
+
+// NewClaimSends is the operation of [Executor.Claim].
+func (e *Executor) NewClaimSends(due store.Due, limit int) *ClaimSends {
+	return &claimSends{
+		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToSend, Limit: limit},
+		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), timeout: e.Processors[due.Processor].Profile().TransferTimeout,
+	}
+}
+
+// By makes another process the one that claims, on a database restored at that time.
+func (v *claimSends) By(node payment.ID, restoredAt time.Time) *ClaimSends {
+	v.node, v.restoredAt = node, restoredAt
+	return v
+}
+
+// By makes another process the one that claims.
+func (v *claimLookUps) By(node payment.ID) *ClaimLookUps {
+	v.node = node
+	return v
+}
+
+// Result is the result of [Executor.Claim].
+func (v *claimSends) Result() (sends []Sending, conflicting []payment.Payout, claimed int) {
+	return v.sends, v.conflicting, v.claimed
+}
+
+// NewClaimLookUps is the operation of [Executor.ClaimLookUps].
+func (e *Executor) NewClaimLookUps(due store.Due, limit int) *ClaimLookUps {
+	return &claimLookUps{
+		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToLookUp, Limit: limit},
+		node: e.Node.ID(),
+	}
+}
+
+// Result is what [Executor.ClaimLookUps] returns.
+func (v *claimLookUps) Result() []payment.Payout { return v.claimed }
+
+// NewRecordLookUp is the operation of [Executor.RecordLookUp].
+func (e *Executor) NewRecordLookUp(p payment.Payout, report processor.TransferReport) *RecordReport {
+	return &recordReport{
+		resolution: resolution{jitter: newJitter(e.Env.Random)}, merchant: p.Merchant, id: p.ID, report: report,
+		askedBy: p.ClaimedBy, profile: e.Processors[p.Processor].Profile(), restoredAt: e.Node.RestoredAt(),
+	}
+}
+
+// NewRecordNotice is the operation of [Executor.RecordNotice].
+func (e *Executor) NewRecordNotice(p payment.Payout, report processor.TransferReport) *RecordReport {
+	return &recordReport{resolution: resolution{jitter: newJitter(e.Env.Random)}, merchant: p.Merchant, id: p.ID, report: report}
+}
+
+// Result is the operation's result besides its changes.
+func (v *recordReport) Result() (again, manual bool, contradiction string) {
+	return v.again, v.manual, string(v.contradiction)
+}
+
+// Result is the operation's result besides its changes.
+func (v *RecordSend) Result() (after payment.Payout, contradiction string) {
+	return v.after, string(v.contradiction)
+}

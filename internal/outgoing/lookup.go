@@ -1,0 +1,256 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/porteira/porteira/internal/cluster"
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// LookUp is the step of the worker that queries processors about unknown payouts,
+// and about accepted ones whose result was not reported.
+func (e *Executor) LookUp(ctx context.Context) (int, error) {
+	if !e.Node.Lease.Valid() || e.lookUps.Free() == 0 {
+		return 0, nil
+	}
+	due, err := e.Store.PayoutsDue(ctx, e.Env.Clock.Now(), store.ToLookUp)
+	if err != nil {
+		return 0, err
+	}
+	did := 0
+	var errs []error
+	for _, d := range worker.Order(&e.lookUpTurn, due, merchantOf, payment.CompareIDs) {
+		n := min(lookUpPerMerchant, e.lookUps.Free())
+		transferrer, ok := e.Processors[d.Processor].(processor.Transferrer)
+		if n == 0 || !ok {
+			continue
+		}
+		list, err := e.ClaimLookUps(ctx, d, n)
+		errs = append(errs, err)
+		did += len(list)
+		e.lookUpTurn.Served(d.Merchant)
+		for i := range list {
+			e.lookUps.Run(func() { e.lookUp(ctx, list[i], transferrer) })
+		}
+	}
+	return did, errors.Join(errs...)
+}
+
+// ClaimLookUps claims up to limit payouts that are to be looked up.
+func (e *Executor) ClaimLookUps(ctx context.Context, due store.Due, limit int) ([]payment.Payout, error) {
+	op := &claimLookUps{
+		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToLookUp, Limit: limit},
+		node: e.Node.ID(),
+	}
+	err := e.Writer.DoNow(ctx, op)
+	return op.claimed, err
+}
+
+// claimLookUps claims due payouts to be looked up.
+type claimLookUps struct {
+	due     store.DuePayouts
+	node    payment.ID
+	claimed []payment.Payout
+}
+
+// Merchant implements [write.Operation].
+func (v *claimLookUps) Merchant() payment.ID { return v.due.Merchant }
+
+// Class implements [write.Operation].
+func (v *claimLookUps) Class() commit.Class { return commit.Claim }
+
+// Needs implements [write.Operation].
+func (v *claimLookUps) Needs(n *store.Needs) {
+	n.ClaimingNode(v.node)
+	n.DuePayouts(v.due)
+}
+
+// Decide implements [write.Operation].
+func (v *claimLookUps) Decide(l *store.Loaded, c *store.Changes) error {
+	v.claimed = nil
+	if !l.NodeAlive(v.node) {
+		return write.ErrNodeDead
+	}
+	for _, p := range l.DuePayouts(v.due) {
+		p.ClaimedBy, p.NextAt = v.node, time.Time{}
+		v.claimed = append(v.claimed, c.SetPayout(p))
+	}
+	return nil
+}
+
+func (e *Executor) lookUp(ctx context.Context, p payment.Payout, transferrer processor.Transferrer) {
+	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
+	report := worker.Call(func() processor.TransferReport {
+		return transferrer.QueryTransfer(limited, p.ExternalID)
+	}, func(cause error) processor.TransferReport {
+		return processor.TransferReport{Lookup: processor.LookupUnknown, Cause: cause}
+	})
+	cancel()
+	e.Env.Inject(env.AfterLookup)
+	if report.Lookup == processor.LookupUnknown {
+		e.Log.WarnContext(ctx, "payout could not be looked up", "processor", p.Processor, "externalId", p.ExternalID, "cause", report.Cause)
+	}
+	e.Recorder.Record(ctx, "payout's look-up", func(ctx context.Context) error { return e.RecordLookUp(ctx, p, report) })
+}
+
+// RecordLookUp records a processor's answer about a payout that this process had
+// claimed to look up.
+func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report processor.TransferReport) error {
+	proc, err := e.Processors.Of(p.Processor)
+	if err != nil {
+		return err
+	}
+	return e.record(ctx, &recordReport{
+		resolution: resolution{jitter: newJitter(e.Env.Random)},
+		merchant:   p.Merchant, id: p.ID, report: report, askedBy: p.ClaimedBy, profile: proc.Profile(), restoredAt: e.Node.RestoredAt(),
+	})
+}
+
+// RecordNotice records a processor's answer about a transfer for which it had sent a
+// notice, and finishes the notice, if any, in the same commit. known is false if no
+// payout of ours has the external id at that processor; then nothing is recorded.
+func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID string, report processor.TransferReport, notice *store.Notice) (known bool, err error) {
+	merchant, err := e.Store.MerchantOf(ctx, externalID)
+	if err != nil {
+		return false, store.Problem(err)
+	}
+	p, _, err := e.Store.PayoutByExternalID(ctx, merchant, externalID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && p.Processor != processorName {
+		return false, nil
+	}
+	if err != nil {
+		return false, store.Problem(err)
+	}
+	return true, e.record(ctx, &recordReport{
+		resolution: resolution{jitter: newJitter(e.Env.Random)}, merchant: merchant, id: p.ID, report: report, notice: notice,
+	})
+}
+
+func (e *Executor) record(ctx context.Context, op *recordReport) error {
+	if err := e.Writer.Do(ctx, op); err != nil {
+		return err
+	}
+	e.logContradiction(ctx, &op.resolution)
+	if op.manual {
+		e.Log.WarnContext(ctx, "payout needs manual review: its outcome is unknown", "payout", op.id, "externalId", op.subject.ExternalID)
+	}
+	if op.again {
+		e.SendWaker.Wake()
+	}
+	return nil
+}
+
+// recordReport is the operation that records a processor's report about a
+// transfer.
+type recordReport struct {
+	resolution
+
+	merchant, id payment.ID
+	report       processor.TransferReport
+	notice       *store.Notice
+	askedBy      payment.ID // the node that had claimed it to look it up; zero for a notice
+	profile      processor.Profile
+	restoredAt   time.Time
+
+	again, manual bool
+}
+
+// Merchant implements [write.Operation].
+func (v *recordReport) Merchant() payment.ID { return v.merchant }
+
+// Class implements [write.Operation].
+func (v *recordReport) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *recordReport) Needs(n *store.Needs) {
+	n.Payout(v.merchant, v.id)
+	n.Sends(v.merchant, v.id)
+	if isFinal(v.report) {
+		n.Balances(v.merchant)
+		n.ExpectDeliveries(v.merchant, 1)
+	}
+}
+
+// Decide implements [write.Operation].
+func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
+	v.again, v.manual, v.contradiction = false, false, ""
+	p, ok := l.Payout(v.merchant, v.id)
+	if !ok {
+		return store.ErrNotFound
+	}
+	if v.notice != nil {
+		c.FinishNotice(*v.notice)
+	}
+	if v.report.Lookup == processor.Found {
+		return v.follow(l, c, &p, v.report)
+	}
+	if v.askedBy.IsZero() || p.ClaimedBy != v.askedBy {
+		return nil // only the node that claimed it may conclude from a missing answer
+	}
+	p.Lookups++
+	p.ClaimedBy, p.NextAt = payment.ID{}, l.Now().Add(v.jitter.of(after(lookUpAfter, p.Lookups)))
+	if v.report.Lookup == processor.NotFound && p.Step == payment.StepUnknown {
+		v.notFound(l, c, &p)
+		return nil
+	}
+	c.SetPayout(p)
+	if p.Lookups >= lookUpsBeforeCase {
+		c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByNewCase)
+		c.OpenCase(store.Case{
+			Merchant: p.Merchant, Kind: store.CasePayoutUnknown, Subject: p.ID, Amount: p.Amount, Params: store.ReasonNoAnswer.With(nil),
+		})
+	}
+	return nil
+}
+
+// notFoundEvidence is the evidence of a send that a look-up after the quiet period did
+// not find.
+const notFoundEvidence = "not_found_after_quiet_period"
+
+// notFound handles a processor's "not found" about an unknown payout. Within the
+// quiet period it proves nothing. After it the payout is sent again, same id and
+// same bytes, if the processor is idempotent on our id; else it needs manual review.
+func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Payout) {
+	last := p.SentAt
+	if sends := l.Sends(p.Merchant, p.ID); len(sends) > 0 {
+		last = v.sentUntil(l, c, sends[len(sends)-1])
+	}
+	if last.Before(v.restoredAt) {
+		last = v.restoredAt // it may have been sent right before the backup was restored
+	}
+	if quiet := last.Add(v.profile.QuietPeriod); l.Now().Before(quiet) {
+		if p.NextAt.After(quiet) {
+			p.NextAt = quiet
+		}
+		c.SetPayout(*p)
+		return
+	}
+	endSend(l, c, p, store.SendNotFound, notFoundEvidence)
+	if !v.profile.IdempotentByOurID {
+		v.manual, v.subject = true, *p
+		review(c, p, store.ReasonNotIdempotent)
+		return
+	}
+	v.again = true
+	p.Step, p.NextAt = payment.StepQueued, l.Now()
+	c.SetPayout(*p)
+}
+
+// sentUntil is when the last byte of a send can have left. If its deadline was set by
+// a clock that was ahead, it counts from now: no node sends it any more.
+func (v *recordReport) sentUntil(l *store.Loaded, c *store.Changes, s store.Send) time.Time {
+	if s.Deadline.Before(l.Now().Add(cluster.MaxSchedule)) {
+		return s.Deadline
+	}
+	s.Deadline = l.Now().Add(v.profile.TransferTimeout)
+	c.SetSend(s)
+	return s.Deadline
+}

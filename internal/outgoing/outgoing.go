@@ -1,0 +1,156 @@
+// Package outgoing is the one executor of calls with an effect at a processor: intent, send, classify, look up, resolve.
+//
+// A payout that is queued is claimed, and the intent to send it is durable, before a
+// byte leaves. The answer is done, refused, not sent or unknown. An unknown outcome
+// is looked up, and sent again, with the same id and bytes, only after "not found"
+// beyond the processor's quiet period, and only if the processor is idempotent on our
+// id; else it becomes a case.
+//
+// A payout is the merchant's order; a send is one attempt to hand it to the processor; a
+// transfer is what the processor makes of it. The steps of a payout:
+//
+//	queued    to be sent when due             -> intent; done by cancel; unknown, if a restored backup may lack a send; review
+//	intent    a send is durable and claimed   -> by the answer: accepted, unknown, queued, done; unknown, if its node dies
+//	accepted  the processor has the transfer  -> done or review, by a notice, a feed or a look-up
+//	unknown   the outcome must be looked up   -> accepted, done; queued or review, if not found beyond the quiet period
+//	review    an operator must decide         -> accepted or done, by a later report
+//	done      paid, refused or canceled       -> none; money that the receiver's bank returns is still booked
+//
+// A report of the processor can end any step, because a database that was restored from
+// a backup lacks the latest ones.
+package outgoing
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/cluster"
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// Calls under way at once, in total and per merchant: a merchant with a thousand
+// payouts does not delay other merchants.
+const (
+	sendSlots         = 64
+	lookUpSlots       = 32
+	sendsPerMerchant  = 32
+	lookUpPerMerchant = 32
+
+	// sendsUnderLoad is how many payouts of a merchant a commit claims while
+	// requests are queued: a burst of requests is accepted at full speed while
+	// payouts continue at a steady rate. Measured: a larger share slows the burst by
+	// as much as it sends.
+	sendsUnderLoad = 4
+)
+
+// lookUpTimeout bounds one query to a processor.
+const lookUpTimeout = 10 * time.Second
+
+// Options assemble an Executor.
+type Options struct {
+	Store      *store.Store
+	Writer     *write.Writer
+	Node       *cluster.Node
+	Env        env.Env
+	Processors processor.Registry
+	Log        *slog.Logger
+	Recorder   worker.Recorder
+	// SendWaker and LookUpWaker wake the two workers.
+	SendWaker   *worker.Waker
+	LookUpWaker *worker.Waker
+	// Inline runs each call where it is claimed: for simulations.
+	Inline bool
+}
+
+// Executor sends payouts and looks them up.
+type Executor struct {
+	Options
+
+	breakers       *breakers
+	sends, lookUps *worker.Pool
+	sendTurn       worker.Turn[payment.ID]
+	lookUpTurn     worker.Turn[payment.ID]
+}
+
+// New returns the executor.
+func New(o Options) *Executor {
+	return &Executor{
+		Options: o, breakers: newBreakers(o.Env.Clock),
+		sends: worker.NewPool(sendSlots, o.SendWaker, o.Inline), lookUps: worker.NewPool(lookUpSlots, o.LookUpWaker, o.Inline),
+	}
+}
+
+// Wait returns when no call is under way.
+func (e *Executor) Wait() {
+	e.sends.Wait()
+	e.lookUps.Wait()
+}
+
+// Finish ends the executor's work on a payout.
+func Finish(p *payment.Payout) {
+	p.Step, p.NextAt, p.ClaimedBy = payment.StepDone, time.Time{}, payment.ID{}
+}
+
+// lookUpFirstFor is how long after a restored backup every payout is looked up
+// before it is sent: merchants repeat requests whose orders the backup lacks.
+const lookUpFirstFor = 7 * 24 * time.Hour
+
+// LookUpFirst reports whether a payout may have been sent before the database was
+// restored from a backup, at restoredAt, in commits that the backup lacks.
+func LookUpFirst(p *payment.Payout, restoredAt, now time.Time) bool {
+	if restoredAt.IsZero() || now.Sub(restoredAt) > lookUpFirstFor {
+		return false
+	}
+	return p.Lookups == 0 || p.UpdatedAt.Before(restoredAt)
+}
+
+// Schedules, with jitter if many payouts may be on the same step.
+var (
+	// lookUpAfter is the schedule of look-ups of a payout that is under way or unknown.
+	lookUpAfter = []time.Duration{
+		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second,
+		time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour,
+	}
+	// sendAgainAfter is the schedule of further sends of a payout that was proved not
+	// sent.
+	sendAgainAfter = []time.Duration{
+		time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute,
+	}
+)
+
+// lookUpsBeforeCase is the number of look-ups without an answer after which a case is
+// opened; the look-ups go on.
+const lookUpsBeforeCase = 9
+
+// after is the nth wait of a schedule; its last one repeats.
+func after(schedule []time.Duration, n int) time.Duration {
+	return schedule[min(max(n, 0), len(schedule)-1)]
+}
+
+// jitter is ±10 %, in thousandths, chosen before the transaction.
+type jitter int64
+
+func newJitter(r env.Random) jitter { return jitter(r.Int64N(201) - 100) }
+
+func (j jitter) of(d time.Duration) time.Duration { return d + d/1000*time.Duration(j) }
+
+// errorText is an operator's short text of an error, fit for a column.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return short(err.Error())
+}
+
+// short is the beginning of an external text in a form that every database
+// accepts: complete characters, and no NUL.
+func short(text string) string {
+	text = strings.ReplaceAll(text[:min(len(text), 500)], "\x00", "")
+	return strings.ToValidUTF8(text, "")
+}

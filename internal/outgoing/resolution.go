@@ -1,0 +1,153 @@
+package outgoing
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+)
+
+// resolution applies a processor's proof about a transfer. Its functions are pure.
+type resolution struct {
+	jitter jitter
+
+	contradiction store.CaseReason // why no money moves, if proofs contradict
+	subject       payment.Payout   // of it
+}
+
+// follow applies a report of a transfer that exists at the processor.
+func (v *resolution) follow(l *store.Loaded, c *store.Changes, p *payment.Payout, r processor.TransferReport) error {
+	if r.Amount != 0 && r.Amount != p.Amount {
+		v.contradict(c, p, store.ReasonOtherAmount, store.Params{"reported": r.Amount.String()})
+		return nil
+	}
+	if r.ProcessorID != "" {
+		p.ProcessorID = r.ProcessorID
+	}
+	if p.Status == payment.PayoutPending && r.State != processor.TransferFailed {
+		p.SentAt = l.Now() // at the latest: the database lost the send in a restore
+		if _, err := transition.Payout(l, c, p, payment.OnSend); err != nil {
+			return err
+		}
+	}
+	switch r.State {
+	case processor.TransferPaid:
+		if err := v.paid(l, c, p, r); err != nil {
+			return err
+		}
+		return v.returned(l, c, p, r.Returned)
+	case processor.TransferFailed:
+		return v.failed(l, c, p, store.SendFailed, r.Failure, r.Evidence)
+	default:
+		v.accepted(l, c, p, r.Evidence)
+		return nil
+	}
+}
+
+// isFinal reports whether money may move: the processor paid or refused the
+// transfer.
+func isFinal(r processor.TransferReport) bool {
+	return r.State == processor.TransferPaid || r.State == processor.TransferFailed
+}
+
+// lookUpsSkipped is the number of steps of the schedule of look-ups that an accepted
+// transfer skips: normally a notice reports its result sooner.
+const lookUpsSkipped = 2
+
+// accepted records that the processor accepted the transfer: its result will be
+// reported, and is looked up in case the report is lost.
+func (v *resolution) accepted(l *store.Loaded, c *store.Changes, p *payment.Payout, evidence string) {
+	if p.Status != payment.PayoutProcessing {
+		return
+	}
+	if p.Step == payment.StepAccepted {
+		p.Lookups++
+	} else {
+		p.Lookups = lookUpsSkipped
+	}
+	p.Step, p.ClaimedBy = payment.StepAccepted, payment.ID{}
+	p.NextAt = l.Now().Add(v.jitter.of(after(lookUpAfter, p.Lookups)))
+	endSend(l, c, p, store.SendAccepted, short(evidence))
+	*p = c.SetPayout(*p)
+}
+
+// paid completes a payout.
+func (v *resolution) paid(l *store.Loaded, c *store.Changes, p *payment.Payout, r processor.TransferReport) error {
+	switch p.Status {
+	case payment.PayoutCompleted, payment.PayoutReturned:
+		return nil // known
+	case payment.PayoutProcessing:
+	default:
+		v.contradict(c, p, store.ReasonPaidAfterRelease, store.Params{"status": string(p.Status)})
+		return nil
+	}
+	Finish(p)
+	p.EndToEndID, p.CompletedAt, p.Failure = r.EndToEndID, l.Now(), nil
+	endSend(l, c, p, store.SendPaid, short(r.Evidence))
+	c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByProof)
+	_, err := transition.Payout(l, c, p, payment.OnComplete, ledger.PayPayout(p.Processor, p.Amount, p.Fee))
+	return err
+}
+
+// returned books money that the receiver's bank sent back.
+func (v *resolution) returned(l *store.Loaded, c *store.Changes, p *payment.Payout, returned money.Cents) error {
+	back := returned - p.ReturnedAmount
+	if back <= 0 {
+		return nil
+	}
+	if returned > p.Amount {
+		v.contradict(c, p, store.ReasonReturnedTooMuch, store.Params{"reported": returned.String()})
+		return nil
+	}
+	p.ReturnedAmount = returned
+	on := payment.OnReturnPart
+	if returned == p.Amount {
+		on = payment.OnReturn
+	}
+	_, err := transition.Payout(l, c, p, on, ledger.ReturnPayout(p.Processor, back))
+	return err
+}
+
+// failed releases the money of a payout, on the processor's proof that it will not
+// leave.
+func (v *resolution) failed(l *store.Loaded, c *store.Changes, p *payment.Payout, outcome store.SendOutcome, why *payment.Failure, evidence string) error {
+	switch p.Status {
+	case payment.PayoutFailed, payment.PayoutCanceled:
+		return nil // known
+	case payment.PayoutCompleted, payment.PayoutReturned:
+		v.contradict(c, p, store.ReasonFailedAfterPaid, nil)
+		return nil
+	}
+	if why == nil {
+		why = &payment.Failure{Code: "transfer_failed", Message: "The processor did not pay it."}
+	}
+	Finish(p)
+	p.Failure = why
+	endSend(l, c, p, outcome, short(evidence))
+	c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByProof)
+	_, err := transition.Payout(l, c, p, payment.OnFail, ledger.ReleasePayout(p.Amount, p.Fee))
+	return err
+}
+
+// contradict leaves the ledger unchanged and opens a case: money moves on proof
+// only, and two proofs contradict.
+func (v *resolution) contradict(c *store.Changes, p *payment.Payout, reason store.CaseReason, params store.Params) {
+	if p.Status == payment.PayoutProcessing && p.Step != payment.StepReview {
+		p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
+		*p = c.SetPayout(*p)
+	}
+	v.contradiction, v.subject = reason, *p
+	c.CloseCases(p.Merchant, p.ID, store.CaseContradiction, store.ResolvedByNewCase)
+	c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CaseContradiction, Subject: p.ID, Amount: p.Amount, Params: reason.With(params)})
+}
+
+func (e *Executor) logContradiction(ctx context.Context, v *resolution) {
+	if v.contradiction != "" {
+		e.Log.ErrorContext(ctx, "processor contradicts itself", "payout", v.subject.ID, "externalId", v.subject.ExternalID, "reason", v.contradiction)
+	}
+}

@@ -1,0 +1,274 @@
+package outgoing
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+	"github.com/porteira/porteira/internal/worker"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// Send is the step of the worker that sends queued payouts to their processors.
+func (e *Executor) Send(ctx context.Context) (int, error) {
+	if !e.Node.Lease.Valid() || e.sends.Free() == 0 {
+		return 0, nil
+	}
+	due, err := e.Store.PayoutsDue(ctx, e.Env.Clock.Now(), store.ToSend)
+	if err != nil {
+		return 0, err
+	}
+	did := 0
+	var errs []error
+	for _, d := range worker.Order(&e.sendTurn, due, merchantOf, payment.CompareIDs) {
+		transferrer, ok := e.Processors[d.Processor].(processor.Transferrer)
+		if !ok {
+			continue // the processor is no longer configured: its payouts wait
+		}
+		n := e.breakers.allow(d.Processor, min(e.share(), e.sends.Free()))
+		if n == 0 {
+			continue
+		}
+		sends, claimed, err := e.Claim(ctx, d, n)
+		errs = append(errs, err)
+		did += claimed
+		e.sendTurn.Served(d.Merchant)
+		for i := range sends {
+			e.sends.Run(func() { e.send(ctx, sends[i], transferrer) })
+		}
+	}
+	return did, errors.Join(errs...)
+}
+
+// share is how many payouts of a merchant one run claims.
+func (e *Executor) share() int {
+	if e.Writer.RequestsWait() {
+		return sendsUnderLoad
+	}
+	return sendsPerMerchant
+}
+
+func merchantOf(d store.Due) payment.ID { return d.Merchant }
+
+// Sending is a payout whose intent is durable: only this process may send it, until
+// the deadline.
+type Sending struct {
+	Payout   payment.Payout
+	Number   int64 // of this send, from 1
+	Request  processor.TransferRequest
+	Deadline time.Time // UTC
+}
+
+// Claim claims up to limit due payouts and records the intent to send each of them,
+// in one commit, before a byte leaves: there is no other way to send. claimed counts
+// the payouts; fewer may be returned to be sent, as some must be looked up first.
+func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends []Sending, claimed int, err error) {
+	proc, err := e.Processors.Of(due.Processor)
+	if err != nil {
+		return nil, 0, err
+	}
+	op := &claimSends{
+		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToSend, Limit: limit},
+		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), timeout: proc.Profile().TransferTimeout,
+	}
+	if err := e.Writer.DoNow(ctx, op); err != nil {
+		return nil, 0, err
+	}
+	for _, p := range op.conflicting {
+		e.Log.WarnContext(ctx, "payout needs manual review: it was sent before with other contents", "payout", p.ID, "externalId", p.ExternalID)
+	}
+	if op.claimed > len(op.sends) {
+		e.LookUpWaker.Wake()
+	}
+	return op.sends, op.claimed, nil
+}
+
+// claimSends claims due payouts to be sent.
+type claimSends struct {
+	due        store.DuePayouts
+	node       payment.ID
+	restoredAt time.Time
+	timeout    time.Duration // of one call
+
+	sends       []Sending
+	conflicting []payment.Payout
+	claimed     int
+}
+
+// Merchant implements [write.Operation].
+func (v *claimSends) Merchant() payment.ID { return v.due.Merchant }
+
+// Class implements [write.Operation].
+func (v *claimSends) Class() commit.Class { return commit.Claim }
+
+// Needs implements [write.Operation].
+func (v *claimSends) Needs(n *store.Needs) {
+	n.ClaimingNode(v.node)
+	n.DuePayouts(v.due)
+	n.ExpectDeliveries(v.due.Merchant, v.due.Limit)
+}
+
+// Decide records the intent to send each due payout. A payout that may have been sent
+// before the database was restored becomes unknown; one whose contents differ from
+// an earlier send needs manual review.
+func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
+	v.sends, v.conflicting, v.claimed = nil, nil, 0
+	if !l.NodeAlive(v.node) {
+		return write.ErrNodeDead
+	}
+	for _, p := range l.DuePayouts(v.due) {
+		v.claimed++
+		request := transferRequest(&p)
+		hash := bodyHash(request)
+		sends := l.Sends(p.Merchant, p.ID)
+		switch {
+		case LookUpFirst(&p, v.restoredAt, l.Now()):
+			p.Step, p.NextAt = payment.StepUnknown, l.Now()
+		case !sameBody(sends, hash):
+			v.conflicting = append(v.conflicting, p)
+			review(c, &p, store.ReasonOtherContents)
+			continue
+		default:
+			if p.SentAt.IsZero() {
+				p.SentAt = l.Now()
+			}
+			p.Step, p.NextAt, p.ClaimedBy = payment.StepIntent, time.Time{}, v.node
+		}
+		if err := leave(l, c, &p); err != nil {
+			return err
+		}
+		if p.Step != payment.StepIntent {
+			continue
+		}
+		s := store.Send{
+			Merchant: p.Merchant, Payout: p.ID, Number: int64(len(sends)) + 1, Processor: p.Processor, BodyHash: hash,
+			Node: v.node, Deadline: l.Now().Add(v.timeout), Outcome: store.SendIntent,
+		}
+		c.AddSend(s)
+		v.sends = append(v.sends, Sending{Payout: p, Number: s.Number, Request: request, Deadline: s.Deadline})
+	}
+	return nil
+}
+
+// leave moves a payout that leaves, or may have left, to PROCESSING; one already
+// there stays.
+func leave(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
+	moved, err := transition.Payout(l, c, p, payment.OnSend)
+	if err == nil && !moved {
+		*p = c.SetPayout(*p)
+	}
+	return err
+}
+
+// review stops the executor's work on a payout, whose money stays held, and opens a
+// case.
+func review(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
+	p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
+	*p = c.SetPayout(*p)
+	c.OpenCase(store.Case{
+		Merchant: p.Merchant, Kind: store.CasePayoutUnknown, Subject: p.ID, Amount: p.Amount, Params: reason.With(nil),
+	})
+}
+
+// transferRequest is the request to the processor: the same bytes each time.
+func transferRequest(p *payment.Payout) processor.TransferRequest {
+	return processor.TransferRequest{
+		ExternalID: p.ExternalID, Amount: p.Amount, KeyType: p.PIXKeyType, Key: p.Beneficiary.Key(),
+		Name: p.Beneficiary.Name, Document: p.Beneficiary.Document,
+	}
+}
+
+// bodyHash recognises a request without storing its beneficiary.
+func bodyHash(r processor.TransferRequest) []byte {
+	text, err := json.Marshal(&r)
+	if err != nil { // validated texts always marshal
+		panic(err)
+	}
+	sum := sha256.Sum256(text)
+	return sum[:]
+}
+
+func sameBody(sends []store.Send, hash []byte) bool {
+	for i := range sends {
+		if !bytes.Equal(sends[i].BodyHash, hash) {
+			return false
+		}
+	}
+	return true
+}
+
+// send sends one payout. The call ends with its intent's deadline, and is not cut
+// short when the workers stop: its outcome would be unknown.
+func (e *Executor) send(ctx context.Context, s Sending, transferrer processor.Transferrer) {
+	e.Env.Inject(env.BeforeTransfer)
+	left := s.Deadline.Sub(e.Env.Clock.Now())
+	e.awaitLease(ctx, left/2) // leaves the other half for the call
+	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), s.Deadline.Sub(e.Env.Clock.Now()))
+	answer, stale := handOver(limited, transferrer, s.Request, e.Guard(&s))
+	cancel()
+	e.Env.Inject(env.AfterTransfer)
+	if !stale { // a stale send proves nothing about the processor
+		e.breakers.record(s.Payout.Processor, answer.Outcome != processor.NotSent)
+	}
+	if answer.Outcome != processor.Done {
+		e.Log.WarnContext(ctx, "payout not confirmed", "processor", s.Payout.Processor, "externalId", s.Payout.ExternalID,
+			"outcome", answer.Outcome.String(), "cause", answer.Cause)
+	}
+	e.Recorder.Record(ctx, "payout's answer", func(ctx context.Context) error { return e.RecordSend(ctx, s, answer) })
+}
+
+// handOver calls the processor if the guard allows it. The guard is checked before
+// the call, whose deadline may have passed, and right before the first byte. stale
+// means that the guard failed.
+func handOver(ctx context.Context, transferrer processor.Transferrer, r processor.TransferRequest, guard func() error) (answer processor.TransferAnswer, stale bool) {
+	if err := guard(); err != nil {
+		return processor.TransferAnswer{Outcome: processor.NotSent, Cause: err}, true
+	}
+	answer = worker.Call(func() processor.TransferAnswer {
+		return transferrer.Transfer(ctx, r, func() error {
+			err := guard()
+			stale = err != nil
+			return err
+		})
+	}, func(cause error) processor.TransferAnswer {
+		return processor.TransferAnswer{Outcome: processor.Unknown, Cause: cause}
+	})
+	return answer, stale
+}
+
+// ErrStale means that a send was given up before its first byte left: it was too
+// late, or this process had lost the right to send.
+var ErrStale = errors.New("outgoing: too late to send")
+
+// Guard is called by a processor right before the first byte leaves. It checks the
+// deadline of the intent and the lease, which a suspended process has lost.
+func (e *Executor) Guard(s *Sending) func() error {
+	return func() error {
+		if !e.Node.Lease.Valid() || !e.Env.Clock.Now().Before(s.Deadline) || e.Node.ID() != s.Payout.ClaimedBy {
+			return ErrStale
+		}
+		return nil
+	}
+}
+
+// awaitLease waits a while for a lease that expired while the intent was written: if
+// commits are slow, heartbeats are too, and the next one renews it. The guard
+// decides whether the payout may still leave.
+func (e *Executor) awaitLease(ctx context.Context, most time.Duration) {
+	if e.Inline { // no heartbeat happens meanwhile
+		return
+	}
+	ctx, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), most)
+	defer cancel()
+	e.Node.Lease.Await(ctx)
+}

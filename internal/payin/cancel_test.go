@@ -1,0 +1,32 @@
+package payin_test
+
+import (
+	"testing"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/write"
+)
+
+func TestCancelDecisions(t *testing.T) {
+	cancel := func(s *story) write.Operation { return s.Payins.NewCancel(s.Merchant.ID, s.payin.ID) }
+	testDecisions(t, []decision{
+		{name: "pending", op: cancel, changes: `
+			payins next_at:in 1h0m0s→- status:PENDING→CANCELED version:2→3
+			+events payin.canceled`},
+		{name: "pending with a part paid", given: "pay A 40", op: cancel, changes: `
+			payins next_at:in 1h0m0s→- status:PENDING→CANCELED version:3→4
+			+events payin.canceled`},
+		{name: "canceled already", given: "cancel", op: cancel},
+		{name: "in analysis", given: "analyze", op: cancel, refused: problem.InvalidState},
+		{name: "paid", given: "pay A 100", op: cancel, refused: problem.InvalidState},
+		{name: "expired", given: "expire", op: cancel, refused: problem.InvalidState},
+		{name: "failed", given: "fail", op: cancel, refused: problem.InvalidState},
+		{name: "partially refunded", given: "pay A 100, refund 40", op: cancel, refused: problem.InvalidState},
+		{name: "refunded", given: "pay A 100, refund 100", op: cancel, refused: problem.InvalidState},
+		{name: "disputed", given: "pay A 100, dispute open", op: cancel, refused: problem.InvalidState},
+		{name: "charged back", given: "pay A 100, dispute lost", op: cancel, refused: problem.InvalidState},
+		{name: "unknown", op: func(s *story) write.Operation { return s.Payins.NewCancel(s.Merchant.ID, payment.ID{1}) }, refused: problem.NotFound},
+		{name: "of another merchant", op: func(s *story) write.Operation { return s.Payins.NewCancel(payment.ID{}, s.payin.ID) }, refused: problem.NotFound},
+	})
+}

@@ -1,0 +1,113 @@
+package payin
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
+)
+
+// Create creates the order of r, or finds the one that the same request created
+// before (replayed). r has been validated. Errors: problem kinds
+// reference_conflict, processor_refused, processor_timeout, unavailable and
+// overloaded.
+func (s *Service) Create(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, replayed bool, err error) {
+	charger, profile, err := s.charger(m.Processor)
+	if err != nil {
+		return p, false, err
+	}
+	op, err := s.NewCreate(m, r)
+	if err != nil {
+		return p, false, err
+	}
+	if err := s.Writer.Do(ctx, op); err != nil {
+		return p, false, err
+	}
+	if !op.Fresh {
+		if err := r.Fingerprint.Conflict(op.fingerprint); err != nil {
+			return p, false, err
+		}
+	}
+	if op.Payin.Ready() || op.Payin.Status != payment.PayinPending {
+		return op.Payin, !op.Fresh, nil
+	}
+	p, err = s.charge(ctx, charger, profile, op.Payin, chargeRequest(&m, &op.Payin, r.Personal))
+	return p, !op.Fresh, err
+}
+
+// Create is the operation that stores a new pay-in.
+type Create struct {
+	in *store.NewPayin
+
+	// Payin is the order as it is stored: the new one, or the one that has its
+	// reference. Fresh is false for the latter.
+	Payin       payment.Payin
+	Fresh       bool
+	fingerprint wire.Fingerprint
+}
+
+// NewCreate builds the operation that stores the order of r, with its charge if
+// the processor generates charges offline.
+func (s *Service) NewCreate(m store.Merchant, r *wire.PayinRequest) (*Create, error) {
+	proc, err := s.Processors.Of(m.Processor)
+	if err != nil {
+		return nil, err
+	}
+	p := s.newPayin(&m, r)
+	if minter, ok := proc.(processor.Minter); ok {
+		if charge, ok := minter.Mint(chargeRequest(&m, &p, r.Personal)); ok {
+			setCharge(&p, charge)
+		}
+	}
+	in, err := s.Store.NewPayin(p, r.Personal, r.Fingerprint)
+	return &Create{in: in, Payin: p}, err
+}
+
+// newPayin is the order as it will be stored.
+func (s *Service) newPayin(m *store.Merchant, r *wire.PayinRequest) payment.Payin {
+	now := s.Env.Clock.Now().Truncate(time.Millisecond)
+	return payment.Payin{
+		Merchant: m.ID, ID: s.Env.IDs.NewID(now), ReferenceID: r.ReferenceID.V,
+		ExternalID: s.Store.ExternalID(m, payment.OperationPayin, r.ReferenceID.V),
+		Method:     payment.Method(r.Method.V), Amount: money.Cents(r.Amount.V),
+		Status: payment.PayinPending, Version: 1, Processor: m.Processor, WebhookURL: r.WebhookURL.V,
+		Details: payment.PayinDetails{
+			Description: r.Description.V, Metadata: r.Metadata.V, ReturnURL: r.ReturnURL.V,
+			DueDate: r.Due(now), Installments: int(r.Installments.V), IdempotencyKey: r.IdempotencyKey,
+		},
+		ExpiresAt: r.ExpiresAt(now), CreatedAt: now, UpdatedAt: now,
+	}
+}
+
+// Merchant implements [write.Operation].
+func (v *Create) Merchant() payment.ID { return v.in.Payin.Merchant }
+
+// Class implements [write.Operation].
+func (v *Create) Class() commit.Class { return commit.Interactive }
+
+// Needs implements [write.Operation].
+func (v *Create) Needs(n *store.Needs) { n.NewPayin(v.in) }
+
+// Decide picks the order that has the reference: this one, or an earlier one.
+func (v *Create) Decide(l *store.Loaded, _ *store.Changes) error {
+	in := &v.in.Payin
+	var ok bool
+	if v.Payin, v.fingerprint, ok = l.PayinByExternalID(in.Merchant, in.ExternalID); !ok {
+		return notFound(in.Merchant, in.ID)
+	}
+	v.Fresh = v.Payin.ID == in.ID
+	return nil
+}
+
+// Replay finds the order of a reference if its request is repeated in a form that
+// would be rejected today. Errors: problem kind reference_conflict.
+func (s *Service) Replay(ctx context.Context, m store.Merchant, reference string, f wire.Fingerprint) (p payment.Payin, found bool, err error) {
+	p, first, err := s.Store.PayinByExternalID(ctx, m.ID, s.Store.ExternalID(&m, payment.OperationPayin, reference))
+	found, err = f.Replay(first, store.Problem(err))
+	return p, found, err
+}

@@ -1,0 +1,49 @@
+// Package payin is the use cases of pay-ins: create, charge, receive, cancel, expire.
+package payin
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// Options assemble a Service.
+type Options struct {
+	Store      *store.Store
+	Writer     *write.Writer
+	Env        env.Env
+	Processors processor.Registry
+	Log        *slog.Logger
+	Links      transition.Links
+}
+
+// Service is the use cases of pay-ins. It is safe for concurrent use.
+type Service struct{ Options }
+
+// New returns the use cases of pay-ins.
+func New(o Options) *Service { return &Service{o} }
+
+// charger returns the processor of a pay-in, which must support payments.
+func (s *Service) charger(name string) (processor.Charger, processor.Profile, error) {
+	proc, err := s.Processors.Of(name)
+	if err != nil {
+		return nil, processor.Profile{}, err
+	}
+	charger, ok := proc.(processor.Charger)
+	if !ok {
+		return nil, processor.Profile{}, problem.New(problem.MethodNotEnabled, "The merchant's processor does not support pay-ins.")
+	}
+	return charger, proc.Profile(), nil
+}
+
+// notFound is the error of an operation whose pay-in does not exist.
+func notFound(merchant, id payment.ID) error {
+	return fmt.Errorf("pay-in %s of %s: %w", id, merchant, store.ErrNotFound)
+}

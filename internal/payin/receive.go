@@ -1,0 +1,255 @@
+package payin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/dispute"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// ErrInvalidPayment means that a processor reports a payment without an amount,
+// or without an id, which would make it unique.
+var ErrInvalidPayment = errors.New("payin: payment without an id or an amount")
+
+// Receive books a processor's report about a charge: its payments, each exactly
+// once, no matter how often and by which path they are reported; then its disputes
+// and its state. notice, if any, is finished in the same commit. A report with an
+// invalid payment is ErrInvalidPayment, and nothing of it is booked.
+func (s *Service) Receive(ctx context.Context, processorName, externalID string, report processor.ChargeReport, notice *store.Notice) error {
+	op, err := s.NewReceive(ctx, processorName, externalID, report, notice)
+	if err != nil {
+		return err
+	}
+	return s.Writer.Do(ctx, op)
+}
+
+// Receive is the operation that books a report.
+type Receive struct {
+	merchant   payment.ID
+	processor  string
+	externalID string
+	report     processor.ChargeReport
+	notice     *store.Notice
+	receipts   []*payment.Receipt // of report.Payments
+	disputes   []payment.ID       // of report.Disputes, if they are new
+	links      transition.Links
+}
+
+// NewReceive builds the operation that books a report. Errors: ErrInvalidPayment,
+// and those of the store.
+func (s *Service) NewReceive(ctx context.Context, processorName, externalID string, report processor.ChargeReport, notice *store.Notice) (*Receive, error) {
+	merchant, err := s.Store.MerchantOf(ctx, externalID)
+	if err != nil {
+		return nil, store.Problem(err)
+	}
+	v := &Receive{merchant: merchant, processor: processorName, externalID: externalID, report: report, notice: notice, links: s.Links}
+	now := s.Env.Clock.Now()
+	for i := range report.Payments {
+		pay := &report.Payments[i]
+		if pay.ID == "" || pay.Amount <= 0 {
+			return nil, fmt.Errorf("%w: %s, of %s", ErrInvalidPayment, processorName, externalID)
+		}
+		v.receipts = append(v.receipts, &payment.Receipt{
+			Merchant: merchant, ID: s.Env.IDs.NewID(now), Processor: processorName, ExternalID: pay.ID,
+			OrderID: externalID, EndToEndID: pay.EndToEndID, Amount: pay.Amount, PaidAt: pay.PaidAt,
+		})
+	}
+	for range report.Disputes {
+		v.disputes = append(v.disputes, s.Env.IDs.NewID(now))
+	}
+	return v, nil
+}
+
+// Merchant implements [write.Operation].
+func (v *Receive) Merchant() payment.ID { return v.merchant }
+
+// Class implements [write.Operation].
+func (v *Receive) Class() commit.Class { return commit.Background }
+
+// Needs claims the receipts, of which only new ones are returned, and reads what a
+// new one or a dispute changes.
+func (v *Receive) Needs(n *store.Needs) {
+	n.PayinByExternalID(v.merchant, v.externalID)
+	n.Receipts(v.receipts...)
+	for i := range v.report.Disputes {
+		n.Dispute(v.merchant, v.processor, v.report.Disputes[i].ID)
+	}
+	if len(v.receipts)+len(v.report.Disputes) > 0 {
+		n.Balances(v.merchant)
+	}
+	n.ExpectDeliveries(v.merchant, 1) // nearly always one; any node may claim more
+}
+
+// Decide applies new receipts to their order, follows its disputes and the state of
+// the charge, and finishes the notice.
+func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
+	p, _, known := l.PayinByExternalID(v.merchant, v.externalID)
+	known = known && p.Processor == v.processor
+	for i, r := range v.receipts {
+		if !l.Inserted(r.ID) {
+			continue
+		}
+		var err error
+		if known {
+			err = v.applyReceipt(l, c, &p, *r, v.report.Payments[i].Card)
+		} else {
+			err = keepUnmatched(c, *r)
+		}
+		if err != nil {
+			return fmt.Errorf("receipt: %w", err)
+		}
+	}
+	if known {
+		for i, reported := range v.report.Disputes {
+			if err := dispute.Apply(l, c, &p, v.links, v.processor, v.disputes[i], reported); err != nil {
+				return fmt.Errorf("dispute: %w", err)
+			}
+		}
+		if err := v.applyState(l, c, &p); err != nil {
+			return err
+		}
+	}
+	if v.notice != nil {
+		c.FinishNotice(*v.notice)
+	}
+	return nil
+}
+
+// applyReceipt applies a receipt to its order, up to the amount still unpaid; the
+// rest is kept as unapplied, with a case.
+func (v *Receive) applyReceipt(l *store.Loaded, c *store.Changes, p *payment.Payin, r payment.Receipt, card *payment.CardDetail) error {
+	on, applied := receiptTrigger(p, r.Amount)
+	r.Payin, r.Applied = p.ID, applied
+	c.AddReceipt(r)
+	if applied > 0 {
+		p.PaidAmount += applied
+		if p.EndToEndID == "" {
+			p.EndToEndID = r.EndToEndID
+		}
+		setCard(p, card)
+		if on == payment.OnPay {
+			p.Late = p.Status == payment.PayinExpired || p.Status == payment.PayinCanceled
+			p.PaidAt, p.Failure = r.PaidAt, nil
+		}
+		if _, err := transition.Payin(l, c, p, v.links, on, ledger.Receive(r.Processor, applied, 0)); err != nil {
+			return err
+		}
+	}
+	surplus := r.Amount - applied
+	if surplus == 0 {
+		return nil
+	}
+	moved, err := transition.Payin(l, c, p, v.links, payment.OnPayMore, ledger.ReceiveUnapplied(r.Processor, surplus))
+	if err != nil {
+		return err
+	}
+	if !moved {
+		return fmt.Errorf("payin: no cell for surplus in %s", p.Status)
+	}
+	c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CaseOverpaid, Subject: p.ID, Amount: surplus})
+	return nil
+}
+
+// setCard stores the known data of the card that paid.
+func setCard(p *payment.Payin, card *payment.CardDetail) {
+	if card == nil {
+		return
+	}
+	known := *card
+	if p.Details.Card != nil {
+		known.HostedURL = p.Details.Card.HostedURL
+	}
+	p.Details.Card = &known
+}
+
+// receiptTrigger decides how much of a receipt is applied to an order, and its
+// trigger.
+func receiptTrigger(p *payment.Payin, amount money.Cents) (payment.Trigger, money.Cents) {
+	lacking := p.Amount - p.PaidAmount
+	if _, payable := payment.PayinTable.Next(p.Status, payment.OnPay); !payable || lacking <= 0 {
+		return payment.OnPayMore, 0
+	}
+	if amount < lacking {
+		return payment.OnPayShort, amount
+	}
+	return payment.OnPay, lacking
+}
+
+// keepUnmatched books money that matches no order: for the merchant whose number
+// it carries, or for the platform itself.
+func keepUnmatched(c *store.Changes, r payment.Receipt) error {
+	r.Payin, r.Applied = payment.ID{}, 0
+	c.AddReceipt(r)
+	c.OpenCase(store.Case{Merchant: r.Merchant, Kind: store.CaseUnmatchedReceipt, Subject: r.ID, Amount: r.Amount})
+	return c.Post(r.Merchant, r.ID, ledger.ReceiveUnapplied(r.Processor, r.Amount))
+}
+
+// applyState follows the charge's own state. A late state meets an illegal cell and
+// changes nothing: a receipt outweighs any state.
+func (v *Receive) applyState(l *store.Loaded, c *store.Changes, p *payment.Payin) error {
+	on, reported := v.stateTrigger(p)
+	if !reported {
+		return nil
+	}
+	if _, legal := payment.PayinTable.Next(p.Status, on); !legal {
+		return nil
+	}
+	if v.report.Failure != nil {
+		p.Failure = v.report.Failure
+	}
+	if on == payment.OnAttemptRefused && v.report.Attempt > 0 {
+		p.Details.CardAttempts = v.report.Attempt
+	}
+	_, err := transition.Payin(l, c, p, v.links, on)
+	return err
+}
+
+func (v *Receive) stateTrigger(p *payment.Payin) (on payment.Trigger, reported bool) {
+	switch v.report.State {
+	case processor.ChargeAnalysis:
+		return payment.OnProcess, true
+	case processor.ChargeExpired:
+		return payment.OnExpire, true
+	case processor.ChargeFailed:
+		return payment.OnFail, true
+	case processor.ChargeOpen:
+		return payment.OnAttemptRefused, v.newAttempt(p)
+	default:
+		return "", false
+	}
+}
+
+// newAttempt reports whether the charge has a refused attempt that the order
+// lacks: by its number or, for processors that do not count, by its reason.
+func (v *Receive) newAttempt(p *payment.Payin) bool {
+	switch {
+	case v.report.Failure == nil:
+		return false
+	case v.report.Attempt > 0:
+		return v.report.Attempt > p.Details.CardAttempts
+	default:
+		return p.Failure == nil || *p.Failure != *v.report.Failure
+	}
+}
+
+// ReportInvalidPayment opens a case for a payment that cannot be booked: an
+// operator clarifies it with the processor.
+func (s *Service) ReportInvalidPayment(ctx context.Context, processorName, externalID string) error {
+	merchant, err := s.Store.MerchantOf(ctx, externalID)
+	if err != nil {
+		return store.Problem(err)
+	}
+	return s.Writer.Do(ctx, write.OpenCase{Case: store.Case{
+		ID: s.Env.IDs.NewID(s.Env.Clock.Now()), Merchant: merchant, Kind: store.CaseNotice,
+		Params: store.ReasonInvalidPayment.With(store.Params{"processor": processorName, "externalId": externalID}),
+	}})
+}

@@ -1,0 +1,300 @@
+package payin_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// receives builds the operation that books a step of a story.
+func receives(what string) func(s *story) write.Operation {
+	return func(s *story) write.Operation {
+		report, ok := s.report(strings.Fields(what))
+		if !ok {
+			s.T.Fatalf("unknown step %q", what)
+		}
+		return s.receive(coretest.BankName, report, nil)
+	}
+}
+
+func (s *story) receive(processorName string, report processor.ChargeReport, notice *store.Notice) write.Operation {
+	s.T.Helper()
+	op, err := s.Payins.NewReceive(s.T.Context(), processorName, s.payin.ExternalID, report, notice)
+	s.Must(err)
+	return op
+}
+
+func TestReceiveDecisions(t *testing.T) { testDecisions(t, receiveDecisions) }
+
+var receiveDecisions = []decision{
+	{name: "the amount", op: receives("pay A 100"), changes: `
+		payins end_to_end_id:→EA next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→3
+		+receipts 10000 10000
+		+postings received clearing:bank -10000
+		+postings received available 10000
+		+events payin.paid`},
+	{name: "a part", op: receives("pay A 40"), changes: `
+		payins end_to_end_id:→EA paid_amount:0→4000 version:2→3
+		+receipts 4000 4000
+		+postings received clearing:bank -4000
+		+postings received available 4000
+		+events payin.underpaid`},
+	{name: "the rest", given: "pay A 40", op: receives("pay B 60"), changes: `
+		payins next_at:in 1h0m0s→- paid_amount:4000→10000 paid_at:-→now status:PENDING→PAID version:3→4
+		+receipts 6000 6000
+		+postings received clearing:bank -6000
+		+postings received available 6000
+		+events payin.paid`},
+	{name: "more than the amount", op: receives("pay A 120"), changes: `
+		payins end_to_end_id:→EA next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→4
+		+receipts 12000 10000
+		+cases overpaid 2000
+		+postings received clearing:bank -10000
+		+postings received available 10000
+		+postings received_unapplied clearing:bank -2000
+		+postings received_unapplied unapplied 2000
+		+events payin.paid
+		+events payin.overpaid`},
+	{name: "a known payment", given: "pay A 40", op: receives("pay A 40")},
+	{name: "a known payment of another amount", given: "pay A 40", op: receives("pay A 100")},
+	{name: "in analysis", given: "analyze", op: receives("pay A 100"), changes: `
+		payins end_to_end_id:→EA paid_amount:0→10000 paid_at:-→now status:PROCESSING→PAID version:3→4
+		+receipts 10000 10000
+		+postings received clearing:bank -10000
+		+postings received available 10000
+		+events payin.paid`},
+	{name: "expired", given: "expire", op: receives("pay A 100"), changes: `
+		payins end_to_end_id:→EA late:0→1 paid_amount:0→10000 paid_at:-→now status:EXPIRED→PAID version:3→4
+		+receipts 10000 10000
+		+postings received clearing:bank -10000
+		+postings received available 10000
+		+events payin.paid`},
+	{name: "canceled, a part", given: "cancel", op: receives("pay A 40"), changes: `
+		payins end_to_end_id:→EA paid_amount:0→4000 version:3→4
+		+receipts 4000 4000
+		+postings received clearing:bank -4000
+		+postings received available 4000
+		+events payin.underpaid`},
+	{name: "failed", given: "fail", op: receives("pay A 100"), changes: `
+		payins version:3→4
+		+receipts 10000 0
+		+cases overpaid 10000
+		+postings received_unapplied clearing:bank -10000
+		+postings received_unapplied unapplied 10000
+		+events payin.overpaid`},
+	{name: "paid", given: "pay A 100", op: receives("pay B 1"), changes: `
+		payins version:3→4
+		+receipts 100 0
+		+cases overpaid 100
+		+postings received_unapplied clearing:bank -100
+		+postings received_unapplied unapplied 100
+		+events payin.overpaid`},
+	{name: "partially refunded", given: "pay A 100, refund 40", op: receives("pay B 1"), changes: `
+		payins version:3→4
+		+receipts 100 0
+		+cases overpaid 100
+		+postings received_unapplied clearing:bank -100
+		+postings received_unapplied unapplied 100
+		+events payin.overpaid`},
+	{name: "refunded", given: "pay A 100, refund 100", op: receives("pay B 1"), changes: `
+		payins version:3→4
+		+receipts 100 0
+		+cases overpaid 100
+		+postings received_unapplied clearing:bank -100
+		+postings received_unapplied unapplied 100
+		+events payin.overpaid`},
+	{name: "disputed", given: "pay A 100, dispute open", op: receives("pay B 1"), changes: `
+		payins version:4→5
+		+receipts 100 0
+		+cases overpaid 100
+		+postings received_unapplied clearing:bank -100
+		+postings received_unapplied unapplied 100
+		+events payin.overpaid`},
+	{name: "charged back", given: "pay A 100, dispute lost", op: receives("pay B 1"), changes: `
+		payins version:5→6
+		+receipts 100 0
+		+cases overpaid 100
+		+postings received_unapplied clearing:bank -100
+		+postings received_unapplied unapplied 100
+		+events payin.overpaid`},
+	{name: "repays debt", given: "pay A 100, spend 70, dispute open", op: func(s *story) write.Operation {
+		s.payin = s.Payin(s.Merchant, "another order", "")
+		return receives("pay B 100")(s)
+	}, changes: `
+		payins end_to_end_id:→EB next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→3
+		+receipts 10000 10000
+		+postings received clearing:bank -10000
+		+postings received available 10000
+		+postings owed_repaid available -7000
+		+postings owed_repaid owed 7000
+		+events payin.paid`},
+	{name: "by a card", given: "refuse", op: func(s *story) write.Operation {
+		report, _ := s.report([]string{"pay", "A", "100"})
+		report.Payments[0].Card = &payment.CardDetail{Brand: "visa", Last4: "4242", Installments: 3}
+		return s.receive(coretest.BankName, report, nil)
+	}, changes: `
+		payins card:map[brand:visa installments:3 last4:4242] end_to_end_id:→EA failure:{"code":"do_not_honor","message":"y"}→ next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:3→4
+		+receipts 10000 10000
+		+postings received clearing:bank -10000
+		+postings received available 10000
+		+events payin.paid`},
+}
+
+func TestReceiveStateDecisions(t *testing.T) {
+	refusedAttempt := func(attempt int) func(s *story) write.Operation {
+		return func(s *story) write.Operation {
+			return s.receive(coretest.BankName, processor.ChargeReport{
+				Lookup: processor.Found, State: processor.ChargeOpen, Attempt: attempt, Failure: &payment.Failure{Code: "do_not_honor", Message: "y"},
+			}, nil)
+		}
+	}
+	testDecisions(t, []decision{
+		{name: "nothing new", op: func(s *story) write.Operation {
+			return receives("nothing")(s)
+		}},
+		{name: "analysis", op: receives("analyze"), changes: `
+			payins next_at:in 1h0m0s→- status:PENDING→PROCESSING version:2→3
+			+events payin.processing`},
+		{name: "analysis, reported again", given: "analyze", op: receives("analyze")},
+		{name: "analysis of a paid order", given: "pay A 100", op: receives("analyze")},
+		{name: "expiry", op: receives("expire"), changes: `
+			payins next_at:in 1h0m0s→- status:PENDING→EXPIRED version:2→3
+			+events payin.expired`},
+		{name: "expiry of an order in analysis", given: "analyze", op: receives("expire")},
+		{name: "expiry of a paid order", given: "pay A 100", op: receives("expire")},
+		{name: "failure", op: receives("fail"), changes: `
+			payins failure:→{"code":"x","message":"y"} next_at:in 1h0m0s→- status:PENDING→FAILED version:2→3
+			+events payin.failed`},
+		{name: "failure of an order in analysis", given: "analyze", op: receives("fail"), changes: `
+			payins failure:→{"code":"x","message":"y"} status:PROCESSING→FAILED version:3→4
+			+events payin.failed`},
+		{name: "failure of a paid order", given: "pay A 100", op: receives("fail")},
+		{name: "failure of an expired order", given: "expire", op: receives("fail")},
+		{name: "a refused attempt", op: receives("refuse"), changes: `
+			payins failure:→{"code":"do_not_honor","message":"y"} version:2→3`},
+		{name: "a refused attempt, reported again", given: "refuse", op: receives("refuse")},
+		{name: "a refused attempt of a paid order", given: "pay A 100", op: receives("refuse")},
+		{name: "the first refused attempt, by its number", op: refusedAttempt(1), changes: `
+			payins cardAttempts:1 failure:→{"code":"do_not_honor","message":"y"} version:2→3`},
+		{name: "the second refused attempt, for the same reason", given: "refuse", op: refusedAttempt(2), changes: `
+			payins cardAttempts:2 version:3→4`},
+	})
+}
+
+func TestReceiveDisputeDecisions(t *testing.T) {
+	testDecisions(t, []decision{
+		{name: "opened", given: "pay A 100", op: receives("dispute open"), changes: `
+			payins status:PAID→DISPUTED version:3→4
+			+disputes open 10000
+			+postings dispute_opened available -10000
+			+postings dispute_opened disputed 10000
+			+events payin.disputed`},
+		{name: "opened, reported again", given: "pay A 100, dispute open", op: receives("dispute open")},
+		{name: "won", given: "pay A 100, dispute open", op: receives("dispute won"), changes: `
+			payins status:DISPUTED→PAID version:4→5
+			disputes state:open→won
+			+postings dispute_won disputed -10000
+			+postings dispute_won available 10000
+			+events payin.dispute_won`},
+		{name: "lost", given: "pay A 100, dispute open", op: receives("dispute lost"), changes: `
+			payins status:DISPUTED→CHARGEBACK version:4→5
+			disputes state:open→lost
+			+postings charged_back disputed -10000
+			+postings charged_back clearing:bank 10000
+			+events payin.chargeback`},
+		{name: "reversed", given: "pay A 100, dispute lost", op: receives("dispute reversed"), changes: `
+			payins status:CHARGEBACK→PAID version:5→6
+			disputes state:lost→reversed
+			+postings chargeback_reversed clearing:bank -10000
+			+postings chargeback_reversed available 10000
+			+events payin.dispute_won`},
+		{name: "a payment and a dispute in one report", op: func(s *story) write.Operation {
+			report, _ := s.report([]string{"pay", "A", "100"})
+			dispute, _ := s.report([]string{"dispute", "open"})
+			report.Disputes = dispute.Disputes
+			return s.receive(coretest.BankName, report, nil)
+		}, changes: `
+			payins end_to_end_id:→EA next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→DISPUTED version:2→4
+			+receipts 10000 10000
+			+disputes open 10000
+			+postings received clearing:bank -10000
+			+postings received available 10000
+			+postings dispute_opened available -10000
+			+postings dispute_opened disputed 10000
+			+events payin.paid
+			+events payin.disputed`},
+		{name: "of an unpaid order", op: receives("dispute open"), changes: `
+			+cases dispute_unexpected 10000 status:PENDING`, again: `
+			cases closed_at:-→now resolution:→replaced
+			+cases dispute_unexpected 10000 status:PENDING`},
+	})
+}
+
+// Money that matches no order of ours at that processor is kept, unapplied, with
+// a case.
+func TestReceiveUnmatchedDecisions(t *testing.T) {
+	testDecisions(t, []decision{
+		{name: "an unknown order", op: func(s *story) write.Operation {
+			s.payin.ExternalID = s.Store.ExternalID(&s.Merchant, payment.OperationPayin, "never requested")
+			return receives("pay A 55")(s)
+		}, changes: `
+			+receipts 5500 0
+			+cases unmatched_receipt 5500
+			+postings received_unapplied clearing:bank -5500
+			+postings received_unapplied unapplied 5500`},
+		{name: "an unreadable id", op: func(s *story) write.Operation {
+			s.payin.ExternalID = "???"
+			return receives("pay A 55")(s)
+		}, changes: `
+			+receipts 5500 0
+			+cases unmatched_receipt 5500
+			+postings received_unapplied clearing:bank -5500
+			+postings received_unapplied unapplied 5500`},
+		{name: "an order of another processor", op: func(s *story) write.Operation {
+			report, _ := s.report([]string{"pay", "A", "55"})
+			report.State = processor.ChargeFailed
+			report.Disputes = []processor.Dispute{{ID: "D", Amount: 100_00, State: processor.DisputeOpen}}
+			return s.receive("other", report, nil)
+		}, changes: `
+			+receipts 5500 0
+			+cases unmatched_receipt 5500
+			+postings received_unapplied clearing:other -5500
+			+postings received_unapplied unapplied 5500`},
+		{name: "a state of an unknown order", op: func(s *story) write.Operation {
+			s.payin.ExternalID = s.Store.ExternalID(&s.Merchant, payment.OperationPayin, "never requested")
+			return receives("fail")(s)
+		}},
+	})
+}
+
+// A report finishes its notice, also if it changes nothing else; an event goes to the
+// order's URL.
+func TestReceiveFinishesNotice(t *testing.T) {
+	const url = "https://shop.example/hook"
+	notified := func(what string) func(s *story) write.Operation {
+		return func(s *story) write.Operation {
+			s.payin = s.Payin(s.Merchant, "with a URL", url)
+			n := store.Notice{Processor: coretest.BankName, ID: s.T.Name(), Attempts: 1}
+			s.Must(s.Notices.Record(s.T.Context(), n.Processor, n.ID, "", []byte("body")))
+			report, _ := s.report(strings.Fields(what))
+			return s.receive(coretest.BankName, report, &n)
+		}
+	}
+	testDecisions(t, []decision{
+		{name: "with a payment", op: notified("pay A 100"), changes: `
+			payins end_to_end_id:→EA next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→3
+			+receipts 10000 10000
+			notices applied_at:-→now claimed_by:this→- state:received→applied
+			+postings received clearing:bank -10000
+			+postings received available 10000
+			+events payin.paid
+			+deliveries pending this`},
+		{name: "with nothing new", op: notified("nothing"), changes: `
+			notices applied_at:-→now claimed_by:this→- state:received→applied`},
+	})
+}

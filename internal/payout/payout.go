@@ -1,0 +1,38 @@
+// Package payout is the use cases of payouts: request, cancel. The executor that sends them is outgoing.
+package payout
+
+import (
+	"fmt"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
+
+	"time"
+)
+
+// Options assemble a Service.
+type Options struct {
+	Store      *store.Store
+	Writer     *write.Writer
+	Env        env.Env
+	Processors processor.Registry
+	// RestoredAt is when the database was last found to be an older copy of itself;
+	// see cluster.
+	RestoredAt func() time.Time
+	// Requested is called after a payout was queued for sending.
+	Requested func()
+}
+
+// Service is the use cases of payouts. It is safe for concurrent use.
+type Service struct{ Options }
+
+// New returns the use cases of payouts.
+func New(o Options) *Service { return &Service{o} }
+
+// notFound is the error of an operation whose payout does not exist.
+func notFound(merchant, id payment.ID) error {
+	return fmt.Errorf("payout %s of %s: %w", id, merchant, store.ErrNotFound)
+}

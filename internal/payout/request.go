@@ -1,0 +1,121 @@
+package payout
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
+)
+
+// Request holds the money of a payout and queues it for sending, or finds the one
+// that the same request created before (replayed). r has been validated. Errors:
+// problem kinds reference_conflict, insufficient_balance, unavailable and overloaded.
+func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (p payment.Payout, replayed bool, err error) {
+	op, err := s.NewRequest(m, r)
+	if err != nil {
+		return p, false, err
+	}
+	if err := s.Writer.Do(ctx, op); err != nil {
+		return p, false, err
+	}
+	if !op.Fresh {
+		return op.Payout, true, r.Fingerprint.Conflict(op.fingerprint)
+	}
+	s.Requested()
+	return op.Payout, false, nil
+}
+
+// Request is the operation that stores a new payout.
+type Request struct {
+	in *store.NewPayout
+
+	// Payout is as it is stored: the new one, or the one that has its reference. Fresh
+	// is false for the latter.
+	Payout      payment.Payout
+	Fresh       bool
+	fingerprint wire.Fingerprint
+}
+
+// NewRequest builds the operation that stores the payout of r.
+func (s *Service) NewRequest(m store.Merchant, r *wire.PayoutRequest) (*Request, error) {
+	proc, err := s.Processors.Of(m.Processor)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := proc.(processor.Transferrer); !ok {
+		return nil, problem.New(problem.MethodNotEnabled, "The merchant's processor does not support payouts.")
+	}
+	p := s.newPayout(&m, r)
+	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
+	return &Request{in: in, Payout: p}, err
+}
+
+func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest) payment.Payout {
+	now := s.Env.Clock.Now().Truncate(time.Millisecond)
+	p := payment.Payout{
+		Merchant: m.ID, ID: s.Env.IDs.NewID(now), ReferenceID: r.ReferenceID.V,
+		ExternalID: s.Store.ExternalID(m, payment.OperationPayout, r.ReferenceID.V),
+		Amount:     money.Cents(r.Amount.V), Status: payment.PayoutPending, Step: payment.StepQueued, Version: 1,
+		Processor: m.Processor, PIXKeyType: r.PIXKeyType.V, WebhookURL: r.WebhookURL.V, Approval: payment.ApprovalNone,
+		Beneficiary: payment.Beneficiary{Name: r.BeneficiaryName.V, Document: r.BeneficiaryDocument.V, PIXKey: r.PIXKey.V},
+		NextAt:      now, CreatedAt: now, UpdatedAt: now,
+	}
+	if r.NormalKey != r.PIXKey.V {
+		p.Beneficiary.NormalKey = r.NormalKey
+	}
+	return p
+}
+
+// Merchant implements [write.Operation].
+func (v *Request) Merchant() payment.ID { return v.in.Payout.Merchant }
+
+// Class implements [write.Operation].
+func (v *Request) Class() commit.Class { return commit.Interactive }
+
+// Needs implements [write.Operation].
+func (v *Request) Needs(n *store.Needs) {
+	n.NewPayout(v.in)
+	n.Balances(v.in.Payout.Merchant)
+}
+
+// Decide picks the payout that has the reference: this one, or an earlier one. The
+// money of a new one is held, if it is available.
+func (v *Request) Decide(l *store.Loaded, c *store.Changes) error {
+	in := &v.in.Payout
+	var ok bool
+	if v.Payout, v.fingerprint, ok = l.PayoutByExternalID(in.Merchant, in.ExternalID); !ok {
+		return insufficientBalance() // the same commit refused a request with the same reference
+	}
+	// The reference may be this payout's since an earlier run whose commit was unknown:
+	// v.Fresh then answers the merchant "created", while l.Fresh, which is false, keeps
+	// the money from being held twice.
+	v.Fresh = v.Payout.ID == in.ID
+	switch {
+	case !l.Inserted(in.ID): // it exists, and so does its hold
+		return nil
+	case l.Balances(in.Merchant)[ledger.Available] < in.Amount+in.Fee:
+		c.ReleaseReference(v.in)
+		return insufficientBalance()
+	default:
+		return c.Post(in.Merchant, in.ID, ledger.HoldPayout(in.Amount, in.Fee))
+	}
+}
+
+func insufficientBalance() error {
+	return problem.New(problem.InsufficientBalance, "The available balance does not cover this payout. The referenceId remains unused.")
+}
+
+// Replay finds the payout of a reference if its request is repeated in a form that
+// would be rejected today. Errors: problem kind reference_conflict.
+func (s *Service) Replay(ctx context.Context, m store.Merchant, reference string, f wire.Fingerprint) (p payment.Payout, found bool, err error) {
+	p, first, err := s.Store.PayoutByExternalID(ctx, m.ID, s.Store.ExternalID(&m, payment.OperationPayout, reference))
+	found, err = f.Replay(first, store.Problem(err))
+	return p, found, err
+}

@@ -1,2 +1,0 @@
-// Package simulate is test only: whole gateway under a virtual clock with seeded faults.
-package simulate

@@ -1,0 +1,76 @@
+package store
+
+import (
+	"maps"
+
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// Capacity is how many of the rows that a commit makes due this process can claim
+// in the same commit: notices to apply, and deliveries per merchant. It is reserved
+// before the transaction and passed in as a value.
+type Capacity struct {
+	Node       payment.ID // the claiming node; without it nothing is claimed
+	Notices    int
+	Deliveries map[payment.ID]int
+
+	claimed Claimed
+}
+
+// Claimed is what a commit claimed for its node, and how many rows it left due
+// because the capacity was used up.
+type Claimed struct {
+	Node          payment.ID
+	Notices       []Notice
+	Deliveries    []Delivery
+	NoticesDue    int
+	DeliveriesDue map[payment.ID]int
+}
+
+// Any reports whether something was claimed.
+func (c *Claimed) Any() bool { return len(c.Notices)+len(c.Deliveries) > 0 }
+
+// any reports whether something could be claimed.
+func (c *Capacity) any() bool {
+	return !c.Node.IsZero() && (c.Notices > 0 || len(c.Deliveries) > 0)
+}
+
+func (c Capacity) clone() Capacity {
+	c.Deliveries = maps.Clone(c.Deliveries)
+	c.claimed = Claimed{Node: c.Node}
+	return c
+}
+
+// ExpectDeliveries reserves capacity for deliveries of a merchant that the commit
+// will probably make due. Any more are due for any process.
+func (n *Needs) ExpectDeliveries(merchant payment.ID, expected int) {
+	if n.capacity.Deliveries == nil {
+		n.capacity.Deliveries = map[payment.ID]int{}
+	}
+	n.capacity.Deliveries[merchant] += expected
+}
+
+// Capacity is the capacity that the operations need.
+func (n *Needs) Capacity() Capacity { return n.capacity }
+
+// takeDelivery takes capacity for a delivery of a merchant.
+func (c *Capacity) takeDelivery(merchant payment.ID) bool {
+	if c.Deliveries[merchant] <= 0 {
+		if c.claimed.DeliveriesDue == nil {
+			c.claimed.DeliveriesDue = map[payment.ID]int{}
+		}
+		c.claimed.DeliveriesDue[merchant]++
+		return false
+	}
+	c.Deliveries[merchant]--
+	return true
+}
+
+// takeNotice takes capacity for a notice.
+func (c *Capacity) takeNotice() bool {
+	if c.Notices <= 0 {
+		return false
+	}
+	c.Notices--
+	return true
+}

@@ -1,0 +1,225 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// CaseKind is why something needs manual review.
+type CaseKind string
+
+// The kinds, and the parameters that each has besides subject and amount.
+const (
+	CaseOverpaid         CaseKind = "overpaid"           // subject: pay-in; amount: the surplus, in unapplied
+	CaseUnmatchedReceipt CaseKind = "unmatched_receipt"  // subject: receipt; its money matches no order
+	CasePayoutUnknown    CaseKind = "payout_unknown"     // subject: payout; reason
+	CaseContradiction    CaseKind = "contradiction"      // subject: order; reason, processor, externalId, reported
+	CaseNotice           CaseKind = "notice"             // reason, processor, notice or externalId
+	CaseDispute          CaseKind = "dispute_unexpected" // subject: pay-in; status
+	CaseWebhook          CaseKind = "webhook_exhausted"  // subject: order; event
+)
+
+// CaseReason is why a case of its kind was opened. Each belongs to one kind.
+type CaseReason string
+
+// The reasons, by kind, and the parameters that each has besides those of its kind.
+const (
+	// Of CasePayoutUnknown.
+	ReasonNoAnswer      CaseReason = "no_answer"      // to any look-up so far
+	ReasonNotIdempotent CaseReason = "not_idempotent" // not found, and the processor might pay twice
+	ReasonOtherContents CaseReason = "other_contents" // it was sent before with others
+
+	// Of CaseContradiction.
+	ReasonOtherAmount       CaseReason = "other_amount"       // reported
+	ReasonPaidAfterRelease  CaseReason = "paid_after_release" // status
+	ReasonReturnedTooMuch   CaseReason = "returned_too_much"  // reported
+	ReasonFailedAfterPaid   CaseReason = "failed_after_paid"
+	ReasonUnconfirmedChange CaseReason = "unconfirmed_change" // processor, externalId
+
+	// Of CaseNotice.
+	ReasonInvalidPayment         CaseReason = "invalid_payment"  // externalId
+	ReasonUnknownTransfer        CaseReason = "unknown_transfer" // externalId
+	ReasonProcessorNotConfigured CaseReason = "processor_not_configured"
+	ReasonUnreadable             CaseReason = "unreadable"
+	ReasonNotConfirmed           CaseReason = "not_confirmed" // in any attempt
+)
+
+// Params are the facts in the text of a case.
+type Params map[string]string
+
+// With is the parameters of a case that has a reason: r and others, which may be nil.
+func (r CaseReason) With(others Params) Params {
+	p := Params{"reason": string(r)}
+	maps.Copy(p, others)
+	return p
+}
+
+// Reason is why the case was opened; "" for a kind without reasons.
+func (p Params) Reason() CaseReason { return CaseReason(p["reason"]) }
+
+// Case is something that needs manual review. It has a kind and parameters; the
+// text for people is made of them where it is shown. The merchant is zero if none
+// could be found.
+type Case struct {
+	Merchant   payment.ID
+	ID         payment.ID
+	Kind       CaseKind
+	Subject    payment.ID
+	Amount     cents
+	Params     Params
+	Resolution Resolution
+	CreatedAt  time.Time
+	ClosedAt   time.Time // zero while it is open
+}
+
+// Resolution is how a case was closed.
+type Resolution string
+
+// The resolutions.
+const (
+	ResolvedByProof    Resolution = "proof"     // the processor proved the outcome
+	ResolvedByDelivery Resolution = "delivered" // the receiver accepted the event
+	ResolvedByReceiver Resolution = "disabled"  // the receiver disabled the order's events
+	ResolvedByNewCase  Resolution = "replaced"  // replaced by a later case
+)
+
+var caseTable = newTable("cases", []string{"id"},
+	idColumn("merchant_id", func(v *Case) *payment.ID { return &v.Merchant }),
+	idColumn("id", func(v *Case) *payment.ID { return &v.ID }),
+	textColumn("kind", func(v *Case) *CaseKind { return &v.Kind }),
+	idColumn("subject_id", func(v *Case) *payment.ID { return &v.Subject }),
+	intColumn("amount", func(v *Case) *cents { return &v.Amount }),
+	jsonColumn("params", func(v *Case) *Params { return &v.Params }),
+	textColumn("resolution", func(v *Case) *Resolution { return &v.Resolution }).as(mutable),
+	timeColumn("created_at", func(v *Case) *time.Time { return &v.CreatedAt }),
+	timeColumn("closed_at", func(v *Case) *time.Time { return &v.ClosedAt }).as(mutable),
+)
+
+var (
+	caseClose      = caseTable.updateBy(" AND t.closed_at = 0", "merchant_id", "id")
+	casesOfSubject = caseTable.updateBy(" AND t.closed_at = 0", "merchant_id", "subject_id", "kind")
+	openCaseByID   = db.NewKeySelect(caseTable.selected, "cases", caseTable.named("merchant_id", "id"), " AND t.closed_at = 0", "t.merchant_id, t.id").ReadOnly()
+)
+
+func scanCase(r db.Scanner) (Case, error) {
+	var v Case
+	return v, caseTable.scan(r, &v)
+}
+
+type caseChanges struct {
+	opened []Case
+	closed []caseClosing
+}
+
+// caseClosing closes a case by its id, or those of a kind about a subject. Of two
+// that name the same the first stays.
+type caseClosing struct {
+	Case
+
+	bySubject bool
+}
+
+func compareClosings(a, b caseClosing) int {
+	return cmp.Or(payment.CompareIDs(a.Merchant, b.Merchant), payment.CompareIDs(a.ID, b.ID),
+		payment.CompareIDs(a.Subject, b.Subject), strings.Compare(string(a.Kind), string(b.Kind)))
+}
+
+// OpenCase opens a case in the same commit as its cause, and returns its id. A case
+// whose id was chosen before is opened once, however often the operation runs.
+func (c *Changes) OpenCase(v Case) payment.ID {
+	if v.ID.IsZero() {
+		v.ID = c.l.newID()
+	}
+	v.CreatedAt = c.l.now
+	if v.Params == nil {
+		v.Params = Params{}
+	}
+	c.cases.opened = append(c.cases.opened, v)
+	c.count++
+	return v.ID
+}
+
+// CloseCase closes a case if it is open, including one that this commit opens.
+func (c *Changes) CloseCase(merchant, id payment.ID, how Resolution) {
+	c.closeCases(caseClosing{Case: Case{Merchant: merchant, ID: id, Resolution: how, ClosedAt: c.l.now}})
+}
+
+// CloseCases closes the open cases of a kind about a subject, including those that
+// this commit opens.
+func (c *Changes) CloseCases(merchant, subject payment.ID, kind CaseKind, how Resolution) {
+	c.closeCases(caseClosing{Case{Merchant: merchant, Subject: subject, Kind: kind, Resolution: how, ClosedAt: c.l.now}, true})
+}
+
+// matches reports whether it closes v.
+func (by *caseClosing) matches(v *Case) bool {
+	if by.bySubject {
+		return v.Merchant == by.Merchant && v.Subject == by.Subject && v.Kind == by.Kind
+	}
+	return v.Merchant == by.Merchant && v.ID == by.ID
+}
+
+// closeCases also closes cases that this commit opens, or that were loaded as open.
+func (c *Changes) closeCases(by caseClosing) {
+	for i := range c.cases.opened {
+		if v := &c.cases.opened[i]; v.ClosedAt.IsZero() && by.matches(v) {
+			v.Resolution, v.ClosedAt = by.Resolution, by.ClosedAt
+		}
+	}
+	maps.DeleteFunc(c.l.deliveries.openCases, func(_ Ref, v Case) bool { return by.matches(&v) })
+	c.cases.closed = append(c.cases.closed, by)
+	c.count++
+}
+
+// saveCases closes cases that were open before, and adds the new ones, which are
+// closed in memory.
+func (c *Changes) saveCases(ctx context.Context, tx *db.Tx) error {
+	// In the order of their keys, as every table is locked.
+	slices.SortStableFunc(c.cases.closed, compareClosings)
+	closed := slices.CompactFunc(c.cases.closed, func(a, b caseClosing) bool { return compareClosings(a, b) == 0 })
+	var byID, bySubject, opened [][]any
+	for i := range closed {
+		v := &closed[i]
+		if v.bySubject {
+			bySubject = append(bySubject, casesOfSubject.row(&v.Case, v.Merchant[:], v.Subject[:], string(v.Kind)))
+		} else {
+			byID = append(byID, caseClose.row(&v.Case, v.Merchant[:], v.ID[:]))
+		}
+	}
+	for i := range c.cases.opened {
+		opened = append(opened, caseTable.row(&c.cases.opened[i]))
+	}
+	if _, err := tx.Update(ctx, caseClose.RowUpdate, byID...); err != nil {
+		return fmt.Errorf("cases: %w", err)
+	}
+	if _, err := tx.Update(ctx, casesOfSubject.RowUpdate, bySubject...); err != nil {
+		return fmt.Errorf("cases: %w", err)
+	}
+	if _, err := tx.Insert(ctx, caseTable.insert, opened...); err != nil {
+		return fmt.Errorf("cases: %w", err)
+	}
+	return nil
+}
+
+// OpenCases lists the open cases of all merchants, oldest first.
+func (s *Store) OpenCases(ctx context.Context, limit int) ([]Case, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+caseTable.selected+` FROM cases t
+		WHERE t.closed_at = 0 ORDER BY t.created_at, t.id LIMIT $1`, limit)
+	list, err := db.Collect(rows, err, scanCase)
+	return list, s.db.ReadError("cases", err)
+}
+
+// HasOpenCase reports whether a case of a kind about a subject is open.
+func (s *Store) HasOpenCase(ctx context.Context, merchant, subject payment.ID, kind CaseKind) (bool, error) {
+	var n int
+	err := s.db.QueryRow(ctx, "SELECT count(*) FROM cases WHERE merchant_id = $1 AND closed_at = 0 AND subject_id = $2 AND kind = $3",
+		merchant[:], subject[:], string(kind)).Scan(&n)
+	return n > 0, s.db.ReadError("case", err)
+}

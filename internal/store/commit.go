@@ -1,0 +1,193 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// Needs is the input of operations, collected before a transaction begins: unique
+// keys to insert, rows to read and lock, due rows to claim, and capacity to claim
+// rows that the commit itself makes due. Its methods are in the files of the
+// nouns.
+type Needs struct {
+	payins     payinNeeds
+	payouts    payoutNeeds
+	sends      []Ref // payouts
+	receipts   []*payment.Receipt
+	disputes   []disputeKey
+	notices    noticeNeeds
+	deliveries deliveryNeeds
+	nodes      nodeNeeds
+	balances   []payment.ID // merchants
+	capacity   Capacity
+}
+
+// Loaded is the rows that a transaction has read and locked, overlaid with the changes
+// of the decisions before in the same commit: each sees what the ones before it decided,
+// as if they were committed. Reads return values: a decision changes rows only through
+// [Changes].
+type Loaded struct {
+	now      time.Time
+	newID    func() payment.ID
+	inserted map[payment.ID]bool // whose unique key was free
+
+	payins     loadedPayins
+	payouts    loadedPayouts
+	sends      map[Ref][]Send
+	disputes   map[disputeKey]Dispute
+	deliveries loadedDeliveries
+	notices    []*Notice
+	nodes      loadedNodes
+	balances   map[payment.ID]*balances
+	capacity   Capacity
+}
+
+// Now is the time of the transaction, UTC.
+func (l *Loaded) Now() time.Time { return l.now }
+
+// Inserted reports whether this transaction inserted the unique key of a new row. It
+// is false if the key was taken, including by an earlier run of the same
+// operation whose commit was unknown.
+func (l *Loaded) Inserted(id payment.ID) bool { return l.inserted[id] }
+
+// due reports whether a row may be claimed now, after the changes of earlier
+// decisions.
+func (l *Loaded) due(claimedBy payment.ID, at time.Time) bool {
+	return claimedBy.IsZero() && !at.IsZero() && !at.After(l.now)
+}
+
+// Changes is everything that one commit writes, as plain values, in the order of
+// the decisions. Its methods are in the files of the nouns.
+type Changes struct {
+	l *Loaded
+
+	payins     []payinChange
+	payouts    []payoutChange
+	released   []Ref // payouts whose reference is unused again
+	sends      []Send
+	newSends   []Send
+	receipts   []*payment.Receipt
+	disputes   []Dispute
+	newDispute []Dispute
+	cases      caseChanges
+	notices    []noticeChange
+	deliveries []Delivery
+	attempts   []Attempt
+	nodes      nodeChanges
+	settings   []setting
+	postings   []posting
+	events     []pendingEvent
+	count      int
+}
+
+// Len counts the changes so far.
+func (c *Changes) Len() int { return c.count }
+
+// NewID makes an id of the transaction's time.
+func (c *Changes) NewID() payment.ID { return c.l.newID() }
+
+// Outcome is the effect of a commit, for the process that committed.
+type Outcome struct {
+	Claimed Claimed
+	// Payins are those that changed.
+	Payins []Ref
+}
+
+// Commit makes a group of operations durable in one transaction: it inserts their
+// unique keys, loads their rows, lets decide choose the changes, and saves them.
+// An error of decide undoes everything. The outcome is complete even if the commit
+// is ErrCommitUnknown.
+//
+// The tables are locked in one fixed order, and the rows of a table in the order
+// of their keys, so that two commits cannot deadlock.
+func (s *Store) Commit(ctx context.Context, n *Needs, capacity Capacity, decide func(*Loaded, *Changes) error) (out Outcome, err error) {
+	err = s.db.Write(ctx, func(tx *db.Tx) error {
+		out, err = s.apply(ctx, tx, n, capacity, decide)
+		return err
+	})
+	return out, err
+}
+
+// Apply is Commit within a plain transaction, for a change that must be atomic with
+// others of it, such as the entry that funds a merchant. It claims nothing.
+func (tx *Tx) Apply(ctx context.Context, n *Needs, decide func(*Loaded, *Changes) error) error {
+	_, err := tx.s.apply(ctx, tx.Tx, n, Capacity{}, decide)
+	return err
+}
+
+func (s *Store) apply(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity, decide func(*Loaded, *Changes) error) (Outcome, error) {
+	l, err := load(ctx, tx, n, capacity)
+	if err != nil {
+		return Outcome{}, err
+	}
+	c := &Changes{l: l}
+	if err := decide(l, c); err != nil {
+		return Outcome{}, err
+	}
+	return c.save(ctx, tx)
+}
+
+// load inserts unique keys and then reads and locks rows.
+func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded, error) {
+	l := &Loaded{now: tx.Now, newID: tx.NewID, inserted: map[payment.ID]bool{}, capacity: capacity.clone()}
+	for _, step := range []func(context.Context, *db.Tx, *Needs) error{
+		l.loadNodes, // a node that was declared dead claims nothing
+		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
+		l.loadPayins, l.loadPayouts, l.loadSends, l.loadDisputes, l.loadDeliveries, l.loadNotices,
+		l.loadBalances,
+	} {
+		if err := step(ctx, tx, n); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// save writes all changes. The counters of events are locked last.
+func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) {
+	for _, step := range []func(context.Context, *db.Tx) error{
+		c.saveNodes, c.saveSettings,
+		c.savePayins, c.savePayouts, c.saveSends, c.saveReceipts, c.saveDisputes, c.saveCases, c.saveNotices,
+		c.saveDeliveries, c.saveAttempts, c.savePostings,
+		c.saveEvents,
+	} {
+		if err := step(ctx, tx); err != nil {
+			return Outcome{}, err
+		}
+	}
+	return c.outcome(), nil
+}
+
+func (c *Changes) outcome() Outcome {
+	out := Outcome{Claimed: c.l.capacity.claimed}
+	for i := range c.payins {
+		out.Payins = append(out.Payins, Ref{c.payins[i].row.Merchant, c.payins[i].row.ID})
+	}
+	return out
+}
+
+// inWaves saves changes of rows, each row at most once per call. Every version of a row
+// is written, even if it changes twice in one commit: an UPDATE is guarded by the version
+// that it replaces, so a decision on a row that was not the latest is found.
+func inWaves[C any](list []C, ref func(*C) Ref, save func([]C) error) error {
+	for len(list) > 0 {
+		wave, rest := make([]C, 0, len(list)), []C(nil)
+		seen := make(map[Ref]bool, len(list))
+		for i := range list {
+			if r := ref(&list[i]); seen[r] {
+				rest = append(rest, list[i])
+			} else {
+				seen[r] = true
+				wave = append(wave, list[i])
+			}
+		}
+		if err := save(wave); err != nil {
+			return err
+		}
+		list = rest
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// ExternalID derives the one id that an order of a merchant's reference has at
+// processors.
+func (s *Store) ExternalID(m *Merchant, op payment.Operation, reference string) string {
+	return payment.ExternalID(s.installation, m.Number, m.ID, op, reference)
+}
+
+// MerchantOf finds the merchant of an external id; the zero id, which is the
+// platform, if there is none.
+func (s *Store) MerchantOf(ctx context.Context, externalID string) (payment.ID, error) {
+	number, err := payment.MerchantNumber(externalID)
+	if err != nil || number == 0 {
+		return payment.ID{}, nil //nolint:nilerr // an id that cannot be read is the platform's, by rule
+	}
+	if m, ok := s.numbers.Load(number); ok {
+		return m.(payment.ID), nil
+	}
+	m, err := s.MerchantByNumber(ctx, number)
+	if errors.Is(err, ErrNotFound) {
+		return payment.ID{}, nil
+	}
+	if err != nil {
+		return payment.ID{}, err
+	}
+	s.numbers.Store(number, m.ID)
+	return m.ID, nil
+}

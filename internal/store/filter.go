@@ -1,0 +1,61 @@
+package store
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// cents shortens the tables of columns.
+type cents = money.Cents
+
+// Filter selects orders of a list. Zero members do not select.
+type Filter struct {
+	Status      string
+	Method      payment.Method // pay-ins
+	ExternalID  string         // derived from a reference
+	CreatedFrom time.Time      // inclusive, UTC, to the millisecond
+	CreatedTo   time.Time      // exclusive
+	Before      payment.ID     // the last one of the page before
+	Limit       int
+}
+
+// where builds the conditions of a list, newest first. Creation times are ranges
+// of ids, which contain them to the millisecond. openIndex means that the table has an
+// index of the orders that are not COMPLETED.
+func (f Filter) where(columns, table string, merchant payment.ID, openIndex bool) (string, []any) {
+	args := []any{merchant[:]}
+	text := "SELECT " + columns + " FROM " + table + " t WHERE t.merchant_id = $1"
+	and := func(condition string, arg any) {
+		args = append(args, arg)
+		text += " AND " + condition + " $" + strconv.Itoa(len(args))
+	}
+	if f.Status != "" {
+		and("status =", f.Status)
+		if openIndex && f.Status != string(payment.PayoutCompleted) {
+			text += " AND status <> 'COMPLETED'" // lets the planner use the index of the others
+		}
+	}
+	if f.Method != "" {
+		and("method =", string(f.Method))
+		if f.Method != payment.PIX {
+			text += " AND method <> 'PIX'" // likewise
+		}
+	}
+	if f.ExternalID != "" {
+		and("external_id =", f.ExternalID)
+	}
+	if !f.CreatedFrom.IsZero() {
+		and("id >=", minID(f.CreatedFrom))
+	}
+	if !f.CreatedTo.IsZero() {
+		and("id <", minID(f.CreatedTo))
+	}
+	if !f.Before.IsZero() {
+		and("id <", f.Before[:])
+	}
+	args = append(args, f.Limit)
+	return text + " ORDER BY id DESC LIMIT $" + strconv.Itoa(len(args)), args
+}

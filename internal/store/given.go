@@ -1,0 +1,211 @@
+package store
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// Given is the rows of a database as values, for tests of decisions without a
+// database. [Given.Decide] fills the same [Loaded] and reads the same [Changes] as a
+// commit does: only their SQL is replaced. Deliveries, notices and the installation
+// are not in it.
+type Given struct {
+	Now      time.Time // UTC
+	NewID    func() payment.ID
+	Nodes    []payment.ID // processes that are alive
+	Payins   []NewPayin
+	Payouts  []NewPayout
+	Sends    []Send // of a payout in the order of their numbers
+	Receipts []payment.Receipt
+	Disputes []Dispute
+	Cases    []Case // also closed ones
+	Balances map[payment.ID]ledger.Balances
+	Postings []Posting
+	Events   []GivenEvent // in the order of their creation
+}
+
+// GivenEvent is an event with its data and the URL of its delivery, "" for none.
+type GivenEvent struct {
+	payment.Event
+
+	Data []byte
+	URL  string
+}
+
+// Decide returns the rows after a commit of one decision, which loads what it needs.
+// g is unchanged. Errors are those of decide.
+func (g *Given) Decide(n *Needs, decide func(*Loaded, *Changes) error) (Given, error) {
+	l := g.load(n)
+	c := &Changes{l: l}
+	if err := decide(l, c); err != nil {
+		return *g, err
+	}
+	return g.after(c), nil
+}
+
+// load is the rows that a transaction would load.
+func (g *Given) load(n *Needs) *Loaded {
+	l := &Loaded{now: g.Now, newID: g.NewID, inserted: map[payment.ID]bool{}}
+	l.nodes.alive = map[payment.ID]bool{}
+	for _, id := range n.nodes.claiming {
+		l.nodes.alive[id] = slices.Contains(g.Nodes, id)
+	}
+	g.loadPayins(l, n)
+	g.loadPayouts(l, n)
+	g.loadReceipts(l, n)
+	l.disputes = map[disputeKey]Dispute{}
+	for i := range g.Disputes {
+		if d := g.Disputes[i]; slices.Contains(n.disputes, d.key()) {
+			l.disputes[d.key()] = d
+		}
+	}
+	l.balances = map[payment.ID]*balances{}
+	for _, m := range n.balances {
+		if l.balances[m] == nil {
+			l.balances[m] = &balances{amounts: ledger.Balances{}, changed: map[ledger.Account]bool{}}
+			maps.Copy(l.balances[m].amounts, g.Balances[m])
+		}
+	}
+	return l
+}
+
+func (g *Given) loadPayins(l *Loaded, n *Needs) {
+	for _, p := range n.payins.fresh {
+		if l.payins.byExternal[p.external()] != (Ref{}) || slices.ContainsFunc(g.Payins, func(v NewPayin) bool { return v.external() == p.external() }) {
+			continue // the reference is taken
+		}
+		l.addNewPayin(p)
+	}
+	for i := range g.Payins {
+		p := &g.Payins[i]
+		taken := func(v *NewPayin) bool { return v.external() == p.external() }
+		if slices.Contains(n.payins.ids, Ref{p.Payin.Merchant, p.Payin.ID}) || slices.Contains(n.payins.byExternal, p.external()) ||
+			slices.ContainsFunc(n.payins.fresh, taken) {
+			l.payins.add(&payinRow{Payin: p.Payin, fingerprint: p.Fingerprint})
+		}
+	}
+}
+
+func (g *Given) loadPayouts(l *Loaded, n *Needs) {
+	for _, p := range n.payouts.fresh {
+		if l.payouts.byExternal[p.external()] != (Ref{}) || slices.ContainsFunc(g.Payouts, func(v NewPayout) bool { return v.external() == p.external() }) {
+			continue // the reference is taken
+		}
+		l.addNewPayout(p)
+	}
+	sends := n.sends
+	byTime := slices.Clone(g.Payouts)
+	slices.SortStableFunc(byTime, func(a, b NewPayout) int { return a.Payout.NextAt.Compare(b.Payout.NextAt) })
+	for i := range byTime {
+		p := &byTime[i]
+		row, ref := &payoutRow{Payout: p.Payout, fingerprint: p.Fingerprint}, Ref{p.Payout.Merchant, p.Payout.ID}
+		taken := func(v *NewPayout) bool { return v.external() == p.external() }
+		if slices.Contains(n.payouts.ids, ref) || slices.Contains(n.payouts.byExternal, p.external()) || slices.ContainsFunc(n.payouts.fresh, taken) {
+			l.payouts.add(row)
+		}
+		for _, d := range n.payouts.due {
+			if d.Merchant == row.Merchant && d.Processor == row.Processor && d.Queue.includes(row.Step) && !row.NextAt.IsZero() &&
+				!row.NextAt.After(g.Now) && len(l.payouts.due[d]) < d.Limit {
+				l.payouts.add(row)
+				l.payouts.due[d] = append(l.payouts.due[d], ref)
+				sends = append(sends, ref)
+			}
+		}
+	}
+	l.sends = map[Ref][]Send{}
+	for _, s := range g.Sends {
+		if ref := (Ref{s.Merchant, s.Payout}); slices.Contains(sends, ref) {
+			l.sends[ref] = append(l.sends[ref], s)
+		}
+	}
+}
+
+func (g *Given) loadReceipts(l *Loaded, n *Needs) {
+	type key struct{ processor, externalID string }
+	booked := map[key]bool{}
+	for i := range g.Receipts {
+		booked[key{g.Receipts[i].Processor, g.Receipts[i].ExternalID}] = true
+	}
+	for _, r := range n.receipts {
+		if k := (key{r.Processor, r.ExternalID}); !booked[k] {
+			booked[k] = true
+			l.inserted[r.ID] = true
+		}
+	}
+}
+
+// after is the rows with the changes. A row that changed is as the decision left it
+// in [Loaded].
+func (g *Given) after(c *Changes) Given {
+	l, v := c.l, *g
+	v.Payins = overlaid(g.Payins, l.payins.rows, func(p *NewPayin) Ref { return Ref{p.Payin.Merchant, p.Payin.ID} },
+		func(p *payinRow) NewPayin { return NewPayin{Payin: p.Payin, Fingerprint: p.fingerprint} })
+	v.Payouts = overlaid(g.Payouts, l.payouts.rows, func(p *NewPayout) Ref { return Ref{p.Payout.Merchant, p.Payout.ID} },
+		func(p *payoutRow) NewPayout { return NewPayout{Payout: p.Payout, Fingerprint: p.fingerprint} })
+	v.Disputes = overlaid(g.Disputes, l.disputes, func(d *Dispute) disputeKey { return d.key() }, func(d Dispute) Dispute { return d })
+	v.Sends = slices.Clone(g.Sends)
+	for _, s := range c.sends {
+		same := func(v Send) bool { return v.Merchant == s.Merchant && v.Payout == s.Payout && v.Number == s.Number }
+		if i := slices.IndexFunc(v.Sends, same); i >= 0 {
+			v.Sends[i] = s
+		}
+	}
+	v.Sends = append(v.Sends, c.newSends...)
+	slices.SortFunc(v.Sends, func(a, b Send) int {
+		return cmp.Or(payment.CompareIDs(a.Payout, b.Payout), cmp.Compare(a.Number, b.Number))
+	})
+	v.Receipts = slices.Clone(g.Receipts)
+	for _, r := range c.receipts {
+		v.Receipts = append(v.Receipts, *r)
+	}
+	v.Cases = slices.Clone(g.Cases)
+	for i := range v.Cases {
+		for j := range c.cases.closed {
+			if by := &c.cases.closed[j]; v.Cases[i].ClosedAt.IsZero() && by.matches(&v.Cases[i]) {
+				v.Cases[i].Resolution, v.Cases[i].ClosedAt = by.Resolution, by.ClosedAt
+			}
+		}
+	}
+	v.Cases = append(v.Cases, c.cases.opened...)
+	v.Balances = maps.Clone(g.Balances)
+	if v.Balances == nil {
+		v.Balances = map[payment.ID]ledger.Balances{}
+	}
+	for m, b := range l.balances {
+		v.Balances[m] = b.amounts
+	}
+	v.Postings = slices.Clone(g.Postings)
+	for i := range c.postings {
+		v.Postings = append(v.Postings, c.postings[i].Posting)
+	}
+	v.Events = slices.Clone(g.Events)
+	for _, e := range c.events {
+		v.Events = append(v.Events, GivenEvent{e.event, e.data, e.url})
+	}
+	return v
+}
+
+// overlaid is a list with the loaded rows in place of the given ones, and new rows at
+// its end.
+func overlaid[T, R any, K comparable](given []T, loaded map[K]R, key func(*T) K, value func(R) T) []T {
+	list := slices.Clone(given)
+	seen := make(map[K]bool, len(list))
+	for i := range list {
+		k := key(&list[i])
+		seen[k] = true
+		if r, ok := loaded[k]; ok {
+			list[i] = value(r)
+		}
+	}
+	for k, r := range loaded {
+		if !seen[k] {
+			list = append(list, value(r))
+		}
+	}
+	return list
+}

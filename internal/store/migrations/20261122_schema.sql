@@ -1,0 +1,329 @@
+-- +goose Up
+
+-- Conventions. No column is NULL: an empty text, an empty blob or a zero means
+-- "absent". Times are microseconds since 1970 UTC, ids are 16 bytes, flags
+-- are 0 or 1. merchant_id leads every key, so that a sharded PostgreSQL can
+-- distribute by it; tables without it are reference tables or claims, as they say.
+-- {{bytewise}} makes a text compare by bytes on every engine; {{narrow}} stores a
+-- table of small rows in the order of its key if the engine can.
+
+-- Reference table with one row: the id of this installation. epoch only increases; its
+-- last value is kept outside the database too, so that a restored backup is
+-- recognised.
+CREATE TABLE installation (
+    singleton   BIGINT NOT NULL PRIMARY KEY CHECK (singleton = 1),
+    id          BYTEA  NOT NULL,
+    epoch       BIGINT NOT NULL,
+    restored_at BIGINT NOT NULL,
+    created_at  BIGINT NOT NULL
+);
+
+-- Reference table: settings of the installation that programs keep, such as the
+-- sandbox's clock and the cursors of feeds.
+CREATE TABLE settings (
+    name  TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+);
+
+-- Reference table. number begins every external id of the merchant.
+CREATE TABLE merchants (
+    id             BYTEA  NOT NULL PRIMARY KEY,
+    number         BIGINT NOT NULL UNIQUE,
+    name           TEXT   NOT NULL,
+    city           TEXT   NOT NULL,
+    processor      TEXT   NOT NULL,
+    webhook_secret BYTEA  NOT NULL,
+    return_hosts   TEXT   NOT NULL,
+    closed_at      BIGINT NOT NULL,
+    created_at     BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX merchants_name ON merchants (name);
+
+-- Reference table. A secret is kept as a keyed hash; the second one lives during rotation.
+CREATE TABLE credentials (
+    key_id       TEXT   NOT NULL PRIMARY KEY,
+    merchant_id  BYTEA  NOT NULL REFERENCES merchants (id),
+    label        TEXT   NOT NULL,
+    secret_hash  BYTEA  NOT NULL,
+    second_hash  BYTEA  NOT NULL,
+    second_until BIGINT NOT NULL,
+    scopes       TEXT   NOT NULL,
+    allowed_ips  TEXT   NOT NULL,
+    expires_at   BIGINT NOT NULL,
+    revoked_at   BIGINT NOT NULL,
+    created_at   BIGINT NOT NULL
+);
+
+-- Reference table: processes that are alive. A node whose heartbeat stops is dead.
+CREATE TABLE nodes (
+    id         BYTEA  NOT NULL PRIMARY KEY,
+    heartbeat  BIGINT NOT NULL,
+    started_at BIGINT NOT NULL
+);
+
+-- The external id is a digest of the reference (payment.ExternalID), so its key
+-- is what makes a reference unique per merchant, forever.
+CREATE TABLE payins (
+    merchant_id     BYTEA  NOT NULL,
+    id              BYTEA  NOT NULL,
+    external_id     TEXT {{bytewise}} NOT NULL,
+    reference_id    TEXT   NOT NULL,
+    method          TEXT   NOT NULL,
+    amount          BIGINT NOT NULL CHECK (amount > 0),
+    status          TEXT   NOT NULL,
+    version         BIGINT NOT NULL,
+    processor       TEXT   NOT NULL,
+    processor_id    TEXT   NOT NULL,
+    webhook_url     TEXT   NOT NULL,
+    webhook_disabled BIGINT NOT NULL,
+    details         TEXT   NOT NULL,
+    personal        BYTEA  NOT NULL,
+    fingerprint     BYTEA  NOT NULL,
+    paid_amount     BIGINT NOT NULL CHECK (paid_amount >= 0 AND paid_amount <= amount),
+    refunded_amount BIGINT NOT NULL CHECK (refunded_amount >= 0 AND refunded_amount <= paid_amount),
+    fee             BIGINT NOT NULL,
+    end_to_end_id   TEXT   NOT NULL,
+    late            BIGINT NOT NULL,
+    failure         TEXT   NOT NULL,
+    expires_at      BIGINT NOT NULL,
+    paid_at         BIGINT NOT NULL,
+    next_at         BIGINT NOT NULL,
+    created_at      BIGINT NOT NULL,
+    updated_at      BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, id)
+);
+CREATE UNIQUE INDEX payins_external ON payins (merchant_id, external_id);
+CREATE INDEX payins_due ON payins (next_at, merchant_id) WHERE next_at > 0;
+-- A list filtered by a rare status or method must not read all orders of its merchant.
+-- Common values are found quickly by the key, and are left out of an index if that
+-- spares the busiest path.
+CREATE INDEX payins_status ON payins (merchant_id, status, id);
+CREATE INDEX payins_method ON payins (merchant_id, method, id) WHERE method <> 'PIX';
+
+CREATE TABLE payouts (
+    merchant_id     BYTEA  NOT NULL,
+    id              BYTEA  NOT NULL,
+    external_id     TEXT {{bytewise}} NOT NULL,
+    reference_id    TEXT   NOT NULL,
+    amount          BIGINT NOT NULL CHECK (amount > 0),
+    fee             BIGINT NOT NULL,
+    status          TEXT   NOT NULL,
+    step            TEXT   NOT NULL,
+    version         BIGINT NOT NULL,
+    processor       TEXT   NOT NULL,
+    processor_id    TEXT   NOT NULL,
+    pix_key_type    TEXT   NOT NULL,
+    webhook_url     TEXT   NOT NULL,
+    webhook_disabled BIGINT NOT NULL,
+    approval        TEXT   NOT NULL,
+    beneficiary     BYTEA  NOT NULL,
+    fingerprint     BYTEA  NOT NULL,
+    idempotency_key TEXT   NOT NULL,
+    returned_amount BIGINT NOT NULL CHECK (returned_amount >= 0 AND returned_amount <= amount),
+    end_to_end_id   TEXT   NOT NULL,
+    failure         TEXT   NOT NULL,
+    lookups         BIGINT NOT NULL,
+    next_at         BIGINT NOT NULL,
+    claimed_by      BYTEA  NOT NULL,
+    sent_at         BIGINT NOT NULL,
+    completed_at    BIGINT NOT NULL,
+    created_at      BIGINT NOT NULL,
+    updated_at      BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, id)
+);
+CREATE UNIQUE INDEX payouts_external ON payouts (merchant_id, external_id);
+-- Payouts to send and payouts to look up are two queues: a worker that reads one
+-- must not scan the other.
+CREATE INDEX payouts_to_send ON payouts (merchant_id, next_at) WHERE next_at > 0 AND step = 'queued';
+CREATE INDEX payouts_to_look_up ON payouts (merchant_id, next_at) WHERE next_at > 0 AND step IN ('accepted', 'unknown');
+CREATE INDEX payouts_status ON payouts (merchant_id, status, id) WHERE status <> 'COMPLETED';
+CREATE INDEX payouts_claimed ON payouts (claimed_by) WHERE length(claimed_by) > 0;
+
+-- One row per send of a payout to its processor, written before the first byte
+-- leaves. At most one of them is undecided.
+CREATE TABLE payout_sends (
+    merchant_id BYTEA  NOT NULL,
+    payout_id   BYTEA  NOT NULL,
+    number      BIGINT NOT NULL,
+    processor   TEXT   NOT NULL,
+    body_hash   BYTEA  NOT NULL,
+    node        BYTEA  NOT NULL,
+    deadline    BIGINT NOT NULL,
+    outcome     TEXT   NOT NULL,
+    evidence    TEXT   NOT NULL,
+    created_at  BIGINT NOT NULL,
+    ended_at    BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, payout_id, number),
+    FOREIGN KEY (merchant_id, payout_id) REFERENCES payouts (merchant_id, id)
+) {{narrow}};
+CREATE UNIQUE INDEX payout_sends_live ON payout_sends (merchant_id, payout_id)
+    WHERE outcome IN ('intent', 'accepted', 'unknown');
+
+-- The postings of an entry share entry_id and add up to zero.
+CREATE TABLE postings (
+    merchant_id   BYTEA  NOT NULL,
+    entry_id      BYTEA  NOT NULL,
+    line          BIGINT NOT NULL,
+    kind          TEXT   NOT NULL,
+    subject_id    BYTEA  NOT NULL,
+    account       TEXT   NOT NULL,
+    amount        BIGINT NOT NULL CHECK (amount <> 0),
+    balance_after BIGINT NOT NULL,
+    created_at    BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, entry_id, line)
+) {{narrow}};
+
+-- The sum of an account's postings, kept with it in the same commit.
+CREATE TABLE balances (
+    merchant_id BYTEA  NOT NULL,
+    account     TEXT {{bytewise}} NOT NULL,
+    balance     BIGINT NOT NULL,
+    version     BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, account),
+    CHECK (account LIKE 'clearing:%' OR (account = 'owed' AND balance <= 0) OR (account <> 'owed' AND balance >= 0))
+) {{narrow}};
+
+-- Locked last in every commit that has events, which numbers them without gaps.
+CREATE TABLE event_counters (
+    merchant_id BYTEA  NOT NULL PRIMARY KEY,
+    last_number BIGINT NOT NULL
+) {{narrow}};
+
+CREATE TABLE events (
+    merchant_id BYTEA  NOT NULL,
+    number      BIGINT NOT NULL,
+    id          BYTEA  NOT NULL,
+    type        TEXT   NOT NULL,
+    subject_id  BYTEA  NOT NULL,
+    version     BIGINT NOT NULL,
+    body        BYTEA  NOT NULL,
+    created_at  BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, number)
+);
+CREATE UNIQUE INDEX events_id ON events (merchant_id, id);
+
+-- attempts numbers the attempts, the current one included. schedule_step counts
+-- the completed ones since the event was last requested: the position in the retry
+-- schedule. case_id is the case opened when the delivery was last given up.
+CREATE TABLE deliveries (
+    merchant_id   BYTEA  NOT NULL,
+    id            BYTEA  NOT NULL,
+    event_number  BIGINT NOT NULL,
+    subject_id    BYTEA  NOT NULL,
+    url           TEXT   NOT NULL,
+    state         TEXT   NOT NULL,
+    attempts      BIGINT NOT NULL,
+    schedule_step BIGINT NOT NULL,
+    next_at       BIGINT NOT NULL,
+    claimed_by    BYTEA  NOT NULL,
+    case_id       BYTEA  NOT NULL,
+    created_at    BIGINT NOT NULL,
+    updated_at    BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, id),
+    FOREIGN KEY (merchant_id, event_number) REFERENCES events (merchant_id, number)
+) {{narrow}};
+CREATE INDEX deliveries_event ON deliveries (merchant_id, event_number);
+CREATE INDEX deliveries_due ON deliveries (merchant_id, next_at) WHERE next_at > 0;
+CREATE INDEX deliveries_claimed ON deliveries (claimed_by) WHERE length(claimed_by) > 0;
+CREATE INDEX deliveries_open ON deliveries (merchant_id, subject_id) WHERE state = 'pending';
+
+-- One row per attempt, written when it has ended.
+CREATE TABLE delivery_attempts (
+    merchant_id BYTEA  NOT NULL,
+    delivery_id BYTEA  NOT NULL,
+    number      BIGINT NOT NULL,
+    status      BIGINT NOT NULL,
+    latency     BIGINT NOT NULL,
+    error       TEXT   NOT NULL,
+    response    TEXT   NOT NULL,
+    created_at  BIGINT NOT NULL,
+    ended_at    BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, delivery_id, number),
+    FOREIGN KEY (merchant_id, delivery_id) REFERENCES deliveries (merchant_id, id)
+);
+
+CREATE TABLE receipts (
+    merchant_id   BYTEA  NOT NULL,
+    id            BYTEA  NOT NULL,
+    payin_id      BYTEA  NOT NULL,
+    processor     TEXT   NOT NULL,
+    external_id   TEXT   NOT NULL,
+    order_id      TEXT   NOT NULL,
+    end_to_end_id TEXT   NOT NULL,
+    amount        BIGINT NOT NULL CHECK (amount > 0),
+    applied       BIGINT NOT NULL CHECK (applied >= 0 AND applied <= amount),
+    paid_at       BIGINT NOT NULL,
+    created_at    BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, id)
+);
+CREATE INDEX receipts_payin ON receipts (merchant_id, payin_id);
+
+-- Claims, distributed by their own key: a payment is booked once, for any
+-- merchant.
+CREATE TABLE receipt_claims (
+    processor   TEXT {{bytewise}} NOT NULL,
+    external_id TEXT {{bytewise}} NOT NULL,
+    merchant_id BYTEA NOT NULL,
+    receipt_id  BYTEA NOT NULL,
+    PRIMARY KEY (processor, external_id)
+) {{narrow}};
+
+CREATE TABLE disputes (
+    merchant_id BYTEA  NOT NULL,
+    id          BYTEA  NOT NULL,
+    payin_id    BYTEA  NOT NULL,
+    processor   TEXT   NOT NULL,
+    external_id TEXT {{bytewise}} NOT NULL,
+    amount      BIGINT NOT NULL CHECK (amount > 0),
+    state       TEXT   NOT NULL,
+    created_at  BIGINT NOT NULL,
+    updated_at  BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, id)
+);
+CREATE UNIQUE INDEX disputes_external ON disputes (merchant_id, processor, external_id);
+
+-- Notices from processors, raw: recorded before they are answered, applied later.
+CREATE TABLE notices (
+    processor   TEXT {{bytewise}} NOT NULL,
+    notice_id   TEXT {{bytewise}} NOT NULL,
+    headers     TEXT   NOT NULL,
+    body        BYTEA  NOT NULL,
+    state       TEXT   NOT NULL,
+    attempts    BIGINT NOT NULL,
+    last_error  TEXT   NOT NULL,
+    next_at     BIGINT NOT NULL,
+    claimed_by  BYTEA  NOT NULL,
+    received_at BIGINT NOT NULL,
+    applied_at  BIGINT NOT NULL,
+    PRIMARY KEY (processor, notice_id)
+);
+CREATE INDEX notices_due ON notices (next_at) WHERE next_at > 0;
+CREATE INDEX notices_claimed ON notices (claimed_by) WHERE length(claimed_by) > 0;
+
+-- Cases for manual review. params is a JSON object of what the kind calls for; no
+-- column holds prose.
+CREATE TABLE cases (
+    merchant_id BYTEA  NOT NULL,
+    id          BYTEA  NOT NULL,
+    kind        TEXT   NOT NULL,
+    subject_id  BYTEA  NOT NULL,
+    amount      BIGINT NOT NULL,
+    params      TEXT   NOT NULL,
+    resolution  TEXT   NOT NULL,
+    created_at  BIGINT NOT NULL,
+    closed_at   BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, id)
+);
+CREATE INDEX cases_open ON cases (merchant_id) WHERE closed_at = 0;
+
+-- Reference table: a merchant's brand. A merchant without a row shows
+-- its name. logo is a small PNG or JPEG, logo_type its media type.
+CREATE TABLE brands (
+    merchant_id BYTEA  NOT NULL PRIMARY KEY REFERENCES merchants (id),
+    title       TEXT   NOT NULL,
+    document    TEXT   NOT NULL,
+    color       TEXT   NOT NULL,
+    logo        BYTEA  NOT NULL,
+    logo_type   TEXT   NOT NULL,
+    updated_at  BIGINT NOT NULL
+);

@@ -1,0 +1,112 @@
+package store_test
+
+import (
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// readOrders reads orders one by one, in lists with each filter, and what belongs to
+// them.
+func (v *exercise) readOrders() {
+	t, s, ctx, m := v.t, v.s, v.t.Context(), v.merchants[0].ID
+	p, q := v.last.payins[0].Payin, v.last.payouts[0].Payout
+	_, err := s.Payin(ctx, m, p.ID)
+	must(t, err)
+	_, err = s.PayinPersonal(ctx, m, p.ID)
+	must(t, err)
+	_, _, err = s.PayinByExternalID(ctx, m, p.ExternalID)
+	must(t, err)
+	_, err = s.FindPayin(ctx, p.ID)
+	must(t, err)
+	_, err = s.Payout(ctx, m, q.ID)
+	must(t, err)
+	_, _, err = s.PayoutByExternalID(ctx, m, q.ExternalID)
+	must(t, err)
+	_, err = s.FindPayout(ctx, q.ID)
+	must(t, err)
+	for _, f := range []store.Filter{
+		{}, {Status: "PAID"}, {Status: string(payment.PayoutCompleted)}, {Method: payment.PIX}, {Method: payment.Boleto}, {ExternalID: "p"}, {Before: p.ID},
+		{CreatedFrom: v.far}, {CreatedTo: v.far}, {Status: "PAID", Method: payment.PIX, CreatedFrom: v.far, CreatedTo: v.far, Before: p.ID},
+	} {
+		f.Limit = 5
+		_, err = s.Payins(ctx, m, f)
+		must(t, err)
+		f.Method = ""
+		_, err = s.Payouts(ctx, m, f)
+		must(t, err)
+	}
+	_, err = s.Sends(ctx, m, q.ID)
+	must(t, err)
+	_, err = s.Receipts(ctx, m, p.ID)
+	must(t, err)
+	_, err = s.HasReceipt(ctx, "bank", "E")
+	must(t, err)
+	_, err = s.DisputeState(ctx, m, "bank", "0 of 1")
+	must(t, err)
+	_, err = s.HasOpenCase(ctx, m, p.ID, store.CaseDispute)
+	must(t, err)
+	_, err = s.Balances(ctx, m)
+	must(t, err)
+	_, err = s.Postings(ctx, m, store.Posting{}, 5)
+	must(t, err)
+}
+
+// readEvents reads events and their deliveries.
+func (v *exercise) readEvents() {
+	t, s, ctx, m := v.t, v.s, v.t.Context(), v.merchants[0].ID
+	events, err := s.Events(ctx, m, 0, 5)
+	if err != nil || len(events) != 5 {
+		t.Fatalf("%v, %v", events, err)
+	}
+	_, err = s.Event(ctx, m, events[0].ID)
+	must(t, err)
+	_, err = s.LastEvent(ctx, m)
+	must(t, err)
+	_, _, err = s.SubjectsAfter(ctx, m, 0, 5)
+	must(t, err)
+	_, err = s.Attempts(ctx, m, 1)
+	must(t, err)
+	_, err = s.OldDeliveries(ctx, m, payment.ID{}, v.far, 5)
+	must(t, err)
+}
+
+// readMerchants reads merchants and what belongs to the installation.
+func (v *exercise) readMerchants() {
+	t, s, ctx, m := v.t, v.s, v.t.Context(), v.merchants[0]
+	_, err := s.Credential(ctx, "k")
+	must(t, err)
+	_, err = s.Merchant(ctx, m.ID)
+	must(t, err)
+	_, err = s.MerchantByNumber(ctx, m.Number)
+	must(t, err)
+	_, err = s.MerchantByName(ctx, m.Name)
+	must(t, err)
+	_, err = s.MerchantOf(ctx, v.last.payins[0].Payin.ExternalID)
+	must(t, err)
+	_, err = s.Merchants(ctx)
+	must(t, err)
+	_, err = s.WebhookSecret(ctx, m.ID)
+	must(t, err)
+	_, err = s.Brand(ctx, m.ID)
+	must(t, err)
+	_, err = s.ReadInstallation(ctx)
+	must(t, err)
+	_, err = s.Nodes(ctx)
+	must(t, err)
+	_, err = s.Setting(ctx, "name")
+	must(t, err)
+	must(t, s.Ping(ctx))
+}
+
+// readWork reads what is due.
+func (v *exercise) readWork() {
+	t, s, ctx := v.t, v.s, v.t.Context()
+	_, err := s.PayinsDue(ctx, v.far, 5)
+	must(t, err)
+	_, err = s.DeliveriesDue(ctx, v.far)
+	must(t, err)
+	for _, queue := range []store.PayoutQueue{store.ToSend, store.ToLookUp} {
+		_, err = s.PayoutsDue(ctx, v.far, queue)
+		must(t, err)
+	}
+}

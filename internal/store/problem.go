@@ -1,0 +1,26 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/porteira/porteira/internal/problem"
+)
+
+// Problem makes an error of the store one that a caller may see; other errors
+// pass.
+func Problem(err error) error {
+	var known *problem.Error
+	switch {
+	case err == nil || errors.As(err, &known):
+		return err
+	case errors.Is(err, ErrNotFound):
+		return problem.New(problem.NotFound, "There is no such order.").With(err)
+	case errors.Is(err, ErrUnavailable), errors.Is(err, ErrCommitUnknown):
+		return problem.New(problem.Unavailable, "The database is not available. Send the same request again.").With(err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return problem.New(problem.Unavailable, "The request took too long. Send it again.").With(err)
+	default:
+		return err
+	}
+}

@@ -1,0 +1,188 @@
+package storetest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// columnTests store rows with a value in every field, and read them.
+var columnTests = []test{
+	{"a pay-in keeps all its fields, and its changes", func(s *suite) {
+		want := filled(s.payin(s.merchant(), "r", func(p *payment.Payin) { p.Amount, p.PaidAmount = 1_000_000, 900_000 }).Payin, 1)
+		personal := payment.PersonalData{Customer: []byte(`{"name":"Ana \"é\""}`), Items: []byte(`[{"title":"x"}]`)}
+		p := must(s.store.NewPayin(want, personal, fingerprint(want.ID)))
+		s.add(p)
+		sameFields(s, "pay-in", s.storedPayin(p), want)
+		sameFields(s, "found by id alone", must(s.store.FindPayin(s.Context(), want.ID)), want)
+		sameFields(s, "personal data", must(s.store.PayinPersonal(s.Context(), want.Merchant, want.ID)), personal)
+		s.commit(setPayin(p, func(p *payment.Payin) {
+			want = filled(payment.Payin{
+				Merchant: p.Merchant, ID: p.ID, ExternalID: p.ExternalID, ReferenceID: p.ReferenceID, Method: p.Method, Amount: p.Amount,
+				Processor: p.Processor, WebhookURL: p.WebhookURL, CreatedAt: p.CreatedAt, PaidAmount: 800_000,
+			}, 1000)
+			*p = want
+		}))
+		sameFields(s, "changed pay-in", s.storedPayin(p), want, "Version", "UpdatedAt")
+	}},
+	{"a payout keeps all its fields, and its changes", func(s *suite) {
+		want := filled(s.payout(s.merchant(), "r", func(p *payment.Payout) { p.Amount = 1_000_000 }).Payout, 1)
+		p := must(s.store.NewPayout(want, fingerprint(want.ID), "key"))
+		s.add(p)
+		sameFields(s, "payout", s.storedPayout(p), want)
+		sameFields(s, "found by id alone", must(s.store.FindPayout(s.Context(), want.ID)), want)
+		s.commit(setPayout(p, func(p *payment.Payout) {
+			want = filled(payment.Payout{
+				Merchant: p.Merchant, ID: p.ID, ExternalID: p.ExternalID, ReferenceID: p.ReferenceID, Amount: p.Amount, Fee: p.Fee,
+				Processor: p.Processor, PIXKeyType: p.PIXKeyType, WebhookURL: p.WebhookURL, CreatedAt: p.CreatedAt, Beneficiary: p.Beneficiary,
+			}, 1000)
+			*p = want
+		}))
+		sameFields(s, "changed payout", s.storedPayout(p), want, "Version", "UpdatedAt")
+	}},
+	{"a send keeps all its fields, and its changes", func(s *suite) {
+		p := s.storedPayouts(s.merchant(), "r")[0]
+		want := filled(store.Send{Merchant: p.Payout.Merchant, Payout: p.Payout.ID, Number: 1}, 1)
+		s.commit(addSends(want))
+		got := s.sends(p)[0]
+		sameFields(s, "send", got, want, "CreatedAt")
+		want = filled(store.Send{
+			Merchant: want.Merchant, Payout: want.Payout, Number: 1, Processor: want.Processor, BodyHash: want.BodyHash, Node: want.Node, CreatedAt: got.CreatedAt,
+		}, 1000)
+		s.commit(does(nil, func(_ *loaded, c *changes) { c.SetSend(want) }))
+		sameFields(s, "changed send", s.sends(p)[0], want)
+	}},
+	{"a receipt keeps all its fields", func(s *suite) {
+		want := filled(payment.Receipt{Merchant: s.merchant().ID, ID: s.id(), Amount: 1_000_000}, 1)
+		s.equal("fresh", s.receive(&want), []bool{true})
+		sameFields(s, "receipt", s.receipts(want.Merchant, want.Payin)[0], want, "CreatedAt")
+	}},
+	{"a dispute keeps all its fields", func(s *suite) {
+		want := filled(store.Dispute{Merchant: s.merchant().ID, ID: s.id()}, 1)
+		ask := func(n *needs) { n.Dispute(want.Merchant, want.Processor, want.ExternalID) }
+		s.commit(does(ask, func(_ *loaded, c *changes) { c.AddDispute(want) }))
+		s.commit(does(ask, func(l *loaded, _ *changes) {
+			got, _ := l.Dispute(want.Merchant, want.Processor, want.ExternalID)
+			sameFields(s, "dispute", got, want, "CreatedAt", "UpdatedAt")
+		}))
+	}},
+	{"a delivery keeps its changes, and an attempt all its fields", func(s *suite) {
+		m := s.merchant()
+		s.commit(addEvents(m, s.id(), 1, hook))
+		d := s.claimDeliveries(m, s.id(), 1)[0]
+		want := filled(store.Delivery{Merchant: d.Merchant, ID: d.ID, EventNumber: 1, Subject: d.Subject, URL: hook, CreatedAt: d.CreatedAt}, 1)
+		a := filled(store.Attempt{Merchant: m.ID, Delivery: d.ID, URL: hook}, 1000)
+		s.commit(setDelivery(d, func(d *store.Delivery) { *d = want }), does(nil, func(_ *loaded, c *changes) { c.AddAttempt(a) }))
+		sameFields(s, "delivery", s.delivery(d), want, "Event")
+		list := s.attempts(m, 1)
+		at := slices.IndexFunc(list, func(v store.Attempt) bool { return v.Number == a.Number }) // there is also the one under way
+		s.equal("has ended", list[at].EndedAt.IsZero(), false)
+		sameFields(s, "attempt", list[at], a, "EndedAt")
+	}},
+	{"a merchant keeps all its fields", func(s *suite) {
+		want := filled(store.Merchant{}, 1)
+		s.write(func(tx *store.Tx) (err error) {
+			want, err = tx.CreateMerchant(s.Context(), want, "whsec_1")
+			return err
+		})
+		for name, find := range map[string]func() (store.Merchant, error){
+			"by id":     func() (store.Merchant, error) { return s.store.Merchant(s.Context(), want.ID) },
+			"by number": func() (store.Merchant, error) { return s.store.MerchantByNumber(s.Context(), want.Number) },
+			"by name":   func() (store.Merchant, error) { return s.store.MerchantByName(s.Context(), want.Name) },
+		} {
+			got, err := find()
+			s.must(err)
+			sameFields(s, name, got, want)
+		}
+		s.equal("secret", must(s.store.WebhookSecret(s.Context(), want.ID)), "whsec_1")
+	}},
+	{"a credential keeps all its fields", func(s *suite) {
+		m := s.merchant()
+		want := filled(store.Credential{Merchant: m.ID}, 1)
+		s.write(func(tx *store.Tx) error { return tx.CreateCredential(s.Context(), want) })
+		got := must(s.store.Credential(s.Context(), want.KeyID))
+		s.equal("times", values(got.CreatedAt.IsZero(), got.RevokedAt.IsZero()), values(false, true))
+		sameFields(s, "credential", got, want, "CreatedAt", "RevokedAt")
+		s.equal("credentials", must(s.store.Credentials(s.Context(), m.ID)), []store.Credential{got})
+	}},
+	{"a brand keeps all its fields", func(s *suite) {
+		want := filled(store.Brand{Merchant: s.merchant().ID}, 1)
+		want.Logo = slices.Repeat([]byte{0, 1, 255}, 10_000)
+		s.must(s.saveBrand(want))
+		sameFields(s, "brand", must(s.store.Brand(s.Context(), want.Merchant)), want, "UpdatedAt")
+	}},
+}
+
+// filled is v with a distinct value in each field that is zero, from number n on.
+func filled[T any](v T, n int64) T {
+	fill(reflect.ValueOf(&v).Elem(), &n)
+	return v
+}
+
+func fill(v reflect.Value, n *int64) {
+	if !v.CanSet() {
+		return
+	}
+	if v.Kind() == reflect.Struct && v.NumField() > 0 && v.Type().Field(0).IsExported() {
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
+		return
+	}
+	if !v.IsZero() {
+		return
+	}
+	*n++
+	switch p := v.Addr().Interface().(type) {
+	case *payment.ID:
+		binary.BigEndian.PutUint64(p[8:], uint64(*n))
+		return
+	case *time.Time:
+		*p = time.UnixMicro(1_700_000_000_000_000 + *n).UTC()
+		return
+	case *time.Duration:
+		*p = time.Duration(*n) * time.Millisecond
+		return
+	case *netip.Prefix:
+		*p = netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(*n)}), 32)
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprint("é\"😀", *n))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(*n)
+	case reflect.Uint8:
+		v.SetUint(uint64(*n) % 256)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(0), n)
+		fill(v.Index(1), n)
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"a": fmt.Sprint(*n)}))
+	default:
+		panic("no value for a " + v.Type().String())
+	}
+}
+
+// sameFields compares the exported fields of two rows, except some.
+func sameFields[T any](s *suite, what string, got, want T, except ...string) {
+	s.Helper()
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		g, w := reflect.ValueOf(got).FieldByIndex(f.Index), reflect.ValueOf(want).FieldByIndex(f.Index)
+		if f.IsExported() && !slices.Contains(except, f.Name) && !reflect.DeepEqual(g.Interface(), w.Interface()) {
+			s.Errorf("%s: %s is %+v, want %+v", what, f.Name, g, w)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+// Package transition moves orders through their tables: new status and version, entries, event.
+package transition
+
+import (
+	"fmt"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
+)
+
+// Links are the addresses of a pay-in's pages, as events show them.
+type Links func(*payment.Payin) payment.Links
+
+// Payin moves a loaded pay-in through one cell of its table: p gets the cell's
+// status and a new version, its entries are posted, which must be of the cell's
+// recipe, and the merchant gets the cell's event. If the cell is illegal nothing
+// changes and moved is false: a late or repeated trigger is not an error.
+func Payin(l *store.Loaded, c *store.Changes, p *payment.Payin, links Links, on payment.Trigger, entries ...ledger.Entry) (moved bool, err error) {
+	cell, legal := payment.PayinTable.Next(p.Status, on)
+	if !legal {
+		return false, nil
+	}
+	p.Status, p.Version = cell.To, p.Version+1
+	*p = c.SetPayin(*p)
+	if err := post(l, c, p.Merchant, p.ID, cell.Recipe, entries); err != nil {
+		return false, err
+	}
+	if cell.Event == "" {
+		return true, nil
+	}
+	data, err := wire.Payin(p, links(p), payment.PersonalData{})
+	if err != nil {
+		return false, fmt.Errorf("pay-in event: %w", err)
+	}
+	addEvent(c, payment.Event{Merchant: p.Merchant, Type: cell.Event, Subject: p.ID, Version: p.Version}, data, p.WebhookURL, p.WebhookDisabled)
+	return true, nil
+}
+
+// Payout is Payin for payouts.
+func Payout(l *store.Loaded, c *store.Changes, p *payment.Payout, on payment.Trigger, entries ...ledger.Entry) (moved bool, err error) {
+	cell, legal := payment.PayoutTable.Next(p.Status, on)
+	if !legal {
+		return false, nil
+	}
+	p.Status, p.Version = cell.To, p.Version+1
+	*p = c.SetPayout(*p)
+	if err := post(l, c, p.Merchant, p.ID, cell.Recipe, entries); err != nil {
+		return false, err
+	}
+	data, err := wire.Payout(p, false)
+	if err != nil {
+		return false, fmt.Errorf("payout event: %w", err)
+	}
+	addEvent(c, payment.Event{Merchant: p.Merchant, Type: cell.Event, Subject: p.ID, Version: p.Version}, data, p.WebhookURL, p.WebhookDisabled)
+	return true, nil
+}
+
+func addEvent(c *store.Changes, e payment.Event, data []byte, url string, disabled bool) {
+	if disabled {
+		url = ""
+	}
+	c.AddEvent(e, data, url)
+}
+
+// post posts the entries of a transition. They must be of its recipe: a mismatch is
+// a bug, and moves no money. Then available money repays debt.
+func post(l *store.Loaded, c *store.Changes, merchant, subject payment.ID, recipe ledger.Kind, entries []ledger.Entry) error {
+	if (recipe == "") != (len(entries) == 0) {
+		return fmt.Errorf("transition: recipe %q with %d entries", recipe, len(entries))
+	}
+	for _, e := range entries {
+		if e.Kind != recipe {
+			return fmt.Errorf("transition: entry %q, the table has %q", e.Kind, recipe)
+		}
+		if err := c.Post(merchant, subject, e); err != nil {
+			return fmt.Errorf("post %s: %w", e.Kind, err)
+		}
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	return RepayDebt(l, c, merchant, subject)
+}
+
+// RepayDebt repays debt from available money.
+func RepayDebt(l *store.Loaded, c *store.Changes, merchant, subject payment.ID) error {
+	b := l.Balances(merchant)
+	if e, due := ledger.RepayOwed(b[ledger.Available], b[ledger.Owed]); due {
+		return c.Post(merchant, subject, e)
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package write
+
+import (
+	"errors"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// ErrNodeDead refuses a claim by a node that was declared dead: no other node would
+// release it.
+var ErrNodeDead = errors.New("write: node was declared dead")
+
+// OpenCase opens a case in an operation of its own. The caller chooses the id.
+type OpenCase struct{ Case store.Case }
+
+// Merchant implements [Operation].
+func (o OpenCase) Merchant() payment.ID { return o.Case.Merchant }
+
+// Class implements [Operation].
+func (o OpenCase) Class() commit.Class { return commit.Background }
+
+// Needs implements [Operation].
+func (o OpenCase) Needs(*store.Needs) {}
+
+// Decide implements [Operation].
+func (o OpenCase) Decide(_ *store.Loaded, c *store.Changes) error {
+	c.OpenCase(o.Case)
+	return nil
+}
+
+// SetSetting writes a setting of the installation.
+type SetSetting struct{ Name, Value string }
+
+// Merchant implements [Operation].
+func (o SetSetting) Merchant() payment.ID { return payment.ID{} }
+
+// Class implements [Operation].
+func (o SetSetting) Class() commit.Class { return commit.Background }
+
+// Needs implements [Operation].
+func (o SetSetting) Needs(*store.Needs) {}
+
+// Decide implements [Operation].
+func (o SetSetting) Decide(_ *store.Loaded, c *store.Changes) error {
+	c.SetSetting(o.Name, o.Value)
+	return nil
+}

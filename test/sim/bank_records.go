@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/test/sim/checker"
+)
+
+// transfers reads the bank's transfers.
+func (b *bank) transfers() (list []checker.BankTransfer, err error) {
+	for cursor := ""; ; {
+		page, next, err := b.control.Transfers(b.sim.ctx, "", cursor)
+		if err != nil || len(page) == 0 {
+			return list, err
+		}
+		for _, t := range page {
+			one, err := b.transfer(t.ExternalID)
+			if err != nil {
+				return list, err
+			}
+			list = append(list, one)
+		}
+		cursor = next
+	}
+}
+
+// transfer reads one transfer, with the returned amount.
+func (b *bank) transfer(externalID string) (t checker.BankTransfer, err error) {
+	var body struct {
+		ExternalID string      `json:"externalId"`
+		Amount     money.Cents `json:"amount"`
+		State      string      `json:"state"`
+		Returned   money.Cents `json:"returned"`
+		EndToEndID string      `json:"endToEndId"`
+	}
+	if err := b.get("/transfers/"+externalID, &body); err != nil {
+		return t, err
+	}
+	return checker.BankTransfer{
+		ExternalID: body.ExternalID, Amount: int64(body.Amount), Returned: int64(body.Returned),
+		State: body.State, EndToEndID: body.EndToEndID,
+	}, nil
+}
+
+// payments reads the bank's payments.
+func (b *bank) payments() (list []checker.BankPayment, err error) {
+	for cursor := ""; ; {
+		var page struct {
+			Data []struct {
+				ID         string      `json:"id"`
+				ExternalID string      `json:"externalId"`
+				Amount     money.Cents `json:"amount"`
+				EndToEndID string      `json:"endToEndId"`
+			} `json:"data"`
+			NextCursor string `json:"nextCursor"`
+		}
+		if err := b.get("/payments?cursor="+cursor, &page); err != nil || len(page.Data) == 0 {
+			return list, err
+		}
+		for _, p := range page.Data {
+			list = append(list, checker.BankPayment{ID: p.ID, ExternalID: p.ExternalID, Amount: int64(p.Amount), EndToEndID: p.EndToEndID})
+		}
+		cursor = page.NextCursor
+	}
+}
+
+func (b *bank) get(path string, into any) error {
+	r, err := http.NewRequestWithContext(b.sim.ctx, http.MethodGet, bankURL+path, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+bankSecret)
+	answer, err := b.serve(r, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("sim: bank answered %d to %s", answer.StatusCode, path)
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(body, into)
+}

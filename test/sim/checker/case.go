@@ -1,0 +1,139 @@
+package checker
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// caseRow is a row of cases: something that needs manual review.
+type caseRow struct {
+	kind                string
+	subject             rowID
+	amount              int64  // cents
+	params              string // JSON
+	resolution          string
+	createdAt, closedAt int64 // closedAt is 0 while it is open
+}
+
+// reviewCase declares the columns of cases.
+func (c *columns) reviewCase(r *caseRow) {
+	c.fixed.text("kind", &r.kind)
+	c.fixed.id("subject_id", &r.subject)
+	c.fixed.num("amount", &r.amount)
+	c.fixed.text("params", &r.params)
+	c.fixed.num("created_at", &r.createdAt)
+	c.mutable.text("resolution", &r.resolution)
+	c.mutable.num("closed_at", &r.closedAt)
+}
+
+// reviewCase is a case.
+type reviewCase struct {
+	caseRow
+
+	key     rowKey
+	order   *order            // its subject, or nil if that is no order
+	facts   map[string]string // its parameters
+	touched bool
+}
+
+func (c *Checker) applyCase(l *line) {
+	v := c.cases[l.key]
+	switch {
+	case l.op == rowAdded:
+		v = &reviewCase{key: l.key}
+		c.columns.read(l).reviewCase(&v.caseRow)
+		c.addCase(v)
+	case v == nil:
+		c.violateMerchantf(Progress, l.key.merchant, "case %s changes, but was never opened", l.key.id)
+		return
+	default:
+		if v.closedAt != 0 {
+			c.violateMerchantf(Progress, l.key.merchant, "case %s changes after it was closed", l.key.id)
+		}
+		c.columns.read(l).reviewCase(&v.caseRow)
+	}
+	if v.order != nil {
+		c.touch(v.order)
+	}
+	if !v.touched {
+		v.touched = true
+		c.touched.cases = append(c.touched.cases, v)
+	}
+}
+
+func (c *Checker) addCase(v *reviewCase) {
+	c.cases[v.key] = v
+	if v.order = c.orders[rowKey{v.key.merchant, v.subject}]; v.order != nil {
+		v.order.cases = append(v.order.cases, v)
+	}
+	if err := json.Unmarshal([]byte(v.params), &v.facts); err != nil {
+		c.violateMerchantf(Progress, v.key.merchant, "case %s has parameters %q: %v", v.key.id, v.params, err)
+	}
+	switch v.kind {
+	case "overpaid":
+		if v.order != nil {
+			v.order.reported += v.amount
+		}
+	case "unmatched_receipt":
+		if r := c.receipts[rowKey{v.key.merchant, v.subject}]; r != nil {
+			r.reported += v.amount
+		}
+	case "notice":
+		if n := c.notices[v.facts["processor"]+"/"+v.facts["notice"]]; n != nil {
+			n.reported = true
+		}
+	}
+}
+
+// checkCase checks a case that was opened or closed against the rule of its kind.
+func (c *Checker) checkCase(v *reviewCase) {
+	rule, known := caseRules[v.kind]
+	if !known {
+		c.violatef(Progress, v.order, "case %s has an unknown kind %q", v.key.id, v.kind)
+		return
+	}
+	if !c.isSubject(v, rule.subject) {
+		c.violatef(Progress, v.order, "the subject of case %s (%s) is %s, which is not a %s", v.key.id, v.kind, v.subject, rule.subject)
+	}
+	for _, names := range rule.params {
+		if !slices.ContainsFunc(strings.Split(names, "|"), func(name string) bool { return v.facts[name] != "" }) {
+			c.violatef(Progress, v.order, "case %s (%s) has no parameter %s: %s", v.key.id, v.kind, names, v.params)
+		}
+	}
+	switch {
+	case v.closedAt == 0 && v.resolution != "":
+		c.violatef(Progress, v.order, "case %s (%s) is open with resolution %q", v.key.id, v.kind, v.resolution)
+	case v.closedAt != 0 && !slices.Contains(rule.resolutions, v.resolution):
+		c.violatef(Progress, v.order, "case %s (%s) is closed with resolution %q", v.key.id, v.kind, v.resolution)
+	}
+	if v.kind == "webhook_exhausted" {
+		c.checkWebhookCase(v)
+	}
+}
+
+// isSubject reports that the subject of a case is what its kind calls for.
+func (c *Checker) isSubject(v *reviewCase, want string) bool {
+	switch want {
+	case "":
+		return v.subject.isZero()
+	case "receipt":
+		return c.receipts[rowKey{v.key.merchant, v.subject}] != nil
+	default:
+		return v.order != nil && (want == "order" || want == v.order.kind)
+	}
+}
+
+// checkWebhookCase checks that a case about a delivery names its event, and that it was
+// closed because of what became of it.
+func (c *Checker) checkWebhookCase(v *reviewCase) {
+	e := c.eventIDs[v.facts["event"]]
+	switch {
+	case e == nil || e.order != v.order:
+		c.violatef(Progress, v.order, "case %s (%s) names event %q, which is not of its order", v.key.id, v.kind, v.facts["event"])
+	case v.resolution == "delivered" && (e.delivery == nil || e.delivery.state != "delivered"):
+		c.violatef(Progress, v.order, "case %s (%s) is closed as delivered, but event %s is not", v.key.id, v.kind, e.kind)
+	case v.resolution == "disabled" && v.order != nil && !v.order.webhookDisabled:
+		c.violatef(Progress, v.order, "case %s (%s) is closed as disabled, but the order's events are not", v.key.id, v.kind)
+	}
+}

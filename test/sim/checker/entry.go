@@ -1,0 +1,121 @@
+package checker
+
+import "strings"
+
+// postingRow is a row of postings: one line of an entry.
+type postingRow struct {
+	line, amount, balanceAfter int64
+	kind, account              string
+	subject                    rowID
+	createdAt                  int64
+}
+
+// posting declares the columns of postings.
+func (c *columns) posting(r *postingRow) {
+	c.key.num("line", &r.line)
+	c.fixed.text("kind", &r.kind)
+	c.fixed.id("subject_id", &r.subject)
+	c.fixed.text("account", &r.account)
+	c.fixed.num("amount", &r.amount)
+	c.fixed.num("balance_after", &r.balanceAfter)
+	c.fixed.num("created_at", &r.createdAt)
+}
+
+// entry is an entry of the ledger.
+type entry struct {
+	key      rowKey
+	kind     string
+	subject  rowID
+	order    *order // its subject, or nil if that is no order
+	postings []postingRow
+	complete bool // its commit is over
+}
+
+// applyPosting follows one posting of an entry.
+func (c *Checker) applyPosting(l *line) {
+	var p postingRow
+	c.columns.read(l).posting(&p)
+	e := c.entries[l.key]
+	if e == nil {
+		e = &entry{key: l.key, kind: p.kind, subject: p.subject, order: c.orders[rowKey{l.key.merchant, p.subject}]}
+		c.entries[l.key] = e
+		c.touched.entries = append(c.touched.entries, e)
+	}
+	if e.complete {
+		c.violatef(Ledger, e.order, "entry %s gets another posting in a later commit", l.key.id)
+	}
+	if p.line != int64(len(e.postings)) || p.kind != e.kind || p.subject != e.subject {
+		c.violatef(Ledger, e.order, "line %d of entry %s (%s of %s) does not continue it (%s of %s)", p.line, l.key.id, p.kind, p.subject, e.kind, e.subject)
+	}
+	e.postings = append(e.postings, p)
+	m := c.merchant(l.key.merchant)
+	a := m.account(p.account)
+	a.sum += p.amount
+	a.touched = true
+	if a.sum != p.balanceAfter {
+		c.violateMerchantf(Ledger, m.id, "account %s is %d after entry %s, whose posting says %d", p.account, a.sum, l.key.id, p.balanceAfter)
+	}
+}
+
+// checkEntry checks an entry against its recipe and adds it to what is booked about its
+// subject.
+func (c *Checker) checkEntry(e *entry) {
+	e.complete = true
+	var sum, taken int64
+	for i := range e.postings {
+		amount := e.postings[i].amount
+		sum += amount
+		if amount < 0 {
+			taken -= amount
+		}
+	}
+	if sum != 0 {
+		c.violatef(Ledger, e.order, "entry %s (%s) sums to %d", e.key.id, e.kind, sum)
+	}
+	c.checkLegs(e)
+	c.merchant(e.key.merchant).booked[e.kind] += taken
+	if o := e.order; o != nil {
+		o.booked[e.kind] += taken
+		c.touch(o)
+		return
+	}
+	r := c.receipts[rowKey{e.key.merchant, e.subject}]
+	switch {
+	case r != nil && r.order == nil && e.kind == "received_unapplied":
+		r.booked += taken
+	case e.kind == "funded" && e.subject == e.key.merchant:
+	case e.kind == "owed_repaid" && (r != nil || e.subject == e.key.merchant):
+	default:
+		c.violateMerchantf(Ledger, e.key.merchant, "the subject of entry %s (%s) is %s, which is not an order", e.key.id, e.kind, e.subject)
+	}
+}
+
+// checkLegs checks the accounts and signs of an entry against its recipe.
+func (c *Checker) checkLegs(e *entry) {
+	legs, known := recipes[e.kind]
+	if !known {
+		c.violatef(Ledger, e.order, "entry %s has no recipe: %s", e.key.id, e.kind)
+		return
+	}
+	seen := make([]bool, len(legs))
+	for _, p := range e.postings {
+		account, processor, _ := strings.Cut(p.account, ":")
+		if account == "clearing" && e.order != nil && e.order.processor != processor {
+			c.violatef(Ledger, e.order, "entry %s (%s) uses the clearing account of %s, not of %s", e.key.id, e.kind, processor, e.order.processor)
+		}
+		fits := false
+		for i := range legs {
+			if legs[i].account == account && legs[i].sign*p.amount > 0 && !seen[i] {
+				seen[i], fits = true, true
+			}
+		}
+		if !fits {
+			c.violatef(Ledger, e.order, "entry %s (%s) must not post %d to %s", e.key.id, e.kind, p.amount, p.account)
+		}
+	}
+	for i := range legs {
+		if legs[i].always && !seen[i] {
+			c.violatef(Ledger, e.order, "entry %s (%s) has no posting to %s", e.key.id, e.kind, legs[i].account)
+		}
+	}
+}

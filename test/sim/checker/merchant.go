@@ -1,0 +1,115 @@
+package checker
+
+import "strings"
+
+// merchant is the ledger of a merchant; the zero id is the platform.
+type merchant struct {
+	id        rowID
+	accounts  []*account
+	lastEvent int64 // number
+	inFlight  int64 // cents of payouts in flight, with their fees
+	disputed  int64 // cents of open disputes
+	surplus   int64 // cents of receipts that are not applied to an order
+	received  int64 // cents of receipts
+	booked    map[string]int64
+	touched   bool
+}
+
+// balanceRow is a row of balances.
+type balanceRow struct {
+	account          string
+	balance, version int64
+}
+
+// balance declares the columns of balances.
+func (c *columns) balance(r *balanceRow) {
+	c.key.text("account", &r.account)
+	c.mutable.num("balance", &r.balance)
+	c.mutable.num("version", &r.version)
+}
+
+// account is an account of a merchant.
+type account struct {
+	balanceRow
+
+	sum     int64 // of its postings
+	touched bool
+}
+
+// merchant finds a merchant, which the current commit changes.
+func (c *Checker) merchant(id rowID) *merchant {
+	m := c.merchants[id]
+	if m == nil {
+		m = &merchant{id: id, booked: map[string]int64{}}
+		c.merchants[id] = m
+	}
+	if !m.touched {
+		m.touched = true
+		c.touched.merchants = append(c.touched.merchants, m)
+	}
+	return m
+}
+
+func (m *merchant) account(name string) *account {
+	for _, a := range m.accounts {
+		if a.account == name {
+			return a
+		}
+	}
+	a := &account{balanceRow: balanceRow{account: name}}
+	m.accounts = append(m.accounts, a)
+	return a
+}
+
+// applyBalance follows the stored balance of an account.
+func (c *Checker) applyBalance(l *line) {
+	var next balanceRow
+	c.columns.read(l).balance(&next)
+	m := c.merchant(l.key.merchant)
+	a := m.account(next.account)
+	if next.version != a.version+1 {
+		c.violateMerchantf(Ledger, m.id, "the version of balance %s changes from %d to %d", a.account, a.version, next.version)
+	}
+	a.balanceRow, a.touched = next, true
+}
+
+// checkMerchant checks the accounts of a merchant against each other, its orders and
+// its receipts.
+func (c *Checker) checkMerchant(m *merchant) {
+	var sum int64
+	for _, a := range m.accounts {
+		sum += a.sum
+		if a.touched && a.balance != a.sum {
+			c.violateMerchantf(Ledger, m.id, "balance of %s is %d, its postings sum to %d", a.account, a.balance, a.sum)
+		}
+		a.touched = false
+		switch {
+		case strings.HasPrefix(a.account, "clearing:"):
+		case a.account == "owed" && a.sum > 0, a.account != "owed" && a.sum < 0:
+			c.violateMerchantf(Amounts, m.id, "%s is %d", a.account, a.sum)
+		}
+	}
+	if sum != 0 {
+		c.violateMerchantf(Ledger, m.id, "the ledger sums to %d", sum)
+	}
+	for _, is := range []struct {
+		account string
+		want    int64
+		of      string
+	}{
+		{"held", m.inFlight, "payouts in flight"},
+		{"disputed", m.disputed, "open disputes"},
+		{"unapplied", m.surplus, "receipts that fit no order"},
+	} {
+		if got := m.account(is.account).sum; got != is.want {
+			c.violateMerchantf(Amounts, m.id, "%s is %d, %s sum to %d", is.account, got, is.of, is.want)
+		}
+	}
+	if owed, available := m.account("owed").sum, m.account("available").sum; owed < 0 && available > 0 {
+		c.violateMerchantf(Amounts, m.id, "%d is owed while %d is available", -owed, available)
+	}
+	booked := m.booked["received"] + m.booked["received_pending"] + m.booked["received_unapplied"]
+	if booked != m.received {
+		c.violateMerchantf(Incoming, m.id, "%d was received, %d is booked", m.received, booked)
+	}
+}

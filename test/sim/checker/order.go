@@ -1,0 +1,190 @@
+package checker
+
+// orderRow is a row of payins or payouts. Method, step and the amounts that only one of
+// the two has are zero in the other.
+type orderRow struct {
+	externalID, reference, method, processor, webhookURL string
+	amount, fee                                          int64 // cents
+
+	status, step, failure, endToEndID string
+	version                           int64
+	paid, refunded, returned          int64 // cents
+	webhookDisabled, late             bool
+	nextAt, expiresAt, updatedAt      int64
+	detailsLength, lookUps            int64
+	claimedBy                         rowID // node
+}
+
+// order is a pay-in or a payout as the last commit left it.
+type order struct {
+	orderRow
+
+	key      rowKey
+	kind     string // Payin or Payout
+	canceled bool   // at any time
+
+	sends    []*sendRow
+	booked   map[string]int64 // cents that entries took from accounts, by kind of entry
+	applied  int64            // cents of receipts
+	surplus  int64            // cents of receipts
+	reported int64            // cents of the surplus that cases report
+	disputes []*dispute
+	cases    []*reviewCase
+	events   []*event
+	expected []expectedEvent
+	gone     bool // its receiver answered 410
+	touched  bool
+}
+
+type orderName struct {
+	merchant        rowID
+	kind, reference string
+}
+
+// expectedEvent is an event that a move of an order must have in its commit, and what
+// it shows of the order.
+type expectedEvent struct {
+	version                  int64
+	kind, status             string
+	paid, refunded, returned int64
+	delivered                bool // it has a receiver
+}
+
+func (o *order) inFlight() bool {
+	return o.kind == Payout && (o.status == "PENDING" || o.status == "PROCESSING")
+}
+
+// hasOpenCase reports that a case of one of these kinds about the order is open.
+func (o *order) hasOpenCase(kinds ...string) bool {
+	for _, v := range o.cases {
+		for _, kind := range kinds {
+			if v.kind == kind && v.closedAt == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// applyOrder follows a row of payins or payouts.
+func (c *Checker) applyOrder(l *line) {
+	kind := Payin
+	if l.table == payoutTable {
+		kind = Payout
+	}
+	o := c.orders[l.key]
+	if l.op != rowAdded && (o == nil || o.kind != kind) {
+		c.violateMerchantf(SingleOrder, l.key.merchant, "order %s changes, but was never created", l.key.id)
+		return
+	}
+	var next orderRow
+	if l.op == rowChanged {
+		next = o.orderRow
+	}
+	if row := c.columns.read(l); kind == Payin {
+		row.payin(&next)
+	} else {
+		row.payout(&next)
+	}
+	switch {
+	case l.op == rowAdded:
+		c.addOrder(&order{orderRow: next, key: l.key, kind: kind, booked: map[string]int64{}})
+	case kind == Payin:
+		c.changePayin(o, &next)
+	default:
+		c.changePayout(o, &next)
+	}
+}
+
+func (c *Checker) addOrder(o *order) {
+	if o.kind == Payout {
+		c.merchant(o.key.merchant).inFlight += o.amount + o.fee
+	}
+	name := orderName{o.key.merchant, o.kind, o.reference}
+	if other := c.references[name]; other != nil {
+		c.violatef(SingleOrder, o, "reference %q belongs to order %s", o.reference, other.key.id)
+	}
+	if other := c.externalIDs[o.externalID]; other != nil {
+		c.violatef(SingleOrder, o, "external id %s belongs to order %s", o.externalID, other.key.id)
+	}
+	if o.status != "PENDING" || o.version != 1 || o.paid != 0 || o.refunded != 0 || o.returned != 0 || len(o.externalID) != 32 || o.amount <= 0 {
+		c.violatef(States, o, "begins with version %d, external id %q, amount %d, paid %d, refunded %d, returned %d",
+			o.version, o.externalID, o.amount, o.paid, o.refunded, o.returned)
+	}
+	c.orders[o.key], c.references[name], c.externalIDs[o.externalID] = o, o, o
+	c.orderList = append(c.orderList, o)
+	c.touch(o)
+}
+
+func (c *Checker) touch(o *order) {
+	if !o.touched {
+		o.touched = true
+		c.touched.orders = append(c.touched.orders, o)
+	}
+}
+
+// move follows an order to its next row. A listed step raises the version by one and
+// expects its event; in the same version nothing about status or money changes.
+func (c *Checker) move(o *order, next *orderRow, step statusStep, same bool) {
+	switch {
+	case next.version == o.version:
+		if !same {
+			c.violatef(States, o, "changes to %s in the same version %d", step.to, next.version)
+		}
+		return
+	case next.version != o.version+1:
+		c.violatef(States, o, "version changes from %d to %d", o.version, next.version)
+	}
+	steps := payinSteps
+	if o.kind == Payout {
+		steps = payoutSteps
+	}
+	event, listed := steps[step]
+	if !listed {
+		c.violatef(States, o, "must not change to %s with growing %q", step.to, step.grows)
+	}
+	if event != "" {
+		o.expected = append(o.expected, expectedEvent{
+			version: next.version, kind: event, status: step.to, paid: next.paid, refunded: next.refunded, returned: next.returned,
+			delivered: o.webhookURL != "" && !o.webhookDisabled,
+		})
+	}
+}
+
+// checkOrder checks an order against its own rows and its entries.
+func (c *Checker) checkOrder(o *order) {
+	for _, e := range o.expected {
+		c.violatef(Events, o, "version %d has no event %s in its commit", e.version, e.kind)
+	}
+	o.expected = nil
+	if o.webhookDisabled && !o.gone {
+		c.violatef(Events, o, "events are disabled, but no receiver answered 410")
+	}
+	if o.kind == Payin {
+		c.checkPayin(o)
+		return
+	}
+	c.checkPayout(o)
+	c.checkSends(o)
+}
+
+// checkBooked compares what entries of a kind took from accounts with what they should.
+func (c *Checker) checkBooked(o *order, kind string, want int64) {
+	if got := o.booked[kind]; got != want {
+		c.violatef(Amounts, o, "entries %s sum to %d, not %d", kind, got, want)
+	}
+}
+
+// Order returns the kind and the state of an order by its external id; ok is false if
+// there is none. The state is the status, of a payout in progress followed by its step.
+func (c *Checker) Order(externalID string) (kind, state string, ok bool) {
+	o := c.externalIDs[externalID]
+	switch {
+	case o == nil:
+		return "", "", false
+	case o.status == "PROCESSING" && o.kind == Payout:
+		return o.kind, o.status + " " + o.step, true
+	default:
+		return o.kind, o.status, true
+	}
+}

@@ -1,0 +1,92 @@
+package checker
+
+// payin declares the columns of payins.
+func (c *columns) payin(r *orderRow) {
+	c.fixed.text("external_id", &r.externalID)
+	c.fixed.text("reference_id", &r.reference)
+	c.fixed.text("method", &r.method)
+	c.fixed.text("processor", &r.processor)
+	c.fixed.text("webhook_url", &r.webhookURL)
+	c.fixed.num("amount", &r.amount)
+	c.mutable.text("status", &r.status)
+	c.mutable.num("version", &r.version)
+	c.mutable.num("paid_amount", &r.paid)
+	c.mutable.num("refunded_amount", &r.refunded)
+	c.mutable.num("fee", &r.fee)
+	c.mutable.flag("webhook_disabled", &r.webhookDisabled)
+	c.mutable.flag("late", &r.late)
+	c.mutable.num("next_at", &r.nextAt)
+	c.mutable.num("expires_at", &r.expiresAt)
+	c.mutable.num("updated_at", &r.updatedAt)
+	c.mutable.length("details", &r.detailsLength)
+	c.mutable.text("failure", &r.failure)
+}
+
+func (c *Checker) changePayin(o *order, next *orderRow) {
+	step := statusStep{from: o.status, to: next.status}
+	switch {
+	case next.paid < o.paid || next.refunded < o.refunded:
+		c.violatef(Amounts, o, "paid amount changes from %d to %d, refunded amount from %d to %d", o.paid, next.paid, o.refunded, next.refunded)
+	case next.paid > o.paid && next.refunded > o.refunded:
+		step.grows = "paid and refunded"
+	case next.paid > o.paid:
+		step.grows = "paid"
+	case next.refunded > o.refunded:
+		step.grows = "refunded"
+	case next.status == o.status && next.detailsLength != o.detailsLength:
+		step.grows = "charge"
+	}
+	c.move(o, next, step,
+		next.status == o.status && next.paid == o.paid && next.refunded == o.refunded && next.late == o.late && next.fee == o.fee)
+	paidLate := next.status == "PAID" && (o.status == "EXPIRED" || o.status == "CANCELED")
+	if next.late != (o.late || paidLate) {
+		c.violatef(States, o, "late is %v after the change to %s", next.late, next.status)
+	}
+	if next.expiresAt != o.expiresAt {
+		c.violatef(States, o, "the expiry changes from %d to %d", o.expiresAt, next.expiresAt)
+	}
+	if o.webhookDisabled && !next.webhookDisabled {
+		c.violatef(Events, o, "events that the receiver disabled are enabled again")
+	}
+	o.orderRow = *next
+	o.canceled = o.canceled || o.status == "CANCELED"
+	c.touch(o)
+}
+
+func (c *Checker) checkPayin(o *order) {
+	switch o.status {
+	case "PAID", "PARTIALLY_REFUNDED", "REFUNDED", "DISPUTED", "CHARGEBACK":
+		if o.paid != o.amount {
+			c.violatef(Amounts, o, "%d of %d is paid", o.paid, o.amount)
+		}
+	default:
+		if o.paid >= o.amount || o.refunded != 0 {
+			c.violatef(Amounts, o, "%d of %d is paid, %d is refunded", o.paid, o.amount, o.refunded)
+		}
+	}
+	switch {
+	case o.status == "PAID" && o.refunded != 0,
+		o.status == "PARTIALLY_REFUNDED" && (o.refunded == 0 || o.refunded >= o.paid),
+		o.status == "REFUNDED" && o.refunded != o.paid:
+		c.violatef(Amounts, o, "%d of %d is refunded", o.refunded, o.paid)
+	}
+	if pending := o.status == "PENDING"; pending && o.nextAt != o.expiresAt || !pending && o.nextAt != 0 {
+		c.violatef(Progress, o, "is due at %d, and expires at %d", o.nextAt, o.expiresAt)
+	}
+	if o.paid != o.applied {
+		c.violatef(Incoming, o, "%d is paid, receipts say %d", o.paid, o.applied)
+	}
+	if booked := o.booked["received"] + o.booked["received_pending"]; booked != o.applied {
+		c.violatef(Incoming, o, "receipts of %d are booked as %d", o.applied, booked)
+	}
+	if booked := o.booked["received_unapplied"]; booked != o.surplus {
+		c.violatef(Incoming, o, "a surplus of %d is booked as %d", o.surplus, booked)
+	}
+	if o.reported != o.surplus {
+		c.violatef(Incoming, o, "cases report %d of a surplus of %d", o.reported, o.surplus)
+	}
+	c.checkDisputes(o)
+	for _, kind := range []string{"payout_held", "payout_paid", "payout_released", "payout_returned", "funded"} {
+		c.checkBooked(o, kind, 0)
+	}
+}

@@ -1,0 +1,115 @@
+package checker
+
+import "strings"
+
+// receiptRow is a row of receipts.
+type receiptRow struct {
+	payin                 rowID
+	processor, externalID string // of the payment, at its processor
+	orderID               string // the external id of the order that the payment names
+	endToEndID            string
+	amount, applied       int64 // cents
+	createdAt             int64
+}
+
+// receipt declares the columns of receipts.
+func (c *columns) receipt(r *receiptRow) {
+	c.fixed.id("payin_id", &r.payin)
+	c.fixed.text("processor", &r.processor)
+	c.fixed.text("external_id", &r.externalID)
+	c.fixed.text("order_id", &r.orderID)
+	c.fixed.text("end_to_end_id", &r.endToEndID)
+	c.fixed.num("amount", &r.amount)
+	c.fixed.num("applied", &r.applied)
+	c.fixed.num("created_at", &r.createdAt)
+}
+
+// claimRow is a row of receipt_claims: it makes a payment unique.
+type claimRow struct{ processor, externalID string }
+
+// claim declares the columns of receipt_claims.
+func (c *columns) claim(r *claimRow) {
+	c.fixed.text("processor", &r.processor)
+	c.fixed.text("external_id", &r.externalID)
+}
+
+// receipt is money that came in.
+type receipt struct {
+	receiptRow
+
+	key             rowKey
+	order           *order // nil if it fits none
+	stored, claimed bool
+	booked          int64 // cents of entries about the receipt itself
+	reported        int64 // cents that cases about the receipt itself report
+}
+
+// receipt finds or begins a receipt: its claim comes first.
+func (c *Checker) receipt(key rowKey, processor, externalID string) *receipt {
+	r := c.receipts[key]
+	if r == nil {
+		r = &receipt{key: key, receiptRow: receiptRow{processor: processor, externalID: externalID}}
+		c.receipts[key] = r
+		c.touched.receipts = append(c.touched.receipts, r)
+	}
+	return r
+}
+
+func (c *Checker) applyReceipt(l *line) {
+	var row receiptRow
+	c.columns.read(l).receipt(&row)
+	r := c.receipt(l.key, row.processor, row.externalID)
+	if r.stored || r.processor != row.processor || r.externalID != row.externalID {
+		c.violateMerchantf(SingleReceipt, l.key.merchant, "receipt %s of payment %s is claimed as %s", l.key.id, row.externalID, r.externalID)
+		row.processor, row.externalID = r.processor, r.externalID
+	}
+	r.stored, r.receiptRow = true, row
+	name := r.processor + "/" + r.externalID
+	if other := c.payments[name]; other != nil {
+		c.violateMerchantf(SingleReceipt, l.key.merchant, "payment %s has receipts %s and %s", r.externalID, other.key.id, r.key.id)
+	}
+	c.payments[name], c.receiptList = r, append(c.receiptList, r)
+	m := c.merchant(l.key.merchant)
+	m.received += r.amount
+	m.surplus += r.amount - r.applied
+	if r.payin.isZero() {
+		return
+	}
+	r.order = c.orders[rowKey{l.key.merchant, r.payin}]
+	if r.order == nil || r.order.kind != Payin {
+		c.violateMerchantf(Incoming, l.key.merchant, "receipt %s belongs to %s, which is not a pay-in", l.key.id, r.payin)
+		r.order = nil
+		return
+	}
+	r.order.applied += r.applied
+	r.order.surplus += r.amount - r.applied
+	c.touch(r.order)
+}
+
+func (c *Checker) applyClaim(l *line) {
+	var row claimRow
+	c.columns.read(l).claim(&row)
+	r := c.receipt(l.key, row.processor, row.externalID)
+	if r.claimed {
+		c.violateMerchantf(SingleReceipt, l.key.merchant, "receipt %s claims a second payment %s", l.key.id, row.externalID)
+	}
+	r.claimed = true
+}
+
+// checkReceipt checks that a new receipt is claimed and complete, and has a case if it
+// fits no order.
+func (c *Checker) checkReceipt(r *receipt) {
+	if !r.stored || !r.claimed {
+		c.violateMerchantf(SingleReceipt, r.key.merchant, "payment %s: claimed is %v, stored is %v", r.externalID, r.claimed, r.stored)
+	}
+	if r.order != nil {
+		if !strings.HasPrefix(r.order.externalID, r.orderID) || len(r.orderID) < 25 {
+			c.violatef(Incoming, r.order, "payment %s names order %s, not %s", r.externalID, r.orderID, r.order.externalID)
+		}
+		return
+	}
+	if r.applied != 0 || r.booked != r.amount || r.reported != r.amount {
+		c.violateMerchantf(Incoming, r.key.merchant, "payment %s of %d fits no order: %d is applied, %d is booked, cases report %d",
+			r.externalID, r.amount, r.applied, r.booked, r.reported)
+	}
+}

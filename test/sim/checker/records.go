@@ -1,0 +1,63 @@
+package checker
+
+import "time"
+
+// Kinds of orders.
+const (
+	Payin  = "payin"
+	Payout = "payout"
+)
+
+// Records are the records of the other parties at one time: the clients, the bank and the
+// receivers of webhooks. None of it comes from the gateway's database. All lists only
+// grow from one call of [Checker.Compare] to the next.
+type Records struct {
+	Orders     []*ClientOrder
+	Transfers  []BankTransfer
+	Payments   []BankPayment
+	Deliveries []ReceivedDelivery
+}
+
+// ClientOrder is a client's record of an order: the request, and the first answer
+// that acknowledged it. Nothing here is of the gateway's own types: ids are the texts of
+// the API.
+type ClientOrder struct {
+	Kind       string // Payin or Payout
+	Merchant   string // UUID
+	Reference  string
+	Amount     int64 // cents
+	Method     string
+	WebhookURL string
+
+	ID         string // "" until acknowledged
+	ExternalID string
+	Canceled   bool // a cancellation was answered 200
+}
+
+// BankTransfer is a transfer in the bank's records.
+type BankTransfer struct {
+	ExternalID string
+	Amount     int64  // cents
+	Returned   int64  // cents
+	State      string // processing, paid or failed
+	EndToEndID string
+}
+
+// BankPayment is a payment in the bank's records.
+type BankPayment struct {
+	ID         string
+	ExternalID string // of the charge that it pays; maybe of no order
+	Amount     int64  // cents
+	EndToEndID string
+}
+
+// ReceivedDelivery is a delivery that reached a receiver, whatever it answered and
+// whether the answer reached the gateway.
+type ReceivedDelivery struct {
+	Merchant string // UUID
+	URL      string
+	EventID  string // header webhook-id
+	Body     []byte
+	Answer   int // HTTP status; 0 if no answer left
+	At       time.Time
+}

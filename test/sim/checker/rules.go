@@ -1,0 +1,130 @@
+package checker
+
+// What may happen, written a second time from the contract and the docs, so that the
+// checker does not repeat a mistake of the gateway.
+
+// statusStep is a move of an order and the amount that grows with it: "paid",
+// "refunded", "returned", or "" for none. "charge" is the move in which the order gets
+// what its payer needs to pay.
+type statusStep struct{ from, to, grows string }
+
+// payinSteps are the moves of a pay-in and their events; "" is none.
+var payinSteps = map[statusStep]string{
+	{"PENDING", "PROCESSING", ""}:                            "payin.processing",
+	{"PENDING", "PAID", "paid"}:                              "payin.paid",
+	{"PENDING", "PENDING", "paid"}:                           "payin.underpaid",
+	{"PENDING", "EXPIRED", ""}:                               "payin.expired",
+	{"PENDING", "CANCELED", ""}:                              "payin.canceled",
+	{"PENDING", "FAILED", ""}:                                "payin.failed",
+	{"PENDING", "PENDING", ""}:                               "", // a refused card
+	{"PENDING", "PENDING", "charge"}:                         "",
+	{"EXPIRED", "EXPIRED", "charge"}:                         "", // the processor was still making it
+	{"CANCELED", "CANCELED", "charge"}:                       "",
+	{"FAILED", "FAILED", "charge"}:                           "",
+	{"PROCESSING", "PAID", "paid"}:                           "payin.paid",
+	{"PROCESSING", "PROCESSING", "paid"}:                     "payin.underpaid",
+	{"PROCESSING", "FAILED", ""}:                             "payin.failed",
+	{"EXPIRED", "PAID", "paid"}:                              "payin.paid",
+	{"EXPIRED", "EXPIRED", "paid"}:                           "payin.underpaid",
+	{"CANCELED", "PAID", "paid"}:                             "payin.paid",
+	{"CANCELED", "CANCELED", "paid"}:                         "payin.underpaid",
+	{"PAID", "PAID", ""}:                                     "payin.overpaid",
+	{"PAID", "PARTIALLY_REFUNDED", "refunded"}:               "payin.partially_refunded",
+	{"PAID", "REFUNDED", "refunded"}:                         "payin.refunded",
+	{"PAID", "DISPUTED", ""}:                                 "payin.disputed",
+	{"PARTIALLY_REFUNDED", "PARTIALLY_REFUNDED", ""}:         "payin.overpaid",
+	{"PARTIALLY_REFUNDED", "PARTIALLY_REFUNDED", "refunded"}: "payin.partially_refunded",
+	{"PARTIALLY_REFUNDED", "REFUNDED", "refunded"}:           "payin.refunded",
+	{"PARTIALLY_REFUNDED", "DISPUTED", ""}:                   "payin.disputed",
+	{"DISPUTED", "DISPUTED", ""}:                             "payin.overpaid",
+	{"DISPUTED", "PAID", ""}:                                 "payin.dispute_won",
+	{"DISPUTED", "PARTIALLY_REFUNDED", ""}:                   "payin.dispute_won",
+	{"DISPUTED", "CHARGEBACK", ""}:                           "payin.chargeback",
+	{"CHARGEBACK", "CHARGEBACK", ""}:                         "payin.overpaid",
+	{"CHARGEBACK", "PAID", ""}:                               "payin.dispute_won",
+	{"CHARGEBACK", "PARTIALLY_REFUNDED", ""}:                 "payin.dispute_won",
+	{"FAILED", "FAILED", ""}:                                 "payin.overpaid",
+	{"REFUNDED", "REFUNDED", ""}:                             "payin.overpaid",
+}
+
+// payoutSteps are the moves of a payout and their events.
+var payoutSteps = map[statusStep]string{
+	{"PENDING", "PROCESSING", ""}:          "payout.processing",
+	{"PENDING", "CANCELED", ""}:            "payout.canceled",
+	{"PENDING", "FAILED", ""}:              "payout.failed",
+	{"PROCESSING", "COMPLETED", ""}:        "payout.completed",
+	{"PROCESSING", "FAILED", ""}:           "payout.failed",
+	{"COMPLETED", "RETURNED", "returned"}:  "payout.returned",
+	{"COMPLETED", "COMPLETED", "returned"}: "payout.returned",
+}
+
+// sendSteps are the outcomes that may follow an outcome of a send. Those that are not
+// listed are final.
+var sendSteps = map[string][]string{
+	"intent":   {"accepted", "unknown", "not_sent", "refused", "paid", "failed"},
+	"accepted": {"accepted", "refused", "paid", "failed"},
+	"unknown":  {"accepted", "refused", "paid", "failed", "not_found"},
+	// It waited in a queue of the processor, and was found later.
+	"not_found": {"accepted", "paid", "failed"},
+}
+
+// proven means that the processor has reported that it has, or had, the transfer.
+func proven(outcome string) bool {
+	return outcome == "accepted" || outcome == "paid" || outcome == "failed"
+}
+
+// undecided means that a send may have moved money, or may still do so.
+func undecided(outcome string) bool {
+	return outcome == "intent" || outcome == "accepted" || outcome == "unknown"
+}
+
+// disputeSteps are the states that may follow a state of a dispute.
+var disputeSteps = map[string][]string{"open": {"won", "lost"}, "lost": {"reversed"}}
+
+// leg is one posting of a recipe.
+type leg struct {
+	account string
+	sign    int64 // of its amount
+	always  bool  // else it may be absent
+}
+
+// recipes lists the legs of each kind of entry.
+var recipes = map[string][]leg{
+	"funded":              {{"clearing", -1, true}, {"available", 1, true}},
+	"received":            {{"clearing", -1, true}, {"available", 1, false}, {"fees", 1, false}},
+	"received_pending":    {{"clearing", -1, true}, {"pending", 1, false}, {"fees", 1, false}},
+	"received_unapplied":  {{"clearing", -1, true}, {"unapplied", 1, true}},
+	"settled":             {{"pending", -1, true}, {"available", 1, true}},
+	"payout_held":         {{"available", -1, true}, {"held", 1, true}},
+	"payout_paid":         {{"held", -1, true}, {"clearing", 1, true}, {"fees", 1, false}},
+	"payout_released":     {{"held", -1, true}, {"available", 1, true}},
+	"payout_returned":     {{"clearing", -1, true}, {"available", 1, true}},
+	"refund_held":         {{"available", -1, true}, {"held", 1, true}},
+	"refunded":            {{"held", -1, true}, {"clearing", 1, true}},
+	"refund_released":     {{"held", -1, true}, {"available", 1, true}},
+	"dispute_opened":      {{"available", -1, false}, {"owed", -1, false}, {"disputed", 1, true}},
+	"dispute_won":         {{"disputed", -1, true}, {"owed", 1, false}, {"available", 1, false}},
+	"charged_back":        {{"disputed", -1, true}, {"clearing", 1, true}},
+	"chargeback_reversed": {{"clearing", -1, true}, {"owed", 1, false}, {"available", 1, false}},
+	"owed_repaid":         {{"available", -1, true}, {"owed", 1, true}},
+}
+
+// webhookAttempts is after how many attempts a delivery is exhausted.
+const webhookAttempts = 11
+
+// caseRule is the subject of a kind of case.
+type caseRule struct {
+	subject     string   // the kind of its subject: "order", Payin, Payout, "receipt" or "" for none
+	params      []string // that it always has; of alternatives, "notice|externalId", one
+	resolutions []string // how it may be closed
+}
+
+var caseRules = map[string]caseRule{
+	"overpaid":           {subject: Payin},
+	"unmatched_receipt":  {subject: "receipt"},
+	"payout_unknown":     {subject: Payout, params: []string{"reason"}, resolutions: []string{"proof", "replaced"}},
+	"contradiction":      {subject: "order", params: []string{"reason"}, resolutions: []string{"replaced"}},
+	"notice":             {params: []string{"reason", "processor", "notice|externalId"}},
+	"dispute_unexpected": {subject: Payin, params: []string{"status"}, resolutions: []string{"replaced"}},
+	"webhook_exhausted":  {subject: "order", params: []string{"event"}, resolutions: []string{"delivered", "disabled"}},
+}

@@ -1,0 +1,143 @@
+package checker
+
+import (
+	"bytes"
+	"slices"
+)
+
+// sendRow is a row of payout_sends: one send of a payout to its processor.
+type sendRow struct {
+	number             int64
+	processor          string
+	bodyHash           []byte
+	node               rowID
+	deadline           int64
+	outcome, evidence  string
+	createdAt, endedAt int64
+}
+
+// send declares the columns of payout_sends.
+func (c *columns) send(r *sendRow) {
+	c.key.num("number", &r.number)
+	c.fixed.text("processor", &r.processor)
+	c.fixed.bytes("body_hash", &r.bodyHash)
+	c.fixed.id("node", &r.node)
+	c.fixed.num("created_at", &r.createdAt)
+	c.mutable.num("deadline", &r.deadline)
+	c.mutable.text("outcome", &r.outcome)
+	c.mutable.text("evidence", &r.evidence)
+	c.mutable.num("ended_at", &r.endedAt)
+}
+
+// applySend follows a send of a payout: the database's side of SingleTransfer.
+func (c *Checker) applySend(l *line) {
+	var next sendRow
+	c.columns.read(l).send(&next)
+	o := c.orders[l.key]
+	if o == nil || o.kind != Payout {
+		c.violateMerchantf(SingleTransfer, l.key.merchant, "a send of %s, which is not a payout", l.key.id)
+		return
+	}
+	c.touch(o)
+	if l.op == rowAdded {
+		c.addSend(o, &next)
+		return
+	}
+	i := slices.IndexFunc(o.sends, func(s *sendRow) bool { return s.number == next.number })
+	if i < 0 {
+		c.violatef(SingleTransfer, o, "send %d changes, but was never recorded", next.number)
+		return
+	}
+	s := o.sends[i]
+	if next.deadline != s.deadline {
+		if next.outcome != s.outcome || next.deadline > s.deadline || !undecided(s.outcome) {
+			c.violatef(SingleTransfer, o, "send %d, %s, gets a later deadline, or another outcome with it", next.number, next.outcome)
+		}
+		s.deadline = next.deadline
+		return
+	}
+	if !slices.Contains(sendSteps[s.outcome], next.outcome) {
+		c.violatef(SingleTransfer, o, "send %d changes from %s to %s", next.number, s.outcome, next.outcome)
+	}
+	s.outcome = next.outcome
+}
+
+func (c *Checker) addSend(o *order, s *sendRow) {
+	if s.number != int64(len(o.sends))+1 || s.outcome != "intent" || s.node.isZero() {
+		c.violatef(SingleTransfer, o, "send %d begins as %s, after %d sends", s.number, s.outcome, len(o.sends))
+	}
+	if s.processor != o.processor {
+		c.violatef(SingleTransfer, o, "send %d goes to processor %s, not %s", s.number, s.processor, o.processor)
+	}
+	for _, earlier := range o.sends {
+		if !bytes.Equal(earlier.bodyHash, s.bodyHash) {
+			c.violatef(SingleTransfer, o, "send %d has other contents than send %d", s.number, earlier.number)
+		}
+		if earlier.outcome != "not_sent" && earlier.outcome != "not_found" {
+			c.violatef(SingleTransfer, o, "send %d begins while send %d is %s", s.number, earlier.number, earlier.outcome)
+		}
+	}
+	o.sends = append(o.sends, s)
+}
+
+// checkSends checks a payout's status and step against its sends: a payout that may
+// have left is looked up until there is proof.
+func (c *Checker) checkSends(o *order) {
+	live, last := 0, &sendRow{}
+	for _, s := range o.sends {
+		if undecided(s.outcome) {
+			live++
+		}
+		// A send that was found later outlasts later sends that never left.
+		if s.outcome != "not_sent" || !proven(last.outcome) {
+			last = s
+		}
+	}
+	if live > 1 {
+		c.violatef(SingleTransfer, o, "%d sends are undecided", live)
+	}
+	if o.status != "PROCESSING" {
+		c.checkDecided(o, live, last)
+		return
+	}
+	fits := false
+	switch o.step {
+	case "intent":
+		fits = last.outcome == "intent" && last.node == o.claimedBy
+	case "accepted":
+		fits = last.outcome == "accepted"
+	case "unknown":
+		fits = last.outcome == "unknown"
+	case "queued":
+		fits = last.outcome == "not_sent" || last.outcome == "not_found"
+	case "manual_review":
+		fits = len(o.sends) > 0
+	}
+	if !fits {
+		c.violatef(SingleTransfer, o, "step is %s, but the last send is %q", o.step, last.outcome)
+	}
+}
+
+// checkDecided is checkSends for a payout that was not sent yet or has ended.
+func (c *Checker) checkDecided(o *order, live int, last *sendRow) {
+	if live > 0 {
+		c.violatef(SingleTransfer, o, "send %d is undecided", last.number)
+	}
+	step, proof := "done", true
+	switch o.status {
+	case "PENDING":
+		step, proof = "queued", len(o.sends) == 0
+	case "CANCELED":
+		proof = len(o.sends) == 0
+	case "COMPLETED", "RETURNED":
+		proof = last.outcome == "paid"
+	case "FAILED":
+		proof = last.outcome == "refused" || last.outcome == "failed"
+	}
+	if !proof {
+		c.violatef(SingleTransfer, o, "nothing proves the status: of %d sends the last is %q", len(o.sends), last.outcome)
+	}
+	if o.step != step {
+		c.violatef(States, o, "step is %s", o.step)
+	}
+}

@@ -1,0 +1,96 @@
+package checker
+
+// tableID names a watched table.
+type tableID int64
+
+const (
+	payinTable tableID = iota
+	payoutTable
+	sendTable
+	postingTable
+	balanceTable
+	eventTable
+	deliveryTable
+	attemptTable
+	receiptTable
+	claimTable
+	disputeTable
+	noticeTable
+	caseTable
+)
+
+// watchedTable is a table of the gateway whose changes are logged.
+type watchedTable struct {
+	name         string
+	merchant, id string // columns that name a row; "" if the table has none
+	columns      func(*columns)
+	unread       []string // fixed columns that the checker does not read
+	unchecked    []string // columns that may change in any way
+
+	// If a row is deleted or a fixed column is written again, this invariant is
+	// broken about this thing.
+	invariant Invariant
+	thing     string
+}
+
+// tables are all watched tables, by their ids.
+var tables = [...]watchedTable{
+	payinTable: {
+		name: "payins", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.payin(&orderRow{}) },
+		unread: []string{"personal", "fingerprint", "created_at"}, unchecked: []string{"processor_id", "end_to_end_id", "paid_at"},
+		invariant: SingleOrder, thing: "pay-in",
+	},
+	payoutTable: {
+		name: "payouts", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.payout(&orderRow{}) },
+		unread:    []string{"pix_key_type", "beneficiary", "fingerprint", "idempotency_key", "created_at"},
+		unchecked: []string{"processor_id", "approval", "sent_at", "completed_at"},
+		invariant: SingleOrder, thing: "payout",
+	},
+	sendTable: {
+		name: "payout_sends", merchant: "merchant_id", id: "payout_id", columns: func(c *columns) { c.send(&sendRow{}) },
+		invariant: SingleTransfer, thing: "send",
+	},
+	postingTable: {
+		name: "postings", merchant: "merchant_id", id: "entry_id", columns: func(c *columns) { c.posting(&postingRow{}) },
+		invariant: Ledger, thing: "posting",
+	},
+	balanceTable: {
+		name: "balances", merchant: "merchant_id", columns: func(c *columns) { c.balance(&balanceRow{}) },
+		invariant: Ledger, thing: "balance",
+	},
+	eventTable: {
+		name: "events", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.event(&eventRow{}) },
+		invariant: Events, thing: "event",
+	},
+	deliveryTable: {
+		name: "deliveries", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.delivery(&deliveryRow{}) },
+		unread: []string{"created_at"}, invariant: Events, thing: "delivery",
+	},
+	attemptTable: {
+		name: "delivery_attempts", merchant: "merchant_id", id: "delivery_id", columns: func(c *columns) { c.attempt(&attemptRow{}) },
+		unchecked: []string{"latency", "response"},
+		invariant: Events, thing: "attempt",
+	},
+	receiptTable: {
+		name: "receipts", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.receipt(&receiptRow{}) },
+		unchecked: []string{"paid_at"},
+		invariant: SingleReceipt, thing: "receipt",
+	},
+	claimTable: {
+		name: "receipt_claims", merchant: "merchant_id", id: "receipt_id", columns: func(c *columns) { c.claim(&claimRow{}) },
+		invariant: SingleReceipt, thing: "claim of receipt",
+	},
+	disputeTable: {
+		name: "disputes", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.dispute(&disputeRow{}) },
+		unread: []string{"processor"}, invariant: States, thing: "dispute",
+	},
+	noticeTable: {
+		name: "notices", columns: func(c *columns) { c.notice(&noticeRow{}) },
+		unread: []string{"headers", "body", "received_at"}, unchecked: []string{"attempts", "last_error", "applied_at"},
+		invariant: Incoming, thing: "notice",
+	},
+	caseTable: {
+		name: "cases", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.reviewCase(&caseRow{}) },
+		invariant: Progress, thing: "case",
+	},
+}

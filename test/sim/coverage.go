@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Cell is a fault and the state of the order, or the type of the event, that it met.
+type Cell struct {
+	Group string // of the fault
+	Fault string
+	State string
+}
+
+// coverage is the number of times that each fault occurred in each state.
+type coverage map[Cell]int
+
+func (c coverage) count(group, fault, state string) { c[Cell{group, fault, state}]++ }
+
+// required is a block of cells that a run of the given number of seeds must fill: a fault
+// that never occurs tests nothing.
+type required struct {
+	seeds  int64
+	group  string
+	faults []string
+	states []string
+}
+
+// requirements grow with the run: rare states need many seeds.
+var requirements = []required{
+	{200, "transfer", slices.Concat(callFaults, transferFaults), []string{"PROCESSING intent"}},
+	{200, "charge", callFaults, []string{"PENDING"}},
+	{200, "list", callFaults, []string{none}},
+	{200, "look-up, pay-in", callFaults, []string{"PENDING", "PAID"}},
+	{1000, "look-up, pay-in", callFaults, []string{"EXPIRED", "CANCELED", "DISPUTED"}},
+	{20_000, "look-up, pay-in", callFaults, []string{"CHARGEBACK"}},
+	{200, "look-up, payout", append(slices.Clone(callFaults), stale), []string{"PROCESSING accepted", "PROCESSING unknown", "COMPLETED"}},
+	{4000, "look-up, payout", callFaults, []string{"RETURNED"}},
+	{200, "notice, pay-in", noticeFaults, []string{"PENDING", "PAID", "EXPIRED", "CANCELED", "DISPUTED"}},
+	{1000, "notice, pay-in", noticeFaults, []string{"CHARGEBACK"}},
+	{200, "notice, payout", noticeFaults, []string{"PROCESSING accepted", "PROCESSING unknown", "COMPLETED", "RETURNED"}},
+	{1000, "notice, payout", noticeFaults, []string{"PROCESSING intent", "FAILED"}},
+	{200, "client", clientFaults, []string{none}},
+	{200, "client, pay-in", slices.Concat(clientFaults, clientActs), []string{"PENDING", "PAID", "EXPIRED", "CANCELED", "FAILED", "DISPUTED"}},
+	{1000, "client, pay-in", clientActs, []string{"CHARGEBACK"}},
+	{200, "client, payout", slices.Concat(clientFaults, clientActs), []string{"COMPLETED", "RETURNED"}},
+	{1000, "client, payout", clientActs, []string{"PENDING", "PROCESSING accepted", "PROCESSING unknown", "FAILED"}},
+	{200, "payer", []string{"paid", "short", "over", "twice", "parts", "stranger"}, []string{"PENDING", "PAID", "EXPIRED", "CANCELED", "DISPUTED"}},
+	{200, "payer", []string{"dispute"}, []string{"PAID"}},
+	{200, "payer", []string{"win", "lose"}, []string{"DISPUTED"}},
+	{200, "payer", []string{"fail", "expire"}, []string{"PENDING"}},
+	{200, "bank", []string{"complete", "return", "part"}, []string{"PROCESSING accepted", "COMPLETED"}},
+	{200, "bank", []string{"fail"}, []string{"PROCESSING accepted"}},
+	{200, "webhook", webhookFaults, []string{
+		"payin.paid", "payin.expired", "payin.overpaid", "payout.processing", "payout.completed", "payout.failed", "payout.returned",
+	}},
+	{1000, "webhook", webhookFaults, []string{"payin.canceled", "payin.disputed", "payin.failed", "payin.underpaid"}},
+	{20_000, "webhook", webhookFaults, []string{"payin.dispute_won", "payin.chargeback", "payout.canceled"}},
+	{200, "process", []string{
+		"crash commit.after", "crash answer.before", "crash delivery.before", "crash delivery.after", "crash transfer.before", "crash transfer.after",
+		"pause commit.after", "pause answer.before", "pause delivery.before", "pause delivery.after", "pause transfer.before", "pause transfer.after",
+		"cut commit.before", "cut commit.after", "pause lookup.after", "crash lookup.after",
+	}, []string{"any"}},
+}
+
+// impossible are the cells that cannot be filled, and the reasons. If one is filled, this
+// list or the gateway is wrong.
+var impossible = []struct{ group, state, why string }{
+	{"transfer", "PENDING", "the intent to send is recorded before anything is sent"},
+	{"transfer", "PROCESSING queued", "the intent to send is recorded before anything is sent"},
+	{"transfer", "PROCESSING accepted", "a transfer that the bank has accepted is not sent again"},
+	{"transfer", "CANCELED", "a canceled payout is not sent"},
+	{"transfer", "RETURNED", "a paid payout is not sent again"},
+	{"charge", "PAID", "a charge cannot be paid before it exists"},
+	{"look-up, payout", "PENDING", "a payout that was never sent is not looked up"},
+	{"look-up, payout", "CANCELED", "a payout that was never sent is not looked up"},
+	{"*", "PARTIALLY_REFUNDED", "there are no refunds yet"},
+	{"*", "REFUNDED", "there are no refunds yet"},
+	{"*", "PROCESSING", "the sandbox does not analyse cards"},
+	{"*", "payin.processing", "the sandbox does not analyse cards"},
+	{"*", "payin.refunded", "there are no refunds yet"},
+	{"*", "payin.partially_refunded", "there are no refunds yet"},
+}
+
+// problems lists the defects of the coverage of a run of the given number of seeds.
+func (c coverage) problems(seeds int64) (list []string) {
+	for _, d := range requirements {
+		if seeds < d.seeds {
+			continue
+		}
+		for _, fault := range d.faults {
+			for _, state := range d.states {
+				if c[Cell{d.group, fault, state}] == 0 {
+					list = append(list, fmt.Sprintf("%s: %s never met %s", d.group, fault, state))
+				}
+			}
+		}
+	}
+	for _, cell := range slices.SortedFunc(maps.Keys(c), compareCells) {
+		for _, no := range impossible {
+			if cell.State == no.state && (no.group == "*" || no.group == cell.Group) {
+				list = append(list, fmt.Sprintf("%s: %s met %s, which is listed as impossible: %s", cell.Group, cell.Fault, cell.State, no.why))
+			}
+		}
+	}
+	return list
+}
+
+// compareCells orders cells by group, fault and state.
+func compareCells(a, b Cell) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Fault, b.Fault), cmp.Compare(a.State, b.State))
+}
+
+// table shows the counts, a block for each group, and the impossible cells.
+func (c coverage) table() string {
+	var b strings.Builder
+	groups := map[string]bool{}
+	for cell := range c {
+		groups[cell.Group] = true
+	}
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		c.block(&b, group)
+	}
+	b.WriteString("impossible:\n")
+	for _, no := range impossible {
+		fmt.Fprintf(&b, "  %-16s %-26s %s\n", no.group, no.state, no.why)
+	}
+	return b.String()
+}
+
+func (c coverage) block(b *strings.Builder, group string) {
+	faults, states := map[string]bool{}, map[string]bool{}
+	for cell := range c {
+		if cell.Group == group {
+			faults[cell.Fault], states[cell.State] = true, true
+		}
+	}
+	columns := slices.Sorted(maps.Keys(states))
+	fmt.Fprintf(b, "%s\n%-24s", group, "")
+	for _, state := range columns {
+		fmt.Fprintf(b, " %s", state)
+	}
+	b.WriteString("\n")
+	for _, fault := range slices.Sorted(maps.Keys(faults)) {
+		fmt.Fprintf(b, "  %-22s", fault)
+		for _, state := range columns {
+			fmt.Fprintf(b, " %*d", len(state), c[Cell{group, fault, state}])
+		}
+		b.WriteString("\n")
+	}
+}

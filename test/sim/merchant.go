@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	merchants "github.com/porteira/porteira/internal/merchant"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/test/sim/checker"
+)
+
+// merchantCount is the number of merchants of a gateway.
+const merchantCount = 3
+
+// openingFunds is the initial balance of each merchant in cents, too little for some payouts.
+const openingFunds = 20_000_00
+
+// merchant is a program that places orders and records the answers.
+type merchant struct {
+	sim           *simulation
+	name          string
+	id            string // UUID
+	key, secret   string
+	webhookSecret string
+	receiver      *receiver
+	placed        int // orders
+}
+
+func (s *simulation) newMerchant(i int, seeder *merchants.Service, st *store.Store) (*merchant, error) {
+	name := fmt.Sprintf("merchant%d", i)
+	m := &merchant{
+		sim: s, name: name, key: fmt.Sprintf("key_%d", i), secret: fmt.Sprintf("secret_%d", i),
+		webhookSecret: "whsec_" + "c2ltdWxhdGlvbi13ZWJob29rLXNlY3JldC0wMDA" + strconv.Itoa(i),
+	}
+	err := seeder.Seed(s.ctx, merchants.Seed{
+		Merchant:      store.Merchant{Name: name, City: "SAO PAULO", Processor: sandbox.Name},
+		WebhookSecret: m.webhookSecret, Funds: money.Cents(openingFunds),
+		Credential: merchants.NewCredential{KeyID: m.key, Secret: m.secret, Label: name},
+	})
+	if err != nil {
+		return nil, err
+	}
+	row, err := st.MerchantByName(s.ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	m.id = row.ID.String()
+	m.receiver, err = newReceiver(s, m)
+	return m, err
+}
+
+func (s *simulation) merchantOf(o *order) *merchant {
+	return s.merchants[slices.IndexFunc(s.merchants, func(m *merchant) bool { return m.id == o.Merchant })]
+}
+
+// order is an order that a merchant requests.
+type order struct {
+	checker.ClientOrder
+
+	body []byte // of the request
+}
+
+// placeOrder draws an order and sends it.
+func (m *merchant) placeOrder() {
+	s := m.sim
+	m.placed++
+	o := &order{ClientOrder: checker.ClientOrder{
+		Merchant: m.id, Reference: fmt.Sprintf("%s-%d", m.name, m.placed), Amount: 1 + s.random.Int64N(30_000),
+	}}
+	if s.chance(800) {
+		o.WebhookURL = fmt.Sprintf("https://%s/hook/%d", m.receiver.host, m.placed%4)
+	}
+	body := map[string]any{"amount": o.Amount, "referenceId": o.Reference}
+	if o.WebhookURL != "" {
+		body["webhookUrl"] = o.WebhookURL
+	}
+	if s.chance(500) {
+		o.Kind, o.Method = checker.Payin, pick(s, []string{"PIX", "PIX", "PIX", "BOLETO", "CREDIT_CARD"})
+		body["paymentMethod"] = o.Method
+		body["customer"] = map[string]any{"name": "Maria da Silva", "document": "52998224725"}
+		if o.Method == "PIX" && s.chance(500) {
+			body["expiresIn"] = 60 + s.number(600)
+		}
+	} else {
+		o.Kind = checker.Payout
+		body["pixKey"], body["pixKeyType"] = "maria@example.com", "EMAIL"
+		body["beneficiaryName"], body["beneficiaryDocument"] = "Maria da Silva", "52998224725"
+	}
+	o.body, _ = json.Marshal(body, json.Deterministic(true)) // texts and numbers always marshal
+	s.records.Orders = append(s.records.Orders, &o.ClientOrder)
+	m.send(o, 0)
+}
+
+// answer is an answer of the gateway about an order. Its status code is 0 if there is none.
+type answer struct {
+	ID         string `json:"id"`
+	ExternalID string `json:"externalId"`
+	Reference  string `json:"referenceId"`
+	Amount     any    `json:"amount"` // a number in a pay-in, a text in a payout
+	Code       string `json:"code"`   // of a problem
+
+	status   int // HTTP
+	replayed bool
+	body     []byte
+}
+
+// unavailable reports whether the request may be repeated: there is no answer, or a temporary
+// refusal.
+func (a *answer) unavailable() bool {
+	return a.status == 0 || a.status == http.StatusServiceUnavailable
+}
+
+// call sends a request to one of the gateways.
+func (m *merchant) call(method, path string, body []byte, fault string) (a answer) {
+	s := m.sim
+	n := s.reachableNode()
+	if n == nil || fault == "lost" {
+		return answer{}
+	}
+	r, err := http.NewRequestWithContext(s.ctx, method, "http://gateway.sim"+path, bytes.NewReader(body))
+	if err != nil {
+		s.fail(err)
+		return answer{}
+	}
+	r.Header.Set("X-Api-Key", m.key)
+	r.Header.Set("X-Api-Secret", m.secret)
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	w, ok := n.serve(r, body)
+	if !ok || fault == "answer_lost" {
+		return answer{}
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
+		s.violate(checker.NoFailure, m.id, "", fmt.Sprintf("the answer to %s %s is not JSON: %s", method, path, w.Body.Bytes()))
+	}
+	if w.Code == http.StatusInternalServerError {
+		s.violate(checker.NoFailure, m.id, a.ID, fmt.Sprintf("%s %s: %s", method, path, w.Body.Bytes()))
+	}
+	a.status, a.replayed, a.body = w.Code, w.Header().Get("Idempotency-Replayed") == "true", w.Body.Bytes()
+	return a
+}
+
+// send sends an order until it is answered.
+func (m *merchant) send(o *order, tries int) {
+	s := m.sim
+	state := s.stateOf(o.ExternalID)
+	fault := s.drawFault(s.plan.clients, "client", state, clientFaults)
+	if fault != "" {
+		s.countFault(s.groupOf("client", o.ExternalID), fault, state)
+	}
+	a := m.call(http.MethodPost, "/"+o.Kind, o.body, fault)
+	s.trace.linef("%s %s %s: %s %d %s", m.name, o.Kind, o.Reference, fault, a.status, a.Code)
+	switch {
+	case a.status == http.StatusCreated:
+		m.recordAnswer(o, &a)
+	case a.status == http.StatusUnprocessableEntity && a.Code == "insufficient_balance" && o.Kind == checker.Payout && o.ID == "":
+		// The reference remains unused.
+	case a.unavailable(), a.status == http.StatusGatewayTimeout, a.status == http.StatusBadGateway:
+		wait := s.between(50*time.Millisecond, 3*time.Second)
+		if tries > 20 {
+			wait = s.between(time.Minute, 10*time.Minute)
+		}
+		s.after(wait, func() { m.send(o, tries+1) })
+	default:
+		s.violate(checker.SingleOrder, m.id, o.ID, fmt.Sprintf("%s %s is answered %d: %s", o.Kind, o.Reference, a.status, a.body))
+	}
+}
+
+// recordAnswer records the first answer to an order, and compares later ones with it.
+func (m *merchant) recordAnswer(o *order, a *answer) {
+	s := m.sim
+	if a.Reference != o.Reference || fmt.Sprint(a.Amount) != strconv.FormatInt(o.Amount, 10) || len(a.ExternalID) != 32 {
+		s.violate(checker.Durability, m.id, a.ID, fmt.Sprintf("%s of %d is acknowledged as %s", o.Reference, o.Amount, a.body))
+	}
+	if o.ID != "" {
+		if a.ID != o.ID || a.ExternalID != o.ExternalID {
+			s.violate(checker.SingleOrder, m.id, o.ID, fmt.Sprintf("%s was %s and is now %s", o.Reference, o.ID, a.ID))
+		}
+		if !a.replayed {
+			s.violate(checker.SingleOrder, m.id, o.ID, o.Reference+" was acknowledged, but is created again")
+		}
+		return
+	}
+	o.ID, o.ExternalID = a.ID, a.ExternalID
+	s.result.Orders++
+	if o.Kind == checker.Payin {
+		s.schedulePayer(o)
+	} else {
+		s.scheduleBank(o)
+	}
+	for n := 0; n < 3 && s.chance(s.plan.clients); n++ {
+		s.after(s.between(0, 2*time.Minute), func() { m.act(o) })
+	}
+}

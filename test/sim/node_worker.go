@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/porteira/porteira/internal/app"
+)
+
+// workers are the background workers that run when woken and periodically. The others have
+// their own schedule: the heartbeat renews the lease, and removeOld removes old deliveries.
+func (n *node) workers() []app.Worker {
+	return slices.DeleteFunc(slices.Clone(n.core.Workers), func(w app.Worker) bool {
+		return w.Name == app.WorkerHeartbeat || w.Name == app.WorkerRemove || w.Name == app.WorkerAnalyze
+	})
+}
+
+// wake schedules a worker soon, once.
+func (n *node) wake(life int, name string) {
+	if n.life != life || n.woken[name] {
+		return
+	}
+	n.woken[name] = true
+	n.sim.schedule(n.sim.between(0, n.sim.plan.wakeDelay), n, func() {
+		n.woken[name] = false
+		for _, w := range n.workers() {
+			if w.Name == name {
+				n.runWorker(w)
+			}
+		}
+	})
+}
+
+// runWorker runs a step of a worker, and wakes it if it did work.
+func (n *node) runWorker(w app.Worker) (did int) {
+	s, life := n.sim, n.life
+	var err error
+	s.step(n, func() {
+		if n.core.Node.Lease.Remaining() < time.Second {
+			if _, err = n.core.Cluster.KeepAlive(s.ctx); err != nil {
+				return
+			}
+		}
+		did, err = w.Step(s.ctx)
+	})
+	if did > 0 || err != nil {
+		s.trace.linef("%s %s did %d %v", n.name, w.Name, did, err)
+		n.wake(life, w.Name)
+	}
+	return did
+}
+
+// poll runs all workers periodically, because work that becomes due wakes none.
+func (n *node) poll(d time.Duration) {
+	s := n.sim
+	s.schedule(d, n, func() {
+		for _, w := range n.workers() {
+			if !n.up {
+				return
+			}
+			n.runWorker(w)
+		}
+		n.removeOld()
+		if !s.faultsOff {
+			n.poll(s.between(5*time.Second, 15*time.Second))
+		}
+	})
+}
+
+// retention of finished deliveries is short, so that they are removed during a run.
+const retention = time.Hour
+
+// removeOld runs the worker that removes old deliveries.
+func (n *node) removeOld() {
+	if !n.up {
+		return
+	}
+	n.sim.step(n, func() {
+		if !n.core.Deliveries.Removing() { // a pass uses the wall clock of its start
+			n.removalFrom = n.env.Clock.Now()
+		}
+		if _, err := n.core.Deliveries.RemoveOld(n.sim.ctx); err != nil {
+			n.sim.trace.linef("%s removes no deliveries: %v", n.name, err)
+		}
+	})
+}
+
+// latestRemoval is the latest wall clock of a pass over old deliveries: passes of several
+// processes may overlap.
+func (s *simulation) latestRemoval() (latest time.Time) {
+	for _, n := range s.nodes {
+		if n.removalFrom.After(latest) {
+			latest = n.removalFrom
+		}
+	}
+	return latest
+}

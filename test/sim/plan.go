@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"slices"
+	"time"
+)
+
+// plan is the faults of one run and their rates. Each seed draws its own plan, which omits
+// some faults, because a frequent fault hides the effects of others.
+type plan struct {
+	nodes int
+
+	// Faults per thousand calls, notices, ….
+	calls, queries, notices, webhooks int
+	clients, payers, returns, delayed int
+	crash, cut, pause, interleave     int
+
+	crashesMax int
+	wakeDelay  time.Duration // until a woken worker runs, at most
+
+	bankUnreachable, bankRestarts, receiverDown, clocksOff bool
+
+	without map[string]bool // faults
+}
+
+func (s *simulation) drawPlan() plan {
+	rate := func(most int) int {
+		if s.chance(150) {
+			return 0
+		}
+		return s.number(most) + 1
+	}
+	p := plan{
+		nodes: 1, calls: rate(600), queries: rate(500), notices: rate(300), webhooks: rate(400), clients: rate(300),
+		payers: rate(500), returns: rate(150), delayed: rate(120),
+		crash: rate(4), cut: rate(4), pause: rate(4), interleave: rate(60), crashesMax: 1 + s.number(6),
+		bankUnreachable: s.chance(400), bankRestarts: s.chance(400), receiverDown: s.chance(400), clocksOff: s.chance(300),
+		wakeDelay: pick(s, []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 3 * time.Second}),
+		without:   map[string]bool{},
+	}
+	if s.chance(300) {
+		p.nodes = 2
+	}
+	for _, list := range [][]string{callFaults, transferFaults, noticeFaults, webhookFaults} {
+		for _, fault := range list {
+			if s.chance(250) {
+				p.without[fault] = true
+			}
+		}
+	}
+	return p
+}
+
+// common are the states of most orders. In other states faults are more frequent.
+var common = map[string]bool{
+	"PENDING": true, "PAID": true, "PROCESSING intent": true, "PROCESSING accepted": true,
+	"PROCESSING unknown": true, "COMPLETED": true, none: true,
+	"payin.paid": true, "payout.processing": true, "payout.completed": true,
+}
+
+// uncommonRate is the number of faults per thousand calls in uncommon states.
+const uncommonRate = 600
+
+// drawFault draws a fault, or "" for none. In uncommon states it uses a round robin.
+func (s *simulation) drawFault(perMille int, group, state string, lists ...[]string) string {
+	if s.faultsOff {
+		return ""
+	}
+	if !common[state] {
+		if !s.chance(uncommonRate) {
+			return ""
+		}
+		return s.nextInTurn(group, state, lists...)
+	}
+	if !s.chance(perMille) {
+		return ""
+	}
+	fault := pick(s, pick(s, lists))
+	if s.plan.without[fault] {
+		return ""
+	}
+	return fault
+}
+
+// nextInTurn is the next element of a round robin for a group and a state, which starts at a
+// random one.
+func (s *simulation) nextInTurn(group, state string, lists ...[]string) string {
+	all := slices.Concat(lists...)
+	n, begun := s.turns[group+state]
+	if !begun {
+		n = s.number(len(all))
+	}
+	s.turns[group+state] = n + 1
+	return all[n%len(all)]
+}
+
+// scheduleFaults schedules the faults of processes and of whole parties within span.
+func (s *simulation) scheduleFaults(span time.Duration) {
+	schedule := func(fault func()) {
+		s.after(s.between(0, span), func() {
+			if !s.faultsOff {
+				fault()
+			}
+		})
+	}
+	if s.plan.bankUnreachable {
+		schedule(func() {
+			s.bank.unreachable = true
+			s.trace.linef("bank is unreachable")
+			s.after(s.between(time.Second, 2*time.Minute), func() { s.bank.unreachable = false })
+		})
+	}
+	if s.plan.bankRestarts {
+		schedule(s.bank.restart)
+	}
+	if s.plan.receiverDown {
+		schedule(func() {
+			m := pick(s, s.merchants)
+			m.receiver.down = true
+			s.trace.linef("receiver of %s is down", m.name)
+		})
+	}
+	if s.plan.clocksOff {
+		for _, n := range s.nodes {
+			schedule(func() {
+				n.clockOffset = pick(s, []time.Duration{-time.Hour, -2 * time.Second, time.Second, 10 * time.Second, time.Hour, 26 * time.Hour, 14 * 24 * time.Hour})
+				s.trace.linef("%s has its clock off by %v", n.name, n.clockOffset)
+			})
+		}
+	}
+	for _, n := range s.nodes {
+		if s.plan.crash > 0 {
+			schedule(n.crash)
+		}
+	}
+}
