@@ -23,6 +23,7 @@ var rules = []rule{
 	{"no test is skipped", checkSkips, skipMutants},
 	{"released migrations are never edited", checkMigrations, migrationMutants},
 	{"text is plain and refers to this repository only", checkText, textMutants},
+	{"words are the ones of the field", checkVocabulary, vocabularyMutants},
 }
 
 // exceptions are the allowed violations. One that is no longer needed fails.
