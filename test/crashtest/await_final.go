@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// The wait until everything that faults interrupted is final. Retries wait for up to
-// hours: so the sandbox's clock is advanced, evenly over the wait. If it were
-// advanced as fast as possible and then stopped, a retry that fails after that
-// would wait for its next time in real time.
+// Retries wait for up to hours, so the sandbox's clock is advanced while the test waits
+// for final states. It is advanced evenly: if it were advanced quickly and then stopped,
+// a retry that fails after that would wait in real time.
 const (
 	finalMax     = 3 * time.Minute
 	finalLook    = 500 * time.Millisecond
@@ -19,8 +18,8 @@ const (
 	advanceStep  = advanceMax / (finalMax / finalLook)
 )
 
-// awaitFinal waits until everything is final. If something is not when the time is
-// over, it reports that; the checker then reports the orders concerned.
+// awaitFinal waits until all orders are final. After a timeout it reports a violation; the
+// checker then reports the affected orders.
 func (c *collector) awaitFinal(ctx context.Context) (final bool, err error) {
 	began, advanced := clock.Monotonic(), time.Duration(0)
 	for {
@@ -50,7 +49,7 @@ func (c *collector) advanceClock(ctx context.Context, d time.Duration) bool {
 	return got.status == http.StatusNoContent
 }
 
-// notFinal names something that is not final, or nothing.
+// notFinal returns an order or a difference that is not final, or "".
 func (c *collector) notFinal(ctx context.Context) (string, error) {
 	for _, query := range []string{"payout?status=PROCESSING", "payout?status=PENDING", "payin?status=PROCESSING"} {
 		var page struct{ Data []order }
@@ -81,14 +80,14 @@ func (c *collector) notFinal(ctx context.Context) (string, error) {
 	if err := c.api.read(ctx, c.base+"/balance", &has); err != nil {
 		return "", err
 	}
-	// A restored gateway lacks the orders that are to be repeated.
+	// A restored gateway lacks the orders that are repeated later.
 	if has.Available+has.Unapplied != want && c.bank != nil && !c.restored {
 		return fmt.Sprintf("the bank's transfers and payments make %d, the gateway has %+v", want, has), nil
 	}
 	return c.notDelivered(ctx)
 }
 
-// notDelivered names an event that no receiver answered with 2xx, or nothing.
+// notDelivered returns an event that no receiver answered with 2xx, or "".
 func (c *collector) notDelivered(ctx context.Context) (string, error) {
 	if err := c.readEvents(ctx); err != nil {
 		return "", err

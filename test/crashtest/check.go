@@ -122,18 +122,18 @@ func (c *checker) comparePlacements() {
 	}
 }
 
-// compareAcked compares an acknowledgement with what the gateway shows now.
+// compareAcked compares an acknowledgement with the current order.
 func (c *checker) compareAcked(key string, a *placement, again *repeat) {
 	acked := orderOf(a.Acked)
 	read, ok := c.read[a.Kind+" "+acked.ID]
 	switch {
 	case c.restored && ok && read.status == 404:
 		if again.order.ExternalID != acked.ExternalID || again.order.Amount != acked.Amount {
-			c.objectf("another after the restore", key, &acked, "its repetition created %s", again.order.raw)
+			c.objectf("another order after the restore", key, &acked, "its repetition created %s", again.order.raw)
 		}
 		return
 	case !ok || read.status != 200:
-		c.objectf("acknowledged but lost", key, &acked, "GET of its id answers %d", read.status)
+		c.objectf("acknowledged but lost", key, &acked, "GET by its id answers %d", read.status)
 		return
 	case len(c.listed[key]) == 0:
 		c.objectf("acknowledged but not listed", key, &acked, "it can be read, and no list contains it")
@@ -159,7 +159,7 @@ func (c *checker) compareAcked(key string, a *placement, again *repeat) {
 // payment is not dropped.
 var canceledAs = map[string][]string{payin: {"CANCELED", "PAID"}, payout: {"CANCELED"}}
 
-// differs names a field that must never change and that differs.
+// differs returns a field that must never change but differs, or "".
 func (o *order) differs(other *order) string {
 	for _, f := range []struct{ name, was, is string }{
 		{"id", o.ID, other.ID},
@@ -187,7 +187,7 @@ func (o *order) differs(other *order) string {
 	return ""
 }
 
-// differsFromRequest names a field in which an order is not as requested.
+// differsFromRequest returns a field in which an order differs from its request, or "".
 func (o *order) differsFromRequest(got *order) string {
 	for _, f := range []struct{ name, want, is string }{
 		{"referenceId", o.ReferenceID, got.ReferenceID},
@@ -213,7 +213,7 @@ func (c *checker) compareListed() {
 				c.objectf("created without a request", key, o, "no client placed it")
 			}
 			if o.Status == "PROCESSING" || kind == payout && o.Status == "PENDING" {
-				c.objectf("not final", key, o, "nothing is disturbed any more, and it is %s", o.Status)
+				c.objectf("not final", key, o, "all faults have ended, and it is %s", o.Status)
 			}
 			if kind == payin && o.Status == "PENDING" && o.PaymentMethod == "PIX" && o.PIX.QRCode == "" {
 				c.objectf("without a code", key, o, "its payer cannot pay")

@@ -31,7 +31,7 @@ func (c *collector) compareAttempts(ctx context.Context, b *records) error {
 	}
 	compared := int64(0)
 	for _, e := range b.events {
-		// Events that arrived once prove little.
+		// Events that arrived once are not compared.
 		if compared == attemptsCompared || e.Data.WebhookURL == "" || recorded[e.ID] < 2 {
 			continue
 		}
@@ -69,7 +69,7 @@ func (c *collector) attempts(ctx context.Context, e event) (list []attempt, err 
 	return list, nil
 }
 
-// bugs are words that a log contains only if there is a bug that no fault explains.
+// bugs are words that a log contains only after a bug: no fault explains them.
 var bugs = []string{"panic", "fatal error", "DATA RACE", "code=internal_error"}
 
 // checkLogs reports logs that contain them.

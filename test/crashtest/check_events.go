@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// compareEvents checks the events of each order: in order, none missing as far as the
-// API shows it, and the last one equal to the order.
+// compareEvents checks that the events of each order are in order and complete, and that
+// the last one equals the order.
 func (c *checker) compareEvents() {
 	ids := map[string]bool{}
 	for _, e := range c.events {
@@ -86,7 +86,7 @@ func (c *checker) compareDeliveries() {
 	}
 }
 
-// arrived says whether a receiver answered an event with 2xx.
+// arrived reports whether a receiver answered an event with 2xx.
 func (c *checker) arrived(e *event) bool {
 	return slices.ContainsFunc(c.delivered[e.ID], func(d delivery) bool { return d.arrived() })
 }

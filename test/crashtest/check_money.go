@@ -8,8 +8,8 @@ import (
 // statusOf maps the state of a transfer to the status of its payout.
 var statusOf = map[string]string{"paid": "COMPLETED", "failed": "FAILED", "returned": "RETURNED"}
 
-// outcomes are the statuses of a payout at a bank without faults, by the action that
-// was tried on it.
+// outcomes are the possible statuses of a payout at a bank without faults, by the attempted
+// action.
 var outcomes = map[string][]string{
 	"": {"COMPLETED"}, actionComplete: {"COMPLETED"}, actionCancel: {"COMPLETED", "CANCELED"},
 	actionFail: {"COMPLETED", "FAILED"}, actionReturn: {"COMPLETED", "RETURNED"},
@@ -69,7 +69,7 @@ func (c *checker) comparePayout(o *order) {
 	}
 }
 
-// compareOutcome checks that something explains a payout that was not completed.
+// compareOutcome checks that a payout that was not completed has an explanation.
 func (c *checker) compareOutcome(key string, o *order) {
 	a := c.placed[key]
 	switch {
@@ -111,8 +111,8 @@ func (c *checker) comparePayin(o *order) {
 	}
 }
 
-// compareBalance computes the balance from what the bank did for the clients' orders,
-// and compares it with the gateway's.
+// compareBalance computes the balance from the bank's transfers and payments, and compares
+// it with the gateway's.
 func (c *checker) compareBalance() {
 	want := balance{Available: funds}
 	for i := range c.orders[payin] {

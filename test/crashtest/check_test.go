@@ -95,7 +95,7 @@ func TestMatchingRecords(t *testing.T) {
 func (b *records) in() *order  { return &b.orders[payin][0] }
 func (b *records) out() *order { return &b.orders[payout][0] }
 
-// placement finds what the clients recorded of an order.
+// placement finds the clients' record of an order.
 func (b *records) placement(reference string) *placement {
 	return b.placements[slices.IndexFunc(b.placements, func(a *placement) bool { return a.Reference == reference })]
 }
@@ -181,7 +181,7 @@ var differences = []struct {
 	{"balance", "", func(b *records) { b.balance.Available-- }},
 	{"balance", "", func(b *records) { b.balance.Held = 1 }},
 	{"balance", "", func(b *records) { b.payments[1].Amount++ }},
-	{"verify failed", "", func(b *records) { b.verify = "FAULTY" }},
+	{"verify failed", "", func(b *records) { b.verify = "DEFECT" }},
 
 	{"event missing", "out", func(b *records) { b.drop("evt-out-2") }},
 	{"event missing", "out", func(b *records) { b.drop("evt-out-3") }},
@@ -228,7 +228,7 @@ func TestRestoredRecords(t *testing.T) {
 	}
 }
 
-// restore makes the payout of the matching records one that a restored gateway lacked
+// restore changes the payout of the matching records to one that a restored gateway lacked
 // and that its repeated request created again.
 func (b *records) restore() {
 	b.restored = true

@@ -12,39 +12,38 @@ import (
 	"time"
 )
 
-// workload is what clients do.
+// workload is the behaviour of clients.
 type workload struct {
 	clients int
-	// plain clients place Pix orders and nothing else: no payments, cancellations,
-	// webhooks, or requests given up or repeated at the same time.
+	// plain clients only place Pix orders: no payments, cancellations, webhooks, aborted
+	// or concurrent requests.
 	plain bool
 }
 
-// clientCount is the number of clients unless a scenario needs another.
+// clientCount is the default number of clients.
 const clientCount = 8
 
-// How clients pace themselves. A real one would wait for Retry-After; these press
-// harder.
+// Waits of clients. They are shorter than Retry-After, to increase the load.
 const (
 	pauseMin = 5 * time.Millisecond
 	pauseMax = 40 * time.Millisecond
 	retryMin = 10 * time.Millisecond
 	retryMax = 100 * time.Millisecond
-	// answerMax is longer than the gateway may ever take.
+	// answerMax is longer than any answer of the gateway may take.
 	answerMax = 30 * time.Second
-	// Some clients hang up before they have an answer, and try again.
+	// hangUpPercent of requests are aborted before their answer, and repeated.
 	hangUpPercent = 3
 	hangUpMin     = time.Millisecond
 	hangUpMax     = 30 * time.Millisecond
-	// sandboxMax is for the sandbox's routes, which wait for an effect that faults
-	// may delay.
+	// sandboxMax bounds requests to the sandbox's routes, which wait for an effect that
+	// faults may delay.
 	sandboxMax = 2 * time.Second
 )
 
 // referencePrefix distinguishes the clients' orders from those of a load generator.
 const referencePrefix = "order-"
 
-// client places orders, one after the other, and keeps a journal.
+// client places orders one after another, and writes a journal.
 type client struct {
 	*clients
 
@@ -146,7 +145,7 @@ func (c *client) order(i int) (placement, error) {
 	return a, err
 }
 
-// place requests an order, and again until there is a final answer or ctx ends.
+// place requests an order repeatedly until there is a final answer or ctx ends.
 func (c *client) place(ctx context.Context, a *placement) error {
 	for ctx.Err() == nil {
 		got := c.post(ctx, a)
@@ -168,9 +167,9 @@ func (c *client) place(ctx context.Context, a *placement) error {
 	return nil
 }
 
-// objection says why an answer that is no 201 is wrong, "" if it is not: faults
-// explain an answer that the contract allows to be repeated. Only a bank with faults
-// explains a refusal by the processor.
+// objection returns why an answer other than 201 is wrong, or "". Faults explain answers
+// after which the contract allows a repeat. A refusal by the processor requires a bank with
+// faults.
 func objection(kind string, got reply, bankFaults bool) string {
 	code := got.problem().Code
 	seconds, err := strconv.Atoi(got.retryAfter)
@@ -191,7 +190,7 @@ func objection(kind string, got reply, bankFaults bool) string {
 	return ""
 }
 
-// send sends a request to some gateway. No fault explains an internal error.
+// send sends a request to some gateway, and reports an internal error as a violation.
 func (c *client) send(ctx context.Context, by *httpClient, method, path, body string) reply {
 	c.run.totals.add("requests", "", 1)
 	if !c.plain && c.random.percent(hangUpPercent) {
@@ -265,7 +264,7 @@ const (
 	actionReturn   = "return"
 )
 
-// followPayin lets the payer pay, or not, too much, in parts, or late.
+// followPayin makes the payer pay, or not, too much, in parts, or late.
 func (c *client) followPayin(ctx context.Context, a *placement) error {
 	do := func(action, body string) {
 		c.send(ctx, c.sandbox, http.MethodPost, "/sandbox/payin/"+orderOf(a.Acked).ID+"/"+action, body)
@@ -294,7 +293,7 @@ func (c *client) followPayin(ctx context.Context, a *placement) error {
 	return nil
 }
 
-// followPayout tries to cancel some, and makes others fail or come back.
+// followPayout cancels some payouts, and makes others fail or return.
 func (c *client) followPayout(ctx context.Context, a *placement) error {
 	switch n := c.random.below(100); {
 	case n < 10:

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// clients run side by side. Their journals are the record that is checked; here are the
+// clients run concurrently. Their journals are the record that is checked; this has the
 // times of their orders.
 type clients struct {
 	workload
@@ -24,7 +24,7 @@ type clients struct {
 	failed  []error
 }
 
-// orderTimes is when an order was placed, by the monotonic clock.
+// orderTimes are the times of an order on the monotonic clock.
 type orderTimes struct {
 	kind, reference, id string
 	placed              time.Duration
@@ -105,8 +105,7 @@ func (c *clients) acknowledgedBetween(from, to time.Duration) (list []orderTimes
 	return list
 }
 
-// progress is when the last order was acknowledged, and how many refusals there
-// were.
+// progress returns the time of the last acknowledgement, and the number of refusals.
 func (c *clients) progress() (last time.Duration, refused int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,11 +23,10 @@ const (
 // merchantHeaders are the credentials of porteira dev's merchant.
 var merchantHeaders = map[string]string{"X-Api-Key": "sandbox_key", "X-Api-Secret": "sandbox_secret"}
 
-// receiverCount is the number of receivers: one that is dead must not delay the
-// other.
+// receiverCount is the number of receivers: a dead one must not delay the other.
 const receiverCount = 2
 
-// layout is where a cluster stores its files, and how it is started.
+// layout is the folders of a cluster and its options.
 type layout struct {
 	engine   string
 	seed     uint64
@@ -40,8 +39,8 @@ type layout struct {
 	// embeddedBank runs the bank inside the gateway. An order is then one commit, without a
 	// call to the bank; its payments cannot be read from outside.
 	embeddedBank bool
-	// sharedKey gives the gateways a master key; else the gateway makes one in its
-	// data folder.
+	// sharedKey gives the gateways a master key; otherwise the gateway generates one in
+	// its data folder.
 	sharedKey bool
 	readyPath string   // of a gateway
 	flags     []string // of gateways, besides
@@ -148,7 +147,7 @@ func receiverJournal(folder string, n int) string {
 	return filepath.Join(folder, fmt.Sprintf("receiver-%d.journal", n))
 }
 
-// answers makes a process ready when a URL answers with a status.
+// answers reports a process as ready when a URL answers with a status.
 func answers(url string, status int) func(ctx context.Context) bool {
 	c := newHTTPClient(readyMax, nil)
 	return func(ctx context.Context) bool { return c.send(ctx, "GET", url, "").status == status }
@@ -166,14 +165,14 @@ func (c *cluster) porteira(ctx context.Context, program string, arguments ...str
 	return cmd.CombinedOutput()
 }
 
-// verify runs porteira verify and returns its objections.
+// verify runs porteira verify and returns its defects.
 func (c *cluster) verify(ctx context.Context, program string) (string, error) {
 	out, err := c.porteira(ctx, program, "verify")
 	if _, failed := errors.AsType[*exec.ExitError](err); failed {
 		return string(out), nil
 	}
-	if err == nil && !strings.Contains(string(out), "all sound") {
-		err = fmt.Errorf("verify says %q", out)
+	if err == nil && !strings.Contains(string(out), "no defects") {
+		err = fmt.Errorf("verify prints %q", out)
 	}
 	return "", err
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// collector reads the records when nothing is disturbed any more.
+// collector reads the records after all faults have ended.
 type collector struct {
 	*run
 
@@ -42,7 +42,7 @@ func (r *run) check(ctx context.Context) error {
 	if b.placements, err = readJournals(r.folder); err != nil {
 		return err
 	}
-	if final { // else another wait would be in vain
+	if final { // otherwise another wait would be useless
 		if final, err = c.awaitFinal(ctx); err != nil {
 			return err
 		}
@@ -70,8 +70,7 @@ func (r *run) check(ctx context.Context) error {
 	return r.checkLogs()
 }
 
-// placePending repeats the requests that clients have no answer to, until there is
-// one.
+// placePending repeats the requests of clients without an answer until there is one.
 func (c *collector) placePending(ctx context.Context) error {
 	list, err := readJournals(c.folder)
 	if err != nil {
@@ -184,8 +183,8 @@ func (c *collector) collect(ctx context.Context, b *records) (err error) {
 	return nil
 }
 
-// foreign says whether an order is not of the clients but of a load generator, which
-// checks its orders itself.
+// foreign reports whether an order is from a load generator, which checks its orders
+// itself.
 func (c *collector) foreign(reference string) bool {
 	return c.loadGenerator && !strings.HasPrefix(reference, referencePrefix)
 }

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/db/dbtest"
 )
 
-// TestMain lets the test binary take the roles that the command has.
+// TestMain gives the test binary the roles of the command.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && roles[os.Args[1]] != nil {
 		if err := command(context.Background(), os.Args[1:]); err != nil {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(storetest.Main(m))
+	os.Exit(dbtest.Main(m))
 }
 
 // testKills is the number of kills per engine in each run of the tests; make crashtest
@@ -33,7 +33,7 @@ const testKills = 10
 // The binary, its bank, its receivers and its database are killed under load, and the
 // records match.
 func TestKills(t *testing.T) {
-	storetest.Postgres(t) // without PostgreSQL it skips or fails the test
+	dbtest.Postgres(t) // without PostgreSQL it skips or fails the test
 	built, remove, err := build(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestRepetition(t *testing.T) {
 	}
 }
 
-// A refusal says when to repeat the request, in the form of the contract.
+// A refusal must have Retry-After, as in the contract.
 func TestObjection(t *testing.T) {
 	t.Parallel()
 	const kind, doc = "application/problem+json", `{"code":"unavailable"}`

@@ -75,10 +75,10 @@ func (c *httpClient) send(ctx context.Context, method, address, body string) rep
 	}
 }
 
-// readTries bounds the tries of a read that nothing disturbs any more.
+// readTries bounds the attempts of a read after all faults have ended.
 const readTries = 40
 
-// read gets JSON, and tries again while there is no answer.
+// read gets JSON, and retries while there is no answer.
 func (c *httpClient) read(ctx context.Context, address string, into any) error {
 	var last reply
 	for range readTries {

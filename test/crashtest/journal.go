@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 )
 
-// Kinds of orders, as paths of the API name them.
+// Kinds of orders, as in paths of the API.
 const (
 	payin  = "payin"
 	payout = "payout"
 )
 
-// placement is what a client has recorded of one order.
+// placement is a client's record of one order.
 type placement struct {
 	Kind      string          `json:"kind"` // payin or payout
 	Reference string          `json:"reference"`
@@ -31,12 +31,11 @@ func (a *placement) key() string { return a.Kind + " " + a.Reference }
 // amount is the amount of the request, in cents.
 func (a *placement) amount() int64 {
 	var body request
-	_ = json.Unmarshal(a.Body, &body) // it was made by a client of ours
+	_ = json.Unmarshal(a.Body, &body) // always valid
 	return body.Amount
 }
 
-// journal is a client's own record: an acknowledgement is on disk before the client
-// goes on.
+// journal is a client's record: an acknowledgement is synced before the client continues.
 type journal struct{ file *os.File }
 
 // journalPath is the path of a client's journal.
@@ -111,8 +110,8 @@ func (a *placement) join(more placement) {
 	a.Canceled = a.Canceled || more.Canceled
 }
 
-// readDeliveries reads the receivers' journals. A line that a kill cut off was
-// never answered, and is no delivery.
+// readDeliveries reads the receivers' journals. It ignores a line that a kill cut off,
+// because that delivery was not answered.
 func readDeliveries(folder string) (list []delivery, err error) {
 	for n := range receiverCount {
 		err := eachLine(receiverJournal(folder, n), func(line []byte) error {

@@ -1,15 +1,14 @@
 // Command crashtest runs the real binary killed, stopped, disconnected, on
 // failing disks: one cluster, one client, one checker, several nemeses.
 //
-// A run starts a cluster (gateways, the sandbox's bank, webhook receivers and,
-// with -engine postgres, a PostgreSQL server), places orders, injects faults, and
-// then compares four records: what the clients saw acknowledged, what the gateway
-// shows, what the bank did, and what the receivers got. The checker reads JSON and
-// follows the API's contract; it shares no logic with the gateway. A fault that a
-// run had to inject and that never fired fails the run.
+// A run starts a cluster (gateways, the sandbox's bank, webhook receivers and, with
+// -engine postgres, a PostgreSQL server), places orders, injects faults, and then
+// compares four records: the clients' acknowledgements, the gateway's orders and events,
+// the bank's transfers and payments, and the receivers' deliveries. The checker follows
+// the API's contract and shares no code with the gateway. A run fails if a required fault
+// never fired.
 //
-// A seed determines the faults that are drawn, not the run: processes and disks
-// have timing of their own.
+// A seed determines only the choice of faults: processes and disks have their own timing.
 package main
 
 import (
@@ -32,7 +31,7 @@ var engines = []string{sqlite, postgres}
 // Exit codes.
 const (
 	exitViolation = 1
-	exitUnfit     = 2 // this machine lacks what the run needs
+	exitUnfit     = 2 // this machine does not meet the requirements
 	exitUsage     = 64
 	exitError     = 70
 )
@@ -40,13 +39,12 @@ const (
 var (
 	// errViolation is the error of a run that found a violation and printed it.
 	errViolation = errors.New("violations were found")
-	// errUnfit says what this machine lacks.
+	// errUnfit means that this machine does not meet the requirements.
 	errUnfit = errors.New("this machine cannot run it")
 	errUsage = errors.New("usage")
 )
 
-// roles are what this program can be other than the test itself, by its first
-// argument: processes that must be killed, or must not be this one.
+// roles are the helper processes of a run, by the first argument of this program.
 var roles = map[string]func(ctx context.Context, arguments []string) error{
 	receiverRole: receive,
 	readerRole:   readUntilEnd,

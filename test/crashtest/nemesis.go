@@ -11,7 +11,7 @@ import (
 	"github.com/porteira/porteira/internal/env"
 )
 
-// The nemeses' pace.
+// Intervals of the nemeses.
 const (
 	tickMin = 300 * time.Millisecond
 	tickMax = 1000 * time.Millisecond
@@ -33,11 +33,10 @@ const (
 	cutPercent     = 80
 	secondPercent  = 5
 	pairPercent    = 10 // another kill in the same tick
-	victimAttempts = 10 // to find one that is not disturbed already
+	victimAttempts = 10 // to find a process without a fault
 )
 
-// acknowledgedMin is how many orders per kill must be acknowledged: a run with
-// fewer proves nothing.
+// acknowledgedMin is the minimum number of acknowledged orders per kill.
 const acknowledgedMin = 2
 
 // runKills runs the process, bank and network nemeses on one engine.
@@ -77,7 +76,7 @@ func (r *run) kills(ctx context.Context) (err error) {
 	}
 	kills, acknowledged := r.totals.sum("kills"), r.totals.sum("orders acknowledged")
 	if kills < r.killCount || acknowledged < acknowledgedMin*kills {
-		return fmt.Errorf("%d kills and %d orders acknowledged: too few to prove anything", kills, acknowledged)
+		return fmt.Errorf("%d kills and %d orders acknowledged: too few", kills, acknowledged)
 	}
 	if list := r.unfired(); len(list) > 0 {
 		r.report(violation{kind: "never fired", details: list})
@@ -88,7 +87,7 @@ func (r *run) kills(ctx context.Context) (err error) {
 	return r.check(ctx)
 }
 
-// disturb injects faults until there were enough kills, or enough time has passed.
+// disturb injects faults until there are enough kills or the time is over.
 func (r *run) disturb(ctx context.Context) {
 	began := clock.Monotonic()
 	enough := func() bool {
@@ -135,11 +134,11 @@ func (r *run) tick(ctx context.Context) {
 	}
 }
 
-// victimKinds are drawn before the process: each kind matters equally, whatever the
-// number of its processes.
+// victimKinds are drawn before the process, so that the number of processes of a kind does
+// not matter.
 var victimKinds = []string{kindGateway, kindGateway, kindGateway, kindGateway, kindBank, kindBank, kindReceiver, kindServer}
 
-// tryAny runs an action on a process that is not disturbed already.
+// tryAny runs an action on a process without a fault.
 func (r *run) tryAny(action func(*process)) {
 	for range victimAttempts {
 		kind := pick(r.random, victimKinds)
@@ -155,9 +154,9 @@ func (r *run) tryAny(action func(*process)) {
 	}
 }
 
-// endFaults ends every fault and waits until all processes are up: a receiver that
-// is stopped by the last action must not be taken for one that works. Then gateways
-// with a failpoint are ended in order, and the bank's faults are removed.
+// endFaults ends every fault and waits until all processes are up, also those stopped by
+// the last action. Then it shuts down gateways with a failpoint and removes the bank's
+// faults.
 func (r *run) endFaults(ctx context.Context) error {
 	for _, p := range r.database.proxies {
 		p.plan(cutNever, 0)
@@ -182,11 +181,10 @@ func (r *run) endFaults(ctx context.Context) error {
 	return errors.New("the bank does not answer")
 }
 
-// fullRun is the number of requested kills from which on everything must have fired
-// at least once.
+// fullRun is the number of kills from which on every fault must have fired at least once.
 const fullRun = 250
 
-// unfired lists what a full run had to inject and never did.
+// unfired lists the required faults of a full run that never fired.
 func (r *run) unfired() (list []string) {
 	look := func(figure, detail string) {
 		if r.totals.count(figure, detail) == 0 {
@@ -216,5 +214,5 @@ func (r *run) unfired() (list []string) {
 	return slices.Compact(list)
 }
 
-// words is an identifier as the totals show it.
+// words formats an identifier for the totals.
 func words(name string) string { return strings.NewReplacer(".", " ", "_", " ").Replace(name) }

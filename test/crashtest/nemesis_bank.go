@@ -10,7 +10,7 @@ import (
 var (
 	bankOperations = []string{"charge", "transfer", "transfer", "query"}
 	bankFaultKinds = []string{
-		"refuse", "not_sent", "timeout_before", "timeout_after", "server_error_after", "late", "rubbish",
+		"refuse", "not_sent", "timeout_before", "timeout_after", "server_error_after", "late", "garbage",
 		"notify_twice", "notify_reordered", "notify_never",
 	}
 )

@@ -24,14 +24,14 @@ type scenario struct {
 	flags        []string // of the gateway, besides
 }
 
-// scenarios run with everything that the gateway and the bank store on the disk that
-// fails; with PostgreSQL, everything that the server stores.
+// scenarios run with all data of the gateway and the bank on the failing disk; with
+// PostgreSQL, all data of the server.
 var scenarios = []scenario{
-	{"full", "runs full twice; reads go on, orders are refused, a gateway starts; then the power is cut",
+	{"full", "runs full twice; reads continue, orders are refused, a gateway starts; then the power is cut",
 		(*diskRun).full, workload{clients: clientCount}, false, nil},
 	{"readonly", "turns read-only twice; on postgres the server does",
 		(*diskRun).readOnly, workload{clients: clientCount}, false, nil},
-	{"fsync", "fsyncs fail with EIO, of each file; then the gateway goes on, or is killed, and the power is cut",
+	{"fsync", "fsyncs of each file fail with EIO; then the gateway continues or is killed, and the power is cut",
 		(*diskRun).fsync, workload{clients: clientCount}, false, nil},
 	{"slow", "fsyncs take up to 50 ms, 500 ms and 2 s, under 400 clients",
 		(*diskRun).slow, workload{clients: slowClients, plain: true}, true, []string{"--max-in-flight", strconv.Itoa(slowClients / 2)}},
@@ -52,7 +52,7 @@ type diskRun struct {
 	gateway    *process
 }
 
-// canMount says why no disk can be mounted here.
+// canMount returns an error if no disk can be mounted here.
 func canMount() error {
 	folder, err := os.MkdirTemp("", "porteira-crashtest-mount-")
 	if err != nil {
@@ -159,8 +159,7 @@ func (d *diskRun) kill(ctx context.Context) error {
 	return d.awaitCalm(ctx)
 }
 
-// powerCut ends everything at the same time, undoes unsynced changes, and starts
-// everything again.
+// powerCut kills all processes at the same time, undoes unsynced changes, and restarts them.
 func (d *diskRun) powerCut(ctx context.Context) error {
 	list := d.onMachine()
 	resume, err := suspend(ctx, list)
@@ -170,7 +169,7 @@ func (d *diskRun) powerCut(ctx context.Context) error {
 	}
 	d.database.disturb()
 	d.disk.Freeze()
-	// Processes that wait for the disk end only when it answers.
+	// Processes blocked on the disk end only when it answers.
 	d.killAll(list, d.disk.FailFrozen)
 	if err := d.unmount(ctx); err != nil {
 		return err
@@ -184,8 +183,8 @@ func (d *diskRun) powerCut(ctx context.Context) error {
 	return d.awaitCalm(ctx)
 }
 
-// killFrozen kills everything that waits for a frozen disk, and starts it again on one
-// that works. The kernel's cache of the disk stays.
+// killFrozen kills all processes on a frozen disk, and restarts them on a working one. The
+// kernel's cache of the disk is kept.
 func (d *diskRun) killFrozen(ctx context.Context) error {
 	list := d.onMachine()
 	resume, err := suspend(ctx, list)
@@ -200,10 +199,10 @@ func (d *diskRun) killFrozen(ctx context.Context) error {
 	return d.awaitCalm(ctx)
 }
 
-// unmountMax bounds how long the last file of a killed process may stay open.
+// unmountMax bounds the time until the last file of a killed process is closed.
 const unmountMax = 10 * time.Second
 
-// unmount unmounts the disk, once the last process that was killed is gone.
+// unmount unmounts the disk after the last killed process has ended.
 func (d *diskRun) unmount(ctx context.Context) error {
 	if d.mounted == nil {
 		return nil
@@ -221,7 +220,7 @@ func (d *diskRun) unmount(ctx context.Context) error {
 	return err
 }
 
-// work lets the clients work for a while.
+// work waits while the clients work.
 func work(ctx context.Context, length time.Duration) error {
 	if !wait(ctx, length) {
 		return context.Cause(ctx)
@@ -229,8 +228,8 @@ func work(ctx context.Context, length time.Duration) error {
 	return nil
 }
 
-// readsGoOn reads for a while: reads must be answered, whatever the disk does.
-func (d *diskRun) readsGoOn(ctx context.Context, length time.Duration) {
+// keepReading reads for a while: reads must be answered during all faults of the disk.
+func (d *diskRun) keepReading(ctx context.Context, length time.Duration) {
 	paths := []string{"/healthz", "/balance", "/payout?limit=5"}
 	if list := d.clients.acknowledgedBetween(0, clock.Monotonic()); len(list) > 0 {
 		paths = append(paths, "/"+list[0].kind+"/"+list[0].id)
@@ -249,11 +248,10 @@ func (d *diskRun) readsGoOn(ctx context.Context, length time.Duration) {
 	}
 }
 
-// recoverMax is how long the gateway may take after a fault until it accepts orders
-// again by itself.
+// recoverMax is the maximum time after a fault until the gateway accepts orders again.
 const recoverMax = 10 * time.Second
 
-// recovers waits for an order that is accepted after the end of a fault.
+// recovers waits until an order is accepted after the end of a fault.
 func (d *diskRun) recovers(ctx context.Context) error {
 	ended := clock.Monotonic()
 	for clock.Monotonic()-ended < recoverMax {

@@ -15,27 +15,27 @@ import (
 	_ "modernc.org/sqlite" // registers the driver of the reader
 )
 
-// failure is a failed fsync of a file, and what follows it.
+// failure is a failed fsync of a file, and the action after it.
 type failure struct {
 	file string // suffix of its name; "" is any file
 	then func(d *diskRun, ctx context.Context, file string) error
 }
 
-// failures are all that are injected on an engine, one after the other.
+// failures are the injected failures of an engine, in order.
 func failures(engine string) (list []failure) {
 	if engine == postgres { // the server ends and starts by itself
-		return []failure{{"", (*diskRun).goOn}, {"", (*diskRun).goOn}, {"", (*diskRun).killAfter}}
+		return []failure{{"", (*diskRun).keepRunning}, {"", (*diskRun).keepRunning}, {"", (*diskRun).killAfter}}
 	}
-	for _, file := range []string{databaseFile + "-wal", databaseFile, "bank.journal", "installation.beat.new", ""} {
-		for _, then := range []func(*diskRun, context.Context, string) error{(*diskRun).goOn, (*diskRun).killAfter, (*diskRun).killAtOnce} {
+	for _, file := range []string{databaseFile + "-wal", databaseFile, "bank.journal", "installation.epoch.new", ""} {
+		for _, then := range []func(*diskRun, context.Context, string) error{(*diskRun).keepRunning, (*diskRun).killAfter, (*diskRun).killAtOnce} {
 			list = append(list, failure{file, then})
 		}
 	}
 	return append(list, failure{databaseFile, (*diskRun).delayCheckpoint})
 }
 
-// fsync makes fsyncs of each file fail. Each time the power is cut at the end, which
-// shows the writes that the failed fsync has dropped.
+// fsync makes fsyncs of each file fail. Each time the power is cut at the end, which reveals
+// the writes that the failed fsync has dropped.
 func (d *diskRun) fsync(ctx context.Context) error {
 	for _, f := range failures(d.engine) {
 		if err := work(ctx, time.Second); err != nil {
@@ -57,8 +57,8 @@ func (d *diskRun) fsync(ctx context.Context) error {
 	return nil
 }
 
-// goOn makes a few fsyncs of a file fail. The gateway goes on by itself.
-func (d *diskRun) goOn(ctx context.Context, file string) error {
+// keepRunning makes a few fsyncs of a file fail. The gateway is not killed.
+func (d *diskRun) keepRunning(ctx context.Context, file string) error {
 	before := d.disk.Counts().FailedSyncs
 	d.disk.FailSyncs(file, 1+int(d.random.Int64N(3)))
 	d.awaitFailedSync(ctx, before)
@@ -67,14 +67,14 @@ func (d *diskRun) goOn(ctx context.Context, file string) error {
 
 // killAfter kills the gateway after such a failure.
 func (d *diskRun) killAfter(ctx context.Context, file string) error {
-	if err := d.goOn(ctx, file); err != nil {
+	if err := d.keepRunning(ctx, file); err != nil {
 		return err
 	}
 	return d.kill(ctx)
 }
 
-// killAtOnce kills everything before it does anything after a failed fsync: the next
-// process can read the write that was to be synced, and it is not on the disk.
+// killAtOnce kills all processes right after a failed fsync: the next process can read the
+// write that failed to sync, but it is not on the disk.
 func (d *diskRun) killAtOnce(ctx context.Context, file string) error {
 	select {
 	case <-d.disk.FailSyncAndFreeze(file):
@@ -98,9 +98,8 @@ func (d *diskRun) awaitFailedSync(ctx context.Context, before int64) {
 	d.reportf("never fired", "no fsync failed")
 }
 
-// delayCheckpoint lets a reader delay a checkpoint of SQLite's write-ahead log, so that
-// a part of it is written to the database file, and the fsync fails that follows the
-// rest.
+// delayCheckpoint uses a reader to delay a checkpoint of SQLite's write-ahead log, so that
+// only a part is written to the database file, and the fsync after the rest fails.
 func (d *diskRun) delayCheckpoint(ctx context.Context, file string) error {
 	path := filepath.Join(d.mountPoint, file)
 	release, err := startReader(ctx, path)
@@ -114,7 +113,7 @@ func (d *diskRun) delayCheckpoint(ctx context.Context, file string) error {
 	if !moved {
 		d.reportf("never fired", "no checkpoint wrote to the database file")
 	}
-	return d.goOn(ctx, file)
+	return d.keepRunning(ctx, file)
 }
 
 // awaitCheckpoint waits until a checkpoint has written to the database file.

@@ -14,8 +14,8 @@ import (
 
 // The load of an overload.
 const (
-	// overloadSync is the longest fsync. It must outweigh the CPU that the FUSE disk
-	// takes, which the load takes as well.
+	// overloadSync is the longest fsync. It must exceed the CPU time of the FUSE disk and
+	// of the load generator.
 	overloadSync = 600 * time.Millisecond
 	// capacityLoad is the number of connections that measure the capacity: enough for
 	// full batches, one in flight and one pending, and too few for many refusals.
@@ -25,8 +25,8 @@ const (
 	// batches.
 	capacityLoadServer = 450
 	serverTime         = 2 * overloadTime
-	// overloadConnections are more than the orders that wait, or the load would
-	// throttle itself.
+	// overloadConnections must exceed the waiting orders, or the load would throttle
+	// itself.
 	overloadConnections = 2048
 	overloadTime        = 30 * time.Second
 	overloadWarmUp      = 5 * time.Second
@@ -72,9 +72,9 @@ type percentiles struct {
 	P99 int64 `json:"p99"`
 }
 
-// overload requests far more orders than a gateway on a slow disk can commit. It must
-// still accept as many as it can, and refuse the rest quickly; reads, health checks and
-// notices are answered, memory is bounded, and afterwards it is soon normal again.
+// overload requests far more orders than a gateway on a slow disk can commit. The gateway
+// must still accept as many as it can and refuse the rest quickly. Reads, health checks and
+// notices are answered, memory is bounded, and latency soon recovers.
 func (d *diskRun) overload(ctx context.Context) error {
 	d.loadGenerator = true
 	d.disk.Slow(overloadSync)
@@ -227,7 +227,7 @@ func (d *diskRun) latency(ctx context.Context) (time.Duration, error) {
 	return (clock.Monotonic() - began) / orders, nil
 }
 
-// placeOne places an order that is none of the clients'.
+// placeOne places an order outside the clients.
 func (d *diskRun) placeOne(ctx context.Context, reference string) reply {
 	body, err := json.Marshal(newRequest(payin, reference, 100))
 	if err != nil {
@@ -254,18 +254,18 @@ func (d *diskRun) awaitNormal(ctx context.Context, before time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// probe reads, and lets orders be paid, until stop is called.
+// probe reads and pays orders until stop is called.
 func (d *diskRun) probe(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var probes sync.WaitGroup
 	probes.Go(func() {
 		for ctx.Err() == nil {
-			d.readsGoOn(ctx, time.Second)
+			d.keepReading(ctx, time.Second)
 		}
 	})
 	probes.Go(func() {
 		for ctx.Err() == nil {
-			d.noticesGoOn(ctx)
+			d.keepNotifying(ctx)
 			wait(ctx, readyLook)
 		}
 	})
@@ -275,9 +275,9 @@ func (d *diskRun) probe(ctx context.Context) (stop func()) {
 	}
 }
 
-// noticesGoOn lets the clients' orders be paid until ctx ends: the bank's notices must
+// keepNotifying pays the clients' orders until ctx ends: the bank's notices must
 // be accepted and applied.
-func (d *diskRun) noticesGoOn(ctx context.Context) {
+func (d *diskRun) keepNotifying(ctx context.Context) {
 	for _, o := range d.clients.acknowledgedBetween(0, clock.Monotonic()) {
 		if o.kind != payin {
 			continue

@@ -10,7 +10,7 @@ import (
 // so the first write that fails is another one each time.
 const spaceLeft = 512 << 10
 
-// full makes the disk run full, twice: orders are refused, reads go on, a gateway
+// full fills the disk twice: orders are refused, reads continue, a gateway
 // that is started then serves reads, and once there is space it recovers by itself. At
 // the end the power is cut: orders acknowledged on a full disk must be on it.
 func (d *diskRun) full(ctx context.Context) error {
@@ -21,12 +21,12 @@ func (d *diskRun) full(ctx context.Context) error {
 		_, before := d.clients.progress()
 		d.disk.Limit(d.disk.Used() + d.random.Int64N(spaceLeft))
 		d.awaitRefusal(ctx, before)
-		d.readsGoOn(ctx, 2*time.Second)
+		d.keepReading(ctx, 2*time.Second)
 		if d.engine == sqlite {
 			if err := d.kill(ctx); err != nil {
 				return err
 			}
-			d.readsGoOn(ctx, time.Second)
+			d.keepReading(ctx, time.Second)
 		}
 		d.disk.Limit(0)
 		if err := d.recovers(ctx); err != nil {
@@ -69,7 +69,7 @@ func (d *diskRun) readOnly(ctx context.Context) error {
 		}
 		from := clock.Monotonic()
 		d.awaitRefusal(ctx, before)
-		d.readsGoOn(ctx, 2*time.Second)
+		d.keepReading(ctx, 2*time.Second)
 		d.notAcknowledged(from, clock.Monotonic())
 		if err := d.setReadOnly(ctx, false); err != nil {
 			return err
@@ -107,7 +107,7 @@ const slowClients = 400
 func (d *diskRun) slow(ctx context.Context) error {
 	for _, most := range []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second} {
 		d.disk.Slow(most)
-		d.readsGoOn(ctx, 5*time.Second)
+		d.keepReading(ctx, 5*time.Second)
 	}
 	if got := d.api.send(ctx, "GET", d.gatewayURLs[0]+"/readyz", ""); got.status != 200 {
 		d.reportf("not ready", "on a slow disk GET /readyz is answered %d", got.status)

@@ -96,7 +96,7 @@ const (
 	drainKill            // a SIGKILL
 )
 
-// drain asks a gateway to end in order.
+// drain shuts a gateway down with SIGTERM.
 func (r *run) drain(ctx context.Context, p *process, mode drainMode) {
 	if !p.signal(syscall.SIGTERM) {
 		return

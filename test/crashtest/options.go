@@ -170,7 +170,7 @@ func (o *options) chooseFaults(only []string) error {
 	return nil
 }
 
-// injects says whether a run of kills may inject a fault.
+// injects reports whether a run of kills may inject a fault.
 func (o *options) injects(fault string) bool { return slices.Contains(o.faults, fault) }
 
 // repetition is the command line that repeats a run.

@@ -100,7 +100,7 @@ func urlOf(address, name string) string {
 	return "postgres://postgres@" + address + "/" + name + "?sslmode=disable"
 }
 
-// open makes the server's folder and the gateways' database, and leaves the server
+// open creates the server's folder and the gateways' database, and leaves the server
 // running. With SQLite there is nothing to do.
 func (d *database) open(ctx context.Context) error {
 	if d.server == nil {

@@ -65,7 +65,7 @@ type end struct {
 	status  syscall.WaitStatus
 }
 
-// atFailpoint says whether the process died at its failpoint.
+// atFailpoint reports whether the process died at its failpoint.
 func (e end) atFailpoint() bool {
 	return e.failpoint != "" && !e.killed && e.status.Signaled() && e.status.Signal() == syscall.SIGKILL
 }
@@ -146,7 +146,7 @@ func (p *process) signal(s syscall.Signal) bool {
 	return p.cmd.Process.Signal(s) == nil
 }
 
-// kill kills the process and waits for its end. It says whether the process was
+// kill kills the process and waits for its end. It reports whether the process was
 // running.
 func (p *process) kill() bool {
 	found := p.signal(syscall.SIGKILL)
@@ -168,7 +168,7 @@ func (p *process) serves() {
 	p.life.served = true
 }
 
-// up says whether the process runs and has been ready.
+// up reports whether the process runs and has been ready.
 func (p *process) up() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

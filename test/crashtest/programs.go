@@ -90,5 +90,5 @@ func account(folder string) (*syscall.Credential, error) {
 		}
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
-	return nil, fmt.Errorf("%w: no account to run PostgreSQL as: it takes postgres or nobody", errUnfit)
+	return nil, fmt.Errorf("%w: no account to run PostgreSQL: create postgres or nobody", errUnfit)
 }

@@ -170,7 +170,7 @@ func (c *connection) forward() {
 		switch due {
 		case cutBefore, cutBetween:
 			return
-		case cutAnswered:
+		case cutAt, cutAnswered:
 			c.dropAnswer.Store(true)
 		}
 		if _, err := c.server.Write(m); err != nil || due == cutAt {
@@ -218,7 +218,7 @@ func readMessage(from *bufio.Reader, kind int) (message, error) {
 	return m, err
 }
 
-// commits says whether the message is a simple query that is a COMMIT.
+// commits reports whether the message is a simple query with COMMIT.
 func (m message) commits() bool {
 	return m[0] == 'Q' && strings.EqualFold(strings.TrimRight(string(m[5:]), "\x00; "), "commit")
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// records are what the clients, the gateway, the bank and the receivers have
-// recorded, and what the gateway answers when every request is repeated.
+// records are the records of the clients, the gateway, the bank and the receivers, and the
+// gateway's answers to repeated requests.
 type records struct {
 	// The clients'.
 	placements []*placement
@@ -24,15 +24,15 @@ type records struct {
 	// The bank's.
 	transfers []transfer
 	payments  []payment
-	// paymentsUnknown says that the payments of an embedded bank cannot be read.
+	// paymentsUnknown means that the payments of an embedded bank cannot be read.
 	paymentsUnknown bool
 
 	// The receivers'.
 	deliveries []delivery
 
-	// bankFaults says that the bank was made to refuse, time out or stay silent.
+	// bankFaults means that the bank had faults: refusals, timeouts or lost notices.
 	bankFaults bool
-	// restored says that an older backup replaced the database: an order that was
+	// restored means that an older backup replaced the database: an order that was
 	// acknowledged after it may be created again, with the same identity at the bank.
 	restored bool
 }

@@ -25,7 +25,7 @@ type run struct {
 	clients *clients
 
 	disk          *faultdisk.Disk // nil on an ordinary disk
-	bankFaults    bool            // the bank may refuse, time out or stay silent
+	bankFaults    bool            // the bank may refuse, time out or lose notices
 	loadGenerator bool            // orders of others than the clients are expected
 	restored      bool            // an older backup replaced the database
 	undisturbed   atomic.Bool     // the last fault has ended
@@ -39,7 +39,7 @@ type run struct {
 // violationsShown bounds the violations that are printed.
 const violationsShown = 20
 
-// newRun makes a run's folder. remove removes it, unless it is to be kept.
+// newRun creates a run's folder. remove removes it unless it is kept.
 func newRun(o *options, t *totals, seed uint64) (r *run, remove func(), err error) {
 	folder, err := os.MkdirTemp("", "porteira-crashtest-")
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *run) reportf(kind, format string, arguments ...any) {
 	r.report(violation{kind: kind, details: []string{fmt.Sprintf(format, arguments...)}})
 }
 
-// disturbs says whether a fault may be injected now.
+// disturbs reports whether a fault may be injected now.
 func (r *run) disturbs(fault string) bool {
 	return !r.undisturbed.Load() && r.disk == nil && r.injects(fault)
 }

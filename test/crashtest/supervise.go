@@ -133,7 +133,7 @@ func (r *run) ended(e end) {
 	}
 }
 
-// failedSyncs is how many fsyncs of the disk have failed.
+// failedSyncs is the number of failed fsyncs of the disk.
 func (r *run) failedSyncs() int64 {
 	if r.disk == nil {
 		return 0

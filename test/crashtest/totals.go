@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// totals count what happened on one engine. A figure may have details: its value
-// is then their sum, or their maximum or minimum.
+// totals are the figures of one engine. A figure may have details: its value is then their
+// sum, maximum or minimum.
 type totals struct {
 	engine string
 
@@ -79,8 +79,7 @@ func (t *totals) sum(name string) int {
 	return int(n)
 }
 
-// printTotals prints one line per figure: its total if that makes sense, and its
-// details.
+// printTotals prints one line per figure: its total, if summable, and its details.
 func printTotals(out io.Writer, all []*totals) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, t := range all {
@@ -109,7 +108,7 @@ func (t *totals) print(out io.Writer) {
 	}
 }
 
-// summable says whether the details of a figure can be added up.
+// summable reports whether the details of a figure can be added up.
 func summable(name string) bool {
 	kind, _, _ := strings.Cut(name, " ")
 	return kind != "slowest" && kind != "most" && kind != "least"

@@ -17,7 +17,7 @@ import (
 // blockSize is the unit of allocation, in bytes.
 const blockSize = 4096
 
-// Counts tell which faults have fired: a fault that never fired proves nothing.
+// Counts are the numbers of faults that have fired.
 type Counts struct {
 	Syncs       int64 // fsyncs that succeeded, of files and folders
 	FailedSyncs int64 // fsyncs that failed
@@ -46,7 +46,7 @@ type Disk struct {
 type failingSync struct {
 	suffix string
 	left   int
-	frozen chan struct{} // closed when the last one has failed; nil if the disk goes on
+	frozen chan struct{} // closed when the last one has failed; nil if the disk keeps working
 }
 
 // New returns an empty disk. The seed determines the delays of a slow disk and
@@ -65,7 +65,7 @@ func (d *Disk) Limit(bytes int64) {
 	d.capacity = bytes
 }
 
-// Used is how many bytes its files take up.
+// Used is the size of its files in bytes.
 func (d *Disk) Used() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -260,7 +260,7 @@ func (d *Disk) SyncAll() {
 	}
 }
 
-// syncFails says whether this sync fails, and if so drops the unsynced writes.
+// syncFails reports whether this sync fails, and if so drops the unsynced writes.
 func (d *Disk) syncFails(n *node) bool {
 	for _, f := range d.failing {
 		if f.left > 0 && n.children == nil && strings.HasSuffix(n.name, f.suffix) {
@@ -286,7 +286,7 @@ func (d *Disk) refuse() syscall.Errno {
 	return 0
 }
 
-// allocate finds space for a file to grow, and returns the size it may reach.
+// allocate allocates space for a file to grow, and returns the size that it may reach.
 func (d *Disk) allocate(n *node, size int) (allowed int) {
 	if size <= len(n.data) {
 		return size

@@ -9,8 +9,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// cacheTime is how long the kernel may cache names and attributes: nothing but
-// the mount changes them.
+// cacheTime is the time for which the kernel may cache names and attributes: only the mount
+// changes them.
 const cacheTime = time.Hour
 
 const nameMax = 255
