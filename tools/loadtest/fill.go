@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
+)
+
+const (
+	// batch is the number of orders per commit.
+	batch = 2048
+	// gap is the time between two pay-ins: about ten million a year.
+	gap = 3 * time.Second
+	// funds is the opening balance of each merchant, in cents.
+	funds = 1_000_000_000_00
+
+	// marker is the setting that identifies a database of this program.
+	marker = "loadtest"
+)
+
+// filler fills one store. Its clock begins in the past and ends about now.
+type filler struct {
+	store     *store.Store
+	core      *app.Core
+	clock     *env.VirtualClock
+	env       env.Env
+	merchants []store.Merchant
+	shares    []float64 // cumulative
+	last      []order   // of the batch before
+}
+
+func fill(ctx context.Context, o options, random env.Random) (err error) {
+	if o.payins+o.payouts == 0 {
+		return nil
+	}
+	real := env.NewSystemClock()
+	clock := env.NewVirtualClock(real.Now().Add(-time.Duration(o.payins) * gap))
+	f := &filler{clock: clock, env: env.Env{Clock: clock, IDs: env.NewIDs(random), Random: random}}
+	if err := f.open(ctx, o); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.store.Close()) }()
+	began := real.Monotonic()
+	for payins, payouts := 0, 0; payins < o.payins || payouts < o.payouts; {
+		n := min(batch, o.payins-payins)
+		m := min(batch, o.payouts-payouts, max(1, o.payouts*(payins+n)/max(1, o.payins)-payouts))
+		if n == 0 {
+			m = min(batch, o.payouts-payouts)
+		}
+		if err := f.addOrders(ctx, n, m); err != nil {
+			return err
+		}
+		payins, payouts = payins+n, payouts+m
+		fmt.Fprintf(os.Stderr, "\r%d pay-ins, %d payouts, %.0f orders/s ", payins, payouts, float64(payins+payouts)/(real.Monotonic()-began).Seconds())
+	}
+	fmt.Fprintln(os.Stderr)
+	f.clock.Advance(48 * time.Hour) // everything expires and is delivered
+	return errors.Join(f.addOrders(ctx, 0, 0), f.core.Leave(ctx))
+}
+
+func (f *filler) open(ctx context.Context, o options) error {
+	key, err := masterKey(filepath.Join(o.data, "master.key"), f.env.Random)
+	if err != nil {
+		return err
+	}
+	keys, err := db.NewKeyring(key, f.env.Random)
+	if err != nil {
+		return err
+	}
+	options := db.Options{Database: o.database, Keys: keys, Env: f.env, AllowUnsafe: true}
+	if o.database == "" {
+		options.Database = filepath.Join(o.data, "porteira.db")
+	}
+	if _, err := store.Migrate(ctx, options); err != nil {
+		return err
+	}
+	if f.store, err = store.Open(ctx, options); err != nil {
+		return err
+	}
+	f.core = app.NewCore(app.CoreOptions{
+		Store: f.store, Env: f.env, Processors: processor.Registry{sandbox.Name: bank{}}, Marker: noMarker{}, Inline: true,
+	})
+	if err := f.core.Cluster.Join(ctx, 0, true); err != nil {
+		return err
+	}
+	if _, err := f.core.Cluster.KeepAlive(ctx); err != nil {
+		return err
+	}
+	return f.openMerchants(ctx, o.merchants)
+}
+
+// openMerchants creates the merchants of a new store, or reads those of one that this
+// program made.
+func (f *filler) openMerchants(ctx context.Context, n int) (err error) {
+	if f.merchants, err = f.store.Merchants(ctx); err != nil {
+		return err
+	}
+	mark, err := f.store.Setting(ctx, marker)
+	switch {
+	case err != nil:
+		return err
+	case mark == "" && len(f.merchants) > 0:
+		return errors.New("this database was not made by loadtest: choose another")
+	case mark == "":
+		if err := f.core.Writer.Do(ctx, write.SetSetting{Name: marker, Value: "filled"}); err != nil {
+			return err
+		}
+	}
+	for i := len(f.merchants); i < n; i++ {
+		m, err := f.core.Merchants.Create(ctx, store.Merchant{Name: fmt.Sprintf("shop %d", i+1), City: "SAO PAULO", Processor: sandbox.Name}, "")
+		if err != nil {
+			return err
+		}
+		if err := f.core.Merchants.Fund(ctx, m, funds); err != nil {
+			return err
+		}
+		f.merchants = append(f.merchants, m)
+	}
+	sum := 0.0
+	for i := range f.merchants {
+		sum += 1 / float64(i+1)
+		f.shares = append(f.shares, sum)
+	}
+	return nil
+}
+
+// masterKey reads the key of a store, or makes it, in the form that `porteira dev` reads.
+func masterKey(path string, random env.Random) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		key := make([]byte, db.MasterKeyLength)
+		random.Read(key)
+		return key, os.WriteFile(path, []byte(base64.StdEncoding.EncodeToString(key)+"\n"), 0o600)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return db.ParseMasterKey(strings.TrimSpace(string(text)))
+}
+
+// noMarker keeps no epoch outside the database: a filled store is never restored.
+type noMarker struct{}
+
+// Read implements [cluster.Marker].
+func (noMarker) Read() (int64, error) { return 0, nil }
+
+// Write implements [cluster.Marker].
+func (noMarker) Write(int64) error { return nil }
+
+// bank is the sandbox as a processor that makes codes without a call. What happens to
+// transfers and charges, the filler says itself.
+type bank struct{ processor.Transferrer }
+
+// Profile implements [processor.Processor].
+func (bank) Profile() processor.Profile {
+	return processor.Profile{Name: sandbox.Name, IdempotentByOurID: true, TransferTimeout: 5 * time.Second}
+}
+
+// Mint implements [processor.Minter].
+func (bank) Mint(r processor.ChargeRequest) (processor.Charge, bool) {
+	return processor.Charge{PIX: &payment.PIXDetail{QRCode: strings.Repeat("0", 150), TxID: r.ExternalID, ExpiresAt: r.ExpiresAt}}, true
+}
+
+// Charge implements [processor.Charger]; it is not called.
+func (bank) Charge(context.Context, processor.ChargeRequest) processor.ChargeAnswer {
+	return processor.ChargeAnswer{}
+}
+
+// QueryCharge implements [processor.Charger]; it is not called.
+func (bank) QueryCharge(context.Context, string) processor.ChargeReport {
+	return processor.ChargeReport{}
+}
