@@ -78,7 +78,7 @@ func hasTest(t *testing.T, folder, name string) bool {
 	return false
 }
 
-// The runner tells each way in which a mutant can end from the others.
+// The runner has a verdict for each way in which a mutant can end.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
 	absolute, err := filepath.Abs(root)
@@ -147,7 +147,7 @@ func TestPlant(t *testing.T) {
 }
 
 // A mutant without one of its parts is refused.
-func TestFaultyMutants(t *testing.T) {
+func TestInvalidMutants(t *testing.T) {
 	t.Parallel()
 	const good = `[[mutant]]
 id = "i"

@@ -69,7 +69,7 @@ func (r *runner) try(ctx context.Context, m *mutant) (o outcome, err error) {
 		if err != nil {
 			return o, err
 		}
-		if o = m.judge(words[0], report); o.verdict != survived {
+		if o = m.outcome(words[0], report); o.verdict != survived {
 			return o, nil
 		}
 	}
@@ -169,8 +169,8 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + " …"
 }
 
-// judge says what a report means for a mutant.
-func (m *mutant) judge(folder string, r report) outcome {
+// outcome says what a report means for a mutant.
+func (m *mutant) outcome(folder string, r report) outcome {
 	switch {
 	case !r.built:
 		return outcome{verdict: notCompiled, by: r.output}
