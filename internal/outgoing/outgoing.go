@@ -43,9 +43,8 @@ const (
 	lookUpPerMerchant = 32
 
 	// sendsUnderLoad is how many payouts of a merchant a commit claims while
-	// requests are queued: a burst of requests is accepted at full speed while
-	// payouts continue at a steady rate. Measured: a larger share slows the burst by
-	// as much as it sends.
+	// requests are queued: requests are accepted at full speed while payouts continue
+	// at a steady rate (docs/decisions/0011).
 	sendsUnderLoad = 4
 )
 
