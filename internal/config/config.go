@@ -144,14 +144,14 @@ func Load(s Sources) (*Config, error) {
 	return c, errors.Join(faults...)
 }
 
-// fromPath reads the file of settings, if there is one.
+// fromPath reads the settings file, if there is one.
 func fromPath(path string) (map[string]string, []error) {
 	if path == "" {
 		return nil, nil
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, []error{fmt.Errorf("cannot read the file of settings: %w", err)}
+		return nil, []error{fmt.Errorf("cannot read the settings file: %w", err)}
 	}
 	return parseFile(path, string(text))
 }
@@ -172,7 +172,7 @@ func (c *Config) finish() (faults []error) {
 	}
 	given := c.BankSecret != "" || c.has("bank-secret") && c.setting("bank-secret").Value != "" // an invalid one is reported already
 	if c.Mode == Bank && !given {
-		faults = append(faults, errors.New("bank-secret is missing: gateways verify the bank's notices with it; set PORTEIRA_BANK_SECRET to at least 16 characters, the same for bank and gateways"))
+		faults = append(faults, errors.New("bank-secret is missing: gateways verify the bank's notices with it; set PORTEIRA_BANK_SECRET to at least 16 characters, the same for the bank and its gateways"))
 	}
 	if c.BankURL != "" && !given {
 		faults = append(faults, errors.New("bank-secret is missing: the shared bank's notices are verified with it; set PORTEIRA_BANK_SECRET to the bank's secret"))

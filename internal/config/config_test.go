@@ -103,7 +103,7 @@ func TestFaults(t *testing.T) {
 		{"a file", config.Sources{Mode: config.Dev, Flags: map[string]string{"config": file}}, []string{
 			`:1: unknown option "lisen"; did you mean listen?`, `:2: the line must have the form`, ":4: listen is set twice", ":5: a file cannot include another file",
 		}},
-		{"no file", config.Sources{Mode: config.Dev, Flags: map[string]string{"config": file + ".not"}}, []string{"cannot read the file"}},
+		{"no file", config.Sources{Mode: config.Dev, Flags: map[string]string{"config": file + ".not"}}, []string{"cannot read the settings file"}},
 		{"two faults", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_LISTEN=8080", "PORTEIRA_LOG_LEVEL=loud"}}, []string{
 			"listen (environment): write it as host:port", "log-level (environment): write debug, info, warn or error",
 		}},

@@ -12,11 +12,11 @@ func Markdown() string {
 
 <!-- Generated from internal/config/options.go by "make docs". Do not edit. -->
 
-An option is set, in ascending order of precedence:
+An option can be set in three ways; a later one overrides an earlier one:
 
 1. in a file of ` + "`name = value`" + ` lines (` + "`#`" + ` starts a comment line), named by ` + "`--config`" + ` or ` + "`PORTEIRA_CONFIG`" + `;
 2. by an environment variable: ` + "`max-in-flight`" + ` is ` + "`PORTEIRA_MAX_IN_FLIGHT`" + `;
-3. by a flag: ` + "`--max-in-flight`" + `. Secrets have no flag, as all users of a machine can see flags.
+3. by a flag: ` + "`--max-in-flight`" + `. Secrets have no flag, because other users of the machine can see flags.
 
 An unknown name or an invalid value is an error at start. ` + "`porteira config --for serve`" + ` prints each value and its
 source. ` + "`PORTEIRA_SERVICE_*` and `PORTEIRA_PORT*`" + `, which Kubernetes sets, are ignored.
@@ -41,7 +41,7 @@ source. ` + "`PORTEIRA_SERVICE_*` and `PORTEIRA_PORT*`" + `, which Kubernetes se
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", o.Name, kind, defaultsText(o), by, o.Meaning)
 	}
 	b.WriteString(`
-"admin" is the commands that work beside a running gateway: merchant, credential,
+"admin" stands for the commands that can run beside a gateway: merchant, credential,
 case, verify, backup, migrate.
 `)
 	return b.String()

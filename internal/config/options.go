@@ -61,11 +61,11 @@ var (
 // Options is the table.
 var Options = []Option{
 	{Name: fileOption, Kind: "FILE", Modes: Modes, parse: nothing,
-		Meaning: "file of settings: one \"name = value\" per line"},
+		Meaning: "settings file: one \"name = value\" per line"},
 
 	{Name: "listen", Kind: "HOST:PORT", Default: "127.0.0.1:8080", Else: map[Mode]string{Bank: "127.0.0.1:8090"}, Modes: listeners,
 		parse:   address(func(c *Config) *string { return &c.Listen }),
-		Meaning: "address to listen on; port 0 picks a free one. Put a TLS proxy in front"},
+		Meaning: "address to listen on, behind a TLS proxy; port 0 picks a free port"},
 	{Name: "ops-listen", Kind: "HOST:PORT", Default: "", Else: map[Mode]string{Serve: "127.0.0.1:8081"}, Modes: gateways,
 		parse:   address(func(c *Config) *string { return &c.OpsListen }),
 		Meaning: "address of /healthz, /readyz and /metrics; if empty, the API listener serves them"},
@@ -75,20 +75,20 @@ var Options = []Option{
 		Meaning: "URL of payers' pages (checkoutUrl) as browsers reach it; if empty, base-url"},
 
 	{Name: "data", Kind: "DIR", Default: "data", Modes: Modes, parse: text(func(c *Config) *string { return &c.Data }),
-		Meaning: "folder for SQLite database, master key, sandbox bank's journal and the epoch file that detects a restored backup"},
+		Meaning: "folder of the SQLite database, the master key, the sandbox bank's journal and the epoch file, which detects a restored backup"},
 	{Name: "database", Kind: "FILE|URL", Modes: databases, parse: text(func(c *Config) *string { return &c.Database }),
 		Meaning: "SQLite file, or postgres://user@host/name; if empty, porteira.db in the data folder"},
 	{Name: "master-key", Kind: "BASE64", Secret: true, Modes: databases, parse: secret(func(c *Config) *Secret { return &c.MasterKey }),
-		Meaning: "32 bytes in base64 that seal secrets and personal data. Without it they are lost: keep a copy apart from the database"},
+		Meaning: "32 bytes in base64 that seal secrets and personal data, which are lost without it: keep a copy apart from the database"},
 	{Name: "retired-master-keys", Kind: "BASE64,…", Secret: true, Modes: gateways, parse: secret(func(c *Config) *Secret { return &c.RetiredMasterKeys }),
-		Meaning: "previous master keys, separated by commas: they keep URLs of payers' pages valid"},
+		Meaning: "previous master keys, separated by commas, so that the URLs of payers' pages stay valid"},
 	{Name: "master-key-file", Kind: "FILE", Modes: databases, parse: text(func(c *Config) *string { return &c.MasterKeyFile }),
 		Meaning: "file with the master key; if empty, master.key in the data folder, which dev creates at its first start"},
 
 	{Name: "bank", Kind: "URL", Modes: gateways, parse: webURL(func(c *Config) *string { return &c.BankURL }),
 		Meaning: "URL of a shared sandbox bank (porteira bank); if empty, dev runs its own"},
 	{Name: "bank-secret", Kind: "TEXT", Secret: true, Modes: listeners, parse: bankSecret,
-		Meaning: "at least 16 characters, shared by the bank and its gateways: signs notices and protects the bank's routes"},
+		Meaning: "secret of at least 16 characters, shared by the bank and its gateways: it signs notices and protects the bank's routes"},
 	{Name: "bank-secret-file", Kind: "FILE", Modes: listeners, parse: nothing,
 		Meaning: "file with the bank-secret"},
 
@@ -96,7 +96,7 @@ var Options = []Option{
 		Meaning: "merchant whose pay-ins can be created without credentials; if empty, credentials are required"},
 	{Name: "public-rate", Kind: "NUMBER", Default: "20", Modes: gateways,
 		parse:   number(func(c *Config) *int { return &c.PublicRate }, 1, 1_000_000),
-		Meaning: "pay-ins per second and IP address without credentials; bursts of five times that"},
+		Meaning: "pay-ins per second and IP address without credentials; bursts of up to five times that"},
 
 	{Name: "allow-http-webhooks", Kind: KindSwitch, Default: "false", Else: map[Mode]string{Dev: "true"}, Modes: gateways,
 		parse:   toggle(func(c *Config) *bool { return &c.AllowHTTPWebhooks }),
@@ -109,19 +109,19 @@ var Options = []Option{
 
 	{Name: "max-in-flight", Kind: "NUMBER", Default: "4096", Modes: gateways,
 		parse:   number(func(c *Config) *int { return &c.MaxInFlight }, 16, 1_000_000),
-		Meaning: "requests in flight at once; more are refused with 503. Writes may use four fifths; notices and health checks do not count"},
+		Meaning: "requests in flight at once; more get 503. Writes may use four fifths; notices and health checks do not count"},
 	{Name: "max-connections", Kind: "NUMBER", Default: "10000", Modes: gateways,
 		parse:   number(func(c *Config) *int { return &c.MaxConnections }, 16, 1_000_000),
-		Meaning: "open connections to the API; more wait. At most half of the files that the process may open. Each takes about 20 kB"},
+		Meaning: "open connections to the API; more wait. It is limited to half of the files that the process may open. Each connection takes about 20 kB"},
 	{Name: "shutdown-timeout", Kind: "DURATION", Default: "10s", Modes: listeners, parse: duration,
-		Meaning: "time for work in progress after SIGTERM; a second signal ends it at once"},
+		Meaning: "time for work in progress after SIGTERM; a second signal exits at once"},
 	{Name: "profiling", Kind: KindSwitch, Default: "false", Modes: gateways, parse: toggle(func(c *Config) *bool { return &c.Profiling }),
 		Meaning: "serve /debug/pprof/ on ops-listen, which must then be set"},
 
 	{Name: "log-level", Kind: "LEVEL", Default: "info", Else: map[Mode]string{Admin: "warn"}, Modes: Modes, parse: logLevel,
-		Meaning: "lowest level that is logged: debug, info, warn or error"},
+		Meaning: "lowest level to log: debug, info, warn or error"},
 	{Name: "log-format", Kind: "FORMAT", Default: "json", Else: map[Mode]string{Dev: "text", Admin: "text"}, Modes: Modes, parse: logFormat,
-		Meaning: "json for programs, text for people"},
+		Meaning: "json or text"},
 }
 
 // Of lists the options of a mode, in the order of the table.

@@ -47,13 +47,14 @@ Each kind of order has a transition table. A trigger that the table does not lis
 is not an error: reports arrive twice, late or out of order. One commit changes the status, raises ` + "`version`" + ` by one, posts
 the [ledger entry](ledger.md) and writes the [event](webhooks.md).
 `
-	payinIntro = `Created PENDING. An EXPIRED or CANCELED pay-in can still be paid, as ` + "`late`" + `. On ` + "`pay_short`" + ` the receipts so far are below the
-amount; on ` + "`pay_more`" + ` a receipt exceeds it or cannot be applied any more. ` + "`attempt_refused`" + ` is a refused card: the payer may
-try again. ` + "`win_refunded` and `reverse_refunded`" + ` apply if a part was refunded before. Refunds post their own entries.
+	payinIntro = `A pay-in is created PENDING. An EXPIRED or CANCELED pay-in can still be paid, and is then ` + "`late`" + `. ` + "`pay_short`" + `: the receipts so
+far are less than the amount. ` + "`pay_more`" + `: a receipt exceeds it or can no longer be applied. ` + "`attempt_refused`" + `: a card was
+refused; the payer may try again. ` + "`win_refunded` and `reverse_refunded`" + ` apply if the pay-in was partly refunded before. Refunds
+post their own entries.
 `
-	payoutIntro = `Created PENDING with ` + "`payout_held`" + `. While its outcome is unknown, a payout stays PROCESSING and its money stays held.
+	payoutIntro = `A payout is created PENDING, with ` + "`payout_held`" + `. While its outcome is unknown, a payout stays PROCESSING and its money stays held.
 `
-	refundIntro = `Created PENDING with ` + "`refund_held`" + `. No route creates refunds yet.
+	refundIntro = `A refund is created PENDING, with ` + "`refund_held`" + `. No route creates refunds yet.
 `
 )
 
