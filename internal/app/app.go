@@ -1,5 +1,5 @@
-// Package app is assembly: opens the store, builds use cases, background workers and
-// servers; ordered start and stop.
+// Package app assembles the gateway: it opens the store, builds use cases, background
+// workers and servers, and starts and stops them in order.
 package app
 
 import (

@@ -1,4 +1,4 @@
-// Package cli is one file per command; parses, calls, prints.
+// Package cli implements the commands, one file each: parse, call, print.
 package cli
 
 import (

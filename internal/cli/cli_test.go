@@ -116,7 +116,7 @@ func TestCommands(t *testing.T) {
 		{"bench payin --database host=db", 2, "", "porteira: invalid options: database must be a PostgreSQL URL, postgres://user@host/name; without one the run uses SQLite\n"},
 		{"bench payin --url 127.0.0.1:80", 2, "", "porteira: invalid options: write the gateway's address as http://host:port\n"},
 		{"bench payin --url http://127.0.0.1:1 --merchants 2", 2, "", "porteira: invalid options: a running gateway (URL) allows one merchant only\n"},
-		{"bank", 2, "", "porteira: bank-secret is missing: gateways verify the bank's notices with it; set PORTEIRA_BANK_SECRET to at least 16 characters, the same for bank and gateways\n"},
+		{"bank", 2, "", "porteira: bank-secret is missing: gateways verify the bank's notices with it; set PORTEIRA_BANK_SECRET to at least 16 characters, the same for the bank and its gateways\n"},
 		{"open", 2, "", "porteira: unexpected argument open; porteira --help lists the commands\n"},
 	} {
 		args := strings.Fields(strings.ReplaceAll(tt.args, "DATA", s.data))

@@ -1,10 +1,11 @@
-// Package cluster is nodes, heartbeat, lease, epoch, detection of a restored backup.
+// Package cluster implements nodes, heartbeats, leases, the epoch, and the detection
+// of a restored backup.
 //
-// Every process registers as a node with an id, under which it claims work. Its heartbeat
-// increments a counter of the node and the epoch of the installation. The epoch is also
-// kept outside the database: a database with a lower epoch is a restored backup, or a
-// replica that lacks the latest commits. A node whose heartbeat stops for [deadAfter] is
-// declared dead, and its claims are released.
+// Every process registers as a node, under whose id it claims work. Its heartbeat
+// increments the node's counter and the installation's epoch. The epoch is also kept
+// outside the database: a database with a lower epoch is a restored backup, or a replica
+// that lacks the latest commits. A node whose heartbeat stops for [deadAfter] is declared
+// dead, and its claims are released.
 package cluster
 
 import (

@@ -1,5 +1,5 @@
-// Package commit is group commit: it collects waiting operations and makes them durable
-// together. It is generic.
+// Package commit implements group commit: it collects waiting operations and makes them
+// durable together. It is generic.
 //
 // Operations with the same key go through the same lane, which commits one batch after
 // another without a timer: operations that arrive during one commit are in the next. A

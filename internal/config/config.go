@@ -1,6 +1,6 @@
-// Package config is one table of options: name, default, meaning, secret or
-// not; file, environment and flags; printed, checked and documented from the
-// table.
+// Package config has one table of options (name, default, meaning, secret or not),
+// which are read from a file, the environment and flags, and printed, checked and
+// documented from the table.
 //
 // An option is set in a file of "name = value" lines, by an environment variable or by a
 // flag; later sources override earlier ones. An unknown name is an error, so that no

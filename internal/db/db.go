@@ -1,4 +1,5 @@
-// Package db is the database engine: open, transaction, dialect, migrations, sealing, backup.
+// Package db runs the database engines: open, transaction, dialect, migrations, sealing,
+// backup.
 //
 // It runs one SQL text with $n parameters on SQLite and on PostgreSQL. It has no
 // tables of its own except the version of the schema: rows belong to the store.

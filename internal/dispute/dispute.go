@@ -1,4 +1,4 @@
-// Package dispute is how pay-ins follow the disputes that processors report.
+// Package dispute applies the disputes that processors report to their pay-ins.
 package dispute
 
 import (

@@ -1,4 +1,5 @@
-// Package env is clock, ids, randomness and outbound connections: what a simulation replaces.
+// Package env provides the clock, ids, randomness and outbound connections, which a
+// simulation replaces.
 //
 // No other package of the gateway reads the time, draws a random number or opens a
 // connection. So a test that replaces Env controls all nondeterminism, and a seed

@@ -1,2 +1,3 @@
-// Package httpapi is the merchant API, a face: routes in one table; authenticate, limit, decode, call a use case, answer.
+// Package httpapi serves the merchant API: routes in one table; authenticate, limit, decode,
+// call a use case, respond.
 package httpapi

@@ -1,4 +1,4 @@
-// Package merchant is merchants, their credentials, brand and own funds.
+// Package merchant manages merchants, their credentials, brands and funding.
 package merchant
 
 import (

@@ -1,8 +1,8 @@
-// Package notice is notices and feeds from processors: verify, record raw, apply.
+// Package notice processes notices and feeds from processors: verify, store raw, apply.
 //
-// A notice is a hint: it is verified, stored raw, and answered. A worker then queries
-// the processor about its subject, and money moves on that answer. Feeds cover lost
-// notices.
+// A notice is a hint: it is verified, stored raw, and acknowledged. A worker then
+// queries the processor about its subject, and money moves on that answer. Feeds cover
+// lost notices.
 package notice
 
 import (

@@ -1,4 +1,5 @@
-// Package payin is the use cases of pay-ins: create, charge, receive, cancel, expire.
+// Package payin implements the use cases of pay-ins: create, charge, receive, cancel,
+// expire.
 package payin
 
 import (

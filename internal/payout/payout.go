@@ -1,4 +1,5 @@
-// Package payout is the use cases of payouts: request, cancel. The executor that sends them is outgoing.
+// Package payout implements the use cases of payouts: request, cancel. Package outgoing
+// sends them.
 package payout
 
 import (

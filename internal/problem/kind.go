@@ -1,5 +1,5 @@
-// Package problem is error kinds and the one table to HTTP status and code; it
-// imports nothing of ours.
+// Package problem defines the kinds of errors, and the one table of their HTTP status
+// and title; it imports no other package of this module.
 //
 // Only an [Error] is shown to a client. Any other error is answered as
 // internal_error, without its cause. docs/errors.md explains each kind.

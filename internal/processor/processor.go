@@ -1,5 +1,5 @@
-// Package processor is capability interfaces, answers (done, refused, not sent,
-// unknown), registry: what a payment processor can do for the gateway.
+// Package processor defines what a payment processor can do for the gateway:
+// capability interfaces, outcomes (done, refused, not sent, unknown), registry.
 //
 // A processor's package is a stateless translation: request out, answer in. It
 // makes no decisions, stores nothing and never repeats a call. Anything unproved

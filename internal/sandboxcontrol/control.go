@@ -1,5 +1,5 @@
-// Package sandboxcontrol is what the sandbox's routes do: it commands the bank,
-// and waits until the effect shows in the gateway.
+// Package sandboxcontrol implements the sandbox's routes: it controls the bank and
+// waits until the gateway shows the effect.
 //
 // The effect arrives the usual way: the bank notifies the gateway, or the gateway
 // polls the bank. Nothing here changes an order.

@@ -1,8 +1,9 @@
-// Package store is rows: one file and one column table per noun; Load, Changes, Save; read queries.
+// Package store reads and writes rows: one file and one column table per noun; load, change,
+// save; read queries.
 //
-// There are two ways to write. [Store.Commit] loads the rows of operations, lets
-// them decide, and saves their changes: see commit.go. [Store.Transact] is a plain
-// transaction for the few writes that are no operation.
+// There are two ways to write. [Store.Commit] loads the rows of operations, lets them
+// decide, and saves their changes: see commit.go. [Store.Transact] is a plain
+// transaction for the few writes that are not operations.
 package store
 
 import (

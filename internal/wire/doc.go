@@ -1,4 +1,5 @@
-// Package wire is the JSON of the API: strict decoding, validation, fingerprints, views.
+// Package wire reads and writes the JSON of the API: strict decoding, validation,
+// fingerprints, views.
 //
 // A request body is parsed into a tree, read into the types of a request, and
 // validated. Each step adds the invalid fields to one [Errors], so that a client
