@@ -21,7 +21,7 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// CoreOptions assemble a Core.
+// CoreOptions configure a Core.
 type CoreOptions struct {
 	Store      *store.Store
 	Env        env.Env

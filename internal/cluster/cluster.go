@@ -18,7 +18,7 @@ type Marker interface {
 	Write(epoch int64) error
 }
 
-// Options assemble a Cluster.
+// Options configure a Cluster.
 type Options struct {
 	Node   *Node
 	Store  *store.Store

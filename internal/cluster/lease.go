@@ -30,8 +30,8 @@ func NewLease(clock env.Clock, ttl time.Duration) *Lease {
 	return &Lease{clock: clock, ttl: ttl}
 }
 
-// Renew writes a heartbeat and, if that succeeds, extends the lease, counted from before
-// the write. After a failed write the lease keeps its old end.
+// Renew writes a heartbeat and, if that succeeds, extends the lease, measured from
+// before the write. After a failed write the lease keeps its old end.
 func (l *Lease) Renew(ctx context.Context, write func(context.Context) error) error {
 	began := l.clock.Monotonic()
 	if err := write(ctx); err != nil {

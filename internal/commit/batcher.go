@@ -42,15 +42,15 @@ const (
 var (
 	// ErrClosing means that the batcher is shutting down.
 	ErrClosing = errors.New("commit: closing")
-	// ErrFull means that MaxQueued interactive operations wait already.
+	// ErrFull means that MaxQueued interactive operations are already waiting.
 	ErrFull = errors.New("commit: queue is full")
 )
 
-// Options assemble a Batcher. All functions are needed.
+// Options configure a Batcher. All functions are required.
 type Options[K comparable, T any] struct {
-	// Commit makes a batch durable, all of it or nothing. It may be called again
-	// with the same operations. refused has an element per operation, nil at the
-	// beginning: the operation's own refusal, which affects no other.
+	// Commit makes a batch durable, all of it or nothing. It may be called again with the
+	// same operations. refused has one element per operation, initially nil, for the
+	// operation's own refusal, which affects no other.
 	Commit func(ctx context.Context, batch []T, refused []error) error
 	// Classify returns how an error of Commit is handled.
 	Classify func(error) Failure
@@ -67,7 +67,7 @@ type Options[K comparable, T any] struct {
 	MaxBatch      int           // interactive operations in a batch, or background ones if no other waits
 	MaxBackground int           // background operations in a batch with interactive ones
 	MaxQueued     int           // interactive operations that may wait in a lane
-	Retries       int           // runs of a batch after an unknown commit
+	Retries       int           // further runs of a batch after an unknown commit
 	RetryWait     time.Duration // before the first of them; doubles each time
 	Clock         env.Clock
 	Log           *slog.Logger
@@ -115,9 +115,9 @@ type ticket[T any] struct {
 	done chan struct{}
 }
 
-// Do commits an operation with others. It returns nil when the operation is durable, or
-// its refusal, or the error of its commit. If ctx ends first, Do returns its error, and
-// the operation may or may not be committed.
+// Do commits an operation with others. It returns nil when the operation is durable,
+// else its refusal or the error of its commit. If ctx ends first, Do returns its error,
+// and the operation may or may not be committed.
 func (b *Batcher[K, T]) Do(ctx context.Context, item T) error {
 	class := b.o.Class(item)
 	l := b.lanes[b.o.Lane(b.o.Key(item))]

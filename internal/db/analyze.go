@@ -10,12 +10,12 @@ import (
 // analyzeFrom is the number of rows from which a table's plan matters.
 const analyzeFrom = 1000
 
-// AnalyzeGrown runs ANALYZE on PostgreSQL tables that have grown fourfold since
-// the last one, and returns how many. A plan made for an empty table reads the
-// complete table, or all rows of a merchant, until the next ANALYZE; autovacuum
-// checks once a minute, in which a busy merchant creates a hundred thousand rows.
-// Tables of other owners are skipped, and so are locked tables until the next
-// call. SQLite has fixed statistics: see setStatistics.
+// AnalyzeGrown runs ANALYZE on PostgreSQL tables that have grown fourfold since the
+// last one, and returns how many. A plan made for an empty table reads the complete
+// table, or all rows of a merchant, until the next ANALYZE. Autovacuum checks only
+// once a minute; meanwhile a busy merchant creates a hundred thousand rows. Tables of
+// other owners are skipped, and so are locked tables until the next call. SQLite has
+// fixed statistics: see setStatistics.
 func (d *DB) AnalyzeGrown(ctx context.Context) (n int, err error) {
 	if !d.dialect.bulk() {
 		return 0, nil

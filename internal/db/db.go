@@ -18,7 +18,7 @@ import (
 	"github.com/porteira/porteira/internal/env"
 )
 
-// Errors on which callers decide.
+// Errors that callers distinguish.
 var (
 	// ErrNotFound: the row does not exist.
 	ErrNotFound = errors.New("db: not found")
@@ -39,9 +39,9 @@ type Options struct {
 	Database string
 	// Keys seal personal data and secrets.
 	Keys *Keyring
-	// Env gives time, ids and randomness.
+	// Env provides time, ids and randomness.
 	Env env.Env
-	// Log gets one line if a transaction had to run again.
+	// Log gets one line if a transaction is retried.
 	Log *slog.Logger
 	// Migrations are the SQL files of the schema, with the placeholders of
 	// [Migrate].

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 )
 
-// MakeFolder makes a folder, and its missing parents, readable only by their
-// owner. They are durable when it returns: without a sync of the parent, a power
-// cut could lose a new folder with everything acknowledged in it.
+// MakeFolder creates a folder, and its missing parents, readable only by their owner.
+// They are durable when it returns: without a sync of the parent, a power cut could
+// lose a new folder with everything acknowledged in it.
 func MakeFolder(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -71,8 +71,8 @@ func (m *tokenMaker) tag(number int64, id *payment.ID) []byte {
 }
 
 // AppendOrderToken appends the token of a pay-in: 48 letters, digits, hyphens and
-// underscores, the same each time. Only the gateway can read the pay-in's id from
-// it. Anybody who has the token may see the payer's page.
+// underscores, the same each time. Only the gateway can read the pay-in's id from it.
+// Anyone who has the token may see the payer's page.
 func (k *Keyring) AppendOrderToken(dst []byte, number int64, id payment.ID) []byte {
 	key := k.tokens[0]
 	m := key.makers.Get().(*tokenMaker)
@@ -85,8 +85,8 @@ func (k *Keyring) AppendOrderToken(dst []byte, number int64, id payment.ID) []by
 	return dst
 }
 
-// ReadOrderToken returns whose pay-in a token names; ok is false if this
-// installation did not make it.
+// ReadOrderToken returns the merchant's number and the id of the pay-in that a token
+// names; ok is false if this installation did not make it.
 func (k *Keyring) ReadOrderToken(token string) (number int64, id payment.ID, ok bool) {
 	if len(token) != tokenLength {
 		return 0, id, false

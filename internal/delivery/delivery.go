@@ -1,7 +1,6 @@
 // Package delivery sends events to merchants' receivers: claim, send, record, redeliver, remove.
 //
-// It is the use cases on top of package webhook, which signs, schedules and
-// sends.
+// It implements the use cases on top of package webhook, which signs, schedules and sends.
 package delivery
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// Attempts under way at once: in total, at one receiver, and at one that keeps up
+// Attempts in flight at once: in total, at one receiver, and at one that keeps up
 // with them.
 const (
 	sendSlots          = 256
@@ -30,7 +29,7 @@ const (
 	receiverSlotsLimit = 64
 )
 
-// Options assemble a Service.
+// Options configure a Service.
 type Options struct {
 	Store    *store.Store
 	Writer   *write.Writer
@@ -57,7 +56,7 @@ type Service struct {
 	removal   removal
 }
 
-// New returns the use cases of deliveries.
+// New returns a Service.
 func New(o Options) *Service {
 	return &Service{
 		Options:   o,
@@ -68,7 +67,7 @@ func New(o Options) *Service {
 	}
 }
 
-// Wait returns when no attempt is under way.
+// Wait returns when no attempt is in flight.
 func (s *Service) Wait() { s.pool.Wait() }
 
 // Send is the step of the worker that sends due events.
@@ -236,8 +235,8 @@ func (s *Service) reschedule(ctx context.Context, list []store.Delivery, wait ti
 	}
 }
 
-// Leave returns the deliveries that were claimed when they were created and never
-// started, after the workers have stopped.
+// Leave releases, after the workers have stopped, the deliveries that were claimed on
+// insert and never started.
 func (s *Service) Leave(ctx context.Context) {
 	for group := range byMerchant(s.Queue.takeFresh(math.MaxInt)) {
 		if ctx.Err() == nil {

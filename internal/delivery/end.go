@@ -12,7 +12,7 @@ import (
 type End struct {
 	Delivery store.Delivery // as it was claimed
 	Attempt  store.Attempt
-	State    store.DeliveryState // that follows
+	State    store.DeliveryState // after the attempt
 	NextAt   time.Time           // of the next attempt, if there is one
 }
 

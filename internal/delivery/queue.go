@@ -14,7 +14,7 @@ import (
 )
 
 // claimedPerMerchant is how many deliveries of one merchant a process claims at once:
-// waiting for a slot at their receiver, under way, or waiting for the commit of their
+// waiting for a slot at their receiver, in flight, or waiting for the commit of their
 // end.
 const claimedPerMerchant = 256
 
@@ -28,9 +28,9 @@ type pending struct {
 	release func(healthy bool)
 }
 
-// Queue is the deliveries that this process has claimed: the number per merchant,
-// those claimed when they were created and not started, and those that wait for a slot
-// at their receiver. A delivery that this process creates is claimed in the same
+// Queue tracks the deliveries that this process has claimed: their number per
+// merchant, those claimed on insert and not yet started, and those that wait for a
+// slot at their receiver. A delivery that this process creates is claimed in the same
 // commit if its merchant has capacity and no older delivery is due.
 type Queue struct {
 	node  *cluster.Node

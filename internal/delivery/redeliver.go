@@ -8,7 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// Redeliver sends an event again, to every URL of its deliveries, with the complete
+// Redeliver sends an event again to each URL of its deliveries, with the complete
 // schedule of attempts. Errors: problem kinds not_found, and invalid_state if it has
 // no URL.
 func (s *Service) Redeliver(ctx context.Context, merchant, event payment.ID) error {

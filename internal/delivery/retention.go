@@ -28,7 +28,7 @@ type removal struct {
 
 // RemoveOld is the step of the worker that removes deliveries, and their attempts, that
 // ended longer ago than the retention. It keeps unfinished ones, those with an open
-// case, and all events. It never requests another run: the rest can wait a second.
+// case, and all events. It never requests an immediate further run.
 func (s *Service) RemoveOld(ctx context.Context) (int, error) {
 	r, now := &s.removal, s.Env.Clock.Monotonic()
 	if s.Retention <= 0 || r.resting && now < r.rest {
@@ -58,8 +58,8 @@ func (s *Service) RemoveOld(ctx context.Context) (int, error) {
 	return 0, nil
 }
 
-// Removing reports whether a pass over old deliveries is under way: all of it uses
-// the time of its beginning.
+// Removing reports whether a pass over old deliveries is in progress. All of it uses
+// the time at which it began.
 func (s *Service) Removing() bool { return len(s.removal.merchants) > 0 }
 
 // beginRemoval begins a pass over the deliveries of all merchants.

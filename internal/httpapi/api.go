@@ -29,7 +29,7 @@ var (
 	_ Hasher = (*db.Keyring)(nil)
 )
 
-// Options assemble an API.
+// Options configure an API.
 type Options struct {
 	Admission  Admission
 	Payins     Payins

@@ -10,7 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// Events is the use cases of events: delivery.Service.
+// Events are the use cases of events, which delivery.Service implements.
 type Events interface {
 	Redeliver(ctx context.Context, merchant, event payment.ID) error
 }

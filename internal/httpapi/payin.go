@@ -9,7 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// Payins is the use cases of pay-ins: payin.Service.
+// Payins are the use cases of pay-ins, which payin.Service implements.
 type Payins interface {
 	Create(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, replayed bool, err error)
 	Replay(ctx context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (p payment.Payin, found bool, err error)

@@ -9,7 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// Payouts is the use cases of payouts: payout.Service.
+// Payouts are the use cases of payouts, which payout.Service implements.
 type Payouts interface {
 	Request(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (p payment.Payout, replayed bool, err error)
 	Replay(ctx context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (p payment.Payout, found bool, err error)

@@ -24,17 +24,17 @@ const WebhookSecretPrefix = "whsec_"
 // secretBytes is the entropy of a secret, in bytes.
 const secretBytes = 32
 
-// Options assemble a Service.
+// Options configure a Service.
 type Options struct {
 	Store      *store.Store
 	Env        env.Env
 	Processors processor.Registry
 }
 
-// Service is the use cases of merchants.
+// Service implements the use cases of merchants.
 type Service struct{ Options }
 
-// New returns the use cases of merchants.
+// New returns a Service.
 func New(o Options) *Service { return &Service{o} }
 
 // Create adds a merchant. webhookSecret "" generates one. Errors: problem kind

@@ -14,9 +14,9 @@ import (
 )
 
 // ReadFeeds is the step of the worker that reads the processors' lists of payments and
-// changes, so that an event whose notice was lost is still booked. The receipt's
-// unique key prevents double booking. One processor's failure does not stop the
-// others.
+// changes, so that a payment or change whose notice was lost is still booked. The
+// receipt's unique key prevents double booking. One processor's failure does not stop
+// the others.
 func (s *Service) ReadFeeds(ctx context.Context) (int, error) {
 	if !s.Queue.node.Lease.Valid() {
 		return 0, nil

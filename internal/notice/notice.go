@@ -42,7 +42,7 @@ type Transfers interface {
 	RecordNotice(ctx context.Context, processorName, externalID string, report processor.TransferReport, notice *store.Notice) (known bool, err error)
 }
 
-// Options assemble a Service.
+// Options configure a Service.
 type Options struct {
 	Store      *store.Store
 	Writer     *write.Writer
@@ -59,19 +59,19 @@ type Options struct {
 type Service struct {
 	Options
 
-	queries chan struct{} // a slot per query under way
+	queries chan struct{} // a slot per query in flight
 	// unconfirmed counts, by change, the queries that did not confirm it.
 	unconfirmed map[string]int
 }
 
-// New returns the use cases of notices.
+// New returns a Service.
 func New(o Options) *Service {
 	return &Service{Options: o, queries: make(chan struct{}, querySlots), unconfirmed: map[string]int{}}
 }
 
-// Queue is the notices that this process has claimed and not started to apply, and the
-// slots for more. A notice that this process stores is claimed in the same commit if a
-// slot is free and no older notice is due.
+// Queue contains the notices that this process has claimed but not started to apply,
+// and the slots for more. A notice that this process stores is claimed in the same
+// commit if a slot is free and no older notice is due.
 type Queue struct {
 	node  *cluster.Node
 	pool  *worker.Pool

@@ -32,7 +32,7 @@ type Recorder interface {
 	Record(ctx context.Context, processorName, noticeID, headers string, body []byte) error
 }
 
-// HandlerOptions assemble a Handler.
+// HandlerOptions configure a Handler.
 type HandlerOptions struct {
 	Recorder   Recorder
 	Processors processor.Registry

@@ -15,8 +15,8 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// LookUp is the step of the worker that queries processors about unknown payouts,
-// and about accepted ones whose result was not reported.
+// LookUp is the step of the worker that queries processors about unknown payouts, and
+// about accepted ones whose result was not reported.
 func (e *Executor) LookUp(ctx context.Context) (int, error) {
 	if !e.Node.Lease.Valid() || e.lookUps.Free() == 0 {
 		return 0, nil

@@ -34,7 +34,7 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// Calls under way at once, in total and per merchant: a merchant with a thousand
+// Calls in flight at once, in total and per merchant: a merchant with a thousand
 // payouts does not delay other merchants.
 const (
 	sendSlots         = 64
@@ -51,7 +51,7 @@ const (
 // lookUpTimeout bounds one query to a processor.
 const lookUpTimeout = 10 * time.Second
 
-// Options assemble an Executor.
+// Options configure an Executor.
 type Options struct {
 	Store      *store.Store
 	Writer     *write.Writer
@@ -85,7 +85,7 @@ func New(o Options) *Executor {
 	}
 }
 
-// Wait returns when no call is under way.
+// Wait returns when no call is in flight.
 func (e *Executor) Wait() {
 	e.sends.Wait()
 	e.lookUps.Wait()
@@ -111,7 +111,7 @@ func LookUpFirst(p *payment.Payout, restoredAt, now time.Time) bool {
 
 // Schedules, with jitter if many payouts may be on the same step.
 var (
-	// lookUpAfter is the schedule of look-ups of a payout that is under way or unknown.
+	// lookUpAfter is the schedule of look-ups of a payout that is accepted or unknown.
 	lookUpAfter = []time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second,
 		time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour,

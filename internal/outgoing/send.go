@@ -246,12 +246,13 @@ func handOver(ctx context.Context, transferrer processor.Transferrer, r processo
 	return answer, stale
 }
 
-// ErrStale means that a send was given up before its first byte left: it was too
-// late, or this process had lost the right to send.
+// ErrStale means that a send was abandoned before its first byte: it was too late, or
+// this process had lost the right to send.
 var ErrStale = errors.New("outgoing: too late to send")
 
-// Guard is called by a processor right before the first byte leaves. It checks the
-// deadline of the intent and the lease, which a suspended process has lost.
+// Guard returns the check that a processor calls right before the first byte is sent.
+// It checks the deadline of the intent, the owner of the claim, and the lease, which a
+// suspended process has lost.
 func (e *Executor) Guard(s *Sending) func() error {
 	return func() error {
 		if !e.Node.Lease.Valid() || !e.Env.Clock.Now().Before(s.Deadline) || e.Node.ID() != s.Payout.ClaimedBy {

@@ -10,9 +10,8 @@ import (
 	"github.com/porteira/porteira/internal/transition"
 )
 
-// Cancel cancels a pending pay-in; a canceled one stays canceled. A payment that
-// still arrives is booked, as late. Errors: problem kinds not_found and
-// invalid_state.
+// Cancel cancels a pending pay-in; a canceled one stays canceled. A payment that still
+// arrives is booked as late. Errors: problem kinds not_found and invalid_state.
 func (s *Service) Cancel(ctx context.Context, merchant, id payment.ID) (payment.Payin, error) {
 	op := s.NewCancel(merchant, id)
 	err := s.Writer.Do(ctx, op)

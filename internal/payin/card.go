@@ -10,11 +10,11 @@ import (
 )
 
 // PayByTestCard sends an attempt to pay with a published test card to the processor,
-// and books the processor's report, as a notice would. attempt is its number: 1, and
-// one more after each refused one. The same number again is the same attempt, with
-// any card. challenge means that the payer has to confirm first. Errors: problem
-// kinds invalid_state if the order cannot be paid, or the number is not its next;
-// processor_timeout if the result is unknown.
+// and books the processor's report, as a notice would. attempt is its number, from 1,
+// which increases by one after each refused attempt. A repeated number is the same
+// attempt, even with another card. challenge means that the payer must confirm first.
+// Errors: problem kinds invalid_state if the order cannot be paid, or attempt is not
+// its next number; processor_timeout if the result is unknown.
 func (s *Service) PayByTestCard(ctx context.Context, m store.Merchant, p payment.Payin, attempt int, pay processor.TestCardPayment) (challenge bool, err error) {
 	return s.tryTestCard(ctx, p, attempt, func(ctx context.Context, taker processor.TestCardTaker) processor.TestCardAnswer {
 		return taker.PayByTestCard(ctx, processor.TestCardRequest{Charge: chargeRequest(&m, &p, payment.PersonalData{}), Attempt: attempt, Payment: pay})

@@ -14,8 +14,8 @@ import (
 // expireBatch is how many pay-ins expire in one commit.
 const expireBatch = 256
 
-// Expire is the step of the worker that expires overdue pay-ins. Expiry is only
-// shown to people: money that arrives later is still booked.
+// Expire is the step of the worker that expires overdue pay-ins. Expiry is
+// informational: money that arrives later is still booked.
 func (s *Service) Expire(ctx context.Context) (int, error) {
 	due, err := s.Store.PayinsDue(ctx, s.Env.Clock.Now(), expireBatch)
 	if err != nil || len(due) == 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// Options assemble a Service.
+// Options configure a Service.
 type Options struct {
 	Store      *store.Store
 	Writer     *write.Writer
@@ -25,10 +25,10 @@ type Options struct {
 	Links      transition.Links
 }
 
-// Service is the use cases of pay-ins. It is safe for concurrent use.
+// Service implements the use cases of pay-ins. It is safe for concurrent use.
 type Service struct{ Options }
 
-// New returns the use cases of pay-ins.
+// New returns a Service.
 func New(o Options) *Service { return &Service{o} }
 
 // charger returns the processor of a pay-in, which must support payments.

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Options assemble a Service.
+// Options configure a Service.
 type Options struct {
 	Store      *store.Store
 	Writer     *write.Writer
@@ -27,10 +27,10 @@ type Options struct {
 	Requested func()
 }
 
-// Service is the use cases of payouts. It is safe for concurrent use.
+// Service implements the use cases of payouts. It is safe for concurrent use.
 type Service struct{ Options }
 
-// New returns the use cases of payouts.
+// New returns a Service.
 func New(o Options) *Service { return &Service{o} }
 
 // notFound is the error of an operation whose payout does not exist.

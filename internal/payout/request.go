@@ -36,8 +36,8 @@ func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutR
 type Request struct {
 	in *store.NewPayout
 
-	// Payout is as it is stored: the new one, or the one that has its reference. Fresh
-	// is false for the latter.
+	// Payout is the order as it is stored: the new one, or the one that has its reference.
+	// Fresh is false for the latter.
 	Payout      payment.Payout
 	Fresh       bool
 	fingerprint wire.Fingerprint

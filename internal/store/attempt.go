@@ -20,7 +20,7 @@ type Attempt struct {
 	Error     string
 	Response  string // the first 4 KiB
 	CreatedAt time.Time
-	EndedAt   time.Time // zero while it is under way, or if the process died in it
+	EndedAt   time.Time // zero while it is in flight, or if the process died in it
 }
 
 var attemptTable = newTable("delivery_attempts", []string{"delivery_id", "number"},
@@ -97,7 +97,7 @@ func (c *Changes) saveAttempts(ctx context.Context, tx *db.Tx) error {
 	return nil
 }
 
-// recordCutOff records, without an end, the attempts that a process had under way
+// recordCutOff records, without an end, the attempts that a process had in flight
 // when it died. It locks their deliveries first: if the process is alive after
 // all and returns some meanwhile, those were not attempted.
 func (tx *Tx) recordCutOff(ctx context.Context, node payment.ID) error {
@@ -112,7 +112,7 @@ var attemptUnderWay = attemptTable.values(map[string]string{
 	"created_at": "d.updated_at", "ended_at": "0",
 })
 
-// Attempts lists the attempts to deliver an event, in order. Those under way are
+// Attempts lists the attempts to deliver an event, in order. Those in flight are
 // the claimed deliveries.
 func (s *Store) Attempts(ctx context.Context, merchant payment.ID, number int64) ([]Attempt, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+attemptTable.selected+`, d.url

@@ -14,7 +14,7 @@ import (
 type Brand struct {
 	Merchant  payment.ID
 	Title     string // instead of the merchant's name
-	Document  string // CPF or CNPJ, the beneficiary on bills
+	Document  string // CPF or CNPJ, the beneficiary on boletos
 	Color     string // #rrggbb
 	Logo      []byte // a PNG or JPEG
 	LogoType  string // its media type

@@ -6,9 +6,9 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// Capacity is how many of the rows that a commit makes due this process can claim
-// in the same commit: notices to apply, and deliveries per merchant. It is reserved
-// before the transaction and passed in as a value.
+// Capacity is the number of rows that this process can claim in the commit that makes
+// them due: notices to apply, and deliveries per merchant. It is reserved before the
+// transaction and passed in as a value.
 type Capacity struct {
 	Node       payment.ID // the claiming node; without it nothing is claimed
 	Notices    int

@@ -65,9 +65,9 @@ func (r CaseReason) With(others Params) Params {
 // Reason is why the case was opened; "" for a kind without reasons.
 func (p Params) Reason() CaseReason { return CaseReason(p["reason"]) }
 
-// Case is something that needs manual review. It has a kind and parameters; the
-// text for people is made of them where it is shown. The merchant is zero if none
-// could be found.
+// Case is something that needs manual review. It has a kind and parameters; the text
+// is composed from them where it is shown. The merchant is zero if none could be
+// found.
 type Case struct {
 	Merchant   payment.ID
 	ID         payment.ID

@@ -26,9 +26,8 @@ type Needs struct {
 }
 
 // Loaded is the rows that a transaction has read and locked, overlaid with the changes
-// of the decisions before in the same commit: each sees what the ones before it decided,
-// as if they were committed. Reads return values: a decision changes rows only through
-// [Changes].
+// of earlier decisions of the same commit, as if they were committed. Reads return
+// values: a decision changes rows only through [Changes].
 type Loaded struct {
 	now      time.Time
 	newID    func() payment.ID

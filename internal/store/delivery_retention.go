@@ -10,8 +10,8 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// SettingRemoved is the time, in microseconds, before which deliveries may have
-// been removed for their age. It only grows.
+// SettingRemoved is the time, in microseconds, before which deliveries may have been
+// removed because of their age. It only increases.
 const SettingRemoved = "deliveries-removed-before"
 
 // finishedBefore are deliveries that were finished before a time. An exhausted
@@ -47,7 +47,7 @@ func (s *Store) OldDeliveries(ctx context.Context, merchant, after payment.ID, b
 }
 
 // RemoveDeliveries removes those of a range that were finished before a time, with
-// their attempts, and returns how many they were. Events stay.
+// their attempts, and returns their number. Events stay.
 func (tx *Tx) RemoveDeliveries(ctx context.Context, v OldDeliveries, before time.Time) (int64, error) {
 	const those = " FROM deliveries WHERE merchant_id = $1 AND id > $2 AND id <= $3 AND " + finishedBefore + "$4"
 	args := []any{v.Merchant[:], v.After[:], v.Last[:], micros(before)}

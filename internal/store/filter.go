@@ -11,7 +11,7 @@ import (
 // cents shortens the tables of columns.
 type cents = money.Cents
 
-// Filter selects orders of a list. Zero members do not select.
+// Filter selects orders of a list. Zero fields do not filter.
 type Filter struct {
 	Status      string
 	Method      payment.Method // pay-ins

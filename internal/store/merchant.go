@@ -10,7 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// Merchant receives money.
+// Merchant is a client of the gateway: it collects and pays out money.
 type Merchant struct {
 	ID          payment.ID
 	Number      int64 // short, begins every external id
@@ -86,8 +86,8 @@ func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Me
 	return m, nil
 }
 
-// CloseMerchant marks a merchant as closed: its credentials are rejected from
-// then on, its orders continue. Else ErrConflict.
+// CloseMerchant marks a merchant as closed: its credentials are rejected from then on,
+// its orders continue. A merchant that is closed already is ErrConflict.
 func (tx *Tx) CloseMerchant(ctx context.Context, id payment.ID) error {
 	return tx.ExecOne(ctx, "UPDATE merchants SET closed_at = $1 WHERE id = $2 AND closed_at = 0", micros(tx.Now), id[:])
 }

@@ -188,9 +188,9 @@ func (tx *Tx) RegisterNode(ctx context.Context, id payment.ID) error {
 	return tx.InsertNew(ctx, nodeTable.insert, nodeTable.row(&nodeRow{Node{id, 1}, tx.Now}))
 }
 
-// PullForward makes due now all work scheduled after latest, by a clock that was
-// ahead; the date of a restore that is later counts from now. It is for the start
-// of a process, and for a clock that was set back.
+// PullForward makes all work that is scheduled after latest due now: a clock that was
+// ahead scheduled it. A later time of a restore becomes now. It is for the start of a
+// process, and for a clock that was set back.
 func (tx *Tx) PullForward(ctx context.Context, latest time.Time) error {
 	for _, text := range []string{
 		"UPDATE payouts SET next_at = $1 WHERE next_at > 0 AND next_at > $2 AND " + ToSend.sql(),
@@ -206,10 +206,10 @@ func (tx *Tx) PullForward(ctx context.Context, latest time.Time) error {
 	return nil
 }
 
-// ReleaseNode removes a dead process if its heartbeat is still the one that was
-// read, and makes its claimed work due for others; else ErrConflict. A payout that
-// it may have been sending becomes unknown: it is looked up. An attempt to deliver
-// that it may have made is recorded without an end.
+// ReleaseNode removes a dead process if its heartbeat is still the one that was read,
+// and makes its claimed work due for others; else ErrConflict. A payout that it may
+// have been sending becomes unknown: it is looked up. A delivery attempt that it may
+// have made is recorded without an end.
 func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err error) {
 	if err := tx.ExecOne(ctx, "DELETE FROM nodes WHERE id = $1 AND heartbeat = $2", n.ID[:], n.Heartbeat); err != nil {
 		return 0, err
@@ -243,7 +243,7 @@ func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err erro
 	return released, nil
 }
 
-// Nodes lists the processes that are, or were, alive.
+// Nodes lists the registered processes, alive or dead.
 func (s *Store) Nodes(ctx context.Context) ([]Node, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+nodeTable.selected+" FROM nodes t ORDER BY t.id")
 	list, err := db.Collect(rows, err, scanNode)

@@ -7,8 +7,8 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 )
 
-// Problem makes an error of the store one that a caller may see; other errors
-// pass.
+// Problem converts an error of the store into one that a client may see; other errors
+// are returned unchanged.
 func Problem(err error) error {
 	var known *problem.Error
 	switch {

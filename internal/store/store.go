@@ -21,7 +21,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// Errors on which callers decide; see package db.
+// Errors that callers distinguish; see package db.
 var (
 	ErrNotFound      = db.ErrNotFound
 	ErrConflict      = db.ErrConflict
@@ -92,9 +92,9 @@ func Migrate(ctx context.Context, o db.Options) (applied []int64, err error) {
 const epochOfCopy = -1
 
 // Backup writes a copy of an SQLite database, as of now, to a path that does not
-// exist, while a gateway may be running. The copy gets an epoch that precedes
-// every other, so that a gateway started on it looks payouts up before it sends
-// them, even if the epoch outside the database is missing.
+// exist, while a gateway may be running. The copy gets an epoch that precedes every
+// other, so that a gateway started on it looks up payouts before it sends them, even
+// if the epoch outside the database is missing.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	return s.db.Backup(ctx, path, func(ctx context.Context, to *sql.DB) error {
 		_, err := to.ExecContext(ctx, "UPDATE installation SET epoch = $1", epochOfCopy)
@@ -136,7 +136,7 @@ type Tx struct {
 
 // Transact runs work in a plain transaction; see [db.DB.Write]. These are its only uses:
 // administrative changes (merchants, credentials, brands, settings), the membership of
-// the cluster, the retention of deliveries, and the request for another delivery.
+// the cluster, the retention of deliveries, and redelivery.
 func (s *Store) Transact(ctx context.Context, work func(tx *Tx) error) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error { return work(&Tx{tx, s}) })
 }

@@ -18,7 +18,7 @@ type Proof struct {
 	Check   string   `json:"check"`
 	Proves  string   `json:"proves"`  // what is true if there are no defects
 	Count   int64    `json:"count"`   // rows that were checked
-	Defects []Defect `json:"defects"` // at most DefectsMax of them; empty is proven
+	Defects []Defect `json:"defects"` // at most DefectsMax of them; empty if the check passed
 	More    bool     `json:"more"`    // there are more defects than are listed
 }
 
@@ -39,9 +39,9 @@ type check struct {
 	named   bool // ids are names, not UUIDs
 }
 
-// Verify checks a merchant's rows, one short read after the other, while a
-// gateway may be running. With the zero id it checks those of the platform
-// itself, and those that belong to no single merchant.
+// Verify checks a merchant's rows, one short read after another, while a gateway may
+// be running. With the zero id it checks those of the platform itself, and those that
+// belong to no single merchant.
 func (s *Store) Verify(ctx context.Context, merchant payment.ID) ([]Proof, error) {
 	var proofs []Proof
 	err := s.VerifyEach(ctx, merchant, func(p Proof) { proofs = append(proofs, p) })
@@ -49,8 +49,8 @@ func (s *Store) Verify(ctx context.Context, merchant payment.ID) ([]Proof, error
 }
 
 // VerifyEach is Verify that reports each check when it is done: with millions of
-// orders each takes some time. The database keeps the data of a sort or match, on
-// disk if it is large.
+// orders each takes some time. Large sorts and joins use the database's temporary
+// files.
 func (s *Store) VerifyEach(ctx context.Context, merchant payment.ID, report func(Proof)) error {
 	list := merchantChecks
 	if merchant.IsZero() {

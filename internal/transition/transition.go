@@ -10,13 +10,13 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// Links are the addresses of a pay-in's pages, as events show them.
+// Links returns the URLs of a pay-in's pages, as events show them.
 type Links func(*payment.Payin) payment.Links
 
-// Payin moves a loaded pay-in through one cell of its table: p gets the cell's
-// status and a new version, its entries are posted, which must be of the cell's
-// recipe, and the merchant gets the cell's event. If the cell is illegal nothing
-// changes and moved is false: a late or repeated trigger is not an error.
+// Payin moves a loaded pay-in through one cell of its table: p gets the cell's status
+// and a new version, the entries, which must follow the cell's recipe, are posted, and
+// the cell's event is written. If there is no such cell, nothing changes and moved is
+// false: a late or repeated trigger is not an error.
 func Payin(l *store.Loaded, c *store.Changes, p *payment.Payin, links Links, on payment.Trigger, entries ...ledger.Entry) (moved bool, err error) {
 	cell, legal := payment.PayinTable.Next(p.Status, on)
 	if !legal {

@@ -25,7 +25,7 @@ const (
 // each success, up to a maximum, and halves with each failure. An endpoint that
 // failed five times in a row is sick: it gets one attempt at a time, with a
 // growing pause between them, until one succeeds. Memory is bounded by the
-// attempts under way and 10,000 sick endpoints.
+// attempts in flight and 10,000 sick endpoints.
 type Limiter struct {
 	clock       env.Clock
 	least, most int // attempts at once
@@ -34,7 +34,7 @@ type Limiter struct {
 	endpoints map[string]*endpoint
 }
 
-// endpoint is forgotten once nothing is under way and nothing has failed.
+// endpoint is forgotten once nothing is in flight and nothing has failed.
 type endpoint struct {
 	running  int
 	allowed  int

@@ -88,7 +88,7 @@ func (p *Pool) start(call func(), then func() (wake bool)) {
 // Wait waits until no call is in flight.
 func (p *Pool) Wait() { p.calls.Wait() }
 
-// Call calls a function; it converts a panic into an answer by failed.
+// Call calls a function and uses failed to convert a panic into an answer.
 func Call[T any](call func() T, failed func(cause error) T) (answer T) {
 	defer func() {
 		if v := recover(); v != nil {

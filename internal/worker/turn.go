@@ -19,10 +19,10 @@ func Order[T any, K comparable](t *Turn[K], list []T, key func(T) K, compare fun
 func (t *Turn[K]) Served(key K) { t.last = key }
 
 // Backlog decides whether a claim is worth its commit, which costs the same for one row as
-// for many: with a backlog, a quarter of the slots must be free.
+// for many: if there is a backlog, a quarter of the slots must be free.
 type Backlog struct{ More bool }
 
-// Worth reports that free slots of all are worth a claim.
+// Worth reports whether free of all slots are enough for a claim.
 func (b *Backlog) Worth(free, all int) bool { return free > 0 && (!b.More || free*4 >= all) }
 
 // Claimed records the number of rows that a claim requested and got.

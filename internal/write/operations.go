@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNodeDead refuses a claim by a node that was declared dead: no other node would
-// release it.
+// release the claim.
 var ErrNodeDead = errors.New("write: node was declared dead")
 
 // OpenCase opens a case in an operation of its own. The caller chooses the id.

@@ -24,7 +24,7 @@ import (
 const (
 	maxBatch      = 256  // requests committed at once
 	maxBackground = 128  // results of workers committed with them, while requests wait
-	maxQueued     = 8192 // requests waiting; beyond, new ones are refused
+	maxQueued     = 8192 // requests waiting; beyond that, new ones are refused
 	unknownTries  = 8    // further runs of a batch after an unknown commit
 	unknownWait   = 50 * time.Millisecond
 
@@ -76,7 +76,7 @@ type Deliveries interface {
 	Accept(reserved map[payment.ID]int, claimed []store.Delivery, due map[payment.ID]int)
 }
 
-// Options assemble a Writer.
+// Options configure a Writer.
 type Options struct {
 	Store *store.Store
 	Env   env.Env
@@ -125,7 +125,8 @@ func (w *Writer) RequestsWait() bool {
 	return slices.ContainsFunc(w.Load(), func(l commit.Load) bool { return l.Interactive > 0 })
 }
 
-// Do commits an operation, and returns nil when it is durable or its refusal.
+// Do commits an operation. It returns nil when the operation is durable, else its
+// refusal or the error of its commit.
 func (w *Writer) Do(ctx context.Context, op Operation) error {
 	return callerError(w.batcher.Do(ctx, op))
 }
