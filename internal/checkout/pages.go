@@ -132,9 +132,9 @@ func (req *request) header() http.Header { return req.w.Header() }
 const inFlightMax = 512
 
 var (
-	errNotFound = problem.New(problem.NotFound, "There is no such page.")
-	errMethod   = problem.New(problem.MethodNotAllowed, "The header Allow lists the methods of this path.")
-	errBusy     = problem.New(problem.Overloaded, "There are more requests under way than are taken on.")
+	errNotFound = problem.New(problem.NotFound, "Page not found.")
+	errMethod   = problem.New(problem.MethodNotAllowed, "The Allow header lists the methods of this path.")
+	errBusy     = problem.New(problem.Overloaded, "Too many requests are in flight.")
 )
 
 // ServeHTTP implements [http.Handler].

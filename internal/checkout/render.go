@@ -122,7 +122,7 @@ func (p *Pages) render(req *request, status int, kind string, data *view) {
 	body.Reset()
 	if err := pages.Execute(body, s); err != nil {
 		req.status = http.StatusInternalServerError
-		p.log.Error("render page", "kind", kind, "cause", err)
+		p.log.Error("cannot render the page", "kind", kind, "cause", err)
 		http.Error(req.w, http.StatusText(req.status), req.status)
 		return
 	}

@@ -33,7 +33,7 @@ func (c *backupCommand) Run(r *runner) error {
 		return r.out.show(struct {
 			File string `json:"file"`
 		}{to}, func(w io.Writer) {
-			_, _ = fmt.Fprintf(w, "Copied the database to %s. It does not contain the master key: back that up separately.\n", to)
+			_, _ = fmt.Fprintf(w, "Copied the database to %s. The copy does not contain the master key: back up the key separately.\n", to)
 		})
 	})
 }

@@ -22,7 +22,7 @@ func (c *bankCommand) Run(r *runner) error {
 		_ = r.out.show(struct {
 			BaseURL string `json:"baseUrl"`
 		}{url}, func(w io.Writer) {
-			_, _ = fmt.Fprintf(w, "The sandbox bank listens at %s.\nTo use it: porteira dev --bank %s, with the same PORTEIRA_BANK_SECRET.\n", url, url)
+			_, _ = fmt.Fprintf(w, "The sandbox bank listens on %s.\nTo use it: porteira dev --bank %s, with the same PORTEIRA_BANK_SECRET.\n", url, url)
 		})
 	}})
 }

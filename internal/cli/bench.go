@@ -25,16 +25,16 @@ type benchCommand struct {
 	Merchants   int           `default:"1"                                                                                  help:"Merchants that share the load (default ${default})."                                                                                          placeholder:"NUMBER"`
 	Orders      int           `help:"Orders created before the load, for receive, webhooks, read and mixed."          placeholder:"NUMBER"`
 	Seed        uint64        `help:"Seed of references, amounts and choices (default random)."                          placeholder:"NUMBER"`
-	Database    string        `help:"PostgreSQL server, on which the run creates its own database (default SQLite)." placeholder:"URL"`
+	Database    string        `help:"PostgreSQL server on which the run creates its own database (default SQLite)." placeholder:"URL"`
 	Data        string        `help:"Folder on the disk to be measured (default the system's temporary folder)."     placeholder:"DIR"`
 	Keep        bool          `help:"Keep the run's folder, with its master key, and its database."`
 	Gateway     []string      `help:"Flag for the gateway, such as --gateway=--log-level=warn; may be repeated."            name:"gateway"                                                                                                                 placeholder:"FLAG" sep:"none"`
 	Profile     string        `help:"Write a CPU profile of the gateway to this file."                    placeholder:"FILE"`
 	Calls       bool          `help:"Call the processor for each pay-in, as most processors require (default: the gateway generates the codes)."`
-	URL         string        `help:"Measure the gateway at this address."                                        name:"url"                                                                                                                     placeholder:"URL"`
-	Key         string        `env:"BENCH_API_KEY"                                                                          help:"Its x-api-key; BENCH_API_SECRET is the secret (default the sandbox's)."                                   name:"api-key" placeholder:"KEY"`
-	PID         int           `help:"Its process id on this machine, for CPU and memory."                                      name:"pid"                                                                                                                     placeholder:"NUMBER"`
-	Verbose     bool          `help:"Print progress every second, also without a terminal."                      short:"v"`
+	URL         string        `help:"Measure the running gateway at this URL."                                        name:"url"                                                                                                                     placeholder:"URL"`
+	Key         string        `env:"BENCH_API_KEY"                                                                          help:"The x-api-key for --url; BENCH_API_SECRET is the secret (default the sandbox's)."                                   name:"api-key" placeholder:"KEY"`
+	PID         int           `help:"The process id of the gateway at --url, if it is on this machine, for CPU and memory."                                      name:"pid"                                                                                                                     placeholder:"NUMBER"`
+	Verbose     bool          `help:"Print progress every second, even without a terminal."                      short:"v"`
 }
 
 // secretVariable is the environment variable of the secret: other users see flags.
@@ -68,7 +68,7 @@ func (c *benchCommand) Run(r *runner) error {
 	var err error
 	if c.URL == "" {
 		if o.Program, err = os.Executable(); err != nil {
-			return fmt.Errorf("find this program to start a gateway: %w", err)
+			return fmt.Errorf("cannot find this program's own file to start a gateway: %w", err)
 		}
 	} else {
 		o.Secret = variable(r.Environ, secretVariable)

@@ -17,18 +17,18 @@ type casePair struct {
 var caseTexts = map[casePair]string{
 	{store.CaseOverpaid, ""}:         "More was paid than the order's amount. The surplus is in the merchant's unapplied account: return it or assign it.",
 	{store.CaseUnmatchedReceipt, ""}: "A payment does not match any order of this gateway. It is in the unapplied account: find its owner.",
-	{store.CaseDispute, ""}:          "The processor reports a dispute of an order in status {status}. Nothing was posted: compare its statement.",
+	{store.CaseDispute, ""}:          "The processor reports a dispute of an order in status {status}." + compareStatement,
 	{store.CaseWebhook, ""}:          "All attempts to deliver event {event} failed. Fix the receiver, then redeliver the event.",
 
 	{store.CasePayoutUnknown, store.ReasonNoAnswer}:      "The processor does not report the outcome. The money stays held and look-ups continue: contact the processor's support with the externalId.",
-	{store.CasePayoutUnknown, store.ReasonNotIdempotent}: "The processor may have paid it, but does not find it and does not deduplicate requests. Check its statement.",
+	{store.CasePayoutUnknown, store.ReasonNotIdempotent}: "The processor may have paid it, but reports \"not found\" and does not deduplicate requests. Check the processor's statement.",
 	{store.CasePayoutUnknown, store.ReasonOtherContents}: "It was already sent with different contents, so it is not sent again. Compare the processor's records with this order.",
 
 	{store.CaseContradiction, store.ReasonOtherAmount}:       "The processor reports another amount: {reported} cents." + compareStatement,
 	{store.CaseContradiction, store.ReasonPaidAfterRelease}:  "The processor reports that it paid, but the held money had already been released: status {status}." + compareStatement,
 	{store.CaseContradiction, store.ReasonReturnedTooMuch}:   "The processor reports a returned amount larger than the amount sent: {reported} cents." + compareStatement,
 	{store.CaseContradiction, store.ReasonFailedAfterPaid}:   "The processor reported the payment, and later a failure." + compareStatement,
-	{store.CaseContradiction, store.ReasonUnconfirmedChange}: "Processor {processor} lists a later movement of {externalId}, but does not confirm it." + compareStatement,
+	{store.CaseContradiction, store.ReasonUnconfirmedChange}: "Processor {processor} lists a later change of {externalId}, but does not confirm it." + compareStatement,
 
 	{store.CaseNotice, store.ReasonInvalidPayment}:         "Processor {processor} lists a payment of {externalId} without an id or an amount." + compareStatement,
 	{store.CaseNotice, store.ReasonUnknownTransfer}:        "Notice {notice} of {processor} is for a transfer that this gateway did not request: {externalId}.",
@@ -37,7 +37,7 @@ var caseTexts = map[casePair]string{
 	{store.CaseNotice, store.ReasonNotConfirmed}:           "Notice {notice} of {processor} was not confirmed by the processor in any attempt.",
 }
 
-const compareStatement = " Nothing was posted: compare its statement."
+const compareStatement = " Nothing was posted: compare the processor's statement."
 
 // caseText describes a case and what to do; "" if another version opened it.
 func caseText(v *store.Case) string {

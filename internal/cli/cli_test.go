@@ -105,7 +105,7 @@ func TestCommands(t *testing.T) {
 		{"case list", 0, "No open cases.\n", ""},
 		{"case list --limit 0", 2, "", "porteira: --limit must be at least 1, not 0\n"},
 		{"verify", 0, "Loja\n ok no rows yet\n\nplatform\n ok no rows yet\n\nVerified 2 ledgers: no defects.\n", ""},
-		{"backup --to DATA/copy.db", 0, "Copied the database to DATA/copy.db. It does not contain the master key: back that up separately.\n", ""},
+		{"backup --to DATA/copy.db", 0, "Copied the database to DATA/copy.db. The copy does not contain the master key: back up the key separately.\n", ""},
 		{"backup --to DATA/copy.db", 1, "", "porteira: DATA/copy.db already exists: choose another file\n"},
 		{"verify --database DATA/copy.db", 0, "Loja\n ok no rows yet\n\nplatform\n ok no rows yet\n\nVerified 2 ledgers: no defects.\n", ""},
 		{"verify --merchant Nobody", 1, "", "porteira: merchant \"Nobody\" not found: porteira merchant list lists all merchants\n"},
@@ -211,7 +211,7 @@ func TestCaseList(t *testing.T) {
 	s.run(0, "merchant", "create", "Loja")
 	s.exec("INSERT INTO cases SELECT id, CAST(zeroblob(15) || x'01' AS BLOB), 'dispute_unexpected', id, 1990, '{\"status\":\"EXPIRED\"}', '', 1700000000000000, 0 FROM merchants")
 	out, _ := s.run(0, "case", "list")
-	want := "TIME Loja dispute_unexpected R$ 19.90\n The processor reports a dispute of an order in status EXPIRED. Nothing was posted: compare its statement.\n subject ID\n"
+	want := "TIME Loja dispute_unexpected R$ 19.90\n The processor reports a dispute of an order in status EXPIRED. Nothing was posted: compare the processor's statement.\n subject ID\n"
 	if !strings.Contains(out, want) || !strings.Contains(out, "TIME (no merchant) dispute_unexpected") || !strings.HasSuffix(out, "\n2 open cases.\n") {
 		t.Errorf("cases are\n%s", out)
 	}
@@ -249,7 +249,7 @@ func TestConfig(t *testing.T) {
 	out, _ := s.run(0, "config")
 	for _, want := range []string{
 		"OPTION VALUE FROM VARIABLE\n", "master-key [redacted] environment PORTEIRA_MASTER_KEY\n",
-		"listen 127.0.0.1:8080 default PORTEIRA_LISTEN\n", "data\n folder for SQLite database,",
+		"listen 127.0.0.1:8080 default PORTEIRA_LISTEN\n", "data\n folder of the SQLite database,",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("config lacks %q:\n%s", want, out)

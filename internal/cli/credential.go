@@ -52,8 +52,8 @@ type credentialCreate struct {
 	Merchant  string        `arg:""                                                                                 help:"The merchant's name."`
 	Label     string        `help:"A label for people."`
 	Scopes    []string      `enum:"payin:write,payout:write,read"                                                   help:"A scope: ${enum}; may be repeated (default all)." name:"scope"           placeholder:"SCOPE"`
-	AllowIPs  []string      `help:"Address or network that may use it; may be repeated (default all)." name:"allow-ip"                                                    placeholder:"IP|CIDR"`
-	ExpiresIn time.Duration `help:"Its lifetime, such as 8760h (default unlimited)."                        name:"expires-in"                                                  placeholder:"DURATION"`
+	AllowIPs  []string      `help:"Address or network that may use the credential; may be repeated (default all)." name:"allow-ip"                                                    placeholder:"IP|CIDR"`
+	ExpiresIn time.Duration `help:"The credential's lifetime, such as 8760h (default unlimited)."                        name:"expires-in"                                                  placeholder:"DURATION"`
 }
 
 // Run creates a credential and shows its secret, which is not stored.
@@ -141,7 +141,7 @@ func (c *credentialList) Run(r *runner, root *commands) error {
 }
 
 type credentialRevoke struct {
-	Key string `arg:"" help:"Its x-api-key."`
+	Key string `arg:"" help:"The credential's x-api-key."`
 }
 
 // Run revokes a credential.

@@ -45,9 +45,9 @@ func viewMerchant(m *store.Merchant) merchantView {
 }
 
 type merchantCreate struct {
-	Name        string   `arg:""                                                        help:"Its unique name, shown to payers."`
-	City        string   `default:"BRASILIA"                                            help:"Its city, as BR Codes require."`
-	Processor   string   `default:"sandbox"                                             enum:"sandbox"                                         help:"Its processor: ${enum}."`
+	Name        string   `arg:""                                                        help:"The merchant's unique name, shown to payers."`
+	City        string   `default:"BRASILIA"                                            help:"The merchant's city, which BR Codes require."`
+	Processor   string   `default:"sandbox"                                             enum:"sandbox"                                         help:"The merchant's processor: ${enum}."`
 	ReturnHosts []string `help:"Host that returnUrl may name; may be repeated." name:"return-host"                                     placeholder:"HOST"`
 }
 
@@ -100,7 +100,7 @@ func (c *merchantList) Run(r *runner, root *commands) error {
 }
 
 type merchantClose struct {
-	Name string `arg:"" help:"Its name."`
+	Name string `arg:"" help:"The merchant's name."`
 }
 
 // Run closes a merchant.

@@ -12,9 +12,9 @@ import (
 type merchantBrand struct {
 	Name     string  `arg:""                                                                                     help:"The merchant's name."`
 	Title    *string `help:"The title that payers see; empty uses the merchant's name."                          placeholder:"TEXT"`
-	Document *string `help:"Its CPF or CNPJ, shown on boletos; empty shows none."                 placeholder:"DIGITS"`
-	Color    *string `help:"The colour of its buttons, as #rrggbb; empty uses the default."                   placeholder:"#RRGGBB"`
-	Logo     *string `help:"Its logo, a PNG or JPEG file of at most 32 KiB and 1024 pixels per side; empty shows none." placeholder:"FILE"`
+	Document *string `help:"The merchant's CPF or CNPJ, shown on boletos; empty shows none."                 placeholder:"DIGITS"`
+	Color    *string `help:"The colour of buttons, as #rrggbb; empty uses the default."                   placeholder:"#RRGGBB"`
+	Logo     *string `help:"The logo, a PNG or JPEG file of at most 32 KiB and 1024 pixels per side; empty shows none." placeholder:"FILE"`
 }
 
 // brandView is a brand as the commands show it.

@@ -30,7 +30,7 @@ func (c *serveCommand) Run(r *runner) error {
 			BaseURL string `json:"baseUrl"`
 			Ops     string `json:"opsAddress"`
 		}{a.BaseURL(), a.OpsAddress()}, func(w io.Writer) {
-			_, _ = fmt.Fprintf(w, "Porteira listens at %s; metrics and health at %s.\n", a.BaseURL(), a.OpsAddress())
+			_, _ = fmt.Fprintf(w, "Porteira listens on %s; metrics and health on %s.\n", a.BaseURL(), a.OpsAddress())
 		})
 	}})
 	if err != nil {

@@ -15,7 +15,7 @@ type verifyCommand struct {
 	settings
 
 	Merchant string `help:"Verify this merchant only." placeholder:"NAME"`
-	Verbose  bool   `help:"Report each check when it is done, also without a terminal." short:"v"`
+	Verbose  bool   `help:"Report each check when it is done, even without a terminal." short:"v"`
 }
 
 // provenMerchant is the proofs of one merchant.

@@ -119,7 +119,7 @@ func (c *Cluster) followWallClock(ctx context.Context) error {
 	back := began.Before(c.Node.wallClock.Add(-clockStep))
 	c.Node.mu.Unlock()
 	if back {
-		c.Log.WarnContext(ctx, "the clock was set back: work scheduled too late is due now")
+		c.Log.WarnContext(ctx, "the clock was set back: work scheduled too far ahead is due now")
 		err := c.Store.Transact(ctx, func(tx *store.Tx) error { return tx.PullForward(ctx, tx.Now.Add(MaxSchedule)) })
 		if err != nil {
 			return store.Problem(err)

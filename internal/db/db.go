@@ -229,7 +229,7 @@ func (d *DB) ReadError(what string, err error) error {
 	return fmt.Errorf("read %s: %w", what, d.translate(err))
 }
 
-// NotFound turns [sql.ErrNoRows] into ErrNotFound; other errors pass.
+// NotFound converts [sql.ErrNoRows] into ErrNotFound; other errors are returned unchanged.
 func NotFound(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return ErrNotFound

@@ -42,7 +42,7 @@ func (d *DB) Write(ctx context.Context, work func(tx *Tx) error) error {
 		if try == writeTries {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
-		d.log.Debug("transaction runs again", "try", try, "cause", err)
+		d.log.Debug("transaction is retried", "try", try, "cause", err)
 		if err := d.pause(ctx, writeBackoffMin<<try); err != nil {
 			return err
 		}

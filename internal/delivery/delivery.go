@@ -202,7 +202,7 @@ func (s *Service) startWaiting(ctx context.Context, endpoint string) {
 				} else {
 					s.startWaiting(ctx, endpoint)
 				}
-				s.Recorder.Record(ctx, "delivery's end", func(ctx context.Context) error { return s.Writer.Do(ctx, end) })
+				s.Recorder.Record(ctx, "end of delivery attempt", func(ctx context.Context) error { return s.Writer.Do(ctx, end) })
 				poll := s.Queue.done(d.Merchant)
 				return s.Queue.shouldPoll(s.pool.Free(), s.pool.Size()) || poll
 			})
@@ -298,7 +298,7 @@ func (s *Service) secretOf(ctx context.Context, merchant payment.ID) (secret web
 		return secret, false, err
 	}
 	if err != nil {
-		s.Log.ErrorContext(ctx, "webhook secret unusable: nothing is delivered", "merchant", merchant, "error", err)
+		s.Log.ErrorContext(ctx, "webhook secret unusable: no event is delivered", "merchant", merchant, "error", err)
 	}
 	return secret, err == nil, nil
 }

@@ -19,7 +19,7 @@ func (s *Service) Redeliver(ctx context.Context, merchant, event payment.ID) err
 	err = s.Store.Transact(ctx, func(tx *store.Tx) error {
 		n, err := tx.Redeliver(ctx, &e)
 		if err == nil && n == 0 {
-			err = problem.New(problem.InvalidState, "The event has no URL to go to, or is being delivered now.")
+			err = problem.New(problem.InvalidState, "The event has no URL, or is being delivered now.")
 		}
 		return err
 	})

@@ -41,7 +41,7 @@ func New(o Options) *Service { return &Service{o} }
 // validation_failed if the name is taken or invalid.
 func (s *Service) Create(ctx context.Context, m store.Merchant, webhookSecret string) (store.Merchant, error) {
 	if m.Name = strings.TrimSpace(m.Name); m.Name == "" || len(m.Name) > 255 {
-		return m, problem.New(problem.ValidationFailed, "A merchant needs a name of 1 to 255 bytes.")
+		return m, problem.New(problem.ValidationFailed, "A merchant's name must have 1 to 255 bytes.")
 	}
 	if _, err := s.Processors.Of(m.Processor); err != nil {
 		return m, err

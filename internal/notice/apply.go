@@ -92,7 +92,7 @@ func (s *Service) apply(ctx context.Context, n store.Notice) {
 		return
 	}
 	s.Log.WarnContext(ctx, "notice not applied yet", "processor", n.Processor, "notice", n.ID, "cause", err)
-	s.Recorder.Record(ctx, "notice's delay", func(ctx context.Context) error { return s.delay(ctx, n) })
+	s.Recorder.Record(ctx, "postponed notice", func(ctx context.Context) error { return s.delay(ctx, n) })
 }
 
 func (s *Service) followHints(ctx context.Context, n store.Notice) error {

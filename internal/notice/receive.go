@@ -27,7 +27,7 @@ const ConcurrentDefault = 64
 // slowly.
 const readersPerSlot = 16
 
-// Recorder makes a verified notice durable: [Service].
+// Recorder makes a verified notice durable. [Service] implements it.
 type Recorder interface {
 	Record(ctx context.Context, processorName, noticeID, headers string, body []byte) error
 }
@@ -107,7 +107,7 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request) error {
 	return h.recorder.Record(r.Context(), name, id, headerText(r.Header), body)
 }
 
-var errOverloaded = problem.New(problem.Overloaded, "Too many notices are under way. Send this one again later.")
+var errOverloaded = problem.New(problem.Overloaded, "Too many notices are in flight. Send this one again later.")
 
 // read reads a body, whose sender may be slow, before the notice takes a slot.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
@@ -119,7 +119,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return nil, problem.New(problem.BodyTooLarge, "A notice has at most 256 KiB.")
+		return nil, problem.New(problem.BodyTooLarge, "The notice is larger than 256 KiB.")
 	}
 	if err != nil {
 		return nil, unverified(err)
@@ -129,7 +129,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 // unverified is the answer to every failed verification.
 func unverified(cause error) error {
-	return problem.New(problem.Unauthorized, "The notice does not prove its origin.").With(cause)
+	return problem.New(problem.Unauthorized, "The notice could not be authenticated.").With(cause)
 }
 
 // secretHeaders are not kept with a notice.

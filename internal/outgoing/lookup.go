@@ -98,7 +98,7 @@ func (e *Executor) lookUp(ctx context.Context, p payment.Payout, transferrer pro
 	if report.Lookup == processor.LookupUnknown {
 		e.Log.WarnContext(ctx, "payout could not be looked up", "processor", p.Processor, "externalId", p.ExternalID, "cause", report.Cause)
 	}
-	e.Recorder.Record(ctx, "payout's look-up", func(ctx context.Context) error { return e.RecordLookUp(ctx, p, report) })
+	e.Recorder.Record(ctx, "result of look-up", func(ctx context.Context) error { return e.RecordLookUp(ctx, p, report) })
 }
 
 // RecordLookUp records a processor's answer about a payout that this process had

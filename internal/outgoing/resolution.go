@@ -148,6 +148,6 @@ func (v *resolution) contradict(c *store.Changes, p *payment.Payout, reason stor
 
 func (e *Executor) logContradiction(ctx context.Context, v *resolution) {
 	if v.contradiction != "" {
-		e.Log.ErrorContext(ctx, "processor contradicts itself", "payout", v.subject.ID, "externalId", v.subject.ExternalID, "reason", v.contradiction)
+		e.Log.ErrorContext(ctx, "contradictory report from processor", "payout", v.subject.ID, "externalId", v.subject.ExternalID, "reason", v.contradiction)
 	}
 }

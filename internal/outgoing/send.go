@@ -85,7 +85,7 @@ func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends [
 		return nil, 0, err
 	}
 	for _, p := range op.conflicting {
-		e.Log.WarnContext(ctx, "payout needs manual review: it was sent before with other contents", "payout", p.ID, "externalId", p.ExternalID)
+		e.Log.WarnContext(ctx, "payout needs manual review: it was sent before with different contents", "payout", p.ID, "externalId", p.ExternalID)
 	}
 	if op.claimed > len(op.sends) {
 		e.LookUpWaker.Wake()
@@ -224,7 +224,7 @@ func (e *Executor) send(ctx context.Context, s Sending, transferrer processor.Tr
 		e.Log.WarnContext(ctx, "payout not confirmed", "processor", s.Payout.Processor, "externalId", s.Payout.ExternalID,
 			"outcome", answer.Outcome.String(), "cause", answer.Cause)
 	}
-	e.Recorder.Record(ctx, "payout's answer", func(ctx context.Context) error { return e.RecordSend(ctx, s, answer) })
+	e.Recorder.Record(ctx, "result of send", func(ctx context.Context) error { return e.RecordSend(ctx, s, answer) })
 }
 
 // handOver calls the processor if the guard allows it. The guard is checked before

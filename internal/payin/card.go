@@ -38,7 +38,7 @@ func (s *Service) tryTestCard(ctx context.Context, p payment.Payin, attempt int,
 	taker, ok := proc.(processor.TestCardTaker)
 	charger, charges := proc.(processor.Charger)
 	if !ok || !charges || p.Method != payment.CreditCard {
-		return false, problem.New(problem.MethodNotEnabled, "The order's processor accepts no cards here.")
+		return false, problem.New(problem.MethodNotEnabled, "The order's processor does not accept cards here.")
 	}
 	if p.Status != payment.PayinPending || attempt != p.Details.CardAttempts+1 || !p.ExpiresAt.After(s.Env.Clock.Now()) {
 		return false, problem.New(problem.InvalidState, "The order cannot be paid by this attempt.")

@@ -52,7 +52,7 @@ func (v *cancel) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	if p.Status == payment.PayoutPending && outgoing.LookUpFirst(&p, v.restoredAt, l.Now()) {
-		return problem.New(problem.InvalidState, "It may have been sent before the database was restored from a backup; it is looked up at its processor first.")
+		return problem.New(problem.InvalidState, "This payout may have been sent before the database was restored from a backup. It must be looked up at its processor first.")
 	}
 	outgoing.Finish(&v.payout)
 	moved, err := transition.Payout(l, c, &v.payout, payment.OnCancel, ledger.ReleasePayout(p.Amount, p.Fee))

@@ -121,7 +121,7 @@ func (c *Control) await(ctx context.Context, done func() (bool, error)) error {
 			return err
 		}
 		if clock.Monotonic() > deadline {
-			return problem.New(problem.ProcessorTimeout, "The bank did it, but the gateway does not show it yet. A fault may suppress the bank's notices.")
+			return problem.New(problem.ProcessorTimeout, "The bank has done it, but the gateway does not show the effect yet. A fault may be suppressing the bank's notices.")
 		}
 		timer := clock.NewTimer(pause)
 		select {
@@ -141,7 +141,7 @@ func impossible(action, status string) error {
 func storeProblem(err error) error {
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return problem.New(problem.NotFound, "There is no such order.")
+		return problem.New(problem.NotFound, "Order not found.")
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrCommitUnknown):
 		return problem.New(problem.Unavailable, "The database is not available. Send the same request again.").With(err)
 	default:
@@ -157,9 +157,9 @@ func bankProblem(err error) error {
 	switch code, _ := errors.AsType[bankapi.Code](err); code {
 	case bankapi.CodeStateForbids, bankapi.CodeContentDiffers,
 		bankapi.CodeNotFound, bankapi.CodeChargeUnknown, bankapi.CodeTransferUnknown:
-		return problem.New(problem.InvalidState, "The bank refuses this in the order's present state.").With(err)
+		return problem.New(problem.InvalidState, "The bank does not allow this in the order's current status.").With(err)
 	case bankapi.CodeRequestInvalid:
-		return problem.New(problem.ValidationFailed, "The bank refuses these values.").With(err)
+		return problem.New(problem.ValidationFailed, "The bank rejected these values.").With(err)
 	default:
 		return problem.New(problem.Unavailable, "The sandbox's bank does not answer.").With(err)
 	}

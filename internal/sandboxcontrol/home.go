@@ -78,7 +78,7 @@ func (h *Home) show(w http.ResponseWriter, r *http.Request, status int, problem 
 	var page bytes.Buffer
 	view := homeView{h, template.CSS(homeStyle), checkout.PrefersEnglish(r.Header.Get("Accept-Language")), pathNewPix, problem}
 	if err := homePage.Execute(&page, view); err != nil {
-		h.Log.ErrorContext(r.Context(), "home page", "cause", err)
+		h.Log.ErrorContext(r.Context(), "cannot render the home page", "cause", err)
 		http.Error(w, "The page cannot be shown.", http.StatusInternalServerError)
 		return
 	}

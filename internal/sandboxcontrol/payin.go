@@ -41,7 +41,7 @@ func (c *Control) PayinAction(ctx context.Context, id payment.ID, name string, a
 	}
 	action, ok := payinActions[name]
 	if !ok {
-		return problem.New(problem.NotFound, "There is no such action.")
+		return problem.New(problem.NotFound, "Unknown action.")
 	}
 	legal := func(on payment.Trigger) bool { _, ok := payment.PayinTable.Next(p.Status, on); return ok }
 	if !slices.ContainsFunc(action.triggers, legal) {

@@ -18,7 +18,7 @@ type Filter struct {
 	ExternalID  string         // derived from a reference
 	CreatedFrom time.Time      // inclusive, UTC, to the millisecond
 	CreatedTo   time.Time      // exclusive
-	Before      payment.ID     // the last one of the page before
+	Before      payment.ID     // the last id of the previous page
 	Limit       int
 }
 

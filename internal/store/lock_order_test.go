@@ -175,7 +175,7 @@ func (r rerunCounter) Enabled(context.Context, slog.Level) bool { return true }
 func (r rerunCounter) WithAttrs([]slog.Attr) slog.Handler       { return r }
 func (r rerunCounter) WithGroup(string) slog.Handler            { return r }
 func (r rerunCounter) Handle(_ context.Context, line slog.Record) error {
-	if line.Message == "transaction runs again" {
+	if line.Message == "transaction is retried" {
 		r.n.Add(1)
 	}
 	return nil

@@ -15,7 +15,7 @@ func Problem(err error) error {
 	case err == nil || errors.As(err, &known):
 		return err
 	case errors.Is(err, ErrNotFound):
-		return problem.New(problem.NotFound, "There is no such order.").With(err)
+		return problem.New(problem.NotFound, "Order not found.").With(err)
 	case errors.Is(err, ErrUnavailable), errors.Is(err, ErrCommitUnknown):
 		return problem.New(problem.Unavailable, "The database is not available. Send the same request again.").With(err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -29,7 +29,7 @@ const (
 
 // ErrSecret says that a text is not a signing secret. It does not contain the
 // text.
-var ErrSecret = errors.New("webhook secret must be whsec_ and base64 of 24 to 64 bytes")
+var ErrSecret = errors.New("webhook secret must be whsec_ followed by 24 to 64 bytes in base64")
 
 // Secret signs deliveries to one receiver. Printing, logging or marshalling it
 // shows nothing; only [Secret.Reveal] does.

@@ -21,7 +21,7 @@ var (
 	// ErrURLScheme says that a URL's scheme is not allowed here.
 	ErrURLScheme = errors.New("URL must begin with https://")
 	// ErrURLUserInfo says that a URL carries a name or password.
-	ErrURLUserInfo = errors.New("URL must not hold a user name or password")
+	ErrURLUserInfo = errors.New("URL must not contain a user name or password")
 )
 
 // CheckURL checks that deliveries may go to raw: an absolute https URL (or http,

@@ -103,15 +103,15 @@ func keyDetail(t pixkey.Type, err error) string {
 	case errors.Is(err, taxid.ErrCheckDigits), errors.Is(err, taxid.ErrRepeated):
 		return "is not a valid " + string(t) + ": the check digits are wrong"
 	case t == pixkey.CPF:
-		return "of type CPF must be 11 digits"
+		return "must be 11 digits for type CPF"
 	case t == pixkey.CNPJ:
-		return "of type CNPJ must be 12 digits or capital letters, then 2 digits"
+		return "must be 12 digits or capital letters, then 2 digits, for type CNPJ"
 	case t == pixkey.Email:
-		return "of type EMAIL must be an email address of at most 77 characters"
+		return "must be an email address of at most 77 characters for type EMAIL"
 	case t == pixkey.Phone:
-		return "of type PHONE must be + with country code and number, or 10 or 11 digits of a Brazilian number"
+		return "must be +, country code and number, or the 10 or 11 digits of a Brazilian number, for type PHONE"
 	default:
-		return "of type EVP must be a UUID"
+		return "must be a UUID for type EVP"
 	}
 }
 

@@ -27,16 +27,16 @@ const (
 // headings are the headings of pages by status, in both languages.
 var headings = map[string][]string{
 	"PENDING":    {"Pague com Pix", "Pay with Pix", "Pague o boleto", "Pay the boleto", "Pague com cartão", "Pay by card"},
-	"PROCESSING": {"Pagamento em análise", "Payment in analysis"},
+	"PROCESSING": {"Pagamento em análise", "Payment under review"},
 	"PAID":       {"Pagamento confirmado", "Payment confirmed"},
-	"EXPIRED":    {"O prazo terminou", "Time is over"},
+	"EXPIRED":    {"O prazo terminou", "Payment expired"},
 	"CANCELED":   {"Pagamento cancelado", "Payment canceled"},
 	"FAILED":     {"Pagamento recusado", "Payment refused"},
 	"REFUNDED":   {"Pagamento devolvido", "Payment refunded"},
 	"DISPUTED":   {"Pagamento contestado", "Payment disputed"},
 	"CHARGEBACK": {"Pagamento estornado", "Payment charged back"},
 
-	"PARTIALLY_REFUNDED": {"Pagamento devolvido em parte", "Payment refunded in part"},
+	"PARTIALLY_REFUNDED": {"Pagamento devolvido em parte", "Payment partly refunded"},
 }
 
 // view opens an order's page.
