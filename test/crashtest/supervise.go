@@ -49,9 +49,9 @@ func (r *run) supervise(ctx context.Context, p *process) {
 // restart starts a process that does not run and waits until it serves; false if
 // ctx ended first.
 func (r *run) restart(ctx context.Context, p *process, draw random) bool {
-	began := clock.Monotonic()
 	for ctx.Err() == nil && p.pid() == 0 {
 		started := clock.Monotonic()
+		waited := started // the time in which its database was disturbed does not count
 		if err := p.start(r.chooseFailpoint(p, draw), r.failedSyncs()); err != nil {
 			r.giveUp(violation{kind: "does not start", details: []string{err.Error()}})
 			return false
@@ -64,7 +64,10 @@ func (r *run) restart(ctx context.Context, p *process, draw random) bool {
 			continue
 		}
 		for p.pid() != 0 && !p.ready(ctx) && r.waitToStart(ctx, p) {
-			if clock.Monotonic()-began > r.restartMax(p) {
+			if p.needs != nil && p.needs.disturbed() {
+				waited = clock.Monotonic()
+			}
+			if clock.Monotonic()-waited > r.restartMax(p) {
 				r.giveUp(violation{kind: "does not serve", details: []string{p.label + " after " + r.restartMax(p).String(), p.logTail()}})
 				return false
 			}
