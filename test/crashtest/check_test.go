@@ -163,11 +163,11 @@ var differences = []struct {
 	{"canceled without a request", "no", func(b *records) { b.placement("no").Action = actionFail }},
 	{"not completed", "out", func(b *records) { b.transfers[0].Status, b.out().Status = "failed", "FAILED" }},
 	{"not completed", "un", func(b *records) { b.orders[payout][2].Status = "PROCESSING" }},
-	{"another after the restore", "out", func(b *records) {
+	{"another order after the restore", "out", func(b *records) {
 		b.restore()
 		b.repeat("payout out", func(r *repeat) { r.order.ExternalID = "x" })
 	}},
-	{"another after the restore", "out", func(b *records) {
+	{"another order after the restore", "out", func(b *records) {
 		b.restore()
 		b.repeat("payout out", func(r *repeat) { r.order.Amount++ })
 	}},
