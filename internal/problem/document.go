@@ -25,6 +25,7 @@ type document struct {
 	Code      Kind         `json:"code"`
 	RequestID string       `json:"requestId,omitempty"`
 	Errors    []FieldError `json:"errors,omitempty"`
+	Truncated bool         `json:"errorsTruncated,omitzero"`
 }
 
 // Document renders e as a problem document (RFC 9457). requestID lets the
@@ -33,7 +34,7 @@ func (e *Error) Document(requestID string) []byte {
 	status, title := e.Kind.row()
 	body, err := json.Marshal(document{
 		Type: documentation + string(e.Kind), Title: title, Status: status, Detail: e.Detail,
-		Code: e.Kind, RequestID: requestID, Errors: e.Fields,
+		Code: e.Kind, RequestID: requestID, Errors: e.Fields, Truncated: e.Truncated,
 	})
 	if err != nil {
 		// Only invalid UTF-8 in a field's name fails: leave the fields out.

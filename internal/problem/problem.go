@@ -14,6 +14,8 @@ type Error struct {
 	Detail string // a sentence for people; repeats no value of the request
 	// Fields are the invalid fields of the request.
 	Fields []FieldError
+	// Truncated means that there are more invalid fields than Fields lists.
+	Truncated bool
 	// RetryAfter is how long to wait before a retry; zero sets none.
 	RetryAfter time.Duration
 	Cause      error

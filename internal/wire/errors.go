@@ -6,15 +6,24 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 )
 
-// Errors collects the invalid fields of one request.
+// errorsMax is how many invalid fields are listed. It bounds what an invalid request
+// costs: a body of 64 KiB can have 30,000 of them.
+const errorsMax = 100
+
+// Errors collects the invalid fields of one request, at most errorsMax.
 type Errors struct {
-	list []problem.FieldError
-	seen map[string]struct{}
+	list      []problem.FieldError
+	seen      map[string]struct{}
+	truncated bool // there are more than are listed
 }
 
 // Add adds an invalid field. It ignores a field that was added already, or is
 // inside one that was: one cause is one error.
-func (e *Errors) Add(p Path, code, detail string) { e.add(p.String(), code, detail) }
+func (e *Errors) Add(p Path, code, detail string) {
+	if !e.truncated { // else the path is not needed
+		e.add(p.String(), code, detail)
+	}
+}
 
 func (e *Errors) add(field, code, detail string) {
 	for i := 1; i <= len(field); i++ {
@@ -25,6 +34,10 @@ func (e *Errors) add(field, code, detail string) {
 			return
 		}
 	}
+	if len(e.list) >= errorsMax {
+		e.truncated = true
+		return
+	}
 	if e.seen == nil {
 		e.seen = make(map[string]struct{})
 	}
@@ -32,21 +45,26 @@ func (e *Errors) add(field, code, detail string) {
 	e.list = append(e.list, problem.FieldError{Field: field, Code: code, Detail: detail})
 }
 
-// List returns the invalid fields in the order in which they were added; nil if
-// there are none.
+// List returns the first invalid fields in the order in which they were added, at most
+// 100; nil if there are none.
 func (e *Errors) List() []problem.FieldError { return e.list }
 
 // problem returns the invalid fields as an error of the kind; nil if there are
 // none.
 func (e *Errors) problem(kind problem.Kind) *problem.Error {
-	switch n := len(e.list); n {
-	case 0:
+	n := len(e.list)
+	detail := strconv.Itoa(n) + " invalid fields."
+	switch {
+	case n == 0:
 		return nil
-	case 1:
-		return problem.New(kind, "1 invalid field.").WithFields(e.list...)
-	default:
-		return problem.New(kind, strconv.Itoa(n)+" invalid fields.").WithFields(e.list...)
+	case n == 1:
+		detail = "1 invalid field."
+	case e.truncated:
+		detail = "More than " + strconv.Itoa(errorsMax) + " invalid fields. Only the first " + strconv.Itoa(errorsMax) + " are listed."
 	}
+	invalid := problem.New(kind, detail).WithFields(e.list...)
+	invalid.Truncated = e.truncated
+	return invalid
 }
 
 // Path is the position of a field in a request. It is formatted only for an

@@ -20,6 +20,7 @@ type ItemRequest struct {
 	Tangible  Field[bool]
 }
 
+// readItems reads the entries. It stops after itemsMax+1 of them.
 func readItems(items value) []ItemRequest {
 	var list []ItemRequest
 	for v := range items.children() {
@@ -29,7 +30,9 @@ func readItems(items value) []ItemRequest {
 		} else { // null, too: an entry cannot be absent
 			v.failType("an object")
 		}
-		list = append(list, item)
+		if list = append(list, item); len(list) > itemsMax {
+			break
+		}
 	}
 	return list
 }

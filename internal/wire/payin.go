@@ -84,7 +84,7 @@ func (r *PayinRequest) read(body value) {
 		case "description":
 			r.Description = v.text()
 		case "metadata":
-			r.Metadata = v.texts()
+			r.Metadata = v.texts(metadataMax)
 		case "returnUrl":
 			r.ReturnURL = v.text()
 		default:

@@ -51,7 +51,11 @@ func (v value) children() iter.Seq[value] {
 	}
 }
 
-func (v value) fail(code, detail string) { v.r.errs.add(v.r.tree.path(v.at), code, detail) }
+func (v value) fail(code, detail string) {
+	if !v.r.errs.truncated { // else the path is not needed
+		v.r.errs.add(v.r.tree.path(v.at), code, detail)
+	}
+}
 
 func (v value) failUnknown() {
 	v.r.unknown = true
@@ -117,8 +121,8 @@ func (v value) isContainer(kind jsontext.Kind, want string) bool {
 	return got == kind
 }
 
-// texts reads an object whose members are all strings.
-func (v value) texts() Field[map[string]string] {
+// texts reads an object whose members are all strings. It stops after max+1 of them.
+func (v value) texts(max int) Field[map[string]string] {
 	if !v.isObject() {
 		return Field[map[string]string]{}
 	}
@@ -126,6 +130,9 @@ func (v value) texts() Field[map[string]string] {
 	for member := range v.children() {
 		if text := member.text(); text.Set {
 			pairs[member.name()] = text.V
+		}
+		if len(pairs) > max {
+			break
 		}
 	}
 	return Some(pairs)

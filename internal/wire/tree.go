@@ -13,8 +13,11 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 )
 
-// depthMax is how deep a body may be nested.
-const depthMax = 8
+// Limits of a body.
+const (
+	depthMax = 8    // levels of nesting
+	nodesMax = 8192 // values
+)
 
 const (
 	kindNull   jsontext.Kind = 'n'
@@ -63,7 +66,7 @@ const nodesKept = 1024
 // release returns the tree to its pool.
 func (t *tree) release() {
 	if cap(t.nodes) > nodesKept {
-		t.nodes = nil
+		t.nodes, t.sorted, t.scratch = nil, nil, nil
 	}
 	clear(t.nodes)
 	t.text, t.source = "", bytes.Buffer{}
@@ -71,8 +74,8 @@ func (t *tree) release() {
 }
 
 // parse parses one JSON object strictly: RFC 8259 without duplicate names, in
-// valid UTF-8, nested at most depthMax deep, with nothing after it. The error
-// has kind malformed_json or duplicate_field.
+// valid UTF-8, nested at most depthMax deep, of at most nodesMax values, with nothing
+// after it. The error has kind malformed_json or duplicate_field.
 func (t *tree) parse(body []byte) *problem.Error {
 	t.source = *bytes.NewBuffer(body)
 	t.text = string(body)
@@ -90,10 +93,16 @@ func (t *tree) parse(body []byte) *problem.Error {
 	return nil
 }
 
-var errDepth = errors.New("wire: nested too deep")
+var (
+	errDepth = errors.New("wire: nested too deep")
+	errNodes = errors.New("wire: too many values")
+)
 
 // value parses a value with everything in it, and appends it as n.
 func (t *tree) value(n node) error {
+	if len(t.nodes) >= nodesMax {
+		return errNodes
+	}
 	n.kind = t.decoder.PeekKind()
 	at := int32(len(t.nodes))
 	t.nodes = append(t.nodes, n)
@@ -183,6 +192,8 @@ func (t *tree) explain(err error) *problem.Error {
 		})
 	case errors.Is(err, errDepth):
 		return malformed("The JSON is nested more than "+strconv.Itoa(depthMax)+" levels deep", offset)
+	case errors.Is(err, errNodes):
+		return malformed("The JSON has more than "+strconv.Itoa(nodesMax)+" values", offset)
 	case len(t.text) == 0:
 		return problem.New(problem.MalformedJSON, "The body is empty.")
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
