@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/config"
 )
@@ -20,7 +22,9 @@ func (c *devCommand) Run(r *runner) error {
 	}
 	ctx, stop := r.untilSignal()
 	defer stop()
-	a, err := app.New(ctx, cfg, app.Options{Log: r.log(cfg), Version: version(), Ready: func(a *app.App) {
+	log := r.log(cfg)
+	limitMemory(log, memlimit.FromCgroup)
+	a, err := app.New(ctx, cfg, app.Options{Log: log, Version: version(), Ready: func(a *app.App) {
 		_ = r.out.show(greetingOf(a, cfg), func(w io.Writer) { greet(w, a, cfg) })
 	}})
 	if err != nil {

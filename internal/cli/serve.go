@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/config"
 )
@@ -25,7 +27,9 @@ func (c *serveCommand) Run(r *runner) error {
 	}
 	ctx, stop := r.untilSignal()
 	defer stop()
-	a, err := app.New(ctx, cfg, app.Options{Log: r.log(cfg), Version: version(), Ready: func(a *app.App) {
+	log := r.log(cfg)
+	limitMemory(log, memlimit.FromCgroup)
+	a, err := app.New(ctx, cfg, app.Options{Log: log, Version: version(), Ready: func(a *app.App) {
 		_ = r.out.show(struct {
 			BaseURL string `json:"baseUrl"`
 			Ops     string `json:"opsAddress"`
