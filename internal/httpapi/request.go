@@ -52,6 +52,9 @@ func (c *call) readBody(b *bytes.Buffer) *problem.Error {
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return errBodyTooLarge
 	}
+	if problem.Is(err, problem.Overloaded) {
+		return problem.From(err)
+	}
 	if err != nil {
 		return problem.New(problem.MalformedJSON, "The body is incomplete.").With(err)
 	}
@@ -104,6 +107,8 @@ func (c *call) idempotencyKey() (string, error) {
 		invalid.Code, invalid.Detail = problem.CodeInvalidFormat, "must be valid UTF-8"
 	case utf8.RuneCountInString(keys[0]) > idempotencyKeyMax:
 		invalid.Code, invalid.Detail = problem.CodeTooLong, "must have at most "+strconv.Itoa(idempotencyKeyMax)+" characters"
+	case wire.ContainsCardNumber(keys[0]):
+		invalid.Code, invalid.Detail = problem.CodeNotAllowed, "must not contain a card number"
 	default:
 		return keys[0], nil
 	}

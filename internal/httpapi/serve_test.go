@@ -359,3 +359,14 @@ func prefixes(list ...string) (out []netip.Prefix) {
 	}
 	return out
 }
+
+// A card number in the header Idempotency-Key is refused.
+func TestCardNumberInIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	a := h.do("POST", "/payin", payinBody, header("Idempotency-Key", "order 4111_1111_1111_1111"))
+	h.want("card number", a, 422, "validation_failed")
+	if strings.Contains(a.body, "1111") || len(h.gateway.payinRows) != 0 {
+		t.Errorf("the number is repeated, or an order was created: %s", a.body)
+	}
+}

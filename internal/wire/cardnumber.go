@@ -1,13 +1,18 @@
 package wire
 
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
 // Lengths of the card numbers that are recognised, in digits.
 const (
 	cardShort = 15
 	cardLong  = 16
 )
 
-// separatorsMax is how many blanks and hyphens may separate two groups of one
-// number.
+// separatorsMax is how many separators, any characters except letters and digits, may be
+// between two groups of one number.
 const separatorsMax = 3
 
 // brand is a range of card numbers by their first digits.
@@ -49,25 +54,74 @@ var brands = []brand{
 	{cardShort, 4, 1800, 1800},        // JCB
 }
 
-// containsCardNumber reports whether a text seems to contain a card number: 15 or
-// 16 digits of a brand's range that pass the Luhn check, in one piece or in
-// groups. Numbers inside a group of a longer row of digits, such as a boleto's
-// line, do not count.
-func containsCardNumber(s string) bool {
+// ContainsCardNumber reports whether a text seems to contain a card number: 15 or
+// 16 digits of any script, of a brand's range, that pass the Luhn check, in one piece or
+// in groups. Numbers inside a group of a longer row of digits, such as a boleto's
+// line, do not count, nor do the digits of a UUID.
+func ContainsCardNumber(s string) bool {
 	var row digitRow
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= '0' && c <= '9':
-			row.push(c - '0')
+	for i := 0; i < len(s); {
+		r, size := rune(s[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRuneInString(s[i:])
+		}
+		digit, isDigit := digitOf(r)
+		switch {
+		case row.n == 0 && startsUUID(s[i:]):
+			size = uuidLength
+		case isDigit:
+			row.push(digit)
 		case row.endsCard():
 			return true
-		case (c == ' ' || c == '-') && row.separators < separatorsMax:
+		case !unicode.IsLetter(r) && row.separators < separatorsMax:
 			row.separators++
 		default:
 			row = digitRow{}
 		}
+		i += size
 	}
 	return row.endsCard()
+}
+
+// digitOf is the value of a decimal digit of any script. Unicode has them in rows of ten,
+// which begin with zero.
+func digitOf(r rune) (digit byte, ok bool) {
+	if r < utf8.RuneSelf {
+		return byte(r - '0'), r >= '0' && r <= '9'
+	}
+	for _, row := range unicode.Nd.R16 {
+		if r >= rune(row.Lo) && r <= rune(row.Hi) {
+			return byte((r - rune(row.Lo)) % 10), true
+		}
+	}
+	for _, row := range unicode.Nd.R32 {
+		if r >= rune(row.Lo) && r <= rune(row.Hi) {
+			return byte((r - rune(row.Lo)) % 10), true
+		}
+	}
+	return 0, false
+}
+
+// uuidLength is the length of a UUID in its usual form, in groups of 8, 4, 4, 4 and 12.
+const uuidLength = 36
+
+// startsUUID reports whether s starts with a UUID. One in 20,000 has digits that look like
+// a card number, and many references are UUIDs.
+func startsUUID(s string) bool {
+	if len(s) < uuidLength || len(s) > uuidLength && isHex(s[uuidLength]) {
+		return false
+	}
+	for i := range uuidLength {
+		hyphen := i == 8 || i == 13 || i == 18 || i == 23
+		if hyphen && s[i] != '-' || !hyphen && !isHex(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
 // digitRow is the last digits of a text, at most as many as a number has.

@@ -42,9 +42,22 @@ func (e *Errors) require(p Path, set bool) bool {
 	return set
 }
 
-// text checks a string of at most max characters. It reports whether further
-// checks of the value make sense.
+// text checks a string of at most max characters. It must not contain a card number,
+// which must never reach the gateway. text reports whether further checks of the value
+// make sense.
 func (e *Errors) text(p Path, value string, max int) bool {
+	if !e.plainText(p, value, max) {
+		return false
+	}
+	if ContainsCardNumber(value) {
+		e.Add(p, problem.CodeNotAllowed, "must not contain a card number")
+		return false
+	}
+	return true
+}
+
+// plainText is text without the check for card numbers.
+func (e *Errors) plainText(p Path, value string, max int) bool {
 	switch {
 	case value == "":
 		e.Add(p, problem.CodeTooShort, "must not be empty")
@@ -56,14 +69,6 @@ func (e *Errors) text(p Path, value string, max int) bool {
 		return true
 	}
 	return false
-}
-
-// freeText checks a string that people write. It must not contain a card number,
-// which must never reach the gateway.
-func (e *Errors) freeText(p Path, value string, max int) {
-	if e.text(p, value, max) && containsCardNumber(value) {
-		e.Add(p, problem.CodeNotAllowed, "must not contain a card number")
-	}
 }
 
 func (e *Errors) number(p Path, value, low, high int64) {
@@ -92,10 +97,11 @@ func (e *Errors) reference(f Field[string]) {
 	}
 }
 
-// ValidReference reports whether s can be a referenceId.
+// ValidReference reports whether s can be a referenceId of a stored order. One that looks
+// like a card number is refused in new orders only.
 func ValidReference(s string) bool {
 	var errs Errors
-	return errs.text(At("", "referenceId"), s, referenceMax)
+	return errs.plainText(At("", "referenceId"), s, referenceMax)
 }
 
 // document checks the format of a CPF or CNPJ, and its check digits if the

@@ -100,7 +100,7 @@ const nameMax = 40
 // repeated.
 func joinName(parent, name string) string {
 	switch {
-	case containsCardNumber(name):
+	case ContainsCardNumber(name):
 		return parent + "[...]"
 	case !isIdentifier(name):
 		return parent + "[" + strconv.QuoteToGraphic(cut(name, nameMax)) + "]"

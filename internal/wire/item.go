@@ -64,7 +64,7 @@ func checkItems(items []ItemRequest, errs *Errors) {
 	for i := range items {
 		item := &items[i]
 		if p := atEntry(parent, i, "title"); errs.require(p, item.Title.Set) {
-			errs.freeText(p, item.Title.V, textMax)
+			errs.text(p, item.Title.V, textMax)
 		}
 		if p := atEntry(parent, i, "quantity"); errs.require(p, item.Quantity.Set) {
 			errs.number(p, item.Quantity.V, 1, quantityMax)

@@ -119,3 +119,46 @@ func TestDecodingStopsAtTheLimit(t *testing.T) {
 		}
 	}
 }
+
+// A card number is refused in every text of a request, and not repeated.
+func TestCardNumbersAreRefusedInEveryText(t *testing.T) {
+	t.Parallel()
+	const card = "4111.1111.1111.1111"
+	for _, tt := range []struct{ field, body string }{
+		{"referenceId", strings.Replace(fullPayin, "pedido-1", "pedido "+card, 1)},
+		{"webhookUrl", strings.Replace(fullPayin, "/hook", "/"+card, 1)},
+		{"customer.name", strings.Replace(fullPayin, `"Maria`, `"Maria `+card, 1)},
+		{"customer.email", strings.Replace(fullPayin, "m@example", "m"+card+"@example", 1)},
+		{"customer.address.street", strings.Replace(fullPayin, "Rua A", card, 1)},
+		{"customer.address.number", strings.Replace(fullPayin, `"10"`, `"`+card+`"`, 1)},
+		{"customer.address.complement", strings.Replace(fullPayin, `"complement": null`, `"complement": "`+card+`"`, 1)},
+		{"customer.address.neighborhood", strings.Replace(fullPayin, "Centro", card, 1)},
+		{"customer.address.city", strings.Replace(fullPayin, "São Paulo", card, 1)},
+		{"items[0].title", strings.Replace(fullPayin, "Livro", card, 1)},
+		{"description", strings.Replace(fullPayin, `"x"`, `"`+card+`"`, 1)},
+		{"metadata.a", strings.Replace(fullPayin, `"b"`, `"`+card+`"`, 1)},
+		{"returnUrl", strings.Replace(fullPayin, `"expiresIn"`, `"returnUrl":"https://shop.example/`+card+`","expiresIn"`, 1)},
+	} {
+		_, err := testDecoder.Payin([]byte(tt.body))
+		wantCardRefused(t, tt.field, err, card)
+	}
+	for field, change := range map[string][2]string{
+		"referenceId":     {`"r1"`, `"` + card + `"`},
+		"beneficiaryName": {`"Maria"`, `"` + card + `"`},
+		"pixKey":          {"m@example.com", card + "@example.com"},
+	} {
+		_, err := testDecoder.Payout([]byte(strings.Replace(minimalPayout, change[0], change[1], 1)))
+		wantCardRefused(t, field, err, card)
+	}
+}
+
+func wantCardRefused(t *testing.T, field string, err *problem.Error, card string) {
+	t.Helper()
+	if err == nil || len(err.Fields) != 1 || err.Fields[0].Field != field || err.Fields[0].Code != problem.CodeNotAllowed {
+		t.Errorf("%s: the problem is %+v", field, err)
+		return
+	}
+	if strings.Contains(string(err.Document("request")), card) {
+		t.Errorf("%s: the number is repeated", field)
+	}
+}

@@ -140,7 +140,7 @@ func (r *PayinRequest) Check(rules Rules, errs *Errors) {
 	checkItems(r.Items.V, errs)
 	r.checkMethodFields(method, rules, errs)
 	if r.Description.Set {
-		errs.freeText(At("", "description"), r.Description.V, descriptionMax)
+		errs.text(At("", "description"), r.Description.V, descriptionMax)
 	}
 	if r.Metadata.Set {
 		checkMetadata(r.Metadata.V, errs)
@@ -210,11 +210,11 @@ func checkMetadata(pairs map[string]string, errs *Errors) {
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
 		p := At(parent, key)
 		var inKey Errors
-		if inKey.freeText(p, key, metadataKeyMax); len(inKey.list) > 0 {
+		if inKey.text(p, key, metadataKeyMax); len(inKey.list) > 0 {
 			errs.Add(p, inKey.list[0].Code, "has a key that "+inKey.list[0].Detail)
 			continue
 		}
-		errs.freeText(p, pairs[key], metadataValueMax)
+		errs.text(p, pairs[key], metadataValueMax)
 	}
 }
 
