@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -52,6 +53,8 @@ type Options struct {
 	AllowHTTP bool
 	// InFlight is the maximum number of requests in flight; 0 is 4096.
 	InFlight int
+	// Memory is the maximum number of bytes of bodies and answers in flight; 0 is 128 MiB.
+	Memory int64
 	// Ready returns an error while requests cannot be served; nil for always ready.
 	Ready func(ctx context.Context) error
 	// Inbound handles the notices of processors; nil removes its route.
@@ -88,6 +91,7 @@ type API struct {
 	anonymous   payment.ID // the merchant of orders without credentials
 	addresses   *buckets
 	slots       *slots
+	memory      memory
 	rejected    atomic.Int64 // rejected requests since the last log line
 	rejectedAt  atomic.Int64 // time of that line, on the monotonic clock; 0 for never
 	router      *http.ServeMux
@@ -104,6 +108,7 @@ func New(o Options) *API {
 		addresses:   newBuckets(o.AnonymousRate, o.Env.Clock),
 		slots:       newSlots(o.InFlight),
 	}
+	a.memory.max = cmp.Or(o.Memory, memoryMax)
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}

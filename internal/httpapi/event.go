@@ -30,6 +30,9 @@ func (a *API) listEvents(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
+	if !c.reserve(limit * entryBytes) {
+		return errMemory
+	}
 	events, err := a.reader.Events(c.r.Context(), c.merchant.ID, after, limit)
 	if err != nil {
 		return readError(err)

@@ -40,6 +40,7 @@ type harness struct {
 	clock   *env.VirtualClock
 	keys    *db.Keyring
 	handler http.Handler
+	api     http.Handler // handler without validation
 	log     *apptest.Log
 	first   store.Merchant
 	second  store.Merchant
@@ -66,7 +67,8 @@ func newHarness(t *testing.T, change ...func(*httpapi.Options)) *harness {
 	for _, f := range change {
 		f(&o)
 	}
-	h.handler = apitest.Handler(t, httpapi.New(o))
+	h.api = httpapi.New(o)
+	h.handler = apitest.Handler(t, h.api)
 	return h
 }
 

@@ -124,6 +124,9 @@ type listing[O any] struct {
 // listOrders answers with one page of orders.
 func listOrders[O any](a *API, c *call, f store.Filter, l listing[O]) error {
 	limit := f.Limit
+	if !c.reserve(limit * entryBytes) {
+		return errMemory
+	}
 	f.Limit++ // one more, to detect another page
 	orders, err := l.read(c.r.Context(), c.merchant.ID, f)
 	if err != nil {

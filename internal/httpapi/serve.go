@@ -26,6 +26,10 @@ type call struct {
 	merchant  store.Merchant
 	anonymous bool // without credentials
 	status    int  // of the answer; 0 until there is one
+
+	memory   *memory
+	reserved int64 // bytes of body and answer
+	body     countedBody
 }
 
 // ServeHTTP implements [http.Handler].
@@ -42,7 +46,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *API) serve(w http.ResponseWriter, r *http.Request, res *resource) {
 	start := a.env.Clock.Monotonic()
 	id := a.env.IDs.NewID(a.env.Clock.Now())
-	c := &call{w: w, r: r, requestID: hex.EncodeToString(id[:])}
+	c := &call{w: w, r: r, requestID: hex.EncodeToString(id[:]), memory: &a.memory}
+	defer c.releaseMemory()
 	header := w.Header()
 	header.Set("X-Request-Id", c.requestID)
 	header.Set("Cache-Control", "no-store")
@@ -95,6 +100,8 @@ func (a *API) run(c *call, res *resource) (err error) {
 		return problem.New(problem.Overloaded, "Too many requests are in flight.")
 	}
 	defer a.slots.release(rt.class)
+	c.body = countedBody{c.r.Body, c}
+	c.r.Body = &c.body
 	if rt.scope != public {
 		if err := a.authenticate(c); err != nil {
 			return err
@@ -108,18 +115,32 @@ func (a *API) run(c *call, res *resource) (err error) {
 	return rt.handle(a, c)
 }
 
+// fieldErrorBytes is the typical size of one invalid field in memory and in the document.
+const fieldErrorBytes = 512
+
 // fail answers with a problem document.
 func (c *call) fail(err error) {
 	e := problem.From(err)
 	if e.Kind == problem.Unauthorized {
 		c.w.Header().Set("WWW-Authenticate", `ApiKey realm="porteira"`) // RFC 9110, section 11.6.1
 	}
+	if len(e.Fields) > 0 && !c.reserve(fieldErrorBytes*len(e.Fields)) {
+		e = errMemory
+	}
 	c.status = e.Kind.Status()
 	problem.Write(c.w, e, c.requestID)
 }
 
-// json answers with a JSON body.
+// json answers with a JSON body, which was built for this call.
 func (c *call) json(status int, body []byte) error {
+	if err := c.reserveAnswer(len(body)); err != nil {
+		return err
+	}
+	return c.shared(status, body)
+}
+
+// shared answers with a JSON body that all calls share.
+func (c *call) shared(status int, body []byte) error {
 	header := c.w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))

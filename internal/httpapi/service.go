@@ -7,11 +7,11 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 )
 
-func (a *API) getContract(c *call) error { return c.json(http.StatusOK, api.JSON()) }
+func (a *API) getContract(c *call) error { return c.shared(http.StatusOK, api.JSON()) }
 
 var healthy = []byte(`{"status":"ok"}`)
 
-func (a *API) getHealth(c *call) error { return c.json(http.StatusOK, healthy) }
+func (a *API) getHealth(c *call) error { return c.shared(http.StatusOK, healthy) }
 
 func (a *API) getReadiness(c *call) error {
 	if a.ready != nil {
@@ -19,7 +19,7 @@ func (a *API) getReadiness(c *call) error {
 			return problem.New(problem.Unavailable, "The gateway is not ready.").With(err)
 		}
 	}
-	return c.json(http.StatusOK, healthy)
+	return c.shared(http.StatusOK, healthy)
 }
 
 // receiveNotice passes a notice of a processor to its handler, which reads the

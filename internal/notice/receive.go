@@ -121,6 +121,9 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return nil, problem.New(problem.BodyTooLarge, "The notice is larger than 256 KiB.")
 	}
+	if problem.Is(err, problem.Overloaded) { // of the server's reader
+		return nil, err
+	}
 	if err != nil {
 		return nil, unverified(err)
 	}
