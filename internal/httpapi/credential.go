@@ -112,10 +112,30 @@ func (a *API) authenticateAnonymous(c *call) error {
 	return a.addresses.take(c.w, addressOf(c.r))
 }
 
+// unknownKey is read instead of a key id that no credential can have, so that it costs as
+// much as one that is unknown. PostgreSQL would refuse a text that is not UTF-8.
+const unknownKey = "-"
+
+// keyIDMax is the maximum length of a credential's id.
+const keyIDMax = 64
+
+// isKeyID reports whether a credential may have this id: [A-Za-z0-9_]{1,64}.
+func isKeyID(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= keyIDMax
+}
+
 // verify returns the identity of this key and secret; else an error of kind
 // unauthorized. A wrong secret costs the same as an unknown key: one hash, two
 // comparisons, one read.
 func (k *credentials) verify(ctx context.Context, key, secret string) (*identity, error) {
+	if !isKeyID(key) {
+		key = unknownKey
+	}
 	hash := k.keys.SecretHash(secret)
 	now := k.clock.Now()
 	if who := k.cached(key); who != nil && k.valid(who, &hash, now) {

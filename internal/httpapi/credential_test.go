@@ -77,6 +77,24 @@ func TestUnknownKeyLooksLikeWrongSecret(t *testing.T) {
 	}
 }
 
+// A key id that no credential can have is refused like an unknown one, with the same reads.
+// PostgreSQL answered 500 if it was not UTF-8.
+func TestImpossibleKeyLooksLikeUnknownKey(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for _, key := range []string{"\x80\x81", "a-b", "chave\u00e3", "a b", "a'--", strings.Repeat("k", 65), strings.Repeat("k", 256)} {
+		h.credential(key, "secret", h.first.ID, nil) // must not be read
+		before := h.gateway.reads
+		h.want(key, h.do("GET", "/balance", "", as(key, "secret")), 401, "unauthorized")
+		if h.gateway.reads != before+1 {
+			t.Errorf("%q: %d reads, want 1", key, h.gateway.reads-before)
+		}
+	}
+	longest := strings.Repeat("k", 60) + "_Az9"
+	h.credential(longest, "secret", h.first.ID, nil)
+	h.want("the longest", h.do("GET", "/balance", "", as(longest, "secret")), 200, "")
+}
+
 // Credentials are cached for a second, and never used longer than two.
 func TestRevocationHoldsWithinTwoSeconds(t *testing.T) {
 	t.Parallel()
@@ -117,12 +135,15 @@ func TestAllowedAddresses(t *testing.T) {
 }
 
 // Every merchant route requires credentials with its scope.
+// without is the id of a credential that has all scopes except one.
+func without(scope string) string { return "not_" + strings.ReplaceAll(scope, ":", "_") }
+
 func TestEveryRouteIsGuarded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	for i, scope := range store.Scopes {
 		rest := append(append([]string{}, store.Scopes[:i]...), store.Scopes[i+1:]...)
-		h.credential("not "+scope, "s", h.first.ID, func(c *store.Credential) { c.Scopes = rest })
+		h.credential(without(scope), "s", h.first.ID, func(c *store.Credential) { c.Scopes = rest })
 	}
 	guarded := 0
 	for _, rt := range httpapi.Routes() {
@@ -132,7 +153,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		guarded++
 		path := strings.NewReplacer("{id}", "019ca9a0-7c00-7c41-8f59-1f2e3d4c5b6a").Replace(rt.Path)
 		h.want(rt.Path, h.do(rt.Method, path, "", anonymously), 401, "unauthorized")
-		h.want(rt.Path, h.do(rt.Method, path, "", as("not "+rt.Scope, "s")), 403, "forbidden_scope")
+		h.want(rt.Path, h.do(rt.Method, path, "", as(without(rt.Scope), "s")), 403, "forbidden_scope")
 	}
 	if guarded < 14 {
 		t.Errorf("only %d routes are guarded", guarded)

@@ -96,7 +96,7 @@ func (h *instancePool) instance(t *testing.T) *instance {
 	s.uses++
 	for i, funds := range openings {
 		name := fmt.Sprintf("actor %d of run %d", i, s.uses)
-		key := fmt.Sprintf("key-%d-%d", i, s.uses)
+		key := fmt.Sprintf("key_%d_%d", i, s.uses)
 		must(t, s.core.Merchants.Seed(t.Context(), merchant.Seed{
 			Merchant: store.Merchant{Name: name, City: "OLINDA", Processor: sandbox.Name}, WebhookSecret: vectorSecret,
 			Credential: merchant.NewCredential{KeyID: key, Secret: "secret", Label: "fuzz"}, Funds: money.Cents(funds),
@@ -284,7 +284,7 @@ func (s *instance) do(actor int, method, path, body string) answer {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	if actor >= 0 {
-		as(fmt.Sprintf("key-%d-%d", actor, s.uses), "secret")(r)
+		as(fmt.Sprintf("key_%d_%d", actor, s.uses), "secret")(r)
 	}
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, r)
