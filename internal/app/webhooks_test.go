@@ -184,7 +184,7 @@ func TestAllowedNetworks(t *testing.T) {
 	t.Parallel()
 	g := apptest.Start(t, "sqlite", "allow-networks", "127.0.0.2/32")
 	for url, want := range map[string]string{
-		"http://127.0.0.1:9/h": "blocked_address", "http://169.254.169.254/h": "blocked_address", "http://[::ffff:127.0.0.1]:9/h": "blocked_address",
+		"http://127.0.0.1:9/h": "host_unreachable", "http://169.254.169.254/h": "host_unreachable", "http://[::ffff:127.0.0.1]:9/h": "host_unreachable",
 		"http://127.0.0.2:9/h": "connect_refused",
 	} {
 		id := g.Must(201, "POST", "/payin", with(with(pixOf, `"amount"`, `"webhookUrl":"`+url+`","amount"`), "{ref}", url)).Get("id")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/webhook"
 	"github.com/porteira/porteira/internal/wire"
 )
 
@@ -82,7 +83,7 @@ func (a *API) listAttempts(c *call) error {
 	for i := range stored {
 		s := &stored[i]
 		attempts[i] = wire.Attempt{
-			URL: s.URL, Number: s.Number, Status: s.Status, Latency: s.Latency, Error: s.Error, Response: s.Response,
+			URL: s.URL, Number: s.Number, Status: s.Status, Latency: s.Latency, Error: shownReason(s.Error), Response: s.Response,
 			CreatedAt: s.CreatedAt, EndedAt: s.EndedAt,
 		}
 	}
@@ -91,6 +92,18 @@ func (a *API) listAttempts(c *call) error {
 		return err
 	}
 	return c.json(http.StatusOK, body)
+}
+
+// shownReason is the reason of a failed attempt as merchants see it: one word for a host
+// that does not exist and for one in a private network, or they could list the names of
+// the gateway's internal DNS. The operator's log and database have the cause.
+func shownReason(reason string) string {
+	switch webhook.Reason(reason) {
+	case webhook.ReasonDNS, webhook.ReasonBlocked:
+		return "host_unreachable"
+	default:
+		return reason
+	}
 }
 
 func (a *API) redeliverEvent(c *call) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/webhook"
 )
 
 // orders creates n pay-ins and payouts of the first merchant, a minute apart.
@@ -268,4 +269,21 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	h.want("foreign redelivery", h.do("POST", "/events/"+first+"/redeliver", "", as("key2", "secret2")), 404, "not_found")
+}
+
+// Merchants cannot distinguish a blocked address from a host that does not exist, or they
+// could list the names of the gateway's network.
+func TestReasonsHideTheNetwork(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.gateway.events = []payment.Event{{Merchant: h.first.ID, Number: 1, ID: payment.ID{0xe}, Type: payment.EventPayinPaid, Version: 2, CreatedAt: start}}
+	attempt := store.Attempt{URL: "http://db.internal.example/hook", CreatedAt: start, EndedAt: start}
+	for i, reason := range []webhook.Reason{webhook.ReasonDNS, webhook.ReasonBlocked, webhook.ReasonTLS} {
+		attempt.Number, attempt.Error = i+1, string(reason)
+		h.gateway.attempts[1] = append(h.gateway.attempts[1], attempt)
+	}
+	a := h.do("GET", "/events/"+payment.PublicEventID(payment.ID{0xe})+"/attempts", "")
+	if a.text("data.0.error") != "host_unreachable" || a.text("data.1.error") != "host_unreachable" || a.text("data.2.error") != "tls_failed" {
+		t.Errorf("attempts are %s", a.body)
+	}
 }

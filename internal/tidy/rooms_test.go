@@ -93,7 +93,7 @@ var rooms = []room{
 
 	// Faces.
 	{"api", plain, ""},
-	{"httpapi", plain, "api wire processor" + rows + middle + basics + libraries},
+	{"httpapi", plain, "api wire webhook processor" + rows + middle + basics + libraries},
 	{"checkout", plain, "checkout/codes checkout/bill wire processor" + rows + middle + basics + libraries},
 
 	// The sandbox's routes, which control its bank.
