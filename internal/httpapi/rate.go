@@ -55,14 +55,7 @@ func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.
 // take takes a token. If there is none, headers
 // (draft-ietf-httpapi-ratelimit-headers-10) and a problem have the time until the next.
 func (b *buckets) take(w http.ResponseWriter, address netip.Addr) error {
-	bits := 32
-	if address.Is6() {
-		bits = 64
-	}
-	key, err := address.Prefix(bits)
-	if err != nil {
-		key = netip.Prefix{} // requests without an address share one bucket
-	}
+	key := env.CustomerNetwork(address) // requests without an address share one bucket
 	wait := b.wait(key)
 	if wait <= 0 {
 		return nil

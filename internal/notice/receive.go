@@ -2,8 +2,6 @@ package notice
 
 import (
 	"context"
-	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -49,7 +47,7 @@ type Handler struct {
 	processors processor.Registry
 	clock      env.Clock
 	log        *slog.Logger
-	readers    chan struct{}
+	readers    *readers
 	slots      chan struct{}
 }
 
@@ -62,7 +60,7 @@ func NewHandler(o HandlerOptions) *Handler {
 	if o.Concurrent <= 0 {
 		o.Concurrent = ConcurrentDefault
 	}
-	h.readers = make(chan struct{}, readersPerSlot*o.Concurrent)
+	h.readers = newReaders(readersPerSlot * o.Concurrent)
 	h.slots = make(chan struct{}, o.Concurrent)
 	return h
 }
@@ -105,29 +103,6 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request) error {
 		return errOverloaded
 	}
 	return h.recorder.Record(r.Context(), name, id, headerText(r.Header), body)
-}
-
-var errOverloaded = problem.New(problem.Overloaded, "Too many notices are in flight. Send this one again later.")
-
-// read reads a body, whose sender may be slow, before the notice takes a slot.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	select {
-	case h.readers <- struct{}{}:
-		defer func() { <-h.readers }()
-	default:
-		return nil, errOverloaded
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return nil, problem.New(problem.BodyTooLarge, "The notice is larger than 256 KiB.")
-	}
-	if problem.Is(err, problem.Overloaded) { // of the server's reader
-		return nil, err
-	}
-	if err != nil {
-		return nil, unverified(err)
-	}
-	return body, nil
 }
 
 // unverified is the answer to every failed verification.

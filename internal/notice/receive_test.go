@@ -3,6 +3,7 @@ package notice_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -146,11 +147,13 @@ func TestSlowSendersKeepNobodyOut(t *testing.T) {
 	h := newHandler(&journal{}, concurrent)
 	var slow sync.WaitGroup
 	var open []*io.PipeWriter
-	for range 4 * concurrent {
+	for i := range 4 * concurrent {
 		body, sent := io.Pipe()
 		open = append(open, sent)
 		slow.Go(func() {
-			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/inbound/bank", body))
+			r := httptest.NewRequest(http.MethodPost, "/inbound/bank", body)
+			r.RemoteAddr = fmt.Sprintf("198.51.100.%d:1", i+1) // each has a share
+			h.ServeHTTP(httptest.NewRecorder(), r)
 			_ = body.Close()
 		})
 		_, _ = sent.Write([]byte("x")) // it is read: the rest is awaited

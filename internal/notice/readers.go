@@ -1,0 +1,94 @@
+package notice
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/problem"
+)
+
+// readersShare is the part of the readers that one address may use: anybody can send a
+// body, and slowly, before it proves its origin.
+const readersShare = 8
+
+// loadedTimeout is the time for a body while more than half of the readers are in use. The
+// server's own is longer.
+const loadedTimeout = 2 * time.Second
+
+var errOverloaded = problem.New(problem.Overloaded, "Too many notices are under way. Send this one again later.")
+
+// readers bounds the bodies that are read at once, in all and per address, as by
+// [env.NetworkOf].
+type readers struct {
+	max, share int
+
+	mu   sync.Mutex
+	open int
+	by   map[netip.Prefix]int
+}
+
+func newReaders(n int) *readers {
+	return &readers{max: n, share: max(n/readersShare, 1), by: map[netip.Prefix]int{}}
+}
+
+// acquire takes a reader. loaded means that more than half are in use. ok is false if none
+// is free for the address.
+func (r *readers) acquire(address netip.Prefix) (loaded, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open >= r.max || r.by[address] >= r.share {
+		return false, false
+	}
+	r.open++
+	r.by[address]++
+	return r.open > r.max/2, true
+}
+
+func (r *readers) release(address netip.Prefix) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open--
+	if r.by[address]--; r.by[address] == 0 {
+		delete(r.by, address)
+	}
+}
+
+// read reads a body, whose sender may be slow, before the notice takes a slot.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	address := env.NetworkOf(r.RemoteAddr)
+	loaded, ok := h.readers.acquire(address)
+	if !ok {
+		return nil, errOverloaded
+	}
+	defer h.readers.release(address)
+	ctx := r.Context()
+	if loaded {
+		limit, cancel := h.clock.WithTimeout(ctx, loadedTimeout)
+		defer cancel()
+		stop := context.AfterFunc(limit, func() {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // ends the read
+		})
+		defer stop() // before cancel
+		ctx = limit
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return nil, problem.New(problem.BodyTooLarge, "A notice has at most 256 KiB.")
+	}
+	switch {
+	case err == nil:
+		return body, nil
+	case problem.Is(err, problem.Overloaded): // of the server's reader
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, errOverloaded.With(err)
+	default:
+		return nil, unverified(err)
+	}
+}
