@@ -57,7 +57,7 @@ type App struct {
 	hub        *checkout.Hub
 	joiner     *worker.Worker // starts workers if the start could not
 
-	listener net.Listener
+	listener *httpapi.Connections
 	ops      net.Listener // nil if listener serves the operator too
 	requests *prometheus.HistogramVec
 	servers  []*http.Server
@@ -184,10 +184,11 @@ func (a *App) openStore(ctx context.Context) error {
 
 func (a *App) listen(ctx context.Context) (err error) {
 	var lc net.ListenConfig
-	if a.listener, err = lc.Listen(ctx, "tcp", a.cfg.Listen); err != nil {
+	l, err := lc.Listen(ctx, "tcp", a.cfg.Listen)
+	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w: stop the process that uses it, or choose another address with --listen", a.cfg.Listen, err)
 	}
-	a.listener = a.bounded(a.listener)
+	a.listener = a.bounded(l)
 	if a.cfg.OpsListen == "" {
 		return nil
 	}
@@ -224,7 +225,9 @@ func (a *App) buildServers(ctx context.Context) error {
 	} else {
 		a.servers = append(a.servers, httpapi.Server(operator, a.log))
 	}
-	a.servers = append([]*http.Server{httpapi.Server(handler, a.log)}, a.servers...)
+	server := httpapi.Server(handler, a.log)
+	server.ConnState = a.listener.StateChanged
+	a.servers = append([]*http.Server{server}, a.servers...)
 	return nil
 }
 

@@ -3,18 +3,25 @@ package app
 import (
 	"net"
 
-	"golang.org/x/net/netutil"
+	"github.com/porteira/porteira/internal/httpapi"
 )
 
-// bounded limits l to max-connections at once; further connections wait in the
-// system's queue. Each costs about 20 kB and a file descriptor. Half of the
-// descriptors are left to the database and to outgoing calls.
-func (a *App) bounded(l net.Listener) net.Listener {
+// sharePart is the part of the connections that one address may have by default: a quarter.
+const sharePart = 4
+
+// bounded limits l to max-connections at once, and each address to its share. Each costs
+// about 20 kB and a file descriptor. Half of the descriptors are left to the database and
+// to outgoing calls.
+func (a *App) bounded(l net.Listener) *httpapi.Connections {
 	n := a.cfg.MaxConnections
 	if files := filesMax(); files > 0 && n > files/2 {
 		n = max(1, files/2)
 		a.log.Warn("connections limited below max-connections: the limit of open files is too low",
 			"connections", n, "max-connections", a.cfg.MaxConnections, "files", files)
 	}
-	return netutil.LimitListener(l, n)
+	share := a.cfg.MaxConnectionsPerAddress
+	if share == 0 {
+		share = max(1, n/sharePart)
+	}
+	return httpapi.Limit(l, httpapi.ConnectionLimits{Total: n, PerAddress: share, Clock: a.env.Clock, Log: a.log})
 }

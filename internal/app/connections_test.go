@@ -2,10 +2,10 @@ package app_test
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/porteira/porteira/internal/app/apptest"
@@ -21,7 +21,13 @@ type line struct {
 
 func dial(t *testing.T, g *apptest.Gateway) *line {
 	t.Helper()
-	var d net.Dialer
+	return dialFrom(t, g, "127.0.0.1")
+}
+
+// dialFrom connects from a loopback address, which all Linux systems have.
+func dialFrom(t *testing.T, g *apptest.Gateway, from string) *line {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	socket, err := d.DialContext(t.Context(), "tcp", g.App.Address())
 	if err != nil {
 		t.Fatal(err)
@@ -44,38 +50,53 @@ func (l *line) healthy() bool {
 	return answer.Body.Close() == nil && answer.StatusCode == 200
 }
 
-// A connection beyond max-connections waits until another one is closed.
-func TestConnectionsAreBounded(t *testing.T) {
-	const most = 16
-	g := apptest.Run(t, apptest.Config(t, config.Dev, nil, "data", t.TempDir(), "max-connections", "16"))
-	lines := make([]*line, most)
-	for i := range lines {
-		if lines[i] = dial(t, g); !lines[i].healthy() {
+// begin sends a part of a request, which keeps the connection busy.
+func (l *line) begin() {
+	if _, err := l.socket.Write([]byte("POST /payin HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")); err != nil {
+		l.t.Error(err)
+	}
+}
+
+// ended waits until the gateway closes the connection.
+func (l *line) ended() {
+	_, _ = io.Copy(io.Discard, l.socket)
+}
+
+// One address cannot take all connections, even with requests that do not end, and
+// connections that are idle give way to others.
+func TestConnectionsOfOneAddressAreBounded(t *testing.T) {
+	t.Parallel()
+	g := apptest.Run(t, apptest.Config(t, config.Dev, nil, "data", t.TempDir(), "max-connections", "32", "max-connections-per-address", "8"))
+	for range 100 { // each is idle after its request; the oldest is closed for the next
+		if !dialFrom(t, g, "127.0.0.2").healthy() {
+			t.Fatal("a connection was refused though others were idle")
+		}
+	}
+	for range 100 {
+		l := dialFrom(t, g, "127.0.0.3")
+		l.begin() // beyond the share, the connection is closed
+	}
+	for range 20 {
+		if !dialFrom(t, g, "127.0.0.1").healthy() {
+			t.Fatal("another address is not served")
+		}
+	}
+}
+
+// Near the limit the oldest idle connections of all addresses are closed.
+func TestIdleConnectionsGiveWay(t *testing.T) {
+	t.Parallel()
+	g := apptest.Run(t, apptest.Config(t, config.Dev, nil, "data", t.TempDir(), "max-connections", "20", "max-connections-per-address", "20"))
+	first := dial(t, g)
+	if !first.healthy() {
+		t.Fatal("the first connection is not served")
+	}
+	for i := range 100 {
+		if !dial(t, g).healthy() {
 			t.Fatalf("connection %d is not served", i+1)
 		}
 	}
-	var left atomic.Bool
-	late := dial(t, g)
-	served := make(chan bool)
-	go func() {
-		ok := late.healthy()
-		if !left.Load() {
-			t.Error("a connection beyond the limit was served before another was closed")
-		}
-		served <- ok
-	}()
-	for range 300 { // the gateway has time to serve the late one
-		if !lines[0].healthy() {
-			t.Fatal("a connection within the limit is not served")
-		}
-	}
-	left.Store(true)
-	if err := lines[1].socket.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if !<-served {
-		t.Error("the waiting connection was not served after another was closed")
-	}
+	first.ended()
 }
 
 // Requests, commits and workers have metrics, which contain nothing of a request.

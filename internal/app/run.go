@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -73,7 +74,7 @@ func (a *App) join(ctx context.Context) error {
 func (a *App) serve(ctx context.Context) error {
 	failed := make(chan error, len(a.servers))
 	for i, s := range a.servers {
-		l := a.listener
+		l := net.Listener(a.listener)
 		if i > 0 {
 			l = a.ops
 		}

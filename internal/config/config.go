@@ -62,10 +62,11 @@ type Config struct {
 
 	DeliveryRetention time.Duration // 0: forever
 
-	MaxInFlight     int
-	MaxConnections  int
-	ShutdownTimeout time.Duration
-	Profiling       bool
+	MaxInFlight              int
+	MaxConnections           int
+	MaxConnectionsPerAddress int // 0: a quarter of MaxConnections
+	ShutdownTimeout          time.Duration
+	Profiling                bool
 
 	LogLevel slog.Level
 	LogJSON  bool
