@@ -35,7 +35,7 @@ func TestDecideRecordSend(t *testing.T) {
 		{"another amount", intent, doneOther, review.contradicted("other_amount")},
 
 		{"refused", released, refused, hasFailed(store.SendRefused)},
-		{"not sent: another process looks it up", released, notSent, stays(payment.StepUnknown, 1, store.SendUnknown)},
+		{"not sent: proof, as it is the last send", released, notSent, stays(payment.StepQueued, s, store.SendNotSent)},
 		{"no answer: another process looks it up", released, none, stays(payment.StepUnknown, 1, store.SendUnknown)},
 		{"paid", released, paid, isPaid(store.SendPaid)},
 		{"accepted", released, underWay, isAccepted},
@@ -47,7 +47,8 @@ func TestDecideRecordSend(t *testing.T) {
 		{"paid", sentAgain, paid, isPaid(store.SendNotSent, store.SendPaid)},
 
 		{"refused", unknown, refused, hasFailed(store.SendRefused)},
-		{"not sent", unknown, notSent, stays(payment.StepUnknown, s, store.SendUnknown)},
+		{"not sent", unknown, notSent, stays(payment.StepQueued, s, store.SendNotSent)},
+		{"not sent", accepted, notSent, isAccepted},
 		{"paid", unknown, paid, isPaid(store.SendPaid)},
 		{"paid", accepted, paid, isPaid(store.SendPaid)},
 		{"no answer", accepted, none, isAccepted},

@@ -33,7 +33,7 @@ func TestSendAwaitsTheNextHeartbeat(t *testing.T) {
 				g.Heartbeat()
 				g.UntilWithin(raceWithin, g.Outgoing.Wait) // its time-out must not end
 				if dead {
-					g.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown) // it is looked up
+					g.WantPayout(p, payment.PayoutProcessing, payment.StepQueued) // it did not leave
 					g.WantBank(0, 0)
 					return
 				}

@@ -11,8 +11,8 @@ import (
 )
 
 // RecordSend records the answer to a send. Done follows the processor's report,
-// Refused releases the money, NotSent queues the payout again, and Unknown keeps the
-// hold: the payout is looked up, never sent blindly.
+// Refused releases the money if no earlier send can still pay, NotSent queues the
+// payout again, and Unknown keeps the hold: the payout is looked up, never sent blindly.
 func (e *Executor) RecordSend(ctx context.Context, s Sending, answer processor.TransferAnswer) error {
 	op := e.NewRecordSend(s, answer)
 	if err := e.Writer.Do(ctx, op); err != nil {
@@ -71,24 +71,82 @@ func (v *RecordSend) Decide(l *store.Loaded, c *store.Changes) error {
 	if int64(len(sends)) != v.number {
 		return nil // sent again since then: this answer is about the earlier send
 	}
-	mine := p.Step == payment.StepIntent && p.ClaimedBy == v.payout.ClaimedBy
-	if !mine && v.answer.Outcome != processor.Refused {
-		return nil // another process took it over and looks it up, or this is recorded already
-	}
 	switch v.answer.Outcome {
 	case processor.Refused:
-		return v.failed(l, c, &p, store.SendRefused, v.answer.Failure, v.answer.Evidence)
+		return v.refused(l, c, &p, sends)
 	case processor.NotSent:
-		endSend(l, c, &p, store.SendNotSent, errorText(v.answer.Cause))
-		p.Step, p.ClaimedBy = payment.StepQueued, payment.ID{}
-		p.NextAt = l.Now().Add(v.jitter.of(after(sendAgainAfter, len(sends)-1)))
+		v.notSent(l, c, &p, sends)
 	default:
-		endSend(l, c, &p, store.SendUnknown, errorText(v.answer.Cause))
-		p.Step, p.ClaimedBy, p.Lookups = payment.StepUnknown, payment.ID{}, 0
-		p.NextAt = l.Now().Add(after(lookUpAfter, 0))
+		v.unanswered(l, c, &p)
 	}
-	p = c.SetPayout(p)
 	return nil
+}
+
+// refused ends a payout if every earlier send of it ended without an effect. Else an
+// earlier one may be under way, and may be the reason of the refusal: the payout is
+// looked up at once.
+func (v *RecordSend) refused(l *store.Loaded, c *store.Changes, p *payment.Payout, sends []store.Send) error {
+	last := sends[len(sends)-1]
+	final := refusalIsFinal(sends)
+	switch {
+	case final && last.Outcome != store.SendNotFound:
+		return v.failed(l, c, p, store.SendRefused, v.answer.Failure, v.answer.Evidence)
+	case last.Outcome != store.SendIntent && last.Outcome != store.SendUnknown && last.Outcome != store.SendNotFound:
+		return nil // recorded already, or a later report counts
+	}
+	last.Outcome, last.Evidence, last.EndedAt = store.SendRefused, short(v.answer.Evidence), l.Now()
+	c.SetSend(last)
+	switch {
+	case final:
+		return v.failed(l, c, p, store.SendRefused, v.answer.Failure, v.answer.Evidence)
+	case p.Status != payment.PayoutProcessing || p.Step == payment.StepReview:
+		return nil
+	}
+	p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepUnknown, l.Now(), payment.ID{}, 0
+	*p = c.SetPayout(*p)
+	return nil
+}
+
+// refusalIsFinal reports whether the refusal of the last send proves that no send of
+// the payout pays. A send that a look-up did not find may still do so: after it, only
+// a second refusal is proof, as between two refusals lie a quiet period and a look-up
+// that did not find the transfer.
+func refusalIsFinal(sends []store.Send) bool {
+	for _, s := range slices.Backward(sends[:len(sends)-1]) {
+		switch s.Outcome {
+		case store.SendRefused:
+			return true
+		case store.SendNotSent:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// notSent queues a payout again. It is proof even if the process that made the send
+// was declared dead meanwhile, as no later send exists.
+func (v *RecordSend) notSent(l *store.Loaded, c *store.Changes, p *payment.Payout, sends []store.Send) {
+	last := sends[len(sends)-1].Outcome
+	if last != store.SendIntent && last != store.SendUnknown || p.Step != payment.StepIntent && p.Step != payment.StepUnknown {
+		return // recorded already, or a later report counts
+	}
+	endSend(l, c, p, store.SendNotSent, errorText(v.answer.Cause))
+	p.Step, p.ClaimedBy = payment.StepQueued, payment.ID{}
+	p.NextAt = l.Now().Add(v.jitter.of(after(sendAgainAfter, len(sends)-1)))
+	c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByProof)
+	*p = c.SetPayout(*p)
+}
+
+// unanswered has a payout looked up, if no other process does already.
+func (v *RecordSend) unanswered(l *store.Loaded, c *store.Changes, p *payment.Payout) {
+	if mine := p.Step == payment.StepIntent && p.ClaimedBy == v.payout.ClaimedBy; !mine {
+		return
+	}
+	endSend(l, c, p, store.SendUnknown, errorText(v.answer.Cause))
+	p.Step, p.ClaimedBy, p.Lookups = payment.StepUnknown, payment.ID{}, 0
+	p.NextAt = l.Now().Add(after(lookUpAfter, 0))
+	*p = c.SetPayout(*p)
 }
 
 // endSend sets the outcome of the undecided send of a payout, with its evidence. It
@@ -113,7 +171,9 @@ func sendToEnd(sends []store.Send, outcome store.SendOutcome) (s store.Send, ok 
 	if i := slices.IndexFunc(sends, func(s store.Send) bool { return s.Outcome.Undecided() }); i >= 0 {
 		return sends[i], true
 	}
-	lost := func(s store.Send) bool { return s.Outcome == store.SendNotFound || s.Outcome == store.SendNotSent }
+	lost := func(s store.Send) bool {
+		return s.Outcome == store.SendNotFound || s.Outcome == store.SendNotSent || s.Outcome == store.SendRefused
+	}
 	proof := outcome == store.SendAccepted || outcome == store.SendPaid || outcome == store.SendFailed
 	if !proof || len(sends) == 0 || slices.ContainsFunc(sends, func(s store.Send) bool { return !lost(s) }) {
 		return s, false

@@ -232,9 +232,10 @@ func TestRule07DeclaredDead(t *testing.T) {
 		if err := g.Outgoing.Guard(&s)(); !errors.Is(err, outgoing.ErrStale) {
 			t.Fatalf("guard: %v, want ErrStale", err)
 		}
-		// Its late answer changes nothing: the other process looks the payout up.
+		// Its late answer is proof: this send, the last one, did not leave.
 		record(g, s, processor.TransferAnswer{Outcome: processor.NotSent, Cause: outgoing.ErrStale})
-		other.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
+		other.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
+		other.WantSends(p, store.SendNotSent)
 		// Its heartbeat goes on, under another id, and the old claim is still not its own.
 		g.Heartbeat()
 		g.Heartbeat()

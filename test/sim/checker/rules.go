@@ -63,9 +63,9 @@ var payoutSteps = map[statusStep]string{
 var sendSteps = map[string][]string{
 	"intent":   {"accepted", "unknown", "not_sent", "refused", "paid", "failed"},
 	"accepted": {"accepted", "refused", "paid", "failed"},
-	"unknown":  {"accepted", "refused", "paid", "failed", "not_found"},
-	// It waited in a queue of the processor, and was found later.
-	"not_found": {"accepted", "paid", "failed"},
+	"unknown":  {"accepted", "refused", "paid", "failed", "not_found", "not_sent"},
+	// It waited in a queue of the processor, and was found later, or its answer came late.
+	"not_found": {"accepted", "paid", "failed", "refused"},
 }
 
 // proven means that the processor has reported that it has, or had, the transfer.

@@ -69,11 +69,13 @@ func (c *Checker) addSend(o *order, s *sendRow) {
 	if s.processor != o.processor {
 		c.violatef(SingleTransfer, o, "send %d goes to processor %s, not %s", s.number, s.processor, o.processor)
 	}
+	doubt := false // an earlier send may still pay
 	for _, earlier := range o.sends {
 		if !bytes.Equal(earlier.bodyHash, s.bodyHash) {
 			c.violatef(SingleTransfer, o, "send %d has other contents than send %d", s.number, earlier.number)
 		}
-		if earlier.outcome != "not_sent" && earlier.outcome != "not_found" {
+		doubt = doubt || earlier.outcome == "not_found"
+		if earlier.outcome != "not_sent" && earlier.outcome != "not_found" && !(earlier.outcome == "refused" && doubt) {
 			c.violatef(SingleTransfer, o, "send %d begins while send %d is %s", s.number, earlier.number, earlier.outcome)
 		}
 	}
@@ -88,8 +90,8 @@ func (c *Checker) checkSends(o *order) {
 		if undecided(s.outcome) {
 			live++
 		}
-		// A send that was found later outlasts later sends that never left.
-		if s.outcome != "not_sent" || !proven(last.outcome) {
+		// A send that was found later outlasts later sends that never left or were refused.
+		if s.outcome != "not_sent" && s.outcome != "refused" || !proven(last.outcome) {
 			last = s
 		}
 	}
@@ -107,9 +109,9 @@ func (c *Checker) checkSends(o *order) {
 	case "accepted":
 		fits = last.outcome == "accepted"
 	case "unknown":
-		fits = last.outcome == "unknown"
+		fits = last.outcome == "unknown" || last.outcome == "refused" && !refusalIsFinal(o.sends)
 	case "queued":
-		fits = last.outcome == "not_sent" || last.outcome == "not_found"
+		fits = last.outcome == "not_sent" || last.outcome == "not_found" || last.outcome == "refused" && !refusalIsFinal(o.sends)
 	case "manual_review":
 		fits = len(o.sends) > 0
 	}
@@ -132,7 +134,7 @@ func (c *Checker) checkDecided(o *order, live int, last *sendRow) {
 	case "COMPLETED", "RETURNED":
 		proof = last.outcome == "paid"
 	case "FAILED":
-		proof = last.outcome == "refused" || last.outcome == "failed"
+		proof = last.outcome == "refused" && refusalIsFinal(o.sends) || last.outcome == "failed"
 	}
 	if !proof {
 		c.violatef(SingleTransfer, o, "nothing proves the status: of %d sends the last is %q", len(o.sends), last.outcome)
@@ -140,4 +142,20 @@ func (c *Checker) checkDecided(o *order, live int, last *sendRow) {
 	if o.step != step {
 		c.violatef(States, o, "step is %s", o.step)
 	}
+}
+
+// refusalIsFinal reports whether the refusal of the last send proves that no money left:
+// after a send that was not found it takes two refusals.
+func refusalIsFinal(sends []*sendRow) bool {
+	refusals, doubt := 0, false
+	for _, s := range sends {
+		switch s.outcome {
+		case "refused":
+			refusals++
+		case "not_sent":
+		default:
+			refusals, doubt = 0, true
+		}
+	}
+	return refusals > 1 || refusals == 1 && !doubt
 }
