@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"time"
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/payment"
@@ -35,13 +36,21 @@ func (v *claim) Needs(n *store.Needs) {
 	n.DueDeliveries(v.merchant, v.limit)
 }
 
-// Decide implements [write.Operation].
+// Decide implements [write.Operation]. A delivery whose event does not open gets a case.
 func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
 	v.claimed = nil
 	if !l.NodeAlive(v.node) {
 		return write.ErrNodeDead
 	}
 	for _, d := range l.DueDeliveries(v.merchant) {
+		if d.Damaged {
+			d.State, d.NextAt, d.UpdatedAt = store.DeliveryExhausted, time.Time{}, l.Now()
+			d.Case = c.OpenCase(store.Case{
+				Merchant: d.Merchant, Kind: store.CaseDamaged, Subject: d.Subject, Params: store.Params{"table": "events"},
+			})
+			c.SetDelivery(d)
+			continue
+		}
 		d.Claim(v.node, l.Now())
 		c.SetDelivery(d)
 		v.claimed = append(v.claimed, d)

@@ -37,10 +37,14 @@ func (s *Service) Apply(ctx context.Context) (int, error) {
 		s.Queue.pool.Release(reserved)
 		return len(list), err
 	}
+	for i := range op.damaged {
+		s.Log.ErrorContext(ctx, "notice cannot be opened", "processor", op.damaged[i].Processor, "notice", op.damaged[i].ID, "error", op.damaged[i].Damaged)
+	}
+	found := len(op.claimed) + len(op.damaged)
 	s.Queue.pool.Release(reserved - len(op.claimed))
-	s.Queue.noteClaim(reserved, len(op.claimed))
+	s.Queue.noteClaim(reserved, found)
 	s.start(ctx, op.claimed)
-	return len(list) + len(op.claimed), nil
+	return len(list) + found, nil
 }
 
 // claim claims due notices to apply them.
@@ -48,6 +52,7 @@ type claim struct {
 	node    payment.ID
 	limit   int
 	claimed []store.Notice
+	damaged []store.Notice // whose body does not open
 }
 
 // Merchant implements [write.Operation].
@@ -64,12 +69,21 @@ func (v *claim) Needs(n *store.Needs) {
 
 // Decide implements [write.Operation].
 func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
-	v.claimed = nil
+	v.claimed, v.damaged = nil, nil
 	if !l.NodeAlive(v.node) {
 		return write.ErrNodeDead
 	}
 	list := l.DueNotices()
 	for _, n := range list[:min(v.limit, len(list))] { // others in this commit may claim too
+		if n.Damaged != nil {
+			n.State, n.NextAt, n.LastError, n.AppliedAt = store.NoticeDeadLetter, time.Time{}, string(store.ReasonUnreadable), l.Now()
+			c.SetNotice(n)
+			c.OpenCase(store.Case{
+				Kind: store.CaseNotice, Params: store.ReasonUnreadable.With(store.Params{"processor": n.Processor, "notice": n.ID}),
+			})
+			v.damaged = append(v.damaged, n)
+			continue
+		}
 		n.NextAt, n.ClaimedBy, n.Attempts = time.Time{}, v.node, n.Attempts+1
 		c.SetNotice(n)
 		v.claimed = append(v.claimed, n)

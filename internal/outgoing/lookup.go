@@ -80,6 +80,10 @@ func (v *claimLookUps) Decide(l *store.Loaded, c *store.Changes) error {
 		return write.ErrNodeDead
 	}
 	for _, p := range l.DuePayouts(v.due) {
+		if l.PayoutDamaged(p.Merchant, p.ID) {
+			park(c, &p)
+			continue
+		}
 		p.ClaimedBy, p.NextAt = v.node, time.Time{}
 		v.claimed = append(v.claimed, c.SetPayout(p))
 	}

@@ -128,6 +128,10 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	for _, p := range l.DuePayouts(v.due) {
 		v.claimed++
+		if l.PayoutDamaged(p.Merchant, p.ID) {
+			park(c, &p)
+			continue
+		}
 		request := transferRequest(&p)
 		hash := bodyHash(request)
 		sends := l.Sends(p.Merchant, p.ID)
@@ -177,6 +181,16 @@ func review(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
 	*p = c.SetPayout(*p)
 	c.OpenCase(store.Case{
 		Merchant: p.Merchant, Kind: store.CasePayoutUnknown, Subject: p.ID, Amount: p.Amount, Params: reason.With(nil),
+	})
+}
+
+// park stops the executor's work on a payout whose beneficiary does not open, so that
+// it delays no other.
+func park(c *store.Changes, p *payment.Payout) {
+	p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
+	*p = c.SetPayout(*p)
+	c.OpenCase(store.Case{
+		Merchant: p.Merchant, Kind: store.CaseDamaged, Subject: p.ID, Amount: p.Amount, Params: store.Params{"table": "payouts"},
 	})
 }
 

@@ -5,7 +5,9 @@ import (
 	"errors"
 
 	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
 	"github.com/porteira/porteira/internal/write"
@@ -25,7 +27,14 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 	for i, ref := range due {
 		ops[i] = &expire{ref: ref, links: s.Links}
 	}
-	err = errors.Join(s.Writer.All(ctx, ops)...)
+	errs := s.Writer.All(ctx, ops)
+	for i := range errs {
+		if errs[i] != nil && lasting(errs[i]) && ctx.Err() == nil {
+			s.Log.ErrorContext(ctx, "pay-in cannot expire", "payin", due[i].ID, "error", errs[i])
+			errs[i] = s.park(ctx, due[i])
+		}
+	}
+	err = errors.Join(errs...)
 	did := 0
 	for _, op := range ops {
 		if op.(*expire).moved {
@@ -33,6 +42,30 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 		}
 	}
 	return did, err
+}
+
+// lasting reports whether an error is about the row itself: the next run would fail too.
+func lasting(err error) bool {
+	for _, passing := range []error{store.ErrConflict, db.ErrRetry, db.ErrDisk, db.ErrSchema} {
+		if errors.Is(err, passing) {
+			return false
+		}
+	}
+	return !problem.Is(err, problem.Unavailable) && !problem.Is(err, problem.Overloaded)
+}
+
+// park stops the expiry of a pay-in that cannot expire, with a case, so that it delays
+// no other.
+func (s *Service) park(ctx context.Context, ref store.Ref) error {
+	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error {
+		if err := tx.StopPayin(ctx, ref); err != nil {
+			return err
+		}
+		return tx.Apply(ctx, &store.Needs{}, func(_ *store.Loaded, c *store.Changes) error {
+			c.OpenCase(store.Case{Merchant: ref.Merchant, Kind: store.CaseDamaged, Subject: ref.ID, Params: store.Params{"table": "payins"}})
+			return nil
+		})
+	}))
 }
 
 // expire is the expiry of one pay-in.

@@ -25,6 +25,7 @@ const (
 	CaseNotice           CaseKind = "notice"             // reason, processor, notice or externalId
 	CaseDispute          CaseKind = "dispute_unexpected" // subject: pay-in; status
 	CaseWebhook          CaseKind = "webhook_exhausted"  // subject: order; event
+	CaseDamaged          CaseKind = "damaged"            // subject: order; table: whose row cannot be opened or processed
 )
 
 // CaseReason is why a case of its kind was opened. Each belongs to one kind.

@@ -369,7 +369,11 @@ func (d jsonDest[V]) Scan(src any) error {
 	if err := (textDest[string]{&text}).Scan(src); err != nil || text == "" {
 		return err
 	}
-	return json.Unmarshal([]byte(text), d.to)
+	if err := json.Unmarshal([]byte(text), d.to); err != nil {
+		// Not wrapped: an io.ErrUnexpectedEOF would look like a broken connection.
+		return fmt.Errorf("store: invalid JSON: %v", err) //nolint:errorlint // see above
+	}
+	return nil
 }
 
 func scanError(src any, want string) error { return fmt.Errorf("store: %T is not %s", src, want) }

@@ -39,7 +39,8 @@ type Delivery struct {
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
 
-	Event payment.Event // read with due deliveries
+	Event   payment.Event // read with due deliveries
+	Damaged bool          // the body of this due delivery's event does not open
 }
 
 var deliveryTable = newTable("deliveries", []string{"id"},
@@ -178,7 +179,8 @@ func (l *Loaded) loadDueDeliveries(ctx context.Context, tx *db.Tx, due dueDelive
 			numbers = append(numbers, []any{due.merchant[:], d.EventNumber})
 		}
 	}
-	events, err := db.Select(ctx, tx, eventByNumber, numbers, scanEvent(tx.Keys()))
+	damaged := map[int64]bool{}
+	events, err := db.Select(ctx, tx, eventByNumber, numbers, scanDueEvent(tx.Keys(), damaged))
 	if err != nil {
 		return fmt.Errorf("events of deliveries: %w", err)
 	}
@@ -189,7 +191,7 @@ func (l *Loaded) loadDueDeliveries(ctx context.Context, tx *db.Tx, due dueDelive
 	for _, d := range list {
 		d.Event = byNumber[d.EventNumber]
 		ref := l.deliveries.add(d)
-		l.deliveries.rows[ref].Event = d.Event
+		l.deliveries.rows[ref].Event, l.deliveries.rows[ref].Damaged = d.Event, damaged[d.EventNumber]
 		l.deliveries.due[due.merchant] = append(l.deliveries.due[due.merchant], ref)
 	}
 	return nil

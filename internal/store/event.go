@@ -48,6 +48,19 @@ func scanEvent(keys *db.Keyring) func(db.Scanner) (payment.Event, error) {
 	}
 }
 
+// scanDueEvent is scanEvent that reads an event whose body does not open, and notes its
+// number: one damaged row must not stop the others.
+func scanDueEvent(keys *db.Keyring, damaged map[int64]bool) func(db.Scanner) (payment.Event, error) {
+	scan := scanEvent(keys)
+	return func(r db.Scanner) (payment.Event, error) {
+		e, err := scan(r)
+		if errors.Is(err, db.ErrSealed) {
+			damaged[e.Number], err = true, nil
+		}
+		return e, err
+	}
+}
+
 // pendingEvent is an event that gets its number when the commit is saved.
 type pendingEvent struct {
 	event payment.Event

@@ -34,6 +34,7 @@ type Notice struct {
 	ClaimedBy  payment.ID
 	ReceivedAt time.Time
 	AppliedAt  time.Time
+	Damaged    error // why the body of this due notice does not open
 
 	sealed []byte // body
 }
@@ -130,9 +131,9 @@ func (l *Loaded) loadNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
 		if err := noticeTable.scan(r, v); err != nil {
 			return v, err
 		}
-		var err error
-		v.Body, err = tx.Keys().Open(noticeBody(v.Processor, v.ID), v.sealed)
-		return v, err
+		// One damaged row must not stop the others.
+		v.Body, v.Damaged = tx.Keys().Open(noticeBody(v.Processor, v.ID), v.sealed)
+		return v, nil
 	})
 	return err
 }

@@ -317,6 +317,11 @@ func (s *Store) Payins(ctx context.Context, merchant payment.ID, f Filter) ([]pa
 	return list, s.db.ReadError("pay-ins", err)
 }
 
+// StopPayin unschedules the expiry of a pay-in that cannot be processed.
+func (tx *Tx) StopPayin(ctx context.Context, ref Ref) error {
+	return tx.ExecOne(ctx, "UPDATE payins SET next_at = 0 WHERE merchant_id = $1 AND id = $2", ref.Merchant[:], ref.ID[:])
+}
+
 // PayinsDue lists pay-ins that are due to expire, oldest first.
 func (s *Store) PayinsDue(ctx context.Context, now time.Time, limit int) ([]Ref, error) {
 	rows, err := s.db.Query(ctx, `SELECT merchant_id, id FROM payins

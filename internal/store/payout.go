@@ -20,6 +20,7 @@ type payoutRow struct {
 	beneficiary    []byte // sealed
 	fingerprint    []byte
 	idempotencyKey string
+	damaged        bool // the beneficiary does not open
 }
 
 var payoutTable = newTable("payouts", []string{"id"},
@@ -65,13 +66,26 @@ func scanPayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
 	return func(r db.Scanner) (*payoutRow, error) {
 		p := &payoutRow{}
 		if err := payoutTable.scan(r, p); err != nil {
-			return p, err
+			return nil, err
 		}
 		plain, err := keys.Open(beneficiary(p.Merchant, p.ID), p.beneficiary)
 		if err != nil {
 			return p, err
 		}
 		return p, json.Unmarshal(plain, &p.Beneficiary)
+	}
+}
+
+// scanDuePayout is scanPayout that reads a payout whose beneficiary does not open: one
+// damaged row must not stop the others.
+func scanDuePayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
+	scan := scanPayout(keys)
+	return func(r db.Scanner) (*payoutRow, error) {
+		p, err := scan(r)
+		if err != nil && p != nil { // all its columns were read
+			p.damaged, err = true, nil
+		}
+		return p, err
 	}
 }
 
@@ -202,7 +216,7 @@ func (l *Loaded) loadPayouts(ctx context.Context, tx *db.Tx, n *Needs) error {
 	for _, d := range n.payouts.due {
 		rows, err := tx.Query(ctx, "SELECT "+payoutTable.selected+` FROM payouts t WHERE t.merchant_id = $1 AND t.next_at > 0 AND t.next_at <= $2
 			AND t.processor = $3 AND t.`+d.Queue.sql()+" ORDER BY t.next_at LIMIT $4"+tx.SkipLocked(), d.Merchant[:], micros(tx.Now), d.Processor, d.Limit)
-		list, err := db.Collect(rows, err, scan)
+		list, err := db.Collect(rows, err, scanDuePayout(tx.Keys()))
 		if err != nil {
 			return err
 		}
@@ -223,6 +237,12 @@ func (l *Loaded) Payout(merchant, id payment.ID) (payment.Payout, bool) {
 		return p.Payout, true
 	}
 	return payment.Payout{}, false
+}
+
+// PayoutDamaged reports whether the beneficiary of a loaded due payout does not open.
+func (l *Loaded) PayoutDamaged(merchant, id payment.ID) bool {
+	p := l.payouts.rows[Ref{merchant, id}]
+	return p != nil && p.damaged
 }
 
 // PayoutByExternalID is a loaded payout, with the fingerprint of its request;
@@ -301,21 +321,32 @@ func (c *Changes) savePayouts(ctx context.Context, tx *db.Tx) error {
 // Payout reads a payout; ErrNotFound if the merchant has none with that id.
 func (s *Store) Payout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
 	p, err := scanPayout(s.Keys())(s.db.QueryRow(ctx, "SELECT "+payoutTable.selected+" FROM payouts t WHERE t.merchant_id = $1 AND t.id = $2", merchant[:], id[:]))
-	return p.Payout, s.db.ReadError("payout", err)
+	return payoutOf(p), s.db.ReadError("payout", err)
+}
+
+// payoutOf is the payout of a row; zero if the row could not be read.
+func payoutOf(p *payoutRow) payment.Payout {
+	if p == nil {
+		return payment.Payout{}
+	}
+	return p.Payout
 }
 
 // FindPayout reads a payout by id alone, as FindPayin does.
 func (s *Store) FindPayout(ctx context.Context, id payment.ID) (payment.Payout, error) {
 	p, err := scanPayout(s.Keys())(s.db.QueryRow(ctx, "SELECT "+payoutTable.selected+` FROM merchants m
 		JOIN payouts t ON t.merchant_id = m.id AND t.id = $1`, id[:]))
-	return p.Payout, s.db.ReadError("payout", err)
+	return payoutOf(p), s.db.ReadError("payout", err)
 }
 
 // PayoutByExternalID reads a payout and its fingerprint; else ErrNotFound.
 func (s *Store) PayoutByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payout, []byte, error) {
 	p, err := scanPayout(s.Keys())(s.db.QueryRow(ctx, "SELECT "+payoutTable.selected+` FROM payouts t
 		WHERE t.merchant_id = $1 AND t.external_id = $2`, merchant[:], externalID))
-	return p.Payout, p.fingerprint, s.db.ReadError("payout", err)
+	if err != nil {
+		return payment.Payout{}, nil, s.db.ReadError("payout", err)
+	}
+	return p.Payout, p.fingerprint, nil
 }
 
 // Payouts lists a merchant's payouts, newest first.
@@ -325,7 +356,7 @@ func (s *Store) Payouts(ctx context.Context, merchant payment.ID, f Filter) ([]p
 	scan := scanPayout(s.Keys())
 	list, err := db.Collect(rows, err, func(r db.Scanner) (payment.Payout, error) {
 		p, err := scan(r)
-		return p.Payout, err
+		return payoutOf(p), err
 	})
 	return list, s.db.ReadError("payouts", err)
 }

@@ -49,7 +49,13 @@ func (v *sealed) reads(s *store.Store) map[string]error {
 	_, beneficiary := s.Payout(ctx, m, v.payouts[0])
 	_, body := s.Events(ctx, m, 0, 1)
 	_, secret := s.WebhookSecret(ctx, m)
-	notice := commit(v.t, s, func(n *store.Needs) { n.DueNotices(10) }, func(*store.Loaded, *store.Changes) error { return nil })
+	var notice error
+	must(v.t, commit(v.t, s, func(n *store.Needs) { n.DueNotices(10) }, func(l *store.Loaded, _ *store.Changes) error {
+		for _, n := range l.DueNotices() {
+			notice = errors.Join(notice, n.Damaged)
+		}
+		return nil
+	}))
 	return map[string]error{
 		"payins.personal": personal, "payouts.beneficiary": beneficiary, "events.body": body, "merchants.webhook_secret": secret, "notices.body": notice,
 	}

@@ -9,3 +9,14 @@ func (g *Gateway) Execute(statements ...string) {
 		g.Must(err)
 	}
 }
+
+// Damage overwrites a sealed column of the rows that match a condition, as a flipped bit
+// or a lost key would make it unreadable.
+func (g *Gateway) Damage(table, column, where string) {
+	g.T.Helper()
+	value := "x'00'"
+	if g.Engine == "postgres" {
+		value = "'\\x00'::bytea"
+	}
+	g.Execute("UPDATE " + table + " SET " + column + " = " + value + " WHERE " + where)
+}
