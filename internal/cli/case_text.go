@@ -27,7 +27,7 @@ var caseTexts = map[casePair]string{
 
 	{store.CaseContradiction, store.ReasonOtherAmount}:       "The processor reports another amount: {reported} cents." + compareStatement,
 	{store.CaseContradiction, store.ReasonPaidAfterRelease}:  "The processor reports that it paid, but the held money had already been released: status {status}." + compareStatement,
-	{store.CaseContradiction, store.ReasonReturnedTooMuch}:   "The processor reports a returned amount larger than the amount sent: {reported} cents." + compareStatement,
+	{store.CaseContradiction, store.ReasonReturnedTooMuch}:   "The processor reports a returned amount below zero or larger than the amount sent: {reported} cents." + compareStatement,
 	{store.CaseContradiction, store.ReasonFailedAfterPaid}:   "The processor reported the payment, and later a failure." + compareStatement,
 	{store.CaseContradiction, store.ReasonUnconfirmedChange}: "Processor {processor} lists a later change of {externalId}, but does not confirm it." + compareStatement,
 

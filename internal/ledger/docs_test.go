@@ -89,7 +89,7 @@ func permitted(a ledger.Account) string {
 
 const pageSigns = `
 A positive posting credits its account, a negative one debits it. ` + "`clearing`" + ` is debited when money arrives at the processor:
-it is usually negative, the platform's claim on the processor. Only a dispute can make ` + "`owed`" + ` negative. An entry that breaks a
+it is usually negative, the platform's claim on the processor. Only a dispute, or a fee larger than its receipt, can make ` + "`owed`" + ` negative. An entry that breaks a
 sign rule is refused. ` + "`GET /balance`" + ` shows all accounts except ` + "`fees` and `clearing`" + `, with ` + "`owed`" + ` as a positive amount.
 
 ## Recipes

@@ -79,14 +79,15 @@ func Fund(processor string, amount money.Cents) Entry {
 	return Move(Funded, Clearing(processor), Available, amount)
 }
 
-// Receive credits a receipt of an order to available, less the fee.
+// Receive credits a receipt of an order to available, less the fee. A fee larger than
+// the receipt becomes debt for the rest.
 func Receive(processor string, amount, fee money.Cents) Entry {
-	return withFee(Received, Clearing(processor), Available, amount, fee)
+	return received(Received, Clearing(processor), Available, amount, fee)
 }
 
 // ReceiveLater credits a receipt of an order to pending, less the fee.
 func ReceiveLater(processor string, amount, fee money.Cents) Entry {
-	return withFee(ReceivedPending, Clearing(processor), Pending, amount, fee)
+	return received(ReceivedPending, Clearing(processor), Pending, amount, fee)
 }
 
 // ReceiveUnapplied credits money that matches no order.
@@ -129,7 +130,7 @@ func PayRefund(processor string, amount money.Cents) Entry {
 func ReleaseRefund(amount money.Cents) Entry { return Move(RefundReleased, Held, Available, amount) }
 
 // OpenDispute sets the contested amount aside, from available as far as possible
-// and as debt beyond: the only recipe that may make a merchant owe.
+// and as debt beyond.
 func OpenDispute(available, amount money.Cents) Entry {
 	return drawn(DisputeOpened, Disputed, available, amount)
 }
@@ -173,6 +174,15 @@ func withFee(kind Kind, from, to Account, gross, fee money.Cents) Entry {
 		e.Postings = append(e.Postings, Posting{Fees, fee})
 	}
 	return e
+}
+
+// received is withFee whose fee may exceed gross: the rest is owed, so that the receipt
+// can always be booked.
+func received(kind Kind, from, to Account, gross, fee money.Cents) Entry {
+	if gross <= 0 || fee <= gross {
+		return withFee(kind, from, to, gross, fee)
+	}
+	return Entry{Kind: kind, Postings: []Posting{{from, -gross}, {Owed, gross - fee}, {Fees, fee}}}
 }
 
 // drawn takes amount from available, and the shortfall from owed.

@@ -25,8 +25,9 @@ clearing -100, available 100               | funded 5                       | cl
 -                                          | received 100                   | clearing -100, available 100
 -                                          | received 100 fee 2             | clearing -100, available 98, fees 2
 -                                          | received 2 fee 2               | clearing -2, fees 2
-available 10                               | received 2 fee 5               | clearing -2, available 7, fees 5
-available 2                                | received 2 fee 5               | refused
+available 10                               | received 2 fee 5               | clearing -2, available 10, owed -3, fees 5
+-                                          | received 2 fee 5               | clearing -2, owed -3, fees 5
+-                                          | received_pending 30 fee 99     | clearing -30, owed -69, fees 99
 available 5, owed -30                      | received 100                   | clearing -100, available 105, owed -30
 -                                          | received_pending 100           | clearing -100, pending 100
 -                                          | received_pending 100 fee 2     | clearing -100, pending 98, fees 2

@@ -1,6 +1,7 @@
 package outgoing_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -156,6 +157,8 @@ func TestDecideReportOfAnEndedPayout(t *testing.T) {
 		{name: "accepted: older", given: completed, report: reportsAccepted, want: isPaid(store.SendPaid)},
 		{name: "all of it returned", given: completed, report: returned(amount), want: isReturned, back: amount, event: payment.EventPayoutReturned},
 		contradicts(completed, returned(amount+1), "returned_too_much", isPaid(store.SendPaid)),
+		contradicts(completed, returned(-1), "returned_too_much", isPaid(store.SendPaid)),
+		contradicts(completed, returned(math.MinInt64), "returned_too_much", isPaid(store.SendPaid)),
 		contradicts(completed, reportsFailed, "failed_after_paid", isPaid(store.SendPaid)),
 		contradicts(completed, reportsOther, "other_amount", isPaid(store.SendPaid)),
 
@@ -168,6 +171,51 @@ func TestDecideReportOfAnEndedPayout(t *testing.T) {
 		{name: "accepted: known", given: canceled, report: reportsAccepted, want: isCanceled},
 		contradicts(canceled, reportsPaid, "paid_after_release", isCanceled),
 	}, func(stage) {})
+}
+
+// A returned amount that overflows a difference with what is known books nothing.
+func TestDecideReturnThatOverflows(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		p, _ := give(onGateway{g}, completed)
+		g.Must(g.Writer.Do(g.T.Context(), g.Outgoing.NewRecordNotice(p, returned(3_00))))
+		g.Must(g.Writer.Do(g.T.Context(), g.Outgoing.NewRecordNotice(p, returned(math.MinInt64))))
+		if got := g.WantPayout(p, payment.PayoutCompleted, payment.StepDone); got.ReturnedAmount != 3_00 {
+			g.T.Errorf("%d returned, want 300", got.ReturnedAmount)
+		}
+		g.WantBalances(coretest.Opening-amount+3_00, 0)
+		g.WantCases(store.CaseContradiction)
+	})
+}
+
+// A transfer that is reported as paid without an endToEndId proves nothing: not in the
+// answer to a send, not in a look-up, not for a notice.
+func TestPaidWithoutEndToEndID(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		unproved := func(b *coretest.Bank, externalID string) processor.TransferReport {
+			r := b.Report(externalID)
+			r.EndToEndID = ""
+			return r
+		}
+		g.Bank.AnswerTransfer = func(b *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
+			b.Pay(r, processor.TransferPaid)
+			return processor.TransferAnswer{Outcome: processor.Done, Report: unproved(b, r.ExternalID)}
+		}
+		g.Bank.AnswerQuery = unproved
+		p := g.Payout("r", int64(amount))
+		g.Send()
+		g.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
+		g.Notify("n", p.ExternalID)
+		g.Apply()
+		g.Pass(2 * time.Second)
+		g.LookUp()
+		g.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
+		g.WantBalances(coretest.Opening-amount, amount)
+		g.Bank.AnswerQuery = nil
+		g.Pass(10 * time.Second)
+		g.Apply()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantProven()
+	})
 }
 
 // A part of a payout may be returned, and later the rest. A report that is older than

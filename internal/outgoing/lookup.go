@@ -98,6 +98,7 @@ func (e *Executor) lookUp(ctx context.Context, p payment.Payout, transferrer pro
 		return processor.TransferReport{Lookup: processor.LookupUnknown, Cause: cause}
 	})
 	cancel()
+	report = proved(report)
 	e.Env.Inject(env.AfterLookup)
 	if report.Lookup == processor.LookupUnknown {
 		e.Log.WarnContext(ctx, "payout could not be looked up", "processor", p.Processor, "externalId", p.ExternalID, "cause", report.Cause)
@@ -132,6 +133,9 @@ func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID s
 	}
 	if err != nil {
 		return false, store.Problem(err)
+	}
+	if report = proved(report); report.Lookup != processor.Found {
+		return true, report.Cause // the notice is applied again later
 	}
 	return true, e.record(ctx, &recordReport{
 		resolution: resolution{jitter: newJitter(e.Env.Random)}, merchant: merchant, id: p.ID, report: report, notice: notice,

@@ -37,6 +37,9 @@ type RecordSend struct {
 
 // NewRecordSend builds the operation that records the answer to a send.
 func (e *Executor) NewRecordSend(s Sending, answer processor.TransferAnswer) *RecordSend {
+	if r := proved(answer.Report); answer.Outcome == processor.Done && r.Cause != nil && answer.Report.Cause == nil {
+		answer = processor.TransferAnswer{Outcome: processor.Unknown, Cause: r.Cause}
+	}
 	return &RecordSend{resolution: resolution{jitter: newJitter(e.Env.Random)}, payout: s.Payout, number: s.Number, answer: answer}
 }
 

@@ -2,6 +2,7 @@ package outgoing
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/porteira/porteira/internal/ledger"
@@ -47,6 +48,18 @@ func (v *resolution) follow(l *store.Loaded, c *store.Changes, p *payment.Payout
 		v.accepted(l, c, p, r.Evidence)
 		return nil
 	}
+}
+
+// errNoEndToEndID is the cause of a paid transfer that is not proved.
+var errNoEndToEndID = errors.New("outgoing: the processor reports a paid transfer without its endToEndId")
+
+// proved is a report without what the processor does not prove: a transfer that is
+// paid has an endToEndId.
+func proved(r processor.TransferReport) processor.TransferReport {
+	if r.State == processor.TransferPaid && r.EndToEndID == "" {
+		return processor.TransferReport{Lookup: processor.LookupUnknown, Cause: errNoEndToEndID}
+	}
+	return r
 }
 
 // isFinal reports whether money may move: the processor paid or refused the
@@ -96,12 +109,12 @@ func (v *resolution) paid(l *store.Loaded, c *store.Changes, p *payment.Payout, 
 
 // returned books money that the receiver's bank sent back.
 func (v *resolution) returned(l *store.Loaded, c *store.Changes, p *payment.Payout, returned money.Cents) error {
-	back := returned - p.ReturnedAmount
-	if back <= 0 {
+	if returned < 0 || returned > p.Amount { // first: a difference could overflow
+		v.contradict(c, p, store.ReasonReturnedTooMuch, store.Params{"reported": returned.String()})
 		return nil
 	}
-	if returned > p.Amount {
-		v.contradict(c, p, store.ReasonReturnedTooMuch, store.Params{"reported": returned.String()})
+	back := returned - p.ReturnedAmount
+	if back <= 0 {
 		return nil
 	}
 	p.ReturnedAmount = returned

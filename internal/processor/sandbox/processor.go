@@ -225,7 +225,8 @@ func orderReport(b *bankapi.Order) processor.TransferReport {
 	default:
 		return processor.TransferReport{Cause: fmt.Errorf("sandbox: bank reports unknown state %q", b.State)}
 	}
-	if !isAmount(b.Amount) || !isTokenOrNone(b.EndToEndID) {
+	if !isAmount(b.Amount) || !isTokenOrNone(b.EndToEndID) || b.Returned < 0 || b.Returned > b.Amount ||
+		b.State == bankapi.OrderPaid && b.EndToEndID == "" {
 		return processor.TransferReport{Cause: errAnswerForm}
 	}
 	failure := validFailure(b.Failure)
