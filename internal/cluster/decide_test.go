@@ -177,11 +177,11 @@ func TestScheduleDecisions(t *testing.T) {
 		g.Notify("n-1", "x")
 		pull := func() string {
 			return g.Changes(func() {
-				g.Must(g.Store.Transact(t.Context(), func(tx *store.Tx) error { return tx.PullForward(t.Context(), tx.Now.Add(limit)) }))
+				g.Must(g.Store.Transact(t.Context(), func(tx *store.Tx) error { return tx.PullForward(t.Context(), tx.Now.Add(limit), tx.Now.Add(limit)) }))
 			})
 		}
 		g.Execute(
-			fmt.Sprint("UPDATE installation SET restored_at = ", at(limit)),
+			fmt.Sprint("UPDATE installation SET restored_at = ", at(time.Minute)), // it may not be ahead for longer
 			fmt.Sprint("UPDATE payouts SET next_at = ", at(limit)),
 			fmt.Sprint("UPDATE deliveries SET next_at = ", at(limit)),
 			fmt.Sprint("UPDATE notices SET next_at = ", at(limit)))

@@ -36,6 +36,7 @@ func (v *returned) Decide(l *store.Loaded, c *store.Changes) error {
 			continue
 		}
 		d.ClaimedBy, d.Attempts, d.NextAt = payment.ID{}, d.Attempts-1, time.Time{}
+		d.UpdatedAt = l.Now()
 		if d.State == store.DeliveryPending {
 			d.NextAt = mine.NextAt
 		}

@@ -16,7 +16,7 @@ import (
 func report(g *coretest.Gateway, p payment.Payout, id string, state processor.TransferState, returned money.Cents) {
 	g.T.Helper()
 	g.Bank.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport {
-		return processor.TransferReport{Lookup: processor.Found, State: state, Amount: p.Amount, Returned: returned, Evidence: "statement"}
+		return processor.TransferReport{EndToEndID: "E1", Lookup: processor.Found, State: state, Amount: p.Amount, Returned: returned, Evidence: "statement"}
 	}
 	g.Notify(id, p.ExternalID)
 	g.Apply()
@@ -48,7 +48,7 @@ func TestContradictionsMoveNothing(t *testing.T) {
 		},
 		"another amount": func(g *coretest.Gateway) {
 			g.Bank.AnswerTransfer = func(*coretest.Bank, processor.TransferRequest) processor.TransferAnswer {
-				return processor.TransferAnswer{Outcome: processor.Done, Report: processor.TransferReport{State: processor.TransferPaid, Amount: 10_01}}
+				return processor.TransferAnswer{Outcome: processor.Done, Report: processor.TransferReport{State: processor.TransferPaid, EndToEndID: "E1", Amount: 10_01}}
 			}
 			p := g.Payout("r", 10_00)
 			g.Send()

@@ -9,12 +9,20 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// Payouts scheduled by a clock that was a year ahead, as on a machine before time
-// synchronisation, do not wait for a year once the clock is right.
+// Payouts scheduled by a clock that was ahead, by a year as on a machine before time
+// synchronisation or by some hours as with a wrong time zone, do not wait once the clock
+// is right.
 func TestClockThatWasAhead(t *testing.T) {
+	for _, ahead := range []time.Duration{365 * 24 * time.Hour, 20 * time.Hour, 3 * time.Hour, 2 * time.Minute} {
+		t.Run(ahead.String(), func(t *testing.T) { clockWasAhead(t, ahead) })
+	}
+}
+
+func clockWasAhead(t *testing.T, ahead time.Duration) {
+	t.Helper()
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		defer g.Clock.SetOffset(0)
-		g.Clock.SetOffset(365 * 24 * time.Hour)
+		g.Clock.SetOffset(ahead)
 		g.Heartbeat()
 		g.Bank.AnswerTransfer = coretest.Unknown
 		unknown := g.Payout("unknown", 10_00)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
@@ -252,10 +251,13 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 	c.SetPayout(*p)
 }
 
+// clockTolerance is how far the clock that set a deadline may be ahead.
+const clockTolerance = time.Minute
+
 // sentUntil is when the last byte of a send can have left. If its deadline was set by
 // a clock that was ahead, it counts from now: no node sends it any more.
 func (v *recordReport) sentUntil(l *store.Loaded, c *store.Changes, s store.Send) time.Time {
-	if s.Deadline.Before(l.Now().Add(cluster.MaxSchedule)) {
+	if !s.Deadline.After(l.Now().Add(v.profile.TransferTimeout + clockTolerance)) {
 		return s.Deadline
 	}
 	s.Deadline = l.Now().Add(v.profile.TransferTimeout)

@@ -225,9 +225,10 @@ func sameBody(sends []store.Send, hash []byte) bool {
 // short when the workers stop: its outcome would be unknown.
 func (e *Executor) send(ctx context.Context, s Sending, transferrer processor.Transferrer) {
 	e.Env.Inject(env.BeforeTransfer)
-	left := s.Deadline.Sub(e.Env.Clock.Now())
+	// The deadline is later than the time-out if the clock was set back after the claim.
+	left := min(s.Deadline.Sub(e.Env.Clock.Now()), e.Processors[s.Payout.Processor].Profile().TransferTimeout)
 	e.awaitLease(ctx, left/2) // leaves the other half for the call
-	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), s.Deadline.Sub(e.Env.Clock.Now()))
+	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), min(left, s.Deadline.Sub(e.Env.Clock.Now())))
 	answer, stale := handOver(limited, transferrer, s.Request, e.Guard(&s))
 	cancel()
 	e.Env.Inject(env.AfterTransfer)

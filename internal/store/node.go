@@ -188,18 +188,27 @@ func (tx *Tx) RegisterNode(ctx context.Context, id payment.ID) error {
 	return tx.InsertNew(ctx, nodeTable.insert, nodeTable.row(&nodeRow{Node{id, 1}, tx.Now}))
 }
 
-// PullForward makes all work that is scheduled after latest due now: a clock that was
-// ahead scheduled it. A later time of a restore becomes now. It is for the start of a
-// process, and for a clock that was set back.
-func (tx *Tx) PullForward(ctx context.Context, latest time.Time) error {
-	for _, text := range []string{
-		"UPDATE payouts SET next_at = $1 WHERE next_at > 0 AND next_at > $2 AND " + ToSend.sql(),
-		"UPDATE payouts SET next_at = $1 WHERE next_at > 0 AND next_at > $2 AND " + ToLookUp.sql(),
-		"UPDATE deliveries SET next_at = $1 WHERE next_at > 0 AND next_at > $2",
-		"UPDATE notices SET next_at = $1 WHERE next_at > 0 AND next_at > $2",
-		"UPDATE installation SET restored_at = $1 WHERE restored_at > $2",
+// clockTolerance is how far the clock of a row may be ahead of the transaction's.
+const clockTolerance = time.Minute
+
+// PullForward makes due now all work that a clock which was ahead has scheduled: rows
+// that it wrote, and those due after latest, or lateNotice for notices, whose rows do not
+// show when they were scheduled. The date of a restore that is later counts from now. It
+// is for the start of a process, and for a clock that was set back.
+func (tx *Tx) PullForward(ctx context.Context, latest, lateNotice time.Time) error {
+	now, ahead := micros(tx.Now), micros(tx.Now.Add(clockTolerance))
+	const scheduled = " SET next_at = $1 WHERE next_at > $1 AND next_at > 0 AND "
+	for _, v := range []struct {
+		text string
+		late time.Time
+	}{
+		{"UPDATE payouts" + scheduled + "(next_at > $2 OR updated_at > $3) AND " + ToSend.sql(), latest},
+		{"UPDATE payouts" + scheduled + "(next_at > $2 OR updated_at > $3) AND " + ToLookUp.sql(), latest},
+		{"UPDATE deliveries" + scheduled + "(next_at > $2 OR updated_at > $3)", latest},
+		{"UPDATE notices" + scheduled + "(next_at > $2 OR received_at > $3)", lateNotice},
+		{"UPDATE installation SET restored_at = $1 WHERE restored_at > $2 OR restored_at > $3", latest},
 	} {
-		if _, err := tx.Exec(ctx, text, micros(tx.Now), micros(latest)); err != nil {
+		if _, err := tx.Exec(ctx, v.text, now, micros(v.late), ahead); err != nil {
 			return fmt.Errorf("pull forward: %w", err)
 		}
 	}

@@ -281,7 +281,7 @@ func (v *exercise) redeliver() {
 func (v *exercise) administer() {
 	t, s, ctx := v.t, v.s, v.t.Context()
 	write(t, s, func(tx *store.Tx) error {
-		must(t, tx.PullForward(ctx, tx.Now))
+		must(t, tx.PullForward(ctx, tx.Now, tx.Now))
 		must(t, tx.SetInstallation(ctx, store.Installation{Epoch: 9}))
 		must(t, tx.SaveBrand(ctx, store.Brand{Merchant: v.merchants[0].ID, Title: "N"}))
 		released, err := tx.ReleaseNode(ctx, store.Node{ID: v.node, Heartbeat: 3})
