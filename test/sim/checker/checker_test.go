@@ -302,3 +302,35 @@ func TestArrivalsAreExpected(t *testing.T) {
 		unexpected("after its end")
 	})
 }
+
+// The request of a sender that was declared dead may arrive after the delivery was
+// removed for its age, if the clock was ahead meanwhile.
+func TestArrivalAfterRemoval(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(s *scene) {
+		pay := func(reference string) {
+			s.pay(s.payin(reference, 100, hookURL).ExternalID, reference, 100)
+		}
+		pay("abandoned")
+		s.claimDeliveries()
+		s.must(s.Cluster.Leave(s.ctx))
+		s.must(s.Cluster.Join(s.ctx, 0, false))
+		pay("ended")
+		s.clock.Advance(time.Minute)
+		if sent := s.deliver(200); sent != 2 {
+			s.t.Fatalf("%d events are sent", sent)
+		}
+		pay("pending")
+		events, err := s.store.Events(s.ctx, s.merchant.ID, 0, 10)
+		s.must(err)
+		s.removeOld()
+		arrived := func(e payment.Event) []Violation {
+			s.checker.Arrived(payment.PublicEventID(e.ID))
+			return s.checker.takeFound()
+		}
+		if found := arrived(events[0]); len(found) > 0 {
+			s.t.Errorf("%+v", found)
+		}
+		s.want("every attempt ended", arrived(events[1]), Events, "no attempt to deliver it is in progress")
+	})
+}

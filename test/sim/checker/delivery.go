@@ -1,5 +1,7 @@
 package checker
 
+import "slices"
+
 // deliveryRow is a row of deliveries.
 type deliveryRow struct {
 	eventNumber            int64
@@ -149,8 +151,14 @@ func (c *Checker) removeDelivery(l *line, d *delivery) {
 		return
 	}
 	d.removed, d.event.removed, d.event.delivery = true, true, nil
+	d.event.abandoned = d.event.abandoned || d.abandoned()
 	d.event.removedAttempts += d.attempts
 	c.touchDelivery(d)
+}
+
+// abandoned reports whether the sender of an attempt was declared dead before its end.
+func (d *delivery) abandoned() bool {
+	return slices.ContainsFunc(d.made, func(a attemptRow) bool { return a.endedAt == 0 })
 }
 
 // checkDelivery checks a delivery's state against its attempts and its case.

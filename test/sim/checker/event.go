@@ -37,6 +37,7 @@ type event struct {
 	arrivals        int64     // at receivers
 	accepted        bool      // a receiver answered 2xx
 	removed         bool      // its delivery was removed for its age
+	abandoned       bool      // a removed attempt has no end: its sender was declared dead
 	removedAttempts int64     // of removed deliveries
 	requested       bool      // again, after that
 }
@@ -133,12 +134,10 @@ func (c *Checker) Arrived(eventID string) {
 	if e == nil || e.order == nil { // Compare reports it
 		return
 	}
-	if d := e.delivery; d != nil {
-		// The sender may have been declared dead: then its attempt is on record
-		// without an end.
-		if d.claimed != 0 || slices.ContainsFunc(d.made, func(a attemptRow) bool { return a.endedAt == 0 }) {
-			return
-		}
+	// The sender may have been declared dead: then its attempt is on record without an
+	// end, until the delivery is removed for its age.
+	if d := e.delivery; e.abandoned || d != nil && (d.claimed != 0 || d.abandoned()) {
+		return
 	}
 	c.violatef(Events, e.order, "event %s arrives, but no attempt to deliver it is in progress", e.kind)
 }
