@@ -57,15 +57,27 @@ func lasting(err error) bool {
 // park stops the expiry of a pay-in that cannot expire, with a case, so that it delays
 // no other.
 func (s *Service) park(ctx context.Context, ref store.Ref) error {
-	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error {
-		if err := tx.StopPayin(ctx, ref); err != nil {
-			return err
-		}
-		return tx.Apply(ctx, &store.Needs{}, func(_ *store.Loaded, c *store.Changes) error {
-			c.OpenCase(store.Case{Merchant: ref.Merchant, Kind: store.CaseDamaged, Subject: ref.ID, Params: store.Params{"table": "payins"}})
-			return nil
-		})
-	}))
+	return s.Writer.Do(ctx, &park{ref})
+}
+
+// park is the end of the schedule of one pay-in. It loads nothing, because the row may
+// be impossible to load.
+type park struct{ ref store.Ref }
+
+// Merchant implements [write.Operation].
+func (v *park) Merchant() payment.ID { return v.ref.Merchant }
+
+// Class implements [write.Operation].
+func (v *park) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *park) Needs(*store.Needs) {}
+
+// Decide implements [write.Operation].
+func (v *park) Decide(_ *store.Loaded, c *store.Changes) error {
+	c.UnschedulePayin(v.ref)
+	c.OpenCase(store.Case{Merchant: v.ref.Merchant, Kind: store.CaseDamaged, Subject: v.ref.ID, Params: store.Params{"table": "payins"}})
+	return nil
 }
 
 // expire is the expiry of one pay-in.

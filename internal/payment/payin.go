@@ -39,48 +39,48 @@ const (
 
 // Failure says why an attempt or an order failed; both texts are safe to show.
 type Failure struct {
-	Code    string `json:"code"`    // stable, snake_case
-	Message string `json:"message"` // for people
+	Code    string // stable, snake_case
+	Message string // for people
 }
 
 // PIXDetail is what a payer needs to pay by Pix.
 type PIXDetail struct {
-	QRCode    string    `json:"qrcode"` // the copy-and-paste payload (BR Code)
-	TxID      string    `json:"txid"`
-	ExpiresAt time.Time `json:"expiresAt"`
+	QRCode    string // the copy-and-paste payload (BR Code)
+	TxID      string
+	ExpiresAt time.Time
 }
 
 // BoletoDetail is what a payer needs to pay a boleto.
 type BoletoDetail struct {
-	Barcode       string `json:"barcode"`       // 44 digits
-	DigitableLine string `json:"digitableLine"` // 47 digits
-	DueDate       string `json:"dueDate"`       // YYYY-MM-DD, São Paulo
-	OurNumber     string `json:"ourNumber"`
-	PIXQRCode     string `json:"pixQrcode,omitempty"`
+	Barcode       string // 44 digits
+	DigitableLine string // 47 digits
+	DueDate       string // YYYY-MM-DD, São Paulo
+	OurNumber     string
+	PIXQRCode     string
 }
 
 // CardDetail is the known data of the card that paid, never its number, and where
 // the payer enters the number.
 type CardDetail struct {
-	HostedURL    string `json:"hostedUrl,omitempty"` // the processor's own page; empty: the checkout page
-	Brand        string `json:"brand,omitempty"`
-	Last4        string `json:"last4,omitempty"`
-	Installments int    `json:"installments,omitempty"`
+	HostedURL    string // the processor's own page; empty: the checkout page
+	Brand        string
+	Last4        string
+	Installments int
 }
 
 // PayinDetails are the parts of a pay-in that no rule reads. The store keeps
 // them as one JSON document.
 type PayinDetails struct {
-	PIX            *PIXDetail        `json:"pix,omitempty"`
-	Boleto         *BoletoDetail     `json:"boleto,omitempty"`
-	Card           *CardDetail       `json:"card,omitempty"`
-	Description    string            `json:"description,omitempty"`
-	Metadata       map[string]string `json:"metadata,omitempty"`
-	ReturnURL      string            `json:"returnUrl,omitempty"`
-	DueDate        string            `json:"dueDate,omitempty"` // YYYY-MM-DD, requested or by default
-	Installments   int               `json:"installments,omitempty"`
-	CardAttempts   int               `json:"cardAttempts,omitzero"` // that were refused
-	IdempotencyKey string            `json:"idempotencyKey,omitempty"`
+	PIX            *PIXDetail
+	Boleto         *BoletoDetail
+	Card           *CardDetail
+	Description    string
+	Metadata       map[string]string
+	ReturnURL      string
+	DueDate        string // YYYY-MM-DD, requested or by default
+	Installments   int
+	CardAttempts   int // that were refused
+	IdempotencyKey string
 }
 
 // PersonalData is a pay-in's data about its payer: JSON as the merchant sent it,

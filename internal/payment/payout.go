@@ -20,10 +20,10 @@ const (
 // Beneficiary is the recipient of a payout: personal data, which the store seals
 // as one JSON document.
 type Beneficiary struct {
-	Name      string `json:"name"`
-	Document  string `json:"document"`
-	PIXKey    string `json:"pixKey"`              // as the merchant sent it
-	NormalKey string `json:"normalKey,omitempty"` // as sent to a processor; absent if the two are equal
+	Name      string
+	Document  string
+	PIXKey    string // as the merchant sent it
+	NormalKey string // as sent to a processor; absent if the two are equal
 }
 
 // Key is the Pix key in the form that is sent to a processor.

@@ -120,8 +120,8 @@ type caseChanges struct {
 	closed []caseClosing
 }
 
-// caseClosing closes a case by its id, or those of a kind about a subject. Of two
-// that name the same the first stays.
+// caseClosing closes a case by its id, or those of a kind about a subject. If
+// two closings name the same case, the first one wins.
 type caseClosing struct {
 	Case
 

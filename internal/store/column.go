@@ -272,18 +272,6 @@ func jsonText(v any) string {
 	return string(text)
 }
 
-// failureColumn keeps an optional failure as a JSON document.
-func failureColumn[T any](name string, of func(*T) **payment.Failure) column[T] {
-	c := jsonColumn(name, of)
-	c.value = func(v *T) any {
-		if *of(v) == nil {
-			return ""
-		}
-		return jsonText(*of(v))
-	}
-	return c
-}
-
 // The destinations convert the drivers' types: int64, string and []byte.
 
 type textDest[S ~string] struct{ to *S }

@@ -26,8 +26,8 @@ type Needs struct {
 }
 
 // Loaded is the rows that a transaction has read and locked, overlaid with the changes
-// of earlier decisions of the same commit, as if they were committed. Reads return
-// values: a decision changes rows only through [Changes].
+// of earlier decisions of the same commit, as if they were committed. A decision
+// changes rows only through [Changes], never the values that a method returns.
 type Loaded struct {
 	now      time.Time
 	newID    func() payment.ID
@@ -63,23 +63,24 @@ func (l *Loaded) due(claimedBy payment.ID, at time.Time) bool {
 type Changes struct {
 	l *Loaded
 
-	payins     []payinChange
-	payouts    []payoutChange
-	released   []Ref // payouts whose reference is unused again
-	sends      []Send
-	newSends   []Send
-	receipts   []*payment.Receipt
-	disputes   []Dispute
-	newDispute []Dispute
-	cases      caseChanges
-	notices    []noticeChange
-	deliveries []Delivery
-	attempts   []Attempt
-	nodes      nodeChanges
-	settings   []setting
-	postings   []posting
-	events     []pendingEvent
-	count      int
+	payins      []payinChange
+	unscheduled []Ref // pay-ins
+	payouts     []payoutChange
+	released    []Ref // payouts whose reference is unused again
+	sends       []Send
+	newSends    []Send
+	receipts    []*payment.Receipt
+	disputes    []Dispute
+	newDispute  []Dispute
+	cases       caseChanges
+	notices     []noticeChange
+	deliveries  []Delivery
+	attempts    []Attempt
+	nodes       nodeChanges
+	settings    []setting
+	postings    []posting
+	events      []pendingEvent
+	count       int
 }
 
 // Len counts the changes so far.
@@ -100,8 +101,10 @@ type Outcome struct {
 // An error of decide undoes everything. The outcome is complete even if the commit
 // is ErrCommitUnknown.
 //
-// The tables are locked in one fixed order, and the rows of a table in the order
-// of their keys, so that two commits cannot deadlock.
+// The tables are locked in one fixed order, and the rows of a table in the order of their
+// keys: first those named by id, then those named by external id. Two commits that name
+// the same two rows in different ways may deadlock; the database ends one of them, and
+// it runs again.
 func (s *Store) Commit(ctx context.Context, n *Needs, capacity Capacity, decide func(*Loaded, *Changes) error) (out Outcome, err error) {
 	err = s.db.Write(ctx, func(tx *db.Tx) error {
 		out, err = s.apply(ctx, tx, n, capacity, decide)

@@ -36,7 +36,7 @@ var payinTable = newTable("payins", []string{"id"},
 	textColumn("processor_id", func(p *payinRow) *string { return &p.ProcessorID }).as(mutable),
 	textColumn("webhook_url", func(p *payinRow) *string { return &p.WebhookURL }),
 	flagColumn("webhook_disabled", func(p *payinRow) *bool { return &p.WebhookDisabled }).as(mutable),
-	jsonColumn("details", func(p *payinRow) *payment.PayinDetails { return &p.Details }).as(mutable),
+	detailsColumn("details", func(p *payinRow) *payment.PayinDetails { return &p.Details }).as(mutable),
 	bytesColumn("personal", func(p *payinRow) *[]byte { return &p.personal }).as(hidden),
 	bytesColumn("fingerprint", func(p *payinRow) *[]byte { return &p.fingerprint }),
 	intColumn("paid_amount", func(p *payinRow) *cents { return &p.PaidAmount }).as(mutable),
@@ -256,7 +256,19 @@ func (c *Changes) SetPayin(p payment.Payin) payment.Payin {
 	return p
 }
 
+// UnschedulePayin ends the schedule of a pay-in that cannot be processed, and of which
+// nothing was loaded.
+func (c *Changes) UnschedulePayin(ref Ref) {
+	c.unscheduled = append(c.unscheduled, ref)
+	c.count++
+}
+
 func (c *Changes) savePayins(ctx context.Context, tx *db.Tx) error {
+	for _, ref := range c.unscheduled {
+		if err := tx.ExecOne(ctx, "UPDATE payins SET next_at = 0 WHERE merchant_id = $1 AND id = $2", ref.key()...); err != nil {
+			return err
+		}
+	}
 	ref := func(v *payinChange) Ref { return Ref{v.row.Merchant, v.row.ID} }
 	return inWaves(c.payins, ref, func(wave []payinChange) error {
 		rows := make([][]any, len(wave))
@@ -315,11 +327,6 @@ func (s *Store) Payins(ctx context.Context, merchant payment.ID, f Filter) ([]pa
 	rows, err := s.db.Query(ctx, text, args...)
 	list, err := db.Collect(rows, err, scanPayin)
 	return list, s.db.ReadError("pay-ins", err)
-}
-
-// StopPayin unschedules the expiry of a pay-in that cannot be processed.
-func (tx *Tx) StopPayin(ctx context.Context, ref Ref) error {
-	return tx.ExecOne(ctx, "UPDATE payins SET next_at = 0 WHERE merchant_id = $1 AND id = $2", ref.Merchant[:], ref.ID[:])
 }
 
 // PayinsDue lists pay-ins that are due to expire, oldest first.

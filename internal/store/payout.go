@@ -13,7 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// payoutRow is a payout with its other stored values.
+// payoutRow is a payout with its other stored values, and what the load found.
 type payoutRow struct {
 	payment.Payout
 
@@ -72,12 +72,12 @@ func scanPayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
 		if err != nil {
 			return p, err
 		}
-		return p, json.Unmarshal(plain, &p.Beneficiary)
+		return p, json.Unmarshal(plain, (*beneficiaryDocument)(&p.Beneficiary))
 	}
 }
 
-// scanDuePayout is scanPayout that reads a payout whose beneficiary does not open: one
-// damaged row must not stop the others.
+// scanDuePayout is scanPayout that reads a payout whose beneficiary cannot be decrypted:
+// one damaged row must not stop the others.
 func scanDuePayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
 	scan := scanPayout(keys)
 	return func(r db.Scanner) (*payoutRow, error) {
@@ -107,7 +107,7 @@ func (n *NewPayout) external() ExternalRef {
 
 // NewPayout encodes a payout and seals its beneficiary, before any lock.
 func (s *Store) NewPayout(p payment.Payout, fingerprint []byte, idempotencyKey string) (*NewPayout, error) {
-	plain, err := json.Marshal(&p.Beneficiary)
+	plain, err := json.Marshal((*beneficiaryDocument)(&p.Beneficiary))
 	if err != nil {
 		return nil, fmt.Errorf("beneficiary of a payout: %w", err)
 	}
@@ -239,7 +239,7 @@ func (l *Loaded) Payout(merchant, id payment.ID) (payment.Payout, bool) {
 	return payment.Payout{}, false
 }
 
-// PayoutDamaged reports whether the beneficiary of a loaded due payout does not open.
+// PayoutDamaged reports whether the beneficiary of a loaded due payout cannot be decrypted.
 func (l *Loaded) PayoutDamaged(merchant, id payment.ID) bool {
 	p := l.payouts.rows[Ref{merchant, id}]
 	return p != nil && p.damaged

@@ -19,7 +19,7 @@ const (
 	SendIntent   SendOutcome = "intent"
 	SendAccepted SendOutcome = "accepted"
 	SendUnknown  SendOutcome = "unknown"
-	SendNotFound SendOutcome = "not_found" // a look-up proved that it never arrived
+	SendNotFound SendOutcome = "not_found" // by a look-up beyond the quiet period; it may still pay
 	SendNotSent  SendOutcome = "not_sent"
 	SendRefused  SendOutcome = "refused"
 	SendPaid     SendOutcome = "paid"

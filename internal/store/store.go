@@ -1,4 +1,4 @@
-// Package store reads and writes rows: one file and one column table per noun; load, change,
+// Package store reads and writes rows: one file and one column table per noun; load, decide,
 // save; read queries.
 //
 // There are two ways to write. [Store.Commit] loads the rows of operations, lets them
@@ -135,8 +135,9 @@ type Tx struct {
 }
 
 // Transact runs work in a plain transaction; see [db.DB.Write]. These are its only uses:
-// administrative changes (merchants, credentials, brands, settings), the membership of
-// the cluster, the retention of deliveries, and redelivery.
+// administrative changes (merchants and their opening balance, credentials, brands), the
+// sandbox's clock, the membership of the cluster and the schedules after a change of the
+// clock, the retention of deliveries, and redelivery.
 func (s *Store) Transact(ctx context.Context, work func(tx *Tx) error) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error { return work(&Tx{tx, s}) })
 }

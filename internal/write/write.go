@@ -1,4 +1,4 @@
-// Package write is the one way to write: it commits operations in groups, each in three steps: load, decide, save.
+// Package write commits operations in groups, each in three steps: load, decide, save.
 //
 // An [Operation] is one write of a use case. The package batches operations
 // (commit.Batcher) and commits each batch in one transaction (store.Commit), in which
@@ -131,15 +131,15 @@ func (w *Writer) Do(ctx context.Context, op Operation) error {
 	return callerError(w.batcher.Do(ctx, op))
 }
 
-// DoNow is Do for an operation that must be recorded even if ctx ends.
+// DoNow is Do for an operation that must be recorded even if ctx ends, such as a result.
 func (w *Writer) DoNow(ctx context.Context, op Operation) error {
 	return w.Do(context.WithoutCancel(ctx), op)
 }
 
-// All commits operations as one batch and returns the error of each. It is for tests and
-// for the program that fills a store for a load test, which choose their batches. It
-// bypasses the lanes: they order operations for fairness and speed only, and the locks
-// of rows keep concurrent commits correct.
+// All commits operations as one batch and returns the error of each. It is for callers
+// that choose their batches: the worker that expires pay-ins, tests, and the program that
+// fills a store for a load test. It bypasses the lanes: they order operations for fairness
+// and speed only, and the locks of rows keep concurrent commits correct.
 func (w *Writer) All(ctx context.Context, ops []Operation) []error {
 	errs := w.batcher.All(ctx, ops)
 	for i := range errs {

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// Columns with a JSON document: their formats. Field names are stored, so they never change.
+
+type failureDocument struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type pixDocument struct {
+	QRCode    string    `json:"qrcode"`
+	TxID      string    `json:"txid"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+type boletoDocument struct {
+	Barcode       string `json:"barcode"`
+	DigitableLine string `json:"digitableLine"`
+	DueDate       string `json:"dueDate"`
+	OurNumber     string `json:"ourNumber"`
+	PIXQRCode     string `json:"pixQrcode,omitempty"`
+}
+
+type cardDocument struct {
+	HostedURL    string `json:"hostedUrl,omitempty"`
+	Brand        string `json:"brand,omitempty"`
+	Last4        string `json:"last4,omitempty"`
+	Installments int    `json:"installments,omitempty"`
+}
+
+type detailsDocument struct {
+	PIX            *pixDocument      `json:"pix,omitempty"`
+	Boleto         *boletoDocument   `json:"boleto,omitempty"`
+	Card           *cardDocument     `json:"card,omitempty"`
+	Description    string            `json:"description,omitempty"`
+	Metadata       map[string]string `json:"metadata,omitempty"`
+	ReturnURL      string            `json:"returnUrl,omitempty"`
+	DueDate        string            `json:"dueDate,omitempty"`
+	Installments   int               `json:"installments,omitempty"`
+	CardAttempts   int               `json:"cardAttempts,omitzero"`
+	IdempotencyKey string            `json:"idempotencyKey,omitempty"`
+}
+
+type beneficiaryDocument struct {
+	Name      string `json:"name"`
+	Document  string `json:"document"`
+	PIXKey    string `json:"pixKey"`
+	NormalKey string `json:"normalKey,omitempty"`
+}
+
+func newDetailsDocument(d *payment.PayinDetails) *detailsDocument {
+	return &detailsDocument{
+		(*pixDocument)(d.PIX), (*boletoDocument)(d.Boleto), (*cardDocument)(d.Card),
+		d.Description, d.Metadata, d.ReturnURL, d.DueDate, d.Installments, d.CardAttempts, d.IdempotencyKey,
+	}
+}
+
+func (d *detailsDocument) details() payment.PayinDetails {
+	return payment.PayinDetails{
+		PIX: (*payment.PIXDetail)(d.PIX), Boleto: (*payment.BoletoDetail)(d.Boleto), Card: (*payment.CardDetail)(d.Card),
+		Description: d.Description, Metadata: d.Metadata, ReturnURL: d.ReturnURL, DueDate: d.DueDate,
+		Installments: d.Installments, CardAttempts: d.CardAttempts, IdempotencyKey: d.IdempotencyKey,
+	}
+}
+
+type detailsDest struct{ to *payment.PayinDetails }
+
+// Scan implements [sql.Scanner].
+func (d detailsDest) Scan(src any) error {
+	var v detailsDocument
+	if err := (jsonDest[detailsDocument]{&v}).Scan(src); err != nil {
+		return err
+	}
+	*d.to = v.details()
+	return nil
+}
+
+// detailsColumn keeps the details of a pay-in as a JSON document.
+func detailsColumn[T any](name string, of func(*T) *payment.PayinDetails) column[T] {
+	c := jsonColumn(name, of)
+	c.value = func(v *T) any { return jsonText(newDetailsDocument(of(v))) }
+	c.dest = func(v *T) any { return detailsDest{of(v)} }
+	return c
+}
+
+type failureDest struct{ to **payment.Failure }
+
+// Scan implements [sql.Scanner].
+func (d failureDest) Scan(src any) error {
+	var v *failureDocument
+	if err := (jsonDest[*failureDocument]{&v}).Scan(src); err != nil {
+		return err
+	}
+	*d.to = (*payment.Failure)(v)
+	return nil
+}
+
+// failureColumn keeps an optional failure as a JSON document.
+func failureColumn[T any](name string, of func(*T) **payment.Failure) column[T] {
+	c := jsonColumn(name, of)
+	c.value = func(v *T) any {
+		if *of(v) == nil {
+			return ""
+		}
+		return jsonText((*failureDocument)(*of(v)))
+	}
+	c.dest = func(v *T) any { return failureDest{of(v)} }
+	return c
+}
