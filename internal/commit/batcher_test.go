@@ -363,6 +363,10 @@ func TestQueueDelay(t *testing.T) {
 	if got := b.QueueDelay("b"); got != 0 {
 		t.Errorf("delay of a key without waiting operations: %v", got)
 	}
+	clock.Advance(2 * time.Second)
+	if got := b.QueueDelay("b"); got != 5*time.Second {
+		t.Errorf("delay of every key while a batch hangs: %v", got)
+	}
 	go func() {
 		for range d.entered {
 			d.proceed <- struct{}{}

@@ -142,9 +142,20 @@ func (l *lane[K, T]) waiting() int {
 	return len(l.urgent) + l.interactive.waiting + l.background.waiting
 }
 
+// stalled is the age of a batch at which its lane accepts no more requests: the database
+// hangs, or its disk does.
+const stalled = 5 * time.Second
+
 func (l *lane[K, T]) queueDelay(key K) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var age time.Duration // of the batch that is being committed
+	if l.busy {
+		age = l.b.o.Clock.Monotonic() - l.began
+	}
+	if age >= stalled {
+		return age
+	}
 	line := l.interactive.lines[key]
 	if len(line) == 0 {
 		return 0
@@ -156,9 +167,5 @@ func (l *lane[K, T]) queueDelay(key K) time.Duration {
 	if batches == 0 {
 		return 0
 	}
-	took := l.took
-	if l.busy {
-		took = max(took, l.b.o.Clock.Monotonic()-l.began)
-	}
-	return time.Duration(batches) * took
+	return time.Duration(batches) * max(l.took, age)
 }

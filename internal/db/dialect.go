@@ -213,6 +213,9 @@ func (pgDialect) insert(ctx context.Context, tx *Tx, t *Table, rows [][]any) ([]
 }
 
 func (pgDialect) classify(err error) failure {
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return broken // whatever the server said to refuse the connection
+	}
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
 		return broken // not an answer of the server: the connection

@@ -77,6 +77,11 @@ func (c *call) labels() (method, pattern string) {
 	return c.route.method, c.route.path
 }
 
+// requestTimeout is when a request is answered with 503 although its commit or query has
+// not ended, as if the database hangs. It is below the server's write timeout, after which
+// no answer can be sent.
+const requestTimeout = 25 * time.Second
+
 // run finds the route and calls its handler; a panic becomes an error.
 func (a *API) run(c *call, res *resource) (err error) {
 	defer func() {
@@ -100,6 +105,9 @@ func (a *API) run(c *call, res *resource) (err error) {
 		return problem.New(problem.Overloaded, "Too many requests are in flight.")
 	}
 	defer a.slots.release(rt.class)
+	ctx, cancel := a.env.Clock.WithTimeout(c.r.Context(), requestTimeout)
+	defer cancel()
+	c.r = c.r.WithContext(ctx)
 	c.body = countedBody{c.r.Body, c}
 	c.r.Body = &c.body
 	if rt.scope != public {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -369,4 +371,29 @@ func TestCardNumberInIdempotencyKey(t *testing.T) {
 	if strings.Contains(a.body, "1111") || len(h.gateway.payinRows) != 0 {
 		t.Errorf("the number is repeated, or an order was created: %s", a.body)
 	}
+}
+
+// hanging is a database that answers no query of balances.
+type hanging struct {
+	httpapi.Reader
+
+	entered chan struct{}
+}
+
+func (h hanging) Balances(ctx context.Context, _ payment.ID) (ledger.Balances, error) {
+	close(h.entered)
+	<-ctx.Done()
+	return nil, fmt.Errorf("read balances: %w", ctx.Err())
+}
+
+// A database that hangs, rather than fails, leaves no request without an answer.
+func TestRequestTimeout(t *testing.T) {
+	t.Parallel()
+	entered := make(chan struct{})
+	h := newHarness(t, func(o *httpapi.Options) { o.Reader = hanging{o.Reader, entered} })
+	go func() {
+		<-entered
+		h.clock.Advance(25 * time.Second)
+	}()
+	h.want("a query that hangs", h.do("GET", "/balance", ""), 503, "unavailable")
 }
