@@ -122,7 +122,7 @@ func (d *DB) checkSchema(ctx context.Context, migrations fs.FS) error {
 	err = d.QueryRow(ctx, "SELECT max(version_id) FROM goose_db_version").Scan(&current)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: the database has none yet: run porteira migrate", ErrSchema)
+		return fmt.Errorf("%w: the database has no schema yet: run porteira migrate", ErrSchema)
 	case current.Int64 == 0 || current.Int64 >= first && current.Int64 < last:
 		return fmt.Errorf("%w: the database has version %d, this program wants %d: run porteira migrate", ErrSchema, current.Int64, last)
 	}

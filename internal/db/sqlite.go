@@ -53,6 +53,9 @@ func copyDSN(path string) string {
 func (d *DB) openSQLite(ctx context.Context, o Options) error {
 	d.dialect = sqliteDialect{}
 	path := strings.TrimPrefix(o.Database, "sqlite:")
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // so that its lock and its log have one name
+	}
 	d.path = path
 	if err := MakeFolder(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("db: %w", err)

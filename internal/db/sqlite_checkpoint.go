@@ -14,8 +14,8 @@ import (
 // still be read, and the next fsync succeeds without them. For the log that is
 // harmless: the failed commit is undone, and the next one overwrites it. For the
 // database file it is not: pages that an earlier, incomplete checkpoint had
-// copied are not copied again, and are lost once the log starts over. Their only
-// true copy is the present log, which the next process checkpoints completely. So
+// copied are not copied again, and are lost once the log starts over. The only
+// complete copy is the current log, which the next process checkpoints completely. So
 // this process must end, and without closing the database, as the last connection
 // to close removes the log.
 

@@ -53,6 +53,12 @@ func TestSecondProcess(t *testing.T) {
 	if _, err := db.Open(t.Context(), o); err == nil {
 		t.Error("the same process opens the file twice")
 	}
+	link := o
+	link.Database = filepath.Join(t.TempDir(), "link.db")
+	must(t, os.Symlink(o.Database, link.Database))
+	if _, err := db.Open(t.Context(), link); err == nil {
+		t.Error("the file is opened twice, by a symbolic link")
+	}
 	must(t, d.Close())
 	if got := report(); !strings.Contains(got, "alone: <nil>") {
 		t.Errorf("after the gateway has ended, the next one reports %q", got)
