@@ -74,7 +74,7 @@ func TestSandbox(t *testing.T) {
 		{"POST", "/sandbox/payout/" + id + "/return", "", 204, "return payout 1"},
 		{"POST", "/sandbox/payout/" + id + "/pay", "", 404, ""},
 		{"POST", "/sandbox/faults", `{"operation":"transfer","kind":"late","count":3}`, 204, "transfer late 3"},
-		{"POST", "/sandbox/faults", `{"operation":"query","kind":"garbage"}`, 204, "query garbage 1"},
+		{"POST", "/sandbox/faults", `{"operation":"query","kind":"rubbish"}`, 204, "query rubbish 1"},
 		{"POST", "/sandbox/faults", `{"operation":"x","kind":"y","count":0,"z":1}`, 400, "z count operation kind"},
 		{"POST", "/sandbox/faults", `{"count":1000001}`, 422, "count operation kind"},
 		{"DELETE", "/sandbox/faults", "", 204, "clear"},

@@ -24,7 +24,7 @@ type record struct {
 	// Offset is how far the bank's clock runs ahead, in microseconds.
 	Offset int64 `json:"offset,omitzero"`
 	// Closed are ids of notices that were delivered or given up.
-	Closed []string `json:"settled,omitempty"`
+	Closed []string `json:"closed,omitempty"`
 	// Notice is the id of the notice that announces the change, if there is one.
 	Notice string `json:"notice,omitempty"`
 }

@@ -90,7 +90,7 @@ var texts = map[Code]string{
 	CodeTransferUnknown:  "There is no transfer under this id.",
 	CodeRefundUnknown:    "There is no refund under this id.",
 	CodeContentDiffers:   "Another request was accepted under this id before, with other content.",
-	CodeStateForbids:     "Not allowed in the present state.",
+	CodeStateForbids:     "Not allowed in the current state.",
 	CodeUnauthorized:     "The bearer secret is missing or wrong.",
 	CodeNotFound:         "Not found.",
 	CodeInternal:         "Internal error of the bank. Try again later.",
