@@ -108,7 +108,7 @@ func (a *App) buildCore() {
 	o := CoreOptions{
 		Store: a.store, Env: a.env, Processors: a.processors, Log: a.log, Marker: a.marker,
 		Links: a.links(), Changed: a.hub.Changed, Retention: a.cfg.DeliveryRetention,
-		Wakers: NewWakers(nil), Steps: AppSteps{Join: a.joinLater},
+		Wakers: NewWakers(nil),
 	}
 	if a.bank != nil && a.bank.inside == nil {
 		o.Steps.Register = a.register
@@ -134,8 +134,9 @@ func (a *App) buildCore() {
 			Store: a.store, Payins: a.core.Payins, Processors: a.processors, Clock: clock,
 		})
 	}
-	list := a.core.Run(a.env, a.log)
-	a.joiner, a.workers = list[0], worker.NewGroup(list[1:]...) // the table begins with it
+	a.workers = worker.NewGroup(a.core.NewWorkers(a.env, a.log)...)
+	joiner := Worker{Name: "join", Step: a.joinLater, Every: time.Second, MaxBackoff: time.Second, Waker: worker.NewWaker(nil)}
+	a.joiner = joiner.build(a.env, a.log)
 }
 
 // openStore opens the database. Development creates the schema and the key if

@@ -23,7 +23,6 @@ type Worker struct {
 
 // The names of the workers.
 const (
-	WorkerJoin      = "join"
 	WorkerHeartbeat = "heartbeat"
 	WorkerSend      = "send-payouts"
 	WorkerLookUp    = "look-up-payouts"
@@ -41,9 +40,6 @@ const (
 // AppSteps are the steps of workers that an App adds to those of a Core. A nil step
 // omits its worker.
 type AppSteps struct {
-	// Join joins the cluster if the start could not. The App starts it apart from the
-	// other workers, which it starts.
-	Join worker.Step
 	// Register keeps the gateway registered at a shared bank of the sandbox.
 	Register worker.Step
 	// Clock applies the sandbox's clock offset, which another gateway may have moved.
@@ -52,14 +48,14 @@ type AppSteps struct {
 	Pages worker.Step
 }
 
-// table is all background workers, in the order in which they start. The heartbeat is
-// before those that claim work: without it this process cannot.
+// table is all background workers of a process that has joined the cluster, in the order in
+// which they start. The heartbeat starts
+// before the workers that claim work: a claim needs a live node.
 var table = []struct {
 	name              string
 	every, maxBackoff time.Duration
 	step              func(c *Core, o *CoreOptions) worker.Step
 }{
-	{WorkerJoin, time.Second, time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Join }},
 	{WorkerHeartbeat, time.Second, time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Cluster.KeepAlive }},
 	{WorkerSend, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Outgoing.Send }},
 	{WorkerLookUp, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Outgoing.LookUp }},
@@ -121,13 +117,17 @@ func analyzeTables(s *store.Store, log *slog.Logger) worker.Step {
 	}
 }
 
-// Run returns the workers, not yet started.
-func (c *Core) Run(e env.Env, log *slog.Logger) []*worker.Worker {
+// NewWorkers returns the workers, not yet started.
+func (c *Core) NewWorkers(e env.Env, log *slog.Logger) []*worker.Worker {
 	list := make([]*worker.Worker, len(c.Workers))
 	for i, w := range c.Workers {
-		list[i] = worker.New(worker.Options{
-			Name: w.Name, Step: w.Step, Waker: w.Waker, Every: w.Every, MaxBackoff: w.MaxBackoff, Clock: e.Clock, Random: e.Random, Log: log,
-		})
+		list[i] = w.build(e, log)
 	}
 	return list
+}
+
+func (w *Worker) build(e env.Env, log *slog.Logger) *worker.Worker {
+	return worker.New(worker.Options{
+		Name: w.Name, Step: w.Step, Waker: w.Waker, Every: w.Every, MaxBackoff: w.MaxBackoff, Clock: e.Clock, Random: e.Random, Log: log,
+	})
 }

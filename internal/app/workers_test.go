@@ -19,7 +19,7 @@ func TestWorkersResumeSoon(t *testing.T) {
 		Store: g.ClosedStore(), Env: g.Env, Processors: processor.Registry{coretest.BankName: g.Bank}, Retention: time.Hour,
 	})
 	failed := 0
-	for _, w := range core.Run(g.Env, slog.New(slog.DiscardHandler)) {
+	for _, w := range core.NewWorkers(g.Env, slog.New(slog.DiscardHandler)) {
 		longest := 5500 * time.Millisecond
 		if w.Name() == app.WorkerHeartbeat {
 			longest = 1100 * time.Millisecond
