@@ -146,7 +146,13 @@ func (r *runner) load(m config.Mode, s *settings) (*config.Config, error) {
 	return cfg, nil
 }
 
-func (r *runner) log(cfg *config.Config) *slog.Logger { return app.Logger(cfg, r.Stderr) }
+// log returns the command's logger. It is the default too: net/http writes to that one, for
+// example what a webhook's receiver sends unasked.
+func (r *runner) log(cfg *config.Config) *slog.Logger {
+	l := app.Logger(cfg, r.Stderr)
+	slog.SetDefault(l)
+	return l
+}
 
 // heapGrowth is GOGC: twice Go's default, because a gateway's heap is small and its CPU
 // time is scarce.

@@ -90,7 +90,7 @@ func TestCommands(t *testing.T) {
 			"Created a credential of merchant \"Loja\". The secret is shown only this once.\n\n x-api-key PTR\n x-api-secret PTR\n scopes read payin:write\n", ""},
 		{"credential create Nobody", 1, "", "porteira: merchant \"Nobody\" not found: porteira merchant list lists all merchants\n"},
 		{"credential create Loja --allow-ip here", 2, "", "porteira: \"here\" is neither an IP address nor a network: write 203.0.113.7 or 203.0.113.0/24\n"},
-		{"credential create Loja --expires-in=-1h", 2, "", "porteira: --expires-in must be positive\n"},
+		{"credential create Loja --expires-in=-1h", 2, "", "porteira: --expires-in: write days or hours, such as 90d or 36h; porteira --help lists the commands\n"},
 		{"credential list Loja", 0, "X-API-KEY LABEL SCOPES FROM CREATED EXPIRES REVOKED\nPTR till read payin:write 10.0.0.1/32 TIME \n", ""},
 		{"credential revoke x", 1, "", "porteira: credential \"x\" not found, or already revoked: porteira credential list MERCHANT lists them\n"},
 		{"merchant brand Loja", 0, " title \n document \n colour \n logo \n", ""},
@@ -154,7 +154,7 @@ func TestJSON(t *testing.T) {
 	if m["name"] != "Loja" || m["number"] != 1.0 || !strings.HasPrefix(m["webhookSecret"].(string), "whsec_") {
 		t.Errorf("merchant: %v", m)
 	}
-	c := object("credential", "create", "Loja", "--expires-in", "24h")
+	c := object("credential", "create", "Loja", "--expires-in", "1d")
 	if c["expiresAt"] == nil || !strings.HasPrefix(c["apiSecret"].(string), "ptr_secret_") || len(c["scopes"].([]any)) != 3 {
 		t.Errorf("credential: %v", c)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
@@ -48,12 +49,25 @@ func viewCredential(c *store.Credential) credentialView {
 	return v
 }
 
+// lifetime is a positive duration in days or hours.
+type lifetime time.Duration
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (l *lifetime) UnmarshalText(text []byte) error {
+	d, err := config.ParseDays(string(text))
+	if err != nil || d <= 0 {
+		return errors.New("write days or hours, such as 90d or 36h")
+	}
+	*l = lifetime(d)
+	return nil
+}
+
 type credentialCreate struct {
-	Merchant  string        `arg:""                                                                                 help:"The merchant's name."`
-	Label     string        `help:"A label for people."`
-	Scopes    []string      `enum:"payin:write,payout:write,read"                                                   help:"A scope: ${enum}; may be repeated (default all)." name:"scope"           placeholder:"SCOPE"`
-	AllowIPs  []string      `help:"Address or network that may use the credential; may be repeated (default all)." name:"allow-ip"                                                    placeholder:"IP|CIDR"`
-	ExpiresIn time.Duration `help:"The credential's lifetime, such as 8760h (default unlimited)."                        name:"expires-in"                                                  placeholder:"DURATION"`
+	Merchant  string   `arg:""                                                                                 help:"The merchant's name."`
+	Label     string   `help:"A label for people."`
+	Scopes    []string `enum:"payin:write,payout:write,read"                                                   help:"A scope: ${enum}; may be repeated (default all)." name:"scope"           placeholder:"SCOPE"`
+	AllowIPs  []string `help:"Address or network that may use the credential; may be repeated (default all)." name:"allow-ip"                                                    placeholder:"IP|CIDR"`
+	ExpiresIn lifetime `help:"The credential's lifetime, in days or hours, such as 90d or 36h (default unlimited)."                        name:"expires-in"                                                  placeholder:"DURATION"`
 }
 
 // Run creates a credential and shows its secret, which is not stored.
@@ -66,9 +80,6 @@ func (c *credentialCreate) Run(r *runner, root *commands) error {
 		}
 		n.AllowedIPs = append(n.AllowedIPs, p)
 	}
-	if c.ExpiresIn < 0 {
-		return configError{errors.New("--expires-in must be positive")}
-	}
 	return r.admin(&root.Credential.settings, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Merchant)
 		if err != nil {
@@ -76,7 +87,7 @@ func (c *credentialCreate) Run(r *runner, root *commands) error {
 		}
 		n.Merchant = m.ID
 		if c.ExpiresIn > 0 {
-			n.ExpiresAt = a.Clock.Now().Add(c.ExpiresIn)
+			n.ExpiresAt = a.Clock.Now().Add(time.Duration(c.ExpiresIn))
 		}
 		created, secret, err := a.Merchants.CreateCredential(r.ctx, n)
 		if err != nil {

@@ -14,7 +14,7 @@ func TestPlain(t *testing.T) {
 		err  error
 		want string
 	}{
-		{fmt.Errorf("%w: the database has none yet: run porteira migrate", db.ErrSchema), "the database has none yet: run porteira migrate"},
+		{fmt.Errorf("%w: the database has no schema yet: run porteira migrate", db.ErrSchema), "the database has no schema yet: run porteira migrate"},
 		{fmt.Errorf("app: join: %w", db.ErrUnavailable), "join: db: database is unavailable"},
 		{errors.New("store: db: open a.db: no such file"), "open a.db: no such file"},
 		{errors.Join(errors.New("db: one"), errors.New("store: two")), "one\ntwo"},

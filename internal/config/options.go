@@ -244,14 +244,18 @@ const (
 	retentionMax = 100 * 365 * 24 * time.Hour
 )
 
-// retention parses days, which [time.ParseDuration] does not support, or a duration.
-func retention(c *Config, text string) error {
-	d, err := time.ParseDuration(text)
+// ParseDays parses days, such as 90d, which [time.ParseDuration] does not support, or a
+// duration.
+func ParseDays(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n uint64
-		n, err = strconv.ParseUint(days, 10, 16)
-		d = time.Duration(n) * 24 * time.Hour
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
 	}
+	return time.ParseDuration(text)
+}
+
+func retention(c *Config, text string) error {
+	d, err := ParseDays(text)
 	if err != nil || d != 0 && (d < retentionMin || d > retentionMax) {
 		return errors.New("write days or hours, such as 90d or 36h, at least one day; or 0 to keep them forever")
 	}

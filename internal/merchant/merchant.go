@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/ledger"
@@ -40,8 +42,10 @@ func New(o Options) *Service { return &Service{o} }
 // Create adds a merchant. webhookSecret "" generates one. Errors: problem kind
 // validation_failed if the name is taken or invalid.
 func (s *Service) Create(ctx context.Context, m store.Merchant, webhookSecret string) (store.Merchant, error) {
-	if m.Name = strings.TrimSpace(m.Name); m.Name == "" || len(m.Name) > 255 {
-		return m, problem.New(problem.ValidationFailed, "A merchant's name must have 1 to 255 bytes.")
+	m.Name = strings.TrimSpace(m.Name)
+	unprintable := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	if m.Name == "" || len(m.Name) > 255 || strings.ContainsFunc(m.Name, unprintable) {
+		return m, problem.New(problem.ValidationFailed, "A merchant's name must have 1 to 255 bytes of printable characters.")
 	}
 	if _, err := s.Processors.Of(m.Processor); err != nil {
 		return m, err
