@@ -74,7 +74,7 @@ func TestBacklogWidensWithItsReceiver(t *testing.T) {
 	})
 }
 
-// A delivery that waits while its receiver is sick was not attempted: it costs no
+// A delivery that waits while its receiver is unhealthy was not attempted: it costs no
 // attempt, and is sent once the receiver is healthy.
 func TestSickReceiverGetsItsBacklogWhenItIsHealthy(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

@@ -101,7 +101,7 @@ func wantTaken(g *coretest.Gateway, n int) {
 	}
 }
 
-// exhaust lets the complete schedules of n deliveries pass. Their receiver is sick by
+// exhaust lets the complete schedules of n deliveries pass. Their receiver is unhealthy by
 // then, and gets one at a time.
 func exhaust(g *coretest.Gateway, n int) {
 	g.T.Helper()

@@ -69,7 +69,7 @@ func TestRemoveDeliveries(t *testing.T) {
 		exhaust(g, 1)
 		g.WantCases(store.CaseWebhook)
 		g.Canceled(g.Merchant, "pending", hook)
-		g.Jump(2 * time.Minute) // its receiver is sick, and is not tried
+		g.Jump(2 * time.Minute) // its receiver is unhealthy, and is not tried
 		g.Deliver()
 
 		g.Jump(removalRest)

@@ -8,14 +8,13 @@ import (
 )
 
 const (
-	defaultConcurrency = 4
-	// sickAfter is the number of failures in a row that makes an endpoint sick.
-	sickAfter = 5
+	// unhealthyAfter is the number of failures in a row that makes an endpoint unhealthy.
+	unhealthyAfter = 5
 	// firstPause doubles with each further failure, up to maxPause: short enough that
 	// a receiver gets its backlog within minutes of its recovery.
 	firstPause = time.Second
 	maxPause   = time.Minute
-	// maxRemembered bounds the sick endpoints remembered. Forgetting the pause of any
+	// maxRemembered bounds the unhealthy endpoints remembered. Forgetting the pause of any
 	// more costs one attempt each.
 	maxRemembered = 10_000
 )
@@ -23,9 +22,9 @@ const (
 // Limiter keeps one receiver from occupying all senders. Each endpoint gets a few
 // concurrent attempts. While more deliveries wait, the limit grows by one with
 // each success, up to a maximum, and halves with each failure. An endpoint that
-// failed five times in a row is sick: it gets one attempt at a time, with a
+// failed five times in a row is unhealthy: it gets one attempt at a time, with a
 // growing pause between them, until one succeeds. Memory is bounded by the
-// attempts in flight and 10,000 sick endpoints.
+// attempts in flight and 10,000 unhealthy endpoints.
 type Limiter struct {
 	clock       env.Clock
 	least, most int // attempts at once
@@ -44,17 +43,14 @@ type endpoint struct {
 }
 
 // NewLimiter returns a limiter that lets each endpoint have least concurrent
-// attempts, 4 if that is not positive, and up to most if it keeps up with them.
+// attempts, and up to most if it keeps up with them.
 func NewLimiter(clock env.Clock, least, most int) *Limiter {
-	if least <= 0 {
-		least = defaultConcurrency
-	}
 	return &Limiter{clock: clock, least: least, most: max(least, most), endpoints: make(map[string]*endpoint)}
 }
 
 // Acquire requests an attempt at an endpoint, without waiting. If ok is true the
 // attempt may start, and release must be called once, with whether the receiver
-// did its part (an answer of 2xx or 410). If not, reschedule the delivery after
+// answered 2xx or 410. If not, reschedule the delivery after
 // wait, which does not count as an attempt; a wait of 0 means until one of the
 // endpoint's attempts ends. See [EndpointKey] for the key.
 func (l *Limiter) Acquire(key string) (release func(healthy bool), wait time.Duration, ok bool) {
@@ -67,7 +63,7 @@ func (l *Limiter) Acquire(key string) (release func(healthy bool), wait time.Dur
 		l.endpoints[key] = e
 	}
 	allowed := e.allowed
-	if e.failures >= sickAfter {
+	if e.failures >= unhealthyAfter {
 		if now < e.resume {
 			return nil, e.resume - now, false
 		}
@@ -97,7 +93,7 @@ func (l *Limiter) release(key string, e *endpoint, began time.Duration, healthy 
 		if e.wanted {
 			e.allowed, e.wanted = min(e.allowed+1, l.most), false
 		}
-	case e.failures < sickAfter || began >= e.resume:
+	case e.failures < unhealthyAfter || began >= e.resume:
 		e.failures++
 		e.allowed = max(e.allowed/2, l.least)
 		e.resume = now + pause(e.failures)
@@ -117,11 +113,11 @@ func (l *Limiter) Len() int {
 	return len(l.endpoints)
 }
 
-// pause returns the pause of a sick endpoint after so many failures.
+// pause returns the pause of an unhealthy endpoint after so many failures.
 func pause(failures int) time.Duration {
-	if failures < sickAfter {
+	if failures < unhealthyAfter {
 		return 0
 	}
-	doublings := min(failures-sickAfter, 10)
+	doublings := min(failures-unhealthyAfter, 10)
 	return min(firstPause<<doublings, maxPause)
 }

@@ -16,7 +16,7 @@ import (
 
 func TestLimiterConcurrency(t *testing.T) {
 	t.Parallel()
-	l := webhook.NewLimiter(env.NewVirtualClock(epoch), 0, 0)
+	l := webhook.NewLimiter(env.NewVirtualClock(epoch), 4, 4)
 	var releases []func(bool)
 	for i := range 4 {
 		release, _, ok := l.Acquire("a")
@@ -77,7 +77,7 @@ func TestLimiterRestsSickEndpoint(t *testing.T) {
 			t.Fatal("put off after the pause")
 		}
 		if _, _, ok := l.Acquire("a"); ok {
-			t.Fatal("two attempts at once at a sick endpoint")
+			t.Fatal("two attempts at once at an unhealthy endpoint")
 		}
 		release(false)
 	}
