@@ -191,7 +191,7 @@ func newMemory(t *testing.T) *memory {
 	m.e = outgoing.New(outgoing.Options{Env: e, Node: cluster.NewNode(clock), Processors: processor.Registry{coretest.BankName: m.b}})
 	m.merchant, m.process = m.newID(), m.newID()
 	m.rows = store.Given{
-		NewID: m.newID, Nodes: []payment.ID{m.process},
+		NewID: m.newID, Nodes: []store.Node{{ID: m.process}},
 		Balances: map[payment.ID]ledger.Balances{m.merchant: {ledger.Available: m.opening}},
 	}
 	return m
@@ -360,7 +360,7 @@ func (m *memory) declareDead() {
 		}
 	}
 	m.process = m.newID()
-	m.rows.Nodes = []payment.ID{m.process}
+	m.rows.Nodes = []store.Node{{ID: m.process}}
 }
 
 func (m *memory) restore() { m.restoredAt = m.clock.Now() }

@@ -12,24 +12,29 @@ import (
 
 // Given is the rows of a database as values, for tests of decisions without a
 // database. [Given.Decide] fills the same [Loaded] and reads the same [Changes] as a
-// commit does: only their SQL is replaced. Deliveries, notices and the installation
-// are not in it.
+// commit does: only their SQL is replaced. New notices, and the deliveries of new
+// events, are not in it.
 type Given struct {
-	Now      time.Time // UTC
-	NewID    func() payment.ID
-	Nodes    []payment.ID // processes that are alive
-	Payins   []NewPayin
-	Payouts  []NewPayout
-	Sends    []Send // of a payout in the order of their numbers
-	Receipts []payment.Receipt
-	Disputes []Dispute
-	Cases    []Case // also closed ones
-	Balances map[payment.ID]ledger.Balances
-	Postings []Posting
-	Events   []GivenEvent // in the order of their creation
+	Now          time.Time // UTC
+	NewID        func() payment.ID
+	Installation Installation
+	Nodes        []Node // processes that are alive
+	Payins       []NewPayin
+	Payouts      []NewPayout
+	Sends        []Send // of a payout in the order of their numbers
+	Receipts     []payment.Receipt
+	Disputes     []Dispute
+	Cases        []Case // also closed ones
+	Notices      []Notice
+	Deliveries   []Delivery // without their events
+	Attempts     []Attempt
+	Balances     map[payment.ID]ledger.Balances
+	Postings     []Posting
+	Events       []GivenEvent // in the order of their creation
 }
 
-// GivenEvent is an event with its data and the URL of its delivery, "" for none.
+// GivenEvent is an event with its data and the URL of its delivery, "" for none. New
+// events get their numbers, but no id and no body.
 type GivenEvent struct {
 	payment.Event
 
@@ -51,13 +56,20 @@ func (g *Given) Decide(n *Needs, decide func(*Loaded, *Changes) error) (Given, e
 // load is the rows that a transaction would load.
 func (g *Given) load(n *Needs) *Loaded {
 	l := &Loaded{now: g.Now, newID: g.NewID, inserted: map[payment.ID]bool{}}
-	l.nodes.alive = map[payment.ID]bool{}
-	for _, id := range n.nodes.claiming {
-		l.nodes.alive[id] = slices.Contains(g.Nodes, id)
+	l.nodes = loadedNodes{alive: map[payment.ID]bool{}, nodes: map[payment.ID]Node{}, installation: g.Installation}
+	for _, v := range g.Nodes {
+		if slices.Contains(n.nodes.claiming, v.ID) {
+			l.nodes.alive[v.ID] = true
+		}
+		if slices.Contains(n.nodes.heartbeats, v.ID) {
+			l.nodes.nodes[v.ID] = v
+		}
 	}
 	g.loadPayins(l, n)
 	g.loadPayouts(l, n)
 	g.loadReceipts(l, n)
+	g.loadDeliveries(l, n)
+	g.loadNotices(l, n)
 	l.disputes = map[disputeKey]Dispute{}
 	for i := range g.Disputes {
 		if d := g.Disputes[i]; slices.Contains(n.disputes, d.key()) {
@@ -139,10 +151,58 @@ func (g *Given) loadReceipts(l *Loaded, n *Needs) {
 	}
 }
 
+func (g *Given) loadDeliveries(l *Loaded, n *Needs) {
+	byTime := slices.Clone(g.Deliveries)
+	slices.SortStableFunc(byTime, func(a, b Delivery) int { return a.NextAt.Compare(b.NextAt) })
+	for i := range byTime {
+		d := &byTime[i]
+		ref := Ref{d.Merchant, d.ID}
+		if slices.Contains(n.deliveries.ids, ref) {
+			l.deliveries.add(d)
+		}
+		for _, p := range n.deliveries.pending {
+			if (p == pendingDeliveries{d.Merchant, d.Subject, d.URL}) && d.State == DeliveryPending {
+				l.deliveries.pending[p] = append(l.deliveries.pending[p], l.deliveries.add(d))
+			}
+		}
+		for _, due := range n.deliveries.due {
+			if due.merchant == d.Merchant && !d.NextAt.IsZero() && !d.NextAt.After(g.Now) && len(l.deliveries.due[due.merchant]) < due.limit {
+				at := slices.IndexFunc(g.Events, func(e GivenEvent) bool { return e.Merchant == d.Merchant && e.Number == d.EventNumber })
+				d.Event = g.Events[at].Event
+				l.deliveries.due[due.merchant] = append(l.deliveries.due[due.merchant], l.deliveries.add(d))
+			}
+		}
+	}
+	l.deliveries.openCases = map[Ref]Case{}
+	for _, v := range g.Cases {
+		named := func(ref Ref) bool {
+			d := l.deliveries.rows[ref]
+			return d != nil && d.Merchant == v.Merchant && d.Case == v.ID
+		}
+		if v.ClosedAt.IsZero() && slices.ContainsFunc(n.deliveries.cases, named) {
+			l.deliveries.openCases[Ref{v.Merchant, v.ID}] = v
+		}
+	}
+}
+
+func (g *Given) loadNotices(l *Loaded, n *Needs) {
+	byTime := slices.Clone(g.Notices)
+	slices.SortStableFunc(byTime, func(a, b Notice) int { return a.NextAt.Compare(b.NextAt) })
+	for i := range byTime {
+		if v := &byTime[i]; !v.NextAt.IsZero() && !v.NextAt.After(g.Now) && len(l.notices) < n.notices.due {
+			l.notices = append(l.notices, v)
+		}
+	}
+}
+
 // after is the rows with the changes. A row that changed is as the decision left it
 // in [Loaded].
 func (g *Given) after(c *Changes) Given {
 	l, v := c.l, *g
+	if c.nodes.installation != nil {
+		v.Installation = *c.nodes.installation
+	}
+	v.Nodes = overlaid(g.Nodes, l.nodes.nodes, func(n *Node) payment.ID { return n.ID }, func(n Node) Node { return n })
 	v.Payins = overlaid(g.Payins, l.payins.rows, func(p *NewPayin) Ref { return Ref{p.Payin.Merchant, p.Payin.ID} },
 		func(p *payinRow) NewPayin { return NewPayin{Payin: p.Payin, Fingerprint: p.fingerprint} })
 	v.Payouts = overlaid(g.Payouts, l.payouts.rows, func(p *NewPayout) Ref { return Ref{p.Payout.Merchant, p.Payout.ID} },
@@ -163,15 +223,9 @@ func (g *Given) after(c *Changes) Given {
 	for _, r := range c.receipts {
 		v.Receipts = append(v.Receipts, *r)
 	}
-	v.Cases = slices.Clone(g.Cases)
-	for i := range v.Cases {
-		for j := range c.cases.closed {
-			if by := &c.cases.closed[j]; v.Cases[i].ClosedAt.IsZero() && by.matches(&v.Cases[i]) {
-				v.Cases[i].Resolution, v.Cases[i].ClosedAt = by.Resolution, by.ClosedAt
-			}
-		}
-	}
-	v.Cases = append(v.Cases, c.cases.opened...)
+	v.Cases = g.casesAfter(c)
+	v.Notices = g.noticesAfter(c)
+	v.Deliveries, v.Attempts = g.deliveriesAfter(c), g.attemptsAfter(c)
 	v.Balances = maps.Clone(g.Balances)
 	if v.Balances == nil {
 		v.Balances = map[payment.ID]ledger.Balances{}
@@ -184,10 +238,71 @@ func (g *Given) after(c *Changes) Given {
 		v.Postings = append(v.Postings, c.postings[i].Posting)
 	}
 	v.Events = slices.Clone(g.Events)
+	last := map[payment.ID]int64{}
+	for i := range g.Events {
+		last[g.Events[i].Merchant]++
+	}
 	for _, e := range c.events {
+		last[e.event.Merchant]++
+		e.event.Number = last[e.event.Merchant]
 		v.Events = append(v.Events, GivenEvent{e.event, e.data, e.url})
 	}
 	return v
+}
+
+func (g *Given) casesAfter(c *Changes) []Case {
+	list := slices.Clone(g.Cases)
+	for i := range list {
+		for j := range c.cases.closed {
+			if by := &c.cases.closed[j]; list[i].ClosedAt.IsZero() && by.matches(&list[i]) {
+				list[i].Resolution, list[i].ClosedAt = by.Resolution, by.ClosedAt
+			}
+		}
+	}
+	for _, v := range c.cases.opened {
+		if !slices.ContainsFunc(list, func(known Case) bool { return known.ID == v.ID }) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// noticesAfter leaves a notice alone that is not waiting any more, as noticeUpdate does.
+func (g *Given) noticesAfter(c *Changes) []Notice {
+	list := slices.Clone(g.Notices)
+	for i := range list {
+		for j := range c.notices {
+			if n := &c.notices[j].row; g.Notices[i].State == NoticeReceived && n.Processor == list[i].Processor && n.ID == list[i].ID {
+				list[i] = *n
+			}
+		}
+	}
+	return list
+}
+
+func (g *Given) deliveriesAfter(c *Changes) []Delivery {
+	list := overlaid(g.Deliveries, c.l.deliveries.rows, func(d *Delivery) Ref { return Ref{d.Merchant, d.ID} }, func(d *Delivery) Delivery { return *d })
+	for i := range list {
+		list[i].Event = payment.Event{}
+	}
+	return list
+}
+
+// attemptsAfter keeps the first end of an attempt, as saveAttempts does.
+func (g *Given) attemptsAfter(c *Changes) []Attempt {
+	list := slices.Clone(g.Attempts)
+	for _, a := range c.attempts {
+		same := func(v Attempt) bool {
+			return v.Merchant == a.Merchant && v.Delivery == a.Delivery && v.Number == a.Number
+		}
+		switch i := slices.IndexFunc(list, same); {
+		case i < 0:
+			list = append(list, a)
+		case list[i].EndedAt.IsZero():
+			list[i] = a
+		}
+	}
+	return list
 }
 
 // overlaid is a list with the loaded rows in place of the given ones, and new rows at

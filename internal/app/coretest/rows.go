@@ -16,9 +16,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/problem"
-	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/write"
 )
 
 // tables are the tables that operations write, with their keys and the columns shown of
@@ -67,43 +64,58 @@ func (g *Gateway) connect() *sql.DB {
 func (g *Gateway) snapshot() snapshot {
 	g.T.Helper()
 	d := g.connect()
-	all := make(snapshot, len(tables))
+	all := newSnapshot()
 	for i, table := range tables {
 		rows, err := d.QueryContext(g.T.Context(), "SELECT * FROM "+table.name)
 		g.Must(err)
 		columns, err := rows.Columns()
 		g.Must(err)
-		all[i] = map[string]row{}
 		for rows.Next() {
-			values := make([]any, len(columns))
+			values, dest := make([]any, len(columns)), make([]any, len(columns))
 			for j := range values {
-				values[j] = new(any)
+				dest[j] = &values[j]
 			}
-			g.Must(rows.Scan(values...))
-			r, keys := row{}, map[string]string{}
+			g.Must(rows.Scan(dest...))
+			stored := map[string]any{}
 			for j, name := range columns {
-				v := *values[j].(*any)
-				r[name], keys[name] = g.text(name, v), fmt.Sprintf("%020v", v)
+				stored[name] = values[j]
 			}
-			var key strings.Builder
-			for name := range strings.FieldsSeq(table.key) {
-				key.WriteString(keys[name] + " ")
-			}
-			all[i][key.String()] = r
+			all.add(i, stored, g.Clock.Now(), g.Node.ID())
 		}
 		g.Must(errors.Join(rows.Err(), rows.Close()))
 	}
 	return all
 }
 
+func newSnapshot() snapshot {
+	all := make(snapshot, len(tables))
+	for i := range all {
+		all[i] = map[string]row{}
+	}
+	return all
+}
+
+// add adds a row of a table, as it is stored.
+func (s snapshot) add(table int, stored map[string]any, now time.Time, node payment.ID) {
+	r := row{}
+	for column, v := range stored {
+		r[column] = text(column, v, now, node)
+	}
+	var key strings.Builder
+	for name := range strings.FieldsSeq(tables[table].key) {
+		fmt.Fprintf(&key, "%020v ", stored[name])
+	}
+	s[table][key.String()] = r
+}
+
 // text formats a value for tests: times relative to now, nodes as "this" or "other".
-func (g *Gateway) text(column string, v any) string {
+func text(column string, v any, now time.Time, node payment.ID) string {
 	switch v := v.(type) {
 	case int64:
 		if !strings.HasSuffix(column, "_at") && column != "deadline" {
 			return strconv.FormatInt(v, 10)
 		}
-		switch d := time.UnixMicro(v).Sub(g.Clock.Now()); {
+		switch d := time.UnixMicro(v).Sub(now); {
 		case v == 0:
 			return "-"
 		case d == 0:
@@ -114,7 +126,6 @@ func (g *Gateway) text(column string, v any) string {
 			return (-d).String() + " ago"
 		}
 	case []byte:
-		node := g.Node.ID()
 		switch {
 		case column != "claimed_by" && column != "node":
 			return hex.EncodeToString(v)
@@ -131,8 +142,7 @@ func (g *Gateway) text(column string, v any) string {
 		}
 		return v
 	default:
-		g.T.Fatalf("column %s is a %T", column, v)
-		return ""
+		panic(fmt.Sprintf("column %s is a %T", column, v))
 	}
 }
 
@@ -212,76 +222,6 @@ func Lines(text string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// Decision is the result of an operation: its changes and its refusal.
-type Decision struct {
-	Changes string // see [Gateway.Changes]
-	Refusal error
-	// Again is the changes of a second commit of the same operation.
-	Again string
-}
-
-var errRollBack = errors.New("coretest: roll back")
-
-// Decide runs an operation three times: in a transaction that is rolled back, as after a
-// lost race; then it commits it; then it commits it again, as after an unknown commit
-// that took effect. A refusal must be the same each time and change nothing.
-func (g *Gateway) Decide(op write.Operation) Decision {
-	g.T.Helper()
-	var v Decision
-	before := g.snapshot()
-	var needs store.Needs
-	op.Needs(&needs)
-	err := g.Store.Transact(g.T.Context(), func(tx *store.Tx) error {
-		return tx.Apply(g.T.Context(), &needs, func(l *store.Loaded, c *store.Changes) error {
-			if v.Refusal = op.Decide(l, c); v.Refusal != nil && c.Len() > 0 {
-				g.T.Errorf("%T refused (%v), and made %d changes", op, v.Refusal, c.Len())
-			}
-			return errRollBack
-		})
-	})
-	if !errors.Is(err, errRollBack) {
-		g.Must(err)
-	}
-	for _, changes := range []*string{&v.Changes, &v.Again} {
-		if err := g.Writer.Do(g.T.Context(), op); fmt.Sprint(err) != fmt.Sprint(store.Problem(v.Refusal)) {
-			g.T.Errorf("%T: first %v, then %v", op, v.Refusal, err)
-		}
-		after := g.snapshot()
-		*changes = before.changes(after)
-		before = after
-	}
-	if v.Refusal != nil && v.Changes != "" {
-		g.T.Errorf("%T refused (%v), and changed %s", op, v.Refusal, v.Changes)
-	}
-	return v
-}
-
-// WantDecision compares the changes of an operation, and those of its second commit,
-// which are usually none.
-func (g *Gateway) WantDecision(op write.Operation, changes, again string) {
-	g.T.Helper()
-	v := g.Decide(op)
-	g.Must(v.Refusal)
-	if want := Lines(changes); v.Changes != want {
-		g.T.Errorf("changes\n%s\nwant\n%s", v.Changes, want)
-	}
-	if want := Lines(again); v.Again != want {
-		g.T.Errorf("changes of the second commit\n%s\nwant\n%s", v.Again, want)
-	}
-}
-
-// WantRefusal checks that an operation is refused with a problem of the kind.
-func (g *Gateway) WantRefusal(op write.Operation, kind problem.Kind) {
-	g.T.Helper()
-	v := g.Decide(op)
-	if v.Refusal == nil {
-		g.T.Fatalf("not refused, want %s; changes\n%s", kind, v.Changes)
-	}
-	if got := problem.From(store.Problem(v.Refusal)).Kind; got != kind {
-		g.T.Errorf("refused with %s (%v), want %s", got, v.Refusal, kind)
-	}
 }
 
 // WantProven checks that balances, orders and events are consistent, as the command
