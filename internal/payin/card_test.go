@@ -69,7 +69,7 @@ func cardOrder(t *testing.T, g *coretest.Gateway, b *cardBank) payment.Payin {
 
 func TestPayByTestCard(t *testing.T) {
 	done := processor.TestCardAnswer{Outcome: processor.Done}
-	for _, row := range []struct {
+	rows := []struct {
 		name      string
 		answer    processor.TestCardAnswer
 		approved  bool
@@ -84,9 +84,11 @@ func TestPayByTestCard(t *testing.T) {
 		{"not accepted", processor.TestCardAnswer{Outcome: processor.Refused, Cause: errors.New("no")}, true, false, problem.InvalidState, payment.PayinPending, 0},
 		{"not sent", processor.TestCardAnswer{Outcome: processor.NotSent}, true, false, problem.ProcessorTimeout, payment.PayinPending, 0},
 		{"unknown", processor.TestCardAnswer{}, true, false, problem.ProcessorTimeout, payment.PayinPending, 0},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	}
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		for _, row := range rows {
+			t.Run(row.name, func(t *testing.T) {
+				g := g.For(t)
 				b := &cardBank{answer: row.answer, approved: row.approved}
 				p := cardOrder(t, g, b)
 				challenge, err := g.Payins.PayByTestCard(t.Context(), g.Merchant, p, 1, processor.TestCardPayment{Result: "visa"})
@@ -99,42 +101,42 @@ func TestPayByTestCard(t *testing.T) {
 					t.Errorf("order is %s after %d refused attempts, %v arrived", got.Status, got.Details.CardAttempts, b.attempts)
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 // An attempt that the order cannot have now does not reach the processor.
 func TestTestCardOfAnotherStateIsNotTried(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		b := &cardBank{answer: processor.TestCardAnswer{Outcome: processor.Done}}
-		p := cardOrder(t, g, b)
-		expired, paid, pix := p, p, p
-		expired.ExpiresAt = g.Clock.Now()
-		paid.Status = payment.PayinPaid
-		pix.Method = payment.PIX
-		for _, row := range []struct {
-			name    string
-			payin   payment.Payin
-			attempt int
-			refused problem.Kind
-		}{
-			{"the second attempt first", p, 2, problem.InvalidState},
-			{"no attempt", p, 0, problem.InvalidState},
-			{"expired", expired, 1, problem.InvalidState},
-			{"paid", paid, 1, problem.InvalidState},
-			{"not a card order", pix, 1, problem.MethodNotEnabled},
-		} {
-			if _, err := g.Payins.PayByTestCard(t.Context(), g.Merchant, row.payin, row.attempt, processor.TestCardPayment{}); !problem.Is(err, row.refused) {
-				t.Errorf("%s: %v", row.name, err)
-			}
-			if err := g.Payins.ConfirmTestCard(t.Context(), row.payin, row.attempt, true); !problem.Is(err, row.refused) {
-				t.Errorf("%s, confirmed: %v", row.name, err)
-			}
+	s := newStory(t)
+	b := &cardBank{Bank: coretest.NewBank(), answer: processor.TestCardAnswer{Outcome: processor.Done}}
+	s.Payins.Processors = processor.Registry{coretest.BankName: b}
+	p := s.payin
+	p.Method = payment.CreditCard
+	expired, paid := p, p
+	expired.ExpiresAt = s.Clock.Now()
+	paid.Status = payment.PayinPaid
+	for _, row := range []struct {
+		name    string
+		payin   payment.Payin
+		attempt int
+		refused problem.Kind
+	}{
+		{"the second attempt first", p, 2, problem.InvalidState},
+		{"no attempt", p, 0, problem.InvalidState},
+		{"expired", expired, 1, problem.InvalidState},
+		{"paid", paid, 1, problem.InvalidState},
+		{"not a card order", s.payin, 1, problem.MethodNotEnabled},
+	} {
+		if _, err := s.Payins.PayByTestCard(t.Context(), s.Merchant, row.payin, row.attempt, processor.TestCardPayment{}); !problem.Is(err, row.refused) {
+			t.Errorf("%s: %v", row.name, err)
 		}
-		if len(b.attempts) > 0 {
-			t.Errorf("%v arrived", b.attempts)
+		if err := s.Payins.ConfirmTestCard(t.Context(), row.payin, row.attempt, true); !problem.Is(err, row.refused) {
+			t.Errorf("%s, confirmed: %v", row.name, err)
 		}
-	})
+	}
+	if len(b.attempts) > 0 {
+		t.Errorf("%v arrived", b.attempts)
+	}
 }
 
 // The confirmed attempt ends the order; its notice changes nothing more.

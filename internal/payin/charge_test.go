@@ -17,13 +17,11 @@ var (
 	refused = processor.ChargeAnswer{Outcome: processor.Refused, Failure: &payment.Failure{Code: "limit", Message: "Over the limit."}}
 )
 
-// uncharged creates an order whose charge has not been recorded.
+// uncharged makes the order one whose charge has not been recorded.
 func (s *story) uncharged() {
-	s.T.Helper()
-	op, err := s.Payins.NewCreate(s.Merchant, coretest.PayinRequest("uncharged", ""))
-	s.Must(err)
-	s.Must(s.Writer.Do(s.T.Context(), op))
-	s.payin = op.Payin
+	p := s.StoredPayin(s.payin.ID)
+	p.Details.PIX, p.Version = nil, 1
+	s.payin = *p
 }
 
 func TestRecordChargeDecisions(t *testing.T) {

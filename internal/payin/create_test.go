@@ -16,33 +16,30 @@ import (
 )
 
 func TestCreateDecisions(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		for _, row := range []struct {
-			name, given, reference string
-			changes                string
-			fresh                  bool
-			status                 payment.PayinStatus // of the order that has the reference
-		}{
-			{"a new reference", "", "other", "+payins PENDING 10000", true, payment.PayinPending},
-			{"a used reference", "", "order", "", false, payment.PayinPending},
-			{"a used reference of a paid order", "pay A 100", "order", "", false, payment.PayinPaid},
-			{"a used reference of a canceled order", "cancel", "order", "", false, payment.PayinCanceled},
-		} {
-			t.Run(row.name, func(t *testing.T) {
-				s := newStory(t, g)
-				s.happens(row.given)
-				op, err := s.Payins.NewCreate(s.Merchant, coretest.PayinRequest(row.reference, ""))
-				s.Must(err)
-				s.WantDecision(op, row.changes, "")
-				if op.Fresh != row.fresh || op.Payin.Status != row.status || op.Payin.ReferenceID != row.reference {
-					t.Errorf("fresh %v, %s order %q; want %v, %s, %q", op.Fresh, op.Payin.Status, op.Payin.ReferenceID, row.fresh, row.status, row.reference)
-				}
-				if !row.fresh && op.Payin.ID != s.payin.ID {
-					t.Errorf("order %s has the reference, want %s", op.Payin.ID, s.payin.ID)
-				}
-			})
-		}
-	})
+	for _, row := range []struct {
+		name, given, reference string
+		changes                string
+		fresh                  bool
+		status                 payment.PayinStatus // of the order that has the reference
+	}{
+		{"a new reference", "", "other", "+payins PENDING 10000", true, payment.PayinPending},
+		{"a used reference", "", "order", "", false, payment.PayinPending},
+		{"a used reference of a paid order", "pay A 100", "order", "", false, payment.PayinPaid},
+		{"a used reference of a canceled order", "cancel", "order", "", false, payment.PayinCanceled},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newStory(t)
+			s.happens(row.given)
+			op := s.Payins.NewCreateIn(s.Merchant, coretest.PayinRequest(row.reference, ""))
+			s.WantDecision(op, row.changes, "")
+			if op.Fresh != row.fresh || op.Payin.Status != row.status || op.Payin.ReferenceID != row.reference {
+				t.Errorf("fresh %v, %s order %q; want %v, %s, %q", op.Fresh, op.Payin.Status, op.Payin.ReferenceID, row.fresh, row.status, row.reference)
+			}
+			if !row.fresh && op.Payin.ID != s.payin.ID {
+				t.Errorf("order %s has the reference, want %s", op.Payin.ID, s.payin.ID)
+			}
+		})
+	}
 }
 
 // Of requests with one reference in one batch the first creates the order; the others

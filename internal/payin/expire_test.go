@@ -13,12 +13,12 @@ import (
 
 func TestExpireDecisions(t *testing.T) {
 	expire := func(s *story) write.Operation {
-		s.Jump(time.Hour)
+		s.Clock.Advance(time.Hour)
 		return s.Payins.NewExpire(store.Ref{Merchant: s.Merchant.ID, ID: s.payin.ID})
 	}
 	testDecisions(t, []decision{
 		{name: "not due", op: func(s *story) write.Operation {
-			s.Jump(time.Hour - time.Millisecond)
+			s.Clock.Advance(time.Hour - time.Millisecond)
 			return s.Payins.NewExpire(store.Ref{Merchant: s.Merchant.ID, ID: s.payin.ID})
 		}},
 		{name: "due", op: expire, changes: `

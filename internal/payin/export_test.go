@@ -4,6 +4,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 	"github.com/porteira/porteira/internal/write"
 )
 
@@ -15,4 +16,16 @@ func (s *Service) NewRecordCharge(p payment.Payin, answer processor.ChargeAnswer
 	return &recordCharge{
 		payin: p, charge: answer.Charge, refused: answer.Outcome == processor.Refused, failure: answer.Failure, links: s.Links,
 	}
+}
+
+// NewCreateIn builds the operation that stores the order of r in memory, where nothing is
+// sealed.
+func (s *Service) NewCreateIn(m store.Merchant, r *wire.PayinRequest) *Create {
+	p := s.newPayin(&m, r)
+	return &Create{in: &store.NewPayin{Payin: p, Fingerprint: r.Fingerprint}, Payin: p}
+}
+
+// NewReceiveOf builds the operation that books a report about an order of a merchant.
+func (s *Service) NewReceiveOf(merchant payment.ID, processorName, externalID string, report processor.ChargeReport) (*Receive, error) {
+	return s.newReceive(merchant, processorName, externalID, report, nil)
 }

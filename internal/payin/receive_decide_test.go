@@ -14,19 +14,8 @@ import (
 // receives builds the operation that books a step of a story.
 func receives(what string) func(s *story) write.Operation {
 	return func(s *story) write.Operation {
-		report, ok := s.report(strings.Fields(what))
-		if !ok {
-			s.T.Fatalf("unknown step %q", what)
-		}
-		return s.receive(coretest.BankName, report, nil)
+		return s.receive(coretest.BankName, s.report(strings.Fields(what)...))
 	}
-}
-
-func (s *story) receive(processorName string, report processor.ChargeReport, notice *store.Notice) write.Operation {
-	s.T.Helper()
-	op, err := s.Payins.NewReceive(s.T.Context(), processorName, s.payin.ExternalID, report, notice)
-	s.Must(err)
-	return op
 }
 
 func TestReceiveDecisions(t *testing.T) { testDecisions(t, receiveDecisions) }
@@ -123,7 +112,7 @@ var receiveDecisions = []decision{
 		+postings received_unapplied unapplied 100
 		+events payin.overpaid`},
 	{name: "repays debt", given: "pay A 100, spend 70, dispute open", op: func(s *story) write.Operation {
-		s.payin = s.Payin(s.Merchant, "another order", "")
+		s.payin = s.Payin("another order", "")
 		return receives("pay B 100")(s)
 	}, changes: `
 		payins end_to_end_id:→EB next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→3
@@ -134,9 +123,9 @@ var receiveDecisions = []decision{
 		+postings owed_repaid owed 7000
 		+events payin.paid`},
 	{name: "by a card", given: "refuse", op: func(s *story) write.Operation {
-		report, _ := s.report([]string{"pay", "A", "100"})
+		report := s.report("pay", "A", "100")
 		report.Payments[0].Card = &payment.CardDetail{Brand: "visa", Last4: "4242", Installments: 3}
-		return s.receive(coretest.BankName, report, nil)
+		return s.receive(coretest.BankName, report)
 	}, changes: `
 		payins card:map[brand:visa installments:3 last4:4242] end_to_end_id:→EA failure:{"code":"do_not_honor","message":"y"}→ next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:3→4
 		+receipts 10000 10000
@@ -150,13 +139,11 @@ func TestReceiveStateDecisions(t *testing.T) {
 		return func(s *story) write.Operation {
 			return s.receive(coretest.BankName, processor.ChargeReport{
 				Lookup: processor.Found, State: processor.ChargeOpen, Attempt: attempt, Failure: &payment.Failure{Code: "do_not_honor", Message: "y"},
-			}, nil)
+			})
 		}
 	}
 	testDecisions(t, []decision{
-		{name: "nothing new", op: func(s *story) write.Operation {
-			return receives("nothing")(s)
-		}},
+		{name: "nothing new", op: receives("nothing")},
 		{name: "analysis", op: receives("analyze"), changes: `
 			payins next_at:in 1h0m0s→- status:PENDING→PROCESSING version:2→3
 			+events payin.processing`},
@@ -214,10 +201,9 @@ func TestReceiveDisputeDecisions(t *testing.T) {
 			+postings chargeback_reversed available 10000
 			+events payin.dispute_won`},
 		{name: "a payment and a dispute in one report", op: func(s *story) write.Operation {
-			report, _ := s.report([]string{"pay", "A", "100"})
-			dispute, _ := s.report([]string{"dispute", "open"})
-			report.Disputes = dispute.Disputes
-			return s.receive(coretest.BankName, report, nil)
+			report := s.report("pay", "A", "100")
+			report.Disputes = s.report("dispute", "open").Disputes
+			return s.receive(coretest.BankName, report)
 		}, changes: `
 			payins end_to_end_id:→EA next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→DISPUTED version:2→4
 			+receipts 10000 10000
@@ -240,7 +226,7 @@ func TestReceiveDisputeDecisions(t *testing.T) {
 func TestReceiveUnmatchedDecisions(t *testing.T) {
 	testDecisions(t, []decision{
 		{name: "an unknown order", op: func(s *story) write.Operation {
-			s.payin.ExternalID = s.Store.ExternalID(&s.Merchant, payment.OperationPayin, "never requested")
+			s.payin.ExternalID = s.ExternalID(payment.OperationPayin, "never requested")
 			return receives("pay A 55")(s)
 		}, changes: `
 			+receipts 5500 0
@@ -256,17 +242,17 @@ func TestReceiveUnmatchedDecisions(t *testing.T) {
 			+postings received_unapplied clearing:bank -5500
 			+postings received_unapplied unapplied 5500`},
 		{name: "an order of another processor", op: func(s *story) write.Operation {
-			report, _ := s.report([]string{"pay", "A", "55"})
+			report := s.report("pay", "A", "55")
 			report.State = processor.ChargeFailed
 			report.Disputes = []processor.Dispute{{ID: "D", Amount: 100_00, State: processor.DisputeOpen}}
-			return s.receive("other", report, nil)
+			return s.receive("other", report)
 		}, changes: `
 			+receipts 5500 0
 			+cases unmatched_receipt 5500
 			+postings received_unapplied clearing:other -5500
 			+postings received_unapplied unapplied 5500`},
 		{name: "a state of an unknown order", op: func(s *story) write.Operation {
-			s.payin.ExternalID = s.Store.ExternalID(&s.Merchant, payment.OperationPayin, "never requested")
+			s.payin.ExternalID = s.ExternalID(payment.OperationPayin, "never requested")
 			return receives("fail")(s)
 		}},
 	})
@@ -275,26 +261,24 @@ func TestReceiveUnmatchedDecisions(t *testing.T) {
 // A report finishes its notice, also if it changes nothing else; an event goes to the
 // order's URL.
 func TestReceiveFinishesNotice(t *testing.T) {
-	const url = "https://shop.example/hook"
-	notified := func(what string) func(s *story) write.Operation {
-		return func(s *story) write.Operation {
-			s.payin = s.Payin(s.Merchant, "with a URL", url)
-			n := store.Notice{Processor: coretest.BankName, ID: s.T.Name(), Attempts: 1}
-			s.Must(s.Notices.Record(s.T.Context(), n.Processor, n.ID, "", []byte("body")))
-			report, _ := s.report(strings.Fields(what))
-			return s.receive(coretest.BankName, report, &n)
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		for _, row := range []struct{ reported, changes string }{
+			{"pay A 100", `
+				payins end_to_end_id:→EA next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→3
+				+receipts 10000 10000
+				notices applied_at:-→now claimed_by:this→- state:received→applied
+				+postings received clearing:bank -10000
+				+postings received available 10000
+				+events payin.paid
+				+deliveries pending this`},
+			{"nothing", "notices applied_at:-→now claimed_by:this→- state:received→applied"},
+		} {
+			p := g.Payin(g.Merchant, row.reported, "https://shop.example/hook")
+			n := store.Notice{Processor: coretest.BankName, ID: row.reported, Attempts: 1}
+			g.Must(g.Notices.Record(t.Context(), n.Processor, n.ID, "", []byte("body")))
+			op, err := g.Payins.NewReceive(t.Context(), coretest.BankName, p.ExternalID, reported(g.Clock.Now(), strings.Fields(row.reported)...), &n)
+			g.Must(err)
+			g.WantDecision(op, row.changes, "")
 		}
-	}
-	testDecisions(t, []decision{
-		{name: "with a payment", op: notified("pay A 100"), changes: `
-			payins end_to_end_id:→EA next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→3
-			+receipts 10000 10000
-			notices applied_at:-→now claimed_by:this→- state:received→applied
-			+postings received clearing:bank -10000
-			+postings received available 10000
-			+events payin.paid
-			+deliveries pending this`},
-		{name: "with nothing new", op: notified("nothing"), changes: `
-			notices applied_at:-→now claimed_by:this→- state:received→applied`},
 	})
 }

@@ -2,6 +2,7 @@ package payin_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/porteira/porteira/internal/app/coretest"
@@ -14,27 +15,28 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// balance is an account of the merchant.
-func (s *story) balance(a ledger.Account) money.Cents {
-	s.T.Helper()
-	b, err := s.Store.Balances(s.T.Context(), s.Merchant.ID)
-	s.Must(err)
-	return b[a]
+// wantAccounts compares what is available and unapplied, in cents.
+func wantAccounts(g *coretest.Gateway, available, unapplied money.Cents) {
+	g.T.Helper()
+	b, err := g.Store.Balances(g.T.Context(), g.Merchant.ID)
+	g.Must(err)
+	if b[ledger.Available] != coretest.Opening+available || b[ledger.Unapplied] != unapplied || b[ledger.Disputed] != 0 {
+		g.T.Errorf("available %d, unapplied %d, disputed %d", b[ledger.Available], b[ledger.Unapplied], b[ledger.Disputed])
+	}
 }
 
 // A payment is booked once, even if it is reported for orders of several
 // merchants.
 func TestReceiptIsBookedOnceForAll(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		one, other := newStory(t, g), newStory(t, g.For(t))
-		report := processor.ChargeReport{Lookup: processor.Found, Payments: []processor.Payment{{ID: "E1", Amount: 100_00, PaidAt: g.Clock.Now()}}}
-		for _, s := range []*story{one, other} {
-			s.Must(s.Payins.Receive(t.Context(), coretest.BankName, s.payin.ExternalID, report, nil))
+	coretest.Each(t, func(t *testing.T, one *coretest.Gateway) {
+		other := one.For(t)
+		report := reported(one.Clock.Now(), "pay", "A", "100")
+		for _, g := range []*coretest.Gateway{one, other} {
+			g.Must(g.Payins.Receive(t.Context(), coretest.BankName, g.Payin(g.Merchant, "order", "").ExternalID, report, nil))
 		}
-		if one.balance(ledger.Available) != 100_00 || other.balance(ledger.Available) != 0 || other.balance(ledger.Unapplied) != 0 {
-			t.Fatal("the payment was booked a second time")
-		}
-		other.WantPayin(other.payin, payment.PayinPending, 0, 0)
+		wantAccounts(one, 100_00, 0)
+		wantAccounts(other, 0, 0)
+		other.WantPayin(other.Payin(other.Merchant, "order", ""), payment.PayinPending, 0, 0)
 	})
 }
 
@@ -42,34 +44,32 @@ func TestReceiptIsBookedOnceForAll(t *testing.T) {
 // already, and the amount that an order still lacks.
 func TestReportsInOneBatch(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		s := newStory(t, g)
+		p := g.Payin(g.Merchant, "order", "")
 		var ops []write.Operation
 		for _, what := range []string{"pay A 60", "pay A 60", "pay B 60", "dispute open", "dispute won", "expire"} {
-			ops = append(ops, receives(what)(s))
+			op, err := g.Payins.NewReceive(t.Context(), coretest.BankName, p.ExternalID, reported(g.Clock.Now(), strings.Fields(what)...), nil)
+			g.Must(err)
+			ops = append(ops, op)
 		}
-		s.Must(errors.Join(s.Writer.All(t.Context(), ops)...))
-		s.WantPayin(s.payin, payment.PayinPaid, 100_00, 2)
-		if s.balance(ledger.Available) != 100_00 || s.balance(ledger.Unapplied) != 20_00 || s.balance(ledger.Disputed) != 0 {
-			t.Errorf("available %d, unapplied %d", s.balance(ledger.Available), s.balance(ledger.Unapplied))
-		}
-		s.checkEvents("payin.underpaid payin.paid payin.overpaid payin.disputed payin.dispute_won")
-		s.checkCases("overpaid")
-		s.WantProven()
+		g.Must(errors.Join(g.Writer.All(t.Context(), ops)...))
+		g.WantPayin(p, payment.PayinPaid, 100_00, 2)
+		wantAccounts(g, 100_00, 20_00)
+		g.WantEvents(payment.EventPayinUnderpaid, payment.EventPayinPaid, payment.EventPayinOverpaid, payment.EventPayinDisputed, payment.EventPayinDisputeWon)
+		g.WantCases(store.CaseOverpaid)
+		g.WantProven()
 	})
 }
 
 // Money received for any order repays debt before it is available.
 func TestIncomeRepaysDebt(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		s := newStory(t, g)
-		s.happens("pay A 100, spend 70, dispute open")
-		s.payin = s.Payin(s.Merchant, "other", "")
-		s.happens("pay B 100")
-		if s.balance(ledger.Owed) != 0 || s.balance(ledger.Available) != 30_00 {
-			t.Errorf("owed %d, available %d, want 0 and 3000", s.balance(ledger.Owed), s.balance(ledger.Available))
-		}
-		s.WantProven()
-	})
+	s := newStory(t)
+	s.happens("pay A 100, spend 70, dispute open")
+	s.payin = s.Payin("other", "")
+	s.happens("pay B 100")
+	if b := s.Balances(); b[ledger.Owed] != 0 || b[ledger.Available] != 30_00 {
+		t.Errorf("owed %d, available %d, want 0 and 3000", b[ledger.Owed], b[ledger.Available])
+	}
+	s.WantProven()
 }
 
 // A processor may report only on its own orders: another one's report moves no order.
@@ -82,11 +82,7 @@ func TestReportOfAnotherProcessorMovesNoOrder(t *testing.T) {
 		}, nil))
 		g.WantPayin(p, payment.PayinPending, 0, 0)
 		g.WantBalances(coretest.Opening, 0)
-		b, err := g.Store.Balances(t.Context(), g.Merchant.ID)
-		g.Must(err)
-		if b[ledger.Unapplied] != 1_00 {
-			t.Errorf("unapplied %d", b[ledger.Unapplied])
-		}
+		wantAccounts(g, 0, 1_00)
 		g.WantCases(store.CaseUnmatchedReceipt)
 	})
 }

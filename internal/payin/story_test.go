@@ -4,88 +4,89 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/write"
 )
 
-// story is a sequence of events of one pay-in, of its own merchant, which has no
-// money.
+// story is a sequence of events of one pay-in, in memory. Its merchant has no money.
 type story struct {
-	*coretest.Gateway
+	*coretest.Memory
 
+	Payins *payin.Service
 	payin  payment.Payin
-	events int // before the story
-	cases  int
 }
 
-func newStory(t *testing.T, g *coretest.Gateway) *story {
+func newStory(t *testing.T) *story {
 	t.Helper()
-	s := &story{Gateway: g.For(t)}
-	s.spend(coretest.Opening)
-	s.payin = s.Payin(s.Merchant, "order", "")
-	last, err := s.Store.LastEvent(t.Context(), s.Merchant.ID)
-	s.Must(err)
-	s.events = int(last)
-	open, err := s.Store.OpenCases(t.Context(), 1000)
-	s.Must(err)
-	s.cases = len(open)
+	s := &story{Memory: coretest.NewMemory(t, 0)}
+	s.Payins = payin.New(payin.Options{
+		Store: new(store.Store), Env: s.Env, Links: func(*payment.Payin) payment.Links { return payment.Links{} },
+	})
+	s.payin = s.Payin("order", "")
 	return s
 }
 
 func (s *story) happens(list string) {
 	s.T.Helper()
 	for what := range strings.SplitSeq(list, ", ") {
-		if what == "" {
-			continue
+		if what != "" {
+			s.step(strings.Fields(what))
 		}
-		s.step(strings.Fields(what))
 	}
 }
 
 func (s *story) step(words []string) {
 	s.T.Helper()
-	externalID := s.payin.ExternalID
-	report, ok := s.report(words)
 	switch words[0] {
 	case "cancel":
-		_, err := s.Payins.Cancel(s.T.Context(), s.Merchant.ID, s.payin.ID)
-		s.Must(err)
-		return
+		s.Must(s.Commit(s.Payins.NewCancel(s.Merchant.ID, s.payin.ID)))
 	case "spend":
-		s.spend(cents(words[1]))
-		return
+		s.Spend(cents(words[1]))
 	case "refund": // as no operation does yet
-		status := payment.PayinPartiallyRefunded
-		if cents(words[1]) == s.payin.Amount {
-			status = payment.PayinRefunded
+		p := s.StoredPayin(s.payin.ID)
+		p.Status, p.RefundedAmount = payment.PayinPartiallyRefunded, cents(words[1])
+		if p.RefundedAmount == p.Amount {
+			p.Status = payment.PayinRefunded
 		}
-		s.Execute(fmt.Sprintf("UPDATE payins SET status = '%s', refunded_amount = %d WHERE external_id = '%s'", status, cents(words[1]), externalID))
-		return
 	case "unmatched":
-		externalID = s.Store.ExternalID(&s.Merchant, payment.OperationPayin, "never requested")
+		op, err := s.Payins.NewReceiveOf(s.Merchant.ID, coretest.BankName, s.ExternalID(payment.OperationPayin, "never requested"), s.report("pay", "unmatched", words[1]))
+		s.Must(err)
+		s.Must(s.Commit(op))
+	default:
+		s.Must(s.Commit(s.receive(coretest.BankName, s.report(words...))))
 	}
-	if !ok {
-		s.T.Fatalf("unknown step %q", words)
-	}
-	s.Must(s.Payins.Receive(s.T.Context(), coretest.BankName, externalID, report, nil))
 }
 
-// report is what the processor reports in a step.
-func (s *story) report(words []string) (report processor.ChargeReport, ok bool) {
+// receive builds the operation that books a report.
+func (s *story) receive(processorName string, report processor.ChargeReport) write.Operation {
 	s.T.Helper()
-	report.Lookup = processor.Found
+	merchant := s.Merchant.ID
+	if _, err := payment.MerchantNumber(s.payin.ExternalID); err != nil { // as [store.Store.MerchantOf]
+		merchant = payment.ID{}
+	}
+	op, err := s.Payins.NewReceiveOf(merchant, processorName, s.payin.ExternalID, report)
+	s.Must(err)
+	return op
+}
+
+func (s *story) report(words ...string) processor.ChargeReport {
+	return reported(s.Clock.Now(), words...)
+}
+
+// reported is what the processor reports in a step.
+func reported(now time.Time, words ...string) processor.ChargeReport {
+	report := processor.ChargeReport{Lookup: processor.Found}
 	switch words[0] {
 	case "pay":
-		report.Payments = []processor.Payment{{
-			ID: s.T.Name() + words[1], EndToEndID: "E" + words[1], Amount: cents(words[2]), PaidAt: s.Clock.Now(),
-		}}
-	case "unmatched":
-		report.Payments = []processor.Payment{{ID: s.T.Name() + "unmatched", Amount: cents(words[1]), PaidAt: s.Clock.Now()}}
+		report.Payments = []processor.Payment{{ID: words[1], EndToEndID: "E" + words[1], Amount: cents(words[2]), PaidAt: now}}
 	case "expire":
 		report.State = processor.ChargeExpired
 	case "fail":
@@ -99,9 +100,9 @@ func (s *story) report(words []string) (report processor.ChargeReport, ok bool) 
 	case "dispute":
 		report.Disputes = []processor.Dispute{{ID: "D", Amount: 100_00, State: processor.DisputeState(words[1])}}
 	default:
-		return report, false
+		panic("unknown step " + words[0])
 	}
-	return report, true
+	return report
 }
 
 // cents reads an amount in reais.
@@ -111,14 +112,6 @@ func cents(text string) money.Cents {
 		panic("not an amount: " + text)
 	}
 	return reais*100 + rest
-}
-
-// spend pays money out.
-func (s *story) spend(amount money.Cents) {
-	s.T.Helper()
-	p := s.Payout(fmt.Sprint("spend ", amount), int64(amount))
-	s.Send()
-	s.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
 }
 
 // decision is a row of a table of decisions: the pay-in's history, and what an
@@ -135,18 +128,17 @@ type decision struct {
 // [coretest.Gateway.Decide].
 func testDecisions(t *testing.T, table []decision) {
 	t.Helper()
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		for _, row := range table {
-			t.Run(row.name, func(t *testing.T) {
-				s := newStory(t, g)
-				s.happens(row.given)
-				op := row.op(s)
-				if row.refused != "" {
-					s.WantRefusal(op, row.refused)
-				} else {
-					s.WantDecision(op, row.changes, row.again)
-				}
-			})
-		}
-	})
+	for _, row := range table {
+		t.Run(row.name, func(t *testing.T) {
+			s := newStory(t)
+			s.happens(row.given)
+			op := row.op(s)
+			if row.refused != "" {
+				s.WantRefusal(op, row.refused)
+			} else {
+				s.WantDecision(op, row.changes, row.again)
+			}
+			s.WantProven()
+		})
+	}
 }

@@ -63,8 +63,9 @@ func (m *Memory) wantPayinsProven() {
 	applied := map[payment.ID]money.Cents{}
 	var unapplied, disputed money.Cents
 	for _, r := range m.Rows.Receipts {
-		applied[r.Payin] += r.Applied
-		unapplied += r.Amount - r.Applied
+		if applied[r.Payin] += r.Applied; r.Merchant == m.Merchant.ID {
+			unapplied += r.Amount - r.Applied
+		}
 	}
 	for _, v := range m.Rows.Payins {
 		p := v.Payin
