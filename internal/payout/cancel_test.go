@@ -2,19 +2,14 @@ package payout_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 )
-
-// answer sets the outcome of the bank's transfers.
-func answer(g *coretest.Gateway, outcome processor.Outcome) {
-	g.Bank.AnswerTransfer = func(*coretest.Bank, processor.TransferRequest) processor.TransferAnswer {
-		return processor.TransferAnswer{Outcome: outcome}
-	}
-}
 
 func TestCancelDecisions(t *testing.T) {
 	const canceled = `
@@ -22,63 +17,60 @@ func TestCancelDecisions(t *testing.T) {
 		+postings payout_released held -1000
 		+postings payout_released available 1000
 		+events payout.canceled`
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		for _, row := range []struct {
-			name    string
-			given   func(g *coretest.Gateway, p payment.Payout)
-			changes string
-			refused problem.Kind
-		}{
-			{"queued", func(*coretest.Gateway, payment.Payout) {}, canceled, ""},
-			{"canceled already", func(g *coretest.Gateway, p payment.Payout) {
-				_, err := g.Payouts.Cancel(g.T.Context(), p.Merchant, p.ID)
-				g.Must(err)
-			}, "", ""},
-			{"being sent", func(g *coretest.Gateway, p payment.Payout) {
-				g.Bank.OnSend = func() { g.WantRefusal(g.Payouts.NewCancel(p.Merchant, p.ID), problem.InvalidState) }
-				g.Send()
-			}, "", problem.InvalidState},
-			{"not sent, queued again", func(g *coretest.Gateway, p payment.Payout) {
-				answer(g, processor.NotSent)
-				g.Send()
-				g.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
-			}, "", problem.InvalidState},
-			{"unknown", func(g *coretest.Gateway, p payment.Payout) {
-				answer(g, processor.Unknown)
-				g.Send()
-				g.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
-			}, "", problem.InvalidState},
-			{"completed", func(g *coretest.Gateway, p payment.Payout) { g.Send() }, "", problem.InvalidState},
-			{"failed", func(g *coretest.Gateway, p payment.Payout) {
-				answer(g, processor.Refused)
-				g.Send()
-				g.WantPayout(p, payment.PayoutFailed, payment.StepDone)
-			}, "", problem.InvalidState},
-			{"returned", func(g *coretest.Gateway, p payment.Payout) {
-				g.Send()
-				g.Bank.Return(p.ExternalID, p.Amount)
-				g.ReadFeeds()
-				g.WantPayout(p, payment.PayoutReturned, payment.StepDone)
-			}, "", problem.InvalidState},
-		} {
-			t.Run(row.name, func(t *testing.T) {
-				g := g.For(t)
-				g.Bank.AnswerTransfer, g.Bank.OnSend = nil, nil
-				p := g.Payout("r", 10_00)
-				row.given(g, p)
-				op := g.Payouts.NewCancel(p.Merchant, p.ID)
-				if row.refused != "" {
-					g.WantRefusal(op, row.refused)
-				} else {
-					g.WantDecision(op, row.changes, "")
-				}
-				g.WantProven()
-			})
-		}
-		g.WantRefusal(g.Payouts.NewCancel(g.Merchant.ID, payment.ID{1}), problem.NotFound)
-		p := g.Payout("r", 10_00)
-		g.WantRefusal(g.Payouts.NewCancel(payment.ID{}, p.ID), problem.NotFound)
-	})
+	type move struct {
+		on    payment.Trigger
+		step  payment.PayoutStep
+		entry []ledger.Entry
+	}
+	sent := func(step payment.PayoutStep) move { return move{payment.OnSend, step, nil} }
+	done := func(on payment.Trigger, entry ledger.Entry) move {
+		return move{on, payment.StepDone, []ledger.Entry{entry}}
+	}
+	intent, paid := sent(payment.StepIntent), done(payment.OnComplete, ledger.PayPayout(coretest.BankName, 10_00, 0))
+	for _, row := range []struct {
+		name    string
+		given   []move
+		restore time.Duration // of the database, after it was requested; 0 for none
+		changes string
+		refused problem.Kind
+	}{
+		{name: "queued", changes: canceled},
+		{name: "canceled already", given: []move{done(payment.OnCancel, ledger.ReleasePayout(10_00, 0))}},
+		{name: "queued before the database was restored", restore: 1, refused: problem.InvalidState},
+		{name: "queued when the database was restored", restore: -1, refused: problem.InvalidState},
+		{name: "queued a week after the database was restored", restore: -7 * 24 * time.Hour, refused: problem.InvalidState},
+		{name: "queued later than that", restore: -7*24*time.Hour - 1, changes: canceled},
+		{name: "being sent", given: []move{intent}, refused: problem.InvalidState},
+		{name: "not sent, queued again", given: []move{sent(payment.StepQueued)}, refused: problem.InvalidState},
+		{name: "unknown", given: []move{sent(payment.StepUnknown)}, refused: problem.InvalidState},
+		{name: "accepted", given: []move{sent(payment.StepAccepted)}, refused: problem.InvalidState},
+		{name: "in manual review", given: []move{sent(payment.StepReview)}, refused: problem.InvalidState},
+		{name: "completed", given: []move{intent, paid}, refused: problem.InvalidState},
+		{name: "failed", given: []move{intent, done(payment.OnFail, ledger.ReleasePayout(10_00, 0))}, refused: problem.InvalidState},
+		{name: "returned", given: []move{intent, paid, done(payment.OnReturn, ledger.ReturnPayout(coretest.BankName, 10_00))}, refused: problem.InvalidState},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			m, payouts := newMemory(t)
+			if row.restore != 0 {
+				payouts.RestoredAt = func() time.Time { return m.Clock.Now().Add(row.restore) }
+			}
+			p := m.Payout("r", 10_00)
+			for _, v := range row.given {
+				m.MovePayout(p.ID, v.on, v.step, v.entry...)
+			}
+			op := payouts.NewCancel(p.Merchant, p.ID)
+			if row.refused != "" {
+				m.WantRefusal(op, row.refused)
+			} else {
+				m.WantDecision(op, row.changes, "")
+			}
+			m.WantProven()
+		})
+	}
+	m, payouts := newMemory(t)
+	p := m.Payout("r", 10_00)
+	m.WantRefusal(payouts.NewCancel(m.Merchant.ID, payment.ID{1}), problem.NotFound)
+	m.WantRefusal(payouts.NewCancel(payment.ID{}, p.ID), problem.NotFound)
 }
 
 // A payout that a restored database shows as unsent may have been paid: until it

@@ -2,10 +2,19 @@ package payout
 
 import (
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 	"github.com/porteira/porteira/internal/write"
 )
 
 // NewCancel builds the operation that cancels a payout.
 func (s *Service) NewCancel(merchant, id payment.ID) write.Operation {
 	return &cancel{merchant: merchant, id: id, restoredAt: s.RestoredAt()}
+}
+
+// NewRequestIn builds the operation that stores the payout of r in memory, where nothing
+// is sealed.
+func (s *Service) NewRequestIn(m store.Merchant, r *wire.PayoutRequest) *Request {
+	p := s.newPayout(&m, r)
+	return &Request{in: &store.NewPayout{Payout: p, Fingerprint: r.Fingerprint}, Payout: p}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/coretest"
@@ -25,49 +26,63 @@ func newRequest(g *coretest.Gateway, reference string, amount int64) *payout.Req
 	return op
 }
 
+// newMemory returns rows in memory, and the use cases on them.
+func newMemory(t *testing.T) (*coretest.Memory, *payout.Service) {
+	t.Helper()
+	m := coretest.NewMemory(t, coretest.Opening)
+	return m, payout.New(payout.Options{Store: new(store.Store), Env: m.Env, RestoredAt: func() time.Time { return time.Time{} }})
+}
+
 func TestRequestDecisions(t *testing.T) {
 	const held = `
 		+payouts PENDING queued 1000
 		+postings payout_held available -1000
 		+postings payout_held held 1000`
 	all := strings.ReplaceAll(held, "1000", "100000")
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		for _, row := range []struct {
-			name      string
-			given     func(g *coretest.Gateway)
-			reference string
-			amount    int64
-			changes   string
-			fresh     bool
-			refused   problem.Kind
-		}{
-			{"a new reference", nil, "r", 10_00, held, true, ""},
-			{"all that is available", nil, "r", opening, all, true, ""},
-			{"one cent more", nil, "r", opening + 1, "", false, problem.InsufficientBalance},
-			{"what is held is not available", func(g *coretest.Gateway) { g.Payout("other", 1) }, "r", opening, "", false, problem.InsufficientBalance},
-			{"a used reference", func(g *coretest.Gateway) { g.Payout("r", 10_00) }, "r", 10_00, "", false, ""},
-			{"a used reference, and nothing available", func(g *coretest.Gateway) { g.Payout("r", opening) }, "r", opening, "", false, ""},
-			{"a used reference of a different request", func(g *coretest.Gateway) { g.Payout("r", 10_00) }, "r", 20_00, "", false, ""},
-			{"the reference of a refused request", func(g *coretest.Gateway) { g.WantRefusal(newRequest(g, "r", opening+1), problem.InsufficientBalance) }, "r", 10_00, held, true, ""},
-		} {
-			t.Run(row.name, func(t *testing.T) {
-				g := g.For(t)
-				if row.given != nil {
-					row.given(g)
+	const refused = true
+	type request struct {
+		reference string
+		amount    int64
+	}
+	for _, row := range []struct {
+		name    string
+		given   []request
+		request request
+		changes string
+		fresh   bool
+		refused bool
+	}{
+		{"a new reference", nil, request{"r", 10_00}, held, true, !refused},
+		{"all that is available", nil, request{"r", opening}, all, true, !refused},
+		{"one cent more", nil, request{"r", opening + 1}, "", false, refused},
+		{"what is held is not available", []request{{"other", 1}}, request{"r", opening}, "", false, refused},
+		{"a used reference", []request{{"r", 10_00}}, request{"r", 10_00}, "", false, !refused},
+		{"a used reference, and nothing available", []request{{"r", opening}}, request{"r", opening}, "", false, !refused},
+		{"a used reference of a different request", []request{{"r", 10_00}}, request{"r", 20_00}, "", false, !refused},
+		{"the reference of a refused request", []request{{"r", opening + 1}}, request{"r", 10_00}, held, true, !refused},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			m, payouts := newMemory(t)
+			newRequest := func(r request) *payout.Request {
+				return payouts.NewRequestIn(m.Merchant, coretest.PayoutRequest(r.reference, r.amount))
+			}
+			for _, r := range row.given {
+				if err := m.Commit(newRequest(r)); (err != nil) != (r.amount > opening) {
+					t.Fatalf("given %+v: %v", r, err)
 				}
-				op := newRequest(g, row.reference, row.amount)
-				if row.refused != "" {
-					g.WantRefusal(op, row.refused)
-					return
-				}
-				g.WantDecision(op, row.changes, "")
-				if op.Fresh != row.fresh || op.Payout.ReferenceID != row.reference || op.Payout.Status != payment.PayoutPending {
+			}
+			op := newRequest(row.request)
+			if row.refused {
+				m.WantRefusal(op, problem.InsufficientBalance)
+			} else {
+				m.WantDecision(op, row.changes, "")
+				if op.Fresh != row.fresh || op.Payout.ReferenceID != row.request.reference || op.Payout.Status != payment.PayoutPending {
 					t.Errorf("fresh %v, %s payout %q", op.Fresh, op.Payout.Status, op.Payout.ReferenceID)
 				}
-				g.WantProven()
-			})
-		}
-	})
+			}
+			m.WantProven()
+		})
+	}
 }
 
 // A refused request leaves its reference unused: the same request is accepted once the
