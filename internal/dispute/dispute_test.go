@@ -14,22 +14,21 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// order is a pay-in of 100.00 of its own merchant, which has [coretest.Opening].
+// order is a pay-in of 100.00 in memory, of a merchant that has [coretest.Opening].
 type order struct {
-	*coretest.Gateway
+	*coretest.Memory
 
 	payin payment.Payin
 }
 
-func newOrder(t *testing.T, g *coretest.Gateway) *order {
+func newOrder(t *testing.T) *order {
 	t.Helper()
-	o := &order{Gateway: g.For(t)}
-	o.payin = o.Payin(o.Merchant, "order", "")
-	return o
+	m := coretest.NewMemory(t, coretest.Opening)
+	return &order{m, m.Payin("order", "")}
 }
 
-// happens makes the bank report a history: "paid", "refunded 40", or the id and the
-// state of a dispute, and its amount if it is not the order's, as in "D open 40".
+// happens is a history: "paid", "refunded 40", or the id and the state of a reported
+// dispute, and its amount if it is not the order's, as in "D open 40".
 func (o *order) happens(list string) {
 	o.T.Helper()
 	for what := range strings.SplitSeq(list, ", ") {
@@ -37,23 +36,17 @@ func (o *order) happens(list string) {
 		switch {
 		case len(words) == 0:
 		case words[0] == "paid":
-			o.receive(processor.ChargeReport{Payments: []processor.Payment{{ID: o.T.Name(), Amount: o.payin.Amount, PaidAt: o.Clock.Now()}}})
+			o.Must(o.Commit(o.receives(processor.ChargeReport{Payments: []processor.Payment{{ID: "A", Amount: o.payin.Amount, PaidAt: o.Clock.Now()}}})))
 		case words[0] == "refunded": // as no operation does yet
-			status, amount := payment.PayinPartiallyRefunded, reais(words[1])
-			if amount == o.payin.Amount {
-				status = payment.PayinRefunded
+			p := o.StoredPayin(o.payin.ID)
+			p.Status, p.RefundedAmount = payment.PayinPartiallyRefunded, reais(words[1])
+			if p.RefundedAmount == p.Amount {
+				p.Status = payment.PayinRefunded
 			}
-			o.Execute(fmt.Sprintf("UPDATE payins SET status = '%s', refunded_amount = %d WHERE external_id = '%s'", status, amount, o.payin.ExternalID))
 		default:
-			o.Must(o.Writer.Do(o.T.Context(), o.reports(what)))
+			o.Must(o.Commit(o.reports(what)))
 		}
 	}
-}
-
-func (o *order) receive(r processor.ChargeReport) {
-	o.T.Helper()
-	r.Lookup = processor.Found
-	o.Must(o.Payins.Receive(o.T.Context(), coretest.BankName, o.payin.ExternalID, r, nil))
 }
 
 // reports is the operation that follows reported disputes of the order.
@@ -68,6 +61,11 @@ func (o *order) reports(list string) write.Operation {
 		}
 		r.Disputes = append(r.Disputes, d)
 	}
+	return o.receives(r)
+}
+
+func (o *order) receives(r processor.ChargeReport) write.Operation {
+	o.T.Helper()
 	op, err := o.Payins.NewReceive(o.T.Context(), coretest.BankName, o.payin.ExternalID, r, nil)
 	o.Must(err)
 	return op
@@ -208,73 +206,72 @@ var decisions = []struct{ name, given, reported, changes, again string }{
 }
 
 func TestDecisions(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		for _, row := range decisions {
-			t.Run(row.name, func(t *testing.T) {
-				o := newOrder(t, g)
-				o.happens(row.given)
-				o.WantDecision(o.reports(row.reported), row.changes, row.again)
-			})
-		}
-	})
+	for _, row := range decisions {
+		t.Run(row.name, func(t *testing.T) {
+			o := newOrder(t)
+			o.happens(row.given)
+			o.WantDecision(o.reports(row.reported), row.changes, row.again)
+			o.WantProven()
+		})
+	}
 }
 
 // A dispute sets aside the paid amount of the order at most, once, for any
 // reported amount.
 func TestDisputeTakesNoMoreThanWasPaid(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		o := newOrder(t, g)
-		o.happens("paid, D open 500, D open 500")
-		b, err := o.Store.Balances(t.Context(), o.Merchant.ID)
-		o.Must(err)
-		if b[ledger.Disputed] != 100_00 || b[ledger.Available] != coretest.Opening {
-			t.Errorf("disputed %d, available %d, want 10000 and 100000", b[ledger.Disputed], b[ledger.Available])
-		}
-		o.WantProven()
-	})
+	o := newOrder(t)
+	o.happens("paid, D open 500, D open 500")
+	if b := o.Balances(); b[ledger.Disputed] != 100_00 || b[ledger.Available] != coretest.Opening {
+		t.Errorf("disputed %d, available %d, want 10000 and 100000", b[ledger.Disputed], b[ledger.Available])
+	}
+	o.WantProven()
 }
 
 // Disputes of one report see the decisions before them.
 func TestDisputesOfOneReport(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		o := newOrder(t, g)
-		o.happens("paid")
-		o.Must(o.Writer.Do(t.Context(), o.reports("D open, D won, E open, F open")))
-		o.WantPayin(o.payin, payment.PayinDisputed, 100_00, 1)
-		o.WantEvents(payment.EventPayinPaid, payment.EventPayinDisputed, payment.EventPayinDisputeWon, payment.EventPayinDisputed)
-		o.WantCases(store.CaseDispute)
+		p := g.Payin(g.Merchant, "order", "")
+		report := processor.ChargeReport{Payments: []processor.Payment{{ID: "A", Amount: p.Amount, PaidAt: g.Clock.Now()}}}
+		for _, d := range []processor.Dispute{{ID: "D", State: processor.DisputeOpen}, {ID: "D", State: processor.DisputeWon},
+			{ID: "E", State: processor.DisputeOpen}, {ID: "F", State: processor.DisputeOpen}} {
+			d.Amount = p.Amount
+			report.Disputes = append(report.Disputes, d)
+		}
+		g.Must(g.Payins.Receive(t.Context(), coretest.BankName, p.ExternalID, report, nil))
+		g.WantPayin(p, payment.PayinDisputed, 100_00, 1)
+		g.WantEvents(payment.EventPayinPaid, payment.EventPayinDisputed, payment.EventPayinDisputeWon, payment.EventPayinDisputed)
+		g.WantCases(store.CaseDispute)
 		for id, want := range map[string]string{"D": "won", "E": "open"} {
-			if state, err := o.Store.DisputeState(t.Context(), o.Merchant.ID, coretest.BankName, id); err != nil || state != want {
+			if state, err := g.Store.DisputeState(t.Context(), g.Merchant.ID, coretest.BankName, id); err != nil || state != want {
 				t.Errorf("dispute %s is %s, %v", id, state, err)
 			}
 		}
-		o.WantProven()
+		g.WantProven()
 	})
 }
 
 // Money spent before it is disputed becomes a debt; winning the dispute repays the
 // debt first.
 func TestDisputeOfSpentMoney(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		o := newOrder(t, g)
-		o.happens("paid")
-		o.Payout("spend", int64(coretest.Opening+70_00))
-		o.Send()
-		o.WantDecision(o.reports("D open"), `
-			payins status:PAID→DISPUTED version:3→4
-			+disputes open 10000
-			+postings dispute_opened available -3000
-			+postings dispute_opened owed -7000
-			+postings dispute_opened disputed 10000
-			+events payin.disputed`, "")
-		o.WantDecision(o.reports("D won"), `
-			payins status:DISPUTED→PAID version:4→5
-			disputes state:open→won
-			+postings dispute_won disputed -10000
-			+postings dispute_won owed 7000
-			+postings dispute_won available 3000
-			+events payin.dispute_won`, "")
-		o.WantBalances(30_00, 0)
-		o.WantProven()
-	})
+	o := newOrder(t)
+	o.happens("paid")
+	o.Spend(coretest.Opening + 70_00)
+	o.WantDecision(o.reports("D open"), `
+		payins status:PAID→DISPUTED version:3→4
+		+disputes open 10000
+		+postings dispute_opened available -3000
+		+postings dispute_opened owed -7000
+		+postings dispute_opened disputed 10000
+		+events payin.disputed`, "")
+	o.WantDecision(o.reports("D won"), `
+		payins status:DISPUTED→PAID version:4→5
+		disputes state:open→won
+		+postings dispute_won disputed -10000
+		+postings dispute_won owed 7000
+		+postings dispute_won available 3000
+		+events payin.dispute_won`, "")
+	if b := o.Balances(); b[ledger.Available] != 30_00 || b[ledger.Held] != 0 {
+		t.Errorf("available %d, held %d", b[ledger.Available], b[ledger.Held])
+	}
+	o.WantProven()
 }

@@ -24,8 +24,3 @@ func (s *Service) NewCreateIn(m store.Merchant, r *wire.PayinRequest) *Create {
 	p := s.newPayin(&m, r)
 	return &Create{in: &store.NewPayin{Payin: p, Fingerprint: r.Fingerprint}, Payin: p}
 }
-
-// NewReceiveOf builds the operation that books a report about an order of a merchant.
-func (s *Service) NewReceiveOf(merchant payment.ID, processorName, externalID string, report processor.ChargeReport) (*Receive, error) {
-	return s.newReceive(merchant, processorName, externalID, report, nil)
-}

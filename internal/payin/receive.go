@@ -51,10 +51,6 @@ func (s *Service) NewReceive(ctx context.Context, processorName, externalID stri
 	if err != nil {
 		return nil, store.Problem(err)
 	}
-	return s.newReceive(merchant, processorName, externalID, report, notice)
-}
-
-func (s *Service) newReceive(merchant payment.ID, processorName, externalID string, report processor.ChargeReport, notice *store.Notice) (*Receive, error) {
 	v := &Receive{merchant: merchant, processor: processorName, externalID: externalID, report: report, notice: notice, links: s.Links}
 	now := s.Env.Clock.Now()
 	for i := range report.Payments {

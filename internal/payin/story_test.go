@@ -8,11 +8,9 @@ import (
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/money"
-	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
-	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/write"
 )
 
@@ -20,18 +18,13 @@ import (
 type story struct {
 	*coretest.Memory
 
-	Payins *payin.Service
-	payin  payment.Payin
+	payin payment.Payin
 }
 
 func newStory(t *testing.T) *story {
 	t.Helper()
-	s := &story{Memory: coretest.NewMemory(t, 0)}
-	s.Payins = payin.New(payin.Options{
-		Store: new(store.Store), Env: s.Env, Links: func(*payment.Payin) payment.Links { return payment.Links{} },
-	})
-	s.payin = s.Payin("order", "")
-	return s
+	m := coretest.NewMemory(t, 0)
+	return &story{m, m.Payin("order", "")}
 }
 
 func (s *story) happens(list string) {
@@ -57,9 +50,10 @@ func (s *story) step(words []string) {
 			p.Status = payment.PayinRefunded
 		}
 	case "unmatched":
-		op, err := s.Payins.NewReceiveOf(s.Merchant.ID, coretest.BankName, s.ExternalID(payment.OperationPayin, "never requested"), s.report("pay", "unmatched", words[1]))
-		s.Must(err)
-		s.Must(s.Commit(op))
+		order := s.payin
+		s.payin.ExternalID = s.ExternalID(payment.OperationPayin, "never requested")
+		s.step([]string{"pay", "unmatched", words[1]})
+		s.payin = order
 	default:
 		s.Must(s.Commit(s.receive(coretest.BankName, s.report(words...))))
 	}
@@ -68,11 +62,7 @@ func (s *story) step(words []string) {
 // receive builds the operation that books a report.
 func (s *story) receive(processorName string, report processor.ChargeReport) write.Operation {
 	s.T.Helper()
-	merchant := s.Merchant.ID
-	if _, err := payment.MerchantNumber(s.payin.ExternalID); err != nil { // as [store.Store.MerchantOf]
-		merchant = payment.ID{}
-	}
-	op, err := s.Payins.NewReceiveOf(merchant, processorName, s.payin.ExternalID, report)
+	op, err := s.Payins.NewReceive(s.T.Context(), processorName, s.payin.ExternalID, report, nil)
 	s.Must(err)
 	return op
 }

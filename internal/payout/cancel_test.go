@@ -50,15 +50,15 @@ func TestCancelDecisions(t *testing.T) {
 		{name: "returned", given: []move{intent, paid, done(payment.OnReturn, ledger.ReturnPayout(coretest.BankName, 10_00))}, refused: problem.InvalidState},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			m, payouts := newMemory(t)
+			m := coretest.NewMemory(t, coretest.Opening)
 			if row.restore != 0 {
-				payouts.RestoredAt = func() time.Time { return m.Clock.Now().Add(row.restore) }
+				m.Payouts.RestoredAt = func() time.Time { return m.Clock.Now().Add(row.restore) }
 			}
 			p := m.Payout("r", 10_00)
 			for _, v := range row.given {
 				m.MovePayout(p.ID, v.on, v.step, v.entry...)
 			}
-			op := payouts.NewCancel(p.Merchant, p.ID)
+			op := m.Payouts.NewCancel(p.Merchant, p.ID)
 			if row.refused != "" {
 				m.WantRefusal(op, row.refused)
 			} else {
@@ -67,10 +67,10 @@ func TestCancelDecisions(t *testing.T) {
 			m.WantProven()
 		})
 	}
-	m, payouts := newMemory(t)
+	m := coretest.NewMemory(t, coretest.Opening)
 	p := m.Payout("r", 10_00)
-	m.WantRefusal(payouts.NewCancel(m.Merchant.ID, payment.ID{1}), problem.NotFound)
-	m.WantRefusal(payouts.NewCancel(payment.ID{}, p.ID), problem.NotFound)
+	m.WantRefusal(m.Payouts.NewCancel(m.Merchant.ID, payment.ID{1}), problem.NotFound)
+	m.WantRefusal(m.Payouts.NewCancel(payment.ID{}, p.ID), problem.NotFound)
 }
 
 // A payout that a restored database shows as unsent may have been paid: until it

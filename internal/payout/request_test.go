@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/coretest"
@@ -24,13 +23,6 @@ func newRequest(g *coretest.Gateway, reference string, amount int64) *payout.Req
 	op, err := g.Payouts.NewRequest(g.Merchant, coretest.PayoutRequest(reference, amount))
 	g.Must(err)
 	return op
-}
-
-// newMemory returns rows in memory, and the use cases on them.
-func newMemory(t *testing.T) (*coretest.Memory, *payout.Service) {
-	t.Helper()
-	m := coretest.NewMemory(t, coretest.Opening)
-	return m, payout.New(payout.Options{Store: new(store.Store), Env: m.Env, RestoredAt: func() time.Time { return time.Time{} }})
 }
 
 func TestRequestDecisions(t *testing.T) {
@@ -62,9 +54,9 @@ func TestRequestDecisions(t *testing.T) {
 		{"the reference of a refused request", []request{{"r", opening + 1}}, request{"r", 10_00}, held, true, !refused},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			m, payouts := newMemory(t)
+			m := coretest.NewMemory(t, coretest.Opening)
 			newRequest := func(r request) *payout.Request {
-				return payouts.NewRequestIn(m.Merchant, coretest.PayoutRequest(r.reference, r.amount))
+				return m.Payouts.NewRequestIn(m.Merchant, coretest.PayoutRequest(r.reference, r.amount))
 			}
 			for _, r := range row.given {
 				if err := m.Commit(newRequest(r)); (err != nil) != (r.amount > opening) {

@@ -19,6 +19,7 @@ type Given struct {
 	NewID        func() payment.ID
 	Installation Installation
 	Nodes        []Node // processes that are alive
+	Merchants    []Merchant
 	Payins       []NewPayin
 	Payouts      []NewPayout
 	Sends        []Send // of a payout in the order of their numbers
@@ -40,6 +41,16 @@ type GivenEvent struct {
 
 	Data []byte
 	URL  string
+}
+
+// Store returns a Store without a database, to build operations that seal nothing: it
+// derives external ids and finds their merchants, and does nothing else.
+func (g *Given) Store() *Store {
+	s := &Store{}
+	for i := range g.Merchants {
+		s.numbers.Store(g.Merchants[i].Number, g.Merchants[i].ID)
+	}
+	return s
 }
 
 // Decide returns the rows after a commit of one decision, which loads what it needs.

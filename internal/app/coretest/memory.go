@@ -10,7 +10,9 @@ import (
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/outgoing"
+	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/payout"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
@@ -26,6 +28,9 @@ type Memory struct {
 	Opening  money.Cents // available before the postings
 	Node     payment.ID  // which claims
 	Rows     store.Given
+	Store    *store.Store // without a database
+	Payins   *payin.Service
+	Payouts  *payout.Service
 }
 
 // NewMemory returns rows with one merchant, which has an amount of available money.
@@ -36,9 +41,12 @@ func NewMemory(t *testing.T, opening money.Cents) *Memory {
 	m.Merchant = store.Merchant{ID: m.NewID(), Number: 1, Name: "Loja", City: "SAO PAULO", Processor: BankName}
 	m.Node = m.NewID()
 	m.Rows = store.Given{
-		NewID: m.NewID, Nodes: []store.Node{{ID: m.Node}},
+		NewID: m.NewID, Nodes: []store.Node{{ID: m.Node}}, Merchants: []store.Merchant{m.Merchant},
 		Balances: map[payment.ID]ledger.Balances{m.Merchant.ID: {ledger.Available: opening}},
 	}
+	m.Store = m.Rows.Store()
+	m.Payins = payin.New(payin.Options{Store: m.Store, Env: e, Links: func(*payment.Payin) payment.Links { return payment.Links{} }})
+	m.Payouts = payout.New(payout.Options{Store: m.Store, Env: e, RestoredAt: func() time.Time { return time.Time{} }})
 	return m
 }
 
@@ -131,7 +139,7 @@ func (m *Memory) Payin(reference, webhookURL string) payment.Payin {
 
 // ExternalID is the external id of an order of the merchant.
 func (m *Memory) ExternalID(op payment.Operation, reference string) string {
-	return new(store.Store).ExternalID(&m.Merchant, op, reference)
+	return m.Store.ExternalID(&m.Merchant, op, reference)
 }
 
 // StoredPayin is the row of a pay-in.
