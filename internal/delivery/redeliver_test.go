@@ -31,6 +31,9 @@ func TestRedeliver(t *testing.T) {
 		if err := g.Deliveries.Redeliver(t.Context(), g.Merchant.ID, eventOf(g, g.Merchant, 2).ID); !problem.Is(err, problem.InvalidState) {
 			t.Errorf("an event without a URL: %v", err)
 		}
+		if err := g.Deliveries.Redeliver(t.Context(), addMerchant(g, "other", "").ID, event.ID); !problem.Is(err, problem.NotFound) {
+			t.Errorf("an event of another merchant: %v", err)
+		}
 		event.ID[15]++
 		if err := g.Deliveries.Redeliver(t.Context(), g.Merchant.ID, event.ID); !problem.Is(err, problem.NotFound) {
 			t.Errorf("an event that does not exist: %v", err)

@@ -173,14 +173,16 @@ func (g *Given) loadDeliveries(l *Loaded, n *Needs) {
 		}
 		for _, p := range n.deliveries.pending {
 			if (p == pendingDeliveries{d.Merchant, d.Subject, d.URL}) && d.State == DeliveryPending {
-				l.deliveries.pending[p] = append(l.deliveries.pending[p], l.deliveries.add(d))
+				l.deliveries.add(d)
+				l.deliveries.pending[p] = append(l.deliveries.pending[p], ref)
 			}
 		}
 		for _, due := range n.deliveries.due {
 			if due.merchant == d.Merchant && !d.NextAt.IsZero() && !d.NextAt.After(g.Now) && len(l.deliveries.due[due.merchant]) < due.limit {
 				at := slices.IndexFunc(g.Events, func(e GivenEvent) bool { return e.Merchant == d.Merchant && e.Number == d.EventNumber })
 				d.Event = g.Events[at].Event
-				l.deliveries.due[due.merchant] = append(l.deliveries.due[due.merchant], l.deliveries.add(d))
+				l.deliveries.add(d)
+				l.deliveries.due[due.merchant] = append(l.deliveries.due[due.merchant], ref)
 			}
 		}
 	}
