@@ -2,6 +2,8 @@ package notice_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,15 +27,6 @@ func due(g *coretest.Gateway, id string) store.Notice {
 	return n
 }
 
-// claimed is a notice that this process has claimed.
-func claimed(g *coretest.Gateway, id string) store.Notice {
-	g.T.Helper()
-	due(g, id)
-	op, list := notice.NewClaim(g.Node.ID(), 1)
-	g.Must(g.Writer.Do(g.T.Context(), op))
-	return list()[0]
-}
-
 func TestRecordDecisions(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		n := store.Notice{Processor: coretest.BankName, ID: "n-1", Headers: "h", Body: []byte("x")}
@@ -45,71 +38,105 @@ func TestRecordDecisions(t *testing.T) {
 	})
 }
 
-func TestClaimDecisions(t *testing.T) {
-	const one = "notices attempts:0→1 claimed_by:-→this next_at:now→-"
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		claim := func(limit int) string {
-			t.Helper()
-			op, list := notice.NewClaim(g.Node.ID(), limit)
-			v := g.Decide(op)
-			if v.Again != "" || v.Refusal != nil || len(list()) != 0 { // the second commit finds nothing more
-				t.Errorf("%v, again %s, claimed %d", v.Refusal, v.Again, len(list()))
-			}
-			return v.Changes
-		}
-		if got := claim(10); got != "" {
-			t.Errorf("none is due: %s", got)
-		}
-		claimed(g, "n-0")
-		due(g, "n-1")
-		due(g, "n-2")
-		due(g, "n-3")
-		op, list := notice.NewClaim(g.Node.ID(), 1)
-		got := g.Changes(func() { g.Must(g.Writer.Do(t.Context(), op)) })
-		if got != one || len(list()) != 1 || list()[0].ID != "n-1" || string(list()[0].Body) != "x" || list()[0].Attempts != 1 {
-			t.Errorf("claimed %+v: %s", list(), got)
-		}
-		if got := claim(10); got != one+"\n"+one {
-			t.Errorf("two are due: %s", got)
-		}
-		dead, _ := notice.NewClaim(payment.ID{1}, 1)
-		g.WantRefusal(dead, problem.InternalError)
-	})
+// newNotices are due notices in memory, which nobody has claimed.
+func newNotices(t *testing.T, list ...string) *coretest.Memory {
+	t.Helper()
+	m := coretest.NewMemory(t, 0)
+	for _, id := range list {
+		m.Rows.Notices = append(m.Rows.Notices, store.Notice{
+			Processor: coretest.BankName, ID: id, Body: []byte("x"), State: store.NoticeReceived, NextAt: m.Clock.Now(), ReceivedAt: m.Clock.Now(),
+		})
+	}
+	return m
 }
 
-// Two claims of one batch get different notices.
+func TestClaimDecisions(t *testing.T) {
+	const one = "notices attempts:0→1 claimed_by:-→this next_at:now→-"
+	for _, row := range []struct {
+		name    string
+		given   []string
+		set     func(n *store.Notice) // of each; may be nil
+		limit   int
+		changes string
+		again   string // what a second claim gets
+	}{
+		{"none is due", nil, nil, 10, "", ""},
+		{"one of three", []string{"n-1", "n-2", "n-3"}, nil, 1, one, one},
+		{"two are due", []string{"n-1", "n-2"}, nil, 10, one + "\n" + one, ""},
+		{"due later", []string{"n-1"}, func(n *store.Notice) { n.NextAt = n.NextAt.Add(1) }, 10, "", ""},
+		{"claimed by another process", []string{"n-1"}, func(n *store.Notice) { n.NextAt, n.ClaimedBy = time.Time{}, payment.ID{1} }, 10, "", ""},
+		{"damaged", []string{"n-1"}, func(n *store.Notice) { n.Damaged = errors.New("it does not open") }, 10, `
+			+cases notice 0 notice:n-1 processor:bank reason:unreadable
+			notices applied_at:-→now last_error:→unreadable next_at:now→- state:received→dead_letter`, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			m := newNotices(t, row.given...)
+			for i := range m.Rows.Notices {
+				if row.set != nil {
+					row.set(&m.Rows.Notices[i])
+				}
+			}
+			op, _ := notice.NewClaim(m.Node, row.limit)
+			m.WantDecision(op, row.changes, row.again)
+		})
+	}
+	m := newNotices(t, "n-1")
+	dead, _ := notice.NewClaim(payment.ID{1}, 1)
+	m.WantRefusal(dead, problem.InternalError)
+}
+
+// Two claims of one batch get different notices, oldest first, with their bodies.
 func TestClaimsInOneBatch(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		for _, id := range []string{"n-1", "n-2", "n-3"} {
 			due(g, id)
+			g.Clock.Advance(time.Millisecond)
 		}
 		first, list := notice.NewClaim(g.Node.ID(), 2)
 		second, rest := notice.NewClaim(g.Node.ID(), 2)
 		g.Must(errors.Join(g.Writer.All(t.Context(), []write.Operation{first, second})...))
-		if len(list()) != 2 || len(rest()) != 1 {
-			t.Errorf("claimed %d and %d", len(list()), len(rest()))
+		var got []string
+		for _, n := range append(list(), rest()...) {
+			got = append(got, fmt.Sprintf("%s %s %d", n.ID, n.Body, n.Attempts))
 		}
+		if want := []string{"n-1 x 1", "n-2 x 1", "n-3 x 1"}; len(list()) != 2 || !slices.Equal(got, want) {
+			t.Errorf("claimed %d, in all %v, want 2 and %v", len(list()), got, want)
+		}
+		g.WantDecision(notice.NewEnd(list()[0]), applied, "")
+		g.WantDecision(notice.NewDelay(list()[0], time.Second, "late"), "", "") // it is over
 	})
 }
 
+const applied = "notices applied_at:-→now claimed_by:this→- state:received→applied"
+
 func TestEndDecisions(t *testing.T) {
-	review := func(g *coretest.Gateway) store.Case {
-		return store.Case{ID: g.Env.IDs.NewID(g.Clock.Now()), Merchant: g.Merchant.ID, Kind: store.CaseNotice, Params: store.Params{"reason": "unreadable"}}
+	finished := func(n store.Notice) write.Operation { return notice.NewEnd(n) }
+	delayed := func(n store.Notice) write.Operation { return notice.NewDelay(n, time.Minute, "not applied yet") }
+	givenUp := func(n store.Notice) write.Operation {
+		return notice.NewDeadLetter(n, store.Case{ID: payment.ID{1}, Kind: store.CaseNotice, Params: store.Params{"reason": "unreadable"}})
 	}
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		const applied = "notices applied_at:-→now claimed_by:this→- state:received→applied"
-		n := claimed(g, "finished")
-		g.WantDecision(notice.NewEnd(n), applied, "")
-		g.WantDecision(notice.NewDelay(n, time.Second, "late"), "", "") // it is over
-
-		n = claimed(g, "delayed")
-		g.WantDecision(notice.NewDelay(n, time.Minute, "not applied yet"),
-			"notices claimed_by:this→- last_error:→not applied yet next_at:-→in 1m0s", "")
-
-		n = claimed(g, "given up")
-		g.WantDecision(notice.NewDeadLetter(n, review(g)), `
+	type end func(n store.Notice) write.Operation
+	for _, row := range []struct {
+		name       string
+		given, end end
+		changes    string
+	}{
+		{"finished", nil, finished, applied},
+		{"delayed", nil, delayed, "notices claimed_by:this→- last_error:→not applied yet next_at:-→in 1m0s"},
+		{"given up", nil, givenUp, `
 			+cases notice 0 reason:unreadable
-			notices applied_at:-→now claimed_by:this→- last_error:→unreadable state:received→dead_letter`, "")
-		g.WantDecision(notice.NewEnd(n), "", "")
-	})
+			notices applied_at:-→now claimed_by:this→- last_error:→unreadable state:received→dead_letter`},
+		{"finished, then delayed", finished, delayed, ""},
+		{"given up, then finished", givenUp, finished, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			m := newNotices(t, "n-1")
+			op, claimed := notice.NewClaim(m.Node, 1)
+			m.Must(m.Commit(op))
+			if row.given != nil {
+				m.Must(m.Commit(row.given(claimed()[0])))
+			}
+			m.WantDecision(row.end(claimed()[0]), row.changes, "")
+		})
+	}
 }
