@@ -42,31 +42,48 @@ func TestHeartbeatDecisions(t *testing.T) {
 			nodes heartbeat:6→7`, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-				g.Execute("UPDATE installation SET epoch = 10", "UPDATE nodes SET heartbeat = 5")
-				op, _ := cluster.NewHeartbeat(g.Node.ID(), 10+row.seen)
-				g.WantDecision(op, row.changes, row.again)
-				g.Execute("UPDATE installation SET epoch = 10, restored_at = 0")
-				op, result := cluster.NewHeartbeat(g.Node.ID(), 10+row.seen)
-				g.Must(g.Writer.Do(t.Context(), op))
-				stored, err := g.Store.ReadInstallation(t.Context())
-				g.Must(err)
-				if after, rewound := result(); rewound != row.rewound || after != stored || !after.RestoredAt.IsZero() != row.rewound {
-					t.Errorf("rewound %v, %+v; stored %+v", rewound, after, stored)
-				}
-			})
+			m := newNode(t)
+			op, _ := cluster.NewHeartbeat(m.Node, 10+row.seen)
+			m.WantDecision(op, row.changes, row.again)
+			m = newNode(t)
+			op, result := cluster.NewHeartbeat(m.Node, 10+row.seen)
+			m.Must(m.Commit(op))
+			if after, rewound := result(); rewound != row.rewound || after != m.Rows.Installation || !after.RestoredAt.IsZero() != row.rewound {
+				t.Errorf("rewound %v, %+v; stored %+v", rewound, after, m.Rows.Installation)
+			}
 		})
 	}
 }
 
-// The heartbeat of a node that was declared dead changes nothing: others own its claims.
-func TestHeartbeatOfADeadNode(t *testing.T) {
+// newNode is a node in memory, of an installation with epoch 10.
+func newNode(t *testing.T) *coretest.Memory {
+	t.Helper()
+	m := coretest.NewMemory(t, 0)
+	m.Rows.Installation.Epoch, m.Rows.Nodes[0].Heartbeat = 10, 5
+	return m
+}
+
+// The result of a heartbeat is the stored installation, on every engine.
+func TestHeartbeatIsStored(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		op, _ := cluster.NewHeartbeat(payment.ID{1}, 0)
-		if v := g.Decide(op); v.Refusal == nil || v.Changes+v.Again != "" {
-			t.Errorf("refusal %v, changes %s", v.Refusal, v.Changes)
+		seen, err := g.Store.ReadInstallation(t.Context())
+		g.Must(err)
+		op, result := cluster.NewHeartbeat(g.Node.ID(), seen.Epoch+90)
+		g.Must(g.Commit(op))
+		stored, err := g.Store.ReadInstallation(t.Context())
+		g.Must(err)
+		if after, rewound := result(); !rewound || after != stored || after.RestoredAt.IsZero() || after.Epoch != seen.Epoch+91 {
+			t.Errorf("rewound %v, %+v; stored %+v", rewound, after, stored)
 		}
 	})
+}
+
+// The heartbeat of a node that was declared dead changes nothing: others own its claims.
+func TestHeartbeatOfADeadNode(t *testing.T) {
+	op, _ := cluster.NewHeartbeat(payment.ID{1}, 0)
+	if v := newNode(t).Decide(op); v.Refusal == nil || v.Changes+v.Again != "" {
+		t.Errorf("refusal %v, changes %s", v.Refusal, v.Changes)
+	}
 }
 
 // registered is the current row of a node.
