@@ -120,6 +120,7 @@ func (v *exercise) create(count int) {
 	}, func(l *store.Loaded, c *store.Changes) {
 		for i := range count {
 			p, q := b.payins[i].Payin, b.payouts[i].Payout
+			c.UnschedulePayin(store.Ref{Merchant: m.ID, ID: p.ID})
 			c.ReleaseReference(released[i])
 			c.AddReceipt(*receipts[i])
 			c.AddDispute(store.Dispute{Merchant: m.ID, ID: c.NewID(), Payin: p.ID, Processor: "bank", ExternalID: receipts[i].ExternalID, Amount: 1, State: "open"})

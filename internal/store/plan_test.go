@@ -29,7 +29,7 @@ var ofOneMerchant = regexp.MustCompile(`WHERE t\.merchant_id = \$1 ORDER BY id D
 // pulledForward are the statements that look at all scheduled rows, when a process
 // begins or its clock was set back: their cost is that of the queues, not of the
 // tables.
-var pulledForward = regexp.MustCompile(`^UPDATE \w+ SET next_at = \$1 WHERE next_at > 0 AND next_at > \$2`)
+var pulledForward = regexp.MustCompile(`^UPDATE \w+ SET next_at = \$1 WHERE next_at > \$1 AND next_at > 0 AND`)
 
 // firstOfQueue is the step that reads the first row of a queue in the order of its
 // index, to skip from merchant to merchant.
