@@ -32,16 +32,19 @@ func setCharge(p *payment.Payin, c processor.Charge) {
 
 // charge registers a stored order at its processor, within the processor's timeout.
 // Charges are idempotent on our id, so a charge that had no effect, or may have had
-// one, is requested again until the timeout. The order stays in any case; the same
-// request again continues from there.
-func (s *Service) charge(ctx context.Context, charger processor.Charger, profile processor.Profile, p payment.Payin, r processor.ChargeRequest) (payment.Payin, error) {
+// one, is requested again until the timeout. An answer that differs from the order is
+// withheld. The order stays in any case; the same request again continues from there.
+func (s *Service) charge(ctx context.Context, charger processor.Charger, profile processor.Profile, p payment.Payin, r processor.ChargeRequest, replayed bool) (payment.Payin, error) {
 	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), profile.ChargeTimeout)
 	defer cancel()
 	for {
 		answer := charger.Charge(limited, r)
 		switch answer.Outcome {
 		case processor.Done:
-			return s.recordCharge(ctx, &recordCharge{payin: p, charge: answer.Charge, links: s.Links})
+			if err := processor.CheckCharge(&profile, &r, &answer.Charge); err != nil {
+				return p, s.withholdCharge(ctx, profile.Name, &p, err)
+			}
+			return s.recordCharge(ctx, &recordCharge{payin: p, charge: answer.Charge, withheld: replayed, links: s.Links})
 		case processor.Refused:
 			return s.recordCharge(ctx, &recordCharge{payin: p, refused: true, failure: answer.Failure, links: s.Links})
 		}
@@ -77,11 +80,12 @@ func failureMessage(f *payment.Failure) string {
 
 // recordCharge records the answer of a processor to a charge.
 type recordCharge struct {
-	payin   payment.Payin // as it was charged; then as it is stored
-	charge  processor.Charge
-	refused bool
-	failure *payment.Failure
-	links   transition.Links
+	payin    payment.Payin // as it was charged; then as it is stored
+	charge   processor.Charge
+	withheld bool // an earlier answer may have differed from the order
+	refused  bool
+	failure  *payment.Failure
+	links    transition.Links
 }
 
 // Merchant implements [write.Operation].
@@ -108,6 +112,9 @@ func (v *recordCharge) Decide(l *store.Loaded, c *store.Changes) error {
 		setCharge(&p, v.charge)
 		p.Version++
 		p = c.SetPayin(p)
+		if v.withheld {
+			c.CloseCases(p.Merchant, p.ID, store.CaseCharge, store.ResolvedByProof)
+		}
 		return nil
 	}
 	if _, legal := payment.PayinTable.Next(p.Status, payment.OnFail); !legal {

@@ -9,10 +9,12 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/processortest"
 	"github.com/porteira/porteira/internal/write"
 )
 
 var (
+	// charged is an answer as it is recorded, once it has been compared with the order.
 	charged = processor.ChargeAnswer{Outcome: processor.Done, Charge: processor.Charge{ProcessorID: "p-1", PIX: &payment.PIXDetail{QRCode: "code"}}}
 	refused = processor.ChargeAnswer{Outcome: processor.Refused, Failure: &payment.Failure{Code: "limit", Message: "Over the limit."}}
 )
@@ -109,9 +111,9 @@ func TestUnconfirmedChargeIsRequestedAgain(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		calls := 0
 		answers := []processor.Outcome{processor.Unknown} // the last one repeats
-		g.Bank.AnswerCharge = func(*coretest.Bank, processor.ChargeRequest) processor.ChargeAnswer {
+		g.Bank.AnswerCharge = func(_ *coretest.Bank, r processor.ChargeRequest) processor.ChargeAnswer {
 			calls++
-			a := charged
+			a := processor.ChargeAnswer{Charge: processor.Charge{ProcessorID: "p-1", PIX: processortest.PIX(r)}}
 			a.Outcome, a.Cause = answers[min(calls, len(answers))-1], errors.New("time-out")
 			return a
 		}

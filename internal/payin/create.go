@@ -36,7 +36,7 @@ func (s *Service) Create(ctx context.Context, m store.Merchant, r *wire.PayinReq
 	if op.Payin.Ready() || op.Payin.Status != payment.PayinPending {
 		return op.Payin, !op.Fresh, nil
 	}
-	p, err = s.charge(ctx, charger, profile, op.Payin, chargeRequest(&m, &op.Payin, r.Personal))
+	p, err = s.charge(ctx, charger, profile, op.Payin, chargeRequest(&m, &op.Payin, r.Personal), !op.Fresh)
 	return p, !op.Fresh, err
 }
 
@@ -60,7 +60,9 @@ func (s *Service) NewCreate(m store.Merchant, r *wire.PayinRequest) (*Create, er
 	}
 	p := s.newPayin(&m, r)
 	if minter, ok := proc.(processor.Minter); ok {
-		if charge, ok := minter.Mint(chargeRequest(&m, &p, r.Personal)); ok {
+		request, profile := chargeRequest(&m, &p, r.Personal), proc.Profile()
+		charge, ok := minter.Mint(request)
+		if ok && processor.CheckCharge(&profile, &request, &charge) == nil { // else the processor is called
 			setCharge(&p, charge)
 		}
 	}

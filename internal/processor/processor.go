@@ -74,6 +74,9 @@ type Profile struct {
 	QuietPeriod time.Duration
 	// ChecksDocuments: CPF, CNPJ and Pix keys must carry right check digits.
 	ChecksDocuments bool
+	// CodeHosts are the hosts in the URLs of the processor's dynamic BR Codes; empty:
+	// any.
+	CodeHosts []string
 	// ChargeTimeout and TransferTimeout bound one call.
 	ChargeTimeout   time.Duration
 	TransferTimeout time.Duration

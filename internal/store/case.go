@@ -23,6 +23,7 @@ const (
 	CasePayoutUnknown    CaseKind = "payout_unknown"     // subject: payout; reason
 	CaseContradiction    CaseKind = "contradiction"      // subject: order; reason, processor, externalId, reported
 	CaseNotice           CaseKind = "notice"             // reason, processor, notice or externalId
+	CaseCharge           CaseKind = "charge_differs"     // subject: pay-in; processor, externalId, field: the charge is not shown
 	CaseDispute          CaseKind = "dispute_unexpected" // subject: pay-in; status
 	CaseWebhook          CaseKind = "webhook_exhausted"  // subject: order; event
 	CaseDamaged          CaseKind = "damaged"            // subject: order; table: whose row cannot be opened or processed

@@ -8,8 +8,8 @@ import (
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/processortest"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
 )
@@ -19,7 +19,7 @@ type minting struct{ *coretest.Bank }
 
 // Mint implements [processor.Minter].
 func (minting) Mint(r processor.ChargeRequest) (processor.Charge, bool) {
-	return processor.Charge{PIX: &payment.PIXDetail{QRCode: "x", TxID: r.ExternalID, ExpiresAt: r.ExpiresAt}}, true
+	return processor.Charge{PIX: processortest.PIX(r)}, true
 }
 
 // The two operations that clients wait for most, 64 requests at once, one merchant,

@@ -17,6 +17,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/write"
 )
@@ -173,7 +174,10 @@ func (bank) Profile() processor.Profile {
 
 // Mint implements [processor.Minter].
 func (bank) Mint(r processor.ChargeRequest) (processor.Charge, bool) {
-	return processor.Charge{PIX: &payment.PIXDetail{QRCode: strings.Repeat("0", 150), TxID: r.ExternalID, ExpiresAt: r.ExpiresAt}}, true
+	made, err := bankapi.Instruct(r.ExternalID, bankapi.ChargeTerms{
+		Method: bankapi.Method(r.Method), Amount: r.Amount, ExpiresAt: r.ExpiresAt, MerchantName: r.MerchantName, MerchantCity: r.MerchantCity,
+	})
+	return processor.Charge{PIX: (*payment.PIXDetail)(made.PIX)}, err == nil
 }
 
 // Charge implements [processor.Charger]; it is not called.

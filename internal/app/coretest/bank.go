@@ -13,6 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/processortest"
 )
 
 // BankName is the name of the bank as a processor.
@@ -133,9 +134,7 @@ func (b *Bank) Charge(_ context.Context, r processor.ChargeRequest) processor.Ch
 	if b.Charges[r.ExternalID] == nil {
 		b.Charges[r.ExternalID] = &processor.ChargeReport{Lookup: processor.Found, State: processor.ChargeOpen}
 	}
-	return processor.ChargeAnswer{Outcome: processor.Done, Charge: processor.Charge{
-		PIX: &payment.PIXDetail{QRCode: "code of " + r.ExternalID, TxID: r.ExternalID, ExpiresAt: r.ExpiresAt},
-	}}
+	return processor.ChargeAnswer{Outcome: processor.Done, Charge: processor.Charge{PIX: processortest.PIX(r)}}
 }
 
 // QueryCharge implements [processor.Charger].

@@ -1,16 +1,14 @@
 package sandbox
 
 import (
-	"github.com/porteira/porteira/boleto"
-	"github.com/porteira/porteira/brcode"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
 // The gateway stores a bank's answers only if they pass these checks. Without
-// them a value could fail forever (a NUL, which PostgreSQL rejects) or mislead (a
-// charge that nobody can pay).
+// them a value could fail forever (a NUL, which PostgreSQL rejects). What a payer is
+// shown is compared with the order by [processor.CheckCharge], for all drivers.
 
 // Longest texts of a bank, in bytes.
 const (
@@ -41,26 +39,6 @@ func validPayment(p *bankapi.Payment) bool {
 }
 
 func validDispute(d bankapi.Dispute) bool { return isToken(d.ID) && isAmount(d.Amount) }
-
-// payable reports whether the charge has what its payer needs.
-func payable(c *bankapi.Charge) bool {
-	switch c.Method {
-	case bankapi.MethodPIX:
-		if c.PIX == nil || !isTokenOrNone(c.PIX.TxID) {
-			return false
-		}
-		_, err := brcode.Decode(c.PIX.QRCode)
-		return err == nil
-	case bankapi.MethodBoleto:
-		if c.Boleto == nil || !isTokenOrNone(c.Boleto.OurNumber) || !isTokenOrNone(c.Boleto.DueDate) {
-			return false
-		}
-		line, err := boleto.Line(c.Boleto.Barcode)
-		return err == nil && line == c.Boleto.DigitableLine
-	default:
-		return true
-	}
-}
 
 // validFailure is the failure if it can be shown, else nil.
 func validFailure(f *bankapi.Failure) *payment.Failure {

@@ -83,7 +83,8 @@ func FuzzAnswer(f *testing.F) {
 		ctx, guard := t.Context(), func() error { return nil }
 		sent := p.Transfer(ctx, processor.TransferRequest{ExternalID: "abc", Amount: 100, KeyType: "EVP", Key: "k", Name: "n", Document: "d"}, guard)
 		back := p.Refund(ctx, processor.RefundRequest{ExternalID: "abc", PaymentID: "E1", Amount: 100}, guard)
-		made := p.Charge(ctx, processor.ChargeRequest{ExternalID: "abc", Method: payment.PIX, Amount: 100, ExpiresAt: start})
+		request, profile := processor.ChargeRequest{ExternalID: "abc", Method: payment.PIX, Amount: 100, ExpiresAt: start}, p.Profile()
+		made := p.Charge(ctx, request)
 		for what, outcome := range map[string]processor.Outcome{"transfer": sent.Outcome, "refund": back.Outcome, "charge": made.Outcome} {
 			proved := outcome == processor.Done && status == http.StatusOK ||
 				outcome == processor.Refused && (status == 400 && problem.Code == "request_invalid" || status == 422 && slices.Contains(refusals, problem.Code))
@@ -91,8 +92,9 @@ func FuzzAnswer(f *testing.F) {
 				t.Fatalf("%s is %s by %d %q", what, outcome, status, body)
 			}
 		}
-		if made.Outcome == processor.Done && (made.Charge.PIX == nil || made.Charge.PIX.QRCode == "") {
-			t.Fatalf("a charge without a code is taken: %q", body)
+		shown := made.Outcome == processor.Done && processor.CheckCharge(&profile, &request, &made.Charge) == nil
+		if shown && (made.Charge.PIX == nil || made.Charge.PIX.QRCode == "") {
+			t.Fatalf("a charge without a code is shown: %q", body)
 		}
 		for _, r := range []processor.TransferReport{sent.Report, back.Report, p.QueryTransfer(ctx, "abc"), p.QueryRefund(ctx, "abc")} {
 			checkTransfer(t, status, r)

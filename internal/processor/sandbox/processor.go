@@ -70,6 +70,7 @@ func (p *Processor) Profile() processor.Profile {
 		IdempotentByOurID: true,
 		QuietPeriod:       2 * time.Second,
 		ChecksDocuments:   false,
+		CodeHosts:         []string{bankapi.CodeHost},
 		ChargeTimeout:     4 * time.Second,
 		TransferTimeout:   5 * time.Second,
 	}
@@ -94,9 +95,6 @@ func (p *Processor) Charge(ctx context.Context, r processor.ChargeRequest) proce
 	outcome := result.outcome()
 	if outcome == processor.Done && (body.ExternalID != r.ExternalID || body.Amount != r.Amount || body.Method != terms.Method) {
 		return processor.ChargeAnswer{Cause: errOtherID}
-	}
-	if outcome == processor.Done && !payable(&body) {
-		return processor.ChargeAnswer{Cause: errAnswerForm}
 	}
 	answer := processor.ChargeAnswer{Outcome: outcome, Cause: result.cause()}
 	switch outcome {

@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	// codeHost is the address in this bank's BR Codes. No name under .invalid
-	// ever resolves (RFC 2606), so no payer's bank can fetch the charge.
-	codeHost = "pix.porteira.invalid/qr/v2/"
+	// CodeHost is the host in this bank's BR Codes. No name under .invalid ever
+	// resolves (RFC 2606), so no payer's bank can fetch the charge.
+	CodeHost = "pix.porteira.invalid"
+	codePath = "/qr/v2/"
 	// worthless marks a code or bill that looks payable but is not.
 	worthless = "SEM VALOR - "
 	// defaultCity is used for a merchant without a city.
@@ -50,7 +51,7 @@ func dynamicCode(externalID string, terms ChargeTerms) (string, error) {
 		city = defaultCity
 	}
 	code, err := brcode.Dynamic{
-		URL:          codeHost + externalID,
+		URL:          CodeHost + codePath + externalID,
 		MerchantName: brcode.Cut(worthless+brcode.Fold(terms.MerchantName), brcode.MaxMerchantName),
 		City:         city,
 		Amount:       int64(terms.Amount),

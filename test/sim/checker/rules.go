@@ -125,6 +125,7 @@ var caseRules = map[string]caseRule{
 	"payout_unknown":     {subject: Payout, params: []string{"reason"}, resolutions: []string{"proof", "replaced"}},
 	"contradiction":      {subject: "order", params: []string{"reason"}, resolutions: []string{"replaced"}},
 	"notice":             {params: []string{"reason", "processor", "notice|externalId"}},
+	"charge_differs":     {subject: Payin, params: []string{"processor", "externalId", "field"}, resolutions: []string{"proof"}},
 	"dispute_unexpected": {subject: Payin, params: []string{"status"}, resolutions: []string{"replaced"}},
 	"webhook_exhausted":  {subject: "order", params: []string{"event"}, resolutions: []string{"delivered", "disabled"}},
 }

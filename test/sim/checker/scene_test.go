@@ -17,8 +17,8 @@ import (
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/db/dbtest"
 	"github.com/porteira/porteira/internal/env"
-	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/processortest"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
 )
@@ -41,7 +41,7 @@ func (bank) Profile() processor.Profile {
 }
 
 func (bank) Mint(r processor.ChargeRequest) (processor.Charge, bool) {
-	return processor.Charge{PIX: &payment.PIXDetail{QRCode: "x", TxID: r.ExternalID, ExpiresAt: r.ExpiresAt}}, r.Amount != registered
+	return processor.Charge{PIX: processortest.PIX(r)}, r.Amount != registered
 }
 
 func (b bank) Charge(_ context.Context, r processor.ChargeRequest) processor.ChargeAnswer {
