@@ -16,7 +16,7 @@ type casePair struct {
 // the parameter.
 var caseTexts = map[casePair]string{
 	{store.CaseOverpaid, ""}:         "More was paid than the order's amount. The surplus is in the merchant's unapplied account: return it or assign it.",
-	{store.CaseUnmatchedReceipt, ""}: "A payment does not match any order of this gateway. It is in the unapplied account: find its owner.",
+	{store.CaseUnmatchedReceipt, ""}: "Processor {processor} received a payment that names no order of this gateway: {externalId}. It is in the platform's unidentified account: find its owner.",
 	{store.CaseCharge, ""}:           "Processor {processor} answered order {externalId} with a charge that differs from it: {field}. The payer is not shown it, and the order stays unpaid: contact the processor before anything else is charged there.",
 	{store.CaseDispute, ""}:          "The processor reports a dispute of an order in status {status}." + compareStatement,
 	{store.CaseDamaged, ""}:          "A row of the table {table} cannot be opened or processed. It is skipped, and its money stays where it is. Check the retired master keys and run porteira verify.",

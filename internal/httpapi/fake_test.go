@@ -78,7 +78,7 @@ func (g *gateway) Admit(payment.ID) error {
 }
 
 func (g *gateway) ExternalID(m *store.Merchant, op payment.Operation, reference string) string {
-	return payment.ExternalID(payment.ID{}, m.Number, m.ID, op, reference)
+	return (&payment.ExternalIDs{}).New(m.Number, m.ID, op, reference)
 }
 
 // compare is the error of the use cases for two requests under one reference.

@@ -60,7 +60,8 @@ var meanings = map[ledger.Account]string{
 	ledger.Pending:        "money that settles later",
 	ledger.Held:           "set aside for payouts and refunds in flight, with their fees",
 	ledger.Disputed:       "set aside for open disputes",
-	ledger.Unapplied:      "money that matches no order",
+	ledger.Unapplied:      "money for orders beyond their amounts",
+	ledger.Unidentified:   "the platform's: money that names no order",
 	ledger.Owed:           "the merchant's debt",
 	ledger.Fees:           "the platform's revenue from this merchant",
 	ledger.Clearing(bank): "`clearing:` and a processor's name: what that processor holds for the merchant",
@@ -90,7 +91,7 @@ func permitted(a ledger.Account) string {
 const pageSigns = `
 A positive posting credits its account, a negative one debits it. ` + "`clearing`" + ` is debited when money arrives at the processor:
 it is usually negative, the platform's claim on the processor. Only a dispute, or a fee larger than its receipt, can make ` + "`owed`" + ` negative. An entry that breaks a
-sign rule is refused. ` + "`GET /balance`" + ` shows all accounts except ` + "`fees` and `clearing`" + `, with ` + "`owed`" + ` as a positive amount.
+sign rule is refused. ` + "`GET /balance`" + ` shows all accounts except ` + "`fees`, `unidentified` and `clearing`" + `, with ` + "`owed`" + ` as a positive amount.
 
 ## Recipes
 

@@ -25,9 +25,12 @@ const (
 	Pending   Account = "pending"   // received, settles later
 	Held      Account = "held"      // set aside for payouts and refunds in flight
 	Disputed  Account = "disputed"  // set aside for open disputes
-	Unapplied Account = "unapplied" // money received that matches no order
+	Unapplied Account = "unapplied" // money received for an order beyond its amount
 	Owed      Account = "owed"      // debt to the platform: zero or below
 	Fees      Account = "fees"      // the platform's revenue from this merchant
+
+	// Unidentified is the platform's: money received that names no order.
+	Unidentified Account = "unidentified"
 )
 
 // clearingPrefix begins the name of every account that stands for money at a
@@ -44,7 +47,7 @@ func (a Account) IsClearing() bool { return strings.HasPrefix(string(a), clearin
 // Known reports whether a is an account that a recipe can name.
 func (a Account) Known() bool {
 	switch a {
-	case Available, Pending, Held, Disputed, Unapplied, Owed, Fees:
+	case Available, Pending, Held, Disputed, Unapplied, Owed, Fees, Unidentified:
 		return true
 	}
 	return a.IsClearing() && len(a) > len(clearingPrefix)

@@ -10,7 +10,7 @@ const (
 	Funded             Kind = "funded"              // the operator put money in
 	Received           Kind = "received"            // a payer's money, available at once
 	ReceivedPending    Kind = "received_pending"    // a payer's money, settles later
-	ReceivedUnapplied  Kind = "received_unapplied"  // money that matches no order
+	ReceivedUnapplied  Kind = "received_unapplied"  // money for an order beyond its amount
 	Settled            Kind = "settled"             // pending became available
 	PayoutHeld         Kind = "payout_held"         // set aside for a payout
 	PayoutPaid         Kind = "payout_paid"         // left through the processor
@@ -24,6 +24,8 @@ const (
 	ChargedBack        Kind = "charged_back"        // the payer won; taken by the payer's bank
 	ChargebackReversed Kind = "chargeback_reversed" // returned by the payer's bank
 	OwedRepaid         Kind = "owed_repaid"         // available money paid a debt
+
+	ReceivedUnidentified Kind = "received_unidentified" // money that names no order
 )
 
 // Recipe describes one kind for people: the docs print it.
@@ -38,7 +40,8 @@ var Recipes = []Recipe{
 	{Funded, "clearing → available", "the operator credits money that it has at the processor"},
 	{Received, "clearing → available (fee → fees)", "an order was paid; the money is available at once"},
 	{ReceivedPending, "clearing → pending (fee → fees)", "an order was paid; the money settles later"},
-	{ReceivedUnapplied, "clearing → unapplied", "a payment, or a part of it, matches no order"},
+	{ReceivedUnapplied, "clearing → unapplied", "a payment, or a part of it, exceeds its order"},
+	{ReceivedUnidentified, "clearing → unidentified", "a payment names no order; on the platform's accounts only"},
 	{Settled, "pending → available", "the settlement date is reached"},
 	{PayoutHeld, "available → held", "a payout was accepted: amount and fee"},
 	{PayoutPaid, "held → clearing (fee → fees)", "the processor proved that the payout was paid"},
@@ -90,9 +93,14 @@ func ReceiveLater(processor string, amount, fee money.Cents) Entry {
 	return received(ReceivedPending, Clearing(processor), Pending, amount, fee)
 }
 
-// ReceiveUnapplied credits money that matches no order.
+// ReceiveUnapplied credits money for an order beyond its amount.
 func ReceiveUnapplied(processor string, amount money.Cents) Entry {
 	return Move(ReceivedUnapplied, Clearing(processor), Unapplied, amount)
+}
+
+// ReceiveUnidentified credits money that names no order to the platform.
+func ReceiveUnidentified(processor string, amount money.Cents) Entry {
+	return Move(ReceivedUnidentified, Clearing(processor), Unidentified, amount)
 }
 
 // Settle makes pending money available.

@@ -32,6 +32,7 @@ available 5, owed -30                      | received 100                   | cl
 -                                          | received_pending 100           | clearing -100, pending 100
 -                                          | received_pending 100 fee 2     | clearing -100, pending 98, fees 2
 -                                          | received_unapplied 100         | clearing -100, unapplied 100
+-                                          | received_unidentified 100      | clearing -100, unidentified 100
 pending 100                                | settled 60                     | pending 40, available 60
 pending 100                                | settled 100                    | available 100
 pending 99                                 | settled 100                    | refused
@@ -152,7 +153,7 @@ func TestRecipesMoveWhatTheySay(t *testing.T) {
 // accounts are all that there are.
 var accounts = []ledger.Account{
 	ledger.Clearing(bank), ledger.Available, ledger.Pending, ledger.Held,
-	ledger.Disputed, ledger.Unapplied, ledger.Owed, ledger.Fees,
+	ledger.Disputed, ledger.Unapplied, ledger.Owed, ledger.Fees, ledger.Unidentified,
 }
 
 // entry makes the entry of a recipe over balances; ok is false if the recipe has
@@ -167,6 +168,8 @@ func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledg
 		e = ledger.ReceiveLater(bank, amount, fee)
 	case ledger.ReceivedUnapplied:
 		e = ledger.ReceiveUnapplied(bank, amount)
+	case ledger.ReceivedUnidentified:
+		e = ledger.ReceiveUnidentified(bank, amount)
 	case ledger.Settled:
 		e = ledger.Settle(amount)
 	case ledger.PayoutHeld:

@@ -80,14 +80,15 @@ func unknownTo(g *coretest.Gateway, op payment.Operation) string {
 	return g.Store.ExternalID(&g.Merchant, op, "never requested")
 }
 
-// wantUnapplied compares the merchant's unapplied money.
-func wantUnapplied(g *coretest.Gateway, amount money.Cents) {
+// wantUnidentified compares the platform's unidentified money; the merchant gets none.
+func wantUnidentified(g *coretest.Gateway, amount money.Cents) {
 	g.T.Helper()
-	b, err := g.Store.Balances(g.T.Context(), g.Merchant.ID)
+	b, err := g.Store.Balances(g.T.Context(), payment.ID{})
 	g.Must(err)
-	if b[ledger.Unapplied] != amount {
-		g.T.Fatalf("unapplied %d, want %d", b[ledger.Unapplied], amount)
+	if b[ledger.Unidentified] != amount {
+		g.T.Fatalf("unidentified %d, want %d", b[ledger.Unidentified], amount)
 	}
+	g.WantBalances(coretest.Opening, 0)
 }
 
 // A notice of an order that is unknown gets a case, once.
@@ -98,7 +99,7 @@ func TestNoticeOfAnUnknownPayment(t *testing.T) {
 		g.Notify("n-1", "charge "+id)
 		g.Notify("n-2", "charge "+id)
 		g.Apply()
-		wantUnapplied(g, 55_00)
+		wantUnidentified(g, 55_00)
 		g.WantCases(store.CaseUnmatchedReceipt)
 	})
 }

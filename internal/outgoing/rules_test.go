@@ -122,7 +122,7 @@ func TestRule04OneIDForLife(t *testing.T) {
 			return processor.TransferAnswer{Outcome: processor.Done, Report: b.Pay(r, processor.TransferPaid)}
 		}
 		p := g.Payout("r", 10_00)
-		if want := payment.ExternalID(g.Store.Installation(), g.Merchant.Number, g.Merchant.ID, payment.OperationPayout, "r"); p.ExternalID != want {
+		if want := g.Store.ExternalID(&g.Merchant, payment.OperationPayout, "r"); p.ExternalID != want {
 			t.Fatalf("external id %s, want %s", p.ExternalID, want)
 		}
 		for range 20 {

@@ -11,6 +11,12 @@ import (
 // NewExpire builds the operation that expires a pay-in.
 func (s *Service) NewExpire(ref store.Ref) write.Operation { return &expire{ref: ref, links: s.Links} }
 
+// ToPlatform makes the platform the owner of an operation's receipts.
+func (v *Receive) ToPlatform() *Receive {
+	v.toPlatform()
+	return v
+}
+
 // NewRecordCharge builds the operation that records the answer to a charge.
 func (s *Service) NewRecordCharge(p payment.Payin, answer processor.ChargeAnswer) write.Operation {
 	return &recordCharge{

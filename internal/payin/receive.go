@@ -29,8 +29,17 @@ func (s *Service) Receive(ctx context.Context, processorName, externalID string,
 	if err != nil {
 		return err
 	}
-	return s.Writer.Do(ctx, op)
+	err = s.Writer.Do(ctx, op)
+	if errors.Is(err, errUnidentified) {
+		op.toPlatform()
+		err = s.Writer.Do(ctx, op)
+	}
+	return err
 }
+
+// errUnidentified refuses to book money on a merchant's accounts, as it names none of
+// the merchant's orders at that processor.
+var errUnidentified = errors.New("payin: payment of no order")
 
 // Receive is the operation that books a report.
 type Receive struct {
@@ -69,6 +78,14 @@ func (s *Service) NewReceive(ctx context.Context, processorName, externalID stri
 	return v, nil
 }
 
+// toPlatform makes the platform the owner of the receipts: they name no order.
+func (v *Receive) toPlatform() {
+	v.merchant = payment.ID{}
+	for _, r := range v.receipts {
+		r.Merchant = v.merchant
+	}
+}
+
 // Merchant implements [write.Operation].
 func (v *Receive) Merchant() payment.ID { return v.merchant }
 
@@ -90,7 +107,8 @@ func (v *Receive) Needs(n *store.Needs) {
 }
 
 // Decide applies new receipts to their order, follows its disputes and the state of
-// the charge, and finishes the notice.
+// the charge, and finishes the notice. It is errUnidentified if a new receipt names no
+// order and the platform is not its owner.
 func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
 	p, _, known := l.PayinByExternalID(v.merchant, v.externalID)
 	known = known && p.Processor == v.processor
@@ -99,10 +117,14 @@ func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
 			continue
 		}
 		var err error
-		if known {
+		switch {
+		case known:
 			err = v.applyReceipt(l, c, &p, *r, v.report.Payments[i].Card)
-		} else {
-			err = keepUnmatched(c, *r)
+		case !v.merchant.IsZero():
+			c.UndoKeys()
+			return errUnidentified
+		default:
+			err = keepUnidentified(c, *r)
 		}
 		if err != nil {
 			return fmt.Errorf("receipt: %w", err)
@@ -184,13 +206,17 @@ func receiptTrigger(p *payment.Payin, amount money.Cents) (payment.Trigger, mone
 	return payment.OnPay, lacking
 }
 
-// keepUnmatched books money that matches no order: for the merchant whose number
-// it carries, or for the platform itself.
-func keepUnmatched(c *store.Changes, r payment.Receipt) error {
+// keepUnidentified books money that names no order on the platform's accounts, never
+// on a merchant's: the payer of a static code, or another program at the same
+// processor, chooses that text.
+func keepUnidentified(c *store.Changes, r payment.Receipt) error {
 	r.Payin, r.Applied = payment.ID{}, 0
 	c.AddReceipt(r)
-	c.OpenCase(store.Case{Merchant: r.Merchant, Kind: store.CaseUnmatchedReceipt, Subject: r.ID, Amount: r.Amount})
-	return c.Post(r.Merchant, r.ID, ledger.ReceiveUnapplied(r.Processor, r.Amount))
+	c.OpenCase(store.Case{
+		Merchant: r.Merchant, Kind: store.CaseUnmatchedReceipt, Subject: r.ID, Amount: r.Amount,
+		Params: store.Params{"processor": r.Processor, "externalId": r.OrderID},
+	})
+	return c.Post(r.Merchant, r.ID, ledger.ReceiveUnidentified(r.Processor, r.Amount))
 }
 
 // applyState follows the charge's own state. A late state meets an illegal cell and

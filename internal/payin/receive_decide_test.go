@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -37,11 +38,11 @@ const (
 		+postings received_unapplied clearing:bank -100
 		+postings received_unapplied unapplied 100
 		+events payin.overpaid`
-	unmatched = `
+	unidentified = `
 		+receipts 5500 0
-		+cases unmatched_receipt 5500
-		+postings received_unapplied clearing:bank -5500
-		+postings received_unapplied unapplied 5500`
+		+cases unmatched_receipt 5500 externalId:{externalId} processor:bank
+		+postings received_unidentified clearing:bank -5500
+		+postings received_unidentified unidentified 5500`
 )
 
 func TestReceiveDecisions(t *testing.T) { testDecisions(t, receiveDecisions) }
@@ -159,28 +160,29 @@ func TestReceiveDisputeDecisions(t *testing.T) {
 	})
 }
 
-// Money that matches no order of ours at that processor is kept, unapplied, with
-// a case.
-func TestReceiveUnmatchedDecisions(t *testing.T) {
+// Money that names no order of ours at that processor is kept on the platform's
+// accounts, with a case.
+func TestReceiveUnidentifiedDecisions(t *testing.T) {
+	toPlatform := func(op write.Operation) write.Operation { return op.(*payin.Receive).ToPlatform() }
 	testDecisions(t, []decision{
 		{name: "an unknown order", op: func(s *story) write.Operation {
 			s.payin.ExternalID = s.ExternalID(payment.OperationPayin, "never requested")
-			return receives("pay A 55")(s)
-		}, changes: unmatched},
+			return toPlatform(receives("pay A 55")(s))
+		}, changes: unidentified},
 		{name: "an unreadable id", op: func(s *story) write.Operation {
 			s.payin.ExternalID = "???"
 			return receives("pay A 55")(s)
-		}, changes: unmatched},
+		}, changes: unidentified},
 		{name: "an order of another processor", op: func(s *story) write.Operation {
 			report := s.report("pay", "A", "55")
 			report.State = processor.ChargeFailed
 			report.Disputes = []processor.Dispute{{ID: "D", Amount: 100_00, State: processor.DisputeOpen}}
-			return s.receive("other", report)
+			return toPlatform(s.receive("other", report))
 		}, changes: `
 			+receipts 5500 0
-			+cases unmatched_receipt 5500
-			+postings received_unapplied clearing:other -5500
-			+postings received_unapplied unapplied 5500`},
+			+cases unmatched_receipt 5500 externalId:{externalId} processor:other
+			+postings received_unidentified clearing:other -5500
+			+postings received_unidentified unidentified 5500`},
 		{name: "a state of an unknown order", op: func(s *story) write.Operation {
 			s.payin.ExternalID = s.ExternalID(payment.OperationPayin, "never requested")
 			return receives("fail")(s)

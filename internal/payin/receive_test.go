@@ -59,7 +59,7 @@ var receiveStories = []struct {
 	{"paid again after a chargeback", "pay A 100, dispute lost, pay B 100", "CHARGEBACK", 100_00, "0.00", "100.00", "", "payin.paid payin.disputed payin.chargeback payin.overpaid", "overpaid"},
 	{"dispute of spent money", "pay A 100, spend 70, dispute open", "DISPUTED", 100_00, "0.00", "0.00", "disputed 100.00 owed -70.00", "payin.paid payout.processing payout.completed payin.disputed", ""},
 	{"debt is repaid first", "pay A 100, spend 70, dispute open, dispute won", "PAID", 100_00, "30.00", "0.00", "", "payin.paid payout.processing payout.completed payin.disputed payin.dispute_won", ""},
-	{"unmatched money", "unmatched 55", "PENDING", 0, "0.00", "55.00", "", "", "unmatched_receipt"},
+	{"unmatched money", "unmatched 55", "PENDING", 0, "0.00", "0.00", "", "", "unmatched_receipt"},
 }
 
 func TestReceiveStories(t *testing.T) {

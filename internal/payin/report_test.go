@@ -82,8 +82,51 @@ func TestReportOfAnotherProcessorMovesNoOrder(t *testing.T) {
 		}, nil))
 		g.WantPayin(p, payment.PayinPending, 0, 0)
 		g.WantBalances(coretest.Opening, 0)
-		wantAccounts(g, 0, 1_00)
+		wantUnidentified(g, 1_00)
 		g.WantCases(store.CaseUnmatchedReceipt)
+	})
+}
+
+// wantUnidentified compares the platform's unidentified money, and that the merchant has
+// none beyond the orders.
+func wantUnidentified(g *coretest.Gateway, amount money.Cents) {
+	g.T.Helper()
+	for owner, want := range map[payment.ID]money.Cents{{}: amount, g.Merchant.ID: 0} {
+		b, err := g.Store.Balances(g.T.Context(), owner)
+		g.Must(err)
+		if b[ledger.Unidentified] != want || b[ledger.Unapplied] != 0 {
+			g.T.Errorf("unidentified %d, unapplied %d of %s; want %d", b[ledger.Unidentified], b[ledger.Unapplied], owner, want)
+		}
+	}
+}
+
+// Money that names no order of this installation is the platform's, with a case, also
+// if its id begins with a merchant's number: the payer of a static code, or another
+// installation at the same bank, chose it. It stops no other report of its batch.
+func TestMoneyOfNoOrderIsThePlatforms(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "order", "")
+		report := func(id string, amount money.Cents) processor.ChargeReport {
+			return processor.ChargeReport{Lookup: processor.Found, Payments: []processor.Payment{{ID: id, Amount: amount, PaidAt: g.Clock.Now()}}}
+		}
+		foreign := (&payment.ExternalIDs{Installation: payment.ID{9}}).New(g.Merchant.Number, payment.ID{8}, payment.OperationPayin, "of another installation")
+		for range 2 { // reported again
+			g.Must(g.Payins.Receive(t.Context(), coretest.BankName, foreign, report("E1", 5_000_00), nil))
+		}
+		lost, err := g.Payins.NewReceive(t.Context(), coretest.BankName, g.Store.ExternalID(&g.Merchant, payment.OperationPayin, "lost"), report("E2", 7_00), nil)
+		g.Must(err)
+		paid, err := g.Payins.NewReceive(t.Context(), coretest.BankName, p.ExternalID, report("E3", 100_00), nil)
+		g.Must(err)
+		errs := g.Writer.All(t.Context(), []write.Operation{lost, paid})
+		if errs[0] == nil || errs[1] != nil {
+			t.Errorf("committed: %v", errs)
+		}
+		g.Must(g.Payins.Receive(t.Context(), coretest.BankName, g.Store.ExternalID(&g.Merchant, payment.OperationPayin, "lost"), report("E2", 7_00), nil))
+		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+		wantUnidentified(g, 5_007_00)
+		g.WantBalances(coretest.Opening+100_00, 0)
+		g.WantCases(store.CaseUnmatchedReceipt, store.CaseUnmatchedReceipt)
+		g.WantProven()
 	})
 }
 

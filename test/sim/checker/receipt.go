@@ -71,10 +71,14 @@ func (c *Checker) applyReceipt(l *line) {
 	c.payments[name], c.receiptList = r, append(c.receiptList, r)
 	m := c.merchant(l.key.merchant)
 	m.received += r.amount
-	m.surplus += r.amount - r.applied
 	if r.payin.isZero() {
+		m.nameless += r.amount
+		if !m.id.isZero() {
+			c.violateMerchantf(Incoming, m.id, "receipt %s of no order belongs to a merchant", l.key.id)
+		}
 		return
 	}
+	m.surplus += r.amount - r.applied
 	r.order = c.orders[rowKey{l.key.merchant, r.payin}]
 	if r.order == nil || r.order.kind != Payin {
 		c.violateMerchantf(Incoming, l.key.merchant, "receipt %s belongs to %s, which is not a pay-in", l.key.id, r.payin)

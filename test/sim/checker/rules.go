@@ -90,23 +90,24 @@ type leg struct {
 
 // recipes lists the legs of each kind of entry.
 var recipes = map[string][]leg{
-	"funded":              {{"clearing", -1, true}, {"available", 1, true}},
-	"received":            {{"clearing", -1, true}, {"available", 1, false}, {"fees", 1, false}},
-	"received_pending":    {{"clearing", -1, true}, {"pending", 1, false}, {"fees", 1, false}},
-	"received_unapplied":  {{"clearing", -1, true}, {"unapplied", 1, true}},
-	"settled":             {{"pending", -1, true}, {"available", 1, true}},
-	"payout_held":         {{"available", -1, true}, {"held", 1, true}},
-	"payout_paid":         {{"held", -1, true}, {"clearing", 1, true}, {"fees", 1, false}},
-	"payout_released":     {{"held", -1, true}, {"available", 1, true}},
-	"payout_returned":     {{"clearing", -1, true}, {"available", 1, true}},
-	"refund_held":         {{"available", -1, true}, {"held", 1, true}},
-	"refunded":            {{"held", -1, true}, {"clearing", 1, true}},
-	"refund_released":     {{"held", -1, true}, {"available", 1, true}},
-	"dispute_opened":      {{"available", -1, false}, {"owed", -1, false}, {"disputed", 1, true}},
-	"dispute_won":         {{"disputed", -1, true}, {"owed", 1, false}, {"available", 1, false}},
-	"charged_back":        {{"disputed", -1, true}, {"clearing", 1, true}},
-	"chargeback_reversed": {{"clearing", -1, true}, {"owed", 1, false}, {"available", 1, false}},
-	"owed_repaid":         {{"available", -1, true}, {"owed", 1, true}},
+	"funded":                {{"clearing", -1, true}, {"available", 1, true}},
+	"received":              {{"clearing", -1, true}, {"available", 1, false}, {"fees", 1, false}},
+	"received_pending":      {{"clearing", -1, true}, {"pending", 1, false}, {"fees", 1, false}},
+	"received_unapplied":    {{"clearing", -1, true}, {"unapplied", 1, true}},
+	"received_unidentified": {{"clearing", -1, true}, {"unidentified", 1, true}},
+	"settled":               {{"pending", -1, true}, {"available", 1, true}},
+	"payout_held":           {{"available", -1, true}, {"held", 1, true}},
+	"payout_paid":           {{"held", -1, true}, {"clearing", 1, true}, {"fees", 1, false}},
+	"payout_released":       {{"held", -1, true}, {"available", 1, true}},
+	"payout_returned":       {{"clearing", -1, true}, {"available", 1, true}},
+	"refund_held":           {{"available", -1, true}, {"held", 1, true}},
+	"refunded":              {{"held", -1, true}, {"clearing", 1, true}},
+	"refund_released":       {{"held", -1, true}, {"available", 1, true}},
+	"dispute_opened":        {{"available", -1, false}, {"owed", -1, false}, {"disputed", 1, true}},
+	"dispute_won":           {{"disputed", -1, true}, {"owed", 1, false}, {"available", 1, false}},
+	"charged_back":          {{"disputed", -1, true}, {"clearing", 1, true}},
+	"chargeback_reversed":   {{"clearing", -1, true}, {"owed", 1, false}, {"available", 1, false}},
+	"owed_repaid":           {{"available", -1, true}, {"owed", 1, true}},
 }
 
 // webhookAttempts is after how many attempts a delivery is exhausted.
@@ -121,7 +122,7 @@ type caseRule struct {
 
 var caseRules = map[string]caseRule{
 	"overpaid":           {subject: Payin},
-	"unmatched_receipt":  {subject: "receipt"},
+	"unmatched_receipt":  {subject: "receipt", params: []string{"processor", "externalId"}},
 	"payout_unknown":     {subject: Payout, params: []string{"reason"}, resolutions: []string{"proof", "replaced"}},
 	"contradiction":      {subject: "order", params: []string{"reason"}, resolutions: []string{"replaced"}},
 	"notice":             {params: []string{"reason", "processor", "notice|externalId"}},

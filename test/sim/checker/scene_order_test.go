@@ -220,7 +220,7 @@ func (s *scene) populate() {
 	s.payout("out-sent", 700)
 	s.send(done(processor.TransferProcessing))
 	s.payout("out-new", 900)
-	s.pay(payment.ExternalID(s.store.Installation(), s.merchant.Number, s.merchant.ID, payment.OperationPayin, "unknown"), "C", 55)
+	s.pay(s.store.ExternalID(&s.merchant, payment.OperationPayin, "unknown"), "C", 55)
 	s.must(s.Notices.Record(s.ctx, bankName, "n1", "", []byte("nothing")))
 	s.wantSound()
 }
