@@ -187,7 +187,7 @@ func checkSequences(t *testing.T, limit int, pair func() *pair) {
 			r.Fatalf("in batches:\n%s\none by one:\n%s", batches, single)
 		}
 		if m, ok := v.batches.stage.(*memory); ok {
-			m.wantProven()
+			m.WantProven()
 		}
 	})
 }
@@ -201,7 +201,7 @@ func TestBatchDoesWhatItsOperationsDo(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
 		checkSequences(t, math.MaxInt, func() *pair {
 			batches := newMemory(t)
-			return newPair(batches, newMemory(t), batches.commitAll)
+			return newPair(batches, newMemory(t), batches.CommitAll)
 		})
 	})
 	t.Run("sqlite", func(t *testing.T) {

@@ -3,20 +3,17 @@ package outgoing_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/cluster"
-	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/transition"
 	"github.com/porteira/porteira/internal/write"
 )
 
@@ -172,104 +169,54 @@ func (g onGateway) restoredLongAgo() {
 
 // memory decides without a database.
 type memory struct {
-	t          *testing.T
-	clock      *env.VirtualClock
-	env        env.Env
+	*coretest.Memory
+
 	b          *coretest.Bank
 	e          *outgoing.Executor
-	merchant   payment.ID
-	process    payment.ID
 	restoredAt time.Time
-	opening    money.Cents // available before the postings
-	rows       store.Given
 }
 
 func newMemory(t *testing.T) *memory {
 	t.Helper()
-	e, clock := env.Virtual(coretest.Start, 1)
-	m := &memory{t: t, clock: clock, env: e, b: coretest.NewBank(), opening: coretest.Opening}
-	m.e = outgoing.New(outgoing.Options{Env: e, Node: cluster.NewNode(clock), Processors: processor.Registry{coretest.BankName: m.b}})
-	m.merchant, m.process = m.newID(), m.newID()
-	m.rows = store.Given{
-		NewID: m.newID, Nodes: []store.Node{{ID: m.process}},
-		Balances: map[payment.ID]ledger.Balances{m.merchant: {ledger.Available: m.opening}},
-	}
+	m := &memory{Memory: coretest.NewMemory(t, coretest.Opening), b: coretest.NewBank()}
+	m.e = outgoing.New(outgoing.Options{Env: m.Env, Node: cluster.NewNode(m.Clock), Processors: processor.Registry{coretest.BankName: m.b}})
 	return m
 }
 
-func (m *memory) newID() payment.ID { return m.env.IDs.NewID(m.clock.Now()) }
-
-func (m *memory) test() *testing.T             { return m.t }
-func (m *memory) now() time.Time               { return m.clock.Now() }
-func (m *memory) pass(d time.Duration)         { m.clock.Advance(d) }
-func (m *memory) node() payment.ID             { return m.process }
+func (m *memory) test() *testing.T             { return m.T }
+func (m *memory) now() time.Time               { return m.Clock.Now() }
+func (m *memory) pass(d time.Duration)         { m.Clock.Advance(d) }
+func (m *memory) node() payment.ID             { return m.Node }
 func (m *memory) bank() *coretest.Bank         { return m.b }
 func (m *memory) executor() *outgoing.Executor { return m.e }
 
 func (m *memory) claimSends() *outgoing.ClaimSends {
-	return m.e.NewClaimSends(store.Due{Merchant: m.merchant, Processor: coretest.BankName}, claimLimit).By(m.process, m.restoredAt)
+	return m.e.NewClaimSends(store.Due{Merchant: m.Merchant.ID, Processor: coretest.BankName}, claimLimit).By(m.Node, m.restoredAt)
 }
 
 func (m *memory) claimLookUps() *outgoing.ClaimLookUps {
-	return m.e.NewClaimLookUps(store.Due{Merchant: m.merchant, Processor: coretest.BankName}, claimLimit).By(m.process)
+	return m.e.NewClaimLookUps(store.Due{Merchant: m.Merchant.ID, Processor: coretest.BankName}, claimLimit).By(m.Node)
 }
 
-func (m *memory) decide(needs func(n *store.Needs), decide func(l *store.Loaded, c *store.Changes) error) error {
-	m.t.Helper()
-	var n store.Needs
-	needs(&n)
-	m.rows.Now = m.clock.Now()
-	after, err := m.rows.Decide(&n, decide)
-	m.rows = after
-	return err
-}
-
-func (m *memory) commit(op write.Operation) error {
-	m.t.Helper()
-	return m.decide(op.Needs, op.Decide)
-}
-
-// commitAll commits operations as one batch.
-func (m *memory) commitAll(ops []write.Operation) []error {
-	m.t.Helper()
-	errs := make([]error, len(ops))
-	must(m, m.decide(func(n *store.Needs) {
-		for _, op := range ops {
-			op.Needs(n)
-		}
-	}, func(l *store.Loaded, c *store.Changes) error {
-		for i, op := range ops {
-			errs[i] = op.Decide(l, c)
-		}
-		return nil
-	}))
-	return errs
-}
+func (m *memory) commit(op write.Operation) error { m.T.Helper(); return m.Commit(op) }
 
 func (m *memory) rollBack(op write.Operation) {
-	m.t.Helper()
-	if err := m.decide(op.Needs, func(l *store.Loaded, c *store.Changes) error {
-		decideOnly(m.t, op, l, c)
+	if err := m.Apply(op.Needs, func(l *store.Loaded, c *store.Changes) error {
+		decideOnly(m.T, op, l, c)
 		return errRolledBack
 	}); !errors.Is(err, errRolledBack) {
-		m.t.Errorf("rolled back: %v", err)
+		m.T.Errorf("rolled back: %v", err)
 	}
 }
 
-// row is the stored payout.
-func (m *memory) row(p payment.Payout) *payment.Payout {
-	i := slices.IndexFunc(m.rows.Payouts, func(v store.NewPayout) bool { return v.Payout.ID == p.ID })
-	return &m.rows.Payouts[i].Payout
-}
-
 func (m *memory) state(p payment.Payout) state {
-	s := state{Payout: *m.row(p), Balances: m.balances(), Events: int64(len(m.rows.Events))}
-	for _, send := range m.rows.Sends {
+	s := state{Payout: *m.StoredPayout(p.ID), Balances: m.balances(), Events: int64(len(m.Rows.Events))}
+	for _, send := range m.Rows.Sends {
 		if send.Payout == p.ID {
 			s.Sends = append(s.Sends, send)
 		}
 	}
-	for _, v := range m.rows.Cases {
+	for _, v := range m.Rows.Cases {
 		if v.ID = (payment.ID{}); v.Subject == p.ID && v.ClosedAt.IsZero() {
 			s.Cases = append(s.Cases, v)
 		}
@@ -277,130 +224,77 @@ func (m *memory) state(p payment.Payout) state {
 	return s
 }
 
-func (m *memory) balances() ledger.Balances { return m.rows.Balances[m.merchant] }
+func (m *memory) balances() ledger.Balances { return m.Balances() }
 
 func (m *memory) lastEvent() payment.Event {
-	if len(m.rows.Events) == 0 {
+	if len(m.Rows.Events) == 0 {
 		return payment.Event{}
 	}
-	return m.rows.Events[len(m.rows.Events)-1].Event
+	return m.Rows.Events[len(m.Rows.Events)-1].Event
 }
 
 func (m *memory) fund(amount money.Cents) {
-	m.opening += amount
-	m.balances()[ledger.Available] += amount
-	for i := range m.rows.Postings {
-		if p := &m.rows.Postings[i]; p.Account == ledger.Available {
+	m.Opening += amount
+	m.Balances()[ledger.Available] += amount
+	for i := range m.Rows.Postings {
+		if p := &m.Rows.Postings[i]; p.Account == ledger.Available {
 			p.BalanceAfter += amount
 		}
 	}
 }
 
 func (m *memory) request(reference string) payment.Payout {
-	m.t.Helper()
-	now := m.clock.Now()
-	in := &store.NewPayout{Payout: payment.Payout{
-		Merchant: m.merchant, ID: m.newID(), ReferenceID: reference, ExternalID: fmt.Sprint(reference, len(m.rows.Payouts)),
-		Amount: amount, Status: payment.PayoutPending, Step: payment.StepQueued, Version: 1, Processor: coretest.BankName, PIXKeyType: "EMAIL",
-		Approval: payment.ApprovalNone, Beneficiary: payment.Beneficiary{Name: "Maria", Document: "52998224725", PIXKey: "maria@example.com"},
-		NextAt: now, CreatedAt: now, UpdatedAt: now,
-	}}
-	must(m, m.decide(func(n *store.Needs) { n.NewPayout(in); n.Balances(m.merchant) }, func(_ *store.Loaded, c *store.Changes) error {
-		return c.Post(m.merchant, in.Payout.ID, ledger.HoldPayout(in.Payout.Amount, in.Payout.Fee))
-	}))
-	return in.Payout
+	m.T.Helper()
+	return m.Payout(fmt.Sprint(reference, len(m.Rows.Payouts)), amount)
 }
 
 func (m *memory) cancel(p payment.Payout) {
-	m.t.Helper()
-	must(m, m.decide(func(n *store.Needs) { n.Payout(p.Merchant, p.ID); n.Balances(p.Merchant) }, func(l *store.Loaded, c *store.Changes) error {
-		p, _ := l.Payout(p.Merchant, p.ID)
-		outgoing.Finish(&p)
-		_, err := transition.Payout(l, c, &p, payment.OnCancel, ledger.ReleasePayout(p.Amount, p.Fee))
-		return err
-	}))
+	m.T.Helper()
+	m.MovePayout(p.ID, payment.OnCancel, payment.StepDone, ledger.ReleasePayout(p.Amount, p.Fee))
 }
 
 func (m *memory) change(p payment.Payout, to func(p *payment.Payout)) payment.Payout {
-	m.t.Helper()
-	must(m, m.decide(func(n *store.Needs) { n.Payout(p.Merchant, p.ID) }, func(l *store.Loaded, c *store.Changes) error {
+	m.T.Helper()
+	m.Change(func(n *store.Needs) { n.Payout(p.Merchant, p.ID) }, func(l *store.Loaded, c *store.Changes) error {
 		stored, _ := l.Payout(p.Merchant, p.ID)
 		to(&stored)
 		c.SetPayout(stored)
 		return nil
-	}))
-	return *m.row(p)
+	})
+	return *m.StoredPayout(p.ID)
 }
 
 func (m *memory) addSend(s store.Send) {
-	m.t.Helper()
-	must(m, m.decide(func(n *store.Needs) {}, func(_ *store.Loaded, c *store.Changes) error {
+	m.T.Helper()
+	m.Change(func(*store.Needs) {}, func(_ *store.Loaded, c *store.Changes) error {
 		c.AddSend(s)
 		return nil
-	}))
+	})
 }
 
-func (m *memory) moveAway(p payment.Payout) { m.row(p).Processor = "other" }
+func (m *memory) moveAway(p payment.Payout) { m.StoredPayout(p.ID).Processor = "other" }
 
 // declareDead does as [store.Tx.ReleaseNode].
 func (m *memory) declareDead() {
-	for i := range m.rows.Payouts {
-		p := &m.rows.Payouts[i].Payout
-		if p.ClaimedBy != m.process {
+	for i := range m.Rows.Payouts {
+		p := &m.Rows.Payouts[i].Payout
+		if p.ClaimedBy != m.Node {
 			continue
 		}
-		p.ClaimedBy, p.NextAt = payment.ID{}, m.clock.Now()
+		p.ClaimedBy, p.NextAt = payment.ID{}, m.Clock.Now()
 		if p.Step == payment.StepIntent {
 			p.Step = payment.StepUnknown
 		}
-		for j := range m.rows.Sends {
-			if s := &m.rows.Sends[j]; s.Payout == p.ID && s.Outcome == store.SendIntent {
+		for j := range m.Rows.Sends {
+			if s := &m.Rows.Sends[j]; s.Payout == p.ID && s.Outcome == store.SendIntent {
 				s.Outcome = store.SendUnknown
 			}
 		}
 	}
-	m.process = m.newID()
-	m.rows.Nodes = []store.Node{{ID: m.process}}
+	m.Node = m.NewID()
+	m.Rows.Nodes = []store.Node{{ID: m.Node}}
 }
 
-func (m *memory) restore() { m.restoredAt = m.clock.Now() }
+func (m *memory) restore() { m.restoredAt = m.Clock.Now() }
 
 func (m *memory) restoredLongAgo() {}
-
-// wantProven checks that the rows are consistent, as the command verify does.
-func (m *memory) wantProven() {
-	m.t.Helper()
-	sums := ledger.Balances{ledger.Available: m.opening}
-	for _, p := range m.rows.Postings {
-		if sums[p.Account] += p.Amount; sums[p.Account] != p.BalanceAfter {
-			m.t.Errorf("posting %+v: the balance is %d", p, sums[p.Account])
-		}
-	}
-	var hold money.Cents
-	for _, v := range m.rows.Payouts {
-		p, undecided := v.Payout, 0
-		final := p.Status != payment.PayoutPending && p.Status != payment.PayoutProcessing
-		if !final {
-			hold += p.Amount + p.Fee
-		}
-		if final != (p.Step == payment.StepDone) {
-			m.t.Errorf("it is %s/%s", p.Status, p.Step)
-		}
-		for _, s := range m.rows.Sends {
-			if s.Payout == p.ID && s.Outcome.Undecided() {
-				undecided++
-			}
-		}
-		if undecided > 1 {
-			m.t.Errorf("%d undecided sends", undecided)
-		}
-	}
-	for _, account := range m.balances().Accounts() {
-		if got := m.balances()[account]; got != sums[account] {
-			m.t.Errorf("%s is %d, and its postings sum up to %d", account, got, sums[account])
-		}
-	}
-	if got := m.balances()[ledger.Held]; got != hold {
-		m.t.Errorf("%d held, want %d", got, hold)
-	}
-}

@@ -125,7 +125,7 @@ func done(state processor.TransferState) processor.TransferAnswer {
 
 // doneOther is the answer of a processor that paid another amount.
 var doneOther = processor.TransferAnswer{
-	Outcome: processor.Done, Report: processor.TransferReport{State: processor.TransferPaid, Lookup: processor.Found, Amount: amount + 1},
+	Outcome: processor.Done, Report: processor.TransferReport{State: processor.TransferPaid, Lookup: processor.Found, Amount: amount + 1, EndToEndID: "E1"},
 }
 
 // funds is the accounts of a payout's money.
@@ -290,7 +290,7 @@ func eachRow[R any](t *testing.T, rows []R, name func(R) string, run func(g stag
 			t.Run(name(row), func(t *testing.T) {
 				m := newMemory(t)
 				run(m, row)
-				m.wantProven()
+				m.WantProven()
 			})
 		}
 	})

@@ -69,10 +69,10 @@ func (m *Memory) apply(n *store.Needs, decide func(*store.Loaded, *store.Changes
 }
 
 // Commit commits an operation.
-func (m *Memory) Commit(op write.Operation) error { return m.CommitAll(op)[0] }
+func (m *Memory) Commit(op write.Operation) error { return m.CommitAll([]write.Operation{op})[0] }
 
 // CommitAll commits operations as one batch, and returns the refusal of each.
-func (m *Memory) CommitAll(ops ...write.Operation) []error {
+func (m *Memory) CommitAll(ops []write.Operation) []error {
 	m.T.Helper()
 	var n store.Needs
 	for _, op := range ops {
@@ -88,12 +88,17 @@ func (m *Memory) CommitAll(ops ...write.Operation) []error {
 	return refusals
 }
 
+// Apply makes changes, or none if change returns an error, which is returned.
+func (m *Memory) Apply(needs func(n *store.Needs), change func(l *store.Loaded, c *store.Changes) error) error {
+	var n store.Needs
+	needs(&n)
+	return m.apply(&n, change)
+}
+
 // Change makes changes that no operation makes.
 func (m *Memory) Change(needs func(n *store.Needs), change func(l *store.Loaded, c *store.Changes) error) {
 	m.T.Helper()
-	var n store.Needs
-	needs(&n)
-	m.Must(m.apply(&n, change))
+	m.Must(m.Apply(needs, change))
 }
 
 func (m *Memory) snapshot() snapshot {
