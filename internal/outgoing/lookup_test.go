@@ -72,6 +72,15 @@ func TestRule06ManualReviewElse(t *testing.T) {
 		g.WantBank(1, 0)
 		g.WantBalances(coretest.Opening-10_00, 10_00)
 		g.WantCases(store.CasePayoutUnknown)
+
+		// It was queued at the processor for longer than the quiet period, and is paid after
+		// all: the records show the transfer that paid.
+		g.Bank.Pay(g.Bank.Calls[0], processor.TransferPaid)
+		g.Notify("n", p.ExternalID)
+		g.Apply()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantSends(p, store.SendPaid)
+		g.WantProven()
 	})
 }
 

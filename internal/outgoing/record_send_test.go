@@ -71,28 +71,6 @@ func TestLateRefusalIsProof(t *testing.T) {
 	})
 }
 
-// A request that was queued at the processor longer than its quiet period is paid
-// after all: the records then show the transfer that paid.
-func TestPaidAfterNotFound(t *testing.T) {
-	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-		g.Bank.Profiled.IdempotentByOurID = false
-		g.Bank.AnswerTransfer = coretest.Unknown
-		p := g.Payout("r", 10_00)
-		g.Send()
-		for range 20 {
-			g.Pass(10 * time.Second)
-			g.LookUp()
-		}
-		g.WantPayout(p, payment.PayoutProcessing, payment.StepReview)
-		g.Bank.Pay(g.Bank.Calls[0], processor.TransferPaid)
-		g.Notify("n", p.ExternalID)
-		g.Apply()
-		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
-		g.WantSends(p, store.SendPaid)
-		g.WantProven()
-	})
-}
-
 // A case is opened for a payout whose processor stops answering, even if it had
 // answered for a while that the transfer is being processed.
 func TestCaseAfterLookUpsWithoutAnAnswer(t *testing.T) {

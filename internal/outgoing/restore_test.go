@@ -10,7 +10,6 @@ import (
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 )
 
@@ -157,25 +156,6 @@ func TestRule12DatabaseRewoundUnderARunningGateway(t *testing.T) {
 	}
 }
 
-// A payout that a restored database shows as unsent may have been paid: until it
-// has been looked up, canceling it would release the money without proof.
-func TestRule12CancelNeedsProof(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		p := g.Payout("sent in the lost past", 10_00)
-		pay(g, p, processor.TransferPaid)
-		g.Execute(rewind)
-		g.Heartbeat()
-		if _, err := g.Payouts.Cancel(t.Context(), p.Merchant, p.ID); !problem.Is(err, problem.InvalidState) {
-			t.Errorf("cancel: %v, want invalid_state", err)
-		}
-		g.WantBalances(coretest.Opening-10_00, 10_00)
-		g.Send()
-		g.LookUp()
-		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
-		g.WantCases()
-	})
-}
-
 // Restore mode ends after a week.
 func TestRule12RestoreModeEnds(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
@@ -190,30 +170,4 @@ func TestRule12RestoreModeEnds(t *testing.T) {
 			g.T.Errorf("looked up %d times", g.Bank.Queries)
 		}
 	})
-}
-
-// The processor's proof that a payout was paid counts, even if the gateway's records do
-// not show it as sent: then it is not sent.
-func TestProofOfAQueuedPayout(t *testing.T) {
-	for _, tt := range []struct {
-		state  processor.TransferState
-		status payment.PayoutStatus
-		step   payment.PayoutStep
-	}{
-		{processor.TransferPaid, payment.PayoutCompleted, payment.StepDone},
-		{processor.TransferProcessing, payment.PayoutProcessing, payment.StepAccepted},
-	} {
-		t.Run(string(tt.state), func(t *testing.T) {
-			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-				p := g.Payout("r", 10_00)
-				pay(g, p, tt.state)
-				g.Notify("n", p.ExternalID)
-				g.Apply()
-				g.WantPayout(p, tt.status, tt.step)
-				g.Send()
-				g.WantBank(0, 1)
-				g.WantCases()
-			})
-		})
-	}
 }

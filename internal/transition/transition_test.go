@@ -47,7 +47,7 @@ func TestTransitions(t *testing.T) {
 		}
 	}
 	paid, released := ledger.Receive(coretest.BankName, 100_00, 0), ledger.ReleasePayout(10_00, 0)
-	for _, row := range []struct {
+	rows := []struct {
 		name    string
 		do      move
 		changes string
@@ -75,9 +75,11 @@ func TestTransitions(t *testing.T) {
 		{"no entries, and the cell names a recipe", payin(payment.OnPay), "", "with 0 entries"},
 		{"entries of another recipe", payin(payment.OnPay, released), "", "the table has"},
 		{"entries that the balances do not allow", payout(payment.OnCancel, ledger.ReleasePayout(10_01, 0)), "", "post payout_released"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+	}
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		for _, row := range rows {
+			t.Run(row.name, func(t *testing.T) {
+				g := g.For(t)
 				in, out := g.Payin(g.Merchant, "in", "https://shop.example/hook"), g.Payout("out", 10_00)
 				moved, changes, err := moves(g, row.do, in, out)
 				if want := coretest.Lines(row.changes); changes != want || moved != (want != "") {
@@ -87,8 +89,8 @@ func TestTransitions(t *testing.T) {
 					t.Errorf("error %v, want %q", err, row.wrong)
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 // The order's events are not delivered once its receiver has disabled them.
