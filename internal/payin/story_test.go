@@ -8,6 +8,7 @@ import (
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
@@ -52,7 +53,8 @@ func (s *story) step(words []string) {
 	case "unmatched":
 		order := s.payin
 		s.payin.ExternalID = s.ExternalID(payment.OperationPayin, "never requested")
-		s.Must(s.Commit(s.receive(coretest.BankName, s.report("pay", "unmatched", words[1])).ToPlatform()))
+		op := s.receive(coretest.BankName, s.report("pay", "unmatched", words[1]))
+		s.Must(s.Commit(op.(*payin.Receive).ToPlatform()))
 		s.payin = order
 	default:
 		s.Must(s.Commit(s.receive(coretest.BankName, s.report(words...))))
