@@ -174,6 +174,9 @@ func (a *App) openStore(ctx context.Context) error {
 	if a.cfg.Mode != config.Dev {
 		return refuseSandbox(ctx, a.store)
 	}
+	if err := markSandbox(ctx, a.store); err != nil {
+		return err
+	}
 	if err := sandboxcontrol.NewClock(a.store, a.clock, nil).Follow(ctx); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/db/dbtest"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
 )
 
@@ -244,7 +245,7 @@ func TestRefusals(t *testing.T) {
 	running.Stop()
 
 	sandboxed := apptest.Config(t, config.Serve, nil, "data", data, "ops-listen", "127.0.0.1:0")
-	refused("production with the sandbox's secret", "credential revoke sandbox_key", sandboxed)
+	refused("production with the sandbox's secret", "it is a sandbox forever", sandboxed)
 	admin, err := app.OpenAdmin(t.Context(), sandboxed, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -255,7 +256,7 @@ func TestRefusals(t *testing.T) {
 	if err := admin.Close(); err != nil {
 		t.Error(err)
 	}
-	apptest.Run(t, sandboxed).Stop()
+	refused("production with the sandbox's money", "it is a sandbox forever", sandboxed)
 	info, err := os.Stat(key)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the master key is %v, %v", info.Mode(), err)
@@ -269,6 +270,18 @@ func TestRefusals(t *testing.T) {
 	if _, err := os.Stat(key); err == nil {
 		t.Error("a new key was generated for an existing database")
 	}
+	production := apptest.Config(t, config.Dev, foreign, "data", t.TempDir())
+	if _, err := app.Migrate(t.Context(), production, nil); err != nil {
+		t.Fatal(err)
+	}
+	if admin, err = app.OpenAdmin(t.Context(), production, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err = admin.Merchants.Create(t.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Processor: app.Processors[0]}, "")
+	if err := errors.Join(err, admin.Close()); err != nil {
+		t.Fatal(err)
+	}
+	refused("dev on a database of production", "a sandbox forever", production)
 	refused("production without a schema", "porteira migrate", apptest.Config(t, config.Serve, foreign, "data", t.TempDir(), "ops-listen", "127.0.0.1:0"))
 }
 

@@ -45,15 +45,36 @@ func seed(ctx context.Context, s *store.Store, merchants *merchant.Service) erro
 	return fmt.Errorf("app: cannot create merchant %q: credential %q belongs to another merchant", sandboxMerchant, SandboxKey)
 }
 
-// refuseSandbox refuses to run production on a database with the sandbox's published
-// credential.
-func refuseSandbox(ctx context.Context, s *store.Store) error {
-	c, err := s.Credential(ctx, SandboxKey)
-	if errors.Is(err, store.ErrNotFound) || err == nil && !c.RevokedAt.IsZero() {
-		return nil
+// isSandbox reports whether the database is marked as a sandbox.
+func isSandbox(ctx context.Context, s *store.Store) (bool, error) {
+	mark, err := s.Setting(ctx, store.SettingSandbox)
+	return mark != "", err
+}
+
+// markSandbox marks a database as a sandbox, forever: its credential, its webhook secret
+// and its money are published or synthetic. A database that has merchants and no mark is
+// refused, as it may be that of production.
+func markSandbox(ctx context.Context, s *store.Store) error {
+	marked, err := isSandbox(ctx, s)
+	if err != nil || marked {
+		return err
 	}
+	list, err := s.Merchants(ctx)
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("this database was created by porteira dev, and the secret of its credential %s is public: use another database, or run porteira credential revoke %s", SandboxKey, SandboxKey)
+	if len(list) > 0 {
+		return errors.New("this database has merchants and was not created by porteira dev, which would make it a sandbox forever: use another database (--data or --database)")
+	}
+	return s.Transact(ctx, func(tx *store.Tx) error { return tx.SetSetting(ctx, store.SettingSandbox, "true") })
+}
+
+// refuseSandbox refuses to run production on a sandbox's database, whatever was revoked
+// in it since.
+func refuseSandbox(ctx context.Context, s *store.Store) error {
+	marked, err := isSandbox(ctx, s)
+	if err != nil || !marked {
+		return err
+	}
+	return errors.New("this database was created by porteira dev: it is a sandbox forever, with synthetic money and a public webhook secret. Use another database (--data or --database), which porteira migrate creates")
 }

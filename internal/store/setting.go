@@ -12,6 +12,7 @@ import (
 
 // Names of settings; a colon is followed by the processor's name.
 const (
+	SettingSandbox       = "sandbox"      // "true" if porteira dev has opened the database, forever
 	SettingClockOffset   = "clock-offset" // how far the sandbox's clock is ahead, as a Go duration
 	SettingPaymentCursor = "cursor:"      // of a processor's list of payments
 	SettingChangeCursor  = "changes:"     // of a processor's list of changes

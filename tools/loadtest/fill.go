@@ -118,6 +118,9 @@ func (f *filler) openMerchants(ctx context.Context, n int) (err error) {
 	case mark == "" && len(f.merchants) > 0:
 		return errors.New("this database was not made by loadtest: choose another")
 	case mark == "":
+		if err := f.core.Writer.Do(ctx, write.SetSetting{Name: store.SettingSandbox, Value: "true"}); err != nil { // dev runs on it
+			return err
+		}
 		if err := f.core.Writer.Do(ctx, write.SetSetting{Name: marker, Value: "filled"}); err != nil {
 			return err
 		}
