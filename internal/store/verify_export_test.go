@@ -12,7 +12,7 @@ import (
 
 var errUndo = errors.New("undo")
 
-// VerifyCorrupted verifies a merchant's rows, and then those of all, after
+// VerifyCorrupted verifies the rows of a merchant, of the platform and of all, after
 // statements that no part of the program would run. They are undone.
 func VerifyCorrupted(ctx context.Context, s *Store, merchant payment.ID, statements []string) (proofs []Proof, err error) {
 	unguard, guard := []string{"PRAGMA defer_foreign_keys = 1", "PRAGMA ignore_check_constraints = 1"}, []string{"PRAGMA ignore_check_constraints = 0"}
@@ -44,7 +44,7 @@ func execAll(ctx context.Context, tx *db.Tx, texts []string) error {
 }
 
 func verifyWithin(ctx context.Context, tx *db.Tx, merchant payment.ID) (proofs []Proof, err error) {
-	for of, list := range map[payment.ID][]check{merchant: merchantChecks, {}: globalChecks} {
+	for of, list := range map[payment.ID][]check{merchant: merchantChecks, {}: slices.Concat(merchantChecks, globalChecks)} {
 		for i := range list {
 			p, err := list[i].prove(ctx, tx, of)
 			if err != nil {
