@@ -58,13 +58,15 @@ type Service struct {
 
 // New returns a Service.
 func New(o Options) *Service {
-	return &Service{
+	s := &Service{
 		Options:   o,
 		sender:    &webhook.Sender{Transport: o.Env.Webhooks, Clock: env.Unshifted(o.Env.Clock)},
 		schedule:  webhook.Schedule{Jitter: o.Env.Random.Jitter},
 		receivers: webhook.NewLimiter(o.Env.Clock, receiverSlots, receiverSlotsLimit),
 		pool:      worker.NewPool(sendSlots, o.Queue.waker, o.Inline),
 	}
+	o.Queue.free = s.pool.Free
+	return s
 }
 
 // Wait returns when no attempt is in flight.

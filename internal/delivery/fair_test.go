@@ -1,6 +1,7 @@
 package delivery_test
 
 import (
+	"fmt"
 	"net/http"
 	"runtime"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/store"
 )
 
 // A receiver that does not answer delays no other.
@@ -55,7 +57,7 @@ func TestBacklogWidensWithItsReceiver(t *testing.T) {
 		addEvents(g, g.Merchant, 200, hook)
 		step(g)
 		var running []chan struct{}
-		for want := 8; want < 64+10; want++ {
+		for want := 8; want < 64+8; want++ { // 128 are claimed at once
 			atOnce := min(want, 64)
 			for len(running) < atOnce {
 				running = append(running, <-arrived)
@@ -67,6 +69,8 @@ func TestBacklogWidensWithItsReceiver(t *testing.T) {
 			running = running[1:]
 		}
 		finish()
+		g.WaitIdle()
+		step(g) // the others were not claimed yet
 		g.WaitIdle()
 		if n, most := distinct(g.WantRequests(200)), g.Receivers.Most(); n != 200 || most != 64 {
 			t.Errorf("%d events, %d at once at most", n, most)
@@ -123,11 +127,11 @@ func TestMerchantsTakeTurns(t *testing.T) {
 			addEvents(g, g.Merchant, 8, "https://"+string(rune('a'+i/8))+string(rune('a'+i%8))+".example/hook")
 		}
 		step(g)
-		for range 256 {
+		for range 128 { // half of all
 			<-blocked.Arrived
 		}
 		addEvents(g, neighbour, 8, "https://neighbour.example/hook")
-		step(g) // no slot is free
+		step(g)
 		blocked.Release()
 		g.WaitIdle()
 		step(g)
@@ -141,6 +145,35 @@ func TestMerchantsTakeTurns(t *testing.T) {
 		if sent != 8 {
 			t.Errorf("%d of the neighbour's events were sent", sent)
 		}
+	})
+}
+
+// A merchant whose receivers all hang takes half of the slots, a second such merchant half
+// of the others, and so on: another merchant's event is sent at once.
+func TestHangingReceiversDelayNoOtherMerchant(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Concurrent()
+		second, healthy := addMerchant(g, "Segunda", ""), addMerchant(g, "Vizinha", "")
+		blocked := g.Receivers.Block(t, "https://alive.example/")
+		for _, m := range []store.Merchant{g.Merchant, second} {
+			for i := range 300 { // a wildcard domain has as many hosts as one likes
+				addEvents(g, m, 1, fmt.Sprintf("https://h%d.%x.dead.example/hook", i, m.Number))
+			}
+		}
+		step(g)
+		for range 128 + 64 {
+			<-blocked.Arrived
+		}
+		addEvents(g, healthy, 1, "https://alive.example/hook")
+		step(g)
+		if url := <-blocked.Arrived; url != "https://alive.example/hook" {
+			t.Errorf("sent to %s before the healthy receiver", url)
+		}
+		if n := g.Deliveries.Sending(); n > 128+64+1 {
+			t.Errorf("%d slots are taken", n)
+		}
+		blocked.Release()
+		g.WaitIdle()
 	})
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// claimedPerMerchant is how many deliveries of one merchant a process claims at once:
-// waiting for a slot at their receiver, in flight, or waiting for the commit of their
-// end.
-const claimedPerMerchant = 256
+// claimedPerMerchant is the most deliveries of one merchant that a process claims at
+// once: waiting for a slot at their receiver, in flight, or waiting for the commit of
+// their end. See [Queue.share].
+const claimedPerMerchant = sendSlots / 2
 
 // pending is a claimed delivery with the data to send it.
 type pending struct {
@@ -36,8 +36,11 @@ type Queue struct {
 	node  *cluster.Node
 	waker *worker.Waker
 
+	free func() int // slots to send
+
 	mu       sync.Mutex
 	claimed  map[payment.ID]int
+	sending  map[payment.ID]int // attempts in flight, of those claimed
 	backlogs map[payment.ID]*worker.Backlog
 	fresh    []store.Delivery     // claimed when they were created
 	waiting  map[string][]pending // by endpoint, oldest first
@@ -48,12 +51,19 @@ type Queue struct {
 // deliveries.
 func NewQueue(node *cluster.Node, waker *worker.Waker) *Queue {
 	return &Queue{
-		node: node, waker: waker,
-		claimed: map[payment.ID]int{}, backlogs: map[payment.ID]*worker.Backlog{}, waiting: map[string][]pending{},
+		node: node, waker: waker, free: func() int { return sendSlots },
+		claimed: map[payment.ID]int{}, sending: map[payment.ID]int{}, backlogs: map[payment.ID]*worker.Backlog{}, waiting: map[string][]pending{},
 	}
 }
 
 var _ write.Deliveries = (*Queue)(nil)
+
+// share is how many deliveries of a merchant may be claimed: as many as half of the
+// slots that other merchants leave free. So a merchant whose receivers all hang delays
+// no other. At least one may be claimed. The caller holds the lock.
+func (q *Queue) share(merchant payment.ID) int {
+	return max(1, min(claimedPerMerchant, (q.free()+q.sending[merchant])/2))
+}
 
 // Reserve implements [write.Deliveries].
 func (q *Queue) Reserve(wanted map[payment.ID]int) map[payment.ID]int {
@@ -67,7 +77,7 @@ func (q *Queue) Reserve(wanted map[payment.ID]int) map[payment.ID]int {
 		if b := q.backlogs[merchant]; q.starved || b != nil && b.More {
 			continue // new deliveries must not overtake older ones
 		}
-		if n = min(n, claimedPerMerchant-q.claimed[merchant]); n > 0 {
+		if n = min(n, q.share(merchant)-q.claimed[merchant]); n > 0 {
 			q.claimed[merchant] += n
 			reserved[merchant] = n
 		}
@@ -136,7 +146,8 @@ func (q *Queue) putBack(list []store.Delivery) {
 func (q *Queue) worthClaiming(merchant payment.ID, free int) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := min(claimedPerMerchant-q.claimed[merchant], free)
+	share := q.share(merchant)
+	n := min(share-q.claimed[merchant], free)
 	if n <= 0 {
 		q.backlog(merchant).More = true
 		return 0
@@ -145,7 +156,7 @@ func (q *Queue) worthClaiming(merchant payment.ID, free int) int {
 	if known := q.backlogs[merchant]; known != nil {
 		b = *known
 	}
-	if !b.Worth(n, claimedPerMerchant) {
+	if !b.Worth(n, share) {
 		return 0
 	}
 	return n
@@ -180,7 +191,8 @@ func (q *Queue) remove(merchant payment.ID) (poll bool) {
 		return true
 	}
 	b := q.backlogs[merchant]
-	return b != nil && b.More && b.Worth(claimedPerMerchant-q.claimed[merchant], claimedPerMerchant)
+	share := q.share(merchant)
+	return b != nil && b.More && b.Worth(share-q.claimed[merchant], share)
 }
 
 func (q *Queue) drop(merchant payment.ID) {
@@ -224,9 +236,22 @@ func (q *Queue) next(endpoint string, receivers *webhook.Limiter) (d pending, pa
 		return pending{}, pause, false
 	}
 	d = list[0]
-	d.release = release
+	q.sending[d.Merchant]++
+	d.release = func(healthy bool) {
+		release(healthy)
+		q.sent(d.Merchant)
+	}
 	q.setWaiting(endpoint, list[1:])
 	return d, 0, true
+}
+
+// sent counts an attempt as ended.
+func (q *Queue) sent(merchant payment.ID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.sending[merchant]--; q.sending[merchant] <= 0 {
+		delete(q.sending, merchant)
+	}
 }
 
 // takeWaiting takes the deliveries that wait for an endpoint and match; all of them if

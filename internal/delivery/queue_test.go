@@ -35,8 +35,14 @@ func TestReserve(t *testing.T) {
 		want    int // of 10 that merchant A wants
 	}{
 		{"nothing is claimed", func(*Queue) {}, 10},
-		{"most are claimed", func(q *Queue) { q.addClaimed(merchantA, 256, 250) }, 6},
+		{"most are claimed", func(q *Queue) { q.addClaimed(merchantA, 128, 122) }, 6},
 		{"all are claimed", func(q *Queue) { q.claimed[merchantA] = claimedPerMerchant }, 0},
+		{"others take most slots", func(q *Queue) { q.free = func() int { return 8 } }, 4},
+		{"half of what others leave is claimed", func(q *Queue) {
+			q.free = func() int { return 8 }
+			q.claimed[merchantA], q.sending[merchantA] = 10, 8
+		}, 0},
+		{"others take all slots", func(q *Queue) { q.free = func() int { return 0 } }, 1},
 		{"more are due", func(q *Queue) { q.addClaimed(merchantA, 10, 10) }, 0},
 		{"more of another merchant are due", func(q *Queue) { q.addClaimed(merchantB, 10, 10) }, 10},
 		{"due ones were not polled", func(q *Queue) { q.setStarved(true) }, 0},
