@@ -55,12 +55,12 @@ func isSandbox(ctx context.Context, s *store.Store) (bool, error) {
 // and its money are published or synthetic. A database that has merchants and no mark is
 // refused, as it may be that of production.
 func markSandbox(ctx context.Context, s *store.Store) error {
-	marked, err := isSandbox(ctx, s)
-	if err != nil || marked {
+	list, err := s.Merchants(ctx) // first: another process marks before it creates one
+	if err != nil {
 		return err
 	}
-	list, err := s.Merchants(ctx)
-	if err != nil {
+	marked, err := isSandbox(ctx, s)
+	if err != nil || marked {
 		return err
 	}
 	if len(list) > 0 {

@@ -86,7 +86,7 @@ func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant,
 	if g.admin, err = config.Load(config.Sources{Mode: config.Admin, Environ: g.secrets[:1], Flags: settings}); err != nil {
 		return g, nil, err
 	}
-	if list, err = g.setUp(ctx, o.Merchants); err != nil {
+	if list, err = g.setUp(ctx, o.Merchants, inSandbox(o)); err != nil {
 		return g, nil, fmt.Errorf("bench: set up: %w", err)
 	}
 	if g.keep {
@@ -98,13 +98,20 @@ func startGateway(ctx context.Context, o *Options) (g *gateway, list []merchant,
 	return g, list, g.start(o)
 }
 
-// setUp creates the schema and n merchants with funds and credentials.
-func (g *gateway) setUp(ctx context.Context, n int) ([]merchant, error) {
+// setUp creates the schema and n merchants with funds and credentials; in a database of
+// `porteira dev` if sandbox is true.
+func (g *gateway) setUp(ctx context.Context, n int, sandbox bool) ([]merchant, error) {
 	if _, err := app.Migrate(ctx, g.admin, slog.New(slog.DiscardHandler)); err != nil {
 		return nil, err
 	}
 	var list []merchant
 	err := g.withAdmin(ctx, func(a *app.Admin) error {
+		if sandbox {
+			mark := func(tx *store.Tx) error { return tx.SetSetting(ctx, store.SettingSandbox, "true") }
+			if err := a.Store.Transact(ctx, mark); err != nil {
+				return err
+			}
+		}
 		for i := range n {
 			m, err := a.Merchants.Create(ctx, store.Merchant{Name: "bench " + strconv.Itoa(i+1), City: "SAO PAULO", Processor: bankProcessor}, "")
 			if err != nil {
@@ -133,11 +140,14 @@ func (g *gateway) withAdmin(ctx context.Context, work func(*app.Admin) error) er
 	return errors.Join(work(a), a.Close())
 }
 
+// inSandbox reports whether the gateway runs as `porteira dev`.
+func inSandbox(o *Options) bool { return !o.Calls && (o.Mode == Payin || o.Mode == Read) }
+
 // start starts the program and waits until it serves.
 func (g *gateway) start(o *Options) error {
 	// In production there is no bank in process, so no charge is generated offline.
 	args := []string{"dev", "--log-format", "json"}
-	if o.Calls || o.Mode != Payin && o.Mode != Read {
+	if !inSandbox(o) {
 		args = []string{"serve", "--bank", g.bank.url(), "--allow-http-webhooks", "--allow-networks", "127.0.0.0/8,::1/128"}
 	}
 	args = append(args, "--json", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data", g.folder)
