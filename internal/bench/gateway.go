@@ -148,7 +148,8 @@ func (g *gateway) start(o *Options) error {
 	// In production there is no bank in process, so no charge is generated offline.
 	args := []string{"dev", "--log-format", "json"}
 	if !inSandbox(o) {
-		args = []string{"serve", "--bank", g.bank.url(), "--allow-http-webhooks", "--allow-networks", "127.0.0.0/8,::1/128"}
+		args = []string{"serve", "--bank", g.bank.url(), "--allow-http-webhooks", "--allow-networks", "127.0.0.0/8,::1/128",
+			"--accept-risk", "http-webhooks,unverified-database-tls"} // its receivers are in this process
 	}
 	args = append(args, "--json", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data", g.folder)
 	if g.database != nil {

@@ -71,7 +71,8 @@ type Config struct {
 	LogLevel slog.Level
 	LogJSON  bool
 
-	settings []Setting
+	acceptedRisks []string
+	settings      []Setting
 }
 
 // Setting is an option with its value.
@@ -185,6 +186,9 @@ func (c *Config) finish() (faults []error) {
 		if _, err := os.Stat(c.MasterKeyFile); err != nil {
 			faults = append(faults, fmt.Errorf("master-key is missing: personal data is sealed with it; write 32 bytes in base64 to %s (openssl rand -base64 32), or set PORTEIRA_MASTER_KEY", c.MasterKeyFile))
 		}
+	}
+	if c.Mode == Serve {
+		faults = append(faults, c.risksTaken()...)
 	}
 	return faults
 }

@@ -107,7 +107,7 @@ func TestFaults(t *testing.T) {
 		{"two faults", config.Sources{Mode: config.Dev, Environ: []string{"PORTEIRA_LISTEN=8080", "PORTEIRA_LOG_LEVEL=loud"}}, []string{
 			"listen (environment): write it as host:port", "log-level (environment): write debug, info, warn or error",
 		}},
-		{"no secrets in production", config.Sources{Mode: config.Serve, Environ: []string{"PORTEIRA_DATA=" + filepath.Dir(file)}}, []string{"master-key is missing"}},
+		{"no secrets in production", config.Sources{Mode: config.Serve, Environ: []string{"PORTEIRA_DATA=" + filepath.Dir(file), "PORTEIRA_ACCEPT_RISK=readable-secrets"}}, []string{"master-key is missing"}},
 		{"a bank without its secret", config.Sources{Mode: config.Bank}, []string{"bank-secret is missing"}},
 		{"a shared bank without its secret", config.Sources{Mode: config.Dev, Flags: map[string]string{"bank": "http://127.0.0.1:8090"}}, []string{"bank-secret is missing"}},
 		{"a short secret", config.Sources{Mode: config.Bank, Environ: []string{"PORTEIRA_BANK_SECRET=short"}}, []string{"too short"}},

@@ -30,6 +30,9 @@ func FuzzLoad(f *testing.F) {
 			Mode: config.Modes[int(mode)%len(config.Modes)], Flags: map[string]string{"config": path},
 			Environ: append(strings.Split(environ, "\n"), "PORTEIRA_MASTER_KEY="+masterKey),
 		}
+		if s.Mode == config.Serve { // that a secret is weak is shown
+			s.Environ = append(s.Environ, "PORTEIRA_ACCEPT_RISK=weak-bank-secret,weak-master-key")
+		}
 		c, shown, err := loadFile(t, s, text)
 		inFile, invalid := settingsIn(text)
 		if invalid && err == nil {

@@ -41,6 +41,17 @@ source. ` + "`PORTEIRA_SERVICE_*` and `PORTEIRA_PORT*`" + `, which Kubernetes se
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", o.Name, kind, defaultsText(o), by, o.Meaning)
 	}
 	b.WriteString(`
+## Risks
+
+` + "`porteira serve`" + ` refuses these settings, all in one message. ` + "`accept-risk`" + ` with the names of risks accepts them.
+
+| risk | what accepting it gives up |
+|---|---|
+`)
+	for _, r := range Risks {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", r.Name, r.GivesUp)
+	}
+	b.WriteString(`
 "admin" stands for the commands that can run beside a gateway: merchant, credential,
 case, verify, backup, migrate.
 `)

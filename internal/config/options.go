@@ -121,6 +121,9 @@ var Options = []Option{
 	{Name: "profiling", Kind: KindSwitch, Default: "false", Modes: gateways, parse: toggle(func(c *Config) *bool { return &c.Profiling }),
 		Meaning: "serve /debug/pprof/ on ops-listen, which must then be set"},
 
+	{Name: "accept-risk", Kind: "NAME,…", Modes: []Mode{Serve}, parse: acceptRisks,
+		Meaning: "unsafe settings that serve refuses unless they are named here, see below"},
+
 	{Name: "log-level", Kind: "LEVEL", Default: "info", Else: map[Mode]string{Admin: "warn"}, Modes: Modes, parse: logLevel,
 		Meaning: "lowest level to log: debug, info, warn or error"},
 	{Name: "log-format", Kind: "FORMAT", Default: "json", Else: map[Mode]string{Dev: "text", Admin: "text"}, Modes: Modes, parse: logFormat,
