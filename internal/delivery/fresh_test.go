@@ -32,7 +32,7 @@ func TestFreshDeliveryNeedsNoClaim(t *testing.T) {
 // At most so many of a merchant are claimed at once; the others are due.
 func TestFreshDeliveriesAreBounded(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		const most, n = 256, 300
+		const most, n = 128, 300
 		other := g.Second()
 		for i := range n {
 			paid(g, g.Merchant, fmt.Sprint(i), hook)
@@ -58,12 +58,12 @@ func TestFreshDeliveryWaitsBehindOlderOnes(t *testing.T) {
 		addEvents(g, g.Merchant, 10, "https://alive.example/hook")
 		g.Clock.Advance(time.Millisecond)
 		addEvents(g, g.Merchant, 290, hook)
-		step(g) // claims 256 of them, soon 246
-		waitFor(g, func() bool { return g.Deliveries.Claimed(g.Merchant.ID) <= 246 })
+		step(g) // claims 128 of them, soon 118
+		waitFor(g, func() bool { return g.Deliveries.Claimed(g.Merchant.ID) <= 118 })
 		neighbour := addMerchant(g, "Vizinha", "")
 		paid(g, g.Merchant, "r", hook)
 		paid(g, neighbour, "r", hook)
-		if n := len(claimDue(other, g.Merchant, 300)); n != 44+1 {
+		if n := len(claimDue(other, g.Merchant, 300)); n != 172+1 {
 			t.Errorf("%d are due behind the claimed ones", n)
 		}
 		if n := len(claimDue(other, neighbour, 1)); n != 0 {
@@ -73,7 +73,7 @@ func TestFreshDeliveryWaitsBehindOlderOnes(t *testing.T) {
 		g.WaitIdle()
 		step(g)
 		g.WaitIdle()
-		g.WantRequests(256 + 1)
+		g.WantRequests(128 + 1)
 		wantTaken(g, 0)
 	})
 }
@@ -101,8 +101,14 @@ func TestFreshDeliveriesDoNotBlockTheStep(t *testing.T) {
 		other, neighbour := g.Second(), addMerchant(g, "Vizinha", "")
 		g.Concurrent()
 		blocked := g.Receivers.Block(t)
-		for i := range 32 { // receivers with eight slots each
-			addEvents(g, g.Merchant, 8, fmt.Sprintf("https://%d.example/hook", i))
+		for i := range 9 { // each takes half of the free slots, the last one the last slot
+			m, n := g.Merchant, max(1, 128>>i)
+			if i > 0 {
+				m = addMerchant(g, fmt.Sprint("Loja ", i), "")
+			}
+			for j := 0; j < n; j += 8 { // receivers with eight slots each
+				addEvents(g, m, min(8, n-j), fmt.Sprintf("https://%d.%d.example/hook", j, i))
+			}
 		}
 		wantNoWait(g)
 		for range 256 {

@@ -112,13 +112,13 @@ func TestWorthClaiming(t *testing.T) {
 		free    int
 		want    int
 	}{
-		{0, false, 256, 256},
+		{0, false, 256, 128},
 		{0, false, 3, 3},
-		{250, false, 256, 6},
-		{250, true, 256, 0},
-		{256 - 64, true, 256, 64},
-		{256 - 63, true, 256, 0},
-		{256, false, 256, 0},
+		{122, false, 256, 6},
+		{122, true, 256, 0},
+		{128 - 32, true, 256, 32},
+		{128 - 31, true, 256, 0},
+		{128, false, 256, 0},
 	} {
 		q, _ := newTestQueue(t)
 		q.claimed[merchantA] = tt.claimed
