@@ -194,10 +194,14 @@ func TestVerifyNamesDefects(t *testing.T) {
 	want := list[0].ID.String()
 	proofs, err := store.VerifyCorrupted(t.Context(), h.Store, h.Merchant.ID, []string{"UPDATE payouts SET status = 'COMPLETED' WHERE status = 'FAILED'"})
 	h.Must(err)
+	var found []store.Defect // the merchant's; the platform has no payouts
 	for _, p := range proofs {
-		if p.Check == "payouts" && (len(p.Defects) != 1 || p.Defects[0].ID != want || !strings.Contains(p.Defects[0].Detail, "COMPLETED: held 1 times, paid 0 times")) {
-			t.Errorf("found %+v, want %s", p.Defects, want)
+		if p.Check == "payouts" {
+			found = append(found, p.Defects...)
 		}
+	}
+	if len(found) != 1 || found[0].ID != want || !strings.Contains(found[0].Detail, "COMPLETED: held 1 times, paid 0 times") {
+		t.Errorf("found %+v, want %s", found, want)
 	}
 	many := `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150)
 		INSERT INTO receipt_claims SELECT 'bank', 'x' || i, randomblob(16), randomblob(16) FROM n`
