@@ -57,10 +57,15 @@ var brands = []brand{
 // ContainsCardNumber reports whether a text seems to contain a card number: 15 or
 // 16 digits of any script, of a brand's range, that pass the Luhn check, in one piece or
 // in groups. Numbers inside a group of a longer row of digits, such as a boleto's
-// line, do not count, nor do the digits of a UUID.
+// line, do not count, nor do the digits of a UUID or another hexadecimal id.
 func ContainsCardNumber(s string) bool {
 	var row digitRow
 	for i := 0; i < len(s); {
+		if size := hexID(s, i); size > 0 {
+			row = digitRow{}
+			i += size
+			continue
+		}
 		r, size := rune(s[i]), 1
 		if r >= utf8.RuneSelf {
 			r, size = utf8.DecodeRuneInString(s[i:])
@@ -118,6 +123,31 @@ func startsUUID(s string) bool {
 		}
 	}
 	return true
+}
+
+// hexID is the length of the hexadecimal id that begins at s[i], as of a document, a UUID
+// without hyphens or a digest, else 0. It has a letter, and is a word of its own. One in
+// 50,000 has digits that look like a card number, and many references are such ids.
+func hexID(s string, i int) int {
+	if i > 0 && isWord(s[i-1]) {
+		return 0
+	}
+	end, letters := i, false
+	for ; end < len(s) && isHex(s[end]); end++ {
+		letters = letters || s[end] > '9'
+	}
+	switch end - i {
+	case 24, 32, 40, 64:
+		if letters && (end == len(s) || !isWord(s[end])) {
+			return end - i
+		}
+	}
+	return 0
+}
+
+// isWord reports whether c is a letter, a digit, or a part of a character beyond ASCII.
+func isWord(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= utf8.RuneSelf
 }
 
 func isHex(c byte) bool {

@@ -38,6 +38,9 @@ func TestCardNumbersAreFound(t *testing.T) {
 		strings.Repeat("\u0664", 1) + "111111111111111", // an Arabic four
 		"\U0001d7d2111111111111111",                     // a bold four
 		"4111111111111111-89b-42d3-a456-426614174000",   // not a UUID
+		"a4111111111111111aaaaaaaaaaaaaaaa",             // not a UUID without hyphens: 33 characters
+		"12345678901234567890123456789012 4111111111111111",
+		"ref-aaaaaaaaaaaaaaaa4111111111111111x",
 	} {
 		if !ContainsCardNumber(text) {
 			t.Errorf("not found in %q", text)
@@ -57,9 +60,11 @@ func TestOtherNumbersAreNotCards(t *testing.T) {
 		"00190500954014481606906809350314337370000000100", // a boleto's line
 		"35190514200166000187550010000000046550000040",    // an invoice's access key
 		"5511987654321", "52998224725", "11222333000181",
-		"41111111    11111111",                 // too far apart
-		"123e4567-e89b-42d3-a456-426614174000", // a UUID
-		"aaaaaaaa-aaaa-4aaa-4111-111111111111", // a UUID with the digits of a card
+		"41111111    11111111",                                         // too far apart
+		"123e4567-e89b-42d3-a456-426614174000",                         // a UUID
+		"aaaaaaaa-aaaa-4aaa-4111-111111111111",                         // a UUID with the digits of a card
+		"aaaaaaaaaaaaaaaa4111111111111111", "AAAAAAAA4111111111111111", // a UUID without hyphens, a document's id
+		"order/a4111111111111111aaaaaaaaaaaaaaaaaaaaaaa?x",
 		"https://shop.example/h/aaaaaaaa-aaaa-4aaa-4111-111111111111?x",
 	} {
 		if ContainsCardNumber(text) {
@@ -73,6 +78,7 @@ func TestOtherNumbersAreNotCards(t *testing.T) {
 var (
 	cardRows = regexp.MustCompile(`[0-9]+([^\p{L}0-9]{1,3}[0-9]+)*`)
 	uuidForm = regexp.MustCompile(`[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`)
+	hexForm  = regexp.MustCompile(`[0-9a-fA-F]{24}`)
 	groups   = regexp.MustCompile(`[0-9]+`)
 	cardForm = regexp.MustCompile(`^(4[0-9]{15}|5[0-5][0-9]{14}|(222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720)[0-9]{12}` +
 		`|3[47][0-9]{13}|(2131|1800)[0-9]{11}|35(2[89]|[3-8][0-9])[0-9]{12}|3(0[0-5]|6[0-9]|[89][0-9])[0-9]{13}` +
@@ -90,7 +96,7 @@ func FuzzFreeText(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if uuidForm.MatchString(s) {
+		if uuidForm.MatchString(s) || hexForm.MatchString(s) {
 			return // its digits do not count
 		}
 		if got, want := ContainsCardNumber(s), hasCard(s); got != want {
