@@ -49,8 +49,8 @@ type AppSteps struct {
 }
 
 // table is all background workers of a process that has joined the cluster, in the order in
-// which they start. The heartbeat starts
-// before the workers that claim work: a claim needs a live node.
+// which they start. The heartbeat starts before the workers that claim work: a claim needs
+// a live node.
 var table = []struct {
 	name              string
 	every, maxBackoff time.Duration

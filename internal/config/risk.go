@@ -29,11 +29,11 @@ type Risk struct {
 // Risks is the table, in the order in which they are reported.
 var Risks = []Risk{
 	{"clear-text-listen", "secrets and personal data are readable between the TLS proxy and this process", clearTextListen},
-	{"public-metrics", "anybody who reaches the API reads its metrics: routes, counts and load", publicMetrics},
-	{"public-profiling", "anybody who reaches ops-listen reads this process's memory, and slows it down", publicProfiling},
+	{"public-metrics", "anyone who reaches the API reads its metrics: routes, counts and load", publicMetrics},
+	{"public-profiling", "anyone who reaches ops-listen reads this process's memory, and slows it down", publicProfiling},
 	{"webhooks-to-any-network", "merchants reach internal services and the cloud's metadata through webhook URLs", webhooksToAnyNetwork},
 	{"http-webhooks", "events, and the data of orders in them, are sent in clear text", httpWebhooks},
-	{"clear-text-urls", "payers and merchants are sent to addresses that anybody on the way can read and change", clearTextURLs},
+	{"clear-text-urls", "payers and merchants are sent to addresses that anyone on the way can read and change", clearTextURLs},
 	{"clear-text-bank", "orders and the bank's secret are readable on the way to the bank", clearTextBank},
 	{"weak-bank-secret", "notices of the bank can be forged by guessing its secret", weakBankSecret},
 	{"weak-master-key", "secrets and personal data in the database and its backups can be decrypted by guessing the key", weakMasterKey},
@@ -49,7 +49,7 @@ func acceptRisks(c *Config, text string) error {
 			continue
 		}
 		if !slices.ContainsFunc(Risks, func(r Risk) bool { return r.Name == name }) {
-			return fmt.Errorf("there is no risk %q; docs/configuration.md lists them", name)
+			return fmt.Errorf("unknown risk %q; docs/configuration.md lists them", name)
 		}
 		c.acceptedRisks = append(c.acceptedRisks, name)
 	}

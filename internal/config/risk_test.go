@@ -120,7 +120,7 @@ func TestRisksAreReportedTogether(t *testing.T) {
 		t.Errorf("answered %v, want 7 risks", err)
 	}
 	s.Flags["accept-risk"] = "clear-text-listen,clear-text-lisen"
-	if _, err := config.Load(s); err == nil || !strings.Contains(err.Error(), `there is no risk "clear-text-lisen"`) {
+	if _, err := config.Load(s); err == nil || !strings.Contains(err.Error(), `unknown risk "clear-text-lisen"`) {
 		t.Errorf("answered %v", err)
 	}
 	for _, r := range config.Risks {

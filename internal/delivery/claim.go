@@ -36,7 +36,7 @@ func (v *claim) Needs(n *store.Needs) {
 	n.DueDeliveries(v.merchant, v.limit)
 }
 
-// Decide implements [write.Operation]. A delivery whose event does not open gets a case.
+// Decide implements [write.Operation]. A delivery whose event cannot be decrypted gets a case.
 func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
 	v.claimed = nil
 	if !l.NodeAlive(v.node) {

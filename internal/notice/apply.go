@@ -52,7 +52,7 @@ type claim struct {
 	node    payment.ID
 	limit   int
 	claimed []store.Notice
-	damaged []store.Notice // whose body does not open
+	damaged []store.Notice // whose body cannot be decrypted
 }
 
 // Merchant implements [write.Operation].

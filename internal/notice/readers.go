@@ -13,7 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 )
 
-// readersShare is the part of the readers that one address may use: anybody can send a
+// readersShare is the part of the readers that one address may use: anyone can send a
 // body, and slowly, before it proves its origin.
 const readersShare = 8
 
@@ -21,7 +21,7 @@ const readersShare = 8
 // server's own is longer.
 const loadedTimeout = 2 * time.Second
 
-var errOverloaded = problem.New(problem.Overloaded, "Too many notices are under way. Send this one again later.")
+var errOverloaded = problem.New(problem.Overloaded, "Too many notices are in flight. Send this one again later.")
 
 // readers bounds the bodies that are read at once, in all and per address, as by
 // [env.NetworkOf].
@@ -79,7 +79,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return nil, problem.New(problem.BodyTooLarge, "A notice has at most 256 KiB.")
+		return nil, problem.New(problem.BodyTooLarge, "The notice is larger than 256 KiB.")
 	}
 	switch {
 	case err == nil:

@@ -21,7 +21,7 @@ const (
 // ConcurrentDefault is how many notices are recorded at once.
 const ConcurrentDefault = 64
 
-// readersPerSlot is how many bodies may be read per slot: anybody can send one, and
+// readersPerSlot is how many bodies may be read per slot: anyone can send one, and
 // slowly.
 const readersPerSlot = 16
 

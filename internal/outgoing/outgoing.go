@@ -1,4 +1,5 @@
-// Package outgoing is the one executor of calls with an effect at a processor: intent, send, classify, look up, resolve.
+// Package outgoing is the one executor of transfers at processors: intent, send, classify,
+// look up, resolve.
 //
 // A payout that is queued is claimed, and the intent to send it is durable, before a
 // byte leaves. The answer is done, refused, not sent or unknown. An unknown outcome
@@ -13,7 +14,7 @@
 //	intent    a send is durable and claimed   -> by the answer: accepted, unknown, queued, done; unknown, if its node dies
 //	accepted  the processor has the transfer  -> done or review, by a notice, a feed or a look-up
 //	unknown   the outcome must be looked up   -> accepted, done; queued or review, if not found beyond the quiet period
-//	review    an operator must decide         -> accepted or done, by a later report
+//	review    parked with a case              -> accepted or done, by a later report
 //	done      paid, refused or canceled       -> none; money that the receiver's bank returns is still booked
 //
 // A report of the processor can end any step, because a database that was restored from

@@ -85,9 +85,9 @@ func (v *RecordSend) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// refused ends a payout if every earlier send of it ended without an effect. Else an
-// earlier one may be under way, and may be the reason of the refusal: the payout is
-// looked up at once.
+// refused ends a payout if every earlier send of it ended without an effect. Otherwise an
+// earlier one may still pay, and may be the reason for the refusal: the payout is looked
+// up at once.
 func (v *RecordSend) refused(l *store.Loaded, c *store.Changes, p *payment.Payout, sends []store.Send) error {
 	last := sends[len(sends)-1]
 	final := refusalIsFinal(sends)
@@ -112,8 +112,8 @@ func (v *RecordSend) refused(l *store.Loaded, c *store.Changes, p *payment.Payou
 
 // refusalIsFinal reports whether the refusal of the last send proves that no send of
 // the payout pays. A send that a look-up did not find may still do so: after it, only
-// a second refusal is proof, as between two refusals lie a quiet period and a look-up
-// that did not find the transfer.
+// a second refusal is proof, because a quiet period and a look-up that did not find the
+// transfer lie between the two.
 func refusalIsFinal(sends []store.Send) bool {
 	for _, s := range slices.Backward(sends[:len(sends)-1]) {
 		switch s.Outcome {
@@ -127,8 +127,8 @@ func refusalIsFinal(sends []store.Send) bool {
 	return true
 }
 
-// notSent queues a payout again. It is proof even if the process that made the send
-// was declared dead meanwhile, as no later send exists.
+// notSent queues a payout again. "Not sent" is proof even if the sending process was
+// declared dead meanwhile, because no later send exists.
 func (v *RecordSend) notSent(l *store.Loaded, c *store.Changes, p *payment.Payout, sends []store.Send) {
 	last := sends[len(sends)-1].Outcome
 	if last != store.SendIntent && last != store.SendUnknown || p.Step != payment.StepIntent && p.Step != payment.StepUnknown {
@@ -141,7 +141,7 @@ func (v *RecordSend) notSent(l *store.Loaded, c *store.Changes, p *payment.Payou
 	*p = c.SetPayout(*p)
 }
 
-// unanswered has a payout looked up, if no other process does already.
+// unanswered schedules a look-up, unless another process has taken over the payout.
 func (v *RecordSend) unanswered(l *store.Loaded, c *store.Changes, p *payment.Payout) {
 	if mine := p.Step == payment.StepIntent && p.ClaimedBy == v.payout.ClaimedBy; !mine {
 		return

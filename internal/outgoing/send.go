@@ -184,8 +184,8 @@ func review(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
 	})
 }
 
-// park stops the executor's work on a payout whose beneficiary does not open, so that
-// it delays no other.
+// park stops the executor's work on a payout whose beneficiary cannot be decrypted, so
+// that it delays no other.
 func park(c *store.Changes, p *payment.Payout) {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
 	*p = c.SetPayout(*p)

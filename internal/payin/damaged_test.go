@@ -1,10 +1,12 @@
 package payin_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -22,5 +24,10 @@ func TestExpireParksADamagedPayin(t *testing.T) {
 		if due, err := g.Store.PayinsDue(t.Context(), g.Clock.Now(), 10); err != nil || len(due) != 0 {
 			t.Errorf("due: %v, %v", due, err)
 		}
+		// The commit of the case runs again, as after an unknown commit, or in another process.
+		if err := g.Commit(payin.NewPark(store.Ref{Merchant: bad.Merchant, ID: bad.ID})); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("parked twice: %v", err)
+		}
+		g.WantCases(store.CaseDamaged)
 	})
 }

@@ -11,6 +11,9 @@ import (
 // NewExpire builds the operation that expires a pay-in.
 func (s *Service) NewExpire(ref store.Ref) write.Operation { return &expire{ref: ref, links: s.Links} }
 
+// NewPark builds the operation that parks a pay-in.
+func NewPark(ref store.Ref) write.Operation { return &park{ref} }
+
 // ToPlatform makes the platform the owner of an operation's receipts.
 func (v *Receive) ToPlatform() *Receive {
 	v.toPlatform()

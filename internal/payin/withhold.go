@@ -12,8 +12,8 @@ import (
 )
 
 // withholdCharge opens a case, once per order, for a charge that differs from its
-// order. Nothing of the charge is stored: the order stays without one, and the same
-// request again asks the processor again. The error is the answer to the merchant.
+// order. Nothing of the charge is stored: the order stays without one, and a
+// repeated request is sent to the processor again. The error is the answer to the merchant.
 func (s *Service) withholdCharge(ctx context.Context, processorName string, p *payment.Payin, differs error) error {
 	s.Log.ErrorContext(ctx, "charge differs from its order and is not shown", "processor", processorName, "externalId", p.ExternalID, "cause", differs)
 	open, err := s.Store.HasOpenCase(ctx, p.Merchant, p.ID, store.CaseCharge)

@@ -40,7 +40,7 @@ type Delivery struct {
 	UpdatedAt    time.Time
 
 	Event   payment.Event // read with due deliveries
-	Damaged bool          // the body of this due delivery's event does not open
+	Damaged bool          // the body of this due delivery's event cannot be decrypted
 }
 
 var deliveryTable = newTable("deliveries", []string{"id"},

@@ -48,8 +48,8 @@ func scanEvent(keys *db.Keyring) func(db.Scanner) (payment.Event, error) {
 	}
 }
 
-// scanDueEvent is scanEvent that reads an event whose body does not open, and notes its
-// number: one damaged row must not stop the others.
+// scanDueEvent is scanEvent that also returns an event whose body cannot be decrypted, and
+// records its number: one damaged row must not stop the others.
 func scanDueEvent(keys *db.Keyring, damaged map[int64]bool) func(db.Scanner) (payment.Event, error) {
 	scan := scanEvent(keys)
 	return func(r db.Scanner) (payment.Event, error) {

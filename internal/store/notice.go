@@ -34,7 +34,7 @@ type Notice struct {
 	ClaimedBy  payment.ID
 	ReceivedAt time.Time
 	AppliedAt  time.Time
-	Damaged    error // why the body of this due notice does not open
+	Damaged    error // why the body of this due notice cannot be decrypted
 
 	sealed []byte // body
 }

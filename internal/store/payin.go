@@ -257,7 +257,8 @@ func (c *Changes) SetPayin(p payment.Payin) payment.Payin {
 }
 
 // UnschedulePayin ends the schedule of a pay-in that cannot be processed, and of which
-// nothing was loaded.
+// nothing was loaded. The commit is ErrConflict if it has no schedule, as after an earlier
+// run whose commit was unknown.
 func (c *Changes) UnschedulePayin(ref Ref) {
 	c.unscheduled = append(c.unscheduled, ref)
 	c.count++
@@ -265,7 +266,8 @@ func (c *Changes) UnschedulePayin(ref Ref) {
 
 func (c *Changes) savePayins(ctx context.Context, tx *db.Tx) error {
 	for _, ref := range c.unscheduled {
-		if err := tx.ExecOne(ctx, "UPDATE payins SET next_at = 0 WHERE merchant_id = $1 AND id = $2", ref.key()...); err != nil {
+		err := tx.ExecOne(ctx, "UPDATE payins SET next_at = 0 WHERE merchant_id = $1 AND id = $2 AND next_at > 0", ref.key()...)
+		if err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ type payoutRow struct {
 	beneficiary    []byte // sealed
 	fingerprint    []byte
 	idempotencyKey string
-	damaged        bool // the beneficiary does not open
+	damaged        bool // the beneficiary cannot be decrypted
 }
 
 var payoutTable = newTable("payouts", []string{"id"},

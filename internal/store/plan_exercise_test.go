@@ -98,7 +98,7 @@ func (v *exercise) create(count int) {
 	var receipts []*payment.Receipt
 	for i := range count {
 		name := fmt.Sprintf("%d of %d", i, count)
-		b.payins = append(b.payins, newPayin(t, s, m, v.id(), name))
+		b.payins = append(b.payins, expiring(t, s, newPayin(t, s, m, v.id(), name)))
 		b.payouts = append(b.payouts, newPayout(t, s, m, v.id(), name))
 		released = append(released, newPayout(t, s, m, v.id(), "released "+name))
 		receipts = append(receipts, &payment.Receipt{Merchant: m.ID, ID: v.id(), Processor: "bank", ExternalID: name, Amount: 1, Applied: 1})
@@ -293,4 +293,13 @@ func (v *exercise) administer() {
 	})
 	_, err := s.AnalyzeGrown(ctx)
 	must(t, err)
+}
+
+// expiring is a new pay-in with a schedule.
+func expiring(t *testing.T, s *store.Store, n *store.NewPayin) *store.NewPayin {
+	t.Helper()
+	n.Payin.ExpiresAt = time.Unix(1, 0)
+	n, err := s.NewPayin(n.Payin, payment.PersonalData{}, n.Fingerprint)
+	must(t, err)
+	return n
 }
