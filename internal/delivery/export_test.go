@@ -1,6 +1,9 @@
 package delivery
 
 import (
+	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -22,6 +25,17 @@ func (s *Service) Taken() int {
 
 // Sending is how many attempts are under way.
 func (s *Service) Sending() int { return s.pool.Size() - s.pool.Free() }
+
+// StartWaiting starts the deliveries that wait, as far as their receivers have free
+// slots. When it returns, no other goroutine starts one of them until an attempt ends.
+func (s *Service) StartWaiting(ctx context.Context) {
+	s.Queue.mu.Lock()
+	endpoints := slices.Collect(maps.Keys(s.Queue.waiting))
+	s.Queue.mu.Unlock()
+	for _, endpoint := range endpoints {
+		s.startWaiting(ctx, endpoint)
+	}
+}
 
 // Claimed is how many deliveries of a merchant are claimed.
 func (s *Service) Claimed(merchant payment.ID) int {
