@@ -153,7 +153,7 @@ func bytesOf(t *testing.T, r processor.TransferRequest) string {
 
 // Rule 5: an answer proves that the transfer was made, proves that it was not, or proves
 // nothing; an answer that proves neither is unknown.
-func TestRule05ThreeAnswersOnly(t *testing.T) {
+func TestRule05OnlyProofCounts(t *testing.T) {
 	const processing, failed = payment.PayoutProcessing, payment.PayoutFailed
 	done := func(state processor.TransferState) processor.TransferAnswer {
 		return processor.TransferAnswer{Outcome: processor.Done, Report: processor.TransferReport{State: state}}
@@ -309,6 +309,31 @@ func TestRule09HoldsCount(t *testing.T) {
 		g.Must(err)
 		if len(list) != 100 {
 			t.Fatalf("%d payouts are stored; a refused one leaves its reference unused", len(list))
+		}
+	})
+}
+
+// Rule 11: a payout keeps its processor, also if its merchant gets another one between two
+// of its sends.
+func TestRule11OneProcessorForLife(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.AnswerTransfer = always(notSent)
+		p := g.Payout("r", 10_00)
+		g.Send()
+		g.WantSends(p, store.SendNotSent)
+
+		other := coretest.NewBank()
+		g.Processor("other", other)
+		g.Execute("UPDATE merchants SET processor = 'other' WHERE processor <> ''")
+		g.Bank.AnswerTransfer = func(b *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Done, Report: b.Pay(r, processor.TransferPaid)}
+		}
+		g.Pass(time.Minute)
+		g.Send()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantBank(2, 1)
+		if len(other.Calls) != 0 {
+			t.Errorf("the merchant's new processor was called: %v", other.Calls)
 		}
 	})
 }

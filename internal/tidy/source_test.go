@@ -108,6 +108,40 @@ var floatMutants = []mutant{
 		}, nil},
 }
 
+// checkTransfers allows calls of a driver's Transfer, which has three arguments, in the
+// one executor only: rule 10 of docs/payouts.md.
+func checkTransfers(repository *tree) []finding {
+	var found []finding
+	for _, file := range repository.sources {
+		if file.test || file.folder == "internal/outgoing" || strings.HasPrefix(file.folder, "internal/processor/processortest") {
+			continue
+		}
+		ast.Inspect(file.File, func(node ast.Node) bool {
+			call, ok := node.(*ast.CallExpr)
+			if !ok || len(call.Args) != 3 {
+				return true
+			}
+			if method, ok := call.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "Transfer" {
+				found = append(found, finding{file.path + ": Transfer", repository.at(node.Pos()), "only internal/outgoing sends a transfer"})
+			}
+			return true
+		})
+	}
+	return found
+}
+
+var transferMutants = []mutant{
+	{"a second path",
+		map[string]string{"internal/notice/a.go": "package notice\n\nfunc f() { p.Transfer(ctx, r, guard) }\n"},
+		[]string{"internal/notice/a.go: Transfer"}},
+	{"the executor, a driver's method, another call of that name",
+		map[string]string{
+			"internal/outgoing/a.go":          "package outgoing\n\nfunc f() { p.Transfer(ctx, r, guard) }\n",
+			"internal/processor/sandbox/a.go": "package sandbox\n\nfunc (p *P) Transfer(ctx, r, guard int) {}\n",
+			"internal/sandboxcontrol/a.go":    "package sandboxcontrol\n\nfunc f() { b.Transfer(ctx, id, action, 0) }\n",
+		}, nil},
+}
+
 // envOnly lists, by import path, the names that only env may use; an empty expression is
 // the complete package. Types are refused as values; a pointer to a type is allowed.
 var envOnly = map[string]*regexp.Regexp{

@@ -14,6 +14,7 @@ var rules = []rule{
 	{"imports point one way", checkImports, importMutants},
 	{"functions and files are short", checkSize, sizeMutants},
 	{"no float near money", checkFloats, floatMutants},
+	{"one path for transfers", checkTransfers, transferMutants},
 	{"time, randomness and dialling come from env", checkEnv, envMutants},
 	{"secrets are compared in constant time", checkSecrets, secretMutants},
 	{"each package opens with its sentence", checkPackageComments, packageCommentMutants},
