@@ -135,7 +135,7 @@ func (a *App) buildCore() {
 		})
 	}
 	a.workers = worker.NewGroup(a.core.NewWorkers(a.env, a.log)...)
-	joiner := Worker{Name: "join", Step: a.joinLater, Every: time.Second, MaxBackoff: time.Second, Waker: worker.NewWaker(nil)}
+	joiner := WorkerSpec{Name: "join", Step: a.joinLater, Every: time.Second, MaxBackoff: time.Second, Waker: worker.NewWaker(nil)}
 	a.joiner = joiner.build(a.env, a.log)
 }
 

@@ -57,7 +57,7 @@ type Core struct {
 	Notices    *notice.Service
 	Deliveries *delivery.Service
 
-	Workers []Worker
+	Workers []WorkerSpec
 
 	queue *notice.Queue
 }

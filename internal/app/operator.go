@@ -94,10 +94,10 @@ func (commits) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (c commits) Collect(out chan<- prometheus.Metric) {
-	for i, load := range c.writer.Load() {
+	for i, stats := range c.writer.Lanes() {
 		lane := strconv.Itoa(i)
-		out <- prometheus.MustNewConstMetric(commitQueue, prometheus.GaugeValue, float64(load.Waiting), lane)
-		out <- prometheus.MustNewConstMetric(commitBatch, prometheus.GaugeValue, load.Batch.Seconds(), lane)
+		out <- prometheus.MustNewConstMetric(commitQueue, prometheus.GaugeValue, float64(stats.Waiting), lane)
+		out <- prometheus.MustNewConstMetric(commitBatch, prometheus.GaugeValue, stats.Batch.Seconds(), lane)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/porteira/porteira/internal/worker"
 )
 
-// Worker is a background worker. Step runs every Every, and when it is woken.
-type Worker struct {
+// WorkerSpec describes a background worker. Step runs every Every, and when it is woken.
+type WorkerSpec struct {
 	Name  string
 	Step  worker.Step
 	Every time.Duration
@@ -71,11 +71,11 @@ var table = []struct {
 }
 
 // workers returns the workers of the table that have a step.
-func (c *Core) workers(o *CoreOptions) []Worker {
-	var list []Worker
+func (c *Core) workers(o *CoreOptions) []WorkerSpec {
+	var list []WorkerSpec
 	for _, row := range table {
 		if step := row.step(c, o); step != nil {
-			list = append(list, Worker{Name: row.name, Step: step, Every: row.every, MaxBackoff: row.maxBackoff, Waker: o.Wakers[row.name]})
+			list = append(list, WorkerSpec{Name: row.name, Step: step, Every: row.every, MaxBackoff: row.maxBackoff, Waker: o.Wakers[row.name]})
 		}
 	}
 	return list
@@ -126,7 +126,7 @@ func (c *Core) NewWorkers(e env.Env, log *slog.Logger) []*worker.Worker {
 	return list
 }
 
-func (w *Worker) build(e env.Env, log *slog.Logger) *worker.Worker {
+func (w *WorkerSpec) build(e env.Env, log *slog.Logger) *worker.Worker {
 	return worker.New(worker.Options{
 		Name: w.Name, Step: w.Step, Waker: w.Waker, Every: w.Every, MaxBackoff: w.MaxBackoff, Clock: e.Clock, Random: e.Random, Log: log,
 	})

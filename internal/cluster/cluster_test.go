@@ -16,7 +16,7 @@ import (
 
 // claimAll makes a process claim a payout, a delivery and a notice, without doing the
 // work.
-func claimAll(g *coretest.Gateway) (out outgoing.Sending, in payment.Payin) {
+func claimAll(g *coretest.Gateway) (out outgoing.ClaimedSend, in payment.Payin) {
 	g.T.Helper()
 	ctx := g.T.Context()
 	g.Payout("r", 10_00)

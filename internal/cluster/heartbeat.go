@@ -50,7 +50,7 @@ func (c *Cluster) Heartbeat(ctx context.Context) (epoch int64, err error) {
 		return 0, err
 	}
 	op := &heartbeat{node: c.Node.ID(), seen: c.Node.seenEpoch()}
-	err = c.Writer.DoNow(ctx, op)
+	err = c.Writer.DoWithoutCancel(ctx, op)
 	if errors.Is(err, errDead) {
 		c.Log.WarnContext(ctx, "node was declared dead: joining again under a new id")
 		if err := c.Join(ctx, op.seen, false); err != nil {

@@ -229,19 +229,19 @@ func (b *Batcher[K, T]) protected(ctx context.Context, items []T, refused []erro
 	return b.o.Commit(ctx, items, refused)
 }
 
-// Load is the load of a lane.
-type Load struct {
+// LaneStats is the load of a lane.
+type LaneStats struct {
 	Waiting     int           // waiting operations
 	Interactive int           // interactive ones among them
 	Batch       time.Duration // mean duration of recent batches
 }
 
-// Load returns the load of each lane.
-func (b *Batcher[K, T]) Load() []Load {
-	list := make([]Load, len(b.lanes))
+// Lanes returns the load of each lane.
+func (b *Batcher[K, T]) Lanes() []LaneStats {
+	list := make([]LaneStats, len(b.lanes))
 	for i, l := range b.lanes {
 		l.mu.Lock()
-		list[i] = Load{l.waiting(), l.interactive.waiting, l.took}
+		list[i] = LaneStats{l.waiting(), l.interactive.waiting, l.took}
 		l.mu.Unlock()
 	}
 	return list

@@ -95,7 +95,7 @@ func queued(t *testing.T, o commit.Options[string, op], d *database, list ...op)
 	<-d.entered
 	for i, v := range list {
 		wait.Go(func() { _ = b.Do(t.Context(), v) })
-		for b.Load()[0].Waiting != i+1 {
+		for b.Lanes()[0].Waiting != i+1 {
 			runtime.Gosched()
 		}
 	}
@@ -162,7 +162,7 @@ func TestFullQueueRefusesInteractiveOnly(t *testing.T) {
 			<-d.entered
 		}
 	}
-	for b.Load()[0].Waiting != 1 {
+	for b.Lanes()[0].Waiting != 1 {
 		runtime.Gosched()
 	}
 	if err := b.Do(t.Context(), op{"b", "3", commit.Interactive}); !errors.Is(err, commit.ErrFull) {
@@ -173,7 +173,7 @@ func TestFullQueueRefusesInteractiveOnly(t *testing.T) {
 	d.proceed <- struct{}{}
 	<-d.entered
 	d.proceed <- struct{}{}
-	for b.Load()[0].Waiting > 0 { // a second batch is needed if 4 came late
+	for b.Lanes()[0].Waiting > 0 { // a second batch is needed if 4 came late
 		<-d.entered
 		d.proceed <- struct{}{}
 	}
@@ -324,7 +324,7 @@ func TestEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var gone error
 	wait.Go(func() { gone = b.Do(ctx, op{"a", "2", commit.Interactive}) })
-	for b.Load()[0].Waiting != 1 {
+	for b.Lanes()[0].Waiting != 1 {
 		runtime.Gosched()
 	}
 	cancel()
@@ -347,7 +347,7 @@ func TestQueueDelay(t *testing.T) {
 	var wait sync.WaitGroup
 	do := func(v op, waiting int) {
 		wait.Go(func() { _ = b.Do(t.Context(), v) })
-		for b.Load()[0].Waiting != waiting {
+		for b.Lanes()[0].Waiting != waiting {
 			runtime.Gosched()
 		}
 	}

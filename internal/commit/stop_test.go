@@ -25,7 +25,7 @@ func TestStopCommitsWhatIsQueued(t *testing.T) {
 	errs := make([]error, len(queued))
 	for i, v := range queued {
 		wait.Go(func() { errs[i] = b.Do(ctx, v) })
-		for b.Load()[0].Waiting != i+1 {
+		for b.Lanes()[0].Waiting != i+1 {
 			runtime.Gosched()
 		}
 	}

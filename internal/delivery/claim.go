@@ -13,7 +13,7 @@ import (
 // Claim claims up to limit due deliveries of a merchant and begins an attempt of each.
 func (s *Service) Claim(ctx context.Context, merchant payment.ID, limit int) ([]store.Delivery, error) {
 	op := &claim{merchant: merchant, node: s.Queue.node.ID(), limit: limit}
-	err := s.Writer.DoNow(ctx, op)
+	err := s.Writer.DoWithoutCancel(ctx, op)
 	return op.claimed, err
 }
 

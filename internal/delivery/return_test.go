@@ -46,7 +46,7 @@ func TestReturnedDeliveries(t *testing.T) {
 		g.Writer.Start()
 		g.Writer.Stop()
 		before := commits.Load()
-		v := g.Changes(func() { g.Must(g.Writer.DoNow(t.Context(), delivery.NewReturned(list))) })
+		v := g.Changes(func() { g.Must(g.Writer.DoWithoutCancel(t.Context(), delivery.NewReturned(list))) })
 		want := coretest.Lines(`
 			deliveries attempts:1→0 claimed_by:this→- next_at:-→now
 			deliveries attempts:1→0 claimed_by:this→- next_at:-→in 1m0s

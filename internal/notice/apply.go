@@ -33,7 +33,7 @@ func (s *Service) Apply(ctx context.Context) (int, error) {
 		return len(list), nil
 	}
 	op := &claim{node: s.Queue.node.ID(), limit: reserved}
-	if err := s.Writer.DoNow(ctx, op); err != nil {
+	if err := s.Writer.DoWithoutCancel(ctx, op); err != nil {
 		s.Queue.pool.Release(reserved)
 		return len(list), err
 	}

@@ -21,7 +21,7 @@ func due(g *coretest.Gateway, id string) store.Notice {
 	n := store.Notice{Processor: coretest.BankName, ID: id, Body: []byte("x")}
 	g.Must(g.Store.Transact(g.T.Context(), func(tx *store.Tx) error {
 		var needs store.Needs
-		needs.NewNotice(g.Store.NewNotice(n))
+		needs.InsertNotice(g.Store.NewNotice(n))
 		return tx.Apply(g.T.Context(), &needs, func(*store.Loaded, *store.Changes) error { return nil })
 	}))
 	return n

@@ -61,7 +61,7 @@ func (s *Service) readPayments(ctx context.Context, name string, lister processo
 			return 0, err
 		}
 	}
-	return len(page), s.Writer.DoNow(ctx, write.SetSetting{Name: store.SettingPaymentCursor + name, Value: next})
+	return len(page), s.Writer.DoWithoutCancel(ctx, write.SetSetting{Name: store.SettingPaymentCursor + name, Value: next})
 }
 
 // bookPayment books a listed payment with everything that its charge reports: other
@@ -113,7 +113,7 @@ func (s *Service) readChanges(ctx context.Context, name string, monitor processo
 			return 0, err
 		}
 	}
-	if err := s.Writer.DoNow(ctx, write.SetSetting{Name: store.SettingChangeCursor + name, Value: next}); err != nil {
+	if err := s.Writer.DoWithoutCancel(ctx, write.SetSetting{Name: store.SettingChangeCursor + name, Value: next}); err != nil {
 		return 0, err
 	}
 	for _, c := range page {
@@ -217,5 +217,5 @@ func (s *Service) reviewChange(ctx context.Context, name string, c processor.Cha
 	if c.Dispute != nil {
 		v.Amount = c.Dispute.Amount
 	}
-	return s.Writer.DoNow(ctx, write.OpenCase{Case: v})
+	return s.Writer.DoWithoutCancel(ctx, write.OpenCase{Case: v})
 }

@@ -164,7 +164,7 @@ func (v *record) Merchant() payment.ID { return payment.ID{} }
 func (v *record) Class() commit.Class { return commit.Interactive }
 
 // Needs implements [write.Operation].
-func (v *record) Needs(n *store.Needs) { n.NewNotice(v.notice) }
+func (v *record) Needs(n *store.Needs) { n.InsertNotice(v.notice) }
 
 // Decide implements [write.Operation].
 func (v *record) Decide(*store.Loaded, *store.Changes) error { return nil }

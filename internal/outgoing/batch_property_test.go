@@ -24,8 +24,8 @@ type line struct {
 
 	commit   func(ops []write.Operation) []error
 	payouts  []payment.Payout
-	sends    []outgoing.Sending // claimed, perhaps answered
-	lookedUp []payment.Payout   // claimed to be looked up, perhaps answered
+	sends    []outgoing.ClaimedSend // claimed, perhaps answered
+	lookedUp []payment.Payout       // claimed to be looked up, perhaps answered
 }
 
 // pair is two stages that do the same: one commits operations in batches, the other
@@ -73,7 +73,7 @@ func (v *pair) draw(r *rapid.T) func(l *line) write.Operation {
 		}
 		switch {
 		case kind < 3 && len(l.sends) > 0:
-			return l.executor().NewRecordSend(l.sends[i%len(l.sends)], processor.TransferAnswer{Outcome: outcome, Report: found})
+			return l.executor().NewRecordSendOp(l.sends[i%len(l.sends)], processor.TransferAnswer{Outcome: outcome, Report: found})
 		case kind < 5 && len(l.lookedUp) > 0:
 			return l.executor().NewRecordLookUp(l.lookedUp[i%len(l.lookedUp)], report)
 		case len(l.payouts) > 0:
@@ -132,7 +132,7 @@ func (l *line) run(r *rapid.T, ops []write.Operation) {
 		}
 	}
 	// Payouts that became due at the same time may be claimed in any order.
-	slices.SortStableFunc(l.sends, func(a, b outgoing.Sending) int { return inOrder(&a.Payout, &b.Payout) })
+	slices.SortStableFunc(l.sends, func(a, b outgoing.ClaimedSend) int { return inOrder(&a.Payout, &b.Payout) })
 	slices.SortStableFunc(l.lookedUp, func(a, b payment.Payout) int { return inOrder(&a, &b) })
 }
 

@@ -103,7 +103,7 @@ func checkClaim(g stage, r claimRow) {
 }
 
 // checkSend compares the send that began with what is stored.
-func (r claimRow) checkSend(g stage, got, before state, sends []outgoing.Sending) {
+func (r claimRow) checkSend(g stage, got, before state, sends []outgoing.ClaimedSend) {
 	g.test().Helper()
 	now := g.now()
 	if r.sent == 0 {

@@ -72,7 +72,7 @@ func TestDecideRecordSend(t *testing.T) {
 	eachRow(t, rows, func(r row) string { return string(r.given) + ", " + r.name }, func(g stage, r row) {
 		before := g.balances()
 		p, send := give(g, r.given)
-		op := g.executor().NewRecordSend(send, r.answer)
+		op := g.executor().NewRecordSendOp(send, r.answer)
 		must(g, decide(g, op, p, func() any {
 			after, contradiction := op.Result()
 			return []any{after, contradiction}
@@ -88,7 +88,7 @@ func TestDecideRecordSendOfNoPayout(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		p, send := give(onGateway{g}, intent)
 		send.Payout.ID[15]++
-		op := g.Outgoing.NewRecordSend(send, refused)
+		op := g.Outgoing.NewRecordSendOp(send, refused)
 		if err := decide(onGateway{g}, op, p, func() any { return nil }, func() {}); !problem.Is(err, problem.NotFound) {
 			t.Errorf("%v, want not_found", err)
 		}

@@ -36,11 +36,11 @@ const (
 )
 
 // give makes a payout that is in a state, and the send of it that began first, if any.
-func give(g stage, state given) (payment.Payout, outgoing.Sending) {
+func give(g stage, state given) (payment.Payout, outgoing.ClaimedSend) {
 	t := g.test()
 	t.Helper()
 	p := g.request(string(state))
-	var s outgoing.Sending
+	var s outgoing.ClaimedSend
 	switch state {
 	case queued, canceled:
 	default:
@@ -70,7 +70,7 @@ func give(g stage, state given) (payment.Payout, outgoing.Sending) {
 }
 
 // claimed claims a payout to send it.
-func claimed(g stage, p payment.Payout) outgoing.Sending {
+func claimed(g stage, p payment.Payout) outgoing.ClaimedSend {
 	t := g.test()
 	t.Helper()
 	op := g.claimSends()
@@ -82,13 +82,13 @@ func claimed(g stage, p payment.Payout) outgoing.Sending {
 		}
 	}
 	t.Fatal("the payout was not claimed")
-	return outgoing.Sending{}
+	return outgoing.ClaimedSend{}
 }
 
 // answered records an answer to a send.
-func answered(g stage, s outgoing.Sending, answer processor.TransferAnswer) {
+func answered(g stage, s outgoing.ClaimedSend, answer processor.TransferAnswer) {
 	g.test().Helper()
-	must(g, g.commit(g.executor().NewRecordSend(s, answer)))
+	must(g, g.commit(g.executor().NewRecordSendOp(s, answer)))
 }
 
 func must(g stage, err error) {
@@ -99,7 +99,7 @@ func must(g stage, err error) {
 }
 
 // claimOf claims a payout to send it.
-func claimOf(g *coretest.Gateway, p payment.Payout) outgoing.Sending {
+func claimOf(g *coretest.Gateway, p payment.Payout) outgoing.ClaimedSend {
 	g.T.Helper()
 	sends, _, err := g.Outgoing.Claim(g.T.Context(), store.Due{Merchant: p.Merchant, Processor: p.Processor}, 100)
 	g.Must(err)
@@ -109,7 +109,7 @@ func claimOf(g *coretest.Gateway, p payment.Payout) outgoing.Sending {
 		}
 	}
 	g.T.Fatal("the payout was not claimed")
-	return outgoing.Sending{}
+	return outgoing.ClaimedSend{}
 }
 
 // report is a report of a transfer that the processor has.

@@ -36,7 +36,7 @@ func (v *claimLookUps) By(node payment.ID) *ClaimLookUps {
 }
 
 // Result is the result of [Executor.Claim].
-func (v *claimSends) Result() (sends []Sending, conflicting []payment.Payout, claimed int) {
+func (v *claimSends) Result() (sends []ClaimedSend, conflicting []payment.Payout, claimed int) {
 	return v.sends, v.conflicting, v.claimed
 }
 
@@ -70,6 +70,6 @@ func (v *recordReport) Result() (again, manual bool, contradiction string) {
 }
 
 // Result is the operation's result besides its changes.
-func (v *RecordSend) Result() (after payment.Payout, contradiction string) {
+func (v *RecordSendOp) Result() (after payment.Payout, contradiction string) {
 	return v.after, string(v.contradiction)
 }

@@ -15,7 +15,7 @@ import (
 const raceWithin = 100 * time.Millisecond
 
 // claim claims the one payout that is due, and records the intent to send it.
-func claim(g *coretest.Gateway) outgoing.Sending {
+func claim(g *coretest.Gateway) outgoing.ClaimedSend {
 	g.T.Helper()
 	due, err := g.Store.PayoutsDue(g.T.Context(), g.Clock.Now(), store.ToSend)
 	g.Must(err)
@@ -31,7 +31,7 @@ func claim(g *coretest.Gateway) outgoing.Sending {
 }
 
 // record records an answer to a send.
-func record(g *coretest.Gateway, s outgoing.Sending, answer processor.TransferAnswer) {
+func record(g *coretest.Gateway, s outgoing.ClaimedSend, answer processor.TransferAnswer) {
 	g.T.Helper()
 	g.Must(g.Outgoing.RecordSend(g.T.Context(), s, answer))
 }

@@ -49,7 +49,7 @@ func (e *Executor) ClaimLookUps(ctx context.Context, due store.Due, limit int) (
 		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToLookUp, Limit: limit},
 		node: e.Node.ID(),
 	}
-	err := e.Writer.DoNow(ctx, op)
+	err := e.Writer.DoWithoutCancel(ctx, op)
 	return op.claimed, err
 }
 
@@ -197,7 +197,7 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 		c.FinishNotice(*v.notice)
 	}
 	if v.report.Lookup == processor.Found {
-		return v.follow(l, c, &p, v.report)
+		return v.applyReport(l, c, &p, v.report)
 	}
 	if v.askedBy.IsZero() || p.ClaimedBy != v.askedBy {
 		return nil // only the node that claimed it may conclude from a missing answer

@@ -10,11 +10,11 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// RecordSend records the answer to a send. Done follows the processor's report,
+// RecordSendOp records the answer to a send. Done follows the processor's report,
 // Refused releases the money if no earlier send can still pay, NotSent queues the
 // payout again, and Unknown keeps the hold: the payout is looked up, never sent blindly.
-func (e *Executor) RecordSend(ctx context.Context, s Sending, answer processor.TransferAnswer) error {
-	op := e.NewRecordSend(s, answer)
+func (e *Executor) RecordSend(ctx context.Context, s ClaimedSend, answer processor.TransferAnswer) error {
+	op := e.NewRecordSendOp(s, answer)
 	if err := e.Writer.Do(ctx, op); err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (e *Executor) RecordSend(ctx context.Context, s Sending, answer processor.T
 }
 
 // RecordSend is the operation that records the answer to a send.
-type RecordSend struct {
+type RecordSendOp struct {
 	resolution
 
 	payout payment.Payout // as it was claimed
@@ -35,22 +35,22 @@ type RecordSend struct {
 	after  payment.Payout
 }
 
-// NewRecordSend builds the operation that records the answer to a send.
-func (e *Executor) NewRecordSend(s Sending, answer processor.TransferAnswer) *RecordSend {
+// NewRecordSendOp builds the operation that records the answer to a send.
+func (e *Executor) NewRecordSendOp(s ClaimedSend, answer processor.TransferAnswer) *RecordSendOp {
 	if r := proved(answer.Report); answer.Outcome == processor.Done && r.Cause != nil && answer.Report.Cause == nil {
 		answer = processor.TransferAnswer{Outcome: processor.Unknown, Cause: r.Cause}
 	}
-	return &RecordSend{resolution: resolution{jitter: newJitter(e.Env.Random)}, payout: s.Payout, number: s.Number, answer: answer}
+	return &RecordSendOp{resolution: resolution{jitter: newJitter(e.Env.Random)}, payout: s.Payout, number: s.Number, answer: answer}
 }
 
 // Merchant implements [write.Operation].
-func (v *RecordSend) Merchant() payment.ID { return v.payout.Merchant }
+func (v *RecordSendOp) Merchant() payment.ID { return v.payout.Merchant }
 
 // Class implements [write.Operation].
-func (v *RecordSend) Class() commit.Class { return commit.Background }
+func (v *RecordSendOp) Class() commit.Class { return commit.Background }
 
 // Needs implements [write.Operation].
-func (v *RecordSend) Needs(n *store.Needs) {
+func (v *RecordSendOp) Needs(n *store.Needs) {
 	n.Payout(v.payout.Merchant, v.payout.ID)
 	n.Sends(v.payout.Merchant, v.payout.ID)
 	if v.answer.Outcome == processor.Refused || v.answer.Outcome == processor.Done && isFinal(v.answer.Report) {
@@ -60,7 +60,7 @@ func (v *RecordSend) Needs(n *store.Needs) {
 }
 
 // Decide implements [write.Operation].
-func (v *RecordSend) Decide(l *store.Loaded, c *store.Changes) error {
+func (v *RecordSendOp) Decide(l *store.Loaded, c *store.Changes) error {
 	p, ok := l.Payout(v.payout.Merchant, v.payout.ID)
 	if !ok {
 		return store.ErrNotFound
@@ -68,7 +68,7 @@ func (v *RecordSend) Decide(l *store.Loaded, c *store.Changes) error {
 	v.contradiction = ""
 	defer func() { v.after = p }()
 	if v.answer.Outcome == processor.Done {
-		return v.follow(l, c, &p, v.answer.Report)
+		return v.applyReport(l, c, &p, v.answer.Report)
 	}
 	sends := l.Sends(p.Merchant, p.ID)
 	if int64(len(sends)) != v.number {
@@ -88,7 +88,7 @@ func (v *RecordSend) Decide(l *store.Loaded, c *store.Changes) error {
 // refused ends a payout if every earlier send of it ended without an effect. Otherwise an
 // earlier one may still pay, and may be the reason for the refusal: the payout is looked
 // up at once.
-func (v *RecordSend) refused(l *store.Loaded, c *store.Changes, p *payment.Payout, sends []store.Send) error {
+func (v *RecordSendOp) refused(l *store.Loaded, c *store.Changes, p *payment.Payout, sends []store.Send) error {
 	last := sends[len(sends)-1]
 	final := refusalIsFinal(sends)
 	switch {
@@ -129,7 +129,7 @@ func refusalIsFinal(sends []store.Send) bool {
 
 // notSent queues a payout again. "Not sent" is proof even if the sending process was
 // declared dead meanwhile, because no later send exists.
-func (v *RecordSend) notSent(l *store.Loaded, c *store.Changes, p *payment.Payout, sends []store.Send) {
+func (v *RecordSendOp) notSent(l *store.Loaded, c *store.Changes, p *payment.Payout, sends []store.Send) {
 	last := sends[len(sends)-1].Outcome
 	if last != store.SendIntent && last != store.SendUnknown || p.Step != payment.StepIntent && p.Step != payment.StepUnknown {
 		return // recorded already, or a later report counts
@@ -142,7 +142,7 @@ func (v *RecordSend) notSent(l *store.Loaded, c *store.Changes, p *payment.Payou
 }
 
 // unanswered schedules a look-up, unless another process has taken over the payout.
-func (v *RecordSend) unanswered(l *store.Loaded, c *store.Changes, p *payment.Payout) {
+func (v *RecordSendOp) unanswered(l *store.Loaded, c *store.Changes, p *payment.Payout) {
 	if mine := p.Step == payment.StepIntent && p.ClaimedBy == v.payout.ClaimedBy; !mine {
 		return
 	}

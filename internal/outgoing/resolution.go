@@ -21,8 +21,8 @@ type resolution struct {
 	subject       payment.Payout   // of it
 }
 
-// follow applies a report of a transfer that exists at the processor.
-func (v *resolution) follow(l *store.Loaded, c *store.Changes, p *payment.Payout, r processor.TransferReport) error {
+// applyReport applies a report of a transfer that exists at the processor.
+func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.Payout, r processor.TransferReport) error {
 	if r.Amount != 0 && r.Amount != p.Amount {
 		v.contradict(c, p, store.ReasonOtherAmount, store.Params{"reported": r.Amount.String()})
 		return nil

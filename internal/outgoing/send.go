@@ -44,7 +44,7 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 		did += claimed
 		e.sendTurn.Served(d.Merchant)
 		for i := range sends {
-			e.sends.Run(func() { e.send(ctx, sends[i], transferrer) })
+			e.sends.Run(func() { e.transfer(ctx, sends[i], transferrer) })
 		}
 	}
 	return did, errors.Join(errs...)
@@ -60,9 +60,9 @@ func (e *Executor) share() int {
 
 func merchantOf(d store.Due) payment.ID { return d.Merchant }
 
-// Sending is a payout whose intent is durable: only this process may send it, until
+// ClaimedSend is a payout whose intent is durable: only this process may send it, until
 // the deadline.
-type Sending struct {
+type ClaimedSend struct {
 	Payout   payment.Payout
 	Number   int64 // of this send, from 1
 	Request  processor.TransferRequest
@@ -72,7 +72,7 @@ type Sending struct {
 // Claim claims up to limit due payouts and records the intent to send each of them,
 // in one commit, before a byte leaves: there is no other way to send. claimed counts
 // the payouts; fewer may be returned to be sent, as some must be looked up first.
-func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends []Sending, claimed int, err error) {
+func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends []ClaimedSend, claimed int, err error) {
 	proc, err := e.Processors.Of(due.Processor)
 	if err != nil {
 		return nil, 0, err
@@ -81,7 +81,7 @@ func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends [
 		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToSend, Limit: limit},
 		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), timeout: proc.Profile().TransferTimeout,
 	}
-	if err := e.Writer.DoNow(ctx, op); err != nil {
+	if err := e.Writer.DoWithoutCancel(ctx, op); err != nil {
 		return nil, 0, err
 	}
 	for _, p := range op.conflicting {
@@ -100,7 +100,7 @@ type claimSends struct {
 	restoredAt time.Time
 	timeout    time.Duration // of one call
 
-	sends       []Sending
+	sends       []ClaimedSend
 	conflicting []payment.Payout
 	claimed     int
 }
@@ -148,7 +148,7 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 			}
 			p.Step, p.NextAt, p.ClaimedBy = payment.StepIntent, time.Time{}, v.node
 		}
-		if err := leave(l, c, &p); err != nil {
+		if err := markProcessing(l, c, &p); err != nil {
 			return err
 		}
 		if p.Step != payment.StepIntent {
@@ -159,14 +159,14 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 			Node: v.node, Deadline: l.Now().Add(v.timeout), Outcome: store.SendIntent,
 		}
 		c.AddSend(s)
-		v.sends = append(v.sends, Sending{Payout: p, Number: s.Number, Request: request, Deadline: s.Deadline})
+		v.sends = append(v.sends, ClaimedSend{Payout: p, Number: s.Number, Request: request, Deadline: s.Deadline})
 	}
 	return nil
 }
 
-// leave moves a payout that leaves, or may have left, to PROCESSING; one already
+// markProcessing moves a payout that leaves, or may have left, to PROCESSING; one already
 // there stays.
-func leave(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
+func markProcessing(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
 	moved, err := transition.Payout(l, c, p, payment.OnSend)
 	if err == nil && !moved {
 		*p = c.SetPayout(*p)
@@ -221,15 +221,15 @@ func sameBody(sends []store.Send, hash []byte) bool {
 	return true
 }
 
-// send sends one payout. The call ends with its intent's deadline, and is not cut
+// transfer sends one payout. The call ends with its intent's deadline, and is not cut
 // short when the workers stop: its outcome would be unknown.
-func (e *Executor) send(ctx context.Context, s Sending, transferrer processor.Transferrer) {
+func (e *Executor) transfer(ctx context.Context, s ClaimedSend, transferrer processor.Transferrer) {
 	e.Env.Inject(env.BeforeTransfer)
 	// The deadline is later than the time-out if the clock was set back after the claim.
 	left := min(s.Deadline.Sub(e.Env.Clock.Now()), e.Processors[s.Payout.Processor].Profile().TransferTimeout)
 	e.awaitLease(ctx, left/2) // leaves the other half for the call
 	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), min(left, s.Deadline.Sub(e.Env.Clock.Now())))
-	answer, stale := handOver(limited, transferrer, s.Request, e.Guard(&s))
+	answer, stale := transferGuarded(limited, transferrer, s.Request, e.Guard(&s))
 	cancel()
 	e.Env.Inject(env.AfterTransfer)
 	if !stale { // a stale send proves nothing about the processor
@@ -242,10 +242,10 @@ func (e *Executor) send(ctx context.Context, s Sending, transferrer processor.Tr
 	e.Recorder.Record(ctx, "result of send", func(ctx context.Context) error { return e.RecordSend(ctx, s, answer) })
 }
 
-// handOver calls the processor if the guard allows it. The guard is checked before
+// transferGuarded calls the processor if the guard allows it. The guard is checked before
 // the call, whose deadline may have passed, and right before the first byte. stale
 // means that the guard failed.
-func handOver(ctx context.Context, transferrer processor.Transferrer, r processor.TransferRequest, guard func() error) (answer processor.TransferAnswer, stale bool) {
+func transferGuarded(ctx context.Context, transferrer processor.Transferrer, r processor.TransferRequest, guard func() error) (answer processor.TransferAnswer, stale bool) {
 	if err := guard(); err != nil {
 		return processor.TransferAnswer{Outcome: processor.NotSent, Cause: err}, true
 	}
@@ -268,7 +268,7 @@ var ErrStale = errors.New("outgoing: too late to send")
 // Guard returns the check that a processor calls right before the first byte is sent.
 // It checks the deadline of the intent, the owner of the claim, and the lease, which a
 // suspended process has lost.
-func (e *Executor) Guard(s *Sending) func() error {
+func (e *Executor) Guard(s *ClaimedSend) func() error {
 	return func() error {
 		if !e.Node.Lease.Valid() || !e.Env.Clock.Now().Before(s.Deadline) || e.Node.ID() != s.Payout.ClaimedBy {
 			return ErrStale

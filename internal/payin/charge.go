@@ -62,7 +62,7 @@ func (s *Service) charge(ctx context.Context, charger processor.Charger, profile
 }
 
 func (s *Service) recordCharge(ctx context.Context, op *recordCharge) (payment.Payin, error) {
-	if err := s.Writer.DoNow(ctx, op); err != nil {
+	if err := s.Writer.DoWithoutCancel(ctx, op); err != nil {
 		return op.payin, err
 	}
 	if op.refused && !op.payin.Ready() { // else a concurrent request got another answer first

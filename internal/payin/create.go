@@ -21,7 +21,7 @@ func (s *Service) Create(ctx context.Context, m store.Merchant, r *wire.PayinReq
 	if err != nil {
 		return p, false, err
 	}
-	op, err := s.NewCreate(m, r)
+	op, err := s.NewCreateOp(m, r)
 	if err != nil {
 		return p, false, err
 	}
@@ -40,8 +40,8 @@ func (s *Service) Create(ctx context.Context, m store.Merchant, r *wire.PayinReq
 	return p, !op.Fresh, err
 }
 
-// Create is the operation that stores a new pay-in.
-type Create struct {
+// CreateOp is the operation that stores a new pay-in.
+type CreateOp struct {
 	in *store.NewPayin
 
 	// Payin is the order as it is stored: the new one, or the one that has its
@@ -51,23 +51,23 @@ type Create struct {
 	fingerprint wire.Fingerprint
 }
 
-// NewCreate builds the operation that stores the order of r, with its charge if
+// NewCreateOp builds the operation that stores the order of r, with its charge if
 // the processor generates charges offline.
-func (s *Service) NewCreate(m store.Merchant, r *wire.PayinRequest) (*Create, error) {
+func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp, error) {
 	proc, err := s.Processors.Of(m.Processor)
 	if err != nil {
 		return nil, err
 	}
 	p := s.newPayin(&m, r)
-	if minter, ok := proc.(processor.Minter); ok {
+	if offline, ok := proc.(processor.OfflineCharger); ok {
 		request, profile := chargeRequest(&m, &p, r.Personal), proc.Profile()
-		charge, ok := minter.Mint(request)
+		charge, ok := offline.NewCharge(request)
 		if ok && processor.CheckCharge(&profile, &request, &charge) == nil { // else the processor is called
 			setCharge(&p, charge)
 		}
 	}
 	in, err := s.Store.NewPayin(p, r.Personal, r.Fingerprint)
-	return &Create{in: in, Payin: p}, err
+	return &CreateOp{in: in, Payin: p}, err
 }
 
 // newPayin is the order as it will be stored.
@@ -87,16 +87,16 @@ func (s *Service) newPayin(m *store.Merchant, r *wire.PayinRequest) payment.Payi
 }
 
 // Merchant implements [write.Operation].
-func (v *Create) Merchant() payment.ID { return v.in.Payin.Merchant }
+func (v *CreateOp) Merchant() payment.ID { return v.in.Payin.Merchant }
 
 // Class implements [write.Operation].
-func (v *Create) Class() commit.Class { return commit.Interactive }
+func (v *CreateOp) Class() commit.Class { return commit.Interactive }
 
 // Needs implements [write.Operation].
-func (v *Create) Needs(n *store.Needs) { n.NewPayin(v.in) }
+func (v *CreateOp) Needs(n *store.Needs) { n.InsertPayin(v.in) }
 
 // Decide picks the order that has the reference: this one, or an earlier one.
-func (v *Create) Decide(l *store.Loaded, _ *store.Changes) error {
+func (v *CreateOp) Decide(l *store.Loaded, _ *store.Changes) error {
 	in := &v.in.Payin
 	var ok bool
 	if v.Payin, v.fingerprint, ok = l.PayinByExternalID(in.Merchant, in.ExternalID); !ok {

@@ -47,9 +47,9 @@ func TestCreateDecisions(t *testing.T) {
 func TestCreateInOneBatch(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		other := g.For(t)
-		var ops []*payin.Create
+		var ops []*payin.CreateOp
 		for _, m := range []store.Merchant{g.Merchant, g.Merchant, other.Merchant, g.Merchant} {
-			op, err := g.Payins.NewCreate(m, coretest.PayinRequest("order", ""))
+			op, err := g.Payins.NewCreateOp(m, coretest.PayinRequest("order", ""))
 			g.Must(err)
 			ops = append(ops, op)
 		}

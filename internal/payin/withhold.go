@@ -25,7 +25,7 @@ func (s *Service) withholdCharge(ctx context.Context, processorName string, p *p
 		if e, ok := errors.AsType[*processor.ChargeError](differs); ok {
 			params["field"] = e.Field
 		}
-		err = s.Writer.DoNow(ctx, write.OpenCase{Case: store.Case{
+		err = s.Writer.DoWithoutCancel(ctx, write.OpenCase{Case: store.Case{
 			ID: s.Env.IDs.NewID(s.Env.Clock.Now()), Merchant: p.Merchant, Kind: store.CaseCharge, Subject: p.ID, Amount: p.Amount, Params: params,
 		}})
 		if err != nil {

@@ -61,11 +61,11 @@ func TestChargeThatDiffersIsNotShown(t *testing.T) {
 	})
 }
 
-// wrongMint generates codes of one cent offline.
-type wrongMint struct{ *coretest.Bank }
+// wrongOfflineCharge generates codes of one cent offline.
+type wrongOfflineCharge struct{ *coretest.Bank }
 
-// Mint implements [processor.Minter].
-func (wrongMint) Mint(r processor.ChargeRequest) (processor.Charge, bool) {
+// NewCharge implements [processor.OfflineCharger].
+func (wrongOfflineCharge) NewCharge(r processor.ChargeRequest) (processor.Charge, bool) {
 	return processor.Charge{PIX: oneCent(r)}, true
 }
 
@@ -73,7 +73,9 @@ func (wrongMint) Mint(r processor.ChargeRequest) (processor.Charge, bool) {
 // called.
 func TestMintedChargeThatDiffersIsNotShown(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		g.Restart(func(o *app.CoreOptions) { o.Processors = processor.Registry{coretest.BankName: wrongMint{g.Bank}} })
+		g.Restart(func(o *app.CoreOptions) {
+			o.Processors = processor.Registry{coretest.BankName: wrongOfflineCharge{g.Bank}}
+		})
 		p, _, err := g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", ""))
 		g.Must(err)
 		if p.Details.PIX == nil || p.Details.PIX.TxID != p.ExternalID {

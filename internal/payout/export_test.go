@@ -12,9 +12,9 @@ func (s *Service) NewCancel(merchant, id payment.ID) write.Operation {
 	return &cancel{merchant: merchant, id: id, restoredAt: s.RestoredAt()}
 }
 
-// NewRequestIn builds the operation that stores the payout of r in memory, where nothing
+// NewRequestOpIn builds the operation that stores the payout of r in memory, where nothing
 // is sealed.
-func (s *Service) NewRequestIn(m store.Merchant, r *wire.PayoutRequest) *Request {
+func (s *Service) NewRequestOpIn(m store.Merchant, r *wire.PayoutRequest) *RequestOp {
 	p := s.newPayout(&m, r)
-	return &Request{in: &store.NewPayout{Payout: p, Fingerprint: r.Fingerprint}, Payout: p}
+	return &RequestOp{in: &store.NewPayout{Payout: p, Fingerprint: r.Fingerprint}, Payout: p}
 }

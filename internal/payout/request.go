@@ -18,7 +18,7 @@ import (
 // that the same request created before (replayed). r has been validated. Errors:
 // problem kinds reference_conflict, insufficient_balance, unavailable and overloaded.
 func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (p payment.Payout, replayed bool, err error) {
-	op, err := s.NewRequest(m, r)
+	op, err := s.NewRequestOp(m, r)
 	if err != nil {
 		return p, false, err
 	}
@@ -32,8 +32,8 @@ func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutR
 	return op.Payout, false, nil
 }
 
-// Request is the operation that stores a new payout.
-type Request struct {
+// RequestOp is the operation that stores a new payout.
+type RequestOp struct {
 	in *store.NewPayout
 
 	// Payout is the order as it is stored: the new one, or the one that has its reference.
@@ -43,8 +43,8 @@ type Request struct {
 	fingerprint wire.Fingerprint
 }
 
-// NewRequest builds the operation that stores the payout of r.
-func (s *Service) NewRequest(m store.Merchant, r *wire.PayoutRequest) (*Request, error) {
+// NewRequestOp builds the operation that stores the payout of r.
+func (s *Service) NewRequestOp(m store.Merchant, r *wire.PayoutRequest) (*RequestOp, error) {
 	proc, err := s.Processors.Of(m.Processor)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *Service) NewRequest(m store.Merchant, r *wire.PayoutRequest) (*Request,
 	}
 	p := s.newPayout(&m, r)
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
-	return &Request{in: in, Payout: p}, err
+	return &RequestOp{in: in, Payout: p}, err
 }
 
 func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest) payment.Payout {
@@ -74,20 +74,20 @@ func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest) payment.Pa
 }
 
 // Merchant implements [write.Operation].
-func (v *Request) Merchant() payment.ID { return v.in.Payout.Merchant }
+func (v *RequestOp) Merchant() payment.ID { return v.in.Payout.Merchant }
 
 // Class implements [write.Operation].
-func (v *Request) Class() commit.Class { return commit.Interactive }
+func (v *RequestOp) Class() commit.Class { return commit.Interactive }
 
 // Needs implements [write.Operation].
-func (v *Request) Needs(n *store.Needs) {
-	n.NewPayout(v.in)
+func (v *RequestOp) Needs(n *store.Needs) {
+	n.InsertPayout(v.in)
 	n.Balances(v.in.Payout.Merchant)
 }
 
 // Decide picks the payout that has the reference: this one, or an earlier one. The
 // money of a new one is held, if it is available.
-func (v *Request) Decide(l *store.Loaded, c *store.Changes) error {
+func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	in := &v.in.Payout
 	var ok bool
 	if v.Payout, v.fingerprint, ok = l.PayoutByExternalID(in.Merchant, in.ExternalID); !ok {

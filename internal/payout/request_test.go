@@ -18,9 +18,9 @@ import (
 
 const opening = int64(coretest.Opening)
 
-func newRequest(g *coretest.Gateway, reference string, amount int64) *payout.Request {
+func newRequest(g *coretest.Gateway, reference string, amount int64) *payout.RequestOp {
 	g.T.Helper()
-	op, err := g.Payouts.NewRequest(g.Merchant, coretest.PayoutRequest(reference, amount))
+	op, err := g.Payouts.NewRequestOp(g.Merchant, coretest.PayoutRequest(reference, amount))
 	g.Must(err)
 	return op
 }
@@ -55,8 +55,8 @@ func TestRequestDecisions(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			m := coretest.NewMemory(t, coretest.Opening)
-			newRequest := func(r request) *payout.Request {
-				return m.Payouts.NewRequestIn(m.Merchant, coretest.PayoutRequest(r.reference, r.amount))
+			newRequest := func(r request) *payout.RequestOp {
+				return m.Payouts.NewRequestOpIn(m.Merchant, coretest.PayoutRequest(r.reference, r.amount))
 			}
 			for _, r := range row.given {
 				if err := m.Commit(newRequest(r)); (err != nil) != (r.amount > opening) {
@@ -115,7 +115,7 @@ func TestInsufficientBalanceLeavesTheReferenceUnused(t *testing.T) {
 func TestRequestsInOneBatch(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		half := opening / 2
-		ops := []*payout.Request{
+		ops := []*payout.RequestOp{
 			newRequest(g, "a", half), newRequest(g, "b", opening), newRequest(g, "a", half), newRequest(g, "c", half), newRequest(g, "d", 1),
 		}
 		errs := g.Writer.All(t.Context(), []write.Operation{ops[0], ops[1], ops[2], ops[3], ops[4]})

@@ -127,10 +127,10 @@ type Charger interface {
 	QueryCharge(ctx context.Context, externalID string) ChargeReport
 }
 
-// Minter generates charges offline: creation is then one local commit. ok is
+// OfflineCharger generates charges offline: creation is then one local commit. ok is
 // false if this charge needs a call.
-type Minter interface {
-	Mint(r ChargeRequest) (c Charge, ok bool)
+type OfflineCharger interface {
+	NewCharge(r ChargeRequest) (c Charge, ok bool)
 }
 
 // ChargeState is the state of a charge at the processor.

@@ -429,27 +429,27 @@ func TestBillPaidByPix(t *testing.T) {
 // hit the call.
 func TestOfflineCharges(t *testing.T) {
 	h := newHarness(t, nil)
-	mints := func() bool { _, ok := h.driver.Mint(h.chargeRequest(payment.PIX)); return ok }
-	if !mints() {
+	offline := func() bool { _, ok := h.driver.NewCharge(h.chargeRequest(payment.PIX)); return ok }
+	if !offline() {
 		t.Error("no fault: not generated")
 	}
 	h.arm(bankapi.OpTransfer, bankapi.Refuse)
-	if !mints() {
+	if !offline() {
 		t.Error("fault on transfer: not generated")
 	}
 	h.arm(bankapi.OpCharge, bankapi.NotifyNever)
-	if mints() {
+	if offline() {
 		t.Error("fault on charge: generated")
 	}
-	if answer := h.driver.Charge(t.Context(), h.chargeRequest(payment.PIX)); answer.Outcome != processor.Done || !mints() {
+	if answer := h.driver.Charge(t.Context(), h.chargeRequest(payment.PIX)); answer.Outcome != processor.Done || !offline() {
 		t.Errorf("fault is used up: not generated (%+v)", answer)
 	}
 	h.arm(bankapi.OpCharge, bankapi.Refuse)
-	if err := h.control.Disarm(t.Context()); err != nil || !mints() {
+	if err := h.control.Disarm(t.Context()); err != nil || !offline() {
 		t.Errorf("faults cleared: not generated (%v)", err)
 	}
 	random := newHarness(t, func(o *Options) { o.Faults = FaultProfile{PerMille: 1} })
-	if _, ok := random.driver.Mint(random.chargeRequest(payment.PIX)); ok {
+	if _, ok := random.driver.NewCharge(random.chargeRequest(payment.PIX)); ok {
 		t.Error("random faults: generated")
 	}
 }

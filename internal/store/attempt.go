@@ -88,7 +88,7 @@ func (c *Changes) saveAttempts(ctx context.Context, tx *db.Tx) error {
 		a := &c.attempts[i]
 		if k := (key{Ref{a.Merchant, a.Delivery}, a.Number}); !added[i] && !seen[k] {
 			seen[k] = true
-			ended = append(ended, attemptUpdate.row(a, a.Merchant[:], a.Delivery[:], int64(a.Number)))
+			ended = append(ended, attemptUpdate.row(a))
 		}
 	}
 	if _, err := tx.Update(ctx, attemptUpdate.RowUpdate, ended...); err != nil {

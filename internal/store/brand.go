@@ -36,7 +36,7 @@ var brandUpdate = brandTable.updateBy("", "merchant_id")
 // SaveBrand replaces a merchant's brand.
 func (tx *Tx) SaveBrand(ctx context.Context, b Brand) error {
 	b.UpdatedAt = tx.Now
-	missed, err := tx.Update(ctx, brandUpdate.RowUpdate, brandUpdate.row(&b, b.Merchant[:]))
+	missed, err := tx.Update(ctx, brandUpdate.RowUpdate, brandUpdate.row(&b))
 	if err != nil || len(missed) == 0 {
 		return err
 	}

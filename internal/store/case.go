@@ -190,9 +190,9 @@ func (c *Changes) saveCases(ctx context.Context, tx *db.Tx) error {
 	for i := range closed {
 		v := &closed[i]
 		if v.bySubject {
-			bySubject = append(bySubject, casesOfSubject.row(&v.Case, v.Merchant[:], v.Subject[:], string(v.Kind)))
+			bySubject = append(bySubject, casesOfSubject.row(&v.Case))
 		} else {
-			byID = append(byID, caseClose.row(&v.Case, v.Merchant[:], v.ID[:]))
+			byID = append(byID, caseClose.row(&v.Case))
 		}
 	}
 	for i := range c.cases.opened {

@@ -26,8 +26,8 @@ func newOrders(t *testing.T, s *store.Store) *orders {
 	write(t, s, func(tx *store.Tx) error { return tx.RegisterNode(t.Context(), first) })
 	r := &payment.Receipt{Merchant: v.m.ID, ID: first, Processor: "bank", ExternalID: "1", Amount: 1, Applied: 1}
 	must(t, commit(t, s, func(n *store.Needs) {
-		n.NewPayin(newPayin(t, s, &v.m, first, "r"))
-		n.NewPayout(newPayout(t, s, &v.m, first, "r"))
+		n.InsertPayin(newPayin(t, s, &v.m, first, "r"))
+		n.InsertPayout(newPayout(t, s, &v.m, first, "r"))
 		n.Receipts(r)
 		n.Dispute(v.m.ID, "bank", "1")
 		n.Balances(v.m.ID)
@@ -193,7 +193,7 @@ func TestTwoChangesOfARow(t *testing.T) {
 		ctx, m := t.Context(), v.m.ID
 		n := v.needs()
 		second := newPayin(t, s, &v.m, payment.ID{2}, "second")
-		n.NewPayin(second)
+		n.InsertPayin(second)
 		_, err := s.Commit(ctx, n, store.Capacity{}, func(l *store.Loaded, c *store.Changes) error {
 			for run := range 2 {
 				p, _ := l.Payin(m, first)

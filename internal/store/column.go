@@ -88,13 +88,18 @@ func (t *tableOf[T]) scan(r db.Scanner, v *T, more ...any) error {
 func (t *tableOf[T]) named(names ...string) []db.Column {
 	list := make([]db.Column, len(names))
 	for i, name := range names {
-		at := slices.IndexFunc(t.columns, func(c column[T]) bool { return c.Name == name })
-		if at < 0 {
-			panic(fmt.Sprintf("store: table %s has no column %s", t.name, name))
-		}
-		list[i] = t.columns[at].Column
+		list[i] = t.columns[t.index(name)].Column
 	}
 	return list
+}
+
+// index is where a column is in the table.
+func (t *tableOf[T]) index(name string) int {
+	at := slices.IndexFunc(t.columns, func(c column[T]) bool { return c.Name == name })
+	if at < 0 {
+		panic(fmt.Sprintf("store: table %s has no column %s", t.name, name))
+	}
+	return at
 }
 
 // selectBy is a SELECT of rows by key columns, which locks them in order.
@@ -106,7 +111,7 @@ func (t *tableOf[T]) selectBy(order string, keys ...string) *db.KeySelect {
 type updateOf[T any] struct {
 	*db.RowUpdate
 
-	set []column[T]
+	keys, set []column[T]
 }
 
 // values is the selected columns with an expression for each, by name, for a SELECT
@@ -181,13 +186,23 @@ func (t *tableOf[T]) updateIf(condition string, checks []db.Column, keys ...stri
 		}
 	}
 	u.RowUpdate = db.NewRowUpdate(t.name, t.named(keys...), set, checks, condition)
+	for _, name := range keys {
+		u.keys = append(u.keys, t.columns[t.index(name)])
+	}
 	return u
 }
 
-// row is v in the form of Update: its keys as they are stored, then the new
-// values.
-func (u *updateOf[T]) row(v *T, keys ...any) []any {
-	row := append(make([]any, 0, len(keys)+len(u.set)), keys...)
+// row is v in the form of Update: its keys, then the new values. guards are the values
+// that were read of the keys that are mutable.
+func (u *updateOf[T]) row(v *T, guards ...any) []any {
+	row := make([]any, 0, len(u.keys)+len(u.set))
+	for i := range u.keys {
+		if u.keys[i].role == mutable {
+			row, guards = append(row, guards[0]), guards[1:]
+		} else {
+			row = append(row, u.keys[i].value(v))
+		}
+	}
 	for i := range u.set {
 		row = append(row, u.set[i].value(v))
 	}

@@ -35,8 +35,8 @@ func TestFreshOrders(t *testing.T) {
 			}
 			must(t, commit(t, s, func(n *store.Needs) {
 				for i := range ids {
-					n.NewPayin(payins[i])
-					n.NewPayout(payouts[i])
+					n.InsertPayin(payins[i])
+					n.InsertPayout(payouts[i])
 				}
 			}, func(l *store.Loaded, _ *store.Changes) error {
 				for i, id := range ids {
@@ -81,8 +81,8 @@ func TestFreshAfterUnknownCommit(t *testing.T) {
 				var fresh []bool
 				run := func() error {
 					return commit(t, s, func(n *store.Needs) {
-						n.NewPayin(p)
-						n.NewPayout(q)
+						n.InsertPayin(p)
+						n.InsertPayout(q)
 						n.Receipts(r)
 					}, func(l *store.Loaded, c *store.Changes) error {
 						if fresh = []bool{l.Inserted(p.Payin.ID), l.Inserted(r.ID)}; fresh[0] {
@@ -121,7 +121,7 @@ func TestReleasedReference(t *testing.T) {
 		m := createMerchant(t, s, "m")
 		for run := range 2 {
 			q := newPayout(t, s, &m, payment.ID{byte(run + 1)}, "r")
-			must(t, commit(t, s, func(n *store.Needs) { n.NewPayout(q) }, func(l *store.Loaded, c *store.Changes) error {
+			must(t, commit(t, s, func(n *store.Needs) { n.InsertPayout(q) }, func(l *store.Loaded, c *store.Changes) error {
 				if !l.Inserted(q.Payout.ID) {
 					t.Errorf("run %d: the reference is taken", run)
 				}
@@ -144,7 +144,7 @@ func TestRefusedDecisionStoresNothing(t *testing.T) {
 	each(t, func(t *testing.T, s *store.Store) {
 		m := createMerchant(t, s, "m")
 		p := newPayin(t, s, &m, payment.ID{1}, "r")
-		needs := func(n *store.Needs) { n.NewPayin(p); n.Balances(m.ID) }
+		needs := func(n *store.Needs) { n.InsertPayin(p); n.Balances(m.ID) }
 		err := commit(t, s, needs, func(_ *store.Loaded, c *store.Changes) error {
 			must(t, c.Post(m.ID, p.Payin.ID, ledger.Fund("bank", 5)))
 			c.AddEvent(payment.Event{Merchant: m.ID, Type: payment.EventPayinPaid}, []byte(`{}`), "https://a.example")
@@ -208,7 +208,7 @@ func TestOutcome(t *testing.T) {
 		node := payment.ID{7}
 		write(t, s, func(tx *store.Tx) error { return tx.RegisterNode(t.Context(), node) })
 		p := newPayin(t, s, &m, payment.ID{1}, "r")
-		must(t, commit(t, s, func(n *store.Needs) { n.NewPayin(p) }, nothing))
+		must(t, commit(t, s, func(n *store.Needs) { n.InsertPayin(p) }, nothing))
 		run := func(node payment.ID) store.Outcome {
 			t.Helper()
 			var n store.Needs

@@ -267,7 +267,7 @@ func (c *Changes) saveDeliveries(ctx context.Context, tx *db.Tx) error {
 	rows := make([][]any, 0, len(last))
 	for i := range c.deliveries {
 		if d := &c.deliveries[i]; last[Ref{d.Merchant, d.ID}] == i {
-			rows = append(rows, deliveryUpdate.row(d, d.Merchant[:], d.ID[:]))
+			rows = append(rows, deliveryUpdate.row(d))
 		}
 	}
 	missed, err := tx.Update(ctx, deliveryUpdate.RowUpdate, rows...)

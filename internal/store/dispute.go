@@ -104,7 +104,7 @@ func (c *Changes) saveDisputes(ctx context.Context, tx *db.Tx) error {
 	return inWaves(c.disputes, ref, func(wave []Dispute) error {
 		rows := make([][]any, len(wave))
 		for i := range wave {
-			rows[i] = disputeUpdate.row(&wave[i], wave[i].Merchant[:], wave[i].ID[:])
+			rows[i] = disputeUpdate.row(&wave[i])
 		}
 		missed, err := tx.Update(ctx, disputeUpdate.RowUpdate, rows...)
 		if err == nil && len(missed) > 0 {

@@ -103,7 +103,7 @@ func newFinishing(t *testing.T, s *store.Store, now time.Time, name string, stat
 	}
 	must(t, commit(t, s, func(n *store.Needs) {
 		for _, p := range payins {
-			n.NewPayin(p)
+			n.InsertPayin(p)
 		}
 	}, func(_ *store.Loaded, c *store.Changes) error {
 		for i := range states {

@@ -52,16 +52,16 @@ var lockedRows = map[string]lockedRow{
 	"deliveries": {need: func(v *locking, n *store.Needs, i int) { n.Delivery(v.merchants[0].ID, v.deliveries[i]) }},
 	"balances":   {need: func(v *locking, n *store.Needs, i int) { n.Balances(v.merchants[i].ID) }},
 	"new pay-ins": {need: func(v *locking, n *store.Needs, i int) {
-		n.NewPayin(newPayin(v.T, v.s, &v.merchants[0], v.id(), fmt.Sprintf("new %d", i)))
+		n.InsertPayin(newPayin(v.T, v.s, &v.merchants[0], v.id(), fmt.Sprintf("new %d", i)))
 	}},
 	"new payouts": {need: func(v *locking, n *store.Needs, i int) {
-		n.NewPayout(newPayout(v.T, v.s, &v.merchants[0], v.id(), fmt.Sprintf("new %d", i)))
+		n.InsertPayout(newPayout(v.T, v.s, &v.merchants[0], v.id(), fmt.Sprintf("new %d", i)))
 	}},
 	"receipts": {need: func(v *locking, n *store.Needs, i int) {
 		n.Receipts(&payment.Receipt{Merchant: v.merchants[0].ID, ID: v.id(), Processor: "bank", ExternalID: fmt.Sprint(i), Amount: 1})
 	}},
 	"notices": {need: func(v *locking, n *store.Needs, i int) {
-		n.NewNotice(v.s.NewNotice(store.Notice{Processor: "bank", ID: fmt.Sprint(i)}))
+		n.InsertNotice(v.s.NewNotice(store.Notice{Processor: "bank", ID: fmt.Sprint(i)}))
 	}},
 	"events": {change: func(v *locking, c *store.Changes, i int) {
 		c.AddEvent(payment.Event{Merchant: v.merchants[i].ID, Type: payment.EventPayinPaid}, []byte("{}"), "")
@@ -203,8 +203,8 @@ func newLocking(t *testing.T) *locking {
 	for i := range 2 {
 		p, q := newPayin(t, v.s, m, v.id(), fmt.Sprint(i)), newPayout(t, v.s, m, v.id(), fmt.Sprint(i))
 		v.payins, v.payouts = append(v.payins, p.Payin), append(v.payouts, q.Payout)
-		n.NewPayin(p)
-		n.NewPayout(q)
+		n.InsertPayin(p)
+		n.InsertPayout(q)
 		n.Dispute(m.ID, "bank", fmt.Sprint(i))
 		n.Balances(v.merchants[i].ID)
 	}

@@ -159,7 +159,7 @@ func (c *Changes) SetInstallation(v Installation) {
 
 func (c *Changes) saveNodes(ctx context.Context, tx *db.Tx) error {
 	for _, n := range c.nodes.nodes {
-		missed, err := tx.Update(ctx, nodeUpdate.RowUpdate, nodeUpdate.row(&nodeRow{Node: n}, n.ID[:]))
+		missed, err := tx.Update(ctx, nodeUpdate.RowUpdate, nodeUpdate.row(&nodeRow{Node: n}))
 		if err == nil && len(missed) > 0 {
 			err = ErrConflict
 		}
@@ -176,7 +176,7 @@ func (c *Changes) saveNodes(ctx context.Context, tx *db.Tx) error {
 }
 
 func setInstallation(ctx context.Context, tx *db.Tx, v Installation) error {
-	_, err := tx.Update(ctx, installationUpdate.RowUpdate, installationUpdate.row(&installationRow{Installation: v}, int64(1)))
+	_, err := tx.Update(ctx, installationUpdate.RowUpdate, installationUpdate.row(&installationRow{Installation: v, singleton: 1}))
 	return err
 }
 

@@ -76,9 +76,9 @@ type noticeNeeds struct {
 	due   int
 }
 
-// NewNotice stores a notice, to be applied now, and reserves capacity to claim
+// InsertNotice stores a notice, to be applied now, and reserves capacity to claim
 // it. A notice that its processor has sent before is not stored again.
-func (n *Needs) NewNotice(v *NewNotice) {
+func (n *Needs) InsertNotice(v *NewNotice) {
 	n.notices.fresh = append(n.notices.fresh, v)
 	n.capacity.Notices++
 }
@@ -178,7 +178,7 @@ func (c *Changes) saveNotices(ctx context.Context, tx *db.Tx) error {
 	rows := make([][]any, 0, len(last))
 	for i := range c.notices {
 		if n := &c.notices[i].row; last[name(n)] == i {
-			rows = append(rows, noticeUpdate.row(n, n.Processor, n.ID))
+			rows = append(rows, noticeUpdate.row(n))
 		}
 	}
 	if _, err := tx.Update(ctx, noticeUpdate.RowUpdate, rows...); err != nil {

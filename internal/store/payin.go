@@ -116,7 +116,7 @@ type payinNeeds struct {
 
 // NewPayin inserts a new pay-in, if its reference is unused. If it is taken, the pay-in that
 // has it can be read by its external id.
-func (n *Needs) NewPayin(p *NewPayin) { n.payins.fresh = append(n.payins.fresh, p) }
+func (n *Needs) InsertPayin(p *NewPayin) { n.payins.fresh = append(n.payins.fresh, p) }
 
 // Payin reads a pay-in by its id.
 func (n *Needs) Payin(merchant, id payment.ID) {
@@ -276,7 +276,7 @@ func (c *Changes) savePayins(ctx context.Context, tx *db.Tx) error {
 		rows := make([][]any, len(wave))
 		for i := range wave {
 			p := &wave[i].row
-			rows[i] = payinUpdate.row(p, p.Merchant[:], p.ID[:], wave[i].was)
+			rows[i] = payinUpdate.row(p, wave[i].was)
 		}
 		missed, err := tx.Update(ctx, payinUpdate.RowUpdate, rows...)
 		if err == nil && len(missed) > 0 {

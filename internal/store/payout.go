@@ -125,7 +125,7 @@ type payoutNeeds struct {
 // NewPayout inserts a new payout, if its reference is unused. If it is taken, the payout that
 // has it can be read by its external id. An operation that refuses the payout
 // must release the reference: see [Changes.ReleaseReference].
-func (n *Needs) NewPayout(p *NewPayout) { n.payouts.fresh = append(n.payouts.fresh, p) }
+func (n *Needs) InsertPayout(p *NewPayout) { n.payouts.fresh = append(n.payouts.fresh, p) }
 
 // Payout reads a payout by its id.
 func (n *Needs) Payout(merchant, id payment.ID) {
@@ -308,7 +308,7 @@ func (c *Changes) savePayouts(ctx context.Context, tx *db.Tx) error {
 		rows := make([][]any, len(wave))
 		for i := range wave {
 			p := &wave[i].row
-			rows[i] = payoutUpdate.row(p, p.Merchant[:], p.ID[:], wave[i].was)
+			rows[i] = payoutUpdate.row(p, wave[i].was)
 		}
 		missed, err := tx.Update(ctx, payoutUpdate.RowUpdate, rows...)
 		if err == nil && len(missed) > 0 {

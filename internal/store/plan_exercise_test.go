@@ -106,13 +106,13 @@ func (v *exercise) create(count int) {
 	capacity := store.Capacity{Node: v.node, Notices: count, Deliveries: map[payment.ID]int{m.ID: count}}
 	out := v.commit(capacity, func(n *store.Needs) {
 		for i := range count {
-			n.NewPayin(b.payins[i])
-			n.NewPayout(b.payouts[i])
-			n.NewPayout(released[i])
+			n.InsertPayin(b.payins[i])
+			n.InsertPayout(b.payouts[i])
+			n.InsertPayout(released[i])
 			n.Dispute(m.ID, "bank", receipts[i].ExternalID)
 			n.Balances(v.merchants[i].ID)
 			for _, name := range []string{"claimed", "due"} {
-				n.NewNotice(s.NewNotice(store.Notice{Processor: "bank", ID: name + receipts[i].ExternalID}))
+				n.InsertNotice(s.NewNotice(store.Notice{Processor: "bank", ID: name + receipts[i].ExternalID}))
 			}
 		}
 		n.Receipts(receipts...)
@@ -157,8 +157,8 @@ func (v *exercise) change(count int) {
 		n.DueNotices(count)
 		for i := range count {
 			p, q := b.payins[i], b.payouts[i]
-			n.NewPayin(p) // its reference is taken
-			n.NewPayout(q)
+			n.InsertPayin(p) // its reference is taken
+			n.InsertPayout(q)
 			n.Payin(m, p.Payin.ID)
 			n.PayinByExternalID(m, p.Payin.ExternalID)
 			n.PayinByExternalID(m, p.Payin.ExternalID[:payment.ExternalIDStaticLength])

@@ -155,7 +155,7 @@ func (c *Changes) savePostings(ctx context.Context, tx *db.Tx) error {
 			switch {
 			case !b.changed[account]:
 			case exists:
-				updated = append(updated, append(balanceUpdate.row(row, m[:], string(account), version), accounts))
+				updated = append(updated, append(balanceUpdate.row(row, version), accounts))
 			default:
 				opened = append(opened, balanceTable.row(row))
 			}

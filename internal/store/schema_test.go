@@ -106,8 +106,8 @@ func TestSchemaEnforcesRules(t *testing.T) {
 		m := createMerchant(t, s, "m")
 		var n store.Needs
 		payin, payout := newPayin(t, s, &m, m.ID, "r"), newPayout(t, s, &m, m.ID, "r")
-		n.NewPayin(payin)
-		n.NewPayout(payout)
+		n.InsertPayin(payin)
+		n.InsertPayout(payout)
 		_, err := s.Commit(t.Context(), &n, store.Capacity{}, func(_ *store.Loaded, c *store.Changes) error {
 			c.AddSend(store.Send{Merchant: m.ID, Payout: m.ID, Number: 1, Outcome: store.SendIntent})
 			return nil

@@ -30,9 +30,9 @@ func newSealed(t *testing.T, s *store.Store) *sealed {
 		m := &v.merchants[i]
 		v.payins[i], v.payouts[i] = payment.ID{1, byte(i)}, payment.ID{2, byte(i)}
 		err := commit(t, s, func(n *store.Needs) {
-			n.NewPayin(newPayin(t, s, m, v.payins[i], "r"))
-			n.NewPayout(newPayout(t, s, m, v.payouts[i], "r"))
-			n.NewNotice(s.NewNotice(store.Notice{Processor: "bank", ID: name, Body: []byte(`{"cpf":"52998224725"}`)}))
+			n.InsertPayin(newPayin(t, s, m, v.payins[i], "r"))
+			n.InsertPayout(newPayout(t, s, m, v.payouts[i], "r"))
+			n.InsertNotice(s.NewNotice(store.Notice{Processor: "bank", ID: name, Body: []byte(`{"cpf":"52998224725"}`)}))
 		}, func(_ *store.Loaded, c *store.Changes) error {
 			c.AddEvent(payment.Event{Merchant: m.ID, Type: payment.EventPayinPaid, Subject: v.payins[i]}, []byte(`{"pixKey":"ana@example.com"}`), "")
 			return nil

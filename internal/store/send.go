@@ -136,7 +136,7 @@ func (c *Changes) saveSends(ctx context.Context, tx *db.Tx) error {
 	for i := range c.sends {
 		s := &c.sends[i]
 		if last[key{Ref{s.Merchant, s.Payout}, s.Number}] == i {
-			rows = append(rows, sendUpdate.row(s, s.Merchant[:], s.Payout[:], s.Number))
+			rows = append(rows, sendUpdate.row(s))
 		}
 	}
 	// Updates first: an undecided send ends before the next one begins.

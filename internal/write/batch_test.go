@@ -88,7 +88,7 @@ func TestBatchesDoNotDeadlock(t *testing.T) {
 			ops = append(ops, &work{merchant: p.Merchant, needs: func(n *store.Needs) {
 				n.Payin(p.Merchant, p.ID)
 				n.Balances(p.Merchant)
-				n.NewNotice(g.Store.NewNotice(store.Notice{Processor: coretest.BankName, ID: p.ID.String() + time.Duration(round).String()}))
+				n.InsertNotice(g.Store.NewNotice(store.Notice{Processor: coretest.BankName, ID: p.ID.String() + time.Duration(round).String()}))
 			}, decide: func(l *store.Loaded, c *store.Changes) error {
 				p, _ := l.Payin(p.Merchant, p.ID)
 				p.Version++
@@ -133,13 +133,13 @@ func TestClaimsDoNotDeadlock(t *testing.T) {
 	batch := func(g *coretest.Gateway, round int) (ops []write.Operation) {
 		for i := range 60 {
 			name := fmt.Sprint(round, "-", i)
-			in, err := g.Payins.NewCreate(g.Merchant, coretest.PayinRequest(name, ""))
+			in, err := g.Payins.NewCreateOp(g.Merchant, coretest.PayinRequest(name, ""))
 			g.Must(err)
-			out, err := g.Payouts.NewRequest(g.Merchant, coretest.PayoutRequest(name, 1))
+			out, err := g.Payouts.NewRequestOp(g.Merchant, coretest.PayoutRequest(name, 1))
 			g.Must(err)
 			notice := runs(payment.ID{}, nothing)
 			notice.needs = func(n *store.Needs) {
-				n.NewNotice(g.Store.NewNotice(store.Notice{Processor: coretest.BankName, ID: name}))
+				n.InsertNotice(g.Store.NewNotice(store.Notice{Processor: coretest.BankName, ID: name}))
 			}
 			receive, err := g.Payins.NewReceive(t.Context(), coretest.BankName, in.Payin.ExternalID, processor.ChargeReport{
 				Lookup: processor.Found, Payments: []processor.Payment{{ID: name, Amount: 100_00, PaidAt: g.Clock.Now()}},

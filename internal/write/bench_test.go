@@ -14,11 +14,11 @@ import (
 	"github.com/porteira/porteira/internal/store/storetest"
 )
 
-// minting is a bank that makes its charges without a call.
-type minting struct{ *coretest.Bank }
+// offlineBank is a bank that makes its charges without a call.
+type offlineBank struct{ *coretest.Bank }
 
-// Mint implements [processor.Minter].
-func (minting) Mint(r processor.ChargeRequest) (processor.Charge, bool) {
+// NewCharge implements [processor.OfflineCharger].
+func (offlineBank) NewCharge(r processor.ChargeRequest) (processor.Charge, bool) {
 	return processor.Charge{PIX: processortest.PIX(r)}, true
 }
 
@@ -28,7 +28,7 @@ func BenchmarkOperations(b *testing.B) {
 	for _, engine := range storetest.Engines {
 		e := env.System(env.OutboundOptions{})
 		s := storetest.Open(b, storetest.Prepare(b, engine, e))
-		core := app.NewCore(app.CoreOptions{Store: s, Env: e, Processors: processor.Registry{coretest.BankName: minting{coretest.NewBank()}}})
+		core := app.NewCore(app.CoreOptions{Store: s, Env: e, Processors: processor.Registry{coretest.BankName: offlineBank{coretest.NewBank()}}})
 		core.Writer.Start()
 		b.Cleanup(core.Writer.Stop)
 		m, err := core.Merchants.Create(b.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Processor: coretest.BankName}, "")

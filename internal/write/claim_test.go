@@ -101,7 +101,7 @@ func (q *queues) want(notices, deliveries, due int) {
 // creates creates a due notice and a due delivery of the merchant, and returns end's result.
 func creates(g *coretest.Gateway, p payment.Payin, name string, end func() error) *work {
 	return &work{merchant: p.Merchant, needs: func(n *store.Needs) {
-		n.NewNotice(g.Store.NewNotice(store.Notice{Processor: coretest.BankName, ID: name, Body: []byte(name)}))
+		n.InsertNotice(g.Store.NewNotice(store.Notice{Processor: coretest.BankName, ID: name, Body: []byte(name)}))
 		n.ExpectDeliveries(p.Merchant, 1)
 	}, decide: func(_ *store.Loaded, c *store.Changes) error {
 		e := payment.Event{Merchant: p.Merchant, Type: payment.EventPayinUnderpaid, Subject: p.ID, Version: 2}

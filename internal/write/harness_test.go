@@ -90,7 +90,7 @@ func (v *blocked) queue(ctx context.Context, op write.Operation) (done <-chan er
 }
 
 func (v *blocked) awaitQueued(n int) {
-	for v.Writer.Load()[0].Waiting != n {
+	for v.Writer.Lanes()[0].Waiting != n {
 		runtime.Gosched()
 	}
 }

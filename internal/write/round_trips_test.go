@@ -35,7 +35,7 @@ func (v *rounds) commit(ops []write.Operation) int64 {
 func (v *rounds) creates(n int) int64 {
 	var ops []write.Operation
 	for range n {
-		op, err := v.Payins.NewCreate(v.Merchant, coretest.PayinRequest(v.name(), ""))
+		op, err := v.Payins.NewCreateOp(v.Merchant, coretest.PayinRequest(v.name(), ""))
 		v.Must(err)
 		ops = append(ops, op)
 	}
@@ -46,7 +46,7 @@ func (v *rounds) creates(n int) int64 {
 func (v *rounds) requests(n int) int64 {
 	var ops []write.Operation
 	for range n {
-		op, err := v.Payouts.NewRequest(v.Merchant, coretest.PayoutRequest(v.name(), 1))
+		op, err := v.Payouts.NewRequestOp(v.Merchant, coretest.PayoutRequest(v.name(), 1))
 		v.Must(err)
 		ops = append(ops, op)
 	}
@@ -70,7 +70,7 @@ func (v *rounds) receives(n int) int64 {
 }
 
 // claimed are payouts that are claimed to be sent.
-func (v *rounds) claimed(n int) []outgoing.Sending {
+func (v *rounds) claimed(n int) []outgoing.ClaimedSend {
 	for range n {
 		v.Payout(v.name(), 1)
 	}
@@ -99,7 +99,7 @@ func (v *rounds) claims(n int) int64 {
 func (v *rounds) completes(n int) int64 {
 	var ops []write.Operation
 	for _, s := range v.claimed(n) {
-		ops = append(ops, v.Outgoing.NewRecordSend(s, processor.TransferAnswer{
+		ops = append(ops, v.Outgoing.NewRecordSendOp(s, processor.TransferAnswer{
 			Outcome: processor.Done, Report: processor.TransferReport{Lookup: processor.Found, State: processor.TransferPaid, EndToEndID: "E"},
 		}))
 	}

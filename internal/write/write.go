@@ -117,12 +117,12 @@ func (w *Writer) Start() { w.batcher.Start() }
 // Stop commits what is queued; see [commit.Batcher.Stop].
 func (w *Writer) Stop() { w.batcher.Stop() }
 
-// Load returns the load of each lane.
-func (w *Writer) Load() []commit.Load { return w.batcher.Load() }
+// Lanes returns the statistics of each lane.
+func (w *Writer) Lanes() []commit.LaneStats { return w.batcher.Lanes() }
 
 // RequestsWait reports whether clients wait for a commit that has not begun.
 func (w *Writer) RequestsWait() bool {
-	return slices.ContainsFunc(w.Load(), func(l commit.Load) bool { return l.Interactive > 0 })
+	return slices.ContainsFunc(w.Lanes(), func(l commit.LaneStats) bool { return l.Interactive > 0 })
 }
 
 // Do commits an operation. It returns nil when the operation is durable, else its
@@ -131,8 +131,8 @@ func (w *Writer) Do(ctx context.Context, op Operation) error {
 	return callerError(w.batcher.Do(ctx, op))
 }
 
-// DoNow is Do for an operation that must be recorded even if ctx ends, such as a result.
-func (w *Writer) DoNow(ctx context.Context, op Operation) error {
+// DoWithoutCancel is Do for an operation that must be recorded even if ctx ends, such as a result.
+func (w *Writer) DoWithoutCancel(ctx context.Context, op Operation) error {
 	return w.Do(context.WithoutCancel(ctx), op)
 }
 

@@ -9,8 +9,8 @@ import (
 
 // workers are the background workers that run when woken and periodically. The others have
 // their own schedule: the heartbeat renews the lease, and removeOld removes old deliveries.
-func (n *node) workers() []app.Worker {
-	return slices.DeleteFunc(slices.Clone(n.core.Workers), func(w app.Worker) bool {
+func (n *node) workers() []app.WorkerSpec {
+	return slices.DeleteFunc(slices.Clone(n.core.Workers), func(w app.WorkerSpec) bool {
 		return w.Name == app.WorkerHeartbeat || w.Name == app.WorkerRemove || w.Name == app.WorkerAnalyze
 	})
 }
@@ -32,7 +32,7 @@ func (n *node) wake(life int, name string) {
 }
 
 // runWorker runs a step of a worker, and wakes it if it did work.
-func (n *node) runWorker(w app.Worker) (did int) {
+func (n *node) runWorker(w app.WorkerSpec) (did int) {
 	s, life := n.sim, n.life
 	var err error
 	s.step(n, func() {

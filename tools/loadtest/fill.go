@@ -175,8 +175,8 @@ func (bank) Profile() processor.Profile {
 	return processor.Profile{Name: sandbox.Name, IdempotentByOurID: true, TransferTimeout: 5 * time.Second}
 }
 
-// Mint implements [processor.Minter].
-func (bank) Mint(r processor.ChargeRequest) (processor.Charge, bool) {
+// NewCharge implements [processor.OfflineCharger].
+func (bank) NewCharge(r processor.ChargeRequest) (processor.Charge, bool) {
 	made, err := bankapi.Instruct(r.ExternalID, bankapi.ChargeTerms{
 		Method: bankapi.Method(r.Method), Amount: r.Amount, ExpiresAt: r.ExpiresAt, MerchantName: r.MerchantName, MerchantCity: r.MerchantCity,
 	})

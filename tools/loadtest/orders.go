@@ -48,7 +48,7 @@ func (f *filler) addOrders(ctx context.Context, n, m int) error {
 	for range n {
 		f.clock.Advance(gap)
 		merchant := f.merchant()
-		op, err := f.core.Payins.NewCreate(merchant, f.payin())
+		op, err := f.core.Payins.NewCreateOp(merchant, f.payin())
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (f *filler) addOrders(ctx context.Context, n, m int) error {
 		created = append(created, order{p.Merchant, p.ID, p.ExternalID, p.Amount})
 	}
 	for range m {
-		op, err := f.core.Payouts.NewRequest(f.merchant(), f.payout())
+		op, err := f.core.Payouts.NewRequestOp(f.merchant(), f.payout())
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (f *filler) send(ctx context.Context) error {
 				if f.below(100) < refusedShare {
 					answer = processor.TransferAnswer{Outcome: processor.Refused, Failure: &payment.Failure{Code: "key_not_found", Message: "The key does not exist."}}
 				}
-				ops[k] = f.core.Outgoing.NewRecordSend(sends[k], answer)
+				ops[k] = f.core.Outgoing.NewRecordSendOp(sends[k], answer)
 			}
 			if err := f.commit(ctx, ops); err != nil {
 				return err

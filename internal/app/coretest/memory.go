@@ -164,7 +164,7 @@ func (m *Memory) Payout(reference string, amount money.Cents) payment.Payout {
 		NextAt: now, CreatedAt: now, UpdatedAt: now,
 	}
 	in := &store.NewPayout{Payout: p, Fingerprint: []byte(fmt.Sprintf("%s %d", reference, amount))}
-	m.Change(func(n *store.Needs) { n.NewPayout(in); n.Balances(p.Merchant) }, func(_ *store.Loaded, c *store.Changes) error {
+	m.Change(func(n *store.Needs) { n.InsertPayout(in); n.Balances(p.Merchant) }, func(_ *store.Loaded, c *store.Changes) error {
 		return c.Post(p.Merchant, p.ID, ledger.HoldPayout(amount, 0))
 	})
 	return p

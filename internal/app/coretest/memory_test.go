@@ -39,13 +39,13 @@ func TestMemoryAgreesWithTheEngines(t *testing.T) {
 		}
 		create := func(reference string) payment.Payin {
 			t.Helper()
-			op, err := g.Payins.NewCreate(g.Merchant, coretest.PayinRequest(reference, ""))
+			op, err := g.Payins.NewCreateOp(g.Merchant, coretest.PayinRequest(reference, ""))
 			both(op, err)
 			return op.Payin
 		}
 		request := func(reference string, amount int64) {
 			t.Helper()
-			op, err := g.Payouts.NewRequest(g.Merchant, coretest.PayoutRequest(reference, amount))
+			op, err := g.Payouts.NewRequestOp(g.Merchant, coretest.PayoutRequest(reference, amount))
 			both(op, err)
 		}
 		p, other := create("order"), create("other")

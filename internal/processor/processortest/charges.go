@@ -52,16 +52,16 @@ func testCharge(t *testing.T, h Harness) {
 	}
 }
 
-// testMint: a charge generated offline equals the one that a call returns.
-func testMint(t *testing.T, h Harness) {
+// testOfflineCharge: a charge generated offline equals the one that a call returns.
+func testOfflineCharge(t *testing.T, h Harness) {
 	for _, method := range h.Processor.Profile().Methods {
 		r := h.chargeRequest(method)
-		minted, ok := h.Processor.(processor.Minter).Mint(r)
+		offline, ok := h.Processor.(processor.OfflineCharger).NewCharge(r)
 		if !ok {
 			continue
 		}
-		if called := h.charge(t, r); !reflect.DeepEqual(called.Charge, minted) {
-			t.Errorf("%s: minted %+v, called %+v", method, minted, called.Charge)
+		if called := h.charge(t, r); !reflect.DeepEqual(called.Charge, offline) {
+			t.Errorf("%s: offline %+v, called %+v", method, offline, called.Charge)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"Profile", true, testProfile},
 		{"Charge", has[processor.Charger](probe), testCharge},
 		{"ChargeFaults", has[processor.Charger](probe) && probe.Misbehave != nil, testChargeFaults},
-		{"Mint", has[processor.Minter](probe) && has[processor.Charger](probe), testMint},
+		{"OfflineCharge", has[processor.OfflineCharger](probe) && has[processor.Charger](probe), testOfflineCharge},
 		{"ChargePaid", has[processor.Charger](probe) && probe.Pay != nil, testChargePaid},
 		{"Payments", has[processor.Collector](probe) && probe.Pay != nil, testPayments},
 		{"Transfer", has[processor.Transferrer](probe), testTransfer},

@@ -270,11 +270,11 @@ func TestErrorsHoldNoPersonalData(t *testing.T) {
 func TestRemoteBankIsCalled(t *testing.T) {
 	h := newHarness(t, "")
 	request := processor.ChargeRequest{ExternalID: h.newID(), Method: "PIX", Amount: 1, ExpiresAt: start.Add(time.Hour), MerchantName: "Padaria"}
-	if _, ok := h.driver.Mint(request); !ok {
+	if _, ok := h.driver.NewCharge(request); !ok {
 		t.Error("bank in process: not generated")
 	}
 	h.listen()
-	if _, ok := h.driver.Mint(request); ok {
+	if _, ok := h.driver.NewCharge(request); ok {
 		t.Error("remote bank: generated")
 	}
 }

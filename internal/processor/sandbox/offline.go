@@ -6,9 +6,9 @@ import (
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
-// Mint implements [processor.Minter]: it generates an offline charge if the
+// NewCharge implements [processor.OfflineCharger]: it generates an offline charge if the
 // bank allows it. The payer's instructions follow from the order alone.
-func (p *Processor) Mint(r processor.ChargeRequest) (c processor.Charge, ok bool) {
+func (p *Processor) NewCharge(r processor.ChargeRequest) (c processor.Charge, ok bool) {
 	if p.offline == nil || !p.offline() {
 		return processor.Charge{}, false
 	}

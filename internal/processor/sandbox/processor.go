@@ -39,13 +39,13 @@ type Processor struct {
 }
 
 var (
-	_ processor.Charger     = (*Processor)(nil)
-	_ processor.Minter      = (*Processor)(nil)
-	_ processor.Transferrer = (*Processor)(nil)
-	_ processor.Refunder    = (*Processor)(nil)
-	_ processor.Notifier    = (*Processor)(nil)
-	_ processor.Collector   = (*Processor)(nil)
-	_ processor.Monitor     = (*Processor)(nil)
+	_ processor.Charger        = (*Processor)(nil)
+	_ processor.OfflineCharger = (*Processor)(nil)
+	_ processor.Transferrer    = (*Processor)(nil)
+	_ processor.Refunder       = (*Processor)(nil)
+	_ processor.Notifier       = (*Processor)(nil)
+	_ processor.Collector      = (*Processor)(nil)
+	_ processor.Monitor        = (*Processor)(nil)
 
 	_ processor.TestCardTaker = (*Processor)(nil)
 )

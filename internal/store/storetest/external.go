@@ -54,11 +54,11 @@ var externalTests = []test{
 	{"a released reference is unused again", func(s *suite) {
 		m := s.merchant()
 		p, kept := s.payout(m, "r"), s.payout(m, "kept")
-		refused := does(func(n *needs) { n.NewPayout(p) }, func(_ *loaded, c *changes) {
+		refused := does(func(n *needs) { n.InsertPayout(p) }, func(_ *loaded, c *changes) {
 			c.ReleaseReference(p)
 			s.equal("changes", c.Len(), 0)
 		})
-		next := does(func(n *needs) { n.NewPayout(kept); n.Payout(m.ID, p.Payout.ID) }, func(l *loaded, _ *changes) {
+		next := does(func(n *needs) { n.InsertPayout(kept); n.Payout(m.ID, p.Payout.ID) }, func(l *loaded, _ *changes) {
 			_, byID := l.Payout(m.ID, p.Payout.ID)
 			_, _, byExternal := l.PayoutByExternalID(m.ID, p.Payout.ExternalID)
 			s.equal("found by the next operation", values(byID, byExternal, l.Inserted(p.Payout.ID), l.Inserted(kept.Payout.ID)), "[false false false true]")
@@ -135,13 +135,13 @@ func (s *suite) create(order any, fresh *bool) operation {
 		s.equal("loaded, and has the reference", values(ok, f, owner == mine), values(true, fingerprint(owner), *fresh || owner == mine))
 	}
 	if p, ok := order.(*store.NewPayin); ok {
-		return does(func(n *needs) { n.NewPayin(p) }, func(l *loaded, _ *changes) {
+		return does(func(n *needs) { n.InsertPayin(p) }, func(l *loaded, _ *changes) {
 			owner, f, ok := l.PayinByExternalID(p.Payin.Merchant, p.Payin.ExternalID)
 			report(l, p.Payin.ID, owner.ID, f, ok)
 		})
 	}
 	p := order.(*store.NewPayout)
-	return does(func(n *needs) { n.NewPayout(p) }, func(l *loaded, _ *changes) {
+	return does(func(n *needs) { n.InsertPayout(p) }, func(l *loaded, _ *changes) {
 		owner, f, ok := l.PayoutByExternalID(p.Payout.Merchant, p.Payout.ExternalID)
 		report(l, p.Payout.ID, owner.ID, f, ok)
 	})

@@ -59,7 +59,7 @@ func (s *suite) notice(processor, id string) store.Notice {
 func (s *suite) addNotices(processor string, ids ...string) operation {
 	return operation{needs: func(n *needs) {
 		for _, id := range ids {
-			n.NewNotice(s.store.NewNotice(s.notice(processor, id)))
+			n.InsertNotice(s.store.NewNotice(s.notice(processor, id)))
 		}
 	}}
 }

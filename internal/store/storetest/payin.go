@@ -47,7 +47,7 @@ var payinTests = []test{
 			s.wantRefused(what, s.try(setPayout(q, change)))
 		}
 		free := s.payin(m, "free", func(p *payment.Payin) { p.Amount = 0 })
-		s.wantRefused("an order of nothing", s.try(operation{needs: func(n *needs) { n.NewPayin(free) }}))
+		s.wantRefused("an order of nothing", s.try(operation{needs: func(n *needs) { n.InsertPayin(free) }}))
 		s.equal("versions", values(s.storedPayin(p).Version, s.storedPayout(q).Version), values(1, 1))
 	}},
 	{"expired pay-ins are due once", func(s *suite) {

@@ -74,7 +74,7 @@ func (s *scene) dispute(externalID string, amount money.Cents, state processor.D
 }
 
 // claimSend claims the one payout that is due to be sent.
-func (s *scene) claimSend() outgoing.Sending {
+func (s *scene) claimSend() outgoing.ClaimedSend {
 	s.t.Helper()
 	sends, _, err := s.Outgoing.Claim(s.ctx, store.Due{Merchant: s.merchant.ID, Processor: bankName}, 10)
 	s.must(err)

@@ -28,10 +28,10 @@ func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 // bankName is the name of the bank as a processor.
 const bankName = "bank"
 
-// registered is the amount in cents of pay-ins that the bank does not mint.
+// registered is the amount in cents of pay-ins that the bank does not generate offline.
 const registered = 7_700
 
-// bank is a processor that mints charges. What it does with transfers, each test says.
+// bank is a processor that generates charges offline. What it does with transfers, each test says.
 type bank struct{}
 
 func (bank) Profile() processor.Profile {
@@ -40,12 +40,12 @@ func (bank) Profile() processor.Profile {
 	}
 }
 
-func (bank) Mint(r processor.ChargeRequest) (processor.Charge, bool) {
+func (bank) NewCharge(r processor.ChargeRequest) (processor.Charge, bool) {
 	return processor.Charge{PIX: processortest.PIX(r)}, r.Amount != registered
 }
 
 func (b bank) Charge(_ context.Context, r processor.ChargeRequest) processor.ChargeAnswer {
-	charge, _ := b.Mint(r)
+	charge, _ := b.NewCharge(r)
 	return processor.ChargeAnswer{Outcome: processor.Done, Charge: charge}
 }
 
