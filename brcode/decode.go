@@ -30,7 +30,7 @@ func Decode(s string) (Code, error) {
 	if i := badCharacter(s); i >= 0 {
 		return Code{}, &Error{Pos: i, Err: ErrCharset}
 	}
-	fields, err := parseFields(s, "", 0)
+	fields, err := parseFields(make([]Field, 0, fieldsUsual), s, "", 0)
 	if err != nil {
 		return Code{}, err
 	}
@@ -84,11 +84,11 @@ func (c Code) Kind() Kind {
 // Value returns the value of the data object with that id, or "" if there is
 // none: Value("59"), and, within a template, Value("62", "05").
 func (c Code) Value(ids ...string) string {
-	fields := c.Fields
-	value := ""
+	fields, value := c.Fields, ""
+	var usual [fieldsUsual]Field
 	for depth, id := range ids {
 		if depth > 0 {
-			fields, _ = parseFields(value, "", 0) // Decode has checked it
+			fields, _ = parseFields(usual[:0], value, "", 0) // Decode has checked it
 		}
 		value = find(fields, id)
 	}
@@ -153,11 +153,12 @@ func (c Code) Amount() int64 {
 // inPixTemplate returns a value of the template of Pix among those with ids
 // from first to last.
 func (c Code) inPixTemplate(first, last, sub string) string {
+	var usual [fieldsUsual]Field
 	for _, f := range c.Fields {
 		if f.ID < first || f.ID > last {
 			continue
 		}
-		if fields, err := parseFields(f.Value, "", 0); err == nil && isPix(fields) {
+		if fields, err := parseFields(usual[:0], f.Value, "", 0); err == nil && isPix(fields) {
 			return find(fields, sub)
 		}
 	}

@@ -7,9 +7,9 @@ package brcode
 const fieldsUsual = 12
 
 // parseFields splits s, which begins at pos of the code within the template
-// parent, into data objects.
-func parseFields(s, parent string, pos int) ([]Field, error) {
-	fields := make([]Field, 0, fieldsUsual)
+// parent, into data objects, which it appends to fields: for most templates an array on
+// the caller's stack is enough.
+func parseFields(fields []Field, s, parent string, pos int) ([]Field, error) {
 	var seen [100]bool
 	for i := 0; i < len(s); {
 		if i+headerLen > len(s) || !allDigits(s[i:i+headerLen]) {
@@ -133,7 +133,8 @@ func isTemplate(id string) bool {
 
 // checkTemplate checks the data objects in the template f, which begins at pos.
 func checkTemplate(f Field, pos int, found *targets) error {
-	subs, err := parseFields(f.Value, f.ID, pos+headerLen)
+	var usual [fieldsUsual]Field
+	subs, err := parseFields(usual[:0], f.Value, f.ID, pos+headerLen)
 	if err != nil {
 		return err
 	}
