@@ -18,7 +18,7 @@ func (a *API) getBalance(c *call) error {
 	if err := c.query().done(); err != nil {
 		return err
 	}
-	balances, err := a.reader.Balances(c.r.Context(), c.merchant.ID)
+	balances, err := a.reader.Balances(c.ctx, c.merchant.ID)
 	if err != nil {
 		return readError(err)
 	}

@@ -89,7 +89,7 @@ func (a *API) authenticate(c *call) error {
 	if len(keys) != 1 || len(secrets) != 1 || len(keys[0]) > credentialBytesMax || len(secrets[0]) > credentialBytesMax {
 		return errUnauthorized
 	}
-	who, err := a.credentials.verify(c.r.Context(), keys[0], secrets[0])
+	who, err := a.credentials.verify(c.ctx, keys[0], secrets[0])
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (a *API) authenticate(c *call) error {
 }
 
 func (a *API) authenticateAnonymous(c *call) error {
-	m, err := a.credentials.merchant(c.r.Context(), a.anonymous)
+	m, err := a.credentials.merchant(c.ctx, a.anonymous)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (a *API) listEvents(c *call) error {
 	if !c.reserve(limit * entryBytes) {
 		return errMemory
 	}
-	events, err := a.reader.Events(c.r.Context(), c.merchant.ID, after, limit)
+	events, err := a.reader.Events(c.ctx, c.merchant.ID, after, limit)
 	if err != nil {
 		return readError(err)
 	}
@@ -52,7 +52,7 @@ func (a *API) event(c *call) (payment.Event, error) {
 	if err != nil {
 		return payment.Event{}, errNotFound
 	}
-	e, err := a.reader.Event(c.r.Context(), c.merchant.ID, id)
+	e, err := a.reader.Event(c.ctx, c.merchant.ID, id)
 	return e, readError(err)
 }
 
@@ -75,7 +75,7 @@ func (a *API) listAttempts(c *call) error {
 	if err != nil {
 		return err
 	}
-	stored, err := a.reader.Attempts(c.r.Context(), c.merchant.ID, e.Number)
+	stored, err := a.reader.Attempts(c.ctx, c.merchant.ID, e.Number)
 	if err != nil {
 		return readError(err)
 	}
@@ -111,7 +111,7 @@ func (a *API) redeliverEvent(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.events.Redeliver(c.r.Context(), c.merchant.ID, e.ID); err != nil {
+	if err := a.events.Redeliver(c.ctx, c.merchant.ID, e.ID); err != nil {
 		return err
 	}
 	return c.empty(http.StatusAccepted)
@@ -121,7 +121,7 @@ func (a *API) getWebhookSecret(c *call) error {
 	if err := c.query().done(); err != nil {
 		return err
 	}
-	secret, err := a.reader.WebhookSecret(c.r.Context(), c.merchant.ID)
+	secret, err := a.reader.WebhookSecret(c.ctx, c.merchant.ID)
 	if err != nil {
 		return readError(err)
 	}

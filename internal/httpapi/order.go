@@ -54,8 +54,8 @@ func createOrder[R request, O any](a *API, c *call, o creation[R, O]) error {
 	var order O
 	var replayed bool
 	if invalid == nil {
-		order, replayed, err = o.create(c.r.Context(), c.merchant, r)
-	} else if order, replayed, err = o.find(c.r.Context(), c.merchant, r); err == nil && !replayed {
+		order, replayed, err = o.create(c.ctx, c.merchant, r)
+	} else if order, replayed, err = o.find(c.ctx, c.merchant, r); err == nil && !replayed {
 		err = invalid
 	}
 	a.env.Inject(env.BeforeAnswer)
@@ -92,7 +92,7 @@ func cancelOrder[O any](a *API, c *call, cancel func(ctx context.Context, mercha
 	if err != nil {
 		return err
 	}
-	order, err := cancel(c.r.Context(), c.merchant.ID, id)
+	order, err := cancel(c.ctx, c.merchant.ID, id)
 	a.env.Inject(env.BeforeAnswer)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func listOrders[O any](a *API, c *call, f store.Filter, l listing[O]) error {
 		return errMemory
 	}
 	f.Limit++ // one more, to detect another page
-	orders, err := l.read(c.r.Context(), c.merchant.ID, f)
+	orders, err := l.read(c.ctx, c.merchant.ID, f)
 	if err != nil {
 		return readError(err)
 	}

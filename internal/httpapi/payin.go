@@ -56,7 +56,7 @@ func (a *API) getPayin(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	p, err := a.reader.Payin(c.r.Context(), c.merchant.ID, id)
+	p, err := a.reader.Payin(c.ctx, c.merchant.ID, id)
 	if err != nil {
 		return readError(err)
 	}
@@ -74,7 +74,7 @@ func (a *API) personalData(c *call, id payment.ID, expand map[string]bool) (paym
 	if len(expand) == 0 {
 		return payment.PersonalData{}, nil
 	}
-	personal, err := a.reader.PayinPersonal(c.r.Context(), c.merchant.ID, id)
+	personal, err := a.reader.PayinPersonal(c.ctx, c.merchant.ID, id)
 	if !expand["customer"] {
 		personal.Customer = nil
 	}

@@ -48,7 +48,7 @@ func (a *API) getPayout(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	p, err := a.reader.Payout(c.r.Context(), c.merchant.ID, id)
+	p, err := a.reader.Payout(c.ctx, c.merchant.ID, id)
 	if err != nil {
 		return readError(err)
 	}

@@ -74,7 +74,7 @@ func (a *API) sandboxPayin(c *call) error {
 			return invalid
 		}
 	}
-	return c.noContent(a.sandbox.PayinAction(c.r.Context(), id, action, amount))
+	return c.noContent(a.sandbox.PayinAction(c.ctx, id, action, amount))
 }
 
 func (a *API) sandboxPayout(c *call) error {
@@ -82,7 +82,7 @@ func (a *API) sandboxPayout(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.noContent(a.sandbox.PayoutAction(c.r.Context(), id, action))
+	return c.noContent(a.sandbox.PayoutAction(c.ctx, id, action))
 }
 
 func (a *API) armFault(c *call) error {
@@ -90,11 +90,11 @@ func (a *API) armFault(c *call) error {
 	if invalid != nil {
 		return invalid
 	}
-	return c.noContent(a.sandbox.ArmFault(c.r.Context(), fault.Operation, fault.Kind, fault.Count))
+	return c.noContent(a.sandbox.ArmFault(c.ctx, fault.Operation, fault.Kind, fault.Count))
 }
 
 func (a *API) clearFaults(c *call) error {
-	return c.noContent(a.sandbox.ClearFaults(c.r.Context()))
+	return c.noContent(a.sandbox.ClearFaults(c.ctx))
 }
 
 func (a *API) advanceClock(c *call) error {
@@ -102,7 +102,7 @@ func (a *API) advanceClock(c *call) error {
 	if invalid != nil {
 		return invalid
 	}
-	return c.noContent(a.sandbox.AdvanceClock(c.r.Context(), advance))
+	return c.noContent(a.sandbox.AdvanceClock(c.ctx, advance))
 }
 
 func (a *API) listSandboxTransfers(c *call) error {
@@ -114,7 +114,7 @@ func (a *API) listSandboxTransfers(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	transfers, err := a.sandbox.Transfers(c.r.Context(), externalID)
+	transfers, err := a.sandbox.Transfers(c.ctx, externalID)
 	if err != nil {
 		return readError(err)
 	}

@@ -21,7 +21,8 @@ import (
 type call struct {
 	w         http.ResponseWriter
 	r         *http.Request
-	route     *route // nil until it is found
+	ctx       context.Context //nolint:containedctx // of the request, with its deadline; http.Request.WithContext would copy the request
+	route     *route          // nil until it is found
 	requestID string
 	merchant  store.Merchant
 	anonymous bool // without credentials
@@ -46,7 +47,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *API) serve(w http.ResponseWriter, r *http.Request, res *resource) {
 	start := a.env.Clock.Monotonic()
 	id := a.env.IDs.NewID(a.env.Clock.Now())
-	c := &call{w: w, r: r, requestID: hex.EncodeToString(id[:]), memory: &a.memory}
+	c := &call{w: w, r: r, ctx: r.Context(), requestID: hex.EncodeToString(id[:]), memory: &a.memory}
 	defer c.releaseMemory()
 	header := w.Header()
 	header.Set("X-Request-Id", c.requestID)
@@ -105,9 +106,9 @@ func (a *API) run(c *call, res *resource) (err error) {
 		return problem.New(problem.Overloaded, "Too many requests are in flight.")
 	}
 	defer a.slots.release(rt.class)
-	ctx, cancel := a.env.Clock.WithTimeout(c.r.Context(), requestTimeout)
+	ctx, cancel := a.env.Clock.WithTimeout(c.ctx, requestTimeout)
 	defer cancel()
-	c.r = c.r.WithContext(ctx)
+	c.ctx = ctx
 	c.body = countedBody{c.r.Body, c}
 	c.r.Body = &c.body
 	if rt.scope != public {

@@ -15,7 +15,7 @@ func (a *API) getHealth(c *call) error { return c.shared(http.StatusOK, healthy)
 
 func (a *API) getReadiness(c *call) error {
 	if a.ready != nil {
-		if err := a.ready(c.r.Context()); err != nil {
+		if err := a.ready(c.ctx); err != nil {
 			return problem.New(problem.Unavailable, "The gateway is not ready.").With(err)
 		}
 	}
