@@ -114,7 +114,7 @@ type payinNeeds struct {
 	byExternal []ExternalRef
 }
 
-// NewPayin inserts a new pay-in, if its reference is unused. If it is taken, the pay-in that
+// InsertPayin inserts a new pay-in, if its reference is unused. If it is taken, the pay-in that
 // has it can be read by its external id.
 func (n *Needs) InsertPayin(p *NewPayin) { n.payins.fresh = append(n.payins.fresh, p) }
 
