@@ -231,8 +231,8 @@ func (b *Batcher[K, T]) protected(ctx context.Context, items []T, refused []erro
 
 // LaneStats is the load of a lane.
 type LaneStats struct {
-	Waiting     int           // waiting operations
-	Interactive int           // interactive ones among them
+	Waiting     int           // operations whose batch has not begun
+	Interactive int           // interactive operations, including those of the batch that is being committed
 	Batch       time.Duration // mean duration of recent batches
 }
 
@@ -241,7 +241,7 @@ func (b *Batcher[K, T]) Lanes() []LaneStats {
 	list := make([]LaneStats, len(b.lanes))
 	for i, l := range b.lanes {
 		l.mu.Lock()
-		list[i] = LaneStats{l.waiting(), l.interactive.waiting, l.took}
+		list[i] = LaneStats{l.waiting(), l.interactive.waiting + l.served, l.took}
 		l.mu.Unlock()
 	}
 	return list

@@ -21,9 +21,10 @@ type lane[K comparable, T any] struct {
 	running, closing        bool
 	ended                   chan struct{}
 
-	busy  bool          // a batch is being committed
-	began time.Duration // its start, on the monotonic clock
-	took  time.Duration // mean duration of recent batches
+	busy   bool          // a batch is being committed
+	served int           // interactive operations in it
+	began  time.Duration // its start, on the monotonic clock
+	took   time.Duration // mean duration of recent batches
 }
 
 func newLane[K comparable, T any](b *Batcher[K, T]) *lane[K, T] {
@@ -97,7 +98,7 @@ func (l *lane[K, T]) loop() {
 
 		l.mu.Lock()
 		l.took += (clock.Monotonic() - l.began - l.took) / tookWeight
-		l.busy = false
+		l.busy, l.served = false, 0
 		l.mu.Unlock()
 	}
 }
@@ -116,8 +117,9 @@ func (l *lane[K, T]) take(batch []*ticket[T]) []*ticket[T] {
 			background = l.b.o.MaxBackground
 		}
 		batch = append(batch, l.urgent...)
-		l.urgent = nil
+		l.urgent, l.served = nil, l.interactive.waiting
 		batch = l.interactive.share(batch, l.b.o.MaxBatch)
+		l.served -= l.interactive.waiting
 		batch = l.background.share(batch, background)
 		// Callers whose context has ended already got an error.
 		batch = slices.DeleteFunc(batch, func(t *ticket[T]) bool { return t.ctx.Err() != nil })

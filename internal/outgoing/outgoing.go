@@ -44,9 +44,9 @@ const (
 	lookUpPerMerchant = 32
 
 	// sendsUnderLoad is how many payouts of a merchant a commit claims while
-	// requests are queued: requests are accepted at full speed while payouts continue
+	// clients wait for a commit: requests are accepted at full speed while payouts continue
 	// at a steady rate (docs/decisions/0011).
-	sendsUnderLoad = 4
+	sendsUnderLoad = 1
 )
 
 // lookUpTimeout bounds one query to a processor.

@@ -19,8 +19,8 @@ func (e *Executor) RecordSend(ctx context.Context, s ClaimedSend, answer process
 		return err
 	}
 	e.logContradiction(ctx, &op.resolution)
-	if op.after.Step == payment.StepUnknown || op.after.Step == payment.StepAccepted {
-		e.LookUpWaker.Wake() // to see when the next look-up is due
+	if p := &op.after; p.Step == payment.StepUnknown && !p.NextAt.After(e.Env.Clock.Now()) {
+		e.LookUpWaker.Wake() // it is due at once; else the worker's period suffices
 	}
 	return nil
 }

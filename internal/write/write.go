@@ -120,7 +120,7 @@ func (w *Writer) Stop() { w.batcher.Stop() }
 // Lanes returns the statistics of each lane.
 func (w *Writer) Lanes() []commit.LaneStats { return w.batcher.Lanes() }
 
-// RequestsWait reports whether clients wait for a commit that has not begun.
+// RequestsWait reports whether clients wait for a commit.
 func (w *Writer) RequestsWait() bool {
 	return slices.ContainsFunc(w.Lanes(), func(l commit.LaneStats) bool { return l.Interactive > 0 })
 }
