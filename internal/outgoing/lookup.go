@@ -17,7 +17,7 @@ import (
 // LookUp is the step of the worker that queries processors about unknown payouts, and
 // about accepted ones whose result was not reported.
 func (e *Executor) LookUp(ctx context.Context) (int, error) {
-	if !e.Node.Lease.Valid() || e.lookUps.Free() == 0 {
+	if !e.Node.Lease.Valid() {
 		return 0, nil
 	}
 	due, err := e.Store.PayoutsDue(ctx, e.Env.Clock.Now(), store.ToLookUp)
@@ -26,18 +26,22 @@ func (e *Executor) LookUp(ctx context.Context) (int, error) {
 	}
 	did := 0
 	var errs []error
-	for _, d := range worker.Order(&e.lookUpTurn, due, merchantOf, payment.CompareIDs) {
-		n := min(lookUpPerMerchant, e.lookUps.Free())
+	for _, d := range worker.Order(&e.lookUpTurn, due, store.Due.At, store.CompareDue) {
 		transferrer, ok := e.Processors[d.Processor].(processor.Transferrer)
+		pool := e.lookUps.Of(d.Processor)
+		n := min(lookUpPerMerchant, pool.Free())
+		if n > 0 && ok {
+			n = e.lookUpBreakers.Allow(d.Processor, n)
+		}
 		if n == 0 || !ok {
 			continue
 		}
 		list, err := e.ClaimLookUps(ctx, d, n)
 		errs = append(errs, err)
 		did += len(list)
-		e.lookUpTurn.Served(d.Merchant)
+		e.lookUpTurn.Served(d.At())
 		for i := range list {
-			e.lookUps.Run(func() { e.lookUp(ctx, list[i], transferrer) })
+			pool.Run(func() { e.lookUp(ctx, list[i], transferrer) })
 		}
 	}
 	return did, errors.Join(errs...)
@@ -96,6 +100,7 @@ func (e *Executor) lookUp(ctx context.Context, p payment.Payout, transferrer pro
 	}, func(cause error) processor.TransferReport {
 		return processor.TransferReport{Lookup: processor.LookupUnknown, Cause: cause}
 	})
+	e.lookUpBreakers.Record(p.Processor, !timedOut(limited, report.Lookup == processor.LookupUnknown))
 	cancel()
 	report = proved(report)
 	e.Env.Inject(env.AfterLookup)

@@ -35,8 +35,8 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// Calls in flight at once, in total and per merchant: a merchant with a thousand
-// payouts does not delay other merchants.
+// Calls in flight at once, per account of a processor and per merchant: an account that
+// hangs delays no other, nor does a merchant with a thousand payouts.
 const (
 	sendSlots         = 64
 	lookUpSlots       = 32
@@ -72,17 +72,17 @@ type Options struct {
 type Executor struct {
 	Options
 
-	breakers       *breakers
-	sends, lookUps *worker.Pool
-	sendTurn       worker.Turn[payment.ID]
-	lookUpTurn     worker.Turn[payment.ID]
+	// Breakers of each account: of calls with an effect, and of queries.
+	sendBreakers, lookUpBreakers *worker.Breakers
+	sends, lookUps               *worker.Pools
+	sendTurn, lookUpTurn         worker.Turn[store.DueAt]
 }
 
 // New returns the executor.
 func New(o Options) *Executor {
 	return &Executor{
-		Options: o, breakers: newBreakers(o.Env.Clock),
-		sends: worker.NewPool(sendSlots, o.SendWaker, o.Inline), lookUps: worker.NewPool(lookUpSlots, o.LookUpWaker, o.Inline),
+		Options: o, sendBreakers: worker.NewBreakers(o.Env.Clock), lookUpBreakers: worker.NewBreakers(o.Env.Clock),
+		sends: worker.NewPools(sendSlots, o.SendWaker, o.Inline), lookUps: worker.NewPools(lookUpSlots, o.LookUpWaker, o.Inline),
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 
 // Send is the step of the worker that sends queued payouts to their processors.
 func (e *Executor) Send(ctx context.Context) (int, error) {
-	if !e.Node.Lease.Valid() || e.sends.Free() == 0 {
+	if !e.Node.Lease.Valid() {
 		return 0, nil
 	}
 	due, err := e.Store.PayoutsDue(ctx, e.Env.Clock.Now(), store.ToSend)
@@ -30,21 +30,25 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 	}
 	did := 0
 	var errs []error
-	for _, d := range worker.Order(&e.sendTurn, due, merchantOf, payment.CompareIDs) {
+	for _, d := range worker.Order(&e.sendTurn, due, store.Due.At, store.CompareDue) {
 		transferrer, ok := e.Processors[d.Processor].(processor.Transferrer)
 		if !ok {
 			continue // the processor is no longer configured: its payouts wait
 		}
-		n := e.breakers.allow(d.Processor, min(e.share(), e.sends.Free()))
+		pool := e.sends.Of(d.Processor)
+		n := min(e.share(), pool.Free())
+		if n > 0 {
+			n = e.sendBreakers.Allow(d.Processor, n)
+		}
 		if n == 0 {
 			continue
 		}
 		sends, claimed, err := e.Claim(ctx, d, n)
 		errs = append(errs, err)
 		did += claimed
-		e.sendTurn.Served(d.Merchant)
+		e.sendTurn.Served(d.At())
 		for i := range sends {
-			e.sends.Run(func() { e.transfer(ctx, sends[i], transferrer) })
+			pool.Run(func() { e.transfer(ctx, sends[i], transferrer) })
 		}
 	}
 	return did, errors.Join(errs...)
@@ -57,8 +61,6 @@ func (e *Executor) share() int {
 	}
 	return sendsPerMerchant
 }
-
-func merchantOf(d store.Due) payment.ID { return d.Merchant }
 
 // ClaimedSend is a payout whose intent is durable: only this process may send it, until
 // the deadline.
@@ -230,10 +232,11 @@ func (e *Executor) transfer(ctx context.Context, s ClaimedSend, transferrer proc
 	e.awaitLease(ctx, left/2) // leaves the other half for the call
 	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), min(left, s.Deadline.Sub(e.Env.Clock.Now())))
 	answer, stale := transferGuarded(limited, transferrer, s.Request, e.Guard(&s))
+	answered := answer.Outcome != processor.NotSent && !timedOut(limited, answer.Outcome == processor.Unknown)
 	cancel()
 	e.Env.Inject(env.AfterTransfer)
 	if !stale { // a stale send proves nothing about the processor
-		e.breakers.record(s.Payout.Processor, answer.Outcome != processor.NotSent)
+		e.sendBreakers.Record(s.Payout.Processor, answered)
 	}
 	if answer.Outcome != processor.Done {
 		e.Log.WarnContext(ctx, "payout not confirmed", "processor", s.Payout.Processor, "externalId", s.Payout.ExternalID,
@@ -241,6 +244,9 @@ func (e *Executor) transfer(ctx context.Context, s ClaimedSend, transferrer proc
 	}
 	e.Recorder.Record(ctx, "result of send", func(ctx context.Context) error { return e.RecordSend(ctx, s, answer) })
 }
+
+// timedOut reports whether a call ended without a result because its time was over.
+func timedOut(ctx context.Context, noResult bool) bool { return noResult && ctx.Err() != nil }
 
 // transferGuarded calls the processor if the guard allows it. The guard is checked before
 // the call, whose deadline may have passed, and right before the first byte. stale

@@ -1,10 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -368,19 +369,43 @@ type Due struct {
 	Since     time.Time // when the oldest became due
 }
 
-// PayoutsDue lists the merchants that have payouts due in a queue, so that
-// they can be claimed one merchant at a time. If the payouts of a merchant wait at
-// several processors, it names the processor of the oldest.
+// DueAt is a merchant and one of its processors.
+type DueAt struct {
+	Merchant  payment.ID
+	Processor string
+}
+
+// At is the merchant and the processor of d.
+func (d Due) At() DueAt { return DueAt{d.Merchant, d.Processor} }
+
+// CompareDue orders as PayoutsDue does.
+func CompareDue(a, b DueAt) int {
+	return cmp.Or(payment.CompareIDs(a.Merchant, b.Merchant), strings.Compare(a.Processor, b.Processor))
+}
+
+// PayoutsDue lists the merchants that have payouts due in a queue, with the processors
+// at which they are due, in the order of both, so that they can be claimed one merchant
+// and processor at a time. It skips from one pair to the next in the index of the queue:
+// a merchant or processor with many payouts hides no other.
 func (s *Store) PayoutsDue(ctx context.Context, now time.Time, queue PayoutQueue) ([]Due, error) {
-	oldest := ` FROM payouts p WHERE p.merchant_id = due.merchant_id AND p.next_at > 0 AND p.next_at <= $1 AND p.` + queue.sql() + ` ORDER BY p.next_at LIMIT 1)`
-	rows, err := s.db.Query(ctx, `SELECT due.merchant_id, (SELECT p.processor`+oldest+`, (SELECT p.next_at`+oldest+`
-		FROM (`+merchantsDue("payouts", " AND "+queue.sql())+`) AS due ORDER BY due.merchant_id`, micros(now))
+	due := " WHERE next_at > 0 AND " + queue.sql()
+	next := func(column string) string { // || '' removes the affinity, with which SQLite would compare merchants only
+		return "(SELECT t." + column + " FROM payouts t" + due +
+			" AND (t.merchant_id, t.processor) > (queue.merchant_id, queue.processor || '') ORDER BY t.merchant_id, t.processor LIMIT 1)"
+	}
+	rows, err := s.db.Query(ctx, `WITH RECURSIVE queue (merchant_id, processor) AS (
+			SELECT * FROM (SELECT merchant_id, processor FROM payouts`+due+` ORDER BY merchant_id, processor LIMIT 1) AS first
+			UNION ALL
+			SELECT `+next("merchant_id")+", "+next("processor")+` FROM queue WHERE queue.merchant_id IS NOT NULL)
+		SELECT * FROM (SELECT queue.merchant_id, queue.processor, (SELECT t.next_at FROM payouts t`+due+`
+				AND t.merchant_id = queue.merchant_id AND t.processor = queue.processor ORDER BY t.next_at LIMIT 1) AS since
+			FROM queue WHERE queue.merchant_id IS NOT NULL) AS pair
+		WHERE since <= $1 ORDER BY merchant_id, processor`, micros(now))
 	list, err := db.Collect(rows, err, func(r db.Scanner) (Due, error) {
 		var d Due
-		var processor sql.NullString // NULL if the row is gone in the meantime
-		var since sql.NullInt64
-		err := r.Scan((*idDest)(&d.Merchant), &processor, &since)
-		d.Processor, d.Since = processor.String, atMicros(since.Int64)
+		var since int64
+		err := r.Scan((*idDest)(&d.Merchant), &d.Processor, &since)
+		d.Since = atMicros(since)
 		return d, err
 	})
 	return list, s.db.ReadError("due payouts", err)

@@ -134,9 +134,10 @@ CREATE TABLE payouts (
 );
 CREATE UNIQUE INDEX payouts_external ON payouts (merchant_id, external_id);
 -- Payouts to send and payouts to look up are two queues: a worker that reads one
--- must not scan the other.
-CREATE INDEX payouts_to_send ON payouts (merchant_id, next_at) WHERE next_at > 0 AND step = 'queued';
-CREATE INDEX payouts_to_look_up ON payouts (merchant_id, next_at) WHERE next_at > 0 AND step IN ('accepted', 'unknown');
+-- must not scan the other. Each is split by processor, so that payouts at one never
+-- wait behind those at another.
+CREATE INDEX payouts_to_send ON payouts (merchant_id, processor, next_at) WHERE next_at > 0 AND step = 'queued';
+CREATE INDEX payouts_to_look_up ON payouts (merchant_id, processor, next_at) WHERE next_at > 0 AND step IN ('accepted', 'unknown');
 CREATE INDEX payouts_status ON payouts (merchant_id, status, id) WHERE status <> 'COMPLETED';
 CREATE INDEX payouts_claimed ON payouts (claimed_by) WHERE length(claimed_by) > 0;
 

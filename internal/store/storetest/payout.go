@@ -35,7 +35,7 @@ var payoutTests = []test{
 				s.equal("claimed payout, with its beneficiary", values(list[i].ID, list[i].Beneficiary), values(p.Payout.ID, p.Payout.Beneficiary))
 			}
 		}
-		due("to send, since the oldest", store.ToSend, since(queued))
+		due("to send, at each processor, since the oldest", store.ToSend, since(queued), since(other))
 		due("to look up, since the oldest", store.ToLookUp, since(accepted))
 		claim(toSend(m, 10), queued)
 		due("to send next", store.ToSend, since(other))

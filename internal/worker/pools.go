@@ -1,0 +1,44 @@
+package worker
+
+import "sync"
+
+// Pools are pools of equal size, one per account of a processor, so that the calls to an
+// account that hangs leave the slots of the others free.
+type Pools struct {
+	slots  int
+	waker  *Waker
+	inline bool
+
+	mu    sync.Mutex
+	pools map[string]*Pool
+}
+
+// NewPools returns pools with slots slots each; see [NewPool].
+func NewPools(slots int, waker *Waker, inline bool) *Pools {
+	return &Pools{slots: slots, waker: waker, inline: inline, pools: map[string]*Pool{}}
+}
+
+// Of is the pool of an account.
+func (p *Pools) Of(account string) *Pool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pool := p.pools[account]
+	if pool == nil {
+		pool = NewPool(p.slots, p.waker, p.inline)
+		p.pools[account] = pool
+	}
+	return pool
+}
+
+// Wait waits until no call of any pool is in flight.
+func (p *Pools) Wait() {
+	p.mu.Lock()
+	all := make([]*Pool, 0, len(p.pools))
+	for _, pool := range p.pools {
+		all = append(all, pool)
+	}
+	p.mu.Unlock()
+	for _, pool := range all {
+		pool.Wait()
+	}
+}
