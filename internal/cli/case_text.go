@@ -24,6 +24,9 @@ var caseTexts = map[casePair]string{
 
 	{store.CasePayoutUnknown, store.ReasonNoAnswer}:      "The processor does not report the outcome. The money stays held and look-ups continue: contact the processor's support with the externalId.",
 	{store.CasePayoutUnknown, store.ReasonNotIdempotent}: "The processor may have paid it, but reports \"not found\" and does not deduplicate requests. Check the processor's statement.",
+	{store.CasePayoutUnknown, store.ReasonTooOld}:        "It was not found, and was first sent too long ago: the processor may not recognise its id any more, and pay it twice. Check the processor's statement.",
+	{store.CasePayoutUnknown, store.ReasonIDInUse}:       "The processor reports that it already has this externalId, but does not find it. Contact the processor's support.",
+	{store.CasePayoutWaiting, ""}:                        "The processor does not take it now, for hours: no balance there, too many requests, or maintenance. It is sent again until the processor takes it.",
 	{store.CasePayoutUnknown, store.ReasonOtherContents}: "It was already sent with different contents, so it is not sent again. Compare the processor's records with this order.",
 
 	{store.CaseContradiction, store.ReasonOtherAmount}:       "The processor reports another amount: {reported} cents." + compareStatement,

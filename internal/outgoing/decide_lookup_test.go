@@ -37,7 +37,9 @@ type lookUpRow struct {
 }
 
 func (r lookUpRow) run(g stage) {
-	g.bank().Profiled.IdempotentByOurID = !r.doubtful
+	if r.doubtful {
+		g.bank().Profiled.Transfer.Repeat = processor.RepeatUnsafe
+	}
 	before := g.balances()
 	p, _ := give(g, r.given)
 	g.pass(5*time.Second + r.since)

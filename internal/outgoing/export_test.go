@@ -19,7 +19,7 @@ type (
 func (e *Executor) NewClaimSends(due store.Due, limit int) *ClaimSends {
 	return &claimSends{
 		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToSend, Limit: limit},
-		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), timeout: e.Processors[due.Processor].Profile().TransferTimeout,
+		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), profile: e.Processors[due.Processor].Profile().Transfer,
 	}
 }
 

@@ -28,7 +28,7 @@ func (e *Executor) LookUp(ctx context.Context) (int, error) {
 	var errs []error
 	for _, d := range worker.Order(&e.lookUpTurn, due, store.Due.At, store.CompareDue) {
 		transferrer, ok := e.Processors[d.Processor].(processor.Transferrer)
-		pool := e.lookUps.Of(d.Processor)
+		pool := e.lookUps.Of(d.Processor, 0)
 		n := min(lookUpPerMerchant, pool.Free())
 		if n > 0 && ok {
 			n = e.lookUpBreakers.Allow(d.Processor, n)
@@ -238,22 +238,44 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 	if last.Before(v.restoredAt) {
 		last = v.restoredAt // it may have been sent right before the backup was restored
 	}
-	if quiet := last.Add(v.profile.QuietPeriod); l.Now().Before(quiet) {
+	if quiet := last.Add(v.profile.Transfer.QuietPeriod); l.Now().Before(quiet) {
 		if p.NextAt.After(quiet) {
 			p.NextAt = quiet
 		}
 		c.SetPayout(*p)
 		return
 	}
+	reason := v.notRepeatable(l, p)
 	endSend(l, c, p, store.SendNotFound, notFoundEvidence)
-	if !v.profile.IdempotentByOurID {
+	if reason != "" {
 		v.manual, v.subject = true, *p
-		review(c, p, store.ReasonNotIdempotent)
+		review(c, p, reason)
 		return
 	}
 	v.again = true
 	p.Step, p.NextAt = payment.StepQueued, l.Now()
 	c.SetPayout(*p)
+}
+
+// notRepeatable is why a payout that was not found may not be sent again by rule; "" if
+// it may.
+func (v *recordReport) notRepeatable(l *store.Loaded, p *payment.Payout) store.CaseReason {
+	profile, sends, first := v.profile.Transfer, l.Sends(p.Merchant, p.ID), p.CreatedAt
+	if len(sends) > 0 {
+		first = sends[0].CreatedAt
+	}
+	switch {
+	case len(sends) == 0 && v.restoredAt.IsZero(): // looked up before its first send
+		return ""
+	case !profile.Repeat.Safe():
+		return store.ReasonNotIdempotent
+	case len(sends) > 0 && sends[len(sends)-1].Evidence == idInUse:
+		return store.ReasonIDInUse
+	case !profile.Repeatable(first, l.Now()) || !profile.Visible(first, l.Now()):
+		return store.ReasonTooOld
+	default:
+		return ""
+	}
 }
 
 // clockTolerance is how far the clock that set a deadline may be ahead.
@@ -262,10 +284,10 @@ const clockTolerance = time.Minute
 // sentUntil is when the last byte of a send can have left. If its deadline was set by
 // a clock that was ahead, it counts from now: no node sends it any more.
 func (v *recordReport) sentUntil(l *store.Loaded, c *store.Changes, s store.Send) time.Time {
-	if !s.Deadline.After(l.Now().Add(v.profile.TransferTimeout + clockTolerance)) {
+	if !s.Deadline.After(l.Now().Add(v.profile.Transfer.Timeout + clockTolerance)) {
 		return s.Deadline
 	}
-	s.Deadline = l.Now().Add(v.profile.TransferTimeout)
+	s.Deadline = l.Now().Add(v.profile.Transfer.Timeout)
 	c.SetSend(s)
 	return s.Deadline
 }

@@ -59,7 +59,7 @@ func TestRule06SentAgainToAnIdempotentProcessor(t *testing.T) {
 
 func TestRule06ManualReviewElse(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-		g.Bank.Profiled.IdempotentByOurID = false
+		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
 		g.Bank.AnswerTransfer = coretest.Unknown
 		p := g.Payout("r", 10_00)
 		g.Send()

@@ -2,8 +2,8 @@
 // look up, resolve.
 //
 // A payout that is queued is claimed, and the intent to send it is durable, before a
-// byte leaves. The answer is done, refused, not sent or unknown. An unknown outcome
-// is looked up, and sent again, with the same id and bytes, only after "not found"
+// byte leaves. The answer is done, refused, not sent, later, known or unknown. An outcome
+// that is unknown, or known to the processor, is looked up, and sent again, with the same id and bytes, only after "not found"
 // beyond the processor's quiet period, and only if the processor is idempotent on our
 // id; else it becomes a case.
 //
@@ -122,7 +122,20 @@ var (
 	sendAgainAfter = []time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute,
 	}
+	// laterAfter is the schedule of further sends of a payout that the processor does not
+	// take now. A longer wait that it names counts, up to longestLater.
+	laterAfter = []time.Duration{5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute}
 )
+
+const (
+	longestLater = 6 * time.Hour
+	// latersBeforeCase is the number of sends that the processor did not take after which
+	// a case is opened; the sends go on.
+	latersBeforeCase = 8
+)
+
+// idInUse is the evidence of a send that the processor answered with Known.
+const idInUse = "id_in_use"
 
 // lookUpsBeforeCase is the number of look-ups without an answer after which a case is
 // opened; the look-ups go on.

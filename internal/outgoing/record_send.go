@@ -8,11 +8,13 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
 )
 
 // RecordSendOp records the answer to a send. Done follows the processor's report,
-// Refused releases the money if no earlier send can still pay, NotSent queues the
-// payout again, and Unknown keeps the hold: the payout is looked up, never sent blindly.
+// Refused releases the money if no earlier send can still pay, NotSent and Later queue
+// the payout again, and Known and Unknown keep the hold: the payout is looked up, never
+// sent blindly.
 func (e *Executor) RecordSend(ctx context.Context, s ClaimedSend, answer processor.TransferAnswer) error {
 	op := e.NewRecordSendOp(s, answer)
 	if err := e.Writer.Do(ctx, op); err != nil {
@@ -77,8 +79,8 @@ func (v *RecordSendOp) Decide(l *store.Loaded, c *store.Changes) error {
 	switch v.answer.Outcome {
 	case processor.Refused:
 		return v.refused(l, c, &p, sends)
-	case processor.NotSent:
-		v.notSent(l, c, &p, sends)
+	case processor.NotSent, processor.Later:
+		v.noEffect(l, c, &p, sends)
 	default:
 		v.unanswered(l, c, &p)
 	}
@@ -95,7 +97,7 @@ func (v *RecordSendOp) refused(l *store.Loaded, c *store.Changes, p *payment.Pay
 	case final && last.Outcome != store.SendNotFound:
 		return v.failed(l, c, p, store.SendRefused, v.answer.Failure, v.answer.Evidence)
 	case last.Outcome != store.SendIntent && last.Outcome != store.SendUnknown && last.Outcome != store.SendNotFound:
-		return nil // recorded already, or a later report counts
+		return // recorded already, or a later report counts
 	}
 	last.Outcome, last.Evidence, last.EndedAt = store.SendRefused, short(v.answer.Evidence), l.Now()
 	c.SetSend(last)
@@ -119,7 +121,7 @@ func refusalIsFinal(sends []store.Send) bool {
 		switch s.Outcome {
 		case store.SendRefused:
 			return true
-		case store.SendNotSent:
+		case store.SendNotSent, store.SendLater:
 		default:
 			return false
 		}
@@ -127,18 +129,40 @@ func refusalIsFinal(sends []store.Send) bool {
 	return true
 }
 
-// notSent queues a payout again. "Not sent" is proof even if the sending process was
-// declared dead meanwhile, because no later send exists.
-func (v *RecordSendOp) notSent(l *store.Loaded, c *store.Changes, p *payment.Payout, sends []store.Send) {
-	last := sends[len(sends)-1].Outcome
+// noEffect queues a payout again after a send that did not leave, or that the processor
+// does not take now. It is proof even if the process that made the send was declared
+// dead meanwhile, because no later send exists.
+func (v *RecordSendOp) noEffect(l *store.Loaded, c *store.Changes, p *payment.Payout, sends []store.Send) {
+	earlier, last := sends[:len(sends)-1], sends[len(sends)-1].Outcome
 	if last != store.SendIntent && last != store.SendUnknown || p.Step != payment.StepIntent && p.Step != payment.StepUnknown {
 		return // recorded already, or a later report counts
 	}
-	endSend(l, c, p, store.SendNotSent, errorText(v.answer.Cause))
-	p.Step, p.ClaimedBy = payment.StepQueued, payment.ID{}
-	p.NextAt = l.Now().Add(v.jitter.of(after(sendAgainAfter, len(sends)-1)))
 	c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByProof)
+	p.Step, p.ClaimedBy = payment.StepQueued, payment.ID{}
+	if v.answer.Outcome == processor.NotSent {
+		endSend(l, c, p, store.SendNotSent, errorText(v.answer.Cause))
+		p.NextAt = l.Now().Add(v.jitter.of(after(sendAgainAfter, len(earlier))))
+		*p = c.SetPayout(*p)
+		return
+	}
+	endSend(l, c, p, store.SendLater, short(v.answer.Evidence))
+	before := countLater(earlier)
+	wait := v.jitter.of(after(laterAfter, before))
+	p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
+	if before+1 == latersBeforeCase {
+		c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CasePayoutWaiting, Subject: p.ID, Amount: p.Amount})
+	}
 	*p = c.SetPayout(*p)
+}
+
+// countLater counts the sends that the processor did not take.
+func countLater(sends []store.Send) (n int) {
+	for i := range sends {
+		if sends[i].Outcome == store.SendLater {
+			n++
+		}
+	}
+	return n
 }
 
 // unanswered schedules a look-up, unless another process has taken over the payout.
@@ -146,9 +170,13 @@ func (v *RecordSendOp) unanswered(l *store.Loaded, c *store.Changes, p *payment.
 	if mine := p.Step == payment.StepIntent && p.ClaimedBy == v.payout.ClaimedBy; !mine {
 		return
 	}
-	endSend(l, c, p, store.SendUnknown, errorText(v.answer.Cause))
+	evidence, wait := errorText(v.answer.Cause), after(lookUpAfter, 0)
+	if v.answer.Outcome == processor.Known {
+		evidence, wait = idInUse, 0
+	}
+	endSend(l, c, p, store.SendUnknown, evidence)
 	p.Step, p.ClaimedBy, p.Lookups = payment.StepUnknown, payment.ID{}, 0
-	p.NextAt = l.Now().Add(after(lookUpAfter, 0))
+	p.NextAt = l.Now().Add(wait)
 	*p = c.SetPayout(*p)
 }
 
@@ -161,6 +189,9 @@ func endSend(l *store.Loaded, c *store.Changes, p *payment.Payout, outcome store
 	s, ok := sendToEnd(l.Sends(p.Merchant, p.ID), outcome)
 	if !ok {
 		return
+	}
+	if !outcome.NoEffect() && countLater(l.Sends(p.Merchant, p.ID)) >= latersBeforeCase { // else there is no case
+		c.CloseCases(p.Merchant, p.ID, store.CasePayoutWaiting, store.ResolvedByProof)
 	}
 	s.Outcome, s.Evidence = outcome, evidence
 	if outcome != store.SendAccepted && outcome != store.SendUnknown {
@@ -175,7 +206,7 @@ func sendToEnd(sends []store.Send, outcome store.SendOutcome) (s store.Send, ok 
 		return sends[i], true
 	}
 	lost := func(s store.Send) bool {
-		return s.Outcome == store.SendNotFound || s.Outcome == store.SendNotSent || s.Outcome == store.SendRefused
+		return s.Outcome == store.SendNotFound || s.Outcome.NoEffect() || s.Outcome == store.SendRefused
 	}
 	proof := outcome == store.SendAccepted || outcome == store.SendPaid || outcome == store.SendFailed
 	if !proof || len(sends) == 0 || slices.ContainsFunc(sends, func(s store.Send) bool { return !lost(s) }) {

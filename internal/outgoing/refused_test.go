@@ -113,7 +113,7 @@ func TestRule08RefusalAfterTheFirstSendPaid(t *testing.T) {
 // A refusal of the only send is proof, even if a look-up had not found it.
 func TestRule08LateRefusalOfTheOnlySend(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-		g.Bank.Profiled.IdempotentByOurID = false
+		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
 		p := g.Payout("r", 10_00)
 		s := claim(g)
 		g.Heartbeat()
@@ -136,7 +136,7 @@ func TestRule08LateRefusalOfTheOnlySend(t *testing.T) {
 // idempotent on our id no operator must decide.
 func TestRule06NotSentByADeadProcess(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		g.Bank.Profiled.IdempotentByOurID = false
+		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
 		p := g.Payout("r", 10_00)
 		s := claim(g)
 		other := g.Second()

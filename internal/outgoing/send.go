@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -35,7 +36,7 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 		if !ok {
 			continue // the processor is no longer configured: its payouts wait
 		}
-		pool := e.sends.Of(d.Processor)
+		pool := e.sends.Of(d.Processor, e.Processors[d.Processor].Profile().Transfer.Slots)
 		n := min(e.share(), pool.Free())
 		if n > 0 {
 			n = e.sendBreakers.Allow(d.Processor, n)
@@ -81,13 +82,13 @@ func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends [
 	}
 	op := &claimSends{
 		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToSend, Limit: limit},
-		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), timeout: proc.Profile().TransferTimeout,
+		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), profile: proc.Profile().Transfer,
 	}
 	if err := e.Writer.DoWithoutCancel(ctx, op); err != nil {
 		return nil, 0, err
 	}
 	for _, p := range op.conflicting {
-		e.Log.WarnContext(ctx, "payout needs manual review: it was sent before with different contents", "payout", p.ID, "externalId", p.ExternalID)
+		e.Log.WarnContext(ctx, "payout needs manual review: it was sent before, with other contents or too long ago", "payout", p.ID, "externalId", p.ExternalID)
 	}
 	if op.claimed > len(op.sends) {
 		e.LookUpWaker.Wake()
@@ -100,7 +101,7 @@ type claimSends struct {
 	due        store.DuePayouts
 	node       payment.ID
 	restoredAt time.Time
-	timeout    time.Duration // of one call
+	profile    processor.Effect
 
 	sends       []ClaimedSend
 	conflicting []payment.Payout
@@ -138,11 +139,15 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 		hash := bodyHash(request)
 		sends := l.Sends(p.Merchant, p.ID)
 		switch {
-		case LookUpFirst(&p, v.restoredAt, l.Now()):
+		case LookUpFirst(&p, v.restoredAt, l.Now()) || v.profile.LookUpFirst && len(sends) == 0 && p.Lookups == 0:
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()
 		case !sameBody(sends, hash):
 			v.conflicting = append(v.conflicting, p)
 			review(c, &p, store.ReasonOtherContents)
+			continue
+		case tooOld(sends, v.profile, l.Now()):
+			v.conflicting = append(v.conflicting, p)
+			review(c, &p, store.ReasonTooOld)
 			continue
 		default:
 			if p.SentAt.IsZero() {
@@ -158,7 +163,7 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 		}
 		s := store.Send{
 			Merchant: p.Merchant, Payout: p.ID, Number: int64(len(sends)) + 1, Processor: p.Processor, BodyHash: hash,
-			Node: v.node, Deadline: l.Now().Add(v.timeout), Outcome: store.SendIntent,
+			Node: v.node, Deadline: l.Now().Add(v.profile.Timeout), Outcome: store.SendIntent,
 		}
 		c.AddSend(s)
 		v.sends = append(v.sends, ClaimedSend{Payout: p, Number: s.Number, Request: request, Deadline: s.Deadline})
@@ -214,6 +219,13 @@ func bodyHash(r processor.TransferRequest) []byte {
 	return sum[:]
 }
 
+// tooOld reports whether the processor may have forgotten the id of an earlier send that
+// can have arrived: another send might then have a second effect.
+func tooOld(sends []store.Send, profile processor.Effect, now time.Time) bool {
+	i := slices.IndexFunc(sends, func(s store.Send) bool { return !s.Outcome.NoEffect() })
+	return i >= 0 && profile.Repeat.Safe() && !profile.Repeatable(sends[i].CreatedAt, now)
+}
+
 func sameBody(sends []store.Send, hash []byte) bool {
 	for i := range sends {
 		if !bytes.Equal(sends[i].BodyHash, hash) {
@@ -228,7 +240,7 @@ func sameBody(sends []store.Send, hash []byte) bool {
 func (e *Executor) transfer(ctx context.Context, s ClaimedSend, transferrer processor.Transferrer) {
 	e.Env.Inject(env.BeforeTransfer)
 	// The deadline is later than the time-out if the clock was set back after the claim.
-	left := min(s.Deadline.Sub(e.Env.Clock.Now()), e.Processors[s.Payout.Processor].Profile().TransferTimeout)
+	left := min(s.Deadline.Sub(e.Env.Clock.Now()), e.Processors[s.Payout.Processor].Profile().Transfer.Timeout)
 	e.awaitLease(ctx, left/2) // leaves the other half for the call
 	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), min(left, s.Deadline.Sub(e.Env.Clock.Now())))
 	answer, stale := transferGuarded(limited, transferrer, s.Request, e.Guard(&s))

@@ -43,7 +43,7 @@ func (s *Service) tryTestCard(ctx context.Context, p payment.Payin, attempt int,
 	if p.Status != payment.PayinPending || attempt != p.Details.CardAttempts+1 || !p.ExpiresAt.After(s.Env.Clock.Now()) {
 		return false, problem.New(problem.InvalidState, "The order cannot be paid by this attempt.")
 	}
-	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), proc.Profile().ChargeTimeout)
+	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), proc.Profile().Charge.Timeout)
 	defer cancel()
 	answer := try(limited, taker)
 	switch answer.Outcome {

@@ -35,7 +35,7 @@ func setCharge(p *payment.Payin, c processor.Charge) {
 // one, is requested again until the timeout. An answer that differs from the order is
 // withheld. The order stays in any case; the same request again continues from there.
 func (s *Service) charge(ctx context.Context, charger processor.Charger, profile processor.Profile, p payment.Payin, r processor.ChargeRequest, replayed bool) (payment.Payin, error) {
-	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), profile.ChargeTimeout)
+	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), profile.Charge.Timeout)
 	defer cancel()
 	for {
 		answer := charger.Charge(limited, r)

@@ -130,7 +130,7 @@ func TestUnconfirmedChargeIsRequestedAgain(t *testing.T) {
 			<-done
 			return p, replayed, err
 		}
-		p, _, err := create(int(g.Bank.Profiled.ChargeTimeout / (100 * time.Millisecond)))
+		p, _, err := create(int(g.Bank.Profiled.Charge.Timeout / (100 * time.Millisecond)))
 		if !problem.Is(err, problem.ProcessorTimeout) || p.Status != payment.PayinPending || p.Ready() || calls != 40 {
 			t.Errorf("answered %s, %v, after %d calls", p.Status, err, calls)
 		}

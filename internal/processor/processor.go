@@ -1,5 +1,5 @@
 // Package processor defines what a payment processor can do for the gateway:
-// capability interfaces, outcomes (done, refused, not sent, unknown), registry.
+// capability interfaces, outcomes (done, refused, not sent, later, known, unknown), registry.
 //
 // A processor's package is a stateless translation: request out, answer in. It
 // makes no decisions, stores nothing and never repeats a call. Anything unproved
@@ -34,6 +34,13 @@ const (
 	// NotSent: no byte of the request can have reached the processor (dial
 	// refused, DNS failure, our own guard). Sending again is safe.
 	NotSent
+	// Later: the processor proved that the request has no effect, and that the cause is
+	// not in it: too many requests, no balance at the processor, maintenance. Sending
+	// again after a wait is safe.
+	Later
+	// Known: the processor already has a request under our id. This one has no effect;
+	// what the earlier one did is looked up.
+	Known
 )
 
 // String names the outcome as in logs and the database.
@@ -45,6 +52,10 @@ func (o Outcome) String() string {
 		return "refused"
 	case NotSent:
 		return "not_sent"
+	case Later:
+		return "later"
+	case Known:
+		return "known"
 	default:
 		return "unknown"
 	}
@@ -66,20 +77,57 @@ const (
 type Profile struct {
 	Name    string
 	Methods []payment.Method
-	// IdempotentByOurID: the same transfer id sent again, with the same bytes, has no
-	// second effect. Without it an unknown transfer is never sent again.
-	IdempotentByOurID bool
-	// QuietPeriod is how long after sending a "not found" proves nothing, as the
-	// request may still be in one of the processor's queues.
-	QuietPeriod time.Duration
 	// ChecksDocuments: CPF, CNPJ and Pix keys must carry right check digits.
 	ChecksDocuments bool
 	// CodeHosts are the hosts in the URLs of the processor's dynamic BR Codes; empty:
 	// any.
 	CodeHosts []string
-	// ChargeTimeout and TransferTimeout bound one call.
-	ChargeTimeout   time.Duration
-	TransferTimeout time.Duration
+	// What the processor guarantees for each kind of effect.
+	Transfer, Charge Effect
+}
+
+// Repeat is the result of a request that is sent again under the same id.
+type Repeat int
+
+// The results of a repeated request. The zero value is RepeatUnsafe.
+const (
+	RepeatUnsafe       Repeat = iota // a second effect: it is never sent again by rule
+	RepeatReturnsFirst               // the answer to the first, without a second effect
+	RepeatRejected                   // an error, without a second effect; its outcome is Known
+)
+
+// Safe reports whether a repeated request has no second effect.
+func (r Repeat) Safe() bool { return r != RepeatUnsafe }
+
+// Effect is what a processor guarantees for one kind of effect.
+type Effect struct {
+	Repeat Repeat
+	// Life is how long after the first request the processor recognises its id; 0 is
+	// forever. Later the request is not repeated by rule.
+	Life time.Duration
+	// QuietPeriod is how long after sending a "not found" proves nothing, as the
+	// request may still be in one of the processor's queues.
+	QuietPeriod time.Duration
+	// LookUpFirst: our id is looked up before the first request.
+	LookUpFirst bool
+	// LookBack is how long after the first request a look-up finds it; 0 is forever.
+	// Later a "not found" proves nothing.
+	LookBack time.Duration
+	// Timeout bounds one call.
+	Timeout time.Duration
+	// Slots bounds the calls in flight at the account; 0 is the gateway's default.
+	Slots int
+}
+
+// Repeatable reports whether a request that was first sent at first may be repeated at
+// now.
+func (e Effect) Repeatable(first, now time.Time) bool {
+	return e.Repeat.Safe() && (e.Life == 0 || now.Before(first.Add(e.Life)))
+}
+
+// Visible reports whether a look-up at now would find a request first sent at first.
+func (e Effect) Visible(first, now time.Time) bool {
+	return e.LookBack == 0 || now.Before(first.Add(e.LookBack))
 }
 
 // Processor is implemented by every processor; the capabilities below are
@@ -265,9 +313,11 @@ type TransferReport struct {
 }
 
 // TransferAnswer is how a Transfer call ended. Report is set if it is Done;
-// Failure and Evidence if it is Refused.
+// Failure and Evidence if it is Refused; Wait, if the processor named one, if it is
+// Later.
 type TransferAnswer struct {
 	Outcome  Outcome
+	Wait     time.Duration
 	Report   TransferReport
 	Failure  *payment.Failure
 	Evidence string

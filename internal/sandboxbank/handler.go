@@ -98,6 +98,9 @@ func (b *Bank) serveWithFaults(w http.ResponseWriter, c *call, op bankapi.Operat
 		w.Header().Set(bankapi.FaultHeader, string(bankapi.NotSent))
 		respond(w, nil, bankapi.CodeNotSent)
 		return
+	case bankapi.Later:
+		respond(w, nil, bankapi.CodeTooManyRequests)
+		return
 	case bankapi.TimeoutBefore:
 		b.hangUp(c)
 	case bankapi.ServerErrorBefore:
@@ -113,6 +116,11 @@ func (b *Bank) serveWithFaults(w http.ResponseWriter, c *call, op bankapi.Operat
 	switch c.fault {
 	case bankapi.TimeoutAfter:
 		b.hangUp(c)
+	case bankapi.Known:
+		if err == nil && op != bankapi.OpQuery {
+			err = bankapi.CodeIDInUse
+		}
+		respond(w, body, err)
 	case bankapi.ServerErrorAfter:
 		respondStatus(w, http.StatusInternalServerError)
 	case bankapi.Delayed:

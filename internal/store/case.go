@@ -21,6 +21,7 @@ const (
 	CaseOverpaid         CaseKind = "overpaid"           // subject: pay-in; amount: the surplus, in unapplied
 	CaseUnmatchedReceipt CaseKind = "unmatched_receipt"  // subject: receipt; processor, externalId: its money names no order, and is the platform's
 	CasePayoutUnknown    CaseKind = "payout_unknown"     // subject: payout; reason
+	CasePayoutWaiting    CaseKind = "payout_waiting"     // subject: payout; the processor does not take it, and names a cause that is not in it
 	CaseContradiction    CaseKind = "contradiction"      // subject: order; reason, processor, externalId, reported
 	CaseNotice           CaseKind = "notice"             // reason, processor, notice or externalId
 	CaseCharge           CaseKind = "charge_differs"     // subject: pay-in; processor, externalId, field: the charge is not shown
@@ -38,6 +39,9 @@ const (
 	ReasonNoAnswer      CaseReason = "no_answer"      // to any look-up so far
 	ReasonNotIdempotent CaseReason = "not_idempotent" // not found, and the processor might pay twice
 	ReasonOtherContents CaseReason = "other_contents" // it was sent before with others
+
+	ReasonTooOld  CaseReason = "too_old"   // its first send: the processor may not recognise its id any more
+	ReasonIDInUse CaseReason = "id_in_use" // by the processor's words, which then does not find it
 
 	// Of CaseContradiction.
 	ReasonOtherAmount       CaseReason = "other_amount"       // reported

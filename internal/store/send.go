@@ -21,10 +21,15 @@ const (
 	SendUnknown  SendOutcome = "unknown"
 	SendNotFound SendOutcome = "not_found" // by a look-up beyond the quiet period; it may still pay
 	SendNotSent  SendOutcome = "not_sent"
+	SendLater    SendOutcome = "later" // the processor asked for a later repeat, without an effect
 	SendRefused  SendOutcome = "refused"
 	SendPaid     SendOutcome = "paid"
 	SendFailed   SendOutcome = "failed"
 )
+
+// NoEffect reports whether it is proved that a send had and will have no effect, for a
+// cause that is not in the payout.
+func (o SendOutcome) NoEffect() bool { return o == SendNotSent || o == SendLater }
 
 // Undecided reports whether the effect of a send is still open.
 func (o SendOutcome) Undecided() bool {

@@ -16,7 +16,7 @@ const (
 var (
 	faultOperations = []string{"charge", "transfer", "refund", "query"}
 	faultKinds      = []string{
-		"refuse", "not_sent", "timeout_before", "timeout_after", "server_error_after", "late", "rubbish",
+		"refuse", "not_sent", "later", "known", "timeout_before", "timeout_after", "server_error_after", "late", "rubbish",
 		"notify_twice", "notify_reordered", "notify_never",
 	}
 )

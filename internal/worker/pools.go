@@ -5,7 +5,7 @@ import "sync"
 // Pools are pools of equal size, one per account of a processor, so that the calls to an
 // account that hangs leave the slots of the others free.
 type Pools struct {
-	slots  int
+	slots  int // of a pool, by default
 	waker  *Waker
 	inline bool
 
@@ -13,18 +13,22 @@ type Pools struct {
 	pools map[string]*Pool
 }
 
-// NewPools returns pools with slots slots each; see [NewPool].
+// NewPools returns pools with slots slots each by default; see [NewPool].
 func NewPools(slots int, waker *Waker, inline bool) *Pools {
 	return &Pools{slots: slots, waker: waker, inline: inline, pools: map[string]*Pool{}}
 }
 
-// Of is the pool of an account.
-func (p *Pools) Of(account string) *Pool {
+// Of is the pool of an account. slots, if positive, is its size when it is first used,
+// instead of the default.
+func (p *Pools) Of(account string, slots int) *Pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pool := p.pools[account]
 	if pool == nil {
-		pool = NewPool(p.slots, p.waker, p.inline)
+		if slots <= 0 {
+			slots = p.slots
+		}
+		pool = NewPool(slots, p.waker, p.inline)
 		p.pools[account] = pool
 	}
 	return pool

@@ -134,7 +134,7 @@ func (c *bankCall) carry(fault string) (*http.Response, error) {
 	case "503_before", "429_before", "401_before":
 		status := map[string]int{"503_before": 503, "429_before": 429, "401_before": 401}[fault]
 		return response(c.request, status, nil, []byte("no")), nil
-	case "refuse", "notify_twice", "notify_reordered", "notify_never":
+	case "refuse", "later", "known", "notify_twice", "notify_reordered", "notify_never":
 		s.bank.arm(bankapi.OpTransfer, bankapi.FaultKind(fault))
 	case "twice":
 		if _, err := s.bank.serve(c.request, c.body); err != nil {

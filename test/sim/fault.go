@@ -25,7 +25,7 @@ var callFaults = []string{
 }
 
 // transferFaults are faults of a transfer in the bank itself, besides callFaults.
-var transferFaults = []string{"refuse", "delayed", "notify_twice", "notify_reordered", "notify_never"}
+var transferFaults = []string{"refuse", "later", "known", "delayed", "notify_twice", "notify_reordered", "notify_never"}
 
 // stale is an old answer to a look-up.
 const stale = "stale"

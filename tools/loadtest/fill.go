@@ -172,7 +172,7 @@ type bank struct{ processor.Transferrer }
 
 // Profile implements [processor.Processor].
 func (bank) Profile() processor.Profile {
-	return processor.Profile{Name: sandbox.Name, IdempotentByOurID: true, TransferTimeout: 5 * time.Second}
+	return processor.Profile{Name: sandbox.Name, Transfer: processor.Effect{Repeat: processor.RepeatReturnsFirst, Timeout: 5 * time.Second}}
 }
 
 // NewCharge implements [processor.OfflineCharger].

@@ -56,8 +56,9 @@ func NewBank() *Bank {
 	return &Bank{
 		Transfers: map[string]*Transfer{}, Charges: map[string]*processor.ChargeReport{},
 		Profiled: processor.Profile{
-			Name: BankName, IdempotentByOurID: true, QuietPeriod: time.Minute,
-			ChargeTimeout: 4 * time.Second, TransferTimeout: 5 * time.Second,
+			Name:     BankName,
+			Transfer: processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: time.Minute, Timeout: 5 * time.Second},
+			Charge:   processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: time.Minute, Timeout: 4 * time.Second},
 		},
 	}
 }

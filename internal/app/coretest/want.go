@@ -112,3 +112,13 @@ func (g *Gateway) WantEvents(types ...payment.EventType) {
 		g.T.Fatalf("events %v, want %v", got, types)
 	}
 }
+
+// WantReason compares the one open case.
+func (g *Gateway) WantReason(kind store.CaseKind, reason store.CaseReason) {
+	g.T.Helper()
+	list, err := g.Store.OpenCases(g.T.Context(), 10)
+	g.Must(err)
+	if len(list) != 1 || list[0].Kind != kind || list[0].Params.Reason() != reason {
+		g.T.Fatalf("cases %+v, want one %s: %s\n%s", list, kind, reason, g.Log)
+	}
+}

@@ -151,7 +151,7 @@ func testPayments(t *testing.T, h Harness) {
 	var got []string
 	collect := func() {
 		for {
-			ctx, cancel := h.Clock.WithTimeout(t.Context(), h.Processor.Profile().ChargeTimeout)
+			ctx, cancel := h.Clock.WithTimeout(t.Context(), h.Processor.Profile().Charge.Timeout)
 			page, next, err := collector.Payments(ctx, cursor)
 			cancel()
 			if err != nil {

@@ -136,7 +136,7 @@ func testProfile(t *testing.T, h Harness) {
 	if profile.Name == "" || len(profile.Methods) == 0 && has[processor.Charger](h) {
 		t.Errorf("profile has no name, or charges by no method: %+v", profile)
 	}
-	if profile.QuietPeriod <= 0 || profile.ChargeTimeout <= 0 || profile.TransferTimeout <= 0 {
+	if profile.Transfer.QuietPeriod <= 0 || profile.Charge.Timeout <= 0 || profile.Transfer.Timeout <= 0 {
 		t.Errorf("profile leaves a time unbounded: %+v", profile)
 	}
 }
@@ -151,42 +151,42 @@ func bounded[T any](t *testing.T, h Harness, d time.Duration, call func(ctx cont
 
 func (h Harness) charge(t *testing.T, r processor.ChargeRequest) processor.ChargeAnswer {
 	t.Helper()
-	return bounded(t, h, h.Processor.Profile().ChargeTimeout, func(ctx context.Context) processor.ChargeAnswer {
+	return bounded(t, h, h.Processor.Profile().Charge.Timeout, func(ctx context.Context) processor.ChargeAnswer {
 		return h.Processor.(processor.Charger).Charge(ctx, r)
 	})
 }
 
 func (h Harness) queryCharge(t *testing.T, id string) processor.ChargeReport {
 	t.Helper()
-	return bounded(t, h, h.Processor.Profile().ChargeTimeout, func(ctx context.Context) processor.ChargeReport {
+	return bounded(t, h, h.Processor.Profile().Charge.Timeout, func(ctx context.Context) processor.ChargeReport {
 		return h.Processor.(processor.Charger).QueryCharge(ctx, id)
 	})
 }
 
 func (h Harness) transfer(t *testing.T, r processor.TransferRequest, guard func() error) processor.TransferAnswer {
 	t.Helper()
-	return bounded(t, h, h.Processor.Profile().TransferTimeout, func(ctx context.Context) processor.TransferAnswer {
+	return bounded(t, h, h.Processor.Profile().Transfer.Timeout, func(ctx context.Context) processor.TransferAnswer {
 		return h.Processor.(processor.Transferrer).Transfer(ctx, r, guard)
 	})
 }
 
 func (h Harness) queryTransfer(t *testing.T, id string) processor.TransferReport {
 	t.Helper()
-	return bounded(t, h, h.Processor.Profile().TransferTimeout, func(ctx context.Context) processor.TransferReport {
+	return bounded(t, h, h.Processor.Profile().Transfer.Timeout, func(ctx context.Context) processor.TransferReport {
 		return h.Processor.(processor.Transferrer).QueryTransfer(ctx, id)
 	})
 }
 
 func (h Harness) refund(t *testing.T, r processor.RefundRequest, guard func() error) processor.TransferAnswer {
 	t.Helper()
-	return bounded(t, h, h.Processor.Profile().TransferTimeout, func(ctx context.Context) processor.TransferAnswer {
+	return bounded(t, h, h.Processor.Profile().Transfer.Timeout, func(ctx context.Context) processor.TransferAnswer {
 		return h.Processor.(processor.Refunder).Refund(ctx, r, guard)
 	})
 }
 
 func (h Harness) queryRefund(t *testing.T, id string) processor.TransferReport {
 	t.Helper()
-	return bounded(t, h, h.Processor.Profile().TransferTimeout, func(ctx context.Context) processor.TransferReport {
+	return bounded(t, h, h.Processor.Profile().Transfer.Timeout, func(ctx context.Context) processor.TransferReport {
 		return h.Processor.(processor.Refunder).QueryRefund(ctx, id)
 	})
 }

@@ -35,7 +35,7 @@ func testTransfer(t *testing.T, h Harness) {
 		if answer.Outcome != processor.Done || answer.Report.Amount != r.Amount || answer.Report.Lookup != processor.Found {
 			t.Fatalf("transfer: %+v", answer)
 		}
-		if !h.Processor.Profile().IdempotentByOurID {
+		if !h.Processor.Profile().Transfer.Repeat.Safe() {
 			break
 		}
 	}
@@ -130,7 +130,7 @@ func testTransferFaults(t *testing.T, h Harness) {
 			if (report.Lookup == processor.Found) != w.effect || (report.Lookup == processor.NotFound) == w.effect {
 				t.Errorf("lookup %v, want effect %v", report.Lookup, w.effect)
 			}
-			if !w.effect || h.Processor.Profile().IdempotentByOurID {
+			if !w.effect || h.Processor.Profile().Transfer.Repeat.Safe() {
 				if again := h.transfer(t, r, willing); again.Outcome != processor.Done {
 					t.Errorf("same id again: %+v", again)
 				}

@@ -87,7 +87,9 @@ func FuzzAnswer(f *testing.F) {
 		made := p.Charge(ctx, request)
 		for what, outcome := range map[string]processor.Outcome{"transfer": sent.Outcome, "refund": back.Outcome, "charge": made.Outcome} {
 			proved := outcome == processor.Done && status == http.StatusOK ||
-				outcome == processor.Refused && (status == 400 && problem.Code == "request_invalid" || status == 422 && slices.Contains(refusals, problem.Code))
+				outcome == processor.Refused && (status == 400 && problem.Code == "request_invalid" || status == 422 && slices.Contains(refusals, problem.Code)) ||
+				outcome == processor.Later && status == 429 && problem.Code == "too_many_requests" ||
+				outcome == processor.Known && status == 409 && problem.Code == "id_in_use"
 			if outcome != processor.Unknown && !proved {
 				t.Fatalf("%s is %s by %d %q", what, outcome, status, body)
 			}

@@ -65,14 +65,12 @@ func NewProcessor(o Options) (*Processor, error) {
 // one order, so sending again is always safe.
 func (p *Processor) Profile() processor.Profile {
 	return processor.Profile{
-		Name:              Name,
-		Methods:           payment.Methods,
-		IdempotentByOurID: true,
-		QuietPeriod:       2 * time.Second,
-		ChecksDocuments:   false,
-		CodeHosts:         []string{bankapi.CodeHost},
-		ChargeTimeout:     4 * time.Second,
-		TransferTimeout:   5 * time.Second,
+		Name:            Name,
+		Methods:         payment.Methods,
+		ChecksDocuments: false,
+		CodeHosts:       []string{bankapi.CodeHost},
+		Transfer:        processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 5 * time.Second},
+		Charge:          processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 4 * time.Second},
 	}
 }
 
@@ -199,6 +197,8 @@ func orderAnswer(result response, sent bankapi.Order) processor.TransferAnswer {
 		}
 	case processor.Refused:
 		answer.Failure, answer.Evidence = failureOf(result.code), result.evidence()
+	case processor.Later, processor.Known:
+		answer.Evidence = result.evidence()
 	}
 	return answer
 }

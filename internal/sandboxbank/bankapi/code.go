@@ -53,6 +53,8 @@ const (
 	CodeInternal         Code = "internal_error"
 	CodeQueryRefused     Code = "query_refused"
 	CodeNotSent          Code = "not_sent"
+	CodeTooManyRequests  Code = "too_many_requests"
+	CodeIDInUse          Code = "id_in_use"
 	CodeMediaUnsupported Code = "unsupported_media_type"
 	CodeBodyTooLarge     Code = "body_too_large"
 )
@@ -96,6 +98,8 @@ var texts = map[Code]string{
 	CodeInternal:         "Internal error of the bank. Try again later.",
 	CodeQueryRefused:     "The bank does not answer queries now.",
 	CodeNotSent:          "The connection is to be treated as refused.",
+	CodeTooManyRequests:  "Too many requests. Send the same request again later.",
+	CodeIDInUse:          "There is a request under this id already.",
 	CodeMediaUnsupported: "The body must be application/json.",
 	CodeBodyTooLarge:     "The body is larger than 64 KiB.",
 }
@@ -138,7 +142,9 @@ func (c Code) Status() int {
 		return http.StatusUnauthorized
 	case CodeChargeUnknown, CodeTransferUnknown, CodeRefundUnknown, CodeNotFound:
 		return http.StatusNotFound
-	case CodeContentDiffers, CodeStateForbids:
+	case CodeTooManyRequests:
+		return http.StatusTooManyRequests
+	case CodeContentDiffers, CodeStateForbids, CodeIDInUse:
 		return http.StatusConflict
 	case CodeBodyTooLarge:
 		return http.StatusRequestEntityTooLarge

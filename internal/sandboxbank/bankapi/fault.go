@@ -23,6 +23,10 @@ const (
 	Refuse FaultKind = "refuse"
 	// NotSent makes the driver see a refused connection.
 	NotSent FaultKind = "not_sent"
+	// Later has no effect and answers 429: the same request may be sent again.
+	Later FaultKind = "later"
+	// Known has its effect and answers 409: the id is in use.
+	Known FaultKind = "known"
 	// TimeoutBefore has no effect and never answers.
 	TimeoutBefore FaultKind = "timeout_before"
 	// TimeoutAfter has its effect and never answers.
@@ -52,7 +56,7 @@ const (
 
 // FaultKinds lists the kinds that can be armed.
 var FaultKinds = []FaultKind{
-	Refuse, NotSent, TimeoutBefore, TimeoutAfter, ServerErrorAfter, Late, Garbage,
+	Refuse, NotSent, Later, Known, TimeoutBefore, TimeoutAfter, ServerErrorAfter, Late, Garbage,
 	NotifyTwice, NotifyReordered, NotifyNever,
 }
 

@@ -61,9 +61,9 @@ var payoutSteps = map[statusStep]string{
 // sendSteps are the outcomes that may follow an outcome of a send. Those that are not
 // listed are final.
 var sendSteps = map[string][]string{
-	"intent":   {"accepted", "unknown", "not_sent", "refused", "paid", "failed"},
+	"intent":   {"accepted", "unknown", "not_sent", "later", "refused", "paid", "failed"},
 	"accepted": {"accepted", "refused", "paid", "failed"},
-	"unknown":  {"accepted", "refused", "paid", "failed", "not_found", "not_sent"},
+	"unknown":  {"accepted", "refused", "paid", "failed", "not_found", "not_sent", "later"},
 	// It waited in a queue of the processor, and was found later, or its answer came late.
 	"not_found": {"accepted", "paid", "failed", "refused"},
 }
@@ -72,6 +72,9 @@ var sendSteps = map[string][]string{
 func proven(outcome string) bool {
 	return outcome == "accepted" || outcome == "paid" || outcome == "failed"
 }
+
+// noEffect means that it is proved that a send had and will have no effect.
+func noEffect(outcome string) bool { return outcome == "not_sent" || outcome == "later" }
 
 // undecided means that a send may have moved money, or may still do so.
 func undecided(outcome string) bool {
@@ -124,6 +127,7 @@ var caseRules = map[string]caseRule{
 	"overpaid":           {subject: Payin},
 	"unmatched_receipt":  {subject: "receipt", params: []string{"processor", "externalId"}},
 	"payout_unknown":     {subject: Payout, params: []string{"reason"}, resolutions: []string{"proof", "replaced"}},
+	"payout_waiting":     {subject: Payout, resolutions: []string{"proof"}},
 	"contradiction":      {subject: "order", params: []string{"reason"}, resolutions: []string{"replaced"}},
 	"notice":             {params: []string{"reason", "processor", "notice|externalId"}},
 	"charge_differs":     {subject: Payin, params: []string{"processor", "externalId", "field"}, resolutions: []string{"proof"}},

@@ -36,7 +36,8 @@ type bank struct{}
 
 func (bank) Profile() processor.Profile {
 	return processor.Profile{
-		Name: bankName, IdempotentByOurID: true, ChargeTimeout: time.Second, TransferTimeout: 5 * time.Second, QuietPeriod: time.Second,
+		Name: bankName, Charge: processor.Effect{Timeout: time.Second},
+		Transfer: processor.Effect{Repeat: processor.RepeatReturnsFirst, Timeout: 5 * time.Second, QuietPeriod: time.Second},
 	}
 }
 

@@ -75,7 +75,7 @@ func (c *Checker) addSend(o *order, s *sendRow) {
 			c.violatef(SingleTransfer, o, "send %d has other contents than send %d", s.number, earlier.number)
 		}
 		doubt = doubt || earlier.outcome == "not_found"
-		if earlier.outcome != "not_sent" && earlier.outcome != "not_found" && !(earlier.outcome == "refused" && doubt) {
+		if !noEffect(earlier.outcome) && earlier.outcome != "not_found" && !(earlier.outcome == "refused" && doubt) {
 			c.violatef(SingleTransfer, o, "send %d begins while send %d is %s", s.number, earlier.number, earlier.outcome)
 		}
 	}
@@ -91,7 +91,7 @@ func (c *Checker) checkSends(o *order) {
 			live++
 		}
 		// A send that was found later outlasts later sends that never left or were refused.
-		if s.outcome != "not_sent" && s.outcome != "refused" || !proven(last.outcome) {
+		if !noEffect(s.outcome) && s.outcome != "refused" || !proven(last.outcome) {
 			last = s
 		}
 	}
@@ -111,7 +111,7 @@ func (c *Checker) checkSends(o *order) {
 	case "unknown":
 		fits = last.outcome == "unknown" || last.outcome == "refused" && !refusalIsFinal(o.sends)
 	case "queued":
-		fits = last.outcome == "not_sent" || last.outcome == "not_found" || last.outcome == "refused" && !refusalIsFinal(o.sends)
+		fits = noEffect(last.outcome) || last.outcome == "not_found" || last.outcome == "refused" && !refusalIsFinal(o.sends)
 	case "manual_review":
 		fits = len(o.sends) > 0
 	}
@@ -152,7 +152,7 @@ func refusalIsFinal(sends []*sendRow) bool {
 		switch s.outcome {
 		case "refused":
 			refusals++
-		case "not_sent":
+		case "not_sent", "later":
 		default:
 			refusals, doubt = 0, true
 		}
