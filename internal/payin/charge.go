@@ -2,6 +2,7 @@ package payin
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -12,9 +13,11 @@ import (
 	"github.com/porteira/porteira/internal/transition"
 )
 
-// chargeRetryWait is the pause before a charge without a proved effect is
-// requested again under the same id.
-const chargeRetryWait = 100 * time.Millisecond
+// chargeAgainAfter is the schedule of further calls for a charge without a proved effect;
+// its last wait repeats until the processor's timeout.
+var chargeAgainAfter = []time.Duration{
+	100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond,
+}
 
 func chargeRequest(m *store.Merchant, p *payment.Payin, personal payment.PersonalData) processor.ChargeRequest {
 	return processor.ChargeRequest{
@@ -30,35 +33,103 @@ func setCharge(p *payment.Payin, c processor.Charge) {
 	p.Details.PIX, p.Details.Boleto, p.Details.Card = c.PIX, c.Boleto, c.Card
 }
 
-// charge registers a stored order at its processor, within the processor's timeout.
-// Charges are idempotent on our id, so a charge that had no effect, or may have had
-// one, is requested again until the timeout. An answer that differs from the order is
-// withheld. The order stays in any case; the same request again continues from there.
-func (s *Service) charge(ctx context.Context, charger processor.Charger, profile processor.Profile, p payment.Payin, r processor.ChargeRequest, replayed bool) (payment.Payin, error) {
+// charging is the registration of one order that is in progress in this process.
+type charging struct {
+	done    chan struct{} // closed at its end
+	waiting int           // requests, besides the one that calls
+	payin   payment.Payin
+	err     error
+}
+
+// chargeOnce registers a stored order at its processor. Requests for the same order that
+// arrive meanwhile wait for the result and make no call of their own. fresh means that
+// the order was created by this request, so that no charge can exist.
+func (s *Service) chargeOnce(ctx context.Context, p payment.Payin, fresh bool, r processor.ChargeRequest) (payment.Payin, error) {
+	s.mu.Lock()
+	c := s.charging[p.ID]
+	first := c == nil
+	if first {
+		c = &charging{done: make(chan struct{}), payin: p, err: errChargeEnded}
+		s.charging[p.ID] = c
+	} else {
+		c.waiting++
+	}
+	s.mu.Unlock()
+	if !first {
+		<-c.done // bounded by the processor's timeout
+		return c.payin, c.err
+	}
+	defer func() { // even if the processor's package panics
+		s.mu.Lock()
+		delete(s.charging, p.ID)
+		s.mu.Unlock()
+		close(c.done)
+	}()
+	c.payin, c.err = s.charge(ctx, p, fresh, r)
+	return c.payin, c.err
+}
+
+// errChargeEnded is the result of a registration that panicked.
+var errChargeEnded = errors.New("payin: the registration of the order ended without a result")
+
+// charge registers an order at the processor that the order names, within the processor's
+// timeout. A charge that had no effect, or may have had one, is requested again until then
+// if that is safe, else looked up. An answer that differs from the order is withheld. The
+// order stays in any case; the same request again continues from there. A processor whose breaker is open when the request arrives is not
+// called.
+func (s *Service) charge(ctx context.Context, p payment.Payin, fresh bool, r processor.ChargeRequest) (payment.Payin, error) {
+	charger, profile, err := s.charger(p.Processor)
+	if err != nil {
+		return p, err
+	}
 	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), profile.Charge.Timeout)
 	defer cancel()
-	for {
-		answer := charger.Charge(limited, r)
+	if s.breakers.Allow(p.Processor, 1) == 0 { // else requests would wait for it in every slot of the API
+		return p, chargeTimeout(errBreakerOpen)
+	}
+	for tries := 0; ; tries++ {
+		answer := register(limited, charger, r, fresh && tries == 0 || profile.Charge.Repeat.Safe())
+		s.breakers.Record(p.Processor, answer.Outcome != processor.NotSent && (answer.Outcome != processor.Unknown || limited.Err() == nil))
 		switch answer.Outcome {
 		case processor.Done:
 			if err := processor.CheckCharge(&profile, &r, &answer.Charge); err != nil {
 				return p, s.withholdCharge(ctx, profile.Name, &p, err)
 			}
-			return s.recordCharge(ctx, &recordCharge{payin: p, charge: answer.Charge, withheld: replayed, links: s.Links})
+			return s.recordCharge(ctx, &recordCharge{payin: p, charge: answer.Charge, withheld: !fresh, links: s.Links})
 		case processor.Refused:
 			return s.recordCharge(ctx, &recordCharge{payin: p, refused: true, failure: answer.Failure, links: s.Links})
 		}
 		s.Log.WarnContext(ctx, "charge not confirmed", "processor", profile.Name, "externalId", p.ExternalID, "outcome", answer.Outcome.String(), "cause", answer.Cause)
-		timer := s.Env.Clock.NewTimer(chargeRetryWait)
+		timer := s.Env.Clock.NewTimer(chargeAgainAfter[min(tries, len(chargeAgainAfter)-1)])
 		select {
 		case <-timer.C():
 		case <-limited.Done():
 			timer.Stop()
 		}
 		if limited.Err() != nil { // checked on its own: select picks any of two ready cases
-			return p, problem.New(problem.ProcessorTimeout, "The processor did not answer within the timeout. The order exists; send the same request again to continue.").With(answer.Cause)
+			return p, chargeTimeout(answer.Cause)
 		}
 	}
+}
+
+// register requests a charge, or looks it up if another request could have a second
+// effect. A charge that is not found may still be under way: that proves nothing.
+func register(ctx context.Context, charger processor.Charger, r processor.ChargeRequest, safe bool) processor.ChargeAnswer {
+	if safe {
+		return charger.Charge(ctx, r)
+	}
+	report := charger.QueryCharge(ctx, r.ExternalID)
+	c := report.Charge
+	if report.Lookup != processor.Found || c.PIX == nil && c.Boleto == nil && c.Card == nil {
+		return processor.ChargeAnswer{Cause: report.Cause}
+	}
+	return processor.ChargeAnswer{Outcome: processor.Done, Charge: c}
+}
+
+var errBreakerOpen = errors.New("payin: the processor did not answer other requests")
+
+func chargeTimeout(cause error) error {
+	return problem.New(problem.ProcessorTimeout, "The processor did not answer within the timeout. The order exists; send the same request again to continue.").With(cause)
 }
 
 func (s *Service) recordCharge(ctx context.Context, op *recordCharge) (payment.Payin, error) {

@@ -61,18 +61,18 @@ func TestRecordChargeDecisions(t *testing.T) {
 	})
 }
 
-// Two copies of one request may be under way, and the processor may refuse the second
+// Two copies of one request may be under way in two processes, and the processor may refuse the second
 // charge as a duplicate of the first. The order, which has its charge, does not fail.
 func TestRefusedDuplicateChargeFailsNothing(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		request := coretest.PayinRequest("order", "")
+		request, other := coretest.PayinRequest("order", ""), g.Second()
 		var first payment.Payin
 		g.Bank.AnswerCharge = func(b *coretest.Bank, r processor.ChargeRequest) processor.ChargeAnswer {
 			b.AnswerCharge = nil // the other copy overtakes this one
 			b.Mu.Unlock()
 			defer b.Mu.Lock()
 			var err error
-			first, _, err = g.Payins.Create(t.Context(), g.Merchant, request)
+			first, _, err = other.Payins.Create(t.Context(), g.Merchant, request)
 			g.Must(err)
 			return refused
 		}
@@ -117,25 +117,25 @@ func TestUnconfirmedChargeIsRequestedAgain(t *testing.T) {
 			a.Outcome, a.Cause = answers[min(calls, len(answers))-1], errors.New("time-out")
 			return a
 		}
-		create := func(waits int) (p payment.Payin, replayed bool, err error) {
+		create := func(waits ...time.Duration) (p payment.Payin, replayed bool, err error) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
 				p, replayed, err = g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", ""))
 			}()
-			for range waits {
+			for _, wait := range waits {
 				g.Clock.BlockUntil(2) // the wait, and the end of the processor's time
-				g.Clock.Advance(100 * time.Millisecond)
+				g.Clock.Advance(wait * time.Millisecond)
 			}
 			<-done
 			return p, replayed, err
 		}
-		p, _, err := create(int(g.Bank.Profiled.Charge.Timeout / (100 * time.Millisecond)))
-		if !problem.Is(err, problem.ProcessorTimeout) || p.Status != payment.PayinPending || p.Ready() || calls != 40 {
+		p, _, err := create(100, 200, 400, 800, 1600, 900) // the last wait ends with the processor's time
+		if !problem.Is(err, problem.ProcessorTimeout) || p.Status != payment.PayinPending || p.Ready() || calls != 6 {
 			t.Errorf("answered %s, %v, after %d calls", p.Status, err, calls)
 		}
 		answers, calls = []processor.Outcome{processor.NotSent, processor.Unknown, processor.Done}, 0
-		p, replayed, err := create(2)
+		p, replayed, err := create(100, 200)
 		if err != nil || !replayed || !p.Ready() || calls != 3 {
 			t.Errorf("continued: %s, replayed %v, %v, after %d calls", p.Status, replayed, err, calls)
 		}

@@ -17,8 +17,7 @@ import (
 // reference_conflict, processor_refused, processor_timeout, unavailable and
 // overloaded.
 func (s *Service) Create(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, replayed bool, err error) {
-	charger, profile, err := s.charger(m.Processor)
-	if err != nil {
+	if _, _, err := s.charger(m.Processor); err != nil {
 		return p, false, err
 	}
 	op, err := s.NewCreateOp(m, r)
@@ -36,7 +35,7 @@ func (s *Service) Create(ctx context.Context, m store.Merchant, r *wire.PayinReq
 	if op.Payin.Ready() || op.Payin.Status != payment.PayinPending {
 		return op.Payin, !op.Fresh, nil
 	}
-	p, err = s.charge(ctx, charger, profile, op.Payin, chargeRequest(&m, &op.Payin, r.Personal), !op.Fresh)
+	p, err = s.chargeOnce(ctx, op.Payin, op.Fresh, chargeRequest(&m, &op.Payin, r.Personal))
 	return p, !op.Fresh, err
 }
 

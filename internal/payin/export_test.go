@@ -33,3 +33,13 @@ func (s *Service) NewCreateIn(m store.Merchant, r *wire.PayinRequest) *CreateOp 
 	p := s.newPayin(&m, r)
 	return &CreateOp{in: &store.NewPayin{Payin: p, Fingerprint: r.Fingerprint}, Payin: p}
 }
+
+// Waiting is the number of requests that wait for the charge of another.
+func (s *Service) Waiting() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.charging {
+		n += c.waiting
+	}
+	return n
+}

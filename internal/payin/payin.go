@@ -5,6 +5,7 @@ package payin
 import (
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
@@ -12,6 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
+	"github.com/porteira/porteira/internal/worker"
 	"github.com/porteira/porteira/internal/write"
 )
 
@@ -26,10 +28,18 @@ type Options struct {
 }
 
 // Service implements the use cases of pay-ins. It is safe for concurrent use.
-type Service struct{ Options }
+type Service struct {
+	Options
+
+	breakers *worker.Breakers // of calls for charges, per processor
+	mu       sync.Mutex
+	charging map[payment.ID]*charging // by order
+}
 
 // New returns a Service.
-func New(o Options) *Service { return &Service{o} }
+func New(o Options) *Service {
+	return &Service{Options: o, breakers: worker.NewBreakers(o.Env.Clock), charging: map[payment.ID]*charging{}}
+}
 
 // charger returns the processor of a pay-in, which must support payments.
 func (s *Service) charger(name string) (processor.Charger, processor.Profile, error) {
