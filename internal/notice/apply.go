@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -122,20 +123,41 @@ func (s *Service) followHints(ctx context.Context, n store.Notice) error {
 	if len(hints) == 0 {
 		return s.Writer.Do(ctx, &end{notice: n})
 	}
+	unsupported := slices.IndexFunc(hints, func(h processor.Hint) bool {
+		return h.Subject != processor.SubjectCharge && h.Subject != processor.SubjectTransfer
+	})
 	for i := range hints {
 		var last *store.Notice
-		if i == len(hints)-1 {
+		if i == len(hints)-1 && unsupported < 0 {
 			last = &n
 		}
 		if err := s.applyHint(ctx, proc, n.Processor, hints[i], last); err != nil {
 			return err
 		}
 	}
+	if unsupported >= 0 {
+		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonUnsupportedSubject, hints[unsupported].ExternalID)
+	}
 	return nil
 }
 
+// errLags is why a notice is applied again: the answer does not show what it reports.
+var errLags = errors.New("notice: the processor's answer does not show what its notice reports")
+
+// showsPayment reports whether a report has the payment of a hint, if it names one.
+func showsPayment(r *processor.ChargeReport, claimed *processor.Payment) bool {
+	return claimed == nil || slices.ContainsFunc(r.Payments, func(p processor.Payment) bool { return p.ID == claimed.ID })
+}
+
+// showsState reports whether a transfer is at least in the state that a hint names.
+func showsState(r *processor.TransferReport, claimed processor.TransferState) bool {
+	final := r.State == processor.TransferPaid || r.State == processor.TransferFailed
+	return final || claimed != processor.TransferPaid && claimed != processor.TransferFailed
+}
+
 // applyHint queries the subject of a hint. Money moves on the answer, not on the
-// hint.
+// hint. If the answer does not show what the hint reports, it is applied all the same,
+// and the notice stays.
 func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name string, h processor.Hint, notice *store.Notice) error {
 	switch h.Subject {
 	case processor.SubjectCharge:
@@ -146,6 +168,9 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 		report := query(ctx, s, func(ctx context.Context) processor.ChargeReport { return charger.QueryCharge(ctx, h.ExternalID) })
 		if report.Lookup != processor.Found {
 			return fmt.Errorf("notice: charge not confirmed: %w", orUnconfirmed(report.Cause))
+		}
+		if !showsPayment(&report, h.Payment) {
+			return errors.Join(s.Payins.Receive(ctx, name, h.ExternalID, report, nil), errLags)
 		}
 		return s.Payins.Receive(ctx, name, h.ExternalID, report, notice)
 	case processor.SubjectTransfer:
@@ -159,16 +184,17 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 		if report.Lookup != processor.Found {
 			return fmt.Errorf("notice: transfer not confirmed: %w", orUnconfirmed(report.Cause))
 		}
+		if !showsState(&report, h.Transfer) {
+			_, err := s.Transfers.RecordNotice(ctx, name, h.ExternalID, report, nil)
+			return errors.Join(err, errLags)
+		}
 		known, err := s.Transfers.RecordNotice(ctx, name, h.ExternalID, report, notice)
 		if err != nil || known || notice == nil {
 			return err
 		}
 		return s.unknownTransfer(ctx, *notice, h.ExternalID)
-	default:
-		if notice == nil {
-			return nil
-		}
-		return s.Writer.Do(ctx, &end{notice: *notice})
+	default: // its notice is a dead letter
+		return nil
 	}
 }
 

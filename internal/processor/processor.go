@@ -361,9 +361,11 @@ const (
 type Hint struct {
 	Subject    Subject
 	ExternalID string
-	// Payment is the payment that the notice reports, used to book money of no known
-	// order.
-	Payment *Payment
+	// Payment is the payment that the notice reports, and Transfer the state of a
+	// transfer; nil and "" if it reports none. The notice is applied again later if the
+	// answer to the query does not show it.
+	Payment  *Payment
+	Transfer TransferState
 }
 
 // Notifier reads notices. It has no default: a processor without it cannot be

@@ -54,6 +54,7 @@ const (
 	ReasonInvalidPayment         CaseReason = "invalid_payment"  // externalId
 	ReasonUnknownTransfer        CaseReason = "unknown_transfer" // externalId
 	ReasonProcessorNotConfigured CaseReason = "processor_not_configured"
+	ReasonUnsupportedSubject     CaseReason = "unsupported_subject" // externalId: about a refund, which the gateway does not make
 	ReasonUnreadable             CaseReason = "unreadable"
 	ReasonNotConfirmed           CaseReason = "not_confirmed" // in any attempt
 )

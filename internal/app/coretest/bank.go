@@ -216,13 +216,25 @@ func listPage[T any](list []T, cursor string, down bool) (page []T, next string,
 func (b *Bank) VerifyNotice(http.Header, []byte, time.Time) (string, error) { return "notice", nil }
 
 // ParseNotice reads a notice whose body names one subject per line: a transfer by its
-// id, a charge by "charge" and its id.
+// id, or by "paid" and its id if it reports the payment; a charge by "charge" and its id,
+// with the id of a payment after a slash if it reports one; a refund by "refund" and its
+// id.
 func (b *Bank) ParseNotice(body []byte) (hints []processor.Hint, err error) {
 	for line := range strings.Lines(string(body)) {
 		line = strings.TrimSuffix(line, "\n")
-		switch id, isCharge := strings.CutPrefix(line, "charge "); {
-		case isCharge:
-			hints = append(hints, processor.Hint{Subject: processor.SubjectCharge, ExternalID: id})
+		kind, id, _ := strings.Cut(line, " ")
+		switch {
+		case kind == "charge":
+			h := processor.Hint{Subject: processor.SubjectCharge}
+			var paid string
+			if h.ExternalID, paid, _ = strings.Cut(id, "/"); paid != "" {
+				h.Payment = &processor.Payment{ID: paid, ExternalID: h.ExternalID}
+			}
+			hints = append(hints, h)
+		case kind == "paid":
+			hints = append(hints, processor.Hint{Subject: processor.SubjectTransfer, ExternalID: id, Transfer: processor.TransferPaid})
+		case kind == "refund":
+			hints = append(hints, processor.Hint{Subject: processor.SubjectRefund, ExternalID: id})
 		case len(line) == payment.ExternalIDLength:
 			hints = append(hints, processor.Hint{Subject: processor.SubjectTransfer, ExternalID: line})
 		case line == "panic":

@@ -1,0 +1,68 @@
+package notice_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// A notice of a payment that the processor's answer does not show yet is applied again;
+// what the answer shows is booked at once.
+func TestNoticeOutlastsAnAnswerThatLags(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "r", "")
+		g.Bank.Receive(p.ExternalID, "pay-1", 40_00)
+		g.Notify("n-2", "charge "+p.ExternalID+"/pay-2")
+		g.Apply()
+		g.WantPayin(p, payment.PayinPending, 40_00, 1)
+		g.Bank.Receive(p.ExternalID, "pay-2", 60_00)
+		g.Pass(2 * time.Second)
+		g.Apply()
+		g.WantPayin(p, payment.PayinPaid, 100_00, 2)
+		g.WantCases()
+		queries := g.Bank.Queries
+		g.Jump(3 * time.Hour)
+		g.Apply()
+		if g.Bank.Queries != queries {
+			g.T.Errorf("%d queries after the notice was applied", g.Bank.Queries-queries)
+		}
+	})
+}
+
+// So is one of a paid transfer that the processor still reports as processing.
+func TestNoticeOutlastsATransferThatLags(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		g.Bank.AnswerTransfer = func(b *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Done, Report: b.Pay(r, processor.TransferProcessing)}
+		}
+		p := g.Payout("r", 10_00)
+		g.Send()
+		g.Notify("n-1", "paid "+p.ExternalID)
+		g.Apply()
+		g.WantPayout(p, payment.PayoutProcessing, payment.StepAccepted)
+		g.Bank.Transfers[p.ExternalID].State = processor.TransferPaid
+		g.Pass(2 * time.Second)
+		g.Apply()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+	})
+}
+
+// A notice of a refund is given up with a case: the gateway makes no refunds yet. What
+// the same notice reports besides is applied.
+func TestNoticeOfARefund(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "r", "")
+		g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
+		g.Notify("n-1", "refund "+p.ExternalID, "charge "+p.ExternalID)
+		g.Apply()
+		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+		g.WantReason(store.CaseNotice, store.ReasonUnsupportedSubject)
+		g.Jump(100 * time.Hour)
+		g.Apply()
+		g.WantReason(store.CaseNotice, store.ReasonUnsupportedSubject)
+	})
+}
