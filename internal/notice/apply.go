@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -33,7 +34,7 @@ func (s *Service) Apply(ctx context.Context) (int, error) {
 	if reserved == 0 {
 		return len(list), nil
 	}
-	op := &claim{node: s.Queue.node.ID(), limit: reserved}
+	op := &claim{node: s.Queue.node.ID(), limit: reserved, processors: slices.Sorted(maps.Keys(s.Processors))}
 	if err := s.Writer.DoWithoutCancel(ctx, op); err != nil {
 		s.Queue.pool.Release(reserved)
 		return len(list), err
@@ -43,18 +44,26 @@ func (s *Service) Apply(ctx context.Context) (int, error) {
 	}
 	found := len(op.claimed) + len(op.damaged)
 	s.Queue.pool.Release(reserved - len(op.claimed))
-	s.Queue.noteClaim(reserved, found)
+	s.Queue.noteClaim(op.share(), op.most)
 	s.start(ctx, op.claimed)
 	return len(list) + found, nil
 }
 
-// claim claims due notices to apply them.
+// claim claims due notices to apply them: of each processor that is configured in this
+// process an equal share, so that a backlog of one delays no other. Notices of other
+// processors are for processes in which these are configured.
 type claim struct {
-	node    payment.ID
-	limit   int
+	node       payment.ID
+	limit      int
+	processors []string
+
 	claimed []store.Notice
 	damaged []store.Notice // whose body cannot be decrypted
+	most    int            // of one processor
 }
+
+// share is how many notices of one processor are claimed.
+func (v *claim) share() int { return max(1, v.limit/max(1, len(v.processors))) }
 
 // Merchant implements [write.Operation].
 func (v *claim) Merchant() payment.ID { return payment.ID{} }
@@ -65,17 +74,21 @@ func (v *claim) Class() commit.Class { return commit.Claim }
 // Needs implements [write.Operation].
 func (v *claim) Needs(n *store.Needs) {
 	n.ClaimingNode(v.node)
-	n.DueNotices(v.limit)
+	for _, name := range v.processors {
+		n.DueNotices(name, v.share())
+	}
 }
 
 // Decide implements [write.Operation].
 func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
-	v.claimed, v.damaged = nil, nil
+	v.claimed, v.damaged, v.most = nil, nil, 0
 	if !l.NodeAlive(v.node) {
 		return write.ErrNodeDead
 	}
-	list := l.DueNotices()
+	list, found := l.DueNotices(), map[string]int{}
 	for _, n := range list[:min(v.limit, len(list))] { // others in this commit may claim too
+		found[n.Processor]++
+		v.most = max(v.most, found[n.Processor])
 		if n.Damaged != nil {
 			n.State, n.NextAt, n.LastError, n.AppliedAt = store.NoticeDeadLetter, time.Time{}, string(store.ReasonUnreadable), l.Now()
 			c.SetNotice(n)

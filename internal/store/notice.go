@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -73,7 +74,7 @@ func (s *Store) NewNotice(n Notice) *NewNotice {
 
 type noticeNeeds struct {
 	fresh []*NewNotice
-	due   int
+	due   map[string]int // limits, by processor
 }
 
 // InsertNotice stores a notice, to be applied now, and reserves capacity to claim
@@ -83,9 +84,14 @@ func (n *Needs) InsertNotice(v *NewNotice) {
 	n.capacity.Notices++
 }
 
-// DueNotices reads up to limit due notices, oldest first, that no other process is
-// claiming.
-func (n *Needs) DueNotices(limit int) { n.notices.due += limit }
+// DueNotices reads up to limit due notices of a processor, oldest first, that no other
+// process is claiming.
+func (n *Needs) DueNotices(processor string, limit int) {
+	if n.notices.due == nil {
+		n.notices.due = map[string]int{}
+	}
+	n.notices.due[processor] += limit
+}
 
 // insertNotices inserts new notices, claimed as far as the capacity allows.
 func (l *Loaded) insertNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
@@ -121,25 +127,28 @@ func (l *Loaded) insertNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
 }
 
 func (l *Loaded) loadNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
-	if n.notices.due == 0 {
-		return nil
-	}
-	rows, err := tx.Query(ctx, "SELECT "+noticeTable.selected+` FROM notices t WHERE t.next_at > 0 AND t.next_at <= $1
-		ORDER BY t.next_at LIMIT $2`+tx.SkipLocked(), micros(tx.Now), n.notices.due)
-	l.notices, err = db.Collect(rows, err, func(r db.Scanner) (*Notice, error) {
-		v := &Notice{}
-		if err := noticeTable.scan(r, v); err != nil {
-			return v, err
+	for _, processor := range slices.Sorted(maps.Keys(n.notices.due)) {
+		rows, err := tx.Query(ctx, "SELECT "+noticeTable.selected+` FROM notices t WHERE t.processor = $1 AND t.next_at > 0 AND t.next_at <= $2
+			ORDER BY t.next_at LIMIT $3`+tx.SkipLocked(), processor, micros(tx.Now), n.notices.due[processor])
+		list, err := db.Collect(rows, err, func(r db.Scanner) (*Notice, error) {
+			v := &Notice{}
+			if err := noticeTable.scan(r, v); err != nil {
+				return v, err
+			}
+			// One damaged row must not stop the others.
+			v.Body, v.Damaged = tx.Keys().Open(noticeBody(v.Processor, v.ID), v.sealed)
+			return v, nil
+		})
+		if err != nil {
+			return err
 		}
-		// One damaged row must not stop the others.
-		v.Body, v.Damaged = tx.Keys().Open(noticeBody(v.Processor, v.ID), v.sealed)
-		return v, nil
-	})
-	return err
+		l.notices = append(l.notices, list...)
+	}
+	return nil
 }
 
-// DueNotices are the loaded due notices that no decision of this commit has
-// claimed or changed, oldest first.
+// DueNotices are the loaded due notices that no decision of this commit has claimed or
+// changed, by processor, oldest first.
 func (l *Loaded) DueNotices() []Notice {
 	var list []Notice
 	for _, v := range l.notices {

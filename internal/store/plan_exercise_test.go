@@ -154,7 +154,7 @@ func (v *exercise) change(count int) {
 		n.DuePayouts(toSend)
 		n.DuePayouts(store.DuePayouts{Merchant: m, Processor: "bank", Queue: store.ToLookUp, Limit: count})
 		n.DueDeliveries(m, count)
-		n.DueNotices(count)
+		n.DueNotices("bank", count)
 		for i := range count {
 			p, q := b.payins[i], b.payouts[i]
 			n.InsertPayin(p) // its reference is taken

@@ -50,7 +50,7 @@ func (v *sealed) reads(s *store.Store) map[string]error {
 	_, body := s.Events(ctx, m, 0, 1)
 	_, secret := s.WebhookSecret(ctx, m)
 	var notice error
-	must(v.t, commit(v.t, s, func(n *store.Needs) { n.DueNotices(10) }, func(l *store.Loaded, _ *store.Changes) error {
+	must(v.t, commit(v.t, s, func(n *store.Needs) { n.DueNotices("bank", 10) }, func(l *store.Loaded, _ *store.Changes) error {
 		for _, n := range l.DueNotices() {
 			notice = errors.Join(notice, n.Damaged)
 		}

@@ -117,7 +117,7 @@ func due(g *coretest.Gateway) (notices, deliveries int) {
 	g.T.Helper()
 	none := errors.New("nothing is to be changed")
 	var needs store.Needs
-	needs.DueNotices(1000)
+	needs.DueNotices(coretest.BankName, 1000)
 	needs.DueDeliveries(g.Merchant.ID, 1000)
 	err := g.Store.Transact(g.T.Context(), func(tx *store.Tx) error {
 		return tx.Apply(g.T.Context(), &needs, func(l *store.Loaded, _ *store.Changes) error {

@@ -299,7 +299,7 @@ CREATE TABLE notices (
     applied_at  BIGINT NOT NULL,
     PRIMARY KEY (processor, notice_id)
 );
-CREATE INDEX notices_due ON notices (next_at) WHERE next_at > 0;
+CREATE INDEX notices_due ON notices (processor, next_at) WHERE next_at > 0;
 CREATE INDEX notices_claimed ON notices (claimed_by) WHERE length(claimed_by) > 0;
 
 -- Cases for manual review. params is a JSON object of what the kind calls for; no

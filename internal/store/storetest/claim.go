@@ -39,7 +39,7 @@ var claimTests = []test{
 			setDelivery(due[2], func(d *store.Delivery) { d.State, d.NextAt = store.DeliveryDone, time.Time{} }),
 			finishNotice(s.notice(bank, "finished")), delay(s.notice(bank, "delayed"), s.later()),
 			claimPayouts(toSend(m, 10), s.id(), &toSendNow), claimPayouts(toLookUp(m, 10), s.id(), &toLookUpNow),
-			claimDeliveries(m, s.id(), 10, &deliveries), claimNotices(s.id(), 10, &notices))
+			claimDeliveries(m, s.id(), 10, &deliveries), claimNotices(bank, s.id(), 10, &notices))
 		s.equal("claimed", values(len(toSendNow), len(toLookUpNow), len(deliveries), len(notices)), values(1, 0, 1, 1))
 		s.equal("the claimed ones", values(toSendNow[0].ID, deliveries[0].ID, notices[0].ID), values(list[4].Payout.ID, due[3].ID, "due"))
 	}},
@@ -86,10 +86,13 @@ func (s *suite) deliveryQueue() claim {
 }
 
 func (s *suite) noticeQueue() claim {
+	bank := s.Name()
 	for i := range queueLength {
-		s.commit(s.addNotices(s.Name(), fmt.Sprint(i)))
+		s.commit(s.addNotices(bank, fmt.Sprint(i)))
 	}
-	return reporting(claimNotices, func(n store.Notice) any { return n.ID })
+	return reporting(func(node payment.ID, limit int, list *[]store.Notice) operation {
+		return claimNotices(bank, node, limit, list)
+	}, func(n store.Notice) any { return n.ID })
 }
 
 func claimedOnce(s *suite, c claim) {

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -64,9 +63,9 @@ func (s *suite) addNotices(processor string, ids ...string) operation {
 	}}
 }
 
-// claimNotices claims due notices, and reports them.
-func claimNotices(node payment.ID, limit int, claimed *[]store.Notice) operation {
-	return does(func(n *needs) { n.DueNotices(limit) }, func(l *loaded, c *changes) {
+// claimNotices claims due notices of a processor, and reports them.
+func claimNotices(processor string, node payment.ID, limit int, claimed *[]store.Notice) operation {
+	return does(func(n *needs) { n.DueNotices(processor, limit) }, func(l *loaded, c *changes) {
 		*claimed = nil
 		for _, n := range l.DueNotices() {
 			n.NextAt, n.ClaimedBy, n.Attempts = time.Time{}, node, n.Attempts+1
@@ -76,11 +75,11 @@ func claimNotices(node payment.ID, limit int, claimed *[]store.Notice) operation
 	})
 }
 
-// claimNotices claims all due notices, and returns those of a processor.
+// claimNotices claims all due notices of a processor.
 func (s *suite) claimNotices(processor string, node payment.ID) (mine []store.Notice) {
 	s.Helper()
-	s.commit(claimNotices(node, 1000, &mine))
-	return slices.DeleteFunc(mine, func(n store.Notice) bool { return n.Processor != processor })
+	s.commit(claimNotices(processor, node, 1000, &mine))
+	return mine
 }
 
 // delay schedules a notice.
