@@ -199,10 +199,11 @@ func (g *Given) loadDeliveries(l *Loaded, n *Needs) {
 }
 
 func (g *Given) loadNotices(l *Loaded, n *Needs) {
-	byTime := slices.Clone(g.Notices)
+	byTime, read := slices.Clone(g.Notices), map[string]int{}
 	slices.SortStableFunc(byTime, func(a, b Notice) int { return a.NextAt.Compare(b.NextAt) })
 	for i := range byTime {
-		if v := &byTime[i]; !v.NextAt.IsZero() && !v.NextAt.After(g.Now) && len(l.notices) < n.notices.due {
+		if v := &byTime[i]; !v.NextAt.IsZero() && !v.NextAt.After(g.Now) && read[v.Processor] < n.notices.due[v.Processor] {
+			read[v.Processor]++
 			l.notices = append(l.notices, v)
 		}
 	}
