@@ -11,6 +11,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/processortest"
 )
 
 // Ten copies of one request that arrive together make one call, and get one answer.
@@ -18,13 +19,13 @@ func TestConcurrentRequestsMakeOneCharge(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		g.Payin(g.Merchant, "before", "") // opens what the first order opens
 		arrived, answer, calls := make(chan struct{}, 10), make(chan struct{}), 0
-		g.Bank.AnswerCharge = func(b *coretest.Bank, _ processor.ChargeRequest) processor.ChargeAnswer {
+		g.Bank.AnswerCharge = func(b *coretest.Bank, r processor.ChargeRequest) processor.ChargeAnswer {
 			calls++
 			b.Mu.Unlock()
 			defer b.Mu.Lock()
 			arrived <- struct{}{}
 			<-answer
-			return charged
+			return processor.ChargeAnswer{Outcome: processor.Done, Charge: processor.Charge{PIX: processortest.PIX(r)}}
 		}
 		var all sync.WaitGroup
 		create := func() {
@@ -106,9 +107,9 @@ func TestOutageMakesNoStormOfCharges(t *testing.T) {
 func TestUnsafeChargeIsLookedUp(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		g.Bank.Profiled.Charge.Repeat = processor.RepeatUnsafe
-		calls := 0
-		g.Bank.AnswerCharge = func(*coretest.Bank, processor.ChargeRequest) processor.ChargeAnswer {
-			calls++
+		calls, request := 0, processor.ChargeRequest{}
+		g.Bank.AnswerCharge = func(_ *coretest.Bank, r processor.ChargeRequest) processor.ChargeAnswer {
+			calls, request = calls+1, r
 			return processor.ChargeAnswer{}
 		}
 		create := func() (p payment.Payin, err error) {
@@ -119,7 +120,7 @@ func TestUnsafeChargeIsLookedUp(t *testing.T) {
 		if !problem.Is(err, problem.ProcessorTimeout) {
 			t.Fatalf("answered %+v, %v", p, err)
 		}
-		g.Bank.Charges[p.ExternalID] = &processor.ChargeReport{Lookup: processor.Found, State: processor.ChargeOpen, Charge: charged.Charge}
+		g.Bank.Charges[p.ExternalID] = &processor.ChargeReport{Lookup: processor.Found, State: processor.ChargeOpen, Charge: processor.Charge{PIX: processortest.PIX(request)}}
 		if p, err = create(); err != nil || !p.Ready() || calls != 1 {
 			t.Errorf("answered %+v, %v, after %d calls", p, err, calls)
 		}
