@@ -8,7 +8,6 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/transition"
 )
 
 // RecordSendOp records the answer to a send. Done follows the processor's report,
@@ -97,7 +96,7 @@ func (v *RecordSendOp) refused(l *store.Loaded, c *store.Changes, p *payment.Pay
 	case final && last.Outcome != store.SendNotFound:
 		return v.failed(l, c, p, store.SendRefused, v.answer.Failure, v.answer.Evidence)
 	case last.Outcome != store.SendIntent && last.Outcome != store.SendUnknown && last.Outcome != store.SendNotFound:
-		return // recorded already, or a later report counts
+		return nil // recorded already, or a later report counts
 	}
 	last.Outcome, last.Evidence, last.EndedAt = store.SendRefused, short(v.answer.Evidence), l.Now()
 	c.SetSend(last)
