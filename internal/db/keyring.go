@@ -44,6 +44,7 @@ type Keyring struct {
 const (
 	PurposeSecret      = "credential-secret"
 	PurposeFingerprint = "request-fingerprint"
+	PurposeDecision    = "decision-chain"
 )
 
 // NewKeyring derives all keys from a master key of 32 bytes. Merchants have sent
@@ -75,7 +76,7 @@ func NewKeyring(master []byte, random env.Random, retired ...[]byte) (*Keyring, 
 	}
 	name := sha256.Sum256(sealing)
 	k := &Keyring{id: [4]byte(name[:4]), aead: aead, random: random, macs: map[string]*sync.Pool{}, tokens: tokens}
-	for _, purpose := range []string{PurposeSecret, PurposeFingerprint} {
+	for _, purpose := range []string{PurposeSecret, PurposeFingerprint, PurposeDecision} {
 		key, err := derive(master, purpose)
 		if err != nil {
 			return nil, err

@@ -113,12 +113,52 @@ var caseTable = newTable("cases", []string{"id"},
 var (
 	caseClose      = caseTable.updateBy(" AND t.closed_at = 0", "merchant_id", "id")
 	casesOfSubject = caseTable.updateBy(" AND t.closed_at = 0", "merchant_id", "subject_id", "kind")
+	caseByID       = caseTable.selectBy("t.merchant_id, t.id", "merchant_id", "id")
 	openCaseByID   = db.NewKeySelect(caseTable.selected, "cases", caseTable.named("merchant_id", "id"), " AND t.closed_at = 0", "t.merchant_id, t.id").ReadOnly()
 )
 
 func scanCase(r db.Scanner) (Case, error) {
 	var v Case
 	return v, caseTable.scan(r, &v)
+}
+
+// Case reads a case, open or closed, and the decisions about it.
+func (n *Needs) Case(merchant, id payment.ID) {
+	if ref := (Ref{merchant, id}); !slices.Contains(n.cases, ref) {
+		n.cases = append(n.cases, ref)
+	}
+}
+
+// loadedCases are cases that were loaded by id, and the decisions about them.
+type loadedCases struct {
+	rows      map[Ref]Case
+	decisions map[Ref][]Decision
+}
+
+func (l *Loaded) loadCases(ctx context.Context, tx *db.Tx, n *Needs) error {
+	if len(n.cases) == 0 {
+		return nil
+	}
+	l.cases = loadedCases{rows: map[Ref]Case{}, decisions: map[Ref][]Decision{}}
+	list, err := db.Select(ctx, tx, caseByID, keysOf(n.cases), scanCase)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		l.cases.rows[Ref{list[i].Merchant, list[i].ID}] = list[i]
+	}
+	decisions, err := db.Select(ctx, tx, decisionsByCase, keysOf(n.cases), scanDecision)
+	for i := range decisions {
+		ref := Ref{decisions[i].Merchant, decisions[i].Case}
+		l.cases.decisions[ref] = append(l.cases.decisions[ref], decisions[i])
+	}
+	return err
+}
+
+// Case is a loaded case; false if there is none.
+func (l *Loaded) Case(merchant, id payment.ID) (Case, bool) {
+	v, ok := l.cases.rows[Ref{merchant, id}]
+	return v, ok
 }
 
 type caseChanges struct {
@@ -180,6 +220,12 @@ func (c *Changes) closeCases(by caseClosing) {
 			v.Resolution, v.ClosedAt = by.Resolution, by.ClosedAt
 		}
 	}
+	for ref, v := range c.l.cases.rows {
+		if v.ClosedAt.IsZero() && by.matches(&v) {
+			v.Resolution, v.ClosedAt = by.Resolution, by.ClosedAt
+			c.l.cases.rows[ref] = v
+		}
+	}
 	maps.DeleteFunc(c.l.deliveries.openCases, func(_ Ref, v Case) bool { return by.matches(&v) })
 	c.cases.closed = append(c.cases.closed, by)
 	c.count++
@@ -221,6 +267,13 @@ func (s *Store) OpenCases(ctx context.Context, limit int) ([]Case, error) {
 		WHERE t.closed_at = 0 ORDER BY t.created_at, t.id LIMIT $1`, limit)
 	list, err := db.Collect(rows, err, scanCase)
 	return list, s.db.ReadError("cases", err)
+}
+
+// FindCase reads a case by its id alone, for the operator's commands; else ErrNotFound.
+func (s *Store) FindCase(ctx context.Context, id payment.ID) (Case, error) {
+	v, err := scanCase(s.db.QueryRow(ctx, "SELECT "+caseTable.selected+` FROM merchants m
+		JOIN cases t ON t.merchant_id = m.id AND t.id = $1`, id[:]))
+	return v, s.db.ReadError("case", err)
 }
 
 // HasOpenCase reports whether a case of a kind about a subject is open.

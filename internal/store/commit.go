@@ -22,6 +22,7 @@ type Needs struct {
 	deliveries deliveryNeeds
 	nodes      nodeNeeds
 	balances   []payment.ID // merchants
+	cases      []Ref
 	capacity   Capacity
 }
 
@@ -41,6 +42,7 @@ type Loaded struct {
 	notices    []*Notice
 	nodes      loadedNodes
 	balances   map[payment.ID]*balances
+	cases      loadedCases
 	capacity   Capacity
 }
 
@@ -73,6 +75,7 @@ type Changes struct {
 	disputes    []Dispute
 	newDispute  []Dispute
 	cases       caseChanges
+	decisions   []Decision
 	notices     []noticeChange
 	deliveries  []Delivery
 	attempts    []Attempt
@@ -143,7 +146,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 		l.loadNodes, // a node that was declared dead claims nothing
 		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
 		l.loadPayins, l.loadPayouts, l.loadSends, l.loadDisputes, l.loadDeliveries, l.loadNotices,
-		l.loadBalances,
+		l.loadBalances, l.loadCases,
 	} {
 		if err := step(ctx, tx, n); err != nil {
 			return nil, err
@@ -158,7 +161,7 @@ func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) 
 		c.saveNodes, c.saveSettings,
 		c.savePayins, c.savePayouts, c.saveSends, c.saveReceipts, c.saveDisputes, c.saveCases, c.saveNotices,
 		c.saveDeliveries, c.saveAttempts, c.savePostings,
-		c.saveEvents,
+		c.saveDecisions, c.saveEvents,
 	} {
 		if err := step(ctx, tx); err != nil {
 			return Outcome{}, err

@@ -25,7 +25,8 @@ type Given struct {
 	Sends        []Send // of a payout in the order of their numbers
 	Receipts     []payment.Receipt
 	Disputes     []Dispute
-	Cases        []Case // also closed ones
+	Cases        []Case     // also closed ones
+	Decided      []Decision // in their order; without numbers and hashes
 	Notices      []Notice
 	Deliveries   []Delivery // without their events
 	Attempts     []Attempt
@@ -86,6 +87,15 @@ func (g *Given) load(n *Needs) *Loaded {
 		if d := g.Disputes[i]; slices.Contains(n.disputes, d.key()) {
 			l.disputes[d.key()] = d
 		}
+	}
+	l.cases = loadedCases{rows: map[Ref]Case{}, decisions: map[Ref][]Decision{}}
+	for _, ref := range n.cases {
+		for i := range g.Cases {
+			if v := g.Cases[i]; ref == (Ref{v.Merchant, v.ID}) {
+				l.cases.rows[ref] = v
+			}
+		}
+		l.cases.decisions[ref] = slices.DeleteFunc(slices.Clone(g.Decided), func(d Decision) bool { return ref != Ref{d.Merchant, d.Case} })
 	}
 	l.balances = map[payment.ID]*balances{}
 	for _, m := range n.balances {
@@ -238,6 +248,7 @@ func (g *Given) after(c *Changes) Given {
 		v.Receipts = append(v.Receipts, *r)
 	}
 	v.Cases = g.casesAfter(c)
+	v.Decided = append(slices.Clone(g.Decided), c.decisions...)
 	v.Notices = g.noticesAfter(c)
 	v.Deliveries, v.Attempts = g.deliveriesAfter(c), g.attemptsAfter(c)
 	v.Balances = maps.Clone(g.Balances)

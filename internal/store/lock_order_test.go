@@ -75,6 +75,7 @@ var lockedRows = map[string]lockedRow{
 	"cases": {change: func(v *locking, c *store.Changes, i int) {
 		c.CloseCase(v.merchants[0].ID, v.cases[i], store.ResolvedByProof)
 	}},
+	"cases by id": {need: func(v *locking, n *store.Needs, i int) { n.Case(v.merchants[0].ID, v.cases[i]) }},
 	"cases by subject": {change: func(v *locking, c *store.Changes, i int) {
 		c.CloseCases(v.merchants[0].ID, v.payins[i].ID, store.CaseNotice, store.ResolvedByProof)
 	}},

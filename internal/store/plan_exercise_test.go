@@ -168,9 +168,14 @@ func (v *exercise) change(count int) {
 			n.Dispute(m, "bank", fmt.Sprintf("%d of %d", i, count))
 			n.Delivery(m, b.deliveries[i].ID)
 			n.Balances(v.merchants[i].ID)
+			n.Case(m, b.cases[i])
 		}
 	}, func(l *store.Loaded, c *store.Changes) {
 		for i := range count {
+			if found, ok := l.Case(m, b.cases[i]); !ok || found.ID != b.cases[i] {
+				t.Errorf("case %d of %d was not loaded", i, count)
+			}
+			c.AddDecision(store.Decision{Merchant: m, ID: c.NewID(), Case: b.cases[i], Action: store.DecisionProposed})
 			p, _ := l.Payin(m, b.payins[i].Payin.ID)
 			p.Version++
 			c.SetPayin(p)

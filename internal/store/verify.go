@@ -63,6 +63,11 @@ func (s *Store) VerifyEach(ctx context.Context, merchant payment.ID, report func
 		}
 		report(p)
 	}
+	p, err := proveDecisions(ctx, s.db, s.Keys(), merchant)
+	if err != nil {
+		return s.db.ReadError("to verify decisions", err)
+	}
+	report(p)
 	return nil
 }
 

@@ -53,5 +53,6 @@ func verifyWithin(ctx context.Context, tx *db.Tx, merchant payment.ID) (proofs [
 			proofs = append(proofs, p)
 		}
 	}
-	return proofs, nil
+	p, err := proveDecisions(ctx, tx, tx.Keys(), merchant)
+	return append(proofs, p), err
 }

@@ -40,6 +40,12 @@ func newHistory(t *testing.T, engine string) *history {
 	canceled := h.request("canceled")
 	_, err := h.Payouts.Cancel(t.Context(), h.Merchant.ID, canceled.ID)
 	h.Must(err)
+	list, err := h.Store.OpenCases(t.Context(), 1)
+	h.Must(err)
+	h.Must(commit(t, h.Store, func(n *store.Needs) { n.Case(list[0].Merchant, list[0].ID) }, func(_ *store.Loaded, c *store.Changes) error {
+		c.AddDecision(store.Decision{Merchant: list[0].Merchant, ID: c.NewID(), Case: list[0].ID, Action: store.DecisionProposed, Actor: "ana"})
+		return nil
+	}))
 	return h
 }
 
@@ -117,6 +123,7 @@ var corruptions = []struct {
 	{"a paid pay-in expires", "UPDATE payins SET status = 'EXPIRED' WHERE reference_id = 'paid'", "changes payins"},
 	{"a receipt is lost", "DELETE FROM receipts WHERE external_id = 'paid'", "all+claims payins receipts"},
 	{"an unmatched receipt is lost", "DELETE FROM receipts WHERE external_id = 'stray'", "all+claims receipts"},
+	{"a decision is rewritten", "UPDATE decisions SET actor = 'bia'", "decisions"},
 	{"a surplus is taken", "UPDATE receipts SET amount = applied WHERE external_id = 'overpaid'", "receipts"},
 	{"a claim is lost", "DELETE FROM receipt_claims WHERE external_id = 'paid'", "claims"},
 	{"a claim is of another receipt", "UPDATE receipt_claims SET receipt_id = merchant_id WHERE external_id = 'paid'", "all+claims claims"},

@@ -32,6 +32,7 @@ var tables = []struct{ name, key, shown string }{
 	{"receipts", "id", "amount applied"},
 	{"disputes", "id", "state amount"},
 	{"cases", "id", "kind amount params"},
+	{"decisions", "merchant_id number", "action resolution actor params"},
 	{"notices", "processor notice_id", "state"},
 	{"postings", "entry_id line", "kind account amount"},
 	{"events", "merchant_id number", "type"},

@@ -318,6 +318,26 @@ CREATE TABLE cases (
 );
 CREATE INDEX cases_open ON cases (merchant_id) WHERE closed_at = 0;
 
+-- What operators decided about cases: appended, never changed. hash covers the row and
+-- the hash of the one before it, so that a changed or missing row is found.
+CREATE TABLE decisions (
+    merchant_id   BYTEA  NOT NULL,
+    number        BIGINT NOT NULL,
+    id            BYTEA  NOT NULL,
+    case_id       BYTEA  NOT NULL,
+    action        TEXT   NOT NULL,
+    resolution    TEXT   NOT NULL,
+    actor         TEXT   NOT NULL,
+    reason        TEXT   NOT NULL,
+    evidence      TEXT   NOT NULL,
+    params        TEXT   NOT NULL,
+    created_at    BIGINT NOT NULL,
+    previous_hash BYTEA  NOT NULL,
+    hash          BYTEA  NOT NULL,
+    PRIMARY KEY (merchant_id, number)
+);
+CREATE INDEX decisions_case ON decisions (merchant_id, case_id);
+
 -- Reference table: a merchant's brand. A merchant without a row shows
 -- its name. logo is a small PNG or JPEG, logo_type its media type.
 CREATE TABLE brands (
