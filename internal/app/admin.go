@@ -9,14 +9,18 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/merchant"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/sandboxcontrol"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
 )
 
 // Admin gives a command access to the database of a gateway that may be running.
@@ -24,6 +28,7 @@ import (
 type Admin struct {
 	Store     *store.Store
 	Merchants *merchant.Service
+	Reviews   *review.Service
 	Clock     env.Clock // with the offset that the database has for a sandbox
 }
 
@@ -59,7 +64,18 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 	for _, name := range Processors {
 		registry[name] = named(name)
 	}
-	return &Admin{Store: s, Clock: clock, Merchants: merchant.New(merchant.Options{Store: s, Env: o.Env, Processors: registry})}, nil
+	publicURL, err := s.Setting(ctx, store.SettingPublicURL)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	links := func(*payment.Payin) payment.Links { return payment.Links{} }
+	if publicURL != "" {
+		links = checkout.Links(publicURL, s.Keys())
+	}
+	return &Admin{
+		Store: s, Clock: clock, Merchants: merchant.New(merchant.Options{Store: s, Env: o.Env, Processors: registry}),
+		Reviews: review.New(review.Options{Store: s, Writer: write.New(write.Options{Store: s, Env: o.Env, Log: log}), Env: o.Env, Links: links}),
+	}, nil
 }
 
 // Close closes the database.

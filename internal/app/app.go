@@ -93,6 +93,7 @@ func (a *App) open(ctx context.Context) error {
 	if err := a.listen(ctx); err != nil {
 		return err
 	}
+	a.keepPublicURL(ctx)
 	a.marker = &marker{path: a.cfg.Data, installation: a.store.Installation()}
 	a.processors = processor.Registry{}
 	if err := a.openBank(ctx); err != nil {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/porteira/porteira/internal/checkout"
@@ -8,6 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/sandboxcontrol"
+	"github.com/porteira/porteira/internal/store"
 )
 
 // PublicURL is the base URL of the payers' pages.
@@ -16,6 +18,18 @@ func (a *App) PublicURL() string {
 		return a.cfg.PublicURL
 	}
 	return a.BaseURL()
+}
+
+// keepPublicURL stores the public URL for commands whose events name a page. Without it
+// those events lack the page's URL, so a failure does not stop the gateway.
+func (a *App) keepPublicURL(ctx context.Context) {
+	known, err := a.store.Setting(ctx, store.SettingPublicURL)
+	if err == nil && known != a.PublicURL() {
+		err = a.store.Transact(ctx, func(tx *store.Tx) error { return tx.SetSetting(ctx, store.SettingPublicURL, a.PublicURL()) })
+	}
+	if err != nil {
+		a.log.WarnContext(ctx, "public URL not stored", "error", err)
+	}
 }
 
 func (a *App) links() func(*payment.Payin) payment.Links {

@@ -6,13 +6,16 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
 
 type caseCommand struct {
 	settings
 
-	List caseList `cmd:"" help:"List open cases, oldest first."`
+	List    caseList    `cmd:"" help:"List open cases, oldest first."`
+	Show    caseShow    `cmd:"" help:"Show a case: what happened, what to check, and how it can be resolved."`
+	Resolve caseResolve `cmd:"" help:"Resolve a case, or propose a resolution that a second person confirms."`
 }
 
 type caseList struct {
@@ -29,6 +32,10 @@ type caseView struct {
 	Params    store.Params `json:"params"`
 	Text      string       `json:"text"`
 	CreatedAt time.Time    `json:"createdAt"`
+
+	StopsPayouts bool       `json:"stopsPayouts,omitempty"` // of the merchant, while it is open
+	Resolution   string     `json:"resolution,omitempty"`
+	ClosedAt     *time.Time `json:"closedAt,omitempty"`
 }
 
 // Run lists the open cases.
@@ -45,22 +52,30 @@ func (c *caseList) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		names := map[string]string{}
+		names := map[payment.ID]string{}
 		for i := range merchants {
-			names[merchants[i].ID.String()] = merchants[i].Name
+			names[merchants[i].ID] = merchants[i].Name
 		}
 		views := make([]caseView, len(list))
-		for i, v := range list {
-			views[i] = caseView{
-				ID: v.ID.String(), Merchant: names[v.Merchant.String()], Kind: string(v.Kind),
-				Amount: int64(v.Amount), Params: v.Params, Text: caseText(&v), CreatedAt: v.CreatedAt,
-			}
-			if !v.Subject.IsZero() {
-				views[i].Subject = v.Subject.String()
-			}
+		for i := range list {
+			views[i] = viewCase(&list[i], names[list[i].Merchant])
 		}
 		return r.out.show(views, func(w io.Writer) { printCases(w, list, views) })
 	})
+}
+
+func viewCase(v *store.Case, merchant string) caseView {
+	view := caseView{
+		ID: v.ID.String(), Merchant: merchant, Kind: string(v.Kind), Amount: int64(v.Amount), Params: v.Params, Text: caseText(v),
+		StopsPayouts: v.StopsPayouts, CreatedAt: v.CreatedAt, Resolution: string(v.Resolution),
+	}
+	if !v.Subject.IsZero() {
+		view.Subject = v.Subject.String()
+	}
+	if !v.ClosedAt.IsZero() {
+		view.ClosedAt = &v.ClosedAt
+	}
+	return view
 }
 
 func printCases(w io.Writer, list []store.Case, views []caseView) {
@@ -79,10 +94,10 @@ func printCases(w io.Writer, list []store.Case, views []caseView) {
 		if merchant == "" {
 			merchant = "(no merchant)"
 		}
-		_, _ = fmt.Fprintf(w, "%s  %s  %s%s\n  %s\n", stamp(list[i].CreatedAt), merchant, list[i].Kind, amount, views[i].Text)
+		_, _ = fmt.Fprintf(w, "%s  %s  %s%s\n  %s\n  case %s\n", stamp(list[i].CreatedAt), merchant, list[i].Kind, amount, views[i].Text, views[i].ID)
 		if views[i].Subject != "" {
 			_, _ = fmt.Fprintf(w, "  subject %s\n", views[i].Subject)
 		}
 	}
-	_, _ = fmt.Fprintf(w, "\n%s.\n", plural(len(list), "open case", "open cases"))
+	_, _ = fmt.Fprintf(w, "\n%s. porteira case show ID shows how to resolve one.\n", plural(len(list), "open case", "open cases"))
 }

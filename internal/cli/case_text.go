@@ -15,7 +15,7 @@ type casePair struct {
 // caseTexts describe cases and what to do, in English. A name in braces is replaced by
 // the parameter.
 var caseTexts = map[casePair]string{
-	{store.CaseOverpaid, ""}:         "More was paid than the order's amount. The surplus is in the merchant's unapplied account: return it or assign it.",
+	{store.CaseOverpaid, ""}:         "More was paid than the order's amount. The surplus is in the merchant's unapplied account: ask the merchant whom it belongs to, then apply it or write it off.",
 	{store.CaseUnmatchedReceipt, ""}: "Processor {processor} received a payment that names no order of this gateway: {externalId}. It is in the platform's unidentified account: find its owner.",
 	{store.CaseCharge, ""}:           "Processor {processor} answered order {externalId} with a charge that differs from it: {field}. The payer is not shown it, and the order stays unpaid: contact the processor before anything else is charged there.",
 	{store.CaseDispute, ""}:          "The processor reports a dispute of an order in status {status}." + compareStatement,
@@ -30,7 +30,7 @@ var caseTexts = map[casePair]string{
 	{store.CasePayoutUnknown, store.ReasonOtherContents}: "It was already sent with different contents, so it is not sent again. Compare the processor's records with this order.",
 
 	{store.CaseContradiction, store.ReasonOtherAmount}:       "The processor reports another amount: {reported} cents." + compareStatement,
-	{store.CaseContradiction, store.ReasonPaidAfterRelease}:  "The processor reports that it paid, but the held money had already been released: status {status}." + compareStatement,
+	{store.CaseContradiction, store.ReasonPaidAfterRelease}:  "The processor reports that it paid, but the held money had already been released: status {status}. The merchant's payouts are stopped." + compareStatement,
 	{store.CaseContradiction, store.ReasonReturnedTooMuch}:   "The processor reports a returned amount below zero or larger than the amount sent: {reported} cents." + compareStatement,
 	{store.CaseContradiction, store.ReasonFailedAfterPaid}:   "The processor reported the payment, and later a failure." + compareStatement,
 	{store.CaseContradiction, store.ReasonUnconfirmedChange}: "Processor {processor} lists a later change of {externalId}, but does not confirm it." + compareStatement,
@@ -53,3 +53,33 @@ func caseText(v *store.Case) string {
 }
 
 var parameter = regexp.MustCompile(`{[a-zA-Z]+}`)
+
+// resolutionOf is a resolution of a kind of cases.
+type resolutionOf struct {
+	kind store.CaseKind
+	how  store.Resolution
+}
+
+// resolutionTexts say what a resolution does.
+var resolutionTexts = map[resolutionOf]string{
+	{store.CaseOverpaid, store.ResolvedApply}:            "pays the pay-in --order with it; without --order it becomes available",
+	{store.CaseOverpaid, store.ResolvedWriteOff}:         "the platform keeps the money",
+	{store.CaseUnmatchedReceipt, store.ResolvedApply}:    "pays the pay-in --order with it; without --order it becomes available",
+	{store.CaseUnmatchedReceipt, store.ResolvedWriteOff}: "the platform keeps the money",
+
+	{store.CasePayoutUnknown, store.ResolvedPaid}:    "the payout was paid: it is COMPLETED and its money leaves",
+	{store.CasePayoutUnknown, store.ResolvedRelease}: "the payout was not paid and will not be: it is FAILED and its money is available again",
+	{store.CasePayoutUnknown, store.ResolvedResend}:  "the processor does not have it: it is sent again with the same id",
+
+	{store.CaseContradiction, store.ResolvedPaid}:     "the money left: it is booked, after a release from available and then as debt",
+	{store.CaseContradiction, store.ResolvedRelease}:  "the money did not leave, or came back: it is available again",
+	{store.CaseContradiction, store.ResolvedWriteOff}: "the money left, and the platform bears it",
+	{store.CaseContradiction, store.ResolvedDismiss}:  "the ledger is right: nothing is booked",
+
+	{store.CaseNotice, store.ResolvedRetry}:    "the notice is applied again",
+	{store.CaseNotice, store.ResolvedDismiss}:  "nothing is to be done",
+	{store.CaseDispute, store.ResolvedDismiss}: "the statement was compared, and nothing is to be booked",
+	{store.CaseWebhook, store.ResolvedRetry}:   "the event is delivered again, with the complete schedule",
+	{store.CaseWebhook, store.ResolvedDismiss}: "the event is not delivered",
+	{store.CaseDamaged, store.ResolvedRetry}:   "the row was repaired: its work continues",
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -68,6 +69,31 @@ func TestCaseTexts(t *testing.T) {
 	for _, reason := range declared {
 		if reasons[reason] != 1 {
 			t.Errorf("reason %s has %d texts", reason, reasons[reason])
+		}
+	}
+}
+
+// Each resolution of each kind has a text, and each text a resolution.
+func TestResolutionTexts(t *testing.T) {
+	t.Parallel()
+	used := map[resolutionOf]bool{}
+	for pair := range caseTexts {
+		v := store.Case{Kind: pair.kind, Params: pair.reason.With(nil)}
+		options := review.Possible(&v)
+		if len(options) == 0 {
+			t.Errorf("%v has no resolution", pair)
+		}
+		for _, o := range options {
+			of := resolutionOf{pair.kind, o.How}
+			used[of] = true
+			if resolutionTexts[of] == "" {
+				t.Errorf("%v has no text", of)
+			}
+		}
+	}
+	for of := range resolutionTexts {
+		if !used[of] {
+			t.Errorf("%v is no resolution", of)
 		}
 	}
 }

@@ -46,7 +46,7 @@ type commands struct {
 	Migrate    migrateCommand    `cmd:"" help:"Create or upgrade the database schema."`
 	Merchant   merchantCommand   `cmd:"" help:"Create, list and close merchants."`
 	Credential credentialCommand `cmd:"" help:"Create, list and revoke credentials."`
-	Case       caseCommand       `cmd:"" help:"List cases for manual review."`
+	Case       caseCommand       `cmd:"" help:"List, show and resolve cases for manual review."`
 	Verify     verifyCommand     `cmd:"" help:"Verify ledger, orders and events; the gateway may be running."`
 	Backup     backupCommand     `cmd:"" help:"Copy the SQLite database to a file; the gateway may be running."`
 	Bench      benchCommand      `cmd:"" help:"Measure a gateway on this machine, over its HTTP API."`

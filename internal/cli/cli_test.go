@@ -209,10 +209,11 @@ func TestCaseList(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.run(0, "merchant", "create", "Loja")
-	s.exec("INSERT INTO cases SELECT id, CAST(zeroblob(15) || x'01' AS BLOB), 'dispute_unexpected', id, 1990, '{\"status\":\"EXPIRED\"}', '', 1700000000000000, 0 FROM merchants")
+	s.exec("INSERT INTO cases SELECT id, CAST(zeroblob(15) || x'01' AS BLOB), 'dispute_unexpected', id, 1990, '{\"status\":\"EXPIRED\"}', 0, '', 1700000000000000, 0 FROM merchants")
 	out, _ := s.run(0, "case", "list")
-	want := "TIME Loja dispute_unexpected R$ 19.90\n The processor reports a dispute of an order in status EXPIRED. Nothing was posted: compare the processor's statement.\n subject ID\n"
-	if !strings.Contains(out, want) || !strings.Contains(out, "TIME (no merchant) dispute_unexpected") || !strings.HasSuffix(out, "\n2 open cases.\n") {
+	want := "TIME Loja dispute_unexpected R$ 19.90\n The processor reports a dispute of an order in status EXPIRED. Nothing was posted: compare the processor's statement.\n case 00000000-0000-0000-0000-000000000001\n subject ID\n"
+	if !strings.Contains(out, want) || !strings.Contains(out, "TIME (no merchant) dispute_unexpected") ||
+		!strings.HasSuffix(out, "\n2 open cases. porteira case show ID shows how to resolve one.\n") {
 		t.Errorf("cases are\n%s", out)
 	}
 	out, _ = s.raw(0, "case", "list", "--json", "--limit", "1")

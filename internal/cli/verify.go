@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/hex"
 	"fmt"
 	"io"
 	"strconv"
@@ -23,6 +24,14 @@ type provenMerchant struct {
 	Merchant string        `json:"merchant"`
 	ID       string        `json:"id"`
 	Proofs   []store.Proof `json:"proofs"`
+	// LastDecision is the head of the chain of decisions. A copy outside the database
+	// shows later whether the end of the chain was cut.
+	LastDecision *chainHead `json:"lastDecision,omitempty"`
+}
+
+type chainHead struct {
+	Number int64  `json:"number"`
+	Hash   string `json:"hash"` // hexadecimal
 }
 
 // verified is all proofs.
@@ -53,6 +62,12 @@ func (c *verifyCommand) Run(r *runner) error {
 				}
 			})
 			if err != nil {
+				return err
+			}
+			switch d, err := a.Store.LastDecision(r.ctx, list[i].ID); {
+			case err == nil:
+				m.LastDecision = &chainHead{d.Number, hex.EncodeToString(d.Hash)}
+			case !isNotFound(err):
 				return err
 			}
 			result.Merchants = append(result.Merchants, m)
@@ -97,6 +112,9 @@ func printProven(w io.Writer, m *provenMerchant) {
 		rows = [][]string{{"  ok", "no rows yet"}}
 	}
 	table(w, rows)
+	if m.LastDecision != nil {
+		_, _ = fmt.Fprintf(w, "  last decision %d, hash %s\n", m.LastDecision.Number, m.LastDecision.Hash)
+	}
 	for _, p := range m.Proofs {
 		for _, f := range p.Defects {
 			_, _ = fmt.Fprintf(w, "    %s  %s: %s\n", p.Check, f.ID, f.Detail)

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -46,7 +47,7 @@ func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
 		if d.Damaged {
 			d.State, d.NextAt, d.UpdatedAt = store.DeliveryExhausted, time.Time{}, l.Now()
 			d.Case = c.OpenCase(store.Case{
-				Merchant: d.Merchant, Kind: store.CaseDamaged, Subject: d.Subject, Params: store.Params{"table": "events"},
+				Merchant: d.Merchant, Kind: store.CaseDamaged, Subject: d.Subject, Params: store.Params{"table": "events", "number": strconv.FormatInt(d.EventNumber, 10)},
 			})
 			c.SetDelivery(d)
 			continue

@@ -64,6 +64,7 @@ var meanings = map[ledger.Account]string{
 	ledger.Unidentified:   "the platform's: money that names no order",
 	ledger.Owed:           "the merchant's debt",
 	ledger.Fees:           "the platform's revenue from this merchant",
+	ledger.WrittenOff:     "what the operator wrote off: the platform's gain, or its loss if negative",
 	ledger.Clearing(bank): "`clearing:` and a processor's name: what that processor holds for the merchant",
 }
 
@@ -90,8 +91,8 @@ func permitted(a ledger.Account) string {
 
 const pageSigns = `
 A positive posting credits its account, a negative one debits it. ` + "`clearing`" + ` is debited when money arrives at the processor:
-it is usually negative, the platform's claim on the processor. Only a dispute, or a fee larger than its receipt, can make ` + "`owed`" + ` negative. An entry that breaks a
-sign rule is refused. ` + "`GET /balance`" + ` shows all accounts except ` + "`fees`, `unidentified` and `clearing`" + `, with ` + "`owed`" + ` as a positive amount.
+it is usually negative, the platform's claim on the processor. Only a dispute, a fee larger than its receipt, or a payout that left after its hold was released can make ` + "`owed`" + ` negative. An entry that breaks a
+sign rule is refused. ` + "`GET /balance`" + ` shows all accounts except ` + "`fees`, `unidentified`, `written_off` and `clearing`" + `, with ` + "`owed`" + ` as a positive amount.
 
 ## Recipes
 

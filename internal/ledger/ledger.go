@@ -31,6 +31,9 @@ const (
 
 	// Unidentified is the platform's: money received that names no order.
 	Unidentified Account = "unidentified"
+	// WrittenOff is what the operator wrote off: the platform's gain, or its loss if it
+	// is negative.
+	WrittenOff Account = "written_off"
 )
 
 // clearingPrefix begins the name of every account that stands for money at a
@@ -47,18 +50,18 @@ func (a Account) IsClearing() bool { return strings.HasPrefix(string(a), clearin
 // Known reports whether a is an account that a recipe can name.
 func (a Account) Known() bool {
 	switch a {
-	case Available, Pending, Held, Disputed, Unapplied, Owed, Fees, Unidentified:
+	case Available, Pending, Held, Disputed, Unapplied, Owed, Fees, Unidentified, WrittenOff:
 		return true
 	}
 	return a.IsClearing() && len(a) > len(clearingPrefix)
 }
 
 // Permits reports whether balance is allowed for the account: a claim on a
-// processor may have any sign, a debt is zero or below, all others are zero or
+// processor and what was written off may have any sign, a debt is zero or below, all others are zero or
 // above.
 func (a Account) Permits(balance money.Cents) bool {
 	switch {
-	case a.IsClearing():
+	case a.IsClearing(), a == WrittenOff:
 		return true
 	case a == Owed:
 		return balance <= 0

@@ -26,6 +26,12 @@ const (
 	OwedRepaid         Kind = "owed_repaid"         // available money paid a debt
 
 	ReceivedUnidentified Kind = "received_unidentified" // money that names no order
+	// Of the resolutions of cases.
+	UnappliedApplied    Kind = "unapplied_applied"     // unapplied money paid an order
+	UnappliedReleased   Kind = "unapplied_released"    // unapplied money became available
+	UnappliedWrittenOff Kind = "unapplied_written_off" // unapplied money went to the platform
+	PayoutPaidLate      Kind = "payout_paid_late"      // left after its hold was released; the merchant bears it
+	PayoutWrittenOff    Kind = "payout_written_off"    // the same; the platform bears it
 )
 
 // Recipe describes one kind for people: the docs print it.
@@ -55,6 +61,11 @@ var Recipes = []Recipe{
 	{ChargedBack, "disputed → clearing", "the dispute was lost"},
 	{ChargebackReversed, "clearing → owed, then available", "the payer's bank reversed the chargeback; debt is repaid first"},
 	{OwedRepaid, "available → owed", "available money repays debt"},
+	{UnappliedApplied, "unapplied → available", "an operator applied unapplied money to an order"},
+	{UnappliedReleased, "unapplied → available", "an operator made unapplied money available"},
+	{UnappliedWrittenOff, "unapplied → written_off", "an operator wrote unapplied money off: the platform keeps it"},
+	{PayoutPaidLate, "available (then owed) → clearing", "a payout left after its hold was released: the merchant bears it; a shortfall becomes debt"},
+	{PayoutWrittenOff, "written_off → clearing", "the same, and an operator decided that the platform bears it"},
 }
 
 // Known reports whether k is one of the recipes.
@@ -156,6 +167,32 @@ func LoseDispute(processor string, amount money.Cents) Entry {
 // ReverseChargeback books a reversed chargeback; debt is repaid first.
 func ReverseChargeback(processor string, owed, amount money.Cents) Entry {
 	return repaid(ChargebackReversed, Clearing(processor), owed, amount)
+}
+
+// ApplyUnapplied pays an order from unapplied money.
+func ApplyUnapplied(amount money.Cents) Entry {
+	return Move(UnappliedApplied, Unapplied, Available, amount)
+}
+
+// ReleaseUnapplied makes unapplied money available.
+func ReleaseUnapplied(amount money.Cents) Entry {
+	return Move(UnappliedReleased, Unapplied, Available, amount)
+}
+
+// WriteOffUnapplied gives unapplied money to the platform.
+func WriteOffUnapplied(amount money.Cents) Entry {
+	return Move(UnappliedWrittenOff, Unapplied, WrittenOff, amount)
+}
+
+// PayPayoutLate books a payout that left after its hold was released: from available as
+// far as possible, and as debt beyond.
+func PayPayoutLate(processor string, available, amount money.Cents) Entry {
+	return drawn(PayoutPaidLate, Clearing(processor), available, amount)
+}
+
+// WriteOffPayout is PayPayoutLate at the expense of the platform.
+func WriteOffPayout(processor string, amount money.Cents) Entry {
+	return Move(PayoutWrittenOff, WrittenOff, Clearing(processor), amount)
 }
 
 // RepayOwed repays as much debt (owed, zero or below) as available can; ok is

@@ -78,6 +78,18 @@ disputed 59                                | charged_back 60                | re
 owed -20                                   | chargeback_reversed 60         | clearing -60, available 40
 owed -90                                   | chargeback_reversed 60         | clearing -60, owed -30
 
+unapplied 60                               | unapplied_applied 60           | available 60
+unapplied 60                               | unapplied_applied 61           | refused
+unapplied 60, owed -20                     | unapplied_released 50          | unapplied 10, available 50, owed -20
+unapplied 60                               | unapplied_released 61          | refused
+unapplied 60                               | unapplied_written_off 50       | unapplied 10, written_off 50
+written_off -70, unapplied 60              | unapplied_written_off 60       | written_off -10
+unapplied 60                               | unapplied_written_off 61       | refused
+clearing -100, available 100               | payout_paid_late 60            | clearing -40, available 40
+clearing -100, available 20, held 80       | payout_paid_late 60            | clearing -40, held 80, owed -40
+-                                          | payout_paid_late 60            | clearing 60, owed -60
+clearing -100, available 100               | payout_written_off 60          | clearing -40, available 100, written_off -60
+
 available 100, owed -30                    | owed_repaid                    | available 70
 available 30, owed -30                     | owed_repaid                    | -
 available 10, owed -30                     | owed_repaid                    | owed -20
@@ -153,7 +165,7 @@ func TestRecipesMoveWhatTheySay(t *testing.T) {
 // accounts are all that there are.
 var accounts = []ledger.Account{
 	ledger.Clearing(bank), ledger.Available, ledger.Pending, ledger.Held,
-	ledger.Disputed, ledger.Unapplied, ledger.Owed, ledger.Fees, ledger.Unidentified,
+	ledger.Disputed, ledger.Unapplied, ledger.Owed, ledger.Fees, ledger.Unidentified, ledger.WrittenOff,
 }
 
 // entry makes the entry of a recipe over balances; ok is false if the recipe has
@@ -196,6 +208,16 @@ func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledg
 		e = ledger.ReverseChargeback(bank, b[ledger.Owed], amount)
 	case ledger.OwedRepaid:
 		return ledger.RepayOwed(b[ledger.Available], b[ledger.Owed])
+	case ledger.UnappliedApplied:
+		e = ledger.ApplyUnapplied(amount)
+	case ledger.UnappliedReleased:
+		e = ledger.ReleaseUnapplied(amount)
+	case ledger.UnappliedWrittenOff:
+		e = ledger.WriteOffUnapplied(amount)
+	case ledger.PayoutPaidLate:
+		e = ledger.PayPayoutLate(bank, b[ledger.Available], amount)
+	case ledger.PayoutWrittenOff:
+		e = ledger.WriteOffPayout(bank, amount)
 	default:
 		panic("no such recipe: " + kind)
 	}

@@ -96,6 +96,9 @@ func (v *resolution) paid(l *store.Loaded, c *store.Changes, p *payment.Payout, 
 		return nil // known
 	case payment.PayoutProcessing:
 	default:
+		if p.Step == payment.StepPaidLate {
+			return nil // known, and booked
+		}
 		v.contradict(c, p, store.ReasonPaidAfterRelease, store.Params{"status": string(p.Status)})
 		return nil
 	}
@@ -156,7 +159,10 @@ func (v *resolution) contradict(c *store.Changes, p *payment.Payout, reason stor
 	}
 	v.contradiction, v.subject = reason, *p
 	c.CloseCases(p.Merchant, p.ID, store.CaseContradiction, store.ResolvedByNewCase)
-	c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CaseContradiction, Subject: p.ID, Amount: p.Amount, Params: reason.With(params)})
+	c.OpenCase(store.Case{
+		Merchant: p.Merchant, Kind: store.CaseContradiction, Subject: p.ID, Amount: p.Amount, Params: reason.With(params),
+		StopsPayouts: reason == store.ReasonPaidAfterRelease, // money left that the merchant can spend again
+	})
 }
 
 func (e *Executor) logContradiction(ctx context.Context, v *resolution) {

@@ -54,6 +54,9 @@ const (
 	StepUnknown  PayoutStep = "unknown"       // outcome unknown: look up, do not send
 	StepReview   PayoutStep = "manual_review" // look-ups were inconclusive: an operator decides
 	StepDone     PayoutStep = "done"          // final
+	// StepPaidLate is final too: it was paid after its hold was released, and an operator
+	// decided who bears it.
+	StepPaidLate PayoutStep = "paid_late"
 )
 
 // RefundStatus is the public status of a refund.
@@ -131,6 +134,8 @@ const (
 	OnPay             Trigger = "pay"              // receipts reach the amount
 	OnPayShort        Trigger = "pay_short"        // a receipt is less than the amount
 	OnPayMore         Trigger = "pay_more"         // a receipt, or a part of it, is too much
+	OnApply           Trigger = "apply"            // unapplied money, applied by an operator, reaches the amount
+	OnApplyShort      Trigger = "apply_short"      // it is less than the amount
 	OnExpire          Trigger = "expire"           // its lifetime ended
 	OnCancel          Trigger = "cancel"           // the merchant cancels it
 	OnFail            Trigger = "fail"             // the processor refuses the order
@@ -155,6 +160,8 @@ var PayinTable = Table[PayinStatus]{
 	{PayinPending, OnProcess, PayinProcessing, "", EventPayinProcessing},
 	{PayinPending, OnPay, PayinPaid, ledger.Received, EventPayinPaid},
 	{PayinPending, OnPayShort, PayinPending, ledger.Received, EventPayinUnderpaid},
+	{PayinPending, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
+	{PayinPending, OnApplyShort, PayinPending, ledger.UnappliedApplied, EventPayinUnderpaid},
 	{PayinPending, OnExpire, PayinExpired, "", EventPayinExpired},
 	{PayinPending, OnCancel, PayinCanceled, "", EventPayinCanceled},
 	{PayinPending, OnFail, PayinFailed, "", EventPayinFailed},
@@ -162,12 +169,18 @@ var PayinTable = Table[PayinStatus]{
 
 	{PayinProcessing, OnPay, PayinPaid, ledger.Received, EventPayinPaid},
 	{PayinProcessing, OnPayShort, PayinProcessing, ledger.Received, EventPayinUnderpaid},
+	{PayinProcessing, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
+	{PayinProcessing, OnApplyShort, PayinProcessing, ledger.UnappliedApplied, EventPayinUnderpaid},
 	{PayinProcessing, OnFail, PayinFailed, "", EventPayinFailed},
 
 	{PayinExpired, OnPay, PayinPaid, ledger.Received, EventPayinPaid},
 	{PayinExpired, OnPayShort, PayinExpired, ledger.Received, EventPayinUnderpaid},
+	{PayinExpired, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
+	{PayinExpired, OnApplyShort, PayinExpired, ledger.UnappliedApplied, EventPayinUnderpaid},
 	{PayinCanceled, OnPay, PayinPaid, ledger.Received, EventPayinPaid},
 	{PayinCanceled, OnPayShort, PayinCanceled, ledger.Received, EventPayinUnderpaid},
+	{PayinCanceled, OnApply, PayinPaid, ledger.UnappliedApplied, EventPayinPaid},
+	{PayinCanceled, OnApplyShort, PayinCanceled, ledger.UnappliedApplied, EventPayinUnderpaid},
 
 	{PayinPaid, OnPayMore, PayinPaid, ledger.ReceivedUnapplied, EventPayinOverpaid},
 	{PayinPaid, OnRefundPart, PayinPartiallyRefunded, "", EventPayinPartiallyRefunded},
@@ -194,7 +207,7 @@ var PayinTable = Table[PayinStatus]{
 
 // PayinTriggers lists what can happen to a pay-in.
 var PayinTriggers = []Trigger{
-	OnProcess, OnPay, OnPayShort, OnPayMore, OnExpire, OnCancel, OnFail, OnAttemptRefused,
+	OnProcess, OnPay, OnPayShort, OnApply, OnApplyShort, OnPayMore, OnExpire, OnCancel, OnFail, OnAttemptRefused,
 	OnRefundPart, OnRefundAll, OnDispute, OnWin, OnWinRefunded, OnLose, OnReverse, OnReverseRefunded,
 }
 

@@ -41,17 +41,17 @@ FAILED             -`
 // with an event or another change of the order; "." is illegal.
 const (
 	payinCells = `
-                   process    pay  pay_short pay_more expire  cancel   fail   attempt_refused refund_part        refund_all dispute  win  win_refunded       lose       reverse reverse_refunded
-PENDING            PROCESSING PAID =         .        EXPIRED CANCELED FAILED =               .                  .          .        .    .                  .          .       .
-PROCESSING         .          PAID =         .        .       .        FAILED .               .                  .          .        .    .                  .          .       .
-PAID               .          .    .         =        .       .        .      .               PARTIALLY_REFUNDED REFUNDED   DISPUTED .    .                  .          .       .
-EXPIRED            .          PAID =         .        .       .        .      .               .                  .          .        .    .                  .          .       .
-CANCELED           .          PAID =         .        .       .        .      .               .                  .          .        .    .                  .          .       .
-FAILED             .          .    .         =        .       .        .      .               .                  .          .        .    .                  .          .       .
-PARTIALLY_REFUNDED .          .    .         =        .       .        .      .               =                  REFUNDED   DISPUTED .    .                  .          .       .
-REFUNDED           .          .    .         =        .       .        .      .               .                  .          .        .    .                  .          .       .
-DISPUTED           .          .    .         =        .       .        .      .               .                  .          .        PAID PARTIALLY_REFUNDED CHARGEBACK .       .
-CHARGEBACK         .          .    .         =        .       .        .      .               .                  .          .        .    .                  .          PAID    PARTIALLY_REFUNDED`
+                   process    pay  pay_short apply apply_short pay_more expire  cancel   fail   attempt_refused refund_part        refund_all dispute  win  win_refunded       lose       reverse reverse_refunded
+PENDING            PROCESSING PAID =         PAID  =           .        EXPIRED CANCELED FAILED =               .                  .          .        .    .                  .          .       .
+PROCESSING         .          PAID =         PAID  =           .        .       .        FAILED .               .                  .          .        .    .                  .          .       .
+PAID               .          .    .         .     .           =        .       .        .      .               PARTIALLY_REFUNDED REFUNDED   DISPUTED .    .                  .          .       .
+EXPIRED            .          PAID =         PAID  =           .        .       .        .      .               .                  .          .        .    .                  .          .       .
+CANCELED           .          PAID =         PAID  =           .        .       .        .      .               .                  .          .        .    .                  .          .       .
+FAILED             .          .    .         .     .           =        .       .        .      .               .                  .          .        .    .                  .          .       .
+PARTIALLY_REFUNDED .          .    .         .     .           =        .       .        .      .               =                  REFUNDED   DISPUTED .    .                  .          .       .
+REFUNDED           .          .    .         .     .           =        .       .        .      .               .                  .          .        .    .                  .          .       .
+DISPUTED           .          .    .         .     .           =        .       .        .      .               .                  .          .        PAID PARTIALLY_REFUNDED CHARGEBACK .       .
+CHARGEBACK         .          .    .         .     .           =        .       .        .      .               .                  .          .        .    .                  .          PAID    PARTIALLY_REFUNDED`
 	payoutCells = `
                    send       cancel   fail   complete  return   return_part
 PENDING            PROCESSING CANCELED FAILED .         .        .
@@ -75,6 +75,8 @@ process          -                   payin.processing
 pay              received            payin.paid
 pay_short        received            payin.underpaid
 pay_more         received_unapplied  payin.overpaid
+apply            unapplied_applied   payin.paid
+apply_short      unapplied_applied   payin.underpaid
 expire           -                   payin.expired
 cancel           -                   payin.canceled
 fail             -                   payin.failed
@@ -236,6 +238,7 @@ func TestEveryOrderRecipeIsBooked(t *testing.T) {
 	booked := map[ledger.Kind]bool{
 		ledger.PayoutHeld: true, ledger.RefundHeld: true, // creation
 		ledger.Funded: true, ledger.OwedRepaid: true, ledger.ReceivedUnidentified: true, // of no order
+		ledger.UnappliedReleased: true, ledger.UnappliedWrittenOff: true, ledger.PayoutPaidLate: true, ledger.PayoutWrittenOff: true, // of a case
 		ledger.ReceivedPending: true, ledger.Settled: true, // if the merchant's money settles later
 	}
 	for _, cell := range payment.PayinTable {

@@ -16,7 +16,8 @@ import (
 
 // Request holds the money of a payout and queues it for sending, or finds the one
 // that the same request created before (replayed). r has been validated. Errors:
-// problem kinds reference_conflict, insufficient_balance, unavailable and overloaded.
+// problem kinds reference_conflict, insufficient_balance, overloaded, and unavailable, also while a
+// case stops the merchant's payouts.
 func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (p payment.Payout, replayed bool, err error) {
 	op, err := s.NewRequestOp(m, r)
 	if err != nil {
@@ -100,6 +101,10 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	switch {
 	case !l.Inserted(in.ID): // it exists, and so does its hold
 		return nil
+	case l.PayoutsStopped(in.Merchant):
+		c.ReleaseReference(v.in)
+		return problem.New(problem.Unavailable, "The operator has stopped this merchant's payouts until a case is resolved. The referenceId remains unused.").
+			WithRetryAfter(stoppedRetryAfter)
 	case l.Balances(in.Merchant)[ledger.Available] < in.Amount+in.Fee:
 		c.ReleaseReference(v.in)
 		return insufficientBalance()
@@ -107,6 +112,10 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 		return c.Post(in.Merchant, in.ID, ledger.HoldPayout(in.Amount, in.Fee))
 	}
 }
+
+// stoppedRetryAfter is when a client may repeat a request while payouts are stopped: a
+// person must resolve a case first.
+const stoppedRetryAfter = 5 * time.Minute
 
 func insufficientBalance() error {
 	return problem.New(problem.InsufficientBalance, "The available balance does not cover this payout. The referenceId remains unused.")

@@ -76,15 +76,17 @@ func (p Params) Reason() CaseReason { return CaseReason(p["reason"]) }
 // is composed from them where it is shown. The merchant is zero if none could be
 // found.
 type Case struct {
-	Merchant   payment.ID
-	ID         payment.ID
-	Kind       CaseKind
-	Subject    payment.ID
-	Amount     cents
-	Params     Params
-	Resolution Resolution
-	CreatedAt  time.Time
-	ClosedAt   time.Time // zero while it is open
+	Merchant payment.ID
+	ID       payment.ID
+	Kind     CaseKind
+	Subject  payment.ID
+	Amount   cents
+	Params   Params
+	// StopsPayouts: while the case is open, no payout of the merchant is accepted or sent.
+	StopsPayouts bool
+	Resolution   Resolution
+	CreatedAt    time.Time
+	ClosedAt     time.Time // zero while it is open
 }
 
 // Resolution is how a case was closed.
@@ -92,11 +94,26 @@ type Resolution string
 
 // The resolutions.
 const (
-	ResolvedByProof    Resolution = "proof"     // the processor proved the outcome
-	ResolvedByDelivery Resolution = "delivered" // the receiver accepted the event
-	ResolvedByReceiver Resolution = "disabled"  // the receiver disabled the order's events
-	ResolvedByNewCase  Resolution = "replaced"  // replaced by a later case
+	ResolvedByProof    Resolution = "proof"      // the processor proved the outcome
+	ResolvedByDelivery Resolution = "delivered"  // the receiver accepted the event
+	ResolvedByReceiver Resolution = "disabled"   // the receiver disabled the order's events
+	ResolvedByNewCase  Resolution = "replaced"   // replaced by a later case
+	ResolvedWithOther  Resolution = "with_other" // by the decision on another case of its subject
+
+	// Of operators; each has a decision.
+	ResolvedApply    Resolution = "apply"     // unapplied money was applied to an order, or became available
+	ResolvedPaid     Resolution = "paid"      // the payout was paid
+	ResolvedRelease  Resolution = "release"   // the payout was not paid
+	ResolvedResend   Resolution = "resend"    // the payout is sent again
+	ResolvedWriteOff Resolution = "write-off" // at the expense, or in favor, of the platform
+	ResolvedRetry    Resolution = "retry"     // the row is processed again
+	ResolvedDismiss  Resolution = "dismiss"   // nothing is to be done
 )
+
+// OperatorResolutions are the resolutions of operators.
+var OperatorResolutions = []Resolution{
+	ResolvedApply, ResolvedPaid, ResolvedRelease, ResolvedResend, ResolvedWriteOff, ResolvedRetry, ResolvedDismiss,
+}
 
 var caseTable = newTable("cases", []string{"id"},
 	idColumn("merchant_id", func(v *Case) *payment.ID { return &v.Merchant }),
@@ -105,6 +122,7 @@ var caseTable = newTable("cases", []string{"id"},
 	idColumn("subject_id", func(v *Case) *payment.ID { return &v.Subject }),
 	intColumn("amount", func(v *Case) *cents { return &v.Amount }),
 	jsonColumn("params", func(v *Case) *Params { return &v.Params }),
+	flagColumn("stops_payouts", func(v *Case) *bool { return &v.StopsPayouts }),
 	textColumn("resolution", func(v *Case) *Resolution { return &v.Resolution }).as(mutable),
 	timeColumn("created_at", func(v *Case) *time.Time { return &v.CreatedAt }),
 	timeColumn("closed_at", func(v *Case) *time.Time { return &v.ClosedAt }).as(mutable),
@@ -189,6 +207,9 @@ func (c *Changes) OpenCase(v Case) payment.ID {
 	if v.Params == nil {
 		v.Params = Params{}
 	}
+	if b := c.l.balances[v.Merchant]; b != nil && v.StopsPayouts {
+		b.payoutsStopped = true
+	}
 	c.cases.opened = append(c.cases.opened, v)
 	c.count++
 	return v.ID
@@ -259,6 +280,12 @@ func (c *Changes) saveCases(ctx context.Context, tx *db.Tx) error {
 		return fmt.Errorf("cases: %w", err)
 	}
 	return nil
+}
+
+// payoutsStopped is a condition in SQL: a case that stops the payouts of a merchant is
+// open.
+func payoutsStopped(merchant string) string {
+	return "EXISTS (SELECT 1 FROM cases s WHERE s.merchant_id = " + merchant + " AND s.closed_at = 0 AND s.stops_payouts = 1)"
 }
 
 // OpenCases lists the open cases of all merchants, oldest first.

@@ -76,6 +76,7 @@ type Changes struct {
 	newDispute  []Dispute
 	cases       caseChanges
 	decisions   []Decision
+	retries     retries
 	notices     []noticeChange
 	deliveries  []Delivery
 	attempts    []Attempt
@@ -84,6 +85,12 @@ type Changes struct {
 	postings    []posting
 	events      []pendingEvent
 	count       int
+}
+
+// retries are rows that were given up, and are processed again.
+type retries struct {
+	notices    []Notice
+	deliveries []Delivery
 }
 
 // Len counts the changes so far.

@@ -259,6 +259,13 @@ func (c *Changes) SetDelivery(d Delivery) {
 	c.count++
 }
 
+// RetryDeliveries makes the deliveries of an event due again that were given up with a
+// case. Their schedule restarts; the numbers of attempts continue.
+func (c *Changes) RetryDeliveries(merchant payment.ID, event int64, of payment.ID) {
+	c.retries.deliveries = append(c.retries.deliveries, Delivery{Merchant: merchant, EventNumber: event, Case: of})
+	c.count++
+}
+
 func (c *Changes) saveDeliveries(ctx context.Context, tx *db.Tx) error {
 	last := make(map[Ref]int, len(c.deliveries)) // a delivery that changes twice is written once
 	for i := range c.deliveries {
@@ -274,7 +281,18 @@ func (c *Changes) saveDeliveries(ctx context.Context, tx *db.Tx) error {
 	if err == nil && len(missed) > 0 {
 		err = fmt.Errorf("%w: delivery", ErrConflict)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	for i := range c.retries.deliveries {
+		d := &c.retries.deliveries[i]
+		_, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, schedule_step = 0, updated_at = $1
+			WHERE merchant_id = $2 AND event_number = $3 AND case_id = $4 AND state = 'exhausted'`, micros(c.l.now), d.Merchant[:], d.EventNumber, d.Case[:])
+		if err != nil {
+			return fmt.Errorf("deliveries to retry: %w", err)
+		}
+	}
+	return nil
 }
 
 // newDelivery makes the delivery of an event that has its number and body, claimed

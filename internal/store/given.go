@@ -102,9 +102,15 @@ func (g *Given) load(n *Needs) *Loaded {
 		if l.balances[m] == nil {
 			l.balances[m] = &balances{amounts: ledger.Balances{}, changed: map[ledger.Account]bool{}}
 			maps.Copy(l.balances[m].amounts, g.Balances[m])
+			l.balances[m].payoutsStopped = g.stopped(m)
 		}
 	}
 	return l
+}
+
+// stopped reports whether a case stops the payouts of a merchant.
+func (g *Given) stopped(merchant payment.ID) bool {
+	return slices.ContainsFunc(g.Cases, func(v Case) bool { return v.Merchant == merchant && v.StopsPayouts && v.ClosedAt.IsZero() })
 }
 
 func (g *Given) loadPayins(l *Loaded, n *Needs) {
@@ -142,6 +148,9 @@ func (g *Given) loadPayouts(l *Loaded, n *Needs) {
 			l.payouts.add(row)
 		}
 		for _, d := range n.payouts.due {
+			if d.Queue == ToSend && g.stopped(d.Merchant) {
+				continue
+			}
 			if d.Merchant == row.Merchant && d.Processor == row.Processor && d.Queue.includes(row.Step) && !row.NextAt.IsZero() &&
 				!row.NextAt.After(g.Now) && len(l.payouts.due[d]) < d.Limit {
 				l.payouts.add(row)

@@ -178,6 +178,12 @@ func (c *Changes) FinishNotice(n Notice) {
 	c.SetNotice(n)
 }
 
+// RetryNotice makes a dead letter due again, if it still is one.
+func (c *Changes) RetryNotice(processor, id string) {
+	c.retries.notices = append(c.retries.notices, Notice{Processor: processor, ID: id})
+	c.count++
+}
+
 func (c *Changes) saveNotices(ctx context.Context, tx *db.Tx) error {
 	last := map[string]int{} // a notice that changes twice is written once
 	name := func(n *Notice) string { return n.Processor + "\x00" + n.ID }
@@ -192,6 +198,13 @@ func (c *Changes) saveNotices(ctx context.Context, tx *db.Tx) error {
 	}
 	if _, err := tx.Update(ctx, noticeUpdate.RowUpdate, rows...); err != nil {
 		return fmt.Errorf("notices: %w", err)
+	}
+	for i := range c.retries.notices {
+		_, err := tx.ExecCount(ctx, `UPDATE notices SET state = 'received', next_at = $1, attempts = 0, applied_at = 0
+			WHERE processor = $2 AND notice_id = $3 AND state = 'dead_letter'`, micros(c.l.now), c.retries.notices[i].Processor, c.retries.notices[i].ID)
+		if err != nil {
+			return fmt.Errorf("notices to retry: %w", err)
+		}
 	}
 	return nil
 }

@@ -234,6 +234,8 @@ func (v *exercise) finish(count int) {
 			c.AddAttempt(store.Attempt{Merchant: m, Delivery: d.ID, Number: 1, Status: 200})
 			c.CloseCase(m, b.cases[i], store.ResolvedByDelivery)
 			c.FinishNotice(b.notices[i])
+			c.RetryNotice("bank", b.notices[i].ID)
+			c.RetryDeliveries(m, d.EventNumber, b.cases[i])
 			c.CloseCases(m, b.payins[i].Payin.ID, store.CaseOverpaid, store.ResolvedByProof)
 		}
 	})

@@ -45,6 +45,14 @@ func (v *exercise) readOrders() {
 	must(t, err)
 	_, err = s.HasOpenCase(ctx, m, p.ID, store.CaseDispute)
 	must(t, err)
+	receipts, err := s.Receipts(ctx, m, payment.ID{})
+	if err != nil || len(receipts) == 0 {
+		t.Fatalf("receipts %v, %v", receipts, err)
+	}
+	_, err = s.Receipt(ctx, m, receipts[0].ID)
+	must(t, err)
+	_, err = s.PostingsAbout(ctx, m, p.ID, 5)
+	must(t, err)
 	_, err = s.FindCase(ctx, v.last.cases[0])
 	must(t, err)
 	_, err = s.Decisions(ctx, m, v.last.cases[0])

@@ -47,6 +47,8 @@ type balance struct {
 	account  ledger.Account
 	amount   cents
 	version  int64
+
+	payoutsStopped bool // read with the account
 }
 
 var balanceTable = newTable("balances", []string{"merchant_id", "account"},
@@ -56,7 +58,10 @@ var balanceTable = newTable("balances", []string{"merchant_id", "account"},
 	intColumn("version", func(b *balance) *int64 { return &b.version }).as(mutable),
 )
 
-var balancesOfMerchant = balanceTable.selectBy("t.merchant_id, t.account", "merchant_id")
+// balancesOfMerchant reads with each account whether the merchant's payouts are stopped:
+// that costs no query of its own.
+var balancesOfMerchant = db.NewKeySelect(balanceTable.selected+", CASE WHEN "+payoutsStopped("t.merchant_id")+" THEN 1 ELSE 0 END",
+	"balances", balanceTable.named("merchant_id"), "", "t.merchant_id, t.account")
 
 // balanceUpdate guards the version, which the lock should make unnecessary, and the
 // number of the merchant's accounts: PostgreSQL takes its snapshot before it waits
@@ -70,6 +75,8 @@ type balances struct {
 	amounts  ledger.Balances
 	versions map[ledger.Account]int64 // of the accounts that exist
 	changed  map[ledger.Account]bool
+
+	payoutsStopped bool
 }
 
 // Balances reads a merchant's accounts.
@@ -88,9 +95,10 @@ func (l *Loaded) loadBalances(ctx context.Context, tx *db.Tx, n *Needs) error {
 		}
 	}
 	list, err := db.Select(ctx, tx, balancesOfMerchant, keys, func(r db.Scanner) (b balance, err error) {
-		return b, balanceTable.scan(r, &b)
+		return b, balanceTable.scan(r, &b, (*flagDest)(&b.payoutsStopped))
 	})
 	for _, b := range list {
+		l.balances[b.merchant].payoutsStopped = b.payoutsStopped
 		l.balances[b.merchant].amounts[b.account] = b.amount
 		l.balances[b.merchant].versions[b.account] = b.version
 	}
@@ -104,6 +112,13 @@ func (l *Loaded) Balances(merchant payment.ID) ledger.Balances {
 		return b.amounts
 	}
 	return nil
+}
+
+// PayoutsStopped reports whether a case stops the payouts of a merchant, whose accounts
+// are loaded.
+func (l *Loaded) PayoutsStopped(merchant payment.ID) bool {
+	b := l.balances[merchant]
+	return b != nil && b.payoutsStopped
 }
 
 // Post applies an entry about a subject to a merchant's loaded accounts, or
@@ -200,6 +215,19 @@ func (s *Store) Postings(ctx context.Context, merchant payment.ID, after Posting
 	rows, err := s.db.Query(ctx, "SELECT "+postingTable.selected+` FROM postings t
 		WHERE t.merchant_id = $1 AND (t.entry_id > $2 OR (t.entry_id = $2 AND t.line > $3))
 		ORDER BY t.entry_id, t.line LIMIT $4`, merchant[:], after.Entry[:], after.Line, limit)
+	list, err := db.Collect(rows, err, func(r db.Scanner) (Posting, error) {
+		var p posting
+		err := postingTable.scan(r, &p)
+		return p.Posting, err
+	})
+	return list, s.db.ReadError("postings", err)
+}
+
+// PostingsAbout reads up to limit lines of entries about a subject, oldest first. The
+// ids of entries are in the order of time, so none is before the subject's own.
+func (s *Store) PostingsAbout(ctx context.Context, merchant, subject payment.ID, limit int) ([]Posting, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+postingTable.selected+` FROM postings t
+		WHERE t.merchant_id = $1 AND t.entry_id >= $2 AND t.subject_id = $2 ORDER BY t.entry_id, t.line LIMIT $3`, merchant[:], subject[:], limit)
 	list, err := db.Collect(rows, err, func(r db.Scanner) (Posting, error) {
 		var p posting
 		err := postingTable.scan(r, &p)

@@ -90,6 +90,13 @@ func (s *Store) Receipts(ctx context.Context, merchant, payin payment.ID) ([]pay
 	return list, s.db.ReadError("receipts", err)
 }
 
+// Receipt reads one payment; ErrNotFound if the merchant has none with that id.
+func (s *Store) Receipt(ctx context.Context, merchant, id payment.ID) (payment.Receipt, error) {
+	v, err := scanReceipt(s.db.QueryRow(ctx, "SELECT "+receiptTable.selected+` FROM receipts t
+		WHERE t.merchant_id = $1 AND t.id = $2`, merchant[:], id[:]))
+	return v, s.db.ReadError("receipt", err)
+}
+
 // HasReceipt reports whether a payment of a processor is booked.
 func (s *Store) HasReceipt(ctx context.Context, processor, externalID string) (bool, error) {
 	var n int

@@ -14,6 +14,7 @@ import (
 const (
 	SettingSandbox       = "sandbox"      // "true" if porteira dev has opened the database, forever
 	SettingClockOffset   = "clock-offset" // how far the sandbox's clock is ahead, as a Go duration
+	SettingPublicURL     = "public-url"   // of the gateway that started last, for commands
 	SettingPaymentCursor = "cursor:"      // of a processor's list of payments
 	SettingChangeCursor  = "changes:"     // of a processor's list of changes
 )

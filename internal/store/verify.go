@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"strings"
 
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/ledger"
@@ -107,12 +108,22 @@ const (
 	payinsPaid      = "('PAID', 'PARTIALLY_REFUNDED', 'REFUNDED', 'DISPUTED', 'CHARGEBACK')"
 	kindsKept       = "('" + string(ledger.ReceivedUnapplied) + "', '" + string(ledger.ReceivedUnidentified) + "')"
 	kindsApplied    = "('" + string(ledger.Received) + "', '" + string(ledger.ReceivedPending) + "')"
+	casesUnapplied  = "('" + string(CaseOverpaid) + "', '" + string(CaseUnmatchedReceipt) + "')"
 	countPostings   = "SELECT count(*) FROM postings WHERE merchant_id = $1"
 	countPayouts    = "SELECT count(*) FROM payouts WHERE merchant_id = $1"
 	countPayins     = "SELECT count(*) FROM payins WHERE merchant_id = $1"
 	countReceipts   = "SELECT count(*) FROM receipts WHERE merchant_id = $1"
 	countEvents     = "SELECT count(*) FROM events WHERE merchant_id = $1"
 )
+
+// resolvedByOperator are the resolutions of operators, in SQL.
+var resolvedByOperator = func() string {
+	list := make([]string, len(OperatorResolutions))
+	for i, how := range OperatorResolutions {
+		list[i] = "'" + string(how) + "'"
+	}
+	return "(" + strings.Join(list, ", ") + ")"
+}()
 
 // merchantChecks run for each merchant. $1 is the merchant.
 var merchantChecks = []check{
@@ -125,7 +136,7 @@ var merchantChecks = []check{
 
 	{name: "signs", proves: "no balance has a forbidden sign, and each account is one that a recipe posts to", named: true,
 		count: "SELECT count(*) FROM balances WHERE merchant_id = $1",
-		defects: `SELECT account, 'forbidden balance ' || CAST(balance AS TEXT) FROM balances WHERE merchant_id = $1 AND NOT (account LIKE 'clearing:_%'
+		defects: `SELECT account, 'forbidden balance ' || CAST(balance AS TEXT) FROM balances WHERE merchant_id = $1 AND NOT (account LIKE 'clearing:_%' OR account = 'written_off'
 			OR (account = 'owed' AND balance <= 0)
 			OR (account IN ('available', 'pending', 'held', 'disputed', 'unapplied', 'fees') AND balance >= 0)
 			OR (account = 'unidentified' AND balance >= 0 AND merchant_id IN (SELECT id FROM merchants WHERE number = 0)))`},
@@ -155,6 +166,21 @@ var merchantChecks = []check{
 			(SELECT coalesce(SUM(balance), 0) FROM balances WHERE merchant_id = $1 AND account = 'disputed') AS stored,
 			(SELECT coalesce(SUM(amount), 0) FROM disputes WHERE merchant_id = $1 AND state = 'open') AS needed) AS pair
 			WHERE stored <> needed`},
+
+	{name: "unapplied", proves: "the unapplied balance is the sum of the open cases about it", named: true,
+		count: "SELECT count(*) FROM cases WHERE merchant_id = $1 AND kind IN " + casesUnapplied,
+		defects: `SELECT 'unapplied', 'stored ' || CAST(stored AS TEXT) || ', open cases name ' || CAST(needed AS TEXT) FROM (SELECT
+			(SELECT coalesce(SUM(balance), 0) FROM balances WHERE merchant_id = $1 AND account = 'unapplied') AS stored,
+			(SELECT coalesce(SUM(amount), 0) FROM cases WHERE merchant_id = $1 AND closed_at = 0 AND kind IN ` + casesUnapplied + `) AS needed) AS pair
+			WHERE stored <> needed`},
+
+	{name: "resolutions", proves: "each case that an operator resolved has its decision, and each decision its case",
+		count: "SELECT count(*) FROM decisions WHERE merchant_id = $1",
+		defects: `SELECT c.id, 'resolved (' || c.resolution || ') without a decision' FROM cases c WHERE c.merchant_id = $1 AND c.resolution IN ` + resolvedByOperator + `
+				AND NOT EXISTS (SELECT 1 FROM decisions d WHERE d.merchant_id = $1 AND d.case_id = c.id AND d.action IN ('resolved', 'confirmed') AND d.resolution = c.resolution)
+			UNION ALL SELECT d.case_id, 'decided (' || d.resolution || '), but the case is not resolved so' FROM decisions d
+				WHERE d.merchant_id = $1 AND d.action IN ('resolved', 'confirmed')
+				AND NOT EXISTS (SELECT 1 FROM cases c WHERE c.merchant_id = $1 AND c.id = d.case_id AND c.resolution = d.resolution)`},
 
 	{name: "payouts", proves: "each payout's money was held once, and paid or released once, as its status says",
 		count: countPayouts,
@@ -200,10 +226,12 @@ var merchantChecks = []check{
 				OR (p.status NOT IN ` + payoutsPaid + ` AND coalesce(s.paid, 0) > 0)
 				OR (p.status NOT IN ` + payoutsInFlight + ` AND coalesce(s.live, 0) > 0))`},
 
-	{name: "payins", proves: "each pay-in's receipts add up to its paid amount, and a paid pay-in is paid in full",
+	{name: "payins", proves: "each pay-in's receipts, and what an operator applied to it, add up to its paid amount, and a paid pay-in is paid in full",
 		count: countPayins,
 		defects: `SELECT p.id, p.status || ': amount ' || CAST(p.amount AS TEXT) || ', paid ' || CAST(p.paid_amount AS TEXT) || ', receipts ' || CAST(coalesce(r.applied, 0) AS TEXT)
-			FROM payins p LEFT JOIN (SELECT payin_id, SUM(applied) AS applied FROM receipts WHERE merchant_id = $1 GROUP BY payin_id) r ON r.payin_id = p.id
+			FROM payins p LEFT JOIN (SELECT payin_id, SUM(applied) AS applied FROM (
+				SELECT payin_id, applied FROM receipts WHERE merchant_id = $1 UNION ALL SELECT subject_id, amount FROM postings
+					WHERE merchant_id = $1 AND kind = '` + string(ledger.UnappliedApplied) + `' AND account = 'available') AS paid GROUP BY payin_id) r ON r.payin_id = p.id
 			WHERE p.merchant_id = $1 AND (p.paid_amount <> coalesce(r.applied, 0)
 				OR (p.status IN ` + payinsPaid + ` AND p.paid_amount <> p.amount)
 				OR (p.status NOT IN ` + payinsPaid + ` AND p.paid_amount >= p.amount))`},

@@ -36,7 +36,7 @@ const (
 	basics    = " problem env"
 	rows      = " db store"
 	writing   = " commit write transition cluster worker"
-	useCases  = " dispute payin outgoing payout notice delivery merchant"
+	useCases  = " dispute payin outgoing payout notice delivery merchant review"
 )
 
 // rooms is the architecture: a room may import only the rooms in its row, which must all
@@ -87,6 +87,7 @@ var rooms = []room{
 	{"payin", plain, "dispute processor wire" + rows + middle + basics + writing},
 	{"outgoing", plain, "processor" + rows + middle + basics + writing},
 	{"payout", plain, "outgoing processor wire" + rows + middle + basics + writing},
+	{"review", plain, "outgoing" + rows + middle + basics + writing},
 	{"notice", plain, "payin processor" + rows + middle + basics + writing},
 	{"delivery", plain, "webhook wire" + rows + middle + basics + writing},
 	{"merchant", plain, "processor taxid" + rows + middle + basics + writing},
@@ -103,7 +104,7 @@ var rooms = []room{
 	{"app", plain, "api httpapi checkout sandboxcontrol sandboxbank processor/sandbox processor/* processor wire webhook config" +
 		rows + middle + basics + writing + useCases + libraries},
 	{"bench", plain, "app config processor wire" + rows + middle + basics + writing + useCases + libraries},
-	{"cli", plain, "app bench config merchant" + rows + middle + basics + libraries},
+	{"cli", plain, "app bench config merchant review" + rows + middle + basics + libraries},
 	{"cmd/porteira", plain, "cli"},
 
 	// For tests only.

@@ -182,7 +182,7 @@ CREATE TABLE balances (
     balance     BIGINT NOT NULL,
     version     BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, account),
-    CHECK (account LIKE 'clearing:%' OR (account = 'owed' AND balance <= 0) OR (account <> 'owed' AND balance >= 0))
+    CHECK (account LIKE 'clearing:%' OR account = 'written_off' OR (account = 'owed' AND balance <= 0) OR (account <> 'owed' AND balance >= 0))
 ) {{narrow}};
 
 -- Locked last in every commit that has events, which numbers them without gaps.
@@ -303,7 +303,8 @@ CREATE INDEX notices_due ON notices (processor, next_at) WHERE next_at > 0;
 CREATE INDEX notices_claimed ON notices (claimed_by) WHERE length(claimed_by) > 0;
 
 -- Cases for manual review. params is a JSON object of what the kind calls for; no
--- column holds prose.
+-- column holds prose. While a case with stops_payouts is open, no payout of its
+-- merchant is accepted or sent.
 CREATE TABLE cases (
     merchant_id BYTEA  NOT NULL,
     id          BYTEA  NOT NULL,
@@ -311,12 +312,14 @@ CREATE TABLE cases (
     subject_id  BYTEA  NOT NULL,
     amount      BIGINT NOT NULL,
     params      TEXT   NOT NULL,
+    stops_payouts BIGINT NOT NULL,
     resolution  TEXT   NOT NULL,
     created_at  BIGINT NOT NULL,
     closed_at   BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, id)
 );
 CREATE INDEX cases_open ON cases (merchant_id) WHERE closed_at = 0;
+CREATE INDEX cases_stops ON cases (merchant_id) WHERE closed_at = 0 AND stops_payouts = 1;
 
 -- What operators decided about cases: appended, never changed. hash covers the row and
 -- the hash of the one before it, so that a changed or missing row is found.

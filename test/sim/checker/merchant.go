@@ -85,7 +85,7 @@ func (c *Checker) checkMerchant(m *merchant) {
 		}
 		a.touched = false
 		switch {
-		case strings.HasPrefix(a.account, "clearing:"):
+		case strings.HasPrefix(a.account, "clearing:"), a.account == "written_off":
 		case a.account == "owed" && a.sum > 0, a.account != "owed" && a.sum < 0:
 			c.violateMerchantf(Amounts, m.id, "%s is %d", a.account, a.sum)
 		}

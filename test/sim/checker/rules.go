@@ -111,6 +111,12 @@ var recipes = map[string][]leg{
 	"charged_back":          {{"disputed", -1, true}, {"clearing", 1, true}},
 	"chargeback_reversed":   {{"clearing", -1, true}, {"owed", 1, false}, {"available", 1, false}},
 	"owed_repaid":           {{"available", -1, true}, {"owed", 1, true}},
+
+	"unapplied_applied":     {{"unapplied", -1, true}, {"available", 1, true}},
+	"unapplied_released":    {{"unapplied", -1, true}, {"available", 1, true}},
+	"unapplied_written_off": {{"unapplied", -1, true}, {"written_off", 1, true}},
+	"payout_paid_late":      {{"available", -1, false}, {"owed", -1, false}, {"clearing", 1, true}},
+	"payout_written_off":    {{"written_off", -1, true}, {"clearing", 1, true}},
 }
 
 // webhookAttempts is after how many attempts a delivery is exhausted.

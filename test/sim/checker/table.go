@@ -91,6 +91,7 @@ var tables = [...]watchedTable{
 	},
 	caseTable: {
 		name: "cases", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.reviewCase(&caseRow{}) },
+		unread:    []string{"stops_payouts"},
 		invariant: Progress, thing: "case",
 	},
 }

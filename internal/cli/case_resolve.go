@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os/user"
+	"strings"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/review"
+	"github.com/porteira/porteira/internal/store"
+)
+
+type caseResolve struct {
+	ID         string `arg:""                                                                help:"The case's id: porteira case list shows it."`
+	How        string `help:"Resolution; porteira case show ID lists the possible ones."      placeholder:"RESOLUTION"                          required:""`
+	As         string `aliases:"actor"                                                       help:"Who decides; your login name by default."   placeholder:"NAME"`
+	Reason     string `help:"Why, for the record."                                            placeholder:"TEXT"                                required:""`
+	Evidence   string `help:"What proves it, such as a line of the processor's statement."    placeholder:"TEXT"`
+	Order      string `help:"The pay-in that unapplied money pays; without it the money becomes available." placeholder:"PAYIN"`
+	EndToEndID string `help:"The Pix id of a payout that was paid."                           name:"end-to-end-id"                              placeholder:"ID"`
+}
+
+// resolved is a recorded decision.
+type resolved struct {
+	caseView
+
+	Action string `json:"action"`             // resolved, proposed, confirmed, withdrawn
+	Rest   string `json:"restCase,omitempty"` // the case about the money that the order did not need
+}
+
+// Run records a decision about a case.
+func (c *caseResolve) Run(r *runner, root *commands) error {
+	return r.admin(&root.Case.settings, func(a *app.Admin) error {
+		found, err := findCase(r, a, c.ID)
+		if err != nil {
+			return err
+		}
+		request := review.Request{
+			Case: found.ID, How: store.Resolution(c.How), Actor: c.As, Reason: c.Reason, Evidence: c.Evidence, EndToEndID: strings.TrimSpace(c.EndToEndID),
+		}
+		if c.Order != "" {
+			if request.Order, err = payment.ParseID(strings.TrimSpace(c.Order)); err != nil {
+				return configError{fmt.Errorf("--order must be the id of a pay-in, not %q", c.Order)}
+			}
+		}
+		if request.Actor == "" {
+			if request.Actor, err = loginName(); err != nil {
+				return err
+			}
+		}
+		result, err := a.Reviews.Resolve(r.ctx, request)
+		if err != nil {
+			return err
+		}
+		m, err := a.Store.Merchant(r.ctx, found.Merchant)
+		if err != nil {
+			return err
+		}
+		v := resolved{caseView: viewCase(&result.Case, m.Name), Action: string(result.Action)}
+		if !result.Rest.IsZero() {
+			v.Rest = result.Rest.String()
+		}
+		return r.out.show(v, func(w io.Writer) { printResolved(w, &v, c.How) })
+	})
+}
+
+// loginName is the operator's name at the operating system.
+func loginName() (string, error) {
+	u, err := user.Current()
+	if err != nil || u.Username == "" {
+		return "", configError{fmt.Errorf("your login name is unknown: name yourself with --as")} //nolint:perfsprint // a sentence
+	}
+	return u.Username, nil
+}
+
+func printResolved(w io.Writer, v *resolved, how string) {
+	switch store.DecisionAction(v.Action) {
+	case store.DecisionProposed:
+		_, _ = fmt.Fprintf(w, "Proposed: %s. Nothing has changed yet: another person must confirm it with the same command and another --as.\n", how)
+	case store.DecisionWithdrawn:
+		_, _ = fmt.Fprintln(w, "Withdrew the proposal. The case is open.")
+	default:
+		_, _ = fmt.Fprintf(w, "Resolved case %s: %s.\n", v.ID, how)
+	}
+	if v.Rest != "" {
+		_, _ = fmt.Fprintf(w, "The order did not need all of the money; the rest has case %s.\n", v.Rest)
+	}
+}

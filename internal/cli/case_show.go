@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/review"
+	"github.com/porteira/porteira/internal/store"
+)
+
+type caseShow struct {
+	ID string `arg:"" help:"The case's id: porteira case list shows it."`
+}
+
+// casePostings is how many postings of a case's order are shown.
+const casePostings = 100
+
+// caseDetail is a case with everything that helps to decide. Amounts are cents.
+type caseDetail struct {
+	caseView
+
+	Order       *caseOrder     `json:"order,omitempty"`
+	Sends       []caseSend     `json:"sends"`
+	Postings    []casePosting  `json:"postings"`
+	Decisions   []caseDecision `json:"decisions"`
+	Resolutions []caseOption   `json:"resolutions"`
+}
+
+// caseOrder is the order or the receipt that a case is about.
+type caseOrder struct {
+	Type        string `json:"type"` // payin, payout, receipt
+	ID          string `json:"id"`
+	ReferenceID string `json:"referenceId,omitempty"`
+	ExternalID  string `json:"externalId"`
+	Processor   string `json:"processor"`
+	ProcessorID string `json:"processorId,omitempty"`
+	Status      string `json:"status,omitempty"`
+	Step        string `json:"step,omitempty"`
+	Amount      int64  `json:"amount"`
+	PaidAmount  int64  `json:"paidAmount,omitempty"`
+	EndToEndID  string `json:"endToEndId,omitempty"`
+}
+
+type caseSend struct {
+	Number    int64     `json:"number"`
+	Processor string    `json:"processor"`
+	Outcome   string    `json:"outcome"`
+	Evidence  string    `json:"evidence"`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+type casePosting struct {
+	Kind      string    `json:"kind"`
+	Account   string    `json:"account"`
+	Amount    int64     `json:"amount"`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+type caseDecision struct {
+	Number     int64        `json:"number"`
+	Action     string       `json:"action"`
+	Resolution string       `json:"resolution"`
+	Actor      string       `json:"actor"`
+	Reason     string       `json:"reason"`
+	Evidence   string       `json:"evidence"`
+	Params     store.Params `json:"params"`
+	CreatedAt  time.Time    `json:"createdAt"`
+	Hash       string       `json:"hash"` // hexadecimal
+}
+
+// caseOption is a possible resolution, and the command for it.
+type caseOption struct {
+	How     string `json:"how"`
+	Effect  string `json:"effect"`
+	Persons int    `json:"persons"`
+	Command string `json:"command"`
+}
+
+// Run shows a case.
+func (c *caseShow) Run(r *runner, root *commands) error {
+	return r.admin(&root.Case.settings, func(a *app.Admin) error {
+		v, err := c.read(r, a)
+		if err != nil {
+			return err
+		}
+		return r.out.show(v, func(w io.Writer) { printCase(w, v) })
+	})
+}
+
+func (c *caseShow) read(r *runner, a *app.Admin) (*caseDetail, error) {
+	found, err := findCase(r, a, c.ID)
+	if err != nil {
+		return nil, err
+	}
+	m, err := a.Store.Merchant(r.ctx, found.Merchant)
+	if err != nil {
+		return nil, err
+	}
+	name := m.Name
+	if found.Merchant.IsZero() {
+		name = ""
+	}
+	v := &caseDetail{caseView: viewCase(&found, name), Sends: []caseSend{}, Postings: []casePosting{}, Decisions: []caseDecision{}, Resolutions: []caseOption{}}
+	if !found.Subject.IsZero() {
+		if err := v.readSubject(r, a, &found); err != nil {
+			return nil, err
+		}
+	}
+	decisions, err := a.Store.Decisions(r.ctx, found.Merchant, found.ID)
+	if err != nil {
+		return nil, err
+	}
+	for i := range decisions {
+		d := &decisions[i]
+		v.Decisions = append(v.Decisions, caseDecision{
+			Number: d.Number, Action: string(d.Action), Resolution: string(d.Resolution), Actor: d.Actor, Reason: d.Reason, Evidence: d.Evidence,
+			Params: d.Params, CreatedAt: d.CreatedAt, Hash: fmt.Sprintf("%x", d.Hash),
+		})
+	}
+	if found.ClosedAt.IsZero() {
+		v.Resolutions = caseOptions(&found, decisions)
+	}
+	return v, nil
+}
+
+// findCase finds a case by its id.
+func findCase(r *runner, a *app.Admin, text string) (store.Case, error) {
+	unknown := fmt.Errorf("case %q not found: porteira case list lists open cases with their ids", text)
+	id, err := payment.ParseID(strings.TrimSpace(text))
+	if err != nil {
+		return store.Case{}, unknown
+	}
+	v, err := a.Store.FindCase(r.ctx, id)
+	if isNotFound(err) {
+		err = unknown
+	}
+	return v, err
+}
+
+// readSubject reads the order or the receipt, and the postings about it. A subject that
+// cannot be read is left out: the case may be about that.
+func (v *caseDetail) readSubject(r *runner, a *app.Admin, of *store.Case) error {
+	m, id := of.Merchant, of.Subject
+	if p, err := a.Store.Payin(r.ctx, m, id); err == nil {
+		v.Order = &caseOrder{
+			Type: "payin", ID: p.ID.String(), ReferenceID: p.ReferenceID, ExternalID: p.ExternalID, Processor: p.Processor, ProcessorID: p.ProcessorID,
+			Status: string(p.Status), Amount: int64(p.Amount), PaidAmount: int64(p.PaidAmount), EndToEndID: p.EndToEndID,
+		}
+	} else if p, err := a.Store.Payout(r.ctx, m, id); err == nil {
+		v.Order = &caseOrder{
+			Type: "payout", ID: p.ID.String(), ReferenceID: p.ReferenceID, ExternalID: p.ExternalID, Processor: p.Processor, ProcessorID: p.ProcessorID,
+			Status: string(p.Status), Step: string(p.Step), Amount: int64(p.Amount), EndToEndID: p.EndToEndID,
+		}
+	} else if p, err := a.Store.Receipt(r.ctx, m, id); err == nil {
+		v.Order = &caseOrder{
+			Type: "receipt", ID: p.ID.String(), ExternalID: p.OrderID, Processor: p.Processor, ProcessorID: p.ExternalID,
+			Amount: int64(p.Amount), EndToEndID: p.EndToEndID,
+		}
+	}
+	sends, err := a.Store.Sends(r.ctx, m, id)
+	if err != nil {
+		return err
+	}
+	for i := range sends {
+		s := &sends[i]
+		v.Sends = append(v.Sends, caseSend{s.Number, s.Processor, string(s.Outcome), s.Evidence, s.CreatedAt})
+	}
+	postings, err := a.Store.PostingsAbout(r.ctx, m, id, casePostings)
+	for i := range postings {
+		p := &postings[i]
+		v.Postings = append(v.Postings, casePosting{string(p.Kind), string(p.Account), int64(p.Amount), p.CreatedAt})
+	}
+	return err
+}
+
+// caseOptions are the resolutions of an open case with the commands for them. While a
+// proposal waits, they are to confirm or to withdraw it.
+func caseOptions(v *store.Case, decisions []store.Decision) []caseOption {
+	list := []caseOption{}
+	waiting := len(decisions) > 0 && decisions[len(decisions)-1].Action == store.DecisionProposed
+	for _, o := range review.Possible(v) {
+		command := fmt.Sprintf("porteira case resolve %s --how %s --as NAME --reason TEXT", v.ID, o.How)
+		if o.EndToEndID {
+			command += " --end-to-end-id ID"
+		}
+		if o.Evidence {
+			command += " --evidence TEXT"
+		}
+		if o.Order {
+			command += " [--order PAYIN]"
+		}
+		if !waiting || decisions[len(decisions)-1].Resolution == o.How {
+			list = append(list, caseOption{string(o.How), resolutionTexts[resolutionOf{v.Kind, o.How}], o.Persons, command})
+		}
+	}
+	if waiting {
+		list = append(list, caseOption{
+			string(review.Withdraw), "withdraws the proposal", 1, fmt.Sprintf("porteira case resolve %s --how %s --as NAME --reason TEXT", v.ID, review.Withdraw),
+		})
+	}
+	return list
+}
+
+func printCase(w io.Writer, v *caseDetail) {
+	rows := [][]string{{"case", v.ID}, {"kind", v.Kind}, {"merchant", v.Merchant}, {"opened", stamp(v.CreatedAt)}}
+	if v.Amount != 0 {
+		rows = append(rows, []string{"amount", money.Cents(v.Amount).English()})
+	}
+	if v.ClosedAt != nil {
+		rows = append(rows, []string{"closed", stamp(*v.ClosedAt) + ", " + v.Resolution})
+	}
+	if v.StopsPayouts && v.ClosedAt == nil {
+		rows = append(rows, []string{"stops", "the merchant's payouts, until it is resolved"})
+	}
+	if o := v.Order; o != nil {
+		rows = append(rows, []string{o.Type, o.ID}, []string{"  reference", o.ReferenceID}, []string{"  externalId", o.ExternalID},
+			[]string{"  processor", strings.TrimSpace(o.Processor + " " + o.ProcessorID)}, []string{"  status", strings.TrimSpace(o.Status + " " + o.Step)},
+			[]string{"  amount", money.Cents(o.Amount).English()}, []string{"  endToEndId", o.EndToEndID})
+	}
+	table(w, slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" }))
+	_, _ = fmt.Fprintf(w, "\n%s\n", v.Text)
+	printCaseRows(w, v)
+	if len(v.Resolutions) == 0 {
+		return
+	}
+	_, _ = fmt.Fprintln(w, "\nPossible resolutions:")
+	for _, o := range v.Resolutions {
+		persons := ""
+		if o.Persons > 1 {
+			persons = " Two persons: one proposes, another confirms with the same command."
+		}
+		_, _ = fmt.Fprintf(w, "  %s: %s.%s\n    %s\n", o.How, o.Effect, persons, o.Command)
+	}
+}
+
+// printCaseRows prints sends, postings and decisions, as far as there are any.
+func printCaseRows(w io.Writer, v *caseDetail) {
+	section := func(title string, rows [][]string) {
+		if len(rows) > 0 {
+			_, _ = fmt.Fprintf(w, "\n%s:\n", title)
+			table(w, rows)
+		}
+	}
+	var rows [][]string
+	for _, s := range v.Sends {
+		rows = append(rows, []string{fmt.Sprintf("  %d", s.Number), stamp(s.CreatedAt), s.Processor, s.Outcome, s.Evidence})
+	}
+	section("Sends", rows)
+	rows = nil
+	for _, p := range v.Postings {
+		rows = append(rows, []string{"  " + stamp(p.CreatedAt), p.Kind, p.Account, money.Cents(p.Amount).Decimal()})
+	}
+	section("Postings", rows)
+	rows = nil
+	for _, d := range v.Decisions {
+		rows = append(rows, []string{fmt.Sprintf("  %d", d.Number), stamp(d.CreatedAt), d.Actor, d.Action, d.Resolution, d.Reason, d.Evidence})
+	}
+	section("Decisions", rows)
+}

@@ -1,0 +1,97 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// caseID is the id of a case that a test inserts.
+const caseID = "00000000-0000-0000-0000-00000000000"
+
+// openCase inserts a case of the merchant, with an id that ends in a digit.
+func (s *shell) openCase(digit int, kind, params string) string {
+	s.t.Helper()
+	s.exec(fmt.Sprintf("INSERT INTO cases SELECT id, CAST(zeroblob(15) || x'0%d' AS BLOB), '%s', id, 1990, '%s', 0, '', 1700000000000000, 0 FROM merchants WHERE number = 1",
+		digit, kind, params))
+	return fmt.Sprint(caseID, digit)
+}
+
+func TestCaseShowAndResolve(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	id := s.openCase(1, "dispute_unexpected", `{"status":"EXPIRED"}`)
+	out, _ := s.run(0, "case", "show", id)
+	want := "case " + id + "\nkind dispute_unexpected\nmerchant Loja\nopened TIME\namount R$ 19.90\n\n" +
+		"The processor reports a dispute of an order in status EXPIRED. Nothing was posted: compare the processor's statement.\n\n" +
+		"Possible resolutions:\n dismiss: the statement was compared, and nothing is to be booked.\n" +
+		" porteira case resolve " + id + " --how dismiss --as NAME --reason TEXT\n"
+	if out != want {
+		t.Errorf("show prints\n%s\nwant\n%s", out, want)
+	}
+	for _, tt := range []struct {
+		args, stderr string
+		code         int
+	}{
+		{"case show 5", "porteira: case \"5\" not found: porteira case list lists open cases with their ids\n", 1},
+		{"case resolve " + caseID + "9 --how dismiss --reason r", "porteira: case \"" + caseID + "9\" not found: porteira case list lists open cases with their ids\n", 1},
+		{"case resolve " + id + " --how paid --as ana --reason r", "porteira: A case of kind dispute_unexpected is resolved with one of: dismiss.\n", 1},
+		{"case resolve " + id + " --how dismiss --order 7 --reason r", "porteira: --order must be the id of a pay-in, not \"7\"\n", 2},
+		{"case resolve " + id + " --how dismiss", "porteira: missing flags: --reason=TEXT; porteira --help lists the commands\n", 2},
+	} {
+		if _, errs := s.run(tt.code, strings.Fields(tt.args)...); errs != tt.stderr {
+			t.Errorf("%s: %q, want %q", tt.args, errs, tt.stderr)
+		}
+	}
+	if out, _ := s.run(0, "case", "resolve", id, "--how", "dismiss", "--actor", "ana", "--reason", "compared"); out != "Resolved case "+id+": dismiss.\n" {
+		t.Errorf("resolve prints %q", out)
+	}
+	if out, _ := s.run(0, "case", "list"); out != "No open cases.\n" {
+		t.Errorf("list prints %q", out)
+	}
+	if out, _ := s.run(0, "case", "show", id); !strings.Contains(out, "closed TIME, dismiss\n") || !strings.Contains(out, "Decisions:\n 1 TIME ana resolved dismiss compared") {
+		t.Errorf("show prints\n%s", out)
+	}
+	if _, errs := s.run(1, "case", "resolve", id, "--how", "dismiss", "--reason", "again"); !strings.HasPrefix(errs, "porteira: The case was closed at ") {
+		t.Errorf("again: %q", errs)
+	}
+}
+
+// The second person confirms what the first one proposed; the login name is the default.
+func TestCaseOfTwoPersons(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	id := s.openCase(1, "contradiction", `{"reason":"paid_after_release","status":"FAILED"}`)
+	resolve := []string{"case", "resolve", id, "--how", "dismiss", "--reason", "r", "--evidence", "e"}
+	out, _ := s.run(0, resolve...)
+	if out != "Proposed: dismiss. Nothing has changed yet: another person must confirm it with the same command and another --as.\n" {
+		t.Errorf("the first prints %q", out)
+	}
+	if _, errs := s.run(1, resolve...); !strings.Contains(errs, "Another person must confirm it with the same command and another --as.") {
+		t.Errorf("the same person: %q", errs)
+	}
+	var shown struct {
+		Resolutions []struct{ How, Command string }
+		Decisions   []struct{ Number int64 }
+	}
+	text, _ := s.raw(0, "case", "show", "--json", id)
+	if err := json.Unmarshal([]byte(text), &shown); err != nil || len(shown.Decisions) != 1 || len(shown.Resolutions) != 2 || shown.Resolutions[1].How != "withdraw" {
+		t.Errorf("%v: %s", err, text)
+	}
+	var done struct{ Action, Resolution string }
+	text, _ = s.raw(0, append(resolve, "--as", "bia", "--json")...)
+	if err := json.Unmarshal([]byte(text), &done); err != nil || done.Action != "confirmed" || done.Resolution != "dismiss" {
+		t.Errorf("%v: %s", err, text)
+	}
+	out, _ = s.run(0, "verify", "--merchant", "Loja")
+	if !strings.Contains(out, " ok decisions 2 ") || !strings.Contains(out, " last decision 2, hash ") {
+		t.Errorf("verify prints\n%s", out)
+	}
+	s.exec("UPDATE decisions SET actor = 'eva' WHERE number = 1")
+	if out, _ = s.run(1, "verify"); !strings.Contains(out, "decision 1: the row was changed") {
+		t.Errorf("verify prints\n%s", out)
+	}
+}

@@ -1,0 +1,76 @@
+package outgoing
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+)
+
+// CanDeclare returns nil if an operator may declare the outcome of a loaded payout, whose
+// sends are loaded too: the outcome is unknown, and no byte of a send can still leave.
+// Else it returns a problem of kind invalid_state.
+func CanDeclare(l *store.Loaded, p *payment.Payout) error {
+	unknown := p.Step == payment.StepUnknown || p.Step == payment.StepAccepted || p.Step == payment.StepReview
+	switch sends := l.Sends(p.Merchant, p.ID); {
+	case p.Status != payment.PayoutProcessing:
+		return problem.New(problem.InvalidState, fmt.Sprintf("The payout is %s: its outcome is known.", p.Status))
+	case !unknown:
+		return problem.New(problem.InvalidState, "The payout is being sent again. Wait until the outcome of this send is recorded.")
+	case len(sends) > 0 && l.Now().Before(sends[len(sends)-1].Deadline):
+		return problem.New(problem.InvalidState, fmt.Sprintf("The last send of the payout may still be leaving, until %s. Decide after that.",
+			sends[len(sends)-1].Deadline.Format(time.RFC3339)))
+	}
+	return nil
+}
+
+// DeclarePaid completes a payout that [CanDeclare] allows: an operator has proof that its
+// processor paid it.
+func DeclarePaid(l *store.Loaded, c *store.Changes, p *payment.Payout, endToEndID, evidence string) error {
+	Finish(p)
+	p.EndToEndID, p.CompletedAt, p.Failure = endToEndID, l.Now(), nil
+	endSend(l, c, p, store.SendPaid, short(evidence))
+	_, err := transition.Payout(l, c, p, payment.OnComplete, ledger.PayPayout(p.Processor, p.Amount, p.Fee))
+	return err
+}
+
+// DeclareNotPaid releases the money of a payout that [CanDeclare] allows: an operator has
+// proof that its processor did not pay it, and will not.
+func DeclareNotPaid(l *store.Loaded, c *store.Changes, p *payment.Payout, evidence string) error {
+	Finish(p)
+	p.Failure = &payment.Failure{Code: "not_paid", Message: "The processor did not pay it."}
+	endSend(l, c, p, store.SendFailed, short(evidence))
+	_, err := transition.Payout(l, c, p, payment.OnFail, ledger.ReleasePayout(p.Amount, p.Fee))
+	return err
+}
+
+// DeclareNotFound queues a payout that [CanDeclare] allows, to be sent again with the same
+// id: an operator has proof that its processor does not have it.
+func DeclareNotFound(l *store.Loaded, c *store.Changes, p *payment.Payout, evidence string) {
+	endSend(l, c, p, store.SendNotFound, short(evidence))
+	p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepQueued, l.Now(), payment.ID{}, 0
+	*p = c.SetPayout(*p)
+}
+
+// DeclareReturned books what is left of a completed payout as returned: an operator has
+// proof that the money came back.
+func DeclareReturned(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
+	back := p.Amount - p.ReturnedAmount
+	p.ReturnedAmount = p.Amount
+	_, err := transition.Payout(l, c, p, payment.OnReturn, ledger.ReturnPayout(p.Processor, back))
+	return err
+}
+
+// Repaired continues the work on a payout that was parked because its row was damaged. It
+// is sent only if it never was; else it is looked up.
+func Repaired(l *store.Loaded, c *store.Changes, p *payment.Payout) {
+	p.Step, p.NextAt, p.ClaimedBy = payment.StepUnknown, l.Now(), payment.ID{}
+	if p.Status == payment.PayoutPending && len(l.Sends(p.Merchant, p.ID)) == 0 {
+		p.Step = payment.StepQueued
+	}
+	*p = c.SetPayout(*p)
+}

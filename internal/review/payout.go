@@ -1,0 +1,118 @@
+package review
+
+import (
+	"fmt"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/outgoing"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+)
+
+func needsPayout(v *Resolve, n *store.Needs) {
+	n.Payout(v.opened.Merchant, v.opened.Subject)
+	n.Sends(v.opened.Merchant, v.opened.Subject)
+	n.Balances(v.opened.Merchant)
+	n.ExpectDeliveries(v.opened.Merchant, 1)
+}
+
+// payout is the loaded payout that the case is about.
+func (v *Resolve) payout(l *store.Loaded) (payment.Payout, error) {
+	p, ok := l.Payout(v.opened.Merchant, v.opened.Subject)
+	if !ok {
+		return p, problem.New(problem.NotFound, fmt.Sprintf("The case is about %s, which is not a payout of the merchant.", v.opened.Subject))
+	}
+	return p, nil
+}
+
+// checkUnknown returns a problem unless the outcome of the payout is unknown.
+func checkUnknown(v *Resolve, l *store.Loaded) error {
+	p, err := v.payout(l)
+	if err != nil {
+		return err
+	}
+	return outgoing.CanDeclare(l, &p)
+}
+
+// checkKnown returns a problem if money is still held for the payout: without a decision
+// about it the hold would stay.
+func checkKnown(v *Resolve, l *store.Loaded) error {
+	p, err := v.payout(l)
+	if err == nil && p.Status == payment.PayoutProcessing {
+		err = problem.New(problem.InvalidState, "The payout's money is still held: declare it paid or not paid.")
+	}
+	return err
+}
+
+func checkReleased(v *Resolve, l *store.Loaded) error {
+	p, err := v.payout(l)
+	if err == nil && p.Step == payment.StepPaidLate {
+		err = problem.New(problem.InvalidState, "The payout's money is booked already.")
+	}
+	return err
+}
+
+func checkCompleted(v *Resolve, l *store.Loaded) error {
+	p, err := v.payout(l)
+	if err == nil && p.Status != payment.PayoutCompleted {
+		err = problem.New(problem.InvalidState, fmt.Sprintf("The payout is %s: nothing is left to return.", p.Status))
+	}
+	return err
+}
+
+// closeOthers closes the payout's other cases that the decision settles.
+func (v *Resolve) closeOthers(c *store.Changes, kinds ...store.CaseKind) {
+	c.CloseCase(v.opened.Merchant, v.opened.ID, v.How) // first: of two closings the first counts
+	for _, kind := range kinds {
+		c.CloseCases(v.opened.Merchant, v.opened.Subject, kind, store.ResolvedWithOther)
+	}
+}
+
+func declarePaid(v *Resolve, l *store.Loaded, c *store.Changes) error {
+	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
+	v.closeOthers(c, store.CasePayoutUnknown, store.CaseContradiction)
+	return outgoing.DeclarePaid(l, c, &p, v.EndToEndID, v.Evidence)
+}
+
+func declareNotPaid(v *Resolve, l *store.Loaded, c *store.Changes) error {
+	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
+	v.closeOthers(c, store.CasePayoutUnknown, store.CaseContradiction)
+	return outgoing.DeclareNotPaid(l, c, &p, v.Evidence)
+}
+
+func sendAgain(v *Resolve, l *store.Loaded, c *store.Changes) error {
+	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
+	v.closeOthers(c, store.CasePayoutUnknown)
+	outgoing.DeclareNotFound(l, c, &p, v.Evidence)
+	return nil
+}
+
+func declareReturned(v *Resolve, l *store.Loaded, c *store.Changes) error {
+	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
+	return outgoing.DeclareReturned(l, c, &p)
+}
+
+// bookLate books a payout that left after its hold was released, at the expense of its
+// merchant.
+func bookLate(v *Resolve, l *store.Loaded, c *store.Changes) error {
+	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
+	return v.late(c, p, ledger.PayPayoutLate(p.Processor, l.Balances(p.Merchant)[ledger.Available], p.Amount))
+}
+
+// writeOffLate is bookLate at the expense of the platform.
+func writeOffLate(v *Resolve, l *store.Loaded, c *store.Changes) error {
+	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
+	return v.late(c, p, ledger.WriteOffPayout(p.Processor, p.Amount))
+}
+
+// late posts an entry of a payout that left late. The payout keeps its status, which is
+// final; its step makes later reports of the same payment change nothing.
+func (v *Resolve) late(c *store.Changes, p payment.Payout, e ledger.Entry) error {
+	if err := c.Post(p.Merchant, p.ID, e); err != nil {
+		return err
+	}
+	p.Step = payment.StepPaidLate
+	c.SetPayout(p)
+	return nil
+}

@@ -1,0 +1,147 @@
+package review
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+)
+
+// Resolve is the operation that records a decision about a case.
+type Resolve struct {
+	Request
+	Result Result
+
+	opened store.Case // as it was found; its kind and subject do not change
+	id     payment.ID // of the decision
+	rule   *rule      // nil to withdraw
+	links  transition.Links
+	event  int64 // number of the event whose deliveries are retried
+}
+
+// Merchant implements [write.Operation].
+func (v *Resolve) Merchant() payment.ID { return v.opened.Merchant }
+
+// Class implements [write.Operation].
+func (v *Resolve) Class() commit.Class { return commit.Interactive }
+
+// Needs implements [write.Operation].
+func (v *Resolve) Needs(n *store.Needs) {
+	n.Case(v.opened.Merchant, v.opened.ID)
+	if v.rule != nil && v.rule.needs != nil {
+		v.rule.needs(v, n)
+	}
+}
+
+// Decide records the decision. One that needs no other person, or confirms another one's
+// proposal, closes the case and is carried out.
+func (v *Resolve) Decide(l *store.Loaded, c *store.Changes) error {
+	found, ok := l.Case(v.opened.Merchant, v.opened.ID)
+	if !ok {
+		return store.ErrNotFound
+	}
+	v.Result = Result{Case: found}
+	decisions := l.Decisions(found.Merchant, found.ID)
+	for i := range decisions {
+		if decisions[i].ID == v.id { // by an earlier run whose commit was unknown
+			v.Result.Action = decisions[i].Action
+			return nil
+		}
+	}
+	if !found.ClosedAt.IsZero() {
+		return problem.New(problem.InvalidState, fmt.Sprintf("The case was closed at %s: %s.", found.ClosedAt.Format(time.RFC3339), found.Resolution))
+	}
+	action, err := v.action(proposal(decisions))
+	if err != nil {
+		return err
+	}
+	closes := action == store.DecisionResolved || action == store.DecisionConfirmed
+	if v.rule != nil && v.rule.check != nil {
+		if err := v.rule.check(v, l); err != nil {
+			return err
+		}
+	}
+	if closes && v.rule.effect != nil {
+		if err := v.rule.effect(v, l, c); err != nil {
+			return err
+		}
+	}
+	c.AddDecision(v.decision(action, proposal(decisions)))
+	if closes {
+		c.CloseCase(found.Merchant, found.ID, v.How)
+	}
+	v.Result.Action = action
+	v.Result.Case, _ = l.Case(found.Merchant, found.ID)
+	return nil
+}
+
+// proposal is the proposal that waits for a second person; nil if there is none.
+func proposal(decisions []store.Decision) *store.Decision {
+	if len(decisions) == 0 || decisions[len(decisions)-1].Action != store.DecisionProposed {
+		return nil
+	}
+	return &decisions[len(decisions)-1]
+}
+
+// action is what this decision does, given the proposal that waits, or why it is refused.
+func (v *Resolve) action(waiting *store.Decision) (store.DecisionAction, error) {
+	withdraw := v.rule == nil
+	switch {
+	case withdraw && waiting == nil:
+		return "", problem.New(problem.InvalidState, "There is no proposal to withdraw.")
+	case withdraw:
+		return store.DecisionWithdrawn, nil
+	case waiting == nil && v.rule.Persons > 1:
+		return store.DecisionProposed, nil
+	case waiting == nil:
+		return store.DecisionResolved, nil
+	case waiting.Resolution != v.How || !maps.Equal(waiting.Params, v.params()):
+		return "", problem.New(problem.InvalidState, fmt.Sprintf(
+			"%s has proposed %s%s. Confirm exactly that, or withdraw it first: --how withdraw.", waiting.Actor, waiting.Resolution, describe(waiting.Params)))
+	case strings.EqualFold(waiting.Actor, v.Actor):
+		return "", problem.New(problem.InvalidState, fmt.Sprintf("%s has proposed it. Another person must confirm it with the same command and another --as.", waiting.Actor))
+	default:
+		return store.DecisionConfirmed, nil
+	}
+}
+
+// describe is the parameters of a proposal as the command's options.
+func describe(p store.Params) string {
+	var text strings.Builder
+	for _, name := range []string{"order", "endToEndId"} {
+		if p[name] != "" {
+			text.WriteString(" --" + map[string]string{"order": "order", "endToEndId": "end-to-end-id"}[name] + " " + p[name])
+		}
+	}
+	return text.String()
+}
+
+// params are the inputs of the resolution, which a confirmation must repeat.
+func (v *Resolve) params() store.Params {
+	p := store.Params{}
+	if !v.Order.IsZero() {
+		p["order"] = v.Order.String()
+	}
+	if v.EndToEndID != "" {
+		p["endToEndId"] = v.EndToEndID
+	}
+	return p
+}
+
+// decision is the row of this decision. A withdrawal names what it withdraws.
+func (v *Resolve) decision(action store.DecisionAction, waiting *store.Decision) store.Decision {
+	d := store.Decision{
+		Merchant: v.opened.Merchant, ID: v.id, Case: v.opened.ID, Action: action, Resolution: v.How,
+		Actor: v.Actor, Reason: v.Reason, Evidence: v.Evidence, Params: v.params(),
+	}
+	if action == store.DecisionWithdrawn {
+		d.Resolution, d.Params = waiting.Resolution, waiting.Params
+	}
+	return d
+}

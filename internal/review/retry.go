@@ -1,0 +1,81 @@
+package review
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/porteira/porteira/internal/outgoing"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// eventOfCase reads the number of the event that the case names, if it names one.
+func eventOfCase(ctx context.Context, s *Service, v *Resolve) error {
+	if number := v.opened.Params["number"]; number != "" {
+		n, err := strconv.ParseInt(number, 10, 64)
+		v.event = n
+		return err
+	}
+	public := v.opened.Params["event"]
+	if public == "" {
+		return nil
+	}
+	id, err := payment.ParseEventID(public)
+	if err != nil {
+		return err
+	}
+	e, err := s.Store.Event(ctx, v.opened.Merchant, id)
+	v.event = e.Number
+	return err
+}
+
+// retryNotice makes a dead letter due again.
+func retryNotice(v *Resolve, _ *store.Loaded, c *store.Changes) error {
+	c.RetryNotice(v.opened.Params["processor"], v.opened.Params["notice"])
+	return nil
+}
+
+// retryDeliveries makes the deliveries due again that were given up with the case.
+func retryDeliveries(v *Resolve, _ *store.Loaded, c *store.Changes) error {
+	c.RetryDeliveries(v.opened.Merchant, v.event, v.opened.ID)
+	return nil
+}
+
+// needsDamaged reads the damaged row: if it still cannot be opened, so cannot the
+// operation be committed.
+func needsDamaged(v *Resolve, n *store.Needs) {
+	switch v.opened.Params["table"] {
+	case "payouts":
+		n.Payout(v.opened.Merchant, v.opened.Subject)
+		n.Sends(v.opened.Merchant, v.opened.Subject)
+	case "payins":
+		n.Payin(v.opened.Merchant, v.opened.Subject)
+	}
+}
+
+// retryDamaged continues the work on a row that was repaired.
+func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
+	m, subject := v.opened.Merchant, v.opened.Subject
+	switch v.opened.Params["table"] {
+	case "payouts":
+		p, ok := l.Payout(m, subject)
+		if !ok {
+			return store.ErrNotFound
+		}
+		if p.Step == payment.StepReview { // else it has ended meanwhile
+			outgoing.Repaired(l, c, &p)
+		}
+	case "payins":
+		p, ok := l.Payin(m, subject)
+		if !ok {
+			return store.ErrNotFound
+		}
+		c.SetPayin(p) // which schedules its expiry
+	case "events":
+		return retryDeliveries(v, l, c)
+	default:
+		return problem.New(problem.InvalidState, "The rows of this table are not processed by a worker: repair them and close the case with a later version.")
+	}
+	return nil
+}

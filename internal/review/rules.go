@@ -1,0 +1,143 @@
+package review
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// Option is a resolution that is possible for a case, and the inputs that it wants.
+type Option struct {
+	How        store.Resolution
+	Persons    int  // 1, or 2: one proposes, another confirms
+	Evidence   bool // required
+	EndToEndID bool // required
+	Order      bool // possible
+}
+
+// rule is one resolution of one kind of cases.
+type rule struct {
+	Option
+
+	kind    store.CaseKind
+	reasons []store.CaseReason // none: any
+	// prepare reads what the operation must name before its transaction; it may be nil.
+	prepare func(ctx context.Context, s *Service, v *Resolve) error
+	needs   func(v *Resolve, n *store.Needs)
+	// check returns a problem of kind invalid_state if the resolution is not possible
+	// now; it may be nil. A proposal is checked too, so that it can be confirmed.
+	check func(v *Resolve, l *store.Loaded) error
+	// effect carries the resolution out; nil if nothing but the case changes.
+	effect func(v *Resolve, l *store.Loaded, c *store.Changes) error
+}
+
+// endToEndID is the form of the id of a Pix (API Pix, schema EndToEndId).
+var endToEndID = regexp.MustCompile(`^E[0-9A-Za-z]{31}$`)
+
+// The options that several kinds share. Whether a payout of unknown outcome was paid is
+// always decided by two persons; so is each declaration that may pay twice.
+var (
+	twoPersons = Option{Persons: 2, Evidence: true}
+	paid       = Option{How: store.ResolvedPaid, Persons: 2, Evidence: true, EndToEndID: true}
+	release    = with(twoPersons, store.ResolvedRelease)
+	resend     = with(twoPersons, store.ResolvedResend)
+	apply      = Option{How: store.ResolvedApply, Persons: 1, Order: true}
+	writeOff   = Option{How: store.ResolvedWriteOff, Persons: 1, Evidence: true}
+	retry      = Option{How: store.ResolvedRetry, Persons: 1}
+	dismiss    = Option{How: store.ResolvedDismiss, Persons: 1}
+)
+
+func with(o Option, how store.Resolution) Option {
+	o.How = how
+	return o
+}
+
+// rules is every resolution of every kind. A kind without a row cannot be resolved. To
+// return a payment to its payer takes a refund, which this version does not have.
+var rules = []rule{
+	{kind: store.CaseOverpaid, Option: apply, prepare: ofMerchant, needs: needsOrder, check: checkOrder, effect: applyUnapplied},
+	{kind: store.CaseOverpaid, Option: writeOff, needs: needsBalances, effect: writeOffUnapplied},
+	{kind: store.CaseUnmatchedReceipt, Option: apply, prepare: ofMerchant, needs: needsOrder, check: checkOrder, effect: applyUnapplied},
+	{kind: store.CaseUnmatchedReceipt, Option: writeOff, needs: needsBalances, effect: writeOffUnapplied},
+
+	{kind: store.CasePayoutUnknown, Option: paid, needs: needsPayout, check: checkUnknown, effect: declarePaid},
+	{kind: store.CasePayoutUnknown, Option: release, needs: needsPayout, check: checkUnknown, effect: declareNotPaid},
+	{
+		kind: store.CasePayoutUnknown, reasons: []store.CaseReason{store.ReasonNoAnswer, store.ReasonNotIdempotent}, Option: resend,
+		needs: needsPayout, check: checkUnknown, effect: sendAgain,
+	},
+
+	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: paid, needs: needsPayout, check: checkUnknown, effect: declarePaid},
+	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: release, needs: needsPayout, check: checkUnknown, effect: declareNotPaid},
+	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: dismiss, needs: needsPayout, check: checkKnown},
+	{
+		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: Option{How: store.ResolvedPaid, Persons: 1, Evidence: true},
+		needs: needsPayout, check: checkReleased, effect: bookLate,
+	},
+	{
+		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: with(twoPersons, store.ResolvedWriteOff),
+		needs: needsPayout, check: checkReleased, effect: writeOffLate,
+	},
+	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: with(twoPersons, store.ResolvedDismiss)},
+	{
+		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonFailedAfterPaid}, Option: release,
+		needs: needsPayout, check: checkCompleted, effect: declareReturned,
+	},
+	{
+		kind: store.CaseContradiction, Option: dismiss,
+		reasons: []store.CaseReason{store.ReasonFailedAfterPaid, store.ReasonReturnedTooMuch, store.ReasonUnconfirmedChange},
+	},
+
+	{
+		kind: store.CaseNotice, Option: retry, effect: retryNotice,
+		reasons: []store.CaseReason{store.ReasonUnknownTransfer, store.ReasonProcessorNotConfigured, store.ReasonUnreadable, store.ReasonNotConfirmed},
+	},
+	{kind: store.CaseNotice, Option: dismiss},
+	{kind: store.CaseDispute, Option: dismiss},
+	{kind: store.CaseWebhook, Option: retry, prepare: eventOfCase, effect: retryDeliveries},
+	{kind: store.CaseWebhook, Option: dismiss},
+	{kind: store.CaseDamaged, Option: retry, prepare: eventOfCase, needs: needsDamaged, effect: retryDamaged},
+}
+
+// matches reports whether the rule is about a case.
+func (r *rule) matches(v *store.Case) bool {
+	return r.kind == v.Kind && (len(r.reasons) == 0 || slices.Contains(r.reasons, v.Params.Reason()))
+}
+
+func find(v *store.Case, how store.Resolution) (*rule, bool) {
+	for i := range rules {
+		if rules[i].How == how && rules[i].matches(v) {
+			return &rules[i], true
+		}
+	}
+	return nil, false
+}
+
+// Possible lists the resolutions of a case. Whether one is possible now depends on its
+// subject too.
+func Possible(v *store.Case) []Option {
+	var list []Option
+	for i := range rules {
+		if rules[i].matches(v) {
+			list = append(list, rules[i].Option)
+		}
+	}
+	return list
+}
+
+// notPossible names the resolutions of a case.
+func notPossible(v *store.Case) error {
+	var list []string
+	for _, o := range Possible(v) {
+		list = append(list, string(o.How))
+	}
+	if len(list) == 0 {
+		return problem.New(problem.InvalidState, fmt.Sprintf("A case of kind %s cannot be resolved by a command.", v.Kind))
+	}
+	return problem.New(problem.InvalidState, fmt.Sprintf("A case of kind %s is resolved with one of: %s.", v.Kind, strings.Join(list, ", ")))
+}

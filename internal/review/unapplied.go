@@ -1,0 +1,77 @@
+package review
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+)
+
+// ofMerchant refuses to apply money of the platform, which belongs to no merchant.
+func ofMerchant(_ context.Context, _ *Service, v *Resolve) error {
+	if v.opened.Merchant.IsZero() {
+		return problem.New(problem.InvalidState, "This money names no merchant, so it cannot be applied. It can be written off: --how write-off.")
+	}
+	return nil
+}
+
+func needsBalances(v *Resolve, n *store.Needs) { n.Balances(v.opened.Merchant) }
+
+func needsOrder(v *Resolve, n *store.Needs) {
+	if !v.Order.IsZero() {
+		n.Payin(v.opened.Merchant, v.Order)
+		n.ExpectDeliveries(v.opened.Merchant, 1)
+	}
+	needsBalances(v, n)
+}
+
+// checkOrder returns a problem if the order cannot be paid.
+func checkOrder(v *Resolve, l *store.Loaded) error {
+	if v.Order.IsZero() {
+		return nil
+	}
+	p, ok := l.Payin(v.opened.Merchant, v.Order)
+	if !ok {
+		return problem.New(problem.NotFound, fmt.Sprintf("The merchant has no pay-in %s.", v.Order))
+	}
+	if _, payable := payment.PayinTable.Next(p.Status, payment.OnApply); !payable || p.PaidAmount >= p.Amount {
+		return problem.New(problem.InvalidState, fmt.Sprintf("Pay-in %s is %s and takes no more money. Without --order the money becomes available.", p.ID, p.Status))
+	}
+	return nil
+}
+
+// applyUnapplied pays an order, or makes the money available. What the order does not
+// need stays unapplied, with a case of its own.
+func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
+	m, amount := v.opened.Merchant, v.opened.Amount
+	if v.Order.IsZero() {
+		if err := c.Post(m, v.opened.Subject, ledger.ReleaseUnapplied(amount)); err != nil {
+			return err
+		}
+		return transition.RepayDebt(l, c, m, v.opened.Subject)
+	}
+	p, _ := l.Payin(m, v.Order)
+	on, applied := payment.OnApplyShort, amount
+	if lacking := p.Amount - p.PaidAmount; amount >= lacking {
+		on, applied = payment.OnApply, lacking
+		p.Late = p.Status == payment.PayinExpired || p.Status == payment.PayinCanceled
+		p.PaidAt, p.Failure = l.Now(), nil
+	}
+	p.PaidAmount += applied
+	if _, err := transition.Payin(l, c, &p, v.links, on, ledger.ApplyUnapplied(applied)); err != nil {
+		return err
+	}
+	if rest := amount - applied; rest > 0 {
+		v.Result.Rest = c.OpenCase(store.Case{Merchant: m, Kind: store.CaseOverpaid, Subject: p.ID, Amount: rest})
+	}
+	return nil
+}
+
+// writeOffUnapplied gives the money to the platform.
+func writeOffUnapplied(v *Resolve, _ *store.Loaded, c *store.Changes) error {
+	return c.Post(v.opened.Merchant, v.opened.Subject, ledger.WriteOffUnapplied(v.opened.Amount))
+}

@@ -1,0 +1,130 @@
+package review_test
+
+import (
+	"testing"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+)
+
+func (d *desk) wantUnapplied(available, unapplied, writtenOff int64) {
+	d.T.Helper()
+	b, err := d.Store.Balances(d.T.Context(), d.Merchant.ID)
+	d.Must(err)
+	if int64(b[ledger.Available]) != available || int64(b[ledger.Unapplied]) != unapplied || int64(b[ledger.WrittenOff]) != writtenOff {
+		d.T.Errorf("available %d, unapplied %d, written off %d; want %d, %d, %d",
+			b[ledger.Available], b[ledger.Unapplied], b[ledger.WrittenOff], available, unapplied, writtenOff)
+	}
+	d.WantProven()
+}
+
+const received = int64(coretest.Opening) + 100_00 // and 30.00 in unapplied
+
+// Unapplied money becomes available, pays an order, or is written off.
+func TestUnappliedMoney(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		t.Run("to available", func(t *testing.T) {
+			d := newDesk(g.For(t))
+			_, v := d.overpaid()
+			d.WantDecision(d.operation(request(&v, store.ResolvedApply)), `
+				cases closed_at:-→now resolution:→apply
+				+decisions resolved apply ana
+				+postings unapplied_released unapplied -3000
+				+postings unapplied_released available 3000`, "")
+			d.wantUnapplied(received+30_00, 0, 0)
+			d.refused(request(&v, store.ResolvedApply), problem.InvalidState)
+		})
+		t.Run("write off", func(t *testing.T) {
+			d := newDesk(g.For(t))
+			_, v := d.overpaid()
+			d.resolve(request(&v, store.ResolvedWriteOff))
+			d.wantUnapplied(received, 0, 30_00)
+			d.WantCases()
+		})
+		t.Run("a part of an order", func(t *testing.T) {
+			d := newDesk(g.For(t))
+			_, v := d.overpaid()
+			q := d.Payin(d.Merchant, "other", "")
+			r := request(&v, store.ResolvedApply)
+			r.Order = q.ID
+			d.resolve(r)
+			d.WantPayin(q, payment.PayinPending, 30_00, 0)
+			d.wantUnapplied(received+30_00, 0, 0)
+			d.WantEvents(payment.EventPayinPaid, payment.EventPayinOverpaid, payment.EventPayinUnderpaid)
+			d.receive(q.ExternalID, 70_00)
+			d.WantPayin(q, payment.PayinPaid, 100_00, 1)
+			d.WantProven()
+		})
+		t.Run("all of an expired order, and the rest has a case", func(t *testing.T) {
+			d := newDesk(g.For(t))
+			_, v := d.overpaid()
+			q := d.Payin(d.Merchant, "other", "")
+			d.receive(q.ExternalID, 80_00)
+			_, err := d.Payins.Cancel(t.Context(), q.Merchant, q.ID)
+			d.Must(err)
+			r := request(&v, store.ResolvedApply)
+			r.Order = q.ID
+			rest := d.resolve(r).Rest
+			d.WantPayin(q, payment.PayinPaid, 100_00, 1)
+			d.wantUnapplied(received+100_00, 10_00, 0)
+			got, err := d.Store.Payin(t.Context(), q.Merchant, q.ID)
+			d.Must(err)
+			if left := d.only(store.CaseOverpaid); left.ID != rest || left.Amount != 10_00 || left.Subject != q.ID || !got.Late {
+				t.Errorf("left %+v, want %s; late %v", left, rest, got.Late)
+			}
+			again := request(&v, store.ResolvedApply)
+			again.Case, again.Order = rest, q.ID
+			d.refused(again, problem.InvalidState) // it is paid
+			again.Order = payment.ID{1}
+			d.refused(again, problem.NotFound)
+		})
+	})
+}
+
+// Applied money repays debt first.
+func TestUnappliedMoneyRepaysDebt(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		_, v := d.overpaid()
+		d.Payout("all", received)
+		d.Send()
+		late := store.Case{Merchant: d.Merchant.ID, Kind: store.CaseNotice}
+		var n store.Needs
+		n.Balances(late.Merchant)
+		d.Must(d.Store.Transact(t.Context(), func(tx *store.Tx) error {
+			return tx.Apply(t.Context(), &n, func(l *store.Loaded, c *store.Changes) error {
+				return c.Post(late.Merchant, late.Merchant, ledger.PayPayoutLate(coretest.BankName, 0, 20_00))
+			})
+		}))
+		d.resolve(request(&v, store.ResolvedApply))
+		b, err := d.Store.Balances(t.Context(), d.Merchant.ID)
+		d.Must(err)
+		if b[ledger.Available] != 10_00 || b[ledger.Owed] != 0 || b[ledger.Unapplied] != 0 {
+			t.Errorf("balances %v", b)
+		}
+	})
+}
+
+// A payment that names no order of a merchant is applied to one.
+func TestUnmatchedReceipt(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		unknown := payment.ExternalID(d.Store.Installation(), d.Merchant.Number, d.Merchant.ID, payment.OperationPayin, "never requested")
+		d.receive(unknown, 100_00)
+		v := d.only(store.CaseUnmatchedReceipt)
+		q := d.Payin(d.Merchant, "in", "")
+		r := request(&v, store.ResolvedApply)
+		r.Order = q.ID
+		d.WantDecision(d.operation(r), `
+			payins next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→3
+			cases closed_at:-→now resolution:→apply
+			+decisions resolved apply ana order:`+q.ID.String()+`
+			+postings unapplied_applied unapplied -10000
+			+postings unapplied_applied available 10000
+			+events payin.paid`, "")
+		d.wantUnapplied(received, 0, 0)
+	})
+}
