@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/hex"
 	"fmt"
 	"io"
 	"slices"
@@ -120,7 +121,7 @@ func (c *caseShow) read(r *runner, a *app.Admin) (*caseDetail, error) {
 		d := &decisions[i]
 		v.Decisions = append(v.Decisions, caseDecision{
 			Number: d.Number, Action: string(d.Action), Resolution: string(d.Resolution), Actor: d.Actor, Reason: d.Reason, Evidence: d.Evidence,
-			Params: d.Params, CreatedAt: d.CreatedAt, Hash: fmt.Sprintf("%x", d.Hash),
+			Params: d.Params, CreatedAt: d.CreatedAt, Hash: hex.EncodeToString(d.Hash),
 		})
 	}
 	if found.ClosedAt.IsZero() {

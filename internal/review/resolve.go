@@ -105,7 +105,7 @@ func (v *Resolve) action(waiting *store.Decision) (store.DecisionAction, error) 
 		return "", problem.New(problem.InvalidState, fmt.Sprintf(
 			"%s has proposed %s%s. Confirm exactly that, or withdraw it first: --how withdraw.", waiting.Actor, waiting.Resolution, describe(waiting.Params)))
 	case strings.EqualFold(waiting.Actor, v.Actor):
-		return "", problem.New(problem.InvalidState, fmt.Sprintf("%s has proposed it. Another person must confirm it with the same command and another --as.", waiting.Actor))
+		return "", problem.New(problem.InvalidState, waiting.Actor+" has proposed it. Another person must confirm it with the same command and another --as.")
 	default:
 		return store.DecisionConfirmed, nil
 	}
