@@ -53,6 +53,7 @@ func (v *pair) request(*rapid.T) {
 	v.count++
 	v.both(func(l *line) {
 		l.fund(amount)
+		l.allowPayouts()
 		l.payouts = append(l.payouts, l.request(fmt.Sprint(v.count)))
 	})
 }

@@ -38,6 +38,7 @@ type stage interface {
 	lastEvent() payment.Event
 
 	fund(amount money.Cents)
+	allowPayouts() // which a contradiction had stopped
 	request(reference string) payment.Payout
 	cancel(p payment.Payout)
 	change(p payment.Payout, to func(p *payment.Payout)) payment.Payout
@@ -115,6 +116,11 @@ func (g onGateway) lastEvent() payment.Event {
 func (g onGateway) fund(amount money.Cents) {
 	g.T.Helper()
 	g.Must(g.Merchants.Fund(g.T.Context(), g.Merchant, amount))
+}
+
+func (g onGateway) allowPayouts() {
+	g.T.Helper()
+	g.Execute("UPDATE cases SET stops_payouts = 0")
 }
 
 func (g onGateway) request(reference string) payment.Payout {
@@ -240,6 +246,12 @@ func (m *memory) fund(amount money.Cents) {
 		if p := &m.Rows.Postings[i]; p.Account == ledger.Available {
 			p.BalanceAfter += amount
 		}
+	}
+}
+
+func (m *memory) allowPayouts() {
+	for i := range m.rows.Cases {
+		m.rows.Cases[i].StopsPayouts = false
 	}
 }
 

@@ -151,6 +151,7 @@ func (n *Needs) Case(merchant, id payment.ID) {
 type loadedCases struct {
 	rows      map[Ref]Case
 	decisions map[Ref][]Decision
+	stopped   map[payment.ID]bool // merchants whose payouts a case of this commit stops
 }
 
 func (l *Loaded) loadCases(ctx context.Context, tx *db.Tx, n *Needs) error {
@@ -207,8 +208,11 @@ func (c *Changes) OpenCase(v Case) payment.ID {
 	if v.Params == nil {
 		v.Params = Params{}
 	}
-	if b := c.l.balances[v.Merchant]; b != nil && v.StopsPayouts {
-		b.payoutsStopped = true
+	if v.StopsPayouts {
+		if c.l.cases.stopped == nil {
+			c.l.cases.stopped = map[payment.ID]bool{}
+		}
+		c.l.cases.stopped[v.Merchant] = true
 	}
 	c.cases.opened = append(c.cases.opened, v)
 	c.count++

@@ -261,6 +261,9 @@ func (l *Loaded) PayoutByExternalID(merchant payment.ID, externalID string) (pay
 // claimed or changed, oldest first. A payout that this commit creates is due for
 // the next one.
 func (l *Loaded) DuePayouts(d DuePayouts) []payment.Payout {
+	if d.Queue == ToSend && l.cases.stopped[d.Merchant] {
+		return nil
+	}
 	var list []payment.Payout
 	for _, ref := range l.payouts.due[d] {
 		if p := l.payouts.rows[ref]; l.due(p.ClaimedBy, p.NextAt) && d.Queue.includes(p.Step) {

@@ -118,7 +118,7 @@ func (l *Loaded) Balances(merchant payment.ID) ledger.Balances {
 // are loaded.
 func (l *Loaded) PayoutsStopped(merchant payment.ID) bool {
 	b := l.balances[merchant]
-	return b != nil && b.payoutsStopped
+	return b != nil && b.payoutsStopped || l.cases.stopped[merchant]
 }
 
 // Post applies an entry about a subject to a merchant's loaded accounts, or
