@@ -250,8 +250,8 @@ func (m *memory) fund(amount money.Cents) {
 }
 
 func (m *memory) allowPayouts() {
-	for i := range m.rows.Cases {
-		m.rows.Cases[i].StopsPayouts = false
+	for i := range m.Rows.Cases {
+		m.Rows.Cases[i].StopsPayouts = false
 	}
 }
 

@@ -95,11 +95,11 @@ func (d *desk) refused(r review.Request, kind problem.Kind) {
 // unknown, and its case.
 func (d *desk) unknownPayout() (payment.Payout, store.Case) {
 	d.T.Helper()
-	d.Bank.Profiled.IdempotentByOurID = false
+	d.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
 	d.Bank.AnswerTransfer = coretest.Unknown
 	p := d.Payout("r", 10_00)
 	d.Send()
-	d.Jump(2 * d.Bank.Profiled.QuietPeriod)
+	d.Jump(2 * d.Bank.Profiled.Transfer.QuietPeriod)
 	d.LookUp()
 	d.WantPayout(p, payment.PayoutProcessing, payment.StepReview)
 	return p, d.only(store.CasePayoutUnknown)
