@@ -112,7 +112,7 @@ func TestUnappliedMoneyRepaysDebt(t *testing.T) {
 func TestUnmatchedReceipt(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		d := newDesk(g)
-		unknown := payment.ExternalID(d.Store.Installation(), d.Merchant.Number, d.Merchant.ID, payment.OperationPayin, "never requested")
+		unknown := d.Store.ExternalID(&d.Merchant, payment.OperationPayin, "never requested")
 		d.receive(unknown, 100_00)
 		v := d.only(store.CaseUnmatchedReceipt)
 		q := d.Payin(d.Merchant, "in", "")
