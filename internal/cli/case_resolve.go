@@ -19,6 +19,7 @@ type caseResolve struct {
 	Reason     string `help:"Why, for the record."                                            placeholder:"TEXT"                                required:""`
 	Evidence   string `help:"What proves it, such as a line of the processor's statement."    placeholder:"TEXT"`
 	Order      string `help:"The pay-in that unapplied money pays; without it the money becomes available." placeholder:"PAYIN"`
+	Merchant   string `help:"The name of the merchant whose money it is."                        placeholder:"NAME"`
 	EndToEndID string `help:"The Pix id of a payout that was paid."                           name:"end-to-end-id"                              placeholder:"ID"`
 }
 
@@ -44,6 +45,13 @@ func (c *caseResolve) Run(r *runner, root *commands) error {
 			if request.Order, err = payment.ParseID(strings.TrimSpace(c.Order)); err != nil {
 				return configError{fmt.Errorf("--order must be the id of a pay-in, not %q", c.Order)}
 			}
+		}
+		if c.Merchant != "" {
+			m, err := merchantNamed(r, a, c.Merchant)
+			if err != nil {
+				return err
+			}
+			request.Merchant = m.ID
 		}
 		if request.Actor == "" {
 			if request.Actor, err = loginName(); err != nil {

@@ -193,6 +193,9 @@ func caseOptions(v *store.Case, decisions []store.Decision) []caseOption {
 		if o.Evidence {
 			command += " --evidence TEXT"
 		}
+		if o.Merchant {
+			command += " --merchant NAME"
+		}
 		if o.Order {
 			command += " [--order PAYIN]"
 		}

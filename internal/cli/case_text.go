@@ -64,7 +64,9 @@ type resolutionOf struct {
 var resolutionTexts = map[resolutionOf]string{
 	{store.CaseOverpaid, store.ResolvedApply}:            "pays the pay-in --order with it; without --order it becomes available",
 	{store.CaseOverpaid, store.ResolvedWriteOff}:         "the platform keeps the money",
-	{store.CaseUnmatchedReceipt, store.ResolvedApply}:    "pays the pay-in --order with it; without --order it becomes available",
+	{store.CasePayoutWaiting, store.ResolvedRelease}:     "gives the payout up: it becomes FAILED and its money is available again",
+	{store.CaseCharge, store.ResolvedDismiss}:            "closes the case; the order stays unpaid until it expires",
+	{store.CaseUnmatchedReceipt, store.ResolvedApply}:    "gives it to --merchant and pays the pay-in --order with it; without --order it becomes available",
 	{store.CaseUnmatchedReceipt, store.ResolvedWriteOff}: "the platform keeps the money",
 
 	{store.CasePayoutUnknown, store.ResolvedPaid}:    "the payout was paid: it is COMPLETED and its money leaves",

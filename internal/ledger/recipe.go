@@ -30,6 +30,9 @@ const (
 	UnappliedApplied    Kind = "unapplied_applied"     // unapplied money paid an order
 	UnappliedReleased   Kind = "unapplied_released"    // unapplied money became available
 	UnappliedWrittenOff Kind = "unapplied_written_off" // unapplied money went to the platform
+	UnidentifiedMoved   Kind = "unidentified_moved"    // unidentified money left the platform for a merchant
+	UnidentifiedArrived Kind = "unidentified_arrived"  // the same, at the merchant
+	UnidentifiedKept    Kind = "unidentified_kept"     // unidentified money was written off
 	PayoutPaidLate      Kind = "payout_paid_late"      // left after its hold was released; the merchant bears it
 	PayoutWrittenOff    Kind = "payout_written_off"    // the same; the platform bears it
 )
@@ -64,6 +67,9 @@ var Recipes = []Recipe{
 	{UnappliedApplied, "unapplied → available", "an operator applied unapplied money to an order"},
 	{UnappliedReleased, "unapplied → available", "an operator made unapplied money available"},
 	{UnappliedWrittenOff, "unapplied → written_off", "an operator wrote unapplied money off: the platform keeps it"},
+	{UnidentifiedMoved, "unidentified → clearing", "an operator found the merchant of unidentified money; on the platform's accounts only"},
+	{UnidentifiedArrived, "clearing → unapplied", "the same, on the merchant's accounts"},
+	{UnidentifiedKept, "unidentified → written_off", "an operator wrote unidentified money off: the platform keeps it"},
 	{PayoutPaidLate, "available (then owed) → clearing", "a payout left after its hold was released: the merchant bears it; a shortfall becomes debt"},
 	{PayoutWrittenOff, "written_off → clearing", "the same, and an operator decided that the platform bears it"},
 }
@@ -182,6 +188,21 @@ func ReleaseUnapplied(amount money.Cents) Entry {
 // WriteOffUnapplied gives unapplied money to the platform.
 func WriteOffUnapplied(amount money.Cents) Entry {
 	return Move(UnappliedWrittenOff, Unapplied, WrittenOff, amount)
+}
+
+// MoveUnidentified takes unidentified money off the platform's accounts, for a merchant.
+func MoveUnidentified(processor string, amount money.Cents) Entry {
+	return Move(UnidentifiedMoved, Unidentified, Clearing(processor), amount)
+}
+
+// TakeUnidentified is the other half of MoveUnidentified, on the merchant's accounts.
+func TakeUnidentified(processor string, amount money.Cents) Entry {
+	return Move(UnidentifiedArrived, Clearing(processor), Unapplied, amount)
+}
+
+// WriteOffUnidentified leaves unidentified money to the platform.
+func WriteOffUnidentified(amount money.Cents) Entry {
+	return Move(UnidentifiedKept, Unidentified, WrittenOff, amount)
 }
 
 // PayPayoutLate books a payout that left after its hold was released: from available as

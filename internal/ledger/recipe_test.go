@@ -85,6 +85,11 @@ unapplied 60                               | unapplied_released 61          | re
 unapplied 60                               | unapplied_written_off 50       | unapplied 10, written_off 50
 written_off -70, unapplied 60              | unapplied_written_off 60       | written_off -10
 unapplied 60                               | unapplied_written_off 61       | refused
+clearing -60, unidentified 60              | unidentified_moved 50          | clearing -10, unidentified 10
+unidentified 60                            | unidentified_moved 61          | refused
+-                                          | unidentified_arrived 50        | clearing -50, unapplied 50
+unidentified 60                            | unidentified_kept 50           | unidentified 10, written_off 50
+unidentified 60                            | unidentified_kept 61           | refused
 clearing -100, available 100               | payout_paid_late 60            | clearing -40, available 40
 clearing -100, available 20, held 80       | payout_paid_late 60            | clearing -40, held 80, owed -40
 -                                          | payout_paid_late 60            | clearing 60, owed -60
@@ -214,6 +219,12 @@ func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledg
 		e = ledger.ReleaseUnapplied(amount)
 	case ledger.UnappliedWrittenOff:
 		e = ledger.WriteOffUnapplied(amount)
+	case ledger.UnidentifiedMoved:
+		e = ledger.MoveUnidentified(bank, amount)
+	case ledger.UnidentifiedArrived:
+		e = ledger.TakeUnidentified(bank, amount)
+	case ledger.UnidentifiedKept:
+		e = ledger.WriteOffUnidentified(amount)
 	case ledger.PayoutPaidLate:
 		e = ledger.PayPayoutLate(bank, b[ledger.Available], amount)
 	case ledger.PayoutWrittenOff:

@@ -2,6 +2,7 @@ package outgoing
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/ledger"
@@ -24,6 +25,17 @@ func CanDeclare(l *store.Loaded, p *payment.Payout) error {
 	case len(sends) > 0 && l.Now().Before(sends[len(sends)-1].Deadline):
 		return problem.New(problem.InvalidState, fmt.Sprintf("The last send of the payout may still be leaving, until %s. Decide after that.",
 			sends[len(sends)-1].Deadline.Format(time.RFC3339)))
+	}
+	return nil
+}
+
+// CanWithdraw reports whether an operator may give up a payout, whose sends are loaded too:
+// it waits to be sent again, and each send is proved to have had no effect. Else it
+// returns a problem of kind invalid_state.
+func CanWithdraw(l *store.Loaded, p *payment.Payout) error {
+	effect := slices.ContainsFunc(l.Sends(p.Merchant, p.ID), func(s store.Send) bool { return !s.Outcome.NoEffect() })
+	if p.Status != payment.PayoutProcessing || p.Step != payment.StepQueued || effect {
+		return problem.New(problem.InvalidState, "The payout does not wait to be sent again, or one of its sends may have paid it.")
 	}
 	return nil
 }

@@ -239,6 +239,7 @@ func TestEveryOrderRecipeIsBooked(t *testing.T) {
 		ledger.PayoutHeld: true, ledger.RefundHeld: true, // creation
 		ledger.Funded: true, ledger.OwedRepaid: true, ledger.ReceivedUnidentified: true, // of no order
 		ledger.UnappliedReleased: true, ledger.UnappliedWrittenOff: true, ledger.PayoutPaidLate: true, ledger.PayoutWrittenOff: true, // of a case
+		ledger.UnidentifiedMoved: true, ledger.UnidentifiedArrived: true, ledger.UnidentifiedKept: true,
 		ledger.ReceivedPending: true, ledger.Settled: true, // if the merchant's money settles later
 	}
 	for _, cell := range payment.PayinTable {

@@ -35,6 +35,16 @@ func checkUnknown(v *Resolve, l *store.Loaded) error {
 	return outgoing.CanDeclare(l, &p)
 }
 
+// checkWaiting returns a problem unless the payout waits to be sent again and no send of it
+// had an effect.
+func checkWaiting(v *Resolve, l *store.Loaded) error {
+	p, err := v.payout(l)
+	if err != nil {
+		return err
+	}
+	return outgoing.CanWithdraw(l, &p)
+}
+
 // checkKnown returns a problem if money is still held for the payout: without a decision
 // about it the hold would stay.
 func checkKnown(v *Resolve, l *store.Loaded) error {

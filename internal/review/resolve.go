@@ -114,9 +114,9 @@ func (v *Resolve) action(waiting *store.Decision) (store.DecisionAction, error) 
 // describe is the parameters of a proposal as the command's options.
 func describe(p store.Params) string {
 	var text strings.Builder
-	for _, name := range []string{"order", "endToEndId"} {
-		if p[name] != "" {
-			text.WriteString(" --" + map[string]string{"order": "order", "endToEndId": "end-to-end-id"}[name] + " " + p[name])
+	for _, input := range []struct{ name, option string }{{"merchant", "merchant"}, {"order", "order"}, {"endToEndId", "end-to-end-id"}} {
+		if p[input.name] != "" {
+			text.WriteString(" --" + input.option + " " + p[input.name])
 		}
 	}
 	return text.String()
@@ -125,6 +125,9 @@ func describe(p store.Params) string {
 // params are the inputs of the resolution, which a confirmation must repeat.
 func (v *Resolve) params() store.Params {
 	p := store.Params{}
+	if !v.Request.Merchant.IsZero() {
+		p["merchant"] = v.Request.Merchant.String()
+	}
 	if !v.Order.IsZero() {
 		p["order"] = v.Order.String()
 	}

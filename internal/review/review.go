@@ -44,6 +44,7 @@ type Request struct {
 	Reason     string
 	Evidence   string
 	Order      payment.ID // pay-in that unapplied money is applied to; zero for none
+	Merchant   payment.ID // whose money it is that names no order
 	EndToEndID string     // of a payout that was paid
 }
 
@@ -140,6 +141,12 @@ func (v *Resolve) inputs() error {
 		})
 	case !v.rule.EndToEndID && v.EndToEndID != "":
 		fields = append(fields, notAllowed("end-to-end-id"))
+	}
+	switch {
+	case v.rule.Merchant && v.Request.Merchant.IsZero():
+		fields = append(fields, problem.FieldError{Field: "merchant", Code: problem.CodeRequired, Detail: "Required: the merchant whose money it is."})
+	case !v.rule.Merchant && !v.Request.Merchant.IsZero():
+		fields = append(fields, notAllowed("merchant"))
 	}
 	if !v.rule.Order && !v.Order.IsZero() {
 		fields = append(fields, notAllowed("order"))

@@ -146,6 +146,36 @@ func TestContradictions(t *testing.T) {
 	})
 }
 
+// A payout that the processor does not take is given up, as no send had an effect.
+func TestWaitingPayoutIsGivenUp(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		busy := true
+		d.Bank.AnswerTransfer = func(b *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
+			if busy {
+				return processor.TransferAnswer{Outcome: processor.Later, Evidence: "429"}
+			}
+			return processor.TransferAnswer{Outcome: processor.Done, Report: b.Pay(r, processor.TransferPaid)}
+		}
+		p := d.Payout("r", 10_00)
+		for range 8 {
+			d.Send()
+			d.Jump(time.Hour)
+		}
+		v := d.only(store.CasePayoutWaiting)
+		d.resolve(request(&v, store.ResolvedRelease))
+		d.WantPayout(p, payment.PayoutFailed, payment.StepDone)
+		d.WantBalances(coretest.Opening, 0)
+		d.WantCases()
+		d.WantProven()
+		busy = false
+		d.Jump(time.Hour)
+		d.Send()
+		d.WantBank(8, 0)
+		d.refused(request(&v, store.ResolvedRelease), problem.InvalidState)
+	})
+}
+
 // Rows that were given up are processed again; a case about which nothing is to be done
 // is dismissed.
 func TestRetryAndDismiss(t *testing.T) {
@@ -230,7 +260,7 @@ func TestEachKindHasAResolution(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []store.CaseKind{
 		store.CaseOverpaid, store.CaseUnmatchedReceipt, store.CasePayoutUnknown, store.CaseContradiction, store.CaseNotice, store.CaseDispute,
-		store.CaseWebhook, store.CaseDamaged,
+		store.CaseWebhook, store.CaseDamaged, store.CasePayoutWaiting, store.CaseCharge,
 	} {
 		reasons := map[store.CaseKind][]store.CaseReason{
 			store.CasePayoutUnknown: {store.ReasonNoAnswer, store.ReasonNotIdempotent, store.ReasonOtherContents},

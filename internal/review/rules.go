@@ -18,6 +18,7 @@ type Option struct {
 	Evidence   bool // required
 	EndToEndID bool // required
 	Order      bool // possible
+	Merchant   bool // required
 }
 
 // rule is one resolution of one kind of cases.
@@ -40,13 +41,15 @@ type rule struct {
 var endToEndID = regexp.MustCompile(`^E[0-9A-Za-z]{31}$`)
 
 // The options that several kinds share. Whether a payout of unknown outcome was paid is
-// always decided by two persons; so is each declaration that may pay twice.
+// always decided by two persons; so is each declaration that may pay twice, and whose
+// money it is that names no order.
 var (
 	twoPersons = Option{Persons: 2, Evidence: true}
 	paid       = Option{How: store.ResolvedPaid, Persons: 2, Evidence: true, EndToEndID: true}
 	release    = with(twoPersons, store.ResolvedRelease)
 	resend     = with(twoPersons, store.ResolvedResend)
 	apply      = Option{How: store.ResolvedApply, Persons: 1, Order: true}
+	assign     = Option{How: store.ResolvedApply, Persons: 2, Evidence: true, Merchant: true, Order: true}
 	writeOff   = Option{How: store.ResolvedWriteOff, Persons: 1, Evidence: true}
 	retry      = Option{How: store.ResolvedRetry, Persons: 1}
 	dismiss    = Option{How: store.ResolvedDismiss, Persons: 1}
@@ -60,16 +63,21 @@ func with(o Option, how store.Resolution) Option {
 // rules is every resolution of every kind. A kind without a row cannot be resolved. To
 // return a payment to its payer takes a refund, which this version does not have.
 var rules = []rule{
-	{kind: store.CaseOverpaid, Option: apply, prepare: ofMerchant, needs: needsOrder, check: checkOrder, effect: applyUnapplied},
+	{kind: store.CaseOverpaid, Option: apply, needs: needsOrder, check: checkOrder, effect: applyUnapplied},
 	{kind: store.CaseOverpaid, Option: writeOff, needs: needsBalances, effect: writeOffUnapplied},
-	{kind: store.CaseUnmatchedReceipt, Option: apply, prepare: ofMerchant, needs: needsOrder, check: checkOrder, effect: applyUnapplied},
-	{kind: store.CaseUnmatchedReceipt, Option: writeOff, needs: needsBalances, effect: writeOffUnapplied},
+	{kind: store.CaseUnmatchedReceipt, Option: assign, prepare: findMerchant, needs: needsAssign, check: checkOrder, effect: assignUnidentified},
+	{kind: store.CaseUnmatchedReceipt, Option: writeOff, needs: needsBalances, effect: writeOffUnidentified},
 
 	{kind: store.CasePayoutUnknown, Option: paid, needs: needsPayout, check: checkUnknown, effect: declarePaid},
 	{kind: store.CasePayoutUnknown, Option: release, needs: needsPayout, check: checkUnknown, effect: declareNotPaid},
 	{
 		kind: store.CasePayoutUnknown, reasons: []store.CaseReason{store.ReasonNoAnswer, store.ReasonNotIdempotent}, Option: resend,
 		needs: needsPayout, check: checkUnknown, effect: sendAgain,
+	},
+
+	{
+		kind: store.CasePayoutWaiting, Option: Option{How: store.ResolvedRelease, Persons: 1, Evidence: true},
+		needs: needsPayout, check: checkWaiting, effect: declareNotPaid,
 	},
 
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: paid, needs: needsPayout, check: checkUnknown, effect: declarePaid},
@@ -99,6 +107,7 @@ var rules = []rule{
 	},
 	{kind: store.CaseNotice, Option: dismiss},
 	{kind: store.CaseDispute, Option: dismiss},
+	{kind: store.CaseCharge, Option: dismiss},
 	{kind: store.CaseWebhook, Option: retry, prepare: eventOfCase, effect: retryDeliveries},
 	{kind: store.CaseWebhook, Option: dismiss},
 	{kind: store.CaseDamaged, Option: retry, prepare: eventOfCase, needs: needsDamaged, effect: retryDamaged},

@@ -11,22 +11,33 @@ import (
 	"github.com/porteira/porteira/internal/transition"
 )
 
-// ofMerchant refuses to apply money of the platform, which belongs to no merchant.
-func ofMerchant(_ context.Context, _ *Service, v *Resolve) error {
-	if v.opened.Merchant.IsZero() {
-		return problem.New(problem.InvalidState, "This money names no merchant, so it cannot be applied. It can be written off: --how write-off.")
+// findMerchant reads the merchant whose money it is.
+func findMerchant(ctx context.Context, s *Service, v *Resolve) error {
+	_, err := s.Store.Merchant(ctx, v.Request.Merchant)
+	return err
+}
+
+// owner is the merchant whose money the case is about.
+func (v *Resolve) owner() payment.ID {
+	if v.rule.Merchant {
+		return v.Request.Merchant
 	}
-	return nil
+	return v.opened.Merchant
 }
 
 func needsBalances(v *Resolve, n *store.Needs) { n.Balances(v.opened.Merchant) }
 
 func needsOrder(v *Resolve, n *store.Needs) {
 	if !v.Order.IsZero() {
-		n.Payin(v.opened.Merchant, v.Order)
-		n.ExpectDeliveries(v.opened.Merchant, 1)
+		n.Payin(v.owner(), v.Order)
+		n.ExpectDeliveries(v.owner(), 1)
 	}
+	n.Balances(v.owner())
+}
+
+func needsAssign(v *Resolve, n *store.Needs) {
 	needsBalances(v, n)
+	needsOrder(v, n)
 }
 
 // checkOrder returns a problem if the order cannot be paid.
@@ -34,7 +45,7 @@ func checkOrder(v *Resolve, l *store.Loaded) error {
 	if v.Order.IsZero() {
 		return nil
 	}
-	p, ok := l.Payin(v.opened.Merchant, v.Order)
+	p, ok := l.Payin(v.owner(), v.Order)
 	if !ok {
 		return problem.New(problem.NotFound, fmt.Sprintf("The merchant has no pay-in %s.", v.Order))
 	}
@@ -47,7 +58,7 @@ func checkOrder(v *Resolve, l *store.Loaded) error {
 // applyUnapplied pays an order, or makes the money available. What the order does not
 // need stays unapplied, with a case of its own.
 func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
-	m, amount := v.opened.Merchant, v.opened.Amount
+	m, amount := v.owner(), v.opened.Amount
 	if v.Order.IsZero() {
 		if err := c.Post(m, v.opened.Subject, ledger.ReleaseUnapplied(amount)); err != nil {
 			return err
@@ -74,4 +85,22 @@ func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 // writeOffUnapplied gives the money to the platform.
 func writeOffUnapplied(v *Resolve, _ *store.Loaded, c *store.Changes) error {
 	return c.Post(v.opened.Merchant, v.opened.Subject, ledger.WriteOffUnapplied(v.opened.Amount))
+}
+
+// assignUnidentified moves money that names no order from the platform to a merchant, and
+// applies it there.
+func assignUnidentified(v *Resolve, l *store.Loaded, c *store.Changes) error {
+	processor := v.opened.Params["processor"]
+	if err := c.Post(v.opened.Merchant, v.opened.Subject, ledger.MoveUnidentified(processor, v.opened.Amount)); err != nil {
+		return err
+	}
+	if err := c.Post(v.owner(), v.opened.Subject, ledger.TakeUnidentified(processor, v.opened.Amount)); err != nil {
+		return err
+	}
+	return applyUnapplied(v, l, c)
+}
+
+// writeOffUnidentified leaves money that names no order to the platform.
+func writeOffUnidentified(v *Resolve, _ *store.Loaded, c *store.Changes) error {
+	return c.Post(v.opened.Merchant, v.opened.Subject, ledger.WriteOffUnidentified(v.opened.Amount))
 }

@@ -1,6 +1,7 @@
 package review_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/porteira/porteira/internal/app/coretest"
@@ -108,23 +109,61 @@ func TestUnappliedMoneyRepaysDebt(t *testing.T) {
 	})
 }
 
-// A payment that names no order of a merchant is applied to one.
+// wantUnidentified compares the platform's accounts.
+func (d *desk) wantUnidentified(unidentified, writtenOff int64) {
+	d.T.Helper()
+	b, err := d.Store.Balances(d.T.Context(), payment.ID{})
+	d.Must(err)
+	if int64(b[ledger.Unidentified]) != unidentified || int64(b[ledger.WrittenOff]) != writtenOff {
+		d.T.Errorf("unidentified %d, written off %d; want %d, %d", b[ledger.Unidentified], b[ledger.WrittenOff], unidentified, writtenOff)
+	}
+	d.WantProven()
+}
+
+// Money that names no order is given to a merchant by two persons, or written off.
 func TestUnmatchedReceipt(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		d := newDesk(g)
 		unknown := d.Store.ExternalID(&d.Merchant, payment.OperationPayin, "never requested")
-		d.receive(unknown, 100_00)
+		d.receive(unknown, 110_00)
+		d.wantUnidentified(110_00, 0)
 		v := d.only(store.CaseUnmatchedReceipt)
 		q := d.Payin(d.Merchant, "in", "")
 		r := request(&v, store.ResolvedApply)
 		r.Order = q.ID
+		d.refused(r, problem.ValidationFailed) // whose is it?
+		r.Merchant = payment.ID{9}
+		d.refused(r, problem.NotFound)
+		r.Merchant = d.Merchant.ID
+		d.resolve(r)
+		d.wantUnidentified(110_00, 0)
+		other := r
+		other.Actor, other.Order = "bia", payment.ID{}
+		d.refused(other, problem.InvalidState) // not what was proposed
+		r.Actor = "bia"
+		inputs := "merchant:" + d.Merchant.ID.String() + " order:" + q.ID.String()
 		d.WantDecision(d.operation(r), `
 			payins next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→PAID version:2→3
 			cases closed_at:-→now resolution:→apply
-			+decisions resolved apply ana order:`+q.ID.String()+`
+			+cases overpaid 1000
+			+decisions confirmed apply bia `+inputs+`
+			+postings unidentified_moved unidentified -11000
+			+postings unidentified_moved clearing:bank 11000
+			+postings unidentified_arrived clearing:bank -11000
+			+postings unidentified_arrived unapplied 11000
 			+postings unapplied_applied unapplied -10000
 			+postings unapplied_applied available 10000
 			+events payin.paid`, "")
-		d.wantUnapplied(received, 0, 0)
+		d.wantUnapplied(int64(coretest.Opening)+100_00, 10_00, 0)
+		d.wantUnidentified(0, 0)
+
+		d.receive(unknown, 5_00)
+		list, err := d.Store.OpenCases(t.Context(), 10)
+		d.Must(err)
+		i := slices.IndexFunc(list, func(v store.Case) bool { return v.Kind == store.CaseUnmatchedReceipt })
+		v = list[i]
+		d.resolve(request(&v, store.ResolvedWriteOff))
+		d.wantUnidentified(0, 5_00)
+		d.wantUnapplied(int64(coretest.Opening)+100_00, 10_00, 0)
 	})
 }

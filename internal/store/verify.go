@@ -167,10 +167,10 @@ var merchantChecks = []check{
 			(SELECT coalesce(SUM(amount), 0) FROM disputes WHERE merchant_id = $1 AND state = 'open') AS needed) AS pair
 			WHERE stored <> needed`},
 
-	{name: "unapplied", proves: "the unapplied balance is the sum of the open cases about it", named: true,
+	{name: "unapplied", proves: "unapplied and unidentified money is the sum of the open cases about it", named: true,
 		count: "SELECT count(*) FROM cases WHERE merchant_id = $1 AND kind IN " + casesUnapplied,
 		defects: `SELECT 'unapplied', 'stored ' || CAST(stored AS TEXT) || ', open cases name ' || CAST(needed AS TEXT) FROM (SELECT
-			(SELECT coalesce(SUM(balance), 0) FROM balances WHERE merchant_id = $1 AND account = 'unapplied') AS stored,
+			(SELECT coalesce(SUM(balance), 0) FROM balances WHERE merchant_id = $1 AND account IN ('unapplied', 'unidentified')) AS stored,
 			(SELECT coalesce(SUM(amount), 0) FROM cases WHERE merchant_id = $1 AND closed_at = 0 AND kind IN ` + casesUnapplied + `) AS needed) AS pair
 			WHERE stored <> needed`},
 

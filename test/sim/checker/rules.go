@@ -115,6 +115,9 @@ var recipes = map[string][]leg{
 	"unapplied_applied":     {{"unapplied", -1, true}, {"available", 1, true}},
 	"unapplied_released":    {{"unapplied", -1, true}, {"available", 1, true}},
 	"unapplied_written_off": {{"unapplied", -1, true}, {"written_off", 1, true}},
+	"unidentified_moved":    {{"unidentified", -1, true}, {"clearing", 1, true}},
+	"unidentified_arrived":  {{"clearing", -1, true}, {"unapplied", 1, true}},
+	"unidentified_kept":     {{"unidentified", -1, true}, {"written_off", 1, true}},
 	"payout_paid_late":      {{"available", -1, false}, {"owed", -1, false}, {"clearing", 1, true}},
 	"payout_written_off":    {{"written_off", -1, true}, {"clearing", 1, true}},
 }
