@@ -52,7 +52,7 @@ func (s *Service) readPayments(ctx context.Context, name string, lister processo
 	limited, cancel := s.Env.Clock.WithTimeout(ctx, queryTimeout)
 	page, next, err := lister.Payments(limited, cursor)
 	cancel()
-	if err != nil || len(page) == 0 || next == cursor {
+	if err != nil || len(page) == 0 {
 		return 0, err
 	}
 	charger, _ := s.Processors[name].(processor.Charger)
@@ -61,7 +61,16 @@ func (s *Service) readPayments(ctx context.Context, name string, lister processo
 			return 0, err
 		}
 	}
-	return len(page), s.Writer.DoWithoutCancel(ctx, write.SetSetting{Name: store.SettingPaymentCursor + name, Value: next})
+	return s.moveCursor(ctx, store.SettingPaymentCursor+name, cursor, next, len(page))
+}
+
+// moveCursor saves the cursor of a page that was booked, and returns its number of
+// entries; 0 if the cursor did not move, as reading it again at once leads nowhere.
+func (s *Service) moveCursor(ctx context.Context, setting, cursor, next string, entries int) (int, error) {
+	if next == cursor {
+		return 0, nil
+	}
+	return entries, s.Writer.DoWithoutCancel(ctx, write.SetSetting{Name: setting, Value: next})
 }
 
 // bookPayment books a listed payment with everything that its charge reports: other
@@ -105,7 +114,7 @@ func (s *Service) readChanges(ctx context.Context, name string, monitor processo
 	limited, cancel := s.Env.Clock.WithTimeout(ctx, queryTimeout)
 	page, next, err := monitor.Changes(limited, cursor)
 	cancel()
-	if err != nil || len(page) == 0 || next == cursor {
+	if err != nil || len(page) == 0 {
 		return 0, err
 	}
 	for _, c := range page {
@@ -113,13 +122,16 @@ func (s *Service) readChanges(ctx context.Context, name string, monitor processo
 			return 0, err
 		}
 	}
-	if err := s.Writer.DoWithoutCancel(ctx, write.SetSetting{Name: store.SettingChangeCursor + name, Value: next}); err != nil {
+	did, err := s.moveCursor(ctx, store.SettingChangeCursor+name, cursor, next, len(page))
+	if err != nil {
 		return 0, err
 	}
-	for _, c := range page {
-		delete(s.unconfirmed, changeKey(name, c))
+	if next != cursor {
+		for _, c := range page {
+			delete(s.unconfirmed, changeKey(name, c))
+		}
 	}
-	return len(page), nil
+	return did, nil
 }
 
 func changeKey(name string, c processor.Change) string {

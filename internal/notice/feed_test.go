@@ -3,6 +3,7 @@ package notice_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -177,5 +178,40 @@ func TestFeedsAreNotReadWithoutALease(t *testing.T) {
 		g.Clock.Advance(3 * time.Second) // no heartbeat
 		g.ReadFeeds()
 		g.WantPayin(p, payment.PayinPending, 0, 0)
+	})
+}
+
+// listsBySecond is a bank whose cursors are seconds: an entry of the same second is listed
+// with a cursor that does not move.
+type listsBySecond struct{ *coretest.Bank }
+
+// Payments implements [processor.Collector].
+func (b listsBySecond) Payments(context.Context, string) ([]processor.Payment, string, error) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	return slices.Clone(b.Incoming), "2026-11-20T12:00:00Z", nil
+}
+
+// Changes implements [processor.Monitor].
+func (b listsBySecond) Changes(context.Context, string) ([]processor.Change, string, error) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	return slices.Clone(b.Changed), "2026-11-20T12:00:00Z", nil
+}
+
+// Finding M4: a page is booked even if its cursor did not move.
+func TestPageWhoseCursorStandsStillIsBooked(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		g.Processor(coretest.BankName, listsBySecond{g.Bank})
+		payouts := []payment.Payout{completed(g, "p-1", 10_00), completed(g, "p-2", 10_00)}
+		for i := range 2 {
+			p := g.Payin(g.Merchant, fmt.Sprint("r-", i), "")
+			g.Bank.Receive(p.ExternalID, fmt.Sprint("pay-", i), 100_00)
+			g.Bank.Return(payouts[i].ExternalID, 10_00)
+			g.ReadFeeds()
+			g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+			g.WantPayout(payouts[i], payment.PayoutReturned, payment.StepDone)
+		}
+		g.WantBalances(coretest.Opening+200_00, 0)
 	})
 }
