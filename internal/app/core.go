@@ -82,7 +82,7 @@ func NewCore(o CoreOptions) *Core {
 	c.Cluster = cluster.New(cluster.Options{
 		Node: c.Node, Store: o.Store, Writer: c.Writer, Env: o.Env, Log: o.Log, Marker: o.Marker,
 		Released: func() {
-			for _, name := range []string{WorkerSend, WorkerLookUp, WorkerNotices, WorkerDeliver} {
+			for _, name := range []string{WorkerSend, WorkerLookUp, WorkerNotices, WorkerFeeds, WorkerDeliver} {
 				o.Wakers[name].Wake()
 			}
 		},
@@ -106,7 +106,7 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 	})
 	c.Notices = notice.New(notice.Options{
 		Store: o.Store, Writer: c.Writer, Queue: c.queue, Payins: c.Payins, Transfers: c.Outgoing, Env: o.Env,
-		Processors: o.Processors, Log: o.Log, Recorder: recorder,
+		Processors: o.Processors, Log: o.Log, Recorder: recorder, FeedWaker: o.Wakers[WorkerFeeds], Inline: o.Inline,
 	})
 	c.Deliveries = delivery.New(delivery.Options{
 		Store: o.Store, Writer: c.Writer, Queue: deliveries, Env: o.Env, Log: o.Log, Recorder: recorder, Retention: o.Retention, Inline: o.Inline,
@@ -116,7 +116,7 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 // Wait waits until no call of the workers is in flight.
 func (c *Core) Wait() {
 	c.Outgoing.Wait()
-	c.queue.Wait()
+	c.Notices.Wait()
 	c.Deliveries.Wait()
 }
 

@@ -60,7 +60,7 @@ var table = []struct {
 	{WorkerSend, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Outgoing.Send }},
 	{WorkerLookUp, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Outgoing.LookUp }},
 	{WorkerNotices, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Notices.Apply }},
-	{WorkerFeeds, 5 * time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Notices.ReadFeeds }},
+	{WorkerFeeds, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Notices.ReadFeeds }},
 	{WorkerExpire, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payins.Expire }},
 	{WorkerDeliver, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.Send }},
 	{WorkerRemove, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.RemoveOld }},

@@ -272,7 +272,10 @@ func (s *instance) AdvanceClock(context.Context, time.Duration) error { return e
 func (s *instance) Transfers(ctx context.Context, externalID string) (list []wire.SandboxTransfer, err error) {
 	page, _, err := s.control.Transfers(ctx, externalID, "")
 	for i := range page {
-		list = append(list, wire.SandboxTransfer(page[i]))
+		v := &page[i]
+		list = append(list, wire.SandboxTransfer{
+			ExternalID: v.ExternalID, Amount: v.Amount, PIXKey: v.PIXKey, EndToEndID: v.EndToEndID, Status: v.Status, CreatedAt: v.CreatedAt,
+		})
 	}
 	return list, err
 }

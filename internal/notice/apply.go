@@ -124,6 +124,9 @@ func (s *Service) apply(ctx context.Context, n store.Notice) {
 }
 
 func (s *Service) followHints(ctx context.Context, n store.Notice) error {
+	if n.Source == store.FromFeed {
+		return s.applyChange(ctx, n)
+	}
 	proc := s.Processors[n.Processor]
 	notifier, ok := proc.(processor.Notifier)
 	if !ok {
@@ -245,7 +248,10 @@ const notApplied = "not_applied"
 // delay schedules a notice that cannot be applied yet; after the last retry it is a
 // dead letter.
 func (s *Service) delay(ctx context.Context, n store.Notice) error {
-	if n.Attempts > len(applyAgainAfter) {
+	switch tried := n.Attempts > len(applyAgainAfter); {
+	case tried && n.Source == store.FromFeed:
+		return s.giveUpChange(ctx, n)
+	case tried:
 		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonNotConfirmed, "")
 	}
 	wait := applyAgainAfter[max(0, n.Attempts-1)]

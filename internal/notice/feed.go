@@ -1,76 +1,258 @@
 package notice
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/payin"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
 	"github.com/porteira/porteira/internal/write"
 )
 
-// ReadFeeds is the step of the worker that reads the processors' lists of payments and
-// changes, so that a payment or change whose notice was lost is still booked. The
-// receipt's unique key prevents double booking. One processor's failure does not stop
-// the others.
+// feedSlots is how many feeds are read at once. An account that does not answer occupies
+// one slot per feed, for queryTimeout of each back-off.
+const feedSlots = 32
+
+// feedEvery is the wait between reads of a feed that sets none.
+const feedEvery = 5 * time.Second
+
+// readAgainAfter is the back-off of a feed that cannot be read; its last wait repeats.
+var readAgainAfter = []time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute}
+
+// ReadFeeds is the step of the worker that reads the lists of the processors' accounts, so
+// that what has no notice, or a lost one, is booked too. It claims the feeds that are due,
+// each of which one process reads at a time, and whose failures delay no other.
 func (s *Service) ReadFeeds(ctx context.Context) (int, error) {
-	if !s.Queue.node.Lease.Valid() {
+	if !s.Queue.node.Lease.Valid() || s.feeds.Free() == 0 {
 		return 0, nil
 	}
-	did := 0
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(s.Processors)) {
-		if lister, ok := s.Processors[name].(processor.Collector); ok {
-			n, err := s.readPayments(ctx, name, lister)
-			did += n
-			if err != nil {
-				errs = append(errs, fmt.Errorf("payments of %s: %w", name, err))
-			}
-		}
-		if monitor, ok := s.Processors[name].(processor.Monitor); ok {
-			n, err := s.readChanges(ctx, name, monitor)
-			did += n
-			if err != nil {
-				errs = append(errs, fmt.Errorf("changes of %s: %w", name, err))
-			}
-		}
+	op, err := s.dueFeeds(ctx)
+	if err != nil || len(op.due) == 0 {
+		return 0, err
 	}
-	return did, errors.Join(errs...)
+	if err := s.Writer.DoWithoutCancel(ctx, op); err != nil {
+		return 0, err
+	}
+	for i := range op.claimed {
+		s.feeds.Run(func() { s.readFeed(ctx, op.claimed[i]) })
+	}
+	return len(op.claimed), nil
 }
 
-// readPayments books one page of payments and then moves the cursor: after a crash
-// between the two the page is read again, which is harmless.
-func (s *Service) readPayments(ctx context.Context, name string, lister processor.Collector) (int, error) {
-	cursor, err := s.Store.Setting(ctx, store.SettingPaymentCursor+name)
+// dueFeeds is the claim of the feeds that are due, or are not stored yet, of the accounts
+// that this process can open.
+func (s *Service) dueFeeds(ctx context.Context) (*claimFeeds, error) {
+	stored, err := s.Store.Feeds(ctx)
 	if err != nil {
-		return 0, err
+		return nil, store.Problem(err)
 	}
-	limited, cancel := s.Env.Clock.WithTimeout(ctx, queryTimeout)
-	page, next, err := lister.Payments(limited, cursor)
-	cancel()
-	if err != nil || len(page) == 0 {
-		return 0, err
+	byKey := make(map[store.FeedKey]store.Feed, len(stored))
+	for i := range stored {
+		byKey[stored[i].FeedKey] = stored[i]
 	}
-	charger, _ := s.Processors[name].(processor.Charger)
-	for i := range page {
-		if err := s.bookPayment(ctx, name, charger, page[i]); err != nil {
-			return 0, err
+	op, now := &claimFeeds{node: s.Queue.node.ID()}, s.Env.Clock.Now()
+	var due []store.Feed
+	for _, account := range slices.Sorted(maps.Keys(s.Processors)) {
+		feeder, ok := s.Processors[account].(processor.Feeder)
+		if !ok {
+			continue
+		}
+		specs := feeder.Feeds()
+		for _, feed := range slices.Sorted(maps.Keys(specs)) {
+			f, known := byKey[store.FeedKey{Account: account, Feed: string(feed)}]
+			if !known {
+				f = newFeed(account, feed, specs[feed], now)
+				op.fresh = append(op.fresh, f)
+			}
+			if !known || !f.NextAt.IsZero() && !f.NextAt.After(now) {
+				due = append(due, f)
+			}
 		}
 	}
-	return s.moveCursor(ctx, store.SettingPaymentCursor+name, cursor, next, len(page))
+	slices.SortStableFunc(due, func(a, b store.Feed) int { return a.NextAt.Compare(b.NextAt) })
+	for i := range due[:min(len(due), s.feeds.Free())] {
+		op.due = append(op.due, due[i].FeedKey)
+	}
+	return op, nil
 }
 
-// moveCursor saves the cursor of a page that was booked, and returns its number of
-// entries; 0 if the cursor did not move, as reading it again at once leads nowhere.
-func (s *Service) moveCursor(ctx context.Context, setting, cursor, next string, entries int) (int, error) {
-	if next == cursor {
-		return 0, nil
+// feedMargin is how much earlier than necessary a feed is read: clocks differ.
+const feedMargin = 24 * time.Hour
+
+// newFeed is a feed that was never read. It begins with what is new, if the processor
+// allows it.
+func newFeed(account string, feed processor.Feed, spec processor.FeedSpec, now time.Time) store.Feed {
+	f := store.Feed{FeedKey: store.FeedKey{Account: account, Feed: string(feed)}}
+	if spec.From != nil {
+		f.Cursor = spec.From(now.Add(-feedMargin))
 	}
-	return entries, s.Writer.DoWithoutCancel(ctx, write.SetSetting{Name: setting, Value: next})
+	return f
+}
+
+// claimFeeds claims due feeds to read them.
+type claimFeeds struct {
+	node  payment.ID
+	fresh []store.Feed
+	due   []store.FeedKey
+
+	claimed []store.Feed
+}
+
+// Merchant implements [write.Operation].
+func (v *claimFeeds) Merchant() payment.ID { return payment.ID{} }
+
+// Class implements [write.Operation].
+func (v *claimFeeds) Class() commit.Class { return commit.Claim }
+
+// Needs implements [write.Operation].
+func (v *claimFeeds) Needs(n *store.Needs) {
+	n.ClaimingNode(v.node)
+	for i := range v.fresh {
+		n.NewFeed(v.fresh[i])
+	}
+	for _, k := range v.due {
+		n.Feed(k)
+	}
+}
+
+// Decide implements [write.Operation].
+func (v *claimFeeds) Decide(l *store.Loaded, c *store.Changes) error {
+	v.claimed = nil
+	if !l.NodeAlive(v.node) {
+		return write.ErrNodeDead
+	}
+	for _, k := range v.due {
+		f, ok := l.Feed(k)
+		if !ok || !l.FeedDue(&f) {
+			continue // another process claimed it meanwhile
+		}
+		f.ClaimedBy, f.NextAt = v.node, time.Time{}
+		c.SetFeed(f)
+		v.claimed = append(v.claimed, f)
+	}
+	return nil
+}
+
+// answeredPage is how reading a page ended.
+type answeredPage struct {
+	processor.Page
+
+	err error
+}
+
+// readFeed reads and books one page of a claimed feed, and then moves its cursor: after a
+// crash between the two the page is read again, which is harmless.
+func (s *Service) readFeed(ctx context.Context, f store.Feed) {
+	op := &endFeed{key: f.FeedKey, node: f.ClaimedBy}
+	page := worker.Call(func() (v answeredPage) {
+		v.Page, v.err = s.readPage(ctx, f)
+		return v
+	}, func(cause error) answeredPage { return answeredPage{err: cause} })
+	if op.page = page.Page; page.err != nil {
+		wait := readAgainAfter[min(f.Failures, len(readAgainAfter)-1)]
+		op.failure, op.wait = shortText(page.err), s.Env.Random.Jitter(wait, 10)
+		s.Log.WarnContext(ctx, "feed could not be read", "account", f.Account, "feed", f.Feed, "cause", page.err)
+	} else {
+		op.wait = cmp.Or(s.Processors[f.Account].(processor.Feeder).Feeds()[processor.Feed(f.Feed)].Every, feedEvery)
+	}
+	s.Recorder.Record(ctx, "result of feed", func(ctx context.Context) error { return s.Writer.DoWithoutCancel(ctx, op) })
+	if op.again {
+		s.FeedWaker.Wake()
+	}
+}
+
+func (s *Service) readPage(ctx context.Context, f store.Feed) (processor.Page, error) {
+	limited, cancel := s.Env.Clock.WithTimeout(ctx, queryTimeout)
+	page, err := s.Processors[f.Account].(processor.Feeder).Read(limited, processor.Feed(f.Feed), f.Cursor)
+	cancel()
+	if err != nil {
+		return page, err
+	}
+	for i := range page.Facts {
+		if err := s.book(ctx, f.Account, &page.Facts[i]); err != nil {
+			return page, err
+		}
+	}
+	return page, nil
+}
+
+// book books one entry of a feed, if it is not booked yet.
+func (s *Service) book(ctx context.Context, account string, fact *processor.Fact) error {
+	switch {
+	case fact.Payment != nil:
+		charger, _ := s.Processors[account].(processor.Charger)
+		return s.bookPayment(ctx, account, charger, *fact.Payment)
+	case fact.Change != nil:
+		return s.bookChange(ctx, account, *fact.Change)
+	default:
+		return nil
+	}
+}
+
+// errorTextMax is the longest text of an error that is stored, in bytes.
+const errorTextMax = 300
+
+// shortText is the text of an error in a form that every database accepts.
+func shortText(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\x00", "")
+	return strings.ToValidUTF8(text[:min(len(text), errorTextMax)], "")
+}
+
+// endFeed ends the reading of a page that was booked, or failed.
+type endFeed struct {
+	key     store.FeedKey
+	node    payment.ID
+	page    processor.Page
+	failure string
+	wait    time.Duration // until the next read
+
+	again bool // the next page has entries
+}
+
+// Merchant implements [write.Operation].
+func (v *endFeed) Merchant() payment.ID { return payment.ID{} }
+
+// Class implements [write.Operation].
+func (v *endFeed) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *endFeed) Needs(n *store.Needs) { n.Feed(v.key) }
+
+// Decide releases the feed. If its claim was released before, as of a dead process,
+// another process reads the page again.
+func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
+	v.again = false
+	f, ok := l.Feed(v.key)
+	if !ok || f.ClaimedBy != v.node {
+		return nil
+	}
+	f.ClaimedBy, f.NextAt = payment.ID{}, l.Now().Add(v.wait)
+	f.LastError = v.failure
+	if v.failure != "" {
+		f.Failures++
+		c.SetFeed(f)
+		return nil
+	}
+	// A cursor that stands still is read again later, or reading would never end.
+	v.again = v.page.More && v.page.Next != f.Cursor
+	if v.again {
+		f.NextAt = l.Now()
+	}
+	f.Failures, f.Cursor = 0, v.page.Next
+	if !v.page.Through.IsZero() {
+		f.Through = v.page.Through
+	}
+	c.SetFeed(f)
+	return nil
 }
 
 // bookPayment books a listed payment with everything that its charge reports: other
@@ -102,132 +284,4 @@ func (s *Service) bookPayment(ctx context.Context, name string, charger processo
 		err = s.Payins.ReportInvalidPayment(ctx, name, p.ExternalID)
 	}
 	return err
-}
-
-// readChanges books one page of changes as their notices would, and then moves the
-// cursor.
-func (s *Service) readChanges(ctx context.Context, name string, monitor processor.Monitor) (int, error) {
-	cursor, err := s.Store.Setting(ctx, store.SettingChangeCursor+name)
-	if err != nil {
-		return 0, err
-	}
-	limited, cancel := s.Env.Clock.WithTimeout(ctx, queryTimeout)
-	page, next, err := monitor.Changes(limited, cursor)
-	cancel()
-	if err != nil || len(page) == 0 {
-		return 0, err
-	}
-	for _, c := range page {
-		if err := s.bookChange(ctx, name, c); err != nil {
-			return 0, err
-		}
-	}
-	did, err := s.moveCursor(ctx, store.SettingChangeCursor+name, cursor, next, len(page))
-	if err != nil {
-		return 0, err
-	}
-	if next != cursor {
-		for _, c := range page {
-			delete(s.unconfirmed, changeKey(name, c))
-		}
-	}
-	return did, nil
-}
-
-func changeKey(name string, c processor.Change) string {
-	key := fmt.Sprint(name, " ", c.ExternalID, " ", c.Returned)
-	if c.Dispute != nil {
-		key += " " + c.Dispute.ID + " " + string(c.Dispute.State)
-	}
-	return key
-}
-
-// changeTries is how often a change is queried that its processor does not confirm: ten
-// minutes, at one read every 5 s.
-const changeTries = 120
-
-var errUnbooked = errors.New("notice: the processor lists a change but does not confirm it")
-
-// bookChange queries and books a change that is not booked yet. The answer may be
-// older than the list, so the query is repeated until it includes the change.
-func (s *Service) bookChange(ctx context.Context, name string, c processor.Change) error {
-	known, _, err := s.isBooked(ctx, name, c)
-	if err != nil || known {
-		return err
-	}
-	if err := s.applyHint(ctx, s.Processors[name], name, processor.Hint{Subject: c.Subject, ExternalID: c.ExternalID}, nil); err != nil {
-		return err
-	}
-	known, ours, err := s.isBooked(ctx, name, c)
-	if err != nil || known || !ours {
-		return err
-	}
-	key := changeKey(name, c)
-	switch s.unconfirmed[key]++; {
-	case s.unconfirmed[key] < changeTries:
-		return fmt.Errorf("%w: %s", errUnbooked, c.ExternalID)
-	case s.unconfirmed[key] > changeTries:
-		return nil // its case is open, and the rest of the page is not booked yet
-	}
-	s.Log.ErrorContext(ctx, "change not confirmed: compare the processor's statement", "processor", name, "externalId", c.ExternalID)
-	return s.reviewChange(ctx, name, c)
-}
-
-// isBooked reports whether a listed change is booked, and whether it concerns an
-// order of ours at all.
-func (s *Service) isBooked(ctx context.Context, name string, c processor.Change) (known, ours bool, err error) {
-	merchant, err := s.Store.MerchantOf(ctx, c.ExternalID)
-	if err != nil {
-		return false, false, store.Problem(err)
-	}
-	if c.Subject == processor.SubjectTransfer {
-		p, _, err := s.Store.PayoutByExternalID(ctx, merchant, c.ExternalID)
-		if errors.Is(err, store.ErrNotFound) {
-			return false, false, nil
-		}
-		return p.ReturnedAmount >= c.Returned, true, store.Problem(err)
-	}
-	order, _, err := s.Store.PayinByExternalID(ctx, merchant, c.ExternalID)
-	if errors.Is(err, store.ErrNotFound) || c.Dispute == nil {
-		return false, false, nil
-	}
-	if err != nil {
-		return false, true, store.Problem(err)
-	}
-	state, err := s.Store.DisputeState(ctx, merchant, name, c.Dispute.ID)
-	if errors.Is(err, store.ErrNotFound) { // one that could not be posted has a case
-		known, err := s.Store.HasOpenCase(ctx, merchant, order.ID, store.CaseDispute)
-		return known, true, store.Problem(err)
-	}
-	// Any state is later than "open".
-	return state == string(c.Dispute.State) || c.Dispute.State == processor.DisputeOpen || state == string(processor.DisputeReversed), true, store.Problem(err)
-}
-
-// reviewChange opens a case for a change that its processor lists but does not confirm.
-func (s *Service) reviewChange(ctx context.Context, name string, c processor.Change) error {
-	merchant, err := s.Store.MerchantOf(ctx, c.ExternalID)
-	if err != nil {
-		return store.Problem(err)
-	}
-	v := store.Case{
-		ID: s.Env.IDs.NewID(s.Env.Clock.Now()), Merchant: merchant, Kind: store.CaseContradiction, Amount: c.Returned,
-		Params: store.ReasonUnconfirmedChange.With(store.Params{"processor": name, "externalId": c.ExternalID}),
-	}
-	if c.Subject == processor.SubjectTransfer {
-		p, _, err := s.Store.PayoutByExternalID(ctx, merchant, c.ExternalID)
-		if err != nil {
-			return store.Problem(err)
-		}
-		v.Subject = p.ID
-	} else {
-		p, _, err := s.Store.PayinByExternalID(ctx, merchant, c.ExternalID)
-		if err != nil {
-			return store.Problem(err)
-		}
-		v.Subject = p.ID
-	}
-	if c.Dispute != nil {
-		v.Amount = c.Dispute.Amount
-	}
-	return s.Writer.DoWithoutCancel(ctx, write.OpenCase{Case: v})
 }

@@ -3,8 +3,6 @@ package notice_test
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,13 +12,12 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/write"
 )
 
 // forgetCursor is a crash before the cursor of a feed was saved.
-func forgetCursor(g *coretest.Gateway, setting string) {
+func forgetCursor(g *coretest.Gateway, feed processor.Feed) {
 	g.T.Helper()
-	g.Must(g.Writer.Do(g.T.Context(), write.SetSetting{Name: setting + coretest.BankName, Value: ""}))
+	g.Execute("UPDATE feeds SET cursor = '' WHERE feed = '" + string(feed) + "'")
 }
 
 // A payment without a notice is found in the bank's feed, and booked once, even if
@@ -35,7 +32,7 @@ func TestLostNotice(t *testing.T) {
 		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
 		g.Notify("n-1", "charge "+p.ExternalID) // not lost, but late
 		g.Apply()
-		forgetCursor(g, store.SettingPaymentCursor)
+		forgetCursor(g, processor.FeedPayments)
 		g.ReadFeeds()
 		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
 		g.WantBalances(coretest.Opening+100_00, 0)
@@ -55,11 +52,15 @@ func TestFeedIsReadOn(t *testing.T) {
 			orders = append(orders, p)
 		}
 		if did, err := g.Notices.ReadFeeds(t.Context()); did != 2 || err != nil {
-			t.Fatalf("the first page: %d, %v", did, err)
+			t.Fatalf("the first page of payments and of changes: %d, %v", did, err)
 		}
+		g.WantPayin(orders[1], payment.PayinPaid, 100_00, 1)
 		g.Bank.Down = true
-		if _, err := g.Notices.ReadFeeds(t.Context()); err == nil || !strings.Contains(err.Error(), coretest.BankName) {
-			t.Fatalf("a bank that is down: %v", err)
+		g.ReadFeeds()
+		g.ReadFeeds()
+		f := g.Feed(coretest.BankName, processor.FeedPayments)
+		if wait := f.NextAt.Sub(g.Clock.Now()); f.Cursor != "2" || f.Failures != 2 || f.LastError != coretest.ErrDown.Error() || wait < 9*time.Second {
+			t.Fatalf("a bank that is down: read again in %v, %+v", wait, f)
 		}
 		g.Bank.Down = false
 		queries := g.Bank.Queries
@@ -82,9 +83,63 @@ func TestFeedsOfOtherProcessorsAreRead(t *testing.T) {
 		g.Processor("another", other)
 		p := g.Payin(g.Merchant, "r", "")
 		g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
-		if did, err := g.Notices.ReadFeeds(t.Context()); did != 1 || err == nil || !strings.Contains(err.Error(), "another") {
-			t.Errorf("read %d, %v", did, err)
+		g.ReadFeeds()
+		if f := g.Feed("another", processor.FeedPayments); f.Failures != 1 || f.LastError == "" {
+			t.Errorf("the feed that cannot be read: %+v", f)
 		}
+		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+	})
+}
+
+// Finding M3: an account's payments that cannot be listed do not stop its changes.
+func TestFeedsOfOneProcessorFailApart(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := completed(g, "r", 10_00)
+		g.Bank.Return(p.ExternalID, 10_00)
+		g.Bank.FeedsDown = map[processor.Feed]bool{processor.FeedPayments: true}
+		g.ReadFeeds()
+		g.WantPayout(p, payment.PayoutReturned, payment.StepDone)
+		if f := g.Feed(coretest.BankName, processor.FeedChanges); f.Failures != 0 || f.Cursor != "1" {
+			t.Errorf("the feed that can be read: %+v", f)
+		}
+	})
+}
+
+// While one process reads a feed no other does; if it dies, another one continues.
+func TestFeedIsReadByOneProcess(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "r", "")
+		g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
+		other := g.Second()
+		g.Bank.OnRead = func() {
+			g.Bank.OnRead = nil
+			if did, err := other.Notices.ReadFeeds(t.Context()); did != 0 || err != nil {
+				t.Errorf("the other process claimed %d feeds, %v", did, err)
+			}
+			other.DeclareDead(g)
+			other.ReadFeeds()
+			other.WantPayin(p, payment.PayinPaid, 100_00, 1)
+		}
+		g.ReadFeeds()
+		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+		if f := g.Feed(coretest.BankName, processor.FeedPayments); f.Cursor != "1" || !f.ClaimedBy.IsZero() {
+			t.Errorf("the feed after both: %+v", f)
+		}
+	})
+}
+
+// A feed is read again after its interval, not before.
+func TestFeedWaitsItsInterval(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.ReadFeeds()
+		p := g.Payin(g.Merchant, "r", "")
+		g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
+		g.Pass(4 * time.Second)
+		if did, err := g.Notices.ReadFeeds(t.Context()); did != 0 || err != nil {
+			t.Errorf("after 4 s: %d, %v", did, err)
+		}
+		g.Pass(2 * time.Second)
+		g.Run(g.Notices.ReadFeeds)
 		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
 	})
 }
@@ -99,7 +154,9 @@ func TestPageIsReadAgainUntilItIsBooked(t *testing.T) {
 		for range 2 {
 			ctx, stop := context.WithCancel(t.Context())
 			g.Bank.OnQueryCharge = stop
-			if _, err := g.Notices.ReadFeeds(ctx); err == nil {
+			g.FeedsDue()
+			_, _ = g.Notices.ReadFeeds(ctx)
+			if g.Feed(coretest.BankName, processor.FeedPayments).Cursor != "" {
 				t.Fatal("payments that could not be booked are passed over")
 			}
 			g.WantPayin(second, payment.PayinPending, 0, 0)
@@ -185,18 +242,22 @@ func TestFeedsAreNotReadWithoutALease(t *testing.T) {
 // with a cursor that does not move.
 type listsBySecond struct{ *coretest.Bank }
 
-// Payments implements [processor.Collector].
-func (b listsBySecond) Payments(context.Context, string) ([]processor.Payment, string, error) {
+// Read implements [processor.Feeder].
+func (b listsBySecond) Read(_ context.Context, feed processor.Feed, _ string) (page processor.Page, err error) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
-	return slices.Clone(b.Incoming), "2026-11-20T12:00:00Z", nil
-}
-
-// Changes implements [processor.Monitor].
-func (b listsBySecond) Changes(context.Context, string) ([]processor.Change, string, error) {
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
-	return slices.Clone(b.Changed), "2026-11-20T12:00:00Z", nil
+	page.Next, page.More = "2026-11-20T12:00:00Z", true
+	for i := range b.Incoming {
+		if feed == processor.FeedPayments {
+			page.Facts = append(page.Facts, processor.Fact{Payment: &b.Incoming[i]})
+		}
+	}
+	for i := range b.Changed {
+		if feed == processor.FeedChanges {
+			page.Facts = append(page.Facts, processor.Fact{Change: &b.Changed[i]})
+		}
+	}
+	return page, nil
 }
 
 // Finding M4: a page is booked even if its cursor did not move.

@@ -53,6 +53,10 @@ type Options struct {
 	Processors processor.Registry
 	Log        *slog.Logger
 	Recorder   worker.Recorder
+	// FeedWaker wakes the worker that reads feeds.
+	FeedWaker *worker.Waker
+	// Inline reads each feed in the step that claimed it.
+	Inline bool
 }
 
 // Service records and applies notices, and reads feeds.
@@ -60,13 +64,12 @@ type Service struct {
 	Options
 
 	queries chan struct{} // a slot per query in flight
-	// unconfirmed counts, by change, the queries that did not confirm it.
-	unconfirmed map[string]int
+	feeds   *worker.Pool
 }
 
 // New returns a Service.
 func New(o Options) *Service {
-	return &Service{Options: o, queries: make(chan struct{}, querySlots), unconfirmed: map[string]int{}}
+	return &Service{Options: o, queries: make(chan struct{}, querySlots), feeds: worker.NewPool(feedSlots, o.FeedWaker, o.Inline)}
 }
 
 // Queue contains the notices that this process has claimed but not started to apply,
@@ -145,8 +148,11 @@ func (q *Queue) noteClaim(requested, got int) {
 	q.backlog.Claimed(requested, got)
 }
 
-// Wait returns when no notice is being applied.
-func (q *Queue) Wait() { q.pool.Wait() }
+// Wait returns when no notice is being applied and no feed is being read.
+func (s *Service) Wait() {
+	s.Queue.pool.Wait()
+	s.feeds.Wait()
+}
 
 // Record stores a verified notice as received, before it is answered. A notice with
 // the id of a stored one is not stored again.

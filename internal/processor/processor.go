@@ -378,13 +378,6 @@ type Notifier interface {
 	ParseNotice(body []byte) ([]Hint, error)
 }
 
-// Collector lists payments, including those whose notice was lost.
-type Collector interface {
-	// Payments returns payments reported after cursor ("" is the beginning), oldest
-	// first, and the next cursor.
-	Payments(ctx context.Context, cursor string) (page []Payment, next string, err error)
-}
-
 // Change is a later movement of money at the processor without a request of ours:
 // a transfer was returned, or a payer disputes a payment.
 type Change struct {
@@ -394,13 +387,6 @@ type Change struct {
 	Returned money.Cents
 	// Dispute was opened or decided, in its state at that time.
 	Dispute *Dispute
-}
-
-// Monitor lists changes, including those whose notice was lost.
-type Monitor interface {
-	// Changes returns changes reported after cursor ("" is the beginning), oldest
-	// first, and the next cursor.
-	Changes(ctx context.Context, cursor string) (page []Change, next string, err error)
 }
 
 // Registry finds processors by name.

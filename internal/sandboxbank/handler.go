@@ -45,6 +45,7 @@ var routes = []struct {
 	{"GET /payments", "", servePayments},
 	{"GET /changes", "", serveChanges},
 	{"GET /transfers", "", serveTransfers},
+	{"GET /balance", "", serveBalance},
 	{"PUT /notify-urls", "", serveListener},
 
 	{"POST /control/charges/{externalId}/{action}", "", serveForceCharge},

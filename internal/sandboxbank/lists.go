@@ -1,9 +1,11 @@
 package sandboxbank
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
@@ -12,8 +14,8 @@ const pageLimit = 500
 
 // paymentsAfter lists payments in the order of arrival.
 func (b *Bank) paymentsAfter(cursor string) (page bankapi.PaymentPage, err error) {
-	err = b.do(func(time.Time) error {
-		page.Data, page.NextCursor, err = pageOf(b.ledger.payments, cursor, (*receipt).shown)
+	err = b.do(func(now time.Time) error {
+		page.Data, page.Listing, err = pageOf(now, b.ledger.payments, cursor, (*receipt).shown)
 		return err
 	})
 	return page, err
@@ -22,26 +24,41 @@ func (b *Bank) paymentsAfter(cursor string) (page bankapi.PaymentPage, err error
 // changesAfter lists disputes and returns in order, including those without a
 // notice.
 func (b *Bank) changesAfter(cursor string) (page bankapi.ChangePage, err error) {
-	err = b.do(func(time.Time) error {
+	err = b.do(func(now time.Time) error {
 		same := func(c bankapi.Change) bankapi.Change { return c }
-		page.Data, page.NextCursor, err = pageOf(b.ledger.changes, cursor, same)
+		page.Data, page.Listing, err = pageOf(now, b.ledger.changes, cursor, same)
 		return err
 	})
 	return page, err
 }
 
-// transfersAfter lists the transfers that the bank accepted, oldest first: all
-// of them, or those under one id.
-func (b *Bank) transfersAfter(externalID, cursor string) (page bankapi.TransferPage, err error) {
-	err = b.do(func(time.Time) error {
+// transferQuery narrows the list of transfers: to those under one id, or to a page that
+// begins at a cursor or, without one, with the first transfer since a time.
+type transferQuery struct{ externalID, cursor, from string }
+
+// transfersAfter lists the transfers that the bank accepted, oldest first.
+func (b *Bank) transfersAfter(q transferQuery) (page bankapi.TransferPage, err error) {
+	err = b.do(func(now time.Time) error {
 		list := b.ledger.transfers
-		if externalID != "" {
+		if q.externalID != "" {
 			list = nil
-			if o := b.ledger.orders[orderKey{bankapi.SubjectTransfer, externalID}]; o != nil && o.Refusal == "" {
+			if o := b.ledger.orders[orderKey{bankapi.SubjectTransfer, q.externalID}]; o != nil && o.Refusal == "" {
 				list = []*order{o}
 			}
 		}
-		page.Data, page.NextCursor, err = pageOf(list, cursor, (*order).entry)
+		if q.from != "" && q.cursor == "" {
+			since, err := time.Parse(time.RFC3339Nano, q.from)
+			if err != nil {
+				return bankapi.CodeRequestInvalid
+			}
+			// The clock may have gone back, so entries after the first are not compared.
+			first := slices.IndexFunc(list, func(o *order) bool { return !o.createdAt.Before(since) })
+			if first < 0 {
+				first = len(list)
+			}
+			q.cursor = strconv.Itoa(first)
+		}
+		page.Data, page.Listing, err = pageOf(now, list, q.cursor, (*order).entry)
 		return err
 	})
 	return page, err
@@ -49,11 +66,11 @@ func (b *Bank) transfersAfter(externalID, cursor string) (page bankapi.TransferP
 
 // pageOf shows the next entries of an append-only list. A cursor is the number
 // of entries before them.
-func pageOf[T, Shown any](list []T, cursor string, show func(T) Shown) (data []Shown, next string, err error) {
+func pageOf[T, Shown any](now time.Time, list []T, cursor string, show func(T) Shown) (data []Shown, listing bankapi.Listing, err error) {
 	from := 0
 	if cursor != "" {
 		if from, err = strconv.Atoi(cursor); err != nil || from < 0 || from > len(list) || strconv.Itoa(from) != cursor {
-			return nil, "", bankapi.CodeRequestInvalid
+			return nil, listing, bankapi.CodeRequestInvalid
 		}
 	}
 	to := min(from+pageLimit, len(list))
@@ -61,5 +78,37 @@ func pageOf[T, Shown any](list []T, cursor string, show func(T) Shown) (data []S
 	for _, entry := range list[from:to] {
 		data = append(data, show(entry))
 	}
-	return data, strconv.Itoa(to), nil
+	listing = bankapi.Listing{NextCursor: strconv.Itoa(to), More: to < len(list)}
+	if !listing.More {
+		listing.Through = now.UTC()
+	}
+	return data, listing, nil
+}
+
+// balance adds up the money of the account.
+func (b *Bank) balance() (shown bankapi.Balance, err error) {
+	err = b.do(func(time.Time) error {
+		for _, p := range b.ledger.payments {
+			shown.Amount += p.Amount
+			if d := p.lastDispute(); d != nil && d.State == bankapi.DisputeLost {
+				shown.Amount -= d.Amount
+			}
+			for _, o := range p.refunds {
+				shown.Amount -= o.taken()
+			}
+		}
+		for _, o := range b.ledger.transfers {
+			shown.Amount -= o.taken()
+		}
+		return nil
+	})
+	return shown, err
+}
+
+// taken is what an order has taken from the account.
+func (o *order) taken() money.Cents {
+	if o.Refusal != "" || o.state == bankapi.OrderFailed {
+		return 0
+	}
+	return o.Amount - o.returned
 }

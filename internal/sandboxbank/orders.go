@@ -63,7 +63,7 @@ func (o *order) entry() bankapi.TransferEntry {
 	}
 	return bankapi.TransferEntry{
 		ExternalID: o.ExternalID, Amount: o.Amount, PIXKey: o.Key, EndToEndID: o.EndToEndID,
-		Status: status, CreatedAt: o.createdAt,
+		Status: status, Returned: o.returned, CreatedAt: o.createdAt,
 	}
 }
 

@@ -92,8 +92,10 @@ func serveChanges(b *Bank, c *call) (any, error) {
 }
 
 func serveTransfers(b *Bank, c *call) (any, error) {
-	return b.transfersAfter(c.query("externalId"), c.query("cursor"))
+	return b.transfersAfter(transferQuery{c.query("externalId"), c.query("cursor"), c.query("from")})
 }
+
+func serveBalance(b *Bank, _ *call) (any, error) { return b.balance() }
 
 func serveListener(b *Bank, c *call) (any, error) {
 	var r bankapi.Listener

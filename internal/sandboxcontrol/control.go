@@ -101,7 +101,10 @@ func (c *Control) Transfers(ctx context.Context, externalID string) ([]wire.Sand
 			return nil, bankProblem(err)
 		}
 		for i := range page {
-			list = append(list, wire.SandboxTransfer(page[i]))
+			t := &page[i]
+			list = append(list, wire.SandboxTransfer{
+				ExternalID: t.ExternalID, Amount: t.Amount, PIXKey: t.PIXKey, EndToEndID: t.EndToEndID, Status: t.Status, CreatedAt: t.CreatedAt,
+			})
 		}
 		if len(page) == 0 || next == cursor {
 			return list, nil

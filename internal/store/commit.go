@@ -19,6 +19,7 @@ type Needs struct {
 	receipts   []*payment.Receipt
 	disputes   []disputeKey
 	notices    noticeNeeds
+	feeds      feedNeeds
 	deliveries deliveryNeeds
 	nodes      nodeNeeds
 	balances   []payment.ID // merchants
@@ -40,6 +41,7 @@ type Loaded struct {
 	disputes   map[disputeKey]Dispute
 	deliveries loadedDeliveries
 	notices    []*Notice
+	feeds      map[FeedKey]Feed
 	nodes      loadedNodes
 	balances   map[payment.ID]*balances
 	cases      loadedCases
@@ -78,6 +80,7 @@ type Changes struct {
 	decisions   []Decision
 	retries     retries
 	notices     []noticeChange
+	feeds       []Feed
 	deliveries  []Delivery
 	attempts    []Attempt
 	nodes       nodeChanges
@@ -151,6 +154,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 	l := &Loaded{now: tx.Now, newID: tx.NewID, inserted: map[payment.ID]bool{}, capacity: capacity.clone()}
 	for _, step := range []func(context.Context, *db.Tx, *Needs) error{
 		l.loadNodes, // a node that was declared dead claims nothing
+		l.loadFeeds,
 		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
 		l.loadPayins, l.loadPayouts, l.loadSends, l.loadDisputes, l.loadDeliveries, l.loadNotices,
 		l.loadBalances, l.loadCases,
@@ -165,7 +169,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 // save writes all changes. The counters of events are locked last.
 func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) {
 	for _, step := range []func(context.Context, *db.Tx) error{
-		c.saveNodes, c.saveSettings,
+		c.saveNodes, c.saveSettings, c.saveFeeds,
 		c.savePayins, c.savePayouts, c.saveSends, c.saveReceipts, c.saveDisputes, c.saveCases, c.saveNotices,
 		c.saveDeliveries, c.saveAttempts, c.savePostings,
 		c.saveDecisions, c.saveEvents,

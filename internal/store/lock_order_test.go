@@ -63,6 +63,11 @@ var lockedRows = map[string]lockedRow{
 	"notices": {need: func(v *locking, n *store.Needs, i int) {
 		n.InsertNotice(v.s.NewNotice(store.Notice{Processor: "bank", ID: fmt.Sprint(i)}))
 	}},
+	"feeds": {need: func(_ *locking, n *store.Needs, i int) {
+		k := store.FeedKey{Account: "bank", Feed: fmt.Sprint(i)}
+		n.NewFeed(store.Feed{FeedKey: k})
+		n.Feed(k)
+	}},
 	"events": {change: func(v *locking, c *store.Changes, i int) {
 		c.AddEvent(payment.Event{Merchant: v.merchants[i].ID, Type: payment.EventPayinPaid}, []byte("{}"), "")
 	}},

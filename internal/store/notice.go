@@ -22,10 +22,20 @@ const (
 	NoticeDeadLetter NoticeState = "dead_letter" // given up, for manual review
 )
 
+// NoticeSource is where a notice comes from.
+type NoticeSource string
+
+// The sources of notices.
+const (
+	FromProcessor NoticeSource = ""     // it was sent
+	FromFeed      NoticeSource = "feed" // it was listed, and is not confirmed yet
+)
+
 // Notice is a processor's raw notice until it is applied.
 type Notice struct {
 	Processor  string
 	ID         string // the processor's
+	Source     NoticeSource
 	Headers    string
 	Body       []byte
 	State      NoticeState
@@ -43,6 +53,7 @@ type Notice struct {
 var noticeTable = newTable("notices", []string{"processor", "notice_id"},
 	textColumn("processor", func(n *Notice) *string { return &n.Processor }),
 	textColumn("notice_id", func(n *Notice) *string { return &n.ID }),
+	textColumn("source", func(n *Notice) *NoticeSource { return &n.Source }),
 	textColumn("headers", func(n *Notice) *string { return &n.Headers }),
 	bytesColumn("body", func(n *Notice) *[]byte { return &n.sealed }),
 	textColumn("state", func(n *Notice) *NoticeState { return &n.State }).as(mutable),

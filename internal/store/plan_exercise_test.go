@@ -88,6 +88,8 @@ func (v *exercise) setUp() {
 	})
 }
 
+func feedKey(i int) store.FeedKey { return store.FeedKey{Account: "bank", Feed: fmt.Sprint(i)} }
+
 // create stores new orders, and what follows from them: count of each kind of row.
 // Half of the events' deliveries are claimed, and half of the notices.
 func (v *exercise) create(count int) {
@@ -110,6 +112,8 @@ func (v *exercise) create(count int) {
 			n.InsertPayout(b.payouts[i])
 			n.InsertPayout(released[i])
 			n.Dispute(m.ID, "bank", receipts[i].ExternalID)
+			n.NewFeed(store.Feed{FeedKey: feedKey(i)})
+			n.Feed(feedKey(i))
 			n.Balances(v.merchants[i].ID)
 			for _, name := range []string{"claimed", "due"} {
 				n.InsertNotice(s.NewNotice(store.Notice{Processor: "bank", ID: name + receipts[i].ExternalID}))
@@ -132,6 +136,8 @@ func (v *exercise) create(count int) {
 				c.AddEvent(payment.Event{Merchant: m.ID, Type: payment.EventPayinPaid, Subject: subject}, []byte("{}"), "https://a.example")
 			}
 			must(t, c.Post(v.merchants[i].ID, p.ID, ledger.Fund("bank", 5)))
+			f, _ := l.Feed(feedKey(i))
+			c.SetFeed(f)
 		}
 		c.SetSetting("name", "value")
 		c.DisableURL(m.ID, m.ID, "https://b.example")

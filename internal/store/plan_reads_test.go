@@ -119,6 +119,8 @@ func (v *exercise) readWork() {
 	must(t, err)
 	_, err = s.DeliveriesDue(ctx, v.far)
 	must(t, err)
+	_, err = s.Feeds(ctx)
+	must(t, err)
 	for _, queue := range []store.PayoutQueue{store.ToSend, store.ToLookUp} {
 		_, err = s.PayoutsDue(ctx, v.far, queue)
 		must(t, err)

@@ -10,13 +10,11 @@ import (
 	"github.com/porteira/porteira/internal/db"
 )
 
-// Names of settings; a colon is followed by the processor's name.
+// Names of settings.
 const (
-	SettingSandbox       = "sandbox"      // "true" if porteira dev has opened the database, forever
-	SettingClockOffset   = "clock-offset" // how far the sandbox's clock is ahead, as a Go duration
-	SettingPublicURL     = "public-url"   // of the gateway that started last, for commands
-	SettingPaymentCursor = "cursor:"      // of a processor's list of payments
-	SettingChangeCursor  = "changes:"     // of a processor's list of changes
+	SettingSandbox     = "sandbox"      // "true" if porteira dev has opened the database, forever
+	SettingClockOffset = "clock-offset" // how far the sandbox's clock is ahead, as a Go duration
+	SettingPublicURL   = "public-url"   // of the gateway that started last, for commands
 )
 
 type setting struct{ name, value string }

@@ -34,8 +34,10 @@ type Bank struct {
 	Changed   []processor.Change          // all later changes, oldest first
 	Calls     []processor.TransferRequest // every request that arrived
 	Queries   int
-	Down      bool // queries fail
+	Down      bool                    // queries and feeds fail
+	FeedsDown map[processor.Feed]bool // these feeds fail
 
+	OnRead        func() // called in each read of a feed; may be nil
 	OnQueryCharge func() // called in each query of a charge; may be nil
 	OnSend        func() // called before the guard of a transfer; may be nil
 	// AnswerCharge, AnswerTransfer and AnswerQuery, if set, replace the bank's own answers.
@@ -189,27 +191,39 @@ func (b *Bank) Dispute(externalID, id string, amount money.Cents, state processo
 	b.Changed = append(b.Changed, processor.Change{Subject: processor.SubjectCharge, ExternalID: externalID, Dispute: &d})
 }
 
-// Payments lists payments, two at a time; the cursor counts them.
-func (b *Bank) Payments(_ context.Context, cursor string) (page []processor.Payment, next string, err error) {
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
-	return listPage(b.Incoming, cursor, b.Down)
+// Feeds implements [processor.Feeder].
+func (b *Bank) Feeds() map[processor.Feed]processor.FeedSpec {
+	return map[processor.Feed]processor.FeedSpec{processor.FeedPayments: {}, processor.FeedChanges: {}}
 }
 
-// Changes lists later changes, two at a time; the cursor counts them.
-func (b *Bank) Changes(_ context.Context, cursor string) (page []processor.Change, next string, err error) {
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
-	return listPage(b.Changed, cursor, b.Down)
-}
-
-func listPage[T any](list []T, cursor string, down bool) (page []T, next string, err error) {
-	if down {
-		return nil, cursor, ErrDown
+// Read lists what a feed has, two entries at a time; the cursor counts them.
+func (b *Bank) Read(_ context.Context, feed processor.Feed, cursor string) (processor.Page, error) {
+	if b.OnRead != nil {
+		b.OnRead()
 	}
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	if b.Down || b.FeedsDown[feed] {
+		return processor.Page{}, ErrDown
+	}
+	list := b.listed(feed)
 	from, _ := strconv.Atoi(cursor)
 	to := min(from+2, len(list))
-	return list[from:to], strconv.Itoa(to), nil
+	return processor.Page{Facts: list[from:to], Next: strconv.Itoa(to), More: to < len(list)}, nil
+}
+
+// listed is all entries of a feed, oldest first. The caller holds Mu.
+func (b *Bank) listed(feed processor.Feed) (list []processor.Fact) {
+	if feed == processor.FeedPayments {
+		for i := range b.Incoming {
+			list = append(list, processor.Fact{Payment: &b.Incoming[i]})
+		}
+		return list
+	}
+	for i := range b.Changed {
+		list = append(list, processor.Fact{Change: &b.Changed[i]})
+	}
+	return list
 }
 
 // VerifyNotice accepts every notice.

@@ -202,8 +202,32 @@ func (g *Gateway) LookUp() { g.T.Helper(); g.Run(g.Outgoing.LookUp) }
 // Apply applies notices.
 func (g *Gateway) Apply() { g.T.Helper(); g.Run(g.Notices.Apply) }
 
-// ReadFeeds reads the bank's feeds.
-func (g *Gateway) ReadFeeds() { g.T.Helper(); g.Run(g.Notices.ReadFeeds) }
+// ReadFeeds reads the feeds of all banks to their ends, as if each were due.
+func (g *Gateway) ReadFeeds() {
+	g.T.Helper()
+	g.FeedsDue()
+	g.Run(g.Notices.ReadFeeds)
+}
+
+// FeedsDue makes all feeds due that nobody is reading.
+func (g *Gateway) FeedsDue() {
+	g.T.Helper()
+	g.Execute("UPDATE feeds SET next_at = 1 WHERE next_at > 0")
+}
+
+// Feed is a feed of the bank as it is stored.
+func (g *Gateway) Feed(account string, feed processor.Feed) store.Feed {
+	g.T.Helper()
+	list, err := g.Store.Feeds(g.T.Context())
+	g.Must(err)
+	for _, f := range list {
+		if f.Account == account && f.Feed == string(feed) {
+			return f
+		}
+	}
+	g.T.Fatalf("account %s has no feed %s", account, feed)
+	return store.Feed{}
+}
 
 // Deliver sends due webhooks.
 func (g *Gateway) Deliver() { g.T.Helper(); g.Run(g.Deliveries.Send) }

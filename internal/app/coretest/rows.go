@@ -26,6 +26,7 @@ var tables = []struct{ name, key, shown string }{
 	{"installation", "singleton", ""},
 	{"nodes", "id", ""},
 	{"settings", "name", "name value"},
+	{"feeds", "account feed", "feed cursor"},
 	{"payins", "id", "status amount"},
 	{"payouts", "id", "status step amount"},
 	{"payout_sends", "payout_id number", "number outcome"},

@@ -143,7 +143,7 @@ func testChargePaid(t *testing.T, h Harness) {
 // testPayments: the list shows each payment once, oldest first, over any number
 // of pages.
 func testPayments(t *testing.T, h Harness) {
-	collector := h.Processor.(processor.Collector)
+	feeder := h.Processor.(processor.Feeder)
 	method := h.Processor.Profile().Methods[0]
 	var want []string
 	cursor := ""
@@ -152,19 +152,23 @@ func testPayments(t *testing.T, h Harness) {
 	collect := func() {
 		for {
 			ctx, cancel := h.Clock.WithTimeout(t.Context(), h.Processor.Profile().Charge.Timeout)
-			page, next, err := collector.Payments(ctx, cursor)
+			page, err := feeder.Read(ctx, processor.FeedPayments, cursor)
 			cancel()
 			if err != nil {
 				t.Fatalf("payments after %q: %v", cursor, err)
 			}
-			for _, p := range page {
+			for _, fact := range page.Facts {
+				p := fact.Payment
 				if seen[p.ID] {
 					t.Errorf("payment %s twice", p.ID)
 				}
 				seen[p.ID] = true
 				got = append(got, p.ExternalID)
 			}
-			if cursor = next; len(page) == 0 {
+			if cursor = page.Next; !page.More {
+				if page.Through.IsZero() {
+					t.Error("the end of the list says not how far it is complete")
+				}
 				return
 			}
 		}

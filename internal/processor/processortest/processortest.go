@@ -104,10 +104,11 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"ChargeFaults", has[processor.Charger](probe) && probe.Misbehave != nil, testChargeFaults},
 		{"OfflineCharge", has[processor.OfflineCharger](probe) && has[processor.Charger](probe), testOfflineCharge},
 		{"ChargePaid", has[processor.Charger](probe) && probe.Pay != nil, testChargePaid},
-		{"Payments", has[processor.Collector](probe) && probe.Pay != nil, testPayments},
+		{"Payments", hasFeed(probe, processor.FeedPayments) && probe.Pay != nil, testPayments},
 		{"Transfer", has[processor.Transferrer](probe), testTransfer},
 		{"TransferGuard", has[processor.Transferrer](probe) && probe.Transfers != nil, testTransferGuard},
 		{"TransferConflict", has[processor.Transferrer](probe) && probe.Transfers != nil, testTransferConflict},
+		{"TransfersFeed", hasFeed(probe, processor.FeedTransfers) && has[processor.Transferrer](probe), testTransfersFeed},
 		{"TransferFaults", has[processor.Transferrer](probe) && probe.Misbehave != nil, testTransferFaults},
 		{"QueryFaults", has[processor.Transferrer](probe) && probe.Misbehave != nil, testQueryFaults},
 		{"Refund", has[processor.Refunder](probe) && probe.Pay != nil, testRefund},
@@ -124,6 +125,14 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 
 func has[T any](h Harness) bool {
 	_, ok := h.Processor.(T)
+	return ok
+}
+
+func hasFeed(h Harness, feed processor.Feed) bool {
+	feeder, ok := h.Processor.(processor.Feeder)
+	if ok {
+		_, ok = feeder.Feeds()[feed]
+	}
 	return ok
 }
 

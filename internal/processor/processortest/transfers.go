@@ -2,7 +2,9 @@ package processortest
 
 import (
 	"errors"
+	"maps"
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/processor"
@@ -50,6 +52,44 @@ func testTransfer(t *testing.T, h Harness) {
 		t.Errorf("a few seconds later: %+v", report)
 	}
 	h.wantMade(t, h.Transfers, r.ExternalID, r.Amount, 1)
+}
+
+// testTransfersFeed: the list shows every transfer that was made since a time, and the
+// time up to which it is complete.
+func testTransfersFeed(t *testing.T, h Harness) {
+	feeder := h.Processor.(processor.Feeder)
+	began := h.Clock.Now()
+	amounts := map[string]money.Cents{}
+	for range 3 {
+		r := h.transferRequest()
+		if answer := h.transfer(t, r, willing); answer.Outcome != processor.Done {
+			t.Fatalf("transfer: %+v", answer)
+		}
+		amounts[r.ExternalID] = r.Amount
+	}
+	cursors := map[string]bool{"": true}
+	if from := feeder.Feeds()[processor.FeedTransfers].From; from != nil {
+		cursors[from(began)] = true
+		page, err := feeder.Read(t.Context(), processor.FeedTransfers, from(began.Add(time.Hour)))
+		if err != nil || len(page.Facts) > 0 {
+			t.Errorf("transfers of the next hour: %+v, %v", page, err)
+		}
+	}
+	for cursor := range cursors {
+		listed, page := map[string]money.Cents{}, processor.Page{Next: cursor, More: true}
+		for page.More {
+			var err error
+			if page, err = feeder.Read(t.Context(), processor.FeedTransfers, page.Next); err != nil {
+				t.Fatalf("transfers from %q: %v", cursor, err)
+			}
+			for _, fact := range page.Facts {
+				listed[fact.Transfer.ExternalID] = fact.Transfer.Amount
+			}
+		}
+		if !maps.Equal(listed, amounts) || page.Through.Before(began) {
+			t.Errorf("transfers from %q: %v through %v, want %v through %v", cursor, listed, page.Through, amounts, began)
+		}
+	}
 }
 
 // testTransferGuard: the guard is called once, and if it fails nothing is sent.

@@ -2,53 +2,125 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
+	"time"
 
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
-// Payments implements [processor.Collector].
-func (p *Processor) Payments(ctx context.Context, cursor string) (page []processor.Payment, next string, err error) {
-	result := p.client.do(ctx, http.MethodGet, "/payments?cursor="+url.QueryEscape(cursor), nil, nil)
-	body := parse[bankapi.PaymentPage](&result)
-	if result.lookup() != processor.Found {
-		return nil, "", result.cause()
+// transfersEvery is the wait between reads of the list of transfers: notices report most
+// of it sooner.
+const transfersEvery = time.Minute
+
+// fromTime begins a cursor that is a time, not a position of the bank's list.
+const fromTime = "from "
+
+// Feeds implements [processor.Feeder].
+func (p *Processor) Feeds() map[processor.Feed]processor.FeedSpec {
+	return map[processor.Feed]processor.FeedSpec{
+		processor.FeedPayments: {},
+		processor.FeedChanges:  {},
+		processor.FeedTransfers: {Every: transfersEvery, From: func(t time.Time) string {
+			return fromTime + t.UTC().Format(time.RFC3339Nano)
+		}},
 	}
-	if !isTokenOrNone(body.NextCursor) {
-		return nil, "", errAnswerForm
-	}
-	for i := range body.Data {
-		if !validPayment(&body.Data[i]) {
-			return nil, "", errAnswerForm
-		}
-		page = append(page, paymentOf(&body.Data[i]))
-	}
-	return page, body.NextCursor, nil
 }
 
-// Changes implements [processor.Monitor].
-func (p *Processor) Changes(ctx context.Context, cursor string) (page []processor.Change, next string, err error) {
-	result := p.client.do(ctx, http.MethodGet, "/changes?cursor="+url.QueryEscape(cursor), nil, nil)
-	body := parse[bankapi.ChangePage](&result)
+// Read implements [processor.Feeder]. The bank appends to its lists, so pages need no
+// overlap.
+func (p *Processor) Read(ctx context.Context, feed processor.Feed, cursor string) (processor.Page, error) {
+	query := url.Values{"cursor": {cursor}}
+	switch feed {
+	case processor.FeedPayments:
+		return readPage(ctx, p, "/payments", query, func(page *bankapi.PaymentPage) ([]bankapi.Payment, bankapi.Listing) {
+			return page.Data, page.Listing
+		}, paymentFact)
+	case processor.FeedChanges:
+		return readPage(ctx, p, "/changes", query, func(page *bankapi.ChangePage) ([]bankapi.Change, bankapi.Listing) {
+			return page.Data, page.Listing
+		}, changeFact)
+	case processor.FeedTransfers:
+		if since, ok := strings.CutPrefix(cursor, fromTime); ok {
+			query = url.Values{"from": {since}}
+		}
+		return readPage(ctx, p, "/transfers", query, func(page *bankapi.TransferPage) ([]bankapi.TransferEntry, bankapi.Listing) {
+			return page.Data, page.Listing
+		}, transferFact)
+	default:
+		return processor.Page{}, fmt.Errorf("sandbox: no feed %q", feed)
+	}
+}
+
+func readPage[Body, Entry any](ctx context.Context, p *Processor, path string, query url.Values,
+	open func(*Body) ([]Entry, bankapi.Listing), fact func(*Entry) (processor.Fact, bool),
+) (processor.Page, error) {
+	result := p.client.do(ctx, http.MethodGet, path+"?"+query.Encode(), nil, nil)
+	body := parse[Body](&result)
 	if result.lookup() != processor.Found {
-		return nil, "", result.cause()
+		return processor.Page{}, result.cause()
 	}
-	if !isTokenOrNone(body.NextCursor) {
-		return nil, "", errAnswerForm
+	entries, listing := open(&body)
+	if !isTokenOrNone(listing.NextCursor) {
+		return processor.Page{}, errAnswerForm
 	}
-	for _, c := range body.Data {
-		if !bankapi.IsExternalID(c.ExternalID) || c.Returned < 0 || c.Returned > money.Max {
-			return nil, "", errAnswerForm
+	page := processor.Page{Next: listing.NextCursor, More: listing.More, Through: listing.Through}
+	for i := range entries {
+		f, ok := fact(&entries[i])
+		if !ok {
+			return processor.Page{}, errAnswerForm
 		}
-		change := processor.Change{Subject: processor.Subject(c.Subject), ExternalID: c.ExternalID, Returned: c.Returned}
-		if c.Dispute != nil {
-			dispute := disputeOf(*c.Dispute)
-			change.Dispute = &dispute
-		}
-		page = append(page, change)
+		page.Facts = append(page.Facts, f)
 	}
-	return page, body.NextCursor, nil
+	return page, nil
+}
+
+func paymentFact(v *bankapi.Payment) (processor.Fact, bool) {
+	if !validPayment(v) {
+		return processor.Fact{}, false
+	}
+	paid := paymentOf(v)
+	return processor.Fact{Payment: &paid}, true
+}
+
+func changeFact(c *bankapi.Change) (processor.Fact, bool) {
+	if !bankapi.IsExternalID(c.ExternalID) || c.Returned < 0 || c.Returned > money.Max {
+		return processor.Fact{}, false
+	}
+	change := processor.Change{Subject: processor.Subject(c.Subject), ExternalID: c.ExternalID, Returned: c.Returned}
+	if c.Dispute != nil {
+		dispute := disputeOf(*c.Dispute)
+		change.Dispute = &dispute
+	}
+	return processor.Fact{Change: &change}, true
+}
+
+func transferFact(v *bankapi.TransferEntry) (processor.Fact, bool) {
+	t := processor.ListedTransfer{ExternalID: v.ExternalID, EndToEndID: v.EndToEndID, Amount: v.Amount, Returned: v.Returned}
+	switch v.Status {
+	case "processing":
+		t.State = processor.TransferProcessing
+	case "paid", "returned":
+		t.State = processor.TransferPaid
+	case "failed":
+		t.State = processor.TransferFailed
+	default:
+		return processor.Fact{}, false
+	}
+	ok := bankapi.IsExternalID(t.ExternalID) && isTokenOrNone(t.EndToEndID) && t.Amount > 0 && t.Amount <= money.Max && t.Returned >= 0 && t.Returned <= t.Amount
+	return processor.Fact{Transfer: &t}, ok
+}
+
+// Balance implements [processor.BalanceReader].
+func (p *Processor) Balance(ctx context.Context) (processor.Balance, error) {
+	result := p.client.do(ctx, http.MethodGet, "/balance", nil, nil)
+	body := parse[bankapi.Balance](&result)
+	if result.lookup() != processor.Found {
+		return processor.Balance{}, result.cause()
+	}
+	return processor.Balance{Amount: body.Amount}, nil
 }

@@ -102,14 +102,11 @@ func FuzzAnswer(f *testing.F) {
 			checkTransfer(t, status, r)
 		}
 		report := p.QueryCharge(ctx, "abc")
-		page, next, err := p.Payments(ctx, "7")
-		if err == nil && next != "" && !isPlain(next) {
-			t.Fatalf("cursor %q", next)
+		if status != http.StatusOK && report.Lookup == processor.Found {
+			t.Fatalf("%d shows %+v", status, report)
 		}
-		if status != http.StatusOK && (report.Lookup == processor.Found || err == nil && len(page) > 0) {
-			t.Fatalf("%d shows %+v and %v", status, report, page)
-		}
-		for _, paid := range append(report.Payments, page...) {
+		checkFeeds(t, p, status)
+		for _, paid := range report.Payments {
 			checkPayment(t, paid)
 		}
 		for _, d := range report.Disputes {
@@ -119,6 +116,28 @@ func FuzzAnswer(f *testing.F) {
 		}
 		checkFailure(t, report.Failure)
 	})
+}
+
+// checkFeeds checks a page of each feed.
+func checkFeeds(t *testing.T, p *Processor, status int) {
+	t.Helper()
+	for feed := range p.Feeds() {
+		page, err := p.Read(t.Context(), feed, "7")
+		if err == nil && page.Next != "" && !isPlain(page.Next) {
+			t.Fatalf("cursor %q", page.Next)
+		}
+		if status != http.StatusOK && err == nil && len(page.Facts) > 0 {
+			t.Fatalf("%d shows %+v", status, page)
+		}
+		for _, fact := range page.Facts {
+			if fact.Payment != nil {
+				checkPayment(t, *fact.Payment)
+			}
+			if v := fact.Transfer; v != nil && (!isPlain(v.ExternalID) || v.Amount < 1 || v.Amount > money.Max || v.Returned < 0 || v.Returned > v.Amount) {
+				t.Fatalf("listed transfer %+v", v)
+			}
+		}
+	}
 }
 
 // refusals are the codes that the bank documents as having no effect, forever.

@@ -44,8 +44,9 @@ var (
 	_ processor.Transferrer    = (*Processor)(nil)
 	_ processor.Refunder       = (*Processor)(nil)
 	_ processor.Notifier       = (*Processor)(nil)
-	_ processor.Collector      = (*Processor)(nil)
-	_ processor.Monitor        = (*Processor)(nil)
+	_ processor.Feeder         = (*Processor)(nil)
+
+	_ processor.BalanceReader = (*Processor)(nil)
 
 	_ processor.TestCardTaker = (*Processor)(nil)
 )

@@ -82,8 +82,8 @@ type Payment struct {
 
 // PaymentPage is a page of the list of payments, oldest first.
 type PaymentPage struct {
-	Data       []Payment `json:"data"`
-	NextCursor string    `json:"nextCursor"`
+	Data []Payment `json:"data"`
+	Listing
 }
 
 // DisputeState is the state of a dispute.

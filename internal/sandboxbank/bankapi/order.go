@@ -52,14 +52,22 @@ type TransferEntry struct {
 	Amount     money.Cents `json:"amount"`
 	PIXKey     string      `json:"pixKey"`
 	EndToEndID string      `json:"endToEndId"`
-	Status     string      `json:"status"` // processing, paid, failed or returned
+	Status     string      `json:"status"`            // processing, paid, failed or returned
+	Returned   money.Cents `json:"returned,omitzero"` // in all
 	CreatedAt  time.Time   `json:"createdAt"`
+}
+
+// Listing is how far a page of a list reaches.
+type Listing struct {
+	NextCursor string    `json:"nextCursor"`
+	More       bool      `json:"more,omitzero"`    // the next page has entries already
+	Through    time.Time `json:"through,omitzero"` // up to which the list is complete; absent if there is more
 }
 
 // TransferPage is a page of the list of transfers, oldest first.
 type TransferPage struct {
-	Data       []TransferEntry `json:"data"`
-	NextCursor string          `json:"nextCursor"`
+	Data []TransferEntry `json:"data"`
+	Listing
 }
 
 // Change is a later movement of money that was paid or sent: the returned amount
@@ -73,6 +81,12 @@ type Change struct {
 
 // ChangePage is a page of the list of changes, oldest first.
 type ChangePage struct {
-	Data       []Change `json:"data"`
-	NextCursor string   `json:"nextCursor"`
+	Data []Change `json:"data"`
+	Listing
+}
+
+// Balance is the money of the account at the bank, in cents: what it received, less what
+// it sent and gave back. A transfer counts from its acceptance until it fails.
+type Balance struct {
+	Amount money.Cents `json:"amount"`
 }

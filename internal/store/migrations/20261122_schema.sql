@@ -20,7 +20,7 @@ CREATE TABLE installation (
 );
 
 -- Reference table: settings of the installation that programs keep, such as the
--- sandbox's clock and the cursors of feeds.
+-- sandbox's clock.
 CREATE TABLE settings (
     name  TEXT NOT NULL PRIMARY KEY,
     value TEXT NOT NULL
@@ -284,10 +284,12 @@ CREATE TABLE disputes (
 );
 CREATE UNIQUE INDEX disputes_external ON disputes (merchant_id, processor, external_id);
 
--- Notices from processors, raw: recorded before they are answered, applied later.
+-- Notices from processors, raw: recorded before they are answered, applied later. One
+-- whose source is feed is an entry of a list, with its own retries.
 CREATE TABLE notices (
     processor   TEXT {{bytewise}} NOT NULL,
     notice_id   TEXT {{bytewise}} NOT NULL,
+    source      TEXT   NOT NULL,
     headers     TEXT   NOT NULL,
     body        BYTEA  NOT NULL,
     state       TEXT   NOT NULL,
@@ -301,6 +303,21 @@ CREATE TABLE notices (
 );
 CREATE INDEX notices_due ON notices (processor, next_at) WHERE next_at > 0;
 CREATE INDEX notices_claimed ON notices (claimed_by) WHERE length(claimed_by) > 0;
+
+-- Reference table: the lists of processor accounts that are read. One process at a time
+-- reads a feed: the one that has claimed its row. The feed is complete up to through.
+CREATE TABLE feeds (
+    account    TEXT {{bytewise}} NOT NULL,
+    feed       TEXT {{bytewise}} NOT NULL,
+    cursor     TEXT   NOT NULL,
+    through    BIGINT NOT NULL,
+    next_at    BIGINT NOT NULL,
+    claimed_by BYTEA  NOT NULL,
+    failures   BIGINT NOT NULL,
+    last_error TEXT   NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (account, feed)
+);
 
 -- Cases for manual review. params is a JSON object of what the kind calls for; no
 -- column holds prose. While a case with stops_payouts is open, no payout of its

@@ -1,0 +1,136 @@
+package notice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// changeKey identifies a change of a feed: it is the id of its notice.
+func changeKey(c *processor.Change) string {
+	key := fmt.Sprint("change ", c.Subject, " ", c.ExternalID, " ", int64(c.Returned))
+	if c.Dispute != nil {
+		key += " " + c.Dispute.ID + " " + string(c.Dispute.State)
+	}
+	return key
+}
+
+// bookChange queries and books a change that is not booked yet. The answer may be older
+// than the list, or fail: then the change becomes a notice of its own, which is applied
+// later, and delays no other.
+func (s *Service) bookChange(ctx context.Context, account string, c processor.Change) error {
+	known, _, err := s.isBooked(ctx, account, c)
+	if err != nil || known {
+		return err
+	}
+	if err := s.confirmChange(ctx, account, c, nil); err == nil {
+		return nil
+	}
+	body, err := json.Marshal(&c)
+	if err != nil {
+		return err
+	}
+	return s.Writer.Do(ctx, &record{s.Store.NewNotice(store.Notice{Processor: account, ID: changeKey(&c), Source: store.FromFeed, Body: body})})
+}
+
+var errUnbooked = errors.New("notice: the processor lists a change but does not confirm it")
+
+// confirmChange queries and books a change; it finishes the notice, if any.
+func (s *Service) confirmChange(ctx context.Context, account string, c processor.Change, notice *store.Notice) error {
+	if err := s.applyHint(ctx, s.Processors[account], account, processor.Hint{Subject: c.Subject, ExternalID: c.ExternalID}, nil); err != nil {
+		return err
+	}
+	known, ours, err := s.isBooked(ctx, account, c)
+	if err == nil && !known && ours {
+		err = fmt.Errorf("%w: %s", errUnbooked, c.ExternalID)
+	}
+	if err != nil || notice == nil {
+		return err
+	}
+	return s.Writer.Do(ctx, &end{notice: *notice})
+}
+
+// applyChange applies the notice of a change that a feed listed.
+func (s *Service) applyChange(ctx context.Context, n store.Notice) error {
+	c, err := changeOf(&n)
+	if err != nil {
+		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonUnreadable, "")
+	}
+	return s.confirmChange(ctx, n.Processor, c, &n)
+}
+
+func changeOf(n *store.Notice) (c processor.Change, err error) {
+	err = json.Unmarshal(n.Body, &c)
+	return c, err
+}
+
+// isBooked reports whether a listed change is booked, and whether it concerns an
+// order of ours at all.
+func (s *Service) isBooked(ctx context.Context, name string, c processor.Change) (known, ours bool, err error) {
+	merchant, err := s.Store.MerchantOf(ctx, c.ExternalID)
+	if err != nil {
+		return false, false, store.Problem(err)
+	}
+	if c.Subject == processor.SubjectTransfer {
+		p, _, err := s.Store.PayoutByExternalID(ctx, merchant, c.ExternalID)
+		if errors.Is(err, store.ErrNotFound) {
+			return false, false, nil
+		}
+		return p.ReturnedAmount >= c.Returned, true, store.Problem(err)
+	}
+	order, _, err := s.Store.PayinByExternalID(ctx, merchant, c.ExternalID)
+	if errors.Is(err, store.ErrNotFound) || c.Dispute == nil {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, true, store.Problem(err)
+	}
+	state, err := s.Store.DisputeState(ctx, merchant, name, c.Dispute.ID)
+	if errors.Is(err, store.ErrNotFound) { // one that could not be posted has a case
+		known, err := s.Store.HasOpenCase(ctx, merchant, order.ID, store.CaseDispute)
+		return known, true, store.Problem(err)
+	}
+	// Any state is later than "open".
+	return state == string(c.Dispute.State) || c.Dispute.State == processor.DisputeOpen || state == string(processor.DisputeReversed), true, store.Problem(err)
+}
+
+// giveUpChange dead-letters the notice of a change that its processor lists but does not
+// confirm, with a case about its order.
+func (s *Service) giveUpChange(ctx context.Context, n store.Notice) error {
+	c, err := changeOf(&n)
+	if err != nil {
+		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonUnreadable, "")
+	}
+	merchant, err := s.Store.MerchantOf(ctx, c.ExternalID)
+	if err != nil {
+		return store.Problem(err)
+	}
+	v := store.Case{
+		ID: s.Env.IDs.NewID(s.Env.Clock.Now()), Merchant: merchant, Kind: store.CaseContradiction, Amount: c.Returned,
+		Params: store.ReasonUnconfirmedChange.With(store.Params{"processor": n.Processor, "externalId": c.ExternalID}),
+	}
+	if c.Subject == processor.SubjectTransfer {
+		p, _, err := s.Store.PayoutByExternalID(ctx, merchant, c.ExternalID)
+		if err != nil {
+			return store.Problem(err)
+		}
+		v.Subject = p.ID
+	} else {
+		p, _, err := s.Store.PayinByExternalID(ctx, merchant, c.ExternalID)
+		if err != nil {
+			return store.Problem(err)
+		}
+		v.Subject = p.ID
+	}
+	if c.Dispute != nil {
+		v.Amount = c.Dispute.Amount
+	}
+	s.Log.ErrorContext(ctx, "change not confirmed: compare the processor's statement", "processor", n.Processor, "externalId", c.ExternalID)
+	return s.Writer.Do(ctx, &end{notice: n, lastError: string(store.ReasonUnconfirmedChange), review: &v})
+}

@@ -1,0 +1,74 @@
+package processor
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/money"
+)
+
+// Feed names one list of what happened at an account of a processor.
+type Feed string
+
+// The feeds.
+const (
+	FeedPayments  Feed = "payments"  // money received
+	FeedTransfers Feed = "transfers" // money sent, also on the request of others
+	FeedChanges   Feed = "changes"   // disputes, and transfers that were returned
+)
+
+// FeedSpec is how a feed is read.
+type FeedSpec struct {
+	// Every is the wait between reads of a feed that was read to its end; 0 is 5 s.
+	Every time.Duration
+	// From returns the cursor from which everything since t, UTC, is listed. Without it a
+	// feed can only be read from its beginning.
+	From func(t time.Time) (cursor string)
+}
+
+// ListedTransfer is a transfer in the list of an account, under an id that may be ours.
+type ListedTransfer struct {
+	ExternalID string
+	EndToEndID string
+	State      TransferState
+	Amount     money.Cents
+	Returned   money.Cents // sent back by the receiver's bank
+}
+
+// Fact is an entry of a feed: exactly one of its fields is set.
+type Fact struct {
+	Payment  *Payment
+	Transfer *ListedTransfer
+	Change   *Change
+}
+
+// Page is a page of a feed, oldest first.
+type Page struct {
+	Facts []Fact
+	// Next is the cursor of the next page. It may be the cursor of this one, if that is a
+	// time: then its entries are listed again.
+	Next string
+	// More reports that the next page has entries already.
+	More bool
+	// Through is the time, UTC, up to which the feed is complete with this page; zero if
+	// there is more.
+	Through time.Time
+}
+
+// Feeder lists what happened, including everything whose notice was lost. An entry may be
+// listed more than once, so a driver whose list may gain earlier entries lets its pages
+// overlap.
+type Feeder interface {
+	// Feeds returns the feeds that the processor has.
+	Feeds() map[Feed]FeedSpec
+	// Read reads the page at a cursor; "" is the beginning.
+	Read(ctx context.Context, feed Feed, cursor string) (Page, error)
+}
+
+// Balance is the money of an account at its processor, in cents.
+type Balance struct{ Amount money.Cents }
+
+// BalanceReader reads the balance of the account.
+type BalanceReader interface {
+	Balance(ctx context.Context) (Balance, error)
+}

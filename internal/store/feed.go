@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// FeedKey names one list of a processor account.
+type FeedKey struct{ Account, Feed string }
+
+func (k FeedKey) key() []any { return []any{k.Account, k.Feed} }
+
+func (k FeedKey) compare(o FeedKey) int {
+	if order := strings.Compare(k.Account, o.Account); order != 0 {
+		return order
+	}
+	return strings.Compare(k.Feed, o.Feed)
+}
+
+// Feed is how far a list of a processor account has been read, and by whom.
+type Feed struct {
+	FeedKey
+
+	Cursor    string
+	Through   time.Time // up to which the feed was complete when it was last read; zero if never
+	NextAt    time.Time // of the next read; zero while claimed
+	ClaimedBy payment.ID
+	Failures  int    // failed reads in a row
+	LastError string // of the last failed read, "" after a successful one
+	UpdatedAt time.Time
+}
+
+var feedTable = newTable("feeds", []string{"account", "feed"},
+	textColumn("account", func(f *Feed) *string { return &f.Account }),
+	textColumn("feed", func(f *Feed) *string { return &f.Feed }),
+	textColumn("cursor", func(f *Feed) *string { return &f.Cursor }).as(mutable),
+	timeColumn("through", func(f *Feed) *time.Time { return &f.Through }).as(mutable),
+	timeColumn("next_at", func(f *Feed) *time.Time { return &f.NextAt }).as(mutable),
+	optionalIDColumn("claimed_by", func(f *Feed) *payment.ID { return &f.ClaimedBy }).as(mutable),
+	intColumn("failures", func(f *Feed) *int { return &f.Failures }).as(mutable),
+	textColumn("last_error", func(f *Feed) *string { return &f.LastError }).as(mutable),
+	timeColumn("updated_at", func(f *Feed) *time.Time { return &f.UpdatedAt }).as(mutable),
+)
+
+var (
+	feedUpdate = feedTable.updateBy("", "account", "feed")
+	feedByKey  = feedTable.selectBy("t.account, t.feed", "account", "feed")
+)
+
+func scanFeed(r db.Scanner) (Feed, error) {
+	var f Feed
+	return f, feedTable.scan(r, &f)
+}
+
+type feedNeeds struct {
+	fresh []Feed
+	keys  []FeedKey
+}
+
+// NewFeed stores a feed, to be read now from its cursor, if there is none of its key.
+func (n *Needs) NewFeed(f Feed) { n.feeds.fresh = append(n.feeds.fresh, f) }
+
+// Feed reads a feed.
+func (n *Needs) Feed(k FeedKey) {
+	if !slices.Contains(n.feeds.keys, k) {
+		n.feeds.keys = append(n.feeds.keys, k)
+	}
+}
+
+func (l *Loaded) loadFeeds(ctx context.Context, tx *db.Tx, n *Needs) error {
+	if len(n.feeds.fresh)+len(n.feeds.keys) == 0 {
+		return nil
+	}
+	fresh := slices.Clone(n.feeds.fresh)
+	slices.SortStableFunc(fresh, func(a, b Feed) int { return a.compare(b.FeedKey) })
+	rows := make([][]any, len(fresh))
+	for i := range fresh {
+		fresh[i].NextAt, fresh[i].UpdatedAt = tx.Now, tx.Now
+		rows[i] = feedTable.row(&fresh[i])
+	}
+	if _, err := tx.Insert(ctx, feedTable.insert, rows...); err != nil {
+		return err
+	}
+	keys := slices.Clone(n.feeds.keys)
+	slices.SortFunc(keys, FeedKey.compare)
+	list, err := db.Select(ctx, tx, feedByKey, keysOf(keys), scanFeed)
+	l.feeds = make(map[FeedKey]Feed, len(list))
+	for i := range list {
+		l.feeds[list[i].FeedKey] = list[i]
+	}
+	return err
+}
+
+// Feed is a loaded feed; false if there is none.
+func (l *Loaded) Feed(k FeedKey) (Feed, bool) {
+	f, ok := l.feeds[k]
+	return f, ok
+}
+
+// FeedDue reports whether a loaded feed may be claimed now.
+func (l *Loaded) FeedDue(f *Feed) bool { return l.due(f.ClaimedBy, f.NextAt) }
+
+// SetFeed changes a loaded feed.
+func (c *Changes) SetFeed(f Feed) {
+	f.UpdatedAt = c.l.now
+	c.l.feeds[f.FeedKey] = f
+	c.feeds = append(c.feeds, f)
+	c.count++
+}
+
+func (c *Changes) saveFeeds(ctx context.Context, tx *db.Tx) error {
+	last := map[FeedKey]int{} // a feed that changes twice is written once
+	for i := range c.feeds {
+		last[c.feeds[i].FeedKey] = i
+	}
+	var rows [][]any
+	for i := range c.feeds {
+		if f := &c.feeds[i]; last[f.FeedKey] == i {
+			rows = append(rows, feedUpdate.row(f, f.Account, f.Feed))
+		}
+	}
+	missed, err := tx.Update(ctx, feedUpdate.RowUpdate, rows...)
+	if err == nil && len(missed) > 0 {
+		err = ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("feeds: %w", err)
+	}
+	return nil
+}
+
+// Feeds lists all feeds.
+func (s *Store) Feeds(ctx context.Context) ([]Feed, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+feedTable.selected+" FROM feeds t ORDER BY t.account, t.feed")
+	list, err := db.Collect(rows, err, scanFeed)
+	return list, s.db.ReadError("feeds", err)
+}
