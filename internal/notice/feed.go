@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -42,10 +43,11 @@ func (s *Service) ReadFeeds(ctx context.Context) (int, error) {
 	if err := s.Writer.DoWithoutCancel(ctx, op); err != nil {
 		return 0, err
 	}
+	var entries atomic.Int64 // that were read so far: a further page wakes the worker
 	for i := range op.claimed {
-		s.feeds.Run(func() { s.readFeed(ctx, op.claimed[i]) })
+		s.feeds.Run(func() { entries.Add(int64(s.readFeed(ctx, op.claimed[i]))) })
 	}
-	return len(op.claimed), nil
+	return int(entries.Load()), nil
 }
 
 // dueFeeds is the claim of the feeds that are due, or are not stored yet, of the accounts
@@ -150,8 +152,9 @@ type answeredPage struct {
 }
 
 // readFeed reads and books one page of a claimed feed, and then moves its cursor: after a
-// crash between the two the page is read again, which is harmless.
-func (s *Service) readFeed(ctx context.Context, f store.Feed) {
+// crash between the two the page is read again, which is harmless. It returns the number
+// of entries before the new cursor.
+func (s *Service) readFeed(ctx context.Context, f store.Feed) (entries int) {
 	op := &endFeed{key: f.FeedKey, node: f.ClaimedBy}
 	page := worker.Call(func() (v answeredPage) {
 		v.Page, v.err = s.readPage(ctx, f)
@@ -168,6 +171,10 @@ func (s *Service) readFeed(ctx context.Context, f store.Feed) {
 	if op.again {
 		s.FeedWaker.Wake()
 	}
+	if page.err != nil || page.Next == f.Cursor {
+		return 0
+	}
+	return len(page.Facts)
 }
 
 func (s *Service) readPage(ctx context.Context, f store.Feed) (processor.Page, error) {

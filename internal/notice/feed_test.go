@@ -52,7 +52,7 @@ func TestFeedIsReadOn(t *testing.T) {
 			orders = append(orders, p)
 		}
 		if did, err := g.Notices.ReadFeeds(t.Context()); did != 2 || err != nil {
-			t.Fatalf("the first page of payments and of changes: %d, %v", did, err)
+			t.Fatalf("the first page: %d, %v", did, err)
 		}
 		g.WantPayin(orders[1], payment.PayinPaid, 100_00, 1)
 		g.Bank.Down = true
