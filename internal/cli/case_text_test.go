@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -94,6 +95,23 @@ func TestResolutionTexts(t *testing.T) {
 	for of := range resolutionTexts {
 		if !used[of] {
 			t.Errorf("%v is no resolution", of)
+		}
+	}
+}
+
+// Each kind of case, and each reason, has its paragraph in docs/cases.md.
+func TestCasesAreDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/cases.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pair := range caseTexts {
+		if !strings.Contains(string(page), "**`"+string(pair.kind)+"`.**") {
+			t.Errorf("kind %s has no paragraph", pair.kind)
+		}
+		if pair.reason != "" && !strings.Contains(string(page), "`"+string(pair.reason)+"`") {
+			t.Errorf("reason %s of %s is not explained", pair.reason, pair.kind)
 		}
 	}
 }
