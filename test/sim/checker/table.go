@@ -86,7 +86,7 @@ var tables = [...]watchedTable{
 	},
 	noticeTable: {
 		name: "notices", columns: func(c *columns) { c.notice(&noticeRow{}) },
-		unread: []string{"headers", "body", "received_at"}, unchecked: []string{"attempts", "last_error", "applied_at"},
+		unread: []string{"source", "headers", "body", "received_at"}, unchecked: []string{"attempts", "last_error", "applied_at"},
 		invariant: Incoming, thing: "notice",
 	},
 	caseTable: {
