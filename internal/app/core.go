@@ -98,7 +98,8 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 	c.Merchants = merchant.New(merchant.Options{Store: o.Store, Env: o.Env, Processors: o.Processors})
 	c.Payins = payin.New(payin.Options{Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, Log: o.Log, Links: o.Links})
 	c.Payouts = payout.New(payout.Options{
-		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, RestoredAt: c.Node.RestoredAt, Requested: o.Wakers[WorkerSend].Wake,
+		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, RestoredAt: c.Node.RestoredAt,
+		Frozen: c.Node.Frozen, History: c.Node.History, Requested: o.Wakers[WorkerSend].Wake,
 	})
 	c.Outgoing = outgoing.New(outgoing.Options{
 		Store: o.Store, Writer: c.Writer, Node: c.Node, Env: o.Env, Processors: o.Processors, Log: o.Log, Recorder: recorder,

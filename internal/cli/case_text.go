@@ -19,6 +19,7 @@ var caseTexts = map[casePair]string{
 	{store.CaseUnmatchedReceipt, ""}: "Processor {processor} received a payment that names no order of this gateway: {externalId}. It is in the platform's unidentified account: find its owner.",
 	{store.CaseCharge, ""}:           "Processor {processor} answered order {externalId} with a charge that differs from it: {field}. The payer is not shown it, and the order stays unpaid: contact the processor before anything else is charged there.",
 	{store.CaseDispute, ""}:          "The processor reports a dispute of an order in status {status}." + compareStatement,
+	{store.CasePayoutFound, ""}:      "The processor {processor} lists transfer {externalId}, and no payout has it: a restored backup lacks it. Its money was taken from the merchant's balance. Ask the merchant to send the same payout request again: the payout then gets this transfer.",
 	{store.CaseDamaged, ""}:          "A row of the table {table} cannot be opened or processed. It is skipped, and its money stays where it is. Check the retired master keys and run porteira verify.",
 	{store.CaseWebhook, ""}:          "All attempts to deliver event {event} failed. Fix the receiver, then redeliver the event.",
 

@@ -56,16 +56,17 @@ func (c *Cluster) Join(ctx context.Context, outside int64, alone bool) error {
 	if err != nil {
 		return store.Problem(err)
 	}
+	was := inst
 	nodes, err := c.Store.Nodes(ctx)
 	if err != nil {
 		return store.Problem(err)
 	}
 	id := payment.ID(c.Env.IDs.NewID(c.Env.Clock.Now()))
-	restored := inst.RestoredAt
+	restored := outside > inst.Epoch
 	err = c.Store.Transact(ctx, func(tx *store.Tx) error {
-		if outside > inst.Epoch {
-			restored = tx.Now
-			if err := tx.SetInstallation(ctx, store.Installation{Epoch: outside, RestoredAt: restored}); err != nil {
+		if restored {
+			inst = was.Restored(outside, tx.Now)
+			if err := tx.BeginHistory(ctx, inst); err != nil {
 				return err
 			}
 		}
@@ -84,15 +85,15 @@ func (c *Cluster) Join(ctx context.Context, outside int64, alone bool) error {
 	if err != nil {
 		return store.Problem(err)
 	}
-	if outside > inst.Epoch {
-		c.logRestored(ctx, inst.Epoch, outside)
+	if restored {
+		c.logRestored(ctx, was.Epoch, outside)
 	}
 	c.Node.mu.Lock()
-	defer c.Node.mu.Unlock()
-	c.Node.id, c.Node.restoredAt = id, restored
-	return nil
+	c.Node.id = id
+	c.Node.mu.Unlock()
+	return c.follow(ctx, inst)
 }
 
 func (c *Cluster) logRestored(ctx context.Context, epoch, outside int64) {
-	c.Log.ErrorContext(ctx, "the database is an older copy of itself: payouts are looked up before they are sent", "epoch", epoch, "expected", outside)
+	c.Log.ErrorContext(ctx, "the database is an older copy of itself: payouts wait until the transfers of their accounts were read, and are looked up before they are sent", "epoch", epoch, "expected", outside)
 }

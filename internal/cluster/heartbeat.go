@@ -49,7 +49,7 @@ func (c *Cluster) Heartbeat(ctx context.Context) (epoch int64, err error) {
 	if err := c.abandonUnknownClaims(ctx); err != nil {
 		return 0, err
 	}
-	op := &heartbeat{node: c.Node.ID(), seen: c.Node.seenEpoch()}
+	op := &heartbeat{node: c.Node.ID(), seen: c.Node.Epoch()}
 	err = c.Writer.DoWithoutCancel(ctx, op)
 	if errors.Is(err, errDead) {
 		c.Log.WarnContext(ctx, "node was declared dead: joining again under a new id")
@@ -65,9 +65,33 @@ func (c *Cluster) Heartbeat(ctx context.Context) (epoch int64, err error) {
 		c.logRestored(ctx, op.found, op.after.Epoch)
 	}
 	c.Node.mu.Lock()
-	c.Node.epoch, c.Node.restoredAt = op.after.Epoch, op.after.RestoredAt
+	c.Node.epoch = op.after.Epoch
 	c.Node.mu.Unlock()
+	if err := c.follow(ctx, op.after); err != nil {
+		return 0, err
+	}
 	return op.after.Epoch, c.followWallClock(ctx)
+}
+
+// follow records the history of the database, and after a restore which accounts are
+// cleared.
+func (c *Cluster) follow(ctx context.Context, inst store.Installation) error {
+	cleared := map[string]bool{}
+	if inst.History > 0 {
+		feeds, err := c.Store.Feeds(ctx)
+		if err != nil {
+			return store.Problem(err)
+		}
+		for i := range feeds {
+			if f := &feeds[i]; f.FeedKey == store.Transfers(f.Account) && f.Cleared == inst.History {
+				cleared[f.Account] = true
+			}
+		}
+	}
+	c.Node.mu.Lock()
+	defer c.Node.mu.Unlock()
+	c.Node.restoredAt, c.Node.history, c.Node.cleared = inst.RestoredAt, inst.History, cleared
+	return nil
 }
 
 // heartbeat advances the heartbeat of a node and the epoch of the installation. A database
@@ -100,8 +124,9 @@ func (h *heartbeat) Decide(l *store.Loaded, c *store.Changes) error {
 	h.rewound = h.found <= h.seen
 	h.after.Epoch = h.found
 	if h.rewound {
-		h.after.Epoch, h.after.RestoredAt = h.seen+1, l.Now()
+		h.after = h.after.Restored(h.seen+1, l.Now())
 	}
+	h.after.UpdatedAt = l.Now()
 	node.Heartbeat++
 	c.SetNode(node)
 	c.SetInstallation(h.after)

@@ -32,6 +32,8 @@ type Node struct {
 	id            payment.ID
 	epoch         int64 // of the installation, the last one seen
 	restoredAt    time.Time
+	history       int64           // of the database
+	cleared       map[string]bool // accounts whose payouts need not wait after a restore
 	claimsUnknown bool
 	wallClock     time.Time // at the monotonic clock's zero, as of the last heartbeat
 }
@@ -53,17 +55,33 @@ func (n *Node) RestoredAt() time.Time {
 	return n.restoredAt
 }
 
+// History is the number of the database's history, which increases with each restore; 0
+// if it was never restored.
+func (n *Node) History() int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.history
+}
+
+// Frozen reports whether the payouts of an account wait, because the database was
+// restored and the account's transfers are not read yet.
+func (n *Node) Frozen(account string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.history > 0 && !n.cleared[account]
+}
+
+// Epoch is the highest epoch that this process has seen.
+func (n *Node) Epoch() int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.epoch
+}
+
 // ClaimsUnknown records that the outcome of a commit with claims is unknown: this process
 // may own claims that it has not recorded. It will join again under a new id.
 func (n *Node) ClaimsUnknown() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.claimsUnknown = true
-}
-
-// seenEpoch is the highest epoch that this process has seen.
-func (n *Node) seenEpoch() int64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.epoch
 }

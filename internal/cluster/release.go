@@ -22,7 +22,7 @@ func (c *Cluster) abandonUnknownClaims(ctx context.Context) error {
 	}
 	nodes, err := c.Store.Nodes(ctx)
 	if err == nil {
-		err = c.Join(ctx, c.Node.seenEpoch(), false)
+		err = c.Join(ctx, c.Node.Epoch(), false)
 	}
 	if err != nil {
 		c.Node.ClaimsUnknown()

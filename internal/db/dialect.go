@@ -31,7 +31,7 @@ type dialect interface {
 	skipLocked() string
 	// keyShare ends a SELECT of a row that must not be deleted before the
 	// transaction ends; others may go on updating it.
-	keyShare() string
+	keyShare(t string) string
 	// begin opens a write transaction.
 	begin(ctx context.Context, d *DB) (transaction, error)
 	// insert adds rows to a table and returns which of them are new.
@@ -61,13 +61,13 @@ type transaction interface {
 // sqliteDialect: one writer, one prepared statement a row.
 type sqliteDialect struct{}
 
-func (sqliteDialect) name() string         { return "sqlite" }
-func (sqliteDialect) bulk() bool           { return false }
-func (sqliteDialect) writers() int         { return 1 }
-func (sqliteDialect) forUpdate() string    { return "" }
-func (sqliteDialect) lockOf(string) string { return "" }
-func (sqliteDialect) skipLocked() string   { return "" }
-func (sqliteDialect) keyShare() string     { return "" }
+func (sqliteDialect) name() string           { return "sqlite" }
+func (sqliteDialect) bulk() bool             { return false }
+func (sqliteDialect) writers() int           { return 1 }
+func (sqliteDialect) forUpdate() string      { return "" }
+func (sqliteDialect) lockOf(string) string   { return "" }
+func (sqliteDialect) skipLocked() string     { return "" }
+func (sqliteDialect) keyShare(string) string { return "" }
 
 func (sqliteDialect) migration(text string) string {
 	return strings.NewReplacer(" {{bytewise}}", "", "{{narrow}}", "WITHOUT ROWID").Replace(text)
@@ -173,13 +173,13 @@ func (t *sqliteTransaction) rollback(ctx context.Context) {
 // pgDialect: many writers, one statement for many rows.
 type pgDialect struct{ lanes int }
 
-func (pgDialect) name() string           { return "postgres" }
-func (pgDialect) bulk() bool             { return true }
-func (d pgDialect) writers() int         { return d.lanes }
-func (pgDialect) forUpdate() string      { return " FOR UPDATE" }
-func (pgDialect) lockOf(t string) string { return " FOR NO KEY UPDATE OF " + t }
-func (pgDialect) skipLocked() string     { return " FOR NO KEY UPDATE SKIP LOCKED" }
-func (pgDialect) keyShare() string       { return " FOR KEY SHARE" }
+func (pgDialect) name() string             { return "postgres" }
+func (pgDialect) bulk() bool               { return true }
+func (d pgDialect) writers() int           { return d.lanes }
+func (pgDialect) forUpdate() string        { return " FOR UPDATE" }
+func (pgDialect) lockOf(t string) string   { return " FOR NO KEY UPDATE OF " + t }
+func (pgDialect) skipLocked() string       { return " FOR NO KEY UPDATE SKIP LOCKED" }
+func (pgDialect) keyShare(t string) string { return " FOR KEY SHARE OF " + t }
 
 func (pgDialect) migration(text string) string {
 	return strings.NewReplacer("{{bytewise}}", `COLLATE "C"`, " {{narrow}}", "").Replace(text)

@@ -244,7 +244,7 @@ func TestLockClauses(t *testing.T) {
 		must(t, d.Write(t.Context(), func(tx *db.Tx) error {
 			for clause, want := range map[string]string{
 				tx.ForUpdate(): " FOR UPDATE", tx.NoKeyUpdate("t"): " FOR NO KEY UPDATE OF t",
-				tx.SkipLocked(): " FOR NO KEY UPDATE SKIP LOCKED", tx.KeyShare(): " FOR KEY SHARE",
+				tx.SkipLocked(): " FOR NO KEY UPDATE SKIP LOCKED", tx.KeyShare("t"): " FOR KEY SHARE OF t",
 			} {
 				if d.Engine() == "sqlite" {
 					want = ""

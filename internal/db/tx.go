@@ -255,9 +255,9 @@ func (tx *Tx) NoKeyUpdate(t string) string { return tx.db.dialect.lockOf(t) }
 // claiming.
 func (tx *Tx) SkipLocked() string { return tx.db.dialect.skipLocked() }
 
-// KeyShare ends a SELECT of a row that must not be deleted before the
+// KeyShare ends a SELECT whose row of table t must not be deleted before the
 // transaction ends; others may still update it.
-func (tx *Tx) KeyShare() string { return tx.db.dialect.keyShare() }
+func (tx *Tx) KeyShare(t string) string { return tx.db.dialect.keyShare(t) }
 
 // Keys seal and hash for this database.
 func (tx *Tx) Keys() *Keyring { return tx.db.keys }

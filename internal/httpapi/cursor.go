@@ -8,6 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
 )
 
 // A cursor is a version, a position and a keyed hash over both, the list and the
@@ -60,11 +61,11 @@ func (a *API) cursorID(c *call, q *query) payment.ID {
 	return payment.ID(position)
 }
 
-// cursorNumber is the last number of the previous page; 0 for the first page.
-func (a *API) cursorNumber(c *call, q *query) int64 {
-	position, ok := a.position(c, q, 8)
+// cursorEvent is the position after the previous page; zero for the first page.
+func (a *API) cursorEvent(c *call, q *query) store.EventPosition {
+	position, ok := a.position(c, q, 16)
 	if !ok {
-		return 0
+		return store.EventPosition{}
 	}
-	return int64(binary.BigEndian.Uint64(position))
+	return store.EventPosition{History: int64(binary.BigEndian.Uint64(position)), Number: int64(binary.BigEndian.Uint64(position[8:]))}
 }

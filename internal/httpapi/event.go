@@ -19,6 +19,7 @@ type Events interface {
 // EventReader reads events and their deliveries: [store.Store].
 type EventReader interface {
 	Events(ctx context.Context, merchant payment.ID, after int64, limit int) ([]payment.Event, error)
+	Continue(ctx context.Context, merchant payment.ID, at store.EventPosition) (store.EventPosition, error)
 	Event(ctx context.Context, merchant, id payment.ID) (payment.Event, error)
 	Attempts(ctx context.Context, merchant payment.ID, number int64) ([]store.Attempt, error)
 	WebhookSecret(ctx context.Context, merchant payment.ID) (string, error)
@@ -27,22 +28,26 @@ type EventReader interface {
 // listEvents always answers with a cursor, for later events.
 func (a *API) listEvents(c *call) error {
 	q := c.query()
-	limit, after := q.limit(), a.cursorNumber(c, q)
+	limit, at := q.limit(), a.cursorEvent(c, q)
 	if err := q.done(); err != nil {
 		return err
 	}
 	if !c.reserve(limit * entryBytes) {
 		return errMemory
 	}
-	events, err := a.reader.Events(c.ctx, c.merchant.ID, after, limit)
+	at, err := a.reader.Continue(c.ctx, c.merchant.ID, at)
+	if err != nil {
+		return readError(err)
+	}
+	events, err := a.reader.Events(c.ctx, c.merchant.ID, at.Number, limit)
 	if err != nil {
 		return readError(err)
 	}
 	entries := make([][]byte, len(events))
 	for i := range events {
-		entries[i], after = events[i].Body, events[i].Number
+		entries[i], at.Number = events[i].Body, events[i].Number
 	}
-	next := a.cursor(c, binary.BigEndian.AppendUint64(nil, uint64(after)))
+	next := a.cursor(c, binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(at.History)), uint64(at.Number)))
 	return c.json(http.StatusOK, wire.Page(entries, next))
 }
 

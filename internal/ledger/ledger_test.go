@@ -62,8 +62,8 @@ func holds(t *rapid.T, b ledger.Balances, posted map[ledger.Account]money.Cents)
 	}
 }
 
-// debtIsExplained checks that debt grows only by the shortfall of a dispute or of a late
-// payout, or by a fee larger than its receipt, and
+// debtIsExplained checks that debt grows only by the shortfall of a dispute, of a late
+// payout or of a found transfer, or by a fee larger than its receipt, and
 // shrinks by no more than there is.
 func debtIsExplained(t *rapid.T, before, after ledger.Balances, kind ledger.Kind, amount money.Cents) {
 	grown := before[ledger.Owed] - after[ledger.Owed]
@@ -73,10 +73,11 @@ func debtIsExplained(t *rapid.T, before, after ledger.Balances, kind ledger.Kind
 			return // the fee is larger than the receipt
 		}
 		lack := amount - min(amount, before[ledger.Available])
-		if kind != ledger.DisputeOpened && kind != ledger.PayoutPaidLate || grown != lack || after[ledger.Available] != 0 {
+		shortfall := kind == ledger.DisputeOpened || kind == ledger.PayoutPaidLate || kind == ledger.PayoutFound
+		if !shortfall || grown != lack || after[ledger.Available] != 0 {
 			t.Fatalf("%s %d made debt of %d out of %s", kind, amount, grown, textOf(before))
 		}
-	case grown < 0 && !slices.Contains([]ledger.Kind{ledger.DisputeWon, ledger.ChargebackReversed, ledger.OwedRepaid}, kind):
+	case grown < 0 && !slices.Contains([]ledger.Kind{ledger.DisputeWon, ledger.ChargebackReversed, ledger.PayoutAdopted, ledger.OwedRepaid}, kind):
 		t.Fatalf("%s repaid debt", kind)
 	}
 }

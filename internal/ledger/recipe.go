@@ -16,6 +16,8 @@ const (
 	PayoutPaid         Kind = "payout_paid"         // left through the processor
 	PayoutReleased     Kind = "payout_released"     // did not leave; released
 	PayoutReturned     Kind = "payout_returned"     // the receiver's bank sent it back
+	PayoutFound        Kind = "payout_found"        // left in a past that a restored backup lacks
+	PayoutAdopted      Kind = "payout_adopted"      // its payout was requested again
 	RefundHeld         Kind = "refund_held"         // set aside for a refund
 	Refunded           Kind = "refunded"            // went back to the payer
 	RefundReleased     Kind = "refund_released"     // did not go back; released
@@ -56,6 +58,8 @@ var Recipes = []Recipe{
 	{PayoutPaid, "held → clearing (fee → fees)", "the processor proved that the payout was paid"},
 	{PayoutReleased, "held → available", "the payout was canceled or definitively not paid"},
 	{PayoutReturned, "clearing → available", "the receiver's bank returned a payout, or a part of it"},
+	{PayoutFound, "available (then owed) → clearing", "the processor lists a transfer that a restored backup lacks; a shortfall becomes debt"},
+	{PayoutAdopted, "clearing → owed, then available", "the payout of a found transfer was requested again, and holds its money"},
 	{RefundHeld, "available → held", "a refund was accepted"},
 	{Refunded, "held → clearing", "the processor proved that the refund was paid"},
 	{RefundReleased, "held → available", "the refund was definitively not paid"},
@@ -141,6 +145,18 @@ func ReleasePayout(amount, fee money.Cents) Entry {
 // ReturnPayout books money that the receiver's bank sent back.
 func ReturnPayout(processor string, amount money.Cents) Entry {
 	return Move(PayoutReturned, Clearing(processor), Available, amount)
+}
+
+// FindPayout books a transfer that no payout has: from available as far as possible, and
+// as debt beyond.
+func FindPayout(processor string, available, amount money.Cents) Entry {
+	return drawn(PayoutFound, Clearing(processor), available, amount)
+}
+
+// AdoptPayout takes a found transfer back, for the payout that now has it; debt (owed,
+// zero or below) is repaid first.
+func AdoptPayout(processor string, owed, amount money.Cents) Entry {
+	return repaid(PayoutAdopted, Clearing(processor), owed, amount)
 }
 
 // HoldRefund sets a refund's amount aside.

@@ -52,6 +52,11 @@ held 100, available 7                      | payout_released 60             | he
 held 99                                    | payout_released 98 fee 2       | refused
 -                                          | payout_returned 100            | clearing -100, available 100
 clearing 40                                | payout_returned 30             | clearing 10, available 30
+clearing -100, available 100               | payout_found 60                | clearing -40, available 40
+clearing -100, available 100               | payout_found 100               | -
+clearing -100, available 40, held 60       | payout_found 90                | clearing -10, held 60, owed -50
+-                                          | payout_adopted 60              | clearing -60, available 60
+clearing -10, held 60, owed -50            | payout_adopted 90              | clearing -100, available 40, held 60
 
 available 100                              | refund_held 100                | held 100
 available 99                               | refund_held 100                | refused
@@ -197,6 +202,10 @@ func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledg
 		e = ledger.ReleasePayout(amount, fee)
 	case ledger.PayoutReturned:
 		e = ledger.ReturnPayout(bank, amount)
+	case ledger.PayoutFound:
+		e = ledger.FindPayout(bank, b[ledger.Available], amount)
+	case ledger.PayoutAdopted:
+		e = ledger.AdoptPayout(bank, b[ledger.Owed], amount)
 	case ledger.RefundHeld:
 		e = ledger.HoldRefund(amount)
 	case ledger.Refunded:

@@ -61,7 +61,8 @@ func (s *Service) dueFeeds(ctx context.Context) (*claimFeeds, error) {
 	for i := range stored {
 		byKey[stored[i].FeedKey] = stored[i]
 	}
-	op, now := &claimFeeds{node: s.Queue.node.ID()}, s.Env.Clock.Now()
+	op, now := &claimFeeds{node: s.Queue.node.ID(), specs: map[store.FeedKey]processor.FeedSpec{}}, s.Env.Clock.Now()
+	history := s.Queue.node.History()
 	var due []store.Feed
 	for _, account := range slices.Sorted(maps.Keys(s.Processors)) {
 		feeder, ok := s.Processors[account].(processor.Feeder)
@@ -75,7 +76,8 @@ func (s *Service) dueFeeds(ctx context.Context) (*claimFeeds, error) {
 				f = newFeed(account, feed, specs[feed], now)
 				op.fresh = append(op.fresh, f)
 			}
-			if !known || !f.NextAt.IsZero() && !f.NextAt.After(now) {
+			if !known || !f.NextAt.IsZero() && (!f.NextAt.After(now) || rewinds(&f, history)) {
+				op.specs[f.FeedKey] = specs[feed]
 				due = append(due, f)
 			}
 		}
@@ -105,6 +107,7 @@ type claimFeeds struct {
 	node  payment.ID
 	fresh []store.Feed
 	due   []store.FeedKey
+	specs map[store.FeedKey]processor.FeedSpec
 
 	claimed []store.Feed
 }
@@ -134,8 +137,12 @@ func (v *claimFeeds) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	for _, k := range v.due {
 		f, ok := l.Feed(k)
-		if !ok || !l.FeedDue(&f) {
+		rewind := rewinds(&f, l.History().Number)
+		if !ok || !l.FeedDue(&f) && (!rewind || !f.ClaimedBy.IsZero()) {
 			continue // another process claimed it meanwhile
+		}
+		if rewind {
+			f.Rewound, f.Cursor = l.History().Number, fromBackup(v.specs[k], l.History().RestoredFrom)
 		}
 		f.ClaimedBy, f.NextAt = v.node, time.Time{}
 		c.SetFeed(f)
@@ -143,6 +150,33 @@ func (v *claimFeeds) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	return nil
 }
+
+// rewinds reports whether a feed lists transfers and was not read from its backup on
+// since the database was restored.
+func rewinds(f *store.Feed, history int64) bool {
+	return f.FeedKey == store.Transfers(f.Account) && f.Rewound != history
+}
+
+// fromBackup is the cursor from which a feed is read after a restore.
+func fromBackup(spec processor.FeedSpec, madeAt time.Time) string {
+	if spec.From == nil || madeAt.IsZero() {
+		return ""
+	}
+	return spec.From(madeAt.Add(-feedMargin))
+}
+
+// clears reports whether a page completes the list of transfers beyond the restore, so
+// that payouts of the account need not wait any more. What was being sent then is listed
+// after the quiet period.
+func (v *endFeed) clears(l *store.Loaded, f *store.Feed) bool {
+	h := l.History()
+	beyond := h.RestoredAt.Add(v.quiet)
+	return h.Number > 0 && f.FeedKey == store.Transfers(f.Account) && f.Rewound == h.Number && f.Cleared != h.Number &&
+		!v.page.More && !v.page.Through.Before(beyond) && !v.began.Before(beyond)
+}
+
+// clearEvery is the longest wait between reads while payouts wait for the list.
+const clearEvery = 2 * time.Second
 
 // answeredPage is how reading a page ended.
 type answeredPage struct {
@@ -155,7 +189,7 @@ type answeredPage struct {
 // crash between the two the page is read again, which is harmless. It returns the number
 // of entries before the new cursor.
 func (s *Service) readFeed(ctx context.Context, f store.Feed) (entries int) {
-	op := &endFeed{key: f.FeedKey, node: f.ClaimedBy}
+	op := &endFeed{key: f.FeedKey, node: f.ClaimedBy, began: s.Env.Clock.Now(), quiet: s.Processors[f.Account].Profile().Transfer.QuietPeriod}
 	page := worker.Call(func() (v answeredPage) {
 		v.Page, v.err = s.readPage(ctx, f)
 		return v
@@ -200,6 +234,8 @@ func (s *Service) book(ctx context.Context, account string, fact *processor.Fact
 		return s.bookPayment(ctx, account, charger, *fact.Payment)
 	case fact.Change != nil:
 		return s.bookChange(ctx, account, *fact.Change)
+	case fact.Transfer != nil:
+		return s.bookTransfer(ctx, account, fact.Transfer)
 	default:
 		return nil
 	}
@@ -221,6 +257,8 @@ type endFeed struct {
 	page    processor.Page
 	failure string
 	wait    time.Duration // until the next read
+	began   time.Time     // before the page was read
+	quiet   time.Duration // the processor's quiet period
 
 	again bool // the next page has entries
 }
@@ -232,7 +270,10 @@ func (v *endFeed) Merchant() payment.ID { return payment.ID{} }
 func (v *endFeed) Class() commit.Class { return commit.Background }
 
 // Needs implements [write.Operation].
-func (v *endFeed) Needs(n *store.Needs) { n.Feed(v.key) }
+func (v *endFeed) Needs(n *store.Needs) {
+	n.ClaimingNode(v.node) // for the history
+	n.Feed(v.key)
+}
 
 // Decide releases the feed. If its claim was released before, as of a dead process,
 // another process reads the page again.
@@ -253,6 +294,12 @@ func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
 	v.again = v.page.More && v.page.Next != f.Cursor
 	if v.again {
 		f.NextAt = l.Now()
+	}
+	switch {
+	case v.clears(l, &f):
+		f.Cleared, f.ClearedAt = l.History().Number, l.Now()
+	case !v.again && l.History().Number != f.Cleared && f.FeedKey == store.Transfers(f.Account):
+		f.NextAt = l.Now().Add(min(v.wait, clearEvery))
 	}
 	f.Failures, f.Cursor = 0, v.page.Next
 	if !v.page.Through.IsZero() {

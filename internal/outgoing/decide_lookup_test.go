@@ -142,6 +142,7 @@ func TestDecideLookUpNotFoundAfterARestore(t *testing.T) {
 		g.Jump(time.Hour)
 		g.Execute(rewind)
 		g.Heartbeat()
+		g.ClearAccount()
 		g.Send()
 		for _, since := range []struct {
 			pass time.Duration

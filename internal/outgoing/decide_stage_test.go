@@ -166,7 +166,7 @@ func (g onGateway) moveAway(p payment.Payout) {
 
 func (g onGateway) declareDead() { g.T.Helper(); g.DeclareDead(g.Gateway); g.Heartbeat() }
 
-func (g onGateway) restore() { g.T.Helper(); g.Execute(rewind); g.Heartbeat() }
+func (g onGateway) restore() { g.T.Helper(); g.Execute(rewind); g.Heartbeat(); g.ClearAccount() }
 
 func (g onGateway) restoredLongAgo() {
 	g.T.Helper()

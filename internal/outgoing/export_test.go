@@ -17,10 +17,7 @@ type (
 
 // NewClaimSends is the operation of [Executor.Claim].
 func (e *Executor) NewClaimSends(due store.Due, limit int) *ClaimSends {
-	return &claimSends{
-		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToSend, Limit: limit},
-		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), profile: e.Processors[due.Processor].Profile().Transfer,
-	}
+	return e.newClaim(due, limit, e.Processors[due.Processor].Profile())
 }
 
 // By makes another process the one that claims, on a database restored at that time.

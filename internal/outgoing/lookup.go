@@ -260,18 +260,15 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 // notRepeatable is why a payout that was not found may not be sent again by rule; "" if
 // it may.
 func (v *recordReport) notRepeatable(l *store.Loaded, p *payment.Payout) store.CaseReason {
-	profile, sends, first := v.profile.Transfer, l.Sends(p.Merchant, p.ID), p.CreatedAt
-	if len(sends) > 0 {
-		first = sends[0].CreatedAt
-	}
+	profile, sends := v.profile.Transfer, l.Sends(p.Merchant, p.ID)
 	switch {
-	case len(sends) == 0 && v.restoredAt.IsZero(): // looked up before its first send
+	case len(sends) == 0: // looked up before its first send
 		return ""
 	case !profile.Repeat.Safe():
 		return store.ReasonNotIdempotent
-	case len(sends) > 0 && sends[len(sends)-1].Evidence == idInUse:
+	case sends[len(sends)-1].Evidence == idInUse:
 		return store.ReasonIDInUse
-	case !profile.Repeatable(first, l.Now()) || !profile.Visible(first, l.Now()):
+	case !profile.Repeatable(sends[0].CreatedAt, l.Now()) || !profile.Visible(sends[0].CreatedAt, l.Now()):
 		return store.ReasonTooOld
 	default:
 		return ""

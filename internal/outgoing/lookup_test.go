@@ -59,10 +59,10 @@ func TestRule06SentAgainToAnIdempotentProcessor(t *testing.T) {
 
 func TestRule06ManualReviewElse(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
 		g.Bank.AnswerTransfer = coretest.Unknown
 		p := g.Payout("r", 10_00)
 		g.Send()
+		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe // after the first send, which needs a look-up else
 		for range 20 {
 			g.Pass(10 * time.Second)
 			g.LookUp()

@@ -97,19 +97,6 @@ func Finish(p *payment.Payout) {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepDone, time.Time{}, payment.ID{}
 }
 
-// lookUpFirstFor is how long after a restored backup every payout is looked up
-// before it is sent: merchants repeat requests whose orders the backup lacks.
-const lookUpFirstFor = 7 * 24 * time.Hour
-
-// LookUpFirst reports whether a payout may have been sent before the database was
-// restored from a backup, at restoredAt, in commits that the backup lacks.
-func LookUpFirst(p *payment.Payout, restoredAt, now time.Time) bool {
-	if restoredAt.IsZero() || now.Sub(restoredAt) > lookUpFirstFor {
-		return false
-	}
-	return p.Lookups == 0 || p.UpdatedAt.Before(restoredAt)
-}
-
 // Schedules, with jitter if many payouts may be on the same step.
 var (
 	// lookUpAfter is the schedule of look-ups of a payout that is accepted or unknown.

@@ -113,9 +113,9 @@ func TestRule08RefusalAfterTheFirstSendPaid(t *testing.T) {
 // A refusal of the only send is proof, even if a look-up had not found it.
 func TestRule08LateRefusalOfTheOnlySend(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
 		p := g.Payout("r", 10_00)
 		s := claim(g)
+		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe // after the first send, which needs a look-up else
 		g.Heartbeat()
 		other := g.Second()
 		other.Pass(4 * time.Second) // g is stopped
@@ -136,9 +136,9 @@ func TestRule08LateRefusalOfTheOnlySend(t *testing.T) {
 // idempotent on our id no operator must decide.
 func TestRule06NotSentByADeadProcess(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
 		p := g.Payout("r", 10_00)
 		s := claim(g)
+		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe // after the first send, which needs a look-up else
 		other := g.Second()
 		other.Pass(4 * time.Second) // g is stopped
 		other.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)

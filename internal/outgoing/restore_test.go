@@ -11,6 +11,7 @@ import (
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
 )
 
 // pay makes the bank pay a payout that the database does not show as sent, as after a
@@ -30,6 +31,7 @@ func TestRule12RestoreMode(t *testing.T) {
 		g.Marker.Epoch += 1000
 		g.Must(g.Cluster.Join(t.Context(), g.Marker.Epoch, false))
 		g.Heartbeat()
+		g.Clear()
 		g.Send()
 		g.WantBank(0, 1)
 		g.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
@@ -51,6 +53,8 @@ func TestRule12RestoredBackup(t *testing.T) {
 
 	restored := g.On(backup, g.Marker)
 	restored.WantPayout(before, payment.PayoutPending, payment.StepQueued)
+	restored.Clear()
+	restored.WantCases(store.CasePayoutFound)
 	again := restored.Payout("after the backup", 20_00) // the merchant repeats its request
 	if again.ExternalID != lost.ExternalID {
 		t.Fatal("the same request has another id after the restore")
@@ -83,6 +87,7 @@ func TestRule12BackupIsMarked(t *testing.T) {
 		database := filepath.Join(t.TempDir(), "restored.db")
 		g.Must(os.WriteFile(database, text, 0o600))
 		restored := g.On(database, marker)
+		restored.Clear()
 		again := restored.Payout("after the backup", 20_00)
 		restored.Send()
 		restored.LookUp()
@@ -143,6 +148,7 @@ func TestRule12DatabaseRewoundUnderARunningGateway(t *testing.T) {
 				if g.Marker.Epoch < reached {
 					t.Errorf("the epoch outside went from %d to %d", reached, g.Marker.Epoch)
 				}
+				g.ClearAccount()
 				g.Send()
 				g.WantBank(0, 1) // looked up, not sent
 				g.LookUp()
@@ -162,6 +168,7 @@ func TestRule12RestoreModeEnds(t *testing.T) {
 		g.Execute(rewind)
 		g.Heartbeat()
 		g.Jump(7*24*time.Hour + time.Second)
+		g.ClearAccount()
 		p := g.Payout("r", 10_00)
 		g.Send()
 		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)

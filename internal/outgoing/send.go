@@ -80,10 +80,7 @@ func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends [
 	if err != nil {
 		return nil, 0, err
 	}
-	op := &claimSends{
-		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToSend, Limit: limit},
-		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), profile: proc.Profile().Transfer,
-	}
+	op := e.newClaim(due, limit, proc.Profile())
 	if err := e.Writer.DoWithoutCancel(ctx, op); err != nil {
 		return nil, 0, err
 	}
@@ -96,12 +93,23 @@ func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends [
 	return op.sends, op.claimed, nil
 }
 
+// newClaim is the operation of Claim.
+func (e *Executor) newClaim(due store.Due, limit int, profile processor.Profile) *claimSends {
+	return &claimSends{
+		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToSend, Limit: limit},
+		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), epoch: e.Node.Epoch(), history: e.Node.History(),
+		profile: profile.Transfer,
+	}
+}
+
 // claimSends claims due payouts to be sent.
 type claimSends struct {
 	due        store.DuePayouts
 	node       payment.ID
 	restoredAt time.Time
-	profile    processor.Effect
+	// epoch and history of the database, as this process knows them.
+	epoch, history int64
+	profile        processor.Effect
 
 	sends       []ClaimedSend
 	conflicting []payment.Payout
@@ -119,6 +127,10 @@ func (v *claimSends) Needs(n *store.Needs) {
 	n.ClaimingNode(v.node)
 	n.DuePayouts(v.due)
 	n.ExpectDeliveries(v.due.Merchant, v.due.Limit)
+	if v.history > 0 {
+		n.Feed(store.Transfers(v.due.Processor))
+		n.Balances(v.due.Merchant)
+	}
 }
 
 // Decide records the intent to send each due payout. A payout that may have been sent
@@ -128,6 +140,12 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 	v.sends, v.conflicting, v.claimed = nil, nil, 0
 	if !l.NodeAlive(v.node) {
 		return write.ErrNodeDead
+	}
+	if h := l.History(); h.Epoch < v.epoch || h.Number != v.history {
+		return write.ErrRestored
+	}
+	if v.frozen(l) {
+		return nil
 	}
 	for _, p := range l.DuePayouts(v.due) {
 		v.claimed++
@@ -139,8 +157,12 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 		hash := bodyHash(request)
 		sends := l.Sends(p.Merchant, p.ID)
 		switch {
-		case LookUpFirst(&p, v.restoredAt, l.Now()) || v.profile.LookUpFirst && len(sends) == 0 && p.Lookups == 0:
+		case LookUpFirst(&p, v.restoredAt, l.Now()) || (v.profile.LookUpFirst || !v.profile.Repeat.Safe()) && lookUpBeforeFirst(&p, sends, l.Now()):
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()
+		case v.waitsForDebt(l, &p):
+			p.NextAt = l.Now().Add(debtWait)
+			c.SetPayout(p)
+			continue
 		case !sameBody(sends, hash):
 			v.conflicting = append(v.conflicting, p)
 			review(c, &p, store.ReasonOtherContents)

@@ -86,6 +86,7 @@ func TestCancelAfterARestoreNeedsProof(t *testing.T) {
 			t.Errorf("cancel: %s, %v, want invalid_state", got.Status, err)
 		}
 		g.WantBalances(coretest.Opening-10_00, 10_00)
+		g.ClearAccount()
 		g.Send()
 		g.LookUp()
 		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)

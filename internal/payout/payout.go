@@ -23,6 +23,10 @@ type Options struct {
 	// RestoredAt is when the database was last found to be an older copy of itself;
 	// see cluster.
 	RestoredAt func() time.Time
+	// Frozen reports whether payouts of an account wait after a restore, and History is the
+	// number of the database's history, 0 if it was never restored; see cluster.
+	Frozen  func(account string) bool
+	History func() int64
 	// Requested is called after a payout was queued for sending.
 	Requested func()
 }

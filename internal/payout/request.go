@@ -35,7 +35,9 @@ func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutR
 
 // RequestOp is the operation that stores a new payout.
 type RequestOp struct {
-	in *store.NewPayout
+	in       *store.NewPayout
+	frozen   bool // its account's payouts wait after a restore
+	restored bool // the database was restored at some time
 
 	// Payout is the order as it is stored: the new one, or the one that has its reference.
 	// Fresh is false for the latter.
@@ -55,7 +57,7 @@ func (s *Service) NewRequestOp(m store.Merchant, r *wire.PayoutRequest) (*Reques
 	}
 	p := s.newPayout(&m, r)
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
-	return &RequestOp{in: in, Payout: p}, err
+	return &RequestOp{in: in, frozen: s.Frozen(p.Processor), restored: s.History() > 0, Payout: p}, err
 }
 
 func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest) payment.Payout {
@@ -84,6 +86,9 @@ func (v *RequestOp) Class() commit.Class { return commit.Interactive }
 func (v *RequestOp) Needs(n *store.Needs) {
 	n.InsertPayout(v.in)
 	n.Balances(v.in.Payout.Merchant)
+	if v.restored {
+		n.FoundTransfer(v.in.Payout.Merchant, v.in.Payout.ExternalID)
+	}
 }
 
 // Decide picks the payout that has the reference: this one, or an earlier one. The
@@ -92,12 +97,22 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	in := &v.in.Payout
 	var ok bool
 	if v.Payout, v.fingerprint, ok = l.PayoutByExternalID(in.Merchant, in.ExternalID); !ok {
+		if v.frozen {
+			return errFrozen
+		}
 		return insufficientBalance() // the same commit refused a request with the same reference
 	}
 	// The reference may be this payout's since an earlier run whose commit was unknown:
 	// v.Fresh then answers the merchant "created", while l.Fresh, which is false, keeps
 	// the money from being held twice.
 	v.Fresh = v.Payout.ID == in.ID
+	found, adopts := l.FoundTransfer(in.Merchant, in.ExternalID)
+	adopts = adopts && found.AdoptedAt.IsZero()
+	balances := l.Balances(in.Merchant)
+	available := balances[ledger.Available]
+	if adopts {
+		available += max(0, found.Amount+balances[ledger.Owed])
+	}
 	switch {
 	case !l.Inserted(in.ID): // it exists, and so does its hold
 		return nil
@@ -105,17 +120,42 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 		c.ReleaseReference(v.in)
 		return problem.New(problem.Unavailable, "The operator has stopped this merchant's payouts until a case is resolved. The referenceId remains unused.").
 			WithRetryAfter(stoppedRetryAfter)
-	case l.Balances(in.Merchant)[ledger.Available] < in.Amount+in.Fee:
+	case v.frozen:
+		c.ReleaseReference(v.in)
+		return errFrozen
+	case available < in.Amount+in.Fee:
 		c.ReleaseReference(v.in)
 		return insufficientBalance()
-	default:
-		return c.Post(in.Merchant, in.ID, ledger.HoldPayout(in.Amount, in.Fee))
+	case adopts:
+		if err := adopt(l, c, found); err != nil {
+			return err
+		}
 	}
+	return c.Post(in.Merchant, in.ID, ledger.HoldPayout(in.Amount, in.Fee))
 }
 
 // stoppedRetryAfter is when a client may repeat a request while payouts are stopped: a
 // person must resolve a case first.
 const stoppedRetryAfter = 5 * time.Minute
+
+// adopt takes back the entry of a found transfer: the payout that now holds its money is
+// looked up, and completes with that transfer.
+func adopt(l *store.Loaded, c *store.Changes, found store.FoundTransfer) error {
+	owed := l.Balances(found.Merchant)[ledger.Owed]
+	if err := c.Post(found.Merchant, found.ID, ledger.AdoptPayout(found.Processor, owed, found.Amount)); err != nil {
+		return err
+	}
+	c.AdoptFoundTransfer(found)
+	c.CloseCases(found.Merchant, found.ID, store.CasePayoutFound, store.ResolvedByRequest)
+	return nil
+}
+
+// frozenRetry is when a client should repeat a request that was refused because payouts
+// wait after a restore.
+const frozenRetry = 10 * time.Second
+
+var errFrozen = problem.New(problem.Unavailable, "Payouts wait: the database was restored from a backup, and the transfers at the processor are being compared with it. "+
+	"The referenceId remains unused. Send the same request again later.").WithRetryAfter(frozenRetry)
 
 func insufficientBalance() error {
 	return problem.New(problem.InsufficientBalance, "The available balance does not cover this payout. The referenceId remains unused.")

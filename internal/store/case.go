@@ -28,6 +28,7 @@ const (
 	CaseDispute          CaseKind = "dispute_unexpected" // subject: pay-in; status
 	CaseWebhook          CaseKind = "webhook_exhausted"  // subject: order; event
 	CaseDamaged          CaseKind = "damaged"            // subject: order; table: whose row cannot be opened or processed
+	CasePayoutFound      CaseKind = "payout_found"       // subject: found transfer; amount: that left; processor, externalId
 )
 
 // CaseReason is why a case of its kind was opened. Each belongs to one kind.
@@ -98,6 +99,7 @@ const (
 	ResolvedByDelivery Resolution = "delivered"  // the receiver accepted the event
 	ResolvedByReceiver Resolution = "disabled"   // the receiver disabled the order's events
 	ResolvedByNewCase  Resolution = "replaced"   // replaced by a later case
+	ResolvedByRequest  Resolution = "requested"  // the merchant requested the payout again
 	ResolvedWithOther  Resolution = "with_other" // by the decision on another case of its subject
 
 	// Of operators; each has a decision.

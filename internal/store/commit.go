@@ -24,6 +24,7 @@ type Needs struct {
 	nodes      nodeNeeds
 	balances   []payment.ID // merchants
 	cases      []Ref
+	found      []ExternalRef
 	capacity   Capacity
 }
 
@@ -45,6 +46,7 @@ type Loaded struct {
 	nodes      loadedNodes
 	balances   map[payment.ID]*balances
 	cases      loadedCases
+	found      loadedFound
 	capacity   Capacity
 }
 
@@ -81,6 +83,8 @@ type Changes struct {
 	retries     retries
 	notices     []noticeChange
 	feeds       []Feed
+	newFound    []FoundTransfer
+	found       []FoundTransfer
 	deliveries  []Delivery
 	attempts    []Attempt
 	nodes       nodeChanges
@@ -157,7 +161,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 		l.loadFeeds,
 		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
 		l.loadPayins, l.loadPayouts, l.loadSends, l.loadDisputes, l.loadDeliveries, l.loadNotices,
-		l.loadBalances, l.loadCases,
+		l.loadBalances, l.loadCases, l.loadFound,
 	} {
 		if err := step(ctx, tx, n); err != nil {
 			return nil, err
@@ -171,7 +175,7 @@ func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) 
 	for _, step := range []func(context.Context, *db.Tx) error{
 		c.saveNodes, c.saveSettings, c.saveFeeds,
 		c.savePayins, c.savePayouts, c.saveSends, c.saveReceipts, c.saveDisputes, c.saveCases, c.saveNotices,
-		c.saveDeliveries, c.saveAttempts, c.savePostings,
+		c.saveDeliveries, c.saveAttempts, c.savePostings, c.saveFound,
 		c.saveDecisions, c.saveEvents,
 	} {
 		if err := step(ctx, tx); err != nil {

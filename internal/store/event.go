@@ -156,6 +156,27 @@ func (s *Store) Events(ctx context.Context, merchant payment.ID, after int64, li
 	return list, s.db.ReadError("events", err)
 }
 
+// EventPosition is a reader's position among a merchant's events: the last number read,
+// and the history of the database in which it was read.
+type EventPosition struct{ History, Number int64 }
+
+// Continue returns where a reader continues in the present history: after a restore its
+// number is cut to the last event that both histories have, so that it misses none.
+func (s *Store) Continue(ctx context.Context, merchant payment.ID, at EventPosition) (EventPosition, error) {
+	platform := payment.ID{}
+	var now, kept int64
+	err := s.db.QueryRow(ctx, `SELECT i.history, coalesce((SELECT MIN(coalesce(k.last_number, 0)) FROM event_histories h
+			LEFT JOIN event_histories k ON k.merchant_id = $1 AND k.history = h.history
+			WHERE h.merchant_id = $2 AND h.history > $3), 0) FROM installation i`, merchant[:], platform[:], at.History).Scan(&now, &kept)
+	if err != nil {
+		return at, s.db.ReadError("event position", err)
+	}
+	if now != at.History {
+		at.Number = min(at.Number, kept)
+	}
+	return EventPosition{now, at.Number}, nil
+}
+
 // Event reads one event; ErrNotFound if the merchant has none with that id.
 func (s *Store) Event(ctx context.Context, merchant, id payment.ID) (payment.Event, error) {
 	e, err := scanEvent(s.Keys())(s.db.QueryRow(ctx, "SELECT "+eventTable.selected+` FROM events t

@@ -33,6 +33,12 @@ type Feed struct {
 	ClaimedBy payment.ID
 	Failures  int    // failed reads in a row
 	LastError string // of the last failed read, "" after a successful one
+
+	// Of the list of transfers, as histories of the installation: the one for which it was
+	// read again from its backup on, and the one in which that was complete, at ClearedAt.
+	Rewound, Cleared int64
+	ClearedAt        time.Time
+
 	UpdatedAt time.Time
 }
 
@@ -45,6 +51,9 @@ var feedTable = newTable("feeds", []string{"account", "feed"},
 	optionalIDColumn("claimed_by", func(f *Feed) *payment.ID { return &f.ClaimedBy }).as(mutable),
 	intColumn("failures", func(f *Feed) *int { return &f.Failures }).as(mutable),
 	textColumn("last_error", func(f *Feed) *string { return &f.LastError }).as(mutable),
+	intColumn("rewound", func(f *Feed) *int64 { return &f.Rewound }).as(mutable),
+	intColumn("cleared", func(f *Feed) *int64 { return &f.Cleared }).as(mutable),
+	timeColumn("cleared_at", func(f *Feed) *time.Time { return &f.ClearedAt }).as(mutable),
 	timeColumn("updated_at", func(f *Feed) *time.Time { return &f.UpdatedAt }).as(mutable),
 )
 
@@ -133,6 +142,26 @@ func (c *Changes) saveFeeds(ctx context.Context, tx *db.Tx) error {
 		return fmt.Errorf("feeds: %w", err)
 	}
 	return nil
+}
+
+// feedTransfers is processor.FeedTransfers.
+const feedTransfers = "transfers"
+
+// Transfers is the key of the list of transfers of an account, whose row also says
+// whether payouts of the account wait after a restore.
+func Transfers(account string) FeedKey {
+	return FeedKey{Account: account, Feed: feedTransfers}
+}
+
+// ClearAccount lets the payouts of an account continue after a restore, on the decision
+// of an operator who has compared the transfers: for a processor that does not list them.
+func (tx *Tx) ClearAccount(ctx context.Context, account string) error {
+	k := Transfers(account)
+	if _, err := tx.Insert(ctx, feedTable.insert, feedTable.row(&Feed{FeedKey: k, NextAt: tx.Now, UpdatedAt: tx.Now})); err != nil {
+		return err
+	}
+	return tx.ExecOne(ctx, `UPDATE feeds SET cleared = (SELECT history FROM installation), cleared_at = $1, updated_at = $1
+		WHERE account = $2 AND feed = $3`, micros(tx.Now), k.Account, k.Feed)
 }
 
 // Feeds lists all feeds.

@@ -68,6 +68,7 @@ var lockedRows = map[string]lockedRow{
 		n.NewFeed(store.Feed{FeedKey: k})
 		n.Feed(k)
 	}},
+	"found transfers": {need: func(v *locking, n *store.Needs, i int) { n.FoundTransfer(v.merchants[i].ID, fmt.Sprint(i)) }},
 	"events": {change: func(v *locking, c *store.Changes, i int) {
 		c.AddEvent(payment.Event{Merchant: v.merchants[i].ID, Type: payment.EventPayinPaid}, []byte("{}"), "")
 	}},

@@ -18,9 +18,25 @@ type Node struct {
 
 // Installation is the id of the database's owner, and its epoch.
 type Installation struct {
-	ID         payment.ID
-	Epoch      int64     // only increases; also kept outside the database
-	RestoredAt time.Time // when this database was last found to be an older copy
+	ID    payment.ID
+	Epoch int64 // only increases; also kept outside the database
+	// History is 0, and increases with each restore: what was read and counted in another
+	// history may be missing in this one.
+	History      int64
+	RestoredAt   time.Time // when this database was last found to be an older copy
+	RestoredFrom time.Time // when that copy was made, or earlier; zero if unknown
+	UpdatedAt    time.Time // of the epoch
+}
+
+// Restored is the installation after a restore, recognised now.
+func (v Installation) Restored(epoch int64, now time.Time) Installation {
+	v.Epoch, v.RestoredAt, v.RestoredFrom = epoch, now, v.UpdatedAt
+	if v.RestoredFrom.After(now) {
+		v.RestoredFrom = now
+	}
+	// The same backup may be restored twice: the two histories differ in their times.
+	v.History = max(v.History+1, now.Unix())
+	return v
 }
 
 // nodeRow is a node with its other stored values.
@@ -53,11 +69,20 @@ type installationRow struct {
 	createdAt     time.Time
 }
 
+// History is the history of the database that a claim sees.
+type History struct {
+	Epoch, Number            int64
+	RestoredAt, RestoredFrom time.Time
+}
+
 var installationTable = newTable("installation", []string{"singleton"},
 	intColumn("singleton", func(v *installationRow) *int64 { return &v.singleton }).as(hidden),
 	idColumn("id", func(v *installationRow) *payment.ID { return &v.ID }),
 	intColumn("epoch", func(v *installationRow) *int64 { return &v.Epoch }).as(mutable),
+	intColumn("history", func(v *installationRow) *int64 { return &v.History }).as(mutable),
 	timeColumn("restored_at", func(v *installationRow) *time.Time { return &v.RestoredAt }).as(mutable),
+	timeColumn("restored_from", func(v *installationRow) *time.Time { return &v.RestoredFrom }).as(mutable),
+	timeColumn("updated_at", func(v *installationRow) *time.Time { return &v.UpdatedAt }).as(mutable),
 	bytesColumn("external_id_key", func(v *installationRow) *[]byte { return &v.externalIDKey }).as(hidden),
 	timeColumn("created_at", func(v *installationRow) *time.Time { return &v.createdAt }).as(hidden),
 )
@@ -86,6 +111,7 @@ type loadedNodes struct {
 	alive        map[payment.ID]bool
 	nodes        map[payment.ID]Node
 	installation Installation
+	history      History
 }
 
 func (l *Loaded) loadNodes(ctx context.Context, tx *db.Tx, n *Needs) error {
@@ -98,8 +124,10 @@ func (l *Loaded) loadNodes(ctx context.Context, tx *db.Tx, n *Needs) error {
 		if _, known := l.nodes.alive[id]; known {
 			continue
 		}
-		var one int
-		err := db.NotFound(tx.QueryRow(ctx, "SELECT 1 FROM nodes WHERE id = $1"+tx.KeyShare(), id[:]).Scan(&one))
+		h := &l.nodes.history
+		err := db.NotFound(tx.QueryRow(ctx, `SELECT i.epoch, i.history, i.restored_at, i.restored_from
+			FROM nodes n CROSS JOIN installation i WHERE n.id = $1`+tx.KeyShare("n"), id[:]).
+			Scan(&h.Epoch, &h.Number, (*timeDest)(&h.RestoredAt), (*timeDest)(&h.RestoredFrom)))
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
@@ -129,6 +157,9 @@ func (l *Loaded) loadNodes(ctx context.Context, tx *db.Tx, n *Needs) error {
 // NodeAlive reports whether a loaded node may claim.
 func (l *Loaded) NodeAlive(id payment.ID) bool { return l.nodes.alive[id] }
 
+// History is the history of the database, loaded with a claiming node.
+func (l *Loaded) History() History { return l.nodes.history }
+
 // Node is a node loaded for its heartbeat; false if it was declared dead.
 func (l *Loaded) Node(id payment.ID) (Node, bool) {
 	n, ok := l.nodes.nodes[id]
@@ -141,6 +172,7 @@ func (l *Loaded) Installation() Installation { return l.nodes.installation }
 type nodeChanges struct {
 	nodes        []Node
 	installation *Installation
+	restored     bool // it began a new history
 }
 
 // SetNode changes a loaded node.
@@ -152,6 +184,7 @@ func (c *Changes) SetNode(n Node) {
 
 // SetInstallation changes the loaded installation.
 func (c *Changes) SetInstallation(v Installation) {
+	c.nodes.restored = v.History != c.l.nodes.installation.History
 	c.l.nodes.installation = v
 	c.nodes.installation = &v
 	c.count++
@@ -171,6 +204,23 @@ func (c *Changes) saveNodes(ctx context.Context, tx *db.Tx) error {
 		if err := setInstallation(ctx, tx, *v); err != nil {
 			return fmt.Errorf("installation: %w", err)
 		}
+		if c.nodes.restored {
+			return beginHistory(ctx, tx, v.History)
+		}
+	}
+	return nil
+}
+
+// beginHistory records the last event of each merchant that the restore kept.
+func beginHistory(ctx context.Context, tx *db.Tx, history int64) error {
+	platform := payment.ID{}
+	for _, text := range []string{
+		"INSERT INTO event_histories (merchant_id, history, last_number) VALUES ($2, $1, 0) ON CONFLICT DO NOTHING",
+		"INSERT INTO event_histories (merchant_id, history, last_number) SELECT merchant_id, $1, last_number FROM event_counters WHERE merchant_id <> $2 ON CONFLICT DO NOTHING",
+	} {
+		if _, err := tx.Exec(ctx, text, history, platform[:]); err != nil {
+			return fmt.Errorf("begin history: %w", err)
+		}
 	}
 	return nil
 }
@@ -178,6 +228,15 @@ func (c *Changes) saveNodes(ctx context.Context, tx *db.Tx) error {
 func setInstallation(ctx context.Context, tx *db.Tx, v Installation) error {
 	_, err := tx.Update(ctx, installationUpdate.RowUpdate, installationUpdate.row(&installationRow{Installation: v, singleton: 1}))
 	return err
+}
+
+// BeginHistory changes the installation after a restore, and records the last event of
+// each merchant that the restore kept.
+func (tx *Tx) BeginHistory(ctx context.Context, v Installation) error {
+	if err := setInstallation(ctx, tx.Tx, v); err != nil {
+		return err
+	}
+	return beginHistory(ctx, tx.Tx, v.History)
 }
 
 // SetInstallation changes the installation.

@@ -112,6 +112,7 @@ func (v *exercise) create(count int) {
 			n.InsertPayout(b.payouts[i])
 			n.InsertPayout(released[i])
 			n.Dispute(m.ID, "bank", receipts[i].ExternalID)
+			n.FoundTransfer(m.ID, receipts[i].ExternalID)
 			n.NewFeed(store.Feed{FeedKey: feedKey(i)})
 			n.Feed(feedKey(i))
 			n.Balances(v.merchants[i].ID)
@@ -138,6 +139,7 @@ func (v *exercise) create(count int) {
 			must(t, c.Post(v.merchants[i].ID, p.ID, ledger.Fund("bank", 5)))
 			f, _ := l.Feed(feedKey(i))
 			c.SetFeed(f)
+			c.AddFoundTransfer(store.FoundTransfer{Merchant: m.ID, ID: c.NewID(), ExternalID: receipts[i].ExternalID, Amount: 1})
 		}
 		c.SetSetting("name", "value")
 		c.DisableURL(m.ID, m.ID, "https://b.example")
@@ -175,6 +177,7 @@ func (v *exercise) change(count int) {
 			n.Delivery(m, b.deliveries[i].ID)
 			n.Balances(v.merchants[i].ID)
 			n.Case(m, b.cases[i])
+			n.FoundTransfer(m, fmt.Sprintf("%d of %d", i, count))
 		}
 	}, func(l *store.Loaded, c *store.Changes) {
 		for i := range count {
@@ -191,6 +194,11 @@ func (v *exercise) change(count int) {
 			d, _ := l.Dispute(m, "bank", fmt.Sprintf("%d of %d", i, count))
 			d.State = "won"
 			c.SetDispute(d)
+			found, _ := l.FoundTransfer(m, fmt.Sprintf("%d of %d", i, count))
+			if l.HasPayout(m, found.ExternalID) {
+				t.Error("a payout has the id of a found transfer")
+			}
+			c.AdoptFoundTransfer(found)
 			delivery, _ := l.Delivery(m, b.deliveries[i].ID)
 			delivery.Case = b.cases[i]
 			c.SetDelivery(delivery)
@@ -297,6 +305,8 @@ func (v *exercise) administer() {
 	write(t, s, func(tx *store.Tx) error {
 		must(t, tx.PullForward(ctx, tx.Now, tx.Now))
 		must(t, tx.SetInstallation(ctx, store.Installation{Epoch: 9}))
+		must(t, tx.BeginHistory(ctx, store.Installation{Epoch: 9, History: 1}))
+		must(t, tx.ClearAccount(ctx, "bank"))
 		must(t, tx.SaveBrand(ctx, store.Brand{Merchant: v.merchants[0].ID, Title: "N"}))
 		released, err := tx.ReleaseNode(ctx, store.Node{ID: v.node, Heartbeat: 3})
 		if released == 0 {

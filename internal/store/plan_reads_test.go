@@ -74,6 +74,8 @@ func (v *exercise) readEvents() {
 	}
 	_, err = s.Event(ctx, m, events[0].ID)
 	must(t, err)
+	_, err = s.Continue(ctx, m, store.EventPosition{})
+	must(t, err)
 	_, err = s.LastEvent(ctx, m)
 	must(t, err)
 	_, _, err = s.SubjectsAfter(ctx, m, 0, 5)
@@ -120,6 +122,8 @@ func (v *exercise) readWork() {
 	_, err = s.DeliveriesDue(ctx, v.far)
 	must(t, err)
 	_, err = s.Feeds(ctx)
+	must(t, err)
+	_, err = s.HasTransfer(ctx, v.merchants[0].ID, "x")
 	must(t, err)
 	for _, queue := range []store.PayoutQueue{store.ToSend, store.ToLookUp} {
 		_, err = s.PayoutsDue(ctx, v.far, queue)

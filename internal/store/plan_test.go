@@ -17,7 +17,7 @@ import (
 // large are the tables that grow with merchants' orders.
 var large = []string{
 	"payins", "payouts", "payout_sends", "postings", "balances", "event_counters", "events", "deliveries", "delivery_attempts",
-	"receipts", "receipt_claims", "disputes", "notices", "cases", "credentials",
+	"receipts", "receipt_claims", "disputes", "notices", "cases", "credentials", "found_transfers",
 }
 
 // ofOneMerchant are the statements that may begin at a merchant's first row: they
@@ -28,8 +28,8 @@ var ofOneMerchant = regexp.MustCompile(`WHERE t\.merchant_id = \$1 ORDER BY id D
 
 // pulledForward are the statements that look at all scheduled rows, when a process
 // begins or its clock was set back: their cost is that of the queues, not of the
-// tables.
-var pulledForward = regexp.MustCompile(`^UPDATE \w+ SET next_at = \$1 WHERE next_at > \$1 AND next_at > 0 AND`)
+// tables. And the one that copies the counters of all merchants, once per restore.
+var pulledForward = regexp.MustCompile(`^INSERT INTO event_histories|^UPDATE \w+ SET next_at = \$1 WHERE next_at > \$1 AND next_at > 0 AND`)
 
 // firstOfQueue is the step that reads the first row of a queue in the order of its
 // index, to skip from merchant to merchant.

@@ -12,6 +12,10 @@ import (
 // release the claim.
 var ErrNodeDead = errors.New("write: node was declared dead")
 
+// ErrRestored refuses a claim on a database that was restored since this process last
+// wrote a heartbeat: the next one shows what must be read and looked up first.
+var ErrRestored = errors.New("write: the database was restored")
+
 // OpenCase opens a case in an operation of its own. The caller chooses the id.
 type OpenCase struct{ Case store.Case }
 

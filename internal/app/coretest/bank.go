@@ -33,17 +33,26 @@ type Bank struct {
 	Incoming  []processor.Payment         // all payments, oldest first
 	Changed   []processor.Change          // all later changes, oldest first
 	Calls     []processor.TransferRequest // every request that arrived
+	Sent      []Sent                      // all transfers, oldest first
 	Queries   int
 	Down      bool                    // queries and feeds fail
 	FeedsDown map[processor.Feed]bool // these feeds fail
 
-	OnRead        func() // called in each read of a feed; may be nil
-	OnQueryCharge func() // called in each query of a charge; may be nil
-	OnSend        func() // called before the guard of a transfer; may be nil
+	Now           func() time.Time // of the bank's clock
+	Unlisted      bool             // the bank does not list its transfers
+	OnRead        func()           // called in each read of a feed; may be nil
+	OnQueryCharge func()           // called in each query of a charge; may be nil
+	OnSend        func()           // called before the guard of a transfer; may be nil
 	// AnswerCharge, AnswerTransfer and AnswerQuery, if set, replace the bank's own answers.
 	AnswerCharge   func(b *Bank, r processor.ChargeRequest) processor.ChargeAnswer
 	AnswerTransfer func(b *Bank, r processor.TransferRequest) processor.TransferAnswer
 	AnswerQuery    func(b *Bank, externalID string) processor.TransferReport
+}
+
+// Sent is the time and the id of a transfer.
+type Sent struct {
+	At         time.Time
+	ExternalID string
 }
 
 // Transfer is a transfer in the bank's records. Returned is in cents.
@@ -56,6 +65,7 @@ type Transfer struct {
 // NewBank returns a bank that pays every transfer immediately.
 func NewBank() *Bank {
 	return &Bank{
+		Now:       func() time.Time { return Start },
 		Transfers: map[string]*Transfer{}, Charges: map[string]*processor.ChargeReport{},
 		Profiled: processor.Profile{
 			Name:     BankName,
@@ -72,6 +82,7 @@ func (b *Bank) Profile() processor.Profile { return b.Profiled }
 func (b *Bank) Pay(r processor.TransferRequest, state processor.TransferState) processor.TransferReport {
 	if _, ok := b.Transfers[r.ExternalID]; !ok {
 		b.Transfers[r.ExternalID] = &Transfer{Request: r, State: state}
+		b.Sent = append(b.Sent, Sent{b.Now(), r.ExternalID})
 	}
 	return b.Report(r.ExternalID)
 }
@@ -193,7 +204,22 @@ func (b *Bank) Dispute(externalID, id string, amount money.Cents, state processo
 
 // Feeds implements [processor.Feeder].
 func (b *Bank) Feeds() map[processor.Feed]processor.FeedSpec {
-	return map[processor.Feed]processor.FeedSpec{processor.FeedPayments: {}, processor.FeedChanges: {}}
+	feeds := map[processor.Feed]processor.FeedSpec{processor.FeedPayments: {}, processor.FeedChanges: {}}
+	if !b.Unlisted {
+		feeds[processor.FeedTransfers] = processor.FeedSpec{From: b.cursorFrom}
+	}
+	return feeds
+}
+
+// cursorFrom is the number of transfers before a time.
+func (b *Bank) cursorFrom(t time.Time) string {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	n := 0
+	for n < len(b.Sent) && b.Sent[n].At.Before(t) {
+		n++
+	}
+	return strconv.Itoa(n)
 }
 
 // Read lists what a feed has, two entries at a time; the cursor counts them.
@@ -209,19 +235,31 @@ func (b *Bank) Read(_ context.Context, feed processor.Feed, cursor string) (proc
 	list := b.listed(feed)
 	from, _ := strconv.Atoi(cursor)
 	to := min(from+2, len(list))
-	return processor.Page{Facts: list[from:to], Next: strconv.Itoa(to), More: to < len(list)}, nil
+	page := processor.Page{Facts: list[from:to], Next: strconv.Itoa(to), More: to < len(list)}
+	if !page.More {
+		page.Through = b.Now()
+	}
+	return page, nil
 }
 
 // listed is all entries of a feed, oldest first. The caller holds Mu.
 func (b *Bank) listed(feed processor.Feed) (list []processor.Fact) {
-	if feed == processor.FeedPayments {
+	switch feed {
+	case processor.FeedPayments:
 		for i := range b.Incoming {
 			list = append(list, processor.Fact{Payment: &b.Incoming[i]})
 		}
-		return list
-	}
-	for i := range b.Changed {
-		list = append(list, processor.Fact{Change: &b.Changed[i]})
+	case processor.FeedTransfers:
+		for _, v := range b.Sent {
+			t := b.Transfers[v.ExternalID]
+			list = append(list, processor.Fact{Transfer: &processor.ListedTransfer{
+				ExternalID: v.ExternalID, EndToEndID: "E" + v.ExternalID[:31], State: t.State, Amount: t.Request.Amount, Returned: t.Returned,
+			}})
+		}
+	default:
+		for i := range b.Changed {
+			list = append(list, processor.Fact{Change: &b.Changed[i]})
+		}
 	}
 	return list
 }

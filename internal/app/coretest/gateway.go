@@ -102,6 +102,7 @@ func open(t *testing.T, o db.Options, e env.Env, clock *env.VirtualClock, b *Ban
 	t.Helper()
 	g := &Gateway{T: t, Clock: clock, Env: e, Bank: b, Marker: m, Log: &apptest.Log{}, database: o, Store: storetest.Open(t, o)}
 	g.Engine = g.Store.Engine()
+	b.Now = clock.Now
 	g.Receivers, _ = e.Webhooks.(*Receivers)
 	g.options = app.CoreOptions{
 		Store: g.Store, Env: e, Processors: processor.Registry{BankName: b}, Marker: m,
@@ -312,4 +313,22 @@ func (g *Gateway) Payin(m store.Merchant, reference, webhookURL string) payment.
 func (g *Gateway) Notify(id string, lines ...string) {
 	g.T.Helper()
 	g.Must(g.Notices.Record(g.T.Context(), BankName, id, "", []byte(strings.Join(lines, "\n"))))
+}
+
+// Clear lets payouts continue after a restore: the lists of transfers are read beyond it.
+func (g *Gateway) Clear() {
+	g.T.Helper()
+	g.Jump(g.Bank.Profiled.Transfer.QuietPeriod + time.Second)
+	g.ReadFeeds()
+	g.Heartbeat()
+	if g.Node.Frozen(BankName) {
+		g.T.Fatalf("payouts still wait: %+v", g.Feed(BankName, processor.FeedTransfers))
+	}
+}
+
+// ClearAccount lets payouts continue after a restore, on the decision of an operator.
+func (g *Gateway) ClearAccount() {
+	g.T.Helper()
+	g.Must(g.Store.Transact(g.T.Context(), func(tx *store.Tx) error { return tx.ClearAccount(g.T.Context(), BankName) }))
+	g.Heartbeat()
 }

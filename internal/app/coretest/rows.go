@@ -35,6 +35,7 @@ var tables = []struct{ name, key, shown string }{
 	{"cases", "id", "kind amount params"},
 	{"decisions", "merchant_id number", "action resolution actor params"},
 	{"notices", "processor notice_id", "state"},
+	{"found_transfers", "external_id", "amount"},
 	{"postings", "entry_id line", "kind account amount"},
 	{"events", "merchant_id number", "type"},
 	{"deliveries", "id", "state claimed_by"},

@@ -9,14 +9,18 @@
 
 -- Reference table with one row: the id of this installation. epoch only increases; its
 -- last value is kept outside the database too, so that a restored backup is
--- recognised. external_id_key is the key of the check in external ids.
+-- recognised. history increases with each restore; restored_from is when the backup's
+-- last epoch was written. external_id_key is the key of the check in external ids.
 CREATE TABLE installation (
     singleton       BIGINT NOT NULL PRIMARY KEY CHECK (singleton = 1),
     id              BYTEA  NOT NULL,
     epoch           BIGINT NOT NULL,
+    history         BIGINT NOT NULL,
     restored_at     BIGINT NOT NULL,
+    restored_from   BIGINT NOT NULL,
     external_id_key BYTEA  NOT NULL,
-    created_at      BIGINT NOT NULL
+    created_at      BIGINT NOT NULL,
+    updated_at      BIGINT NOT NULL
 );
 
 -- Reference table: settings of the installation that programs keep, such as the
@@ -191,6 +195,15 @@ CREATE TABLE event_counters (
     last_number BIGINT NOT NULL
 ) {{narrow}};
 
+-- The last event of each merchant that a restore kept, by the history that it began: a
+-- cursor of an earlier history continues there. The platform has a row per restore.
+CREATE TABLE event_histories (
+    merchant_id BYTEA  NOT NULL,
+    history     BIGINT NOT NULL,
+    last_number BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, history)
+) {{narrow}};
+
 CREATE TABLE events (
     merchant_id BYTEA  NOT NULL,
     number      BIGINT NOT NULL,
@@ -306,6 +319,8 @@ CREATE INDEX notices_claimed ON notices (claimed_by) WHERE length(claimed_by) > 
 
 -- Reference table: the lists of processor accounts that are read. One process at a time
 -- reads a feed: the one that has claimed its row. The feed is complete up to through.
+-- After a restore, transfers are read again from its backup on (rewound), and payouts of
+-- the account wait until that is complete (cleared): both are histories of installation.
 CREATE TABLE feeds (
     account    TEXT {{bytewise}} NOT NULL,
     feed       TEXT {{bytewise}} NOT NULL,
@@ -315,8 +330,25 @@ CREATE TABLE feeds (
     claimed_by BYTEA  NOT NULL,
     failures   BIGINT NOT NULL,
     last_error TEXT   NOT NULL,
+    rewound    BIGINT NOT NULL,
+    cleared    BIGINT NOT NULL,
+    cleared_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     PRIMARY KEY (account, feed)
+);
+
+-- Transfers that a processor lists under an external id of a merchant, and that no payout
+-- has: a restored backup lacks it. adopted_at is when the merchant repeated its request.
+CREATE TABLE found_transfers (
+    merchant_id   BYTEA  NOT NULL,
+    id            BYTEA  NOT NULL,
+    external_id   TEXT {{bytewise}} NOT NULL,
+    processor     TEXT   NOT NULL,
+    end_to_end_id TEXT   NOT NULL,
+    amount        BIGINT NOT NULL CHECK (amount > 0),
+    adopted_at    BIGINT NOT NULL,
+    created_at    BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, external_id)
 );
 
 -- Cases for manual review. params is a JSON object of what the kind calls for; no

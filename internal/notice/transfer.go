@@ -1,0 +1,75 @@
+package notice
+
+import (
+	"context"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// bookTransfer books a listed transfer that has the external id of a merchant and no
+// payout: it left in a past that a restored backup lacks. One that failed, or was
+// returned, moved no money.
+func (s *Service) bookTransfer(ctx context.Context, account string, t *processor.ListedTransfer) error {
+	left := t.Amount - t.Returned
+	if t.State == processor.TransferFailed || left <= 0 {
+		return nil
+	}
+	merchant, err := s.Store.MerchantOf(ctx, t.ExternalID)
+	if err != nil {
+		return store.Problem(err)
+	}
+	if merchant.IsZero() || len(t.ExternalID) != payment.ExternalIDLength {
+		return nil // of another program that uses the account
+	}
+	known, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID)
+	if err != nil || known {
+		return store.Problem(err)
+	}
+	op := &findTransfer{found: store.FoundTransfer{
+		Merchant: merchant, ExternalID: t.ExternalID, Processor: account, EndToEndID: t.EndToEndID, Amount: left,
+	}}
+	if err := s.Writer.Do(ctx, op); err != nil || !op.booked {
+		return err
+	}
+	s.Log.ErrorContext(ctx, "found a transfer that no payout has", "processor", account, "externalId", t.ExternalID)
+	return nil
+}
+
+// findTransfer books a transfer that no payout has.
+type findTransfer struct {
+	found  store.FoundTransfer
+	booked bool
+}
+
+// Merchant implements [write.Operation].
+func (v *findTransfer) Merchant() payment.ID { return v.found.Merchant }
+
+// Class implements [write.Operation].
+func (v *findTransfer) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *findTransfer) Needs(n *store.Needs) { n.FoundTransfer(v.found.Merchant, v.found.ExternalID) }
+
+// Decide takes the money from the merchant, and opens a case.
+func (v *findTransfer) Decide(l *store.Loaded, c *store.Changes) error {
+	f := v.found
+	v.booked = false
+	if _, known := l.FoundTransfer(f.Merchant, f.ExternalID); known || l.HasPayout(f.Merchant, f.ExternalID) {
+		return nil
+	}
+	f.ID = c.NewID()
+	if err := c.Post(f.Merchant, f.ID, ledger.FindPayout(f.Processor, l.Balances(f.Merchant)[ledger.Available], f.Amount)); err != nil {
+		return err
+	}
+	c.AddFoundTransfer(f)
+	c.OpenCase(store.Case{
+		Merchant: f.Merchant, Kind: store.CasePayoutFound, Subject: f.ID, Amount: f.Amount,
+		Params: store.Params{"processor": f.Processor, "externalId": f.ExternalID},
+	})
+	v.booked = true
+	return nil
+}

@@ -1,0 +1,192 @@
+package outgoing_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// payLost makes the bank pay a payout that the restored database lacks, and restores it.
+func payLost(g *coretest.Gateway, reference string, amount money.Cents) {
+	g.T.Helper()
+	g.Bank.Mu.Lock()
+	g.Bank.Pay(processor.TransferRequest{
+		ExternalID: g.Store.ExternalID(&g.Merchant, payment.OperationPayout, reference), Amount: amount,
+	}, processor.TransferPaid)
+	g.Bank.Mu.Unlock()
+	g.Execute(rewind)
+	g.Heartbeat()
+}
+
+// work runs the workers for some minutes.
+func work(g *coretest.Gateway) {
+	g.T.Helper()
+	for range 20 {
+		g.Send()
+		g.LookUp()
+		g.Jump(20 * time.Second)
+	}
+}
+
+// wantLeft fails if more left the bank than the merchant had.
+func wantLeft(g *coretest.Gateway, want money.Cents) {
+	g.T.Helper()
+	var left money.Cents
+	for _, t := range g.Bank.Transfers {
+		left += t.Request.Amount
+	}
+	if left != want || left > coretest.Opening {
+		g.T.Errorf("%s left, want %s of %s", left.Decimal(), want.Decimal(), coretest.Opening.Decimal())
+	}
+}
+
+// wantRequest requests a payout and compares the kind of the refusal; "" is none.
+func wantRequest(g *coretest.Gateway, reference string, amount int64, kind problem.Kind) payment.Payout {
+	g.T.Helper()
+	p, _, err := g.Payouts.Request(g.T.Context(), g.Merchant, coretest.PayoutRequest(reference, amount))
+	if kind == "" {
+		g.Must(err)
+	} else if !problem.Is(err, kind) {
+		g.T.Fatalf("request: %v, want %s", err, kind)
+	}
+	return p
+}
+
+// Finding H1: money that left in a past that the backup lacks cannot leave again. New
+// payouts wait until the processor's transfers are read, and the missing ones are booked.
+func TestMoneyThatLeftBeforeARestoreCannotLeaveAgain(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		known := g.Payout("known", 10_00)
+		g.Send()
+		payLost(g, "lost", 90_000)
+		_, _, err := g.Payouts.Request(t.Context(), g.Merchant, coretest.PayoutRequest("next", 95_00))
+		if v := problem.From(err); v.Kind != problem.Unavailable || v.RetryAfter <= 0 {
+			t.Fatalf("a payout after the restore: %v", err)
+		}
+		if again := wantRequest(g, "known", 10_00, ""); again.ID != known.ID {
+			t.Error("a repeated request is not answered")
+		}
+		g.Clear()
+		g.WantBalances(90_00, 0)
+		g.WantCases(store.CasePayoutFound)
+		wantRequest(g, "next", 95_000, problem.InsufficientBalance)
+		wantRequest(g, "next", 90_00, "")
+		work(g)
+		wantLeft(g, coretest.Opening)
+		g.WantBalances(0, 0)
+		g.WantProven()
+	})
+}
+
+// A payout that the backup shows as queued may have been canceled in the lost past, and
+// its money used: it waits while the merchant owes what was found.
+func TestQueuedPayoutOfABackupWaitsForTheDebt(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		p := g.Payout("queued", 950_00)
+		payLost(g, "lost", 900_00)
+		g.Send()
+		g.WantPayout(p, payment.PayoutPending, payment.StepQueued) // its account is frozen
+		g.Clear()
+		g.WantBalances(0, 950_00)
+		work(g)
+		g.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
+		wantLeft(g, 900_00)
+		g.WantProven()
+	})
+}
+
+// Finding H1: the merchant repeats its request, however late: the payout gets the found
+// transfer, and no second one is made.
+func TestFoundTransferIsAdoptedByItsRequest(t *testing.T) {
+	for name, idempotent := range map[string]bool{"idempotent": true, "not idempotent": false} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				if !idempotent {
+					g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
+				}
+				payLost(g, "lost", 900_00)
+				g.Clear()
+				g.Jump(8 * 24 * time.Hour)
+				p := wantRequest(g, "lost", 900_00, "")
+				g.WantCases()
+				g.WantBalances(100_00, 900_00)
+				work(g)
+				g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+				g.WantBalances(100_00, 0)
+				wantLeft(g, 900_00)
+				g.ReadFeeds()
+				g.WantCases()
+				g.WantProven()
+			})
+		})
+	}
+}
+
+// Finding H4: a copy of the disk has its marker with it, and a new container has none, so
+// the restore is not recognised. A processor that is not idempotent is looked up before
+// every first send.
+func TestEveryFirstSendIsPrecededByALookUp(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
+		sent, fresh := g.Payout("sent before the copy was started", 10_00), g.Payout("fresh", 20_00)
+		pay(g, sent, processor.TransferPaid)
+		work(g)
+		g.WantPayout(sent, payment.PayoutCompleted, payment.StepDone)
+		g.WantPayout(fresh, payment.PayoutCompleted, payment.StepDone)
+		g.WantBank(1, 2)
+		if g.Bank.Queries != 2 {
+			t.Errorf("looked up %d times", g.Bank.Queries)
+		}
+		g.WantCases()
+
+		late := g.Payout("looked up, not sent", 30_00)
+		g.Send()
+		g.LookUp()
+		pay(g, late, processor.TransferPaid) // by the process of which this disk is a copy
+		g.Jump(time.Hour)
+		work(g)
+		g.WantPayout(late, payment.PayoutCompleted, payment.StepDone)
+		g.WantBank(1, 3)
+	})
+}
+
+// The transaction that claims compares the epoch: a database that was restored since the
+// last heartbeat gives no payout away.
+func TestClaimOnARestoredDatabase(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payout("r", 10_00)
+		g.Execute(rewind)
+		if _, err := g.Outgoing.Send(t.Context()); !errors.Is(err, write.ErrRestored) {
+			t.Errorf("claim: %v, want ErrRestored", err)
+		}
+		g.WantPayout(p, payment.PayoutPending, payment.StepQueued)
+		g.WantBank(0, 0)
+	})
+}
+
+// Where the processor does not list its transfers an operator lets the payouts continue.
+func TestOperatorClearsAnAccount(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		g.Bank.Unlisted = true
+		p := g.Payout("r", 10_00)
+		g.Execute(rewind)
+		g.Heartbeat()
+		g.Jump(24 * time.Hour)
+		g.ReadFeeds()
+		work(g)
+		g.WantPayout(p, payment.PayoutPending, payment.StepQueued)
+		wantRequest(g, "next", 10_00, problem.Unavailable)
+		g.ClearAccount()
+		work(g)
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		wantRequest(g, "next", 10_00, "")
+	})
+}

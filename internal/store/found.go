@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// FoundTransfer is a transfer that a processor lists under an external id of a merchant,
+// and that no payout has, because a restored backup lacks it.
+type FoundTransfer struct {
+	Merchant   payment.ID
+	ID         payment.ID
+	ExternalID string
+	Processor  string
+	EndToEndID string
+	Amount     cents     // that left
+	AdoptedAt  time.Time // when the merchant requested its payout again; zero if it did not
+	CreatedAt  time.Time
+}
+
+var foundTable = newTable("found_transfers", []string{"merchant_id", "external_id"},
+	idColumn("merchant_id", func(f *FoundTransfer) *payment.ID { return &f.Merchant }),
+	idColumn("id", func(f *FoundTransfer) *payment.ID { return &f.ID }),
+	textColumn("external_id", func(f *FoundTransfer) *string { return &f.ExternalID }),
+	textColumn("processor", func(f *FoundTransfer) *string { return &f.Processor }),
+	textColumn("end_to_end_id", func(f *FoundTransfer) *string { return &f.EndToEndID }),
+	intColumn("amount", func(f *FoundTransfer) *cents { return &f.Amount }),
+	timeColumn("adopted_at", func(f *FoundTransfer) *time.Time { return &f.AdoptedAt }).as(mutable),
+	timeColumn("created_at", func(f *FoundTransfer) *time.Time { return &f.CreatedAt }),
+)
+
+var (
+	foundUpdate     = foundTable.updateBy("", "merchant_id", "external_id")
+	foundByExternal = foundTable.selectBy("t.merchant_id, t.external_id", "merchant_id", "external_id")
+	payoutsTaken    = db.NewKeySelect("t.merchant_id, t.external_id", "payouts", payoutTable.named("merchant_id", "external_id"), "",
+		"t.merchant_id, t.external_id").ReadOnly()
+)
+
+func scanFound(r db.Scanner) (FoundTransfer, error) {
+	var f FoundTransfer
+	return f, foundTable.scan(r, &f)
+}
+
+func scanExternal(r db.Scanner) (k ExternalRef, err error) {
+	return k, r.Scan((*idDest)(&k.Merchant), &k.ExternalID)
+}
+
+// FoundTransfer reads the transfer that was found under an external id, and whether a
+// payout has that id, after the lock of the merchant's balances.
+func (n *Needs) FoundTransfer(merchant payment.ID, externalID string) {
+	n.found = append(n.found, ExternalRef{merchant, externalID})
+	n.Balances(merchant)
+}
+
+type loadedFound struct {
+	rows  map[ExternalRef]FoundTransfer
+	taken map[ExternalRef]bool
+}
+
+func (l *Loaded) loadFound(ctx context.Context, tx *db.Tx, n *Needs) error {
+	if len(n.found) == 0 {
+		return nil
+	}
+	l.found = loadedFound{map[ExternalRef]FoundTransfer{}, map[ExternalRef]bool{}}
+	list, err := db.Select(ctx, tx, foundByExternal, keysOf(n.found), scanFound)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		l.found.rows[ExternalRef{list[i].Merchant, list[i].ExternalID}] = list[i]
+	}
+	taken, err := db.Select(ctx, tx, payoutsTaken, keysOf(n.found), scanExternal)
+	for _, k := range taken {
+		l.found.taken[k] = true
+	}
+	return err
+}
+
+// FoundTransfer is a loaded found transfer; false if there is none.
+func (l *Loaded) FoundTransfer(merchant payment.ID, externalID string) (FoundTransfer, bool) {
+	f, ok := l.found.rows[ExternalRef{merchant, externalID}]
+	return f, ok
+}
+
+// HasPayout reports whether a payout has the external id of a needed found transfer.
+func (l *Loaded) HasPayout(merchant payment.ID, externalID string) bool {
+	return l.found.taken[ExternalRef{merchant, externalID}]
+}
+
+// AddFoundTransfer adds a transfer that was looked for and did not exist.
+func (c *Changes) AddFoundTransfer(f FoundTransfer) {
+	f.CreatedAt = c.l.now
+	c.l.found.rows[ExternalRef{f.Merchant, f.ExternalID}] = f
+	c.newFound = append(c.newFound, f)
+	c.count++
+}
+
+// AdoptFoundTransfer marks a loaded found transfer as that of a payout.
+func (c *Changes) AdoptFoundTransfer(f FoundTransfer) {
+	f.AdoptedAt = c.l.now
+	c.l.found.rows[ExternalRef{f.Merchant, f.ExternalID}] = f
+	c.found = append(c.found, f)
+	c.count++
+}
+
+func (c *Changes) saveFound(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.newFound))
+	for i := range c.newFound {
+		rows[i] = foundTable.row(&c.newFound[i])
+	}
+	if err := tx.InsertNew(ctx, foundTable.insert, rows...); err != nil {
+		return fmt.Errorf("found transfers: %w", err)
+	}
+	rows = rows[:0]
+	for i := range c.found {
+		f := &c.found[i]
+		rows = append(rows, foundUpdate.row(f, f.Merchant[:], f.ExternalID))
+	}
+	missed, err := tx.Update(ctx, foundUpdate.RowUpdate, rows...)
+	if err == nil && len(missed) > 0 {
+		err = ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("found transfers: %w", err)
+	}
+	return nil
+}
+
+// HasTransfer reports whether a payout has an external id, or its transfer was found.
+func (s *Store) HasTransfer(ctx context.Context, merchant payment.ID, externalID string) (bool, error) {
+	var n int
+	err := s.db.QueryRow(ctx, `SELECT (SELECT count(*) FROM payouts WHERE merchant_id = $1 AND external_id = $2) +
+		(SELECT count(*) FROM found_transfers WHERE merchant_id = $1 AND external_id = $2)`, merchant[:], externalID).Scan(&n)
+	return n > 0, s.db.ReadError("transfer", err)
+}
