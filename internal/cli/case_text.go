@@ -66,6 +66,7 @@ var resolutionTexts = map[resolutionOf]string{
 	{store.CaseOverpaid, store.ResolvedApply}:            "pays the pay-in --order with it; without --order it becomes available",
 	{store.CaseOverpaid, store.ResolvedWriteOff}:         "the platform keeps the money",
 	{store.CasePayoutWaiting, store.ResolvedRelease}:     "gives the payout up: it becomes FAILED and its money is available again",
+	{store.CasePayoutFound, store.ResolvedDismiss}:       "the merchant bears it; a later request of the same payout still gets this transfer",
 	{store.CaseCharge, store.ResolvedDismiss}:            "closes the case; the order stays unpaid until it expires",
 	{store.CaseUnmatchedReceipt, store.ResolvedApply}:    "gives it to --merchant and pays the pay-in --order with it; without --order it becomes available",
 	{store.CaseUnmatchedReceipt, store.ResolvedWriteOff}: "the platform keeps the money",

@@ -60,6 +60,7 @@ func newNode(t *testing.T) *coretest.Memory {
 	t.Helper()
 	m := coretest.NewMemory(t, 0)
 	m.Rows.Installation.Epoch, m.Rows.Nodes[0].Heartbeat = 10, 5
+	m.Rows.Installation.UpdatedAt = coretest.Start
 	return m
 }
 

@@ -37,11 +37,11 @@ type lookUpRow struct {
 }
 
 func (r lookUpRow) run(g stage) {
-	if r.doubtful {
-		g.bank().Profiled.Transfer.Repeat = processor.RepeatUnsafe
-	}
 	before := g.balances()
 	p, _ := give(g, r.given)
+	if r.doubtful { // after the first send, which needs a look-up else
+		g.bank().Profiled.Transfer.Repeat = processor.RepeatUnsafe
+	}
 	g.pass(5*time.Second + r.since)
 	p = g.change(p, func(p *payment.Payout) { p.Lookups = r.lookups })
 	p = claimLookUp(g, p)

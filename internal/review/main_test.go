@@ -95,10 +95,11 @@ func (d *desk) refused(r review.Request, kind problem.Kind) {
 // unknown, and its case.
 func (d *desk) unknownPayout() (payment.Payout, store.Case) {
 	d.T.Helper()
-	d.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
 	d.Bank.AnswerTransfer = coretest.Unknown
+	d.Bank.Profiled.Transfer.Repeat = processor.RepeatReturnsFirst
 	p := d.Payout("r", 10_00)
 	d.Send()
+	d.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe // after the first send, which needs a look-up else
 	d.Jump(2 * d.Bank.Profiled.Transfer.QuietPeriod)
 	d.LookUp()
 	d.WantPayout(p, payment.PayoutProcessing, payment.StepReview)

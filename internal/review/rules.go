@@ -107,6 +107,7 @@ var rules = []rule{
 	},
 	{kind: store.CaseNotice, Option: dismiss},
 	{kind: store.CaseDispute, Option: dismiss},
+	{kind: store.CasePayoutFound, Option: Option{How: store.ResolvedDismiss, Persons: 1, Evidence: true}},
 	{kind: store.CaseCharge, Option: dismiss},
 	{kind: store.CaseWebhook, Option: retry, prepare: eventOfCase, effect: retryDeliveries},
 	{kind: store.CaseWebhook, Option: dismiss},

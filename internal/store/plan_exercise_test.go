@@ -151,6 +151,19 @@ func (v *exercise) create(count int) {
 	v.last = b
 }
 
+// needsOrders names a pay-in and a payout, whose references are taken, by each of their keys.
+func needsOrders(n *store.Needs, p *store.NewPayin, q *store.NewPayout) {
+	m := p.Payin.Merchant
+	n.InsertPayin(p)
+	n.InsertPayout(q)
+	n.Payin(m, p.Payin.ID)
+	n.PayinByExternalID(m, p.Payin.ExternalID)
+	n.PayinByExternalID(m, p.Payin.ExternalID[:payment.ExternalIDStaticLength])
+	n.Payout(m, q.Payout.ID)
+	n.PayoutByExternalID(m, q.Payout.ExternalID)
+	n.Sends(m, q.Payout.ID)
+}
+
 // change loads the orders of the last batch by each of their keys, and changes them.
 func (v *exercise) change(count int) {
 	v.t.Helper()
@@ -164,15 +177,7 @@ func (v *exercise) change(count int) {
 		n.DueDeliveries(m, count)
 		n.DueNotices("bank", count)
 		for i := range count {
-			p, q := b.payins[i], b.payouts[i]
-			n.InsertPayin(p) // its reference is taken
-			n.InsertPayout(q)
-			n.Payin(m, p.Payin.ID)
-			n.PayinByExternalID(m, p.Payin.ExternalID)
-			n.PayinByExternalID(m, p.Payin.ExternalID[:payment.ExternalIDStaticLength])
-			n.Payout(m, q.Payout.ID)
-			n.PayoutByExternalID(m, q.Payout.ExternalID)
-			n.Sends(m, q.Payout.ID)
+			needsOrders(n, b.payins[i], b.payouts[i])
 			n.Dispute(m, "bank", fmt.Sprintf("%d of %d", i, count))
 			n.Delivery(m, b.deliveries[i].ID)
 			n.Balances(v.merchants[i].ID)
