@@ -316,7 +316,16 @@ func TestRestoredBackup(t *testing.T) {
 	cfg := apptest.Config(t, config.Dev, nil, "data", data)
 	busy := func(reference string) *apptest.Gateway {
 		g := apptest.Run(t, cfg)
-		await(g, "/payout/"+payout(g, reference), "COMPLETED") // after a heartbeat
+		id := ""
+		apptest.Until(t, func() string { // after a restore payouts wait until the bank's transfers are read
+			a := g.Ask("POST", "/payout", with(payoutOf, "{ref}", reference))
+			id = a.Get("id")
+			if a.Status == http.StatusServiceUnavailable {
+				return a.Body
+			}
+			return ""
+		})
+		await(g, "/payout/"+id, "COMPLETED") // after a heartbeat
 		g.Stop()
 		return g
 	}

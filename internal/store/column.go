@@ -203,6 +203,9 @@ func (u *updateOf[T]) row(v *T, guards ...any) []any {
 			row = append(row, u.keys[i].value(v))
 		}
 	}
+	if len(guards) > 0 {
+		panic("store: a guard for a key that is not mutable")
+	}
 	for i := range u.set {
 		row = append(row, u.set[i].value(v))
 	}

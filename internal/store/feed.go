@@ -131,7 +131,7 @@ func (c *Changes) saveFeeds(ctx context.Context, tx *db.Tx) error {
 	var rows [][]any
 	for i := range c.feeds {
 		if f := &c.feeds[i]; last[f.FeedKey] == i {
-			rows = append(rows, feedUpdate.row(f, f.Account, f.Feed))
+			rows = append(rows, feedUpdate.row(f))
 		}
 	}
 	missed, err := tx.Update(ctx, feedUpdate.RowUpdate, rows...)

@@ -115,10 +115,10 @@ func (c *Changes) saveFound(ctx context.Context, tx *db.Tx) error {
 	if err := tx.InsertNew(ctx, foundTable.insert, rows...); err != nil {
 		return fmt.Errorf("found transfers: %w", err)
 	}
-	rows = rows[:0]
+	rows = make([][]any, 0, len(c.found))
 	for i := range c.found {
 		f := &c.found[i]
-		rows = append(rows, foundUpdate.row(f, f.Merchant[:], f.ExternalID))
+		rows = append(rows, foundUpdate.row(f))
 	}
 	missed, err := tx.Update(ctx, foundUpdate.RowUpdate, rows...)
 	if err == nil && len(missed) > 0 {
