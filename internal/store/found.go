@@ -115,12 +115,11 @@ func (c *Changes) saveFound(ctx context.Context, tx *db.Tx) error {
 	if err := tx.InsertNew(ctx, foundTable.insert, rows...); err != nil {
 		return fmt.Errorf("found transfers: %w", err)
 	}
-	rows = make([][]any, 0, len(c.found))
+	adopted := make([][]any, len(c.found))
 	for i := range c.found {
-		f := &c.found[i]
-		rows = append(rows, foundUpdate.row(f))
+		adopted[i] = foundUpdate.row(&c.found[i])
 	}
-	missed, err := tx.Update(ctx, foundUpdate.RowUpdate, rows...)
+	missed, err := tx.Update(ctx, foundUpdate.RowUpdate, adopted...)
 	if err == nil && len(missed) > 0 {
 		err = ErrConflict
 	}
