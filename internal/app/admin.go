@@ -1,14 +1,17 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 
+	"github.com/porteira/porteira/internal/account"
 	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/db"
@@ -18,6 +21,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/review"
+	"github.com/porteira/porteira/internal/sandboxbank"
 	"github.com/porteira/porteira/internal/sandboxcontrol"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/write"
@@ -29,16 +33,22 @@ type Admin struct {
 	Store     *store.Store
 	Merchants *merchant.Service
 	Reviews   *review.Service
-	Clock     env.Clock // with the offset that the database has for a sandbox
+	Accounts  *account.Service
+	Registry  *account.Registry // the accounts at the time of OpenAdmin
+	PublicURL string            // of the gateway, without a trailing slash; "" if no gateway has run and the configuration has none
+	Clock     env.Clock         // with the offset that the database has for a sandbox
 }
 
-// named is a processor that commands name but do not call.
-type named string
+// ownBank stands for the bank of a gateway's configuration, which commands cannot call.
+var ownBank = sandbox.Options{URL: sandboxbank.InProcessURL, Secret: "of the gateway", Transport: unreachable{}, Inside: true}
 
-func (n named) Profile() processor.Profile { return processor.Profile{Name: string(n)} }
+// ErrOwnBank says why a command cannot call a bank.
+var ErrOwnBank = errors.New("the bank is that of the gateway's configuration, which only the gateway can reach")
 
-// Processors lists the processors that a merchant can use.
-var Processors = []string{sandbox.Name}
+type unreachable struct{}
+
+// RoundTrip implements [http.RoundTripper].
+func (unreachable) RoundTrip(*http.Request) (*http.Response, error) { return nil, ErrOwnBank }
 
 // OpenAdmin opens the database, even if a gateway is running on it.
 func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admin, error) {
@@ -60,9 +70,10 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 	if err := errors.Join(checkKey(ctx, s), sandboxcontrol.NewClock(s, clock, nil).Follow(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	registry := processor.Registry{}
-	for _, name := range Processors {
-		registry[name] = named(name)
+	ao := account.Options{Store: s, Env: o.Env, Drivers: []processor.Driver{sandbox.Driver{Own: &ownBank}}}
+	registry := account.NewRegistry(ao, slog.New(slog.DiscardHandler), nil)
+	if _, err := registry.Follow(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	publicURL, err := s.Setting(ctx, store.SettingPublicURL)
 	if err != nil {
@@ -73,9 +84,32 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 		links = checkout.Links(publicURL, s.Keys())
 	}
 	return &Admin{
-		Store: s, Clock: clock, Merchants: merchant.New(merchant.Options{Store: s, Env: o.Env, Processors: registry}),
-		Reviews: review.New(review.Options{Store: s, Writer: write.New(write.Options{Store: s, Env: o.Env, Log: log}), Env: o.Env, Links: links}),
+		Store: s, PublicURL: cmp.Or(cfg.PublicURL, publicURL), Clock: clock, Accounts: account.New(ao), Registry: registry,
+		Merchants: merchant.New(merchant.Options{Store: s, Env: o.Env, Processors: registry}),
+		Reviews:   review.New(review.Options{Store: s, Writer: write.New(write.Options{Store: s, Env: o.Env, Log: log}), Env: o.Env, Links: links}),
 	}, nil
+}
+
+// EnsureSandbox adds the account of the sandbox's bank, if it does not exist.
+func (a *Admin) EnsureSandbox(ctx context.Context) (store.Account, error) {
+	v, err := a.Accounts.Ensure(ctx, store.Account{ID: sandbox.Name, Driver: sandbox.Name})
+	if err != nil {
+		return v, err
+	}
+	_, err = a.Registry.Follow(ctx)
+	return v, err
+}
+
+// Inspect checks an account: offline, and at its processor.
+func (a *Admin) Inspect(ctx context.Context, v *store.Account) []processor.Finding {
+	if err := a.Accounts.Check(ctx, v); err != nil {
+		return []processor.Finding{{Check: "account", Problem: err.Error(), Action: "Correct its secrets with porteira account rotate, or add another account."}}
+	}
+	findings := []processor.Finding{{Check: "account"}}
+	if inspector, ok := a.Registry.Find(v.ID).(processor.Inspector); ok {
+		findings = append(findings, inspector.Inspect(ctx)...)
+	}
+	return findings
 }
 
 // Close closes the database.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/porteira/porteira/internal/account"
 	"github.com/porteira/porteira/internal/checkout"
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/db"
@@ -23,7 +24,6 @@ import (
 	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/notice"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/sandboxcontrol"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/worker"
@@ -47,15 +47,15 @@ type App struct {
 	clock *env.SystemClock
 	env   env.Env
 
-	store      *store.Store
-	core       *Core
-	bank       *bank                   // the sandbox's, in this process or another; may be nil
-	sandbox    *sandboxcontrol.Control // in development
-	marker     *marker
-	processors processor.Registry
-	workers    *worker.Group
-	hub        *checkout.Hub
-	joiner     *worker.Worker // starts workers if the start could not
+	store    *store.Store
+	core     *Core
+	bank     *bank                   // the sandbox's, in this process or another; may be nil
+	sandbox  *sandboxcontrol.Control // in development
+	marker   *marker
+	accounts *account.Registry
+	workers  *worker.Group
+	hub      *checkout.Hub
+	joiner   *worker.Worker // starts workers if the start could not
 
 	listener *httpapi.Connections
 	ops      net.Listener // nil if listener serves the operator too
@@ -95,8 +95,10 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.keepPublicURL(ctx)
 	a.marker = &marker{path: a.cfg.Data, installation: a.store.Installation()}
-	a.processors = processor.Registry{}
-	if err := a.openBank(ctx); err != nil {
+	if err := a.openBank(); err != nil {
+		return err
+	}
+	if err := a.openAccounts(ctx); err != nil {
 		return err
 	}
 	a.hub = checkout.NewHub(a.cfg.MaxConnections / 2)
@@ -107,12 +109,9 @@ func (a *App) open(ctx context.Context) error {
 // buildCore builds the use cases, the workers and, in development, the sandbox's control.
 func (a *App) buildCore() {
 	o := CoreOptions{
-		Store: a.store, Env: a.env, Processors: a.processors, Log: a.log, Marker: a.marker,
+		Store: a.store, Env: a.env, Processors: a.accounts, Log: a.log, Marker: a.marker,
 		Links: a.links(), Changed: a.hub.Changed, Retention: a.cfg.DeliveryRetention,
-		Wakers: NewWakers(nil),
-	}
-	if a.bank != nil && a.bank.inside == nil {
-		o.Steps.Register = a.register
+		Wakers: NewWakers(nil), Steps: AppSteps{Accounts: a.accounts.Follow, Register: a.register},
 	}
 	if db.IsPostgres(a.cfg.Database) { // SQLite has one process only
 		o.Steps.Pages = func(ctx context.Context) (int, error) { return a.hub.Poll(ctx, a.store) }
@@ -132,7 +131,7 @@ func (a *App) buildCore() {
 	if a.cfg.Mode == config.Dev {
 		a.sandbox = sandboxcontrol.New(sandboxcontrol.Options{
 			Bank: a.bank.control, OwnClock: a.bank.inside == nil,
-			Store: a.store, Payins: a.core.Payins, Processors: a.processors, Clock: clock,
+			Store: a.store, Payins: a.core.Payins, Processors: a.accounts, Clock: clock,
 		})
 	}
 	a.workers = worker.NewGroup(a.core.NewWorkers(a.env, a.log)...)
@@ -210,10 +209,10 @@ func (a *App) buildServers(ctx context.Context) error {
 	}
 	o := httpapi.Options{
 		Admission: a.core.Writer, Payins: a.core.Payins, Payouts: a.core.Payouts, Events: a.core.Deliveries,
-		Reader: a.store, Keys: a.store.Keys(), Env: a.env, Processors: a.processors, Log: a.log,
+		Reader: a.store, Keys: a.store.Keys(), Env: a.env, Processors: a.accounts, Log: a.log,
 		PublicMerchant: public, AnonymousRate: httpapi.Rate{PerSecond: a.cfg.PublicRate, Burst: 5 * a.cfg.PublicRate},
 		AllowHTTP: a.cfg.AllowHTTPWebhooks, InFlight: a.cfg.MaxInFlight, Ready: a.readiness, Links: a.links(),
-		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: a.core.Notices, Processors: a.processors, Clock: a.env.Clock, Log: a.log}),
+		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: a.core.Notices, Processors: a.accounts, Clock: a.env.Clock, Log: a.log}),
 	}
 	if a.cfg.Mode == config.Dev {
 		o.Sandbox = a.sandbox

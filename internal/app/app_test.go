@@ -277,7 +277,7 @@ func TestRefusals(t *testing.T) {
 	if admin, err = app.OpenAdmin(t.Context(), production, nil); err != nil {
 		t.Fatal(err)
 	}
-	_, err = admin.Merchants.Create(t.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Processor: app.Processors[0]}, "")
+	_, err = admin.Merchants.Create(t.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO"}, "")
 	if err := errors.Join(err, admin.Close()); err != nil {
 		t.Fatal(err)
 	}

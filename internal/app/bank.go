@@ -11,15 +11,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/porteira/porteira/internal/account"
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/sandboxbank"
+	"github.com/porteira/porteira/internal/store"
 )
-
-// noticePath is the path for the notices of the sandbox's bank.
-const noticePath = "/inbound/" + sandbox.Name
 
 // noticeWorkers is the number of notices that the bank sends at once.
 const noticeWorkers = 8
@@ -31,16 +31,16 @@ const registerFor = 2 * time.Minute
 // bank is the gateway's connection to the sandbox's bank.
 type bank struct {
 	inside  *sandboxbank.Bank // nil if it is a process of its own
+	options sandbox.Options   // of its drivers
 	control *sandbox.Control
 	cancel  context.CancelFunc
 	runs    sync.WaitGroup
 }
 
-// openBank opens the bank in this process, or connects to the shared one, and
-// registers its driver. Production without a shared bank has none.
-func (a *App) openBank(ctx context.Context) error {
+// openBank opens the bank in this process, or connects to the shared one. Production
+// without a shared bank has none.
+func (a *App) openBank() (err error) {
 	if a.cfg.BankURL == "" && a.cfg.Mode != config.Dev {
-		a.log.WarnContext(ctx, "no processor is configured (--bank sets the sandbox, the only one so far): new orders will get 503")
 		return nil
 	}
 	b := &bank{}
@@ -54,24 +54,53 @@ func (a *App) openBank(ctx context.Context) error {
 		}
 		inside, err := sandboxbank.Open(sandboxbank.Options{
 			Path: filepath.Join(a.cfg.Data, journalFile), Secret: secret, Clock: a.env.Clock, IDs: a.env.IDs,
-			Notify: a.env.Processor, NotifyURL: localURL(a.listener.Addr()) + noticePath, NoticeWorkers: noticeWorkers, Log: a.log,
+			Notify: a.env.Processor, NoticeWorkers: noticeWorkers, Log: a.log,
 		})
 		if err != nil {
 			return bankError(a.cfg.Data, err)
 		}
 		b.inside = inside
-		o = sandbox.Options{URL: sandboxbank.InProcessURL, Secret: secret, Transport: inside.Transport(), Offline: inside.OfflineCharges}
+		o = sandbox.Options{URL: sandboxbank.InProcessURL, Secret: secret, Transport: inside.Transport(), Offline: inside.OfflineCharges, Inside: true}
 	}
-	a.bank = b
-	driver, err := sandbox.NewProcessor(o)
-	if err != nil {
+	a.bank, b.options = b, o
+	b.control, err = sandbox.NewControl(o)
+	return err
+}
+
+// openAccounts opens the accounts of the database. If the configuration has a bank, the
+// account sandbox is there: it is added if it does not exist.
+func (a *App) openAccounts(ctx context.Context) error {
+	driver := sandbox.Driver{}
+	if a.bank != nil {
+		driver.Own = &a.bank.options
+	}
+	o := account.Options{Store: a.store, Env: a.env, Drivers: []processor.Driver{driver}}
+	if a.bank != nil {
+		if _, err := account.New(o).Ensure(ctx, store.Account{ID: sandbox.Name, Driver: sandbox.Name}); err != nil {
+			return fmt.Errorf("add the account %s: %w", sandbox.Name, err)
+		}
+	}
+	a.accounts = account.NewRegistry(o, a.log, a.accountChanged)
+	if _, err := a.accounts.Follow(ctx); err != nil {
 		return err
 	}
-	if b.control, err = sandbox.NewControl(o); err != nil {
-		return err
+	if len(a.accounts.IDs()) == 0 {
+		a.log.WarnContext(ctx, "no processor account can be opened (porteira account add adds one, --bank sets a sandbox bank): new orders will get 503")
 	}
-	a.processors[sandbox.Name] = driver
 	return nil
+}
+
+// accountChanged gives the bank in this process the address for its notices.
+func (a *App) accountChanged(v store.Account) {
+	if a.bank != nil && a.bank.inside != nil && v.Driver == sandbox.Name && v.Settings[sandbox.SettingBaseURL] == "" {
+		a.bank.inside.SetNotifyURL(localURL(a.listener.Addr()) + account.NoticePath(&v))
+	}
+}
+
+// NoticeURL is the address of an account for notices, of which the token is a secret.
+func (a *App) NoticeURL(ctx context.Context, id string) (string, error) {
+	v, err := a.store.Account(ctx, id)
+	return a.BaseURL() + account.NoticePath(&v), err
 }
 
 func bankError(data string, err error) error {
@@ -87,12 +116,27 @@ func bankError(data string, err error) error {
 	return err
 }
 
-// register renews the gateway's registration at a shared bank, and the bank's clock.
+// register renews the gateway's registrations for notices at banks of other processes,
+// and their clock. A bank that does not answer stops no other.
 func (a *App) register(ctx context.Context) (int, error) {
-	if err := a.bank.control.Listen(ctx, a.BaseURL()+noticePath, registerFor); err != nil {
-		return 0, fmt.Errorf("register at the shared bank: %w", err)
+	var errs []error
+	for _, id := range a.accounts.IDs() {
+		registrar, ok := a.accounts.Find(id).(processor.Registrar)
+		if !ok {
+			continue
+		}
+		url, err := a.NoticeURL(ctx, id)
+		if err == nil {
+			err = registrar.Register(ctx, url, registerFor)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("register account %s for notices: %w", id, err))
+		}
 	}
-	return 0, a.bank.control.SetOffset(ctx, a.clock.Offset())
+	if a.bank != nil && a.bank.inside == nil {
+		errs = append(errs, a.bank.control.SetOffset(ctx, a.clock.Offset()))
+	}
+	return 0, errors.Join(errs...)
 }
 
 func (b *bank) start(ctx context.Context, a *App) {

@@ -39,7 +39,7 @@ func (a *App) links() func(*payment.Payin) payment.Links {
 // payers serves the payers' pages and, for all other paths, api.
 func (a *App) payers(api http.Handler) http.Handler {
 	o := checkout.Options{
-		Reader: a.store, Cards: a.core.Payins, Tokens: a.store.Keys(), Hub: a.hub, Clock: a.env.Clock, Processors: a.processors, Log: a.log,
+		Reader: a.store, Cards: a.core.Payins, Tokens: a.store.Keys(), Hub: a.hub, Clock: a.env.Clock, Processors: a.accounts, Log: a.log,
 		SandboxProcessor: sandbox.Name, Observe: a.observe,
 	}
 	if a.cfg.Mode == config.Dev {

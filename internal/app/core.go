@@ -25,7 +25,7 @@ import (
 type CoreOptions struct {
 	Store      *store.Store
 	Env        env.Env
-	Processors processor.Registry
+	Processors processor.Accounts
 	Log        *slog.Logger
 	Marker     cluster.Marker
 	// Links are the URLs of a pay-in's pages in events; nil omits them.

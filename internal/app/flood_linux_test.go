@@ -96,19 +96,19 @@ func TestFloodOfNoticesKeepsNobodyOut(t *testing.T) {
 	g := apptest.Run(t, apptest.Config(t, config.Dev, apptest.Secrets(), "data", t.TempDir()))
 	for range sockets {
 		l := dialFrom(t, g, "127.0.0.2")
-		if _, err := io.WriteString(l.socket, "POST /inbound/sandbox HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+		if _, err := io.WriteString(l.socket, "POST "+g.NoticePath()+" HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	apptest.Until(t, func() string { // all have arrived
-		if n := answered(t, g.Base, "/inbound/{processor}"); n < sockets-share {
+		if n := answered(t, g.Base, "/inbound/{account}/{token}"); n < sockets-share {
 			return fmt.Sprintf("%d of %d sockets beyond the share are refused", n, sockets-share)
 		}
 		return ""
 	})
 	body := `{"id":"n1","subject":"charge","externalId":"0000000000000000000000000000nobody","createdAt":"2026-01-01T00:00:00Z"}`
 	for i := range 20 {
-		got := g.Anonymous().Ask(http.MethodPost, "/inbound/sandbox", body, strings.Split(signed(body, apptest.BankSecret, 0), "\n")...)
+		got := g.Anonymous().Ask(http.MethodPost, g.NoticePath(), body, strings.Split(signed(body, apptest.BankSecret, 0), "\n")...)
 		if got.Status != 200 {
 			t.Errorf("genuine notice %d: %d %s", i+1, got.Status, got.Body)
 		}

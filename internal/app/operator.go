@@ -54,9 +54,25 @@ func withMetrics(api, operator http.Handler) http.Handler {
 	})
 }
 
+// accountStates counts the accounts of this process by state, for alarms.
+type accountStates struct{ states func() map[string]int }
+
+var accountStatesDesc = prometheus.NewDesc("porteira_accounts", "Processor accounts by state; not_open: this process cannot open them.", []string{"state"}, nil)
+
+// Describe implements [prometheus.Collector].
+func (accountStates) Describe(to chan<- *prometheus.Desc) { to <- accountStatesDesc }
+
+// Collect implements [prometheus.Collector].
+func (c accountStates) Collect(to chan<- prometheus.Metric) {
+	for state, n := range c.states() {
+		to <- prometheus.MustNewConstMetric(accountStatesDesc, prometheus.GaugeValue, float64(n), state)
+	}
+}
+
 // metrics registers the metrics of this process and of the Go runtime.
 func (a *App) metrics() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
+	registry.MustRegister(accountStates{a.accounts.States})
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "porteira_info", Help: "Version, engine and mode; always 1.",
 		ConstLabels: prometheus.Labels{"version": a.opts.Version, "engine": a.store.Engine(), "mode": string(a.cfg.Mode)},

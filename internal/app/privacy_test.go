@@ -70,7 +70,7 @@ func TestNothingPrivateIsLoggedOrReadable(t *testing.T) {
 			client.Ask("GET", "/balance", "", "X-Api-Key: "+value)
 			client.Ask("GET", "/balance", "", "X-Api-Secret: "+value)
 			client.Ask("GET", "/balance", "", "User-Agent: "+value, "Referer: "+value)
-			g.Anonymous().Ask("POST", "/inbound/sandbox", `{"id":"`+value+`"}`, "X-Porteira-Bank-Signature: "+value)
+			g.Anonymous().Ask("POST", g.NoticePath(), `{"id":"`+value+`"}`, "X-Porteira-Bank-Signature: "+value)
 		}
 		awaitFinal(t, client)
 		apptest.Until(t, func() string {

@@ -47,7 +47,7 @@ func TestNoticesProveNothing(t *testing.T) {
 			"two signatures":     signed(lie, apptest.BankSecret, 0) + "\n" + signed(lie, apptest.BankSecret, 0),
 			"capital hex digits": strings.ToUpper(signed(lie, apptest.BankSecret, 0)),
 		} {
-			if got := stranger.Ask("POST", "/inbound/sandbox", lie, strings.Split(head, "\n")...); got.Status != 401 || got.Get("code") != "unauthorized" {
+			if got := stranger.Ask("POST", g.NoticePath(), lie, strings.Split(head, "\n")...); got.Status != 401 || got.Get("code") != "unauthorized" {
 				t.Errorf("%s: %d %s", name, got.Status, got.Body)
 			}
 		}
@@ -65,7 +65,7 @@ func TestNoticesProveNothing(t *testing.T) {
 			notice("n5", "charge", payout.Get("externalId")), // of another kind
 			notice("n6", "refund", order.Get("externalId")),
 		} {
-			if got := stranger.Ask("POST", "/inbound/sandbox", body, strings.Split(signed(body, apptest.BankSecret, 0), "\n")...); got.Status != 200 {
+			if got := stranger.Ask("POST", g.NoticePath(), body, strings.Split(signed(body, apptest.BankSecret, 0), "\n")...); got.Status != 200 {
 				t.Errorf("notice %d: %d %s", i, got.Status, got.Body)
 			}
 		}

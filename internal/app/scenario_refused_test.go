@@ -101,7 +101,9 @@ var refusals = []step{
 	{ask: "POST /sandbox/clock", body: `{"advance":-1}`, status: 422, holds: `"field":"advance"`},
 	{ask: "POST /sandbox/clock", body: `{}`, status: 422, holds: `"code":"required"`},
 	{ask: "POST /inbound/nobody", body: `{}`, status: 404},
-	{ask: "POST /inbound/sandbox", nobody: true, body: `{"id":"x","subject":"charge","externalId":"y"}`, status: 401, holds: `"code":"unauthorized"`},
+	{ask: "POST /inbound/nobody/other", body: `{}`, status: 404},
+	{ask: "POST /inbound/sandbox/other", nobody: true, body: `{}`, status: 404},
+	{ask: "POST /inbound/sandbox/TOKEN", nobody: true, body: `{"id":"x","subject":"charge","externalId":"y"}`, status: 401, holds: `"code":"unauthorized"`},
 }
 
 // Refused requests leave no rows.

@@ -38,7 +38,7 @@ var visits = map[string]step{
 	"DELETE /sandbox/faults":             {ask: "DELETE /sandbox/faults", nobody: true, status: 204},
 	"POST /sandbox/clock":                {ask: "POST /sandbox/clock", body: `{"advance":1}`, nobody: true, status: 204},
 	"GET /sandbox/processor/transfers":   {ask: "GET /sandbox/processor/transfers", nobody: true, status: 200},
-	"POST /inbound/{processor}":          {ask: "POST /inbound/sandbox", nobody: true, status: 200}, // with a signature
+	"POST /inbound/{account}/{token}":    {ask: "POST /inbound/sandbox/TOKEN", nobody: true, status: 200}, // with a signature
 }
 
 // Every operation of the contract succeeds, and the gateway serves the contract that the
@@ -74,7 +74,7 @@ func TestEveryRoute(t *testing.T) {
 					t.Errorf("no visit of %s %s", method, path)
 					continue
 				}
-				if path == "/inbound/{processor}" {
+				if path == "/inbound/{account}/{token}" {
 					a.body = `{"id":"visit","subject":"charge","externalId":"nobodys","createdAt":"2026-01-01T00:00:00Z"}`
 					a.head = signed(a.body, apptest.BankSecret, 0)
 				}

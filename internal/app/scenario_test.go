@@ -87,6 +87,9 @@ func (a *step) play(t *testing.T, g *apptest.Installed, known map[string]string)
 		for name, value := range known {
 			text = strings.ReplaceAll(text, name, value)
 		}
+		if strings.Contains(text, "/sandbox/TOKEN") {
+			text = strings.ReplaceAll(text, "/inbound/sandbox/TOKEN", g.NoticePath())
+		}
 		return text
 	}
 	client := g.In(t)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -34,7 +35,7 @@ func seed(ctx context.Context, s *store.Store, merchants *merchant.Service) erro
 			return err
 		}
 		err = merchants.Seed(ctx, merchant.Seed{
-			Merchant:      store.Merchant{Name: sandboxMerchant, City: "SAO PAULO", Processor: sandbox.Name},
+			Merchant:      store.Merchant{Name: sandboxMerchant, City: "SAO PAULO", Routes: payment.AllRoutes(sandbox.Name)},
 			WebhookSecret: SandboxWebhookSecret, Funds: SandboxFunds,
 			Credential: merchant.NewCredential{KeyID: SandboxKey, Secret: SandboxSecret, Label: "sandbox"},
 		})

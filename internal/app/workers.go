@@ -32,6 +32,7 @@ const (
 	WorkerDeliver   = "send-deliveries"
 	WorkerRemove    = "remove-deliveries"
 	WorkerAnalyze   = "analyze-tables"
+	WorkerAccounts  = "follow-accounts"
 	WorkerRegister  = "register-notices"
 	WorkerClock     = "follow-clock"
 	WorkerPages     = "wake-pages"
@@ -40,7 +41,9 @@ const (
 // AppSteps are the steps of workers that an App adds to those of a Core. A nil step
 // omits its worker.
 type AppSteps struct {
-	// Register keeps the gateway registered at a shared bank of the sandbox.
+	// Accounts opens accounts that are new or have changed.
+	Accounts worker.Step
+	// Register keeps the gateway registered for notices at banks of the sandbox.
 	Register worker.Step
 	// Clock applies the sandbox's clock offset, which another gateway may have moved.
 	Clock worker.Step
@@ -65,6 +68,7 @@ var table = []struct {
 	{WorkerDeliver, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.Send }},
 	{WorkerRemove, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.RemoveOld }},
 	{WorkerAnalyze, time.Second, 5 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return analyzeTables(o.Store, o.Log) }},
+	{WorkerAccounts, time.Second, time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Accounts }},
 	{WorkerRegister, 30 * time.Second, 30 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Register }},
 	{WorkerClock, time.Second, time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Clock }},
 	{WorkerPages, 1500 * time.Millisecond, 30 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Pages }},

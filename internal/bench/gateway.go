@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/porteira/porteira/internal/account"
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/db"
@@ -40,9 +41,10 @@ const stopTimeout = 20 * time.Second
 
 // gateway is a gateway process of the run, with a folder and a database of its own.
 type gateway struct {
-	env    env.Env
-	folder string
-	keep   bool
+	noticePath string // of its bank
+	env        env.Env
+	folder     string
+	keep       bool
 
 	database *database // nil on SQLite
 	secrets  []string  // environment variables
@@ -112,8 +114,13 @@ func (g *gateway) setUp(ctx context.Context, n int, sandbox bool) ([]merchant, e
 				return err
 			}
 		}
+		v, err := a.EnsureSandbox(ctx)
+		if err != nil {
+			return err
+		}
+		g.noticePath = account.NoticePath(&v)
 		for i := range n {
-			m, err := a.Merchants.Create(ctx, store.Merchant{Name: "bench " + strconv.Itoa(i+1), City: "SAO PAULO", Processor: bankProcessor}, "")
+			m, err := a.Merchants.Create(ctx, store.Merchant{Name: "bench " + strconv.Itoa(i+1), City: "SAO PAULO", Routes: payment.AllRoutes(bankProcessor)}, "")
 			if err != nil {
 				return err
 			}

@@ -157,7 +157,7 @@ func (c *roundTrip) writeNotice(w *worker) {
 	}
 	bank.bank.pay(o.externalID, o.amount)
 	w.body, w.extra = bank.bank.appendNotice(w.body[:0], w.extra[:0], o.externalID)
-	w.request = append(w.request[:0], "POST /inbound/"+bankProcessor+" HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n"...)
+	w.request = append(w.request[:0], "POST "+bank.noticePath+" HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n"...)
 	w.request = append(w.request, w.extra...)
 	w.request = append(w.request, "Content-Length: "...)
 	w.request = strconv.AppendInt(w.request, int64(len(w.body)), 10)

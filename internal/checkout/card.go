@@ -107,7 +107,7 @@ func formatCardNumber(number string) string {
 // testCards lists the test cards that this page accepts for an order: none
 // unless the order is paid by the sandbox's form.
 func (p *Pages) testCards(o *payment.Payin) []processor.TestCard {
-	acceptor, ok := p.processors[o.Processor].(processor.TestCardTaker)
+	acceptor, ok := p.processors.Find(o.Processor).(processor.TestCardTaker)
 	if !ok || o.Method != payment.CreditCard {
 		return nil
 	}

@@ -133,7 +133,7 @@ func newHarness(t testing.TB, change ...func(*checkout.Options)) *harness {
 	}
 	h := &harness{t: t, keys: keys, clock: clock, hub: checkout.NewHub(watchers), headers: http.Header{}}
 	h.store = &fakeStore{
-		merchant: store.Merchant{ID: payment.ID{1}, Number: 7, Name: merchantName, Processor: "sandbox", ReturnHosts: []string{"shop.example"}},
+		merchant: store.Merchant{ID: payment.ID{1}, Number: 7, Name: merchantName, Routes: payment.AllRoutes("sandbox"), ReturnHosts: []string{"shop.example"}},
 		orders:   map[payment.ID]payment.Payin{},
 		personal: payment.PersonalData{
 			Customer: jsontext.Value(`{"name":"` + payerName + `","document":"` + payerDocument + `","email":"maria@example.com","phone":"11987654321",` +

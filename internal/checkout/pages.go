@@ -47,7 +47,7 @@ type Options struct {
 	Tokens     Tokens
 	Hub        *Hub
 	Clock      env.Clock
-	Processors processor.Registry
+	Processors processor.Accounts
 	Log        *slog.Logger
 	// Sandbox performs the actions of the sandbox strip on pages of orders of
 	// SandboxProcessor; nil shows no strip.
@@ -64,7 +64,7 @@ type Pages struct {
 	tokens           Tokens
 	hub              *Hub
 	clock            env.Clock
-	processors       processor.Registry
+	processors       processor.Accounts
 	log              *slog.Logger
 	sandbox          Sandbox
 	sandboxProcessor string

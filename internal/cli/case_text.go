@@ -36,12 +36,11 @@ var caseTexts = map[casePair]string{
 	{store.CaseContradiction, store.ReasonFailedAfterPaid}:   "The processor reported the payment, and later a failure." + compareStatement,
 	{store.CaseContradiction, store.ReasonUnconfirmedChange}: "Processor {processor} lists a later change of {externalId}, but does not confirm it." + compareStatement,
 
-	{store.CaseNotice, store.ReasonInvalidPayment}:         "Processor {processor} lists a payment of {externalId} without an id or an amount." + compareStatement,
-	{store.CaseNotice, store.ReasonUnknownTransfer}:        "Notice {notice} of {processor} is for a transfer that this gateway did not request: {externalId}.",
-	{store.CaseNotice, store.ReasonProcessorNotConfigured}: "Notice {notice} of {processor} cannot be applied: the processor is no longer configured.",
-	{store.CaseNotice, store.ReasonUnsupportedSubject}:     "Notice {notice} of {processor} is about a refund ({externalId}), which the gateway does not make. Compare the processor's statement with its clearing account.",
-	{store.CaseNotice, store.ReasonUnreadable}:             "Notice {notice} of {processor} cannot be read.",
-	{store.CaseNotice, store.ReasonNotConfirmed}:           "Notice {notice} of {processor} was not confirmed by the processor in any attempt.",
+	{store.CaseNotice, store.ReasonInvalidPayment}:     "Processor {processor} lists a payment of {externalId} without an id or an amount." + compareStatement,
+	{store.CaseNotice, store.ReasonUnknownTransfer}:    "Notice {notice} of {processor} is for a transfer that this gateway did not request: {externalId}.",
+	{store.CaseNotice, store.ReasonUnsupportedSubject}: "Notice {notice} of {processor} is about a refund ({externalId}), which the gateway does not make. Compare the processor's statement with its clearing account.",
+	{store.CaseNotice, store.ReasonUnreadable}:         "Notice {notice} of {processor} cannot be read.",
+	{store.CaseNotice, store.ReasonNotConfirmed}:       "Notice {notice} of {processor} was not confirmed by the processor in any attempt.",
 }
 
 const compareStatement = " Nothing was posted: compare the processor's statement."

@@ -46,6 +46,8 @@ type commands struct {
 	Migrate    migrateCommand    `cmd:"" help:"Create or upgrade the database schema."`
 	Merchant   merchantCommand   `cmd:"" help:"Create, list and close merchants."`
 	Credential credentialCommand `cmd:"" help:"Create, list and revoke credentials."`
+	Account    accountCommand    `cmd:"" help:"Add, list, check, drain, suspend and rotate accounts at processors."`
+	Route      routeCommand      `cmd:"" help:"Set, list and test the accounts of a merchant's new orders."`
 	Case       caseCommand       `cmd:"" help:"List, show and resolve cases for manual review."`
 	Verify     verifyCommand     `cmd:"" help:"Verify ledger, orders and events; the gateway may be running."`
 	Backup     backupCommand     `cmd:"" help:"Copy the SQLite database to a file; the gateway may be running."`
@@ -110,13 +112,17 @@ func (p *Program) report(err error) int {
 		}
 		return exitUsage
 	}
+	p.sentence(detail(err))
+	return exitFailed
+}
+
+// detail is the text of an error for people: the detail of a problem, if it is one.
+func detail(err error) string {
 	var known *problem.Error
 	if errors.As(err, &known) && known.Detail != "" {
-		p.sentence(known.Detail)
-		return exitFailed
+		return known.Detail
 	}
-	p.sentence(plain(err))
-	return exitFailed
+	return plain(err)
 }
 
 // origin is the packages at the beginning of an error's line, and the kind of an error of

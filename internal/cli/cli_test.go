@@ -6,8 +6,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -81,11 +83,11 @@ func TestCommands(t *testing.T) {
 		stderr string
 	}{
 		{"migrate", 0, "The schema is up to date.\n", ""},
-		{"merchant list", 0, "NUMBER NAME CITY PROCESSOR CREATED CLOSED ID\n", ""},
+		{"merchant list", 0, "NUMBER NAME CITY ACCOUNTS CREATED CLOSED ID\n", ""},
 		{"merchant create Loja --city RECIFE --return-host loja.example", 0,
-			"Created merchant \"Loja\".\n\n id ID\n number 1\n processor sandbox\n webhook secret WHSEC\n\nNext, create a credential for its program: porteira credential create \"Loja\"\n", ""},
+			"Created merchant \"Loja\".\n\n id ID\n number 1\n account sandbox\n webhook secret WHSEC\n\nNext, create a credential for its program: porteira credential create \"Loja\"\n", ""},
 		{"merchant create Loja", 1, "", "porteira: A merchant with this name already exists.\n"},
-		{"merchant list", 0, "NUMBER NAME CITY PROCESSOR CREATED CLOSED ID\n1 Loja RECIFE sandbox TIME ID\n", ""},
+		{"merchant list", 0, "NUMBER NAME CITY ACCOUNTS CREATED CLOSED ID\n1 Loja RECIFE sandbox TIME ID\n", ""},
 		{"credential create Loja --scope read --scope payin:write --allow-ip 10.0.0.1 --label till", 0,
 			"Created a credential of merchant \"Loja\". The secret is shown only this once.\n\n x-api-key PTR\n x-api-secret PTR\n scopes read payin:write\n", ""},
 		{"credential create Nobody", 1, "", "porteira: merchant \"Nobody\" not found: porteira merchant list lists all merchants\n"},
@@ -348,4 +350,65 @@ func TestDev(t *testing.T) {
 		t.Errorf("ends with %d: %s", got, &stderr)
 	}
 	goleak.VerifyNone(t, ignore)
+}
+
+// Accounts and routes, beside a gateway or without one.
+func TestAccounts(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	secret := filepath.Join(s.data, "secret")
+	if err := os.WriteFile(secret, []byte("a-secret-of-the-second-bank\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const own = " name sandbox\n driver sandbox\n merchant (all)\n state %s\n notices at /inbound/sandbox/TOKEN\n health ok\n"
+	const second = " name second\n driver sandbox\n merchant (all)\n state live\n base-url http://127.0.0.1:1\n bank-secret (sealed)\n notices at /inbound/second/TOKEN\n health ok\n"
+	for _, tt := range []struct {
+		args   string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"merchant create Loja", 0, "*", ""},
+		{"account show sandbox", 0, fmt.Sprintf(own, "live"), ""},
+		{"account show nobody", 1, "", "porteira: Account nobody not found: porteira account list lists all accounts.\n"},
+		{"account add Second --driver bank", 1, "", "porteira: Invalid account: name must have 1 to 40 small letters, digits or hyphens, and not begin with a hyphen; driver is not a driver of this version: bank.\n"},
+		{"account add second --driver sandbox", 1, "", "porteira: Invalid account: settings are of the contract that account sandbox has already: its payments would be booked twice.\n"},
+		{"account add second --driver sandbox --set base-url=here --secret other=@" + secret, 1, "", "porteira: Invalid account: secrets.other is unknown to the driver sandbox; " +
+			"settings.base-url must be an absolute HTTP address; secrets.bank-secret must have at least 16 characters.\n"},
+		{"account add second --driver sandbox --set base-url=http://127.0.0.1:1 --secret bank-secret=plain-text", 2, "",
+			"porteira: secret bank-secret: write bank-secret=@FILE or bank-secret=env:NAME, because other users of this machine can see arguments\n"},
+		{"account add second --driver sandbox --set base-url=http://127.0.0.1:1 --secret bank-secret=@" + secret, 0,
+			"Added account second: running gateways open it within 2 seconds.\n\n" + second, ""},
+		{"account add second --driver sandbox --set base-url=http://127.0.0.1:2 --secret bank-secret=@" + secret, 1, "", "porteira: An account with this name already exists.\n"},
+		{"account list", 0, "NAME DRIVER MERCHANT STATE HEALTH CREATED CHANGED VERSION\nsandbox sandbox (all) live ok TIME TIME 1\nsecond sandbox (all) live ok TIME TIME 1\n", ""},
+		{"account drain sandbox", 0, "Account sandbox is draining within 2 seconds: it takes no new orders.\n\n" + fmt.Sprintf(own, "draining"), ""},
+		{"route test Loja --amount 1000", 1, " sandbox: The processor account does not accept this now. Send the same request again later.\nNo account can take the order.\n", ""},
+		{"account drain sandbox", 1, "", "porteira: The account is draining already.\n"},
+		{"route set Loja --operation payin --method PIX sandbox,second:min=100:max=5000:share=30", 0,
+			"Set. Running gateways follow within 2 seconds.\n\nOPERATION METHOD ACCOUNT MINIMUM MAXIMUM SHARE\npayin (every) sandbox \npayin PIX sandbox \npayin PIX second R$ 1.00 R$ 50.00 30%\npayout (every) sandbox \n", ""},
+		{"route test Loja --amount 1000", 0, " sandbox: The processor account does not accept this now. Send the same request again later.\n second: can take the order\n", ""},
+		{"route test Loja --amount 5001", 1, " sandbox: The processor account does not accept this now. Send the same request again later.\n" +
+			" second: The amount is outside the limits of the merchant's routes.\nNo account can take the order.\n", ""},
+		{"route set Loja --operation payin --method CASH second", 1, "", "porteira: The method is not one of this operation.\n"},
+		{"route set Loja --operation payin second,second", 1, "", "porteira: Account second appears twice.\n"},
+		{"route set Loja --operation payin second:share=x", 2, "", "porteira: \"second:share=x\": write NAME:share=PERCENT:min=CENTS:max=CENTS\n"},
+		{"route set Loja --operation payin --method PIX", 0, "Set. Running gateways follow within 2 seconds.\n\nOPERATION METHOD ACCOUNT MINIMUM MAXIMUM SHARE\npayin (every) sandbox \npayout (every) sandbox \n", ""},
+		{"account suspend sandbox", 0, "Account sandbox is suspended within 2 seconds: nothing is sent, and held money stays held until porteira account resume sandbox.\n\n" + fmt.Sprintf(own, "suspended"), ""},
+		{"account resume sandbox", 0, "Account sandbox is live within 2 seconds: everything is allowed again.\n\n" + fmt.Sprintf(own, "live"), ""},
+		{"account rotate second", 2, "", "porteira: name what to replace (--secret, --notice-token), or --finish\n"},
+		{"account rotate second --finish", 1, "", "porteira: The account has no previous secrets.\n"},
+		{"account rotate second --notice-token --secret bank-secret=@" + secret, 0,
+			"Rotated. The previous values stay valid; once the new ones work: porteira account rotate second --finish\n\n" + second, ""},
+		{"account rotate second --finish", 0, "The previous secrets of account second are refused within 2 seconds.\n\n" + second, ""},
+		{"account test second", 1, "*", ""},
+	} {
+		stdout, stderr := s.run(tt.code, strings.Fields(tt.args)...)
+		stdout = regexp.MustCompile(`[0-9a-f]{64}`).ReplaceAllString(stdout, "TOKEN")
+		if tt.stdout != "*" && stdout != tt.stdout || stderr != tt.stderr {
+			t.Errorf("%s says\n%s%s\nwant\n%s%s", tt.args, stdout, stderr, tt.stdout, tt.stderr)
+		}
+		if strings.Contains(stdout+stderr, "a-secret-of") {
+			t.Errorf("%s shows a secret", tt.args)
+		}
+	}
 }

@@ -3,11 +3,13 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -26,7 +28,7 @@ type merchantView struct {
 	Number        int64      `json:"number"`
 	Name          string     `json:"name"`
 	City          string     `json:"city"`
-	Processor     string     `json:"processor"`
+	Accounts      []string   `json:"accounts"` // of its routes
 	ReturnHosts   []string   `json:"returnHosts"`
 	CreatedAt     time.Time  `json:"createdAt"`
 	ClosedAt      *time.Time `json:"closedAt,omitempty"`
@@ -35,7 +37,7 @@ type merchantView struct {
 
 func viewMerchant(m *store.Merchant) merchantView {
 	v := merchantView{
-		ID: m.ID.String(), Number: m.Number, Name: m.Name, City: m.City, Processor: m.Processor,
+		ID: m.ID.String(), Number: m.Number, Name: m.Name, City: m.City, Accounts: accountsOf(m.Routes),
 		ReturnHosts: append([]string{}, m.ReturnHosts...), CreatedAt: m.CreatedAt,
 	}
 	if !m.ClosedAt.IsZero() {
@@ -44,17 +46,36 @@ func viewMerchant(m *store.Merchant) merchantView {
 	return v
 }
 
+// accountsOf lists the accounts of routes, each once, in order.
+func accountsOf(routes []payment.Route) []string {
+	list := []string{}
+	for _, r := range routes {
+		if !slices.Contains(list, r.Account) {
+			list = append(list, r.Account)
+		}
+	}
+	return list
+}
+
+// sandboxAccount is the account of the sandbox's bank, which needs no account add.
+const sandboxAccount = "sandbox"
+
 type merchantCreate struct {
 	Name        string   `arg:""                                                        help:"The merchant's unique name, shown to payers."`
 	City        string   `default:"BRASILIA"                                            help:"The merchant's city, which BR Codes require."`
-	Processor   string   `default:"sandbox"                                             enum:"sandbox"                                         help:"The merchant's processor: ${enum}."`
+	Account     string   `default:"sandbox" help:"The account of the merchant's orders; porteira route set sets others later." placeholder:"NAME"`
 	ReturnHosts []string `help:"Host that returnUrl may name; may be repeated." name:"return-host"                                     placeholder:"HOST"`
 }
 
 // Run creates a merchant.
 func (c *merchantCreate) Run(r *runner, root *commands) error {
 	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
-		m, err := a.Merchants.Create(r.ctx, store.Merchant{Name: c.Name, City: c.City, Processor: c.Processor, ReturnHosts: c.ReturnHosts}, "")
+		if c.Account == sandboxAccount {
+			if _, err := a.EnsureSandbox(r.ctx); err != nil {
+				return err
+			}
+		}
+		m, err := a.Merchants.Create(r.ctx, store.Merchant{Name: c.Name, City: c.City, Routes: payment.AllRoutes(c.Account), ReturnHosts: c.ReturnHosts}, "")
 		if err != nil {
 			return err
 		}
@@ -65,7 +86,7 @@ func (c *merchantCreate) Run(r *runner, root *commands) error {
 		return r.out.show(v, func(w io.Writer) {
 			_, _ = fmt.Fprintf(w, "Created merchant %q.\n\n", m.Name)
 			table(w, [][]string{
-				{"  id", v.ID}, {"  number", strconv.FormatInt(v.Number, 10)}, {"  processor", v.Processor},
+				{"  id", v.ID}, {"  number", strconv.FormatInt(v.Number, 10)}, {"  account", strings.Join(v.Accounts, ", ")},
 				{"  webhook secret", v.WebhookSecret},
 			})
 			_, _ = fmt.Fprintf(w, "\nNext, create a credential for its program: porteira credential create %q\n", m.Name)
@@ -87,11 +108,11 @@ func (c *merchantList) Run(r *runner, root *commands) error {
 			views[i] = viewMerchant(&list[i])
 		}
 		return r.out.show(views, func(w io.Writer) {
-			rows := [][]string{{"NUMBER", "NAME", "CITY", "PROCESSOR", "CREATED", "CLOSED", "ID"}}
+			rows := [][]string{{"NUMBER", "NAME", "CITY", "ACCOUNTS", "CREATED", "CLOSED", "ID"}}
 			for i := range list {
 				m := &list[i]
 				rows = append(rows, []string{
-					strconv.FormatInt(m.Number, 10), m.Name, m.City, m.Processor, stamp(m.CreatedAt), stamp(m.ClosedAt), m.ID.String(),
+					strconv.FormatInt(m.Number, 10), m.Name, m.City, strings.Join(accountsOf(m.Routes), ", "), stamp(m.CreatedAt), stamp(m.ClosedAt), m.ID.String(),
 				})
 			}
 			table(w, rows)

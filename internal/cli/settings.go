@@ -74,6 +74,8 @@ func newCommands() *commands {
 		Migrate:    migrateCommand{settings: admin()},
 		Merchant:   merchantCommand{settings: admin()},
 		Credential: credentialCommand{settings: admin()},
+		Account:    accountCommand{settings: admin()},
+		Route:      routeCommand{settings: admin()},
 		Case:       caseCommand{settings: admin()},
 		Verify:     verifyCommand{settings: admin()},
 		Backup:     backupCommand{settings: admin()},

@@ -71,7 +71,7 @@ var Options = []Option{
 		Meaning: "address of /healthz, /readyz and /metrics; if empty, the API listener serves them"},
 	{Name: "base-url", Kind: "URL", Modes: gateways, parse: webURL(func(c *Config) *string { return &c.BaseURL }),
 		Meaning: "URL of the API as clients reach it; if empty, the listener's address"},
-	{Name: "public-url", Kind: "URL", Modes: gateways, parse: webURL(func(c *Config) *string { return &c.PublicURL }),
+	{Name: "public-url", Kind: "URL", Modes: append([]Mode{Admin}, gateways...), parse: webURL(func(c *Config) *string { return &c.PublicURL }),
 		Meaning: "URL of payers' pages (checkoutUrl) as browsers reach it; if empty, base-url"},
 
 	{Name: "data", Kind: "DIR", Default: "data", Modes: Modes, parse: text(func(c *Config) *string { return &c.Data }),

@@ -57,7 +57,7 @@ func addEventsOf(g *coretest.Gateway, m store.Merchant, subject payment.ID, n in
 // addMerchant adds a merchant; webhookSecret "" generates one.
 func addMerchant(g *coretest.Gateway, name, webhookSecret string) store.Merchant {
 	g.T.Helper()
-	m, err := g.Merchants.Create(g.T.Context(), store.Merchant{Name: name, City: "SAO PAULO", Processor: coretest.BankName}, webhookSecret)
+	m, err := g.Merchants.Create(g.T.Context(), store.Merchant{Name: name, City: "SAO PAULO", Routes: payment.AllRoutes(coretest.BankName)}, webhookSecret)
 	g.Must(err)
 	return m
 }

@@ -39,7 +39,7 @@ type Options struct {
 	Reader     Reader
 	Keys       Hasher
 	Env        env.Env
-	Processors processor.Registry
+	Processors processor.Accounts
 	Log        *slog.Logger // nil discards
 
 	// Links are the URLs of a pay-in's pages; nil omits them.
@@ -78,7 +78,7 @@ type API struct {
 	reader     Reader
 	keys       Hasher
 	env        env.Env
-	processors processor.Registry
+	processors processor.Accounts
 	log        *slog.Logger
 
 	links       func(*payment.Payin) payment.Links

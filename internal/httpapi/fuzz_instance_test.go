@@ -98,7 +98,7 @@ func (h *instancePool) instance(t *testing.T) *instance {
 		name := fmt.Sprintf("actor %d of run %d", i, s.uses)
 		key := fmt.Sprintf("key_%d_%d", i, s.uses)
 		must(t, s.core.Merchants.Seed(t.Context(), merchant.Seed{
-			Merchant: store.Merchant{Name: name, City: "OLINDA", Processor: sandbox.Name}, WebhookSecret: vectorSecret,
+			Merchant: store.Merchant{Name: name, City: "OLINDA", Routes: payment.AllRoutes(sandbox.Name)}, WebhookSecret: vectorSecret,
 			Credential: merchant.NewCredential{KeyID: key, Secret: "secret", Label: "fuzz"}, Funds: money.Cents(funds),
 		}))
 		var err error
@@ -130,7 +130,7 @@ func (h *instancePool) build(t *testing.T) *instance {
 	s.store, err = store.Open(context.Background(), o)
 	must(t, err)
 	s.bank, err = sandboxbank.Open(sandboxbank.Options{
-		Secret: bankSecret, Clock: clock, IDs: w.IDs, Notify: s, NotifyURL: "http://gateway.invalid/inbound/" + sandbox.Name,
+		Secret: bankSecret, Clock: clock, IDs: w.IDs, Notify: s, NotifyURL: "http://gateway.invalid/inbound/" + sandbox.Name + "/" + sandbox.Name,
 	})
 	must(t, err)
 	near := sandbox.Options{URL: sandboxbank.InProcessURL, Secret: bankSecret, Transport: s.bank.Transport(), Offline: s.bank.OfflineCharges}

@@ -73,7 +73,7 @@ func newHarness(t *testing.T, change ...func(*httpapi.Options)) *harness {
 }
 
 func (h *harness) merchant(number int64, name, proc string) store.Merchant {
-	m := store.Merchant{ID: payment.ID{byte(number)}, Number: number, Name: name, Processor: proc}
+	m := store.Merchant{ID: payment.ID{byte(number)}, Number: number, Name: name, Routes: payment.AllRoutes(proc)}
 	h.gateway.merchants[m.ID] = m
 	return m
 }

@@ -84,8 +84,10 @@ func (a *API) decoder(c *call) (*wire.Decoder, error) {
 	rules := wire.Rules{
 		AllowHTTP: a.allowHTTP, ReturnHosts: c.merchant.ReturnHosts, Today: payment.DayOf(a.env.Clock.Now()),
 	}
-	if p, ok := a.processors[c.merchant.Processor]; ok {
-		rules.ChecksDocuments = p.Profile().ChecksDocuments
+	for _, r := range c.merchant.Routes {
+		if p := a.processors.Find(r.Account); p != nil && p.Profile().ChecksDocuments {
+			rules.ChecksDocuments = true
+		}
 	}
 	return &wire.Decoder{Merchant: c.merchant.ID, Rules: rules, MAC: a.fingerprintMAC, IdempotencyKey: key}, nil
 }

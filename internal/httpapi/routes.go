@@ -63,7 +63,7 @@ var routes = []route{
 	{method: "POST", path: "/sandbox/clock", scope: public, class: write, handle: (*API).advanceClock, exists: inSandbox},
 	{method: "GET", path: "/sandbox/processor/transfers", scope: public, handle: (*API).listSandboxTransfers, exists: inSandbox},
 
-	{method: "POST", path: "/inbound/{processor}", scope: public, class: vital, handle: (*API).receiveNotice, exists: hasInbound},
+	{method: "POST", path: "/inbound/{account}/{token}", scope: public, class: vital, handle: (*API).receiveNotice, exists: hasInbound},
 }
 
 func inSandbox(a *API) bool  { return a.sandbox != nil }
@@ -97,7 +97,11 @@ func (a *API) mount() *http.ServeMux {
 	mux := http.NewServeMux()
 	for path, res := range resources {
 		res.allow = strings.Join(slices.Sorted(maps.Keys(res.methods)), ", ")
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, res) })
+		handle := func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, res) }
+		mux.HandleFunc(path, handle)
+		if strings.HasSuffix(path, "/{token}") { // processors append to the address that they have
+			mux.HandleFunc(path+"/{rest...}", handle)
+		}
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, nil) })
 	return mux

@@ -119,7 +119,7 @@ func TestServiceRoutes(t *testing.T) {
 	h := newHarness(t, func(o *httpapi.Options) {
 		o.Ready = func(context.Context) error { return down }
 		o.Inbound = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if body, _ := io.ReadAll(r.Body); string(body) == `"good"` && r.PathValue("processor") == "sandbox" {
+			if body, _ := io.ReadAll(r.Body); string(body) == `"good"` && r.PathValue("account") == "sandbox" && r.PathValue("token") == "token" {
 				return
 			}
 			problem.Write(w, problem.New(problem.Unauthorized, "No."), w.Header().Get("X-Request-Id"))
@@ -133,9 +133,9 @@ func TestServiceRoutes(t *testing.T) {
 	if a := h.do("GET", "/openapi.json", "", anonymously); a.text("openapi") != "3.0.3" {
 		t.Errorf("the contract is %.100s", a.body)
 	}
-	h.want("notice", h.do("POST", "/inbound/sandbox", `"good"`, anonymously), 200, "")
-	h.want("forged notice", h.do("POST", "/inbound/sandbox", `"bad"`, anonymously), 401, "unauthorized")
-	if text := h.log.String(); !strings.Contains(text, `"route":"/inbound/{processor}","status":401`) {
+	h.want("notice", h.do("POST", "/inbound/sandbox/token", `"good"`, anonymously), 200, "")
+	h.want("forged notice", h.do("POST", "/inbound/sandbox/token", `"bad"`, anonymously), 401, "unauthorized")
+	if text := h.log.String(); !strings.Contains(text, `"route":"/inbound/{account}/{token}","status":401`) {
 		t.Errorf("log is %s", text)
 	}
 }

@@ -72,7 +72,7 @@ func TestMethods(t *testing.T) {
 		{"HEAD", "/healthz", 200, ""},
 		{"GET", "/", 404, ""}, {"GET", "/payin/", 404, ""}, {"GET", "//payin", 404, ""}, {"GET", "/payout/../payin", 404, ""},
 		{"GET", "/payin/a/b/c", 404, ""}, {"GET", "/Payin", 404, ""}, {"OPTIONS", "*", 404, ""},
-		{"POST", "/sandbox/clock", 404, ""}, {"POST", "/inbound/sandbox", 404, ""}, // not mounted here
+		{"POST", "/sandbox/clock", 404, ""}, {"POST", "/inbound/sandbox/token", 404, ""}, // not mounted here
 	} {
 		a := h.do(tt.method, tt.path, "")
 		if a.status != tt.status || a.header.Get("Allow") != tt.allow {

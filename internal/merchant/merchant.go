@@ -30,7 +30,7 @@ const secretBytes = 32
 type Options struct {
 	Store      *store.Store
 	Env        env.Env
-	Processors processor.Registry
+	Processors processor.Accounts
 }
 
 // Service implements the use cases of merchants.
@@ -40,15 +40,18 @@ type Service struct{ Options }
 func New(o Options) *Service { return &Service{o} }
 
 // Create adds a merchant. webhookSecret "" generates one. Errors: problem kind
-// validation_failed if the name is taken or invalid.
+// validation_failed if the name is taken or invalid, unavailable if a route names an account
+// that cannot be opened.
 func (s *Service) Create(ctx context.Context, m store.Merchant, webhookSecret string) (store.Merchant, error) {
 	m.Name = strings.TrimSpace(m.Name)
 	unprintable := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 	if m.Name == "" || len(m.Name) > 255 || strings.ContainsFunc(m.Name, unprintable) {
 		return m, problem.New(problem.ValidationFailed, "A merchant's name must have 1 to 255 bytes of printable characters.")
 	}
-	if _, err := s.Processors.Of(m.Processor); err != nil {
-		return m, err
+	for _, r := range m.Routes {
+		if _, err := s.Processors.Of(r.Account); err != nil || !s.Processors.OpenTo(r.Account, m.ID) {
+			return m, problem.New(problem.Unavailable, "The account "+r.Account+" does not exist, cannot be opened, or belongs to another merchant.").With(err)
+		}
 	}
 	if webhookSecret == "" {
 		webhookSecret = WebhookSecretPrefix + base64.StdEncoding.EncodeToString(s.random(secretBytes))
@@ -97,7 +100,7 @@ func (s *Service) Close(ctx context.Context, id payment.ID) error {
 	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return tx.CloseMerchant(ctx, id) }))
 }
 
-// Fund credits the operator's own money at the merchant's processor to the merchant. It is
+// Fund credits the operator's own money at the merchant's account to the merchant. It is
 // not idempotent, so it is not repeated if the outcome of its commit is unknown: the error
 // is then a problem of kind unavailable, and the operator checks the balance.
 func (s *Service) Fund(ctx context.Context, m store.Merchant, amount money.Cents) error {
@@ -105,12 +108,18 @@ func (s *Service) Fund(ctx context.Context, m store.Merchant, amount money.Cents
 	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return credit(ctx, tx, m, amount) }))
 }
 
-// credit credits money to a merchant, and repays its debt.
+// credit credits money to a merchant, at the first account of its payouts, and repays its
+// debt.
 func credit(ctx context.Context, tx *store.Tx, m store.Merchant, amount money.Cents) error {
+	routes := payment.RoutesOf(m.Routes, payment.OperationPayout, payment.PIX)
+	if len(routes) == 0 {
+		return problem.New(problem.MethodNotEnabled, "The merchant has no route for payouts, so its money has no account.")
+	}
+	account := routes[0].Account
 	var needs store.Needs
 	needs.Balances(m.ID)
 	return tx.Apply(ctx, &needs, func(l *store.Loaded, c *store.Changes) error {
-		if err := c.Post(m.ID, m.ID, ledger.Fund(m.Processor, amount)); err != nil {
+		if err := c.Post(m.ID, m.ID, ledger.Fund(account, amount)); err != nil {
 			return err
 		}
 		return transition.RepayDebt(l, c, m.ID, m.ID)

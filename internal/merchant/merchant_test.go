@@ -9,6 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -103,7 +104,7 @@ func TestCreate(t *testing.T) {
 			{"a name of 256 bytes", strings.Repeat("x", 256), coretest.BankName, problem.ValidationFailed},
 			{"an unknown processor", "Outra", "nobody", problem.Unavailable},
 		} {
-			m, err := g.Merchants.Create(t.Context(), store.Merchant{Name: row.merchant, Processor: row.processor}, "")
+			m, err := g.Merchants.Create(t.Context(), store.Merchant{Name: row.merchant, Routes: payment.AllRoutes(row.processor)}, "")
 			switch {
 			case row.refused != "":
 				if problem.From(err) == nil || problem.From(err).Kind != row.refused {

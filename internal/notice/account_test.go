@@ -2,11 +2,9 @@ package notice_test
 
 import (
 	"fmt"
-	"maps"
 	"testing"
 	"time"
 
-	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/notice"
 	"github.com/porteira/porteira/internal/payment"
@@ -19,17 +17,14 @@ func TestNoticeWaitsForAProcessThatHasItsProcessor(t *testing.T) {
 		added := coretest.NewBank()
 		g.Processor("added", added)
 		m := g.Merchant
-		m.Processor = "added"
+		m.Routes = payment.AllRoutes("added")
 		p, _, err := g.Payins.Create(t.Context(), m, coretest.PayinRequest("order", ""))
 		g.Must(err)
 		added.Receive(p.ExternalID, "pay-1", 100_00)
 		added.Down = true
 		g.Must(g.Notices.Record(t.Context(), "added", "n-1", "", []byte("charge "+p.ExternalID)))
 		g.Apply()
-		g.Restart(func(o *app.CoreOptions) {
-			o.Processors = maps.Clone(o.Processors)
-			delete(o.Processors, "added")
-		})
+		g.NoProcessor("added")
 		g.Jump(time.Hour)
 		g.Apply()
 		g.WantCases()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -34,7 +33,15 @@ func (s *Service) Apply(ctx context.Context) (int, error) {
 	if reserved == 0 {
 		return len(list), nil
 	}
-	op := &claim{node: s.Queue.node.ID(), limit: reserved, processors: slices.Sorted(maps.Keys(s.Processors))}
+	accounts, err := s.openAccounts(ctx)
+	if err != nil || len(accounts) == 0 {
+		s.Queue.pool.Release(reserved)
+		if err == nil {
+			s.Queue.noteClaim(reserved, 0)
+		}
+		return len(list), err
+	}
+	op := &claim{node: s.Queue.node.ID(), accounts: accounts, limit: reserved}
 	if err := s.Writer.DoWithoutCancel(ctx, op); err != nil {
 		s.Queue.pool.Release(reserved)
 		return len(list), err
@@ -44,26 +51,40 @@ func (s *Service) Apply(ctx context.Context) (int, error) {
 	}
 	found := len(op.claimed) + len(op.damaged)
 	s.Queue.pool.Release(reserved - len(op.claimed))
-	s.Queue.noteClaim(op.share(), op.most)
+	if op.more {
+		s.Queue.noteClaim(reserved, reserved)
+	} else {
+		s.Queue.noteClaim(reserved, found)
+	}
 	s.start(ctx, op.claimed)
 	return len(list) + found, nil
 }
 
-// claim claims due notices to apply them: of each processor that is configured in this
-// process an equal share, so that a backlog of one delays no other. Notices of other
-// processors are for processes in which these are configured.
-type claim struct {
-	node       payment.ID
-	limit      int
-	processors []string
-
-	claimed []store.Notice
-	damaged []store.Notice // whose body cannot be decrypted
-	most    int            // of one processor
+// openAccounts lists the accounts that have notices due, and that this process can open:
+// those of others are left to other processes.
+func (s *Service) openAccounts(ctx context.Context) ([]string, error) {
+	list, err := s.Store.AccountsWithNotices(ctx, s.Env.Clock.Now())
+	list = slices.DeleteFunc(list, func(id string) bool {
+		return s.Processors.Find(id) == nil
+	})
+	if len(list) > 1 { // a small limit does not always leave out the same ones
+		s.turn++
+		first := s.turn % len(list)
+		list = slices.Concat(list[first:], list[:first])
+	}
+	return list, err
 }
 
-// share is how many notices of one processor are claimed.
-func (v *claim) share() int { return max(1, v.limit/max(1, len(v.processors))) }
+// claim claims due notices to apply them: of each account an equal share, so that a backlog
+// of one delays no other.
+type claim struct {
+	node     payment.ID
+	accounts []string
+	limit    int
+	claimed  []store.Notice
+	damaged  []store.Notice // whose body cannot be decrypted
+	more     bool           // an account has used its share
+}
 
 // Merchant implements [write.Operation].
 func (v *claim) Merchant() payment.ID { return payment.ID{} }
@@ -74,21 +95,34 @@ func (v *claim) Class() commit.Class { return commit.Claim }
 // Needs implements [write.Operation].
 func (v *claim) Needs(n *store.Needs) {
 	n.ClaimingNode(v.node)
-	for _, name := range v.processors {
-		n.DueNotices(name, v.share())
+	for i, account := range v.accounts {
+		if limit := v.limitOf(i); limit > 0 {
+			n.DueNotices(account, limit)
+		}
 	}
 }
 
 // Decide implements [write.Operation].
 func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
-	v.claimed, v.damaged, v.most = nil, nil, 0
+	v.claimed, v.damaged, v.more = nil, nil, false
 	if !l.NodeAlive(v.node) {
 		return write.ErrNodeDead
 	}
-	list, found := l.DueNotices(), map[string]int{}
-	for _, n := range list[:min(v.limit, len(list))] { // others in this commit may claim too
-		found[n.Processor]++
-		v.most = max(v.most, found[n.Processor])
+	for i, account := range v.accounts {
+		list, limit := l.DueNotices(account), v.limitOf(i)
+		v.more = v.more || len(list) >= limit
+		v.claim(l, c, list[:min(limit, len(list))]) // others in this commit may claim too
+	}
+	return nil
+}
+
+// limitOf is the share of an account in the limit.
+func (v *claim) limitOf(i int) int {
+	return (v.limit + i) / len(v.accounts)
+}
+
+func (v *claim) claim(l *store.Loaded, c *store.Changes, list []store.Notice) {
+	for _, n := range list {
 		if n.Damaged != nil {
 			n.State, n.NextAt, n.LastError, n.AppliedAt = store.NoticeDeadLetter, time.Time{}, string(store.ReasonUnreadable), l.Now()
 			c.SetNotice(n)
@@ -102,7 +136,6 @@ func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
 		c.SetNotice(n)
 		v.claimed = append(v.claimed, n)
 	}
-	return nil
 }
 
 // start applies notices, each of which has a slot.
@@ -123,14 +156,18 @@ func (s *Service) apply(ctx context.Context, n store.Notice) {
 	s.Recorder.Record(ctx, "postponed notice", func(ctx context.Context) error { return s.delay(ctx, n) })
 }
 
+// errNotOpen means that this process cannot open an account any more, of which it has
+// claimed work.
+func errNotOpen(account string) error { return fmt.Errorf("notice: account %s is not open", account) }
+
 func (s *Service) followHints(ctx context.Context, n store.Notice) error {
 	if n.Source == store.FromFeed {
 		return s.applyChange(ctx, n)
 	}
-	proc := s.Processors[n.Processor]
+	proc := s.Processors.Find(n.Processor)
 	notifier, ok := proc.(processor.Notifier)
-	if !ok {
-		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonProcessorNotConfigured, "")
+	if !ok { // any more
+		return errNotOpen(n.Processor)
 	}
 	hints, err := notifier.ParseNotice(n.Body)
 	if err != nil {

@@ -183,15 +183,24 @@ func TestNoticeThatPanics(t *testing.T) {
 	})
 }
 
-// A notice of a processor that is no longer configured gets a case.
-func TestNoticeOfAProcessorThatIsNotConfigured(t *testing.T) {
+// A notice of an account that this process cannot open is left to others, without a case,
+// however long it takes.
+func TestNoticeOfAnAccountThatIsNotOpen(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		g.Must(g.Notices.Record(t.Context(), "gone", "n-1", "", []byte("charge x")))
+		g.Must(g.Notices.Record(t.Context(), "elsewhere", "n-1", "", []byte("charge x")))
+		for range 12 {
+			g.Apply()
+			g.Jump(100 * time.Hour)
+		}
+		g.WantCases()
+		if g.Bank.Queries != 0 {
+			t.Errorf("%d queries", g.Bank.Queries)
+		}
+		g.Processor("elsewhere", g.Bank)
 		g.Apply()
-		g.WantCases(store.CaseNotice)
-		g.Jump(100 * time.Hour)
-		g.Apply()
-		g.WantCases(store.CaseNotice)
+		if g.Bank.Queries != 1 {
+			t.Errorf("%d queries by a process that can open the account", g.Bank.Queries)
+		}
 	})
 }
 

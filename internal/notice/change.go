@@ -43,7 +43,11 @@ var errUnbooked = errors.New("notice: the processor lists a change but does not 
 
 // confirmChange queries and books a change; it finishes the notice, if any.
 func (s *Service) confirmChange(ctx context.Context, account string, c processor.Change, notice *store.Notice) error {
-	if err := s.applyHint(ctx, s.Processors[account], account, processor.Hint{Subject: c.Subject, ExternalID: c.ExternalID}, nil); err != nil {
+	proc := s.Processors.Find(account)
+	if proc == nil {
+		return errNotOpen(account)
+	}
+	if err := s.applyHint(ctx, proc, account, processor.Hint{Subject: c.Subject, ExternalID: c.ExternalID}, nil); err != nil {
 		return err
 	}
 	known, ours, err := s.isBooked(ctx, account, c)

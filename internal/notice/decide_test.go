@@ -92,8 +92,8 @@ func TestClaimsInOneBatch(t *testing.T) {
 			due(g, id)
 			g.Clock.Advance(time.Millisecond)
 		}
-		first, list := notice.NewClaim(g.Node.ID(), 2)
-		second, rest := notice.NewClaim(g.Node.ID(), 2)
+		first, list := notice.NewClaim(g.Node.ID(), 2, coretest.BankName)
+		second, rest := notice.NewClaim(g.Node.ID(), 2, coretest.BankName)
 		g.Must(errors.Join(g.Writer.All(t.Context(), []write.Operation{first, second})...))
 		var got []string
 		for _, n := range append(list(), rest()...) {

@@ -14,12 +14,12 @@ import (
 func (s *Service) NewRecord(n store.Notice) write.Operation { return &record{s.Store.NewNotice(n)} }
 
 // NewClaim builds the operation that claims due notices; claimed counts them.
-// processors are those of this process, by default the bank of the tests.
-func NewClaim(node payment.ID, limit int, processors ...string) (op write.Operation, claimed func() []store.Notice) {
-	if len(processors) == 0 {
-		processors = []string{"bank"}
+// accounts are those of this process, by default the bank of the tests.
+func NewClaim(node payment.ID, limit int, accounts ...string) (op write.Operation, claimed func() []store.Notice) {
+	if len(accounts) == 0 {
+		accounts = []string{"bank"}
 	}
-	v := &claim{node: node, limit: limit, processors: processors}
+	v := &claim{node: node, limit: limit, accounts: accounts}
 	return v, func() []store.Notice { return v.claimed }
 }
 

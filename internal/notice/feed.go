@@ -64,8 +64,8 @@ func (s *Service) dueFeeds(ctx context.Context) (*claimFeeds, error) {
 	op, now := &claimFeeds{node: s.Queue.node.ID(), specs: map[store.FeedKey]processor.FeedSpec{}}, s.Env.Clock.Now()
 	history := s.Queue.node.History()
 	var due []store.Feed
-	for _, account := range slices.Sorted(maps.Keys(s.Processors)) {
-		feeder, ok := s.Processors[account].(processor.Feeder)
+	for _, account := range s.Processors.IDs() {
+		feeder, ok := s.Processors.Find(account).(processor.Feeder)
 		if !ok {
 			continue
 		}
@@ -189,17 +189,21 @@ type answeredPage struct {
 // crash between the two the page is read again, which is harmless. It returns the number
 // of entries before the new cursor.
 func (s *Service) readFeed(ctx context.Context, f store.Feed) (entries int) {
-	op := &endFeed{key: f.FeedKey, node: f.ClaimedBy, began: s.Env.Clock.Now(), quiet: s.Processors[f.Account].Profile().Transfer.QuietPeriod}
+	op := &endFeed{key: f.FeedKey, node: f.ClaimedBy, began: s.Env.Clock.Now(), wait: feedEvery}
 	page := worker.Call(func() (v answeredPage) {
-		v.Page, v.err = s.readPage(ctx, f)
+		proc := s.Processors.Find(f.Account)
+		feeder, ok := proc.(processor.Feeder)
+		if !ok {
+			return answeredPage{err: errNotOpen(f.Account)}
+		}
+		op.quiet, op.wait = proc.Profile().Transfer.QuietPeriod, cmp.Or(feeder.Feeds()[processor.Feed(f.Feed)].Every, feedEvery)
+		v.Page, v.err = s.readPage(ctx, f, proc, feeder)
 		return v
 	}, func(cause error) answeredPage { return answeredPage{err: cause} })
 	if op.page = page.Page; page.err != nil {
 		wait := readAgainAfter[min(f.Failures, len(readAgainAfter)-1)]
 		op.failure, op.wait = shortText(page.err), s.Env.Random.Jitter(wait, 10)
 		s.Log.WarnContext(ctx, "feed could not be read", "account", f.Account, "feed", f.Feed, "cause", page.err)
-	} else {
-		op.wait = cmp.Or(s.Processors[f.Account].(processor.Feeder).Feeds()[processor.Feed(f.Feed)].Every, feedEvery)
 	}
 	s.Recorder.Record(ctx, "result of feed", func(ctx context.Context) error { return s.Writer.DoWithoutCancel(ctx, op) })
 	if op.again {
@@ -211,15 +215,15 @@ func (s *Service) readFeed(ctx context.Context, f store.Feed) (entries int) {
 	return len(page.Facts)
 }
 
-func (s *Service) readPage(ctx context.Context, f store.Feed) (processor.Page, error) {
+func (s *Service) readPage(ctx context.Context, f store.Feed, proc processor.Processor, feeder processor.Feeder) (processor.Page, error) {
 	limited, cancel := s.Env.Clock.WithTimeout(ctx, queryTimeout)
-	page, err := s.Processors[f.Account].(processor.Feeder).Read(limited, processor.Feed(f.Feed), f.Cursor)
+	page, err := feeder.Read(limited, processor.Feed(f.Feed), f.Cursor)
 	cancel()
 	if err != nil {
 		return page, err
 	}
 	for i := range page.Facts {
-		if err := s.book(ctx, f.Account, &page.Facts[i]); err != nil {
+		if err := s.book(ctx, f.Account, proc, &page.Facts[i]); err != nil {
 			return page, err
 		}
 	}
@@ -227,10 +231,10 @@ func (s *Service) readPage(ctx context.Context, f store.Feed) (processor.Page, e
 }
 
 // book books one entry of a feed, if it is not booked yet.
-func (s *Service) book(ctx context.Context, account string, fact *processor.Fact) error {
+func (s *Service) book(ctx context.Context, account string, proc processor.Processor, fact *processor.Fact) error {
 	switch {
 	case fact.Payment != nil:
-		charger, _ := s.Processors[account].(processor.Charger)
+		charger, _ := proc.(processor.Charger)
 		return s.bookPayment(ctx, account, charger, *fact.Payment)
 	case fact.Change != nil:
 		return s.bookChange(ctx, account, *fact.Change)

@@ -59,7 +59,7 @@ func FuzzReceive(f *testing.F) {
 	}
 	kept := &keeper{}
 	mux := http.NewServeMux()
-	mux.Handle("POST /inbound/{processor}", notice.NewHandler(notice.HandlerOptions{
+	mux.Handle("POST /inbound/{account}/{token}", notice.NewHandler(notice.HandlerOptions{
 		Recorder: kept, Clock: w.Clock, Processors: processor.Registry{sandbox.Name: bank, "silent": silent{}},
 	}))
 	good := []byte(`{"id":"n1","subject":"charge","externalId":"abc","createdAt":"2026-03-01T12:00:00Z","payment":{"id":"E1","externalId":"abc","amount":1}}`)
@@ -70,7 +70,7 @@ func FuzzReceive(f *testing.F) {
 	f.Add("../sandbox", "Cookie: "+strings.Repeat("x", 9000)+"\nB: "+strings.Repeat("y", 8190), []byte(`{"id":"n1","subject":"transfer","externalId":"a","x":[]}`), true, int64(301))
 	f.Fuzz(func(t *testing.T, name, headers string, body []byte, signed bool, shift int64) {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/inbound/x", bytes.NewReader(body))
-		r.URL.Path, r.URL.RawPath = "/inbound/"+name, ""
+		r.URL.Path, r.URL.RawPath = "/inbound/"+name+"/"+name, ""
 		for line := range strings.SplitSeq(headers, "\n") {
 			if key, value, ok := strings.Cut(line, ": "); ok && fieldName.MatchString(key) && !fieldControl.MatchString(value) {
 				r.Header.Add(textproto.CanonicalMIMEHeaderKey(key), value)

@@ -50,7 +50,7 @@ type Options struct {
 	Payins     Payins
 	Transfers  Transfers
 	Env        env.Env
-	Processors processor.Registry
+	Processors processor.Accounts
 	Log        *slog.Logger
 	Recorder   worker.Recorder
 	// FeedWaker wakes the worker that reads feeds.
@@ -65,6 +65,7 @@ type Service struct {
 
 	queries chan struct{} // a slot per query in flight
 	feeds   *worker.Pool
+	turn    int // of the accounts whose notices are claimed
 }
 
 // New returns a Service.

@@ -28,7 +28,7 @@ type sender struct {
 func slowly(h http.Handler, address string) *sender {
 	body, sent := io.Pipe()
 	s := &sender{sent, httptest.NewRecorder(), make(chan struct{})}
-	r := httptest.NewRequest(http.MethodPost, "/inbound/bank", body)
+	r := httptest.NewRequest(http.MethodPost, "/inbound/bank/bank", body)
 	r.RemoteAddr = address
 	go func() {
 		defer close(s.ended)
@@ -64,7 +64,7 @@ func TestOneAddressHasAShareOfTheReaders(t *testing.T) {
 			t.Errorf("sender %d was answered with %d", i+9, s.answer.Code)
 		}
 	}
-	if w := post(h, "/inbound/bank", "paid", "Signature", "word", "Notice-Id", "n1"); w.Code != 200 || len(j.lines) != 1 {
+	if w := post(h, "/inbound/bank/bank", "paid", "Signature", "word", "Notice-Id", "n1"); w.Code != 200 || len(j.lines) != 1 {
 		t.Errorf("a notice of another address: %d, %q", w.Code, j.lines)
 	}
 	for _, s := range senders[:8] {
@@ -87,7 +87,7 @@ func TestBodiesHaveLessTimeUnderLoad(t *testing.T) {
 		Processors: processor.Registry{"bank": bank{}},
 	})
 	mux := http.NewServeMux()
-	mux.Handle("POST /inbound/{processor}", handler)
+	mux.Handle("POST /inbound/{account}/{token}", handler)
 	var early, late []*sender
 	for i := range 16 {
 		s := slowly(mux, "192.0.2."+strconv.Itoa(i/2+1)+":1")

@@ -33,7 +33,7 @@ type Recorder interface {
 // HandlerOptions configure a Handler.
 type HandlerOptions struct {
 	Recorder   Recorder
-	Processors processor.Registry
+	Processors processor.Accounts
 	Clock      env.Clock
 	Log        *slog.Logger
 	// Concurrent bounds the notices recorded at once, so that a flood of them cannot
@@ -41,17 +41,17 @@ type HandlerOptions struct {
 	Concurrent int
 }
 
-// Handler serves POST /inbound/{processor}. It is safe for concurrent use.
+// Handler serves POST /inbound/{account}/{token}. It is safe for concurrent use.
 type Handler struct {
 	recorder   Recorder
-	processors processor.Registry
+	processors processor.Accounts
 	clock      env.Clock
 	log        *slog.Logger
 	readers    *readers
 	slots      chan struct{}
 }
 
-// NewHandler returns a handler for a pattern with {processor} in it.
+// NewHandler returns a handler for patterns with {account} and {token} in them.
 func NewHandler(o HandlerOptions) *Handler {
 	h := &Handler{recorder: o.Recorder, processors: o.Processors, clock: o.Clock, log: o.Log}
 	if h.log == nil {
@@ -83,10 +83,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // receive stores an authentic notice and answers after the commit: until then its
 // sender must assume that it is lost.
 func (h *Handler) receive(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("processor")
-	notifier, ok := h.processors[name].(processor.Notifier)
-	if !ok {
-		return problem.New(problem.NotFound, "Unknown processor.")
+	name := r.PathValue("account")
+	notifier, ok := h.processors.Find(name).(processor.Notifier)
+	if !ok || !h.processors.Authentic(name, r.PathValue("token")) {
+		return problem.New(problem.NotFound, "Resource not found.") // as for an unknown path
 	}
 	body, err := h.read(w, r)
 	if err != nil {

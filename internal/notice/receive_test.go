@@ -60,7 +60,7 @@ func newHandler(j *journal, concurrent int) http.Handler {
 		Processors: processor.Registry{"bank": bank{}, "silent": silent{}},
 	})
 	mux := http.NewServeMux()
-	mux.Handle("POST /inbound/{processor}", h)
+	mux.Handle("POST /inbound/{account}/{token}", h)
 	return mux
 }
 
@@ -77,7 +77,7 @@ func post(h http.Handler, path, body string, headers ...string) *httptest.Respon
 func TestVerifiedNoticeIsRecorded(t *testing.T) {
 	t.Parallel()
 	j := &journal{}
-	w := post(newHandler(j, 0), "/inbound/bank", "{not json", "Signature", "word", "Notice-Id", "n1",
+	w := post(newHandler(j, 0), "/inbound/bank/bank", "{not json", "Signature", "word", "Notice-Id", "n1",
 		"Authorization", "Bearer secret", "X-Odd", "a\xffb")
 	want := "bank n1 {not json Notice-Id: n1\nSignature: word\nX-Odd: a\ufffdb\n"
 	if w.Code != 200 || len(j.lines) != 1 || j.lines[0] != want {
@@ -92,14 +92,14 @@ func TestRefusals(t *testing.T) {
 		headers          []string
 		want             int
 	}{
-		{"unknown processor", "/inbound/nobody", "x", []string{"Signature", "word", "Notice-Id", "n1"}, 404},
-		{"processor without notices", "/inbound/silent", "x", []string{"Signature", "word", "Notice-Id", "n1"}, 404},
-		{"no signature", "/inbound/bank", "x", []string{"Notice-Id", "n1"}, 401},
-		{"wrong signature", "/inbound/bank", "x", []string{"Signature", "worD", "Notice-Id", "n1"}, 401},
-		{"no body", "/inbound/bank", "", []string{"Signature", "word", "Notice-Id", "n1"}, 401},
-		{"no id", "/inbound/bank", "x", []string{"Signature", "word"}, 401},
-		{"largest", "/inbound/bank", strings.Repeat("x", 256<<10), []string{"Signature", "word", "Notice-Id", "n1"}, 200},
-		{"too large", "/inbound/bank", strings.Repeat("x", 256<<10+1), []string{"Signature", "word", "Notice-Id", "n1"}, 413},
+		{"unknown processor", "/inbound/nobody/nobody", "x", []string{"Signature", "word", "Notice-Id", "n1"}, 404},
+		{"processor without notices", "/inbound/silent/silent", "x", []string{"Signature", "word", "Notice-Id", "n1"}, 404},
+		{"no signature", "/inbound/bank/bank", "x", []string{"Notice-Id", "n1"}, 401},
+		{"wrong signature", "/inbound/bank/bank", "x", []string{"Signature", "worD", "Notice-Id", "n1"}, 401},
+		{"no body", "/inbound/bank/bank", "", []string{"Signature", "word", "Notice-Id", "n1"}, 401},
+		{"no id", "/inbound/bank/bank", "x", []string{"Signature", "word"}, 401},
+		{"largest", "/inbound/bank/bank", strings.Repeat("x", 256<<10), []string{"Signature", "word", "Notice-Id", "n1"}, 200},
+		{"too large", "/inbound/bank/bank", strings.Repeat("x", 256<<10+1), []string{"Signature", "word", "Notice-Id", "n1"}, 413},
 	} {
 		j := &journal{}
 		w := post(newHandler(j, 0), tt.path, tt.body, tt.headers...)
@@ -116,7 +116,7 @@ func TestRefusals(t *testing.T) {
 func TestNoticeThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[int]error{500: errors.New("bug"), 503: problem.New(problem.Unavailable, "no database")} {
-		w := post(newHandler(&journal{err: err}, 0), "/inbound/bank", "x", "Signature", "word", "Notice-Id", "n1")
+		w := post(newHandler(&journal{err: err}, 0), "/inbound/bank/bank", "x", "Signature", "word", "Notice-Id", "n1")
 		if w.Code != want {
 			t.Errorf("%v: answered %d, want %d", err, w.Code, want)
 		}
@@ -128,9 +128,9 @@ func TestNoticesAreBounded(t *testing.T) {
 	j := &journal{hold: make(chan struct{})}
 	h := newHandler(j, 1)
 	first := make(chan int)
-	go func() { first <- post(h, "/inbound/bank", "x", "Signature", "word", "Notice-Id", "n1").Code }()
+	go func() { first <- post(h, "/inbound/bank/bank", "x", "Signature", "word", "Notice-Id", "n1").Code }()
 	<-j.hold // it is being recorded now
-	if w := post(h, "/inbound/bank", "x", "Signature", "word", "Notice-Id", "n2"); w.Code != 503 || w.Header().Get("Retry-After") == "" {
+	if w := post(h, "/inbound/bank/bank", "x", "Signature", "word", "Notice-Id", "n2"); w.Code != 503 || w.Header().Get("Retry-After") == "" {
 		t.Errorf("a second notice was answered with %d", w.Code)
 	}
 	close(j.hold)
@@ -151,14 +151,14 @@ func TestSlowSendersKeepNobodyOut(t *testing.T) {
 		body, sent := io.Pipe()
 		open = append(open, sent)
 		slow.Go(func() {
-			r := httptest.NewRequest(http.MethodPost, "/inbound/bank", body)
+			r := httptest.NewRequest(http.MethodPost, "/inbound/bank/bank", body)
 			r.RemoteAddr = fmt.Sprintf("198.51.100.%d:1", i+1) // each has a share
 			h.ServeHTTP(httptest.NewRecorder(), r)
 			_ = body.Close()
 		})
 		_, _ = sent.Write([]byte("x")) // it is read: the rest is awaited
 	}
-	if w := post(h, "/inbound/bank", "x", "Signature", "word", "Notice-Id", "n1"); w.Code != 200 {
+	if w := post(h, "/inbound/bank/bank", "x", "Signature", "word", "Notice-Id", "n1"); w.Code != 200 {
 		t.Errorf("the notice was answered with %d", w.Code)
 	}
 	for _, sent := range open {

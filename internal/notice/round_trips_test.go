@@ -30,7 +30,7 @@ func TestRoundTripsOfNotices(t *testing.T) {
 	}
 	coretest.WantRoundTrips(t, "recorded", 2, func(n int) int64 { return all(record(n)) })
 	claim := func(n int) (trips int64, list []store.Notice) {
-		op, claimed := notice.NewClaim(g.Node.ID(), n)
+		op, claimed := notice.NewClaim(g.Node.ID(), n, coretest.BankName)
 		trips = all([]write.Operation{op})
 		if list = claimed(); len(list) != n {
 			t.Fatalf("claimed %d, want %d", len(list), n)

@@ -3,12 +3,10 @@ package outgoing_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"runtime"
 	"testing"
 	"time"
 
-	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -18,7 +16,7 @@ import (
 func payoutAt(g *coretest.Gateway, name, reference string) payment.Payout {
 	g.T.Helper()
 	m := g.Merchant
-	m.Processor = name
+	m.Routes = payment.AllRoutes(name)
 	p, _, err := g.Payouts.Request(g.T.Context(), m, coretest.PayoutRequest(reference, 1_00))
 	g.Must(err)
 	return p
@@ -29,10 +27,7 @@ func TestMissingProcessorDelaysNoOther(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		g.Processor("gone", coretest.NewBank())
 		older := payoutAt(g, "gone", "older")
-		g.Restart(func(o *app.CoreOptions) {
-			o.Processors = maps.Clone(o.Processors)
-			delete(o.Processors, "gone")
-		})
+		g.NoProcessor("gone")
 		g.Pass(time.Second)
 		p := g.Payout("r", 10_00)
 		g.Send()

@@ -17,7 +17,7 @@ type (
 
 // NewClaimSends is the operation of [Executor.Claim].
 func (e *Executor) NewClaimSends(due store.Due, limit int) *ClaimSends {
-	return e.newClaim(due, limit, e.Processors[due.Processor].Profile())
+	return e.newClaim(due, limit, e.Processors.Find(due.Processor).Profile())
 }
 
 // By makes another process the one that claims, on a database restored at that time.
@@ -52,7 +52,7 @@ func (v *claimLookUps) Result() []payment.Payout { return v.claimed }
 func (e *Executor) NewRecordLookUp(p payment.Payout, report processor.TransferReport) *RecordReport {
 	return &recordReport{
 		resolution: resolution{jitter: newJitter(e.Env.Random)}, merchant: p.Merchant, id: p.ID, report: report,
-		askedBy: p.ClaimedBy, profile: e.Processors[p.Processor].Profile(), restoredAt: e.Node.RestoredAt(),
+		askedBy: p.ClaimedBy, profile: e.Processors.Find(p.Processor).Profile(), restoredAt: e.Node.RestoredAt(),
 	}
 }
 

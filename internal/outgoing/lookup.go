@@ -27,7 +27,7 @@ func (e *Executor) LookUp(ctx context.Context) (int, error) {
 	did := 0
 	var errs []error
 	for _, d := range worker.Order(&e.lookUpTurn, due, store.Due.At, store.CompareDue) {
-		transferrer, ok := e.Processors[d.Processor].(processor.Transferrer)
+		transferrer, ok := e.Processors.Find(d.Processor).(processor.Transferrer)
 		pool := e.lookUps.Of(d.Processor, 0)
 		n := min(lookUpPerMerchant, pool.Free())
 		if n > 0 && ok {

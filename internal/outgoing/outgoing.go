@@ -58,7 +58,7 @@ type Options struct {
 	Writer     *write.Writer
 	Node       *cluster.Node
 	Env        env.Env
-	Processors processor.Registry
+	Processors processor.Accounts
 	Log        *slog.Logger
 	Recorder   worker.Recorder
 	// SendWaker and LookUpWaker wake the two workers.

@@ -313,7 +313,7 @@ func TestRule09HoldsCount(t *testing.T) {
 	})
 }
 
-// Rule 11: a payout keeps its processor, also if its merchant gets another one between two
+// Rule 11: a payout keeps its processor, also if its merchant's routes name another one between two
 // of its sends.
 func TestRule11OneProcessorForLife(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
@@ -324,7 +324,7 @@ func TestRule11OneProcessorForLife(t *testing.T) {
 
 		other := coretest.NewBank()
 		g.Processor("other", other)
-		g.Execute("UPDATE merchants SET processor = 'other' WHERE processor <> ''")
+		g.Execute("UPDATE routes SET account = 'other' WHERE account <> ''")
 		g.Bank.AnswerTransfer = func(b *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
 			return processor.TransferAnswer{Outcome: processor.Done, Report: b.Pay(r, processor.TransferPaid)}
 		}

@@ -32,11 +32,15 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 	did := 0
 	var errs []error
 	for _, d := range worker.Order(&e.sendTurn, due, store.Due.At, store.CompareDue) {
-		transferrer, ok := e.Processors[d.Processor].(processor.Transferrer)
+		proc := e.Processors.Find(d.Processor)
+		transferrer, ok := proc.(processor.Transferrer)
 		if !ok {
-			continue // the processor is no longer configured: its payouts wait
+			continue // another process may open the account
 		}
-		pool := e.sends.Of(d.Processor, e.Processors[d.Processor].Profile().Transfer.Slots)
+		if e.Processors.Allows(d.Processor, payment.UseTransfer) != nil {
+			continue // its payouts stay queued
+		}
+		pool := e.sends.Of(d.Processor, proc.Profile().Transfer.Slots)
 		n := min(e.share(), pool.Free())
 		if n > 0 {
 			n = e.sendBreakers.Allow(d.Processor, n)
@@ -70,6 +74,8 @@ type ClaimedSend struct {
 	Number   int64 // of this send, from 1
 	Request  processor.TransferRequest
 	Deadline time.Time // UTC
+
+	timeout time.Duration // of the call
 }
 
 // Claim claims up to limit due payouts and records the intent to send each of them,
@@ -188,7 +194,7 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 			Node: v.node, Deadline: l.Now().Add(v.profile.Timeout), Outcome: store.SendIntent,
 		}
 		c.AddSend(s)
-		v.sends = append(v.sends, ClaimedSend{Payout: p, Number: s.Number, Request: request, Deadline: s.Deadline})
+		v.sends = append(v.sends, ClaimedSend{Payout: p, Number: s.Number, Request: request, Deadline: s.Deadline, timeout: v.profile.Timeout})
 	}
 	return nil
 }
@@ -262,7 +268,7 @@ func sameBody(sends []store.Send, hash []byte) bool {
 func (e *Executor) transfer(ctx context.Context, s ClaimedSend, transferrer processor.Transferrer) {
 	e.Env.Inject(env.BeforeTransfer)
 	// The deadline is later than the time-out if the clock was set back after the claim.
-	left := min(s.Deadline.Sub(e.Env.Clock.Now()), e.Processors[s.Payout.Processor].Profile().Transfer.Timeout)
+	left := min(s.Deadline.Sub(e.Env.Clock.Now()), s.timeout)
 	e.awaitLease(ctx, left/2) // leaves the other half for the call
 	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), min(left, s.Deadline.Sub(e.Env.Clock.Now())))
 	answer, stale := transferGuarded(limited, transferrer, s.Request, e.Guard(&s))

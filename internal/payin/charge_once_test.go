@@ -62,7 +62,7 @@ func TestRepeatedChargeGoesToTheProcessorOfItsOrder(t *testing.T) {
 		g.Must(err)
 		g.Must(g.Writer.Do(t.Context(), op))
 		moved := g.Merchant
-		moved.Processor = "other"
+		moved.Routes = payment.AllRoutes("other")
 		p, replayed, err := g.Payins.Create(t.Context(), moved, coretest.PayinRequest("order", ""))
 		if err != nil || !replayed || !p.Ready() || g.Bank.Charges[p.ExternalID] == nil || len(other.Charges) != 0 {
 			t.Errorf("answered %+v, %v; %d charges at the other processor", p, err, len(other.Charges))

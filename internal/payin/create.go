@@ -1,6 +1,7 @@
 package payin
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -14,15 +15,16 @@ import (
 
 // Create creates the order of r, or finds the one that the same request created
 // before (replayed). r has been validated. Errors: problem kinds
-// reference_conflict, processor_refused, processor_timeout, unavailable and
-// overloaded.
+// reference_conflict, method_not_enabled, limit_exceeded, processor_refused,
+// processor_timeout, unavailable and overloaded.
 func (s *Service) Create(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, replayed bool, err error) {
-	if _, _, err := s.charger(m.Processor); err != nil {
-		return p, false, err
-	}
 	op, err := s.NewCreateOp(m, r)
-	if err != nil {
-		return p, false, err
+	if err != nil { // an order that exists has its account already
+		p, found, other := s.Replay(ctx, m, r.ReferenceID.V, r.Fingerprint)
+		if other != nil || !found {
+			return p, false, cmp.Or(other, err)
+		}
+		return s.carryOn(ctx, m, p, r, true)
 	}
 	if err := s.Writer.Do(ctx, op); err != nil {
 		return p, false, err
@@ -32,11 +34,17 @@ func (s *Service) Create(ctx context.Context, m store.Merchant, r *wire.PayinReq
 			return p, false, err
 		}
 	}
-	if op.Payin.Ready() || op.Payin.Status != payment.PayinPending {
-		return op.Payin, !op.Fresh, nil
+	return s.carryOn(ctx, m, op.Payin, r, !op.Fresh)
+}
+
+// carryOn charges a stored order at the order's own account, which may not be the one that
+// its merchant's routes name today.
+func (s *Service) carryOn(ctx context.Context, m store.Merchant, p payment.Payin, r *wire.PayinRequest, replayed bool) (payment.Payin, bool, error) {
+	if p.Ready() || p.Status != payment.PayinPending {
+		return p, replayed, nil
 	}
-	p, err = s.chargeOnce(ctx, op.Payin, op.Fresh, chargeRequest(&m, &op.Payin, r.Personal))
-	return p, !op.Fresh, err
+	p, err := s.chargeOnce(ctx, p, !replayed, chargeRequest(&m, &p, r.Personal))
+	return p, replayed, err
 }
 
 // CreateOp is the operation that stores a new pay-in.
@@ -50,14 +58,14 @@ type CreateOp struct {
 	fingerprint wire.Fingerprint
 }
 
-// NewCreateOp builds the operation that stores the order of r, with its charge if
-// the processor generates charges offline.
+// NewCreateOp builds the operation that stores the order of r at the account that its
+// merchant's routes name, with its charge if the processor generates charges offline.
 func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp, error) {
-	proc, err := s.Processors.Of(m.Processor)
+	account, proc, err := s.route(&m, r)
 	if err != nil {
 		return nil, err
 	}
-	p := s.newPayin(&m, r)
+	p := s.newPayin(&m, r, account)
 	if offline, ok := proc.(processor.OfflineCharger); ok {
 		request, profile := chargeRequest(&m, &p, r.Personal), proc.Profile()
 		charge, ok := offline.NewCharge(request)
@@ -70,13 +78,13 @@ func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp
 }
 
 // newPayin is the order as it will be stored.
-func (s *Service) newPayin(m *store.Merchant, r *wire.PayinRequest) payment.Payin {
+func (s *Service) newPayin(m *store.Merchant, r *wire.PayinRequest, account string) payment.Payin {
 	now := s.Env.Clock.Now().Truncate(time.Millisecond)
 	return payment.Payin{
 		Merchant: m.ID, ID: s.Env.IDs.NewID(now), ReferenceID: r.ReferenceID.V,
 		ExternalID: s.Store.ExternalID(m, payment.OperationPayin, r.ReferenceID.V),
 		Method:     payment.Method(r.Method.V), Amount: money.Cents(r.Amount.V),
-		Status: payment.PayinPending, Version: 1, Processor: m.Processor, WebhookURL: r.WebhookURL.V,
+		Status: payment.PayinPending, Version: 1, Processor: account, WebhookURL: r.WebhookURL.V,
 		Details: payment.PayinDetails{
 			Description: r.Description.V, Metadata: r.Metadata.V, ReturnURL: r.ReturnURL.V,
 			DueDate: r.Due(now), Installments: int(r.Installments.V), IdempotencyKey: r.IdempotencyKey,

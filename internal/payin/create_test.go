@@ -110,7 +110,7 @@ func TestReplay(t *testing.T) {
 			t.Errorf("replay of an unused reference: found %v, %v", found, err)
 		}
 		unknown := g.Merchant
-		unknown.Processor = "nobody"
+		unknown.Routes = payment.AllRoutes("nobody")
 		if _, _, err := g.Payins.Create(t.Context(), unknown, coretest.PayinRequest("new", "")); err == nil || !strings.Contains(err.Error(), "nobody") {
 			t.Errorf("a merchant whose processor is not configured: %v", err)
 		}

@@ -8,11 +8,13 @@ import (
 	"sync"
 
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
+	"github.com/porteira/porteira/internal/wire"
 	"github.com/porteira/porteira/internal/worker"
 	"github.com/porteira/porteira/internal/write"
 )
@@ -22,7 +24,7 @@ type Options struct {
 	Store      *store.Store
 	Writer     *write.Writer
 	Env        env.Env
-	Processors processor.Registry
+	Processors processor.Accounts
 	Log        *slog.Logger
 	Links      transition.Links
 }
@@ -52,6 +54,14 @@ func (s *Service) charger(name string) (processor.Charger, processor.Profile, er
 		return nil, processor.Profile{}, problem.New(problem.MethodNotEnabled, "The merchant's processor does not support pay-ins.")
 	}
 	return charger, proc.Profile(), nil
+}
+
+// route chooses the account of a new pay-in.
+func (s *Service) route(m *store.Merchant, r *wire.PayinRequest) (account string, proc processor.Processor, err error) {
+	return processor.Choose(s.Processors, m.Routes, processor.NewOrder{
+		Merchant: m.ID, Operation: payment.OperationPayin, Method: payment.Method(r.Method.V), Amount: money.Cents(r.Amount.V),
+		ExternalID: s.Store.ExternalID(m, payment.OperationPayin, r.ReferenceID.V),
+	})
 }
 
 // notFound is the error of an operation whose pay-in does not exist.

@@ -15,6 +15,6 @@ func (s *Service) NewCancel(merchant, id payment.ID) write.Operation {
 // NewRequestOpIn builds the operation that stores the payout of r in memory, where nothing
 // is sealed.
 func (s *Service) NewRequestOpIn(m store.Merchant, r *wire.PayoutRequest) *RequestOp {
-	p := s.newPayout(&m, r)
+	p := s.newPayout(&m, r, m.Routes[0].Account)
 	return &RequestOp{in: &store.NewPayout{Payout: p, Fingerprint: r.Fingerprint}, Payout: p}
 }

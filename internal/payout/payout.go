@@ -19,7 +19,7 @@ type Options struct {
 	Store      *store.Store
 	Writer     *write.Writer
 	Env        env.Env
-	Processors processor.Registry
+	Processors processor.Accounts
 	// RestoredAt is when the database was last found to be an older copy of itself;
 	// see cluster.
 	RestoredAt func() time.Time

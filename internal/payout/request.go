@@ -16,11 +16,15 @@ import (
 
 // Request holds the money of a payout and queues it for sending, or finds the one
 // that the same request created before (replayed). r has been validated. Errors:
-// problem kinds reference_conflict, insufficient_balance, overloaded, and unavailable, also while a
-// case stops the merchant's payouts.
+// problem kinds reference_conflict, method_not_enabled, limit_exceeded, insufficient_balance,
+// overloaded, and unavailable, also while a case stops the merchant's payouts.
 func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (p payment.Payout, replayed bool, err error) {
 	op, err := s.NewRequestOp(m, r)
-	if err != nil {
+	if err != nil { // a payout that exists has its account already
+		p, found, other := s.Replay(ctx, m, r.ReferenceID.V, r.Fingerprint)
+		if other != nil || found {
+			return p, found, other
+		}
 		return p, false, err
 	}
 	if err := s.Writer.Do(ctx, op); err != nil {
@@ -48,25 +52,25 @@ type RequestOp struct {
 
 // NewRequestOp builds the operation that stores the payout of r.
 func (s *Service) NewRequestOp(m store.Merchant, r *wire.PayoutRequest) (*RequestOp, error) {
-	proc, err := s.Processors.Of(m.Processor)
+	account, _, err := processor.Choose(s.Processors, m.Routes, processor.NewOrder{
+		Merchant: m.ID, Operation: payment.OperationPayout, Method: payment.PIX, Amount: money.Cents(r.Amount.V),
+		ExternalID: s.Store.ExternalID(&m, payment.OperationPayout, r.ReferenceID.V),
+	})
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := proc.(processor.Transferrer); !ok {
-		return nil, problem.New(problem.MethodNotEnabled, "The merchant's processor does not support payouts.")
-	}
-	p := s.newPayout(&m, r)
+	p := s.newPayout(&m, r, account)
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
 	return &RequestOp{in: in, frozen: s.Frozen(p.Processor), restored: s.History() > 0, Payout: p}, err
 }
 
-func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest) payment.Payout {
+func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest, account string) payment.Payout {
 	now := s.Env.Clock.Now().Truncate(time.Millisecond)
 	p := payment.Payout{
 		Merchant: m.ID, ID: s.Env.IDs.NewID(now), ReferenceID: r.ReferenceID.V,
 		ExternalID: s.Store.ExternalID(m, payment.OperationPayout, r.ReferenceID.V),
 		Amount:     money.Cents(r.Amount.V), Status: payment.PayoutPending, Step: payment.StepQueued, Version: 1,
-		Processor: m.Processor, PIXKeyType: r.PIXKeyType.V, WebhookURL: r.WebhookURL.V, Approval: payment.ApprovalNone,
+		Processor: account, PIXKeyType: r.PIXKeyType.V, WebhookURL: r.WebhookURL.V, Approval: payment.ApprovalNone,
 		Beneficiary: payment.Beneficiary{Name: r.BeneficiaryName.V, Document: r.BeneficiaryDocument.V, PIXKey: r.PIXKey.V},
 		NextAt:      now, CreatedAt: now, UpdatedAt: now,
 	}

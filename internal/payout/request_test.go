@@ -185,7 +185,7 @@ func TestProcessorThatSendsNoMoney(t *testing.T) {
 				t.Errorf("answered %v", err)
 			}
 			unknown := g.Merchant
-			unknown.Processor = "nobody"
+			unknown.Routes = payment.AllRoutes("nobody")
 			if _, _, err := g.Payouts.Request(t.Context(), unknown, coretest.PayoutRequest("r", 1)); err == nil || !strings.Contains(err.Error(), "nobody") {
 				t.Errorf("a merchant whose processor is not configured: %v", err)
 			}

@@ -1,5 +1,6 @@
 // Package processor defines what a payment processor can do for the gateway:
-// capability interfaces, outcomes (done, refused, not sent, later, known, unknown), registry.
+// capability interfaces, outcomes (done, refused, not sent, later, known, unknown), accounts,
+// routing.
 //
 // A processor's package is a stateless translation: request out, answer in. It
 // makes no decisions, stores nothing and never repeats a call. Anything unproved
@@ -8,13 +9,11 @@ package processor
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/problem"
 )
 
 // Outcome classifies how a call ended. The zero value is Unknown, so that a
@@ -387,17 +386,4 @@ type Change struct {
 	Returned money.Cents
 	// Dispute was opened or decided, in its state at that time.
 	Dispute *Dispute
-}
-
-// Registry finds processors by name.
-type Registry map[string]Processor
-
-// Of returns a processor by name. One that is not configured is a problem of kind
-// unavailable.
-func (r Registry) Of(name string) (Processor, error) {
-	if p, ok := r[name]; ok {
-		return p, nil
-	}
-	return nil, problem.New(problem.Unavailable, "The merchant's processor is not configured on this gateway.").
-		With(fmt.Errorf("processor %q is not configured", name))
 }

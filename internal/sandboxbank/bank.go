@@ -107,6 +107,15 @@ func (b *Bank) openJournal() (err error) {
 	return err
 }
 
+// SetNotifyURL replaces the address that needs no registration, as after its token was
+// rotated.
+func (b *Bank) SetNotifyURL(url string) {
+	b.mu.Lock()
+	b.opts.NotifyURL = url
+	b.mu.Unlock()
+	b.Wake()
+}
+
 // Close writes pending lines, releases the journal and ends waiting calls. The
 // bank cannot be used any more.
 func (b *Bank) Close() error {

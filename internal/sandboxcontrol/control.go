@@ -49,7 +49,7 @@ type Options struct {
 	OwnClock   bool
 	Store      *store.Store
 	Payins     *payin.Service
-	Processors processor.Registry
+	Processors processor.Accounts
 	Clock      *Clock
 }
 

@@ -111,7 +111,7 @@ func chargeRequest(m *store.Merchant, p *payment.Payin) processor.ChargeRequest 
 
 // applyCharge queries the bank and books its report before the notice arrives.
 func (c *Control) applyCharge(ctx context.Context, p *payment.Payin) error {
-	charger, ok := c.Processors[p.Processor].(processor.Charger)
+	charger, ok := c.Processors.Find(p.Processor).(processor.Charger)
 	if !ok {
 		return problem.New(problem.Unavailable, "The order's processor is not configured.")
 	}

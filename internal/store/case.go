@@ -52,12 +52,11 @@ const (
 	ReasonUnconfirmedChange CaseReason = "unconfirmed_change" // processor, externalId
 
 	// Of CaseNotice.
-	ReasonInvalidPayment         CaseReason = "invalid_payment"  // externalId
-	ReasonUnknownTransfer        CaseReason = "unknown_transfer" // externalId
-	ReasonProcessorNotConfigured CaseReason = "processor_not_configured"
-	ReasonUnsupportedSubject     CaseReason = "unsupported_subject" // externalId: about a refund, which the gateway does not make
-	ReasonUnreadable             CaseReason = "unreadable"
-	ReasonNotConfirmed           CaseReason = "not_confirmed" // in any attempt
+	ReasonInvalidPayment     CaseReason = "invalid_payment"     // externalId
+	ReasonUnknownTransfer    CaseReason = "unknown_transfer"    // externalId
+	ReasonUnsupportedSubject CaseReason = "unsupported_subject" // externalId: about a refund, which the gateway does not make
+	ReasonUnreadable         CaseReason = "unreadable"
+	ReasonNotConfirmed       CaseReason = "not_confirmed" // in any attempt
 )
 
 // Params are the facts in the text of a case.

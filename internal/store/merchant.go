@@ -17,8 +17,8 @@ type Merchant struct {
 	Number      int64 // short, begins every external id
 	Name        string
 	City        string
-	Processor   string
-	ReturnHosts []string // to which payers may be sent back
+	Routes      []payment.Route // by operation, method and position
+	ReturnHosts []string        // to which payers may be sent back
 	ClosedAt    time.Time
 	CreatedAt   time.Time
 
@@ -30,7 +30,6 @@ var merchantTable = newTable("merchants", []string{"id"},
 	intColumn("number", func(m *Merchant) *int64 { return &m.Number }),
 	textColumn("name", func(m *Merchant) *string { return &m.Name }),
 	textColumn("city", func(m *Merchant) *string { return &m.City }),
-	textColumn("processor", func(m *Merchant) *string { return &m.Processor }),
 	bytesColumn("webhook_secret", func(m *Merchant) *[]byte { return &m.webhookSecret }).as(hidden),
 	wordsColumn("return_hosts", func(m *Merchant) *[]string { return &m.ReturnHosts }),
 	timeColumn("closed_at", func(m *Merchant) *time.Time { return &m.ClosedAt }),
@@ -87,8 +86,8 @@ func (tx *Tx) nextNumber(ctx context.Context, random uint32) (int64, error) {
 	return last + 1, nil
 }
 
-// CreateMerchant adds a merchant with the next free number and its sealed webhook
-// secret. A taken name is ErrConflict.
+// CreateMerchant adds a merchant with the next free number, its routes and its sealed
+// webhook secret. A taken name is ErrConflict.
 func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Merchant, error) {
 	m.ID, m.CreatedAt = tx.NewID(), tx.Now
 	// Numbers are assigned one at a time, under the lock of the platform's row.
@@ -107,7 +106,7 @@ func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Me
 	if err := tx.InsertNew(ctx, merchantTable.insert, merchantTable.row(&m)); err != nil {
 		return m, fmt.Errorf("merchant %d: %w", m.Number, err)
 	}
-	return m, nil
+	return m, tx.addRoutes(ctx, m.ID, m.Routes)
 }
 
 // CloseMerchant marks a merchant as closed: its credentials are rejected from then on,
@@ -118,7 +117,13 @@ func (tx *Tx) CloseMerchant(ctx context.Context, id payment.ID) error {
 
 func (s *Store) merchant(ctx context.Context, by string, key any) (Merchant, error) {
 	m, err := scanMerchant(s.db.QueryRow(ctx, "SELECT "+merchantTable.selected+" FROM merchants t WHERE t."+by+" = $1", key))
-	return m, s.db.ReadError("merchant", err)
+	if err != nil {
+		return m, s.db.ReadError("merchant", err)
+	}
+	of, err := s.routes(ctx, "SELECT "+routeTable.selected+` FROM routes t
+		WHERE t.merchant_id = $1 ORDER BY t.operation, t.method, t.position`, m.ID[:])
+	m.Routes = of[m.ID]
+	return m, err
 }
 
 // Merchant reads a merchant; else ErrNotFound.
@@ -141,7 +146,14 @@ func (s *Store) MerchantByName(ctx context.Context, name string) (Merchant, erro
 func (s *Store) Merchants(ctx context.Context) ([]Merchant, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+merchantTable.selected+" FROM merchants t WHERE t.number > 0 ORDER BY t.number")
 	list, err := db.Collect(rows, err, scanMerchant)
-	return list, s.db.ReadError("merchants", err)
+	if err != nil {
+		return list, s.db.ReadError("merchants", err)
+	}
+	of, err := s.routes(ctx, "SELECT "+routeTable.selected+" FROM routes t ORDER BY t.merchant_id, t.operation, t.method, t.position")
+	for i := range list {
+		list[i].Routes = of[list[i].ID]
+	}
+	return list, err
 }
 
 // WebhookSecret opens the secret that signs deliveries to a merchant's per-order

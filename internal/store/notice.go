@@ -85,7 +85,7 @@ func (s *Store) NewNotice(n Notice) *NewNotice {
 
 type noticeNeeds struct {
 	fresh []*NewNotice
-	due   map[string]int // limits, by processor
+	due   map[string]int // limits, by account
 }
 
 // InsertNotice stores a notice, to be applied now, and reserves capacity to claim
@@ -95,13 +95,30 @@ func (n *Needs) InsertNotice(v *NewNotice) {
 	n.capacity.Notices++
 }
 
-// DueNotices reads up to limit due notices of a processor, oldest first, that no other
+// DueNotices reads up to limit due notices of an account, oldest first, that no other
 // process is claiming.
-func (n *Needs) DueNotices(processor string, limit int) {
+func (n *Needs) DueNotices(account string, limit int) {
 	if n.notices.due == nil {
 		n.notices.due = map[string]int{}
 	}
-	n.notices.due[processor] += limit
+	n.notices.due[account] += limit
+}
+
+// AccountsWithNotices lists the accounts that have notices due at a time: a node claims
+// only those of accounts that it can open.
+func (s *Store) AccountsWithNotices(ctx context.Context, now time.Time) ([]string, error) {
+	rows, err := s.db.Query(ctx, `WITH RECURSIVE queue (account) AS (
+			SELECT * FROM (SELECT processor FROM notices WHERE next_at > 0 ORDER BY processor LIMIT 1) AS first
+			UNION ALL
+			SELECT (SELECT t.processor FROM notices t WHERE t.next_at > 0 AND t.processor > queue.account
+				ORDER BY t.processor LIMIT 1) FROM queue WHERE queue.account IS NOT NULL)
+		SELECT account FROM queue WHERE account IS NOT NULL AND EXISTS (SELECT 1 FROM notices t
+			WHERE t.processor = queue.account AND t.next_at > 0 AND t.next_at <= $1)`, micros(now))
+	list, err := db.Collect(rows, err, func(r db.Scanner) (account string, err error) {
+		err = r.Scan(textDest[string]{&account})
+		return account, err
+	})
+	return list, s.db.ReadError("notices", err)
 }
 
 // insertNotices inserts new notices, claimed as far as the capacity allows.
@@ -138,9 +155,9 @@ func (l *Loaded) insertNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
 }
 
 func (l *Loaded) loadNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
-	for _, processor := range slices.Sorted(maps.Keys(n.notices.due)) {
+	for _, account := range slices.Sorted(maps.Keys(n.notices.due)) {
 		rows, err := tx.Query(ctx, "SELECT "+noticeTable.selected+` FROM notices t WHERE t.processor = $1 AND t.next_at > 0 AND t.next_at <= $2
-			ORDER BY t.next_at LIMIT $3`+tx.SkipLocked(), processor, micros(tx.Now), n.notices.due[processor])
+			ORDER BY t.next_at LIMIT $3`+tx.SkipLocked(), account, micros(tx.Now), n.notices.due[account])
 		list, err := db.Collect(rows, err, func(r db.Scanner) (*Notice, error) {
 			v := &Notice{}
 			if err := noticeTable.scan(r, v); err != nil {
@@ -158,12 +175,12 @@ func (l *Loaded) loadNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
 	return nil
 }
 
-// DueNotices are the loaded due notices that no decision of this commit has claimed or
-// changed, by processor, oldest first.
-func (l *Loaded) DueNotices() []Notice {
+// DueNotices are the loaded due notices that no decision of this commit has
+// claimed or changed, each account's oldest first.
+func (l *Loaded) DueNotices(account string) []Notice {
 	var list []Notice
 	for _, v := range l.notices {
-		if l.due(v.ClaimedBy, v.NextAt) {
+		if v.Processor == account && l.due(v.ClaimedBy, v.NextAt) {
 			list = append(list, *v)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 var unplanned = map[string]string{
 	"s.Backup": "an operator's command, which copies everything", "s.Verify": "an operator's command, which reads everything",
 	"s.VerifyEach": "likewise", "s.OpenCases": "an operator's command, over the open cases",
-	"s.Credentials": "an operator's command", "s.Close": "runs no query", "s.DB": "for tests",
+	"s.Credentials": "an operator's command", "s.Accounts": "an operator's command, and the start of a process", "s.Close": "runs no query", "s.DB": "for tests",
 	"s.Ended": "runs no query", "s.Engine": "runs no query", "s.Installation": "runs no query", "s.Keys": "runs no query",
 	"s.Writers": "runs no query", "s.Transact": "runs no query of its own", "n.Capacity": "runs no query", "c.UndoKeys": "runs no query",
 }
@@ -27,12 +27,12 @@ var unplanned = map[string]string{
 var unplannedFiles = []string{"verify.go", "verify_decision.go", "column.go"}
 
 // unplannedTexts are statements of commands in other files: the list of open cases,
-// the list of credentials, the first rows of a database, the mark of a backup.
-var unplannedTexts = regexp.MustCompile(`FROM cases t\s+WHERE t\\\.closed_at = 0 ORDER BY|FROM credentials t\s+WHERE t\\\.merchant_id|` +
+// the lists of credentials, accounts and routes, the first rows of a database, the mark of a backup.
+var unplannedTexts = regexp.MustCompile(`FROM cases t\s+WHERE t\\\.closed_at = 0 ORDER BY|FROM credentials t\s+WHERE t\\\.merchant_id|FROM accounts t ORDER BY|` +
 	`^\^INSERT INTO installation|^\^INSERT INTO merchants \\\(id, number|UPDATE installation SET epoch = \\\$1\$$`)
 
 // singleRows are the tables of which a transaction writes one row at most, or rows one by one.
-var singleRows = regexp.MustCompile(`UPDATE (brands|nodes|installation) AS t SET .* FROM unnest|INSERT INTO (settings|installation) `)
+var singleRows = regexp.MustCompile(`UPDATE (brands|nodes|installation|accounts) AS t SET .* FROM unnest|INSERT INTO (settings|installation|accounts) `)
 
 // Only the store has statements. Everything that others can call in it is either
 // called by the exercise, or listed above with a reason.

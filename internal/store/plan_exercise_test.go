@@ -83,7 +83,15 @@ func (v *exercise) setUp() {
 		must(t, tx.SaveBrand(ctx, store.Brand{Merchant: m, Title: "M"}))
 		must(t, tx.RegisterNode(ctx, v.node))
 		must(t, tx.SetSetting(ctx, "name", "value"))
-		_, err := tx.Setting(ctx, "name")
+		_, err := tx.CreateAccount(ctx, store.Account{ID: "bank", Driver: "sandbox"})
+		must(t, err)
+		_, err = tx.ChangeAccount(ctx, "bank", func(*store.Account) error { return nil })
+		must(t, err)
+		for range 2 { // one route, and several
+			must(t, tx.SetRoutes(ctx, m, payment.OperationPayin, payment.PIX, payment.AllRoutes("bank")))
+			must(t, tx.SetRoutes(ctx, m, payment.OperationPayin, payment.PIX, payment.AllRoutes("bank")[:1]))
+		}
+		_, err = tx.Setting(ctx, "name")
 		return err
 	})
 }
@@ -218,7 +226,7 @@ func (v *exercise) change(count int) {
 			d.Claim(v.node, l.Now())
 			c.SetDelivery(d)
 		}
-		for _, notice := range l.DueNotices() {
+		for _, notice := range l.DueNotices("bank") {
 			notice.ClaimedBy, notice.NextAt = v.node, time.Time{}
 			c.SetNotice(notice)
 		}

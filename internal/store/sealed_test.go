@@ -38,6 +38,12 @@ func newSealed(t *testing.T, s *store.Store) *sealed {
 			return nil
 		})
 		must(t, err)
+		write(t, s, func(tx *store.Tx) error {
+			_, err := tx.CreateAccount(t.Context(), store.Account{ID: name, Driver: "sandbox", Secrets: store.AccountSecrets{
+				Current: map[string]string{"key": "whsec_of_the_account"}, NoticeToken: "whsec_token",
+			}})
+			return err
+		})
 	}
 	return v
 }
@@ -49,15 +55,18 @@ func (v *sealed) reads(s *store.Store) map[string]error {
 	_, beneficiary := s.Payout(ctx, m, v.payouts[0])
 	_, body := s.Events(ctx, m, 0, 1)
 	_, secret := s.WebhookSecret(ctx, m)
+	account, err := s.Account(ctx, v.merchants[0].Name)
+	must(v.t, err)
 	var notice error
 	must(v.t, commit(v.t, s, func(n *store.Needs) { n.DueNotices("bank", 10) }, func(l *store.Loaded, _ *store.Changes) error {
-		for _, n := range l.DueNotices() {
+		for _, n := range l.DueNotices("bank") {
 			notice = errors.Join(notice, n.Damaged)
 		}
 		return nil
 	}))
 	return map[string]error{
 		"payins.personal": personal, "payouts.beneficiary": beneficiary, "events.body": body, "merchants.webhook_secret": secret, "notices.body": notice,
+		"accounts.secrets": account.Damaged,
 	}
 }
 
@@ -66,12 +75,12 @@ type column struct{ table, name, owner string }
 
 var sealedColumns = []column{
 	{"payins", "personal", "merchant_id"}, {"payouts", "beneficiary", "merchant_id"},
-	{"events", "body", "merchant_id"}, {"merchants", "webhook_secret", "id"}, {"notices", "body", "notice_id"},
+	{"events", "body", "merchant_id"}, {"merchants", "webhook_secret", "id"}, {"notices", "body", "notice_id"}, {"accounts", "secrets", "id"},
 }
 
 // row is the key of the first or the second owner's row.
 func (v *sealed) row(c column, i int) any {
-	if c.table == "notices" {
+	if c.table == "notices" || c.table == "accounts" {
 		return v.merchants[i].Name
 	}
 	return v.merchants[i].ID[:]

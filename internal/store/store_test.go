@@ -69,7 +69,7 @@ func query[V any](t testing.TB, s *store.Store, text string, args ...any) []V {
 func createMerchant(t testing.TB, s *store.Store, name string) (m store.Merchant) {
 	t.Helper()
 	write(t, s, func(tx *store.Tx) (err error) {
-		m, err = tx.CreateMerchant(t.Context(), store.Merchant{Name: name, City: "RECIFE", Processor: "bank"}, "whsec_"+name)
+		m, err = tx.CreateMerchant(t.Context(), store.Merchant{Name: name, City: "RECIFE", Routes: payment.AllRoutes("bank")}, "whsec_"+name)
 		return err
 	})
 	return m

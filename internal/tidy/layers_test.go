@@ -36,7 +36,7 @@ const (
 	basics    = " problem env"
 	rows      = " db store"
 	writing   = " commit write transition cluster worker"
-	useCases  = " dispute payin outgoing payout notice delivery merchant review"
+	useCases  = " dispute payin outgoing payout notice delivery account merchant review"
 )
 
 // rooms is the architecture: a room may import only the rooms in its row, which must all
@@ -90,6 +90,7 @@ var rooms = []room{
 	{"review", plain, "outgoing" + rows + middle + basics + writing},
 	{"notice", plain, "payin processor" + rows + middle + basics + writing},
 	{"delivery", plain, "webhook wire" + rows + middle + basics + writing},
+	{"account", plain, "processor" + rows + middle + basics + writing},
 	{"merchant", plain, "processor taxid" + rows + middle + basics + writing},
 
 	// Faces.
@@ -103,8 +104,8 @@ var rooms = []room{
 	// Assembly and commands. Only app imports concrete processors.
 	{"app", plain, "api httpapi checkout sandboxcontrol sandboxbank processor/sandbox processor/* processor wire webhook config" +
 		rows + middle + basics + writing + useCases + libraries},
-	{"bench", plain, "app config processor wire" + rows + middle + basics + writing + useCases + libraries},
-	{"cli", plain, "app bench config merchant review" + rows + middle + basics + libraries},
+	{"bench", plain, "account app config processor wire" + rows + middle + basics + writing + useCases + libraries},
+	{"cli", plain, "app bench config merchant account processor review" + rows + middle + basics + libraries},
 	{"cmd/porteira", plain, "cli"},
 
 	// For tests only.

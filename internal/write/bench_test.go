@@ -8,6 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/processortest"
 	"github.com/porteira/porteira/internal/store"
@@ -31,7 +32,7 @@ func BenchmarkOperations(b *testing.B) {
 		core := app.NewCore(app.CoreOptions{Store: s, Env: e, Processors: processor.Registry{coretest.BankName: offlineBank{coretest.NewBank()}}})
 		core.Writer.Start()
 		b.Cleanup(core.Writer.Stop)
-		m, err := core.Merchants.Create(b.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Processor: coretest.BankName}, "")
+		m, err := core.Merchants.Create(b.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Routes: payment.AllRoutes(coretest.BankName)}, "")
 		if err == nil {
 			err = core.Merchants.Fund(b.Context(), m, 1_000_000_000_000)
 		}

@@ -121,7 +121,7 @@ func due(g *coretest.Gateway) (notices, deliveries int) {
 	needs.DueDeliveries(g.Merchant.ID, 1000)
 	err := g.Store.Transact(g.T.Context(), func(tx *store.Tx) error {
 		return tx.Apply(g.T.Context(), &needs, func(l *store.Loaded, _ *store.Changes) error {
-			notices, deliveries = len(l.DueNotices()), len(l.DueDeliveries(g.Merchant.ID))
+			notices, deliveries = len(l.DueNotices(coretest.BankName)), len(l.DueDeliveries(g.Merchant.ID))
 			return none
 		})
 	})

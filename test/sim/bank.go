@@ -17,7 +17,7 @@ import (
 const (
 	bankURL    = "http://bank.sim"
 	bankSecret = "a secret between bank and gateways"
-	noticeURL  = "http://gateway.sim/inbound/sandbox"
+	noticeURL  = "http://gateway.sim/inbound/sandbox/sandbox"
 )
 
 // bank is the sandbox's bank in a separate process, with a journal that survives restarts.

@@ -12,6 +12,7 @@ import (
 
 	merchants "github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/test/sim/checker"
@@ -41,7 +42,7 @@ func (s *simulation) newMerchant(i int, seeder *merchants.Service, st *store.Sto
 		webhookSecret: "whsec_" + "c2ltdWxhdGlvbi13ZWJob29rLXNlY3JldC0wMDA" + strconv.Itoa(i),
 	}
 	err := seeder.Seed(s.ctx, merchants.Seed{
-		Merchant:      store.Merchant{Name: name, City: "SAO PAULO", Processor: sandbox.Name},
+		Merchant:      store.Merchant{Name: name, City: "SAO PAULO", Routes: payment.AllRoutes(sandbox.Name)},
 		WebhookSecret: m.webhookSecret, Funds: money.Cents(openingFunds),
 		Credential: merchants.NewCredential{KeyID: m.key, Secret: m.secret, Label: name},
 	})

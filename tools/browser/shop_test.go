@@ -14,6 +14,7 @@ import (
 
 	"github.com/porteira/porteira/internal/app/apptest"
 	"github.com/porteira/porteira/internal/merchant"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -60,7 +61,7 @@ func (s *shop) merchant(t testing.TB, name string) *shop {
 	host, _, _ := strings.Cut(strings.TrimPrefix(s.site.URL, "http://"), ":")
 	ctx := context.Background()
 	m, err := s.gateway.Admin.Merchants.Create(ctx, store.Merchant{
-		Name: name, City: "SAO PAULO", Processor: sandbox.Name, ReturnHosts: []string{host},
+		Name: name, City: "SAO PAULO", Routes: payment.AllRoutes(sandbox.Name), ReturnHosts: []string{host},
 	}, "")
 	if err != nil {
 		t.Fatal(err)

@@ -126,7 +126,7 @@ func (f *filler) openMerchants(ctx context.Context, n int) (err error) {
 		}
 	}
 	for i := len(f.merchants); i < n; i++ {
-		m, err := f.core.Merchants.Create(ctx, store.Merchant{Name: fmt.Sprintf("shop %d", i+1), City: "SAO PAULO", Processor: sandbox.Name}, "")
+		m, err := f.core.Merchants.Create(ctx, store.Merchant{Name: fmt.Sprintf("shop %d", i+1), City: "SAO PAULO", Routes: payment.AllRoutes(sandbox.Name)}, "")
 		if err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ type bank struct{ processor.Transferrer }
 
 // Profile implements [processor.Processor].
 func (bank) Profile() processor.Profile {
-	return processor.Profile{Name: sandbox.Name, Transfer: processor.Effect{Repeat: processor.RepeatReturnsFirst, Timeout: 5 * time.Second}}
+	return processor.Profile{Name: sandbox.Name, Methods: payment.Methods, Transfer: processor.Effect{Repeat: processor.RepeatReturnsFirst, Timeout: 5 * time.Second}}
 }
 
 // NewCharge implements [processor.OfflineCharger].

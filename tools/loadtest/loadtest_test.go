@@ -10,6 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/db/dbtest"
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -107,7 +108,7 @@ func TestFillRefusesOtherDatabases(t *testing.T) {
 	}
 	s := open(t, o)
 	err = s.Transact(t.Context(), func(tx *store.Tx) error {
-		_, err := tx.CreateMerchant(context.Background(), store.Merchant{Name: "Loja", City: "RECIFE", Processor: "sandbox"}, "whsec_x")
+		_, err := tx.CreateMerchant(context.Background(), store.Merchant{Name: "Loja", City: "RECIFE", Routes: payment.AllRoutes("sandbox")}, "whsec_x")
 		return err
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,6 +122,16 @@ func (o Opened) Serve(t testing.TB) *Gateway {
 	return g
 }
 
+// NoticePath is the path of the sandbox's account for notices.
+func (g *Gateway) NoticePath() string {
+	g.T.Helper()
+	url, err := g.App.NoticeURL(context.Background(), sandbox.Name)
+	if err != nil {
+		g.T.Fatal(err)
+	}
+	return strings.TrimPrefix(url, g.App.BaseURL())
+}
+
 // Stop shuts the gateway down and waits for it. It may be called again.
 func (g *Gateway) Stop() { g.stop() }
 
@@ -166,7 +177,7 @@ func Start(t testing.TB, engine string, flags ...string) *Installed {
 func (g *Installed) NewMerchant(name string, funds money.Cents) (store.Merchant, *Client) {
 	g.T.Helper()
 	ctx := context.Background()
-	m, err := g.Admin.Merchants.Create(ctx, store.Merchant{Name: name, City: "SAO PAULO", Processor: sandbox.Name}, "")
+	m, err := g.Admin.Merchants.Create(ctx, store.Merchant{Name: name, City: "SAO PAULO", Routes: payment.AllRoutes(sandbox.Name)}, "")
 	if err != nil {
 		g.T.Fatal(err)
 	}

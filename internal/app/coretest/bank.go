@@ -68,7 +68,7 @@ func NewBank() *Bank {
 		Now:       func() time.Time { return Start },
 		Transfers: map[string]*Transfer{}, Charges: map[string]*processor.ChargeReport{},
 		Profiled: processor.Profile{
-			Name:     BankName,
+			Name: BankName, Methods: payment.Methods,
 			Transfer: processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: time.Minute, Timeout: 5 * time.Second},
 			Charge:   processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: time.Minute, Timeout: 4 * time.Second},
 		},

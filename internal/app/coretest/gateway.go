@@ -93,7 +93,7 @@ func New(t *testing.T, engine string, change ...func(e *env.Env)) *Gateway {
 func (g *Gateway) newMerchant(name string) {
 	g.T.Helper()
 	var err error
-	g.Merchant, err = g.Merchants.Create(g.T.Context(), store.Merchant{Name: name, City: "SAO PAULO", Processor: BankName}, "")
+	g.Merchant, err = g.Merchants.Create(g.T.Context(), store.Merchant{Name: name, City: "SAO PAULO", Routes: payment.AllRoutes(BankName)}, "")
 	g.Must(err)
 	g.Must(g.Merchants.Fund(g.T.Context(), g.Merchant, Opening))
 }

@@ -38,7 +38,7 @@ func NewMemory(t *testing.T, opening money.Cents) *Memory {
 	t.Helper()
 	e, clock := env.Virtual(Start, 1)
 	m := &Memory{T: t, Clock: clock, Env: e, Opening: opening}
-	m.Merchant = store.Merchant{ID: m.NewID(), Number: 1, Name: "Loja", City: "SAO PAULO", Processor: BankName}
+	m.Merchant = store.Merchant{ID: m.NewID(), Number: 1, Name: "Loja", City: "SAO PAULO", Routes: payment.AllRoutes(BankName)}
 	m.Node = m.NewID()
 	m.Rows = store.Given{
 		NewID: m.NewID, Nodes: []store.Node{{ID: m.Node}}, Merchants: []store.Merchant{m.Merchant},

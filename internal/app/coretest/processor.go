@@ -11,8 +11,19 @@ import (
 func (g *Gateway) Processor(name string, p processor.Processor) {
 	g.T.Helper()
 	g.Restart(func(o *app.CoreOptions) {
-		o.Processors = maps.Clone(o.Processors)
-		o.Processors[name] = p
+		registry := maps.Clone(o.Processors.(processor.Registry))
+		registry[name] = p
+		o.Processors = registry
+	})
+}
+
+// NoProcessor restarts the process without a processor, as one that cannot open it.
+func (g *Gateway) NoProcessor(name string) {
+	g.T.Helper()
+	g.Restart(func(o *app.CoreOptions) {
+		registry := maps.Clone(o.Processors.(processor.Registry))
+		delete(registry, name)
+		o.Processors = registry
 	})
 }
 

@@ -73,7 +73,9 @@ func (endless) Read(p []byte) (int, error) {
 
 const completeAnswer = `{"externalId":"abc","amount":100,"method":"PIX","state":"processing"}`
 
-func problem(code bankapi.Code) string { return `{"code":"` + string(code) + `","message":"words"}` }
+func problemBody(code bankapi.Code) string {
+	return `{"code":"` + string(code) + `","message":"words"}`
+}
 
 // classifications are the expected outcomes of each answer.
 var classifications = []struct {
@@ -83,27 +85,27 @@ var classifications = []struct {
 	outcome processor.Outcome
 	lookup  processor.Lookup
 }{
-	{"malformed", 400, problem(bankapi.CodeRequestInvalid), processor.Refused, processor.LookupUnknown},
-	{"charge refused", 422, problem(bankapi.CodeChargeRefused), processor.Refused, processor.LookupUnknown},
-	{"account invalid", 422, problem(bankapi.CodeAccountInvalid), processor.Refused, processor.LookupUnknown},
-	{"refund refused", 422, problem(bankapi.CodeRefundRefused), processor.Refused, processor.LookupUnknown},
-	{"no such payment", 422, problem(bankapi.CodePaymentUnknown), processor.Refused, processor.LookupUnknown},
-	{"refund too large", 422, problem(bankapi.CodeRefundTooMuch), processor.Refused, processor.LookupUnknown},
-	{"disputed", 422, problem(bankapi.CodePaymentDisputed), processor.Refused, processor.LookupUnknown},
-	{"other content before", 409, problem(bankapi.CodeContentDiffers), processor.Unknown, processor.LookupUnknown},
-	{"credentials revoked", 401, problem(bankapi.CodeUnauthorized), processor.Unknown, processor.LookupUnknown},
+	{"malformed", 400, problemBody(bankapi.CodeRequestInvalid), processor.Refused, processor.LookupUnknown},
+	{"charge refused", 422, problemBody(bankapi.CodeChargeRefused), processor.Refused, processor.LookupUnknown},
+	{"account invalid", 422, problemBody(bankapi.CodeAccountInvalid), processor.Refused, processor.LookupUnknown},
+	{"refund refused", 422, problemBody(bankapi.CodeRefundRefused), processor.Refused, processor.LookupUnknown},
+	{"no such payment", 422, problemBody(bankapi.CodePaymentUnknown), processor.Refused, processor.LookupUnknown},
+	{"refund too large", 422, problemBody(bankapi.CodeRefundTooMuch), processor.Refused, processor.LookupUnknown},
+	{"disputed", 422, problemBody(bankapi.CodePaymentDisputed), processor.Refused, processor.LookupUnknown},
+	{"other content before", 409, problemBody(bankapi.CodeContentDiffers), processor.Unknown, processor.LookupUnknown},
+	{"credentials revoked", 401, problemBody(bankapi.CodeUnauthorized), processor.Unknown, processor.LookupUnknown},
 
-	{"charge not found", 404, problem(bankapi.CodeChargeUnknown), processor.Unknown, processor.NotFound},
-	{"transfer not found", 404, problem(bankapi.CodeTransferUnknown), processor.Unknown, processor.NotFound},
-	{"refund not found", 404, problem(bankapi.CodeRefundUnknown), processor.Unknown, processor.NotFound},
-	{"no such route", 404, problem(bankapi.CodeNotFound), processor.Unknown, processor.LookupUnknown},
+	{"charge not found", 404, problemBody(bankapi.CodeChargeUnknown), processor.Unknown, processor.NotFound},
+	{"transfer not found", 404, problemBody(bankapi.CodeTransferUnknown), processor.Unknown, processor.NotFound},
+	{"refund not found", 404, problemBody(bankapi.CodeRefundUnknown), processor.Unknown, processor.NotFound},
+	{"no such route", 404, problemBody(bankapi.CodeNotFound), processor.Unknown, processor.LookupUnknown},
 	{"not found by a proxy", 404, `{"error":"not found"}`, processor.Unknown, processor.LookupUnknown},
-	{"query refused", 503, problem(bankapi.CodeQueryRefused), processor.Unknown, processor.LookupUnknown},
+	{"query refused", 503, problemBody(bankapi.CodeQueryRefused), processor.Unknown, processor.LookupUnknown},
 
-	{"documented code, other status", 500, problem(bankapi.CodeAccountInvalid), processor.Unknown, processor.LookupUnknown},
+	{"documented code, other status", 500, problemBody(bankapi.CodeAccountInvalid), processor.Unknown, processor.LookupUnknown},
 	{"documented status, no code", 422, `{}`, processor.Unknown, processor.LookupUnknown},
-	{"documented status, other code", 422, problem("surprise"), processor.Unknown, processor.LookupUnknown},
-	{"documented status, half a body", 422, problem(bankapi.CodeAccountInvalid)[:20], processor.Unknown, processor.LookupUnknown},
+	{"documented status, other code", 422, problemBody("surprise"), processor.Unknown, processor.LookupUnknown},
+	{"documented status, half a body", 422, problemBody(bankapi.CodeAccountInvalid)[:20], processor.Unknown, processor.LookupUnknown},
 	{"half a body", 200, completeAnswer[:40], processor.Unknown, processor.LookupUnknown},
 	{"no body", 200, "", processor.Unknown, processor.LookupUnknown},
 	{"double member", 200, `{"externalId":"abc",` + completeAnswer[1:], processor.Unknown, processor.LookupUnknown},
@@ -111,17 +113,17 @@ var classifications = []struct {
 	{"unknown state", 200, strings.Replace(completeAnswer, "processing", "dancing", 1), processor.Unknown, processor.LookupUnknown},
 	{"created", 201, completeAnswer, processor.Unknown, processor.LookupUnknown},
 	{"no content", 204, "", processor.Unknown, processor.LookupUnknown},
-	{"redirect", 302, problem("moved"), processor.Unknown, processor.LookupUnknown},
-	{"forbidden", 403, problem("forbidden"), processor.Unknown, processor.LookupUnknown},
-	{"too large", 413, problem(bankapi.CodeBodyTooLarge), processor.Unknown, processor.LookupUnknown},
-	{"other type", 415, problem(bankapi.CodeMediaUnsupported), processor.Unknown, processor.LookupUnknown},
-	{"too many requests", 429, problem(bankapi.CodeTooManyRequests), processor.Later, processor.LookupUnknown},
-	{"id in use", 409, problem(bankapi.CodeIDInUse), processor.Known, processor.LookupUnknown},
-	{"rate limit, by a proxy", 429, problem("rate_limited"), processor.Unknown, processor.LookupUnknown},
-	{"server error", 500, problem(bankapi.CodeInternal), processor.Unknown, processor.LookupUnknown},
+	{"redirect", 302, problemBody("moved"), processor.Unknown, processor.LookupUnknown},
+	{"forbidden", 403, problemBody("forbidden"), processor.Unknown, processor.LookupUnknown},
+	{"too large", 413, problemBody(bankapi.CodeBodyTooLarge), processor.Unknown, processor.LookupUnknown},
+	{"other type", 415, problemBody(bankapi.CodeMediaUnsupported), processor.Unknown, processor.LookupUnknown},
+	{"too many requests", 429, problemBody(bankapi.CodeTooManyRequests), processor.Later, processor.LookupUnknown},
+	{"id in use", 409, problemBody(bankapi.CodeIDInUse), processor.Known, processor.LookupUnknown},
+	{"rate limit, by a proxy", 429, problemBody("rate_limited"), processor.Unknown, processor.LookupUnknown},
+	{"server error", 500, problemBody(bankapi.CodeInternal), processor.Unknown, processor.LookupUnknown},
 	{"bad gateway", 502, "<html>", processor.Unknown, processor.LookupUnknown},
-	{"unavailable", 503, problem("x"), processor.Unknown, processor.LookupUnknown},
-	{"gateway timeout", 504, problem("x"), processor.Unknown, processor.LookupUnknown},
+	{"unavailable", 503, problemBody("x"), processor.Unknown, processor.LookupUnknown},
+	{"gateway timeout", 504, problemBody("x"), processor.Unknown, processor.LookupUnknown},
 }
 
 // TestClassification tries each answer. A row in the code that claims more than
@@ -142,7 +144,7 @@ func TestClassification(t *testing.T) {
 			}
 		})
 		for _, v := range verdicts {
-			if v.status == c.status && problem(v.code) == c.body {
+			if v.status == c.status && problemBody(v.code) == c.body {
 				tested[v] = true
 			}
 		}
@@ -172,7 +174,7 @@ func TestUnreadableAnswersAreUnknown(t *testing.T) {
 		"done, but untyped":    {status: 200, body: completeAnswer, header: http.Header{"Content-Type": nil}},
 		"done, but compressed": {status: 200, body: completeAnswer, header: http.Header{"Content-Encoding": {"gzip"}}},
 		"refused, but HTML": {
-			status: 422, body: problem(bankapi.CodeAccountInvalid), header: http.Header{"Content-Type": {"text/html"}},
+			status: 422, body: problemBody(bankapi.CodeAccountInvalid), header: http.Header{"Content-Type": {"text/html"}},
 		},
 		"endless":              {status: 200, stream: endless{}},
 		"cut off by the net":   {status: 200, stream: io.MultiReader(strings.NewReader(completeAnswer), failing{})},

@@ -26,7 +26,7 @@ func FuzzNotice(f *testing.F) {
 	f.Add("", "", []byte("{}"), int64(301))
 	f.Add("01795372200", "00", []byte(`{"id":"n1","subject":"transfer","externalId":"abc","payment":{"id":"E1","amount":1}}`), int64(-300))
 	f.Add("x", "", []byte(`{"id":"n1","subject":"refund","externalId":"a","payment":{"id":"E\u00001","amount":-1,"endToEndId":"\u0000"}}`), int64(300))
-	p := &Processor{secret: testSecret}
+	p := &Processor{secrets: []string{testSecret}}
 	f.Fuzz(func(t *testing.T, timestamp, signature string, body []byte, shift int64) {
 		id, err := p.VerifyNotice(http.Header{bankapi.HeaderTimestamp: {timestamp}, bankapi.HeaderSignature: {signature}}, body, start)
 		if err == nil && (timestamp != header.Get(bankapi.HeaderTimestamp) || signature != header.Get(bankapi.HeaderSignature)) {

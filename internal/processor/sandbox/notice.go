@@ -29,11 +29,13 @@ var (
 
 // VerifyNotice implements [processor.Notifier]. Every error is an [ErrNotice].
 func (p *Processor) VerifyNotice(h http.Header, body []byte, now time.Time) (noticeID string, err error) {
-	notice, err := verifyNotice(p.secret, h, body, now)
-	if err != nil {
-		return "", errors.Join(ErrNotice, err)
+	for _, secret := range p.secrets {
+		var notice bankapi.Notice
+		if notice, err = verifyNotice(secret, h, body, now); err == nil {
+			return notice.ID, nil
+		}
 	}
-	return notice.ID, nil
+	return "", errors.Join(ErrNotice, err)
 }
 
 func verifyNotice(secret string, h http.Header, body []byte, now time.Time) (n bankapi.Notice, err error) {

@@ -23,8 +23,12 @@ type Options struct {
 	URL string
 	// Secret is shared with the bank.
 	Secret string
+	// PreviousSecret, if not "", is accepted in notices beside Secret.
+	PreviousSecret string
 	// Transport carries requests to it.
 	Transport http.RoundTripper
+	// Inside: the bank is in this process, and needs no registration for notices.
+	Inside bool
 	// Offline reports whether a charge may be generated without calling the
 	// bank; nil: never.
 	Offline func() bool
@@ -34,7 +38,8 @@ type Options struct {
 // context.
 type Processor struct {
 	client  client
-	secret  string
+	secrets []string // accepted in notices
+	inside  bool
 	offline func() bool
 }
 
@@ -49,6 +54,8 @@ var (
 	_ processor.BalanceReader = (*Processor)(nil)
 
 	_ processor.TestCardTaker = (*Processor)(nil)
+	_ processor.Registrar     = (*Processor)(nil)
+	_ processor.Inspector     = (*Processor)(nil)
 )
 
 // NewProcessor returns the driver of a bank. The error says which option is
@@ -58,7 +65,11 @@ func NewProcessor(o Options) (*Processor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Processor{client: c, secret: c.secret, offline: o.Offline}, nil
+	p := &Processor{client: c, secrets: []string{c.secret}, inside: o.Inside, offline: o.Offline}
+	if o.PreviousSecret != "" {
+		p.secrets = append(p.secrets, o.PreviousSecret)
+	}
+	return p, nil
 }
 
 // Profile implements [processor.Processor]. The quiet period need not cover

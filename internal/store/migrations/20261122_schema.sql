@@ -36,13 +36,43 @@ CREATE TABLE merchants (
     number         BIGINT NOT NULL UNIQUE,
     name           TEXT   NOT NULL,
     city           TEXT   NOT NULL,
-    processor      TEXT   NOT NULL,
     webhook_secret BYTEA  NOT NULL,
     return_hosts   TEXT   NOT NULL,
     closed_at      BIGINT NOT NULL,
     created_at     BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX merchants_name ON merchants (name);
+
+-- Reference table: one contract with one processor each, which the operator named.
+-- Orders, sends, receipts, notices and clearing accounts keep the id forever, so no
+-- row is removed. merchant_id is empty if all merchants share the account. secrets is
+-- sealed, with the token of the address for notices. version increases by each
+-- change: every node polls it.
+CREATE TABLE accounts (
+    id          TEXT {{bytewise}} NOT NULL PRIMARY KEY,
+    driver      TEXT   NOT NULL,
+    merchant_id BYTEA  NOT NULL,
+    settings    TEXT   NOT NULL,
+    secrets     BYTEA  NOT NULL,
+    state       TEXT   NOT NULL,
+    version     BIGINT NOT NULL,
+    created_at  BIGINT NOT NULL,
+    updated_at  BIGINT NOT NULL
+);
+
+-- Reference table: the accounts of a merchant's new orders, in order. The empty method
+-- is every method that has no routes of its own. A maximum or share of 0 is none.
+CREATE TABLE routes (
+    merchant_id BYTEA  NOT NULL REFERENCES merchants (id),
+    operation   TEXT   NOT NULL,
+    method      TEXT   NOT NULL,
+    position    BIGINT NOT NULL,
+    account     TEXT {{bytewise}} NOT NULL,
+    minimum     BIGINT NOT NULL CHECK (minimum >= 0),
+    maximum     BIGINT NOT NULL CHECK (maximum >= 0),
+    share       BIGINT NOT NULL CHECK (share >= 0 AND share <= 100),
+    PRIMARY KEY (merchant_id, operation, method, position)
+);
 
 -- Reference table. A secret is kept as a keyed hash; the second one lives during rotation.
 CREATE TABLE credentials (

@@ -26,7 +26,7 @@ var merchantTests = []test{
 		numbers := make([]int64, 8)
 		s.concurrently(len(numbers), func(i int) error {
 			return s.store.Transact(s.Context(), func(tx *store.Tx) error {
-				m, err := tx.CreateMerchant(s.Context(), store.Merchant{Name: fmt.Sprint("concurrent ", i), Processor: "bank"}, "")
+				m, err := tx.CreateMerchant(s.Context(), store.Merchant{Name: fmt.Sprint("concurrent ", i), Routes: payment.AllRoutes("bank")}, "")
 				numbers[i] = m.Number
 				return err
 			})

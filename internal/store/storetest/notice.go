@@ -67,7 +67,7 @@ func (s *suite) addNotices(processor string, ids ...string) operation {
 func claimNotices(processor string, node payment.ID, limit int, claimed *[]store.Notice) operation {
 	return does(func(n *needs) { n.DueNotices(processor, limit) }, func(l *loaded, c *changes) {
 		*claimed = nil
-		for _, n := range l.DueNotices() {
+		for _, n := range l.DueNotices(processor) {
 			n.NextAt, n.ClaimedBy, n.Attempts = time.Time{}, node, n.Attempts+1
 			c.SetNotice(n)
 			*claimed = append(*claimed, n)
@@ -79,6 +79,9 @@ func claimNotices(processor string, node payment.ID, limit int, claimed *[]store
 func (s *suite) claimNotices(processor string, node payment.ID) (mine []store.Notice) {
 	s.Helper()
 	s.commit(claimNotices(processor, node, 1000, &mine))
+	for _, n := range mine {
+		s.equal("processor", n.Processor, processor)
+	}
 	return mine
 }
 

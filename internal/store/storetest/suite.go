@@ -25,6 +25,7 @@ var topics = []struct {
 }{
 	{"columns", columnTests},
 	{"merchants", merchantTests},
+	{"accounts and routes", accountTests},
 	{"references", externalTests},
 	{"pay-ins", payinTests},
 	{"payouts", payoutTests},
@@ -262,7 +263,7 @@ func (s *suite) concurrently(n int, work func(i int) error) {
 func (s *suite) merchant() store.Merchant {
 	s.Helper()
 	s.made++
-	m := store.Merchant{Name: fmt.Sprintf("%s %d", s.Name(), s.made), City: "OLINDA", Processor: "bank"}
+	m := store.Merchant{Name: fmt.Sprintf("%s %d", s.Name(), s.made), City: "OLINDA", Routes: payment.AllRoutes("bank")}
 	s.write(func(tx *store.Tx) (err error) {
 		m, err = tx.CreateMerchant(s.Context(), m, "whsec_"+m.Name)
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/db/dbtest"
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/processortest"
 	"github.com/porteira/porteira/internal/store"
@@ -36,7 +37,7 @@ type bank struct{}
 
 func (bank) Profile() processor.Profile {
 	return processor.Profile{
-		Name: bankName, Charge: processor.Effect{Timeout: time.Second},
+		Name: bankName, Methods: payment.Methods, Charge: processor.Effect{Timeout: time.Second},
 		Transfer: processor.Effect{Repeat: processor.RepeatReturnsFirst, Timeout: 5 * time.Second, QuietPeriod: time.Second},
 	}
 }
@@ -123,7 +124,7 @@ func newScene(t *testing.T, engine string) *scene {
 	})
 	// There is no heartbeat, so nothing is claimed when it is created.
 	s.must(s.Cluster.Join(s.ctx, 0, false))
-	s.merchant, err = s.Merchants.Create(s.ctx, store.Merchant{Name: "shop", City: "SAO PAULO", Processor: bankName}, "")
+	s.merchant, err = s.Merchants.Create(s.ctx, store.Merchant{Name: "shop", City: "SAO PAULO", Routes: payment.AllRoutes(bankName)}, "")
 	s.must(err)
 	s.must(s.Merchants.Fund(s.ctx, s.merchant, 100_000))
 	return s

@@ -1,0 +1,318 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/account"
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+)
+
+type accountCommand struct {
+	settings
+
+	Add     accountAdd     `cmd:"" help:"Add an account. It calls nobody; porteira account test does."`
+	List    accountList    `cmd:"" help:"List accounts."`
+	Show    accountShow    `cmd:"" help:"Show an account and its address for notices."`
+	Test    accountTest    `cmd:"" help:"Check an account at its processor, without an effect there."`
+	Drain   accountDrain   `cmd:"" help:"Take no new orders; everything else continues."`
+	Suspend accountSuspend `cmd:"" help:"Send nothing; held money stays held."`
+	Resume  accountResume  `cmd:"" help:"Use a draining or suspended account again."`
+	Rotate  accountRotate  `cmd:"" help:"Replace secrets or the token for notices; the previous ones stay valid until --finish."`
+}
+
+// accountView is an account as the commands show it: no secret, except the token in
+// noticeUrl.
+type accountView struct {
+	ID          string            `json:"id"`
+	Driver      string            `json:"driver"`
+	Merchant    string            `json:"merchant,omitempty"` // name; "" if all share it
+	State       string            `json:"state"`
+	Settings    map[string]string `json:"settings"`
+	Secrets     []string          `json:"secrets"` // names only
+	NoticeURL   string            `json:"noticeUrl"`
+	Certificate *string           `json:"certificate"` // null: the driver has none
+	Health      string            `json:"health"`
+	Rotating    bool              `json:"rotating"`
+	Version     int64             `json:"version"`
+	CreatedAt   time.Time         `json:"createdAt"`
+	UpdatedAt   time.Time         `json:"updatedAt"`
+}
+
+func viewAccount(a *app.Admin, v *store.Account, merchants map[payment.ID]string) accountView {
+	health := "ok"
+	if _, err := a.Registry.Of(v.ID); err != nil {
+		health = "cannot be opened"
+		if v.Damaged != nil {
+			health = "its secrets do not open: check the master key"
+		}
+	}
+	settings := v.Settings
+	if settings == nil {
+		settings = map[string]string{}
+	}
+	return accountView{
+		ID: v.ID, Driver: v.Driver, Merchant: merchants[v.Merchant], State: string(v.State), Settings: settings,
+		Secrets:   append([]string{}, slices.Sorted(maps.Keys(v.Secrets.Current))...),
+		NoticeURL: a.PublicURL + account.NoticePath(v), Health: health,
+		Rotating: len(v.Secrets.Previous) > 0 || v.Secrets.PreviousToken != "",
+		Version:  v.Version, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt,
+	}
+}
+
+// merchantNames are the names of merchants by their ids.
+func merchantNames(r *runner, a *app.Admin) (map[payment.ID]string, error) {
+	list, err := a.Store.Merchants(r.ctx)
+	names := map[payment.ID]string{}
+	for i := range list {
+		names[list[i].ID] = list[i].Name
+	}
+	return names, err
+}
+
+// showAccount prints an account after a change, or as it is.
+func showAccount(r *runner, a *app.Admin, v *store.Account, first string) error {
+	if _, err := a.Registry.Follow(r.ctx); err != nil {
+		return err
+	}
+	names, err := merchantNames(r, a)
+	if err != nil {
+		return err
+	}
+	view := viewAccount(a, v, names)
+	return r.out.show(view, func(w io.Writer) {
+		if first != "" {
+			_, _ = fmt.Fprintf(w, "%s\n\n", first)
+		}
+		rows := [][]string{
+			{"  name", view.ID}, {"  driver", view.Driver}, {"  merchant", orAll(view.Merchant)}, {"  state", view.State},
+		}
+		for _, name := range slices.Sorted(maps.Keys(view.Settings)) {
+			rows = append(rows, []string{"  " + name, view.Settings[name]})
+		}
+		for _, name := range view.Secrets {
+			rows = append(rows, []string{"  " + name, "(sealed)"})
+		}
+		table(w, append(rows, []string{"  notices at", view.NoticeURL}, []string{"  health", view.Health}))
+	})
+}
+
+func orAll(merchant string) string {
+	if merchant == "" {
+		return "(all)"
+	}
+	return merchant
+}
+
+type accountAdd struct {
+	Name     string            `arg:"" help:"The account's name, which stands forever in orders and ledger accounts."`
+	Driver   string            `required:"" help:"The driver: sandbox." placeholder:"DRIVER"`
+	Merchant string            `help:"The only merchant that may use it; without it all may." placeholder:"NAME"`
+	Set      map[string]string `help:"A setting of the driver; may be repeated." mapsep:"none" placeholder:"KEY=VALUE"`
+	Secret   map[string]string `help:"A secret of the driver, read from a file or a variable; may be repeated." mapsep:"none" placeholder:"KEY=@FILE|KEY=env:NAME"`
+}
+
+// Run adds an account.
+func (c *accountAdd) Run(r *runner, root *commands) error {
+	return r.admin(&root.Account.settings, func(a *app.Admin) error {
+		v := store.Account{ID: c.Name, Driver: c.Driver, Settings: c.Set}
+		var err error
+		if v.Secrets.Current, err = r.readSecrets(c.Secret); err != nil {
+			return err
+		}
+		if c.Merchant != "" {
+			m, err := merchantNamed(r, a, c.Merchant)
+			if err != nil {
+				return err
+			}
+			v.Merchant = m.ID
+		}
+		if v, err = a.Accounts.Add(r.ctx, v); err != nil {
+			return err
+		}
+		return showAccount(r, a, &v, "Added account "+v.ID+": running gateways open it within 2 seconds.")
+	})
+}
+
+// readSecrets reads secrets from files and variables. They are never arguments, which
+// other users of a machine can see.
+func (r *runner) readSecrets(sources map[string]string) (map[string]string, error) {
+	secrets := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		source := sources[name]
+		if path, ok := strings.CutPrefix(source, "@"); ok {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return nil, configError{fmt.Errorf("cannot read secret %s: %w", name, err)}
+			}
+			secrets[name] = strings.TrimRight(string(text), "\r\n")
+			continue
+		}
+		variable, ok := strings.CutPrefix(source, "env:")
+		if !ok {
+			return nil, configError{fmt.Errorf("secret %s: write %s=@FILE or %s=env:NAME, because other users of this machine can see arguments", name, name, name)}
+		}
+		at := slices.IndexFunc(r.Environ, func(pair string) bool { return strings.HasPrefix(pair, variable+"=") })
+		if at < 0 {
+			return nil, configError{fmt.Errorf("secret %s: the variable %s is not set", name, variable)}
+		}
+		_, secrets[name], _ = strings.Cut(r.Environ[at], "=")
+	}
+	return secrets, nil
+}
+
+type accountList struct{}
+
+// Run lists accounts.
+func (c *accountList) Run(r *runner, root *commands) error {
+	return r.admin(&root.Account.settings, func(a *app.Admin) error {
+		list, err := a.Store.Accounts(r.ctx)
+		if err != nil {
+			return err
+		}
+		names, err := merchantNames(r, a)
+		if err != nil {
+			return err
+		}
+		views := make([]accountView, len(list))
+		rows := [][]string{{"NAME", "DRIVER", "MERCHANT", "STATE", "HEALTH", "CREATED", "CHANGED", "VERSION"}}
+		for i := range list {
+			v := viewAccount(a, &list[i], names)
+			views[i] = v
+			rows = append(rows, []string{v.ID, v.Driver, orAll(v.Merchant), v.State, v.Health, stamp(v.CreatedAt), stamp(v.UpdatedAt), strconv.FormatInt(v.Version, 10)})
+		}
+		return r.out.show(views, func(w io.Writer) { table(w, rows) })
+	})
+}
+
+type accountShow struct {
+	Name string `arg:"" help:"The account's name."`
+}
+
+// Run shows an account.
+func (c *accountShow) Run(r *runner, root *commands) error {
+	return r.admin(&root.Account.settings, func(a *app.Admin) error {
+		v, err := a.Accounts.Find(r.ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		return showAccount(r, a, &v, "")
+	})
+}
+
+type accountTest struct {
+	Name string `arg:"" help:"The account's name."`
+}
+
+// findingView is a finding as the command shows it.
+type findingView struct {
+	Check   string `json:"check"`
+	Problem string `json:"problem"` // "" if it is right
+	Action  string `json:"action"`
+}
+
+// Run checks an account at its processor. The exit code is 1 if something is wrong.
+func (c *accountTest) Run(r *runner, root *commands) error {
+	return r.admin(&root.Account.settings, func(a *app.Admin) error {
+		v, err := a.Accounts.Find(r.ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		findings := []findingView{}
+		wrong := false
+		for _, f := range a.Inspect(r.ctx, &v) {
+			findings = append(findings, findingView(f))
+			wrong = wrong || f.Problem != ""
+		}
+		err = r.out.show(findings, func(w io.Writer) {
+			for _, f := range findings {
+				if f.Problem == "" {
+					_, _ = fmt.Fprintf(w, "  ok     %s\n", f.Check)
+					continue
+				}
+				_, _ = fmt.Fprintf(w, "  wrong  %s: %s\n         %s\n", f.Check, f.Problem, f.Action)
+			}
+		})
+		if err == nil && wrong {
+			err = errDefects
+		}
+		return err
+	})
+}
+
+type accountDrain struct {
+	Name string `arg:"" help:"The account's name."`
+}
+
+// Run drains an account.
+func (c *accountDrain) Run(r *runner, root *commands) error {
+	return setState(r, root, c.Name, payment.AccountDraining, "it takes no new orders")
+}
+
+type accountSuspend struct {
+	Name string `arg:"" help:"The account's name."`
+}
+
+// Run suspends an account.
+func (c *accountSuspend) Run(r *runner, root *commands) error {
+	return setState(r, root, c.Name, payment.AccountSuspended, "nothing is sent, and held money stays held until porteira account resume "+c.Name)
+}
+
+type accountResume struct {
+	Name string `arg:"" help:"The account's name."`
+}
+
+// Run makes an account live again.
+func (c *accountResume) Run(r *runner, root *commands) error {
+	return setState(r, root, c.Name, payment.AccountLive, "everything is allowed again")
+}
+
+func setState(r *runner, root *commands, name string, to payment.AccountState, effect string) error {
+	return r.admin(&root.Account.settings, func(a *app.Admin) error {
+		v, err := a.Accounts.SetState(r.ctx, name, to)
+		if err != nil {
+			return err
+		}
+		return showAccount(r, a, &v, "Account "+name+" is "+string(to)+" within 2 seconds: "+effect+".")
+	})
+}
+
+type accountRotate struct {
+	Name        string            `arg:"" help:"The account's name."`
+	Secret      map[string]string `help:"A secret to replace; may be repeated." mapsep:"none" placeholder:"KEY=@FILE|KEY=env:NAME"`
+	NoticeToken bool              `help:"Replace the token in the address for notices."`
+	Finish      bool              `help:"Refuse the previous secrets and token from now on."`
+}
+
+// Run rotates secrets.
+func (c *accountRotate) Run(r *runner, root *commands) error {
+	if c.Finish == (len(c.Secret) > 0 || c.NoticeToken) {
+		return configError{fmt.Errorf("name what to replace (--secret, --notice-token), or --finish")}
+	}
+	return r.admin(&root.Account.settings, func(a *app.Admin) error {
+		if c.Finish {
+			v, err := a.Accounts.Finish(r.ctx, c.Name)
+			if err != nil {
+				return err
+			}
+			return showAccount(r, a, &v, "The previous secrets of account "+c.Name+" are refused within 2 seconds.")
+		}
+		secrets, err := r.readSecrets(c.Secret)
+		if err != nil {
+			return err
+		}
+		v, err := a.Accounts.Rotate(r.ctx, c.Name, secrets, c.NoticeToken)
+		if err != nil {
+			return err
+		}
+		return showAccount(r, a, &v, "Rotated. The previous values stay valid; once the new ones work: porteira account rotate "+c.Name+" --finish")
+	})
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+)
+
+type routeCommand struct {
+	settings
+
+	Set  routeSet  `cmd:"" help:"Set the accounts of a merchant's new orders, in order."`
+	List routeList `cmd:"" help:"List a merchant's routes."`
+	Test routeTest `cmd:"" help:"Show which account would take an order."`
+}
+
+// routeView is a route as the commands show it. Amounts are cents.
+type routeView struct {
+	Operation string `json:"operation"`
+	Method    string `json:"method"` // "" is every method without routes of its own
+	Account   string `json:"account"`
+	Minimum   int64  `json:"minimum"`
+	Maximum   int64  `json:"maximum"` // 0: none
+	Share     int    `json:"share"`   // percent; 0: none
+}
+
+func viewRoute(v payment.Route) routeView {
+	return routeView{string(v.Operation), string(v.Method), v.Account, int64(v.Minimum), int64(v.Maximum), v.Share}
+}
+
+func orEvery(method payment.Method) string {
+	if method == "" {
+		return "(every)"
+	}
+	return string(method)
+}
+
+type routeSet struct {
+	Merchant  string   `arg:"" help:"The merchant's name."`
+	Accounts  []string `arg:"" optional:"" help:"Accounts in order, as NAME[:share=PERCENT][:min=CENTS][:max=CENTS]; none removes the routes."`
+	Operation string   `required:"" enum:"payin,payout" help:"The operation: ${enum}."`
+	Method    string   `help:"The method, such as PIX; without it every method that has no routes of its own." placeholder:"METHOD"`
+}
+
+// Run sets routes.
+func (c *routeSet) Run(r *runner, root *commands) error {
+	var list []payment.Route
+	for _, text := range strings.FieldsFunc(strings.Join(c.Accounts, ","), func(c rune) bool { return c == ',' }) {
+		v, err := parseRoute(text)
+		if err != nil {
+			return configError{err}
+		}
+		list = append(list, v)
+	}
+	return r.admin(&root.Route.settings, func(a *app.Admin) error {
+		m, err := merchantNamed(r, a, c.Merchant)
+		if err != nil {
+			return err
+		}
+		if err := a.Accounts.SetRoutes(r.ctx, &m, payment.Operation(c.Operation), payment.Method(c.Method), list); err != nil {
+			return err
+		}
+		return listRoutes(r, a, c.Merchant, "Set. Running gateways follow within 2 seconds.")
+	})
+}
+
+// parseRoute reads NAME[:share=PERCENT][:min=CENTS][:max=CENTS].
+func parseRoute(text string) (payment.Route, error) {
+	name, rest, more := strings.Cut(text, ":")
+	v := payment.Route{Account: name}
+	for more {
+		var part string
+		part, rest, more = strings.Cut(rest, ":")
+		key, value, _ := strings.Cut(part, "=")
+		n, err := strconv.ParseInt(value, 10, 64)
+		switch {
+		case err != nil || n < 0:
+			return v, fmt.Errorf("%q: write NAME:share=PERCENT:min=CENTS:max=CENTS", text)
+		case key == "share" && n <= 100:
+			v.Share = int(n)
+		case key == "min":
+			v.Minimum = money.Cents(n)
+		case key == "max":
+			v.Maximum = money.Cents(n)
+		default:
+			return v, fmt.Errorf("%q: write NAME:share=PERCENT:min=CENTS:max=CENTS", text)
+		}
+	}
+	return v, nil
+}
+
+type routeList struct {
+	Merchant string `arg:"" help:"The merchant's name."`
+}
+
+// Run lists routes.
+func (c *routeList) Run(r *runner, root *commands) error {
+	return r.admin(&root.Route.settings, func(a *app.Admin) error { return listRoutes(r, a, c.Merchant, "") })
+}
+
+func listRoutes(r *runner, a *app.Admin, merchant, first string) error {
+	m, err := merchantNamed(r, a, merchant)
+	if err != nil {
+		return err
+	}
+	views := []routeView{}
+	rows := [][]string{{"OPERATION", "METHOD", "ACCOUNT", "MINIMUM", "MAXIMUM", "SHARE"}}
+	for _, v := range m.Routes {
+		views = append(views, viewRoute(v))
+		row := []string{string(v.Operation), orEvery(v.Method), v.Account, "", "", ""}
+		if v.Minimum > 0 {
+			row[3] = v.Minimum.English()
+		}
+		if v.Maximum > 0 {
+			row[4] = v.Maximum.English()
+		}
+		if v.Share > 0 {
+			row[5] = strconv.Itoa(v.Share) + "%"
+		}
+		rows = append(rows, row)
+	}
+	return r.out.show(views, func(w io.Writer) {
+		if first != "" {
+			_, _ = fmt.Fprintf(w, "%s\n\n", first)
+		}
+		table(w, rows)
+	})
+}
+
+type routeTest struct {
+	Merchant  string `arg:"" help:"The merchant's name."`
+	Operation string `default:"payin" enum:"payin,payout" help:"The operation: ${enum}."`
+	Method    string `default:"PIX" help:"The method." placeholder:"METHOD"`
+	Amount    int64  `required:"" help:"The order's amount in cents." placeholder:"CENTS"`
+}
+
+// choiceView is a route, and why it cannot take the order; "" if it can.
+type choiceView struct {
+	Account string `json:"account"`
+	Problem string `json:"problem"`
+}
+
+// Run shows which account would take an order, and why others would not. The exit code is 1
+// if none would.
+func (c *routeTest) Run(r *runner, root *commands) error {
+	return r.admin(&root.Route.settings, func(a *app.Admin) error {
+		m, err := merchantNamed(r, a, c.Merchant)
+		if err != nil {
+			return err
+		}
+		o := processor.NewOrder{Merchant: m.ID, Operation: payment.Operation(c.Operation), Method: payment.Method(c.Method), Amount: money.Cents(c.Amount)}
+		views := []choiceView{}
+		chosen := false
+		for _, v := range payment.RoutesOf(m.Routes, o.Operation, o.Method) {
+			view := choiceView{Account: v.Account}
+			if err := processor.Eligible(a.Registry, v, o); err != nil {
+				view.Problem = detail(err)
+			} else {
+				chosen = true
+			}
+			views = append(views, view)
+		}
+		err = r.out.show(views, func(w io.Writer) {
+			for _, v := range views {
+				if v.Problem == "" {
+					v.Problem = "can take the order"
+				}
+				_, _ = fmt.Fprintf(w, "  %s: %s\n", v.Account, v.Problem)
+			}
+			if !chosen {
+				_, _ = fmt.Fprintln(w, "No account can take the order.")
+			}
+		})
+		if err == nil && !chosen {
+			err = errDefects
+		}
+		return err
+	})
+}

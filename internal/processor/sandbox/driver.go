@@ -1,0 +1,92 @@
+package sandbox
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
+)
+
+// The settings and secrets of an account.
+const (
+	SettingBaseURL = "base-url"    // of the bank; without it the account has the gateway's own bank
+	SecretBank     = "bank-secret" // shared with the bank; for base-url
+)
+
+// secretMin is the minimum length of the bank's secret, in bytes.
+const secretMin = 16
+
+// Driver opens accounts at sandbox banks.
+type Driver struct {
+	// Own is the bank of the gateway's configuration; nil if it has none. An account
+	// without base-url is there.
+	Own *Options
+}
+
+var _ processor.Driver = Driver{}
+
+// Kind implements [processor.Driver].
+func (Driver) Kind() string { return Name }
+
+// Contract implements [processor.Driver]: a bank is one contract.
+func (Driver) Contract(a processor.Account) string { return a.Settings[SettingBaseURL] }
+
+// Open implements [processor.Driver].
+func (d Driver) Open(a processor.Account, e processor.Env) (processor.Processor, error) {
+	var fields []problem.FieldError
+	fault := func(field, code, detail string) {
+		fields = append(fields, problem.FieldError{Field: field, Code: code, Detail: detail})
+	}
+	unknown := func(kind string, given map[string]string, known string) {
+		for name := range given {
+			if name != known {
+				fault(kind+"."+name, problem.CodeUnknownField, "is unknown to the driver sandbox")
+			}
+		}
+	}
+	unknown("settings", a.Settings, SettingBaseURL)
+	unknown("secrets", a.Secrets, SecretBank)
+	base, secret := a.Settings[SettingBaseURL], a.Secrets[SecretBank]
+	switch {
+	case base == "" && d.Own == nil:
+		fault("settings."+SettingBaseURL, problem.CodeRequired, "is missing, and this gateway has no bank of its own (--bank)")
+	case base == "" && secret != "":
+		fault("secrets."+SecretBank, problem.CodeNotAllowed, "is for an account with base-url")
+	case base != "" && !bankapi.IsURL(base):
+		fault("settings."+SettingBaseURL, problem.CodeInvalidFormat, "must be an absolute HTTP address")
+	}
+	if base != "" && len(secret) < secretMin {
+		fault("secrets."+SecretBank, problem.CodeTooShort, "must have at least 16 characters")
+	}
+	if len(fields) > 0 {
+		return nil, problem.New(problem.ValidationFailed, "Invalid account.").WithFields(fields...)
+	}
+	o := Options{URL: base, Secret: secret, Transport: e.Transport}
+	if base == "" {
+		o = *d.Own
+	}
+	o.PreviousSecret = a.Previous[SecretBank]
+	return NewProcessor(o)
+}
+
+// Register implements [processor.Registrar].
+func (p *Processor) Register(ctx context.Context, noticeURL string, ttl time.Duration) error {
+	if p.inside {
+		return nil
+	}
+	return p.client.do(ctx, http.MethodPut, "/notify-urls", bankapi.Listener{URL: noticeURL, TTLSeconds: int64(ttl / time.Second)}, nil).cause()
+}
+
+// Inspect implements [processor.Inspector]: it reads the first payment of the bank's list.
+func (p *Processor) Inspect(ctx context.Context) []processor.Finding {
+	if _, err := p.Read(ctx, processor.FeedPayments, ""); err != nil {
+		return []processor.Finding{{
+			Check: "bank", Problem: "The bank does not answer as it should: " + err.Error(),
+			Action: "Check that the bank runs at base-url, and that bank-secret is its secret.",
+		}}
+	}
+	return []processor.Finding{{Check: "bank"}}
+}

@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// Account is one contract with one processor.
+type Account struct {
+	ID        string     // chosen by the operator; stands forever in orders and ledger accounts
+	Driver    string     // kind of the driver
+	Merchant  payment.ID // zero if all merchants share it
+	Settings  map[string]string
+	Secrets   AccountSecrets
+	State     payment.AccountState
+	Version   int64 // increases by each change
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	Damaged   error // why Secrets does not open; Secrets is then empty
+
+	sealed []byte // Secrets
+}
+
+// AccountSecrets is what an account seals. A previous value is valid beside the current
+// one from a rotation until it is dropped or the next rotation.
+type AccountSecrets struct {
+	Current       map[string]string `json:"current,omitempty"`
+	Previous      map[string]string `json:"previous,omitempty"`
+	NoticeToken   string            `json:"noticeToken"` // in the path for notices
+	PreviousToken string            `json:"previousToken,omitempty"`
+}
+
+var accountTable = newTable("accounts", []string{"id"},
+	textColumn("id", func(a *Account) *string { return &a.ID }),
+	textColumn("driver", func(a *Account) *string { return &a.Driver }),
+	optionalIDColumn("merchant_id", func(a *Account) *payment.ID { return &a.Merchant }),
+	jsonColumn("settings", func(a *Account) *map[string]string { return &a.Settings }).as(mutable),
+	bytesColumn("secrets", func(a *Account) *[]byte { return &a.sealed }).as(mutable),
+	textColumn("state", func(a *Account) *payment.AccountState { return &a.State }).as(mutable),
+	intColumn("version", func(a *Account) *int64 { return &a.Version }).as(mutable),
+	timeColumn("created_at", func(a *Account) *time.Time { return &a.CreatedAt }),
+	timeColumn("updated_at", func(a *Account) *time.Time { return &a.UpdatedAt }).as(mutable),
+)
+
+var (
+	accountUpdate = accountTable.updateBy("", "id", "version")
+	accountByID   = "SELECT " + accountTable.selected + " FROM accounts t WHERE t.id = $1"
+)
+
+func accountSecrets(id string) db.AssociatedData {
+	return db.AssociatedData{Table: "accounts", Column: "secrets\x00" + id}
+}
+
+func (a *Account) seal(keys *db.Keyring) error {
+	plain, err := json.Marshal(&a.Secrets, json.Deterministic(true))
+	if err != nil {
+		return fmt.Errorf("store: secrets of account %s: %w", a.ID, err)
+	}
+	a.sealed = keys.Seal(accountSecrets(a.ID), plain)
+	return nil
+}
+
+// scanAccount reads an account. Secrets that do not open leave it damaged: one damaged
+// row must not stop the others.
+func scanAccount(keys *db.Keyring) func(r db.Scanner) (Account, error) {
+	return func(r db.Scanner) (Account, error) {
+		a := Account{Settings: map[string]string{}}
+		if err := accountTable.scan(r, &a); err != nil {
+			return a, err
+		}
+		plain, err := keys.Open(accountSecrets(a.ID), a.sealed)
+		if err == nil && json.Unmarshal(plain, &a.Secrets) != nil {
+			err = fmt.Errorf("%w: accounts.secrets is not JSON", db.ErrSealed)
+		}
+		a.Damaged = err
+		return a, nil
+	}
+}
+
+// CreateAccount adds an account, in its first version. A taken id is ErrConflict.
+func (tx *Tx) CreateAccount(ctx context.Context, a Account) (Account, error) {
+	a.Version, a.CreatedAt, a.UpdatedAt = 1, tx.Now, tx.Now
+	if a.Settings == nil {
+		a.Settings = map[string]string{}
+	}
+	if err := a.seal(tx.Keys()); err != nil {
+		return a, err
+	}
+	return a, tx.InsertNew(ctx, accountTable.insert, accountTable.row(&a))
+}
+
+// ChangeAccount changes settings, secrets or state of an account, whose next version it
+// becomes. Errors: ErrNotFound, ErrSealed if its secrets do not open, and that of change.
+func (tx *Tx) ChangeAccount(ctx context.Context, id string, change func(a *Account) error) (Account, error) {
+	a, err := scanAccount(tx.Keys())(tx.QueryRow(ctx, accountByID+tx.ForUpdate(), id))
+	if err != nil {
+		return a, db.NotFound(err)
+	}
+	if a.Damaged != nil {
+		return a, a.Damaged
+	}
+	a.Settings = maps.Clone(a.Settings)
+	if err := change(&a); err != nil {
+		return a, err
+	}
+	if err := a.seal(tx.Keys()); err != nil {
+		return a, err
+	}
+	last := a.Version
+	a.Version, a.UpdatedAt = last+1, tx.Now
+	missed, err := tx.Update(ctx, accountUpdate.RowUpdate, accountUpdate.row(&a, last))
+	if err == nil && len(missed) > 0 {
+		err = fmt.Errorf("%w: account", ErrConflict)
+	}
+	return a, err
+}
+
+// Account reads an account; else ErrNotFound.
+func (s *Store) Account(ctx context.Context, id string) (Account, error) {
+	a, err := scanAccount(s.Keys())(s.db.QueryRow(ctx, accountByID, id))
+	return a, s.db.ReadError("account", err)
+}
+
+// Accounts lists all accounts by id.
+func (s *Store) Accounts(ctx context.Context) ([]Account, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+accountTable.selected+" FROM accounts t ORDER BY t.id")
+	list, err := db.Collect(rows, err, scanAccount(s.Keys()))
+	return list, s.db.ReadError("accounts", err)
+}
+
+// AccountVersions reads the version of each account, by id: what a node polls.
+func (s *Store) AccountVersions(ctx context.Context) (map[string]int64, error) {
+	rows, err := s.db.Query(ctx, "SELECT id, version FROM accounts ORDER BY id")
+	list, err := db.Collect(rows, err, func(r db.Scanner) (a Account, err error) {
+		err = r.Scan(textDest[string]{&a.ID}, intDest[int64]{&a.Version})
+		return a, err
+	})
+	versions := make(map[string]int64, len(list))
+	for i := range list {
+		versions[list[i].ID] = list[i].Version
+	}
+	return versions, s.db.ReadError("accounts", err)
+}

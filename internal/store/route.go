@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// routeRow is a route of a merchant.
+type routeRow struct {
+	payment.Route
+
+	merchant payment.ID
+	position int // from 1, of the routes with the same operation and method
+}
+
+var routeTable = newTable("routes", []string{"merchant_id", "operation", "method", "position"},
+	idColumn("merchant_id", func(r *routeRow) *payment.ID { return &r.merchant }),
+	textColumn("operation", func(r *routeRow) *payment.Operation { return &r.Operation }),
+	textColumn("method", func(r *routeRow) *payment.Method { return &r.Method }),
+	intColumn("position", func(r *routeRow) *int { return &r.position }),
+	textColumn("account", func(r *routeRow) *string { return &r.Account }),
+	intColumn("minimum", func(r *routeRow) *cents { return &r.Minimum }),
+	intColumn("maximum", func(r *routeRow) *cents { return &r.Maximum }),
+	intColumn("share", func(r *routeRow) *int { return &r.Share }),
+)
+
+func scanRoute(r db.Scanner) (routeRow, error) {
+	var v routeRow
+	return v, routeTable.scan(r, &v)
+}
+
+// SetRoutes replaces the routes of a merchant for an operation and a method by these
+// accounts, in order. None removes them.
+func (tx *Tx) SetRoutes(ctx context.Context, merchant payment.ID, operation payment.Operation, method payment.Method, list []payment.Route) error {
+	if _, err := tx.Exec(ctx, "DELETE FROM routes WHERE merchant_id = $1 AND operation = $2 AND method = $3",
+		merchant[:], string(operation), string(method)); err != nil {
+		return err
+	}
+	for i := range list {
+		list[i].Operation, list[i].Method = operation, method
+	}
+	return tx.addRoutes(ctx, merchant, list)
+}
+
+// addRoutes adds the first routes of a merchant for their operations and methods.
+func (tx *Tx) addRoutes(ctx context.Context, merchant payment.ID, list []payment.Route) error {
+	type key struct {
+		operation payment.Operation
+		method    payment.Method
+	}
+	last := map[key]int{}
+	rows := make([][]any, len(list))
+	for i, r := range list {
+		k := key{r.Operation, r.Method}
+		last[k]++
+		rows[i] = routeTable.row(&routeRow{Route: r, merchant: merchant, position: last[k]})
+	}
+	return tx.InsertNew(ctx, routeTable.insert, rows...)
+}
+
+// routes reads routes, each merchant's by operation, method and position.
+func (s *Store) routes(ctx context.Context, text string, args ...any) (map[payment.ID][]payment.Route, error) {
+	rows, err := s.db.Query(ctx, text, args...)
+	list, err := db.Collect(rows, err, scanRoute)
+	of := map[payment.ID][]payment.Route{}
+	for i := range list {
+		of[list[i].merchant] = append(of[list[i].merchant], list[i].Route)
+	}
+	return of, s.db.ReadError("routes", err)
+}
