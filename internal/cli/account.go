@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -295,7 +296,7 @@ type accountRotate struct {
 // Run rotates secrets.
 func (c *accountRotate) Run(r *runner, root *commands) error {
 	if c.Finish == (len(c.Secret) > 0 || c.NoticeToken) {
-		return configError{fmt.Errorf("name what to replace (--secret, --notice-token), or --finish")}
+		return configError{errors.New("name what to replace (--secret, --notice-token), or --finish")}
 	}
 	return r.admin(&root.Account.settings, func(a *app.Admin) error {
 		if c.Finish {

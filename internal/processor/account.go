@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -117,19 +118,17 @@ type NewOrder struct {
 // accounts cannot be used now.
 func Choose(accounts Accounts, routes []payment.Route, o NewOrder) (id string, p Processor, err error) {
 	var eligible []payment.Route
-	none := problem.New(problem.MethodNotEnabled, "The merchant has no route for this payment method.")
-	err = none
 	for _, r := range payment.RoutesOf(routes, o.Operation, o.Method) {
 		refused := Eligible(accounts, r, o)
 		switch {
 		case refused == nil:
 			eligible = append(eligible, r)
-		case err == error(none) || problem.Is(refused, problem.Unavailable): // it may become eligible
+		case err == nil || problem.Is(refused, problem.Unavailable): // it may become eligible
 			err = refused
 		}
 	}
 	if len(eligible) == 0 {
-		return "", nil, err
+		return "", nil, cmp.Or[error](err, problem.New(problem.MethodNotEnabled, "The merchant has no route for this payment method."))
 	}
 	id = payment.SharedRoute(eligible, o.ExternalID).Account
 	p, err = accounts.Of(id)

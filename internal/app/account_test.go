@@ -1,0 +1,92 @@
+package app_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/account"
+	"github.com/porteira/porteira/internal/app/apptest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor/sandbox"
+)
+
+// postAppended sends a signed notice to an address that the contract does not list.
+func postAppended(t *testing.T, address, body string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(signed(body, apptest.BankSecret, 0), "\n") {
+		name, value, _ := strings.Cut(line, ": ")
+		r.Header.Set(name, value)
+	}
+	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode
+}
+
+// A running gateway follows the commands of another process without a restart: states,
+// and the address for notices.
+func TestGatewayFollowsAccounts(t *testing.T) {
+	onBoth(t, func(t *testing.T, g *apptest.Installed) {
+		serial := 0
+		until := func(status int) {
+			t.Helper()
+			apptest.Until(t, func() string {
+				serial++
+				if got := g.Ask("POST", "/payout", with(payoutOf, "{ref}", fmt.Sprint("follows ", serial))); got.Status != status {
+					return fmt.Sprintf("answered %d %s, want %d", got.Status, got.Body, status)
+				}
+				return ""
+			})
+		}
+		set := func(state payment.AccountState) {
+			t.Helper()
+			if _, err := g.Admin.Accounts.SetState(t.Context(), sandbox.Name, state); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until(201)
+		set(payment.AccountSuspended)
+		until(503)
+		set(payment.AccountLive)
+		until(201)
+
+		first := g.NoticePath()
+		rotated, err := g.Admin.Accounts.Rotate(t.Context(), sandbox.Name, nil, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := account.NoticePath(&rotated)
+		body := `{"id":"of-nobody","subject":"charge","externalId":"0000000000000000000000000000nobody","createdAt":"2026-01-01T00:00:00Z"}`
+		send := func(path string, status int) {
+			t.Helper()
+			apptest.Until(t, func() string {
+				if got := g.Anonymous().Ask("POST", path, body, strings.Split(signed(body, apptest.BankSecret, 0), "\n")...); got.Status != status {
+					return fmt.Sprintf("answered %d, want %d", got.Status, status)
+				}
+				return ""
+			})
+		}
+		send(next, 200)
+		send(first, 200)
+		for path, status := range map[string]int{next + "/pix": 200, next + "/": 200, next + "x/pix": 404} {
+			if got := postAppended(t, g.Base+path, body); got != status { // processors append to the address
+				t.Errorf("%d for an appended path, want %d", got, status)
+			}
+		}
+		if _, err := g.Admin.Accounts.Finish(t.Context(), sandbox.Name); err != nil {
+			t.Fatal(err)
+		}
+		send(first, 404)
+		send(next, 200)
+		order := g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "after the rotation"))
+		g.Must(204, "POST", "/sandbox/payin/"+order.Get("id")+"/pay", "")
+	})
+}
