@@ -16,6 +16,7 @@ import (
 func setUp(t *testing.T, g *coretest.Gateway) (s *account.Service, r *account.Registry, other *coretest.Bank) {
 	t.Helper()
 	other = coretest.NewBank()
+	other.Now = g.Bank.Now
 	s, r = g.Accounts(coretest.Driver{Name: "test", Banks: map[string]processor.Processor{"one": g.Bank, "two": other}})
 	g.Account(s, coretest.BankName, "test", "one")
 	g.Account(s, "second", "test", "two")

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -136,6 +137,20 @@ func (r *Registry) Allows(id string, use payment.AccountUse) error {
 func (r *Registry) OpenTo(id string, merchant payment.ID) bool {
 	v := r.get(id)
 	return v != nil && (v.account.Merchant.IsZero() || v.account.Merchant == merchant)
+}
+
+// AddedUntil implements [processor.Accounts].
+func (r *Registry) AddedUntil(t time.Time, merchant payment.ID) []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var list []string
+	for id, v := range r.accounts {
+		shared := v.account.Merchant.IsZero() || v.account.Merchant == merchant
+		if shared && !v.account.CreatedAt.After(t) && (v.proc == nil || processor.Offers(v.proc, payment.OperationPayout, payment.PIX)) {
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 // IDs implements [processor.Accounts].

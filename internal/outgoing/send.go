@@ -37,7 +37,7 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 		if !ok {
 			continue // another process may open the account
 		}
-		if e.Processors.Allows(d.Processor, payment.UseTransfer) != nil {
+		if e.Processors.Allows(d.Processor, payment.UseTransfer) != nil || e.Node.Frozen(d.Processor) {
 			continue // its payouts stay queued
 		}
 		pool := e.sends.Of(d.Processor, proc.Profile().Transfer.Slots)

@@ -2,6 +2,8 @@ package payout
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -27,7 +29,13 @@ func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutR
 		}
 		return p, false, err
 	}
-	if err := s.Writer.Do(ctx, op); err != nil {
+	err = s.Writer.Do(ctx, op)
+	if errors.Is(err, errElsewhere) {
+		if op, err = s.newRequestOp(m, r, op.elsewhere); err == nil {
+			err = s.Writer.Do(ctx, op)
+		}
+	}
+	if err != nil {
 		return p, false, err
 	}
 	if !op.Fresh {
@@ -40,8 +48,10 @@ func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutR
 // RequestOp is the operation that stores a new payout.
 type RequestOp struct {
 	in       *store.NewPayout
-	frozen   bool // its account's payouts wait after a restore
+	frozen   bool // payouts wait after a restore
 	restored bool // the database was restored at some time
+	// elsewhere is the account of the transfer that was found, if it is not the payout's.
+	elsewhere string
 
 	// Payout is the order as it is stored: the new one, or the one that has its reference.
 	// Fresh is false for the latter.
@@ -59,9 +69,27 @@ func (s *Service) NewRequestOp(m store.Merchant, r *wire.PayoutRequest) (*Reques
 	if err != nil {
 		return nil, err
 	}
+	return s.newRequestOp(m, r, account)
+}
+
+func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, account string) (*RequestOp, error) {
 	p := s.newPayout(&m, r, account)
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
-	return &RequestOp{in: in, frozen: s.Frozen(p.Processor), restored: s.History() > 0, Payout: p}, err
+	return &RequestOp{in: in, frozen: s.frozen(&m, account), restored: s.History() > 0, Payout: p}, err
+}
+
+// frozen reports whether new payouts of a merchant wait after a restore: while the
+// transfers of any account are not read at which the same request may have been paid in
+// the past that the backup lacks. Its routes may have been others then.
+func (s *Service) frozen(m *store.Merchant, account string) bool {
+	if s.History() == 0 {
+		return false
+	}
+	accounts := append(s.Processors.AddedUntil(s.RestoredAt(), m.ID), account)
+	for _, r := range payment.RoutesOf(m.Routes, payment.OperationPayout, payment.PIX) {
+		accounts = append(accounts, r.Account)
+	}
+	return slices.ContainsFunc(accounts, s.Frozen)
 }
 
 func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest, account string) payment.Payout {
@@ -109,7 +137,7 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	// The reference may be this payout's since an earlier run whose commit was unknown:
 	// v.Fresh then answers the merchant "created", while l.Fresh, which is false, keeps
 	// the money from being held twice.
-	v.Fresh = v.Payout.ID == in.ID
+	v.Fresh, v.elsewhere = v.Payout.ID == in.ID, ""
 	found, adopts := l.FoundTransfer(in.Merchant, in.ExternalID)
 	adopts = adopts && found.AdoptedAt.IsZero()
 	balances := l.Balances(in.Merchant)
@@ -127,6 +155,10 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	case v.frozen:
 		c.ReleaseReference(v.in)
 		return errFrozen
+	case adopts && found.Processor != in.Processor:
+		c.ReleaseReference(v.in)
+		v.elsewhere = found.Processor
+		return errElsewhere
 	case available < in.Amount+in.Fee:
 		c.ReleaseReference(v.in)
 		return insufficientBalance()
@@ -160,6 +192,9 @@ const frozenRetry = 10 * time.Second
 
 var errFrozen = problem.New(problem.Unavailable, "Payouts wait: the database was restored from a backup, and the transfers at the processor are being compared with it. "+
 	"The referenceId remains unused. Send the same request again later.").WithRetryAfter(frozenRetry)
+
+// errElsewhere means that the request was paid before the restore, at another account.
+var errElsewhere = errors.New("payout: its transfer was found at another account")
 
 func insufficientBalance() error {
 	return problem.New(problem.InsufficientBalance, "The available balance does not cover this payout. The referenceId remains unused.")

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/money"
@@ -53,6 +54,9 @@ type Accounts interface {
 	OpenTo(id string, merchant payment.ID) bool
 	// Authentic reports whether a token is that of the account's path for notices.
 	Authentic(id, token string) bool
+	// AddedUntil lists the accounts, open or not, that were added until t and from which
+	// money of a merchant may have left.
+	AddedUntil(t time.Time, merchant payment.ID) []string
 	// IDs lists the open accounts, sorted.
 	IDs() []string
 }
@@ -84,6 +88,9 @@ func (r Registry) OpenTo(string, payment.ID) bool { return true }
 
 // Authentic implements [Accounts]: the token of an account is its id.
 func (r Registry) Authentic(id, token string) bool { return r[id] != nil && token == id }
+
+// AddedUntil implements [Accounts].
+func (r Registry) AddedUntil(time.Time, payment.ID) []string { return r.IDs() }
 
 // IDs implements [Accounts].
 func (r Registry) IDs() []string { return slices.Sorted(maps.Keys(r)) }

@@ -1,0 +1,78 @@
+package account_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// A payout that was paid in the past that a restored backup lacks is not paid again at
+// another account: a new payout waits until the transfers of every account are read, and
+// gets the account of the one that is found.
+func TestRoutesAfterARestore(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		s, _, other := setUp(t, g)
+		g.SetRoutes(s, payment.OperationPayout, "", "second")
+		g.Heartbeat()
+		g.Bank.Pay(processor.TransferRequest{
+			ExternalID: g.Store.ExternalID(&g.Merchant, payment.OperationPayout, "lost"), Amount: 900_00,
+		}, processor.TransferPaid)
+		g.Execute("UPDATE installation SET epoch = epoch - 3")
+		g.Heartbeat()
+		g.Bank.Down = true
+		g.Jump(g.Bank.Profiled.Transfer.QuietPeriod + time.Second)
+		g.ReadFeeds()
+		g.Heartbeat()
+		if g.Node.Frozen("second") || !g.Node.Frozen(coretest.BankName) {
+			t.Fatal("only the transfers of the account that answers are read")
+		}
+		request := func() (payment.Payout, error) {
+			p, _, err := g.Payouts.Request(t.Context(), g.Merchant, coretest.PayoutRequest("lost", 900_00))
+			return p, err
+		}
+		if _, err := request(); !problem.Is(err, problem.Unavailable) {
+			t.Fatalf("a payout while the transfers of another account are not read: %v", err)
+		}
+		g.Bank.Down = false
+		g.Pass(time.Minute)
+		g.Clear()
+		g.WantCases(store.CasePayoutFound)
+		p, err := request()
+		if err != nil || p.Processor != coretest.BankName {
+			t.Fatalf("the found transfer is at %s, and its payout at %s, %v", coretest.BankName, p.Processor, err)
+		}
+		g.WantCases()
+		for range 5 {
+			g.Send()
+			g.LookUp()
+			g.Jump(time.Minute)
+		}
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		if len(g.Bank.Calls)+len(other.Calls) != 0 {
+			t.Errorf("%d and %d further transfers", len(g.Bank.Calls), len(other.Calls))
+		}
+		g.WantBalances(100_00, 0)
+		g.WantProven()
+	})
+}
+
+// An account that was added after the restore, and to which no payout is routed, delays none.
+func TestAccountThatIsAddedAfterARestoreDelaysNoPayout(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		s, r, _ := setUp(t, g)
+		g.Heartbeat()
+		g.Execute("UPDATE installation SET epoch = epoch - 3")
+		g.Heartbeat()
+		g.Clear()
+		g.Account(s, "third", "test", "none") // cannot be opened
+		follow(t, r)
+		if _, _, err := g.Payouts.Request(t.Context(), g.Merchant, coretest.PayoutRequest("next", 1_00)); err != nil {
+			t.Error(err)
+		}
+	})
+}
