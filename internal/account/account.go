@@ -157,19 +157,12 @@ func (s *Service) Ensure(ctx context.Context, a store.Account) (store.Account, e
 	return a, err
 }
 
-// ErrFrozen says that an account leaves the state frozen only when its transfers since the
-// backup have been read.
-var ErrFrozen = problem.New(problem.InvalidState, "The account is frozen since a backup was restored, until its transfers have been read.")
-
 // SetState drains, suspends or resumes an account: to is draining, suspended or live. Every
 // process follows within 2 s. Errors: problem kinds not_found, invalid_state.
 func (s *Service) SetState(ctx context.Context, id string, to payment.AccountState) (store.Account, error) {
 	return s.change(ctx, id, func(a *store.Account) error {
-		switch a.State {
-		case to:
+		if a.State == to {
 			return problem.New(problem.InvalidState, "The account is "+string(to)+" already.")
-		case payment.AccountFrozen:
-			return ErrFrozen
 		}
 		a.State = to
 		return nil

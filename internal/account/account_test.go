@@ -52,7 +52,7 @@ func TestEveryProcessFollows(t *testing.T) {
 		if second.Find(coretest.BankName) == nil || second.Find("second") != nil || second.Find("nobody") != nil {
 			t.Error("look-ups need no state, and an account that is not open has no processor")
 		}
-		if got := second.States(); got["suspended"] != 1 || got["not_open"] != 1 || got["live"] != 0 {
+		if got := second.States(func(id string) bool { return id == coretest.BankName }); got["suspended"] != 1 || got["not_open"] != 1 || got["live"] != 0 || got["frozen"] != 1 {
 			t.Errorf("states %v", got)
 		}
 		token := a.Secrets.NoticeToken

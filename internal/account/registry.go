@@ -36,6 +36,11 @@ type opened struct {
 	err     error
 }
 
+// sends reports whether money may leave from the account.
+func (v *opened) sends() bool {
+	return v.proc == nil || processor.Offers(v.proc, payment.OperationPayout, payment.PIX)
+}
+
 // NewRegistry returns a registry without accounts; [Registry.Follow] opens them. changed
 // may be nil.
 func NewRegistry(o Options, log *slog.Logger, changed func(a store.Account)) *Registry {
@@ -81,8 +86,6 @@ func (r *Registry) put(ctx context.Context, last *opened, a store.Account) {
 		r.log.ErrorContext(ctx, "account cannot be opened: its work is left to other processes", "account", a.ID, "driver", a.Driver, "version", a.Version, "cause", next.err)
 	case a.State == payment.AccountSuspended:
 		r.log.WarnContext(ctx, "account is suspended: nothing is sent, and held money stays held until porteira account resume", "account", a.ID)
-	case a.State == payment.AccountFrozen:
-		r.log.WarnContext(ctx, "account is frozen: no payouts until its transfers since the backup have been read", "account", a.ID)
 	default:
 		r.log.InfoContext(ctx, "account opened", "account", a.ID, "driver", a.Driver, "state", string(a.State), "version", a.Version)
 	}
@@ -139,6 +142,12 @@ func (r *Registry) OpenTo(id string, merchant payment.ID) bool {
 	return v != nil && (v.account.Merchant.IsZero() || v.account.Merchant == merchant)
 }
 
+// Sends reports whether money may leave from an account.
+func (r *Registry) Sends(id string) bool {
+	v := r.get(id)
+	return v != nil && v.sends()
+}
+
 // AddedUntil implements [processor.Accounts].
 func (r *Registry) AddedUntil(t time.Time, merchant payment.ID) []string {
 	r.mu.RLock()
@@ -146,7 +155,7 @@ func (r *Registry) AddedUntil(t time.Time, merchant payment.ID) []string {
 	var list []string
 	for id, v := range r.accounts {
 		shared := v.account.Merchant.IsZero() || v.account.Merchant == merchant
-		if shared && !v.account.CreatedAt.After(t) && (v.proc == nil || processor.Offers(v.proc, payment.OperationPayout, payment.PIX)) {
+		if shared && !v.account.CreatedAt.After(t) && v.sends() {
 			list = append(list, id)
 		}
 	}
@@ -182,15 +191,19 @@ func same(given, want string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1
 }
 
-// States counts the accounts by state, and those that cannot be opened as "not_open".
-func (r *Registry) States() map[string]int {
-	counts := map[string]int{"not_open": 0}
+// States counts the accounts by state, those that cannot be opened as "not_open", and
+// those whose payouts wait after a restore also as "frozen".
+func (r *Registry) States(frozen func(id string) bool) map[string]int {
+	counts := map[string]int{"not_open": 0, "frozen": 0}
 	for _, state := range payment.AccountStates {
 		counts[string(state)] = 0
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	for _, v := range r.accounts {
+	for id, v := range r.accounts {
+		if v.sends() && frozen(id) {
+			counts["frozen"]++
+		}
 		if v.err != nil {
 			counts["not_open"]++
 		} else {

@@ -57,7 +57,7 @@ func withMetrics(api, operator http.Handler) http.Handler {
 // accountStates counts the accounts of this process by state, for alarms.
 type accountStates struct{ states func() map[string]int }
 
-var accountStatesDesc = prometheus.NewDesc("porteira_accounts", "Processor accounts by state; not_open: this process cannot open them.", []string{"state"}, nil)
+var accountStatesDesc = prometheus.NewDesc("porteira_accounts", "Processor accounts by state; not_open: this process cannot open them; frozen, besides: payouts wait after a restore.", []string{"state"}, nil)
 
 // Describe implements [prometheus.Collector].
 func (accountStates) Describe(to chan<- *prometheus.Desc) { to <- accountStatesDesc }
@@ -72,7 +72,7 @@ func (c accountStates) Collect(to chan<- prometheus.Metric) {
 // metrics registers the metrics of this process and of the Go runtime.
 func (a *App) metrics() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(accountStates{a.accounts.States})
+	registry.MustRegister(accountStates{func() map[string]int { return a.accounts.States(a.core.Node.Frozen) }})
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "porteira_info", Help: "Version, engine and mode; always 1.",
 		ConstLabels: prometheus.Labels{"version": a.opts.Version, "engine": a.store.Engine(), "mode": string(a.cfg.Mode)},

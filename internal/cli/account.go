@@ -14,6 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/account"
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -48,7 +49,7 @@ type accountView struct {
 	UpdatedAt   time.Time         `json:"updatedAt"`
 }
 
-func viewAccount(a *app.Admin, v *store.Account, merchants map[payment.ID]string) accountView {
+func viewAccount(a *app.Admin, v *store.Account, f *accountFacts) accountView {
 	health := "ok"
 	if _, err := a.Registry.Of(v.ID); err != nil {
 		health = "cannot be opened"
@@ -60,8 +61,12 @@ func viewAccount(a *app.Admin, v *store.Account, merchants map[payment.ID]string
 	if settings == nil {
 		settings = map[string]string{}
 	}
+	state := string(v.State)
+	if v.State != payment.AccountSuspended && a.Registry.Sends(v.ID) && f.frozen(v.ID) {
+		state = frozenState
+	}
 	return accountView{
-		ID: v.ID, Driver: v.Driver, Merchant: merchants[v.Merchant], State: string(v.State), Settings: settings,
+		ID: v.ID, Driver: v.Driver, Merchant: f.merchants[v.Merchant], State: state, Settings: settings,
 		Secrets:   append([]string{}, slices.Sorted(maps.Keys(v.Secrets.Current))...),
 		NoticeURL: a.PublicURL + account.NoticePath(v), Health: health,
 		Rotating: len(v.Secrets.Previous) > 0 || v.Secrets.PreviousToken != "",
@@ -69,14 +74,26 @@ func viewAccount(a *app.Admin, v *store.Account, merchants map[payment.ID]string
 	}
 }
 
-// merchantNames are the names of merchants by their ids.
-func merchantNames(r *runner, a *app.Admin) (map[payment.ID]string, error) {
+// frozenState is shown while the payouts of an account wait after a restore.
+const frozenState = "frozen"
+
+// accountFacts are what is shown of accounts and is not in their rows.
+type accountFacts struct {
+	merchants map[payment.ID]string // names
+	frozen    func(id string) bool
+}
+
+func readAccountFacts(r *runner, a *app.Admin) (*accountFacts, error) {
 	list, err := a.Store.Merchants(r.ctx)
-	names := map[payment.ID]string{}
-	for i := range list {
-		names[list[i].ID] = list[i].Name
+	if err != nil {
+		return nil, err
 	}
-	return names, err
+	f := &accountFacts{merchants: map[payment.ID]string{}}
+	for i := range list {
+		f.merchants[list[i].ID] = list[i].Name
+	}
+	f.frozen, err = a.Accounts.Frozen(r.ctx)
+	return f, err
 }
 
 // showAccount prints an account after a change, or as it is.
@@ -84,11 +101,11 @@ func showAccount(r *runner, a *app.Admin, v *store.Account, first string) error 
 	if _, err := a.Registry.Follow(r.ctx); err != nil {
 		return err
 	}
-	names, err := merchantNames(r, a)
+	facts, err := readAccountFacts(r, a)
 	if err != nil {
 		return err
 	}
-	view := viewAccount(a, v, names)
+	view := viewAccount(a, v, facts)
 	return r.out.show(view, func(w io.Writer) {
 		if first != "" {
 			_, _ = fmt.Fprintf(w, "%s\n\n", first)
@@ -179,14 +196,14 @@ func (c *accountList) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		names, err := merchantNames(r, a)
+		facts, err := readAccountFacts(r, a)
 		if err != nil {
 			return err
 		}
 		views := make([]accountView, len(list))
 		rows := [][]string{{"NAME", "DRIVER", "MERCHANT", "STATE", "HEALTH", "CREATED", "CHANGED", "VERSION"}}
 		for i := range list {
-			v := viewAccount(a, &list[i], names)
+			v := viewAccount(a, &list[i], facts)
 			views[i] = v
 			rows = append(rows, []string{v.ID, v.Driver, orAll(v.Merchant), v.State, v.Health, stamp(v.CreatedAt), stamp(v.UpdatedAt), strconv.FormatInt(v.Version, 10)})
 		}
@@ -268,12 +285,31 @@ func (c *accountSuspend) Run(r *runner, root *commands) error {
 }
 
 type accountResume struct {
-	Name string `arg:"" help:"The account's name."`
+	Name     string `arg:"" help:"The account's name."`
+	Compared bool   `name:"transfers-compared" help:"After a restore: you have compared the processor's transfers with this gateway's payouts, and payouts continue."`
 }
 
-// Run makes an account live again.
+// Run makes an account live again, or ends its wait after a restore.
 func (c *accountResume) Run(r *runner, root *commands) error {
-	return setState(r, root, c.Name, payment.AccountLive, "everything is allowed again")
+	if c.Compared {
+		return r.admin(&root.Account.settings, func(a *app.Admin) error {
+			v, err := a.Accounts.Compared(r.ctx, c.Name)
+			if err != nil {
+				return err
+			}
+			return showAccount(r, a, &v, "Payouts of account "+c.Name+" continue within 2 seconds.")
+		})
+	}
+	err := setState(r, root, c.Name, payment.AccountLive, "everything is allowed again")
+	if !problem.Is(err, problem.InvalidState) {
+		return err
+	}
+	return r.admin(&root.Account.settings, func(a *app.Admin) error {
+		if frozen, other := a.Accounts.Frozen(r.ctx); other != nil || !frozen(c.Name) {
+			return err
+		}
+		return errors.New(detail(err) + " Its payouts wait after a restore: once the transfers are compared, use --transfers-compared.")
+	})
 }
 
 func setState(r *runner, root *commands, name string, to payment.AccountState, effect string) error {

@@ -82,11 +82,7 @@ func (c *Cluster) follow(ctx context.Context, inst store.Installation) error {
 		if err != nil {
 			return store.Problem(err)
 		}
-		for i := range feeds {
-			if f := &feeds[i]; f.FeedKey == store.Transfers(f.Account) && f.Cleared == inst.History {
-				cleared[f.Account] = true
-			}
-		}
+		cleared = store.Cleared(feeds, inst.History)
 	}
 	c.Node.mu.Lock()
 	defer c.Node.mu.Unlock()

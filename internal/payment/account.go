@@ -8,11 +8,10 @@ const (
 	AccountLive      AccountState = "live"      // everything is allowed
 	AccountDraining  AccountState = "draining"  // no new orders; everything else goes on
 	AccountSuspended AccountState = "suspended" // nothing is sent; what is held stays held
-	AccountFrozen    AccountState = "frozen"    // after a restore: no payouts until its transfers have been read
 )
 
 // AccountStates lists every state of an account.
-var AccountStates = []AccountState{AccountLive, AccountDraining, AccountSuspended, AccountFrozen}
+var AccountStates = []AccountState{AccountLive, AccountDraining, AccountSuspended}
 
 // AccountUse is a use of an account that has an effect at its processor, or leads to one.
 // Questions, notices and feeds have none: they are allowed in every state.
@@ -34,7 +33,6 @@ var accountUses = map[AccountState]map[AccountUse]bool{
 	AccountLive:      {UsePayin: true, UsePayout: true, UseCharge: true, UseTransfer: true},
 	AccountDraining:  {UseCharge: true, UseTransfer: true},
 	AccountSuspended: {},
-	AccountFrozen:    {UsePayin: true, UseCharge: true},
 }
 
 // Allows reports whether an account in this state may be used so. An unknown state, of a

@@ -14,7 +14,6 @@ func TestAccountStateAllows(t *testing.T) {
 		payment.AccountLive:      payment.AccountUses,
 		payment.AccountDraining:  {payment.UseCharge, payment.UseTransfer},
 		payment.AccountSuspended: nil,
-		payment.AccountFrozen:    {payment.UsePayin, payment.UseCharge},
 		"of a later version":     nil,
 	}
 	if len(want) != len(payment.AccountStates)+1 {

@@ -164,6 +164,18 @@ func (tx *Tx) ClearAccount(ctx context.Context, account string) error {
 		WHERE account = $2 AND feed = $3`, micros(tx.Now), k.Account, k.Feed)
 }
 
+// Cleared lists the accounts of feeds whose transfers are read in a history of the
+// installation: their payouts do not wait.
+func Cleared(feeds []Feed, history int64) map[string]bool {
+	cleared := map[string]bool{}
+	for i := range feeds {
+		if f := &feeds[i]; f.FeedKey == Transfers(f.Account) && f.Cleared == history {
+			cleared[f.Account] = true
+		}
+	}
+	return cleared
+}
+
 // Feeds lists all feeds.
 func (s *Store) Feeds(ctx context.Context) ([]Feed, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+feedTable.selected+" FROM feeds t ORDER BY t.account, t.feed")
