@@ -5,6 +5,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -81,6 +82,9 @@ func (s *Service) Check(ctx context.Context, a *store.Account) error {
 			Field: "name", Code: problem.CodeInvalidFormat, Detail: "must have 1 to 40 small letters, digits or hyphens, and not begin with a hyphen",
 		})
 	}
+	if a.State != "" && !slices.Contains(payment.AccountStates, a.State) {
+		fields = append(fields, problem.FieldError{Field: "state", Code: problem.CodeNotAllowed, Detail: "must be live, draining or suspended"})
+	}
 	_, err := s.open(a)
 	var invalid *problem.Error
 	switch {
@@ -124,10 +128,10 @@ func (s *Service) sameContract(ctx context.Context, a *store.Account) (string, e
 	return "", nil
 }
 
-// Add adds a live account, with a token for its notices. It calls nobody. Errors: problem
+// Add adds an account, live if its state is "", with a token for its notices. It calls nobody. Errors: problem
 // kind validation_failed with every invalid field, or if the id is taken.
 func (s *Service) Add(ctx context.Context, a store.Account) (store.Account, error) {
-	a.State, a.Secrets.NoticeToken = payment.AccountLive, s.newToken()
+	a.State, a.Secrets.NoticeToken = cmp.Or(a.State, payment.AccountLive), s.newToken()
 	if err := s.Check(ctx, &a); err != nil {
 		return a, err
 	}
@@ -195,26 +199,6 @@ func (s *Service) Finish(ctx context.Context, id string) (store.Account, error) 
 			return problem.New(problem.InvalidState, "The account has no previous secrets.")
 		}
 		a.Secrets.Previous, a.Secrets.PreviousToken = nil, ""
-		return nil
-	})
-}
-
-// Set replaces an account's settings and secrets. Errors: problem kinds not_found,
-// validation_failed with every invalid field.
-func (s *Service) Set(ctx context.Context, id string, settings, secrets map[string]string) (store.Account, error) {
-	a, err := s.Find(ctx, id)
-	if err != nil {
-		return a, err
-	}
-	a.Settings, a.Secrets.Current = settings, secrets
-	if err := s.Check(ctx, &a); err != nil {
-		return a, err
-	}
-	return s.change(ctx, id, func(a *store.Account) error {
-		a.Settings = settings
-		if !maps.Equal(a.Secrets.Current, secrets) {
-			a.Secrets.Previous, a.Secrets.Current = a.Secrets.Current, secrets
-		}
 		return nil
 	})
 }

@@ -28,6 +28,7 @@ type accountCommand struct {
 	Drain   accountDrain   `cmd:"" help:"Take no new orders; everything else continues."`
 	Suspend accountSuspend `cmd:"" help:"Send nothing; held money stays held."`
 	Resume  accountResume  `cmd:"" help:"Use a draining or suspended account again."`
+	Apply   accountApply   `cmd:"" help:"Add and change accounts as a file declares them; print the difference first."`
 	Rotate  accountRotate  `cmd:"" help:"Replace secrets or the token for notices; the previous ones stay valid until --finish."`
 }
 

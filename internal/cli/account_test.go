@@ -1,6 +1,9 @@
 package cli_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -29,5 +32,56 @@ func TestFrozenAccount(t *testing.T) {
 		if got := regexp.MustCompile(` +`).ReplaceAllString(stdout+stderr, " "); !strings.Contains(got, tt.want) {
 			t.Errorf("%s says %s", tt.args, got)
 		}
+	}
+}
+
+// A file of accounts is applied once: the same file again changes nothing. An invalid
+// account in it changes nothing.
+func TestAccountApply(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	file, secret := filepath.Join(s.data, "accounts.json"), filepath.Join(s.data, "secret")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := func(port int, state string) string {
+		return fmt.Sprintf(`{"id": "second", "driver": "sandbox", "merchant": "Loja", "state": %q, "settings": {"base-url": "http://127.0.0.1:%d"}, "secrets": {"bank-secret": "@%s"}}`,
+			state, port, secret)
+	}
+	write(secret, "a-secret-of-the-second-bank")
+	for i, tt := range []struct {
+		file, args, want string
+		code             int
+	}{
+		{second(1, ""), "--dry-run", " new second\nNothing was changed (--dry-run).\n", 0},
+		{second(1, "closed") + "," + `{"id": "Third", "driver": "bank"}`, "", "porteira: second: Invalid account: state must be live, draining or suspended. " +
+			"Third: Invalid account: name must have 1 to 40 small letters, digits or hyphens, and not begin with a hyphen; driver is not a driver of this version: bank.\n", 1},
+		{second(1, "") + "," + strings.Replace(second(1, ""), "second", "third", 1), "", "porteira: third: Its contract is that of second: its payments would be booked twice.\n", 1},
+		{second(1, "draining"), "", " new second\nApplied. Running gateways follow within 2 seconds.\n", 0},
+		{second(1, ""), "", " same second\nApplied. Running gateways follow within 2 seconds.\n", 0},
+		{second(1, "live"), "", " changed second: state from \"draining\" to \"live\"\n changed second: secrets.bank-secret\nApplied. Running gateways follow within 2 seconds.\n", 0},
+		{second(1, "live"), "--json", "{\n \"applied\": true,\n \"changes\": []\n}\n", 0},
+		{second(2, "live"), "", "porteira: second: The settings are of another contract, whose payments this account does not have: add another account.\n", 1},
+		{`{"id": "sandbox", "driver": "sandbox", "merchant": "Loja"}`, "", "porteira: sandbox: The driver and the merchant of an account stay: add another account.\n", 1},
+	} {
+		if i == 5 {
+			write(secret, "another-secret-of-the-second-bank")
+		}
+		write(file, `{"accounts": [`+tt.file+`]}`)
+		stdout, stderr := s.run(tt.code, append([]string{"account", "apply", file}, strings.Fields(tt.args)...)...)
+		if got := regexp.MustCompile(` +`).ReplaceAllString(stdout+stderr, " "); got != tt.want {
+			t.Errorf("%d: apply says\n%s\nwant\n%s", i, got, tt.want)
+		}
+	}
+	write(file, `{"accounts": [], "routes": []}`)
+	if _, stderr := s.run(2, "account", "apply", file); !strings.Contains(stderr, "routes") {
+		t.Errorf("an unknown field: %s", stderr)
+	}
+	if stdout, _ := s.run(0, "account", "show", "second", "--json"); !strings.Contains(stdout, `"rotating": true`) {
+		t.Errorf("the replaced secret stays valid: %s", stdout)
 	}
 }
