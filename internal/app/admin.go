@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/porteira/porteira/internal/account"
 	"github.com/porteira/porteira/internal/checkout"
@@ -18,6 +19,7 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/review"
@@ -111,6 +113,30 @@ func (a *Admin) Inspect(ctx context.Context, v *store.Account) []processor.Findi
 	}
 	return findings
 }
+
+// Install registers an account's address for notices at its processor. Errors: problem
+// kinds unavailable if the account cannot be opened, invalid_state if the gateway has no
+// public URL or the processor registers no address.
+func (a *Admin) Install(ctx context.Context, v *store.Account) error {
+	proc, err := a.Registry.Of(v.ID)
+	if err != nil {
+		return err
+	}
+	if a.PublicURL == "" {
+		return problem.New(problem.InvalidState, "The gateway has no public URL: set --public-url.")
+	}
+	url := a.PublicURL + account.NoticePath(v)
+	registrar, ok := proc.(processor.Registrar)
+	if !ok {
+		return problem.New(problem.InvalidState, "Programs cannot register addresses at this processor: enter the address of porteira account show in its panel.")
+	}
+	ctx, cancel := context.WithTimeout(ctx, installTimeout)
+	defer cancel()
+	return registrar.Register(ctx, url, registerFor)
+}
+
+// installTimeout bounds the registration of an address for notices.
+const installTimeout = 10 * time.Second
 
 // Close closes the database.
 func (a *Admin) Close() error { return a.Store.Close() }

@@ -25,6 +25,7 @@ type accountCommand struct {
 	List    accountList    `cmd:"" help:"List accounts."`
 	Show    accountShow    `cmd:"" help:"Show an account and its address for notices."`
 	Test    accountTest    `cmd:"" help:"Check an account at its processor, without an effect there."`
+	Install accountInstall `cmd:"" help:"Register the address for notices at the processor."`
 	Drain   accountDrain   `cmd:"" help:"Take no new orders; everything else continues."`
 	Suspend accountSuspend `cmd:"" help:"Send nothing; held money stays held."`
 	Resume  accountResume  `cmd:"" help:"Use a draining or suspended account again."`
@@ -264,6 +265,24 @@ func (c *accountTest) Run(r *runner, root *commands) error {
 			err = errDefects
 		}
 		return err
+	})
+}
+
+type accountInstall struct {
+	Name string `arg:"" help:"The account's name."`
+}
+
+// Run registers the address for notices.
+func (c *accountInstall) Run(r *runner, root *commands) error {
+	return r.admin(&root.Account.settings, func(a *app.Admin) error {
+		v, err := a.Accounts.Find(r.ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		if err := a.Install(r.ctx, &v); err != nil {
+			return err
+		}
+		return showAccount(r, a, &v, "The processor of account "+c.Name+" sends notices to the address below.")
 	})
 }
 

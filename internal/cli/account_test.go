@@ -2,6 +2,9 @@ package cli_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -84,4 +87,32 @@ func TestAccountApply(t *testing.T) {
 	if stdout, _ := s.run(0, "account", "show", "second", "--json"); !strings.Contains(stdout, `"rotating": true`) {
 		t.Errorf("the replaced secret stays valid: %s", stdout)
 	}
+}
+
+// The address for notices is registered at the processor, if the gateway has a public one.
+func TestAccountInstall(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	registered := make(chan string, 1)
+	bank := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		registered <- r.Method + " " + r.URL.Path + " " + string(body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, "{}")
+	}))
+	t.Cleanup(bank.Close)
+	secret := filepath.Join(s.data, "secret")
+	if err := os.WriteFile(secret, []byte("a-secret-of-the-second-bank"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.run(0, "account", "add", "second", "--driver", "sandbox", "--set", "base-url="+bank.URL, "--secret", "bank-secret=@"+secret)
+	if _, stderr := s.run(1, "account", "install", "second"); stderr != "porteira: The gateway has no public URL: set --public-url.\n" {
+		t.Errorf("without a public URL: %s", stderr)
+	}
+	s.run(0, "account", "install", "second", "--public-url", "https://pay.example")
+	if got := <-registered; !regexp.MustCompile(`^PUT /notify-urls \{"url":"https://pay.example/inbound/second/[0-9a-f]{64}","ttlSeconds":120\}$`).MatchString(got) {
+		t.Errorf("registered %s", got)
+	}
+	bank.Close()
+	s.run(1, "account", "install", "second", "--public-url", "https://pay.example")
 }
