@@ -10,6 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/app/apptest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor/sandbox"
+	"github.com/porteira/porteira/internal/store"
 )
 
 // postAppended sends a signed notice to an address that the contract does not list.
@@ -88,5 +89,49 @@ func TestGatewayFollowsAccounts(t *testing.T) {
 		send(next, 200)
 		order := g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "after the rotation"))
 		g.Must(204, "POST", "/sandbox/payin/"+order.Get("id")+"/pay", "")
+	})
+}
+
+// An account may be a further contract of the gateway's own bank, with transfers, payments
+// and notices of its own.
+func TestContractOfTheOwnBank(t *testing.T) {
+	onBoth(t, func(t *testing.T, g *apptest.Installed) {
+		admin := g.Admin.Accounts
+		if _, err := admin.Add(t.Context(), store.Account{
+			ID: "second", Driver: sandbox.Name, Settings: map[string]string{"contract": "second", "repeat": "pays-again"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		m, client := g.NewMerchant("of the second account", 100_00)
+		for _, operation := range []payment.Operation{payment.OperationPayin, payment.OperationPayout} {
+			if err := admin.SetRoutes(t.Context(), &m, operation, "", []payment.Route{{Account: "second"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		apptest.Until(t, func() string { // the gateway follows
+			if _, err := g.App.NoticeURL(t.Context(), "second"); err != nil {
+				return err.Error()
+			}
+			if got := client.Ask("POST", "/payin", with(pixOf, "{ref}", "first")); got.Status != 201 {
+				return got.Body
+			}
+			return ""
+		})
+		order := client.Must(201, "POST", "/payin", with(pixOf, "{ref}", "paid"))
+		client.Must(204, "POST", "/sandbox/payin/"+order.Get("id")+"/pay", "")
+		if got := client.Must(200, "GET", "/payin/"+order.Get("id"), "").Get("status"); got != "PAID" {
+			t.Errorf("the pay-in is %s", got)
+		}
+		sent := client.Must(201, "POST", "/payout", with(payoutOf, "{ref}", "sent"))
+		apptest.Until(t, func() string {
+			if got := client.Must(200, "GET", "/payout/"+sent.Get("id"), "").Get("status"); got != "COMPLETED" {
+				return got
+			}
+			return ""
+		})
+		payouts, err := g.Admin.Store.Payouts(t.Context(), m.ID, store.Filter{Limit: 10})
+		if err != nil || len(payouts) != 1 || payouts[0].Processor != "second" {
+			t.Errorf("payouts %+v, %v", payouts, err)
+		}
 	})
 }

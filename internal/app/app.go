@@ -130,7 +130,7 @@ func (a *App) buildCore() {
 	a.core = NewCore(o)
 	if a.cfg.Mode == config.Dev {
 		a.sandbox = sandboxcontrol.New(sandboxcontrol.Options{
-			Bank: a.bank.control, OwnClock: a.bank.inside == nil,
+			Bank: a.bank.control, BankOf: a.bankOf, OwnClock: a.bank.inside == nil,
 			Store: a.store, Payins: a.core.Payins, Processors: a.accounts, Clock: clock,
 		})
 	}

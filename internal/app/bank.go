@@ -18,6 +18,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/sandboxbank"
+	"github.com/porteira/porteira/internal/sandboxcontrol"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -93,8 +94,22 @@ func (a *App) openAccounts(ctx context.Context) error {
 // accountChanged gives the bank in this process the address for its notices.
 func (a *App) accountChanged(v store.Account) {
 	if a.bank != nil && a.bank.inside != nil && v.Driver == sandbox.Name && v.Settings[sandbox.SettingBaseURL] == "" {
-		a.bank.inside.SetNotifyURL(localURL(a.listener.Addr()) + account.NoticePath(&v))
+		address := localURL(a.listener.Addr()) + account.NoticePath(&v)
+		repeat, name := sandbox.ContractOf(v.Settings)
+		if name == "" {
+			a.bank.inside.SetNotifyURL(address)
+		} else if err := a.bank.inside.SetContractURL(repeat, name, address); err != nil {
+			a.log.Error("the contract of the account cannot be opened at the sandbox's bank", "account", v.ID, "error", err)
+		}
 	}
+}
+
+// bankOf is the control of an account's bank.
+func (a *App) bankOf(id string) sandboxcontrol.Bank {
+	if p, ok := a.accounts.Find(id).(*sandbox.Processor); ok {
+		return p.Control()
+	}
+	return a.bank.control
 }
 
 // NoticeURL is the address of an account for notices, of which the token is a secret.

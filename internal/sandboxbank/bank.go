@@ -28,6 +28,9 @@ type Options struct {
 	// NotifyURL is a gateway's address that needs no registration: that of the
 	// gateway whose process runs the bank.
 	NotifyURL string
+	// Repeat is what a repeated transfer does; "" is RepeatReturnsFirst, and the bank can
+	// have further contracts.
+	Repeat bankapi.Repeat
 	// NoticeWorkers is how many notices are sent at once; the default of 1 sends them
 	// in the goroutine that calls Step.
 	NoticeWorkers int
@@ -47,9 +50,11 @@ type Bank struct {
 	journal *journal
 	faults  *faults
 	handler http.Handler
-	wake    chan struct{} // capacity 1: wakes coalesce
-	closing chan struct{}
-	once    sync.Once
+	// contracts are nil if this is one of them.
+	contracts *contracts
+	wake      chan struct{} // capacity 1: wakes coalesce
+	closing   chan struct{}
+	once      sync.Once
 
 	mu           sync.Mutex // guards what follows; lines are appended in the order of changes
 	ledger       *ledger
@@ -87,8 +92,16 @@ func Open(opts Options) (*Bank, error) {
 	if err := b.openJournal(); err != nil {
 		return nil, err
 	}
+	if opts.Repeat == "" {
+		b.contracts = &contracts{main: b, byName: map[string]*Bank{}}
+	}
 	b.handler = b.routes()
 	b.startTimers()
+	if b.contracts != nil {
+		if err := b.contracts.openAll(); err != nil {
+			return nil, errors.Join(err, b.Close())
+		}
+	}
 	return b, nil
 }
 
@@ -113,14 +126,18 @@ func (b *Bank) SetNotifyURL(url string) {
 	b.mu.Lock()
 	b.opts.NotifyURL = url
 	b.mu.Unlock()
-	b.Wake()
+	b.runAgain()
 }
 
 // Close writes pending lines, releases the journal and ends waiting calls. The
 // bank cannot be used any more.
 func (b *Bank) Close() error {
 	b.once.Do(func() { close(b.closing) })
-	return b.journal.close()
+	var err error
+	if b.contracts != nil {
+		err = b.contracts.each((*Bank).Close)
+	}
+	return errors.Join(err, b.journal.close())
 }
 
 // Now is the bank's time: its clock's, plus the bank's own offset.
@@ -167,6 +184,16 @@ func (b *Bank) commit(now time.Time, r *record) error {
 // Wake makes Run check its timers again: after a change, or after the clock was
 // moved.
 func (b *Bank) Wake() {
+	b.runAgain()
+	if b.contracts != nil {
+		_ = b.contracts.each(func(contract *Bank) error { // which cannot fail
+			contract.runAgain()
+			return nil
+		})
+	}
+}
+
+func (b *Bank) runAgain() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -201,6 +228,7 @@ func (b *Bank) SetOffset(d time.Duration) (inForce time.Duration, err error) {
 		inForce = b.ledger.offset
 		return nil
 	})
+	b.Wake()
 	return inForce, err
 }
 

@@ -28,6 +28,7 @@ type ledger struct {
 type orderKey struct {
 	subject    bankapi.Subject
 	externalID string
+	copy       int // 0, then one for each that was paid again under the id
 }
 
 // charge is a charge that the bank has seen.

@@ -41,10 +41,7 @@ func (b *Bank) transfersAfter(q transferQuery) (page bankapi.TransferPage, err e
 	err = b.do(func(now time.Time) error {
 		list := b.ledger.transfers
 		if q.externalID != "" {
-			list = nil
-			if o := b.ledger.orders[orderKey{bankapi.SubjectTransfer, q.externalID}]; o != nil && o.Refusal == "" {
-				list = []*order{o}
-			}
+			list = b.copies(q.externalID)
 		}
 		if q.from != "" && q.cursor == "" {
 			since, err := time.Parse(time.RFC3339Nano, q.from)
@@ -62,6 +59,16 @@ func (b *Bank) transfersAfter(q transferQuery) (page bankapi.TransferPage, err e
 		return err
 	})
 	return page, err
+}
+
+// copies are the accepted transfers under an id; the lock is held.
+func (b *Bank) copies(externalID string) (list []*order) {
+	key := orderKey{subject: bankapi.SubjectTransfer, externalID: externalID}
+	for o := b.ledger.orders[key]; o != nil && o.Refusal == ""; o = b.ledger.orders[key] {
+		list = append(list, o)
+		key.copy++
+	}
+	return list
 }
 
 // pageOf shows the next entries of an append-only list. A cursor is the number

@@ -71,6 +71,9 @@ func (o *order) entry() bankapi.TransferEntry {
 // forever, accepted or refused.
 func (b *Bank) putOrder(created orderCreated, fault bankapi.FaultKind) (shown bankapi.Order, err error) {
 	err = b.do(func(now time.Time) error {
+		if err := b.repeat(&created); err != nil {
+			return err
+		}
 		key := created.key()
 		if delayed := b.ledger.delayed[key]; delayed != nil && !bytes.Equal(delayed.Order.Content, created.Content) {
 			return bankapi.CodeContentDiffers
@@ -92,6 +95,24 @@ func (b *Bank) putOrder(created orderCreated, fault bankapi.FaultKind) (shown ba
 		return nil
 	})
 	return shown, err
+}
+
+// repeat decides about a transfer whose id was used before, by the kind of the contract;
+// the lock is held. A refused id never has an effect.
+func (b *Bank) repeat(created *orderCreated) error {
+	first := b.ledger.orders[created.key()]
+	if created.Subject != bankapi.SubjectTransfer || first == nil || first.Refusal != "" {
+		return nil
+	}
+	switch b.opts.Repeat {
+	case bankapi.RepeatRejects:
+		return bankapi.CodeIDInUse
+	case bankapi.RepeatPaysAgain:
+		for b.ledger.orders[created.key()] != nil {
+			created.Copy++
+		}
+	}
+	return nil
 }
 
 // accept records a new order as accepted or refused; the lock is held.
@@ -143,7 +164,7 @@ func (b *Bank) delay(created orderCreated, by time.Duration) error {
 // getOrder shows a transfer or refund.
 func (b *Bank) getOrder(subject bankapi.Subject, externalID string) (shown bankapi.Order, err error) {
 	err = b.do(func(time.Time) error {
-		o := b.ledger.orders[orderKey{subject, externalID}]
+		o := b.ledger.orders[orderKey{subject: subject, externalID: externalID}]
 		switch {
 		case o != nil:
 			shown = o.shown()
@@ -159,7 +180,7 @@ func (b *Bank) getOrder(subject bankapi.Subject, externalID string) (shown banka
 
 // changeOrder moves an order and announces it; the lock is held.
 func (b *Bank) changeOrder(now time.Time, o *order, change orderChanged) error {
-	change.Subject, change.ExternalID = o.Subject, o.ExternalID
+	change.Subject, change.ExternalID, change.Copy = o.Subject, o.ExternalID, o.Copy
 	return b.commit(now, &record{OrderEnd: &change, Notice: b.newID(now)})
 }
 
@@ -168,7 +189,7 @@ func (b *Bank) changeOrder(now time.Time, o *order, change orderChanged) error {
 // an earlier one is refused. returned is the amount to return, 0 for all of it.
 func (b *Bank) forceTransfer(externalID, action string, returned money.Cents) (shown bankapi.Order, err error) {
 	err = b.do(func(now time.Time) error {
-		o := b.ledger.orders[orderKey{bankapi.SubjectTransfer, externalID}]
+		o := b.ledger.orders[orderKey{subject: bankapi.SubjectTransfer, externalID: externalID}]
 		if o == nil {
 			return bankapi.CodeTransferUnknown
 		}

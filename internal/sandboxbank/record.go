@@ -78,7 +78,8 @@ type cardPending struct {
 type orderCreated struct {
 	Subject     bankapi.Subject   `json:"kind"` // transfer or refund
 	ExternalID  string            `json:"externalId"`
-	Content     []byte            `json:"content"` // SHA-256 of the request
+	Copy        int               `json:"copy,omitzero"` // paid again under the id
+	Content     []byte            `json:"content"`       // SHA-256 of the request
 	Amount      money.Cents       `json:"amount"`
 	Key         string            `json:"key,omitempty"`       // transfers
 	PaymentID   string            `json:"paymentId,omitempty"` // refunds
@@ -87,19 +88,20 @@ type orderCreated struct {
 	NotifyFault bankapi.FaultKind `json:"notifyFault,omitempty"`
 }
 
-func (o *orderCreated) key() orderKey { return orderKey{o.Subject, o.ExternalID} }
+func (o *orderCreated) key() orderKey { return orderKey{o.Subject, o.ExternalID, o.Copy} }
 
 // orderChanged moves an order: paid, failed, or paid and returned in part or in
 // full.
 type orderChanged struct {
 	Subject    bankapi.Subject    `json:"kind"`
 	ExternalID string             `json:"externalId"`
+	Copy       int                `json:"copy,omitzero"`
 	State      bankapi.OrderState `json:"state"`
 	Returned   money.Cents        `json:"returned,omitzero"` // in all
 	Failure    bankapi.Code       `json:"failure,omitempty"`
 }
 
-func (o *orderChanged) key() orderKey { return orderKey{o.Subject, o.ExternalID} }
+func (o *orderChanged) key() orderKey { return orderKey{o.Subject, o.ExternalID, o.Copy} }
 
 // orderDelayed is an order that is queued until Due. Its caller got no answer.
 type orderDelayed struct {

@@ -96,6 +96,9 @@ func (b *Bank) NextDue() (due time.Time, ok bool) {
 // its own loop around Step. A full or failing disk does not end it: the bank
 // waits until its journal can be written.
 func (b *Bank) Run(ctx context.Context) error {
+	if b.contracts != nil {
+		defer b.contracts.run(ctx)()
+	}
 	for ctx.Err() == nil {
 		now := b.opts.Clock.Now()
 		did, err := b.Step(ctx, now)

@@ -80,7 +80,7 @@ func (b *Bank) startTimer(r *record) {
 	if n := b.ledger.notices[r.Notice]; n != nil {
 		b.push(&b.noticeTimers, timer{due: n.firstDue(), notice: n.id})
 	}
-	b.Wake()
+	b.runAgain()
 }
 
 // startTimers starts the timers of a ledger that was read from its journal.
@@ -105,7 +105,7 @@ func (b *Bank) startTimers() {
 
 // compare orders keys, so that a map is read in a fixed order.
 func (k orderKey) compare(other orderKey) int {
-	return cmp.Or(strings.Compare(string(k.subject), string(other.subject)), strings.Compare(k.externalID, other.externalID))
+	return cmp.Or(strings.Compare(string(k.subject), string(other.subject)), strings.Compare(k.externalID, other.externalID), cmp.Compare(k.copy, other.copy))
 }
 
 func sortedKeys[K comparable, V any](m map[K]V, compare func(a, b K) int) []K {

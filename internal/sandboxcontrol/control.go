@@ -42,9 +42,11 @@ type Bank interface {
 	Transfers(ctx context.Context, externalID, cursor string) (page []bankapi.TransferEntry, next string, err error)
 }
 
-// Options make a Control. All but OwnClock are needed.
+// Options make a Control. All but BankOf and OwnClock are needed.
 type Options struct {
 	Bank Bank
+	// BankOf returns the control of an account's contract; nil is Bank for all.
+	BankOf func(account string) Bank
 	// OwnClock: the bank is another process, whose clock has to be moved too.
 	OwnClock   bool
 	Store      *store.Store
@@ -64,6 +66,13 @@ var (
 
 // New returns the control of a bank.
 func New(o Options) *Control { return &Control{o} }
+
+func (c *Control) bankOf(account string) Bank {
+	if c.BankOf == nil {
+		return c.Bank
+	}
+	return c.BankOf(account)
+}
 
 // ArmFault implements [httpapi.Sandbox].
 func (c *Control) ArmFault(ctx context.Context, operation, kind string, count int) error {

@@ -99,7 +99,7 @@ func (c *Control) forceCharge(ctx context.Context, p *payment.Payin, action stri
 	if err != nil {
 		return err
 	}
-	return bankProblem(c.Bank.Charge(ctx, chargeRequest(&m, p), action, how))
+	return bankProblem(c.bankOf(p.Processor).Charge(ctx, chargeRequest(&m, p), action, how))
 }
 
 func chargeRequest(m *store.Merchant, p *payment.Payin) processor.ChargeRequest {

@@ -51,7 +51,7 @@ func (c *Control) PayoutAction(ctx context.Context, id payment.ID, name string) 
 // the intent to send is durable shortly before the bank is called.
 func (c *Control) forceTransfer(ctx context.Context, p *payment.Payout, action string) error {
 	return c.await(ctx, func() (bool, error) {
-		err := c.Bank.Transfer(ctx, p.ExternalID, action, 0)
+		err := c.bankOf(p.Processor).Transfer(ctx, p.ExternalID, action, 0)
 		if !errors.Is(err, bankapi.CodeTransferUnknown) {
 			return true, bankProblem(err)
 		}

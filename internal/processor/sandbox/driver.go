@@ -1,8 +1,12 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/problem"
@@ -14,6 +18,10 @@ import (
 const (
 	SettingBaseURL = "base-url"    // of the bank; without it the account has the gateway's own bank
 	SecretBank     = "bank-secret" // shared with the bank; for base-url
+	// SettingContract is the name of a further contract of the bank, and SettingRepeat what
+	// it does with a repeated transfer: one of [bankapi.Repeats].
+	SettingContract = "contract"
+	SettingRepeat   = "repeat"
 )
 
 // secretMin is the minimum length of the bank's secret, in bytes.
@@ -31,8 +39,15 @@ var _ processor.Driver = Driver{}
 // Kind implements [processor.Driver].
 func (Driver) Kind() string { return Name }
 
-// Contract implements [processor.Driver]: a bank is one contract.
-func (Driver) Contract(a processor.Account) string { return a.Settings[SettingBaseURL] }
+// Contract implements [processor.Driver]: a bank's own, or one of its further contracts.
+func (Driver) Contract(a processor.Account) string {
+	return a.Settings[SettingBaseURL] + " " + a.Settings[SettingContract]
+}
+
+// ContractOf is the contract that an account names; name is "" if it is the bank's own.
+func ContractOf(settings map[string]string) (repeat bankapi.Repeat, name string) {
+	return cmp.Or(bankapi.Repeat(settings[SettingRepeat]), bankapi.RepeatReturnsFirst), settings[SettingContract]
+}
 
 // Open implements [processor.Driver].
 func (d Driver) Open(a processor.Account, e processor.Env) (processor.Processor, error) {
@@ -40,15 +55,25 @@ func (d Driver) Open(a processor.Account, e processor.Env) (processor.Processor,
 	fault := func(field, code, detail string) {
 		fields = append(fields, problem.FieldError{Field: field, Code: code, Detail: detail})
 	}
-	unknown := func(kind string, given map[string]string, known string) {
-		for name := range given {
-			if name != known {
+	unknown := func(kind string, given map[string]string, known ...string) {
+		for _, name := range slices.Sorted(maps.Keys(given)) {
+			if !slices.Contains(known, name) {
 				fault(kind+"."+name, problem.CodeUnknownField, "is unknown to the driver sandbox")
 			}
 		}
 	}
-	unknown("settings", a.Settings, SettingBaseURL)
+	unknown("settings", a.Settings, SettingBaseURL, SettingContract, SettingRepeat)
 	unknown("secrets", a.Secrets, SecretBank)
+	repeat, contract := ContractOf(a.Settings)
+	if !slices.Contains(bankapi.Repeats, repeat) {
+		fault("settings."+SettingRepeat, problem.CodeNotAllowed, "must be returns-first, rejects or pays-again")
+	}
+	if contract == "" && a.Settings[SettingRepeat] != "" {
+		fault("settings."+SettingContract, problem.CodeRequired, "is missing: the bank's own contract returns the first transfer")
+	}
+	if contract != "" && !bankapi.IsContractName(contract) {
+		fault("settings."+SettingContract, problem.CodeInvalidFormat, "must have 1 to 40 small letters, digits or hyphens, and not begin with a hyphen")
+	}
 	base, secret := a.Settings[SettingBaseURL], a.Secrets[SecretBank]
 	switch {
 	case base == "" && d.Own == nil:
@@ -69,6 +94,9 @@ func (d Driver) Open(a processor.Account, e processor.Env) (processor.Processor,
 		o = *d.Own
 	}
 	o.PreviousSecret = a.Previous[SecretBank]
+	if contract != "" { // which knows no charge that is generated offline
+		o.URL, o.Repeat, o.Offline = strings.TrimRight(o.URL, "/")+bankapi.ContractPath(repeat, contract), repeat, nil
+	}
 	return NewProcessor(o)
 }
 

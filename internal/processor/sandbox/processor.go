@@ -29,6 +29,8 @@ type Options struct {
 	Transport http.RoundTripper
 	// Inside: the bank is in this process, and needs no registration for notices.
 	Inside bool
+	// Repeat is what the contract does with a repeated transfer; "" is RepeatReturnsFirst.
+	Repeat bankapi.Repeat
 	// Offline reports whether a charge may be generated without calling the
 	// bank; nil: never.
 	Offline func() bool
@@ -40,6 +42,7 @@ type Processor struct {
 	client  client
 	secrets []string // accepted in notices
 	inside  bool
+	repeat  processor.Repeat
 	offline func() bool
 }
 
@@ -65,23 +68,34 @@ func NewProcessor(o Options) (*Processor, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Processor{client: c, secrets: []string{c.secret}, inside: o.Inside, offline: o.Offline}
+	p := &Processor{client: c, secrets: []string{c.secret}, inside: o.Inside, repeat: repeats[o.Repeat], offline: o.Offline}
 	if o.PreviousSecret != "" {
 		p.secrets = append(p.secrets, o.PreviousSecret)
 	}
 	return p, nil
 }
 
+// repeats are the bank's kinds of contracts, as kinds of processors.
+var repeats = map[bankapi.Repeat]processor.Repeat{
+	"":                         processor.RepeatReturnsFirst,
+	bankapi.RepeatReturnsFirst: processor.RepeatReturnsFirst,
+	bankapi.RepeatRejects:      processor.RepeatRejected,
+	bankapi.RepeatPaysAgain:    processor.RepeatUnsafe,
+}
+
+// Control controls the bank of the account.
+func (p *Processor) Control() *Control { return &Control{p.client} }
+
 // Profile implements [processor.Processor]. The quiet period need not cover
-// the bank's longest delay of 30 minutes: under one id the bank accepts at most
-// one order, so sending again is always safe.
+// the bank's longest delay of 30 minutes: unless the contract pays again, the bank accepts
+// at most one order under one id, so sending again is safe.
 func (p *Processor) Profile() processor.Profile {
 	return processor.Profile{
 		Name:            Name,
 		Methods:         payment.Methods,
 		ChecksDocuments: false,
 		CodeHosts:       []string{bankapi.CodeHost},
-		Transfer:        processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 5 * time.Second},
+		Transfer:        processor.Effect{Repeat: p.repeat, QuietPeriod: 2 * time.Second, Timeout: 5 * time.Second},
 		Charge:          processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 4 * time.Second},
 	}
 }

@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/sandboxbank"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
+)
+
+// openContract opens an account at a contract of a bank.
+func openContract(t *testing.T, bank *sandboxbank.Bank, repeat bankapi.Repeat, name string) *Processor {
+	t.Helper()
+	d := Driver{Own: &Options{URL: sandboxbank.InProcessURL, Secret: testSecret, Transport: bank.Transport(), Inside: true}}
+	p, err := d.Open(processor.Account{ID: name, Settings: map[string]string{SettingContract: name, SettingRepeat: string(repeat)}}, processor.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.(*Processor)
+}
+
+// listed is the number of transfers in the list of an account.
+func listed(t *testing.T, p *Processor) int {
+	t.Helper()
+	page, err := p.Read(t.Context(), processor.FeedTransfers, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(page.Facts)
+}
+
+// Each contract of a bank has its own transfers, and does with a repeated one what its kind
+// says. It is there again after a restart of the bank, without a call.
+func TestContracts(t *testing.T) {
+	t.Parallel()
+	w, _ := env.Virtual(start, 1)
+	path := filepath.Join(t.TempDir(), "bank.journal")
+	open := func() *sandboxbank.Bank {
+		t.Helper()
+		bank, err := sandboxbank.Open(sandboxbank.Options{Path: path, Secret: testSecret, Clock: w.Clock, IDs: w.IDs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bank
+	}
+	bank := open()
+	r := processor.TransferRequest{
+		ExternalID: "0000000000000000000000000000first", Amount: 10_00, KeyType: "EMAIL", Key: "a@example.com", Name: "Ana", Document: "52998224725",
+	}
+	guard := func() error { return nil }
+	kinds := map[bankapi.Repeat]struct {
+		profile processor.Repeat
+		again   processor.Outcome
+		listed  int
+	}{
+		bankapi.RepeatReturnsFirst: {processor.RepeatReturnsFirst, processor.Done, 1},
+		bankapi.RepeatRejects:      {processor.RepeatRejected, processor.Known, 1},
+		bankapi.RepeatPaysAgain:    {processor.RepeatUnsafe, processor.Done, 2},
+	}
+	for _, repeat := range bankapi.Repeats {
+		want := kinds[repeat]
+		p := openContract(t, bank, repeat, "of-"+string(repeat))
+		first, again := p.Transfer(t.Context(), r, guard), p.Transfer(t.Context(), r, guard)
+		if first.Outcome != processor.Done || again.Outcome != want.again || listed(t, p) != want.listed || p.Profile().Transfer.Repeat != want.profile {
+			t.Errorf("%s: %v, %v, %d listed, profile %v", repeat, first, again, listed(t, p), p.Profile().Transfer)
+		}
+		if report := p.QueryTransfer(t.Context(), r.ExternalID); report.Lookup != processor.Found {
+			t.Errorf("%s: look-up %+v", repeat, report)
+		}
+	}
+	if _, err := openContract(t, bank, bankapi.RepeatRejects, "of-pays-again").Read(t.Context(), processor.FeedTransfers, ""); err == nil {
+		t.Error("a contract changed its kind")
+	}
+	if err := bank.Close(); err != nil {
+		t.Fatal(err)
+	}
+	bank = open()
+	for repeat, want := range kinds {
+		if n := listed(t, openContract(t, bank, repeat, "of-"+string(repeat))); n != want.listed {
+			t.Errorf("%s: %d transfers after a restart", repeat, n)
+		}
+	}
+	if err := bank.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every fault of the settings is reported, with its field.
+func TestContractSettings(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		settings map[string]string
+		fields   string
+	}{
+		{map[string]string{SettingContract: "a"}, ""},
+		{map[string]string{SettingRepeat: "rejects"}, "settings.contract"},
+		{map[string]string{SettingContract: "../A", SettingRepeat: "never", "other": "x"}, "settings.other settings.repeat settings.contract"},
+	} {
+		_, err := Driver{Own: &Options{URL: sandboxbank.InProcessURL, Secret: testSecret, Transport: http.DefaultTransport}}.
+			Open(processor.Account{ID: "a", Settings: tt.settings}, processor.Env{})
+		var got []string
+		if err != nil {
+			for _, f := range problem.From(err).Fields {
+				got = append(got, f.Field)
+			}
+		}
+		if text := strings.Join(got, " "); text != tt.fields {
+			t.Errorf("%v: faults %q, want %q", tt.settings, text, tt.fields)
+		}
+	}
+}

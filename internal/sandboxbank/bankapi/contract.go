@@ -1,0 +1,27 @@
+package bankapi
+
+import "regexp"
+
+// Repeat is what a contract does with a transfer that is requested again under its id.
+type Repeat string
+
+// The kinds of contracts.
+const (
+	RepeatReturnsFirst Repeat = "returns-first" // shows the first; no second effect
+	RepeatRejects      Repeat = "rejects"       // refuses it, CodeIDInUse; no second effect
+	RepeatPaysAgain    Repeat = "pays-again"    // a second transfer
+)
+
+// Repeats lists the kinds of contracts.
+var Repeats = []Repeat{RepeatReturnsFirst, RepeatRejects, RepeatPaysAgain}
+
+// contractName is the form of a contract's name, which is part of paths and files.
+var contractName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+
+// IsContractName reports whether a contract may have the name.
+func IsContractName(name string) bool { return contractName.MatchString(name) }
+
+// ContractPath is the path before the API of a contract.
+func ContractPath(repeat Repeat, name string) string {
+	return "/contracts/" + string(repeat) + "/" + name
+}
