@@ -137,14 +137,8 @@ func (b *Batcher[K, T]) Do(ctx context.Context, item T) error {
 	if !queued {
 		b.commit(context.WithoutCancel(ctx), nil, []*ticket[T]{t})
 	}
-	select {
-	case <-t.done: // checked first, because select chooses at random
-	default:
-		select {
-		case <-t.done:
-		case <-ctx.Done():
-			return ctx.Err() // the lane may still use t: it is left to the collector
-		}
+	if err := env.Wait(ctx, t.done); err != nil {
+		return err // the lane may still use t: it is left to the collector
 	}
 	err := t.err
 	var none T

@@ -77,7 +77,7 @@ func (c *SystemClock) NewTimer(d time.Duration) Timer { return systemTimer{time.
 
 // WithTimeout implements [Clock]; the offset does not affect it.
 func (c *SystemClock) WithTimeout(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(parent, d)
+	return withTimeout(parent, d)
 }
 
 type systemTimer struct{ timer *time.Timer }

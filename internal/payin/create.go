@@ -66,15 +66,23 @@ func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp
 		return nil, err
 	}
 	p := s.newPayin(&m, r, account)
-	if offline, ok := proc.(processor.OfflineCharger); ok {
-		request, profile := chargeRequest(&m, &p, r.Personal), proc.Profile()
-		charge, ok := offline.NewCharge(request)
-		if ok && processor.CheckCharge(&profile, &request, &charge) == nil { // else the processor is called
-			setCharge(&p, charge)
-		}
-	}
+	chargeOffline(proc, &m, &p, r.Personal)
 	in, err := s.Store.NewPayin(p, r.Personal, r.Fingerprint)
 	return &CreateOp{in: in, Payin: p}, err
+}
+
+// chargeOffline sets the charge of a new order, if the driver generates it and it is right;
+// else the processor is called.
+func chargeOffline(proc processor.Processor, m *store.Merchant, p *payment.Payin, personal payment.PersonalData) {
+	offline, ok := proc.(processor.OfflineCharger)
+	if !ok {
+		return
+	}
+	request, profile := chargeRequest(m, p, personal), proc.Profile()
+	charge, ok := offline.NewCharge(request)
+	if ok && processor.CheckCharge(&profile, &request, &charge) == nil {
+		setCharge(p, charge)
+	}
 }
 
 // newPayin is the order as it will be stored.
