@@ -79,6 +79,13 @@ func TestDecideLookUpFound(t *testing.T) {
 			name: "still accepted", given: accepted, report: reportsAccepted, want: stays(payment.StepAccepted, 30*time.Second, store.SendAccepted),
 		}, lookups: 3, lookupsTo: 4},
 		{reportRow: reportRow{
+			name: "seventh time accepted", given: accepted, report: reportsAccepted, want: stays(payment.StepAccepted, 15*time.Minute, store.SendAccepted),
+		}, lookups: 6, lookupsTo: 7},
+		{reportRow: reportRow{
+			name: "accepted for hours", given: accepted, report: reportsAccepted, want: stays(payment.StepAccepted, 6*time.Hour, store.SendAccepted),
+			kind: store.CasePayoutUnknown, reason: "still_processing",
+		}, lookups: 8, lookupsTo: 9},
+		{reportRow: reportRow{
 			name: "another amount", given: unknown, report: reportsOther, want: stays(payment.StepReview, 0, store.SendUnknown).contradicted("other_amount"),
 			kind: store.CaseContradiction, reason: "other_amount",
 		}},
@@ -107,8 +114,8 @@ func TestDecideLookUpNotFound(t *testing.T) {
 	})
 }
 
-// The effect of a look-up without an answer: the look-ups continue, and from the ninth
-// on there is one case.
+// The effect of a look-up without an answer: the look-ups continue, and the ninth opens
+// one case.
 func TestDecideLookUpUnanswered(t *testing.T) {
 	const s = time.Second
 	row := func(name string, state given, w wanted) reportRow {
@@ -129,7 +136,9 @@ func TestDecideLookUpUnanswered(t *testing.T) {
 		{reportRow: unproved(processor.NotFound, processor.TransferFailed), lookupsTo: 1},
 		{reportRow: row("eighth", unknown, stays(payment.StepUnknown, time.Hour, store.SendUnknown)), lookups: 7, lookupsTo: 8},
 		{reportRow: withCase(row("ninth", unknown, stays(payment.StepUnknown, 6*time.Hour, store.SendUnknown))), lookups: 8, lookupsTo: 9},
-		{reportRow: withCase(row("hundredth", accepted, stays(payment.StepAccepted, 24*time.Hour, store.SendAccepted))), lookups: 99, lookupsTo: 100},
+		{reportRow: row("tenth", unknown, stays(payment.StepUnknown, 24*time.Hour, store.SendUnknown)), lookups: 9, lookupsTo: 10},
+		{reportRow: withCase(row("ninth", accepted, stays(payment.StepAccepted, 6*time.Hour, store.SendAccepted))), lookups: 8, lookupsTo: 9},
+		{reportRow: row("hundredth", accepted, stays(payment.StepAccepted, 24*time.Hour, store.SendAccepted)), lookups: 99, lookupsTo: 100},
 		{reportRow: row("to a process that lost it", unknown, stays(payment.StepUnknown, 0, store.SendUnknown)), notMine: true},
 	})
 }

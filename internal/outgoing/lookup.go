@@ -214,13 +214,17 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	c.SetPayout(p)
-	if p.Lookups >= lookUpsBeforeCase {
-		c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByNewCase)
-		c.OpenCase(store.Case{
-			Merchant: p.Merchant, Kind: store.CasePayoutUnknown, Subject: p.ID, Amount: p.Amount, Params: store.ReasonNoAnswer.With(nil),
-		})
-	}
+	reportUndecided(c, &p, store.ReasonNoAnswer)
 	return nil
+}
+
+// reportUndecided opens a case about a payout that a number of look-ups did not decide. It
+// is opened once: a proposal of the first of two persons belongs to it.
+func reportUndecided(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
+	if p.Lookups == lookUpsBeforeCase {
+		c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByNewCase)
+		openUnknown(c, p, reason)
+	}
 }
 
 // notFoundEvidence is the evidence of a send that a look-up after the quiet period did

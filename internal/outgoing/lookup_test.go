@@ -84,6 +84,32 @@ func TestRule06ManualReviewElse(t *testing.T) {
 	})
 }
 
+// A transfer that the processor accepts and never decides: one case, and the look-ups go
+// on until it does.
+func TestRule06NeverDecided(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		g.Bank.AnswerTransfer = func(b *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Done, Report: b.Pay(r, processor.TransferProcessing)}
+		}
+		p := g.Payout("r", 10_00)
+		g.Send()
+		for range 200 {
+			g.Jump(time.Hour)
+			g.LookUp()
+			g.Send()
+		}
+		g.WantPayout(p, payment.PayoutProcessing, payment.StepAccepted)
+		g.WantBank(1, 1)
+		g.WantBalances(coretest.Opening-10_00, 10_00)
+		g.WantCases(store.CasePayoutUnknown)
+		g.Bank.Transfers[p.ExternalID].State = processor.TransferPaid
+		g.Jump(27 * time.Hour)
+		g.LookUp()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantCases()
+	})
+}
+
 func TestRule06LookUpsDoNotEnd(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		g.Bank.AnswerTransfer, g.Bank.AnswerQuery = coretest.Unknown, noAnswer

@@ -124,7 +124,7 @@ const (
 // idInUse is the evidence of a send that the processor answered with Known.
 const idInUse = "id_in_use"
 
-// lookUpsBeforeCase is the number of look-ups without an answer after which a case is
+// lookUpsBeforeCase is the number of look-ups that decided nothing after which a case is
 // opened; the look-ups go on.
 const lookUpsBeforeCase = 9
 

@@ -73,7 +73,8 @@ func isFinal(r processor.TransferReport) bool {
 const lookUpsSkipped = 2
 
 // accepted records that the processor accepted the transfer: its result will be
-// reported, and is looked up in case the report is lost.
+// reported, and is looked up in case the report is lost. If it is never final, a case is
+// opened.
 func (v *resolution) accepted(l *store.Loaded, c *store.Changes, p *payment.Payout, evidence string) {
 	if p.Status != payment.PayoutProcessing {
 		return
@@ -87,6 +88,7 @@ func (v *resolution) accepted(l *store.Loaded, c *store.Changes, p *payment.Payo
 	p.NextAt = l.Now().Add(v.jitter.of(after(lookUpAfter, p.Lookups)))
 	endSend(l, c, p, store.SendAccepted, short(evidence))
 	*p = c.SetPayout(*p)
+	reportUndecided(c, p, store.ReasonStillProcessing)
 }
 
 // paid completes a payout.

@@ -214,6 +214,11 @@ func markProcessing(l *store.Loaded, c *store.Changes, p *payment.Payout) error 
 func review(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
 	*p = c.SetPayout(*p)
+	openUnknown(c, p, reason)
+}
+
+// openUnknown opens a case about a payout of unknown outcome.
+func openUnknown(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
 	c.OpenCase(store.Case{
 		Merchant: p.Merchant, Kind: store.CasePayoutUnknown, Subject: p.ID, Amount: p.Amount, Params: reason.With(nil),
 	})

@@ -263,7 +263,7 @@ func TestEachKindHasAResolution(t *testing.T) {
 		store.CaseWebhook, store.CaseDamaged, store.CasePayoutWaiting, store.CaseCharge, store.CasePayoutFound,
 	} {
 		reasons := map[store.CaseKind][]store.CaseReason{
-			store.CasePayoutUnknown: {store.ReasonNoAnswer, store.ReasonNotIdempotent, store.ReasonOtherContents},
+			store.CasePayoutUnknown: {store.ReasonNoAnswer, store.ReasonStillProcessing, store.ReasonNotIdempotent, store.ReasonOtherContents},
 			store.CaseContradiction: {
 				store.ReasonOtherAmount, store.ReasonPaidAfterRelease, store.ReasonReturnedTooMuch, store.ReasonFailedAfterPaid, store.ReasonUnconfirmedChange,
 			},

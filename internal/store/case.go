@@ -37,9 +37,10 @@ type CaseReason string
 // The reasons, by kind, and the parameters that each has besides those of its kind.
 const (
 	// Of CasePayoutUnknown.
-	ReasonNoAnswer      CaseReason = "no_answer"      // to any look-up so far
-	ReasonNotIdempotent CaseReason = "not_idempotent" // not found, and the processor might pay twice
-	ReasonOtherContents CaseReason = "other_contents" // it was sent before with others
+	ReasonNoAnswer        CaseReason = "no_answer"        // to any look-up so far
+	ReasonStillProcessing CaseReason = "still_processing" // by the processor's words, hours after it accepted the transfer
+	ReasonNotIdempotent   CaseReason = "not_idempotent"   // not found, and the processor might pay twice
+	ReasonOtherContents   CaseReason = "other_contents"   // it was sent before with others
 
 	ReasonTooOld  CaseReason = "too_old"   // its first send: the processor may not recognise its id any more
 	ReasonIDInUse CaseReason = "id_in_use" // by the processor's words, which then does not find it
