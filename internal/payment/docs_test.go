@@ -50,7 +50,8 @@ the [ledger entry](ledger.md) and writes the [event](webhooks.md).
 	payinIntro = `A pay-in is created PENDING. An EXPIRED or CANCELED pay-in can still be paid, and is then ` + "`late`" + `. ` + "`pay_short`" + `: the receipts so
 far are less than the amount. ` + "`apply` and `apply_short`" + `: an operator applied [unapplied money](cases.md) to it. ` + "`pay_more`" + `: a receipt exceeds it or can no longer be applied. ` + "`attempt_refused`" + `: a card was
 refused; the payer may try again. ` + "`win_refunded` and `reverse_refunded`" + ` apply if the pay-in was partly refunded before. Refunds
-post their own entries.
+post their own entries. A part that was paid before a pay-in fails remains in ` + "`available`" + `; a payment after that goes to ` + "`unapplied`" + `, with a
+case, as the processor has given the order up.
 `
 	payoutIntro = `A payout is created PENDING, with ` + "`payout_held`" + `. While its outcome is unknown, a payout stays PROCESSING and its money stays held.
 `
