@@ -52,6 +52,9 @@ func (c *Checker) applyCase(l *line) {
 			c.violateMerchantf(Progress, l.key.merchant, "case %s changes after it was closed", l.key.id)
 		}
 		c.columns.read(l).reviewCase(&v.caseRow)
+		if v.kind == "payout_found" && v.closedAt != 0 {
+			c.foundCases[rowKey{v.key.merchant, v.subject}] -= v.amount
+		}
 	}
 	if v.order != nil {
 		c.touch(v.order)
@@ -79,6 +82,8 @@ func (c *Checker) addCase(v *reviewCase) {
 		if r := c.receipts[rowKey{v.key.merchant, v.subject}]; r != nil {
 			r.reported += v.amount
 		}
+	case "payout_found":
+		c.foundCases[rowKey{v.key.merchant, v.subject}] += v.amount
 	case "notice":
 		if n := c.notices[v.facts["processor"]+"/"+v.facts["notice"]]; n != nil {
 			n.reported = true
@@ -117,6 +122,8 @@ func (c *Checker) isSubject(v *reviewCase, want string) bool {
 	switch want {
 	case "":
 		return v.subject.isZero()
+	case "found transfer":
+		return c.found[rowKey{v.key.merchant, v.subject}] != nil
 	case "receipt":
 		return c.receipts[rowKey{v.key.merchant, v.subject}] != nil
 	default:

@@ -21,6 +21,9 @@ type Options struct {
 	MasterKey []byte
 	// Retention is how long finished deliveries are kept; 0 keeps them forever.
 	Retention time.Duration
+	// LookUpFirst means that payouts are looked up before their first send, and may be found
+	// without one.
+	LookUpFirst bool
 	// Now is the latest clock by which the gateway removes deliveries.
 	Now func() time.Time
 }
@@ -36,7 +39,10 @@ type Checker struct {
 	commits []int // how many lines there were after each commit
 	columns *columns
 	seal    *seal
-	found   []Violation
+	// Rewound means that the database is an older copy: it lacks orders and sends that the
+	// other parties have.
+	Rewound    bool
+	violations []Violation
 
 	orders      map[rowKey]*order
 	orderList   []*order // in the order of their creation
@@ -53,7 +59,10 @@ type Checker struct {
 	disputes    map[rowKey]*dispute
 	cases       map[rowKey]*reviewCase
 	notices     map[string]*notice // by processor and its id of the notice
-	compared    int                // how many received deliveries were compared
+	found       map[rowKey]*foundTransfer
+	foundByID   map[string]*foundTransfer // by external id
+	foundCases  map[rowKey]int64          // cents that open cases about a found transfer report
+	compared    int                       // how many received deliveries were compared
 
 	touched touched
 }
@@ -68,6 +77,7 @@ type touched struct {
 	notices    []*notice
 	events     []*event
 	cases      []*reviewCase
+	found      []*foundTransfer
 }
 
 // New follows a database from its beginning.
@@ -86,6 +96,7 @@ func New(ctx context.Context, o Options) (*Checker, error) {
 		merchants: map[rowID]*merchant{}, entries: map[rowKey]*entry{}, events: map[rowKey]*event{}, eventIDs: map[string]*event{},
 		deliveries: map[rowKey]*delivery{}, receipts: map[rowKey]*receipt{}, payments: map[string]*receipt{},
 		disputes: map[rowKey]*dispute{}, cases: map[rowKey]*reviewCase{}, notices: map[string]*notice{},
+		found: map[rowKey]*foundTransfer{}, foundByID: map[string]*foundTransfer{}, foundCases: map[rowKey]int64{},
 	}, nil
 }
 
@@ -108,7 +119,7 @@ func (c *Checker) Commit(ctx context.Context) ([]Violation, error) {
 	}
 	c.checkCommit()
 	c.columns.checkEnd()
-	return c.takeFound(), c.columns.err
+	return c.takeViolations(), c.columns.err
 }
 
 // apply follows one change of a row.
@@ -143,6 +154,8 @@ func (c *Checker) apply(l *line) {
 		c.applyNotice(l)
 	case caseTable:
 		c.applyCase(l)
+	case foundTable:
+		c.applyFound(l)
 	}
 }
 
@@ -157,7 +170,7 @@ func (c *Checker) forbid(l *line) {
 	if o := c.orderOf(l); o != nil {
 		v.Order = o.key.id.String()
 	}
-	c.found = append(c.found, v)
+	c.violations = append(c.violations, v)
 }
 
 // orderOf is the order that a changed row belongs to, or nil.
@@ -221,6 +234,9 @@ func (c *Checker) checkCommit() {
 	for _, n := range t.notices {
 		c.checkNotice(n)
 	}
+	for _, f := range t.found {
+		c.checkFound(f)
+	}
 	c.clearTouched()
 }
 
@@ -244,5 +260,6 @@ func (c *Checker) clearTouched() {
 	*t = touched{
 		orders: t.orders[:0], merchants: t.merchants[:0], entries: t.entries[:0], deliveries: t.deliveries[:0],
 		receipts: t.receipts[:0], notices: t.notices[:0], events: t.events[:0], cases: t.cases[:0],
+		found: t.found[:0],
 	}
 }

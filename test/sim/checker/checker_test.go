@@ -289,7 +289,7 @@ func TestArrivalsAreExpected(t *testing.T) {
 		unexpected := func(when string) {
 			s.t.Helper()
 			s.checker.Arrived(id)
-			s.want(when, s.checker.takeFound(), Events, "no attempt to deliver it is in progress")
+			s.want(when, s.checker.takeViolations(), Events, "no attempt to deliver it is in progress")
 		}
 		unexpected("before it is claimed")
 		list := s.claimDeliveries()
@@ -326,7 +326,7 @@ func TestArrivalAfterRemoval(t *testing.T) {
 		s.removeOld()
 		arrived := func(e payment.Event) []Violation {
 			s.checker.Arrived(payment.PublicEventID(e.ID))
-			return s.checker.takeFound()
+			return s.checker.takeViolations()
 		}
 		if found := arrived(events[0]); len(found) > 0 {
 			s.t.Errorf("%+v", found)

@@ -36,6 +36,55 @@ func (c *comparison) compareEnd() {
 	}
 }
 
+// compareFound compares a transfer of the bank with what was found of it.
+func (c *comparison) compareFound(t *BankTransfer, f *foundTransfer) {
+	if other := c.transferred[t.ExternalID]; other != nil {
+		c.violateMerchantf(SingleTransfer, f.key.merchant, "the bank has two transfers: %+v and %+v", *other, *t)
+	}
+	c.transferred[t.ExternalID] = t
+	if left := t.left(); c.final && f.amount != left || f.amount > t.Amount || t.EndToEndID != f.endToEndID && f.endToEndID != "" {
+		c.violateMerchantf(SingleTransfer, f.key.merchant, "found transfer %s is booked as %d, %s: the bank has %+v", f.externalID, f.amount, f.endToEndID, *t)
+	}
+}
+
+// compareMoney checks, by the records of the bank and the clients alone, that no more left
+// for a merchant than it had: what the operator credited, and its payers paid. Lost
+// disputes are not counted: they may exceed what is left.
+func (c *comparison) compareMoney() {
+	had, owner := map[rowID]int64{}, map[string]rowID{}
+	for id, m := range c.merchants {
+		had[id] += m.booked["funded"]
+	}
+	for _, o := range c.Orders {
+		if o.ExternalID != "" {
+			owner[o.ExternalID] = parseID(o.Merchant)
+		}
+	}
+	for _, o := range c.orderList {
+		owner[o.externalID] = o.key.merchant
+	}
+	for _, f := range c.foundByID {
+		owner[f.externalID] = f.key.merchant
+	}
+	for i := range c.Payments {
+		if id, known := owner[c.Payments[i].ExternalID]; known {
+			had[id] += c.Payments[i].Amount
+		}
+	}
+	for i := range c.Transfers {
+		if id, known := owner[c.Transfers[i].ExternalID]; known {
+			had[id] -= c.Transfers[i].left()
+		} else {
+			c.violateMerchantf(SingleTransfer, rowID{}, "the bank has a transfer that no client requested: %+v", c.Transfers[i])
+		}
+	}
+	for _, m := range c.merchants {
+		if had[m.id] < 0 {
+			c.violateMerchantf(Amounts, m.id, "%d more left than the merchant had", -had[m.id])
+		}
+	}
+}
+
 // compareSums compares all transfers and payments of the bank with the clearing
 // accounts.
 func (c *comparison) compareSums() {
@@ -46,8 +95,8 @@ func (c *comparison) compareSums() {
 	for i := range c.Transfers {
 		t := &c.Transfers[i]
 		o := c.externalIDs[t.ExternalID]
-		if t.State == "paid" && (o == nil || !inReview(o)) {
-			bank -= t.Amount - t.Returned
+		if o == nil || !inReview(o) && t.State == "paid" {
+			bank -= t.left()
 		}
 	}
 	for _, m := range c.merchants {
@@ -60,6 +109,6 @@ func (c *comparison) compareSums() {
 		clearing += m.booked["charged_back"] - m.booked["chargeback_reversed"] - m.booked["funded"]
 	}
 	if bank != clearing {
-		c.found = append(c.found, Violation{Invariant: Clearing, Text: fmt.Sprintf("the bank moved %d, the clearing accounts say %d", bank, clearing)})
+		c.violations = append(c.violations, Violation{Invariant: Clearing, Text: fmt.Sprintf("the bank moved %d, the clearing accounts say %d", bank, clearing)})
 	}
 }

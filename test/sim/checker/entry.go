@@ -80,11 +80,15 @@ func (c *Checker) checkEntry(e *entry) {
 		return
 	}
 	r := c.receipts[rowKey{e.key.merchant, e.subject}]
+	f := c.found[rowKey{e.key.merchant, e.subject}]
 	switch {
+	case f != nil && (e.kind == "payout_found" || e.kind == "payout_adopted"):
+		f.booked[e.kind] += taken
+		c.touched.found = append(c.touched.found, f)
 	case r != nil && r.order == nil && e.kind == "received_unidentified":
 		r.booked += taken
 	case e.kind == "funded" && e.subject == e.key.merchant:
-	case e.kind == "owed_repaid" && (r != nil || e.subject == e.key.merchant):
+	case e.kind == "owed_repaid" && (r != nil || f != nil || e.subject == e.key.merchant):
 	default:
 		c.violateMerchantf(Ledger, e.key.merchant, "the subject of entry %s (%s) is %s, which is not an order", e.key.id, e.kind, e.subject)
 	}

@@ -28,6 +28,7 @@ const separator = "\x1f"
 
 // line is a line of the log.
 type line struct {
+	seq    int64
 	table  tableID
 	op     operation
 	key    rowKey
@@ -132,7 +133,7 @@ func (c *Checker) readLines(ctx context.Context) (err error) {
 		if err := rows.Scan(&c.seq, &l.table, &l.op, &merchant, &id, &l.fields, &blob); err != nil {
 			return fmt.Errorf("checker: read the log: %w", err)
 		}
-		l.key = rowKey{rowIDOf(merchant), rowIDOf(id)}
+		l.seq, l.key = c.seq, rowKey{rowIDOf(merchant), rowIDOf(id)}
 		if len(blob) > 0 {
 			l.blob = append([]byte(nil), blob...)
 		}

@@ -20,6 +20,7 @@ type order struct {
 	orderRow
 
 	key      rowKey
+	rank     int64  // of its creation, among receipts too
 	kind     string // Payin or Payout
 	canceled bool   // at any time
 
@@ -88,7 +89,7 @@ func (c *Checker) applyOrder(l *line) {
 	}
 	switch {
 	case l.op == rowAdded:
-		c.addOrder(&order{orderRow: next, key: l.key, kind: kind, booked: map[string]int64{}})
+		c.addOrder(&order{orderRow: next, key: l.key, rank: l.seq, kind: kind, booked: map[string]int64{}})
 	case kind == Payin:
 		c.changePayin(o, &next)
 	default:

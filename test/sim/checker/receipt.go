@@ -38,6 +38,7 @@ type receipt struct {
 	receiptRow
 
 	key             rowKey
+	rank            int64  // of its creation, among orders too
 	order           *order // nil if it fits none
 	stored, claimed bool
 	booked          int64 // cents of entries about the receipt itself
@@ -63,7 +64,7 @@ func (c *Checker) applyReceipt(l *line) {
 		c.violateMerchantf(SingleReceipt, l.key.merchant, "receipt %s of payment %s is claimed as %s", l.key.id, row.externalID, r.externalID)
 		row.processor, row.externalID = r.processor, r.externalID
 	}
-	r.stored, r.receiptRow = true, row
+	r.stored, r.receiptRow, r.rank = true, row, l.seq
 	name := r.processor + "/" + r.externalID
 	if other := c.payments[name]; other != nil {
 		c.violateMerchantf(SingleReceipt, l.key.merchant, "payment %s has receipts %s and %s", r.externalID, other.key.id, r.key.id)

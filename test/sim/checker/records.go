@@ -43,6 +43,14 @@ type BankTransfer struct {
 	EndToEndID string
 }
 
+// left is what a transfer has taken from the account, or may still take.
+func (t *BankTransfer) left() int64 {
+	if t.State == "failed" {
+		return 0
+	}
+	return t.Amount - t.Returned
+}
+
 // BankPayment is a payment in the bank's records.
 type BankPayment struct {
 	ID         string

@@ -112,6 +112,9 @@ var recipes = map[string][]leg{
 	"chargeback_reversed":   {{"clearing", -1, true}, {"owed", 1, false}, {"available", 1, false}},
 	"owed_repaid":           {{"available", -1, true}, {"owed", 1, true}},
 
+	"payout_found":   {{"available", -1, false}, {"owed", -1, false}, {"clearing", 1, true}},
+	"payout_adopted": {{"clearing", -1, true}, {"owed", 1, false}, {"available", 1, false}},
+
 	"unapplied_applied":     {{"unapplied", -1, true}, {"available", 1, true}},
 	"unapplied_released":    {{"unapplied", -1, true}, {"available", 1, true}},
 	"unapplied_written_off": {{"unapplied", -1, true}, {"written_off", 1, true}},
@@ -127,7 +130,7 @@ const webhookAttempts = 11
 
 // caseRule is the subject of a kind of case.
 type caseRule struct {
-	subject     string   // the kind of its subject: "order", Payin, Payout, "receipt" or "" for none
+	subject     string   // the kind of its subject: "order", Payin, Payout, "receipt", "found transfer" or "" for none
 	params      []string // that it always has; of alternatives, "notice|externalId", one
 	resolutions []string // how it may be closed
 }
@@ -141,5 +144,7 @@ var caseRules = map[string]caseRule{
 	"notice":             {params: []string{"reason", "processor", "notice|externalId"}},
 	"charge_differs":     {subject: Payin, params: []string{"processor", "externalId", "field"}, resolutions: []string{"proof"}},
 	"dispute_unexpected": {subject: Payin, params: []string{"status"}, resolutions: []string{"replaced"}},
+	"payout_found":       {subject: "found transfer", params: []string{"processor", "externalId"}, resolutions: []string{"requested"}},
+	"damaged":            {subject: "order", params: []string{"table"}},
 	"webhook_exhausted":  {subject: "order", params: []string{"event"}, resolutions: []string{"delivered", "disabled"}},
 }

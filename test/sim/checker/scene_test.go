@@ -83,6 +83,8 @@ type scene struct {
 	found    []Violation
 	merchant store.Merchant
 	records  Records
+
+	processors processor.Registry
 }
 
 // eachEngine opens a scene on each engine.
@@ -118,8 +120,9 @@ func newScene(t *testing.T, engine string) *scene {
 	s.checker = s.newChecker()
 	t.Cleanup(func() { _ = s.checker.Close() })
 	s.store = storetest.Open(t, o)
+	s.processors = processor.Registry{bankName: bank{}}
 	s.Core = app.NewCore(app.CoreOptions{
-		Store: s.store, Env: e, Processors: processor.Registry{bankName: bank{}}, Log: slog.New(slog.DiscardHandler),
+		Store: s.store, Env: e, Processors: s.processors, Log: slog.New(slog.DiscardHandler),
 		Retention: retention, Inline: true, RecordOnce: true,
 	})
 	// There is no heartbeat, so nothing is claimed when it is created.

@@ -17,6 +17,7 @@ const (
 	disputeTable
 	noticeTable
 	caseTable
+	foundTable
 )
 
 // watchedTable is a table of the gateway whose changes are logged.
@@ -93,5 +94,9 @@ var tables = [...]watchedTable{
 		name: "cases", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.reviewCase(&caseRow{}) },
 		unread:    []string{"stops_payouts"},
 		invariant: Progress, thing: "case",
+	},
+	foundTable: {
+		name: "found_transfers", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.foundTransfer(&foundRow{}) },
+		invariant: SingleTransfer, thing: "found transfer",
 	},
 }

@@ -39,17 +39,17 @@ func (c *Checker) violatef(i Invariant, o *order, format string, args ...any) {
 		v.Merchant, v.Order = o.key.merchant.String(), o.key.id.String()
 		v.Text = o.kind + " " + o.status + ": " + v.Text
 	}
-	c.found = append(c.found, v)
+	c.violations = append(c.violations, v)
 }
 
 // violateMerchantf reports a violation about a merchant; the zero id is the platform.
 func (c *Checker) violateMerchantf(i Invariant, merchant rowID, format string, args ...any) {
-	c.found = append(c.found, Violation{Invariant: i, Merchant: merchant.String(), Text: fmt.Sprintf(format, args...)})
+	c.violations = append(c.violations, Violation{Invariant: i, Merchant: merchant.String(), Text: fmt.Sprintf(format, args...)})
 }
 
-// takeFound returns the violations found since the last call.
-func (c *Checker) takeFound() []Violation {
-	found := c.found
-	c.found = nil
+// takeViolations returns the violations found since the last call.
+func (c *Checker) takeViolations() []Violation {
+	found := c.violations
+	c.violations = nil
 	return found
 }
