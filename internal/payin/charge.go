@@ -73,10 +73,11 @@ func (s *Service) chargeOnce(ctx context.Context, p payment.Payin, fresh bool, r
 var errChargeEnded = errors.New("payin: the registration of the order ended without a result")
 
 // charge registers an order at the processor that the order names, within the processor's
-// timeout. A charge that had no effect, or may have had one, is requested again until then
-// if that is safe, else looked up. An answer that differs from the order is withheld. The
-// order stays in any case; the same request again continues from there. A processor whose breaker is open when the request arrives is not
-// called.
+// timeout. A charge that had no effect is requested again until then, and one that may have
+// had one is looked up, and requested again if that is safe: the processor may have it under
+// other terms, from a past that a restored backup lacks. An answer that differs from the
+// order is withheld. The order stays in any case; the same request again continues from
+// there. A processor whose breaker is open when the request arrives is not called.
 func (s *Service) charge(ctx context.Context, p payment.Payin, fresh bool, r processor.ChargeRequest) (payment.Payin, error) {
 	charger, profile, err := s.charger(p.Processor)
 	if err != nil {
@@ -87,15 +88,17 @@ func (s *Service) charge(ctx context.Context, p payment.Payin, fresh bool, r pro
 	if s.breakers.Allow(p.Processor, 1) == 0 { // else requests would wait for it in every slot of the API
 		return p, chargeTimeout(errBreakerOpen)
 	}
+	lookUp := !fresh && !profile.Charge.Repeat.Safe()
 	for tries := 0; ; tries++ {
-		answer := register(limited, charger, r, fresh && tries == 0 || profile.Charge.Repeat.Safe())
+		answer := register(limited, charger, &r, lookUp)
+		lookUp = !profile.Charge.Repeat.Safe() || !lookUp && (answer.Outcome == processor.Unknown || answer.Outcome == processor.Known)
 		s.breakers.Record(p.Processor, answer.Outcome != processor.NotSent && (answer.Outcome != processor.Unknown || limited.Err() == nil))
 		switch answer.Outcome {
 		case processor.Done:
 			if err := processor.CheckCharge(&profile, &r, &answer.Charge); err != nil {
 				return p, s.withholdCharge(ctx, profile.Name, &p, err)
 			}
-			return s.recordCharge(ctx, &recordCharge{payin: p, charge: answer.Charge, withheld: !fresh, links: s.Links})
+			return s.recordCharge(ctx, &recordCharge{payin: p, charge: answer.Charge, expiresAt: r.ExpiresAt, withheld: !fresh, links: s.Links})
 		case processor.Refused:
 			return s.recordCharge(ctx, &recordCharge{payin: p, refused: true, failure: answer.Failure, links: s.Links})
 		}
@@ -112,16 +115,23 @@ func (s *Service) charge(ctx context.Context, p payment.Payin, fresh bool, r pro
 	}
 }
 
-// register requests a charge, or looks it up if another request could have a second
-// effect. A charge that is not found may still be under way: that proves nothing.
-func register(ctx context.Context, charger processor.Charger, r processor.ChargeRequest, safe bool) processor.ChargeAnswer {
-	if safe {
-		return charger.Charge(ctx, r)
+// register requests a charge, or looks it up. A charge that is not found may still be under
+// way: that proves nothing. One that expires earlier than the order sets the expiry of r: the
+// order had it in a past that a restored backup lacks.
+func register(ctx context.Context, charger processor.Charger, r *processor.ChargeRequest, lookUp bool) processor.ChargeAnswer {
+	if !lookUp {
+		return charger.Charge(ctx, *r)
 	}
 	report := charger.QueryCharge(ctx, r.ExternalID)
 	c := report.Charge
-	if report.Lookup != processor.Found || c.PIX == nil && c.Boleto == nil && c.Card == nil {
+	switch {
+	case report.Lookup == processor.Found && report.State == processor.ChargeFailed && report.Attempt == 0:
+		return processor.ChargeAnswer{Outcome: processor.Refused, Failure: report.Failure}
+	case report.Lookup != processor.Found || c.PIX == nil && c.Boleto == nil && c.Card == nil:
 		return processor.ChargeAnswer{Cause: report.Cause}
+	}
+	if c.PIX != nil && c.PIX.ExpiresAt.Before(r.ExpiresAt) {
+		r.ExpiresAt = c.PIX.ExpiresAt
 	}
 	return processor.ChargeAnswer{Outcome: processor.Done, Charge: c}
 }
@@ -151,12 +161,13 @@ func failureMessage(f *payment.Failure) string {
 
 // recordCharge records the answer of a processor to a charge.
 type recordCharge struct {
-	payin    payment.Payin // as it was charged; then as it is stored
-	charge   processor.Charge
-	withheld bool // an earlier answer may have differed from the order
-	refused  bool
-	failure  *payment.Failure
-	links    transition.Links
+	payin     payment.Payin // as it was charged; then as it is stored
+	charge    processor.Charge
+	expiresAt time.Time // of the charge; never later than the order's
+	withheld  bool      // an earlier answer may have differed from the order
+	refused   bool
+	failure   *payment.Failure
+	links     transition.Links
 }
 
 // Merchant implements [write.Operation].
@@ -181,6 +192,7 @@ func (v *recordCharge) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	if !v.refused {
 		setCharge(&p, v.charge)
+		p.ExpiresAt = v.expiresAt
 		p.Version++
 		p = c.SetPayin(p)
 		if v.withheld {

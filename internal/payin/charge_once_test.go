@@ -126,3 +126,32 @@ func TestUnsafeChargeIsLookedUp(t *testing.T) {
 		}
 	})
 }
+
+// A restored backup may lack an order whose charge the processor has, under terms that it
+// does not change: the order that is requested again gets that charge and its expiry.
+func TestOrderThatABackupLacksGetsItsCharge(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.AnswerCharge = func(b *coretest.Bank, r processor.ChargeRequest) processor.ChargeAnswer {
+			if b.Charges[r.ExternalID] == nil {
+				lost := r
+				lost.ExpiresAt = r.ExpiresAt.Add(-10 * time.Minute)
+				b.Charges[r.ExternalID] = &processor.ChargeReport{
+					Lookup: processor.Found, State: processor.ChargeOpen, Charge: processor.Charge{PIX: processortest.PIX(lost)},
+				}
+			}
+			return processor.ChargeAnswer{} // 409: other terms
+		}
+		var p payment.Payin
+		var err error
+		g.Until(func() { p, _, err = g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", "")) })
+		if err != nil || !p.Ready() || !p.ExpiresAt.Equal(p.Details.PIX.ExpiresAt) {
+			t.Fatalf("answered %+v, %v", p, err)
+		}
+		g.WantCases()
+		g.Bank.Charges[p.ExternalID] = &processor.ChargeReport{Lookup: processor.Found, State: processor.ChargeFailed, Failure: &payment.Failure{Code: "x"}}
+		g.Until(func() { _, _, err = g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", "")) })
+		if err != nil {
+			t.Errorf("an order that has its charge is answered %v", err)
+		}
+	})
+}

@@ -23,7 +23,7 @@ func (v *Receive) ToPlatform() *Receive {
 // NewRecordCharge builds the operation that records the answer to a charge.
 func (s *Service) NewRecordCharge(p payment.Payin, answer processor.ChargeAnswer) write.Operation {
 	return &recordCharge{
-		payin: p, charge: answer.Charge, refused: answer.Outcome == processor.Refused, failure: answer.Failure, links: s.Links,
+		payin: p, charge: answer.Charge, expiresAt: p.ExpiresAt, refused: answer.Outcome == processor.Refused, failure: answer.Failure, links: s.Links,
 	}
 }
 
