@@ -18,6 +18,7 @@ const (
 	PayoutReturned     Kind = "payout_returned"     // the receiver's bank sent it back
 	PayoutFound        Kind = "payout_found"        // left in a past that a restored backup lacks
 	PayoutAdopted      Kind = "payout_adopted"      // its payout was requested again
+	FoundReturned      Kind = "found_returned"      // a found transfer, or a part of it, came back
 	RefundHeld         Kind = "refund_held"         // set aside for a refund
 	Refunded           Kind = "refunded"            // went back to the payer
 	RefundReleased     Kind = "refund_released"     // did not go back; released
@@ -60,6 +61,7 @@ var Recipes = []Recipe{
 	{PayoutReturned, "clearing → available", "the receiver's bank returned a payout, or a part of it"},
 	{PayoutFound, "available (then owed) → clearing", "the processor lists a transfer that a restored backup lacks; a shortfall becomes debt"},
 	{PayoutAdopted, "clearing → owed, then available", "the payout of a found transfer was requested again, and holds its money"},
+	{FoundReturned, "clearing → owed, then available", "a found transfer failed, or the receiver's bank returned it, or a part of it"},
 	{RefundHeld, "available → held", "a refund was accepted"},
 	{Refunded, "held → clearing", "the processor proved that the refund was paid"},
 	{RefundReleased, "held → available", "the refund was definitively not paid"},
@@ -157,6 +159,12 @@ func FindPayout(processor string, available, amount money.Cents) Entry {
 // zero or below) is repaid first.
 func AdoptPayout(processor string, owed, amount money.Cents) Entry {
 	return repaid(PayoutAdopted, Clearing(processor), owed, amount)
+}
+
+// ReturnFound books the amount of a found transfer that came back; debt (owed, zero or below)
+// is repaid first.
+func ReturnFound(processor string, owed, amount money.Cents) Entry {
+	return repaid(FoundReturned, Clearing(processor), owed, amount)
 }
 
 // HoldRefund sets a refund's amount aside.

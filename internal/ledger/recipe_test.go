@@ -57,6 +57,8 @@ clearing -100, available 100               | payout_found 100               | -
 clearing -100, available 40, held 60       | payout_found 90                | clearing -10, held 60, owed -50
 -                                          | payout_adopted 60              | clearing -60, available 60
 clearing -10, held 60, owed -50            | payout_adopted 90              | clearing -100, available 40, held 60
+-                                          | found_returned 60              | clearing -60, available 60
+clearing -10, held 60, owed -50            | found_returned 90              | clearing -100, available 40, held 60
 
 available 100                              | refund_held 100                | held 100
 available 99                               | refund_held 100                | refused
@@ -204,6 +206,8 @@ func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledg
 		e = ledger.ReturnPayout(bank, amount)
 	case ledger.PayoutFound:
 		e = ledger.FindPayout(bank, b[ledger.Available], amount)
+	case ledger.FoundReturned:
+		e = ledger.ReturnFound(bank, b[ledger.Owed], amount)
 	case ledger.PayoutAdopted:
 		e = ledger.AdoptPayout(bank, b[ledger.Owed], amount)
 	case ledger.RefundHeld:

@@ -190,3 +190,36 @@ func TestOperatorClearsAnAccount(t *testing.T) {
 		wantRequest(g, "next", 10_00, "")
 	})
 }
+
+// Money of a found transfer that comes back is the merchant's again, once.
+func TestFoundTransferComesBack(t *testing.T) {
+	for name, fail := range map[string]bool{"returned": false, "failed": true} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				payLost(g, "lost", 900_00)
+				g.Clear()
+				g.WantBalances(100_00, 0)
+				id := g.Store.ExternalID(&g.Merchant, payment.OperationPayout, "lost")
+				report := g.Bank.Report(id)
+				back := money.Cents(300_00)
+				if report.Returned = back; fail {
+					report.State, report.Returned, back = processor.TransferFailed, 0, 900_00
+				}
+				for range 2 {
+					known, err := g.Outgoing.RecordNotice(t.Context(), g.Merchant.Processor, id, report, nil)
+					g.Must(err)
+					if !known {
+						t.Error("a found transfer is not known")
+					}
+					g.WantBalances(100_00+back, 0)
+				}
+				g.WantCases(store.CasePayoutFound)
+				g.WantProven()
+				wantRequest(g, "lost", 900_00, "")
+				g.WantBalances(100_00, 900_00)
+				g.WantCases()
+				g.WantProven()
+			})
+		})
+	}
+}

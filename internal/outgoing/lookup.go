@@ -125,14 +125,18 @@ func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report pr
 
 // RecordNotice records a processor's answer about a transfer for which it had sent a
 // notice, and finishes the notice, if any, in the same commit. known is false if no
-// payout of ours has the external id at that processor; then nothing is recorded.
+// payout of ours has the external id at that processor, and no transfer was found under it;
+// then nothing is recorded.
 func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID string, report processor.TransferReport, notice *store.Notice) (known bool, err error) {
 	merchant, err := e.Store.MerchantOf(ctx, externalID)
 	if err != nil {
 		return false, store.Problem(err)
 	}
 	p, _, err := e.Store.PayoutByExternalID(ctx, merchant, externalID)
-	if errors.Is(err, store.ErrNotFound) || err == nil && p.Processor != processorName {
+	if errors.Is(err, store.ErrNotFound) {
+		return e.recordFound(ctx, store.FoundTransfer{Merchant: merchant, Processor: processorName, ExternalID: externalID}, report, notice)
+	}
+	if err == nil && p.Processor != processorName {
 		return false, nil
 	}
 	if err != nil {

@@ -177,9 +177,10 @@ const stoppedRetryAfter = 5 * time.Minute
 // adopt takes back the entry of a found transfer: the payout that now holds its money is
 // looked up, and completes with that transfer.
 func adopt(l *store.Loaded, c *store.Changes, found store.FoundTransfer) error {
-	owed := l.Balances(found.Merchant)[ledger.Owed]
-	if err := c.Post(found.Merchant, found.ID, ledger.AdoptPayout(found.Processor, owed, found.Amount)); err != nil {
-		return err
+	if owed := l.Balances(found.Merchant)[ledger.Owed]; found.Amount > 0 { // else it came back
+		if err := c.Post(found.Merchant, found.ID, ledger.AdoptPayout(found.Processor, owed, found.Amount)); err != nil {
+			return err
+		}
 	}
 	c.AdoptFoundTransfer(found)
 	c.CloseCases(found.Merchant, found.ID, store.CasePayoutFound, store.ResolvedByRequest)

@@ -17,7 +17,7 @@ type FoundTransfer struct {
 	ExternalID string
 	Processor  string
 	EndToEndID string
-	Amount     cents     // that left
+	Amount     cents     // that left and has not come back
 	AdoptedAt  time.Time // when the merchant requested its payout again; zero if it did not
 	CreatedAt  time.Time
 }
@@ -28,7 +28,7 @@ var foundTable = newTable("found_transfers", []string{"merchant_id", "external_i
 	textColumn("external_id", func(f *FoundTransfer) *string { return &f.ExternalID }),
 	textColumn("processor", func(f *FoundTransfer) *string { return &f.Processor }),
 	textColumn("end_to_end_id", func(f *FoundTransfer) *string { return &f.EndToEndID }),
-	intColumn("amount", func(f *FoundTransfer) *cents { return &f.Amount }),
+	intColumn("amount", func(f *FoundTransfer) *cents { return &f.Amount }).as(mutable),
 	timeColumn("adopted_at", func(f *FoundTransfer) *time.Time { return &f.AdoptedAt }).as(mutable),
 	timeColumn("created_at", func(f *FoundTransfer) *time.Time { return &f.CreatedAt }),
 )
@@ -102,6 +102,11 @@ func (c *Changes) AddFoundTransfer(f FoundTransfer) {
 // AdoptFoundTransfer marks a loaded found transfer as that of a payout.
 func (c *Changes) AdoptFoundTransfer(f FoundTransfer) {
 	f.AdoptedAt = c.l.now
+	c.SetFoundTransfer(f)
+}
+
+// SetFoundTransfer changes a loaded found transfer.
+func (c *Changes) SetFoundTransfer(f FoundTransfer) {
 	c.l.found.rows[ExternalRef{f.Merchant, f.ExternalID}] = f
 	c.found = append(c.found, f)
 	c.count++

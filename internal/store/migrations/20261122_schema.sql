@@ -368,14 +368,15 @@ CREATE TABLE feeds (
 );
 
 -- Transfers that a processor lists under an external id of a merchant, and that no payout
--- has: a restored backup lacks it. adopted_at is when the merchant repeated its request.
+-- has: a restored backup lacks it. amount is what has not come back. adopted_at is when
+-- the merchant repeated its request.
 CREATE TABLE found_transfers (
     merchant_id   BYTEA  NOT NULL,
     id            BYTEA  NOT NULL,
     external_id   TEXT {{bytewise}} NOT NULL,
     processor     TEXT   NOT NULL,
     end_to_end_id TEXT   NOT NULL,
-    amount        BIGINT NOT NULL CHECK (amount > 0),
+    amount        BIGINT NOT NULL CHECK (amount >= 0),
     adopted_at    BIGINT NOT NULL,
     created_at    BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, external_id)

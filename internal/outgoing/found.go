@@ -1,0 +1,76 @@
+package outgoing
+
+import (
+	"context"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// recordFound records a processor's report about a transfer that no payout has. known is
+// false if it was not found in a list either.
+func (e *Executor) recordFound(ctx context.Context, key store.FoundTransfer, report processor.TransferReport, notice *store.Notice) (known bool, err error) {
+	if key.Merchant.IsZero() || report.Lookup != processor.Found {
+		return false, nil
+	}
+	op := &recordFound{key: key, report: report, notice: notice}
+	err = e.Writer.Do(ctx, op)
+	return op.known, err
+}
+
+// recordFound gives a merchant the money of a found transfer that came back.
+type recordFound struct {
+	key    store.FoundTransfer
+	report processor.TransferReport
+	notice *store.Notice
+
+	known bool
+}
+
+// Merchant implements [write.Operation].
+func (v *recordFound) Merchant() payment.ID { return v.key.Merchant }
+
+// Class implements [write.Operation].
+func (v *recordFound) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *recordFound) Needs(n *store.Needs) { n.FoundTransfer(v.key.Merchant, v.key.ExternalID) }
+
+// Decide implements [write.Operation]. Of a transfer whose payout was requested again
+// meanwhile the payout's reports decide.
+func (v *recordFound) Decide(l *store.Loaded, c *store.Changes) error {
+	f, ok := l.FoundTransfer(v.key.Merchant, v.key.ExternalID)
+	v.known = ok && f.Processor == v.key.Processor
+	if !v.known {
+		return nil
+	}
+	if v.notice != nil {
+		c.FinishNotice(*v.notice)
+	}
+	back := f.Amount - v.left(f.Amount)
+	if back <= 0 || !f.AdoptedAt.IsZero() {
+		return nil
+	}
+	if err := c.Post(f.Merchant, f.ID, ledger.ReturnFound(f.Processor, l.Balances(f.Merchant)[ledger.Owed], back)); err != nil {
+		return err
+	}
+	f.Amount -= back
+	c.SetFoundTransfer(f)
+	return nil
+}
+
+// left is what has not come back, by the report; known is what was left before.
+func (v *recordFound) left(known money.Cents) money.Cents {
+	switch r := &v.report; {
+	case r.State == processor.TransferFailed:
+		return 0
+	case r.Amount <= 0 || r.Returned < 0 || r.Returned > r.Amount:
+		return known // it proves nothing
+	default:
+		return r.Amount - r.Returned
+	}
+}
