@@ -67,14 +67,25 @@ type order struct {
 	checker.ClientOrder
 
 	body []byte // of the request
+	lost bool   // the database is a copy that lacked it
 }
 
 // placeOrder draws an order and sends it.
 func (m *merchant) placeOrder() {
 	s := m.sim
+	amount, kind := 1+s.random.Int64N(30_000), checker.Payout
+	if s.chance(500) {
+		kind = checker.Payin
+	}
+	m.request(m.newOrder(kind, amount))
+}
+
+// newOrder draws an order of a kind.
+func (m *merchant) newOrder(kind string, amount int64) *order {
+	s := m.sim
 	m.placed++
 	o := &order{ClientOrder: checker.ClientOrder{
-		Merchant: m.id, Reference: fmt.Sprintf("%s-%d", m.name, m.placed), Amount: 1 + s.random.Int64N(30_000),
+		Kind: kind, Merchant: m.id, Reference: fmt.Sprintf("%s-%d", m.name, m.placed), Amount: amount,
 	}}
 	if s.chance(800) {
 		o.WebhookURL = fmt.Sprintf("https://%s/hook/%d", m.receiver.host, m.placed%4)
@@ -83,19 +94,25 @@ func (m *merchant) placeOrder() {
 	if o.WebhookURL != "" {
 		body["webhookUrl"] = o.WebhookURL
 	}
-	if s.chance(500) {
-		o.Kind, o.Method = checker.Payin, pick(s, []string{"PIX", "PIX", "PIX", "BOLETO", "CREDIT_CARD"})
+	if kind == checker.Payin {
+		o.Method = pick(s, []string{"PIX", "PIX", "PIX", "BOLETO", "CREDIT_CARD"})
 		body["paymentMethod"] = o.Method
 		body["customer"] = map[string]any{"name": "Maria da Silva", "document": "52998224725"}
 		if o.Method == "PIX" && s.chance(500) {
 			body["expiresIn"] = 60 + s.number(600)
 		}
 	} else {
-		o.Kind = checker.Payout
 		body["pixKey"], body["pixKeyType"] = "maria@example.com", "EMAIL"
 		body["beneficiaryName"], body["beneficiaryDocument"] = "Maria da Silva", "52998224725"
 	}
 	o.body, _ = json.Marshal(body, json.Deterministic(true)) // texts and numbers always marshal
+	return o
+}
+
+// request sends a new order.
+func (m *merchant) request(o *order) {
+	s := m.sim
+	s.placed = append(s.placed, o)
 	s.records.Orders = append(s.records.Orders, &o.ClientOrder)
 	m.send(o, 0)
 }
@@ -165,6 +182,7 @@ func (m *merchant) send(o *order, tries int) {
 		m.recordAnswer(o, &a)
 	case a.status == http.StatusUnprocessableEntity && a.Code == "insufficient_balance" && o.Kind == checker.Payout && o.ID == "":
 		// The reference remains unused.
+	case a.Code == "processor_refused" && o.lost: // its charge has an older due date
 	case a.unavailable(), a.status == http.StatusGatewayTimeout, a.status == http.StatusBadGateway:
 		wait := s.between(50*time.Millisecond, 3*time.Second)
 		if tries > 20 {
@@ -190,6 +208,9 @@ func (m *merchant) recordAnswer(o *order, a *answer) {
 			s.violate(checker.SingleOrder, m.id, o.ID, o.Reference+" was acknowledged, but is created again")
 		}
 		return
+	}
+	if o.ExternalID != "" && o.ExternalID != a.ExternalID { // an older copy lacked it
+		s.violate(checker.SingleOrder, m.id, a.ID, fmt.Sprintf("%s had external id %s and has now %s", o.Reference, o.ExternalID, a.ExternalID))
 	}
 	o.ID, o.ExternalID = a.ID, a.ExternalID
 	s.result.Orders++

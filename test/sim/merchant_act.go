@@ -12,7 +12,7 @@ import (
 // act performs an action of clients on an acknowledged order.
 func (m *merchant) act(o *order) {
 	s := m.sim
-	if s.faultsOff {
+	if s.faultsOff || o.ID == "" {
 		return
 	}
 	state := s.stateOf(o.ExternalID)

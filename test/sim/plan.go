@@ -15,6 +15,7 @@ type plan struct {
 	clients, payers, returns, delayed int
 	crash, cut, pause, interleave     int
 
+	copyKind   string // "" for none
 	crashesMax int
 	wakeDelay  time.Duration // until a woken worker runs, at most
 
@@ -40,6 +41,10 @@ func (s *simulation) drawPlan() plan {
 	}
 	if s.chance(300) {
 		p.nodes = 2
+	}
+	if s.chance(250) {
+		p.copyKind = pick(s, copyKinds)
+		p.delayed = 0 // beyond the quiet period that the bank promises
 	}
 	for _, list := range [][]string{callFaults, transferFaults, noticeFaults, webhookFaults} {
 		for _, fault := range list {
@@ -103,6 +108,7 @@ func (s *simulation) scheduleFaults(span time.Duration) {
 			}
 		})
 	}
+	s.scheduleCopy(span)
 	if s.plan.bankUnreachable {
 		schedule(func() {
 			s.bank.unreachable = true

@@ -31,6 +31,9 @@ type Options struct {
 	Journal string
 	// Orders is the number of orders; 0 means [OrdersDefault].
 	Orders int
+	// Copy copies a PostgreSQL database to which nothing is connected, and returns the URL
+	// of the copy; nil: none is made.
+	Copy func(database string) (string, error)
 	// Trace, if not nil, is called with each line of the trace.
 	Trace func(line string)
 }
@@ -198,7 +201,11 @@ func (s *simulation) drain() {
 		}
 		next, what := s.nextDue()
 		if what == "" {
-			if !s.runAllWorkers() {
+			if s.runAllWorkers() {
+				continue
+			}
+			bound = s.clock.Monotonic() + lateRepeat + drainWithin
+			if !s.repeatLate() {
 				return
 			}
 			continue

@@ -48,6 +48,8 @@ type simulation struct {
 	nodes      []*node
 	bank       *bank
 	merchants  []*merchant
+	placed     []*order
+	late       []*order             // that are requested again at the end
 	receivers  map[string]*receiver // by host
 	oldAnswers map[string][]byte    // of look-ups, by external id
 

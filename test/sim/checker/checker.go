@@ -10,6 +10,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -110,6 +111,7 @@ func (c *Checker) Commit(ctx context.Context) ([]Violation, error) {
 	if err := c.readLines(ctx); err != nil {
 		return nil, err
 	}
+	c.dropReleased(first)
 	if len(c.lines) == first {
 		return nil, nil
 	}
@@ -120,6 +122,25 @@ func (c *Checker) Commit(ctx context.Context) ([]Violation, error) {
 	c.checkCommit()
 	c.columns.checkEnd()
 	return c.takeViolations(), c.columns.err
+}
+
+// dropReleased drops the lines of payouts that this commit, which begins at a line, adds and
+// deletes: a refused request does not use its reference.
+func (c *Checker) dropReleased(first int) {
+	released := map[rowKey]bool{}
+	for i := first; i < len(c.lines); i++ {
+		if l := &c.lines[i]; l.table == payoutTable && l.op == rowDeleted {
+			released[l.key] = slices.ContainsFunc(c.lines[first:i], func(a line) bool {
+				return a.table == payoutTable && a.op == rowAdded && a.key == l.key
+			})
+		}
+	}
+	if len(released) == 0 {
+		return
+	}
+	c.lines = append(c.lines[:first], slices.DeleteFunc(slices.Clone(c.lines[first:]), func(l line) bool {
+		return l.table == payoutTable && released[l.key]
+	})...)
 }
 
 // apply follows one change of a row.

@@ -82,7 +82,7 @@ func (c *Checker) checkEntry(e *entry) {
 	r := c.receipts[rowKey{e.key.merchant, e.subject}]
 	f := c.found[rowKey{e.key.merchant, e.subject}]
 	switch {
-	case f != nil && (e.kind == "payout_found" || e.kind == "payout_adopted"):
+	case f != nil && (e.kind == "payout_found" || e.kind == "payout_adopted" || e.kind == "found_returned"):
 		f.booked[e.kind] += taken
 		c.touched.found = append(c.touched.found, f)
 	case r != nil && r.order == nil && e.kind == "received_unidentified":

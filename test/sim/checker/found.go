@@ -4,7 +4,7 @@ package checker
 // is an older copy.
 type foundRow struct {
 	externalID, processor, endToEndID string
-	amount                            int64 // cents
+	amount                            int64 // cents that have not come back
 	createdAt, adoptedAt              int64 // adoptedAt is 0 until its payout was requested again
 }
 
@@ -13,7 +13,7 @@ func (c *columns) foundTransfer(r *foundRow) {
 	c.fixed.text("external_id", &r.externalID)
 	c.fixed.text("processor", &r.processor)
 	c.fixed.text("end_to_end_id", &r.endToEndID)
-	c.fixed.num("amount", &r.amount)
+	c.mutable.num("amount", &r.amount)
 	c.fixed.num("created_at", &r.createdAt)
 	c.mutable.num("adopted_at", &r.adoptedAt)
 }
@@ -40,9 +40,9 @@ func (c *Checker) applyFound(l *line) {
 		c.violateMerchantf(SingleTransfer, l.key.merchant, "found transfer %s changes, but was never added, or was adopted", l.key.id)
 		return
 	} else {
-		adopted := row.adoptedAt
+		changed := row
 		row = f.foundRow
-		row.adoptedAt = adopted
+		row.amount, row.adoptedAt = changed.amount, changed.adoptedAt
 	}
 	f.foundRow = row
 	c.touched.found = append(c.touched.found, f)
@@ -51,7 +51,8 @@ func (c *Checker) applyFound(l *line) {
 // checkFound checks what is booked about a found transfer, and that it has an open case
 // until its payout is requested again.
 func (c *Checker) checkFound(f *foundTransfer) {
-	adopted, open := int64(0), f.amount
+	taken := f.booked["payout_found"]
+	adopted, open := int64(0), taken
 	if f.adoptedAt != 0 {
 		adopted, open = f.amount, 0
 		if o := c.externalIDs[f.externalID]; o == nil || o.kind != Payout {
@@ -61,8 +62,8 @@ func (c *Checker) checkFound(f *foundTransfer) {
 		c.violatef(SingleTransfer, o, "its transfer is booked as found, and not adopted")
 	}
 	reported := c.foundCases[f.key]
-	if f.booked["payout_found"] != f.amount || f.booked["payout_adopted"] != adopted || reported != open {
-		c.violateMerchantf(SingleTransfer, f.key.merchant, "found transfer %s of %d: %d is booked, %d is taken back, open cases report %d",
-			f.externalID, f.amount, f.booked["payout_found"], f.booked["payout_adopted"], reported)
+	if taken-f.booked["found_returned"] != f.amount || f.booked["payout_adopted"] != adopted || reported != open {
+		c.violateMerchantf(SingleTransfer, f.key.merchant, "found transfer %s of %d: %d is booked, %d came back, %d is adopted, open cases report %d",
+			f.externalID, f.amount, taken, f.booked["found_returned"], f.booked["payout_adopted"], reported)
 	}
 }

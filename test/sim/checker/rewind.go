@@ -2,6 +2,7 @@ package checker
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 )
@@ -32,6 +33,15 @@ func (c *Checker) Rewind(ctx context.Context, o Options) (*Checker, error) {
 	then.takeViolations() // this checker has reported them
 	then.Rewound = true
 	return then, then.columns.err
+}
+
+// Reopen continues on another connection to the same database.
+func (c *Checker) Reopen(ctx context.Context, db *sql.DB) (err error) {
+	c.DB = db
+	if c.log, err = db.PrepareContext(ctx, readLog); err != nil {
+		return fmt.Errorf("checker: read the log: %w", err)
+	}
+	return nil
 }
 
 // Ignore reads the changes since the last call of [Checker.Commit] or Ignore, and forgets

@@ -114,6 +114,7 @@ var recipes = map[string][]leg{
 
 	"payout_found":   {{"available", -1, false}, {"owed", -1, false}, {"clearing", 1, true}},
 	"payout_adopted": {{"clearing", -1, true}, {"owed", 1, false}, {"available", 1, false}},
+	"found_returned": {{"clearing", -1, true}, {"owed", 1, false}, {"available", 1, false}},
 
 	"unapplied_applied":     {{"unapplied", -1, true}, {"available", 1, true}},
 	"unapplied_released":    {{"unapplied", -1, true}, {"available", 1, true}},
