@@ -206,7 +206,7 @@ func TestFoundTransferComesBack(t *testing.T) {
 					report.State, report.Returned, back = processor.TransferFailed, 0, 900_00
 				}
 				for range 2 {
-					known, err := g.Outgoing.RecordNotice(t.Context(), g.Merchant.Processor, id, report, nil)
+					known, err := g.Outgoing.RecordNotice(t.Context(), coretest.BankName, id, report, nil)
 					g.Must(err)
 					if !known {
 						t.Error("a found transfer is not known")
