@@ -71,6 +71,14 @@ func (n *Node) Frozen(account string) bool {
 	return n.history > 0 && !n.cleared[account]
 }
 
+// BeginHistory records a history that this process has begun, because a transfer proved that
+// the database is an older copy. Other processes see it with their next heartbeat.
+func (n *Node) BeginHistory(history int64, restoredAt time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.history, n.restoredAt, n.cleared = history, restoredAt, map[string]bool{}
+}
+
 // Epoch is the highest epoch that this process has seen.
 func (n *Node) Epoch() int64 {
 	n.mu.Lock()

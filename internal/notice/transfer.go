@@ -29,20 +29,27 @@ func (s *Service) bookTransfer(ctx context.Context, account string, t *processor
 	if err != nil || known {
 		return store.Problem(err)
 	}
-	op := &findTransfer{found: store.FoundTransfer{
+	op := &findTransfer{node: s.Queue.node.ID(), found: store.FoundTransfer{
 		Merchant: merchant, ExternalID: t.ExternalID, Processor: account, EndToEndID: t.EndToEndID, Amount: left,
 	}}
 	if err := s.Writer.Do(ctx, op); err != nil || !op.booked {
 		return err
 	}
-	s.Log.ErrorContext(ctx, "found a transfer that no payout has", "processor", account, "externalId", t.ExternalID)
+	if h := op.began; h.History > 0 {
+		s.Queue.node.BeginHistory(h.History, h.RestoredAt)
+	}
+	s.Log.ErrorContext(ctx, "found a transfer that no payout has: the database is an older copy of itself", "processor", account, "externalId", t.ExternalID)
 	return nil
 }
 
-// findTransfer books a transfer that no payout has.
+// findTransfer books a transfer that no payout has. It proves that the database is an older
+// copy, also if nothing else shows that, as with a copy of the disk: then a new history
+// begins, as after a restore.
 type findTransfer struct {
+	node   payment.ID
 	found  store.FoundTransfer
 	booked bool
+	began  store.Installation // with the new history, if one began
 }
 
 // Merchant implements [write.Operation].
@@ -52,12 +59,16 @@ func (v *findTransfer) Merchant() payment.ID { return v.found.Merchant }
 func (v *findTransfer) Class() commit.Class { return commit.Background }
 
 // Needs implements [write.Operation].
-func (v *findTransfer) Needs(n *store.Needs) { n.FoundTransfer(v.found.Merchant, v.found.ExternalID) }
+func (v *findTransfer) Needs(n *store.Needs) {
+	n.FoundTransfer(v.found.Merchant, v.found.ExternalID)
+	n.Feed(store.Transfers(v.found.Processor))
+	n.Heartbeat(v.node) // for the installation
+}
 
 // Decide takes the money from the merchant, and opens a case.
 func (v *findTransfer) Decide(l *store.Loaded, c *store.Changes) error {
 	f := v.found
-	v.booked = false
+	v.booked, v.began = false, store.Installation{}
 	if _, known := l.FoundTransfer(f.Merchant, f.ExternalID); known || l.HasPayout(f.Merchant, f.ExternalID) {
 		return nil
 	}
@@ -71,5 +82,20 @@ func (v *findTransfer) Decide(l *store.Loaded, c *store.Changes) error {
 		Params: store.Params{"processor": f.Processor, "externalId": f.ExternalID},
 	})
 	v.booked = true
+	v.beginHistory(l, c)
 	return nil
+}
+
+// beginHistory begins a new history, unless the account's payouts wait for its list already.
+func (v *findTransfer) beginHistory(l *store.Loaded, c *store.Changes) {
+	inst := l.Installation()
+	f, ok := l.Feed(store.Transfers(v.found.Processor))
+	if !ok || inst.ID.IsZero() || f.Cleared != inst.History {
+		return
+	}
+	v.began = inst.Restored(inst.Epoch, l.Now())
+	if f.Through.Before(v.began.RestoredFrom) { // the list was read this far
+		v.began.RestoredFrom = f.Through
+	}
+	c.SetInstallation(v.began)
 }

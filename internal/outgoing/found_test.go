@@ -223,3 +223,32 @@ func TestFoundTransferComesBack(t *testing.T) {
 		})
 	}
 }
+
+// Finding H4: a copy of the disk has its marker with it, so nothing shows that the database
+// is older than its processor's account. The first transfer that no payout has proves it:
+// payouts wait until the list is read, and a request that is repeated late adopts its
+// transfer instead of taking the money a second time.
+func TestFoundTransferProvesAnOlderCopy(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		g.ReadFeeds()
+		g.Bank.Mu.Lock()
+		g.Bank.Pay(processor.TransferRequest{
+			ExternalID: g.Store.ExternalID(&g.Merchant, payment.OperationPayout, "lost"), Amount: 900_00,
+		}, processor.TransferPaid)
+		g.Bank.Mu.Unlock()
+		g.Pass(time.Minute)
+		g.ReadFeeds()
+		g.WantBalances(100_00, 0)
+		g.WantCases(store.CasePayoutFound)
+		wantRequest(g, "next", 10_00, problem.Unavailable)
+		g.Clear()
+		p := wantRequest(g, "lost", 900_00, "")
+		g.WantBalances(100_00, 900_00)
+		work(g)
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantBalances(100_00, 0)
+		wantLeft(g, 900_00)
+		g.WantCases()
+		g.WantProven()
+	})
+}

@@ -212,6 +212,7 @@ func (v *exercise) change(count int) {
 				t.Error("a payout has the id of a found transfer")
 			}
 			c.AdoptFoundTransfer(found)
+			c.SetFoundTransfer(found)
 			delivery, _ := l.Delivery(m, b.deliveries[i].ID)
 			delivery.Case = b.cases[i]
 			c.SetDelivery(delivery)

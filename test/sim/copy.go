@@ -181,6 +181,7 @@ func (s *simulation) startOnCopy(c *databaseCopy) {
 		s.fail(err)
 		return
 	}
+	s.checker.Unmarked = c.kind == "disk" || c.kind == "new container"
 	s.records.Deliveries = s.records.Deliveries[:c.deliveries]
 	s.trace.linef("the gateways start on the copy: %s", c.kind)
 	for _, o := range s.placed {

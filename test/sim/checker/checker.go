@@ -42,7 +42,10 @@ type Checker struct {
 	seal    *seal
 	// Rewound means that the database is an older copy: it lacks orders and sends that the
 	// other parties have.
-	Rewound    bool
+	Rewound bool
+	// Unmarked means that nothing but the processor's transfers shows this: until the first
+	// of them is found, a merchant may use its money again.
+	Unmarked   bool
 	violations []Violation
 
 	orders      map[rowKey]*order
