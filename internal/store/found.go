@@ -120,18 +120,18 @@ func (c *Changes) saveFound(ctx context.Context, tx *db.Tx) error {
 	if err := tx.InsertNew(ctx, foundTable.insert, rows...); err != nil {
 		return fmt.Errorf("found transfers: %w", err)
 	}
-	adopted := make([][]any, len(c.found))
-	for i := range c.found {
-		adopted[i] = foundUpdate.row(&c.found[i])
-	}
-	missed, err := tx.Update(ctx, foundUpdate.RowUpdate, adopted...)
-	if err == nil && len(missed) > 0 {
-		err = ErrConflict
-	}
-	if err != nil {
-		return fmt.Errorf("found transfers: %w", err)
-	}
-	return nil
+	ref := func(f *FoundTransfer) Ref { return Ref{f.Merchant, f.ID} }
+	return inWaves(c.found, ref, func(wave []FoundTransfer) error {
+		rows := make([][]any, len(wave))
+		for i := range wave {
+			rows[i] = foundUpdate.row(&wave[i])
+		}
+		missed, err := tx.Update(ctx, foundUpdate.RowUpdate, rows...)
+		if err == nil && len(missed) > 0 {
+			err = fmt.Errorf("%w: found transfer", ErrConflict)
+		}
+		return err
+	})
 }
 
 // HasTransfer reports whether a payout has an external id, or its transfer was found.
