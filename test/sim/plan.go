@@ -128,10 +128,7 @@ func (s *simulation) scheduleFaults(span time.Duration) {
 	}
 	if s.plan.clocksOff {
 		for _, n := range s.nodes {
-			schedule(func() {
-				n.clockOffset = pick(s, []time.Duration{-time.Hour, -2 * time.Second, time.Second, 10 * time.Second, time.Hour, 26 * time.Hour, 14 * 24 * time.Hour})
-				s.trace.linef("%s has its clock off by %v", n.name, n.clockOffset)
-			})
+			schedule(n.setClock)
 		}
 	}
 	for _, n := range s.nodes {
