@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -26,10 +27,13 @@ func changeKey(c *processor.Change) string {
 // later, and delays no other.
 func (s *Service) bookChange(ctx context.Context, account string, c processor.Change) error {
 	known, _, err := s.isBooked(ctx, account, c)
-	if err != nil || known {
+	if known || err != nil && (!payin.Lasting(err) || ctx.Err() != nil) {
 		return err
 	}
-	if err := s.confirmChange(ctx, account, c, nil); err == nil {
+	if err == nil {
+		err = s.confirmChange(ctx, account, c, nil)
+	}
+	if err == nil {
 		return nil
 	}
 	body, err := json.Marshal(&c)
@@ -122,13 +126,13 @@ func (s *Service) giveUpChange(ctx context.Context, n store.Notice) error {
 	if c.Subject == processor.SubjectTransfer {
 		p, _, err := s.Store.PayoutByExternalID(ctx, merchant, c.ExternalID)
 		if err != nil {
-			return store.Problem(err)
+			return s.giveUpDamaged(ctx, n, &c, merchant, err)
 		}
 		v.Subject = p.ID
 	} else {
 		p, _, err := s.Store.PayinByExternalID(ctx, merchant, c.ExternalID)
 		if err != nil {
-			return store.Problem(err)
+			return s.giveUpDamaged(ctx, n, &c, merchant, err)
 		}
 		v.Subject = p.ID
 	}
@@ -137,4 +141,12 @@ func (s *Service) giveUpChange(ctx context.Context, n store.Notice) error {
 	}
 	s.Log.ErrorContext(ctx, "change not confirmed: compare the processor's statement", "processor", n.Processor, "externalId", c.ExternalID)
 	return s.Writer.Do(ctx, &end{notice: n, lastError: string(store.ReasonUnconfirmedChange), review: &v})
+}
+
+// giveUpDamaged dead-letters the notice of a change whose order cannot be opened.
+func (s *Service) giveUpDamaged(ctx context.Context, n store.Notice, c *processor.Change, merchant payment.ID, err error) error {
+	if !payin.Lasting(err) {
+		return store.Problem(err)
+	}
+	return s.deadLetter(ctx, n, merchant, store.ReasonNotConfirmed, c.ExternalID)
 }

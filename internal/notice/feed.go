@@ -337,7 +337,7 @@ func (s *Service) bookPayment(ctx context.Context, name string, charger processo
 	if errors.Is(err, payin.ErrInvalidPayment) { // the invalid one may be another payment of its charge
 		err = s.Payins.Receive(ctx, name, p.ExternalID, alone, nil)
 	}
-	if errors.Is(err, payin.ErrInvalidPayment) { // it must not stop the payments after it
+	if errors.Is(err, payin.ErrInvalidPayment) || err != nil && payin.Lasting(err) && ctx.Err() == nil { // it must not stop the payments after it
 		s.Log.ErrorContext(ctx, "payment cannot be booked", "processor", name, "externalId", p.ExternalID, "cause", err)
 		err = s.Payins.ReportInvalidPayment(ctx, name, p.ExternalID)
 	}

@@ -29,7 +29,7 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 	}
 	errs := s.Writer.All(ctx, ops)
 	for i := range errs {
-		if errs[i] != nil && lasting(errs[i]) && ctx.Err() == nil {
+		if errs[i] != nil && Lasting(errs[i]) && ctx.Err() == nil {
 			s.Log.ErrorContext(ctx, "pay-in cannot expire", "payin", due[i].ID, "error", errs[i])
 			errs[i] = s.park(ctx, due[i])
 		}
@@ -44,8 +44,8 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 	return did, err
 }
 
-// lasting reports whether an error is about the row itself: the next run would fail too.
-func lasting(err error) bool {
+// Lasting reports whether an error is about the row itself: the next run would fail too.
+func Lasting(err error) bool {
 	for _, passing := range []error{store.ErrConflict, db.ErrRetry, db.ErrDisk, db.ErrSchema} {
 		if errors.Is(err, passing) {
 			return false
