@@ -203,7 +203,7 @@ func (s *scene) applyNotices() {
 
 // populate creates one order in each of several states: in-paid (with a surplus),
 // in-open, in-disputed, out-done, out-failed, out-sent and out-new, a payment that fits no
-// order, a transfer that no payout has, and a notice to be applied.
+// order, and a notice to be applied.
 func (s *scene) populate() {
 	s.t.Helper()
 	paid := s.payin("in-paid", 10_000, hookURL)
@@ -221,7 +221,6 @@ func (s *scene) populate() {
 	s.send(done(processor.TransferProcessing))
 	s.payout("out-new", 900)
 	s.pay(s.store.ExternalID(&s.merchant, payment.OperationPayin, "unknown"), "C", 55)
-	s.findLost()
 	s.must(s.Notices.Record(s.ctx, bankName, "n1", "", []byte("nothing")))
 	s.wantSound()
 }
