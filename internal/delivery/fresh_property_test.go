@@ -15,8 +15,11 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// noticeSlots is how many notices a process claims at once.
-const noticeSlots = 256
+// How many notices a process claims at once, of all accounts and of one.
+const (
+	noticeSlots       = 256
+	noticesPerAccount = 128
+)
 
 // creations is a process in which new deliveries and notices, failures and restarts of
 // its identity follow each other in any order.
@@ -160,19 +163,22 @@ func TestSlotsAreReleased(t *testing.T) {
 	v.wantFreeNoticeSlots()
 }
 
-// wantFreeNoticeSlots checks that no slot for notices was lost: so many new notices are
-// all claimed when they are stored, and none is left for another process.
+// wantFreeNoticeSlots checks that no slot for notices was lost: as many new notices as an
+// account may have are all claimed when they are stored, and none is left for another process.
 func (v *creations) wantFreeNoticeSlots() {
 	p := v.Payin(v.Merchant, "last", "")
-	for i := range noticeSlots {
+	for i := range noticesPerAccount {
 		v.Until(func() { v.Notify(fmt.Sprint("last ", i), "charge "+p.ExternalID) })
 	}
 	other := v.Second()
 	did, err := other.Notices.Apply(v.T.Context())
 	v.Must(err)
 	if did != 0 {
-		v.T.Errorf("%d of %d notices found no slot", did, noticeSlots)
+		v.T.Errorf("%d of %d notices found no slot", did, noticesPerAccount)
 	}
 	v.try(v.Notices.Apply)
 	v.WaitIdle()
+	if free := v.Notices.Queue.Free(); free != noticeSlots {
+		v.T.Errorf("%d of %d slots are free", free, noticeSlots)
+	}
 }

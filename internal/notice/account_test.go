@@ -2,6 +2,7 @@ package notice_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -57,6 +58,51 @@ func TestBacklogOfNoticesDelaysNoOtherProcessor(t *testing.T) {
 		}
 		if count[coretest.BankName] != 1 || count["busy"] != 2 {
 			t.Errorf("claimed %v", count)
+		}
+	})
+}
+
+// Notices of a processor that hangs take half of the slots, and delay none of another: it is
+// claimed, queried and applied meanwhile.
+func TestHangingProcessorDelaysNoNoticeOfAnother(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		slow := coretest.NewHanging(t)
+		g.Processor("slow", slow)
+		g.Concurrent()
+		t.Cleanup(slow.Release) // before the calls are awaited
+		apply := func() {
+			t.Helper()
+			for did := 1; did > 0; {
+				var err error
+				did, err = g.Notices.Apply(t.Context())
+				g.Must(err)
+			}
+		}
+		reach := func(what string, reached func() bool) {
+			t.Helper()
+			for !reached() {
+				if t.Context().Err() != nil {
+					t.Fatal("not reached: " + what)
+				}
+				runtime.Gosched()
+			}
+		}
+		for i := range 300 {
+			g.Must(g.Notices.Record(t.Context(), "slow", fmt.Sprint(i), "", []byte("charge x")))
+		}
+		apply()
+		reach("all queries of the hanging processor", func() bool { return slow.Waiting() == 64 })
+		p := g.Payin(g.Merchant, "order", "")
+		g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
+		g.Notify("healthy", "charge "+p.ExternalID)
+		apply()
+		reach("the other's notice is applied", func() bool {
+			now, err := g.Store.Payin(t.Context(), p.Merchant, p.ID)
+			g.Must(err)
+			return now.Status == payment.PayinPaid
+		})
+		if slow.Waiting() != 64 {
+			t.Errorf("%d queries hang", slow.Waiting())
 		}
 	})
 }

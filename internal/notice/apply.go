@@ -33,15 +33,15 @@ func (s *Service) Apply(ctx context.Context) (int, error) {
 	if reserved == 0 {
 		return len(list), nil
 	}
-	accounts, err := s.openAccounts(ctx)
+	accounts, full, err := s.openAccounts(ctx)
 	if err != nil || len(accounts) == 0 {
 		s.Queue.pool.Release(reserved)
 		if err == nil {
-			s.Queue.noteClaim(reserved, 0)
+			s.Queue.noteClaim(full)
 		}
 		return len(list), err
 	}
-	op := &claim{node: s.Queue.node.ID(), accounts: accounts, limit: reserved}
+	op := &claim{node: s.Queue.node.ID(), accounts: accounts, limits: s.Queue.shares(accounts, reserved)}
 	if err := s.Writer.DoWithoutCancel(ctx, op); err != nil {
 		s.Queue.pool.Release(reserved)
 		return len(list), err
@@ -51,28 +51,33 @@ func (s *Service) Apply(ctx context.Context) (int, error) {
 	}
 	found := len(op.claimed) + len(op.damaged)
 	s.Queue.pool.Release(reserved - len(op.claimed))
-	if op.more {
-		s.Queue.noteClaim(reserved, reserved)
-	} else {
-		s.Queue.noteClaim(reserved, found)
-	}
+	s.Queue.begin(op.claimed)
+	s.Queue.noteClaim(op.more || full)
 	s.start(ctx, op.claimed)
 	return len(list) + found, nil
 }
 
 // openAccounts lists the accounts that have notices due, and that this process can open:
-// those of others are left to other processes.
-func (s *Service) openAccounts(ctx context.Context) ([]string, error) {
-	list, err := s.Store.AccountsWithNotices(ctx, s.Env.Clock.Now())
+// those of others are left to other processes. full means that accounts are left out that
+// have no room for more claimed notices.
+func (s *Service) openAccounts(ctx context.Context) (list []string, full bool, err error) {
+	list, err = s.Store.AccountsWithNotices(ctx, s.Env.Clock.Now())
 	list = slices.DeleteFunc(list, func(id string) bool {
-		return s.Processors.Find(id) == nil
+		if s.Processors.Find(id) == nil {
+			return true
+		}
+		if s.Queue.room(id) <= 0 {
+			full = true
+			return true
+		}
+		return false
 	})
 	if len(list) > 1 { // a small limit does not always leave out the same ones
 		s.turn++
 		first := s.turn % len(list)
 		list = slices.Concat(list[first:], list[:first])
 	}
-	return list, err
+	return list, full, err
 }
 
 // claim claims due notices to apply them: of each account an equal share, so that a backlog
@@ -80,7 +85,7 @@ func (s *Service) openAccounts(ctx context.Context) ([]string, error) {
 type claim struct {
 	node     payment.ID
 	accounts []string
-	limit    int
+	limits   []int // of each account
 	claimed  []store.Notice
 	damaged  []store.Notice // whose body cannot be decrypted
 	more     bool           // an account has used its share
@@ -96,7 +101,7 @@ func (v *claim) Class() commit.Class { return commit.Claim }
 func (v *claim) Needs(n *store.Needs) {
 	n.ClaimingNode(v.node)
 	for i, account := range v.accounts {
-		if limit := v.limitOf(i); limit > 0 {
+		if limit := v.limits[i]; limit > 0 {
 			n.DueNotices(account, limit)
 		}
 	}
@@ -109,16 +114,11 @@ func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
 		return write.ErrNodeDead
 	}
 	for i, account := range v.accounts {
-		list, limit := l.DueNotices(account), v.limitOf(i)
+		list, limit := l.DueNotices(account), v.limits[i]
 		v.more = v.more || len(list) >= limit
 		v.claim(l, c, list[:min(limit, len(list))]) // others in this commit may claim too
 	}
 	return nil
-}
-
-// limitOf is the share of an account in the limit.
-func (v *claim) limitOf(i int) int {
-	return (v.limit + i) / len(v.accounts)
 }
 
 func (v *claim) claim(l *store.Loaded, c *store.Changes, list []store.Notice) {
@@ -141,7 +141,10 @@ func (v *claim) claim(l *store.Loaded, c *store.Changes, list []store.Notice) {
 // start applies notices, each of which has a slot.
 func (s *Service) start(ctx context.Context, list []store.Notice) {
 	for i := range list {
-		s.Queue.pool.RunReserved(func() { s.apply(ctx, list[i]) })
+		s.Queue.pool.RunReserved(func() {
+			defer s.Queue.end(list[i].Processor)
+			s.apply(ctx, list[i])
+		})
 	}
 }
 
@@ -218,7 +221,7 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 		if !ok {
 			return fmt.Errorf("notice: processor %s does not support payments", name)
 		}
-		report := query(ctx, s, func(ctx context.Context) processor.ChargeReport { return charger.QueryCharge(ctx, h.ExternalID) })
+		report := query(ctx, s, name, func(ctx context.Context) processor.ChargeReport { return charger.QueryCharge(ctx, h.ExternalID) })
 		if report.Lookup != processor.Found {
 			return fmt.Errorf("notice: charge not confirmed: %w", orUnconfirmed(report.Cause))
 		}
@@ -231,7 +234,7 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 		if !ok {
 			return fmt.Errorf("notice: processor %s does not support payouts", name)
 		}
-		report := query(ctx, s, func(ctx context.Context) processor.TransferReport {
+		report := query(ctx, s, name, func(ctx context.Context) processor.TransferReport {
 			return transferrer.QueryTransfer(ctx, h.ExternalID)
 		})
 		if report.Lookup != processor.Found {
@@ -261,10 +264,11 @@ func (s *Service) unknownTransfer(ctx context.Context, n store.Notice, externalI
 	return s.deadLetter(ctx, n, merchant, store.ReasonUnknownTransfer, externalID)
 }
 
-// query queries a processor once a query slot is free.
-func query[R any](ctx context.Context, s *Service, ask func(context.Context) R) R {
-	s.queries <- struct{}{}
-	defer func() { <-s.queries }()
+// query queries an account's processor once one of its slots is free.
+func query[R any](ctx context.Context, s *Service, account string, ask func(context.Context) R) R {
+	slot := s.queries.get(account)
+	slot <- struct{}{}
+	defer func() { <-slot }()
 	limited, cancel := s.Env.Clock.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	return ask(limited)

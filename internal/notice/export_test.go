@@ -19,7 +19,8 @@ func NewClaim(node payment.ID, limit int, accounts ...string) (op write.Operatio
 	if len(accounts) == 0 {
 		accounts = []string{"bank"}
 	}
-	v := &claim{node: node, limit: limit, accounts: accounts}
+	q := &Queue{}
+	v := &claim{node: node, accounts: accounts, limits: q.shares(accounts, limit)}
 	return v, func() []store.Notice { return v.claimed }
 }
 

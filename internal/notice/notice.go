@@ -21,11 +21,12 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// Notices claimed at once; queries bounds how many of them query a processor at a
-// time.
+// Notices claimed at once, of all accounts and of one, and those of one that query its
+// processor at a time: an account that hangs delays no other.
 const (
-	noticeSlots = 256
-	querySlots  = 64
+	noticeSlots       = 256
+	noticesPerAccount = noticeSlots / 2
+	querySlots        = 64
 )
 
 // queryTimeout bounds one query to a processor.
@@ -63,14 +64,14 @@ type Options struct {
 type Service struct {
 	Options
 
-	queries chan struct{} // a slot per query in flight
+	queries slots // for queries in flight
 	feeds   *worker.Pool
 	turn    int // of the accounts whose notices are claimed
 }
 
 // New returns a Service.
 func New(o Options) *Service {
-	return &Service{Options: o, queries: make(chan struct{}, querySlots), feeds: worker.NewPool(feedSlots, o.FeedWaker, o.Inline)}
+	return &Service{Options: o, queries: slots{of: map[string]chan struct{}{}}, feeds: worker.NewPool(feedSlots, o.FeedWaker, o.Inline)}
 }
 
 // Queue contains the notices that this process has claimed but not started to apply,
@@ -84,12 +85,13 @@ type Queue struct {
 	mu      sync.Mutex
 	backlog worker.Backlog
 	claimed []store.Notice
+	pending map[string]int // claimed notices that are not ended, by account
 }
 
 // NewQueue returns an empty queue of a node, which wakes the worker that applies
 // notices.
 func NewQueue(node *cluster.Node, waker *worker.Waker, inline bool) *Queue {
-	return &Queue{node: node, pool: worker.NewPool(noticeSlots, waker, inline), waker: waker}
+	return &Queue{node: node, pool: worker.NewPool(noticeSlots, waker, inline), waker: waker, pending: map[string]int{}}
 }
 
 var _ write.Notices = (*Queue)(nil)
@@ -101,12 +103,52 @@ func (q *Queue) Reserve(n int) int {
 	if q.backlog.More || !q.node.Lease.Valid() {
 		return 0
 	}
-	return q.pool.Reserve(n)
+	for _, pending := range q.pending { // any account may be that of the notices
+		n = min(n, noticesPerAccount-pending)
+	}
+	return q.pool.Reserve(min(n, noticesPerAccount))
+}
+
+// Free is the number of free slots.
+func (q *Queue) Free() int { return q.pool.Free() }
+
+// room is how many more notices of an account may be claimed.
+func (q *Queue) room(account string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return noticesPerAccount - q.pending[account]
+}
+
+// shares shares a limit equally between accounts, each as far as it has room.
+func (q *Queue) shares(accounts []string, limit int) []int {
+	list := make([]int, len(accounts))
+	for i, account := range accounts {
+		list[i] = max(0, min((limit+i)/len(accounts), q.room(account)))
+	}
+	return list
+}
+
+// begin counts claimed notices; end one that is not pending any more.
+func (q *Queue) begin(claimed []store.Notice) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range claimed {
+		q.pending[claimed[i].Processor]++
+	}
+}
+
+func (q *Queue) end(account string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.pending[account]--; q.pending[account] == 0 {
+		delete(q.pending, account)
+	}
 }
 
 // Accept implements [write.Notices].
 func (q *Queue) Accept(reserved int, claimed []store.Notice, due int) {
 	q.pool.Release(reserved - len(claimed))
+	q.begin(claimed)
 	q.mu.Lock()
 	q.claimed = append(q.claimed, claimed...)
 	if due > 0 {
@@ -142,11 +184,26 @@ func (q *Queue) reserveClaim() int {
 	return q.pool.Reserve(free)
 }
 
-// noteClaim records how many notices a claim requested, and got.
-func (q *Queue) noteClaim(requested, got int) {
+// slots are the slots of each account for queries.
+type slots struct {
+	mu sync.Mutex
+	of map[string]chan struct{}
+}
+
+func (s *slots) get(account string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of[account] == nil {
+		s.of[account] = make(chan struct{}, querySlots)
+	}
+	return s.of[account]
+}
+
+// noteClaim records whether more notices are due than a claim took.
+func (q *Queue) noteClaim(more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.backlog.Claimed(requested, got)
+	q.backlog.More = more
 }
 
 // Wait returns when no notice is being applied and no feed is being read.
