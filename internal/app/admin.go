@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/porteira/porteira/internal/account"
 	"github.com/porteira/porteira/internal/checkout"
@@ -130,13 +129,10 @@ func (a *Admin) Install(ctx context.Context, v *store.Account) error {
 	if !ok {
 		return problem.New(problem.InvalidState, "Programs cannot register addresses at this processor: enter the address of porteira account show in its panel.")
 	}
-	ctx, cancel := context.WithTimeout(ctx, installTimeout)
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
 	return registrar.Register(ctx, url, registerFor)
 }
-
-// installTimeout bounds the registration of an address for notices.
-const installTimeout = 10 * time.Second
 
 // Close closes the database.
 func (a *Admin) Close() error { return a.Store.Close() }

@@ -29,6 +29,9 @@ const noticeWorkers = 8
 // ends with its gateway, and the gateway renews it, because either may restart.
 const registerFor = 2 * time.Minute
 
+// registerTimeout bounds a registration.
+const registerTimeout = 10 * time.Second
+
 // bank is the gateway's connection to the sandbox's bank.
 type bank struct {
 	inside  *sandboxbank.Bank // nil if it is a process of its own
@@ -129,29 +132,6 @@ func bankError(data string, err error) error {
 		return fmt.Errorf("%s is damaged: restore it from a backup, or move it and the database away to start afresh: %w", path, err)
 	}
 	return err
-}
-
-// register renews the gateway's registrations for notices at banks of other processes,
-// and their clock. A bank that does not answer stops no other.
-func (a *App) register(ctx context.Context) (int, error) {
-	var errs []error
-	for _, id := range a.accounts.IDs() {
-		registrar, ok := a.accounts.Find(id).(processor.Registrar)
-		if !ok {
-			continue
-		}
-		url, err := a.NoticeURL(ctx, id)
-		if err == nil {
-			err = registrar.Register(ctx, url, registerFor)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("register account %s for notices: %w", id, err))
-		}
-	}
-	if a.bank != nil && a.bank.inside == nil {
-		errs = append(errs, a.bank.control.SetOffset(ctx, a.clock.Offset()))
-	}
-	return 0, errors.Join(errs...)
 }
 
 func (b *bank) start(ctx context.Context, a *App) {
