@@ -194,9 +194,14 @@ func (s *simulation) drain() {
 		n.start()
 	}
 	bound := s.clock.Monotonic() + drainWithin
+	polled := s.clock.Monotonic()
 	for len(s.violations) == 0 {
 		if len(s.queue) > 0 {
 			s.runUntil(s.queue[0].at)
+			if s.clock.Monotonic()-polled >= time.Minute { // clients that try again may wait for a worker
+				polled = s.clock.Monotonic()
+				s.pollAll()
+			}
 			continue
 		}
 		next, what := s.nextDue()
@@ -215,10 +220,15 @@ func (s *simulation) drain() {
 			return
 		}
 		s.runUntil(next)
-		for _, n := range s.nodes {
-			n.poll(0)
-		}
+		s.pollAll()
 		s.after(time.Second, func() {}) // work that is due again at once is due a second later
+	}
+}
+
+// pollAll runs all workers of all nodes.
+func (s *simulation) pollAll() {
+	for _, n := range s.nodes {
+		n.poll(0)
 	}
 }
 
