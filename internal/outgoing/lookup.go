@@ -120,6 +120,7 @@ func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report pr
 	return e.record(ctx, &recordReport{
 		resolution: resolution{jitter: newJitter(e.Env.Random)},
 		merchant:   p.Merchant, id: p.ID, report: report, askedBy: p.ClaimedBy, profile: proc.Profile(), restoredAt: e.Node.RestoredAt(),
+		found: e.foundAs(p.ExternalID),
 	})
 }
 
@@ -147,7 +148,17 @@ func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID s
 	}
 	return true, e.record(ctx, &recordReport{
 		resolution: resolution{jitter: newJitter(e.Env.Random)}, merchant: merchant, id: p.ID, report: report, notice: notice,
+		found: e.foundAs(externalID),
 	})
+}
+
+// foundAs is the external id of a payout whose transfer may have been found after a restore;
+// "" if the database was never restored.
+func (e *Executor) foundAs(externalID string) string {
+	if e.Node.History() == 0 {
+		return ""
+	}
+	return externalID
 }
 
 func (e *Executor) record(ctx context.Context, op *recordReport) error {
@@ -175,6 +186,7 @@ type recordReport struct {
 	askedBy      payment.ID // the node that had claimed it to look it up; zero for a notice
 	profile      processor.Profile
 	restoredAt   time.Time
+	found        string // see foundAs
 
 	again, manual bool
 }
@@ -189,6 +201,9 @@ func (v *recordReport) Class() commit.Class { return commit.Background }
 func (v *recordReport) Needs(n *store.Needs) {
 	n.Payout(v.merchant, v.id)
 	n.Sends(v.merchant, v.id)
+	if isFinal(v.report) && v.found != "" {
+		n.FoundTransfer(v.merchant, v.found)
+	}
 	if isFinal(v.report) {
 		n.Balances(v.merchant)
 		n.ExpectDeliveries(v.merchant, 1)
@@ -206,7 +221,7 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 		c.FinishNotice(*v.notice)
 	}
 	if v.report.Lookup == processor.Found {
-		return v.applyReport(l, c, &p, v.report)
+		return v.applyReport(l, c, &p, withFound(l, &p, v.report))
 	}
 	if v.askedBy.IsZero() || p.ClaimedBy != v.askedBy {
 		return nil // only the node that claimed it may conclude from a missing answer
@@ -220,6 +235,15 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 	c.SetPayout(p)
 	reportUndecided(c, &p, store.ReasonNoAnswer)
 	return nil
+}
+
+// withFound adds to a report what had already come back when the transfer was found: an
+// answer that lags would hide it, and a completed payout is not looked up again.
+func withFound(l *store.Loaded, p *payment.Payout, r processor.TransferReport) processor.TransferReport {
+	if f, ok := l.FoundTransfer(p.Merchant, p.ExternalID); ok && r.State == processor.TransferPaid {
+		r.Returned = max(r.Returned, p.Amount-f.Amount)
+	}
+	return r
 }
 
 // reportUndecided opens a case about a payout that a number of look-ups did not decide. It

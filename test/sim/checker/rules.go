@@ -19,6 +19,7 @@ var payinSteps = map[statusStep]string{
 	{"PENDING", "PENDING", ""}:                               "", // a refused card
 	{"PENDING", "PENDING", "charge"}:                         "",
 	{"EXPIRED", "EXPIRED", "charge"}:                         "", // the processor was still making it
+	{"PAID", "PAID", "charge"}:                               "", // a copy lacked the order, and its payment was listed first
 	{"CANCELED", "CANCELED", "charge"}:                       "",
 	{"FAILED", "FAILED", "charge"}:                           "",
 	{"PROCESSING", "PAID", "paid"}:                           "payin.paid",
