@@ -389,12 +389,15 @@ func CompareDue(a, b DueAt) int {
 // PayoutsDue lists the merchants that have payouts due in a queue, with the processors
 // at which they are due, in the order of both, so that they can be claimed one merchant
 // and processor at a time. It skips from one pair to the next in the index of the queue:
-// a merchant or processor with many payouts hides no other.
+// a merchant or processor with many payouts hides no other, and costs no more than one with
+// a single payout.
 func (s *Store) PayoutsDue(ctx context.Context, now time.Time, queue PayoutQueue) ([]Due, error) {
 	due := " WHERE next_at > 0 AND " + queue.sql()
-	next := func(column string) string { // || '' removes the affinity, with which SQLite would compare merchants only
-		return "(SELECT t." + column + " FROM payouts t" + due +
-			" AND (t.merchant_id, t.processor) > (queue.merchant_id, queue.processor || '') ORDER BY t.merchant_id, t.processor LIMIT 1)"
+	// Not (merchant_id, processor) > (...): for that SQLite reads all payouts of the pair.
+	next := func(column string) string {
+		return "COALESCE((SELECT t." + column + " FROM payouts t" + due +
+			" AND t.merchant_id = queue.merchant_id AND t.processor > queue.processor ORDER BY t.processor LIMIT 1), (SELECT t." + column +
+			" FROM payouts t" + due + " AND t.merchant_id > queue.merchant_id ORDER BY t.merchant_id, t.processor LIMIT 1))"
 	}
 	rows, err := s.db.Query(ctx, `WITH RECURSIVE queue (merchant_id, processor) AS (
 			SELECT * FROM (SELECT merchant_id, processor FROM payouts`+due+` ORDER BY merchant_id, processor LIMIT 1) AS first
