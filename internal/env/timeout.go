@@ -36,6 +36,19 @@ func (t *timeout) Deadline() (time.Time, bool) {
 // Done implements [context.Context].
 func (t *timeout) Done() <-chan struct{} { return t.context().Done() }
 
+// Value implements [context.Context]. Once Done was called, the values are those of the
+// context that was made: by them the context package recognises it, and a context made from
+// this one needs no goroutine.
+func (t *timeout) Value(key any) any {
+	t.mu.Lock()
+	made := t.made
+	t.mu.Unlock()
+	if made != nil {
+		return made.Value(key)
+	}
+	return t.Context.Value(key)
+}
+
 // Err implements [context.Context].
 func (t *timeout) Err() error {
 	t.mu.Lock()

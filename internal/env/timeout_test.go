@@ -3,6 +3,7 @@ package env_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
@@ -73,6 +74,32 @@ func TestTimeout(t *testing.T) {
 			cancel()
 			cancelParent()
 		}
+	}
+}
+
+// A context made from one of WithTimeout has its values, and ends with it without a
+// goroutine of its own.
+func TestTimeoutValues(t *testing.T) {
+	type key struct{}
+	ctx, cancel := env.NewSystemClock().WithTimeout(context.WithValue(t.Context(), key{}, "v"), time.Hour)
+	defer cancel()
+	before := ctx.Value(key{})
+	goroutines := runtime.NumGoroutine()
+	var children []context.Context
+	for range 100 {
+		child, cancelChild := context.WithCancel(ctx)
+		t.Cleanup(cancelChild)
+		children = append(children, child)
+	}
+	if n := runtime.NumGoroutine() - goroutines; n >= len(children)/2 { // other tests may start some
+		t.Errorf("%d goroutines for %d contexts", n, len(children))
+	}
+	if after := ctx.Value(key{}); before != "v" || after != "v" || children[0].Value(key{}) != "v" {
+		t.Errorf("values %v and %v", before, after)
+	}
+	cancel()
+	for _, child := range children {
+		<-child.Done()
 	}
 }
 
