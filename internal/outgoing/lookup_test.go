@@ -84,6 +84,16 @@ func TestRule06ManualReviewElse(t *testing.T) {
 	})
 }
 
+// lookUpFor200Hours runs the workers every hour.
+func lookUpFor200Hours(g *coretest.Gateway) {
+	g.T.Helper()
+	for range 200 {
+		g.Jump(time.Hour)
+		g.LookUp()
+		g.Send()
+	}
+}
+
 // A transfer that the processor accepts and never decides: one case, and the look-ups go
 // on until it does.
 func TestRule06NeverDecided(t *testing.T) {
@@ -93,11 +103,7 @@ func TestRule06NeverDecided(t *testing.T) {
 		}
 		p := g.Payout("r", 10_00)
 		g.Send()
-		for range 200 {
-			g.Jump(time.Hour)
-			g.LookUp()
-			g.Send()
-		}
+		lookUpFor200Hours(g)
 		g.WantPayout(p, payment.PayoutProcessing, payment.StepAccepted)
 		g.WantBank(1, 1)
 		g.WantBalances(coretest.Opening-10_00, 10_00)
@@ -115,11 +121,7 @@ func TestRule06LookUpsDoNotEnd(t *testing.T) {
 		g.Bank.AnswerTransfer, g.Bank.AnswerQuery = coretest.Unknown, noAnswer
 		p := g.Payout("r", 10_00)
 		g.Send()
-		for range 200 {
-			g.Jump(time.Hour)
-			g.LookUp()
-			g.Send()
-		}
+		lookUpFor200Hours(g)
 		g.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
 		g.WantBank(1, 0)
 		g.WantBalances(coretest.Opening-10_00, 10_00)
