@@ -226,7 +226,7 @@ func (b *Batcher[K, T]) protected(ctx context.Context, items []T, refused []erro
 // LaneStats is the load of a lane.
 type LaneStats struct {
 	Waiting     int           // operations whose batch has not begun
-	Interactive int           // interactive operations, including those of the batch that is being committed
+	Interactive int64         // interactive operations whose batch has begun, since Start
 	Batch       time.Duration // mean duration of recent batches
 }
 
@@ -235,7 +235,7 @@ func (b *Batcher[K, T]) Lanes() []LaneStats {
 	list := make([]LaneStats, len(b.lanes))
 	for i, l := range b.lanes {
 		l.mu.Lock()
-		list[i] = LaneStats{l.waiting(), l.interactive.waiting + l.served, l.took}
+		list[i] = LaneStats{l.waiting(), l.taken, l.took}
 		l.mu.Unlock()
 	}
 	return list

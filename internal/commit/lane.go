@@ -21,10 +21,10 @@ type lane[K comparable, T any] struct {
 	running, closing        bool
 	ended                   chan struct{}
 
-	busy   bool          // a batch is being committed
-	served int           // interactive operations in it
-	began  time.Duration // its start, on the monotonic clock
-	took   time.Duration // mean duration of recent batches
+	busy  bool          // a batch is being committed
+	began time.Duration // its start, on the monotonic clock
+	took  time.Duration // mean duration of recent batches
+	taken int64         // interactive operations in all batches so far
 }
 
 func newLane[K comparable, T any](b *Batcher[K, T]) *lane[K, T] {
@@ -98,7 +98,7 @@ func (l *lane[K, T]) loop() {
 
 		l.mu.Lock()
 		l.took += (clock.Monotonic() - l.began - l.took) / tookWeight
-		l.busy, l.served = false, 0
+		l.busy = false
 		l.mu.Unlock()
 	}
 }
@@ -117,9 +117,10 @@ func (l *lane[K, T]) take(batch []*ticket[T]) []*ticket[T] {
 			background = l.b.o.MaxBackground
 		}
 		batch = append(batch, l.urgent...)
-		l.urgent, l.served = nil, l.interactive.waiting
+		l.urgent = nil
+		l.taken += int64(l.interactive.waiting)
 		batch = l.interactive.share(batch, l.b.o.MaxBatch)
-		l.served -= l.interactive.waiting
+		l.taken -= int64(l.interactive.waiting)
 		batch = l.background.share(batch, background)
 		// Callers whose context has ended already got an error.
 		batch = slices.DeleteFunc(batch, func(t *ticket[T]) bool { return t.ctx.Err() != nil })

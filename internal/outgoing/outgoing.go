@@ -42,11 +42,6 @@ const (
 	lookUpSlots       = 32
 	sendsPerMerchant  = 32
 	lookUpPerMerchant = 32
-
-	// sendsUnderLoad is how many payouts of a merchant a commit claims while
-	// clients wait for a commit: requests are accepted at full speed while payouts continue
-	// at a steady rate (docs/decisions/0011).
-	sendsUnderLoad = 1
 )
 
 // lookUpTimeout bounds one query to a processor.
@@ -76,12 +71,13 @@ type Executor struct {
 	sendBreakers, lookUpBreakers *worker.Breakers
 	sends, lookUps               *worker.Pools
 	sendTurn, lookUpTurn         worker.Turn[store.DueAt]
+	sendThrottle                 throttle
 }
 
 // New returns the executor.
 func New(o Options) *Executor {
 	return &Executor{
-		Options: o, sendBreakers: worker.NewBreakers(o.Env.Clock), lookUpBreakers: worker.NewBreakers(o.Env.Clock),
+		Options: o, sendThrottle: throttle{began: -throttleInterval}, sendBreakers: worker.NewBreakers(o.Env.Clock), lookUpBreakers: worker.NewBreakers(o.Env.Clock),
 		sends: worker.NewPools(sendSlots, o.SendWaker, o.Inline), lookUps: worker.NewPools(lookUpSlots, o.LookUpWaker, o.Inline),
 	}
 }

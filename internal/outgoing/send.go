@@ -25,7 +25,9 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 	if !e.Node.Lease.Valid() {
 		return 0, nil
 	}
-	due, err := e.Store.PayoutsDue(ctx, e.Env.Clock.Now(), store.ToSend)
+	e.throttle(ctx)
+	now := e.Env.Clock.Now()
+	due, err := e.Store.PayoutsDue(ctx, now, store.ToSend)
 	if err != nil {
 		return 0, err
 	}
@@ -41,7 +43,7 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 			continue // its payouts stay queued
 		}
 		pool := e.sends.Of(d.Processor, proc.Profile().Transfer.Slots)
-		n := min(e.share(), pool.Free())
+		n := min(sendsPerMerchant, pool.Free())
 		if n > 0 {
 			n = e.sendBreakers.Allow(d.Processor, n)
 		}
@@ -52,19 +54,12 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 		errs = append(errs, err)
 		did += claimed
 		e.sendTurn.Served(d.At())
+		e.sendThrottle.claimed(d.Since, now)
 		for i := range sends {
 			pool.Run(func() { e.transfer(ctx, sends[i], transferrer) })
 		}
 	}
 	return did, errors.Join(errs...)
-}
-
-// share is how many payouts of a merchant one run claims.
-func (e *Executor) share() int {
-	if e.Writer.RequestsWait() {
-		return sendsUnderLoad
-	}
-	return sendsPerMerchant
 }
 
 // ClaimedSend is a payout whose intent is durable: only this process may send it, until

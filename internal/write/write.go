@@ -120,9 +120,12 @@ func (w *Writer) Stop() { w.batcher.Stop() }
 // Lanes returns the statistics of each lane.
 func (w *Writer) Lanes() []commit.LaneStats { return w.batcher.Lanes() }
 
-// RequestsWait reports whether clients wait for a commit.
-func (w *Writer) RequestsWait() bool {
-	return slices.ContainsFunc(w.Lanes(), func(l commit.LaneStats) bool { return l.Interactive > 0 })
+// Requests is the number of clients' operations whose commit has begun, since Start.
+func (w *Writer) Requests() (n int64) {
+	for _, l := range w.Lanes() {
+		n += l.Interactive
+	}
+	return n
 }
 
 // Do commits an operation. It returns nil when the operation is durable, else its
