@@ -61,11 +61,12 @@ type CreateOp struct {
 // NewCreateOp builds the operation that stores the order of r at the account that its
 // merchant's routes name, with its charge if the processor generates charges offline.
 func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp, error) {
-	account, proc, err := s.route(&m, r)
+	externalID := s.Store.ExternalID(&m, payment.OperationPayin, r.ReferenceID.V)
+	account, proc, err := s.route(&m, r, externalID)
 	if err != nil {
 		return nil, err
 	}
-	p := s.newPayin(&m, r, account)
+	p := s.newPayin(&m, r, externalID, account)
 	chargeOffline(proc, &m, &p, r.Personal)
 	in, err := s.Store.NewPayin(p, r.Personal, r.Fingerprint)
 	return &CreateOp{in: in, Payin: p}, err
@@ -86,11 +87,11 @@ func chargeOffline(proc processor.Processor, m *store.Merchant, p *payment.Payin
 }
 
 // newPayin is the order as it will be stored.
-func (s *Service) newPayin(m *store.Merchant, r *wire.PayinRequest, account string) payment.Payin {
+func (s *Service) newPayin(m *store.Merchant, r *wire.PayinRequest, externalID, account string) payment.Payin {
 	now := s.Env.Clock.Now().Truncate(time.Millisecond)
 	return payment.Payin{
 		Merchant: m.ID, ID: s.Env.IDs.NewID(now), ReferenceID: r.ReferenceID.V,
-		ExternalID: s.Store.ExternalID(m, payment.OperationPayin, r.ReferenceID.V),
+		ExternalID: externalID,
 		Method:     payment.Method(r.Method.V), Amount: money.Cents(r.Amount.V),
 		Status: payment.PayinPending, Version: 1, Processor: account, WebhookURL: r.WebhookURL.V,
 		Details: payment.PayinDetails{

@@ -57,10 +57,10 @@ func (s *Service) charger(name string) (processor.Charger, processor.Profile, er
 }
 
 // route chooses the account of a new pay-in.
-func (s *Service) route(m *store.Merchant, r *wire.PayinRequest) (account string, proc processor.Processor, err error) {
+func (s *Service) route(m *store.Merchant, r *wire.PayinRequest, externalID string) (account string, proc processor.Processor, err error) {
 	return processor.Choose(s.Processors, m.Routes, processor.NewOrder{
 		Merchant: m.ID, Operation: payment.OperationPayin, Method: payment.Method(r.Method.V), Amount: money.Cents(r.Amount.V),
-		ExternalID: s.Store.ExternalID(m, payment.OperationPayin, r.ReferenceID.V),
+		ExternalID: externalID,
 	})
 }
 

@@ -41,7 +41,9 @@ const alphanumeric = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 // isWord reports whether s has at most limit characters, each a letter, a digit or one
 // of extra.
 func isWord(s string, limit int, extra string) bool {
-	return len(s) <= limit && strings.Trim(s, alphanumeric+extra) == ""
+	return len(s) <= limit && !strings.ContainsFunc(s, func(r rune) bool {
+		return !strings.ContainsRune(alphanumeric, r) && !strings.ContainsRune(extra, r)
+	})
 }
 
 // CheckCharge compares what a processor says that the payer should pay with the order:
@@ -97,9 +99,10 @@ func checkCode(profile *Profile, r *ChargeRequest, field, text string) error {
 	if txid := code.TxID(); txid != "" && !isOurTxID(r, txid) || txid == "" && kind == brcode.KindStatic {
 		return differs(field, "has another txid")
 	}
-	host, _, _ := strings.Cut(code.URL(), "/")
-	if kind == brcode.KindDynamic && len(profile.CodeHosts) > 0 && !slices.Contains(profile.CodeHosts, host) {
-		return differs(field, "is of another receiver")
+	if kind == brcode.KindDynamic && len(profile.CodeHosts) > 0 {
+		if host, _, _ := strings.Cut(code.URL(), "/"); !slices.Contains(profile.CodeHosts, host) {
+			return differs(field, "is of another receiver")
+		}
 	}
 	return nil
 }

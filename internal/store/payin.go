@@ -134,9 +134,14 @@ type loadedPayins struct {
 	byExternal map[ExternalRef]Ref
 }
 
+// grow makes space for n pay-ins.
+func (l *loadedPayins) grow(n int) {
+	l.rows, l.byExternal = make(map[Ref]*payinRow, n), make(map[ExternalRef]Ref, n)
+}
+
 func (l *loadedPayins) add(p *payinRow, keys ...ExternalRef) {
 	if l.rows == nil {
-		l.rows, l.byExternal = map[Ref]*payinRow{}, map[ExternalRef]Ref{}
+		l.grow(0)
 	}
 	ref := Ref{p.Merchant, p.ID}
 	if l.rows[ref] == nil { // two keys may name one row
@@ -151,12 +156,16 @@ func (l *loadedPayins) add(p *payinRow, keys ...ExternalRef) {
 // with the others.
 func (l *Loaded) insertPayins(ctx context.Context, tx *db.Tx, n *Needs) error {
 	list := slices.Clone(n.payins.fresh)
+	if len(list) == 0 {
+		return nil
+	}
 	slices.SortStableFunc(list, func(a, b *NewPayin) int { return a.external().compare(b.external()) })
 	rows := make([][]any, len(list))
 	for i, p := range list {
 		rows[i] = p.row
 	}
 	added, err := tx.Insert(ctx, payinTable.insert, rows...)
+	l.payins.grow(len(added))
 	for i := range added {
 		if added[i] {
 			l.addNewPayin(list[i])

@@ -86,6 +86,9 @@ var repeats = map[bankapi.Repeat]processor.Repeat{
 // Control controls the bank of the account.
 func (p *Processor) Control() *Control { return &Control{p.client} }
 
+// codeHosts are the hosts in the BR Codes of the bank.
+var codeHosts = []string{bankapi.CodeHost}
+
 // Profile implements [processor.Processor]. The quiet period need not cover
 // the bank's longest delay of 30 minutes: unless the contract pays again, the bank accepts
 // at most one order under one id, so sending again is safe.
@@ -94,7 +97,7 @@ func (p *Processor) Profile() processor.Profile {
 		Name:            Name,
 		Methods:         payment.Methods,
 		ChecksDocuments: false,
-		CodeHosts:       []string{bankapi.CodeHost},
+		CodeHosts:       codeHosts,
 		Transfer:        processor.Effect{Repeat: p.repeat, QuietPeriod: 2 * time.Second, Timeout: 5 * time.Second},
 		Charge:          processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 4 * time.Second},
 	}
