@@ -29,6 +29,7 @@ var caseTexts = map[casePair]string{
 	{store.CasePayoutUnknown, store.ReasonTooOld}:          "It was not found, and was first sent too long ago: the processor may not recognise its id any more, and pay it twice. Check the processor's statement.",
 	{store.CasePayoutUnknown, store.ReasonIDInUse}:         "The processor reports that it already has this externalId, but does not find it. Contact the processor's support.",
 	{store.CasePayoutWaiting, ""}:                          "The processor does not take it now, for hours: no balance there, too many requests, or maintenance. It is sent again until the processor takes it.",
+	{store.CasePayoutWaiting, store.ReasonDebt}:            "It is from before the database was restored, and its merchant owed {owed} cents when this case was opened: transfers that the backup lacks took more than the merchant had. It is sent once the merchant owes nothing: its pay-ins repay the debt. If it is given up, its own money repays it.",
 	{store.CasePayoutUnknown, store.ReasonOtherContents}:   "It was already sent with different contents, so it is not sent again. Compare the processor's records with this order.",
 
 	{store.CaseContradiction, store.ReasonOtherAmount}:       "The processor reports another amount: {reported} cents." + compareStatement,

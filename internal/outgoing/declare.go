@@ -30,12 +30,12 @@ func CanDeclare(l *store.Loaded, p *payment.Payout) error {
 }
 
 // CanWithdraw reports whether an operator may give up a payout, whose sends are loaded too:
-// it waits to be sent again, and each send is proved to have had no effect. Else it
+// it waits to be sent, and each send is proved to have had no effect. Else it
 // returns a problem of kind invalid_state.
 func CanWithdraw(l *store.Loaded, p *payment.Payout) error {
 	effect := slices.ContainsFunc(l.Sends(p.Merchant, p.ID), func(s store.Send) bool { return !s.Outcome.NoEffect() })
-	if p.Status != payment.PayoutProcessing || p.Step != payment.StepQueued || effect {
-		return problem.New(problem.InvalidState, "The payout does not wait to be sent again, or one of its sends may have paid it.")
+	if p.Step != payment.StepQueued || effect {
+		return problem.New(problem.InvalidState, "The payout does not wait to be sent, or one of its sends may have paid it.")
 	}
 	return nil
 }

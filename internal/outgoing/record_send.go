@@ -154,6 +154,20 @@ func (v *RecordSendOp) noEffect(l *store.Loaded, c *store.Changes, p *payment.Pa
 	*p = c.SetPayout(*p)
 }
 
+// endsWait reports whether an outcome closes a case about a payout that waits: the processor
+// did not take it for hours, or it has a transfer of a payout that no send is under way for.
+// Other payouts have no such case, so none is searched for.
+func endsWait(sends []store.Send, outcome store.SendOutcome) bool {
+	switch {
+	case outcome.NoEffect():
+		return false
+	case countLater(sends) >= latersBeforeCase:
+		return true
+	default:
+		return outcome != store.SendNotFound && (len(sends) == 0 || !sends[len(sends)-1].Outcome.Undecided())
+	}
+}
+
 // countLater counts the sends that the processor did not take.
 func countLater(sends []store.Send) (n int) {
 	for i := range sends {
@@ -185,12 +199,13 @@ func (v *RecordSendOp) unanswered(l *store.Loaded, c *store.Changes, p *payment.
 // kept with one of the sends that may have caused it: the last that was not found,
 // else the last.
 func endSend(l *store.Loaded, c *store.Changes, p *payment.Payout, outcome store.SendOutcome, evidence string) {
-	s, ok := sendToEnd(l.Sends(p.Merchant, p.ID), outcome)
+	sends := l.Sends(p.Merchant, p.ID)
+	if endsWait(sends, outcome) {
+		c.CloseCases(p.Merchant, p.ID, store.CasePayoutWaiting, store.ResolvedByProof)
+	}
+	s, ok := sendToEnd(sends, outcome)
 	if !ok {
 		return
-	}
-	if !outcome.NoEffect() && countLater(l.Sends(p.Merchant, p.ID)) >= latersBeforeCase { // else there is no case
-		c.CloseCases(p.Merchant, p.ID, store.CasePayoutWaiting, store.ResolvedByProof)
 	}
 	s.Outcome, s.Evidence = outcome, evidence
 	if outcome != store.SendAccepted && outcome != store.SendUnknown {

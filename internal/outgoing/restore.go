@@ -1,6 +1,8 @@
 package outgoing
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"time"
 
 	"github.com/porteira/porteira/internal/ledger"
@@ -31,8 +33,16 @@ func lookUpBeforeFirst(p *payment.Payout, sends []store.Send, now time.Time) boo
 	return len(sends) == 0 && (p.Lookups == 0 || now.Sub(p.UpdatedAt) > lookUpIsFresh)
 }
 
-// debtWait is the wait of a payout that may be sent once its merchant owes nothing.
-const debtWait = time.Minute
+// A payout that may be sent once its merchant owes nothing is claimed again after half the
+// time that it has waited, within these bounds.
+const (
+	debtWaitMin = time.Minute
+	debtWaitMax = time.Hour
+)
+
+// debtWaitBeforeCase is how long a payout waits for its merchant's debt before a case is
+// opened.
+const debtWaitBeforeCase = time.Hour
 
 // frozen reports whether payouts of the account wait until its transfers are read, after
 // a restore: money may have left of which this database shows nothing.
@@ -44,13 +54,47 @@ func (v *claimSends) frozen(l *store.Loaded) bool {
 	return !ok || f.Cleared != v.history
 }
 
-// waitsForDebt reports whether a payout from before the account was cleared waits, because
-// the transfers that were found took more than its merchant had: its money is among what
-// has left.
-func (v *claimSends) waitsForDebt(l *store.Loaded, p *payment.Payout) bool {
-	if v.history == 0 || l.Balances(p.Merchant)[ledger.Owed] == 0 {
-		return false
+// clearedAfter reports whether a payout is from before its account was cleared, after a
+// restore, and when that was.
+func (v *claimSends) clearedAfter(l *store.Loaded, p *payment.Payout) (at time.Time, ok bool) {
+	if v.history == 0 {
+		return at, false
 	}
 	f, _ := l.Feed(store.Transfers(v.due.Processor))
-	return p.CreatedAt.Before(f.ClearedAt)
+	return f.ClearedAt, p.CreatedAt.Before(f.ClearedAt)
+}
+
+// waitsForDebt makes a payout from before the account was cleared wait while its merchant
+// owes money: the transfers that were found took more than the merchant had, so the
+// payout's money is among what has left. A long wait opens a case, which is closed when the
+// payout goes on.
+func (v *claimSends) waitsForDebt(l *store.Loaded, c *store.Changes, p *payment.Payout) bool {
+	cleared, ok := v.clearedAfter(l, p)
+	if !ok {
+		return false
+	}
+	of := debtCase(p, len(l.Sends(p.Merchant, p.ID)))
+	owed := -l.Balances(p.Merchant)[ledger.Owed]
+	if owed == 0 {
+		c.CloseCase(p.Merchant, of, store.ResolvedByRepayment)
+		return false
+	}
+	waited := l.Now().Sub(cleared)
+	if waited >= debtWaitBeforeCase {
+		c.OpenCase(store.Case{
+			Merchant: p.Merchant, ID: of, Kind: store.CasePayoutWaiting, Subject: p.ID, Amount: p.Amount,
+			Params: store.ReasonDebt.With(store.Params{"owed": owed.String()}),
+		})
+	}
+	p.Lookups = min(p.Lookups, 1) // those of one wait do not delay the look-ups of the next one
+	p.NextAt = l.Now().Add(min(max(waited/2, debtWaitMin), debtWaitMax))
+	c.SetPayout(*p)
+	return true
+}
+
+// debtCase is the id of the case about a payout that waits before its next send: always the
+// same, so that the case is opened once.
+func debtCase(p *payment.Payout, sends int) payment.ID {
+	sum := sha256.Sum256(fmt.Appendf(p.ID[:], "debt %d", sends))
+	return payment.ID(sum[:len(payment.ID{})])
 }

@@ -160,9 +160,7 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 		switch {
 		case LookUpFirst(&p, v.restoredAt, l.Now()) || (v.profile.LookUpFirst || !v.profile.Repeat.Safe()) && lookUpBeforeFirst(&p, sends, l.Now()):
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()
-		case v.waitsForDebt(l, &p):
-			p.NextAt = l.Now().Add(debtWait)
-			c.SetPayout(p)
+		case v.waitsForDebt(l, c, &p):
 			continue
 		case !sameBody(sends, hash):
 			v.conflicting = append(v.conflicting, p)

@@ -60,5 +60,8 @@ func (v *cancel) Decide(l *store.Loaded, c *store.Changes) error {
 		v.payout = p
 		err = problem.New(problem.InvalidState, "Only a PENDING payout can be canceled; this one is "+string(p.Status)+".")
 	}
+	if moved {
+		c.CloseCases(p.Merchant, p.ID, store.CasePayoutWaiting, store.ResolvedByCancel)
+	}
 	return err
 }

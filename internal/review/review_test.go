@@ -176,6 +176,39 @@ func TestWaitingPayoutIsGivenUp(t *testing.T) {
 	})
 }
 
+// A payout that waits for its merchant's debt is given up: its money repays the debt.
+func TestPayoutThatWaitsForDebtIsGivenUp(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		p := d.Payout("queued", 150_00)
+		d.Bank.Pay(processor.TransferRequest{
+			ExternalID: d.Store.ExternalID(&d.Merchant, payment.OperationPayout, "lost"), Amount: 900_00,
+		}, processor.TransferPaid)
+		d.Execute("UPDATE installation SET epoch = epoch - 3")
+		d.Heartbeat()
+		d.Clear()
+		found := d.only(store.CasePayoutFound)
+		for range 3 {
+			d.Send()
+			d.LookUp()
+			d.Jump(time.Hour)
+		}
+		list, err := d.Store.OpenCases(d.T.Context(), 10)
+		d.Must(err)
+		if len(list) != 2 || list[1].Kind != store.CasePayoutWaiting {
+			d.T.Fatalf("cases %+v", list)
+		}
+		d.resolve(request(&list[1], store.ResolvedRelease))
+		d.WantPayout(p, payment.PayoutFailed, payment.StepDone)
+		d.WantBalances(100_00, 0)
+		if still := d.only(store.CasePayoutFound); still.ID != found.ID {
+			d.T.Errorf("open is %+v", still)
+		}
+		d.WantProven()
+		d.refused(request(&list[1], store.ResolvedRelease), problem.InvalidState)
+	})
+}
+
 // Rows that were given up are processed again; a case about which nothing is to be done
 // is dismissed.
 func TestRetryAndDismiss(t *testing.T) {

@@ -21,7 +21,7 @@ const (
 	CaseOverpaid         CaseKind = "overpaid"           // subject: pay-in; amount: the surplus, in unapplied
 	CaseUnmatchedReceipt CaseKind = "unmatched_receipt"  // subject: receipt; processor, externalId: its money names no order, and is the platform's
 	CasePayoutUnknown    CaseKind = "payout_unknown"     // subject: payout; reason
-	CasePayoutWaiting    CaseKind = "payout_waiting"     // subject: payout; the processor does not take it, and names a cause that is not in it
+	CasePayoutWaiting    CaseKind = "payout_waiting"     // subject: payout; the processor does not take it, and names a cause that is not in it; or reason
 	CaseContradiction    CaseKind = "contradiction"      // subject: order; reason, processor, externalId, reported
 	CaseNotice           CaseKind = "notice"             // reason, processor, notice or externalId
 	CaseCharge           CaseKind = "charge_differs"     // subject: pay-in; processor, externalId, field: the charge is not shown
@@ -44,6 +44,9 @@ const (
 
 	ReasonTooOld  CaseReason = "too_old"   // its first send: the processor may not recognise its id any more
 	ReasonIDInUse CaseReason = "id_in_use" // by the processor's words, which then does not find it
+
+	// Of CasePayoutWaiting.
+	ReasonDebt CaseReason = "debt" // owed: of its merchant, in cents, after a restore
 
 	// Of CaseContradiction.
 	ReasonOtherAmount       CaseReason = "other_amount"       // reported
@@ -95,12 +98,14 @@ type Resolution string
 
 // The resolutions.
 const (
-	ResolvedByProof    Resolution = "proof"      // the processor proved the outcome
-	ResolvedByDelivery Resolution = "delivered"  // the receiver accepted the event
-	ResolvedByReceiver Resolution = "disabled"   // the receiver disabled the order's events
-	ResolvedByNewCase  Resolution = "replaced"   // replaced by a later case
-	ResolvedByRequest  Resolution = "requested"  // the merchant requested the payout again
-	ResolvedWithOther  Resolution = "with_other" // by the decision on another case of its subject
+	ResolvedByProof     Resolution = "proof"      // the processor proved the outcome
+	ResolvedByDelivery  Resolution = "delivered"  // the receiver accepted the event
+	ResolvedByReceiver  Resolution = "disabled"   // the receiver disabled the order's events
+	ResolvedByNewCase   Resolution = "replaced"   // replaced by a later case
+	ResolvedByRequest   Resolution = "requested"  // the merchant requested the payout again
+	ResolvedByRepayment Resolution = "repaid"     // the merchant owes nothing any more
+	ResolvedByCancel    Resolution = "canceled"   // the merchant canceled the payout
+	ResolvedWithOther   Resolution = "with_other" // by the decision on another case of its subject
 
 	// Of operators; each has a decision.
 	ResolvedApply    Resolution = "apply"     // unapplied money was applied to an order, or became available

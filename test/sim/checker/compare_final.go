@@ -11,6 +11,7 @@ func (c *comparison) compareEnd() {
 	for _, o := range c.orderList {
 		claimed := !o.claimedBy.isZero()
 		switch {
+		case c.waitsForDebt(o):
 		case o.inFlight() && !inReview(o):
 			c.violatef(Progress, o, "step %s is not final, and no case is open", o.step)
 		case o.kind == Payin && o.status == "PENDING":
@@ -34,6 +35,15 @@ func (c *comparison) compareEnd() {
 	for _, name := range names {
 		c.violateMerchantf(Progress, rowID{}, "notice %s is not applied", name)
 	}
+}
+
+// waitsForDebt reports that a case says that a payout waits until its merchant owes nothing,
+// and that it owes money.
+func (c *comparison) waitsForDebt(o *order) bool {
+	said := slices.ContainsFunc(o.cases, func(v *reviewCase) bool {
+		return v.kind == "payout_waiting" && v.closedAt == 0 && v.facts["reason"] == "debt"
+	})
+	return said && o.inFlight() && o.step == "queued" && o.claimedBy.isZero() && c.merchants[o.key.merchant].account("owed").sum < 0
 }
 
 // compareFound compares a transfer of the bank with what was found of it.

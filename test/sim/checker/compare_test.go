@@ -166,6 +166,38 @@ func TestEnd(t *testing.T) {
 	})
 }
 
+// A payout that waits for its merchant's debt is finished if its case is open and the
+// merchant owes money.
+func TestEndOfAPayoutThatWaitsForDebt(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(s *scene) {
+		s.populate()
+		o := s.checker.references[orderName{rowID(s.merchant.ID), Payout, "out-new"}]
+		waiting := &reviewCase{facts: map[string]string{"reason": "debt"}}
+		waiting.kind = "payout_waiting"
+		o.cases = append(o.cases, waiting)
+		reported := func() (n int) {
+			for _, v := range s.checker.Compare(&s.records, true) {
+				if v.Order == o.key.id.String() {
+					n++
+				}
+			}
+			return n
+		}
+		if reported() == 0 {
+			s.t.Error("a payout that waits for a debt that does not exist is not reported")
+		}
+		s.checker.merchants[rowID(s.merchant.ID)].account("owed").sum = -1
+		if n := reported(); n != 0 {
+			s.t.Errorf("a payout that waits for a debt is reported %d times", n)
+		}
+		waiting.closedAt = 1
+		if reported() == 0 {
+			s.t.Error("a payout without an open case is not reported")
+		}
+	})
+}
+
 // A history is found by each name of an order, and lists what happened to it.
 func TestHistory(t *testing.T) {
 	t.Parallel()

@@ -141,7 +141,7 @@ var caseRules = map[string]caseRule{
 	"overpaid":           {subject: Payin},
 	"unmatched_receipt":  {subject: "receipt", params: []string{"processor", "externalId"}},
 	"payout_unknown":     {subject: Payout, params: []string{"reason"}, resolutions: []string{"proof", "replaced"}},
-	"payout_waiting":     {subject: Payout, resolutions: []string{"proof"}},
+	"payout_waiting":     {subject: Payout, resolutions: []string{"proof", "repaid", "canceled"}},
 	"contradiction":      {subject: "order", params: []string{"reason"}, resolutions: []string{"replaced"}},
 	"notice":             {params: []string{"reason", "processor", "notice|externalId"}},
 	"charge_differs":     {subject: Payin, params: []string{"processor", "externalId", "field"}, resolutions: []string{"proof"}},
