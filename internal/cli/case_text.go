@@ -15,13 +15,14 @@ type casePair struct {
 // caseTexts describe cases and what to do, in English. A name in braces is replaced by
 // the parameter.
 var caseTexts = map[casePair]string{
-	{store.CaseOverpaid, ""}:         "More was paid than the order's amount. The surplus is in the merchant's unapplied account: ask the merchant whom it belongs to, then apply it or write it off.",
-	{store.CaseUnmatchedReceipt, ""}: "Processor {processor} received a payment that names no order of this gateway: {externalId}. It is in the platform's unidentified account: find its owner.",
-	{store.CaseCharge, ""}:           "Processor {processor} answered order {externalId} with a charge that differs from it: {field}. The payer is not shown it, and the order stays unpaid: contact the processor before anything else is charged there.",
-	{store.CaseDispute, ""}:          "The processor reports a dispute of an order in status {status}." + compareStatement,
-	{store.CasePayoutFound, ""}:      "The processor {processor} lists transfer {externalId}, and no payout has it: a restored backup lacks it. Its money was taken from the merchant's balance. Ask the merchant to send the same payout request again: the payout then gets this transfer.",
-	{store.CaseDamaged, ""}:          "A row of the table {table} cannot be opened or processed. It is skipped, and its money stays where it is. Check the retired master keys and run porteira verify.",
-	{store.CaseWebhook, ""}:          "All attempts to deliver event {event} failed. Fix the receiver, then redeliver the event.",
+	{store.CaseOverpaid, ""}:                          "More was paid than the order's amount. The surplus is in the merchant's unapplied account: ask the merchant whom it belongs to, then apply it or write it off.",
+	{store.CaseUnmatchedReceipt, ""}:                  "Processor {processor} received a payment that names no order of this gateway: {externalId}. It is in the platform's unidentified account: find its owner.",
+	{store.CaseCharge, ""}:                            "Processor {processor} answered order {externalId} with a charge that differs from it: {field}. The payer is not shown it, and the order stays unpaid: contact the processor before anything else is charged there.",
+	{store.CaseDispute, ""}:                           "The processor reports a dispute of an order in status {status}." + compareStatement,
+	{store.CaseDispute, store.ReasonMoreThanReceived}: "The processor reports a dispute of {reported} cents, more than is left of what was received for the order. Only the rest was set aside: compare the processor's statement.",
+	{store.CasePayoutFound, ""}:                       "The processor {processor} lists transfer {externalId}, and no payout has it: a restored backup lacks it. Its money was taken from the merchant's balance. Ask the merchant to send the same payout request again: the payout then gets this transfer.",
+	{store.CaseDamaged, ""}:                           "A row of the table {table} cannot be opened or processed. It is skipped, and its money stays where it is. Check the retired master keys and run porteira verify.",
+	{store.CaseWebhook, ""}:                           "All attempts to deliver event {event} failed. Fix the receiver, then redeliver the event.",
 
 	{store.CasePayoutUnknown, store.ReasonNoAnswer}:        "The processor does not report the outcome. The money stays held and look-ups continue: contact the processor's support with the externalId.",
 	{store.CasePayoutUnknown, store.ReasonStillProcessing}: "The processor has accepted it, and still reports hours later that it is processing. The money stays held and look-ups continue: contact the processor's support with the externalId.",

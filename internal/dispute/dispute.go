@@ -12,9 +12,13 @@ import (
 
 // Apply follows a reported dispute of a loaded pay-in: its money is set aside, then
 // returned or charged back. A repeated or late state changes nothing. id is that of
-// the dispute if it is new.
+// the dispute if it is new. All disputes of the pay-in are loaded.
 func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links, processorName string, id payment.ID, reported processor.Dispute) error {
 	d, known := l.Dispute(p.Merchant, processorName, reported.ID)
+	if known && d.Payin != p.ID {
+		unexpected(c, p, reported.Amount)
+		return nil
+	}
 	if !known {
 		opened := store.Dispute{
 			Merchant: p.Merchant, ID: id, Payin: p.ID, Processor: processorName, ExternalID: reported.ID, State: string(processor.DisputeOpen),
@@ -48,33 +52,63 @@ func path(from, to processor.DisputeState) []processor.DisputeState {
 }
 
 // open sets the disputed money aside. An order that cannot be disputed now gets a
-// case; its dispute is not followed.
+// case; its dispute is not followed. So does the part of a dispute that exceeds what is
+// left of what was received.
 func open(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links, d store.Dispute, reported money.Cents) (opened bool, err error) {
-	d.Amount = min(reported, p.PaidAmount-p.RefundedAmount)
-	if _, legal := payment.PayinTable.Next(p.Status, payment.OnDispute); !legal || d.Amount <= 0 {
-		c.CloseCases(p.Merchant, p.ID, store.CaseDispute, store.ResolvedByNewCase)
-		c.OpenCase(store.Case{
-			Merchant: p.Merchant, Kind: store.CaseDispute, Subject: p.ID, Amount: reported, Params: store.Params{"status": string(p.Status)},
-		})
+	on := payment.OnDispute
+	if p.Status == payment.PayinDisputed || p.Status == payment.PayinChargeback {
+		on = payment.OnDisputeMore
+	}
+	d.Amount = min(reported, left(l, p))
+	if _, legal := payment.PayinTable.Next(p.Status, on); !legal || d.Amount <= 0 {
+		unexpected(c, p, reported)
 		return false, nil
 	}
 	c.AddDispute(d)
-	_, err = transition.Payin(l, c, p, links, payment.OnDispute, ledger.OpenDispute(l.Balances(p.Merchant)[ledger.Available], d.Amount))
-	return true, err
+	if _, err = transition.Payin(l, c, p, links, on, ledger.OpenDispute(l.Balances(p.Merchant)[ledger.Available], d.Amount)); err != nil {
+		return false, err
+	}
+	if beyond := reported - d.Amount; beyond > 0 {
+		c.OpenCase(store.Case{
+			Merchant: p.Merchant, Kind: store.CaseDispute, Subject: p.ID, Amount: beyond,
+			Params: store.ReasonMoreThanReceived.With(store.Params{"reported": reported.String()}),
+		})
+	}
+	return true, nil
 }
 
-// move moves a dispute and its order together.
+// left is what can still be disputed of an order: what was received for it, or applied to
+// it, and was not refunded, set aside for another dispute or charged back.
+func left(l *store.Loaded, p *payment.Payin) money.Cents {
+	amount := max(l.Received(p.Merchant, p.ID), p.PaidAmount) - p.RefundedAmount
+	for _, d := range l.DisputesOf(p.Merchant, p.ID) {
+		if d.State == string(processor.DisputeOpen) || d.State == string(processor.DisputeLost) {
+			amount -= d.Amount
+		}
+	}
+	return amount
+}
+
+// unexpected opens a case about a dispute that is not followed, in place of an earlier one.
+func unexpected(c *store.Changes, p *payment.Payin, reported money.Cents) {
+	c.CloseCases(p.Merchant, p.ID, store.CaseDispute, store.ResolvedByNewCase)
+	c.OpenCase(store.Case{
+		Merchant: p.Merchant, Kind: store.CaseDispute, Subject: p.ID, Amount: reported, Params: store.Params{"status": string(p.Status)},
+	})
+}
+
+// move moves a dispute, and its order if no other dispute decides its status.
 func move(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links, d *store.Dispute, to processor.DisputeState) error {
 	owed := l.Balances(p.Merchant)[ledger.Owed]
-	var on payment.Trigger
+	on := trigger(p, count(l, p, d), to)
 	var entry ledger.Entry
 	switch to {
 	case processor.DisputeWon:
-		on, entry = unlessRefunded(p, payment.OnWin, payment.OnWinRefunded), ledger.WinDispute(owed, d.Amount)
+		entry = ledger.WinDispute(owed, d.Amount)
 	case processor.DisputeLost:
-		on, entry = payment.OnLose, ledger.LoseDispute(d.Processor, d.Amount)
+		entry = ledger.LoseDispute(d.Processor, d.Amount)
 	default:
-		on, entry = unlessRefunded(p, payment.OnReverse, payment.OnReverseRefunded), ledger.ReverseChargeback(d.Processor, owed, d.Amount)
+		entry = ledger.ReverseChargeback(d.Processor, owed, d.Amount)
 	}
 	if _, legal := payment.PayinTable.Next(p.Status, on); !legal {
 		return nil
@@ -85,10 +119,44 @@ func move(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.
 	return err
 }
 
-// unlessRefunded picks the trigger that leads back to the order's earlier status.
-func unlessRefunded(p *payment.Payin, paid, refunded payment.Trigger) payment.Trigger {
-	if p.RefundedAmount > 0 {
-		return refunded
+// others counts the other disputes of an order.
+type others struct{ open, lost int }
+
+func count(l *store.Loaded, p *payment.Payin, except *store.Dispute) (n others) {
+	for _, d := range l.DisputesOf(p.Merchant, p.ID) {
+		switch {
+		case d.ID == except.ID:
+		case d.State == string(processor.DisputeOpen):
+			n.open++
+		case d.State == string(processor.DisputeLost):
+			n.lost++
+		}
 	}
-	return paid
+	return n
+}
+
+// triggers are those of a dispute that ends, by what becomes of its order.
+type triggers struct{ part, chargedBack, paid, refunded payment.Trigger }
+
+var triggersOf = map[processor.DisputeState]triggers{
+	processor.DisputeWon:      {payment.OnWinPart, payment.OnWinChargedBack, payment.OnWin, payment.OnWinRefunded},
+	processor.DisputeLost:     {payment.OnLosePart, payment.OnLose, payment.OnLose, payment.OnLose},
+	processor.DisputeReversed: {payment.OnReversePart, payment.OnReversePart, payment.OnReverse, payment.OnReverseRefunded},
+}
+
+// trigger picks the trigger of a dispute that ends. The order keeps its status while another
+// dispute is open. After the last one it is charged back if one was lost, else it returns
+// to its status before the disputes.
+func trigger(p *payment.Payin, n others, to processor.DisputeState) payment.Trigger {
+	on := triggersOf[to]
+	switch chargedBack := n.lost > 0 || to == processor.DisputeLost; {
+	case n.open > 0, chargedBack && p.Status == payment.PayinChargeback:
+		return on.part
+	case chargedBack:
+		return on.chargedBack
+	case p.RefundedAmount > 0:
+		return on.refunded
+	default:
+		return on.paid
+	}
 }

@@ -27,7 +27,7 @@ func newOrder(t *testing.T) *order {
 	return &order{m, m.Payin("order", "")}
 }
 
-// happens is a history: "paid", "refunded 40", or the id and the state of a reported
+// happens is a history: "paid", "paid more 20" beyond the amount, "refunded 40", or the id and the state of a reported
 // dispute, and its amount if it is not the order's, as in "D open 40".
 func (o *order) happens(list string) {
 	o.T.Helper()
@@ -35,6 +35,8 @@ func (o *order) happens(list string) {
 		words := strings.Fields(what)
 		switch {
 		case len(words) == 0:
+		case len(words) > 1 && words[1] == "more":
+			o.Must(o.Commit(o.receives(processor.ChargeReport{Payments: []processor.Payment{{ID: "B", Amount: reais(words[2]), PaidAt: o.Clock.Now()}}})))
 		case words[0] == "paid":
 			o.Must(o.Commit(o.receives(processor.ChargeReport{Payments: []processor.Payment{{ID: "A", Amount: o.payin.Amount, PaidAt: o.Clock.Now()}}})))
 		case words[0] == "refunded": // as no operation does yet
@@ -161,10 +163,17 @@ var decisions = []struct{ name, given, reported, changes, again string }{
 		+postings dispute_opened available -4000
 		+postings dispute_opened disputed 4000
 		+events payin.disputed`, ""},
-	{"of more than was paid", "paid", "D open 500", opened, ""},
-	{"of what a refund has left", "paid, refunded 40", "D open", `
+	{"of more than was paid", "paid", "D open 500", `
+		payins status:PAID→DISPUTED version:3→4
+		+disputes open 10000
+		+cases dispute_unexpected 40000 reason:more_than_received reported:50000
+		+postings dispute_opened available -10000
+		+postings dispute_opened disputed 10000
+		+events payin.disputed`, ""},
+	{"of more than a refund has left", "paid, refunded 40", "D open", `
 		payins status:PARTIALLY_REFUNDED→DISPUTED version:3→4
 		+disputes open 6000
+		+cases dispute_unexpected 4000 reason:more_than_received reported:10000
 		+postings dispute_opened available -6000
 		+postings dispute_opened disputed 6000
 		+events payin.disputed`, ""},

@@ -231,26 +231,60 @@ func (p *modelPayment) move(action string) bool {
 func (o *modelOrder) followDisputes() {
 	for _, p := range o.income {
 		for _, d := range p.disputes {
-			if d.ours == "" && o.status == "PAID" {
-				d.ours, d.held = "open", min(d.amount, o.paid)
+			if left := o.undisputed(); d.ours == "" && left > 0 && slices.Contains([]string{"PAID", "DISPUTED", "CHARGEBACK"}, o.status) {
+				d.ours, d.held = "open", min(d.amount, left)
 				taken := min(o.owner.available, d.held)
 				o.owner.available, o.owner.owed, o.owner.disputed = o.owner.available-taken, o.owner.owed+d.held-taken, o.owner.disputed+d.held
-				o.become("DISPUTED", "disputed")
+				o.becomeDisputed("disputed")
 			}
-			if d.ours == "open" && o.status == "DISPUTED" && (d.state == "lost" || d.state == "reversed") {
+			if d.ours == "open" && (d.state == "lost" || d.state == "reversed") {
 				d.ours = "lost"
 				o.owner.disputed -= d.held
-				o.become("CHARGEBACK", "chargeback")
+				o.becomeDisputed("chargeback")
 			}
-			if won := d.ours == "open" && d.state == "won" && o.status == "DISPUTED"; won || d.ours == "lost" && d.state == "reversed" && o.status == "CHARGEBACK" {
+			if won := d.ours == "open" && d.state == "won"; won || d.ours == "lost" && d.state == "reversed" {
 				if d.ours = d.state; won {
 					o.owner.disputed -= d.held
 				}
-				o.become("PAID", "dispute_won")
+				o.becomeDisputed("dispute_won")
 				o.owner.credit(d.held)
 			}
 		}
 	}
+}
+
+// held is what the gateway has of an order's disputes in a state.
+func (o *modelOrder) held(state string) (sum int64) {
+	for _, p := range o.income {
+		for _, d := range p.disputes {
+			if d.ours == state {
+				sum += d.held
+			}
+		}
+	}
+	return sum
+}
+
+// undisputed is what can still be disputed of an order.
+func (o *modelOrder) undisputed() int64 {
+	sum := -o.held("open") - o.held("lost")
+	for _, p := range o.income {
+		sum += p.amount
+	}
+	return sum
+}
+
+// becomeDisputed gives an order the status that its disputes leave: while one is open it stays
+// DISPUTED, or CHARGEBACK.
+func (o *modelOrder) becomeDisputed(event string) {
+	status := "PAID"
+	switch {
+	case o.held("open") > 0 && o.status == "CHARGEBACK", o.held("open") == 0 && o.held("lost") > 0:
+		status = "CHARGEBACK"
+	case o.held("open") > 0:
+		status = "DISPUTED"
+	}
+	o.become(status, event)
 }
 
 // send sends a pending payout to the bank.

@@ -100,6 +100,9 @@ func (v *Receive) Needs(n *store.Needs) {
 	for i := range v.report.Disputes {
 		n.Dispute(v.merchant, v.processor, v.report.Disputes[i].ID)
 	}
+	if len(v.report.Disputes) > 0 {
+		n.DisputesOf(v.merchant, v.externalID)
+	}
 	if len(v.receipts)+len(v.report.Disputes) > 0 {
 		n.Balances(v.merchant)
 	}

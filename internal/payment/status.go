@@ -143,11 +143,16 @@ const (
 	OnRefundPart      Trigger = "refund_part"      // a partial refund
 	OnRefundAll       Trigger = "refund_all"       // refunds reach what was paid
 	OnDispute         Trigger = "dispute"          // the payer disputes it
-	OnWin             Trigger = "win"              // the merchant won the dispute
+	OnDisputeMore     Trigger = "dispute_more"     // the payer disputes more of it
+	OnWin             Trigger = "win"              // the merchant won the last dispute, and lost none
 	OnWinRefunded     Trigger = "win_refunded"     // the same, and a part was refunded before
-	OnLose            Trigger = "lose"             // the merchant lost the dispute
-	OnReverse         Trigger = "reverse"          // the payer's bank reversed the chargeback
+	OnWinChargedBack  Trigger = "win_charged_back" // the merchant won the last open dispute, and lost another one
+	OnWinPart         Trigger = "win_part"         // the merchant won a dispute; others decide the status
+	OnLose            Trigger = "lose"             // the merchant lost the last open dispute
+	OnLosePart        Trigger = "lose_part"        // the merchant lost a dispute; others decide the status
+	OnReverse         Trigger = "reverse"          // the payer's bank reversed the last chargeback
 	OnReverseRefunded Trigger = "reverse_refunded" // the same, and a part was refunded before
+	OnReversePart     Trigger = "reverse_part"     // the payer's bank reversed a chargeback; others decide the status
 	OnSend            Trigger = "send"             // payouts, refunds: intent to send it to the processor
 	OnComplete        Trigger = "complete"         // payouts, refunds: proof that it was paid
 	OnReturn          Trigger = "return"           // payouts: all of it came back
@@ -193,11 +198,22 @@ var PayinTable = Table[PayinStatus]{
 	{PayinPartiallyRefunded, OnDispute, PayinDisputed, ledger.DisputeOpened, EventPayinDisputed},
 
 	{PayinDisputed, OnPayMore, PayinDisputed, ledger.ReceivedUnapplied, EventPayinOverpaid},
+	{PayinDisputed, OnDisputeMore, PayinDisputed, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinDisputed, OnWin, PayinPaid, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinDisputed, OnWinRefunded, PayinPartiallyRefunded, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinDisputed, OnWinChargedBack, PayinChargeback, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinDisputed, OnWinPart, PayinDisputed, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinDisputed, OnLose, PayinChargeback, ledger.ChargedBack, EventPayinChargeback},
+	{PayinDisputed, OnLosePart, PayinDisputed, ledger.ChargedBack, EventPayinChargeback},
+	{PayinDisputed, OnReversePart, PayinDisputed, ledger.ChargebackReversed, EventPayinDisputeWon},
 
 	{PayinChargeback, OnPayMore, PayinChargeback, ledger.ReceivedUnapplied, EventPayinOverpaid},
+	{PayinChargeback, OnDisputeMore, PayinChargeback, ledger.DisputeOpened, EventPayinDisputed},
+	{PayinChargeback, OnWin, PayinPaid, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinChargeback, OnWinRefunded, PayinPartiallyRefunded, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinChargeback, OnWinPart, PayinChargeback, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinChargeback, OnLosePart, PayinChargeback, ledger.ChargedBack, EventPayinChargeback},
+	{PayinChargeback, OnReversePart, PayinChargeback, ledger.ChargebackReversed, EventPayinDisputeWon},
 	{PayinChargeback, OnReverse, PayinPaid, ledger.ChargebackReversed, EventPayinDisputeWon},
 	{PayinChargeback, OnReverseRefunded, PayinPartiallyRefunded, ledger.ChargebackReversed, EventPayinDisputeWon},
 
@@ -208,7 +224,8 @@ var PayinTable = Table[PayinStatus]{
 // PayinTriggers lists what can happen to a pay-in.
 var PayinTriggers = []Trigger{
 	OnProcess, OnPay, OnPayShort, OnApply, OnApplyShort, OnPayMore, OnExpire, OnCancel, OnFail, OnAttemptRefused,
-	OnRefundPart, OnRefundAll, OnDispute, OnWin, OnWinRefunded, OnLose, OnReverse, OnReverseRefunded,
+	OnRefundPart, OnRefundAll, OnDispute, OnDisputeMore, OnWin, OnWinRefunded, OnWinChargedBack, OnWinPart, OnLose, OnLosePart,
+	OnReverse, OnReverseRefunded, OnReversePart,
 }
 
 // PayoutTable is the state machine of a payout. Its creation posts PayoutHeld.

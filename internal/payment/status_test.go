@@ -41,17 +41,17 @@ FAILED             -`
 // with an event or another change of the order; "." is illegal.
 const (
 	payinCells = `
-                   process    pay  pay_short apply apply_short pay_more expire  cancel   fail   attempt_refused refund_part        refund_all dispute  win  win_refunded       lose       reverse reverse_refunded
-PENDING            PROCESSING PAID =         PAID  =           .        EXPIRED CANCELED FAILED =               .                  .          .        .    .                  .          .       .
-PROCESSING         .          PAID =         PAID  =           .        .       .        FAILED .               .                  .          .        .    .                  .          .       .
-PAID               .          .    .         .     .           =        .       .        .      .               PARTIALLY_REFUNDED REFUNDED   DISPUTED .    .                  .          .       .
-EXPIRED            .          PAID =         PAID  =           .        .       .        .      .               .                  .          .        .    .                  .          .       .
-CANCELED           .          PAID =         PAID  =           .        .       .        .      .               .                  .          .        .    .                  .          .       .
-FAILED             .          .    .         .     .           =        .       .        .      .               .                  .          .        .    .                  .          .       .
-PARTIALLY_REFUNDED .          .    .         .     .           =        .       .        .      .               =                  REFUNDED   DISPUTED .    .                  .          .       .
-REFUNDED           .          .    .         .     .           =        .       .        .      .               .                  .          .        .    .                  .          .       .
-DISPUTED           .          .    .         .     .           =        .       .        .      .               .                  .          .        PAID PARTIALLY_REFUNDED CHARGEBACK .       .
-CHARGEBACK         .          .    .         .     .           =        .       .        .      .               .                  .          .        .    .                  .          PAID    PARTIALLY_REFUNDED`
+                   process    pay  pay_short apply apply_short pay_more expire  cancel   fail   attempt_refused refund_part        refund_all dispute  dispute_more win  win_refunded       win_charged_back win_part lose       lose_part reverse reverse_refunded   reverse_part
+PENDING            PROCESSING PAID =         PAID  =           .        EXPIRED CANCELED FAILED =               .                  .          .        .            .    .                  .                .        .          .         .       .                  .
+PROCESSING         .          PAID =         PAID  =           .        .       .        FAILED .               .                  .          .        .            .    .                  .                .        .          .         .       .                  .
+PAID               .          .    .         .     .           =        .       .        .      .               PARTIALLY_REFUNDED REFUNDED   DISPUTED .            .    .                  .                .        .          .         .       .                  .
+EXPIRED            .          PAID =         PAID  =           .        .       .        .      .               .                  .          .        .            .    .                  .                .        .          .         .       .                  .
+CANCELED           .          PAID =         PAID  =           .        .       .        .      .               .                  .          .        .            .    .                  .                .        .          .         .       .                  .
+FAILED             .          .    .         .     .           =        .       .        .      .               .                  .          .        .            .    .                  .                .        .          .         .       .                  .
+PARTIALLY_REFUNDED .          .    .         .     .           =        .       .        .      .               =                  REFUNDED   DISPUTED .            .    .                  .                .        .          .         .       .                  .
+REFUNDED           .          .    .         .     .           =        .       .        .      .               .                  .          .        .            .    .                  .                .        .          .         .       .                  .
+DISPUTED           .          .    .         .     .           =        .       .        .      .               .                  .          .        =            PAID PARTIALLY_REFUNDED CHARGEBACK       =        CHARGEBACK =         .       .                  =
+CHARGEBACK         .          .    .         .     .           =        .       .        .      .               .                  .          .        =            PAID PARTIALLY_REFUNDED .                =        .          =         PAID    PARTIALLY_REFUNDED =`
 	payoutCells = `
                    send       cancel   fail   complete  return   return_part
 PENDING            PROCESSING CANCELED FAILED .         .        .
@@ -84,11 +84,16 @@ attempt_refused  -                   -
 refund_part      -                   payin.partially_refunded
 refund_all       -                   payin.refunded
 dispute          dispute_opened      payin.disputed
+dispute_more     dispute_opened      payin.disputed
 win              dispute_won         payin.dispute_won
 win_refunded     dispute_won         payin.dispute_won
+win_charged_back dispute_won         payin.dispute_won
+win_part         dispute_won         payin.dispute_won
 lose             charged_back        payin.chargeback
+lose_part        charged_back        payin.chargeback
 reverse          chargeback_reversed payin.dispute_won
-reverse_refunded chargeback_reversed payin.dispute_won`
+reverse_refunded chargeback_reversed payin.dispute_won
+reverse_part     chargeback_reversed payin.dispute_won`
 	payoutEffects = `
 send             -                   payout.processing
 cancel           payout_released     payout.canceled

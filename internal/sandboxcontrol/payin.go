@@ -15,7 +15,7 @@ import (
 // payinAction is an action on a pay-in.
 type payinAction struct {
 	triggers []payment.Trigger // one of which must be legal
-	shows    func(was, is payment.PayinStatus) bool
+	shows    func(was, is *payment.Payin) bool
 }
 
 // payinActions are the actions except pay, which shows as another receipt.
@@ -23,15 +23,17 @@ var payinActions = map[string]payinAction{
 	"pay":     {[]payment.Trigger{payment.OnPay, payment.OnPayMore}, nil},
 	"expire":  {[]payment.Trigger{payment.OnExpire}, became(payment.PayinExpired)},
 	"fail":    {[]payment.Trigger{payment.OnFail}, became(payment.PayinFailed)},
-	"dispute": {[]payment.Trigger{payment.OnDispute}, became(payment.PayinDisputed)},
-	"win": {[]payment.Trigger{payment.OnWin, payment.OnReverse},
-		func(was, is payment.PayinStatus) bool { return is != was }},
-	"lose": {[]payment.Trigger{payment.OnLose}, became(payment.PayinChargeback)},
+	"dispute": {[]payment.Trigger{payment.OnDispute, payment.OnDisputeMore}, changed},
+	"win":     {[]payment.Trigger{payment.OnWin, payment.OnReverse}, changed},
+	"lose":    {[]payment.Trigger{payment.OnLose, payment.OnLosePart}, changed},
 }
 
-func became(status payment.PayinStatus) func(was, is payment.PayinStatus) bool {
-	return func(_, is payment.PayinStatus) bool { return is == status }
+func became(status payment.PayinStatus) func(was, is *payment.Payin) bool {
+	return func(_, is *payment.Payin) bool { return is.Status == status }
 }
+
+// changed is the effect on an order that may have several disputes: its status may stay.
+func changed(was, is *payment.Payin) bool { return is.Version > was.Version }
 
 // PayinAction implements [httpapi.Sandbox].
 func (c *Control) PayinAction(ctx context.Context, id payment.ID, name string, amount money.Cents) error {
@@ -60,7 +62,7 @@ func (c *Control) PayinAction(ctx context.Context, id payment.ID, name string, a
 			return len(now) > len(before), err
 		}
 		now, err := c.Store.Payin(ctx, p.Merchant, p.ID)
-		return action.shows(p.Status, now.Status), err
+		return action.shows(&p, &now), err
 	})
 }
 

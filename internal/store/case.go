@@ -25,7 +25,7 @@ const (
 	CaseContradiction    CaseKind = "contradiction"      // subject: order; reason, processor, externalId, reported
 	CaseNotice           CaseKind = "notice"             // reason, processor, notice or externalId
 	CaseCharge           CaseKind = "charge_differs"     // subject: pay-in; processor, externalId, field: the charge is not shown
-	CaseDispute          CaseKind = "dispute_unexpected" // subject: pay-in; status
+	CaseDispute          CaseKind = "dispute_unexpected" // subject: pay-in; amount: that is not set aside; status; or reason
 	CaseWebhook          CaseKind = "webhook_exhausted"  // subject: order; event
 	CaseDamaged          CaseKind = "damaged"            // subject: order; table: whose row cannot be opened or processed
 	CasePayoutFound      CaseKind = "payout_found"       // subject: found transfer; amount: that left; processor, externalId
@@ -47,6 +47,9 @@ const (
 
 	// Of CasePayoutWaiting.
 	ReasonDebt CaseReason = "debt" // owed: of its merchant, in cents, after a restore
+
+	// Of CaseDispute.
+	ReasonMoreThanReceived CaseReason = "more_than_received" // reported: the disputed amount, of which the rest is set aside
 
 	// Of CaseContradiction.
 	ReasonOtherAmount       CaseReason = "other_amount"       // reported

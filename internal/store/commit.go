@@ -18,6 +18,7 @@ type Needs struct {
 	sends      []Ref // payouts
 	receipts   []*payment.Receipt
 	disputes   []disputeKey
+	disputed   []ExternalRef // pay-ins
 	notices    noticeNeeds
 	feeds      feedNeeds
 	deliveries deliveryNeeds
@@ -40,6 +41,7 @@ type Loaded struct {
 	payouts    loadedPayouts
 	sends      map[Ref][]Send
 	disputes   map[disputeKey]Dispute
+	received   map[Ref]cents // of pay-ins whose disputes were loaded
 	deliveries loadedDeliveries
 	notices    []*Notice
 	feeds      map[FeedKey]Feed

@@ -3,9 +3,11 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 )
 
@@ -37,6 +39,7 @@ var disputeTable = newTable("disputes", []string{"id"},
 var (
 	disputeUpdate     = disputeTable.updateBy("", "merchant_id", "id")
 	disputeByExternal = disputeTable.selectBy("t.merchant_id, t.processor, t.external_id", "merchant_id", "processor", "external_id")
+	disputesByPayin   = disputeTable.selectBy("t.merchant_id, t.id", "merchant_id", "payin_id").ReadOnly() // the pay-in is locked
 )
 
 func scanDispute(r db.Scanner) (Dispute, error) {
@@ -58,16 +61,73 @@ func (n *Needs) Dispute(merchant payment.ID, processor, externalID string) {
 	n.disputes = append(n.disputes, disputeKey{merchant, processor, externalID})
 }
 
+// DisputesOf reads all disputes of a pay-in, which is read by its external id too, and what
+// was received for it.
+func (n *Needs) DisputesOf(merchant payment.ID, externalID string) {
+	n.disputed = append(n.disputed, ExternalRef{merchant, externalID})
+}
+
 func (l *Loaded) loadDisputes(ctx context.Context, tx *db.Tx, n *Needs) error {
-	if len(n.disputes) == 0 {
+	if len(n.disputes)+len(n.disputed) == 0 {
 		return nil
 	}
+	payins := l.disputedPayins(n)
 	list, err := db.Select(ctx, tx, disputeByExternal, keysOf(n.disputes), scanDispute)
-	l.disputes = make(map[disputeKey]Dispute, len(list))
-	for i := range list {
-		l.disputes[list[i].key()] = list[i]
+	if err != nil {
+		return err
 	}
+	others, err := db.Select(ctx, tx, disputesByPayin, keysOf(payins), scanDispute)
+	if err != nil {
+		return err
+	}
+	l.disputes = make(map[disputeKey]Dispute, len(list)+len(others))
+	for _, d := range slices.Concat(list, others) {
+		l.disputes[d.key()] = d
+	}
+	receipts, err := db.Select(ctx, tx, receiptsByPayin, keysOf(payins), scanReceipt)
+	l.addReceived(payins, receipts)
 	return err
+}
+
+// disputedPayins are the loaded pay-ins of DisputesOf.
+func (l *Loaded) disputedPayins(n *Needs) []Ref {
+	var payins []Ref
+	for _, of := range n.disputed {
+		if ref, ok := l.payins.byExternal[of]; ok && !slices.Contains(payins, ref) {
+			payins = append(payins, ref)
+		}
+	}
+	return payins
+}
+
+// addReceived adds up what was received for pay-ins.
+func (l *Loaded) addReceived(payins []Ref, receipts []payment.Receipt) {
+	l.received = make(map[Ref]cents, len(payins))
+	for _, ref := range payins {
+		l.received[ref] = 0
+	}
+	for i := range receipts {
+		l.received[Ref{receipts[i].Merchant, receipts[i].Payin}] += receipts[i].Amount
+	}
+}
+
+// DisputesOf are the disputes of a pay-in whose disputes were loaded, in the order of their
+// ids.
+func (l *Loaded) DisputesOf(merchant, payin payment.ID) []Dispute {
+	var list []Dispute
+	for _, d := range l.disputes {
+		if d.Merchant == merchant && d.Payin == payin {
+			list = append(list, d)
+		}
+	}
+	slices.SortFunc(list, func(a, b Dispute) int { return payment.CompareIDs(a.ID, b.ID) })
+	return list
+}
+
+// Received is what was received for a pay-in whose disputes were loaded, applied or not, in
+// cents.
+func (l *Loaded) Received(merchant, payin payment.ID) money.Cents {
+	return l.received[Ref{merchant, payin}]
 }
 
 // Dispute is a loaded dispute; false if there is none.

@@ -82,12 +82,7 @@ func (g *Given) load(n *Needs) *Loaded {
 	g.loadReceipts(l, n)
 	g.loadDeliveries(l, n)
 	g.loadNotices(l, n)
-	l.disputes = map[disputeKey]Dispute{}
-	for i := range g.Disputes {
-		if d := g.Disputes[i]; slices.Contains(n.disputes, d.key()) {
-			l.disputes[d.key()] = d
-		}
-	}
+	g.loadDisputes(l, n)
 	l.cases = loadedCases{rows: map[Ref]Case{}, decisions: map[Ref][]Decision{}}
 	for _, ref := range n.cases {
 		for i := range g.Cases {
@@ -106,6 +101,19 @@ func (g *Given) load(n *Needs) *Loaded {
 		}
 	}
 	return l
+}
+
+func (g *Given) loadDisputes(l *Loaded, n *Needs) {
+	payins := l.disputedPayins(n)
+	l.disputes = map[disputeKey]Dispute{}
+	for i := range g.Disputes {
+		if d := g.Disputes[i]; slices.Contains(n.disputes, d.key()) || slices.Contains(payins, Ref{d.Merchant, d.Payin}) {
+			l.disputes[d.key()] = d
+		}
+	}
+	l.addReceived(payins, slices.DeleteFunc(slices.Clone(g.Receipts), func(r payment.Receipt) bool {
+		return !slices.Contains(payins, Ref{r.Merchant, r.Payin})
+	}))
 }
 
 // stopped reports whether a case stops the payouts of a merchant.

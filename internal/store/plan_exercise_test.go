@@ -120,6 +120,7 @@ func (v *exercise) create(count int) {
 			n.InsertPayout(b.payouts[i])
 			n.InsertPayout(released[i])
 			n.Dispute(m.ID, "bank", receipts[i].ExternalID)
+			n.DisputesOf(m.ID, b.payins[i].Payin.ExternalID)
 			n.FoundTransfer(m.ID, receipts[i].ExternalID)
 			n.NewFeed(store.Feed{FeedKey: feedKey(i)})
 			n.Feed(feedKey(i))

@@ -33,6 +33,8 @@ var receiptKeyTable = newTable("receipt_claims", []string{"processor", "external
 	idColumn("receipt_id", func(r *payment.Receipt) *payment.ID { return &r.ID }),
 )
 
+var receiptsByPayin = receiptTable.selectBy("t.merchant_id, t.id", "merchant_id", "payin_id").ReadOnly() // the pay-in is locked
+
 func scanReceipt(r db.Scanner) (payment.Receipt, error) {
 	var v payment.Receipt
 	return v, receiptTable.scan(r, &v)
@@ -67,6 +69,9 @@ func (l *Loaded) insertReceipts(ctx context.Context, tx *db.Tx, n *Needs) error 
 func (c *Changes) AddReceipt(r payment.Receipt) {
 	r.CreatedAt = c.l.now
 	c.receipts = append(c.receipts, &r)
+	if of := (Ref{r.Merchant, r.Payin}); c.l.received != nil {
+		c.l.received[of] += r.Amount
+	}
 	c.count++
 }
 

@@ -326,6 +326,7 @@ CREATE TABLE disputes (
     PRIMARY KEY (merchant_id, id)
 );
 CREATE UNIQUE INDEX disputes_external ON disputes (merchant_id, processor, external_id);
+CREATE INDEX disputes_payin ON disputes (merchant_id, payin_id);
 
 -- Notices from processors, raw: recorded before they are answered, applied later. One
 -- whose source is feed is an entry of a list, with its own retries.

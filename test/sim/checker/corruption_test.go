@@ -142,7 +142,7 @@ var corruptions = []struct {
 	{"a dispute that begins won", States, "begins as won", []string{
 		"INSERT INTO disputes (merchant_id, id, payin_id, processor, external_id, amount, state, created_at, updated_at) SELECT merchant_id, $1, id, 'bank', 'D', 1, 'won', 1, 1 FROM payins WHERE reference_id = 'in-paid'"}},
 	{"a dispute of another id", States, "was never opened", []string{"UPDATE disputes SET id = $1"}},
-	{"disputed without a dispute", States, "has 0 open disputes", []string{"UPDATE payins SET status = 'DISPUTED', version = version + 1 WHERE reference_id = 'in-paid'"}},
+	{"disputed without a dispute", States, "0 is in open disputes", []string{"UPDATE payins SET status = 'DISPUTED', version = version + 1 WHERE reference_id = 'in-paid'"}},
 	{"a dispute reversed while open", States, "changes from open to reversed", []string{"UPDATE disputes SET state = 'reversed'"}},
 	{"a dispute rewritten", States, "dispute", []string{"UPDATE disputes SET amount = amount + 1"}},
 	{"canceled and still queued", States, "step is queued", []string{

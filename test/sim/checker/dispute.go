@@ -55,7 +55,7 @@ func (c *Checker) applyDispute(l *line) {
 
 func (c *Checker) addDispute(key rowKey, d *dispute) {
 	d.order = c.orders[rowKey{key.merchant, d.payin}]
-	if d.order == nil || d.order.kind != Payin || d.state != "open" || d.amount > d.order.paid-d.order.refunded {
+	if d.order == nil || d.order.kind != Payin || d.state != "open" {
 		c.violatef(States, d.order, "dispute %s of %d begins as %s", d.externalID, d.amount, d.state)
 	}
 	c.disputes[key] = d
@@ -69,12 +69,10 @@ func (c *Checker) addDispute(key rowKey, d *dispute) {
 // checkDisputes checks a pay-in's status and entries against its disputes.
 func (c *Checker) checkDisputes(o *order) {
 	var open, won, lost, reversed int64
-	count := 0 // of open ones
 	for _, d := range o.disputes {
 		switch d.state {
 		case "open":
 			open += d.amount
-			count++
 		case "won":
 			won += d.amount
 		case "reversed":
@@ -84,11 +82,39 @@ func (c *Checker) checkDisputes(o *order) {
 			lost += d.amount
 		}
 	}
-	if (o.status == "DISPUTED") != (count > 0) || count > 1 {
-		c.violatef(States, o, "has %d open disputes", count)
+	charged := lost - reversed
+	disputed := o.status == "DISPUTED" || o.status == "CHARGEBACK"
+	if open > 0 && !disputed || open == 0 && (o.status == "DISPUTED" || (o.status == "CHARGEBACK") != (charged > 0)) {
+		c.violatef(States, o, "%d is in open disputes, %d in lost ones", open, charged)
 	}
+	if had := max(o.paid, o.applied+o.surplus) - o.refunded; open+charged > had {
+		c.violatef(Amounts, o, "%d is disputed or charged back, of %d", open+charged, had)
+	}
+	c.checkDisputeEvents(o)
 	c.checkBooked(o, "dispute_opened", open+won+lost)
 	c.checkBooked(o, "dispute_won", won)
 	c.checkBooked(o, "charged_back", lost)
 	c.checkBooked(o, "chargeback_reversed", reversed)
+}
+
+// checkDisputeEvents checks that each change of a dispute was announced, once.
+func (c *Checker) checkDisputeEvents(o *order) {
+	balance := map[string]int{} // events less changes
+	for _, e := range o.events {
+		balance[e.kind]++
+	}
+	for _, d := range o.disputes {
+		balance["payin.disputed"]--
+		if d.state == "lost" || d.state == "reversed" {
+			balance["payin.chargeback"]--
+		}
+		if d.state == "won" || d.state == "reversed" {
+			balance["payin.dispute_won"]--
+		}
+	}
+	for _, kind := range []string{"payin.disputed", "payin.chargeback", "payin.dispute_won"} {
+		if balance[kind] != 0 {
+			c.violatef(Events, o, "%d events %s too many for its %d disputes", balance[kind], kind, len(o.disputes))
+		}
+	}
 }

