@@ -51,6 +51,34 @@ func TestNoticeOutlastsATransferThatLags(t *testing.T) {
 	})
 }
 
+// Finding M11: a processor that sends each change under the id of the first one is queried
+// about each. Any other processor's notice with a known id is a copy.
+func TestNoticesWithOneID(t *testing.T) {
+	for name, repeat := range map[string]bool{"repeated": true, "unique": false} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				g.Bank.Profiled.NoticeIDsRepeat = repeat
+				p := g.Payin(g.Merchant, "r", "")
+				g.Bank.Receive(p.ExternalID, "pay-1", 40_00)
+				g.Notify("token", "charge "+p.ExternalID)
+				g.Apply()
+				g.WantPayin(p, payment.PayinPending, 40_00, 1)
+				g.Bank.Receive(p.ExternalID, "pay-2", 60_00)
+				g.Notify("token", "charge "+p.ExternalID)
+				g.Notify("token", "charge "+p.ExternalID)
+				g.Apply()
+				if repeat {
+					g.WantPayin(p, payment.PayinPaid, 100_00, 2)
+				} else {
+					g.WantPayin(p, payment.PayinPending, 40_00, 1)
+				}
+				g.WantCases()
+				g.WantProven()
+			})
+		})
+	}
+}
+
 // A notice of a refund is given up with a case: the gateway makes no refunds yet. What
 // the same notice reports besides is applied.
 func TestNoticeOfARefund(t *testing.T) {

@@ -213,8 +213,12 @@ func (s *Service) Wait() {
 }
 
 // Record stores a verified notice as received, before it is answered. A notice with
-// the id of a stored one is not stored again.
+// the id of a stored one is not stored again, unless the processor uses an id for several
+// notices: then each one is stored, under its id and one of ours.
 func (s *Service) Record(ctx context.Context, processorName, noticeID, headers string, body []byte) error {
+	if proc := s.Processors.Find(processorName); proc != nil && proc.Profile().NoticeIDsRepeat {
+		noticeID += "/" + payment.ID(s.Env.IDs.NewID(s.Env.Clock.Now())).String()
+	}
 	return s.Writer.Do(ctx, &record{s.Store.NewNotice(store.Notice{Processor: processorName, ID: noticeID, Headers: headers, Body: body})})
 }
 

@@ -81,6 +81,9 @@ type Profile struct {
 	// CodeHosts are the hosts in the URLs of the processor's dynamic BR Codes; empty:
 	// any.
 	CodeHosts []string
+	// NoticeIDsRepeat: notices about one subject have one id, so that a later one is not
+	// another copy of the first.
+	NoticeIDsRepeat bool
 	// What the processor guarantees for each kind of effect.
 	Transfer, Charge Effect
 }
