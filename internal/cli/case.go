@@ -94,7 +94,7 @@ func printCases(w io.Writer, list []store.Case, views []caseView) {
 		if merchant == "" {
 			merchant = "(no merchant)"
 		}
-		_, _ = fmt.Fprintf(w, "%s  %s  %s%s\n  %s\n  case %s\n", stamp(list[i].CreatedAt), merchant, list[i].Kind, amount, views[i].Text, views[i].ID)
+		_, _ = fmt.Fprintf(w, "%s  %s  %s%s\n  %s\n  case %s\n", stamp(list[i].CreatedAt), merchant, list[i].Kind, amount, oneLine(views[i].Text), views[i].ID)
 		if views[i].Subject != "" {
 			_, _ = fmt.Fprintf(w, "  subject %s\n", views[i].Subject)
 		}

@@ -19,7 +19,7 @@ type caseResolve struct {
 	Reason     string `help:"Why, for the record."                                            placeholder:"TEXT"                                required:""`
 	Evidence   string `help:"What proves it, such as a line of the processor's statement."    placeholder:"TEXT"`
 	Order      string `help:"The pay-in that unapplied money pays; without it the money becomes available." placeholder:"PAYIN"`
-	Merchant   string `help:"The name of the merchant whose money it is."                        placeholder:"NAME"`
+	Merchant   string `help:"The merchant whose money it is: its name or id."                        placeholder:"NAME"`
 	EndToEndID string `help:"The Pix id of a payout that was paid."                           name:"end-to-end-id"                              placeholder:"ID"`
 }
 
@@ -47,11 +47,9 @@ func (c *caseResolve) Run(r *runner, root *commands) error {
 			}
 		}
 		if c.Merchant != "" {
-			m, err := merchantNamed(r, a, c.Merchant)
-			if err != nil {
+			if request.Merchant, err = merchantOf(r, a, c.Merchant); err != nil {
 				return err
 			}
-			request.Merchant = m.ID
 		}
 		if request.Actor == "" {
 			if request.Actor, err = loginName(); err != nil {
@@ -72,6 +70,19 @@ func (c *caseResolve) Run(r *runner, root *commands) error {
 		}
 		return r.out.show(v, func(w io.Writer) { printResolved(w, &v, c.How) })
 	})
+}
+
+// merchantOf is the merchant of a name or, as a proposal shows it, of an id.
+func merchantOf(r *runner, a *app.Admin, text string) (payment.ID, error) {
+	if id, err := payment.ParseID(strings.TrimSpace(text)); err == nil {
+		m, err := a.Store.Merchant(r.ctx, id)
+		if isNotFound(err) {
+			err = fmt.Errorf("merchant %s not found: porteira merchant list lists all merchants", id)
+		}
+		return m.ID, err
+	}
+	m, err := merchantNamed(r, a, text)
+	return m.ID, err
 }
 
 // loginName is the operator's name at the operating system.

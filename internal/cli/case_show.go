@@ -80,6 +80,7 @@ type caseOption struct {
 	How     string `json:"how"`
 	Effect  string `json:"effect"`
 	Persons int    `json:"persons"`
+	Waiting string `json:"proposedBy,omitempty"` // another person confirms it
 	Command string `json:"command"`
 }
 
@@ -184,31 +185,48 @@ func (v *caseDetail) readSubject(r *runner, a *app.Admin, of *store.Case) error 
 // proposal waits, they are to confirm or to withdraw it.
 func caseOptions(v *store.Case, decisions []store.Decision) []caseOption {
 	list := []caseOption{}
-	waiting := len(decisions) > 0 && decisions[len(decisions)-1].Action == store.DecisionProposed
-	for _, o := range review.Possible(v) {
-		command := fmt.Sprintf("porteira case resolve %s --how %s --as NAME --reason TEXT", v.ID, o.How)
-		if o.EndToEndID {
-			command += " --end-to-end-id ID"
-		}
-		if o.Evidence {
-			command += " --evidence TEXT"
-		}
-		if o.Merchant {
-			command += " --merchant NAME"
-		}
-		if o.Order {
-			command += " [--order PAYIN]"
-		}
-		if !waiting || decisions[len(decisions)-1].Resolution == o.How {
-			list = append(list, caseOption{string(o.How), resolutionTexts[resolutionOf{v.Kind, o.How}], o.Persons, command})
-		}
+	var proposal *store.Decision
+	if n := len(decisions); n > 0 && decisions[n-1].Action == store.DecisionProposed {
+		proposal = &decisions[n-1]
 	}
-	if waiting {
-		list = append(list, caseOption{
-			string(review.Withdraw), "withdraws the proposal", 1, fmt.Sprintf("porteira case resolve %s --how %s --as NAME --reason TEXT", v.ID, review.Withdraw),
-		})
+	for _, o := range review.Possible(v) {
+		option := caseOption{How: string(o.How), Effect: resolutionTexts[resolutionOf{v.Kind, o.How}], Persons: o.Persons, Command: resolveCommand(v, o.How)}
+		if o.Evidence {
+			option.Command += " --evidence TEXT"
+		}
+		switch {
+		case proposal == nil:
+			option.Command += inputs(&o)
+		case proposal.Resolution == o.How:
+			option.Command += review.Flags(proposal.Params)
+			option.Waiting = proposal.Actor
+		default:
+			continue
+		}
+		list = append(list, option)
+	}
+	if proposal != nil {
+		list = append(list, caseOption{How: string(review.Withdraw), Effect: "withdraws the proposal", Persons: 1, Command: resolveCommand(v, review.Withdraw)})
 	}
 	return list
+}
+
+func resolveCommand(v *store.Case, how store.Resolution) string {
+	return fmt.Sprintf("porteira case resolve %s --how %s --as NAME --reason TEXT", v.ID, how)
+}
+
+// inputs are the options of a resolution.
+func inputs(o *review.Option) (text string) {
+	if o.EndToEndID {
+		text += " --end-to-end-id ID"
+	}
+	if o.Merchant {
+		text += " --merchant NAME"
+	}
+	if o.Order {
+		text += " [--order PAYIN]"
+	}
+	return text
 }
 
 func printCase(w io.Writer, v *caseDetail) {
@@ -228,7 +246,7 @@ func printCase(w io.Writer, v *caseDetail) {
 			[]string{"  amount", money.Cents(o.Amount).English()}, []string{"  endToEndId", o.EndToEndID})
 	}
 	table(w, slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" }))
-	_, _ = fmt.Fprintf(w, "\n%s\n", v.Text)
+	_, _ = fmt.Fprintf(w, "\n%s\n", oneLine(v.Text))
 	printCaseRows(w, v)
 	if len(v.Resolutions) == 0 {
 		return
@@ -236,7 +254,10 @@ func printCase(w io.Writer, v *caseDetail) {
 	_, _ = fmt.Fprintln(w, "\nPossible resolutions:")
 	for _, o := range v.Resolutions {
 		persons := ""
-		if o.Persons > 1 {
+		switch {
+		case o.Waiting != "":
+			persons = " Proposed by " + oneLine(o.Waiting) + "; another person confirms it."
+		case o.Persons > 1:
 			persons = " Two persons: one proposes, another confirms with the same command."
 		}
 		_, _ = fmt.Fprintf(w, "  %s: %s.%s\n    %s\n", o.How, o.Effect, persons, o.Command)
@@ -263,7 +284,7 @@ func printCaseRows(w io.Writer, v *caseDetail) {
 	section("Postings", rows)
 	rows = nil
 	for _, d := range v.Decisions {
-		rows = append(rows, []string{fmt.Sprintf("  %d", d.Number), stamp(d.CreatedAt), d.Actor, d.Action, d.Resolution, d.Reason, d.Evidence})
+		rows = append(rows, []string{fmt.Sprintf("  %d", d.Number), stamp(d.CreatedAt), d.Actor, d.Action, d.Resolution + review.Flags(d.Params), d.Reason, d.Evidence})
 	}
 	section("Decisions", rows)
 }

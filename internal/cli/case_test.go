@@ -78,6 +78,9 @@ func TestCaseOfTwoPersons(t *testing.T) {
 		Decisions   []struct{ Number int64 }
 	}
 	text, _ := s.raw(0, "case", "show", "--json", id)
+	if out, _ := s.run(0, "case", "show", id); !strings.Contains(out, ". Proposed by ") || strings.Contains(out, "Two persons") {
+		t.Errorf("show prints\n%s", out)
+	}
 	if err := json.Unmarshal([]byte(text), &shown); err != nil || len(shown.Decisions) != 1 || len(shown.Resolutions) != 2 || shown.Resolutions[1].How != "withdraw" {
 		t.Errorf("%v: %s", err, text)
 	}
@@ -93,5 +96,41 @@ func TestCaseOfTwoPersons(t *testing.T) {
 	s.exec("UPDATE decisions SET actor = 'eva' WHERE number = 1")
 	if out, _ = s.run(1, "verify"); !strings.Contains(out, "decision 1: the row was changed") {
 		t.Errorf("verify prints\n%s", out)
+	}
+}
+
+// Who confirms a proposal sees its inputs, and the command with them. What a processor wrote is
+// printed on one line, without control characters.
+func TestCaseShowsTheProposal(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	id := s.openCase(1, "unmatched_receipt", `{"externalId":"x\u001b[2J\ny","processor":"bank"}`)
+	out, _ := s.run(0, "case", "show", id)
+	if !strings.Contains(out, "this gateway: x [2J y. It") || !strings.Contains(out, " --evidence TEXT --merchant NAME [--order PAYIN]\n") {
+		t.Errorf("show prints\n%q", out)
+	}
+	if out, _ = s.run(0, "case", "list"); strings.ContainsAny(out, "\x1b") || !strings.Contains(out, "x [2J y") {
+		t.Errorf("list prints\n%q", out)
+	}
+	s.run(0, "case", "resolve", id, "--how", "apply", "--as", "ana", "--reason", "r", "--evidence", "e", "--merchant", "Loja")
+	out, _ = s.run(0, "case", "show", id)
+	_, flags, found := strings.Cut(out, " proposed apply --merchant ")
+	merchant := strings.Fields(flags + " ?")[0]
+	if !found || !strings.Contains(out, " --evidence TEXT --merchant "+merchant+"\n") || !strings.Contains(out, "Proposed by ana; another person confirms it.") {
+		t.Errorf("show prints\n%s", out)
+	}
+	s.run(0, "merchant", "create", "Outra")
+	_, errs := s.run(1, "case", "resolve", id, "--how", "apply", "--as", "bia", "--reason", "r", "--evidence", "e", "--merchant", "Outra")
+	if !strings.Contains(errs, "ana has proposed apply --merchant "+merchant) {
+		t.Errorf("another merchant: %q", errs)
+	}
+	if _, errs = s.run(1, "case", "resolve", id, "--how", "apply", "--reason", "r", "--evidence", "e", "--merchant", caseID+"9"); !strings.Contains(errs, "merchant "+caseID+"9 not found") {
+		t.Errorf("no merchant: %q", errs)
+	}
+	// The same merchant by its id: only its money is missing here.
+	_, errs = s.run(1, "case", "resolve", id, "--how", "apply", "--as", "bia", "--reason", "r", "--evidence", "e", "--merchant", merchant)
+	if strings.Contains(errs, "has proposed") {
+		t.Errorf("by id: %q", errs)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 )
 
 // printer writes the output of a command as text or as JSON.
@@ -44,11 +46,22 @@ func table(w io.Writer, rows [][]string) {
 			if i > 0 {
 				_, _ = fmt.Fprint(t, "\t")
 			}
-			_, _ = fmt.Fprint(t, cell)
+			_, _ = fmt.Fprint(t, oneLine(cell))
 		}
 		_, _ = fmt.Fprintln(t)
 	}
 	_ = t.Flush()
+}
+
+// oneLine is a text that may come from a processor, fit for a terminal: without line breaks and
+// other control characters.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // stamp formats a time, UTC; "" for the zero time.

@@ -103,7 +103,7 @@ func (v *Resolve) action(waiting *store.Decision) (store.DecisionAction, error) 
 		return store.DecisionResolved, nil
 	case waiting.Resolution != v.How || !maps.Equal(waiting.Params, v.params()):
 		return "", problem.New(problem.InvalidState, fmt.Sprintf(
-			"%s has proposed %s%s. Confirm exactly that, or withdraw it first: --how withdraw.", waiting.Actor, waiting.Resolution, describe(waiting.Params)))
+			"%s has proposed %s%s. Confirm exactly that, or withdraw it first: --how withdraw.", waiting.Actor, waiting.Resolution, Flags(waiting.Params)))
 	case strings.EqualFold(waiting.Actor, v.Actor):
 		return "", problem.New(problem.InvalidState, waiting.Actor+" has proposed it. Another person must confirm it with the same command and another --as.")
 	default:
@@ -111,8 +111,8 @@ func (v *Resolve) action(waiting *store.Decision) (store.DecisionAction, error) 
 	}
 }
 
-// describe is the parameters of a proposal as the command's options.
-func describe(p store.Params) string {
+// Flags is the inputs of a decision as the options of the command case resolve.
+func Flags(p store.Params) string {
 	var text strings.Builder
 	for _, input := range []struct{ name, option string }{{"merchant", "merchant"}, {"order", "order"}, {"endToEndId", "end-to-end-id"}} {
 		if p[input.name] != "" {

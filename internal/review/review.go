@@ -82,17 +82,14 @@ func (s *Service) NewResolve(ctx context.Context, r Request) (*Resolve, error) {
 	}
 	v := &Resolve{Request: r, opened: opened, links: s.Links, id: s.Env.IDs.NewID(s.Env.Clock.Now())}
 	if r.How == Withdraw {
-		return v, v.texts(true)
+		return v, invalid(v.texts(true))
 	}
 	found, ok := find(&opened, r.How)
 	if !ok {
 		return nil, notPossible(&opened)
 	}
 	v.rule = found
-	if err := v.texts(found.Evidence); err != nil {
-		return nil, err
-	}
-	if err := v.inputs(); err != nil {
+	if err := invalid(append(v.texts(found.Evidence), v.inputs()...)); err != nil {
 		return nil, err
 	}
 	if found.prepare != nil {
@@ -105,9 +102,8 @@ func (s *Service) NewResolve(ctx context.Context, r Request) (*Resolve, error) {
 // characters: "ana" is one actor.
 func clean(text string) string { return strings.TrimSpace(norm.NFC.String(text)) }
 
-// texts checks the texts of a decision, all at once.
-func (v *Resolve) texts(evidence bool) error {
-	var fields []problem.FieldError
+// texts are the invalid texts of a decision.
+func (v *Resolve) texts(evidence bool) (fields []problem.FieldError) {
 	for _, f := range []struct {
 		name, text string
 		required   bool
@@ -126,14 +122,14 @@ func (v *Resolve) texts(evidence bool) error {
 			fields = append(fields, problem.FieldError{Field: f.name, Code: problem.CodeInvalidFormat, Detail: "Control characters and invalid UTF-8 are not allowed."})
 		}
 	}
-	return invalid(fields)
+	return fields
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// inputs checks that exactly the inputs of the resolution are given.
-func (v *Resolve) inputs() error {
-	var fields []problem.FieldError
+// inputs are the inputs of the resolution that are missing or invalid, and those that it does
+// not use.
+func (v *Resolve) inputs() (fields []problem.FieldError) {
 	switch {
 	case v.rule.EndToEndID && !endToEndID.MatchString(v.EndToEndID):
 		fields = append(fields, problem.FieldError{
@@ -151,7 +147,7 @@ func (v *Resolve) inputs() error {
 	if !v.rule.Order && !v.Order.IsZero() {
 		fields = append(fields, notAllowed("order"))
 	}
-	return invalid(fields)
+	return fields
 }
 
 func notAllowed(field string) problem.FieldError {

@@ -33,6 +33,7 @@ func TestInvalidInputs(t *testing.T) {
 			}, problem.ValidationFailed, "as reason"},
 			{func(r *review.Request) { r.Actor, r.Reason = "a\x00", "a\xff" }, problem.ValidationFailed, "as reason"},
 			{func(r *review.Request) { r.EndToEndID, r.Order = "E1", payment.ID{1} }, problem.ValidationFailed, "end-to-end-id order"},
+			{func(r *review.Request) { r.Evidence, r.EndToEndID = "", "" }, problem.ValidationFailed, "evidence end-to-end-id"},
 			{func(r *review.Request) { r.How = store.ResolvedRelease }, problem.ValidationFailed, "end-to-end-id"},
 			{func(r *review.Request) { r.How = store.ResolvedApply }, problem.InvalidState, ""},
 			{func(r *review.Request) { r.How = store.ResolvedByProof }, problem.InvalidState, ""},
