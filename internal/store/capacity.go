@@ -23,12 +23,13 @@ type Claimed struct {
 	Node          payment.ID
 	Notices       []Notice
 	Deliveries    []Delivery
+	Charges       int
 	NoticesDue    int
 	DeliveriesDue map[payment.ID]int
 }
 
 // Any reports whether something was claimed.
-func (c *Claimed) Any() bool { return len(c.Notices)+len(c.Deliveries) > 0 }
+func (c *Claimed) Any() bool { return len(c.Notices)+len(c.Deliveries)+c.Charges > 0 }
 
 // any reports whether something could be claimed.
 func (c *Capacity) any() bool {

@@ -16,6 +16,7 @@ type Needs struct {
 	payins     payinNeeds
 	payouts    payoutNeeds
 	sends      []Ref // payouts
+	charges    chargeNeeds
 	receipts   []*payment.Receipt
 	disputes   []disputeKey
 	disputed   []ExternalRef // pay-ins
@@ -40,6 +41,7 @@ type Loaded struct {
 	payins     loadedPayins
 	payouts    loadedPayouts
 	sends      map[Ref][]Send
+	charges    loadedCharges
 	disputes   map[disputeKey]Dispute
 	received   map[Ref]cents // of pay-ins whose disputes were loaded
 	deliveries loadedDeliveries
@@ -77,6 +79,8 @@ type Changes struct {
 	released    []Ref // payouts whose reference is unused again
 	sends       []Send
 	newSends    []Send
+	charges     []Charge
+	newCharges  []Charge
 	receipts    []*payment.Receipt
 	disputes    []Dispute
 	newDispute  []Dispute
@@ -162,7 +166,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 		l.loadNodes, // a node that was declared dead claims nothing
 		l.loadFeeds,
 		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
-		l.loadPayins, l.loadPayouts, l.loadSends, l.loadDisputes, l.loadDeliveries, l.loadNotices,
+		l.loadPayins, l.loadPayouts, l.loadSends, l.loadCharges, l.loadDisputes, l.loadDeliveries, l.loadNotices,
 		l.loadBalances, l.loadCases, l.loadFound,
 	} {
 		if err := step(ctx, tx, n); err != nil {
@@ -176,7 +180,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) {
 	for _, step := range []func(context.Context, *db.Tx) error{
 		c.saveNodes, c.saveSettings, c.saveFeeds,
-		c.savePayins, c.savePayouts, c.saveSends, c.saveReceipts, c.saveDisputes, c.saveCases, c.saveNotices,
+		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveCases, c.saveNotices,
 		c.saveDeliveries, c.saveAttempts, c.savePostings, c.saveFound,
 		c.saveDecisions, c.saveEvents,
 	} {

@@ -23,6 +23,7 @@ type Given struct {
 	Payins       []NewPayin
 	Payouts      []NewPayout
 	Sends        []Send // of a payout in the order of their numbers
+	Charges      []Charge
 	Receipts     []payment.Receipt
 	Disputes     []Dispute
 	Cases        []Case     // also closed ones
@@ -79,6 +80,7 @@ func (g *Given) load(n *Needs) *Loaded {
 	}
 	g.loadPayins(l, n)
 	g.loadPayouts(l, n)
+	g.loadCharges(l, n)
 	g.loadReceipts(l, n)
 	g.loadDeliveries(l, n)
 	g.loadNotices(l, n)
@@ -175,6 +177,21 @@ func (g *Given) loadPayouts(l *Loaded, n *Needs) {
 	}
 }
 
+func (g *Given) loadCharges(l *Loaded, n *Needs) {
+	byTime := slices.Clone(g.Charges)
+	slices.SortStableFunc(byTime, func(a, b Charge) int { return a.NextAt.Compare(b.NextAt) })
+	for i := range byTime {
+		v := byTime[i]
+		if slices.Contains(n.charges.ids, v.Ref()) {
+			l.charges.add(v)
+		}
+		if l.due(v.ClaimedBy, v.NextAt) && len(l.charges.due[v.Account]) < n.charges.due[v.Account] {
+			l.charges.add(v)
+			l.charges.due[v.Account] = append(l.charges.due[v.Account], v.Ref())
+		}
+	}
+}
+
 func (g *Given) loadReceipts(l *Loaded, n *Needs) {
 	type key struct{ processor, externalID string }
 	booked := map[key]bool{}
@@ -260,6 +277,7 @@ func (g *Given) after(c *Changes) Given {
 	slices.SortFunc(v.Sends, func(a, b Send) int {
 		return cmp.Or(payment.CompareIDs(a.Payout, b.Payout), cmp.Compare(a.Number, b.Number))
 	})
+	v.Charges = overlaid(g.Charges, l.charges.rows, func(c *Charge) Ref { return c.Ref() }, func(c Charge) Charge { return c })
 	v.Receipts = slices.Clone(g.Receipts)
 	for _, r := range c.receipts {
 		v.Receipts = append(v.Receipts, *r)

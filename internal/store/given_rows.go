@@ -19,6 +19,8 @@ func (g *Given) Rows(table string) []map[string]any {
 		return rowsOf(payoutTable, mapped(g.Payouts, func(p NewPayout) payoutRow { return payoutRow{Payout: p.Payout, fingerprint: p.Fingerprint} }))
 	case sendTable.name:
 		return rowsOf(sendTable, g.Sends)
+	case chargeTable.name:
+		return rowsOf(chargeTable, g.Charges)
 	case receiptTable.name:
 		return rowsOf(receiptTable, g.Receipts)
 	case disputeTable.name:

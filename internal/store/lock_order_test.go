@@ -68,6 +68,7 @@ var lockedRows = map[string]lockedRow{
 		n.NewFeed(store.Feed{FeedKey: k})
 		n.Feed(k)
 	}},
+	"charges":         {need: func(v *locking, n *store.Needs, i int) { n.Charge(v.merchants[0].ID, v.payins[i].ID) }},
 	"found transfers": {need: func(v *locking, n *store.Needs, i int) { n.FoundTransfer(v.merchants[i].ID, fmt.Sprint(i)) }},
 	"events": {change: func(v *locking, c *store.Changes, i int) {
 		c.AddEvent(payment.Event{Merchant: v.merchants[i].ID, Type: payment.EventPayinPaid}, []byte("{}"), "")
@@ -218,6 +219,7 @@ func newLocking(t *testing.T) *locking {
 	_, err := v.s.Commit(t.Context(), &n, store.Capacity{}, func(_ *store.Loaded, c *store.Changes) error {
 		for i := range 2 {
 			subject := v.payins[i].ID
+			c.AddCharge(store.Charge{Merchant: m.ID, Payin: subject, Number: 1, Account: "bank"})
 			c.AddDispute(store.Dispute{Merchant: m.ID, ID: c.NewID(), Payin: subject, Processor: "bank", ExternalID: fmt.Sprint(i), Amount: 1, State: "open"})
 			c.AddEvent(payment.Event{Merchant: m.ID, Type: payment.EventPayinPaid, Subject: subject}, []byte("{}"), "https://a.example")
 			c.AddEvent(payment.Event{Merchant: v.merchants[1].ID, Type: payment.EventPayinPaid}, []byte("{}"), "")

@@ -266,6 +266,7 @@ func (tx *Tx) PullForward(ctx context.Context, latest, lateNotice time.Time) err
 		{"UPDATE payouts" + scheduled + "(next_at > $2 OR updated_at > $3) AND " + ToSend.sql(), latest},
 		{"UPDATE payouts" + scheduled + "(next_at > $2 OR updated_at > $3) AND " + ToLookUp.sql(), latest},
 		{"UPDATE deliveries" + scheduled + "(next_at > $2 OR updated_at > $3)", latest},
+		{"UPDATE charges" + scheduled + "(next_at > $2 OR updated_at > $3)", latest},
 		{"UPDATE notices" + scheduled + "(next_at > $2 OR received_at > $3)", lateNotice},
 		{"UPDATE feeds" + scheduled + "(next_at > $2 OR updated_at > $3)", lateNotice},
 		{"UPDATE installation SET restored_at = $1 WHERE restored_at > $2 OR restored_at > $3", latest},
@@ -305,6 +306,7 @@ func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err erro
 	}
 	for _, text := range []string{
 		"UPDATE deliveries SET claimed_by = $1, next_at = CASE WHEN state = 'pending' THEN CAST($2 AS BIGINT) ELSE 0 END WHERE claimed_by = $3 AND length(claimed_by) > 0",
+		"UPDATE charges SET claimed_by = $1, next_at = $2 WHERE claimed_by = $3 AND length(claimed_by) > 0",
 		"UPDATE notices SET claimed_by = $1, next_at = $2 WHERE claimed_by = $3 AND length(claimed_by) > 0",
 		"UPDATE feeds SET claimed_by = $1, next_at = $2 WHERE claimed_by = $3 AND length(claimed_by) > 0",
 	} {

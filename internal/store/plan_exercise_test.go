@@ -141,6 +141,7 @@ func (v *exercise) create(count int) {
 			q.NextAt = l.Now()
 			c.SetPayout(q)
 			c.AddSend(store.Send{Merchant: m.ID, Payout: q.ID, Number: 1, Node: v.node, Outcome: store.SendIntent})
+			c.AddCharge(store.Charge{Merchant: m.ID, Payin: p.ID, Number: 1, Account: "bank", State: store.ChargeWanted, NextAt: l.Now()})
 			b.cases = append(b.cases, c.OpenCase(store.Case{Merchant: m.ID, Subject: p.ID, Kind: store.CaseOverpaid}))
 			for _, subject := range []payment.ID{p.ID, q.ID} {
 				c.AddEvent(payment.Event{Merchant: m.ID, Type: payment.EventPayinPaid, Subject: subject}, []byte("{}"), "https://a.example")
@@ -171,6 +172,7 @@ func needsOrders(n *store.Needs, p *store.NewPayin, q *store.NewPayout) {
 	n.Payout(m, q.Payout.ID)
 	n.PayoutByExternalID(m, q.Payout.ExternalID)
 	n.Sends(m, q.Payout.ID)
+	n.Charge(m, p.Payin.ID)
 }
 
 // change loads the orders of the last batch by each of their keys, and changes them.
@@ -185,6 +187,7 @@ func (v *exercise) change(count int) {
 		n.DuePayouts(store.DuePayouts{Merchant: m, Processor: "bank", Queue: store.ToLookUp, Limit: count})
 		n.DueDeliveries(m, count)
 		n.DueNotices("bank", count)
+		n.DueCharges("bank", count)
 		for i := range count {
 			needsOrders(n, b.payins[i], b.payouts[i])
 			n.Dispute(m, "bank", fmt.Sprintf("%d of %d", i, count))
@@ -231,6 +234,10 @@ func (v *exercise) change(count int) {
 		for _, notice := range l.DueNotices("bank") {
 			notice.ClaimedBy, notice.NextAt = v.node, time.Time{}
 			c.SetNotice(notice)
+		}
+		for _, charge := range l.DueCharges("bank") {
+			charge.ClaimedBy, charge.NextAt = v.node, time.Time{}
+			c.SetCharge(charge)
 		}
 		node, _ := l.Node(v.node)
 		node.Heartbeat++

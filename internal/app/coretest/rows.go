@@ -30,6 +30,7 @@ var tables = []struct{ name, key, shown string }{
 	{"payins", "id", "status amount"},
 	{"payouts", "id", "status step amount"},
 	{"payout_sends", "payout_id number", "number outcome"},
+	{"charges", "payin_id number", "state outcome claimed_by"},
 	{"receipts", "id", "amount applied"},
 	{"disputes", "id", "state amount"},
 	{"cases", "id", "kind amount params"},

@@ -135,6 +135,31 @@ CREATE INDEX payins_due ON payins (next_at, merchant_id) WHERE next_at > 0;
 CREATE INDEX payins_status ON payins (merchant_id, status, id);
 CREATE INDEX payins_method ON payins (merchant_id, method, id) WHERE method <> 'PIX';
 
+-- The work on the charges of pay-ins at their processors: inserted with the pay-in, and due
+-- again when it is to be canceled. A charge that is generated offline has no row. A call may
+-- have had an effect if may_exist is 1.
+CREATE TABLE charges (
+    merchant_id   BYTEA  NOT NULL,
+    payin_id      BYTEA  NOT NULL,
+    number        BIGINT NOT NULL,
+    account       TEXT {{bytewise}} NOT NULL,
+    state         TEXT   NOT NULL,
+    may_exist     BIGINT NOT NULL,
+    attempts      BIGINT NOT NULL,
+    next_at       BIGINT NOT NULL,
+    claimed_by    BYTEA  NOT NULL,
+    first_sent_at BIGINT NOT NULL,
+    sent_at       BIGINT NOT NULL,
+    outcome       TEXT   NOT NULL,
+    cause         TEXT   NOT NULL,
+    processor_id  TEXT   NOT NULL,
+    created_at    BIGINT NOT NULL,
+    updated_at    BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, payin_id, number)
+);
+CREATE INDEX charges_due ON charges (account, next_at) WHERE next_at > 0;
+CREATE INDEX charges_claimed ON charges (claimed_by) WHERE length(claimed_by) > 0;
+
 CREATE TABLE payouts (
     merchant_id     BYTEA  NOT NULL,
     id              BYTEA  NOT NULL,

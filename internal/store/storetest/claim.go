@@ -14,6 +14,8 @@ var claimTests = []test{
 	{"concurrent claimers never share a payout", func(s *suite) { claimedOnce(s, s.payoutQueue()) }},
 	{"concurrent claimers never share a delivery", func(s *suite) { claimedOnce(s, s.deliveryQueue()) }},
 	{"concurrent claimers never share a notice", func(s *suite) { claimedOnce(s, s.noticeQueue()) }},
+	{"concurrent claimers never share a charge", func(s *suite) { claimedOnce(s, s.chargeQueue()) }},
+	{"operations of one commit never share a charge", func(s *suite) { claimedOnceInACommit(s, s.chargeQueue()) }},
 	{"operations of one commit never share a payout", func(s *suite) { claimedOnceInACommit(s, s.payoutQueue()) }},
 	{"operations of one commit never share a delivery", func(s *suite) { claimedOnceInACommit(s, s.deliveryQueue()) }},
 	{"operations of one commit never share a notice", func(s *suite) { claimedOnceInACommit(s, s.noticeQueue()) }},

@@ -30,6 +30,7 @@ var topics = []struct {
 	{"pay-ins", payinTests},
 	{"payouts", payoutTests},
 	{"sends", sendTests},
+	{"charges", chargeTests},
 	{"postings", postingTests},
 	{"receipts", receiptTests},
 	{"disputes and cases", caseTests},

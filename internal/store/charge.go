@@ -1,0 +1,226 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// ChargeState is what is still to be done about the charge of a pay-in at its processor.
+type ChargeState string
+
+// The states.
+const (
+	ChargeWanted   ChargeState = "wanted"   // the processor is called, or asked, until the charge is known
+	ChargeMade     ChargeState = "made"     // the order has its charge
+	ChargeToCancel ChargeState = "cancel"   // the order ended: the charge is canceled at the processor
+	ChargeEnded    ChargeState = "ended"    // nothing is left to do
+	ChargeWithheld ChargeState = "withheld" // it differs from its order; the same request again continues
+)
+
+// Charge is the work on the charge of one pay-in at its processor. A charge that is
+// generated offline has none.
+type Charge struct {
+	Merchant payment.ID
+	Payin    payment.ID
+	Number   int64 // of the charge of the pay-in, from 1
+	Account  string
+	State    ChargeState
+	// MayExist: the processor may have the charge, now or later. It is set by the claim,
+	// before the call, and again by its answer.
+	MayExist    bool
+	Attempts    int // calls in this state
+	NextAt      time.Time
+	ClaimedBy   payment.ID
+	FirstSentAt time.Time // the first call that may have made the charge
+	SentAt      time.Time // the last one
+	Outcome     string    // of the last call
+	Cause       string    // of that outcome; for the operator
+	ProcessorID string
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// Ref is the pay-in of the charge.
+func (v *Charge) Ref() Ref { return Ref{v.Merchant, v.Payin} }
+
+var chargeTable = newTable("charges", []string{"payin_id", "number"},
+	idColumn("merchant_id", func(v *Charge) *payment.ID { return &v.Merchant }),
+	idColumn("payin_id", func(v *Charge) *payment.ID { return &v.Payin }),
+	intColumn("number", func(v *Charge) *int64 { return &v.Number }),
+	textColumn("account", func(v *Charge) *string { return &v.Account }),
+	textColumn("state", func(v *Charge) *ChargeState { return &v.State }).as(mutable),
+	flagColumn("may_exist", func(v *Charge) *bool { return &v.MayExist }).as(mutable),
+	intColumn("attempts", func(v *Charge) *int { return &v.Attempts }).as(mutable),
+	timeColumn("next_at", func(v *Charge) *time.Time { return &v.NextAt }).as(mutable),
+	optionalIDColumn("claimed_by", func(v *Charge) *payment.ID { return &v.ClaimedBy }).as(mutable),
+	timeColumn("first_sent_at", func(v *Charge) *time.Time { return &v.FirstSentAt }).as(mutable),
+	timeColumn("sent_at", func(v *Charge) *time.Time { return &v.SentAt }).as(mutable),
+	textColumn("outcome", func(v *Charge) *string { return &v.Outcome }).as(mutable),
+	textColumn("cause", func(v *Charge) *string { return &v.Cause }).as(mutable),
+	textColumn("processor_id", func(v *Charge) *string { return &v.ProcessorID }).as(mutable),
+	timeColumn("created_at", func(v *Charge) *time.Time { return &v.CreatedAt }),
+	timeColumn("updated_at", func(v *Charge) *time.Time { return &v.UpdatedAt }).as(mutable),
+)
+
+var (
+	chargeUpdate  = chargeTable.updateBy("", "merchant_id", "payin_id", "number")
+	chargeByPayin = chargeTable.selectBy("t.merchant_id, t.payin_id, t.number", "merchant_id", "payin_id")
+)
+
+func scanCharge(r db.Scanner) (Charge, error) {
+	var v Charge
+	return v, chargeTable.scan(r, &v)
+}
+
+type chargeNeeds struct {
+	ids []Ref          // pay-ins
+	due map[string]int // limits, by account
+}
+
+// Charge reads the work on the charge of a pay-in.
+func (n *Needs) Charge(merchant, payin payment.ID) {
+	n.charges.ids = append(n.charges.ids, Ref{merchant, payin})
+}
+
+// DueCharges reads up to limit charges of an account whose work is due, oldest first, that
+// no other process is claiming.
+func (n *Needs) DueCharges(account string, limit int) {
+	if n.charges.due == nil {
+		n.charges.due = map[string]int{}
+	}
+	n.charges.due[account] += limit
+}
+
+type loadedCharges struct {
+	rows map[Ref]Charge
+	due  map[string][]Ref
+}
+
+func (l *loadedCharges) add(v Charge) {
+	if l.rows == nil {
+		l.rows, l.due = map[Ref]Charge{}, map[string][]Ref{}
+	}
+	if _, ok := l.rows[v.Ref()]; !ok { // two keys may name one row
+		l.rows[v.Ref()] = v
+	}
+}
+
+func (l *Loaded) loadCharges(ctx context.Context, tx *db.Tx, n *Needs) error {
+	list, err := db.Select(ctx, tx, chargeByPayin, keysOf(n.charges.ids), scanCharge)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		l.charges.add(list[i])
+	}
+	for _, account := range slices.Sorted(maps.Keys(n.charges.due)) {
+		rows, err := tx.Query(ctx, "SELECT "+chargeTable.selected+` FROM charges t WHERE t.account = $1 AND t.next_at > 0 AND t.next_at <= $2
+			ORDER BY t.next_at LIMIT $3`+tx.SkipLocked(), account, micros(tx.Now), n.charges.due[account])
+		list, err := db.Collect(rows, err, scanCharge)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			l.charges.add(list[i])
+			l.charges.due[account] = append(l.charges.due[account], list[i].Ref())
+		}
+	}
+	return nil
+}
+
+// Charge is the loaded work on the charge of a pay-in; false if there is none.
+func (l *Loaded) Charge(merchant, payin payment.ID) (Charge, bool) {
+	v, ok := l.charges.rows[Ref{merchant, payin}]
+	return v, ok
+}
+
+// DueCharges are the loaded charges of an account whose work is due, and that no decision
+// of this commit has claimed or changed, oldest first.
+func (l *Loaded) DueCharges(account string) []Charge {
+	var list []Charge
+	for _, ref := range l.charges.due[account] {
+		if v := l.charges.rows[ref]; l.due(v.ClaimedBy, v.NextAt) {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// AddCharge stores the work on the charge of a new pay-in, in the commit that inserts the
+// pay-in, so that the intent is durable before the call.
+func (c *Changes) AddCharge(v Charge) {
+	v.CreatedAt, v.UpdatedAt = c.l.now, c.l.now
+	if !v.ClaimedBy.IsZero() {
+		c.l.capacity.claimed.Charges++
+	}
+	c.l.charges.add(v)
+	c.newCharges = append(c.newCharges, v)
+	c.count++
+}
+
+// SetCharge changes the work on a loaded charge.
+func (c *Changes) SetCharge(v Charge) {
+	v.UpdatedAt = c.l.now
+	c.l.charges.rows[v.Ref()] = v
+	if i := slices.IndexFunc(c.newCharges, func(n Charge) bool { return n.Ref() == v.Ref() }); i >= 0 {
+		c.newCharges[i] = v
+	} else {
+		c.charges = append(c.charges, v)
+	}
+	c.count++
+}
+
+func (c *Changes) saveCharges(ctx context.Context, tx *db.Tx) error {
+	last := map[Ref]int{} // a charge that changes twice is written once
+	for i := range c.charges {
+		last[c.charges[i].Ref()] = i
+	}
+	rows := make([][]any, 0, len(last))
+	for i := range c.charges {
+		if v := &c.charges[i]; last[v.Ref()] == i {
+			rows = append(rows, chargeUpdate.row(v))
+		}
+	}
+	missed, err := tx.Update(ctx, chargeUpdate.RowUpdate, rows...)
+	if err == nil && len(missed) > 0 {
+		err = ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("charges: %w", err)
+	}
+	rows = make([][]any, len(c.newCharges))
+	for i := range c.newCharges {
+		rows[i] = chargeTable.row(&c.newCharges[i])
+	}
+	return tx.InsertNew(ctx, chargeTable.insert, rows...)
+}
+
+// ChargeOf reads the work on the charge of a pay-in; ErrNotFound if it has none, as its
+// charge was generated offline.
+func (s *Store) ChargeOf(ctx context.Context, merchant, payin payment.ID) (Charge, error) {
+	v, err := scanCharge(s.db.QueryRow(ctx, "SELECT "+chargeTable.selected+` FROM charges t
+		WHERE t.merchant_id = $1 AND t.payin_id = $2`, merchant[:], payin[:]))
+	return v, s.db.ReadError("charge", err)
+}
+
+// AccountsWithCharges lists the accounts that have work on charges due at a time.
+func (s *Store) AccountsWithCharges(ctx context.Context, now time.Time) ([]string, error) {
+	rows, err := s.db.Query(ctx, `WITH RECURSIVE queue (account) AS (
+			SELECT * FROM (SELECT account FROM charges WHERE next_at > 0 ORDER BY account LIMIT 1) AS first
+			UNION ALL
+			SELECT (SELECT t.account FROM charges t WHERE t.next_at > 0 AND t.account > queue.account
+				ORDER BY t.account LIMIT 1) FROM queue WHERE queue.account IS NOT NULL)
+		SELECT account FROM queue WHERE account IS NOT NULL AND EXISTS (SELECT 1 FROM charges t
+			WHERE t.account = queue.account AND t.next_at > 0 AND t.next_at <= $1)`, micros(now))
+	list, err := db.Collect(rows, err, func(r db.Scanner) (account string, err error) {
+		err = r.Scan(textDest[string]{&account})
+		return account, err
+	})
+	return list, s.db.ReadError("due charges", err)
+}
