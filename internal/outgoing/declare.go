@@ -10,6 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
+	"github.com/porteira/porteira/internal/worker"
 )
 
 // CanDeclare returns nil if an operator may declare the outcome of a loaded payout, whose
@@ -45,7 +46,7 @@ func CanWithdraw(l *store.Loaded, p *payment.Payout) error {
 func DeclarePaid(l *store.Loaded, c *store.Changes, p *payment.Payout, endToEndID, evidence string) error {
 	Finish(p)
 	p.EndToEndID, p.CompletedAt, p.Failure = endToEndID, l.Now(), nil
-	endSend(l, c, p, store.SendPaid, short(evidence))
+	endSend(l, c, p, store.SendPaid, worker.Short(evidence))
 	_, err := transition.Payout(l, c, p, payment.OnComplete, ledger.PayPayout(p.Processor, p.Amount, p.Fee))
 	return err
 }
@@ -55,7 +56,7 @@ func DeclarePaid(l *store.Loaded, c *store.Changes, p *payment.Payout, endToEndI
 func DeclareNotPaid(l *store.Loaded, c *store.Changes, p *payment.Payout, evidence string) error {
 	Finish(p)
 	p.Failure = &payment.Failure{Code: "not_paid", Message: "The processor did not pay it."}
-	endSend(l, c, p, store.SendFailed, short(evidence))
+	endSend(l, c, p, store.SendFailed, worker.Short(evidence))
 	_, err := transition.Payout(l, c, p, payment.OnFail, ledger.ReleasePayout(p.Amount, p.Fee))
 	return err
 }
@@ -63,7 +64,7 @@ func DeclareNotPaid(l *store.Loaded, c *store.Changes, p *payment.Payout, eviden
 // DeclareNotFound queues a payout that [CanDeclare] allows, to be sent again with the same
 // id: an operator has proof that its processor does not have it.
 func DeclareNotFound(l *store.Loaded, c *store.Changes, p *payment.Payout, evidence string) {
-	endSend(l, c, p, store.SendNotFound, short(evidence))
+	endSend(l, c, p, store.SendNotFound, worker.Short(evidence))
 	p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepQueued, l.Now(), payment.ID{}, 0
 	*p = c.SetPayout(*p)
 }

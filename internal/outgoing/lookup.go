@@ -118,7 +118,7 @@ func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report pr
 		return err
 	}
 	return e.record(ctx, &recordReport{
-		resolution: resolution{jitter: newJitter(e.Env.Random)},
+		resolution: resolution{jitter: worker.NewJitter(e.Env.Random)},
 		merchant:   p.Merchant, id: p.ID, report: report, askedBy: p.ClaimedBy, profile: proc.Profile(), restoredAt: e.Node.RestoredAt(),
 		found: e.foundAs(p.ExternalID),
 	})
@@ -147,7 +147,7 @@ func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID s
 		return true, report.Cause // the notice is applied again later
 	}
 	return true, e.record(ctx, &recordReport{
-		resolution: resolution{jitter: newJitter(e.Env.Random)}, merchant: merchant, id: p.ID, report: report, notice: notice,
+		resolution: resolution{jitter: worker.NewJitter(e.Env.Random)}, merchant: merchant, id: p.ID, report: report, notice: notice,
 		found: e.foundAs(externalID),
 	})
 }
@@ -227,7 +227,7 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil // only the node that claimed it may conclude from a missing answer
 	}
 	p.Lookups++
-	p.ClaimedBy, p.NextAt = payment.ID{}, l.Now().Add(v.jitter.of(after(lookUpAfter, p.Lookups)))
+	p.ClaimedBy, p.NextAt = payment.ID{}, l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, p.Lookups)))
 	if v.report.Lookup == processor.NotFound && p.Step == payment.StepUnknown {
 		v.notFound(l, c, &p)
 		return nil

@@ -23,7 +23,6 @@ package outgoing
 
 import (
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/cluster"
@@ -123,30 +122,3 @@ const idInUse = "id_in_use"
 // lookUpsBeforeCase is the number of look-ups that decided nothing after which a case is
 // opened; the look-ups go on.
 const lookUpsBeforeCase = 9
-
-// after is the nth wait of a schedule; its last one repeats.
-func after(schedule []time.Duration, n int) time.Duration {
-	return schedule[min(max(n, 0), len(schedule)-1)]
-}
-
-// jitter is ±10 %, in thousandths, chosen before the transaction.
-type jitter int64
-
-func newJitter(r env.Random) jitter { return jitter(r.Int64N(201) - 100) }
-
-func (j jitter) of(d time.Duration) time.Duration { return d + d/1000*time.Duration(j) }
-
-// errorText is an operator's short text of an error, fit for a column.
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return short(err.Error())
-}
-
-// short is the beginning of an external text in a form that every database
-// accepts: complete characters, and no NUL.
-func short(text string) string {
-	text = strings.ReplaceAll(text[:min(len(text), 500)], "\x00", "")
-	return strings.ToValidUTF8(text, "")
-}

@@ -8,6 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
 )
 
 // RecordSendOp records the answer to a send. Done follows the processor's report,
@@ -41,7 +42,7 @@ func (e *Executor) NewRecordSendOp(s ClaimedSend, answer processor.TransferAnswe
 	if r := proved(answer.Report); answer.Outcome == processor.Done && r.Cause != nil && answer.Report.Cause == nil {
 		answer = processor.TransferAnswer{Outcome: processor.Unknown, Cause: r.Cause}
 	}
-	return &RecordSendOp{resolution: resolution{jitter: newJitter(e.Env.Random)}, payout: s.Payout, number: s.Number, answer: answer}
+	return &RecordSendOp{resolution: resolution{jitter: worker.NewJitter(e.Env.Random)}, payout: s.Payout, number: s.Number, answer: answer}
 }
 
 // Merchant implements [write.Operation].
@@ -98,7 +99,7 @@ func (v *RecordSendOp) refused(l *store.Loaded, c *store.Changes, p *payment.Pay
 	case last.Outcome != store.SendIntent && last.Outcome != store.SendUnknown && last.Outcome != store.SendNotFound:
 		return nil // recorded already, or a later report counts
 	}
-	last.Outcome, last.Evidence, last.EndedAt = store.SendRefused, short(v.answer.Evidence), l.Now()
+	last.Outcome, last.Evidence, last.EndedAt = store.SendRefused, worker.Short(v.answer.Evidence), l.Now()
 	c.SetSend(last)
 	switch {
 	case final:
@@ -139,14 +140,14 @@ func (v *RecordSendOp) noEffect(l *store.Loaded, c *store.Changes, p *payment.Pa
 	c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByProof)
 	p.Step, p.ClaimedBy = payment.StepQueued, payment.ID{}
 	if v.answer.Outcome == processor.NotSent {
-		endSend(l, c, p, store.SendNotSent, errorText(v.answer.Cause))
-		p.NextAt = l.Now().Add(v.jitter.of(after(sendAgainAfter, len(earlier))))
+		endSend(l, c, p, store.SendNotSent, worker.ErrorText(v.answer.Cause))
+		p.NextAt = l.Now().Add(v.jitter.Of(worker.After(sendAgainAfter, len(earlier))))
 		*p = c.SetPayout(*p)
 		return
 	}
-	endSend(l, c, p, store.SendLater, short(v.answer.Evidence))
+	endSend(l, c, p, store.SendLater, worker.Short(v.answer.Evidence))
 	before := countLater(earlier)
-	wait := v.jitter.of(after(laterAfter, before))
+	wait := v.jitter.Of(worker.After(laterAfter, before))
 	p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
 	if before+1 == latersBeforeCase {
 		c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CasePayoutWaiting, Subject: p.ID, Amount: p.Amount})
@@ -183,7 +184,7 @@ func (v *RecordSendOp) unanswered(l *store.Loaded, c *store.Changes, p *payment.
 	if mine := p.Step == payment.StepIntent && p.ClaimedBy == v.payout.ClaimedBy; !mine {
 		return
 	}
-	evidence, wait := errorText(v.answer.Cause), after(lookUpAfter, 0)
+	evidence, wait := worker.ErrorText(v.answer.Cause), worker.After(lookUpAfter, 0)
 	if v.answer.Outcome == processor.Known {
 		evidence, wait = idInUse, 0
 	}

@@ -11,11 +11,12 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
+	"github.com/porteira/porteira/internal/worker"
 )
 
 // resolution applies a processor's proof about a transfer. Its functions are pure.
 type resolution struct {
-	jitter jitter
+	jitter worker.Jitter
 
 	contradiction store.CaseReason // why no money moves, if proofs contradict
 	subject       payment.Payout   // of it
@@ -85,8 +86,8 @@ func (v *resolution) accepted(l *store.Loaded, c *store.Changes, p *payment.Payo
 		p.Lookups = lookUpsSkipped
 	}
 	p.Step, p.ClaimedBy = payment.StepAccepted, payment.ID{}
-	p.NextAt = l.Now().Add(v.jitter.of(after(lookUpAfter, p.Lookups)))
-	endSend(l, c, p, store.SendAccepted, short(evidence))
+	p.NextAt = l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, p.Lookups)))
+	endSend(l, c, p, store.SendAccepted, worker.Short(evidence))
 	*p = c.SetPayout(*p)
 	reportUndecided(c, p, store.ReasonStillProcessing)
 }
@@ -106,7 +107,7 @@ func (v *resolution) paid(l *store.Loaded, c *store.Changes, p *payment.Payout, 
 	}
 	Finish(p)
 	p.EndToEndID, p.CompletedAt, p.Failure = r.EndToEndID, l.Now(), nil
-	endSend(l, c, p, store.SendPaid, short(r.Evidence))
+	endSend(l, c, p, store.SendPaid, worker.Short(r.Evidence))
 	c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByProof)
 	_, err := transition.Payout(l, c, p, payment.OnComplete, ledger.PayPayout(p.Processor, p.Amount, p.Fee))
 	return err
@@ -146,7 +147,7 @@ func (v *resolution) failed(l *store.Loaded, c *store.Changes, p *payment.Payout
 	}
 	Finish(p)
 	p.Failure = why
-	endSend(l, c, p, outcome, short(evidence))
+	endSend(l, c, p, outcome, worker.Short(evidence))
 	c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByProof)
 	_, err := transition.Payout(l, c, p, payment.OnFail, ledger.ReleasePayout(p.Amount, p.Fee))
 	return err

@@ -45,6 +45,17 @@ func (p *Pool) Reserve(n int) (reserved int) {
 	return reserved
 }
 
+// Acquire waits for a slot until ctx ends, and reports whether it reserved one, for
+// [Pool.Release].
+func (p *Pool) Acquire(ctx context.Context) bool {
+	select {
+	case p.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // Release releases n reserved slots.
 func (p *Pool) Release(n int) {
 	for range n {
