@@ -84,6 +84,8 @@ type Profile struct {
 	// NoticeIDsRepeat: notices about one subject have one id, so that a later one is not
 	// another copy of the first.
 	NoticeIDsRepeat bool
+	// CancelsCharges are the methods whose charges can be canceled, by [ChargeCanceler].
+	CancelsCharges []payment.Method
 	// What the processor guarantees for each kind of effect.
 	Transfer, Charge Effect
 }
@@ -161,12 +163,16 @@ type Charge struct {
 }
 
 // ChargeAnswer is how a Charge call ended; Charge is set if it is Done, Failure
-// if it is Refused.
+// if it is Refused; Wait, if the processor named one, if it is Later.
 type ChargeAnswer struct {
 	Outcome Outcome
-	Charge  Charge
-	Failure *payment.Failure
-	Cause   error // for the operator's log only
+	// Registering: the outcome is Done, and the processor is still registering the charge,
+	// which [Charger.QueryCharge] reports later.
+	Registering bool
+	Wait        time.Duration
+	Charge      Charge
+	Failure     *payment.Failure
+	Cause       error // for the operator's log only
 }
 
 // Charger creates charges. The same ExternalID again must return the same charge.
@@ -175,6 +181,29 @@ type Charger interface {
 	// QueryCharge looks up a charge. A static BR Code has only the first 25
 	// characters of externalID.
 	QueryCharge(ctx context.Context, externalID string) ChargeReport
+}
+
+// ChargeCanceler cancels charges, so that they can no longer be paid. Its calls may be
+// repeated.
+type ChargeCanceler interface {
+	CancelCharge(ctx context.Context, r CancelRequest) CancelAnswer
+}
+
+// CancelRequest names a charge to be canceled.
+type CancelRequest struct {
+	ExternalID  string // ours
+	ProcessorID string // "" if it is not known
+	Method      payment.Method
+}
+
+// CancelAnswer is how a CancelCharge call ended: Done if the charge can no longer be paid,
+// Refused if it was paid already. NotFound means that the processor has no such charge; the
+// outcome does not count then.
+type CancelAnswer struct {
+	Outcome  Outcome
+	NotFound bool
+	Wait     time.Duration // that the processor named, if it is Later
+	Cause    error
 }
 
 // OfflineCharger generates charges offline: creation is then one local commit. ok is
@@ -188,10 +217,12 @@ type ChargeState string
 
 // The states of a charge. Payments are reported separately.
 const (
-	ChargeOpen     ChargeState = "open"
-	ChargeAnalysis ChargeState = "analysis" // card or bill received, not cleared
-	ChargeExpired  ChargeState = "expired"
-	ChargeFailed   ChargeState = "failed"
+	ChargeRegistering ChargeState = "registering" // it cannot be paid yet; Charge is empty
+	ChargeOpen        ChargeState = "open"
+	ChargeAnalysis    ChargeState = "analysis" // card or bill received, not cleared
+	ChargeExpired     ChargeState = "expired"
+	ChargeCanceled    ChargeState = "canceled" // by our request
+	ChargeFailed      ChargeState = "failed"
 )
 
 // ChargeReport is a processor's report about a charge.

@@ -113,6 +113,28 @@ func (b *Bank) getCharge(externalID string) (shown bankapi.Charge, err error) {
 	return shown, err
 }
 
+// cancelCharge cancels an unpaid charge, so that it cannot be paid any more; again, it shows
+// the same. One that has expired or failed stays as it is.
+func (b *Bank) cancelCharge(externalID string) (shown bankapi.Charge, err error) {
+	err = b.do(func(now time.Time) error {
+		c := b.ledger.charges[externalID]
+		switch {
+		case c == nil:
+			return bankapi.CodeChargeUnknown
+		case len(c.payments) > 0 || c.state == bankapi.ChargeAnalysis:
+			return bankapi.CodeStateForbids
+		case c.state == bankapi.ChargeOpen:
+			end := &chargeEnded{ExternalID: externalID, State: bankapi.ChargeCanceled}
+			if err := b.commit(now, &record{ChargeEnd: end}); err != nil {
+				return err
+			}
+		}
+		shown, err = c.shown(now)
+		return err
+	})
+	return shown, err
+}
+
 // forceCharge simulates a payer, a card issuer or the passing of time.
 func (b *Bank) forceCharge(externalID, action string, how bankapi.ForceCharge) (shown bankapi.Charge, err error) {
 	err = b.do(func(now time.Time) error {
@@ -157,7 +179,7 @@ func (b *Bank) ensureCharge(now time.Time, externalID string, terms *bankapi.Cha
 }
 
 // pay receives money. Late, double, short and over payments happen in practice,
-// so only a failed charge cannot be paid.
+// so only a charge that failed or was canceled cannot be paid.
 func (b *Bank) pay(now time.Time, c *charge, how bankapi.ForceCharge) error {
 	method := how.Method
 	if method == "" {
@@ -168,7 +190,7 @@ func (b *Bank) pay(now time.Time, c *charge, how bankapi.ForceCharge) error {
 		amount = c.terms.Amount
 	}
 	switch {
-	case c.state == bankapi.ChargeFailed:
+	case c.state == bankapi.ChargeFailed || c.state == bankapi.ChargeCanceled:
 		return bankapi.CodeStateForbids
 	case amount < 1 || amount > money.Max,
 		method != c.terms.Method && (method != bankapi.MethodPIX || c.terms.Method != bankapi.MethodBoleto):

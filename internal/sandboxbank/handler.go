@@ -34,6 +34,7 @@ var routes = []struct {
 	{"PUT /charges/{externalId}", bankapi.OpCharge, serveCharge},
 	{"PUT /charges/{externalId}/cards/{attempt}", bankapi.OpCharge, serveCard},
 	{"POST /charges/{externalId}/cards/{attempt}/confirm", bankapi.OpCharge, serveConfirmCard},
+	{"POST /charges/{externalId}/cancel", "", serveCancelCharge},
 	{"POST /transfers", bankapi.OpTransfer, serveTransfer},
 	{"POST /refunds", bankapi.OpRefund, serveRefund},
 	{"GET /charges/{externalId}", bankapi.OpQuery, serveGetCharge},

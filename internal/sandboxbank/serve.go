@@ -75,6 +75,10 @@ func serveGetCharge(b *Bank, c *call) (any, error) {
 	return b.getCharge(c.externalID())
 }
 
+func serveCancelCharge(b *Bank, c *call) (any, error) {
+	return b.cancelCharge(c.externalID())
+}
+
 func serveGetTransfer(b *Bank, c *call) (any, error) {
 	return b.getOrder(bankapi.SubjectTransfer, c.externalID())
 }

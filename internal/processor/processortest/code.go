@@ -1,6 +1,10 @@
 package processortest
 
 import (
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/boleto"
 	"github.com/porteira/porteira/brcode"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -17,4 +21,25 @@ func PIX(r processor.ChargeRequest) *payment.PIXDetail {
 		panic(err)
 	}
 	return &payment.PIXDetail{QRCode: code, TxID: r.ExternalID, ExpiresAt: r.ExpiresAt}
+}
+
+// Boleto is a valid bill of a charge.
+func Boleto(r processor.ChargeRequest) *payment.BoletoDetail {
+	due, err := time.Parse(time.DateOnly, r.DueDate)
+	if err != nil {
+		panic(err)
+	}
+	factor, err := boleto.Factor(due)
+	if err != nil {
+		panic(err)
+	}
+	barcode, err := boleto.Bill{Bank: "999", Amount: int64(r.Amount), Factor: factor, FreeField: strings.Repeat("1", 25)}.Barcode()
+	if err != nil {
+		panic(err)
+	}
+	line, err := boleto.Line(barcode)
+	if err != nil {
+		panic(err)
+	}
+	return &payment.BoletoDetail{Barcode: barcode, DigitableLine: line, DueDate: r.DueDate, OurNumber: "1"}
 }

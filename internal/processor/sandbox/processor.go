@@ -48,6 +48,7 @@ type Processor struct {
 
 var (
 	_ processor.Charger        = (*Processor)(nil)
+	_ processor.ChargeCanceler = (*Processor)(nil)
 	_ processor.OfflineCharger = (*Processor)(nil)
 	_ processor.Transferrer    = (*Processor)(nil)
 	_ processor.Refunder       = (*Processor)(nil)
@@ -98,6 +99,7 @@ func (p *Processor) Profile() processor.Profile {
 		Methods:         payment.Methods,
 		ChecksDocuments: false,
 		CodeHosts:       codeHosts,
+		CancelsCharges:  payment.Methods,
 		Transfer:        processor.Effect{Repeat: p.repeat, QuietPeriod: 2 * time.Second, Timeout: 5 * time.Second},
 		Charge:          processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 4 * time.Second},
 	}
@@ -146,7 +148,7 @@ func (p *Processor) QueryCharge(ctx context.Context, externalID string) processo
 		return processor.ChargeReport{Cause: errOtherID}
 	}
 	switch body.State {
-	case bankapi.ChargeOpen, bankapi.ChargeAnalysis, bankapi.ChargeExpired, bankapi.ChargeFailed:
+	case bankapi.ChargeOpen, bankapi.ChargeAnalysis, bankapi.ChargeExpired, bankapi.ChargeCanceled, bankapi.ChargeFailed:
 	default:
 		return processor.ChargeReport{Cause: fmt.Errorf("sandbox: bank reports unknown state %q", body.State)}
 	}
@@ -167,6 +169,21 @@ func (p *Processor) QueryCharge(ctx context.Context, externalID string) processo
 		report.Disputes = append(report.Disputes, disputeOf(d))
 	}
 	return report
+}
+
+// CancelCharge implements [processor.ChargeCanceler]. The bank refuses it only if the charge
+// was paid, or is being paid by card.
+func (p *Processor) CancelCharge(ctx context.Context, r processor.CancelRequest) processor.CancelAnswer {
+	result := p.client.do(ctx, http.MethodPost, "/charges/"+url.PathEscape(r.ExternalID)+"/cancel", nil, nil)
+	body := parse[bankapi.Charge](&result)
+	answer := processor.CancelAnswer{Outcome: result.outcome(), NotFound: result.lookup() == processor.NotFound, Cause: result.cause()}
+	switch {
+	case answer.Outcome == processor.Done && body.ExternalID != r.ExternalID:
+		return processor.CancelAnswer{Cause: errOtherID}
+	case result.status == bankapi.CodeStateForbids.Status() && result.code == bankapi.CodeStateForbids:
+		answer.Outcome = processor.Refused
+	}
+	return answer
 }
 
 func paymentOf(b *bankapi.Payment) processor.Payment {

@@ -36,6 +36,7 @@ const (
 	ChargeOpen     ChargeState = "open"
 	ChargeAnalysis ChargeState = "analysis"
 	ChargeExpired  ChargeState = "expired"
+	ChargeCanceled ChargeState = "canceled"
 	ChargeFailed   ChargeState = "failed"
 )
 
