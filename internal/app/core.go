@@ -82,7 +82,7 @@ func NewCore(o CoreOptions) *Core {
 	c.Cluster = cluster.New(cluster.Options{
 		Node: c.Node, Store: o.Store, Writer: c.Writer, Env: o.Env, Log: o.Log, Marker: o.Marker,
 		Released: func() {
-			for _, name := range []string{WorkerSend, WorkerLookUp, WorkerNotices, WorkerFeeds, WorkerDeliver} {
+			for _, name := range []string{WorkerSend, WorkerLookUp, WorkerCharge, WorkerNotices, WorkerFeeds, WorkerDeliver} {
 				o.Wakers[name].Wake()
 			}
 		},
@@ -96,7 +96,10 @@ func NewCore(o CoreOptions) *Core {
 func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 	recorder := worker.Recorder{Env: o.Env, Log: o.Log, Once: o.RecordOnce}
 	c.Merchants = merchant.New(merchant.Options{Store: o.Store, Env: o.Env, Processors: o.Processors})
-	c.Payins = payin.New(payin.Options{Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, Log: o.Log, Links: o.Links})
+	c.Payins = payin.New(payin.Options{
+		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, Log: o.Log, Links: o.Links,
+		Node: c.Node, Recorder: recorder, ChargeWaker: o.Wakers[WorkerCharge], Inline: o.Inline,
+	})
 	c.Payouts = payout.New(payout.Options{
 		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, RestoredAt: c.Node.RestoredAt,
 		Frozen: c.Node.Frozen, History: c.Node.History, Requested: o.Wakers[WorkerSend].Wake,
@@ -117,6 +120,7 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 // Wait waits until no call of the workers is in flight.
 func (c *Core) Wait() {
 	c.Outgoing.Wait()
+	c.Payins.Wait()
 	c.Notices.Wait()
 	c.Deliveries.Wait()
 }

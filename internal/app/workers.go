@@ -28,6 +28,7 @@ const (
 	WorkerLookUp    = "look-up-payouts"
 	WorkerNotices   = "apply-notices"
 	WorkerFeeds     = "read-feeds"
+	WorkerCharge    = "charge-payins"
 	WorkerExpire    = "expire-payins"
 	WorkerDeliver   = "send-deliveries"
 	WorkerRemove    = "remove-deliveries"
@@ -64,6 +65,7 @@ var table = []struct {
 	{WorkerLookUp, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Outgoing.LookUp }},
 	{WorkerNotices, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Notices.Apply }},
 	{WorkerFeeds, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Notices.ReadFeeds }},
+	{WorkerCharge, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payins.Charge }},
 	{WorkerExpire, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payins.Expire }},
 	{WorkerDeliver, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.Send }},
 	{WorkerRemove, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.RemoveOld }},

@@ -15,6 +15,9 @@ import (
 func (s *Service) Cancel(ctx context.Context, merchant, id payment.ID) (payment.Payin, error) {
 	op := s.NewCancel(merchant, id)
 	err := s.Writer.Do(ctx, op)
+	if err == nil {
+		s.ChargeWaker.Wake()
+	}
 	return op.payin, err
 }
 
@@ -39,6 +42,7 @@ func (v *Cancel) Class() commit.Class { return commit.Interactive }
 // Needs implements [write.Operation].
 func (v *Cancel) Needs(n *store.Needs) {
 	n.Payin(v.merchant, v.id)
+	n.Charge(v.merchant, v.id)
 	n.ExpectDeliveries(v.merchant, 1)
 }
 
@@ -55,6 +59,9 @@ func (v *Cancel) Decide(l *store.Loaded, c *store.Changes) error {
 	moved, err := transition.Payin(l, c, &v.payin, v.links, payment.OnCancel)
 	if err == nil && !moved {
 		err = problem.New(problem.InvalidState, "Only a PENDING pay-in can be canceled; this one is "+string(p.Status)+".")
+	}
+	if err == nil {
+		endCharge(l, c, &v.payin)
 	}
 	return err
 }

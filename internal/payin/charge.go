@@ -3,21 +3,14 @@ package payin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
-	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/transition"
 )
-
-// chargeAgainAfter is the schedule of further calls for a charge without a proved effect;
-// its last wait repeats until the processor's timeout.
-var chargeAgainAfter = []time.Duration{
-	100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond,
-}
 
 func chargeRequest(m *store.Merchant, p *payment.Payin, personal payment.PersonalData) processor.ChargeRequest {
 	return processor.ChargeRequest{
@@ -41,115 +34,178 @@ type charging struct {
 	err     error
 }
 
-// chargeOnce registers a stored order at its processor. Requests for the same order that
-// arrive meanwhile wait for the result and make no call of their own. fresh means that
-// the order was created by this request, so that no charge can exist.
-func (s *Service) chargeOnce(ctx context.Context, p payment.Payin, fresh bool, r processor.ChargeRequest) (payment.Payin, error) {
+// begin announces the registration of an order, whose other requests wait for it from now
+// on; first is false if there is one.
+func (s *Service) begin(id payment.ID) (c *charging, first bool) {
 	s.mu.Lock()
-	c := s.charging[p.ID]
-	first := c == nil
-	if first {
-		c = &charging{done: make(chan struct{}), payin: p, err: errChargeEnded}
-		s.charging[p.ID] = c
-	} else {
-		c.waiting++
+	defer s.mu.Unlock()
+	if c = s.charging[id]; c != nil {
+		return c, false
 	}
+	c = &charging{done: make(chan struct{}), err: errChargeEnded}
+	s.charging[id] = c
+	return c, true
+}
+
+// end ends a registration, even if the processor's package panics.
+func (s *Service) end(id payment.ID, c *charging) {
+	s.mu.Lock()
+	delete(s.charging, id)
 	s.mu.Unlock()
+	close(c.done)
+}
+
+// chargeOnce runs the registration of a stored order whose request was repeated. Requests
+// that arrive meanwhile wait for the result and make no call of their own.
+func (s *Service) chargeOnce(p payment.Payin, register func() (payment.Payin, error)) (payment.Payin, error) {
+	c, first := s.begin(p.ID)
 	if !first {
+		s.mu.Lock()
+		c.waiting++
+		s.mu.Unlock()
 		<-c.done // bounded by the processor's timeout
 		return c.payin, c.err
 	}
-	defer func() { // even if the processor's package panics
-		s.mu.Lock()
-		delete(s.charging, p.ID)
-		s.mu.Unlock()
-		close(c.done)
-	}()
-	c.payin, c.err = s.charge(ctx, p, fresh, r)
+	defer s.end(p.ID, c)
+	c.payin, c.err = register()
 	return c.payin, c.err
 }
 
 // errChargeEnded is the result of a registration that panicked.
 var errChargeEnded = errors.New("payin: the registration of the order ended without a result")
 
-// charge registers an order at the processor that the order names, within the processor's
-// timeout. A charge that had no effect is requested again until then, and one that may have
-// had one is looked up, and requested again if that is safe: the processor may have it under
-// other terms, from a past that a restored backup lacks. An answer that differs from the
-// order is withheld. The order stays in any case; the same request again continues from
-// there. A processor whose breaker is open when the request arrives is not called.
-func (s *Service) charge(ctx context.Context, p payment.Payin, fresh bool, r processor.ChargeRequest) (payment.Payin, error) {
+// register registers an order at the account that the order names, if this process has
+// claimed the work, or can claim it now; else the work is another process's, or waits.
+func (s *Service) register(ctx context.Context, p payment.Payin, claimed store.Charge, r processor.ChargeRequest) (payment.Payin, error) {
 	charger, profile, err := s.charger(p.Processor)
+	if claimed.ClaimedBy.IsZero() {
+		if err != nil {
+			return p, err
+		}
+		if err := s.Processors.Allows(p.Processor, payment.UseCharge); err != nil {
+			return p, err
+		}
+		op := &claimCharge{merchant: p.Merchant, id: p.ID, node: s.Node.ID()}
+		if err := s.Writer.DoWithoutCancel(ctx, op); err != nil {
+			return p, err
+		}
+		if claimed = op.charge; claimed.ClaimedBy.IsZero() {
+			return s.unclaimed(ctx, p, op.stored, profile.Charge.Timeout)
+		}
+	}
+	w := &chargeWork{Charge: claimed, charger: charger, profile: profile, request: r}
 	if err != nil {
+		w.notSent(err)
+	} else {
+		s.callUntil(ctx, w, profile.Charge.Timeout)
+	}
+	op := s.newRecord(p, w)
+	if err := s.record(ctx, op); err != nil {
+		s.mu.Lock()
+		s.unrecorded = append(s.unrecorded, op)
+		s.mu.Unlock()
 		return p, err
 	}
-	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), profile.Charge.Timeout)
+	return op.answer()
+}
+
+// readAgainAfter is the wait between two reads of an order that another process works on.
+const readAgainAfter = 100 * time.Millisecond
+
+// unclaimed is the answer to a request whose order another process works on, for whose
+// result it waits, or whose next call is not due.
+func (s *Service) unclaimed(ctx context.Context, p payment.Payin, c store.Charge, limit time.Duration) (payment.Payin, error) {
+	limited, cancel := s.Env.Clock.WithTimeout(ctx, limit)
 	defer cancel()
-	if s.breakers.Allow(p.Processor, 1) == 0 { // else requests would wait for it in every slot of the API
-		return p, chargeTimeout(errBreakerOpen)
-	}
-	lookUp := !fresh && !profile.Charge.Repeat.Safe()
-	for tries := 0; ; tries++ {
-		answer := register(limited, charger, &r, lookUp)
-		lookUp = !profile.Charge.Repeat.Safe() || !lookUp && (answer.Outcome == processor.Unknown || answer.Outcome == processor.Known)
-		s.breakers.Record(p.Processor, answer.Outcome != processor.NotSent && (answer.Outcome != processor.Unknown || limited.Err() == nil))
-		switch answer.Outcome {
-		case processor.Done:
-			if err := processor.CheckCharge(&profile, &r, &answer.Charge); err != nil {
-				return p, s.withholdCharge(ctx, profile.Name, &p, err)
-			}
-			return s.recordCharge(ctx, &recordCharge{payin: p, charge: answer.Charge, expiresAt: r.ExpiresAt, withheld: !fresh, links: s.Links})
-		case processor.Refused:
-			return s.recordCharge(ctx, &recordCharge{payin: p, refused: true, failure: answer.Failure, links: s.Links})
+	for {
+		p, err := s.Store.Payin(ctx, p.Merchant, p.ID)
+		switch {
+		case err != nil:
+			return p, store.Problem(err)
+		case p.Ready() || p.Status != payment.PayinPending || inRegistration(&p, &c):
+			return p, nil
+		case c.ClaimedBy.IsZero() || limited.Err() != nil:
+			return p, chargeTimeout(fmt.Errorf("charge is %s, last outcome %q", c.State, c.Outcome))
 		}
-		s.Log.WarnContext(ctx, "charge not confirmed", "processor", profile.Name, "externalId", p.ExternalID, "outcome", answer.Outcome.String(), "cause", answer.Cause)
-		timer := s.Env.Clock.NewTimer(chargeAgainAfter[min(tries, len(chargeAgainAfter)-1)])
+		timer := s.Env.Clock.NewTimer(readAgainAfter)
+		select {
+		case <-timer.C():
+		case <-limited.Done():
+			timer.Stop()
+		}
+		if c, err = s.Store.ChargeOf(ctx, p.Merchant, p.ID); err != nil {
+			return p, store.Problem(err)
+		}
+	}
+}
+
+// inRegistration reports whether the order may be answered without its charge: a boleto
+// that the processor registers, or takes, later.
+func inRegistration(p *payment.Payin, c *store.Charge) bool {
+	return p.Method == payment.Boleto && (c.Outcome == outcomeRegistering || c.Outcome == processor.Later.String())
+}
+
+// chargeAgainAfter is the schedule of further calls for a charge, by the number of calls
+// so far: a request makes the first ones, within the processor's timeout.
+var chargeAgainAfter = []time.Duration{
+	100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond,
+	2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+}
+
+var (
+	errBreakerOpen = errors.New("payin: the processor did not answer other requests")
+	errNoSlot      = errors.New("payin: all calls that the account allows are in flight")
+	errClaimLost   = errors.New("payin: this process may have lost its claim")
+)
+
+// callUntil calls the processor within a time, until the charge is known, refused, or to
+// be called later. A processor whose breaker is open is not called.
+func (s *Service) callUntil(ctx context.Context, w *chargeWork, limit time.Duration) {
+	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	if s.breakers.Allow(w.Account, 1) == 0 { // else requests would wait for it in every slot of the API
+		w.notSent(errBreakerOpen)
+		return
+	}
+	pool := s.calls.Of(w.Account, w.profile.Charge.Slots)
+	if !pool.Acquire(limited) {
+		w.notSent(errNoSlot)
+		return
+	}
+	defer pool.Release(1)
+	for calls := 0; ; calls++ {
+		s.call(limited, w)
+		if !w.callAgain() {
+			return
+		}
+		timer := s.Env.Clock.NewTimer(chargeAgainAfter[min(calls, len(chargeAgainAfter)-1)])
 		select {
 		case <-timer.C():
 		case <-limited.Done():
 			timer.Stop()
 		}
 		if limited.Err() != nil { // checked on its own: select picks any of two ready cases
-			return p, chargeTimeout(answer.Cause)
+			return
 		}
 	}
 }
 
-// register requests a charge, or looks it up. A charge that is not found may still be under
-// way: that proves nothing. One that expires earlier than the order sets the expiry of r: the
-// order had it in a past that a restored backup lacks.
-func register(ctx context.Context, charger processor.Charger, r *processor.ChargeRequest, lookUp bool) processor.ChargeAnswer {
-	if !lookUp {
-		return charger.Charge(ctx, *r)
+// call makes one call of the work. A call that must not be made twice is made only if this
+// process still has its claim.
+func (s *Service) call(ctx context.Context, w *chargeWork) {
+	if !w.MayExist && !w.profile.Charge.Repeat.Safe() && (!s.Node.Lease.Valid() || s.Node.ID() != w.ClaimedBy) {
+		w.notSent(errClaimLost)
+		return
 	}
-	report := charger.QueryCharge(ctx, r.ExternalID)
-	c := report.Charge
-	switch {
-	case report.Lookup == processor.Found && report.State == processor.ChargeFailed && report.Attempt == 0:
-		return processor.ChargeAnswer{Outcome: processor.Refused, Failure: report.Failure}
-	case report.Lookup != processor.Found || c.PIX == nil && c.Boleto == nil && c.Card == nil:
-		return processor.ChargeAnswer{Cause: report.Cause}
+	w.call(ctx, s.Env.Clock)
+	s.breakers.Record(w.Account, w.Outcome != processor.NotSent.String() && (w.Outcome != processor.Unknown.String() || ctx.Err() == nil))
+	if w.State == store.ChargeWanted && w.Outcome != outcomeRegistering {
+		s.Log.WarnContext(ctx, "charge not confirmed", "processor", w.Account, "externalId", w.request.ExternalID, "outcome", w.Outcome, "cause", w.cause)
 	}
-	if c.PIX != nil && c.PIX.ExpiresAt.Before(r.ExpiresAt) {
-		r.ExpiresAt = c.PIX.ExpiresAt
-	}
-	return processor.ChargeAnswer{Outcome: processor.Done, Charge: c}
 }
-
-var errBreakerOpen = errors.New("payin: the processor did not answer other requests")
 
 func chargeTimeout(cause error) error {
 	return problem.New(problem.ProcessorTimeout, "The processor did not answer within the timeout. The order exists; send the same request again to continue.").With(cause)
-}
-
-func (s *Service) recordCharge(ctx context.Context, op *recordCharge) (payment.Payin, error) {
-	if err := s.Writer.DoWithoutCancel(ctx, op); err != nil {
-		return op.payin, err
-	}
-	if op.refused && !op.payin.Ready() { // else a concurrent request got another answer first
-		return op.payin, problem.New(problem.ProcessorRefused, "The processor refused the order: "+failureMessage(op.failure))
-	}
-	return op.payin, nil
 }
 
 func failureMessage(f *payment.Failure) string {
@@ -157,53 +213,4 @@ func failureMessage(f *payment.Failure) string {
 		return "it gave no reason."
 	}
 	return f.Message
-}
-
-// recordCharge records the answer of a processor to a charge.
-type recordCharge struct {
-	payin     payment.Payin // as it was charged; then as it is stored
-	charge    processor.Charge
-	expiresAt time.Time // of the charge; never later than the order's
-	withheld  bool      // an earlier answer may have differed from the order
-	refused   bool
-	failure   *payment.Failure
-	links     transition.Links
-}
-
-// Merchant implements [write.Operation].
-func (v *recordCharge) Merchant() payment.ID { return v.payin.Merchant }
-
-// Class implements [write.Operation].
-func (v *recordCharge) Class() commit.Class { return commit.Background }
-
-// Needs implements [write.Operation].
-func (v *recordCharge) Needs(n *store.Needs) { n.Payin(v.payin.Merchant, v.payin.ID) }
-
-// Decide stores the charge, or fails the refused order. An order that has its
-// charge keeps it.
-func (v *recordCharge) Decide(l *store.Loaded, c *store.Changes) error {
-	p, ok := l.Payin(v.payin.Merchant, v.payin.ID)
-	if !ok {
-		return notFound(v.payin.Merchant, v.payin.ID)
-	}
-	defer func() { v.payin = p }()
-	if p.Ready() {
-		return nil
-	}
-	if !v.refused {
-		setCharge(&p, v.charge)
-		p.ExpiresAt = v.expiresAt
-		p.Version++
-		p = c.SetPayin(p)
-		if v.withheld {
-			c.CloseCases(p.Merchant, p.ID, store.CaseCharge, store.ResolvedByProof)
-		}
-		return nil
-	}
-	if _, legal := payment.PayinTable.Next(p.Status, payment.OnFail); !legal {
-		return nil
-	}
-	p.Failure = v.failure
-	_, err := transition.Payin(l, c, &p, v.links, payment.OnFail)
-	return err
 }

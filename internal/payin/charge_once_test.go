@@ -121,6 +121,7 @@ func TestUnsafeChargeIsLookedUp(t *testing.T) {
 			t.Fatalf("answered %+v, %v", p, err)
 		}
 		g.Bank.Charges[p.ExternalID] = &processor.ChargeReport{Lookup: processor.Found, State: processor.ChargeOpen, Charge: processor.Charge{PIX: processortest.PIX(request)}}
+		g.Jump(time.Minute) // until its next call is due
 		if p, err = create(); err != nil || !p.Ready() || calls != 1 {
 			t.Errorf("answered %+v, %v, after %d calls", p, err, calls)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/processortest"
+	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/write"
 )
 
@@ -24,68 +25,124 @@ func (s *story) uncharged() {
 	p := s.StoredPayin(s.payin.ID)
 	p.Details.PIX, p.Version = nil, 1
 	s.payin = *p
+	s.Rows.Charges = []store.Charge{{
+		Merchant: p.Merchant, Payin: p.ID, Number: 1, Account: coretest.BankName, State: store.ChargeWanted, MayExist: true, ClaimedBy: s.Node,
+	}}
+}
+
+// recorded builds the record of an answer to the call for the order's charge, after what is
+// given. announce: the order was answered without it.
+func recorded(answer processor.ChargeAnswer, given string, announce bool) func(s *story) write.Operation {
+	return func(s *story) write.Operation {
+		s.uncharged()
+		s.happens(given)
+		return s.Payins.NewRecordCharge(s.payin, s.Node, answer, announce)
+	}
+}
+
+// recordedLate is recorded after another process has claimed the work.
+func recordedLate(answer processor.ChargeAnswer) func(s *story) write.Operation {
+	return func(s *story) write.Operation {
+		s.uncharged()
+		s.Rows.Charges[0].ClaimedBy = payment.ID{9}
+		return s.Payins.NewRecordCharge(s.payin, s.Node, answer, true)
+	}
+}
+
+// recordedAgain is recorded when the order has its charge.
+func recordedAgain(answer processor.ChargeAnswer) func(s *story) write.Operation {
+	return func(s *story) write.Operation {
+		charge := s.payin.Details.PIX
+		s.uncharged()
+		s.StoredPayin(s.payin.ID).Details.PIX = charge
+		return s.Payins.NewRecordCharge(s.payin, s.Node, answer, false)
+	}
 }
 
 func TestRecordChargeDecisions(t *testing.T) {
-	record := func(answer processor.ChargeAnswer, given string) func(s *story) write.Operation {
-		return func(s *story) write.Operation {
-			s.uncharged()
-			s.happens(given)
-			return s.Payins.NewRecordCharge(s.payin, answer)
-		}
-	}
-	again := func(answer processor.ChargeAnswer) func(s *story) write.Operation {
-		return func(s *story) write.Operation { return s.Payins.NewRecordCharge(s.payin, answer) }
-	}
 	testDecisions(t, []decision{
-		{name: "charged", op: record(charged, ""), changes: `
-			payins pix:map[expiresAt:0001-01-01T00:00:00Z qrcode:code txid:] processor_id:→p-1 version:1→2`},
-		{name: "charged already", op: again(charged)},
-		{name: "charged when it was canceled", op: record(charged, "cancel"), changes: `
-			payins pix:map[expiresAt:0001-01-01T00:00:00Z qrcode:code txid:] processor_id:→p-1 version:2→3`},
-		{name: "charged when it was paid", op: record(charged, "pay A 100"), changes: `
-			payins pix:map[expiresAt:0001-01-01T00:00:00Z qrcode:code txid:] processor_id:→p-1 version:2→3`},
-		{name: "refused", op: record(refused, ""), changes: `
+		{name: "charged", op: recorded(charged, "", false), changes: `
+			payins pix:map[expiresAt:0001-01-01T00:00:00Z qrcode:code txid:] processor_id:→p-1 version:1→2
+			charges attempts:0→1 claimed_by:this→- outcome:→done state:wanted→made`},
+		{name: "charged after the answer", op: recorded(charged, "", true), changes: `
+			payins pix:map[expiresAt:0001-01-01T00:00:00Z qrcode:code txid:] processor_id:→p-1 version:1→2
+			charges attempts:0→1 claimed_by:this→- outcome:→done state:wanted→made
+			+events payin.updated`},
+		{name: "charged after the answer, when it was canceled", op: recorded(charged, "cancel", true), changes: `
+			payins pix:map[expiresAt:0001-01-01T00:00:00Z qrcode:code txid:] processor_id:→p-1 version:2→3
+			charges claimed_by:this→- next_at:-→now outcome:→done`},
+		{name: "charged already", op: recordedAgain(charged), changes: `
+			charges attempts:0→1 claimed_by:this→- outcome:→done state:wanted→made`},
+		{name: "charged when it was canceled", op: recorded(charged, "cancel", false), changes: `
+			payins pix:map[expiresAt:0001-01-01T00:00:00Z qrcode:code txid:] processor_id:→p-1 version:2→3
+			charges claimed_by:this→- next_at:-→now outcome:→done`},
+		{name: "charged when it was paid", op: recorded(charged, "pay A 100", false), changes: `
+			payins pix:map[expiresAt:0001-01-01T00:00:00Z qrcode:code txid:] processor_id:→p-1 version:2→3
+			charges attempts:0→1 claimed_by:this→- outcome:→done state:wanted→made`},
+		{name: "charged when another process has the work", op: recordedLate(charged), changes: `
+			payins pix:map[expiresAt:0001-01-01T00:00:00Z qrcode:code txid:] processor_id:→p-1 version:1→2
+			charges attempts:0→1 outcome:→done state:wanted→made
+			+events payin.updated`},
+	})
+}
+
+func TestRecordWithoutChargeDecisions(t *testing.T) {
+	testDecisions(t, []decision{
+		{name: "refused when another process has the work", op: recordedLate(refused)},
+		{name: "refused", op: recorded(refused, "", false), changes: `
 			payins failure:→{"code":"limit","message":"Over the limit."} next_at:in 1h0m0s→- status:PENDING→FAILED version:1→2
+			charges attempts:0→1 claimed_by:this→- may_exist:1→0 outcome:→refused state:wanted→ended
 			+events payin.failed`},
-		{name: "refused without a reason", op: record(processor.ChargeAnswer{Outcome: processor.Refused}, ""), changes: `
+		{name: "refused without a reason", op: recorded(processor.ChargeAnswer{Outcome: processor.Refused}, "", false), changes: `
 			payins next_at:in 1h0m0s→- status:PENDING→FAILED version:1→2
+			charges attempts:0→1 claimed_by:this→- may_exist:1→0 outcome:→refused state:wanted→ended
 			+events payin.failed`},
-		{name: "refused when it has a charge", op: again(refused)},
-		{name: "refused again", op: record(refused, "fail")},
-		{name: "refused when it was canceled", op: record(refused, "cancel")},
-		{name: "refused when it was paid", op: record(refused, "pay A 100")},
+		{name: "refused when it has a charge", op: recordedAgain(refused), changes: `
+			charges attempts:0→1 claimed_by:this→- may_exist:1→0 outcome:→refused state:wanted→ended`},
+		{name: "refused again", op: recorded(refused, "fail", false), changes: `
+			charges attempts:0→1 claimed_by:this→- may_exist:1→0 outcome:→refused state:wanted→ended`},
+		{name: "refused when it was canceled", op: recorded(refused, "cancel", false), changes: `
+			charges attempts:0→1 claimed_by:this→- may_exist:1→0 outcome:→refused state:cancel→ended`},
+		{name: "refused when it was paid", op: recorded(refused, "pay A 100", false), changes: `
+			charges attempts:0→1 claimed_by:this→- may_exist:1→0 outcome:→refused state:wanted→ended`},
+		{name: "no answer", op: recorded(processor.ChargeAnswer{}, "", false), changes: `
+			charges attempts:0→1 claimed_by:this→- next_at:-→in 1s outcome:→unknown`},
+		{name: "no answer, and it was canceled", op: recorded(processor.ChargeAnswer{}, "cancel", false), changes: `
+			charges claimed_by:this→- next_at:-→now outcome:→unknown`},
+		{name: "no answer, and it was paid", op: recorded(processor.ChargeAnswer{}, "pay A 100", false), changes: `
+			charges attempts:0→1 claimed_by:this→- outcome:→unknown state:wanted→ended`},
+		{name: "later", op: recorded(processor.ChargeAnswer{Outcome: processor.Later}, "", false), changes: `
+			charges attempts:0→1 claimed_by:this→- may_exist:1→0 next_at:-→in 1s outcome:→later`},
 		{name: "unknown", op: func(s *story) write.Operation {
-			return s.Payins.NewRecordCharge(payment.Payin{Merchant: s.Merchant.ID, ID: payment.ID{1}}, charged)
+			return s.Payins.NewRecordCharge(payment.Payin{Merchant: s.Merchant.ID, ID: payment.ID{1}}, s.Node, charged, false)
 		}, refused: problem.NotFound},
 	})
 }
 
-// Two copies of one request may be under way in two processes, and the processor may refuse the second
-// charge as a duplicate of the first. The order, which has its charge, does not fail.
-func TestRefusedDuplicateChargeFailsNothing(t *testing.T) {
+// While one process calls the processor for an order, the same request at another one makes
+// no call, and is answered as a time-out.
+func TestAnotherProcessMakesNoSecondCall(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		request, other := coretest.PayinRequest("order", ""), g.Second()
-		var first payment.Payin
+		request, other, calls := coretest.PayinRequest("order", ""), g.Second(), 0
 		g.Bank.AnswerCharge = func(b *coretest.Bank, r processor.ChargeRequest) processor.ChargeAnswer {
-			b.AnswerCharge = nil // the other copy overtakes this one
+			calls++
 			b.Mu.Unlock()
 			defer b.Mu.Lock()
-			var err error
-			first, _, err = other.Payins.Create(t.Context(), g.Merchant, request)
-			g.Must(err)
-			return refused
+			other.Until(func() {
+				if p, _, err := other.Payins.Create(t.Context(), g.Merchant, request); !problem.Is(err, problem.ProcessorTimeout) || p.Ready() {
+					t.Errorf("the other process answered %+v, %v", p, err)
+				}
+			})
+			return processor.ChargeAnswer{Outcome: processor.Done, Charge: processor.Charge{PIX: processortest.PIX(r)}}
 		}
-		second, _, err := g.Payins.Create(t.Context(), g.Merchant, request)
+		first, _, err := g.Payins.Create(t.Context(), g.Merchant, request)
 		g.Must(err)
-		if !first.Ready() || first.ID != second.ID || second.Status != payment.PayinPending || second.Details.PIX == nil || second.Details.PIX.QRCode != first.Details.PIX.QRCode {
-			t.Errorf("answered %+v and %+v", first, second)
+		second, replayed, err := other.Payins.Create(t.Context(), g.Merchant, request)
+		g.Must(err)
+		if !first.Ready() || first.ID != second.ID || !replayed || second.Details.PIX.QRCode != first.Details.PIX.QRCode || calls != 1 {
+			t.Errorf("answered %+v and %+v, after %d calls", first, second, calls)
 		}
-		g.WantPayin(second, payment.PayinPending, 0, 0)
 		g.WantEvents()
-		g.Bank.Receive(second.ExternalID, "pay-1", 100_00)
-		g.ReadFeeds()
-		g.WantPayin(second, payment.PayinPaid, 100_00, 1)
 	})
 }
 
@@ -135,7 +192,8 @@ func TestUnconfirmedChargeIsRequestedAgain(t *testing.T) {
 			t.Errorf("answered %s, %v, after %d calls and %d queries", p.Status, err, calls, g.Bank.Queries)
 		}
 		answers, calls = []processor.Outcome{processor.NotSent, processor.Unknown, processor.Done}, 0
-		p, replayed, err := create(100, 200, 400)
+		g.Jump(10 * time.Second) // until its next call is due
+		p, replayed, err := create(100, 200, 400, 800)
 		if err != nil || !replayed || !p.Ready() || calls != 3 {
 			t.Errorf("continued: %s, replayed %v, %v, after %d calls", p.Status, replayed, err, calls)
 		}

@@ -26,9 +26,36 @@ func (s *Service) Create(ctx context.Context, m store.Merchant, r *wire.PayinReq
 		}
 		return s.carryOn(ctx, m, p, r, true)
 	}
+	if !op.Payin.Ready() {
+		return s.createCharged(ctx, m, op, r)
+	}
 	if err := s.Writer.Do(ctx, op); err != nil {
 		return p, false, err
 	}
+	return s.created(ctx, m, op, r)
+}
+
+// createCharged creates an order whose charge the processor makes. The commit claims the
+// work on it, and this request makes the call. Repeated requests, which may find the order
+// as soon as it is stored, wait.
+func (s *Service) createCharged(ctx context.Context, m store.Merchant, op *CreateOp, r *wire.PayinRequest) (p payment.Payin, replayed bool, err error) {
+	id := op.Payin.ID
+	c, _ := s.begin(id)
+	defer s.end(id, c)
+	c.payin, c.err = op.Payin, chargeTimeout(errChargeEnded)
+	op.node = s.Node.ID()
+	if err := s.Writer.DoWithoutCancel(ctx, op); err != nil {
+		return p, false, err
+	}
+	if !op.Fresh {
+		return s.created(ctx, m, op, r)
+	}
+	c.payin, c.err = s.register(ctx, op.Payin, op.charge, chargeRequest(&m, &op.Payin, r.Personal))
+	return c.payin, false, c.err
+}
+
+// created is the answer to a request whose order is stored, by it or before.
+func (s *Service) created(ctx context.Context, m store.Merchant, op *CreateOp, r *wire.PayinRequest) (p payment.Payin, replayed bool, err error) {
 	if !op.Fresh {
 		if err := r.Fingerprint.Conflict(op.fingerprint); err != nil {
 			return p, false, err
@@ -43,7 +70,9 @@ func (s *Service) carryOn(ctx context.Context, m store.Merchant, p payment.Payin
 	if p.Ready() || p.Status != payment.PayinPending {
 		return p, replayed, nil
 	}
-	p, err := s.chargeOnce(ctx, p, !replayed, chargeRequest(&m, &p, r.Personal))
+	p, err := s.chargeOnce(p, func() (payment.Payin, error) {
+		return s.register(ctx, p, store.Charge{}, chargeRequest(&m, &p, r.Personal))
+	})
 	return p, replayed, err
 }
 
@@ -56,6 +85,9 @@ type CreateOp struct {
 	Payin       payment.Payin
 	Fresh       bool
 	fingerprint wire.Fingerprint
+
+	node   payment.ID   // that claims the work on the charge; zero if the worker is to do it
+	charge store.Charge // as it was claimed, MayExist as before; zero if it was not
 }
 
 // NewCreateOp builds the operation that stores the order of r at the account that its
@@ -109,16 +141,27 @@ func (v *CreateOp) Merchant() payment.ID { return v.in.Payin.Merchant }
 func (v *CreateOp) Class() commit.Class { return commit.Interactive }
 
 // Needs implements [write.Operation].
-func (v *CreateOp) Needs(n *store.Needs) { n.InsertPayin(v.in) }
+func (v *CreateOp) Needs(n *store.Needs) {
+	n.InsertPayin(v.in)
+	if !v.node.IsZero() {
+		n.ClaimingNode(v.node)
+	}
+}
 
-// Decide picks the order that has the reference: this one, or an earlier one.
-func (v *CreateOp) Decide(l *store.Loaded, _ *store.Changes) error {
+// Decide picks the order that has the reference: this one, or an earlier one. The intent to
+// charge a new order is stored with it, unless its charge was generated offline.
+func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 	in := &v.in.Payin
 	var ok bool
 	if v.Payin, v.fingerprint, ok = l.PayinByExternalID(in.Merchant, in.ExternalID); !ok {
 		return notFound(in.Merchant, in.ID)
 	}
 	v.Fresh = v.Payin.ID == in.ID
+	if l.Inserted(in.ID) && !in.Ready() {
+		v.charge = newWork(in, v.node, l)
+		c.AddCharge(v.charge)
+		v.charge.MayExist = false
+	}
 	return nil
 }
 

@@ -22,7 +22,7 @@ func TestCreateDecisions(t *testing.T) {
 		fresh                  bool
 		status                 payment.PayinStatus // of the order that has the reference
 	}{
-		{"a new reference", "", "other", "+payins PENDING 10000", true, payment.PayinPending},
+		{"a new reference", "", "other", "+payins PENDING 10000\n+charges wanted -", true, payment.PayinPending},
 		{"a used reference", "", "order", "", false, payment.PayinPending},
 		{"a used reference of a paid order", "pay A 100", "order", "", false, payment.PayinPaid},
 		{"a used reference of a canceled order", "cancel", "order", "", false, payment.PayinCanceled},
@@ -56,7 +56,7 @@ func TestCreateInOneBatch(t *testing.T) {
 		changes := g.Changes(func() {
 			g.Must(errors.Join(g.Writer.All(t.Context(), []write.Operation{ops[0], ops[1], ops[2], ops[3]})...))
 		})
-		if changes != "+payins PENDING 10000\n+payins PENDING 10000" {
+		if changes != "+payins PENDING 10000\n+payins PENDING 10000\n+charges wanted -\n+charges wanted -" {
 			t.Errorf("changes %s", changes)
 		}
 		for i, fresh := range []bool{true, false, true, false} {

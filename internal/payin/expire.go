@@ -96,6 +96,7 @@ func (v *expire) Class() commit.Class { return commit.Background }
 // Needs implements [write.Operation].
 func (v *expire) Needs(n *store.Needs) {
 	n.Payin(v.ref.Merchant, v.ref.ID)
+	n.Charge(v.ref.Merchant, v.ref.ID)
 	n.ExpectDeliveries(v.ref.Merchant, 1)
 }
 
@@ -107,5 +108,8 @@ func (v *expire) Decide(l *store.Loaded, c *store.Changes) (err error) {
 		return nil
 	}
 	v.moved, err = transition.Payin(l, c, &p, v.links, payment.OnExpire)
+	if v.moved {
+		endCharge(l, c, &p)
+	}
 	return err
 }

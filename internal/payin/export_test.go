@@ -1,6 +1,8 @@
 package payin
 
 import (
+	"time"
+
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -20,11 +22,30 @@ func (v *Receive) ToPlatform() *Receive {
 	return v
 }
 
-// NewRecordCharge builds the operation that records the answer to a charge.
-func (s *Service) NewRecordCharge(p payment.Payin, answer processor.ChargeAnswer) write.Operation {
-	return &recordCharge{
-		payin: p, charge: answer.Charge, expiresAt: p.ExpiresAt, refused: answer.Outcome == processor.Refused, failure: answer.Failure, links: s.Links,
+// NewRecordCharge builds the operation that records the answer to the first call about a
+// charge. announce: the merchant has had an answer without the charge.
+func (s *Service) NewRecordCharge(p payment.Payin, node payment.ID, answer processor.ChargeAnswer, announce bool) write.Operation {
+	op := &recordCharge{
+		payin: p, charge: answer.Charge, expiresAt: p.ExpiresAt, failure: answer.Failure, wait: time.Second, announce: announce, links: s.Links,
+		work: store.Charge{
+			Merchant: p.Merchant, Payin: p.ID, Number: 1, Account: p.Processor, State: store.ChargeWanted, ClaimedBy: node,
+			MayExist: answer.Outcome == processor.Done || answer.Outcome == processor.Unknown, Attempts: 1, Outcome: answer.Outcome.String(),
+		},
+		state: map[processor.Outcome]store.ChargeState{processor.Done: store.ChargeMade, processor.Refused: store.ChargeEnded}[answer.Outcome],
 	}
+	if op.state == "" {
+		op.state = store.ChargeWanted
+	}
+	return op
+}
+
+// NewRecordCancel builds the operation that records the answer to a cancellation.
+func (s *Service) NewRecordCancel(c store.Charge, answer processor.CancelAnswer) write.Operation {
+	w := &chargeWork{Charge: c, canceling: true}
+	w.takeCancel(answer, s.Env.Clock.Now())
+	op := s.newRecord(payment.Payin{Merchant: c.Merchant, ID: c.Payin}, w)
+	op.wait = time.Second
+	return op
 }
 
 // NewCreateIn builds the operation that stores the order of r in memory, where nothing is
@@ -42,4 +63,11 @@ func (s *Service) Waiting() (n int) {
 		n += c.waiting
 	}
 	return n
+}
+
+// NewCreateOpOf is NewCreateOp of a request that a node serves.
+func (s *Service) NewCreateOpOf(m store.Merchant, r *wire.PayinRequest, node payment.ID) (*CreateOp, error) {
+	op, err := s.NewCreateOp(m, r)
+	op.node = node
+	return op, err
 }

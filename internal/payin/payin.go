@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
@@ -27,21 +28,38 @@ type Options struct {
 	Processors processor.Accounts
 	Log        *slog.Logger
 	Links      transition.Links
+	// Node claims the work on charges.
+	Node     *cluster.Node
+	Recorder worker.Recorder
+	// ChargeWaker wakes the worker that charges pay-ins.
+	ChargeWaker *worker.Waker
+	// Inline runs each call of the worker where it is claimed: for simulations.
+	Inline bool
 }
 
 // Service implements the use cases of pay-ins. It is safe for concurrent use.
 type Service struct {
 	Options
 
-	breakers *worker.Breakers // of calls for charges, per processor
-	mu       sync.Mutex
-	charging map[payment.ID]*charging // by order
+	breakers *worker.Breakers // of calls for charges, per account
+	calls    *worker.Pools    // of the same, also of requests
+	turn     worker.Turn[string]
+
+	mu         sync.Mutex
+	charging   map[payment.ID]*charging // by order
+	unrecorded []*recordCharge          // results of requests whose commit failed
 }
 
 // New returns a Service.
 func New(o Options) *Service {
-	return &Service{Options: o, breakers: worker.NewBreakers(o.Env.Clock), charging: map[payment.ID]*charging{}}
+	return &Service{
+		Options: o, breakers: worker.NewBreakers(o.Env.Clock), calls: worker.NewPools(chargeSlots, o.ChargeWaker, o.Inline),
+		charging: map[payment.ID]*charging{},
+	}
 }
+
+// Wait waits until no call of the worker is in flight.
+func (s *Service) Wait() { s.calls.Wait() }
 
 // charger returns the processor of a pay-in, which must support payments.
 func (s *Service) charger(name string) (processor.Charger, processor.Profile, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/write"
@@ -13,7 +12,7 @@ import (
 
 // withholdCharge opens a case, once per order, for a charge that differs from its
 // order. Nothing of the charge is stored: the order stays without one, and a
-// repeated request is sent to the processor again. The error is the answer to the merchant.
+// repeated request is sent to the processor again.
 func (s *Service) withholdCharge(ctx context.Context, processorName string, p *payment.Payin, differs error) error {
 	s.Log.ErrorContext(ctx, "charge differs from its order and is not shown", "processor", processorName, "externalId", p.ExternalID, "cause", differs)
 	open, err := s.Store.HasOpenCase(ctx, p.Merchant, p.ID, store.CaseCharge)
@@ -25,12 +24,9 @@ func (s *Service) withholdCharge(ctx context.Context, processorName string, p *p
 		if e, ok := errors.AsType[*processor.ChargeError](differs); ok {
 			params["field"] = e.Field
 		}
-		err = s.Writer.DoWithoutCancel(ctx, write.OpenCase{Case: store.Case{
+		return s.Writer.DoWithoutCancel(ctx, write.OpenCase{Case: store.Case{
 			ID: s.Env.IDs.NewID(s.Env.Clock.Now()), Merchant: p.Merchant, Kind: store.CaseCharge, Subject: p.ID, Amount: p.Amount, Params: params,
 		}})
-		if err != nil {
-			return err
-		}
 	}
-	return problem.New(problem.ProcessorRefused, "The processor's charge differs from the order, so it is not shown. The order exists; the operator has a case for it.").With(differs)
+	return nil
 }

@@ -91,6 +91,7 @@ const (
 	EventPayinChargeback        EventType = "payin.chargeback"
 	EventPayinUnderpaid         EventType = "payin.underpaid"
 	EventPayinOverpaid          EventType = "payin.overpaid"
+	EventPayinUpdated           EventType = "payin.updated" // its charge is there, after the answer
 	EventPayoutCreated          EventType = "payout.created"
 	EventPayoutProcessing       EventType = "payout.processing"
 	EventPayoutCompleted        EventType = "payout.completed"
@@ -140,6 +141,7 @@ const (
 	OnCancel          Trigger = "cancel"           // the merchant cancels it
 	OnFail            Trigger = "fail"             // the processor refuses the order
 	OnAttemptRefused  Trigger = "attempt_refused"  // a card was refused; the payer may try again
+	OnRegister        Trigger = "register"         // the processor has registered its charge, after the answer
 	OnRefundPart      Trigger = "refund_part"      // a partial refund
 	OnRefundAll       Trigger = "refund_all"       // refunds reach what was paid
 	OnDispute         Trigger = "dispute"          // the payer disputes it
@@ -171,6 +173,7 @@ var PayinTable = Table[PayinStatus]{
 	{PayinPending, OnCancel, PayinCanceled, "", EventPayinCanceled},
 	{PayinPending, OnFail, PayinFailed, "", EventPayinFailed},
 	{PayinPending, OnAttemptRefused, PayinPending, "", ""},
+	{PayinPending, OnRegister, PayinPending, "", EventPayinUpdated},
 
 	{PayinProcessing, OnPay, PayinPaid, ledger.Received, EventPayinPaid},
 	{PayinProcessing, OnPayShort, PayinProcessing, ledger.Received, EventPayinUnderpaid},
@@ -224,7 +227,7 @@ var PayinTable = Table[PayinStatus]{
 // PayinTriggers lists what can happen to a pay-in.
 var PayinTriggers = []Trigger{
 	OnProcess, OnPay, OnPayShort, OnApply, OnApplyShort, OnPayMore, OnExpire, OnCancel, OnFail, OnAttemptRefused,
-	OnRefundPart, OnRefundAll, OnDispute, OnDisputeMore, OnWin, OnWinRefunded, OnWinChargedBack, OnWinPart, OnLose, OnLosePart,
+	OnRegister, OnRefundPart, OnRefundAll, OnDispute, OnDisputeMore, OnWin, OnWinRefunded, OnWinChargedBack, OnWinPart, OnLose, OnLosePart,
 	OnReverse, OnReverseRefunded, OnReversePart,
 }
 

@@ -41,17 +41,17 @@ FAILED             -`
 // with an event or another change of the order; "." is illegal.
 const (
 	payinCells = `
-                   process    pay  pay_short apply apply_short pay_more expire  cancel   fail   attempt_refused refund_part        refund_all dispute  dispute_more win  win_refunded       win_charged_back win_part lose       lose_part reverse reverse_refunded   reverse_part
-PENDING            PROCESSING PAID =         PAID  =           .        EXPIRED CANCELED FAILED =               .                  .          .        .            .    .                  .                .        .          .         .       .                  .
-PROCESSING         .          PAID =         PAID  =           .        .       .        FAILED .               .                  .          .        .            .    .                  .                .        .          .         .       .                  .
-PAID               .          .    .         .     .           =        .       .        .      .               PARTIALLY_REFUNDED REFUNDED   DISPUTED .            .    .                  .                .        .          .         .       .                  .
-EXPIRED            .          PAID =         PAID  =           .        .       .        .      .               .                  .          .        .            .    .                  .                .        .          .         .       .                  .
-CANCELED           .          PAID =         PAID  =           .        .       .        .      .               .                  .          .        .            .    .                  .                .        .          .         .       .                  .
-FAILED             .          .    .         .     .           =        .       .        .      .               .                  .          .        .            .    .                  .                .        .          .         .       .                  .
-PARTIALLY_REFUNDED .          .    .         .     .           =        .       .        .      .               =                  REFUNDED   DISPUTED .            .    .                  .                .        .          .         .       .                  .
-REFUNDED           .          .    .         .     .           =        .       .        .      .               .                  .          .        .            .    .                  .                .        .          .         .       .                  .
-DISPUTED           .          .    .         .     .           =        .       .        .      .               .                  .          .        =            PAID PARTIALLY_REFUNDED CHARGEBACK       =        CHARGEBACK =         .       .                  =
-CHARGEBACK         .          .    .         .     .           =        .       .        .      .               .                  .          .        =            PAID PARTIALLY_REFUNDED .                =        .          =         PAID    PARTIALLY_REFUNDED =`
+                   process    pay  pay_short apply apply_short pay_more expire  cancel   fail   attempt_refused register refund_part        refund_all dispute  dispute_more win  win_refunded       win_charged_back win_part lose       lose_part reverse reverse_refunded   reverse_part
+PENDING            PROCESSING PAID =         PAID  =           .        EXPIRED CANCELED FAILED =               =        .                  .          .        .            .    .                  .                .        .          .         .       .                  .
+PROCESSING         .          PAID =         PAID  =           .        .       .        FAILED .               .        .                  .          .        .            .    .                  .                .        .          .         .       .                  .
+PAID               .          .    .         .     .           =        .       .        .      .               .        PARTIALLY_REFUNDED REFUNDED   DISPUTED .            .    .                  .                .        .          .         .       .                  .
+EXPIRED            .          PAID =         PAID  =           .        .       .        .      .               .        .                  .          .        .            .    .                  .                .        .          .         .       .                  .
+CANCELED           .          PAID =         PAID  =           .        .       .        .      .               .        .                  .          .        .            .    .                  .                .        .          .         .       .                  .
+FAILED             .          .    .         .     .           =        .       .        .      .               .        .                  .          .        .            .    .                  .                .        .          .         .       .                  .
+PARTIALLY_REFUNDED .          .    .         .     .           =        .       .        .      .               .        =                  REFUNDED   DISPUTED .            .    .                  .                .        .          .         .       .                  .
+REFUNDED           .          .    .         .     .           =        .       .        .      .               .        .                  .          .        .            .    .                  .                .        .          .         .       .                  .
+DISPUTED           .          .    .         .     .           =        .       .        .      .               .        .                  .          .        =            PAID PARTIALLY_REFUNDED CHARGEBACK       =        CHARGEBACK =         .       .                  =
+CHARGEBACK         .          .    .         .     .           =        .       .        .      .               .        .                  .          .        =            PAID PARTIALLY_REFUNDED .                =        .          =         PAID    PARTIALLY_REFUNDED =`
 	payoutCells = `
                    send       cancel   fail   complete  return   return_part
 PENDING            PROCESSING CANCELED FAILED .         .        .
@@ -81,6 +81,7 @@ expire           -                   payin.expired
 cancel           -                   payin.canceled
 fail             -                   payin.failed
 attempt_refused  -                   -
+register         -                   payin.updated
 refund_part      -                   payin.partially_refunded
 refund_all       -                   payin.refunded
 dispute          dispute_opened      payin.disputed
@@ -110,7 +111,7 @@ complete         refunded            refund.completed`
 // The events of the contract. Creation announces the first of each group.
 const webhookTypes = `
 payin.created payin.processing payin.paid payin.expired payin.canceled payin.failed payin.partially_refunded payin.refunded
-payin.disputed payin.dispute_won payin.chargeback payin.underpaid payin.overpaid
+payin.disputed payin.dispute_won payin.chargeback payin.underpaid payin.overpaid payin.updated
 payout.created payout.processing payout.completed payout.failed payout.canceled payout.returned
 refund.completed refund.failed`
 

@@ -51,6 +51,8 @@ func needsDamaged(v *Resolve, n *store.Needs) {
 		n.Sends(v.opened.Merchant, v.opened.Subject)
 	case "payins":
 		n.Payin(v.opened.Merchant, v.opened.Subject)
+	case "charges":
+		n.Charge(v.opened.Merchant, v.opened.Subject)
 	}
 }
 
@@ -72,6 +74,15 @@ func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
 			return store.ErrNotFound
 		}
 		c.SetPayin(p) // which schedules its expiry
+	case "charges":
+		w, ok := l.Charge(m, subject)
+		if !ok {
+			return store.ErrNotFound
+		}
+		if w.ClaimedBy.IsZero() && (w.State == store.ChargeWanted || w.State == store.ChargeToCancel) {
+			w.NextAt = l.Now() // if the row is still damaged, it is parked again
+			c.SetCharge(w)
+		}
 	case "events":
 		return retryDeliveries(v, l, c)
 	default:

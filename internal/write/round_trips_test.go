@@ -126,6 +126,8 @@ func (v *rounds) delivers(n int) int64 {
 func TestRoundTripsOfABatch(t *testing.T) {
 	g, count := coretest.NewCounting(t)
 	v := &rounds{Gateway: g, count: count}
+	coretest.WantRoundTrips(t, "pay-ins that the processor charges", 3, v.creates)
+	g.Processor(coretest.BankName, offlineBank{g.Bank})
 	g.Node.Lease.Drop() // deliveries are not claimed when they are created
 	coretest.WantRoundTrips(t, "pay-ins", 2, v.creates)
 	coretest.WantRoundTrips(t, "payments", 12, v.receives)
@@ -141,6 +143,7 @@ func TestRoundTripsOfABatch(t *testing.T) {
 func TestRoundTripsWithClaims(t *testing.T) {
 	g, count := coretest.NewCounting(t)
 	v := &rounds{Gateway: g, count: count}
+	g.Processor(coretest.BankName, offlineBank{g.Bank})
 	coretest.WantRoundTrips(t, "pay-ins", 2, v.creates)
 	coretest.WantRoundTrips(t, "payments", 13, v.receives)
 }

@@ -43,10 +43,12 @@ type Bank struct {
 	OnRead        func()           // called in each read of a feed; may be nil
 	OnQueryCharge func()           // called in each query of a charge; may be nil
 	OnSend        func()           // called before the guard of a transfer; may be nil
-	// AnswerCharge, AnswerTransfer and AnswerQuery, if set, replace the bank's own answers.
+	// AnswerCharge, AnswerTransfer, AnswerQuery and AnswerCancel, if set, replace the bank's own answers.
 	AnswerCharge   func(b *Bank, r processor.ChargeRequest) processor.ChargeAnswer
 	AnswerTransfer func(b *Bank, r processor.TransferRequest) processor.TransferAnswer
 	AnswerQuery    func(b *Bank, externalID string) processor.TransferReport
+	AnswerCancel   func(b *Bank, r processor.CancelRequest) processor.CancelAnswer
+	Cancels        int // requests to cancel a charge
 }
 
 // Sent is the time and the id of a transfer.
@@ -68,7 +70,7 @@ func NewBank() *Bank {
 		Now:       func() time.Time { return Start },
 		Transfers: map[string]*Transfer{}, Charges: map[string]*processor.ChargeReport{},
 		Profiled: processor.Profile{
-			Name: BankName, Methods: payment.Methods,
+			Name: BankName, Methods: payment.Methods, CancelsCharges: payment.Methods,
 			Transfer: processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: time.Minute, Timeout: 5 * time.Second},
 			Charge:   processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: time.Minute, Timeout: 4 * time.Second},
 		},
@@ -149,6 +151,25 @@ func (b *Bank) Charge(_ context.Context, r processor.ChargeRequest) processor.Ch
 		b.Charges[r.ExternalID] = &processor.ChargeReport{Lookup: processor.Found, State: processor.ChargeOpen}
 	}
 	return processor.ChargeAnswer{Outcome: processor.Done, Charge: processor.Charge{PIX: processortest.PIX(r)}}
+}
+
+// CancelCharge implements [processor.ChargeCanceler].
+func (b *Bank) CancelCharge(_ context.Context, r processor.CancelRequest) processor.CancelAnswer {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.Cancels++
+	charge := b.Charges[r.ExternalID]
+	switch {
+	case b.AnswerCancel != nil:
+		return b.AnswerCancel(b, r)
+	case charge == nil:
+		return processor.CancelAnswer{NotFound: true}
+	case len(charge.Payments) > 0:
+		return processor.CancelAnswer{Outcome: processor.Refused}
+	default:
+		charge.State = processor.ChargeCanceled
+		return processor.CancelAnswer{Outcome: processor.Done}
+	}
 }
 
 // QueryCharge implements [processor.Charger].

@@ -200,6 +200,9 @@ func (g *Gateway) Send() { g.T.Helper(); g.Run(g.Outgoing.Send) }
 // LookUp resolves unknown payouts.
 func (g *Gateway) LookUp() { g.T.Helper(); g.Run(g.Outgoing.LookUp) }
 
+// Charge carries on with charges, and cancels those of orders that ended.
+func (g *Gateway) Charge() { g.T.Helper(); g.Run(g.Payins.Charge) }
+
 // Apply applies notices.
 func (g *Gateway) Apply() { g.T.Helper(); g.Run(g.Notices.Apply) }
 

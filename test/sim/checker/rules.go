@@ -18,7 +18,7 @@ var payinSteps = map[statusStep]string{
 	{"PENDING", "CANCELED", ""}:                              "payin.canceled",
 	{"PENDING", "FAILED", ""}:                                "payin.failed",
 	{"PENDING", "PENDING", ""}:                               "", // a refused card
-	{"PENDING", "PENDING", "charge"}:                         "",
+	{"PENDING", "PENDING", "charge"}:                         "", // but see possibleEvents
 	{"EXPIRED", "EXPIRED", "charge"}:                         "", // the processor was still making it
 	{"PAID", "PAID", "charge"}:                               "", // a copy lacked the order, and its payment was listed first
 	{"CANCELED", "CANCELED", "charge"}:                       "",
@@ -48,6 +48,10 @@ var payinSteps = map[statusStep]string{
 	{"FAILED", "FAILED", ""}:                                 "payin.overpaid",
 	{"REFUNDED", "REFUNDED", ""}:                             "payin.overpaid",
 }
+
+// possibleEvents are the events of moves that may have none: an order that was answered
+// without its charge announces it.
+var possibleEvents = map[statusStep]string{{"PENDING", "PENDING", "charge"}: "payin.updated"}
 
 // payoutSteps are the moves of a payout and their events.
 var payoutSteps = map[statusStep]string{

@@ -1,0 +1,174 @@
+package payin
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
+)
+
+// The outcomes of calls about charges that a processor.Outcome does not name.
+const (
+	outcomeRegistering = "registering" // the processor has the charge, which cannot be paid yet
+	outcomeNotFound    = "not_found"   // by a look-up beyond the quiet period: the next call may make it
+	outcomeDiffers     = "differs"     // the charge is not the order's
+	outcomeOrderEnded  = "order_ended" // no call was made any more
+	outcomeNoCancel    = "not_cancelable"
+)
+
+// laterAfter is the shortest wait before a processor is called again that asked for a later
+// call, and longestLater the longest.
+const (
+	laterAfter   = 5 * time.Second
+	longestLater = 6 * time.Hour
+)
+
+// chargeWork is the work on one charge that this process has claimed: its calls change it,
+// and then it is recorded. MayExist is as it was before the claim.
+type chargeWork struct {
+	store.Charge
+
+	charger processor.Charger
+	profile processor.Profile
+	request processor.ChargeRequest
+
+	made    processor.Charge
+	failure *payment.Failure // of a refusal
+	differs error            // from the order
+	cause   error
+	wait    time.Duration // that the processor named
+	asked   bool          // the last call was a look-up
+	// canceling: the charge is to be canceled.
+	canceling bool
+	// report is the processor's report of a charge that has payments or failed.
+	report *processor.ChargeReport
+}
+
+// callAgain reports whether the processor may be called again at once.
+func (w *chargeWork) callAgain() bool {
+	return w.State == store.ChargeWanted && w.Outcome != outcomeRegistering && w.Outcome != processor.Later.String() &&
+		!errors.Is(w.cause, errClaimLost)
+}
+
+// call makes one call, and takes its answer: the charge is requested, under the same id, if
+// that is safe; else it is looked up.
+func (w *chargeWork) call(ctx context.Context, clock env.Clock) {
+	now := clock.Now()
+	w.Attempts++
+	if w.asked = w.toLookUp(now); w.asked {
+		w.takeReport(worker.Call(func() processor.ChargeReport {
+			return w.charger.QueryCharge(ctx, w.request.ExternalID)
+		}, func(cause error) processor.ChargeReport { return processor.ChargeReport{Cause: cause} }), clock.Now())
+		return
+	}
+	if w.FirstSentAt.IsZero() {
+		w.FirstSentAt = now
+	}
+	w.SentAt = now
+	w.take(worker.Call(func() processor.ChargeAnswer {
+		return w.charger.Charge(ctx, w.request)
+	}, func(cause error) processor.ChargeAnswer { return processor.ChargeAnswer{Cause: cause} }))
+}
+
+// toLookUp reports whether the next call must be a look-up: an earlier one may have made
+// the charge, and another one would make a second, or has been answered already. After an
+// unknown answer it is looked up even if a repeat is safe: the processor may refuse to repeat
+// it because it has the charge under other terms, from a past that a restored backup lacks.
+func (w *chargeWork) toLookUp(now time.Time) bool {
+	switch {
+	case !w.MayExist:
+		return false
+	case w.Outcome == processor.Unknown.String() && !w.asked:
+		return true
+	case w.Outcome == processor.Known.String() || w.Outcome == processor.Refused.String() || w.Outcome == outcomeRegistering:
+		return true
+	default:
+		return !w.profile.Charge.Repeatable(w.FirstSentAt, now)
+	}
+}
+
+// take takes the answer to a request of the charge. A refusal is final only if every
+// earlier request had no effect.
+func (w *chargeWork) take(a processor.ChargeAnswer) {
+	w.Outcome, w.cause, w.wait = a.Outcome.String(), a.Cause, a.Wait
+	switch a.Outcome {
+	case processor.Done:
+		w.found(a.Registering, a.Charge)
+	case processor.Refused:
+		if !w.MayExist {
+			w.State, w.failure = store.ChargeEnded, a.Failure
+		}
+	case processor.NotSent, processor.Later:
+	default:
+		w.MayExist = true
+	}
+}
+
+// takeReport takes the answer to a look-up.
+func (w *chargeWork) takeReport(r processor.ChargeReport, now time.Time) {
+	w.cause, w.wait = r.Cause, 0
+	c := r.Charge
+	switch {
+	case r.Lookup == processor.Found && (len(r.Payments) > 0 || r.State == processor.ChargeFailed):
+		w.report = &r
+		w.State, w.Outcome = store.ChargeEnded, string(r.State)
+	case r.Lookup == processor.Found && r.State == processor.ChargeRegistering:
+		w.found(true, c)
+	case r.Lookup == processor.Found && (c.PIX != nil || c.Boleto != nil || c.Card != nil):
+		if c.PIX != nil && c.PIX.ExpiresAt.Before(w.request.ExpiresAt) { // from that past
+			w.request.ExpiresAt = c.PIX.ExpiresAt
+		}
+		w.found(false, c)
+	case r.Lookup == processor.NotFound && w.proved(now):
+		w.Outcome, w.MayExist = outcomeNotFound, false
+	case w.Outcome == processor.Known.String() || w.Outcome == processor.Refused.String() || w.Outcome == outcomeRegistering: // it is asked again
+	default: // a charge that is not found may still be under way
+		w.Outcome = processor.Unknown.String()
+	}
+}
+
+// proved reports whether a "not found" now proves that no earlier request made the charge,
+// and that another one is safe in any case.
+func (w *chargeWork) proved(now time.Time) bool {
+	e := w.profile.Charge
+	return e.Repeatable(w.FirstSentAt, now) && e.Visible(w.FirstSentAt, now) && !now.Before(w.SentAt.Add(e.Timeout+e.QuietPeriod))
+}
+
+// found takes a charge that the processor has. One that differs from the order is
+// withheld.
+func (w *chargeWork) found(registering bool, c processor.Charge) {
+	w.MayExist = true
+	if registering {
+		w.Outcome = outcomeRegistering
+		return
+	}
+	w.Outcome, w.ProcessorID = processor.Done.String(), worker.Short(c.ProcessorID)
+	if w.differs = processor.CheckCharge(&w.profile, &w.request, &c); w.differs != nil {
+		w.State, w.Outcome, w.cause = store.ChargeWithheld, outcomeDiffers, w.differs
+		return
+	}
+	w.State, w.made = store.ChargeMade, c
+}
+
+// notSent takes the end of work without a call.
+func (w *chargeWork) notSent(cause error) {
+	w.Outcome, w.cause = processor.NotSent.String(), cause
+	w.Attempts++
+}
+
+// next is the wait before the next call.
+func (w *chargeWork) next(j worker.Jitter) time.Duration {
+	switch {
+	case !w.asked && (w.Outcome == processor.Known.String() || w.Outcome == processor.Refused.String()):
+		return 0 // it is looked up
+	case w.Outcome == processor.Later.String():
+		return max(j.Of(max(laterAfter, worker.After(chargeAgainAfter, w.Attempts))), min(w.wait, longestLater))
+	default:
+		return j.Of(max(time.Second, worker.After(chargeAgainAfter, w.Attempts)))
+	}
+}
