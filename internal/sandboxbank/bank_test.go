@@ -323,40 +323,6 @@ func TestForcedCharges(t *testing.T) {
 	}
 }
 
-// A canceled charge cannot be paid; one that was paid cannot be canceled.
-func TestCancelCharge(t *testing.T) {
-	h := newHarness(t, nil)
-	canceled, paid, unseen := h.chargeRequest(payment.PIX), h.chargeRequest(payment.PIX), h.chargeRequest(payment.PIX)
-	for _, request := range []processor.ChargeRequest{canceled, paid} {
-		if answer := h.driver.Charge(t.Context(), request); answer.Outcome != processor.Done {
-			t.Fatal(answer)
-		}
-	}
-	h.pay(paid, bankapi.ForceCharge{})
-	for name, c := range map[string]struct {
-		request processor.ChargeRequest
-		want    processor.CancelAnswer
-		state   processor.ChargeState
-	}{
-		"open":   {canceled, processor.CancelAnswer{Outcome: processor.Done}, processor.ChargeCanceled},
-		"paid":   {paid, processor.CancelAnswer{Outcome: processor.Refused}, processor.ChargeOpen},
-		"unseen": {unseen, processor.CancelAnswer{NotFound: true}, ""},
-	} {
-		for range 2 {
-			answer := h.driver.CancelCharge(t.Context(), processor.CancelRequest{ExternalID: c.request.ExternalID, Method: c.request.Method})
-			if answer.Outcome != c.want.Outcome || answer.NotFound != c.want.NotFound {
-				t.Errorf("%s: %+v", name, answer)
-			}
-			if state := h.driver.QueryCharge(t.Context(), c.request.ExternalID).State; state != c.state {
-				t.Errorf("%s: state %q", name, state)
-			}
-		}
-	}
-	if err := h.control.Charge(t.Context(), canceled, "pay", bankapi.ForceCharge{}); !errors.Is(err, bankapi.CodeStateForbids) {
-		t.Errorf("paid after it was canceled: %v", err)
-	}
-}
-
 func TestUnpaidChargeExpiresByItself(t *testing.T) {
 	h := newHarness(t, nil)
 	unpaid, paid := h.chargeRequest(payment.PIX), h.chargeRequest(payment.PIX)

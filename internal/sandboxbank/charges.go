@@ -33,7 +33,9 @@ func (c *charge) shown(now time.Time) (bankapi.Charge, error) {
 	if err != nil {
 		return bankapi.Charge{}, err
 	}
-	shown.PIX, shown.Boleto = instructions.PIX, instructions.Boleto
+	if shown.State != bankapi.ChargeRegistering {
+		shown.PIX, shown.Boleto = instructions.PIX, instructions.Boleto
+	}
 	for _, p := range c.payments {
 		shown.Payments = append(shown.Payments, p.shown())
 		for _, d := range p.disputes {
@@ -42,6 +44,9 @@ func (c *charge) shown(now time.Time) (bankapi.Charge, error) {
 	}
 	return shown, nil
 }
+
+// registrationTime is how long a charge with the fault Registering takes.
+const registrationTime = 10 * time.Second
 
 // validCharge reports whether a charge can be registered under these terms.
 func validCharge(externalID string, t *bankapi.ChargeTerms) bool {
@@ -80,6 +85,8 @@ func (b *Bank) putCharge(externalID string, terms bankapi.ChargeTerms, fault ban
 			switch {
 			case fault == bankapi.Refuse:
 				created.Refusal = bankapi.CodeChargeRefused
+			case fault == bankapi.Registering:
+				created.ReadyAt = now.Add(registrationTime)
 			case fault.Notifies():
 				created.NotifyFault = fault
 			}

@@ -57,7 +57,7 @@ func newFaults(profile FaultProfile) *faults {
 // arm returns false if there is no such operation or kind, or the count is not
 // between 1 and 1,000,000.
 func (f *faults) arm(fault bankapi.Fault) bool {
-	if !slices.Contains(bankapi.Operations, fault.Operation) || !slices.Contains(bankapi.FaultKinds, fault.Kind) ||
+	if !slices.Contains(bankapi.Operations, fault.Operation) || !armable(fault) ||
 		fault.Count < 1 || fault.Count > maxFaultCount {
 		return false
 	}
@@ -68,6 +68,10 @@ func (f *faults) arm(fault bankapi.Fault) bool {
 		f.charges.Add(int64(fault.Count))
 	}
 	return true
+}
+
+func armable(fault bankapi.Fault) bool {
+	return slices.Contains(bankapi.FaultKinds, fault.Kind) || fault.Kind == bankapi.Registering && fault.Operation == bankapi.OpCharge
 }
 
 func (f *faults) clear() {

@@ -42,6 +42,7 @@ type charge struct {
 	challenge   *cardPending // an attempt that waits for its payer
 	analysis    *cardPending // one that waits for the issuer
 	analyzedAt  time.Time
+	readyAt     time.Time // its registration takes until then
 	notifyFault bankapi.FaultKind
 	reordered   bool // its first notice was delayed
 }
@@ -130,7 +131,7 @@ func (l *ledger) applyCharge(r *record) error {
 	}
 	c := &charge{
 		externalID: created.ExternalID, terms: created.Terms, state: bankapi.ChargeOpen,
-		failure: created.Refusal, notifyFault: created.NotifyFault,
+		failure: created.Refusal, notifyFault: created.NotifyFault, readyAt: created.ReadyAt,
 	}
 	if created.Refusal != "" {
 		c.state = bankapi.ChargeFailed
@@ -283,6 +284,9 @@ func (l *ledger) announce(r *record, n *notice, fault bankapi.FaultKind, reorder
 func (c *charge) stateAt(now time.Time) bankapi.ChargeState {
 	if c.state == bankapi.ChargeOpen && len(c.payments) == 0 && !now.Before(c.terms.ExpiresAt) {
 		return bankapi.ChargeExpired
+	}
+	if c.state == bankapi.ChargeOpen && now.Before(c.readyAt) {
+		return bankapi.ChargeRegistering
 	}
 	return c.state
 }

@@ -36,6 +36,7 @@ type chargeCreated struct {
 	Terms       bankapi.ChargeTerms `json:"terms"`
 	Refusal     bankapi.Code        `json:"refusal,omitempty"`
 	NotifyFault bankapi.FaultKind   `json:"notifyFault,omitempty"`
+	ReadyAt     time.Time           `json:"readyAt,omitzero"` // its registration takes until then
 }
 
 // chargeEnded expires or fails a charge. An attempt that failed leaves it open.

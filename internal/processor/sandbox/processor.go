@@ -128,6 +128,7 @@ func (p *Processor) Charge(ctx context.Context, r processor.ChargeRequest) proce
 	answer := processor.ChargeAnswer{Outcome: outcome, Cause: result.cause()}
 	switch outcome {
 	case processor.Done:
+		answer.Registering = body.State == bankapi.ChargeRegistering
 		answer.Charge = chargeOf(body.Method, body.PIX, body.Boleto)
 	case processor.Refused:
 		answer.Failure = failureOf(result.code)
@@ -148,7 +149,7 @@ func (p *Processor) QueryCharge(ctx context.Context, externalID string) processo
 		return processor.ChargeReport{Cause: errOtherID}
 	}
 	switch body.State {
-	case bankapi.ChargeOpen, bankapi.ChargeAnalysis, bankapi.ChargeExpired, bankapi.ChargeCanceled, bankapi.ChargeFailed:
+	case bankapi.ChargeRegistering, bankapi.ChargeOpen, bankapi.ChargeAnalysis, bankapi.ChargeExpired, bankapi.ChargeCanceled, bankapi.ChargeFailed:
 	default:
 		return processor.ChargeReport{Cause: fmt.Errorf("sandbox: bank reports unknown state %q", body.State)}
 	}

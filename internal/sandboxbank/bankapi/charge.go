@@ -33,11 +33,12 @@ type ChargeState string
 
 // The states of a charge.
 const (
-	ChargeOpen     ChargeState = "open"
-	ChargeAnalysis ChargeState = "analysis"
-	ChargeExpired  ChargeState = "expired"
-	ChargeCanceled ChargeState = "canceled"
-	ChargeFailed   ChargeState = "failed"
+	ChargeRegistering ChargeState = "registering"
+	ChargeOpen        ChargeState = "open"
+	ChargeAnalysis    ChargeState = "analysis"
+	ChargeExpired     ChargeState = "expired"
+	ChargeCanceled    ChargeState = "canceled"
+	ChargeFailed      ChargeState = "failed"
 )
 
 // Charge is a charge as the bank shows it.

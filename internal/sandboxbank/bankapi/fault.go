@@ -54,7 +54,11 @@ const (
 	Delayed FaultKind = "delayed"
 )
 
-// FaultKinds lists the kinds that can be armed.
+// Registering registers a charge 10 s later; until then it is shown without what its payer
+// needs. It can be armed for charges only.
+const Registering FaultKind = "registering"
+
+// FaultKinds lists the kinds that can be armed for every operation.
 var FaultKinds = []FaultKind{
 	Refuse, NotSent, Later, Known, TimeoutBefore, TimeoutAfter, ServerErrorAfter, Late, Garbage,
 	NotifyTwice, NotifyReordered, NotifyNever,
