@@ -223,22 +223,7 @@ func (v *exercise) change(count int) {
 			c.AddAttempt(store.Attempt{Merchant: m, Delivery: delivery.ID, Number: 1})
 			must(t, c.Post(v.merchants[i].ID, p.ID, ledger.Fund("bank", 5)))
 		}
-		for _, q := range l.DuePayouts(toSend) {
-			q.Version, q.Step, q.NextAt = q.Version+1, payment.StepAccepted, l.Now()
-			c.SetPayout(q)
-		}
-		for _, d := range l.DueDeliveries(m) {
-			d.Claim(v.node, l.Now())
-			c.SetDelivery(d)
-		}
-		for _, notice := range l.DueNotices("bank") {
-			notice.ClaimedBy, notice.NextAt = v.node, time.Time{}
-			c.SetNotice(notice)
-		}
-		for _, charge := range l.DueCharges("bank") {
-			charge.ClaimedBy, charge.NextAt = v.node, time.Time{}
-			c.SetCharge(charge)
-		}
+		v.claimDue(l, c, toSend)
 		node, _ := l.Node(v.node)
 		node.Heartbeat++
 		c.SetNode(node)
@@ -246,6 +231,26 @@ func (v *exercise) change(count int) {
 		installation.Epoch++
 		c.SetInstallation(installation)
 	})
+}
+
+// claimDue claims what is due.
+func (v *exercise) claimDue(l *store.Loaded, c *store.Changes, toSend store.DuePayouts) {
+	for _, q := range l.DuePayouts(toSend) {
+		q.Version, q.Step, q.NextAt = q.Version+1, payment.StepAccepted, l.Now()
+		c.SetPayout(q)
+	}
+	for _, d := range l.DueDeliveries(toSend.Merchant) {
+		d.Claim(v.node, l.Now())
+		c.SetDelivery(d)
+	}
+	for _, notice := range l.DueNotices("bank") {
+		notice.ClaimedBy, notice.NextAt = v.node, time.Time{}
+		c.SetNotice(notice)
+	}
+	for _, charge := range l.DueCharges("bank") {
+		charge.ClaimedBy, charge.NextAt = v.node, time.Time{}
+		c.SetCharge(charge)
+	}
 }
 
 // finish records the attempts of deliveries once more, as after a process that was
