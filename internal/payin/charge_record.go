@@ -146,7 +146,7 @@ func (v *recordCharge) after(l *store.Loaded, row store.Charge, p *payment.Payin
 	case v.canceling && next.State == store.ChargeToCancel:
 		next.NextAt = l.Now().Add(v.wait)
 	case v.canceling:
-	case ended && next.MayExist && v.report == nil:
+	case ended && next.MayExist:
 		next.State, next.Attempts = store.ChargeToCancel, 0
 		if next.ClaimedBy.IsZero() {
 			next.NextAt = l.Now()

@@ -45,7 +45,7 @@ type chargeWork struct {
 	asked   bool          // the last call was a look-up
 	// canceling: the charge is to be canceled.
 	canceling bool
-	// report is the processor's report of a charge that has payments or failed.
+	// report is the processor's report of a charge that has payments, or a state of its own.
 	report *processor.ChargeReport
 }
 
@@ -109,24 +109,31 @@ func (w *chargeWork) take(a processor.ChargeAnswer) {
 	}
 }
 
-// takeReport takes the answer to a look-up.
+// takeReport takes the answer to a look-up. A charge that can still be paid is the order's,
+// even if it has payments, which may be booked elsewhere already; one that cannot ends it.
 func (w *chargeWork) takeReport(r processor.ChargeReport, now time.Time) {
 	w.cause, w.wait = r.Cause, 0
 	c := r.Charge
-	switch {
-	case r.Lookup == processor.Found && (len(r.Payments) > 0 || r.State == processor.ChargeFailed):
+	found, paid, payable := r.Lookup == processor.Found, len(r.Payments)+len(r.Disputes) > 0, c.PIX != nil || c.Boleto != nil || c.Card != nil
+	if found && (paid || r.State == processor.ChargeAnalysis || r.State == processor.ChargeExpired && !payable) {
 		w.report = &r
-		w.State, w.Outcome = store.ChargeEnded, string(r.State)
-	case r.Lookup == processor.Found && r.State == processor.ChargeRegistering:
+	}
+	switch {
+	case found && !paid && (r.State == processor.ChargeFailed || r.State == processor.ChargeCanceled):
+		w.State, w.Outcome, w.MayExist, w.failure = store.ChargeEnded, processor.Refused.String(), false, r.Failure
+		if r.State == processor.ChargeCanceled {
+			w.failure = &payment.Failure{Code: "charge_canceled", Message: "The charge was canceled at the processor."}
+		}
+	case found && r.State == processor.ChargeRegistering:
 		w.found(true, c)
-	case r.Lookup == processor.Found && (c.PIX != nil || c.Boleto != nil || c.Card != nil):
-		if c.PIX != nil && c.PIX.ExpiresAt.Before(w.request.ExpiresAt) { // from that past
+	case found && payable:
+		if c.PIX != nil && c.PIX.ExpiresAt.Before(w.request.ExpiresAt) { // from a past that a restored backup lacks
 			w.request.ExpiresAt = c.PIX.ExpiresAt
 		}
 		w.found(false, c)
 	case r.Lookup == processor.NotFound && w.proved(now):
 		w.Outcome, w.MayExist = outcomeNotFound, false
-	case w.Outcome == processor.Known.String() || w.Outcome == processor.Refused.String() || w.Outcome == outcomeRegistering: // it is asked again
+	case w.Outcome == processor.Known.String() || w.Outcome == processor.Refused.String() || w.Outcome == outcomeRegistering: // it is looked up again
 	default: // a charge that is not found may still be under way
 		w.Outcome = processor.Unknown.String()
 	}

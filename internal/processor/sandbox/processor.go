@@ -125,6 +125,9 @@ func (p *Processor) Charge(ctx context.Context, r processor.ChargeRequest) proce
 	if outcome == processor.Done && (body.ExternalID != r.ExternalID || body.Amount != r.Amount || body.Method != terms.Method) {
 		return processor.ChargeAnswer{Cause: errOtherID}
 	}
+	if outcome == processor.Done && (body.State == bankapi.ChargeCanceled || body.State == bankapi.ChargeFailed) {
+		return processor.ChargeAnswer{Outcome: processor.Known, Cause: fmt.Errorf("sandbox: bank has an earlier charge, which is %s", body.State)}
+	}
 	answer := processor.ChargeAnswer{Outcome: outcome, Cause: result.cause()}
 	switch outcome {
 	case processor.Done:

@@ -1,0 +1,95 @@
+package payin_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/processortest"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// known makes the bank answer that it has the charge already, in a state and with its code if
+// it is payable.
+func known(g *coretest.Gateway, state processor.ChargeState, payable bool) {
+	g.Bank.AnswerCharge = func(b *coretest.Bank, r processor.ChargeRequest) processor.ChargeAnswer {
+		c := b.Charges[r.ExternalID]
+		if c == nil {
+			c = &processor.ChargeReport{Lookup: processor.Found}
+			b.Charges[r.ExternalID] = c
+		}
+		c.State = state
+		if payable {
+			c.Charge = processor.Charge{PIX: processortest.PIX(r)}
+		}
+		return processor.ChargeAnswer{Outcome: processor.Known}
+	}
+}
+
+// A restored database lacks an order whose payment was booked without it. The repeated
+// request finds the charge, although nothing of its payment is left to be booked.
+func TestFoundChargeWhosePaymentIsBooked(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		externalID := g.Store.ExternalID(&g.Merchant, payment.OperationPayin, "order")
+		g.Bank.Receive(externalID, "pay-1", 40_00)
+		g.ReadFeeds()
+		known(g, processor.ChargeOpen, true)
+		p, err := create(g, coretest.PayinRequest("order", ""))
+		if err != nil || !p.Ready() || p.Status != payment.PayinPending {
+			t.Errorf("answered %+v, %v", p, err)
+		}
+		if c := work(g, p); c.State != store.ChargeMade {
+			t.Errorf("left to do: %+v", c)
+		}
+		g.WantPayin(p, payment.PayinPending, 0, 0)
+	})
+}
+
+// The payment of a found charge is booked with it.
+func TestFoundChargeWithPayment(t *testing.T) {
+	for name, payable := range map[string]bool{"with its code": true, "without its code": false} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				g.Bank.Receive(g.Store.ExternalID(&g.Merchant, payment.OperationPayin, "order"), "pay-1", 100_00)
+				known(g, processor.ChargeOpen, payable)
+				p, err := create(g, coretest.PayinRequest("order", ""))
+				if err != nil || p.Ready() != payable || p.Status != payment.PayinPaid {
+					t.Errorf("answered %+v, %v", p, err)
+				}
+				if c := work(g, p); c.State == store.ChargeWanted || !c.NextAt.IsZero() {
+					t.Errorf("left to do: %+v", c)
+				}
+				g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+			})
+		})
+	}
+}
+
+// A found charge that can no longer be paid ends its order.
+func TestFoundChargeThatEnded(t *testing.T) {
+	for state, status := range map[processor.ChargeState]payment.PayinStatus{
+		processor.ChargeCanceled: payment.PayinFailed,
+		processor.ChargeFailed:   payment.PayinFailed,
+		processor.ChargeExpired:  payment.PayinExpired,
+		processor.ChargeAnalysis: payment.PayinProcessing,
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				known(g, state, false)
+				p, err := create(g, coretest.PayinRequest("order", ""))
+				if refused := status == payment.PayinFailed; refused != problem.Is(err, problem.ProcessorRefused) || !refused && err != nil || p.Status != status {
+					t.Errorf("answered %+v, %v", p, err)
+				}
+				g.Pass(time.Hour)
+				g.Charge()
+				again, replayed, err := g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", ""))
+				if err != nil || !replayed || again.Status != status || work(g, p).State != store.ChargeEnded {
+					t.Errorf("repeated: %+v, %v; left to do: %+v", again, err, work(g, p))
+				}
+			})
+		})
+	}
+}
