@@ -12,6 +12,7 @@ import (
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/sandboxbank"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
+	"github.com/porteira/porteira/test/sim/checker"
 )
 
 const (
@@ -28,6 +29,8 @@ type bank struct {
 	source      env.Env
 	unreachable bool
 	stepAt      time.Duration // of its next step; 0 while none is scheduled
+	charges     map[string]*checker.BankCharge
+	chargeIDs   []string // of charges, in the order of their registration
 }
 
 func (b *bank) open() error {
@@ -129,6 +132,7 @@ func (b *bank) serve(r *http.Request, body []byte) (answer *http.Response, err e
 	}()
 	defer b.scheduleStep() // for work due after this call
 	b.bank.Handler().ServeHTTP(w, r)
+	b.noteCharge(r.Method, r.URL.Path, body, w.Code)
 	return recorded(r, w), nil
 }
 

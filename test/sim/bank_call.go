@@ -28,6 +28,9 @@ func (t *bankTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	c := &bankCall{transport: t, request: r, body: body}
 	c.classify()
 	c.state = s.stateOf(c.externalID)
+	if c.transfer && c.operation == bankapi.OpQuery && c.state == "PENDING" && s.checker.Rewound {
+		c.state = "PENDING in a copy" // the bank lists a transfer that the copy lacks
+	}
 	if s.bank.unreachable {
 		s.trace.linef("%s %s: bank is unreachable", n.name, c.name())
 		return nil, errDial
@@ -58,6 +61,7 @@ type bankCall struct {
 	body       []byte
 	operation  bankapi.Operation // "" for a list
 	transfer   bool              // about a transfer, not a charge
+	cancel     bool              // of a charge
 	externalID string
 	state      string // of the order, when the call begins
 }
@@ -72,6 +76,8 @@ func (c *bankCall) classify() {
 		c.operation, c.transfer, c.externalID = bankapi.OpQuery, true, path[len("/transfers/"):]
 	case c.request.Method == http.MethodPut && strings.HasPrefix(path, "/charges/"):
 		c.operation, c.externalID = bankapi.OpCharge, path[len("/charges/"):]
+	case strings.HasPrefix(path, "/charges/") && strings.HasSuffix(path, "/cancel"):
+		c.cancel, c.externalID = true, strings.TrimSuffix(path[len("/charges/"):], "/cancel")
 	case strings.HasPrefix(path, "/charges/"):
 		c.operation, c.externalID = bankapi.OpQuery, path[len("/charges/"):]
 	}
@@ -88,6 +94,8 @@ func (c *bankCall) group() string {
 		return "transfer"
 	case c.operation == bankapi.OpCharge:
 		return "charge"
+	case c.cancel:
+		return "cancel"
 	case c.operation == bankapi.OpQuery && c.transfer:
 		return "look-up, payout"
 	case c.operation == bankapi.OpQuery:
@@ -100,14 +108,19 @@ func (c *bankCall) group() string {
 func (c *bankCall) drawFault() string {
 	s := c.transport.node.sim
 	switch c.operation {
+	case "":
+		if c.cancel {
+			return s.drawFault(s.plan.calls/2, c.group(), c.state, callFaults)
+		}
+		return s.drawFault(s.plan.queries/4, c.group(), c.state, callFaults)
 	case bankapi.OpTransfer:
 		return s.drawFault(s.plan.calls, c.group(), c.state, callFaults, callFaults, transferFaults)
 	case bankapi.OpCharge:
-		return s.drawFault(s.plan.calls/2, c.group(), c.state, callFaults)
+		return s.drawFault(s.plan.calls/2, c.group(), c.state, callFaults, []string{registering})
 	case bankapi.OpQuery:
 		return s.drawFault(s.plan.queries, c.group(), c.state, callFaults, callFaults, []string{stale})
 	default:
-		return s.drawFault(s.plan.queries/4, c.group(), c.state, callFaults)
+		return ""
 	}
 }
 
@@ -136,6 +149,8 @@ func (c *bankCall) carry(fault string) (*http.Response, error) {
 		return response(c.request, status, nil, []byte("no")), nil
 	case "refuse", "later", "known", "notify_twice", "notify_reordered", "notify_never":
 		s.bank.arm(bankapi.OpTransfer, bankapi.FaultKind(fault))
+	case registering:
+		s.bank.arm(bankapi.OpCharge, bankapi.Registering)
 	case "twice":
 		if _, err := s.bank.serve(c.request, c.body); err != nil {
 			return nil, err

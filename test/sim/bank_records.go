@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -67,6 +69,46 @@ func (b *bank) payments() (list []checker.BankPayment, err error) {
 		}
 		cursor = page.NextCursor
 	}
+}
+
+// noteCharge records what a call did to a charge.
+func (b *bank) noteCharge(method, path string, body []byte, status int) {
+	if status != http.StatusOK {
+		return
+	}
+	parts := strings.Split(path, "/") // "", "charges", id, action; "", "control", "charges", id, action
+	switch {
+	case method == http.MethodPut && len(parts) == 3 && parts[1] == "charges":
+		var terms struct {
+			Amount money.Cents `json:"amount"`
+		}
+		if err := json.Unmarshal(body, &terms); err != nil {
+			b.sim.fail(err)
+		}
+		if b.charges[parts[2]] == nil {
+			b.charges[parts[2]] = &checker.BankCharge{ExternalID: parts[2], Amount: int64(terms.Amount)}
+			b.chargeIDs = append(b.chargeIDs, parts[2])
+		}
+	case method == http.MethodPost && len(parts) == 4 && parts[1] == "charges" && parts[3] == "cancel":
+		b.endCharge(parts[2])
+	case method == http.MethodPost && len(parts) == 5 && parts[2] == "charges" && (parts[4] == "expire" || parts[4] == "fail" && !bytes.Contains(body, []byte(`"attempt":true`))):
+		b.endCharge(parts[3])
+	}
+}
+
+func (b *bank) endCharge(externalID string) {
+	if c := b.charges[externalID]; c != nil {
+		c.Ended = true
+	}
+}
+
+// registered lists the bank's charges.
+func (b *bank) registered() []checker.BankCharge {
+	list := make([]checker.BankCharge, len(b.chargeIDs))
+	for i, id := range b.chargeIDs {
+		list[i] = *b.charges[id]
+	}
+	return list
 }
 
 func (b *bank) get(path string, into any) error {

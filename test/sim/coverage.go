@@ -32,7 +32,8 @@ type required struct {
 // requirements grow with the run: rare states need many seeds.
 var requirements = []required{
 	{200, "transfer", slices.Concat(callFaults, transferFaults), []string{"PROCESSING intent"}},
-	{200, "charge", callFaults, []string{"PENDING"}},
+	{200, "charge", append(slices.Clone(callFaults), registering), []string{"PENDING"}},
+	{200, "cancel", callFaults, []string{"CANCELED", "EXPIRED"}},
 	{200, "list", callFaults, []string{none}},
 	{200, "look-up, pay-in", callFaults, []string{"PENDING", "PAID"}},
 	{1000, "look-up, pay-in", callFaults, []string{"EXPIRED", "CANCELED", "DISPUTED"}},

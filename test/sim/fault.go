@@ -27,6 +27,9 @@ var callFaults = []string{
 // transferFaults are faults of a transfer in the bank itself, besides callFaults.
 var transferFaults = []string{"refuse", "later", "known", "delayed", "notify_twice", "notify_reordered", "notify_never"}
 
+// registering is a charge whose registration takes a while.
+const registering = "registering"
+
 // stale is an old answer to a look-up.
 const stale = "stale"
 

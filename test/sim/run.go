@@ -118,7 +118,7 @@ func (s *simulation) open() (err error) {
 		return err
 	}
 	source, _ := env.Virtual(startTime, s.options.Seed+1<<32)
-	s.bank = &bank{sim: s, source: source}
+	s.bank = &bank{sim: s, source: source, charges: map[string]*checker.BankCharge{}}
 	if err := s.bank.open(); err != nil {
 		return err
 	}

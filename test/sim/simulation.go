@@ -82,6 +82,7 @@ func (s *simulation) compare(final bool) {
 		s.fail(err)
 		return
 	}
+	s.records.Charges = s.bank.registered()
 	s.violations = append(s.violations, s.checker.Compare(&s.records, final)...)
 }
 

@@ -180,6 +180,8 @@ func (c *Checker) apply(l *line) {
 		c.applyCase(l)
 	case foundTable:
 		c.applyFound(l)
+	case chargeTable:
+		c.applyCharge(l)
 	}
 }
 
@@ -200,7 +202,7 @@ func (c *Checker) forbid(l *line) {
 // orderOf is the order that a changed row belongs to, or nil.
 func (c *Checker) orderOf(l *line) *order {
 	switch l.table {
-	case payinTable, payoutTable, sendTable:
+	case payinTable, payoutTable, sendTable, chargeTable:
 		return c.orders[l.key]
 	case postingTable:
 		if e := c.entries[l.key]; e != nil {

@@ -24,10 +24,12 @@ func (c *Checker) Compare(r *Records, final bool) []Violation {
 	v.compareTransfers()
 	v.comparePayouts()
 	v.comparePayments()
+	v.compareCharges()
 	v.compareArrivals()
 	v.compareDeliveries()
 	if final {
 		v.compareEnd()
+		v.compareChargesEnd()
 		v.compareSums()
 		v.compareMoney()
 	}

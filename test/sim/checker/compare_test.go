@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,11 @@ func (s *scene) finish() {
 	s.clock.Advance(2 * time.Hour)
 	_, err := s.Payins.Expire(s.ctx)
 	s.must(err)
+	s.withLease(func(ctx context.Context) {
+		_, err := s.Payins.Charge(ctx)
+		s.must(err)
+	})
+	s.records.Charges[0].Ended = true
 	s.deliver(200)
 	s.applyNotices()
 	s.wantSound()
@@ -28,6 +34,7 @@ func (r *Records) clone() *Records {
 		Transfers:  append([]BankTransfer(nil), r.Transfers...),
 		Payments:   append([]BankPayment(nil), r.Payments...),
 		Deliveries: append([]ReceivedDelivery(nil), r.Deliveries...),
+		Charges:    append([]BankCharge(nil), r.Charges...),
 	}
 	for _, o := range r.Orders {
 		copied := *o
@@ -100,6 +107,10 @@ var differences = []struct {
 	{"a payment of another amount", false, SingleReceipt, "is booked as", func(r *Records) { r.Payments[0].Amount++ }},
 	{"a payment of another order", false, SingleReceipt, "is booked as", func(r *Records) { r.Payments[0].ExternalID = r.Payments[1].ExternalID }},
 	{"a lost payment", true, Incoming, "is not booked", func(r *Records) { r.Payments = append(r.Payments, BankPayment{"Z", "x", 5, "EZ"}) }},
+	{"a charge without a pay-in", false, SingleCharge, "without a pay-in", func(r *Records) { r.Charges[0].ExternalID = "x" }},
+	{"two charges", false, SingleCharge, "two charges", func(r *Records) { r.Charges = append(r.Charges, r.Charges[0]) }},
+	{"another amount was charged", false, SingleCharge, "the bank charges 7701 of 7700", func(r *Records) { r.Charges[0].Amount++ }},
+	{"a charge that was not requested", false, SingleCharge, "never requested", func(r *Records) { r.Charges[0] = BankCharge{r.order("in-open").ExternalID, 5_000, false} }},
 	{"a delivery without an event", false, Events, "does not exist", func(r *Records) { r.Deliveries[0].EventID = "evt_0" }},
 	{"a delivery with another body", false, Events, "was received as", func(r *Records) { r.Deliveries[0].Body = []byte("{}") }},
 	{"a delivery to another URL", false, Events, "was sent to", func(r *Records) { r.Deliveries[0].URL = "https://elsewhere.example" }},
@@ -147,6 +158,15 @@ func TestStateIsCompared(t *testing.T) {
 		o.claimedBy = rowID{}
 		o.events[0].delivery.claimed = 16
 		s.want("a claimed delivery", s.checker.Compare(&s.records, true), Progress, "is claimed")
+		o = s.checker.references[orderName{rowID(s.merchant.ID), Payin, "in-made"}]
+		for _, state := range []string{"wanted", "cancel"} {
+			o.charge.state = state
+			s.want("work on a charge", s.checker.Compare(&s.records, true), Progress, "its charge is "+state+" at the end")
+		}
+		for _, status := range []string{"CANCELED", "EXPIRED"} {
+			o.status = status
+			s.want("a charge that can be paid", s.checker.Compare(&s.records, true), SingleCharge, "can still be paid")
+		}
 	})
 }
 

@@ -2,15 +2,18 @@ package checker
 
 // Parts of corrupting statements.
 const (
-	ofDone      = " WHERE payout_id = (SELECT id FROM payouts WHERE reference_id = 'out-done')"
-	ofSent      = " WHERE payout_id = (SELECT id FROM payouts WHERE reference_id = 'out-sent')"
-	addPosting  = "INSERT INTO postings (merchant_id, entry_id, line, kind, subject_id, account, amount, balance_after, created_at) "
-	addSend     = "INSERT INTO payout_sends (merchant_id, payout_id, number, processor, body_hash, node, deadline, outcome, evidence, created_at, ended_at) "
-	addEvent    = "INSERT INTO events (merchant_id, number, id, type, subject_id, version, body, created_at) "
-	addDelivery = "INSERT INTO deliveries (merchant_id, id, event_number, subject_id, url, state, attempts, schedule_step, next_at, claimed_by, case_id, created_at, updated_at) "
-	addCase     = "INSERT INTO cases (merchant_id, id, kind, subject_id, amount, params, resolution, created_at, closed_at, stops_payouts) "
-	addReceipt  = "INSERT INTO receipts (merchant_id, id, payin_id, processor, external_id, order_id, end_to_end_id, amount, applied, paid_at, created_at) "
-	addPayin    = `INSERT INTO payins (merchant_id, id, external_id, reference_id, method, amount, status, version, processor, processor_id, webhook_url,
+	ofDone     = " WHERE payout_id = (SELECT id FROM payouts WHERE reference_id = 'out-done')"
+	ofSent     = " WHERE payout_id = (SELECT id FROM payouts WHERE reference_id = 'out-sent')"
+	addPosting = "INSERT INTO postings (merchant_id, entry_id, line, kind, subject_id, account, amount, balance_after, created_at) "
+	addSend    = "INSERT INTO payout_sends (merchant_id, payout_id, number, processor, body_hash, node, deadline, outcome, evidence, created_at, ended_at) "
+	addCharge  = `INSERT INTO charges (merchant_id, payin_id, number, account, state, may_exist, next_at, attempts, claimed_by, first_sent_at, sent_at, outcome, cause,
+		processor_id, created_at, updated_at) `
+	restOfCharge = ", 1, 0, '', 0, 0, '', '', '', 1, 1 "
+	addEvent     = "INSERT INTO events (merchant_id, number, id, type, subject_id, version, body, created_at) "
+	addDelivery  = "INSERT INTO deliveries (merchant_id, id, event_number, subject_id, url, state, attempts, schedule_step, next_at, claimed_by, case_id, created_at, updated_at) "
+	addCase      = "INSERT INTO cases (merchant_id, id, kind, subject_id, amount, params, resolution, created_at, closed_at, stops_payouts) "
+	addReceipt   = "INSERT INTO receipts (merchant_id, id, payin_id, processor, external_id, order_id, end_to_end_id, amount, applied, paid_at, created_at) "
+	addPayin     = `INSERT INTO payins (merchant_id, id, external_id, reference_id, method, amount, status, version, processor, processor_id, webhook_url,
 		webhook_disabled, details, personal, fingerprint, paid_amount, refunded_amount, fee, end_to_end_id, late, failure, expires_at, paid_at, next_at, created_at, updated_at) `
 	restOfPayin = `processor, processor_id, webhook_url, webhook_disabled, details, personal, fingerprint, paid_amount, refunded_amount, fee, end_to_end_id, late,
 		failure, expires_at, paid_at, next_at, created_at, updated_at FROM payins WHERE reference_id = 'in-open'`
@@ -68,6 +71,24 @@ var corruptions = []struct {
 	{"money cleared with another processor", Ledger, "uses the clearing account of other", []string{
 		addPosting + "SELECT merchant_id, $1, 0, 'payout_paid', id, 'clearing:other', 1, 1, 1 FROM payouts WHERE reference_id = 'out-new'",
 	}},
+
+	{"a charge that begins made", SingleCharge, "begins as made", []string{
+		addCharge + "SELECT merchant_id, id, 1, processor, 'made', 1" + restOfCharge + "FROM payins WHERE reference_id = 'in-open'"}},
+	{"a second charge", SingleCharge, "charge 2 at bank begins as wanted", []string{
+		addCharge + "SELECT merchant_id, id, 2, processor, 'wanted', 1" + restOfCharge + "FROM payins WHERE reference_id = 'in-made'"}},
+	{"a charge at another account", SingleCharge, "charge 1 at other begins as", []string{
+		addCharge + "SELECT merchant_id, id, 1, 'other', 'wanted', 1" + restOfCharge + "FROM payins WHERE reference_id = 'in-open'"}},
+	{"a charge of a payout", SingleCharge, "which is not a pay-in", []string{
+		addCharge + "SELECT merchant_id, id, 1, processor, 'wanted', 1" + restOfCharge + "FROM payouts WHERE reference_id = 'out-new'"}},
+	{"a charge renumbered", SingleCharge, "was never recorded", []string{"UPDATE charges SET number = 7"}},
+	{"a charge made again", SingleCharge, "changes from made to wanted", []string{"UPDATE charges SET state = 'wanted', next_at = 1"}},
+	{"a claimed charge that cannot exist", SingleCharge, "is claimed, and may not exist", []string{"UPDATE charges SET claimed_by = merchant_id, may_exist = 0"}},
+	{"a made charge that is due", Progress, "is made, and due", []string{"UPDATE charges SET next_at = 1"}},
+	{"a charge neither due nor claimed", Progress, "claimed: false", []string{"UPDATE charges SET state = 'cancel'"}},
+	{"an ended charge that is due", Progress, "its charge is ended, due at 1", []string{"UPDATE charges SET state = 'ended', next_at = 1"}},
+	{"a pay-in that waits for nothing", Progress, "it waits for its charge, which is ended", []string{"UPDATE charges SET state = 'ended'"}},
+	{"canceled and charged", Progress, "its charge is made", []string{
+		"UPDATE payins SET status = 'CANCELED', version = version + 1, next_at = 0 WHERE reference_id = 'in-made'"}},
 
 	{"a second send while one is undecided", SingleTransfer, "begins while send 1 is accepted", []string{
 		addSend + "SELECT merchant_id, payout_id, 2, processor, body_hash, node, deadline, 'intent', '', created_at, 0 FROM payout_sends" + ofSent}},

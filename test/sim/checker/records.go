@@ -15,6 +15,7 @@ type Records struct {
 	Orders     []*ClientOrder
 	Transfers  []BankTransfer
 	Payments   []BankPayment
+	Charges    []BankCharge
 	Deliveries []ReceivedDelivery
 }
 
@@ -57,6 +58,13 @@ type BankPayment struct {
 	ExternalID string // of the charge that it pays; maybe of no order
 	Amount     int64  // cents
 	EndToEndID string
+}
+
+// BankCharge is a charge that the bank registered.
+type BankCharge struct {
+	ExternalID string
+	Amount     int64 // cents
+	Ended      bool  // it was canceled, or has expired or failed
 }
 
 // ReceivedDelivery is a delivery that reached a receiver, whatever it answered and

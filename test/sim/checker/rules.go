@@ -87,6 +87,15 @@ func undecided(outcome string) bool {
 	return outcome == "intent" || outcome == "accepted" || outcome == "unknown"
 }
 
+// chargeSteps are the states that may follow a state of the work on a charge. Work that is
+// canceled may still find the charge of an order that was paid meanwhile.
+var chargeSteps = map[string][]string{
+	"wanted":   {"made", "ended", "withheld", "cancel"},
+	"withheld": {"wanted", "ended", "cancel"},
+	"made":     {"ended", "cancel"},
+	"cancel":   {"made", "ended"},
+}
+
 // disputeSteps are the states that may follow a state of a dispute.
 var disputeSteps = map[string][]string{"open": {"won", "lost"}, "lost": {"reversed"}}
 

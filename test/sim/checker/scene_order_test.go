@@ -202,7 +202,7 @@ func (s *scene) applyNotices() {
 }
 
 // populate creates one order in each of several states: in-paid (with a surplus),
-// in-open, in-disputed, out-done, out-failed, out-sent and out-new, a payment that fits no
+// in-open, in-made (which the bank registered), in-disputed, out-done, out-failed, out-sent and out-new, a payment that fits no
 // order, and a notice to be applied.
 func (s *scene) populate() {
 	s.t.Helper()
@@ -212,6 +212,8 @@ func (s *scene) populate() {
 	s.send(done(processor.TransferPaid))
 	s.deliver(200)
 	s.payin("in-open", 5_000, hookURL)
+	made := s.payin("in-made", registered, hookURL)
+	s.records.Charges = append(s.records.Charges, BankCharge{made.ExternalID, registered, false})
 	disputed := s.payin("in-disputed", 3_000, hookURL)
 	s.pay(disputed.ExternalID, "B", 3_000)
 	s.dispute(disputed.ExternalID, 3_000, processor.DisputeOpen)

@@ -18,6 +18,7 @@ const (
 	noticeTable
 	caseTable
 	foundTable
+	chargeTable
 )
 
 // watchedTable is a table of the gateway whose changes are logged.
@@ -98,5 +99,11 @@ var tables = [...]watchedTable{
 	foundTable: {
 		name: "found_transfers", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.foundTransfer(&foundRow{}) },
 		invariant: SingleTransfer, thing: "found transfer",
+	},
+	chargeTable: {
+		name: "charges", merchant: "merchant_id", id: "payin_id", columns: func(c *columns) { c.charge(&chargeRow{}) },
+		unread:    []string{"created_at"},
+		unchecked: []string{"attempts", "first_sent_at", "sent_at", "outcome", "cause", "processor_id", "updated_at"},
+		invariant: SingleCharge, thing: "charge",
 	},
 }
