@@ -51,6 +51,12 @@ var chargeFaults = []struct {
 	{"rubbish", "outcome=unknown", []step{
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"qrcode":"000201`, await: true},
 	}, "payins 1"},
+	{"registering", "", []step{ // the bill follows, with an event
+		{ask: "POST /payin", body: billOf, status: 201, holds: `"status":"PENDING"`, lacks: "barcode"},
+		{ask: "POST /payin", body: billOf, status: 201, holds: `Idempotency-Replayed:true`, lacks: "barcode"},
+		{ask: "POST /sandbox/clock", body: `{"advance":12}`, status: 204},
+		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PENDING" "barcode":"999`, await: true},
+	}, "event payin.updated 1, payins 1"},
 	{"notify_twice", "", []step{ // one notice with one id, sent twice: one row
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"qrcode":"000201`, await: true},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},

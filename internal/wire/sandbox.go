@@ -13,11 +13,14 @@ const (
 	advanceMax    = 10 * 365 * 24 * time.Hour
 )
 
+// faultRegistering is a fault of charges only.
+const faultRegistering = "registering"
+
 var (
 	faultOperations = []string{"charge", "transfer", "refund", "query"}
 	faultKinds      = []string{
 		"refuse", "not_sent", "later", "known", "timeout_before", "timeout_after", "server_error_after", "late", "rubbish",
-		"notify_twice", "notify_reordered", "notify_never",
+		"notify_twice", "notify_reordered", "notify_never", faultRegistering,
 	}
 )
 
@@ -78,6 +81,9 @@ func DecodeSandboxFault(body []byte) (SandboxFault, *problem.Error) {
 		errs.number(At("", "count"), count.V, 1, faultCountMax)
 		errs.oneOf(At("", "operation"), operation, faultOperations)
 		errs.oneOf(At("", "kind"), kind, faultKinds)
+		if kind.V == faultRegistering && operation.V != faultOperations[0] {
+			errs.Add(At("", "kind"), problem.CodeNotAllowed, "is only allowed for charge")
+		}
 	})
 	return SandboxFault{operation.V, kind.V, int(count.V)}, err
 }
