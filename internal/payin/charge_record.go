@@ -107,8 +107,25 @@ func (v *recordCharge) Decide(l *store.Loaded, c *store.Changes) error {
 			return err
 		}
 	}
+	if v.canceling {
+		v.reportCancel(c, &p)
+	}
 	c.SetCharge(v.after(l, row, &p, mine))
 	return nil
+}
+
+// reportCancel opens a case about a charge that is not canceled for long, and closes it once
+// it is.
+func (v *recordCharge) reportCancel(c *store.Changes, p *payment.Payin) {
+	switch {
+	case v.state != store.ChargeToCancel && v.work.Attempts > cancelsBeforeCase:
+		c.CloseCases(p.Merchant, p.ID, store.CaseChargeOpen, store.ResolvedByProof)
+	case v.state == store.ChargeToCancel && v.work.Attempts == cancelsBeforeCase:
+		c.OpenCase(store.Case{
+			Merchant: p.Merchant, Kind: store.CaseChargeOpen, Subject: p.ID, Amount: p.Amount,
+			Params: store.Params{"processor": v.work.Account, "externalId": p.ExternalID},
+		})
+	}
 }
 
 // store stores the charge in its order.

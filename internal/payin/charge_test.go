@@ -119,6 +119,56 @@ func TestRecordWithoutChargeDecisions(t *testing.T) {
 	})
 }
 
+// canceled builds the record of an answer to the call that cancels the charge of a canceled
+// order, whose earlier calls failed.
+func canceled(answer processor.CancelAnswer, calls int, given string) func(s *story) write.Operation {
+	return func(s *story) write.Operation {
+		s.happens("cancel")
+		s.Rows.Charges = []store.Charge{{
+			Merchant: s.payin.Merchant, Payin: s.payin.ID, Number: 1, Account: coretest.BankName, State: store.ChargeToCancel, MayExist: true,
+			ClaimedBy: s.Node, Attempts: calls, SentAt: s.Clock.Now().Add(-time.Minute),
+		}}
+		work := s.Rows.Charges[0]
+		switch given {
+		case "another process":
+			s.Rows.Charges[0].ClaimedBy = payment.ID{9}
+		case "case":
+			s.Rows.Cases = append(s.Rows.Cases, store.Case{ID: payment.ID{8}, Merchant: s.payin.Merchant, Kind: store.CaseChargeOpen, Subject: s.payin.ID})
+		case "dismissed":
+			s.Rows.Charges[0].State, s.Rows.Charges[0].ClaimedBy = store.ChargeEnded, payment.ID{}
+		default:
+			s.happens(given)
+		}
+		return s.Payins.NewRecordCancel(work, answer)
+	}
+}
+
+func TestRecordCancelDecisions(t *testing.T) {
+	done, unknown := processor.CancelAnswer{Outcome: processor.Done}, processor.CancelAnswer{}
+	testDecisions(t, []decision{
+		{name: "canceled", op: canceled(done, 0, ""), changes: `
+			charges attempts:0→1 claimed_by:this→- outcome:→done state:cancel→ended`},
+		{name: "paid before", op: canceled(processor.CancelAnswer{Outcome: processor.Refused}, 0, "pay A 100"), changes: `
+			charges attempts:0→1 claimed_by:this→- outcome:→refused state:cancel→ended`},
+		{name: "not found", op: canceled(processor.CancelAnswer{NotFound: true}, 0, ""), changes: `
+			charges attempts:0→1 claimed_by:this→- outcome:→not_found state:cancel→ended`},
+		{name: "no answer", op: canceled(unknown, 3, ""), changes: `
+			charges attempts:3→4 claimed_by:this→- next_at:-→in 15s outcome:→unknown`},
+		{name: "later", op: canceled(processor.CancelAnswer{Outcome: processor.Later, Wait: time.Hour}, 3, ""), changes: `
+			charges attempts:3→4 claimed_by:this→- next_at:-→in 1h0m0s outcome:→later`},
+		{name: "no answer for half a day", op: canceled(unknown, 11, ""), changes: `
+			charges attempts:11→12 claimed_by:this→- next_at:-→in 6h0m0s outcome:→unknown
+			+cases charge_not_canceled 10000 externalId:{externalId} processor:bank`},
+		{name: "no answer for longer", op: canceled(unknown, 12, "case"), changes: `
+			charges attempts:12→13 claimed_by:this→- next_at:-→in 24h0m0s outcome:→unknown`},
+		{name: "canceled at last", op: canceled(done, 13, "case"), changes: `
+			charges attempts:13→14 claimed_by:this→- outcome:→done state:cancel→ended
+			cases closed_at:-→now resolution:→proof`},
+		{name: "canceled when another process has the work", op: canceled(done, 0, "another process")},
+		{name: "no answer, and it was dismissed", op: canceled(unknown, 13, "dismissed")},
+	})
+}
+
 // While one process calls the processor for an order, the same request at another one makes
 // no call, and is answered as a time-out.
 func TestAnotherProcessMakesNoSecondCall(t *testing.T) {

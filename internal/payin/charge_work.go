@@ -49,6 +49,15 @@ type chargeWork struct {
 	report *processor.ChargeReport
 }
 
+// cancelAgainAfter is the schedule of further calls to cancel a charge, by the number of calls
+// so far. After cancelsBeforeCase calls, about half a day, there is a case.
+var cancelAgainAfter = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,
+	30 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 24 * time.Hour,
+}
+
+const cancelsBeforeCase = 12
+
 // callAgain reports whether the processor may be called again at once.
 func (w *chargeWork) callAgain() bool {
 	return w.State == store.ChargeWanted && w.Outcome != outcomeRegistering && w.Outcome != processor.Later.String() &&
@@ -171,6 +180,8 @@ func (w *chargeWork) notSent(cause error) {
 // next is the wait before the next call.
 func (w *chargeWork) next(j worker.Jitter) time.Duration {
 	switch {
+	case w.canceling:
+		return max(j.Of(worker.After(cancelAgainAfter, w.Attempts-1)), min(w.wait, longestLater))
 	case !w.asked && (w.Outcome == processor.Known.String() || w.Outcome == processor.Refused.String()):
 		return 0 // it is looked up
 	case w.Outcome == processor.Later.String():

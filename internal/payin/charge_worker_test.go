@@ -256,6 +256,38 @@ func TestEndedOrdersAreCanceledAtTheProcessor(t *testing.T) {
 	})
 }
 
+// A charge that is not canceled for half a day has a case, which closes once it is.
+func TestChargeThatIsNotCanceledHasACase(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "order", "")
+		g.Bank.AnswerCancel = func(*coretest.Bank, processor.CancelRequest) processor.CancelAnswer { return processor.CancelAnswer{} }
+		_, err := g.Payins.Cancel(t.Context(), p.Merchant, p.ID)
+		g.Must(err)
+		for range 11 {
+			g.Charge()
+			g.Jump(8 * time.Hour)
+		}
+		g.WantCases()
+		for range 3 {
+			g.Charge()
+			g.Jump(25 * time.Hour)
+		}
+		g.WantCases(store.CaseChargeOpen)
+		g.Jump(-24 * time.Hour)
+		g.Charge()
+		if g.Bank.Cancels != 14 {
+			t.Errorf("%d calls: then there is one a day", g.Bank.Cancels)
+		}
+		g.Bank.AnswerCancel = nil
+		g.Jump(48 * time.Hour)
+		g.Charge()
+		g.WantCases()
+		if c := work(g, p); c.State != store.ChargeEnded {
+			t.Errorf("left to do: %+v", c)
+		}
+	})
+}
+
 // An order that is canceled while its charge is unknown is not charged any more, and is
 // canceled until the processor can no longer have it.
 func TestCanceledBeforeItsChargeIsKnown(t *testing.T) {

@@ -44,7 +44,7 @@ func (s *Service) NewRecordCancel(c store.Charge, answer processor.CancelAnswer)
 	w := &chargeWork{Charge: c, canceling: true}
 	w.takeCancel(answer, s.Env.Clock.Now())
 	op := s.newRecord(payment.Payin{Merchant: c.Merchant, ID: c.Payin}, w)
-	op.wait = time.Second
+	op.wait = w.next(0)
 	return op
 }
 

@@ -3,6 +3,7 @@ package review
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
@@ -39,6 +40,17 @@ func retryNotice(v *Resolve, _ *store.Loaded, c *store.Changes) error {
 // retryDeliveries makes the deliveries due again that were given up with the case.
 func retryDeliveries(v *Resolve, _ *store.Loaded, c *store.Changes) error {
 	c.RetryDeliveries(v.opened.Merchant, v.event, v.opened.ID)
+	return nil
+}
+
+func needsCharge(v *Resolve, n *store.Needs) { n.Charge(v.opened.Merchant, v.opened.Subject) }
+
+// endCancels ends the attempts to cancel the charge of a pay-in.
+func endCancels(v *Resolve, l *store.Loaded, c *store.Changes) error {
+	if w, ok := l.Charge(v.opened.Merchant, v.opened.Subject); ok && w.State == store.ChargeToCancel {
+		w.State, w.ClaimedBy, w.NextAt = store.ChargeEnded, payment.ID{}, time.Time{}
+		c.SetCharge(w)
+	}
 	return nil
 }
 

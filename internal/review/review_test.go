@@ -264,6 +264,33 @@ func TestRetryAndDismiss(t *testing.T) {
 	})
 }
 
+// Attempts to cancel a charge end when their case is dismissed.
+func TestDismissedCancel(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		p := d.Payin(d.Merchant, "r", "")
+		d.Bank.AnswerCancel = func(*coretest.Bank, processor.CancelRequest) processor.CancelAnswer { return processor.CancelAnswer{} }
+		_, err := d.Payins.Cancel(t.Context(), p.Merchant, p.ID)
+		d.Must(err)
+		for range 12 {
+			d.Charge()
+			d.Jump(8 * time.Hour)
+		}
+		v := d.only(store.CaseChargeOpen)
+		d.resolve(request(&v, store.ResolvedDismiss))
+		if c, err := d.Store.ChargeOf(t.Context(), p.Merchant, p.ID); err != nil || c.State != store.ChargeEnded {
+			t.Errorf("left to do: %+v, %v", c, err)
+		}
+		calls := d.Bank.Cancels
+		d.Jump(48 * time.Hour)
+		d.Charge()
+		if d.Bank.Cancels != calls {
+			t.Error("the charge is canceled again")
+		}
+		d.WantCases()
+	})
+}
+
 // An event that was given up is delivered again.
 func TestRetryWebhook(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
@@ -294,7 +321,7 @@ func TestEachKindHasAResolution(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []store.CaseKind{
 		store.CaseOverpaid, store.CaseUnmatchedReceipt, store.CasePayoutUnknown, store.CaseContradiction, store.CaseNotice, store.CaseDispute,
-		store.CaseWebhook, store.CaseDamaged, store.CasePayoutWaiting, store.CaseCharge, store.CasePayoutFound,
+		store.CaseWebhook, store.CaseDamaged, store.CasePayoutWaiting, store.CaseCharge, store.CaseChargeOpen, store.CasePayoutFound,
 	} {
 		reasons := map[store.CaseKind][]store.CaseReason{
 			store.CasePayoutUnknown: {store.ReasonNoAnswer, store.ReasonStillProcessing, store.ReasonNotIdempotent, store.ReasonOtherContents},

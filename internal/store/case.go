@@ -18,17 +18,18 @@ type CaseKind string
 
 // The kinds, and the parameters that each has besides subject and amount.
 const (
-	CaseOverpaid         CaseKind = "overpaid"           // subject: pay-in; amount: the surplus, in unapplied
-	CaseUnmatchedReceipt CaseKind = "unmatched_receipt"  // subject: receipt; processor, externalId: its money names no order, and is the platform's
-	CasePayoutUnknown    CaseKind = "payout_unknown"     // subject: payout; reason
-	CasePayoutWaiting    CaseKind = "payout_waiting"     // subject: payout; the processor does not take it, and names a cause that is not in it; or reason
-	CaseContradiction    CaseKind = "contradiction"      // subject: order; reason, processor, externalId, reported
-	CaseNotice           CaseKind = "notice"             // reason, processor, notice or externalId
-	CaseCharge           CaseKind = "charge_differs"     // subject: pay-in; processor, externalId, field: the charge is not shown
-	CaseDispute          CaseKind = "dispute_unexpected" // subject: pay-in; amount: that is not set aside; status; or reason
-	CaseWebhook          CaseKind = "webhook_exhausted"  // subject: order; event
-	CaseDamaged          CaseKind = "damaged"            // subject: order; table: whose row cannot be opened or processed
-	CasePayoutFound      CaseKind = "payout_found"       // subject: found transfer; amount: that left; processor, externalId
+	CaseOverpaid         CaseKind = "overpaid"            // subject: pay-in; amount: the surplus, in unapplied
+	CaseUnmatchedReceipt CaseKind = "unmatched_receipt"   // subject: receipt; processor, externalId: its money names no order, and is the platform's
+	CasePayoutUnknown    CaseKind = "payout_unknown"      // subject: payout; reason
+	CasePayoutWaiting    CaseKind = "payout_waiting"      // subject: payout; the processor does not take it, and names a cause that is not in it; or reason
+	CaseContradiction    CaseKind = "contradiction"       // subject: order; reason, processor, externalId, reported
+	CaseNotice           CaseKind = "notice"              // reason, processor, notice or externalId
+	CaseCharge           CaseKind = "charge_differs"      // subject: pay-in; processor, externalId, field: the charge is not shown
+	CaseChargeOpen       CaseKind = "charge_not_canceled" // subject: pay-in, which ended; processor, externalId: its charge can still be paid
+	CaseDispute          CaseKind = "dispute_unexpected"  // subject: pay-in; amount: that is not set aside; status; or reason
+	CaseWebhook          CaseKind = "webhook_exhausted"   // subject: order; event
+	CaseDamaged          CaseKind = "damaged"             // subject: order; table: whose row cannot be opened or processed
+	CasePayoutFound      CaseKind = "payout_found"        // subject: found transfer; amount: that left; processor, externalId
 )
 
 // CaseReason is why a case of its kind was opened. Each belongs to one kind.

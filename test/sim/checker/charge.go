@@ -60,7 +60,7 @@ func (c *Checker) checkCharge(o *order) {
 	due, claimed := v.nextAt > 0, !v.claimedBy.isZero()
 	switch v.state {
 	case "wanted", "cancel":
-		if due == claimed && !(!due && o.hasOpenCase("damaged", "charge_not_canceled")) {
+		if due == claimed && !(!due && o.hasOpenCase("damaged")) {
 			c.violatef(Progress, o, "its charge is %s, due at %d, claimed: %v", v.state, v.nextAt, claimed)
 		}
 	case "made":
@@ -102,7 +102,7 @@ func (c *comparison) compareCharges() {
 			c.violatef(SingleCharge, o, "the bank charges %d of %d", v.Amount, o.amount)
 		case o.charge == nil && !c.Rewound:
 			c.violatef(SingleCharge, o, "the bank has a charge that was never requested")
-		case c.final && o.charge != nil && (o.status == "CANCELED" || o.status == "EXPIRED") && !v.Ended && !paid[v.ExternalID] && !o.hasOpenCase("charge_not_canceled"):
+		case c.final && o.charge != nil && (o.status == "CANCELED" || o.status == "EXPIRED") && !v.Ended && !paid[v.ExternalID]:
 			c.violatef(SingleCharge, o, "the charge of an order that is %s can still be paid", o.status)
 		}
 		seen[v.ExternalID] = true
@@ -113,7 +113,7 @@ func (c *comparison) compareCharges() {
 func (c *comparison) compareChargesEnd() {
 	for _, o := range c.orderList {
 		v := o.charge
-		if v != nil && (v.state == "wanted" || v.state == "cancel") && !o.hasOpenCase("damaged", "charge_not_canceled") {
+		if v != nil && (v.state == "wanted" || v.state == "cancel") && !o.hasOpenCase("damaged") {
 			c.violatef(Progress, o, "its charge is %s at the end", v.state)
 		}
 	}

@@ -152,15 +152,16 @@ type caseRule struct {
 }
 
 var caseRules = map[string]caseRule{
-	"overpaid":           {subject: Payin},
-	"unmatched_receipt":  {subject: "receipt", params: []string{"processor", "externalId"}},
-	"payout_unknown":     {subject: Payout, params: []string{"reason"}, resolutions: []string{"proof", "replaced"}},
-	"payout_waiting":     {subject: Payout, resolutions: []string{"proof", "repaid", "canceled"}},
-	"contradiction":      {subject: "order", params: []string{"reason"}, resolutions: []string{"replaced"}},
-	"notice":             {params: []string{"reason", "processor", "notice|externalId"}},
-	"charge_differs":     {subject: Payin, params: []string{"processor", "externalId", "field"}, resolutions: []string{"proof"}},
-	"dispute_unexpected": {subject: Payin, params: []string{"status"}, resolutions: []string{"replaced"}},
-	"payout_found":       {subject: "found transfer", params: []string{"processor", "externalId"}, resolutions: []string{"requested"}},
-	"damaged":            {subject: "order", params: []string{"table"}},
-	"webhook_exhausted":  {subject: "order", params: []string{"event"}, resolutions: []string{"delivered", "disabled"}},
+	"overpaid":            {subject: Payin},
+	"unmatched_receipt":   {subject: "receipt", params: []string{"processor", "externalId"}},
+	"payout_unknown":      {subject: Payout, params: []string{"reason"}, resolutions: []string{"proof", "replaced"}},
+	"payout_waiting":      {subject: Payout, resolutions: []string{"proof", "repaid", "canceled"}},
+	"contradiction":       {subject: "order", params: []string{"reason"}, resolutions: []string{"replaced"}},
+	"notice":              {params: []string{"reason", "processor", "notice|externalId"}},
+	"charge_differs":      {subject: Payin, params: []string{"processor", "externalId", "field"}, resolutions: []string{"proof"}},
+	"charge_not_canceled": {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
+	"dispute_unexpected":  {subject: Payin, params: []string{"status"}, resolutions: []string{"replaced"}},
+	"payout_found":        {subject: "found transfer", params: []string{"processor", "externalId"}, resolutions: []string{"requested"}},
+	"damaged":             {subject: "order", params: []string{"table"}},
+	"webhook_exhausted":   {subject: "order", params: []string{"event"}, resolutions: []string{"delivered", "disabled"}},
 }
