@@ -190,14 +190,26 @@ func (s *Service) callUntil(ctx context.Context, w *chargeWork, limit time.Durat
 	}
 }
 
-// call makes one call of the work. A call that must not be made twice is made only if this
-// process still has its claim.
+// guard returns the check right before the first byte of a request: one that must not be made
+// twice is made only if this process still has its claim.
+func (s *Service) guard(w *chargeWork) func() error {
+	return func() error {
+		if !w.profile.Charge.Repeat.Safe() && (!s.Node.Lease.Valid() || s.Node.ID() != w.ClaimedBy) {
+			return errClaimLost
+		}
+		return nil
+	}
+}
+
+// call makes one call of the work, or two: a look-up, and the first request that it allows.
 func (s *Service) call(ctx context.Context, w *chargeWork) {
-	if !w.MayExist && !w.profile.Charge.Repeat.Safe() && (!s.Node.Lease.Valid() || s.Node.ID() != w.ClaimedBy) {
-		w.notSent(errClaimLost)
+	w.call(ctx, s.Env.Clock, s.guard(w))
+	if w.asked && w.FirstSentAt.IsZero() && w.Outcome == outcomeNotFound {
+		w.call(ctx, s.Env.Clock, s.guard(w))
+	}
+	if errors.Is(w.cause, errClaimLost) { // which proves nothing about the processor
 		return
 	}
-	w.call(ctx, s.Env.Clock)
 	s.breakers.Record(w.Account, w.Outcome != processor.NotSent.String() && (w.Outcome != processor.Unknown.String() || ctx.Err() == nil))
 	if w.State == store.ChargeWanted && w.Outcome != outcomeRegistering {
 		s.Log.WarnContext(ctx, "charge not confirmed", "processor", w.Account, "externalId", w.request.ExternalID, "outcome", w.Outcome, "cause", w.cause)

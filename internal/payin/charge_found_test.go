@@ -93,3 +93,80 @@ func TestFoundChargeThatEnded(t *testing.T) {
 		})
 	}
 }
+
+// Where a repeat is unsafe the charge is looked up before the first request: a restored
+// database may lack that it was requested.
+func TestChargeIsLookedUpBeforeItsFirstRequest(t *testing.T) {
+	for name, change := range map[string]func(e *processor.Effect){
+		"unsafe":        func(e *processor.Effect) { e.Repeat = processor.RepeatUnsafe },
+		"look up first": func(e *processor.Effect) { e.LookUpFirst = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				change(&g.Bank.Profiled.Charge)
+				calls := 0
+				g.Bank.AnswerCharge = func(b *coretest.Bank, r processor.ChargeRequest) processor.ChargeAnswer {
+					if calls++; b.Queries != calls {
+						t.Errorf("%d look-ups before request %d", b.Queries, calls)
+					}
+					c := processor.Charge{PIX: processortest.PIX(r)}
+					b.Charges[r.ExternalID] = &processor.ChargeReport{Lookup: processor.Found, State: processor.ChargeOpen, Charge: c}
+					return processor.ChargeAnswer{Outcome: processor.Done, Charge: c}
+				}
+				p, err := create(g, coretest.PayinRequest("order", ""))
+				if err != nil || !p.Ready() || calls != 1 {
+					t.Errorf("answered %+v, %v, after %d calls", p, err, calls)
+				}
+				g.Execute("DELETE FROM charges")
+				g.Execute("DELETE FROM payins")
+				again, err := create(g, coretest.PayinRequest("order", ""))
+				if err != nil || again.ID == p.ID || again.Details.PIX.QRCode != p.Details.PIX.QRCode || calls != 1 {
+					t.Errorf("after the order was lost: %+v, %v, after %d calls", again, err, calls)
+				}
+			})
+		})
+	}
+}
+
+// While a look-up before the first request is not answered nothing is requested.
+func TestFirstRequestWaitsForItsLookUp(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.Profiled.Charge.Repeat = processor.RepeatUnsafe
+		g.Bank.Down = true
+		calls := 0
+		g.Bank.AnswerCharge = func(_ *coretest.Bank, r processor.ChargeRequest) processor.ChargeAnswer {
+			calls++
+			return processor.ChargeAnswer{Outcome: processor.Done, Charge: processor.Charge{PIX: processortest.PIX(r)}}
+		}
+		p, err := create(g, coretest.PayinRequest("order", ""))
+		if !problem.Is(err, problem.ProcessorTimeout) || calls != 0 {
+			t.Errorf("answered %v after %d calls", err, calls)
+		}
+		g.Bank.Down = false
+		for range 3 {
+			g.Pass(time.Minute)
+			g.Charge()
+		}
+		if !stored(g, p).Ready() || calls != 1 {
+			t.Errorf("left to do after %d calls: %+v", calls, work(g, p))
+		}
+	})
+}
+
+// A process that has lost its claim requests nothing that must not be requested twice, even
+// if it notices only right before the first byte.
+func TestChargeNeedsItsClaim(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.Profiled.Charge.Repeat = processor.RepeatUnsafe
+		calls := 0
+		g.Bank.AnswerCharge = func(*coretest.Bank, processor.ChargeRequest) processor.ChargeAnswer {
+			calls++
+			return processor.ChargeAnswer{}
+		}
+		g.Bank.OnQueryCharge = func() { g.Node.Lease.Drop() } // the look-up before took too long
+		p, err := create(g, coretest.PayinRequest("order", ""))
+		if c := work(g, p); !problem.Is(err, problem.ProcessorTimeout) || calls != 0 || c.MayExist || c.Outcome != processor.NotSent.String() {
+			t.Errorf("answered %v after %d calls: %+v", err, calls, c)
+		}
+	})
+}

@@ -66,7 +66,7 @@ func (w *chargeWork) callAgain() bool {
 
 // call makes one call, and takes its answer: the charge is requested, under the same id, if
 // that is safe; else it is looked up.
-func (w *chargeWork) call(ctx context.Context, clock env.Clock) {
+func (w *chargeWork) call(ctx context.Context, clock env.Clock, guard func() error) {
 	now := clock.Now()
 	w.Attempts++
 	if w.asked = w.toLookUp(now); w.asked {
@@ -75,21 +75,27 @@ func (w *chargeWork) call(ctx context.Context, clock env.Clock) {
 		}, func(cause error) processor.ChargeReport { return processor.ChargeReport{Cause: cause} }), clock.Now())
 		return
 	}
-	if w.FirstSentAt.IsZero() {
-		w.FirstSentAt = now
+	answer := worker.Call(func() processor.ChargeAnswer {
+		return w.charger.Charge(ctx, w.request, guard)
+	}, func(cause error) processor.ChargeAnswer { return processor.ChargeAnswer{Cause: cause} })
+	if answer.Outcome != processor.NotSent {
+		w.SentAt = now
+		if w.FirstSentAt.IsZero() {
+			w.FirstSentAt = now
+		}
 	}
-	w.SentAt = now
-	w.take(worker.Call(func() processor.ChargeAnswer {
-		return w.charger.Charge(ctx, w.request)
-	}, func(cause error) processor.ChargeAnswer { return processor.ChargeAnswer{Cause: cause} }))
+	w.take(answer)
 }
 
 // toLookUp reports whether the next call must be a look-up: an earlier one may have made
 // the charge, and another one would make a second, or has been answered already. After an
 // unknown answer it is looked up even if a repeat is safe: the processor may refuse to repeat
 // it because it has the charge under other terms, from a past that a restored backup lacks.
+// Where a repeat is unsafe that past is looked up before the first request, too.
 func (w *chargeWork) toLookUp(now time.Time) bool {
 	switch {
+	case !w.MayExist && w.FirstSentAt.IsZero() && (w.profile.Charge.LookUpFirst || !w.profile.Charge.Repeat.Safe()):
+		return w.Outcome != outcomeNotFound
 	case !w.MayExist:
 		return false
 	case w.Outcome == processor.Unknown.String() && !w.asked:
@@ -140,7 +146,7 @@ func (w *chargeWork) takeReport(r processor.ChargeReport, now time.Time) {
 			w.request.ExpiresAt = c.PIX.ExpiresAt
 		}
 		w.found(false, c)
-	case r.Lookup == processor.NotFound && w.proved(now):
+	case r.Lookup == processor.NotFound && (w.proved(now) || !w.MayExist):
 		w.Outcome, w.MayExist = outcomeNotFound, false
 	case w.Outcome == processor.Known.String() || w.Outcome == processor.Refused.String() || w.Outcome == outcomeRegistering: // it is looked up again
 	default: // a charge that is not found may still be under way

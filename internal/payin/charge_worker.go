@@ -163,7 +163,7 @@ func (s *Service) cancelCharge(ctx context.Context, w *chargeWork, p *payment.Pa
 	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), w.profile.Charge.Timeout)
 	defer cancel()
 	r := processor.CancelRequest{ExternalID: p.ExternalID, ProcessorID: w.ProcessorID, Method: p.Method}
-	a := worker.Call(func() processor.CancelAnswer { return canceler.CancelCharge(limited, r) },
+	a := worker.Call(func() processor.CancelAnswer { return canceler.CancelCharge(limited, r, s.guard(w)) },
 		func(cause error) processor.CancelAnswer { return processor.CancelAnswer{Cause: cause} })
 	s.breakers.Record(w.Account, a.NotFound || a.Outcome != processor.NotSent && (a.Outcome != processor.Unknown || limited.Err() == nil))
 	w.takeCancel(a, s.Env.Clock.Now())

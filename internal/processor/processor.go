@@ -177,7 +177,9 @@ type ChargeAnswer struct {
 
 // Charger creates charges. The same ExternalID again must return the same charge.
 type Charger interface {
-	Charge(ctx context.Context, r ChargeRequest) ChargeAnswer
+	// guard is called right before the first byte leaves; if it fails nothing is sent and the
+	// outcome is NotSent.
+	Charge(ctx context.Context, r ChargeRequest, guard func() error) ChargeAnswer
 	// QueryCharge looks up a charge. A static BR Code has only the first 25
 	// characters of externalID.
 	QueryCharge(ctx context.Context, externalID string) ChargeReport
@@ -186,7 +188,7 @@ type Charger interface {
 // ChargeCanceler cancels charges, so that they can no longer be paid. Its calls may be
 // repeated.
 type ChargeCanceler interface {
-	CancelCharge(ctx context.Context, r CancelRequest) CancelAnswer
+	CancelCharge(ctx context.Context, r CancelRequest, guard func() error) CancelAnswer
 }
 
 // CancelRequest names a charge to be canceled.

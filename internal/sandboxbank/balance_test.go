@@ -22,7 +22,7 @@ func TestBalance(t *testing.T) {
 	h := newHarness(t, onDisk(t))
 	h.wantBalance(0)
 	charge := h.chargeRequest(payment.PIX)
-	h.driver.Charge(t.Context(), charge)
+	h.driver.Charge(t.Context(), charge, willing)
 	h.pay(charge, bankapi.ForceCharge{Amount: 100_00})
 	h.wantBalance(100_00)
 	sent, failed := h.transferRequest(), h.transferRequest()

@@ -76,7 +76,7 @@ func TestOneIDOneTransferUnderConcurrency(t *testing.T) {
 	ends := make(chan string, 64)
 	for range 64 {
 		group.Go(func() {
-			answer := h.driver.Transfer(t.Context(), request, func() error { return nil })
+			answer := h.driver.Transfer(t.Context(), request, willing)
 			if answer.Outcome != processor.Done {
 				t.Errorf("outcome %v (%v)", answer.Outcome, answer.Cause)
 			}
@@ -327,7 +327,7 @@ func TestUnpaidChargeExpiresByItself(t *testing.T) {
 	h := newHarness(t, nil)
 	unpaid, paid := h.chargeRequest(payment.PIX), h.chargeRequest(payment.PIX)
 	for _, request := range []processor.ChargeRequest{unpaid, paid} {
-		if answer := h.driver.Charge(t.Context(), request); answer.Outcome != processor.Done {
+		if answer := h.driver.Charge(t.Context(), request, willing); answer.Outcome != processor.Done {
 			t.Fatal(answer)
 		}
 	}
@@ -370,7 +370,7 @@ func TestDisputedMoneyIsNotRefunded(t *testing.T) {
 	refund := func() processor.TransferAnswer {
 		return h.driver.Refund(t.Context(), processor.RefundRequest{
 			ExternalID: h.newID(), PaymentID: paid.ID, Amount: paid.Amount,
-		}, func() error { return nil })
+		}, willing)
 	}
 	for _, step := range []struct {
 		action string
@@ -441,7 +441,7 @@ func TestOfflineCharges(t *testing.T) {
 	if offline() {
 		t.Error("fault on charge: generated")
 	}
-	if answer := h.driver.Charge(t.Context(), h.chargeRequest(payment.PIX)); answer.Outcome != processor.Done || !offline() {
+	if answer := h.driver.Charge(t.Context(), h.chargeRequest(payment.PIX), willing); answer.Outcome != processor.Done || !offline() {
 		t.Errorf("fault is used up: not generated (%+v)", answer)
 	}
 	h.arm(bankapi.OpCharge, bankapi.Refuse)

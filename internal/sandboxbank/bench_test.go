@@ -32,7 +32,7 @@ func benchTransfer(b *testing.B, driver *sandbox.Processor, n int64) {
 	answer := driver.Transfer(b.Context(), processor.TransferRequest{
 		ExternalID: fmt.Sprintf("%032d", n), Amount: 6_789, KeyType: "EMAIL", Key: "maria@example.com",
 		Name: "Maria da Silva", Document: "52998224725",
-	}, func() error { return nil })
+	}, willing)
 	if answer.Outcome != processor.Done {
 		b.Errorf("transfer: %+v", answer)
 	}

@@ -15,7 +15,7 @@ func TestCancelCharge(t *testing.T) {
 	h := newHarness(t, nil)
 	canceled, paid, unseen := h.chargeRequest(payment.PIX), h.chargeRequest(payment.PIX), h.chargeRequest(payment.PIX)
 	for _, request := range []processor.ChargeRequest{canceled, paid} {
-		if answer := h.driver.Charge(t.Context(), request); answer.Outcome != processor.Done {
+		if answer := h.driver.Charge(t.Context(), request, willing); answer.Outcome != processor.Done {
 			t.Fatal(answer)
 		}
 	}
@@ -30,7 +30,7 @@ func TestCancelCharge(t *testing.T) {
 		"unseen": {unseen, processor.CancelAnswer{NotFound: true}, ""},
 	} {
 		for range 2 {
-			answer := h.driver.CancelCharge(t.Context(), processor.CancelRequest{ExternalID: c.request.ExternalID, Method: c.request.Method})
+			answer := h.driver.CancelCharge(t.Context(), processor.CancelRequest{ExternalID: c.request.ExternalID, Method: c.request.Method}, willing)
 			if answer.Outcome != c.want.Outcome || answer.NotFound != c.want.NotFound {
 				t.Errorf("%s: %+v", name, answer)
 			}
@@ -49,7 +49,7 @@ func TestRegistrationTakesAWhile(t *testing.T) {
 	h := newHarness(t, nil)
 	request := h.chargeRequest(payment.PIX)
 	h.arm(bankapi.OpCharge, bankapi.Registering)
-	answer := h.driver.Charge(t.Context(), request)
+	answer := h.driver.Charge(t.Context(), request, willing)
 	if answer.Outcome != processor.Done || !answer.Registering || answer.Charge.PIX != nil {
 		t.Errorf("answered %+v", answer)
 	}

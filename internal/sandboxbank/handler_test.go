@@ -75,7 +75,7 @@ func TestWaitsEnd(t *testing.T) {
 			defer hangUp()
 			answer := make(chan processor.TransferAnswer)
 			request := h.transferRequest()
-			go func() { answer <- h.driver.Transfer(ctx, request, func() error { return nil }) }()
+			go func() { answer <- h.driver.Transfer(ctx, request, willing) }()
 			for h.bank.FaultsFired()[bankapi.Fault{Operation: bankapi.OpTransfer, Kind: w.kind}] == 0 {
 				runtime.Gosched()
 			}

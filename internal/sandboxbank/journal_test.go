@@ -103,7 +103,7 @@ func history(h *harness, events []int) []mark {
 			if len(charges) > 0 {
 				paid := h.driver.QueryCharge(h.t.Context(), charges[i%len(charges)].ExternalID).Payments[0]
 				refund := processor.RefundRequest{ExternalID: h.newID(), PaymentID: paid.ID, Amount: 4_000}
-				h.driver.Refund(h.t.Context(), refund, func() error { return nil })
+				h.driver.Refund(h.t.Context(), refund, willing)
 			}
 		case 8:
 			_ = h.control.Listen(h.t.Context(), fmt.Sprintf("http://gateway-%d.invalid/", i%3), time.Hour)

@@ -184,7 +184,7 @@ func (bank) NewCharge(r processor.ChargeRequest) (processor.Charge, bool) {
 }
 
 // Charge implements [processor.Charger]; it is not called.
-func (bank) Charge(context.Context, processor.ChargeRequest) processor.ChargeAnswer {
+func (bank) Charge(context.Context, processor.ChargeRequest, func() error) processor.ChargeAnswer {
 	return processor.ChargeAnswer{}
 }
 

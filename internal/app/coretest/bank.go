@@ -141,7 +141,10 @@ func (b *Bank) QueryTransfer(_ context.Context, externalID string) processor.Tra
 }
 
 // Charge implements [processor.Charger]: one charge per id.
-func (b *Bank) Charge(_ context.Context, r processor.ChargeRequest) processor.ChargeAnswer {
+func (b *Bank) Charge(_ context.Context, r processor.ChargeRequest, guard func() error) processor.ChargeAnswer {
+	if err := guard(); err != nil {
+		return processor.ChargeAnswer{Outcome: processor.NotSent, Cause: err}
+	}
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	if b.AnswerCharge != nil {
@@ -154,7 +157,10 @@ func (b *Bank) Charge(_ context.Context, r processor.ChargeRequest) processor.Ch
 }
 
 // CancelCharge implements [processor.ChargeCanceler].
-func (b *Bank) CancelCharge(_ context.Context, r processor.CancelRequest) processor.CancelAnswer {
+func (b *Bank) CancelCharge(_ context.Context, r processor.CancelRequest, guard func() error) processor.CancelAnswer {
+	if err := guard(); err != nil {
+		return processor.CancelAnswer{Outcome: processor.NotSent, Cause: err}
+	}
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	b.Cancels++

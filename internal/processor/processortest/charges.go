@@ -1,6 +1,7 @@
 package processortest
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 
@@ -47,6 +48,67 @@ func testCharge(t *testing.T, h Harness) {
 			r.Amount++
 			if other := h.charge(t, r); other.Outcome == processor.Done {
 				t.Error("same id with another amount: done")
+			}
+		})
+	}
+}
+
+// testChargeGuard: the guard is called once, and if it fails nothing is sent.
+func testChargeGuard(t *testing.T, h Harness) {
+	r := h.chargeRequest(h.Processor.Profile().Methods[0])
+	called := 0
+	no := errors.New("the claim was lost")
+	answer := h.chargeGuarded(t, r, func() error { called++; return no })
+	if answer.Outcome != processor.NotSent || called != 1 || !errors.Is(answer.Cause, no) {
+		t.Errorf("guard refused: outcome %v (%v), called %d times", answer.Outcome, answer.Cause, called)
+	}
+	if report := h.queryCharge(t, r.ExternalID); report.Lookup != processor.NotFound {
+		t.Errorf("query of a charge that was not sent: %+v", report)
+	}
+}
+
+// testChargeCancel: a charge that was canceled is shown as such, again and again; one that
+// was paid cannot be canceled, and one that was never registered is not found.
+func testChargeCancel(t *testing.T, h Harness) {
+	no := errors.New("the claim was lost")
+	for _, method := range h.Processor.Profile().CancelsCharges {
+		t.Run(string(method), func(t *testing.T) {
+			open, paid := h.chargeRequest(method), h.chargeRequest(method)
+			cancel := func(r processor.ChargeRequest, guard func() error) processor.CancelAnswer {
+				t.Helper()
+				return h.cancelCharge(t, processor.CancelRequest{ExternalID: r.ExternalID, Method: method}, guard)
+			}
+			if a := cancel(open, willing); !a.NotFound {
+				t.Errorf("never registered: %+v", a)
+			}
+			for _, r := range []processor.ChargeRequest{open, paid} {
+				if a := h.charge(t, r); a.Outcome != processor.Done {
+					t.Fatalf("charge: %+v", a)
+				}
+			}
+			if a := cancel(open, func() error { return no }); a.Outcome != processor.NotSent || a.NotFound || !errors.Is(a.Cause, no) {
+				t.Errorf("guard refused: %+v", a)
+			}
+			for range 2 {
+				if a := cancel(open, willing); a.Outcome != processor.Done || a.NotFound {
+					t.Errorf("canceled: %+v", a)
+				}
+			}
+			if report := h.queryCharge(t, open.ExternalID); report.Lookup != processor.Found || report.State != processor.ChargeCanceled {
+				t.Errorf("after it was canceled: %+v", report)
+			}
+			if again := h.charge(t, open); again.Outcome != processor.Known && again.Outcome != processor.Unknown {
+				t.Errorf("requested after it was canceled: %+v", again)
+			}
+			if h.Pay == nil {
+				return
+			}
+			h.Pay(t, paid, paid.Amount)
+			if a := cancel(paid, willing); a.Outcome != processor.Refused || a.NotFound {
+				t.Errorf("paid: %+v", a)
+			}
+			if report := h.queryCharge(t, paid.ExternalID); len(report.Payments) != 1 {
+				t.Errorf("after it was paid: %+v", report)
 			}
 		})
 	}

@@ -102,6 +102,8 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"Profile", true, testProfile},
 		{"Charge", has[processor.Charger](probe), testCharge},
 		{"ChargeFaults", has[processor.Charger](probe) && probe.Misbehave != nil, testChargeFaults},
+		{"ChargeGuard", has[processor.Charger](probe), testChargeGuard},
+		{"ChargeCancel", has[processor.ChargeCanceler](probe), testChargeCancel},
 		{"OfflineCharge", has[processor.OfflineCharger](probe) && has[processor.Charger](probe), testOfflineCharge},
 		{"ChargePaid", has[processor.Charger](probe) && probe.Pay != nil, testChargePaid},
 		{"Payments", hasFeed(probe, processor.FeedPayments) && probe.Pay != nil, testPayments},
@@ -160,8 +162,20 @@ func bounded[T any](t *testing.T, h Harness, d time.Duration, call func(ctx cont
 
 func (h Harness) charge(t *testing.T, r processor.ChargeRequest) processor.ChargeAnswer {
 	t.Helper()
+	return h.chargeGuarded(t, r, willing)
+}
+
+func (h Harness) chargeGuarded(t *testing.T, r processor.ChargeRequest, guard func() error) processor.ChargeAnswer {
+	t.Helper()
 	return bounded(t, h, h.Processor.Profile().Charge.Timeout, func(ctx context.Context) processor.ChargeAnswer {
-		return h.Processor.(processor.Charger).Charge(ctx, r)
+		return h.Processor.(processor.Charger).Charge(ctx, r, guard)
+	})
+}
+
+func (h Harness) cancelCharge(t *testing.T, r processor.CancelRequest, guard func() error) processor.CancelAnswer {
+	t.Helper()
+	return bounded(t, h, h.Processor.Profile().Charge.Timeout, func(ctx context.Context) processor.CancelAnswer {
+		return h.Processor.(processor.ChargeCanceler).CancelCharge(ctx, r, guard)
 	})
 }
 

@@ -52,7 +52,7 @@ func askAll(t *testing.T, transport http.RoundTripper, base string) (outcomes [3
 	}
 	yes := func() error { return nil }
 	transfer := processor.TransferRequest{ExternalID: "abc", Amount: 100, KeyType: "EVP", Key: "k", Name: "n", Document: "d"}
-	outcomes[0] = p.Charge(t.Context(), processor.ChargeRequest{ExternalID: "abc", Amount: 100, Method: "PIX"}).Outcome
+	outcomes[0] = p.Charge(t.Context(), processor.ChargeRequest{ExternalID: "abc", Amount: 100, Method: "PIX"}, yes).Outcome
 	outcomes[1] = p.Transfer(t.Context(), transfer, yes).Outcome
 	outcomes[2] = p.Refund(t.Context(), processor.RefundRequest{ExternalID: "abc", Amount: 100, PaymentID: "E"}, yes).Outcome
 	lookups[0] = p.QueryCharge(t.Context(), "abc").Lookup

@@ -84,7 +84,7 @@ func FuzzAnswer(f *testing.F) {
 		sent := p.Transfer(ctx, processor.TransferRequest{ExternalID: "abc", Amount: 100, KeyType: "EVP", Key: "k", Name: "n", Document: "d"}, guard)
 		back := p.Refund(ctx, processor.RefundRequest{ExternalID: "abc", PaymentID: "E1", Amount: 100}, guard)
 		request, profile := processor.ChargeRequest{ExternalID: "abc", Method: payment.PIX, Amount: 100, ExpiresAt: start}, p.Profile()
-		made := p.Charge(ctx, request)
+		made := p.Charge(ctx, request, guard)
 		for what, outcome := range map[string]processor.Outcome{"transfer": sent.Outcome, "refund": back.Outcome, "charge": made.Outcome} {
 			proved := outcome == processor.Done && status == http.StatusOK ||
 				outcome == processor.Refused && (status == 400 && problem.Code == "request_invalid" || status == 422 && slices.Contains(refusals, problem.Code)) ||

@@ -117,9 +117,9 @@ func termsOf(r processor.ChargeRequest) bankapi.ChargeTerms {
 }
 
 // Charge implements [processor.Charger].
-func (p *Processor) Charge(ctx context.Context, r processor.ChargeRequest) processor.ChargeAnswer {
+func (p *Processor) Charge(ctx context.Context, r processor.ChargeRequest, guard func() error) processor.ChargeAnswer {
 	terms := termsOf(r)
-	result := p.client.do(ctx, http.MethodPut, "/charges/"+url.PathEscape(r.ExternalID), terms, nil)
+	result := p.client.do(ctx, http.MethodPut, "/charges/"+url.PathEscape(r.ExternalID), terms, guard)
 	body := parse[bankapi.Charge](&result)
 	outcome := result.outcome()
 	if outcome == processor.Done && (body.ExternalID != r.ExternalID || body.Amount != r.Amount || body.Method != terms.Method) {
@@ -177,8 +177,8 @@ func (p *Processor) QueryCharge(ctx context.Context, externalID string) processo
 
 // CancelCharge implements [processor.ChargeCanceler]. The bank refuses it only if the charge
 // was paid, or is being paid by card.
-func (p *Processor) CancelCharge(ctx context.Context, r processor.CancelRequest) processor.CancelAnswer {
-	result := p.client.do(ctx, http.MethodPost, "/charges/"+url.PathEscape(r.ExternalID)+"/cancel", nil, nil)
+func (p *Processor) CancelCharge(ctx context.Context, r processor.CancelRequest, guard func() error) processor.CancelAnswer {
+	result := p.client.do(ctx, http.MethodPost, "/charges/"+url.PathEscape(r.ExternalID)+"/cancel", nil, guard)
 	body := parse[bankapi.Charge](&result)
 	answer := processor.CancelAnswer{Outcome: result.outcome(), NotFound: result.lookup() == processor.NotFound, Cause: result.cause()}
 	switch {

@@ -46,7 +46,7 @@ func (bank) NewCharge(r processor.ChargeRequest) (processor.Charge, bool) {
 	return processor.Charge{PIX: processortest.PIX(r)}, r.Amount != registered
 }
 
-func (b bank) Charge(_ context.Context, r processor.ChargeRequest) processor.ChargeAnswer {
+func (b bank) Charge(_ context.Context, r processor.ChargeRequest, _ func() error) processor.ChargeAnswer {
 	charge, _ := b.NewCharge(r)
 	return processor.ChargeAnswer{Outcome: processor.Done, Charge: charge}
 }
