@@ -90,6 +90,9 @@ func (b *Bank) authenticated(next func(w http.ResponseWriter, c *call)) http.Han
 	})
 }
 
+// laterSeconds is the wait that an answer with the fault Later names.
+const laterSeconds = "5"
+
 // serveWithFaults serves a call, with its operation's next fault if there is one.
 func (b *Bank) serveWithFaults(w http.ResponseWriter, c *call, op bankapi.Operation, next serve) {
 	c.fault = b.faults.draw(op)
@@ -99,6 +102,7 @@ func (b *Bank) serveWithFaults(w http.ResponseWriter, c *call, op bankapi.Operat
 		respond(w, nil, bankapi.CodeNotSent)
 		return
 	case bankapi.Later:
+		w.Header().Set("Retry-After", laterSeconds)
 		respond(w, nil, bankapi.CodeTooManyRequests)
 		return
 	case bankapi.TimeoutBefore:

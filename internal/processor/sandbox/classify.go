@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
@@ -16,9 +18,10 @@ import (
 // response is the result of one call of the bank: an answer, or err.
 type response struct {
 	status int
-	code   bankapi.Code // of an error answer
-	body   []byte       // of another one
-	err    error        // no answer, or none that can be read
+	code   bankapi.Code  // of an error answer
+	body   []byte        // of another one
+	err    error         // no answer, or none that can be read
+	wait   time.Duration // that the bank named in an error answer
 }
 
 // verdict is a row of the table of proofs.
@@ -124,6 +127,24 @@ func (r response) cause() error {
 	default:
 		return fmt.Errorf("sandbox: bank answered %d %w", r.status, r.code)
 	}
+}
+
+// retryMax bounds the wait that a bank names.
+const retryMax = 24 * time.Hour
+
+// retryAfter is the wait in an answer's Retry-After, in seconds or until a time, as the
+// answer's Date counts it; 0 if it has none.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
+		return min(time.Duration(seconds)*time.Second, retryMax)
+	}
+	until, err := http.ParseTime(text)
+	sent, dateErr := http.ParseTime(h.Get("Date"))
+	if err != nil || dateErr != nil {
+		return 0
+	}
+	return min(max(until.Sub(sent), 0), retryMax)
 }
 
 // errGuard says that the caller's guard failed right before sending.

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/processor"
@@ -262,5 +263,51 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	same(t, env.NewOutbound(env.OutboundOptions{}).Processor(), server.URL, processor.Unknown)
 	if elsewhere != 0 {
 		t.Errorf("the redirect was followed %d times", elsewhere)
+	}
+}
+
+// The wait of a busy bank reaches each call with an effect, within a day.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	const date = "Fri, 20 Nov 2026 12:00:00 GMT"
+	for _, row := range []struct {
+		name string
+		set  http.Header
+		want time.Duration
+	}{
+		{"none", http.Header{}, 0},
+		{"seconds", http.Header{"Retry-After": {"90"}}, 90 * time.Second},
+		{"zero", http.Header{"Retry-After": {"0"}}, 0},
+		{"negative", http.Header{"Retry-After": {"-5"}}, 0},
+		{"no number", http.Header{"Retry-After": {"soon"}}, 0},
+		{"a fraction", http.Header{"Retry-After": {"1.5"}}, 0},
+		{"weeks", http.Header{"Retry-After": {"4000000000"}}, 24 * time.Hour},
+		{"more than fits", http.Header{"Retry-After": {"99999999999999999999"}}, 0},
+		{"a time", http.Header{"Retry-After": {"Fri, 20 Nov 2026 12:01:00 GMT"}, "Date": {date}}, time.Minute},
+		{"a time that has passed", http.Header{"Retry-After": {"Fri, 20 Nov 2026 11:00:00 GMT"}, "Date": {date}}, 0},
+		{"a time in another year", http.Header{"Retry-After": {"Fri, 19 Nov 2027 12:00:00 GMT"}, "Date": {date}}, 24 * time.Hour},
+		{"a time without a date", http.Header{"Retry-After": {"Fri, 20 Nov 2026 12:01:00 GMT"}}, 0},
+	} {
+		busy := scripted{status: http.StatusTooManyRequests, header: row.set, body: problemBody(bankapi.CodeTooManyRequests)}
+		p, err := NewProcessor(Options{URL: "http://bank.example", Secret: testSecret, Transport: busy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		yes := func() error { return nil }
+		charge := p.Charge(t.Context(), processor.ChargeRequest{ExternalID: "abc", Amount: 100, Method: "PIX"}, yes)
+		cancel := p.CancelCharge(t.Context(), processor.CancelRequest{ExternalID: "abc"}, yes)
+		transfer := p.Transfer(t.Context(), processor.TransferRequest{ExternalID: "abc", Amount: 100}, yes)
+		refund := p.Refund(t.Context(), processor.RefundRequest{ExternalID: "abc", Amount: 100, PaymentID: "E"}, yes)
+		for call, got := range map[string]struct {
+			outcome processor.Outcome
+			wait    time.Duration
+		}{
+			"charge": {charge.Outcome, charge.Wait}, "cancel": {cancel.Outcome, cancel.Wait},
+			"transfer": {transfer.Outcome, transfer.Wait}, "refund": {refund.Outcome, refund.Wait},
+		} {
+			if got.outcome != processor.Later || got.wait != row.want {
+				t.Errorf("%s: %s is %s with a wait of %s, want %s", row.name, call, got.outcome, got.wait, row.want)
+			}
+		}
 	}
 }

@@ -91,7 +91,7 @@ func read(answer *http.Response) response {
 	if err := json.Unmarshal(body, &problem); err != nil || problem.Code == "" {
 		return response{err: fmt.Errorf("%w (status %d)", errAnswerForm, answer.StatusCode)}
 	}
-	return response{status: answer.StatusCode, code: problem.Code}
+	return response{status: answer.StatusCode, code: problem.Code, wait: retryAfter(answer.Header)}
 }
 
 // errRefusedBySandbox is a client's view of a refused connection.

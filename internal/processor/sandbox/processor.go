@@ -135,6 +135,8 @@ func (p *Processor) Charge(ctx context.Context, r processor.ChargeRequest, guard
 		answer.Charge = chargeOf(body.Method, body.PIX, body.Boleto)
 	case processor.Refused:
 		answer.Failure = failureOf(result.code)
+	case processor.Later:
+		answer.Wait = result.wait
 	}
 	return answer
 }
@@ -186,6 +188,8 @@ func (p *Processor) CancelCharge(ctx context.Context, r processor.CancelRequest,
 		return processor.CancelAnswer{Cause: errOtherID}
 	case result.status == bankapi.CodeStateForbids.Status() && result.code == bankapi.CodeStateForbids:
 		answer.Outcome = processor.Refused
+	case answer.Outcome == processor.Later:
+		answer.Wait = result.wait
 	}
 	return answer
 }
@@ -248,7 +252,7 @@ func orderAnswer(result response, sent bankapi.Order) processor.TransferAnswer {
 	case processor.Refused:
 		answer.Failure, answer.Evidence = failureOf(result.code), result.evidence()
 	case processor.Later, processor.Known:
-		answer.Evidence = result.evidence()
+		answer.Evidence, answer.Wait = result.evidence(), result.wait
 	}
 	return answer
 }
