@@ -19,6 +19,7 @@ var caseTexts = map[casePair]string{
 	{store.CaseUnmatchedReceipt, ""}:                  "Processor {processor} received a payment that names no order of this gateway: {externalId}. It is in the platform's unidentified account: find its owner.",
 	{store.CaseCharge, ""}:                            "Processor {processor} answered order {externalId} with a charge that differs from it: {field}. The payer is not shown it, and the order stays unpaid: contact the processor before anything else is charged there.",
 	{store.CaseChargeOpen, ""}:                        "The order was canceled or has expired, and processor {processor} does not cancel its charge {externalId}: the payer can still pay it. Attempts continue once a day: cancel it at the processor.",
+	{store.CasePayinProcessing, ""}:                   "Processor {processor} has had payment {externalId} in analysis for days: neither paid nor refused. Look-ups continue once a day: contact the processor's support with the externalId.",
 	{store.CaseDispute, ""}:                           "The processor reports a dispute of an order in status {status}." + compareStatement,
 	{store.CaseDispute, store.ReasonMoreThanReceived}: "The processor reports a dispute of {reported} cents, more than is left of what was received for the order. Only the rest was set aside: compare the processor's statement.",
 	{store.CasePayoutFound, ""}:                       "The processor {processor} lists transfer {externalId}, and no payout has it: a restored backup lacks it. Its money was taken from the merchant's balance. Ask the merchant to send the same payout request again: the payout then gets this transfer.",
@@ -72,6 +73,7 @@ var resolutionTexts = map[resolutionOf]string{
 	{store.CasePayoutFound, store.ResolvedDismiss}:       "the merchant bears it; a later request of the same payout still gets this transfer",
 	{store.CaseCharge, store.ResolvedDismiss}:            "closes the case; the order stays unpaid until it expires",
 	{store.CaseChargeOpen, store.ResolvedDismiss}:        "ends the attempts to cancel it; a payment that arrives is booked",
+	{store.CasePayinProcessing, store.ResolvedRelease}:   "the processor refused it: the order becomes FAILED",
 	{store.CaseUnmatchedReceipt, store.ResolvedApply}:    "gives it to --merchant and pays the pay-in --order with it; without --order it becomes available",
 	{store.CaseUnmatchedReceipt, store.ResolvedWriteOff}: "the platform keeps the money",
 

@@ -18,7 +18,7 @@ import (
 func (s *Service) newRecord(p payment.Payin, w *chargeWork) *recordCharge {
 	return &recordCharge{
 		payin: p, work: w.Charge, state: w.State, charge: w.made, expiresAt: w.request.ExpiresAt, failure: w.failure, differs: w.differs, cause: w.cause,
-		canceling: w.canceling, wait: w.next(worker.NewJitter(s.Env.Random)), report: w.report, links: s.Links,
+		canceling: w.canceling, following: w.following, wait: w.next(worker.NewJitter(s.Env.Random)), report: w.report, links: s.Links,
 	}
 }
 
@@ -52,8 +52,9 @@ type recordCharge struct {
 	cause     error
 	wait      time.Duration // before the next call
 	report    *processor.ChargeReport
-	// canceling: the work was to cancel the charge.
-	canceling bool
+	// canceling: the work was to cancel the charge. following: it was to look it up while its
+	// order is PROCESSING.
+	canceling, following bool
 	// announce: the merchant has had an answer without the charge.
 	announce bool
 	links    transition.Links
@@ -107,8 +108,11 @@ func (v *recordCharge) Decide(l *store.Loaded, c *store.Changes) error {
 			return err
 		}
 	}
-	if v.canceling {
+	switch {
+	case v.canceling:
 		v.reportCancel(c, &p)
+	case v.following:
+		v.reportProcessing(c, &p)
 	}
 	c.SetCharge(v.after(l, row, &p, mine))
 	return nil
@@ -163,6 +167,15 @@ func (v *recordCharge) after(l *store.Loaded, row store.Charge, p *payment.Payin
 	case v.canceling && next.State == store.ChargeToCancel:
 		next.NextAt = l.Now().Add(v.wait)
 	case v.canceling:
+	case v.following && p.Status == payment.PayinProcessing:
+		next.NextAt = l.Now().Add(v.wait)
+	case v.following:
+		next.State = store.ChargeEnded
+	case p.Status == payment.PayinProcessing:
+		next.State, next.Attempts = store.ChargeFollowed, 0
+		if next.ClaimedBy.IsZero() {
+			next.NextAt = l.Now().Add(followAfter[0])
+		}
 	case ended && next.MayExist:
 		next.State, next.Attempts = store.ChargeToCancel, 0
 		if next.ClaimedBy.IsZero() {

@@ -43,8 +43,8 @@ type chargeWork struct {
 	cause   error
 	wait    time.Duration // that the processor named
 	asked   bool          // the last call was a look-up
-	// canceling: the charge is to be canceled.
-	canceling bool
+	// canceling: the charge is to be canceled. following: its order is PROCESSING.
+	canceling, following bool
 	// report is the processor's report of a charge that has payments, or a state of its own.
 	report *processor.ChargeReport
 }
@@ -186,6 +186,8 @@ func (w *chargeWork) notSent(cause error) {
 // next is the wait before the next call.
 func (w *chargeWork) next(j worker.Jitter) time.Duration {
 	switch {
+	case w.following:
+		return j.Of(worker.After(followAfter, w.Attempts))
 	case w.canceling:
 		return max(j.Of(worker.After(cancelAgainAfter, w.Attempts-1)), min(w.wait, longestLater))
 	case !w.asked && (w.Outcome == processor.Known.String() || w.Outcome == processor.Refused.String()):

@@ -50,7 +50,7 @@ func (s *Service) Charge(ctx context.Context) (int, error) {
 		did += len(op.claimed)
 		s.turn.Served(account)
 		for _, c := range op.claimed {
-			w := &chargeWork{Charge: c, charger: charger, profile: profile, canceling: c.State == store.ChargeToCancel}
+			w := &chargeWork{Charge: c, charger: charger, profile: profile, canceling: c.State == store.ChargeToCancel, following: c.State == store.ChargeFollowed}
 			pool.Run(func() { s.work(ctx, w) })
 		}
 	}
@@ -125,6 +125,8 @@ func (s *Service) work(ctx context.Context, w *chargeWork) {
 		w.notSent(err)
 	case w.canceling:
 		s.cancelCharge(ctx, w, &p)
+	case w.following:
+		s.lookUpProcessing(ctx, w, &p)
 	case p.Ready() || p.Status != payment.PayinPending:
 		w.Outcome = outcomeOrderEnded
 	default:
@@ -140,7 +142,7 @@ func (s *Service) work(ctx context.Context, w *chargeWork) {
 // prepare reads what the calls of the work need.
 func (s *Service) prepare(ctx context.Context, w *chargeWork) (payment.Payin, error) {
 	p, err := s.Store.Payin(ctx, w.Merchant, w.Payin)
-	if err != nil || w.canceling {
+	if err != nil || w.canceling || w.following {
 		return p, err
 	}
 	m, err := s.Store.Merchant(ctx, w.Merchant)

@@ -106,6 +106,9 @@ func (v *Receive) Needs(n *store.Needs) {
 	if len(v.receipts)+len(v.report.Disputes) > 0 {
 		n.Balances(v.merchant)
 	}
+	if v.report.State == processor.ChargeAnalysis {
+		n.ChargeByExternalID(v.merchant, v.externalID)
+	}
 	n.ExpectDeliveries(v.merchant, 1) // nearly always one; any node may claim more
 }
 
@@ -238,7 +241,10 @@ func (v *Receive) applyState(l *store.Loaded, c *store.Changes, p *payment.Payin
 	if on == payment.OnAttemptRefused && v.report.Attempt > 0 {
 		p.Details.CardAttempts = v.report.Attempt
 	}
-	_, err := transition.Payin(l, c, p, v.links, on)
+	moved, err := transition.Payin(l, c, p, v.links, on)
+	if moved && p.Status == payment.PayinProcessing {
+		followCharge(l, c, p)
+	}
 	return err
 }
 

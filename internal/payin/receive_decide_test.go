@@ -113,6 +113,7 @@ func TestReceiveStateDecisions(t *testing.T) {
 		{name: "nothing new", op: receives("nothing")},
 		{name: "analysis", op: receives("analyze"), changes: `
 			payins next_at:in 1h0m0s→- status:PENDING→PROCESSING version:2→3
+			+charges followed -
 			+events payin.processing`},
 		{name: "analysis, reported again", given: "analyze", op: receives("analyze")},
 		{name: "analysis of a paid order", given: "pay A 100", op: receives("analyze")},

@@ -3,7 +3,6 @@ package review
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
@@ -40,17 +39,6 @@ func retryNotice(v *Resolve, _ *store.Loaded, c *store.Changes) error {
 // retryDeliveries makes the deliveries due again that were given up with the case.
 func retryDeliveries(v *Resolve, _ *store.Loaded, c *store.Changes) error {
 	c.RetryDeliveries(v.opened.Merchant, v.event, v.opened.ID)
-	return nil
-}
-
-func needsCharge(v *Resolve, n *store.Needs) { n.Charge(v.opened.Merchant, v.opened.Subject) }
-
-// endCancels ends the attempts to cancel the charge of a pay-in.
-func endCancels(v *Resolve, l *store.Loaded, c *store.Changes) error {
-	if w, ok := l.Charge(v.opened.Merchant, v.opened.Subject); ok && w.State == store.ChargeToCancel {
-		w.State, w.ClaimedBy, w.NextAt = store.ChargeEnded, payment.ID{}, time.Time{}
-		c.SetCharge(w)
-	}
 	return nil
 }
 
@@ -91,7 +79,7 @@ func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		if !ok {
 			return store.ErrNotFound
 		}
-		if w.ClaimedBy.IsZero() && (w.State == store.ChargeWanted || w.State == store.ChargeToCancel) {
+		if w.ClaimedBy.IsZero() && (w.State == store.ChargeWanted || w.State == store.ChargeToCancel || w.State == store.ChargeFollowed) {
 			w.NextAt = l.Now() // if the row is still damaged, it is parked again
 			c.SetCharge(w)
 		}

@@ -110,6 +110,10 @@ var rules = []rule{
 	{kind: store.CasePayoutFound, Option: Option{How: store.ResolvedDismiss, Persons: 1, Evidence: true}},
 	{kind: store.CaseCharge, Option: dismiss},
 	{kind: store.CaseChargeOpen, Option: dismiss, needs: needsCharge, effect: endCancels},
+	{
+		kind: store.CasePayinProcessing, Option: Option{How: store.ResolvedRelease, Persons: 1, Evidence: true},
+		needs: needsPayin, check: checkProcessing, effect: failPayin,
+	},
 	{kind: store.CaseWebhook, Option: retry, prepare: eventOfCase, effect: retryDeliveries},
 	{kind: store.CaseWebhook, Option: dismiss},
 	{kind: store.CaseDamaged, Option: retry, prepare: eventOfCase, needs: needsDamaged, effect: retryDamaged},

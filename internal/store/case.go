@@ -26,6 +26,7 @@ const (
 	CaseNotice           CaseKind = "notice"              // reason, processor, notice or externalId
 	CaseCharge           CaseKind = "charge_differs"      // subject: pay-in; processor, externalId, field: the charge is not shown
 	CaseChargeOpen       CaseKind = "charge_not_canceled" // subject: pay-in, which ended; processor, externalId: its charge can still be paid
+	CasePayinProcessing  CaseKind = "payin_processing"    // subject: pay-in; processor, externalId: neither paid nor refused for days
 	CaseDispute          CaseKind = "dispute_unexpected"  // subject: pay-in; amount: that is not set aside; status; or reason
 	CaseWebhook          CaseKind = "webhook_exhausted"   // subject: order; event
 	CaseDamaged          CaseKind = "damaged"             // subject: order; table: whose row cannot be opened or processed

@@ -20,11 +20,12 @@ const (
 	ChargeMade     ChargeState = "made"     // the order has its charge
 	ChargeToCancel ChargeState = "cancel"   // the order ended: the charge is canceled at the processor
 	ChargeEnded    ChargeState = "ended"    // nothing is left to do
+	ChargeFollowed ChargeState = "followed" // the order is PROCESSING: the charge is looked up until that ends
 	ChargeWithheld ChargeState = "withheld" // it differs from its order; the same request again continues
 )
 
 // Charge is the work on the charge of one pay-in at its processor. A charge that is
-// generated offline has none.
+// generated offline has none, until its order is PROCESSING.
 type Charge struct {
 	Merchant payment.ID
 	Payin    payment.ID
@@ -79,13 +80,20 @@ func scanCharge(r db.Scanner) (Charge, error) {
 }
 
 type chargeNeeds struct {
-	ids []Ref          // pay-ins
-	due map[string]int // limits, by account
+	ids        []Ref          // pay-ins
+	byExternal []ExternalRef  // pay-ins
+	due        map[string]int // limits, by account
 }
 
 // Charge reads the work on the charge of a pay-in.
 func (n *Needs) Charge(merchant, payin payment.ID) {
 	n.charges.ids = append(n.charges.ids, Ref{merchant, payin})
+}
+
+// ChargeByExternalID reads the work on the charge of a pay-in that [Needs.PayinByExternalID]
+// reads too.
+func (n *Needs) ChargeByExternalID(merchant payment.ID, externalID string) {
+	n.charges.byExternal = append(n.charges.byExternal, ExternalRef{merchant, externalID})
 }
 
 // DueCharges reads up to limit charges of an account whose work is due, oldest first, that
@@ -111,8 +119,19 @@ func (l *loadedCharges) add(v Charge) {
 	}
 }
 
+// chargesOf are the pay-ins whose charges are needed, once they are loaded.
+func (l *Loaded) chargesOf(n *Needs) []Ref {
+	ids := slices.Clone(n.charges.ids)
+	for _, key := range n.charges.byExternal {
+		if ref, ok := l.payins.byExternal[key]; ok && !slices.Contains(ids, ref) {
+			ids = append(ids, ref)
+		}
+	}
+	return ids
+}
+
 func (l *Loaded) loadCharges(ctx context.Context, tx *db.Tx, n *Needs) error {
-	list, err := db.Select(ctx, tx, chargeByPayin, keysOf(n.charges.ids), scanCharge)
+	list, err := db.Select(ctx, tx, chargeByPayin, keysOf(l.chargesOf(n)), scanCharge)
 	if err != nil {
 		return err
 	}
@@ -152,8 +171,8 @@ func (l *Loaded) DueCharges(account string) []Charge {
 	return list
 }
 
-// AddCharge stores the work on the charge of a new pay-in, in the commit that inserts the
-// pay-in, so that the intent is durable before the call.
+// AddCharge stores the work on the charge of a pay-in that has none: usually in the commit
+// that inserts the pay-in, so that the intent is durable before the call.
 func (c *Changes) AddCharge(v Charge) {
 	v.CreatedAt, v.UpdatedAt = c.l.now, c.l.now
 	if !v.ClaimedBy.IsZero() {

@@ -182,7 +182,7 @@ func (g *Given) loadCharges(l *Loaded, n *Needs) {
 	slices.SortStableFunc(byTime, func(a, b Charge) int { return a.NextAt.Compare(b.NextAt) })
 	for i := range byTime {
 		v := byTime[i]
-		if slices.Contains(n.charges.ids, v.Ref()) {
+		if slices.Contains(l.chargesOf(n), v.Ref()) {
 			l.charges.add(v)
 		}
 		if l.due(v.ClaimedBy, v.NextAt) && len(l.charges.due[v.Account]) < n.charges.due[v.Account] {

@@ -68,7 +68,11 @@ var lockedRows = map[string]lockedRow{
 		n.NewFeed(store.Feed{FeedKey: k})
 		n.Feed(k)
 	}},
-	"charges":         {need: func(v *locking, n *store.Needs, i int) { n.Charge(v.merchants[0].ID, v.payins[i].ID) }},
+	"charges": {need: func(v *locking, n *store.Needs, i int) { n.Charge(v.merchants[0].ID, v.payins[i].ID) }},
+	"charges of names": {need: func(v *locking, n *store.Needs, i int) {
+		n.PayinByExternalID(v.merchants[0].ID, v.payins[i].ExternalID)
+		n.ChargeByExternalID(v.merchants[0].ID, v.payins[i].ExternalID)
+	}},
 	"found transfers": {need: func(v *locking, n *store.Needs, i int) { n.FoundTransfer(v.merchants[i].ID, fmt.Sprint(i)) }},
 	"events": {change: func(v *locking, c *store.Changes, i int) {
 		c.AddEvent(payment.Event{Merchant: v.merchants[i].ID, Type: payment.EventPayinPaid}, []byte("{}"), "")

@@ -173,6 +173,7 @@ func needsOrders(n *store.Needs, p *store.NewPayin, q *store.NewPayout) {
 	n.PayoutByExternalID(m, q.Payout.ExternalID)
 	n.Sends(m, q.Payout.ID)
 	n.Charge(m, p.Payin.ID)
+	n.ChargeByExternalID(m, p.Payin.ExternalID)
 }
 
 // change loads the orders of the last batch by each of their keys, and changes them.

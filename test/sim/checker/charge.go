@@ -36,7 +36,7 @@ func (c *Checker) applyCharge(l *line) {
 	c.columns.read(l).charge(&next)
 	switch {
 	case l.op == rowAdded:
-		if o.charge != nil || next.number != 1 || next.account != o.processor || next.state != "wanted" {
+		if o.charge != nil || next.number != 1 || next.account != o.processor || next.state != "wanted" && next.state != "followed" {
 			c.violatef(SingleCharge, o, "charge %d at %s begins as %s", next.number, next.account, next.state)
 		}
 	case o.charge == nil || o.charge.number != next.number:
@@ -59,7 +59,7 @@ func (c *Checker) checkCharge(o *order) {
 	}
 	due, claimed := v.nextAt > 0, !v.claimedBy.isZero()
 	switch v.state {
-	case "wanted", "cancel":
+	case "wanted", "cancel", "followed":
 		if due == claimed && !(!due && o.hasOpenCase("damaged")) {
 			c.violatef(Progress, o, "its charge is %s, due at %d, claimed: %v", v.state, v.nextAt, claimed)
 		}
@@ -113,7 +113,7 @@ func (c *comparison) compareCharges() {
 func (c *comparison) compareChargesEnd() {
 	for _, o := range c.orderList {
 		v := o.charge
-		if v != nil && (v.state == "wanted" || v.state == "cancel") && !o.hasOpenCase("damaged") {
+		if v != nil && (v.state == "wanted" || v.state == "cancel" || v.state == "followed") && !o.hasOpenCase("damaged") {
 			c.violatef(Progress, o, "its charge is %s at the end", v.state)
 		}
 	}

@@ -90,9 +90,10 @@ func undecided(outcome string) bool {
 // chargeSteps are the states that may follow a state of the work on a charge. Work that is
 // canceled may still find the charge of an order that was paid meanwhile.
 var chargeSteps = map[string][]string{
-	"wanted":   {"made", "ended", "withheld", "cancel"},
-	"withheld": {"wanted", "ended", "cancel"},
-	"made":     {"ended", "cancel"},
+	"wanted":   {"made", "ended", "withheld", "cancel", "followed"},
+	"withheld": {"wanted", "ended", "cancel", "followed"},
+	"made":     {"ended", "cancel", "followed"},
+	"followed": {"ended"},
 	"cancel":   {"made", "ended"},
 }
 
@@ -155,6 +156,7 @@ var caseRules = map[string]caseRule{
 	"overpaid":            {subject: Payin},
 	"unmatched_receipt":   {subject: "receipt", params: []string{"processor", "externalId"}},
 	"payout_unknown":      {subject: Payout, params: []string{"reason"}, resolutions: []string{"proof", "replaced"}},
+	"payin_processing":    {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
 	"payout_waiting":      {subject: Payout, resolutions: []string{"proof", "repaid", "canceled"}},
 	"contradiction":       {subject: "order", params: []string{"reason"}, resolutions: []string{"replaced"}},
 	"notice":              {params: []string{"reason", "processor", "notice|externalId"}},

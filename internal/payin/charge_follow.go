@@ -1,0 +1,76 @@
+package payin
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
+)
+
+// followAfter is the schedule of look-ups of an order that is PROCESSING, by the number of
+// look-ups so far: the notice of its end may be lost.
+var followAfter = []time.Duration{
+	time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+}
+
+// followsBeforeCase is the number of look-ups after which a case is opened: after a day,
+// three and six.
+var followsBeforeCase = map[payment.Method]int{payment.PIX: 7, payment.CreditCard: 9, payment.Boleto: 12}
+
+// followCharge schedules look-ups of an order that has become PROCESSING.
+func followCharge(l *store.Loaded, c *store.Changes, p *payment.Payin) {
+	v, ok := l.Charge(p.Merchant, p.ID)
+	if !ok { // it was generated offline
+		v = store.Charge{Merchant: p.Merchant, Payin: p.ID, Number: 1, Account: p.Processor, MayExist: true}
+	}
+	v.State, v.Attempts = store.ChargeFollowed, 0
+	if v.ClaimedBy.IsZero() { // else the record of its call schedules them
+		v.NextAt = l.Now().Add(followAfter[0])
+	}
+	if ok {
+		c.SetCharge(v)
+	} else {
+		c.AddCharge(v)
+	}
+}
+
+// lookUpProcessing looks up the charge of an order that is PROCESSING.
+func (s *Service) lookUpProcessing(ctx context.Context, w *chargeWork, p *payment.Payin) {
+	if p.Status != payment.PayinProcessing {
+		w.Outcome = outcomeOrderEnded
+		return
+	}
+	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), w.profile.Charge.Timeout)
+	defer cancel()
+	w.Attempts++
+	r := worker.Call(func() processor.ChargeReport { return w.charger.QueryCharge(limited, p.ExternalID) },
+		func(cause error) processor.ChargeReport { return processor.ChargeReport{Cause: cause} })
+	s.breakers.Record(w.Account, r.Lookup != processor.LookupUnknown || limited.Err() == nil)
+	w.cause = r.Cause
+	switch r.Lookup {
+	case processor.Found:
+		w.Outcome, w.report = string(r.State), &r
+	case processor.NotFound:
+		w.Outcome = outcomeNotFound
+	default:
+		w.Outcome = processor.Unknown.String()
+	}
+}
+
+// reportProcessing opens a case about an order that is PROCESSING for long, and closes it
+// once it is not.
+func (v *recordCharge) reportProcessing(c *store.Changes, p *payment.Payin) {
+	bound := followsBeforeCase[p.Method]
+	switch {
+	case p.Status != payment.PayinProcessing && v.work.Attempts >= bound:
+		c.CloseCases(p.Merchant, p.ID, store.CasePayinProcessing, store.ResolvedByProof)
+	case p.Status == payment.PayinProcessing && v.work.Attempts == bound:
+		c.OpenCase(store.Case{
+			Merchant: p.Merchant, Kind: store.CasePayinProcessing, Subject: p.ID, Amount: p.Amount,
+			Params: store.Params{"processor": v.work.Account, "externalId": p.ExternalID},
+		})
+	}
+}
