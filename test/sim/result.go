@@ -16,6 +16,7 @@ type Result struct {
 	Crashes      int
 	Commits      int
 	Steps        int
+	Proved       int // rows that the gateway's own checks found sound
 	Simulated    time.Duration
 	Trace        string // digest
 	// Coverage is the number of times that each fault occurred in each state.

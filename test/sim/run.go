@@ -97,6 +97,9 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	s.start()
 	s.drain()
 	s.compare(len(s.violations) == 0)
+	if len(s.violations) == 0 {
+		s.verify()
+	}
 	s.finish()
 	return s.result, s.close()
 }

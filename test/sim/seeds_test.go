@@ -168,7 +168,7 @@ func (s *sum) add(r *Result) {
 	defer s.mu.Unlock()
 	for name, n := range map[string]int{
 		"seeds": 1, "orders": r.Orders, "faults": r.Faults, "faults on payouts": r.PayoutFaults,
-		"crashes": r.Crashes, "commits": r.Commits, "steps": r.Steps, "simulated seconds": int(r.Simulated / time.Second),
+		"crashes": r.Crashes, "commits": r.Commits, "steps": r.Steps, "rows verified": r.Proved, "simulated seconds": int(r.Simulated / time.Second),
 	} {
 		s.figures[name] += int64(n)
 	}

@@ -22,6 +22,7 @@ const (
 	Clearing       Invariant = "clearing"        // at the end, clearing accounts equal the bank's transfers and payments
 	Authenticity   Invariant = "authenticity"    // webhooks are signed; forged and replayed notices are refused
 	NoFailure      Invariant = "no-failure"      // no panic, no internal error
+	Verified       Invariant = "verified"        // at the end, the gateway's own checks find no defect
 	Simulator      Invariant = "simulator"       // the simulation itself works
 )
 
