@@ -119,7 +119,7 @@ func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report pr
 	}
 	return e.record(ctx, &recordReport{
 		resolution: resolution{jitter: worker.NewJitter(e.Env.Random)},
-		merchant:   p.Merchant, id: p.ID, report: report, askedBy: p.ClaimedBy, profile: proc.Profile(), restoredAt: e.Node.RestoredAt(),
+		merchant:   p.Merchant, id: p.ID, report: report, askedBy: p.ClaimedBy, asked: p, profile: proc.Profile(), restoredAt: e.Node.RestoredAt(),
 		found: e.foundAs(p.ExternalID),
 	})
 }
@@ -183,7 +183,8 @@ type recordReport struct {
 	merchant, id payment.ID
 	report       processor.TransferReport
 	notice       *store.Notice
-	askedBy      payment.ID // the node that had claimed it to look it up; zero for a notice
+	askedBy      payment.ID     // the node that had claimed it to look it up; zero for a notice
+	asked        payment.Payout // as it was claimed
 	profile      processor.Profile
 	restoredAt   time.Time
 	found        string // see foundAs
@@ -223,8 +224,10 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 	if v.report.Lookup == processor.Found {
 		return v.applyReport(l, c, &p, withFound(l, &p, v.report))
 	}
-	if v.askedBy.IsZero() || p.ClaimedBy != v.askedBy {
-		return nil // only the node that claimed it may conclude from a missing answer
+	if v.askedBy.IsZero() || p.ClaimedBy != v.askedBy || p.Step != v.asked.Step || p.Lookups != v.asked.Lookups {
+		// Only the node that claimed it may conclude from a missing answer, and only once: it
+		// may have recorded this answer, in a commit of unknown outcome, and claimed it again.
+		return nil
 	}
 	p.Lookups++
 	p.ClaimedBy, p.NextAt = payment.ID{}, l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, p.Lookups)))

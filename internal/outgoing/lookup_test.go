@@ -134,3 +134,30 @@ func TestRule06LookUpsDoNotEnd(t *testing.T) {
 		g.WantCases() // closed by the proof
 	})
 }
+
+// An answer whose commit had an unknown outcome is recorded again. If this process has
+// claimed the payout meanwhile to send it, the answer changes nothing any more.
+func TestLookUpRecordedTwice(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.AnswerTransfer = always(processor.TransferAnswer{})
+		p := g.Payout("r", 10_00)
+		g.Send()
+		g.Pass(5 * time.Minute)
+		due, err := g.Store.PayoutsDue(t.Context(), g.Clock.Now(), store.ToLookUp)
+		g.Must(err)
+		list, err := g.Outgoing.ClaimLookUps(t.Context(), due[0], 1)
+		g.Must(err)
+		notFound := processor.TransferReport{Lookup: processor.NotFound}
+		g.Must(g.Outgoing.RecordLookUp(t.Context(), list[0], notFound))
+		s := claim(g)
+		g.Must(g.Outgoing.RecordLookUp(t.Context(), list[0], notFound))
+		g.WantPayout(p, payment.PayoutProcessing, payment.StepIntent)
+		record(g, s, processor.TransferAnswer{})
+		g.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
+		g.Bank.AnswerTransfer = nil
+		g.Pass(5 * time.Minute)
+		g.LookUp()
+		g.Send()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+	})
+}
