@@ -39,9 +39,9 @@ type CoreOptions struct {
 	// Steps are the steps of the workers that are not about use cases.
 	Steps AppSteps
 
-	// For tests and simulations without concurrency: Inline makes each call in the step
-	// that claimed it, and RecordOnce does not retry recording a result.
-	Inline     bool
+	// For tests and simulations: Spawn starts each call, and RecordOnce does not retry
+	// recording a result.
+	Spawn      worker.Spawn
 	RecordOnce bool
 }
 
@@ -74,7 +74,7 @@ func NewCore(o CoreOptions) *Core {
 		o.Wakers = NewWakers(nil)
 	}
 	c := &Core{Node: cluster.NewNode(o.Env.Clock)}
-	c.queue = notice.NewQueue(c.Node, o.Wakers[WorkerNotices], o.Inline)
+	c.queue = notice.NewQueue(c.Node, o.Wakers[WorkerNotices], o.Spawn)
 	deliveries := delivery.NewQueue(c.Node, o.Wakers[WorkerDeliver])
 	c.Writer = write.New(write.Options{
 		Store: o.Store, Env: o.Env, Log: o.Log, Node: c.Node, Notices: c.queue, Deliveries: deliveries, Changed: o.Changed,
@@ -98,7 +98,7 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 	c.Merchants = merchant.New(merchant.Options{Store: o.Store, Env: o.Env, Processors: o.Processors})
 	c.Payins = payin.New(payin.Options{
 		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, Log: o.Log, Links: o.Links,
-		Node: c.Node, Recorder: recorder, ChargeWaker: o.Wakers[WorkerCharge], Inline: o.Inline,
+		Node: c.Node, Recorder: recorder, ChargeWaker: o.Wakers[WorkerCharge], Spawn: o.Spawn,
 	})
 	c.Payouts = payout.New(payout.Options{
 		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, RestoredAt: c.Node.RestoredAt,
@@ -106,14 +106,14 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 	})
 	c.Outgoing = outgoing.New(outgoing.Options{
 		Store: o.Store, Writer: c.Writer, Node: c.Node, Env: o.Env, Processors: o.Processors, Log: o.Log, Recorder: recorder,
-		SendWaker: o.Wakers[WorkerSend], LookUpWaker: o.Wakers[WorkerLookUp], Inline: o.Inline,
+		SendWaker: o.Wakers[WorkerSend], LookUpWaker: o.Wakers[WorkerLookUp], Spawn: o.Spawn,
 	})
 	c.Notices = notice.New(notice.Options{
 		Store: o.Store, Writer: c.Writer, Queue: c.queue, Payins: c.Payins, Transfers: c.Outgoing, Env: o.Env,
-		Processors: o.Processors, Log: o.Log, Recorder: recorder, FeedWaker: o.Wakers[WorkerFeeds], Inline: o.Inline,
+		Processors: o.Processors, Log: o.Log, Recorder: recorder, FeedWaker: o.Wakers[WorkerFeeds], Spawn: o.Spawn,
 	})
 	c.Deliveries = delivery.New(delivery.Options{
-		Store: o.Store, Writer: c.Writer, Queue: deliveries, Env: o.Env, Log: o.Log, Recorder: recorder, Retention: o.Retention, Inline: o.Inline,
+		Store: o.Store, Writer: c.Writer, Queue: deliveries, Env: o.Env, Log: o.Log, Recorder: recorder, Retention: o.Retention, Spawn: o.Spawn,
 	})
 }
 

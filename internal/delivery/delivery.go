@@ -39,8 +39,8 @@ type Options struct {
 	Recorder worker.Recorder
 	// Retention is how long deliveries are kept after their end; 0 keeps them forever.
 	Retention time.Duration
-	// Inline runs each attempt where it is started: for simulations.
-	Inline bool
+	// Spawn starts an attempt; see [worker.Spawn].
+	Spawn worker.Spawn
 }
 
 // Service sends events to their merchants' receivers.
@@ -63,7 +63,7 @@ func New(o Options) *Service {
 		sender:    &webhook.Sender{Transport: o.Env.Webhooks, Clock: env.Unshifted(o.Env.Clock)},
 		schedule:  webhook.Schedule{Jitter: o.Env.Random.Jitter},
 		receivers: webhook.NewLimiter(o.Env.Clock, receiverSlots, receiverSlotsLimit),
-		pool:      worker.NewPool(sendSlots, o.Queue.waker, o.Inline),
+		pool:      worker.NewPool(sendSlots, o.Queue.waker, o.Spawn),
 	}
 	o.Queue.free = s.pool.Free
 	return s
@@ -199,7 +199,7 @@ func (s *Service) startWaiting(ctx context.Context, endpoint string) {
 		case ok:
 			var end *End
 			s.pool.RunThen(func() { end = s.attempt(ctx, d) }, func() (wake bool) {
-				if s.Inline { // sequential
+				if s.Spawn != nil { // inline each attempt would be within the one before
 					defer s.startWaiting(ctx, endpoint)
 				} else {
 					s.startWaiting(ctx, endpoint)

@@ -29,6 +29,7 @@ import (
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
+	"github.com/porteira/porteira/internal/worker"
 )
 
 // instanceUses is how many runs use one instance: each leaves its orders behind,
@@ -141,7 +142,7 @@ func (h *instancePool) build(t *testing.T) *instance {
 	registry := processor.Registry{sandbox.Name: adapter}
 	links := checkout.Links("https://pay.example", s.store.Keys())
 	s.core = app.NewCore(app.CoreOptions{
-		Store: s.store, Env: w, Processors: registry, Links: links, Log: o.Log, Inline: true, RecordOnce: true,
+		Store: s.store, Env: w, Processors: registry, Links: links, Log: o.Log, Spawn: worker.Inline, RecordOnce: true,
 	})
 	must(t, s.core.Cluster.Join(context.Background(), 0, true))
 	must(t, s.finish(s.core.Cluster.KeepAlive))

@@ -56,8 +56,8 @@ type Options struct {
 	Recorder   worker.Recorder
 	// FeedWaker wakes the worker that reads feeds.
 	FeedWaker *worker.Waker
-	// Inline reads each feed in the step that claimed it.
-	Inline bool
+	// Spawn starts the reading of a feed; see [worker.Spawn].
+	Spawn worker.Spawn
 }
 
 // Service records and applies notices, and reads feeds.
@@ -71,7 +71,7 @@ type Service struct {
 
 // New returns a Service.
 func New(o Options) *Service {
-	return &Service{Options: o, queries: slots{of: map[string]chan struct{}{}}, feeds: worker.NewPool(feedSlots, o.FeedWaker, o.Inline)}
+	return &Service{Options: o, queries: slots{of: map[string]chan struct{}{}}, feeds: worker.NewPool(feedSlots, o.FeedWaker, o.Spawn)}
 }
 
 // Queue contains the notices that this process has claimed but not started to apply,
@@ -90,8 +90,8 @@ type Queue struct {
 
 // NewQueue returns an empty queue of a node, which wakes the worker that applies
 // notices.
-func NewQueue(node *cluster.Node, waker *worker.Waker, inline bool) *Queue {
-	return &Queue{node: node, pool: worker.NewPool(noticeSlots, waker, inline), waker: waker, pending: map[string]int{}}
+func NewQueue(node *cluster.Node, waker *worker.Waker, spawn worker.Spawn) *Queue {
+	return &Queue{node: node, pool: worker.NewPool(noticeSlots, waker, spawn), waker: waker, pending: map[string]int{}}
 }
 
 var _ write.Notices = (*Queue)(nil)

@@ -14,7 +14,7 @@ import (
 func newTestQueue(t *testing.T) *Queue {
 	t.Helper()
 	e, _ := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
-	q := NewQueue(cluster.NewNode(e.Clock), worker.NewWaker(nil), true)
+	q := NewQueue(cluster.NewNode(e.Clock), worker.NewWaker(nil), worker.Inline)
 	renew(t, q)
 	return q
 }

@@ -58,8 +58,8 @@ type Options struct {
 	// SendWaker and LookUpWaker wake the two workers.
 	SendWaker   *worker.Waker
 	LookUpWaker *worker.Waker
-	// Inline runs each call where it is claimed: for simulations.
-	Inline bool
+	// Spawn starts a call; see [worker.Spawn].
+	Spawn worker.Spawn
 }
 
 // Executor sends payouts and looks them up.
@@ -77,7 +77,7 @@ type Executor struct {
 func New(o Options) *Executor {
 	return &Executor{
 		Options: o, sendThrottle: throttle{began: -throttleInterval}, sendBreakers: worker.NewBreakers(o.Env.Clock), lookUpBreakers: worker.NewBreakers(o.Env.Clock),
-		sends: worker.NewPools(sendSlots, o.SendWaker, o.Inline), lookUps: worker.NewPools(lookUpSlots, o.LookUpWaker, o.Inline),
+		sends: worker.NewPools(sendSlots, o.SendWaker, o.Spawn), lookUps: worker.NewPools(lookUpSlots, o.LookUpWaker, o.Spawn),
 	}
 }
 

@@ -33,8 +33,8 @@ type Options struct {
 	Recorder worker.Recorder
 	// ChargeWaker wakes the worker that charges pay-ins.
 	ChargeWaker *worker.Waker
-	// Inline runs each call of the worker where it is claimed: for simulations.
-	Inline bool
+	// Spawn starts the calls of the worker; nil starts goroutines.
+	Spawn worker.Spawn
 }
 
 // Service implements the use cases of pay-ins. It is safe for concurrent use.
@@ -53,7 +53,7 @@ type Service struct {
 // New returns a Service.
 func New(o Options) *Service {
 	return &Service{
-		Options: o, breakers: worker.NewBreakers(o.Env.Clock), calls: worker.NewPools(chargeSlots, o.ChargeWaker, o.Inline),
+		Options: o, breakers: worker.NewBreakers(o.Env.Clock), calls: worker.NewPools(chargeSlots, o.ChargeWaker, o.Spawn),
 		charging: map[payment.ID]*charging{},
 	}
 }

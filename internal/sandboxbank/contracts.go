@@ -150,6 +150,12 @@ func (b *Bank) authentic(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
+// Contract returns a further contract, which it opens if necessary. A program with its own
+// loop around Step steps each contract.
+func (b *Bank) Contract(repeat bankapi.Repeat, name string) (*Bank, error) {
+	return b.contracts.get(repeat, name)
+}
+
 // SetContractURL sets the address for the notices of a contract, as SetNotifyURL does.
 func (b *Bank) SetContractURL(repeat bankapi.Repeat, name, url string) error {
 	contract, err := b.contracts.get(repeat, name)

@@ -14,17 +14,22 @@ import (
 // Pool bounds the calls of a worker in flight. A step starts calls without waiting for
 // them, so that a slow call delays no other; the end of a call wakes the worker.
 type Pool struct {
-	// inline runs each call in the step that starts it: for simulations without
-	// concurrency.
-	inline bool
-	slots  chan struct{}
-	calls  sync.WaitGroup
-	waker  *Waker
+	spawn Spawn
+	slots chan struct{}
+	calls sync.WaitGroup
+	waker *Waker
 }
 
+// Spawn starts a call that is to run beside its caller; nil starts it in a goroutine.
+// Simulations run it in a goroutine of their own schedule.
+type Spawn func(call func())
+
+// Inline is the Spawn of tests without concurrency: the step that starts a call runs it.
+func Inline(call func()) { call() }
+
 // NewPool returns a pool with slots slots that wakes the worker when a call ends.
-func NewPool(slots int, waker *Waker, inline bool) *Pool {
-	return &Pool{inline: inline, slots: make(chan struct{}, slots), waker: waker}
+func NewPool(slots int, waker *Waker, spawn Spawn) *Pool {
+	return &Pool{spawn: spawn, slots: make(chan struct{}, slots), waker: waker}
 }
 
 // Free is the number of free slots.
@@ -83,17 +88,17 @@ func (p *Pool) start(call func(), then func() (wake bool)) {
 		defer p.Release(1)
 		call()
 	}
-	if p.inline {
-		run()
-		then()
-		return
-	}
-	p.calls.Go(func() {
+	all := func() {
 		run()
 		if then() {
 			p.waker.Wake()
 		}
-	})
+	}
+	if p.spawn == nil {
+		p.calls.Go(all)
+		return
+	}
+	p.spawn(all)
 }
 
 // Wait waits until no call is in flight.

@@ -26,7 +26,7 @@ func TestPoolRunsCallsBesideEachOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, wakes := waking()
-		pool := worker.NewPool(3, w, false)
+		pool := worker.NewPool(3, w, nil)
 		gate := make(chan struct{})
 		var running atomic.Int64
 		for range 3 {
@@ -57,7 +57,7 @@ func TestPoolIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := waking()
-		pool := worker.NewPool(1, w, false)
+		pool := worker.NewPool(1, w, nil)
 		gate := make(chan struct{})
 		pool.Run(func() { <-gate })
 		started := false
@@ -78,10 +78,10 @@ func TestPoolIsBounded(t *testing.T) {
 // The slot of a call is free when then runs, which decides whether the worker is woken.
 func TestPoolRunThen(t *testing.T) {
 	t.Parallel()
-	for _, inline := range []bool{false, true} {
+	for name, spawn := range map[string]worker.Spawn{"a goroutine": nil, "inline": worker.Inline} {
 		for _, wake := range []bool{false, true} {
 			w, wakes := waking()
-			pool := worker.NewPool(1, w, inline)
+			pool := worker.NewPool(1, w, spawn)
 			called, free := false, -1
 			pool.RunThen(func() { called = true }, func() bool {
 				free = pool.Free()
@@ -89,11 +89,11 @@ func TestPoolRunThen(t *testing.T) {
 			})
 			pool.Wait()
 			want := int64(0)
-			if wake && !inline { // inline the step runs again by itself
+			if wake {
 				want = 1
 			}
 			if !called || free != 1 || wakes.Load() != want {
-				t.Errorf("inline %v, wake %v: called %v, %d free, woken %d times", inline, wake, called, free, wakes.Load())
+				t.Errorf("%s, wake %v: called %v, %d free, woken %d times", name, wake, called, free, wakes.Load())
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func TestPoolRunThen(t *testing.T) {
 func TestPoolInline(t *testing.T) {
 	t.Parallel()
 	w, _ := waking()
-	pool := worker.NewPool(1, w, true)
+	pool := worker.NewPool(1, w, worker.Inline)
 	order := ""
 	for _, name := range []string{"a", "b"} {
 		pool.Run(func() { order += name })
@@ -118,7 +118,7 @@ func TestPoolInline(t *testing.T) {
 func TestPoolReleasesTheSlotOfAPanic(t *testing.T) {
 	t.Parallel()
 	w, _ := waking()
-	pool := worker.NewPool(1, w, true)
+	pool := worker.NewPool(1, w, worker.Inline)
 	func() {
 		defer func() { _ = recover() }()
 		pool.Run(func() { panic("a bug") })
@@ -132,7 +132,7 @@ func TestPoolReleasesTheSlotOfAPanic(t *testing.T) {
 func TestPoolReserve(t *testing.T) {
 	t.Parallel()
 	w, wakes := waking()
-	pool := worker.NewPool(5, w, false)
+	pool := worker.NewPool(5, w, nil)
 	if n := pool.Reserve(3); n != 3 || pool.Free() != 2 {
 		t.Errorf("reserved %d, %d free", n, pool.Free())
 	}

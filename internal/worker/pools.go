@@ -5,17 +5,17 @@ import "sync"
 // Pools are pools of equal size, one per account of a processor, so that the calls to an
 // account that hangs leave the slots of the others free.
 type Pools struct {
-	slots  int // of a pool, by default
-	waker  *Waker
-	inline bool
+	slots int // of a pool, by default
+	waker *Waker
+	spawn Spawn
 
 	mu    sync.Mutex
 	pools map[string]*Pool
 }
 
 // NewPools returns pools with slots slots each by default; see [NewPool].
-func NewPools(slots int, waker *Waker, inline bool) *Pools {
-	return &Pools{slots: slots, waker: waker, inline: inline, pools: map[string]*Pool{}}
+func NewPools(slots int, waker *Waker, spawn Spawn) *Pools {
+	return &Pools{slots: slots, waker: waker, spawn: spawn, pools: map[string]*Pool{}}
 }
 
 // Of is the pool of an account. slots, if positive, is its size when it is first used,
@@ -28,7 +28,7 @@ func (p *Pools) Of(account string, slots int) *Pool {
 		if slots <= 0 {
 			slots = p.slots
 		}
-		pool = NewPool(slots, p.waker, p.inline)
+		pool = NewPool(slots, p.waker, p.spawn)
 		p.pools[account] = pool
 	}
 	return pool

@@ -18,14 +18,12 @@ import (
 const (
 	bankURL    = "http://bank.sim"
 	bankSecret = "a secret between bank and gateways"
-	noticeURL  = "http://gateway.sim/inbound/sandbox/sandbox"
 )
 
 // bank is the sandbox's bank in a separate process, with a journal that survives restarts.
 type bank struct {
 	sim         *simulation
 	bank        *sandboxbank.Bank
-	control     *sandbox.Control
 	source      env.Env
 	unreachable bool
 	stepAt      time.Duration // of its next step; 0 while none is scheduled
@@ -37,7 +35,7 @@ func (b *bank) open() error {
 	s := b.sim
 	o := sandboxbank.Options{
 		Path: s.options.Journal, Secret: bankSecret, Clock: s.clock, IDs: b.source.IDs,
-		Notify: &noticeTransport{s}, NotifyURL: noticeURL,
+		Notify: &noticeTransport{s}, NotifyURL: s.contracts[0].noticeURL,
 		Pause: func(_ context.Context, d time.Duration) { b.pause(d) },
 	}
 	if !s.faultsOff && s.plan.delayed > 0 {
@@ -51,9 +49,30 @@ func (b *bank) open() error {
 		return err
 	}
 	b.bank = opened
-	b.control, err = sandbox.NewControl(sandbox.Options{URL: bankURL, Secret: bankSecret, Transport: directTransport{b}})
+	for _, c := range s.contracts {
+		if c.bank = opened; c.name != "" {
+			if c.bank, err = opened.Contract(c.repeat, c.name); err != nil {
+				return err
+			}
+			c.bank.SetNotifyURL(c.noticeURL)
+		}
+		c.control, err = sandbox.NewControl(sandbox.Options{URL: bankURL + c.path(), Secret: bankSecret, Transport: directTransport{b}})
+		if err != nil {
+			return err
+		}
+	}
 	b.scheduleStep()
-	return err
+	return nil
+}
+
+// nextDue is when the next work of a contract is due.
+func (b *bank) nextDue() (next time.Time, ok bool) {
+	for _, c := range b.sim.contracts {
+		if due, some := c.bank.NextDue(); some && (!ok || due.Before(next)) {
+			next, ok = due, true
+		}
+	}
+	return next, ok
 }
 
 // pause advances time inside a call. A negative d is a call that is never answered: it ends
@@ -70,7 +89,7 @@ func (b *bank) scheduleStep() {
 		return
 	}
 	s := b.sim
-	due, ok := b.bank.NextDue()
+	due, ok := b.nextDue()
 	if !ok {
 		return
 	}
@@ -94,14 +113,18 @@ func (b *bank) step() {
 		s.after(time.Second, b.scheduleStep)
 		return
 	}
-	s.nested++
-	did, err := b.bank.Step(s.ctx, s.clock.Now())
-	s.nested--
-	if err != nil {
-		s.fail(err)
-	}
-	if did > 0 {
-		s.trace.linef("bank did %d", did)
+	stepped := b.bank
+	for _, c := range s.contracts {
+		did, err := c.bank.Step(s.ctx, s.clock.Now())
+		if b.bank != stepped {
+			return // it was killed meanwhile
+		}
+		if err != nil {
+			s.fail(err)
+		}
+		if did > 0 {
+			s.trace.linef("bank did %d for account %s", did, c.id)
+		}
 	}
 	b.scheduleStep()
 }
@@ -153,17 +176,19 @@ func (b *bank) delayedCount() (n int) {
 	if b.sim.plan.delayed == 0 {
 		return 0
 	}
-	for fault, count := range b.bank.FaultsFired() {
-		if fault.Kind == bankapi.Delayed {
-			n += count
+	for _, c := range b.sim.contracts {
+		for fault, count := range c.bank.FaultsFired() {
+			if fault.Kind == bankapi.Delayed {
+				n += count
+			}
 		}
 	}
 	return n
 }
 
 // arm injects a fault of the bank itself into the next call of an operation.
-func (b *bank) arm(op bankapi.Operation, kind bankapi.FaultKind) {
-	if err := b.control.Arm(b.sim.ctx, bankapi.Fault{Operation: op, Kind: kind, Count: 1}); err != nil {
+func (b *bank) arm(c *contract, op bankapi.Operation, kind bankapi.FaultKind) {
+	if err := c.control.Arm(b.sim.ctx, bankapi.Fault{Operation: op, Kind: kind, Count: 1}); err != nil {
 		b.sim.fail(err)
 	}
 }

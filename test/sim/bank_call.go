@@ -35,7 +35,13 @@ func (t *bankTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		s.trace.linef("%s %s: bank is unreachable", n.name, c.name())
 		return nil, errDial
 	}
+	if c.contract.hangs != "" {
+		return nil, c.meetHanging()
+	}
 	fault := c.drawFault()
+	if fault == "twice" && c.operation == bankapi.OpTransfer && c.contract.profile == notIdempotent {
+		fault = "" // no gateway could prevent the second transfer
+	}
 	if fault != "" {
 		c.countFault(fault)
 		s.trace.linef("%s %s: %s", n.name, c.name(), fault)
@@ -58,6 +64,7 @@ func (t *bankTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 type bankCall struct {
 	transport  *bankTransport
 	request    *http.Request
+	contract   *contract
 	body       []byte
 	operation  bankapi.Operation // "" for a list
 	transfer   bool              // about a transfer, not a charge
@@ -68,7 +75,14 @@ type bankCall struct {
 
 // classify reads the subject of the call from the request.
 func (c *bankCall) classify() {
+	s := c.transport.node.sim
 	path := c.request.URL.Path
+	c.contract = s.contracts[0]
+	for _, other := range s.contracts[1:] {
+		if rest, ok := strings.CutPrefix(path, other.path()); ok {
+			c.contract, path = other, rest
+		}
+	}
 	switch {
 	case c.request.Method == http.MethodPost && path == "/transfers":
 		c.operation, c.transfer, c.externalID = bankapi.OpTransfer, true, textAfter(c.body, `"externalId":"`)
@@ -148,9 +162,9 @@ func (c *bankCall) carry(fault string) (*http.Response, error) {
 		status := map[string]int{"503_before": 503, "429_before": 429, "401_before": 401}[fault]
 		return response(c.request, status, nil, []byte("no")), nil
 	case "refuse", "later", "known", "notify_twice", "notify_reordered", "notify_never":
-		s.bank.arm(bankapi.OpTransfer, bankapi.FaultKind(fault))
+		s.bank.arm(c.contract, bankapi.OpTransfer, bankapi.FaultKind(fault))
 	case registering:
-		s.bank.arm(bankapi.OpCharge, bankapi.Registering)
+		s.bank.arm(c.contract, bankapi.OpCharge, bankapi.Registering)
 	case "twice":
 		if _, err := s.bank.serve(c.request, c.body); err != nil {
 			return nil, err
@@ -213,6 +227,21 @@ func (c *bankCall) corrupt(fault string, answer *http.Response) (*http.Response,
 		n.elapse(c.transport.life, 1500*time.Millisecond)
 	}
 	return answer, nil
+}
+
+// meetHanging carries the call to an account that hangs.
+func (c *bankCall) meetHanging() error {
+	n, how := c.transport.node, c.contract.hangs
+	c.countFault(string(how))
+	n.sim.trace.linef("%s %s: account %s %s", n.name, c.name(), c.contract.id, how)
+	if how == hangsAfter {
+		answer, err := n.sim.bank.serve(c.request, c.body)
+		if err != nil {
+			return err
+		}
+		_ = answer.Body.Close()
+	}
+	return c.hang()
 }
 
 // hang waits until the caller gives up.

@@ -15,24 +15,30 @@ import (
 
 // transfers reads the bank's transfers.
 func (b *bank) transfers() (list []checker.BankTransfer, err error) {
-	for cursor := ""; ; {
-		page, next, err := b.control.Transfers(b.sim.ctx, "", cursor)
-		if err != nil || len(page) == 0 {
-			return list, err
-		}
-		for _, t := range page {
-			one, err := b.transfer(t.ExternalID)
+	for _, c := range b.sim.contracts {
+		for cursor := ""; ; {
+			page, next, err := c.control.Transfers(b.sim.ctx, "", cursor)
 			if err != nil {
 				return list, err
 			}
-			list = append(list, one)
+			if len(page) == 0 {
+				break
+			}
+			for _, t := range page {
+				one, err := b.transfer(c, t.ExternalID)
+				if err != nil {
+					return list, err
+				}
+				list = append(list, one)
+			}
+			cursor = next
 		}
-		cursor = next
 	}
+	return list, nil
 }
 
 // transfer reads one transfer, with the returned amount.
-func (b *bank) transfer(externalID string) (t checker.BankTransfer, err error) {
+func (b *bank) transfer(c *contract, externalID string) (t checker.BankTransfer, err error) {
 	var body struct {
 		ExternalID string      `json:"externalId"`
 		Amount     money.Cents `json:"amount"`
@@ -40,7 +46,7 @@ func (b *bank) transfer(externalID string) (t checker.BankTransfer, err error) {
 		Returned   money.Cents `json:"returned"`
 		EndToEndID string      `json:"endToEndId"`
 	}
-	if err := b.get("/transfers/"+externalID, &body); err != nil {
+	if err := b.get(c.path()+"/transfers/"+externalID, &body); err != nil {
 		return t, err
 	}
 	return checker.BankTransfer{
@@ -51,6 +57,17 @@ func (b *bank) transfer(externalID string) (t checker.BankTransfer, err error) {
 
 // payments reads the bank's payments.
 func (b *bank) payments() (list []checker.BankPayment, err error) {
+	for _, c := range b.sim.contracts {
+		some, err := b.paymentsOf(c)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, some...)
+	}
+	return list, nil
+}
+
+func (b *bank) paymentsOf(c *contract) (list []checker.BankPayment, err error) {
 	for cursor := ""; ; {
 		var page struct {
 			Data []struct {
@@ -61,7 +78,7 @@ func (b *bank) payments() (list []checker.BankPayment, err error) {
 			} `json:"data"`
 			NextCursor string `json:"nextCursor"`
 		}
-		if err := b.get("/payments?cursor="+cursor, &page); err != nil || len(page.Data) == 0 {
+		if err := b.get(c.path()+"/payments?cursor="+cursor, &page); err != nil || len(page.Data) == 0 {
 			return list, err
 		}
 		for _, p := range page.Data {

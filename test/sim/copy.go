@@ -61,7 +61,7 @@ func (s *simulation) scheduleCopy(span time.Duration) {
 // whenIdle runs do after d, as soon as no process is in the middle of a step.
 func (s *simulation) whenIdle(d time.Duration, do func()) {
 	s.after(d, func() {
-		if s.nested > 0 {
+		if s.parked > 0 {
 			s.whenIdle(50*time.Millisecond, do)
 			return
 		}
@@ -221,7 +221,7 @@ func (s *simulation) repeatLate() bool {
 	s.elapse(lateRepeat)
 	for _, o := range s.late {
 		s.trace.linef("late repeat of %s", o.Reference)
-		s.merchantOf(o).send(o, 0)
+		s.perform(func() { s.merchantOf(o).send(o, 0) })
 	}
 	s.late = nil
 	return true

@@ -12,8 +12,6 @@ import (
 
 	merchants "github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
-	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/test/sim/checker"
 )
@@ -42,7 +40,7 @@ func (s *simulation) newMerchant(i int, seeder *merchants.Service, st *store.Sto
 		webhookSecret: "whsec_" + "c2ltdWxhdGlvbi13ZWJob29rLXNlY3JldC0wMDA" + strconv.Itoa(i),
 	}
 	err := seeder.Seed(s.ctx, merchants.Seed{
-		Merchant:      store.Merchant{Name: name, City: "SAO PAULO", Routes: payment.AllRoutes(sandbox.Name)},
+		Merchant:      store.Merchant{Name: name, City: "SAO PAULO", Routes: routesOf(i)},
 		WebhookSecret: m.webhookSecret, Funds: money.Cents(openingFunds),
 		Credential: merchants.NewCredential{KeyID: m.key, Secret: m.secret, Label: name},
 	})
@@ -218,6 +216,7 @@ func (m *merchant) recordAnswer(o *order, a *answer) {
 		s.schedulePayer(o)
 	} else {
 		s.scheduleBank(o)
+		s.expectBeside(o)
 	}
 	for n := 0; n < 3 && s.chance(s.plan.clients); n++ {
 		s.after(s.between(0, 2*time.Minute), func() { m.act(o) })

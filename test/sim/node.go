@@ -18,8 +18,6 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/notice"
-	"github.com/porteira/porteira/internal/processor"
-	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -35,6 +33,10 @@ type node struct {
 	pausedUntil time.Duration
 	clockOffset time.Duration   // of its wall clock
 	woken       map[string]bool // scheduled workers
+	working     map[string]bool // workers in a step
+	wanted      map[string]bool // workers that are to run again after their step
+	calls       int             // of the workers, in flight
+	renewing    bool            // a heartbeat is scheduled
 	removalFrom time.Time       // wall clock at the start of the pass over old deliveries
 
 	store   *store.Store
@@ -63,7 +65,9 @@ func (n *node) start() {
 	}
 	n.close()
 	n.life++
-	n.up, n.woken, n.removalFrom = true, map[string]bool{}, time.Time{}
+	n.up, n.woken, n.working, n.removalFrom = true, map[string]bool{}, map[string]bool{}, time.Time{}
+	n.wanted = map[string]bool{}
+	n.calls, n.renewing = 0, false
 	life := n.life
 	s.trace.linef("%s starts", n.name)
 	s.step(n, func() {
@@ -99,16 +103,15 @@ func (n *node) open(life int) (err error) {
 	if err != nil {
 		return err
 	}
-	adapter, err := sandbox.NewProcessor(sandbox.Options{URL: bankURL, Secret: bankSecret, Transport: e.Processor})
+	processors, err := n.openAccounts(e, log)
 	if err != nil {
 		return err
 	}
-	processors := processor.Registry{sandbox.Name: adapter}
 	links := checkout.Links("https://pay.example", n.store.Keys())
 	n.env = e
 	n.core = app.NewCore(app.CoreOptions{
-		Store: n.store, Env: e, Processors: processors, Log: log, Marker: &s.marker, Links: links, Retention: retention,
-		Inline: true, Wakers: app.NewWakers(func(worker string) { n.wake(life, worker) }),
+		Store: n.store, Env: e, Processors: processors, Log: log, Marker: &s.marker, Links: links, Retention: retention, Steps: app.AppSteps{Accounts: processors.Follow},
+		Spawn: func(call func()) { n.spawn(life, call) }, Wakers: app.NewWakers(func(worker string) { n.wake(life, worker) }),
 	})
 	n.handler = httpapi.New(httpapi.Options{
 		Admission: n.core.Writer, Payins: n.core.Payins, Payouts: n.core.Payouts, Events: n.core.Deliveries,
@@ -164,7 +167,7 @@ func (n *node) exitIfDead(life int) {
 // elapse advances time in the middle of this process's step. It does not return if the
 // process dies meanwhile.
 func (n *node) elapse(life int, d time.Duration) {
-	n.sim.elapse(d)
+	n.sim.park(n, d)
 	n.exitIfDead(life)
 }
 

@@ -23,7 +23,7 @@ func (n *node) failpoint(life int, f env.Failpoint) error {
 	if err := n.maybeCut(f); err != nil {
 		return err
 	}
-	if s.faultsOff || s.nested >= nestedMax {
+	if s.faultsOff {
 		return nil
 	}
 	if s.chance(s.plan.pause) {

@@ -32,8 +32,14 @@ func (n *node) wake(life int, name string) {
 }
 
 // runWorker runs a step of a worker, and wakes it if it did work.
+// A step that is wanted while another one of the worker is not over follows it.
 func (n *node) runWorker(w app.WorkerSpec) (did int) {
 	s, life := n.sim, n.life
+	if n.working[w.Name] {
+		n.wanted[w.Name] = true
+		return 0
+	}
+	n.working[w.Name], n.wanted[w.Name] = true, false
 	var err error
 	s.step(n, func() {
 		if n.core.Node.Lease.Remaining() < time.Second {
@@ -43,11 +49,44 @@ func (n *node) runWorker(w app.WorkerSpec) (did int) {
 		}
 		did, err = w.Step(s.ctx)
 	})
+	if n.life == life {
+		n.working[w.Name] = false
+	}
 	if did > 0 || err != nil {
 		s.trace.linef("%s %s did %d %v", n.name, w.Name, did, err)
+	}
+	if did > 0 || err != nil || n.life == life && n.wanted[w.Name] {
 		n.wake(life, w.Name)
 	}
 	return did
+}
+
+// spawn runs a call of a worker beside its step.
+func (n *node) spawn(life int, call func()) {
+	s := n.sim
+	n.calls++
+	if len(s.nodes) > 1 && !n.renewing {
+		n.renewing = true
+		s.schedule(time.Second, n, n.renew)
+	}
+	s.schedule(0, n, func() {
+		s.step(n, call)
+		if n.life == life {
+			n.calls--
+		}
+	})
+}
+
+// renew writes heartbeats while calls are in flight: else another process takes them over.
+func (n *node) renew() {
+	s := n.sim
+	if n.renewing = n.calls > 0; !n.renewing {
+		return
+	}
+	s.step(n, func() { _, _ = n.core.Cluster.KeepAlive(s.ctx) }) // a failure is repeated
+	if n.renewing {
+		s.schedule(time.Second, n, n.renew)
+	}
 }
 
 // poll runs all workers periodically, because work that becomes due wakes none.
@@ -55,12 +94,9 @@ func (n *node) poll(d time.Duration) {
 	s := n.sim
 	s.schedule(d, n, func() {
 		for _, w := range n.workers() {
-			if !n.up {
-				return
-			}
-			n.runWorker(w)
+			s.schedule(0, n, func() { n.runWorker(w) })
 		}
-		n.removeOld()
+		s.schedule(0, n, n.removeOld)
 		if !s.faultsOff {
 			n.poll(s.between(5*time.Second, 15*time.Second))
 		}

@@ -55,13 +55,16 @@ func (s *simulation) actAsPayer(o *order, act string) {
 		command = act
 	}
 	for _, amount := range amounts {
-		err := s.bank.control.Charge(s.ctx, charge, command, bankapi.ForceCharge{Amount: money.Cents(amount)})
+		err := s.contractOf(o.ExternalID).control.Charge(s.ctx, charge, command, bankapi.ForceCharge{Amount: money.Cents(amount)})
 		s.trace.linef("payer of %s: %s %d: %v", o.Reference, act, amount, err)
 		if err != nil {
 			return
 		}
 	}
 	s.countFault("payer", act, state)
+	if act == "paid" && state == "PENDING" {
+		s.expectBeside(o)
+	}
 	if command != "pay" {
 		s.scheduleMoreActs(o)
 	}
@@ -97,7 +100,7 @@ func (s *simulation) actAsBank(o *order) {
 	if act == "part" {
 		command, amount = "return", (o.Amount+1)/2
 	}
-	err := s.bank.control.Transfer(s.ctx, o.ExternalID, command, money.Cents(amount))
+	err := s.contractOf(o.ExternalID).control.Transfer(s.ctx, o.ExternalID, command, money.Cents(amount))
 	s.trace.linef("bank: %s of %s: %v", act, o.Reference, err)
 	if err == nil {
 		s.countFault("bank", act, state)

@@ -22,6 +22,10 @@ type plan struct {
 	bankUnreachable, bankRestarts, receiverDown, clocksOff bool
 
 	without map[string]bool // faults
+
+	hang  hanging // how an account hangs for a while; "" for not at all
+	hangs int     // index of the account
+	calm  bool    // no other faults of processes, calls and notices
 }
 
 func (s *simulation) drawPlan() plan {
@@ -45,6 +49,13 @@ func (s *simulation) drawPlan() plan {
 	if s.chance(250) {
 		p.copyKind = pick(s, copyKinds)
 		p.delayed = 0 // beyond the quiet period that the bank promises
+	}
+	if s.chance(500) {
+		p.hang, p.hangs, p.calm = pick(s, []hanging{hangsBefore, hangsAfter}), s.number(len(s.contracts)), s.chance(300)
+	}
+	if p.calm {
+		p.calls, p.queries, p.notices, p.delayed, p.crash, p.cut, p.pause, p.copyKind = 0, 0, 0, 0, 0, 0, 0, ""
+		p.bankUnreachable, p.bankRestarts, p.clocksOff = false, false, false
 	}
 	for _, list := range [][]string{callFaults, transferFaults, noticeFaults, webhookFaults} {
 		for _, fault := range list {
@@ -71,7 +82,7 @@ func (s *simulation) drawFault(perMille int, group, state string, lists ...[]str
 	if s.faultsOff {
 		return ""
 	}
-	if !common[state] {
+	if !common[state] && (perMille > 0 || !s.plan.calm) {
 		if !s.chance(uncommonRate) {
 			return ""
 		}
@@ -109,6 +120,7 @@ func (s *simulation) scheduleFaults(span time.Duration) {
 		})
 	}
 	s.scheduleCopy(span)
+	s.scheduleHang(span)
 	if s.plan.bankUnreachable {
 		schedule(func() {
 			s.bank.unreachable = true

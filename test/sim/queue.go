@@ -16,6 +16,7 @@ type action struct {
 	node   *node // of the process; nil outside the gateway
 	life   int   // of the node
 	do     func()
+	resume chan struct{} // of a goroutine that has parked, instead of do
 }
 
 type queue []*action
@@ -54,6 +55,10 @@ func (s *simulation) after(d time.Duration, do func()) { s.schedule(d, nil, do) 
 
 // schedule schedules do d from now, in a node's process or outside (nil).
 func (s *simulation) schedule(d time.Duration, n *node, do func()) {
+	heap.Push(&s.queue, s.newAction(d, n, do))
+}
+
+func (s *simulation) newAction(d time.Duration, n *node, do func()) *action {
 	s.serial++
 	// Clocks have a resolution of a microsecond: round up, so that work is due then.
 	at := (s.clock.Monotonic() + max(d, 0) + time.Microsecond - 1).Truncate(time.Microsecond)
@@ -61,7 +66,7 @@ func (s *simulation) schedule(d time.Duration, n *node, do func()) {
 	if n != nil {
 		a.life = n.life
 	}
-	heap.Push(&s.queue, a)
+	return a
 }
 
 // runUntil runs all actions that are due until target, and ends at that time.
@@ -76,10 +81,10 @@ func (s *simulation) runUntil(target time.Duration) {
 
 func (s *simulation) run(a *action) {
 	if n := a.node; n != nil {
-		if a.life != n.life {
+		if a.life != n.life && a.resume == nil {
 			return // its process is dead
 		}
-		if n.pausedUntil > s.clock.Monotonic() {
+		if a.life == n.life && n.pausedUntil > s.clock.Monotonic() {
 			a.at = n.pausedUntil
 			heap.Push(&s.queue, a)
 			return
@@ -89,18 +94,9 @@ func (s *simulation) run(a *action) {
 		s.violate(checker.Progress, "", "", fmt.Sprintf("not finished after %d steps", s.steps))
 		return
 	}
-	a.do()
-}
-
-// elapse advances time by d in the middle of an action, while other actions run. If too many
-// are nested, it only advances the clock.
-func (s *simulation) elapse(d time.Duration) {
-	target := s.clock.Monotonic() + d
-	if s.nested >= nestedMax {
-		s.clock.Advance(d)
+	if a.resume != nil {
+		s.transfer(func() { a.resume <- struct{}{} })
 		return
 	}
-	s.nested++
-	s.runUntil(target)
-	s.nested--
+	s.act(a.do)
 }

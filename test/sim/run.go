@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	}
 	s := &simulation{
 		ctx: ctx, options: o, random: env.SeededRandom(o.Seed ^ 0x5eed), coverage: coverage{},
-		receivers: map[string]*receiver{}, oldAnswers: map[string][]byte{}, turns: map[string]int{},
+		control: make(chan ending), receivers: map[string]*receiver{}, oldAnswers: map[string][]byte{}, contracts: newContracts(), accounts: map[string]*contract{}, turns: map[string]int{},
 	}
 	s.source, s.clock = env.Virtual(startTime, o.Seed)
 	s.trace = newTrace(s.clock.Monotonic, o.Trace)
@@ -110,6 +110,7 @@ func (s *simulation) open() (err error) {
 	}
 	s.checker, err = checker.New(s.ctx, checker.Options{
 		DB: s.raw, MasterKey: []byte(masterKey), Retention: retention, Now: s.latestRemoval,
+		LookUpFirst: []string{"third"},
 	})
 	if err != nil {
 		return err
@@ -129,19 +130,22 @@ func (s *simulation) open() (err error) {
 		s.nodes = append(s.nodes, &node{sim: s, name: fmt.Sprintf("gateway%d", i), shared: i > 0})
 	}
 	for _, n := range s.nodes {
-		n.start()
+		s.perform(n.start)
 	}
 	return nil
 }
 
 func (s *simulation) createMerchants() (err error) {
 	e := s.source
-	e.Clock = s.clock
+	e.Clock, e.Processor = s.clock, directTransport{} // nobody is called
 	st, err := store.Open(s.ctx, db.Options{Database: s.options.Database, Keys: s.keys, Env: e, AllowUnsafe: true})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
+	if err := s.createAccounts(st, e); err != nil {
+		return err
+	}
 	seeder := merchants.New(merchants.Options{Store: st, Env: e})
 	for i := range merchantCount {
 		m, err := s.newMerchant(i, seeder, st)
@@ -156,11 +160,9 @@ func (s *simulation) createMerchants() (err error) {
 
 func (s *simulation) close() error {
 	var errs []error
+	s.endParked()
 	for _, n := range s.nodes {
 		n.close()
-	}
-	for _, w := range s.idle {
-		close(w.work)
 	}
 	if s.bank != nil && s.bank.bank != nil {
 		errs = append(errs, s.bank.bank.Close())
@@ -191,10 +193,13 @@ func (s *simulation) drain() {
 	s.faultsOff = true
 	s.trace.linef("faults stop")
 	s.bank.unreachable = false
+	for _, c := range s.contracts {
+		c.hangs = ""
+	}
 	s.bank.restart()
 	for _, n := range s.nodes {
 		n.pausedUntil, n.clockOffset = 0, 0
-		n.start()
+		s.perform(n.start)
 	}
 	bound := s.clock.Monotonic() + drainWithin
 	polled := s.clock.Monotonic()
@@ -235,17 +240,19 @@ func (s *simulation) pollAll() {
 	}
 }
 
+// feedsWithin is longer than any feed waits after failures.
+const feedsWithin = 6 * time.Minute
+
 // runAllWorkers runs each worker once more; it reports whether there was work, such as a
 // payment whose notice was lost.
 func (s *simulation) runAllWorkers() bool {
-	s.elapse(10 * time.Second)
-	did := 0
-	for _, n := range s.nodes {
-		for _, w := range n.workers() {
-			did += n.runWorker(w)
-		}
+	before := s.checker.Changes()
+	s.elapse(feedsWithin)
+	s.pollAll()
+	for len(s.queue) > 0 && len(s.violations) == 0 {
+		s.runUntil(s.queue[0].at)
 	}
-	return did > 0 || len(s.queue) > 0
+	return s.checker.Changes() != before
 }
 
 // nextDue is the next due time of work in the database, and its table; "" if there is none.

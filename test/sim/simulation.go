@@ -12,9 +12,6 @@ import (
 
 // Limits of a run.
 const (
-	// nestedMax is the maximum number of nested actions, each of which begins while the
-	// previous one waits.
-	nestedMax = 3
 	// drainWithin bounds the simulated time from the end of all faults to the end of all
 	// work.
 	drainWithin = 60 * 24 * time.Hour
@@ -35,9 +32,12 @@ type simulation struct {
 	source  env.Env // of the gateways' ids and randomness
 	queue   queue
 	serial  uint64 // of the last action
-	nested  int    // nested actions
 	steps   int    // actions so far
 	idle    []*stepper
+	control chan ending // from the goroutine that runs to the scheduler
+	acting  bool        // an action runs, not the scheduler
+	parked  int         // goroutines
+	closing bool
 
 	plan      plan
 	faultsOff bool
@@ -47,6 +47,8 @@ type simulation struct {
 	marker     marker
 	nodes      []*node
 	bank       *bank
+	contracts  []*contract
+	accounts   map[string]*contract // by external id
 	merchants  []*merchant
 	placed     []*order
 	late       []*order             // that are requested again at the end

@@ -22,6 +22,7 @@ import (
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
 	"github.com/porteira/porteira/internal/wire"
+	"github.com/porteira/porteira/internal/worker"
 )
 
 // Opening is the initial balance of the merchant of each test, in cents.
@@ -106,7 +107,7 @@ func open(t *testing.T, o db.Options, e env.Env, clock *env.VirtualClock, b *Ban
 	g.Receivers, _ = e.Webhooks.(*Receivers)
 	g.options = app.CoreOptions{
 		Store: g.Store, Env: e, Processors: processor.Registry{BankName: b}, Marker: m,
-		Log: slog.New(slog.NewTextHandler(g.Log, nil)), Inline: true, RecordOnce: true,
+		Log: slog.New(slog.NewTextHandler(g.Log, nil)), Spawn: worker.Inline, RecordOnce: true,
 	}
 	g.start()
 	return g
@@ -133,7 +134,7 @@ func (g *Gateway) Restart(change func(o *app.CoreOptions)) {
 // production. Each operation is still a commit of its own, until g.Writer.Start.
 func (g *Gateway) Concurrent() {
 	g.T.Helper()
-	g.Restart(func(o *app.CoreOptions) { o.Inline, o.RecordOnce = false, false })
+	g.Restart(func(o *app.CoreOptions) { o.Spawn, o.RecordOnce = nil, false })
 	g.T.Cleanup(g.WaitIdle)
 }
 

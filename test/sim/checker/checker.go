@@ -22,9 +22,9 @@ type Options struct {
 	MasterKey []byte
 	// Retention is how long finished deliveries are kept; 0 keeps them forever.
 	Retention time.Duration
-	// LookUpFirst means that payouts are looked up before their first send, and may be found
-	// without one.
-	LookUpFirst bool
+	// LookUpFirst are the accounts whose payouts are looked up before their first send, and
+	// may be found without one.
+	LookUpFirst []string
 	// Now is the latest clock by which the gateway removes deliveries.
 	Now func() time.Time
 }
@@ -106,6 +106,9 @@ func New(ctx context.Context, o Options) (*Checker, error) {
 
 // Close releases the checker's statement.
 func (c *Checker) Close() error { return c.log.Close() }
+
+// Changes is the number of changed rows so far.
+func (c *Checker) Changes() int { return len(c.lines) }
 
 // Commit reads the changes since the last call as one commit, and returns the
 // rules that it breaks. The error is of the checker itself.

@@ -37,6 +37,12 @@ type account struct {
 	touched bool
 }
 
+// InDebt reports whether the merchant of an order owes money: its payouts wait.
+func (c *Checker) InDebt(externalID string) bool {
+	o := c.externalIDs[externalID]
+	return o != nil && c.merchants[o.key.merchant].account("owed").balance < 0
+}
+
 // merchant finds a merchant, which the current commit changes.
 func (c *Checker) merchant(id rowID) *merchant {
 	m := c.merchants[id]

@@ -185,6 +185,14 @@ func (c *Checker) checkBooked(o *order, kind string, want int64) {
 	}
 }
 
+// Account is the account of an order; "" if it does not exist.
+func (c *Checker) Account(externalID string) string {
+	if o := c.externalIDs[externalID]; o != nil {
+		return o.processor
+	}
+	return ""
+}
+
 // Order returns the kind and the state of an order by its external id; ok is false if
 // there is none. The state is the status, of a payout in progress followed by its step.
 func (c *Checker) Order(externalID string) (kind, state string, ok bool) {

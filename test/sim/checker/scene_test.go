@@ -22,6 +22,7 @@ import (
 	"github.com/porteira/porteira/internal/processor/processortest"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
+	"github.com/porteira/porteira/internal/worker"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
@@ -123,7 +124,7 @@ func newScene(t *testing.T, engine string) *scene {
 	s.processors = processor.Registry{bankName: bank{}}
 	s.Core = app.NewCore(app.CoreOptions{
 		Store: s.store, Env: e, Processors: s.processors, Log: slog.New(slog.DiscardHandler),
-		Retention: retention, Inline: true, RecordOnce: true,
+		Retention: retention, Spawn: worker.Inline, RecordOnce: true,
 	})
 	// There is no heartbeat, so nothing is claimed when it is created.
 	s.must(s.Cluster.Join(s.ctx, 0, false))
