@@ -79,11 +79,16 @@ func DeclareReturned(l *store.Loaded, c *store.Changes, p *payment.Payout) error
 }
 
 // Repaired continues the work on a payout that was parked because its row was damaged. It
-// is sent only if it never was; else it is looked up.
+// is sent only if it never was; else it is looked up. A transfer that the processor has
+// accepted stays so: a "not found" proves nothing about it.
 func Repaired(l *store.Loaded, c *store.Changes, p *payment.Payout) {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepUnknown, l.Now(), payment.ID{}
-	if p.Status == payment.PayoutPending && len(l.Sends(p.Merchant, p.ID)) == 0 {
+	sends := l.Sends(p.Merchant, p.ID)
+	switch {
+	case p.Status == payment.PayoutPending && len(sends) == 0:
 		p.Step = payment.StepQueued
+	case slices.ContainsFunc(sends, func(s store.Send) bool { return s.Outcome == store.SendAccepted }):
+		p.Step = payment.StepAccepted
 	}
 	*p = c.SetPayout(*p)
 }

@@ -291,6 +291,35 @@ func TestDismissedCancel(t *testing.T) {
 	})
 }
 
+// A payout that the processor has accepted is still accepted after its row was repaired: a
+// "not found" sends it no second time.
+func TestRetryAcceptedPayout(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		d.Bank.AnswerTransfer = func(b *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Done, Report: b.Pay(r, processor.TransferProcessing)}
+		}
+		p := d.Payout("r", 10_00)
+		d.Send()
+		d.Execute("UPDATE payouts SET beneficiary = substr(beneficiary, 2)")
+		d.Pass(time.Minute)
+		d.LookUp()
+		v := d.only(store.CaseDamaged)
+		seal := map[string]string{"sqlite": "CAST(x'01' || beneficiary AS BLOB)", "postgres": `'\x01'::bytea || beneficiary`}[d.Engine]
+		d.Execute("UPDATE payouts SET beneficiary = " + seal)
+		d.resolve(request(&v, store.ResolvedRetry))
+		d.WantPayout(p, payment.PayoutProcessing, payment.StepAccepted)
+		d.Bank.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport {
+			return processor.TransferReport{Lookup: processor.NotFound}
+		}
+		d.Pass(10 * time.Minute)
+		d.LookUp()
+		d.Send()
+		d.WantBank(1, 1)
+		d.WantPayout(p, payment.PayoutProcessing, payment.StepAccepted)
+	})
+}
+
 // An event that was given up is delivered again.
 func TestRetryWebhook(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
