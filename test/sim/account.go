@@ -21,6 +21,8 @@ const (
 	notIdempotent = "not idempotent" // looked up before the first send
 )
 
+var profiles = []string{idempotent, rejecting, notIdempotent}
+
 // contract is one account of the gateway: a contract with the bank.
 type contract struct {
 	id, profile string
@@ -69,6 +71,16 @@ func (s *simulation) contractOf(externalID string) *contract {
 		}
 	}
 	return cmp.Or(s.accounts[externalID], s.contracts[0])
+}
+
+// countOutcome counts an outcome of a send by the profile of its account and by the state of
+// the send that it ends.
+func (s *simulation) countOutcome(account, before, outcome string) {
+	for _, c := range s.contracts {
+		if c.id == account {
+			s.coverage.count("send, "+c.profile, outcome, before)
+		}
+	}
 }
 
 // accountOptions open accounts in a process.

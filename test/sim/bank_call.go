@@ -105,9 +105,9 @@ func (c *bankCall) name() string {
 func (c *bankCall) group() string {
 	switch {
 	case c.operation == bankapi.OpTransfer:
-		return "transfer"
+		return "transfer, " + c.contract.profile
 	case c.operation == bankapi.OpCharge:
-		return "charge"
+		return "charge, " + c.contract.profile
 	case c.cancel:
 		return "cancel"
 	case c.operation == bankapi.OpQuery && c.transfer:
@@ -141,6 +141,9 @@ func (c *bankCall) drawFault() string {
 func (c *bankCall) countFault(fault string) {
 	s := c.transport.node.sim
 	s.countFault(c.group(), fault, c.state)
+	if c.operation == bankapi.OpTransfer || c.operation == bankapi.OpCharge {
+		s.result.EffectFaults++
+	}
 	if c.transfer {
 		s.result.PayoutFaults++
 	}

@@ -175,12 +175,13 @@ func (s *simulation) startOnCopy(c *databaseCopy) {
 	}
 	s.options.Database = c.database
 	o := s.checker.Options
-	o.DB = s.raw
+	o.DB, o.Outcome = s.raw, nil // the outcomes until now are counted
 	before := s.checker
 	if s.checker, err = before.Rewind(s.ctx, o); err != nil {
 		s.fail(err)
 		return
 	}
+	s.checker.Outcome = s.countOutcome
 	s.checker.Unmarked = c.kind == "disk" || c.kind == "new container"
 	s.records.Deliveries = s.records.Deliveries[:c.deliveries]
 	s.trace.linef("the gateways start on the copy: %s", c.kind)

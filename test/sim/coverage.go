@@ -29,11 +29,44 @@ type required struct {
 	states []string
 }
 
+// chargeFaults are the faults of calls that request charges.
+var chargeFaults = append(slices.Clone(callFaults), registering)
+
+// sendOutcomes are the outcomes that the answer to a send can have.
+var sendOutcomes = []string{"accepted", "known", "later", "not_sent", "refused", "unknown", "paid"}
+
+func without(list []string, left string) []string {
+	return slices.DeleteFunc(list, func(s string) bool { return s == left })
+}
+
 // requirements grow with the run: rare states need many seeds.
 var requirements = []required{
-	{200, "transfer", slices.Concat(callFaults, transferFaults), []string{"PROCESSING intent"}},
-	{200, "charge", append(slices.Clone(callFaults), registering), []string{"PENDING"}},
+	{200, "transfer, " + idempotent, slices.Concat(callFaults, transferFaults), []string{"PROCESSING intent"}},
+	{200, "transfer, " + rejecting, slices.Concat(callFaults, transferFaults), []string{"PROCESSING intent"}},
+	{200, "transfer, " + notIdempotent, without(slices.Concat(callFaults, transferFaults), "twice"), []string{"PROCESSING intent"}},
+	{200, "charge, " + idempotent, chargeFaults, []string{"PENDING"}},
+	{200, "charge, " + rejecting, chargeFaults, []string{"PENDING"}},
+	{200, "charge, " + notIdempotent, chargeFaults, []string{"PENDING"}},
 	{200, "cancel", callFaults, []string{"CANCELED", "EXPIRED"}},
+	{200, "send, " + idempotent, sendOutcomes, []string{"intent"}},
+	{200, "send, " + rejecting, sendOutcomes, []string{"intent"}},
+	{200, "send, " + notIdempotent, sendOutcomes, []string{"intent"}},
+	{200, "send, " + idempotent, []string{"paid", "not_found"}, []string{"unknown"}},
+	{200, "send, " + rejecting, []string{"paid", "not_found"}, []string{"unknown"}},
+	{200, "send, " + notIdempotent, []string{"paid", "not_found"}, []string{"unknown"}},
+	{200, "send, " + idempotent, []string{"paid"}, []string{"accepted"}},
+	{200, "send, " + rejecting, []string{"paid"}, []string{"accepted"}},
+	{200, "send, " + notIdempotent, []string{"paid"}, []string{"accepted"}},
+	{1000, "send, " + idempotent, []string{"accepted"}, []string{"unknown"}},
+	{1000, "send, " + rejecting, []string{"accepted"}, []string{"unknown"}},
+	{1000, "send, " + notIdempotent, []string{"accepted"}, []string{"unknown"}},
+	{1000, "send, " + idempotent, []string{"failed"}, []string{"accepted"}},
+	{1000, "send, " + rejecting, []string{"failed"}, []string{"accepted"}},
+	{1000, "send, " + notIdempotent, []string{"failed"}, []string{"accepted"}},
+	{1000, "send, " + notIdempotent, []string{"paid"}, []string{"not_found"}},
+	{200, "account", []string{string(hangsBefore), string(hangsAfter)}, profiles},
+	{200, "beside an account that hangs", []string{"payin", "payout"}, profiles},
+	{200, "damage", []string{"payouts", "notices", "events", "feeds", "resolved"}, []string{"any"}},
 	{200, "list", callFaults, []string{none}},
 	{200, "look-up, pay-in", callFaults, []string{"PENDING", "PAID"}},
 	{1000, "look-up, pay-in", callFaults, []string{"EXPIRED", "CANCELED", "DISPUTED"}},
@@ -69,21 +102,43 @@ var requirements = []required{
 
 // impossible are the cells that cannot be filled, and the reasons. If one is filled, this
 // list or the gateway is wrong.
-var impossible = []struct{ group, state, why string }{
-	{"transfer", "PENDING", "the intent to send is recorded before anything is sent"},
-	{"transfer", "PROCESSING queued", "the intent to send is recorded before anything is sent"},
-	{"transfer", "PROCESSING accepted", "a transfer that the bank has accepted is not sent again"},
-	{"transfer", "CANCELED", "a canceled payout is not sent"},
-	{"transfer", "RETURNED", "a paid payout is not sent again"},
-	{"charge", "PAID", "a charge cannot be paid before it exists"},
-	{"look-up, payout", "PENDING", "a payout that was never sent is not looked up"},
-	{"look-up, payout", "CANCELED", "a payout that was never sent is not looked up"},
-	{"*", "PARTIALLY_REFUNDED", "there are no refunds yet"},
-	{"*", "REFUNDED", "there are no refunds yet"},
-	{"*", "PROCESSING", "the sandbox does not analyse cards"},
-	{"*", "payin.processing", "the sandbox does not analyse cards"},
-	{"*", "payin.refunded", "there are no refunds yet"},
-	{"*", "payin.partially_refunded", "there are no refunds yet"},
+var impossible = []struct{ group, fault, state, why string }{
+	{"transfer", "", "PENDING", "the intent to send is recorded before anything is sent"},
+	{"transfer", "", "PROCESSING queued", "the intent to send is recorded before anything is sent"},
+	{"transfer", "", "PROCESSING accepted", "a transfer that the bank has accepted is not sent again"},
+	{"transfer", "", "CANCELED", "a canceled payout is not sent"},
+	{"transfer", "", "RETURNED", "a paid payout is not sent again"},
+	{"transfer, " + notIdempotent, "twice", "", "the bank would pay twice: no gateway could prevent it"},
+	{"send", "not_found", "intent", "a send is looked up when its outcome is unknown"},
+	{"send", "unknown", "accepted", "the bank has the transfer, so its outcome is not unknown again"},
+	{"send", "known", "accepted", "a transfer that the bank has accepted is not sent again"},
+	{"send", "not_sent", "accepted", "a transfer that the bank has accepted was sent"},
+	{"send", "later", "accepted", "a transfer that the bank has accepted was sent"},
+	{"send", "not_found", "accepted", "a look-up that lags proves nothing about an accepted transfer"},
+	{"send", "unknown", "not_found", "the next send has an outcome of its own"},
+	{"send", "known", "not_found", "the next send has an outcome of its own"},
+	{"send", "not_sent", "not_found", "the next send has an outcome of its own"},
+	{"send", "later", "not_found", "the next send has an outcome of its own"},
+	{"look-up, payout", "", "CANCELED", "a payout that was never sent is not looked up"},
+	{"charge", "", "PAID", "a charge cannot be paid before it exists"},
+	{"look-up, payout", "", "PENDING", "a payout that was never sent is not looked up"},
+	{"*", "", "PARTIALLY_REFUNDED", "there are no refunds yet"},
+	{"*", "", "REFUNDED", "there are no refunds yet"},
+	{"*", "", "PROCESSING", "the sandbox does not analyse cards"},
+	{"*", "", "payin.processing", "the sandbox does not analyse cards"},
+	{"*", "", "payin.refunded", "there are no refunds yet"},
+	{"*", "", "payin.partially_refunded", "there are no refunds yet"},
+}
+
+// isImpossible returns why a cell cannot be filled; "" if it can.
+func (c Cell) isImpossible() string {
+	for _, no := range impossible {
+		group := no.group == "*" || no.group == c.Group || strings.HasPrefix(c.Group, no.group+", ")
+		if group && (no.state == "" || no.state == c.State) && (no.fault == "" || no.fault == c.Fault) {
+			return no.why
+		}
+	}
+	return ""
 }
 
 // problems lists the defects of the coverage of a run of the given number of seeds.
@@ -101,10 +156,8 @@ func (c coverage) problems(seeds int64) (list []string) {
 		}
 	}
 	for _, cell := range slices.SortedFunc(maps.Keys(c), compareCells) {
-		for _, no := range impossible {
-			if cell.State == no.state && (no.group == "*" || no.group == cell.Group) {
-				list = append(list, fmt.Sprintf("%s: %s met %s, which is listed as impossible: %s", cell.Group, cell.Fault, cell.State, no.why))
-			}
+		if why := cell.isImpossible(); why != "" {
+			list = append(list, fmt.Sprintf("%s: %s met %s, which is listed as impossible: %s", cell.Group, cell.Fault, cell.State, why))
 		}
 	}
 	return list
@@ -127,7 +180,7 @@ func (c coverage) table() string {
 	}
 	b.WriteString("impossible:\n")
 	for _, no := range impossible {
-		fmt.Fprintf(&b, "  %-16s %-26s %s\n", no.group, no.state, no.why)
+		fmt.Fprintf(&b, "  %-24s %-10s %-26s %s\n", no.group, no.fault, no.state, no.why)
 	}
 	return b.String()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/notice"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
 )
 
 // node is a gateway process: the real core and HTTP API, assembled as in package app, but
@@ -43,6 +44,7 @@ type node struct {
 	core    *app.Core
 	env     env.Env
 	handler http.Handler
+	links   transition.Links
 }
 
 // marker keeps the installation's epoch outside the database.
@@ -107,15 +109,15 @@ func (n *node) open(life int) (err error) {
 	if err != nil {
 		return err
 	}
-	links := checkout.Links("https://pay.example", n.store.Keys())
+	n.links = checkout.Links("https://pay.example", n.store.Keys())
 	n.env = e
 	n.core = app.NewCore(app.CoreOptions{
-		Store: n.store, Env: e, Processors: processors, Log: log, Marker: &s.marker, Links: links, Retention: retention, Steps: app.AppSteps{Accounts: processors.Follow},
+		Store: n.store, Env: e, Processors: processors, Log: log, Marker: &s.marker, Links: n.links, Retention: retention, Steps: app.AppSteps{Accounts: processors.Follow},
 		Spawn: func(call func()) { n.spawn(life, call) }, Wakers: app.NewWakers(func(worker string) { n.wake(life, worker) }),
 	})
 	n.handler = httpapi.New(httpapi.Options{
 		Admission: n.core.Writer, Payins: n.core.Payins, Payouts: n.core.Payouts, Events: n.core.Deliveries,
-		Reader: n.store, Keys: n.store.Keys(), Env: e, Processors: processors, Log: log, Links: links,
+		Reader: n.store, Keys: n.store.Keys(), Env: e, Processors: processors, Log: log, Links: n.links,
 		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: n.core.Notices, Processors: processors, Clock: e.Clock, Log: log}),
 	})
 	alone := !db.IsPostgres(s.options.Database) && len(s.nodes) == 1

@@ -26,6 +26,8 @@ type plan struct {
 	hang  hanging // how an account hangs for a while; "" for not at all
 	hangs int     // index of the account
 	calm  bool    // no other faults of processes, calls and notices
+
+	damage string // the table of which a row is damaged; "" for none
 }
 
 func (s *simulation) drawPlan() plan {
@@ -52,6 +54,9 @@ func (s *simulation) drawPlan() plan {
 	}
 	if s.chance(500) {
 		p.hang, p.hangs, p.calm = pick(s, []hanging{hangsBefore, hangsAfter}), s.number(len(s.contracts)), s.chance(300)
+	}
+	if p.copyKind == "" && s.chance(400) {
+		p.damage = pick(s, damageables).name
 	}
 	if p.calm {
 		p.calls, p.queries, p.notices, p.delayed, p.crash, p.cut, p.pause, p.copyKind = 0, 0, 0, 0, 0, 0, 0, ""
@@ -121,6 +126,7 @@ func (s *simulation) scheduleFaults(span time.Duration) {
 	}
 	s.scheduleCopy(span)
 	s.scheduleHang(span)
+	s.scheduleDamage(span)
 	if s.plan.bankUnreachable {
 		schedule(func() {
 			s.bank.unreachable = true

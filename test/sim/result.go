@@ -13,6 +13,7 @@ type Result struct {
 	Payouts      int // transfers of the bank
 	Faults       int // of all kinds
 	PayoutFaults int // of those, in calls about a payout
+	EffectFaults int // of those, in calls with an effect
 	Crashes      int
 	Commits      int
 	Steps        int

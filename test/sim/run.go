@@ -110,7 +110,7 @@ func (s *simulation) open() (err error) {
 	}
 	s.checker, err = checker.New(s.ctx, checker.Options{
 		DB: s.raw, MasterKey: []byte(masterKey), Retention: retention, Now: s.latestRemoval,
-		LookUpFirst: []string{"third"},
+		LookUpFirst: []string{"third"}, Outcome: s.countOutcome,
 	})
 	if err != nil {
 		return err
@@ -201,6 +201,7 @@ func (s *simulation) drain() {
 		n.pausedUntil, n.clockOffset = 0, 0
 		s.perform(n.start)
 	}
+	s.repair()
 	bound := s.clock.Monotonic() + drainWithin
 	polled := s.clock.Monotonic()
 	for len(s.violations) == 0 {
@@ -214,7 +215,7 @@ func (s *simulation) drain() {
 		}
 		next, what := s.nextDue()
 		if what == "" {
-			if s.runAllWorkers() {
+			if s.runAllWorkers() || s.resolveAll() {
 				continue
 			}
 			bound = s.clock.Monotonic() + lateRepeat + drainWithin
@@ -231,6 +232,12 @@ func (s *simulation) drain() {
 		s.pollAll()
 		s.after(time.Second, func() {}) // work that is due again at once is due a second later
 	}
+}
+
+// resolveAll resolves the cases about damage that are left.
+func (s *simulation) resolveAll() (found bool) {
+	s.perform(func() { found = s.resolveDamaged() })
+	return found
 }
 
 // pollAll runs all workers of all nodes.

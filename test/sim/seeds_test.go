@@ -79,6 +79,7 @@ func (r *runner) run(t *testing.T, seed uint64, trace func(string)) Result {
 		err = errors.Join(err, os.WriteFile(o.Database, r.template, 0o600))
 	} else {
 		o.Database = dbtest.PostgresFrom(t, "sim", func(url string) error { return Prepare(context.Background(), url) })
+		o.Copy = func(database string) (string, error) { return dbtest.CopyPostgres(t, database) }
 		o.Database += "&options=-csynchronous_commit%3Doff"
 	}
 	var result Result
@@ -167,7 +168,7 @@ func (s *sum) add(r *Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, n := range map[string]int{
-		"seeds": 1, "orders": r.Orders, "faults": r.Faults, "faults on payouts": r.PayoutFaults,
+		"seeds": 1, "orders": r.Orders, "faults": r.Faults, "faults on payouts": r.PayoutFaults, "faults on effects": r.EffectFaults,
 		"crashes": r.Crashes, "commits": r.Commits, "steps": r.Steps, "rows verified": r.Proved, "simulated seconds": int(r.Simulated / time.Second),
 	} {
 		s.figures[name] += int64(n)

@@ -58,6 +58,7 @@ type simulation struct {
 	raw        *sql.DB // the checker's own connection
 	checker    *checker.Checker
 	records    checker.Records
+	damaged    *damage // nil while no row is
 	violations []checker.Violation
 
 	coverage coverage

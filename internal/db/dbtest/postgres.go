@@ -86,6 +86,27 @@ func PostgresFrom(t testing.TB, name string, prepare func(url string) error) str
 	return common.cluster.database(t, name, prepare)
 }
 
+// CopyPostgres returns the URL of a copy of a database of [Postgres] or [PostgresFrom], to
+// which nothing may be connected meanwhile. The copy is dropped when the test ends.
+func CopyPostgres(t testing.TB, database string) (string, error) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		return "", fmt.Errorf("copy database: %w", err)
+	}
+	copied, err := common.cluster.create("TEMPLATE " + identifier(strings.TrimPrefix(u.Path, "/")))
+	if err != nil {
+		return "", fmt.Errorf("copy database: %w", err)
+	}
+	t.Cleanup(func() {
+		if err := common.cluster.drop(copied); err != nil {
+			t.Errorf("drop copy of test database: %v", err)
+		}
+	})
+	u.Path = "/" + copied
+	return u.String(), nil
+}
+
 // Main runs the tests of a package and afterwards removes what they left on
 // the server, or the server itself. For use in TestMain:
 //

@@ -95,6 +95,23 @@ func TestPostgresFromPreparesOnceAndCopies(t *testing.T) {
 	}
 }
 
+func TestCopyPostgres(t *testing.T) {
+	t.Parallel()
+	original := dbtest.Postgres(t)
+	execSQL(t, original, "CREATE TABLE mark (id bigint); INSERT INTO mark VALUES (7)")
+	database, err := dbtest.CopyPostgres(t, original+"&application_name=copy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	execSQL(t, original, "UPDATE mark SET id = 8")
+	if got := query[int64](t, database, "SELECT id FROM mark"); got != 7 {
+		t.Errorf("mark = %d in the copy, want 7 as when it was made", got)
+	}
+	if got := query[string](t, database, "SHOW application_name"); got != "copy" {
+		t.Errorf("application_name = %q: the copy's URL lacks a parameter of the original's", got)
+	}
+}
+
 // A failed preparation must fail each test that needs the template, rather than
 // leave an incomplete one for the second.
 func TestPostgresFromFailsWithItsTemplate(t *testing.T) {

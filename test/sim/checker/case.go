@@ -115,6 +115,22 @@ func (c *Checker) checkCase(v *reviewCase) {
 	if v.kind == "webhook_exhausted" {
 		c.checkWebhookCase(v)
 	}
+	if table := v.damagedTable(); table != "" && !c.Damaged[table] {
+		c.violatef(Progress, v.order, "case %s says that a row of %s is damaged, but none was", v.key.id, table)
+	}
+}
+
+// damagedTable is the table of the row that a case calls damaged; "" if it is about
+// something else.
+func (v *reviewCase) damagedTable() string {
+	switch {
+	case v.kind == "damaged":
+		return v.facts["table"]
+	case v.kind == "notice" && v.facts["reason"] == "unreadable":
+		return "notices"
+	default:
+		return ""
+	}
 }
 
 // isSubject reports that the subject of a case is what its kind calls for.

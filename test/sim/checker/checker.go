@@ -25,6 +25,8 @@ type Options struct {
 	// LookUpFirst are the accounts whose payouts are looked up before their first send, and
 	// may be found without one.
 	LookUpFirst []string
+	// Outcome, if not nil, is called with each outcome of a send, and the one before.
+	Outcome func(account, before, outcome string)
 	// Now is the latest clock by which the gateway removes deliveries.
 	Now func() time.Time
 }
@@ -45,7 +47,9 @@ type Checker struct {
 	Rewound bool
 	// Unmarked means that nothing but the processor's transfers shows this: until the first
 	// of them is found, a merchant may use its money again.
-	Unmarked   bool
+	Unmarked bool
+	// Damaged are the tables of which a fault damaged a row.
+	Damaged    map[string]bool
 	violations []Violation
 
 	orders      map[rowKey]*order
@@ -100,7 +104,7 @@ func New(ctx context.Context, o Options) (*Checker, error) {
 		merchants: map[rowID]*merchant{}, entries: map[rowKey]*entry{}, events: map[rowKey]*event{}, eventIDs: map[string]*event{},
 		deliveries: map[rowKey]*delivery{}, receipts: map[rowKey]*receipt{}, payments: map[string]*receipt{},
 		disputes: map[rowKey]*dispute{}, cases: map[rowKey]*reviewCase{}, notices: map[string]*notice{},
-		found: map[rowKey]*foundTransfer{}, foundByID: map[string]*foundTransfer{}, foundCases: map[rowKey]int64{},
+		Damaged: map[string]bool{}, found: map[rowKey]*foundTransfer{}, foundByID: map[string]*foundTransfer{}, foundCases: map[rowKey]int64{},
 	}, nil
 }
 

@@ -78,7 +78,7 @@ func (c *Checker) checkPayout(o *order) {
 			c.violatef(Progress, o, "step %s is due at %d, claimed: %v", o.step, o.nextAt, claimed)
 		}
 	}
-	if o.step == "manual_review" && !o.hasOpenCase("payout_unknown", "contradiction") {
+	if o.step == "manual_review" && !o.hasOpenCase("payout_unknown", "contradiction", "damaged") {
 		c.violatef(Progress, o, "step is manual_review, but no case is open")
 	}
 }

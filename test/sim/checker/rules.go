@@ -159,11 +159,11 @@ var caseRules = map[string]caseRule{
 	"payin_processing":    {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
 	"payout_waiting":      {subject: Payout, resolutions: []string{"proof", "repaid", "canceled"}},
 	"contradiction":       {subject: "order", params: []string{"reason"}, resolutions: []string{"replaced"}},
-	"notice":              {params: []string{"reason", "processor", "notice|externalId"}},
+	"notice":              {params: []string{"reason", "processor", "notice|externalId"}, resolutions: []string{"retry"}},
 	"charge_differs":      {subject: Payin, params: []string{"processor", "externalId", "field"}, resolutions: []string{"proof"}},
 	"charge_not_canceled": {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
 	"dispute_unexpected":  {subject: Payin, params: []string{"status"}, resolutions: []string{"replaced"}},
 	"payout_found":        {subject: "found transfer", params: []string{"processor", "externalId"}, resolutions: []string{"requested"}},
-	"damaged":             {subject: "order", params: []string{"table"}},
+	"damaged":             {subject: "order", params: []string{"table"}, resolutions: []string{"retry"}},
 	"webhook_exhausted":   {subject: "order", params: []string{"event"}, resolutions: []string{"delivered", "disabled"}},
 }

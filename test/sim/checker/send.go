@@ -60,7 +60,18 @@ func (c *Checker) applySend(l *line) {
 	if !slices.Contains(sendSteps[s.outcome], next.outcome) && !lost {
 		c.violatef(SingleTransfer, o, "send %d changes from %s to %s", next.number, s.outcome, next.outcome)
 	}
+	if c.Outcome != nil && next.outcome != s.outcome {
+		c.Outcome(s.processor, s.outcome, next.shown())
+	}
 	s.outcome = next.outcome
+}
+
+// shown is the outcome of a send as in the interface of processors.
+func (r *sendRow) shown() string {
+	if r.outcome == "unknown" && r.evidence == "id_in_use" {
+		return "known"
+	}
+	return r.outcome
 }
 
 func (c *Checker) addSend(o *order, s *sendRow) {

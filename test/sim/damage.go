@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/review"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/test/sim/checker"
+)
+
+// damageable is a value whose bytes may change in the database, as by a bit flip.
+type damageable struct {
+	name string
+	// find reads the value of a row that waits for a worker, its key and, of an order, the
+	// id and the reference.
+	find string
+	// write replaces the value of the row with the key.
+	write string
+}
+
+// damageables are the values that may be damaged. Their rows are parked with a case, except
+// a feed, which is read again later.
+var damageables = []damageable{
+	{
+		name: "payouts", write: "UPDATE payouts SET beneficiary = $1 WHERE merchant_id = $2 AND id = $3",
+		find: `SELECT beneficiary, merchant_id, id, id, reference_id FROM payouts
+			WHERE next_at > 0 AND step IN ('queued', 'accepted', 'unknown') ORDER BY created_at DESC, id LIMIT 1`,
+	},
+	{
+		name: "notices", write: "UPDATE notices SET body = $1 WHERE processor = $2 AND notice_id = $3",
+		find: "SELECT body, processor, notice_id, '', '' FROM notices WHERE next_at > 0 AND source <> 'feed' ORDER BY received_at, notice_id LIMIT 1",
+	},
+	{
+		name: "events", write: "UPDATE events SET body = $1 WHERE merchant_id = $2 AND id = $3",
+		find: `SELECT e.body, e.merchant_id, e.id, '', '' FROM events e JOIN deliveries d ON d.merchant_id = e.merchant_id AND d.event_number = e.number
+			WHERE d.next_at > 0 ORDER BY e.created_at, e.id LIMIT 1`,
+	},
+	{
+		name: "feeds", write: "UPDATE feeds SET cursor = $1 WHERE account = $2 AND feed = $3",
+		find: "SELECT cursor, account, feed, '', '' FROM feeds WHERE next_at > 0 AND cursor <> '' ORDER BY account, feed LIMIT 1",
+	},
+}
+
+// damage is a damaged row.
+type damage struct {
+	damageable
+
+	value         []byte // before
+	key           [2]any
+	id, reference []byte // of an order
+}
+
+// Times of damage.
+const (
+	damageTries   = 300 // to find a row, every 100 ms
+	damageMin     = 20 * time.Second
+	damageMax     = 3 * time.Minute
+	resolveEvery  = 10 * time.Second
+	operatorActor = "an operator"
+)
+
+// scheduleDamage damages a row within span, and repairs it later.
+func (s *simulation) scheduleDamage(span time.Duration) {
+	if s.plan.damage == "" {
+		return
+	}
+	tries := 0
+	var try func()
+	try = func() {
+		if s.faultsOff || s.damageRow() {
+			return
+		}
+		if tries++; tries < damageTries {
+			s.whenIdle(100*time.Millisecond, try)
+		}
+	}
+	s.whenIdle(s.between(0, span), try)
+}
+
+// damageRow flips a bit of a row; it reports whether one waits.
+func (s *simulation) damageRow() bool {
+	d := &damage{}
+	for _, d.damageable = range damageables {
+		if d.name == s.plan.damage {
+			break
+		}
+	}
+	err := s.raw.QueryRowContext(s.ctx, d.find).Scan(&d.value, &d.key[0], &d.key[1], &d.id, &d.reference)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false
+	}
+	damaged := bytes.Clone(d.value)
+	if err == nil {
+		damaged[len(damaged)-1] ^= 1 << s.number(4)
+		err = s.overwrite(d, damaged)
+	}
+	if err != nil {
+		s.fail(err)
+		return true
+	}
+	if len(d.id) > 0 {
+		d.id = []byte(payment.ID(d.id).String())
+	}
+	s.damaged, s.checker.Damaged[d.name] = d, true
+	s.trace.linef("a row of %s is damaged", d.name)
+	s.countFault("damage", d.name, "any")
+	s.whenIdle(s.between(damageMin, damageMax), s.repair)
+	return true
+}
+
+// overwrite writes the value of a damaged row, which the checker does not follow.
+func (s *simulation) overwrite(d *damage, value []byte) error {
+	s.checkCommit()
+	var v any = value
+	if d.name == "feeds" {
+		v = string(value)
+	}
+	_, err := s.raw.ExecContext(s.ctx, d.write, v, d.key[0], d.key[1])
+	return errors.Join(err, s.checker.Ignore(s.ctx))
+}
+
+// repair restores the bytes of the damaged row.
+func (s *simulation) repair() {
+	if s.damaged == nil {
+		return
+	}
+	if err := s.overwrite(s.damaged, s.damaged.value); err != nil {
+		s.fail(err)
+	}
+	s.trace.linef("the row of %s is repaired", s.damaged.name)
+	s.damaged = nil
+	s.after(resolveEvery, func() { s.resolveDamaged() })
+}
+
+// resolveDamaged resolves the cases about rows that were damaged; it reports whether there
+// were any. The drain does it again.
+func (s *simulation) resolveDamaged() (any bool) {
+	n := s.reachableNode()
+	if n == nil || s.damaged != nil {
+		return false
+	}
+	rows, err := s.raw.QueryContext(s.ctx, `SELECT id FROM cases WHERE closed_at = 0
+		AND (kind = 'damaged' OR kind = 'notice' AND params LIKE '%"unreadable"%') ORDER BY id`)
+	var ids []payment.ID
+	for err == nil && rows.Next() {
+		var id []byte
+		err = rows.Scan(&id)
+		ids = append(ids, payment.ID(id))
+	}
+	if err == nil {
+		err = errors.Join(rows.Err(), rows.Close())
+	}
+	if err != nil {
+		s.fail(err)
+	}
+	for _, id := range ids {
+		s.step(n, func() {
+			service := review.New(review.Options{Store: n.store, Writer: n.core.Writer, Env: n.env, Links: n.links})
+			r, err := service.Resolve(context.WithoutCancel(s.ctx), review.Request{
+				Case: id, How: store.ResolvedRetry, Actor: operatorActor, Reason: "the row was repaired",
+			})
+			s.trace.linef("case about damage: %s %v", r.Action, err)
+			if err == nil {
+				s.coverage.count("damage", "resolved", "any")
+			}
+		})
+	}
+	return len(ids) > 0
+}
+
+// concerned reports whether an answer of 500 is about the damaged row.
+func (s *simulation) concerned(status int, path string, body []byte) bool {
+	d := s.damaged
+	return status == http.StatusInternalServerError && d != nil && len(d.id) > 0 &&
+		(bytes.Contains([]byte(path), d.id) || bytes.Contains(body, d.reference))
+}
+
+// checkDamage reports damage that was not repaired.
+func (s *simulation) checkDamage() {
+	if s.damaged != nil {
+		s.violate(checker.Simulator, "", "", "a row of "+s.damaged.name+" stays damaged")
+	}
+}
