@@ -11,7 +11,6 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/test/sim/checker"
 )
 
 // damageable is a value whose bytes may change in the database, as by a bit flip.
@@ -179,11 +178,4 @@ func (s *simulation) concerned(status int, path string, body []byte) bool {
 	d := s.damaged
 	return status == http.StatusInternalServerError && d != nil && len(d.id) > 0 &&
 		(bytes.Contains([]byte(path), d.id) || bytes.Contains(body, d.reference))
-}
-
-// checkDamage reports damage that was not repaired.
-func (s *simulation) checkDamage() {
-	if s.damaged != nil {
-		s.violate(checker.Simulator, "", "", "a row of "+s.damaged.name+" stays damaged")
-	}
 }

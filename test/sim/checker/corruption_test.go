@@ -256,6 +256,8 @@ var corruptions = []struct {
 	{"a payout neither due nor claimed", Progress, "claimed: false", []string{"UPDATE payouts SET next_at = 0 WHERE reference_id = 'out-sent'"}},
 	{"a manual review without a case", Progress, "no case is open", []string{"UPDATE payouts SET step = 'manual_review', next_at = 0 WHERE reference_id = 'out-sent'"}},
 	{"a pay-in that never expires", Progress, "is due at 0", []string{"UPDATE payins SET next_at = 0 WHERE reference_id = 'in-open'"}},
+	{"a case about damage that no fault made", Progress, "is damaged, but none was", []string{
+		addCase + `SELECT merchant_id, $1, 'damaged', id, 0, '{"table":"payouts"}', '', 1, 0, 0 FROM payouts WHERE reference_id = 'out-new'`}},
 	{"a case deleted", Progress, "was deleted", []string{"DELETE FROM cases"}},
 	{"a case rewritten", Progress, "was rewritten", []string{"UPDATE cases SET amount = 0"}},
 	{"a case closed twice", Progress, "after it was closed", []string{"UPDATE cases SET closed_at = 1", "UPDATE cases SET closed_at = 2"}},
