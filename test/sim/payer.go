@@ -85,7 +85,8 @@ func (s *simulation) scheduleMoreActs(o *order) {
 func (s *simulation) scheduleBank(o *order) {
 	for range 2 {
 		if s.chance(s.plan.returns) {
-			s.after(s.between(0, time.Minute), func() { s.actAsBank(o) })
+			// Half of the acts come before the bank has completed the transfer.
+			s.after(s.between(0, pick(s, []time.Duration{4 * time.Second, time.Minute})), func() { s.actAsBank(o) })
 		}
 	}
 }

@@ -141,6 +141,9 @@ func (c *Checker) checkDecided(o *order, live int, last *sendRow) {
 	switch o.status {
 	case "PENDING":
 		step, proof = "queued", len(o.sends) == 0
+		if o.step == "manual_review" && o.hasOpenCase("damaged") {
+			step = o.step
+		}
 	case "CANCELED":
 		proof = len(o.sends) == 0
 	case "COMPLETED", "RETURNED":
