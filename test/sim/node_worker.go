@@ -108,9 +108,16 @@ const retention = time.Hour
 
 // removeOld runs the worker that removes old deliveries.
 func (n *node) removeOld() {
-	if !n.up {
+	life := n.life
+	if !n.up || n.working[app.WorkerRemove] {
 		return
 	}
+	n.working[app.WorkerRemove] = true
+	defer func() {
+		if n.life == life {
+			n.working[app.WorkerRemove] = false
+		}
+	}()
 	n.sim.step(n, func() {
 		if !n.core.Deliveries.Removing() { // a pass uses the wall clock of its start
 			n.removalFrom = n.env.Clock.Now()
