@@ -121,7 +121,7 @@ func (c *Checker) checkSends(o *order) {
 	case "accepted":
 		fits = last.outcome == "accepted"
 	case "unknown":
-		fits = last.outcome == "unknown" || last.outcome == "refused" && !refusalIsFinal(o.sends)
+		fits = last.outcome == "unknown" || last.outcome == "refused" && !refusalIsFinal(o.sends) || o.wasRepaired()
 	case "queued":
 		fits = noEffect(last.outcome) || last.outcome == "not_found" || last.outcome == "refused" && !refusalIsFinal(o.sends)
 	case "manual_review":
@@ -130,6 +130,12 @@ func (c *Checker) checkSends(o *order) {
 	if !fits && !c.mayBeFound(o) {
 		c.violatef(SingleTransfer, o, "step is %s, but the last send is %q", o.step, last.outcome)
 	}
+}
+
+// wasRepaired reports whether the row was damaged: then the payout is looked up before it is
+// sent again.
+func (o *order) wasRepaired() bool {
+	return slices.ContainsFunc(o.cases, func(v *reviewCase) bool { return v.kind == "damaged" && v.closedAt != 0 })
 }
 
 // checkDecided is checkSends for a payout that was not sent yet or has ended.
