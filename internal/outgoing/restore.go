@@ -15,12 +15,13 @@ import (
 const lookUpFirstFor = 7 * 24 * time.Hour
 
 // LookUpFirst reports whether a payout may have been sent before the database was
-// restored from a backup, at restoredAt, in commits that the backup lacks.
+// restored from a backup, at restoredAt, in commits that the backup lacks. A row that a
+// clock wrote which was ahead does not show when.
 func LookUpFirst(p *payment.Payout, restoredAt, now time.Time) bool {
 	if restoredAt.IsZero() || now.Sub(restoredAt) > lookUpFirstFor {
 		return false
 	}
-	return p.Lookups == 0 || p.UpdatedAt.Before(restoredAt)
+	return p.Lookups == 0 || p.UpdatedAt.Before(restoredAt) || p.UpdatedAt.After(now)
 }
 
 // lookUpIsFresh is how long a look-up that did not find a transfer allows its first send.
