@@ -9,7 +9,20 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
 )
+
+// Adopt makes a new payout that of a found transfer: it is looked up, and never sent by
+// rule, as the processor has its id.
+func Adopt(l *store.Loaded, c *store.Changes, p *payment.Payout, found *store.FoundTransfer) error {
+	p.Step, p.NextAt, p.SentAt = payment.StepUnknown, l.Now(), found.CreatedAt
+	c.AddSend(store.Send{
+		Merchant: p.Merchant, Payout: p.ID, Number: 1, Processor: p.Processor, BodyHash: []byte{},
+		Deadline: found.CreatedAt, Outcome: store.SendUnknown, Evidence: idInUse,
+	})
+	_, err := transition.Payout(l, c, p, payment.OnSend)
+	return err
+}
 
 // recordFound records a processor's report about a transfer that no payout has. known is
 // false if it was not found in a list either.

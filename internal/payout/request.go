@@ -9,6 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
@@ -120,6 +121,7 @@ func (v *RequestOp) Needs(n *store.Needs) {
 	n.Balances(v.in.Payout.Merchant)
 	if v.restored {
 		n.FoundTransfer(v.in.Payout.Merchant, v.in.Payout.ExternalID)
+		n.ExpectDeliveries(v.in.Payout.Merchant, 1)
 	}
 }
 
@@ -159,13 +161,14 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 		c.ReleaseReference(v.in)
 		v.elsewhere = found.Processor
 		return errElsewhere
+	case adopts && in.Amount < found.Amount: // it would give back more than it holds
+		c.ReleaseReference(v.in)
+		return errOtherAmount
 	case available < in.Amount+in.Fee:
 		c.ReleaseReference(v.in)
 		return insufficientBalance()
 	case adopts:
-		if err := adopt(l, c, found); err != nil {
-			return err
-		}
+		return v.adopt(l, c, found)
 	}
 	return c.Post(in.Merchant, in.ID, ledger.HoldPayout(in.Amount, in.Fee))
 }
@@ -175,8 +178,9 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 const stoppedRetryAfter = 5 * time.Minute
 
 // adopt takes back the entry of a found transfer: the payout that now holds its money is
-// looked up, and completes with that transfer.
-func adopt(l *store.Loaded, c *store.Changes, found store.FoundTransfer) error {
+// looked up, and completes with that transfer. It is PROCESSING from the beginning, so that
+// it cannot be canceled: its money has left.
+func (v *RequestOp) adopt(l *store.Loaded, c *store.Changes, found store.FoundTransfer) error {
 	if owed := l.Balances(found.Merchant)[ledger.Owed]; found.Amount > 0 { // else it came back
 		if err := c.Post(found.Merchant, found.ID, ledger.AdoptPayout(found.Processor, owed, found.Amount)); err != nil {
 			return err
@@ -184,7 +188,11 @@ func adopt(l *store.Loaded, c *store.Changes, found store.FoundTransfer) error {
 	}
 	c.AdoptFoundTransfer(found)
 	c.CloseCases(found.Merchant, found.ID, store.CasePayoutFound, store.ResolvedByRequest)
-	return nil
+	p := v.in.Payout
+	if err := c.Post(p.Merchant, p.ID, ledger.HoldPayout(p.Amount, p.Fee)); err != nil {
+		return err
+	}
+	return outgoing.Adopt(l, c, &p, &found)
 }
 
 // frozenRetry is when a client should repeat a request that was refused because payouts
@@ -193,6 +201,8 @@ const frozenRetry = 10 * time.Second
 
 var errFrozen = problem.New(problem.Unavailable, "Payouts wait: the database was restored from a backup, and the transfers at the processor are being compared with it. "+
 	"The referenceId remains unused. Send the same request again later.").WithRetryAfter(frozenRetry)
+
+var errOtherAmount = problem.New(problem.ReferenceConflict, "This referenceId was used before the database was restored from a backup, for a payout of another amount.")
 
 // errElsewhere means that the request was paid before the restore, at another account.
 var errElsewhere = errors.New("payout: its transfer was found at another account")

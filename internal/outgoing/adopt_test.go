@@ -1,0 +1,88 @@
+package outgoing_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// The transfer of an adopted payout has left: the payout cannot be canceled, however long
+// ago the restore was, or its money could leave a second time.
+func TestAdoptedPayoutCannotBeCanceled(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		payLost(g, "lost", 900_00)
+		g.Clear()
+		g.Jump(8 * 24 * time.Hour)
+		p := wantRequest(g, "lost", 900_00, "")
+		if _, err := g.Payouts.Cancel(t.Context(), g.Merchant.ID, p.ID); !problem.Is(err, problem.InvalidState) {
+			t.Errorf("cancel: %v", err)
+		}
+		g.WantBalances(100_00, 900_00)
+		work(g)
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantBalances(100_00, 0)
+		g.WantProven()
+	})
+}
+
+// A request with the reference of a found transfer and a smaller amount is not its repeat:
+// it would give back more than it holds.
+func TestFoundTransferIsNotAdoptedByASmallerRequest(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		payLost(g, "lost", 900_00)
+		g.Clear()
+		g.WantBalances(100_00, 0)
+		wantRequest(g, "lost", 1, problem.ReferenceConflict)
+		g.WantBalances(100_00, 0)
+		g.WantCases(store.CasePayoutFound)
+		p := wantRequest(g, "lost", 900_00, "")
+		work(g)
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantBalances(100_00, 0)
+		g.WantProven()
+	})
+}
+
+// An adopted payout is never sent by rule: its processor may have forgotten its id, or not
+// show it any more.
+func TestAdoptedPayoutIsNotSent(t *testing.T) {
+	for name, row := range map[string]struct {
+		effect processor.Effect
+		query  bool // the transfer is found
+	}{
+		"its id is forgotten":          {processor.Effect{Repeat: processor.RepeatReturnsFirst, Life: 24 * time.Hour}, true},
+		"it is not shown any more":     {processor.Effect{Repeat: processor.RepeatUnsafe, LookBack: 7 * 24 * time.Hour}, false},
+		"it is not shown, once":        {processor.Effect{Repeat: processor.RepeatReturnsFirst}, false},
+		"not shown and its id is gone": {processor.Effect{Repeat: processor.RepeatRejected, Life: 24 * time.Hour}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				row.effect.QuietPeriod, row.effect.Timeout = time.Minute, 5*time.Second
+				g.Bank.Profiled.Transfer = row.effect
+				payLost(g, "lost", 900_00)
+				g.Clear()
+				g.Jump(8 * 24 * time.Hour)
+				if !row.query {
+					g.Bank.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport {
+						return processor.TransferReport{Lookup: processor.NotFound}
+					}
+				}
+				p := wantRequest(g, "lost", 900_00, "")
+				work(g)
+				g.WantBank(0, 1)
+				if row.query {
+					g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+				} else {
+					g.WantPayout(p, payment.PayoutProcessing, payment.StepReview)
+					g.WantCases(store.CasePayoutUnknown)
+				}
+				g.WantProven()
+			})
+		})
+	}
+}
