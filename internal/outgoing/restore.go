@@ -10,18 +10,19 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// lookUpFirstFor is how long after a restored backup every payout is looked up
-// before it is sent: merchants repeat requests whose orders the backup lacks.
+// lookUpFirstFor is how long after a restored backup new payouts are looked up before
+// they are sent: merchants repeat requests whose orders the backup lacks.
 const lookUpFirstFor = 7 * 24 * time.Hour
 
 // LookUpFirst reports whether a payout may have been sent before the database was
-// restored from a backup, at restoredAt, in commits that the backup lacks. A row that a
-// clock wrote which was ahead does not show when.
+// restored from a backup, at restoredAt, in commits that the backup lacks. One that did not
+// change since may have been sent however late it becomes due. A row that a clock wrote
+// which was ahead does not show when it changed.
 func LookUpFirst(p *payment.Payout, restoredAt, now time.Time) bool {
-	if restoredAt.IsZero() || now.Sub(restoredAt) > lookUpFirstFor {
+	if restoredAt.IsZero() {
 		return false
 	}
-	return p.Lookups == 0 || p.UpdatedAt.Before(restoredAt) || p.UpdatedAt.After(now)
+	return p.UpdatedAt.Before(restoredAt) || p.UpdatedAt.After(now) || p.Lookups == 0 && now.Sub(restoredAt) <= lookUpFirstFor
 }
 
 // lookUpIsFresh is how long a look-up that did not find a transfer allows its first send.
@@ -31,7 +32,7 @@ const lookUpIsFresh = time.Minute
 // a processor that would pay it twice: a copy of the database's disk, or a new machine,
 // shows no sign that the database is an older one.
 func lookUpBeforeFirst(p *payment.Payout, sends []store.Send, now time.Time) bool {
-	return len(sends) == 0 && (p.Lookups == 0 || now.Sub(p.UpdatedAt) > lookUpIsFresh)
+	return len(sends) == 0 && (p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh) // its clock may have been ahead
 }
 
 // A payout that may be sent once its merchant owes nothing is claimed again after half the
