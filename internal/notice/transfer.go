@@ -5,6 +5,8 @@ import (
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -14,10 +16,10 @@ import (
 // payout: it left in a past that a restored backup lacks. One that failed, or was
 // returned, moved no money.
 func (s *Service) bookTransfer(ctx context.Context, account string, t *processor.ListedTransfer) error {
-	left := t.Amount - t.Returned
-	if t.State == processor.TransferFailed || left <= 0 {
+	if t.State == processor.TransferFailed || t.Amount > money.Max || t.Returned < 0 || t.Returned > t.Amount {
 		return nil
 	}
+	left := t.Amount - t.Returned
 	merchant, err := s.Store.MerchantOf(ctx, t.ExternalID)
 	if err != nil {
 		return store.Problem(err)
@@ -25,9 +27,14 @@ func (s *Service) bookTransfer(ctx context.Context, account string, t *processor
 	if merchant.IsZero() || len(t.ExternalID) != payment.ExternalIDLength {
 		return nil // of another program that uses the account
 	}
-	known, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID)
-	if err != nil || known {
+	known, unsent, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID)
+	switch {
+	case err != nil:
 		return store.Problem(err)
+	case unsent:
+		return s.bookUnsent(ctx, account, t)
+	case known || left == 0:
+		return nil
 	}
 	op := &findTransfer{node: s.Queue.node.ID(), found: store.FoundTransfer{
 		Merchant: merchant, ExternalID: t.ExternalID, Processor: account, EndToEndID: t.EndToEndID, Amount: left,
@@ -40,6 +47,20 @@ func (s *Service) bookTransfer(ctx context.Context, account string, t *processor
 	}
 	s.Log.ErrorContext(ctx, "found a transfer that no payout has: the database is an older copy of itself", "processor", account, "externalId", t.ExternalID)
 	return nil
+}
+
+// bookUnsent books a listed transfer of a payout that this database does not show as sent:
+// it left in a past that an older copy lacks, or after its money was released.
+func (s *Service) bookUnsent(ctx context.Context, account string, t *processor.ListedTransfer) error {
+	_, err := s.Transfers.RecordNotice(ctx, account, t.ExternalID, processor.TransferReport{
+		Lookup: processor.Found, State: t.State, EndToEndID: t.EndToEndID, Amount: t.Amount, Returned: t.Returned,
+		Evidence: "list of transfers",
+	}, nil)
+	if err != nil && payin.Lasting(err) && ctx.Err() == nil { // it must not stop the transfers after it
+		s.Log.ErrorContext(ctx, "transfer of a payout that was not sent cannot be booked", "processor", account, "externalId", t.ExternalID, "cause", err)
+		return nil
+	}
+	return err
 }
 
 // findTransfer books a transfer that no payout has. It proves that the database is an older

@@ -133,7 +133,7 @@ func (v *exercise) readWork() {
 	must(t, err)
 	_, err = s.Feeds(ctx)
 	must(t, err)
-	_, err = s.HasTransfer(ctx, v.merchants[0].ID, "x")
+	_, _, err = s.HasTransfer(ctx, v.merchants[0].ID, "x")
 	must(t, err)
 	for _, queue := range []store.PayoutQueue{store.ToSend, store.ToLookUp} {
 		_, err = s.PayoutsDue(ctx, v.far, queue)
