@@ -1,6 +1,7 @@
 package review
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/porteira/porteira/internal/ledger"
@@ -35,12 +36,22 @@ func checkUnknown(v *Resolve, l *store.Loaded) error {
 	return outgoing.CanDeclare(l, &p)
 }
 
+// findRestore reads when the database was last restored.
+func findRestore(ctx context.Context, s *Service, v *Resolve) error {
+	inst, err := s.Store.ReadInstallation(ctx)
+	v.restoredAt = inst.RestoredAt
+	return err
+}
+
 // checkWaiting returns a problem unless the payout waits to be sent again and no send of it
-// had an effect.
+// had an effect, of which a restored backup may lack some.
 func checkWaiting(v *Resolve, l *store.Loaded) error {
 	p, err := v.payout(l)
 	if err != nil {
 		return err
+	}
+	if outgoing.LookUpFirst(&p, v.restoredAt, l.Now()) {
+		return problem.New(problem.InvalidState, "The payout may have been sent before the database was restored from a backup. It is looked up first.")
 	}
 	return outgoing.CanWithdraw(l, &p)
 }

@@ -2,6 +2,7 @@ package review_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/ledger"
@@ -211,4 +212,34 @@ func TestPaidAfterReleaseBecomesDebt(t *testing.T) {
 
 func withdraw(v *store.Case) review.Request {
 	return review.Request{Case: v.ID, How: review.Withdraw, Actor: "ana", Reason: "an error"}
+}
+
+// A payout that a backup shows as waiting may have been paid in the lost past: it is looked
+// up first.
+func TestWaitingPayoutOfABackupIsNotReleased(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		d.Bank.AnswerTransfer = func(*coretest.Bank, processor.TransferRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Later}
+		}
+		p := d.Payout("r", 900_00)
+		for range 8 {
+			d.Send()
+			d.Jump(time.Hour)
+		}
+		v := d.only(store.CasePayoutWaiting)
+		d.Bank.AnswerTransfer = nil
+		d.Bank.Mu.Lock()
+		d.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: p.Amount}, processor.TransferPaid)
+		d.Bank.Mu.Unlock()
+		d.Execute("UPDATE installation SET epoch = epoch - 3")
+		d.Heartbeat()
+		d.refused(request(&v, store.ResolvedRelease), problem.InvalidState)
+		d.Clear()
+		d.Send()
+		d.LookUp()
+		d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		d.WantBalances(coretest.Opening-900_00, 0)
+		d.WantProven()
+	})
 }

@@ -23,6 +23,8 @@ type Resolve struct {
 	rule   *rule      // nil to withdraw
 	links  transition.Links
 	event  int64 // number of the event whose deliveries are retried
+
+	restoredAt time.Time // when the database was last found to be an older copy
 }
 
 // Merchant implements [write.Operation].
@@ -93,6 +95,8 @@ func proposal(decisions []store.Decision) *store.Decision {
 func (v *Resolve) action(waiting *store.Decision) (store.DecisionAction, error) {
 	withdraw := v.rule == nil
 	switch {
+	case !withdraw && waiting != nil && waiting.Changed:
+		return "", problem.New(problem.InvalidState, "The proposal was changed in the database, as porteira verify shows: it counts for nobody. Withdraw it: --how withdraw.")
 	case withdraw && waiting == nil:
 		return "", problem.New(problem.InvalidState, "There is no proposal to withdraw.")
 	case withdraw:

@@ -7,6 +7,7 @@ package review
 import (
 	"context"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -125,7 +126,11 @@ func (v *Resolve) texts(evidence bool) (fields []problem.FieldError) {
 	return fields
 }
 
-func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+// isControl also includes characters that cannot be seen: with one, "ana" would look like
+// another person, of the same name.
+func isControl(r rune) bool {
+	return !unicode.IsGraphic(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
+}
 
 // inputs are the inputs of the resolution that are missing or invalid, and those that it does
 // not use.

@@ -367,3 +367,31 @@ func TestEachKindHasAResolution(t *testing.T) {
 		}
 	}
 }
+
+// A proposal whose row was changed in the database counts for nobody: the person who wrote
+// it cannot confirm it under the first name.
+func TestChangedProposalIsNotConfirmed(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		_, v := d.unknownPayout()
+		r := request(&v, store.ResolvedRelease)
+		d.resolve(r)
+		d.Execute("UPDATE decisions SET actor = 'bia'")
+		d.refused(r, problem.InvalidState)
+	})
+}
+
+// Characters that cannot be seen do not make a second person.
+func TestActorHasOnlyVisibleCharacters(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		_, v := d.unknownPayout()
+		r := request(&v, store.ResolvedRelease)
+		d.resolve(r)
+		for _, actor := range []string{"ana\u200b", "\u2066ana", "an\u00ada", "ana\u3164"} {
+			again := r
+			again.Actor = actor
+			d.refused(again, problem.ValidationFailed)
+		}
+	})
+}

@@ -77,7 +77,7 @@ var rules = []rule{
 
 	{
 		kind: store.CasePayoutWaiting, Option: Option{How: store.ResolvedRelease, Persons: 1, Evidence: true},
-		needs: needsPayout, check: checkWaiting, effect: declareNotPaid,
+		prepare: findRestore, needs: needsPayout, check: checkWaiting, effect: declareNotPaid,
 	},
 
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: paid, needs: needsPayout, check: checkUnknown, effect: declarePaid},

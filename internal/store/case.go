@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"fmt"
 	"maps"
 	"slices"
@@ -180,6 +181,8 @@ func (l *Loaded) loadCases(ctx context.Context, tx *db.Tx, n *Needs) error {
 	}
 	decisions, err := db.Select(ctx, tx, decisionsByCase, keysOf(n.cases), scanDecision)
 	for i := range decisions {
+		sum := decisions[i].hash(tx.Keys())
+		decisions[i].Changed = !hmac.Equal(sum[:], decisions[i].Hash)
 		ref := Ref{decisions[i].Merchant, decisions[i].Case}
 		l.cases.decisions[ref] = append(l.cases.decisions[ref], decisions[i])
 	}

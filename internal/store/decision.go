@@ -42,6 +42,7 @@ type Decision struct {
 	CreatedAt    time.Time
 	PreviousHash []byte
 	Hash         []byte
+	Changed      bool // the row of a loaded case's decision does not match its hash
 }
 
 var decisionTable = newTable("decisions", []string{"merchant_id", "number"},
