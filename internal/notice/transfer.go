@@ -2,6 +2,8 @@ package notice
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/ledger"
@@ -10,6 +12,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
 )
 
 // bookTransfer books a listed transfer that has the external id of a merchant and no
@@ -36,6 +39,12 @@ func (s *Service) bookTransfer(ctx context.Context, account string, t *processor
 	case known || left == 0:
 		return nil
 	}
+	if _, _, err := s.Store.PayinByExternalID(ctx, merchant, t.ExternalID); !errors.Is(err, store.ErrNotFound) {
+		if err != nil && !payin.Lasting(err) {
+			return store.Problem(err)
+		}
+		return s.reportForeign(ctx, account, merchant, t)
+	}
 	op := &findTransfer{node: s.Queue.node.ID(), found: store.FoundTransfer{
 		Merchant: merchant, ExternalID: t.ExternalID, Processor: account, EndToEndID: t.EndToEndID, Amount: left,
 	}}
@@ -47,6 +56,17 @@ func (s *Service) bookTransfer(ctx context.Context, account string, t *processor
 	}
 	s.Log.ErrorContext(ctx, "found a transfer that no payout has: the database is an older copy of itself", "processor", account, "externalId", t.ExternalID)
 	return nil
+}
+
+// reportForeign opens a case, once, about a listed transfer that has the external id of a
+// pay-in: another program made it, or a person at the processor. It is no merchant's payout,
+// and proves nothing about the database.
+func (s *Service) reportForeign(ctx context.Context, account string, merchant payment.ID, t *processor.ListedTransfer) error {
+	sum := sha256.Sum256([]byte("listed transfer " + account + " " + t.ExternalID))
+	return s.Writer.Do(ctx, write.OpenCase{Case: store.Case{
+		ID: payment.ID(sum[:len(payment.ID{})]), Merchant: merchant, Kind: store.CaseNotice, Amount: t.Amount,
+		Params: store.ReasonUnknownTransfer.With(store.Params{"processor": account, "externalId": t.ExternalID}),
+	}})
 }
 
 // bookUnsent books a listed transfer of a payout that this database does not show as sent:

@@ -1,0 +1,34 @@
+package notice_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// A listed transfer under the external id of a pay-in takes no money from the merchant and
+// begins no history: it opens one case, however often it is listed.
+func TestListedTransferWithTheIDOfAPayin(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.ReadFeeds()
+		p := g.Payin(g.Merchant, "in", "")
+		g.Bank.Mu.Lock()
+		g.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: 100_00}, processor.TransferPaid)
+		g.Bank.Mu.Unlock()
+		for range 2 {
+			g.Pass(time.Minute)
+			g.ReadFeeds()
+			g.Execute("UPDATE feeds SET cursor = ''")
+		}
+		g.WantBalances(coretest.Opening, 0)
+		g.WantCases(store.CaseNotice)
+		g.WantReason(store.CaseNotice, store.ReasonUnknownTransfer)
+		if g.Node.Frozen(coretest.BankName) {
+			t.Error("payouts wait")
+		}
+		g.WantProven()
+	})
+}
