@@ -58,6 +58,29 @@ func (o *Outbound) Webhooks() http.RoundTripper { return o.webhooks }
 // check addresses; otherwise it is like Webhooks.
 func (o *Outbound) Processor() http.RoundTripper { return o.processor }
 
+// WithIdentity is transport with a TLS identity of its own, and so with connections of its
+// own: the client's certificate and the trusted authorities; nil is the transport's. A
+// transport of a simulation is returned as it is.
+func WithIdentity(transport http.RoundTripper, certificate *tls.Certificate, roots *x509.CertPool) http.RoundTripper {
+	t, ok := transport.(*http.Transport)
+	if !ok || certificate == nil && roots == nil {
+		return transport
+	}
+	t = t.Clone()
+	if t.TLSClientConfig == nil {
+		t.TLSClientConfig = &tls.Config{}
+	}
+	t.TLSClientConfig.MinVersion = max(t.TLSClientConfig.MinVersion, tls.VersionTLS12)
+	if certificate != nil {
+		// It is sent whatever authorities the server names, so that its refusal says why.
+		t.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
+	}
+	if roots != nil {
+		t.TLSClientConfig.RootCAs = roots
+	}
+	return t
+}
+
 // control is [net.Dialer.Control], called with the resolved address before connect.
 type control func(network, address string, conn syscall.RawConn) error
 

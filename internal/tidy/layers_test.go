@@ -76,8 +76,9 @@ var rooms = []room{
 	{"db", plain, "payment env"},
 	{"store", plain, "db" + middle + basics},
 	{"processor", plain, middle + basics + libraries},
-	{"processor/sandbox", plain, "sandboxbank/bankapi processor payment money" + basics + libraries},
-	{"processor/*", plain, "processor payment money" + basics + libraries},
+	{"processor/accounthttp", plain, "processor env"},
+	{"processor/sandbox", plain, "sandboxbank/bankapi processor/accounthttp processor payment money" + basics + libraries},
+	{"processor/*", plain, "processor/accounthttp processor payment money" + basics + libraries},
 
 	// The one way to write, and the use cases.
 	{"write", plain, "commit" + rows + middle + basics},

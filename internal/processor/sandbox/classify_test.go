@@ -286,18 +286,21 @@ func TestRetryAfter(t *testing.T) {
 		{"a time", http.Header{"Retry-After": {"Fri, 20 Nov 2026 12:01:00 GMT"}, "Date": {date}}, time.Minute},
 		{"a time that has passed", http.Header{"Retry-After": {"Fri, 20 Nov 2026 11:00:00 GMT"}, "Date": {date}}, 0},
 		{"a time in another year", http.Header{"Retry-After": {"Fri, 19 Nov 2027 12:00:00 GMT"}, "Date": {date}}, 24 * time.Hour},
-		{"a time without a date", http.Header{"Retry-After": {"Fri, 20 Nov 2026 12:01:00 GMT"}}, 0},
+		{"a time that has passed, without a date", http.Header{"Retry-After": {"Fri, 20 Nov 2020 12:01:00 GMT"}}, 0},
 	} {
 		busy := scripted{status: http.StatusTooManyRequests, header: row.set, body: problemBody(bankapi.CodeTooManyRequests)}
-		p, err := NewProcessor(Options{URL: "http://bank.example", Secret: testSecret, Transport: busy})
-		if err != nil {
-			t.Fatal(err)
+		bank := func() *Processor { // a new one each: a busy account makes no second call
+			p, err := NewProcessor(Options{URL: "http://bank.example", Secret: testSecret, Transport: busy})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
 		}
 		yes := func() error { return nil }
-		charge := p.Charge(t.Context(), processor.ChargeRequest{ExternalID: "abc", Amount: 100, Method: "PIX"}, yes)
-		cancel := p.CancelCharge(t.Context(), processor.CancelRequest{ExternalID: "abc"}, yes)
-		transfer := p.Transfer(t.Context(), processor.TransferRequest{ExternalID: "abc", Amount: 100}, yes)
-		refund := p.Refund(t.Context(), processor.RefundRequest{ExternalID: "abc", Amount: 100, PaymentID: "E"}, yes)
+		charge := bank().Charge(t.Context(), processor.ChargeRequest{ExternalID: "abc", Amount: 100, Method: "PIX"}, yes)
+		cancel := bank().CancelCharge(t.Context(), processor.CancelRequest{ExternalID: "abc"}, yes)
+		transfer := bank().Transfer(t.Context(), processor.TransferRequest{ExternalID: "abc", Amount: 100}, yes)
+		refund := bank().Refund(t.Context(), processor.RefundRequest{ExternalID: "abc", Amount: 100, PaymentID: "E"}, yes)
 		for call, got := range map[string]struct {
 			outcome processor.Outcome
 			wait    time.Duration

@@ -1,108 +1,79 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net"
 	"net/http"
-	"strings"
 	"syscall"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/accounthttp"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
-// answerLimit is the largest answer that is read, in bytes.
-const answerLimit = 1 << 20
+// client calls a bank.
+type client struct{ http *accounthttp.Client }
 
-// client calls a bank; it never repeats a call.
-type client struct {
-	base      string
-	secret    string
-	transport http.RoundTripper
+// newClient checks the options.
+func newClient(o Options) (client, error) {
+	if o.Secret == "" || o.Transport == nil || !bankapi.IsURL(o.URL) {
+		return client{}, errors.New("sandbox: the bank needs an HTTP address, a secret and a transport")
+	}
+	if o.Clock == nil {
+		o.Clock = env.NewSystemClock()
+	}
+	c, err := accounthttp.New(accounthttp.Options{
+		BaseURL: o.URL, Transport: o.Transport, Clock: o.Clock, Rate: o.Rate,
+		Identity: accounthttp.Identity{Header: http.Header{"Authorization": {"Bearer " + o.Secret}}},
+	})
+	return client{c}, err
 }
 
-// do sends one request. guard, if not nil, is called last, right before the
-// transport gets the request.
-func (c *client) do(ctx context.Context, method, path string, in any, guard func() error) response {
-	var content io.Reader
+// do sends one request. guard, if not nil, is called right before the first byte. All that
+// is not a GET is an effect.
+func (c client) do(ctx context.Context, method, path string, in any, guard func() error) response {
+	request := accounthttp.Request{Method: method, Path: path, Effect: method != http.MethodGet, Guard: guard}
 	if in != nil {
 		body, err := json.Marshal(in)
 		if err != nil {
-			return response{err: guardFailed(err)}
+			return response{failed: processor.NotSent, err: fmt.Errorf("sandbox: encode request: %w", err)}
 		}
-		content = bytes.NewReader(body)
+		request.Body, request.ContentType = body, bankapi.JSONType
 	}
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path, content)
-	if err != nil {
-		return response{err: guardFailed(err)}
+	result := c.http.Do(ctx, request)
+	if result.Answer == nil {
+		return response{failed: result.Outcome, wait: result.Wait, err: fmt.Errorf("sandbox: call bank: %w", result.Cause)}
 	}
-	request.Header.Set("Authorization", "Bearer "+c.secret)
-	if in != nil {
-		request.Header.Set("Content-Type", bankapi.JSONType)
-	}
-	if err := beforeSending(ctx); err != nil {
-		return response{err: err}
-	}
-	if guard != nil {
-		if err := guard(); err != nil {
-			return response{err: guardFailed(err)}
-		}
-	}
-	answer, err := c.transport.RoundTrip(request) //nolint:bodyclose // read closes it
-	if err != nil {
-		return response{err: fmt.Errorf("sandbox: call bank: %w", err)}
-	}
-	return read(answer)
+	return read(result)
 }
 
-// Why an answer cannot be read.
-var (
-	errAnswerCut  = errors.New("sandbox: bank's answer broke off")
-	errAnswerSize = errors.New("sandbox: bank's answer is larger than 1 MiB")
-	errAnswerType = errors.New("sandbox: bank's answer is not plain application/json")
-	errAnswerForm = errors.New("sandbox: bank's answer is not valid JSON")
-)
+// errAnswerForm says that an answer is not what the bank documents.
+var errAnswerForm = errors.New("sandbox: bank's answer is not valid JSON")
 
-// read reads an answer. It accepts only a complete, small and valid JSON body.
-func read(answer *http.Response) response {
-	defer func() { _ = answer.Body.Close() }()
+// read reads the code of an error answer.
+func read(result accounthttp.Result) response {
+	answer := result.Answer
 	if answer.Header.Get(bankapi.FaultHeader) == string(bankapi.NotSent) {
-		return response{err: errRefusedBySandbox}
+		return response{failed: processor.NotSent, err: errRefusedBySandbox}
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, answerLimit+1))
-	switch {
-	case err != nil:
-		return response{err: fmt.Errorf("%w: %w", errAnswerCut, err)}
-	case len(body) > answerLimit:
-		return response{err: errAnswerSize}
-	case !isJSON(answer.Header) || answer.Header.Get("Content-Encoding") != "":
-		return response{err: fmt.Errorf("%w (status %d)", errAnswerType, answer.StatusCode)}
-	}
-	if answer.StatusCode == http.StatusOK {
-		return response{status: answer.StatusCode, body: body}
+	if answer.Status == http.StatusOK {
+		return response{status: answer.Status, body: answer.Body}
 	}
 	var problem bankapi.Problem
-	if err := json.Unmarshal(body, &problem); err != nil || problem.Code == "" {
-		return response{err: fmt.Errorf("%w (status %d)", errAnswerForm, answer.StatusCode)}
+	if err := json.Unmarshal(answer.Body, &problem); err != nil || problem.Code == "" {
+		return response{err: fmt.Errorf("%w (status %d)", errAnswerForm, answer.Status)}
 	}
-	return response{status: answer.StatusCode, code: problem.Code, wait: retryAfter(answer.Header)}
+	return response{status: answer.Status, code: problem.Code, wait: result.Wait}
 }
 
 // errRefusedBySandbox is a client's view of a refused connection.
 var errRefusedBySandbox = fmt.Errorf("sandbox: fault %s: %w", bankapi.NotSent,
 	&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED})
-
-// isJSON reports whether a body is plain JSON.
-func isJSON(h http.Header) bool {
-	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err == nil && media == bankapi.JSONType
-}
 
 // parse reads the body of an answer. It ignores unknown members, which a newer
 // bank may add.
@@ -113,12 +84,4 @@ func parse[T any](r *response) (value T) {
 		}
 	}
 	return value
-}
-
-// newClient checks the options.
-func newClient(o Options) (client, error) {
-	if o.Secret == "" || o.Transport == nil || !bankapi.IsURL(o.URL) {
-		return client{}, errors.New("sandbox: the bank needs an HTTP address, a secret and a transport")
-	}
-	return client{strings.TrimSuffix(o.URL, "/"), o.Secret, o.Transport}, nil
 }

@@ -18,6 +18,7 @@ type Control struct{ client client }
 // NewControl returns the control of a bank. The error says which option is
 // missing or invalid.
 func NewControl(o Options) (*Control, error) {
+	o.Rate = 0 // it is no part of the account's traffic
 	c, err := newClient(o)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/accounthttp"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
@@ -22,6 +23,8 @@ const (
 	// it does with a repeated transfer: one of [bankapi.Repeats].
 	SettingContract = "contract"
 	SettingRepeat   = "repeat"
+	// SettingRate is the account's budget of requests per second; without it there is none.
+	SettingRate = "rate"
 )
 
 // secretMin is the minimum length of the bank's secret, in bytes.
@@ -62,7 +65,7 @@ func (d Driver) Open(a processor.Account, e processor.Env) (processor.Processor,
 			}
 		}
 	}
-	unknown("settings", a.Settings, SettingBaseURL, SettingContract, SettingRepeat)
+	unknown("settings", a.Settings, SettingBaseURL, SettingContract, SettingRepeat, SettingRate)
 	unknown("secrets", a.Secrets, SecretBank)
 	repeat, contract := ContractOf(a.Settings)
 	if !slices.Contains(bankapi.Repeats, repeat) {
@@ -74,14 +77,18 @@ func (d Driver) Open(a processor.Account, e processor.Env) (processor.Processor,
 	if contract != "" && !bankapi.IsContractName(contract) {
 		fault("settings."+SettingContract, problem.CodeInvalidFormat, "must have 1 to 40 small letters, digits or hyphens, and not begin with a hyphen")
 	}
+	rate, err := accounthttp.ParseRate(a.Settings[SettingRate])
+	if err != nil {
+		fault("settings."+SettingRate, problem.CodeInvalidFormat, err.Error())
+	}
 	base, secret := a.Settings[SettingBaseURL], a.Secrets[SecretBank]
 	switch {
 	case base == "" && d.Own == nil:
 		fault("settings."+SettingBaseURL, problem.CodeRequired, "is missing, and this gateway has no bank of its own (--bank)")
 	case base == "" && secret != "":
 		fault("secrets."+SecretBank, problem.CodeNotAllowed, "is for an account with base-url")
-	case base != "" && !bankapi.IsURL(base):
-		fault("settings."+SettingBaseURL, problem.CodeInvalidFormat, "must be an absolute HTTP address")
+	case base != "" && (!bankapi.IsURL(base) || strings.ContainsAny(base, "?#")):
+		fault("settings."+SettingBaseURL, problem.CodeInvalidFormat, "must be an absolute HTTP address without query")
 	}
 	if base != "" && len(secret) < secretMin {
 		fault("secrets."+SecretBank, problem.CodeTooShort, "must have at least 16 characters")
@@ -93,6 +100,7 @@ func (d Driver) Open(a processor.Account, e processor.Env) (processor.Processor,
 	if base == "" {
 		o = *d.Own
 	}
+	o.Clock, o.Rate = e.Clock, rate
 	o.PreviousSecret = a.Previous[SecretBank]
 	if contract != "" { // which knows no charge that is generated offline
 		o.URL, o.Repeat, o.Offline = strings.TrimRight(o.URL, "/")+bankapi.ContractPath(repeat, contract), repeat, nil

@@ -73,9 +73,12 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(404, bankapi.JSONType, "", []byte(`{"code":"transfer_not_found"}`))
 	f.Add(404, "text/html", "", []byte(`<html>`))
 	f.Fuzz(func(t *testing.T, status int, media, encoding string, body []byte) {
-		p := &Processor{client: client{base: "http://bank.invalid", secret: testSecret, transport: transportFunc(func(r *http.Request) *http.Response {
+		p, err := NewProcessor(Options{URL: "http://bank.invalid", Secret: testSecret, Transport: transportFunc(func(r *http.Request) *http.Response {
 			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {media}, "Content-Encoding": {encoding}}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}
-		})}}
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
 		var problem struct{ Code string }
 		if status != http.StatusOK {
 			_ = stdjson.Unmarshal(body, &problem) // by another library; no code unless it is JSON

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
@@ -27,6 +28,10 @@ type Options struct {
 	PreviousSecret string
 	// Transport carries requests to it.
 	Transport http.RoundTripper
+	// Clock is for the budget; nil: the machine's.
+	Clock env.Clock
+	// Rate is the budget of requests per second; 0: none. A Control has none.
+	Rate float64
 	// Inside: the bank is in this process, and needs no registration for notices.
 	Inside bool
 	// Repeat is what the contract does with a repeated transfer; "" is RepeatReturnsFirst.
@@ -40,6 +45,7 @@ type Options struct {
 // context.
 type Processor struct {
 	client  client
+	control *Control
 	secrets []string // accepted in notices
 	inside  bool
 	repeat  processor.Repeat
@@ -69,7 +75,11 @@ func NewProcessor(o Options) (*Processor, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Processor{client: c, secrets: []string{c.secret}, inside: o.Inside, repeat: repeats[o.Repeat], offline: o.Offline}
+	control, err := NewControl(o)
+	if err != nil {
+		return nil, err
+	}
+	p := &Processor{client: c, control: control, secrets: []string{o.Secret}, inside: o.Inside, repeat: repeats[o.Repeat], offline: o.Offline}
 	if o.PreviousSecret != "" {
 		p.secrets = append(p.secrets, o.PreviousSecret)
 	}
@@ -85,7 +95,7 @@ var repeats = map[bankapi.Repeat]processor.Repeat{
 }
 
 // Control controls the bank of the account.
-func (p *Processor) Control() *Control { return &Control{p.client} }
+func (p *Processor) Control() *Control { return p.control }
 
 // codeHosts are the hosts in the BR Codes of the bank.
 var codeHosts = []string{bankapi.CodeHost}
@@ -239,7 +249,7 @@ func (p *Processor) QueryRefund(ctx context.Context, externalID string) processo
 // were sent.
 func orderAnswer(result response, sent bankapi.Order) processor.TransferAnswer {
 	body := parse[bankapi.Order](&result)
-	answer := processor.TransferAnswer{Outcome: result.outcome(), Cause: result.cause()}
+	answer := processor.TransferAnswer{Outcome: result.outcome(), Wait: result.wait, Cause: result.cause()}
 	switch answer.Outcome {
 	case processor.Done:
 		if body.ExternalID != sent.ExternalID || body.Amount != sent.Amount {
