@@ -23,7 +23,8 @@ type Account struct {
 	Previous map[string]string
 }
 
-// Env is what a driver gets besides its account.
+// Env is what a driver gets besides its account. A driver calls through package
+// accounthttp, which needs both.
 type Env struct {
 	Clock     env.Clock
 	Transport http.RoundTripper

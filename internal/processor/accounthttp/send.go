@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -30,9 +31,7 @@ func (c *Client) send(ctx context.Context, a access, r Request) Result {
 	if err != nil {
 		return notSent(err)
 	}
-	for name, values := range a.identity.header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, a.identity.header)
 	if r.Body != nil {
 		request.Header.Set("Content-Type", r.ContentType)
 	}

@@ -198,6 +198,23 @@ func TestAnswerOfAnotherAmountIsUnknown(t *testing.T) {
 	}
 }
 
+// The wait that the bank names reaches the executor.
+func TestLaterNamesItsWait(t *testing.T) {
+	p, err := NewProcessor(Options{URL: "http://bank.invalid", Secret: testSecret, Transport: scripted{
+		status: http.StatusTooManyRequests, body: problemBody(bankapi.CodeTooManyRequests), header: http.Header{"Retry-After": {"30"}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func() processor.TransferAnswer {
+		return p.Transfer(t.Context(), processor.TransferRequest{ExternalID: "abc", Amount: 100}, func() error { return nil })
+	}
+	first, second := send(), send()
+	if first.Outcome != processor.Later || first.Wait != 30*time.Second || second.Outcome != processor.Later || second.Wait <= 0 || second.Wait > first.Wait {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+}
+
 // failing is a connection that breaks.
 type failing struct{}
 

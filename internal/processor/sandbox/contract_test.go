@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/problem"
@@ -100,6 +101,9 @@ func TestContractSettings(t *testing.T) {
 		{map[string]string{SettingContract: "a"}, ""},
 		{map[string]string{SettingRepeat: "rejects"}, "settings.contract"},
 		{map[string]string{SettingContract: "../A", SettingRepeat: "never", "other": "x"}, "settings.other settings.repeat settings.contract"},
+		{map[string]string{SettingRate: "0.5"}, ""},
+		{map[string]string{SettingRate: "fast"}, "settings.rate"},
+		{map[string]string{SettingBaseURL: "https://bank.example/?a=b"}, "settings.base-url secrets.bank-secret"},
 	} {
 		_, err := Driver{Own: &Options{URL: sandboxbank.InProcessURL, Secret: testSecret, Transport: http.DefaultTransport}}.
 			Open(processor.Account{ID: "a", Settings: tt.settings}, processor.Env{})
@@ -112,5 +116,48 @@ func TestContractSettings(t *testing.T) {
 		if text := strings.Join(got, " "); text != tt.fields {
 			t.Errorf("%v: faults %q, want %q", tt.settings, text, tt.fields)
 		}
+	}
+}
+
+// An effect beyond the account's rate is later, and never reaches the bank.
+func TestRate(t *testing.T) {
+	t.Parallel()
+	w, clock := env.Virtual(start, 1)
+	bank, err := sandboxbank.Open(sandboxbank.Options{Secret: testSecret, Clock: clock, IDs: w.IDs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = bank.Close() }()
+	d := Driver{Own: &Options{URL: sandboxbank.InProcessURL, Secret: testSecret, Transport: bank.Transport(), Inside: true}}
+	opened, err := d.Open(processor.Account{ID: "a", Settings: map[string]string{SettingRate: "1"}}, processor.Env{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := opened.(*Processor)
+	transfer := func(id string) processor.TransferAnswer {
+		return p.Transfer(t.Context(), processor.TransferRequest{
+			ExternalID: "000000000000000000000000000" + id, Amount: 10_00, KeyType: "EMAIL", Key: "a@example.com", Name: "Ana", Document: "52998224725",
+		}, func() error { return nil })
+	}
+	if first := transfer("first"); first.Outcome != processor.Done {
+		t.Fatalf("first: %+v", first)
+	}
+	second := transfer("other")
+	if second.Outcome != processor.Later || second.Wait <= 0 || second.Evidence == "" || second.Cause == nil {
+		t.Errorf("second: %+v", second)
+	}
+	if charge := p.Charge(t.Context(), processor.ChargeRequest{ExternalID: "abc", Amount: 100, Method: "PIX"}); charge.Outcome != processor.Later {
+		t.Errorf("charge: %+v", charge)
+	}
+	clock.Advance(second.Wait)
+	if again := transfer("other"); again.Outcome != processor.Done {
+		t.Errorf("after the wait: %+v", again)
+	}
+	if err := p.Control().Disarm(t.Context()); err != nil {
+		t.Errorf("the control has a budget: %v", err)
+	}
+	clock.Advance(10 * time.Second)
+	if n := listed(t, p); n != 2 {
+		t.Errorf("%d transfers", n)
 	}
 }
