@@ -88,7 +88,7 @@ func (d Driver) Open(a processor.Account, e processor.Env) (processor.Processor,
 	case base == "" && secret != "":
 		fault("secrets."+SecretBank, problem.CodeNotAllowed, "is for an account with base-url")
 	case base != "" && (!bankapi.IsURL(base) || strings.ContainsAny(base, "?#")):
-		fault("settings."+SettingBaseURL, problem.CodeInvalidFormat, "must be an absolute HTTP address without query")
+		fault("settings."+SettingBaseURL, problem.CodeInvalidFormat, "must be an absolute HTTP address")
 	}
 	if base != "" && len(secret) < secretMin {
 		fault("secrets."+SecretBank, problem.CodeTooShort, "must have at least 16 characters")
