@@ -98,6 +98,9 @@ func TestRotationWithTokens(t *testing.T) {
 	b.set(func() { b.accepts = map[string]bool{"new": true} })
 	b.clock.Advance(time.Second)
 	want(t, "effect after it", do(t, c, effect()), 200, processor.Unknown)
+	if c.previous.Load() != nil {
+		t.Error("the previous identity is kept after a token of the new one")
+	}
 	want(t, "query after it", do(t, c, query()), 200, processor.Unknown)
 	b.wantCalls("PUT /effect new", "GET /query new")
 	b.fetches(2)

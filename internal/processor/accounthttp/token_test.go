@@ -185,6 +185,12 @@ func TestTokenEndpointFails(t *testing.T) {
 			b.wantCalls()
 			b.set(func() { b.issue = nil })
 			want(t, "it works again", do(t, c, effect()), 200, processor.Unknown)
+			b.set(func() { b.issue = issue })
+			b.clock.Advance(100 * time.Second)
+			want(t, "it fails again", do(t, c, effect()), 0, processor.NotSent)
+			b.set(func() { b.issue = nil })
+			b.clock.Advance(time.Second)
+			want(t, "after the first wait", do(t, c, effect()), 200, processor.Unknown)
 		})
 	}
 }
