@@ -1,5 +1,5 @@
 // Package commit implements group commit: it collects waiting operations and makes them
-// durable together. It is generic.
+// durable together. It is generic, without any knowledge of payments.
 //
 // Operations with the same key go through the same lane, which commits one batch after
 // another without a timer: operations that arrive during one commit are in the next. A
@@ -24,7 +24,7 @@ type Class int
 // The classes.
 const (
 	Interactive Class = iota // a client waits for the answer
-	Background               // a worker records a result: has a share of each batch, accepted while closing
+	Background               // a worker records a result: has a share of each batch; accepted while closing
 	Claim                    // a worker claims work: refused while closing; commits at once if Concurrent, else like Background
 	Urgent                   // in the next batch, before all waiting operations
 )
@@ -55,7 +55,7 @@ type Options[K comparable, T any] struct {
 	// Classify returns how an error of Commit is handled.
 	Classify func(error) Failure
 	Class    func(T) Class
-	// Key is the unit of fairness; operations of one key keep their order.
+	// Key is the unit of fairness. Operations of one key and class keep their order.
 	Key func(T) K
 	// Lane is the lane of a key, from 0 to Lanes-1.
 	Lane  func(K) int
@@ -64,7 +64,7 @@ type Options[K comparable, T any] struct {
 	// concurrently with the lanes: for a database with concurrent writers.
 	Concurrent bool
 
-	MaxBatch      int           // interactive operations in a batch, or background ones if no other waits
+	MaxBatch      int           // interactive operations in a batch; background ones in a batch without interactive ones
 	MaxBackground int           // background operations in a batch with interactive ones
 	MaxQueued     int           // interactive operations that may wait in a lane
 	Retries       int           // further runs of a batch after an unknown commit
@@ -80,8 +80,7 @@ type Batcher[K comparable, T any] struct {
 	tickets sync.Pool
 }
 
-// New returns a Batcher whose callers commit themselves, one operation at a time, until
-// Start.
+// New returns a Batcher. Until Start each caller commits its own operation alone.
 func New[K comparable, T any](o Options[K, T]) *Batcher[K, T] {
 	b := &Batcher[K, T]{o: o}
 	b.tickets.New = func() any { return &ticket[T]{done: make(chan struct{}, 1)} }
@@ -98,9 +97,9 @@ func (b *Batcher[K, T]) Start() {
 	}
 }
 
-// Stop commits what is queued and waits for it. Later interactive operations and
-// claims are refused with ErrClosing; results of workers are still committed,
-// each by its caller.
+// Stop commits the queued operations, and waits for that. Later interactive operations and
+// claims are refused with ErrClosing; results of workers are still committed, each by its
+// caller.
 func (b *Batcher[K, T]) Stop() {
 	for _, l := range b.lanes {
 		l.stop()

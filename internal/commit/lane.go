@@ -61,7 +61,8 @@ func (l *lane[K, T]) isClosing() bool {
 	return l.closing
 }
 
-// enqueue queues an operation; queued is false if the lane has no goroutine.
+// enqueue queues an operation; queued is false if the lane has no goroutine, and the caller
+// must commit.
 func (l *lane[K, T]) enqueue(t *ticket[T], class Class) (queued bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,8 +108,8 @@ func (l *lane[K, T]) loop() {
 	}
 }
 
-// take waits for operations and takes a batch; it is empty when the lane is closing and
-// empty.
+// take waits for operations and takes a batch, which is empty if the lane is closing and
+// nothing waits.
 func (l *lane[K, T]) take(batch []*ticket[T]) []*ticket[T] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,8 +150,8 @@ func (l *lane[K, T]) waiting() int {
 	return len(l.urgent) + l.interactive.waiting + l.background.waiting
 }
 
-// stalled is the age of a batch at which its lane accepts no more requests: the database
-// hangs, or its disk does.
+// stalled is the age of a batch at which its lane counts as blocked: the database or its
+// disk hangs.
 const stalled = 5 * time.Second
 
 func (l *lane[K, T]) queueDelay(key K) time.Duration {
@@ -167,8 +168,8 @@ func (l *lane[K, T]) queueDelay(key K) time.Duration {
 	if len(line) == 0 {
 		return 0
 	}
-	// The queue before it is at most its key's share of each batch, and at most all
-	// waiting operations.
+	// The operation waits for the earlier ones of its key, of which each batch takes a share,
+	// and at most for all waiting operations.
 	share := max(1, l.b.o.MaxBatch/len(l.interactive.ring))
 	batches := min(len(line)/share, l.interactive.waiting/l.b.o.MaxBatch)
 	if batches == 0 {

@@ -53,7 +53,7 @@ func (v *claimLookUps) Result() []payment.Payout { return v.claimed }
 func (e *Executor) NewRecordLookUp(p payment.Payout, report processor.TransferReport) *RecordReport {
 	return &recordReport{
 		resolution: resolution{jitter: worker.NewJitter(e.Env.Random)}, merchant: p.Merchant, id: p.ID, report: report,
-		askedBy: p.ClaimedBy, asked: p, profile: e.Processors.Find(p.Processor).Profile(), restoredAt: e.Node.RestoredAt(),
+		claimedBy: p.ClaimedBy, asked: p, profile: e.Processors.Find(p.Processor).Profile(), restoredAt: e.Node.RestoredAt(),
 	}
 }
 

@@ -24,7 +24,7 @@ func Adopt(l *store.Loaded, c *store.Changes, p *payment.Payout, found *store.Fo
 	return err
 }
 
-// recordFound records a processor's report about a transfer that no payout has. known is
+// recordFound records a processor's report about a transfer without a payout. known is
 // false if it was not found in a list either.
 func (e *Executor) recordFound(ctx context.Context, key store.FoundTransfer, report processor.TransferReport, notice *store.Notice) (known bool, err error) {
 	if key.Merchant.IsZero() || report.Lookup != processor.Found {
@@ -53,8 +53,8 @@ func (v *recordFound) Class() commit.Class { return commit.Background }
 // Needs implements [write.Operation].
 func (v *recordFound) Needs(n *store.Needs) { n.FoundTransfer(v.key.Merchant, v.key.ExternalID) }
 
-// Decide implements [write.Operation]. Of a transfer whose payout was requested again
-// meanwhile the payout's reports decide.
+// Decide implements [write.Operation]. If the payout was requested again meanwhile, the
+// reports about the payout decide.
 func (v *recordFound) Decide(l *store.Loaded, c *store.Changes) error {
 	f, ok := l.FoundTransfer(v.key.Merchant, v.key.ExternalID)
 	v.known = ok && f.Processor == v.key.Processor
@@ -76,7 +76,7 @@ func (v *recordFound) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// left is what has not come back, by the report; known is what was left before.
+// left is the amount that has not come back, by the report; known is that of earlier reports.
 func (v *recordFound) left(known money.Cents) money.Cents {
 	switch r := &v.report; {
 	case r.State == processor.TransferFailed:

@@ -119,15 +119,14 @@ func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report pr
 	}
 	return e.record(ctx, &recordReport{
 		resolution: resolution{jitter: worker.NewJitter(e.Env.Random)},
-		merchant:   p.Merchant, id: p.ID, report: report, askedBy: p.ClaimedBy, asked: p, profile: proc.Profile(), restoredAt: e.Node.RestoredAt(),
+		merchant:   p.Merchant, id: p.ID, report: report, claimedBy: p.ClaimedBy, asked: p, profile: proc.Profile(), restoredAt: e.Node.RestoredAt(),
 		found: e.foundAs(p.ExternalID),
 	})
 }
 
-// RecordNotice records a processor's answer about a transfer for which it had sent a
-// notice, and finishes the notice, if any, in the same commit. known is false if no
-// payout of ours has the external id at that processor, and no transfer was found under it;
-// then nothing is recorded.
+// RecordNotice records a processor's answer about a transfer, and finishes the notice, if
+// any, in the same commit. known is false if no payout has the external id at that
+// processor and no transfer was found with it; then nothing is recorded.
 func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID string, report processor.TransferReport, notice *store.Notice) (known bool, err error) {
 	merchant, err := e.Store.MerchantOf(ctx, externalID)
 	if err != nil {
@@ -183,7 +182,7 @@ type recordReport struct {
 	merchant, id payment.ID
 	report       processor.TransferReport
 	notice       *store.Notice
-	askedBy      payment.ID     // the node that had claimed it to look it up; zero for a notice
+	claimedBy    payment.ID     // the node that had claimed it to look it up; zero for a notice
 	asked        payment.Payout // as it was claimed
 	profile      processor.Profile
 	restoredAt   time.Time
@@ -224,7 +223,7 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 	if v.report.Lookup == processor.Found {
 		return v.applyReport(l, c, &p, withFound(l, &p, v.report))
 	}
-	if v.askedBy.IsZero() || p.ClaimedBy != v.askedBy || p.Step != v.asked.Step || p.Lookups != v.asked.Lookups {
+	if v.claimedBy.IsZero() || p.ClaimedBy != v.claimedBy || p.Step != v.asked.Step || p.Lookups != v.asked.Lookups {
 		// Only the node that claimed it may conclude from a missing answer, and only once: it
 		// may have recorded this answer, in a commit of unknown outcome, and claimed it again.
 		return nil
@@ -240,8 +239,8 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// withFound adds to a report what had already come back when the transfer was found: an
-// answer that lags would hide it, and a completed payout is not looked up again.
+// withFound adds to a report the amount that had already come back when the transfer was
+// found: a stale answer may lack it, and a completed payout is not looked up again.
 func withFound(l *store.Loaded, p *payment.Payout, r processor.TransferReport) processor.TransferReport {
 	if f, ok := l.FoundTransfer(p.Merchant, p.ExternalID); ok && r.State == processor.TransferPaid {
 		r.Returned = max(r.Returned, p.Amount-f.Amount)

@@ -1,14 +1,14 @@
 // Package outgoing is the one executor of transfers at processors: intent, send, classify,
 // look up, resolve.
 //
-// A payout that is queued is claimed, and the intent to send it is durable, before a
-// byte leaves. The answer is done, refused, not sent, later, known or unknown. An outcome
-// that is unknown, or known to the processor, is looked up, and sent again, with the same id and bytes, only after "not found"
-// beyond the processor's quiet period, and only if the processor is idempotent on our
-// id; else it becomes a case.
+// Before a byte leaves, a queued payout is claimed and the intent to send it is durable. The
+// outcome of a send is done, refused, not sent, later, known (the processor has our id) or
+// unknown. After known and unknown the payout is looked up. It is sent again, with the same
+// id and bytes, only after "not found" beyond the processor's quiet period, and only if the
+// processor is idempotent on our id; else it becomes a case.
 //
-// A payout is the merchant's order; a send is one attempt to hand it to the processor; a
-// transfer is what the processor makes of it. The steps of a payout:
+// A payout is the merchant's order; a send is one attempt to submit it to the processor; a
+// transfer is the processor's order. The steps of a payout:
 //
 //	queued    to be sent when due             -> intent; done by cancel; unknown, if a restored backup may lack a send; review
 //	intent    a send is durable and claimed   -> by the answer: accepted, unknown, queued, done; unknown, if its node dies
@@ -105,7 +105,7 @@ var (
 		time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute,
 	}
 	// laterAfter is the schedule of further sends of a payout that the processor does not
-	// take now. A longer wait that it names counts, up to longestLater.
+	// take now. A longer wait that the processor requests replaces it, up to longestLater.
 	laterAfter = []time.Duration{5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute}
 )
 

@@ -11,10 +11,9 @@ import (
 	"github.com/porteira/porteira/internal/worker"
 )
 
-// RecordSendOp records the answer to a send. Done follows the processor's report,
-// Refused releases the money if no earlier send can still pay, NotSent and Later queue
-// the payout again, and Known and Unknown keep the hold: the payout is looked up, never
-// sent blindly.
+// RecordSend records the answer to a send. Done applies the processor's report, Refused
+// releases the money if no earlier send can still pay, NotSent and Later queue the payout
+// again. Known and Unknown keep the hold: the payout is looked up, never sent blindly.
 func (e *Executor) RecordSend(ctx context.Context, s ClaimedSend, answer processor.TransferAnswer) error {
 	op := e.NewRecordSendOp(s, answer)
 	if err := e.Writer.Do(ctx, op); err != nil {
@@ -27,7 +26,7 @@ func (e *Executor) RecordSend(ctx context.Context, s ClaimedSend, answer process
 	return nil
 }
 
-// RecordSend is the operation that records the answer to a send.
+// RecordSendOp is the operation that records the answer to a send.
 type RecordSendOp struct {
 	resolution
 
@@ -195,10 +194,9 @@ func (v *RecordSendOp) unanswered(l *store.Loaded, c *store.Changes, p *payment.
 }
 
 // endSend sets the outcome of the undecided send of a payout, with its evidence. It
-// is not an error if none is undecided: a fact may be reported twice. If a look-up
-// had not found the transfer but the processor proves that it has it, the proof is
-// kept with one of the sends that may have caused it: the last that was not found,
-// else the last.
+// is not an error if none is undecided: a fact may be reported twice. If every send was
+// believed to have had no effect, but the processor proves that it has the transfer, the
+// last send that was not found gets the proof, else the last send.
 func endSend(l *store.Loaded, c *store.Changes, p *payment.Payout, outcome store.SendOutcome, evidence string) {
 	sends := l.Sends(p.Merchant, p.ID)
 	if endsWait(sends, outcome) {

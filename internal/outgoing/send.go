@@ -108,7 +108,7 @@ type claimSends struct {
 	due        store.DuePayouts
 	node       payment.ID
 	restoredAt time.Time
-	// epoch and history of the database, as this process knows them.
+	// epoch and history of the database, as of this process's last heartbeat.
 	epoch, history int64
 	profile        processor.Effect
 
@@ -283,12 +283,12 @@ func (e *Executor) transfer(ctx context.Context, s ClaimedSend, transferrer proc
 	e.Recorder.Record(ctx, "result of send", func(ctx context.Context) error { return e.RecordSend(ctx, s, answer) })
 }
 
-// timedOut reports whether a call ended without a result because its time was over.
+// timedOut reports whether a call ended without a result because its timeout expired.
 func timedOut(ctx context.Context, noResult bool) bool { return noResult && ctx.Err() != nil }
 
 // transferGuarded calls the processor if the guard allows it. The guard is checked before
-// the call, whose deadline may have passed, and right before the first byte. stale
-// means that the guard failed.
+// the call, because the deadline may have passed, and again right before the first byte.
+// stale means that the guard failed.
 func transferGuarded(ctx context.Context, transferrer processor.Transferrer, r processor.TransferRequest, guard func() error) (answer processor.TransferAnswer, stale bool) {
 	if err := guard(); err != nil {
 		return processor.TransferAnswer{Outcome: processor.NotSent, Cause: err}, true

@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// During a burst of requests, the runs that claim payouts are throttleInterval apart, and
-// each claims as many as at other times: a claim costs a commit, for one payout as for
-// many. The throttle ends when a claimed payout has waited for throttleLimit: from then on
-// payouts leave as fast as they can (docs/decisions/0011).
+// While requests are committed, the runs that claim payouts are throttleInterval apart:
+// a claim costs a commit, for one payout or for many. After a run that claimed a payout
+// which had waited for throttleLimit, the next run begins at once (docs/decisions/0011).
 const (
 	throttleInterval = 100 * time.Millisecond
 	throttleLimit    = 5 * time.Second
@@ -18,7 +17,7 @@ const (
 type throttle struct {
 	began    time.Duration // on the monotonic clock
 	requests int64         // of all clients, committed before it began
-	late     bool          // it claimed a payout that had waited for throttleLimit
+	late     bool          // it claimed a payout that had waited for throttleLimit or longer
 }
 
 // throttle begins a run; it waits first if requests were committed since the latest one.

@@ -47,8 +47,8 @@ type tableOf[T any] struct {
 	selected string // the columns that scan reads, of the table t
 }
 
-// newTable describes a table. keys are the columns by which the rows of one
-// INSERT differ.
+// newTable describes a table. keys are columns whose values differ between the rows of
+// one INSERT.
 func newTable[T any](name string, keys []string, columns ...column[T]) *tableOf[T] {
 	t := &tableOf[T]{name: name, columns: columns}
 	var all []db.Column
@@ -93,7 +93,7 @@ func (t *tableOf[T]) named(names ...string) []db.Column {
 	return list
 }
 
-// index is where a column is in the table.
+// index is the position of a column in the table.
 func (t *tableOf[T]) index(name string) int {
 	at := slices.IndexFunc(t.columns, func(c column[T]) bool { return c.Name == name })
 	if at < 0 {
@@ -107,15 +107,8 @@ func (t *tableOf[T]) selectBy(order string, keys ...string) *db.KeySelect {
 	return db.NewKeySelect(t.selected, t.name, t.named(keys...), "", order)
 }
 
-// updateOf writes the mutable columns of rows.
-type updateOf[T any] struct {
-	*db.RowUpdate
-
-	keys, set []column[T]
-}
-
-// values is the selected columns with an expression for each, by name, for a SELECT
-// from elsewhere.
+// values lists an expression for each selected column, by name, for a SELECT from another
+// table.
 func (t *tableOf[T]) values(of map[string]string) string {
 	var list []string
 	for i := range t.columns {
@@ -131,7 +124,7 @@ func (t *tableOf[T]) values(of map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// position is the positions of selected columns, for the ORDER BY of a UNION.
+// position lists the positions of selected columns, for the ORDER BY of a UNION.
 func (t *tableOf[T]) position(names ...string) string {
 	var selected, list []string
 	for i := range t.columns {
@@ -145,7 +138,7 @@ func (t *tableOf[T]) position(names ...string) string {
 	return strings.Join(list, ", ")
 }
 
-// names is the names of all columns, in the order of INSERT.
+// names lists all columns, in the order of INSERT.
 func (t *tableOf[T]) names() string {
 	list := make([]string, len(t.columns))
 	for i := range t.columns {
@@ -154,8 +147,8 @@ func (t *tableOf[T]) names() string {
 	return strings.Join(list, ", ")
 }
 
-// upsert is the text that inserts one row, or updates the mutable columns of the row
-// that has its key.
+// upsert is an INSERT of one row, or an UPDATE of the mutable columns of the row with its
+// key.
 func (t *tableOf[T]) upsert(key string) string {
 	var set []string
 	params := make([]string, len(t.columns))
@@ -166,6 +159,13 @@ func (t *tableOf[T]) upsert(key string) string {
 	}
 	return "INSERT INTO " + t.name + " (" + t.names() + ") VALUES (" + strings.Join(params, ", ") + ") ON CONFLICT (" + key + ") DO UPDATE SET " +
 		strings.Join(set, ", ")
+}
+
+// updateOf writes the mutable columns of rows.
+type updateOf[T any] struct {
+	*db.RowUpdate
+
+	keys, set []column[T]
 }
 
 // updateBy is an UPDATE of the mutable columns of rows, named by key columns. A column
@@ -192,8 +192,8 @@ func (t *tableOf[T]) updateIf(condition string, checks []db.Column, keys ...stri
 	return u
 }
 
-// row is v in the form of Update: its keys, then the new values. guards are the values
-// that were read of the keys that are mutable.
+// row is v in the form of Update: its keys, then the new values. guards are the old values
+// of the mutable keys.
 func (u *updateOf[T]) row(v *T, guards ...any) []any {
 	row := make([]any, 0, len(u.keys)+len(u.set))
 	for i := range u.keys {
@@ -290,7 +290,7 @@ func jsonText(v any) string {
 	return string(text)
 }
 
-// The destinations convert the drivers' types: int64, string and []byte.
+// The destinations of Scan convert the drivers' types: int64, string and []byte.
 
 type textDest[S ~string] struct{ to *S }
 

@@ -10,8 +10,7 @@ import (
 
 // Needs is the input of operations, collected before a transaction begins: unique
 // keys to insert, rows to read and lock, due rows to claim, and capacity to claim
-// rows that the commit itself makes due. Its methods are in the files of the
-// nouns.
+// rows that the commit itself makes due. The file of each noun has its methods.
 type Needs struct {
 	payins     payinNeeds
 	payouts    payoutNeeds
@@ -36,7 +35,7 @@ type Needs struct {
 type Loaded struct {
 	now      time.Time
 	newID    func() payment.ID
-	inserted map[payment.ID]bool // whose unique key was free
+	inserted map[payment.ID]bool // new rows whose unique key was unused
 
 	payins     loadedPayins
 	payouts    loadedPayouts
@@ -69,7 +68,7 @@ func (l *Loaded) due(claimedBy payment.ID, at time.Time) bool {
 }
 
 // Changes is everything that one commit writes, as plain values, in the order of
-// the decisions. Its methods are in the files of the nouns.
+// the decisions. The file of each noun has its methods.
 type Changes struct {
 	l *Loaded
 
@@ -113,7 +112,7 @@ func (c *Changes) Len() int { return c.count }
 // for it: its commit fails, and the others of the batch are committed one by one.
 func (c *Changes) UndoKeys() { c.count++ }
 
-// NewID makes an id of the transaction's time.
+// NewID returns a new id with the transaction's time.
 func (c *Changes) NewID() payment.ID { return c.l.newID() }
 
 // Outcome is the effect of a commit, for the process that committed.
@@ -125,8 +124,8 @@ type Outcome struct {
 
 // Commit makes a group of operations durable in one transaction: it inserts their
 // unique keys, loads their rows, lets decide choose the changes, and saves them.
-// An error of decide undoes everything. The outcome is complete even if the commit
-// is ErrCommitUnknown.
+// An error of decide undoes everything. The outcome is complete even if the error is
+// ErrCommitUnknown.
 //
 // The tables are locked in one fixed order, and the rows of a table in the order of their
 // keys: first those named by id, then those named by external id. Two commits that name
@@ -140,8 +139,8 @@ func (s *Store) Commit(ctx context.Context, n *Needs, capacity Capacity, decide 
 	return out, err
 }
 
-// Apply is Commit within a plain transaction, for a change that must be atomic with
-// others of it, such as the entry that funds a merchant. It claims nothing.
+// Apply is Commit within a plain transaction, such as the one that creates a merchant and
+// posts the entry of its opening balance. It claims nothing.
 func (tx *Tx) Apply(ctx context.Context, n *Needs, decide func(*Loaded, *Changes) error) error {
 	_, err := tx.s.apply(ctx, tx.Tx, n, Capacity{}, decide)
 	return err
@@ -201,7 +200,7 @@ func (c *Changes) outcome() Outcome {
 
 // inWaves saves changes of rows, each row at most once per call. Every version of a row
 // is written, even if it changes twice in one commit: an UPDATE is guarded by the version
-// that it replaces, so a decision on a row that was not the latest is found.
+// that it replaces, so a decision on a stale row fails the commit.
 func inWaves[C any](list []C, ref func(*C) Ref, save func([]C) error) error {
 	for len(list) > 0 {
 		wave, rest := make([]C, 0, len(list)), []C(nil)

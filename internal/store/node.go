@@ -20,8 +20,8 @@ type Node struct {
 type Installation struct {
 	ID    payment.ID
 	Epoch int64 // only increases; also kept outside the database
-	// History is 0, and increases with each restore: what was read and counted in another
-	// history may be missing in this one.
+	// History numbers the time since the last restore; 0 if there was none. Rows and counters
+	// of an earlier history may be missing in this one.
 	History      int64
 	RestoredAt   time.Time // when this database was last found to be an older copy
 	RestoredFrom time.Time // when that copy was made, or earlier; zero if unknown
@@ -69,7 +69,7 @@ type installationRow struct {
 	createdAt     time.Time
 }
 
-// History is the history of the database that a claim sees.
+// History is the epoch and the latest restore of the database, as a claim reads them.
 type History struct {
 	Epoch, Number            int64
 	RestoredAt, RestoredFrom time.Time
@@ -100,8 +100,8 @@ type nodeNeeds struct {
 	heartbeats []payment.ID
 }
 
-// ClaimingNode reads whether a process is alive, and keeps it so until the
-// transaction ends: a node that releases it waits, and then sees its claims.
+// ClaimingNode reads whether a node is alive, and locks it until the transaction ends: a
+// node that declares it dead waits, and then releases its claims too.
 func (n *Needs) ClaimingNode(id payment.ID) { n.nodes.claiming = append(n.nodes.claiming, id) }
 
 // Heartbeat reads a node and the installation, to advance both.

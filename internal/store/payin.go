@@ -114,8 +114,8 @@ type payinNeeds struct {
 	byExternal []ExternalRef
 }
 
-// InsertPayin inserts a new pay-in, if its reference is unused. If it is taken, the pay-in that
-// has it can be read by its external id.
+// InsertPayin inserts a new pay-in, if its reference is unused. Else the pay-in with the
+// reference can be read by the external id.
 func (n *Needs) InsertPayin(p *NewPayin) { n.payins.fresh = append(n.payins.fresh, p) }
 
 // Payin reads a pay-in by its id.
@@ -134,14 +134,14 @@ type loadedPayins struct {
 	byExternal map[ExternalRef]Ref
 }
 
-// grow makes space for n pay-ins.
-func (l *loadedPayins) grow(n int) {
+// allocate makes the maps, with space for n pay-ins.
+func (l *loadedPayins) allocate(n int) {
 	l.rows, l.byExternal = make(map[Ref]*payinRow, n), make(map[ExternalRef]Ref, n)
 }
 
 func (l *loadedPayins) add(p *payinRow, keys ...ExternalRef) {
 	if l.rows == nil {
-		l.grow(0)
+		l.allocate(0)
 	}
 	ref := Ref{p.Merchant, p.ID}
 	if l.rows[ref] == nil { // two keys may name one row
@@ -165,7 +165,7 @@ func (l *Loaded) insertPayins(ctx context.Context, tx *db.Tx, n *Needs) error {
 		rows[i] = p.row
 	}
 	added, err := tx.Insert(ctx, payinTable.insert, rows...)
-	l.payins.grow(len(added))
+	l.payins.allocate(len(added))
 	for i := range added {
 		if added[i] {
 			l.addNewPayin(list[i])
@@ -249,13 +249,13 @@ type payinChange struct {
 	was int64 // the version that it replaces
 }
 
-// SetPayin changes a loaded pay-in, and returns it as it will be stored. p has
-// its new version. Unlike a payout's, UpdatedAt stays if the version does: no work on
-// pay-ins depends on it, and merchants see it.
+// SetPayin changes a loaded pay-in, and returns it as it will be stored. p has its new
+// version, which may be the old one if merchants see no change; then UpdatedAt stays too,
+// unlike a payout's.
 func (c *Changes) SetPayin(p payment.Payin) payment.Payin {
 	row := c.l.payins.rows[Ref{p.Merchant, p.ID}]
 	was := row.Version
-	if p.Version != was { // else merchants see no change
+	if p.Version != was {
 		p.UpdatedAt = c.l.now
 	}
 	row.Payin = p
@@ -265,8 +265,8 @@ func (c *Changes) SetPayin(p payment.Payin) payment.Payin {
 	return p
 }
 
-// UnschedulePayin ends the schedule of a pay-in that cannot be processed, and of which
-// nothing was loaded. The commit is ErrConflict if it has no schedule, as after an earlier
+// UnschedulePayin ends the schedule of a pay-in that was not loaded, because it cannot be
+// processed. The commit fails with ErrConflict if it has no schedule, as after an earlier
 // run whose commit was unknown.
 func (c *Changes) UnschedulePayin(ref Ref) {
 	c.unscheduled = append(c.unscheduled, ref)

@@ -14,7 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// payoutRow is a payout with its other stored values, and what the load found.
+// payoutRow is a payout with its other stored values.
 type payoutRow struct {
 	payment.Payout
 
@@ -77,7 +77,7 @@ func scanPayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
 	}
 }
 
-// scanDuePayout is scanPayout that reads a payout whose beneficiary cannot be decrypted:
+// scanDuePayout is scanPayout without an error for a beneficiary that cannot be decrypted:
 // one damaged row must not stop the others.
 func scanDuePayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
 	scan := scanPayout(keys)
@@ -123,9 +123,9 @@ type payoutNeeds struct {
 	due        []DuePayouts
 }
 
-// NewPayout inserts a new payout, if its reference is unused. If it is taken, the payout that
-// has it can be read by its external id. An operation that refuses the payout
-// must release the reference: see [Changes.ReleaseReference].
+// InsertPayout inserts a new payout, if its reference is unused. Else the payout with the
+// reference can be read by the external id. An operation that refuses the payout must
+// release the reference: see [Changes.ReleaseReference].
 func (n *Needs) InsertPayout(p *NewPayout) { n.payouts.fresh = append(n.payouts.fresh, p) }
 
 // Payout reads a payout by its id.
@@ -291,10 +291,9 @@ func (c *Changes) SetPayout(p payment.Payout) payment.Payout {
 	return p
 }
 
-// ReleaseReference releases the reference of a new payout, which the
-// operation inserted and then refuses. It is the one exception to the rule that a refusal
-// adds nothing: the reference was inserted before the decision, so it must be deleted. It
-// is not counted by [Changes.Len].
+// ReleaseReference releases the reference of a new payout that the operation refuses: it
+// was inserted before the decision, so it must be deleted. This is the one exception to the
+// rule that a refusal adds nothing. It is not counted by [Changes.Len].
 func (c *Changes) ReleaseReference(p *NewPayout) {
 	ref := Ref{p.Payout.Merchant, p.Payout.ID}
 	delete(c.l.payouts.rows, ref)
@@ -386,9 +385,8 @@ func CompareDue(a, b DueAt) int {
 	return cmp.Or(payment.CompareIDs(a.Merchant, b.Merchant), strings.Compare(a.Processor, b.Processor))
 }
 
-// PayoutsDue lists the merchants that have payouts due in a queue, with the processors
-// at which they are due, in the order of both, so that they can be claimed one merchant
-// and processor at a time. It skips from one pair to the next in the index of the queue:
+// PayoutsDue lists the pairs of merchant and processor that have payouts due in a queue, in
+// the order of both. It skips from one pair to the next in the index of the queue:
 // a merchant or processor with many payouts hides no other, and costs no more than one with
 // a single payout.
 func (s *Store) PayoutsDue(ctx context.Context, now time.Time, queue PayoutQueue) ([]Due, error) {
@@ -428,7 +426,7 @@ const (
 
 // payoutQueues are the queues, in SQL and as values.
 var payoutQueues = [...]struct {
-	sql   string // a condition that an index has, too
+	sql   string // also the condition of a partial index
 	steps []payment.PayoutStep
 }{
 	ToSend:   {"step = 'queued'", []payment.PayoutStep{payment.StepQueued}},
@@ -437,7 +435,7 @@ var payoutQueues = [...]struct {
 
 func (q PayoutQueue) sql() string { return payoutQueues[q].sql }
 
-// unless is a further condition in SQL: payouts of a merchant are not sent while a case
+// unless is a further condition in SQL: a merchant's payouts are not sent while a case
 // stops them.
 func (q PayoutQueue) unless(merchant string) string {
 	if q != ToSend {

@@ -69,7 +69,7 @@ func Open(ctx context.Context, o db.Options) (*Store, error) {
 	return s, nil
 }
 
-// Migrate brings the schema of a database up to this program's, and gives a new
+// Migrate upgrades the schema of a database to this program's, and gives a new
 // installation its id and the key of its external ids. It returns the versions that it applied.
 func Migrate(ctx context.Context, o db.Options) (applied []int64, err error) {
 	o.Migrations = migrations()
@@ -81,8 +81,8 @@ func Migrate(ctx context.Context, o db.Options) (applied []int64, err error) {
 		if _, err := to.ExecContext(ctx, installationTable.insert.One(), installationTable.row(&row)...); err != nil {
 			return fmt.Errorf("store: create the installation: %w", err)
 		}
-		// The platform itself, with the zero id: it keeps money whose merchant cannot be
-		// found.
+		// The platform itself, with the zero id: money whose merchant cannot be found is
+		// booked on its accounts.
 		platform := Merchant{Name: "platform", ClosedAt: now, CreatedAt: now}
 		if _, err := to.ExecContext(ctx, merchantTable.insert.One(), merchantTable.row(&platform)...); err != nil {
 			return fmt.Errorf("store: create the platform: %w", err)
@@ -139,9 +139,9 @@ type Tx struct {
 }
 
 // Transact runs work in a plain transaction; see [db.DB.Write]. These are its only uses:
-// administrative changes (merchants and their opening balance, credentials, brands), the
-// sandbox's clock, the membership of the cluster and the schedules after a change of the
-// clock, the retention of deliveries, and redelivery.
+// administrative changes (merchants with their opening balance, credentials, brands,
+// accounts, routes, settings), the sandbox's clock, the membership of the cluster and the
+// schedules after a change of the clock, the retention of deliveries, and redelivery.
 func (s *Store) Transact(ctx context.Context, work func(tx *Tx) error) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error { return work(&Tx{tx, s}) })
 }

@@ -12,8 +12,8 @@ import (
 // release the claim.
 var ErrNodeDead = errors.New("write: node was declared dead")
 
-// ErrRestored refuses a claim on a database that was restored since this process last
-// wrote a heartbeat: the next one shows what must be read and looked up first.
+// ErrRestored refuses a claim on a database that was restored since this process's last
+// heartbeat. The next heartbeat detects the restore.
 var ErrRestored = errors.New("write: the database was restored")
 
 // OpenCase opens a case in an operation of its own. The caller chooses the id.

@@ -54,7 +54,7 @@ type Operation interface {
 type Node interface {
 	ID() payment.ID
 	// ClaimsUnknown is called if the outcome of a commit with claims is unknown: the
-	// process may own claims that it has not recorded.
+	// database may have claims of this process that the process does not work on.
 	ClaimsUnknown()
 }
 
@@ -96,7 +96,7 @@ type Writer struct {
 	batcher *commit.Batcher[payment.ID, Operation]
 }
 
-// New returns a Writer whose callers commit themselves until Start.
+// New returns a Writer. Until Start each caller commits its own operation alone.
 func New(o Options) *Writer {
 	w := &Writer{o: o}
 	lanes := o.Store.Writers()
@@ -114,7 +114,7 @@ func New(o Options) *Writer {
 // Start starts group commit.
 func (w *Writer) Start() { w.batcher.Start() }
 
-// Stop commits what is queued; see [commit.Batcher.Stop].
+// Stop commits the queued operations; see [commit.Batcher.Stop].
 func (w *Writer) Stop() { w.batcher.Stop() }
 
 // Lanes returns the statistics of each lane.
@@ -226,8 +226,8 @@ func (w *Writer) accept(reserved store.Capacity, out store.Outcome) {
 	}
 }
 
-// claimsUnknown handles a batch with claims whose commit is unknown: if it runs again it
-// claims other rows, or none.
+// claimsUnknown reports a batch with claims whose commit is unknown: a repeated run claims
+// other rows, or none.
 func (w *Writer) claimsUnknown(batch []Operation, out *store.Outcome, returned bool) {
 	claims := slices.ContainsFunc(batch, func(op Operation) bool { return op.Class() == commit.Claim })
 	if w.o.Node != nil && (claims || !returned || out.Claimed.Any()) {
