@@ -37,7 +37,7 @@ func (o *Options) driver(kind string) processor.Driver {
 	return nil
 }
 
-// open opens an account; it calls nobody.
+// open opens an account; it makes no call.
 func (o *Options) open(a *store.Account) (processor.Processor, error) {
 	if a.Damaged != nil {
 		return nil, a.Damaged
@@ -128,7 +128,7 @@ func (s *Service) sameContract(ctx context.Context, a *store.Account) (string, e
 	return "", nil
 }
 
-// Add adds an account, live if its state is "", with a token for its notices. It calls nobody. Errors: problem
+// Add adds an account, live if its state is "", with a token for its notices. It makes no call. Errors: problem
 // kind validation_failed with every invalid field, or if the id is taken.
 func (s *Service) Add(ctx context.Context, a store.Account) (store.Account, error) {
 	a.State, a.Secrets.NoticeToken = cmp.Or(a.State, payment.AccountLive), s.newToken()

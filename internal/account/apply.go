@@ -21,7 +21,7 @@ type Change struct {
 // FieldChange is a changed field. The values of secrets are left out.
 type FieldChange struct{ Name, From, To string }
 
-// Plan compares declared accounts with those that exist; it calls nobody. A state "", and
+// Plan compares declared accounts with those that exist; it makes no call. A state "", and
 // secrets that are not named, stay as they are. Errors: problem kind validation_failed with
 // every invalid account, also if one that exists has another driver, merchant or contract.
 func (s *Service) Plan(ctx context.Context, declared []store.Account) ([]Change, error) {

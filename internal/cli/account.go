@@ -21,7 +21,7 @@ import (
 type accountCommand struct {
 	settings
 
-	Add     accountAdd     `cmd:"" help:"Add an account. It calls nobody; porteira account test does."`
+	Add     accountAdd     `cmd:"" help:"Add an account without calling its processor; porteira account test calls it."`
 	List    accountList    `cmd:"" help:"List accounts."`
 	Show    accountShow    `cmd:"" help:"Show an account and its address for notices."`
 	Test    accountTest    `cmd:"" help:"Check an account at its processor, without an effect there."`

@@ -52,7 +52,7 @@ source. ` + "`PORTEIRA_SERVICE_*` and `PORTEIRA_PORT*`" + `, which Kubernetes se
 		fmt.Fprintf(&b, "| `%s` | %s |\n", r.Name, r.GivesUp)
 	}
 	b.WriteString(`
-"admin" stands for the commands that can run beside a gateway: merchant, credential,
+"admin" stands for the commands on a gateway's database: merchant, credential, account, route,
 case, verify, backup, migrate.
 `)
 	return b.String()

@@ -127,7 +127,7 @@ var Options = []Option{
 	{Name: "log-level", Kind: "LEVEL", Default: "info", Else: map[Mode]string{Admin: "warn"}, Modes: Modes, parse: logLevel,
 		Meaning: "lowest level to log: debug, info, warn or error"},
 	{Name: "log-format", Kind: "FORMAT", Default: "json", Else: map[Mode]string{Dev: "text", Admin: "text"}, Modes: Modes, parse: logFormat,
-		Meaning: "json or text"},
+		Meaning: "format of log lines: json or text"},
 }
 
 // Of lists the options of a mode, in the order of the table.

@@ -57,16 +57,16 @@ func (s *Service) Apply(ctx context.Context) (int, error) {
 	return len(list) + found, nil
 }
 
-// openAccounts lists the accounts that have notices due, and that this process can open:
-// those of others are left to other processes. full means that accounts are left out that
-// have no room for more claimed notices.
+// openAccounts lists the accounts with due notices that this process can open; the others
+// are left to other processes. full means that accounts without capacity for more claimed
+// notices are left out.
 func (s *Service) openAccounts(ctx context.Context) (list []string, full bool, err error) {
 	list, err = s.Store.AccountsWithNotices(ctx, s.Env.Clock.Now())
 	list = slices.DeleteFunc(list, func(id string) bool {
 		if s.Processors.Find(id) == nil {
 			return true
 		}
-		if s.Queue.room(id) <= 0 {
+		if s.Queue.capacity(id) <= 0 {
 			full = true
 			return true
 		}
@@ -265,13 +265,13 @@ func (s *Service) unknownTransfer(ctx context.Context, n store.Notice, externalI
 }
 
 // query queries an account's processor once one of its slots is free.
-func query[R any](ctx context.Context, s *Service, account string, ask func(context.Context) R) R {
+func query[R any](ctx context.Context, s *Service, account string, call func(context.Context) R) R {
 	slot := s.queries.get(account)
 	slot <- struct{}{}
 	defer func() { <-slot }()
 	limited, cancel := s.Env.Clock.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	return ask(limited)
+	return call(limited)
 }
 
 var errUnconfirmed = errors.New("not confirmed by the processor")

@@ -112,23 +112,23 @@ func (q *Queue) Reserve(n int) int {
 // Free is the number of free slots.
 func (q *Queue) Free() int { return q.pool.Free() }
 
-// room is how many more notices of an account may be claimed.
-func (q *Queue) room(account string) int {
+// capacity is the number of notices of an account that may still be claimed.
+func (q *Queue) capacity(account string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return noticesPerAccount - q.pending[account]
 }
 
-// shares shares a limit equally between accounts, each as far as it has room.
+// shares divides a limit equally between accounts, within the capacity of each.
 func (q *Queue) shares(accounts []string, limit int) []int {
 	list := make([]int, len(accounts))
 	for i, account := range accounts {
-		list[i] = max(0, min((limit+i)/len(accounts), q.room(account)))
+		list[i] = max(0, min((limit+i)/len(accounts), q.capacity(account)))
 	}
 	return list
 }
 
-// begin counts claimed notices; end one that is not pending any more.
+// begin counts claimed notices as pending; end counts one of them as ended.
 func (q *Queue) begin(claimed []store.Notice) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -43,19 +43,20 @@ const (
 
 # States
 
-Each kind of order has a transition table. A trigger that the table does not list for the current status changes nothing and
-is not an error: reports arrive twice, late or out of order. One commit changes the status, raises ` + "`version`" + ` by one, posts
+Each kind of order has a transition table. A trigger without a row for the current status changes nothing and is not an
+error: reports arrive twice, late or out of order. One commit changes the status, raises ` + "`version`" + ` by one, posts
 the [ledger entry](ledger.md) and writes the [event](webhooks.md).
 `
 	payinIntro = `A pay-in is created PENDING. An EXPIRED or CANCELED pay-in can still be paid, and is then ` + "`late`" + `. ` + "`pay_short`" + `: the receipts so
-far are less than the amount. ` + "`apply` and `apply_short`" + `: an operator applied [unapplied money](cases.md) to it. ` + "`pay_more`" + `: a receipt exceeds it or can no longer be applied. ` + "`attempt_refused`" + `: a card was
+far are less than the amount. ` + "`apply` and `apply_short`" + `: an operator applied [unapplied money](cases.md) to it. ` + "`register`" + `: its charge is there after the
+request was answered without it. ` + "`pay_more`" + `: a receipt exceeds it or can no longer be applied. ` + "`attempt_refused`" + `: a card was
 refused; the payer may try again. ` + "`win_refunded` and `reverse_refunded`" + ` apply if the pay-in was partly refunded before. A pay-in may have several
 disputes, of different payments or parts: ` + "`dispute_more`" + ` opens another one, and ` + "`win_part`, `lose_part` and `reverse_part`" + ` end one while others
 decide the status. A pay-in stays DISPUTED, or CHARGEBACK, until no dispute is open; then it is CHARGEBACK if one was lost, else as before. Refunds
-post their own entries. A part that was paid before a pay-in fails remains in ` + "`available`" + `; a payment after that goes to ` + "`unapplied`" + `, with a
-case, as the processor has given the order up.
+post their own entries. If a pay-in fails after a partial payment, that part remains in ` + "`available`" + `. A later payment goes to ` + "`unapplied`" + `, with a
+case.
 `
-	payoutIntro = `A payout is created PENDING, with ` + "`payout_held`" + `. While its outcome is unknown, a payout stays PROCESSING and its money stays held.
+	payoutIntro = `A payout is created PENDING, with ` + "`payout_held`" + `. While its outcome is unknown, it stays PROCESSING and its money stays held.
 `
 	refundIntro = `A refund is created PENDING, with ` + "`refund_held`" + `. No route creates refunds yet.
 `

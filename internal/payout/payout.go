@@ -4,14 +4,13 @@ package payout
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/write"
-
-	"time"
 )
 
 // Options configure a Service.
@@ -20,11 +19,11 @@ type Options struct {
 	Writer     *write.Writer
 	Env        env.Env
 	Processors processor.Accounts
-	// RestoredAt is when the database was last found to be an older copy of itself;
-	// see cluster.
+	// RestoredAt is the time at which a restored backup was last detected; see
+	// [cluster.Node].
 	RestoredAt func() time.Time
-	// Frozen reports whether payouts of an account wait after a restore, and History is the
-	// number of the database's history, 0 if it was never restored; see cluster.
+	// Frozen reports whether payouts of an account wait after a restore. History is the
+	// number of the database's history, 0 if it was never restored; see [cluster.Node].
 	Frozen  func(account string) bool
 	History func() int64
 	// Requested is called after a payout was queued for sending.

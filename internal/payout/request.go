@@ -49,9 +49,9 @@ func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutR
 // RequestOp is the operation that stores a new payout.
 type RequestOp struct {
 	in       *store.NewPayout
-	frozen   bool // payouts wait after a restore
-	restored bool // the database was restored at some time
-	// elsewhere is the account of the transfer that was found, if it is not the payout's.
+	frozen   bool // new payouts are refused after a restore
+	restored bool // the database was restored at least once
+	// elsewhere is the account of the found transfer, if it is not the payout's.
 	elsewhere string
 
 	// Payout is the order as it is stored: the new one, or the one that has its reference.
@@ -79,9 +79,9 @@ func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, account 
 	return &RequestOp{in: in, frozen: s.frozen(&m, account), restored: s.History() > 0, Payout: p}, err
 }
 
-// frozen reports whether new payouts of a merchant wait after a restore: while the
-// transfers of any account are not read at which the same request may have been paid in
-// the past that the backup lacks. Its routes may have been others then.
+// frozen reports whether new payouts of a merchant are refused after a restore: the
+// transfers of an account have not been read, and the same request may have been paid
+// there. All earlier accounts count, because the merchant's routes may have changed.
 func (s *Service) frozen(m *store.Merchant, account string) bool {
 	if s.History() == 0 {
 		return false
@@ -136,9 +136,9 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 		}
 		return insufficientBalance() // the same commit refused a request with the same reference
 	}
-	// The reference may be this payout's since an earlier run whose commit was unknown:
-	// v.Fresh then answers the merchant "created", while l.Fresh, which is false, keeps
-	// the money from being held twice.
+	// An earlier run whose commit was unknown may have stored this payout. Then v.Fresh is
+	// true, so the merchant gets "created", and l.Inserted is false, so the money is not
+	// held twice.
 	v.Fresh, v.elsewhere = v.Payout.ID == in.ID, ""
 	found, adopts := l.FoundTransfer(in.Merchant, in.ExternalID)
 	adopts = adopts && found.AdoptedAt.IsZero()
@@ -148,7 +148,7 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 		available += max(0, found.Amount+balances[ledger.Owed])
 	}
 	switch {
-	case !l.Inserted(in.ID): // it exists, and so does its hold
+	case !l.Inserted(in.ID): // stored earlier, with its hold
 		return nil
 	case l.PayoutsStopped(in.Merchant):
 		c.ReleaseReference(v.in)
@@ -173,8 +173,8 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	return c.Post(in.Merchant, in.ID, ledger.HoldPayout(in.Amount, in.Fee))
 }
 
-// stoppedRetryAfter is when a client may repeat a request while payouts are stopped: a
-// person must resolve a case first.
+// stoppedRetryAfter is the Retry-After of a request while payouts are stopped: a case must
+// be resolved first.
 const stoppedRetryAfter = 5 * time.Minute
 
 // adopt takes back the entry of a found transfer: the payout that now holds its money is
@@ -195,8 +195,7 @@ func (v *RequestOp) adopt(l *store.Loaded, c *store.Changes, found store.FoundTr
 	return outgoing.Adopt(l, c, &p, &found)
 }
 
-// frozenRetry is when a client should repeat a request that was refused because payouts
-// wait after a restore.
+// frozenRetry is the Retry-After of a request that is refused after a restore.
 const frozenRetry = 10 * time.Second
 
 var errFrozen = problem.New(problem.Unavailable, "Payouts wait: the database was restored from a backup, and the transfers at the processor are being compared with it. "+

@@ -34,7 +34,7 @@ type Env struct {
 type Driver interface {
 	// Kind is the driver's name in accounts.
 	Kind() string
-	// Open checks an account and returns its processor. It calls nobody. Its error is a
+	// Open checks an account and returns its processor. It makes no call. Its error is a
 	// problem of kind validation_failed with every invalid setting and secret.
 	Open(a Account, e Env) (Processor, error)
 	// Contract names the contract of an account: two accounts with the same one would book
