@@ -44,7 +44,7 @@ func orEvery(method payment.Method) string {
 type routeSet struct {
 	Merchant  string   `arg:"" help:"The merchant's name."`
 	Accounts  []string `arg:"" optional:"" help:"Accounts in order, as NAME[:share=PERCENT][:min=CENTS][:max=CENTS]; none removes the routes."`
-	Operation string   `required:"" enum:"payin,payout" help:"The operation: ${enum}."`
+	Operation string   `required:"" enum:"payin,payout" help:"The operation: payin or payout."`
 	Method    string   `help:"The method, such as PIX; without it every method that has no routes of its own." placeholder:"METHOD"`
 }
 
@@ -135,7 +135,7 @@ func listRoutes(r *runner, a *app.Admin, merchant, first string) error {
 
 type routeTest struct {
 	Merchant  string `arg:"" help:"The merchant's name."`
-	Operation string `default:"payin" enum:"payin,payout" help:"The operation: ${enum}."`
+	Operation string `default:"payin" enum:"payin,payout" help:"The operation: payin or payout."`
 	Method    string `default:"PIX" help:"The method." placeholder:"METHOD"`
 	Amount    int64  `required:"" help:"The order's amount in cents." placeholder:"CENTS"`
 }

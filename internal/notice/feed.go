@@ -30,8 +30,8 @@ const feedEvery = 5 * time.Second
 var readAgainAfter = []time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute}
 
 // ReadFeeds is the step of the worker that reads the lists of the processors' accounts, so
-// that what has no notice, or a lost one, is booked too. It claims the feeds that are due,
-// each of which one process reads at a time, and whose failures delay no other.
+// that payments and changes without a notice are booked too. It claims due feeds: one
+// process reads a feed at a time, and a feed that fails delays no other.
 func (s *Service) ReadFeeds(ctx context.Context) (int, error) {
 	if !s.Queue.node.Lease.Valid() || s.feeds.Free() == 0 {
 		return 0, nil
@@ -92,8 +92,8 @@ func (s *Service) dueFeeds(ctx context.Context) (*claimFeeds, error) {
 // feedMargin is how much earlier than necessary a feed is read: clocks differ.
 const feedMargin = 24 * time.Hour
 
-// newFeed is a feed that was never read. It begins with what is new, if the processor
-// allows it.
+// newFeed is a feed that was never read. If the processor allows it, it begins feedMargin
+// before now.
 func newFeed(account string, feed processor.Feed, spec processor.FeedSpec, now time.Time) store.Feed {
 	f := store.Feed{FeedKey: store.FeedKey{Account: account, Feed: string(feed)}}
 	if spec.From != nil {

@@ -69,8 +69,8 @@ func DeclareNotFound(l *store.Loaded, c *store.Changes, p *payment.Payout, evide
 	*p = c.SetPayout(*p)
 }
 
-// DeclareReturned books what is left of a completed payout as returned: an operator has
-// proof that the money came back.
+// DeclareReturned books the rest of a completed payout as returned: an operator has proof
+// that the money came back.
 func DeclareReturned(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
 	back := p.Amount - p.ReturnedAmount
 	p.ReturnedAmount = p.Amount

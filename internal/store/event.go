@@ -160,8 +160,8 @@ func (s *Store) Events(ctx context.Context, merchant payment.ID, after int64, li
 // and the history of the database in which it was read.
 type EventPosition struct{ History, Number int64 }
 
-// Continue returns where a reader continues in the present history: after a restore its
-// number is cut to the last event that both histories have, so that it misses none.
+// Continue returns the position at which a reader continues in the present history. After a
+// restore that is the last event that both histories have, so that the reader misses none.
 func (s *Store) Continue(ctx context.Context, merchant payment.ID, at EventPosition) (EventPosition, error) {
 	platform := payment.ID{}
 	var now, kept int64

@@ -36,7 +36,7 @@ func proveDecisions(ctx context.Context, q querier, keys *db.Keyring, merchant p
 	return p, err
 }
 
-// defect is what is wrong with a decision, given the one before it; "" if nothing.
+// defect describes the defect of a decision, given the one before it; "" if there is none.
 func (d *Decision) defect(before *Decision, keys *db.Keyring) string {
 	sum := d.hash(keys)
 	switch {
