@@ -124,7 +124,8 @@ func Wait(ctx context.Context, done <-chan struct{}) error {
 	case <-done:
 		return nil
 	case <-t.Context.Done():
-	case <-timer.C:
+		return t.Context.Err()
+	case <-timer.C: // t.Err may still be nil: a context that Done made ends by a timer of its own
+		return context.DeadlineExceeded
 	}
-	return t.Err()
 }

@@ -116,6 +116,25 @@ func TestTimeoutDeadlineOfParent(t *testing.T) {
 	}
 }
 
+// A wait that ends before it is done always returns an error, also at the instant at which
+// the context that Done made, with a timer of its own, has not ended yet.
+func TestWaitNeverEndsWithoutAnError(t *testing.T) {
+	t.Parallel()
+	for i := range 3000 {
+		parent, cancelParent := context.WithCancel(t.Context())
+		ctx, cancel := env.System(env.OutboundOptions{}).Clock.WithTimeout(parent, time.Duration(i%50)*time.Microsecond)
+		ctx.Done()
+		if i%2 == 0 {
+			go cancelParent()
+		}
+		if err := env.Wait(ctx, nil); err == nil {
+			t.Fatalf("wait %d ended without an error", i)
+		}
+		cancel()
+		cancelParent()
+	}
+}
+
 func TestWaitForWhatIsDone(t *testing.T) {
 	t.Parallel()
 	done := make(chan struct{})
