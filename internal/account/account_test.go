@@ -153,6 +153,7 @@ func TestOrderKeepsItsAccount(t *testing.T) {
 			return processor.ChargeAnswer{}
 		}
 		g.SetRoutes(s, payment.OperationPayin, "", "second")
+		g.Pass(5 * time.Second) // to the next call
 		p, replayed, err := g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", ""))
 		if err != nil || !replayed || p.Processor != coretest.BankName || !p.Ready() {
 			t.Errorf("the repeated order: account %s, replayed %t, ready %t, %v", p.Processor, replayed, p.Ready(), err)

@@ -54,13 +54,26 @@ func (v *creations) try(step func(ctx context.Context) (int, error)) {
 func (v *creations) pay(r *rapid.T) {
 	for range rapid.IntRange(1, 4).Draw(r, "orders") {
 		v.orders++
-		var p payment.Payin
-		v.Until(func() {
-			p = v.Payin(v.Merchant, fmt.Sprint(v.orders), fmt.Sprintf("https://%d.example/hook", v.orders%2))
-		})
+		p := v.order(fmt.Sprint(v.orders), fmt.Sprintf("https://%d.example/hook", v.orders%2))
 		v.Bank.Receive(p.ExternalID, fmt.Sprint("pay ", v.orders), 100_00)
 		v.open = append(v.open, p)
 	}
+}
+
+// order creates an order, whose request is repeated until it has its charge: a process that
+// was declared dead gets none before its next heartbeat.
+func (v *creations) order(reference, url string) (p payment.Payin) {
+	var err error
+	for range 30 {
+		v.Until(func() { p, _, err = v.Payins.Create(v.T.Context(), v.Merchant, coretest.PayinRequest(reference, url)) })
+		if err == nil {
+			return p
+		}
+		v.try(v.Cluster.KeepAlive)
+		v.Clock.Advance(time.Second)
+	}
+	v.T.Fatal(err)
+	return p
 }
 
 // report sends a notice of each payment, of some of them twice.

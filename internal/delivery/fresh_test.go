@@ -156,8 +156,9 @@ func TestDeadNodeStartsNothingFresh(t *testing.T) {
 func TestDeadNodeClaimsNoFreshDelivery(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		other := g.Second()
+		p := g.Payin(g.Merchant, "r", hook)
 		other.DeclareDead(g)
-		paid(g, g.Merchant, "r", hook)
+		receive(g, g.Merchant, p)
 		wantTaken(g, 0)
 		other.Deliver()
 		g.WantRequests(1)

@@ -78,10 +78,16 @@ func eventOf(g *coretest.Gateway, m store.Merchant, number int64) payment.Event 
 func paid(g *coretest.Gateway, m store.Merchant, reference, url string) payment.Payin {
 	g.T.Helper()
 	p := g.Payin(m, reference, url)
-	g.Bank.Receive(p.ExternalID, "pay "+m.Name+" "+reference, 100_00)
+	receive(g, m, p)
+	return p
+}
+
+// receive reports the payment of a pay-in.
+func receive(g *coretest.Gateway, m store.Merchant, p payment.Payin) {
+	g.T.Helper()
+	g.Bank.Receive(p.ExternalID, "pay "+m.Name+" "+p.ReferenceID, 100_00)
 	report := g.Bank.QueryCharge(g.T.Context(), p.ExternalID)
 	g.Until(func() { g.Must(g.Payins.Receive(g.T.Context(), coretest.BankName, p.ExternalID, report, nil)) })
-	return p
 }
 
 // claimDue claims up to n of a merchant's due deliveries: those that no process has

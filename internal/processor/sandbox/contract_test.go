@@ -146,7 +146,7 @@ func TestRate(t *testing.T) {
 	if second.Outcome != processor.Later || second.Wait <= 0 || second.Evidence == "" || second.Cause == nil {
 		t.Errorf("second: %+v", second)
 	}
-	if charge := p.Charge(t.Context(), processor.ChargeRequest{ExternalID: "abc", Amount: 100, Method: "PIX"}); charge.Outcome != processor.Later {
+	if charge := p.Charge(t.Context(), processor.ChargeRequest{ExternalID: "abc", Amount: 100, Method: "PIX"}, func() error { return nil }); charge.Outcome != processor.Later {
 		t.Errorf("charge: %+v", charge)
 	}
 	clock.Advance(second.Wait)

@@ -424,6 +424,7 @@ CREATE TABLE cases (
     closed_at   BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, id)
 );
+CREATE INDEX cases_subject ON cases (merchant_id, subject_id);
 CREATE INDEX cases_open ON cases (merchant_id) WHERE closed_at = 0;
 CREATE INDEX cases_stops ON cases (merchant_id) WHERE closed_at = 0 AND stops_payouts = 1;
 
