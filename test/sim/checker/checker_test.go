@@ -21,6 +21,7 @@ func TestSoundDatabase(t *testing.T) {
 		s.runPayouts()
 		s.runDeliveries()
 		s.must(s.Notices.Record(s.ctx, bankName, "n2", "", []byte("unreadable")))
+		s.checker.Damaged["notices"] = true // its case is that of a damaged one
 		s.applyNotices()
 		s.wantSound()
 		for _, o := range s.checker.orderList {
