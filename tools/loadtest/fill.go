@@ -19,6 +19,7 @@ import (
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
 	"github.com/porteira/porteira/internal/write"
 )
 
@@ -94,7 +95,7 @@ func (f *filler) open(ctx context.Context, o options) error {
 		return err
 	}
 	f.core = app.NewCore(app.CoreOptions{
-		Store: f.store, Env: f.env, Processors: processor.Registry{sandbox.Name: bank{}}, Marker: noMarker{}, Inline: true,
+		Store: f.store, Env: f.env, Processors: processor.Registry{sandbox.Name: bank{}}, Marker: noMarker{}, Spawn: worker.Inline,
 	})
 	if err := f.core.Cluster.Join(ctx, 0, true); err != nil {
 		return err
