@@ -154,7 +154,12 @@ func TestOrderKeepsItsAccount(t *testing.T) {
 		}
 		g.SetRoutes(s, payment.OperationPayin, "", "second")
 		g.Pass(5 * time.Second) // to the next call
-		p, replayed, err := g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", ""))
+		var p payment.Payin
+		var replayed bool
+		var err error
+		g.Until(func() { // its calls wait for each other
+			p, replayed, err = g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", ""))
+		})
 		if err != nil || !replayed || p.Processor != coretest.BankName || !p.Ready() {
 			t.Errorf("the repeated order: account %s, replayed %t, ready %t, %v", p.Processor, replayed, p.Ready(), err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
 )
 
 // A payout that was paid in the past that a restored backup lacks is not paid again at
@@ -38,10 +39,12 @@ func TestRoutesAfterARestore(t *testing.T) {
 		if _, err := request(); !problem.Is(err, problem.Unavailable) {
 			t.Fatalf("a payout while the transfers of another account are not read: %v", err)
 		}
+		wantOneAnswer(g, "lost", 900_00)
 		g.Bank.Down = false
 		g.Pass(time.Minute)
 		g.Clear()
 		g.WantCases(store.CasePayoutFound)
+		wantOneAnswer(g, "lost", 900_00) // both are to go to the transfer's account
 		p, err := request()
 		if err != nil || p.Processor != coretest.BankName {
 			t.Fatalf("the found transfer is at %s, and its payout at %s, %v", coretest.BankName, p.Processor, err)
@@ -59,6 +62,27 @@ func TestRoutesAfterARestore(t *testing.T) {
 		g.WantBalances(100_00, 0)
 		g.WantProven()
 	})
+}
+
+// wantOneAnswer commits a request that is refused, and a copy of it, in one batch: the copy
+// gets the same answer, not one about the merchant's balance.
+func wantOneAnswer(g *coretest.Gateway, reference string, amount int64) {
+	g.T.Helper()
+	ops := make([]write.Operation, 2)
+	for i := range ops {
+		op, err := g.Payouts.NewRequestOp(g.Merchant, coretest.PayoutRequest(reference, amount))
+		g.Must(err)
+		ops[i] = op
+	}
+	changes := g.Changes(func() {
+		errs := g.Writer.All(g.T.Context(), ops)
+		if errs[0] == nil || errs[1] == nil || errs[0].Error() != errs[1].Error() || problem.Is(errs[1], problem.InsufficientBalance) {
+			g.T.Errorf("the request is answered %v, its copy %v", errs[0], errs[1])
+		}
+	})
+	if changes != "" {
+		g.T.Errorf("changes %s", changes)
+	}
 }
 
 // An account that was added after the restore, and to which no payout is routed, delays none.

@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -131,10 +132,13 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	in := &v.in.Payout
 	var ok bool
 	if v.Payout, v.fingerprint, ok = l.PayoutByExternalID(in.Merchant, in.ExternalID); !ok {
-		if v.frozen {
-			return errFrozen
+		v.Fresh, v.elsewhere = false, ""
+		why := c.Refusal(in.Merchant, in.ExternalID) // of the same request, in the same commit
+		if errors.Is(why, errElsewhere) {
+			found, _ := l.FoundTransfer(in.Merchant, in.ExternalID)
+			v.elsewhere = found.Processor
 		}
-		return insufficientBalance() // the same commit refused a request with the same reference
+		return cmp.Or(why, notFound(in.Merchant, in.ID))
 	}
 	// An earlier run whose commit was unknown may have stored this payout. Then v.Fresh is
 	// true, so the merchant gets "created", and l.Inserted is false, so the money is not
@@ -147,26 +151,25 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	if adopts {
 		available += max(0, found.Amount+balances[ledger.Owed])
 	}
+	refuse := func(why error) error {
+		c.ReleaseReference(v.in, why)
+		return why
+	}
 	switch {
 	case !l.Inserted(in.ID): // stored earlier, with its hold
 		return nil
 	case l.PayoutsStopped(in.Merchant):
-		c.ReleaseReference(v.in)
-		return problem.New(problem.Unavailable, "The operator has stopped this merchant's payouts until a case is resolved. The referenceId remains unused.").
-			WithRetryAfter(stoppedRetryAfter)
+		return refuse(problem.New(problem.Unavailable, "The operator has stopped this merchant's payouts until a case is resolved. The referenceId remains unused.").
+			WithRetryAfter(stoppedRetryAfter))
 	case v.frozen:
-		c.ReleaseReference(v.in)
-		return errFrozen
+		return refuse(errFrozen)
 	case adopts && found.Processor != in.Processor:
-		c.ReleaseReference(v.in)
 		v.elsewhere = found.Processor
-		return errElsewhere
+		return refuse(errElsewhere)
 	case adopts && in.Amount < found.Amount: // it would give back more than it holds
-		c.ReleaseReference(v.in)
-		return errOtherAmount
+		return refuse(errOtherAmount)
 	case available < in.Amount+in.Fee:
-		c.ReleaseReference(v.in)
-		return insufficientBalance()
+		return refuse(insufficientBalance())
 	case adopts:
 		return v.adopt(l, c, found)
 	}

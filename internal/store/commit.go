@@ -75,7 +75,8 @@ type Changes struct {
 	payins      []payinChange
 	unscheduled []Ref // pay-ins
 	payouts     []payoutChange
-	released    []Ref // payouts whose reference is unused again
+	released    []Ref                 // payouts whose reference is unused again
+	refusals    map[ExternalRef]error // of their requests
 	sends       []Send
 	newSends    []Send
 	charges     []Charge

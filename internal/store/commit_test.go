@@ -125,7 +125,7 @@ func TestReleasedReference(t *testing.T) {
 				if !l.Inserted(q.Payout.ID) {
 					t.Errorf("run %d: the reference is taken", run)
 				}
-				c.ReleaseReference(q)
+				c.ReleaseReference(q, nil)
 				if _, _, found := l.PayoutByExternalID(m.ID, q.Payout.ExternalID); found || l.Inserted(q.Payout.ID) || c.Len() != 0 {
 					t.Errorf("run %d: the payout is found after its release, or counts as a change", run)
 				}

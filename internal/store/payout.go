@@ -291,15 +291,25 @@ func (c *Changes) SetPayout(p payment.Payout) payment.Payout {
 	return p
 }
 
-// ReleaseReference releases the reference of a new payout that the operation refuses: it
-// was inserted before the decision, so it must be deleted. This is the one exception to the
-// rule that a refusal adds nothing. It is not counted by [Changes.Len].
-func (c *Changes) ReleaseReference(p *NewPayout) {
-	ref := Ref{p.Payout.Merchant, p.Payout.ID}
+// ReleaseReference releases the reference of a new payout that the operation refuses, and
+// why: it was inserted before the decision, so it must be deleted. This is the one exception
+// to the rule that a refusal adds nothing. It is not counted by [Changes.Len].
+func (c *Changes) ReleaseReference(p *NewPayout, why error) {
+	ref, external := Ref{p.Payout.Merchant, p.Payout.ID}, ExternalRef{p.Payout.Merchant, p.Payout.ExternalID}
 	delete(c.l.payouts.rows, ref)
-	delete(c.l.payouts.byExternal, ExternalRef{p.Payout.Merchant, p.Payout.ExternalID})
+	delete(c.l.payouts.byExternal, external)
 	delete(c.l.inserted, p.Payout.ID)
 	c.released = append(c.released, ref)
+	if c.refusals == nil {
+		c.refusals = map[ExternalRef]error{}
+	}
+	c.refusals[external] = why
+}
+
+// Refusal is why an earlier operation of the batch refused the payout of an external id; nil
+// if none did.
+func (c *Changes) Refusal(merchant payment.ID, externalID string) error {
+	return c.refusals[ExternalRef{merchant, externalID}]
 }
 
 func (c *Changes) savePayouts(ctx context.Context, tx *db.Tx) error {

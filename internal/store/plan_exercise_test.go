@@ -135,7 +135,7 @@ func (v *exercise) create(count int) {
 		for i := range count {
 			p, q := b.payins[i].Payin, b.payouts[i].Payout
 			c.UnschedulePayin(store.Ref{Merchant: m.ID, ID: p.ID})
-			c.ReleaseReference(released[i])
+			c.ReleaseReference(released[i], nil)
 			c.AddReceipt(*receipts[i])
 			c.AddDispute(store.Dispute{Merchant: m.ID, ID: c.NewID(), Payin: p.ID, Processor: "bank", ExternalID: receipts[i].ExternalID, Amount: 1, State: "open"})
 			q.NextAt = l.Now()

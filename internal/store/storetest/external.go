@@ -55,7 +55,7 @@ var externalTests = []test{
 		m := s.merchant()
 		p, kept := s.payout(m, "r"), s.payout(m, "kept")
 		refused := does(func(n *needs) { n.InsertPayout(p) }, func(_ *loaded, c *changes) {
-			c.ReleaseReference(p)
+			c.ReleaseReference(p, nil)
 			s.equal("changes", c.Len(), 0)
 		})
 		next := does(func(n *needs) { n.InsertPayout(kept); n.Payout(m.ID, p.Payout.ID) }, func(l *loaded, _ *changes) {

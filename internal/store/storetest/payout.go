@@ -49,7 +49,7 @@ var payoutTests = []test{
 		m := s.merchant()
 		p, refused := s.payout(m, "r"), s.payout(m, "refused")
 		var before, after []payment.Payout
-		refuse := does(func(n *needs) { n.InsertPayout(refused) }, func(_ *loaded, c *changes) { c.ReleaseReference(refused) })
+		refuse := does(func(n *needs) { n.InsertPayout(refused) }, func(_ *loaded, c *changes) { c.ReleaseReference(refused, nil) })
 		s.commit(claimPayouts(toSend(m, 10), s.id(), &before), s.create(p, new(bool)), refuse, claimPayouts(toSend(m, 11), s.id(), &after))
 		s.equal("claimed in the commit that creates it", len(before)+len(after), 0)
 		s.equal("claimed next", len(s.claimPayouts(toSend(m, 10), s.id())), 1)
