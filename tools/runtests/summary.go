@@ -34,6 +34,10 @@ type summary struct {
 	reasons                 map[string]*reason // why tests were skipped
 }
 
+// dataRace begins a report of the race detector. It fails all tests that are running,
+// and may be in the output of one that has ended: the name before it is of the test that wrote last.
+const dataRace = "WARNING: DATA RACE"
+
 // reason is what a cause kept from being tested.
 type reason struct {
 	tests    int
@@ -84,8 +88,8 @@ func (s *summary) follow(e *event) {
 		if t.ended = e.Action; e.Test == "" {
 			s.endPackage(e, tests)
 			delete(s.running, e.Package)
-		} else if e.Action == "fail" {
-			s.printf("%s", t.output.String())
+		} else if output := t.output.String(); e.Action == "fail" || strings.Contains(output, dataRace) {
+			s.printf("%s", output)
 		}
 	}
 }
@@ -114,9 +118,12 @@ func (s *summary) endPackage(e *event, tests map[string]*test) {
 	verdict := "ok   "
 	switch {
 	case e.Action == "fail":
+		output := tests[""].output.String()
 		if verdict = "FAIL "; failed == 0 {
 			failed++
-			s.printf("%s", tests[""].output.String())
+			s.printf("%s", output)
+		} else if strings.Contains(output, dataRace) {
+			s.printf("%s", output)
 		}
 	case passed+skipped == 0:
 		return // it has no tests

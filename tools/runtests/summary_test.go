@@ -43,6 +43,12 @@ func TestSummary(t *testing.T) {
 			"leak\nFAIL  a (0.0 s, 1 passed, 0 skipped)\n\n1 passed, 1 failed, 0 skipped\n"},
 		{"ends under a test", events([4]string{"output", "a", "T", `panic\n`}, [4]string{"fail", "a", "", ""}),
 			"panic\nFAIL  a (0.0 s, 0 passed, 0 skipped)\n\n0 passed, 1 failed, 0 skipped\n"},
+		{"races, in the output of a test that passes",
+			events([4]string{"output", "a", "T", `WARNING: DATA RACE\n`}, [4]string{"pass", "a", "T", ""}, [4]string{"fail", "a", "U", ""}, [4]string{"fail", "a", "", ""}),
+			"WARNING: DATA RACE\nFAIL  a (0.0 s, 1 passed, 0 skipped)\n\n1 passed, 1 failed, 0 skipped\n"},
+		{"races, outside of its tests",
+			events([4]string{"output", "a", "", `WARNING: DATA RACE\n`}, [4]string{"fail", "a", "U", ""}, [4]string{"fail", "a", "", ""}),
+			"WARNING: DATA RACE\nFAIL  a (0.0 s, 0 passed, 0 skipped)\n\n0 passed, 1 failed, 0 skipped\n"},
 		{"does not compile", `{"Action":"build-output","ImportPath":"a","Output":"undefined\n"}` + "\n" + events([4]string{"fail", "a", "", ""}),
 			"undefined\nFAIL  a (0.0 s, 0 passed, 0 skipped)\n\n0 passed, 1 failed, 0 skipped\n"},
 	} {
