@@ -4,7 +4,10 @@ package storetest
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/porteira/porteira/internal/db"
@@ -39,10 +42,37 @@ func Prepare(t testing.TB, engine string, w env.Env) db.Options {
 		return o
 	}
 	o.Database = filepath.Join(t.TempDir(), "porteira.db")
-	if _, err := store.Migrate(t.Context(), o); err != nil {
-		t.Fatalf("migrate: %v", err)
+	template, err := sqliteTemplate(o)
+	if err == nil {
+		err = os.WriteFile(o.Database, template, 0o600)
+	}
+	if err != nil {
+		t.Fatalf("prepare: %v", err)
 	}
 	return o
+}
+
+// template is an SQLite file with the schema in place, made once in a process as
+// the migrations take longer than most tests.
+var template struct {
+	once sync.Once
+	file []byte
+	err  error
+}
+
+func sqliteTemplate(o db.Options) ([]byte, error) {
+	template.once.Do(func() {
+		var folder string
+		if folder, template.err = os.MkdirTemp("", "template"); template.err != nil {
+			return
+		}
+		o.Database = filepath.Join(folder, "porteira.db")
+		if _, template.err = store.Migrate(context.Background(), o); template.err == nil {
+			template.file, template.err = os.ReadFile(o.Database)
+		}
+		template.err = errors.Join(template.err, os.RemoveAll(folder))
+	})
+	return template.file, template.err
 }
 
 // Empty makes a database of an engine without a schema.
