@@ -4,7 +4,7 @@ SHELL := bash
 export CGO_ENABLED ?= 1
 
 MODULES := . tools test/crashtest
-FUZZTIME ?= 5s
+FUZZTIME ?= 3s
 SEEDS ?= 200
 FROM ?= 1
 KILLS ?= 300
@@ -44,7 +44,7 @@ oracle: ## Install published npm packages and check codes, documents and signatu
 	fi
 
 # Before 1.27 Go may report the end of the time as a failure (https://go.dev/issue/75804).
-fuzz: ## Run each fuzz target for FUZZTIME (5s)
+fuzz: ## Run each fuzz target for FUZZTIME (3s)
 	@mkdir -p bin
 	@for module in $(MODULES); do (cd $$module; go test -list '^Fuzz' ./... | awk -v module=$$module \
 		'/^Fuzz/ { found[n++] = $$1 } /^ok/ { while (n > 0) print module, $$2, found[--n] }'); done > bin/fuzz.list
