@@ -100,8 +100,7 @@ func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp
 	}
 	p := s.newPayin(&m, r, externalID, account)
 	chargeOffline(proc, &m, &p, r.Personal)
-	in, err := s.Store.NewPayin(p, r.Personal, r.Fingerprint)
-	return &CreateOp{in: in, Payin: p}, err
+	return &CreateOp{in: s.Store.NewPayin(p, r.Personal, r.Fingerprint), Payin: p}, nil
 }
 
 // chargeOffline sets the charge of a new order, if the driver generates it and it is right;

@@ -64,6 +64,9 @@ func (e *Error) Unwrap() error { return e.Cause }
 
 // Is reports whether err is, or wraps, an Error of the kind.
 func Is(err error, kind Kind) bool {
+	if err == nil { // errors.As allocates, and most calls have no error
+		return false
+	}
 	var e *Error
 	return errors.As(err, &e) && e.Kind == kind
 }

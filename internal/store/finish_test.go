@@ -97,9 +97,7 @@ func newFinishing(t *testing.T, s *store.Store, now time.Time, name string, stat
 		write(t, s, func(tx *store.Tx) error { id = tx.NewID(); return nil })
 		p := newPayin(t, s, &v.m, id, fmt.Sprint(i)).Payin
 		p.WebhookURL = receiver
-		n, err := s.NewPayin(p, payment.PersonalData{}, nil)
-		must(t, err)
-		payins = append(payins, n)
+		payins = append(payins, s.NewPayin(p, payment.PersonalData{}, nil))
 	}
 	must(t, commit(t, s, func(n *store.Needs) {
 		for _, p := range payins {

@@ -84,16 +84,27 @@ type personalColumn struct {
 	Items    jsontext.Value `json:"items,omitzero"`
 }
 
-// NewPayin encodes a pay-in and seals its personal data, before any lock.
-func (s *Store) NewPayin(p payment.Payin, personal payment.PersonalData, fingerprint []byte) (*NewPayin, error) {
-	plain, err := json.Marshal(personalColumn{personal.Customer, personal.Items})
-	if err != nil {
-		return nil, fmt.Errorf("personal data of a pay-in: %w", err)
+// personalJSON is the JSON of a personalColumn. Its members are JSON already: to marshal
+// them would parse them again, which is 2 % of what the gateway does for a pay-in.
+func personalJSON(p payment.PersonalData) []byte {
+	b := append(make([]byte, 0, len(`{"customer":,"items":}`)+len(p.Customer)+len(p.Items)), '{')
+	if p.Customer != nil {
+		b = append(append(b, `"customer":`...), p.Customer...)
 	}
-	row := payinRow{Payin: p, fingerprint: fingerprint, personal: s.Keys().Seal(personalData(p.Merchant, p.ID), plain)}
+	if p.Items != nil {
+		if p.Customer != nil {
+			b = append(b, ',')
+		}
+		b = append(append(b, `"items":`...), p.Items...)
+	}
+	return append(b, '}')
+}
+
+// NewPayin encodes a pay-in and seals its personal data, before any lock.
+func (s *Store) NewPayin(p payment.Payin, personal payment.PersonalData, fingerprint []byte) *NewPayin {
+	row := payinRow{Payin: p, fingerprint: fingerprint, personal: s.Keys().Seal(personalData(p.Merchant, p.ID), personalJSON(personal))}
 	row.schedule()
-	n := &NewPayin{Payin: p, Fingerprint: fingerprint, row: payinTable.row(&row)}
-	return n, nil
+	return &NewPayin{Payin: p, Fingerprint: fingerprint, row: payinTable.row(&row)}
 }
 
 func personalData(merchant, id payment.ID) db.AssociatedData {

@@ -78,12 +78,10 @@ func createMerchant(t testing.TB, s *store.Store, name string) (m store.Merchant
 // newPayin is a Pix pay-in of a merchant, of 10 cents, to be stored.
 func newPayin(t testing.TB, s *store.Store, m *store.Merchant, id payment.ID, reference string) *store.NewPayin {
 	t.Helper()
-	p, err := s.NewPayin(payment.Payin{
+	return s.NewPayin(payment.Payin{
 		Merchant: m.ID, ID: id, ExternalID: s.ExternalID(m, payment.OperationPayin, reference), ReferenceID: reference, Method: payment.PIX,
 		Amount: 10, Status: payment.PayinPending, Version: 1, Processor: "bank",
 	}, payment.PersonalData{Customer: []byte(`{"document":"52998224725"}`)}, []byte("fingerprint of "+reference))
-	must(t, err)
-	return p
 }
 
 // newPayout is a payout of a merchant, of 10 cents, to be stored.

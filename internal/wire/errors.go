@@ -53,10 +53,11 @@ func (e *Errors) List() []problem.FieldError { return e.list }
 // none.
 func (e *Errors) problem(kind problem.Kind) *problem.Error {
 	n := len(e.list)
+	if n == 0 {
+		return nil
+	}
 	detail := strconv.Itoa(n) + " invalid fields."
 	switch {
-	case n == 0:
-		return nil
 	case n == 1:
 		detail = "1 invalid field."
 	case e.truncated:

@@ -2,7 +2,8 @@ package wire
 
 import (
 	"bytes"
-	"sort"
+	"slices"
+	"strings"
 
 	"github.com/porteira/porteira/internal/problem"
 )
@@ -44,7 +45,7 @@ type Fingerprint []byte
 
 // NewFingerprint packs macs, in any order.
 func NewFingerprint(macs []FieldMAC) Fingerprint {
-	sort.Slice(macs, func(i, j int) bool { return macs[i].Name < macs[j].Name })
+	slices.SortFunc(macs, func(a, b FieldMAC) int { return strings.Compare(a.Name, b.Name) })
 	size := 0
 	for i := range macs {
 		size += 1 + len(macs[i].Name) + len(macs[i].MAC)
@@ -76,7 +77,7 @@ func (f Fingerprint) Differing(other Fingerprint) []string {
 			names = append(names, name)
 		}
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	return names
 }
 

@@ -18,7 +18,7 @@ var columnTests = []test{
 	{"a pay-in keeps all its fields, and its changes", func(s *suite) {
 		want := filled(s.payin(s.merchant(), "r", func(p *payment.Payin) { p.Amount, p.PaidAmount = 1_000_000, 900_000 }).Payin, 1)
 		personal := payment.PersonalData{Customer: []byte(`{"name":"Ana \"é\""}`), Items: []byte(`[{"title":"x"}]`)}
-		p := must(s.store.NewPayin(want, personal, fingerprint(want.ID)))
+		p := s.store.NewPayin(want, personal, fingerprint(want.ID))
 		s.add(p)
 		sameFields(s, "pay-in", s.storedPayin(p), want)
 		sameFields(s, "found by id alone", must(s.store.FindPayin(s.Context(), want.ID)), want)
@@ -31,6 +31,15 @@ var columnTests = []test{
 			*p = want
 		}))
 		sameFields(s, "changed pay-in", s.storedPayin(p), want, "Version", "UpdatedAt")
+	}},
+	{"personal data is kept with and without each member", func(s *suite) {
+		m := s.merchant()
+		customer, items := []byte(`{"name":"Ana"}`), []byte(`[]`)
+		for i, want := range []payment.PersonalData{{}, {Customer: customer}, {Items: items}, {Customer: customer, Items: items}} {
+			p := s.store.NewPayin(s.payin(m, fmt.Sprint(i)).Payin, want, nil)
+			s.add(p)
+			sameFields(s, "personal data", must(s.store.PayinPersonal(s.Context(), m.ID, p.Payin.ID)), want)
+		}
 	}},
 	{"a payout keeps all its fields, and its changes", func(s *suite) {
 		want := filled(s.payout(s.merchant(), "r", func(p *payment.Payout) { p.Amount = 1_000_000 }).Payout, 1)

@@ -294,9 +294,7 @@ func (s *suite) payin(m store.Merchant, reference string, edits ...func(p *payme
 	for _, edit := range edits {
 		edit(&p)
 	}
-	n, err := s.store.NewPayin(p, payment.PersonalData{Customer: []byte(`{"name":"Ana"}`)}, fingerprint(p.ID))
-	s.must(err)
-	return n
+	return s.store.NewPayin(p, payment.PersonalData{Customer: []byte(`{"name":"Ana"}`)}, fingerprint(p.ID))
 }
 
 // payout is a payout that is not stored yet, due to be sent, with some changes.
