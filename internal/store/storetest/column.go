@@ -36,7 +36,8 @@ var columnTests = []test{
 		m := s.merchant()
 		customer, items := []byte(`{"name":"Ana"}`), []byte(`[]`)
 		for i, want := range []payment.PersonalData{{}, {Customer: customer}, {Items: items}, {Customer: customer, Items: items}} {
-			p := s.store.NewPayin(s.payin(m, fmt.Sprint(i)).Payin, want, nil)
+			p := s.payin(m, fmt.Sprint(i))
+			p = s.store.NewPayin(p.Payin, want, p.Fingerprint)
 			s.add(p)
 			sameFields(s, "personal data", must(s.store.PayinPersonal(s.Context(), m.ID, p.Payin.ID)), want)
 		}
