@@ -113,7 +113,7 @@ func TestRefusedRequestsLeaveNothing(t *testing.T) {
 		known := map[string]string{"{ref}": "refused", "{id}": "01a1fc88-370d-71db-9c03-c351fb553c2e"}
 		for i := range refusals {
 			a := &refusals[i]
-			got := a.play(t, g, known)
+			got, _ := a.play(t, g, known, never)
 			if got.Get("status") != fmt.Sprint(a.status) || got.Get("requestId") != got.Header.Get("X-Request-Id") || got.Get("title") == "" {
 				t.Errorf("%s: incomplete problem document: %s", a.ask, got.Body)
 			}

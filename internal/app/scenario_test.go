@@ -63,25 +63,38 @@ func (s *scenario) run(t *testing.T, g *apptest.Installed, hook, reference strin
 		t.Fatal(err)
 	}
 	known := map[string]string{"{ref}": strings.Trim(string(quoted), `"`), "{hook}": hook, "{id}": "", "{externalId}": ""}
-	slow := false
+	timedOut := false
 	for _, a := range s.steps {
-		a.await = a.await || slow
-		got := a.play(t, g, known)
-		slow = slow || a.late(got)
+		a.await = a.await || timedOut
+		got, late := a.play(t, g, known, func() bool { return timedOut && g.Rows(t)[updated] > before[updated] })
+		timedOut = timedOut || late
 		if got.Status == 201 {
 			known["{id}"], known["{externalId}"] = got.Get("id"), got.Get("externalId")
 		}
 	}
 	apptest.Until(t, func() string {
-		if rows := g.Rows(t).Since(before); rows != s.rows {
-			return fmt.Sprintf("it left %q, want %q", rows, s.rows)
+		rows := g.Rows(t)
+		left := rows.Since(before)
+		if rows[updated]--; left != s.rows && !(timedOut && rows.Since(before) == s.rows) {
+			return fmt.Sprintf("it left %q, want %q", left, s.rows)
 		}
 		return ""
 	})
 }
 
-// play sends the request, once or until it gets the expected answer.
-func (a *step) play(t *testing.T, g *apptest.Installed, known map[string]string) (got apptest.Answer) {
+// updated is the one row that a scenario leaves besides its own if a request got
+// processor_timeout: the charge may then be made by a worker, which announces it.
+const updated = "event payin.updated"
+
+// never is for steps that are no part of a scenario.
+func never() bool { return false }
+
+// play sends the request, once or until it gets the expected answer. timedOut: an answer was
+// processor_timeout, as may happen to any request that needs the bank, on a busy machine. A
+// request to create an order is then sent again, as the API documents; the effect of
+// others is seen in later steps. announced reports whether a worker made the charge of an
+// earlier request that timed out.
+func (a *step) play(t *testing.T, g *apptest.Installed, known map[string]string, announced func() bool) (got apptest.Answer, timedOut bool) {
 	t.Helper()
 	fill := func(text string) string {
 		for name, value := range known {
@@ -101,27 +114,25 @@ func (a *step) play(t *testing.T, g *apptest.Installed, known map[string]string)
 	if a.head != "" {
 		headers = strings.Split(a.head, "\n")
 	}
-	ask := func() string {
+	apptest.Until(t, func() string {
 		got = client.Ask(method, path, fill(a.body), headers...)
-		return a.objection(got)
-	}
-	if a.await {
-		apptest.Until(t, ask)
-	} else if what := ask(); what != "" {
-		t.Fatal(what)
-	}
-	return got
-}
-
-// late reports whether the sandbox did not see the effect of its action in time, as on a
-// busy machine: later steps are then awaited.
-func (a *step) late(got apptest.Answer) bool {
-	return a.status == http.StatusNoContent && got.Status == http.StatusGatewayTimeout
+		late := got.Status == http.StatusGatewayTimeout
+		timedOut = timedOut || late
+		if late && (a.status == http.StatusNoContent || a.status == http.StatusBadGateway) {
+			return ""
+		}
+		what := a.objection(got, announced)
+		if again := a.await || late && a.status == http.StatusCreated; what != "" && !again {
+			t.Fatal(what)
+		}
+		return what
+	})
+	return got, timedOut
 }
 
 // objection returns what is wrong with an answer, or "".
-func (a *step) objection(got apptest.Answer) string {
-	if got.Status != a.status && !a.late(got) {
+func (a *step) objection(got apptest.Answer, announced func() bool) string {
+	if got.Status != a.status {
 		return fmt.Sprintf("%s: %d, want %d: %s", a.ask, got.Status, a.status, got.Body)
 	}
 	var text strings.Builder
@@ -135,7 +146,7 @@ func (a *step) objection(got apptest.Answer) string {
 		}
 	}
 	for word := range strings.FieldsSeq(a.lacks) {
-		if strings.Contains(text.String(), word) {
+		if strings.Contains(text.String(), word) && !announced() {
 			return fmt.Sprintf("%s: %q is in %s", a.ask, word, text.String())
 		}
 	}
