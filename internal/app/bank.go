@@ -158,9 +158,7 @@ func (b *bank) close() error {
 	if b.inside == nil {
 		return nil
 	}
-	inside := b.inside
-	b.inside = nil
-	return inside.Close()
+	return b.inside.Close()
 }
 
 // BankOptions are the parameters of RunBank besides its configuration.

@@ -172,7 +172,8 @@ func until(ctx context.Context, work func()) bool {
 	}
 }
 
-// close closes the resources that New opened. It may be called again.
+// close closes the resources that New opened. It changes no field: a worker that the stop
+// did not wait for may still read them.
 func (a *App) close() error {
 	var errs []error
 	if a.listener != nil {
@@ -191,7 +192,6 @@ func (a *App) close() error {
 	}
 	if a.store != nil {
 		errs = append(errs, a.store.Close())
-		a.store = nil
 	}
 	return errors.Join(errs...)
 }

@@ -116,7 +116,8 @@ type ticket[T any] struct {
 
 // Do commits an operation with others. It returns nil when the operation is durable,
 // else its refusal or the error of its commit. If ctx ends first, Do returns its error,
-// and the operation may or may not be committed.
+// and the operation may or may not be committed: it must not be read, as its commit may be
+// running.
 func (b *Batcher[K, T]) Do(ctx context.Context, item T) error {
 	class := b.o.Class(item)
 	l := b.lanes[b.o.Lane(b.o.Key(item))]

@@ -31,8 +31,10 @@ func (e *Executor) recordFound(ctx context.Context, key store.FoundTransfer, rep
 		return false, nil
 	}
 	op := &recordFound{key: key, report: report, notice: notice}
-	err = e.Writer.Do(ctx, op)
-	return op.known, err
+	if err := e.Writer.Do(ctx, op); err != nil { // the commit may still be running, if ctx has ended
+		return false, err
+	}
+	return op.known, nil
 }
 
 // recordFound gives a merchant the money of a found transfer that came back.

@@ -18,7 +18,7 @@ func (s *Service) Cancel(ctx context.Context, merchant, id payment.ID) (payment.
 	if err == nil {
 		s.ChargeWaker.Wake()
 	}
-	if ctx.Err() != nil { // the commit may still be running
+	if err != nil && ctx.Err() != nil { // the commit may still be running
 		return payment.Payin{}, err
 	}
 	return op.payin, err

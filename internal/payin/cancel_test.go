@@ -1,8 +1,10 @@
 package payin_test
 
 import (
+	"context"
 	"testing"
 
+	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/write"
@@ -28,5 +30,20 @@ func TestCancelDecisions(t *testing.T) {
 		{name: "charged back", given: "pay A 100, dispute lost", op: cancel, refused: problem.InvalidState},
 		{name: "unknown", op: func(s *story) write.Operation { return s.Payins.NewCancel(s.Merchant.ID, payment.ID{1}) }, refused: problem.NotFound},
 		{name: "of another merchant", op: func(s *story) write.Operation { return s.Payins.NewCancel(payment.ID{}, s.payin.ID) }, refused: problem.NotFound},
+	})
+}
+
+// A cancel that was committed is answered with the pay-in, even if its request's time ends at
+// the same time.
+func TestCancelWhoseTimeEnds(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "r", "")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		got, err := g.Payins.Cancel(ctx, p.Merchant, p.ID)
+		g.Must(err)
+		if got.ID != p.ID || got.Status != payment.PayinCanceled {
+			t.Errorf("the answer is %s %s", got.ID, got.Status)
+		}
 	})
 }

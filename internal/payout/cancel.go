@@ -18,7 +18,7 @@ import (
 func (s *Service) Cancel(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
 	op := &cancel{merchant: merchant, id: id, restoredAt: s.RestoredAt()}
 	err := s.Writer.Do(ctx, op)
-	if ctx.Err() != nil { // the commit may still be running
+	if err != nil && ctx.Err() != nil { // the commit may still be running
 		return payment.Payout{}, err
 	}
 	return op.payout, err

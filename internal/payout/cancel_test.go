@@ -1,6 +1,7 @@
 package payout_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -91,5 +92,20 @@ func TestCancelAfterARestoreNeedsProof(t *testing.T) {
 		g.LookUp()
 		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
 		g.WantCases()
+	})
+}
+
+// A cancel that was committed is answered with the payout, even if its request's time ends at
+// the same time.
+func TestCancelWhoseTimeEnds(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payout("r", 10_00)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		got, err := g.Payouts.Cancel(ctx, p.Merchant, p.ID)
+		g.Must(err)
+		if got.ID != p.ID || got.Status != payment.PayoutCanceled {
+			t.Errorf("the answer is %s %s", got.ID, got.Status)
+		}
 	})
 }

@@ -70,8 +70,10 @@ func (s *Service) Resolve(ctx context.Context, r Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	err = s.Writer.Do(ctx, op)
-	return op.Result, err
+	if err := s.Writer.Do(ctx, op); err != nil { // the commit may still be running, if ctx has ended
+		return Result{}, err
+	}
+	return op.Result, nil
 }
 
 // NewResolve builds the operation that records a decision.

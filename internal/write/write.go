@@ -129,7 +129,8 @@ func (w *Writer) Requests() (n int64) {
 }
 
 // Do commits an operation. It returns nil when the operation is durable, else its
-// refusal or the error of its commit.
+// refusal or the error of its commit. If ctx ends first, it returns its error, and op must
+// not be read.
 func (w *Writer) Do(ctx context.Context, op Operation) error {
 	return callerError(w.batcher.Do(ctx, op))
 }
