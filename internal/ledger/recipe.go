@@ -38,6 +38,7 @@ const (
 	UnidentifiedKept    Kind = "unidentified_kept"     // unidentified money was written off
 	PayoutPaidLate      Kind = "payout_paid_late"      // left after its hold was released; the merchant bears it
 	PayoutWrittenOff    Kind = "payout_written_off"    // the same; the platform bears it
+	PayoutRecovered     Kind = "payout_recovered"      // came back; the platform had borne it
 )
 
 // Recipe describes one kind for people: the docs print it.
@@ -61,7 +62,7 @@ var Recipes = []Recipe{
 	{PayoutReturned, "clearing → available", "the receiver's bank returned a payout, or a part of it"},
 	{PayoutFound, "available (then owed) → clearing", "the processor lists a transfer that a restored backup lacks; a shortfall becomes debt"},
 	{PayoutAdopted, "clearing → owed, then available", "the payout of a found transfer was requested again, and holds its money"},
-	{FoundReturned, "clearing → owed, then available", "a found transfer failed, or the receiver's bank returned it, or a part of it"},
+	{FoundReturned, "clearing → owed, then available", "a found transfer, or one that left after its payout's release, failed or was returned by the receiver's bank, or a part of it"},
 	{RefundHeld, "available → held", "a refund was accepted"},
 	{Refunded, "held → clearing", "the processor proved that the refund was paid"},
 	{RefundReleased, "held → available", "the refund was definitively not paid"},
@@ -78,6 +79,7 @@ var Recipes = []Recipe{
 	{UnidentifiedKept, "unidentified → written_off", "an operator wrote unidentified money off: the platform keeps it"},
 	{PayoutPaidLate, "available (then owed) → clearing", "a payout left after its hold was released: the merchant bears it; a shortfall becomes debt"},
 	{PayoutWrittenOff, "written_off → clearing", "the same, and an operator decided that the platform bears it"},
+	{PayoutRecovered, "clearing → written_off", "a transfer that the platform bears failed or was returned, or a part of it"},
 }
 
 // Known reports whether k is one of the recipes.
@@ -238,6 +240,11 @@ func PayPayoutLate(processor string, available, amount money.Cents) Entry {
 // WriteOffPayout is PayPayoutLate at the expense of the platform.
 func WriteOffPayout(processor string, amount money.Cents) Entry {
 	return Move(PayoutWrittenOff, WrittenOff, Clearing(processor), amount)
+}
+
+// RecoverPayout books the amount of a transfer that the platform bears and that came back.
+func RecoverPayout(processor string, amount money.Cents) Entry {
+	return Move(PayoutRecovered, Clearing(processor), WrittenOff, amount)
 }
 
 // RepayOwed repays as much debt (owed, zero or below) as available can; ok is

@@ -86,11 +86,11 @@ func (s *Service) isBooked(ctx context.Context, name string, c processor.Change)
 		return false, false, store.Problem(err)
 	}
 	if c.Subject == processor.SubjectTransfer {
-		p, _, err := s.Store.PayoutByExternalID(ctx, merchant, c.ExternalID)
+		known, err = s.isReturned(ctx, merchant, &c)
 		if errors.Is(err, store.ErrNotFound) {
 			return false, false, nil
 		}
-		return p.ReturnedAmount >= c.Returned, true, store.Problem(err)
+		return known, true, store.Problem(err)
 	}
 	order, _, err := s.Store.PayinByExternalID(ctx, merchant, c.ExternalID)
 	if errors.Is(err, store.ErrNotFound) || c.Dispute == nil {
@@ -106,6 +106,24 @@ func (s *Service) isBooked(ctx context.Context, name string, c processor.Change)
 	}
 	// Any state is later than "open".
 	return state == string(c.Dispute.State) || c.Dispute.State == processor.DisputeOpen || state == string(processor.DisputeReversed), true, store.Problem(err)
+}
+
+// isReturned reports whether what a change lists as returned is booked; ErrNotFound if no
+// payout has its id. Of a payout that left after its hold was released it is booked once an
+// operator has decided who bears that.
+func (s *Service) isReturned(ctx context.Context, merchant payment.ID, c *processor.Change) (bool, error) {
+	p, _, err := s.Store.PayoutByExternalID(ctx, merchant, c.ExternalID)
+	switch {
+	case err != nil:
+		return false, err
+	case p.Step == payment.StepPaidLate:
+		f, err := s.Store.FoundTransfer(ctx, merchant, c.ExternalID)
+		return p.Amount-f.Amount >= c.Returned, err
+	case p.Status == payment.PayoutFailed || p.Status == payment.PayoutCanceled:
+		return s.Store.HasOpenCase(ctx, merchant, p.ID, store.CaseContradiction)
+	default:
+		return p.ReturnedAmount >= c.Returned, nil
+	}
 }
 
 // giveUpChange dead-letters the notice of a change that its processor lists but does not

@@ -120,7 +120,7 @@ func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report pr
 	return e.record(ctx, &recordReport{
 		resolution: resolution{jitter: worker.NewJitter(e.Env.Random)},
 		merchant:   p.Merchant, id: p.ID, report: report, claimedBy: p.ClaimedBy, asked: p, profile: proc.Profile(), restoredAt: e.Node.RestoredAt(),
-		found: e.foundAs(p.ExternalID),
+		found: e.foundAs(&p),
 	})
 }
 
@@ -147,17 +147,17 @@ func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID s
 	}
 	return true, e.record(ctx, &recordReport{
 		resolution: resolution{jitter: worker.NewJitter(e.Env.Random)}, merchant: merchant, id: p.ID, report: report, notice: notice,
-		found: e.foundAs(externalID),
+		found: e.foundAs(&p),
 	})
 }
 
-// foundAs is the external id of a payout whose transfer may have been found after a restore;
-// "" if the database was never restored.
-func (e *Executor) foundAs(externalID string) string {
-	if e.Node.History() == 0 {
+// foundAs is the external id of a payout whose transfer may have been found after a restore,
+// or left after its hold was released; else "".
+func (e *Executor) foundAs(p *payment.Payout) string {
+	if e.Node.History() == 0 && p.Step != payment.StepPaidLate {
 		return ""
 	}
-	return externalID
+	return p.ExternalID
 }
 
 func (e *Executor) record(ctx context.Context, op *recordReport) error {

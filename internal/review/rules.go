@@ -85,11 +85,11 @@ var rules = []rule{
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: dismiss, needs: needsPayout, check: checkKnown},
 	{
 		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: Option{How: store.ResolvedPaid, Persons: 1, Evidence: true},
-		needs: needsPayout, check: checkReleased, effect: bookLate,
+		prepare: findExternalID, needs: needsLate, check: checkReleased, effect: bookLate,
 	},
 	{
 		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: with(twoPersons, store.ResolvedWriteOff),
-		needs: needsPayout, check: checkReleased, effect: writeOffLate,
+		prepare: findExternalID, needs: needsLate, check: checkReleased, effect: writeOffLate,
 	},
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: with(twoPersons, store.ResolvedDismiss)},
 	{

@@ -133,6 +133,10 @@ func (v *exercise) readWork() {
 	must(t, err)
 	_, err = s.Feeds(ctx)
 	must(t, err)
+	_, err = s.FoundTransfer(ctx, v.merchants[0].ID, "0 of 2")
+	must(t, err)
+	_, err = s.FoundTransfersDue(ctx, v.far, 5)
+	must(t, err)
 	_, _, err = s.HasTransfer(ctx, v.merchants[0].ID, "x")
 	must(t, err)
 	for _, queue := range []store.PayoutQueue{store.ToSend, store.ToLookUp} {
