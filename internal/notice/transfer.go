@@ -45,7 +45,7 @@ func (s *Service) bookTransfer(ctx context.Context, account string, t *processor
 		}
 		return s.reportForeign(ctx, account, merchant, t)
 	}
-	op := &findTransfer{node: s.Queue.node.ID(), found: store.FoundTransfer{
+	op := &findTransfer{node: s.Queue.node.ID(), final: t.State == processor.TransferPaid, found: store.FoundTransfer{
 		Merchant: merchant, ExternalID: t.ExternalID, Processor: account, EndToEndID: t.EndToEndID, Amount: left,
 	}}
 	if err := s.Writer.Do(ctx, op); err != nil || !op.booked {
@@ -89,6 +89,7 @@ func (s *Service) bookUnsent(ctx context.Context, account string, t *processor.L
 type findTransfer struct {
 	node   payment.ID
 	found  store.FoundTransfer
+	final  bool // else it is looked up until it is
 	booked bool
 	began  store.Installation // with the new history, if one began
 }
@@ -113,7 +114,9 @@ func (v *findTransfer) Decide(l *store.Loaded, c *store.Changes) error {
 	if _, known := l.FoundTransfer(f.Merchant, f.ExternalID); known || l.HasPayout(f.Merchant, f.ExternalID) {
 		return nil
 	}
-	f.ID = c.NewID()
+	if f.ID = c.NewID(); !v.final {
+		f.NextAt = l.Now()
+	}
 	if err := c.Post(f.Merchant, f.ID, ledger.FindPayout(f.Processor, l.Balances(f.Merchant)[ledger.Available], f.Amount)); err != nil {
 		return err
 	}

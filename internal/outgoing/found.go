@@ -66,7 +66,7 @@ func (v *recordFound) Decide(l *store.Loaded, c *store.Changes) error {
 	if !f.AdoptedAt.IsZero() {
 		return nil
 	}
-	return giveBack(l, c, f, v.left(f.Amount))
+	return giveBack(l, c, f, v.left(f.Amount), isFinal(v.report))
 }
 
 // left is the amount that has not come back, by the report; known is that of earlier reports.

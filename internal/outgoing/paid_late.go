@@ -1,6 +1,8 @@
 package outgoing
 
 import (
+	"time"
+
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
@@ -22,8 +24,8 @@ func DeclarePaidLate(l *store.Loaded, c *store.Changes, p *payment.Payout, byPla
 	p.Step = payment.StepPaidLate
 	*p = c.SetPayout(*p)
 	f, adopted := l.FoundTransfer(p.Merchant, p.ExternalID)
-	f.Amount, f.WrittenOff = p.Amount, byPlatform
-	if adopted { // before it failed
+	f.Amount, f.WrittenOff, f.NextAt, f.Lookups = p.Amount, byPlatform, l.Now(), 0 // it may have come back already
+	if adopted {                                                                   // before it failed
 		c.SetFoundTransfer(f)
 		return nil
 	}
@@ -33,20 +35,25 @@ func DeclarePaidLate(l *store.Loaded, c *store.Changes, p *payment.Payout, byPla
 }
 
 // giveBack books the part of a found transfer that came back, given what is left: it is the
-// merchant's, or the platform's if that bears the transfer.
-func giveBack(l *store.Loaded, c *store.Changes, f store.FoundTransfer, left money.Cents) error {
-	back := f.Amount - left
-	if back <= 0 {
-		return nil
+// merchant's, or the platform's if that bears the transfer. After a final report it is not
+// looked up any more.
+func giveBack(l *store.Loaded, c *store.Changes, f store.FoundTransfer, left money.Cents, final bool) error {
+	back, followed := f.Amount-left, !f.NextAt.IsZero()
+	if final {
+		f.NextAt = time.Time{}
 	}
-	e := ledger.ReturnFound(f.Processor, l.Balances(f.Merchant)[ledger.Owed], back)
-	if f.WrittenOff {
-		e = ledger.RecoverPayout(f.Processor, back)
+	if back > 0 {
+		e := ledger.ReturnFound(f.Processor, l.Balances(f.Merchant)[ledger.Owed], back)
+		if f.WrittenOff {
+			e = ledger.RecoverPayout(f.Processor, back)
+		}
+		if err := c.Post(f.Merchant, f.ID, e); err != nil {
+			return err
+		}
+		f.Amount = left
 	}
-	if err := c.Post(f.Merchant, f.ID, e); err != nil {
-		return err
+	if back > 0 || final && followed {
+		c.SetFoundTransfer(f)
 	}
-	f.Amount = left
-	c.SetFoundTransfer(f)
 	return nil
 }

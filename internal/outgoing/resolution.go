@@ -120,7 +120,7 @@ func (v *resolution) returned(l *store.Loaded, c *store.Changes, p *payment.Payo
 		return nil
 	}
 	if f, ok := l.FoundTransfer(p.Merchant, p.ExternalID); ok && p.Step == payment.StepPaidLate {
-		return giveBack(l, c, f, p.Amount-returned) // no event: its status is final
+		return giveBack(l, c, f, p.Amount-returned, true) // no event: its status is final
 	}
 	back := returned - p.ReturnedAmount
 	if back <= 0 {

@@ -58,6 +58,29 @@ func TestReturnOfAPayoutPaidLate(t *testing.T) {
 	}
 }
 
+// The transfer may have come back before the operator decided: that is looked up then.
+func TestReturnBeforeTheDecisionAboutALatePayout(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		p, _ := d.paidAfterRelease(60_00)
+		d.Bank.Return(p.ExternalID, 60_00)
+		d.ReadFeeds()
+		d.Notify("returned", p.ExternalID)
+		d.Apply()
+		for range 12 { // no notice of the change is given up
+			d.Jump(3 * time.Hour)
+			d.Apply()
+		}
+		v := d.only(store.CaseContradiction)
+		d.resolve(request(&v, store.ResolvedPaid))
+		d.wantBorne(coretest.Opening-60_00, 0, 0)
+		d.LookUp()
+		d.wantBorne(coretest.Opening, 0, 0)
+		d.WantCases()
+		d.WantProven()
+	})
+}
+
 // returned lets the receiver's bank return cents in all, and reports that twice.
 func returned(d *desk, p payment.Payout, total money.Cents, report func(*desk, payment.Payout)) {
 	d.T.Helper()
