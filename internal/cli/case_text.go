@@ -42,6 +42,7 @@ var caseTexts = map[casePair]string{
 	{store.CaseContradiction, store.ReasonUnconfirmedChange}: "Processor {processor} lists a later change of {externalId}, but does not confirm it." + compareStatement,
 
 	{store.CaseNotice, store.ReasonInvalidPayment}:     "Processor {processor} lists a payment of {externalId} without an id or an amount." + compareStatement,
+	{store.CaseNotice, store.ReasonOrderDamaged}:       "Processor {processor} lists a payment of {externalId}, and the row of that order cannot be opened or processed: the payment is not booked. Repair the row, then apply the payment again.",
 	{store.CaseNotice, store.ReasonUnknownTransfer}:    "Notice {notice} of {processor} is for a transfer that this gateway did not request: {externalId}.",
 	{store.CaseNotice, store.ReasonUnsupportedSubject}: "Notice {notice} of {processor} is about a refund ({externalId}), which the gateway does not make. Compare the processor's statement with its clearing account.",
 	{store.CaseNotice, store.ReasonUnreadable}:         "Notice {notice} of {processor} cannot be read.",

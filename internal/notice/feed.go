@@ -3,7 +3,6 @@ package notice
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
-	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -234,8 +232,7 @@ func (s *Service) readPage(ctx context.Context, f store.Feed, proc processor.Pro
 func (s *Service) book(ctx context.Context, account string, proc processor.Processor, fact *processor.Fact) error {
 	switch {
 	case fact.Payment != nil:
-		charger, _ := proc.(processor.Charger)
-		return s.bookPayment(ctx, account, charger, *fact.Payment)
+		return s.bookPayment(ctx, account, proc, *fact.Payment)
 	case fact.Change != nil:
 		return s.bookChange(ctx, account, *fact.Change)
 	case fact.Transfer != nil:
@@ -311,35 +308,4 @@ func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	c.SetFeed(f)
 	return nil
-}
-
-// bookPayment books a listed payment with everything that its charge reports: other
-// notices of the charge may be lost too.
-func (s *Service) bookPayment(ctx context.Context, name string, charger processor.Charger, p processor.Payment) error {
-	known, err := s.Store.HasReceipt(ctx, name, p.ID)
-	if err != nil || known {
-		return err
-	}
-	alone := processor.ChargeReport{Lookup: processor.Found, Payments: []processor.Payment{p}}
-	report := alone
-	if charger != nil {
-		limited, cancel := s.Env.Clock.WithTimeout(ctx, queryTimeout)
-		queried := charger.QueryCharge(limited, p.ExternalID)
-		cancel()
-		if queried.Lookup == processor.Found {
-			listed := slices.ContainsFunc(queried.Payments, func(q processor.Payment) bool { return q.ID == p.ID })
-			if report = queried; !listed { // the list is sufficient proof
-				report.Payments = append(report.Payments, p)
-			}
-		}
-	}
-	err = s.Payins.Receive(ctx, name, p.ExternalID, report, nil)
-	if errors.Is(err, payin.ErrInvalidPayment) { // the invalid one may be another payment of its charge
-		err = s.Payins.Receive(ctx, name, p.ExternalID, alone, nil)
-	}
-	if errors.Is(err, payin.ErrInvalidPayment) || err != nil && payin.Lasting(err) && ctx.Err() == nil { // it must not stop the payments after it
-		s.Log.ErrorContext(ctx, "payment cannot be booked", "processor", name, "externalId", p.ExternalID, "cause", err)
-		err = s.Payins.ReportInvalidPayment(ctx, name, p.ExternalID)
-	}
-	return err
 }

@@ -103,7 +103,7 @@ var rules = []rule{
 
 	{
 		kind: store.CaseNotice, Option: retry, effect: retryNotice,
-		reasons: []store.CaseReason{store.ReasonUnknownTransfer, store.ReasonUnreadable, store.ReasonNotConfirmed},
+		reasons: []store.CaseReason{store.ReasonUnknownTransfer, store.ReasonUnreadable, store.ReasonNotConfirmed, store.ReasonOrderDamaged},
 	},
 	{kind: store.CaseNotice, Option: dismiss},
 	{kind: store.CaseDispute, Option: dismiss},

@@ -64,6 +64,7 @@ const (
 	// Of CaseNotice.
 	ReasonInvalidPayment     CaseReason = "invalid_payment"     // externalId
 	ReasonUnknownTransfer    CaseReason = "unknown_transfer"    // externalId
+	ReasonOrderDamaged       CaseReason = "order_damaged"       // externalId: of a listed payment
 	ReasonUnsupportedSubject CaseReason = "unsupported_subject" // externalId: about a refund, which the gateway does not make
 	ReasonUnreadable         CaseReason = "unreadable"
 	ReasonNotConfirmed       CaseReason = "not_confirmed" // in any attempt
