@@ -23,6 +23,7 @@ var caseTexts = map[casePair]string{
 	{store.CaseDispute, ""}:                           "The processor reports a dispute of an order in status {status}." + compareStatement,
 	{store.CaseDispute, store.ReasonMoreThanReceived}: "The processor reports a dispute of {reported} cents, more than is left of what was received for the order. Only the rest was set aside: compare the processor's statement.",
 	{store.CasePayoutFound, ""}:                       "The processor {processor} lists transfer {externalId}, and no payout has it: a restored backup lacks it. Its money was taken from the merchant's balance. Ask the merchant to send the same payout request again: the payout then gets this transfer.",
+	{store.CaseAccountFrozen, ""}:                     "After a restored backup, the payouts of account {processor} waited until a person had compared its transfers.",
 	{store.CaseDamaged, ""}:                           "A row of the table {table} cannot be opened or processed. It is skipped, and its money stays where it is. Check the retired master keys and run porteira verify.",
 	{store.CaseWebhook, ""}:                           "All attempts to deliver event {event} failed. Fix the receiver, then redeliver the event.",
 

@@ -74,14 +74,15 @@ func TestCaseTexts(t *testing.T) {
 	}
 }
 
-// Each resolution of each kind has a text, and each text a resolution.
+// Each resolution of each kind has a text, and each text a resolution. A kind that is closed
+// when it is opened has none.
 func TestResolutionTexts(t *testing.T) {
 	t.Parallel()
 	used := map[resolutionOf]bool{}
 	for pair := range caseTexts {
 		v := store.Case{Kind: pair.kind, Params: pair.reason.With(nil)}
 		options := review.Possible(&v)
-		if len(options) == 0 {
+		if (len(options) == 0) != (pair.kind == store.CaseAccountFrozen) {
 			t.Errorf("%v has no resolution", pair)
 		}
 		for _, o := range options {

@@ -32,6 +32,7 @@ const (
 	CaseWebhook          CaseKind = "webhook_exhausted"   // subject: order; event
 	CaseDamaged          CaseKind = "damaged"             // subject: order; table: whose row cannot be opened or processed
 	CasePayoutFound      CaseKind = "payout_found"        // subject: found transfer; amount: that left; processor, externalId
+	CaseAccountFrozen    CaseKind = "account_frozen"      // processor: whose payouts waited after a restore; closed when it is opened
 )
 
 // CaseReason is why a case of its kind was opened. Each belongs to one kind.
@@ -122,11 +123,12 @@ const (
 	ResolvedWriteOff Resolution = "write-off" // at the expense, or in favor, of the platform
 	ResolvedRetry    Resolution = "retry"     // the row is processed again
 	ResolvedDismiss  Resolution = "dismiss"   // nothing is to be done
+	ResolvedCompared Resolution = "compared"  // the processor's transfers were compared: payouts continue
 )
 
 // OperatorResolutions are the resolutions of operators.
 var OperatorResolutions = []Resolution{
-	ResolvedApply, ResolvedPaid, ResolvedRelease, ResolvedResend, ResolvedWriteOff, ResolvedRetry, ResolvedDismiss,
+	ResolvedApply, ResolvedPaid, ResolvedRelease, ResolvedResend, ResolvedWriteOff, ResolvedRetry, ResolvedDismiss, ResolvedCompared,
 }
 
 var caseTable = newTable("cases", []string{"id"},
