@@ -38,7 +38,8 @@ const (
 	UnidentifiedKept    Kind = "unidentified_kept"     // unidentified money was written off
 	PayoutPaidLate      Kind = "payout_paid_late"      // left after its hold was released; the merchant bears it
 	PayoutWrittenOff    Kind = "payout_written_off"    // the same; the platform bears it
-	PayoutRecovered     Kind = "payout_recovered"      // came back; the platform had borne it
+	FoundWrittenOff     Kind = "found_written_off"     // a found transfer that the platform bears, not the merchant
+	PayoutRecovered     Kind = "payout_recovered"      // the platform does not bear a transfer any more
 )
 
 // Recipe describes one kind for people: the docs print it.
@@ -79,7 +80,8 @@ var Recipes = []Recipe{
 	{UnidentifiedKept, "unidentified → written_off", "an operator wrote unidentified money off: the platform keeps it"},
 	{PayoutPaidLate, "available (then owed) → clearing", "a payout left after its hold was released: the merchant bears it; a shortfall becomes debt"},
 	{PayoutWrittenOff, "written_off → clearing", "the same, and an operator decided that the platform bears it"},
-	{PayoutRecovered, "clearing → written_off", "a transfer that the platform bears failed or was returned, or a part of it"},
+	{FoundWrittenOff, "written_off → owed, then available", "an operator decided that the platform bears a found transfer"},
+	{PayoutRecovered, "clearing → written_off", "a transfer that the platform bore, or a part of it, failed or was returned, or its payout was requested again"},
 }
 
 // Known reports whether k is one of the recipes.
@@ -242,7 +244,14 @@ func WriteOffPayout(processor string, amount money.Cents) Entry {
 	return Move(PayoutWrittenOff, WrittenOff, Clearing(processor), amount)
 }
 
-// RecoverPayout books the amount of a transfer that the platform bears and that came back.
+// WriteOffFound gives a merchant the amount of a found transfer that the platform bears; debt
+// (owed, zero or below) is repaid first.
+func WriteOffFound(owed, amount money.Cents) Entry {
+	return repaid(FoundWrittenOff, WrittenOff, owed, amount)
+}
+
+// RecoverPayout books the amount of a transfer that the platform bore and that came back, or
+// that the merchant bears after all.
 func RecoverPayout(processor string, amount money.Cents) Entry {
 	return Move(PayoutRecovered, Clearing(processor), WrittenOff, amount)
 }

@@ -246,7 +246,7 @@ func TestEveryOrderRecipeIsBooked(t *testing.T) {
 		ledger.Funded: true, ledger.OwedRepaid: true, ledger.ReceivedUnidentified: true, // of no order
 		ledger.UnappliedReleased: true, ledger.UnappliedWrittenOff: true, ledger.PayoutPaidLate: true, ledger.PayoutWrittenOff: true, ledger.PayoutRecovered: true, // of a case
 		ledger.UnidentifiedMoved: true, ledger.UnidentifiedArrived: true, ledger.UnidentifiedKept: true,
-		ledger.PayoutFound: true, ledger.PayoutAdopted: true, ledger.FoundReturned: true, // of a transfer that a restored backup lacks
+		ledger.PayoutFound: true, ledger.PayoutAdopted: true, ledger.FoundReturned: true, ledger.FoundWrittenOff: true, // of a transfer that a restored backup lacks
 		ledger.ReceivedPending: true, ledger.Settled: true, // if the merchant's money settles later
 	}
 	for _, cell := range payment.PayinTable {

@@ -107,7 +107,8 @@ var rules = []rule{
 	},
 	{kind: store.CaseNotice, Option: dismiss},
 	{kind: store.CaseDispute, Option: dismiss},
-	{kind: store.CasePayoutFound, Option: Option{How: store.ResolvedDismiss, Persons: 1, Evidence: true}},
+	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedAdopt)}, // its money is taken already
+	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedWriteOff), needs: needsFound, check: checkFound, effect: writeOffFound},
 	{kind: store.CaseCharge, Option: dismiss},
 	{kind: store.CaseChargeOpen, Option: dismiss, needs: needsCharge, effect: endCancels},
 	{

@@ -120,6 +120,7 @@ const (
 	ResolvedPaid     Resolution = "paid"      // the payout was paid
 	ResolvedRelease  Resolution = "release"   // the payout was not paid
 	ResolvedResend   Resolution = "resend"    // the payout is sent again
+	ResolvedAdopt    Resolution = "adopt"     // the found transfer is the merchant's
 	ResolvedWriteOff Resolution = "write-off" // at the expense, or in favor, of the platform
 	ResolvedRetry    Resolution = "retry"     // the row is processed again
 	ResolvedDismiss  Resolution = "dismiss"   // nothing is to be done
@@ -128,7 +129,7 @@ const (
 
 // OperatorResolutions are the resolutions of operators.
 var OperatorResolutions = []Resolution{
-	ResolvedApply, ResolvedPaid, ResolvedRelease, ResolvedResend, ResolvedWriteOff, ResolvedRetry, ResolvedDismiss, ResolvedCompared,
+	ResolvedApply, ResolvedPaid, ResolvedRelease, ResolvedResend, ResolvedAdopt, ResolvedWriteOff, ResolvedRetry, ResolvedDismiss, ResolvedCompared,
 }
 
 var caseTable = newTable("cases", []string{"id"},
