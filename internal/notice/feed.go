@@ -170,7 +170,7 @@ func (v *endFeed) clears(l *store.Loaded, f *store.Feed) bool {
 	h := l.History()
 	beyond := h.RestoredAt.Add(v.quiet)
 	return h.Number > 0 && f.FeedKey == store.Transfers(f.Account) && f.Rewound == h.Number && f.Cleared != h.Number &&
-		!v.page.More && !v.page.Through.Before(beyond) && !v.began.Before(beyond)
+		!v.parked && !v.page.More && !v.page.Through.Before(beyond) && !v.began.Before(beyond)
 }
 
 // clearEvery is the longest wait between reads while payouts wait for the list.
@@ -196,6 +196,9 @@ func (s *Service) readFeed(ctx context.Context, f store.Feed) (entries int) {
 		}
 		op.quiet, op.wait = proc.Profile().Transfer.QuietPeriod, cmp.Or(feeder.Feeds()[processor.Feed(f.Feed)].Every, feedEvery)
 		v.Page, v.err = s.readPage(ctx, f, proc, feeder)
+		if v.err == nil && f.Cleared != s.Queue.node.History() && f.FeedKey == store.Transfers(f.Account) {
+			op.parked, v.err = s.hasUnreadable(ctx, f.FeedKey)
+		}
 		return v
 	}, func(cause error) answeredPage { return answeredPage{err: cause} })
 	if op.page = page.Page; page.err != nil {
@@ -221,7 +224,7 @@ func (s *Service) readPage(ctx context.Context, f store.Feed, proc processor.Pro
 		return page, err
 	}
 	for i := range page.Facts {
-		if err := s.book(ctx, f.Account, proc, &page.Facts[i]); err != nil {
+		if err := s.book(ctx, &f, proc, &page.Facts[i]); err != nil {
 			return page, err
 		}
 	}
@@ -229,14 +232,17 @@ func (s *Service) readPage(ctx context.Context, f store.Feed, proc processor.Pro
 }
 
 // book books one entry of a feed, if it is not booked yet.
-func (s *Service) book(ctx context.Context, account string, proc processor.Processor, fact *processor.Fact) error {
+func (s *Service) book(ctx context.Context, f *store.Feed, proc processor.Processor, fact *processor.Fact) error {
+	account := f.Account
 	switch {
 	case fact.Payment != nil:
 		return s.bookPayment(ctx, account, proc, *fact.Payment)
 	case fact.Change != nil:
 		return s.bookChange(ctx, account, *fact.Change)
 	case fact.Transfer != nil:
-		return s.bookTransfer(ctx, account, fact.Transfer)
+		return s.bookTransfer(ctx, f, fact.Transfer)
+	case fact.Unreadable != nil:
+		return s.park(ctx, f, fact.Unreadable)
 	default:
 		return nil
 	}
@@ -260,6 +266,7 @@ type endFeed struct {
 	wait    time.Duration // until the next read
 	began   time.Time     // before the page was read
 	quiet   time.Duration // the processor's quiet period
+	parked  bool          // an entry that may be a transfer of ours is not booked
 
 	again bool // the next page has entries
 }

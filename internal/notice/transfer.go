@@ -18,11 +18,11 @@ import (
 // bookTransfer books a listed transfer that has the external id of a merchant and no
 // payout: it left in a past that a restored backup lacks. One that failed, or was
 // returned, moved no money.
-func (s *Service) bookTransfer(ctx context.Context, account string, t *processor.ListedTransfer) error {
-	if t.State == processor.TransferFailed || t.Amount > money.Max || t.Returned < 0 || t.Returned > t.Amount {
+func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *processor.ListedTransfer) error {
+	if t.State == processor.TransferFailed {
 		return nil
 	}
-	left := t.Amount - t.Returned
+	account, left := feed.Account, t.Amount-t.Returned
 	merchant, err := s.Store.MerchantOf(ctx, t.ExternalID)
 	if err != nil {
 		return store.Problem(err)
@@ -31,9 +31,11 @@ func (s *Service) bookTransfer(ctx context.Context, account string, t *processor
 		return nil // of another program that uses the account
 	}
 	known, unsent, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID)
-	switch {
+	switch invalid := t.Amount <= 0 || t.Amount > money.Max || t.Returned < 0 || t.Returned > t.Amount; {
 	case err != nil:
 		return store.Problem(err)
+	case invalid && (unsent || !known):
+		return s.park(ctx, feed, &processor.Unreadable{ID: t.ExternalID, ExternalID: t.ExternalID, Cause: "invalid amount"})
 	case unsent:
 		return s.bookUnsent(ctx, account, t)
 	case known || left == 0:

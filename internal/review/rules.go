@@ -106,6 +106,8 @@ var rules = []rule{
 		reasons: []store.CaseReason{store.ReasonUnknownTransfer, store.ReasonUnreadable, store.ReasonNotConfirmed, store.ReasonOrderDamaged},
 	},
 	{kind: store.CaseNotice, Option: dismiss},
+	{kind: store.CaseFeedEntry, Option: retry, needs: needsFeed, check: checkFeed, effect: readAgain},
+	{kind: store.CaseFeedEntry, Option: Option{How: store.ResolvedDismiss, Persons: 1, Evidence: true}},
 	{kind: store.CaseDispute, Option: dismiss},
 	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedAdopt)}, // its money is taken already
 	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedWriteOff), needs: needsFound, check: checkFound, effect: writeOffFound},

@@ -32,6 +32,7 @@ const (
 	CaseWebhook          CaseKind = "webhook_exhausted"   // subject: order; event
 	CaseDamaged          CaseKind = "damaged"             // subject: order; table: whose row cannot be opened or processed
 	CasePayoutFound      CaseKind = "payout_found"        // subject: found transfer; amount: that left; processor, externalId
+	CaseFeedEntry        CaseKind = "feed_entry"          // subject: of the entry alone; processor, feed, cursor, cause, externalId if it is known: an invalid entry
 	CaseAccountFrozen    CaseKind = "account_frozen"      // processor: whose payouts waited after a restore; closed when it is opened
 )
 
@@ -324,6 +325,22 @@ func (s *Store) FindCase(ctx context.Context, id payment.ID) (Case, error) {
 	v, err := scanCase(s.db.QueryRow(ctx, "SELECT "+caseTable.selected+` FROM merchants m
 		JOIN cases t ON t.merchant_id = m.id AND t.id = $1`, id[:]))
 	return v, s.db.ReadError("case", err)
+}
+
+// CasesAbout lists the cases of a kind about a subject, open and closed.
+func (s *Store) CasesAbout(ctx context.Context, merchant, subject payment.ID, kind CaseKind) ([]Case, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+caseTable.selected+` FROM cases t
+		WHERE t.merchant_id = $1 AND t.subject_id = $2 AND t.kind = $3`, merchant[:], subject[:], string(kind))
+	list, err := db.Collect(rows, err, scanCase)
+	return list, s.db.ReadError("cases", err)
+}
+
+// OpenCasesOf lists the open cases of a merchant, or of the platform, and of a kind.
+func (s *Store) OpenCasesOf(ctx context.Context, merchant payment.ID, kind CaseKind) ([]Case, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+caseTable.selected+` FROM cases t
+		WHERE t.merchant_id = $1 AND t.closed_at = 0 AND t.kind = $2`, merchant[:], string(kind))
+	list, err := db.Collect(rows, err, scanCase)
+	return list, s.db.ReadError("cases", err)
 }
 
 // HasOpenCase reports whether a case of a kind about a subject is open.

@@ -137,6 +137,10 @@ func (v *exercise) readWork() {
 	must(t, err)
 	_, err = s.FoundTransfersDue(ctx, v.far, 5)
 	must(t, err)
+	_, err = s.CasesAbout(ctx, v.merchants[0].ID, v.last.payins[0].Payin.ID, store.CaseOverpaid)
+	must(t, err)
+	_, err = s.OpenCasesOf(ctx, v.merchants[0].ID, store.CaseOverpaid)
+	must(t, err)
 	_, _, err = s.HasTransfer(ctx, v.merchants[0].ID, "x")
 	must(t, err)
 	for _, queue := range []store.PayoutQueue{store.ToSend, store.ToLookUp} {

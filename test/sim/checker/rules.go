@@ -166,6 +166,7 @@ var caseRules = map[string]caseRule{
 	"charge_not_canceled": {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
 	"dispute_unexpected":  {subject: Payin, params: []string{"status"}, resolutions: []string{"replaced"}},
 	"payout_found":        {subject: "found transfer", params: []string{"processor", "externalId"}, resolutions: []string{"requested"}},
+	"feed_entry":          {subject: "entry", params: []string{"processor", "feed", "cursor", "cause"}},
 	"account_frozen":      {params: []string{"processor"}},
 	"damaged":             {subject: "order", params: []string{"table"}, resolutions: []string{"retry"}},
 	"webhook_exhausted":   {subject: "order", params: []string{"event"}, resolutions: []string{"delivered", "disabled"}},
