@@ -15,6 +15,7 @@ import (
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -306,14 +307,24 @@ func (c *accountSuspend) Run(r *runner, root *commands) error {
 
 type accountResume struct {
 	Name     string `arg:"" help:"The account's name."`
-	Compared bool   `name:"transfers-compared" help:"After a restore: you have compared the processor's transfers with this gateway's payouts, and payouts continue."`
+	Compared bool   `name:"transfers-compared" help:"After a restore: you have compared the processor's transfers with this gateway's payouts, and payouts continue. Takes --reason and --evidence."`
+	As       string `aliases:"actor" help:"With --transfers-compared: who decides; your login name by default." placeholder:"NAME"`
+	Reason   string `help:"With --transfers-compared: why, for the record."                                      placeholder:"TEXT"`
+	Evidence string `help:"With --transfers-compared: what was compared, such as the processor's statement."     placeholder:"TEXT"`
 }
 
 // Run makes an account live again, or ends its wait after a restore.
 func (c *accountResume) Run(r *runner, root *commands) error {
+	if !c.Compared && c.As+c.Reason+c.Evidence != "" {
+		return configError{errors.New("--as, --reason and --evidence belong to --transfers-compared")}
+	}
 	if c.Compared {
 		return r.admin(&root.Account.settings, func(a *app.Admin) error {
-			v, err := a.Accounts.Compared(r.ctx, c.Name)
+			d, err := c.decision()
+			if err != nil {
+				return err
+			}
+			v, err := a.Accounts.Compared(r.ctx, c.Name, d)
 			if err != nil {
 				return err
 			}
@@ -330,6 +341,18 @@ func (c *accountResume) Run(r *runner, root *commands) error {
 		}
 		return errors.New(detail(err) + " Its payouts wait after a restore: once the transfers are compared, use --transfers-compared.")
 	})
+}
+
+// decision is that of the person who has compared the transfers.
+func (c *accountResume) decision() (store.Decision, error) {
+	actor := c.As
+	if actor == "" {
+		var err error
+		if actor, err = loginName(); err != nil {
+			return store.Decision{}, err
+		}
+	}
+	return review.Statement(actor, c.Reason, c.Evidence)
 }
 
 func setState(r *runner, root *commands, name string, to payment.AccountState, effect string) error {

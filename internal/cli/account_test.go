@@ -27,9 +27,13 @@ func TestFrozenAccount(t *testing.T) {
 		{"account resume sandbox", "porteira: The account is live already. Its payouts wait after a restore: once the transfers are compared, use --transfers-compared.", 1},
 		{"account suspend sandbox", " state suspended\n", 0},
 		{"account resume sandbox", " state frozen\n", 0},
-		{"account resume sandbox --transfers-compared", "Payouts of account sandbox continue within 2 seconds.", 0},
+		{"account resume sandbox --transfers-compared", "porteira: --reason: Required. --evidence: Required.", 1},
+		{"account resume sandbox --reason r", "belong to --transfers-compared", 2},
+		{"account resume sandbox --transfers-compared --as ana --reason compared --evidence statement", "Payouts of account sandbox continue within 2 seconds.", 0},
 		{"account show sandbox", " state live\n", 0},
-		{"account resume sandbox --transfers-compared", "porteira: The payouts of the account do not wait after a restore.", 1},
+		{"case list", "No open cases", 0},
+		{"verify", "decisions", 0},
+		{"account resume sandbox --transfers-compared --reason compared --evidence statement", "porteira: The payouts of the account do not wait after a restore.", 1},
 	} {
 		stdout, stderr := s.run(tt.code, strings.Fields(tt.args)...)
 		if got := regexp.MustCompile(` +`).ReplaceAllString(stdout+stderr, " "); !strings.Contains(got, tt.want) {

@@ -38,6 +38,8 @@ const (
 	UnidentifiedKept    Kind = "unidentified_kept"     // unidentified money was written off
 	PayoutPaidLate      Kind = "payout_paid_late"      // left after its hold was released; the merchant bears it
 	PayoutWrittenOff    Kind = "payout_written_off"    // the same; the platform bears it
+	FoundWrittenOff     Kind = "found_written_off"     // a found transfer that the platform bears, not the merchant
+	PayoutRecovered     Kind = "payout_recovered"      // the platform does not bear a transfer any more
 )
 
 // Recipe describes one kind for people: the docs print it.
@@ -61,7 +63,7 @@ var Recipes = []Recipe{
 	{PayoutReturned, "clearing → available", "the receiver's bank returned a payout, or a part of it"},
 	{PayoutFound, "available (then owed) → clearing", "the processor lists a transfer that a restored backup lacks; a shortfall becomes debt"},
 	{PayoutAdopted, "clearing → owed, then available", "the payout of a found transfer was requested again, and holds its money"},
-	{FoundReturned, "clearing → owed, then available", "a found transfer failed, or the receiver's bank returned it, or a part of it"},
+	{FoundReturned, "clearing → owed, then available", "a found transfer, or one that left after its payout's release, failed or was returned by the receiver's bank, or a part of it"},
 	{RefundHeld, "available → held", "a refund was accepted"},
 	{Refunded, "held → clearing", "the processor proved that the refund was paid"},
 	{RefundReleased, "held → available", "the refund was definitively not paid"},
@@ -78,6 +80,8 @@ var Recipes = []Recipe{
 	{UnidentifiedKept, "unidentified → written_off", "an operator wrote unidentified money off: the platform keeps it"},
 	{PayoutPaidLate, "available (then owed) → clearing", "a payout left after its hold was released: the merchant bears it; a shortfall becomes debt"},
 	{PayoutWrittenOff, "written_off → clearing", "the same, and an operator decided that the platform bears it"},
+	{FoundWrittenOff, "written_off → owed, then available", "an operator decided that the platform bears a found transfer"},
+	{PayoutRecovered, "clearing → written_off", "a transfer that the platform bore, or a part of it, failed or was returned, or its payout was requested again"},
 }
 
 // Known reports whether k is one of the recipes.
@@ -238,6 +242,18 @@ func PayPayoutLate(processor string, available, amount money.Cents) Entry {
 // WriteOffPayout is PayPayoutLate at the expense of the platform.
 func WriteOffPayout(processor string, amount money.Cents) Entry {
 	return Move(PayoutWrittenOff, WrittenOff, Clearing(processor), amount)
+}
+
+// WriteOffFound gives a merchant the amount of a found transfer that the platform bears; debt
+// (owed, zero or below) is repaid first.
+func WriteOffFound(owed, amount money.Cents) Entry {
+	return repaid(FoundWrittenOff, WrittenOff, owed, amount)
+}
+
+// RecoverPayout books the amount of a transfer that the platform bore and that came back, or
+// that the merchant bears after all.
+func RecoverPayout(processor string, amount money.Cents) Entry {
+	return Move(PayoutRecovered, Clearing(processor), WrittenOff, amount)
 }
 
 // RepayOwed repays as much debt (owed, zero or below) as available can; ok is

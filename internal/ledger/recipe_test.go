@@ -101,6 +101,9 @@ clearing -100, available 100               | payout_paid_late 60            | cl
 clearing -100, available 20, held 80       | payout_paid_late 60            | clearing -40, held 80, owed -40
 -                                          | payout_paid_late 60            | clearing 60, owed -60
 clearing -100, available 100               | payout_written_off 60          | clearing -40, available 100, written_off -60
+clearing -40, available 40                 | found_written_off 60           | clearing -40, available 100, written_off -60
+clearing -10, held 60, owed -50            | found_written_off 90           | clearing -10, available 40, held 60, written_off -90
+clearing -40, available 100, written_off -60 | payout_recovered 60          | clearing -100, available 100
 
 available 100, owed -30                    | owed_repaid                    | available 70
 available 30, owed -30                     | owed_repaid                    | -
@@ -242,6 +245,10 @@ func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledg
 		e = ledger.PayPayoutLate(bank, b[ledger.Available], amount)
 	case ledger.PayoutWrittenOff:
 		e = ledger.WriteOffPayout(bank, amount)
+	case ledger.FoundWrittenOff:
+		e = ledger.WriteOffFound(b[ledger.Owed], amount)
+	case ledger.PayoutRecovered:
+		e = ledger.RecoverPayout(bank, amount)
 	default:
 		panic("no such recipe: " + kind)
 	}

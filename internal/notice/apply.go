@@ -165,7 +165,7 @@ func errNotOpen(account string) error { return fmt.Errorf("notice: account %s is
 
 func (s *Service) followHints(ctx context.Context, n store.Notice) error {
 	if n.Source == store.FromFeed {
-		return s.applyChange(ctx, n)
+		return s.applyFact(ctx, n)
 	}
 	proc := s.Processors.Find(n.Processor)
 	notifier, ok := proc.(processor.Notifier)
@@ -291,7 +291,7 @@ const notApplied = "not_applied"
 func (s *Service) delay(ctx context.Context, n store.Notice) error {
 	switch tried := n.Attempts > len(applyAgainAfter); {
 	case tried && n.Source == store.FromFeed:
-		return s.giveUpChange(ctx, n)
+		return s.giveUpFact(ctx, n)
 	case tried:
 		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonNotConfirmed, "")
 	}

@@ -36,7 +36,7 @@ func (s *Service) bookChange(ctx context.Context, account string, c processor.Ch
 	if err == nil {
 		return nil
 	}
-	body, err := json.Marshal(&c)
+	body, err := json.Marshal(&processor.Fact{Change: &c})
 	if err != nil {
 		return err
 	}
@@ -64,18 +64,17 @@ func (s *Service) confirmChange(ctx context.Context, account string, c processor
 	return s.Writer.Do(ctx, &end{notice: *notice})
 }
 
-// applyChange applies the notice of a change that a feed listed.
-func (s *Service) applyChange(ctx context.Context, n store.Notice) error {
-	c, err := changeOf(&n)
-	if err != nil {
+// applyFact applies the notice of an entry that a feed listed.
+func (s *Service) applyFact(ctx context.Context, n store.Notice) error {
+	var fact processor.Fact
+	switch err := json.Unmarshal(n.Body, &fact); {
+	case err == nil && fact.Payment != nil:
+		return s.applyPayment(ctx, n, *fact.Payment)
+	case err == nil && fact.Change != nil:
+		return s.confirmChange(ctx, n.Processor, *fact.Change, &n)
+	default:
 		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonUnreadable, "")
 	}
-	return s.confirmChange(ctx, n.Processor, c, &n)
-}
-
-func changeOf(n *store.Notice) (c processor.Change, err error) {
-	err = json.Unmarshal(n.Body, &c)
-	return c, err
 }
 
 // isBooked reports whether a listed change is booked, and whether it concerns an
@@ -86,11 +85,11 @@ func (s *Service) isBooked(ctx context.Context, name string, c processor.Change)
 		return false, false, store.Problem(err)
 	}
 	if c.Subject == processor.SubjectTransfer {
-		p, _, err := s.Store.PayoutByExternalID(ctx, merchant, c.ExternalID)
+		known, err = s.isReturned(ctx, merchant, &c)
 		if errors.Is(err, store.ErrNotFound) {
 			return false, false, nil
 		}
-		return p.ReturnedAmount >= c.Returned, true, store.Problem(err)
+		return known, true, store.Problem(err)
 	}
 	order, _, err := s.Store.PayinByExternalID(ctx, merchant, c.ExternalID)
 	if errors.Is(err, store.ErrNotFound) || c.Dispute == nil {
@@ -108,13 +107,32 @@ func (s *Service) isBooked(ctx context.Context, name string, c processor.Change)
 	return state == string(c.Dispute.State) || c.Dispute.State == processor.DisputeOpen || state == string(processor.DisputeReversed), true, store.Problem(err)
 }
 
-// giveUpChange dead-letters the notice of a change that its processor lists but does not
-// confirm, with a case about its order.
-func (s *Service) giveUpChange(ctx context.Context, n store.Notice) error {
-	c, err := changeOf(&n)
-	if err != nil {
-		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonUnreadable, "")
+// isReturned reports whether what a change lists as returned is booked; ErrNotFound if no
+// payout has its id. Of a payout that left after its hold was released it is booked once an
+// operator has decided who bears that.
+func (s *Service) isReturned(ctx context.Context, merchant payment.ID, c *processor.Change) (bool, error) {
+	p, _, err := s.Store.PayoutByExternalID(ctx, merchant, c.ExternalID)
+	switch {
+	case err != nil:
+		return false, err
+	case p.Step == payment.StepPaidLate:
+		f, err := s.Store.FoundTransfer(ctx, merchant, c.ExternalID)
+		return p.Amount-f.Amount >= c.Returned, err
+	case p.Status == payment.PayoutFailed || p.Status == payment.PayoutCanceled:
+		return s.Store.HasOpenCase(ctx, merchant, p.ID, store.CaseContradiction)
+	default:
+		return p.ReturnedAmount >= c.Returned, nil
 	}
+}
+
+// giveUpFact dead-letters the notice of an entry that a feed listed: of a change that its
+// processor does not confirm with a case about its order.
+func (s *Service) giveUpFact(ctx context.Context, n store.Notice) error {
+	var fact processor.Fact
+	if err := json.Unmarshal(n.Body, &fact); err != nil || fact.Change == nil {
+		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonNotConfirmed, "")
+	}
+	c := fact.Change
 	merchant, err := s.Store.MerchantOf(ctx, c.ExternalID)
 	if err != nil {
 		return store.Problem(err)
@@ -126,13 +144,13 @@ func (s *Service) giveUpChange(ctx context.Context, n store.Notice) error {
 	if c.Subject == processor.SubjectTransfer {
 		p, _, err := s.Store.PayoutByExternalID(ctx, merchant, c.ExternalID)
 		if err != nil {
-			return s.giveUpDamaged(ctx, n, &c, merchant, err)
+			return s.giveUpDamaged(ctx, n, c, merchant, err)
 		}
 		v.Subject = p.ID
 	} else {
 		p, _, err := s.Store.PayinByExternalID(ctx, merchant, c.ExternalID)
 		if err != nil {
-			return s.giveUpDamaged(ctx, n, &c, merchant, err)
+			return s.giveUpDamaged(ctx, n, c, merchant, err)
 		}
 		v.Subject = p.ID
 	}

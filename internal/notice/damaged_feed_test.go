@@ -42,6 +42,10 @@ func TestFeedPassesADamagedPayin(t *testing.T) {
 			g.ReadFeeds()
 		}
 		g.WantPayin(good, payment.PayinPaid, 100_00, 1)
-		g.WantCases(store.CaseNotice)
+		g.Apply()
+		g.WantReason(store.CaseNotice, store.ReasonOrderDamaged)
+		g.ReadFeeds()
+		g.Apply()
+		g.WantCases(store.CaseNotice) // one
 	})
 }

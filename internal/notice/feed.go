@@ -3,7 +3,6 @@ package notice
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
-	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -172,7 +170,7 @@ func (v *endFeed) clears(l *store.Loaded, f *store.Feed) bool {
 	h := l.History()
 	beyond := h.RestoredAt.Add(v.quiet)
 	return h.Number > 0 && f.FeedKey == store.Transfers(f.Account) && f.Rewound == h.Number && f.Cleared != h.Number &&
-		!v.page.More && !v.page.Through.Before(beyond) && !v.began.Before(beyond)
+		!v.parked && !v.page.More && !v.page.Through.Before(beyond) && !v.began.Before(beyond)
 }
 
 // clearEvery is the longest wait between reads while payouts wait for the list.
@@ -198,6 +196,9 @@ func (s *Service) readFeed(ctx context.Context, f store.Feed) (entries int) {
 		}
 		op.quiet, op.wait = proc.Profile().Transfer.QuietPeriod, cmp.Or(feeder.Feeds()[processor.Feed(f.Feed)].Every, feedEvery)
 		v.Page, v.err = s.readPage(ctx, f, proc, feeder)
+		if v.err == nil && f.Cleared != s.Queue.node.History() && f.FeedKey == store.Transfers(f.Account) {
+			op.parked, v.err = s.hasUnreadable(ctx, f.FeedKey)
+		}
 		return v
 	}, func(cause error) answeredPage { return answeredPage{err: cause} })
 	if op.page = page.Page; page.err != nil {
@@ -223,7 +224,7 @@ func (s *Service) readPage(ctx context.Context, f store.Feed, proc processor.Pro
 		return page, err
 	}
 	for i := range page.Facts {
-		if err := s.book(ctx, f.Account, proc, &page.Facts[i]); err != nil {
+		if err := s.book(ctx, &f, proc, &page.Facts[i]); err != nil {
 			return page, err
 		}
 	}
@@ -231,15 +232,17 @@ func (s *Service) readPage(ctx context.Context, f store.Feed, proc processor.Pro
 }
 
 // book books one entry of a feed, if it is not booked yet.
-func (s *Service) book(ctx context.Context, account string, proc processor.Processor, fact *processor.Fact) error {
+func (s *Service) book(ctx context.Context, f *store.Feed, proc processor.Processor, fact *processor.Fact) error {
+	account := f.Account
 	switch {
 	case fact.Payment != nil:
-		charger, _ := proc.(processor.Charger)
-		return s.bookPayment(ctx, account, charger, *fact.Payment)
+		return s.bookPayment(ctx, account, proc, *fact.Payment)
 	case fact.Change != nil:
 		return s.bookChange(ctx, account, *fact.Change)
 	case fact.Transfer != nil:
-		return s.bookTransfer(ctx, account, fact.Transfer)
+		return s.bookTransfer(ctx, f, fact.Transfer)
+	case fact.Unreadable != nil:
+		return s.park(ctx, f, fact.Unreadable)
 	default:
 		return nil
 	}
@@ -263,6 +266,7 @@ type endFeed struct {
 	wait    time.Duration // until the next read
 	began   time.Time     // before the page was read
 	quiet   time.Duration // the processor's quiet period
+	parked  bool          // an entry that may be a transfer of ours is not booked
 
 	again bool // the next page has entries
 }
@@ -311,35 +315,4 @@ func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	c.SetFeed(f)
 	return nil
-}
-
-// bookPayment books a listed payment with everything that its charge reports: other
-// notices of the charge may be lost too.
-func (s *Service) bookPayment(ctx context.Context, name string, charger processor.Charger, p processor.Payment) error {
-	known, err := s.Store.HasReceipt(ctx, name, p.ID)
-	if err != nil || known {
-		return err
-	}
-	alone := processor.ChargeReport{Lookup: processor.Found, Payments: []processor.Payment{p}}
-	report := alone
-	if charger != nil {
-		limited, cancel := s.Env.Clock.WithTimeout(ctx, queryTimeout)
-		queried := charger.QueryCharge(limited, p.ExternalID)
-		cancel()
-		if queried.Lookup == processor.Found {
-			listed := slices.ContainsFunc(queried.Payments, func(q processor.Payment) bool { return q.ID == p.ID })
-			if report = queried; !listed { // the list is sufficient proof
-				report.Payments = append(report.Payments, p)
-			}
-		}
-	}
-	err = s.Payins.Receive(ctx, name, p.ExternalID, report, nil)
-	if errors.Is(err, payin.ErrInvalidPayment) { // the invalid one may be another payment of its charge
-		err = s.Payins.Receive(ctx, name, p.ExternalID, alone, nil)
-	}
-	if errors.Is(err, payin.ErrInvalidPayment) || err != nil && payin.Lasting(err) && ctx.Err() == nil { // it must not stop the payments after it
-		s.Log.ErrorContext(ctx, "payment cannot be booked", "processor", name, "externalId", p.ExternalID, "cause", err)
-		err = s.Payins.ReportInvalidPayment(ctx, name, p.ExternalID)
-	}
-	return err
 }

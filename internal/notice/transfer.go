@@ -18,11 +18,11 @@ import (
 // bookTransfer books a listed transfer that has the external id of a merchant and no
 // payout: it left in a past that a restored backup lacks. One that failed, or was
 // returned, moved no money.
-func (s *Service) bookTransfer(ctx context.Context, account string, t *processor.ListedTransfer) error {
-	if t.State == processor.TransferFailed || t.Amount > money.Max || t.Returned < 0 || t.Returned > t.Amount {
+func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *processor.ListedTransfer) error {
+	if t.State == processor.TransferFailed {
 		return nil
 	}
-	left := t.Amount - t.Returned
+	account, left := feed.Account, t.Amount-t.Returned
 	merchant, err := s.Store.MerchantOf(ctx, t.ExternalID)
 	if err != nil {
 		return store.Problem(err)
@@ -31,9 +31,11 @@ func (s *Service) bookTransfer(ctx context.Context, account string, t *processor
 		return nil // of another program that uses the account
 	}
 	known, unsent, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID)
-	switch {
+	switch invalid := t.Amount <= 0 || t.Amount > money.Max || t.Returned < 0 || t.Returned > t.Amount; {
 	case err != nil:
 		return store.Problem(err)
+	case invalid && (unsent || !known):
+		return s.park(ctx, feed, &processor.Unreadable{ID: t.ExternalID, ExternalID: t.ExternalID, Cause: "invalid amount"})
 	case unsent:
 		return s.bookUnsent(ctx, account, t)
 	case known || left == 0:
@@ -45,7 +47,7 @@ func (s *Service) bookTransfer(ctx context.Context, account string, t *processor
 		}
 		return s.reportForeign(ctx, account, merchant, t)
 	}
-	op := &findTransfer{node: s.Queue.node.ID(), found: store.FoundTransfer{
+	op := &findTransfer{node: s.Queue.node.ID(), final: t.State == processor.TransferPaid, found: store.FoundTransfer{
 		Merchant: merchant, ExternalID: t.ExternalID, Processor: account, EndToEndID: t.EndToEndID, Amount: left,
 	}}
 	if err := s.Writer.Do(ctx, op); err != nil || !op.booked {
@@ -89,6 +91,7 @@ func (s *Service) bookUnsent(ctx context.Context, account string, t *processor.L
 type findTransfer struct {
 	node   payment.ID
 	found  store.FoundTransfer
+	final  bool // else it is looked up until it is
 	booked bool
 	began  store.Installation // with the new history, if one began
 }
@@ -113,7 +116,9 @@ func (v *findTransfer) Decide(l *store.Loaded, c *store.Changes) error {
 	if _, known := l.FoundTransfer(f.Merchant, f.ExternalID); known || l.HasPayout(f.Merchant, f.ExternalID) {
 		return nil
 	}
-	f.ID = c.NewID()
+	if f.ID = c.NewID(); !v.final {
+		f.NextAt = l.Now()
+	}
 	if err := c.Post(f.Merchant, f.ID, ledger.FindPayout(f.Processor, l.Balances(f.Merchant)[ledger.Available], f.Amount)); err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/porteira/porteira/internal/commit"
-	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -66,16 +65,10 @@ func (v *recordFound) Decide(l *store.Loaded, c *store.Changes) error {
 	if v.notice != nil {
 		c.FinishNotice(*v.notice)
 	}
-	back := f.Amount - v.left(f.Amount)
-	if back <= 0 || !f.AdoptedAt.IsZero() {
+	if !f.AdoptedAt.IsZero() {
 		return nil
 	}
-	if err := c.Post(f.Merchant, f.ID, ledger.ReturnFound(f.Processor, l.Balances(f.Merchant)[ledger.Owed], back)); err != nil {
-		return err
-	}
-	f.Amount -= back
-	c.SetFoundTransfer(f)
-	return nil
+	return giveBack(l, c, f, v.left(f.Amount), isFinal(v.report))
 }
 
 // left is the amount that has not come back, by the report; known is that of earlier reports.

@@ -247,6 +247,45 @@ func TestFoundTransferComesBack(t *testing.T) {
 	}
 }
 
+// A found transfer that was in work when it was listed is looked up until it is final: its
+// money is the merchant's again if it fails, also if no notice says so.
+func TestFoundTransferFailsLater(t *testing.T) {
+	for name, state := range map[string]processor.TransferState{"failed": processor.TransferFailed, "paid": processor.TransferPaid} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				payLost(g, "lost", 900_00)
+				lost := g.Bank.Transfers[g.Store.ExternalID(&g.Merchant, payment.OperationPayout, "lost")]
+				lost.State = processor.TransferProcessing
+				g.Clear()
+				work(g)
+				g.WantBalances(100_00, 0)
+				g.Bank.Mu.Lock()
+				lost.State = state
+				g.Bank.Mu.Unlock()
+				other := g.Second()
+				for range 3 {
+					g.Jump(24 * time.Hour)
+					other.Heartbeat()
+					g.LookUp()
+					other.LookUp()
+				}
+				if state == processor.TransferFailed {
+					g.WantBalances(coretest.Opening, 0)
+				} else {
+					g.WantBalances(100_00, 0)
+				}
+				asked := g.Bank.Queries
+				g.Jump(48 * time.Hour)
+				g.LookUp()
+				if g.Bank.Queries != asked {
+					t.Error("a final transfer is looked up again")
+				}
+				g.WantProven()
+			})
+		})
+	}
+}
+
 // Finding H4: a copy of the disk has its marker with it, so nothing shows that the database
 // is older than its processor's account. The first transfer that no payout has proves it:
 // payouts wait until the list is read, and a request that is repeated late adopts its

@@ -14,8 +14,8 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// LookUp is the step of the worker that queries processors about unknown payouts, and
-// about accepted ones whose result was not reported.
+// LookUp is the step of the worker that queries processors about unknown payouts, about
+// accepted ones whose result was not reported, and about found transfers.
 func (e *Executor) LookUp(ctx context.Context) (int, error) {
 	if !e.Node.Lease.Valid() {
 		return 0, nil
@@ -24,8 +24,8 @@ func (e *Executor) LookUp(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	did := 0
-	var errs []error
+	did, err := e.lookUpFound(ctx)
+	errs := []error{err}
 	for _, d := range worker.Order(&e.lookUpTurn, due, store.Due.At, store.CompareDue) {
 		transferrer, ok := e.Processors.Find(d.Processor).(processor.Transferrer)
 		pool := e.lookUps.Of(d.Processor, 0)
@@ -94,20 +94,26 @@ func (v *claimLookUps) Decide(l *store.Loaded, c *store.Changes) error {
 }
 
 func (e *Executor) lookUp(ctx context.Context, p payment.Payout, transferrer processor.Transferrer) {
+	report := e.query(ctx, p.Processor, p.ExternalID, transferrer)
+	e.Recorder.Record(ctx, "result of look-up", func(ctx context.Context) error { return e.RecordLookUp(ctx, p, report) })
+}
+
+// query queries an account about a transfer.
+func (e *Executor) query(ctx context.Context, account, externalID string, transferrer processor.Transferrer) processor.TransferReport {
 	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	report := worker.Call(func() processor.TransferReport {
-		return transferrer.QueryTransfer(limited, p.ExternalID)
+		return transferrer.QueryTransfer(limited, externalID)
 	}, func(cause error) processor.TransferReport {
 		return processor.TransferReport{Lookup: processor.LookupUnknown, Cause: cause}
 	})
-	e.lookUpBreakers.Record(p.Processor, !timedOut(limited, report.Lookup == processor.LookupUnknown))
+	e.lookUpBreakers.Record(account, !timedOut(limited, report.Lookup == processor.LookupUnknown))
 	cancel()
 	report = proved(report)
 	e.Env.Inject(env.AfterLookup)
 	if report.Lookup == processor.LookupUnknown {
-		e.Log.WarnContext(ctx, "payout could not be looked up", "processor", p.Processor, "externalId", p.ExternalID, "cause", report.Cause)
+		e.Log.WarnContext(ctx, "payout could not be looked up", "processor", account, "externalId", externalID, "cause", report.Cause)
 	}
-	e.Recorder.Record(ctx, "result of look-up", func(ctx context.Context) error { return e.RecordLookUp(ctx, p, report) })
+	return report
 }
 
 // RecordLookUp records a processor's answer about a payout that this process had
@@ -120,7 +126,7 @@ func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report pr
 	return e.record(ctx, &recordReport{
 		resolution: resolution{jitter: worker.NewJitter(e.Env.Random)},
 		merchant:   p.Merchant, id: p.ID, report: report, claimedBy: p.ClaimedBy, asked: p, profile: proc.Profile(), restoredAt: e.Node.RestoredAt(),
-		found: e.foundAs(p.ExternalID),
+		found: e.foundAs(&p),
 	})
 }
 
@@ -147,17 +153,17 @@ func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID s
 	}
 	return true, e.record(ctx, &recordReport{
 		resolution: resolution{jitter: worker.NewJitter(e.Env.Random)}, merchant: merchant, id: p.ID, report: report, notice: notice,
-		found: e.foundAs(externalID),
+		found: e.foundAs(&p),
 	})
 }
 
-// foundAs is the external id of a payout whose transfer may have been found after a restore;
-// "" if the database was never restored.
-func (e *Executor) foundAs(externalID string) string {
-	if e.Node.History() == 0 {
+// foundAs is the external id of a payout whose transfer may have been found after a restore,
+// or left after its hold was released; else "".
+func (e *Executor) foundAs(p *payment.Payout) string {
+	if e.Node.History() == 0 && p.Step != payment.StepPaidLate {
 		return ""
 	}
-	return externalID
+	return p.ExternalID
 }
 
 func (e *Executor) record(ctx context.Context, op *recordReport) error {

@@ -119,6 +119,9 @@ func (v *resolution) returned(l *store.Loaded, c *store.Changes, p *payment.Payo
 		v.contradict(c, p, store.ReasonReturnedTooMuch, store.Params{"reported": returned.String()})
 		return nil
 	}
+	if f, ok := l.FoundTransfer(p.Merchant, p.ExternalID); ok && p.Step == payment.StepPaidLate {
+		return giveBack(l, c, f, p.Amount-returned, true) // no event: its status is final
+	}
 	back := returned - p.ReturnedAmount
 	if back <= 0 {
 		return nil

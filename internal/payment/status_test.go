@@ -244,9 +244,9 @@ func TestEveryOrderRecipeIsBooked(t *testing.T) {
 	booked := map[ledger.Kind]bool{
 		ledger.PayoutHeld: true, ledger.RefundHeld: true, // creation
 		ledger.Funded: true, ledger.OwedRepaid: true, ledger.ReceivedUnidentified: true, // of no order
-		ledger.UnappliedReleased: true, ledger.UnappliedWrittenOff: true, ledger.PayoutPaidLate: true, ledger.PayoutWrittenOff: true, // of a case
+		ledger.UnappliedReleased: true, ledger.UnappliedWrittenOff: true, ledger.PayoutPaidLate: true, ledger.PayoutWrittenOff: true, ledger.PayoutRecovered: true, // of a case
 		ledger.UnidentifiedMoved: true, ledger.UnidentifiedArrived: true, ledger.UnidentifiedKept: true,
-		ledger.PayoutFound: true, ledger.PayoutAdopted: true, ledger.FoundReturned: true, // of a transfer that a restored backup lacks
+		ledger.PayoutFound: true, ledger.PayoutAdopted: true, ledger.FoundReturned: true, ledger.FoundWrittenOff: true, // of a transfer that a restored backup lacks
 		ledger.ReceivedPending: true, ledger.Settled: true, // if the merchant's money settles later
 	}
 	for _, cell := range payment.PayinTable {

@@ -148,7 +148,7 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	adopts = adopts && found.AdoptedAt.IsZero()
 	balances := l.Balances(in.Merchant)
 	available := balances[ledger.Available]
-	if adopts {
+	if adopts && !found.WrittenOff {
 		available += max(0, found.Amount+balances[ledger.Owed])
 	}
 	refuse := func(why error) error {
@@ -184,11 +184,16 @@ const stoppedRetryAfter = 5 * time.Minute
 // looked up, and completes with that transfer. It is PROCESSING from the beginning, so that
 // it cannot be canceled: its money has left.
 func (v *RequestOp) adopt(l *store.Loaded, c *store.Changes, found store.FoundTransfer) error {
-	if owed := l.Balances(found.Merchant)[ledger.Owed]; found.Amount > 0 { // else it came back
-		if err := c.Post(found.Merchant, found.ID, ledger.AdoptPayout(found.Processor, owed, found.Amount)); err != nil {
+	if found.Amount > 0 { // else it came back
+		e := ledger.AdoptPayout(found.Processor, l.Balances(found.Merchant)[ledger.Owed], found.Amount)
+		if found.WrittenOff { // the merchant has its money already
+			e = ledger.RecoverPayout(found.Processor, found.Amount)
+		}
+		if err := c.Post(found.Merchant, found.ID, e); err != nil {
 			return err
 		}
 	}
+	found.WrittenOff = false
 	c.AdoptFoundTransfer(found)
 	c.CloseCases(found.Merchant, found.ID, store.CasePayoutFound, store.ResolvedByRequest)
 	p := v.in.Payout

@@ -35,11 +35,20 @@ type ListedTransfer struct {
 	Returned   money.Cents // sent back by the receiver's bank
 }
 
+// Unreadable is an entry of a list that is invalid. The entries after it are booked; it gets a
+// case.
+type Unreadable struct {
+	ID         string // the same whenever the entry is listed, and of no other entry
+	ExternalID string // "" if it cannot be read either
+	Cause      string // without personal data
+}
+
 // Fact is an entry of a feed: exactly one of its fields is set.
 type Fact struct {
-	Payment  *Payment
-	Transfer *ListedTransfer
-	Change   *Change
+	Payment    *Payment
+	Transfer   *ListedTransfer
+	Change     *Change
+	Unreadable *Unreadable
 }
 
 // Page is a page of a feed, oldest first.

@@ -118,7 +118,7 @@ func (d *desk) paidAfterRelease(amount int64) (payment.Payout, store.Case) {
 	d.Send()
 	d.WantPayout(p, payment.PayoutFailed, payment.StepDone)
 	d.Bank.AnswerTransfer = nil
-	d.Notify("n", p.ExternalID)
+	d.Notify("n "+p.ID.String(), p.ExternalID)
 	d.Apply()
 	return p, d.only(store.CaseContradiction)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -114,26 +113,27 @@ func declareReturned(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	return outgoing.DeclareReturned(l, c, &p)
 }
 
+// findExternalID reads the external id of the payout.
+func findExternalID(ctx context.Context, s *Service, v *Resolve) error {
+	p, err := s.Store.Payout(ctx, v.opened.Merchant, v.opened.Subject)
+	v.externalID = p.ExternalID
+	return err
+}
+
+func needsLate(v *Resolve, n *store.Needs) {
+	needsPayout(v, n)
+	n.FoundTransfer(v.opened.Merchant, v.externalID)
+}
+
 // bookLate books a payout that left after its hold was released, at the expense of its
 // merchant.
 func bookLate(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
-	return v.late(c, p, ledger.PayPayoutLate(p.Processor, l.Balances(p.Merchant)[ledger.Available], p.Amount))
+	return outgoing.DeclarePaidLate(l, c, &p, false)
 }
 
 // writeOffLate is bookLate at the expense of the platform.
 func writeOffLate(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
-	return v.late(c, p, ledger.WriteOffPayout(p.Processor, p.Amount))
-}
-
-// late posts an entry of a payout that left late. The payout keeps its status, which is
-// final; its step makes later reports of the same payment change nothing.
-func (v *Resolve) late(c *store.Changes, p payment.Payout, e ledger.Entry) error {
-	if err := c.Post(p.Merchant, p.ID, e); err != nil {
-		return err
-	}
-	p.Step = payment.StepPaidLate
-	c.SetPayout(p)
-	return nil
+	return outgoing.DeclarePaidLate(l, c, &p, true)
 }

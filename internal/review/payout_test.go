@@ -147,6 +147,7 @@ func TestPaidAfterReleaseStopsPayouts(t *testing.T) {
 			payouts step:done→paid_late
 			cases closed_at:-→now resolution:→paid
 			+decisions resolved paid ana
+			+found_transfers 6000
 			+postings payout_paid_late available -6000
 			+postings payout_paid_late clearing:bank 6000`, "")
 		d.WantBalances(coretest.Opening-60_00, 0)

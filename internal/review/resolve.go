@@ -24,6 +24,7 @@ type Resolve struct {
 	links  transition.Links
 	event  int64 // number of the event whose deliveries are retried
 
+	externalID string    // of the payout, if the rule wants its transfer
 	restoredAt time.Time // when the database was last found to be an older copy
 }
 

@@ -101,6 +101,13 @@ func (s *Service) NewResolve(ctx context.Context, r Request) (*Resolve, error) {
 	return v, store.Problem(err)
 }
 
+// Statement is the decision of a person outside of a case: with its actor, reason and
+// evidence, all of them required. Errors: problem kind validation_failed.
+func Statement(actor, reason, evidence string) (store.Decision, error) {
+	v := Resolve{Request: Request{Actor: clean(actor), Reason: clean(reason), Evidence: clean(evidence)}}
+	return store.Decision{Actor: v.Actor, Reason: v.Reason, Evidence: v.Evidence}, invalid(v.texts(true))
+}
+
 // clean is a text without spaces around it, in one of several spellings of the same
 // characters: "ana" is one actor.
 func clean(text string) string { return strings.TrimSpace(norm.NFC.String(text)) }

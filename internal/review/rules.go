@@ -85,11 +85,11 @@ var rules = []rule{
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: dismiss, needs: needsPayout, check: checkKnown},
 	{
 		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: Option{How: store.ResolvedPaid, Persons: 1, Evidence: true},
-		needs: needsPayout, check: checkReleased, effect: bookLate,
+		prepare: findExternalID, needs: needsLate, check: checkReleased, effect: bookLate,
 	},
 	{
 		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: with(twoPersons, store.ResolvedWriteOff),
-		needs: needsPayout, check: checkReleased, effect: writeOffLate,
+		prepare: findExternalID, needs: needsLate, check: checkReleased, effect: writeOffLate,
 	},
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: with(twoPersons, store.ResolvedDismiss)},
 	{
@@ -103,11 +103,14 @@ var rules = []rule{
 
 	{
 		kind: store.CaseNotice, Option: retry, effect: retryNotice,
-		reasons: []store.CaseReason{store.ReasonUnknownTransfer, store.ReasonUnreadable, store.ReasonNotConfirmed},
+		reasons: []store.CaseReason{store.ReasonUnknownTransfer, store.ReasonUnreadable, store.ReasonNotConfirmed, store.ReasonOrderDamaged},
 	},
 	{kind: store.CaseNotice, Option: dismiss},
+	{kind: store.CaseFeedEntry, Option: retry, needs: needsFeed, check: checkFeed, effect: readAgain},
+	{kind: store.CaseFeedEntry, Option: Option{How: store.ResolvedDismiss, Persons: 1, Evidence: true}},
 	{kind: store.CaseDispute, Option: dismiss},
-	{kind: store.CasePayoutFound, Option: Option{How: store.ResolvedDismiss, Persons: 1, Evidence: true}},
+	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedAdopt)}, // its money is taken already
+	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedWriteOff), needs: needsFound, check: checkFound, effect: writeOffFound},
 	{kind: store.CaseCharge, Option: dismiss},
 	{kind: store.CaseChargeOpen, Option: dismiss, needs: needsCharge, effect: endCancels},
 	{

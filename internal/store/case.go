@@ -32,6 +32,8 @@ const (
 	CaseWebhook          CaseKind = "webhook_exhausted"   // subject: order; event
 	CaseDamaged          CaseKind = "damaged"             // subject: order; table: whose row cannot be opened or processed
 	CasePayoutFound      CaseKind = "payout_found"        // subject: found transfer; amount: that left; processor, externalId
+	CaseFeedEntry        CaseKind = "feed_entry"          // subject: of the entry alone; processor, feed, cursor, cause, externalId if it is known: an invalid entry
+	CaseAccountFrozen    CaseKind = "account_frozen"      // processor: whose payouts waited after a restore; closed when it is opened
 )
 
 // CaseReason is why a case of its kind was opened. Each belongs to one kind.
@@ -64,6 +66,7 @@ const (
 	// Of CaseNotice.
 	ReasonInvalidPayment     CaseReason = "invalid_payment"     // externalId
 	ReasonUnknownTransfer    CaseReason = "unknown_transfer"    // externalId
+	ReasonOrderDamaged       CaseReason = "order_damaged"       // externalId: of a listed payment
 	ReasonUnsupportedSubject CaseReason = "unsupported_subject" // externalId: about a refund, which the gateway does not make
 	ReasonUnreadable         CaseReason = "unreadable"
 	ReasonNotConfirmed       CaseReason = "not_confirmed" // in any attempt
@@ -118,14 +121,16 @@ const (
 	ResolvedPaid     Resolution = "paid"      // the payout was paid
 	ResolvedRelease  Resolution = "release"   // the payout was not paid
 	ResolvedResend   Resolution = "resend"    // the payout is sent again
+	ResolvedAdopt    Resolution = "adopt"     // the found transfer is the merchant's
 	ResolvedWriteOff Resolution = "write-off" // at the expense, or in favor, of the platform
 	ResolvedRetry    Resolution = "retry"     // the row is processed again
 	ResolvedDismiss  Resolution = "dismiss"   // nothing is to be done
+	ResolvedCompared Resolution = "compared"  // the processor's transfers were compared: payouts continue
 )
 
 // OperatorResolutions are the resolutions of operators.
 var OperatorResolutions = []Resolution{
-	ResolvedApply, ResolvedPaid, ResolvedRelease, ResolvedResend, ResolvedWriteOff, ResolvedRetry, ResolvedDismiss,
+	ResolvedApply, ResolvedPaid, ResolvedRelease, ResolvedResend, ResolvedAdopt, ResolvedWriteOff, ResolvedRetry, ResolvedDismiss, ResolvedCompared,
 }
 
 var caseTable = newTable("cases", []string{"id"},
@@ -320,6 +325,22 @@ func (s *Store) FindCase(ctx context.Context, id payment.ID) (Case, error) {
 	v, err := scanCase(s.db.QueryRow(ctx, "SELECT "+caseTable.selected+` FROM merchants m
 		JOIN cases t ON t.merchant_id = m.id AND t.id = $1`, id[:]))
 	return v, s.db.ReadError("case", err)
+}
+
+// CasesAbout lists the cases of a kind about a subject, open and closed.
+func (s *Store) CasesAbout(ctx context.Context, merchant, subject payment.ID, kind CaseKind) ([]Case, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+caseTable.selected+` FROM cases t
+		WHERE t.merchant_id = $1 AND t.subject_id = $2 AND t.kind = $3`, merchant[:], subject[:], string(kind))
+	list, err := db.Collect(rows, err, scanCase)
+	return list, s.db.ReadError("cases", err)
+}
+
+// OpenCasesOf lists the open cases of a merchant, or of the platform, and of a kind.
+func (s *Store) OpenCasesOf(ctx context.Context, merchant payment.ID, kind CaseKind) ([]Case, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+caseTable.selected+` FROM cases t
+		WHERE t.merchant_id = $1 AND t.closed_at = 0 AND t.kind = $2`, merchant[:], string(kind))
+	list, err := db.Collect(rows, err, scanCase)
+	return list, s.db.ReadError("cases", err)
 }
 
 // HasOpenCase reports whether a case of a kind about a subject is open.

@@ -9,8 +9,9 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// FoundTransfer is a transfer that a processor lists under an external id of a merchant,
-// and that no payout has, because a restored backup lacks it.
+// FoundTransfer is a transfer that left outside the life of a payout: a processor lists it
+// under an external id of a merchant, and no payout has it, because a restored backup lacks
+// it; or it left after its payout had failed or was canceled, and has the payout's id.
 type FoundTransfer struct {
 	Merchant   payment.ID
 	ID         payment.ID
@@ -18,7 +19,10 @@ type FoundTransfer struct {
 	Processor  string
 	EndToEndID string
 	Amount     cents     // that left and has not come back
+	WrittenOff bool      // the platform bears it, not the merchant
 	AdoptedAt  time.Time // when the merchant requested its payout again; zero if it did not
+	NextAt     time.Time // of the next look-up; zero once its outcome is final
+	Lookups    int
 	CreatedAt  time.Time
 }
 
@@ -29,7 +33,10 @@ var foundTable = newTable("found_transfers", []string{"merchant_id", "external_i
 	textColumn("processor", func(f *FoundTransfer) *string { return &f.Processor }),
 	textColumn("end_to_end_id", func(f *FoundTransfer) *string { return &f.EndToEndID }),
 	intColumn("amount", func(f *FoundTransfer) *cents { return &f.Amount }).as(mutable),
+	flagColumn("written_off", func(f *FoundTransfer) *bool { return &f.WrittenOff }).as(mutable),
 	timeColumn("adopted_at", func(f *FoundTransfer) *time.Time { return &f.AdoptedAt }).as(mutable),
+	timeColumn("next_at", func(f *FoundTransfer) *time.Time { return &f.NextAt }).as(mutable),
+	intColumn("lookups", func(f *FoundTransfer) *int { return &f.Lookups }).as(mutable),
 	timeColumn("created_at", func(f *FoundTransfer) *time.Time { return &f.CreatedAt }),
 )
 
@@ -101,7 +108,7 @@ func (c *Changes) AddFoundTransfer(f FoundTransfer) {
 
 // AdoptFoundTransfer marks a loaded found transfer as that of a payout.
 func (c *Changes) AdoptFoundTransfer(f FoundTransfer) {
-	f.AdoptedAt = c.l.now
+	f.AdoptedAt, f.NextAt = c.l.now, time.Time{} // its payout is looked up
 	c.SetFoundTransfer(f)
 }
 
@@ -132,6 +139,22 @@ func (c *Changes) saveFound(ctx context.Context, tx *db.Tx) error {
 		}
 		return err
 	})
+}
+
+// FoundTransfer reads the transfer that was found under an external id; else ErrNotFound.
+func (s *Store) FoundTransfer(ctx context.Context, merchant payment.ID, externalID string) (FoundTransfer, error) {
+	f, err := scanFound(s.db.QueryRow(ctx, "SELECT "+foundTable.selected+" FROM found_transfers t WHERE t.merchant_id = $1 AND t.external_id = $2",
+		merchant[:], externalID))
+	return f, s.db.ReadError("found transfer", err)
+}
+
+// FoundTransfersDue lists up to limit found transfers that are due to be looked up, longest
+// due first.
+func (s *Store) FoundTransfersDue(ctx context.Context, now time.Time, limit int) ([]FoundTransfer, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+foundTable.selected+` FROM found_transfers t
+		WHERE t.next_at > 0 AND t.next_at <= $1 ORDER BY t.next_at LIMIT $2`, micros(now), limit)
+	list, err := db.Collect(rows, err, scanFound)
+	return list, s.db.ReadError("found transfers", err)
 }
 
 // HasTransfer reports whether a payout has an external id, or its transfer was found. unsent

@@ -28,6 +28,7 @@ type Given struct {
 	Disputes     []Dispute
 	Cases        []Case     // also closed ones
 	Decided      []Decision // in their order; without numbers and hashes
+	Found        []FoundTransfer
 	Notices      []Notice
 	Deliveries   []Delivery // without their events
 	Attempts     []Attempt
@@ -85,6 +86,7 @@ func (g *Given) load(n *Needs) *Loaded {
 	g.loadDeliveries(l, n)
 	g.loadNotices(l, n)
 	g.loadDisputes(l, n)
+	g.loadFound(l, n)
 	l.cases = loadedCases{rows: map[Ref]Case{}, decisions: map[Ref][]Decision{}}
 	for _, ref := range n.cases {
 		for i := range g.Cases {
@@ -116,6 +118,20 @@ func (g *Given) loadDisputes(l *Loaded, n *Needs) {
 	l.addReceived(payins, slices.DeleteFunc(slices.Clone(g.Receipts), func(r payment.Receipt) bool {
 		return !slices.Contains(payins, Ref{r.Merchant, r.Payin})
 	}))
+}
+
+func (g *Given) loadFound(l *Loaded, n *Needs) {
+	l.found = loadedFound{map[ExternalRef]FoundTransfer{}, map[ExternalRef]bool{}}
+	for i := range g.Found {
+		if k := (ExternalRef{g.Found[i].Merchant, g.Found[i].ExternalID}); slices.Contains(n.found, k) {
+			l.found.rows[k] = g.Found[i]
+		}
+	}
+	for i := range g.Payouts {
+		if k := g.Payouts[i].external(); slices.Contains(n.found, k) {
+			l.found.taken[k] = true
+		}
+	}
 }
 
 // stopped reports whether a case stops the payouts of a merchant.
@@ -266,6 +282,8 @@ func (g *Given) after(c *Changes) Given {
 	v.Payouts = overlaid(g.Payouts, l.payouts.rows, func(p *NewPayout) Ref { return Ref{p.Payout.Merchant, p.Payout.ID} },
 		func(p *payoutRow) NewPayout { return NewPayout{Payout: p.Payout, Fingerprint: p.fingerprint} })
 	v.Disputes = overlaid(g.Disputes, l.disputes, func(d *Dispute) disputeKey { return d.key() }, func(d Dispute) Dispute { return d })
+	v.Found = overlaid(g.Found, l.found.rows, func(f *FoundTransfer) ExternalRef { return ExternalRef{f.Merchant, f.ExternalID} },
+		func(f FoundTransfer) FoundTransfer { return f })
 	v.Sends = slices.Clone(g.Sends)
 	for _, s := range c.sends {
 		same := func(v Send) bool { return v.Merchant == s.Merchant && v.Payout == s.Payout && v.Number == s.Number }

@@ -27,6 +27,8 @@ func (g *Given) Rows(table string) []map[string]any {
 		return rowsOf(disputeTable, g.Disputes)
 	case caseTable.name:
 		return rowsOf(caseTable, g.Cases)
+	case foundTable.name:
+		return rowsOf(foundTable, g.Found)
 	case noticeTable.name:
 		return rowsOf(noticeTable, g.Notices)
 	case deliveryTable.name:

@@ -267,6 +267,7 @@ func (tx *Tx) PullForward(ctx context.Context, latest, lateNotice time.Time) err
 		{"UPDATE payouts" + scheduled + "(next_at > $2 OR updated_at > $3) AND " + ToLookUp.sql(), latest},
 		{"UPDATE deliveries" + scheduled + "(next_at > $2 OR updated_at > $3)", latest},
 		{"UPDATE charges" + scheduled + "(next_at > $2 OR updated_at > $3)", latest},
+		{"UPDATE found_transfers" + scheduled + "(next_at > $2 OR created_at > $3)", latest},
 		{"UPDATE notices" + scheduled + "(next_at > $2 OR received_at > $3)", lateNotice},
 		{"UPDATE feeds" + scheduled + "(next_at > $2 OR updated_at > $3)", lateNotice},
 		{"UPDATE installation SET restored_at = $1 WHERE restored_at > $2 OR restored_at > $3", latest},

@@ -38,11 +38,12 @@ type Bank struct {
 	Down      bool                    // queries and feeds fail
 	FeedsDown map[processor.Feed]bool // these feeds fail
 
-	Now           func() time.Time // of the bank's clock
-	Unlisted      bool             // the bank does not list its transfers
-	OnRead        func()           // called in each read of a feed; may be nil
-	OnQueryCharge func()           // called in each query of a charge; may be nil
-	OnSend        func()           // called before the guard of a transfer; may be nil
+	Now           func() time.Time                 // of the bank's clock
+	Unreadable    map[string]*processor.Unreadable // transfers whose entries in the list are invalid, by external id
+	Unlisted      bool                             // the bank does not list its transfers
+	OnRead        func()                           // called in each read of a feed; may be nil
+	OnQueryCharge func()                           // called in each query of a charge; may be nil
+	OnSend        func()                           // called before the guard of a transfer; may be nil
 	// AnswerCharge, AnswerTransfer, AnswerQuery and AnswerCancel, if set, replace the bank's own answers.
 	AnswerCharge   func(b *Bank, r processor.ChargeRequest) processor.ChargeAnswer
 	AnswerTransfer func(b *Bank, r processor.TransferRequest) processor.TransferAnswer
@@ -278,6 +279,10 @@ func (b *Bank) listed(feed processor.Feed) (list []processor.Fact) {
 		}
 	case processor.FeedTransfers:
 		for _, v := range b.Sent {
+			if e := b.Unreadable[v.ExternalID]; e != nil {
+				list = append(list, processor.Fact{Unreadable: e})
+				continue
+			}
 			t := b.Transfers[v.ExternalID]
 			list = append(list, processor.Fact{Transfer: &processor.ListedTransfer{
 				ExternalID: v.ExternalID, EndToEndID: "E" + v.ExternalID[:31], State: t.State, Amount: t.Request.Amount, Returned: t.Returned,

@@ -2,11 +2,15 @@ package sandbox
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/processor"
@@ -72,11 +76,27 @@ func readPage[Body, Entry any](ctx context.Context, p *Processor, path string, q
 	for i := range entries {
 		f, ok := fact(&entries[i])
 		if !ok {
-			return processor.Page{}, errAnswerForm
+			f = unreadable(&entries[i])
 		}
 		page.Facts = append(page.Facts, f)
 	}
 	return page, nil
+}
+
+// unreadable is an invalid entry, which its contents identify.
+func unreadable[Entry any](entry *Entry) processor.Fact {
+	text, err := json.Marshal(entry)
+	if err != nil { // it was JSON
+		panic(err)
+	}
+	var of struct {
+		ExternalID string `json:"externalId"`
+	}
+	if json.Unmarshal(text, &of) != nil || !bankapi.IsExternalID(of.ExternalID) {
+		of.ExternalID = ""
+	}
+	sum := sha256.Sum256(text)
+	return processor.Fact{Unreadable: &processor.Unreadable{ID: hex.EncodeToString(sum[:]), ExternalID: of.ExternalID, Cause: "invalid values"}}
 }
 
 func paymentFact(v *bankapi.Payment) (processor.Fact, bool) {

@@ -393,9 +393,11 @@ CREATE TABLE feeds (
     PRIMARY KEY (account, feed)
 );
 
--- Transfers that a processor lists under an external id of a merchant, and that no payout
--- has: a restored backup lacks it. amount is what has not come back. adopted_at is when
--- the merchant repeated its request.
+-- Transfers that left outside the life of a payout: a processor lists one under an external
+-- id of a merchant, and no payout has it, because a restored backup lacks it; or the payout
+-- had failed or was canceled. amount is what has not come back; the platform bears it if
+-- written_off is 1. adopted_at is when the merchant repeated its request. next_at is when the
+-- transfer is looked up.
 CREATE TABLE found_transfers (
     merchant_id   BYTEA  NOT NULL,
     id            BYTEA  NOT NULL,
@@ -403,10 +405,14 @@ CREATE TABLE found_transfers (
     processor     TEXT   NOT NULL,
     end_to_end_id TEXT   NOT NULL,
     amount        BIGINT NOT NULL CHECK (amount >= 0),
+    written_off   BIGINT NOT NULL,
     adopted_at    BIGINT NOT NULL,
+    next_at       BIGINT NOT NULL,
+    lookups       BIGINT NOT NULL,
     created_at    BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, external_id)
 );
+CREATE INDEX found_transfers_next_at ON found_transfers (next_at) WHERE next_at > 0;
 
 -- Cases for manual review. params is a JSON object of what the kind calls for; no
 -- column holds prose. While a case with stops_payouts is open, no payout of its

@@ -140,6 +140,8 @@ var recipes = map[string][]leg{
 	"unidentified_kept":     {{"unidentified", -1, true}, {"written_off", 1, true}},
 	"payout_paid_late":      {{"available", -1, false}, {"owed", -1, false}, {"clearing", 1, true}},
 	"payout_written_off":    {{"written_off", -1, true}, {"clearing", 1, true}},
+	"found_written_off":     {{"written_off", -1, true}, {"owed", 1, false}, {"available", 1, false}},
+	"payout_recovered":      {{"clearing", -1, true}, {"written_off", 1, true}},
 }
 
 // webhookAttempts is after how many attempts a delivery is exhausted.
@@ -164,6 +166,8 @@ var caseRules = map[string]caseRule{
 	"charge_not_canceled": {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
 	"dispute_unexpected":  {subject: Payin, params: []string{"status"}, resolutions: []string{"replaced"}},
 	"payout_found":        {subject: "found transfer", params: []string{"processor", "externalId"}, resolutions: []string{"requested"}},
+	"feed_entry":          {subject: "entry", params: []string{"processor", "feed", "cursor", "cause"}},
+	"account_frozen":      {params: []string{"processor"}},
 	"damaged":             {subject: "order", params: []string{"table"}, resolutions: []string{"retry"}},
 	"webhook_exhausted":   {subject: "order", params: []string{"event"}, resolutions: []string{"delivered", "disabled"}},
 }
