@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
@@ -162,13 +163,14 @@ func (s *Service) Ensure(ctx context.Context, a store.Account) (store.Account, e
 }
 
 // SetState drains, suspends or resumes an account: to is draining, suspended or live. Every
-// process follows within 2 s. Errors: problem kinds not_found, invalid_state.
+// process follows within 2 s. One that is suspended here is not resumed by the gateway,
+// also if the gateway had suspended it before. Errors: problem kinds not_found, invalid_state.
 func (s *Service) SetState(ctx context.Context, id string, to payment.AccountState) (store.Account, error) {
 	return s.change(ctx, id, func(a *store.Account) error {
-		if a.State == to {
+		if a.State == to && !a.Refused() {
 			return problem.New(problem.InvalidState, "The account is "+string(to)+" already.")
 		}
-		a.State = to
+		a.State, a.SuspendedFrom = to, ""
 		return nil
 	})
 }
@@ -209,10 +211,22 @@ func (s *Service) Find(ctx context.Context, id string) (store.Account, error) {
 	return a, named(id, err)
 }
 
+// change changes an account for a person. Refused credentials are tried at once after a
+// change of the account; if a person changes its state, the case about them closes.
 func (s *Service) change(ctx context.Context, id string, how func(a *store.Account) error) (a store.Account, err error) {
 	err = s.Store.Transact(ctx, func(tx *store.Tx) (err error) {
-		a, err = tx.ChangeAccount(ctx, id, how)
-		return err
+		refused := false
+		a, err = tx.ChangeAccount(ctx, id, func(a *store.Account) error {
+			refused, a.CheckAt = a.Refused(), time.Time{}
+			return how(a)
+		})
+		if err != nil || !refused || a.Refused() {
+			return err
+		}
+		return tx.Apply(ctx, &store.Needs{}, func(_ *store.Loaded, c *store.Changes) error {
+			c.CloseCase(a.Merchant, refusalCase(&a), store.ResolvedByCommand)
+			return nil
+		})
 	})
 	return a, named(id, err)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
 )
 
 // setUp gives a gateway two accounts, at two banks.
@@ -203,6 +204,43 @@ func TestNoticesAreLeftToOthers(t *testing.T) {
 		g.Apply()
 		if got, err := g.Store.Payin(t.Context(), p.Merchant, p.ID); err != nil || got.Status != payment.PayinPaid {
 			t.Errorf("the pay-in is %s, %v", got.Status, err)
+		}
+	})
+}
+
+// An account whose secrets do not open affects no other, and opens once its row is repaired,
+// without a restart.
+func TestDamagedAccountIsRepaired(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		_, _, other := setUp(t, g)
+		var sealed []byte
+		write := func(value []byte) {
+			t.Helper()
+			g.Must(g.Store.Transact(t.Context(), func(tx *store.Tx) error {
+				return tx.ExecOne(t.Context(), "UPDATE accounts SET secrets = $1 WHERE id = 'second'", value)
+			}))
+		}
+		g.Must(g.Store.Transact(t.Context(), func(tx *store.Tx) error {
+			return tx.QueryRow(t.Context(), "SELECT secrets FROM accounts WHERE id = 'second'").Scan(&sealed)
+		}))
+		write([]byte("damaged"))
+		_, r := g.Accounts(coretest.Driver{Name: "test", Banks: map[string]processor.Processor{"one": g.Bank, "two": other}})
+		for range 3 {
+			follow(t, r)
+		}
+		if got := strings.Join(r.IDs(), " "); got != coretest.BankName {
+			t.Errorf("open accounts: %s", got)
+		}
+		if n := strings.Count(g.Log.String(), "account cannot be opened"); n != 1 {
+			t.Errorf("%d lines in the log", n)
+		}
+		p := g.Payout("of the healthy account", 10_00)
+		g.Send()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		write(sealed)
+		follow(t, r)
+		if got := strings.Join(r.IDs(), " "); got != coretest.BankName+" second" {
+			t.Errorf("open accounts after the repair: %s", got)
 		}
 	})
 }

@@ -98,8 +98,8 @@ func declare(a, want *store.Account) {
 	if secrets := merged(a.Secrets.Current, want.Secrets.Current); !maps.Equal(secrets, a.Secrets.Current) {
 		a.Secrets.Previous, a.Secrets.Current = a.Secrets.Current, secrets
 	}
-	if want.State != "" {
-		a.State = want.State
+	if want.State != "" && want.State != a.State {
+		a.State, a.SuspendedFrom = want.State, ""
 	}
 }
 

@@ -59,12 +59,16 @@ func (r *Registry) Follow(ctx context.Context) (int, error) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(versions)) {
 		last := r.get(id)
-		if last != nil && last.account.Version == versions[id] {
+		same := last != nil && last.account.Version == versions[id]
+		if same && last.account.Damaged == nil {
 			continue
 		}
 		a, err := r.Store.Account(ctx, id)
 		if err != nil {
 			return 0, err
+		}
+		if same && a.Damaged != nil {
+			continue // until its row is repaired, which does not change the version
 		}
 		r.put(ctx, last, a)
 	}
@@ -84,6 +88,9 @@ func (r *Registry) put(ctx context.Context, last *opened, a store.Account) {
 	switch {
 	case next.err != nil:
 		r.log.ErrorContext(ctx, "account cannot be opened: its work is left to other processes", "account", a.ID, "driver", a.Driver, "version", a.Version, "cause", next.err)
+	case a.Refused():
+		r.log.WarnContext(ctx, "account is suspended: its processor refuses the credentials; nothing is sent, and held money stays held, until they are accepted or replaced with porteira account rotate",
+			"account", a.ID, "since", a.SuspendedAt)
 	case a.State == payment.AccountSuspended:
 		r.log.WarnContext(ctx, "account is suspended: nothing is sent, and held money stays held until porteira account resume", "account", a.ID)
 	default:
@@ -134,6 +141,12 @@ func (r *Registry) Allows(id string, use payment.AccountUse) error {
 		return processor.NotAllowed(id, state, use)
 	}
 	return nil
+}
+
+// Refused implements [processor.Accounts].
+func (r *Registry) Refused(id string) bool {
+	v := r.get(id)
+	return v != nil && v.account.Refused()
 }
 
 // OpenTo implements [processor.Accounts].
@@ -191,10 +204,11 @@ func same(given, want string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1
 }
 
-// States counts the accounts by state, those that cannot be opened as "not_open", and
-// those whose payouts wait after a restore also as "frozen".
+// States counts the accounts by state, those that cannot be opened as "not_open", those
+// whose payouts wait after a restore also as "frozen", and those that are suspended because
+// their processors refuse the credentials also as "refused".
 func (r *Registry) States(frozen func(id string) bool) map[string]int {
-	counts := map[string]int{"not_open": 0, "frozen": 0}
+	counts := map[string]int{"not_open": 0, "frozen": 0, "refused": 0}
 	for _, state := range payment.AccountStates {
 		counts[string(state)] = 0
 	}
@@ -203,6 +217,9 @@ func (r *Registry) States(frozen func(id string) bool) map[string]int {
 	for id, v := range r.accounts {
 		if v.sends() && frozen(id) {
 			counts["frozen"]++
+		}
+		if v.account.Refused() {
+			counts["refused"]++
 		}
 		if v.err != nil {
 			counts["not_open"]++

@@ -135,3 +135,48 @@ func TestContractOfTheOwnBank(t *testing.T) {
 		}
 	})
 }
+
+// A running gateway suspends an account whose credentials its processor refuses, and resumes
+// it by itself; payouts wait meanwhile, and nothing fails.
+func TestGatewaySuspendsRefusedCredentials(t *testing.T) {
+	onBoth(t, func(t *testing.T, g *apptest.Installed) {
+		wantCases := func(want string) {
+			t.Helper()
+			apptest.Until(t, func() string {
+				list, err := g.Admin.Store.OpenCases(t.Context(), 10)
+				if err != nil {
+					return err.Error()
+				}
+				var kinds []string
+				for i := range list {
+					kinds = append(kinds, string(list[i].Kind))
+				}
+				if got := strings.Join(kinds, " "); got != want {
+					return fmt.Sprintf("open cases %q, want %q", got, want)
+				}
+				return ""
+			})
+		}
+		arm(g, "credentials", "refuse", 1_000_000)
+		sent := g.Must(201, "POST", "/payout", with(payoutOf, "{ref}", "sent")).Get("id")
+		wantCases("account_refused")
+		apptest.Until(t, func() string {
+			if got := g.Ask("POST", "/payout", with(payoutOf, "{ref}", "refused")); got.Status != 503 {
+				return got.Body
+			}
+			return ""
+		})
+		if got := get(t, g.Base+"/metrics"); !strings.Contains(got, `porteira_accounts{state="refused"} 1`) {
+			t.Error("the metric does not count the account")
+		}
+		if got := g.Must(200, "GET", "/payout/"+sent, "").Get("status"); got != "PROCESSING" && got != "PENDING" {
+			t.Errorf("the payout is %s", got)
+		}
+		g.Must(204, "DELETE", "/sandbox/faults", "")
+		g.Must(204, "POST", "/sandbox/clock", `{"advance":400}`) // beyond the longest wait
+		wantCases("")
+		await(g.Gateway, "/payout/"+sent, "COMPLETED")
+		transfersMade(g.Gateway, 1)
+		g.Verify(t)
+	})
+}

@@ -35,6 +35,7 @@ const (
 	WorkerAnalyze   = "analyze-tables"
 	WorkerAccounts  = "follow-accounts"
 	WorkerRegister  = "register-notices"
+	WorkerCheck     = "check-credentials"
 	WorkerClock     = "follow-clock"
 	WorkerPages     = "wake-pages"
 )
@@ -44,6 +45,8 @@ const (
 type AppSteps struct {
 	// Accounts opens accounts that are new or have changed.
 	Accounts worker.Step
+	// Check suspends accounts whose processors refuse the credentials, and resumes them.
+	Check worker.Step
 	// Register keeps the gateway registered for notices at banks of the sandbox.
 	Register worker.Step
 	// Clock applies the sandbox's clock offset, which another gateway may have moved.
@@ -71,6 +74,7 @@ var table = []struct {
 	{WorkerRemove, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.RemoveOld }},
 	{WorkerAnalyze, time.Second, 5 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return analyzeTables(o.Store, o.Log) }},
 	{WorkerAccounts, time.Second, time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Accounts }},
+	{WorkerCheck, time.Second, 5 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Check }},
 	{WorkerRegister, 30 * time.Second, 30 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Register }},
 	{WorkerClock, time.Second, time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Clock }},
 	{WorkerPages, 1500 * time.Millisecond, 30 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Pages }},

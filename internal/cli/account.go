@@ -60,6 +60,9 @@ func viewAccount(a *app.Admin, v *store.Account, f *accountFacts) accountView {
 			health = "its secrets do not open: check the master key"
 		}
 	}
+	if v.Refused() {
+		health = "suspended by the gateway: the processor refuses the credentials since " + v.SuspendedAt.UTC().Format(time.RFC3339)
+	}
 	settings := v.Settings
 	if settings == nil {
 		settings = map[string]string{}

@@ -64,7 +64,7 @@ func (s *Service) dueFeeds(ctx context.Context) (*claimFeeds, error) {
 	var due []store.Feed
 	for _, account := range s.Processors.IDs() {
 		feeder, ok := s.Processors.Find(account).(processor.Feeder)
-		if !ok {
+		if !ok || s.Processors.Refused(account) {
 			continue
 		}
 		specs := feeder.Feeds()

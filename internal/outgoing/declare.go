@@ -34,8 +34,7 @@ func CanDeclare(l *store.Loaded, p *payment.Payout) error {
 // it waits to be sent, and each send is proved to have had no effect. Else it
 // returns a problem of kind invalid_state.
 func CanWithdraw(l *store.Loaded, p *payment.Payout) error {
-	effect := slices.ContainsFunc(l.Sends(p.Merchant, p.ID), func(s store.Send) bool { return !s.Outcome.NoEffect() })
-	if p.Step != payment.StepQueued || effect {
+	if p.Step != payment.StepQueued || !withoutEffect(l.Sends(p.Merchant, p.ID)) {
 		return problem.New(problem.InvalidState, "The payout does not wait to be sent, or one of its sends may have paid it.")
 	}
 	return nil

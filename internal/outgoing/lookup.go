@@ -27,6 +27,9 @@ func (e *Executor) LookUp(ctx context.Context) (int, error) {
 	did, err := e.lookUpFound(ctx)
 	errs := []error{err}
 	for _, d := range worker.Order(&e.lookUpTurn, due, store.Due.At, store.CompareDue) {
+		if e.Processors.Refused(d.Processor) {
+			continue // its payouts are looked up once the credentials are accepted
+		}
 		transferrer, ok := e.Processors.Find(d.Processor).(processor.Transferrer)
 		pool := e.lookUps.Of(d.Processor, 0)
 		n := min(lookUpPerMerchant, pool.Free())
@@ -123,8 +126,16 @@ func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report pr
 	if err != nil {
 		return err
 	}
+	noCase := false
+	if p.Lookups >= lookUpsBeforeCase { // this process has claimed the payout: no other opens one
+		open, err := e.Store.HasOpenCase(ctx, p.Merchant, p.ID, store.CasePayoutUnknown)
+		if err != nil {
+			return store.Problem(err)
+		}
+		noCase = !open
+	}
 	return e.record(ctx, &recordReport{
-		resolution: resolution{jitter: worker.NewJitter(e.Env.Random)},
+		resolution: resolution{jitter: worker.NewJitter(e.Env.Random), noCase: noCase},
 		merchant:   p.Merchant, id: p.ID, report: report, claimedBy: p.ClaimedBy, asked: p, profile: proc.Profile(), restoredAt: e.Node.RestoredAt(),
 		found: e.foundAs(&p),
 	})
@@ -241,7 +252,7 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	c.SetPayout(p)
-	reportUndecided(c, &p, store.ReasonNoAnswer)
+	v.reportUndecided(c, &p, store.ReasonNoAnswer)
 	return nil
 }
 
@@ -255,9 +266,10 @@ func withFound(l *store.Loaded, p *payment.Payout, r processor.TransferReport) p
 }
 
 // reportUndecided opens a case about a payout that a number of look-ups did not decide. It
-// is opened once: a proposal of the first of two persons belongs to it.
-func reportUndecided(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
-	if p.Lookups == lookUpsBeforeCase {
+// is opened once: a proposal of the first of two persons belongs to it. The look-up of that
+// number may have opened none, because a "not found" in the quiet period needs no person.
+func (v *resolution) reportUndecided(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
+	if p.Lookups == lookUpsBeforeCase || p.Lookups > lookUpsBeforeCase && v.noCase {
 		c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByNewCase)
 		openUnknown(c, p, reason)
 	}
@@ -271,8 +283,12 @@ const notFoundEvidence = "not_found_after_quiet_period"
 // quiet period it proves nothing. After it the payout is sent again, same id and
 // same bytes, if the processor is idempotent on our id; else it needs manual review.
 func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Payout) {
-	last := p.SentAt
-	if sends := l.Sends(p.Merchant, p.ID); len(sends) > 0 {
+	sends := l.Sends(p.Merchant, p.ID)
+	unsent := withoutEffect(sends)
+	var last time.Time // until then a send may have left
+	if len(sends) == 0 {
+		last = p.SentAt
+	} else if !unsent {
 		last = v.sentUntil(l, c, sends[len(sends)-1])
 	}
 	if last.Before(v.restoredAt) {
@@ -286,7 +302,9 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 		return
 	}
 	reason := v.notRepeatable(l, p)
-	endSend(l, c, p, store.SendNotFound, notFoundEvidence)
+	if !unsent {
+		endSend(l, c, p, store.SendNotFound, notFoundEvidence)
+	}
 	if reason != "" {
 		v.manual, v.subject = true, *p
 		review(c, p, reason)
@@ -302,7 +320,7 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 func (v *recordReport) notRepeatable(l *store.Loaded, p *payment.Payout) store.CaseReason {
 	profile, sends := v.profile.Transfer, l.Sends(p.Merchant, p.ID)
 	switch {
-	case len(sends) == 0: // looked up before its first send
+	case withoutEffect(sends): // looked up before its next send
 		return ""
 	case !profile.Repeat.Safe():
 		return store.ReasonNotIdempotent

@@ -2,6 +2,7 @@ package outgoing
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -137,10 +138,14 @@ func (v *RecordSendOp) noEffect(l *store.Loaded, c *store.Changes, p *payment.Pa
 		return // recorded already, or a later report counts
 	}
 	c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByProof)
-	p.Step, p.ClaimedBy = payment.StepQueued, payment.ID{}
-	if v.answer.Outcome == processor.NotSent {
+	p.Step, p.ClaimedBy, p.Lookups = payment.StepQueued, payment.ID{}, 0 // a look-up before this send allows no other
+	if ours := isOurWait(&v.answer); ours || v.answer.Outcome == processor.NotSent {
 		endSend(l, c, p, store.SendNotSent, worker.ErrorText(v.answer.Cause))
-		p.NextAt = l.Now().Add(v.jitter.Of(worker.After(sendAgainAfter, len(earlier))))
+		wait := v.jitter.Of(worker.After(sendAgainAfter, len(earlier)))
+		if ours {
+			wait = max(wait, v.answer.Wait)
+		}
+		p.NextAt = l.Now().Add(wait)
 		*p = c.SetPayout(*p)
 		return
 	}
@@ -152,6 +157,12 @@ func (v *RecordSendOp) noEffect(l *store.Loaded, c *store.Changes, p *payment.Pa
 		c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CasePayoutWaiting, Subject: p.ID, Amount: p.Amount})
 	}
 	*p = c.SetPayout(*p)
+}
+
+// isOurWait reports whether this gateway's own budget of requests is why a payout did not
+// leave: that is no answer of the processor.
+func isOurWait(a *processor.TransferAnswer) bool {
+	return a.Outcome == processor.Later && errors.Is(a.Cause, processor.ErrBudget)
 }
 
 // endsWait reports whether an outcome closes a case about a payout that waits: the processor

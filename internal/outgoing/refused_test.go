@@ -148,6 +148,8 @@ func TestRule06NotSentByADeadProcess(t *testing.T) {
 		record(g, s, processor.TransferAnswer{Outcome: processor.NotSent, Cause: outgoing.ErrStale})
 		other.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
 		other.Pass(10 * time.Second)
+		other.Send() // which needs a look-up
+		other.LookUp()
 		other.Send()
 		other.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
 		other.WantSends(p, store.SendNotSent, store.SendPaid)

@@ -18,6 +18,9 @@ import (
 type resolution struct {
 	jitter worker.Jitter
 
+	// noCase: no case about its unknown outcome was open when its look-up ended.
+	noCase bool
+
 	contradiction store.CaseReason // why no money moves, if proofs contradict
 	subject       payment.Payout   // of it
 }
@@ -89,7 +92,7 @@ func (v *resolution) accepted(l *store.Loaded, c *store.Changes, p *payment.Payo
 	p.NextAt = l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, p.Lookups)))
 	endSend(l, c, p, store.SendAccepted, worker.Short(evidence))
 	*p = c.SetPayout(*p)
-	reportUndecided(c, p, store.ReasonStillProcessing)
+	v.reportUndecided(c, p, store.ReasonStillProcessing)
 }
 
 // paid completes a payout.

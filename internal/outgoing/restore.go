@@ -3,10 +3,12 @@ package outgoing
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -25,14 +27,24 @@ func LookUpFirst(p *payment.Payout, restoredAt, now time.Time) bool {
 	return p.UpdatedAt.Before(restoredAt) || p.UpdatedAt.After(now) || p.Lookups == 0 && now.Sub(restoredAt) <= lookUpFirstFor
 }
 
-// lookUpIsFresh is how long a look-up that did not find a transfer allows its first send.
+// lookUpIsFresh is how long a look-up that did not find a transfer allows its next send.
 const lookUpIsFresh = time.Minute
 
-// lookUpBeforeFirst reports whether a payout must be looked up before its first send, at
-// a processor that would pay it twice: a copy of the database's disk, or a new machine,
-// shows no sign that the database is an older one.
-func lookUpBeforeFirst(p *payment.Payout, sends []store.Send, now time.Time) bool {
-	return len(sends) == 0 && (p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh) // its clock may have been ahead
+// lookUpBefore reports whether a payout must be looked up before its next send: before the
+// first one if the processor wants that, and before each one that follows only sends without
+// an effect if the processor would pay it twice. A copy of the database's disk, or a new
+// machine, shows no sign that the database is an older one.
+func lookUpBefore(e processor.Effect, p *payment.Payout, sends []store.Send, now time.Time) bool {
+	if e.Repeat.Safe() && !(e.LookUpFirst && len(sends) == 0) || !withoutEffect(sends) {
+		return false
+	}
+	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh // its clock may have been ahead
+}
+
+// withoutEffect reports whether each send of a payout, if there is one, is proved to have had
+// no effect.
+func withoutEffect(sends []store.Send) bool {
+	return !slices.ContainsFunc(sends, func(s store.Send) bool { return !s.Outcome.NoEffect() })
 }
 
 // A payout that may be sent once its merchant owes nothing is claimed again after half the

@@ -158,7 +158,7 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 		hash := bodyHash(request)
 		sends := l.Sends(p.Merchant, p.ID)
 		switch {
-		case LookUpFirst(&p, v.restoredAt, l.Now()) || (v.profile.LookUpFirst || !v.profile.Repeat.Safe()) && lookUpBeforeFirst(&p, sends, l.Now()):
+		case LookUpFirst(&p, v.restoredAt, l.Now()) || lookUpBefore(v.profile, &p, sends, l.Now()):
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()
 		case v.waitsForDebt(l, c, &p):
 			continue
@@ -273,7 +273,7 @@ func (e *Executor) transfer(ctx context.Context, s ClaimedSend, transferrer proc
 	answered := answer.Outcome != processor.NotSent && !timedOut(limited, answer.Outcome == processor.Unknown)
 	cancel()
 	e.Env.Inject(env.AfterTransfer)
-	if !stale { // a stale send proves nothing about the processor
+	if !stale && !isOurWait(&answer) { // such a send proves nothing about the processor
 		e.sendBreakers.Record(s.Payout.Processor, answered)
 	}
 	if answer.Outcome != processor.Done {

@@ -370,3 +370,17 @@ func TestHangingAccountDelaysNoOthersCharge(t *testing.T) {
 		close(release)
 	})
 }
+
+// A charge that was made by another process than the one that has claimed it needs no more
+// work, also if the latter dies.
+func TestReleasedChargeThatIsMade(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payin(g.Merchant, "order", "")
+		other := g.Second()
+		g.Execute("UPDATE charges SET claimed_by = (SELECT id FROM nodes ORDER BY id LIMIT 1)")
+		other.Pass(4 * time.Second) // g is stopped
+		if c := work(other, p); c.State != store.ChargeMade || !c.ClaimedBy.IsZero() || !c.NextAt.IsZero() {
+			t.Errorf("left to do: %+v", c)
+		}
+	})
+}

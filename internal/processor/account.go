@@ -51,6 +51,9 @@ type Accounts interface {
 	// Allows returns nil if an account may be used so now; else a problem of kind
 	// unavailable.
 	Allows(id string, use payment.AccountUse) error
+	// Refused reports whether the account is suspended because its processor refuses the
+	// credentials: it answers no query.
+	Refused(id string) bool
 	// OpenTo reports whether an account is one of all merchants, or of this one.
 	OpenTo(id string, merchant payment.ID) bool
 	// Authentic reports whether a token is that of the account's path for notices.
@@ -83,6 +86,9 @@ func (r Registry) Allows(id string, _ payment.AccountUse) error {
 	_, err := r.Of(id)
 	return err
 }
+
+// Refused implements [Accounts].
+func (r Registry) Refused(string) bool { return false }
 
 // OpenTo implements [Accounts].
 func (r Registry) OpenTo(string, payment.ID) bool { return true }

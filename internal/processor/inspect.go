@@ -17,6 +17,15 @@ type Inspector interface {
 	Inspect(ctx context.Context) []Finding
 }
 
+// Authenticator is a processor whose driver recognises that the credentials are refused.
+type Authenticator interface {
+	// Refused reports whether the last answer was that the credentials are refused: a hint.
+	Refused() bool
+	// Authenticate proves by a query, without an effect, whether the credentials are accepted:
+	// its error is [ErrCredentials] if they are refused, another one if that is not known.
+	Authenticate(ctx context.Context) error
+}
+
 // Registrar is a processor at which a program can register the address for notices.
 type Registrar interface {
 	// Register registers an address until ttl has passed.

@@ -9,6 +9,7 @@ package processor
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -59,6 +60,14 @@ func (o Outcome) String() string {
 		return "unknown"
 	}
 }
+
+// ErrCredentials is the cause of a call that a processor refused because of the account's
+// credentials, or of the token that they got.
+var ErrCredentials = errors.New("the processor refuses the account's credentials")
+
+// ErrBudget is the cause of a call that is Later because the account's own budget of
+// requests is used up: the processor has not been called.
+var ErrBudget = errors.New("the account's budget of requests is used up")
 
 // Lookup is the result of looking up one of our ids. The zero value is
 // LookupUnknown.

@@ -108,6 +108,7 @@ var rules = []rule{
 	{kind: store.CaseNotice, Option: dismiss},
 	{kind: store.CaseFeedEntry, Option: retry, needs: needsFeed, check: checkFeed, effect: readAgain},
 	{kind: store.CaseFeedEntry, Option: Option{How: store.ResolvedDismiss, Persons: 1, Evidence: true}},
+	{kind: store.CaseAccountRefused, Option: dismiss},
 	{kind: store.CaseDispute, Option: dismiss},
 	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedAdopt)}, // its money is taken already
 	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedWriteOff), needs: needsFound, check: checkFound, effect: writeOffFound},

@@ -35,7 +35,8 @@ type FaultProfile struct {
 // faults decides which calls misbehave. Armed faults are in memory only: a
 // restart clears them.
 type faults struct {
-	charges atomic.Int64 // armed faults of the operation charge
+	charges     atomic.Int64 // armed faults of the operation charge
+	credentials atomic.Int64 // calls that are still to be answered 401
 
 	mu      sync.Mutex
 	armed   []bankapi.Fault // in order of arming
@@ -57,8 +58,14 @@ func newFaults(profile FaultProfile) *faults {
 // arm returns false if there is no such operation or kind, or the count is not
 // between 1 and 1,000,000.
 func (f *faults) arm(fault bankapi.Fault) bool {
-	if !slices.Contains(bankapi.Operations, fault.Operation) || !armable(fault) ||
-		fault.Count < 1 || fault.Count > maxFaultCount {
+	if fault.Count < 1 || fault.Count > maxFaultCount {
+		return false
+	}
+	if fault.Operation == bankapi.OpCredentials && fault.Kind == bankapi.Refuse {
+		f.credentials.Add(int64(fault.Count))
+		return true
+	}
+	if !slices.Contains(bankapi.Operations, fault.Operation) || !armable(fault) {
 		return false
 	}
 	f.mu.Lock()
@@ -79,6 +86,20 @@ func (f *faults) clear() {
 	defer f.mu.Unlock()
 	f.armed = nil
 	f.charges.Store(0)
+	f.credentials.Store(0)
+}
+
+// refuseCredentials reports whether the next call of an account is answered 401.
+func (f *faults) refuseCredentials() bool {
+	for {
+		left := f.credentials.Load()
+		if left == 0 {
+			return false
+		}
+		if f.credentials.CompareAndSwap(left, left-1) {
+			return true
+		}
+	}
 }
 
 // draw takes the fault of the next call of an operation: the first that was

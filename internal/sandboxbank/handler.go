@@ -2,6 +2,7 @@ package sandboxbank
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
@@ -77,7 +78,8 @@ func (b *Bank) routes() http.Handler {
 // authenticated checks the secret and reads the body before next is called.
 func (b *Bank) authenticated(next func(w http.ResponseWriter, c *call)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !b.authentic(r) {
+		control := strings.HasPrefix(r.URL.Path, "/control/")
+		if !b.authentic(r) || !control && b.faults.refuseCredentials() {
 			respond(w, nil, bankapi.CodeUnauthorized)
 			return
 		}

@@ -14,18 +14,29 @@ import (
 
 // Account is one contract with one processor.
 type Account struct {
-	ID        string     // chosen by the operator; stands forever in orders and ledger accounts
-	Driver    string     // kind of the driver
-	Merchant  payment.ID // zero if all merchants share it
-	Settings  map[string]string
-	Secrets   AccountSecrets
-	State     payment.AccountState
-	Version   int64 // increases by each change
-	CreatedAt time.Time
-	UpdatedAt time.Time
-	Damaged   error // why Secrets does not open; Secrets is then empty
+	ID       string     // chosen by the operator; stands forever in orders and ledger accounts
+	Driver   string     // kind of the driver
+	Merchant payment.ID // zero if all merchants share it
+	Settings map[string]string
+	Secrets  AccountSecrets
+	State    payment.AccountState
+	// SuspendedFrom is the state before the gateway suspended the account, at SuspendedAt,
+	// because its processor refuses the credentials; "" if it did not. CheckAt is when they
+	// are tried again.
+	SuspendedFrom        payment.AccountState
+	SuspendedAt, CheckAt time.Time
+	Version              int64 // increases by each change
+	CreatedAt            time.Time
+	UpdatedAt            time.Time
+	Damaged              error // why Secrets does not open; Secrets is then empty
 
 	sealed []byte // Secrets
+}
+
+// Refused reports whether the gateway has suspended the account because its processor
+// refuses the credentials.
+func (a *Account) Refused() bool {
+	return a.State == payment.AccountSuspended && a.SuspendedFrom != ""
 }
 
 // AccountSecrets is what an account seals. A previous value is valid beside the current
@@ -44,6 +55,9 @@ var accountTable = newTable("accounts", []string{"id"},
 	jsonColumn("settings", func(a *Account) *map[string]string { return &a.Settings }).as(mutable),
 	bytesColumn("secrets", func(a *Account) *[]byte { return &a.sealed }).as(mutable),
 	textColumn("state", func(a *Account) *payment.AccountState { return &a.State }).as(mutable),
+	textColumn("suspended_from", func(a *Account) *payment.AccountState { return &a.SuspendedFrom }).as(mutable),
+	timeColumn("suspended_at", func(a *Account) *time.Time { return &a.SuspendedAt }).as(mutable),
+	timeColumn("check_at", func(a *Account) *time.Time { return &a.CheckAt }).as(mutable),
 	intColumn("version", func(a *Account) *int64 { return &a.Version }).as(mutable),
 	timeColumn("created_at", func(a *Account) *time.Time { return &a.CreatedAt }),
 	timeColumn("updated_at", func(a *Account) *time.Time { return &a.UpdatedAt }).as(mutable),
@@ -120,6 +134,16 @@ func (tx *Tx) ChangeAccount(ctx context.Context, id string, change func(a *Accou
 		err = fmt.Errorf("%w: account", ErrConflict)
 	}
 	return a, err
+}
+
+// ClaimAccountCheck claims the next try of refused credentials: it moves CheckAt to next,
+// which is no change of the account. claimed is false if the account has another version by
+// now, is not refused, or is not due. A CheckAt after next is due: a clock that was ahead set
+// it.
+func (tx *Tx) ClaimAccountCheck(ctx context.Context, id string, version int64, next time.Time) (claimed bool, err error) {
+	n, err := tx.ExecCount(ctx, "UPDATE accounts SET check_at = $1 WHERE id = $2 AND version = $3 AND (check_at <= $4 OR check_at > $1) AND suspended_from <> ''",
+		next.UnixMicro(), id, version, tx.Now.UnixMicro())
+	return n == 1, err
 }
 
 // Account reads an account; else ErrNotFound.

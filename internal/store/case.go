@@ -31,6 +31,7 @@ const (
 	CaseDispute          CaseKind = "dispute_unexpected"  // subject: pay-in; amount: that is not set aside; status; or reason
 	CaseWebhook          CaseKind = "webhook_exhausted"   // subject: order; event
 	CaseDamaged          CaseKind = "damaged"             // subject: order; table: whose row cannot be opened or processed
+	CaseAccountRefused   CaseKind = "account_refused"     // account, since: its processor refuses its credentials, and the gateway has suspended it
 	CasePayoutFound      CaseKind = "payout_found"        // subject: found transfer; amount: that left; processor, externalId
 	CaseFeedEntry        CaseKind = "feed_entry"          // subject: of the entry alone; processor, feed, cursor, cause, externalId if it is known: an invalid entry
 	CaseAccountFrozen    CaseKind = "account_frozen"      // processor: whose payouts waited after a restore; closed when it is opened
@@ -107,7 +108,8 @@ type Resolution string
 
 // The resolutions.
 const (
-	ResolvedByProof     Resolution = "proof"      // the processor proved the outcome
+	ResolvedByProof     Resolution = "proof"      // the processor proved the outcome, or accepted the credentials
+	ResolvedByCommand   Resolution = "command"    // an operator changed the account
 	ResolvedByDelivery  Resolution = "delivered"  // the receiver accepted the event
 	ResolvedByReceiver  Resolution = "disabled"   // the receiver disabled the order's events
 	ResolvedByNewCase   Resolution = "replaced"   // replaced by a later case

@@ -307,7 +307,7 @@ func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err erro
 	}
 	for _, text := range []string{
 		"UPDATE deliveries SET claimed_by = $1, next_at = CASE WHEN state = 'pending' THEN CAST($2 AS BIGINT) ELSE 0 END WHERE claimed_by = $3 AND length(claimed_by) > 0",
-		"UPDATE charges SET claimed_by = $1, next_at = $2 WHERE claimed_by = $3 AND length(claimed_by) > 0",
+		"UPDATE charges SET claimed_by = $1, next_at = CASE WHEN state = 'made' THEN 0 ELSE CAST($2 AS BIGINT) END WHERE claimed_by = $3 AND length(claimed_by) > 0",
 		"UPDATE notices SET claimed_by = $1, next_at = $2 WHERE claimed_by = $3 AND length(claimed_by) > 0",
 		"UPDATE feeds SET claimed_by = $1, next_at = $2 WHERE claimed_by = $3 AND length(claimed_by) > 0",
 	} {

@@ -87,6 +87,8 @@ func (v *exercise) setUp() {
 		must(t, err)
 		_, err = tx.ChangeAccount(ctx, "bank", func(*store.Account) error { return nil })
 		must(t, err)
+		_, err = tx.ClaimAccountCheck(ctx, "bank", 2, tx.Now)
+		must(t, err)
 		for range 2 { // one route, and several
 			must(t, tx.SetRoutes(ctx, m, payment.OperationPayin, payment.PIX, payment.AllRoutes("bank")))
 			must(t, tx.SetRoutes(ctx, m, payment.OperationPayin, payment.PIX, payment.AllRoutes("bank")[:1]))

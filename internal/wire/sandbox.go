@@ -13,11 +13,13 @@ const (
 	advanceMax    = 10 * 365 * 24 * time.Hour
 )
 
-// faultRegistering is a fault of charges only.
-const faultRegistering = "registering"
+const (
+	faultRegistering = "registering" // a fault of charges only
+	faultCredentials = "credentials" // an operation that is refused only
+)
 
 var (
-	faultOperations = []string{"charge", "transfer", "refund", "query"}
+	faultOperations = []string{"charge", "transfer", "refund", "query", faultCredentials}
 	faultKinds      = []string{
 		"refuse", "not_sent", "later", "known", "timeout_before", "timeout_after", "server_error_after", "late", "rubbish",
 		"notify_twice", "notify_reordered", "notify_never", faultRegistering,
@@ -83,6 +85,9 @@ func DecodeSandboxFault(body []byte) (SandboxFault, *problem.Error) {
 		errs.oneOf(At("", "kind"), kind, faultKinds)
 		if kind.V == faultRegistering && operation.V != faultOperations[0] {
 			errs.Add(At("", "kind"), problem.CodeNotAllowed, "is only allowed for charge")
+		}
+		if operation.V == faultCredentials && kind.V != faultKinds[0] {
+			errs.Add(At("", "kind"), problem.CodeNotAllowed, "must be refuse for credentials")
 		}
 	})
 	return SandboxFault{operation.V, kind.V, int(count.V)}, err

@@ -31,6 +31,11 @@ var damageables = []damageable{
 		find: `SELECT beneficiary, merchant_id, id, id, reference_id FROM payouts
 			WHERE next_at > 0 AND step IN ('queued', 'accepted', 'unknown') ORDER BY created_at DESC, id LIMIT 1`,
 	},
+	{ // the row of the order is needed for its charge
+		name: "charges", write: "UPDATE payins SET personal = $1 WHERE merchant_id = $2 AND id = $3",
+		find: `SELECT p.personal, p.merchant_id, p.id, p.id, p.reference_id FROM payins p JOIN charges c ON c.merchant_id = p.merchant_id AND c.payin_id = p.id
+			WHERE c.next_at > 0 ORDER BY p.created_at DESC, p.id LIMIT 1`,
+	},
 	{
 		name: "notices", write: "UPDATE notices SET body = $1 WHERE processor = $2 AND notice_id = $3",
 		find: "SELECT body, processor, notice_id, '', '' FROM notices WHERE next_at > 0 AND source <> 'feed' ORDER BY received_at, notice_id LIMIT 1",

@@ -50,6 +50,34 @@ type Bank struct {
 	AnswerQuery    func(b *Bank, externalID string) processor.TransferReport
 	AnswerCancel   func(b *Bank, r processor.CancelRequest) processor.CancelAnswer
 	Cancels        int // requests to cancel a charge
+
+	Refusing bool // of the credentials, in every call
+	Checks   int  // tries of the credentials
+	refused  bool // the last call
+}
+
+// refuses reports whether a call is refused because of the credentials.
+func (b *Bank) refuses() bool {
+	b.refused = b.Refusing
+	return b.refused
+}
+
+// Refused implements [processor.Authenticator].
+func (b *Bank) Refused() bool {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	return b.refused
+}
+
+// Authenticate implements [processor.Authenticator].
+func (b *Bank) Authenticate(context.Context) error {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.Checks++
+	if b.refuses() {
+		return processor.ErrCredentials
+	}
+	return nil
 }
 
 // Sent is the time and the id of a transfer.
@@ -116,6 +144,9 @@ func (b *Bank) Transfer(ctx context.Context, r processor.TransferRequest, guard 
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	b.Calls = append(b.Calls, r)
+	if b.refuses() {
+		return processor.TransferAnswer{Cause: processor.ErrCredentials}
+	}
 	if b.AnswerTransfer != nil {
 		return b.AnswerTransfer(b, r)
 	}
@@ -132,6 +163,9 @@ func (b *Bank) QueryTransfer(_ context.Context, externalID string) processor.Tra
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	b.Queries++
+	if b.refuses() {
+		return processor.TransferReport{Cause: processor.ErrCredentials}
+	}
 	if b.Down {
 		return processor.TransferReport{Cause: ErrDown}
 	}
@@ -148,6 +182,9 @@ func (b *Bank) Charge(_ context.Context, r processor.ChargeRequest, guard func()
 	}
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
+	if b.refuses() {
+		return processor.ChargeAnswer{Cause: processor.ErrCredentials}
+	}
 	if b.AnswerCharge != nil {
 		return b.AnswerCharge(b, r)
 	}
@@ -189,6 +226,8 @@ func (b *Bank) QueryCharge(_ context.Context, externalID string) processor.Charg
 	}
 	charge := b.Charges[externalID]
 	switch {
+	case b.refuses():
+		return processor.ChargeReport{Cause: processor.ErrCredentials}
 	case b.Down:
 		return processor.ChargeReport{Cause: ErrDown}
 	case charge == nil:
@@ -257,6 +296,9 @@ func (b *Bank) Read(_ context.Context, feed processor.Feed, cursor string) (proc
 	}
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
+	if b.refuses() {
+		return processor.Page{}, processor.ErrCredentials
+	}
 	if b.Down || b.FeedsDown[feed] {
 		return processor.Page{}, ErrDown
 	}

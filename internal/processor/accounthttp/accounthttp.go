@@ -92,6 +92,7 @@ type Client struct {
 	current *identity
 	// previous is nil once current has worked.
 	previous atomic.Pointer[identity]
+	refused  atomic.Bool // see Refused
 }
 
 // identity is an open Identity.
@@ -211,11 +212,26 @@ type Result struct {
 
 // Why there is no answer.
 var (
-	errBudget       = errors.New("accounthttp: the account's budget of requests is used up")
+	errBudget       = fmt.Errorf("accounthttp: %w", processor.ErrBudget)
+	errPaused       = errors.New("accounthttp: the processor asked for a pause")
 	errUnauthorized = errors.New("accounthttp: an effect was answered 401, which does not prove that it has none")
 )
 
 func notSent(err error) Result { return Result{Outcome: processor.NotSent, Cause: err} }
+
+// Refused reports whether the last answer was 401 or 403, or the token endpoint refused the
+// credentials. It is a hint: a token may have expired, or a permission be missing.
+func (c *Client) Refused() bool { return c.refused.Load() }
+
+// Refused reports whether a query proves that the processor refuses the credentials: its
+// answer is 401 or 403, also with a new token, or the token endpoint refuses them.
+func (r *Result) Refused() bool {
+	return r.Answer != nil && isRefusal(r.status) || errors.Is(r.Cause, processor.ErrCredentials)
+}
+
+func isRefusal(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
+}
 
 // Do makes one call. The context bounds it; what it waits for before the first byte too.
 func (c *Client) Do(ctx context.Context, r Request) Result {
@@ -226,8 +242,8 @@ func (c *Client) Do(ctx context.Context, r Request) Result {
 	if err != nil {
 		return notSent(err)
 	}
-	if wait := c.budget.effect(); wait > 0 {
-		return Result{Outcome: processor.Later, Wait: wait, Cause: errBudget}
+	if wait, why := c.budget.effect(); why != nil {
+		return Result{Outcome: processor.Later, Wait: wait, Cause: why}
 	}
 	result := c.send(ctx, a, r)
 	if result.status == http.StatusUnauthorized {
@@ -297,6 +313,9 @@ func (c *Client) access(ctx context.Context, effect bool) (access, error) {
 		if t, other := previous.tokens.get(ctx); other == nil {
 			return access{previous, t}, nil
 		}
+	}
+	if errors.Is(err, processor.ErrCredentials) {
+		c.refused.Store(true)
 	}
 	return access{}, err
 }

@@ -70,23 +70,24 @@ func burst(perSecond float64) int { return max(1, int(math.Floor(perSecond))) }
 // now is the monotonic time as a limiter wants it.
 func (b *budget) now() time.Time { return time.Unix(0, 0).Add(b.clock.Monotonic()) }
 
-// effect takes the budget of an effect; if there is none, it returns how long to wait.
-func (b *budget) effect() time.Duration {
+// effect takes the budget of an effect; if there is none, it returns how long to wait, and
+// why: errPaused or errBudget.
+func (b *budget) effect() (wait time.Duration, why error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if wait := b.paused - b.clock.Monotonic(); wait > 0 {
-		return wait
+		return wait, errPaused
 	}
 	if b.all == nil {
-		return 0
+		return 0, nil
 	}
 	now := b.now()
 	if wait := max(missing(b.all, now), missing(b.effects, now)); wait > 0 {
-		return wait
+		return wait, errBudget
 	}
 	b.all.AllowN(now, 1)
 	b.effects.AllowN(now, 1)
-	return 0
+	return 0, nil
 }
 
 // missing is how long a limiter has nothing, rounded up.

@@ -50,8 +50,8 @@ func TestBudgetOfEffects(t *testing.T) {
 	r.Guard = func() error { t.Error("the guard of an effect without budget is called"); return nil }
 	result := c.Do(t.Context(), r)
 	want(t, "without budget", result, 0, processor.Later)
-	if result.Wait <= 0 || result.Wait > 126*time.Millisecond {
-		t.Errorf("wait %v", result.Wait)
+	if result.Wait <= 0 || result.Wait > 126*time.Millisecond || !errors.Is(result.Cause, processor.ErrBudget) {
+		t.Errorf("wait %v, cause %v", result.Wait, result.Cause)
 	}
 	for range 2 {
 		want(t, "query from the reserved share", c.Do(t.Context(), query()), 200, processor.Unknown)
@@ -123,6 +123,9 @@ func TestRetryAfter(t *testing.T) {
 		if diff := second.Wait - tt.pause; diff < 0 || diff > time.Second || (second.Outcome == processor.Later) != (tt.pause > 0) {
 			t.Errorf("%d %q: then %v, wait %v, want %v", tt.status, tt.retryAfter, second.Outcome, second.Wait, tt.pause)
 		}
+		if errors.Is(second.Cause, processor.ErrBudget) {
+			t.Errorf("%d %q: the processor's pause is taken for the account's own budget", tt.status, tt.retryAfter)
+		}
 		if tt.pause == 0 {
 			continue
 		}
@@ -159,13 +162,13 @@ func TestBudgetProperty(t *testing.T) {
 		taken := 0
 		for _, ms := range rapid.SliceOfN(rapid.IntRange(0, 3000), 1, 60).Draw(t, "pauses") {
 			clock.Advance(time.Duration(ms) * time.Millisecond)
-			wait := b.effect()
+			wait, _ := b.effect()
 			if wait == 0 {
 				taken++
 				continue
 			}
 			clock.Advance(wait)
-			if again := b.effect(); again != 0 {
+			if again, _ := b.effect(); again != 0 {
 				t.Fatalf("after the wait of %v another of %v", wait, again)
 			}
 			taken++

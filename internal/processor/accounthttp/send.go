@@ -48,6 +48,9 @@ func (c *Client) send(ctx context.Context, a access, r Request) Result {
 	}
 	result := exchange(a.identity.transport, request, c.limit)
 	result.Wait = c.budget.observe(result.status, result.header)
+	if result.status != 0 && result.status < http.StatusInternalServerError {
+		c.refused.Store(isRefusal(result.status))
+	}
 	if a.token != nil && result.status != 0 {
 		a.identity.tokens.observe(a.token, result.status)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/processor"
 )
 
 const (
@@ -60,7 +61,7 @@ type fetch struct {
 // Why there is no token.
 var (
 	errTokenWaiters = errors.New("accounthttp: too many calls wait for a token")
-	errTokenRefused = errors.New("accounthttp: the processor refuses the tokens that it issues")
+	errTokenRefused = fmt.Errorf("accounthttp: the processor refuses the tokens that it issues: %w", processor.ErrCredentials)
 	errTokenForm    = errors.New("accounthttp: the answer of the token endpoint is not a token")
 )
 
@@ -165,7 +166,12 @@ func (s *tokenSource) fetch(ctx context.Context) (t *token, wait time.Duration, 
 		return nil, 0, fmt.Errorf("fetch token: %w", result.Cause)
 	}
 	if result.status != http.StatusOK {
-		return nil, retryAfter(result.header, s.clock.Now()), fmt.Errorf("fetch token: status %d%s", result.status, oauthError(result.Answer.Body))
+		code := oauthError(result.Answer.Body)
+		err := fmt.Errorf("fetch token: status %d%s", result.status, code)
+		if isRefusal(result.status) || code == " invalid_client" || code == " unauthorized_client" {
+			err = fmt.Errorf("%w: %w", err, processor.ErrCredentials)
+		}
+		return nil, retryAfter(result.header, s.clock.Now()), err
 	}
 	value, life, err := parseToken(result.Answer.Body)
 	if err != nil {

@@ -212,6 +212,48 @@ func TestTokenEndpointNamesAWait(t *testing.T) {
 	want(t, "later", do(t, c, query()), 200, processor.Unknown)
 }
 
+// Refused credentials are distinguished from an endpoint that fails, and from a token that expired.
+func TestCredentialsAreRefused(t *testing.T) {
+	answer := func(status int, mediaType, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", mediaType)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	const asJSON = "application/json"
+	for name, tt := range map[string]struct {
+		issue, answer http.HandlerFunc
+		refused, hint bool
+	}{
+		"accepted":                      {nil, nil, false, false},
+		"secret refused":                {answer(401, asJSON, `{"error":"invalid_client"}`), nil, true, true},
+		"secret refused, 400":           {answer(400, asJSON, `{"error":"unauthorized_client"}`), nil, true, true},
+		"forbidden":                     {answer(403, asJSON, `{}`), nil, true, true},
+		"a request that is invalid":     {answer(400, asJSON, `{"error":"invalid_request"}`), nil, false, false},
+		"endpoint down":                 {answer(503, asJSON, `{}`), nil, false, false},
+		"a proxy in front of it":        {answer(403, "text/html", `<html>`), nil, false, false},
+		"each token refused":            {nil, answer(401, asJSON, `{}`), true, true},
+		"tokens without the permission": {nil, answer(403, asJSON, `{}`), true, true},
+		"a proxy answers":               {nil, answer(403, "text/html", `<html>`), false, true},
+		"the processor is down":         {nil, answer(500, asJSON, `{}`), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBank(t, nil)
+			c := b.client(nil)
+			b.issue, b.answer = tt.issue, tt.answer
+			if r := do(t, c, query()); r.Refused() != tt.refused || c.Refused() != tt.hint {
+				t.Errorf("refused: %t, hint %t, want %t, %t: %v", r.Refused(), c.Refused(), tt.refused, tt.hint, r.Cause)
+			}
+			b.set(func() { b.issue, b.answer = nil, nil })
+			b.clock.Advance(2 * time.Minute)
+			if r := do(t, c, query()); r.Refused() || c.Refused() {
+				t.Errorf("refused after it was accepted: %v", r.Cause)
+			}
+		})
+	}
+}
+
 func TestParseToken(t *testing.T) {
 	for body, life := range map[string]time.Duration{
 		`{"access_token":"a","token_type":"Bearer","expires_in":3600,"scope":"x"}`: time.Hour,

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -114,6 +115,23 @@ func (p *Processor) Register(ctx context.Context, noticeURL string, ttl time.Dur
 		return nil
 	}
 	return p.client.do(ctx, http.MethodPut, "/notify-urls", bankapi.Listener{URL: noticeURL, TTLSeconds: int64(ttl / time.Second)}, nil).cause()
+}
+
+// Refused implements [processor.Authenticator].
+func (p *Processor) Refused() bool { return p.client.http.Refused() }
+
+// Authenticate implements [processor.Authenticator]: it reads the balance.
+func (p *Processor) Authenticate(ctx context.Context) error {
+	result := p.client.http.Do(ctx, accounthttp.Request{Method: http.MethodGet, Path: "/balance"})
+	switch {
+	case result.Refused():
+		return fmt.Errorf("sandbox: %w", processor.ErrCredentials)
+	case result.Answer == nil:
+		return fmt.Errorf("sandbox: read the balance: %w", result.Cause)
+	case result.Answer.Status != http.StatusOK:
+		return fmt.Errorf("sandbox: read the balance: status %d", result.Answer.Status)
+	}
+	return nil
 }
 
 // Inspect implements [processor.Inspector]: it reads the first payment of the bank's list.

@@ -66,6 +66,7 @@ var (
 	_ processor.TestCardTaker = (*Processor)(nil)
 	_ processor.Registrar     = (*Processor)(nil)
 	_ processor.Inspector     = (*Processor)(nil)
+	_ processor.Authenticator = (*Processor)(nil)
 )
 
 // NewProcessor returns the driver of a bank. The error says which option is

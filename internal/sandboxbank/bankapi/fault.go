@@ -11,7 +11,11 @@ const (
 	OpQuery    Operation = "query" // about one charge, transfer or refund
 )
 
-// Operations lists every operation.
+// OpCredentials is every call of an account. It can be armed with Refuse only: the calls are
+// answered 401.
+const OpCredentials Operation = "credentials"
+
+// Operations lists every operation whose calls have faults of their own.
 var Operations = []Operation{OpCharge, OpTransfer, OpRefund, OpQuery}
 
 // FaultKind is a way to misbehave.

@@ -47,7 +47,8 @@ CREATE UNIQUE INDEX merchants_name ON merchants (name);
 -- Orders, sends, receipts, notices and clearing accounts keep the id forever, so no
 -- row is removed. merchant_id is empty if all merchants share the account. secrets is
 -- sealed, with the token of the address for notices. version increases by each
--- change: every node polls it.
+-- change: every node polls it. While the processor refuses the credentials, suspended_from
+-- is the state before, and check_at when they are tried again; that is no change.
 CREATE TABLE accounts (
     id          TEXT {{bytewise}} NOT NULL PRIMARY KEY,
     driver      TEXT   NOT NULL,
@@ -55,6 +56,9 @@ CREATE TABLE accounts (
     settings    TEXT   NOT NULL,
     secrets     BYTEA  NOT NULL,
     state       TEXT   NOT NULL,
+    suspended_from TEXT   NOT NULL,
+    suspended_at   BIGINT NOT NULL,
+    check_at       BIGINT NOT NULL,
     version     BIGINT NOT NULL,
     created_at  BIGINT NOT NULL,
     updated_at  BIGINT NOT NULL

@@ -1,0 +1,103 @@
+package outgoing_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// A copy of the disk, without a marker, shows a payout that was not sent. Where a repeat pays
+// twice it is looked up before each send, so a transfer of the copy's lost future is found.
+func TestLookUpBeforeEachSend(t *testing.T) {
+	for name, answer := range map[string]processor.TransferAnswer{"not sent": notSent, "later": later} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
+				g.Bank.AnswerTransfer = always(answer)
+				p := g.Payout("r", 10_00)
+				g.Send()
+				g.LookUp()
+				g.Send()
+				g.WantBank(1, 0)
+				g.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
+				if g.Bank.Queries != 1 {
+					t.Fatalf("%d look-ups before the first send", g.Bank.Queries)
+				}
+				// The copy was made here; after it the payout was paid.
+				g.Bank.AnswerTransfer = nil
+				g.Bank.Pay(g.Bank.Calls[0], processor.TransferPaid)
+				g.Pass(20 * time.Second)
+				g.Send()
+				g.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
+				g.LookUp()
+				g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+				g.WantBank(1, 1)
+				g.WantBalances(coretest.Opening-10_00, 0)
+				g.WantProven()
+			})
+		})
+	}
+}
+
+// A payout that is not found is sent again at once, however often the processor does not take
+// it, and its case stays open until it does.
+func TestNotFoundBeforeEachSend(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.Profiled.Transfer.Repeat, g.Bank.Profiled.Transfer.QuietPeriod = processor.RepeatUnsafe, time.Hour
+		g.Bank.AnswerTransfer = always(later)
+		p := g.Payout("r", 10_00)
+		for n := range 12 {
+			g.Send()
+			g.LookUp()
+			g.Send()
+			g.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
+			g.WantBank(n+1, 0)
+			if n >= 7 {
+				g.WantCases(store.CasePayoutWaiting)
+			}
+			g.Jump(g.ReadPayout(p).NextAt.Sub(g.Clock.Now()))
+		}
+		g.Bank.AnswerTransfer = nil
+		g.Send()
+		g.LookUp()
+		g.Send()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantCases()
+		g.WantBank(13, 1)
+	})
+}
+
+// The case about a payout of unknown outcome opens later if the look-up that should open it
+// says "not found" in the quiet period; it opens once.
+func TestSilenceAfterTheQuietPeriodOpensACase(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.Profiled.Transfer.QuietPeriod = 30 * 24 * time.Hour
+		g.Bank.AnswerTransfer = coretest.Unknown
+		p := g.Payout("r", 10_00)
+		g.Send()
+		for g.ReadPayout(p).Lookups < 9 {
+			g.Jump(max(0, g.ReadPayout(p).NextAt.Sub(g.Clock.Now())))
+			g.LookUp()
+		}
+		g.WantCases()
+		g.Bank.AnswerQuery = noAnswer
+		var first store.Case
+		for range 3 {
+			g.Jump(g.ReadPayout(p).NextAt.Sub(g.Clock.Now()))
+			g.LookUp()
+			g.WantReason(store.CasePayoutUnknown, store.ReasonNoAnswer)
+			list, err := g.Store.OpenCases(t.Context(), 10)
+			g.Must(err)
+			if first.ID.IsZero() {
+				first = list[0]
+			}
+			if len(list) != 1 || list[0].ID != first.ID {
+				t.Errorf("open cases %+v, want the first one", list)
+			}
+		}
+	})
+}
