@@ -212,7 +212,7 @@ func (a *App) buildServers(ctx context.Context) error {
 		Reader: a.store, Keys: a.store.Keys(), Env: a.env, Processors: a.accounts, Log: a.log,
 		PublicMerchant: public, AnonymousRate: httpapi.Rate{PerSecond: a.cfg.PublicRate, Burst: 5 * a.cfg.PublicRate},
 		AllowHTTP: a.cfg.AllowHTTPWebhooks, InFlight: a.cfg.MaxInFlight, Ready: a.readiness, Links: a.links(),
-		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: a.core.Notices, Processors: a.accounts, Clock: a.env.Clock, Log: a.log}),
+		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: a.core.Notices, Questions: a.core.Outgoing, Processors: a.accounts, Clock: a.env.Clock, Log: a.log}),
 	}
 	if a.cfg.Mode == config.Dev {
 		o.Sandbox = a.sandbox

@@ -149,7 +149,7 @@ func (h *instancePool) build(t *testing.T) *instance {
 	s.handler = httpapi.New(httpapi.Options{
 		Admission: s.core.Writer, Payins: s.core.Payins, Payouts: s.core.Payouts, Events: s.core.Deliveries,
 		Reader: s.store, Keys: s.store.Keys(), Env: w, Processors: registry, AllowHTTP: true, Sandbox: s, Links: links,
-		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: s.core.Notices, Processors: registry, Clock: clock}),
+		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: s.core.Notices, Questions: s.core.Outgoing, Processors: registry, Clock: clock}),
 	})
 	return s
 }

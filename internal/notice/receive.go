@@ -33,6 +33,7 @@ type Recorder interface {
 // HandlerOptions configure a Handler.
 type HandlerOptions struct {
 	Recorder   Recorder
+	Questions  Questions // nil: none is answered
 	Processors processor.Accounts
 	Clock      env.Clock
 	Log        *slog.Logger
@@ -41,9 +42,11 @@ type HandlerOptions struct {
 	Concurrent int
 }
 
-// Handler serves POST /inbound/{account}/{token}. It is safe for concurrent use.
+// Handler serves POST /inbound/{account}/{token}, and the questions of processors at
+// …/consent. It is safe for concurrent use.
 type Handler struct {
 	recorder   Recorder
+	questions  Questions
 	processors processor.Accounts
 	clock      env.Clock
 	log        *slog.Logger
@@ -51,9 +54,10 @@ type Handler struct {
 	slots      chan struct{}
 }
 
-// NewHandler returns a handler for patterns with {account} and {token} in them.
+// NewHandler returns a handler for patterns with {account} and {token} in them, and {rest}
+// for what processors append.
 func NewHandler(o HandlerOptions) *Handler {
-	h := &Handler{recorder: o.Recorder, processors: o.Processors, clock: o.Clock, log: o.Log}
+	h := &Handler{recorder: o.Recorder, questions: o.Questions, processors: o.Processors, clock: o.Clock, log: o.Log}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -68,9 +72,13 @@ func NewHandler(o HandlerOptions) *Handler {
 // ServeHTTP implements [http.Handler]. The answer's header X-Request-Id, if
 // already set, names the request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	err := h.receive(w, r)
-	if err == nil {
+	var err error
+	if r.PathValue("rest") == consentPath && h.questions != nil {
+		err = h.answer(w, r)
+	} else if err = h.receive(w, r); err == nil {
 		w.WriteHeader(http.StatusOK)
+	}
+	if err == nil {
 		return
 	}
 	requestID := w.Header().Get("X-Request-Id")
@@ -80,13 +88,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	problem.Write(w, e, requestID)
 }
 
+var errNoAccount = problem.New(problem.NotFound, "Resource not found.") // as for an unknown path
+
 // receive stores an authentic notice and answers after the commit: until then its
 // sender must assume that it is lost.
 func (h *Handler) receive(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("account")
 	notifier, ok := h.processors.Find(name).(processor.Notifier)
 	if !ok || !h.processors.Authentic(name, r.PathValue("token")) {
-		return problem.New(problem.NotFound, "Resource not found.") // as for an unknown path
+		return errNoAccount
 	}
 	body, err := h.read(w, r)
 	if err != nil {
@@ -96,13 +106,22 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || id == "" {
 		return unverified(err)
 	}
+	release, err := h.slot()
+	if err != nil {
+		return err
+	}
+	defer release()
+	return h.recorder.Record(r.Context(), name, id, headerText(r.Header), body)
+}
+
+// slot takes a slot to record, if one is free.
+func (h *Handler) slot() (release func(), err error) {
 	select {
 	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
+		return func() { <-h.slots }, nil
 	default:
-		return errOverloaded
+		return nil, errOverloaded
 	}
-	return h.recorder.Record(r.Context(), name, id, headerText(r.Header), body)
 }
 
 // unverified is the answer to every failed verification.

@@ -6,7 +6,6 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/worker"
 )
 
 // The operations, for tests that decide them.
@@ -52,14 +51,14 @@ func (v *claimLookUps) Result() []payment.Payout { return v.claimed }
 // NewRecordLookUp is the operation of [Executor.RecordLookUp].
 func (e *Executor) NewRecordLookUp(p payment.Payout, report processor.TransferReport) *RecordReport {
 	return &recordReport{
-		resolution: resolution{jitter: worker.NewJitter(e.Env.Random)}, merchant: p.Merchant, id: p.ID, report: report,
-		claimedBy: p.ClaimedBy, asked: p, profile: e.Processors.Find(p.Processor).Profile(), restoredAt: e.Node.RestoredAt(),
+		resolution: e.newResolution(p.Processor), merchant: p.Merchant, id: p.ID, report: report,
+		claimedBy: p.ClaimedBy, asked: p, restoredAt: e.Node.RestoredAt(),
 	}
 }
 
 // NewRecordNotice is the operation of [Executor.RecordNotice].
 func (e *Executor) NewRecordNotice(p payment.Payout, report processor.TransferReport) *RecordReport {
-	return &recordReport{resolution: resolution{jitter: worker.NewJitter(e.Env.Random)}, merchant: p.Merchant, id: p.ID, report: report}
+	return &recordReport{resolution: e.newResolution(p.Processor), merchant: p.Merchant, id: p.ID, asked: p, report: report}
 }
 
 // Result is the operation's result besides its changes.

@@ -122,21 +122,20 @@ func (e *Executor) query(ctx context.Context, account, externalID string, transf
 // RecordLookUp records a processor's answer about a payout that this process had
 // claimed to look up.
 func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report processor.TransferReport) error {
-	proc, err := e.Processors.Of(p.Processor)
-	if err != nil {
+	if _, err := e.Processors.Of(p.Processor); err != nil {
 		return err
 	}
-	noCase := false
+	v := e.newResolution(p.Processor)
 	if p.Lookups >= lookUpsBeforeCase { // this process has claimed the payout: no other opens one
 		open, err := e.Store.HasOpenCase(ctx, p.Merchant, p.ID, store.CasePayoutUnknown)
 		if err != nil {
 			return store.Problem(err)
 		}
-		noCase = !open
+		v.noCase = !open
 	}
 	return e.record(ctx, &recordReport{
-		resolution: resolution{jitter: worker.NewJitter(e.Env.Random), noCase: noCase},
-		merchant:   p.Merchant, id: p.ID, report: report, claimedBy: p.ClaimedBy, asked: p, profile: proc.Profile(), restoredAt: e.Node.RestoredAt(),
+		resolution: v,
+		merchant:   p.Merchant, id: p.ID, report: report, claimedBy: p.ClaimedBy, asked: p, restoredAt: e.Node.RestoredAt(),
 		found: e.foundAs(&p),
 	})
 }
@@ -163,7 +162,7 @@ func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID s
 		return true, report.Cause // the notice is applied again later
 	}
 	return true, e.record(ctx, &recordReport{
-		resolution: resolution{jitter: worker.NewJitter(e.Env.Random)}, merchant: merchant, id: p.ID, report: report, notice: notice,
+		resolution: e.newResolution(p.Processor), merchant: merchant, id: p.ID, asked: p, report: report, notice: notice,
 		found: e.foundAs(&p),
 	})
 }
@@ -200,8 +199,7 @@ type recordReport struct {
 	report       processor.TransferReport
 	notice       *store.Notice
 	claimedBy    payment.ID     // the node that had claimed it to look it up; zero for a notice
-	asked        payment.Payout // as it was claimed
-	profile      processor.Profile
+	asked        payment.Payout // as it was claimed, or read for a notice
 	restoredAt   time.Time
 	found        string // see foundAs
 
@@ -218,6 +216,7 @@ func (v *recordReport) Class() commit.Class { return commit.Background }
 func (v *recordReport) Needs(n *store.Needs) {
 	n.Payout(v.merchant, v.id)
 	n.Sends(v.merchant, v.id)
+	v.needConsent(n, &v.asked)
 	if isFinal(v.report) && v.found != "" {
 		n.FoundTransfer(v.merchant, v.found)
 	}
@@ -281,8 +280,14 @@ const notFoundEvidence = "not_found_after_quiet_period"
 
 // notFound handles a processor's "not found" about an unknown payout. Within the
 // quiet period it proves nothing. After it the payout is sent again, same id and
-// same bytes, if the processor is idempotent on our id; else it needs manual review.
+// same bytes, if the processor is idempotent on our id or asks for our consent; else it
+// needs manual review.
 func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Payout) {
+	if _, asked := l.Consent(p.Processor, p.ExternalID); asked { // the processor has it: it asked
+		c.SetPayout(*p)
+		v.reportUndecided(c, p, store.ReasonNoAnswer)
+		return
+	}
 	sends := l.Sends(p.Merchant, p.ID)
 	unsent := withoutEffect(sends)
 	var last time.Time // until then a send may have left
@@ -294,7 +299,7 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 	if last.Before(v.restoredAt) {
 		last = v.restoredAt // it may have been sent right before the backup was restored
 	}
-	if quiet := last.Add(v.profile.Transfer.QuietPeriod); l.Now().Before(quiet) {
+	if quiet := last.Add(v.effect.QuietPeriod); l.Now().Before(quiet) {
 		if p.NextAt.After(quiet) {
 			p.NextAt = quiet
 		}
@@ -318,15 +323,15 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 // notRepeatable is why a payout that was not found may not be sent again by rule; "" if
 // it may.
 func (v *recordReport) notRepeatable(l *store.Loaded, p *payment.Payout) store.CaseReason {
-	profile, sends := v.profile.Transfer, l.Sends(p.Merchant, p.ID)
+	effect, sends := v.effect, l.Sends(p.Merchant, p.ID)
 	switch {
 	case withoutEffect(sends): // looked up before its next send
 		return ""
-	case !profile.Repeat.Safe():
+	case !effect.Repeat.Safe() && !(effect.Consent && l.AsksConsent(p.Processor)):
 		return store.ReasonNotIdempotent
 	case sends[len(sends)-1].Evidence == idInUse:
 		return store.ReasonIDInUse
-	case !profile.Repeatable(sends[0].CreatedAt, l.Now()) || !profile.Visible(sends[0].CreatedAt, l.Now()):
+	case effect.Repeat.Safe() && !effect.Repeatable(sends[0].CreatedAt, l.Now()) || !effect.Visible(sends[0].CreatedAt, l.Now()):
 		return store.ReasonTooOld
 	default:
 		return ""
@@ -339,10 +344,10 @@ const clockTolerance = time.Minute
 // sentUntil is when the last byte of a send can have left. If its deadline was set by
 // a clock that was ahead, it counts from now: no node sends it any more.
 func (v *recordReport) sentUntil(l *store.Loaded, c *store.Changes, s store.Send) time.Time {
-	if !s.Deadline.After(l.Now().Add(v.profile.Transfer.Timeout + clockTolerance)) {
+	if !s.Deadline.After(l.Now().Add(v.effect.Timeout + clockTolerance)) {
 		return s.Deadline
 	}
-	s.Deadline = l.Now().Add(v.profile.Transfer.Timeout)
+	s.Deadline = l.Now().Add(v.effect.Timeout)
 	c.SetSend(s)
 	return s.Deadline
 }

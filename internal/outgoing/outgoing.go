@@ -5,7 +5,8 @@
 // outcome of a send is done, refused, not sent, later, known (the processor has our id) or
 // unknown. After known and unknown the payout is looked up. It is sent again, with the same
 // id and bytes, only after "not found" beyond the processor's quiet period, and only if the
-// processor is idempotent on our id; else it becomes a case.
+// processor is idempotent on our id, or asks for our consent (consent.go); else it becomes a
+// case.
 //
 // A payout is the merchant's order; a send is one attempt to submit it to the processor; a
 // transfer is the processor's order. The steps of a payout:

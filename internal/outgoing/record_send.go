@@ -42,7 +42,7 @@ func (e *Executor) NewRecordSendOp(s ClaimedSend, answer processor.TransferAnswe
 	if r := proved(answer.Report); answer.Outcome == processor.Done && r.Cause != nil && answer.Report.Cause == nil {
 		answer = processor.TransferAnswer{Outcome: processor.Unknown, Cause: r.Cause}
 	}
-	return &RecordSendOp{resolution: resolution{jitter: worker.NewJitter(e.Env.Random)}, payout: s.Payout, number: s.Number, answer: answer}
+	return &RecordSendOp{resolution: e.newResolution(s.Payout.Processor), payout: s.Payout, number: s.Number, answer: answer}
 }
 
 // Merchant implements [write.Operation].
@@ -55,6 +55,7 @@ func (v *RecordSendOp) Class() commit.Class { return commit.Background }
 func (v *RecordSendOp) Needs(n *store.Needs) {
 	n.Payout(v.payout.Merchant, v.payout.ID)
 	n.Sends(v.payout.Merchant, v.payout.ID)
+	v.needConsent(n, &v.payout)
 	if v.answer.Outcome == processor.Refused || v.answer.Outcome == processor.Done && isFinal(v.answer.Report) {
 		n.Balances(v.payout.Merchant)
 		n.ExpectDeliveries(v.payout.Merchant, 1)
@@ -92,7 +93,8 @@ func (v *RecordSendOp) Decide(l *store.Loaded, c *store.Changes) error {
 // up at once.
 func (v *RecordSendOp) refused(l *store.Loaded, c *store.Changes, p *payment.Payout, sends []store.Send) error {
 	last := sends[len(sends)-1]
-	final := refusalIsFinal(sends)
+	_, asked := l.Consent(p.Processor, p.ExternalID) // about an earlier send, which may pay
+	final := refusalIsFinal(sends) && !asked
 	switch {
 	case final && last.Outcome != store.SendNotFound:
 		return v.failed(l, c, p, store.SendRefused, v.answer.Failure, v.answer.Evidence)

@@ -17,6 +17,7 @@ import (
 // resolution applies a processor's proof about a transfer. Its functions are pure.
 type resolution struct {
 	jitter worker.Jitter
+	effect processor.Effect // what the processor of the payout guarantees for transfers
 
 	// noCase: no case about its unknown outcome was open when its look-up ended.
 	noCase bool
@@ -25,12 +26,21 @@ type resolution struct {
 	subject       payment.Payout   // of it
 }
 
+func (e *Executor) newResolution(account string) resolution {
+	v := resolution{jitter: worker.NewJitter(e.Env.Random)}
+	if proc := e.Processors.Find(account); proc != nil {
+		v.effect = proc.Profile().Transfer
+	}
+	return v
+}
+
 // applyReport applies a report of a transfer that exists at the processor.
 func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.Payout, r processor.TransferReport) error {
 	if r.Amount != 0 && r.Amount != p.Amount {
 		v.contradict(c, p, store.ReasonOtherAmount, store.Params{"reported": r.Amount.String()})
 		return nil
 	}
+	r = ofConsented(l, p, r)
 	if r.ProcessorID != "" {
 		p.ProcessorID = r.ProcessorID
 	}
@@ -111,6 +121,7 @@ func (v *resolution) paid(l *store.Loaded, c *store.Changes, p *payment.Payout, 
 	Finish(p)
 	p.EndToEndID, p.CompletedAt, p.Failure = r.EndToEndID, l.Now(), nil
 	endSend(l, c, p, store.SendPaid, worker.Short(r.Evidence))
+	noteNotAsked(l, c, p)
 	c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByProof)
 	_, err := transition.Payout(l, c, p, payment.OnComplete, ledger.PayPayout(p.Processor, p.Amount, p.Fee))
 	return err

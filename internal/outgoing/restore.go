@@ -58,14 +58,15 @@ const (
 // opened.
 const debtWaitBeforeCase = time.Hour
 
-// frozen reports whether payouts of the account wait until its transfers are read, after
-// a restore: money may have left of which this database shows nothing.
-func (v *claimSends) frozen(l *store.Loaded) bool {
-	if v.history == 0 {
+// isFrozen reports whether payouts of an account wait until its transfers are read, after a
+// restore: money may have left of which this database shows nothing. history is that of the
+// database.
+func isFrozen(l *store.Loaded, account string, history int64) bool {
+	if history == 0 {
 		return false
 	}
-	f, ok := l.Feed(store.Transfers(v.due.Processor))
-	return !ok || f.Cleared != v.history
+	f, ok := l.Feed(store.Transfers(account))
+	return !ok || f.Cleared != history
 }
 
 // clearedAfter reports whether a payout is from before its account was cleared, after a

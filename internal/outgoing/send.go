@@ -145,7 +145,7 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 	if h := l.History(); h.Epoch < v.epoch || h.Number != v.history {
 		return write.ErrRestored
 	}
-	if v.frozen(l) {
+	if isFrozen(l, v.due.Processor, v.history) {
 		return nil
 	}
 	for _, p := range l.DuePayouts(v.due) {

@@ -126,6 +126,10 @@ type Effect struct {
 	// LookBack is how long after the first request a look-up finds it; 0 is forever.
 	// Later a "not found" proves nothing.
 	LookBack time.Duration
+	// Consent: the processor, an [Authorizer], asks before it executes a transfer. Consent is
+	// given to one transfer per id. So it is sent again by rule although a repeat is unsafe,
+	// if the account is proved to ask.
+	Consent bool
 	// Timeout bounds one call.
 	Timeout time.Duration
 	// Slots bounds the calls in flight at the account; 0 is the gateway's default.

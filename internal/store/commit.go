@@ -26,6 +26,7 @@ type Needs struct {
 	balances   []payment.ID // merchants
 	cases      []Ref
 	found      []ExternalRef
+	consents   []consentKey
 	capacity   Capacity
 }
 
@@ -50,6 +51,7 @@ type Loaded struct {
 	balances   map[payment.ID]*balances
 	cases      loadedCases
 	found      loadedFound
+	consents   loadedConsents
 	capacity   Capacity
 }
 
@@ -91,6 +93,7 @@ type Changes struct {
 	feeds       []Feed
 	newFound    []FoundTransfer
 	found       []FoundTransfer
+	newConsents []Consent
 	deliveries  []Delivery
 	attempts    []Attempt
 	nodes       nodeChanges
@@ -167,7 +170,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 		l.loadFeeds,
 		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
 		l.loadPayins, l.loadPayouts, l.loadSends, l.loadCharges, l.loadDisputes, l.loadDeliveries, l.loadNotices,
-		l.loadBalances, l.loadCases, l.loadFound,
+		l.loadBalances, l.loadCases, l.loadFound, l.loadConsents,
 	} {
 		if err := step(ctx, tx, n); err != nil {
 			return nil, err
@@ -181,7 +184,7 @@ func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) 
 	for _, step := range []func(context.Context, *db.Tx) error{
 		c.saveNodes, c.saveSettings, c.saveFeeds,
 		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveCases, c.saveNotices,
-		c.saveDeliveries, c.saveAttempts, c.savePostings, c.saveFound,
+		c.saveDeliveries, c.saveAttempts, c.savePostings, c.saveFound, c.saveConsents,
 		c.saveDecisions, c.saveEvents,
 	} {
 		if err := step(ctx, tx); err != nil {

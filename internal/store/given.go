@@ -35,6 +35,7 @@ type Given struct {
 	Balances     map[payment.ID]ledger.Balances
 	Postings     []Posting
 	Events       []GivenEvent // in the order of their creation
+	Consents     []Consent
 }
 
 // GivenEvent is an event with its data and the URL of its delivery, "" for none. New
@@ -102,6 +103,15 @@ func (g *Given) load(n *Needs) *Loaded {
 			l.balances[m] = &balances{amounts: ledger.Balances{}, changed: map[ledger.Account]bool{}}
 			maps.Copy(l.balances[m].amounts, g.Balances[m])
 			l.balances[m].payoutsStopped = g.stopped(m)
+		}
+	}
+	l.consents = newLoadedConsents()
+	for _, v := range g.Consents {
+		if slices.Contains(n.consents, consentKey{v.Account, v.ExternalID}) {
+			l.consents.add(v)
+		}
+		if slices.ContainsFunc(n.consents, func(k consentKey) bool { return k.account == v.Account }) {
+			l.consents.note(v)
 		}
 	}
 	return l
@@ -315,6 +325,7 @@ func (g *Given) after(c *Changes) Given {
 	for i := range c.postings {
 		v.Postings = append(v.Postings, c.postings[i].Posting)
 	}
+	v.Consents = append(slices.Clone(g.Consents), c.newConsents...)
 	v.Events = slices.Clone(g.Events)
 	last := map[payment.ID]int64{}
 	for i := range g.Events {

@@ -198,6 +198,7 @@ func (v *exercise) change(count int) {
 			n.Balances(v.merchants[i].ID)
 			n.Case(m, b.cases[i])
 			n.FoundTransfer(m, fmt.Sprintf("%d of %d", i, count))
+			n.Consent("bank", fmt.Sprintf("%d of %d", i, count))
 		}
 	}, func(l *store.Loaded, c *store.Changes) {
 		for i := range count {
@@ -220,6 +221,7 @@ func (v *exercise) change(count int) {
 			}
 			c.AdoptFoundTransfer(found)
 			c.SetFoundTransfer(found)
+			c.AddConsent(store.Consent{Account: "bank", ExternalID: fmt.Sprintf("%d of %d", i, count), State: store.ConsentGiven})
 			delivery, _ := l.Delivery(m, b.deliveries[i].ID)
 			delivery.Case = b.cases[i]
 			c.SetDelivery(delivery)

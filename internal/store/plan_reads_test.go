@@ -141,6 +141,8 @@ func (v *exercise) readWork() {
 	must(t, err)
 	_, err = s.OpenCasesOf(ctx, v.merchants[0].ID, store.CaseOverpaid)
 	must(t, err)
+	_, err = s.AsksConsent(ctx, "bank")
+	must(t, err)
 	_, _, err = s.HasTransfer(ctx, v.merchants[0].ID, "x")
 	must(t, err)
 	for _, queue := range []store.PayoutQueue{store.ToSend, store.ToLookUp} {

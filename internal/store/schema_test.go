@@ -14,7 +14,7 @@ import (
 // keyedOtherwise lists the tables that merchant_id does not lead: reference tables,
 // of which every node of a sharded database has all rows, and claims, which are
 // distributed by their own key.
-var keyedOtherwise = []string{"installation", "settings", "merchants", "accounts", "credentials", "nodes", "receipt_claims", "notices", "feeds"}
+var keyedOtherwise = []string{"installation", "settings", "merchants", "accounts", "credentials", "nodes", "receipt_claims", "notices", "feeds", "consents"}
 
 // tables are a schema: for each table its columns, nullable ones marked, and its
 // unique keys.

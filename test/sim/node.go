@@ -118,7 +118,7 @@ func (n *node) open(life int) (err error) {
 	n.handler = httpapi.New(httpapi.Options{
 		Admission: n.core.Writer, Payins: n.core.Payins, Payouts: n.core.Payouts, Events: n.core.Deliveries,
 		Reader: n.store, Keys: n.store.Keys(), Env: e, Processors: processors, Log: log, Links: n.links,
-		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: n.core.Notices, Processors: processors, Clock: e.Clock, Log: log}),
+		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: n.core.Notices, Questions: n.core.Outgoing, Processors: processors, Clock: e.Clock, Log: log}),
 	})
 	alone := !db.IsPostgres(s.options.Database) && len(s.nodes) == 1
 	if err := n.core.Cluster.Join(s.ctx, s.marker.epoch, alone); err != nil {

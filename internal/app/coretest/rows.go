@@ -37,6 +37,7 @@ var tables = []struct{ name, key, shown string }{
 	{"decisions", "merchant_id number", "action resolution actor params"},
 	{"notices", "processor notice_id", "state"},
 	{"found_transfers", "external_id", "amount"},
+	{"consents", "account external_id", "transfer state"},
 	{"postings", "entry_id line", "kind account amount"},
 	{"events", "merchant_id number", "type"},
 	{"deliveries", "id", "state claimed_by"},

@@ -418,6 +418,19 @@ CREATE TABLE found_transfers (
 );
 CREATE INDEX found_transfers_next_at ON found_transfers (next_at) WHERE next_at > 0;
 
+-- Our consents to transfers that a processor asks about before it executes them: at most one
+-- per external id, committed before the answer. A payout that was paid without a question
+-- has a row too: the newest row of an account shows whether its processor asks.
+CREATE TABLE consents (
+    account     TEXT {{bytewise}} NOT NULL,
+    external_id TEXT {{bytewise}} NOT NULL,
+    transfer    TEXT   NOT NULL,
+    state       TEXT   NOT NULL,
+    created_at  BIGINT NOT NULL,
+    PRIMARY KEY (account, external_id)
+);
+CREATE INDEX consents_newest ON consents (account, created_at, external_id);
+
 -- Cases for manual review. params is a JSON object of what the kind calls for; no
 -- column holds prose. While a case with stops_payouts is open, no payout of its
 -- merchant is accepted or sent.
