@@ -199,11 +199,17 @@ func (pgDialect) insert(ctx context.Context, tx *Tx, t *Table, rows [][]any) ([]
 	if err != nil {
 		return nil, err
 	}
+	added := make([]bool, len(rows))
+	if len(keys) == len(rows) { // usually no key is taken
+		for i := range added {
+			added[i] = true
+		}
+		return added, nil
+	}
 	fresh := make(map[string]bool, len(keys))
 	for _, k := range keys {
 		fresh[k] = true
 	}
-	added := make([]bool, len(rows))
 	for i, row := range rows {
 		key := t.keyOf(row)
 		added[i] = fresh[key]
