@@ -96,7 +96,7 @@ func TestDecideLookUpFound(t *testing.T) {
 // The effect of "not found".
 func TestDecideLookUpNotFound(t *testing.T) {
 	const s = time.Second
-	again := wanted{payment.PayoutProcessing, payment.StepQueued, outcomes(store.SendNotFound), held, 1, ""}
+	again := wanted{payment.PayoutProcessing, payment.StepQueued, outcomes(store.SendNotFound), held, -65 * s, ""} // first in its queue
 	row := func(name string, state given, w wanted) reportRow {
 		return reportRow{name: name, given: state, report: reportsNotFound, want: w}
 	}

@@ -256,7 +256,7 @@ func wantState(g stage, p payment.Payout, before ledger.Balances, want wanted) {
 		if !got.NextAt.IsZero() {
 			t.Errorf("due after %v, want never", wait)
 		}
-	case wait < want.next*9/10 || wait > want.next*11/10:
+	case (wait - want.next).Abs() > want.next.Abs()/10+1:
 		t.Errorf("due after %v, want about %v", wait, want.next)
 	}
 	reason := ""

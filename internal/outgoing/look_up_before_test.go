@@ -1,6 +1,7 @@
 package outgoing_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -99,5 +100,36 @@ func TestSilenceAfterTheQuietPeriodOpensACase(t *testing.T) {
 				t.Errorf("open cases %+v, want the first one", list)
 			}
 		}
+	})
+}
+
+// An open breaker lets one payout through at a time. All of a queue are sent, although each is
+// looked up first and a look-up soon is too old.
+func TestQueueBehindABreaker(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		const queued = 12
+		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
+		g.Bank.AnswerTransfer = always(notSent)
+		for i := range queued {
+			g.Payout(fmt.Sprint("r", i), 10_00)
+		}
+		rounds := 0
+		round := func() {
+			g.Send()
+			g.LookUp()
+			g.Send()
+			g.Pass(11 * time.Second)
+			rounds++
+		}
+		for rounds < queued { // the breaker opens
+			round()
+		}
+		failed := len(g.Bank.Calls)
+		g.Bank.AnswerTransfer = nil
+		for rounds < 6*queued && len(g.Bank.Calls) < failed+queued {
+			round()
+		}
+		g.WantBank(failed+queued, queued)
+		g.WantBalances(coretest.Opening-queued*10_00, 0)
 	})
 }

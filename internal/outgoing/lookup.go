@@ -316,7 +316,12 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 		return
 	}
 	v.again = true
-	p.Step, p.NextAt = payment.StepQueued, l.Now()
+	// It is sent before the payouts that were not looked up: this look-up allows a send only
+	// while it is fresh, and in a long queue, or behind a breaker, its turn would come too late.
+	p.Step, p.NextAt = payment.StepQueued, p.CreatedAt
+	if p.NextAt.After(l.Now()) { // the clock was ahead
+		p.NextAt = l.Now()
+	}
 	c.SetPayout(*p)
 }
 
