@@ -95,6 +95,7 @@ var chargeSteps = map[string][]string{
 	"made":     {"ended", "cancel", "followed"},
 	"followed": {"ended"},
 	"cancel":   {"made", "ended"},
+	"ended":    {"cancel"}, // a slow process reports that it was made, after another one took over
 }
 
 // disputeSteps are the states that may follow a state of a dispute.
