@@ -22,6 +22,7 @@ type Reader interface {
 	PayinReader
 	PayoutReader
 	BalanceReader
+	StatementReader
 	EventReader
 }
 

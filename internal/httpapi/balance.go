@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
@@ -12,13 +13,22 @@ import (
 // BalanceReader reads balances: [store.Store].
 type BalanceReader interface {
 	Balances(ctx context.Context, merchant payment.ID) (ledger.Balances, error)
+	BalancesBefore(ctx context.Context, merchant payment.ID, t time.Time) (ledger.Balances, error)
 }
 
 func (a *API) getBalance(c *call) error {
-	if err := c.query().done(); err != nil {
+	q := c.query()
+	at := q.time("at")
+	if err := q.done(); err != nil {
 		return err
 	}
-	balances, err := a.reader.Balances(c.ctx, c.merchant.ID)
+	var balances ledger.Balances
+	var err error
+	if at.IsZero() {
+		balances, err = a.reader.Balances(c.ctx, c.merchant.ID)
+	} else {
+		balances, err = a.reader.BalancesBefore(c.ctx, c.merchant.ID, at)
+	}
 	if err != nil {
 		return readError(err)
 	}

@@ -45,6 +45,7 @@ var routes = []route{
 	{method: "POST", path: "/payout/{id}/cancel", scope: store.ScopePayoutWrite, class: write, handle: (*API).cancelPayout},
 
 	{method: "GET", path: "/balance", scope: store.ScopeRead, handle: (*API).getBalance},
+	{method: "GET", path: "/statement", scope: store.ScopeRead, handle: (*API).listStatement},
 
 	{method: "GET", path: "/events", scope: store.ScopeRead, handle: (*API).listEvents},
 	{method: "GET", path: "/events/{id}", scope: store.ScopeRead, handle: (*API).getEvent},

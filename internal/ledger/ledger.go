@@ -47,6 +47,13 @@ func Clearing(processor string) Account { return Account(clearingPrefix + proces
 // IsClearing reports whether a stands for money at a processor.
 func (a Account) IsClearing() bool { return strings.HasPrefix(string(a), clearingPrefix) }
 
+// InStatement reports whether a is one of the merchant's own accounts, which its statement
+// and GET /balance have. The others are the platform's.
+func (a Account) InStatement() bool { return slices.Contains(StatementAccounts, a) }
+
+// StatementAccounts are the merchant's own accounts.
+var StatementAccounts = []Account{Available, Pending, Held, Disputed, Unapplied, Owed}
+
 // Known reports whether a is an account that a recipe can name.
 func (a Account) Known() bool {
 	switch a {

@@ -136,7 +136,7 @@ func TestChangedBalancesRunAgain(t *testing.T) {
 	each(t, func(t *testing.T, s *store.Store) {
 		v := newOrders(t, s)
 		for name, text := range map[string]string{
-			"another version":   "UPDATE balances SET version = version + 1 WHERE account = 'available'",
+			"another posting":   "UPDATE balances SET postings = postings + 1 WHERE account = 'available'",
 			"a further account": "INSERT INTO balances SELECT merchant_id, 'fees', 0, 1 FROM balances WHERE account = 'available'",
 		} {
 			runs := 0

@@ -100,7 +100,7 @@ func (g *Given) load(n *Needs) *Loaded {
 	l.balances = map[payment.ID]*balances{}
 	for _, m := range n.balances {
 		if l.balances[m] == nil {
-			l.balances[m] = &balances{amounts: ledger.Balances{}, changed: map[ledger.Account]bool{}}
+			l.balances[m] = &balances{amounts: ledger.Balances{}, added: map[ledger.Account]int64{}}
 			maps.Copy(l.balances[m].amounts, g.Balances[m])
 			l.balances[m].payoutsStopped = g.stopped(m)
 		}

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -142,6 +143,19 @@ func (v *exercise) readWork() {
 	_, err = s.OpenCasesOf(ctx, v.merchants[0].ID, store.CaseOverpaid)
 	must(t, err)
 	_, err = s.AsksConsent(ctx, "bank")
+	must(t, err)
+	for _, f := range []store.StatementFilter{{}, {Account: ledger.Held}, {Kind: ledger.Funded}, {Account: ledger.Held, Kind: ledger.Funded}} {
+		f.To, f.Limit = 9, 5
+		_, err = s.Statement(ctx, v.merchants[0].ID, f)
+		must(t, err)
+	}
+	_, err = s.StatementEnd(ctx, v.merchants[0].ID)
+	must(t, err)
+	_, err = s.StatementNumber(ctx, v.merchants[0].ID, 1)
+	must(t, err)
+	_, err = s.StatementBefore(ctx, v.merchants[0].ID, v.far)
+	must(t, err)
+	_, err = s.BalancesBefore(ctx, v.merchants[0].ID, v.far)
 	must(t, err)
 	_, _, err = s.HasTransfer(ctx, v.merchants[0].ID, "x")
 	must(t, err)

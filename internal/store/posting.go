@@ -22,6 +22,10 @@ type Posting struct {
 	Amount       cents
 	BalanceAfter cents
 	CreatedAt    time.Time
+
+	// Number is its position in the merchant's statement, from 1, without gaps; 0 for an
+	// account that the statement does not have.
+	Number int64
 }
 
 type posting struct {
@@ -39,6 +43,7 @@ var postingTable = newTable("postings", []string{"entry_id", "line"},
 	intColumn("amount", func(p *posting) *cents { return &p.Amount }),
 	intColumn("balance_after", func(p *posting) *cents { return &p.BalanceAfter }),
 	timeColumn("created_at", func(p *posting) *time.Time { return &p.CreatedAt }),
+	intColumn("number", func(p *posting) *int64 { return &p.Number }),
 )
 
 // balance is one account of a merchant.
@@ -46,7 +51,7 @@ type balance struct {
 	merchant payment.ID
 	account  ledger.Account
 	amount   cents
-	version  int64
+	postings int64
 
 	payoutsStopped bool // read with the account
 }
@@ -55,7 +60,7 @@ var balanceTable = newTable("balances", []string{"merchant_id", "account"},
 	idColumn("merchant_id", func(b *balance) *payment.ID { return &b.merchant }),
 	textColumn("account", func(b *balance) *ledger.Account { return &b.account }),
 	intColumn("balance", func(b *balance) *cents { return &b.amount }).as(mutable),
-	intColumn("version", func(b *balance) *int64 { return &b.version }).as(mutable),
+	intColumn("postings", func(b *balance) *int64 { return &b.postings }).as(mutable),
 )
 
 // balancesOfMerchant reads with each account whether the merchant's payouts are stopped:
@@ -63,18 +68,19 @@ var balanceTable = newTable("balances", []string{"merchant_id", "account"},
 var balancesOfMerchant = db.NewKeySelect(balanceTable.selected+", CASE WHEN "+payoutsStopped("t.merchant_id")+" THEN 1 ELSE 0 END",
 	"balances", balanceTable.named("merchant_id"), "", "t.merchant_id, t.account")
 
-// balanceUpdate guards the version, which the lock should make unnecessary, and the
-// number of the merchant's accounts: PostgreSQL takes its snapshot before it waits
+// balanceUpdate guards how many postings an account has, which the lock should make
+// unnecessary, and the number of the merchant's accounts: PostgreSQL takes its snapshot before it waits
 // for a lock, and so does not show an account, such as a debt, that the transaction
 // before opened.
 var balanceUpdate = balanceTable.updateIf(" AND (SELECT count(*) FROM balances b WHERE b.merchant_id = t.merchant_id) = {accounts}",
-	[]db.Column{{Name: "accounts", Kind: "bigint"}}, "merchant_id", "account", "version")
+	[]db.Column{{Name: "accounts", Kind: "bigint"}}, "merchant_id", "account", "postings")
 
 // balances are a merchant's locked accounts, with the entries of this commit.
 type balances struct {
 	amounts  ledger.Balances
-	versions map[ledger.Account]int64 // of the accounts that exist
-	changed  map[ledger.Account]bool
+	postings map[ledger.Account]int64 // of the accounts that exist
+	added    map[ledger.Account]int64 // postings of this commit
+	number   int64                    // the last one of the statement: the postings of its accounts
 
 	payoutsStopped bool
 }
@@ -90,7 +96,7 @@ func (l *Loaded) loadBalances(ctx context.Context, tx *db.Tx, n *Needs) error {
 	var keys [][]any
 	for i := range n.balances {
 		if m := n.balances[i]; l.balances[m] == nil {
-			l.balances[m] = &balances{amounts: ledger.Balances{}, versions: map[ledger.Account]int64{}, changed: map[ledger.Account]bool{}}
+			l.balances[m] = &balances{amounts: ledger.Balances{}, postings: map[ledger.Account]int64{}, added: map[ledger.Account]int64{}}
 			keys = append(keys, []any{m[:]})
 		}
 	}
@@ -98,9 +104,12 @@ func (l *Loaded) loadBalances(ctx context.Context, tx *db.Tx, n *Needs) error {
 		return b, balanceTable.scan(r, &b, (*flagDest)(&b.payoutsStopped))
 	})
 	for _, b := range list {
-		l.balances[b.merchant].payoutsStopped = b.payoutsStopped
-		l.balances[b.merchant].amounts[b.account] = b.amount
-		l.balances[b.merchant].versions[b.account] = b.version
+		of := l.balances[b.merchant]
+		of.payoutsStopped = b.payoutsStopped
+		of.amounts[b.account], of.postings[b.account] = b.amount, b.postings
+		if b.account.InStatement() {
+			of.number += b.postings
+		}
 	}
 	return err
 }
@@ -133,44 +142,42 @@ func (c *Changes) Post(merchant, subject payment.ID, e ledger.Entry) error {
 	}
 	entry := c.l.newID()
 	for i, p := range e.Postings {
-		b.changed[p.Account] = true
+		b.added[p.Account]++
+		number := int64(0)
+		if p.Account.InStatement() {
+			b.number++
+			number = b.number
+		}
 		c.postings = append(c.postings, posting{merchant, Posting{
 			Entry: entry, Line: int64(i), Kind: e.Kind, Subject: subject, Account: p.Account,
-			Amount: p.Amount, BalanceAfter: b.amounts[p.Account], CreatedAt: c.l.now,
+			Amount: p.Amount, BalanceAfter: b.amounts[p.Account], CreatedAt: c.l.now, Number: number,
 		}})
 	}
 	c.count++
 	return nil
 }
 
-// savePostings writes the postings of all merchants, and then their balances.
+// savePostings writes the balances of all merchants, in their order, and then the postings.
 func (c *Changes) savePostings(ctx context.Context, tx *db.Tx) error {
 	if len(c.postings) == 0 {
 		return nil
 	}
-	rows := make([][]any, len(c.postings))
-	for i := range c.postings {
-		rows[i] = postingTable.row(&c.postings[i])
-	}
-	if err := tx.InsertNew(ctx, postingTable.insert, rows...); err != nil {
-		return fmt.Errorf("postings: %w", err)
-	}
 	var opened, updated [][]any
 	for _, m := range slices.SortedFunc(maps.Keys(c.l.balances), payment.CompareIDs) {
 		b := c.l.balances[m]
-		accounts := int64(len(b.versions))
-		for account := range b.changed {
-			if _, exists := b.versions[account]; !exists {
+		accounts := int64(len(b.postings))
+		for account := range b.added {
+			if _, exists := b.postings[account]; !exists {
 				accounts++
 			}
 		}
 		for _, account := range b.amounts.Accounts() {
-			version, exists := b.versions[account]
-			row := &balance{merchant: m, account: account, amount: b.amounts[account], version: version + 1}
+			before, exists := b.postings[account]
+			row := &balance{merchant: m, account: account, amount: b.amounts[account], postings: before + b.added[account]}
 			switch {
-			case !b.changed[account]:
+			case b.added[account] == 0:
 			case exists:
-				updated = append(updated, append(balanceUpdate.row(row, version), accounts))
+				updated = append(updated, append(balanceUpdate.row(row, before), accounts))
 			default:
 				opened = append(opened, balanceTable.row(row))
 			}
@@ -191,6 +198,19 @@ func (c *Changes) savePostings(ctx context.Context, tx *db.Tx) error {
 	}
 	if err != nil {
 		return fmt.Errorf("balances: %w", err)
+	}
+	rows := make([][]any, len(c.postings))
+	for i := range c.postings {
+		rows[i] = postingTable.row(&c.postings[i])
+	}
+	// Two transactions that open different first accounts of a merchant have no common
+	// lock, and take the same numbers: one runs again.
+	added, err = tx.Insert(ctx, postingTable.insert, rows...)
+	if err == nil && slices.Contains(added, false) {
+		err = db.ErrRetry
+	}
+	if err != nil {
+		return fmt.Errorf("postings: %w", err)
 	}
 	return nil
 }

@@ -235,15 +235,19 @@ CREATE TABLE postings (
     amount        BIGINT NOT NULL CHECK (amount <> 0),
     balance_after BIGINT NOT NULL,
     created_at    BIGINT NOT NULL,
+    number        BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, entry_id, line)
 ) {{narrow}};
+-- The statement. It numbers the postings of a merchant's own accounts without gaps, in
+-- the order of commits; a posting of another account has the number 0.
+CREATE UNIQUE INDEX postings_number ON postings (merchant_id, account, number) WHERE number > 0;
 
--- The sum of an account's postings, kept with it in the same commit.
+-- The sum of an account's postings and how many they are, kept in the same commit.
 CREATE TABLE balances (
     merchant_id BYTEA  NOT NULL,
     account     TEXT {{bytewise}} NOT NULL,
     balance     BIGINT NOT NULL,
-    version     BIGINT NOT NULL,
+    postings    BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, account),
     CHECK (account LIKE 'clearing:%' OR account = 'written_off' OR (account = 'owed' AND balance <= 0) OR (account <> 'owed' AND balance >= 0))
 ) {{narrow}};

@@ -32,6 +32,7 @@ var topics = []struct {
 	{"sends", sendTests},
 	{"charges", chargeTests},
 	{"postings", postingTests},
+	{"statements", statementTests},
 	{"receipts", receiptTests},
 	{"disputes and cases", caseTests},
 	{"events", eventTests},

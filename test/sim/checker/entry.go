@@ -1,13 +1,16 @@
 package checker
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // postingRow is a row of postings: one line of an entry.
 type postingRow struct {
 	line, amount, balanceAfter int64
 	kind, account              string
 	subject                    rowID
-	createdAt                  int64
+	createdAt, number          int64
 }
 
 // posting declares the columns of postings.
@@ -19,6 +22,7 @@ func (c *columns) posting(r *postingRow) {
 	c.fixed.num("amount", &r.amount)
 	c.fixed.num("balance_after", &r.balanceAfter)
 	c.fixed.num("created_at", &r.createdAt)
+	c.fixed.num("number", &r.number)
 }
 
 // entry is an entry of the ledger.
@@ -30,6 +34,9 @@ type entry struct {
 	postings []postingRow
 	complete bool // its commit is over
 }
+
+// statementAccounts are the merchant's own accounts, whose postings are numbered.
+var statementAccounts = []string{"available", "pending", "held", "disputed", "unapplied", "owed"}
 
 // applyPosting follows one posting of an entry.
 func (c *Checker) applyPosting(l *line) {
@@ -51,7 +58,16 @@ func (c *Checker) applyPosting(l *line) {
 	m := c.merchant(l.key.merchant)
 	a := m.account(p.account)
 	a.sum += p.amount
+	a.count++
 	a.touched = true
+	number := int64(0)
+	if slices.Contains(statementAccounts, p.account) {
+		m.statement++
+		number = m.statement
+	}
+	if p.number != number {
+		c.violateMerchantf(Ledger, m.id, "line %d of entry %s has the number %d in the statement, not %d", p.line, l.key.id, p.number, number)
+	}
 	if a.sum != p.balanceAfter {
 		c.violateMerchantf(Ledger, m.id, "account %s is %d after entry %s, whose posting says %d", p.account, a.sum, l.key.id, p.balanceAfter)
 	}

@@ -1,0 +1,192 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
+)
+
+// StatementReader reads statements: [store.Store].
+type StatementReader interface {
+	Statement(ctx context.Context, merchant payment.ID, f store.StatementFilter) ([]store.StatementRow, error)
+	StatementEnd(ctx context.Context, merchant payment.ID) (number int64, err error)
+	StatementNumber(ctx context.Context, merchant payment.ID, number int64) (store.Posting, error)
+	StatementBefore(ctx context.Context, merchant payment.ID, t time.Time) (number int64, err error)
+}
+
+// csvRows is how many rows of a statement as CSV are read and written at a time.
+const csvRows = 1000
+
+// statementKinds are the kinds that a row of a statement can have.
+var statementKinds = func() (list []string) {
+	for _, r := range ledger.Recipes {
+		list = append(list, string(r.Kind))
+	}
+	return list
+}()
+
+// listStatement answers with a page in JSON, which always has a cursor for later rows, or
+// with all rows as CSV.
+func (a *API) listStatement(c *call) error {
+	asCSV := acceptsCSV(c.r)
+	q := c.query()
+	f := store.StatementFilter{
+		Account: ledger.Account(q.oneOf("account", texts(ledger.StatementAccounts))), Kind: ledger.Kind(q.oneOf("kind", statementKinds)),
+	}
+	from, to := q.time("from"), q.time("to")
+	var at statementPosition
+	if !asCSV {
+		f.Limit, at = q.limit(), a.cursorStatement(c, q)
+	}
+	if err := q.done(); err != nil {
+		return err
+	}
+	if err := a.statementRange(c, &f, at, from, to); err != nil {
+		return err
+	}
+	if asCSV {
+		return a.sendCSV(c, f)
+	}
+	if !c.reserve(f.Limit * entryBytes) {
+		return errMemory
+	}
+	rows, err := a.reader.Statement(c.ctx, c.merchant.ID, f)
+	if err != nil {
+		return readError(err)
+	}
+	entries := make([][]byte, len(rows))
+	for i := range rows {
+		row := statementRow(&rows[i])
+		if entries[i], err = wire.Statement(&row); err != nil {
+			return err
+		}
+		at = statementPosition{row.Number, row.Entry}
+	}
+	return c.json(http.StatusOK, wire.Page(entries, a.cursor(c, at.bytes())))
+}
+
+// statementRange sets the numbers between which rows are read: after the cursor, from a time
+// to another. Both times are positions in the order of numbers, as for GET /balance?at.
+func (a *API) statementRange(c *call, f *store.StatementFilter, at statementPosition, from, to time.Time) (err error) {
+	if at.number > 0 {
+		p, err := a.reader.StatementNumber(c.ctx, c.merchant.ID, at.number)
+		if errors.Is(err, store.ErrNotFound) || err == nil && p.Entry != at.entry {
+			return problem.New(problem.ValidationFailed, "The statement was restored from a backup.").WithFields(problem.FieldError{
+				Field: "cursor", Code: problem.CodeNotAllowed, Detail: "its row no longer exists: read the statement again without cursor",
+			})
+		}
+		if err != nil {
+			return readError(err)
+		}
+		f.After = at.number
+	}
+	if !from.IsZero() {
+		before, err := a.reader.StatementBefore(c.ctx, c.merchant.ID, from)
+		if err != nil {
+			return readError(err)
+		}
+		f.After = max(f.After, before)
+	}
+	if to.IsZero() {
+		f.To, err = a.reader.StatementEnd(c.ctx, c.merchant.ID)
+	} else {
+		f.To, err = a.reader.StatementBefore(c.ctx, c.merchant.ID, to)
+	}
+	return readError(err)
+}
+
+// sendCSV writes all rows, however many: each part has the time of a usual request. An error
+// after the first part ends the connection, so that the client does not take the rows for
+// all of them.
+func (a *API) sendCSV(c *call, f store.StatementFilter) error {
+	if f.Limit = csvRows; !c.reserve(csvRows * entryBytes) {
+		return errMemory
+	}
+	control := http.NewResponseController(c.w)
+	for first := true; ; first = false {
+		rows, err := a.readPart(c, f)
+		switch {
+		case err != nil && first:
+			return readError(err)
+		case err != nil:
+			a.log.ErrorContext(c.ctx, "a statement as CSV ended early", "requestId", c.requestID, "cause", err)
+			panic(http.ErrAbortHandler)
+		case first:
+			c.w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
+			c.w.Header().Set("Content-Disposition", `attachment; filename="statement.csv"`)
+			c.status = http.StatusOK
+			c.w.WriteHeader(c.status)
+		}
+		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			panic(http.ErrAbortHandler)
+		}
+		if err := wire.StatementCSV(c.w, rows, first); err != nil {
+			panic(http.ErrAbortHandler) // the client has disconnected, or reads too slowly
+		}
+		if len(rows) < f.Limit || c.r.Method == http.MethodHead {
+			return nil
+		}
+		f.After = rows[len(rows)-1].Number
+	}
+}
+
+// readPart reads a part of a statement as CSV.
+func (a *API) readPart(c *call, f store.StatementFilter) ([]wire.StatementRow, error) {
+	ctx, cancel := a.env.Clock.WithTimeout(c.r.Context(), requestTimeout)
+	defer cancel()
+	list, err := a.reader.Statement(ctx, c.merchant.ID, f)
+	rows := make([]wire.StatementRow, len(list))
+	for i := range list {
+		rows[i] = statementRow(&list[i])
+	}
+	return rows, err
+}
+
+func statementRow(r *store.StatementRow) wire.StatementRow {
+	return wire.StatementRow{
+		Number: r.Number, Entry: r.Entry, Kind: r.Kind, Account: r.Account, Amount: r.Amount, BalanceAfter: r.BalanceAfter,
+		OrderType: r.OrderType, Order: r.Subject, ReferenceID: r.ReferenceID, CreatedAt: r.CreatedAt,
+	}
+}
+
+// acceptsCSV reports whether a request asks for CSV rather than JSON.
+func acceptsCSV(r *http.Request) bool {
+	for _, header := range r.Header["Accept"] {
+		for media := range strings.SplitSeq(header, ",") {
+			if name, _, err := mime.ParseMediaType(media); err == nil && name == "text/csv" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// statementPosition is the last row that a reader of a statement has. The entry shows if a
+// restored backup has another row with that number.
+type statementPosition struct {
+	number int64
+	entry  payment.ID
+}
+
+func (p statementPosition) bytes() []byte {
+	return append(binary.BigEndian.AppendUint64(nil, uint64(p.number)), p.entry[:]...)
+}
+
+// cursorStatement is the position after the previous page; zero for the first page.
+func (a *API) cursorStatement(c *call, q *query) statementPosition {
+	position, ok := a.position(c, q, 8+len(payment.ID{}))
+	if !ok {
+		return statementPosition{}
+	}
+	return statementPosition{int64(binary.BigEndian.Uint64(position)), payment.ID(position[8:])}
+}

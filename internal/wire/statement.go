@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"encoding/csv"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// StatementRow is one row of GET /statement. Amounts are cents, signed as in the ledger: a
+// debt is negative.
+type StatementRow struct {
+	Number       int64
+	Entry        payment.ID
+	Kind         ledger.Kind
+	Account      ledger.Account
+	Amount       money.Cents
+	BalanceAfter money.Cents
+	OrderType    payment.Operation // "" with Order and ReferenceID if the entry is about no order
+	Order        payment.ID
+	ReferenceID  string
+	CreatedAt    time.Time
+}
+
+type statementView struct {
+	Number       int64             `json:"number"`
+	EntryID      string            `json:"entryId"`
+	Kind         ledger.Kind       `json:"kind"`
+	Account      ledger.Account    `json:"account"`
+	Amount       money.Cents       `json:"amount"`
+	BalanceAfter money.Cents       `json:"balanceAfter"`
+	OrderType    payment.Operation `json:"orderType,omitzero"`
+	OrderID      string            `json:"orderId,omitzero"`
+	ReferenceID  string            `json:"referenceId,omitzero"`
+	CreatedAt    Timestamp         `json:"createdAt"`
+}
+
+func (r *StatementRow) view() statementView {
+	v := statementView{
+		Number: r.Number, EntryID: r.Entry.String(), Kind: r.Kind, Account: r.Account, Amount: r.Amount,
+		BalanceAfter: r.BalanceAfter, CreatedAt: TimestampOf(r.CreatedAt),
+	}
+	if r.OrderType != "" {
+		v.OrderType, v.OrderID, v.ReferenceID = r.OrderType, r.Order.String(), r.ReferenceID
+	}
+	return v
+}
+
+// Statement is a row as JSON.
+func Statement(r *StatementRow) ([]byte, error) {
+	v := r.view()
+	return json.Marshal(&v)
+}
+
+// StatementColumns is the header of the statement as CSV.
+var StatementColumns = []string{
+	"number", "entryId", "kind", "account", "amount", "balanceAfter", "orderType", "orderId", "referenceId", "createdAt",
+}
+
+// StatementCSV writes rows as CSV (RFC 4180), after a header if they are the first ones.
+// Errors are those of w.
+func StatementCSV(w io.Writer, rows []StatementRow, first bool) error {
+	out := csv.NewWriter(w)
+	out.UseCRLF = true
+	if first {
+		if err := out.Write(StatementColumns); err != nil {
+			return err
+		}
+	}
+	for i := range rows {
+		v := rows[i].view()
+		if err := out.Write([]string{
+			strconv.FormatInt(v.Number, 10), v.EntryID, string(v.Kind), string(v.Account),
+			strconv.FormatInt(int64(v.Amount), 10), strconv.FormatInt(int64(v.BalanceAfter), 10),
+			string(v.OrderType), v.OrderID, v.ReferenceID, string(v.CreatedAt),
+		}); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
