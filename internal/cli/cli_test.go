@@ -229,7 +229,7 @@ func TestVerifyDefect(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.run(0, "merchant", "create", "Loja")
-	s.exec("INSERT INTO balances SELECT id, 'available', 7, 1 FROM merchants WHERE number = 1")
+	s.exec("INSERT INTO balances SELECT id, 'available', 7, 0 FROM merchants WHERE number = 1")
 	out, _ := s.run(1, "verify")
 	for _, want := range []string{
 		"Loja\n DEFECT balances 0 each balance is the sum of its account's postings\n",

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ type gateway struct {
 	events      []payment.Event
 	attempts    map[int64][]store.Attempt
 	available   money.Cents
+	statement   int64         // rows
 	reads       int           // of credentials
 	err         error         // if set, the error of every operation and read
 	begun       chan struct{} // if set, each operation sends to it at its start, and waits for proceed
@@ -291,6 +293,54 @@ func (g *gateway) Balances(context.Context, payment.ID) (ledger.Balances, error)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return ledger.Balances{ledger.Available: g.available, ledger.Owed: -7}, g.err
+}
+
+// BalancesBefore implements [httpapi.BalanceReader]: before 2000 there was nothing.
+func (g *gateway) BalancesBefore(_ context.Context, _ payment.ID, t time.Time) (ledger.Balances, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t.Year() < 2000 {
+		return ledger.Balances{}, g.err
+	}
+	return ledger.Balances{ledger.Available: g.available, ledger.Owed: -7}, g.err
+}
+
+// Statement implements [httpapi.StatementReader]: row i was posted at second i of the year
+// 2000.
+func (g *gateway) Statement(_ context.Context, _ payment.ID, f store.StatementFilter) (list []store.StatementRow, err error) {
+	for n := f.After + 1; n <= f.To && len(list) < f.Limit; n++ {
+		p, err := g.StatementNumber(context.Background(), payment.ID{}, n)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, store.StatementRow{Posting: p, OrderType: payment.OperationPayin, ReferenceID: fmt.Sprintf("pedido %d, \"ção\"", n)})
+	}
+	return list, g.err
+}
+
+// StatementEnd implements [httpapi.StatementReader].
+func (g *gateway) StatementEnd(context.Context, payment.ID) (int64, error) { return g.statement, g.err }
+
+// StatementNumber implements [httpapi.StatementReader].
+func (g *gateway) StatementNumber(_ context.Context, _ payment.ID, n int64) (store.Posting, error) {
+	if n > g.statement {
+		return store.Posting{}, store.ErrNotFound
+	}
+	return store.Posting{
+		Entry: payment.ID{15: byte(n)}, Kind: ledger.Received, Account: ledger.Available, Amount: 5, BalanceAfter: money.Cents(5 * n),
+		Subject: payment.ID{1}, CreatedAt: time.Date(2000, 1, 1, 0, 0, int(n), 0, time.UTC), Number: n,
+	}, g.err
+}
+
+// StatementBefore implements [httpapi.StatementReader].
+func (g *gateway) StatementBefore(_ context.Context, _ payment.ID, t time.Time) (n int64, err error) {
+	for ; n < g.statement; n++ {
+		p, err := g.StatementNumber(context.Background(), payment.ID{}, n+1)
+		if err != nil || !p.CreatedAt.Before(t) {
+			return n, err
+		}
+	}
+	return n, g.err
 }
 
 // Continue implements [EventReader] for a database that was never restored.

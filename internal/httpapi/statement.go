@@ -105,51 +105,59 @@ func (a *API) statementRange(c *call, f *store.StatementFilter, at statementPosi
 	return readError(err)
 }
 
-// sendCSV writes all rows, however many: each part has the time of a usual request. An error
-// after the first part ends the connection, so that the client does not take the rows for
-// all of them.
+// sendCSV writes all rows, however many. An error after the first part ends the connection,
+// so that the client does not take these rows for all of them.
 func (a *API) sendCSV(c *call, f store.StatementFilter) error {
 	if f.Limit = csvRows; !c.reserve(csvRows * entryBytes) {
 		return errMemory
 	}
 	control := http.NewResponseController(c.w)
-	for first := true; ; first = false {
-		rows, err := a.readPart(c, f)
+	if err := control.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	for {
+		last, err := a.sendPart(c, control, f)
 		switch {
-		case err != nil && first:
-			return readError(err)
-		case err != nil:
-			a.log.ErrorContext(c.ctx, "a statement as CSV ended early", "requestId", c.requestID, "cause", err)
-			panic(http.ErrAbortHandler)
-		case first:
-			c.w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
-			c.w.Header().Set("Content-Disposition", `attachment; filename="statement.csv"`)
-			c.status = http.StatusOK
-			c.w.WriteHeader(c.status)
-		}
-		if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-			panic(http.ErrAbortHandler)
-		}
-		if err := wire.StatementCSV(c.w, rows, first); err != nil {
-			panic(http.ErrAbortHandler) // the client has disconnected, or reads too slowly
-		}
-		if len(rows) < f.Limit || c.r.Method == http.MethodHead {
+		case err == nil && last.Number == 0:
 			return nil
+		case err == nil:
+			f.After = last.Number
+		case c.status == 0:
+			return readError(err)
+		default:
+			a.log.WarnContext(c.ctx, "a statement as CSV ended early", "requestId", c.requestID, "cause", err)
+			panic(http.ErrAbortHandler)
 		}
-		f.After = rows[len(rows)-1].Number
 	}
 }
 
-// readPart reads a part of a statement as CSV.
-func (a *API) readPart(c *call, f store.StatementFilter) ([]wire.StatementRow, error) {
-	ctx, cancel := a.env.Clock.WithTimeout(c.r.Context(), requestTimeout)
+// sendPart reads and writes the next rows, in the time of a usual request, and returns the
+// last one; zero if there are no more.
+func (a *API) sendPart(c *call, control *http.ResponseController, f store.StatementFilter) (last store.StatementRow, err error) {
+	ctx, cancel := a.env.Clock.WithTimeout(c.r.Context(), writeTimeout)
 	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // ends a write to a slow client
+	defer stop()
 	list, err := a.reader.Statement(ctx, c.merchant.ID, f)
+	if err != nil {
+		return last, err
+	}
 	rows := make([]wire.StatementRow, len(list))
 	for i := range list {
 		rows[i] = statementRow(&list[i])
 	}
-	return rows, err
+	first := c.status == 0
+	if first {
+		c.w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
+		c.w.Header().Set("Content-Disposition", `attachment; filename="statement.csv"`)
+		c.status = http.StatusOK
+		c.w.WriteHeader(c.status)
+	}
+	err = wire.StatementCSV(c.w, rows, first)
+	if len(list) == f.Limit && c.r.Method != http.MethodHead {
+		last = list[len(list)-1]
+	}
+	return last, err
 }
 
 func statementRow(r *store.StatementRow) wire.StatementRow {

@@ -157,6 +157,18 @@ func (c *Changes) Post(merchant, subject payment.ID, e ledger.Entry) error {
 	return nil
 }
 
+// opens reports whether this commit opens an account. It then writes the account available
+// too, so that two commits of a merchant always write a common row: if one of them did not
+// see an account that the other one opened, its numbers of the statement would be taken.
+func (b *balances) opens() bool {
+	for account := range b.added {
+		if _, exists := b.postings[account]; !exists {
+			return true
+		}
+	}
+	return false
+}
+
 // savePostings writes the balances of all merchants, in their order, and then the postings.
 func (c *Changes) savePostings(ctx context.Context, tx *db.Tx) error {
 	if len(c.postings) == 0 {
@@ -165,6 +177,10 @@ func (c *Changes) savePostings(ctx context.Context, tx *db.Tx) error {
 	var opened, updated [][]any
 	for _, m := range slices.SortedFunc(maps.Keys(c.l.balances), payment.CompareIDs) {
 		b := c.l.balances[m]
+		if b.opens() {
+			b.added[ledger.Available] += 0 // see opens
+			b.amounts[ledger.Available] += 0
+		}
 		accounts := int64(len(b.postings))
 		for account := range b.added {
 			if _, exists := b.postings[account]; !exists {
@@ -173,9 +189,10 @@ func (c *Changes) savePostings(ctx context.Context, tx *db.Tx) error {
 		}
 		for _, account := range b.amounts.Accounts() {
 			before, exists := b.postings[account]
-			row := &balance{merchant: m, account: account, amount: b.amounts[account], postings: before + b.added[account]}
+			added, written := b.added[account]
+			row := &balance{merchant: m, account: account, amount: b.amounts[account], postings: before + added}
 			switch {
-			case b.added[account] == 0:
+			case !written:
 			case exists:
 				updated = append(updated, append(balanceUpdate.row(row, before), accounts))
 			default:
@@ -203,13 +220,7 @@ func (c *Changes) savePostings(ctx context.Context, tx *db.Tx) error {
 	for i := range c.postings {
 		rows[i] = postingTable.row(&c.postings[i])
 	}
-	// Two transactions that open different first accounts of a merchant have no common
-	// lock, and take the same numbers: one runs again.
-	added, err = tx.Insert(ctx, postingTable.insert, rows...)
-	if err == nil && slices.Contains(added, false) {
-		err = db.ErrRetry
-	}
-	if err != nil {
+	if err := tx.InsertNew(ctx, postingTable.insert, rows...); err != nil {
 		return fmt.Errorf("postings: %w", err)
 	}
 	return nil

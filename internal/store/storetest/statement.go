@@ -61,6 +61,23 @@ var statementTests = []test{
 			s.equal("number, balance", values(rows[i].Number, rows[i].BalanceAfter), values(i+1, sums[rows[i].Account]))
 		}
 	}},
+	{"commits that open different accounts of a merchant take different numbers", func(s *suite) {
+		for range 8 {
+			m := s.merchant()
+			s.concurrently(4, func(i int) error {
+				account := fmt.Sprint("bank", i)
+				if i%2 == 0 {
+					return s.try(post(m, ledger.Fund(account, 5)))
+				}
+				return s.try(post(m, ledger.ReceiveUnapplied(account, 5)))
+			})
+			rows := must(s.store.Statement(s.Context(), m.ID, completeStatement))
+			for i := range rows {
+				s.equal("number", rows[i].Number, i+1)
+			}
+			s.equal("rows", len(rows), 4)
+		}
+	}},
 	{"balances before a time are the sums of the statement before it", func(s *suite) {
 		m := s.merchant()
 		var times []time.Time

@@ -59,7 +59,7 @@ var corruptions = []struct {
 		"UPDATE balances SET balance = balance + 1, postings = postings + 1 WHERE account = 'available'"}},
 	{"a balance without postings", Ledger, "its postings sum to", []string{
 		"UPDATE balances SET balance = balance + 1, postings = postings + 1 WHERE account = 'available'"}},
-	{"a balance written twice", Ledger, "balance available is written with", []string{"UPDATE balances SET balance = balance WHERE account = 'available'"}},
+	{"a balance written twice", Ledger, "balance held is written with", []string{"UPDATE balances SET balance = balance WHERE account = 'held'"}},
 	{"a balance deleted", Ledger, "balance", []string{"DELETE FROM balances WHERE account = 'fees' OR account = 'held'"}},
 	{"a number of the statement missing", Ledger, "has the number 0 in the statement", entryOf("payout_held", "out-new", "available", "held", "5")},
 	{"a posting that its balance does not count", Ledger, "postings, not", append(entryOf("payout_held", "out-new", "available", "held", "5"),

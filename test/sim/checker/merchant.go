@@ -76,7 +76,8 @@ func (c *Checker) applyBalance(l *line) {
 	c.columns.read(l).balance(&next)
 	m := c.merchant(l.key.merchant)
 	a := m.account(next.account)
-	if next.postings <= a.postings {
+	// A commit that opens an account writes available too.
+	if next.postings < a.postings || next.postings == a.postings && next.account != "available" {
 		c.violateMerchantf(Ledger, m.id, "balance %s is written with %d postings, it had %d", a.account, next.postings, a.postings)
 	}
 	a.balanceRow, a.touched = next, true

@@ -1,0 +1,212 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/httpapi/apitest"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
+)
+
+// numbers lists the numbers of a page of a statement, and its next cursor.
+func numbers(a answer) (list []int, next string) {
+	data, _ := a.field("data").([]any)
+	for _, row := range data {
+		list = append(list, int(row.(map[string]any)["number"].(float64)))
+	}
+	return list, a.text("nextCursor")
+}
+
+func upTo(first, last int) (list []int) {
+	for n := first; n <= last; n++ {
+		list = append(list, n)
+	}
+	return list
+}
+
+func TestStatement(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.gateway.statement = 7
+	for query, want := range map[string][]int{
+		"":                          upTo(1, 7),
+		"limit=3":                   upTo(1, 3),
+		"from=2000-01-01T00:00:03Z": upTo(3, 7),
+		"from=2000-01-01T00:00:03Z&to=2000-01-01T00:00:05Z":      upTo(3, 4),
+		"to=2000-01-01T00:00:00Z":                                nil,
+		"to=2000-01-01T00:00:03-03:00&account=available&limit=4": upTo(1, 4),
+	} {
+		if got, next := numbers(h.do("GET", "/statement?"+query, "")); !slices.Equal(got, want) || next == "" {
+			t.Errorf("%s: %v, want %v; next %q", query, got, want, next)
+		}
+	}
+	row := h.do("GET", "/statement?limit=1", "").field("data.0")
+	if got, want := fmt.Sprint(row), "map[account:available amount:5 balanceAfter:5 createdAt:2000-01-01T00:00:01.000Z "+
+		"entryId:00000000-0000-0000-0000-000000000001 kind:received number:1 orderId:01000000-0000-0000-0000-000000000000 "+
+		`orderType:payin referenceId:pedido 1, "ção"]`; got != want {
+		t.Errorf("row %s, want %s", got, want)
+	}
+	var all []int
+	for cursor := ""; ; {
+		page, next := numbers(h.do("GET", "/statement?limit=2"+cursor, ""))
+		if cursor = "&cursor=" + next; len(page) == 0 {
+			break
+		}
+		all = append(all, page...)
+	}
+	if !slices.Equal(all, upTo(1, 7)) {
+		t.Errorf("by pages: %v", all)
+	}
+}
+
+// A reader at the end of a statement continues with later rows. If a restored backup has no
+// such row, it is not given others in its place.
+func TestStatementCursor(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.gateway.statement = 3
+	_, end := numbers(h.do("GET", "/statement", ""))
+	if _, again := numbers(h.do("GET", "/statement?cursor="+end, "")); again != end {
+		t.Errorf("the cursor moved from %s to %s without rows", end, again)
+	}
+	h.gateway.statement = 5
+	if got, _ := numbers(h.do("GET", "/statement?cursor="+end, "")); !slices.Equal(got, upTo(4, 5)) {
+		t.Errorf("later rows: %v", got)
+	}
+	h.gateway.statement = 2
+	a := h.do("GET", "/statement?cursor="+end, "")
+	h.want("a row that a backup lacks", a, 422, "validation_failed")
+	if a.text("errors.0.field") != "cursor" {
+		t.Errorf("errors: %s", a.body)
+	}
+}
+
+func TestStatementAsCSV(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	const rows = 2345 // several parts
+	h.gateway.statement = rows
+	accept := func(r *http.Request) { r.Header.Set("Accept", "application/json;q=0.5, text/csv; charset=utf-8") }
+	a := h.do("GET", "/statement", "", accept)
+	if a.status != 200 || !strings.HasPrefix(a.header.Get("Content-Type"), "text/csv") || !strings.HasSuffix(a.body, "Z\r\n") {
+		t.Fatalf("%d %v: %.300s", a.status, a.header, a.body)
+	}
+	lines, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
+	if err != nil || len(lines) != rows+1 || !slices.Equal(lines[0], wire.StatementColumns) {
+		t.Fatalf("%d lines, %v, %v", len(lines), lines[0], err)
+	}
+	for i, line := range lines[1:] {
+		if line[0] != strconv.Itoa(i+1) || line[4] != "5" || line[8] != fmt.Sprintf(`pedido %d, "ção"`, i+1) {
+			t.Fatalf("line %d: %q", i+1, line)
+		}
+	}
+	if head := h.do("GET", "/statement?to=2000-01-01T00:00:00Z", "", accept); head.body != strings.Join(wire.StatementColumns, ",")+"\r\n" {
+		t.Errorf("without rows: %q", head.body)
+	}
+	h.want("limit", h.do("GET", "/statement?limit=3", "", accept), 422, "validation_failed")
+}
+
+func TestStatementParameters(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for query, field := range map[string]string{
+		"account=fees": "account", "account=clearing:bank": "account", "kind=gift": "kind", "from=yesterday": "from", "to=2026-13-01T00:00:00Z": "to",
+		"limit=201": "limit", "cursor=x": "cursor", "page=2": "page",
+	} {
+		a := h.do("GET", "/statement?"+query, "")
+		h.want(query, a, 422, "validation_failed")
+		if a.text("errors.0.field") != field {
+			t.Errorf("%s: %s", query, a.body)
+		}
+	}
+}
+
+func TestBalanceAt(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.gateway.available = 12
+	for query, want := range map[string]string{"": "12 7", "?at=2026-01-01T00:00:00Z": "12 7", "?at=1999-12-31T23:59:59-03:00": "12 7", "?at=1999-12-31T23:59:59Z": "0 0"} {
+		a := h.do("GET", "/balance"+query, "")
+		if got := fmt.Sprint(a.field("available"), " ", a.field("owed")); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	h.want("a date", h.do("GET", "/balance?at=2026-01-01", ""), 422, "validation_failed")
+}
+
+// The contract lists the kinds and accounts that the ledger has.
+func TestStatementContract(t *testing.T) {
+	t.Parallel()
+	schemas := apitest.Document(t).Components.Schemas
+	for name, want := range map[string][]string{"EntryKind": kinds(), "StatementAccount": accounts()} {
+		var got []string
+		for _, v := range schemas[name].Value.Enum {
+			got = append(got, v.(string))
+		}
+		slices.Sort(got)
+		if slices.Sort(want); !slices.Equal(got, want) {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+}
+
+func kinds() (list []string) {
+	for _, r := range ledger.Recipes {
+		list = append(list, string(r.Kind))
+	}
+	return list
+}
+
+func accounts() (list []string) {
+	for _, a := range ledger.StatementAccounts {
+		list = append(list, string(a))
+	}
+	return list
+}
+
+// failing is a database that fails after the first rows of a statement.
+type failing struct{ httpapi.Reader }
+
+func (f failing) Statement(ctx context.Context, m payment.ID, of store.StatementFilter) ([]store.StatementRow, error) {
+	if of.After > 0 {
+		return nil, store.ErrUnavailable
+	}
+	return f.Reader.Statement(ctx, m, of)
+}
+
+// A CSV that ends early is not taken for a complete one.
+func TestStatementAsCSVEndsEarly(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(o *httpapi.Options) { o.Reader = failing{o.Reader} })
+	h.gateway.statement = 5000
+	server := httptest.NewServer(h.api)
+	defer server.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/statement", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as("key1", "secret1")(r)
+	r.Header.Set("Accept", "text/csv")
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if answer.StatusCode != 200 || len(body) == 0 || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%d, %d bytes, %v", answer.StatusCode, len(body), err)
+	}
+}
