@@ -240,7 +240,7 @@ CREATE TABLE postings (
 ) {{narrow}};
 -- The statement. It numbers the postings of a merchant's own accounts without gaps, in
 -- the order of commits; a posting of another account has the number 0.
-CREATE UNIQUE INDEX postings_number ON postings (merchant_id, account, number) WHERE number > 0;
+CREATE UNIQUE INDEX postings_number ON postings (merchant_id, account, number) WHERE number <> 0;
 
 -- The sum of an account's postings and how many they are, kept in the same commit.
 CREATE TABLE balances (
