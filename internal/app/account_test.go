@@ -93,47 +93,59 @@ func TestGatewayFollowsAccounts(t *testing.T) {
 }
 
 // An account may be a further contract of the gateway's own bank, with transfers, payments
-// and notices of its own.
+// and notices of its own. A contract that asks for consent gets it.
 func TestContractOfTheOwnBank(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
-		admin := g.Admin.Accounts
-		if _, err := admin.Add(t.Context(), store.Account{
-			ID: "second", Driver: sandbox.Name, Settings: map[string]string{"contract": "second", "repeat": "pays-again"},
-		}); err != nil {
-			t.Fatal(err)
-		}
-		m, client := g.NewMerchant("of the second account", 100_00)
-		for _, operation := range []payment.Operation{payment.OperationPayin, payment.OperationPayout} {
-			if err := admin.SetRoutes(t.Context(), &m, operation, "", []payment.Route{{Account: "second"}}); err != nil {
-				t.Fatal(err)
+		useContract(t, g, "second", "pays-again")
+		useContract(t, g, "third", "asks-consent")
+		for account, want := range map[string]bool{"second": false, "third": true} {
+			if asks, err := g.Admin.Store.AsksConsent(t.Context(), account); err != nil || asks != want {
+				t.Errorf("account %s is proved to ask: %v, %v", account, asks, err)
 			}
-		}
-		apptest.Until(t, func() string { // the gateway follows
-			if _, err := g.App.NoticeURL(t.Context(), "second"); err != nil {
-				return err.Error()
-			}
-			if got := client.Ask("POST", "/payin", with(pixOf, "{ref}", "first")); got.Status != 201 {
-				return got.Body
-			}
-			return ""
-		})
-		order := client.Must(201, "POST", "/payin", with(pixOf, "{ref}", "paid"))
-		client.Must(204, "POST", "/sandbox/payin/"+order.Get("id")+"/pay", "")
-		if got := client.Must(200, "GET", "/payin/"+order.Get("id"), "").Get("status"); got != "PAID" {
-			t.Errorf("the pay-in is %s", got)
-		}
-		sent := client.Must(201, "POST", "/payout", with(payoutOf, "{ref}", "sent"))
-		apptest.Until(t, func() string {
-			if got := client.Must(200, "GET", "/payout/"+sent.Get("id"), "").Get("status"); got != "COMPLETED" {
-				return got
-			}
-			return ""
-		})
-		payouts, err := g.Admin.Store.Payouts(t.Context(), m.ID, store.Filter{Limit: 10})
-		if err != nil || len(payouts) != 1 || payouts[0].Processor != "second" {
-			t.Errorf("payouts %+v, %v", payouts, err)
 		}
 	})
+}
+
+// useContract adds an account at a contract, and pays a pay-in and a payout of it.
+func useContract(t *testing.T, g *apptest.Installed, id, repeat string) {
+	t.Helper()
+	admin := g.Admin.Accounts
+	if _, err := admin.Add(t.Context(), store.Account{
+		ID: id, Driver: sandbox.Name, Settings: map[string]string{"contract": id, "repeat": repeat},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m, client := g.NewMerchant("of the account "+id, 100_00)
+	for _, operation := range []payment.Operation{payment.OperationPayin, payment.OperationPayout} {
+		if err := admin.SetRoutes(t.Context(), &m, operation, "", []payment.Route{{Account: id}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apptest.Until(t, func() string { // the gateway follows
+		if _, err := g.App.NoticeURL(t.Context(), id); err != nil {
+			return err.Error()
+		}
+		if got := client.Ask("POST", "/payin", with(pixOf, "{ref}", "first")); got.Status != 201 {
+			return got.Body
+		}
+		return ""
+	})
+	order := client.Must(201, "POST", "/payin", with(pixOf, "{ref}", "paid"))
+	client.Must(204, "POST", "/sandbox/payin/"+order.Get("id")+"/pay", "")
+	if got := client.Must(200, "GET", "/payin/"+order.Get("id"), "").Get("status"); got != "PAID" {
+		t.Errorf("the pay-in is %s", got)
+	}
+	sent := client.Must(201, "POST", "/payout", with(payoutOf, "{ref}", "sent"))
+	apptest.Until(t, func() string {
+		if got := client.Must(200, "GET", "/payout/"+sent.Get("id"), "").Get("status"); got != "COMPLETED" {
+			return got
+		}
+		return ""
+	})
+	payouts, err := g.Admin.Store.Payouts(t.Context(), m.ID, store.Filter{Limit: 10})
+	if err != nil || len(payouts) != 1 || payouts[0].Processor != id {
+		t.Errorf("payouts %+v, %v", payouts, err)
+	}
 }
 
 // A running gateway suspends an account whose credentials its processor refuses, and resumes

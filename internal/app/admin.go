@@ -87,7 +87,7 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 	return &Admin{
 		Store: s, PublicURL: cmp.Or(cfg.PublicURL, publicURL), Clock: clock, Accounts: account.New(ao), Registry: registry,
 		Merchants: merchant.New(merchant.Options{Store: s, Env: o.Env, Processors: registry}),
-		Reviews:   review.New(review.Options{Store: s, Writer: write.New(write.Options{Store: s, Env: o.Env, Log: log}), Env: o.Env, Links: links}),
+		Reviews:   review.New(review.Options{Store: s, Writer: write.New(write.Options{Store: s, Env: o.Env, Log: log}), Env: o.Env, Links: links, Processors: registry}),
 	}, nil
 }
 

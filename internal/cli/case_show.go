@@ -126,7 +126,11 @@ func (c *caseShow) read(r *runner, a *app.Admin) (*caseDetail, error) {
 		})
 	}
 	if found.ClosedAt.IsZero() {
-		v.Resolutions = caseOptions(&found, decisions)
+		possible, err := a.Reviews.Possible(r.ctx, &found)
+		if err != nil {
+			return nil, err
+		}
+		v.Resolutions = caseOptions(&found, possible, decisions)
 	}
 	return v, nil
 }
@@ -183,13 +187,13 @@ func (v *caseDetail) readSubject(r *runner, a *app.Admin, of *store.Case) error 
 
 // caseOptions are the resolutions of an open case with the commands for them. While a
 // proposal waits, they are to confirm or to withdraw it.
-func caseOptions(v *store.Case, decisions []store.Decision) []caseOption {
+func caseOptions(v *store.Case, possible []review.Option, decisions []store.Decision) []caseOption {
 	list := []caseOption{}
 	var proposal *store.Decision
 	if n := len(decisions); n > 0 && decisions[n-1].Action == store.DecisionProposed {
 		proposal = &decisions[n-1]
 	}
-	for _, o := range review.Possible(v) {
+	for _, o := range possible {
 		option := caseOption{How: string(o.How), Effect: resolutionTexts[resolutionOf{v.Kind, o.How}], Persons: o.Persons, Command: resolveCommand(v, o.How)}
 		if o.Evidence {
 			option.Command += " --evidence TEXT"

@@ -75,7 +75,7 @@ func (s *Service) reportForeign(ctx context.Context, account string, merchant pa
 // it left in a past that an older copy lacks, or after its money was released.
 func (s *Service) bookUnsent(ctx context.Context, account string, t *processor.ListedTransfer) error {
 	_, err := s.Transfers.RecordNotice(ctx, account, t.ExternalID, processor.TransferReport{
-		Lookup: processor.Found, State: t.State, EndToEndID: t.EndToEndID, Amount: t.Amount, Returned: t.Returned,
+		Lookup: processor.Found, State: t.State, ProcessorID: t.ProcessorID, EndToEndID: t.EndToEndID, Amount: t.Amount, Returned: t.Returned,
 		Evidence: "list of transfers",
 	}, nil)
 	if err != nil && payin.Lasting(err) && ctx.Err() == nil { // it must not stop the transfers after it

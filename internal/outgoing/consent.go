@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/db"
@@ -21,7 +22,11 @@ import (
 //
 //   - It is sent again only while the account is proved to ask: its newest row in consents is
 //     a consent. A payout that was paid without a question adds a row that is none, and then
-//     two persons decide, until the processor asks again.
+//     two persons decide, until the processor asks again. The account must have been proved to
+//     ask before the payout was first sent too: else its first transfer may be executed without
+//     a question.
+//   - After a restore the consents of a lost past are unknown: a payout that was sent before it
+//     gets none.
 //   - Money that is released cannot leave: a payout that has ended gets no consent. In turn,
 //     once consent is given, only the failure of that same transfer releases the money.
 
@@ -60,7 +65,10 @@ func (e *Executor) answerQuestion(ctx context.Context, account string, q process
 
 // newConsent is the operation of AnswerQuestion.
 func (e *Executor) newConsent(p payment.Payout, q processor.Question) *giveConsent {
-	return &giveConsent{payout: p, question: q, node: e.Node.ID(), epoch: e.Node.Epoch(), history: e.Node.History()}
+	return &giveConsent{
+		payout: p, question: q,
+		node: e.Node.ID(), epoch: e.Node.Epoch(), history: e.Node.History(), restoredAt: e.Node.RestoredAt(),
+	}
 }
 
 // giveConsent is the operation that answers a question.
@@ -70,6 +78,8 @@ type giveConsent struct {
 	node     payment.ID
 	// epoch and history of the database, as of this process's last heartbeat.
 	epoch, history int64
+	// restoredAt is when the database was last found to be an older copy; zero if never.
+	restoredAt time.Time
 
 	refusal string // "" if we consent
 }
@@ -115,6 +125,8 @@ func (v *giveConsent) Decide(l *store.Loaded, c *store.Changes) error {
 	case asked: // again, because our answer was lost
 	case !isUnderWay(l, &p):
 		v.refusal = "no send of the payout is under way"
+	case sentBefore(l, &p, v.restoredAt):
+		v.refusal = "the payout was sent before a restore, which may have lost our consent to another transfer"
 	case p.ProcessorID != "" && p.ProcessorID != v.question.Transfer:
 		v.refusal = "another transfer of the payout is known"
 	case v.question.Amount != p.Amount || v.question.Key != p.Beneficiary.Key():
@@ -134,6 +146,27 @@ func isUnderWay(l *store.Loaded, p *payment.Payout) bool {
 	}
 	last := &sends[len(sends)-1]
 	return last.Outcome.Undecided() && bytes.Equal(last.BodyHash, bodyHash(transferRequest(p)))
+}
+
+// sentBefore reports whether the last send of a payout is older than a restore, or that cannot
+// be excluded because a clock was ahead.
+func sentBefore(l *store.Loaded, p *payment.Payout, restoredAt time.Time) bool {
+	sends := l.Sends(p.Merchant, p.ID)
+	if restoredAt.IsZero() || len(sends) == 0 {
+		return false
+	}
+	at := sends[len(sends)-1].CreatedAt
+	return !at.After(restoredAt) || at.After(l.Now())
+}
+
+// AskedBefore reports whether the account of a payout was proved to ask for our consent before
+// the payout was first sent. As rows are never changed, this stays true.
+func AskedBefore(ctx context.Context, s *store.Store, p *payment.Payout) (bool, error) {
+	sends, err := s.Sends(ctx, p.Merchant, p.ID)
+	if err != nil || len(sends) == 0 {
+		return false, err
+	}
+	return s.AskedConsent(ctx, p.Processor, sends[0].CreatedAt)
 }
 
 // needConsent reads the consent to a payout of a processor that would pay it twice, whether

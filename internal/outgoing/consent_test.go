@@ -78,6 +78,7 @@ func prove(g *coretest.Gateway, reference string) {
 	ask(g, about(p, "transfer of "+reference), true)
 	reports(g, p, "transfer of "+reference, processor.TransferPaid)
 	g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+	g.Pass(time.Second)
 }
 
 // One transfer of a payout gets our consent, as often as the bank asks; another one does not,
@@ -299,8 +300,9 @@ func TestConsentedPayoutIsNotSentAgain(t *testing.T) {
 	})
 }
 
-// An account that is not proved to ask gets a case: one that never asked, and one that paid
-// without a question, until it asks again.
+// A payout of an account that is not proved to ask gets a case: of one that never asked, of one
+// that did not ask before the payout was sent, and of one that paid without a question, until
+// it asks again.
 func TestAccountIsProvedToAsk(t *testing.T) {
 	consents(t, func(_ *testing.T, g *coretest.Gateway) {
 		notFound := func(reference string, step payment.PayoutStep) {
@@ -312,7 +314,11 @@ func TestAccountIsProvedToAsk(t *testing.T) {
 		}
 		notFound("never asked", payment.StepReview)
 		g.WantReason(store.CasePayoutUnknown, store.ReasonNotIdempotent)
+		before := underWay(g, "sent before the proof")
 		prove(g, "asked")
+		g.Pass(2 * time.Minute)
+		g.LookUp()
+		g.WantPayout(before, payment.PayoutProcessing, payment.StepReview)
 		notFound("sent again", payment.StepQueued)
 		unasked := underWay(g, "paid without a question")
 		reports(g, unasked, "t", processor.TransferPaid)
@@ -325,8 +331,9 @@ func TestAccountIsProvedToAsk(t *testing.T) {
 	})
 }
 
-// After a restore an account gives no consent until its transfers have been read. A process
-// that has not noticed the restore gives no answer.
+// After a restore an account gives no consent until its transfers have been read, and none to
+// a payout that was sent before: the database may lack our consent to another transfer of it.
+// A process that has not noticed the restore gives no answer.
 func TestConsentAfterARestore(t *testing.T) {
 	consents(t, func(t *testing.T, g *coretest.Gateway) {
 		p, given := underWay(g, "r"), underWay(g, "given")
@@ -337,8 +344,15 @@ func TestConsentAfterARestore(t *testing.T) {
 		ask(g, about(p, "first"), false)
 		ask(g, about(given, "first"), false)
 		g.ClearAccount()
-		ask(g, about(p, "first"), true)
+		ask(g, about(p, "first"), false)
+		ask(g, about(given, "first"), true)
 		ask(g, about(given, "second"), false)
+		g.Pass(2 * time.Minute) // the quiet period, which begins with the restore
+		p = underWay(g, "sent afterwards")
+		g.Execute("UPDATE payout_sends SET created_at = created_at + 60000000")
+		ask(g, about(p, "first"), false) // by a clock that was ahead
+		g.Execute("UPDATE payout_sends SET created_at = created_at - 60000000")
+		ask(g, about(p, "first"), true)
 
 		g.Execute("UPDATE installation SET epoch = epoch - 500")
 		if why, err := g.Outgoing.AnswerQuestion(t.Context(), coretest.BankName, about(p, "first")); err == nil {

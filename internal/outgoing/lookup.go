@@ -133,6 +133,12 @@ func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report pr
 		}
 		v.noCase = !open
 	}
+	if report.Lookup == processor.NotFound && v.effect.Consent {
+		var err error
+		if v.askedBefore, err = AskedBefore(ctx, e.Store, &p); err != nil {
+			return store.Problem(err)
+		}
+	}
 	return e.record(ctx, &recordReport{
 		resolution: v,
 		merchant:   p.Merchant, id: p.ID, report: report, claimedBy: p.ClaimedBy, asked: p, restoredAt: e.Node.RestoredAt(),
@@ -332,7 +338,7 @@ func (v *recordReport) notRepeatable(l *store.Loaded, p *payment.Payout) store.C
 	switch {
 	case withoutEffect(sends): // looked up before its next send
 		return ""
-	case !effect.Repeat.Safe() && !(effect.Consent && l.AsksConsent(p.Processor)):
+	case !effect.Repeat.Safe() && !(effect.Consent && v.askedBefore && l.AsksConsent(p.Processor)):
 		return store.ReasonNotIdempotent
 	case sends[len(sends)-1].Evidence == idInUse:
 		return store.ReasonIDInUse

@@ -19,6 +19,8 @@ type resolution struct {
 	jitter worker.Jitter
 	effect processor.Effect // what the processor of the payout guarantees for transfers
 
+	// askedBefore is what AskedBefore reports; it is read if a payout was not found.
+	askedBefore bool
 	// noCase: no case about its unknown outcome was open when its look-up ended.
 	noCase bool
 

@@ -28,11 +28,12 @@ type FeedSpec struct {
 
 // ListedTransfer is a transfer in the list of an account, under an id that may be ours.
 type ListedTransfer struct {
-	ExternalID string
-	EndToEndID string
-	State      TransferState
-	Amount     money.Cents
-	Returned   money.Cents // sent back by the receiver's bank
+	ExternalID  string
+	ProcessorID string
+	EndToEndID  string
+	State       TransferState
+	Amount      money.Cents
+	Returned    money.Cents // sent back by the receiver's bank
 }
 
 // Unreadable is an entry of a list that is invalid. The entries after it are booked; it gets a

@@ -29,6 +29,7 @@ type desk struct {
 func newDesk(g *coretest.Gateway) *desk {
 	return &desk{g, review.New(review.Options{
 		Store: g.Store, Writer: g.Writer, Env: g.Env, Links: func(*payment.Payin) payment.Links { return payment.Links{} },
+		Processors: g.Outgoing.Processors,
 	})}
 }
 

@@ -26,6 +26,7 @@ type Resolve struct {
 
 	externalID string    // of the payout, if the rule wants its transfer
 	restoredAt time.Time // when the database was last found to be an older copy
+	consent    consented
 }
 
 // Merchant implements [write.Operation].
@@ -60,7 +61,7 @@ func (v *Resolve) Decide(l *store.Loaded, c *store.Changes) error {
 	if !found.ClosedAt.IsZero() {
 		return problem.New(problem.InvalidState, fmt.Sprintf("The case was closed at %s: %s.", found.ClosedAt.Format(time.RFC3339), found.Resolution))
 	}
-	action, err := v.action(proposal(decisions))
+	action, err := v.action(proposal(decisions), l)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func proposal(decisions []store.Decision) *store.Decision {
 }
 
 // action is what this decision does, given the proposal that waits, or why it is refused.
-func (v *Resolve) action(waiting *store.Decision) (store.DecisionAction, error) {
+func (v *Resolve) action(waiting *store.Decision, l *store.Loaded) (store.DecisionAction, error) {
 	withdraw := v.rule == nil
 	switch {
 	case !withdraw && waiting != nil && waiting.Changed:
@@ -102,7 +103,7 @@ func (v *Resolve) action(waiting *store.Decision) (store.DecisionAction, error) 
 		return "", problem.New(problem.InvalidState, "There is no proposal to withdraw.")
 	case withdraw:
 		return store.DecisionWithdrawn, nil
-	case waiting == nil && v.rule.Persons > 1:
+	case waiting == nil && v.persons(l) > 1:
 		return store.DecisionProposed, nil
 	case waiting == nil:
 		return store.DecisionResolved, nil

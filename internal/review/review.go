@@ -15,6 +15,7 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
 	"github.com/porteira/porteira/internal/write"
@@ -26,6 +27,8 @@ type Options struct {
 	Writer *write.Writer
 	Env    env.Env
 	Links  transition.Links
+	// Processors have the profiles of accounts: which ones ask for consent. nil: none does.
+	Processors processor.Accounts
 }
 
 // Service resolves cases. It is safe for concurrent use.

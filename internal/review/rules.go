@@ -30,6 +30,9 @@ type rule struct {
 	// prepare reads what the operation must name before its transaction; it may be nil.
 	prepare func(ctx context.Context, s *Service, v *Resolve) error
 	needs   func(v *Resolve, n *store.Needs)
+	// consented: one person is enough if the payout's account asks for our consent to each
+	// transfer, see [Resolve.persons].
+	consented bool
 	// check returns a problem of kind invalid_state if the resolution is not possible
 	// now; it may be nil. A proposal is checked too, so that it can be confirmed.
 	check func(v *Resolve, l *store.Loaded) error
@@ -71,8 +74,8 @@ var rules = []rule{
 	{kind: store.CasePayoutUnknown, Option: paid, needs: needsPayout, check: checkUnknown, effect: declarePaid},
 	{kind: store.CasePayoutUnknown, Option: release, needs: needsPayout, check: checkUnknown, effect: declareNotPaid},
 	{
-		kind: store.CasePayoutUnknown, reasons: []store.CaseReason{store.ReasonNoAnswer, store.ReasonNotIdempotent}, Option: resend,
-		needs: needsPayout, check: checkUnknown, effect: sendAgain,
+		kind: store.CasePayoutUnknown, reasons: []store.CaseReason{store.ReasonNoAnswer, store.ReasonNotIdempotent}, Option: resend, consented: true,
+		prepare: findConsent, needs: needsConsent, check: checkUnknown, effect: sendAgain,
 	},
 
 	{
@@ -137,8 +140,8 @@ func find(v *store.Case, how store.Resolution) (*rule, bool) {
 	return nil, false
 }
 
-// Possible lists the resolutions of a case. Whether one is possible now depends on its
-// subject too.
+// Possible lists the resolutions of a case. Whether one is possible now, and by how many
+// persons, depends on its subject too: see [Service.Possible].
 func Possible(v *store.Case) []Option {
 	var list []Option
 	for i := range rules {

@@ -60,6 +60,7 @@ type Bank struct {
 	ledger       *ledger
 	timers       timerHeap // orders that complete or arrive, cards in analysis
 	noticeTimers timerHeap
+	questions    timerHeap // transfers that wait for consent
 	notifier     notifier
 	serial       uint64 // of the last timer
 }

@@ -49,7 +49,7 @@ func newScript(t *testing.T, bank *Bank) *script {
 	s.file.cache = []byte(journalHeader)
 	bank.journal = newJournal(s.file, int64(len(journalHeader)), 0)
 	bank.opts.Clock, bank.opts.IDs, bank.opts.Notify = clock, w.IDs, &gateway{}
-	bank.ledger, bank.timers, bank.noticeTimers, bank.notifier, bank.serial = newLedger(), nil, nil, notifier{}, 0
+	bank.ledger, bank.timers, bank.noticeTimers, bank.questions, bank.notifier, bank.serial = newLedger(), nil, nil, nil, notifier{}, 0
 	return s
 }
 
@@ -186,6 +186,8 @@ func FuzzJournal(f *testing.F) {
 {"at":"2026-11-20T18:30:00Z","order":{"kind":"refund","externalId":"r","content":"","amount":1,"paymentId":"E1"}}
 {"at":"2026-11-20T18:30:00Z","orderEnd":{"kind":"refund","externalId":"r","state":"paid"}}
 {"at":"2026-11-20T18:30:00Z","delayed":{"order":{"kind":"transfer","externalId":"t","content":"","amount":1},"due":"2026-11-20T18:30:00Z"}}
+{"at":"2026-11-20T18:30:00Z","order":{"kind":"transfer","externalId":"u","copy":1,"content":"","amount":1}}
+{"at":"2026-11-20T18:30:00Z","approval":{"externalId":"u","copy":1}}
 {"at":"2026-11-20T18:30:00Z","listener":{"url":"http://a.invalid","expires":"2026-11-20T18:30:00Z"}}
 {"at":"2026-11-20T18:30:00Z","chargeEnd":{"externalId":"abc","state":"expired"},"notice":"n3"}`))
 	bank := newScriptBank(f)

@@ -7,9 +7,13 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
@@ -35,6 +39,15 @@ type gateway struct {
 	notices []sentNotice
 	urls    []string
 	answer  func(url string) (int, error) // nil accepts
+	asked   []askedQuestion
+	consent func(q bankapi.Question) (int, string) // the answer to a question; nil approves
+}
+
+// askedQuestion is a question that reached the gateway.
+type askedQuestion struct {
+	bankapi.Question
+
+	at time.Time
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -45,6 +58,9 @@ func (g *gateway) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if strings.HasSuffix(request.URL.Path, bankapi.ConsentPath) {
+		return g.decide(request, body)
+	}
 	g.urls = append(g.urls, request.URL.String())
 	status := http.StatusNoContent
 	if g.answer != nil {
@@ -56,6 +72,24 @@ func (g *gateway) RoundTrip(request *http.Request) (*http.Response, error) {
 		g.notices = append(g.notices, sentNotice{request.Header.Clone(), body})
 	}
 	return &http.Response{StatusCode: status, Body: io.NopCloser(bytes.NewReader(nil)), Header: http.Header{}}, nil
+}
+
+// decide answers a question.
+func (g *gateway) decide(request *http.Request, body []byte) (*http.Response, error) {
+	seconds, err := strconv.ParseInt(request.Header.Get(bankapi.HeaderTimestamp), 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	asked := askedQuestion{at: time.Unix(seconds, 0)}
+	if err := json.Unmarshal(body, &asked.Question); err != nil {
+		return nil, err
+	}
+	g.asked = append(g.asked, asked)
+	status, answer := http.StatusOK, `{"status":"approved"}`
+	if g.consent != nil {
+		status, answer = g.consent(asked.Question)
+	}
+	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(answer)), Header: http.Header{}}, nil
 }
 
 func (g *gateway) received() []sentNotice {

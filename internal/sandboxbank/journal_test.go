@@ -39,7 +39,7 @@ func dump(l *ledger) string {
 	}
 	for _, key := range sortedKeys(l.orders, orderKey.compare) {
 		o := l.orders[key]
-		line("order %+v %s %d %s %s %s %t", o.orderCreated, o.state, o.returned, o.failure, o.createdAt, o.changedAt, o.reordered)
+		line("order %+v %s %d %s %s %s %s %t", o.orderCreated, o.state, o.returned, o.failure, o.createdAt, o.changedAt, o.approvedAt, o.reordered)
 	}
 	for _, o := range l.transfers {
 		line("transfer %s", o.ExternalID)

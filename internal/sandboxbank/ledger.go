@@ -28,7 +28,7 @@ type ledger struct {
 type orderKey struct {
 	subject    bankapi.Subject
 	externalID string
-	copy       int // 0, then one for each that was paid again under the id
+	copy       int // 0, then one for each that was requested again under the id
 }
 
 // charge is a charge that the bank has seen.
@@ -65,7 +65,9 @@ type order struct {
 	failure   bankapi.Code
 	createdAt time.Time
 	changedAt time.Time
-	reordered bool
+	// approvedAt is when consent to the transfer came; zero without it.
+	approvedAt time.Time
+	reordered  bool
 }
 
 // notice is a notice that no gateway has accepted yet.
@@ -112,6 +114,8 @@ func (l *ledger) apply(r *record) error {
 		return l.applyOrderEnd(r)
 	case r.Delayed != nil:
 		l.delayed[r.Delayed.Order.key()] = r.Delayed
+	case r.Approval != nil:
+		return l.applyApproval(r)
 	case r.Listener != nil:
 		l.applyListener(r.Listener)
 	case r.Offset != 0:
@@ -245,6 +249,15 @@ func (l *ledger) applyOrderEnd(r *record) error {
 	o.state, o.returned, o.failure = r.OrderEnd.State, r.OrderEnd.Returned, r.OrderEnd.Failure
 	o.changedAt = r.At
 	l.announce(r, &notice{subject: o.Subject, externalID: o.ExternalID}, o.NotifyFault, &o.reordered)
+	return nil
+}
+
+func (l *ledger) applyApproval(r *record) error {
+	o := l.orders[r.Approval.key()]
+	if o == nil || o.state != bankapi.OrderProcessing || !o.approvedAt.IsZero() {
+		return fmt.Errorf("%w: consent to no transfer, or twice", errRecord)
+	}
+	o.approvedAt = r.At
 	return nil
 }
 

@@ -61,13 +61,14 @@ func (b *Bank) transfersAfter(q transferQuery) (page bankapi.TransferPage, err e
 	return page, err
 }
 
-// copies are the accepted transfers under an id; the lock is held.
+// copies are the accepted transfers under an id, oldest first; the lock is held.
 func (b *Bank) copies(externalID string) (list []*order) {
-	key := orderKey{subject: bankapi.SubjectTransfer, externalID: externalID}
-	for o := b.ledger.orders[key]; o != nil && o.Refusal == ""; o = b.ledger.orders[key] {
-		list = append(list, o)
-		key.copy++
+	for o := range b.ledger.copies(orderKey{subject: bankapi.SubjectTransfer, externalID: externalID}) {
+		if o.Refusal == "" {
+			list = append(list, o)
+		}
 	}
+	slices.SortStableFunc(list, func(a, b *order) int { return a.createdAt.Compare(b.createdAt) }) // some were delayed
 	return list
 }
 

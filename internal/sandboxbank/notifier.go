@@ -126,12 +126,15 @@ func (b *Bank) dueNotices(now time.Time) []delivery {
 	return due
 }
 
-// requeue restarts the timers of notices that could not be sent yet.
-func (b *Bank) requeue(due []delivery) {
+// requeue restarts the timers of notices that could not be sent yet, and of questions.
+func (b *Bank) requeue(due []delivery, asked []question) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range due {
 		b.push(&b.noticeTimers, due[i].timer)
+	}
+	for i := range asked {
+		b.push(&b.questions, asked[i].timer)
 	}
 }
 
@@ -189,26 +192,35 @@ func (b *Bank) tryAll(ctx context.Context, urls []string, d *delivery) {
 
 // send posts a notice to one address.
 func (b *Bank) send(ctx context.Context, url string, n *notice) (status int, err error) {
-	ctx, cancel := b.opts.Clock.WithTimeout(ctx, noticeTimeout)
-	defer cancel()
 	body, err := n.body()
 	if err != nil {
 		return 0, fmt.Errorf("write notice: %w", err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	status, _, err = b.post(ctx, url, body)
 	if err != nil {
 		return 0, fmt.Errorf("send notice: %w", err)
+	}
+	return status, nil
+}
+
+// post posts a signed body to one address, and reads the answer up to answerRead.
+func (b *Bank) post(ctx context.Context, url string, body []byte) (status int, answer []byte, err error) {
+	ctx, cancel := b.opts.Clock.WithTimeout(ctx, noticeTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
 	}
 	request.Header.Set("Content-Type", bankapi.JSONType)
 	bankapi.SignNotice(request.Header, b.opts.Secret, b.Now(), body)
 	response, err := b.opts.Notify.RoundTrip(request)
 	if err != nil {
-		return 0, fmt.Errorf("send notice: %w", err)
+		return 0, nil, err
 	}
-	// A body that was read lets the connection be used again.
-	_, _ = io.CopyN(io.Discard, response.Body, answerRead)
+	// A body that was read lets the connection be used again. A broken one is no answer.
+	answer, _ = io.ReadAll(io.LimitReader(response.Body, answerRead))
 	_ = response.Body.Close()
-	return response.StatusCode, nil
+	return response.StatusCode, answer, nil
 }
 
 // recordDeliveries closes notices that were accepted or are too old, and

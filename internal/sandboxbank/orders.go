@@ -50,7 +50,7 @@ func (o *orderCreated) digest(request any) error {
 
 func (o *order) shown() bankapi.Order {
 	return bankapi.Order{
-		ExternalID: o.ExternalID, Amount: o.Amount, State: o.state, EndToEndID: o.EndToEndID,
+		ID: o.ID, ExternalID: o.ExternalID, Amount: o.Amount, State: o.state, EndToEndID: o.EndToEndID,
 		Returned: o.returned, Failure: o.failure.Failure(), CreatedAt: o.createdAt, ChangedAt: o.changedAt,
 	}
 }
@@ -62,7 +62,7 @@ func (o *order) entry() bankapi.TransferEntry {
 		status = "returned"
 	}
 	return bankapi.TransferEntry{
-		ExternalID: o.ExternalID, Amount: o.Amount, PIXKey: o.Key, EndToEndID: o.EndToEndID,
+		ID: o.ID, ExternalID: o.ExternalID, Amount: o.Amount, PIXKey: o.Key, EndToEndID: o.EndToEndID,
 		Status: status, Returned: o.returned, CreatedAt: o.createdAt,
 	}
 }
@@ -100,6 +100,10 @@ func (b *Bank) putOrder(created orderCreated, fault bankapi.FaultKind) (shown ba
 // repeat decides about a transfer whose id was used before, by the kind of the contract;
 // the lock is held. A refused id never has an effect.
 func (b *Bank) repeat(created *orderCreated) error {
+	if b.asksConsent(created.Subject) {
+		b.makeCopy(created)
+		return nil
+	}
 	first := b.ledger.orders[created.key()]
 	if created.Subject != bankapi.SubjectTransfer || first == nil || first.Refusal != "" {
 		return nil
@@ -126,7 +130,7 @@ func (b *Bank) accept(now time.Time, created orderCreated, fault bankapi.FaultKi
 		created.Refusal = b.refundObjection(created)
 	}
 	if created.Refusal == "" {
-		created.EndToEndID = b.newEndToEndID(now)
+		created.ID, created.EndToEndID = b.newID(now), b.newEndToEndID(now)
 	}
 	if fault.Notifies() {
 		created.NotifyFault = fault
@@ -150,9 +154,13 @@ func (b *Bank) refundObjection(created orderCreated) bankapi.Code {
 }
 
 // delay queues an order, as may happen to a request that timed out. At most one
-// order is queued under an id.
+// order is queued under an id, unless the contract asks for consent: then it has the
+// number of its copy already.
 func (b *Bank) delay(created orderCreated, by time.Duration) error {
 	return b.do(func(now time.Time) error {
+		if b.asksConsent(created.Subject) {
+			b.makeCopy(&created)
+		}
 		key := created.key()
 		if b.ledger.orders[key] != nil || b.ledger.delayed[key] != nil {
 			return nil
@@ -161,10 +169,10 @@ func (b *Bank) delay(created orderCreated, by time.Duration) error {
 	})
 }
 
-// getOrder shows a transfer or refund.
+// getOrder shows a transfer or refund; see current.
 func (b *Bank) getOrder(subject bankapi.Subject, externalID string) (shown bankapi.Order, err error) {
 	err = b.do(func(time.Time) error {
-		o := b.ledger.orders[orderKey{subject: subject, externalID: externalID}]
+		o := b.ledger.current(orderKey{subject: subject, externalID: externalID})
 		switch {
 		case o != nil:
 			shown = o.shown()
@@ -189,9 +197,12 @@ func (b *Bank) changeOrder(now time.Time, o *order, change orderChanged) error {
 // an earlier one is refused. returned is the amount to return, 0 for all of it.
 func (b *Bank) forceTransfer(externalID, action string, returned money.Cents) (shown bankapi.Order, err error) {
 	err = b.do(func(now time.Time) error {
-		o := b.ledger.orders[orderKey{subject: bankapi.SubjectTransfer, externalID: externalID}]
+		o := b.ledger.current(orderKey{subject: bankapi.SubjectTransfer, externalID: externalID})
 		if o == nil {
 			return bankapi.CodeTransferUnknown
+		}
+		if !b.mayPay(o) && action != "fail" {
+			return bankapi.CodeStateForbids
 		}
 		switch action {
 		case "complete":

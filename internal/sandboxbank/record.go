@@ -20,6 +20,7 @@ type record struct {
 	Order     *orderCreated    `json:"order,omitempty"`
 	OrderEnd  *orderChanged    `json:"orderEnd,omitempty"`
 	Delayed   *orderDelayed    `json:"delayed,omitempty"`
+	Approval  *orderApproved   `json:"approval,omitempty"`
 	Listener  *listenerAdded   `json:"listener,omitempty"`
 	// Offset is how far the bank's clock runs ahead, in microseconds.
 	Offset int64 `json:"offset,omitzero"`
@@ -77,9 +78,10 @@ type cardPending struct {
 // orderCreated accepts an order to send money or, with Refusal, records that it
 // was refused, which is final: a refused id never has an effect.
 type orderCreated struct {
-	Subject     bankapi.Subject   `json:"kind"` // transfer or refund
+	ID          string            `json:"id,omitempty"` // the bank's own; none with Refusal
+	Subject     bankapi.Subject   `json:"kind"`         // transfer or refund
 	ExternalID  string            `json:"externalId"`
-	Copy        int               `json:"copy,omitzero"` // paid again under the id
+	Copy        int               `json:"copy,omitzero"` // requested again under the id
 	Content     []byte            `json:"content"`       // SHA-256 of the request
 	Amount      money.Cents       `json:"amount"`
 	Key         string            `json:"key,omitempty"`       // transfers
@@ -108,6 +110,16 @@ func (o *orderChanged) key() orderKey { return orderKey{o.Subject, o.ExternalID,
 type orderDelayed struct {
 	Order orderCreated `json:"order"`
 	Due   time.Time    `json:"due"`
+}
+
+// orderApproved records consent to a transfer.
+type orderApproved struct {
+	ExternalID string `json:"externalId"`
+	Copy       int    `json:"copy,omitzero"`
+}
+
+func (o *orderApproved) key() orderKey {
+	return orderKey{bankapi.SubjectTransfer, o.ExternalID, o.Copy}
 }
 
 // listenerAdded registers an address for notices until Expires.

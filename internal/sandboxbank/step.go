@@ -21,9 +21,9 @@ const (
 )
 
 // Step fires the timers that are due at now, the time of the clock in the
-// options: orders complete or arrive, then notices are sent. It does a bounded
-// amount of work and returns how much; 0 means that nothing is due. A notice that
-// is not accepted is not an error: it is sent again.
+// options: orders complete or arrive, then questions are asked and notices sent. It
+// does a bounded amount of work and returns how much; 0 means that nothing is due. A
+// notice that is not accepted is not an error: it is sent again.
 func (b *Bank) Step(ctx context.Context, now time.Time) (did int, err error) {
 	if err := b.journal.retry(); err != nil {
 		return 0, err
@@ -31,19 +31,21 @@ func (b *Bank) Step(ctx context.Context, now time.Time) (did int, err error) {
 	b.mu.Lock()
 	now = now.Add(b.ledger.offset)
 	moved, err := b.moveOrders(now)
-	due := b.dueNotices(now)
+	due, asked := b.dueNotices(now), b.dueQuestions(now)
 	seen := b.journal.latest()
 	b.mu.Unlock()
+	if err == nil { // a notice or question must not report a change that a crash could still lose
+		err = b.journal.wait(seen)
+	}
 	if err != nil {
-		b.requeue(due)
+		b.requeue(due, asked)
 		return moved, err
 	}
-	// A notice must not report a change that a crash could still lose.
-	if err := b.journal.wait(seen); err != nil {
-		b.requeue(due)
+	if err := b.askAll(ctx, now, asked); err != nil {
+		b.requeue(due, nil)
 		return moved, err
 	}
-	if len(due) == 0 {
+	if moved += len(asked); len(due) == 0 {
 		return moved, ctx.Err()
 	}
 	b.deliver(ctx, due)
@@ -62,7 +64,7 @@ func (b *Bank) moveOrders(now time.Time) (moved int, err error) {
 			err = b.endAnalysis(now, c)
 		} else if delayed := b.ledger.delayed[t.order]; delayed != nil && !delayed.Due.After(now) {
 			err = b.accept(now, delayed.Order, "")
-		} else if o := b.ledger.orders[t.order]; o != nil && o.state == bankapi.OrderProcessing {
+		} else if o := b.ledger.orders[t.order]; o != nil && o.state == bankapi.OrderProcessing && b.mayPay(o) {
 			err = b.changeOrder(now, o, orderChanged{State: bankapi.OrderPaid})
 		}
 		if err != nil {
@@ -79,6 +81,9 @@ func (b *Bank) NextDue() (due time.Time, ok bool) {
 	defer b.mu.Unlock()
 	if len(b.timers) > 0 {
 		due, ok = b.timers[0].due, true
+	}
+	if len(b.questions) > 0 && (!ok || b.questions[0].due.Before(due)) {
+		due, ok = b.questions[0].due, true
 	}
 	if len(b.noticeTimers) > 0 && len(b.addresses()) > 0 {
 		next := b.noticeTimers[0].due

@@ -18,7 +18,7 @@ type timer struct {
 	order  orderKey
 	charge string // its card is in analysis
 	notice string
-	tries  int // how often the notice was refused
+	tries  int // how often the notice was refused, or the question asked
 }
 
 // timerHeap holds timers, the next one first.
@@ -69,7 +69,9 @@ func popDue(h *timerHeap, now time.Time) (timer, bool) {
 func (b *Bank) startTimer(r *record) {
 	switch {
 	case r.Order != nil && r.Order.Refusal == "":
-		b.push(&b.timers, timer{due: r.At.Add(completeAfter), order: r.Order.key()})
+		b.startOrder(b.ledger.orders[r.Order.key()])
+	case r.Approval != nil:
+		b.startOrder(b.ledger.orders[r.Approval.key()])
 	case r.Delayed != nil:
 		b.push(&b.timers, timer{due: r.Delayed.Due, order: r.Delayed.Order.key()})
 	case r.Analysis != nil:
@@ -83,11 +85,23 @@ func (b *Bank) startTimer(r *record) {
 	b.runAgain()
 }
 
+// startOrder starts the timer of an order in process; the lock is held.
+func (b *Bank) startOrder(o *order) {
+	switch {
+	case !b.asksConsent(o.Subject):
+		b.push(&b.timers, timer{due: o.createdAt.Add(completeAfter), order: o.key()})
+	case o.approvedAt.IsZero():
+		b.push(&b.questions, timer{due: o.createdAt.Add(completeAfter), order: o.key()})
+	default:
+		b.push(&b.timers, timer{due: o.approvedAt.Add(completeAfter), order: o.key()})
+	}
+}
+
 // startTimers starts the timers of a ledger that was read from its journal.
 func (b *Bank) startTimers() {
 	for _, key := range sortedKeys(b.ledger.orders, orderKey.compare) {
 		if o := b.ledger.orders[key]; o.state == bankapi.OrderProcessing {
-			b.push(&b.timers, timer{due: o.createdAt.Add(completeAfter), order: key})
+			b.startOrder(o)
 		}
 	}
 	for _, key := range sortedKeys(b.ledger.delayed, orderKey.compare) {

@@ -146,6 +146,17 @@ func (c *Changes) saveConsents(ctx context.Context, tx *db.Tx) error {
 	return nil
 }
 
+var newestConsentBefore = "SELECT " + consentTable.selected + ` FROM consents t WHERE t.account = $1 AND t.created_at < $2
+	ORDER BY t.created_at DESC, t.external_id DESC LIMIT 1`
+
+// AskedConsent reports whether the processor of an account was proved to ask before it
+// executes a transfer, just before a time, UTC. Rows are never changed, so this stays true.
+func (s *Store) AskedConsent(ctx context.Context, account string, before time.Time) (bool, error) {
+	rows, err := s.db.Query(ctx, newestConsentBefore, account, before.UnixMicro())
+	list, err := db.Collect(rows, err, scanConsent)
+	return len(list) == 1 && list[0].State == ConsentGiven, s.db.ReadError("consents", err)
+}
+
 // AsksConsent reads what [Loaded.AsksConsent] reports.
 func (s *Store) AsksConsent(ctx context.Context, account string) (bool, error) {
 	rows, err := s.db.Query(ctx, newestConsent, account)

@@ -51,5 +51,15 @@ func TestConsents(t *testing.T) {
 		add("b", "first", store.ConsentGiven)
 		add("a", "third", store.ConsentGiven)
 		proved("a", true)
+		for at, want := range map[time.Time]bool{
+			time.UnixMicro(ahead): false, time.UnixMicro(ahead + 1): true, time.UnixMicro(ahead + 2): false, time.UnixMicro(ahead + 3): true,
+		} {
+			if got, err := s.AskedConsent(ctx, "a", at); err != nil || got != want {
+				t.Errorf("account a asked before %v: %v, %v; want %v", at, got, err, want)
+			}
+		}
+		if got, err := s.AskedConsent(ctx, "never", time.UnixMicro(ahead)); err != nil || got {
+			t.Errorf("an account that never asked: %v, %v", got, err)
+		}
 	})
 }

@@ -157,6 +157,8 @@ func (v *exercise) readWork() {
 	must(t, err)
 	_, err = s.BalancesBefore(ctx, v.merchants[0].ID, v.far)
 	must(t, err)
+	_, err = s.AskedConsent(ctx, "bank", v.far)
+	must(t, err)
 	_, _, err = s.HasTransfer(ctx, v.merchants[0].ID, "x")
 	must(t, err)
 	for _, queue := range []store.PayoutQueue{store.ToSend, store.ToLookUp} {

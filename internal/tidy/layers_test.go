@@ -88,7 +88,7 @@ var rooms = []room{
 	{"payin", plain, "dispute processor wire" + rows + middle + basics + writing},
 	{"outgoing", plain, "processor" + rows + middle + basics + writing},
 	{"payout", plain, "outgoing processor wire" + rows + middle + basics + writing},
-	{"review", plain, "outgoing" + rows + middle + basics + writing},
+	{"review", plain, "outgoing processor" + rows + middle + basics + writing},
 	{"notice", plain, "payin processor" + rows + middle + basics + writing},
 	{"delivery", plain, "webhook wire" + rows + middle + basics + writing},
 	{"account", plain, "processor" + rows + middle + basics + writing},

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"log/slog"
+	"slices"
 
 	"github.com/porteira/porteira/internal/account"
 	"github.com/porteira/porteira/internal/env"
@@ -19,9 +20,10 @@ const (
 	idempotent    = "idempotent"
 	rejecting     = "rejects repeats"
 	notIdempotent = "not idempotent" // looked up before the first send
+	consenting    = "asks consent"   // not idempotent, but each transfer needs our consent
 )
 
-var profiles = []string{idempotent, rejecting, notIdempotent}
+var profiles = []string{idempotent, rejecting, notIdempotent, consenting}
 
 // contract is one account of the gateway: a contract with the bank.
 type contract struct {
@@ -40,7 +42,18 @@ func newContracts() []*contract {
 		{id: "first", profile: idempotent},
 		{id: "second", profile: rejecting, repeat: bankapi.RepeatRejects, name: "second"},
 		{id: "third", profile: notIdempotent, repeat: bankapi.RepeatPaysAgain, name: "third"},
+		{id: "fourth", profile: consenting, repeat: bankapi.RepeatAsksConsent, name: "fourth"},
 	}
+}
+
+// accountsOf are the ids of the accounts with these profiles.
+func (s *simulation) accountsOf(profiles ...string) (ids []string) {
+	for _, c := range s.contracts {
+		if slices.Contains(profiles, c.profile) {
+			ids = append(ids, c.id)
+		}
+	}
+	return ids
 }
 
 // path is the path before the contract's API.
@@ -111,7 +124,7 @@ func (n *node) openAccounts(e env.Env, log *slog.Logger) (*account.Registry, err
 // routesOf are the routes of a merchant. All accounts take payouts and pay-ins of each
 // merchant: by method, by shares or by amounts.
 func routesOf(merchant int) []payment.Route {
-	turn := []string{"first", "second", "third"}
+	turn := []string{"first", "second", "third", "fourth"}
 	turn = append(turn[merchant:], turn[:merchant]...)
 	routes := []payment.Route{
 		{Operation: payment.OperationPayin, Method: payment.Boleto, Account: turn[0]},
@@ -120,15 +133,17 @@ func routesOf(merchant int) []payment.Route {
 	for _, operation := range []payment.Operation{payment.OperationPayin, payment.OperationPayout} {
 		if merchant == 0 { // by amounts
 			routes = append(routes,
-				payment.Route{Operation: operation, Account: turn[0], Maximum: 100_00},
-				payment.Route{Operation: operation, Account: turn[1], Minimum: 100_01, Maximum: 200_00},
-				payment.Route{Operation: operation, Account: turn[2], Minimum: 200_01})
+				payment.Route{Operation: operation, Account: turn[0], Maximum: 75_00},
+				payment.Route{Operation: operation, Account: turn[1], Minimum: 75_01, Maximum: 150_00},
+				payment.Route{Operation: operation, Account: turn[2], Minimum: 150_01, Maximum: 225_00},
+				payment.Route{Operation: operation, Account: turn[3], Minimum: 225_01})
 			continue
 		}
 		routes = append(routes,
-			payment.Route{Operation: operation, Account: turn[0], Share: 40},
-			payment.Route{Operation: operation, Account: turn[1], Share: 30},
-			payment.Route{Operation: operation, Account: turn[2]})
+			payment.Route{Operation: operation, Account: turn[0], Share: 30},
+			payment.Route{Operation: operation, Account: turn[1], Share: 25},
+			payment.Route{Operation: operation, Account: turn[2], Share: 25},
+			payment.Route{Operation: operation, Account: turn[3]})
 	}
 	return routes
 }

@@ -39,7 +39,7 @@ func (t *bankTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, c.meetHanging()
 	}
 	fault := c.drawFault()
-	if fault == "twice" && c.operation == bankapi.OpTransfer && c.contract.profile == notIdempotent {
+	if fault == "twice" && c.operation == bankapi.OpTransfer && !s.survivesTwice(c.contract) {
 		fault = "" // no gateway could prevent the second transfer
 	}
 	if fault != "" {
@@ -58,6 +58,14 @@ func (t *bankTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return answer, nil
+}
+
+// survivesTwice reports whether a transfer whose request arrives twice is paid once. At a bank
+// that asks for consent it is, unless the gateway starts on a copy that lacks the consent and
+// nothing shows that it is one.
+func (s *simulation) survivesTwice(c *contract) bool {
+	unmarked := s.plan.copyKind == "disk" || s.plan.copyKind == "new container"
+	return c.profile != notIdempotent && !(c.profile == consenting && unmarked)
 }
 
 // bankCall is a call in flight.

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 	"github.com/porteira/porteira/test/sim/checker"
 )
 
@@ -24,12 +25,8 @@ func (b *bank) transfers() (list []checker.BankTransfer, err error) {
 			if len(page) == 0 {
 				break
 			}
-			for _, t := range page {
-				one, err := b.transfer(c, t.ExternalID)
-				if err != nil {
-					return list, err
-				}
-				list = append(list, one)
+			for i := range page {
+				list = append(list, transferOf(&page[i]))
 			}
 			cursor = next
 		}
@@ -37,22 +34,15 @@ func (b *bank) transfers() (list []checker.BankTransfer, err error) {
 	return list, nil
 }
 
-// transfer reads one transfer, with the returned amount.
-func (b *bank) transfer(c *contract, externalID string) (t checker.BankTransfer, err error) {
-	var body struct {
-		ExternalID string      `json:"externalId"`
-		Amount     money.Cents `json:"amount"`
-		State      string      `json:"state"`
-		Returned   money.Cents `json:"returned"`
-		EndToEndID string      `json:"endToEndId"`
-	}
-	if err := b.get(c.path()+"/transfers/"+externalID, &body); err != nil {
-		return t, err
+// transferOf is an entry of the bank's list of transfers.
+func transferOf(t *bankapi.TransferEntry) checker.BankTransfer {
+	state := t.Status
+	if state == "returned" {
+		state = "paid"
 	}
 	return checker.BankTransfer{
-		ExternalID: body.ExternalID, Amount: int64(body.Amount), Returned: int64(body.Returned),
-		State: body.State, EndToEndID: body.EndToEndID,
-	}, nil
+		ID: t.ID, ExternalID: t.ExternalID, Amount: int64(t.Amount), Returned: int64(t.Returned), State: state, EndToEndID: t.EndToEndID,
+	}
 }
 
 // payments reads the bank's payments.

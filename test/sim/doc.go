@@ -6,7 +6,7 @@
 // same seed gives the same trace. Faults are injected at every boundary, and package checker
 // checks every commit.
 //
-// The gateway has three accounts of different profiles at the bank. In some runs one of them
+// The gateway has four accounts of different profiles at the bank. In some runs one of them
 // hangs for a while, and the others must go on; in some a row of the database is damaged and
 // later repaired; in some the gateway starts on an older copy of its database.
 //

@@ -36,6 +36,9 @@ const stale = "stale"
 // noticeFaults are faults in the delivery of a notice.
 var noticeFaults = []string{"lost", "answer_lost", "twice", "late", "forged", "replayed"}
 
+// questionFaults are faults in the delivery of a question about a transfer.
+var questionFaults = []string{"lost", "answer_lost", "twice", "late", "forged"}
+
 // webhookFaults are faults of a receiver.
 var webhookFaults = []string{
 	"refused", "timeout_before", "timeout_after", "reset_after", "500", "503_retry_after", "429_retry_after",

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 	"github.com/porteira/porteira/test/sim/checker"
 )
 
@@ -18,6 +20,9 @@ func (t *noticeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readAll(r)
 	if err != nil {
 		return nil, err
+	}
+	if strings.HasSuffix(r.URL.Path, bankapi.ConsentPath) {
+		return s.carryQuestion(r, body)
 	}
 	externalID := textAfter(body, `"externalId":"`)
 	state := s.stateOf(externalID)

@@ -62,7 +62,7 @@ func (s *simulation) drawPlan() plan {
 		p.calls, p.queries, p.notices, p.delayed, p.crash, p.cut, p.pause, p.copyKind = 0, 0, 0, 0, 0, 0, 0, ""
 		p.bankUnreachable, p.bankRestarts, p.clocksOff = false, false, false
 	}
-	for _, list := range [][]string{callFaults, transferFaults, noticeFaults, webhookFaults} {
+	for _, list := range [][]string{callFaults, transferFaults, noticeFaults, questionFaults, webhookFaults} {
 		for _, fault := range list {
 			if s.chance(250) {
 				p.without[fault] = true

@@ -110,7 +110,7 @@ func (s *simulation) open() (err error) {
 	}
 	s.checker, err = checker.New(s.ctx, checker.Options{
 		DB: s.raw, MasterKey: []byte(masterKey), Retention: retention, Now: s.latestRemoval,
-		LookUpFirst: []string{"third"}, Outcome: s.countOutcome,
+		LookUpFirst: s.accountsOf(notIdempotent, consenting), AsksConsent: s.accountsOf(consenting), Outcome: s.countOutcome,
 	})
 	if err != nil {
 		return err

@@ -55,14 +55,20 @@ func testNoticeGenuine(t *testing.T, h Harness) {
 
 func testNoticeForged(t *testing.T, h Harness) {
 	notice, _ := h.genuine(t)
+	h.testForged(t, notice, h.verify)
+}
+
+// testForged damages what the far side sent, which verify accepts, in every way.
+func (h Harness) testForged(t *testing.T, notice Notice, verify func(n Notice, at time.Time) (id string, err error)) {
+	t.Helper()
 	now := h.Clock.Now()
 	refused := func(name string, n Notice, at time.Time) {
 		t.Helper()
-		if id, err := h.verify(n, at); err == nil {
+		if id, err := verify(n, at); err == nil {
 			t.Errorf("%s: accepted as %q", name, id)
 		}
 	}
-	if _, err := h.verify(h.Forge(t, notice.Body, now, false), now); err != nil {
+	if _, err := verify(h.Forge(t, notice.Body, now, false), now); err != nil {
 		t.Fatalf("Forge does not sign like the far side: %v", err)
 	}
 

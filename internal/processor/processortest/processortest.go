@@ -80,12 +80,16 @@ type Harness struct {
 	Elapse func(t *testing.T)
 	// Notices returns the notices that the far side has sent so far.
 	Notices func(t *testing.T) []Notice
+	// OnQuestion sets how the far side's questions about transfers are answered; a status
+	// of 0 is no answer. Until it is called each is approved. It is nil if the far side does
+	// not ask.
+	OnQuestion func(answer func(q Notice) (status int, contentType string, body []byte))
 	// Forge signs a body as the far side does, for a time and with the far side's
 	// secret unless wrongSecret is set.
 	Forge func(t *testing.T, body []byte, at time.Time, wrongSecret bool) Notice
-	// SignatureHeaders are the headers that every notice needs.
+	// SignatureHeaders are the headers that every notice and every question needs.
 	SignatureHeaders []string
-	// Tolerance is how old, or ahead, a notice may be.
+	// Tolerance is how old, or ahead, a notice or a question may be.
 	Tolerance time.Duration
 }
 
@@ -109,7 +113,10 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"Payments", hasFeed(probe, processor.FeedPayments) && probe.Pay != nil, testPayments},
 		{"Transfer", has[processor.Transferrer](probe), testTransfer},
 		{"TransferGuard", has[processor.Transferrer](probe) && probe.Transfers != nil, testTransferGuard},
-		{"TransferConflict", has[processor.Transferrer](probe) && probe.Transfers != nil, testTransferConflict},
+		{"TransferConflict", has[processor.Transferrer](probe) && probe.Transfers != nil && probe.Processor.Profile().Transfer.Repeat.Safe(), testTransferConflict},
+		{"Consent", asks(probe), testConsent},
+		{"ConsentRefused", asks(probe), testConsentRefused},
+		{"QuestionForged", asks(probe) && probe.Forge != nil, testQuestionForged},
 		{"TransfersFeed", hasFeed(probe, processor.FeedTransfers) && has[processor.Transferrer](probe), testTransfersFeed},
 		{"TransferFaults", has[processor.Transferrer](probe) && probe.Misbehave != nil, testTransferFaults},
 		{"QueryFaults", has[processor.Transferrer](probe) && probe.Misbehave != nil, testQueryFaults},
@@ -128,6 +135,11 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 func has[T any](h Harness) bool {
 	_, ok := h.Processor.(T)
 	return ok
+}
+
+// asks reports whether the far side asks for consent to transfers.
+func asks(h Harness) bool {
+	return has[processor.Authorizer](h) && has[processor.Transferrer](h) && h.OnQuestion != nil
 }
 
 func hasFeed(h Harness, feed processor.Feed) bool {

@@ -28,10 +28,11 @@ const testSecret = "a secret between bank and gateway"
 // start is when tests begin: some afternoon in Brazil.
 var start = time.Date(2026, 11, 20, 18, 30, 0, 0, time.UTC)
 
-// gateway accepts the bank's notices.
+// gateway accepts the bank's notices, and approves transfers unless decide is set.
 type gateway struct {
 	mu      sync.Mutex
 	notices []processortest.Notice
+	decide  func(processortest.Notice) (status int, contentType string, body []byte)
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -42,8 +43,28 @@ func (g *gateway) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.notices = append(g.notices, processortest.Notice{Header: request.Header.Clone(), Body: body})
-	return &http.Response{StatusCode: http.StatusNoContent, Body: io.NopCloser(bytes.NewReader(nil)), Header: http.Header{}}, nil
+	n := processortest.Notice{Header: request.Header.Clone(), Body: body}
+	answer := &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody, Header: http.Header{}}
+	switch {
+	case !strings.HasSuffix(request.URL.Path, bankapi.ConsentPath):
+		g.notices = append(g.notices, n)
+	case g.decide == nil:
+		answer.StatusCode, answer.Body = http.StatusOK, io.NopCloser(strings.NewReader(`{"status":"approved"}`))
+	default:
+		status, contentType, body := g.decide(n)
+		if status == 0 {
+			return nil, io.ErrUnexpectedEOF
+		}
+		answer.StatusCode, answer.Body = status, io.NopCloser(bytes.NewReader(body))
+		answer.Header.Set("Content-Type", contentType)
+	}
+	return answer, nil
+}
+
+func (g *gateway) onQuestion(decide func(processortest.Notice) (status int, contentType string, body []byte)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.decide = decide
 }
 
 func (g *gateway) received() []processortest.Notice {
@@ -61,6 +82,8 @@ type harness struct {
 	ids     int
 	control *Control
 	driver  *Processor
+
+	asked *sandboxbank.Bank // the contract that asks for consent, if the driver is there
 }
 
 // newHarness opens a bank whose pauses advance a virtual clock, and reaches it
@@ -104,6 +127,28 @@ func (h *harness) connect(o Options) {
 	}
 }
 
+// askConsent moves the driver to a contract that asks for consent.
+func (h *harness) askConsent() {
+	h.t.Helper()
+	const repeat, name = bankapi.RepeatAsksConsent, "asks"
+	var err error
+	if h.asked, err = h.bank.Contract(repeat, name); err != nil {
+		h.t.Fatal(err)
+	}
+	h.asked.SetNotifyURL("http://gateway.invalid/notices")
+	h.connect(Options{
+		URL: sandboxbank.InProcessURL + bankapi.ContractPath(repeat, name), Secret: testSecret, Transport: h.bank.Transport(), Repeat: repeat,
+	})
+}
+
+// contract is the bank that the driver calls.
+func (h *harness) contract() *sandboxbank.Bank {
+	if h.asked != nil {
+		return h.asked
+	}
+	return h.bank
+}
+
 // listen reaches the bank over a real socket.
 func (h *harness) listen() {
 	h.t.Helper()
@@ -127,7 +172,7 @@ func (h *harness) elapse(t *testing.T) {
 	t.Helper()
 	for range 6 {
 		for {
-			did, err := h.bank.Step(t.Context(), h.clock.Now())
+			did, err := h.contract().Step(t.Context(), h.clock.Now())
 			if err != nil {
 				t.Fatalf("step: %v", err)
 			}
@@ -195,7 +240,7 @@ func (h *harness) refunds(t *testing.T, externalID string) []processortest.Entry
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/refunds/"+externalID, nil)
 	request.Header.Set("Authorization", "Bearer "+testSecret)
 	w := httptest.NewRecorder()
-	h.bank.Handler().ServeHTTP(w, request)
+	h.contract().Handler().ServeHTTP(w, request)
 	var order bankapi.Order
 	if err := json.Unmarshal(w.Body.Bytes(), &order); err != nil {
 		t.Fatal(err)
@@ -220,6 +265,16 @@ func TestProcessorOverSocket(t *testing.T) {
 		h := newHarness(t, filepath.Join(t.TempDir(), "bank.journal"))
 		h.listen()
 		return h.conformance()
+	})
+}
+
+func TestProcessorAsksConsent(t *testing.T) {
+	processortest.Run(t, func(t *testing.T) processortest.Harness {
+		h := newHarness(t, filepath.Join(t.TempDir(), "bank.journal"))
+		h.askConsent()
+		c := h.conformance()
+		c.OnQuestion = h.gateway.onQuestion
+		return c
 	})
 }
 

@@ -62,12 +62,14 @@ func TestContracts(t *testing.T) {
 		bankapi.RepeatReturnsFirst: {processor.RepeatReturnsFirst, processor.Done, 1},
 		bankapi.RepeatRejects:      {processor.RepeatRejected, processor.Known, 1},
 		bankapi.RepeatPaysAgain:    {processor.RepeatUnsafe, processor.Done, 2},
+		bankapi.RepeatAsksConsent:  {processor.RepeatUnsafe, processor.Done, 2},
 	}
 	for _, repeat := range bankapi.Repeats {
 		want := kinds[repeat]
 		p := openContract(t, bank, repeat, "of-"+string(repeat))
 		first, again := p.Transfer(t.Context(), r, guard), p.Transfer(t.Context(), r, guard)
-		if first.Outcome != processor.Done || again.Outcome != want.again || listed(t, p) != want.listed || p.Profile().Transfer.Repeat != want.profile {
+		if first.Outcome != processor.Done || again.Outcome != want.again || listed(t, p) != want.listed ||
+			p.Profile().Transfer.Repeat != want.profile || p.Profile().Transfer.Consent != (repeat == bankapi.RepeatAsksConsent) {
 			t.Errorf("%s: %v, %v, %d listed, profile %v", repeat, first, again, listed(t, p), p.Profile().Transfer)
 		}
 		if report := p.QueryTransfer(t.Context(), r.ExternalID); report.Lookup != processor.Found {

@@ -70,7 +70,7 @@ func (d Driver) Open(a processor.Account, e processor.Env) (processor.Processor,
 	unknown("secrets", a.Secrets, SecretBank)
 	repeat, contract := ContractOf(a.Settings)
 	if !slices.Contains(bankapi.Repeats, repeat) {
-		fault("settings."+SettingRepeat, problem.CodeNotAllowed, "must be returns-first, rejects or pays-again")
+		fault("settings."+SettingRepeat, problem.CodeNotAllowed, "must be returns-first, rejects, pays-again or asks-consent")
 	}
 	if contract == "" && a.Settings[SettingRepeat] != "" {
 		fault("settings."+SettingContract, problem.CodeRequired, "is missing: the bank's own contract returns the first transfer")

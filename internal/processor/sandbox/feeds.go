@@ -120,7 +120,7 @@ func changeFact(c *bankapi.Change) (processor.Fact, bool) {
 }
 
 func transferFact(v *bankapi.TransferEntry) (processor.Fact, bool) {
-	t := processor.ListedTransfer{ExternalID: v.ExternalID, EndToEndID: v.EndToEndID, Amount: v.Amount, Returned: v.Returned}
+	t := processor.ListedTransfer{ExternalID: v.ExternalID, ProcessorID: v.ID, EndToEndID: v.EndToEndID, Amount: v.Amount, Returned: v.Returned}
 	switch v.Status {
 	case "processing":
 		t.State = processor.TransferProcessing
@@ -131,7 +131,7 @@ func transferFact(v *bankapi.TransferEntry) (processor.Fact, bool) {
 	default:
 		return processor.Fact{}, false
 	}
-	ok := bankapi.IsExternalID(t.ExternalID) && isTokenOrNone(t.EndToEndID) && t.Amount > 0 && t.Amount <= money.Max && t.Returned >= 0 && t.Returned <= t.Amount
+	ok := bankapi.IsExternalID(t.ExternalID) && isTokenOrNone(t.ProcessorID) && isTokenOrNone(t.EndToEndID) && t.Amount > 0 && t.Amount <= money.Max && t.Returned >= 0 && t.Returned <= t.Amount
 	return processor.Fact{Transfer: &t}, ok
 }
 

@@ -29,30 +29,41 @@ var (
 
 // VerifyNotice implements [processor.Notifier]. Every error is an [ErrNotice].
 func (p *Processor) VerifyNotice(h http.Header, body []byte, now time.Time) (noticeID string, err error) {
-	for _, secret := range p.secrets {
-		var notice bankapi.Notice
-		if notice, err = verifyNotice(secret, h, body, now); err == nil {
-			return notice.ID, nil
-		}
+	if err := p.verify(h, body, now); err != nil {
+		return "", errors.Join(ErrNotice, err)
 	}
-	return "", errors.Join(ErrNotice, err)
+	n, err := readNotice(body)
+	if err != nil {
+		return "", errors.Join(ErrNotice, err)
+	}
+	return n.ID, nil
 }
 
-func verifyNotice(secret string, h http.Header, body []byte, now time.Time) (n bankapi.Notice, err error) {
+// verify checks the signature of a notice or a question.
+func (p *Processor) verify(h http.Header, body []byte, now time.Time) (err error) {
+	for _, secret := range p.secrets {
+		if err = verifySignature(secret, h, body, now); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func verifySignature(secret string, h http.Header, body []byte, now time.Time) error {
 	timestamp, ok1 := single(h, bankapi.HeaderTimestamp)
 	signature, ok2 := single(h, bankapi.HeaderSignature)
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if !ok1 || !ok2 || err != nil || strconv.FormatInt(seconds, 10) != timestamp {
-		return n, errNoticeHeaders
+		return errNoticeHeaders
 	}
 	want := bankapi.NoticeSignature(secret, timestamp, body)
 	if !hmac.Equal([]byte(signature), []byte(want)) {
-		return n, errNoticeSignature
+		return errNoticeSignature
 	}
 	if now.Sub(time.Unix(seconds, 0)).Abs() > noticeTolerance {
-		return n, errNoticeTime
+		return errNoticeTime
 	}
-	return readNotice(body)
+	return nil
 }
 
 // single returns the value of a header that appears once: another program

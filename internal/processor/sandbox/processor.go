@@ -49,6 +49,7 @@ type Processor struct {
 	secrets []string // accepted in notices
 	inside  bool
 	repeat  processor.Repeat
+	asks    bool // for consent to transfers
 	offline func() bool
 }
 
@@ -59,6 +60,7 @@ var (
 	_ processor.Transferrer    = (*Processor)(nil)
 	_ processor.Refunder       = (*Processor)(nil)
 	_ processor.Notifier       = (*Processor)(nil)
+	_ processor.Authorizer     = (*Processor)(nil)
 	_ processor.Feeder         = (*Processor)(nil)
 
 	_ processor.BalanceReader = (*Processor)(nil)
@@ -80,7 +82,7 @@ func NewProcessor(o Options) (*Processor, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Processor{client: c, control: control, secrets: []string{o.Secret}, inside: o.Inside, repeat: repeats[o.Repeat], offline: o.Offline}
+	p := &Processor{client: c, control: control, secrets: []string{o.Secret}, inside: o.Inside, repeat: repeats[o.Repeat], asks: o.Repeat == bankapi.RepeatAsksConsent, offline: o.Offline}
 	if o.PreviousSecret != "" {
 		p.secrets = append(p.secrets, o.PreviousSecret)
 	}
@@ -93,6 +95,7 @@ var repeats = map[bankapi.Repeat]processor.Repeat{
 	bankapi.RepeatReturnsFirst: processor.RepeatReturnsFirst,
 	bankapi.RepeatRejects:      processor.RepeatRejected,
 	bankapi.RepeatPaysAgain:    processor.RepeatUnsafe,
+	bankapi.RepeatAsksConsent:  processor.RepeatUnsafe,
 }
 
 // Control controls the bank of the account.
@@ -102,7 +105,7 @@ func (p *Processor) Control() *Control { return p.control }
 var codeHosts = []string{bankapi.CodeHost}
 
 // Profile implements [processor.Processor]. The quiet period need not cover
-// the bank's longest delay of 30 minutes: unless the contract pays again, the bank accepts
+// the bank's longest delay of 30 minutes: unless the contract pays again, the bank pays
 // at most one order under one id, so sending again is safe.
 func (p *Processor) Profile() processor.Profile {
 	return processor.Profile{
@@ -111,7 +114,7 @@ func (p *Processor) Profile() processor.Profile {
 		ChecksDocuments: false,
 		CodeHosts:       codeHosts,
 		CancelsCharges:  payment.Methods,
-		Transfer:        processor.Effect{Repeat: p.repeat, QuietPeriod: 2 * time.Second, Timeout: 5 * time.Second},
+		Transfer:        processor.Effect{Repeat: p.repeat, QuietPeriod: 2 * time.Second, Consent: p.asks, Timeout: 5 * time.Second},
 		Charge:          processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 4 * time.Second},
 	}
 }
@@ -288,7 +291,7 @@ func orderReport(b *bankapi.Order) processor.TransferReport {
 	default:
 		return processor.TransferReport{Cause: fmt.Errorf("sandbox: bank reports unknown state %q", b.State)}
 	}
-	if !isAmount(b.Amount) || !isTokenOrNone(b.EndToEndID) || b.Returned < 0 || b.Returned > b.Amount ||
+	if !isAmount(b.Amount) || !isTokenOrNone(b.ID) || !isTokenOrNone(b.EndToEndID) || b.Returned < 0 || b.Returned > b.Amount ||
 		b.State == bankapi.OrderPaid && b.EndToEndID == "" {
 		return processor.TransferReport{Cause: errAnswerForm}
 	}
@@ -301,7 +304,7 @@ func orderReport(b *bankapi.Order) processor.TransferReport {
 		evidence += ": " + failure.Code
 	}
 	return processor.TransferReport{
-		Lookup: processor.Found, State: processor.TransferState(b.State), EndToEndID: b.EndToEndID, Amount: b.Amount,
-		Returned: b.Returned, Failure: failure, Evidence: evidence,
+		Lookup: processor.Found, State: processor.TransferState(b.State), ProcessorID: b.ID, EndToEndID: b.EndToEndID,
+		Amount: b.Amount, Returned: b.Returned, Failure: failure, Evidence: evidence,
 	}
 }

@@ -19,6 +19,8 @@ const (
 	CodePaymentUnknown  Code = "payment_not_found"
 	CodeRefundTooMuch   Code = "refund_exceeds_payment"
 	CodePaymentDisputed Code = "payment_disputed"
+	CodeConsentRefused  Code = "consent_refused"
+	CodeConsentMissing  Code = "consent_missing"
 )
 
 // Why an attempt by card fails. They stand for issuers' codes in ABECS, Normativo
@@ -86,6 +88,8 @@ var texts = map[Code]string{
 	CodePaymentUnknown:  "There is no payment under this id.",
 	CodeRefundTooMuch:   "The refunds of a payment may not exceed its amount.",
 	CodePaymentDisputed: "The payment is disputed; its money cannot be refunded now.",
+	CodeConsentRefused:  "The account's holder did not consent to the transfer.",
+	CodeConsentMissing:  "The account's holder was asked for its consent to the transfer and did not answer.",
 
 	CodeRequestInvalid:   "The request is malformed or a value is out of range.",
 	CodeChargeUnknown:    "There is no charge under this id.",

@@ -10,10 +10,11 @@ const (
 	RepeatReturnsFirst Repeat = "returns-first" // shows the first; no second effect
 	RepeatRejects      Repeat = "rejects"       // refuses it, CodeIDInUse; no second effect
 	RepeatPaysAgain    Repeat = "pays-again"    // a second transfer
+	RepeatAsksConsent  Repeat = "asks-consent"  // a second transfer; each is paid only with consent
 )
 
 // Repeats lists the kinds of contracts.
-var Repeats = []Repeat{RepeatReturnsFirst, RepeatRejects, RepeatPaysAgain}
+var Repeats = []Repeat{RepeatReturnsFirst, RepeatRejects, RepeatPaysAgain, RepeatAsksConsent}
 
 // contractName is the form of a contract's name, which is part of paths and files.
 var contractName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)

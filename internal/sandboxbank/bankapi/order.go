@@ -36,6 +36,7 @@ const (
 
 // Order is a transfer or refund as the bank shows it.
 type Order struct {
+	ID         string      `json:"id,omitempty"` // the bank's own; none if it was refused
 	ExternalID string      `json:"externalId"`
 	Amount     money.Cents `json:"amount"`
 	State      OrderState  `json:"state"`
@@ -48,6 +49,7 @@ type Order struct {
 
 // TransferEntry is an entry of the list of transfers that the bank accepted.
 type TransferEntry struct {
+	ID         string      `json:"id"`
 	ExternalID string      `json:"externalId"`
 	Amount     money.Cents `json:"amount"`
 	PIXKey     string      `json:"pixKey"`

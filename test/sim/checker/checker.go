@@ -25,6 +25,8 @@ type Options struct {
 	// LookUpFirst are the accounts whose payouts are looked up before their first send, and
 	// may be found without one.
 	LookUpFirst []string
+	// AsksConsent are the accounts whose bank pays a transfer only with our consent.
+	AsksConsent []string
 	// Outcome, if not nil, is called with each outcome of a send, and the one before.
 	Outcome func(account, before, outcome string)
 	// Now is the latest clock by which the gateway removes deliveries.
@@ -86,6 +88,7 @@ type touched struct {
 	events     []*event
 	cases      []*reviewCase
 	found      []*foundTransfer
+	consents   []*order
 }
 
 // New follows a database from its beginning.
@@ -189,6 +192,8 @@ func (c *Checker) apply(l *line) {
 		c.applyFound(l)
 	case chargeTable:
 		c.applyCharge(l)
+	case consentTable:
+		c.applyConsent(l)
 	}
 }
 
@@ -270,6 +275,9 @@ func (c *Checker) checkCommit() {
 	for _, f := range t.found {
 		c.checkFound(f)
 	}
+	for _, o := range t.consents {
+		c.checkConsent(o)
+	}
 	c.clearTouched()
 }
 
@@ -293,6 +301,6 @@ func (c *Checker) clearTouched() {
 	*t = touched{
 		orders: t.orders[:0], merchants: t.merchants[:0], entries: t.entries[:0], deliveries: t.deliveries[:0],
 		receipts: t.receipts[:0], notices: t.notices[:0], events: t.events[:0], cases: t.cases[:0],
-		found: t.found[:0],
+		found: t.found[:0], consents: t.consents[:0],
 	}
 }

@@ -46,12 +46,16 @@ func (c *comparison) waitsForDebt(o *order) bool {
 	return said && o.inFlight() && o.step == "queued" && o.claimedBy.isZero() && c.merchants[o.key.merchant].account("owed").sum < 0
 }
 
-// compareFound compares a transfer of the bank with what was found of it.
-func (c *comparison) compareFound(t *BankTransfer, f *foundTransfer) {
-	if other := c.transferred[t.ExternalID]; other != nil {
-		c.violateMerchantf(SingleTransfer, f.key.merchant, "the bank has two transfers: %+v and %+v", *other, *t)
+// compareFound compares what was found of a transfer with the bank's record of it.
+func (c *comparison) compareFound(f *foundTransfer) {
+	t := c.transferred[f.externalID]
+	if t == nil {
+		c.violateMerchantf(SingleTransfer, f.key.merchant, "the bank has no transfer %s, which is booked as found", f.externalID)
+		return
 	}
-	c.transferred[t.ExternalID] = t
+	if f.adoptedAt != 0 {
+		return
+	}
 	if left := t.left(); c.final && f.amount != left || f.amount > t.Amount || t.EndToEndID != f.endToEndID && f.endToEndID != "" {
 		c.violateMerchantf(SingleTransfer, f.key.merchant, "found transfer %s is booked as %d, %s: the bank has %+v", f.externalID, f.amount, f.endToEndID, *t)
 	}

@@ -15,6 +15,8 @@ func (s *scene) finish() {
 	s.send(done(processor.TransferPaid)) // out-new
 	s.clock.Advance(time.Minute)
 	s.lookUp(found(processor.TransferPaid, 1)) // out-sent
+	s.payConsented("out-asked")
+	s.must(s.Outgoing.RecordSend(s.ctx, s.claimSendTo(asking), refused)) // out-waiting
 	s.clock.Advance(2 * time.Hour)
 	_, err := s.Payins.Expire(s.ctx)
 	s.must(err)
@@ -90,15 +92,27 @@ var differences = []struct {
 	}},
 	{"a transfer without a payout", false, SingleTransfer, "without a payout", func(r *Records) { r.Transfers[0].ExternalID = "x" }},
 	{"two transfers", false, SingleTransfer, "two transfers", func(r *Records) { r.Transfers = append(r.Transfers, *r.transferOf("out-done")) }},
+	{"two transfers where one has consent", false, SingleTransfer, "two transfers", func(r *Records) {
+		for i := range r.Transfers {
+			if t := &r.Transfers[i]; t.ExternalID == r.order("out-asked").ExternalID {
+				t.State = "paid"
+			}
+		}
+	}},
+	{"another transfer than that with consent", false, SingleTransfer, "which had no consent", func(r *Records) {
+		t := r.transferOf("out-asked")
+		t.State, t.ID = "paid", "T3"
+	}},
+	{"two transfers without an end", true, SingleTransfer, "two transfers", func(*Records) {}},
 	{"another amount was sent", false, SingleTransfer, "the bank sent 2001 of 2000", func(r *Records) { r.transferOf("out-done").Amount++ }},
 	{"completed and never sent", false, SingleTransfer, "no transfer", func(r *Records) { r.Transfers = r.Transfers[1:] }},
 	{"completed and failed", false, SingleTransfer, "the bank says failed", func(r *Records) { r.transferOf("out-done").State = "failed" }},
 	{"completed and in progress", false, SingleTransfer, "the bank says processing", func(r *Records) { r.transferOf("out-done").State = "processing" }},
 	{"released and paid", false, SingleTransfer, "the bank says paid", func(r *Records) {
-		r.Transfers = append(r.Transfers, BankTransfer{r.order("out-failed").ExternalID, 400, 0, "paid", "E"})
+		r.Transfers = append(r.Transfers, BankTransfer{r.order("out-failed").ExternalID, 400, 0, "paid", "E", "t"})
 	}},
 	{"paid before it was sent", false, SingleTransfer, "was never sent", func(r *Records) {
-		r.Transfers = append(r.Transfers, BankTransfer{r.order("out-new").ExternalID, 900, 0, "processing", "E"})
+		r.Transfers = append(r.Transfers, BankTransfer{r.order("out-new").ExternalID, 900, 0, "processing", "E", "t"})
 	}},
 	{"another end-to-end id", false, SingleTransfer, "end-to-end id", func(r *Records) { r.transferOf("out-done").EndToEndID = "x" }},
 	{"paid and in progress forever", true, Progress, "is not final", func(r *Records) { r.transferOf("out-sent").State = "paid" }},

@@ -10,6 +10,7 @@ const (
 		processor_id, created_at, updated_at) `
 	restOfCharge = ", 1, 0, '', 0, 0, '', '', '', 1, 1 "
 	addEvent     = "INSERT INTO events (merchant_id, number, id, type, subject_id, version, body, created_at) "
+	addConsent   = "INSERT INTO consents (account, external_id, transfer, state, created_at) "
 	addDelivery  = "INSERT INTO deliveries (merchant_id, id, event_number, subject_id, url, state, attempts, schedule_step, next_at, claimed_by, case_id, created_at, updated_at) "
 	addCase      = "INSERT INTO cases (merchant_id, id, kind, subject_id, amount, params, resolution, created_at, closed_at, stops_payouts) "
 	addReceipt   = "INSERT INTO receipts (merchant_id, id, payin_id, processor, external_id, order_id, end_to_end_id, amount, applied, paid_at, created_at) "
@@ -118,6 +119,18 @@ var corruptions = []struct {
 	{"final and due", Progress, "step done is due", []string{"UPDATE payouts SET next_at = 1 WHERE reference_id = 'out-done'"}},
 	{"sending without an intent", SingleTransfer, "step is intent", []string{
 		"UPDATE payouts SET status = 'PROCESSING', step = 'intent', next_at = 0, claimed_by = id, version = version + 1 WHERE reference_id = 'out-new'"}},
+	{"a second consent", SingleTransfer, "consent to T2 after that to T1", []string{
+		"UPDATE consents SET external_id = 'x'",
+		addConsent + "SELECT processor, external_id, 'T2', 'given', 1 FROM payouts WHERE reference_id = 'out-asked'"}},
+	{"consent to a payout that is not sent", SingleTransfer, "but the payout is not being sent", []string{
+		addConsent + "SELECT processor, external_id, 'T9', 'given', 1 FROM payouts WHERE reference_id = 'out-waiting'"}},
+	{"a payout that is not paid without a question", SingleTransfer, "is said to be paid without a question", []string{
+		addConsent + "SELECT processor, external_id, '', 'not_asked', 1 FROM payouts WHERE reference_id = 'out-waiting'"}},
+	{"an unknown consent", SingleTransfer, "the consent is \"maybe\"", []string{
+		addConsent + "SELECT processor, external_id, 'T9', 'maybe', 1 FROM payouts WHERE reference_id = 'out-waiting'"}},
+	{"a consent at a bank that does not ask", SingleTransfer, "does not ask", []string{
+		addConsent + "SELECT processor, external_id, 'T9', 'given', 1 FROM payouts WHERE reference_id = 'out-sent'"}},
+	{"a consent deleted", SingleTransfer, "consent", []string{"DELETE FROM consents"}},
 	{"canceled after it was sent", SingleTransfer, "is undecided", []string{
 		"UPDATE payouts SET status = 'CANCELED', step = 'done', next_at = 0, version = version + 1 WHERE reference_id = 'out-sent'"}},
 

@@ -25,6 +25,7 @@ type order struct {
 	canceled bool   // at any time
 
 	sends    []*sendRow
+	consent  *consentRow      // to one of its transfers; nil without it
 	charge   *chargeRow       // of a pay-in; nil if it was generated offline
 	booked   map[string]int64 // cents that entries took from accounts, by kind of entry
 	applied  int64            // cents of receipts

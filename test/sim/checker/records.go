@@ -42,6 +42,7 @@ type BankTransfer struct {
 	Returned   int64  // cents
 	State      string // processing, paid or failed
 	EndToEndID string
+	ID         string // the bank's own
 }
 
 // left is what a transfer has taken from the account, or may still take.

@@ -76,7 +76,12 @@ func (s *scene) dispute(externalID string, amount money.Cents, state processor.D
 // claimSend claims the one payout that is due to be sent.
 func (s *scene) claimSend() outgoing.ClaimedSend {
 	s.t.Helper()
-	sends, _, err := s.Outgoing.Claim(s.ctx, store.Due{Merchant: s.merchant.ID, Processor: bankName}, 10)
+	return s.claimSendTo(bankName)
+}
+
+func (s *scene) claimSendTo(account string) outgoing.ClaimedSend {
+	s.t.Helper()
+	sends, _, err := s.Outgoing.Claim(s.ctx, store.Due{Merchant: s.merchant.ID, Processor: account}, 10)
 	s.must(err)
 	if len(sends) != 1 {
 		s.t.Fatalf("%d payouts are due", len(sends))
@@ -92,6 +97,36 @@ func (s *scene) send(answer processor.TransferAnswer) {
 		s.transfer(claimed.Payout.ExternalID, int64(claimed.Payout.Amount), answer.Report)
 	}
 	s.must(s.Outgoing.RecordSend(s.ctx, claimed, answer))
+}
+
+// consent requests a payout at the bank that asks and sends it; the bank has it in process as
+// two transfers, and the first one gets our consent.
+func (s *scene) consent(reference string) {
+	s.t.Helper()
+	p := s.payout(reference, askedAmount)
+	claimed := s.claimSendTo(asking)
+	s.must(s.Outgoing.RecordSend(s.ctx, claimed, processor.TransferAnswer{Outcome: processor.Unknown}))
+	for i, id := range []string{"T1", "T2"} {
+		s.records.Transfers = append(s.records.Transfers, BankTransfer{p.ExternalID, askedAmount, 0, "processing", "E" + id, id})
+		why, err := s.Outgoing.AnswerQuestion(s.ctx, asking, processor.Question{Transfer: id, ExternalID: p.ExternalID, Amount: askedAmount, Key: "a@b.c"})
+		if err != nil || (why == "") != (i == 0) {
+			s.t.Fatalf("consent to transfer %s: %q, %v", id, why, err)
+		}
+	}
+}
+
+// payConsented pays the transfer with our consent; the other one failed.
+func (s *scene) payConsented(reference string) {
+	s.t.Helper()
+	id := s.records.order(reference).ExternalID
+	for i := range s.records.Transfers {
+		if t := &s.records.Transfers[i]; t.ExternalID == id {
+			t.State = map[string]string{"T1": "paid", "T2": "failed"}[t.ID]
+		}
+	}
+	r := processor.TransferReport{Lookup: processor.Found, State: processor.TransferPaid, ProcessorID: "T1", EndToEndID: "ET1", Evidence: "paid"}
+	_, err := s.Outgoing.RecordNotice(s.ctx, asking, id, r, nil)
+	s.must(err)
 }
 
 // lookUp looks up the one payout that is due for it, with the bank's answer.
@@ -127,7 +162,7 @@ var refused = processor.TransferAnswer{
 
 // transfer writes a transfer into the bank's records.
 func (s *scene) transfer(externalID string, amount int64, r processor.TransferReport) {
-	t := BankTransfer{externalID, amount, int64(r.Returned), string(r.State), r.EndToEndID}
+	t := BankTransfer{externalID, amount, int64(r.Returned), string(r.State), r.EndToEndID, r.ProcessorID}
 	i := slices.IndexFunc(s.records.Transfers, func(t BankTransfer) bool { return t.ExternalID == externalID })
 	if i >= 0 {
 		s.records.Transfers[i] = t
@@ -202,8 +237,9 @@ func (s *scene) applyNotices() {
 }
 
 // populate creates one order in each of several states: in-paid (with a surplus),
-// in-open, in-made (which the bank registered), in-disputed, out-done, out-failed, out-sent and out-new, a payment that fits no
-// order, and a notice to be applied.
+// in-open, in-made (which the bank registered), in-disputed, out-done, out-failed, out-sent,
+// out-asked (with our consent), out-waiting (of the same bank) and out-new, a payment that fits no order, and a notice to be
+// applied.
 func (s *scene) populate() {
 	s.t.Helper()
 	paid := s.payin("in-paid", 10_000, hookURL)
@@ -221,6 +257,8 @@ func (s *scene) populate() {
 	s.send(refused)
 	s.payout("out-sent", 700)
 	s.send(done(processor.TransferProcessing))
+	s.consent("out-asked")
+	s.payout("out-waiting", askedAmount)
 	s.payout("out-new", 900)
 	s.pay(s.store.ExternalID(&s.merchant, payment.OperationPayin, "unknown"), "C", 55)
 	s.must(s.Notices.Record(s.ctx, bankName, "n1", "", []byte("nothing")))

@@ -30,6 +30,13 @@ func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 // bankName is the name of the bank as a processor.
 const bankName = "bank"
 
+// asking is the name of another bank, which asks for consent to transfers: to payouts of
+// askedAmount, in cents.
+const (
+	asking      = "asking"
+	askedAmount = 3_100
+)
+
 // registered is the amount in cents of pay-ins that the bank does not generate offline.
 const registered = 7_700
 
@@ -121,14 +128,15 @@ func newScene(t *testing.T, engine string) *scene {
 	s.checker = s.newChecker()
 	t.Cleanup(func() { _ = s.checker.Close() })
 	s.store = storetest.Open(t, o)
-	s.processors = processor.Registry{bankName: bank{}}
+	s.processors = processor.Registry{bankName: bank{}, asking: bank{}}
 	s.Core = app.NewCore(app.CoreOptions{
 		Store: s.store, Env: e, Processors: s.processors, Log: slog.New(slog.DiscardHandler),
 		Retention: retention, Spawn: worker.Inline, RecordOnce: true,
 	})
 	// There is no heartbeat, so nothing is claimed when it is created.
 	s.must(s.Cluster.Join(s.ctx, 0, false))
-	s.merchant, err = s.Merchants.Create(s.ctx, store.Merchant{Name: "shop", City: "SAO PAULO", Routes: payment.AllRoutes(bankName)}, "")
+	routes := append([]payment.Route{{Operation: payment.OperationPayout, Account: asking, Minimum: askedAmount, Maximum: askedAmount}}, payment.AllRoutes(bankName)...)
+	s.merchant, err = s.Merchants.Create(s.ctx, store.Merchant{Name: "shop", City: "SAO PAULO", Routes: routes}, "")
 	s.must(err)
 	s.must(s.Merchants.Fund(s.ctx, s.merchant, 100_000))
 	return s
@@ -140,7 +148,7 @@ const retention = time.Hour
 // newChecker follows the database from its beginning. It allows no removal.
 func (s *scene) newChecker() *Checker {
 	s.t.Helper()
-	c, err := New(s.ctx, Options{DB: s.raw, MasterKey: make([]byte, db.MasterKeyLength)})
+	c, err := New(s.ctx, Options{DB: s.raw, MasterKey: make([]byte, db.MasterKeyLength), AsksConsent: []string{asking}})
 	s.must(err)
 	return c
 }

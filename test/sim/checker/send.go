@@ -122,9 +122,9 @@ func (c *Checker) checkSends(o *order) {
 	case "accepted":
 		fits = last.outcome == "accepted"
 	case "unknown":
-		fits = last.outcome == "unknown" || last.outcome == "refused" && !refusalIsFinal(o.sends) || o.wasRepaired()
+		fits = last.outcome == "unknown" || last.outcome == "refused" && !o.refusalIsFinal() || o.wasRepaired()
 	case "queued":
-		fits = noEffect(last.outcome) || last.outcome == "not_found" || last.outcome == "refused" && !refusalIsFinal(o.sends)
+		fits = noEffect(last.outcome) || last.outcome == "not_found" || last.outcome == "refused" && !o.refusalIsFinal()
 	case "manual_review":
 		fits = len(o.sends) > 0 || o.hasOpenCase("damaged")
 	}
@@ -156,7 +156,7 @@ func (c *Checker) checkDecided(o *order, live int, last *sendRow) {
 	case "COMPLETED", "RETURNED":
 		proof = last.outcome == "paid"
 	case "FAILED":
-		proof = last.outcome == "refused" && refusalIsFinal(o.sends) || last.outcome == "failed"
+		proof = last.outcome == "refused" && o.refusalIsFinal() || last.outcome == "failed"
 	}
 	if !proof && !(live == 0 && c.mayBeFound(o)) {
 		c.violatef(SingleTransfer, o, "nothing proves the status: of %d sends the last is %q", len(o.sends), last.outcome)

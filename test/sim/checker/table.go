@@ -19,6 +19,7 @@ const (
 	caseTable
 	foundTable
 	chargeTable
+	consentTable
 )
 
 // watchedTable is a table of the gateway whose changes are logged.
@@ -106,5 +107,9 @@ var tables = [...]watchedTable{
 		unread:    []string{"created_at"},
 		unchecked: []string{"attempts", "first_sent_at", "sent_at", "outcome", "cause", "processor_id", "updated_at"},
 		invariant: SingleCharge, thing: "charge",
+	},
+	consentTable: {
+		name: "consents", columns: func(c *columns) { c.consent(&consentRow{}) },
+		invariant: SingleTransfer, thing: "consent",
 	},
 }

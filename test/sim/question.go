@@ -1,0 +1,58 @@
+package sim
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
+)
+
+// carryQuestion carries a question of the bank about a transfer to one of the gateways, with
+// faults.
+func (s *simulation) carryQuestion(r *http.Request, body []byte) (*http.Response, error) {
+	externalID := textAfter(body, `"externalId":"`)
+	state := s.stateOf(externalID)
+	fault := s.drawFault(s.plan.notices, "question", state, questionFaults)
+	if fault != "" {
+		s.countFault("question", fault, state)
+		s.trace.linef("question about %s: %s", externalID, fault)
+	}
+	switch fault {
+	case "lost":
+		return nil, errReset
+	case "late":
+		s.elapse(s.between(time.Second, 4*time.Second))
+	case "twice":
+		if _, err := s.deliverNotice(r, body); err != nil {
+			return nil, err
+		}
+	case "forged":
+		forged := bytes.ReplaceAll(body, []byte(`"id":"`), []byte(`"id":"f`))
+		s.expectRefused(r, forged, "a forged question")
+	}
+	answer, err := s.deliverNotice(r, body)
+	s.countAnswer(answer, externalID, state)
+	if fault == "answer_lost" {
+		return nil, errReset
+	}
+	return answer, err
+}
+
+// countAnswer counts the answer to a question by the state of the payout.
+func (s *simulation) countAnswer(answer *http.Response, externalID, state string) {
+	said := "no answer"
+	if answer != nil && answer.StatusCode == http.StatusOK {
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			s.fail(err)
+		}
+		answer.Body = io.NopCloser(bytes.NewReader(body))
+		said = textAfter(body, `"status":"`)
+		if said == string(bankapi.ConsentRefused) {
+			s.trace.linef("consent to a transfer of %s refused: %s", externalID, textAfter(body, `"reason":"`))
+		}
+	}
+	s.coverage.count("consent", said, state)
+}
