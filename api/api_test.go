@@ -51,6 +51,20 @@ func TestContractIsValid(t *testing.T) {
 	}
 }
 
+// Every operation with credentials can be limited.
+func TestRateLimits(t *testing.T) {
+	t.Parallel()
+	for path, item := range load(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			isPublic := operation.Security != nil && len(*operation.Security) == 1 && len((*operation.Security)[0]) == 0
+			limited := operation.Responses.Status(429) != nil
+			if !isPublic && !limited {
+				t.Errorf("%s %s lacks the response 429", method, path)
+			}
+		}
+	}
+}
+
 // The enumerations of the contract are those of the code.
 func TestEnumerations(t *testing.T) {
 	t.Parallel()

@@ -156,7 +156,11 @@ func storeOptions(cfg *config.Config, log *slog.Logger) (db.Options, error) {
 	if err != nil {
 		return db.Options{}, err
 	}
-	keys, err := db.NewKeyring(key, w.Random)
+	retired, err := retiredKeys(cfg)
+	if err != nil {
+		return db.Options{}, err
+	}
+	keys, err := db.NewKeyring(key, w.Random, retired...)
 	return db.Options{Database: cfg.Database, Keys: keys, Env: w, Log: log}, err
 }
 

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,10 +209,13 @@ func (a *App) buildServers(ctx context.Context) error {
 		return err
 	}
 	o := httpapi.Options{
-		Admission: a.core.Writer, Payins: a.core.Payins, Payouts: a.core.Payouts, Events: a.core.Deliveries,
+		Admission: a.core.Writer, Payins: a.core.Payins, Payouts: a.core.Payouts, Events: a.core.Deliveries, Credentials: a.core.Merchants,
 		Reader: a.store, Keys: a.store.Keys(), Env: a.env, Processors: a.accounts, Log: a.log,
 		PublicMerchant: public, AnonymousRate: httpapi.Rate{PerSecond: a.cfg.PublicRate, Burst: 5 * a.cfg.PublicRate},
-		AllowHTTP: a.cfg.AllowHTTPWebhooks, InFlight: a.cfg.MaxInFlight, Ready: a.readiness, Links: a.links(),
+		CredentialLimits: httpapi.CredentialLimits{
+			Rate: httpapi.Rate{PerSecond: a.cfg.CredentialRate, Burst: cmp.Or(a.cfg.CredentialBurst, 2*a.cfg.CredentialRate)}, InFlight: a.cfg.CredentialInFlight,
+		},
+		AllowHTTP: a.cfg.AllowHTTPWebhooks, AnyWebhookHost: a.cfg.Mode == config.Dev, InFlight: a.cfg.MaxInFlight, Ready: a.readiness, Links: a.links(),
 		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: a.core.Notices, Questions: a.core.Outgoing, Processors: a.accounts, Clock: a.env.Clock, Log: a.log}),
 	}
 	if a.cfg.Mode == config.Dev {
@@ -221,6 +225,9 @@ func (a *App) buildServers(ctx context.Context) error {
 		a.log.WarnContext(ctx, "checkoutUrl has the listener's own address: set public-url to an address that payers can reach, the same for all gateways of a database",
 			"address", a.PublicURL())
 	}
+	if a.cfg.Mode == config.Serve && len(a.cfg.TrustedProxies) == 0 {
+		a.log.WarnContext(ctx, "all clients of a proxy have its address, and share its rates and blocks: set trusted-proxies to the networks of your proxies")
+	}
 	operator := a.operator()
 	o.Observe = a.observe
 	handler := a.payers(httpapi.New(o))
@@ -229,7 +236,7 @@ func (a *App) buildServers(ctx context.Context) error {
 	} else {
 		a.servers = append(a.servers, httpapi.Server(operator, a.log))
 	}
-	server := httpapi.Server(handler, a.log)
+	server := httpapi.Server(httpapi.Proxies(a.cfg.TrustedProxies).Handler(handler), a.log)
 	server.ConnState = a.listener.StateChanged
 	a.servers = append([]*http.Server{server}, a.servers...)
 	return nil

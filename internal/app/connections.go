@@ -23,5 +23,9 @@ func (a *App) bounded(l net.Listener) *httpapi.Connections {
 	if share == 0 {
 		share = max(1, n/sharePart)
 	}
-	return httpapi.Limit(l, httpapi.ConnectionLimits{Total: n, PerAddress: share, Clock: a.env.Clock, Log: a.log})
+	proxies := httpapi.Proxies(a.cfg.TrustedProxies)
+	if a.cfg.ProxyProtocol {
+		l = proxies.Listener(l)
+	}
+	return httpapi.Limit(l, httpapi.ConnectionLimits{Total: n, PerAddress: share, Proxies: proxies, Clock: a.env.Clock, Log: a.log})
 }

@@ -30,6 +30,8 @@ var visits = map[string]step{
 	"GET /events/{id}/attempts":          {ask: "GET /events/{event}/attempts", status: 200},
 	"POST /events/{id}/redeliver":        {ask: "POST /events/{event}/redeliver", status: 202},
 	"GET /webhook-secret":                {ask: "GET /webhook-secret", status: 200},
+	"GET /credential":                    {ask: "GET /credential", status: 200, holds: `"keyId":"sandbox_key" "sandbox":true`, lacks: "sandbox_secret"},
+	"POST /credential/rotate":            {ask: "POST /credential/rotate", body: `{"overlapSeconds":604800}`, status: 200, holds: `"apiSecret"`, lacks: "sandbox_secret"},
 	"GET /openapi.json":                  {ask: "GET /openapi.json", nobody: true, status: 200},
 	"GET /healthz":                       {ask: "GET /healthz", nobody: true, status: 200},
 	"GET /readyz":                        {ask: "GET /readyz", nobody: true, status: 200},

@@ -72,6 +72,38 @@ func (s *shell) raw(code int, args ...string) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
+// The details of a merchant are changed one by one.
+func TestMerchantUpdate(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	const shown = " created TIME\n closed \n title Papelaria\n document \n colour \n logo \n"
+	saved := func(name string) string {
+		return "Saved merchant \"" + name + "\": running gateways follow within 2 seconds.\n\n id ID\n number 1\n name " + name + "\n city OLINDA\n accounts sandbox\n"
+	}
+	for _, tt := range []struct {
+		args   string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"merchant update Loja --return-host WWW.loja.example --return-host shop.example --webhook-host hooks.loja.example --city OLINDA --title Papelaria", 0,
+			saved("Loja") + " return hosts www.loja.example, shop.example\n webhook hosts hooks.loja.example\n" + shown, ""},
+		{"merchant update Loja --return-host none --name Casa", 0, saved("Casa") + " return hosts \n webhook hosts hooks.loja.example\n" + shown, ""},
+		{"merchant show Loja", 1, "", "porteira: merchant \"Loja\" not found: porteira merchant list lists all merchants\n"},
+		{"merchant update Casa --return-host https://loja.example", 1, "",
+			"porteira: \"https://loja.example\" is not a host: write its name without scheme, port or path, such as shop.example.\n"},
+		{"merchant update Casa --city=", 1, "", "porteira: A merchant's city must have 1 to 255 bytes of printable characters.\n"},
+		{"merchant show Casa", 0, strings.TrimPrefix(saved("Casa"), "Saved merchant \"Casa\": running gateways follow within 2 seconds.\n\n") +
+			" return hosts \n webhook hosts hooks.loja.example\n" + shown, ""},
+	} {
+		stdout, stderr := s.run(tt.code, strings.Fields(tt.args)...)
+		if stdout != tt.stdout || stderr != tt.stderr {
+			t.Errorf("%s\nwrites %q\nwant   %q\nand    %q\nwant   %q", tt.args, stdout, tt.stdout, stderr, tt.stderr)
+		}
+	}
+}
+
 // All commands on one database, in the order of a setup.
 func TestCommands(t *testing.T) {
 	t.Parallel()
@@ -94,6 +126,9 @@ func TestCommands(t *testing.T) {
 		{"credential create Loja --allow-ip here", 2, "", "porteira: \"here\" is neither an IP address nor a network: write 203.0.113.7 or 203.0.113.0/24\n"},
 		{"credential create Loja --expires-in=-1h", 2, "", "porteira: --expires-in: write days or hours, such as 90d or 36h; porteira --help lists the commands\n"},
 		{"credential list Loja", 0, "X-API-KEY LABEL SCOPES FROM CREATED EXPIRES REVOKED\nPTR till read payin:write 10.0.0.1/32 TIME \n", ""},
+		{"credential rotate x", 1, "", "porteira: credential \"x\" not found, or revoked: porteira credential list MERCHANT lists them\n"},
+		{"credential rotate x --overlap 8d", 2, "", "porteira: --overlap: write days or hours, from 0s to 7d, such as 24h; porteira --help lists the commands\n"},
+		{"credential rotate x --overlap=-1s", 2, "", "porteira: --overlap: write days or hours, from 0s to 7d, such as 24h; porteira --help lists the commands\n"},
 		{"credential revoke x", 1, "", "porteira: credential \"x\" not found, or already revoked: porteira credential list MERCHANT lists them\n"},
 		{"merchant brand Loja", 0, " title \n document \n colour \n logo \n", ""},
 		{"merchant brand Loja --title Livraria --document 11222333000181 --color #00AA77", 0,
@@ -106,10 +141,10 @@ func TestCommands(t *testing.T) {
 		{"merchant close Loja", 1, "", "porteira: merchant \"Loja\" was closed at TIME\n"},
 		{"case list", 0, "No open cases.\n", ""},
 		{"case list --limit 0", 2, "", "porteira: --limit must be at least 1, not 0\n"},
-		{"verify", 0, "Loja\n ok no rows yet\n\nplatform\n ok no rows yet\n\nVerified 2 ledgers: no defects.\n", ""},
+		{"verify", 0, "Loja\n ok credentials 1 each credential is as the gateway wrote it\n\nplatform\n ok no rows yet\n\nVerified 2 ledgers: no defects.\n", ""},
 		{"backup --to DATA/copy.db", 0, "Copied the database to DATA/copy.db. The copy does not contain the master key: back up the key separately.\n", ""},
 		{"backup --to DATA/copy.db", 1, "", "porteira: DATA/copy.db already exists: choose another file\n"},
-		{"verify --database DATA/copy.db", 0, "Loja\n ok no rows yet\n\nplatform\n ok no rows yet\n\nVerified 2 ledgers: no defects.\n", ""},
+		{"verify --database DATA/copy.db", 0, "Loja\n ok credentials 1 each credential is as the gateway wrote it\n\nplatform\n ok no rows yet\n\nVerified 2 ledgers: no defects.\n", ""},
 		{"verify --merchant Nobody", 1, "", "porteira: merchant \"Nobody\" not found: porteira merchant list lists all merchants\n"},
 		{"verify --database DATA/none.db", 1, "", "porteira: database DATA/none.db not found: set its folder with --data, or its path with --database\n"},
 		{"dev --listen nowhere", 2, "", "porteira: listen (flag): write it as host:port, such as 127.0.0.1:8080 or :8080\n"},
@@ -157,8 +192,18 @@ func TestJSON(t *testing.T) {
 		t.Errorf("merchant: %v", m)
 	}
 	c := object("credential", "create", "Loja", "--expires-in", "1d")
-	if c["expiresAt"] == nil || !strings.HasPrefix(c["apiSecret"].(string), "ptr_secret_") || len(c["scopes"].([]any)) != 3 {
+	if c["expiresAt"] == nil || !strings.HasPrefix(c["apiSecret"].(string), "ptr_secret_") || len(c["scopes"].([]any)) != 6 {
 		t.Errorf("credential: %v", c)
+	}
+	next := object("credential", "rotate", c["apiKey"].(string), "--overlap", "2h")
+	if next["apiKey"] != c["apiKey"] || next["apiSecret"] == c["apiSecret"] || next["apiSecret"] == nil || next["previousSecretEndsAt"] == nil {
+		t.Errorf("rotated: %v", next)
+	}
+	if next = object("credential", "rotate", c["apiKey"].(string), "--overlap", "0s"); next["previousSecretEndsAt"] != nil {
+		t.Errorf("rotated without overlap: %v", next)
+	}
+	if out, _ := s.run(0, "credential", "rotate", c["apiKey"].(string)); out != "Rotated PTR. The new secret is shown only this once.\n\n x-api-key PTR\n x-api-secret PTR\n previous secret ends TIME\n" {
+		t.Errorf("rotate writes %q", out)
 	}
 	revoked := object("credential", "revoke", c["apiKey"].(string))
 	if _, shown := revoked["apiSecret"]; shown || revoked["revokedAt"] == nil {

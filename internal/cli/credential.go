@@ -20,6 +20,7 @@ type credentialCommand struct {
 
 	Create credentialCreate `cmd:"" help:"Create a credential for a merchant's program."`
 	List   credentialList   `cmd:"" help:"List a merchant's credentials."`
+	Rotate credentialRotate `cmd:"" help:"Give a credential a new secret; the present one stays valid for a time."`
 	Revoke credentialRevoke `cmd:"" help:"Revoke a credential: it is refused within 2 seconds."`
 }
 
@@ -33,12 +34,20 @@ type credentialView struct {
 	CreatedAt  time.Time      `json:"createdAt"`
 	ExpiresAt  *time.Time     `json:"expiresAt,omitempty"`
 	RevokedAt  *time.Time     `json:"revokedAt,omitempty"`
+	// PreviousUntil is the end of the secret before the last rotation.
+	PreviousUntil *time.Time `json:"previousSecretEndsAt,omitempty"`
+	// Damaged means that the row was changed outside the gateway: it is refused.
+	Damaged bool `json:"damaged,omitempty"`
 }
 
 func viewCredential(c *store.Credential) credentialView {
 	v := credentialView{
 		KeyID: c.KeyID, Label: c.Label, Scopes: c.Scopes,
 		AllowedIPs: append([]netip.Prefix{}, c.AllowedIPs...), CreatedAt: c.CreatedAt,
+		Damaged: c.Damaged != nil,
+	}
+	if len(c.SecondHash) > 0 {
+		v.PreviousUntil = &c.SecondUntil
 	}
 	if !c.ExpiresAt.IsZero() {
 		v.ExpiresAt = &c.ExpiresAt
@@ -62,10 +71,23 @@ func (l *lifetime) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// overlap is a duration in days or hours; 0 is none.
+type overlap time.Duration
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (o *overlap) UnmarshalText(text []byte) error {
+	d, err := config.ParseDays(string(text))
+	if err != nil || d < 0 || d > merchant.OverlapMax {
+		return errors.New("write days or hours, from 0s to 7d, such as 24h")
+	}
+	*o = overlap(d)
+	return nil
+}
+
 type credentialCreate struct {
 	Merchant  string   `arg:""                                                                                 help:"The merchant's name."`
 	Label     string   `help:"A label for people."`
-	Scopes    []string `enum:"payin:write,payout:write,read"                                                   help:"A scope: ${enum}; may be repeated (default all)." name:"scope"           placeholder:"SCOPE"`
+	Scopes    []string `enum:"payin:write,payout:write,payout:approve,refund:write,webhook:write,read" help:"A scope: ${enum}; may be repeated (default all)." name:"scope"           placeholder:"SCOPE"`
 	AllowIPs  []string `help:"Address or network that may use the credential; may be repeated (default all)." name:"allow-ip"                                                    placeholder:"IP|CIDR"`
 	ExpiresIn lifetime `help:"The credential's lifetime, in days or hours, such as 90d or 36h (default unlimited)."                        name:"expires-in"                                                  placeholder:"DURATION"`
 }

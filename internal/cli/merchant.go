@@ -18,6 +18,8 @@ type merchantCommand struct {
 
 	Create merchantCreate `cmd:"" help:"Create a merchant."`
 	List   merchantList   `cmd:"" help:"List merchants."`
+	Show   merchantShow   `cmd:"" help:"Show a merchant: name, city, hosts, accounts, brand."`
+	Update merchantUpdate `cmd:"" help:"Change a merchant's name, city, hosts or brand; running gateways follow within 2 seconds."`
 	Brand  merchantBrand  `cmd:"" help:"Show or set a merchant's brand on the payer's page: title, document, colour and logo."`
 	Close  merchantClose  `cmd:"" help:"Refuse a merchant's credentials from now on; its orders continue."`
 }
@@ -30,15 +32,17 @@ type merchantView struct {
 	City          string     `json:"city"`
 	Accounts      []string   `json:"accounts"` // of its routes
 	ReturnHosts   []string   `json:"returnHosts"`
+	WebhookHosts  []string   `json:"webhookHosts"`
 	CreatedAt     time.Time  `json:"createdAt"`
 	ClosedAt      *time.Time `json:"closedAt,omitempty"`
 	WebhookSecret string     `json:"webhookSecret,omitempty"`
+	Brand         *brandView `json:"brand,omitempty"`
 }
 
 func viewMerchant(m *store.Merchant) merchantView {
 	v := merchantView{
 		ID: m.ID.String(), Number: m.Number, Name: m.Name, City: m.City, Accounts: accountsOf(m.Routes),
-		ReturnHosts: append([]string{}, m.ReturnHosts...), CreatedAt: m.CreatedAt,
+		ReturnHosts: append([]string{}, m.ReturnHosts...), WebhookHosts: append([]string{}, m.WebhookHosts...), CreatedAt: m.CreatedAt,
 	}
 	if !m.ClosedAt.IsZero() {
 		v.ClosedAt = &m.ClosedAt
@@ -61,10 +65,11 @@ func accountsOf(routes []payment.Route) []string {
 const sandboxAccount = "sandbox"
 
 type merchantCreate struct {
-	Name        string   `arg:""                                                        help:"The merchant's unique name, shown to payers."`
-	City        string   `default:"BRASILIA"                                            help:"The merchant's city, which BR Codes require."`
-	Account     string   `default:"sandbox" help:"The account of the merchant's orders; porteira route set sets others later." placeholder:"NAME"`
-	ReturnHosts []string `help:"Host that returnUrl may name; may be repeated." name:"return-host"                                     placeholder:"HOST"`
+	Name         string   `arg:""                                                        help:"The merchant's unique name, shown to payers."`
+	City         string   `default:"BRASILIA"                                            help:"The merchant's city, which BR Codes require."`
+	Account      string   `default:"sandbox" help:"The account of the merchant's orders; porteira route set sets others later." placeholder:"NAME"`
+	ReturnHosts  []string `help:"Host that returnUrl may name; may be repeated." name:"return-host"                                     placeholder:"HOST"`
+	WebhookHosts []string `help:"Host that webhookUrl of orders without credentials may name; may be repeated." name:"webhook-host" placeholder:"HOST"`
 }
 
 // Run creates a merchant.
@@ -75,7 +80,7 @@ func (c *merchantCreate) Run(r *runner, root *commands) error {
 				return err
 			}
 		}
-		m, err := a.Merchants.Create(r.ctx, store.Merchant{Name: c.Name, City: c.City, Routes: payment.AllRoutes(c.Account), ReturnHosts: c.ReturnHosts}, "")
+		m, err := a.Merchants.Create(r.ctx, store.Merchant{Name: c.Name, City: c.City, Routes: payment.AllRoutes(c.Account), ReturnHosts: c.ReturnHosts, WebhookHosts: c.WebhookHosts}, "")
 		if err != nil {
 			return err
 		}

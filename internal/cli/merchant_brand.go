@@ -6,14 +6,21 @@ import (
 	"os"
 
 	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
 
 type merchantBrand struct {
-	Name     string  `arg:""                                                                                     help:"The merchant's name."`
-	Title    *string `help:"The title that payers see; empty uses the merchant's name."                          placeholder:"TEXT"`
-	Document *string `help:"The merchant's CPF or CNPJ, shown on boletos; empty shows none."                 placeholder:"DIGITS"`
-	Color    *string `help:"The colour of buttons, as #rrggbb; empty uses the default."                   placeholder:"#RRGGBB"`
+	brandFlags
+
+	Name string `arg:"" help:"The merchant's name."`
+}
+
+// brandFlags are the changes of a brand.
+type brandFlags struct {
+	Title    *string `help:"The title that payers see; empty uses the merchant's name."                                placeholder:"TEXT"`
+	Document *string `help:"The merchant's CPF or CNPJ, shown on boletos; empty shows none."                           placeholder:"DIGITS"`
+	Color    *string `help:"The colour of buttons, as #rrggbb; empty uses the default."                                placeholder:"#RRGGBB"`
 	Logo     *string `help:"The logo, a PNG or JPEG file of at most 32 KiB and 1024 pixels per side; empty shows none." placeholder:"FILE"`
 }
 
@@ -34,38 +41,45 @@ func (c *merchantBrand) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		b, err := a.Store.Brand(r.ctx, m.ID)
+		b, changed, err := c.save(r, a, m.ID)
 		if err != nil {
 			return err
-		}
-		changed, err := c.change(&b)
-		if err != nil {
-			return err
-		}
-		if changed {
-			if err := a.Merchants.SaveBrand(r.ctx, b); err != nil {
-				return err
-			}
-			if b, err = a.Store.Brand(r.ctx, m.ID); err != nil {
-				return err
-			}
 		}
 		v := brandView{m.Name, b.Title, b.Document, b.Color, b.LogoType, len(b.Logo)}
 		return r.out.show(v, func(w io.Writer) {
 			if changed {
 				_, _ = fmt.Fprintf(w, "Saved the brand of %q.\n\n", m.Name)
 			}
-			logo := ""
-			if v.LogoBytes > 0 {
-				logo = fmt.Sprintf("%s, %d bytes", v.LogoType, v.LogoBytes)
-			}
-			table(w, [][]string{{"  title", v.Title}, {"  document", v.Document}, {"  colour", v.Color}, {"  logo", logo}})
+			table(w, v.rows())
 		})
 	})
 }
 
+func (v *brandView) rows() [][]string {
+	logo := ""
+	if v.LogoBytes > 0 {
+		logo = fmt.Sprintf("%s, %d bytes", v.LogoType, v.LogoBytes)
+	}
+	return [][]string{{"  title", v.Title}, {"  document", v.Document}, {"  colour", v.Color}, {"  logo", logo}}
+}
+
+// save applies the given flags and returns the brand.
+func (c *brandFlags) save(r *runner, a *app.Admin, merchant payment.ID) (b store.Brand, changed bool, err error) {
+	if b, err = a.Store.Brand(r.ctx, merchant); err != nil {
+		return b, false, err
+	}
+	if changed, err = c.change(&b); err != nil || !changed {
+		return b, changed, err
+	}
+	if err = a.Merchants.SaveBrand(r.ctx, b); err != nil {
+		return b, false, err
+	}
+	b, err = a.Store.Brand(r.ctx, merchant)
+	return b, true, err
+}
+
 // change applies the given flags and reports whether there were any.
-func (c *merchantBrand) change(b *store.Brand) (changed bool, err error) {
+func (c *brandFlags) change(b *store.Brand) (changed bool, err error) {
 	for _, p := range []struct{ from, to *string }{{c.Title, &b.Title}, {c.Document, &b.Document}, {c.Color, &b.Color}} {
 		if p.from != nil {
 			*p.to, changed = *p.from, true

@@ -57,6 +57,14 @@ type Config struct {
 	PublicMerchant string
 	PublicRate     int // orders per second and IP address
 
+	// Limits of one credential; 0: none.
+	CredentialRate     int // requests per second
+	CredentialBurst    int // 0: twice CredentialRate
+	CredentialInFlight int
+
+	TrustedProxies []netip.Prefix
+	ProxyProtocol  bool
+
 	AllowHTTPWebhooks bool
 	AllowNetworks     []netip.Prefix
 
@@ -178,6 +186,9 @@ func (c *Config) finish() (faults []error) {
 	}
 	if c.BankURL != "" && !given {
 		faults = append(faults, errors.New("bank-secret is missing: the shared bank's notices are verified with it; set PORTEIRA_BANK_SECRET to the bank's secret"))
+	}
+	if c.ProxyProtocol && len(c.TrustedProxies) == 0 {
+		faults = append(faults, errors.New("proxy-protocol needs trusted-proxies: others could invent the addresses of clients; set the networks of your proxies"))
 	}
 	if c.Profiling && c.OpsListen == "" {
 		faults = append(faults, errors.New("profiling exposes internals of the process: set ops-listen to serve it on a separate listener"))

@@ -108,6 +108,8 @@ func TestFaults(t *testing.T) {
 			"listen (environment): write it as host:port", "log-level (environment): write debug, info, warn or error",
 		}},
 		{"no secrets in production", config.Sources{Mode: config.Serve, Environ: []string{"PORTEIRA_DATA=" + filepath.Dir(file), "PORTEIRA_ACCEPT_RISK=readable-secrets"}}, []string{"master-key is missing"}},
+		{"a PROXY header of anybody", config.Sources{Mode: config.Dev, Flags: map[string]string{"proxy-protocol": "true"}}, []string{"proxy-protocol needs trusted-proxies"}},
+		{"a proxy that is no network", config.Sources{Mode: config.Dev, Flags: map[string]string{"trusted-proxies": "10.0.0.1"}}, []string{"trusted-proxies (flag): write networks as 10.0.0.0/8"}},
 		{"a bank without its secret", config.Sources{Mode: config.Bank}, []string{"bank-secret is missing"}},
 		{"a shared bank without its secret", config.Sources{Mode: config.Dev, Flags: map[string]string{"bank": "http://127.0.0.1:8090"}}, []string{"bank-secret is missing"}},
 		{"a short secret", config.Sources{Mode: config.Bank, Environ: []string{"PORTEIRA_BANK_SECRET=short"}}, []string{"too short"}},

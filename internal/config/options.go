@@ -80,8 +80,8 @@ var Options = []Option{
 		Meaning: "SQLite file, or postgres://user@host/name; if empty, porteira.db in the data folder"},
 	{Name: "master-key", Kind: "BASE64", Secret: true, Modes: databases, parse: secret(func(c *Config) *Secret { return &c.MasterKey }),
 		Meaning: "32 bytes in base64 that seal secrets and personal data, which are lost without it: keep a copy apart from the database"},
-	{Name: "retired-master-keys", Kind: "BASE64,…", Secret: true, Modes: gateways, parse: secret(func(c *Config) *Secret { return &c.RetiredMasterKeys }),
-		Meaning: "previous master keys, separated by commas, so that the URLs of payers' pages stay valid"},
+	{Name: "retired-master-keys", Kind: "BASE64,…", Secret: true, Modes: databases, parse: secret(func(c *Config) *Secret { return &c.RetiredMasterKeys }),
+		Meaning: "previous master keys, separated by commas, so that credentials and the URLs of payers' pages stay valid"},
 	{Name: "master-key-file", Kind: "FILE", Modes: databases, parse: text(func(c *Config) *string { return &c.MasterKeyFile }),
 		Meaning: "file with the master key; if empty, master.key in the data folder, which dev creates at its first start"},
 
@@ -98,10 +98,25 @@ var Options = []Option{
 		parse:   number(func(c *Config) *int { return &c.PublicRate }, 1, 1_000_000),
 		Meaning: "pay-ins per second and IP address without credentials; bursts of up to five times that"},
 
+	{Name: "credential-rate", Kind: "NUMBER", Default: "0", Else: map[Mode]string{Serve: "200"}, Modes: gateways,
+		parse:   number(func(c *Config) *int { return &c.CredentialRate }, 0, 1_000_000),
+		Meaning: "requests per second of one credential, on each gateway; 0 is no limit"},
+	{Name: "credential-burst", Kind: "NUMBER", Default: "0", Modes: gateways,
+		parse:   number(func(c *Config) *int { return &c.CredentialBurst }, 0, 1_000_000),
+		Meaning: "requests of one credential at once, beyond which credential-rate applies; 0 is twice credential-rate"},
+	{Name: "credential-in-flight", Kind: "NUMBER", Default: "0", Else: map[Mode]string{Serve: "64"}, Modes: gateways,
+		parse:   number(func(c *Config) *int { return &c.CredentialInFlight }, 0, 1_000_000),
+		Meaning: "requests of one credential in flight, on each gateway; 0 is no limit"},
+
+	{Name: "trusted-proxies", Kind: "CIDR,…", Modes: gateways, parse: networks(func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }),
+		Meaning: "networks of reverse proxies, whose headers Forwarded or X-Forwarded-For name the client: the right-most hop that is not a proxy. If empty, the client is who connects"},
+	{Name: "proxy-protocol", Kind: KindSwitch, Default: "false", Modes: gateways, parse: toggle(func(c *Config) *bool { return &c.ProxyProtocol }),
+		Meaning: "require the PROXY protocol, version 1 or 2, in connections of trusted-proxies, which must then be set"},
+
 	{Name: "allow-http-webhooks", Kind: KindSwitch, Default: "false", Else: map[Mode]string{Dev: "true"}, Modes: gateways,
 		parse:   toggle(func(c *Config) *bool { return &c.AllowHTTPWebhooks }),
 		Meaning: "allow webhook URLs with http and any port; otherwise https on ports 443 and 80"},
-	{Name: "allow-networks", Kind: "CIDR,…", Else: map[Mode]string{Dev: "127.0.0.0/8,::1/128"}, Modes: gateways, parse: networks,
+	{Name: "allow-networks", Kind: "CIDR,…", Else: map[Mode]string{Dev: "127.0.0.0/8,::1/128"}, Modes: gateways, parse: networks(func(c *Config) *[]netip.Prefix { return &c.AllowNetworks }),
 		Meaning: "private networks that webhooks may reach; others are refused when connecting"},
 
 	{Name: "delivery-retention", Kind: "DURATION", Default: "90d", Modes: gateways, parse: retention,
@@ -115,7 +130,7 @@ var Options = []Option{
 		Meaning: "open connections to the API; more wait, and idle ones are closed if nine tenths are open. It is limited to half of the files that the process may open. Each connection takes about 20 kB"},
 	{Name: "max-connections-per-address", Kind: "NUMBER", Default: "0", Modes: gateways,
 		parse:   number(func(c *Config) *int { return &c.MaxConnectionsPerAddress }, 0, 1_000_000),
-		Meaning: "open connections of one IPv4 address or IPv6 /64. One more closes its longest idle connection, or is closed itself. 0 means a quarter of max-connections. Behind a proxy, set it to max-connections: all clients have the proxy's address"},
+		Meaning: "open connections of one IPv4 address or IPv6 /64. One more closes its longest idle connection, or is closed itself. 0 means a quarter of max-connections. It does not apply to trusted-proxies"},
 	{Name: "shutdown-timeout", Kind: "DURATION", Default: "10s", Modes: listeners, parse: duration,
 		Meaning: "time for work in progress after SIGTERM; a second signal exits at once"},
 	{Name: "profiling", Kind: KindSwitch, Default: "false", Modes: gateways, parse: toggle(func(c *Config) *bool { return &c.Profiling }),
@@ -266,19 +281,22 @@ func retention(c *Config, text string) error {
 	return nil
 }
 
-func networks(c *Config, text string) error {
-	c.AllowNetworks = nil
-	for word := range strings.SplitSeq(text, ",") {
-		if word = strings.TrimSpace(word); word == "" {
-			continue
+func networks(dest func(*Config) *[]netip.Prefix) func(*Config, string) error {
+	return func(c *Config, text string) error {
+		list := dest(c)
+		*list = nil
+		for word := range strings.SplitSeq(text, ",") {
+			if word = strings.TrimSpace(word); word == "" {
+				continue
+			}
+			p, err := netip.ParsePrefix(word)
+			if err != nil {
+				return errors.New("write networks as 10.0.0.0/8, separated by commas")
+			}
+			*list = append(*list, p.Masked())
 		}
-		p, err := netip.ParsePrefix(word)
-		if err != nil {
-			return errors.New("write networks as 10.0.0.0/8, separated by commas")
-		}
-		c.AllowNetworks = append(c.AllowNetworks, p.Masked())
+		return nil
 	}
-	return nil
 }
 
 func logLevel(c *Config, text string) error {

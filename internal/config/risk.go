@@ -31,6 +31,7 @@ var Risks = []Risk{
 	{"clear-text-listen", "secrets and personal data are readable between the TLS proxy and this process", clearTextListen},
 	{"public-metrics", "anyone who reaches the API reads its metrics: routes, counts and load", publicMetrics},
 	{"public-profiling", "anyone who reaches ops-listen reads this process's memory, and slows it down", publicProfiling},
+	{"any-proxy", "anyone invents the address that rates, blocks and allow-lists use", anyProxy},
 	{"webhooks-to-any-network", "merchants reach internal services and the cloud's metadata through webhook URLs", webhooksToAnyNetwork},
 	{"http-webhooks", "events, and the data of orders in them, are sent in clear text", httpWebhooks},
 	{"clear-text-urls", "payers and merchants are sent to addresses that anyone on the way can read and change", clearTextURLs},
@@ -105,6 +106,15 @@ func publicProfiling(c *Config) string {
 		return ""
 	}
 	return "profiling is served to other machines: set ops-listen to 127.0.0.1:8081"
+}
+
+func anyProxy(c *Config) string {
+	for _, p := range c.TrustedProxies {
+		if p.Bits() == 0 {
+			return "trusted-proxies has a network of all addresses: list only the networks of your proxies"
+		}
+	}
+	return ""
 }
 
 // metadataNetworks are link-local: clouds serve credentials there.

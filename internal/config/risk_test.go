@@ -42,6 +42,8 @@ var takers = []struct{ risk, name, value string }{
 	{"clear-text-listen", "listen", "0.0.0.0:8080"},
 	{"clear-text-listen", "listen", "192.0.2.1:8080"},
 	{"public-metrics", "ops-listen", ""},
+	{"any-proxy", "trusted-proxies", "10.0.0.0/8,0.0.0.0/0"},
+	{"any-proxy", "trusted-proxies", "::/0"},
 	{"webhooks-to-any-network", "allow-networks", "10.0.0.0/8,0.0.0.0/0"},
 	{"webhooks-to-any-network", "allow-networks", "::/0"},
 	{"webhooks-to-any-network", "allow-networks", "169.254.169.254/32"},

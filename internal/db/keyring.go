@@ -36,22 +36,29 @@ type Keyring struct {
 	id     [4]byte
 	aead   cipher.AEAD
 	random env.Random
-	macs   map[string]*sync.Pool
-	tokens []*tokenKey // the present master key's, then those of retired ones
+	macs   []macKeys   // the present master key's, then those of retired ones
+	tokens []*tokenKey // likewise
 }
+
+// macKeys makes keyed hashes under one master key, by their purpose.
+type macKeys map[string]*sync.Pool
 
 // The purposes of keyed hashes; each has a key of its own.
 const (
 	PurposeSecret      = "credential-secret"
 	PurposeFingerprint = "request-fingerprint"
 	PurposeDecision    = "decision-chain"
+	PurposeCredential  = "credential-row"
 )
 
-// NewKeyring derives all keys from a master key of 32 bytes. Merchants have sent
-// checkout links to payers, so tokens made under a retired master key remain
-// valid.
+var purposes = []string{PurposeSecret, PurposeFingerprint, PurposeDecision, PurposeCredential}
+
+// NewKeyring derives all keys from a master key of 32 bytes. Merchants have sent checkout
+// links to payers, and have stored secrets, so tokens, secrets and rows that were
+// authenticated under a retired master key remain valid.
 func NewKeyring(master []byte, random env.Random, retired ...[]byte) (*Keyring, error) {
 	var tokens []*tokenKey
+	var macs []macKeys
 	for _, m := range append([][]byte{master}, retired...) {
 		if len(m) != MasterKeyLength {
 			return nil, fmt.Errorf("db: master key has %d bytes, not %d", len(m), MasterKeyLength)
@@ -60,7 +67,11 @@ func NewKeyring(master []byte, random env.Random, retired ...[]byte) (*Keyring, 
 		if err != nil {
 			return nil, err
 		}
-		tokens = append(tokens, key)
+		of, err := newMACKeys(m)
+		if err != nil {
+			return nil, err
+		}
+		tokens, macs = append(tokens, key), append(macs, of)
 	}
 	sealing, err := derive(master, "seal")
 	if err != nil {
@@ -75,15 +86,19 @@ func NewKeyring(master []byte, random env.Random, retired ...[]byte) (*Keyring, 
 		return nil, err
 	}
 	name := sha256.Sum256(sealing)
-	k := &Keyring{id: [4]byte(name[:4]), aead: aead, random: random, macs: map[string]*sync.Pool{}, tokens: tokens}
-	for _, purpose := range []string{PurposeSecret, PurposeFingerprint, PurposeDecision} {
+	return &Keyring{id: [4]byte(name[:4]), aead: aead, random: random, macs: macs, tokens: tokens}, nil
+}
+
+func newMACKeys(master []byte) (macKeys, error) {
+	keys := macKeys{}
+	for _, purpose := range purposes {
 		key, err := derive(master, purpose)
 		if err != nil {
 			return nil, err
 		}
-		k.macs[purpose] = &sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}
+		keys[purpose] = &sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}
 	}
-	return k, nil
+	return keys, nil
 }
 
 func derive(master []byte, purpose string) ([]byte, error) {
@@ -148,7 +163,22 @@ func (k *Keyring) Open(a AssociatedData, sealed []byte) ([]byte, error) {
 
 // MAC is the keyed hash (HMAC-SHA256) of data under the purpose's own key.
 func (k *Keyring) MAC(purpose string, data []byte) [sha256.Size]byte {
-	pool := k.macs[purpose]
+	return k.macs[0].sum(purpose, data)
+}
+
+// Authentic reports whether mac is the keyed hash of data, under the present master key or
+// a retired one. It compares in constant time.
+func (k *Keyring) Authentic(purpose string, data, mac []byte) bool {
+	for _, keys := range k.macs {
+		if sum := keys.sum(purpose, data); hmac.Equal(sum[:], mac) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m macKeys) sum(purpose string, data []byte) [sha256.Size]byte {
+	pool := m[purpose]
 	h := pool.Get().(hash.Hash)
 	h.Reset()
 	_, _ = h.Write(data) // a hash never fails
@@ -162,4 +192,14 @@ func (k *Keyring) MAC(purpose string, data []byte) [sha256.Size]byte {
 // compared.
 func (k *Keyring) SecretHash(secret string) [sha256.Size]byte {
 	return k.MAC(PurposeSecret, []byte(secret))
+}
+
+// RetiredSecretHashes are the forms of a secret under the retired master keys, in which
+// credentials of their time have it; nil if no key is retired.
+func (k *Keyring) RetiredSecretHashes(secret string) [][sha256.Size]byte {
+	var list [][sha256.Size]byte
+	for _, keys := range k.macs[1:] {
+		list = append(list, keys.sum(PurposeSecret, []byte(secret)))
+	}
+	return list
 }

@@ -98,3 +98,24 @@ func TestMasterKeys(t *testing.T) {
 		t.Error("two master keys share a hash")
 	}
 }
+
+// Hashes of a retired master key are accepted, and no longer made.
+func TestHashesOfRetiredKeys(t *testing.T) {
+	t.Parallel()
+	old, now := keyring(t, 1, env.SeededRandom(1)), keyring(t, 2, env.SeededRandom(1), 1)
+	mac := old.MAC(db.PurposeCredential, []byte("row"))
+	if !now.Authentic(db.PurposeCredential, []byte("row"), mac[:]) || !old.Authentic(db.PurposeCredential, []byte("row"), mac[:]) {
+		t.Error("a hash is refused")
+	}
+	if now.Authentic(db.PurposeCredential, []byte("roW"), mac[:]) || now.Authentic(db.PurposeDecision, []byte("row"), mac[:]) ||
+		now.Authentic(db.PurposeCredential, []byte("row"), nil) || keyring(t, 2, env.SeededRandom(1)).Authentic(db.PurposeCredential, []byte("row"), mac[:]) {
+		t.Error("a hash of another text, purpose or key is accepted")
+	}
+	if now.MAC(db.PurposeCredential, []byte("row")) == mac {
+		t.Error("a retired key still makes hashes")
+	}
+	hashes := now.RetiredSecretHashes("s")
+	if len(hashes) != 1 || hashes[0] != old.SecretHash("s") || old.RetiredSecretHashes("s") != nil {
+		t.Errorf("retired hashes are %x", hashes)
+	}
+}

@@ -33,15 +33,16 @@ var (
 
 // Options configure an API.
 type Options struct {
-	Admission  Admission
-	Payins     Payins
-	Payouts    Payouts
-	Events     Events
-	Reader     Reader
-	Keys       Hasher
-	Env        env.Env
-	Processors processor.Accounts
-	Log        *slog.Logger // nil discards
+	Admission   Admission
+	Payins      Payins
+	Payouts     Payouts
+	Events      Events
+	Credentials Credentials
+	Reader      Reader
+	Keys        Hasher
+	Env         env.Env
+	Processors  processor.Accounts
+	Log         *slog.Logger // nil discards
 
 	// Links are the URLs of a pay-in's pages; nil omits them.
 	Links func(*payment.Payin) payment.Links
@@ -50,8 +51,13 @@ type Options struct {
 	// AnonymousRate limits orders without credentials, per IP address; the zero
 	// Rate is 20 per second in bursts of 100.
 	AnonymousRate Rate
+	// AnyWebhookHost allows orders without credentials to name any host in webhookUrl, and
+	// not only those that the merchant has registered.
+	AnyWebhookHost bool
 	// AllowHTTP allows http in webhookUrl and returnUrl.
 	AllowHTTP bool
+	// CredentialLimits bound the requests of each credential; the zero value does not.
+	CredentialLimits CredentialLimits
 	// InFlight is the maximum number of requests in flight; 0 is 4096.
 	InFlight int
 	// Memory is the maximum number of bytes of bodies and answers in flight; 0 is 128 MiB.
@@ -76,37 +82,43 @@ type API struct {
 	payins     Payins
 	payouts    Payouts
 	events     Events
+	rotations  Credentials
 	reader     Reader
 	keys       Hasher
 	env        env.Env
 	processors processor.Accounts
 	log        *slog.Logger
 
-	links       func(*payment.Payin) payment.Links
-	allowHTTP   bool
-	ready       func(ctx context.Context) error
-	inbound     http.Handler
-	sandbox     Sandbox
-	observe     func(method, path string, status int, took time.Duration)
-	credentials *credentials
-	anonymous   payment.ID // the merchant of orders without credentials
-	addresses   *buckets
-	slots       *slots
-	memory      memory
-	rejected    atomic.Int64 // rejected requests since the last log line
-	rejectedAt  atomic.Int64 // time of that line, on the monotonic clock; 0 for never
-	router      *http.ServeMux
+	links          func(*payment.Payin) payment.Links
+	allowHTTP      bool
+	anyWebhookHost bool
+	ready          func(ctx context.Context) error
+	inbound        http.Handler
+	sandbox        Sandbox
+	observe        func(method, path string, status int, took time.Duration)
+	credentials    *credentials
+	anonymous      payment.ID // the merchant of orders without credentials
+	addresses      anonymousRate
+	rates          *credentialRate
+	logins         *logins
+	slots          *slots
+	memory         memory
+	rejected       atomic.Int64 // rejected requests since the last log line
+	rejectedAt     atomic.Int64 // time of that line, on the monotonic clock; 0 for never
+	router         *http.ServeMux
 }
 
 // New returns the API as a handler for [Server].
 func New(o Options) *API {
 	a := &API{
-		admission: o.Admission, payins: o.Payins, payouts: o.Payouts, events: o.Events, reader: o.Reader,
+		admission: o.Admission, payins: o.Payins, payouts: o.Payouts, events: o.Events, rotations: o.Credentials, reader: o.Reader,
 		keys: o.Keys, env: o.Env, processors: o.Processors, log: o.Log,
-		links: o.Links, allowHTTP: o.AllowHTTP, ready: o.Ready, inbound: o.Inbound, sandbox: o.Sandbox,
+		links: o.Links, allowHTTP: o.AllowHTTP, anyWebhookHost: o.AnyWebhookHost, ready: o.Ready, inbound: o.Inbound, sandbox: o.Sandbox,
 		observe: o.Observe, anonymous: o.PublicMerchant,
 		credentials: newCredentials(o.Reader, o.Keys, o.Env.Clock),
-		addresses:   newBuckets(o.AnonymousRate, o.Env.Clock),
+		addresses:   newAnonymousRate(o.AnonymousRate, o.Env.Clock),
+		rates:       newCredentialRate(o.CredentialLimits, o.Env.Clock),
+		logins:      newLogins(o.Env.Clock),
 		slots:       newSlots(o.InFlight),
 	}
 	a.memory.max = cmp.Or(o.Memory, memoryMax)

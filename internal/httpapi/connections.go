@@ -9,14 +9,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pires/go-proxyproto"
+
 	"github.com/porteira/porteira/internal/env"
 )
 
 // ConnectionLimits bound the open connections of a listener.
 type ConnectionLimits struct {
 	Total int
-	// PerAddress bounds those of one IPv4 address or /64 of IPv6.
+	// PerAddress bounds those of one IPv4 address or /64 of IPv6, except of trusted proxies.
 	PerAddress int
+	Proxies    Proxies
 	Clock      env.Clock
 	Log        *slog.Logger
 }
@@ -57,7 +60,8 @@ type network struct {
 type connection struct {
 	net.Conn
 	owner   *Connections
-	from    netip.Prefix
+	from    netip.Prefix // zero until it is known, which may need the PROXY header
+	known   sync.Once
 	inAll   *list.Element // in Connections.idle; nil while it has a request
 	inOwn   *list.Element // in network.idle
 	closing sync.Once
@@ -103,23 +107,19 @@ func (c *Connections) Close() error {
 
 // admit counts a new connection; nil if its address has its share of them in use.
 func (c *Connections) admit(socket net.Conn) net.Conn {
-	conn := &connection{Conn: socket, owner: c, from: env.NetworkOf(socket.RemoteAddr().String())}
-	c.mu.Lock()
-	n := c.networks[conn.from]
-	if n == nil {
-		n = &network{}
-		c.networks[conn.from] = n
+	conn := &connection{Conn: socket, owner: c}
+	var peer netip.Addr // zero: not known yet
+	if _, late := socket.(*proxyproto.Conn); !late {
+		peer = peerOf(socket.RemoteAddr())
+		conn.known.Do(func() {})
 	}
-	var surplus *connection
-	if n.open >= c.limits.PerAddress {
-		if surplus = c.takeIdle(&n.idle); surplus == nil {
-			c.refuse()
-			c.mu.Unlock()
-			return nil
-		}
+	c.mu.Lock()
+	surplus, ok := c.join(conn, peer)
+	if !ok {
+		c.mu.Unlock()
+		return nil
 	}
 	c.open++
-	n.open++
 	if surplus == nil {
 		surplus = c.surplus()
 	}
@@ -128,13 +128,67 @@ func (c *Connections) admit(socket net.Conn) net.Conn {
 	return conn
 }
 
+// join counts a connection for its network; ok is false if the network has its share of them
+// in use. A connection of a proxy, or of which the client is not known yet, has no share.
+// surplus is to be closed.
+func (c *Connections) join(conn *connection, peer netip.Addr) (surplus *connection, ok bool) {
+	conn.from = env.CustomerNetwork(peer)
+	n := c.networks[conn.from]
+	if n == nil {
+		n = &network{}
+	}
+	if n.open >= c.limits.PerAddress && peer.IsValid() && !c.limits.Proxies.trust(peer) {
+		if surplus = c.takeIdle(&n.idle); surplus == nil {
+			c.refuse()
+			return nil, false
+		}
+	}
+	n.open++
+	c.networks[conn.from] = n
+	return surplus, true
+}
+
+// depart ends the counting of a connection for its network.
+func (c *Connections) depart(conn *connection) {
+	n := c.networks[conn.from]
+	if n.open--; n.open == 0 {
+		delete(c.networks, conn.from)
+	}
+}
+
+// RemoteAddr implements [net.Conn]. The server calls it first in the connection's own
+// goroutine: it may wait for the PROXY header, after which the client is counted.
+func (conn *connection) RemoteAddr() net.Addr {
+	address := conn.Conn.RemoteAddr()
+	conn.known.Do(func() { conn.owner.identify(conn, peerOf(address)) })
+	return address
+}
+
+// identify counts a connection for the network of its client, and closes it if that has its
+// share of them in use.
+func (c *Connections) identify(conn *connection, client netip.Addr) {
+	c.mu.Lock()
+	if conn.ended {
+		c.mu.Unlock()
+		return
+	}
+	c.depart(conn)
+	surplus, ok := c.join(conn, client)
+	if !ok {
+		surplus = conn
+		_, _ = c.join(conn, netip.Addr{})
+	}
+	c.mu.Unlock()
+	surplus.end()
+}
+
 // refuse logs refused connections, at most once per refusedLogInterval. The address is
 // personal data.
 func (c *Connections) refuse() {
 	c.refused++
 	now := c.limits.Clock.Monotonic() + 1 // never 0
 	if c.refusedAt == 0 || now-c.refusedAt >= refusedLogInterval {
-		c.limits.Log.Warn("connections refused: one address has all that it may have; behind a proxy, raise max-connections-per-address",
+		c.limits.Log.Warn("connections refused: one address has all that it may have; behind a proxy, set trusted-proxies",
 			"refused", c.refused, "max-connections-per-address", c.limits.PerAddress)
 		c.refused, c.refusedAt = 0, now
 	}
@@ -192,10 +246,7 @@ func (c *Connections) release(conn *connection) {
 	c.unlist(conn)
 	conn.ended = true
 	c.open--
-	n := c.networks[conn.from]
-	if n.open--; n.open == 0 {
-		delete(c.networks, conn.from)
-	}
+	c.depart(conn)
 	c.mu.Unlock()
 	<-c.slots
 }

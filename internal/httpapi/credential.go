@@ -48,6 +48,7 @@ type CredentialReader interface {
 type Hasher interface {
 	MAC(purpose string, data []byte) [32]byte
 	SecretHash(secret string) [32]byte
+	RetiredSecretHashes(secret string) [][32]byte
 }
 
 // credentials verifies credentials, through a cache.
@@ -89,18 +90,34 @@ func (a *API) authenticate(c *call) error {
 	if len(keys) != 1 || len(secrets) != 1 || len(keys[0]) > credentialBytesMax || len(secrets[0]) > credentialBytesMax {
 		return errUnauthorized
 	}
+	address := addressOf(c.r)
+	if err := a.logins.admit(c, keys[0], address); err != nil {
+		return err
+	}
 	who, err := a.credentials.verify(c.ctx, keys[0], secrets[0])
+	if problem.Is(err, problem.Unauthorized) {
+		a.logins.fail(keys[0], address)
+		a.logDamaged(c.ctx, err)
+	}
 	if err != nil {
 		return err
 	}
-	c.merchant = who.merchant
-	if !allowsAddress(&who.credential, addressOf(c.r)) {
+	c.merchant, c.credential = who.merchant, &who.credential
+	if !allowsAddress(&who.credential, address) {
 		return problem.New(problem.ForbiddenIP, "This credential is not allowed from this IP address.")
 	}
-	if !slices.Contains(who.credential.Scopes, c.route.scope) {
+	if c.route.scope != anyCredential && !slices.Contains(who.credential.Scopes, c.route.scope) {
 		return problem.New(problem.ForbiddenScope, "This credential does not have the scope "+c.route.scope+".")
 	}
 	return nil
+}
+
+// logDamaged logs that a credential was refused because its row was changed outside the
+// gateway. The client gets no cause.
+func (a *API) logDamaged(ctx context.Context, err error) {
+	if errors.Is(err, store.ErrChangedOutside) {
+		a.log.ErrorContext(ctx, "credential refused: revoke it and create another one", "cause", problem.From(err).Cause)
+	}
 }
 
 func (a *API) authenticateAnonymous(c *call) error {
@@ -136,16 +153,19 @@ func (k *credentials) verify(ctx context.Context, key, secret string) (*identity
 	if !isKeyID(key) {
 		key = unknownKey
 	}
-	hash := k.keys.SecretHash(secret)
+	hashes := hashes{now: k.keys.SecretHash(secret), retired: k.keys.RetiredSecretHashes(secret)}
 	now := k.clock.Now()
-	if who := k.cached(key); who != nil && k.valid(who, &hash, now) {
+	if who := k.cached(key); who != nil && k.valid(who, &hashes, now) {
 		return who, nil
 	}
 	who, err := k.load(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	if !k.valid(who, &hash, now) || who.credential.KeyID != key {
+	if who.credential.Damaged != nil {
+		return nil, errUnauthorized.With(who.credential.Damaged)
+	}
+	if !k.valid(who, &hashes, now) || who.credential.KeyID != key {
 		return nil, errUnauthorized
 	}
 	m, err := k.reader.Merchant(ctx, who.credential.Merchant)
@@ -160,16 +180,32 @@ func (k *credentials) verify(ctx context.Context, key, secret string) (*identity
 	return who, nil
 }
 
-// valid reports whether the credential is valid now for a secret with this hash. It
+// hashes are the forms in which a secret may be stored: under the present master key, and
+// under retired ones.
+type hashes struct {
+	now     [32]byte
+	retired [][32]byte
+}
+
+// match reports whether one of the hashes is stored, as 1 or 0, in constant time.
+func (h *hashes) match(stored []byte) int {
+	found := subtle.ConstantTimeCompare(h.now[:], stored)
+	for i := range h.retired {
+		found |= subtle.ConstantTimeCompare(h.retired[i][:], stored)
+	}
+	return found
+}
+
+// valid reports whether the credential is valid now for a secret with these hashes. It
 // compares in constant time.
-func (k *credentials) valid(who *identity, hash *[32]byte, now time.Time) bool {
+func (k *credentials) valid(who *identity, hashes *hashes, now time.Time) bool {
 	c := &who.credential
 	second := c.SecondHash
 	if len(second) == 0 || !now.Before(c.SecondUntil) {
 		second = k.nobody[:]
 	}
-	matches := subtle.ConstantTimeCompare(hash[:], c.SecretHash) | subtle.ConstantTimeCompare(hash[:], second)
-	return matches == 1 && c.RevokedAt.IsZero() && (c.ExpiresAt.IsZero() || now.Before(c.ExpiresAt))
+	matches := hashes.match(c.SecretHash) | hashes.match(second)
+	return matches == 1 && c.Damaged == nil && c.RevokedAt.IsZero() && (c.ExpiresAt.IsZero() || now.Before(c.ExpiresAt))
 }
 
 // cached returns the cached identity of a key; nil if the caller must read it.
@@ -212,6 +248,13 @@ func (k *credentials) keep(key string, who *identity) {
 	k.cache[key] = who
 }
 
+// forget makes the next request read the credential again.
+func (k *credentials) forget(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.cache, key)
+}
+
 // merchant reads the merchant of anonymous orders, cached like a credential.
 func (k *credentials) merchant(ctx context.Context, id payment.ID) (store.Merchant, error) {
 	const key = "" // no credential has an empty id
@@ -237,8 +280,8 @@ func allowsAddress(c *store.Credential, address netip.Addr) bool {
 	return slices.ContainsFunc(c.AllowedIPs, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
-// addressOf is the IP address of the client; zero if there is none. Headers of proxies are
-// not trusted.
+// addressOf is the IP address of the client; zero if there is none. [Proxies.Handler] has
+// found it, if there are proxies.
 func addressOf(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

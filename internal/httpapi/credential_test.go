@@ -153,16 +153,19 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		guarded++
 		path := strings.NewReplacer("{id}", "019ca9a0-7c00-7c41-8f59-1f2e3d4c5b6a").Replace(rt.Path)
 		h.want(rt.Path, h.do(rt.Method, path, "", anonymously), 401, "unauthorized")
+		if rt.Scope == httpapi.AnyCredential {
+			continue
+		}
 		h.want(rt.Path, h.do(rt.Method, path, "", as(without(rt.Scope), "s")), 403, "forbidden_scope")
 	}
-	if guarded < 14 {
+	if guarded < 16 {
 		t.Errorf("only %d routes are guarded", guarded)
 	}
 }
 
 func TestAnonymousOrders(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, func(o *httpapi.Options) { o.PublicMerchant[0] = 1 })
+	h := newHarness(t, func(o *httpapi.Options) { o.PublicMerchant[0], o.AnyWebhookHost = 1, true })
 	h.want("first", h.do("POST", "/payin", payinBody, anonymously), 201, "")
 	again := h.do("POST", "/payin", payinBody, anonymously)
 	h.want("again", again, 201, "")
@@ -186,10 +189,44 @@ func TestAnonymousOrders(t *testing.T) {
 	}
 }
 
+// Orders without credentials may name registered hosts only in webhookUrl.
+func TestAnonymousWebhookHosts(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(o *httpapi.Options) { o.PublicMerchant[0] = 1 })
+	order := func(reference, url string) string {
+		return strings.NewReplacer(`"r1"`, `"`+reference+`"`, "http://127.0.0.1:1/hook", url).Replace(payinBody)
+	}
+	a := h.do("POST", "/payin", order("a", "https://hooks.example/x"), anonymously)
+	h.want("no host is registered", a, 422, "validation_failed")
+	if a.text("errors.0.field") != "webhookUrl" || a.text("errors.0.code") != "not_allowed" || strings.Contains(a.body, "hooks.example") {
+		t.Errorf("answered %s", a.body)
+	}
+	h.want("with credentials", h.do("POST", "/payin", order("own", "https://hooks.example/x")), 201, "")
+	m := h.gateway.merchants[h.first.ID]
+	m.WebhookHosts = []string{"hooks.example"}
+	h.gateway.mu.Lock()
+	h.gateway.merchants[m.ID] = m
+	h.gateway.mu.Unlock()
+	h.clock.Advance(2 * time.Second)
+	for _, url := range []string{"https://hooks.example/x", "https://HOOKS.example:8443/", "http://hooks.example"} {
+		h.want(url, h.do("POST", "/payin", order(url, url), anonymously), 201, "")
+	}
+	for _, url := range []string{"https://a.hooks.example/", "https://hooks.example.evil/", "https://hooks.example@evil.example/", "https://evil.example/hooks.example"} {
+		h.want(url, h.do("POST", "/payin", order(url, url), anonymously), 422, "validation_failed")
+	}
+	m.WebhookHosts = nil
+	h.gateway.mu.Lock()
+	h.gateway.merchants[m.ID] = m
+	h.gateway.mu.Unlock()
+	h.clock.Advance(2 * time.Second)
+	h.want("a repeat, after the host was removed", h.do("POST", "/payin", order("https://hooks.example/x", "https://hooks.example/x"), anonymously), 201, "")
+}
+
 func TestAnonymousRate(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(o *httpapi.Options) {
 		o.PublicMerchant[0] = 1
+		o.AnyWebhookHost = true
 		o.AnonymousRate = httpapi.Rate{PerSecond: 2, Burst: 4}
 	})
 	order := func(address string) answer {

@@ -80,7 +80,7 @@ func (h *harness) merchant(number int64, name, proc string) store.Merchant {
 
 func (h *harness) credential(key, secret string, merchant payment.ID, change func(*store.Credential)) {
 	hash := h.keys.SecretHash(secret)
-	c := store.Credential{KeyID: key, Merchant: merchant, SecretHash: hash[:], Scopes: store.Scopes}
+	c := store.Credential{KeyID: key, Merchant: merchant, SecretHash: hash[:], Scopes: store.Scopes, CreatedAt: start}
 	if change != nil {
 		change(&c)
 	}

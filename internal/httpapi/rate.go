@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 	"github.com/porteira/porteira/internal/problem"
 )
 
-// Rate is the limit of a token bucket: Burst requests at once, PerSecond on
-// average.
+// Rate is the limit of a token bucket: Burst requests at once, PerSecond on average. It is
+// no limit if one of them is 0.
 type Rate struct {
 	PerSecond int
 	Burst     int
@@ -21,68 +22,80 @@ type Rate struct {
 // anonymousRateDefault limits orders without credentials, per IP address.
 var anonymousRateDefault = Rate{PerSecond: 20, Burst: 100}
 
-// bucketsMax bounds the memory for buckets.
-const bucketsMax = 50_000
-
-// buckets has one token bucket per IPv4 address or per /64 of IPv6, the network that a
-// provider assigns to one customer. A bucket is the time at which it will be full; a token
-// is one interval.
-type buckets struct {
+// quota is a Rate, with what headers say about it (draft-ietf-httpapi-ratelimit-headers-10).
+type quota struct {
+	name     string
 	interval time.Duration // between two new tokens
 	depth    time.Duration // from empty to full
-	policy   string
-	clock    env.Clock
-
-	mu     sync.Mutex
-	fullAt map[netip.Prefix]time.Duration // on the monotonic clock; absent if full
+	policy   string        // the header RateLimit-Policy
 }
 
-func newBuckets(rate Rate, clock env.Clock) *buckets {
+// newQuota returns nil for no limit.
+func newQuota(name string, rate Rate) *quota {
 	if rate.PerSecond <= 0 || rate.Burst <= 0 {
-		rate = anonymousRateDefault
+		return nil
 	}
 	interval := time.Second / time.Duration(rate.PerSecond)
 	depth := interval * time.Duration(rate.Burst)
-	return &buckets{
-		interval: interval, depth: depth, clock: clock, fullAt: map[netip.Prefix]time.Duration{},
-		policy: fmt.Sprintf(`"address";q=%d;w=%d`, rate.Burst, seconds(depth)),
-	}
+	return &quota{name, interval, depth, fmt.Sprintf(`"%s";q=%d;w=%d`, name, rate.Burst, seconds(depth))}
 }
 
 // seconds rounds up to seconds, for headers.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// take takes a token. If there is none, headers
-// (draft-ietf-httpapi-ratelimit-headers-10) and a problem have the time until the next.
-func (b *buckets) take(w http.ResponseWriter, address netip.Addr) error {
-	key := env.CustomerNetwork(address) // requests without an address share one bucket
-	wait := b.wait(key)
-	if wait <= 0 {
-		return nil
-	}
-	w.Header().Set("RateLimit-Policy", b.policy)
-	w.Header().Set("RateLimit", fmt.Sprintf(`"address";r=0;t=%d`, seconds(wait)))
-	return problem.New(problem.RateLimited, "Too many orders without credentials from this IP address.").WithRetryAfter(wait)
+// show sets the headers of a quota: left tokens, and more after a time.
+func (q *quota) show(w http.ResponseWriter, left int, more time.Duration) {
+	w.Header().Set("RateLimit-Policy", q.policy)
+	w.Header().Set("RateLimit", `"`+q.name+`";r=`+strconv.Itoa(left)+`;t=`+strconv.FormatInt(seconds(more), 10))
 }
 
-// wait takes a token and returns 0, or returns the time until there is one.
-func (b *buckets) wait(key netip.Prefix) time.Duration {
+// bucketsMax bounds the memory for buckets.
+const bucketsMax = 50_000
+
+// buckets has one token bucket per key. A bucket is the time at which it will be full; a
+// token is one interval.
+type buckets[K comparable] struct {
+	clock env.Clock
+
+	mu     sync.Mutex
+	fullAt map[K]time.Duration // on the monotonic clock; absent if full
+}
+
+func newBuckets[K comparable](clock env.Clock) *buckets[K] {
+	return &buckets[K]{clock: clock, fullAt: map[K]time.Duration{}}
+}
+
+// take takes a token, sets the headers, and returns 0, or returns the time until there is
+// one.
+func (b *buckets[K]) take(w http.ResponseWriter, key K, q *quota) (wait time.Duration) {
+	full, wait := b.wait(key, q)
+	if wait > 0 {
+		q.show(w, 0, wait)
+	} else {
+		q.show(w, int((q.depth-full)/q.interval), full)
+	}
+	return wait
+}
+
+// wait takes a token and returns how long the bucket then needs to be full, or returns the
+// time until there is a token.
+func (b *buckets[K]) wait(key K, q *quota) (full, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.clock.Monotonic()
-	full := max(b.fullAt[key], now) + b.interval
-	if over := full - now - b.depth; over > 0 {
-		return over
+	at := max(b.fullAt[key], now) + q.interval
+	if over := at - now - q.depth; over > 0 {
+		return 0, over
 	}
 	if len(b.fullAt) >= bucketsMax {
 		b.evict(now)
 	}
-	b.fullAt[key] = full
-	return 0
+	b.fullAt[key] = at
+	return at - now, 0
 }
 
 // evict drops buckets that are full again, or all if there are none.
-func (b *buckets) evict(now time.Duration) {
+func (b *buckets[K]) evict(now time.Duration) {
 	for key, full := range b.fullAt {
 		if full <= now {
 			delete(b.fullAt, key)
@@ -91,4 +104,27 @@ func (b *buckets) evict(now time.Duration) {
 	if len(b.fullAt) >= bucketsMax {
 		clear(b.fullAt)
 	}
+}
+
+// anonymousRate limits orders without credentials: per IPv4 address or per /64 of IPv6, the
+// network that a provider assigns to one customer. Requests without an address share one
+// bucket.
+type anonymousRate struct {
+	*buckets[netip.Prefix]
+
+	quota *quota
+}
+
+func newAnonymousRate(rate Rate, clock env.Clock) anonymousRate {
+	if rate.PerSecond <= 0 || rate.Burst <= 0 {
+		rate = anonymousRateDefault
+	}
+	return anonymousRate{newBuckets[netip.Prefix](clock), newQuota("address", rate)}
+}
+
+func (r anonymousRate) take(w http.ResponseWriter, address netip.Addr) error {
+	if wait := r.buckets.take(w, env.CustomerNetwork(address), r.quota); wait > 0 {
+		return problem.New(problem.RateLimited, "Too many orders without credentials from this IP address.").WithRetryAfter(wait)
+	}
+	return nil
 }

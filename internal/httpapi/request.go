@@ -84,6 +84,9 @@ func (a *API) decoder(c *call) (*wire.Decoder, error) {
 	rules := wire.Rules{
 		AllowHTTP: a.allowHTTP, ReturnHosts: c.merchant.ReturnHosts, Today: payment.DayOf(a.env.Clock.Now()),
 	}
+	if c.anonymous && !a.anyWebhookHost {
+		rules.WebhookHosts = append([]string{}, c.merchant.WebhookHosts...)
+	}
 	for _, r := range c.merchant.Routes {
 		if p := a.processors.Find(r.Account); p != nil && p.Profile().ChecksDocuments {
 			rules.ChecksDocuments = true

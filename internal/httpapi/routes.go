@@ -18,8 +18,12 @@ const (
 	vital              // needs no slot: health, and notices, which have their own limit
 )
 
-// public is the scope of routes that need no credentials.
-const public = ""
+// Scopes of routes that need none of a credential's: public ones need no credential,
+// the others any.
+const (
+	public        = ""
+	anyCredential = "*"
+)
 
 // route is one row of the table.
 type route struct {
@@ -50,8 +54,11 @@ var routes = []route{
 	{method: "GET", path: "/events", scope: store.ScopeRead, handle: (*API).listEvents},
 	{method: "GET", path: "/events/{id}", scope: store.ScopeRead, handle: (*API).getEvent},
 	{method: "GET", path: "/events/{id}/attempts", scope: store.ScopeRead, handle: (*API).listAttempts},
-	{method: "POST", path: "/events/{id}/redeliver", scope: store.ScopeRead, class: write, handle: (*API).redeliverEvent},
-	{method: "GET", path: "/webhook-secret", scope: store.ScopeRead, handle: (*API).getWebhookSecret},
+	{method: "POST", path: "/events/{id}/redeliver", scope: store.ScopeWebhookWrite, class: write, handle: (*API).redeliverEvent},
+	{method: "GET", path: "/webhook-secret", scope: store.ScopeWebhookWrite, handle: (*API).getWebhookSecret},
+
+	{method: "GET", path: "/credential", scope: anyCredential, handle: (*API).getCredential},
+	{method: "POST", path: "/credential/rotate", scope: anyCredential, class: write, handle: (*API).rotateCredential},
 
 	{method: "GET", path: "/openapi.json", scope: public, handle: (*API).getContract},
 	{method: "GET", path: "/healthz", scope: public, class: vital, handle: (*API).getHealth},

@@ -25,8 +25,10 @@ type call struct {
 	route     *route          // nil until it is found
 	requestID string
 	merchant  store.Merchant
-	anonymous bool // without credentials
-	status    int  // of the answer; 0 until there is one
+	// credential is the caller's; nil for public routes and anonymous orders.
+	credential *store.Credential
+	anonymous  bool // without credentials
+	status     int  // of the answer; 0 until there is one
 
 	memory   *memory
 	reserved int64 // bytes of body and answer
@@ -114,6 +116,12 @@ func (a *API) run(c *call, res *resource) (err error) {
 	if rt.scope != public {
 		if err := a.authenticate(c); err != nil {
 			return err
+		}
+		if c.credential != nil {
+			if err := a.rates.admit(c); err != nil {
+				return err
+			}
+			defer a.rates.leave(c.credential.KeyID)
 		}
 		if rt.class == write { // before the body is read: a rejection must be cheap
 			if err := a.admission.Admit(c.merchant.ID); err != nil {

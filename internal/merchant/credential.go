@@ -2,12 +2,16 @@ package merchant
 
 import (
 	"context"
+	"crypto/hmac"
 	"encoding/base32"
+	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -51,6 +55,59 @@ func (s *Service) CreateCredential(ctx context.Context, n NewCredential) (c stor
 		return tx.CreateCredential(ctx, c)
 	})
 	return c, n.Secret, store.Problem(err)
+}
+
+// OverlapMax is the longest time for which a rotation leaves the previous secret valid.
+const OverlapMax = 7 * 24 * time.Hour
+
+// RotateCredential gives a credential a new secret, which is returned here and never again.
+// presented is the secret that the caller has, "" for the newest: it stays valid for overlap,
+// from 0 to OverlapMax, and every other one ends. So a client that did not receive the answer
+// can rotate again. A secret that an earlier rotation ends is not valid for longer. Nodes
+// refuse a secret within 2 s after its end. Errors: problem kinds not_found for a credential
+// that is revoked or unknown, invalid_state if it has expired or was changed outside the
+// gateway, validation_failed for an invalid overlap.
+func (s *Service) RotateCredential(ctx context.Context, keyID, presented string, overlap time.Duration) (c store.Credential, secret string, err error) {
+	if overlap < 0 || overlap > OverlapMax {
+		return c, "", problem.New(problem.ValidationFailed, "The overlap must be from 0 s to 7 days.")
+	}
+	secret = secretPrefix + token(s.random(secretBytes))
+	keys := s.Store.Keys()
+	next := keys.SecretHash(secret)
+	var hashes [][32]byte // of the presented secret
+	if presented != "" {
+		hashes = append(keys.RetiredSecretHashes(presented), keys.SecretHash(presented))
+	}
+	err = s.Store.Transact(ctx, func(tx *store.Tx) (err error) {
+		c, err = tx.ChangeCredential(ctx, keyID, func(c *store.Credential) error {
+			if !c.ExpiresAt.IsZero() && !tx.Now.Before(c.ExpiresAt) {
+				return problem.New(problem.InvalidState, "The credential has expired.")
+			}
+			replaceSecret(c, next[:], hashes, tx.Now, overlap)
+			return nil
+		})
+		return err
+	})
+	if errors.Is(err, store.ErrChangedOutside) {
+		err = problem.New(problem.InvalidState, "The credential was changed outside the gateway: revoke it, and create another one.").With(err)
+	}
+	return c, secret, store.Problem(err)
+}
+
+// replaceSecret makes next the secret of a credential. Of the others, the presented one is
+// valid until the end of the overlap.
+func replaceSecret(c *store.Credential, next []byte, presented [][32]byte, now time.Time, overlap time.Duration) {
+	isSecond := slices.ContainsFunc(presented, func(hash [32]byte) bool { return hmac.Equal(hash[:], c.SecondHash) })
+	until := now.Add(overlap)
+	if !isSecond {
+		c.SecondHash, c.SecondUntil = c.SecretHash, until
+	} else if until.Before(c.SecondUntil) {
+		c.SecondUntil = until
+	}
+	if overlap == 0 {
+		c.SecondHash, c.SecondUntil = nil, time.Time{}
+	}
+	c.SecretHash = next
 }
 
 // RevokeCredential revokes a credential; nodes reject it within 2 s.

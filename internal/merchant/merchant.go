@@ -4,10 +4,6 @@ package merchant
 import (
 	"context"
 	"encoding/base64"
-	"errors"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/ledger"
@@ -43,10 +39,8 @@ func New(o Options) *Service { return &Service{o} }
 // validation_failed if the name is taken or invalid, unavailable if a route names an account
 // that cannot be opened.
 func (s *Service) Create(ctx context.Context, m store.Merchant, webhookSecret string) (store.Merchant, error) {
-	m.Name = strings.TrimSpace(m.Name)
-	unprintable := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
-	if m.Name == "" || len(m.Name) > 255 || strings.ContainsFunc(m.Name, unprintable) {
-		return m, problem.New(problem.ValidationFailed, "A merchant's name must have 1 to 255 bytes of printable characters.")
+	if err := tidyDetails(&m); err != nil {
+		return m, err
 	}
 	for _, r := range m.Routes {
 		if _, err := s.Processors.Of(r.Account); err != nil || !s.Processors.OpenTo(r.Account, m.ID) {
@@ -60,10 +54,7 @@ func (s *Service) Create(ctx context.Context, m store.Merchant, webhookSecret st
 		m, err = tx.CreateMerchant(ctx, m, webhookSecret)
 		return err
 	})
-	if errors.Is(err, store.ErrConflict) {
-		err = problem.New(problem.ValidationFailed, "A merchant with this name already exists.").With(err)
-	}
-	return m, store.Problem(err)
+	return m, nameProblem(err)
 }
 
 // Seed is a merchant created with a credential and with money.

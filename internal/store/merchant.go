@@ -19,8 +19,10 @@ type Merchant struct {
 	City        string
 	Routes      []payment.Route // by operation, method and position
 	ReturnHosts []string        // to which payers may be sent back
-	ClosedAt    time.Time
-	CreatedAt   time.Time
+	// WebhookHosts are those that orders without credentials may name in webhookUrl.
+	WebhookHosts []string
+	ClosedAt     time.Time
+	CreatedAt    time.Time
 
 	webhookSecret []byte // sealed
 }
@@ -28,12 +30,18 @@ type Merchant struct {
 var merchantTable = newTable("merchants", []string{"id"},
 	idColumn("id", func(m *Merchant) *payment.ID { return &m.ID }),
 	intColumn("number", func(m *Merchant) *int64 { return &m.Number }),
-	textColumn("name", func(m *Merchant) *string { return &m.Name }),
-	textColumn("city", func(m *Merchant) *string { return &m.City }),
+	textColumn("name", func(m *Merchant) *string { return &m.Name }).as(mutable),
+	textColumn("city", func(m *Merchant) *string { return &m.City }).as(mutable),
 	bytesColumn("webhook_secret", func(m *Merchant) *[]byte { return &m.webhookSecret }).as(hidden),
-	wordsColumn("return_hosts", func(m *Merchant) *[]string { return &m.ReturnHosts }),
+	wordsColumn("return_hosts", func(m *Merchant) *[]string { return &m.ReturnHosts }).as(mutable),
+	wordsColumn("webhook_hosts", func(m *Merchant) *[]string { return &m.WebhookHosts }).as(mutable),
 	timeColumn("closed_at", func(m *Merchant) *time.Time { return &m.ClosedAt }),
 	timeColumn("created_at", func(m *Merchant) *time.Time { return &m.CreatedAt }),
+)
+
+var (
+	merchantUpdate = merchantTable.updateBy("", "id")
+	merchantByID   = "SELECT " + merchantTable.selected + " FROM merchants t WHERE t.id = $1"
 )
 
 // wordsColumn keeps words without blanks, separated by blanks.
@@ -90,12 +98,10 @@ func (tx *Tx) nextNumber(ctx context.Context, random uint32) (int64, error) {
 // webhook secret. A taken name is ErrConflict.
 func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Merchant, error) {
 	m.ID, m.CreatedAt = tx.NewID(), tx.Now
-	// Numbers are assigned one at a time, under the lock of the platform's row.
-	var platform int64
-	if err := tx.QueryRow(ctx, "SELECT number FROM merchants WHERE number = 0"+tx.ForUpdate()).Scan(&platform); err != nil {
+	err := tx.lockMerchants(ctx)
+	if err != nil {
 		return m, err
 	}
-	var err error
 	if m.Number, err = tx.nextNumber(ctx, binary.BigEndian.Uint32(m.ID[12:])); err != nil {
 		return m, err
 	}
@@ -107,6 +113,40 @@ func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Me
 		return m, fmt.Errorf("merchant %d: %w", m.Number, err)
 	}
 	return m, tx.addRoutes(ctx, m.ID, m.Routes)
+}
+
+// lockMerchants locks the platform's row: under it numbers and names are assigned one at a
+// time.
+func (tx *Tx) lockMerchants(ctx context.Context) error {
+	var platform int64
+	return tx.QueryRow(ctx, "SELECT number FROM merchants WHERE number = 0"+tx.ForUpdate()).Scan(&platform)
+}
+
+// ChangeMerchant changes name, city and hosts of a merchant. Errors: ErrNotFound,
+// ErrConflict if another merchant has the name, and that of change.
+func (tx *Tx) ChangeMerchant(ctx context.Context, id payment.ID, change func(m *Merchant) error) (Merchant, error) {
+	if err := tx.lockMerchants(ctx); err != nil {
+		return Merchant{}, err
+	}
+	m, err := scanMerchant(tx.QueryRow(ctx, merchantByID+tx.ForUpdate(), id[:]))
+	if err != nil {
+		return m, db.NotFound(err)
+	}
+	if err := change(&m); err != nil {
+		return m, err
+	}
+	var others int64
+	if err := tx.QueryRow(ctx, "SELECT count(*) FROM merchants WHERE name = $1 AND id <> $2", m.Name, id[:]).Scan(&others); err != nil {
+		return m, err
+	}
+	if others > 0 {
+		return m, fmt.Errorf("%w: the name of another merchant", ErrConflict)
+	}
+	missed, err := tx.Update(ctx, merchantUpdate.RowUpdate, merchantUpdate.row(&m))
+	if err == nil && len(missed) > 0 {
+		err = ErrNotFound
+	}
+	return m, err
 }
 
 // CloseMerchant marks a merchant as closed: its credentials are rejected from then on,

@@ -80,10 +80,14 @@ func (v *exercise) setUp() {
 	write(t, v.s, func(tx *store.Tx) error {
 		m := v.merchants[0].ID
 		must(t, tx.CreateCredential(ctx, store.Credential{KeyID: "k", Merchant: m, SecretHash: []byte{1}}))
+		_, err := tx.ChangeCredential(ctx, "k", func(*store.Credential) error { return nil })
+		must(t, err)
+		_, err = tx.ChangeMerchant(ctx, m, func(*store.Merchant) error { return nil })
+		must(t, err)
 		must(t, tx.SaveBrand(ctx, store.Brand{Merchant: m, Title: "M"}))
 		must(t, tx.RegisterNode(ctx, v.node))
 		must(t, tx.SetSetting(ctx, "name", "value"))
-		_, err := tx.CreateAccount(ctx, store.Account{ID: "bank", Driver: "sandbox"})
+		_, err = tx.CreateAccount(ctx, store.Account{ID: "bank", Driver: "sandbox"})
 		must(t, err)
 		_, err = tx.ChangeAccount(ctx, "bank", func(*store.Account) error { return nil })
 		must(t, err)

@@ -53,6 +53,12 @@ func verifyWithin(ctx context.Context, tx *db.Tx, merchant payment.ID) (proofs [
 			proofs = append(proofs, p)
 		}
 	}
-	p, err := proveDecisions(ctx, tx, tx.Keys(), merchant)
-	return append(proofs, p), err
+	for _, c := range keyedChecks {
+		p, err := c.prove(ctx, tx, tx.Keys(), merchant)
+		if err != nil {
+			return nil, err
+		}
+		proofs = append(proofs, p)
+	}
+	return proofs, nil
 }

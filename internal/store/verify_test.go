@@ -7,6 +7,7 @@ import (
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -46,6 +47,8 @@ func newHistory(t *testing.T, engine string) *history {
 		c.AddDecision(store.Decision{Merchant: list[0].Merchant, ID: c.NewID(), Case: list[0].ID, Action: store.DecisionProposed, Actor: "ana"})
 		return nil
 	}))
+	_, _, err = h.Merchants.CreateCredential(t.Context(), merchant.NewCredential{Merchant: h.Merchant.ID})
+	h.Must(err)
 	return h
 }
 
@@ -137,6 +140,7 @@ var corruptions = []struct {
 	{"an event is lost", "DELETE FROM events WHERE number = 1", "events changes"},
 	{"the last event is lost", "UPDATE event_counters SET last_number = last_number + 1", "events"},
 	{"two events of one change", "UPDATE events SET version = 2 WHERE type = 'payout.completed'", "changes"},
+	{"a credential gets a scope", "UPDATE credentials SET scopes = 'payout:write'", "credentials"},
 	{"a delivery is lost", "DELETE FROM deliveries WHERE event_number = 4", "deliveries"},
 }
 

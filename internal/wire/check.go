@@ -31,6 +31,8 @@ type Rules struct {
 	Methods []payment.Method
 	// ReturnHosts are the hosts that returnUrl may have.
 	ReturnHosts []string
+	// WebhookHosts, if not nil, are the only hosts that webhookUrl may have.
+	WebhookHosts []string
 	// Today is the day in São Paulo, YYYY-MM-DD.
 	Today string
 }
@@ -166,8 +168,12 @@ func validPort(u *url.URL) bool {
 }
 
 func (e *Errors) webhookURL(f Field[string], rules Rules) {
-	if f.Set {
-		e.url(At("", "webhookUrl"), f.V, rules.AllowHTTP)
+	if !f.Set {
+		return
+	}
+	p := At("", "webhookUrl")
+	if host, ok := e.url(p, f.V, rules.AllowHTTP); ok && rules.WebhookHosts != nil && !slices.Contains(rules.WebhookHosts, host) {
+		e.Add(p, problem.CodeNotAllowed, "must be on a host that the merchant has registered, as the order has no credentials")
 	}
 }
 

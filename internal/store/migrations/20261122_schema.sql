@@ -38,6 +38,7 @@ CREATE TABLE merchants (
     city           TEXT   NOT NULL,
     webhook_secret BYTEA  NOT NULL,
     return_hosts   TEXT   NOT NULL,
+    webhook_hosts  TEXT   NOT NULL,
     closed_at      BIGINT NOT NULL,
     created_at     BIGINT NOT NULL
 );
@@ -79,6 +80,7 @@ CREATE TABLE routes (
 );
 
 -- Reference table. A secret is kept as a keyed hash; the second one lives during rotation.
+-- mac is a keyed hash of the columns that decide what the credential may do.
 CREATE TABLE credentials (
     key_id       TEXT   NOT NULL PRIMARY KEY,
     merchant_id  BYTEA  NOT NULL REFERENCES merchants (id),
@@ -90,7 +92,8 @@ CREATE TABLE credentials (
     allowed_ips  TEXT   NOT NULL,
     expires_at   BIGINT NOT NULL,
     revoked_at   BIGINT NOT NULL,
-    created_at   BIGINT NOT NULL
+    created_at   BIGINT NOT NULL,
+    mac          BYTEA  NOT NULL
 );
 
 -- Reference table: processes that are alive. A node whose heartbeat stops is dead.

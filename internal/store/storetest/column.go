@@ -113,6 +113,17 @@ var columnTests = []test{
 			sameFields(s, name, got, want)
 		}
 		s.equal("secret", must(s.store.WebhookSecret(s.Context(), want.ID)), "whsec_1")
+		other := filled(store.Merchant{}, 1000)
+		s.write(func(tx *store.Tx) error {
+			_, err := tx.ChangeMerchant(s.Context(), want.ID, func(m *store.Merchant) error {
+				m.Name, m.City, m.ReturnHosts, m.WebhookHosts = other.Name, other.City, other.ReturnHosts, other.WebhookHosts
+				return nil
+			})
+			return err
+		})
+		want.Name, want.City, want.ReturnHosts, want.WebhookHosts = other.Name, other.City, other.ReturnHosts, other.WebhookHosts
+		sameFields(s, "changed", must(s.store.Merchant(s.Context(), want.ID)), want)
+		s.equal("secret", must(s.store.WebhookSecret(s.Context(), want.ID)), "whsec_1")
 	}},
 	{"an account keeps all its fields, and its changes", func(s *suite) {
 		want := filled(store.Account{}, 1)

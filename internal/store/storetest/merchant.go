@@ -22,6 +22,21 @@ var merchantTests = []test{
 		s.wantError(s.store.Transact(s.Context(), closeIt), store.ErrConflict)
 		s.wantError(errorOf(s.store.Merchant(s.Context(), s.id())), store.ErrNotFound)
 	}},
+	{"a merchant is renamed to a free name only", func(s *suite) {
+		m, other := s.merchant(), s.merchant()
+		rename := func(id payment.ID, name string) error {
+			return s.store.Transact(s.Context(), func(tx *store.Tx) error {
+				_, err := tx.ChangeMerchant(s.Context(), id, func(m *store.Merchant) error { m.Name = name; return nil })
+				return err
+			})
+		}
+		s.wantError(rename(m.ID, other.Name), store.ErrConflict)
+		s.wantError(rename(s.id(), "unknown"), store.ErrNotFound)
+		s.must(rename(m.ID, m.Name))
+		s.must(rename(m.ID, m.Name+" 2"))
+		s.must(rename(other.ID, m.Name))
+		s.equal("found by its new name", must(s.store.MerchantByName(s.Context(), m.Name)).ID, other.ID)
+	}},
 	{"concurrent merchants get distinct numbers", func(s *suite) {
 		numbers := make([]int64, 8)
 		s.concurrently(len(numbers), func(i int) error {

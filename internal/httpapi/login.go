@@ -1,0 +1,127 @@
+package httpapi
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/problem"
+)
+
+// Limits of wrong secrets.
+const (
+	wrongOfKey     = 20  // for one key from one address
+	wrongOfAddress = 100 // from one address, for all keys
+	wrongWindow    = 5 * time.Minute
+	wrongBlock     = 5 * time.Minute
+)
+
+// loginsMax bounds the pairs of key and address, and the addresses, of which wrong secrets
+// are counted. More are not: a secret cannot be guessed from many addresses either.
+const loginsMax = 20_000
+
+// loginsSweep is the shortest time between two searches for entries that have ended.
+const loginsSweep = time.Second
+
+// logins counts wrong secrets, and blocks who sends too many. An address is a network, as for
+// the rate of anonymous orders.
+type logins struct {
+	clock env.Clock
+
+	mu        sync.Mutex
+	addresses map[netip.Prefix]*wrong
+	pairs     map[keyFrom]*wrong
+	sweptAt   time.Duration // on the monotonic clock
+}
+
+// keyFrom is a key that is sent from an address.
+type keyFrom struct {
+	key  string
+	from netip.Prefix
+}
+
+// wrong is the wrong secrets of a key or an address, on the monotonic clock.
+type wrong struct {
+	times        []time.Duration // in the window, oldest first
+	blockedUntil time.Duration
+}
+
+func newLogins(clock env.Clock) *logins {
+	return &logins{clock: clock, addresses: map[netip.Prefix]*wrong{}, pairs: map[keyFrom]*wrong{}}
+}
+
+// loginKey is a key as logins counts it: ids that no credential has are one.
+func loginKey(key string) string {
+	if isKeyID(key) {
+		return key
+	}
+	return unknownKey
+}
+
+// admit returns a problem of kind rate_limited while the address, or the key from the
+// address, is blocked. It does not depend on the secret.
+func (l *logins) admit(c *call, key string, address netip.Addr) error {
+	from := env.CustomerNetwork(address)
+	l.mu.Lock()
+	now := l.clock.Monotonic()
+	wait := max(l.addresses[from].blocked(now), l.pairs[keyFrom{loginKey(key), from}].blocked(now))
+	l.mu.Unlock()
+	if wait <= 0 {
+		return nil
+	}
+	loginQuota.show(c.w, 0, wait)
+	return problem.New(problem.RateLimited, "Too many wrong credentials from this IP address.").WithRetryAfter(wait)
+}
+
+// loginQuota is what headers say about wrong secrets.
+var loginQuota = &quota{name: "log-in", policy: `"log-in";q=20;w=300`}
+
+// blocked is the time for which requests are refused; 0 if they are not.
+func (w *wrong) blocked(now time.Duration) time.Duration {
+	if w == nil {
+		return 0
+	}
+	return max(0, w.blockedUntil-now)
+}
+
+// fail counts a wrong secret.
+func (l *logins) fail(key string, address netip.Addr) {
+	from := env.CustomerNetwork(address)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock.Monotonic()
+	if (len(l.addresses) >= loginsMax || len(l.pairs) >= loginsMax) && (l.sweptAt == 0 || now-l.sweptAt >= loginsSweep) {
+		l.sweptAt = now
+		sweep(l.addresses, now)
+		sweep(l.pairs, now)
+	}
+	count(l.addresses, from, wrongOfAddress, now)
+	count(l.pairs, keyFrom{loginKey(key), from}, wrongOfKey, now)
+}
+
+// count counts a wrong secret, and blocks at the limit.
+func count[K comparable](list map[K]*wrong, key K, limit int, now time.Duration) {
+	w := list[key]
+	if w == nil {
+		if len(list) >= loginsMax {
+			return
+		}
+		w = &wrong{}
+		list[key] = w
+	}
+	w.times = append(slices.DeleteFunc(w.times, func(at time.Duration) bool { return now-at >= wrongWindow }), now)
+	if len(w.times) >= limit {
+		w.times, w.blockedUntil = nil, now+wrongBlock
+	}
+}
+
+// sweep drops entries without a block and without a wrong secret in the window.
+func sweep[K comparable](list map[K]*wrong, now time.Duration) {
+	for key, w := range list {
+		if w.blockedUntil <= now && (len(w.times) == 0 || now-w.times[len(w.times)-1] >= wrongWindow) {
+			delete(list, key)
+		}
+	}
+}

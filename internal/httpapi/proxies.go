@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pires/go-proxyproto"
+)
+
+// Proxies are the networks of trusted reverse proxies: a proxy reports the address of its
+// client, which an untrusted peer could invent.
+type Proxies []netip.Prefix
+
+func (p Proxies) trust(address netip.Addr) bool {
+	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(address) })
+}
+
+// Handler returns next, which gets the client's address in RemoteAddr.
+func (p Proxies) Handler(next http.Handler) http.Handler {
+	if len(p) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		peer := addressOf(r)
+		if client := p.client(peer, r.Header); client != peer {
+			r.RemoteAddr = netip.AddrPortFrom(client, 0).String()
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// client is the address of the client: the right-most hop of Forwarded or X-Forwarded-For
+// that is not a trusted proxy. A proxy appends to one of the headers, and passes on what its
+// client wrote in the other one, so two headers that differ prove nothing: the result is then
+// peer. It is also the proxy that reported a hop that is not an address.
+func (p Proxies) client(peer netip.Addr, header http.Header) netip.Addr {
+	if !p.trust(peer) {
+		return peer
+	}
+	forwarded, xForwardedFor := header["Forwarded"], header["X-Forwarded-For"]
+	if len(forwarded) == 0 {
+		return p.rightMost(peer, listed(xForwardedFor))
+	}
+	hops, ok := forwardedFor(forwarded)
+	if !ok {
+		return peer
+	}
+	client := p.rightMost(peer, hops)
+	if len(xForwardedFor) > 0 && p.rightMost(peer, listed(xForwardedFor)) != client {
+		return peer
+	}
+	return client
+}
+
+// rightMost is the right-most hop that is not a trusted proxy, or the last before one that
+// is not an address; the left-most if all are proxies.
+func (p Proxies) rightMost(peer netip.Addr, hops []string) netip.Addr {
+	at := peer
+	for _, hop := range slices.Backward(hops) {
+		address, ok := parseHop(hop)
+		if !ok {
+			return at
+		}
+		if at = address; !p.trust(at) {
+			return at
+		}
+	}
+	return at
+}
+
+// listed are the members of the lines of a header, in order.
+func listed(lines []string) (hops []string) {
+	for _, line := range lines {
+		for member := range strings.SplitSeq(line, ",") {
+			hops = append(hops, strings.Trim(member, " \t"))
+		}
+	}
+	return hops
+}
+
+// parseHop parses an IP address, with or without a port: 192.0.2.1, 192.0.2.1:443,
+// 2001:db8::1, [2001:db8::1] or [2001:db8::1]:443.
+func parseHop(text string) (netip.Addr, bool) {
+	address, err := netip.ParseAddr(text)
+	if inner, ok := strings.CutPrefix(text, "["); err != nil && ok && strings.HasSuffix(inner, "]") {
+		address, err = netip.ParseAddr(strings.TrimSuffix(inner, "]"))
+	}
+	if err != nil {
+		var both netip.AddrPort
+		both, err = netip.ParseAddrPort(text)
+		address = both.Addr()
+	}
+	return address.Unmap().WithZone(""), err == nil
+}
+
+// proxyHeaderTimeout bounds how long a proxy may take to send its PROXY header.
+const proxyHeaderTimeout = 5 * time.Second
+
+// Listener returns l, whose trusted proxies begin each connection with a header of the PROXY
+// protocol, version 1 or 2. Connections of others begin without one.
+func (p Proxies) Listener(l net.Listener) net.Listener {
+	return &proxyproto.Listener{
+		Listener: l, ReadHeaderTimeout: proxyHeaderTimeout,
+		ConnPolicy: func(o proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
+			if p.trust(peerOf(o.Upstream)) {
+				return proxyproto.REQUIRE, nil
+			}
+			return proxyproto.SKIP, nil
+		},
+	}
+}
+
+// peerOf is the IP address of a connection; zero if there is none.
+func peerOf(address net.Addr) netip.Addr {
+	at, err := netip.ParseAddrPort(address.String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return at.Addr().Unmap().WithZone("")
+}

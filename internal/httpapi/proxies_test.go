@@ -1,0 +1,118 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/store"
+)
+
+var testProxies = httpapi.Proxies(prefixes("10.0.0.0/8", "2001:db8:a::/48", "127.0.0.1/32"))
+
+// TestClientAddress has hostile headers: text of the client comes before that of the proxies.
+func TestClientAddress(t *testing.T) {
+	t.Parallel()
+	const proxy = "10.0.0.1"
+	for _, tt := range []struct {
+		name, peer, forwarded, xff string // lines separated by |
+		want                       string
+	}{
+		{"no header", proxy, "", "", proxy},
+		{"an untrusted peer", "198.51.100.1", "for=1.1.1.1", "1.1.1.1", "198.51.100.1"},
+		{"X-Forwarded-For", proxy, "", "203.0.113.9", "203.0.113.9"},
+		{"invented hops", proxy, "", "1.1.1.1, 10.0.0.9, 2.2.2.2,203.0.113.9", "203.0.113.9"},
+		{"several proxies", proxy, "", "1.1.1.1,203.0.113.9, 10.0.0.2 ,10.0.0.3", "203.0.113.9"},
+		{"several lines", proxy, "", "1.1.1.1|203.0.113.9|10.0.0.3", "203.0.113.9"},
+		{"only proxies", proxy, "", "10.0.0.7, 10.0.0.3", "10.0.0.7"},
+		{"ports", proxy, "", "203.0.113.9:4711", "203.0.113.9"},
+		{"IPv6", "2001:db8:a::1", "", "[2001:db8:ffff::9]:4711, 2001:db8:a::2", "2001:db8:ffff::9"},
+		{"IPv4 in IPv6", "::ffff:10.0.0.1", "", "::ffff:203.0.113.9", "203.0.113.9"},
+		{"a zone", proxy, "", "fe80::1%eth0", "fe80::1"},
+		{"not an address", proxy, "", "203.0.113.9, unknown", proxy},
+		{"not an address, behind a proxy", proxy, "", "203.0.113.9, _hidden, 10.0.0.5", "10.0.0.5"},
+		{"empty members", proxy, "", "203.0.113.9,,", proxy},
+		{"an empty header", proxy, "", " ", proxy},
+		{"a list of commas", proxy, "", strings.Repeat(",", 5000), proxy},
+		{"octal", proxy, "", "203.0.113.011", proxy},
+		{"a short form", proxy, "", "203.9", proxy},
+		{"Forwarded", proxy, "for=203.0.113.9;proto=https;by=10.0.0.1", "", "203.0.113.9"},
+		{"Forwarded, other case, quoted", proxy, `by=x;FOR="[2001:db8:ffff::9]:4711"`, "", "2001:db8:ffff::9"},
+		{"Forwarded, not quoted", proxy, `for=203.0.113.9:4711`, "", "203.0.113.9"},
+		{"Forwarded, invented hops", proxy, `for=1.1.1.1, for="2.2.2.2" , for=203.0.113.9|for=10.0.0.4`, "", "203.0.113.9"},
+		{"a comma in quotes", proxy, `for=1.1.1.1;x="a, for=2.2.2.2", for=203.0.113.9`, "", "203.0.113.9"},
+		{"an escaped quote", proxy, `x="a\", for=2.2.2.2", for=203.0.113.9`, "", "203.0.113.9"},
+		{"an open quote", proxy, `for=1.1.1.1, x=", for=203.0.113.9`, "", proxy},
+		{"an open quote before a quoted hop", proxy, `for=1.1.1.1, x=", for="[2001:db8:ffff::9]"`, "", proxy},
+		{"an escape at the end", proxy, `for="1.1.1.1\`, "", proxy},
+		{"two for in one element", proxy, `for=1.1.1.1;for=203.0.113.9`, "", proxy},
+		{"an element without for", proxy, `for=1.1.1.1, by=10.0.0.2`, "", proxy},
+		{"obfuscated", proxy, `for=_hidden`, "", proxy},
+		{"no grammar", proxy, `203.0.113.9`, "", proxy},
+		{"an empty element", proxy, `for=203.0.113.9,`, "", proxy},
+		{"both, equal", proxy, "for=203.0.113.9", "1.1.1.1, 203.0.113.9", "203.0.113.9"},
+		{"both, one invented", proxy, "for=1.1.1.1", "203.0.113.9", proxy},
+		{"both, one unreadable", proxy, "for=", "203.0.113.9", proxy},
+	} {
+		header := http.Header{}
+		for name, text := range map[string]string{"Forwarded": tt.forwarded, "X-Forwarded-For": tt.xff} {
+			if text != "" {
+				header[name] = strings.Split(text, "|")
+			}
+		}
+		peer := netip.MustParseAddr(tt.peer).Unmap()
+		if got := testProxies.Client(peer, header); got != netip.MustParseAddr(tt.want) {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// FuzzForwarded checks that no text of a client, before what a proxy appends, changes the
+// address.
+func FuzzForwarded(f *testing.F) {
+	for _, text := range []string{"", "1.1.1.1", "for=1.1.1.1", `for="[::1]:80";by=x`, `x="`, `x="\`, `for=1.1.1.1, x=", for=`, "unknown", "[", "::ffff:1.1.1.1%a", ",", ";", "="} {
+		f.Add(text, false)
+		f.Add(text, true)
+	}
+	peer, client := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("203.0.113.9")
+	f.Fuzz(func(t *testing.T, text string, ownLine bool) {
+		appended := func(hop string) []string {
+			if ownLine {
+				return []string{text, hop}
+			}
+			return []string{text + ", " + hop}
+		}
+		if got := testProxies.Client(peer, http.Header{"X-Forwarded-For": appended("203.0.113.9, 10.0.0.2")}); got != client {
+			t.Errorf("X-Forwarded-For %q: %s", text, got)
+		}
+		for _, hop := range []string{"for=203.0.113.9", `for="203.0.113.9:80";proto=https`, `for="[::ffff:203.0.113.9]"`} {
+			if got := testProxies.Client(peer, http.Header{"Forwarded": appended(hop)}); got != client && got != peer {
+				t.Errorf("Forwarded %q before %s: %s", text, hop, got)
+			}
+			if got := testProxies.Client(peer, http.Header{"Forwarded": {text}, "X-Forwarded-For": {"203.0.113.9"}}); got != client && got != peer {
+				t.Errorf("Forwarded %q beside X-Forwarded-For: %s", text, got)
+			}
+		}
+	})
+}
+
+// Allow-lists and blocks use the client that the proxies name.
+func TestBehindProxies(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.handler = testProxies.Handler(h.handler)
+	h.credential("office", "s", h.first.ID, func(c *store.Credential) { c.AllowedIPs = prefixes("203.0.113.0/24") })
+	proxy, office := from("10.0.0.1:1"), as("office", "s")
+	xff := func(value string) sending { return header("X-Forwarded-For", value) }
+	h.want("from the office", h.do("GET", "/balance", "", office, proxy, xff("1.1.1.1, 203.0.113.9")), 200, "")
+	h.want("invented", h.do("GET", "/balance", "", office, proxy, xff("203.0.113.9, 1.1.1.1")), 403, "forbidden_ip")
+	h.want("the proxy itself", h.do("GET", "/balance", "", office, proxy), 403, "forbidden_ip")
+	h.want("an untrusted peer", h.do("GET", "/balance", "", office, from("1.1.1.1:1"), xff("203.0.113.9")), 403, "forbidden_ip")
+	for range 20 {
+		h.want("wrong", h.do("GET", "/balance", "", as("key1", "wrong"), proxy, xff("1.1.1.1")), 401, "unauthorized")
+	}
+	h.want("blocked", h.do("GET", "/balance", "", proxy, xff("1.1.1.1")), 429, "rate_limited")
+	h.want("another client of the proxy", h.do("GET", "/balance", "", proxy, xff("2.2.2.2")), 200, "")
+}
