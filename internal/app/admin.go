@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/porteira/porteira/internal/account"
 	"github.com/porteira/porteira/internal/checkout"
@@ -18,6 +19,7 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/payout"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
@@ -33,6 +35,7 @@ import (
 type Admin struct {
 	Store     *store.Store
 	Merchants *merchant.Service
+	Payouts   *payout.Service
 	Reviews   *review.Service
 	Accounts  *account.Service
 	Registry  *account.Registry // the accounts at the time of OpenAdmin
@@ -80,6 +83,11 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	installation, err := s.ReadInstallation(ctx)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	writer := write.New(write.Options{Store: s, Env: o.Env, Log: log})
 	links := func(*payment.Payin) payment.Links { return payment.Links{} }
 	if publicURL != "" {
 		links = checkout.Links(publicURL, s.Keys())
@@ -87,7 +95,11 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 	return &Admin{
 		Store: s, PublicURL: cmp.Or(cfg.PublicURL, publicURL), Clock: clock, Accounts: account.New(ao), Registry: registry,
 		Merchants: merchant.New(merchant.Options{Store: s, Env: o.Env, Processors: registry}),
-		Reviews:   review.New(review.Options{Store: s, Writer: write.New(write.Options{Store: s, Env: o.Env, Log: log}), Env: o.Env, Links: links, Processors: registry}),
+		Reviews:   review.New(review.Options{Store: s, Writer: writer, Env: o.Env, Links: links, Processors: registry}),
+		Payouts: payout.New(payout.Options{
+			Store: s, Writer: writer, Env: o.Env, Processors: registry, RestoredAt: func() time.Time { return installation.RestoredAt },
+			Frozen: func(string) bool { return false }, History: func() int64 { return installation.History }, Requested: func() {},
+		}),
 	}, nil
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // visits are successful requests for each operation of the contract. In paths, {payin},
-// {payout} and {event} stand for ids that exist.
+// {payout}, {event} and others stand for ids that exist.
 var visits = map[string]step{
 	"POST /payin":                        {ask: "POST /payin", body: pixOf, status: 201},
 	"GET /payin":                         {ask: "GET /payin?limit=1&status=PENDING&paymentMethod=PIX&createdFrom=2020-01-01T00:00:00Z&createdTo=2120-01-01T00:00:00Z", status: 200},
@@ -23,6 +23,9 @@ var visits = map[string]step{
 	"GET /payout":                        {ask: "GET /payout?limit=1&status=COMPLETED&referenceId=visited", status: 200},
 	"GET /payout/{id}":                   {ask: "GET /payout/{payout}?expand=beneficiary", status: 200},
 	"POST /payout/{id}/cancel":           {ask: "POST /payout/{canceled}/cancel", status: 200},
+	"POST /payout/{id}/approve":          {ask: "POST /payout/{approved}/approve", status: 200},
+	"POST /payout/{id}/reject":           {ask: "POST /payout/{rejected}/reject", body: `{"reason":"no"}`, status: 200},
+	"GET /limits":                        {ask: "GET /limits", status: 200},
 	"GET /balance":                       {ask: "GET /balance?at=2120-01-01T00:00:00Z", status: 200},
 	"GET /statement":                     {ask: "GET /statement?limit=1&account=available&kind=payout_held&from=2020-01-01T00:00:00Z&to=2120-01-01T00:00:00Z", status: 200},
 	"GET /events":                        {ask: "GET /events?limit=1", status: 200},
@@ -66,6 +69,11 @@ func TestEveryRoute(t *testing.T) {
 			return ""
 		})
 		g.Must(204, "DELETE", "/sandbox/faults", "")
+
+		asker := needApproval(t, g, 1)
+		for _, name := range []string{"approved", "rejected"} {
+			known["{"+name+"}"] = asker.Must(201, "POST", "/payout", with(with(payoutOf, "500", "700"), "{ref}", name)).Get("id")
+		}
 
 		routes := 0
 		doc := apitest.Document(t).Paths.Map()

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -30,6 +31,7 @@ const (
 	WorkerFeeds     = "read-feeds"
 	WorkerCharge    = "charge-payins"
 	WorkerExpire    = "expire-payins"
+	WorkerUndecided = "expire-approvals"
 	WorkerDeliver   = "send-deliveries"
 	WorkerRemove    = "remove-deliveries"
 	WorkerAnalyze   = "analyze-tables"
@@ -70,8 +72,9 @@ var table = []struct {
 	{WorkerFeeds, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Notices.ReadFeeds }},
 	{WorkerCharge, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payins.Charge }},
 	{WorkerExpire, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payins.Expire }},
+	{WorkerUndecided, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payouts.Expire }},
 	{WorkerDeliver, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.Send }},
-	{WorkerRemove, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.RemoveOld }},
+	{WorkerRemove, time.Second, 5 * time.Second, removeOld},
 	{WorkerAnalyze, time.Second, 5 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return analyzeTables(o.Store, o.Log) }},
 	{WorkerAccounts, time.Second, time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Accounts }},
 	{WorkerCheck, time.Second, 5 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Check }},
@@ -112,6 +115,15 @@ func NewWakers(hook func(worker string)) Wakers {
 func (w Wakers) Wake() {
 	for _, row := range table {
 		w[row.name].Wake()
+	}
+}
+
+// removeOld removes old deliveries and counters of limits.
+func removeOld(c *Core, _ *CoreOptions) worker.Step {
+	return func(ctx context.Context) (int, error) {
+		_, err := c.Payouts.RemoveCounters(ctx)
+		did, other := c.Deliveries.RemoveOld(ctx)
+		return did, errors.Join(err, other)
 	}
 }
 

@@ -124,6 +124,9 @@ func (g *gateway) setUp(ctx context.Context, n int, sandbox bool) ([]merchant, e
 			if err != nil {
 				return err
 			}
+			if _, err := a.Merchants.SetLimits(ctx, m.ID, merchants.Unlimited); err != nil {
+				return err
+			}
 			if err := a.Merchants.Fund(ctx, m, funds); err != nil {
 				return err
 			}

@@ -48,6 +48,8 @@ type commands struct {
 	Credential credentialCommand `cmd:"" help:"Create, list and revoke credentials."`
 	Account    accountCommand    `cmd:"" help:"Add, list, check, drain, suspend and rotate accounts at processors."`
 	Route      routeCommand      `cmd:"" help:"Set, list and test the accounts of a merchant's new orders."`
+	Limit      limitCommand      `cmd:"" help:"Set and show the limits of merchants' orders."`
+	Payout     payoutCommand     `cmd:"" help:"Approve and reject payouts."`
 	Case       caseCommand       `cmd:"" help:"List, show and resolve cases for manual review."`
 	Verify     verifyCommand     `cmd:"" help:"Verify ledger, orders and events; the gateway may be running."`
 	Backup     backupCommand     `cmd:"" help:"Copy the SQLite database to a file; the gateway may be running."`

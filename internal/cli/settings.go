@@ -76,6 +76,8 @@ func newCommands() *commands {
 		Credential: credentialCommand{settings: admin()},
 		Account:    accountCommand{settings: admin()},
 		Route:      routeCommand{settings: admin()},
+		Limit:      limitCommand{settings: admin()},
+		Payout:     payoutCommand{settings: admin()},
 		Case:       caseCommand{settings: admin()},
 		Verify:     verifyCommand{settings: admin()},
 		Backup:     backupCommand{settings: admin()},

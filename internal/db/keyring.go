@@ -49,9 +49,10 @@ const (
 	PurposeFingerprint = "request-fingerprint"
 	PurposeDecision    = "decision-chain"
 	PurposeCredential  = "credential-row"
+	PurposeKey         = "pix-key"
 )
 
-var purposes = []string{PurposeSecret, PurposeFingerprint, PurposeDecision, PurposeCredential}
+var purposes = []string{PurposeSecret, PurposeFingerprint, PurposeDecision, PurposeCredential, PurposeKey}
 
 // NewKeyring derives all keys from a master key of 32 bytes. Merchants have sent checkout
 // links to payers, and have stored secrets, so tokens, secrets and rows that were

@@ -74,6 +74,15 @@ type RowUpdate struct {
 // as a constant, a planner could take the merchant for a small one and read all
 // rows of the largest.
 func NewRowUpdate(table string, keys, set, checks []Column, condition string) *RowUpdate {
+	return newRowUpdate(table, keys, set, checks, condition, func(_, value string) string { return value })
+}
+
+// NewRowIncrease is NewRowUpdate that adds the values to the columns.
+func NewRowIncrease(table string, keys, add []Column) *RowUpdate {
+	return newRowUpdate(table, keys, add, nil, "", func(name, value string) string { return "t." + name + " + " + value })
+}
+
+func newRowUpdate(table string, keys, set, checks []Column, condition string, to func(name, value string) string) *RowUpdate {
 	u := &RowUpdate{keys: keys, columns: slices.Concat(keys, set, checks)}
 	var sets, setsOf, where, join, lists, names, returning []string
 	conditionOf := condition
@@ -87,8 +96,8 @@ func NewRowUpdate(table string, keys, set, checks []Column, condition string) *R
 			join = append(join, "t."+c.Name+" = v."+name)
 			returning = append(returning, "v."+name)
 		case i < len(keys)+len(set):
-			sets = append(sets, c.Name+" = "+param)
-			setsOf = append(setsOf, c.Name+" = v."+name)
+			sets = append(sets, c.Name+" = "+to(c.Name, param))
+			setsOf = append(setsOf, c.Name+" = "+to(c.Name, "v."+name))
 		default:
 			condition = strings.ReplaceAll(condition, "{"+c.Name+"}", param)
 			conditionOf = strings.ReplaceAll(conditionOf, "{"+c.Name+"}", "v."+name)

@@ -23,6 +23,7 @@ type Reader interface {
 	PayoutReader
 	BalanceReader
 	StatementReader
+	LimitReader
 	EventReader
 }
 

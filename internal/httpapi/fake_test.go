@@ -9,6 +9,7 @@ import (
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -204,6 +205,18 @@ func (g payouts) Cancel(ctx context.Context, merchant, id payment.ID) (payment.P
 	}
 	p.Status = payment.PayoutCanceled
 	return p, nil
+}
+
+func (g payouts) Approve(ctx context.Context, merchant, id payment.ID, _, _ string) (payment.Payout, error) {
+	return g.Cancel(ctx, merchant, id)
+}
+
+func (g payouts) Reject(ctx context.Context, merchant, id payment.ID, _, _ string) (payment.Payout, error) {
+	return g.Cancel(ctx, merchant, id)
+}
+
+func (g *gateway) LimitsUsed(context.Context, payment.ID, time.Time) (limits.Usage, error) {
+	return limits.Usage{}, g.err
 }
 
 func (g *gateway) Redeliver(_ context.Context, _, _ payment.ID) error { return g.enter() }

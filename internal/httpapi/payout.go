@@ -14,6 +14,8 @@ type Payouts interface {
 	Request(ctx context.Context, m store.Merchant, r *wire.PayoutRequest) (p payment.Payout, replayed bool, err error)
 	Replay(ctx context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (p payment.Payout, found bool, err error)
 	Cancel(ctx context.Context, merchant, id payment.ID) (payment.Payout, error)
+	Approve(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error)
+	Reject(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error)
 }
 
 // PayoutReader reads payouts: [store.Store].

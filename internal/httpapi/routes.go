@@ -47,9 +47,12 @@ var routes = []route{
 	{method: "GET", path: "/payout", scope: store.ScopeRead, handle: (*API).listPayouts},
 	{method: "GET", path: "/payout/{id}", scope: store.ScopeRead, handle: (*API).getPayout},
 	{method: "POST", path: "/payout/{id}/cancel", scope: store.ScopePayoutWrite, class: write, handle: (*API).cancelPayout},
+	{method: "POST", path: "/payout/{id}/approve", scope: store.ScopePayoutApprove, class: write, handle: (*API).approvePayout},
+	{method: "POST", path: "/payout/{id}/reject", scope: store.ScopePayoutApprove, class: write, handle: (*API).rejectPayout},
 
 	{method: "GET", path: "/balance", scope: store.ScopeRead, handle: (*API).getBalance},
 	{method: "GET", path: "/statement", scope: store.ScopeRead, handle: (*API).listStatement},
+	{method: "GET", path: "/limits", scope: store.ScopeRead, handle: (*API).getLimits},
 
 	{method: "GET", path: "/events", scope: store.ScopeRead, handle: (*API).listEvents},
 	{method: "GET", path: "/events/{id}", scope: store.ScopeRead, handle: (*API).getEvent},

@@ -35,7 +35,7 @@ type Service struct{ Options }
 // New returns a Service.
 func New(o Options) *Service { return &Service{o} }
 
-// Create adds a merchant. webhookSecret "" generates one. Errors: problem kind
+// Create adds a merchant with the limits of new merchants. webhookSecret "" generates one. Errors: problem kind
 // validation_failed if the name is taken or invalid, unavailable if a route names an account
 // that cannot be opened.
 func (s *Service) Create(ctx context.Context, m store.Merchant, webhookSecret string) (store.Merchant, error) {
@@ -51,6 +51,9 @@ func (s *Service) Create(ctx context.Context, m store.Merchant, webhookSecret st
 		webhookSecret = WebhookSecretPrefix + base64.StdEncoding.EncodeToString(s.random(secretBytes))
 	}
 	err := s.Store.Transact(ctx, func(tx *store.Tx) (err error) {
+		if m.Limits, err = tx.Limits(ctx, payment.ID{}); err != nil {
+			return err
+		}
 		m, err = tx.CreateMerchant(ctx, m, webhookSecret)
 		return err
 	})

@@ -104,7 +104,7 @@ func TestCreate(t *testing.T) {
 			{"a name of 256 bytes", strings.Repeat("x", 256), coretest.BankName, problem.ValidationFailed},
 			{"an unknown processor", "Outra", "nobody", problem.Unavailable},
 		} {
-			m, err := g.Merchants.Create(t.Context(), store.Merchant{Name: row.merchant, Routes: payment.AllRoutes(row.processor)}, "")
+			m, err := g.Merchants.Create(t.Context(), store.Merchant{Name: row.merchant, City: "OLINDA", Routes: payment.AllRoutes(row.processor)}, "")
 			switch {
 			case row.refused != "":
 				if problem.From(err) == nil || problem.From(err).Kind != row.refused {

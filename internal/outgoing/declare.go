@@ -65,6 +65,9 @@ func DeclareNotPaid(l *store.Loaded, c *store.Changes, p *payment.Payout, eviden
 func DeclareNotFound(l *store.Loaded, c *store.Changes, p *payment.Payout, evidence string) {
 	endSend(l, c, p, store.SendNotFound, worker.Short(evidence))
 	p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepQueued, l.Now(), payment.ID{}, 0
+	if p.Unapproved() { // it fails if it is not found
+		p.Step = payment.StepUnknown
+	}
 	*p = c.SetPayout(*p)
 }
 
@@ -84,6 +87,8 @@ func Repaired(l *store.Loaded, c *store.Changes, p *payment.Payout) {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepUnknown, l.Now(), payment.ID{}
 	sends := l.Sends(p.Merchant, p.ID)
 	switch {
+	case p.Status == payment.PayoutPending && p.Unapproved():
+		p.Step, p.NextAt = payment.StepApproval, payment.ApprovalEnds(p)
 	case p.Status == payment.PayoutPending && len(sends) == 0:
 		p.Step = payment.StepQueued
 	case slices.ContainsFunc(sends, func(s store.Send) bool { return s.Outcome == store.SendAccepted }):

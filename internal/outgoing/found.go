@@ -23,6 +23,14 @@ func Adopt(l *store.Loaded, c *store.Changes, p *payment.Payout, found *store.Fo
 	return err
 }
 
+// LookUpUnapproved makes a payout that was not approved be looked up, because it may have been
+// sent before the database was restored. It is not sent: it fails if it is not found.
+func LookUpUnapproved(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
+	p.Step, p.NextAt = payment.StepUnknown, l.Now()
+	_, err := transition.Payout(l, c, p, payment.OnSend)
+	return err
+}
+
 // recordFound records a processor's report about a transfer without a payout. known is
 // false if it was not found in a list either.
 func (e *Executor) recordFound(ctx context.Context, key store.FoundTransfer, report processor.TransferReport, notice *store.Notice) (known bool, err error) {

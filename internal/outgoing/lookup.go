@@ -226,7 +226,7 @@ func (v *recordReport) Needs(n *store.Needs) {
 	if isFinal(v.report) && v.found != "" {
 		n.FoundTransfer(v.merchant, v.found)
 	}
-	if isFinal(v.report) {
+	if isFinal(v.report) || v.asked.Unapproved() {
 		n.Balances(v.merchant)
 		n.ExpectDeliveries(v.merchant, 1)
 	}
@@ -253,8 +253,7 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 	p.Lookups++
 	p.ClaimedBy, p.NextAt = payment.ID{}, l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, p.Lookups)))
 	if v.report.Lookup == processor.NotFound && p.Step == payment.StepUnknown {
-		v.notFound(l, c, &p)
-		return nil
+		return v.notFound(l, c, &p)
 	}
 	c.SetPayout(p)
 	v.reportUndecided(c, &p, store.ReasonNoAnswer)
@@ -288,11 +287,11 @@ const notFoundEvidence = "not_found_after_quiet_period"
 // quiet period it proves nothing. After it the payout is sent again, same id and
 // same bytes, if the processor is idempotent on our id or asks for our consent; else it
 // needs manual review.
-func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Payout) {
+func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
 	if _, asked := l.Consent(p.Processor, p.ExternalID); asked { // the processor has it: it asked
 		c.SetPayout(*p)
 		v.reportUndecided(c, p, store.ReasonNoAnswer)
-		return
+		return nil
 	}
 	sends := l.Sends(p.Merchant, p.ID)
 	unsent := withoutEffect(sends)
@@ -310,7 +309,11 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 			p.NextAt = quiet
 		}
 		c.SetPayout(*p)
-		return
+		return nil
+	}
+	if p.Unapproved() {
+		why := &payment.Failure{Code: "not_approved", Message: "It was not approved."}
+		return v.failed(l, c, p, store.SendNotFound, why, notFoundEvidence)
 	}
 	reason := v.notRepeatable(l, p)
 	if !unsent {
@@ -319,7 +322,7 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 	if reason != "" {
 		v.manual, v.subject = true, *p
 		review(c, p, reason)
-		return
+		return nil
 	}
 	v.again = true
 	// It is sent before the payouts that were not looked up: this look-up allows a send only
@@ -329,6 +332,7 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 		p.NextAt = l.Now()
 	}
 	c.SetPayout(*p)
+	return nil
 }
 
 // notRepeatable is why a payout that was not found may not be sent again by rule; "" if

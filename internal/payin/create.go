@@ -8,6 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
@@ -93,6 +94,9 @@ type CreateOp struct {
 // NewCreateOp builds the operation that stores the order of r at the account that its
 // merchant's routes name, with its charge if the processor generates charges offline.
 func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp, error) {
+	if exceeded := m.Limits.Payin[payment.Method(r.Method.V)].Exceeded(money.Cents(r.Amount.V)); exceeded != "" {
+		return nil, problem.New(problem.LimitExceeded, "The amount is outside the merchant's limits for this method. The referenceId remains unused.").WithLimit(exceeded)
+	}
 	externalID := s.Store.ExternalID(&m, payment.OperationPayin, r.ReferenceID.V)
 	account, proc, err := s.route(&m, r, externalID)
 	if err != nil {

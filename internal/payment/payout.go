@@ -17,6 +17,23 @@ const (
 	ApprovalRejected Approval = "rejected"
 )
 
+// Counters are the counters of limits that a payout was added to, as bits.
+type Counters int64
+
+// The counters.
+const (
+	CounterDay    Counters = 1 << iota // of the merchant's payouts of a day
+	CounterNight                       // and of a night
+	CounterKeyDay                      // of its payouts to one Pix key of a day
+	CounterKey                         // and of all days
+)
+
+// EachCounter lists every counter.
+var EachCounter = []Counters{CounterDay, CounterNight, CounterKeyDay, CounterKey}
+
+// ByKey are the counters of payouts to one Pix key.
+const ByKey = CounterKeyDay | CounterKey
+
 // Beneficiary is the recipient of a payout: personal data, which the store seals
 // as one JSON document.
 type Beneficiary struct {
@@ -54,6 +71,9 @@ type Payout struct {
 
 	WebhookDisabled bool // as in Payin
 
+	Counters Counters
+	KeyHash  ID // 16 bytes of a keyed hash of the Pix key; zero if no counter is by key
+
 	ReturnedAmount money.Cents
 	EndToEndID     string
 	Failure        *Failure
@@ -67,4 +87,16 @@ type Payout struct {
 	CompletedAt time.Time
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
+}
+
+// approvalTime is how long after its creation a payout can be approved.
+const approvalTime = 72 * time.Hour
+
+// ApprovalEnds is when a payout that needs approval is canceled if nobody has decided.
+func ApprovalEnds(p *Payout) time.Time { return p.CreatedAt.Add(approvalTime) }
+
+// Unapproved reports whether a payout needs approval and does not have it: it must not be
+// sent.
+func (p *Payout) Unapproved() bool {
+	return p.Approval == ApprovalRequired || p.Approval == ApprovalRejected
 }

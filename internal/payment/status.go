@@ -48,6 +48,7 @@ type PayoutStep string
 
 // The steps of the executor.
 const (
+	StepApproval PayoutStep = "approval"      // held, to be approved before it is queued
 	StepQueued   PayoutStep = "queued"        // held, not yet sent
 	StepIntent   PayoutStep = "intent"        // durable intent; bytes may be leaving
 	StepAccepted PayoutStep = "accepted"      // the processor has it; its result is pending

@@ -16,5 +16,5 @@ func (s *Service) NewCancel(merchant, id payment.ID) write.Operation {
 // is sealed.
 func (s *Service) NewRequestOpIn(m store.Merchant, r *wire.PayoutRequest) *RequestOp {
 	p := s.newPayout(&m, r, m.Routes[0].Account)
-	return &RequestOp{in: &store.NewPayout{Payout: p, Fingerprint: r.Fingerprint}, Payout: p}
+	return &RequestOp{in: &store.NewPayout{Payout: p, Fingerprint: r.Fingerprint}, limits: &m.Limits.Payout, asked: asked(&m, &p, r), Payout: p}
 }

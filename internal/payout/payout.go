@@ -31,10 +31,14 @@ type Options struct {
 }
 
 // Service implements the use cases of payouts. It is safe for concurrent use.
-type Service struct{ Options }
+type Service struct {
+	Options
+
+	counters counterPass
+}
 
 // New returns a Service.
-func New(o Options) *Service { return &Service{o} }
+func New(o Options) *Service { return &Service{Options: o} }
 
 // notFound is the error of an operation whose payout does not exist.
 func notFound(merchant, id payment.ID) error {

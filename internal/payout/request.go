@@ -9,6 +9,7 @@ import (
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
@@ -50,8 +51,10 @@ func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutR
 // RequestOp is the operation that stores a new payout.
 type RequestOp struct {
 	in       *store.NewPayout
-	frozen   bool // new payouts are refused after a restore
-	restored bool // the database was restored at least once
+	limits   *limits.Payout
+	asked    store.Approval // if the payout needs approval
+	frozen   bool           // new payouts are refused after a restore
+	restored bool           // the database was restored at least once
 	// elsewhere is the account of the found transfer, if it is not the payout's.
 	elsewhere string
 
@@ -77,7 +80,14 @@ func (s *Service) NewRequestOp(m store.Merchant, r *wire.PayoutRequest) (*Reques
 func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, account string) (*RequestOp, error) {
 	p := s.newPayout(&m, r, account)
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
-	return &RequestOp{in: in, frozen: s.frozen(&m, account), restored: s.History() > 0, Payout: p}, err
+	return &RequestOp{in: in, limits: &m.Limits.Payout, asked: asked(&m, &p, r), frozen: s.frozen(&m, account), restored: s.History() > 0, Payout: p}, err
+}
+
+// asked is the first row of the record of a payout that needs approval.
+func asked(m *store.Merchant, p *payment.Payout, r *wire.PayoutRequest) store.Approval {
+	return store.Approval{
+		Merchant: p.Merchant, Payout: p.ID, Action: store.ApprovalAsked, Actor: r.Actor, Needed: m.Limits.Payout.ApprovalsOf(p.Amount),
+	}
 }
 
 // frozen reports whether new payouts of a merchant are refused after a restore: the
@@ -107,6 +117,12 @@ func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest, account st
 	if r.NormalKey != r.PIXKey.V {
 		p.Beneficiary.NormalKey = r.NormalKey
 	}
+	if m.Limits.Payout.ApprovalsOf(p.Amount) > 0 {
+		p.Approval, p.Step, p.NextAt = payment.ApprovalRequired, payment.StepApproval, payment.ApprovalEnds(&p)
+	}
+	if p.Counters = m.Limits.Payout.Counters(now); p.Counters&payment.ByKey != 0 {
+		p.KeyHash = s.Store.KeyHash(m.ID, p.Beneficiary.Key())
+	}
 	return p
 }
 
@@ -120,6 +136,7 @@ func (v *RequestOp) Class() commit.Class { return commit.Interactive }
 func (v *RequestOp) Needs(n *store.Needs) {
 	n.InsertPayout(v.in)
 	n.Balances(v.in.Payout.Merchant)
+	n.Counters(&v.in.Payout)
 	if v.restored {
 		n.FoundTransfer(v.in.Payout.Merchant, v.in.Payout.ExternalID)
 		n.ExpectDeliveries(v.in.Payout.Merchant, 1)
@@ -168,10 +185,20 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 		return refuse(errElsewhere)
 	case adopts && in.Amount < found.Amount: // it would give back more than it holds
 		return refuse(errOtherAmount)
+	}
+	used := l.Usage(in)
+	switch exceeded := v.limits.Exceeded(in.Amount, in.CreatedAt, &used); {
+	case exceeded != "" && !adopts: // else its money has left
+		return refuse(limitExceeded(exceeded))
 	case available < in.Amount+in.Fee:
 		return refuse(insufficientBalance())
-	case adopts:
+	}
+	c.CountPayout(in)
+	if adopts {
 		return v.adopt(l, c, found)
+	}
+	if in.Approval == payment.ApprovalRequired {
+		c.AddApproval(v.asked)
 	}
 	return c.Post(in.Merchant, in.ID, ledger.HoldPayout(in.Amount, in.Fee))
 }
@@ -197,6 +224,7 @@ func (v *RequestOp) adopt(l *store.Loaded, c *store.Changes, found store.FoundTr
 	c.AdoptFoundTransfer(found)
 	c.CloseCases(found.Merchant, found.ID, store.CasePayoutFound, store.ResolvedByRequest)
 	p := v.in.Payout
+	p.Approval = payment.ApprovalNone // its money has left
 	if err := c.Post(p.Merchant, p.ID, ledger.HoldPayout(p.Amount, p.Fee)); err != nil {
 		return err
 	}
@@ -216,6 +244,10 @@ var errElsewhere = errors.New("payout: its transfer was found at another account
 
 func insufficientBalance() error {
 	return problem.New(problem.InsufficientBalance, "The available balance does not cover this payout. The referenceId remains unused.")
+}
+
+func limitExceeded(limit string) error {
+	return problem.New(problem.LimitExceeded, "This payout exceeds a limit of the merchant. The referenceId remains unused.").WithLimit(limit)
 }
 
 // Replay finds the payout of a reference if its request is repeated in a form that

@@ -23,6 +23,7 @@ type document struct {
 	Status    int          `json:"status"`
 	Detail    string       `json:"detail,omitempty"`
 	Code      Kind         `json:"code"`
+	Limit     string       `json:"limit,omitempty"`
 	RequestID string       `json:"requestId,omitempty"`
 	Errors    []FieldError `json:"errors,omitempty"`
 	Truncated bool         `json:"errorsTruncated,omitzero"`
@@ -34,7 +35,7 @@ func (e *Error) Document(requestID string) []byte {
 	status, title := e.Kind.row()
 	body, err := json.Marshal(document{
 		Type: documentation + string(e.Kind), Title: title, Status: status, Detail: e.Detail,
-		Code: e.Kind, RequestID: requestID, Errors: e.Fields, Truncated: e.Truncated,
+		Code: e.Kind, Limit: e.Limit, RequestID: requestID, Errors: e.Fields, Truncated: e.Truncated,
 	})
 	if err != nil {
 		// Only invalid UTF-8 in a field's name fails: leave the fields out.

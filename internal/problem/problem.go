@@ -16,6 +16,8 @@ type Error struct {
 	Fields []FieldError
 	// Truncated means that there are more invalid fields than Fields lists.
 	Truncated bool
+	// Limit is the name of the limit that the request exceeds.
+	Limit string
 	// RetryAfter is how long to wait before a retry; zero sets none.
 	RetryAfter time.Duration
 	Cause      error
@@ -37,6 +39,13 @@ func (e *Error) With(cause error) *Error {
 func (e *Error) WithFields(fields ...FieldError) *Error {
 	c := *e
 	c.Fields = slices.Concat(e.Fields, fields)
+	return &c
+}
+
+// WithLimit returns a copy of e about the limit of a name.
+func (e *Error) WithLimit(name string) *Error {
+	c := *e
+	c.Limit = name
 	return &c
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/payment"
 )
 
@@ -27,6 +28,8 @@ type Needs struct {
 	cases      []Ref
 	found      []ExternalRef
 	consents   []consentKey
+	counters   []CounterKey
+	approvals  []Ref // payouts
 	capacity   Capacity
 }
 
@@ -52,6 +55,8 @@ type Loaded struct {
 	cases      loadedCases
 	found      loadedFound
 	consents   loadedConsents
+	counters   map[CounterKey]*loadedCounter
+	approvals  map[Ref][]Approval
 	capacity   Capacity
 }
 
@@ -74,33 +79,36 @@ func (l *Loaded) due(claimedBy payment.ID, at time.Time) bool {
 type Changes struct {
 	l *Loaded
 
-	payins      []payinChange
-	unscheduled []Ref // pay-ins
-	payouts     []payoutChange
-	released    []Ref                 // payouts whose reference is unused again
-	refusals    map[ExternalRef]error // of their requests
-	sends       []Send
-	newSends    []Send
-	charges     []Charge
-	newCharges  []Charge
-	receipts    []*payment.Receipt
-	disputes    []Dispute
-	newDispute  []Dispute
-	cases       caseChanges
-	decisions   []Decision
-	retries     retries
-	notices     []noticeChange
-	feeds       []Feed
-	newFound    []FoundTransfer
-	found       []FoundTransfer
-	newConsents []Consent
-	deliveries  []Delivery
-	attempts    []Attempt
-	nodes       nodeChanges
-	settings    []setting
-	postings    []posting
-	events      []pendingEvent
-	count       int
+	payins       []payinChange
+	unscheduled  []Ref // pay-ins
+	payouts      []payoutChange
+	released     []Ref                 // payouts whose reference is unused again
+	refusals     map[ExternalRef]error // of their requests
+	sends        []Send
+	newSends     []Send
+	charges      []Charge
+	newCharges   []Charge
+	receipts     []*payment.Receipt
+	disputes     []Dispute
+	newDispute   []Dispute
+	cases        caseChanges
+	decisions    []Decision
+	retries      retries
+	notices      []noticeChange
+	feeds        []Feed
+	newFound     []FoundTransfer
+	found        []FoundTransfer
+	newConsents  []Consent
+	deliveries   []Delivery
+	attempts     []Attempt
+	nodes        nodeChanges
+	settings     []setting
+	newApprovals []Approval
+	unapproved   []Ref
+	uncounted    map[CounterKey]limits.Count
+	postings     []posting
+	events       []pendingEvent
+	count        int
 }
 
 // retries are rows that were given up, and are processed again.
@@ -170,7 +178,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 		l.loadFeeds,
 		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
 		l.loadPayins, l.loadPayouts, l.loadSends, l.loadCharges, l.loadDisputes, l.loadDeliveries, l.loadNotices,
-		l.loadBalances, l.loadCases, l.loadFound, l.loadConsents,
+		l.loadBalances, l.loadCounters, l.loadApprovals, l.loadCases, l.loadFound, l.loadConsents,
 	} {
 		if err := step(ctx, tx, n); err != nil {
 			return nil, err
@@ -184,7 +192,7 @@ func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) 
 	for _, step := range []func(context.Context, *db.Tx) error{
 		c.saveNodes, c.saveSettings, c.saveFeeds,
 		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveCases, c.saveNotices,
-		c.saveDeliveries, c.saveAttempts, c.savePostings, c.saveFound, c.saveConsents,
+		c.saveDeliveries, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents,
 		c.saveDecisions, c.saveEvents,
 	} {
 		if err := step(ctx, tx); err != nil {

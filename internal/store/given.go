@@ -36,6 +36,8 @@ type Given struct {
 	Postings     []Posting
 	Events       []GivenEvent // in the order of their creation
 	Consents     []Consent
+	Counters     []Counter
+	Approvals    []Approval // of a payout in the order of their numbers
 }
 
 // GivenEvent is an event with its data and the URL of its delivery, "" for none. New
@@ -103,6 +105,12 @@ func (g *Given) load(n *Needs) *Loaded {
 			l.balances[m] = &balances{amounts: ledger.Balances{}, added: map[ledger.Account]int64{}}
 			maps.Copy(l.balances[m].amounts, g.Balances[m])
 			l.balances[m].payoutsStopped = g.stopped(m)
+		}
+	}
+	l.addCounters(n, slices.DeleteFunc(slices.Clone(g.Counters), func(v Counter) bool { return !slices.Contains(n.counters, v.CounterKey) }))
+	for i := range g.Approvals {
+		if v := g.Approvals[i]; slices.Contains(n.approvals, Ref{v.Merchant, v.Payout}) {
+			l.addApproval(v)
 		}
 	}
 	l.consents = newLoadedConsents()
@@ -326,6 +334,8 @@ func (g *Given) after(c *Changes) Given {
 		v.Postings = append(v.Postings, c.postings[i].Posting)
 	}
 	v.Consents = append(slices.Clone(g.Consents), c.newConsents...)
+	v.Counters = g.countersAfter(c)
+	v.Approvals = append(slices.Clone(g.Approvals), c.newApprovals...)
 	v.Events = slices.Clone(g.Events)
 	last := map[payment.ID]int64{}
 	for i := range g.Events {
@@ -337,6 +347,18 @@ func (g *Given) after(c *Changes) Given {
 		v.Events = append(v.Events, GivenEvent{e.event, e.data, e.url})
 	}
 	return v
+}
+
+// countersAfter has no counters that a commit would not insert.
+func (g *Given) countersAfter(c *Changes) []Counter {
+	loaded := maps.Clone(c.l.counters)
+	maps.DeleteFunc(loaded, func(_ CounterKey, v *loadedCounter) bool { return !v.exists && !v.changed })
+	list := overlaid(g.Counters, loaded, func(v *Counter) CounterKey { return v.CounterKey }, func(v *loadedCounter) Counter { return v.Counter })
+	for i := range list {
+		less := c.uncounted[list[i].CounterKey]
+		list[i].Amount, list[i].Payouts = list[i].Amount-less.Amount, list[i].Payouts-less.Payouts
+	}
+	return list
 }
 
 func (g *Given) casesAfter(c *Changes) []Case {

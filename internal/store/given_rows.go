@@ -27,6 +27,10 @@ func (g *Given) Rows(table string) []map[string]any {
 		return rowsOf(disputeTable, g.Disputes)
 	case consentTable.name:
 		return rowsOf(consentTable, g.Consents)
+	case approvalTable.name:
+		return rowsOf(approvalTable, g.Approvals)
+	case counterTable.name:
+		return rowsOf(counterTable, g.Counters)
 	case caseTable.name:
 		return rowsOf(caseTable, g.Cases)
 	case foundTable.name:

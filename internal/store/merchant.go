@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/payment"
 )
 
@@ -21,6 +22,7 @@ type Merchant struct {
 	ReturnHosts []string        // to which payers may be sent back
 	// WebhookHosts are those that orders without credentials may name in webhookUrl.
 	WebhookHosts []string
+	Limits       limits.Limits
 	ClosedAt     time.Time
 	CreatedAt    time.Time
 
@@ -35,6 +37,7 @@ var merchantTable = newTable("merchants", []string{"id"},
 	bytesColumn("webhook_secret", func(m *Merchant) *[]byte { return &m.webhookSecret }).as(hidden),
 	wordsColumn("return_hosts", func(m *Merchant) *[]string { return &m.ReturnHosts }).as(mutable),
 	wordsColumn("webhook_hosts", func(m *Merchant) *[]string { return &m.WebhookHosts }).as(mutable),
+	jsonColumn("limits", func(m *Merchant) *limits.Limits { return &m.Limits }),
 	timeColumn("closed_at", func(m *Merchant) *time.Time { return &m.ClosedAt }),
 	timeColumn("created_at", func(m *Merchant) *time.Time { return &m.CreatedAt }),
 )

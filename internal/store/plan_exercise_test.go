@@ -38,9 +38,11 @@ func runExercise(t *testing.T, s *store.Store) {
 	v.setUp()
 	for _, count := range []int{1, 2} { // PostgreSQL has a text for one row, and one for many
 		v.create(count)
+		v.approvePayouts(count)
 		v.change(count)
 		v.finish(count)
 	}
+	v.countPayouts()
 	v.openAccount()
 	v.redeliver()
 	v.administer()

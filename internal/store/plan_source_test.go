@@ -252,6 +252,8 @@ func (s *source) builtBy(call *ast.CallExpr) (one, many string) {
 		return updates(table, texts(call.Args[2:]), text(call.Args[0]))
 	case "NewRowUpdate":
 		return updates(text(call.Args[0]), named(call.Args[1]), text(call.Args[4]))
+	case "NewRowIncrease":
+		return updates(text(call.Args[0]), named(call.Args[1]), "")
 	case "NewRowDelete":
 		keys := named(call.Args[1])
 		head := "DELETE FROM " + text(call.Args[0]) + " WHERE "

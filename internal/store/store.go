@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/payment"
 )
 
@@ -83,7 +84,7 @@ func Migrate(ctx context.Context, o db.Options) (applied []int64, err error) {
 		}
 		// The platform itself, with the zero id: money whose merchant cannot be found is
 		// booked on its accounts.
-		platform := Merchant{Name: "platform", ClosedAt: now, CreatedAt: now}
+		platform := Merchant{Name: "platform", Limits: limits.Default(), ClosedAt: now, CreatedAt: now}
 		if _, err := to.ExecContext(ctx, merchantTable.insert.One(), merchantTable.row(&platform)...); err != nil {
 			return fmt.Errorf("store: create the platform: %w", err)
 		}

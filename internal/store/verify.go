@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/porteira/porteira/internal/db"
@@ -182,6 +183,25 @@ var merchantChecks = []check{
 			(SELECT coalesce(SUM(amount + fee), 0) FROM payouts WHERE merchant_id = $1 AND status IN ` + payoutsInFlight + `) AS needed) AS pair
 			WHERE stored <> needed`},
 
+	{name: "limits", proves: "what limits count is the sum of the payouts that neither failed nor were canceled", named: true,
+		count: "SELECT count(*) FROM limit_counters WHERE merchant_id = $1",
+		defects: `SELECT 'counter ' || CAST(counter AS TEXT) || ' of day ' || CAST(day AS TEXT), 'stored ' || CAST(SUM(stored) AS TEXT) || ' in ' || CAST(SUM(stored_payouts) AS TEXT) ||
+				' payouts, counted payouts add up to ' || CAST(SUM(amount) AS TEXT) || ' in ' || CAST(SUM(payouts) AS TEXT) FROM (
+			` + countedPayouts(payment.CounterDay) + " UNION ALL " + countedPayouts(payment.CounterNight) + " UNION ALL " +
+			countedPayouts(payment.CounterKeyDay) + " UNION ALL " + countedPayouts(payment.CounterKey) + `
+			UNION ALL SELECT counter, day, key_hash, 0, 0, amount, payouts, 1 FROM limit_counters WHERE merchant_id = $1) AS pair
+			GROUP BY counter, day, key_hash HAVING (SUM(amount) <> SUM(stored) OR SUM(payouts) <> SUM(stored_payouts))
+				AND (SUM(kept) = 1 OR day = 0 OR day > (SELECT MIN(c.day) FROM limit_counters c WHERE c.merchant_id = $1 AND c.counter = pair.counter))`},
+
+	{name: "approvals", proves: "each payout that needed approval was sent only with enough approvals, by others than who asked",
+		count: countPayouts + " AND approval <> 'none'",
+		defects: `SELECT p.id, 'approved by fewer than needed' FROM payouts p
+				LEFT JOIN approvals q ON q.merchant_id = $1 AND q.payout_id = p.id AND q.action = 'asked'
+				WHERE p.merchant_id = $1 AND p.approval = 'approved' AND (SELECT count(DISTINCT a.actor) FROM approvals a WHERE a.merchant_id = $1
+					AND a.payout_id = p.id AND a.action = 'approved' AND a.actor <> coalesce(q.actor, '')) < coalesce(q.needed, 1)
+			UNION ALL SELECT p.id, 'sent, and its approval is ' || p.approval FROM payouts p WHERE p.merchant_id = $1 AND p.approval IN ('required', 'rejected')
+				AND EXISTS (SELECT 1 FROM payout_sends s WHERE s.merchant_id = $1 AND s.payout_id = p.id)`},
+
 	{name: "disputed", proves: "the disputed balance is the sum of the open disputes", named: true,
 		count: "SELECT count(*) FROM disputes WHERE merchant_id = $1",
 		defects: `SELECT 'disputed', 'stored ' || CAST(stored AS TEXT) || ', open disputes contest ' || CAST(needed AS TEXT) FROM (SELECT
@@ -310,4 +330,19 @@ var globalChecks = []check{
 		defects: `SELECT c.receipt_id, 'the payment ' || c.external_id || ' is claimed and has no receipt' FROM receipt_claims c
 			WHERE c.merchant_id >= $1 AND NOT EXISTS (SELECT 1 FROM receipts r WHERE r.merchant_id = c.merchant_id AND r.id = c.receipt_id
 				AND r.processor = c.processor AND r.external_id = c.external_id)`},
+}
+
+// countedPayouts are the payouts of merchant $1 in a counter of limits. Nights are those of
+// the day six hours before; old days may have been removed (kept = 0).
+func countedPayouts(counter payment.Counters) string {
+	bit, key := strconv.FormatInt(int64(counter), 10), "key_hash"
+	day := map[payment.Counters]string{
+		payment.CounterDay: "(created_at - 10800000000) / 86400000000", payment.CounterNight: "(created_at - 32400000000) / 86400000000",
+		payment.CounterKeyDay: "(created_at - 10800000000) / 86400000000", payment.CounterKey: "0",
+	}[counter]
+	if counter&payment.ByKey == 0 {
+		key = "substr(id, 1, 0)"
+	}
+	return "SELECT " + bit + " AS counter, " + day + " AS day, " + key + ` AS key_hash, amount, 1 AS payouts, 0 AS stored, 0 AS stored_payouts, 0 AS kept
+				FROM payouts WHERE merchant_id = $1 AND (counters & ` + bit + ") <> 0 AND status NOT IN " + payoutsReleased
 }

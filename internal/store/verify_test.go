@@ -7,6 +7,7 @@ import (
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
@@ -21,6 +22,8 @@ type history struct{ *coretest.Gateway }
 func newHistory(t *testing.T, engine string) *history {
 	t.Helper()
 	h := &history{coretest.New(t, engine)}
+	wide := new(money.Max)
+	h.SetLimits(limits.Limits{Payout: limits.Payout{PerDay: wide, PerNight: wide, PerKeyPerDay: wide, NewKeyMaximum: wide, ApprovalAbove: new(money.Cents(10_00))}})
 	h.payin("paid", 100_00, 100_00)
 	h.payin("overpaid", 10_00, 15_00)
 	h.payin("short", 10_00, 5_00)
@@ -38,8 +41,18 @@ func newHistory(t *testing.T, engine string) *history {
 	h.payout("failed", processor.TransferAnswer{Outcome: processor.Refused})
 	h.payout("under-way", done(processor.TransferProcessing, 0))
 	h.payout("unknown", processor.TransferAnswer{Outcome: processor.Unknown})
+	r := coretest.PayoutRequest("approved", 11_00)
+	r.Actor = "credential:a"
+	approved, _, err := h.Payouts.Request(t.Context(), h.Merchant, r)
+	h.Must(err)
+	_, err = h.Payouts.Approve(t.Context(), h.Merchant.ID, approved.ID, "credential:b", "")
+	h.Must(err)
+	h.Bank.AnswerTransfer = func(*coretest.Bank, processor.TransferRequest) processor.TransferAnswer {
+		return done(processor.TransferPaid, 0)
+	}
+	h.Send()
 	canceled := h.request("canceled")
-	_, err := h.Payouts.Cancel(t.Context(), h.Merchant.ID, canceled.ID)
+	_, err = h.Payouts.Cancel(t.Context(), h.Merchant.ID, canceled.ID)
 	h.Must(err)
 	list, err := h.Store.OpenCases(t.Context(), 1)
 	h.Must(err)
@@ -114,6 +127,14 @@ var corruptions = []struct {
 		"UPDATE postings SET amount = amount + CASE WHEN account = 'available' THEN 1 ELSE -1 END WHERE kind = 'funded'; UPDATE balances SET balance = balance + 1 WHERE account = 'available'; UPDATE balances SET balance = balance - 1 WHERE account = 'clearing:bank'", "trail"},
 	{"one posting grows", "UPDATE postings SET amount = amount + 1 WHERE kind = 'payout_paid' AND account = 'held'", "balances entries payouts trail"},
 	{"a payout in flight shrinks", "UPDATE payouts SET amount = amount - 1 WHERE reference_id = 'under-way'", "held payouts"},
+	{"a counter of a limit drifts", "UPDATE limit_counters SET amount = amount - 1 WHERE counter = 1", "limits"},
+	{"a counter of a limit misses a payout", "UPDATE limit_counters SET payouts = payouts - 1 WHERE counter = 4", "limits"},
+	{"a counter of a limit is lost", "DELETE FROM limit_counters WHERE counter = 8", "limits"},
+	{"a counter counts another day", "UPDATE limit_counters SET day = day - 1 WHERE counter = 1", "limits"},
+	{"a counted payout is not counted", "UPDATE payouts SET counters = 0 WHERE reference_id = 'completed'", "limits"},
+	{"an approval is lost", "DELETE FROM approvals WHERE action = 'approved'", "approvals"},
+	{"the one who asked approved", "UPDATE approvals SET actor = 'credential:a'", "approvals"},
+	{"a payout was sent without approval", "UPDATE payouts SET approval = 'required' WHERE reference_id = 'approved'", "approvals"},
 	{"a dispute is lost", "DELETE FROM disputes", "disputed"},
 	{"a payout completes by itself", "UPDATE payouts SET status = 'COMPLETED', version = version + 1, end_to_end_id = 'E' WHERE reference_id = 'unknown'", "held changes payouts transfers"},
 	{"a paid payout fails", "UPDATE payouts SET status = 'FAILED' WHERE reference_id = 'completed'", "payouts transfers"},

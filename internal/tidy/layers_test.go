@@ -32,7 +32,7 @@ type room struct {
 
 const (
 	libraries = " brcode boleto taxid pixkey"
-	middle    = " money ledger payment"
+	middle    = " money ledger payment limits"
 	basics    = " problem env"
 	rows      = " db store"
 	writing   = " commit write transition cluster worker"
@@ -52,6 +52,7 @@ var rooms = []room{
 	{"money", pure, ""},
 	{"ledger", pure, "money"},
 	{"payment", pure, "money ledger" + libraries},
+	{"limits", pure, "money payment"},
 
 	// Basics for every room that is not pure.
 	{"problem", plain, ""},

@@ -38,7 +38,7 @@ func Payin(l *store.Loaded, c *store.Changes, p *payment.Payin, links Links, on 
 	return true, nil
 }
 
-// Payout is Payin for payouts.
+// Payout is Payin for payouts. Limits do not count a payout that fails or is canceled.
 func Payout(l *store.Loaded, c *store.Changes, p *payment.Payout, on payment.Trigger, entries ...ledger.Entry) (moved bool, err error) {
 	cell, legal := payment.PayoutTable.Next(p.Status, on)
 	if !legal {
@@ -46,6 +46,9 @@ func Payout(l *store.Loaded, c *store.Changes, p *payment.Payout, on payment.Tri
 	}
 	p.Status, p.Version = cell.To, p.Version+1
 	*p = c.SetPayout(*p)
+	if cell.To == payment.PayoutFailed || cell.To == payment.PayoutCanceled {
+		c.UncountPayout(p)
+	}
 	if err := post(l, c, p.Merchant, p.ID, cell.Recipe, entries); err != nil {
 		return false, err
 	}

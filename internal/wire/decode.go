@@ -13,6 +13,8 @@ type Decoder struct {
 	MAC func(data []byte) [32]byte
 	// IdempotencyKey is the header of that name, which is stored with the order.
 	IdempotencyKey string
+	// Actor is who sends the requests: see [PayoutRequest].
+	Actor string
 }
 
 // Payin decodes and validates the body of POST /payin. The error has status 400
@@ -28,7 +30,7 @@ func (d *Decoder) Payin(body []byte) (*PayinRequest, *problem.Error) {
 
 // Payout is Payin for POST /payout.
 func (d *Decoder) Payout(body []byte) (*PayoutRequest, *problem.Error) {
-	q := &PayoutRequest{IdempotencyKey: d.IdempotencyKey}
+	q := &PayoutRequest{IdempotencyKey: d.IdempotencyKey, Actor: d.Actor}
 	return q, d.decode(body, q, &q.Fingerprint)
 }
 

@@ -27,6 +27,9 @@ type PayoutRequest struct {
 	NormalKey      string
 	Fingerprint    Fingerprint // as in PayinRequest
 	IdempotencyKey string
+	// Actor is who requests the payout, as the record of its approval names it:
+	// credential:KEY.
+	Actor string
 }
 
 // read reads the body of POST /payout.

@@ -8,6 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/processortest"
@@ -33,6 +34,9 @@ func BenchmarkOperations(b *testing.B) {
 		core.Writer.Start()
 		b.Cleanup(core.Writer.Stop)
 		m, err := core.Merchants.Create(b.Context(), store.Merchant{Name: "Loja", City: "SAO PAULO", Routes: payment.AllRoutes(coretest.BankName)}, "")
+		if err == nil {
+			m.Limits, err = core.Merchants.SetLimits(b.Context(), m.ID, merchant.Unlimited)
+		}
 		if err == nil {
 			err = core.Merchants.Fund(b.Context(), m, 1_000_000_000_000)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/porteira/porteira/internal/limits"
 	merchants "github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/store"
@@ -40,7 +41,7 @@ func (s *simulation) newMerchant(i int, seeder *merchants.Service, st *store.Sto
 		webhookSecret: "whsec_" + "c2ltdWxhdGlvbi13ZWJob29rLXNlY3JldC0wMDA" + strconv.Itoa(i),
 	}
 	err := seeder.Seed(s.ctx, merchants.Seed{
-		Merchant:      store.Merchant{Name: name, City: "SAO PAULO", Routes: routesOf(i)},
+		Merchant:      store.Merchant{Name: name, City: "SAO PAULO", Routes: routesOf(i), Limits: limitsOf(i)},
 		WebhookSecret: m.webhookSecret, Funds: money.Cents(openingFunds),
 		Credential: merchants.NewCredential{KeyID: m.key, Secret: m.secret, Label: name},
 	})
@@ -54,6 +55,16 @@ func (s *simulation) newMerchant(i int, seeder *merchants.Service, st *store.Sto
 	m.id = row.ID.String()
 	m.receiver, err = newReceiver(s, m)
 	return m, err
+}
+
+// limitsOf are the limits of every other merchant: none refuses a payout, and all that can be
+// counted is counted, which the gateway's own verification compares with its payouts.
+func limitsOf(i int) limits.Limits {
+	if i%2 == 0 {
+		return limits.Limits{}
+	}
+	wide := new(money.Max)
+	return limits.Limits{Payout: limits.Payout{PerDay: wide, PerNight: wide, PerKeyPerDay: wide, NewKeyMaximum: wide}}
 }
 
 func (s *simulation) merchantOf(o *order) *merchant {

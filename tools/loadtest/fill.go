@@ -14,6 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/sandbox"
@@ -129,6 +130,9 @@ func (f *filler) openMerchants(ctx context.Context, n int) (err error) {
 	for i := len(f.merchants); i < n; i++ {
 		m, err := f.core.Merchants.Create(ctx, store.Merchant{Name: fmt.Sprintf("shop %d", i+1), City: "SAO PAULO", Routes: payment.AllRoutes(sandbox.Name)}, "")
 		if err != nil {
+			return err
+		}
+		if m.Limits, err = f.core.Merchants.SetLimits(ctx, m.ID, merchant.Unlimited); err != nil {
 			return err
 		}
 		if err := f.core.Merchants.Fund(ctx, m, funds); err != nil {

@@ -42,7 +42,7 @@ type edit struct {
 // rules are what mutants guard.
 var rules = []string{
 	"double payment", "lost hold", "wrong balance", "lost event", "idempotency",
-	"tenant isolation", "signature checks", "SSRF", "durability", "restore",
+	"tenant isolation", "signature checks", "SSRF", "limits", "approval", "durability", "restore",
 }
 
 // errFit says that a mutant does not fit the program.

@@ -172,13 +172,16 @@ func Start(t testing.TB, engine string, flags ...string) *Installed {
 	return g
 }
 
-// NewMerchant creates another merchant with funds, in cents, and a client with full
-// access.
+// NewMerchant creates another merchant with funds, in cents, and no limits, and a client
+// with full access.
 func (g *Installed) NewMerchant(name string, funds money.Cents) (store.Merchant, *Client) {
 	g.T.Helper()
 	ctx := context.Background()
 	m, err := g.Admin.Merchants.Create(ctx, store.Merchant{Name: name, City: "SAO PAULO", Routes: payment.AllRoutes(sandbox.Name)}, "")
 	if err != nil {
+		g.T.Fatal(err)
+	}
+	if m.Limits, err = g.Admin.Merchants.SetLimits(ctx, m.ID, merchant.Unlimited); err != nil {
 		g.T.Fatal(err)
 	}
 	if err := g.Admin.Merchants.Fund(ctx, m, funds); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/porteira/porteira/internal/app/apptest"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -90,13 +91,22 @@ func New(t *testing.T, engine string, change ...func(e *env.Env)) *Gateway {
 	return g
 }
 
-// newMerchant creates the gateway's merchant, with a balance of Opening.
+// newMerchant creates the gateway's merchant, with a balance of Opening and no limits.
 func (g *Gateway) newMerchant(name string) {
 	g.T.Helper()
 	var err error
 	g.Merchant, err = g.Merchants.Create(g.T.Context(), store.Merchant{Name: name, City: "SAO PAULO", Routes: payment.AllRoutes(BankName)}, "")
 	g.Must(err)
+	g.SetLimits(limits.Limits{})
 	g.Must(g.Merchants.Fund(g.T.Context(), g.Merchant, Opening))
+}
+
+// SetLimits sets the limits of the gateway's merchant.
+func (g *Gateway) SetLimits(l limits.Limits) {
+	g.T.Helper()
+	var err error
+	g.Merchant.Limits, err = g.Merchants.SetLimits(g.T.Context(), g.Merchant.ID, func(old *limits.Limits) { *old = l })
+	g.Must(err)
 }
 
 func open(t *testing.T, o db.Options, e env.Env, clock *env.VirtualClock, b *Bank, m *Marker) *Gateway {

@@ -38,6 +38,8 @@ var tables = []struct{ name, key, shown string }{
 	{"notices", "processor notice_id", "state"},
 	{"found_transfers", "external_id", "amount"},
 	{"consents", "account external_id", "transfer state"},
+	{"approvals", "payout_id number", "number action actor reason"},
+	{"limit_counters", "merchant_id counter day key_hash", "counter day amount payouts"},
 	{"postings", "entry_id line", "kind account amount"},
 	{"events", "merchant_id number", "type"},
 	{"deliveries", "id", "state claimed_by"},

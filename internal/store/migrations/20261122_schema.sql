@@ -30,7 +30,8 @@ CREATE TABLE settings (
     value TEXT NOT NULL
 );
 
--- Reference table. number begins every external id of the merchant.
+-- Reference table. number begins every external id of the merchant. limits is a JSON
+-- object; that of the platform has the limits of new merchants.
 CREATE TABLE merchants (
     id             BYTEA  NOT NULL PRIMARY KEY,
     number         BIGINT NOT NULL UNIQUE,
@@ -39,6 +40,7 @@ CREATE TABLE merchants (
     webhook_secret BYTEA  NOT NULL,
     return_hosts   TEXT   NOT NULL,
     webhook_hosts  TEXT   NOT NULL,
+    limits         TEXT   NOT NULL,
     closed_at      BIGINT NOT NULL,
     created_at     BIGINT NOT NULL
 );
@@ -167,6 +169,8 @@ CREATE TABLE charges (
 CREATE INDEX charges_due ON charges (account, next_at) WHERE next_at > 0;
 CREATE INDEX charges_claimed ON charges (claimed_by) WHERE length(claimed_by) > 0;
 
+-- counters are the bits of the counters in limit_counters that the payout was added to;
+-- key_hash is empty if none of them is by Pix key.
 CREATE TABLE payouts (
     merchant_id     BYTEA  NOT NULL,
     id              BYTEA  NOT NULL,
@@ -183,6 +187,8 @@ CREATE TABLE payouts (
     webhook_url     TEXT   NOT NULL,
     webhook_disabled BIGINT NOT NULL,
     approval        TEXT   NOT NULL,
+    counters        BIGINT NOT NULL,
+    key_hash        BYTEA  NOT NULL,
     beneficiary     BYTEA  NOT NULL,
     fingerprint     BYTEA  NOT NULL,
     idempotency_key TEXT   NOT NULL,
@@ -206,6 +212,22 @@ CREATE INDEX payouts_to_send ON payouts (merchant_id, processor, next_at) WHERE 
 CREATE INDEX payouts_to_look_up ON payouts (merchant_id, processor, next_at) WHERE next_at > 0 AND step IN ('accepted', 'unknown');
 CREATE INDEX payouts_status ON payouts (merchant_id, status, id) WHERE status <> 'COMPLETED';
 CREATE INDEX payouts_claimed ON payouts (claimed_by) WHERE length(claimed_by) > 0;
+
+CREATE INDEX payouts_to_approve ON payouts (next_at, merchant_id) WHERE next_at > 0 AND step = 'approval';
+
+-- What was done about the approval of a payout: appended, never changed. The row with number
+-- 0 names who requested the payout, and how many approvals are needed.
+CREATE TABLE approvals (
+    merchant_id BYTEA  NOT NULL,
+    payout_id   BYTEA  NOT NULL,
+    number      BIGINT NOT NULL,
+    action      TEXT   NOT NULL,
+    actor       TEXT   NOT NULL,
+    reason      TEXT   NOT NULL,
+    needed      BIGINT NOT NULL,
+    created_at  BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, payout_id, number)
+) {{narrow}};
 
 -- One row per send of a payout to its processor, written before the first byte
 -- leaves. At most one of them is undecided.
@@ -253,6 +275,21 @@ CREATE TABLE balances (
     postings    BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, account),
     CHECK (account LIKE 'clearing:%' OR account = 'written_off' OR (account = 'owed' AND balance <= 0) OR (account <> 'owed' AND balance >= 0))
+) {{narrow}};
+
+-- What limits count: payouts of a merchant that neither failed nor were canceled. counter is
+-- one of the bits of payouts.counters. day is a number of days since 1970 in São Paulo, of
+-- the day on which a night began, or 0 for all days; key_hash is a keyed hash of a Pix key, or empty for all keys. Rows change under the lock of the
+-- merchant's balances. since is the first of the payouts.
+CREATE TABLE limit_counters (
+    merchant_id BYTEA  NOT NULL,
+    counter     BIGINT NOT NULL,
+    day         BIGINT NOT NULL,
+    key_hash    BYTEA  NOT NULL,
+    amount      BIGINT NOT NULL CHECK (amount >= 0),
+    payouts     BIGINT NOT NULL CHECK (payouts >= 0),
+    since       BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, counter, day, key_hash)
 ) {{narrow}};
 
 -- Locked last in every commit that has events, which numbers them without gaps.

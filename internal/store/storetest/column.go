@@ -52,6 +52,7 @@ var columnTests = []test{
 			want = filled(payment.Payout{
 				Merchant: p.Merchant, ID: p.ID, ExternalID: p.ExternalID, ReferenceID: p.ReferenceID, Amount: p.Amount, Fee: p.Fee,
 				Processor: p.Processor, PIXKeyType: p.PIXKeyType, WebhookURL: p.WebhookURL, CreatedAt: p.CreatedAt, Beneficiary: p.Beneficiary,
+				Counters: p.Counters, KeyHash: p.KeyHash,
 			}, 1000)
 			*p = want
 		}))
@@ -212,7 +213,11 @@ func fill(v reflect.Value, n *int64) {
 		fill(v.Index(0), n)
 		fill(v.Index(1), n)
 	case reflect.Map:
-		v.Set(reflect.ValueOf(map[string]string{"a": fmt.Sprint(*n)}))
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key, n)
+		fill(value, n)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
 	case reflect.Interface: // why a row is damaged
 	default:
 		panic("no value for a " + v.Type().String())

@@ -65,7 +65,7 @@ func (c *Checker) checkPayout(o *order) {
 	}
 	claimed := !o.claimedBy.isZero()
 	switch o.step {
-	case "queued", "accepted", "unknown":
+	case "queued", "approval", "accepted", "unknown":
 		if (o.nextAt > 0) == claimed {
 			c.violatef(Progress, o, "step %s is due at %d, claimed: %v", o.step, o.nextAt, claimed)
 		}

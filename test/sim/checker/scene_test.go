@@ -17,6 +17,7 @@ import (
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/db/dbtest"
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/processortest"
@@ -137,6 +138,8 @@ func newScene(t *testing.T, engine string) *scene {
 	s.must(s.Cluster.Join(s.ctx, 0, false))
 	routes := append([]payment.Route{{Operation: payment.OperationPayout, Account: asking, Minimum: askedAmount, Maximum: askedAmount}}, payment.AllRoutes(bankName)...)
 	s.merchant, err = s.Merchants.Create(s.ctx, store.Merchant{Name: "shop", City: "SAO PAULO", Routes: routes}, "")
+	s.must(err)
+	s.merchant.Limits, err = s.Merchants.SetLimits(s.ctx, s.merchant.ID, func(l *limits.Limits) { *l = limits.Limits{} })
 	s.must(err)
 	s.must(s.Merchants.Fund(s.ctx, s.merchant, 100_000))
 	return s

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+)
+
+type payoutCommand struct {
+	settings
+
+	Approve payoutApprove `cmd:"" help:"Approve a payout that needs approval."`
+	Reject  payoutReject  `cmd:"" help:"Reject a payout that needs approval: it is canceled."`
+}
+
+// payoutDecision is who decides about which payout.
+type payoutDecision struct {
+	ID     string `arg:""                                        help:"The payout's id."`
+	As     string `help:"Who decides; your login name by default." placeholder:"NAME"`
+	Reason string `help:"Why, for the record."                     placeholder:"TEXT"`
+}
+
+type payoutApprove struct{ payoutDecision }
+
+type payoutReject struct{ payoutDecision }
+
+// decidedPayout is a payout about which was decided, and the record of its approval.
+type decidedPayout struct {
+	ID          string           `json:"id"`
+	Merchant    string           `json:"merchant"`
+	ReferenceID string           `json:"referenceId"`
+	Status      string           `json:"status"`
+	Approval    payment.Approval `json:"approval"`
+	Amount      string           `json:"amount"` // cents
+	Record      []approvalView   `json:"record"`
+}
+
+type approvalView struct {
+	Action    store.ApprovalAction `json:"action"`
+	Actor     string               `json:"actor,omitempty"`
+	Reason    string               `json:"reason,omitempty"`
+	CreatedAt time.Time            `json:"createdAt"`
+}
+
+// Run approves a payout.
+func (c *payoutApprove) Run(r *runner, root *commands) error {
+	return c.decide(r, root, "Approved", func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error) {
+		return a.Payouts.Approve(context.WithoutCancel(r.ctx), p.Merchant, p.ID, actor, c.Reason)
+	})
+}
+
+// Run rejects a payout.
+func (c *payoutReject) Run(r *runner, root *commands) error {
+	return c.decide(r, root, "Rejected", func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error) {
+		return a.Payouts.Reject(context.WithoutCancel(r.ctx), p.Merchant, p.ID, actor, c.Reason)
+	})
+}
+
+func (c *payoutDecision) decide(r *runner, root *commands, done string, act func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error)) error {
+	id, err := payment.ParseID(strings.TrimSpace(c.ID))
+	if err != nil {
+		return configError{fmt.Errorf("%q is not the id of a payout", c.ID)}
+	}
+	name := strings.TrimSpace(c.As)
+	if name == "" {
+		if name, err = loginName(); err != nil {
+			return err
+		}
+	}
+	return r.admin(&root.Payout.settings, func(a *app.Admin) error {
+		p, err := a.Store.FindPayout(r.ctx, id)
+		if isNotFound(err) {
+			return fmt.Errorf("payout %s not found", id)
+		}
+		if err != nil {
+			return err
+		}
+		if p, err = act(a, &p, "operator:"+name); err != nil {
+			return err
+		}
+		v, err := viewDecided(r, a, &p)
+		if err != nil {
+			return err
+		}
+		return r.out.show(v, func(w io.Writer) {
+			_, _ = fmt.Fprintf(w, "%s as %s: payout %s of merchant %q, %s, is %s, approval %s.\n", done, name, v.ID, v.Merchant, p.Amount.BRL(), v.Status, v.Approval)
+		})
+	})
+}
+
+func viewDecided(r *runner, a *app.Admin, p *payment.Payout) (decidedPayout, error) {
+	v := decidedPayout{ID: p.ID.String(), ReferenceID: p.ReferenceID, Status: string(p.Status), Approval: p.Approval, Amount: p.Amount.String()}
+	m, err := a.Store.Merchant(r.ctx, p.Merchant)
+	if err != nil {
+		return v, err
+	}
+	v.Merchant = m.Name
+	list, err := a.Store.Approvals(r.ctx, p.Merchant, p.ID)
+	for i := range list {
+		v.Record = append(v.Record, approvalView{list[i].Action, list[i].Actor, list[i].Reason, list[i].CreatedAt})
+	}
+	return v, err
+}

@@ -1,0 +1,196 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/outgoing"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+)
+
+// Approve approves a payout that needs approval, for an actor, and returns it: it is queued
+// for sending once it has enough approvals. The same again changes nothing. actor is
+// credential:KEY or operator:NAME. Errors: problem kinds not_found, forbidden_scope if the
+// actor requested the payout, invalid_state.
+func (s *Service) Approve(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error) {
+	return s.decide(ctx, &approve{merchant: merchant, id: id, actor: actor, reason: reason, approves: true, restoredAt: s.RestoredAt()})
+}
+
+// Reject is Approve that cancels the payout.
+func (s *Service) Reject(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error) {
+	return s.decide(ctx, &approve{merchant: merchant, id: id, actor: actor, reason: reason, restoredAt: s.RestoredAt()})
+}
+
+func (s *Service) decide(ctx context.Context, op *approve) (payment.Payout, error) {
+	err := s.Writer.Do(ctx, op)
+	if err != nil && ctx.Err() != nil { // the commit may still be running
+		return payment.Payout{}, err
+	}
+	if err == nil && op.payout.Step == payment.StepQueued {
+		s.Requested()
+	}
+	return op.payout, err
+}
+
+// approve is the operation that decides about a payout.
+type approve struct {
+	merchant, id payment.ID
+	actor        string
+	approves     bool // else it rejects
+	reason       string
+	restoredAt   time.Time
+	payout       payment.Payout
+}
+
+// Merchant implements [write.Operation].
+func (v *approve) Merchant() payment.ID { return v.merchant }
+
+// Class implements [write.Operation].
+func (v *approve) Class() commit.Class { return commit.Interactive }
+
+// Needs implements [write.Operation].
+func (v *approve) Needs(n *store.Needs) { needsApproval(n, v.merchant, v.id) }
+
+func needsApproval(n *store.Needs, merchant, payout payment.ID) {
+	n.Payout(merchant, payout)
+	n.Approvals(merchant, payout)
+	n.Balances(merchant)
+	n.ExpectDeliveries(merchant, 1)
+}
+
+var (
+	errOwnPayout = problem.New(problem.ForbiddenScope, "The credential that requested a payout cannot decide about it.")
+	errNoWait    = problem.New(problem.InvalidState, "This payout does not wait for approval.")
+)
+
+// Decide implements [write.Operation].
+func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
+	p, ok := l.Payout(v.merchant, v.id)
+	if !ok {
+		return notFound(v.merchant, v.id)
+	}
+	v.payout = p
+	done := l.Approvals(p.Merchant, p.ID)
+	decided := payment.ApprovalRejected
+	if v.approves {
+		decided = payment.ApprovalApproved
+	}
+	switch {
+	case len(done) == 0:
+		return errNoWait
+	case done[0].Actor == v.actor:
+		return errOwnPayout
+	case p.Approval == decided:
+		return nil
+	case p.Step != payment.StepApproval || p.Approval != payment.ApprovalRequired || !l.Now().Before(payment.ApprovalEnds(&p)):
+		return errNoWait
+	}
+	row := store.Approval{Merchant: p.Merchant, Payout: p.ID, Action: store.ApprovalRejected, Actor: v.actor, Reason: v.reason}
+	if !v.approves {
+		c.AddApproval(row)
+		v.payout.Approval = decided
+		return cancelUnsent(l, c, &v.payout, v.restoredAt)
+	}
+	given := func(a store.Approval) bool { return a.Action == store.ApprovalGiven && a.Actor == v.actor }
+	if slices.ContainsFunc(done, given) {
+		return nil
+	}
+	row.Action = store.ApprovalGiven
+	c.AddApproval(row)
+	if int64(len(done)) < done[0].Needed { // one row is the request's
+		return nil
+	}
+	v.payout.Approval, v.payout.Step, v.payout.NextAt = decided, payment.StepQueued, l.Now()
+	v.payout = c.SetPayout(v.payout)
+	return nil
+}
+
+// cancelUnsent cancels a payout that was not approved, and releases its money. One that may
+// have been sent before the database was restored is looked up, and fails if it is not
+// found.
+func cancelUnsent(l *store.Loaded, c *store.Changes, p *payment.Payout, restoredAt time.Time) error {
+	if outgoing.LookUpFirst(p, restoredAt, l.Now()) {
+		return outgoing.LookUpUnapproved(l, c, p)
+	}
+	outgoing.Finish(p)
+	_, err := transition.Payout(l, c, p, payment.OnCancel, ledger.ReleasePayout(p.Amount, p.Fee))
+	return err
+}
+
+// expireBatch is how many payouts expire in one commit.
+const expireBatch = 256
+
+// Expire is the step of the worker that cancels payouts whose approval was not decided in
+// time.
+func (s *Service) Expire(ctx context.Context) (int, error) {
+	due, err := s.Store.PayoutsUndecided(ctx, s.Env.Clock.Now(), expireBatch)
+	if err != nil || len(due) == 0 {
+		return 0, store.Problem(err)
+	}
+	did := 0
+	var errs []error
+	for _, ref := range due {
+		op := &expire{ref: ref, restoredAt: s.RestoredAt()}
+		err := s.Writer.Do(ctx, op)
+		if errors.Is(err, db.ErrSealed) {
+			err = s.Writer.Do(ctx, &parkUndecided{ref})
+		}
+		if errs = append(errs, err); err == nil {
+			did++
+		}
+	}
+	return did, errors.Join(errs...)
+}
+
+// expire cancels one payout.
+type expire struct {
+	ref        store.Ref
+	restoredAt time.Time
+}
+
+// Merchant implements [write.Operation].
+func (v *expire) Merchant() payment.ID { return v.ref.Merchant }
+
+// Class implements [write.Operation].
+func (v *expire) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *expire) Needs(n *store.Needs) { needsApproval(n, v.ref.Merchant, v.ref.ID) }
+
+// Decide implements [write.Operation].
+func (v *expire) Decide(l *store.Loaded, c *store.Changes) error {
+	p, ok := l.Payout(v.ref.Merchant, v.ref.ID)
+	if !ok || p.Step != payment.StepApproval || l.Now().Before(payment.ApprovalEnds(&p)) { // it has changed since it was listed
+		return nil
+	}
+	c.AddApproval(store.Approval{Merchant: p.Merchant, Payout: p.ID, Action: store.ApprovalExpired})
+	return cancelUnsent(l, c, &p, v.restoredAt)
+}
+
+// parkUndecided stops the expiry of one payout, which cannot be decrypted, with a case, so
+// that it delays no other.
+type parkUndecided struct{ ref store.Ref }
+
+// Merchant implements [write.Operation].
+func (v *parkUndecided) Merchant() payment.ID { return v.ref.Merchant }
+
+// Class implements [write.Operation].
+func (v *parkUndecided) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *parkUndecided) Needs(*store.Needs) {}
+
+// Decide implements [write.Operation].
+func (v *parkUndecided) Decide(_ *store.Loaded, c *store.Changes) error {
+	c.UnscheduleApproval(v.ref)
+	c.OpenCase(store.Case{Merchant: v.ref.Merchant, Kind: store.CaseDamaged, Subject: v.ref.ID, Params: store.Params{"table": "payouts"}})
+	return nil
+}

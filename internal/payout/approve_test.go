@@ -1,0 +1,267 @@
+package payout_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/limits"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// approvalOf makes payouts above 5.00 need approvals, and requests one of 10.00 as asker.
+func approvalOf(g *coretest.Gateway, approvals int64) payment.Payout {
+	g.T.Helper()
+	g.SetLimits(limits.Limits{Payout: limits.Payout{ApprovalAbove: cents(5_00), Approvals: &approvals, PerDay: cents(50_00)}})
+	r := coretest.PayoutRequest("r", 10_00)
+	r.Actor = "credential:asker"
+	p, _, err := g.Payouts.Request(g.T.Context(), g.Merchant, r)
+	g.Must(err)
+	return p
+}
+
+const (
+	waits    = "+payouts PENDING approval 1000\n+approvals 0 asked credential:asker\n+limit_counters 1 20777 1000 1\n+postings payout_held available -1000\n+postings payout_held held 1000"
+	rejected = `
+		payouts approval:required→rejected next_at:in 72h0m0s→- status:PENDING→CANCELED step:approval→done version:1→2
+		+approvals 1 rejected credential:boss no
+		limit_counters amount:1000→0 payouts:1→0
+		+postings payout_released held -1000
+		+postings payout_released available 1000
+		+events payout.canceled`
+)
+
+// Each act is an actor, who approves (+) or rejects (-), and the answer: the approval of the
+// payout, or a problem.
+func TestApproval(t *testing.T) {
+	for _, row := range []struct {
+		approvals int64
+		acts      string
+		status    payment.PayoutStatus
+		calls     int // to the bank
+	}{
+		{1, "", payment.PayoutPending, 0},
+		{1, "+boss=approved", payment.PayoutCompleted, 1},
+		{1, "+boss=approved +boss=approved +other=approved -boss=invalid_state -other=invalid_state", payment.PayoutCompleted, 1},
+		{1, "-boss=rejected -boss=rejected -other=rejected +boss=invalid_state", payment.PayoutCanceled, 0},
+		{1, "+asker=forbidden_scope -asker=forbidden_scope", payment.PayoutPending, 0},
+		{1, "+asker=forbidden_scope +boss=approved +asker=forbidden_scope", payment.PayoutCompleted, 1},
+		{2, "+boss=required +boss=required", payment.PayoutPending, 0},
+		{2, "+boss=required +asker=forbidden_scope", payment.PayoutPending, 0},
+		{2, "+boss=required +other=approved", payment.PayoutCompleted, 1},
+		{2, "+boss=required -other=rejected +third=invalid_state", payment.PayoutCanceled, 0},
+		{2, "+boss=required -boss=rejected", payment.PayoutCanceled, 0},
+	} {
+		t.Run(fmt.Sprint(row.approvals, row.acts), func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				p := approvalOf(g, row.approvals)
+				g.Send()
+				g.WantBalances(coretest.Opening-10_00, 10_00)
+				for act := range strings.FieldsSeq(row.acts) {
+					name, want, _ := strings.Cut(act[1:], "=")
+					var got payment.Payout
+					var err error
+					if act[0] == '+' {
+						got, err = g.Payouts.Approve(t.Context(), p.Merchant, p.ID, "credential:"+name, "")
+					} else {
+						got, err = g.Payouts.Reject(t.Context(), p.Merchant, p.ID, "credential:"+name, "no")
+					}
+					answer := string(got.Approval)
+					if err != nil {
+						answer = string(problem.From(err).Kind)
+					}
+					if answer != want {
+						t.Errorf("%s: %s", act, answer)
+					}
+				}
+				g.Send()
+				g.Jump(time.Minute)
+				g.Send()
+				if got := g.ReadPayout(p); got.Status != row.status {
+					t.Errorf("the payout is %s, want %s", got.Status, row.status)
+				}
+				g.WantBank(row.calls, row.calls)
+				g.WantProven()
+			})
+		})
+	}
+}
+
+// The changes of each decision, all of them.
+func TestApprovalChanges(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		var p payment.Payout
+		if got, want := g.Changes(func() { p = approvalOf(g, 1) }), coretest.Lines(waits); got != want {
+			t.Errorf("changes\n%s\nwant\n%s", got, want)
+		}
+		got := g.Changes(func() {
+			_, err := g.Payouts.Reject(t.Context(), p.Merchant, p.ID, "credential:boss", "no")
+			g.Must(err)
+		})
+		if want := coretest.Lines(rejected); got != want {
+			t.Errorf("changes\n%s\nwant\n%s", got, want)
+		}
+		list, err := g.Store.Approvals(t.Context(), p.Merchant, p.ID)
+		g.Must(err)
+		if len(list) != 2 || list[0].Actor != "credential:asker" || list[0].Needed != 1 || list[1].Actor != "credential:boss" || list[1].CreatedAt.IsZero() {
+			t.Errorf("the record is %+v", list)
+		}
+		g.WantProven()
+	})
+}
+
+// A payout above no limit, or as large as the limit, needs no approval.
+func TestApprovalIsNotNeeded(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.SetLimits(limits.Limits{Payout: limits.Payout{ApprovalAbove: cents(5_00)}})
+		p := g.Payout("r", 5_00)
+		if _, err := g.Payouts.Approve(t.Context(), p.Merchant, p.ID, "credential:boss", ""); !problem.Is(err, problem.InvalidState) {
+			t.Errorf("approve: %v", err)
+		}
+		if _, err := g.Payouts.Reject(t.Context(), p.Merchant, p.ID, "credential:boss", ""); !problem.Is(err, problem.InvalidState) {
+			t.Errorf("reject: %v", err)
+		}
+		for _, merchant := range []payment.ID{{}, p.Merchant} {
+			if _, err := g.Payouts.Approve(t.Context(), merchant, payment.ID{1}, "credential:boss", ""); !problem.Is(err, problem.NotFound) {
+				t.Errorf("approve nothing: %v", err)
+			}
+		}
+		g.Send()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+	})
+}
+
+// A payout that nobody decided about is canceled after 72 hours, and the merchant can cancel
+// it before.
+func TestApprovalEnds(t *testing.T) {
+	expire := func(g *coretest.Gateway) { g.T.Helper(); g.Run(g.Payouts.Expire) }
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := approvalOf(g, 1)
+		g.Jump(72*time.Hour - time.Second)
+		expire(g)
+		g.WantPayout(p, payment.PayoutPending, payment.StepApproval)
+		g.Jump(time.Second)
+		if _, err := g.Payouts.Approve(t.Context(), p.Merchant, p.ID, "credential:boss", ""); !problem.Is(err, problem.InvalidState) {
+			t.Errorf("approve after 72 hours: %v", err)
+		}
+		expire(g)
+		g.WantPayout(p, payment.PayoutCanceled, payment.StepDone)
+		g.WantBalances(coretest.Opening, 0)
+		g.WantEvents(payment.EventPayoutCanceled)
+		g.Send()
+		g.WantBank(0, 0)
+		g.WantProven()
+	})
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := approvalOf(g, 1)
+		_, err := g.Payouts.Cancel(t.Context(), p.Merchant, p.ID)
+		g.Must(err)
+		if _, err := g.Payouts.Approve(t.Context(), p.Merchant, p.ID, "credential:boss", ""); !problem.Is(err, problem.InvalidState) {
+			t.Errorf("approve a canceled payout: %v", err)
+		}
+		g.Jump(73 * time.Hour)
+		expire(g)
+		g.WantEvents(payment.EventPayoutCanceled)
+		g.WantBalances(coretest.Opening, 0)
+		g.WantProven()
+	})
+}
+
+// A payout that a restored database shows as not approved may have been paid: it is looked
+// up, and never sent.
+func TestApprovalAfterARestore(t *testing.T) {
+	for _, paid := range []bool{true, false} {
+		coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+			p := approvalOf(g, 1)
+			if paid {
+				g.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: 10_00}, processor.TransferPaid)
+			}
+			g.Execute("UPDATE installation SET epoch = epoch - 3")
+			g.Heartbeat()
+			_, err := g.Payouts.Reject(t.Context(), p.Merchant, p.ID, "credential:boss", "no")
+			g.Must(err)
+			g.ClearAccount()
+			for range 5 {
+				g.LookUp()
+				g.Send()
+				g.Jump(g.Bank.Profiled.Transfer.QuietPeriod + time.Minute)
+			}
+			transfers := 0
+			if paid {
+				transfers = 1
+				g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+			} else {
+				g.WantPayout(p, payment.PayoutFailed, payment.StepDone)
+				g.WantBalances(coretest.Opening, 0)
+			}
+			g.WantBank(0, transfers)
+			g.WantCases()
+			g.WantProven()
+		})
+	}
+}
+
+// Of concurrent decisions one wins.
+func TestApprovalUnderConcurrency(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := approvalOf(g, 2)
+		g.Writer.Start()
+		t.Cleanup(g.Writer.Stop)
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				var err error
+				if i%2 == 0 {
+					_, err = g.Payouts.Approve(context.Background(), p.Merchant, p.ID, fmt.Sprint("credential:", i), "")
+				} else {
+					_, err = g.Payouts.Reject(context.Background(), p.Merchant, p.ID, fmt.Sprint("credential:", i), "no")
+				}
+				if err != nil && !problem.Is(err, problem.InvalidState) {
+					t.Error(err)
+				}
+			})
+		}
+		g.Until(wg.Wait)
+		list, err := g.Store.Approvals(t.Context(), p.Merchant, p.ID)
+		g.Must(err)
+		given, refused := 0, 0
+		for i := range list {
+			switch list[i].Action {
+			case store.ApprovalGiven:
+				given++
+			case store.ApprovalRejected:
+				refused++
+			}
+		}
+		if approved := g.ReadPayout(p).Approval == payment.ApprovalApproved; refused > 1 || given > 2 || approved != (refused == 0) || approved != (given == 2) {
+			t.Errorf("%d approved, %d rejected, the payout is %s", given, refused, g.ReadPayout(p).Approval)
+		}
+		g.WantProven()
+	})
+}
+
+// A payout that cannot be decrypted has a case when its time ends, and delays no other.
+func TestApprovalOfADamagedPayout(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		damaged := approvalOf(g, 1)
+		other, _ := requestTo(g, "b", "other", 10_00)
+		g.Damage("payouts", "beneficiary", "reference_id = 'r'")
+		g.Jump(72 * time.Hour)
+		g.Run(g.Payouts.Expire)
+		g.WantPayout(other, payment.PayoutCanceled, payment.StepDone)
+		g.WantCases(store.CaseDamaged)
+		g.WantBalances(coretest.Opening-damaged.Amount, damaged.Amount)
+		if due, err := g.Store.PayoutsUndecided(t.Context(), g.Clock.Now(), 10); err != nil || len(due) != 0 {
+			t.Errorf("still due: %v, %v", due, err)
+		}
+		g.Send()
+		g.WantBank(0, 0)
+	})
+}

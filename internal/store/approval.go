@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// ApprovalAction is what somebody did about a payout that needs approval.
+type ApprovalAction string
+
+// The actions.
+const (
+	ApprovalAsked    ApprovalAction = "asked" // for the payout: the first row
+	ApprovalGiven    ApprovalAction = "approved"
+	ApprovalRejected ApprovalAction = "rejected"
+	ApprovalExpired  ApprovalAction = "expired" // nobody decided in time
+)
+
+// Approval is a row of the record of a payout that needs approval. Rows are never changed.
+type Approval struct {
+	Merchant  payment.ID
+	Payout    payment.ID
+	Number    int64 // from 0
+	Action    ApprovalAction
+	Actor     string // credential:KEY or operator:NAME; "" for expiry
+	Reason    string
+	Needed    int64 // approvals, in the first row
+	CreatedAt time.Time
+}
+
+var approvalTable = newTable("approvals", []string{"merchant_id", "payout_id", "number"},
+	idColumn("merchant_id", func(v *Approval) *payment.ID { return &v.Merchant }),
+	idColumn("payout_id", func(v *Approval) *payment.ID { return &v.Payout }),
+	intColumn("number", func(v *Approval) *int64 { return &v.Number }),
+	textColumn("action", func(v *Approval) *ApprovalAction { return &v.Action }),
+	textColumn("actor", func(v *Approval) *string { return &v.Actor }),
+	textColumn("reason", func(v *Approval) *string { return &v.Reason }),
+	intColumn("needed", func(v *Approval) *int64 { return &v.Needed }),
+	timeColumn("created_at", func(v *Approval) *time.Time { return &v.CreatedAt }),
+)
+
+// The lock of the payout, which is taken before, covers its rows too.
+var approvalsOfPayout = approvalTable.selectBy("t.merchant_id, t.payout_id, t.number", "merchant_id", "payout_id").ReadOnly()
+
+func scanApproval(r db.Scanner) (Approval, error) {
+	var v Approval
+	return v, approvalTable.scan(r, &v)
+}
+
+// Approvals reads what was done about the approval of a payout, which the operation loads.
+func (n *Needs) Approvals(merchant, payout payment.ID) {
+	n.approvals = append(n.approvals, Ref{merchant, payout})
+}
+
+func (l *Loaded) loadApprovals(ctx context.Context, tx *db.Tx, n *Needs) error {
+	list, err := db.Select(ctx, tx, approvalsOfPayout, keysOf(n.approvals), scanApproval)
+	for i := range list {
+		l.addApproval(list[i])
+	}
+	return err
+}
+
+func (l *Loaded) addApproval(v Approval) {
+	if l.approvals == nil {
+		l.approvals = map[Ref][]Approval{}
+	}
+	ref := Ref{v.Merchant, v.Payout}
+	l.approvals[ref] = append(l.approvals[ref], v)
+}
+
+// Approvals is what was done about the approval of a loaded payout, in order.
+func (l *Loaded) Approvals(merchant, payout payment.ID) []Approval {
+	return l.approvals[Ref{merchant, payout}]
+}
+
+// AddApproval adds a row about a payout that is new or whose rows are loaded, with the next
+// number and the time of the transaction.
+func (c *Changes) AddApproval(v Approval) {
+	v.Number, v.CreatedAt = int64(len(c.l.Approvals(v.Merchant, v.Payout))), c.l.now
+	c.l.addApproval(v)
+	c.newApprovals = append(c.newApprovals, v)
+	c.count++
+}
+
+func (c *Changes) saveApprovals(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.newApprovals))
+	for i := range c.newApprovals {
+		rows[i] = approvalTable.row(&c.newApprovals[i])
+	}
+	if err := tx.InsertNew(ctx, approvalTable.insert, rows...); err != nil {
+		return fmt.Errorf("approvals: %w", err)
+	}
+	return nil
+}
+
+// Approvals reads what was done about the approval of a payout, in order.
+func (s *Store) Approvals(ctx context.Context, merchant, payout payment.ID) ([]Approval, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+approvalTable.selected+` FROM approvals t
+		WHERE t.merchant_id = $1 AND t.payout_id = $2 ORDER BY t.number`, merchant[:], payout[:])
+	list, err := db.Collect(rows, err, scanApproval)
+	return list, s.db.ReadError("approvals", err)
+}
+
+// PayoutsUndecided lists up to limit payouts whose approval was not decided in time, oldest
+// first.
+func (s *Store) PayoutsUndecided(ctx context.Context, now time.Time, limit int) ([]Ref, error) {
+	rows, err := s.db.Query(ctx, `SELECT merchant_id, id FROM payouts
+		WHERE next_at > 0 AND next_at <= $1 AND step = 'approval' ORDER BY next_at LIMIT $2`, micros(now), limit)
+	list, err := db.Collect(rows, err, scanRef)
+	return list, s.db.ReadError("payouts", err)
+}
+
+// UnscheduleApproval stops the expiry of a payout that cannot be loaded.
+func (c *Changes) UnscheduleApproval(ref Ref) {
+	c.unapproved = append(c.unapproved, ref)
+	c.count++
+}
+
+var approvalUnschedule = db.NewRowUpdate("payouts", payoutTable.named("merchant_id", "id"), payoutTable.named("next_at"), nil, " AND t.step = 'approval'")
+
+func (c *Changes) saveUnapproved(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.unapproved))
+	for i, ref := range c.unapproved {
+		rows[i] = append(ref.key(), int64(0))
+	}
+	_, err := tx.Update(ctx, approvalUnschedule, rows...)
+	return err
+}
