@@ -104,6 +104,9 @@ func (a *App) open(ctx context.Context) error {
 	}
 	a.hub = checkout.NewHub(a.cfg.MaxConnections / 2)
 	a.buildCore()
+	if _, err := a.core.Endpoints.Registry.Follow(ctx); err != nil {
+		return err
+	}
 	return a.buildServers(ctx)
 }
 
@@ -209,7 +212,7 @@ func (a *App) buildServers(ctx context.Context) error {
 		return err
 	}
 	o := httpapi.Options{
-		Admission: a.core.Writer, Payins: a.core.Payins, Payouts: a.core.Payouts, Events: a.core.Deliveries, Credentials: a.core.Merchants,
+		Admission: a.core.Writer, Payins: a.core.Payins, Payouts: a.core.Payouts, Events: a.core.Deliveries, Endpoints: a.core.Endpoints, Secrets: a.core.Merchants, Credentials: a.core.Merchants,
 		Reader: a.store, Keys: a.store.Keys(), Env: a.env, Processors: a.accounts, Log: a.log,
 		PublicMerchant: public, AnonymousRate: httpapi.Rate{PerSecond: a.cfg.PublicRate, Burst: 5 * a.cfg.PublicRate},
 		CredentialLimits: httpapi.CredentialLimits{

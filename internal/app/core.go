@@ -7,6 +7,7 @@ import (
 
 	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/delivery"
+	"github.com/porteira/porteira/internal/endpoint"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/notice"
@@ -56,6 +57,7 @@ type Core struct {
 	Outgoing   *outgoing.Executor
 	Notices    *notice.Service
 	Deliveries *delivery.Service
+	Endpoints  *endpoint.Service
 
 	Workers []WorkerSpec
 
@@ -78,6 +80,11 @@ func NewCore(o CoreOptions) *Core {
 	deliveries := delivery.NewQueue(c.Node, o.Wakers[WorkerDeliver])
 	c.Writer = write.New(write.Options{
 		Store: o.Store, Env: o.Env, Log: o.Log, Node: c.Node, Notices: c.queue, Deliveries: deliveries, Changed: o.Changed,
+		Announced: func(merchants []payment.ID) { c.Endpoints.Announced(merchants) },
+	})
+	c.Endpoints = endpoint.New(endpoint.Options{
+		Store: o.Store, Writer: c.Writer, Env: o.Env, Registry: endpoint.NewRegistry(o.Store, o.Env.Clock, o.Log),
+		Waker: o.Wakers[WorkerDispatch], Dispatched: o.Wakers[WorkerDeliver],
 	})
 	c.Cluster = cluster.New(cluster.Options{
 		Node: c.Node, Store: o.Store, Writer: c.Writer, Env: o.Env, Log: o.Log, Marker: o.Marker,
@@ -98,11 +105,11 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 	c.Merchants = merchant.New(merchant.Options{Store: o.Store, Env: o.Env, Processors: o.Processors})
 	c.Payins = payin.New(payin.Options{
 		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, Log: o.Log, Links: o.Links,
-		Node: c.Node, Recorder: recorder, ChargeWaker: o.Wakers[WorkerCharge], Spawn: o.Spawn,
+		Wanted: c.Endpoints.Registry.Wants, Node: c.Node, Recorder: recorder, ChargeWaker: o.Wakers[WorkerCharge], Spawn: o.Spawn,
 	})
 	c.Payouts = payout.New(payout.Options{
 		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, RestoredAt: c.Node.RestoredAt,
-		Frozen: c.Node.Frozen, History: c.Node.History, Requested: o.Wakers[WorkerSend].Wake,
+		Frozen: c.Node.Frozen, History: c.Node.History, Wanted: c.Endpoints.Registry.Wants, Requested: o.Wakers[WorkerSend].Wake,
 	})
 	c.Outgoing = outgoing.New(outgoing.Options{
 		Store: o.Store, Writer: c.Writer, Node: c.Node, Env: o.Env, Processors: o.Processors, Log: o.Log, Recorder: recorder,
@@ -114,6 +121,7 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 	})
 	c.Deliveries = delivery.New(delivery.Options{
 		Store: o.Store, Writer: c.Writer, Queue: deliveries, Env: o.Env, Log: o.Log, Recorder: recorder, Retention: o.Retention, Spawn: o.Spawn,
+		Endpoints: c.Endpoints.Registry, Attempted: o.Wakers[WorkerDispatch], Ranges: o.Wakers[WorkerRanges],
 	})
 }
 

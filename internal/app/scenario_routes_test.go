@@ -3,6 +3,8 @@ package app_test
 import (
 	"fmt"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -15,36 +17,45 @@ import (
 // visits are successful requests for each operation of the contract. In paths, {payin},
 // {payout}, {event} and others stand for ids that exist.
 var visits = map[string]step{
-	"POST /payin":                        {ask: "POST /payin", body: pixOf, status: 201},
-	"GET /payin":                         {ask: "GET /payin?limit=1&status=PENDING&paymentMethod=PIX&createdFrom=2020-01-01T00:00:00Z&createdTo=2120-01-01T00:00:00Z", status: 200},
-	"GET /payin/{id}":                    {ask: "GET /payin/{payin}?expand=customer,items", status: 200},
-	"POST /payin/{id}/cancel":            {ask: "POST /payin/{payin}/cancel", status: 200},
-	"POST /payout":                       {ask: "POST /payout", body: payoutOf, status: 201},
-	"GET /payout":                        {ask: "GET /payout?limit=1&status=COMPLETED&referenceId=visited", status: 200},
-	"GET /payout/{id}":                   {ask: "GET /payout/{payout}?expand=beneficiary", status: 200},
-	"POST /payout/{id}/cancel":           {ask: "POST /payout/{canceled}/cancel", status: 200},
-	"POST /payout/{id}/approve":          {ask: "POST /payout/{approved}/approve", status: 200},
-	"POST /payout/{id}/reject":           {ask: "POST /payout/{rejected}/reject", body: `{"reason":"no"}`, status: 200},
-	"GET /limits":                        {ask: "GET /limits", status: 200},
-	"GET /balance":                       {ask: "GET /balance?at=2120-01-01T00:00:00Z", status: 200},
-	"GET /statement":                     {ask: "GET /statement?limit=1&account=available&kind=payout_held&from=2020-01-01T00:00:00Z&to=2120-01-01T00:00:00Z", status: 200},
-	"GET /events":                        {ask: "GET /events?limit=1", status: 200},
-	"GET /events/{id}":                   {ask: "GET /events/{event}", status: 200},
-	"GET /events/{id}/attempts":          {ask: "GET /events/{event}/attempts", status: 200},
-	"POST /events/{id}/redeliver":        {ask: "POST /events/{event}/redeliver", status: 202},
-	"GET /webhook-secret":                {ask: "GET /webhook-secret", status: 200},
-	"GET /credential":                    {ask: "GET /credential", status: 200, holds: `"keyId":"sandbox_key" "sandbox":true`, lacks: "sandbox_secret"},
-	"POST /credential/rotate":            {ask: "POST /credential/rotate", body: `{"overlapSeconds":604800}`, status: 200, holds: `"apiSecret"`, lacks: "sandbox_secret"},
-	"GET /openapi.json":                  {ask: "GET /openapi.json", nobody: true, status: 200},
-	"GET /healthz":                       {ask: "GET /healthz", nobody: true, status: 200},
-	"GET /readyz":                        {ask: "GET /readyz", nobody: true, status: 200},
-	"POST /sandbox/payin/{id}/{action}":  {ask: "POST /sandbox/payin/{payin}/pay", body: `{"amount":1}`, nobody: true, status: 204},
-	"POST /sandbox/payout/{id}/{action}": {ask: "POST /sandbox/payout/{payout}/return", nobody: true, status: 204},
-	"POST /sandbox/faults":               {ask: "POST /sandbox/faults", body: `{"operation":"refund","kind":"late"}`, nobody: true, status: 204},
-	"DELETE /sandbox/faults":             {ask: "DELETE /sandbox/faults", nobody: true, status: 204},
-	"POST /sandbox/clock":                {ask: "POST /sandbox/clock", body: `{"advance":1}`, nobody: true, status: 204},
-	"GET /sandbox/processor/transfers":   {ask: "GET /sandbox/processor/transfers", nobody: true, status: 200},
-	"POST /inbound/{account}/{token}":    {ask: "POST /inbound/sandbox/TOKEN", nobody: true, status: 200}, // with a signature
+	"POST /payin":                         {ask: "POST /payin", body: pixOf, status: 201},
+	"GET /payin":                          {ask: "GET /payin?limit=1&status=PENDING&paymentMethod=PIX&createdFrom=2020-01-01T00:00:00Z&createdTo=2120-01-01T00:00:00Z", status: 200},
+	"GET /payin/{id}":                     {ask: "GET /payin/{payin}?expand=customer,items", status: 200},
+	"POST /payin/{id}/cancel":             {ask: "POST /payin/{payin}/cancel", status: 200},
+	"POST /payout":                        {ask: "POST /payout", body: payoutOf, status: 201},
+	"GET /payout":                         {ask: "GET /payout?limit=1&status=COMPLETED&referenceId=visited", status: 200},
+	"GET /payout/{id}":                    {ask: "GET /payout/{payout}?expand=beneficiary", status: 200},
+	"POST /payout/{id}/cancel":            {ask: "POST /payout/{canceled}/cancel", status: 200},
+	"POST /payout/{id}/approve":           {ask: "POST /payout/{approved}/approve", status: 200},
+	"POST /payout/{id}/reject":            {ask: "POST /payout/{rejected}/reject", body: `{"reason":"no"}`, status: 200},
+	"GET /limits":                         {ask: "GET /limits", status: 200},
+	"GET /balance":                        {ask: "GET /balance?at=2120-01-01T00:00:00Z", status: 200},
+	"GET /statement":                      {ask: "GET /statement?limit=1&account=available&kind=payout_held&from=2020-01-01T00:00:00Z&to=2120-01-01T00:00:00Z", status: 200},
+	"GET /events":                         {ask: "GET /events?limit=1", status: 200},
+	"GET /events/{id}":                    {ask: "GET /events/{event}", status: 200},
+	"GET /events/{id}/attempts":           {ask: "GET /events/{event}/attempts", status: 200},
+	"POST /events/{id}/redeliver":         {ask: "POST /events/{event}/redeliver", status: 202},
+	"GET /webhook-secret":                 {ask: "GET /webhook-secret", status: 200},
+	"GET /credential":                     {ask: "GET /credential", status: 200, holds: `"keyId":"sandbox_key" "sandbox":true`, lacks: "sandbox_secret"},
+	"POST /credential/rotate":             {ask: "POST /credential/rotate", body: `{"overlapSeconds":604800}`, status: 200, holds: `"apiSecret"`, lacks: "sandbox_secret"},
+	"POST /events/redeliver":              {ask: "POST /events/redeliver", body: `{"from":"2020-01-01T00:00:00Z","to":"2020-01-02T00:00:00Z","types":["payin.*"]}`, status: 202, holds: `{"count":0}`},
+	"POST /webhook-secret/rotate":         {ask: "POST /webhook-secret/rotate", status: 200, holds: "whsec_"},
+	"POST /webhook-endpoints":             {ask: "POST /webhook-endpoints", body: `{"url":"https://shop.example/events","events":["payin.*","refund.failed"],"description":"ERP"}`, status: 201, holds: `"secret":"whsec_`},
+	"GET /webhook-endpoints":              {ask: "GET /webhook-endpoints?limit=1", status: 200, lacks: "whsec_"},
+	"GET /webhook-endpoints/{id}":         {ask: "GET /webhook-endpoints/{endpoint}", status: 200, lacks: "whsec_"},
+	"PATCH /webhook-endpoints/{id}":       {ask: "PATCH /webhook-endpoints/{endpoint}", body: `{"events":["*"],"description":""}`, status: 200, lacks: "whsec_"},
+	"DELETE /webhook-endpoints/{id}":      {ask: "DELETE /webhook-endpoints/{removed}", status: 204},
+	"POST /webhook-endpoints/{id}/rotate": {ask: "POST /webhook-endpoints/{endpoint}/rotate", body: `{"overlapSeconds":60}`, status: 200, holds: `"secret":"whsec_`},
+	"POST /webhook-endpoints/{id}/test":   {ask: "POST /webhook-endpoints/{endpoint}/test", status: 200, holds: `"status":200`},
+	"GET /openapi.json":                   {ask: "GET /openapi.json", nobody: true, status: 200},
+	"GET /healthz":                        {ask: "GET /healthz", nobody: true, status: 200},
+	"GET /readyz":                         {ask: "GET /readyz", nobody: true, status: 200},
+	"POST /sandbox/payin/{id}/{action}":   {ask: "POST /sandbox/payin/{payin}/pay", body: `{"amount":1}`, nobody: true, status: 204},
+	"POST /sandbox/payout/{id}/{action}":  {ask: "POST /sandbox/payout/{payout}/return", nobody: true, status: 204},
+	"POST /sandbox/faults":                {ask: "POST /sandbox/faults", body: `{"operation":"refund","kind":"late"}`, nobody: true, status: 204},
+	"DELETE /sandbox/faults":              {ask: "DELETE /sandbox/faults", nobody: true, status: 204},
+	"POST /sandbox/clock":                 {ask: "POST /sandbox/clock", body: `{"advance":1}`, nobody: true, status: 204},
+	"GET /sandbox/processor/transfers":    {ask: "GET /sandbox/processor/transfers", nobody: true, status: 200},
+	"POST /inbound/{account}/{token}":     {ask: "POST /inbound/sandbox/TOKEN", nobody: true, status: 200}, // with a signature
 }
 
 // Every operation of the contract succeeds, and the gateway serves the contract that the
@@ -58,6 +69,11 @@ func TestEveryRoute(t *testing.T) {
 		arrived(t, v, "/h", "payout.processing", "payout.completed")
 		known["{event}"] = eventOf(t, g, known["{payout}"])
 		attempted(t, g, known["{event}"], 1)
+		quiet := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		t.Cleanup(quiet.Close)
+		for _, name := range []string{"{endpoint}", "{removed}"} {
+			known[name] = g.Must(201, "POST", "/webhook-endpoints", `{"url":"`+quiet.URL+`","events":["refund.failed"]}`).Get("id")
+		}
 		arm(g, "transfer", "not_sent", 1000)
 		n := 0
 		apptest.Until(t, func() string { // once the circuit breaker is open, payouts stay pending

@@ -33,6 +33,9 @@ const (
 	WorkerExpire    = "expire-payins"
 	WorkerUndecided = "expire-approvals"
 	WorkerDeliver   = "send-deliveries"
+	WorkerDispatch  = "dispatch-events"
+	WorkerEndpoints = "follow-endpoints"
+	WorkerRanges    = "redeliver-events"
 	WorkerRemove    = "remove-deliveries"
 	WorkerAnalyze   = "analyze-tables"
 	WorkerAccounts  = "follow-accounts"
@@ -74,6 +77,9 @@ var table = []struct {
 	{WorkerExpire, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payins.Expire }},
 	{WorkerUndecided, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payouts.Expire }},
 	{WorkerDeliver, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.Send }},
+	{WorkerDispatch, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Endpoints.Dispatch }},
+	{WorkerEndpoints, time.Second, time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Endpoints.Registry.Follow }},
+	{WorkerRanges, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.RedeliverRanges }},
 	{WorkerRemove, time.Second, 5 * time.Second, removeOld},
 	{WorkerAnalyze, time.Second, 5 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return analyzeTables(o.Store, o.Log) }},
 	{WorkerAccounts, time.Second, time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Accounts }},

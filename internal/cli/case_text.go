@@ -28,6 +28,7 @@ var caseTexts = map[casePair]string{
 	{store.CaseAccountFrozen, ""}:                     "After a restored backup, the payouts of account {processor} waited until a person had compared its transfers.",
 	{store.CaseDamaged, ""}:                           "A row of the table {table} cannot be opened or processed. It is skipped, and its money stays where it is. Check the retired master keys and run porteira verify.",
 	{store.CaseWebhook, ""}:                           "All attempts to deliver event {event} failed. Fix the receiver, then redeliver the event.",
+	{store.CaseEndpoint, ""}:                          "A webhook endpoint of the merchant has only failed since {since}, so it was disabled. Its events are kept: it gets them in order once the merchant enables it.",
 
 	{store.CasePayoutUnknown, store.ReasonNoAnswer}:        "The processor does not report the outcome. The money stays held and look-ups continue: contact the processor's support with the externalId.",
 	{store.CasePayoutUnknown, store.ReasonStillProcessing}: "The processor has accepted it, and still reports hours later that it is processing. The money stays held and look-ups continue: contact the processor's support with the externalId.",
@@ -99,5 +100,6 @@ var resolutionTexts = map[resolutionOf]string{
 	{store.CaseDispute, store.ResolvedDismiss}:   "the statement was compared, and nothing is to be booked",
 	{store.CaseWebhook, store.ResolvedRetry}:     "the event is delivered again, with the complete schedule",
 	{store.CaseWebhook, store.ResolvedDismiss}:   "the event is not delivered",
+	{store.CaseEndpoint, store.ResolvedDismiss}:  "the endpoint stays disabled until its merchant enables it",
 	{store.CaseDamaged, store.ResolvedRetry}:     "the row was repaired: its work continues",
 }

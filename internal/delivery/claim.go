@@ -37,13 +37,19 @@ func (v *claim) Needs(n *store.Needs) {
 	n.DueDeliveries(v.merchant, v.limit)
 }
 
-// Decide implements [write.Operation]. A delivery whose event cannot be decrypted gets a case.
+// Decide implements [write.Operation]. A delivery whose event cannot be decrypted gets a case;
+// one whose endpoint is disabled or deleted is not sent.
 func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
 	v.claimed = nil
 	if !l.NodeAlive(v.node) {
 		return write.ErrNodeDead
 	}
 	for _, d := range l.DueDeliveries(v.merchant) {
+		if d.Stopped != "" {
+			d.State, d.NextAt, d.UpdatedAt = d.Stopped, time.Time{}, l.Now()
+			c.SetDelivery(d)
+			continue
+		}
 		if d.Damaged {
 			d.State, d.NextAt, d.UpdatedAt = store.DeliveryExhausted, time.Time{}, l.Now()
 			d.Case = c.OpenCase(store.Case{
@@ -53,6 +59,9 @@ func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
 			continue
 		}
 		d.Claim(v.node, l.Now())
+		if d.Moved {
+			c.MoveDelivery(d)
+		}
 		c.SetDelivery(d)
 		v.claimed = append(v.claimed, d)
 	}

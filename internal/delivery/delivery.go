@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/porteira/porteira/internal/endpoint"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
@@ -37,6 +38,12 @@ type Options struct {
 	Env      env.Env
 	Log      *slog.Logger
 	Recorder worker.Recorder
+	// Endpoints have the secrets of webhook endpoints. Attempted wakes the worker that
+	// dispatches events to them.
+	Endpoints *endpoint.Registry
+	Attempted *worker.Waker
+	// Ranges wakes the worker that sends ranges of events again.
+	Ranges *worker.Waker
 	// Retention is how long deliveries are kept after their end; 0 keeps them forever.
 	Retention time.Duration
 	// Spawn starts an attempt; see [worker.Spawn].
@@ -131,7 +138,7 @@ func (s *Service) sendFresh(ctx context.Context) (did int, err error) {
 		case usable:
 			s.start(ctx, secret, group)
 		default:
-			s.reschedule(ctx, group, secretTTL)
+			s.reschedule(ctx, group, unusableWait)
 		}
 		did += len(group)
 	}
@@ -157,7 +164,7 @@ func byMerchant(list []store.Delivery) iter.Seq[[]store.Delivery] {
 // sendDue claims up to n due deliveries of a merchant and starts them.
 func (s *Service) sendDue(ctx context.Context, merchant payment.ID, n int) (int, error) {
 	secret, usable, err := s.secretOf(ctx, merchant)
-	if err != nil || !usable {
+	if err != nil || !usable && !s.Endpoints.Has(merchant) {
 		return 0, err
 	}
 	s.turn.Served(merchant)
@@ -171,16 +178,37 @@ func (s *Service) sendDue(ctx context.Context, merchant payment.ID, n int) (int,
 }
 
 // start starts as many claimed deliveries of a merchant as their receivers have slots
-// for; the others wait.
-func (s *Service) start(ctx context.Context, secret webhook.Secret, list []store.Delivery) {
-	endpoints := make([]string, len(list))
+// for; the others wait. Those whose secret is not usable are rescheduled.
+func (s *Service) start(ctx context.Context, signing []webhook.Secret, list []store.Delivery) {
+	receivers := make([]string, 0, len(list))
+	var unsigned []store.Delivery
 	for i := range list {
-		endpoints[i] = webhook.EndpointKey(list[i].Merchant.String(), list[i].URL)
-		s.Queue.wait(pending{Delivery: list[i], endpoint: endpoints[i], secret: secret})
+		secrets := s.secretsOf(&list[i], signing)
+		if len(secrets) == 0 {
+			unsigned = append(unsigned, list[i])
+			continue
+		}
+		receiver := webhook.EndpointKey(list[i].Merchant.String(), list[i].URL)
+		receivers = append(receivers, receiver)
+		s.Queue.wait(pending{Delivery: list[i], endpoint: receiver, secrets: secrets})
 	}
-	for _, endpoint := range endpoints {
-		s.startWaiting(ctx, endpoint)
+	s.reschedule(ctx, unsigned, unusableWait)
+	for _, receiver := range receivers {
+		s.startWaiting(ctx, receiver)
 	}
+}
+
+// secretsOf are the secrets that sign a delivery: those of its endpoint, or those of its
+// merchant, none if they are not usable, and of the endpoints with the same URL.
+func (s *Service) secretsOf(d *store.Delivery, signing []webhook.Secret) []webhook.Secret {
+	if !d.Endpoint.IsZero() {
+		return s.Endpoints.Secrets(d.Merchant, d.Endpoint)
+	}
+	others := s.Endpoints.SecretsOf(d.Merchant, d.URL)
+	if len(signing) == 0 || len(others) == 0 {
+		return signing
+	}
+	return slices.Concat(signing, others)
 }
 
 // startWaiting starts the deliveries that wait for an endpoint, as far as it has free
@@ -205,6 +233,9 @@ func (s *Service) startWaiting(ctx context.Context, endpoint string) {
 					s.startWaiting(ctx, endpoint)
 				}
 				s.Recorder.Record(ctx, "end of delivery attempt", func(ctx context.Context) error { return s.Writer.Do(ctx, end) })
+				if d.InOrder {
+					s.Attempted.Wake() // the next ones may follow
+				}
 				poll := s.Queue.done(d.Merchant)
 				return s.Queue.shouldPoll(s.pool.Free(), s.pool.Size()) || poll
 			})
@@ -225,8 +256,14 @@ const rescheduledAtOnce = 64
 func (s *Service) reschedule(ctx context.Context, list []store.Delivery, wait time.Duration) {
 	for group := range byMerchant(list) {
 		now := s.Env.Clock.Now()
+		together := now.Add(wait)
 		for i := range group {
-			group[i].NextAt = now.Add(s.Env.Random.Jitter(wait, 10))
+			if group[i].NextAt = now.Add(s.Env.Random.Jitter(wait, 10)); group[i].InOrder {
+				group[i].NextAt = together.Add(time.Duration(i-len(group)) * time.Microsecond)
+			}
+			if !group[i].Planned.IsZero() {
+				group[i].NextAt = group[i].Planned
+			}
 		}
 		for part := range slices.Chunk(group, rescheduledAtOnce) {
 			s.Recorder.Record(ctx, "rescheduled deliveries", func(ctx context.Context) error { return s.Writer.Do(ctx, &returned{part}) })
@@ -247,18 +284,22 @@ func (s *Service) Leave(ctx context.Context) {
 	}
 }
 
-// attempt sends one event and returns its result. If the receiver disables the
-// order's events, the waiting ones are returned first: they end with it.
+// attempt sends one event and returns its result. If the receiver disables the order's events
+// or the endpoint, the waiting ones are returned first: they end with it. So are those that
+// wait for an endpoint that was down and is to catch up.
 func (s *Service) attempt(ctx context.Context, d pending) *End {
 	s.Env.Inject(env.BeforeDelivery)
 	a := s.sender.Send(context.WithoutCancel(ctx), webhook.Delivery{
-		URL: d.URL, EventID: payment.PublicEventID(d.Event.ID), Body: d.Event.Body, Secrets: []webhook.Secret{d.secret},
+		URL: d.URL, EventID: payment.PublicEventID(d.Event.ID), Body: d.Event.Body, Secrets: d.secrets,
 	})
 	s.Env.Inject(env.AfterDelivery)
 	d.release(a.Outcome != webhook.Retry)
-	if a.Outcome == webhook.Gone {
+	if a.Outcome == webhook.Gone || a.Outcome == webhook.Delivered && d.Down {
 		s.reschedule(ctx, s.Queue.takeWaiting(d.endpoint, func(other *pending) bool {
-			return other.Subject == d.Subject && other.URL == d.URL
+			if !d.Endpoint.IsZero() {
+				return other.Endpoint == d.Endpoint
+			}
+			return other.Endpoint.IsZero() && other.Subject == d.Subject && other.URL == d.URL
 		}), 0)
 	}
 	return s.endOf(ctx, d.Delivery, a)
@@ -287,15 +328,18 @@ func (s *Service) endOf(ctx context.Context, d store.Delivery, a webhook.Attempt
 			v.NextAt = s.Env.Clock.Now().Add(wait)
 		}
 	}
+	if !d.Planned.IsZero() && a.Outcome == webhook.Retry { // it was not due
+		v.State, v.NextAt = store.DeliveryPending, d.Planned
+	}
 	s.Log.InfoContext(ctx, "webhook attempted", "event", payment.PublicEventID(d.Event.ID), "type", d.Event.Type,
 		"attempt", d.Attempts, "status", a.StatusCode, "reason", a.Reason, "latency", a.Latency, "state", v.State)
 	return v
 }
 
-// secretOf returns the secret that signs a merchant's events. An unusable one does
+// secretOf returns the secrets that sign a merchant's events. An unusable one does
 // not stop other merchants: it is logged.
-func (s *Service) secretOf(ctx context.Context, merchant payment.ID) (secret webhook.Secret, usable bool, err error) {
-	secret, err = s.secrets.of(ctx, s.Store, merchant, s.Env.Clock.Monotonic())
+func (s *Service) secretOf(ctx context.Context, merchant payment.ID) (secret []webhook.Secret, usable bool, err error) {
+	secret, err = s.secrets.of(ctx, s.Store, merchant, s.Env.Clock)
 	if errors.Is(err, store.ErrUnavailable) {
 		return secret, false, err
 	}
@@ -305,8 +349,13 @@ func (s *Service) secretOf(ctx context.Context, merchant payment.ID) (secret web
 	return secret, err == nil, nil
 }
 
-// secretTTL is how long an opened webhook secret is used before it is read again.
-const secretTTL = 5 * time.Second
+// secretTTL is how long an opened webhook secret is used before it is read again: a new one
+// signs within two seconds. unusableWait is how long a delivery waits whose secret is not
+// usable.
+const (
+	secretTTL    = 1500 * time.Millisecond
+	unusableWait = 5 * time.Second
+)
 
 // secretCache keeps merchants' webhook secrets open for a short time.
 type secretCache struct {
@@ -314,28 +363,45 @@ type secretCache struct {
 	list map[payment.ID]cachedSecret
 }
 
+// cachedSecret is the current secret of a merchant, and the previous one with its end.
 type cachedSecret struct {
-	secret webhook.Secret
-	until  time.Duration
+	current, both []webhook.Secret
+	until         time.Time
+	read          time.Duration // on the monotonic clock
 }
 
-func (c *secretCache) of(ctx context.Context, s *store.Store, merchant payment.ID, now time.Duration) (webhook.Secret, error) {
+// now are the secrets that sign at a time.
+func (c *cachedSecret) now(at time.Time) []webhook.Secret {
+	if at.Before(c.until) {
+		return c.both
+	}
+	return c.current
+}
+
+func (c *secretCache) of(ctx context.Context, s *store.Store, merchant payment.ID, clock env.Clock) ([]webhook.Secret, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known, ok := c.list[merchant]; ok && now < known.until {
-		return known.secret, nil
+	now := clock.Monotonic()
+	if known, ok := c.list[merchant]; ok && now < known.read+secretTTL {
+		return known.now(clock.Now()), nil
 	}
-	text, err := s.WebhookSecret(ctx, merchant)
+	stored, err := s.WebhookSecrets(ctx, merchant)
 	if err != nil {
-		return webhook.Secret{}, err
+		return nil, err
 	}
-	secret, err := webhook.ParseSecret(text)
+	fresh := cachedSecret{until: stored.Until, read: now}
+	secret, err := webhook.ParseSecret(stored.Current)
 	if err != nil {
-		return webhook.Secret{}, err
+		return nil, err
+	}
+	fresh.current = []webhook.Secret{secret}
+	fresh.both = fresh.current
+	if before, err := webhook.ParseSecret(stored.Previous); err == nil {
+		fresh.both = []webhook.Secret{secret, before}
 	}
 	if c.list == nil || len(c.list) > 10_000 {
 		c.list = map[payment.ID]cachedSecret{}
 	}
-	c.list[merchant] = cachedSecret{secret, now + secretTTL}
-	return secret, nil
+	c.list[merchant] = fresh
+	return fresh.now(clock.Now()), nil
 }

@@ -26,6 +26,13 @@ func (v *End) Class() commit.Class { return commit.Background }
 func (v *End) Needs(n *store.Needs) {
 	d := &v.Delivery
 	n.Delivery(d.Merchant, d.ID)
+	if !d.Endpoint.IsZero() {
+		n.Endpoints(d.Merchant)
+		if v.State == store.DeliveryDisabled {
+			n.Undelivered(d.Merchant, d.Endpoint)
+		}
+		return
+	}
 	switch v.State {
 	case store.DeliveryExhausted:
 		n.DeliveryCase(d.Merchant, d.ID)
@@ -38,6 +45,9 @@ func (v *End) Needs(n *store.Needs) {
 // the delivery over, only the attempt is recorded; but any attempt may disable an
 // order's events.
 func (v *End) Decide(l *store.Loaded, c *store.Changes) error {
+	if !v.Delivery.Endpoint.IsZero() {
+		return v.endAtEndpoint(l, c)
+	}
 	v.end(l, c)
 	if v.State == store.DeliveryDisabled {
 		disable(l, c, v.Delivery)

@@ -22,8 +22,8 @@ const claimedPerMerchant = sendSlots / 2
 type pending struct {
 	store.Delivery
 
-	endpoint string
-	secret   webhook.Secret
+	endpoint string // the receiver, see [webhook.EndpointKey]
+	secrets  []webhook.Secret
 	// release releases its slot at the endpoint; nil until it has one.
 	release func(healthy bool)
 }
@@ -44,6 +44,7 @@ type Queue struct {
 	backlogs map[payment.ID]*worker.Backlog
 	fresh    []store.Delivery     // claimed when they were created
 	waiting  map[string][]pending // by endpoint, oldest first
+	inOrder  map[payment.ID]bool  // endpoints that catch up and have an attempt in flight
 	starved  bool                 // due deliveries were not polled, as no slot was free
 }
 
@@ -52,7 +53,7 @@ type Queue struct {
 func NewQueue(node *cluster.Node, waker *worker.Waker) *Queue {
 	return &Queue{
 		node: node, waker: waker, free: func() int { return sendSlots },
-		claimed: map[payment.ID]int{}, sending: map[payment.ID]int{}, backlogs: map[payment.ID]*worker.Backlog{}, waiting: map[string][]pending{},
+		claimed: map[payment.ID]int{}, sending: map[payment.ID]int{}, backlogs: map[payment.ID]*worker.Backlog{}, waiting: map[string][]pending{}, inOrder: map[payment.ID]bool{},
 	}
 }
 
@@ -223,34 +224,50 @@ func (q *Queue) wait(d pending) {
 }
 
 // next takes the delivery that has waited longest for an endpoint, with a slot. ok is
-// false if none waits, or no slot is free; pause is that of [webhook.Limiter.Acquire].
+// false if none waits, or no slot is free; a merchant's endpoint that catches up has one
+// slot. pause is that of [webhook.Limiter.Acquire].
 func (q *Queue) next(endpoint string, receivers *webhook.Limiter) (d pending, pause time.Duration, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	list := q.waiting[endpoint]
-	if len(list) == 0 {
+	at := 0
+	for at < len(list) && list[at].InOrder && q.inOrder[list[at].Endpoint] {
+		at++
+	}
+	if at == len(list) {
 		return pending{}, 0, false
 	}
 	release, pause, ok := receivers.Acquire(endpoint)
 	if !ok {
 		return pending{}, pause, false
 	}
-	d = list[0]
+	d = list[at]
 	q.sending[d.Merchant]++
+	if d.InOrder {
+		q.inOrder[d.Endpoint] = true
+	}
 	d.release = func(healthy bool) {
 		release(healthy)
-		q.sent(d.Merchant)
+		q.sent(&d.Delivery)
 	}
-	q.setWaiting(endpoint, list[1:])
+	if at == 0 {
+		list = list[1:]
+	} else {
+		list = slices.Concat(list[:at], list[at+1:])
+	}
+	q.setWaiting(endpoint, list)
 	return d, 0, true
 }
 
 // sent counts an attempt as ended.
-func (q *Queue) sent(merchant payment.ID) {
+func (q *Queue) sent(d *store.Delivery) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.sending[merchant]--; q.sending[merchant] <= 0 {
-		delete(q.sending, merchant)
+	if q.sending[d.Merchant]--; q.sending[d.Merchant] <= 0 {
+		delete(q.sending, d.Merchant)
+	}
+	if d.InOrder {
+		delete(q.inOrder, d.Endpoint)
 	}
 }
 

@@ -25,6 +25,7 @@ type Reader interface {
 	StatementReader
 	LimitReader
 	EventReader
+	EndpointReader
 }
 
 var (
@@ -39,6 +40,8 @@ type Options struct {
 	Payouts     Payouts
 	Events      Events
 	Credentials Credentials
+	Endpoints   Endpoints
+	Secrets     Secrets
 	Reader      Reader
 	Keys        Hasher
 	Env         env.Env
@@ -84,6 +87,8 @@ type API struct {
 	payouts    Payouts
 	events     Events
 	rotations  Credentials
+	endpoints  Endpoints
+	secrets    Secrets
 	reader     Reader
 	keys       Hasher
 	env        env.Env
@@ -112,7 +117,7 @@ type API struct {
 // New returns the API as a handler for [Server].
 func New(o Options) *API {
 	a := &API{
-		admission: o.Admission, payins: o.Payins, payouts: o.Payouts, events: o.Events, rotations: o.Credentials, reader: o.Reader,
+		admission: o.Admission, payins: o.Payins, payouts: o.Payouts, events: o.Events, endpoints: o.Endpoints, secrets: o.Secrets, rotations: o.Credentials, reader: o.Reader,
 		keys: o.Keys, env: o.Env, processors: o.Processors, log: o.Log,
 		links: o.Links, allowHTTP: o.AllowHTTP, anyWebhookHost: o.AnyWebhookHost, ready: o.Ready, inbound: o.Inbound, sandbox: o.Sandbox,
 		observe: o.Observe, anonymous: o.PublicMerchant,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"net/http"
+	"time"
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
@@ -14,6 +15,12 @@ import (
 // Events are the use cases of events, which delivery.Service implements.
 type Events interface {
 	Redeliver(ctx context.Context, merchant, event payment.ID) error
+	RedeliverRange(ctx context.Context, merchant payment.ID, r *wire.RedeliverRequest) (count int, err error)
+}
+
+// Secrets are the use cases of merchants' webhook secrets, which merchant.Service implements.
+type Secrets interface {
+	RotateWebhookSecret(ctx context.Context, merchant payment.ID, overlap time.Duration) (string, error)
 }
 
 // EventReader reads events and their deliveries: [store.Store].
@@ -120,6 +127,38 @@ func (a *API) redeliverEvent(c *call) error {
 		return err
 	}
 	return c.empty(http.StatusAccepted)
+}
+
+func (a *API) redeliverRange(c *call) error {
+	r, invalid := readJSON(c, wire.DecodeRedeliver)
+	if invalid != nil {
+		return invalid
+	}
+	count, err := a.events.RedeliverRange(c.ctx, c.merchant.ID, r)
+	if err != nil {
+		return err
+	}
+	body, err := wire.Redelivered(count)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusAccepted, body)
+}
+
+func (a *API) rotateWebhookSecret(c *call) error {
+	overlap, err := c.overlap()
+	if err != nil {
+		return err
+	}
+	secret, err := a.secrets.RotateWebhookSecret(c.ctx, c.merchant.ID, overlap)
+	if err != nil {
+		return err
+	}
+	body, err := wire.WebhookSecret(secret)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, body)
 }
 
 func (a *API) getWebhookSecret(c *call) error {

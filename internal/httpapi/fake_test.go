@@ -393,3 +393,17 @@ type strict struct{}
 func (strict) Profile() processor.Profile {
 	return processor.Profile{Name: "strict", ChecksDocuments: true}
 }
+
+// RedeliverRange implements [Events] for a gateway without events to send again.
+func (g *gateway) RedeliverRange(context.Context, payment.ID, *wire.RedeliverRequest) (int, error) {
+	return 0, g.err
+}
+
+// EndpointOf implements [EndpointReader] for a gateway without endpoints.
+func (g *gateway) EndpointOf(context.Context, payment.ID, payment.ID) (store.Endpoint, error) {
+	return store.Endpoint{}, store.ErrNotFound
+}
+
+func (g *gateway) EndpointsOf(context.Context, payment.ID) ([]store.Endpoint, error) {
+	return nil, g.err
+}

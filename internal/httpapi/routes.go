@@ -58,7 +58,17 @@ var routes = []route{
 	{method: "GET", path: "/events/{id}", scope: store.ScopeRead, handle: (*API).getEvent},
 	{method: "GET", path: "/events/{id}/attempts", scope: store.ScopeRead, handle: (*API).listAttempts},
 	{method: "POST", path: "/events/{id}/redeliver", scope: store.ScopeWebhookWrite, class: write, handle: (*API).redeliverEvent},
+	{method: "POST", path: "/events/redeliver", scope: store.ScopeWebhookWrite, class: write, handle: (*API).redeliverRange},
 	{method: "GET", path: "/webhook-secret", scope: store.ScopeWebhookWrite, handle: (*API).getWebhookSecret},
+	{method: "POST", path: "/webhook-secret/rotate", scope: store.ScopeWebhookWrite, class: write, handle: (*API).rotateWebhookSecret},
+
+	{method: "POST", path: "/webhook-endpoints", scope: store.ScopeWebhookWrite, class: write, handle: (*API).createEndpoint},
+	{method: "GET", path: "/webhook-endpoints", scope: store.ScopeWebhookWrite, handle: (*API).listEndpoints},
+	{method: "GET", path: "/webhook-endpoints/{id}", scope: store.ScopeWebhookWrite, handle: (*API).getEndpoint},
+	{method: "PATCH", path: "/webhook-endpoints/{id}", scope: store.ScopeWebhookWrite, class: write, handle: (*API).changeEndpoint},
+	{method: "DELETE", path: "/webhook-endpoints/{id}", scope: store.ScopeWebhookWrite, class: write, handle: (*API).deleteEndpoint},
+	{method: "POST", path: "/webhook-endpoints/{id}/rotate", scope: store.ScopeWebhookWrite, class: write, handle: (*API).rotateEndpoint},
+	{method: "POST", path: "/webhook-endpoints/{id}/test", scope: store.ScopeWebhookWrite, class: write, handle: (*API).testEndpoint},
 
 	{method: "GET", path: "/credential", scope: anyCredential, handle: (*API).getCredential},
 	{method: "POST", path: "/credential/rotate", scope: anyCredential, class: write, handle: (*API).rotateCredential},

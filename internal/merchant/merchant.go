@@ -4,6 +4,7 @@ package merchant
 import (
 	"context"
 	"encoding/base64"
+	"time"
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/ledger"
@@ -58,6 +59,16 @@ func (s *Service) Create(ctx context.Context, m store.Merchant, webhookSecret st
 		return err
 	})
 	return m, nameProblem(err)
+}
+
+// RotateWebhookSecret gives a merchant a new secret for deliveries to per-order URLs, and
+// returns it. Both sign until the overlap has passed; nodes follow within 2 s.
+func (s *Service) RotateWebhookSecret(ctx context.Context, merchant payment.ID, overlap time.Duration) (string, error) {
+	secret := WebhookSecretPrefix + base64.StdEncoding.EncodeToString(s.random(secretBytes))
+	sealed := s.Store.SealWebhookSecret(merchant, secret)
+	return secret, store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error {
+		return tx.RotateWebhookSecret(ctx, merchant, sealed, tx.Now.Add(overlap))
+	}))
 }
 
 // Seed is a merchant created with a credential and with money.

@@ -87,6 +87,8 @@ type CreateOp struct {
 	Fresh       bool
 	fingerprint wire.Fingerprint
 
+	announced []byte // the data of its event payin.created; nil if no endpoint asks for it
+
 	node   payment.ID   // that claims the work on the charge; zero if the worker is to do it
 	charge store.Charge // as it was claimed, MayExist as before; zero if it was not
 }
@@ -104,7 +106,11 @@ func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp
 	}
 	p := s.newPayin(&m, r, externalID, account)
 	chargeOffline(proc, &m, &p, r.Personal)
-	return &CreateOp{in: s.Store.NewPayin(p, r.Personal, r.Fingerprint), Payin: p}, nil
+	op := &CreateOp{in: s.Store.NewPayin(p, r.Personal, r.Fingerprint), Payin: p}
+	if s.Wanted != nil && s.Wanted(m.ID, payment.EventPayinCreated) {
+		op.announced, err = wire.Payin(&p, s.Links(&p), payment.PersonalData{})
+	}
+	return op, err
 }
 
 // chargeOffline sets the charge of a new order, if the driver generates it and it is right;
@@ -152,7 +158,8 @@ func (v *CreateOp) Needs(n *store.Needs) {
 }
 
 // Decide picks the order that has the reference: this one, or an earlier one. The intent to
-// charge a new order is stored with it, unless its charge was generated offline.
+// charge a new order is stored with it, unless its charge was generated offline. Its event
+// goes to endpoints only: its creator has the answer.
 func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 	in := &v.in.Payin
 	var ok bool
@@ -160,6 +167,9 @@ func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 		return notFound(in.Merchant, in.ID)
 	}
 	v.Fresh = v.Payin.ID == in.ID
+	if l.Inserted(in.ID) && v.announced != nil {
+		c.AddEvent(payment.Event{Merchant: in.Merchant, Type: payment.EventPayinCreated, Subject: in.ID, Version: in.Version}, v.announced, "")
+	}
 	if l.Inserted(in.ID) && !in.Ready() {
 		v.charge = newWork(in, v.node, l)
 		c.AddCharge(v.charge)

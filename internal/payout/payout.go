@@ -26,6 +26,9 @@ type Options struct {
 	// number of the database's history, 0 if it was never restored; see [cluster.Node].
 	Frozen  func(account string) bool
 	History func() int64
+	// Wanted reports whether a merchant has a webhook endpoint that asks for a type of events;
+	// nil: never.
+	Wanted func(merchant payment.ID, t payment.EventType) bool
 	// Requested is called after a payout was queued for sending.
 	Requested func()
 }

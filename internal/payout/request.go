@@ -57,6 +57,7 @@ type RequestOp struct {
 	restored bool           // the database was restored at least once
 	// elsewhere is the account of the found transfer, if it is not the payout's.
 	elsewhere string
+	announced []byte // the data of its event payout.created; nil if no endpoint asks for it
 
 	// Payout is the order as it is stored: the new one, or the one that has its reference.
 	// Fresh is false for the latter.
@@ -80,7 +81,11 @@ func (s *Service) NewRequestOp(m store.Merchant, r *wire.PayoutRequest) (*Reques
 func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, account string) (*RequestOp, error) {
 	p := s.newPayout(&m, r, account)
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
-	return &RequestOp{in: in, limits: &m.Limits.Payout, asked: asked(&m, &p, r), frozen: s.frozen(&m, account), restored: s.History() > 0, Payout: p}, err
+	op := &RequestOp{in: in, limits: &m.Limits.Payout, asked: asked(&m, &p, r), frozen: s.frozen(&m, account), restored: s.History() > 0, Payout: p}
+	if err == nil && s.Wanted != nil && s.Wanted(m.ID, payment.EventPayoutCreated) {
+		op.announced, err = wire.Payout(&p, false)
+	}
+	return op, err
 }
 
 // asked is the first row of the record of a payout that needs approval.
@@ -194,6 +199,9 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 		return refuse(insufficientBalance())
 	}
 	c.CountPayout(in)
+	if v.announced != nil { // to endpoints only: its creator has the answer
+		c.AddEvent(payment.Event{Merchant: in.Merchant, Type: payment.EventPayoutCreated, Subject: in.ID, Version: in.Version}, v.announced, "")
+	}
 	if adopts {
 		return v.adopt(l, c, found)
 	}

@@ -123,6 +123,7 @@ var rules = []rule{
 	},
 	{kind: store.CaseWebhook, Option: retry, prepare: eventOfCase, effect: retryDeliveries},
 	{kind: store.CaseWebhook, Option: dismiss},
+	{kind: store.CaseEndpoint, Option: dismiss},
 	{kind: store.CaseDamaged, Option: retry, prepare: eventOfCase, needs: needsDamaged, effect: retryDamaged},
 }
 

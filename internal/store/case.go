@@ -30,6 +30,7 @@ const (
 	CasePayinProcessing  CaseKind = "payin_processing"    // subject: pay-in; processor, externalId: neither paid nor refused for days
 	CaseDispute          CaseKind = "dispute_unexpected"  // subject: pay-in; amount: that is not set aside; status; or reason
 	CaseWebhook          CaseKind = "webhook_exhausted"   // subject: order; event
+	CaseEndpoint         CaseKind = "webhook_endpoint"    // subject: endpoint; since: it has failed since then, and is disabled
 	CaseDamaged          CaseKind = "damaged"             // subject: order; table: whose row cannot be opened or processed
 	CaseAccountRefused   CaseKind = "account_refused"     // account, since: its processor refuses its credentials, and the gateway has suspended it
 	CasePayoutFound      CaseKind = "payout_found"        // subject: found transfer; amount: that left; processor, externalId

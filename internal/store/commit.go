@@ -22,6 +22,7 @@ type Needs struct {
 	disputed   []ExternalRef // pay-ins
 	notices    noticeNeeds
 	feeds      feedNeeds
+	endpoints  endpointNeeds
 	deliveries deliveryNeeds
 	nodes      nodeNeeds
 	balances   []payment.ID // merchants
@@ -47,6 +48,7 @@ type Loaded struct {
 	charges    loadedCharges
 	disputes   map[disputeKey]Dispute
 	received   map[Ref]cents // of pay-ins whose disputes were loaded
+	endpoints  loadedEndpoints
 	deliveries loadedDeliveries
 	notices    []*Notice
 	feeds      map[FeedKey]Feed
@@ -79,36 +81,40 @@ func (l *Loaded) due(claimedBy payment.ID, at time.Time) bool {
 type Changes struct {
 	l *Loaded
 
-	payins       []payinChange
-	unscheduled  []Ref // pay-ins
-	payouts      []payoutChange
-	released     []Ref                 // payouts whose reference is unused again
-	refusals     map[ExternalRef]error // of their requests
-	sends        []Send
-	newSends     []Send
-	charges      []Charge
-	newCharges   []Charge
-	receipts     []*payment.Receipt
-	disputes     []Dispute
-	newDispute   []Dispute
-	cases        caseChanges
-	decisions    []Decision
-	retries      retries
-	notices      []noticeChange
-	feeds        []Feed
-	newFound     []FoundTransfer
-	found        []FoundTransfer
-	newConsents  []Consent
-	deliveries   []Delivery
-	attempts     []Attempt
-	nodes        nodeChanges
-	settings     []setting
-	newApprovals []Approval
-	unapproved   []Ref
-	uncounted    map[CounterKey]limits.Count
-	postings     []posting
-	events       []pendingEvent
-	count        int
+	payins        []payinChange
+	unscheduled   []Ref // pay-ins
+	payouts       []payoutChange
+	released      []Ref                 // payouts whose reference is unused again
+	refusals      map[ExternalRef]error // of their requests
+	sends         []Send
+	newSends      []Send
+	charges       []Charge
+	newCharges    []Charge
+	receipts      []*payment.Receipt
+	disputes      []Dispute
+	newDispute    []Dispute
+	cases         caseChanges
+	decisions     []Decision
+	retries       retries
+	notices       []noticeChange
+	feeds         []Feed
+	newFound      []FoundTransfer
+	found         []FoundTransfer
+	newConsents   []Consent
+	endpoints     endpointChanges
+	deliveries    []Delivery
+	newDeliveries []Delivery // of events that exist
+	moved         []Delivery // to another endpoint or URL
+	due           int        // deliveries that were made due in order
+	attempts      []Attempt
+	nodes         nodeChanges
+	settings      []setting
+	newApprovals  []Approval
+	unapproved    []Ref
+	uncounted     map[CounterKey]limits.Count
+	postings      []posting
+	events        []pendingEvent
+	count         int
 }
 
 // retries are rows that were given up, and are processed again.
@@ -132,6 +138,8 @@ type Outcome struct {
 	Claimed Claimed
 	// Payins are those that changed.
 	Payins []Ref
+	// Events are the merchants that have new events.
+	Events []payment.ID
 }
 
 // Commit makes a group of operations durable in one transaction: it inserts their
@@ -177,7 +185,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 		l.loadNodes, // a node that was declared dead claims nothing
 		l.loadFeeds,
 		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
-		l.loadPayins, l.loadPayouts, l.loadSends, l.loadCharges, l.loadDisputes, l.loadDeliveries, l.loadNotices,
+		l.loadPayins, l.loadPayouts, l.loadSends, l.loadCharges, l.loadDisputes, l.loadEndpoints, l.loadDeliveries, l.loadDispatches, l.loadNotices,
 		l.loadBalances, l.loadCounters, l.loadApprovals, l.loadCases, l.loadFound, l.loadConsents,
 	} {
 		if err := step(ctx, tx, n); err != nil {
@@ -192,7 +200,7 @@ func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) 
 	for _, step := range []func(context.Context, *db.Tx) error{
 		c.saveNodes, c.saveSettings, c.saveFeeds,
 		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveCases, c.saveNotices,
-		c.saveDeliveries, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents,
+		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveHeld, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents,
 		c.saveDecisions, c.saveEvents,
 	} {
 		if err := step(ctx, tx); err != nil {
@@ -206,6 +214,11 @@ func (c *Changes) outcome() Outcome {
 	out := Outcome{Claimed: c.l.capacity.claimed}
 	for i := range c.payins {
 		out.Payins = append(out.Payins, Ref{c.payins[i].row.Merchant, c.payins[i].row.ID})
+	}
+	for i := range c.events { // sorted by merchant
+		if m := c.events[i].event.Merchant; len(out.Events) == 0 || out.Events[len(out.Events)-1] != m {
+			out.Events = append(out.Events, m)
+		}
 	}
 	return out
 }

@@ -19,7 +19,10 @@ const (
 	DeliveryPending   DeliveryState = "pending"
 	DeliveryDone      DeliveryState = "delivered"
 	DeliveryExhausted DeliveryState = "exhausted" // every attempt of the schedule failed
-	DeliveryDisabled  DeliveryState = "disabled"  // the receiver answered 410
+	DeliveryDisabled  DeliveryState = "disabled"  // the receiver answered 410, or its endpoint was deleted
+	// DeliveryHeld is to an endpoint that is disabled, or that catches up: it becomes pending
+	// when the feed is read up to its event.
+	DeliveryHeld DeliveryState = "held"
 )
 
 // Delivery is one event on its way to one address. A claimed delivery is the
@@ -29,6 +32,7 @@ type Delivery struct {
 	ID           payment.ID
 	EventNumber  int64
 	Subject      payment.ID
+	Endpoint     payment.ID // zero if it goes to the URL of the order
 	URL          string
 	State        DeliveryState
 	Attempts     int        // started, including the current one
@@ -41,6 +45,11 @@ type Delivery struct {
 
 	Event   payment.Event // read with due deliveries
 	Damaged bool          // the body of this due delivery's event cannot be decrypted
+	InOrder bool          // due at an endpoint that catches up: one at a time
+	Down    bool          // due at an endpoint that is down
+	Planned time.Time     // when this delivery would be due, which is sent before others of an endpoint that is down
+	Moved   bool          // due at an endpoint whose URL is another one than when it was made
+	Stopped DeliveryState // of this due delivery, whose endpoint is disabled or deleted
 }
 
 var deliveryTable = newTable("deliveries", []string{"id"},
@@ -48,6 +57,7 @@ var deliveryTable = newTable("deliveries", []string{"id"},
 	idColumn("id", func(d *Delivery) *payment.ID { return &d.ID }),
 	intColumn("event_number", func(d *Delivery) *int64 { return &d.EventNumber }),
 	idColumn("subject_id", func(d *Delivery) *payment.ID { return &d.Subject }),
+	optionalIDColumn("endpoint_id", func(d *Delivery) *payment.ID { return &d.Endpoint }),
 	textColumn("url", func(d *Delivery) *string { return &d.URL }),
 	textColumn("state", func(d *Delivery) *DeliveryState { return &d.State }).as(mutable),
 	intColumn("attempts", func(d *Delivery) *int { return &d.Attempts }).as(mutable),
@@ -194,7 +204,7 @@ func (l *Loaded) loadDueDeliveries(ctx context.Context, tx *db.Tx, due dueDelive
 		l.deliveries.rows[ref].Event, l.deliveries.rows[ref].Damaged = d.Event, damaged[d.EventNumber]
 		l.deliveries.due[due.merchant] = append(l.deliveries.due[due.merchant], ref)
 	}
-	return nil
+	return l.loadDueEndpoints(ctx, tx, due)
 }
 
 // loadDeliveryCases reads which cases of deliveries are open.
@@ -229,11 +239,14 @@ func (l *Loaded) HasOpenCase(d Delivery) bool {
 }
 
 // DueDeliveries are the loaded due deliveries of a merchant that no decision of
-// this commit has claimed or changed, oldest first.
+// this commit has claimed or changed, oldest first; at an endpoint that is down, first the one
+// of its oldest event, which may not be due.
 func (l *Loaded) DueDeliveries(merchant payment.ID) []Delivery {
 	var list []Delivery
 	for _, ref := range l.deliveries.due[merchant] {
-		if d := l.deliveries.rows[ref]; l.due(d.ClaimedBy, d.NextAt) {
+		d := l.deliveries.rows[ref]
+		early := !d.Planned.IsZero() && d.ClaimedBy.IsZero() && d.State == DeliveryPending
+		if early || l.due(d.ClaimedBy, d.NextAt) {
 			list = append(list, *d)
 		}
 	}
@@ -327,7 +340,8 @@ func (s *Store) DeliveriesDue(ctx context.Context, now time.Time) ([]payment.ID,
 // none if the receiver disabled the order's events.
 func (tx *Tx) Redeliver(ctx context.Context, e *payment.Event) (int64, error) {
 	n, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, schedule_step = 0, updated_at = $1
-		WHERE merchant_id = $2 AND event_number = $3 AND length(claimed_by) = 0`, micros(tx.Now), e.Merchant[:], e.Number)
+		WHERE merchant_id = $2 AND event_number = $3 AND length(claimed_by) = 0 AND (length(endpoint_id) = 0 OR EXISTS (SELECT 1 FROM webhook_endpoints w
+			WHERE w.merchant_id = deliveries.merchant_id AND w.id = deliveries.endpoint_id AND w.enabled = 1))`, micros(tx.Now), e.Merchant[:], e.Number)
 	if err != nil || n > 0 {
 		return n, err
 	}

@@ -15,9 +15,9 @@ import (
 const SettingRemoved = "deliveries-removed-before"
 
 // finishedBefore are deliveries that were finished before a time. An exhausted
-// one is finished when its case is closed.
-const finishedBefore = `(state IN ('delivered', 'disabled') OR state = 'exhausted' AND EXISTS (SELECT 1 FROM cases x
-		WHERE x.merchant_id = deliveries.merchant_id AND x.id = deliveries.case_id AND x.closed_at > 0))
+// one is finished when its case is closed; one to an endpoint has no case.
+const finishedBefore = `(state IN ('delivered', 'disabled') OR state = 'exhausted' AND (length(endpoint_id) > 0 OR EXISTS (SELECT 1 FROM cases x
+		WHERE x.merchant_id = deliveries.merchant_id AND x.id = deliveries.case_id AND x.closed_at > 0)))
 	AND next_at = 0 AND length(claimed_by) = 0 AND updated_at < `
 
 // OldDeliveries is a range of a merchant's deliveries, in the order of their ids.

@@ -30,6 +30,7 @@ type Given struct {
 	Decided      []Decision // in their order; without numbers and hashes
 	Found        []FoundTransfer
 	Notices      []Notice
+	Endpoints    []Endpoint // in the order of their ids
 	Deliveries   []Delivery // without their events
 	Attempts     []Attempt
 	Balances     map[payment.ID]ledger.Balances
@@ -86,7 +87,9 @@ func (g *Given) load(n *Needs) *Loaded {
 	g.loadPayouts(l, n)
 	g.loadCharges(l, n)
 	g.loadReceipts(l, n)
+	g.loadEndpoints(l, n)
 	g.loadDeliveries(l, n)
+	g.loadDispatches(l, n)
 	g.loadNotices(l, n)
 	g.loadDisputes(l, n)
 	g.loadFound(l, n)
@@ -264,6 +267,7 @@ func (g *Given) loadDeliveries(l *Loaded, n *Needs) {
 			}
 		}
 	}
+	g.direct(l)
 	l.deliveries.openCases = map[Ref]Case{}
 	for _, v := range g.Cases {
 		named := func(ref Ref) bool {
@@ -321,6 +325,7 @@ func (g *Given) after(c *Changes) Given {
 	v.Cases = g.casesAfter(c)
 	v.Decided = append(slices.Clone(g.Decided), c.decisions...)
 	v.Notices = g.noticesAfter(c)
+	v.Endpoints = g.endpointsAfter(c)
 	v.Deliveries, v.Attempts = g.deliveriesAfter(c), g.attemptsAfter(c)
 	v.Balances = maps.Clone(g.Balances)
 	if v.Balances == nil {
@@ -393,8 +398,15 @@ func (g *Given) noticesAfter(c *Changes) []Notice {
 
 func (g *Given) deliveriesAfter(c *Changes) []Delivery {
 	list := overlaid(g.Deliveries, c.l.deliveries.rows, func(d *Delivery) Ref { return Ref{d.Merchant, d.ID} }, func(d *Delivery) Delivery { return *d })
+	list = append(list, c.newDeliveries...)
 	for i := range list {
-		list[i].Event = payment.Event{}
+		d := &list[i]
+		d.Event, d.InOrder, d.Down, d.Moved, d.Planned, d.Stopped = payment.Event{}, false, false, false, time.Time{}, ""
+		for _, h := range c.endpoints.held {
+			if h.Ref == (Ref{d.Merchant, d.Endpoint}) && d.ClaimedBy.IsZero() && (d.State == DeliveryPending || d.State == DeliveryHeld) {
+				d.State, d.NextAt = h.state, time.Time{}
+			}
+		}
 	}
 	return list
 }

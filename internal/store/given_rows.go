@@ -37,6 +37,8 @@ func (g *Given) Rows(table string) []map[string]any {
 		return rowsOf(foundTable, g.Found)
 	case noticeTable.name:
 		return rowsOf(noticeTable, g.Notices)
+	case endpointTable.name:
+		return rowsOf(endpointTable, g.Endpoints)
 	case deliveryTable.name:
 		return rowsOf(deliveryTable, g.Deliveries)
 	case attemptTable.name:

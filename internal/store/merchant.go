@@ -26,7 +26,10 @@ type Merchant struct {
 	ClosedAt     time.Time
 	CreatedAt    time.Time
 
-	webhookSecret []byte // sealed
+	// The secrets of deliveries to per-order URLs, sealed. The previous one signs too until
+	// its time.
+	webhookSecret, previousSecret []byte
+	previousUntil                 time.Time
 }
 
 var merchantTable = newTable("merchants", []string{"id"},
@@ -35,6 +38,8 @@ var merchantTable = newTable("merchants", []string{"id"},
 	textColumn("name", func(m *Merchant) *string { return &m.Name }).as(mutable),
 	textColumn("city", func(m *Merchant) *string { return &m.City }).as(mutable),
 	bytesColumn("webhook_secret", func(m *Merchant) *[]byte { return &m.webhookSecret }).as(hidden),
+	bytesColumn("previous_webhook_secret", func(m *Merchant) *[]byte { return &m.previousSecret }).as(hidden),
+	timeColumn("previous_webhook_until", func(m *Merchant) *time.Time { return &m.previousUntil }).as(hidden),
 	wordsColumn("return_hosts", func(m *Merchant) *[]string { return &m.ReturnHosts }).as(mutable),
 	wordsColumn("webhook_hosts", func(m *Merchant) *[]string { return &m.WebhookHosts }).as(mutable),
 	jsonColumn("limits", func(m *Merchant) *limits.Limits { return &m.Limits }),
@@ -208,4 +213,42 @@ func (s *Store) WebhookSecret(ctx context.Context, id payment.ID) (string, error
 	}
 	plain, err := s.Keys().Open(webhookSecret(id), sealed)
 	return string(plain), err
+}
+
+// WebhookSecrets are the secrets that sign deliveries to a merchant's per-order URLs: the
+// current one, and the previous one, which signs until a time; "" if there is none.
+type WebhookSecrets struct {
+	Current, Previous string
+	Until             time.Time
+}
+
+// WebhookSecrets opens the secrets of a merchant.
+func (s *Store) WebhookSecrets(ctx context.Context, id payment.ID) (v WebhookSecrets, err error) {
+	var current, previous []byte
+	err = s.db.QueryRow(ctx, "SELECT webhook_secret, previous_webhook_secret, previous_webhook_until FROM merchants WHERE id = $1", id[:]).
+		Scan(&current, &previous, (*timeDest)(&v.Until))
+	if err != nil {
+		return v, s.db.ReadError("webhook secrets", err)
+	}
+	plain, err := s.Keys().Open(webhookSecret(id), current)
+	if err != nil || len(previous) == 0 {
+		return WebhookSecrets{Current: string(plain)}, err
+	}
+	v.Current = string(plain)
+	plain, err = s.Keys().Open(webhookSecret(id), previous)
+	v.Previous = string(plain)
+	return v, err
+}
+
+// SealWebhookSecret seals a secret for a merchant, for [Tx.RotateWebhookSecret].
+func (s *Store) SealWebhookSecret(merchant payment.ID, secret string) []byte {
+	return s.Keys().Seal(webhookSecret(merchant), []byte(secret))
+}
+
+// RotateWebhookSecret gives a merchant a new sealed secret. The one before signs too until a
+// time. It does nothing if the merchant has that secret already.
+func (tx *Tx) RotateWebhookSecret(ctx context.Context, merchant payment.ID, sealed []byte, until time.Time) error {
+	_, err := tx.ExecCount(ctx, `UPDATE merchants SET previous_webhook_secret = webhook_secret, previous_webhook_until = $1, webhook_secret = $2
+		WHERE id = $3 AND webhook_secret <> $2`, micros(until), sealed, merchant[:])
+	return err
 }

@@ -32,7 +32,7 @@ var unplannedTexts = regexp.MustCompile(`FROM cases t\s+WHERE t\\\.closed_at = 0
 	`^\^INSERT INTO installation|^\^INSERT INTO merchants \\\(id, number|UPDATE installation SET epoch = \\\$1\$$`)
 
 // singleRows are the tables of which a transaction writes one row at most, or rows one by one.
-var singleRows = regexp.MustCompile(`UPDATE (brands|nodes|installation|accounts|credentials|merchants) AS t SET .* FROM unnest|INSERT INTO (settings|installation|accounts) `)
+var singleRows = regexp.MustCompile(`UPDATE (brands|nodes|installation|accounts|credentials|merchants) AS t SET .* FROM unnest|INSERT INTO (settings|installation|accounts|webhook_endpoints) `)
 
 // Only the store has statements. Everything that others can call in it is either
 // called by the exercise, or listed above with a reason.

@@ -43,6 +43,7 @@ func runExercise(t *testing.T, s *store.Store) {
 		v.finish(count)
 	}
 	v.countPayouts()
+	v.useEndpoints()
 	v.openAccount()
 	v.redeliver()
 	v.administer()
@@ -50,6 +51,7 @@ func runExercise(t *testing.T, s *store.Store) {
 	v.readEvents()
 	v.readMerchants()
 	v.readWork()
+	v.redeliverRanges()
 	write(t, s, func(tx *store.Tx) error {
 		must(t, tx.RevokeCredential(t.Context(), "k"))
 		return tx.CloseMerchant(t.Context(), v.merchants[0].ID)

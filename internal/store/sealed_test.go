@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
@@ -19,6 +20,7 @@ type sealed struct {
 	s               *store.Store
 	merchants       [2]store.Merchant
 	payins, payouts [2]payment.ID
+	endpoints       [2]payment.ID
 }
 
 func newSealed(t *testing.T, s *store.Store) *sealed {
@@ -28,13 +30,17 @@ func newSealed(t *testing.T, s *store.Store) *sealed {
 		name := string(rune('a' + i))
 		v.merchants[i] = createMerchant(t, s, name)
 		m := &v.merchants[i]
-		v.payins[i], v.payouts[i] = payment.ID{1, byte(i)}, payment.ID{2, byte(i)}
+		v.payins[i], v.payouts[i], v.endpoints[i] = payment.ID{1, byte(i)}, payment.ID{2, byte(i)}, payment.ID{3, byte(i)}
 		err := commit(t, s, func(n *store.Needs) {
 			n.InsertPayin(newPayin(t, s, m, v.payins[i], "r"))
 			n.InsertPayout(newPayout(t, s, m, v.payouts[i], "r"))
+			n.NewEndpoint(m.ID)
 			n.InsertNotice(s.NewNotice(store.Notice{Processor: "bank", ID: name, Body: []byte(`{"cpf":"52998224725"}`)}))
 		}, func(_ *store.Loaded, c *store.Changes) error {
 			c.AddEvent(payment.Event{Merchant: m.ID, Type: payment.EventPayinPaid, Subject: v.payins[i]}, []byte(`{"pixKey":"ana@example.com"}`), "")
+			e := store.Endpoint{Merchant: m.ID, ID: v.endpoints[i]}
+			e.Rotate(s.SealEndpointSecret(m.ID, e.ID, "whsec_of_the_endpoint"), time.Time{})
+			c.AddEndpoint(e)
 			return nil
 		})
 		must(t, err)
@@ -57,6 +63,9 @@ func (v *sealed) reads(s *store.Store) map[string]error {
 	_, secret := s.WebhookSecret(ctx, m)
 	account, err := s.Account(ctx, v.merchants[0].Name)
 	must(v.t, err)
+	e, err := s.EndpointOf(ctx, m, v.endpoints[0])
+	must(v.t, err)
+	_, _, endpoint := s.EndpointSecrets(&e)
 	var notice error
 	must(v.t, commit(v.t, s, func(n *store.Needs) { n.DueNotices("bank", 10) }, func(l *store.Loaded, _ *store.Changes) error {
 		for _, n := range l.DueNotices("bank") {
@@ -66,7 +75,7 @@ func (v *sealed) reads(s *store.Store) map[string]error {
 	}))
 	return map[string]error{
 		"payins.personal": personal, "payouts.beneficiary": beneficiary, "events.body": body, "merchants.webhook_secret": secret, "notices.body": notice,
-		"accounts.secrets": account.Damaged,
+		"accounts.secrets": account.Damaged, "webhook_endpoints.secret": endpoint,
 	}
 }
 
@@ -76,6 +85,7 @@ type column struct{ table, name, owner string }
 var sealedColumns = []column{
 	{"payins", "personal", "merchant_id"}, {"payouts", "beneficiary", "merchant_id"},
 	{"events", "body", "merchant_id"}, {"merchants", "webhook_secret", "id"}, {"notices", "body", "notice_id"}, {"accounts", "secrets", "id"},
+	{"webhook_endpoints", "secret", "merchant_id"},
 }
 
 // row is the key of the first or the second owner's row.

@@ -59,8 +59,8 @@ func (c *Credential) JSON() ([]byte, error) {
 	})
 }
 
-// DecodeRotation decodes the body of POST /credential/rotate: for how long the previous
-// secret stays valid. The body may be empty.
+// DecodeRotation decodes the body of a rotation: for how long the previous secret stays
+// valid. The body may be empty; the default is a day.
 func DecodeRotation(body []byte) (time.Duration, *problem.Error) {
 	overlap := Some[int64](overlapDefault)
 	if len(body) == 0 {

@@ -34,18 +34,28 @@ type attemptView struct {
 func Attempts(list []Attempt) ([]byte, error) {
 	views := make([]attemptView, len(list))
 	for i := range list {
-		a := &list[i]
-		views[i] = attemptView{
-			URL: a.URL, Number: a.Number, Status: a.Status, Error: strings.ToValidUTF8(a.Error, "\ufffd"),
-			Response:  strings.ToValidUTF8(a.Response, "\ufffd"),
-			CreatedAt: TimestampOf(a.CreatedAt), EndedAt: TimestampOf(a.EndedAt),
-		}
-		if !a.EndedAt.IsZero() {
-			latency := a.Latency.Milliseconds()
-			views[i].LatencyMs = &latency
-		}
+		views[i] = list[i].view()
 	}
 	return marshalList(views)
+}
+
+// OneAttempt is the answer of POST /webhook-endpoints/{id}/test.
+func OneAttempt(a *Attempt) ([]byte, error) {
+	view := a.view()
+	return json.Marshal(&view)
+}
+
+func (a *Attempt) view() attemptView {
+	v := attemptView{
+		URL: a.URL, Number: a.Number, Status: a.Status, Error: strings.ToValidUTF8(a.Error, "\ufffd"),
+		Response:  strings.ToValidUTF8(a.Response, "\ufffd"),
+		CreatedAt: TimestampOf(a.CreatedAt), EndedAt: TimestampOf(a.EndedAt),
+	}
+	if !a.EndedAt.IsZero() {
+		latency := a.Latency.Milliseconds()
+		v.LatencyMs = &latency
+	}
+	return v
 }
 
 // WebhookSecret is the answer of GET /webhook-secret.

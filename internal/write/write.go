@@ -88,6 +88,9 @@ type Options struct {
 	// Changed is called after a commit that changed a pay-in, in the goroutine that
 	// committed: it must not block. It may be nil.
 	Changed func(merchant, payin payment.ID)
+	// Announced is called likewise after a commit with new events, with their merchants. It
+	// may be nil.
+	Announced func(merchants []payment.ID)
 }
 
 // Writer commits operations. It is safe for concurrent use.
@@ -219,6 +222,9 @@ func (w *Writer) accept(reserved store.Capacity, out store.Outcome) {
 	}
 	if v := out.Claimed; len(reserved.Deliveries) > 0 || len(v.DeliveriesDue) > 0 {
 		w.o.Deliveries.Accept(reserved.Deliveries, v.Deliveries, v.DeliveriesDue)
+	}
+	if w.o.Announced != nil && len(out.Events) > 0 {
+		w.o.Announced(out.Events)
 	}
 	if w.o.Changed != nil {
 		for _, p := range out.Payins {

@@ -42,6 +42,7 @@ var tables = []struct{ name, key, shown string }{
 	{"limit_counters", "merchant_id counter day key_hash", "counter day amount payouts"},
 	{"postings", "entry_id line", "kind account amount"},
 	{"events", "merchant_id number", "type"},
+	{"webhook_endpoints", "id", "enabled failures"},
 	{"deliveries", "id", "state claimed_by"},
 	{"delivery_attempts", "delivery_id number", "status"},
 }
@@ -119,7 +120,7 @@ func (s snapshot) add(table int, stored map[string]any, now time.Time, node paym
 func text(column string, v any, now time.Time, node payment.ID) string {
 	switch v := v.(type) {
 	case int64:
-		if !strings.HasSuffix(column, "_at") && column != "deadline" {
+		if !strings.HasSuffix(column, "_at") && column != "deadline" && column != "failing_since" && column != "previous_until" {
 			return strconv.FormatInt(v, 10)
 		}
 		switch d := time.UnixMicro(v).Sub(now); {

@@ -31,13 +31,16 @@ CREATE TABLE settings (
 );
 
 -- Reference table. number begins every external id of the merchant. limits is a JSON
--- object; that of the platform has the limits of new merchants.
+-- object; that of the platform has the limits of new merchants. The secrets are sealed; the
+-- previous one signs too until its time.
 CREATE TABLE merchants (
     id             BYTEA  NOT NULL PRIMARY KEY,
     number         BIGINT NOT NULL UNIQUE,
     name           TEXT   NOT NULL,
     city           TEXT   NOT NULL,
     webhook_secret BYTEA  NOT NULL,
+    previous_webhook_secret BYTEA  NOT NULL,
+    previous_webhook_until  BIGINT NOT NULL,
     return_hosts   TEXT   NOT NULL,
     webhook_hosts  TEXT   NOT NULL,
     limits         TEXT   NOT NULL,
@@ -320,14 +323,42 @@ CREATE TABLE events (
 );
 CREATE UNIQUE INDEX events_id ON events (merchant_id, id);
 
+-- Merchants' receivers of events, chosen by their types. position is the number of the last
+-- event whose delivery exists: the feed is read on from there. Events up to catch_up_to
+-- are sent in order, one at a time. secret and previous_secret are sealed. failures counts
+-- the failed attempts since the last success.
+CREATE TABLE webhook_endpoints (
+    merchant_id     BYTEA  NOT NULL,
+    id              BYTEA  NOT NULL,
+    url             TEXT   NOT NULL,
+    events          TEXT   NOT NULL,
+    description     TEXT   NOT NULL,
+    enabled         BIGINT NOT NULL,
+    secret          BYTEA  NOT NULL,
+    previous_secret BYTEA  NOT NULL,
+    previous_until  BIGINT NOT NULL,
+    position        BIGINT NOT NULL,
+    catch_up_to     BIGINT NOT NULL,
+    failures        BIGINT NOT NULL,
+    failing_since   BIGINT NOT NULL,
+    last_success_at BIGINT NOT NULL,
+    last_failure_at BIGINT NOT NULL,
+    version         BIGINT NOT NULL,
+    created_at      BIGINT NOT NULL,
+    updated_at      BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, id)
+);
+
 -- attempts numbers the attempts, the current one included. schedule_step counts
 -- the completed ones since the event was last requested: the position in the retry
--- schedule. case_id is the case opened when the delivery was last given up.
+-- schedule. case_id is the case opened when the delivery was last given up. endpoint_id is
+-- empty if it goes to the URL of the order.
 CREATE TABLE deliveries (
     merchant_id   BYTEA  NOT NULL,
     id            BYTEA  NOT NULL,
     event_number  BIGINT NOT NULL,
     subject_id    BYTEA  NOT NULL,
+    endpoint_id   BYTEA  NOT NULL,
     url           TEXT   NOT NULL,
     state         TEXT   NOT NULL,
     attempts      BIGINT NOT NULL,
@@ -344,6 +375,23 @@ CREATE INDEX deliveries_event ON deliveries (merchant_id, event_number);
 CREATE INDEX deliveries_due ON deliveries (merchant_id, next_at) WHERE next_at > 0;
 CREATE INDEX deliveries_claimed ON deliveries (claimed_by) WHERE length(claimed_by) > 0;
 CREATE INDEX deliveries_open ON deliveries (merchant_id, subject_id) WHERE state = 'pending';
+CREATE INDEX deliveries_endpoint ON deliveries (merchant_id, endpoint_id, event_number) WHERE length(endpoint_id) > 0 AND state <> 'delivered';
+
+-- Ranges of events that are to be sent again: a row is removed when its range is done. The
+-- range is by ids, which have the time of the event, within the numbers from next_number to
+-- last_number. endpoint_id is empty for every URL that has them.
+CREATE TABLE redeliveries (
+    merchant_id BYTEA  NOT NULL,
+    id          BYTEA  NOT NULL,
+    endpoint_id BYTEA  NOT NULL,
+    types       TEXT   NOT NULL,
+    first_id    BYTEA  NOT NULL,
+    end_id      BYTEA  NOT NULL,
+    next_number BIGINT NOT NULL,
+    last_number BIGINT NOT NULL,
+    created_at  BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, id)
+);
 
 -- One row per attempt, written when it has ended.
 CREATE TABLE delivery_attempts (

@@ -89,13 +89,23 @@ var columnTests = []test{
 		s.commit(addEvents(m, s.id(), 1, hook))
 		d := s.claimDeliveries(m, s.id(), 1)[0]
 		want := filled(store.Delivery{Merchant: d.Merchant, ID: d.ID, EventNumber: 1, Subject: d.Subject, URL: hook, CreatedAt: d.CreatedAt}, 1)
+		want.Endpoint = payment.ID{}
 		a := filled(store.Attempt{Merchant: m.ID, Delivery: d.ID, URL: hook}, 1000)
 		s.commit(setDelivery(d, func(d *store.Delivery) { *d = want }), does(nil, func(_ *loaded, c *changes) { c.AddAttempt(a) }))
-		sameFields(s, "delivery", s.delivery(d), want, "Event", "Damaged")
+		sameFields(s, "delivery", s.delivery(d), want, "Event", "Damaged", "InOrder", "Down", "Moved", "Planned", "Stopped")
 		list := s.attempts(m, 1)
 		at := slices.IndexFunc(list, func(v store.Attempt) bool { return v.Number == a.Number }) // there is also the one under way
 		s.equal("has ended", list[at].EndedAt.IsZero(), false)
 		sameFields(s, "attempt", list[at], a, "EndedAt")
+	}},
+	{"an endpoint keeps all its fields, and its changes", func(s *suite) {
+		want := filled(store.Endpoint{Merchant: s.merchant().ID, ID: s.id(), Version: 1, URL: hook}, 1)
+		s.commit(does(func(n *needs) { n.NewEndpoint(want.Merchant) }, func(_ *loaded, c *changes) { c.AddEndpoint(want) }))
+		got := must(s.store.EndpointOf(s.Context(), want.Merchant, want.ID))
+		sameFields(s, "endpoint", got, want, "Position", "CreatedAt", "UpdatedAt") // after the merchant's last event
+		want = filled(store.Endpoint{Merchant: want.Merchant, ID: want.ID, CreatedAt: got.CreatedAt}, 1000)
+		s.commit(does(func(n *needs) { n.Endpoints(want.Merchant) }, func(_ *loaded, c *changes) { c.SetEndpoint(want) }))
+		sameFields(s, "changed endpoint", must(s.store.EndpointOf(s.Context(), want.Merchant, want.ID)), want)
 	}},
 	{"a merchant keeps all its fields", func(s *suite) {
 		want := filled(store.Merchant{}, 1)

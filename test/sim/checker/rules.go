@@ -171,4 +171,5 @@ var caseRules = map[string]caseRule{
 	"account_frozen":      {params: []string{"processor"}},
 	"damaged":             {subject: "order", params: []string{"table"}, resolutions: []string{"retry"}},
 	"webhook_exhausted":   {subject: "order", params: []string{"event"}, resolutions: []string{"delivered", "disabled"}},
+	"webhook_endpoint":    {subject: "endpoint", params: []string{"since"}, resolutions: []string{"requested"}},
 }

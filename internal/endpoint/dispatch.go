@@ -1,0 +1,129 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// Limits of one dispatch.
+const (
+	// eventsAtOnce is how many events one commit reads.
+	eventsAtOnce = 256
+	// pendingMax is how many deliveries of an endpoint may be pending. The others wait in the
+	// feed, where they cost nothing.
+	pendingMax = 1000
+	// inOrderAtOnce is how many events an endpoint that catches up gets at once. All of them
+	// are attempted before the next ones.
+	inOrderAtOnce = 64
+)
+
+// Dispatch is the step of the worker that reads the feed for each endpoint, and makes the
+// deliveries of the events that it asks for.
+func (s *Service) Dispatch(ctx context.Context) (did int, err error) {
+	if s.Registry.Empty() {
+		return 0, nil
+	}
+	behind, err := s.Store.EndpointsBehind(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var errs []error
+	for _, ref := range behind {
+		op := &dispatch{Ref: ref}
+		if err := s.Writer.Do(ctx, op); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		did += op.read
+		if op.delivered > 0 {
+			s.Dispatched.Wake()
+		}
+	}
+	return did, errors.Join(errs...)
+}
+
+// Announced wakes the worker if a merchant with new events has endpoints.
+func (s *Service) Announced(merchants []payment.ID) {
+	if slices.ContainsFunc(merchants, s.Registry.Has) {
+		s.Waker.Wake()
+	}
+}
+
+// dispatch makes the deliveries of an endpoint's next events.
+type dispatch struct {
+	store.Ref
+
+	read, delivered int
+}
+
+// Merchant implements [write.Operation].
+func (v *dispatch) Merchant() payment.ID { return v.Ref.Merchant }
+
+// Class implements [write.Operation].
+func (v *dispatch) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *dispatch) Needs(n *store.Needs) { n.Dispatch(v.Ref.Merchant, v.ID, eventsAtOnce, pendingMax) }
+
+// Decide implements [write.Operation]. An endpoint that catches up gets nothing until all
+// that it got before was attempted.
+func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
+	v.read, v.delivered = 0, 0
+	e, ok := l.Endpoint(v.Ref.Merchant, v.ID)
+	if !ok || !e.Enabled || c.Holds(&e) {
+		return nil
+	}
+	next := l.Dispatch(&e)
+	if len(next.Events) == 0 || next.Events[0].Number != e.Position+1 || next.Untried > 0 { // or an earlier decision of the commit moved it
+		return nil
+	}
+	room, last := pendingMax-next.Pending, next.Events[len(next.Events)-1].Number
+	if e.Position < e.CatchUpTo {
+		room, last = min(room, inOrderAtOnce), min(last, e.CatchUpTo)
+	}
+	for i := range next.Events {
+		event := &next.Events[i]
+		if v.delivered >= room || event.Number > last {
+			break
+		}
+		e.Position = event.Number
+		v.read++
+		if known, due := wants(&e, event, next.Known); due {
+			c.Deliver(&e, event, known)
+			v.delivered++
+		}
+	}
+	if v.read > 0 {
+		c.SetEndpoint(e)
+	}
+	return nil
+}
+
+// wants reports whether an endpoint is to get an event, by its known delivery or, if that is
+// nil, by a new one. The same URL gets an event once: by an order's own delivery to it, or by
+// that of another endpoint, unless that one is stopped.
+func wants(e *store.Endpoint, event *payment.Event, known []store.Delivery) (*store.Delivery, bool) {
+	if !event.Type.MatchedBy(e.Events) || event.Type == payment.EventEndpointDisabled && event.Subject == e.ID {
+		return nil, false
+	}
+	for i := range known {
+		d := &known[i]
+		if d.EventNumber != event.Number {
+			continue
+		}
+		switch d.State {
+		case store.DeliveryPending, store.DeliveryDone:
+			return nil, false
+		case store.DeliveryHeld:
+			return d, true
+		default: // it was given up, or its endpoint was deleted
+			return d, !d.Endpoint.IsZero()
+		}
+	}
+	return nil, true
+}

@@ -1,0 +1,130 @@
+// Package endpoint manages merchants' webhook endpoints: create, change, rotate, test, follow, dispatch, disable.
+//
+// Package delivery sends what is dispatched here, and reports health back in the commit of
+// each attempt's end.
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/webhook"
+	"github.com/porteira/porteira/internal/wire"
+	"github.com/porteira/porteira/internal/worker"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// Max is how many endpoints a merchant may have.
+const Max = 20
+
+// Options configure a Service.
+type Options struct {
+	Store    *store.Store
+	Writer   *write.Writer
+	Env      env.Env
+	Registry *Registry
+	// Dispatched wakes the worker that sends deliveries.
+	Dispatched *worker.Waker
+	// Waker wakes the worker that dispatches.
+	Waker *worker.Waker
+}
+
+// Service implements the use cases of webhook endpoints.
+type Service struct {
+	Options
+
+	sender *webhook.Sender
+	tests  tests
+}
+
+// New returns a Service.
+func New(o Options) *Service {
+	return &Service{Options: o, sender: &webhook.Sender{Transport: o.Env.Webhooks, Clock: env.Unshifted(o.Env.Clock)}}
+}
+
+var errNotFound = problem.New(problem.NotFound, "Resource not found.")
+
+// Create adds an endpoint, which gets the events from now on, and returns its secret. Errors:
+// problem kind limit_exceeded if the merchant has Max of them.
+func (s *Service) Create(ctx context.Context, merchant payment.ID, r *wire.EndpointRequest) (e store.Endpoint, secret string, err error) {
+	now := s.Env.Clock.Now()
+	e = store.Endpoint{
+		Merchant: merchant, ID: s.Env.IDs.NewID(now), URL: r.URL.V, Events: r.Events.V, Description: r.Description.V, Enabled: true,
+	}
+	secret = webhook.NewSecret(s.Env.Random).Reveal()
+	e.Rotate(s.Store.SealEndpointSecret(merchant, e.ID, secret), time.Time{})
+	op := &create{Endpoint: e}
+	err = s.do(ctx, op)
+	return op.Endpoint, secret, err
+}
+
+// Change changes what r sets. Enabling a disabled endpoint sends it what it missed, in order.
+// Errors: problem kind not_found.
+func (s *Service) Change(ctx context.Context, merchant, id payment.ID, r *wire.EndpointRequest) (store.Endpoint, error) {
+	op := &change{merchant: merchant, id: id, request: r}
+	err := s.do(ctx, op)
+	s.Waker.Wake()
+	return op.Endpoint, err
+}
+
+// Delete removes an endpoint; what it has not accepted is not sent. Errors: problem kind
+// not_found.
+func (s *Service) Delete(ctx context.Context, merchant, id payment.ID) error {
+	if _, err := s.read(ctx, merchant, id); err != nil {
+		return err
+	}
+	return s.do(ctx, &remove{merchant: merchant, id: id})
+}
+
+// Rotate gives an endpoint a new secret and returns it. Both sign until the overlap has
+// passed. Errors: problem kind not_found.
+func (s *Service) Rotate(ctx context.Context, merchant, id payment.ID, overlap time.Duration) (e store.Endpoint, secret string, err error) {
+	secret = webhook.NewSecret(s.Env.Random).Reveal()
+	op := &rotate{merchant: merchant, id: id, overlap: overlap, sealed: s.Store.SealEndpointSecret(merchant, id, secret)}
+	err = s.do(ctx, op)
+	return op.Endpoint, secret, err
+}
+
+// do commits an operation, and makes it effective on this node; others follow.
+func (s *Service) do(ctx context.Context, op write.Operation) error {
+	if err := s.Writer.Do(ctx, op); err != nil {
+		return err
+	}
+	_, err := s.Registry.Follow(ctx)
+	if errors.Is(err, store.ErrUnavailable) {
+		return nil // the worker follows later
+	}
+	return err
+}
+
+func (s *Service) read(ctx context.Context, merchant, id payment.ID) (store.Endpoint, error) {
+	e, err := s.Store.EndpointOf(ctx, merchant, id)
+	if errors.Is(err, store.ErrNotFound) {
+		err = errNotFound
+	}
+	return e, store.Problem(err)
+}
+
+// View is an endpoint as the API and its events show it. secret is shown if it is not "".
+func View(e *store.Endpoint, secret string) ([]byte, error) {
+	state := "ok"
+	switch {
+	case !e.Enabled:
+		state = "disabled"
+	case e.Failures > 0:
+		state = "failing"
+	}
+	return wire.Endpoint(&wire.EndpointFields{
+		ID: e.ID, URL: e.URL, Events: e.Events, Description: e.Description, Enabled: e.Enabled, Secret: secret,
+		State: state, Failures: e.Failures, LastSuccessAt: e.LastSuccessAt, LastFailureAt: e.LastFailure,
+		CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
+	})
+}
+
+// View is [View], for package httpapi.
+func (s *Service) View(e *store.Endpoint, secret string) ([]byte, error) { return View(e, secret) }

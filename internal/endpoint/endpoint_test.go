@@ -1,0 +1,426 @@
+package endpoint_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
+)
+
+// url is the address of a test's endpoint, elsewhere that of one at another host.
+const (
+	url       = "https://shop.example/events"
+	elsewhere = "https://other.example/events"
+)
+
+// hooks is a gateway with endpoints.
+type hooks struct{ *coretest.Gateway }
+
+func each(t *testing.T, run func(t *testing.T, g hooks)) {
+	t.Helper()
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) { run(t, hooks{g}) })
+}
+
+// add creates an endpoint that asks for these events.
+func (g hooks) add(at string, events ...string) store.Endpoint {
+	g.T.Helper()
+	e, secret, err := g.Endpoints.Create(g.T.Context(), g.Merchant.ID, &wire.EndpointRequest{URL: wire.Some(at), Events: wire.Some(events)})
+	g.Must(err)
+	if !strings.HasPrefix(secret, "whsec_") {
+		g.T.Fatalf("secret %q", secret)
+	}
+	return e
+}
+
+// read reads an endpoint as it is stored.
+func (g hooks) read(e store.Endpoint) store.Endpoint {
+	g.T.Helper()
+	e, err := g.Store.EndpointOf(g.T.Context(), e.Merchant, e.ID)
+	g.Must(err)
+	return e
+}
+
+// enable enables or disables an endpoint.
+func (g hooks) enable(e store.Endpoint, enabled bool) {
+	g.T.Helper()
+	_, err := g.Endpoints.Change(g.T.Context(), e.Merchant, e.ID, &wire.EndpointRequest{Enabled: wire.Some(enabled)})
+	g.Must(err)
+}
+
+// work dispatches and delivers until nothing is due.
+func (g hooks) work() {
+	g.T.Helper()
+	for range 200 {
+		did, err := g.Endpoints.Dispatch(g.T.Context())
+		g.Must(err)
+		sent, err := g.Deliveries.Send(g.T.Context())
+		g.Must(err)
+		if did+sent == 0 {
+			return
+		}
+	}
+	g.T.Fatal("there is still work after 200 runs")
+}
+
+// cancel makes an event payin.canceled of an order with this reference, whose own URL is hook.
+func (g hooks) cancel(reference, hook string) payment.Payin {
+	g.T.Helper()
+	return g.Canceled(g.Merchant, reference, hook)
+}
+
+// received are the references of the events that a URL got and accepted or not, in order.
+func (g hooks) received(at string) (list []string) {
+	for _, r := range g.Receivers.Requests() {
+		if r.URL == at {
+			_, rest, _ := strings.Cut(r.Body, `"referenceId":"`)
+			reference, _, _ := strings.Cut(rest, `"`)
+			kind, _, _ := strings.Cut(strings.SplitN(r.Body, `"type":"`, 2)[1], `"`)
+			list = append(list, kind+" "+reference)
+		}
+	}
+	return list
+}
+
+func (g hooks) wantReceived(at string, want ...string) {
+	g.T.Helper()
+	if got := g.received(at); !slices.Equal(got, want) {
+		g.T.Errorf("%s got %q, want %q\n%s", at, got, want, g.Log)
+	}
+}
+
+func TestEndpointGetsWhatItsFilterSelects(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		g.cancel("before", "")
+		canceled, all, created := g.add(url+"/1", "payin.canceled"), g.add(url+"/2", "*"), g.add(url+"/3", "payin.created", "payout.*")
+		g.cancel("a", coretest.Hook)
+		g.work()
+		g.wantReceived(coretest.Hook, "payin.canceled a")
+		g.wantReceived(url+"/1", "payin.canceled a")
+		g.wantReceived(url+"/2", "payin.created a", "payin.canceled a")
+		g.wantReceived(url+"/3", "payin.created a")
+		for _, e := range []store.Endpoint{canceled, all, created} {
+			if e := g.read(e); e.Failures != 0 || !e.LastSuccessAt.Equal(g.Clock.Now()) || e.Position != 3 {
+				t.Errorf("%+v", e)
+			}
+			g.Must(g.Endpoints.Delete(t.Context(), e.Merchant, e.ID))
+		}
+		g.cancel("b", "")
+		g.work()
+		g.WantRequests(5)
+		g.WantEvents(payment.EventPayinCanceled, payment.EventPayinCreated, payment.EventPayinCanceled, payment.EventPayinCanceled)
+		g.WantProven()
+	})
+}
+
+// A merchant without an endpoint has no events of creation, and its commits no endpoints.
+func TestNothingWithoutEndpoint(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		g.cancel("a", coretest.Hook)
+		g.Payout("p", 1)
+		g.work()
+		g.WantRequests(1)
+		g.WantEvents(payment.EventPayinCanceled)
+	})
+}
+
+// The URL of an order that is an endpoint's too gets one delivery, signed by both.
+func TestSameURLGetsOneDelivery(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		g.add(url, "payin.canceled")
+		second := g.add(url, "*")
+		g.cancel("a", url)
+		g.work()
+		g.wantReceived(url, "payin.canceled a", "payin.created a")
+		for _, r := range g.Receivers.Requests() {
+			want := 1 // of the second endpoint only
+			if strings.Contains(r.Body, "payin.canceled") {
+				want = 3
+			}
+			if got := len(strings.Fields(r.Header.Get("Webhook-Signature"))); got != want {
+				t.Errorf("%d signatures, want %d: %s", got, want, r.Body)
+			}
+		}
+		g.Must(g.Endpoints.Delete(t.Context(), second.Merchant, second.ID))
+		g.cancel("b", "")
+		g.work()
+		g.wantReceived(url, "payin.canceled a", "payin.created a", "payin.canceled b")
+	})
+}
+
+// What one endpoint has not accepted when it is disabled goes to another one with its URL.
+func TestOtherEndpointWithTheURLTakesOver(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		first := g.add(url, "payin.canceled")
+		g.add(url, "payin.canceled")
+		g.Receivers.Always(500)
+		g.cancel("a", "")
+		g.work()
+		g.Receivers.Always(200)
+		g.enable(first, false)
+		g.work()
+		g.wantReceived(url, "payin.canceled a", "payin.canceled a")
+		g.enable(first, true)
+		g.work()
+		g.WantRequests(2)
+	})
+}
+
+// An endpoint that was disabled gets in order what it missed, and nothing twice.
+func TestEnabledAgainGetsWhatItMissedInOrder(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e, other := g.add(url, "payin.canceled"), g.add(url+"/other", "payin.canceled")
+		g.cancel("before", "")
+		g.work()
+		g.enable(e, false)
+		want := []string{"payin.canceled before"}
+		for i := range 150 {
+			name := fmt.Sprintf("missed-%03d", i)
+			g.cancel(name, "")
+			want = append(want, "payin.canceled "+name)
+		}
+		g.work()
+		g.wantReceived(url, "payin.canceled before")
+		g.enable(e, true)
+		g.cancel("after", "")
+		g.work()
+		g.wantReceived(url, append(want, "payin.canceled after")...)
+		if got := len(g.received(other.URL)); got != 152 {
+			t.Errorf("the other got %d", got)
+		}
+		if e := g.read(e); !e.Enabled || e.Failures != 0 {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// down makes a URL refuse connections.
+func (g hooks) down(at string) {
+	g.Receivers.Answer(func(r *http.Request, _ int) (*http.Response, error) {
+		if r.URL.String() == at {
+			return nil, errors.New("connection refused")
+		}
+		return coretest.Respond(http.StatusOK)
+	})
+}
+
+// An endpoint that was down for an hour gets in order all that it missed; no other waits.
+func TestDownForAnHour(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e := g.add(url, "payin.canceled")
+		g.add(elsewhere, "payin.canceled")
+		g.down(url)
+		for i := range 12 {
+			g.cancel(fmt.Sprintf("missed-%02d", i), "")
+			g.work()
+			if n := len(g.received(elsewhere)); n != i+1 {
+				t.Fatalf("the other got %d of %d", n, i+1)
+			}
+			for range 5 {
+				g.Jump(time.Minute)
+				g.work()
+			}
+		}
+		if e := g.read(e); e.Failures < 12 || e.FailingSince.IsZero() || !e.Enabled {
+			t.Fatalf("%+v", e)
+		}
+		tried := len(g.received(url))
+		g.Receivers.Always(200)
+		for range 200 {
+			g.Jump(time.Minute)
+			g.work()
+		}
+		got := g.received(url)[tried:]
+		if len(got) != 12 || !slices.IsSorted(got) {
+			t.Errorf("it got %q", got)
+		}
+		g.WantProven()
+		if e := g.read(e); e.Failures != 0 || !e.FailingSince.IsZero() {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// After five days of nothing but failures an endpoint is disabled, with an event for the
+// others and one case; enabled again it gets everything, and the case closes.
+func TestFiveDaysOfFailures(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e := g.add(url, "*")
+		g.add(url+"/other", "webhook_endpoint.*")
+		g.down(url)
+		g.cancel("a", "")
+		for day := range 6 {
+			for range 48 {
+				g.Jump(30 * time.Minute)
+				g.work()
+			}
+			if enabled := g.read(e).Enabled; enabled != (day < 5) {
+				t.Fatalf("after day %d enabled: %v", day+1, enabled)
+			}
+			g.cancel(fmt.Sprint("day-", day), "")
+			g.work()
+		}
+		g.wantReceived(url+"/other", "webhook_endpoint.disabled ")
+		g.WantCases(store.CaseEndpoint)
+		tried := len(g.received(url))
+		g.Jump(time.Hour)
+		g.work()
+		if n := len(g.received(url)); n != tried {
+			t.Errorf("%d requests while it was disabled", n-tried)
+		}
+		g.Receivers.Always(200)
+		g.enable(e, true)
+		g.work()
+		got := g.received(url)[tried:]
+		want := []string{"payin.created a", "payin.canceled a"}
+		for day := range 6 {
+			want = append(want, fmt.Sprint("payin.created day-", day), fmt.Sprint("payin.canceled day-", day))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		g.WantCases()
+	})
+}
+
+// 410 disables the endpoint: no other event is sent, and others get the event.
+func TestGoneDisables(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e := g.add(url, "payin.*")
+		g.add(url+"/other", "webhook_endpoint.disabled")
+		g.Receivers.Answer(func(r *http.Request, _ int) (*http.Response, error) {
+			if r.URL.String() == url {
+				return coretest.Respond(http.StatusGone)
+			}
+			return coretest.Respond(http.StatusOK)
+		})
+		g.cancel("a", coretest.Hook)
+		g.work()
+		g.Jump(time.Hour)
+		g.cancel("b", coretest.Hook)
+		g.work()
+		g.wantReceived(url, "payin.created a")
+		g.wantReceived(coretest.Hook, "payin.canceled a", "payin.canceled b")
+		g.wantReceived(url+"/other", "webhook_endpoint.disabled ")
+		if e := g.read(e); e.Enabled || e.Failures != 1 {
+			t.Errorf("%+v", e)
+		}
+		g.WantCases()
+		g.Receivers.Always(200)
+		g.enable(e, true)
+		g.work()
+		g.wantReceived(url, "payin.created a", "payin.created a", "payin.canceled a", "payin.created b", "payin.canceled b")
+	})
+}
+
+// A changed URL gets what is due from then on; a rotated secret signs beside the one before.
+func TestChangeAndRotate(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e := g.add(url, "payin.canceled")
+		g.Receivers.Always(500)
+		g.cancel("a", "")
+		g.work()
+		_, err := g.Endpoints.Change(t.Context(), e.Merchant, e.ID, &wire.EndpointRequest{URL: wire.Some(url + "/new")})
+		g.Must(err)
+		_, _, err = g.Endpoints.Rotate(t.Context(), e.Merchant, e.ID, time.Hour)
+		g.Must(err)
+		g.Receivers.Always(200)
+		g.Jump(10 * time.Second)
+		g.work()
+		g.wantReceived(url+"/new", "payin.canceled a")
+		g.Jump(2 * time.Hour)
+		g.cancel("b", "")
+		g.work()
+		requests := g.WantRequests(3)
+		for i, want := range map[int]int{0: 1, 1: 2, 2: 1} {
+			if got := len(strings.Fields(requests[i].Header.Get("Webhook-Signature"))); got != want {
+				t.Errorf("request %d has %d signatures, want %d", i, got, want)
+			}
+		}
+	})
+}
+
+func TestAtMostTwentyEndpoints(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		for i := range 20 {
+			g.add(fmt.Sprint(url, i), "*")
+		}
+		_, _, err := g.Endpoints.Create(t.Context(), g.Merchant.ID, &wire.EndpointRequest{URL: wire.Some(url), Events: wire.Some([]string{"*"})})
+		if !problem.Is(err, problem.LimitExceeded) {
+			t.Errorf("the 21st: %v", err)
+		}
+		list, err := g.Store.EndpointsOf(t.Context(), g.Merchant.ID)
+		if err != nil || len(list) != 20 {
+			t.Errorf("%d endpoints, %v", len(list), err)
+		}
+	})
+}
+
+// An endpoint whose secret is damaged gets nothing, and stops nobody else; rotated, it gets
+// what waits.
+func TestDamagedEndpointStopsNobody(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e := g.add(url, "payin.canceled")
+		g.add(url+"/other", "payin.canceled")
+		g.Damage("webhook_endpoints", "secret", "url = '"+url+"'")
+		g.Execute("UPDATE webhook_endpoints SET version = version + 1")
+		_, err := g.Endpoints.Registry.Follow(t.Context())
+		g.Must(err)
+		g.cancel("a", coretest.Hook)
+		g.work()
+		g.wantReceived(url)
+		g.wantReceived(url+"/other", "payin.canceled a")
+		g.wantReceived(coretest.Hook, "payin.canceled a")
+		_, _, err = g.Endpoints.Rotate(t.Context(), e.Merchant, e.ID, 0)
+		g.Must(err)
+		g.Jump(time.Minute)
+		g.work()
+		g.wantReceived(url, "payin.canceled a")
+	})
+}
+
+// Another process follows within two seconds.
+func TestOtherProcessFollows(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		other := hooks{g.Second()}
+		g.add(url, "payin.created")
+		_, err := other.Endpoints.Registry.Follow(t.Context())
+		g.Must(err)
+		other.Payin(g.Merchant, "a", "")
+		other.work()
+		other.wantReceived(url, "payin.created a")
+	})
+}
+
+// A test event is sent once, signed, also to a disabled endpoint, and leaves nothing.
+func TestTestEvent(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e := g.add(url, "payin.canceled")
+		g.enable(e, false)
+		g.Receivers.Always(503)
+		left := g.Changes(func() {
+			at, a, err := g.Endpoints.Test(t.Context(), e.Merchant, e.ID)
+			if err != nil || at != url || a.StatusCode != 503 {
+				t.Errorf("%s %+v, %v", at, a, err)
+			}
+		})
+		if left != "" {
+			t.Errorf("it left %s", left)
+		}
+		r := g.WantRequests(1)[0]
+		if !strings.Contains(r.Body, `"type":"webhook.test"`) || !strings.Contains(r.Body, e.ID.String()) || len(strings.Fields(r.Header.Get("Webhook-Signature"))) != 1 {
+			t.Errorf("%+v", r)
+		}
+		if _, _, err := g.Endpoints.Test(t.Context(), payment.ID{1}, e.ID); !problem.Is(err, problem.NotFound) {
+			t.Errorf("of another merchant: %v", err)
+		}
+	})
+}

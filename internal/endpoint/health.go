@@ -1,0 +1,119 @@
+package endpoint
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// disableAfter is how long an endpoint may fail, without a success, before it is disabled.
+const disableAfter = 5 * 24 * time.Hour
+
+// successEvery is how old LastSuccessAt may be: an endpoint with many events is not written
+// for each.
+const successEvery = time.Second
+
+// Succeeded records that an endpoint accepted an event. If it had been down, it catches up.
+func Succeeded(l *store.Loaded, c *store.Changes, e store.Endpoint) {
+	if e.Failures == 0 && l.Now().Sub(e.LastSuccessAt).Abs() < successEvery {
+		return
+	}
+	if e.IsDown() && e.Enabled {
+		catchUp(l, c, &e)
+	}
+	e.Failures, e.FailingSince, e.LastSuccessAt = 0, time.Time{}, l.Now()
+	c.SetEndpoint(e)
+}
+
+// Failed records that an attempt failed. An endpoint that has only failed for five days is
+// disabled, with an event for the others and a case.
+func Failed(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
+	e.Failures, e.LastFailure = e.Failures+1, l.Now()
+	if e.FailingSince.IsZero() {
+		e.FailingSince = l.Now()
+	}
+	_, _, loaded := l.Undelivered(&e)
+	if !e.Enabled || !loaded || !e.IsDown() || l.Now().Sub(e.FailingSince) < disableAfter {
+		c.SetEndpoint(e)
+		return nil
+	}
+	c.OpenCase(store.Case{Merchant: e.Merchant, Kind: store.CaseEndpoint, Subject: e.ID, Params: store.Params{"since": e.FailingSince.Format(time.RFC3339)}})
+	return disable(l, c, e)
+}
+
+// Gone records that the receiver answered 410: the endpoint is disabled, with an event for
+// the others.
+func Gone(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
+	e.Failures, e.LastFailure = e.Failures+1, l.Now()
+	if e.FailingSince.IsZero() {
+		e.FailingSince = l.Now()
+	}
+	if !e.Enabled {
+		c.SetEndpoint(e)
+		return nil
+	}
+	return disable(l, c, e)
+}
+
+// disable disables an endpoint, and announces it.
+func disable(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
+	e.Enabled, e.Version, e.UpdatedAt = false, e.Version+1, l.Now()
+	hold(l, c, &e)
+	c.SetEndpoint(e)
+	data, err := View(&e, "")
+	if err != nil {
+		return fmt.Errorf("endpoint event: %w", err)
+	}
+	c.AddEvent(payment.Event{Merchant: e.Merchant, Type: payment.EventEndpointDisabled, Subject: e.ID, Version: e.Version}, data, "")
+	return nil
+}
+
+// enable makes the feed be read on from where the endpoint was disabled.
+func enable(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
+	e.Failures, e.FailingSince = 0, time.Time{}
+	catchUp(l, c, e)
+	c.CloseCases(e.Merchant, e.ID, store.CaseEndpoint, store.ResolvedByRequest)
+}
+
+// catchUp makes an endpoint get in order what it has not accepted of all events until now.
+func catchUp(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
+	_, last, loaded := l.Undelivered(e)
+	if !loaded {
+		return
+	}
+	rewind(l, e)
+	e.CatchUpTo = last
+	c.HoldDeliveries(e, store.DeliveryHeld)
+}
+
+// hold stops the deliveries of an endpoint that is disabled.
+func hold(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
+	takeOver(l, c, e)
+	rewind(l, e)
+	c.HoldDeliveries(e, store.DeliveryHeld)
+}
+
+// rewind makes the feed be read again from the oldest event that the endpoint has not
+// accepted. Those that it has accepted are skipped.
+func rewind(l *store.Loaded, e *store.Endpoint) {
+	if oldest, _, _ := l.Undelivered(e); oldest > 0 {
+		e.Position = min(e.Position, oldest-1)
+	}
+}
+
+// takeOver makes the other endpoints with the same URL get what this one has not accepted:
+// they relied on its deliveries.
+func takeOver(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
+	oldest, _, _ := l.Undelivered(e)
+	if oldest == 0 {
+		return
+	}
+	for _, other := range l.Endpoints(e.Merchant) {
+		if other.ID != e.ID && other.Enabled && other.URL == e.URL && other.Position >= oldest {
+			other.Position = oldest - 1
+			c.SetEndpoint(other)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package endpoint_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/wire"
+)
+
+// again requests a range, and does it.
+func (g hooks) again(r wire.RedeliverRequest) (count int) {
+	g.T.Helper()
+	count, err := g.Deliveries.RedeliverRange(g.T.Context(), g.Merchant.ID, &r)
+	g.Must(err)
+	g.Run(g.Deliveries.RedeliverRanges)
+	g.work()
+	return count
+}
+
+// A range is sent again to each URL that has it, by types and times, and to nobody else.
+func TestRedeliverRange(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		from := g.Clock.Now()
+		g.cancel("a", coretest.Hook)
+		e := g.add(url, "payin.canceled")
+		g.Jump(time.Minute)
+		half := g.Clock.Now()
+		g.cancel("b", coretest.Hook)
+		g.cancel("c", "")
+		g.work()
+		g.WantRequests(4)
+		if n := g.again(wire.RedeliverRequest{From: from, To: half}); n != 1 {
+			t.Errorf("the first half has %d", n)
+		}
+		g.wantReceived(coretest.Hook, "payin.canceled a", "payin.canceled b", "payin.canceled a")
+		if n := g.again(wire.RedeliverRequest{From: half, To: half.Add(time.Hour), Types: wire.Some([]string{"payin.paid", "payout.*"})}); n != 0 {
+			t.Errorf("%d of other types", n)
+		}
+		g.WantRequests(5)
+		if n := g.again(wire.RedeliverRequest{From: from, To: half.Add(time.Hour), Endpoint: e.ID}); n != 3 {
+			t.Errorf("%d to the endpoint", n)
+		}
+		g.WantRequests(8)
+		if got := g.received(url); len(got) != 5 { // it never got the first one
+			t.Errorf("the endpoint got %q", got)
+		}
+		if n := g.again(wire.RedeliverRequest{From: from, To: half.Add(time.Hour)}); n != 3 {
+			t.Errorf("%d in all", n)
+		}
+		g.WantRequests(8 + 5)
+		g.enable(e, false)
+		_, err := g.Deliveries.RedeliverRange(t.Context(), g.Merchant.ID, &wire.RedeliverRequest{From: from, To: half, Endpoint: e.ID})
+		if !problem.Is(err, problem.InvalidState) {
+			t.Errorf("to a disabled endpoint: %v", err)
+		}
+		_, err = g.Deliveries.RedeliverRange(t.Context(), g.Merchant.ID, &wire.RedeliverRequest{From: from, To: half, Endpoint: payment.ID{1}})
+		if !problem.Is(err, problem.ValidationFailed) {
+			t.Errorf("to no endpoint: %v", err)
+		}
+		g.WantProven()
+	})
+}
+
+// A range is done in bounded steps, and only so many are accepted at a time.
+func TestRedeliverInSteps(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		from := g.Clock.Now()
+		for i := range 70 {
+			g.cancel(fmt.Sprint(i), coretest.Hook)
+		}
+		g.work()
+		r := &wire.RedeliverRequest{From: from, To: from.Add(time.Hour)}
+		for i := range 11 {
+			n, err := g.Deliveries.RedeliverRange(t.Context(), g.Merchant.ID, r)
+			if i < 10 && (n != 70 || err != nil) || i == 10 && !problem.Is(err, problem.RateLimited) {
+				t.Fatalf("range %d: %d, %v", i, n, err)
+			}
+		}
+		if n, err := g.Deliveries.RedeliverRanges(t.Context()); n != 640 || err != nil {
+			t.Errorf("the first step did %d, %v", n, err)
+		}
+		g.Run(g.Deliveries.RedeliverRanges)
+		list, err := g.Store.Redeliveries(t.Context(), 5)
+		if err != nil || len(list) != 0 {
+			t.Errorf("left %+v, %v", list, err)
+		}
+		g.work()
+		g.WantRequests(140)
+	})
+}
+
+// A rotated secret of a merchant signs beside the one before, until the overlap has passed.
+func TestRotateMerchantSecret(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		secret, err := g.Merchants.RotateWebhookSecret(t.Context(), g.Merchant.ID, time.Hour)
+		g.Must(err)
+		if now, err := g.Store.WebhookSecret(t.Context(), g.Merchant.ID); now != secret || err != nil {
+			t.Errorf("%v", err)
+		}
+		g.cancel("a", coretest.Hook)
+		g.work()
+		g.Jump(time.Hour)
+		g.cancel("b", coretest.Hook)
+		g.work()
+		for i, want := range []int{2, 1} {
+			if got := len(strings.Fields(g.WantRequests(2)[i].Header.Get("Webhook-Signature"))); got != want {
+				t.Errorf("request %d has %d signatures, want %d", i, got, want)
+			}
+		}
+	})
+}

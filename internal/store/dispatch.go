@@ -1,0 +1,232 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// Dispatch is what an endpoint gets next from the feed.
+type Dispatch struct {
+	// Events follow the endpoint's position, without their bodies.
+	Events []payment.Event
+	// Known are the deliveries of these events to the endpoint, or to its URL.
+	Known []Delivery
+	// Pending is the number of its deliveries that are pending, up to a limit. Untried are
+	// those of them that it is to get in order and that were not attempted yet.
+	Pending, Untried int
+}
+
+type dispatchNeed struct {
+	Ref
+
+	events, pending int
+}
+
+// Dispatch locks all endpoints of a merchant, and reads what one of them gets next: up to so
+// many events, and up to so many pending deliveries.
+func (n *Needs) Dispatch(merchant, endpoint payment.ID, events, pending int) {
+	n.Endpoints(merchant)
+	n.endpoints.dispatches = append(n.endpoints.dispatches, dispatchNeed{Ref{merchant, endpoint}, events, pending})
+}
+
+func (l *Loaded) loadDispatches(ctx context.Context, tx *db.Tx, n *Needs) error {
+	for _, v := range n.endpoints.dispatches {
+		e, ok := l.Endpoint(v.Merchant, v.ID)
+		if !ok {
+			continue
+		}
+		d, err := l.loadDispatch(ctx, tx, &e, v)
+		if err != nil {
+			return fmt.Errorf("dispatch: %w", err)
+		}
+		l.endpoints.dispatches[v.Ref] = d
+	}
+	return nil
+}
+
+func (l *Loaded) loadDispatch(ctx context.Context, tx *db.Tx, e *Endpoint, v dispatchNeed) (d Dispatch, err error) {
+	rows, err := tx.Query(ctx, "SELECT number, id, type, subject_id FROM events WHERE merchant_id = $1 AND number > $2 ORDER BY number LIMIT $3",
+		e.Merchant[:], e.Position, v.events)
+	if d.Events, err = db.Collect(rows, err, scanEventHead); err != nil || len(d.Events) == 0 {
+		return d, err
+	}
+	rows, err = tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.event_number > $2 AND t.event_number <= $3
+		AND (t.endpoint_id = $4 OR t.url = $5) ORDER BY t.id`+tx.ForUpdate(), e.Merchant[:], e.Position, d.Events[len(d.Events)-1].Number, e.ID[:], e.URL)
+	known, err := db.Collect(rows, err, scanDelivery)
+	if err != nil {
+		return d, err
+	}
+	for i := range known {
+		l.deliveries.add(known[i])
+		d.Known = append(d.Known, *known[i])
+	}
+	rows, err = tx.Query(ctx, `SELECT t.event_number, t.schedule_step FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
+		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND t.state = 'pending' ORDER BY t.event_number LIMIT $3`, e.Merchant[:], e.ID[:], v.pending)
+	pending, err := db.Collect(rows, err, func(r db.Scanner) (d Delivery, err error) { return d, r.Scan(&d.EventNumber, &d.ScheduleStep) })
+	for i := range pending {
+		d.count(e, &pending[i])
+	}
+	return d, err
+}
+
+// count counts a pending delivery.
+func (d *Dispatch) count(e *Endpoint, pending *Delivery) {
+	d.Pending++
+	if pending.ScheduleStep == 0 && pending.EventNumber <= e.CatchUpTo {
+		d.Untried++
+	}
+}
+
+func scanEventHead(r db.Scanner) (e payment.Event, err error) {
+	return e, r.Scan(&e.Number, (*idDest)(&e.ID), textDest[payment.EventType]{&e.Type}, (*idDest)(&e.Subject))
+}
+
+// Dispatch is what an endpoint gets next.
+func (l *Loaded) Dispatch(e *Endpoint) Dispatch { return l.endpoints.dispatches[e.Ref()] }
+
+// dueBefore is how long before the commit the first of its deliveries is due: the last one
+// is not due later than the commit.
+const dueBefore = 50 * time.Millisecond
+
+// Deliver makes an event due at an endpoint: its known delivery there, or else a new one.
+// Later calls make later events due later, so that they are claimed in order.
+func (c *Changes) Deliver(e *Endpoint, event *payment.Event, known *Delivery) {
+	c.due++
+	at := c.l.now.Add(time.Duration(c.due)*time.Microsecond - dueBefore)
+	if known == nil {
+		c.newDeliveries = append(c.newDeliveries, Delivery{
+			Merchant: e.Merchant, ID: c.l.newID(), EventNumber: event.Number, Subject: event.Subject, Endpoint: e.ID, URL: e.URL,
+			State: DeliveryPending, NextAt: at, CreatedAt: c.l.now, UpdatedAt: c.l.now,
+		})
+		c.count++
+		return
+	}
+	d := *known
+	if d.Endpoint != e.ID || d.URL != e.URL {
+		d.Endpoint, d.URL = e.ID, e.URL
+		c.MoveDelivery(d)
+	}
+	d.State, d.ScheduleStep, d.NextAt, d.UpdatedAt = DeliveryPending, 0, at, c.l.now
+	c.SetDelivery(d)
+}
+
+// MoveDelivery changes the endpoint and the URL of a delivery.
+func (c *Changes) MoveDelivery(d Delivery) {
+	c.moved = append(c.moved, d)
+	c.count++
+}
+
+func (c *Changes) saveMoved(ctx context.Context, tx *db.Tx) error {
+	for i := range c.moved {
+		d := &c.moved[i]
+		if err := tx.ExecOne(ctx, "UPDATE deliveries SET endpoint_id = $1, url = $2 WHERE merchant_id = $3 AND id = $4",
+			optionalID(d.Endpoint), d.URL, d.Merchant[:], d.ID[:]); err != nil {
+			return fmt.Errorf("deliveries: %w", err)
+		}
+	}
+	return nil
+}
+
+// saveNewDeliveries adds the deliveries of events that exist.
+func (c *Changes) saveNewDeliveries(ctx context.Context, tx *db.Tx) error {
+	rows := make([][]any, len(c.newDeliveries))
+	for i := range c.newDeliveries {
+		rows[i] = deliveryTable.row(&c.newDeliveries[i])
+	}
+	if err := tx.InsertNew(ctx, deliveryTable.insert, rows...); err != nil {
+		return fmt.Errorf("deliveries: %w", err)
+	}
+	return nil
+}
+
+// loadDueEndpoints reads where due deliveries to endpoints go now. It locks nothing: the
+// deliveries are locked already, and what changes meanwhile is seen by their end.
+func (l *Loaded) loadDueEndpoints(ctx context.Context, tx *db.Tx, due dueDeliveries) error {
+	to := map[payment.ID]Endpoint{}
+	for _, ref := range l.deliveries.due[due.merchant] {
+		d := l.deliveries.rows[ref]
+		if d.Endpoint.IsZero() {
+			continue
+		}
+		if len(to) == 0 {
+			rows, err := tx.Query(ctx, "SELECT "+endpointTable.selected+" FROM webhook_endpoints t WHERE t.merchant_id = $1 ORDER BY t.id", due.merchant[:])
+			list, err := db.Collect(rows, err, scanEndpoint)
+			if err != nil {
+				return fmt.Errorf("endpoints: %w", err)
+			}
+			to[payment.ID{}] = Endpoint{} // it was read
+			for i := range list {
+				to[list[i].ID] = list[i]
+			}
+		}
+		d.direct(to)
+	}
+	for _, e := range to {
+		if e.Enabled && e.IsDown() {
+			if err := l.loadOldest(ctx, tx, &e); err != nil {
+				return fmt.Errorf("oldest delivery of an endpoint: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// An endpoint that is down is tried with its oldest event before any later one, so that it
+// gets what it missed in order once it answers.
+const (
+	triedMost  = 100              // attempts of the oldest event beyond which it waits until it is due
+	triedEvery = 30 * time.Second // at the most
+)
+
+// loadOldest puts the oldest pending delivery of an endpoint that is down before those that
+// are due.
+func (l *Loaded) loadOldest(ctx context.Context, tx *db.Tx, e *Endpoint) error {
+	due := l.deliveries.due[e.Merchant]
+	if !slices.ContainsFunc(due, func(ref Ref) bool { return l.deliveries.rows[ref].Endpoint == e.ID }) {
+		return nil
+	}
+	rows, err := tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
+		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND t.state = 'pending' ORDER BY t.event_number LIMIT 1`+tx.SkipLocked(), e.Merchant[:], e.ID[:])
+	list, err := db.Collect(rows, err, scanDelivery)
+	if err != nil || len(list) == 0 || !list[0].ClaimedBy.IsZero() {
+		return err
+	}
+	d, ref := list[0], Ref{list[0].Merchant, list[0].ID}
+	if at := slices.Index(due, ref); at >= 0 {
+		l.deliveries.due[e.Merchant] = slices.Concat([]Ref{ref}, due[:at], due[at+1:])
+		return nil
+	}
+	if d.Attempts >= triedMost || l.now.Sub(d.UpdatedAt) < triedEvery {
+		return nil
+	}
+	damaged := map[int64]bool{}
+	events, err := db.Select(ctx, tx, eventByNumber, [][]any{{d.Merchant[:], d.EventNumber}}, scanDueEvent(tx.Keys(), damaged))
+	if err != nil || len(events) == 0 || len(damaged) > 0 {
+		return err
+	}
+	d.Event, d.Planned = events[0], d.NextAt
+	d.direct(map[payment.ID]Endpoint{e.ID: *e})
+	l.deliveries.rows[ref] = d
+	l.deliveries.due[e.Merchant] = slices.Concat([]Ref{ref}, due)
+	return nil
+}
+
+// direct sets where a due delivery to an endpoint goes: if that is deleted or disabled,
+// nowhere.
+func (d *Delivery) direct(to map[payment.ID]Endpoint) {
+	e, ok := to[d.Endpoint]
+	switch {
+	case !ok:
+		d.Stopped = DeliveryDisabled
+	case !e.Enabled:
+		d.Stopped = DeliveryHeld
+	default:
+		d.Moved = d.URL != e.URL
+		d.URL, d.InOrder, d.Down = e.URL, d.EventNumber <= e.CatchUpTo, e.IsDown()
+	}
+}

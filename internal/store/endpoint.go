@@ -1,0 +1,400 @@
+package store
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// Endpoint is a merchant's receiver of events, chosen by their types.
+type Endpoint struct {
+	Merchant    payment.ID
+	ID          payment.ID
+	URL         string
+	Events      []string // see [payment.IsEventFilter]
+	Description string
+	Enabled     bool
+	// Position is the number of the last event whose delivery exists. Events up to
+	// CatchUpTo are sent in order, one at a time.
+	Position, CatchUpTo        int64
+	Failures                   int       // since the last success
+	FailingSince               time.Time // the first of them; zero if there is none
+	LastSuccessAt, LastFailure time.Time
+	Version                    int64 // increases by each change but those of its health
+	CreatedAt                  time.Time
+	UpdatedAt                  time.Time
+
+	// The secrets, sealed. The previous one signs too until PreviousUntil.
+	secret, previous []byte
+	PreviousUntil    time.Time
+}
+
+// Ref names the endpoint.
+func (e *Endpoint) Ref() Ref { return Ref{e.Merchant, e.ID} }
+
+var endpointTable = newTable("webhook_endpoints", []string{"id"},
+	idColumn("merchant_id", func(e *Endpoint) *payment.ID { return &e.Merchant }),
+	idColumn("id", func(e *Endpoint) *payment.ID { return &e.ID }),
+	textColumn("url", func(e *Endpoint) *string { return &e.URL }).as(mutable),
+	wordsColumn("events", func(e *Endpoint) *[]string { return &e.Events }).as(mutable),
+	textColumn("description", func(e *Endpoint) *string { return &e.Description }).as(mutable),
+	flagColumn("enabled", func(e *Endpoint) *bool { return &e.Enabled }).as(mutable),
+	bytesColumn("secret", func(e *Endpoint) *[]byte { return &e.secret }).as(mutable),
+	bytesColumn("previous_secret", func(e *Endpoint) *[]byte { return &e.previous }).as(mutable),
+	timeColumn("previous_until", func(e *Endpoint) *time.Time { return &e.PreviousUntil }).as(mutable),
+	intColumn("position", func(e *Endpoint) *int64 { return &e.Position }).as(mutable),
+	intColumn("catch_up_to", func(e *Endpoint) *int64 { return &e.CatchUpTo }).as(mutable),
+	intColumn("failures", func(e *Endpoint) *int { return &e.Failures }).as(mutable),
+	timeColumn("failing_since", func(e *Endpoint) *time.Time { return &e.FailingSince }).as(mutable),
+	timeColumn("last_success_at", func(e *Endpoint) *time.Time { return &e.LastSuccessAt }).as(mutable),
+	timeColumn("last_failure_at", func(e *Endpoint) *time.Time { return &e.LastFailure }).as(mutable),
+	intColumn("version", func(e *Endpoint) *int64 { return &e.Version }).as(mutable),
+	timeColumn("created_at", func(e *Endpoint) *time.Time { return &e.CreatedAt }),
+	timeColumn("updated_at", func(e *Endpoint) *time.Time { return &e.UpdatedAt }).as(mutable),
+)
+
+var (
+	endpointUpdate     = endpointTable.updateBy("", "merchant_id", "id")
+	endpointByMerchant = endpointTable.selectBy("t.merchant_id, t.id", "merchant_id")
+)
+
+// endpointSecret is the cell of both secrets: the current one becomes the previous one as it
+// is sealed.
+func endpointSecret(merchant, id payment.ID) db.AssociatedData {
+	return db.AssociatedData{Table: "webhook_endpoints", Merchant: merchant, ID: id, Column: "secret"}
+}
+
+// SealEndpointSecret seals a secret for an endpoint.
+func (s *Store) SealEndpointSecret(merchant, id payment.ID, secret string) []byte {
+	return s.Keys().Seal(endpointSecret(merchant, id), []byte(secret))
+}
+
+// Rotate gives an endpoint a new sealed secret. The one before stays valid until a time; zero
+// drops it. It reports false if the endpoint has that secret already.
+func (e *Endpoint) Rotate(sealed []byte, until time.Time) bool {
+	if subtle.ConstantTimeCompare(e.secret, sealed) == 1 {
+		return false
+	}
+	e.previous, e.PreviousUntil = nil, time.Time{}
+	if !until.IsZero() {
+		e.previous, e.PreviousUntil = e.secret, until
+	}
+	e.secret = sealed
+	return true
+}
+
+// EndpointSecrets opens the secrets of an endpoint: the current one, and the previous one,
+// which signs until PreviousUntil, "" if there is none. The error is [db.ErrSealed].
+func (s *Store) EndpointSecrets(e *Endpoint) (current, previous string, err error) {
+	cell := endpointSecret(e.Merchant, e.ID)
+	plain, err := s.Keys().Open(cell, e.secret)
+	if err != nil || len(e.previous) == 0 {
+		return string(plain), "", err
+	}
+	before, err := s.Keys().Open(cell, e.previous)
+	return string(plain), string(before), err
+}
+
+func scanEndpoint(r db.Scanner) (Endpoint, error) {
+	var e Endpoint
+	return e, endpointTable.scan(r, &e)
+}
+
+// merchantKey names all rows of a merchant.
+type merchantKey payment.ID
+
+func (k merchantKey) key() []any { return []any{k[:]} }
+
+// Endpoints locks all endpoints of a merchant.
+func (n *Needs) Endpoints(merchant payment.ID) {
+	if k := merchantKey(merchant); !slices.Contains(n.endpoints.merchants, k) {
+		n.endpoints.merchants = append(n.endpoints.merchants, k)
+	}
+}
+
+// NewEndpoint is Endpoints for an operation that adds one: of two at the same time, the
+// second one waits and reads the first one's.
+func (n *Needs) NewEndpoint(merchant payment.ID) {
+	n.Endpoints(merchant)
+	n.endpoints.fresh = append(n.endpoints.fresh, merchant)
+}
+
+// Undelivered locks all endpoints of a merchant, and reads what
+// [Loaded.Undelivered] returns of one of them.
+func (n *Needs) Undelivered(merchant, endpoint payment.ID) {
+	n.Endpoints(merchant)
+	if ref := (Ref{merchant, endpoint}); !slices.Contains(n.endpoints.undelivered, ref) {
+		n.endpoints.undelivered = append(n.endpoints.undelivered, ref)
+	}
+}
+
+type endpointNeeds struct {
+	fresh       []payment.ID
+	merchants   []merchantKey
+	undelivered []Ref
+	dispatches  []dispatchNeed
+}
+
+type loadedEndpoints struct {
+	rows        map[Ref]Endpoint
+	of          map[payment.ID][]payment.ID // the ids of a merchant's, oldest first
+	undelivered map[Ref]int64               // 0 for none
+	last        map[payment.ID]int64        // numbers of the last events
+	dispatches  map[Ref]Dispatch
+}
+
+func newLoadedEndpoints() loadedEndpoints {
+	return loadedEndpoints{
+		rows: map[Ref]Endpoint{}, of: map[payment.ID][]payment.ID{}, undelivered: map[Ref]int64{}, last: map[payment.ID]int64{},
+		dispatches: map[Ref]Dispatch{},
+	}
+}
+
+func (l *loadedEndpoints) add(e Endpoint) {
+	if _, known := l.rows[e.Ref()]; !known {
+		l.of[e.Merchant] = append(l.of[e.Merchant], e.ID)
+	}
+	l.rows[e.Ref()] = e
+}
+
+// downAfter is the number of failures after which an endpoint catches up in order once it
+// answers again.
+const downAfter = 5
+
+// IsDown reports whether so many attempts failed, without a success, that the endpoint is to
+// catch up in order once it answers again.
+func (e *Endpoint) IsDown() bool { return e.Failures >= downAfter }
+
+func (l *Loaded) loadEndpoints(ctx context.Context, tx *db.Tx, n *Needs) error {
+	if len(n.endpoints.merchants) == 0 {
+		return nil
+	}
+	l.endpoints = newLoadedEndpoints()
+	for _, m := range n.endpoints.fresh {
+		rows, err := tx.Query(ctx, "SELECT id FROM merchants WHERE id = $1"+tx.ForUpdate(), m[:])
+		if _, err := db.Collect(rows, err, scanID); err != nil {
+			return fmt.Errorf("endpoints: %w", err)
+		}
+	}
+	list, err := db.Select(ctx, tx, endpointByMerchant, keysOf(n.endpoints.merchants), scanEndpoint)
+	if err != nil {
+		return fmt.Errorf("endpoints: %w", err)
+	}
+	for i := range list {
+		e := &list[i]
+		l.endpoints.add(*e)
+		if e.IsDown() || slices.Contains(n.endpoints.undelivered, e.Ref()) {
+			if err := l.loadUndelivered(ctx, tx, e); err != nil {
+				return fmt.Errorf("undelivered events: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// loadUndelivered reads the number of the oldest event that an endpoint has not accepted,
+// and of the merchant's last one. Deliveries that were given up before it began to fail do
+// not count.
+func (l *Loaded) loadUndelivered(ctx context.Context, tx *db.Tx, e *Endpoint) error {
+	since := e.FailingSince
+	if since.IsZero() {
+		since = l.now
+	}
+	rows, err := tx.Query(ctx, `SELECT t.event_number FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
+		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND (t.state IN ('pending', 'held') OR t.state = 'exhausted' AND t.updated_at >= $3)
+		ORDER BY t.event_number LIMIT 1`, e.Merchant[:], e.ID[:], micros(since))
+	oldest, err := db.Collect(rows, err, scanNumber)
+	if err != nil {
+		return err
+	}
+	l.endpoints.undelivered[e.Ref()] = 0
+	if len(oldest) > 0 {
+		l.endpoints.undelivered[e.Ref()] = oldest[0]
+	}
+	rows, err = tx.Query(ctx, "SELECT last_number FROM event_counters WHERE merchant_id = $1", e.Merchant[:])
+	last, err := db.Collect(rows, err, scanNumber)
+	if len(last) > 0 {
+		l.endpoints.last[e.Merchant] = last[0]
+	}
+	return err
+}
+
+func scanNumber(r db.Scanner) (number int64, err error) { return number, r.Scan(&number) }
+
+// Endpoint is a loaded endpoint; false if there is none.
+func (l *Loaded) Endpoint(merchant, id payment.ID) (Endpoint, bool) {
+	e, ok := l.endpoints.rows[Ref{merchant, id}]
+	return e, ok
+}
+
+// Endpoints are the loaded endpoints of a merchant, oldest first.
+func (l *Loaded) Endpoints(merchant payment.ID) []Endpoint {
+	var list []Endpoint
+	for _, id := range l.endpoints.of[merchant] {
+		if e, ok := l.Endpoint(merchant, id); ok {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// Undelivered returns the number of the oldest event that an endpoint has not accepted, 0 if
+// there is none, and that of the merchant's last event. ok is false if they were not loaded:
+// they are for an endpoint that is down, or by [Needs.Undelivered].
+func (l *Loaded) Undelivered(e *Endpoint) (oldest, last int64, ok bool) {
+	oldest, ok = l.endpoints.undelivered[e.Ref()]
+	return oldest, l.endpoints.last[e.Merchant], ok
+}
+
+type endpointChanges struct {
+	added, changed []Endpoint
+	deleted        []Ref
+	held           []holding
+}
+
+// holding changes the state of the pending deliveries of an endpoint.
+type holding struct {
+	Ref
+
+	state DeliveryState
+}
+
+// AddEndpoint adds an endpoint in its first version, which gets the events from now on.
+func (c *Changes) AddEndpoint(e Endpoint) {
+	e.Version, e.CreatedAt, e.UpdatedAt = 1, c.l.now, c.l.now
+	c.l.endpoints.add(e)
+	c.endpoints.added = append(c.endpoints.added, e)
+	c.count++
+}
+
+// SetEndpoint changes a loaded endpoint.
+func (c *Changes) SetEndpoint(e Endpoint) {
+	c.l.endpoints.rows[e.Ref()] = e
+	c.endpoints.changed = append(c.endpoints.changed, e)
+	c.count++
+}
+
+// DeleteEndpoint removes a loaded endpoint.
+func (c *Changes) DeleteEndpoint(e Endpoint) {
+	delete(c.l.endpoints.rows, e.Ref())
+	c.endpoints.deleted = append(c.endpoints.deleted, e.Ref())
+	c.count++
+}
+
+// HoldDeliveries gives the deliveries of an endpoint that are pending, and not claimed,
+// another state.
+func (c *Changes) HoldDeliveries(e *Endpoint, state DeliveryState) {
+	for _, d := range c.l.deliveries.rows {
+		if d.Endpoint == e.ID && d.Merchant == e.Merchant && d.ClaimedBy.IsZero() && d.State == DeliveryPending {
+			d.State, d.NextAt = state, time.Time{}
+		}
+	}
+	c.endpoints.held = append(c.endpoints.held, holding{e.Ref(), state})
+	c.count++
+}
+
+// saveEndpoints writes the endpoints; each row is locked, so the last change of it counts.
+func (c *Changes) saveEndpoints(ctx context.Context, tx *db.Tx) error {
+	v := &c.endpoints
+	for i := range v.added {
+		e := v.added[i]
+		if err := lastEvent(ctx, tx, &e); err != nil {
+			return fmt.Errorf("endpoint: %w", err)
+		}
+		if err := tx.InsertNew(ctx, endpointTable.insert, endpointTable.row(&e)); err != nil {
+			return fmt.Errorf("endpoint: %w", err)
+		}
+	}
+	var rows [][]any
+	for i := range v.changed {
+		later := func(e Endpoint) bool { return e.Ref() == v.changed[i].Ref() }
+		if !slices.ContainsFunc(v.changed[i+1:], later) && !slices.Contains(v.deleted, v.changed[i].Ref()) {
+			rows = append(rows, endpointUpdate.row(&v.changed[i]))
+		}
+	}
+	missed, err := tx.Update(ctx, endpointUpdate.RowUpdate, rows...)
+	if err == nil && len(missed) > 0 {
+		err = fmt.Errorf("%w: endpoint", ErrConflict)
+	}
+	if err != nil {
+		return err
+	}
+	for _, ref := range v.deleted {
+		if err := tx.ExecOne(ctx, "DELETE FROM webhook_endpoints WHERE merchant_id = $1 AND id = $2", ref.Merchant[:], ref.ID[:]); err != nil {
+			return fmt.Errorf("endpoint: %w", err)
+		}
+	}
+	return nil
+}
+
+// lastEvent makes a new endpoint begin after the merchant's last event. The counter is
+// locked: events that get their numbers later are the endpoint's.
+func lastEvent(ctx context.Context, tx *db.Tx, e *Endpoint) error {
+	err := tx.QueryRow(ctx, `INSERT INTO event_counters (merchant_id, last_number) VALUES ($1, 0)
+		ON CONFLICT (merchant_id) DO UPDATE SET last_number = event_counters.last_number RETURNING last_number`, e.Merchant[:]).Scan(&e.Position)
+	return err
+}
+
+// Holds reports whether this commit changes the pending deliveries of an endpoint: then none
+// can be made due in it.
+func (c *Changes) Holds(e *Endpoint) bool {
+	return slices.ContainsFunc(c.endpoints.held, func(h holding) bool { return h.Ref == e.Ref() })
+}
+
+// saveHeld follows saveDeliveries, which writes the loaded deliveries as they were decided.
+func (c *Changes) saveHeld(ctx context.Context, tx *db.Tx) error {
+	for _, h := range c.endpoints.held {
+		if _, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = $1, next_at = 0 WHERE merchant_id = $2 AND endpoint_id = $3
+			AND length(endpoint_id) > 0 AND state <> 'delivered' AND state IN ('pending', 'held') AND length(claimed_by) = 0 AND state <> $1`,
+			string(h.state), h.Merchant[:], h.ID[:]); err != nil {
+			return fmt.Errorf("deliveries of endpoints: %w", err)
+		}
+	}
+	return nil
+}
+
+// EndpointOf reads an endpoint; else ErrNotFound.
+func (s *Store) EndpointOf(ctx context.Context, merchant, id payment.ID) (Endpoint, error) {
+	e, err := scanEndpoint(s.db.QueryRow(ctx, "SELECT "+endpointTable.selected+" FROM webhook_endpoints t WHERE t.merchant_id = $1 AND t.id = $2", merchant[:], id[:]))
+	return e, s.db.ReadError("endpoint", err)
+}
+
+// EndpointsOf lists the endpoints of a merchant, newest first.
+func (s *Store) EndpointsOf(ctx context.Context, merchant payment.ID) ([]Endpoint, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+endpointTable.selected+" FROM webhook_endpoints t WHERE t.merchant_id = $1 ORDER BY t.id DESC", merchant[:])
+	list, err := db.Collect(rows, err, scanEndpoint)
+	return list, s.db.ReadError("endpoints", err)
+}
+
+// AllEndpoints lists the endpoints of all merchants.
+func (s *Store) AllEndpoints(ctx context.Context) ([]Endpoint, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+endpointTable.selected+" FROM webhook_endpoints t ORDER BY t.merchant_id, t.id")
+	list, err := db.Collect(rows, err, scanEndpoint)
+	return list, s.db.ReadError("endpoints", err)
+}
+
+// EndpointsVersion differs whenever an endpoint was added, removed, or changed by its
+// merchant: what a node polls.
+type EndpointsVersion struct{ Count, Versions, Newest int64 }
+
+// EndpointsVersion reads the version of all endpoints.
+func (s *Store) EndpointsVersion(ctx context.Context) (v EndpointsVersion, err error) {
+	err = s.db.QueryRow(ctx, "SELECT count(*), coalesce(SUM(version), 0), coalesce(MAX(created_at), 0) FROM webhook_endpoints").
+		Scan(&v.Count, &v.Versions, &v.Newest)
+	return v, s.db.ReadError("endpoints", err)
+}
+
+// EndpointsBehind lists the enabled endpoints whose merchants have later events than were
+// dispatched to them.
+func (s *Store) EndpointsBehind(ctx context.Context) ([]Ref, error) {
+	rows, err := s.db.Query(ctx, `SELECT t.merchant_id, t.id FROM webhook_endpoints t
+		WHERE t.enabled = 1 AND t.position < (SELECT c.last_number FROM event_counters c WHERE c.merchant_id = t.merchant_id)
+		ORDER BY t.merchant_id, t.id`)
+	list, err := db.Collect(rows, err, scanRef)
+	return list, s.db.ReadError("endpoints", err)
+}

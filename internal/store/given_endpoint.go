@@ -1,0 +1,100 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// lastEvent is the number of a merchant's last event.
+func (g *Given) lastEvent(merchant payment.ID) (last int64) {
+	for i := range g.Events {
+		if g.Events[i].Merchant == merchant {
+			last++
+		}
+	}
+	return last
+}
+
+func (g *Given) loadEndpoints(l *Loaded, n *Needs) {
+	l.endpoints = newLoadedEndpoints()
+	for _, e := range g.Endpoints {
+		if !slices.Contains(n.endpoints.merchants, merchantKey(e.Merchant)) {
+			continue
+		}
+		l.endpoints.add(e)
+		if !e.IsDown() && !slices.Contains(n.endpoints.undelivered, e.Ref()) {
+			continue
+		}
+		l.endpoints.last[e.Merchant] = g.lastEvent(e.Merchant)
+		l.endpoints.undelivered[e.Ref()] = 0
+		for i := range g.Deliveries {
+			d := &g.Deliveries[i]
+			failed := d.State == DeliveryExhausted && !e.FailingSince.IsZero() && !d.UpdatedAt.Before(e.FailingSince)
+			open := d.State == DeliveryPending || d.State == DeliveryHeld || failed
+			oldest := l.endpoints.undelivered[e.Ref()]
+			if d.Merchant == e.Merchant && d.Endpoint == e.ID && open && (oldest == 0 || d.EventNumber < oldest) {
+				l.endpoints.undelivered[e.Ref()] = d.EventNumber
+			}
+		}
+	}
+}
+
+func (g *Given) loadDispatches(l *Loaded, n *Needs) {
+	for _, v := range n.endpoints.dispatches {
+		e, ok := l.Endpoint(v.Merchant, v.ID)
+		if !ok {
+			continue
+		}
+		var d Dispatch
+		for i := range g.Events {
+			if at := &g.Events[i]; at.Merchant == e.Merchant && at.Number > e.Position && len(d.Events) < v.events {
+				d.Events = append(d.Events, at.Event)
+			}
+		}
+		for i := range g.Deliveries {
+			of := &g.Deliveries[i]
+			if of.Merchant == e.Merchant && of.Endpoint == e.ID && of.State == DeliveryPending && d.Pending < v.pending {
+				d.count(&e, of)
+			}
+			if len(d.Events) > 0 && of.Merchant == e.Merchant && of.EventNumber > e.Position && of.EventNumber <= d.Events[len(d.Events)-1].Number &&
+				(of.Endpoint == e.ID || of.URL == e.URL) {
+				copied := *of
+				l.deliveries.add(&copied)
+				d.Known = append(d.Known, copied)
+			}
+		}
+		l.endpoints.dispatches[v.Ref] = d
+	}
+}
+
+// direct sets where due deliveries go.
+func (g *Given) direct(l *Loaded) {
+	for _, list := range l.deliveries.due {
+		for _, ref := range list {
+			to := map[payment.ID]Endpoint{}
+			for _, e := range g.Endpoints {
+				if e.Merchant == ref.Merchant {
+					to[e.ID] = e
+				}
+			}
+			if d := l.deliveries.rows[ref]; !d.Endpoint.IsZero() {
+				d.direct(to)
+			}
+		}
+	}
+}
+
+func (g *Given) endpointsAfter(c *Changes) []Endpoint {
+	list := slices.DeleteFunc(slices.Clone(g.Endpoints), func(e Endpoint) bool { return slices.Contains(c.endpoints.deleted, e.Ref()) })
+	for i := range list {
+		if e, ok := c.l.endpoints.rows[list[i].Ref()]; ok {
+			list[i] = e
+		}
+	}
+	for _, e := range c.endpoints.added {
+		e.Position = g.lastEvent(e.Merchant)
+		list = append(list, e)
+	}
+	return list
+}

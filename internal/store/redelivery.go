@@ -1,0 +1,153 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// Redelivery is a range of a merchant's events that is to be sent again.
+type Redelivery struct {
+	Merchant   payment.ID
+	ID         payment.ID
+	Endpoint   payment.ID // zero for every URL that has them
+	Types      []string   // filters of events, see [payment.IsEventFilter]; all if it is empty
+	First, End payment.ID // bounds of the events' ids, which have their times; without End
+	// Next and Last are the numbers of the first event that is not done, and of the last one.
+	Next, Last int64
+	CreatedAt  time.Time
+}
+
+var redeliveryTable = newTable("redeliveries", []string{"id"},
+	idColumn("merchant_id", func(v *Redelivery) *payment.ID { return &v.Merchant }),
+	idColumn("id", func(v *Redelivery) *payment.ID { return &v.ID }),
+	optionalIDColumn("endpoint_id", func(v *Redelivery) *payment.ID { return &v.Endpoint }),
+	wordsColumn("types", func(v *Redelivery) *[]string { return &v.Types }),
+	idColumn("first_id", func(v *Redelivery) *payment.ID { return &v.First }),
+	idColumn("end_id", func(v *Redelivery) *payment.ID { return &v.End }),
+	intColumn("next_number", func(v *Redelivery) *int64 { return &v.Next }),
+	intColumn("last_number", func(v *Redelivery) *int64 { return &v.Last }),
+	timeColumn("created_at", func(v *Redelivery) *time.Time { return &v.CreatedAt }),
+)
+
+// includes reports whether an event is to be sent again.
+func (v *Redelivery) includes(t payment.EventType) bool {
+	return len(v.Types) == 0 || t.MatchedBy(v.Types)
+}
+
+func scanRedelivery(r db.Scanner) (Redelivery, error) {
+	var v Redelivery
+	return v, redeliveryTable.scan(r, &v)
+}
+
+// EventRange is what a range of time has.
+type EventRange struct {
+	First, End payment.ID // bounds of ids
+	Total      int        // events, at most the limit
+	Next, Last int64      // their lowest and highest numbers
+	Types      map[payment.EventType]int
+}
+
+// EventRange reads how many events a merchant has from a time until before another one, up
+// to a limit.
+func (s *Store) EventRange(ctx context.Context, merchant payment.ID, from, to time.Time, limit int) (EventRange, error) {
+	v := EventRange{First: payment.ID(minID(from)), End: payment.ID(minID(to)), Types: map[payment.EventType]int{}}
+	type group struct {
+		kind       payment.EventType
+		n          int
+		next, last int64
+	}
+	rows, err := s.db.Query(ctx, `SELECT type, count(*), MIN(number), MAX(number) FROM
+		(SELECT e.type, e.number FROM events e WHERE e.merchant_id = $1 AND e.id >= $2 AND e.id < $3 ORDER BY e.id LIMIT $4) AS part GROUP BY type`,
+		merchant[:], v.First[:], v.End[:], limit)
+	list, err := db.Collect(rows, err, func(r db.Scanner) (g group, err error) {
+		return g, r.Scan(textDest[payment.EventType]{&g.kind}, &g.n, &g.next, &g.last)
+	})
+	for _, g := range list {
+		v.Total += g.n
+		v.Types[g.kind] = g.n
+		if v.Next == 0 || g.next < v.Next {
+			v.Next = g.next
+		}
+		v.Last = max(v.Last, g.last)
+	}
+	return v, s.db.ReadError("events", err)
+}
+
+// AddRedelivery adds a range, unless an earlier run did. It returns how many others the
+// merchant has.
+func (tx *Tx) AddRedelivery(ctx context.Context, v Redelivery) (others int, err error) {
+	err = tx.QueryRow(ctx, "SELECT count(*) FROM redeliveries WHERE merchant_id = $1 AND id <> $2", v.Merchant[:], v.ID[:]).Scan(&others)
+	if err != nil {
+		return 0, err
+	}
+	v.CreatedAt = tx.Now
+	_, err = tx.Insert(ctx, redeliveryTable.insert, redeliveryTable.row(&v))
+	return others, err
+}
+
+// Redeliveries lists up to limit ranges that are to be sent again.
+func (s *Store) Redeliveries(ctx context.Context, limit int) ([]Redelivery, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+redeliveryTable.selected+" FROM redeliveries t ORDER BY t.merchant_id, t.id LIMIT $1", limit)
+	list, err := db.Collect(rows, err, scanRedelivery)
+	return list, s.db.ReadError("redeliveries", err)
+}
+
+// RedeliverPart makes the next events of a range due again, up to limit of them, and removes
+// the range when it is done. It returns how many it has looked at.
+func (tx *Tx) RedeliverPart(ctx context.Context, of Redelivery, limit int) (n int, err error) {
+	v, err := scanRedelivery(tx.QueryRow(ctx, "SELECT "+redeliveryTable.selected+" FROM redeliveries t WHERE t.merchant_id = $1 AND t.id = $2"+tx.ForUpdate(),
+		of.Merchant[:], of.ID[:]))
+	if err != nil {
+		return 0, db.NotFound(err)
+	}
+	rows, err := tx.Query(ctx, "SELECT number, id, type, subject_id FROM events WHERE merchant_id = $1 AND number >= $2 AND number <= $3 ORDER BY number LIMIT $4",
+		v.Merchant[:], v.Next, v.Last, limit)
+	list, err := db.Collect(rows, err, scanEventHead)
+	if err != nil {
+		return 0, err
+	}
+	for i := range list {
+		e := &list[i]
+		e.Merchant, v.Next = v.Merchant, e.Number+1
+		if payment.CompareIDs(e.ID, v.First) < 0 || payment.CompareIDs(e.ID, v.End) >= 0 || !v.includes(e.Type) {
+			continue
+		}
+		if err := tx.redeliverTo(ctx, e, v.Endpoint); err != nil {
+			return 0, err
+		}
+	}
+	if len(list) < limit {
+		return len(list), tx.ExecOne(ctx, "DELETE FROM redeliveries WHERE merchant_id = $1 AND id = $2", v.Merchant[:], v.ID[:])
+	}
+	return len(list), tx.ExecOne(ctx, "UPDATE redeliveries SET next_number = $1 WHERE merchant_id = $2 AND id = $3", v.Next, v.Merchant[:], v.ID[:])
+}
+
+// redeliverTo sends an event again to each URL that has it, or to one endpoint, also if that
+// never had it. An endpoint that is disabled or deleted gets nothing.
+func (tx *Tx) redeliverTo(ctx context.Context, e *payment.Event, endpoint payment.ID) error {
+	if endpoint.IsZero() {
+		_, err := tx.Redeliver(ctx, e)
+		return err
+	}
+	n, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, schedule_step = 0, updated_at = $1
+		WHERE merchant_id = $2 AND event_number = $3 AND endpoint_id = $4 AND length(claimed_by) = 0 AND EXISTS (SELECT 1 FROM webhook_endpoints w
+			WHERE w.merchant_id = deliveries.merchant_id AND w.id = deliveries.endpoint_id AND w.enabled = 1)`, micros(tx.Now), e.Merchant[:], e.Number, endpoint[:])
+	if err != nil || n > 0 {
+		return err
+	}
+	// It has none, or it is claimed now.
+	rows, err := tx.Query(ctx, `SELECT w.url FROM webhook_endpoints w WHERE w.merchant_id = $1 AND w.id = $2 AND w.enabled = 1
+		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.merchant_id = $1 AND d.event_number = $3 AND d.endpoint_id = $2)`, e.Merchant[:], endpoint[:], e.Number)
+	urls, err := db.Collect(rows, err, func(r db.Scanner) (url string, err error) { return url, r.Scan(&url) })
+	if err != nil || len(urls) == 0 {
+		return err
+	}
+	d := &Delivery{
+		Merchant: e.Merchant, ID: tx.NewID(), EventNumber: e.Number, Subject: e.Subject, Endpoint: endpoint, URL: urls[0],
+		State: DeliveryPending, NextAt: tx.Now, CreatedAt: tx.Now, UpdatedAt: tx.Now,
+	}
+	return tx.InsertNew(ctx, deliveryTable.insert, deliveryTable.row(d))
+}
