@@ -32,6 +32,7 @@ const (
 	WorkerCharge    = "charge-payins"
 	WorkerExpire    = "expire-payins"
 	WorkerUndecided = "expire-approvals"
+	WorkerSettle    = "settle-receivables"
 	WorkerDeliver   = "send-deliveries"
 	WorkerDispatch  = "dispatch-events"
 	WorkerEndpoints = "follow-endpoints"
@@ -76,6 +77,7 @@ var table = []struct {
 	{WorkerCharge, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payins.Charge }},
 	{WorkerExpire, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payins.Expire }},
 	{WorkerUndecided, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payouts.Expire }},
+	{WorkerSettle, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payins.Settle }},
 	{WorkerDeliver, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.Send }},
 	{WorkerDispatch, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Endpoints.Dispatch }},
 	{WorkerEndpoints, time.Second, time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Endpoints.Registry.Follow }},

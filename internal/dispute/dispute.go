@@ -6,6 +6,7 @@ import (
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/receivable"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
 )
@@ -65,7 +66,8 @@ func open(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.
 		return false, nil
 	}
 	c.AddDispute(d)
-	if _, err = transition.Payin(l, c, p, links, on, ledger.OpenDispute(l.Balances(p.Merchant)[ledger.Available], d.Amount)); err != nil {
+	pending := receivable.Take(l, c, p, d.Amount)
+	if _, err = transition.Payin(l, c, p, links, on, ledger.OpenDispute(pending, l.Balances(p.Merchant)[ledger.Available], d.Amount)); err != nil {
 		return false, err
 	}
 	if beyond := reported - d.Amount; beyond > 0 {
@@ -101,17 +103,17 @@ func unexpected(c *store.Changes, p *payment.Payin, reported money.Cents) {
 func move(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links, d *store.Dispute, to processor.DisputeState) error {
 	owed := l.Balances(p.Merchant)[ledger.Owed]
 	on := trigger(p, count(l, p, d), to)
+	if _, legal := payment.PayinTable.Next(p.Status, on); !legal {
+		return nil
+	}
 	var entry ledger.Entry
 	switch to {
 	case processor.DisputeWon:
-		entry = ledger.WinDispute(owed, d.Amount)
+		entry = ledger.WinDispute(receivable.Restore(l, c, p, d.Amount), owed, d.Amount)
 	case processor.DisputeLost:
 		entry = ledger.LoseDispute(d.Processor, d.Amount)
 	default:
-		entry = ledger.ReverseChargeback(d.Processor, owed, d.Amount)
-	}
-	if _, legal := payment.PayinTable.Next(p.Status, on); !legal {
-		return nil
+		entry = ledger.ReverseChargeback(d.Processor, receivable.Restore(l, c, p, d.Amount), owed, d.Amount)
 	}
 	d.State = string(to)
 	c.SetDispute(*d)

@@ -24,6 +24,7 @@ type Reader interface {
 	BalanceReader
 	StatementReader
 	LimitReader
+	ReceivableReader
 	EventReader
 	EndpointReader
 }

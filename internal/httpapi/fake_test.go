@@ -302,6 +302,25 @@ func (g *gateway) Payouts(_ context.Context, merchant payment.ID, f store.Filter
 	return list, g.err
 }
 
+func (g *gateway) ReceivableDays(_ context.Context, _ payment.ID, from, to time.Time) (list []store.ReceivableDay, err error) {
+	for i, day := range []string{"2026-11-24T09:00:00Z", "2026-11-25T09:00:00Z"} {
+		if at, _ := time.Parse(time.RFC3339, day); !at.Before(from) && at.Before(to) {
+			list = append(list, store.ReceivableDay{SettlesAt: at, Amount: 9891, Count: int64(i + 1)})
+		}
+	}
+	return list, nil
+}
+
+func (g *gateway) ReceivablesAt(_ context.Context, _ payment.ID, at time.Time, after payment.ID, limit int) (list []store.ReceivableOf, err error) {
+	for i := byte(1); i <= 3 && len(list) < limit; i++ {
+		if id := (payment.ID{i}); payment.CompareIDs(id, after) > 0 {
+			r := store.Receivable{ID: id, Payin: payment.ID{9}, Installment: int(i), Gross: 100, Fee: 3, Taken: 2, SettlesAt: at}
+			list = append(list, store.ReceivableOf{Receivable: r, ReferenceID: "r"})
+		}
+	}
+	return list, nil
+}
+
 func (g *gateway) Balances(context.Context, payment.ID) (ledger.Balances, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

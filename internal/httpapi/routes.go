@@ -53,6 +53,9 @@ var routes = []route{
 	{method: "GET", path: "/balance", scope: store.ScopeRead, handle: (*API).getBalance},
 	{method: "GET", path: "/statement", scope: store.ScopeRead, handle: (*API).listStatement},
 	{method: "GET", path: "/limits", scope: store.ScopeRead, handle: (*API).getLimits},
+	{method: "GET", path: "/prices", scope: store.ScopeRead, handle: (*API).listPrices},
+	{method: "GET", path: "/receivables", scope: store.ScopeRead, handle: (*API).listReceivableDays},
+	{method: "GET", path: "/receivables/{date}", scope: store.ScopeRead, handle: (*API).listReceivables},
 
 	{method: "GET", path: "/events", scope: store.ScopeRead, handle: (*API).listEvents},
 	{method: "GET", path: "/events/{id}", scope: store.ScopeRead, handle: (*API).getEvent},

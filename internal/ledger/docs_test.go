@@ -64,6 +64,7 @@ var meanings = map[ledger.Account]string{
 	ledger.Unidentified:   "the platform's: money that names no order",
 	ledger.Owed:           "the merchant's debt",
 	ledger.Fees:           "the platform's revenue from this merchant",
+	ledger.Costs:          "what processors kept of this merchant's payments for themselves; the platform bears it",
 	ledger.WrittenOff:     "money that the operator wrote off: the platform's gain, or its loss if negative",
 	ledger.Clearing(bank): "`clearing:` and the name of a processor account: money that this processor holds for the merchant",
 }
@@ -91,13 +92,15 @@ func permitted(a ledger.Account) string {
 
 const pageSigns = `
 A positive posting credits its account, a negative one debits it. ` + "`clearing`" + ` is debited when money arrives at the processor:
-it is usually negative, the platform's claim on the processor. Only a dispute, a fee larger than its receipt, a found transfer, or a payout that left after its hold was released can make ` + "`owed`" + ` negative. An entry that breaks a
-sign rule is refused. ` + "`GET /balance`" + ` shows all accounts except ` + "`fees`, `unidentified`, `written_off` and `clearing`" + `, with ` + "`owed`" + ` as a positive amount.
+it is usually negative, the platform's claim on the processor. Only a dispute, a found transfer, or a payout that left after its hold was released can make ` + "`owed`" + ` negative. An entry that breaks a
+sign rule is refused. ` + "`GET /balance`" + ` shows all accounts except ` + "`fees`, `costs`, `unidentified`, `written_off` and `clearing`" + `, with ` + "`owed`" + ` as a positive amount.
 
 ## Recipes
 
-All entries follow one of these. Debt is repaid (` + "`owed_repaid`" + `) after each entry that makes money available. This version
-has no prices, settlement delays or refunds: it posts no fees and no ` + "`received_pending`, `settled`" + ` or refund entries.
+All entries follow one of these. Debt is repaid (` + "`owed_repaid`" + `) after each entry that makes money available. A fee
+is that of the price at the order's creation, on what came in for the order, never above it. What settles later is split into receivables,
+whose net amounts add up to ` + "`pending`" + `; a worker settles each at 06:00 in São Paulo of its day. One receipt may have a ` + "`received`" + ` and a
+` + "`received_pending`" + ` entry, if some of its instalments are overdue. This version has no refunds: it posts no refund entries.
 
 | recipe | moves | when |
 |---|---|---|

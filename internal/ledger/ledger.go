@@ -28,6 +28,7 @@ const (
 	Unapplied Account = "unapplied" // money received for an order beyond its amount
 	Owed      Account = "owed"      // debt to the platform: zero or below
 	Fees      Account = "fees"      // the platform's revenue from this merchant
+	Costs     Account = "costs"     // what processors charged for this merchant's payments: zero or below
 
 	// Unidentified is the platform's: money received that names no order.
 	Unidentified Account = "unidentified"
@@ -57,25 +58,28 @@ var StatementAccounts = []Account{Available, Pending, Held, Disputed, Unapplied,
 // Known reports whether a is an account that a recipe can name.
 func (a Account) Known() bool {
 	switch a {
-	case Available, Pending, Held, Disputed, Unapplied, Owed, Fees, Unidentified, WrittenOff:
+	case Available, Pending, Held, Disputed, Unapplied, Owed, Fees, Costs, Unidentified, WrittenOff:
 		return true
 	}
 	return a.IsClearing() && len(a) > len(clearingPrefix)
 }
 
 // Permits reports whether balance is allowed for the account: a claim on a
-// processor and what was written off may have any sign, a debt is zero or below, all others are zero or
-// above.
+// processor and what was written off may have any sign, debt and costs are zero or below, all others are
+// zero or above.
 func (a Account) Permits(balance money.Cents) bool {
 	switch {
 	case a.IsClearing(), a == WrittenOff:
 		return true
-	case a == Owed:
+	case a.negative():
 		return balance <= 0
 	default:
 		return balance >= 0
 	}
 }
+
+// negative reports whether balances of the account are zero or below.
+func (a Account) negative() bool { return a == Owed || a == Costs }
 
 // Posting moves Amount cents into (positive) or out of (negative) an account.
 type Posting struct {
@@ -155,7 +159,7 @@ func improves(p Posting, after money.Cents) bool {
 	if p.Account.Permits(before) {
 		return false
 	}
-	return (p.Amount > 0) == (p.Account != Owed)
+	return (p.Amount > 0) != p.Account.negative()
 }
 
 // Accounts lists the accounts of b in a fixed order: the order in which their

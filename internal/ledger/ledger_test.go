@@ -63,16 +63,13 @@ func holds(t *rapid.T, b ledger.Balances, posted map[ledger.Account]money.Cents)
 }
 
 // debtIsExplained checks that debt grows only by the shortfall of a dispute, of a late
-// payout or of a found transfer, or by a fee larger than its receipt, and
-// shrinks by no more than there is.
+// payout or of a found transfer, and shrinks by no more than there is.
 func debtIsExplained(t *rapid.T, before, after ledger.Balances, kind ledger.Kind, amount money.Cents) {
 	grown := before[ledger.Owed] - after[ledger.Owed]
 	switch {
 	case grown > 0:
-		if fee := after[ledger.Fees] - before[ledger.Fees]; slices.Contains([]ledger.Kind{ledger.Received, ledger.ReceivedPending}, kind) && grown == fee-amount {
-			return // the fee is larger than the receipt
-		}
-		lack := amount - min(amount, before[ledger.Available])
+		left := amount - (before[ledger.Pending] - after[ledger.Pending])
+		lack := left - min(left, before[ledger.Available])
 		shortfall := kind == ledger.DisputeOpened || kind == ledger.PayoutPaidLate || kind == ledger.PayoutFound
 		if !shortfall || grown != lack || after[ledger.Available] != 0 {
 			t.Fatalf("%s %d made debt of %d out of %s", kind, amount, grown, textOf(before))
@@ -153,6 +150,24 @@ func TestCheckRefusesEachMalformation(t *testing.T) {
 	}
 }
 
+// A fee is a part of its receipt, and pending money a part of its dispute or case.
+func TestPartsOfEntries(t *testing.T) {
+	t.Parallel()
+	for name, e := range map[string]ledger.Entry{
+		"a fee above its receipt":         ledger.Receive(bank, 2, 3),
+		"a fee above what settles later":  ledger.ReceiveLater(bank, 2, 3),
+		"a fee above its payout":          ledger.PayPayout(bank, -1, 3),
+		"more pending than disputed":      ledger.OpenDispute(3, 0, 2),
+		"more pending than won":           ledger.WinDispute(3, 0, 2),
+		"more pending than reversed":      ledger.ReverseChargeback(bank, 3, 0, 2),
+		"more pending and fee than there": ledger.ApplyUnapplied(4, 2, 3),
+	} {
+		if err := e.Check(); !errors.Is(err, ledger.ErrMalformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Recipes over amounts that are not above zero are refused by Check, so that a
 // negative amount cannot run a recipe backwards.
 func TestNoRecipeRunsBackwards(t *testing.T) {
@@ -182,7 +197,7 @@ func TestPermits(t *testing.T) {
 			switch {
 			case a.IsClearing(), a == ledger.WrittenOff:
 				want = true
-			case a == ledger.Owed:
+			case a == ledger.Owed, a == ledger.Costs:
 				want = balance <= 0
 			}
 			if a.Permits(balance) != want {
@@ -222,7 +237,7 @@ func TestInconsistentLedgerCanBeCorrected(t *testing.T) {
 	if err := b.Apply(ledger.Move(ledger.OwedRepaid, ledger.Available, ledger.Owed, 1)); !errors.Is(err, ledger.ErrInsufficient) {
 		t.Errorf("a debt that is a claim already: %v", err)
 	}
-	if err := b.Apply(ledger.OpenDispute(0, 3)); err != nil {
+	if err := b.Apply(ledger.OpenDispute(0, 0, 3)); err != nil {
 		t.Errorf("a claim towards zero: %v", err)
 	}
 }

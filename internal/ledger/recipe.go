@@ -12,6 +12,7 @@ const (
 	ReceivedPending    Kind = "received_pending"    // a payer's money, settles later
 	ReceivedUnapplied  Kind = "received_unapplied"  // money for an order beyond its amount
 	Settled            Kind = "settled"             // pending became available
+	CostBooked         Kind = "cost_booked"         // a processor charged for a payment
 	PayoutHeld         Kind = "payout_held"         // set aside for a payout
 	PayoutPaid         Kind = "payout_paid"         // left through the processor
 	PayoutReleased     Kind = "payout_released"     // did not leave; released
@@ -56,6 +57,7 @@ var Recipes = []Recipe{
 	{ReceivedPending, "clearing → pending (fee → fees)", "an order was paid; the money settles later"},
 	{ReceivedUnapplied, "clearing → unapplied", "a payment, or a part of it, exceeds its order"},
 	{ReceivedUnidentified, "clearing → unidentified", "a payment names no order; on the platform's accounts only"},
+	{CostBooked, "costs → clearing", "the processor kept its own fee of a payment: the platform bears it, never the merchant's money"},
 	{Settled, "pending → available", "the settlement date is reached"},
 	{PayoutHeld, "available → held", "a payout was accepted: amount and fee"},
 	{PayoutPaid, "held → clearing (fee → fees)", "the processor proved that the payout was paid"},
@@ -67,12 +69,12 @@ var Recipes = []Recipe{
 	{RefundHeld, "available → held", "a refund was accepted"},
 	{Refunded, "held → clearing", "the processor proved that the refund was paid"},
 	{RefundReleased, "held → available", "the refund was definitively not paid"},
-	{DisputeOpened, "available (then owed) → disputed", "a payer disputes; a shortfall becomes debt"},
-	{DisputeWon, "disputed → owed, then available", "the dispute was won; debt is repaid first"},
+	{DisputeOpened, "pending of the order, then available (then owed) → disputed", "a payer disputes; a shortfall becomes debt"},
+	{DisputeWon, "disputed → pending of the order, then owed, then available", "the dispute was won; what was pending is pending again, and debt is repaid first"},
 	{ChargedBack, "disputed → clearing", "the dispute was lost"},
-	{ChargebackReversed, "clearing → owed, then available", "the payer's bank reversed the chargeback; debt is repaid first"},
+	{ChargebackReversed, "clearing → pending of the order, then owed, then available", "the payer's bank reversed the chargeback; as when a dispute is won"},
 	{OwedRepaid, "available → owed", "available money repays debt"},
-	{UnappliedApplied, "unapplied → available", "an operator applied unapplied money to an order"},
+	{UnappliedApplied, "unapplied → available or pending (fee → fees)", "an operator applied unapplied money to an order"},
 	{UnappliedReleased, "unapplied → available", "an operator made unapplied money available"},
 	{UnappliedWrittenOff, "unapplied → written_off", "an operator wrote unapplied money off: the platform keeps it"},
 	{UnidentifiedMoved, "unidentified → clearing", "an operator found the merchant of unidentified money; on the platform's accounts only"},
@@ -109,15 +111,15 @@ func Fund(processor string, amount money.Cents) Entry {
 	return Move(Funded, Clearing(processor), Available, amount)
 }
 
-// Receive credits a receipt of an order to available, less the fee. A fee larger than
-// the receipt becomes debt for the rest.
+// Receive credits a receipt of an order to available, less the fee, which is at most the
+// receipt.
 func Receive(processor string, amount, fee money.Cents) Entry {
-	return received(Received, Clearing(processor), Available, amount, fee)
+	return withFee(Received, Clearing(processor), Available, amount, fee)
 }
 
 // ReceiveLater credits a receipt of an order to pending, less the fee.
 func ReceiveLater(processor string, amount, fee money.Cents) Entry {
-	return received(ReceivedPending, Clearing(processor), Pending, amount, fee)
+	return withFee(ReceivedPending, Clearing(processor), Pending, amount, fee)
 }
 
 // ReceiveUnapplied credits money for an order beyond its amount.
@@ -128,6 +130,11 @@ func ReceiveUnapplied(processor string, amount money.Cents) Entry {
 // ReceiveUnidentified credits money that names no order to the platform.
 func ReceiveUnidentified(processor string, amount money.Cents) Entry {
 	return Move(ReceivedUnidentified, Clearing(processor), Unidentified, amount)
+}
+
+// BookCost books what a processor kept of a payment for itself.
+func BookCost(processor string, amount money.Cents) Entry {
+	return Move(CostBooked, Costs, Clearing(processor), amount)
 }
 
 // Settle makes pending money available.
@@ -182,15 +189,22 @@ func PayRefund(processor string, amount money.Cents) Entry {
 // ReleaseRefund releases a refund's hold.
 func ReleaseRefund(amount money.Cents) Entry { return Move(RefundReleased, Held, Available, amount) }
 
-// OpenDispute sets the contested amount aside, from available as far as possible
-// and as debt beyond.
-func OpenDispute(available, amount money.Cents) Entry {
-	return drawn(DisputeOpened, Disputed, available, amount)
+// OpenDispute sets the contested amount aside: pending cents of it from pending, the rest
+// from available as far as possible, and as debt beyond.
+func OpenDispute(pending, available, amount money.Cents) Entry {
+	if pending < 0 || pending > amount {
+		return Entry{Kind: DisputeOpened}
+	}
+	return withPending(drawn(DisputeOpened, Disputed, available, amount-pending), Disputed, -pending)
 }
 
-// WinDispute returns contested money; debt (owed, zero or below) is repaid first.
-func WinDispute(owed, amount money.Cents) Entry {
-	return repaid(DisputeWon, Disputed, owed, amount)
+// WinDispute returns contested money: pending cents of it to pending, and of the rest debt
+// (owed, zero or below) is repaid first.
+func WinDispute(pending, owed, amount money.Cents) Entry {
+	if pending < 0 || pending > amount {
+		return Entry{Kind: DisputeWon}
+	}
+	return withPending(repaid(DisputeWon, Disputed, owed, amount-pending), Disputed, pending)
 }
 
 // LoseDispute books contested money that the payer's bank took.
@@ -198,14 +212,21 @@ func LoseDispute(processor string, amount money.Cents) Entry {
 	return Move(ChargedBack, Disputed, Clearing(processor), amount)
 }
 
-// ReverseChargeback books a reversed chargeback; debt is repaid first.
-func ReverseChargeback(processor string, owed, amount money.Cents) Entry {
-	return repaid(ChargebackReversed, Clearing(processor), owed, amount)
+// ReverseChargeback books a reversed chargeback, as WinDispute.
+func ReverseChargeback(processor string, pending, owed, amount money.Cents) Entry {
+	if pending < 0 || pending > amount {
+		return Entry{Kind: ChargebackReversed}
+	}
+	return withPending(repaid(ChargebackReversed, Clearing(processor), owed, amount-pending), Clearing(processor), pending)
 }
 
-// ApplyUnapplied pays an order from unapplied money.
-func ApplyUnapplied(amount money.Cents) Entry {
-	return Move(UnappliedApplied, Unapplied, Available, amount)
+// ApplyUnapplied pays an order from unapplied money, less the fee: pending cents of it settle
+// later, and the rest is available.
+func ApplyUnapplied(amount, fee, pending money.Cents) Entry {
+	if fee < 0 || pending < 0 || fee+pending > amount {
+		return Entry{Kind: UnappliedApplied}
+	}
+	return withPending(withFee(UnappliedApplied, Unapplied, Available, amount-pending, fee), Unapplied, pending)
 }
 
 // ReleaseUnapplied makes unapplied money available.
@@ -266,9 +287,10 @@ func RepayOwed(available, owed money.Cents) (e Entry, ok bool) {
 	return Move(OwedRepaid, Available, Owed, amount), true
 }
 
-// withFee moves gross from one account to another; the fee goes to the platform.
+// withFee moves gross from one account to another; the fee, which is a part of it, goes to
+// the platform.
 func withFee(kind Kind, from, to Account, gross, fee money.Cents) Entry {
-	if gross <= 0 || fee < 0 {
+	if gross <= 0 || fee < 0 || fee > gross {
 		return Entry{Kind: kind}
 	}
 	e := Entry{Kind: kind, Postings: make([]Posting, 0, 3)}
@@ -282,13 +304,21 @@ func withFee(kind Kind, from, to Account, gross, fee money.Cents) Entry {
 	return e
 }
 
-// received is withFee whose fee may exceed gross: the rest is owed, so that the receipt
-// can always be booked.
-func received(kind Kind, from, to Account, gross, fee money.Cents) Entry {
-	if gross <= 0 || fee <= gross {
-		return withFee(kind, from, to, gross, fee)
+// withPending adds to an entry an amount that another account moves to pending, or from it
+// if the amount is negative. An entry without postings begins with it.
+func withPending(e Entry, other Account, amount money.Cents) Entry {
+	if amount == 0 {
+		return e
 	}
-	return Entry{Kind: kind, Postings: []Posting{{from, -gross}, {Owed, gross - fee}, {Fees, fee}}}
+	e.Postings = append(e.Postings, Posting{Pending, amount})
+	for i := range e.Postings {
+		if p := &e.Postings[i]; p.Account == other {
+			p.Amount -= amount
+			return e
+		}
+	}
+	e.Postings = append(e.Postings, Posting{other, -amount})
+	return e
 }
 
 // drawn takes amount from available, and the shortfall from owed.

@@ -25,9 +25,8 @@ clearing -100, available 100               | funded 5                       | cl
 -                                          | received 100                   | clearing -100, available 100
 -                                          | received 100 fee 2             | clearing -100, available 98, fees 2
 -                                          | received 2 fee 2               | clearing -2, fees 2
-available 10                               | received 2 fee 5               | clearing -2, available 10, owed -3, fees 5
--                                          | received 2 fee 5               | clearing -2, owed -3, fees 5
--                                          | received_pending 30 fee 99     | clearing -30, owed -69, fees 99
+available 10                               | received 5 fee 5               | clearing -5, available 10, fees 5
+-                                          | received_pending 30 fee 30     | clearing -30, fees 30
 available 5, owed -30                      | received 100                   | clearing -100, available 105, owed -30
 -                                          | received_pending 100           | clearing -100, pending 100
 -                                          | received_pending 100 fee 2     | clearing -100, pending 98, fees 2
@@ -36,6 +35,7 @@ available 5, owed -30                      | received 100                   | cl
 pending 100                                | settled 60                     | pending 40, available 60
 pending 100                                | settled 100                    | available 100
 pending 99                                 | settled 100                    | refused
+clearing -100, available 100               | cost_booked 3                  | clearing -97, available 100, costs -3
 available 100                              | settled 1                      | refused
 
 available 100                              | payout_held 100                | held 100
@@ -77,6 +77,11 @@ disputed 60                                | dispute_won 60                 | av
 disputed 60, owed -20                      | dispute_won 60                 | available 40
 disputed 60, owed -60                      | dispute_won 60                 | -
 disputed 60, owed -90                      | dispute_won 60                 | owed -30
+pending 50, available 50                   | dispute_opened 60 fee 50       | available 40, disputed 60
+pending 50, available 5                    | dispute_opened 60 fee 50       | disputed 60, owed -5
+disputed 60, owed -30                      | dispute_won 60 fee 20          | pending 20, available 10
+clearing -10, owed -10                     | chargeback_reversed 60 fee 60  | clearing -70, pending 60, owed -10
+unapplied 60                               | unapplied_applied 60 fee 9     | pending 9, available 42, fees 9
 disputed 59                                | dispute_won 60                 | refused
 disputed 60, clearing -60                  | charged_back 60                | -
 disputed 60, owed -20, clearing -60        | charged_back 60                | owed -20
@@ -180,7 +185,7 @@ func TestRecipesMoveWhatTheySay(t *testing.T) {
 // accounts are all that there are.
 var accounts = []ledger.Account{
 	ledger.Clearing(bank), ledger.Available, ledger.Pending, ledger.Held,
-	ledger.Disputed, ledger.Unapplied, ledger.Owed, ledger.Fees, ledger.Unidentified, ledger.WrittenOff,
+	ledger.Disputed, ledger.Unapplied, ledger.Owed, ledger.Fees, ledger.Costs, ledger.Unidentified, ledger.WrittenOff,
 }
 
 // entry makes the entry of a recipe over balances; ok is false if the recipe has
@@ -190,13 +195,15 @@ func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledg
 	case ledger.Funded:
 		e = ledger.Fund(bank, amount)
 	case ledger.Received:
-		e = ledger.Receive(bank, amount, fee)
+		e = ledger.Receive(bank, amount, min(fee, max(amount, 0)))
 	case ledger.ReceivedPending:
-		e = ledger.ReceiveLater(bank, amount, fee)
+		e = ledger.ReceiveLater(bank, amount, min(fee, max(amount, 0)))
 	case ledger.ReceivedUnapplied:
 		e = ledger.ReceiveUnapplied(bank, amount)
 	case ledger.ReceivedUnidentified:
 		e = ledger.ReceiveUnidentified(bank, amount)
+	case ledger.CostBooked:
+		e = ledger.BookCost(bank, amount)
 	case ledger.Settled:
 		e = ledger.Settle(amount)
 	case ledger.PayoutHeld:
@@ -220,17 +227,26 @@ func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledg
 	case ledger.RefundReleased:
 		e = ledger.ReleaseRefund(amount)
 	case ledger.DisputeOpened:
-		e = ledger.OpenDispute(b[ledger.Available], amount)
+		e = ledger.OpenDispute(min(b[ledger.Pending], fee, amount), b[ledger.Available], amount)
 	case ledger.DisputeWon:
-		e = ledger.WinDispute(b[ledger.Owed], amount)
+		e = ledger.WinDispute(min(fee, amount), b[ledger.Owed], amount)
 	case ledger.ChargedBack:
 		e = ledger.LoseDispute(bank, amount)
 	case ledger.ChargebackReversed:
-		e = ledger.ReverseChargeback(bank, b[ledger.Owed], amount)
+		e = ledger.ReverseChargeback(bank, min(fee, amount), b[ledger.Owed], amount)
 	case ledger.OwedRepaid:
 		return ledger.RepayOwed(b[ledger.Available], b[ledger.Owed])
+	default:
+		e = resolution(b, kind, amount, fee)
+	}
+	return e, true
+}
+
+// resolution makes the entry of a recipe that a resolution of a case has.
+func resolution(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledger.Entry) {
+	switch kind {
 	case ledger.UnappliedApplied:
-		e = ledger.ApplyUnapplied(amount)
+		e = ledger.ApplyUnapplied(amount, min(fee, amount/2), min(fee, amount/3))
 	case ledger.UnappliedReleased:
 		e = ledger.ReleaseUnapplied(amount)
 	case ledger.UnappliedWrittenOff:
@@ -252,7 +268,7 @@ func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledg
 	default:
 		panic("no such recipe: " + kind)
 	}
-	return e, true
+	return e
 }
 
 // run applies a recipe to b and returns the new balances, or why it was refused.

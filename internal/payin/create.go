@@ -138,6 +138,7 @@ func (s *Service) newPayin(m *store.Merchant, r *wire.PayinRequest, externalID, 
 		Details: payment.PayinDetails{
 			Description: r.Description.V, Metadata: r.Metadata.V, ReturnURL: r.ReturnURL.V,
 			DueDate: r.Due(now), Installments: int(r.Installments.V), IdempotencyKey: r.IdempotencyKey,
+			Prices: payment.PricesOf(m.Prices, payment.Method(r.Method.V)),
 		},
 		ExpiresAt: r.ExpiresAt(now), CreatedAt: now, UpdatedAt: now,
 	}

@@ -1,5 +1,5 @@
 // Package payin implements the use cases of pay-ins: create, charge, receive, cancel,
-// expire.
+// expire, settle.
 package payin
 
 import (

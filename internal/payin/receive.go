@@ -11,14 +11,15 @@ import (
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/receivable"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
 	"github.com/porteira/porteira/internal/write"
 )
 
-// ErrInvalidPayment means that a processor reports a payment without an amount,
-// or without an id, which would make it unique.
-var ErrInvalidPayment = errors.New("payin: payment without an id or an amount")
+// ErrInvalidPayment means that a processor reports a payment without an amount, with a cost
+// that is not a part of it, or without an id, which would make it unique.
+var ErrInvalidPayment = errors.New("payin: payment without an id or an amount, or with a wrong cost")
 
 // Receive books a processor's report about a charge: its payments, each exactly
 // once, no matter how often and by which path they are reported; then its disputes
@@ -64,7 +65,7 @@ func (s *Service) NewReceive(ctx context.Context, processorName, externalID stri
 	now := s.Env.Clock.Now()
 	for i := range report.Payments {
 		pay := &report.Payments[i]
-		if pay.ID == "" || pay.Amount <= 0 {
+		if pay.ID == "" || pay.Amount <= 0 || pay.Cost < 0 || pay.Cost > pay.Amount {
 			return nil, fmt.Errorf("%w: %s, of %s", ErrInvalidPayment, processorName, externalID)
 		}
 		v.receipts = append(v.receipts, &payment.Receipt{
@@ -102,6 +103,7 @@ func (v *Receive) Needs(n *store.Needs) {
 	}
 	if len(v.report.Disputes) > 0 {
 		n.DisputesOf(v.merchant, v.externalID)
+		n.ReceivablesByExternalID(v.merchant, v.externalID)
 	}
 	if len(v.receipts)+len(v.report.Disputes) > 0 {
 		n.Balances(v.merchant)
@@ -132,6 +134,9 @@ func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
 		default:
 			err = keepUnidentified(c, *r)
 		}
+		if cost := v.report.Payments[i].Cost; err == nil && cost > 0 {
+			err = c.Post(v.merchant, costSubject(&p, r), ledger.BookCost(r.Processor, cost))
+		}
 		if err != nil {
 			return fmt.Errorf("receipt: %w", err)
 		}
@@ -152,6 +157,14 @@ func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
+// costSubject is the order of a receipt, or the receipt itself if it names none.
+func costSubject(p *payment.Payin, r *payment.Receipt) payment.ID {
+	if r.Merchant.IsZero() {
+		return r.ID
+	}
+	return p.ID
+}
+
 // applyReceipt applies a receipt to its order, up to the amount still unpaid; the
 // rest is kept as unapplied, with a case.
 func (v *Receive) applyReceipt(l *store.Loaded, c *store.Changes, p *payment.Payin, r payment.Receipt, card *payment.CardDetail) error {
@@ -168,7 +181,8 @@ func (v *Receive) applyReceipt(l *store.Loaded, c *store.Changes, p *payment.Pay
 			p.Late = p.Status == payment.PayinExpired || p.Status == payment.PayinCanceled
 			p.PaidAt, p.Failure = r.PaidAt, nil
 		}
-		if _, err := transition.Payin(l, c, p, v.links, on, ledger.Receive(r.Processor, applied, 0)); err != nil {
+		credit := receivable.Book(l, c, p, applied, r.PaidAt)
+		if _, err := transition.Payin(l, c, p, v.links, on, credit.Received(r.Processor)...); err != nil {
 			return err
 		}
 	}

@@ -81,6 +81,7 @@ type PayinDetails struct {
 	Installments   int
 	CardAttempts   int // that were refused
 	IdempotencyKey string
+	Prices         []Range // of the merchant for this method, when the order was created
 }
 
 // PersonalData is a pay-in's data about its payer: JSON as the merchant sent it,

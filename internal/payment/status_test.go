@@ -247,6 +247,7 @@ func TestEveryOrderRecipeIsBooked(t *testing.T) {
 		ledger.UnappliedReleased: true, ledger.UnappliedWrittenOff: true, ledger.PayoutPaidLate: true, ledger.PayoutWrittenOff: true, ledger.PayoutRecovered: true, // of a case
 		ledger.UnidentifiedMoved: true, ledger.UnidentifiedArrived: true, ledger.UnidentifiedKept: true,
 		ledger.PayoutFound: true, ledger.PayoutAdopted: true, ledger.FoundReturned: true, ledger.FoundWrittenOff: true, // of a transfer that a restored backup lacks
+		ledger.CostBooked: true, // with a receipt, of the platform
 		ledger.ReceivedPending: true, ledger.Settled: true, // if the merchant's money settles later
 	}
 	for _, cell := range payment.PayinTable {

@@ -13,6 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/pricing"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -118,6 +119,9 @@ func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest, account st
 		Processor: account, PIXKeyType: r.PIXKeyType.V, WebhookURL: r.WebhookURL.V, Approval: payment.ApprovalNone,
 		Beneficiary: payment.Beneficiary{Name: r.BeneficiaryName.V, Document: r.BeneficiaryDocument.V, PIXKey: r.PIXKey.V},
 		NextAt:      now, CreatedAt: now, UpdatedAt: now,
+	}
+	if terms := payment.PricesOf(m.Prices, payment.PayoutPrice); terms != nil {
+		p.Fee = pricing.Fee(payment.TermsFor(terms, 1), p.Amount)
 	}
 	if r.NormalKey != r.PIXKey.V {
 		p.Beneficiary.NormalKey = r.NormalKey

@@ -306,6 +306,9 @@ type Payment struct {
 	Amount     money.Cents
 	PaidAt     time.Time
 	Card       *payment.CardDetail
+	// Cost is what the processor keeps of the amount for itself. It is booked with the
+	// payment; a cost that is reported later is not.
+	Cost money.Cents
 }
 
 // DisputeState is the state of a dispute.

@@ -53,6 +53,8 @@ func needsDamaged(v *Resolve, n *store.Needs) {
 		n.Payin(v.opened.Merchant, v.opened.Subject)
 	case "charges":
 		n.Charge(v.opened.Merchant, v.opened.Subject)
+	case "receivables":
+		n.Receivable(v.opened.Merchant, v.opened.Subject)
 	}
 }
 
@@ -74,6 +76,15 @@ func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
 			return store.ErrNotFound
 		}
 		c.SetPayin(p) // which schedules its expiry
+	case "receivables":
+		r, ok := l.Receivable(m, subject)
+		if !ok {
+			return store.ErrNotFound
+		}
+		if r.State == store.ReceivableParked {
+			r.State = store.ReceivablePending
+			c.SetReceivable(r)
+		}
 	case "charges":
 		w, ok := l.Charge(m, subject)
 		if !ok {

@@ -7,6 +7,7 @@ import (
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/receivable"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
 )
@@ -73,7 +74,8 @@ func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		p.PaidAt, p.Failure = l.Now(), nil
 	}
 	p.PaidAmount += applied
-	if _, err := transition.Payin(l, c, &p, v.links, on, ledger.ApplyUnapplied(applied)); err != nil {
+	credit := receivable.Book(l, c, &p, applied, l.Now())
+	if _, err := transition.Payin(l, c, &p, v.links, on, credit.Applied()); err != nil {
 		return err
 	}
 	if rest := amount - applied; rest > 0 {

@@ -13,25 +13,26 @@ import (
 // keys to insert, rows to read and lock, due rows to claim, and capacity to claim
 // rows that the commit itself makes due. The file of each noun has its methods.
 type Needs struct {
-	payins     payinNeeds
-	payouts    payoutNeeds
-	sends      []Ref // payouts
-	charges    chargeNeeds
-	receipts   []*payment.Receipt
-	disputes   []disputeKey
-	disputed   []ExternalRef // pay-ins
-	notices    noticeNeeds
-	feeds      feedNeeds
-	endpoints  endpointNeeds
-	deliveries deliveryNeeds
-	nodes      nodeNeeds
-	balances   []payment.ID // merchants
-	cases      []Ref
-	found      []ExternalRef
-	consents   []consentKey
-	counters   []CounterKey
-	approvals  []Ref // payouts
-	capacity   Capacity
+	payins      payinNeeds
+	payouts     payoutNeeds
+	sends       []Ref // payouts
+	charges     chargeNeeds
+	receipts    []*payment.Receipt
+	disputes    []disputeKey
+	disputed    []ExternalRef // pay-ins
+	receivables receivableNeeds
+	notices     noticeNeeds
+	feeds       feedNeeds
+	endpoints   endpointNeeds
+	deliveries  deliveryNeeds
+	nodes       nodeNeeds
+	balances    []payment.ID // merchants
+	cases       []Ref
+	found       []ExternalRef
+	consents    []consentKey
+	counters    []CounterKey
+	approvals   []Ref // payouts
+	capacity    Capacity
 }
 
 // Loaded is the rows that a transaction has read and locked, overlaid with the changes
@@ -42,24 +43,25 @@ type Loaded struct {
 	newID    func() payment.ID
 	inserted map[payment.ID]bool // new rows whose unique key was unused
 
-	payins     loadedPayins
-	payouts    loadedPayouts
-	sends      map[Ref][]Send
-	charges    loadedCharges
-	disputes   map[disputeKey]Dispute
-	received   map[Ref]cents // of pay-ins whose disputes were loaded
-	endpoints  loadedEndpoints
-	deliveries loadedDeliveries
-	notices    []*Notice
-	feeds      map[FeedKey]Feed
-	nodes      loadedNodes
-	balances   map[payment.ID]*balances
-	cases      loadedCases
-	found      loadedFound
-	consents   loadedConsents
-	counters   map[CounterKey]*loadedCounter
-	approvals  map[Ref][]Approval
-	capacity   Capacity
+	payins      loadedPayins
+	payouts     loadedPayouts
+	sends       map[Ref][]Send
+	charges     loadedCharges
+	disputes    map[disputeKey]Dispute
+	received    map[Ref]cents // of pay-ins whose disputes were loaded
+	endpoints   loadedEndpoints
+	receivables map[Ref]Receivable
+	deliveries  loadedDeliveries
+	notices     []*Notice
+	feeds       map[FeedKey]Feed
+	nodes       loadedNodes
+	balances    map[payment.ID]*balances
+	cases       loadedCases
+	found       loadedFound
+	consents    loadedConsents
+	counters    map[CounterKey]*loadedCounter
+	approvals   map[Ref][]Approval
+	capacity    Capacity
 }
 
 // Now is the time of the transaction, UTC.
@@ -81,40 +83,43 @@ func (l *Loaded) due(claimedBy payment.ID, at time.Time) bool {
 type Changes struct {
 	l *Loaded
 
-	payins        []payinChange
-	unscheduled   []Ref // pay-ins
-	payouts       []payoutChange
-	released      []Ref                 // payouts whose reference is unused again
-	refusals      map[ExternalRef]error // of their requests
-	sends         []Send
-	newSends      []Send
-	charges       []Charge
-	newCharges    []Charge
-	receipts      []*payment.Receipt
-	disputes      []Dispute
-	newDispute    []Dispute
-	cases         caseChanges
-	decisions     []Decision
-	retries       retries
-	notices       []noticeChange
-	feeds         []Feed
-	newFound      []FoundTransfer
-	found         []FoundTransfer
-	newConsents   []Consent
-	endpoints     endpointChanges
-	deliveries    []Delivery
-	newDeliveries []Delivery // of events that exist
-	moved         []Delivery // to another endpoint or URL
-	due           int        // deliveries that were made due in order
-	attempts      []Attempt
-	nodes         nodeChanges
-	settings      []setting
-	newApprovals  []Approval
-	unapproved    []Ref
-	uncounted     map[CounterKey]limits.Count
-	postings      []posting
-	events        []pendingEvent
-	count         int
+	payins            []payinChange
+	unscheduled       []Ref // pay-ins
+	payouts           []payoutChange
+	released          []Ref                 // payouts whose reference is unused again
+	refusals          map[ExternalRef]error // of their requests
+	sends             []Send
+	newSends          []Send
+	charges           []Charge
+	newCharges        []Charge
+	receipts          []*payment.Receipt
+	disputes          []Dispute
+	newDispute        []Dispute
+	receivables       []Receivable
+	newReceivables    []Receivable
+	parkedReceivables []Ref
+	cases             caseChanges
+	decisions         []Decision
+	retries           retries
+	notices           []noticeChange
+	feeds             []Feed
+	newFound          []FoundTransfer
+	found             []FoundTransfer
+	newConsents       []Consent
+	endpoints         endpointChanges
+	deliveries        []Delivery
+	newDeliveries     []Delivery // of events that exist
+	moved             []Delivery // to another endpoint or URL
+	due               int        // deliveries that were made due in order
+	attempts          []Attempt
+	nodes             nodeChanges
+	settings          []setting
+	newApprovals      []Approval
+	unapproved        []Ref
+	uncounted         map[CounterKey]limits.Count
+	postings          []posting
+	events            []pendingEvent
+	count             int
 }
 
 // retries are rows that were given up, and are processed again.
@@ -185,7 +190,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 		l.loadNodes, // a node that was declared dead claims nothing
 		l.loadFeeds,
 		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
-		l.loadPayins, l.loadPayouts, l.loadSends, l.loadCharges, l.loadDisputes, l.loadEndpoints, l.loadDeliveries, l.loadDispatches, l.loadNotices,
+		l.loadPayins, l.loadPayouts, l.loadSends, l.loadCharges, l.loadDisputes, l.loadReceivables, l.loadEndpoints, l.loadDeliveries, l.loadDispatches, l.loadNotices,
 		l.loadBalances, l.loadCounters, l.loadApprovals, l.loadCases, l.loadFound, l.loadConsents,
 	} {
 		if err := step(ctx, tx, n); err != nil {
@@ -199,7 +204,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) {
 	for _, step := range []func(context.Context, *db.Tx) error{
 		c.saveNodes, c.saveSettings, c.saveFeeds,
-		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveCases, c.saveNotices,
+		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveReceivables, c.saveCases, c.saveNotices,
 		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveHeld, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents,
 		c.saveDecisions, c.saveEvents,
 	} {

@@ -34,6 +34,20 @@ type cardDocument struct {
 	Installments int    `json:"installments,omitempty"`
 }
 
+// rangeDocument is the terms of a range of instalments.
+type rangeDocument struct {
+	From           int   `json:"from"`
+	To             int   `json:"to"`
+	BasisPoints    int64 `json:"basisPoints,omitzero"`
+	Fixed          cents `json:"fixed,omitzero"`
+	Minimum        cents `json:"minimum,omitzero"`
+	Maximum        cents `json:"maximum,omitzero"`
+	Days           int   `json:"days,omitzero"`
+	Business       bool  `json:"business,omitzero"`
+	PerInstallment bool  `json:"perInstallment,omitzero"`
+	RefundsFee     bool  `json:"refundsFee,omitzero"`
+}
+
 type detailsDocument struct {
 	PIX            *pixDocument      `json:"pix,omitempty"`
 	Boleto         *boletoDocument   `json:"boleto,omitempty"`
@@ -45,6 +59,7 @@ type detailsDocument struct {
 	Installments   int               `json:"installments,omitempty"`
 	CardAttempts   int               `json:"cardAttempts,omitzero"`
 	IdempotencyKey string            `json:"idempotencyKey,omitempty"`
+	Prices         []rangeDocument   `json:"prices,omitempty"`
 }
 
 type beneficiaryDocument struct {
@@ -58,6 +73,7 @@ func newDetailsDocument(d *payment.PayinDetails) *detailsDocument {
 	return &detailsDocument{
 		(*pixDocument)(d.PIX), (*boletoDocument)(d.Boleto), (*cardDocument)(d.Card),
 		d.Description, d.Metadata, d.ReturnURL, d.DueDate, d.Installments, d.CardAttempts, d.IdempotencyKey,
+		rangeDocuments(d.Prices),
 	}
 }
 
@@ -66,7 +82,37 @@ func (d *detailsDocument) details() payment.PayinDetails {
 		PIX: (*payment.PIXDetail)(d.PIX), Boleto: (*payment.BoletoDetail)(d.Boleto), Card: (*payment.CardDetail)(d.Card),
 		Description: d.Description, Metadata: d.Metadata, ReturnURL: d.ReturnURL, DueDate: d.DueDate,
 		Installments: d.Installments, CardAttempts: d.CardAttempts, IdempotencyKey: d.IdempotencyKey,
+		Prices: ranges(d.Prices),
 	}
+}
+
+func rangeDocuments(list []payment.Range) []rangeDocument {
+	if list == nil {
+		return nil
+	}
+	documents := make([]rangeDocument, len(list))
+	for i := range list {
+		r := &list[i]
+		documents[i] = rangeDocument{
+			r.From, r.To, r.BasisPoints, r.Fixed, r.Minimum, r.Maximum, r.Days, r.Business, r.PerInstallment, r.RefundsFee,
+		}
+	}
+	return documents
+}
+
+func ranges(list []rangeDocument) []payment.Range {
+	if list == nil {
+		return nil
+	}
+	ranges := make([]payment.Range, len(list))
+	for i := range list {
+		r := &list[i]
+		ranges[i] = payment.Range{From: r.From, To: r.To, Terms: payment.Terms{
+			BasisPoints: r.BasisPoints, Fixed: r.Fixed, Minimum: r.Minimum, Maximum: r.Maximum,
+			Days: r.Days, Business: r.Business, PerInstallment: r.PerInstallment, RefundsFee: r.RefundsFee,
+		}}
+	}
+	return ranges
 }
 
 type detailsDest struct{ to *payment.PayinDetails }

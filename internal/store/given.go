@@ -26,6 +26,7 @@ type Given struct {
 	Charges      []Charge
 	Receipts     []payment.Receipt
 	Disputes     []Dispute
+	Receivables  []Receivable
 	Cases        []Case     // also closed ones
 	Decided      []Decision // in their order; without numbers and hashes
 	Found        []FoundTransfer
@@ -93,6 +94,7 @@ func (g *Given) load(n *Needs) *Loaded {
 	g.loadNotices(l, n)
 	g.loadDisputes(l, n)
 	g.loadFound(l, n)
+	g.loadReceivables(l, n)
 	l.cases = loadedCases{rows: map[Ref]Case{}, decisions: map[Ref][]Decision{}}
 	for _, ref := range n.cases {
 		for i := range g.Cases {
@@ -139,6 +141,16 @@ func (g *Given) loadDisputes(l *Loaded, n *Needs) {
 	l.addReceived(payins, slices.DeleteFunc(slices.Clone(g.Receipts), func(r payment.Receipt) bool {
 		return !slices.Contains(payins, Ref{r.Merchant, r.Payin})
 	}))
+}
+
+func (g *Given) loadReceivables(l *Loaded, n *Needs) {
+	payins := l.receivablePayins(n)
+	for i := range g.Receivables {
+		r := g.Receivables[i]
+		if slices.Contains(n.receivables.ids, Ref{r.Merchant, r.ID}) || slices.Contains(payins, Ref{r.Merchant, r.Payin}) {
+			l.addReceivable(r)
+		}
+	}
 }
 
 func (g *Given) loadFound(l *Loaded, n *Needs) {
@@ -304,6 +316,8 @@ func (g *Given) after(c *Changes) Given {
 	v.Payouts = overlaid(g.Payouts, l.payouts.rows, func(p *NewPayout) Ref { return Ref{p.Payout.Merchant, p.Payout.ID} },
 		func(p *payoutRow) NewPayout { return NewPayout{Payout: p.Payout, Fingerprint: p.fingerprint} })
 	v.Disputes = overlaid(g.Disputes, l.disputes, func(d *Dispute) disputeKey { return d.key() }, func(d Dispute) Dispute { return d })
+	v.Receivables = overlaid(g.Receivables, l.receivables, func(r *Receivable) Ref { return Ref{r.Merchant, r.ID} },
+		func(r Receivable) Receivable { return r })
 	v.Found = overlaid(g.Found, l.found.rows, func(f *FoundTransfer) ExternalRef { return ExternalRef{f.Merchant, f.ExternalID} },
 		func(f FoundTransfer) FoundTransfer { return f })
 	v.Sends = slices.Clone(g.Sends)

@@ -25,6 +25,8 @@ func (g *Given) Rows(table string) []map[string]any {
 		return rowsOf(receiptTable, g.Receipts)
 	case disputeTable.name:
 		return rowsOf(disputeTable, g.Disputes)
+	case receivableTable.name:
+		return rowsOf(receivableTable, g.Receivables)
 	case consentTable.name:
 		return rowsOf(consentTable, g.Consents)
 	case approvalTable.name:

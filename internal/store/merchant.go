@@ -19,6 +19,7 @@ type Merchant struct {
 	Name        string
 	City        string
 	Routes      []payment.Route // by operation, method and position
+	Prices      []payment.Price // that hold, by method and range
 	ReturnHosts []string        // to which payers may be sent back
 	// WebhookHosts are those that orders without credentials may name in webhookUrl.
 	WebhookHosts []string
@@ -102,8 +103,8 @@ func (tx *Tx) nextNumber(ctx context.Context, random uint32) (int64, error) {
 	return last + 1, nil
 }
 
-// CreateMerchant adds a merchant with the next free number, its routes and its sealed
-// webhook secret. A taken name is ErrConflict.
+// CreateMerchant adds a merchant with the next free number, its routes, its prices and its
+// sealed webhook secret. A taken name is ErrConflict.
 func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Merchant, error) {
 	m.ID, m.CreatedAt = tx.NewID(), tx.Now
 	err := tx.lockMerchants(ctx)
@@ -120,7 +121,10 @@ func (tx *Tx) CreateMerchant(ctx context.Context, m Merchant, secret string) (Me
 	if err := tx.InsertNew(ctx, merchantTable.insert, merchantTable.row(&m)); err != nil {
 		return m, fmt.Errorf("merchant %d: %w", m.Number, err)
 	}
-	return m, tx.addRoutes(ctx, m.ID, m.Routes)
+	if err := tx.addRoutes(ctx, m.ID, m.Routes); err != nil {
+		return m, err
+	}
+	return m, tx.addPrices(ctx, m.ID, m.Prices)
 }
 
 // lockMerchants locks the platform's row: under it numbers and names are assigned one at a
@@ -170,7 +174,12 @@ func (s *Store) merchant(ctx context.Context, by string, key any) (Merchant, err
 	}
 	of, err := s.routes(ctx, "SELECT "+routeTable.selected+` FROM routes t
 		WHERE t.merchant_id = $1 ORDER BY t.operation, t.method, t.position`, m.ID[:])
-	m.Routes = of[m.ID]
+	if m.Routes = of[m.ID]; err != nil {
+		return m, err
+	}
+	prices, err := s.prices(ctx, "SELECT "+priceTable.selected+` FROM prices t
+		WHERE t.merchant_id = $1 AND t.until = 0 ORDER BY t.method, t.installments_from, t.installments_to`, m.ID[:])
+	m.Prices = prices[m.ID]
 	return m, err
 }
 
@@ -198,8 +207,13 @@ func (s *Store) Merchants(ctx context.Context) ([]Merchant, error) {
 		return list, s.db.ReadError("merchants", err)
 	}
 	of, err := s.routes(ctx, "SELECT "+routeTable.selected+" FROM routes t ORDER BY t.merchant_id, t.operation, t.method, t.position")
+	if err != nil {
+		return list, err
+	}
+	prices, err := s.prices(ctx, "SELECT "+priceTable.selected+` FROM prices t
+		WHERE t.until = 0 ORDER BY t.merchant_id, t.method, t.installments_from, t.installments_to`)
 	for i := range list {
-		list[i].Routes = of[list[i].ID]
+		list[i].Routes, list[i].Prices = of[list[i].ID], prices[list[i].ID]
 	}
 	return list, err
 }

@@ -40,6 +40,7 @@ func runExercise(t *testing.T, s *store.Store) {
 		v.create(count)
 		v.approvePayouts(count)
 		v.change(count)
+		v.settle(count)
 		v.finish(count)
 	}
 	v.countPayouts()
@@ -52,6 +53,7 @@ func runExercise(t *testing.T, s *store.Store) {
 	v.readMerchants()
 	v.readWork()
 	v.redeliverRanges()
+	v.readReceivables()
 	write(t, s, func(tx *store.Tx) error {
 		must(t, tx.RevokeCredential(t.Context(), "k"))
 		return tx.CloseMerchant(t.Context(), v.merchants[0].ID)
@@ -101,6 +103,7 @@ func (v *exercise) setUp() {
 			must(t, tx.SetRoutes(ctx, m, payment.OperationPayin, payment.PIX, payment.AllRoutes("bank")))
 			must(t, tx.SetRoutes(ctx, m, payment.OperationPayin, payment.PIX, payment.AllRoutes("bank")[:1]))
 		}
+		must(t, tx.SetPrice(ctx, m, payment.Price{Method: payment.PIX, Range: payment.Range{From: 1, To: 1}}))
 		_, err = tx.Setting(ctx, "name")
 		return err
 	})

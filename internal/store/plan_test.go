@@ -17,7 +17,7 @@ import (
 // large are the tables that grow with merchants' orders.
 var large = []string{
 	"payins", "payouts", "payout_sends", "postings", "balances", "event_counters", "events", "deliveries", "delivery_attempts",
-	"receipts", "receipt_claims", "disputes", "notices", "cases", "credentials", "found_transfers", "charges", "consents", "limit_counters", "approvals",
+	"receipts", "receipt_claims", "disputes", "notices", "cases", "credentials", "found_transfers", "charges", "consents", "limit_counters", "approvals", "receivables",
 }
 
 // ofOneMerchant are the statements that may begin at a merchant's first row: they

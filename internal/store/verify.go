@@ -149,7 +149,7 @@ var merchantChecks = []check{
 	{name: "signs", proves: "no balance has a forbidden sign, and each account is one that a recipe posts to", named: true,
 		count: "SELECT count(*) FROM balances WHERE merchant_id = $1",
 		defects: `SELECT account, 'forbidden balance ' || CAST(balance AS TEXT) FROM balances WHERE merchant_id = $1 AND NOT (account LIKE 'clearing:_%' OR account = 'written_off'
-			OR (account = 'owed' AND balance <= 0)
+			OR (account IN ('owed', 'costs') AND balance <= 0)
 			OR (account IN ('available', 'pending', 'held', 'disputed', 'unapplied', 'fees') AND balance >= 0)
 			OR (account = 'unidentified' AND balance >= 0 AND merchant_id IN (SELECT id FROM merchants WHERE number = 0)))`},
 
@@ -216,6 +216,27 @@ var merchantChecks = []check{
 			(SELECT coalesce(SUM(amount), 0) FROM cases WHERE merchant_id = $1 AND closed_at = 0 AND kind IN ` + casesUnapplied + `) AS needed) AS pair
 			WHERE stored <> needed`},
 
+	{name: "pending", proves: "the pending balance is the sum of the receivables that have not settled", named: true,
+		count: "SELECT count(*) FROM receivables WHERE merchant_id = $1 AND state <> 'settled'",
+		defects: `SELECT 'pending', 'stored ' || CAST(stored AS TEXT) || ', receivables add up to ' || CAST(needed AS TEXT) FROM (SELECT
+			(SELECT coalesce(SUM(balance), 0) FROM balances WHERE merchant_id = $1 AND account = 'pending') AS stored,
+			(SELECT coalesce(SUM(gross - fee - taken), 0) FROM receivables WHERE merchant_id = $1 AND state <> 'settled') AS needed) AS pair
+			WHERE stored <> needed`},
+
+	{name: "settled", proves: "of each pay-in, what became available is what its settled receivables say",
+		count: "SELECT count(*) FROM receivables WHERE merchant_id = $1",
+		defects: `SELECT id, 'receivables settled ' || CAST(SUM(said) AS TEXT) || ', postings have ' || CAST(SUM(posted) AS TEXT) FROM (
+			SELECT payin_id AS id, gross - fee - taken AS said, 0 AS posted FROM receivables WHERE merchant_id = $1 AND state = 'settled'
+			UNION ALL SELECT subject_id, 0, -amount FROM postings WHERE merchant_id = $1 AND kind = 'settled' AND account = 'pending') AS pair
+			GROUP BY id HAVING SUM(said) <> SUM(posted)`},
+
+	{name: "fees", proves: "the fee of each pay-in is what was posted, and not above what was paid",
+		count: countPayins,
+		defects: `SELECT p.id, 'the fee is ' || CAST(p.fee AS TEXT) || ', postings have ' || CAST(coalesce(f.posted, 0) AS TEXT) || ', paid ' || CAST(p.paid_amount AS TEXT)
+			FROM payins p LEFT JOIN (SELECT subject_id, SUM(amount) AS posted FROM postings WHERE merchant_id = $1 AND account = 'fees' GROUP BY subject_id) f
+				ON f.subject_id = p.id
+			WHERE p.merchant_id = $1 AND (p.fee <> coalesce(f.posted, 0) OR p.fee > p.paid_amount)`},
+
 	{name: "resolutions", proves: "each case that an operator resolved has its decision, and each decision its case",
 		count: "SELECT count(*) FROM decisions WHERE merchant_id = $1",
 		defects: `SELECT c.id, 'resolved (' || c.resolution || ') without a decision' FROM cases c WHERE c.merchant_id = $1 AND c.resolution IN ` + resolvedByOperator + `
@@ -272,8 +293,8 @@ var merchantChecks = []check{
 		count: countPayins,
 		defects: `SELECT p.id, p.status || ': amount ' || CAST(p.amount AS TEXT) || ', paid ' || CAST(p.paid_amount AS TEXT) || ', receipts ' || CAST(coalesce(r.applied, 0) AS TEXT)
 			FROM payins p LEFT JOIN (SELECT payin_id, SUM(applied) AS applied FROM (
-				SELECT payin_id, applied FROM receipts WHERE merchant_id = $1 UNION ALL SELECT subject_id, amount FROM postings
-					WHERE merchant_id = $1 AND kind = '` + string(ledger.UnappliedApplied) + `' AND account = 'available') AS paid GROUP BY payin_id) r ON r.payin_id = p.id
+				SELECT payin_id, applied FROM receipts WHERE merchant_id = $1 UNION ALL SELECT subject_id, -amount FROM postings
+					WHERE merchant_id = $1 AND kind = '` + string(ledger.UnappliedApplied) + `' AND account = 'unapplied') AS paid GROUP BY payin_id) r ON r.payin_id = p.id
 			WHERE p.merchant_id = $1 AND (p.paid_amount <> coalesce(r.applied, 0)
 				OR (p.status IN ` + payinsPaid + ` AND p.paid_amount <> p.amount)
 				OR (p.status NOT IN ` + payinsPaid + ` AND p.paid_amount >= p.amount))`},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/ledger"
@@ -62,6 +63,11 @@ func newHistory(t *testing.T, engine string) *history {
 	}))
 	_, _, err = h.Merchants.CreateCredential(t.Context(), merchant.NewCredential{Merchant: h.Merchant.ID})
 	h.Must(err)
+	h.SetPrice(payment.PIX, payment.Terms{BasisPoints: 99, Fixed: 10, Days: 2})
+	h.payin("settled", 100_00, 100_00)
+	h.Jump(72 * time.Hour)
+	h.Settle()
+	h.payin("pending", 100_00, 100_00)
 	return h
 }
 
@@ -162,6 +168,10 @@ var corruptions = []struct {
 	{"the last event is lost", "UPDATE event_counters SET last_number = last_number + 1", "events"},
 	{"two events of one change", "UPDATE events SET version = 2 WHERE type = 'payout.completed'", "changes"},
 	{"a credential gets a scope", "UPDATE credentials SET scopes = 'payout:write'", "credentials"},
+	{"a receivable is lost", "DELETE FROM receivables WHERE state = 'pending'", "pending"},
+	{"a receivable settles by itself", "UPDATE receivables SET state = 'settled' WHERE state = 'pending'", "pending settled"},
+	{"a receivable settles again", "UPDATE receivables SET state = 'pending' WHERE state = 'settled'", "pending settled"},
+	{"a fee is forgotten", "UPDATE payins SET fee = 0", "fees"},
 	{"a delivery is lost", "DELETE FROM deliveries WHERE event_number = 4", "deliveries"},
 }
 

@@ -53,6 +53,7 @@ var rooms = []room{
 	{"ledger", pure, "money"},
 	{"payment", pure, "money ledger" + libraries},
 	{"limits", pure, "money payment"},
+	{"pricing", pure, "money payment"},
 
 	// Basics for every room that is not pure.
 	{"problem", plain, ""},
@@ -84,21 +85,22 @@ var rooms = []room{
 	// The one way to write, and the use cases.
 	{"write", plain, "commit" + rows + middle + basics},
 	{"transition", plain, "wire" + rows + middle},
+	{"receivable", plain, "pricing" + rows + middle},
 	{"cluster", plain, "commit write" + rows + middle + basics},
-	{"dispute", plain, "processor" + rows + middle + " transition"},
-	{"payin", plain, "dispute processor wire" + rows + middle + basics + writing},
+	{"dispute", plain, "receivable processor" + rows + middle + " transition"},
+	{"payin", plain, "receivable dispute processor wire" + rows + middle + basics + writing},
 	{"outgoing", plain, "processor" + rows + middle + basics + writing},
-	{"payout", plain, "outgoing processor wire" + rows + middle + basics + writing},
-	{"review", plain, "outgoing processor" + rows + middle + basics + writing},
+	{"payout", plain, "pricing outgoing processor wire" + rows + middle + basics + writing},
+	{"review", plain, "receivable outgoing processor" + rows + middle + basics + writing},
 	{"notice", plain, "payin processor" + rows + middle + basics + writing},
 	{"endpoint", plain, "webhook wire" + rows + middle + basics + writing},
 	{"delivery", plain, "endpoint webhook wire" + rows + middle + basics + writing},
 	{"account", plain, "processor" + rows + middle + basics + writing},
-	{"merchant", plain, "processor taxid" + rows + middle + basics + writing},
+	{"merchant", plain, "pricing processor taxid" + rows + middle + basics + writing},
 
 	// Faces.
 	{"api", plain, ""},
-	{"httpapi", plain, "api wire webhook processor" + rows + middle + basics + libraries},
+	{"httpapi", plain, "pricing api wire webhook processor" + rows + middle + basics + libraries},
 	{"checkout", plain, "checkout/codes checkout/bill wire processor" + rows + middle + basics + libraries},
 
 	// The sandbox's routes, which control its bank.
@@ -126,7 +128,7 @@ var rooms = []room{
 }
 
 // computing are libraries that a pure room may use.
-var computing = []string{"rsc.io/qr/coding"}
+var computing = []string{"rsc.io/qr/coding", "github.com/rickar/cal/v2", "github.com/rickar/cal/v2/br"}
 
 // impure are the standard packages that a pure room may not use.
 var impure = []string{"context", "database/sql", "log", "log/slog", "net", "net/http", "os", "os/exec", "syscall"}

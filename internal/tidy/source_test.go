@@ -49,7 +49,7 @@ var sizeMutants = []mutant{
 }
 
 // moneyRooms are the rooms that compute amounts, which are integers of cents.
-var moneyRooms = []string{"money", "ledger", "payment", "brcode", "boleto", "store", "payin", "payout", "outgoing", "dispute", "notice", "transition", "merchant", "wire"}
+var moneyRooms = []string{"money", "ledger", "payment", "pricing", "brcode", "boleto", "store", "payin", "payout", "outgoing", "dispute", "notice", "transition", "merchant", "wire"}
 
 // exactMath are the integer constants of package math.
 var exactMath = regexp.MustCompile(`^(Max|Min)U?[iI]nt`)

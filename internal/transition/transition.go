@@ -68,13 +68,14 @@ func addEvent(c *store.Changes, e payment.Event, data []byte, url string, disabl
 }
 
 // post posts the entries of a transition. They must be of its recipe: a mismatch is
-// a bug, and moves no money. Then available money repays debt.
+// a bug, and moves no money. Of what is received, a part may settle later. Then available
+// money repays debt.
 func post(l *store.Loaded, c *store.Changes, merchant, subject payment.ID, recipe ledger.Kind, entries []ledger.Entry) error {
 	if (recipe == "") != (len(entries) == 0) {
 		return fmt.Errorf("transition: recipe %q with %d entries", recipe, len(entries))
 	}
 	for _, e := range entries {
-		if e.Kind != recipe {
+		if e.Kind != recipe && (recipe != ledger.Received || e.Kind != ledger.ReceivedPending) {
 			return fmt.Errorf("transition: entry %q, the table has %q", e.Kind, recipe)
 		}
 		if err := c.Post(merchant, subject, e); err != nil {

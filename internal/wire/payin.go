@@ -25,7 +25,6 @@ const (
 	metadataMax      = 20 // pairs
 	metadataKeyMax   = 40
 	metadataValueMax = 500
-	installmentsMax  = 12
 )
 
 // PayinRequest is the body of POST /payin. Its members have the right types;
@@ -176,7 +175,7 @@ func (r *PayinRequest) checkMethodFields(method payment.Method, rules Rules, err
 		checkDueDate(r.DueDate.V, rules.Today, errs)
 	}
 	if r.Installments.Set && errs.belongs("installments", method, payment.CreditCard) {
-		errs.number(At("", "installments"), r.Installments.V, 1, installmentsMax)
+		errs.number(At("", "installments"), r.Installments.V, 1, payment.InstallmentsMax)
 	}
 }
 

@@ -41,7 +41,7 @@ func (s *simulation) newMerchant(i int, seeder *merchants.Service, st *store.Sto
 		webhookSecret: "whsec_" + "c2ltdWxhdGlvbi13ZWJob29rLXNlY3JldC0wMDA" + strconv.Itoa(i),
 	}
 	err := seeder.Seed(s.ctx, merchants.Seed{
-		Merchant:      store.Merchant{Name: name, City: "SAO PAULO", Routes: routesOf(i), Limits: limitsOf(i)},
+		Merchant:      store.Merchant{Name: name, City: "SAO PAULO", Routes: routesOf(i), Limits: limitsOf(i), Prices: pricesOf(i)},
 		WebhookSecret: m.webhookSecret, Funds: money.Cents(openingFunds),
 		Credential: merchants.NewCredential{KeyID: m.key, Secret: m.secret, Label: name},
 	})

@@ -14,7 +14,7 @@ import (
 
 // rowsQuery counts the rows of each table; cases, events and postings by kind or type.
 const rowsQuery = `SELECT 'payins', count(*) FROM payins UNION ALL SELECT 'payouts', count(*) FROM payouts UNION ALL SELECT 'receipts', count(*) FROM receipts
-	UNION ALL SELECT 'receipt_claims', count(*) FROM receipt_claims UNION ALL SELECT 'disputes', count(*) FROM disputes
+	UNION ALL SELECT 'receipt_claims', count(*) FROM receipt_claims UNION ALL SELECT 'disputes', count(*) FROM disputes UNION ALL SELECT 'receivables', count(*) FROM receivables
 	UNION ALL SELECT 'notices', count(*) FROM notices UNION ALL SELECT 'deliveries', count(*) FROM deliveries
 	UNION ALL SELECT 'merchants', count(*) FROM merchants UNION ALL SELECT 'credentials', count(*) FROM credentials
 	UNION ALL SELECT 'approvals', count(*) FROM approvals UNION ALL SELECT 'limit_counters', count(*) FROM limit_counters

@@ -45,7 +45,8 @@ func (m *Memory) wantPostingsProven() {
 		if got != sums[account] {
 			m.T.Errorf("%s is %d, and its postings add up to %d", account, got, sums[account])
 		}
-		if !strings.HasPrefix(string(account), "clearing:") && (got > 0 && account == ledger.Owed || got < 0 && account != ledger.Owed) {
+		negative := account == ledger.Owed || account == ledger.Costs
+		if !strings.HasPrefix(string(account), "clearing:") && (got > 0 && negative || got < 0 && !negative) {
 			m.T.Errorf("forbidden balance %d of %s", got, account)
 		}
 	}
@@ -57,7 +58,7 @@ var paidStatuses = []payment.PayinStatus{
 }
 
 // wantPayinsProven checks that receipts add up to what was paid and to what is unapplied,
-// and open disputes to what is disputed.
+// receivables to what is pending, and open disputes to what is disputed.
 func (m *Memory) wantPayinsProven() {
 	m.T.Helper()
 	applied := map[payment.ID]money.Cents{}
@@ -73,10 +74,19 @@ func (m *Memory) wantPayinsProven() {
 			m.T.Errorf("%s: %d of %d are paid, and %d were received", p.Status, p.PaidAmount, p.Amount, applied[p.ID])
 		}
 	}
+	var pending money.Cents
+	for i := range m.Rows.Receivables {
+		if r := &m.Rows.Receivables[i]; r.Open() {
+			pending += r.Net()
+		}
+	}
 	for _, d := range m.Rows.Disputes {
 		if d.State == "open" {
 			disputed += d.Amount
 		}
+	}
+	if got := m.Balances()[ledger.Pending]; got != pending {
+		m.T.Errorf("%d pending, and receivables of %d", got, pending)
 	}
 	if b := m.Balances(); b[ledger.Unapplied] != unapplied || b[ledger.Disputed] != disputed {
 		m.T.Errorf("unapplied %d and disputed %d, want %d and %d", b[ledger.Unapplied], b[ledger.Disputed], unapplied, disputed)

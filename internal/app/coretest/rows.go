@@ -33,6 +33,7 @@ var tables = []struct{ name, key, shown string }{
 	{"charges", "payin_id number", "state outcome claimed_by"},
 	{"receipts", "id", "amount applied"},
 	{"disputes", "id", "state amount"},
+	{"receivables", "id", "state installment gross fee taken"},
 	{"cases", "id", "kind amount params"},
 	{"decisions", "merchant_id number", "action resolution actor params"},
 	{"notices", "processor notice_id", "state"},

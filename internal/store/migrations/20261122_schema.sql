@@ -84,6 +84,28 @@ CREATE TABLE routes (
     PRIMARY KEY (merchant_id, operation, method, position)
 );
 
+-- Reference table: what merchants pay, by method and range of instalments. A row holds from
+-- since until it is replaced; until is 0 while it holds. Orders keep the prices of their
+-- creation, and no row is removed. A maximum of 0 is none.
+CREATE TABLE prices (
+    merchant_id       BYTEA  NOT NULL REFERENCES merchants (id),
+    method            TEXT   NOT NULL,
+    installments_from BIGINT NOT NULL,
+    installments_to   BIGINT NOT NULL,
+    version           BIGINT NOT NULL,
+    basis_points      BIGINT NOT NULL CHECK (basis_points >= 0 AND basis_points <= 10000),
+    fixed             BIGINT NOT NULL CHECK (fixed >= 0),
+    minimum           BIGINT NOT NULL CHECK (minimum >= 0),
+    maximum           BIGINT NOT NULL CHECK (maximum >= 0),
+    days              BIGINT NOT NULL CHECK (days >= 0),
+    business          BIGINT NOT NULL,
+    per_installment   BIGINT NOT NULL,
+    refunds_fee       BIGINT NOT NULL,
+    since             BIGINT NOT NULL,
+    until             BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, method, installments_from, installments_to, version)
+);
+
 -- Reference table. A secret is kept as a keyed hash; the second one lives during rotation.
 -- mac is a keyed hash of the columns that decide what the credential may do.
 CREATE TABLE credentials (
@@ -277,7 +299,7 @@ CREATE TABLE balances (
     balance     BIGINT NOT NULL,
     postings    BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, account),
-    CHECK (account LIKE 'clearing:%' OR account = 'written_off' OR (account = 'owed' AND balance <= 0) OR (account <> 'owed' AND balance >= 0))
+    CHECK (account LIKE 'clearing:%' OR account = 'written_off' OR (account IN ('owed', 'costs') AND balance <= 0) OR (account NOT IN ('owed', 'costs') AND balance >= 0))
 ) {{narrow}};
 
 -- What limits count: payouts of a merchant that neither failed nor were canceled. counter is
@@ -448,6 +470,27 @@ CREATE TABLE disputes (
 );
 CREATE UNIQUE INDEX disputes_external ON disputes (merchant_id, processor, external_id);
 CREATE INDEX disputes_payin ON disputes (merchant_id, payin_id);
+
+-- Parts of the money of pay-ins that settle later: inserted with the receipt if the order's
+-- price says so. What is not settled (gross - fee - taken) is the merchant's pending balance.
+CREATE TABLE receivables (
+    merchant_id BYTEA  NOT NULL,
+    id          BYTEA  NOT NULL,
+    payin_id    BYTEA  NOT NULL,
+    installment BIGINT NOT NULL,
+    gross       BIGINT NOT NULL,
+    fee         BIGINT NOT NULL CHECK (fee >= 0),
+    taken       BIGINT NOT NULL CHECK (taken >= 0 AND gross - fee - taken >= 0),
+    state       TEXT   NOT NULL,
+    settles_at  BIGINT NOT NULL,
+    settled_at  BIGINT NOT NULL,
+    created_at  BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, id)
+) {{narrow}};
+CREATE INDEX receivables_due ON receivables (settles_at, merchant_id) WHERE state = 'pending';
+CREATE INDEX receivables_open ON receivables (merchant_id, settles_at) WHERE state <> 'settled';
+CREATE INDEX receivables_day ON receivables (merchant_id, settles_at, id);
+CREATE INDEX receivables_payin ON receivables (merchant_id, payin_id);
 
 -- Notices from processors, raw: recorded before they are answered, applied later. One
 -- whose source is feed is an entry of a list, with its own retries.

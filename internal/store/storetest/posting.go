@@ -91,7 +91,7 @@ var postingTests = []test{
 				return s.try(operation{func(n *needs) { n.Balances(m.ID) }, func(l *loaded, c *changes) error {
 					b := l.Balances(m.ID)
 					if i == 0 {
-						return c.Post(m.ID, m.ID, ledger.OpenDispute(b[ledger.Available], 200))
+						return c.Post(m.ID, m.ID, ledger.OpenDispute(0, b[ledger.Available], 200))
 					}
 					err := c.Post(m.ID, m.ID, ledger.Receive("bank", 30, 0))
 					if e, due := ledger.RepayOwed(b[ledger.Available], b[ledger.Owed]); due && err == nil {

@@ -26,6 +26,7 @@ var topics = []struct {
 	{"columns", columnTests},
 	{"merchants", merchantTests},
 	{"accounts and routes", accountTests},
+	{"prices", priceTests},
 	{"references", externalTests},
 	{"pay-ins", payinTests},
 	{"payouts", payoutTests},

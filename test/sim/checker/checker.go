@@ -27,6 +27,12 @@ type Options struct {
 	LookUpFirst []string
 	// AsksConsent are the accounts whose bank pays a transfer only with our consent.
 	AsksConsent []string
+	// Fee, if not nil, is the fee in cents of a merchant's price for an order of a kind, of
+	// which an amount in cents was paid.
+	Fee func(merchant, kind string, amount int64) int64
+	// Receivable, if not nil, is called with what happened to a receivable: added, settled,
+	// taken or restored.
+	Receivable func(what string)
 	// Outcome, if not nil, is called with each outcome of a send, and the one before.
 	Outcome func(account, before, outcome string)
 	// Now is the latest clock by which the gateway removes deliveries.
@@ -67,6 +73,7 @@ type Checker struct {
 	receiptList []*receipt          // in the order of their creation
 	payments    map[string]*receipt // by processor and its id of the payment
 	disputes    map[rowKey]*dispute
+	receivables map[rowKey]*receivableRow
 	cases       map[rowKey]*reviewCase
 	notices     map[string]*notice // by processor and its id of the notice
 	found       map[rowKey]*foundTransfer
@@ -106,7 +113,7 @@ func New(ctx context.Context, o Options) (*Checker, error) {
 		orders: map[rowKey]*order{}, references: map[orderName]*order{}, externalIDs: map[string]*order{},
 		merchants: map[rowID]*merchant{}, entries: map[rowKey]*entry{}, events: map[rowKey]*event{}, eventIDs: map[string]*event{},
 		deliveries: map[rowKey]*delivery{}, receipts: map[rowKey]*receipt{}, payments: map[string]*receipt{},
-		disputes: map[rowKey]*dispute{}, cases: map[rowKey]*reviewCase{}, notices: map[string]*notice{},
+		disputes: map[rowKey]*dispute{}, receivables: map[rowKey]*receivableRow{}, cases: map[rowKey]*reviewCase{}, notices: map[string]*notice{},
 		Damaged: map[string]bool{}, found: map[rowKey]*foundTransfer{}, foundByID: map[string]*foundTransfer{}, foundCases: map[rowKey]int64{},
 	}, nil
 }
@@ -184,6 +191,8 @@ func (c *Checker) apply(l *line) {
 		c.applyClaim(l)
 	case disputeTable:
 		c.applyDispute(l)
+	case receivableTable:
+		c.applyReceivable(l)
 	case noticeTable:
 		c.applyNotice(l)
 	case caseTable:
@@ -235,6 +244,10 @@ func (c *Checker) orderOf(l *line) *order {
 	case disputeTable:
 		if d := c.disputes[l.key]; d != nil {
 			return d.order
+		}
+	case receivableTable:
+		if r := c.receivables[l.key]; r != nil {
+			return c.orders[rowKey{l.key.merchant, r.payin}]
 		}
 	case caseTable:
 		if v := c.cases[l.key]; v != nil {

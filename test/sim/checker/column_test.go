@@ -48,6 +48,7 @@ func TestFixedColumnsStay(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(s *scene) {
 		s.populate()
+		s.sellPriced()
 		s.findLost()
 		s.relax()
 		for i := range tables {

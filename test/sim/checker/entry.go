@@ -92,6 +92,11 @@ func (c *Checker) checkEntry(e *entry) {
 	c.merchant(e.key.merchant).booked[e.kind] += taken
 	if o := e.order; o != nil {
 		o.booked[e.kind] += taken
+		for i := range e.postings {
+			if e.postings[i].account == "fees" {
+				o.fees += e.postings[i].amount
+			}
+		}
 		c.touch(o)
 		return
 	}
@@ -103,6 +108,7 @@ func (c *Checker) checkEntry(e *entry) {
 		c.touched.found = append(c.touched.found, f)
 	case r != nil && r.order == nil && e.kind == "received_unidentified":
 		r.booked += taken
+	case r != nil && e.kind == "cost_booked":
 	case e.kind == "funded" && e.subject == e.key.merchant:
 	case e.kind == "owed_repaid" && (r != nil || f != nil || e.subject == e.key.merchant):
 	default:

@@ -24,19 +24,21 @@ type order struct {
 	kind     string // Payin or Payout
 	canceled bool   // at any time
 
-	sends    []*sendRow
-	consent  *consentRow      // to one of its transfers; nil without it
-	charge   *chargeRow       // of a pay-in; nil if it was generated offline
-	booked   map[string]int64 // cents that entries took from accounts, by kind of entry
-	applied  int64            // cents of receipts
-	surplus  int64            // cents of receipts
-	reported int64            // cents of the surplus that cases report
-	disputes []*dispute
-	cases    []*reviewCase
-	events   []*event
-	expected []expectedEvent
-	gone     bool // its receiver answered 410
-	touched  bool
+	sends       []*sendRow
+	consent     *consentRow      // to one of its transfers; nil without it
+	charge      *chargeRow       // of a pay-in; nil if it was generated offline
+	booked      map[string]int64 // cents that entries took from accounts, by kind of entry
+	applied     int64            // cents of receipts
+	surplus     int64            // cents of receipts
+	reported    int64            // cents of the surplus that cases report
+	disputes    []*dispute
+	receivables []*receivableRow
+	fees        int64 // cents that entries moved to the fees account
+	cases       []*reviewCase
+	events      []*event
+	expected    []expectedEvent
+	gone        bool // its receiver answered 410
+	touched     bool
 }
 
 type orderName struct {

@@ -87,6 +87,7 @@ func (c *Checker) checkPayin(o *order) {
 		c.violatef(Incoming, o, "cases report %d of a surplus of %d", o.reported, o.surplus)
 	}
 	c.checkDisputes(o)
+	c.checkReceivables(o)
 	c.checkCharge(o)
 	for _, kind := range []string{"payout_held", "payout_paid", "payout_released", "payout_returned", "funded"} {
 		c.checkBooked(o, kind, 0)

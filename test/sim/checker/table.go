@@ -20,6 +20,7 @@ const (
 	foundTable
 	chargeTable
 	consentTable
+	receivableTable
 )
 
 // watchedTable is a table of the gateway whose changes are logged.
@@ -101,6 +102,10 @@ var tables = [...]watchedTable{
 		name: "found_transfers", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.foundTransfer(&foundRow{}) },
 		unchecked: []string{"written_off", "next_at", "lookups"},
 		invariant: SingleTransfer, thing: "found transfer",
+	},
+	receivableTable: {
+		name: "receivables", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.receivable(&receivableRow{}) },
+		invariant: Amounts, thing: "receivable",
 	},
 	chargeTable: {
 		name: "charges", merchant: "merchant_id", id: "payin_id", columns: func(c *columns) { c.charge(&chargeRow{}) },

@@ -1,0 +1,81 @@
+package app_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/app/apptest"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// A price of 0.99 % and 10 cents with settlement B+2, from the command to available money, by
+// the sandbox's clock.
+func TestPricesAndSettlement(t *testing.T) {
+	onBoth(t, func(t *testing.T, g *apptest.Installed) {
+		if got := g.Must(200, "GET", "/prices", "").Body; string(got) != `{"data":[]}` {
+			t.Errorf("prices %s", got)
+		}
+		m, err := g.Admin.Store.MerchantByName(t.Context(), "sandbox")
+		if err != nil {
+			t.Fatal(err)
+		}
+		terms := payment.Terms{BasisPoints: 99, Fixed: 10, Days: 2, Business: true}
+		for method, terms := range map[payment.Method]payment.Terms{payment.PIX: terms, payment.PayoutPrice: {Fixed: 50}} {
+			if err := g.Admin.Merchants.SetPrice(t.Context(), m.ID, payment.Price{Method: method, Range: payment.Range{Terms: terms}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		apptest.Until(t, func() string { // running gateways follow within 2 s
+			got := g.Must(200, "GET", "/prices", "")
+			if got.Get("data.1.settlement.kind") != "BUSINESS" || got.Get("data.0.fixed") != "50" || got.Get("data.0.method") != "PAYOUT" {
+				return fmt.Sprintf("prices %s", got.Body)
+			}
+			return ""
+		})
+		id := g.Must(201, "POST", "/payin", with(with(pixOf, "{ref}", "priced"), `"amount":1000`, `"amount":10000`)).Get("id")
+		g.Must(204, "POST", "/sandbox/payin/"+id+"/pay", "")
+		paid := g.Must(200, "GET", "/payin/"+id, "")
+		if paid.Get("fee") != "109" || paid.Get("netAmount") != "9891" {
+			t.Errorf("paid %s", paid.Body)
+		}
+		wants := func(when, available, pending string) {
+			t.Helper()
+			apptest.Until(t, func() string {
+				if got := g.Must(200, "GET", "/balance", ""); got.Get("available") != available || got.Get("pending") != pending {
+					return fmt.Sprintf("%s: balance %s", when, got.Body)
+				}
+				return ""
+			})
+		}
+		funds := int(app.SandboxFunds)
+		wants("paid", fmt.Sprint(funds), "9891")
+		days := g.Must(200, "GET", "/receivables", "")
+		date := days.Get("data.0.date")
+		if days.Get("data.0.amount") != "9891" || days.Get("data.0.count") != "1" || days.Get("data.1.date") != "" {
+			t.Errorf("receivables %s", days.Body)
+		}
+		inside := g.Must(200, "GET", "/receivables/"+date, "")
+		if inside.Get("data.0.net") != "9891" || inside.Get("data.0.orderId") != id || inside.Get("data.0.referenceId") != "priced" || inside.Get("data.0.settledAt") != "" {
+			t.Errorf("in it %s", inside.Body)
+		}
+		at, err := time.Parse(time.RFC3339, date+"T09:00:00Z") // 06:00 in São Paulo
+		if err != nil || at.Before(time.Now()) {
+			t.Fatalf("it settles on %q", date)
+		}
+		g.Must(204, "POST", "/sandbox/clock", fmt.Sprintf(`{"advance":%d}`, int(time.Until(at).Seconds())+2))
+		wants("settled", fmt.Sprint(funds+9891), "0")
+		if got := g.Must(200, "GET", "/receivables", "").Body; string(got) != `{"data":[]}` {
+			t.Errorf("receivables %s", got)
+		}
+		if got := g.Must(200, "GET", "/receivables/"+date, ""); got.Get("data.0.settledAt") == "" {
+			t.Errorf("in it %s", got.Body)
+		}
+		payout := g.Must(201, "POST", "/payout", with(with(payoutOf, "{ref}", "priced"), `"amount":500`, `"amount":9891`))
+		if payout.Get("fee") != "50" {
+			t.Errorf("payout %s", payout.Body)
+		}
+		g.Verify(t)
+	})
+}

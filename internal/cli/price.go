@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+type priceCommand struct {
+	settings
+
+	Set  priceSet  `cmd:"" help:"Set the price of a merchant's new orders of a method."`
+	List priceList `cmd:"" help:"List a merchant's prices."`
+}
+
+// priceView is a price as the commands show it. Amounts are cents.
+type priceView struct {
+	Method           string `json:"method"`
+	InstallmentsFrom int    `json:"installmentsFrom"`
+	InstallmentsTo   int    `json:"installmentsTo"`
+	BasisPoints      int64  `json:"basisPoints"`
+	Fixed            int64  `json:"fixed"`
+	Minimum          int64  `json:"minimum"`
+	Maximum          int64  `json:"maximum"` // 0: none
+	Settle           string `json:"settle"`  // D+n: calendar days, B+n: business days
+	PerInstallment   bool   `json:"perInstallment"`
+	RefundsFee       bool   `json:"refundsFee"`
+	Since            string `json:"since"`
+}
+
+func viewPrice(p *payment.Price) priceView {
+	return priceView{
+		string(p.Method), p.From, p.To, p.BasisPoints, int64(p.Fixed), int64(p.Minimum), int64(p.Maximum),
+		settleText(p.Terms), p.PerInstallment, p.RefundsFee, p.Since.Format("2006-01-02T15:04:05Z"),
+	}
+}
+
+func settleText(t payment.Terms) string {
+	kind := "D+"
+	if t.Business {
+		kind = "B+"
+	}
+	return kind + strconv.Itoa(t.Days)
+}
+
+type priceSet struct {
+	Merchant       string `arg:"" help:"The merchant's name."`
+	Method         string `enum:"PIX,CREDIT_CARD,BOLETO,PAYOUT" help:"PIX, CREDIT_CARD, BOLETO or PAYOUT." required:""`
+	Installments   string `help:"The instalments of a card payment for which it holds, such as 2-6; without it all." placeholder:"FROM-TO"`
+	BasisPoints    int64  `help:"Part of the amount: 100 is 1 %." placeholder:"N" required:""`
+	Fixed          int64  `help:"Added to it." placeholder:"CENTS" required:""`
+	Minimum        int64  `help:"The smallest fee." placeholder:"CENTS"`
+	Maximum        int64  `help:"The largest fee; 0 is none." placeholder:"CENTS"`
+	Settle         string `default:"D+0" help:"When the money becomes available: D+n after n calendar days, B+n after n business days of banks, D+0 at once." placeholder:"D+N|B+N"`
+	PerInstallment bool   `help:"Each instalment of a card payment settles that much after the one before."`
+	RefundsFee     bool   `help:"A refund gives the fee back."`
+}
+
+// Run sets a price.
+func (c *priceSet) Run(r *runner, root *commands) error {
+	p, err := c.price()
+	if err != nil {
+		return configError{err}
+	}
+	return r.admin(&root.Price.settings, func(a *app.Admin) error {
+		m, err := merchantNamed(r, a, c.Merchant)
+		if err != nil {
+			return err
+		}
+		if err := a.Merchants.SetPrice(r.ctx, m.ID, p); err != nil {
+			return err
+		}
+		return listPrices(r, a, c.Merchant, "Set for new orders. Running gateways follow within 2 seconds.")
+	})
+}
+
+func (c *priceSet) price() (p payment.Price, err error) {
+	p.Method = payment.Method(c.Method)
+	p.Terms = payment.Terms{
+		BasisPoints: c.BasisPoints, Fixed: money.Cents(c.Fixed), Minimum: money.Cents(c.Minimum), Maximum: money.Cents(c.Maximum),
+		PerInstallment: c.PerInstallment, RefundsFee: c.RefundsFee,
+	}
+	if c.Installments != "" {
+		from, to, isRange := strings.Cut(c.Installments, "-")
+		if !isRange {
+			to = from
+		}
+		if p.From, err = strconv.Atoi(from); err == nil {
+			p.To, err = strconv.Atoi(to)
+		}
+		if err != nil || p.From < 1 {
+			return p, fmt.Errorf("--installments %q: write FROM-TO, such as 2-6", c.Installments)
+		}
+	}
+	kind, days, _ := strings.Cut(c.Settle, "+")
+	p.Days, err = strconv.Atoi(days)
+	if err != nil || kind != "D" && kind != "B" {
+		return p, fmt.Errorf("--settle %q: write D+n for calendar days or B+n for business days", c.Settle)
+	}
+	p.Business = kind == "B"
+	return p, nil
+}
+
+type priceList struct {
+	Merchant string `arg:"" help:"The merchant's name."`
+}
+
+// Run lists prices.
+func (c *priceList) Run(r *runner, root *commands) error {
+	return r.admin(&root.Price.settings, func(a *app.Admin) error { return listPrices(r, a, c.Merchant, "") })
+}
+
+func listPrices(r *runner, a *app.Admin, merchant, first string) error {
+	m, err := merchantNamed(r, a, merchant)
+	if err != nil {
+		return err
+	}
+	views := make([]priceView, len(m.Prices))
+	rows := [][]string{{"METHOD", "INSTALLMENTS", "BASIS POINTS", "FIXED", "MINIMUM", "MAXIMUM", "SETTLES", "SINCE"}}
+	for i := range m.Prices {
+		p := &m.Prices[i]
+		v := viewPrice(p)
+		views[i] = v
+		row := []string{v.Method, "", strconv.FormatInt(v.BasisPoints, 10), p.Fixed.English(), "", "", v.Settle, v.Since}
+		if p.Method == payment.CreditCard {
+			row[1] = fmt.Sprintf("%d-%d", p.From, p.To)
+		}
+		if p.Minimum > 0 {
+			row[4] = p.Minimum.English()
+		}
+		if p.Maximum > 0 {
+			row[5] = p.Maximum.English()
+		}
+		if p.PerInstallment {
+			row[6] += " per instalment"
+		}
+		rows = append(rows, row)
+	}
+	return r.out.show(views, func(w io.Writer) {
+		if first != "" {
+			_, _ = fmt.Fprintf(w, "%s\n\n", first)
+		}
+		table(w, rows)
+	})
+}

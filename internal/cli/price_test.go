@@ -1,0 +1,49 @@
+package cli_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Prices, beside a gateway or without one.
+func TestPrices(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	const header = "METHOD INSTALLMENTS BASIS POINTS FIXED MINIMUM MAXIMUM SETTLES SINCE\n"
+	const set = "Set for new orders. Running gateways follow within 2 seconds.\n\n" + header
+	const pix = "PIX 99 R$ 0.10 B+2 TIME\n"
+	const card = "CREDIT_CARD 2-6 299 R$ 0.00 R$ 0.50 R$ 90.00 D+30 per instalment TIME\n"
+	for _, tt := range []struct {
+		args   string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"merchant create Loja", 0, "*", ""},
+		{"price list Loja", 0, header, ""},
+		{"price set Loja --method PIX --basis-points 99 --fixed 10 --settle B+2", 0, set + pix, ""},
+		{"price set Loja --method CREDIT_CARD --installments 2-6 --basis-points 299 --fixed 0 --minimum 50 --maximum 9000 --settle D+30 --per-installment --refunds-fee",
+			0, set + card + pix, ""},
+		{"price set Loja --method PAYOUT --basis-points 0 --fixed 50", 0, set + card + "PAYOUT 0 R$ 0.50 D+0 TIME\n" + pix, ""},
+		{"price set Loja --method PAYOUT --basis-points 0 --fixed 40", 0, set + card + "PAYOUT 0 R$ 0.40 D+0 TIME\n" + pix, ""},
+		{"price set Loja --method PIX --basis-points 99 --fixed 10 --settle X+2", 2, "", "porteira: --settle \"X+2\": write D+n for calendar days or B+n for business days\n"},
+		{"price set Loja --method CREDIT_CARD --basis-points 99 --fixed 10 --installments two", 2, "", "porteira: --installments \"two\": write FROM-TO, such as 2-6\n"},
+		{"price set Loja --method CREDIT_CARD --basis-points 99 --fixed 10 --installments 0", 2, "", "porteira: --installments \"0\": write FROM-TO, such as 2-6\n"},
+		{"price set Loja --method PIX --basis-points 10001 --fixed 0", 1, "", "porteira: Basis points must be between 0 and 10000.\n"},
+		{"price set Loja --method PIX --basis-points 9 --fixed 0 --settle B+0", 1, "", "porteira: Money settles after one business day or more; D+0 is at once.\n"},
+		{"price set Nobody --method PIX --basis-points 9 --fixed 0", 1, "", "*"},
+		{"price list Loja --json", 0, "[\n {\n \"method\": \"CREDIT_CARD\",\n \"installmentsFrom\": 2,\n \"installmentsTo\": 6,\n \"basisPoints\": 299,\n \"fixed\": 0,\n \"minimum\": 50,\n" +
+			" \"maximum\": 9000,\n \"settle\": \"D+30\",\n \"perInstallment\": true,\n \"refundsFee\": true,\n \"since\": \"TIME\"\n },\n*", ""},
+	} {
+		stdout, stderr := s.run(tt.code, strings.Fields(tt.args)...)
+		stdout = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`).ReplaceAllString(stdout, "TIME")
+		want, open := strings.CutSuffix(tt.stdout, "*")
+		if open {
+			stdout = stdout[:min(len(stdout), len(want))]
+		}
+		if stdout != want || tt.stderr != "*" && stderr != tt.stderr {
+			t.Errorf("%s says\n%s%s\nwant\n%s%s", tt.args, stdout, stderr, tt.stdout, tt.stderr)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package merchant
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/pricing"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// settlementDaysMax is the longest time until an instalment's money becomes available, in
+// days after the one before.
+const settlementDaysMax = 365
+
+// SetPrice makes a price hold for the orders that a merchant creates from now on, within 2 s
+// on every node. It replaces the price for the same method and range of instalments; From 0
+// is all instalments of the method. Errors: problem kind validation_failed.
+func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price) error {
+	if p.From == 0 {
+		p.From, p.To = 1, 1
+		if p.Method == payment.CreditCard {
+			p.To = payment.InstallmentsMax
+		}
+	}
+	if wrong := checkPrice(&p); wrong != "" {
+		return problem.New(problem.ValidationFailed, wrong)
+	}
+	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return tx.SetPrice(ctx, merchant, p) }))
+}
+
+// checkPrice says what is wrong with a price; "" if nothing is.
+func checkPrice(p *payment.Price) string {
+	card, payout := p.Method == payment.CreditCard, p.Method == payment.PayoutPrice
+	amounts := []money.Cents{p.Fixed, p.Minimum, p.Maximum}
+	outside := func(amount money.Cents) bool { return amount < 0 || amount > money.Max }
+	switch {
+	case !payout && !slices.Contains(payment.Methods, p.Method):
+		return fmt.Sprintf("The method of a price must be one of %v or %s.", payment.Methods, payment.PayoutPrice)
+	case p.From < 1 || p.To < p.From || p.To > payment.InstallmentsMax || !card && p.To > 1:
+		return fmt.Sprintf("Instalments must be a range within 1-%d, and only %s has them.", payment.InstallmentsMax, payment.CreditCard)
+	case p.BasisPoints < 0 || p.BasisPoints > pricing.BasisPointsMax:
+		return fmt.Sprintf("Basis points must be between 0 and %d.", pricing.BasisPointsMax)
+	case slices.ContainsFunc(amounts, outside):
+		return fmt.Sprintf("Amounts must be between 0 and %d cents.", money.Max)
+	case p.Maximum > 0 && p.Maximum < p.Minimum:
+		return "The maximum of a fee must not be less than its minimum."
+	case p.Days < 0 || p.Days > settlementDaysMax:
+		return fmt.Sprintf("Money must settle within %d days.", settlementDaysMax)
+	case p.Business && p.Days == 0:
+		return "Money settles after one business day or more; D+0 is at once."
+	case p.PerInstallment && (!card || p.Days == 0):
+		return fmt.Sprintf("Only %s settles per instalment, after one day or more.", payment.CreditCard)
+	case payout && (p.Days > 0 || p.RefundsFee):
+		return "A price of payouts has no settlement, and does not refund fees."
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,60 @@
+package merchant_test
+
+import (
+	"testing"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+)
+
+func TestSetPrice(t *testing.T) {
+	t.Parallel()
+	g := coretest.New(t, "sqlite")
+	price := func(method payment.Method, from, to int, terms payment.Terms) payment.Price {
+		return payment.Price{Method: method, Range: payment.Range{From: from, To: to, Terms: terms}}
+	}
+	for _, c := range []struct {
+		name  string
+		price payment.Price
+		valid bool
+	}{
+		{"a price", price(payment.PIX, 1, 1, payment.Terms{BasisPoints: 99, Fixed: 10, Days: 2, Business: true}), true},
+		{"all instalments", price(payment.CreditCard, 0, 0, payment.Terms{}), true},
+		{"a range", price(payment.CreditCard, 2, 6, payment.Terms{Days: 30, PerInstallment: true, RefundsFee: true}), true},
+		{"of payouts", price(payment.PayoutPrice, 0, 0, payment.Terms{Fixed: 50}), true},
+		{"all of the amount", price(payment.PIX, 1, 1, payment.Terms{BasisPoints: 10_000}), true},
+		{"more than the amount", price(payment.PIX, 1, 1, payment.Terms{BasisPoints: 10_001}), false},
+		{"negative basis points", price(payment.PIX, 1, 1, payment.Terms{BasisPoints: -1}), false},
+		{"a negative amount", price(payment.PIX, 1, 1, payment.Terms{Fixed: -1}), false},
+		{"an amount too large", price(payment.PIX, 1, 1, payment.Terms{Minimum: money.Max + 1}), false},
+		{"a maximum below the minimum", price(payment.PIX, 1, 1, payment.Terms{Minimum: 2, Maximum: 1}), false},
+		{"an unknown method", price("CASH", 1, 1, payment.Terms{}), false},
+		{"instalments of a Pix", price(payment.PIX, 1, 2, payment.Terms{}), false},
+		{"an inverted range", price(payment.CreditCard, 6, 2, payment.Terms{}), false},
+		{"a range from below", price(payment.CreditCard, -1, 2, payment.Terms{}), false},
+		{"13 instalments", price(payment.CreditCard, 2, 13, payment.Terms{}), false},
+		{"negative days", price(payment.PIX, 1, 1, payment.Terms{Days: -1}), false},
+		{"days far away", price(payment.PIX, 1, 1, payment.Terms{Days: 366}), false},
+		{"no business day", price(payment.PIX, 1, 1, payment.Terms{Business: true}), false},
+		{"a Pix per instalment", price(payment.PIX, 1, 1, payment.Terms{Days: 30, PerInstallment: true}), false},
+		{"at once per instalment", price(payment.CreditCard, 1, 12, payment.Terms{PerInstallment: true}), false},
+		{"settlement of payouts", price(payment.PayoutPrice, 1, 1, payment.Terms{Days: 1}), false},
+		{"refunds of payouts", price(payment.PayoutPrice, 1, 1, payment.Terms{RefundsFee: true}), false},
+	} {
+		err := g.Merchants.SetPrice(t.Context(), g.Merchant.ID, c.price)
+		if c.valid && err != nil || !c.valid && !problem.Is(err, problem.ValidationFailed) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	m, err := g.Store.Merchant(t.Context(), g.Merchant.ID)
+	g.Must(err)
+	text := ""
+	for _, p := range m.Prices {
+		text += string(p.Method) + " "
+	}
+	if text != "CREDIT_CARD CREDIT_CARD PAYOUT PIX " || m.Prices[0].From != 1 || m.Prices[0].To != payment.InstallmentsMax || m.Prices[1].From != 2 {
+		t.Errorf("prices %+v", m.Prices)
+	}
+}

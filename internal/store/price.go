@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// priceRow is a version of a merchant's price.
+type priceRow struct {
+	payment.Price
+
+	merchant payment.ID
+	version  int64
+	until    time.Time // when it was replaced; zero while it holds
+}
+
+var priceTable = newTable("prices", []string{"method", "installments_from", "installments_to"},
+	idColumn("merchant_id", func(p *priceRow) *payment.ID { return &p.merchant }),
+	textColumn("method", func(p *priceRow) *payment.Method { return &p.Method }),
+	intColumn("installments_from", func(p *priceRow) *int { return &p.From }),
+	intColumn("installments_to", func(p *priceRow) *int { return &p.To }),
+	intColumn("version", func(p *priceRow) *int64 { return &p.version }),
+	intColumn("basis_points", func(p *priceRow) *int64 { return &p.BasisPoints }),
+	intColumn("fixed", func(p *priceRow) *cents { return &p.Fixed }),
+	intColumn("minimum", func(p *priceRow) *cents { return &p.Minimum }),
+	intColumn("maximum", func(p *priceRow) *cents { return &p.Maximum }),
+	intColumn("days", func(p *priceRow) *int { return &p.Days }),
+	flagColumn("business", func(p *priceRow) *bool { return &p.Business }),
+	flagColumn("per_installment", func(p *priceRow) *bool { return &p.PerInstallment }),
+	flagColumn("refunds_fee", func(p *priceRow) *bool { return &p.RefundsFee }),
+	timeColumn("since", func(p *priceRow) *time.Time { return &p.Since }),
+	timeColumn("until", func(p *priceRow) *time.Time { return &p.until }),
+)
+
+func scanPrice(r db.Scanner) (priceRow, error) {
+	var v priceRow
+	return v, priceTable.scan(r, &v)
+}
+
+// SetPrice makes a price of a merchant hold from now on, in place of the one for the same
+// method and range. It is ErrConflict if another transaction replaces that one too.
+func (tx *Tx) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price) error {
+	p.Since = tx.Now
+	row := priceRow{Price: p, merchant: merchant}
+	key := []any{merchant[:], string(p.Method), p.From, p.To}
+	err := tx.QueryRow(ctx, `SELECT coalesce(MAX(version), 0) + 1 FROM prices
+		WHERE merchant_id = $1 AND method = $2 AND installments_from = $3 AND installments_to = $4`, key...).Scan(&row.version)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `UPDATE prices SET until = $5
+		WHERE merchant_id = $1 AND method = $2 AND installments_from = $3 AND installments_to = $4 AND until = 0`, append(key, micros(tx.Now))...); err != nil {
+		return err
+	}
+	return tx.InsertNew(ctx, priceTable.insert, priceTable.row(&row))
+}
+
+// addPrices adds the first prices of a merchant.
+func (tx *Tx) addPrices(ctx context.Context, merchant payment.ID, list []payment.Price) error {
+	rows := make([][]any, len(list))
+	for i := range list {
+		rows[i] = priceTable.row(&priceRow{Price: list[i], merchant: merchant, version: 1})
+	}
+	return tx.InsertNew(ctx, priceTable.insert, rows...)
+}
+
+// prices reads prices, by merchant.
+func (s *Store) prices(ctx context.Context, text string, args ...any) (map[payment.ID][]payment.Price, error) {
+	rows, err := s.db.Query(ctx, text, args...)
+	list, err := db.Collect(rows, err, scanPrice)
+	of := map[payment.ID][]payment.Price{}
+	for i := range list {
+		of[list[i].merchant] = append(of[list[i].merchant], list[i].Price)
+	}
+	return of, s.db.ReadError("prices", err)
+}

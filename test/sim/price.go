@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/test/sim/checker"
+)
+
+// price is what a merchant pays for its orders. Amounts are cents.
+type price struct {
+	basisPoints, fixed, minimum, maximum int64
+	payout                               int64 // for each payout
+
+	days                     int
+	business, perInstallment bool
+}
+
+// prices are those of the merchants; the first one pays nothing.
+var prices = [merchantCount]price{
+	1: {basisPoints: 99, fixed: 10, payout: 50, days: 1, business: true},
+	2: {basisPoints: 250, minimum: 30, maximum: 5_00, days: 1, perInstallment: true},
+}
+
+// pricesOf is the price of a merchant in the gateway's form.
+func pricesOf(i int) (list []payment.Price) {
+	p := prices[i]
+	if p == (price{}) {
+		return nil
+	}
+	for _, method := range payment.Methods {
+		terms := payment.Terms{
+			BasisPoints: p.basisPoints, Fixed: money.Cents(p.fixed), Minimum: money.Cents(p.minimum), Maximum: money.Cents(p.maximum), Days: p.days, Business: p.business,
+		}
+		r := payment.Range{From: 1, To: 1, Terms: terms}
+		if method == payment.CreditCard {
+			r.To, r.PerInstallment = payment.InstallmentsMax, p.perInstallment
+		}
+		list = append(list, payment.Price{Method: method, Range: r})
+	}
+	if p.payout > 0 {
+		list = append(list, payment.Price{Method: payment.PayoutPrice, Range: payment.Range{From: 1, To: 1, Terms: payment.Terms{Fixed: money.Cents(p.payout)}}})
+	}
+	return list
+}
+
+// fee is the fee of an order by the simulation's own records, in cents: for a pay-in of what
+// was paid.
+func (s *simulation) fee(merchant, kind string, amount int64) int64 {
+	for i, m := range s.merchants {
+		if m.id != merchant {
+			continue
+		}
+		p := prices[i]
+		if kind == checker.Payout {
+			return min(p.payout, amount)
+		}
+		twice := amount * p.basisPoints * 2 / 10_000 // half cents, rounded down
+		fee := max((twice+1)/2+p.fixed, p.minimum)
+		if p.maximum > 0 && fee > p.maximum {
+			fee = p.maximum
+		}
+		return min(fee, amount)
+	}
+	return 0
+}
