@@ -16,6 +16,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/payout"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/refund"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
 	"github.com/porteira/porteira/internal/worker"
@@ -54,6 +55,7 @@ type Core struct {
 	Merchants  *merchant.Service
 	Payins     *payin.Service
 	Payouts    *payout.Service
+	Refunds    *refund.Service
 	Outgoing   *outgoing.Executor
 	Notices    *notice.Service
 	Deliveries *delivery.Service
@@ -111,12 +113,15 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, RestoredAt: c.Node.RestoredAt,
 		Frozen: c.Node.Frozen, History: c.Node.History, Wanted: c.Endpoints.Registry.Wants, Requested: o.Wakers[WorkerSend].Wake,
 	})
+	c.Refunds = refund.New(refund.Options{
+		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, Requested: o.Wakers[WorkerSend].Wake,
+	})
 	c.Outgoing = outgoing.New(outgoing.Options{
 		Store: o.Store, Writer: c.Writer, Node: c.Node, Env: o.Env, Processors: o.Processors, Log: o.Log, Recorder: recorder,
-		SendWaker: o.Wakers[WorkerSend], LookUpWaker: o.Wakers[WorkerLookUp], Spawn: o.Spawn,
+		SendWaker: o.Wakers[WorkerSend], LookUpWaker: o.Wakers[WorkerLookUp], Spawn: o.Spawn, Links: o.Links,
 	})
 	c.Notices = notice.New(notice.Options{
-		Store: o.Store, Writer: c.Writer, Queue: c.queue, Payins: c.Payins, Transfers: c.Outgoing, Env: o.Env,
+		Store: o.Store, Writer: c.Writer, Queue: c.queue, Payins: c.Payins, Transfers: c.Outgoing, Refunds: c.Refunds, Env: o.Env,
 		Processors: o.Processors, Log: o.Log, Recorder: recorder, FeedWaker: o.Wakers[WorkerFeeds], Spawn: o.Spawn,
 	})
 	c.Deliveries = delivery.New(delivery.Options{

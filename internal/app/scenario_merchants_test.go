@@ -33,16 +33,26 @@ func merchantRoutes(t *testing.T) []string {
 // varying matches the parts that differ between equivalent answers.
 var varying = regexp.MustCompile(`"requestId":"[0-9a-f]*"`)
 
+// mine creates one of each resource, and returns their ids by the first part of their paths.
+func mine(t *testing.T, g *apptest.Installed, hook string) map[string]string {
+	t.Helper()
+	ids := map[string]string{"payin": g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "mine")).Get("id")}
+	ids["payout"] = g.Must(201, "POST", "/payout", with(with(payoutOf, `"amount"`, `"webhookUrl":"`+hook+`/h","amount"`), "{ref}", "mine")).Get("id")
+	g.Must(204, "POST", "/sandbox/payin/"+ids["payin"]+"/pay", "")
+	ids["refunds"] = g.Must(201, "POST", "/payin/"+ids["payin"]+"/refunds", `{"referenceId":"mine","amount":1}`).Get("id")
+	g.Must(204, "POST", "/sandbox/refunds/"+ids["refunds"]+"/complete", "")
+	ids["webhook-endpoints"] = g.Must(201, "POST", "/webhook-endpoints", `{"url":"`+hook+`/e","events":["refund.failed"]}`).Get("id")
+	awaitFinal(t, g.Client)
+	ids["events"] = g.Must(200, "GET", "/events", "").Get("data.0.id")
+	return ids
+}
+
 // Every route answers another merchant's id like an unknown id, and merchants do not
 // affect each other.
 func TestMerchantsAreApart(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		hook := apptest.NewReceiver(t, app.SandboxWebhookSecret, nil)
-		payin := g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "mine")).Get("id")
-		payout := g.Must(201, "POST", "/payout", with(with(payoutOf, `"amount"`, `"webhookUrl":"`+hook.URL+`/h","amount"`), "{ref}", "mine")).Get("id")
-		awaitFinal(t, g.Client)
-		event := g.Must(200, "GET", "/events", "").Get("data.0.id")
-
+		ids := mine(t, g, hook.URL)
 		m, other := g.NewMerchant("The other one", 1_000)
 		before := g.Rows(t)
 		for _, route := range merchantRoutes(t) {
@@ -50,15 +60,20 @@ func TestMerchantsAreApart(t *testing.T) {
 			if !strings.Contains(path, "{id}") {
 				continue
 			}
-			mine, nobodys := payin, "01a1fc88-370d-71db-9c03-c351fb553c2e"
-			switch {
-			case strings.HasPrefix(path, "/payout"):
-				mine = payout
-			case strings.HasPrefix(path, "/events"):
-				mine, nobodys = event, "evt_01a1fc88370d71db9c03c351fb553c2e"
+			mine, nobodys := ids["payin"], "01a1fc88-370d-71db-9c03-c351fb553c2e"
+			noun, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+			if id := ids[noun]; id != "" {
+				mine = id
 			}
-			foreign := other.Must(404, method, strings.Replace(path, "{id}", mine, 1), "")
-			unknown := other.Must(404, method, strings.Replace(path, "{id}", nobodys, 1), "")
+			if noun == "events" {
+				nobodys = "evt_01a1fc88370d71db9c03c351fb553c2e"
+			}
+			body := ""
+			if route == "POST /payin/{id}/refunds" { // its form is checked first
+				body = `{"referenceId":"theirs","amount":1}`
+			}
+			foreign := other.Must(404, method, strings.Replace(path, "{id}", mine, 1), body)
+			unknown := other.Must(404, method, strings.Replace(path, "{id}", nobodys, 1), body)
 			if a, b := varying.ReplaceAllString(foreign.Body, ""), varying.ReplaceAllString(unknown.Body, ""); a != b {
 				t.Errorf("%s: a foreign id is answered %s, an unknown one %s", route, a, b)
 			}
@@ -66,14 +81,14 @@ func TestMerchantsAreApart(t *testing.T) {
 		if rows := g.Rows(t).Since(before); rows != "" {
 			t.Errorf("requests with foreign ids left %s", rows)
 		}
-		other.Must(404, "GET", "/payin/"+payin+"?expand=customer", "")
+		other.Must(404, "GET", "/payin/"+ids["payin"]+"?expand=customer", "")
 		for _, path := range []string{"/payin", "/payout", "/events", "/payin?referenceId=mine"} {
 			if list := other.Must(200, "GET", path, ""); !strings.Contains(list.Body, `"data":[]`) {
 				t.Errorf("%s of the other merchant is %s", path, list.Body)
 			}
 		}
 		// The same reference is another order, and a page is another page.
-		if got := other.Must(201, "POST", "/payin", with(pixOf, "{ref}", "mine")); got.Replayed() || got.Get("id") == payin {
+		if got := other.Must(201, "POST", "/payin", with(pixOf, "{ref}", "mine")); got.Replayed() || got.Get("id") == ids["payin"] {
 			t.Errorf("the other merchant got %s", got.Body)
 		}
 		g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "mine too"))

@@ -33,6 +33,11 @@ var visits = map[string]step{
 	"GET /prices":                         {ask: "GET /prices", status: 200},
 	"GET /receivables":                    {ask: "GET /receivables?from=2026-01-01&to=2126-01-01", status: 200},
 	"GET /receivables/{date}":             {ask: "GET /receivables/2026-11-24?limit=1", status: 200},
+	"POST /payin/{id}/refunds":            {ask: "POST /payin/{refundable}/refunds", body: `{"referenceId":"visit refund","amount":1}`, status: 201},
+	"GET /payin/{id}/refunds":             {ask: "GET /payin/{refundable}/refunds?limit=1&status=FAILED&referenceId=visited", status: 200},
+	"GET /refunds":                        {ask: "GET /refunds?limit=1&createdFrom=2020-01-01T00:00:00Z&createdTo=2120-01-01T00:00:00Z", status: 200},
+	"GET /refunds/{id}":                   {ask: "GET /refunds/{refund}", status: 200},
+	"POST /sandbox/refunds/{id}/{action}": {ask: "POST /sandbox/refunds/{refund}/fail", nobody: true, status: 204},
 	"GET /events":                         {ask: "GET /events?limit=1", status: 200},
 	"GET /events/{id}":                    {ask: "GET /events/{event}", status: 200},
 	"GET /events/{id}/attempts":           {ask: "GET /events/{event}/attempts", status: 200},
@@ -77,6 +82,9 @@ func TestEveryRoute(t *testing.T) {
 		for _, name := range []string{"{endpoint}", "{removed}"} {
 			known[name] = g.Must(201, "POST", "/webhook-endpoints", `{"url":"`+quiet.URL+`","events":["refund.failed"]}`).Get("id")
 		}
+		known["{refundable}"] = g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "refundable")).Get("id")
+		g.Must(204, "POST", "/sandbox/payin/"+known["{refundable}"]+"/pay", "")
+		known["{refund}"] = g.Must(201, "POST", "/payin/"+known["{refundable}"]+"/refunds", `{"referenceId":"visited refund","amount":2}`).Get("id")
 		arm(g, "transfer", "not_sent", 1000)
 		n := 0
 		apptest.Until(t, func() string { // once the circuit breaker is open, payouts stay pending

@@ -13,7 +13,7 @@ import (
 
 // step is one request of a scenario and the expected answer. In path and body, {ref}
 // stands for the scenario's reference, {id} and {externalId} for those of its last
-// order, {hook} for its receiver's address.
+// order, {refund} for the id of its last refund, {hook} for its receiver's address.
 type step struct {
 	ask    string // METHOD path
 	body   string
@@ -68,7 +68,10 @@ func (s *scenario) run(t *testing.T, g *apptest.Installed, hook, reference strin
 		a.await = a.await || timedOut
 		got, late := a.play(t, g, known, func() bool { return timedOut && g.Rows(t)[updated] > before[updated] })
 		timedOut = timedOut || late
-		if got.Status == 201 {
+		switch {
+		case got.Status == 201 && got.Get("payinId") != "":
+			known["{refund}"] = got.Get("id")
+		case got.Status == 201:
 			known["{id}"], known["{externalId}"] = got.Get("id"), got.Get("externalId")
 		}
 	}

@@ -39,6 +39,10 @@ var caseTexts = map[casePair]string{
 	{store.CasePayoutWaiting, store.ReasonDebt}:            "It is from before the database was restored, and its merchant owed {owed} cents when this case was opened: transfers that the backup lacks took more than the merchant had. It is sent once the merchant owes nothing: its pay-ins repay the debt. If it is given up, its own money repays it.",
 	{store.CasePayoutUnknown, store.ReasonOtherContents}:   "It was already sent with different contents, so it is not sent again. Compare the processor's records with this order.",
 
+	{store.CaseRefundUnknown, ""}:    "The outcome of refund {externalId} at {processor} cannot be found out: {cause}. The money stays held: check the processor's statement, and contact its support with the externalId.",
+	{store.CaseRefundWaiting, ""}:    "Processor {processor} does not take refund {externalId} now, for hours: no balance there, too many requests, or maintenance. It is sent again until the processor takes it.",
+	{store.CaseRefundUnexpected, ""}: "Processor {processor} gave money back that was not paid for the order, or more than that: {externalId}. It was taken from the merchant's available balance, a shortfall from owed. If it was unapplied money, release that with --how apply.",
+
 	{store.CaseContradiction, store.ReasonOtherAmount}:       "The processor reports another amount: {reported} cents." + compareStatement,
 	{store.CaseContradiction, store.ReasonPaidAfterRelease}:  "The processor reports that it paid, but the held money had already been released: status {status}. The merchant's payouts are stopped." + compareStatement,
 	{store.CaseContradiction, store.ReasonReturnedTooMuch}:   "The processor reports a returned amount below zero or larger than the amount sent: {reported} cents." + compareStatement,
@@ -48,7 +52,8 @@ var caseTexts = map[casePair]string{
 	{store.CaseNotice, store.ReasonInvalidPayment}:     "Processor {processor} lists a payment of {externalId} without an id or an amount." + compareStatement,
 	{store.CaseNotice, store.ReasonOrderDamaged}:       "Processor {processor} lists a payment of {externalId}, and the row of that order cannot be opened or processed: the payment is not booked. Repair the row, then apply the payment again.",
 	{store.CaseNotice, store.ReasonUnknownTransfer}:    "Notice {notice} of {processor} is for a transfer that this gateway did not request: {externalId}.",
-	{store.CaseNotice, store.ReasonUnsupportedSubject}: "Notice {notice} of {processor} is about a refund ({externalId}), which the gateway does not make. Compare the processor's statement with its clearing account.",
+	{store.CaseNotice, store.ReasonUnsupportedSubject}: "Notice {notice} of {processor} is about something that this version does not know: {externalId}. Compare the processor's statement with its clearing account.",
+	{store.CaseNotice, store.ReasonUnknownRefund}:      "Processor {processor} has a refund that nobody requested here, and no list of refunds: {externalId}. It is not booked: compare the processor's statement.",
 	{store.CaseNotice, store.ReasonUnreadable}:         "Notice {notice} of {processor} cannot be read.",
 	{store.CaseNotice, store.ReasonNotConfirmed}:       "Notice {notice} of {processor} was not confirmed by the processor in any attempt.",
 }
@@ -73,6 +78,12 @@ type resolutionOf struct {
 // resolutionTexts say what a resolution does.
 var resolutionTexts = map[resolutionOf]string{
 	{store.CaseOverpaid, store.ResolvedApply}:            "pays the pay-in --order with it; without --order it becomes available",
+	{store.CaseOverpaid, store.ResolvedReturn}:           "gives it back to its payer, as a refund of that payment",
+	{store.CaseRefundUnknown, store.ResolvedPaid}:        "the refund was paid: its money leaves",
+	{store.CaseRefundUnknown, store.ResolvedRelease}:     "the refund was not paid and will not be: its money is released",
+	{store.CaseRefundUnknown, store.ResolvedResend}:      "the processor does not have it: it is sent again with the same id",
+	{store.CaseRefundWaiting, store.ResolvedRelease}:     "gives the refund up: it becomes FAILED and its money is released",
+	{store.CaseRefundUnexpected, store.ResolvedDismiss}:  "the statement was compared",
 	{store.CaseOverpaid, store.ResolvedWriteOff}:         "the platform keeps the money",
 	{store.CasePayoutWaiting, store.ResolvedRelease}:     "gives the payout up: it becomes FAILED and its money is available again",
 	{store.CasePayoutFound, store.ResolvedAdopt}:         "the transfer is the merchant's, which bears it; a later request of the same payout still gets it",

@@ -94,6 +94,10 @@ func disable(l *store.Loaded, c *store.Changes, d store.Delivery) {
 		p.WebhookDisabled = true
 		c.SetPayout(p)
 	}
+	if r, ok := l.Refund(d.Merchant, d.Subject); ok && r.WebhookURL == d.URL {
+		r.WebhookDisabled = true
+		c.SetRefund(r)
+	}
 	c.DisableURL(d.Merchant, d.Subject, d.URL)
 	for _, other := range l.PendingDeliveries(d.Merchant, d.Subject, d.URL) {
 		other.State, other.NextAt = store.DeliveryDisabled, time.Time{}

@@ -80,9 +80,9 @@ func open(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.
 }
 
 // left is what can still be disputed of an order: what was received for it, or applied to
-// it, and was not refunded, set aside for another dispute or charged back.
+// it, and was not refunded, is not being refunded, set aside for another dispute or charged back.
 func left(l *store.Loaded, p *payment.Payin) money.Cents {
-	amount := max(l.Received(p.Merchant, p.ID), p.PaidAmount) - p.RefundedAmount
+	amount := max(l.Received(p.Merchant, p.ID), p.PaidAmount) - p.RefundedAmount - l.Refunding(p.Merchant, p.ID)
 	for _, d := range l.DisputesOf(p.Merchant, p.ID) {
 		if d.State == string(processor.DisputeOpen) || d.State == string(processor.DisputeLost) {
 			amount -= d.Amount
@@ -138,12 +138,12 @@ func count(l *store.Loaded, p *payment.Payin, except *store.Dispute) (n others) 
 }
 
 // triggers are those of a dispute that ends, by what becomes of its order.
-type triggers struct{ part, chargedBack, paid, refunded payment.Trigger }
+type triggers struct{ part, chargedBack, paid, refunded, refundedAll payment.Trigger }
 
 var triggersOf = map[processor.DisputeState]triggers{
-	processor.DisputeWon:      {payment.OnWinPart, payment.OnWinChargedBack, payment.OnWin, payment.OnWinRefunded},
-	processor.DisputeLost:     {payment.OnLosePart, payment.OnLose, payment.OnLose, payment.OnLose},
-	processor.DisputeReversed: {payment.OnReversePart, payment.OnReversePart, payment.OnReverse, payment.OnReverseRefunded},
+	processor.DisputeWon:      {payment.OnWinPart, payment.OnWinChargedBack, payment.OnWin, payment.OnWinRefunded, payment.OnWinRefundedAll},
+	processor.DisputeLost:     {payment.OnLosePart, payment.OnLose, payment.OnLose, payment.OnLose, payment.OnLose},
+	processor.DisputeReversed: {payment.OnReversePart, payment.OnReversePart, payment.OnReverse, payment.OnReverseRefunded, payment.OnReverseRefundedAll},
 }
 
 // trigger picks the trigger of a dispute that ends. The order keeps its status while another
@@ -156,6 +156,8 @@ func trigger(p *payment.Payin, n others, to processor.DisputeState) payment.Trig
 		return on.part
 	case chargedBack:
 		return on.chargedBack
+	case p.RefundedAmount > 0 && p.RefundedAmount >= p.PaidAmount:
+		return on.refundedAll
 	case p.RefundedAmount > 0:
 		return on.refunded
 	default:

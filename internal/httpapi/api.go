@@ -21,6 +21,7 @@ type Reader interface {
 	OrderReader
 	PayinReader
 	PayoutReader
+	RefundReader
 	BalanceReader
 	StatementReader
 	LimitReader
@@ -39,6 +40,7 @@ type Options struct {
 	Admission   Admission
 	Payins      Payins
 	Payouts     Payouts
+	Refunds     Refunds
 	Events      Events
 	Credentials Credentials
 	Endpoints   Endpoints
@@ -86,6 +88,7 @@ type API struct {
 	admission  Admission
 	payins     Payins
 	payouts    Payouts
+	refunds    Refunds
 	events     Events
 	rotations  Credentials
 	endpoints  Endpoints
@@ -118,7 +121,7 @@ type API struct {
 // New returns the API as a handler for [Server].
 func New(o Options) *API {
 	a := &API{
-		admission: o.Admission, payins: o.Payins, payouts: o.Payouts, events: o.Events, endpoints: o.Endpoints, secrets: o.Secrets, rotations: o.Credentials, reader: o.Reader,
+		admission: o.Admission, payins: o.Payins, payouts: o.Payouts, refunds: o.Refunds, events: o.Events, endpoints: o.Endpoints, secrets: o.Secrets, rotations: o.Credentials, reader: o.Reader,
 		keys: o.Keys, env: o.Env, processors: o.Processors, log: o.Log,
 		links: o.Links, allowHTTP: o.AllowHTTP, anyWebhookHost: o.AnyWebhookHost, ready: o.Ready, inbound: o.Inbound, sandbox: o.Sandbox,
 		observe: o.Observe, anonymous: o.PublicMerchant,

@@ -28,6 +28,7 @@ type gateway struct {
 	credentials map[string]store.Credential
 	payinRows   []storedPayin // oldest first
 	payoutRows  []storedPayout
+	refundRows  []storedRefund
 	events      []payment.Event
 	attempts    map[int64][]store.Attempt
 	available   money.Cents

@@ -147,7 +147,7 @@ func (h *instancePool) build(t *testing.T) *instance {
 	must(t, s.core.Cluster.Join(context.Background(), 0, true))
 	must(t, s.finish(s.core.Cluster.KeepAlive))
 	s.handler = httpapi.New(httpapi.Options{
-		Admission: s.core.Writer, Payins: s.core.Payins, Payouts: s.core.Payouts, Events: s.core.Deliveries, Endpoints: s.core.Endpoints, Secrets: s.core.Merchants,
+		Admission: s.core.Writer, Payins: s.core.Payins, Payouts: s.core.Payouts, Refunds: s.core.Refunds, Events: s.core.Deliveries, Endpoints: s.core.Endpoints, Secrets: s.core.Merchants,
 		Reader: s.store, Keys: s.store.Keys(), Env: w, Processors: registry, AllowHTTP: true, Sandbox: s, Links: links,
 		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: s.core.Notices, Questions: s.core.Outgoing, Processors: registry, Clock: clock}),
 	})

@@ -76,7 +76,7 @@ func newFuzzed(f *testing.F) *fuzzed {
 	h.credential("key2", "secret2", h.second.ID, nil)
 	g := &fuzzed{harness: h, gateway: &recorder{gateway: h.gateway}}
 	h.handler = httpapi.New(httpapi.Options{
-		Admission: g.gateway, Payins: payins{h.gateway}, Payouts: payouts{h.gateway}, Events: g.gateway,
+		Admission: g.gateway, Payins: payins{h.gateway}, Payouts: payouts{h.gateway}, Refunds: refunds{h.gateway}, Events: g.gateway,
 		Reader: g.gateway, Keys: keys, Env: w, AllowHTTP: true, Sandbox: idle{}, Links: checkout.Links("https://pay.example", keys),
 		Processors: processor.Registry{"strict": strict{}}, PublicMerchant: h.first.ID, AnonymousRate: httpapi.Rate{PerSecond: 1e6, Burst: 1e6},
 	})

@@ -50,6 +50,11 @@ var routes = []route{
 	{method: "POST", path: "/payout/{id}/approve", scope: store.ScopePayoutApprove, class: write, handle: (*API).approvePayout},
 	{method: "POST", path: "/payout/{id}/reject", scope: store.ScopePayoutApprove, class: write, handle: (*API).rejectPayout},
 
+	{method: "POST", path: "/payin/{id}/refunds", scope: store.ScopeRefundWrite, class: write, handle: (*API).createRefund},
+	{method: "GET", path: "/payin/{id}/refunds", scope: store.ScopeRead, handle: (*API).listPayinRefunds},
+	{method: "GET", path: "/refunds", scope: store.ScopeRead, handle: (*API).listRefunds},
+	{method: "GET", path: "/refunds/{id}", scope: store.ScopeRead, handle: (*API).getRefund},
+
 	{method: "GET", path: "/balance", scope: store.ScopeRead, handle: (*API).getBalance},
 	{method: "GET", path: "/statement", scope: store.ScopeRead, handle: (*API).listStatement},
 	{method: "GET", path: "/limits", scope: store.ScopeRead, handle: (*API).getLimits},
@@ -82,6 +87,7 @@ var routes = []route{
 
 	{method: "POST", path: "/sandbox/payin/{id}/{action}", scope: public, class: write, handle: (*API).sandboxPayin, exists: inSandbox},
 	{method: "POST", path: "/sandbox/payout/{id}/{action}", scope: public, class: write, handle: (*API).sandboxPayout, exists: inSandbox},
+	{method: "POST", path: "/sandbox/refunds/{id}/{action}", scope: public, class: write, handle: (*API).sandboxRefund, exists: inSandbox},
 	{method: "POST", path: "/sandbox/faults", scope: public, class: write, handle: (*API).armFault, exists: inSandbox},
 	{method: "DELETE", path: "/sandbox/faults", scope: public, class: write, handle: (*API).clearFaults, exists: inSandbox},
 	{method: "POST", path: "/sandbox/clock", scope: public, class: write, handle: (*API).advanceClock, exists: inSandbox},

@@ -22,6 +22,8 @@ type Sandbox interface {
 	PayinAction(ctx context.Context, id payment.ID, action string, amount money.Cents) error
 	// PayoutAction applies an action to a payout: complete, fail or return.
 	PayoutAction(ctx context.Context, id payment.ID, action string) error
+	// RefundAction applies an action to a refund: complete or fail, also after it was completed.
+	RefundAction(ctx context.Context, id payment.ID, action string) error
 	// ArmFault makes the next count calls of an operation fail.
 	ArmFault(ctx context.Context, operation, kind string, count int) error
 	// ClearFaults disarms all faults.

@@ -63,18 +63,18 @@ func holds(t *rapid.T, b ledger.Balances, posted map[ledger.Account]money.Cents)
 }
 
 // debtIsExplained checks that debt grows only by the shortfall of a dispute, of a late
-// payout or of a found transfer, and shrinks by no more than there is.
+// payout, of a found transfer or of a found refund, and shrinks by no more than there is.
 func debtIsExplained(t *rapid.T, before, after ledger.Balances, kind ledger.Kind, amount money.Cents) {
 	grown := before[ledger.Owed] - after[ledger.Owed]
 	switch {
 	case grown > 0:
 		left := amount - (before[ledger.Pending] - after[ledger.Pending])
 		lack := left - min(left, before[ledger.Available])
-		shortfall := kind == ledger.DisputeOpened || kind == ledger.PayoutPaidLate || kind == ledger.PayoutFound
+		shortfall := kind == ledger.DisputeOpened || kind == ledger.PayoutPaidLate || kind == ledger.PayoutFound || kind == ledger.RefundFound
 		if !shortfall || grown != lack || after[ledger.Available] != 0 {
 			t.Fatalf("%s %d made debt of %d out of %s", kind, amount, grown, textOf(before))
 		}
-	case grown < 0 && !slices.Contains([]ledger.Kind{ledger.DisputeWon, ledger.ChargebackReversed, ledger.PayoutAdopted, ledger.FoundReturned, ledger.FoundWrittenOff, ledger.OwedRepaid}, kind):
+	case grown < 0 && !slices.Contains([]ledger.Kind{ledger.DisputeWon, ledger.ChargebackReversed, ledger.PayoutAdopted, ledger.FoundReturned, ledger.FoundWrittenOff, ledger.RefundTakenBack, ledger.OwedRepaid}, kind):
 		t.Fatalf("%s repaid debt", kind)
 	}
 }

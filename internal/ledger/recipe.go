@@ -23,6 +23,8 @@ const (
 	RefundHeld         Kind = "refund_held"         // set aside for a refund
 	Refunded           Kind = "refunded"            // went back to the payer
 	RefundReleased     Kind = "refund_released"     // did not go back; released
+	RefundFound        Kind = "refund_found"        // set aside for a refund that nobody requested here
+	RefundTakenBack    Kind = "refund_taken_back"   // went back to the payer, and came back
 	DisputeOpened      Kind = "dispute_opened"      // set aside while it is contested
 	DisputeWon         Kind = "dispute_won"         // the payer lost; released
 	ChargedBack        Kind = "charged_back"        // the payer won; taken by the payer's bank
@@ -66,9 +68,11 @@ var Recipes = []Recipe{
 	{PayoutFound, "available (then owed) → clearing", "the processor lists a transfer that a restored backup lacks; a shortfall becomes debt"},
 	{PayoutAdopted, "clearing → owed, then available", "the payout of a found transfer was requested again, and holds its money"},
 	{FoundReturned, "clearing → owed, then available", "a found transfer, or one that left after its payout's release, failed or was returned by the receiver's bank, or a part of it"},
-	{RefundHeld, "available → held", "a refund was accepted"},
+	{RefundHeld, "available (or unapplied) → held", "a refund was accepted"},
 	{Refunded, "held → clearing", "the processor proved that the refund was paid"},
-	{RefundReleased, "held → available", "the refund was definitively not paid"},
+	{RefundReleased, "held → available (or unapplied)", "the refund, or a part of it, was definitively not paid"},
+	{RefundFound, "available (then owed) → held", "the processor lists a refund that nobody requested here, or paid one after its release; a shortfall becomes debt"},
+	{RefundTakenBack, "clearing → owed, then available (or unapplied)", "a refund, or a part of it, failed after the processor had reported it paid"},
 	{DisputeOpened, "pending of the order, then available (then owed) → disputed", "a payer disputes; a shortfall becomes debt"},
 	{DisputeWon, "disputed → pending of the order, then owed, then available", "the dispute was won; what was pending is pending again, and debt is repaid first"},
 	{ChargedBack, "disputed → clearing", "the dispute was lost"},
@@ -188,6 +192,31 @@ func PayRefund(processor string, amount money.Cents) Entry {
 
 // ReleaseRefund releases a refund's hold.
 func ReleaseRefund(amount money.Cents) Entry { return Move(RefundReleased, Held, Available, amount) }
+
+// HoldUnapplied sets unapplied money aside that is given back to its payer.
+func HoldUnapplied(amount money.Cents) Entry { return Move(RefundHeld, Unapplied, Held, amount) }
+
+// ReleaseUnappliedRefund releases what HoldUnapplied set aside.
+func ReleaseUnappliedRefund(amount money.Cents) Entry {
+	return Move(RefundReleased, Held, Unapplied, amount)
+}
+
+// FindRefund sets the amount of a refund aside that nobody requested here: from available as
+// far as possible, and as debt beyond.
+func FindRefund(available, amount money.Cents) Entry {
+	return drawn(RefundFound, Held, available, amount)
+}
+
+// TakeBackRefund books a refund that came back after it was paid; debt (owed, zero or below)
+// is repaid first.
+func TakeBackRefund(processor string, owed, amount money.Cents) Entry {
+	return repaid(RefundTakenBack, Clearing(processor), owed, amount)
+}
+
+// TakeBackUnapplied is TakeBackRefund of unapplied money.
+func TakeBackUnapplied(processor string, amount money.Cents) Entry {
+	return Move(RefundTakenBack, Clearing(processor), Unapplied, amount)
+}
 
 // OpenDispute sets the contested amount aside: pending cents of it from pending, the rest
 // from available as far as possible, and as debt beyond.

@@ -66,6 +66,10 @@ held 100, clearing -100                    | refunded 100                   | -
 held 99                                    | refunded 100                   | refused
 held 100                                   | refund_released 100            | available 100
 held 99                                    | refund_released 100            | refused
+available 100                              | refund_found 60                | available 40, held 60
+available 40                               | refund_found 60                | held 60, owed -20
+-                                          | refund_taken_back 60           | clearing -60, available 60
+owed -20                                   | refund_taken_back 60           | clearing -60, available 40
 
 available 100                              | dispute_opened 60              | available 40, disputed 60
 available 60                               | dispute_opened 60              | disputed 60
@@ -220,12 +224,8 @@ func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledg
 		e = ledger.ReturnFound(bank, b[ledger.Owed], amount)
 	case ledger.PayoutAdopted:
 		e = ledger.AdoptPayout(bank, b[ledger.Owed], amount)
-	case ledger.RefundHeld:
-		e = ledger.HoldRefund(amount)
-	case ledger.Refunded:
-		e = ledger.PayRefund(bank, amount)
-	case ledger.RefundReleased:
-		e = ledger.ReleaseRefund(amount)
+	case ledger.RefundHeld, ledger.Refunded, ledger.RefundReleased, ledger.RefundFound, ledger.RefundTakenBack:
+		e = refundEntry(b, kind, amount)
 	case ledger.DisputeOpened:
 		e = ledger.OpenDispute(min(b[ledger.Pending], fee, amount), b[ledger.Available], amount)
 	case ledger.DisputeWon:
@@ -269,6 +269,41 @@ func resolution(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e
 		panic("no such recipe: " + kind)
 	}
 	return e
+}
+
+// refundEntry is entry for the recipes of refunds.
+func refundEntry(b ledger.Balances, kind ledger.Kind, amount money.Cents) ledger.Entry {
+	switch kind {
+	case ledger.RefundHeld:
+		return ledger.HoldRefund(amount)
+	case ledger.Refunded:
+		return ledger.PayRefund(bank, amount)
+	case ledger.RefundReleased:
+		return ledger.ReleaseRefund(amount)
+	case ledger.RefundFound:
+		return ledger.FindRefund(b[ledger.Available], amount)
+	default:
+		return ledger.TakeBackRefund(bank, b[ledger.Owed], amount)
+	}
+}
+
+// Unapplied money that is given back moves between unapplied and held.
+func TestUnappliedRefund(t *testing.T) {
+	t.Parallel()
+	b := ledger.Balances{ledger.Unapplied: 60}
+	for _, step := range []struct {
+		entry ledger.Entry
+		want  string
+	}{
+		{ledger.HoldUnapplied(60), "held 60"},
+		{ledger.ReleaseUnappliedRefund(20), "held 40, unapplied 20"},
+		{ledger.PayRefund(bank, 40), "clearing 40, unapplied 20"},
+		{ledger.TakeBackUnapplied(bank, 40), "unapplied 60"},
+	} {
+		if err := b.Apply(step.entry); err != nil || textOf(b) != textOf(balancesOf(t, step.want)) {
+			t.Errorf("%s: %v, %s, want %s", step.entry.Kind, err, textOf(b), step.want)
+		}
+	}
 }
 
 // run applies a recipe to b and returns the new balances, or why it was refused.

@@ -180,7 +180,7 @@ func (s *Service) followHints(ctx context.Context, n store.Notice) error {
 		return s.Writer.Do(ctx, &end{notice: n})
 	}
 	unsupported := slices.IndexFunc(hints, func(h processor.Hint) bool {
-		return h.Subject != processor.SubjectCharge && h.Subject != processor.SubjectTransfer
+		return h.Subject != processor.SubjectCharge && h.Subject != processor.SubjectTransfer && h.Subject != processor.SubjectRefund
 	})
 	for i := range hints {
 		var last *store.Notice
@@ -249,6 +249,8 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 			return err
 		}
 		return s.unknownTransfer(ctx, *notice, h.ExternalID)
+	case processor.SubjectRefund:
+		return s.applyRefund(ctx, proc, name, h.ExternalID, notice)
 	default: // its notice is a dead letter
 		return nil
 	}

@@ -72,6 +72,8 @@ func (s *Service) applyFact(ctx context.Context, n store.Notice) error {
 		return s.applyPayment(ctx, n, *fact.Payment)
 	case err == nil && fact.Change != nil:
 		return s.confirmChange(ctx, n.Processor, *fact.Change, &n)
+	case err == nil && fact.Refund != nil:
+		return s.recordRefund(ctx, n.Processor, fact.Refund, &n)
 	default:
 		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonUnreadable, "")
 	}

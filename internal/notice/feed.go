@@ -241,6 +241,8 @@ func (s *Service) book(ctx context.Context, f *store.Feed, proc processor.Proces
 		return s.bookChange(ctx, account, *fact.Change)
 	case fact.Transfer != nil:
 		return s.bookTransfer(ctx, f, fact.Transfer)
+	case fact.Refund != nil:
+		return s.bookRefund(ctx, account, fact.Refund)
 	case fact.Unreadable != nil:
 		return s.park(ctx, f, fact.Unreadable)
 	default:

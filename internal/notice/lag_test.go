@@ -1,6 +1,7 @@
 package notice_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -79,18 +80,28 @@ func TestNoticesWithOneID(t *testing.T) {
 	}
 }
 
-// A notice of a refund is given up with a case: the gateway makes no refunds yet. What
-// the same notice reports besides is applied.
-func TestNoticeOfARefund(t *testing.T) {
-	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-		p := g.Payin(g.Merchant, "r", "")
-		g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
-		g.Notify("n-1", "refund "+p.ExternalID, "charge "+p.ExternalID)
-		g.Apply()
-		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
-		g.WantReason(store.CaseNotice, store.ReasonUnsupportedSubject)
-		g.Jump(100 * time.Hour)
-		g.Apply()
-		g.WantReason(store.CaseNotice, store.ReasonUnsupportedSubject)
-	})
+// A notice of a refund that nobody requested here is booked from the list of refunds; if the
+// processor has none it has a case, once. What the same notice reports besides is applied.
+func TestNoticeOfAnUnknownRefund(t *testing.T) {
+	for _, listed := range []bool{true, false} {
+		t.Run(fmt.Sprint("listed ", listed), func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				g.Bank.Refunds.Unlisted = !listed
+				p := g.Payin(g.Merchant, "r", "")
+				g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
+				g.Notify("n-1", "refund "+p.ExternalID, "charge "+p.ExternalID)
+				g.Notify("n-2", "refund "+p.ExternalID)
+				for range 2 {
+					g.Apply()
+					g.Jump(100 * time.Hour)
+				}
+				g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+				if listed {
+					g.WantCases()
+				} else {
+					g.WantReason(store.CaseNotice, store.ReasonUnknownRefund)
+				}
+			})
+		})
+	}
 }

@@ -41,6 +41,7 @@ type Payins interface {
 // Transfers records processors' reports about transfers.
 type Transfers interface {
 	RecordNotice(ctx context.Context, processorName, externalID string, report processor.TransferReport, notice *store.Notice) (known bool, err error)
+	RecordRefundReport(ctx context.Context, part payment.RefundPart, report processor.TransferReport, notice *store.Notice) error
 }
 
 // Options configure a Service.
@@ -50,6 +51,7 @@ type Options struct {
 	Queue      *Queue
 	Payins     Payins
 	Transfers  Transfers
+	Refunds    Refunds
 	Env        env.Env
 	Processors processor.Accounts
 	Log        *slog.Logger

@@ -47,6 +47,8 @@ func (e *Executor) LookUp(ctx context.Context) (int, error) {
 			pool.Run(func() { e.lookUp(ctx, list[i], transferrer) })
 		}
 	}
+	refunds, err := e.lookUpRefunds(ctx)
+	did, errs = did+refunds, append(errs, err)
 	return did, errors.Join(errs...)
 }
 
@@ -103,15 +105,22 @@ func (e *Executor) lookUp(ctx context.Context, p payment.Payout, transferrer pro
 
 // query queries an account about a transfer.
 func (e *Executor) query(ctx context.Context, account, externalID string, transferrer processor.Transferrer) processor.TransferReport {
+	return e.queryBy(ctx, account, externalID, transferrer, e.lookUpBreakers, proved)
+}
+
+// queryBy is query with the breakers of a kind of effect, and with the check of its reports.
+func (e *Executor) queryBy(ctx context.Context, account, externalID string, transferrer processor.Transferrer, breakers *worker.Breakers,
+	check func(processor.TransferReport) processor.TransferReport,
+) processor.TransferReport {
 	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	report := worker.Call(func() processor.TransferReport {
 		return transferrer.QueryTransfer(limited, externalID)
 	}, func(cause error) processor.TransferReport {
 		return processor.TransferReport{Lookup: processor.LookupUnknown, Cause: cause}
 	})
-	e.lookUpBreakers.Record(account, !timedOut(limited, report.Lookup == processor.LookupUnknown))
+	breakers.Record(account, !timedOut(limited, report.Lookup == processor.LookupUnknown))
 	cancel()
-	report = proved(report)
+	report = check(report)
 	e.Env.Inject(env.AfterLookup)
 	if report.Lookup == processor.LookupUnknown {
 		e.Log.WarnContext(ctx, "payout could not be looked up", "processor", account, "externalId", externalID, "cause", report.Cause)

@@ -18,6 +18,9 @@
 //	review    parked with a case              -> accepted or done, by a later report
 //	done      paid, refused or canceled       -> none; money that the receiver's bank returns is still booked
 //
+// The parts of refunds have the same steps, with one row each instead of a row per send
+// (refund.go): the row has whether an earlier send may still have an effect.
+//
 // A report of the processor can end any step, because a database that was restored from
 // a backup lacks the latest ones.
 package outgoing
@@ -31,6 +34,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
 	"github.com/porteira/porteira/internal/worker"
 	"github.com/porteira/porteira/internal/write"
 )
@@ -61,6 +65,8 @@ type Options struct {
 	LookUpWaker *worker.Waker
 	// Spawn starts a call; see [worker.Spawn].
 	Spawn worker.Spawn
+	// Links are the URLs of a pay-in's pages in the events of its refunds.
+	Links transition.Links
 }
 
 // Executor sends payouts and looks them up.
@@ -72,6 +78,7 @@ type Executor struct {
 	sends, lookUps               *worker.Pools
 	sendTurn, lookUpTurn         worker.Turn[store.DueAt]
 	sendThrottle                 throttle
+	refunds                      refundCalls
 }
 
 // New returns the executor.
@@ -79,6 +86,7 @@ func New(o Options) *Executor {
 	return &Executor{
 		Options: o, sendThrottle: throttle{began: -throttleInterval}, sendBreakers: worker.NewBreakers(o.Env.Clock), lookUpBreakers: worker.NewBreakers(o.Env.Clock),
 		sends: worker.NewPools(sendSlots, o.SendWaker, o.Spawn), lookUps: worker.NewPools(lookUpSlots, o.LookUpWaker, o.Spawn),
+		refunds: newRefundCalls(&o),
 	}
 }
 
@@ -86,6 +94,8 @@ func New(o Options) *Executor {
 func (e *Executor) Wait() {
 	e.sends.Wait()
 	e.lookUps.Wait()
+	e.refunds.sends.Wait()
+	e.refunds.lookUps.Wait()
 }
 
 // Finish ends the executor's work on a payout.

@@ -59,6 +59,8 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 			pool.Run(func() { e.transfer(ctx, sends[i], transferrer) })
 		}
 	}
+	refunds, err := e.sendRefunds(ctx)
+	did, errs = did+refunds, append(errs, err)
 	return did, errors.Join(errs...)
 }
 
@@ -313,8 +315,12 @@ var ErrStale = errors.New("outgoing: too late to send")
 // It checks the deadline of the intent, the owner of the claim, and the lease, which a
 // suspended process has lost.
 func (e *Executor) Guard(s *ClaimedSend) func() error {
+	return e.guard(s.Deadline, s.Payout.ClaimedBy)
+}
+
+func (e *Executor) guard(deadline time.Time, claimedBy payment.ID) func() error {
 	return func() error {
-		if !e.Node.Lease.Valid() || !e.Env.Clock.Now().Before(s.Deadline) || e.Node.ID() != s.Payout.ClaimedBy {
+		if !e.Node.Lease.Valid() || !e.Env.Clock.Now().Before(deadline) || e.Node.ID() != claimedBy {
 			return ErrStale
 		}
 		return nil

@@ -53,12 +53,15 @@ request was answered without it. ` + "`pay_more`" + `: a receipt exceeds it or c
 refused; the payer may try again. ` + "`win_refunded` and `reverse_refunded`" + ` apply if the pay-in was partly refunded before. A pay-in may have several
 disputes, of different payments or parts: ` + "`dispute_more`" + ` opens another one, and ` + "`win_part`, `lose_part` and `reverse_part`" + ` end one while others
 decide the status. A pay-in stays DISPUTED, or CHARGEBACK, until no dispute is open; then it is CHARGEBACK if one was lost, else as before. Refunds
-post their own entries. If a pay-in fails after a partial payment, that part remains in ` + "`available`" + `. A later payment goes to ` + "`unapplied`" + `, with a
+post their own entries. ` + "`refund_undone` and `refund_undone_part`" + `: a refund failed after it was completed, and no other, or another, is completed. If a pay-in fails after a partial payment, that part remains in ` + "`available`" + `. A later payment goes to ` + "`unapplied`" + `, with a
 case.
 `
 	payoutIntro = `A payout is created PENDING, with ` + "`payout_held`" + `. While its outcome is unknown, it stays PROCESSING and its money stays held.
 `
-	refundIntro = `A refund is created PENDING, with ` + "`refund_held`" + `. No route creates refunds yet.
+	refundIntro = `A refund is created PENDING, with ` + "`refund_held`" + `, or ` + "`refund_found`" + ` if the processor lists one that nobody requested here. A Pix is given
+back payment by payment: a refund of a pay-in with several payments may have several parts, and each posts its own entry. ` + "`complete_part`, `fail_part` and `take_back_part`" + `
+end a part while others decide the status. ` + "`complete_failed`" + `: a part was paid, and another one was not: the refund is FAILED, and ` + "`refundedAmount`" + ` is what reached the
+payer. ` + "`take_back`" + `: the processor reported it paid, and then failed. A FAILED refund is COMPLETED if the processor proves later that it was paid after all.
 `
 )
 

@@ -35,6 +35,7 @@ type Operation string
 const (
 	OperationPayin  Operation = "payin"
 	OperationPayout Operation = "payout"
+	OperationRefund Operation = "refund"
 )
 
 // Failure says why an attempt or an order failed; both texts are safe to show.

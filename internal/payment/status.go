@@ -132,34 +132,43 @@ func (t Table[S]) Next(from S, on Trigger) (Transition[S], bool) {
 
 // What can happen to a pay-in.
 const (
-	OnProcess         Trigger = "process"          // the processor is reviewing it
-	OnPay             Trigger = "pay"              // receipts reach the amount
-	OnPayShort        Trigger = "pay_short"        // a receipt is less than the amount
-	OnPayMore         Trigger = "pay_more"         // a receipt, or a part of it, is too much
-	OnApply           Trigger = "apply"            // unapplied money, applied by an operator, reaches the amount
-	OnApplyShort      Trigger = "apply_short"      // it is less than the amount
-	OnExpire          Trigger = "expire"           // its lifetime ended
-	OnCancel          Trigger = "cancel"           // the merchant cancels it
-	OnFail            Trigger = "fail"             // the processor refuses the order
-	OnAttemptRefused  Trigger = "attempt_refused"  // a card was refused; the payer may try again
-	OnRegister        Trigger = "register"         // the processor has registered its charge, after the answer
-	OnRefundPart      Trigger = "refund_part"      // a partial refund
-	OnRefundAll       Trigger = "refund_all"       // refunds reach what was paid
-	OnDispute         Trigger = "dispute"          // the payer disputes it
-	OnDisputeMore     Trigger = "dispute_more"     // the payer disputes more of it
-	OnWin             Trigger = "win"              // the merchant won the last dispute, and lost none
-	OnWinRefunded     Trigger = "win_refunded"     // the same, and a part was refunded before
-	OnWinChargedBack  Trigger = "win_charged_back" // the merchant won the last open dispute, and lost another one
-	OnWinPart         Trigger = "win_part"         // the merchant won a dispute; others decide the status
-	OnLose            Trigger = "lose"             // the merchant lost the last open dispute
-	OnLosePart        Trigger = "lose_part"        // the merchant lost a dispute; others decide the status
-	OnReverse         Trigger = "reverse"          // the payer's bank reversed the last chargeback
-	OnReverseRefunded Trigger = "reverse_refunded" // the same, and a part was refunded before
-	OnReversePart     Trigger = "reverse_part"     // the payer's bank reversed a chargeback; others decide the status
-	OnSend            Trigger = "send"             // payouts, refunds: intent to send it to the processor
-	OnComplete        Trigger = "complete"         // payouts, refunds: proof that it was paid
-	OnReturn          Trigger = "return"           // payouts: all of it came back
-	OnReturnPart      Trigger = "return_part"      // payouts: a part of it came back
+	OnProcess            Trigger = "process"              // the processor is reviewing it
+	OnPay                Trigger = "pay"                  // receipts reach the amount
+	OnPayShort           Trigger = "pay_short"            // a receipt is less than the amount
+	OnPayMore            Trigger = "pay_more"             // a receipt, or a part of it, is too much
+	OnApply              Trigger = "apply"                // unapplied money, applied by an operator, reaches the amount
+	OnApplyShort         Trigger = "apply_short"          // it is less than the amount
+	OnExpire             Trigger = "expire"               // its lifetime ended
+	OnCancel             Trigger = "cancel"               // the merchant cancels it
+	OnFail               Trigger = "fail"                 // the processor refuses the order
+	OnAttemptRefused     Trigger = "attempt_refused"      // a card was refused; the payer may try again
+	OnRegister           Trigger = "register"             // the processor has registered its charge, after the answer
+	OnRefundPart         Trigger = "refund_part"          // a partial refund
+	OnRefundAll          Trigger = "refund_all"           // refunds reach what was paid
+	OnRefundUndone       Trigger = "refund_undone"        // its last refund failed after it was completed
+	OnRefundUndonePart   Trigger = "refund_undone_part"   // the same, of one of several refunds
+	OnDispute            Trigger = "dispute"              // the payer disputes it
+	OnDisputeMore        Trigger = "dispute_more"         // the payer disputes more of it
+	OnWin                Trigger = "win"                  // the merchant won the last dispute, and lost none
+	OnWinRefunded        Trigger = "win_refunded"         // the same, and a part was refunded before
+	OnWinRefundedAll     Trigger = "win_refunded_all"     // the same, and all that was paid was refunded before
+	OnWinChargedBack     Trigger = "win_charged_back"     // the merchant won the last open dispute, and lost another one
+	OnWinPart            Trigger = "win_part"             // the merchant won a dispute; others decide the status
+	OnLose               Trigger = "lose"                 // the merchant lost the last open dispute
+	OnLosePart           Trigger = "lose_part"            // the merchant lost a dispute; others decide the status
+	OnReverse            Trigger = "reverse"              // the payer's bank reversed the last chargeback
+	OnReverseRefunded    Trigger = "reverse_refunded"     // the same, and a part was refunded before
+	OnReverseRefundedAll Trigger = "reverse_refunded_all" // the same, and all that was paid was refunded before
+	OnReversePart        Trigger = "reverse_part"         // the payer's bank reversed a chargeback; others decide the status
+	OnSend               Trigger = "send"                 // payouts, refunds: intent to send it to the processor
+	OnComplete           Trigger = "complete"             // payouts, refunds: proof that it was paid
+	OnReturn             Trigger = "return"               // payouts: all of it came back
+	OnReturnPart         Trigger = "return_part"          // payouts: a part of it came back
+	OnCompletePart       Trigger = "complete_part"        // refunds: a part of it was paid; others decide the status
+	OnCompleteFailed     Trigger = "complete_failed"      // refunds: the last part was paid, and another one had failed
+	OnFailPart           Trigger = "fail_part"            // refunds: a part of it was definitively not paid; others are in flight
+	OnTakeBack           Trigger = "take_back"            // refunds: a part that was paid came back, after the refund was completed
+	OnTakeBackPart       Trigger = "take_back_part"       // refunds: the same, of one that is not completed
 )
 
 // PayinTable is the state machine of a pay-in. Its refund cells post nothing:
@@ -199,12 +208,19 @@ var PayinTable = Table[PayinStatus]{
 	{PayinPartiallyRefunded, OnPayMore, PayinPartiallyRefunded, ledger.ReceivedUnapplied, EventPayinOverpaid},
 	{PayinPartiallyRefunded, OnRefundPart, PayinPartiallyRefunded, "", EventPayinPartiallyRefunded},
 	{PayinPartiallyRefunded, OnRefundAll, PayinRefunded, "", EventPayinRefunded},
+	{PayinPartiallyRefunded, OnRefundUndone, PayinPaid, "", EventPayinUpdated},
+	{PayinPartiallyRefunded, OnRefundUndonePart, PayinPartiallyRefunded, "", EventPayinPartiallyRefunded},
 	{PayinPartiallyRefunded, OnDispute, PayinDisputed, ledger.DisputeOpened, EventPayinDisputed},
 
 	{PayinDisputed, OnPayMore, PayinDisputed, ledger.ReceivedUnapplied, EventPayinOverpaid},
+	{PayinDisputed, OnRefundPart, PayinDisputed, "", EventPayinPartiallyRefunded},
+	{PayinDisputed, OnRefundAll, PayinDisputed, "", EventPayinRefunded},
+	{PayinDisputed, OnRefundUndone, PayinDisputed, "", EventPayinUpdated},
+	{PayinDisputed, OnRefundUndonePart, PayinDisputed, "", EventPayinPartiallyRefunded},
 	{PayinDisputed, OnDisputeMore, PayinDisputed, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinDisputed, OnWin, PayinPaid, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinDisputed, OnWinRefunded, PayinPartiallyRefunded, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinDisputed, OnWinRefundedAll, PayinRefunded, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinDisputed, OnWinChargedBack, PayinChargeback, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinDisputed, OnWinPart, PayinDisputed, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinDisputed, OnLose, PayinChargeback, ledger.ChargedBack, EventPayinChargeback},
@@ -212,24 +228,33 @@ var PayinTable = Table[PayinStatus]{
 	{PayinDisputed, OnReversePart, PayinDisputed, ledger.ChargebackReversed, EventPayinDisputeWon},
 
 	{PayinChargeback, OnPayMore, PayinChargeback, ledger.ReceivedUnapplied, EventPayinOverpaid},
+	{PayinChargeback, OnRefundPart, PayinChargeback, "", EventPayinPartiallyRefunded},
+	{PayinChargeback, OnRefundAll, PayinChargeback, "", EventPayinRefunded},
+	{PayinChargeback, OnRefundUndone, PayinChargeback, "", EventPayinUpdated},
+	{PayinChargeback, OnRefundUndonePart, PayinChargeback, "", EventPayinPartiallyRefunded},
 	{PayinChargeback, OnDisputeMore, PayinChargeback, ledger.DisputeOpened, EventPayinDisputed},
 	{PayinChargeback, OnWin, PayinPaid, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinChargeback, OnWinRefunded, PayinPartiallyRefunded, ledger.DisputeWon, EventPayinDisputeWon},
+	{PayinChargeback, OnWinRefundedAll, PayinRefunded, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinChargeback, OnWinPart, PayinChargeback, ledger.DisputeWon, EventPayinDisputeWon},
 	{PayinChargeback, OnLosePart, PayinChargeback, ledger.ChargedBack, EventPayinChargeback},
 	{PayinChargeback, OnReversePart, PayinChargeback, ledger.ChargebackReversed, EventPayinDisputeWon},
 	{PayinChargeback, OnReverse, PayinPaid, ledger.ChargebackReversed, EventPayinDisputeWon},
 	{PayinChargeback, OnReverseRefunded, PayinPartiallyRefunded, ledger.ChargebackReversed, EventPayinDisputeWon},
+	{PayinChargeback, OnReverseRefundedAll, PayinRefunded, ledger.ChargebackReversed, EventPayinDisputeWon},
 
 	{PayinFailed, OnPayMore, PayinFailed, ledger.ReceivedUnapplied, EventPayinOverpaid},
 	{PayinRefunded, OnPayMore, PayinRefunded, ledger.ReceivedUnapplied, EventPayinOverpaid},
+	{PayinRefunded, OnRefundUndone, PayinPaid, "", EventPayinUpdated},
+	{PayinRefunded, OnRefundUndonePart, PayinPartiallyRefunded, "", EventPayinPartiallyRefunded},
 }
 
 // PayinTriggers lists what can happen to a pay-in.
 var PayinTriggers = []Trigger{
 	OnProcess, OnPay, OnPayShort, OnApply, OnApplyShort, OnPayMore, OnExpire, OnCancel, OnFail, OnAttemptRefused,
-	OnRegister, OnRefundPart, OnRefundAll, OnDispute, OnDisputeMore, OnWin, OnWinRefunded, OnWinChargedBack, OnWinPart, OnLose, OnLosePart,
-	OnReverse, OnReverseRefunded, OnReversePart,
+	OnRegister, OnRefundPart, OnRefundAll, OnRefundUndone, OnRefundUndonePart, OnDispute, OnDisputeMore,
+	OnWin, OnWinRefunded, OnWinRefundedAll, OnWinChargedBack, OnWinPart, OnLose, OnLosePart,
+	OnReverse, OnReverseRefunded, OnReverseRefundedAll, OnReversePart,
 }
 
 // PayoutTable is the state machine of a payout. Its creation posts PayoutHeld.
@@ -248,14 +273,28 @@ var PayoutTable = Table[PayoutStatus]{
 // PayoutTriggers lists what can happen to a payout.
 var PayoutTriggers = []Trigger{OnSend, OnCancel, OnFail, OnComplete, OnReturn, OnReturnPart}
 
-// RefundTable is the state machine of a refund. Its creation posts RefundHeld.
+// RefundTable is the state machine of a refund. Its creation posts RefundHeld, or
+// RefundFound if the processor lists a refund that nobody requested here. A refund of a
+// pay-in with several payments has several parts: each posts its own entry.
 var RefundTable = Table[RefundStatus]{
 	{RefundPending, OnSend, RefundProcessing, "", ""},
 	{RefundPending, OnFail, RefundFailed, ledger.RefundReleased, EventRefundFailed},
 
 	{RefundProcessing, OnComplete, RefundCompleted, ledger.Refunded, EventRefundCompleted},
+	{RefundProcessing, OnCompletePart, RefundProcessing, ledger.Refunded, ""},
+	{RefundProcessing, OnCompleteFailed, RefundFailed, ledger.Refunded, EventRefundFailed},
 	{RefundProcessing, OnFail, RefundFailed, ledger.RefundReleased, EventRefundFailed},
+	{RefundProcessing, OnFailPart, RefundProcessing, ledger.RefundReleased, ""},
+	{RefundProcessing, OnTakeBackPart, RefundProcessing, ledger.RefundTakenBack, ""},
+
+	{RefundCompleted, OnTakeBack, RefundFailed, ledger.RefundTakenBack, EventRefundFailed},
+
+	{RefundFailed, OnComplete, RefundCompleted, ledger.Refunded, EventRefundCompleted},
+	{RefundFailed, OnCompleteFailed, RefundFailed, ledger.Refunded, EventRefundFailed},
+	{RefundFailed, OnTakeBack, RefundFailed, ledger.RefundTakenBack, EventRefundFailed},
 }
 
 // RefundTriggers lists what can happen to a refund.
-var RefundTriggers = []Trigger{OnSend, OnFail, OnComplete}
+var RefundTriggers = []Trigger{
+	OnSend, OnFail, OnFailPart, OnComplete, OnCompletePart, OnCompleteFailed, OnTakeBack, OnTakeBackPart,
+}

@@ -18,11 +18,11 @@ PROCESSING         PAID FAILED
 EXPIRED            PAID
 CANCELED           PAID
 PAID               PARTIALLY_REFUNDED REFUNDED DISPUTED
-PARTIALLY_REFUNDED PARTIALLY_REFUNDED REFUNDED DISPUTED
-DISPUTED           PAID PARTIALLY_REFUNDED CHARGEBACK
-CHARGEBACK         PAID PARTIALLY_REFUNDED
+PARTIALLY_REFUNDED PARTIALLY_REFUNDED REFUNDED DISPUTED PAID
+DISPUTED           PAID PARTIALLY_REFUNDED CHARGEBACK REFUNDED
+CHARGEBACK         PAID PARTIALLY_REFUNDED REFUNDED
 FAILED             -
-REFUNDED           -`
+REFUNDED           PARTIALLY_REFUNDED PAID`
 	payoutPromise = `
 PENDING            PROCESSING CANCELED FAILED
 PROCESSING         COMPLETED FAILED
@@ -33,25 +33,25 @@ RETURNED           -`
 	refundPromise = `
 PENDING            PROCESSING FAILED
 PROCESSING         COMPLETED FAILED
-COMPLETED          -
-FAILED             -`
+COMPLETED          FAILED
+FAILED             COMPLETED`
 )
 
 // Every cell: the status that each trigger leads to from each status. "=" stays,
 // with an event or another change of the order; "." is illegal.
 const (
 	payinCells = `
-                   process    pay  pay_short apply apply_short pay_more expire  cancel   fail   attempt_refused register refund_part        refund_all dispute  dispute_more win  win_refunded       win_charged_back win_part lose       lose_part reverse reverse_refunded   reverse_part
-PENDING            PROCESSING PAID =         PAID  =           .        EXPIRED CANCELED FAILED =               =        .                  .          .        .            .    .                  .                .        .          .         .       .                  .
-PROCESSING         .          PAID =         PAID  =           .        .       .        FAILED .               .        .                  .          .        .            .    .                  .                .        .          .         .       .                  .
-PAID               .          .    .         .     .           =        .       .        .      .               .        PARTIALLY_REFUNDED REFUNDED   DISPUTED .            .    .                  .                .        .          .         .       .                  .
-EXPIRED            .          PAID =         PAID  =           .        .       .        .      .               .        .                  .          .        .            .    .                  .                .        .          .         .       .                  .
-CANCELED           .          PAID =         PAID  =           .        .       .        .      .               .        .                  .          .        .            .    .                  .                .        .          .         .       .                  .
-FAILED             .          .    .         .     .           =        .       .        .      .               .        .                  .          .        .            .    .                  .                .        .          .         .       .                  .
-PARTIALLY_REFUNDED .          .    .         .     .           =        .       .        .      .               .        =                  REFUNDED   DISPUTED .            .    .                  .                .        .          .         .       .                  .
-REFUNDED           .          .    .         .     .           =        .       .        .      .               .        .                  .          .        .            .    .                  .                .        .          .         .       .                  .
-DISPUTED           .          .    .         .     .           =        .       .        .      .               .        .                  .          .        =            PAID PARTIALLY_REFUNDED CHARGEBACK       =        CHARGEBACK =         .       .                  =
-CHARGEBACK         .          .    .         .     .           =        .       .        .      .               .        .                  .          .        =            PAID PARTIALLY_REFUNDED .                =        .          =         PAID    PARTIALLY_REFUNDED =`
+                   process    pay  pay_short apply apply_short pay_more expire  cancel   fail   attempt_refused register refund_part        refund_all refund_undone refund_undone_part dispute  dispute_more win  win_refunded       win_refunded_all win_charged_back win_part lose       lose_part reverse reverse_refunded   reverse_refunded_all reverse_part
+PENDING            PROCESSING PAID =         PAID  =           .        EXPIRED CANCELED FAILED =               =        .                  .          .             .                  .        .            .    .                  .                .                .        .          .         .       .                  .                    .
+PROCESSING         .          PAID =         PAID  =           .        .       .        FAILED .               .        .                  .          .             .                  .        .            .    .                  .                .                .        .          .         .       .                  .                    .
+PAID               .          .    .         .     .           =        .       .        .      .               .        PARTIALLY_REFUNDED REFUNDED   .             .                  DISPUTED .            .    .                  .                .                .        .          .         .       .                  .                    .
+EXPIRED            .          PAID =         PAID  =           .        .       .        .      .               .        .                  .          .             .                  .        .            .    .                  .                .                .        .          .         .       .                  .                    .
+CANCELED           .          PAID =         PAID  =           .        .       .        .      .               .        .                  .          .             .                  .        .            .    .                  .                .                .        .          .         .       .                  .                    .
+FAILED             .          .    .         .     .           =        .       .        .      .               .        .                  .          .             .                  .        .            .    .                  .                .                .        .          .         .       .                  .                    .
+PARTIALLY_REFUNDED .          .    .         .     .           =        .       .        .      .               .        =                  REFUNDED   PAID          =                  DISPUTED .            .    .                  .                .                .        .          .         .       .                  .                    .
+REFUNDED           .          .    .         .     .           =        .       .        .      .               .        .                  .          PAID          PARTIALLY_REFUNDED .        .            .    .                  .                .                .        .          .         .       .                  .                    .
+DISPUTED           .          .    .         .     .           =        .       .        .      .               .        =                  =          =             =                  .        =            PAID PARTIALLY_REFUNDED REFUNDED         CHARGEBACK       =        CHARGEBACK =         .       .                  .                    =
+CHARGEBACK         .          .    .         .     .           =        .       .        .      .               .        =                  =          =             =                  .        =            PAID PARTIALLY_REFUNDED REFUNDED         .                =        .          =         PAID    PARTIALLY_REFUNDED REFUNDED             =`
 	payoutCells = `
                    send       cancel   fail   complete  return   return_part
 PENDING            PROCESSING CANCELED FAILED .         .        .
@@ -61,11 +61,11 @@ FAILED             .          .        .      .         .        .
 CANCELED           .          .        .      .         .        .
 RETURNED           .          .        .      .         .        .`
 	refundCells = `
-                   send       fail   complete
-PENDING            PROCESSING FAILED .
-PROCESSING         .          FAILED COMPLETED
-COMPLETED          .          .      .
-FAILED             .          .      .`
+                   send       fail   fail_part complete  complete_part complete_failed take_back take_back_part
+PENDING            PROCESSING FAILED .         .         .             .               .         .
+PROCESSING         .          FAILED =         COMPLETED =             FAILED          .         =
+COMPLETED          .          .      .         .         .             .               FAILED    .
+FAILED             .          .      .         COMPLETED .             =               =         .`
 )
 
 // The ledger entry and event of each trigger, from any status; "-" is none.
@@ -84,16 +84,20 @@ attempt_refused  -                   -
 register         -                   payin.updated
 refund_part      -                   payin.partially_refunded
 refund_all       -                   payin.refunded
+refund_undone    -                   payin.updated
+refund_undone_part - payin.partially_refunded
 dispute          dispute_opened      payin.disputed
 dispute_more     dispute_opened      payin.disputed
 win              dispute_won         payin.dispute_won
 win_refunded     dispute_won         payin.dispute_won
+win_refunded_all dispute_won         payin.dispute_won
 win_charged_back dispute_won         payin.dispute_won
 win_part         dispute_won         payin.dispute_won
 lose             charged_back        payin.chargeback
 lose_part        charged_back        payin.chargeback
 reverse          chargeback_reversed payin.dispute_won
 reverse_refunded chargeback_reversed payin.dispute_won
+reverse_refunded_all chargeback_reversed payin.dispute_won
 reverse_part     chargeback_reversed payin.dispute_won`
 	payoutEffects = `
 send             -                   payout.processing
@@ -105,7 +109,12 @@ return_part      payout_returned     payout.returned`
 	refundEffects = `
 send             -                   -
 fail             refund_released     refund.failed
-complete         refunded            refund.completed`
+fail_part        refund_released     -
+complete         refunded            refund.completed
+complete_part    refunded            -
+complete_failed  refunded            refund.failed
+take_back        refund_taken_back   refund.failed
+take_back_part   refund_taken_back   -`
 )
 
 // The events of the contract. Creation announces the first of each group.
@@ -242,12 +251,12 @@ func note[S ~string](announced map[string]bool, table payment.Table[S]) {
 func TestEveryOrderRecipeIsBooked(t *testing.T) {
 	t.Parallel()
 	booked := map[ledger.Kind]bool{
-		ledger.PayoutHeld: true, ledger.RefundHeld: true, // creation
+		ledger.PayoutHeld: true, ledger.RefundHeld: true, ledger.RefundFound: true, // creation
 		ledger.Funded: true, ledger.OwedRepaid: true, ledger.ReceivedUnidentified: true, // of no order
 		ledger.UnappliedReleased: true, ledger.UnappliedWrittenOff: true, ledger.PayoutPaidLate: true, ledger.PayoutWrittenOff: true, ledger.PayoutRecovered: true, // of a case
 		ledger.UnidentifiedMoved: true, ledger.UnidentifiedArrived: true, ledger.UnidentifiedKept: true,
 		ledger.PayoutFound: true, ledger.PayoutAdopted: true, ledger.FoundReturned: true, ledger.FoundWrittenOff: true, // of a transfer that a restored backup lacks
-		ledger.CostBooked: true, // with a receipt, of the platform
+		ledger.CostBooked:      true,                       // with a receipt, of the platform
 		ledger.ReceivedPending: true, ledger.Settled: true, // if the merchant's money settles later
 	}
 	for _, cell := range payment.PayinTable {

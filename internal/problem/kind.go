@@ -28,6 +28,7 @@ const (
 	ValidationFailed     Kind = "validation_failed"
 	InsufficientBalance  Kind = "insufficient_balance"
 	LimitExceeded        Kind = "limit_exceeded"
+	RefundNotPossible    Kind = "refund_not_possible"
 	MethodNotEnabled     Kind = "method_not_enabled"
 	RateLimited          Kind = "rate_limited"
 	InternalError        Kind = "internal_error"
@@ -58,6 +59,7 @@ var table = []struct {
 	{ValidationFailed, http.StatusUnprocessableEntity, "Validation failed"},
 	{InsufficientBalance, http.StatusUnprocessableEntity, "Insufficient balance"},
 	{LimitExceeded, http.StatusUnprocessableEntity, "Amount limit exceeded"},
+	{RefundNotPossible, http.StatusUnprocessableEntity, "Refund not possible"},
 	{MethodNotEnabled, http.StatusUnprocessableEntity, "Payment method not enabled"},
 	{RateLimited, http.StatusTooManyRequests, "Too many requests"},
 	{InternalError, http.StatusInternalServerError, "Internal error"},

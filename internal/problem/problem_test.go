@@ -31,7 +31,7 @@ func TestStatusOfEachKind(t *testing.T) {
 		409: "reference_conflict invalid_state",
 		413: "body_too_large",
 		415: "unsupported_media_type",
-		422: "validation_failed insufficient_balance limit_exceeded method_not_enabled",
+		422: "validation_failed insufficient_balance limit_exceeded refund_not_possible method_not_enabled",
 		429: "rate_limited",
 		500: "internal_error",
 		502: "processor_refused",

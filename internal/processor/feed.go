@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
 )
 
 // Feed names one list of what happened at an account of a processor.
@@ -15,6 +16,7 @@ const (
 	FeedPayments  Feed = "payments"  // money received
 	FeedTransfers Feed = "transfers" // money sent, also on the request of others
 	FeedChanges   Feed = "changes"   // disputes, and transfers that were returned
+	FeedRefunds   Feed = "refunds"   // payments given back, also at the processor's own panel, and those that came back
 )
 
 // FeedSpec is how a feed is read.
@@ -36,6 +38,17 @@ type ListedTransfer struct {
 	Returned    money.Cents // sent back by the receiver's bank
 }
 
+// ListedRefund is a refund in the list of an account, under our id or another one, when it was
+// paid, or when it failed afterwards.
+type ListedRefund struct {
+	ExternalID string
+	PaymentID  string // the processor's id of the payment that it gives back
+	EndToEndID string // of the return, if it has one
+	State      TransferState
+	Amount     money.Cents
+	Failure    *payment.Failure
+}
+
 // Unreadable is an entry of a list that is invalid. The entries after it are booked; it gets a
 // case.
 type Unreadable struct {
@@ -49,6 +62,7 @@ type Fact struct {
 	Payment    *Payment
 	Transfer   *ListedTransfer
 	Change     *Change
+	Refund     *ListedRefund
 	Unreadable *Unreadable
 }
 

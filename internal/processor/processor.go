@@ -95,8 +95,11 @@ type Profile struct {
 	NoticeIDsRepeat bool
 	// CancelsCharges are the methods whose charges can be canceled, by [ChargeCanceler].
 	CancelsCharges []payment.Method
+	// RefundWindows are the methods whose payments can be given back by [Refunder], and for
+	// how long after the payment; 0 is forever.
+	RefundWindows map[payment.Method]time.Duration
 	// What the processor guarantees for each kind of effect.
-	Transfer, Charge Effect
+	Transfer, Charge, Refund Effect
 }
 
 // Repeat is the result of a request that is sent again under the same id.
@@ -391,10 +394,13 @@ type RefundRequest struct {
 	Amount     money.Cents
 }
 
-// Refunder refunds payments.
+// Refunder gives payments back to their payers. A report of a refund is that of a transfer;
+// its EndToEndID is the return's own, if it has one. A refund that was paid may fail later.
 type Refunder interface {
+	// Refund sends once, as Transfer does.
 	Refund(ctx context.Context, r RefundRequest, guard func() error) TransferAnswer
-	QueryRefund(ctx context.Context, externalID string) TransferReport
+	// QueryRefund looks up our id, among the refunds of a payment.
+	QueryRefund(ctx context.Context, paymentID, externalID string) TransferReport
 }
 
 // Subject is what a notice is about.

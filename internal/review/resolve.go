@@ -9,6 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/refund"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
 )
@@ -27,6 +28,9 @@ type Resolve struct {
 	externalID string    // of the payout, if the rule wants its transfer
 	restoredAt time.Time // when the database was last found to be an older copy
 	consent    consented
+
+	unapplied *refund.Unapplied // if the rule gives unapplied money back
+	refunded  payment.ID        // pay-in of the refund that the case is about
 }
 
 // Merchant implements [write.Operation].

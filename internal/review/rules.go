@@ -63,9 +63,8 @@ func with(o Option, how store.Resolution) Option {
 	return o
 }
 
-// rules is every resolution of every kind. A kind without a row cannot be resolved. To
-// return a payment to its payer takes a refund, which this version does not have.
-var rules = []rule{
+// rules is every resolution of every kind. A kind without a row cannot be resolved.
+var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseOverpaid, Option: apply, needs: needsOrder, check: checkOrder, effect: applyUnapplied},
 	{kind: store.CaseOverpaid, Option: writeOff, needs: needsBalances, effect: writeOffUnapplied},
 	{kind: store.CaseUnmatchedReceipt, Option: assign, prepare: findMerchant, needs: needsAssign, check: checkOrder, effect: assignUnidentified},
@@ -125,7 +124,7 @@ var rules = []rule{
 	{kind: store.CaseWebhook, Option: dismiss},
 	{kind: store.CaseEndpoint, Option: dismiss},
 	{kind: store.CaseDamaged, Option: retry, prepare: eventOfCase, needs: needsDamaged, effect: retryDamaged},
-}
+})
 
 // matches reports whether the rule is about a case.
 func (r *rule) matches(v *store.Case) bool {

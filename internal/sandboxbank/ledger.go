@@ -18,7 +18,8 @@ type ledger struct {
 	changes   []bankapi.Change // disputes and returns, in their order
 	byPayment map[string]*receipt
 	orders    map[orderKey]*order
-	transfers []*order // that were accepted, in order
+	transfers []*order              // that were accepted, in order
+	refunds   []bankapi.RefundEntry // that were paid, and those that failed afterwards, in their order
 	delayed   map[orderKey]*orderDelayed
 	notices   map[string]*notice // still to be delivered
 	listeners []listenerAdded    // in order of their first registration
@@ -245,6 +246,12 @@ func (l *ledger) applyOrderEnd(r *record) error {
 	}
 	if r.OrderEnd.Returned > o.returned {
 		l.changes = append(l.changes, bankapi.Change{Subject: o.Subject, ExternalID: o.ExternalID, Returned: r.OrderEnd.Returned})
+	}
+	if paid := bankapi.OrderPaid; o.Subject == bankapi.SubjectRefund && (r.OrderEnd.State == paid) != (o.state == paid) {
+		l.refunds = append(l.refunds, bankapi.RefundEntry{
+			ExternalID: o.ExternalID, PaymentID: o.PaymentID, EndToEndID: o.EndToEndID, State: r.OrderEnd.State, Amount: o.Amount,
+			Failure: r.OrderEnd.Failure.Failure(),
+		})
 	}
 	o.state, o.returned, o.failure = r.OrderEnd.State, r.OrderEnd.Returned, r.OrderEnd.Failure
 	o.changedAt = r.At

@@ -36,6 +36,7 @@ const (
 type Bank interface {
 	Charge(ctx context.Context, r processor.ChargeRequest, action string, how bankapi.ForceCharge) error
 	Transfer(ctx context.Context, externalID, action string, returned money.Cents) error
+	Refund(ctx context.Context, externalID, action string) error
 	Arm(ctx context.Context, fault bankapi.Fault) error
 	Disarm(ctx context.Context) error
 	SetOffset(ctx context.Context, d time.Duration) error
@@ -168,7 +169,7 @@ func bankProblem(err error) error {
 	}
 	switch code, _ := errors.AsType[bankapi.Code](err); code {
 	case bankapi.CodeStateForbids, bankapi.CodeContentDiffers,
-		bankapi.CodeNotFound, bankapi.CodeChargeUnknown, bankapi.CodeTransferUnknown:
+		bankapi.CodeNotFound, bankapi.CodeChargeUnknown, bankapi.CodeTransferUnknown, bankapi.CodeRefundUnknown:
 		return problem.New(problem.InvalidState, "The bank does not allow this in the order's current status.").With(err)
 	case bankapi.CodeRequestInvalid:
 		return problem.New(problem.ValidationFailed, "The bank rejected these values.").With(err)

@@ -23,6 +23,9 @@ const (
 	CaseUnmatchedReceipt CaseKind = "unmatched_receipt"   // subject: receipt; processor, externalId: its money names no order, and is the platform's
 	CasePayoutUnknown    CaseKind = "payout_unknown"      // subject: payout; reason
 	CasePayoutWaiting    CaseKind = "payout_waiting"      // subject: payout; the processor does not take it, and names a cause that is not in it; or reason
+	CaseRefundUnknown    CaseKind = "refund_unknown"      // subject: refund; cause, processor, externalId: of its part; reported
+	CaseRefundWaiting    CaseKind = "refund_waiting"      // subject: refund; processor, externalId: the processor does not take it, and names a cause that is not in it
+	CaseRefundUnexpected CaseKind = "refund_unexpected"   // subject: pay-in; amount, processor, externalId: given back by the processor, beyond what was paid for the order
 	CaseContradiction    CaseKind = "contradiction"       // subject: order; reason, processor, externalId, reported
 	CaseNotice           CaseKind = "notice"              // reason, processor, notice or externalId
 	CaseCharge           CaseKind = "charge_differs"      // subject: pay-in; processor, externalId, field: the charge is not shown
@@ -43,7 +46,7 @@ type CaseReason string
 
 // The reasons, by kind, and the parameters that each has besides those of its kind.
 const (
-	// Of CasePayoutUnknown.
+	// Of CasePayoutUnknown. A CaseRefundUnknown names them, and other_amount, as its cause.
 	ReasonNoAnswer        CaseReason = "no_answer"        // to any look-up so far
 	ReasonStillProcessing CaseReason = "still_processing" // by the processor's words, hours after it accepted the transfer
 	ReasonNotIdempotent   CaseReason = "not_idempotent"   // not found, and the processor might pay twice
@@ -69,7 +72,8 @@ const (
 	ReasonInvalidPayment     CaseReason = "invalid_payment"     // externalId
 	ReasonUnknownTransfer    CaseReason = "unknown_transfer"    // externalId
 	ReasonOrderDamaged       CaseReason = "order_damaged"       // externalId: of a listed payment
-	ReasonUnsupportedSubject CaseReason = "unsupported_subject" // externalId: about a refund, which the gateway does not make
+	ReasonUnsupportedSubject CaseReason = "unsupported_subject" // externalId: about something that this version does not know
+	ReasonUnknownRefund      CaseReason = "unknown_refund"      // externalId: requested by nobody here, at a processor without a list of refunds
 	ReasonUnreadable         CaseReason = "unreadable"
 	ReasonNotConfirmed       CaseReason = "not_confirmed" // in any attempt
 )
@@ -121,6 +125,7 @@ const (
 
 	// Of operators; each has a decision.
 	ResolvedApply    Resolution = "apply"     // unapplied money was applied to an order, or became available
+	ResolvedReturn   Resolution = "return"    // unapplied money is given back to its payer
 	ResolvedPaid     Resolution = "paid"      // the payout was paid
 	ResolvedRelease  Resolution = "release"   // the payout was not paid
 	ResolvedResend   Resolution = "resend"    // the payout is sent again
@@ -133,7 +138,7 @@ const (
 
 // OperatorResolutions are the resolutions of operators.
 var OperatorResolutions = []Resolution{
-	ResolvedApply, ResolvedPaid, ResolvedRelease, ResolvedResend, ResolvedAdopt, ResolvedWriteOff, ResolvedRetry, ResolvedDismiss, ResolvedCompared,
+	ResolvedApply, ResolvedReturn, ResolvedPaid, ResolvedRelease, ResolvedResend, ResolvedAdopt, ResolvedWriteOff, ResolvedRetry, ResolvedDismiss, ResolvedCompared,
 }
 
 var caseTable = newTable("cases", []string{"id"},

@@ -32,6 +32,7 @@ type Needs struct {
 	consents    []consentKey
 	counters    []CounterKey
 	approvals   []Ref // payouts
+	refunds     refundNeeds
 	capacity    Capacity
 }
 
@@ -61,6 +62,7 @@ type Loaded struct {
 	consents    loadedConsents
 	counters    map[CounterKey]*loadedCounter
 	approvals   map[Ref][]Approval
+	refunds     loadedRefunds
 	capacity    Capacity
 }
 
@@ -106,6 +108,10 @@ type Changes struct {
 	newFound          []FoundTransfer
 	found             []FoundTransfer
 	newConsents       []Consent
+	refunds           []refundChange
+	newRefunds        []refundRow
+	parts             []payment.RefundPart
+	newParts          []payment.RefundPart
 	endpoints         endpointChanges
 	deliveries        []Delivery
 	newDeliveries     []Delivery // of events that exist
@@ -191,7 +197,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 		l.loadFeeds,
 		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
 		l.loadPayins, l.loadPayouts, l.loadSends, l.loadCharges, l.loadDisputes, l.loadReceivables, l.loadEndpoints, l.loadDeliveries, l.loadDispatches, l.loadNotices,
-		l.loadBalances, l.loadCounters, l.loadApprovals, l.loadCases, l.loadFound, l.loadConsents,
+		l.loadBalances, l.loadCounters, l.loadApprovals, l.loadCases, l.loadFound, l.loadConsents, l.loadRefunds,
 	} {
 		if err := step(ctx, tx, n); err != nil {
 			return nil, err
@@ -205,7 +211,7 @@ func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) 
 	for _, step := range []func(context.Context, *db.Tx) error{
 		c.saveNodes, c.saveSettings, c.saveFeeds,
 		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveReceivables, c.saveCases, c.saveNotices,
-		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveHeld, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents,
+		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveHeld, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents, c.saveRefunds,
 		c.saveDecisions, c.saveEvents,
 	} {
 		if err := step(ctx, tx); err != nil {

@@ -124,6 +124,7 @@ func (n *Needs) DueDeliveries(merchant payment.ID, limit int) {
 func (n *Needs) PendingDeliveries(merchant, subject payment.ID, url string) {
 	n.Payin(merchant, subject)
 	n.Payout(merchant, subject)
+	n.Refund(merchant, subject)
 	n.deliveries.pending = append(n.deliveries.pending, pendingDeliveries{merchant, subject, url})
 }
 
@@ -362,7 +363,7 @@ func (tx *Tx) Redeliver(ctx context.Context, e *payment.Event) (int64, error) {
 
 // webhookURL is the URL of an order's events, "" for none; it locks the order.
 func (tx *Tx) webhookURL(ctx context.Context, merchant, order payment.ID) (url string, err error) {
-	for _, table := range []string{"payins", "payouts"} {
+	for _, table := range []string{"payins", "payouts", "refunds"} {
 		var disabled int64
 		err := tx.QueryRow(ctx, "SELECT webhook_url, webhook_disabled FROM "+table+" WHERE merchant_id = $1 AND id = $2"+tx.ForUpdate(),
 			merchant[:], order[:]).Scan(&url, &disabled)

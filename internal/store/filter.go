@@ -18,6 +18,7 @@ type Filter struct {
 	ExternalID  string         // derived from a reference
 	CreatedFrom time.Time      // inclusive, UTC, to the millisecond
 	CreatedTo   time.Time      // exclusive
+	Payin       payment.ID     // refunds
 	Before      payment.ID     // the last id of the previous page
 	Limit       int
 }
@@ -43,6 +44,9 @@ func (f Filter) where(columns, table string, merchant payment.ID, openIndex bool
 		if f.Method != payment.PIX {
 			text += " AND method <> 'PIX'" // likewise
 		}
+	}
+	if !f.Payin.IsZero() {
+		and("payin_id =", f.Payin[:])
 	}
 	if f.ExternalID != "" {
 		and("external_id =", f.ExternalID)

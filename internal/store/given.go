@@ -38,8 +38,17 @@ type Given struct {
 	Postings     []Posting
 	Events       []GivenEvent // in the order of their creation
 	Consents     []Consent
+	Refunds      []GivenRefund
+	RefundParts  []payment.RefundPart
 	Counters     []Counter
 	Approvals    []Approval // of a payout in the order of their numbers
+}
+
+// GivenRefund is a refund with the fingerprint of its request.
+type GivenRefund struct {
+	payment.Refund
+
+	Fingerprint []byte
 }
 
 // GivenEvent is an event with its data and the URL of its delivery, "" for none. New
@@ -127,6 +136,7 @@ func (g *Given) load(n *Needs) *Loaded {
 			l.consents.note(v)
 		}
 	}
+	g.loadRefunds(l, n)
 	return l
 }
 
@@ -355,6 +365,7 @@ func (g *Given) after(c *Changes) Given {
 	v.Consents = append(slices.Clone(g.Consents), c.newConsents...)
 	v.Counters = g.countersAfter(c)
 	v.Approvals = append(slices.Clone(g.Approvals), c.newApprovals...)
+	v.Refunds, v.RefundParts = g.refundsAfter(c)
 	v.Events = slices.Clone(g.Events)
 	last := map[payment.ID]int64{}
 	for i := range g.Events {

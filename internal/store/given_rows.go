@@ -33,6 +33,10 @@ func (g *Given) Rows(table string) []map[string]any {
 		return rowsOf(approvalTable, g.Approvals)
 	case counterTable.name:
 		return rowsOf(counterTable, g.Counters)
+	case refundTable.name:
+		return rowsOf(refundTable, mapped(g.Refunds, func(r GivenRefund) refundRow { return refundRow{r.Refund, r.Fingerprint} }))
+	case partTable.name:
+		return rowsOf(partTable, g.RefundParts)
 	case caseTable.name:
 		return rowsOf(caseTable, g.Cases)
 	case foundTable.name:

@@ -267,6 +267,7 @@ func (tx *Tx) PullForward(ctx context.Context, latest, lateNotice time.Time) err
 		{"UPDATE payouts" + scheduled + "(next_at > $2 OR updated_at > $3) AND " + ToLookUp.sql(), latest},
 		{"UPDATE deliveries" + scheduled + "(next_at > $2 OR updated_at > $3)", latest},
 		{"UPDATE charges" + scheduled + "(next_at > $2 OR updated_at > $3)", latest},
+		{"UPDATE refund_parts" + scheduled + "(next_at > $2 OR updated_at > $3)", latest},
 		{"UPDATE found_transfers" + scheduled + "(next_at > $2 OR created_at > $3)", latest},
 		{"UPDATE notices" + scheduled + "(next_at > $2 OR received_at > $3)", lateNotice},
 		{"UPDATE feeds" + scheduled + "(next_at > $2 OR updated_at > $3)", lateNotice},
@@ -280,8 +281,8 @@ func (tx *Tx) PullForward(ctx context.Context, latest, lateNotice time.Time) err
 }
 
 // ReleaseNode removes a dead process if its heartbeat is still the one that was read,
-// and makes its claimed work due for others; else ErrConflict. A payout that it may
-// have been sending becomes unknown: it is looked up. A delivery attempt that it may
+// and makes its claimed work due for others; else ErrConflict. A payout, or a part of a
+// refund, that it may have been sending becomes unknown: it is looked up. A delivery attempt that it may
 // have made is recorded without an end.
 func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err error) {
 	if err := tx.ExecOne(ctx, "DELETE FROM nodes WHERE id = $1 AND heartbeat = $2", n.ID[:], n.Heartbeat); err != nil {
@@ -308,6 +309,8 @@ func (tx *Tx) ReleaseNode(ctx context.Context, n Node) (released int64, err erro
 	for _, text := range []string{
 		"UPDATE deliveries SET claimed_by = $1, next_at = CASE WHEN state = 'pending' THEN CAST($2 AS BIGINT) ELSE 0 END WHERE claimed_by = $3 AND length(claimed_by) > 0",
 		"UPDATE charges SET claimed_by = $1, next_at = CASE WHEN state = 'made' THEN 0 ELSE CAST($2 AS BIGINT) END WHERE claimed_by = $3 AND length(claimed_by) > 0",
+		`UPDATE refund_parts SET claimed_by = $1, next_at = $2, may_exist = CASE WHEN step = 'intent' THEN 1 ELSE may_exist END,
+			step = CASE WHEN step = 'intent' THEN 'unknown' ELSE step END WHERE claimed_by = $3 AND length(claimed_by) > 0`,
 		"UPDATE notices SET claimed_by = $1, next_at = $2 WHERE claimed_by = $3 AND length(claimed_by) > 0",
 		"UPDATE feeds SET claimed_by = $1, next_at = $2 WHERE claimed_by = $3 AND length(claimed_by) > 0",
 	} {

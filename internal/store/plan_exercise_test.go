@@ -42,9 +42,11 @@ func runExercise(t *testing.T, s *store.Store) {
 		v.change(count)
 		v.settle(count)
 		v.finish(count)
+		v.refund(count)
 	}
 	v.countPayouts()
 	v.useEndpoints()
+	v.readRefunds()
 	v.openAccount()
 	v.redeliver()
 	v.administer()

@@ -17,14 +17,14 @@ import (
 // large are the tables that grow with merchants' orders.
 var large = []string{
 	"payins", "payouts", "payout_sends", "postings", "balances", "event_counters", "events", "deliveries", "delivery_attempts",
-	"receipts", "receipt_claims", "disputes", "notices", "cases", "credentials", "found_transfers", "charges", "consents", "limit_counters", "approvals", "receivables",
+	"receipts", "receipt_claims", "disputes", "notices", "cases", "credentials", "found_transfers", "charges", "consents", "limit_counters", "approvals", "receivables", "refunds", "refund_parts",
 }
 
 // ofOneMerchant are the statements that may begin at a merchant's first row: they
 // list its rows in the order of their key, filtered by nothing or by a value that
 // most rows have; or they read its few accounts or its one counter.
 var ofOneMerchant = regexp.MustCompile(`WHERE t\.merchant_id = \$1 ORDER BY id DESC LIMIT|AND method = \$2 ORDER BY id DESC LIMIT|` +
-	`FROM payouts t WHERE t\.merchant_id = \$1 AND status = \$2 ORDER BY id DESC LIMIT|(FROM|UPDATE) balances|FROM event_counters`)
+	`FROM (payouts|refunds) t WHERE t\.merchant_id = \$1 AND status = \$2 ORDER BY id DESC LIMIT|(FROM|UPDATE) balances|FROM event_counters`)
 
 // pulledForward are the statements that look at all scheduled rows, when a process
 // begins or its clock was set back: their cost is that of the queues, not of the
@@ -33,7 +33,7 @@ var pulledForward = regexp.MustCompile(`^INSERT INTO event_histories|^UPDATE \w+
 
 // firstOfQueue is the step that reads the first row of a queue in the order of its
 // index, to skip from merchant to merchant, or from account to account.
-var firstOfQueue = regexp.MustCompile(`^SCAN \w+ USING (COVERING )?INDEX (payouts_to_send|payouts_to_look_up|deliveries_due|notices_due|charges_due)$`)
+var firstOfQueue = regexp.MustCompile(`^SCAN \w+ USING (COVERING )?INDEX (payouts_to_send|payouts_to_look_up|deliveries_due|notices_due|charges_due|refund_parts_to_send|refund_parts_to_look_up)$`)
 
 // A statement of a request or a worker finds its rows by an index: with a year of
 // orders in the table it must cost as much as with ten.

@@ -72,6 +72,9 @@ func (c *Changes) AddReceipt(r payment.Receipt) {
 	if of := (Ref{r.Merchant, r.Payin}); c.l.received != nil {
 		c.l.received[of] += r.Amount
 	}
+	if of := (Ref{r.Merchant, r.Payin}); c.l.refunds.receipts != nil {
+		c.l.refunds.receipts[of] = append(c.l.refunds.receipts[of], r)
+	}
 	c.count++
 }
 

@@ -63,10 +63,11 @@ func (s *Store) Statement(ctx context.Context, merchant payment.ID, f StatementF
 		kind = " AND kind = $" + strconv.Itoa(len(args))
 	}
 	rows, err := s.db.Query(ctx, "SELECT "+postingTable.selected+`, CASE WHEN i.id IS NOT NULL THEN '`+string(payment.OperationPayin)+
-		`' WHEN o.id IS NOT NULL THEN '`+string(payment.OperationPayout)+`' ELSE '' END, coalesce(i.reference_id, o.reference_id, '')
+		`' WHEN o.id IS NOT NULL THEN '`+string(payment.OperationPayout)+`' WHEN r.id IS NOT NULL THEN '`+string(payment.OperationRefund)+`' ELSE '' END, coalesce(i.reference_id, o.reference_id, r.reference_id, '')
 		FROM (`+ofEachAccount(accounts, "*", "number > $2 AND number <= $3"+kind+" ORDER BY number LIMIT $4")+`) AS t
 		LEFT JOIN payins i ON i.merchant_id = t.merchant_id AND i.id = t.subject_id
 		LEFT JOIN payouts o ON o.merchant_id = t.merchant_id AND o.id = t.subject_id
+		LEFT JOIN refunds r ON r.merchant_id = t.merchant_id AND r.id = t.subject_id
 		ORDER BY t.number LIMIT $4`, args...)
 	list, err := db.Collect(rows, err, func(r db.Scanner) (StatementRow, error) {
 		var p posting

@@ -138,7 +138,7 @@ var resolvedByOperator = func() string {
 }()
 
 // merchantChecks run for each merchant. $1 is the merchant.
-var merchantChecks = []check{
+var merchantChecks = slices.Concat([]check{
 	{name: "balances", proves: "each balance is the sum of its account's postings", named: true,
 		count: countPostings,
 		defects: `SELECT account, 'stored ' || CAST(SUM(stored) AS TEXT) || ', postings add up to ' || CAST(SUM(posted) AS TEXT) FROM (
@@ -176,11 +176,12 @@ var merchantChecks = []check{
 		defects: `SELECT entry_id, CAST(count(*) AS TEXT) || ' postings that add up to ' || CAST(SUM(amount) AS TEXT) FROM postings
 			WHERE merchant_id = $1 GROUP BY entry_id HAVING SUM(amount) <> 0 OR count(*) < 2 ORDER BY entry_id`},
 
-	{name: "held", proves: "the held balance is the sum of the payouts in flight", named: true,
+	{name: "held", proves: "the held balance is the sum of the payouts and refunds in flight", named: true,
 		count: countPayouts + " AND status IN " + payoutsInFlight,
-		defects: `SELECT 'held', 'stored ' || CAST(stored AS TEXT) || ', payouts in flight need ' || CAST(needed AS TEXT) FROM (SELECT
+		defects: `SELECT 'held', 'stored ' || CAST(stored AS TEXT) || ', payouts and refunds in flight need ' || CAST(needed AS TEXT) FROM (SELECT
 			(SELECT coalesce(SUM(balance), 0) FROM balances WHERE merchant_id = $1 AND account = 'held') AS stored,
-			(SELECT coalesce(SUM(amount + fee), 0) FROM payouts WHERE merchant_id = $1 AND status IN ` + payoutsInFlight + `) AS needed) AS pair
+			(SELECT coalesce(SUM(amount + fee), 0) FROM payouts WHERE merchant_id = $1 AND status IN ` + payoutsInFlight + `) +
+			(SELECT coalesce(SUM(amount), 0) FROM refund_parts WHERE merchant_id = $1 AND step <> 'done') AS needed) AS pair
 			WHERE stored <> needed`},
 
 	{name: "limits", proves: "what limits count is the sum of the payouts that neither failed nor were canceled", named: true,
@@ -338,10 +339,12 @@ var merchantChecks = []check{
 		defects: `SELECT e.id, e.type || ' has no delivery' FROM events e
 			LEFT JOIN payins i ON i.merchant_id = e.merchant_id AND i.id = e.subject_id
 			LEFT JOIN payouts o ON o.merchant_id = e.merchant_id AND o.id = e.subject_id
-			WHERE e.merchant_id = $1 AND e.type NOT IN ('payin.created', 'payout.created') AND coalesce(i.webhook_url, o.webhook_url, '') <> '' AND coalesce(i.webhook_disabled, o.webhook_disabled, 0) = 0
+			LEFT JOIN refunds r ON r.merchant_id = e.merchant_id AND r.id = e.subject_id
+			WHERE e.merchant_id = $1 AND e.type NOT IN ('payin.created', 'payout.created') AND coalesce(i.webhook_url, o.webhook_url, r.webhook_url, '') <> ''
+				AND coalesce(i.webhook_disabled, o.webhook_disabled, r.webhook_disabled, 0) = 0
 				AND e.created_at >= coalesce((SELECT CAST(value AS BIGINT) FROM settings WHERE name = '` + SettingRemoved + `'), 0)
 				AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.merchant_id = e.merchant_id AND d.event_number = e.number)`},
-}
+}, refundChecks)
 
 // globalChecks run once, for all merchants ($1 is the zero id, which sorts before
 // all others): their tables are distributed by their own keys.

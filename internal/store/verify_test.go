@@ -52,6 +52,7 @@ func newHistory(t *testing.T, engine string) *history {
 		return done(processor.TransferPaid, 0)
 	}
 	h.Send()
+	h.refund()
 	canceled := h.request("canceled")
 	_, err = h.Payouts.Cancel(t.Context(), h.Merchant.ID, canceled.ID)
 	h.Must(err)
@@ -69,6 +70,19 @@ func newHistory(t *testing.T, engine string) *history {
 	h.Settle()
 	h.payin("pending", 100_00, 100_00)
 	return h
+}
+
+// refund refunds a half of a pay-in, and a part more that is in flight.
+func (h *history) refund() {
+	h.T.Helper()
+	p := h.payin("refunded", 80_00, 80_00)
+	h.Refund(p, "half", 40_00)
+	h.Send()
+	h.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
+		return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, processor.TransferProcessing)}
+	}
+	h.Refund(p, "in-flight", 10_00)
+	h.Send()
 }
 
 // payin creates a pay-in of some cents, which is paid by the given payments.
@@ -164,6 +178,11 @@ var corruptions = []struct {
 	{"a surplus is taken", "UPDATE receipts SET amount = applied WHERE external_id = 'overpaid'", "receipts"},
 	{"a claim is lost", "DELETE FROM receipt_claims WHERE external_id = 'paid'", "claims"},
 	{"a claim is of another receipt", "UPDATE receipt_claims SET receipt_id = merchant_id WHERE external_id = 'paid'", "all+claims claims"},
+	{"a refund completes by itself", "UPDATE refunds SET status = 'COMPLETED', refunded_amount = amount WHERE reference_id = 'in-flight'", "refunds"},
+	{"a refund is lost", "DELETE FROM refund_parts WHERE outcome = 'paid'; DELETE FROM refunds WHERE reference_id = 'half'", "refunds refunded"},
+	{"a pay-in forgets its refund", "UPDATE payins SET refunded_amount = 0 WHERE reference_id = 'refunded'", "refunded"},
+	{"more is refunded than was received", "UPDATE receipts SET amount = 3999, applied = 3999 WHERE external_id = 'refunded'", "refunded"},
+	{"a refund in flight is lost", "UPDATE refund_parts SET step = 'done', outcome = 'failed' WHERE step <> 'done'", "held refunds"},
 	{"an event is lost", "DELETE FROM events WHERE number = 1", "events changes"},
 	{"the last event is lost", "UPDATE event_counters SET last_number = last_number + 1", "events"},
 	{"two events of one change", "UPDATE events SET version = 2 WHERE type = 'payout.completed'", "changes"},

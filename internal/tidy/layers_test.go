@@ -36,7 +36,7 @@ const (
 	basics    = " problem env"
 	rows      = " db store"
 	writing   = " commit write transition cluster worker"
-	useCases  = " dispute payin outgoing payout notice endpoint delivery account merchant review"
+	useCases  = " dispute payin outgoing payout refund notice endpoint delivery account merchant review"
 )
 
 // rooms is the architecture: a room may import only the rooms in its row, which must all
@@ -91,7 +91,8 @@ var rooms = []room{
 	{"payin", plain, "receivable dispute processor wire" + rows + middle + basics + writing},
 	{"outgoing", plain, "processor" + rows + middle + basics + writing},
 	{"payout", plain, "pricing outgoing processor wire" + rows + middle + basics + writing},
-	{"review", plain, "receivable outgoing processor" + rows + middle + basics + writing},
+	{"refund", plain, "processor wire" + rows + middle + basics + writing},
+	{"review", plain, "receivable outgoing refund processor" + rows + middle + basics + writing},
 	{"notice", plain, "payin processor" + rows + middle + basics + writing},
 	{"endpoint", plain, "webhook wire" + rows + middle + basics + writing},
 	{"delivery", plain, "endpoint webhook wire" + rows + middle + basics + writing},

@@ -60,6 +60,28 @@ func Payout(l *store.Loaded, c *store.Changes, p *payment.Payout, on payment.Tri
 	return true, nil
 }
 
+// Refund is Payin for refunds.
+func Refund(l *store.Loaded, c *store.Changes, r *payment.Refund, on payment.Trigger, entries ...ledger.Entry) (moved bool, err error) {
+	cell, legal := payment.RefundTable.Next(r.Status, on)
+	if !legal {
+		return false, nil
+	}
+	r.Status, r.Version = cell.To, r.Version+1
+	*r = c.SetRefund(*r)
+	if err := post(l, c, r.Merchant, r.ID, cell.Recipe, entries); err != nil {
+		return false, err
+	}
+	if cell.Event == "" {
+		return true, nil
+	}
+	data, err := wire.Refund(r)
+	if err != nil {
+		return false, fmt.Errorf("refund event: %w", err)
+	}
+	addEvent(c, payment.Event{Merchant: r.Merchant, Type: cell.Event, Subject: r.ID, Version: r.Version}, data, r.WebhookURL, r.WebhookDisabled)
+	return true, nil
+}
+
 func addEvent(c *store.Changes, e payment.Event, data []byte, url string, disabled bool) {
 	if disabled {
 		url = ""

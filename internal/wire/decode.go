@@ -34,6 +34,12 @@ func (d *Decoder) Payout(body []byte) (*PayoutRequest, *problem.Error) {
 	return q, d.decode(body, q, &q.Fingerprint)
 }
 
+// Refund is Payin for POST /payin/{id}/refunds.
+func (d *Decoder) Refund(body []byte) (*RefundRequest, *problem.Error) {
+	q := &RefundRequest{}
+	return q, d.decode(body, q, &q.Fingerprint)
+}
+
 // request is a request of a merchant.
 type request interface {
 	read(body value)

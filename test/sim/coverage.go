@@ -136,12 +136,12 @@ var impossible = []struct{ group, fault, state, why string }{
 	{"look-up, payout", "", "CANCELED", "a payout that was never sent is not looked up"},
 	{"charge", "", "PAID", "a charge cannot be paid before it exists"},
 	{"look-up, payout", "", "PENDING", "a payout that was never sent is not looked up"},
-	{"*", "", "PARTIALLY_REFUNDED", "there are no refunds yet"},
-	{"*", "", "REFUNDED", "there are no refunds yet"},
+	{"*", "", "PARTIALLY_REFUNDED", "the simulation plays no refunds yet"},
+	{"*", "", "REFUNDED", "the simulation plays no refunds yet"},
 	{"*", "", "PROCESSING", "the sandbox does not analyse cards"},
 	{"*", "", "payin.processing", "the sandbox does not analyse cards"},
-	{"*", "", "payin.refunded", "there are no refunds yet"},
-	{"*", "", "payin.partially_refunded", "there are no refunds yet"},
+	{"*", "", "payin.refunded", "the simulation plays no refunds yet"},
+	{"*", "", "payin.partially_refunded", "the simulation plays no refunds yet"},
 }
 
 // isImpossible returns why a cell cannot be filled; "" if it can.

@@ -34,6 +34,7 @@ type Bank struct {
 	Changed   []processor.Change          // all later changes, oldest first
 	Calls     []processor.TransferRequest // every request that arrived
 	Sent      []Sent                      // all transfers, oldest first
+	Refunds   Refunds
 	Queries   int
 	Down      bool                    // queries and feeds fail
 	FeedsDown map[processor.Feed]bool // these feeds fail
@@ -96,12 +97,15 @@ type Transfer struct {
 // NewBank returns a bank that pays every transfer immediately.
 func NewBank() *Bank {
 	return &Bank{
-		Now:       func() time.Time { return Start },
-		Transfers: map[string]*Transfer{}, Charges: map[string]*processor.ChargeReport{},
+		Now:     func() time.Time { return Start },
+		Refunds: Refunds{Made: map[string]*BankRefund{}}, Transfers: map[string]*Transfer{}, Charges: map[string]*processor.ChargeReport{},
 		Profiled: processor.Profile{
 			Name: BankName, Methods: payment.Methods, CancelsCharges: payment.Methods,
 			Transfer: processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: time.Minute, Timeout: 5 * time.Second},
 			Charge:   processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: time.Minute, Timeout: 4 * time.Second},
+			Refund:   processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: time.Minute, Timeout: 5 * time.Second},
+
+			RefundWindows: map[payment.Method]time.Duration{payment.PIX: 90 * 24 * time.Hour},
 		},
 	}
 }
@@ -272,6 +276,9 @@ func (b *Bank) Dispute(externalID, id string, amount money.Cents, state processo
 // Feeds implements [processor.Feeder].
 func (b *Bank) Feeds() map[processor.Feed]processor.FeedSpec {
 	feeds := map[processor.Feed]processor.FeedSpec{processor.FeedPayments: {}, processor.FeedChanges: {}}
+	if !b.Refunds.Unlisted {
+		feeds[processor.FeedRefunds] = processor.FeedSpec{}
+	}
 	if !b.Unlisted {
 		feeds[processor.FeedTransfers] = processor.FeedSpec{From: b.cursorFrom}
 	}
@@ -329,6 +336,10 @@ func (b *Bank) listed(feed processor.Feed) (list []processor.Fact) {
 			list = append(list, processor.Fact{Transfer: &processor.ListedTransfer{
 				ExternalID: v.ExternalID, EndToEndID: "E" + v.ExternalID[:31], State: t.State, Amount: t.Request.Amount, Returned: t.Returned,
 			}})
+		}
+	case processor.FeedRefunds:
+		for i := range b.Refunds.Listed {
+			list = append(list, processor.Fact{Refund: &b.Refunds.Listed[i]})
 		}
 	default:
 		for i := range b.Changed {

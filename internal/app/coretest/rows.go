@@ -31,6 +31,8 @@ var tables = []struct{ name, key, shown string }{
 	{"payouts", "id", "status step amount"},
 	{"payout_sends", "payout_id number", "number outcome"},
 	{"charges", "payin_id number", "state outcome claimed_by"},
+	{"refunds", "id", "status origin amount"},
+	{"refund_parts", "refund_id number", "number step amount"},
 	{"receipts", "id", "amount applied"},
 	{"disputes", "id", "state amount"},
 	{"receivables", "id", "state installment gross fee taken"},

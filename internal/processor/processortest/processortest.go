@@ -222,7 +222,7 @@ func (h Harness) refund(t *testing.T, r processor.RefundRequest, guard func() er
 func (h Harness) queryRefund(t *testing.T, id string) processor.TransferReport {
 	t.Helper()
 	return bounded(t, h, h.Processor.Profile().Transfer.Timeout, func(ctx context.Context) processor.TransferReport {
-		return h.Processor.(processor.Refunder).QueryRefund(ctx, id)
+		return h.Processor.(processor.Refunder).QueryRefund(ctx, "", id)
 	})
 }
 

@@ -92,7 +92,7 @@ func testRefundFaults(t *testing.T, h Harness) {
 			if report := h.queryRefund(t, r.ExternalID); (report.Lookup == processor.Found) != w.effect {
 				t.Errorf("lookup %v, want effect %v", report.Lookup, w.effect)
 			}
-			if !w.effect || h.Processor.Profile().Transfer.Repeat.Safe() {
+			if !w.effect || h.Processor.Profile().Refund.Repeat.Safe() {
 				if again := h.refund(t, r, willing); again.Outcome != processor.Done {
 					t.Errorf("same id again: %+v", again)
 				}

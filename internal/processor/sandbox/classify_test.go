@@ -58,7 +58,7 @@ func askAll(t *testing.T, transport http.RoundTripper, base string) (outcomes [3
 	outcomes[2] = p.Refund(t.Context(), processor.RefundRequest{ExternalID: "abc", Amount: 100, PaymentID: "E"}, yes).Outcome
 	lookups[0] = p.QueryCharge(t.Context(), "abc").Lookup
 	lookups[1] = p.QueryTransfer(t.Context(), "abc").Lookup
-	lookups[2] = p.QueryRefund(t.Context(), "abc").Lookup
+	lookups[2] = p.QueryRefund(t.Context(), "E", "abc").Lookup
 	return outcomes, lookups
 }
 

@@ -44,6 +44,16 @@ func (c *Control) Transfer(ctx context.Context, externalID, action string, retur
 	return c.call(ctx, http.MethodPost, controlPath("transfers", externalID, action), bankapi.ForceTransfer{Amount: returned})
 }
 
+// Refund forces an outcome of a refund: complete, or fail, also after it was completed.
+func (c *Control) Refund(ctx context.Context, externalID, action string) error {
+	return c.call(ctx, http.MethodPost, controlPath("refunds", externalID, action), nil)
+}
+
+// RefundPayment makes a refund at the bank itself, as at its panel; amount is in cents.
+func (c *Control) RefundPayment(ctx context.Context, paymentID string, amount money.Cents) error {
+	return c.call(ctx, http.MethodPost, "/control/refunds", bankapi.RefundRequest{PaymentID: paymentID, Amount: amount})
+}
+
 func controlPath(noun, externalID, action string) string {
 	return "/control/" + noun + "/" + url.PathEscape(externalID) + "/" + url.PathEscape(action)
 }

@@ -29,6 +29,7 @@ func (p *Processor) Feeds() map[processor.Feed]processor.FeedSpec {
 	return map[processor.Feed]processor.FeedSpec{
 		processor.FeedPayments: {},
 		processor.FeedChanges:  {},
+		processor.FeedRefunds:  {},
 		processor.FeedTransfers: {Every: transfersEvery, From: func(t time.Time) string {
 			return fromTime + t.UTC().Format(time.RFC3339Nano)
 		}},
@@ -48,6 +49,10 @@ func (p *Processor) Read(ctx context.Context, feed processor.Feed, cursor string
 		return readPage(ctx, p, "/changes", query, func(page *bankapi.ChangePage) ([]bankapi.Change, bankapi.Listing) {
 			return page.Data, page.Listing
 		}, changeFact)
+	case processor.FeedRefunds:
+		return readPage(ctx, p, "/refunds", query, func(page *bankapi.RefundPage) ([]bankapi.RefundEntry, bankapi.Listing) {
+			return page.Data, page.Listing
+		}, refundFact)
 	case processor.FeedTransfers:
 		if since, ok := strings.CutPrefix(cursor, fromTime); ok {
 			query = url.Values{"from": {since}}
@@ -133,6 +138,16 @@ func transferFact(v *bankapi.TransferEntry) (processor.Fact, bool) {
 	}
 	ok := bankapi.IsExternalID(t.ExternalID) && isTokenOrNone(t.ProcessorID) && isTokenOrNone(t.EndToEndID) && t.Amount > 0 && t.Amount <= money.Max && t.Returned >= 0 && t.Returned <= t.Amount
 	return processor.Fact{Transfer: &t}, ok
+}
+
+func refundFact(v *bankapi.RefundEntry) (processor.Fact, bool) {
+	r := processor.ListedRefund{
+		ExternalID: v.ExternalID, PaymentID: v.PaymentID, EndToEndID: v.EndToEndID, State: processor.TransferState(v.State),
+		Amount: v.Amount, Failure: validFailure(v.Failure),
+	}
+	ok := bankapi.IsExternalID(r.ExternalID) && isToken(r.PaymentID) && isTokenOrNone(r.EndToEndID) && isAmount(r.Amount) &&
+		(v.State == bankapi.OrderPaid || v.State == bankapi.OrderFailed)
+	return processor.Fact{Refund: &r}, ok
 }
 
 // Balance implements [processor.BalanceReader].

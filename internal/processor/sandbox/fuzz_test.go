@@ -101,7 +101,7 @@ func FuzzAnswer(f *testing.F) {
 		if shown && (made.Charge.PIX == nil || made.Charge.PIX.QRCode == "") {
 			t.Fatalf("a charge without a code is shown: %q", body)
 		}
-		for _, r := range []processor.TransferReport{sent.Report, back.Report, p.QueryTransfer(ctx, "abc"), p.QueryRefund(ctx, "abc")} {
+		for _, r := range []processor.TransferReport{sent.Report, back.Report, p.QueryTransfer(ctx, "abc"), p.QueryRefund(ctx, "E1", "abc")} {
 			checkTransfer(t, status, r)
 		}
 		report := p.QueryCharge(ctx, "abc")

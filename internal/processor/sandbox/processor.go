@@ -101,6 +101,10 @@ var repeats = map[bankapi.Repeat]processor.Repeat{
 // Control controls the bank of the account.
 func (p *Processor) Control() *Control { return p.control }
 
+// refundWindows are those of real processors: a Pix for 90 days, a card for 180. A boleto
+// cannot be given back: its payer's account is not known.
+var refundWindows = map[payment.Method]time.Duration{payment.PIX: 90 * 24 * time.Hour, payment.CreditCard: 180 * 24 * time.Hour}
+
 // codeHosts are the hosts in the BR Codes of the bank.
 var codeHosts = []string{bankapi.CodeHost}
 
@@ -115,6 +119,8 @@ func (p *Processor) Profile() processor.Profile {
 		CodeHosts:       codeHosts,
 		CancelsCharges:  payment.Methods,
 		Transfer:        processor.Effect{Repeat: p.repeat, QuietPeriod: 2 * time.Second, Consent: p.asks, Timeout: 5 * time.Second},
+		RefundWindows:   refundWindows,
+		Refund:          processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 5 * time.Second},
 		Charge:          processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 4 * time.Second},
 	}
 }
@@ -245,7 +251,7 @@ func (p *Processor) Refund(ctx context.Context, r processor.RefundRequest, guard
 }
 
 // QueryRefund implements [processor.Refunder].
-func (p *Processor) QueryRefund(ctx context.Context, externalID string) processor.TransferReport {
+func (p *Processor) QueryRefund(ctx context.Context, _, externalID string) processor.TransferReport {
 	return p.queryOrder(ctx, "/refunds/", externalID)
 }
 

@@ -59,6 +59,23 @@ type TransferEntry struct {
 	CreatedAt  time.Time   `json:"createdAt"`
 }
 
+// RefundEntry is an entry of the list of refunds: one is added when a refund was paid, and
+// when it failed afterwards.
+type RefundEntry struct {
+	ExternalID string      `json:"externalId"`
+	PaymentID  string      `json:"paymentId"`
+	EndToEndID string      `json:"endToEndId"` // of the return
+	State      OrderState  `json:"state"`
+	Amount     money.Cents `json:"amount"`
+	Failure    *Failure    `json:"failure,omitempty"`
+}
+
+// RefundPage is a page of the list of refunds, oldest first.
+type RefundPage struct {
+	Data []RefundEntry `json:"data"`
+	Listing
+}
+
 // Listing is how far a page of a list reaches.
 type Listing struct {
 	NextCursor string    `json:"nextCursor"`

@@ -274,6 +274,73 @@ CREATE TABLE payout_sends (
 CREATE UNIQUE INDEX payout_sends_live ON payout_sends (merchant_id, payout_id)
     WHERE outcome IN ('intent', 'accepted', 'unknown');
 
+-- A refund of a pay-in. Its external id is a digest of its reference, as of an order; one
+-- that was made at the processor has no reference.
+CREATE TABLE refunds (
+    merchant_id     BYTEA  NOT NULL,
+    id              BYTEA  NOT NULL,
+    payin_id        BYTEA  NOT NULL,
+    external_id     TEXT {{bytewise}} NOT NULL,
+    reference_id    TEXT   NOT NULL,
+    origin          TEXT   NOT NULL,
+    surplus         BIGINT NOT NULL,
+    amount          BIGINT NOT NULL CHECK (amount > 0),
+    status          TEXT   NOT NULL,
+    version         BIGINT NOT NULL,
+    reason          TEXT   NOT NULL,
+    webhook_url     TEXT   NOT NULL,
+    webhook_disabled BIGINT NOT NULL,
+    fingerprint     BYTEA  NOT NULL,
+    refunded_amount BIGINT NOT NULL CHECK (refunded_amount >= 0 AND refunded_amount <= amount),
+    end_to_end_id   TEXT   NOT NULL,
+    failure         TEXT   NOT NULL,
+    completed_at    BIGINT NOT NULL,
+    created_at      BIGINT NOT NULL,
+    updated_at      BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, id)
+);
+CREATE UNIQUE INDEX refunds_external ON refunds (merchant_id, external_id);
+CREATE INDEX refunds_payin ON refunds (merchant_id, payin_id, id);
+CREATE INDEX refunds_status ON refunds (merchant_id, status, id) WHERE status <> 'COMPLETED';
+
+-- The part of a refund that gives one received payment back: one order at the processor,
+-- under one external id for life. The row is the durable intent of its sends: it is written
+-- before the first byte leaves. An earlier send may still have an effect if may_exist is 1.
+CREATE TABLE refund_parts (
+    merchant_id   BYTEA  NOT NULL,
+    refund_id     BYTEA  NOT NULL,
+    number        BIGINT NOT NULL,
+    payin_id      BYTEA  NOT NULL,
+    receipt_id    BYTEA  NOT NULL,
+    processor     TEXT {{bytewise}} NOT NULL,
+    payment_id    TEXT   NOT NULL,
+    external_id   TEXT {{bytewise}} NOT NULL,
+    amount        BIGINT NOT NULL CHECK (amount > 0),
+    step          TEXT   NOT NULL,
+    processor_id  TEXT   NOT NULL,
+    end_to_end_id TEXT   NOT NULL,
+    outcome       TEXT   NOT NULL,
+    evidence      TEXT   NOT NULL,
+    may_exist     BIGINT NOT NULL,
+    refusals      BIGINT NOT NULL,
+    sends         BIGINT NOT NULL,
+    laters        BIGINT NOT NULL,
+    lookups       BIGINT NOT NULL,
+    next_at       BIGINT NOT NULL,
+    claimed_by    BYTEA  NOT NULL,
+    first_sent_at BIGINT NOT NULL,
+    sent_at       BIGINT NOT NULL,
+    created_at    BIGINT NOT NULL,
+    updated_at    BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, refund_id, number),
+    FOREIGN KEY (merchant_id, refund_id) REFERENCES refunds (merchant_id, id)
+);
+CREATE UNIQUE INDEX refund_parts_external ON refund_parts (merchant_id, processor, external_id);
+CREATE INDEX refund_parts_payin ON refund_parts (merchant_id, payin_id);
+CREATE INDEX refund_parts_to_send ON refund_parts (processor, next_at) WHERE next_at > 0 AND step = 'queued';
+CREATE INDEX refund_parts_to_look_up ON refund_parts (processor, next_at) WHERE next_at > 0 AND step IN ('accepted', 'unknown');
+CREATE INDEX refund_parts_claimed ON refund_parts (claimed_by) WHERE length(claimed_by) > 0;
+
 -- The postings of an entry share entry_id and add up to zero.
 CREATE TABLE postings (
     merchant_id   BYTEA  NOT NULL,

@@ -32,6 +32,7 @@ var topics = []struct {
 	{"payouts", payoutTests},
 	{"sends", sendTests},
 	{"charges", chargeTests},
+	{"refunds", refundTests},
 	{"postings", postingTests},
 	{"statements", statementTests},
 	{"receipts", receiptTests},

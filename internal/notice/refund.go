@@ -1,0 +1,113 @@
+package notice
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// Refunds finds refunds that processors list.
+type Refunds interface {
+	Find(ctx context.Context, account string, listed *processor.ListedRefund) (part payment.RefundPart, ok bool, err error)
+}
+
+// applyRefund queries a refund that a notice is about. One that nobody requested here is
+// booked from the list of refunds, which names its payment.
+func (s *Service) applyRefund(ctx context.Context, proc processor.Processor, name, externalID string, notice *store.Notice) error {
+	refunder, ok := proc.(processor.Refunder)
+	if !ok {
+		return fmt.Errorf("notice: processor %s does not support refunds", name)
+	}
+	merchant, err := s.Store.MerchantOf(ctx, externalID)
+	if err != nil {
+		return store.Problem(err)
+	}
+	part, err := s.Store.RefundPart(ctx, merchant, name, externalID)
+	if errors.Is(err, store.ErrNotFound) {
+		return s.unknownRefund(ctx, proc, name, externalID, notice)
+	}
+	if err != nil {
+		return store.Problem(err)
+	}
+	report := query(ctx, s, name, func(ctx context.Context) processor.TransferReport {
+		return refunder.QueryRefund(ctx, part.PaymentID, externalID)
+	})
+	if report.Lookup != processor.Found {
+		return fmt.Errorf("notice: refund not confirmed: %w", orUnconfirmed(report.Cause))
+	}
+	return s.Transfers.RecordRefundReport(ctx, part, report, notice)
+}
+
+// unknownRefund ends a notice of a refund that nobody requested here. It is booked from the
+// processor's list of refunds; without a list it has a case, once.
+func (s *Service) unknownRefund(ctx context.Context, proc processor.Processor, name, externalID string, notice *store.Notice) error {
+	listed := false
+	if feeder, ok := proc.(processor.Feeder); ok {
+		_, listed = feeder.Feeds()[processor.FeedRefunds]
+	}
+	if !listed {
+		sum := sha256.Sum256([]byte("unknown refund " + name + " " + externalID))
+		err := s.Writer.Do(ctx, write.OpenCase{Case: store.Case{
+			ID: payment.ID(sum[:len(payment.ID{})]), Kind: store.CaseNotice,
+			Params: store.ReasonUnknownRefund.With(store.Params{"processor": name, "externalId": externalID}),
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	if notice == nil {
+		return nil
+	}
+	return s.Writer.Do(ctx, &end{notice: *notice})
+}
+
+// bookRefund books a listed refund that is not booked yet. One whose payment is not booked
+// either becomes a notice of its own, which is applied later, and delays no other.
+func (s *Service) bookRefund(ctx context.Context, account string, listed *processor.ListedRefund) error {
+	err := s.recordRefund(ctx, account, listed, nil)
+	if !errors.Is(err, store.ErrNotFound) {
+		return store.Problem(err)
+	}
+	body, err := json.Marshal(&processor.Fact{Refund: listed})
+	if err != nil {
+		return err
+	}
+	id := fmt.Sprint("refund ", listed.State, " ", listed.ExternalID)
+	return s.Writer.Do(ctx, &record{s.Store.NewNotice(store.Notice{Processor: account, ID: id, Source: store.FromFeed, Body: body})})
+}
+
+// recordRefund records a listed refund, and finishes the notice, if any. The list is
+// sufficient proof.
+func (s *Service) recordRefund(ctx context.Context, account string, listed *processor.ListedRefund, notice *store.Notice) error {
+	part, ok, err := s.Refunds.Find(ctx, account, listed)
+	if err != nil {
+		return err
+	}
+	if !ok || part.Ended() && showsEnd(&part, listed.State) {
+		if notice == nil {
+			return nil
+		}
+		return s.Writer.Do(ctx, &end{notice: *notice})
+	}
+	report := processor.TransferReport{
+		Lookup: processor.Found, State: listed.State, EndToEndID: listed.EndToEndID, Amount: listed.Amount, Failure: listed.Failure,
+		Evidence: "list of refunds",
+	}
+	return s.Transfers.RecordRefundReport(ctx, part, report, notice)
+}
+
+// showsEnd reports whether a part that has ended shows what is listed.
+func showsEnd(p *payment.RefundPart, listed processor.TransferState) bool {
+	if listed == processor.TransferPaid {
+		return p.Outcome == payment.PartPaid || p.Outcome == payment.PartTakenBack
+	}
+	return p.Outcome != payment.PartPaid
+}

@@ -1,0 +1,266 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+	"github.com/porteira/porteira/internal/worker"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// refundCalls are the capacity and the breakers of calls about refunds, apart from those of
+// transfers: neither delays the other.
+type refundCalls struct {
+	sendBreakers, lookUpBreakers *worker.Breakers
+	sends, lookUps               *worker.Pools
+	sendTurn, lookUpTurn         worker.Turn[string]
+}
+
+// Calls about refunds in flight at once, and parts that one run claims, per account.
+const (
+	refundSlots      = 32
+	refundsPerWorker = 16
+)
+
+func newRefundCalls(o *Options) refundCalls {
+	return refundCalls{
+		sendBreakers: worker.NewBreakers(o.Env.Clock), lookUpBreakers: worker.NewBreakers(o.Env.Clock),
+		sends: worker.NewPools(refundSlots, o.SendWaker, o.Spawn), lookUps: worker.NewPools(refundSlots, o.LookUpWaker, o.Spawn),
+	}
+}
+
+// sendRefunds sends queued parts of refunds to their processors.
+func (e *Executor) sendRefunds(ctx context.Context) (did int, err error) {
+	accounts, err := e.Store.AccountsWithRefunds(ctx, e.Env.Clock.Now(), store.ToSend)
+	errs := []error{err}
+	for _, account := range worker.Order(&e.refunds.sendTurn, accounts, func(id string) string { return id }, strings.Compare) {
+		proc := e.Processors.Find(account)
+		refunder, ok := proc.(processor.Refunder)
+		if !ok || e.Processors.Allows(account, payment.UseTransfer) != nil || e.Node.Frozen(account) {
+			continue // its refunds stay queued
+		}
+		pool := e.refunds.sends.Of(account, proc.Profile().Refund.Slots)
+		n := min(refundsPerWorker, pool.Free())
+		if n > 0 {
+			n = e.refunds.sendBreakers.Allow(account, n)
+		}
+		if n == 0 {
+			continue
+		}
+		op := e.newClaimRefunds(account, store.ToSend, n, proc.Profile().Refund)
+		errs = append(errs, e.Writer.DoWithoutCancel(ctx, op))
+		did += op.count
+		e.refunds.sendTurn.Served(account)
+		if op.count > len(op.claimed) {
+			e.LookUpWaker.Wake()
+		}
+		for _, p := range op.claimed {
+			pool.Run(func() { e.sendRefund(ctx, p, op.profile.Timeout, refunder) })
+		}
+	}
+	return did, errors.Join(errs...)
+}
+
+// lookUpRefunds queries processors about parts of refunds that are unknown, or accepted and
+// not reported.
+func (e *Executor) lookUpRefunds(ctx context.Context) (did int, err error) {
+	accounts, err := e.Store.AccountsWithRefunds(ctx, e.Env.Clock.Now(), store.ToLookUp)
+	errs := []error{err}
+	for _, account := range worker.Order(&e.refunds.lookUpTurn, accounts, func(id string) string { return id }, strings.Compare) {
+		proc := e.Processors.Find(account)
+		refunder, ok := proc.(processor.Refunder)
+		if !ok || e.Processors.Refused(account) {
+			continue
+		}
+		pool := e.refunds.lookUps.Of(account, 0)
+		n := min(refundsPerWorker, pool.Free())
+		if n > 0 {
+			n = e.refunds.lookUpBreakers.Allow(account, n)
+		}
+		if n == 0 {
+			continue
+		}
+		op := e.newClaimRefunds(account, store.ToLookUp, n, proc.Profile().Refund)
+		errs = append(errs, e.Writer.DoWithoutCancel(ctx, op))
+		did += op.count
+		e.refunds.lookUpTurn.Served(account)
+		for _, p := range op.claimed {
+			pool.Run(func() { e.lookUpRefund(ctx, p, refunder) })
+		}
+	}
+	return did, errors.Join(errs...)
+}
+
+// claimRefunds claims due parts of refunds, to be sent or to be looked up.
+type claimRefunds struct {
+	due        store.DueRefundParts
+	node       payment.ID
+	restoredAt time.Time
+	// epoch and history of the database, as of this process's last heartbeat.
+	epoch, history int64
+	profile        processor.Effect
+
+	claimed []payment.RefundPart // as they were claimed
+	count   int
+}
+
+func (e *Executor) newClaimRefunds(account string, queue store.PayoutQueue, limit int, profile processor.Effect) *claimRefunds {
+	return &claimRefunds{
+		due:  store.DueRefundParts{Account: account, Queue: queue, Limit: limit},
+		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), epoch: e.Node.Epoch(), history: e.Node.History(), profile: profile,
+	}
+}
+
+// Merchant implements [write.Operation].
+func (v *claimRefunds) Merchant() payment.ID { return payment.ID{} }
+
+// Class implements [write.Operation].
+func (v *claimRefunds) Class() commit.Class { return commit.Claim }
+
+// Needs implements [write.Operation].
+func (v *claimRefunds) Needs(n *store.Needs) {
+	n.ClaimingNode(v.node)
+	n.DueRefundParts(v.due)
+}
+
+// Decide records the intent to send each due part, before a byte leaves, or claims it to be
+// looked up. A part that may have been sent before the database was restored becomes unknown.
+func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
+	v.claimed, v.count = nil, 0
+	if !l.NodeAlive(v.node) {
+		return write.ErrNodeDead
+	}
+	if h := l.History(); h.Epoch < v.epoch || h.Number != v.history {
+		return write.ErrRestored
+	}
+	for _, p := range l.DueRefundParts(v.due) {
+		v.count++
+		switch {
+		case v.due.Queue == store.ToLookUp:
+			p.ClaimedBy, p.NextAt = v.node, time.Time{}
+			v.claimed = append(v.claimed, c.SetRefundPart(p))
+			continue
+		case lookUpPartFirst(&p, v.restoredAt, l.Now()) || lookUpPartBefore(v.profile, &p, l.Now()):
+			p.Step, p.NextAt = payment.StepUnknown, l.Now()
+		case !p.FirstSentAt.IsZero() && v.profile.Repeat.Safe() && !v.profile.Repeatable(p.FirstSentAt, l.Now()):
+			reviewPart(c, &p, store.ReasonTooOld)
+			continue
+		default:
+			p.Step, p.NextAt, p.ClaimedBy = payment.StepIntent, time.Time{}, v.node
+			p.Sends, p.SentAt = p.Sends+1, l.Now()
+			if p.FirstSentAt.IsZero() {
+				p.FirstSentAt = l.Now()
+			}
+		}
+		if err := startRefund(l, c, &p); err != nil {
+			return err
+		}
+		if p = c.SetRefundPart(p); p.Step == payment.StepIntent {
+			v.claimed = append(v.claimed, p)
+		}
+	}
+	return nil
+}
+
+// startRefund moves a refund one of whose parts leaves, or may have left, to PROCESSING.
+func startRefund(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error {
+	r, ok := l.Refund(p.Merchant, p.Refund)
+	if !ok {
+		return store.ErrNotFound
+	}
+	_, err := transition.Refund(l, c, &r, payment.OnSend)
+	return err
+}
+
+// lookUpPartFirst is LookUpFirst for the part of a refund.
+func lookUpPartFirst(p *payment.RefundPart, restoredAt, now time.Time) bool {
+	return LookUpFirst(&payment.Payout{UpdatedAt: p.UpdatedAt, Lookups: p.Lookups}, restoredAt, now)
+}
+
+// lookUpPartBefore is lookUpBefore for the part of a refund.
+func lookUpPartBefore(e processor.Effect, p *payment.RefundPart, now time.Time) bool {
+	if e.Repeat.Safe() && !(e.LookUpFirst && p.Sends == 0) || p.MayExist {
+		return false
+	}
+	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh
+}
+
+// reviewPart stops the executor's work on a part of a refund, whose money stays held, and
+// opens a case.
+func reviewPart(c *store.Changes, p *payment.RefundPart, reason store.CaseReason) {
+	p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
+	*p = c.SetRefundPart(*p)
+	openPartCase(c, p, store.CaseRefundUnknown, reason)
+}
+
+// openPartCase opens a case about a part of a refund. Other parts may have their own.
+func openPartCase(c *store.Changes, p *payment.RefundPart, kind store.CaseKind, reason store.CaseReason) {
+	params := store.Params{"processor": p.Processor, "externalId": p.ExternalID}
+	if reason != "" {
+		params["cause"] = string(reason)
+	}
+	c.OpenCase(store.Case{Merchant: p.Merchant, Kind: kind, Subject: p.Refund, Amount: p.Amount, Params: params})
+}
+
+// refundCall is a refund as a transfer: both are sent under the same guard.
+type refundCall struct {
+	processor.Refunder
+
+	part *payment.RefundPart
+}
+
+// Transfer implements [processor.Transferrer].
+func (v refundCall) Transfer(ctx context.Context, _ processor.TransferRequest, guard func() error) processor.TransferAnswer {
+	return v.Refund(ctx, processor.RefundRequest{ExternalID: v.part.ExternalID, PaymentID: v.part.PaymentID, Amount: v.part.Amount}, guard)
+}
+
+// QueryTransfer implements [processor.Transferrer].
+func (v refundCall) QueryTransfer(ctx context.Context, externalID string) processor.TransferReport {
+	return v.QueryRefund(ctx, v.part.PaymentID, externalID)
+}
+
+// sendRefund sends one part of a refund, as transfer sends a payout.
+func (e *Executor) sendRefund(ctx context.Context, p payment.RefundPart, timeout time.Duration, refunder processor.Refunder) {
+	e.Env.Inject(env.BeforeTransfer)
+	deadline := p.SentAt.Add(timeout)
+	left := min(deadline.Sub(e.Env.Clock.Now()), timeout)
+	e.awaitLease(ctx, left/2)
+	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), min(left, deadline.Sub(e.Env.Clock.Now())))
+	answer, stale := transferGuarded(limited, refundCall{refunder, &p}, processor.TransferRequest{}, e.guard(deadline, p.ClaimedBy))
+	answered := answer.Outcome != processor.NotSent && !timedOut(limited, answer.Outcome == processor.Unknown)
+	cancel()
+	e.Env.Inject(env.AfterTransfer)
+	if !stale && !isOurWait(&answer) {
+		e.refunds.sendBreakers.Record(p.Processor, answered)
+	}
+	if answer.Outcome != processor.Done {
+		e.Log.WarnContext(ctx, "refund not confirmed", "processor", p.Processor, "externalId", p.ExternalID,
+			"outcome", answer.Outcome.String(), "cause", answer.Cause)
+	}
+	op := e.newRecordRefund(p)
+	op.answer = &answer
+	e.Recorder.Record(ctx, "result of refund", func(ctx context.Context) error { return e.recordRefund(ctx, op) })
+}
+
+// lookUpRefund queries an account about one part of a refund.
+func (e *Executor) lookUpRefund(ctx context.Context, p payment.RefundPart, refunder processor.Refunder) {
+	op := e.newRecordRefund(p)
+	op.report = e.queryBy(ctx, p.Processor, p.ExternalID, refundCall{refunder, &p}, e.refunds.lookUpBreakers, asReported)
+	op.lookedUp = true
+	if p.Lookups >= lookUpsBeforeCase {
+		open, err := e.Store.HasOpenCase(ctx, p.Merchant, p.Refund, store.CaseRefundUnknown)
+		op.noCase = err == nil && !open
+	}
+	e.Recorder.Record(ctx, "result of look-up of a refund", func(ctx context.Context) error { return e.recordRefund(ctx, op) })
+}
+
+// asReported is a report of a refund as it is: a return need not have an id of its own.
+func asReported(r processor.TransferReport) processor.TransferReport { return r }

@@ -1,0 +1,61 @@
+package outgoing
+
+import (
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+)
+
+// sendMax is longer than any send of a refund takes.
+const sendMax = time.Minute
+
+// CanDeclareRefund is CanDeclare for a part of a refund.
+func CanDeclareRefund(l *store.Loaded, p *payment.RefundPart) error {
+	switch {
+	case p.Ended():
+		return problem.New(problem.InvalidState, "The outcome of the refund is known.")
+	case p.Step == payment.StepIntent || p.Step == payment.StepQueued:
+		return problem.New(problem.InvalidState, "The refund is being sent again. Wait until the outcome of this send is recorded.")
+	case l.Now().Before(p.SentAt.Add(sendMax)):
+		return problem.New(problem.InvalidState, "The last send of the refund may still be leaving. Decide a minute after it.")
+	}
+	return nil
+}
+
+// CanWithdrawRefund is CanWithdraw for a part of a refund. restoredAt is when the database was
+// last restored.
+func CanWithdrawRefund(l *store.Loaded, p *payment.RefundPart, restoredAt time.Time) error {
+	if p.Step != payment.StepQueued || p.MayExist || lookUpPartFirst(p, restoredAt, l.Now()) {
+		return problem.New(problem.InvalidState, "The refund does not wait to be sent, or one of its sends may have paid it.")
+	}
+	return nil
+}
+
+// DeclareRefundPaid completes a part of a refund: an operator has proof that it was paid.
+func DeclareRefundPaid(l *store.Loaded, c *store.Changes, p payment.RefundPart, links transition.Links, endToEndID, evidence string) error {
+	v := refundResolution{links: links}
+	r, err := v.start(l, c, &p)
+	if err != nil {
+		return err
+	}
+	return v.paid(l, c, &p, &r, processor.TransferReport{EndToEndID: endToEndID, Evidence: evidence})
+}
+
+// DeclareRefundNotPaid releases the money of a part of a refund: an operator has proof that it
+// was not paid, and will not be.
+func DeclareRefundNotPaid(l *store.Loaded, c *store.Changes, p payment.RefundPart, links transition.Links, evidence string) error {
+	v := refundResolution{links: links}
+	return v.failed(l, c, &p, &payment.Failure{Code: "not_paid", Message: "The processor did not pay it."}, evidence)
+}
+
+// DeclareRefundNotFound queues a part of a refund, to be sent again with the same id: an
+// operator has proof that its processor does not have it.
+func DeclareRefundNotFound(l *store.Loaded, c *store.Changes, p payment.RefundPart, evidence string) {
+	p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepQueued, l.Now(), payment.ID{}, 0
+	p.Outcome, p.Evidence, p.FirstSentAt = payment.RefundPartOutcome(store.SendNotFound), evidence, time.Time{}
+	c.SetRefundPart(p)
+}

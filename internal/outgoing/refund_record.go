@@ -1,0 +1,235 @@
+package outgoing
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+	"github.com/porteira/porteira/internal/worker"
+)
+
+// RecordRefundReport records a processor's report about a part of a refund, from a notice or
+// a list, and finishes the notice, if any, in the same commit.
+func (e *Executor) RecordRefundReport(ctx context.Context, p payment.RefundPart, report processor.TransferReport, notice *store.Notice) error {
+	op := e.newRecordRefund(p)
+	op.report, op.notice = report, notice
+	return e.recordRefund(ctx, op)
+}
+
+func (e *Executor) newRecordRefund(p payment.RefundPart) *recordRefund {
+	v := &recordRefund{refundResolution: e.newRefundResolution(p.Processor), part: p}
+	v.restoredAt = e.Node.RestoredAt()
+	return v
+}
+
+func (e *Executor) recordRefund(ctx context.Context, op *recordRefund) error {
+	if err := e.Writer.Do(ctx, op); err != nil {
+		return err
+	}
+	if op.contradiction {
+		e.Log.ErrorContext(ctx, "contradictory report of a refund", "refund", op.part.Refund, "externalId", op.part.ExternalID)
+	}
+	if op.again {
+		e.SendWaker.Wake()
+	}
+	if p := &op.after; p.Step == payment.StepUnknown && !p.NextAt.After(e.Env.Clock.Now()) {
+		e.LookUpWaker.Wake()
+	}
+	return nil
+}
+
+// recordRefund is the operation that records the answer to a send of a part of a refund, or a
+// processor's report about it.
+type recordRefund struct {
+	refundResolution
+
+	part       payment.RefundPart        // as it was claimed, or read for a report
+	answer     *processor.TransferAnswer // of a send; nil for a report
+	report     processor.TransferReport
+	lookedUp   bool // the report answers a look-up that this process claimed
+	noCase     bool // no case about it was open then
+	notice     *store.Notice
+	restoredAt time.Time
+
+	again bool
+	after payment.RefundPart
+}
+
+// Merchant implements [write.Operation].
+func (v *recordRefund) Merchant() payment.ID { return v.part.Merchant }
+
+// Class implements [write.Operation].
+func (v *recordRefund) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *recordRefund) Needs(n *store.Needs) {
+	n.RefundsOf(v.part.Merchant, v.part.Payin)
+	n.Balances(v.part.Merchant)
+	n.ExpectDeliveries(v.part.Merchant, 2)
+}
+
+// Decide implements [write.Operation].
+func (v *recordRefund) Decide(l *store.Loaded, c *store.Changes) error {
+	v.again, v.contradiction, v.after = false, false, payment.RefundPart{}
+	p, ok := loadedPart(l, &v.part)
+	if !ok {
+		return store.ErrNotFound
+	}
+	if v.notice != nil {
+		c.FinishNotice(*v.notice)
+	}
+	defer func() { v.after, _ = loadedPart(l, &v.part) }()
+	switch {
+	case v.answer != nil && v.answer.Outcome == processor.Done:
+		return v.applyReport(l, c, &p, v.answer.Report)
+	case v.answer != nil && p.Sends != v.part.Sends:
+		return nil // sent again since then: this answer is about the earlier send
+	case v.answer != nil:
+		return v.applyAnswer(l, c, &p)
+	case v.report.Lookup == processor.Found:
+		return v.applyReport(l, c, &p, v.report)
+	case !v.lookedUp || p.ClaimedBy != v.part.ClaimedBy || p.Step != v.part.Step || p.Lookups != v.part.Lookups:
+		return nil // only the node that claimed it may conclude from a missing answer, once
+	}
+	p.Lookups++
+	p.ClaimedBy, p.NextAt = payment.ID{}, l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, p.Lookups)))
+	if v.report.Lookup == processor.NotFound && p.Step == payment.StepUnknown {
+		v.notFound(l, c, &p)
+		return nil
+	}
+	v.undecided(c, &p, store.ReasonNoAnswer)
+	return nil
+}
+
+// loadedPart is a part as it is loaded.
+func loadedPart(l *store.Loaded, of *payment.RefundPart) (payment.RefundPart, bool) {
+	for _, p := range l.RefundParts(of.Merchant, of.Refund) {
+		if p.Number == of.Number {
+			return p, true
+		}
+	}
+	return payment.RefundPart{}, false
+}
+
+// undecided stores a part that a look-up did not decide, and opens a case after a number of
+// them.
+func (v *recordRefund) undecided(c *store.Changes, p *payment.RefundPart, reason store.CaseReason) {
+	*p = c.SetRefundPart(*p)
+	if p.Lookups == lookUpsBeforeCase || p.Lookups > lookUpsBeforeCase && v.noCase {
+		openPartCase(c, p, store.CaseRefundUnknown, reason)
+	}
+}
+
+// applyAnswer records a send that the processor did not accept.
+func (v *recordRefund) applyAnswer(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error {
+	if p.Step != payment.StepIntent && p.Step != payment.StepUnknown {
+		return nil // recorded already, or a later report counts
+	}
+	a := v.answer
+	mine := p.Step == payment.StepIntent && p.ClaimedBy == v.part.ClaimedBy
+	switch a.Outcome {
+	case processor.Refused:
+		if !v.part.MayExist || v.part.Refusals > 0 {
+			return v.failed(l, c, p, a.Failure, a.Evidence)
+		}
+		// An earlier send may be the reason. Only a second refusal after "not found" is proof.
+		p.Refusals, p.MayExist = p.Refusals+1, true
+		p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepUnknown, l.Now(), payment.ID{}, 0
+		p.Evidence = worker.Short(a.Evidence)
+	case processor.NotSent, processor.Later:
+		v.noEffect(l, c, p)
+	default:
+		if !mine {
+			return nil
+		}
+		p.Step, p.ClaimedBy, p.Lookups, p.MayExist, p.Refusals = payment.StepUnknown, payment.ID{}, 0, true, 0
+		p.Evidence, p.NextAt = worker.ErrorText(a.Cause), l.Now().Add(worker.After(lookUpAfter, 0))
+		if a.Outcome == processor.Known {
+			p.Evidence, p.NextAt = idInUse, l.Now()
+		}
+	}
+	if p.Outcome = payment.RefundPartOutcome(a.Outcome.String()); a.Outcome == processor.Unknown {
+		p.Outcome = payment.RefundPartOutcome(store.SendUnknown)
+	}
+	*p = c.SetRefundPart(*p)
+	return nil
+}
+
+// noEffect queues a part again after a send that did not leave, or that the processor does
+// not take now. Whether an earlier send may have an effect is as before.
+func (v *recordRefund) noEffect(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
+	c.CloseCases(p.Merchant, p.Refund, store.CaseRefundUnknown, store.ResolvedByProof)
+	p.Step, p.ClaimedBy, p.Lookups, p.MayExist = payment.StepQueued, payment.ID{}, 0, v.part.MayExist
+	if ours := isOurWait(v.answer); ours || v.answer.Outcome == processor.NotSent {
+		p.Evidence = worker.ErrorText(v.answer.Cause)
+		wait := v.jitter.Of(worker.After(sendAgainAfter, p.Sends-1))
+		if ours {
+			wait = max(wait, v.answer.Wait)
+		}
+		p.NextAt = l.Now().Add(wait)
+		return
+	}
+	p.Evidence = worker.Short(v.answer.Evidence)
+	wait := v.jitter.Of(worker.After(laterAfter, p.Laters))
+	p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
+	if p.Laters++; p.Laters == latersBeforeCase {
+		openPartCase(c, p, store.CaseRefundWaiting, "")
+	}
+}
+
+// notFound handles a processor's "not found" about an unknown part, as for a payout: within
+// the quiet period it proves nothing; after it the part is sent again, under the same id, if
+// that is safe.
+func (v *recordRefund) notFound(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
+	var last time.Time // until then a send may have left
+	if p.MayExist {
+		last = p.SentAt.Add(v.effect.Timeout)
+	}
+	if last.After(l.Now().Add(v.effect.Timeout + clockTolerance)) { // set by a clock that was ahead
+		p.SentAt, last = l.Now(), l.Now().Add(v.effect.Timeout)
+	}
+	if last.Before(v.restoredAt) {
+		last = v.restoredAt
+	}
+	if quiet := last.Add(v.effect.QuietPeriod); l.Now().Before(quiet) {
+		if p.NextAt.After(quiet) {
+			p.NextAt = quiet
+		}
+		*p = c.SetRefundPart(*p)
+		return
+	}
+	switch {
+	case !p.MayExist: // looked up before its next send
+	case !v.effect.Repeat.Safe():
+		reviewPart(c, p, store.ReasonNotIdempotent)
+		return
+	case p.Evidence == idInUse:
+		reviewPart(c, p, store.ReasonIDInUse)
+		return
+	case !v.effect.Repeatable(p.FirstSentAt, l.Now()) || !v.effect.Visible(p.FirstSentAt, l.Now()):
+		reviewPart(c, p, store.ReasonTooOld)
+		return
+	}
+	v.again = true
+	p.Outcome, p.Evidence = payment.RefundPartOutcome(store.SendNotFound), notFoundEvidence
+	p.Step, p.NextAt = payment.StepQueued, l.Now()
+	*p = c.SetRefundPart(*p)
+}
+
+// start starts a refund that is reported, if the database does not show it as sent.
+func (v *refundResolution) start(l *store.Loaded, c *store.Changes, p *payment.RefundPart) (payment.Refund, error) {
+	r, ok := l.Refund(p.Merchant, p.Refund)
+	if !ok {
+		return r, store.ErrNotFound
+	}
+	if r.Status == payment.RefundPending {
+		if _, err := transition.Refund(l, c, &r, payment.OnSend); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,220 @@
+package outgoing
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/transition"
+	"github.com/porteira/porteira/internal/worker"
+)
+
+// refundResolution applies a processor's proof about a part of a refund. Its functions are
+// pure. The refunds of the pay-in and the balances are loaded.
+type refundResolution struct {
+	jitter worker.Jitter
+	effect processor.Effect // what the processor guarantees for refunds
+	links  transition.Links
+
+	contradiction bool // no money moves, as proofs contradict
+}
+
+func (e *Executor) newRefundResolution(account string) refundResolution {
+	v := refundResolution{jitter: worker.NewJitter(e.Env.Random), links: e.Links}
+	if proc := e.Processors.Find(account); proc != nil {
+		v.effect = proc.Profile().Refund
+	}
+	return v
+}
+
+// applyReport applies a report of a refund that exists at the processor.
+func (v *refundResolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r processor.TransferReport) error {
+	if r.Amount != 0 && r.Amount != p.Amount {
+		v.contradict(c, p, store.Params{"reported": r.Amount.String()})
+		return nil
+	}
+	if r.ProcessorID != "" {
+		p.ProcessorID = worker.Short(r.ProcessorID)
+	}
+	refund, err := v.start(l, c, p)
+	if err != nil {
+		return err
+	}
+	switch r.State {
+	case processor.TransferPaid:
+		return v.paid(l, c, p, &refund, r)
+	case processor.TransferFailed:
+		return v.failed(l, c, p, r.Failure, r.Evidence)
+	default:
+		v.accepted(l, c, p, r.Evidence)
+		return nil
+	}
+}
+
+// accepted records that the processor accepted a refund: its result will be reported, and is
+// looked up in case the report is lost.
+func (v *refundResolution) accepted(l *store.Loaded, c *store.Changes, p *payment.RefundPart, evidence string) {
+	if p.Ended() {
+		return
+	}
+	if p.Step == payment.StepAccepted {
+		p.Lookups++
+	} else {
+		p.Lookups = lookUpsSkipped
+	}
+	p.Step, p.ClaimedBy, p.MayExist = payment.StepAccepted, payment.ID{}, true
+	p.Outcome, p.Evidence = payment.RefundPartOutcome(store.SendAccepted), worker.Short(evidence)
+	p.NextAt = l.Now().Add(v.jitter.Of(worker.After(lookUpAfter, p.Lookups)))
+	*p = c.SetRefundPart(*p)
+	if p.Lookups == lookUpsBeforeCase {
+		openPartCase(c, p, store.CaseRefundUnknown, store.ReasonStillProcessing)
+	}
+}
+
+// endPart ends the executor's work on a part, and the cases of the refund. Another part that
+// waits for a decision gets a new one.
+func endPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart, outcome payment.RefundPartOutcome, evidence string) {
+	p.Step, p.NextAt, p.ClaimedBy = payment.StepDone, time.Time{}, payment.ID{}
+	p.Outcome, p.Evidence = outcome, worker.Short(evidence)
+	*p = c.SetRefundPart(*p)
+	c.CloseCases(p.Merchant, p.Refund, store.CaseRefundUnknown, store.ResolvedByProof)
+	c.CloseCases(p.Merchant, p.Refund, store.CaseRefundWaiting, store.ResolvedByProof)
+	for _, o := range others(l, p) {
+		if o.Step == payment.StepReview {
+			openPartCase(c, &o, store.CaseRefundUnknown, store.ReasonNoAnswer)
+		}
+	}
+}
+
+// others are the other parts of a refund.
+func others(l *store.Loaded, p *payment.RefundPart) (list []payment.RefundPart) {
+	for _, o := range l.RefundParts(p.Merchant, p.Refund) {
+		if o.Number != p.Number {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// paid books a part that reached the payer. One that was believed to have failed takes its
+// money again: from available as far as possible, and as debt beyond.
+func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund, report processor.TransferReport) error {
+	if p.Ended() && p.Outcome != payment.PartFailed {
+		return nil // known, or a stale report
+	}
+	if p.Ended() {
+		available := l.Balances(p.Merchant)[ledger.Available]
+		if err := c.Post(p.Merchant, r.ID, ledger.FindRefund(available, p.Amount)); err != nil {
+			return err
+		}
+	}
+	p.EndToEndID = report.EndToEndID
+	endPart(l, c, p, payment.PartPaid, report.Evidence)
+	on := payment.RefundTrigger(r.Status, others(l, p), payment.EndPaid)
+	r.RefundedAmount += p.Amount
+	if on == payment.OnComplete {
+		r.CompletedAt, r.Failure = l.Now(), nil
+	}
+	if r.Amount == p.Amount {
+		r.EndToEndID = p.EndToEndID
+	}
+	moved, err := transition.Refund(l, c, r, on, ledger.PayRefund(p.Processor, p.Amount))
+	if err == nil && !moved {
+		err = fmt.Errorf("outgoing: no cell for %s of a refund that is %s", on, r.Status)
+	}
+	if err != nil || r.Surplus {
+		return err
+	}
+	return v.movePayin(l, c, p, p.Amount)
+}
+
+// movePayin changes the refunded amount of the pay-in, and its status.
+func (v *refundResolution) movePayin(l *store.Loaded, c *store.Changes, p *payment.RefundPart, by money.Cents) error {
+	payin, ok := l.Payin(p.Merchant, p.Payin)
+	if !ok {
+		return store.ErrNotFound
+	}
+	before := payin.RefundedAmount
+	payin.RefundedAmount += by
+	on := payment.PayinRefundTrigger(&payin, before)
+	moved, err := transition.Payin(l, c, &payin, v.links, on)
+	if err == nil && !moved {
+		err = fmt.Errorf("outgoing: no cell for %s of a pay-in that is %s", on, payin.Status)
+	}
+	return err
+}
+
+// failed releases the money of a part, on the processor's proof that it will not reach the
+// payer, or takes back one that was paid.
+func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.RefundPart, why *payment.Failure, evidence string) error {
+	r, ok := l.Refund(p.Merchant, p.Refund)
+	if !ok {
+		return store.ErrNotFound
+	}
+	if why == nil {
+		why = &payment.Failure{Code: "refund_failed", Message: "The processor did not pay it."}
+	}
+	switch {
+	case p.Ended() && p.Outcome == payment.PartPaid:
+		return v.takenBack(l, c, p, &r, why, evidence)
+	case p.Ended():
+		return nil // known
+	}
+	endPart(l, c, p, payment.PartFailed, evidence)
+	r.Failure = why
+	entry := ledger.ReleaseRefund(p.Amount)
+	if r.FromUnapplied() {
+		entry = ledger.ReleaseUnappliedRefund(p.Amount)
+		openOverpaid(c, p)
+	}
+	on := payment.RefundTrigger(r.Status, others(l, p), payment.EndFailed)
+	moved, err := transition.Refund(l, c, &r, on, entry)
+	if err == nil && !moved {
+		err = fmt.Errorf("outgoing: no cell for %s of a refund that is %s", on, r.Status)
+	}
+	return err
+}
+
+// takenBack books a part that failed after the processor had reported it paid.
+func (v *refundResolution) takenBack(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund, why *payment.Failure, evidence string) error {
+	endPart(l, c, p, payment.PartTakenBack, evidence)
+	r.Failure, r.CompletedAt = why, time.Time{}
+	r.RefundedAmount -= p.Amount
+	entry := ledger.TakeBackRefund(p.Processor, l.Balances(p.Merchant)[ledger.Owed], p.Amount)
+	if r.FromUnapplied() {
+		entry = ledger.TakeBackUnapplied(p.Processor, p.Amount)
+		openOverpaid(c, p)
+	}
+	on := payment.RefundTrigger(r.Status, others(l, p), payment.EndTakenBack)
+	moved, err := transition.Refund(l, c, r, on, entry)
+	if err == nil && !moved {
+		err = fmt.Errorf("outgoing: no cell for %s of a refund that is %s", on, r.Status)
+	}
+	if err != nil || r.Surplus {
+		return err
+	}
+	return v.movePayin(l, c, p, -p.Amount)
+}
+
+// openOverpaid opens a case about unapplied money that did not reach its payer.
+func openOverpaid(c *store.Changes, p *payment.RefundPart) {
+	c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CaseOverpaid, Subject: p.Payin, Amount: p.Amount})
+}
+
+// contradict leaves the ledger unchanged and opens a case.
+func (v *refundResolution) contradict(c *store.Changes, p *payment.RefundPart, params store.Params) {
+	if !p.Ended() && p.Step != payment.StepReview {
+		p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
+		*p = c.SetRefundPart(*p)
+	}
+	v.contradiction = true
+	params["processor"], params["externalId"], params["cause"] = p.Processor, p.ExternalID, string(store.ReasonOtherAmount)
+	c.CloseCases(p.Merchant, p.Refund, store.CaseRefundUnknown, store.ResolvedByNewCase)
+	c.OpenCase(store.Case{
+		Merchant: p.Merchant, Kind: store.CaseRefundUnknown, Subject: p.Refund, Amount: p.Amount, Params: params,
+	})
+}

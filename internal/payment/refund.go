@@ -1,0 +1,238 @@
+package payment
+
+import (
+	"slices"
+	"time"
+
+	"github.com/porteira/porteira/internal/money"
+)
+
+// RefundOrigin says who requested a refund.
+type RefundOrigin string
+
+// The origins of refunds.
+const (
+	RefundByMerchant  RefundOrigin = "merchant"  // by the API
+	RefundByProcessor RefundOrigin = "processor" // at the processor's own panel
+	// RefundByCase gives unapplied money back to its payer: an operator decided it.
+	RefundByCase RefundOrigin = "case"
+)
+
+// Refund gives a pay-in's money, or a part of it, back to the payer. Times as in Payin.
+type Refund struct {
+	Merchant    ID
+	ID          ID
+	Payin       ID
+	ExternalID  string
+	ReferenceID string // "" if it was not requested by the API
+	Origin      RefundOrigin
+	// Surplus: it gives back money that is not part of what was paid for the order, so the
+	// pay-in's refunded amount does not count it.
+	Surplus    bool
+	Amount     money.Cents
+	Status     RefundStatus
+	Version    int64
+	Reason     string
+	WebhookURL string // of the pay-in
+
+	WebhookDisabled bool // as in Payin
+
+	RefundedAmount money.Cents // what has reached the payer
+	EndToEndID     string      // of the return, if it has one
+	Failure        *Failure
+
+	CompletedAt time.Time
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// FromUnapplied reports whether the refund's money is unapplied money.
+func (r *Refund) FromUnapplied() bool { return r.Origin == RefundByCase }
+
+// RefundPartOutcome is how the last call about a part of a refund ended, and how the part
+// itself ended.
+type RefundPartOutcome string
+
+// The outcomes of a part that has ended. Others are those of calls.
+const (
+	PartPaid      RefundPartOutcome = "paid"
+	PartFailed    RefundPartOutcome = "failed" // or refused
+	PartTakenBack RefundPartOutcome = "taken_back"
+)
+
+// RefundPart is the part of a refund that gives one received payment back: one order at the
+// processor, with one external id for life.
+type RefundPart struct {
+	Merchant   ID
+	Refund     ID
+	Number     int64 // from 1
+	Payin      ID
+	Receipt    ID
+	Processor  string
+	PaymentID  string // the processor's id of the payment
+	ExternalID string
+	Amount     money.Cents
+
+	Step        PayoutStep
+	ProcessorID string
+	EndToEndID  string
+	Outcome     RefundPartOutcome // "" until a call has ended
+	Evidence    string
+
+	// State of the executor. MayExist: an earlier send may still have an effect. Refusals
+	// counts the refusals since the last "not found" or unknown outcome.
+	MayExist    bool
+	Refusals    int
+	Sends       int
+	Laters      int // sends that the processor did not take
+	Lookups     int // since it was last sent
+	NextAt      time.Time
+	ClaimedBy   ID
+	FirstSentAt time.Time // the first send that may have arrived
+	SentAt      time.Time // the last one
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+// Ended reports whether the part was paid, or definitively not.
+func (p *RefundPart) Ended() bool { return p.Step == StepDone }
+
+// InUse is how much of its payment the part has given back, or may still give back.
+func (p *RefundPart) InUse() money.Cents {
+	if p.Outcome == PartFailed || p.Outcome == PartTakenBack {
+		return 0
+	}
+	return p.Amount
+}
+
+// RefundSource is a received payment that can be given back.
+type RefundSource struct {
+	Receipt Receipt
+	Applied money.Cents // of the order's amount, not given back
+	Left    money.Cents // of the payment, not given back: Applied and what exceeded the order
+}
+
+// RefundSources lists what is left of the payments of a pay-in, of which parts were given
+// back, oldest first.
+func RefundSources(receipts []Receipt, parts []RefundPart) []RefundSource {
+	list := make([]RefundSource, 0, len(receipts))
+	for i := range receipts {
+		s := RefundSource{Receipt: receipts[i], Applied: receipts[i].Applied, Left: receipts[i].Amount}
+		for j := range parts {
+			if parts[j].Receipt == receipts[i].ID {
+				s.Left -= parts[j].InUse()
+			}
+		}
+		s.Left = max(s.Left, 0)
+		s.Applied = min(s.Applied, s.Left)
+		list = append(list, s)
+	}
+	slices.SortStableFunc(list, func(a, b RefundSource) int {
+		if c := a.Receipt.PaidAt.Compare(b.Receipt.PaidAt); c != 0 {
+			return c
+		}
+		return CompareIDs(a.Receipt.ID, b.Receipt.ID)
+	})
+	return list
+}
+
+// RefundSlice is an amount that is taken from one payment.
+type RefundSlice struct {
+	Receipt Receipt
+	Amount  money.Cents
+}
+
+// SplitRefund divides an amount among payments: one payment if one suffices, else the oldest
+// first; what exceeded the order comes last. ok is false if they do not reach.
+func SplitRefund(amount money.Cents, list []RefundSource) (slicesOf []RefundSlice, ok bool) {
+	for i := range list {
+		if list[i].Applied >= amount {
+			return []RefundSlice{{list[i].Receipt, amount}}, true
+		}
+	}
+	took := make([]money.Cents, len(list))
+	take := func(of func(*RefundSource) money.Cents) {
+		for i := range list {
+			n := min(amount, of(&list[i])-took[i])
+			took[i] += n
+			amount -= n
+		}
+	}
+	take(func(s *RefundSource) money.Cents { return s.Applied })
+	take(func(s *RefundSource) money.Cents { return s.Left })
+	for i := range list {
+		if took[i] > 0 {
+			slicesOf = append(slicesOf, RefundSlice{list[i].Receipt, took[i]})
+		}
+	}
+	return slicesOf, amount == 0
+}
+
+// RefundLeft is how much of a pay-in can still be refunded: what was paid, less the refunds
+// that are completed or in flight.
+func RefundLeft(p *Payin, refunds []Refund, parts []RefundPart) money.Cents {
+	left := p.PaidAmount
+	for i := range refunds {
+		if refunds[i].Surplus {
+			continue
+		}
+		for j := range parts {
+			if parts[j].Refund == refunds[i].ID {
+				left -= parts[j].InUse()
+			}
+		}
+	}
+	return max(left, 0)
+}
+
+// PartEnd is how a part of a refund ended, now.
+type PartEnd int
+
+// How a part of a refund ends. It may be taken back after it was paid.
+const (
+	EndPaid PartEnd = iota
+	EndFailed
+	EndTakenBack
+)
+
+// RefundTrigger picks the trigger of a refund, one of whose parts ends: the others decide
+// whether the status changes.
+func RefundTrigger(status RefundStatus, others []RefundPart, end PartEnd) Trigger {
+	open, failed := false, false
+	for i := range others {
+		open = open || !others[i].Ended()
+		failed = failed || others[i].Ended() && others[i].Outcome != PartPaid
+	}
+	inFlight := open && status == RefundProcessing
+	switch {
+	case end == EndTakenBack && inFlight:
+		return OnTakeBackPart
+	case end == EndTakenBack:
+		return OnTakeBack
+	case end == EndFailed && inFlight:
+		return OnFailPart
+	case end == EndFailed:
+		return OnFail
+	case inFlight:
+		return OnCompletePart
+	case open || failed:
+		return OnCompleteFailed
+	default:
+		return OnComplete
+	}
+}
+
+// PayinRefundTrigger picks the trigger of a pay-in whose refunded amount has become refunded;
+// before is what it was.
+func PayinRefundTrigger(p *Payin, before money.Cents) Trigger {
+	switch {
+	case p.RefundedAmount < before && p.RefundedAmount == 0:
+		return OnRefundUndone
+	case p.RefundedAmount < before:
+		return OnRefundUndonePart
+	case p.RefundedAmount >= p.PaidAmount:
+		return OnRefundAll
+	default:
+		return OnRefundPart
+	}
+}

@@ -1,0 +1,181 @@
+package payment_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// sources are payments of an order, the oldest first: "60/100" has 60 left of the order's
+// amount, and 100 in all.
+func sources(t *testing.T, text string) (list []payment.RefundSource) {
+	t.Helper()
+	for i, word := range strings.Fields(text) {
+		s := payment.RefundSource{Receipt: payment.Receipt{ID: payment.ID{byte(i + 1)}}}
+		if _, err := fmt.Sscanf(word, "%d/%d", &s.Applied, &s.Left); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func TestSplitRefund(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		amount money.Cents
+		of     string
+		want   string // payment:amount
+	}{
+		{100, "100/100", "1:100"},
+		{40, "100/100", "1:40"},
+		{101, "100/100", "too much"},
+		{60, "50/50 60/60", "2:60"},
+		{70, "50/50 60/60", "1:50 2:20"},
+		{110, "50/50 60/60", "1:50 2:60"},
+		{111, "50/50 60/60", "too much"},
+		{50, "0/0 50/50", "2:50"},
+		{60, "50/80 10/10", "1:50 2:10"},
+		{70, "50/80 10/10", "1:60 2:10"}, // money of the order that came as surplus
+		{90, "50/80 10/10", "1:80 2:10"},
+		{1, "", "too much"},
+	} {
+		parts, ok := payment.SplitRefund(row.amount, sources(t, row.of))
+		var got []string
+		for _, p := range parts {
+			got = append(got, fmt.Sprintf("%d:%d", p.Receipt.ID[0], p.Amount))
+		}
+		text := strings.Join(got, " ")
+		if !ok {
+			text = "too much"
+		}
+		if text != row.want {
+			t.Errorf("%d of %s: %s, want %s", row.amount, row.of, text, row.want)
+		}
+	}
+}
+
+// No payment gives back more than it has, and the parts add up to the amount.
+func TestSplitRefundAddsUp(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		var list []payment.RefundSource
+		var most money.Cents
+		for i := range rapid.IntRange(0, 5).Draw(r, "payments") {
+			left := money.Cents(rapid.IntRange(0, 50).Draw(r, "left"))
+			list = append(list, payment.RefundSource{
+				Receipt: payment.Receipt{ID: payment.ID{byte(i + 1)}}, Left: left, Applied: money.Cents(rapid.IntRange(0, int(left)).Draw(r, "applied")),
+			})
+			most += left
+		}
+		amount := money.Cents(rapid.IntRange(1, 120).Draw(r, "amount"))
+		parts, ok := payment.SplitRefund(amount, list)
+		if ok != (amount <= most) {
+			r.Fatalf("%d of %d: %t", amount, most, ok)
+		}
+		var sum money.Cents
+		for _, p := range parts {
+			sum += p.Amount
+			if p.Amount <= 0 || p.Amount > list[p.Receipt.ID[0]-1].Left {
+				r.Fatalf("takes %d of %d", p.Amount, list[p.Receipt.ID[0]-1].Left)
+			}
+		}
+		if ok && sum != amount {
+			r.Fatalf("the parts add up to %d of %d", sum, amount)
+		}
+	})
+}
+
+func part(refund, receipt byte, amount money.Cents, outcome payment.RefundPartOutcome) payment.RefundPart {
+	p := payment.RefundPart{Refund: payment.ID{refund}, Receipt: payment.ID{receipt}, Amount: amount, Outcome: outcome, Step: payment.StepDone}
+	if outcome == "" {
+		p.Step = payment.StepQueued
+	}
+	return p
+}
+
+func TestRefundSources(t *testing.T) {
+	t.Parallel()
+	paid := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	receipts := []payment.Receipt{
+		{ID: payment.ID{2}, Amount: 80, Applied: 30, PaidAt: paid.Add(time.Hour)},
+		{ID: payment.ID{1}, Amount: 70, Applied: 70, PaidAt: paid},
+	}
+	parts := []payment.RefundPart{
+		part(1, 1, 20, payment.PartPaid), part(2, 1, 10, ""), part(3, 1, 40, payment.PartFailed),
+		part(4, 1, 40, payment.PartTakenBack), part(5, 2, 60, payment.PartPaid),
+	}
+	list := payment.RefundSources(receipts, parts)
+	if len(list) != 2 || list[0].Receipt.ID != (payment.ID{1}) || list[0].Applied != 40 || list[0].Left != 40 || list[1].Applied != 20 || list[1].Left != 20 {
+		t.Errorf("%+v", list)
+	}
+	p := payment.Payin{PaidAmount: 100}
+	refunds := []payment.Refund{{ID: payment.ID{1}}, {ID: payment.ID{2}}, {ID: payment.ID{3}}, {ID: payment.ID{4}}, {ID: payment.ID{5}, Surplus: true}}
+	if left := payment.RefundLeft(&p, refunds, parts); left != 70 {
+		t.Errorf("%d is left, want 70: 20 are refunded and 10 in flight; unapplied money is not of the order", left)
+	}
+	p.PaidAmount = 10
+	if left := payment.RefundLeft(&p, refunds, parts); left != 0 {
+		t.Errorf("%d is left of too little", left)
+	}
+}
+
+func TestRefundTrigger(t *testing.T) {
+	t.Parallel()
+	open, paid, failed := part(1, 1, 1, ""), part(1, 2, 1, payment.PartPaid), part(1, 3, 1, payment.PartFailed)
+	for _, row := range []struct {
+		status payment.RefundStatus
+		others []payment.RefundPart
+		end    payment.PartEnd
+		want   payment.Trigger
+	}{
+		{payment.RefundProcessing, nil, payment.EndPaid, payment.OnComplete},
+		{payment.RefundProcessing, nil, payment.EndFailed, payment.OnFail},
+		{payment.RefundPending, nil, payment.EndFailed, payment.OnFail},
+		{payment.RefundCompleted, nil, payment.EndTakenBack, payment.OnTakeBack},
+		{payment.RefundFailed, nil, payment.EndPaid, payment.OnComplete},
+		{payment.RefundProcessing, []payment.RefundPart{open}, payment.EndPaid, payment.OnCompletePart},
+		{payment.RefundProcessing, []payment.RefundPart{open, failed}, payment.EndPaid, payment.OnCompletePart},
+		{payment.RefundProcessing, []payment.RefundPart{open}, payment.EndFailed, payment.OnFailPart},
+		{payment.RefundProcessing, []payment.RefundPart{open}, payment.EndTakenBack, payment.OnTakeBackPart},
+		{payment.RefundProcessing, []payment.RefundPart{paid}, payment.EndPaid, payment.OnComplete},
+		{payment.RefundProcessing, []payment.RefundPart{failed}, payment.EndPaid, payment.OnCompleteFailed},
+		{payment.RefundProcessing, []payment.RefundPart{paid}, payment.EndFailed, payment.OnFail},
+		{payment.RefundCompleted, []payment.RefundPart{paid}, payment.EndTakenBack, payment.OnTakeBack},
+		{payment.RefundFailed, []payment.RefundPart{failed}, payment.EndPaid, payment.OnCompleteFailed},
+		{payment.RefundFailed, []payment.RefundPart{paid}, payment.EndPaid, payment.OnComplete},
+		{payment.RefundFailed, []payment.RefundPart{paid}, payment.EndTakenBack, payment.OnTakeBack},
+	} {
+		got := payment.RefundTrigger(row.status, row.others, row.end)
+		if _, legal := payment.RefundTable.Next(row.status, got); got != row.want || !legal {
+			t.Errorf("%s, %v ends as %d: %s, want %s", row.status, row.others, row.end, got, row.want)
+		}
+	}
+}
+
+func TestPayinRefundTrigger(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		before, after money.Cents
+		want          payment.Trigger
+	}{
+		{0, 40, payment.OnRefundPart},
+		{40, 99, payment.OnRefundPart},
+		{0, 100, payment.OnRefundAll},
+		{40, 100, payment.OnRefundAll},
+		{100, 60, payment.OnRefundUndonePart},
+		{100, 0, payment.OnRefundUndone},
+		{40, 0, payment.OnRefundUndone},
+	} {
+		p := payment.Payin{PaidAmount: 100, RefundedAmount: row.after}
+		if got := payment.PayinRefundTrigger(&p, row.before); got != row.want {
+			t.Errorf("from %d to %d: %s, want %s", row.before, row.after, got, row.want)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package refund
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
+)
+
+// Create holds the money of a refund and queues it for sending, or finds the one that the
+// same request created before (replayed). r has been validated. Errors: problem kinds
+// not_found, reference_conflict, invalid_state, validation_failed, refund_not_possible,
+// insufficient_balance, overloaded and unavailable.
+func (s *Service) Create(ctx context.Context, m store.Merchant, payin payment.ID, r *wire.RefundRequest) (refund payment.Refund, replayed bool, err error) {
+	op := s.NewCreateOp(m, payin, r)
+	if err := s.Writer.Do(ctx, op); err != nil {
+		return refund, false, err
+	}
+	if !op.Fresh {
+		return op.Refund, true, op.conflict()
+	}
+	s.Requested()
+	return op.Refund, false, nil
+}
+
+// Replay finds the refund of an earlier request. Errors: as of Create.
+func (s *Service) Replay(ctx context.Context, m store.Merchant, payin payment.ID, r *wire.RefundRequest) (refund payment.Refund, found bool, err error) {
+	op := s.NewCreateOp(m, payin, r)
+	op.Refund, op.first, err = s.Store.RefundByExternalID(ctx, m.ID, externalID(s.Store, &m, r.ReferenceID.V, 1))
+	if errors.Is(err, store.ErrNotFound) {
+		return refund, false, nil
+	}
+	if err != nil {
+		return refund, false, store.Problem(err)
+	}
+	return op.Refund, true, op.conflict()
+}
+
+// CreateOp is the operation that stores a new refund.
+type CreateOp struct {
+	request  *wire.RefundRequest
+	merchant payment.ID
+	payin    payment.ID
+	id       payment.ID
+	created  time.Time
+	windows  Windows
+	ids      func(part int) string
+
+	// Refund is the refund as it is stored: the new one, or the one that has its reference.
+	// Fresh is false for the latter.
+	Refund payment.Refund
+	Fresh  bool
+	first  wire.Fingerprint // of the request that created it
+}
+
+// NewCreateOp builds the operation that stores the refund of r.
+func (s *Service) NewCreateOp(m store.Merchant, payin payment.ID, r *wire.RefundRequest) *CreateOp {
+	now := s.Env.Clock.Now().Truncate(time.Millisecond)
+	return &CreateOp{
+		request: r, merchant: m.ID, payin: payin, id: s.Env.IDs.NewID(now), created: now, windows: s.Windows(),
+		ids: func(part int) string { return externalID(s.Store, &m, r.ReferenceID.V, part) },
+	}
+}
+
+// conflict compares the request with the first one under its reference.
+func (v *CreateOp) conflict() error {
+	if v.Refund.Payin == v.payin {
+		return v.request.Fingerprint.Conflict(v.first)
+	}
+	e := problem.New(problem.ReferenceConflict, "This referenceId was already used by a refund of another pay-in. Use a new one.")
+	return e.WithFields(problem.FieldError{Field: "payinId", Code: problem.CodeNotAllowed, Detail: "differs from the original request"})
+}
+
+// Merchant implements [write.Operation].
+func (v *CreateOp) Merchant() payment.ID { return v.merchant }
+
+// Class implements [write.Operation].
+func (v *CreateOp) Class() commit.Class { return commit.Interactive }
+
+// Needs implements [write.Operation].
+func (v *CreateOp) Needs(n *store.Needs) {
+	n.RefundsOf(v.merchant, v.payin)
+	n.RefundByExternalID(v.merchant, v.ids(1))
+	n.Balances(v.merchant)
+}
+
+// Decide picks the refund that has the reference: an earlier one, or this one, whose money is
+// held.
+func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
+	v.Refund, v.first, v.Fresh = payment.Refund{}, nil, false
+	if r, first, ok := l.RefundByExternalID(v.merchant, v.ids(1)); ok {
+		// An earlier run whose commit was unknown may have stored this refund.
+		v.Refund, v.first, v.Fresh = r, first, r.ID == v.id
+		if len(first) == 0 {
+			v.adopt(c)
+		}
+		return nil
+	}
+	p, ok := l.Payin(v.merchant, v.payin)
+	if !ok {
+		return fmt.Errorf("pay-in %s of %s: %w", v.payin, v.merchant, store.ErrNotFound)
+	}
+	if p.Status != payment.PayinPaid && p.Status != payment.PayinPartiallyRefunded {
+		return problem.New(problem.InvalidState, "Only a pay-in that is PAID or PARTIALLY_REFUNDED can be refunded; this one is "+string(p.Status)+".")
+	}
+	refunds, parts := l.RefundsOf(v.merchant, p.ID), l.RefundPartsOf(v.merchant, p.ID)
+	amount, err := v.amount(payment.RefundLeft(&p, refunds, parts))
+	if err != nil {
+		return err
+	}
+	if len(refunds) >= refundsMax {
+		return notPossible(fmt.Sprintf("This pay-in has %d refunds already, the most that a pay-in can have.", len(refunds)))
+	}
+	list, err := v.split(l, &p, amount, parts)
+	if err != nil {
+		return err
+	}
+	return v.add(l, c, &p, amount, list)
+}
+
+// adopt makes a refund that the processor listed the one of the request, if it gives back the
+// same money.
+func (v *CreateOp) adopt(c *store.Changes) {
+	r := v.Refund
+	if r.Payin != v.payin || r.Origin != payment.RefundByProcessor || v.request.Amount.Set && money.Cents(v.request.Amount.V) != r.Amount {
+		return
+	}
+	r.Origin, r.ReferenceID, r.Reason = payment.RefundByMerchant, v.request.ReferenceID.V, v.request.Reason.V
+	v.first = v.request.Fingerprint
+	v.Refund = c.AdoptRefund(r, v.first)
+}
+
+// amount is the amount to refund, at most what is left.
+func (v *CreateOp) amount(left money.Cents) (money.Cents, error) {
+	amount := left
+	if v.request.Amount.Set {
+		amount = money.Cents(v.request.Amount.V)
+	}
+	if amount > 0 && amount <= left {
+		return amount, nil
+	}
+	detail := fmt.Sprintf("must be at most %s, what is left of the paid amount", left)
+	if left == 0 {
+		detail = "nothing is left of the paid amount: other refunds are completed or in progress"
+	}
+	return 0, problem.New(problem.ValidationFailed, "The amount exceeds what is left to refund.").
+		WithFields(problem.FieldError{Field: "amount", Code: problem.CodeOutOfRange, Detail: detail})
+}
+
+func notPossible(why string) error { return problem.New(problem.RefundNotPossible, why) }
+
+// split divides the amount among the payments that can be given back.
+func (v *CreateOp) split(l *store.Loaded, p *payment.Payin, amount money.Cents, parts []payment.RefundPart) ([]payment.RefundSlice, error) {
+	sources, why := v.windows.possible(p, l.ReceiptsOf(p.Merchant, p.ID), parts, l.Now())
+	list, ok := payment.SplitRefund(amount, sources)
+	switch {
+	case ok:
+		return list, nil
+	case why == noMethod:
+		return nil, notPossible("The processor cannot give a " + string(p.Method) + " payment back.")
+	case why == tooLate:
+		return nil, notPossible("The processor gives a " + string(p.Method) + " payment back only within " + v.days(l, p) + " days after it was paid.")
+	default:
+		return nil, notPossible("The payments of this pay-in do not cover the amount: a part of it was paid by other means, as an operator decided.")
+	}
+}
+
+// days is the window of the pay-in's method, in days.
+func (v *CreateOp) days(l *store.Loaded, p *payment.Payin) string {
+	var window time.Duration
+	for _, r := range l.ReceiptsOf(p.Merchant, p.ID) {
+		window = max(window, v.windows[r.Processor][p.Method])
+	}
+	return strconv.Itoa(int(window / (24 * time.Hour)))
+}
+
+// add stores the refund, and holds its money.
+func (v *CreateOp) add(l *store.Loaded, c *store.Changes, p *payment.Payin, amount money.Cents, list []payment.RefundSlice) error {
+	if l.Balances(v.merchant)[ledger.Available] < amount {
+		return problem.New(problem.InsufficientBalance, "The available balance does not cover this refund. The referenceId remains unused.")
+	}
+	r := payment.Refund{
+		Merchant: v.merchant, ID: v.id, Payin: p.ID, ExternalID: v.ids(1), ReferenceID: v.request.ReferenceID.V, Origin: payment.RefundByMerchant,
+		Amount: amount, Status: payment.RefundPending, Version: 1, Reason: v.request.Reason.V,
+		WebhookURL: p.WebhookURL, WebhookDisabled: p.WebhookDisabled, CreatedAt: v.created, UpdatedAt: v.created,
+	}
+	if err := c.Post(r.Merchant, r.ID, ledger.HoldRefund(amount)); err != nil {
+		return err
+	}
+	c.AddRefund(r, v.request.Fingerprint, newParts(&r, list, v.ids, l.Now())...)
+	v.Refund, v.Fresh, v.first = r, true, v.request.Fingerprint
+	return nil
+}

@@ -1,0 +1,146 @@
+package refund
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// Find stores a refund that a processor lists and nobody requested here: it was made at the
+// processor's own panel, or in a past that a restored backup lacks. Its money is set aside,
+// and its part waits for the processor's report, which the caller records next. ok is false
+// if there is nothing to record. Errors: store.ErrNotFound if its payment is not booked.
+func (s *Service) Find(ctx context.Context, account string, listed *processor.ListedRefund) (part payment.RefundPart, ok bool, err error) {
+	merchant, receipt, err := s.Store.ReceiptClaim(ctx, account, listed.PaymentID)
+	if err != nil {
+		return part, false, err
+	}
+	part, err = s.Store.RefundPart(ctx, merchant, account, listed.ExternalID)
+	if err == nil || !errors.Is(err, store.ErrNotFound) {
+		return part, err == nil, err
+	}
+	if listed.State != processor.TransferPaid {
+		return part, false, nil // it moved no money
+	}
+	r, err := s.Store.Receipt(ctx, merchant, receipt)
+	if err != nil {
+		return part, false, err
+	}
+	if r.Payin.IsZero() {
+		return part, false, s.reportUnidentified(ctx, account, listed, &r)
+	}
+	op := &find{listed: listed, receipt: r, id: s.Env.IDs.NewID(s.Env.Clock.Now())}
+	if op.externalID, err = s.foundID(ctx, merchant, account, listed.ExternalID); err != nil {
+		return part, false, err
+	}
+	err = s.Writer.Do(ctx, op)
+	return op.part, op.found, err
+}
+
+// foundID is the external id of a refund that was found: the listed one if we derived it for
+// the merchant, else one of its own.
+func (s *Service) foundID(ctx context.Context, merchant payment.ID, account, listed string) (string, error) {
+	owner, err := s.Store.MerchantOf(ctx, listed)
+	if err != nil {
+		return "", store.Problem(err)
+	}
+	if owner == merchant && len(listed) == payment.ExternalIDLength {
+		return listed, nil
+	}
+	m, err := s.Store.Merchant(ctx, merchant)
+	if err != nil {
+		return "", store.Problem(err)
+	}
+	return s.Store.ExternalID(&m, payment.OperationRefund, "\x00"+account+"\x00"+listed), nil
+}
+
+// reportUnidentified opens a case, once, about money that names no order and was given back
+// at the processor.
+func (s *Service) reportUnidentified(ctx context.Context, account string, listed *processor.ListedRefund, r *payment.Receipt) error {
+	sum := sha256.Sum256([]byte("listed refund " + account + " " + listed.ExternalID))
+	return s.Writer.Do(ctx, write.OpenCase{Case: store.Case{
+		ID: payment.ID(sum[:len(payment.ID{})]), Merchant: r.Merchant, Kind: store.CaseRefundUnexpected, Subject: r.ID, Amount: listed.Amount,
+		Params: store.Params{"processor": account, "externalId": short(listed.ExternalID)},
+	}})
+}
+
+// short is a foreign id in a form that every case can have.
+func short(id string) string {
+	if len(id) <= payment.ExternalIDLength*2 {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:16])
+}
+
+// find is the operation that stores a found refund.
+type find struct {
+	listed     *processor.ListedRefund
+	receipt    payment.Receipt
+	id         payment.ID
+	externalID string
+
+	part  payment.RefundPart
+	found bool
+}
+
+// Merchant implements [write.Operation].
+func (v *find) Merchant() payment.ID { return v.receipt.Merchant }
+
+// Class implements [write.Operation].
+func (v *find) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *find) Needs(n *store.Needs) {
+	n.RefundsOf(v.receipt.Merchant, v.receipt.Payin)
+	n.RefundByExternalID(v.receipt.Merchant, v.externalID)
+	n.Balances(v.receipt.Merchant)
+}
+
+// Decide sets the money aside, from available and then as debt. What exceeds the pay-in's
+// paid amount, or is of a pay-in that was never paid in full, gets a case.
+func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
+	v.part, v.found = payment.RefundPart{}, false
+	m := v.receipt.Merchant
+	refunds, parts := l.RefundsOf(m, v.receipt.Payin), l.RefundPartsOf(m, v.receipt.Payin)
+	for i := range parts {
+		if parts[i].Processor == v.receipt.Processor && parts[i].ExternalID == v.listed.ExternalID {
+			v.part, v.found = parts[i], true
+			return nil
+		}
+	}
+	p, ok := l.Payin(m, v.receipt.Payin)
+	if _, _, taken := l.RefundByExternalID(m, v.externalID); !ok || taken {
+		return store.ErrNotFound
+	}
+	_, legal := payment.PayinTable.Next(p.Status, payment.OnRefundPart)
+	r := payment.Refund{
+		Merchant: m, ID: v.id, Payin: p.ID, ExternalID: v.externalID, Origin: payment.RefundByProcessor, Amount: v.listed.Amount,
+		Surplus: !legal || v.listed.Amount > payment.RefundLeft(&p, refunds, parts), Status: payment.RefundPending, Version: 1,
+		WebhookURL: p.WebhookURL, WebhookDisabled: p.WebhookDisabled, CreatedAt: l.Now(), UpdatedAt: l.Now(),
+	}
+	if err := c.Post(m, r.ID, ledger.FindRefund(l.Balances(m)[ledger.Available], r.Amount)); err != nil {
+		return err
+	}
+	v.part = payment.RefundPart{
+		Merchant: m, Refund: r.ID, Number: 1, Payin: p.ID, Receipt: v.receipt.ID, Processor: v.receipt.Processor, PaymentID: v.receipt.ExternalID,
+		ExternalID: v.listed.ExternalID, Amount: r.Amount, Step: payment.StepAccepted, MayExist: true, NextAt: l.Now(),
+	}
+	c.AddRefund(r, nil, v.part)
+	v.found = true
+	if r.Surplus {
+		c.OpenCase(store.Case{
+			Merchant: m, Kind: store.CaseRefundUnexpected, Subject: p.ID, Amount: r.Amount,
+			Params: store.Params{"processor": v.receipt.Processor, "externalId": v.listed.ExternalID},
+		})
+	}
+	return nil
+}

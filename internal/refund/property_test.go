@@ -1,0 +1,141 @@
+package refund_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+)
+
+// sequences is how many sequences of operations run.
+const sequences = 40
+
+// mixed is a pay-in of two payments under random operations.
+type mixed struct {
+	*coretest.Gateway
+	payin  payment.Payin
+	number int
+}
+
+// given is what the bank has given back of a payment, or is giving back.
+func (m *mixed) given(paymentID string) (sum money.Cents) {
+	for _, r := range m.Bank.Refunds.Made {
+		if r.Request.PaymentID == paymentID && r.State != processor.TransferFailed {
+			sum += r.Request.Amount
+		}
+	}
+	return sum
+}
+
+var amounts = map[string]money.Cents{"p 1": 30_00, "p 2": 70_00}
+
+// answer is the bank's answer to a request: it never gives back more than it received.
+func (m *mixed) answer(state processor.TransferState, outcome processor.Outcome) {
+	m.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
+		switch {
+		case outcome == processor.Refused || outcome == processor.Later || outcome == processor.NotSent:
+			if b.Refunds.Made[r.ExternalID] == nil {
+				return processor.TransferAnswer{Outcome: outcome, Evidence: "answer", Cause: errors.New("answer")}
+			}
+			fallthrough
+		case b.Refunds.Made[r.ExternalID] != nil:
+			return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, state)}
+		case m.given(r.PaymentID)+r.Amount > amounts[r.PaymentID]:
+			return processor.TransferAnswer{Outcome: processor.Refused, Evidence: "too much"}
+		case outcome == processor.Unknown && state == "":
+			return processor.TransferAnswer{Cause: errors.New("timeout")}
+		default:
+			return processor.TransferAnswer{Outcome: outcome, Report: b.GiveBack(r, state), Cause: errors.New("timeout")}
+		}
+	}
+}
+
+func (m *mixed) do(r *rapid.T) {
+	switch rapid.IntRange(0, 9).Draw(r, "operation") {
+	case 0, 1, 2:
+		m.number++
+		_, _, err := m.Refunds.Create(m.T.Context(), m.Merchant, m.payin.ID,
+			coretest.RefundRequest(fmt.Sprint(m.number), int64(rapid.IntRange(0, 60_00).Draw(r, "amount"))))
+		if err != nil && !problem.Is(err, problem.ValidationFailed) && !problem.Is(err, problem.InvalidState) && !problem.Is(err, problem.RefundNotPossible) {
+			r.Fatalf("create: %v", err)
+		}
+	case 3, 4:
+		m.answer(rapid.SampledFrom([]processor.TransferState{processor.TransferPaid, processor.TransferProcessing}).Draw(r, "state"),
+			rapid.SampledFrom([]processor.Outcome{processor.Done, processor.Done, processor.Unknown, processor.Refused, processor.Later, processor.NotSent}).Draw(r, "outcome"))
+		m.Send()
+	case 5:
+		m.Jump(time.Duration(rapid.IntRange(1, 300).Draw(r, "seconds")) * time.Second)
+		m.LookUp()
+	case 6:
+		m.ReadFeeds()
+	case 7, 8:
+		if ids := slices.Sorted(maps.Keys(m.Bank.Refunds.Made)); len(ids) > 0 {
+			id := rapid.SampledFrom(ids).Draw(r, "refund")
+			if m.Bank.Refunds.Made[id].State != processor.TransferFailed {
+				m.Bank.EndRefund(id, rapid.SampledFrom([]processor.TransferState{processor.TransferPaid, processor.TransferFailed}).Draw(r, "end"))
+			}
+		}
+	default:
+		of := rapid.SampledFrom([]string{"p 1", "p 2"}).Draw(r, "payment")
+		if left := amounts[of] - m.given(of); left > 0 {
+			m.number++
+			m.Bank.RefundAtPanel(fmt.Sprint("panel", m.number), of, money.Cents(rapid.IntRange(1, int(left)).Draw(r, "at the panel")))
+		}
+	}
+}
+
+// settle lets every refund end.
+func (m *mixed) settle() {
+	m.Bank.Refunds.Answer = nil
+	m.answer(processor.TransferPaid, processor.Done)
+	for range 6 {
+		for id, r := range m.Bank.Refunds.Made {
+			if r.State == processor.TransferProcessing {
+				m.Bank.EndRefund(id, processor.TransferPaid)
+			}
+		}
+		m.Jump(time.Hour)
+		m.Send()
+		m.LookUp()
+		m.ReadFeeds()
+	}
+}
+
+// Whatever happens, the rows are consistent, no payment is given back twice, and in the end the
+// ledger has what the bank has.
+func TestMixedOperations(t *testing.T) {
+	runs := 0
+	rapid.Check(t, func(r *rapid.T) {
+		if runs++; runs > sequences {
+			return
+		}
+		m := &mixed{Gateway: coretest.New(t, "sqlite")}
+		m.payin = m.PaidPayin("p", amounts["p 1"], amounts["p 2"])
+		for range rapid.IntRange(1, 25).Draw(r, "operations") {
+			m.do(r)
+		}
+		m.WantProven()
+		m.settle()
+		m.WantProven()
+		given := m.given("p 1") + m.given("p 2")
+		b, err := m.Store.Balances(t.Context(), m.Merchant.ID)
+		m.Must(err)
+		if want := given - 100_00 - coretest.Opening; b[ledger.Clearing(coretest.BankName)] != want || b[ledger.Held] != 0 {
+			r.Fatalf("clearing is %d, the bank's records say %d; held %d\n%s", b[ledger.Clearing(coretest.BankName)], want, b[ledger.Held], m.Log)
+		}
+		if p := m.ReadPayin(m.payin); p.RefundedAmount > p.PaidAmount {
+			r.Fatalf("%d of %d is refunded", p.RefundedAmount, p.PaidAmount)
+		}
+	})
+}

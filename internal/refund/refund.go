@@ -1,0 +1,103 @@
+// Package refund implements the use cases of refunds: create, book those that the processor
+// lists, give unapplied money back. Package outgoing sends them.
+package refund
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// Options configure a Service.
+type Options struct {
+	Store      *store.Store
+	Writer     *write.Writer
+	Env        env.Env
+	Processors processor.Accounts
+	// Requested is called after a refund was queued for sending.
+	Requested func()
+}
+
+// Service implements the use cases of refunds. It is safe for concurrent use.
+type Service struct{ Options }
+
+// New returns a Service.
+func New(o Options) *Service { return &Service{o} }
+
+// refundsMax bounds the refunds of a pay-in, failed ones included.
+const refundsMax = 200
+
+// Windows are how long payments can be given back, by account and method.
+type Windows map[string]map[payment.Method]time.Duration
+
+// Windows are those of the open accounts.
+func (s *Service) Windows() Windows {
+	w := Windows{}
+	for _, id := range s.Processors.IDs() {
+		proc := s.Processors.Find(id)
+		if _, ok := proc.(processor.Refunder); ok {
+			w[id] = proc.Profile().RefundWindows
+		}
+	}
+	return w
+}
+
+// obstacle is why a payment cannot be given back.
+type obstacle int
+
+// The obstacles, the last one first if there are several.
+const (
+	none     obstacle = iota
+	tooLate           // the window has passed
+	noMethod          // the processor cannot give the method back
+)
+
+// obstacle returns why a payment cannot be given back now.
+func (w Windows) obstacle(method payment.Method, r *payment.Receipt, now time.Time) obstacle {
+	window, ok := w[r.Processor][method]
+	switch {
+	case !ok:
+		return noMethod
+	case window > 0 && now.After(r.PaidAt.Add(window)):
+		return tooLate
+	default:
+		return none
+	}
+}
+
+// possible lists the payments of a pay-in that can be given back now, and why others cannot.
+func (w Windows) possible(p *payment.Payin, receipts []payment.Receipt, parts []payment.RefundPart, now time.Time) (list []payment.RefundSource, why obstacle) {
+	for _, s := range payment.RefundSources(receipts, parts) {
+		o := w.obstacle(p.Method, &s.Receipt, now)
+		if why = max(why, o); o == none {
+			list = append(list, s)
+		}
+	}
+	return list, why
+}
+
+// externalID is the external id of a part of a refund: that of the refund itself for the
+// first one. A reference has no control characters, so no other refund has it.
+func externalID(s *store.Store, m *store.Merchant, reference string, number int) string {
+	if number > 1 {
+		reference += "\x00" + strconv.Itoa(number)
+	}
+	return s.ExternalID(m, payment.OperationRefund, reference)
+}
+
+// newParts are the parts of a refund, to be sent now.
+func newParts(r *payment.Refund, list []payment.RefundSlice, ids func(number int) string, now time.Time) []payment.RefundPart {
+	parts := make([]payment.RefundPart, len(list))
+	for i, s := range list {
+		parts[i] = payment.RefundPart{
+			Merchant: r.Merchant, Refund: r.ID, Number: int64(i + 1), Payin: r.Payin, Receipt: s.Receipt.ID, Processor: s.Receipt.Processor,
+			PaymentID: s.Receipt.ExternalID, ExternalID: ids(i + 1), Amount: s.Amount, Step: payment.StepQueued, NextAt: now,
+		}
+	}
+	return parts
+}

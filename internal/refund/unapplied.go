@@ -1,0 +1,73 @@
+package refund
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// Unapplied gives unapplied money of a pay-in back to its payer, by the decision on a case.
+type Unapplied struct {
+	Merchant payment.ID
+	Payin    payment.ID
+	Amount   money.Cents
+
+	ids func(part int) string
+}
+
+// NewUnapplied prepares it. The case gives the refund its external id: it is paid once.
+func NewUnapplied(ctx context.Context, s *store.Store, of *store.Case) (*Unapplied, error) {
+	m, err := s.Merchant(ctx, of.Merchant)
+	if err != nil {
+		return nil, err
+	}
+	ids := func(part int) string { return externalID(s, &m, "\x00case\x00"+of.ID.String(), part) }
+	return &Unapplied{Merchant: of.Merchant, Payin: of.Subject, Amount: of.Amount, ids: ids}, nil
+}
+
+// Needs reads what Check and Apply need.
+func (v *Unapplied) Needs(n *store.Needs) {
+	n.RefundsOf(v.Merchant, v.Payin)
+	n.Balances(v.Merchant)
+}
+
+// split takes first what exceeded the order.
+func (v *Unapplied) split(l *store.Loaded) ([]payment.RefundSlice, bool) {
+	sources := payment.RefundSources(l.ReceiptsOf(v.Merchant, v.Payin), l.RefundPartsOf(v.Merchant, v.Payin))
+	for i := range sources {
+		sources[i].Applied = sources[i].Left - sources[i].Applied
+	}
+	return payment.SplitRefund(v.Amount, sources)
+}
+
+// Check returns a problem of kind refund_not_possible if the payments of the pay-in do not
+// cover the money.
+func (v *Unapplied) Check(l *store.Loaded) error {
+	if _, ok := v.split(l); !ok {
+		return notPossible(fmt.Sprintf("The payments of pay-in %s do not cover the money: a part of it was given back already, or was received for another order.", v.Payin))
+	}
+	if l.Balances(v.Merchant)[ledger.Unapplied] < v.Amount {
+		return problem.New(problem.InvalidState, "The merchant's unapplied account does not have the money.")
+	}
+	return nil
+}
+
+// Apply stores the refund, which Check allows, and holds its money.
+func (v *Unapplied) Apply(l *store.Loaded, c *store.Changes) error {
+	p, _ := l.Payin(v.Merchant, v.Payin)
+	list, _ := v.split(l)
+	r := payment.Refund{
+		Merchant: v.Merchant, ID: c.NewID(), Payin: v.Payin, ExternalID: v.ids(1), Origin: payment.RefundByCase, Surplus: true, Amount: v.Amount,
+		Status: payment.RefundPending, Version: 1, WebhookURL: p.WebhookURL, WebhookDisabled: p.WebhookDisabled, CreatedAt: l.Now(), UpdatedAt: l.Now(),
+	}
+	if err := c.Post(r.Merchant, r.ID, ledger.HoldUnapplied(r.Amount)); err != nil {
+		return err
+	}
+	c.AddRefund(r, nil, newParts(&r, list, v.ids, l.Now())...)
+	return nil
+}

@@ -1,0 +1,118 @@
+package review_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// Unapplied money is given back as a refund of the payment that exceeded the order, which stays
+// as it is.
+func TestReturnUnapplied(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		p := g.PaidPayin("p", 100_00, 30_00)
+		v := d.only(store.CaseOverpaid)
+		d.wantUnapplied(received, 30_00, 0)
+		d.resolve(request(&v, store.ResolvedReturn))
+		g.WantBalances(coretest.Opening+100_00, 30_00)
+		d.refused(request(&v, store.ResolvedReturn), problem.InvalidState)
+		g.Send()
+		list, err := g.Store.Refunds(t.Context(), p.Merchant, store.Filter{Limit: 5})
+		g.Must(err)
+		if len(list) != 1 || list[0].Origin != payment.RefundByCase || g.Bank.Refunds.Calls[0].PaymentID != "p 2" || g.Bank.Refunds.Calls[0].Amount != 30_00 {
+			t.Fatalf("refunds %+v, calls %+v", list, g.Bank.Refunds.Calls)
+		}
+		g.WantRefund(list[0], payment.RefundCompleted, 30_00, payment.PayinPaid, 0)
+		g.WantBalances(coretest.Opening+100_00, 0)
+		g.WantCases()
+		g.Refund(p, "all of the order", 100_00)
+		g.Send()
+		g.WantPayin(p, payment.PayinRefunded, 100_00, 2)
+		g.WantProven()
+	})
+}
+
+// If it does not reach the payer, it is unapplied again, with a case.
+func TestReturnOfUnappliedFails(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+			d := newDesk(g)
+			p := g.PaidPayin("p", 130_00)
+			v := d.only(store.CaseOverpaid)
+			if !after {
+				g.Bank.Refunds.Answer = func(*coretest.Bank, processor.RefundRequest) processor.TransferAnswer {
+					return processor.TransferAnswer{Outcome: processor.Refused}
+				}
+			}
+			d.resolve(request(&v, store.ResolvedReturn))
+			g.Send()
+			if after {
+				g.Bank.EndRefund(g.Bank.Refunds.Calls[0].ExternalID, processor.TransferFailed)
+				g.ReadFeeds()
+			}
+			again := d.only(store.CaseOverpaid)
+			d.wantUnapplied(received, 30_00, 0)
+			g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+			g.WantProven()
+			d.resolve(request(&again, store.ResolvedWriteOff))
+			g.WantProven()
+		})
+	}
+}
+
+// The outcome of a refund is declared by two persons; a refund that waits is given up by one.
+func TestDeclareRefund(t *testing.T) {
+	for how, want := range map[store.Resolution]payment.RefundStatus{
+		store.ResolvedPaid: payment.RefundCompleted, store.ResolvedRelease: payment.RefundFailed, store.ResolvedResend: payment.RefundCompleted,
+	} {
+		t.Run(string(how), func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				d := newDesk(g)
+				g.Bank.Profiled.Refund.Repeat = processor.RepeatUnsafe
+				r := g.Refund(g.PaidPayin("p", 100_00), "r", 100_00)
+				g.Bank.Refunds.Answer = func(*coretest.Bank, processor.RefundRequest) processor.TransferAnswer {
+					return processor.TransferAnswer{Cause: errors.New("timeout")}
+				}
+				work := func() { g.Send(); g.LookUp(); g.Send(); g.Jump(2 * time.Minute); g.LookUp() }
+				work()
+				v := d.only(store.CaseRefundUnknown)
+				g.Bank.Refunds.Answer = nil
+				d.agree(&v, how)
+				work()
+				refunded, of := r.Amount, payment.PayinRefunded
+				if want == payment.RefundFailed {
+					refunded, of = 0, payment.PayinPaid
+				}
+				g.WantRefund(r, want, refunded, of, refunded)
+				g.WantCases()
+				g.WantProven()
+			})
+		})
+	}
+}
+
+func TestGiveARefundUp(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		r := g.Refund(g.PaidPayin("p", 100_00), "r", 100_00)
+		g.Bank.Refunds.Answer = func(*coretest.Bank, processor.RefundRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Later}
+		}
+		for range 9 {
+			g.Send()
+			g.Jump(time.Hour)
+		}
+		v := d.only(store.CaseRefundWaiting)
+		d.resolve(request(&v, store.ResolvedRelease))
+		g.WantRefund(r, payment.RefundFailed, 0, payment.PayinPaid, 0)
+		g.WantCases()
+		g.WantProven()
+	})
+}

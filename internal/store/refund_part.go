@@ -1,0 +1,210 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/payment"
+)
+
+var partTable = newTable("refund_parts", []string{"refund_id", "number"},
+	idColumn("merchant_id", func(p *payment.RefundPart) *payment.ID { return &p.Merchant }),
+	idColumn("refund_id", func(p *payment.RefundPart) *payment.ID { return &p.Refund }),
+	intColumn("number", func(p *payment.RefundPart) *int64 { return &p.Number }),
+	idColumn("payin_id", func(p *payment.RefundPart) *payment.ID { return &p.Payin }),
+	idColumn("receipt_id", func(p *payment.RefundPart) *payment.ID { return &p.Receipt }),
+	textColumn("processor", func(p *payment.RefundPart) *string { return &p.Processor }),
+	textColumn("payment_id", func(p *payment.RefundPart) *string { return &p.PaymentID }),
+	textColumn("external_id", func(p *payment.RefundPart) *string { return &p.ExternalID }),
+	intColumn("amount", func(p *payment.RefundPart) *cents { return &p.Amount }),
+	textColumn("step", func(p *payment.RefundPart) *payment.PayoutStep { return &p.Step }).as(mutable),
+	textColumn("processor_id", func(p *payment.RefundPart) *string { return &p.ProcessorID }).as(mutable),
+	textColumn("end_to_end_id", func(p *payment.RefundPart) *string { return &p.EndToEndID }).as(mutable),
+	textColumn("outcome", func(p *payment.RefundPart) *payment.RefundPartOutcome { return &p.Outcome }).as(mutable),
+	textColumn("evidence", func(p *payment.RefundPart) *string { return &p.Evidence }).as(mutable),
+	flagColumn("may_exist", func(p *payment.RefundPart) *bool { return &p.MayExist }).as(mutable),
+	intColumn("refusals", func(p *payment.RefundPart) *int { return &p.Refusals }).as(mutable),
+	intColumn("sends", func(p *payment.RefundPart) *int { return &p.Sends }).as(mutable),
+	intColumn("laters", func(p *payment.RefundPart) *int { return &p.Laters }).as(mutable),
+	intColumn("lookups", func(p *payment.RefundPart) *int { return &p.Lookups }).as(mutable),
+	timeColumn("next_at", func(p *payment.RefundPart) *time.Time { return &p.NextAt }).as(mutable),
+	optionalIDColumn("claimed_by", func(p *payment.RefundPart) *payment.ID { return &p.ClaimedBy }).as(mutable),
+	timeColumn("first_sent_at", func(p *payment.RefundPart) *time.Time { return &p.FirstSentAt }).as(mutable),
+	timeColumn("sent_at", func(p *payment.RefundPart) *time.Time { return &p.SentAt }).as(mutable),
+	timeColumn("created_at", func(p *payment.RefundPart) *time.Time { return &p.CreatedAt }),
+	timeColumn("updated_at", func(p *payment.RefundPart) *time.Time { return &p.UpdatedAt }).as(mutable),
+)
+
+var (
+	partUpdate   = partTable.updateBy("", "merchant_id", "refund_id", "number")
+	partsByPayin = partTable.selectBy("t.merchant_id, t.refund_id, t.number", "merchant_id", "payin_id")
+)
+
+func scanRefundPart(r db.Scanner) (payment.RefundPart, error) {
+	var p payment.RefundPart
+	return p, partTable.scan(r, &p)
+}
+
+// partKey names a part of a refund.
+type partKey struct {
+	Ref
+
+	number int64
+}
+
+func keyOfPart(p *payment.RefundPart) partKey { return partKey{Ref{p.Merchant, p.Refund}, p.Number} }
+
+// DueRefundParts are parts of refunds at an account that are due in a queue.
+type DueRefundParts struct {
+	Account string
+	Queue   PayoutQueue
+	Limit   int
+}
+
+// DueRefundParts reads due parts, oldest first, that no other process is claiming, and their
+// refunds.
+func (n *Needs) DueRefundParts(d DueRefundParts) {
+	if !slices.Contains(n.refunds.due, d) {
+		n.refunds.due = append(n.refunds.due, d)
+	}
+}
+
+// loadDueParts returns the refunds of due parts.
+func (l *Loaded) loadDueParts(ctx context.Context, tx *db.Tx, n *Needs) (refunds []Ref, err error) {
+	for _, d := range n.refunds.due {
+		rows, err := tx.Query(ctx, "SELECT "+partTable.selected+` FROM refund_parts t WHERE t.processor = $1 AND t.next_at > 0 AND t.next_at <= $2
+			AND t.`+d.Queue.sql()+" ORDER BY t.next_at LIMIT $3"+tx.SkipLocked(), d.Account, micros(tx.Now), d.Limit)
+		list, err := db.Collect(rows, err, scanRefundPart)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			key := keyOfPart(&list[i])
+			l.refunds.parts[key] = list[i]
+			l.refunds.due[d] = append(l.refunds.due[d], key)
+			if !slices.Contains(refunds, key.Ref) {
+				refunds = append(refunds, key.Ref)
+			}
+		}
+	}
+	return refunds, nil
+}
+
+// RefundParts are the loaded parts of a refund, by number.
+func (l *Loaded) RefundParts(merchant, refund payment.ID) []payment.RefundPart {
+	return l.selectParts(func(p *payment.RefundPart) bool { return p.Merchant == merchant && p.Refund == refund })
+}
+
+// RefundPartsOf are the parts of all refunds of a pay-in whose refunds were loaded.
+func (l *Loaded) RefundPartsOf(merchant, payin payment.ID) []payment.RefundPart {
+	return l.selectParts(func(p *payment.RefundPart) bool { return p.Merchant == merchant && p.Payin == payin })
+}
+
+func (l *Loaded) selectParts(of func(*payment.RefundPart) bool) []payment.RefundPart {
+	var list []payment.RefundPart
+	for _, p := range l.refunds.parts {
+		if of(&p) {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b payment.RefundPart) int {
+		if c := payment.CompareIDs(a.Refund, b.Refund); c != 0 {
+			return c
+		}
+		return int(a.Number - b.Number)
+	})
+	return list
+}
+
+// DueRefundParts are the loaded due parts that no decision of this commit has claimed or
+// changed, oldest first.
+func (l *Loaded) DueRefundParts(d DueRefundParts) []payment.RefundPart {
+	var list []payment.RefundPart
+	for _, key := range l.refunds.due[d] {
+		if p := l.refunds.parts[key]; l.due(p.ClaimedBy, p.NextAt) && d.Queue.includes(p.Step) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// SetRefundPart changes a loaded part, or one that this commit adds.
+func (c *Changes) SetRefundPart(p payment.RefundPart) payment.RefundPart {
+	p.UpdatedAt = c.l.now
+	key := keyOfPart(&p)
+	c.l.refunds.parts[key] = p
+	if i := slices.IndexFunc(c.newParts, func(v payment.RefundPart) bool { return keyOfPart(&v) == key }); i >= 0 {
+		c.newParts[i] = p
+	} else {
+		c.parts = append(c.parts, p)
+	}
+	c.count++
+	return p
+}
+
+func (c *Changes) saveRefundParts(ctx context.Context, tx *db.Tx) error {
+	last := map[partKey]int{} // a part that changes twice is written once
+	for i := range c.parts {
+		last[keyOfPart(&c.parts[i])] = i
+	}
+	rows := make([][]any, 0, len(last))
+	for i := range c.parts {
+		if p := &c.parts[i]; last[keyOfPart(p)] == i {
+			rows = append(rows, partUpdate.row(p))
+		}
+	}
+	missed, err := tx.Update(ctx, partUpdate.RowUpdate, rows...)
+	if err == nil && len(missed) > 0 {
+		err = fmt.Errorf("%w: part of a refund", ErrConflict)
+	}
+	if err != nil {
+		return err
+	}
+	rows = make([][]any, len(c.newParts))
+	for i := range c.newParts {
+		rows[i] = partTable.row(&c.newParts[i])
+	}
+	return tx.InsertNew(ctx, partTable.insert, rows...)
+}
+
+// AccountsWithRefunds lists the accounts that have parts of refunds due in a queue.
+func (s *Store) AccountsWithRefunds(ctx context.Context, now time.Time, queue PayoutQueue) ([]string, error) {
+	due := "next_at > 0 AND " + queue.sql()
+	rows, err := s.db.Query(ctx, `WITH RECURSIVE queue (account) AS (
+			SELECT * FROM (SELECT processor FROM refund_parts WHERE `+due+` ORDER BY processor LIMIT 1) AS first
+			UNION ALL
+			SELECT (SELECT t.processor FROM refund_parts t WHERE `+due+` AND t.processor > queue.account
+				ORDER BY t.processor LIMIT 1) FROM queue WHERE queue.account IS NOT NULL)
+		SELECT account FROM queue WHERE account IS NOT NULL AND EXISTS (SELECT 1 FROM refund_parts t
+			WHERE t.processor = queue.account AND `+due+` AND t.next_at <= $1)`, micros(now))
+	list, err := db.Collect(rows, err, func(r db.Scanner) (account string, err error) {
+		err = r.Scan(textDest[string]{&account})
+		return account, err
+	})
+	return list, s.db.ReadError("due refunds", err)
+}
+
+// RefundParts lists the parts of a refund, by number.
+func (s *Store) RefundParts(ctx context.Context, merchant, refund payment.ID) ([]payment.RefundPart, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+partTable.selected+` FROM refund_parts t
+		WHERE t.merchant_id = $1 AND t.refund_id = $2 ORDER BY t.number`, merchant[:], refund[:])
+	list, err := db.Collect(rows, err, scanRefundPart)
+	return list, s.db.ReadError("parts of a refund", err)
+}
+
+// RefundPart reads a part of a refund by its external id at an account; else ErrNotFound.
+func (s *Store) RefundPart(ctx context.Context, merchant payment.ID, account, externalID string) (payment.RefundPart, error) {
+	p, err := scanRefundPart(s.db.QueryRow(ctx, "SELECT "+partTable.selected+` FROM refund_parts t
+		WHERE t.merchant_id = $1 AND t.processor = $2 AND t.external_id = $3`, merchant[:], account, externalID))
+	return p, s.db.ReadError("part of a refund", err)
+}
+
+// ReceiptClaim reads who has booked a payment of an account; else ErrNotFound.
+func (s *Store) ReceiptClaim(ctx context.Context, account, paymentID string) (merchant, receipt payment.ID, err error) {
+	err = s.db.QueryRow(ctx, "SELECT merchant_id, receipt_id FROM receipt_claims WHERE processor = $1 AND external_id = $2",
+		account, paymentID).Scan((*idDest)(&merchant), (*idDest)(&receipt))
+	return merchant, receipt, s.db.ReadError("receipt key", err)
+}

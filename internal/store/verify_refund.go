@@ -1,0 +1,40 @@
+package store
+
+import "github.com/porteira/porteira/internal/ledger"
+
+// Lists in SQL.
+const (
+	kindsRefunded = "('" + string(ledger.Refunded) + "', '" + string(ledger.RefundTakenBack) + "')"
+	countRefunds  = "SELECT count(*) FROM refunds WHERE merchant_id = $1"
+)
+
+// refundChecks are the checks of merchantChecks about refunds. $1 is the merchant.
+var refundChecks = []check{
+	{name: "refunds", proves: "the parts of each refund add up to it, and its status and its postings say what reached the payer",
+		count: countRefunds,
+		defects: `WITH parts AS (SELECT refund_id, SUM(amount) AS amount, SUM(CASE WHEN outcome = 'paid' THEN amount ELSE 0 END) AS paid,
+				SUM(CASE WHEN step <> 'done' THEN 1 ELSE 0 END) AS live FROM refund_parts WHERE merchant_id = $1 GROUP BY refund_id),
+			posted AS (SELECT subject_id, SUM(amount) AS amount FROM postings WHERE merchant_id = $1 AND account LIKE 'clearing:%'
+				AND kind IN ` + kindsRefunded + ` GROUP BY subject_id)
+			SELECT r.id, r.status || ' of ' || CAST(r.amount AS TEXT) || ': refunded ' || CAST(r.refunded_amount AS TEXT) || ', parts ' ||
+				CAST(coalesce(p.paid, 0) AS TEXT) || ' of ' || CAST(coalesce(p.amount, 0) AS TEXT) || ', posted ' || CAST(coalesce(l.amount, 0) AS TEXT)
+				FROM refunds r LEFT JOIN parts p ON p.refund_id = r.id LEFT JOIN posted l ON l.subject_id = r.id
+				WHERE r.merchant_id = $1 AND (coalesce(p.amount, 0) <> r.amount OR coalesce(p.paid, 0) <> r.refunded_amount OR coalesce(l.amount, 0) <> r.refunded_amount
+				OR (r.status = 'COMPLETED' AND r.refunded_amount <> r.amount) OR (r.status IN ('PENDING', 'PROCESSING') AND coalesce(p.live, 0) = 0)
+				OR (r.status IN ('COMPLETED', 'FAILED') AND coalesce(p.live, 0) > 0))
+			UNION ALL SELECT l.subject_id, 'money was refunded for a refund that does not exist' FROM posted l
+				WHERE NOT EXISTS (SELECT 1 FROM refunds r WHERE r.merchant_id = $1 AND r.id = l.subject_id)`},
+
+	{name: "refunded", proves: "the refunded amount of each pay-in is what its refunds paid; refunds and chargebacks are never more than what was received",
+		count: countPayins + " AND refunded_amount > 0",
+		defects: `WITH parts AS (SELECT p.payin_id, SUM(CASE WHEN p.outcome = 'paid' AND r.surplus = 0 THEN p.amount ELSE 0 END) AS refunded,
+				SUM(CASE WHEN p.outcome = 'paid' THEN p.amount ELSE 0 END) AS given
+				FROM refund_parts p JOIN refunds r ON r.merchant_id = p.merchant_id AND r.id = p.refund_id WHERE p.merchant_id = $1 GROUP BY p.payin_id),
+			lost AS (SELECT payin_id, SUM(amount) AS amount FROM disputes WHERE merchant_id = $1 AND state = 'lost' GROUP BY payin_id),
+			received AS (SELECT payin_id, SUM(amount) AS amount FROM receipts WHERE merchant_id = $1 AND length(payin_id) > 0 GROUP BY payin_id)
+			SELECT i.id, i.status || ': refunded ' || CAST(i.refunded_amount AS TEXT) || ', refunds ' || CAST(coalesce(p.refunded, 0) AS TEXT) || ', given back or lost ' ||
+				CAST(coalesce(p.given, 0) + coalesce(d.amount, 0) AS TEXT) || ' of ' || CAST(coalesce(v.amount, 0) AS TEXT)
+				FROM payins i LEFT JOIN parts p ON p.payin_id = i.id LEFT JOIN lost d ON d.payin_id = i.id LEFT JOIN received v ON v.payin_id = i.id
+				WHERE i.merchant_id = $1 AND (i.refunded_amount <> coalesce(p.refunded, 0) OR coalesce(p.given, 0) + coalesce(d.amount, 0) > coalesce(v.amount, 0)
+					AND p.payin_id IS NOT NULL)`},
+}
