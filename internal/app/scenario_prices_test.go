@@ -14,7 +14,7 @@ import (
 // the sandbox's clock.
 func TestPricesAndSettlement(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
-		if got := g.Must(200, "GET", "/prices", "").Body; string(got) != `{"data":[]}` {
+		if got := g.Must(200, "GET", "/prices", "").Body; got != `{"data":[]}` {
 			t.Errorf("prices %s", got)
 		}
 		m, err := g.Admin.Store.MerchantByName(t.Context(), "sandbox")
@@ -66,7 +66,7 @@ func TestPricesAndSettlement(t *testing.T) {
 		}
 		g.Must(204, "POST", "/sandbox/clock", fmt.Sprintf(`{"advance":%d}`, int(time.Until(at).Seconds())+2))
 		wants("settled", fmt.Sprint(funds+9891), "0")
-		if got := g.Must(200, "GET", "/receivables", "").Body; string(got) != `{"data":[]}` {
+		if got := g.Must(200, "GET", "/receivables", "").Body; got != `{"data":[]}` {
 			t.Errorf("receivables %s", got)
 		}
 		if got := g.Must(200, "GET", "/receivables/"+date, ""); got.Get("data.0.settledAt") == "" {
