@@ -106,7 +106,7 @@ func (b *Bank) QueryRefund(_ context.Context, _, externalID string) processor.Tr
 // RefundRequest is a valid request of a refund; an amount of 0 is all that is left.
 func RefundRequest(reference string, amount int64) *wire.RefundRequest {
 	r := &wire.RefundRequest{ReferenceID: wire.Some(reference), Fingerprint: wire.NewFingerprint([]wire.FieldMAC{
-		{Name: "referenceId", MAC: mac(reference)}, {Name: "amount", MAC: mac(strconv.FormatInt(int64(amount), 10))},
+		{Name: "referenceId", MAC: mac(reference)}, {Name: "amount", MAC: mac(strconv.FormatInt(amount, 10))},
 	})}
 	if amount != 0 {
 		r.Amount = wire.Some(amount)
