@@ -77,6 +77,7 @@ func newCommands() *commands {
 		Account:    accountCommand{settings: admin()},
 		Route:      routeCommand{settings: admin()},
 		Limit:      limitCommand{settings: admin()},
+		Price:      priceCommand{settings: admin()},
 		Payout:     payoutCommand{settings: admin()},
 		Case:       caseCommand{settings: admin()},
 		Verify:     verifyCommand{settings: admin()},
