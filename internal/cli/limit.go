@@ -190,7 +190,7 @@ func printLimits(w io.Writer, l *limits.Limits) {
 	var rows [][]string
 	amount := func(name string, c *money.Cents) {
 		if c != nil {
-			rows = append(rows, []string{"  " + name, c.BRL()})
+			rows = append(rows, []string{"  " + name, c.English()})
 		}
 	}
 	number := func(name string, n *int64) {

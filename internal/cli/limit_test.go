@@ -9,7 +9,7 @@ func TestLimit(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.run(0, "merchant", "create", "Loja")
-	const defaults = "\n payout, maximum R$ 10.000,00\n payouts per day R$ 50.000,00\n payouts per night R$ 1.000,00\n payouts to a new key R$ 1.000,00\n hours in which a key is new 24\n"
+	const defaults = "\n payout, maximum R$ 10,000.00\n payouts per day R$ 50,000.00\n payouts per night R$ 1,000.00\n payouts to a new key R$ 1,000.00\n hours in which a key is new 24\n"
 	for _, row := range []struct {
 		args   string
 		code   int
@@ -23,7 +23,7 @@ func TestLimit(t *testing.T) {
 		{"merchant create Outra", 0, "*", ""},
 		{"limit show Outra", 0, "The limits of merchant \"Outra\":\n\n no limits\n", ""},
 		{"limit set Outra --payin-minimum PIX=100 --payin-maximum pix=200 --payin-maximum BOLETO=5 --payout-per-day 0", 0,
-			"The limits of merchant \"Outra\", in effect within 2 seconds:\n\n pay-in BOLETO, maximum R$ 0,05\n pay-in PIX, minimum R$ 1,00\n pay-in PIX, maximum R$ 2,00\n payouts per day R$ 0,00\n", ""},
+			"The limits of merchant \"Outra\", in effect within 2 seconds:\n\n pay-in BOLETO, maximum R$ 0.05\n pay-in PIX, minimum R$ 1.00\n pay-in PIX, maximum R$ 2.00\n payouts per day R$ 0.00\n", ""},
 		{"limit set Outra --payin-maximum BOLETO=none --payin-minimum PIX=none --json", 0,
 			"{\n \"merchant\": \"Outra\",\n \"payin\": {\n \"PIX\": {\n \"maximum\": 200\n }\n },\n \"payout\": {\n \"perDay\": 0\n }\n}\n", ""},
 		{"limit show Loja", 0, "The limits of merchant \"Loja\":\n" + defaults, ""},

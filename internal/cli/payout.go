@@ -89,7 +89,7 @@ func (c *payoutDecision) decide(r *runner, root *commands, done string, act func
 			return err
 		}
 		return r.out.show(v, func(w io.Writer) {
-			_, _ = fmt.Fprintf(w, "%s as %s: payout %s of merchant %q, %s, is %s, approval %s.\n", done, name, v.ID, v.Merchant, p.Amount.BRL(), v.Status, v.Approval)
+			_, _ = fmt.Fprintf(w, "%s as %s: payout %s of merchant %q, %s, is %s, approval %s.\n", done, name, v.ID, v.Merchant, p.Amount.English(), v.Status, v.Approval)
 		})
 	})
 }
