@@ -192,7 +192,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("merchant: %v", m)
 	}
 	c := object("credential", "create", "Loja", "--expires-in", "1d")
-	if c["expiresAt"] == nil || !strings.HasPrefix(c["apiSecret"].(string), "ptr_secret_") || len(c["scopes"].([]any)) != 6 {
+	if c["expiresAt"] == nil || !strings.HasPrefix(c["apiSecret"].(string), "ptr_secret_") || len(c["scopes"].([]any)) != 5 {
 		t.Errorf("credential: %v", c)
 	}
 	next := object("credential", "rotate", c["apiKey"].(string), "--overlap", "2h")

@@ -87,7 +87,7 @@ func (o *overlap) UnmarshalText(text []byte) error {
 type credentialCreate struct {
 	Merchant  string   `arg:""                                                                                 help:"The merchant's name."`
 	Label     string   `help:"A label for people."`
-	Scopes    []string `enum:"payin:write,payout:write,payout:approve,refund:write,webhook:write,read" help:"A scope: ${enum}; may be repeated (default all)." name:"scope"           placeholder:"SCOPE"`
+	Scopes    []string `enum:"payin:write,payout:write,payout:approve,refund:write,webhook:write,read" help:"A scope: ${enum}; may be repeated (default all but payout:approve)." name:"scope"           placeholder:"SCOPE"`
 	AllowIPs  []string `help:"Address or network that may use the credential; may be repeated (default all)." name:"allow-ip"                                                    placeholder:"IP|CIDR"`
 	ExpiresIn lifetime `help:"The credential's lifetime, in days or hours, such as 90d or 36h (default unlimited)."                        name:"expires-in"                                                  placeholder:"DURATION"`
 }

@@ -36,7 +36,8 @@ func (p Proxies) Handler(next http.Handler) http.Handler {
 // client is the address of the client: the right-most hop of Forwarded or X-Forwarded-For
 // that is not a trusted proxy. A proxy appends to one of the headers, and passes on what its
 // client wrote in the other one, so two headers that differ prove nothing: the result is then
-// peer. It is also the proxy that reported a hop that is not an address.
+// the zero address, which no allow-list has. A hop that is not an address ends at the proxy
+// that reported it.
 func (p Proxies) client(peer netip.Addr, header http.Header) netip.Addr {
 	if !p.trust(peer) {
 		return peer
@@ -47,11 +48,11 @@ func (p Proxies) client(peer netip.Addr, header http.Header) netip.Addr {
 	}
 	hops, ok := forwardedFor(forwarded)
 	if !ok {
-		return peer
+		return netip.Addr{}
 	}
 	client := p.rightMost(peer, hops)
 	if len(xForwardedFor) > 0 && p.rightMost(peer, listed(xForwardedFor)) != client {
-		return peer
+		return netip.Addr{}
 	}
 	return client
 }

@@ -111,8 +111,10 @@ func (a *API) run(c *call, res *resource) (err error) {
 	ctx, cancel := a.env.Clock.WithTimeout(c.ctx, requestTimeout)
 	defer cancel()
 	c.ctx = ctx
-	c.body = countedBody{c.r.Body, c}
-	c.r.Body = &c.body
+	if rt.class != vital { // notices have limits of their own
+		c.body = countedBody{c.r.Body, c}
+		c.r.Body = &c.body
+	}
 	if rt.scope != public {
 		if err := a.authenticate(c); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/porteira/porteira/internal/ledger"
@@ -108,6 +109,10 @@ func (a *API) statementRange(c *call, f *store.StatementFilter, at statementPosi
 // sendCSV writes all rows, however many. An error after the first part ends the connection,
 // so that the client does not take these rows for all of them.
 func (a *API) sendCSV(c *call, f store.StatementFilter) error {
+	if !a.exports.begin(c.merchant.ID) {
+		return problem.New(problem.Overloaded, "Too many statements are being sent as CSV.")
+	}
+	defer a.exports.end(c.merchant.ID)
 	if f.Limit = csvRows; !c.reserve(csvRows * entryBytes) {
 		return errMemory
 	}
@@ -119,6 +124,9 @@ func (a *API) sendCSV(c *call, f store.StatementFilter) error {
 		last, err := a.sendPart(c, control, f)
 		switch {
 		case err == nil && last.Number == 0:
+			// The last bytes leave after the handler; the connection ends with them.
+			ctx, _ := a.env.Clock.WithTimeout(context.WithoutCancel(c.r.Context()), writeTimeout)
+			context.AfterFunc(ctx, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
 			return nil
 		case err == nil:
 			f.After = last.Number
@@ -150,14 +158,59 @@ func (a *API) sendPart(c *call, control *http.ResponseController, f store.Statem
 	if first {
 		c.w.Header().Set("Content-Type", "text/csv; charset=utf-8; header=present")
 		c.w.Header().Set("Content-Disposition", `attachment; filename="statement.csv"`)
+		c.w.Header().Set("Connection", "close")
 		c.status = http.StatusOK
 		c.w.WriteHeader(c.status)
 	}
 	err = wire.StatementCSV(c.w, rows, first)
+	if err == nil {
+		if err = control.Flush(); errors.Is(err, http.ErrNotSupported) {
+			err = nil
+		}
+	}
 	if len(list) == f.Limit && c.r.Method != http.MethodHead {
 		last = list[len(list)-1]
 	}
 	return last, err
+}
+
+// Statements that are sent as CSV at the same time: each may take hours, as long as its client
+// reads.
+const (
+	exportsMax        = 16
+	exportsOfMerchant = 2
+)
+
+// exports counts the statements that are being sent as CSV.
+type exports struct {
+	mu  sync.Mutex
+	all int
+	of  map[payment.ID]int
+}
+
+// begin counts another one; false if there are too many.
+func (e *exports) begin(merchant payment.ID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.all == exportsMax || e.of[merchant] == exportsOfMerchant {
+		return false
+	}
+	if e.of == nil {
+		e.of = map[payment.ID]int{}
+	}
+	e.all++
+	e.of[merchant]++
+	return true
+}
+
+// end ends one that begin counted.
+func (e *exports) end(merchant payment.ID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all--
+	if e.of[merchant]--; e.of[merchant] == 0 {
+		delete(e.of, merchant)
+	}
 }
 
 func statementRow(r *store.StatementRow) wire.StatementRow {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/porteira/porteira/internal/httpapi"
@@ -209,4 +210,35 @@ func TestStatementAsCSVEndsEarly(t *testing.T) {
 	if answer.StatusCode != 200 || len(body) == 0 || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("%d, %d bytes, %v", answer.StatusCode, len(body), err)
 	}
+}
+
+// A merchant's statements as CSV are bounded, as each may be read slowly for hours.
+func TestStatementsAsCSVAtOnce(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	h := newHarness(t, func(o *httpapi.Options) { o.Reader = slow{o.Reader, entered, leave} })
+	accept := func(r *http.Request) { r.Header.Set("Accept", "text/csv") }
+	var running sync.WaitGroup
+	for range 2 {
+		running.Go(func() { h.want("one of two", h.do("GET", "/statement", "", accept), 200, "") })
+		<-entered
+	}
+	h.want("a third", h.do("GET", "/statement", "", accept), 503, "overloaded")
+	close(leave)
+	running.Wait()
+	go func() { <-entered }()
+	h.want("after them", h.do("GET", "/statement", "", accept), 200, "")
+}
+
+// slow is a database whose rows arrive once leave is closed.
+type slow struct {
+	httpapi.Reader
+
+	entered, leave chan struct{}
+}
+
+func (s slow) Statement(ctx context.Context, m payment.ID, f store.StatementFilter) ([]store.StatementRow, error) {
+	s.entered <- struct{}{}
+	<-s.leave
+	return s.Reader.Statement(ctx, m, f)
 }

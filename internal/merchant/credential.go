@@ -43,7 +43,7 @@ func (s *Service) CreateCredential(ctx context.Context, n NewCredential) (c stor
 		n.Secret = secretPrefix + token(s.random(secretBytes))
 	}
 	if len(n.Scopes) == 0 {
-		n.Scopes = store.Scopes
+		n.Scopes = store.DefaultScopes
 	}
 	hash := s.Store.Keys().SecretHash(n.Secret)
 	c = store.Credential{
@@ -61,12 +61,12 @@ func (s *Service) CreateCredential(ctx context.Context, n NewCredential) (c stor
 const OverlapMax = 7 * 24 * time.Hour
 
 // RotateCredential gives a credential a new secret, which is returned here and never again.
-// presented is the secret that the caller has, "" for the newest: it stays valid for overlap,
-// from 0 to OverlapMax, and every other one ends. So a client that did not receive the answer
-// can rotate again. A secret that an earlier rotation ends is not valid for longer. Nodes
-// refuse a secret within 2 s after its end. Errors: problem kinds not_found for a credential
-// that is revoked or unknown, invalid_state if it has expired or was changed outside the
-// gateway, validation_failed for an invalid overlap.
+// The newest one before stays valid for overlap, from 0 to OverlapMax, and every other one
+// ends. Nodes refuse a secret within 2 s after its end. presented is the secret that the caller
+// has sent, "" for an operator: one that an earlier rotation replaced cannot rotate, because it
+// may be the reason for that rotation. Errors: problem kinds not_found for a credential that is
+// revoked or unknown, invalid_state if it has expired or was changed outside the gateway,
+// forbidden_scope for a replaced secret, validation_failed for an invalid overlap.
 func (s *Service) RotateCredential(ctx context.Context, keyID, presented string, overlap time.Duration) (c store.Credential, secret string, err error) {
 	if overlap < 0 || overlap > OverlapMax {
 		return c, "", problem.New(problem.ValidationFailed, "The overlap must be from 0 s to 7 days.")
@@ -83,7 +83,14 @@ func (s *Service) RotateCredential(ctx context.Context, keyID, presented string,
 			if !c.ExpiresAt.IsZero() && !tx.Now.Before(c.ExpiresAt) {
 				return problem.New(problem.InvalidState, "The credential has expired.")
 			}
-			replaceSecret(c, next[:], hashes, tx.Now, overlap)
+			if slices.ContainsFunc(hashes, func(hash [32]byte) bool { return hmac.Equal(hash[:], c.SecondHash) }) {
+				return problem.New(problem.ForbiddenScope, "This secret was replaced, and cannot rotate the credential. If the new one is lost, the operator rotates it.")
+			}
+			c.SecondHash, c.SecondUntil = c.SecretHash, tx.Now.Add(overlap)
+			if overlap == 0 {
+				c.SecondHash, c.SecondUntil = nil, time.Time{}
+			}
+			c.SecretHash = next[:]
 			return nil
 		})
 		return err
@@ -92,22 +99,6 @@ func (s *Service) RotateCredential(ctx context.Context, keyID, presented string,
 		err = problem.New(problem.InvalidState, "The credential was changed outside the gateway: revoke it, and create another one.").With(err)
 	}
 	return c, secret, store.Problem(err)
-}
-
-// replaceSecret makes next the secret of a credential. Of the others, the presented one is
-// valid until the end of the overlap.
-func replaceSecret(c *store.Credential, next []byte, presented [][32]byte, now time.Time, overlap time.Duration) {
-	isSecond := slices.ContainsFunc(presented, func(hash [32]byte) bool { return hmac.Equal(hash[:], c.SecondHash) })
-	until := now.Add(overlap)
-	if !isSecond {
-		c.SecondHash, c.SecondUntil = c.SecretHash, until
-	} else if until.Before(c.SecondUntil) {
-		c.SecondUntil = until
-	}
-	if overlap == 0 {
-		c.SecondHash, c.SecondUntil = nil, time.Time{}
-	}
-	c.SecretHash = next
 }
 
 // RevokeCredential revokes a credential; nodes reject it within 2 s.

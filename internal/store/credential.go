@@ -26,6 +26,10 @@ const (
 // Scopes lists every scope.
 var Scopes = []string{ScopePayinWrite, ScopePayoutWrite, ScopePayoutApprove, ScopeRefundWrite, ScopeWebhookWrite, ScopeRead}
 
+// DefaultScopes are those of a credential that names none: all but the approval of payouts,
+// which must not be given by accident to the program that requests them.
+var DefaultScopes = []string{ScopePayinWrite, ScopePayoutWrite, ScopeRefundWrite, ScopeWebhookWrite, ScopeRead}
+
 // ErrChangedOutside means that a row was not written by the gateway as it is.
 var ErrChangedOutside = errors.New("store: a row was changed outside the gateway")
 
