@@ -11,6 +11,7 @@ type deliveryRow struct {
 	nextAt, updatedAt      int64
 	claimed                int64 // length of the claiming node's id
 	caseID                 rowID
+	endpoint               int64 // length of its id: no simulated merchant has endpoints
 }
 
 // delivery declares the columns of deliveries.
@@ -25,6 +26,7 @@ func (c *columns) delivery(r *deliveryRow) {
 	c.mutable.length("claimed_by", &r.claimed)
 	c.mutable.id("case_id", &r.caseID)
 	c.mutable.num("updated_at", &r.updatedAt)
+	c.fixed.length("endpoint_id", &r.endpoint)
 }
 
 // delivery is the delivery of an event to its receiver.
