@@ -23,7 +23,7 @@ func TestPrices(t *testing.T) {
 		{"merchant create Loja", 0, "*", ""},
 		{"price list Loja", 0, header, ""},
 		{"price set Loja --method PIX --basis-points 99 --fixed 10 --settle B+2", 0, set + pix, ""},
-		{"price set Loja --method CREDIT_CARD --installments 2-6 --basis-points 299 --fixed 0 --minimum 50 --maximum 9000 --settle D+30 --per-installment --refunds-fee",
+		{"price set Loja --method CREDIT_CARD --installments 2-6 --basis-points 299 --fixed 0 --minimum 50 --maximum 9000 --settle D+30 --per-installment",
 			0, set + card + pix, ""},
 		{"price set Loja --method PAYOUT --basis-points 0 --fixed 50", 0, set + card + "PAYOUT 0 R$ 0.50 D+0 TIME\n" + pix, ""},
 		{"price set Loja --method PAYOUT --basis-points 0 --fixed 40", 0, set + card + "PAYOUT 0 R$ 0.40 D+0 TIME\n" + pix, ""},
@@ -34,7 +34,7 @@ func TestPrices(t *testing.T) {
 		{"price set Loja --method PIX --basis-points 9 --fixed 0 --settle B+0", 1, "", "porteira: Money settles after one business day or more; D+0 is at once.\n"},
 		{"price set Nobody --method PIX --basis-points 9 --fixed 0", 1, "", "*"},
 		{"price list Loja --json", 0, "[\n {\n \"method\": \"CREDIT_CARD\",\n \"installmentsFrom\": 2,\n \"installmentsTo\": 6,\n \"basisPoints\": 299,\n \"fixed\": 0,\n \"minimum\": 50,\n" +
-			" \"maximum\": 9000,\n \"settle\": \"D+30\",\n \"perInstallment\": true,\n \"refundsFee\": true,\n \"since\": \"TIME\"\n },\n*", ""},
+			" \"maximum\": 9000,\n \"settle\": \"D+30\",\n \"perInstallment\": true,\n \"refundsFee\": false,\n \"since\": \"TIME\"\n },\n*", ""},
 	} {
 		stdout, stderr := s.run(tt.code, strings.Fields(tt.args)...)
 		stdout = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`).ReplaceAllString(stdout, "TIME")

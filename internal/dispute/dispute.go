@@ -82,7 +82,11 @@ func open(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.
 // left is what can still be disputed of an order: what was received for it, or applied to
 // it, and was not refunded, is not being refunded, set aside for another dispute or charged back.
 func left(l *store.Loaded, p *payment.Payin) money.Cents {
-	amount := max(l.Received(p.Merchant, p.ID), p.PaidAmount) - p.RefundedAmount - l.Refunding(p.Merchant, p.ID)
+	var given money.Cents // and is being given, of surplus too
+	for _, part := range l.RefundPartsOf(p.Merchant, p.ID) {
+		given += part.InUse()
+	}
+	amount := max(l.Received(p.Merchant, p.ID), p.PaidAmount) - max(given, p.RefundedAmount+l.Refunding(p.Merchant, p.ID))
 	for _, d := range l.DisputesOf(p.Merchant, p.ID) {
 		if d.State == string(processor.DisputeOpen) || d.State == string(processor.DisputeLost) {
 			amount -= d.Amount

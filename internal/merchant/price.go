@@ -54,8 +54,10 @@ func checkPrice(p *payment.Price) string {
 		return "Money settles after one business day or more; D+0 is at once."
 	case p.PerInstallment && (!card || p.Days == 0):
 		return fmt.Sprintf("Only %s settles per instalment, after one day or more.", payment.CreditCard)
-	case payout && (p.Days > 0 || p.RefundsFee):
-		return "A price of payouts has no settlement, and does not refund fees."
+	case payout && p.Days > 0:
+		return "A price of payouts has no settlement."
+	case p.RefundsFee: // see pricing.FeeOfRefund
+		return "Refunds do not give fees back in this version."
 	default:
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -69,11 +70,12 @@ func (s *Service) unknownRefund(ctx context.Context, proc processor.Processor, n
 	return s.Writer.Do(ctx, &end{notice: *notice})
 }
 
-// bookRefund books a listed refund that is not booked yet. One whose payment is not booked
-// either becomes a notice of its own, which is applied later, and delays no other.
+// bookRefund books a listed refund that is not booked yet. One that cannot be booked,
+// for example because its payment is not booked either, becomes a notice of its own, which is
+// applied later, and delays no other.
 func (s *Service) bookRefund(ctx context.Context, account string, listed *processor.ListedRefund) error {
 	err := s.recordRefund(ctx, account, listed, nil)
-	if !errors.Is(err, store.ErrNotFound) {
+	if err == nil || !payin.Lasting(err) || ctx.Err() != nil {
 		return store.Problem(err)
 	}
 	body, err := json.Marshal(&processor.Fact{Refund: listed})

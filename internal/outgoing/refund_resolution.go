@@ -111,6 +111,9 @@ func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.Re
 		if err := c.Post(p.Merchant, r.ID, ledger.FindRefund(available, p.Amount)); err != nil {
 			return err
 		}
+		if err := v.exceeds(l, c, p, r); err != nil {
+			return err
+		}
 	}
 	p.EndToEndID = report.EndToEndID
 	endPart(l, c, p, payment.PartPaid, report.Evidence)
@@ -130,6 +133,25 @@ func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.Re
 		return err
 	}
 	return v.movePayin(l, c, p, p.Amount)
+}
+
+// exceeds marks a refund that was believed to have failed, and was replaced by another one:
+// more than the order was paid has been given back, so the pay-in cannot show it. It gets a
+// case.
+func (v *refundResolution) exceeds(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund) error {
+	payin, ok := l.Payin(p.Merchant, p.Payin)
+	if !ok {
+		return store.ErrNotFound
+	}
+	if r.Surplus || p.Amount <= payin.PaidAmount-payin.RefundedAmount {
+		return nil
+	}
+	r.Surplus = true
+	c.OpenCase(store.Case{
+		Merchant: p.Merchant, Kind: store.CaseRefundUnexpected, Subject: p.Payin, Amount: p.Amount,
+		Params: store.Params{"processor": p.Processor, "externalId": p.ExternalID},
+	})
+	return nil
 }
 
 // movePayin changes the refunded amount of the pay-in, and its status.

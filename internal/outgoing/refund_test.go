@@ -441,3 +441,27 @@ func TestRefundInFlightUnderADispute(t *testing.T) {
 		g.WantProven()
 	})
 }
+
+// A refund that failed, was replaced by another one and is paid after all gave back more than
+// the order was paid: its money is taken, and a person compares the statement.
+func TestReplacedRefundIsPaidAfterAll(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 100_00)
+		first := g.Refund(p, "first", 60_00)
+		answers(g, processor.Refused)
+		g.Send()
+		g.WantRefund(first, payment.RefundFailed, 0, payment.PayinPaid, 0)
+		g.Bank.Refunds.Answer = nil
+		second := g.Refund(p, "second", 60_00)
+		g.Send()
+		g.WantRefund(second, payment.RefundCompleted, 60_00, payment.PayinPartiallyRefunded, 60_00)
+		g.Bank.Mu.Lock()
+		g.Bank.GiveBack(processor.RefundRequest{ExternalID: first.ExternalID, PaymentID: "p 1", Amount: 60_00}, processor.TransferPaid)
+		g.Bank.Mu.Unlock()
+		g.Notify("n", "refund "+first.ExternalID)
+		g.Apply()
+		g.WantRefund(first, payment.RefundCompleted, 60_00, payment.PayinPartiallyRefunded, 60_00)
+		g.WantBalances(coretest.Opening+100_00-120_00, 0)
+		g.WantCases(store.CaseRefundUnexpected)
+	})
+}

@@ -45,9 +45,13 @@ func (v *Unapplied) split(l *store.Loaded) ([]payment.RefundSlice, bool) {
 	return payment.SplitRefund(v.Amount, sources)
 }
 
-// Check returns a problem of kind refund_not_possible if the payments of the pay-in do not
+// Check returns a problem of kind invalid_state if the pay-in is disputed, and
+// refund_not_possible if the payments of the pay-in do not
 // cover the money.
 func (v *Unapplied) Check(l *store.Loaded) error {
+	if p, _ := l.Payin(v.Merchant, v.Payin); p.Status == payment.PayinDisputed || p.Status == payment.PayinChargeback {
+		return problem.New(problem.InvalidState, "The payer disputes the payment: its bank may have taken this money already.")
+	}
 	if _, ok := v.split(l); !ok {
 		return notPossible(fmt.Sprintf("The payments of pay-in %s do not cover the money: a part of it was given back already, or was received for another order.", v.Payin))
 	}
