@@ -187,7 +187,7 @@ func (g *Installed) NewMerchant(name string, funds money.Cents) (store.Merchant,
 	if err := g.Admin.Merchants.Fund(ctx, m, funds); err != nil {
 		g.T.Fatal(err)
 	}
-	c, secret, err := g.Admin.Merchants.CreateCredential(ctx, merchant.NewCredential{Merchant: m.ID})
+	c, secret, err := g.Admin.Merchants.CreateCredential(ctx, merchant.NewCredential{Merchant: m.ID, Scopes: store.Scopes})
 	if err != nil {
 		g.T.Fatal(err)
 	}
