@@ -2,6 +2,7 @@ package payment
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"time"
@@ -73,6 +74,13 @@ func (id *ID) UnmarshalText(text []byte) (err error) {
 // IsZero reports whether id is unset. The zero id is also the platform itself,
 // which owns money that matches no merchant.
 func (id ID) IsZero() bool { return id == ID{} }
+
+// Time is the creation time of an id of version 7, to the millisecond.
+func (id ID) Time() time.Time {
+	var ms [8]byte
+	copy(ms[2:], id[:6])
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:]))).UTC()
+}
 
 // CompareIDs orders ids as the database does.
 func CompareIDs(a, b ID) int { return bytes.Compare(a[:], b[:]) }

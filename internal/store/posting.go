@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -23,8 +24,8 @@ type Posting struct {
 	BalanceAfter cents
 	CreatedAt    time.Time
 
-	// Number is its position in the merchant's statement, from 1, without gaps; 0 for an
-	// account that the statement does not have.
+	// Number is its position, from 1, without gaps: in the merchant's statement, or within
+	// an account that the statement does not have.
 	Number int64
 }
 
@@ -143,7 +144,7 @@ func (c *Changes) Post(merchant, subject payment.ID, e ledger.Entry) error {
 	entry := c.l.newID()
 	for i, p := range e.Postings {
 		b.added[p.Account]++
-		number := int64(0)
+		number := b.postings[p.Account] + b.added[p.Account]
 		if p.Account.InStatement() {
 			b.number++
 			number = b.number
@@ -240,25 +241,66 @@ func (s *Store) Balances(ctx context.Context, merchant payment.ID) (ledger.Balan
 	return b, nil
 }
 
-// Postings reads up to limit lines of a merchant after the given line, in the
-// order of their entries' ids.
+// Postings reads up to limit postings of a merchant after the given one, by account and
+// number.
 func (s *Store) Postings(ctx context.Context, merchant payment.ID, after Posting, limit int) ([]Posting, error) {
-	rows, err := s.db.Query(ctx, "SELECT "+postingTable.selected+` FROM postings t
-		WHERE t.merchant_id = $1 AND (t.entry_id > $2 OR (t.entry_id = $2 AND t.line > $3))
-		ORDER BY t.entry_id, t.line LIMIT $4`, merchant[:], after.Entry[:], after.Line, limit)
-	list, err := db.Collect(rows, err, func(r db.Scanner) (Posting, error) {
-		var p posting
-		err := postingTable.scan(r, &p)
-		return p.Posting, err
-	})
-	return list, s.db.ReadError("postings", err)
+	return s.postings(ctx, "(t.account > $2 OR (t.account = $2 AND t.number > $3)) ORDER BY t.account, t.number LIMIT $4",
+		merchant[:], string(after.Account), after.Number, limit)
 }
 
-// PostingsAbout reads up to limit lines of entries about a subject, oldest first. The
-// ids of entries are in the order of time, so none is before the subject's own.
+// PostingsAbout reads up to limit postings of entries about a subject, oldest first. They
+// are as old as the subject, which its id says, or younger: each account is read from there.
 func (s *Store) PostingsAbout(ctx context.Context, merchant, subject payment.ID, limit int) ([]Posting, error) {
-	rows, err := s.db.Query(ctx, "SELECT "+postingTable.selected+` FROM postings t
-		WHERE t.merchant_id = $1 AND t.entry_id >= $2 AND t.subject_id = $2 ORDER BY t.entry_id, t.line LIMIT $3`, merchant[:], subject[:], limit)
+	balances, err := s.Balances(ctx, merchant)
+	if err != nil {
+		return nil, err
+	}
+	var all []Posting
+	for _, account := range balances.Accounts() {
+		first, err := s.postingBefore(ctx, merchant, account, subject.Time().Add(-clocksDiffer))
+		if err != nil {
+			return nil, err
+		}
+		list, err := s.postings(ctx, "t.account = $2 AND t.number > $3 AND t.subject_id = $4 ORDER BY t.number LIMIT $5",
+			merchant[:], string(account), first, subject[:], limit)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list...)
+	}
+	slices.SortFunc(all, func(a, b Posting) int {
+		return cmp.Or(payment.CompareIDs(a.Entry, b.Entry), cmp.Compare(a.Line, b.Line))
+	})
+	return all[:min(limit, len(all))], nil
+}
+
+// clocksDiffer is how much earlier a commit may say that it was than one that it followed:
+// nodes have clocks of their own, and one may be set back. It is far more than that.
+const clocksDiffer = 24 * time.Hour
+
+// postingBefore is the number of a posting of an account, such that those up to it are
+// older than t; 0 if there is none. It is found by bisection: times follow the numbers.
+func (s *Store) postingBefore(ctx context.Context, merchant payment.ID, account ledger.Account, t time.Time) (int64, error) {
+	const after = "SELECT t.number, t.created_at FROM postings t WHERE t.merchant_id = $1 AND t.account = $2 AND t.number > $3 ORDER BY t.number LIMIT 1"
+	low, high := int64(0), int64(0)
+	err := s.db.QueryRow(ctx, "SELECT coalesce(MAX(t.number), 0) FROM postings t WHERE t.merchant_id = $1 AND t.account = $2",
+		merchant[:], string(account)).Scan(&high)
+	for err == nil && low < high {
+		middle := low + (high-low)/2
+		var number, created int64 // of the first posting beyond the middle
+		if err = s.db.QueryRow(ctx, after, merchant[:], string(account), middle).Scan(&number, &created); err == nil {
+			if created < micros(t) {
+				low = number
+			} else {
+				high = middle
+			}
+		}
+	}
+	return low, s.db.ReadError("postings", err)
+}
+
+func (s *Store) postings(ctx context.Context, condition string, args ...any) ([]Posting, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+postingTable.selected+" FROM postings t WHERE t.merchant_id = $1 AND "+condition, args...)
 	list, err := db.Collect(rows, err, func(r db.Scanner) (Posting, error) {
 		var p posting
 		err := postingTable.scan(r, &p)

@@ -38,14 +38,13 @@ var statementAccounts = func() string {
 	return "(" + strings.Join(list, ", ") + ")"
 }()
 
-// ofEachAccount is one query of postings for each of the accounts, as one table: the index
-// has the numbers of one account in order. Its condition is number <> 0, because SQLite would
-// begin at a second lower bound, the first row, rather than at the condition's.
+// ofEachAccount is one query of postings for each of the accounts, as one table: the key
+// has the numbers of one account in order.
 func ofEachAccount(accounts []ledger.Account, columns, condition string) string {
 	list := make([]string, len(accounts))
 	for i, account := range accounts {
 		list[i] = "SELECT * FROM (SELECT " + columns + " FROM postings WHERE merchant_id = $1 AND account = '" + string(account) +
-			"' AND number <> 0 AND " + condition + ") AS " + string(account)
+			"' AND " + condition + ") AS " + string(account)
 	}
 	return strings.Join(list, " UNION ALL ")
 }
@@ -90,7 +89,7 @@ func (s *Store) StatementEnd(ctx context.Context, merchant payment.ID) (number i
 func (s *Store) StatementNumber(ctx context.Context, merchant payment.ID, number int64) (Posting, error) {
 	var p posting
 	err := postingTable.scan(s.db.QueryRow(ctx, "SELECT "+postingTable.selected+` FROM postings t
-		WHERE t.merchant_id = $1 AND t.account IN `+statementAccounts+" AND t.number <> 0 AND t.number = $2", merchant[:], number), &p)
+		WHERE t.merchant_id = $1 AND t.account IN `+statementAccounts+" AND t.number = $2", merchant[:], number), &p)
 	return p.Posting, s.db.ReadError("statement", db.NotFound(err))
 }
 

@@ -161,15 +161,16 @@ var merchantChecks = slices.Concat([]check{
 			WHERE balance <> 0 ORDER BY account, balance`},
 
 	{name: "statement", proves: "the postings of the merchant's own accounts are numbered without gaps, and each balance counts its postings", named: true,
-		count: countPostings + " AND number > 0",
+		count: countPostings + " AND account IN " + statementAccounts,
 		defects: `SELECT account, 'counts ' || CAST(SUM(counted) AS TEXT) || ' postings, there are ' || CAST(SUM(found) AS TEXT) FROM (
 			SELECT account, postings AS counted, 0 AS found FROM balances WHERE merchant_id = $1
 			UNION ALL SELECT account, 0, 1 FROM postings WHERE merchant_id = $1) AS pair
 			GROUP BY account HAVING SUM(counted) <> SUM(found)
-			UNION ALL SELECT 'statement', 'its last number is ' || CAST(last AS TEXT) || ', the accounts have ' || CAST(found AS TEXT) || ' postings, ' || CAST(numbered AS TEXT) || ' of them numbered' FROM (
-				SELECT coalesce(MAX(number), 0) AS last, coalesce(SUM(CASE WHEN number > 0 THEN 1 ELSE 0 END), 0) AS numbered,
-				coalesce(SUM(CASE WHEN account IN ` + statementAccounts + ` THEN 1 ELSE 0 END), 0) AS found FROM postings WHERE merchant_id = $1) AS numbers
-				WHERE last <> found OR numbered <> found`},
+			UNION ALL SELECT account, 'its last number is ' || CAST(MAX(number) AS TEXT) || ', it has ' || CAST(count(*) AS TEXT) || ' postings' FROM postings
+				WHERE merchant_id = $1 AND account NOT IN ` + statementAccounts + ` GROUP BY account HAVING MAX(number) <> count(*) OR MIN(number) <> 1
+			UNION ALL SELECT 'statement', 'its numbers are ' || CAST(first AS TEXT) || ' to ' || CAST(last AS TEXT) || ', ' || CAST(numbers AS TEXT) || ' different ones, of ' || CAST(found AS TEXT) || ' postings' FROM (
+				SELECT coalesce(MIN(number), 1) AS first, coalesce(MAX(number), 0) AS last, count(DISTINCT number) AS numbers, count(*) AS found FROM postings
+				WHERE merchant_id = $1 AND account IN ` + statementAccounts + `) AS numbered WHERE first <> 1 OR last <> found OR numbers <> found`},
 
 	{name: "entries", proves: "each entry has two or more postings that add up to zero",
 		count: "SELECT count(DISTINCT entry_id) FROM postings WHERE merchant_id = $1",

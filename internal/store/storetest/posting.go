@@ -158,7 +158,7 @@ func (s *suite) wantBalances(m store.Merchant, want ledger.Balances) {
 // postings reads all postings of a merchant, in small pages.
 func (s *suite) postings(m store.Merchant) (all []store.Posting) {
 	s.Helper()
-	last := store.Posting{Line: -1}
+	var last store.Posting
 	for {
 		page := must(s.store.Postings(s.Context(), m.ID, last, 7))
 		if len(page) == 0 {

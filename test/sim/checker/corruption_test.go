@@ -54,7 +54,7 @@ var corruptions = []struct {
 	{"a posting is rewritten", Ledger, "posting", []string{"UPDATE postings SET amount = amount + 1 WHERE kind = 'payout_paid'"}},
 	{"a posting is deleted", Ledger, "was deleted", []string{"DELETE FROM postings WHERE kind = 'payout_paid'"}},
 	{"an entry of two kinds", Ledger, "does not continue it", append(entryOf("payout_held", "out-new", "available", "held", "5"),
-		addPosting+"SELECT 0, merchant_id, $1, 2, 'funded', id, 'available', 1, 1, 1 FROM payouts WHERE reference_id = 'out-new'")},
+		addPosting+"SELECT -1, merchant_id, $1, 2, 'funded', id, 'available', 1, 1, 1 FROM payouts WHERE reference_id = 'out-new'")},
 	{"one cent too many", Ledger, "sums to 1", []string{
 		addPosting + "SELECT 0, merchant_id, $1, 0, 'funded', merchant_id, account, 1, balance + 1, 1 FROM balances WHERE account = 'available'",
 		"UPDATE balances SET balance = balance + 1, postings = postings + 1 WHERE account = 'available'"}},
@@ -62,7 +62,7 @@ var corruptions = []struct {
 		"UPDATE balances SET balance = balance + 1, postings = postings + 1 WHERE account = 'available'"}},
 	{"a balance written twice", Ledger, "balance held is written with", []string{"UPDATE balances SET balance = balance WHERE account = 'held'"}},
 	{"a balance deleted", Ledger, "balance", []string{"DELETE FROM balances WHERE account = 'fees' OR account = 'held'"}},
-	{"a number of the statement missing", Ledger, "has the number 0 in the statement", entryOf("payout_held", "out-new", "available", "held", "5")},
+	{"a number of the statement missing", Ledger, "has the number 0, not", entryOf("payout_held", "out-new", "available", "held", "5")},
 	{"a posting that its balance does not count", Ledger, "postings, not", append(entryOf("payout_held", "out-new", "available", "held", "5"),
 		"UPDATE balances SET postings = postings + 1 WHERE account = 'held'")},
 	{"a posting with a wrong balance", Ledger, "whose posting says", []string{

@@ -35,7 +35,7 @@ type entry struct {
 	complete bool // its commit is over
 }
 
-// statementAccounts are the merchant's own accounts, whose postings are numbered.
+// statementAccounts are the merchant's own accounts, whose postings are numbered together.
 var statementAccounts = []string{"available", "pending", "held", "disputed", "unapplied", "owed"}
 
 // applyPosting follows one posting of an entry.
@@ -60,13 +60,13 @@ func (c *Checker) applyPosting(l *line) {
 	a.sum += p.amount
 	a.count++
 	a.touched = true
-	number := int64(0)
+	number := a.count
 	if slices.Contains(statementAccounts, p.account) {
 		m.statement++
 		number = m.statement
 	}
 	if p.number != number {
-		c.violateMerchantf(Ledger, m.id, "line %d of entry %s has the number %d in the statement, not %d", p.line, l.key.id, p.number, number)
+		c.violateMerchantf(Ledger, m.id, "line %d of entry %s has the number %d, not %d", p.line, l.key.id, p.number, number)
 	}
 	if a.sum != p.balanceAfter {
 		c.violateMerchantf(Ledger, m.id, "account %s is %d after entry %s, whose posting says %d", p.account, a.sum, l.key.id, p.balanceAfter)
