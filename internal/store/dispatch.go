@@ -12,7 +12,8 @@ import (
 
 // Dispatch is what an endpoint gets next from the feed.
 type Dispatch struct {
-	// Events follow the endpoint's position, without their bodies.
+	// Events follow the endpoint's position, without their bodies; none if as many deliveries
+	// as asked for are pending.
 	Events []payment.Event
 	// Known are the deliveries of these events to the endpoint, or to its URL.
 	Known []Delivery
@@ -50,6 +51,13 @@ func (l *Loaded) loadDispatches(ctx context.Context, tx *db.Tx, n *Needs) error 
 }
 
 func (l *Loaded) loadDispatch(ctx context.Context, tx *db.Tx, e *Endpoint, v dispatchNeed) (d Dispatch, err error) {
+	err = tx.QueryRow(ctx, `SELECT count(*), coalesce(SUM(CASE WHEN p.schedule_step = 0 AND p.event_number <= $4 THEN 1 ELSE 0 END), 0) FROM (
+		SELECT t.event_number, t.schedule_step FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
+		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND t.state = 'pending' ORDER BY t.event_number LIMIT $3) AS p`,
+		e.Merchant[:], e.ID[:], v.pending, e.CatchUpTo).Scan(&d.Pending, &d.Untried)
+	if err != nil || d.Pending >= v.pending {
+		return d, err
+	}
 	rows, err := tx.Query(ctx, "SELECT number, id, type, subject_id FROM events WHERE merchant_id = $1 AND number > $2 ORDER BY number LIMIT $3",
 		e.Merchant[:], e.Position, v.events)
 	if d.Events, err = db.Collect(rows, err, scanEventHead); err != nil || len(d.Events) == 0 {
@@ -58,28 +66,11 @@ func (l *Loaded) loadDispatch(ctx context.Context, tx *db.Tx, e *Endpoint, v dis
 	rows, err = tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.event_number > $2 AND t.event_number <= $3
 		AND (t.endpoint_id = $4 OR t.url = $5) ORDER BY t.id`+tx.ForUpdate(), e.Merchant[:], e.Position, d.Events[len(d.Events)-1].Number, e.ID[:], e.URL)
 	known, err := db.Collect(rows, err, scanDelivery)
-	if err != nil {
-		return d, err
-	}
 	for i := range known {
 		l.deliveries.add(known[i])
 		d.Known = append(d.Known, *known[i])
 	}
-	rows, err = tx.Query(ctx, `SELECT t.event_number, t.schedule_step FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
-		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND t.state = 'pending' ORDER BY t.event_number LIMIT $3`, e.Merchant[:], e.ID[:], v.pending)
-	pending, err := db.Collect(rows, err, func(r db.Scanner) (d Delivery, err error) { return d, r.Scan(&d.EventNumber, &d.ScheduleStep) })
-	for i := range pending {
-		d.count(e, &pending[i])
-	}
 	return d, err
-}
-
-// count counts a pending delivery.
-func (d *Dispatch) count(e *Endpoint, pending *Delivery) {
-	d.Pending++
-	if pending.ScheduleStep == 0 && pending.EventNumber <= e.CatchUpTo {
-		d.Untried++
-	}
 }
 
 func scanEventHead(r db.Scanner) (e payment.Event, err error) {

@@ -47,16 +47,22 @@ func (g *Given) loadDispatches(l *Loaded, n *Needs) {
 			continue
 		}
 		var d Dispatch
+		for i := range g.Deliveries {
+			of := &g.Deliveries[i]
+			if of.Merchant == e.Merchant && of.Endpoint == e.ID && of.State == DeliveryPending && d.Pending < v.pending {
+				d.Pending++
+				if of.ScheduleStep == 0 && of.EventNumber <= e.CatchUpTo {
+					d.Untried++
+				}
+			}
+		}
 		for i := range g.Events {
-			if at := &g.Events[i]; at.Merchant == e.Merchant && at.Number > e.Position && len(d.Events) < v.events {
+			if at := &g.Events[i]; d.Pending < v.pending && at.Merchant == e.Merchant && at.Number > e.Position && len(d.Events) < v.events {
 				d.Events = append(d.Events, at.Event)
 			}
 		}
 		for i := range g.Deliveries {
 			of := &g.Deliveries[i]
-			if of.Merchant == e.Merchant && of.Endpoint == e.ID && of.State == DeliveryPending && d.Pending < v.pending {
-				d.count(&e, of)
-			}
 			if len(d.Events) > 0 && of.Merchant == e.Merchant && of.EventNumber > e.Position && of.EventNumber <= d.Events[len(d.Events)-1].Number &&
 				(of.Endpoint == e.ID || of.URL == e.URL) {
 				copied := *of
