@@ -177,6 +177,14 @@ func (v *caseDetail) readSubject(r *runner, a *app.Admin, of *store.Case) error 
 		s := &sends[i]
 		v.Sends = append(v.Sends, caseSend{s.Number, s.Processor, string(s.Outcome), s.Evidence, s.CreatedAt})
 	}
+	charges, err := a.Store.Charges(r.ctx, m, id)
+	if err != nil {
+		return err
+	}
+	for i := range charges {
+		s := &charges[i]
+		v.Sends = append(v.Sends, caseSend{s.Number, s.Account, s.Outcome, s.Cause, s.CreatedAt})
+	}
 	postings, err := a.Store.PostingsAbout(r.ctx, m, id, casePostings)
 	for i := range postings {
 		p := &postings[i]

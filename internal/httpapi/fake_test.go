@@ -27,6 +27,7 @@ type gateway struct {
 	merchants   map[payment.ID]store.Merchant
 	credentials map[string]store.Credential
 	payinRows   []storedPayin // oldest first
+	charges     map[payment.ID][]store.Charge
 	payoutRows  []storedPayout
 	refundRows  []storedRefund
 	events      []payment.Event
@@ -260,6 +261,10 @@ func (g *gateway) Payin(_ context.Context, merchant, id payment.ID) (payment.Pay
 func (g *gateway) PayinPersonal(_ context.Context, merchant, id payment.ID) (payment.PersonalData, error) {
 	p, err := g.payin(merchant, id)
 	return p.personal, err
+}
+
+func (g *gateway) Charges(_ context.Context, _, payin payment.ID) ([]store.Charge, error) {
+	return g.charges[payin], g.err
 }
 
 // selects reports whether a filter selects an order.

@@ -193,6 +193,19 @@ func TestResources(t *testing.T) {
 	if both.text("customer.document") != "52998224724" || both.text("items.0.title") != "Livro" {
 		t.Errorf("expanded to %s", both.body)
 	}
+	if a := h.do("GET", payinPath+"?expand=attempts", ""); a.text("attempts.0.outcome") != "CHARGED" || a.field("customer") != nil {
+		t.Errorf("expanded to %s", a.body)
+	}
+	at := h.gateway.payinRows[0].CreatedAt
+	h.gateway.charges = map[payment.ID][]store.Charge{h.gateway.payinRows[0].ID: {
+		{Account: "first", State: store.ChargeEnded, Outcome: "refused", CreatedAt: at, UpdatedAt: at},
+		{Account: "second", State: store.ChargeEnded, Outcome: "not_sent", CreatedAt: at, UpdatedAt: at},
+		{Account: "third", State: store.ChargeWanted, Outcome: "unknown", CreatedAt: at, UpdatedAt: at},
+	}}
+	tried := h.do("GET", payinPath+"?expand=attempts", "")
+	if got := tried.text("attempts.0.outcome") + tried.text("attempts.1.outcome") + tried.text("attempts.2.outcome"); got != "REFUSEDNOT_SENTPENDING" {
+		t.Errorf("expanded to %s", tried.body)
+	}
 	if a := h.do("GET", payoutPath+"?expand=beneficiary", ""); a.text("beneficiary.name") != "Maria" {
 		t.Errorf("expanded to %s", a.body)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
 )
@@ -20,6 +21,7 @@ type Payins interface {
 type PayinReader interface {
 	Payin(ctx context.Context, merchant, id payment.ID) (payment.Payin, error)
 	PayinPersonal(ctx context.Context, merchant, id payment.ID) (payment.PersonalData, error)
+	Charges(ctx context.Context, merchant, payin payment.ID) ([]store.Charge, error)
 	Payins(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.Payin, error)
 }
 
@@ -52,7 +54,7 @@ func (a *API) getPayin(c *call) error {
 		return err
 	}
 	q := c.query()
-	expand := q.expand("customer", "items")
+	expand := q.expand("customer", "items", "attempts")
 	if err := q.done(); err != nil {
 		return err
 	}
@@ -60,18 +62,67 @@ func (a *API) getPayin(c *call) error {
 	if err != nil {
 		return readError(err)
 	}
-	personal, err := a.personalData(c, id, expand)
-	if err != nil {
+	var more wire.PayinExpansion
+	if more.Personal, err = a.personalData(c, id, expand); err != nil {
 		return readError(err)
 	}
+	if expand["attempts"] {
+		if more.Attempts, err = a.attempts(c, &p); err != nil {
+			return readError(err)
+		}
+	}
 	return showOrder(c, http.StatusOK, &p, func(p *payment.Payin) ([]byte, error) {
-		return wire.Payin(p, a.links(p), personal)
+		return wire.ExpandedPayin(p, a.links(p), more)
 	})
+}
+
+// attempts are the accounts that an order was tried at, in their order. One whose charge was
+// generated offline was tried at its own only.
+func (a *API) attempts(c *call, p *payment.Payin) ([]wire.PayinAttempt, error) {
+	charges, err := a.reader.Charges(c.ctx, p.Merchant, p.ID)
+	list := make([]wire.PayinAttempt, 0, len(charges)+1)
+	for i := range charges {
+		v := &charges[i]
+		list = append(list, wire.PayinAttempt{
+			Account: v.Account, Outcome: attemptOutcome(v, p), CreatedAt: wire.TimestampOf(v.CreatedAt), UpdatedAt: wire.TimestampOf(v.UpdatedAt),
+		})
+	}
+	if len(list) == 0 {
+		list = append(list, wire.PayinAttempt{
+			Account: p.Processor, Outcome: attemptCharged, CreatedAt: wire.TimestampOf(p.CreatedAt), UpdatedAt: wire.TimestampOf(p.CreatedAt),
+		})
+	}
+	return list, err
+}
+
+// Outcomes of an attempt.
+const (
+	attemptCharged  = "CHARGED"
+	attemptPending  = "PENDING"
+	attemptRefused  = "REFUSED"
+	attemptNotSent  = "NOT_SENT"
+	attemptCanceled = "CANCELED"
+)
+
+// attemptOutcome is what became of the charge at an account.
+func attemptOutcome(v *store.Charge, p *payment.Payin) string {
+	switch {
+	case v.Account == p.Processor && p.Ready():
+		return attemptCharged
+	case v.State == store.ChargeEnded && v.Outcome == processor.Refused.String():
+		return attemptRefused
+	case v.State == store.ChargeEnded && v.Outcome == processor.NotSent.String():
+		return attemptNotSent
+	case v.State == store.ChargeEnded:
+		return attemptCanceled
+	default:
+		return attemptPending
+	}
 }
 
 // personalData reads the personal data of a pay-in that expand includes.
 func (a *API) personalData(c *call, id payment.ID, expand map[string]bool) (payment.PersonalData, error) {
-	if len(expand) == 0 {
+	if !expand["customer"] && !expand["items"] {
 		return payment.PersonalData{}, nil
 	}
 	personal, err := a.reader.PayinPersonal(c.ctx, c.merchant.ID, id)

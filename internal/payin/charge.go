@@ -74,39 +74,56 @@ func (s *Service) chargeOnce(p payment.Payin, register func() (payment.Payin, er
 // errChargeEnded is the result of a registration that panicked.
 var errChargeEnded = errors.New("payin: the registration of the order ended without a result")
 
-// register registers an order at the account that the order names, if this process has
-// claimed the work, or can claim it now; else the work is another process's, or waits.
-func (s *Service) register(ctx context.Context, p payment.Payin, claimed store.Charge, r processor.ChargeRequest) (payment.Payin, error) {
+// register registers an order at its account, and at the next ones of its merchant's routes
+// while each takes no charge.
+func (s *Service) register(ctx context.Context, m *store.Merchant, p payment.Payin, claimed store.Charge, personal payment.PersonalData) (payment.Payin, error) {
+	for {
+		op, answer, err := s.registerHere(ctx, m, p, claimed, personal)
+		if op == nil || op.movedTo == "" {
+			return answer, err
+		}
+		p, claimed = op.payin, store.Charge{}
+	}
+}
+
+// registerHere registers an order at the account that the order names, if this process has
+// claimed the work, or can claim it now; else the work is another process's, or waits. op is
+// nil if no call was recorded.
+func (s *Service) registerHere(ctx context.Context, m *store.Merchant, p payment.Payin, claimed store.Charge, personal payment.PersonalData) (op *recordCharge, answer payment.Payin, err error) {
 	charger, profile, err := s.charger(p.Processor)
 	if claimed.ClaimedBy.IsZero() {
 		if err != nil {
-			return p, err
+			return nil, p, err
 		}
 		if err := s.Processors.Allows(p.Processor, payment.UseCharge); err != nil {
-			return p, err
+			return nil, p, err
 		}
-		op := &claimCharge{merchant: p.Merchant, id: p.ID, node: s.Node.ID()}
-		if err := s.Writer.DoWithoutCancel(ctx, op); err != nil {
-			return p, err
+		claim := &claimCharge{merchant: p.Merchant, id: p.ID, node: s.Node.ID()}
+		if err := s.Writer.DoWithoutCancel(ctx, claim); err != nil {
+			return nil, p, err
 		}
-		if claimed = op.charge; claimed.ClaimedBy.IsZero() {
-			return s.unclaimed(ctx, p, op.stored, profile.Charge.Timeout)
+		if claimed = claim.charge; claimed.ClaimedBy.IsZero() {
+			answer, err := s.unclaimed(ctx, p, claim.stored, profile.Charge.Timeout)
+			return nil, answer, err
 		}
 	}
-	w := &chargeWork{Charge: claimed, charger: charger, profile: profile, request: r}
+	w := &chargeWork{
+		Charge: claimed, charger: charger, profile: profile, request: chargeRequest(m, &p, personal), others: s.otherAccounts(m, &p, &claimed),
+	}
 	if err != nil {
 		w.notSent(err)
 	} else {
 		s.callUntil(ctx, w, profile.Charge.Timeout)
 	}
-	op := s.newRecord(p, w)
+	op = s.newRecord(p, w)
 	if err := s.record(ctx, op); err != nil {
 		s.mu.Lock()
 		s.unrecorded = append(s.unrecorded, op)
 		s.mu.Unlock()
-		return p, err
+		return nil, p, err
 	}
-	return op.answer()
+	answer, err = op.answer()
+	return op, answer, err
 }
 
 // readAgainAfter is the wait between two reads of an order that another process works on.

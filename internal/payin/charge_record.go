@@ -18,7 +18,7 @@ import (
 func (s *Service) newRecord(p payment.Payin, w *chargeWork) *recordCharge {
 	return &recordCharge{
 		payin: p, work: w.Charge, state: w.State, charge: w.made, expiresAt: w.request.ExpiresAt, failure: w.failure, differs: w.differs, cause: w.cause,
-		canceling: w.canceling, following: w.following, wait: w.next(worker.NewJitter(s.Env.Random)), report: w.report, links: s.Links,
+		canceling: w.canceling, following: w.following, others: w.untried(), wait: w.next(worker.NewJitter(s.Env.Random)), report: w.report, links: s.Links,
 	}
 }
 
@@ -55,6 +55,10 @@ type recordCharge struct {
 	// canceling: the work was to cancel the charge. following: it was to look it up while its
 	// order is PROCESSING.
 	canceling, following bool
+	// others are the accounts that may be tried next; none if this one may have the charge.
+	others []string
+	// movedTo is the account that is tried next.
+	movedTo string
 	// announce: the merchant has had an answer without the charge.
 	announce bool
 	links    transition.Links
@@ -94,6 +98,10 @@ func (v *recordCharge) Decide(l *store.Loaded, c *store.Changes) error {
 	defer func() { v.payin = p }()
 	mine := row.ClaimedBy == v.work.ClaimedBy && !row.ClaimedBy.IsZero()
 	made := v.state == store.ChargeMade
+	v.movedTo = ""
+	if mine && v.move(l, c, &p) {
+		return nil
+	}
 	if !mine && (!made || row.State == store.ChargeMade) {
 		return nil
 	}

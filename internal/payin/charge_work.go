@@ -43,6 +43,7 @@ type chargeWork struct {
 	cause   error
 	wait    time.Duration // that the processor named
 	asked   bool          // the last call was a look-up
+	others  []string      // accounts that may be tried if this one takes no charge, in order
 	// canceling: the charge is to be canceled. following: its order is PROCESSING.
 	canceling, following bool
 	// report is the processor's report of a charge that has payments, or a state of its own.
@@ -61,7 +62,7 @@ const cancelsBeforeCase = 12
 // callAgain reports whether the processor may be called again at once.
 func (w *chargeWork) callAgain() bool {
 	return w.State == store.ChargeWanted && w.Outcome != outcomeRegistering && w.Outcome != processor.Later.String() &&
-		!errors.Is(w.cause, errClaimLost)
+		!errors.Is(w.cause, errClaimLost) && !w.movable()
 }
 
 // call makes one call, and takes its answer: the charge is requested, under the same id, if

@@ -51,7 +51,7 @@ func (s *Service) createCharged(ctx context.Context, m store.Merchant, op *Creat
 	if !op.Fresh {
 		return s.created(ctx, m, op, r)
 	}
-	c.payin, c.err = s.register(ctx, op.Payin, op.charge, chargeRequest(&m, &op.Payin, r.Personal))
+	c.payin, c.err = s.register(ctx, &m, op.Payin, op.charge, r.Personal)
 	return c.payin, false, c.err
 }
 
@@ -72,7 +72,7 @@ func (s *Service) carryOn(ctx context.Context, m store.Merchant, p payment.Payin
 		return p, replayed, nil
 	}
 	p, err := s.chargeOnce(p, func() (payment.Payin, error) {
-		return s.register(ctx, p, store.Charge{}, chargeRequest(&m, &p, r.Personal))
+		return s.register(ctx, &m, p, store.Charge{}, r.Personal)
 	})
 	return p, replayed, err
 }

@@ -31,12 +31,20 @@ func (s *Service) Receive(ctx context.Context, processorName, externalID string,
 		return err
 	}
 	err = s.Writer.Do(ctx, op)
+	if errors.Is(err, errElsewhere) {
+		op.elsewhere = true
+		err = s.Writer.Do(ctx, op)
+	}
 	if errors.Is(err, errUnidentified) {
 		op.toPlatform()
 		err = s.Writer.Do(ctx, op)
 	}
 	return err
 }
+
+// errElsewhere means that the order is at another account now: it may have been tried at
+// the one that reports.
+var errElsewhere = errors.New("payin: the order is at another account")
 
 // errUnidentified refuses to book money on a merchant's accounts, as it names none of
 // the merchant's orders at that processor.
@@ -52,6 +60,7 @@ type Receive struct {
 	receipts   []*payment.Receipt // of report.Payments
 	disputes   []payment.ID       // of report.Disputes, if they are new
 	links      transition.Links
+	elsewhere  bool // the order is at another account now
 }
 
 // NewReceive builds the operation that books a report. Errors: ErrInvalidPayment,
@@ -108,7 +117,7 @@ func (v *Receive) Needs(n *store.Needs) {
 	if len(v.receipts)+len(v.report.Disputes) > 0 {
 		n.Balances(v.merchant)
 	}
-	if v.report.State == processor.ChargeAnalysis {
+	if v.elsewhere || v.report.State == processor.ChargeAnalysis {
 		n.ChargeByExternalID(v.merchant, v.externalID)
 	}
 	n.ExpectDeliveries(v.merchant, 1) // nearly always one; any node may claim more
@@ -119,7 +128,13 @@ func (v *Receive) Needs(n *store.Needs) {
 // order and the platform is not its owner.
 func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
 	p, _, known := l.PayinByExternalID(v.merchant, v.externalID)
-	known = known && p.Processor == v.processor
+	if known && p.Processor != v.processor {
+		if !v.elsewhere {
+			c.UndoKeys()
+			return errElsewhere
+		}
+		known = l.ChargedAt(p.Merchant, p.ID, v.processor)
+	}
 	for i, r := range v.receipts {
 		if !l.Inserted(r.ID) {
 			continue
@@ -147,8 +162,10 @@ func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
 				return fmt.Errorf("dispute: %w", err)
 			}
 		}
-		if err := v.applyState(l, c, &p); err != nil {
-			return err
+		if p.Processor == v.processor {
+			if err := v.applyState(l, c, &p); err != nil {
+				return err
+			}
 		}
 	}
 	if v.notice != nil {

@@ -25,7 +25,8 @@ const (
 )
 
 // Charge is the work on the charge of one pay-in at its processor. A charge that is
-// generated offline has none, until its order is PROCESSING.
+// generated offline has none, until its order is PROCESSING. Each account that a pay-in was
+// tried at has one; all but the last have ended without a charge.
 type Charge struct {
 	Merchant payment.ID
 	Payin    payment.ID
@@ -49,6 +50,14 @@ type Charge struct {
 
 // Ref is the pay-in of the charge.
 func (v *Charge) Ref() Ref { return Ref{v.Merchant, v.Payin} }
+
+type chargeKey struct {
+	Ref
+
+	number int64
+}
+
+func (v *Charge) key() chargeKey { return chargeKey{v.Ref(), v.Number} }
 
 var chargeTable = newTable("charges", []string{"payin_id", "number"},
 	idColumn("merchant_id", func(v *Charge) *payment.ID { return &v.Merchant }),
@@ -85,12 +94,12 @@ type chargeNeeds struct {
 	due        map[string]int // limits, by account
 }
 
-// Charge reads the work on the charge of a pay-in.
+// Charge reads the work on the charges of a pay-in.
 func (n *Needs) Charge(merchant, payin payment.ID) {
 	n.charges.ids = append(n.charges.ids, Ref{merchant, payin})
 }
 
-// ChargeByExternalID reads the work on the charge of a pay-in that [Needs.PayinByExternalID]
+// ChargeByExternalID reads the work on the charges of a pay-in that [Needs.PayinByExternalID]
 // reads too.
 func (n *Needs) ChargeByExternalID(merchant payment.ID, externalID string) {
 	n.charges.byExternal = append(n.charges.byExternal, ExternalRef{merchant, externalID})
@@ -106,16 +115,20 @@ func (n *Needs) DueCharges(account string, limit int) {
 }
 
 type loadedCharges struct {
-	rows map[Ref]Charge
-	due  map[string][]Ref
+	rows  map[Ref]Charge   // the last one of each pay-in
+	tried map[Ref][]string // the accounts of all
+	due   map[string][]Ref
 }
 
 func (l *loadedCharges) add(v Charge) {
 	if l.rows == nil {
-		l.rows, l.due = map[Ref]Charge{}, map[string][]Ref{}
+		l.rows, l.tried, l.due = map[Ref]Charge{}, map[Ref][]string{}, map[string][]Ref{}
 	}
-	if _, ok := l.rows[v.Ref()]; !ok { // two keys may name one row
+	if before, ok := l.rows[v.Ref()]; !ok || before.Number < v.Number { // two keys may name one row
 		l.rows[v.Ref()] = v
+	}
+	if !slices.Contains(l.tried[v.Ref()], v.Account) {
+		l.tried[v.Ref()] = append(l.tried[v.Ref()], v.Account)
 	}
 }
 
@@ -153,7 +166,12 @@ func (l *Loaded) loadCharges(ctx context.Context, tx *db.Tx, n *Needs) error {
 	return nil
 }
 
-// Charge is the loaded work on the charge of a pay-in; false if there is none.
+// ChargedAt reports whether a pay-in, whose charges are loaded, was tried at an account.
+func (l *Loaded) ChargedAt(merchant, payin payment.ID, account string) bool {
+	return slices.Contains(l.charges.tried[Ref{merchant, payin}], account)
+}
+
+// Charge is the loaded work on the last charge of a pay-in; false if there is none.
 func (l *Loaded) Charge(merchant, payin payment.ID) (Charge, bool) {
 	v, ok := l.charges.rows[Ref{merchant, payin}]
 	return v, ok
@@ -171,8 +189,9 @@ func (l *Loaded) DueCharges(account string) []Charge {
 	return list
 }
 
-// AddCharge stores the work on the charge of a pay-in that has none: usually in the commit
-// that inserts the pay-in, so that the intent is durable before the call.
+// AddCharge stores the work on the first charge of a pay-in, usually in the commit that
+// inserts the pay-in, so that the intent is durable before the call; or on the next one, at
+// another account.
 func (c *Changes) AddCharge(v Charge) {
 	v.CreatedAt, v.UpdatedAt = c.l.now, c.l.now
 	if !v.ClaimedBy.IsZero() {
@@ -187,7 +206,7 @@ func (c *Changes) AddCharge(v Charge) {
 func (c *Changes) SetCharge(v Charge) {
 	v.UpdatedAt = c.l.now
 	c.l.charges.rows[v.Ref()] = v
-	if i := slices.IndexFunc(c.newCharges, func(n Charge) bool { return n.Ref() == v.Ref() }); i >= 0 {
+	if i := slices.IndexFunc(c.newCharges, func(n Charge) bool { return n.key() == v.key() }); i >= 0 {
 		c.newCharges[i] = v
 	} else {
 		c.charges = append(c.charges, v)
@@ -196,13 +215,13 @@ func (c *Changes) SetCharge(v Charge) {
 }
 
 func (c *Changes) saveCharges(ctx context.Context, tx *db.Tx) error {
-	last := map[Ref]int{} // a charge that changes twice is written once
+	last := map[chargeKey]int{} // a charge that changes twice is written once
 	for i := range c.charges {
-		last[c.charges[i].Ref()] = i
+		last[c.charges[i].key()] = i
 	}
 	rows := make([][]any, 0, len(last))
 	for i := range c.charges {
-		if v := &c.charges[i]; last[v.Ref()] == i {
+		if v := &c.charges[i]; last[v.key()] == i {
 			rows = append(rows, chargeUpdate.row(v))
 		}
 	}
@@ -220,12 +239,26 @@ func (c *Changes) saveCharges(ctx context.Context, tx *db.Tx) error {
 	return tx.InsertNew(ctx, chargeTable.insert, rows...)
 }
 
-// ChargeOf reads the work on the charge of a pay-in; ErrNotFound if it has none, as its
+// ChargeOf reads the work on the last charge of a pay-in; ErrNotFound if it has none, as its
 // charge was generated offline.
 func (s *Store) ChargeOf(ctx context.Context, merchant, payin payment.ID) (Charge, error) {
-	v, err := scanCharge(s.db.QueryRow(ctx, "SELECT "+chargeTable.selected+` FROM charges t
-		WHERE t.merchant_id = $1 AND t.payin_id = $2`, merchant[:], payin[:]))
-	return v, s.db.ReadError("charge", err)
+	list, err := s.Charges(ctx, merchant, payin)
+	if err == nil && len(list) == 0 {
+		return Charge{}, ErrNotFound
+	}
+	if err != nil {
+		return Charge{}, err
+	}
+	return list[len(list)-1], nil
+}
+
+// Charges reads the work on all charges of a pay-in, in the order of the tries; none if its
+// charge was generated offline.
+func (s *Store) Charges(ctx context.Context, merchant, payin payment.ID) ([]Charge, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+chargeTable.selected+` FROM charges t
+		WHERE t.merchant_id = $1 AND t.payin_id = $2 ORDER BY t.number`, merchant[:], payin[:])
+	list, err := db.Collect(rows, err, scanCharge)
+	return list, s.db.ReadError("charges", err)
 }
 
 // AccountsWithCharges lists the accounts that have work on charges due at a time.

@@ -341,7 +341,14 @@ func (g *Given) after(c *Changes) Given {
 	slices.SortFunc(v.Sends, func(a, b Send) int {
 		return cmp.Or(payment.CompareIDs(a.Payout, b.Payout), cmp.Compare(a.Number, b.Number))
 	})
-	v.Charges = overlaid(g.Charges, l.charges.rows, func(c *Charge) Ref { return c.Ref() }, func(c Charge) Charge { return c })
+	v.Charges = slices.Clone(g.Charges)
+	for _, w := range slices.Concat(c.charges, c.newCharges) {
+		if i := slices.IndexFunc(v.Charges, func(v Charge) bool { return v.key() == w.key() }); i >= 0 {
+			v.Charges[i] = w
+		} else {
+			v.Charges = append(v.Charges, w)
+		}
+	}
 	v.Receipts = slices.Clone(g.Receipts)
 	for _, r := range c.receipts {
 		v.Receipts = append(v.Receipts, *r)

@@ -130,6 +130,8 @@ func (v *exercise) readWork() {
 	must(t, err)
 	_, err = s.ChargeOf(ctx, v.merchants[0].ID, v.last.payins[0].Payin.ID)
 	must(t, err)
+	_, err = s.Charges(ctx, v.merchants[0].ID, v.last.payins[0].Payin.ID)
+	must(t, err)
 	_, err = s.DeliveriesDue(ctx, v.far)
 	must(t, err)
 	_, err = s.Feeds(ctx)

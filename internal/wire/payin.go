@@ -248,6 +248,21 @@ type payinView struct {
 	UpdatedAt      Timestamp           `json:"updatedAt"`
 	Customer       jsontext.Value      `json:"customer,omitzero"`
 	Items          jsontext.Value      `json:"items,omitzero"`
+	Attempts       []PayinAttempt      `json:"attempts,omitempty"`
+}
+
+// PayinAttempt is an account that an order was tried at.
+type PayinAttempt struct {
+	Account   string    `json:"account"`
+	Outcome   string    `json:"outcome"`
+	CreatedAt Timestamp `json:"createdAt"`
+	UpdatedAt Timestamp `json:"updatedAt"`
+}
+
+// PayinExpansion is what a request asks for besides a pay-in.
+type PayinExpansion struct {
+	Personal payment.PersonalData
+	Attempts []PayinAttempt
 }
 
 type pixView struct {
@@ -280,6 +295,11 @@ type failureView struct {
 // Payin is a pay-in as the API and its events show it. personal is shown too;
 // events leave it empty. The error is invalid JSON in personal.
 func Payin(p *payment.Payin, links payment.Links, personal payment.PersonalData) ([]byte, error) {
+	return ExpandedPayin(p, links, PayinExpansion{Personal: personal})
+}
+
+// ExpandedPayin is a pay-in with what a request asks for besides it. Errors: as of [Payin].
+func ExpandedPayin(p *payment.Payin, links payment.Links, more PayinExpansion) ([]byte, error) {
 	v := payinView{
 		ID: p.ID, ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, ReferenceID: p.ReferenceID,
 		Status: p.Status, Amount: p.Amount, Currency: payment.Currency, PaymentMethod: p.Method,
@@ -289,7 +309,7 @@ func Payin(p *payment.Payin, links payment.Links, personal payment.PersonalData)
 		EndToEndID: p.EndToEndID, Late: p.Late, Failure: (*failureView)(p.Failure),
 		ExpiresAt: TimestampOf(p.ExpiresAt), PaidAt: TimestampOf(p.PaidAt), Version: p.Version,
 		CreatedAt: TimestampOf(p.CreatedAt), UpdatedAt: TimestampOf(p.UpdatedAt),
-		Customer: personal.Customer, Items: personal.Items,
+		Customer: more.Personal.Customer, Items: more.Personal.Items, Attempts: more.Attempts,
 	}
 	if p.Details.PIX != nil {
 		v.PIX = &pixView{p.Details.PIX.QRCode, p.Details.PIX.TxID, TimestampOf(p.Details.PIX.ExpiresAt)}

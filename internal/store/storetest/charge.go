@@ -26,6 +26,30 @@ var chargeTests = []test{
 		s.equal("outcome", s.charge(v).Outcome, "of the same commit")
 		s.wantError(s.try(addCharges(v)), store.ErrConflict)
 	}},
+	{"a pay-in is tried at one account after another", func(s *suite) {
+		first := store.Charge{Merchant: s.merchant().ID, Payin: s.id(), Number: 1, Account: "first", NextAt: s.past()}
+		second := store.Charge{Merchant: first.Merchant, Payin: first.Payin, Number: 2, Account: "second"}
+		s.commit(addCharges(first))
+		s.commit(does(func(n *needs) { n.Charge(first.Merchant, first.Payin) }, func(l *loaded, c *changes) {
+			v, _ := l.Charge(first.Merchant, first.Payin)
+			v.NextAt, v.Outcome = time.Time{}, "refused"
+			c.SetCharge(v)
+			c.AddCharge(second)
+			v, _ = l.Charge(first.Merchant, first.Payin)
+			s.equal("the last one", v.Account, "second")
+			v.Outcome = "of the same commit"
+			c.SetCharge(v)
+		}))
+		s.commit(does(func(n *needs) { n.Charge(first.Merchant, first.Payin) }, func(l *loaded, _ *changes) {
+			v, _ := l.Charge(first.Merchant, first.Payin)
+			s.equal("loaded", values(v.Number, v.Outcome), values(int64(2), "of the same commit"))
+			for account, tried := range map[string]bool{"first": true, "second": true, "third": false} {
+				s.equal("tried at "+account, l.ChargedAt(first.Merchant, first.Payin, account), tried)
+			}
+		}))
+		list := must(s.store.Charges(s.Context(), first.Merchant, first.Payin))
+		s.equal("charges", values(len(list), list[0].Outcome, list[1].Outcome, s.charge(first).Number), values(2, "refused", "of the same commit", int64(2)))
+	}},
 	{"work on charges is due by account, and after its node died", func(s *suite) {
 		m, node := s.merchant().ID, s.node()
 		bank, other := s.Name(), s.Name()+" other"

@@ -21,7 +21,8 @@ func (c *columns) charge(r *chargeRow) {
 	c.mutable.id("claimed_by", &r.claimedBy)
 }
 
-// applyCharge follows the work on the charge of a pay-in, of which it has one.
+// applyCharge follows the work on the charges of a pay-in, of which it has one at a time: the
+// next one begins at another account, once the one before has ended and cannot exist.
 func (c *Checker) applyCharge(l *line) {
 	o := c.orders[l.key]
 	if o == nil || o.kind != Payin {
@@ -36,7 +37,13 @@ func (c *Checker) applyCharge(l *line) {
 	c.columns.read(l).charge(&next)
 	switch {
 	case l.op == rowAdded:
-		if o.charge != nil || next.number != 1 || next.account != o.processor || next.state != "wanted" && next.state != "followed" {
+		number := int64(1)
+		if v := o.charge; v != nil && v.state == "ended" && !v.mayExist && v.account != next.account {
+			number = v.number + 1
+		} else if v != nil {
+			number = 0 // none may follow
+		}
+		if next.number != number || next.account != o.processor || next.state != "wanted" && next.state != "followed" {
 			c.violatef(SingleCharge, o, "charge %d at %s begins as %s", next.number, next.account, next.state)
 		}
 	case o.charge == nil || o.charge.number != next.number:

@@ -5,7 +5,7 @@ func (c *columns) payin(r *orderRow) {
 	c.fixed.text("external_id", &r.externalID)
 	c.fixed.text("reference_id", &r.reference)
 	c.fixed.text("method", &r.method)
-	c.fixed.text("processor", &r.processor)
+	c.mutable.text("processor", &r.processor)
 	c.fixed.text("webhook_url", &r.webhookURL)
 	c.fixed.num("amount", &r.amount)
 	c.mutable.text("status", &r.status)
@@ -33,8 +33,11 @@ func (c *Checker) changePayin(o *order, next *orderRow) {
 		step.grows = "paid"
 	case next.refunded > o.refunded:
 		step.grows = "refunded"
-	case next.status == o.status && next.detailsLength != o.detailsLength:
+	case next.status == o.status && (next.detailsLength != o.detailsLength || next.processor != o.processor):
 		step.grows = "charge"
+	}
+	if next.processor != o.processor && (o.status != "PENDING" || o.charge == nil) {
+		c.violatef(SingleCharge, o, "it is %s, and moves from %s to %s", o.status, o.processor, next.processor)
 	}
 	c.move(o, next, step,
 		next.status == o.status && next.paid == o.paid && next.refunded == o.refunded && next.late == o.late && next.fee == o.fee)

@@ -1,0 +1,80 @@
+package payin
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
+)
+
+// otherAccounts are the accounts of a merchant's routes that can take an order if its own
+// takes no charge: those after it in the order of the routes, and then those before it. The
+// ones just before it were tried, as the number of the charge says.
+func (s *Service) otherAccounts(m *store.Merchant, p *payment.Payin, c *store.Charge) []string {
+	order := processor.NewOrder{Merchant: m.ID, Operation: payment.OperationPayin, Method: p.Method, Amount: p.Amount, ExternalID: p.ExternalID}
+	var list []string
+	own := 0
+	for _, r := range payment.RoutesOf(m.Routes, payment.OperationPayin, p.Method) {
+		switch {
+		case r.Account == p.Processor:
+			own = len(list)
+		case processor.Eligible(s.Processors, r, order) == nil:
+			list = append(list, r.Account)
+		}
+	}
+	list = slices.Concat(list[own:], list[:own])
+	return list[:max(0, len(list)-int(c.Number-1))]
+}
+
+// movable reports whether the order may be tried at another account: every call of this
+// one's was refused or never sent, so no charge exists here. A process that may have lost
+// its claim, or has no free slot, proves nothing about the account.
+func (w *chargeWork) movable() bool {
+	if len(w.others) == 0 || w.MayExist || w.canceling || w.following {
+		return false
+	}
+	switch w.Outcome {
+	case processor.Refused.String():
+		return w.State == store.ChargeEnded
+	case processor.NotSent.String():
+		return w.FirstSentAt.IsZero() && !errors.Is(w.cause, errClaimLost) && !errors.Is(w.cause, errNoSlot)
+	default:
+		return false
+	}
+}
+
+// untried are the accounts that may be tried next.
+func (w *chargeWork) untried() []string {
+	if !w.movable() {
+		return nil
+	}
+	return w.others
+}
+
+// move ends the charge, which does not exist, and wants the order's next one at the first
+// account that was not tried; false if there is none.
+func (v *recordCharge) move(l *store.Loaded, c *store.Changes, p *payment.Payin) bool {
+	if p.Ready() || p.Status != payment.PayinPending {
+		return false
+	}
+	i := slices.IndexFunc(v.others, func(account string) bool { return !l.ChargedAt(p.Merchant, p.ID, account) })
+	if i < 0 {
+		return false
+	}
+	v.movedTo = v.others[i]
+	ended := v.work
+	ended.State, ended.MayExist, ended.Cause = store.ChargeEnded, false, worker.ErrorText(v.cause)
+	ended.ClaimedBy, ended.NextAt = payment.ID{}, time.Time{}
+	c.SetCharge(ended)
+	p.Processor = v.movedTo
+	p.Version++
+	*p = c.SetPayin(*p)
+	c.AddCharge(store.Charge{
+		Merchant: p.Merchant, Payin: p.ID, Number: ended.Number + 1, Account: v.movedTo, State: store.ChargeWanted, NextAt: l.Now(),
+	})
+	return true
+}
