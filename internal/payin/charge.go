@@ -108,7 +108,8 @@ func (s *Service) registerHere(ctx context.Context, m *store.Merchant, p payment
 		}
 	}
 	w := &chargeWork{
-		Charge: claimed, charger: charger, profile: profile, request: chargeRequest(m, &p, personal), others: s.otherAccounts(m, &p, &claimed),
+		Charge: claimed, charger: charger, profile: profile, request: chargeRequest(m, &p, personal),
+		others: s.otherAccounts(m, &p, &claimed), restored: s.restoredLately(),
 	}
 	if err != nil {
 		w.notSent(err)

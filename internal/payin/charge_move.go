@@ -30,9 +30,20 @@ func (s *Service) otherAccounts(m *store.Merchant, p *payment.Payin, c *store.Ch
 	return list[:max(0, len(list)-int(c.Number-1))]
 }
 
+// repeatedFor is for how long after a restore a request may be one that was answered before
+// it: its charge may be at the account that cannot be reached now.
+const repeatedFor = 7 * 24 * time.Hour
+
+// restoredLately reports whether the database was restored not long ago.
+func (s *Service) restoredLately() bool {
+	at := s.Node.RestoredAt()
+	return !at.IsZero() && s.Env.Clock.Now().Sub(at) < repeatedFor
+}
+
 // movable reports whether the order may be tried at another account: every call of this
 // one's was refused or never sent, so no charge exists here. A process that may have lost
-// its claim, or has no free slot, proves nothing about the account.
+// its claim, or has no free slot, proves nothing about the account; nor does one that cannot
+// reach it soon after a restore.
 func (w *chargeWork) movable() bool {
 	if len(w.others) == 0 || w.MayExist || w.canceling || w.following {
 		return false
@@ -41,7 +52,7 @@ func (w *chargeWork) movable() bool {
 	case processor.Refused.String():
 		return w.State == store.ChargeEnded
 	case processor.NotSent.String():
-		return w.FirstSentAt.IsZero() && !errors.Is(w.cause, errClaimLost) && !errors.Is(w.cause, errNoSlot)
+		return w.FirstSentAt.IsZero() && !w.restored && !errors.Is(w.cause, errClaimLost) && !errors.Is(w.cause, errNoSlot)
 	default:
 		return false
 	}

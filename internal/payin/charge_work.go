@@ -44,6 +44,8 @@ type chargeWork struct {
 	wait    time.Duration // that the processor named
 	asked   bool          // the last call was a look-up
 	others  []string      // accounts that may be tried if this one takes no charge, in order
+	// restored: not long ago, so a charge may exist that the database lacks.
+	restored bool
 	// canceling: the charge is to be canceled. following: its order is PROCESSING.
 	canceling, following bool
 	// report is the processor's report of a charge that has payments, or a state of its own.

@@ -93,7 +93,7 @@ func (b *bank) noteCharge(method, path string, body []byte, status int) {
 			b.sim.fail(err)
 		}
 		if b.charges[parts[2]] == nil {
-			b.charges[parts[2]] = &checker.BankCharge{ExternalID: parts[2], Amount: int64(terms.Amount)}
+			b.charges[parts[2]] = &checker.BankCharge{ExternalID: parts[2], Amount: int64(terms.Amount), Account: b.sim.contracts[0].id}
 			b.chargeIDs = append(b.chargeIDs, parts[2])
 		}
 	case method == http.MethodPost && len(parts) == 4 && parts[1] == "charges" && parts[3] == "cancel":

@@ -109,6 +109,9 @@ func (c *comparison) compareCharges() {
 			c.violatef(SingleCharge, o, "the bank charges %d of %d", v.Amount, o.amount)
 		case o.charge == nil && !c.Rewound:
 			c.violatef(SingleCharge, o, "the bank has a charge that was never requested")
+		case o.processor != v.Account && c.Rewound: // it was made in the time that a copy lacks
+		case o.processor != v.Account && !v.Ended:
+			c.violatef(SingleCharge, o, "%s has a charge of an order that left it for %s", v.Account, o.processor)
 		case c.final && o.charge != nil && (o.status == "CANCELED" || o.status == "EXPIRED") && !v.Ended && !paid[v.ExternalID]:
 			c.violatef(SingleCharge, o, "the charge of an order that is %s can still be paid", o.status)
 		}

@@ -124,7 +124,7 @@ var differences = []struct {
 	{"a charge without a pay-in", false, SingleCharge, "without a pay-in", func(r *Records) { r.Charges[0].ExternalID = "x" }},
 	{"two charges", false, SingleCharge, "two charges", func(r *Records) { r.Charges = append(r.Charges, r.Charges[0]) }},
 	{"another amount was charged", false, SingleCharge, "the bank charges 7701 of 7700", func(r *Records) { r.Charges[0].Amount++ }},
-	{"a charge that was not requested", false, SingleCharge, "never requested", func(r *Records) { r.Charges[0] = BankCharge{r.order("in-open").ExternalID, 5_000, false} }},
+	{"a charge that was not requested", false, SingleCharge, "never requested", func(r *Records) { r.Charges[0] = BankCharge{r.order("in-open").ExternalID, 5_000, false, "bank"} }},
 	{"a delivery without an event", false, Events, "does not exist", func(r *Records) { r.Deliveries[0].EventID = "evt_0" }},
 	{"a delivery with another body", false, Events, "was received as", func(r *Records) { r.Deliveries[0].Body = []byte("{}") }},
 	{"a delivery to another URL", false, Events, "was sent to", func(r *Records) { r.Deliveries[0].URL = "https://elsewhere.example" }},

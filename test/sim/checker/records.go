@@ -66,6 +66,7 @@ type BankCharge struct {
 	ExternalID string
 	Amount     int64 // cents
 	Ended      bool  // it was canceled, or has expired or failed
+	Account    string
 }
 
 // ReceivedDelivery is a delivery that reached a receiver, whatever it answered and

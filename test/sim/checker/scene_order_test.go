@@ -249,7 +249,7 @@ func (s *scene) populate() {
 	s.deliver(200)
 	s.payin("in-open", 5_000, hookURL)
 	made := s.payin("in-made", registered, hookURL)
-	s.records.Charges = append(s.records.Charges, BankCharge{made.ExternalID, registered, false})
+	s.records.Charges = append(s.records.Charges, BankCharge{made.ExternalID, registered, false, "bank"})
 	disputed := s.payin("in-disputed", 3_000, hookURL)
 	s.pay(disputed.ExternalID, "B", 3_000)
 	s.dispute(disputed.ExternalID, 3_000, processor.DisputeOpen)
