@@ -215,6 +215,7 @@ func (a *App) buildServers(ctx context.Context) error {
 		Admission: a.core.Writer, Payins: a.core.Payins, Payouts: a.core.Payouts, Refunds: a.core.Refunds, Events: a.core.Deliveries, Endpoints: a.core.Endpoints, Secrets: a.core.Merchants, Credentials: a.core.Merchants,
 		Reader: a.store, Keys: a.store.Keys(), Env: a.env, Processors: a.accounts, Log: a.log,
 		PublicMerchant: public, AnonymousRate: httpapi.Rate{PerSecond: a.cfg.PublicRate, Burst: 5 * a.cfg.PublicRate},
+		AnonymousTotal: httpapi.Rate{PerSecond: a.cfg.PublicTotal, Burst: 5 * a.cfg.PublicTotal},
 		CredentialLimits: httpapi.CredentialLimits{
 			Rate: httpapi.Rate{PerSecond: a.cfg.CredentialRate, Burst: cmp.Or(a.cfg.CredentialBurst, 2*a.cfg.CredentialRate)}, InFlight: a.cfg.CredentialInFlight,
 		},

@@ -22,25 +22,34 @@ const (
 
 var payinScenarios = []scenario{
 	{"the given pay-in, without credentials", []step{
-		{ask: "POST /payin", body: givenPayin, nobody: true, status: 201, holds: `"status":"PENDING" "amount":12990 "qrcode":"000201 "externalId":" "checkoutUrl":"http "referenceId":"`, lacks: "Maria 52998224725 Flores"},
+		{ask: "POST /payin", body: givenPayin, nobody: true, status: 201, holds: `"status":"PENDING" "amount":12990 "qrcode":"000201 "externalId":" "checkoutUrl":"http "referenceId":" "origin":"public"`, lacks: "Maria 52998224725 Flores"},
 		{ask: "POST /payin", body: givenPayin, nobody: true, status: 201, holds: "Idempotency-Replayed:true"},
 		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
-		{ask: "GET /payin/{id}?expand=customer,items", status: 200, holds: `"status":"PAID" "paidAmount":12990 "netAmount":12990 "endToEndId":"E "name":"Maria "title":"Camiseta"`},
+		{ask: "GET /payin/{id}?expand=customer,items", status: 200, holds: `"status":"PAID" "paidAmount":12990 "netAmount":12990 "endToEndId":"E "name":"Maria "title":"Camiseta" "origin":"public"`},
 	}, "deliveries 1, " + rowsPaid},
 	{"an order and its repeats", []step{
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"status":"PENDING" "amount":1000 "version":1 "qrcode":"000201 "txid": Content-Type:application/json`, lacks: `Idempotency-Replayed "customer" Maria "paidAt" "late" "fee" "failure"`},
 		{ask: "POST /payin", body: pixOf, status: 201, holds: "Idempotency-Replayed:true"},
-		{ask: "POST /payin", body: pixOf, nobody: true, status: 201, holds: "Idempotency-Replayed:true"},
 		{ask: "POST /payin", head: "Idempotency-Key: k1", body: pixOf, status: 201, holds: "Idempotency-Replayed:true"},
 		{ask: "POST /payin", body: ` { "referenceId" :"{ref}","customer":{"document":"52998224725","name":"Maria"},"items":null,"amount":1000,"paymentMethod":"PIX"}`, status: 201, holds: "Idempotency-Replayed:true"},
 		{ask: "POST /payin", body: with(pixOf, "Maria", "maria"), status: 409, holds: `"code":"reference_conflict" "field":"customer"`, lacks: `maria "field":"amount"`},
 		{ask: "POST /payin", body: with(pixOf, `1000`, `1001,"webhookUrl":"{hook}"`), status: 409, holds: `"field":"amount" "field":"webhookUrl"`, lacks: `"field":"customer"`},
 		{ask: "POST /payin", body: with(pixOf, "1000", "0"), status: 409, holds: `"field":"amount"`},
-		{ask: "POST /payin", body: with(pixOf, "1000", "1001"), nobody: true, status: 409, holds: `"code":"reference_conflict"`, lacks: `"errors": "field"`},
 		{ask: "POST /payin", body: with(pixOf, `"amount"`, `"surprise":1,"amount"`), status: 400, holds: `"code":"unknown_field"`},
 		{ask: "GET /payin/{id}", status: 200, holds: `"version":1 "amount":1000`},
 		{ask: "HEAD /payin/{id}", status: 200, lacks: "PENDING"},
 	}, "payins 1"},
+	{"the same reference with credentials and without", []step{
+		{ask: "POST /payin", body: with(pixOf, "1000", "5"), nobody: true, status: 201, holds: `"origin":"public" "amount":5`, lacks: "Idempotency-Replayed"},
+		{ask: "POST /payin", body: with(pixOf, "1000", "1001"), nobody: true, status: 409, holds: `"code":"reference_conflict"`, lacks: `"errors": "field"`},
+		{ask: "GET /payin?referenceId={ref}", status: 200, holds: `"origin":"public" "amount":5`, lacks: `"amount":1000`},
+		{ask: "POST /payin", body: pixOf, status: 201, holds: `"amount":1000`, lacks: `Idempotency-Replayed "origin"`},
+		{ask: "POST /payin", body: pixOf, status: 201, holds: `"amount":1000 Idempotency-Replayed:true`, lacks: `"origin"`},
+		{ask: "POST /payin", body: pixOf, nobody: true, status: 409, lacks: `"errors": "field"`},
+		{ask: "GET /payin?referenceId={ref}", status: 200, holds: `"origin":"public" "amount":5 "amount":1000`},
+		{ask: "POST /sandbox/payin/{id}/pay", status: 204},
+		{ask: "GET /payin?referenceId={ref}&status=PAID", status: 200, lacks: `"origin"`},
+	}, "entry received 1, event payin.paid 1, notices 1, payins 2, receipt_claims 1, receipts 1"},
 	{"the same reference for a pay-in and a payout", []step{
 		{ask: "POST /payin", body: pixOf, status: 201},
 		{ask: "POST /payout", body: payoutOf, status: 201, lacks: "Idempotency-Replayed"},

@@ -56,6 +56,7 @@ type Config struct {
 
 	PublicMerchant string
 	PublicRate     int // orders per second and IP address
+	PublicTotal    int // orders per second in all
 
 	// Limits of one credential; 0: none.
 	CredentialRate     int // requests per second

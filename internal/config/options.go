@@ -97,6 +97,9 @@ var Options = []Option{
 	{Name: "public-rate", Kind: "NUMBER", Default: "20", Modes: gateways,
 		parse:   number(func(c *Config) *int { return &c.PublicRate }, 1, 1_000_000),
 		Meaning: "pay-ins per second and IP address without credentials; bursts of up to five times that"},
+	{Name: "public-rate-total", Kind: "NUMBER", Default: "200", Modes: gateways,
+		parse:   number(func(c *Config) *int { return &c.PublicTotal }, 1, 1_000_000),
+		Meaning: "pay-ins per second without credentials in all, on each gateway; bursts of up to five times that"},
 
 	{Name: "credential-rate", Kind: "NUMBER", Default: "0", Else: map[Mode]string{Serve: "200"}, Modes: gateways,
 		parse:   number(func(c *Config) *int { return &c.CredentialRate }, 0, 1_000_000),

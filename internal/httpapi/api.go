@@ -58,6 +58,9 @@ type Options struct {
 	// AnonymousRate limits orders without credentials, per IP address; the zero
 	// Rate is 20 per second in bursts of 100.
 	AnonymousRate Rate
+	// AnonymousTotal limits orders without credentials in all; the zero Rate is 200 per
+	// second in bursts of 1000.
+	AnonymousTotal Rate
 	// AnyWebhookHost allows orders without credentials to name any host in webhookUrl, and
 	// not only those that the merchant has registered.
 	AnyWebhookHost bool
@@ -127,7 +130,7 @@ func New(o Options) *API {
 		links: o.Links, allowHTTP: o.AllowHTTP, anyWebhookHost: o.AnyWebhookHost, ready: o.Ready, inbound: o.Inbound, sandbox: o.Sandbox,
 		observe: o.Observe, anonymous: o.PublicMerchant,
 		credentials: newCredentials(o.Reader, o.Keys, o.Env.Clock),
-		addresses:   newAnonymousRate(o.AnonymousRate, o.Env.Clock),
+		addresses:   newAnonymousRate(o.AnonymousRate, o.AnonymousTotal, o.Env.Clock),
 		rates:       newCredentialRate(o.CredentialLimits, o.Env.Clock),
 		logins:      newLogins(o.Env.Clock),
 		slots:       newSlots(o.InFlight),

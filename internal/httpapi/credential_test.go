@@ -179,7 +179,14 @@ func TestAnonymousOrders(t *testing.T) {
 			t.Errorf("without credentials, the conflict shows how an order differs: %s", conflict.body)
 		}
 	}
-	h.want("the merchant's own request", h.do("POST", "/payin", payinBody), 201, "")
+	own := h.do("POST", "/payin", payinBody)
+	h.want("the merchant's own request", own, 201, "")
+	if own.header.Get("Idempotency-Replayed") != "" || own.field("origin") != nil || again.text("origin") != "public" || own.text("id") == again.text("id") {
+		t.Errorf("an order without credentials took the merchant's reference: %s and %s", again.body, own.body)
+	}
+	if both := h.do("GET", "/payin?referenceId=r1", ""); !strings.Contains(both.body, own.text("id")) || !strings.Contains(both.body, again.text("id")) {
+		t.Errorf("orders of the reference: %s", both.body)
+	}
 	h.want("wrong credentials", h.do("POST", "/payin", payinBody, as("key1", "wrong")), 401, "unauthorized")
 	h.want("incomplete credentials", h.do("POST", "/payin", payinBody, header("x-api-secret")), 401, "unauthorized")
 	h.want("other routes", h.do("GET", "/payin", "", anonymously), 401, "unauthorized")
@@ -220,6 +227,30 @@ func TestAnonymousWebhookHosts(t *testing.T) {
 	h.gateway.mu.Unlock()
 	h.clock.Advance(2 * time.Second)
 	h.want("a repeat, after the host was removed", h.do("POST", "/payin", order("https://hooks.example/x", "https://hooks.example/x"), anonymously), 201, "")
+}
+
+// All orders without credentials share a limit; those with credentials have none of it.
+func TestAnonymousTotal(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(o *httpapi.Options) {
+		o.PublicMerchant[0] = 1
+		o.AnyWebhookHost = true
+		o.AnonymousTotal = httpapi.Rate{PerSecond: 2, Burst: 3}
+	})
+	order := func(reference, address string) answer {
+		return h.do("POST", "/payin", strings.Replace(payinBody, "r1", reference, 1), anonymously, from(address))
+	}
+	for i := range 3 {
+		h.want("burst", order(fmt.Sprint(i), fmt.Sprintf("192.0.2.%d:1", i)), 201, "")
+	}
+	a := order("beyond", "192.0.2.9:1")
+	h.want("beyond", a, 429, "rate_limited")
+	if a.header.Get("Retry-After") != "1" || a.header.Get("RateLimit") != `"public";r=0;t=1` || a.header.Get("RateLimit-Policy") != `"public";q=3;w=2` {
+		t.Errorf("headers are %v", a.header)
+	}
+	h.want("with credentials", h.do("POST", "/payin", payinBody), 201, "")
+	h.clock.Advance(500 * time.Millisecond)
+	h.want("one token came back", order("later", "192.0.2.9:1"), 201, "")
 }
 
 func TestAnonymousRate(t *testing.T) {

@@ -106,18 +106,18 @@ func (g payins) Create(ctx context.Context, m store.Merchant, r *wire.PayinReque
 	if err := g.enter(); err != nil {
 		return payment.Payin{}, false, err
 	}
-	if p, found, err := g.Replay(ctx, m, r.ReferenceID.V, r.Fingerprint); found {
+	if p, found, err := g.Replay(ctx, m, r); found {
 		return p, true, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.env.Clock.Now().Truncate(time.Millisecond)
 	p := storedPayin{personal: r.Personal, fingerprint: r.Fingerprint, Payin: payment.Payin{
-		Merchant: m.ID, ID: g.env.IDs.NewID(now), ExternalID: g.ExternalID(&m, payment.OperationPayin, r.ReferenceID.V),
+		Merchant: m.ID, ID: g.env.IDs.NewID(now), ExternalID: g.ExternalID(&m, r.Operation(), r.ReferenceID.V),
 		ReferenceID: r.ReferenceID.V, Method: payment.Method(r.Method.V), Amount: money.Cents(r.Amount.V),
 		Status: payment.PayinPending, Version: 1, WebhookURL: r.WebhookURL.V,
 		Details: payment.PayinDetails{
-			Description: r.Description.V, Metadata: r.Metadata.V, ReturnURL: r.ReturnURL.V, IdempotencyKey: r.IdempotencyKey,
+			Origin: r.Origin(), Description: r.Description.V, Metadata: r.Metadata.V, ReturnURL: r.ReturnURL.V, IdempotencyKey: r.IdempotencyKey,
 			DueDate: r.Due(now), Card: &payment.CardDetail{},
 		},
 		ExpiresAt: r.ExpiresAt(now), CreatedAt: now, UpdatedAt: now,
@@ -129,12 +129,12 @@ func (g payins) Create(ctx context.Context, m store.Merchant, r *wire.PayinReque
 	return p.Payin, false, nil
 }
 
-func (g payins) Replay(_ context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (payment.Payin, bool, error) {
+func (g payins) Replay(_ context.Context, m store.Merchant, r *wire.PayinRequest) (payment.Payin, bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, p := range g.payinRows {
-		if p.Merchant == m.ID && p.ReferenceID == reference {
-			return p.Payin, true, compare(fp, p.fingerprint)
+		if p.Merchant == m.ID && p.ReferenceID == r.ReferenceID.V && p.Details.Origin == r.Origin() {
+			return p.Payin, true, compare(r.Fingerprint, p.fingerprint)
 		}
 	}
 	return payment.Payin{}, false, nil
@@ -269,7 +269,7 @@ func (g *gateway) Charges(_ context.Context, _, payin payment.ID) ([]store.Charg
 
 // selects reports whether a filter selects an order.
 func selects(f store.Filter, id payment.ID, status, externalID string, at time.Time) bool {
-	return (f.Status == "" || f.Status == status) && (f.ExternalID == "" || f.ExternalID == externalID) &&
+	return (f.Status == "" || f.Status == status) && (f.ExternalID == "" || f.ExternalID == externalID || f.PublicExternalID == externalID) &&
 		!at.Before(f.CreatedFrom) && (f.CreatedTo.IsZero() || at.Before(f.CreatedTo)) &&
 		(f.Before.IsZero() || slices.Compare(id[:], f.Before[:]) < 0)
 }

@@ -167,6 +167,9 @@ func FuzzQuery(f *testing.F) {
 		want.filter.Limit = want.limit + 1
 		if want.filter.ExternalID != "" {
 			op := map[string]payment.Operation{"/payin": payment.OperationPayin, "/payout": payment.OperationPayout}[path]
+			if path == "/payin" {
+				want.filter.PublicExternalID = g.gateway.ExternalID(&g.first, payment.OperationPublicPayin, want.filter.ExternalID)
+			}
 			want.filter.ExternalID = g.gateway.ExternalID(&g.first, op, want.filter.ExternalID)
 		}
 		copy(want.filter.Before[:], want.position)

@@ -13,7 +13,7 @@ import (
 // Payins are the use cases of pay-ins, which payin.Service implements.
 type Payins interface {
 	Create(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, replayed bool, err error)
-	Replay(ctx context.Context, m store.Merchant, reference string, fp wire.Fingerprint) (p payment.Payin, found bool, err error)
+	Replay(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, found bool, err error)
 	Cancel(ctx context.Context, merchant, id payment.ID) (payment.Payin, error)
 }
 
@@ -37,7 +37,7 @@ func (a *API) createPayin(c *call) error {
 // findPayin finds the pay-in of an earlier request like r. If it is not yet registered at
 // its processor, findPayin tries that again.
 func (a *API) findPayin(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, found bool, err error) {
-	p, found, err = a.payins.Replay(ctx, m, r.ReferenceID.V, r.Fingerprint)
+	p, found, err = a.payins.Replay(ctx, m, r)
 	if err == nil && found && p.Status == payment.PayinPending && !p.Ready() {
 		p, _, err = a.payins.Create(ctx, m, r)
 	}
@@ -142,6 +142,9 @@ func (a *API) cancelPayin(c *call) error {
 func (a *API) listPayins(c *call) error {
 	q := c.query()
 	f := a.orderFilter(c, q, payment.OperationPayin)
+	if reference, ok := q.get("referenceId"); ok && f.ExternalID != "" {
+		f.PublicExternalID = a.reader.ExternalID(&c.merchant, payment.OperationPublicPayin, reference)
+	}
 	f.Status = q.oneOf("status", texts(payment.PayinStatuses))
 	f.Method = payment.Method(q.oneOf("paymentMethod", texts(payment.Methods)))
 	if err := q.done(); err != nil {

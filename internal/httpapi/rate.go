@@ -22,6 +22,9 @@ type Rate struct {
 // anonymousRateDefault limits orders without credentials, per IP address.
 var anonymousRateDefault = Rate{PerSecond: 20, Burst: 100}
 
+// anonymousTotalDefault limits orders without credentials in all.
+var anonymousTotalDefault = Rate{PerSecond: 200, Burst: 1000}
+
 // quota is a Rate, with what headers say about it (draft-ietf-httpapi-ratelimit-headers-10).
 type quota struct {
 	name     string
@@ -107,24 +110,35 @@ func (b *buckets[K]) evict(now time.Duration) {
 }
 
 // anonymousRate limits orders without credentials: per IPv4 address or per /64 of IPv6, the
-// network that a provider assigns to one customer. Requests without an address share one
-// bucket.
+// network that a provider assigns to one customer, and in all. Requests without an address
+// share one bucket.
 type anonymousRate struct {
 	*buckets[netip.Prefix]
 
 	quota *quota
+	all   *buckets[struct{}]
+	total *quota
 }
 
-func newAnonymousRate(rate Rate, clock env.Clock) anonymousRate {
+func newAnonymousRate(rate, total Rate, clock env.Clock) anonymousRate {
 	if rate.PerSecond <= 0 || rate.Burst <= 0 {
 		rate = anonymousRateDefault
 	}
-	return anonymousRate{newBuckets[netip.Prefix](clock), newQuota("address", rate)}
+	if total.PerSecond <= 0 || total.Burst <= 0 {
+		total = anonymousTotalDefault
+	}
+	return anonymousRate{newBuckets[netip.Prefix](clock), newQuota("address", rate), newBuckets[struct{}](clock), newQuota("public", total)}
 }
 
+// take takes a token of the address, then one of all. The headers are about the address, unless
+// the rate in all is exceeded.
 func (r anonymousRate) take(w http.ResponseWriter, address netip.Addr) error {
 	if wait := r.buckets.take(w, env.CustomerNetwork(address), r.quota); wait > 0 {
 		return problem.New(problem.RateLimited, "Too many orders without credentials from this IP address.").WithRetryAfter(wait)
+	}
+	if _, wait := r.all.wait(struct{}{}, r.total); wait > 0 {
+		r.total.show(w, 0, wait)
+		return problem.New(problem.RateLimited, "Too many orders without credentials.").WithRetryAfter(wait)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 func (s *Service) Create(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, replayed bool, err error) {
 	op, err := s.NewCreateOp(m, r)
 	if err != nil { // an order that exists has its account already
-		p, found, other := s.Replay(ctx, m, r.ReferenceID.V, r.Fingerprint)
+		p, found, other := s.Replay(ctx, m, r)
 		if other != nil || !found {
 			return p, false, cmp.Or(other, err)
 		}
@@ -99,7 +99,7 @@ func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp
 	if exceeded := m.Limits.Payin[payment.Method(r.Method.V)].Exceeded(money.Cents(r.Amount.V)); exceeded != "" {
 		return nil, problem.New(problem.LimitExceeded, "The amount is outside the merchant's limits for this method. The referenceId remains unused.").WithLimit(exceeded)
 	}
-	externalID := s.Store.ExternalID(&m, payment.OperationPayin, r.ReferenceID.V)
+	externalID := s.Store.ExternalID(&m, r.Operation(), r.ReferenceID.V)
 	account, proc, err := s.route(&m, r, externalID)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (s *Service) newPayin(m *store.Merchant, r *wire.PayinRequest, externalID, 
 		Method:     payment.Method(r.Method.V), Amount: money.Cents(r.Amount.V),
 		Status: payment.PayinPending, Version: 1, Processor: account, WebhookURL: r.WebhookURL.V,
 		Details: payment.PayinDetails{
-			Description: r.Description.V, Metadata: r.Metadata.V, ReturnURL: r.ReturnURL.V,
+			Origin: r.Origin(), Description: r.Description.V, Metadata: r.Metadata.V, ReturnURL: r.ReturnURL.V,
 			DueDate: r.Due(now), Installments: int(r.Installments.V), IdempotencyKey: r.IdempotencyKey,
 			Prices: payment.PricesOf(m.Prices, payment.Method(r.Method.V)),
 		},
@@ -179,10 +179,10 @@ func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// Replay finds the order of a reference if its request is repeated in a form that
+// Replay finds the order of r's reference if the request is repeated in a form that
 // would be rejected today. Errors: problem kind reference_conflict.
-func (s *Service) Replay(ctx context.Context, m store.Merchant, reference string, f wire.Fingerprint) (p payment.Payin, found bool, err error) {
-	p, first, err := s.Store.PayinByExternalID(ctx, m.ID, s.Store.ExternalID(&m, payment.OperationPayin, reference))
-	found, err = f.Replay(first, store.Problem(err))
+func (s *Service) Replay(ctx context.Context, m store.Merchant, r *wire.PayinRequest) (p payment.Payin, found bool, err error) {
+	p, first, err := s.Store.PayinByExternalID(ctx, m.ID, s.Store.ExternalID(&m, r.Operation(), r.ReferenceID.V))
+	found, err = r.Fingerprint.Replay(first, store.Problem(err))
 	return p, found, err
 }

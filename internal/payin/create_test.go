@@ -83,7 +83,7 @@ func TestReferenceConflictNamesFields(t *testing.T) {
 		if !problem.Is(err, problem.ReferenceConflict) || !slices.ContainsFunc(problem.From(err).Fields, isAmount) {
 			t.Fatalf("got %v", err)
 		}
-		if _, found, err := g.Payins.Replay(t.Context(), g.Merchant, "order", other.Fingerprint); !found || !problem.Is(err, problem.ReferenceConflict) {
+		if _, found, err := g.Payins.Replay(t.Context(), g.Merchant, other); !found || !problem.Is(err, problem.ReferenceConflict) {
 			t.Errorf("replay: found %v, %v", found, err)
 		}
 		list, err := g.Store.Payins(t.Context(), g.Merchant.ID, store.Filter{Limit: 10})
@@ -102,11 +102,11 @@ func TestReplay(t *testing.T) {
 		if err != nil || !replayed || again.ID != first.ID || !again.Ready() {
 			t.Errorf("created again: %s, replayed %v, %v", again.ID, replayed, err)
 		}
-		again, found, err := g.Payins.Replay(t.Context(), g.Merchant, "order", coretest.PayinRequest("order", "").Fingerprint)
+		again, found, err := g.Payins.Replay(t.Context(), g.Merchant, coretest.PayinRequest("order", ""))
 		if err != nil || !found || again.ID != first.ID {
 			t.Errorf("replay: %s, found %v, %v", again.ID, found, err)
 		}
-		if _, found, err := g.Payins.Replay(t.Context(), g.Merchant, "other", nil); found || err != nil {
+		if _, found, err := g.Payins.Replay(t.Context(), g.Merchant, coretest.PayinRequest("other", "")); found || err != nil {
 			t.Errorf("replay of an unused reference: found %v, %v", found, err)
 		}
 		unknown := g.Merchant

@@ -51,7 +51,7 @@ func (s *Service) NewRecordCancel(c store.Charge, answer processor.CancelAnswer)
 // NewCreateIn builds the operation that stores the order of r in memory, where nothing is
 // sealed.
 func (s *Service) NewCreateIn(m store.Merchant, r *wire.PayinRequest) *CreateOp {
-	p := s.newPayin(&m, r, s.Store.ExternalID(&m, payment.OperationPayin, r.ReferenceID.V), m.Routes[0].Account)
+	p := s.newPayin(&m, r, s.Store.ExternalID(&m, r.Operation(), r.ReferenceID.V), m.Routes[0].Account)
 	return &CreateOp{in: &store.NewPayin{Payin: p, Fingerprint: r.Fingerprint}, Payin: p}
 }
 

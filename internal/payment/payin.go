@@ -36,7 +36,14 @@ const (
 	OperationPayin  Operation = "payin"
 	OperationPayout Operation = "payout"
 	OperationRefund Operation = "refund"
+
+	// OperationPublicPayin is pay-ins that are created without credentials: their references
+	// cannot take one from the merchant.
+	OperationPublicPayin Operation = "public-payin"
 )
+
+// OriginPublic is the origin of a pay-in that was created without credentials.
+const OriginPublic = "public"
 
 // Failure says why an attempt or an order failed; both texts are safe to show.
 type Failure struct {
@@ -75,6 +82,7 @@ type PayinDetails struct {
 	PIX            *PIXDetail
 	Boleto         *BoletoDetail
 	Card           *CardDetail
+	Origin         string // OriginPublic; empty: created with credentials
 	Description    string
 	Metadata       map[string]string
 	ReturnURL      string

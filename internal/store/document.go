@@ -52,6 +52,7 @@ type detailsDocument struct {
 	PIX            *pixDocument      `json:"pix,omitempty"`
 	Boleto         *boletoDocument   `json:"boleto,omitempty"`
 	Card           *cardDocument     `json:"card,omitempty"`
+	Origin         string            `json:"origin,omitempty"`
 	Description    string            `json:"description,omitempty"`
 	Metadata       map[string]string `json:"metadata,omitempty"`
 	ReturnURL      string            `json:"returnUrl,omitempty"`
@@ -72,7 +73,7 @@ type beneficiaryDocument struct {
 func newDetailsDocument(d *payment.PayinDetails) *detailsDocument {
 	return &detailsDocument{
 		(*pixDocument)(d.PIX), (*boletoDocument)(d.Boleto), (*cardDocument)(d.Card),
-		d.Description, d.Metadata, d.ReturnURL, d.DueDate, d.Installments, d.CardAttempts, d.IdempotencyKey,
+		d.Origin, d.Description, d.Metadata, d.ReturnURL, d.DueDate, d.Installments, d.CardAttempts, d.IdempotencyKey,
 		rangeDocuments(d.Prices),
 	}
 }
@@ -80,7 +81,7 @@ func newDetailsDocument(d *payment.PayinDetails) *detailsDocument {
 func (d *detailsDocument) details() payment.PayinDetails {
 	return payment.PayinDetails{
 		PIX: (*payment.PIXDetail)(d.PIX), Boleto: (*payment.BoletoDetail)(d.Boleto), Card: (*payment.CardDetail)(d.Card),
-		Description: d.Description, Metadata: d.Metadata, ReturnURL: d.ReturnURL, DueDate: d.DueDate,
+		Origin: d.Origin, Description: d.Description, Metadata: d.Metadata, ReturnURL: d.ReturnURL, DueDate: d.DueDate,
 		Installments: d.Installments, CardAttempts: d.CardAttempts, IdempotencyKey: d.IdempotencyKey,
 		Prices: ranges(d.Prices),
 	}

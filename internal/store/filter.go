@@ -21,6 +21,10 @@ type Filter struct {
 	Payin       payment.ID     // refunds
 	Before      payment.ID     // the last id of the previous page
 	Limit       int
+
+	// PublicExternalID is the other order that may have the reference of ExternalID: a pay-in
+	// that was created without credentials.
+	PublicExternalID string
 }
 
 // where builds the conditions of a list, newest first. Creation times are ranges
@@ -48,7 +52,12 @@ func (f Filter) where(columns, table string, merchant payment.ID, openIndex bool
 	if !f.Payin.IsZero() {
 		and("payin_id =", f.Payin[:])
 	}
-	if f.ExternalID != "" {
+	switch {
+	case f.PublicExternalID != "":
+		and("external_id IN (", f.ExternalID)
+		args = append(args, f.PublicExternalID)
+		text += ", $" + strconv.Itoa(len(args)) + ")"
+	case f.ExternalID != "":
 		and("external_id =", f.ExternalID)
 	}
 	if !f.CreatedFrom.IsZero() {

@@ -26,7 +26,7 @@ func (v *exercise) readOrders() {
 	_, err = s.FindPayout(ctx, q.ID)
 	must(t, err)
 	for _, f := range []store.Filter{
-		{}, {Status: "PAID"}, {Status: string(payment.PayoutCompleted)}, {Method: payment.PIX}, {Method: payment.Boleto}, {ExternalID: "p"}, {Before: p.ID},
+		{}, {Status: "PAID"}, {Status: string(payment.PayoutCompleted)}, {Method: payment.PIX}, {Method: payment.Boleto}, {ExternalID: "p"}, {ExternalID: "p", PublicExternalID: "q"}, {Before: p.ID},
 		{CreatedFrom: v.far}, {CreatedTo: v.far}, {Status: "PAID", Method: payment.PIX, CreatedFrom: v.far, CreatedTo: v.far, Before: p.ID},
 	} {
 		f.Limit = 5

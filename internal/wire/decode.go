@@ -13,6 +13,8 @@ type Decoder struct {
 	MAC func(data []byte) [32]byte
 	// IdempotencyKey is the header of that name, which is stored with the order.
 	IdempotencyKey string
+	// Public: the requests have no credentials.
+	Public bool
 	// Actor is who sends the requests: see [PayoutRequest].
 	Actor string
 }
@@ -20,7 +22,7 @@ type Decoder struct {
 // Payin decodes and validates the body of POST /payin. The error has status 400
 // or 422. The request is returned in any case: see [PayinRequest.MayRepeat].
 func (d *Decoder) Payin(body []byte) (*PayinRequest, *problem.Error) {
-	q := &PayinRequest{IdempotencyKey: d.IdempotencyKey}
+	q := &PayinRequest{IdempotencyKey: d.IdempotencyKey, Public: d.Public}
 	err := d.decode(body, q, &q.Fingerprint)
 	if err == nil && !d.Rules.enables(payment.Method(q.Method.V)) {
 		err = problem.New(problem.MethodNotEnabled, "This payment method is not enabled for the merchant.")

@@ -50,6 +50,24 @@ type PayinRequest struct {
 	Fingerprint Fingerprint
 	// IdempotencyKey is stored with the order and has no effect.
 	IdempotencyKey string
+	// Public: the request has no credentials.
+	Public bool
+}
+
+// Operation is the name space of the request's reference.
+func (r *PayinRequest) Operation() payment.Operation {
+	if r.Public {
+		return payment.OperationPublicPayin
+	}
+	return payment.OperationPayin
+}
+
+// Origin is the origin of the order; empty if the request has credentials.
+func (r *PayinRequest) Origin() string {
+	if r.Public {
+		return payment.OriginPublic
+	}
+	return ""
 }
 
 // read reads the body of POST /payin.
@@ -222,6 +240,7 @@ type payinView struct {
 	ExternalID     string              `json:"externalId"`
 	ProcessorID    string              `json:"processorId,omitempty"`
 	ReferenceID    string              `json:"referenceId"`
+	Origin         string              `json:"origin,omitempty"`
 	Status         payment.PayinStatus `json:"status"`
 	Amount         money.Cents         `json:"amount"`
 	Currency       string              `json:"currency"`
@@ -301,7 +320,7 @@ func Payin(p *payment.Payin, links payment.Links, personal payment.PersonalData)
 // ExpandedPayin is a pay-in with what a request asks for besides it. Errors: as of [Payin].
 func ExpandedPayin(p *payment.Payin, links payment.Links, more PayinExpansion) ([]byte, error) {
 	v := payinView{
-		ID: p.ID, ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, ReferenceID: p.ReferenceID,
+		ID: p.ID, ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, ReferenceID: p.ReferenceID, Origin: p.Details.Origin,
 		Status: p.Status, Amount: p.Amount, Currency: payment.Currency, PaymentMethod: p.Method,
 		CheckoutURL: links.Checkout, Description: p.Details.Description, Metadata: p.Details.Metadata,
 		ReturnURL: p.Details.ReturnURL, WebhookURL: p.WebhookURL,

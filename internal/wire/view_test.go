@@ -51,6 +51,7 @@ func TestPayinViewWithEverything(t *testing.T) {
 	t.Parallel()
 	p := pixPayin()
 	p.ReferenceID, p.ProcessorID, p.WebhookURL = "r", "their-id", "https://shop.example/hook?a=1&b=2"
+	p.Details.Origin = payment.OriginPublic
 	p.Details.Description, p.Details.ReturnURL = "Camisa", "https://shop.example/back"
 	p.Details.Metadata = map[string]string{"loja": "7"}
 	p.Status, p.Version, p.Amount, p.PaidAmount, p.RefundedAmount, p.Fee = payment.PayinPartiallyRefunded, 4, 1000, 1000, 300, 25
@@ -60,7 +61,7 @@ func TestPayinViewWithEverything(t *testing.T) {
 	got, err := Payin(&p, payment.Links{}, personal)
 	wantJSON(t, "everything", got, err, `
 {"id":"01000000-0000-7000-8000-000000000002","externalId":"00001IPd0ZubfafOGFbEbpuxefV5acEx","processorId":"their-id",
-"referenceId":"r","status":"PARTIALLY_REFUNDED","amount":1000,"currency":"BRL","paymentMethod":"PIX",
+"referenceId":"r","origin":"public","status":"PARTIALLY_REFUNDED","amount":1000,"currency":"BRL","paymentMethod":"PIX",
 "pix":{"qrcode":"000201","txid":"tx","expiresAt":"2026-03-01T23:30:05.007Z"},
 "description":"Camisa","metadata":{"loja":"7"},"returnUrl":"https://shop.example/back",
 "webhookUrl":"https://shop.example/hook?a=1&b=2","paidAmount":1000,"refundedAmount":300,"fee":25,"netAmount":975,

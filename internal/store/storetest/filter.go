@@ -28,6 +28,8 @@ var listTests = []test{
 			s.equal("by status and method", s.payins(m, f), []string{p.ReferenceID})
 			f.ExternalID = p.ExternalID
 			s.equal("and external id", s.payins(m, f), []string{p.ReferenceID})
+			f.ExternalID, f.PublicExternalID = "unused", p.ExternalID
+			s.equal("and the other external id", s.payins(m, f), []string{p.ReferenceID})
 			f.Method = "OTHER"
 			s.equal("and another method", s.payins(m, f), "[]")
 			s.equal("of another merchant", s.payins(other, store.Filter{ExternalID: p.ExternalID}), "[]")
