@@ -33,7 +33,7 @@ lint: bin/golangci-lint ## Check format, vet, linters, house rules and the alloc
 	go test -count=1 ./internal/tidy
 	go test -count=1 -run '^TestAllocations$$' ./internal/httpapi # not exact under the race detector
 
-oracle: ## Install published npm packages and check codes, documents and signatures against them
+oracle: ## Install published npm packages; check codes, documents and signatures against them, and lint the contract
 	@if command -v npm > /dev/null; then \
 		for folder in oracle browser; do (cd tools/$$folder; npm ci --silent); done; \
 		cd tools; PORTEIRA_REQUIRE_NODE=1 go test -count=1 ./oracle; \

@@ -32,10 +32,7 @@ type item struct {
 // check sends items to the published packages and fails for each difference.
 func check(t *testing.T, items []item) {
 	t.Helper()
-	_, missing := exec.LookPath("node")
-	if _, err := os.Stat("node_modules"); missing != nil || err != nil {
-		withoutPackages(t)
-	}
+	needPackages(t)
 	var in bytes.Buffer
 	for _, it := range items {
 		line, err := json.Marshal(it)
@@ -48,6 +45,25 @@ func check(t *testing.T, items []item) {
 	cmd.Stdin = &in
 	out, err := cmd.CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("checked "+strconv.Itoa(len(items))+", wrong 0")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// needPackages skips the test without Node and its packages.
+func needPackages(t *testing.T) {
+	t.Helper()
+	_, missing := exec.LookPath("node")
+	if _, err := os.Stat("node_modules"); missing != nil || err != nil {
+		withoutPackages(t)
+	}
+}
+
+// The contract passes the strict rules of Redocly.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	needPackages(t)
+	out, err := exec.CommandContext(t.Context(), "node", "lint.mjs", "../../api/openapi.yaml").CombinedOutput()
+	if err != nil || !bytes.HasSuffix(out, []byte("linted, wrong 0\n")) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
