@@ -68,6 +68,9 @@ func debtIsExplained(t *rapid.T, before, after ledger.Balances, kind ledger.Kind
 	grown := before[ledger.Owed] - after[ledger.Owed]
 	switch {
 	case grown > 0:
+		if kind == ledger.PayoutPaidLate {
+			amount += after[ledger.Fees] - before[ledger.Fees]
+		}
 		left := amount - (before[ledger.Pending] - after[ledger.Pending])
 		lack := left - min(left, before[ledger.Available])
 		shortfall := kind == ledger.DisputeOpened || kind == ledger.PayoutPaidLate || kind == ledger.PayoutFound || kind == ledger.RefundFound

@@ -84,7 +84,7 @@ var Recipes = []Recipe{
 	{UnidentifiedMoved, "unidentified → clearing", "an operator found the merchant of unidentified money; on the platform's accounts only"},
 	{UnidentifiedArrived, "clearing → unapplied", "the same, on the merchant's accounts"},
 	{UnidentifiedKept, "unidentified → written_off", "an operator wrote unidentified money off: the platform keeps it"},
-	{PayoutPaidLate, "available (then owed) → clearing", "a payout left after its hold was released: the merchant bears it; a shortfall becomes debt"},
+	{PayoutPaidLate, "available (then owed) → clearing (fee → fees)", "a payout left after its hold was released: the merchant bears it and its fee; a shortfall becomes debt"},
 	{PayoutWrittenOff, "written_off → clearing", "the same, and an operator decided that the platform bears it"},
 	{FoundWrittenOff, "written_off → owed, then available", "an operator decided that the platform bears a found transfer"},
 	{PayoutRecovered, "clearing → written_off", "a transfer that the platform bore, or a part of it, failed or was returned, or its payout was requested again"},
@@ -283,10 +283,18 @@ func WriteOffUnidentified(amount money.Cents) Entry {
 	return Move(UnidentifiedKept, Unidentified, WrittenOff, amount)
 }
 
-// PayPayoutLate books a payout that left after its hold was released: from available as
-// far as possible, and as debt beyond.
-func PayPayoutLate(processor string, available, amount money.Cents) Entry {
-	return drawn(PayoutPaidLate, Clearing(processor), available, amount)
+// PayPayoutLate books a payout that left after its hold was released, and its fee: from
+// available as far as possible, and as debt beyond.
+func PayPayoutLate(processor string, available, amount, fee money.Cents) Entry {
+	if amount <= 0 || fee < 0 {
+		return Entry{Kind: PayoutPaidLate}
+	}
+	e := drawn(PayoutPaidLate, Clearing(processor), available, amount+fee)
+	if fee > 0 {
+		e.Postings[len(e.Postings)-1].Amount -= fee
+		e.Postings = append(e.Postings, Posting{Fees, fee})
+	}
+	return e
 }
 
 // WriteOffPayout is PayPayoutLate at the expense of the platform.

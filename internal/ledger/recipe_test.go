@@ -109,6 +109,8 @@ unidentified 60                            | unidentified_kept 61           | re
 clearing -100, available 100               | payout_paid_late 60            | clearing -40, available 40
 clearing -100, available 20, held 80       | payout_paid_late 60            | clearing -40, held 80, owed -40
 -                                          | payout_paid_late 60            | clearing 60, owed -60
+clearing -100, available 100               | payout_paid_late 60 fee 5      | clearing -40, available 35, fees 5
+clearing -100, available 62                | payout_paid_late 60 fee 5      | clearing -40, owed -3, fees 5
 clearing -100, available 100               | payout_written_off 60          | clearing -40, available 100, written_off -60
 clearing -40, available 40                 | found_written_off 60           | clearing -40, available 100, written_off -60
 clearing -10, held 60, owed -50            | found_written_off 90           | clearing -10, available 40, held 60, written_off -90
@@ -258,7 +260,7 @@ func resolution(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e
 	case ledger.UnidentifiedKept:
 		e = ledger.WriteOffUnidentified(amount)
 	case ledger.PayoutPaidLate:
-		e = ledger.PayPayoutLate(bank, b[ledger.Available], amount)
+		e = ledger.PayPayoutLate(bank, b[ledger.Available], amount, fee)
 	case ledger.PayoutWrittenOff:
 		e = ledger.WriteOffPayout(bank, amount)
 	case ledger.FoundWrittenOff:

@@ -10,11 +10,11 @@ import (
 )
 
 // DeclarePaidLate books a payout that left after its hold was released: an operator decided
-// who bears it, the merchant or the platform. Its status is final, so the payout keeps it, and
+// who bears it, the merchant, with its fee, or the platform, which pays itself none. Its status is final, so the payout keeps it, and
 // its step makes later reports of the payment change nothing. Its transfer is recorded, so
 // that money that comes back is booked too. The found transfer of its id must be loaded.
 func DeclarePaidLate(l *store.Loaded, c *store.Changes, p *payment.Payout, byPlatform bool) error {
-	e := ledger.PayPayoutLate(p.Processor, l.Balances(p.Merchant)[ledger.Available], p.Amount)
+	e := ledger.PayPayoutLate(p.Processor, l.Balances(p.Merchant)[ledger.Available], p.Amount, p.Fee)
 	if byPlatform {
 		e = ledger.WriteOffPayout(p.Processor, p.Amount)
 	}

@@ -122,6 +122,38 @@ func TestKnownPayoutIsNotDeclared(t *testing.T) {
 	})
 }
 
+// A payout that was paid after its release costs the merchant its fee too, which stays with
+// the platform if the money comes back, as of any payout. The platform pays itself none.
+func TestPaidAfterReleaseHasItsFee(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		d.SetPrice(payment.PayoutPrice, payment.Terms{Fixed: 50})
+		p, v := d.paidAfterRelease(60_00)
+		d.WantBalances(coretest.Opening, 0)
+		d.WantDecision(d.operation(request(&v, store.ResolvedPaid)), `
+			payouts step:done→paid_late
+			cases closed_at:-→now resolution:→paid
+			+decisions resolved paid ana
+			+found_transfers 6000
+			+postings payout_paid_late available -6050
+			+postings payout_paid_late clearing:bank 6000
+			+postings payout_paid_late fees 50`, "")
+		d.WantBalances(coretest.Opening-60_50, 0)
+		d.Bank.Return(p.ExternalID, 60_00)
+		d.Pass(10 * time.Second)
+		d.Notify("returned", p.ExternalID)
+		d.Apply()
+		d.wantBorne(coretest.Opening-50, 0, 0)
+
+		other := newDesk(d.For(t))
+		other.SetPrice(payment.PayoutPrice, payment.Terms{Fixed: 50})
+		_, v = other.paidAfterRelease(60_00)
+		other.agree(&v, store.ResolvedWriteOff)
+		other.wantBorne(coretest.Opening, 0, -60_00)
+		d.WantProven()
+	})
+}
+
 // A payout that was paid after its release stops its merchant's payouts until the money
 // is booked: from available, then as debt.
 func TestPaidAfterReleaseStopsPayouts(t *testing.T) {

@@ -97,7 +97,7 @@ func TestUnappliedMoneyRepaysDebt(t *testing.T) {
 		n.Balances(late.Merchant)
 		d.Must(d.Store.Transact(t.Context(), func(tx *store.Tx) error {
 			return tx.Apply(t.Context(), &n, func(l *store.Loaded, c *store.Changes) error {
-				return c.Post(late.Merchant, late.Merchant, ledger.PayPayoutLate(coretest.BankName, 0, 20_00))
+				return c.Post(late.Merchant, late.Merchant, ledger.PayPayoutLate(coretest.BankName, 0, 20_00, 0))
 			})
 		}))
 		d.resolve(request(&v, store.ResolvedApply))

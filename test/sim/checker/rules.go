@@ -140,7 +140,7 @@ var recipes = map[string][]leg{
 	"unidentified_moved":    {{"unidentified", -1, true}, {"clearing", 1, true}},
 	"unidentified_arrived":  {{"clearing", -1, true}, {"unapplied", 1, true}},
 	"unidentified_kept":     {{"unidentified", -1, true}, {"written_off", 1, true}},
-	"payout_paid_late":      {{"available", -1, false}, {"owed", -1, false}, {"clearing", 1, true}},
+	"payout_paid_late":      {{"available", -1, false}, {"owed", -1, false}, {"clearing", 1, true}, {"fees", 1, false}},
 	"payout_written_off":    {{"written_off", -1, true}, {"clearing", 1, true}},
 	"found_written_off":     {{"written_off", -1, true}, {"owed", 1, false}, {"available", 1, false}},
 	"payout_recovered":      {{"clearing", -1, true}, {"written_off", 1, true}},
