@@ -48,7 +48,7 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 		return s.reportForeign(ctx, account, merchant, t)
 	}
 	op := &findTransfer{node: s.Queue.node.ID(), final: t.State == processor.TransferPaid, found: store.FoundTransfer{
-		Merchant: merchant, ExternalID: t.ExternalID, Processor: account, EndToEndID: t.EndToEndID, Amount: left,
+		Merchant: merchant, ExternalID: t.ExternalID, Processor: account, EndToEndID: t.EndToEndID, Total: t.Amount, Amount: left,
 	}}
 	if err := s.Writer.Do(ctx, op); err != nil || !op.booked {
 		return err

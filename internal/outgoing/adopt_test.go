@@ -1,10 +1,12 @@
 package outgoing_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
@@ -30,22 +32,32 @@ func TestAdoptedPayoutCannotBeCanceled(t *testing.T) {
 	})
 }
 
-// A request with the reference of a found transfer and a smaller amount is not its repeat:
-// it would give back more than it holds.
-func TestFoundTransferIsNotAdoptedByASmallerRequest(t *testing.T) {
-	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-		payLost(g, "lost", 900_00)
-		g.Clear()
-		g.WantBalances(100_00, 0)
-		wantRequest(g, "lost", 1, problem.ReferenceConflict)
-		g.WantBalances(100_00, 0)
-		g.WantCases(store.CasePayoutFound)
-		p := wantRequest(g, "lost", 900_00, "")
-		work(g)
-		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
-		g.WantBalances(100_00, 0)
-		g.WantProven()
-	})
+// A request with the reference of a found transfer and another amount is not its repeat: it
+// would give back more than it holds, or be exempt from limits with money that has not left.
+func TestFoundTransferIsNotAdoptedByAnotherAmount(t *testing.T) {
+	for _, back := range []money.Cents{0, 300_00} {
+		t.Run(fmt.Sprint(back), func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				payLost(g, "lost", 900_00)
+				if back > 0 {
+					g.Bank.Return(g.Store.ExternalID(&g.Merchant, payment.OperationPayout, "lost"), back)
+				}
+				g.Clear()
+				g.WantBalances(100_00+back, 0)
+				for _, amount := range []int64{1, 600_00, 899_99, 900_01, 999_00} {
+					wantRequest(g, "lost", amount, problem.ReferenceConflict)
+				}
+				g.WantBalances(100_00+back, 0)
+				g.WantCases(store.CasePayoutFound)
+				g.Merchant.Limits.Payout.Maximum = new(money.Cents(1)) // its money has left
+				p := wantRequest(g, "lost", 900_00, "")
+				work(g)
+				g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+				g.WantBalances(100_00+back, 0)
+				g.WantProven()
+			})
+		})
+	}
 }
 
 // An adopted payout is never sent by rule: its processor may have forgotten its id, or not

@@ -29,7 +29,7 @@ func DeclarePaidLate(l *store.Loaded, c *store.Changes, p *payment.Payout, byPla
 		c.SetFoundTransfer(f)
 		return nil
 	}
-	f.Merchant, f.ID, f.ExternalID, f.Processor = p.Merchant, p.ID, p.ExternalID, p.Processor
+	f.Merchant, f.ID, f.ExternalID, f.Processor, f.Total = p.Merchant, p.ID, p.ExternalID, p.Processor, p.Amount
 	c.AddFoundTransfer(f)
 	return nil
 }

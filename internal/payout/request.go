@@ -192,7 +192,7 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	case adopts && found.Processor != in.Processor:
 		v.elsewhere = found.Processor
 		return refuse(errElsewhere)
-	case adopts && in.Amount < found.Amount: // it would give back more than it holds
+	case adopts && in.Amount != found.Total: // only what left is exempt from limits and approval
 		return refuse(errOtherAmount)
 	}
 	used := l.Usage(in)

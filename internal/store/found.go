@@ -18,7 +18,8 @@ type FoundTransfer struct {
 	ExternalID string
 	Processor  string
 	EndToEndID string
-	Amount     cents     // that left and has not come back
+	Total      cents     // that left
+	Amount     cents     // of it that has not come back
 	WrittenOff bool      // the platform bears it, not the merchant
 	AdoptedAt  time.Time // when the merchant requested its payout again; zero if it did not
 	NextAt     time.Time // of the next look-up; zero once its outcome is final
@@ -32,6 +33,7 @@ var foundTable = newTable("found_transfers", []string{"merchant_id", "external_i
 	textColumn("external_id", func(f *FoundTransfer) *string { return &f.ExternalID }),
 	textColumn("processor", func(f *FoundTransfer) *string { return &f.Processor }),
 	textColumn("end_to_end_id", func(f *FoundTransfer) *string { return &f.EndToEndID }),
+	intColumn("total", func(f *FoundTransfer) *cents { return &f.Total }),
 	intColumn("amount", func(f *FoundTransfer) *cents { return &f.Amount }).as(mutable),
 	flagColumn("written_off", func(f *FoundTransfer) *bool { return &f.WrittenOff }).as(mutable),
 	timeColumn("adopted_at", func(f *FoundTransfer) *time.Time { return &f.AdoptedAt }).as(mutable),

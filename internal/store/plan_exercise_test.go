@@ -164,7 +164,7 @@ func (v *exercise) create(count int) {
 			must(t, c.Post(v.merchants[i].ID, p.ID, ledger.Fund("bank", 5)))
 			f, _ := l.Feed(feedKey(i))
 			c.SetFeed(f)
-			c.AddFoundTransfer(store.FoundTransfer{Merchant: m.ID, ID: c.NewID(), ExternalID: receipts[i].ExternalID, Amount: 1})
+			c.AddFoundTransfer(store.FoundTransfer{Merchant: m.ID, ID: c.NewID(), ExternalID: receipts[i].ExternalID, Total: 1, Amount: 1})
 		}
 		c.SetSetting("name", "value")
 		c.DisableURL(m.ID, m.ID, "https://b.example")

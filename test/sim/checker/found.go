@@ -4,7 +4,8 @@ package checker
 // is an older copy.
 type foundRow struct {
 	externalID, processor, endToEndID string
-	amount                            int64 // cents that have not come back
+	total                             int64 // cents that left
+	amount                            int64 // of them that have not come back
 	createdAt, adoptedAt              int64 // adoptedAt is 0 until its payout was requested again
 }
 
@@ -13,6 +14,7 @@ func (c *columns) foundTransfer(r *foundRow) {
 	c.fixed.text("external_id", &r.externalID)
 	c.fixed.text("processor", &r.processor)
 	c.fixed.text("end_to_end_id", &r.endToEndID)
+	c.fixed.num("total", &r.total)
 	c.mutable.num("amount", &r.amount)
 	c.fixed.num("created_at", &r.createdAt)
 	c.mutable.num("adopted_at", &r.adoptedAt)
