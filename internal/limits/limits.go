@@ -125,6 +125,20 @@ func (p *Payout) newKeyFor() time.Duration {
 }
 
 // Counters are the counters that a payout at a time is added to.
+// Of are the limits of some counters alone.
+func (p *Payout) Of(counters payment.Counters) (some Payout) {
+	if counters&payment.CounterDay != 0 {
+		some.PerDay = p.PerDay
+	}
+	if counters&payment.CounterNight != 0 {
+		some.PerNight = p.PerNight
+	}
+	if counters&payment.CounterKeyDay != 0 {
+		some.PerKeyPerDay, some.CountPerKeyPerDay = p.PerKeyPerDay, p.CountPerKeyPerDay
+	}
+	return some
+}
+
 func (p *Payout) Counters(at time.Time) (c payment.Counters) {
 	if p.PerDay != nil {
 		c |= payment.CounterDay

@@ -71,8 +71,9 @@ type Payout struct {
 
 	WebhookDisabled bool // as in Payin
 
-	Counters Counters
-	KeyHash  ID // 16 bytes of a keyed hash of the Pix key; zero if no counter is by key
+	Counters  Counters
+	CountedAt time.Time // when it was approved, if limits count it in another day or night since
+	KeyHash   ID        // 16 bytes of a keyed hash of the Pix key; zero if no counter is by key
 
 	ReturnedAmount money.Cents
 	EndToEndID     string
@@ -87,6 +88,14 @@ type Payout struct {
 	CompletedAt time.Time
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
+}
+
+// CountedBy is the time whose day and night limits count the payout in.
+func (p *Payout) CountedBy() time.Time {
+	if !p.CountedAt.IsZero() {
+		return p.CountedAt
+	}
+	return p.CreatedAt
 }
 
 // approvalTime is how long after its creation a payout can be approved.

@@ -9,6 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -17,15 +18,36 @@ import (
 )
 
 // Approve approves a payout that needs approval, for an actor, and returns it: it is queued
-// for sending once it has enough approvals. The same again changes nothing. actor is
-// credential:KEY or operator:NAME. Errors: problem kinds not_found, forbidden_scope if the
-// actor requested the payout, invalid_state.
+// for sending once it has enough approvals. The last one counts it in the limits of its day
+// and night. The same again changes nothing. actor is credential:KEY or operator:NAME.
+// Errors: problem kinds not_found, forbidden_scope if the actor requested the payout,
+// invalid_state, limit_exceeded.
 func (s *Service) Approve(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error) {
-	return s.decide(ctx, &approve{merchant: merchant, id: id, actor: actor, reason: reason, approves: true, restoredAt: s.RestoredAt()})
+	actor, err := person(actor)
+	if err != nil {
+		return payment.Payout{}, err
+	}
+	p, err := s.Store.Payout(ctx, merchant, id)
+	if err != nil {
+		return p, store.Problem(err)
+	}
+	m, err := s.Store.Merchant(ctx, merchant)
+	if err != nil {
+		return p, store.Problem(err)
+	}
+	op := &approve{
+		merchant: merchant, id: id, actor: actor, reason: reason, approves: true, restoredAt: s.RestoredAt(), limits: &m.Limits.Payout, at: s.Env.Clock.Now(),
+	}
+	op.expected = op.counted(&p)
+	return s.decide(ctx, op)
 }
 
 // Reject is Approve that cancels the payout.
 func (s *Service) Reject(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error) {
+	actor, err := person(actor)
+	if err != nil {
+		return payment.Payout{}, err
+	}
 	return s.decide(ctx, &approve{merchant: merchant, id: id, actor: actor, reason: reason, restoredAt: s.RestoredAt()})
 }
 
@@ -47,7 +69,22 @@ type approve struct {
 	approves     bool // else it rejects
 	reason       string
 	restoredAt   time.Time
+	limits       *limits.Payout // of the merchant
+	at           time.Time      // of the decision
+	expected     payment.Payout // once it is approved: its counters are loaded
 	payout       payment.Payout
+}
+
+// counted is a payout that is approved: it counts in the day and the night of its approval, and
+// no longer in those of its request.
+func (v *approve) counted(p *payment.Payout) payment.Payout {
+	const ofTime = payment.CounterDay | payment.CounterNight
+	next := *p
+	next.CountedAt, next.Counters = v.at, p.Counters&^ofTime|v.limits.Counters(v.at)&ofTime
+	if store.MovedCounters(p, &next)|store.MovedCounters(&next, p) == 0 {
+		return *p
+	}
+	return next
 }
 
 // Merchant implements [write.Operation].
@@ -57,7 +94,12 @@ func (v *approve) Merchant() payment.ID { return v.merchant }
 func (v *approve) Class() commit.Class { return commit.Interactive }
 
 // Needs implements [write.Operation].
-func (v *approve) Needs(n *store.Needs) { needsApproval(n, v.merchant, v.id) }
+func (v *approve) Needs(n *store.Needs) {
+	needsApproval(n, v.merchant, v.id)
+	if v.approves {
+		n.Counters(&v.expected)
+	}
+}
 
 func needsApproval(n *store.Needs, merchant, payout payment.ID) {
 	n.Payout(merchant, payout)
@@ -104,10 +146,17 @@ func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	row.Action = store.ApprovalGiven
-	c.AddApproval(row)
 	if int64(len(done)) < done[0].Needed { // one row is the request's
+		c.AddApproval(row)
 		return nil
 	}
+	v.payout = v.counted(&p)
+	some, used := v.limits.Of(store.MovedCounters(&p, &v.payout)), l.Usage(&v.payout)
+	if exceeded := some.Exceeded(p.Amount, v.at, &used); exceeded != "" {
+		return problem.New(problem.LimitExceeded, "Today or tonight this payout would exceed a limit of the merchant. It still waits for this approval.").WithLimit(exceeded)
+	}
+	c.MovePayout(&p, &v.payout)
+	c.AddApproval(row)
 	v.payout.Approval, v.payout.Step, v.payout.NextAt = decided, payment.StepQueued, l.Now()
 	v.payout = c.SetPayout(v.payout)
 	return nil

@@ -94,6 +94,141 @@ func TestApproval(t *testing.T) {
 	}
 }
 
+// A payout that waited for approval counts in the day and the night in which it is approved,
+// and is approved only if there is space for it. Each step is at an hour of the first day's
+// clock in São Paulo, 9 being the request of 10.00: an approval, or a payout of cents that
+// needs none.
+func TestApprovalCountsWhenItIsGiven(t *testing.T) {
+	type step struct {
+		hour   int
+		amount int64  // 0: the approval
+		want   string // the limit that refuses it
+	}
+	for _, row := range []struct {
+		name   string
+		limits limits.Payout
+		steps  []step
+	}{
+		{"in the same day", limits.Payout{PerDay: cents(15_00)}, []step{{12, 5_00, ""}, {13, 0, ""}, {14, 1, limits.PerDay}, {24, 5_00, ""}}},
+		{"on the next day", limits.Payout{PerDay: cents(12_00)}, []step{
+			{23, 2_01, limits.PerDay}, {25, 3_00, ""}, {26, 0, limits.PerDay}, {49, 2_00, ""}, {50, 0, ""}, {51, 1, limits.PerDay}}},
+		{"in the night", limits.Payout{PerNight: cents(12_00)}, []step{{20, 3_00, ""}, {21, 0, limits.PerNight}, {30, 0, ""}, {44, 5_00, ""}}},
+		{"in a night with space", limits.Payout{PerNight: cents(12_00)}, []step{{20, 2_00, ""}, {21, 0, ""}, {22, 1, limits.PerNight}, {30, 5_00, ""}}},
+		{"on another day, to the key", limits.Payout{PerKeyPerDay: cents(12_00)}, []step{
+			{24, 3_00, ""}, {25, 0, limits.PerKeyPerDay}, {48, 2_00, ""}, {49, 0, ""}, {50, 1, limits.PerKeyPerDay}}},
+		{"the count of the key", limits.Payout{CountPerKeyPerDay: new(int64(1))}, []step{
+			{24, 1, ""}, {25, 0, limits.CountPerKeyPerDay}, {48, 0, ""}, {49, 1, limits.CountPerKeyPerDay}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				row.limits.ApprovalAbove = cents(5_00)
+				g.SetLimits(limits.Limits{Payout: row.limits})
+				p, _ := requestTo(g, "a", "r", 10_00)
+				hour := 9 // [coretest.Start]
+				for i, s := range row.steps {
+					g.Jump(time.Duration(s.hour-hour) * time.Hour)
+					hour = s.hour
+					var got string
+					changes := g.Changes(func() {
+						if s.amount > 0 {
+							_, got = requestTo(g, "a", fmt.Sprint(i), s.amount)
+							return
+						}
+						_, err := g.Payouts.Approve(t.Context(), p.Merchant, p.ID, "credential:boss", "")
+						if problem.Is(err, problem.LimitExceeded) {
+							got = problem.From(err).Limit
+						} else {
+							g.Must(err)
+						}
+					})
+					if got != s.want || (changes == "") != (got != "") {
+						t.Errorf("step %d: limit %q, want %q; changes\n%s", i, got, s.want, changes)
+					}
+					g.WantProven()
+				}
+				if _, err := g.Payouts.Cancel(t.Context(), p.Merchant, p.ID); err != nil {
+					t.Error(err)
+				}
+				g.WantProven()
+			})
+		})
+	}
+}
+
+// Approvals and new payouts at once never pass a limit together.
+func TestApprovalsAndRequestsShareALimit(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.SetLimits(limits.Limits{Payout: limits.Payout{PerNight: cents(30_00), ApprovalAbove: cents(5_00)}})
+		var waiting []payment.Payout
+		for i := range 6 {
+			p, _ := requestTo(g, "a", fmt.Sprint("waits ", i), 10_00)
+			waiting = append(waiting, p)
+		}
+		g.Jump(12 * time.Hour) // 21:00
+		g.Writer.Start()
+		t.Cleanup(g.Writer.Stop)
+		var wg sync.WaitGroup
+		for i := range waiting {
+			wg.Go(func() {
+				_, err := g.Payouts.Approve(context.Background(), g.Merchant.ID, waiting[i].ID, "credential:boss", "")
+				if err != nil && !problem.Is(err, problem.LimitExceeded) {
+					t.Error(err)
+				}
+			})
+			wg.Go(func() {
+				_, _, err := g.Payouts.Request(context.Background(), g.Merchant, coretest.PayoutRequest(fmt.Sprint("new ", i), 5_00))
+				if err != nil && !problem.Is(err, problem.LimitExceeded) {
+					t.Error(err)
+				}
+			})
+		}
+		g.Until(wg.Wait)
+		used, err := g.Store.LimitsUsed(t.Context(), g.Merchant.ID, g.Clock.Now())
+		g.Must(err)
+		if used.Night.Amount > 30_00 || used.Night.Amount < 25_00 {
+			t.Errorf("used in the night: %s of 30.00", used.Night.Amount.Decimal())
+		}
+		g.WantProven()
+	})
+}
+
+// Two spellings of an operator's name are one person; key ids of credentials are exact.
+func TestOneOperatorIsOnePerson(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := approvalOf(g, 2)
+		for _, name := range []string{"operator:André", "operator:ANDRÉ", "operator: andre\u0301 ", "operator:André"} {
+			got, err := g.Payouts.Approve(t.Context(), p.Merchant, p.ID, name, "")
+			if err != nil || got.Approval != payment.ApprovalRequired {
+				t.Errorf("%q: %s, %v", name, got.Approval, err)
+			}
+		}
+		list, err := g.Store.Approvals(t.Context(), p.Merchant, p.ID)
+		g.Must(err)
+		if len(list) != 2 || list[1].Actor != "operator:andré" {
+			t.Errorf("the record is %+v", list)
+		}
+		g.WantProven()
+	})
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := approvalOf(g, 2)
+		for _, name := range []string{"operator:", "operator:  ", "operator:an\u200ba", "operator:a\nb", "operator:" + strings.Repeat("a", 101), "operator:\xff"} {
+			if _, err := g.Payouts.Approve(t.Context(), p.Merchant, p.ID, name, ""); !problem.Is(err, problem.ValidationFailed) {
+				t.Errorf("approve as %q: %v", name, err)
+			}
+			if _, err := g.Payouts.Reject(t.Context(), p.Merchant, p.ID, name, "no"); !problem.Is(err, problem.ValidationFailed) {
+				t.Errorf("reject as %q: %v", name, err)
+			}
+		}
+		for _, key := range []string{"credential:Key", "credential:key"} {
+			_, err := g.Payouts.Approve(t.Context(), p.Merchant, p.ID, key, "")
+			g.Must(err)
+		}
+		if got := g.ReadPayout(p); got.Approval != payment.ApprovalApproved {
+			t.Errorf("two credentials: %s", got.Approval)
+		}
+	})
+}
+
 // The changes of each decision, all of them.
 func TestApprovalChanges(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

@@ -41,10 +41,10 @@ func CountersOf(p *payment.Payout) []CounterKey {
 		k := CounterKey{Merchant: p.Merchant, Counter: counter}
 		switch counter {
 		case payment.CounterNight:
-			k.Day, _ = limits.NightOf(p.CreatedAt)
+			k.Day, _ = limits.NightOf(p.CountedBy())
 		case payment.CounterKey:
 		default:
-			k.Day = limits.DayOf(p.CreatedAt)
+			k.Day = limits.DayOf(p.CountedBy())
 		}
 		if counter&payment.ByKey != 0 {
 			k.KeyHash = p.KeyHash
@@ -168,6 +168,26 @@ func (c *Changes) UncountPayout(p *payment.Payout) {
 		}
 		c.count++
 	}
+}
+
+// MovedCounters are the counters of a payout that it was not added to before it changed.
+func MovedCounters(was, is *payment.Payout) (moved payment.Counters) {
+	before := CountersOf(was)
+	for _, k := range CountersOf(is) {
+		if !slices.Contains(before, k) {
+			moved |= k.Counter
+		}
+	}
+	return moved
+}
+
+// MovePayout takes a payout out of its counters, and adds it to those that it has after a
+// change, which are loaded.
+func (c *Changes) MovePayout(was, is *payment.Payout) {
+	from, to := *was, *is
+	from.Counters, to.Counters = MovedCounters(is, was), MovedCounters(was, is)
+	c.UncountPayout(&from)
+	c.CountPayout(&to)
 }
 
 // saveCounters writes the counters that changed.

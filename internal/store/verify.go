@@ -357,13 +357,16 @@ var globalChecks = []check{
 				AND r.processor = c.processor AND r.external_id = c.external_id)`},
 }
 
+// countedBy is [payment.Payout.CountedBy].
+const countedBy = "CASE WHEN counted_at > 0 THEN counted_at ELSE created_at END"
+
 // countedPayouts are the payouts of merchant $1 in a counter of limits. Nights are those of
 // the day six hours before; old days may have been removed (kept = 0).
 func countedPayouts(counter payment.Counters) string {
 	bit, key := strconv.FormatInt(int64(counter), 10), "key_hash"
 	day := map[payment.Counters]string{
-		payment.CounterDay: "(created_at - 10800000000) / 86400000000", payment.CounterNight: "(created_at - 32400000000) / 86400000000",
-		payment.CounterKeyDay: "(created_at - 10800000000) / 86400000000", payment.CounterKey: "0",
+		payment.CounterDay: "(" + countedBy + " - 10800000000) / 86400000000", payment.CounterNight: "(" + countedBy + " - 32400000000) / 86400000000",
+		payment.CounterKeyDay: "(" + countedBy + " - 10800000000) / 86400000000", payment.CounterKey: "0",
 	}[counter]
 	if counter&payment.ByKey == 0 {
 		key = "substr(id, 1, 0)"

@@ -195,7 +195,8 @@ CREATE INDEX charges_due ON charges (account, next_at) WHERE next_at > 0;
 CREATE INDEX charges_claimed ON charges (claimed_by) WHERE length(claimed_by) > 0;
 
 -- counters are the bits of the counters in limit_counters that the payout was added to;
--- key_hash is empty if none of them is by Pix key.
+-- key_hash is empty if none of them is by Pix key. counted_at is when it was approved, if that
+-- moved it to another day or night; else 0: created_at has them.
 CREATE TABLE payouts (
     merchant_id     BYTEA  NOT NULL,
     id              BYTEA  NOT NULL,
@@ -213,6 +214,7 @@ CREATE TABLE payouts (
     webhook_disabled BIGINT NOT NULL,
     approval        TEXT   NOT NULL,
     counters        BIGINT NOT NULL,
+    counted_at      BIGINT NOT NULL,
     key_hash        BYTEA  NOT NULL,
     beneficiary     BYTEA  NOT NULL,
     fingerprint     BYTEA  NOT NULL,

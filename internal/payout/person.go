@@ -1,0 +1,45 @@
+package payout
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/porteira/porteira/internal/problem"
+)
+
+// operatorPrefix begins the actor of a decision by an operator.
+const operatorPrefix = "operator:"
+
+// personMax is the maximum length of an operator's name, in bytes.
+const personMax = 100
+
+// person is an actor as the record of approvals has it. One operator has one name, so that
+// "Ana" and "ana " are not two persons: without spaces around it, in one case and in one of
+// several spellings of the same characters. The error is a problem of kind validation_failed:
+// no name, or characters that cannot be seen. A credential is its key id, unchanged.
+func person(actor string) (string, error) {
+	name, ok := strings.CutPrefix(actor, operatorPrefix)
+	if !ok {
+		return actor, nil
+	}
+	hidden := func(r rune) bool {
+		return !unicode.IsGraphic(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
+	}
+	name = strings.TrimSpace(norm.NFC.String(name))
+	switch {
+	case name == "":
+		return "", invalidPerson(problem.CodeRequired, "is required")
+	case len(name) > personMax:
+		return "", invalidPerson(problem.CodeTooLong, "is too long")
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, hidden):
+		return "", invalidPerson(problem.CodeInvalidFormat, "must not have control characters or invalid UTF-8")
+	}
+	return operatorPrefix + norm.NFC.String(strings.ToLower(strings.ToUpper(name))), nil
+}
+
+func invalidPerson(code, detail string) error {
+	return problem.New(problem.ValidationFailed, "--as "+detail+".").WithFields(problem.FieldError{Field: "as", Code: code, Detail: detail})
+}
