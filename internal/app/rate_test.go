@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/porteira/porteira/internal/app/apptest"
+	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/limits"
 )
 
 // Rates and blocks of a gateway behind a proxy: those of a client do not affect another one,
@@ -44,4 +46,43 @@ func TestRates(t *testing.T) {
 	g.Anonymous().Must(201, "POST", "/payin", with(pixOf, "{ref}", "public"), here)
 	_, other := g.NewMerchant("Another", 1)
 	other.Must(200, "GET", "/balance", "", there)
+}
+
+// The operator's limits of a merchant's requests take effect on every running gateway, and
+// are none of another merchant's.
+func TestRateOfAMerchant(t *testing.T) {
+	onBoth(t, func(t *testing.T, g *apptest.Installed) {
+		m, client := g.NewMerchant("Limited", 1)
+		clients := []*apptest.Client{client}
+		if g.Engine == "postgres" {
+			second := *apptest.Run(t, apptest.Config(t, config.Dev, apptest.Secrets(), "data", t.TempDir(), "database", g.Database)).Client
+			second.Key, second.Secret = client.Key, client.Secret
+			clients = append(clients, &second)
+		}
+		set := func(rate *int64) {
+			t.Helper()
+			if _, err := g.Admin.Merchants.SetLimits(t.Context(), m.ID, func(l *limits.Limits) { l.Requests.Rate = rate }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until := func(what, policy string) {
+			t.Helper()
+			for _, c := range clients {
+				apptest.Until(t, func() string {
+					if got := c.Ask("GET", "/credential", ""); got.Header.Get("RateLimit-Policy") != policy {
+						return what + ": " + got.Header.Get("RateLimit-Policy")
+					}
+					return ""
+				})
+			}
+		}
+		until("dev has none", "")
+		set(new(int64(500)))
+		until("its own", `"credential";q=1000;w=2`)
+		if got := g.Must(200, "GET", "/credential", ""); got.Header.Get("RateLimit-Policy") != "" {
+			t.Errorf("another merchant's: %v", got.Header)
+		}
+		set(nil)
+		until("none again", "")
+	})
 }

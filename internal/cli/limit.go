@@ -72,6 +72,9 @@ type limitSet struct {
 	ApprovalAbove     limitValue `help:"Payouts above this amount need approval." name:"approval-above" placeholder:"CENTS"`
 	Approvals         limitValue `help:"Approvals that they need, of different people: 1 or 2." name:"approvals" placeholder:"N"`
 	NewKeyHours       limitValue `help:"Hours after its first payout in which a Pix key is new."                  name:"new-key-hours"         placeholder:"N"`
+	Rate              limitValue `help:"Requests per second of one credential, on each gateway; none: credential-rate of the gateway." name:"rate" placeholder:"N"`
+	Burst             limitValue `help:"Requests of one credential at once, beyond which the rate applies; none: twice the rate, or credential-burst." name:"burst" placeholder:"N"`
+	InFlight          limitValue `help:"Requests of one credential in flight, on each gateway; none: credential-in-flight." name:"in-flight" placeholder:"N"`
 }
 
 // Run changes the limits that its options name.
@@ -93,6 +96,7 @@ func (c *limitSet) Run(r *runner, root *commands) error {
 			setPayin(l, minimums, func(v *limits.Range) **money.Cents { return &v.Minimum })
 			setPayin(l, maximums, func(v *limits.Range) **money.Cents { return &v.Maximum })
 			c.setPayout(&l.Payout)
+			c.setRequests(&l.Requests)
 		})
 		if err != nil {
 			return err
@@ -115,6 +119,12 @@ func (c *limitSet) setPayout(p *limits.Payout) {
 	c.NewKeyHours.number(&p.NewKeyHours)
 	c.ApprovalAbove.amount(&p.ApprovalAbove)
 	c.Approvals.number(&p.Approvals)
+}
+
+func (c *limitSet) setRequests(q *limits.Requests) {
+	c.Rate.number(&q.Rate)
+	c.Burst.number(&q.Burst)
+	c.InFlight.number(&q.InFlight)
 }
 
 // ofMethods parses METHOD=CENTS or METHOD=none.
@@ -164,15 +174,16 @@ func (c *limitShow) Run(r *runner, root *commands) error {
 	})
 }
 
-// limitsView is the limits of a merchant as GET /limits shows them.
+// limitsView is the limits of a merchant as GET /limits shows them, and of its requests.
 type limitsView struct {
 	Merchant string                          `json:"merchant"`
 	Payin    map[payment.Method]limits.Range `json:"payin"`
 	Payout   limits.Payout                   `json:"payout"`
+	Requests limits.Requests                 `json:"requests,omitzero"`
 }
 
 func viewLimits(m *store.Merchant) limitsView {
-	v := limitsView{Merchant: m.Name, Payin: m.Limits.Payin, Payout: m.Limits.Payout}
+	v := limitsView{Merchant: m.Name, Payin: m.Limits.Payin, Payout: m.Limits.Payout, Requests: m.Limits.Requests}
 	if v.Payin == nil {
 		v.Payin = map[payment.Method]limits.Range{}
 	}
@@ -213,6 +224,9 @@ func printLimits(w io.Writer, l *limits.Limits) {
 	number("hours in which a key is new", p.NewKeyHours)
 	amount("approval above", p.ApprovalAbove)
 	number("approvals", p.Approvals)
+	number("requests per second", l.Requests.Rate)
+	number("requests at once", l.Requests.Burst)
+	number("requests in flight", l.Requests.InFlight)
 	if len(rows) == 0 {
 		rows = [][]string{{"  no limits"}}
 	}

@@ -25,66 +25,98 @@ const inFlightWait = time.Second
 type credentialRate struct {
 	*buckets[string]
 
-	quota       *quota // nil for none
-	inFlightMax int
-	policy      string // about inFlightMax, in the header RateLimit-Policy
+	limits CredentialLimits // of merchants without limits of their own
+	quota  *quota           // of limits
 
-	counts   sync.Mutex
+	mu       sync.Mutex
+	quotas   map[Rate]*quota
 	inFlight map[string]int // absent for 0
 }
 
+// quotasMax bounds the cache of quotas.
+const quotasMax = 1000
+
 func newCredentialRate(limits CredentialLimits, clock env.Clock) *credentialRate {
-	r := &credentialRate{
-		buckets: newBuckets[string](clock), quota: newQuota("credential", limits.Rate), inFlightMax: limits.InFlight, inFlight: map[string]int{},
+	return &credentialRate{
+		buckets: newBuckets[string](clock), limits: limits, quota: newQuota("credential", limits.Rate), quotas: map[Rate]*quota{}, inFlight: map[string]int{},
 	}
-	if r.inFlightMax > 0 {
-		r.policy = `"in-flight";q=` + strconv.Itoa(r.inFlightMax) + `;qu="concurrent-requests"`
-	}
-	return r
 }
 
-// quotaOf is the quota of a merchant's credentials.
-func (r *credentialRate) quotaOf(*store.Merchant) *quota { return r.quota }
+// limitsOf are the limits of a merchant's credentials: its own, else those of this gateway.
+func (r *credentialRate) limitsOf(m *store.Merchant) CredentialLimits {
+	of, own := r.limits, &m.Limits.Requests
+	if own.Rate != nil {
+		of.PerSecond, of.Burst = int(*own.Rate), 2*int(*own.Rate)
+	}
+	if own.Burst != nil {
+		of.Burst = int(*own.Burst)
+	}
+	if own.InFlight != nil {
+		of.InFlight = int(*own.InFlight)
+	}
+	return of
+}
+
+// quotaOf is the quota of a rate; nil for none.
+func (r *credentialRate) quotaOf(rate Rate) *quota {
+	if rate == r.limits.Rate {
+		return r.quota
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q, ok := r.quotas[rate]
+	if !ok {
+		if len(r.quotas) >= quotasMax {
+			clear(r.quotas)
+		}
+		q = newQuota("credential", rate)
+		r.quotas[rate] = q
+	}
+	return q
+}
 
 // admit counts a request of the caller's credential, and sets its headers. An error is a
 // problem of kind rate_limited; else the caller must call leave after the request.
 func (r *credentialRate) admit(c *call) error {
-	key := c.credential.KeyID
-	if !r.enter(key) {
-		c.w.Header().Set("RateLimit-Policy", r.policy)
+	limits := r.limitsOf(&c.merchant)
+	if !r.enter(c, limits.InFlight) {
+		c.w.Header().Set("RateLimit-Policy", `"in-flight";q=`+strconv.Itoa(limits.InFlight)+`;qu="concurrent-requests"`)
 		c.w.Header().Set("RateLimit", `"in-flight";r=0;t=`+strconv.FormatInt(seconds(inFlightWait), 10))
 		return problem.New(problem.RateLimited, "Too many requests of this credential are in flight.").WithRetryAfter(inFlightWait)
 	}
-	if q := r.quotaOf(&c.merchant); q != nil {
-		if wait := r.take(c.w, key, q); wait > 0 {
-			r.leave(key)
+	if q := r.quotaOf(limits.Rate); q != nil {
+		if wait := r.take(c.w, c.credential.KeyID, q); wait > 0 {
+			r.leave(c)
 			return problem.New(problem.RateLimited, "Too many requests of this credential.").WithRetryAfter(wait)
 		}
 	}
 	return nil
 }
 
-// enter counts a request in flight; false if there are too many.
-func (r *credentialRate) enter(key string) bool {
-	if r.inFlightMax <= 0 {
+// enter counts a request in flight if most is above 0; false if there are as many already.
+func (r *credentialRate) enter(c *call, most int) bool {
+	if most <= 0 {
 		return true
 	}
-	r.counts.Lock()
-	defer r.counts.Unlock()
-	if r.inFlight[key] >= r.inFlightMax {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.inFlight[c.credential.KeyID] >= most {
 		return false
 	}
-	r.inFlight[key]++
+	r.inFlight[c.credential.KeyID]++
+	c.counted = true
 	return true
 }
 
 // leave ends a request that admit has counted.
-func (r *credentialRate) leave(key string) {
-	if r.inFlightMax <= 0 {
+func (r *credentialRate) leave(c *call) {
+	if !c.counted {
 		return
 	}
-	r.counts.Lock()
-	defer r.counts.Unlock()
+	c.counted = false
+	key := c.credential.KeyID
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.inFlight[key]--; r.inFlight[key] <= 0 {
 		delete(r.inFlight, key)
 	}

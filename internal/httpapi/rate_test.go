@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -51,6 +52,43 @@ func TestCredentialRate(t *testing.T) {
 	h.wantLimited("but not fuller", h.do("GET", "/balance", ""), "1", none, policy)
 }
 
+// A merchant's own limits replace those of the gateway, on the next request after its
+// credentials were read again.
+func TestCredentialRateOfAMerchant(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(o *httpapi.Options) {
+		o.CredentialLimits = httpapi.CredentialLimits{Rate: httpapi.Rate{PerSecond: 50, Burst: 100}, InFlight: 9}
+	})
+	set := func(own limits.Requests) {
+		h.gateway.mu.Lock()
+		m := h.gateway.merchants[h.first.ID]
+		m.Limits.Requests = own
+		h.gateway.merchants[m.ID] = m
+		h.gateway.mu.Unlock()
+		h.clock.Advance(2 * time.Second)
+	}
+	h.want("the gateway's", h.do("GET", "/balance", ""), 200, "")
+	set(limits.Requests{Rate: new(int64(1))})
+	for range 2 {
+		h.want("twice its own rate at once", h.do("GET", "/balance", ""), 200, "")
+	}
+	h.wantLimited("beyond", h.do("GET", "/balance", ""), "1", `"credential";r=0;t=1`, `"credential";q=2;w=2`)
+	h.want("another merchant", h.do("GET", "/balance", "", as("key2", "secret2")), 200, "")
+	set(limits.Requests{Rate: new(int64(1)), Burst: new(int64(5))})
+	for range 5 {
+		h.want("its own burst", h.do("GET", "/balance", ""), 200, "")
+	}
+	h.wantLimited("beyond", h.do("GET", "/balance", ""), "1", `"credential";r=0;t=1`, `"credential";q=5;w=5`)
+	set(limits.Requests{Burst: new(int64(3))})
+	if a := h.do("GET", "/balance", ""); a.header.Get("RateLimit-Policy") != `"credential";q=3;w=1` {
+		t.Errorf("its own burst, at the gateway's rate: %v", a.header)
+	}
+	set(limits.Requests{})
+	for range 50 {
+		h.want("the gateway's again", h.do("GET", "/balance", ""), 200, "")
+	}
+}
+
 // Without limits there are no headers.
 func TestNoCredentialRate(t *testing.T) {
 	t.Parallel()
@@ -66,7 +104,23 @@ func TestNoCredentialRate(t *testing.T) {
 
 func TestCredentialInFlight(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, func(o *httpapi.Options) { o.CredentialLimits.InFlight = 2 })
+	t.Run("of the gateway", func(t *testing.T) {
+		t.Parallel()
+		inFlight(t, newHarness(t, func(o *httpapi.Options) { o.CredentialLimits.InFlight = 2 }))
+	})
+	t.Run("of the merchant", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t)
+		m := h.gateway.merchants[h.first.ID]
+		m.Limits.Requests.InFlight = new(int64(2))
+		h.gateway.merchants[m.ID] = m
+		inFlight(t, h)
+	})
+}
+
+// inFlight sends more requests at once than the two that the credential may.
+func inFlight(t *testing.T, h *harness) {
+	t.Helper()
 	h.gateway.begun, h.gateway.proceed = make(chan struct{}), make(chan struct{})
 	answers := make(chan answer, 2)
 	for i := range 2 {

@@ -28,6 +28,7 @@ type call struct {
 	// credential is the caller's; nil for public routes and anonymous orders.
 	credential *store.Credential
 	anonymous  bool // without credentials
+	counted    bool // among the requests in flight of the credential
 	status     int  // of the answer; 0 until there is one
 
 	memory   *memory
@@ -123,7 +124,7 @@ func (a *API) run(c *call, res *resource) (err error) {
 			if err := a.rates.admit(c); err != nil {
 				return err
 			}
-			defer a.rates.leave(c.credential.KeyID)
+			defer a.rates.leave(c)
 		}
 		if rt.class == write { // before the body is read: a rejection must be cheap
 			if err := a.admission.Admit(c.merchant.ID); err != nil {

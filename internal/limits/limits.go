@@ -13,8 +13,17 @@ import (
 
 // Limits are the limits of a merchant. A nil member is no limit. Amounts are cents.
 type Limits struct {
-	Payin  map[payment.Method]Range `json:"payin,omitempty"`
-	Payout Payout                   `json:"payout,omitzero"`
+	Payin    map[payment.Method]Range `json:"payin,omitempty"`
+	Payout   Payout                   `json:"payout,omitzero"`
+	Requests Requests                 `json:"requests,omitzero"`
+}
+
+// Requests bounds the requests of each credential of a merchant. A nil member is that of the
+// gateway; without a Burst, a Rate has twice its number.
+type Requests struct {
+	Rate     *int64 `json:"rate,omitempty"` // a second, on each gateway
+	Burst    *int64 `json:"burst,omitempty"`
+	InFlight *int64 `json:"inFlight,omitempty"` // at once
 }
 
 // Range bounds the amount of one order.
@@ -54,6 +63,7 @@ const (
 	NewKeyHoursMax = 24 * 365
 	CountMax       = 1_000_000
 	ApprovalsMax   = 2
+	RequestsMax    = 1_000_000
 )
 
 // newKeyHours is how long a key is new if no limit says otherwise.
@@ -115,16 +125,6 @@ func (p *Payout) Exceeded(amount money.Cents, at time.Time, used *Usage) string 
 	}
 }
 
-// newKeyFor is how long a key is new.
-func (p *Payout) newKeyFor() time.Duration {
-	hours := int64(newKeyHours)
-	if p.NewKeyHours != nil {
-		hours = *p.NewKeyHours
-	}
-	return time.Duration(hours) * time.Hour
-}
-
-// Counters are the counters that a payout at a time is added to.
 // Of are the limits of some counters alone.
 func (p *Payout) Of(counters payment.Counters) (some Payout) {
 	if counters&payment.CounterDay != 0 {
@@ -139,6 +139,16 @@ func (p *Payout) Of(counters payment.Counters) (some Payout) {
 	return some
 }
 
+// newKeyFor is how long a key is new.
+func (p *Payout) newKeyFor() time.Duration {
+	hours := int64(newKeyHours)
+	if p.NewKeyHours != nil {
+		hours = *p.NewKeyHours
+	}
+	return time.Duration(hours) * time.Hour
+}
+
+// Counters are the counters that a payout at a time is added to.
 func (p *Payout) Counters(at time.Time) (c payment.Counters) {
 	if p.PerDay != nil {
 		c |= payment.CounterDay
@@ -199,12 +209,15 @@ func (l *Limits) Check() error {
 		value    *int64
 		from, to int64
 	}{
-		{CountPerKeyPerDay, p.CountPerKeyPerDay, 0, CountMax},
-		{"newKeyHours", p.NewKeyHours, 0, NewKeyHoursMax},
-		{"approvals", p.Approvals, 1, ApprovalsMax},
+		{"payout." + CountPerKeyPerDay, p.CountPerKeyPerDay, 0, CountMax},
+		{"payout.newKeyHours", p.NewKeyHours, 0, NewKeyHoursMax},
+		{"payout.approvals", p.Approvals, 1, ApprovalsMax},
+		{"requests.rate", l.Requests.Rate, 1, RequestsMax},
+		{"requests.burst", l.Requests.Burst, 1, RequestsMax},
+		{"requests.inFlight", l.Requests.InFlight, 1, RequestsMax},
 	} {
 		if v.value != nil && (*v.value < v.from || *v.value > v.to) {
-			return fmt.Errorf("payout.%s must be %d to %d", v.name, v.from, v.to)
+			return fmt.Errorf("%s must be %d to %d", v.name, v.from, v.to)
 		}
 	}
 	for _, v := range []struct {

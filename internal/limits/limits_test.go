@@ -191,6 +191,10 @@ func TestCheck(t *testing.T) {
 		{limits.Limits{Payout: limits.Payout{Approvals: new(int64(3))}}, "payout.approvals"},
 		{limits.Limits{Payout: limits.Payout{NewKeyHours: new(int64(-1))}}, "payout.newKeyHours"},
 		{limits.Limits{Payout: limits.Payout{CountPerKeyPerDay: new(int64(-1))}}, "payout.countPerKeyPerDay"},
+		{limits.Limits{Requests: limits.Requests{Rate: new(int64(1)), Burst: new(int64(1)), InFlight: new(int64(limits.RequestsMax))}}, ""},
+		{limits.Limits{Requests: limits.Requests{Rate: new(int64(0))}}, "requests.rate"},
+		{limits.Limits{Requests: limits.Requests{Burst: new(int64(limits.RequestsMax + 1))}}, "requests.burst"},
+		{limits.Limits{Requests: limits.Requests{InFlight: new(int64(-1))}}, "requests.inFlight"},
 	} {
 		err := row.limits.Check()
 		if (err != nil) != (row.want != "") || err != nil && !strings.HasPrefix(err.Error(), row.want+" ") {
