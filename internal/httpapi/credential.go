@@ -90,20 +90,20 @@ func (a *API) authenticate(c *call) error {
 	if len(keys) != 1 || len(secrets) != 1 || len(keys[0]) > credentialBytesMax || len(secrets[0]) > credentialBytesMax {
 		return errUnauthorized
 	}
-	address := addressOf(c.r)
-	if err := a.logins.admit(c, keys[0], address); err != nil {
+	sources := sourcesOf(c.r)
+	if err := a.logins.admit(c, keys[0], sources); err != nil {
 		return err
 	}
 	who, err := a.credentials.verify(c.ctx, keys[0], secrets[0])
 	if problem.Is(err, problem.Unauthorized) {
-		a.logins.fail(keys[0], address)
+		a.logins.fail(keys[0], sources)
 		a.logDamaged(c.ctx, err)
 	}
 	if err != nil {
 		return err
 	}
 	c.merchant, c.credential = who.merchant, &who.credential
-	if !allowsAddress(&who.credential, address) {
+	if !allowsAddress(&who.credential, addressOf(c.r)) {
 		return problem.New(problem.ForbiddenIP, "This credential is not allowed from this IP address.")
 	}
 	if c.route.scope != anyCredential && !slices.Contains(who.credential.Scopes, c.route.scope) {
@@ -126,7 +126,7 @@ func (a *API) authenticateAnonymous(c *call) error {
 		return err
 	}
 	c.merchant, c.anonymous = m, true
-	return a.addresses.take(c.w, addressOf(c.r))
+	return a.addresses.take(c.w, sourcesOf(c.r))
 }
 
 // unknownKey is read instead of a key id that no credential can have, so that it costs as

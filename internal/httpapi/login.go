@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -25,13 +24,13 @@ const loginsMax = 20_000
 // loginsSweep is the shortest time between two searches for entries that have ended.
 const loginsSweep = time.Second
 
-// logins counts wrong secrets, and blocks who sends too many. An address is a network, as for
+// logins counts wrong secrets, and blocks who sends too many. An address is a source, as for
 // the rate of anonymous orders.
 type logins struct {
 	clock env.Clock
 
 	mu        sync.Mutex
-	addresses map[netip.Prefix]*wrong
+	addresses map[source]*wrong
 	pairs     map[keyFrom]*wrong
 	sweptAt   time.Duration // on the monotonic clock
 }
@@ -39,7 +38,7 @@ type logins struct {
 // keyFrom is a key that is sent from an address.
 type keyFrom struct {
 	key  string
-	from netip.Prefix
+	from source
 }
 
 // wrong is the wrong secrets of a key or an address, on the monotonic clock.
@@ -49,7 +48,7 @@ type wrong struct {
 }
 
 func newLogins(clock env.Clock) *logins {
-	return &logins{clock: clock, addresses: map[netip.Prefix]*wrong{}, pairs: map[keyFrom]*wrong{}}
+	return &logins{clock: clock, addresses: map[source]*wrong{}, pairs: map[keyFrom]*wrong{}}
 }
 
 // loginKey is a key as logins counts it: ids that no credential has are one.
@@ -62,11 +61,13 @@ func loginKey(key string) string {
 
 // admit returns a problem of kind rate_limited while the address, or the key from the
 // address, is blocked. It does not depend on the secret.
-func (l *logins) admit(c *call, key string, address netip.Addr) error {
-	from := env.CustomerNetwork(address)
+func (l *logins) admit(c *call, key string, sources []source) error {
+	wait := time.Duration(0)
 	l.mu.Lock()
 	now := l.clock.Monotonic()
-	wait := max(l.addresses[from].blocked(now), l.pairs[keyFrom{loginKey(key), from}].blocked(now))
+	for _, from := range sources {
+		wait = max(wait, l.addresses[from].blocked(now), l.pairs[keyFrom{loginKey(key), from}].blocked(now))
+	}
 	l.mu.Unlock()
 	if wait <= 0 {
 		return nil
@@ -87,8 +88,7 @@ func (w *wrong) blocked(now time.Duration) time.Duration {
 }
 
 // fail counts a wrong secret.
-func (l *logins) fail(key string, address netip.Addr) {
-	from := env.CustomerNetwork(address)
+func (l *logins) fail(key string, sources []source) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Monotonic()
@@ -97,8 +97,10 @@ func (l *logins) fail(key string, address netip.Addr) {
 		sweep(l.addresses, now)
 		sweep(l.pairs, now)
 	}
-	count(l.addresses, from, wrongOfAddress, now)
-	count(l.pairs, keyFrom{loginKey(key), from}, wrongOfKey, now)
+	for _, from := range sources {
+		count(l.addresses, from, wrongOfAddress, now)
+		count(l.pairs, keyFrom{loginKey(key), from}, wrongOfKey, now)
+	}
 }
 
 // count counts a wrong secret, and blocks at the limit.

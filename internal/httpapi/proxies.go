@@ -28,6 +28,10 @@ func (p Proxies) Handler(next http.Handler) http.Handler {
 		peer := addressOf(r)
 		if client := p.client(peer, r.Header); client != peer {
 			r.RemoteAddr = netip.AddrPortFrom(client, 0).String()
+			if !client.IsValid() {
+				forwarded, xForwardedFor := p.claims(peer, r.Header)
+				r = withClaims(r, forwarded, xForwardedFor)
+			}
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -55,6 +59,15 @@ func (p Proxies) client(peer netip.Addr, header http.Header) netip.Addr {
 		return netip.Addr{}
 	}
 	return client
+}
+
+// claims are the clients that Forwarded and X-Forwarded-For name; zero for a header that
+// cannot be read.
+func (p Proxies) claims(peer netip.Addr, header http.Header) (forwarded, xForwardedFor netip.Addr) {
+	if hops, ok := forwardedFor(header["Forwarded"]); ok {
+		forwarded = p.rightMost(peer, hops)
+	}
+	return forwarded, p.rightMost(peer, listed(header["X-Forwarded-For"]))
 }
 
 // rightMost is the right-most hop that is not a trusted proxy, or the last before one that

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -115,4 +116,43 @@ func TestBehindProxies(t *testing.T) {
 	}
 	h.want("blocked", h.do("GET", "/balance", "", proxy, xff("1.1.1.1")), 429, "rate_limited")
 	h.want("another client of the proxy", h.do("GET", "/balance", "", proxy, xff("2.2.2.2")), 200, "")
+}
+
+// Clients whose two headers differ are counted each by the header that its proxy wrote,
+// whichever that is. One of them blocks neither the others nor clients whose address is proven.
+func TestContradictingHeadersAreCountedApart(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ proxy, client string }{{"X-Forwarded-For", "Forwarded"}, {"Forwarded", "X-Forwarded-For"}} {
+		t.Run(row.proxy+" is the proxy's", func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, func(o *httpapi.Options) {
+				o.PublicMerchant[0], o.AnyWebhookHost = 1, true
+				o.AnonymousRate = httpapi.Rate{PerSecond: 1, Burst: 5}
+			})
+			h.handler = testProxies.Handler(h.handler)
+			value := map[string]string{"Forwarded": "for=", "X-Forwarded-For": ""}
+			behind := func(address, invented string) sending {
+				return func(r *http.Request) {
+					from("10.0.0.1:1")(r)
+					header(row.proxy, value[row.proxy]+address)(r)
+					header(row.client, value[row.client]+invented)(r)
+				}
+			}
+			for i := range 20 { // each time with another invention
+				h.want("wrong", h.do("GET", "/balance", "", as("key1", "wrong"), behind("1.1.1.1", fmt.Sprintf("9.9.9.%d", i))), 401, "unauthorized")
+			}
+			h.want("blocked", h.do("GET", "/balance", "", behind("1.1.1.1", "9.9.8.1")), 429, "rate_limited")
+			h.want("another client whose headers differ", h.do("GET", "/balance", "", behind("2.2.2.2", "192.168.0.1")), 200, "")
+			h.want("the same one, proven", h.do("GET", "/balance", "", behind("1.1.1.1", "1.1.1.1")), 200, "")
+			h.want("who was invented, proven", h.do("GET", "/balance", "", behind("9.9.9.1", "9.9.9.1")), 200, "")
+			order := func(i int, address, invented string) answer {
+				return h.do("POST", "/payin", strings.Replace(payinBody, "r1", fmt.Sprint(address, i), 1), anonymously, behind(address, invented))
+			}
+			for i := range 5 {
+				h.want("anonymous", order(i, "1.1.1.1", fmt.Sprintf("9.9.9.%d", i)), 201, "")
+			}
+			h.want("too many", order(5, "1.1.1.1", "9.9.7.1"), 429, "rate_limited")
+			h.want("another client whose headers differ", order(0, "2.2.2.2", "192.168.0.1"), 201, "")
+		})
+	}
 }

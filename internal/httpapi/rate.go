@@ -3,7 +3,6 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -110,10 +109,9 @@ func (b *buckets[K]) evict(now time.Duration) {
 }
 
 // anonymousRate limits orders without credentials: per IPv4 address or per /64 of IPv6, the
-// network that a provider assigns to one customer, and in all. Requests without an address
-// share one bucket.
+// network that a provider assigns to one customer, and in all.
 type anonymousRate struct {
-	*buckets[netip.Prefix]
+	*buckets[source]
 
 	quota *quota
 	all   *buckets[struct{}]
@@ -127,14 +125,16 @@ func newAnonymousRate(rate, total Rate, clock env.Clock) anonymousRate {
 	if total.PerSecond <= 0 || total.Burst <= 0 {
 		total = anonymousTotalDefault
 	}
-	return anonymousRate{newBuckets[netip.Prefix](clock), newQuota("address", rate), newBuckets[struct{}](clock), newQuota("public", total)}
+	return anonymousRate{newBuckets[source](clock), newQuota("address", rate), newBuckets[struct{}](clock), newQuota("public", total)}
 }
 
 // take takes a token of the address, then one of all. The headers are about the address, unless
 // the rate in all is exceeded.
-func (r anonymousRate) take(w http.ResponseWriter, address netip.Addr) error {
-	if wait := r.buckets.take(w, env.CustomerNetwork(address), r.quota); wait > 0 {
-		return problem.New(problem.RateLimited, "Too many orders without credentials from this IP address.").WithRetryAfter(wait)
+func (r anonymousRate) take(w http.ResponseWriter, sources []source) error {
+	for _, from := range sources {
+		if wait := r.buckets.take(w, from, r.quota); wait > 0 {
+			return problem.New(problem.RateLimited, "Too many orders without credentials from this IP address.").WithRetryAfter(wait)
+		}
 	}
 	if _, wait := r.all.wait(struct{}{}, r.total); wait > 0 {
 		r.total.show(w, 0, wait)
