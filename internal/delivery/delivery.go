@@ -61,6 +61,8 @@ type Service struct {
 	turn      worker.Turn[payment.ID]
 	secrets   secretCache
 	removal   removal
+
+	rangesAfter payment.ID // merchant whose ranges were served last
 }
 
 // New returns a Service.

@@ -73,14 +73,18 @@ func invalidRange(field, code, detail string) error {
 }
 
 // RedeliverRanges is the step of the worker that makes the events of ranges due again. A
-// range that cannot be processed stops no other.
+// range that cannot be processed stops no other, and merchants take turns.
 func (s *Service) RedeliverRanges(ctx context.Context) (did int, err error) {
-	list, err := s.Store.Redeliveries(ctx, rangesAtATime)
+	list, err := s.Store.Redeliveries(ctx, s.rangesAfter, rangesAtATime)
 	if err != nil {
 		return 0, err
 	}
 	var errs []error
+	served := map[payment.ID]bool{}
 	for _, v := range list {
+		if !served[v.Merchant] { // the next run begins after the last of them
+			served[v.Merchant], s.rangesAfter = true, v.Merchant
+		}
 		var n int
 		err := s.Store.Transact(ctx, func(tx *store.Tx) (err error) {
 			n, err = tx.RedeliverPart(ctx, v, partOfRange)

@@ -9,6 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
 )
 
@@ -85,12 +86,56 @@ func TestRedeliverInSteps(t *testing.T) {
 			t.Errorf("the first step did %d, %v", n, err)
 		}
 		g.Run(g.Deliveries.RedeliverRanges)
-		list, err := g.Store.Redeliveries(t.Context(), 5)
+		list, err := g.Store.Redeliveries(t.Context(), payment.ID{}, 5)
 		if err != nil || len(list) != 0 {
 			t.Errorf("left %+v, %v", list, err)
 		}
 		g.work()
 		g.WantRequests(140)
+	})
+}
+
+// Merchants take turns: the ranges of one do not keep those of others waiting, however many
+// merchants there are.
+func TestRangesOfMerchantsTakeTurns(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		from := g.Clock.Now()
+		request := func(m store.Merchant, ranges int) {
+			t.Helper()
+			g.Canceled(m, "a", coretest.Hook)
+			for range ranges {
+				n, err := g.Deliveries.RedeliverRange(t.Context(), m.ID, &wire.RedeliverRequest{From: from, To: from.Add(time.Hour)})
+				if n != 1 || err != nil {
+					t.Fatalf("%d, %v", n, err)
+				}
+			}
+		}
+		for range 20 {
+			request(g.For(t).Merchant, 10)
+		}
+		done := func() (merchants int) {
+			t.Helper()
+			_, err := g.Deliveries.RedeliverRanges(t.Context())
+			g.Must(err)
+			list, err := g.Store.Redeliveries(t.Context(), payment.ID{}, 1000)
+			g.Must(err)
+			left := map[payment.ID]int{}
+			for i := range list {
+				left[list[i].Merchant]++
+			}
+			for _, n := range left {
+				if n < 10 {
+					merchants++
+				}
+			}
+			return merchants
+		}
+		if n := done(); n != 16 {
+			t.Errorf("the first step served %d merchants, want 16", n)
+		}
+		if n := done(); n != 20 {
+			t.Errorf("two steps served %d merchants, want 20", n)
+		}
 	})
 }
 

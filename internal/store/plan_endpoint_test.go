@@ -123,7 +123,7 @@ func (v *exercise) redeliverRanges() {
 		}
 		return nil
 	})
-	list, err := s.Redeliveries(ctx, 5)
+	list, err := s.Redeliveries(ctx, payment.ID{}, 5)
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}

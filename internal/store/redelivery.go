@@ -88,9 +88,12 @@ func (tx *Tx) AddRedelivery(ctx context.Context, v Redelivery) (others int, err 
 	return others, err
 }
 
-// Redeliveries lists up to limit ranges that are to be sent again.
-func (s *Store) Redeliveries(ctx context.Context, limit int) ([]Redelivery, error) {
-	rows, err := s.db.Query(ctx, "SELECT "+redeliveryTable.selected+" FROM redeliveries t ORDER BY t.merchant_id, t.id LIMIT $1", limit)
+// Redeliveries lists up to limit ranges that are to be sent again: the oldest one of each
+// merchant first, beginning after a merchant, then their second ones, and so on.
+func (s *Store) Redeliveries(ctx context.Context, after payment.ID, limit int) ([]Redelivery, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+redeliveryTable.selected+` FROM
+		(SELECT r.*, ROW_NUMBER() OVER (PARTITION BY r.merchant_id ORDER BY r.id) AS turn FROM redeliveries r) AS t
+		ORDER BY t.turn, CASE WHEN t.merchant_id > $1 THEN 0 ELSE 1 END, t.merchant_id LIMIT $2`, after[:], limit)
 	list, err := db.Collect(rows, err, scanRedelivery)
 	return list, s.db.ReadError("redeliveries", err)
 }
