@@ -108,8 +108,9 @@ func (c *Changes) AddDecision(d Decision) {
 	c.count++
 }
 
-// saveDecisions appends the decisions to the chains of their merchants. If another
-// transaction appended meanwhile, this one runs again.
+// saveDecisions appends the decisions to the chains of their merchants. Others wait for the
+// counter of the merchant's events, which is locked right after: without that, of many at once
+// one could lose every race for the next number.
 func (c *Changes) saveDecisions(ctx context.Context, tx *db.Tx) error {
 	heads := map[payment.ID]Decision{}
 	slices.SortStableFunc(c.decisions, func(a, b Decision) int { return payment.CompareIDs(a.Merchant, b.Merchant) })
@@ -118,6 +119,9 @@ func (c *Changes) saveDecisions(ctx context.Context, tx *db.Tx) error {
 		d := &c.decisions[i]
 		head, known := heads[d.Merchant]
 		if !known {
+			if _, err := lockEvents(ctx, tx, d.Merchant); err != nil {
+				return fmt.Errorf("last decision: %w", err)
+			}
 			var err error
 			head, err = scanDecision(tx.QueryRow(ctx, lastDecision, d.Merchant[:]))
 			if err != nil && !errors.Is(db.NotFound(err), ErrNotFound) {

@@ -92,17 +92,18 @@ func TestConcurrentDecisionsAreChained(t *testing.T) {
 	each(t, func(t *testing.T, s *store.Store) {
 		m := createMerchant(t, s, "m")
 		var work sync.WaitGroup
-		for range 6 {
-			work.Go(func() { decide(t, s, m, 3) })
+		const writers, each = 12, 3
+		for range writers {
+			work.Go(func() { decide(t, s, m, each) })
 		}
 		work.Wait()
 		head, err := s.LastDecision(t.Context(), m.ID)
-		if err != nil || head.Number != 18 {
-			t.Errorf("the last decision is %d, %v; want 18", head.Number, err)
+		if err != nil || head.Number != writers*each {
+			t.Errorf("the last decision is %d, %v; want %d", head.Number, err, writers*each)
 		}
 		proofs, err := s.Verify(t.Context(), m.ID)
 		must(t, err)
-		if p := proofs[len(proofs)-2]; p.Check != "decisions" || p.Count != 18 || len(p.Defects) > 0 {
+		if p := proofs[len(proofs)-2]; p.Check != "decisions" || p.Count != writers*each || len(p.Defects) > 0 {
 			t.Errorf("%+v", p)
 		}
 	})

@@ -334,10 +334,16 @@ func (c *Changes) saveEndpoints(ctx context.Context, tx *db.Tx) error {
 
 // lastEvent makes a new endpoint begin after the merchant's last event. The counter is
 // locked: events that get their numbers later are the endpoint's.
-func lastEvent(ctx context.Context, tx *db.Tx, e *Endpoint) error {
-	err := tx.QueryRow(ctx, `INSERT INTO event_counters (merchant_id, last_number) VALUES ($1, 0)
-		ON CONFLICT (merchant_id) DO UPDATE SET last_number = event_counters.last_number RETURNING last_number`, e.Merchant[:]).Scan(&e.Position)
+func lastEvent(ctx context.Context, tx *db.Tx, e *Endpoint) (err error) {
+	e.Position, err = lockEvents(ctx, tx, e.Merchant)
 	return err
+}
+
+// lockEvents locks the counter of a merchant's events, and returns it.
+func lockEvents(ctx context.Context, tx *db.Tx, merchant payment.ID) (last int64, err error) {
+	err = tx.QueryRow(ctx, `INSERT INTO event_counters (merchant_id, last_number) VALUES ($1, 0)
+		ON CONFLICT (merchant_id) DO UPDATE SET last_number = event_counters.last_number RETURNING last_number`, merchant[:]).Scan(&last)
+	return last, err
 }
 
 // Holds reports whether this commit changes the pending deliveries of an endpoint: then none
