@@ -28,6 +28,14 @@ func (v *exercise) countPayouts() {
 		}
 		v.commit(store.Capacity{}, func(n *store.Needs) { n.Balances(m) }, func(_ *store.Loaded, c *store.Changes) { c.UncountPayout(&p) })
 	}
+	moved := all
+	moved.CountedAt = v.far.Add(24 * time.Hour)
+	for _, to := range [][2]payment.Payout{{all, moved}, {moved, all}} {
+		v.commit(store.Capacity{}, func(n *store.Needs) {
+			n.Balances(m)
+			n.Counters(&to[1])
+		}, func(_ *store.Loaded, c *store.Changes) { c.MovePayout(&to[0], &to[1]) })
+	}
 	used, err := s.LimitsUsed(ctx, m, v.far)
 	must(t, err)
 	if want := (limits.Count{Amount: 5, Payouts: 1}); used.Day != want || used.Night.Payouts != 0 {

@@ -46,8 +46,8 @@ var tables = [...]watchedTable{
 	},
 	payoutTable: {
 		name: "payouts", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.payout(&orderRow{}) },
-		unread:    []string{"pix_key_type", "counters", "counted_at", "key_hash", "beneficiary", "fingerprint", "idempotency_key", "created_at"},
-		unchecked: []string{"processor_id", "approval", "sent_at", "completed_at"},
+		unread:    []string{"pix_key_type", "key_hash", "beneficiary", "fingerprint", "idempotency_key", "created_at"},
+		unchecked: []string{"processor_id", "approval", "counters", "counted_at", "sent_at", "completed_at"},
 		invariant: SingleOrder, thing: "payout",
 	},
 	sendTable: {
