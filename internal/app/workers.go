@@ -80,7 +80,7 @@ var table = []struct {
 	{WorkerSettle, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payins.Settle }},
 	{WorkerDeliver, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.Send }},
 	{WorkerDispatch, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Endpoints.Dispatch }},
-	{WorkerEndpoints, time.Second, time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Endpoints.Registry.Follow }},
+	{WorkerEndpoints, time.Second, time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Endpoints.Follow }},
 	{WorkerRanges, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.RedeliverRanges }},
 	{WorkerRemove, time.Second, 5 * time.Second, removeOld},
 	{WorkerAnalyze, time.Second, 5 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return analyzeTables(o.Store, o.Log) }},

@@ -6,7 +6,9 @@ package endpoint
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
@@ -88,6 +90,30 @@ func (s *Service) Rotate(ctx context.Context, merchant, id payment.ID, overlap t
 	op := &rotate{merchant: merchant, id: id, overlap: overlap, sealed: s.Store.SealEndpointSecret(merchant, id, secret)}
 	err = s.do(ctx, op)
 	return op.Endpoint, secret, err
+}
+
+// Follow is the step of the worker that follows the table of endpoints. One whose secret
+// cannot be opened gets a case.
+func (s *Service) Follow(ctx context.Context) (int, error) {
+	_, err := s.Registry.Follow(ctx)
+	errs := []error{err}
+	damaged := s.Registry.takeDamaged()
+	for i := range damaged {
+		if err := s.Writer.Do(ctx, write.OpenCase{Case: damagedCase(&damaged[i])}); err != nil {
+			s.Registry.putDamaged(damaged[i:])
+			return 0, errors.Join(append(errs, err)...)
+		}
+	}
+	return 0, errors.Join(errs...)
+}
+
+// damagedCase is the case about an endpoint whose secret cannot be opened: one, of all nodes,
+// for each version of the endpoint.
+func damagedCase(e *store.Endpoint) store.Case {
+	sum := sha256.Sum256(fmt.Appendf(nil, "secret of endpoint %s of %s, version %d", e.ID, e.Merchant, e.Version))
+	return store.Case{
+		ID: payment.ID(sum[:len(payment.ID{})]), Merchant: e.Merchant, Kind: store.CaseDamaged, Subject: e.ID, Params: store.Params{"table": "webhook_endpoints"},
+	}
 }
 
 // do commits an operation, and makes it effective on this node; others follow.

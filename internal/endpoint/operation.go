@@ -111,6 +111,7 @@ func (v *remove) Decide(l *store.Loaded, c *store.Changes) error {
 	takeOver(l, c, &e)
 	c.HoldDeliveries(&e, store.DeliveryDisabled)
 	c.CloseCases(e.Merchant, e.ID, store.CaseEndpoint, store.ResolvedByRequest)
+	c.CloseCases(e.Merchant, e.ID, store.CaseDamaged, store.ResolvedByRequest)
 	c.DeleteEndpoint(e)
 	return nil
 }
@@ -145,6 +146,7 @@ func (v *rotate) Decide(l *store.Loaded, c *store.Changes) error {
 	if e.Rotate(v.sealed, until) {
 		e.Version, e.UpdatedAt = e.Version+1, l.Now()
 		c.SetEndpoint(e)
+		c.CloseCases(e.Merchant, e.ID, store.CaseDamaged, store.ResolvedByRequest)
 	}
 	v.Endpoint = e
 	return nil

@@ -3,6 +3,7 @@ package endpoint
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ type Registry struct {
 
 	following sync.Mutex // of Follow
 	version   store.EndpointsVersion
+	damaged   []store.Endpoint // whose secrets did not open, and that have no case yet
 	of        atomic.Pointer[map[payment.ID][]known]
 }
 
@@ -51,8 +53,9 @@ func NewRegistry(s *store.Store, clock env.Clock, log *slog.Logger) *Registry {
 	return r
 }
 
-// Follow is the step of the worker that follows the table. One run is always enough, so it
-// returns 0.
+// Follow is the step of the worker that follows the table: it reads the endpoints of the
+// merchants that changed one, and opens the secrets of those that changed. One run is always
+// enough, so it returns 0.
 func (r *Registry) Follow(ctx context.Context) (int, error) {
 	r.following.Lock()
 	defer r.following.Unlock()
@@ -60,11 +63,22 @@ func (r *Registry) Follow(ctx context.Context) (int, error) {
 	if err != nil || version == r.version {
 		return 0, err
 	}
-	list, err := r.store.AllEndpoints(ctx)
+	versions, err := r.store.EndpointVersions(ctx)
 	if err != nil {
 		return 0, err
 	}
-	of := map[payment.ID][]known{}
+	of, changed := map[payment.ID][]known{}, []payment.ID{}
+	for merchant, now := range versions {
+		if list := (*r.of.Load())[merchant]; isCurrent(list, now) {
+			of[merchant] = list
+		} else {
+			changed = append(changed, merchant)
+		}
+	}
+	list, err := r.read(ctx, changed)
+	if err != nil {
+		return 0, err
+	}
 	for _, e := range list {
 		of[e.Merchant] = append(of[e.Merchant], r.open(ctx, e))
 	}
@@ -73,8 +87,42 @@ func (r *Registry) Follow(ctx context.Context) (int, error) {
 	return 0, nil
 }
 
-// open opens the secrets of an endpoint. One that is damaged stops no other.
+// readOneByOne is the number of merchants of which more than all endpoints are read at once.
+const readOneByOne = 16
+
+// read reads the endpoints of merchants, oldest first.
+func (r *Registry) read(ctx context.Context, merchants []payment.ID) (list []store.Endpoint, err error) {
+	if len(merchants) > readOneByOne {
+		all, err := r.store.AllEndpoints(ctx)
+		return slices.DeleteFunc(all, func(e store.Endpoint) bool { return !slices.Contains(merchants, e.Merchant) }), err
+	}
+	for _, merchant := range merchants {
+		of, err := r.store.EndpointsOf(ctx, merchant)
+		if err != nil {
+			return nil, err
+		}
+		slices.Reverse(of)
+		list = append(list, of...)
+	}
+	return list, nil
+}
+
+// isCurrent reports whether known endpoints of a merchant are these versions.
+func isCurrent(list []known, versions map[payment.ID]int64) bool {
+	for i := range list {
+		if versions[list[i].ID] != list[i].Version {
+			return false
+		}
+	}
+	return len(list) == len(versions)
+}
+
+// open opens the secrets of an endpoint, unless it is known in this version. One that is
+// damaged stops no other.
 func (r *Registry) open(ctx context.Context, e store.Endpoint) known {
+	if k := r.find(e.Merchant, e.ID); k != nil && k.Version == e.Version {
+		return *k
+	}
 	k := known{Endpoint: e}
 	current, previous, err := r.store.EndpointSecrets(&e)
 	if err == nil {
@@ -85,9 +133,37 @@ func (r *Registry) open(ctx context.Context, e store.Endpoint) known {
 	}
 	if err != nil {
 		k.current = webhook.Secret{}
+		r.damaged = append(r.damaged, e)
 		r.log.ErrorContext(ctx, "secret of a webhook endpoint unusable: it gets no event until the secret is rotated", "merchant", e.Merchant, "endpoint", e.ID, "error", err)
 	}
 	return k
+}
+
+// find is a known endpoint; nil if there is none.
+func (r *Registry) find(merchant, endpoint payment.ID) *known {
+	list := (*r.of.Load())[merchant]
+	for i := range list {
+		if list[i].ID == endpoint {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// takeDamaged returns the endpoints whose secrets did not open since the last call.
+func (r *Registry) takeDamaged() []store.Endpoint {
+	r.following.Lock()
+	defer r.following.Unlock()
+	list := r.damaged
+	r.damaged = nil
+	return list
+}
+
+// putDamaged returns endpoints that takeDamaged took.
+func (r *Registry) putDamaged(list []store.Endpoint) {
+	r.following.Lock()
+	defer r.following.Unlock()
+	r.damaged = append(r.damaged, list...)
 }
 
 // Empty reports whether no merchant has an endpoint.
@@ -110,13 +186,17 @@ func (r *Registry) Wants(merchant payment.ID, t payment.EventType) bool {
 // Secrets are the secrets that sign the events of an endpoint now; none if they are not
 // usable, or not known yet.
 func (r *Registry) Secrets(merchant, endpoint payment.ID) []webhook.Secret {
-	list := (*r.of.Load())[merchant]
-	for i := range list {
-		if list[i].ID == endpoint {
-			return list[i].secrets(r.clock.Now())
-		}
+	if k := r.find(merchant, endpoint); k != nil {
+		return k.secrets(r.clock.Now())
 	}
 	return nil
+}
+
+// Takes reports whether an endpoint exists, is enabled and has this URL. Within two seconds
+// of a change a delivery that was claimed before it is not sent.
+func (r *Registry) Takes(merchant, endpoint payment.ID, url string) bool {
+	k := r.find(merchant, endpoint)
+	return k != nil && k.Enabled && k.URL == url
 }
 
 // SecretsOf are the secrets of a merchant's enabled endpoints with a URL: they sign, too,

@@ -58,7 +58,7 @@ var table = []struct {
 	{InvalidState, http.StatusConflict, "Not allowed in the order's current status"},
 	{ValidationFailed, http.StatusUnprocessableEntity, "Validation failed"},
 	{InsufficientBalance, http.StatusUnprocessableEntity, "Insufficient balance"},
-	{LimitExceeded, http.StatusUnprocessableEntity, "Amount limit exceeded"},
+	{LimitExceeded, http.StatusUnprocessableEntity, "Limit exceeded"},
 	{RefundNotPossible, http.StatusUnprocessableEntity, "Refund not possible"},
 	{MethodNotEnabled, http.StatusUnprocessableEntity, "Payment method not enabled"},
 	{RateLimited, http.StatusTooManyRequests, "Too many requests"},

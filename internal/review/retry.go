@@ -30,6 +30,19 @@ func eventOfCase(ctx context.Context, s *Service, v *Resolve) error {
 	return err
 }
 
+// openDamaged reads what a case about a damaged row names. The secret of an endpoint must open
+// again.
+func openDamaged(ctx context.Context, s *Service, v *Resolve) error {
+	if v.opened.Params["table"] != "webhook_endpoints" {
+		return eventOfCase(ctx, s, v)
+	}
+	e, err := s.Store.EndpointOf(ctx, v.opened.Merchant, v.opened.Subject)
+	if err == nil {
+		_, _, err = s.Store.EndpointSecrets(&e)
+	}
+	return err
+}
+
 // retryNotice makes a dead letter due again.
 func retryNotice(v *Resolve, _ *store.Loaded, c *store.Changes) error {
 	c.RetryNotice(v.opened.Params["processor"], v.opened.Params["notice"])
@@ -55,6 +68,8 @@ func needsDamaged(v *Resolve, n *store.Needs) {
 		n.Charge(v.opened.Merchant, v.opened.Subject)
 	case "receivables":
 		n.Receivable(v.opened.Merchant, v.opened.Subject)
+	case "webhook_endpoints":
+		n.Endpoints(v.opened.Merchant)
 	}
 }
 
@@ -94,6 +109,13 @@ func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
 			w.NextAt = l.Now() // if the row is still damaged, it is parked again
 			c.SetCharge(w)
 		}
+	case "webhook_endpoints":
+		e, ok := l.Endpoint(m, subject)
+		if !ok {
+			return store.ErrNotFound
+		}
+		e.Version++ // all nodes open it again
+		c.SetEndpoint(e)
 	case "events":
 		return retryDeliveries(v, l, c)
 	default:

@@ -123,7 +123,7 @@ var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseWebhook, Option: retry, prepare: eventOfCase, effect: retryDeliveries},
 	{kind: store.CaseWebhook, Option: dismiss},
 	{kind: store.CaseEndpoint, Option: dismiss},
-	{kind: store.CaseDamaged, Option: retry, prepare: eventOfCase, needs: needsDamaged, effect: retryDamaged},
+	{kind: store.CaseDamaged, Option: retry, prepare: openDamaged, needs: needsDamaged, effect: retryDamaged},
 })
 
 // matches reports whether the rule is about a case.

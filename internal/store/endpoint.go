@@ -377,6 +377,27 @@ func (s *Store) EndpointsOf(ctx context.Context, merchant payment.ID) ([]Endpoin
 	return list, s.db.ReadError("endpoints", err)
 }
 
+// EndpointVersions reads the version of each endpoint, by its merchant and its id.
+func (s *Store) EndpointVersions(ctx context.Context) (map[payment.ID]map[payment.ID]int64, error) {
+	type row struct {
+		Ref
+
+		version int64
+	}
+	rows, err := s.db.Query(ctx, "SELECT merchant_id, id, version FROM webhook_endpoints")
+	list, err := db.Collect(rows, err, func(r db.Scanner) (v row, err error) {
+		return v, r.Scan((*idDest)(&v.Merchant), (*idDest)(&v.ID), &v.version)
+	})
+	versions := map[payment.ID]map[payment.ID]int64{}
+	for _, v := range list {
+		if versions[v.Merchant] == nil {
+			versions[v.Merchant] = map[payment.ID]int64{}
+		}
+		versions[v.Merchant][v.ID] = v.version
+	}
+	return versions, s.db.ReadError("endpoints", err)
+}
+
 // AllEndpoints lists the endpoints of all merchants.
 func (s *Store) AllEndpoints(ctx context.Context) ([]Endpoint, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+endpointTable.selected+" FROM webhook_endpoints t ORDER BY t.merchant_id, t.id")

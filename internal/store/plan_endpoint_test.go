@@ -53,6 +53,10 @@ func (v *exercise) useEndpoints() {
 	}
 	_, err = s.EndpointsVersion(ctx)
 	must(t, err)
+	versions, err := s.EndpointVersions(ctx)
+	if must(t, err); versions[m][all[0].ID] != all[0].Version {
+		t.Errorf("versions %v", versions)
+	}
 	_, err = s.EndpointsBehind(ctx)
 	must(t, err)
 	v.commit(store.Capacity{}, func(n *store.Needs) { n.Endpoints(m) }, func(l *store.Loaded, c *store.Changes) {
