@@ -224,6 +224,7 @@ func (s *Service) startWaiting(ctx context.Context, endpoint string) {
 			s.reschedule(ctx, s.Queue.takeWaiting(endpoint, nil), 0)
 			return
 		}
+		s.reschedule(ctx, s.Queue.takeOutdated(endpoint, s.outdated), outdatedWait)
 		d, pause, ok := s.Queue.next(endpoint, s.receivers)
 		switch {
 		case ok:
@@ -247,6 +248,31 @@ func (s *Service) startWaiting(ctx context.Context, endpoint string) {
 			return
 		}
 	}
+}
+
+// outdatedWait is how long a delivery waits whose endpoint changed after its claim: about as
+// long as a node may not know the change. The next claim ends it or has the new URL.
+const outdatedWait = 2 * time.Second
+
+// outdated reports whether a claimed delivery is not to be sent: its endpoint was deleted,
+// disabled or moved since, or its secret cannot be opened.
+func (s *Service) outdated(d *pending) bool {
+	return !d.Endpoint.IsZero() && (!s.Endpoints.Takes(d.Merchant, d.Endpoint, d.URL) || len(s.Endpoints.Secrets(d.Merchant, d.Endpoint)) == 0)
+}
+
+// signing are the secrets that sign a delivery now: it may have waited since its claim.
+func (s *Service) signing(ctx context.Context, d *pending) []webhook.Secret {
+	var ofMerchant []webhook.Secret
+	if d.Endpoint.IsZero() {
+		var err error
+		if ofMerchant, err = s.secrets.of(ctx, s.Store, d.Merchant, s.Env.Clock); err != nil {
+			return d.secrets
+		}
+	}
+	if now := s.secretsOf(&d.Delivery, ofMerchant); len(now) > 0 {
+		return now
+	}
+	return d.secrets
 }
 
 // rescheduledAtOnce is how many deliveries one operation reschedules: a batch has many
@@ -292,7 +318,7 @@ func (s *Service) Leave(ctx context.Context) {
 func (s *Service) attempt(ctx context.Context, d pending) *End {
 	s.Env.Inject(env.BeforeDelivery)
 	a := s.sender.Send(context.WithoutCancel(ctx), webhook.Delivery{
-		URL: d.URL, EventID: payment.PublicEventID(d.Event.ID), Body: d.Event.Body, Secrets: d.secrets,
+		URL: d.URL, EventID: payment.PublicEventID(d.Event.ID), Body: d.Event.Body, Secrets: s.signing(ctx, &d),
 	})
 	s.Env.Inject(env.AfterDelivery)
 	d.release(a.Outcome != webhook.Retry)

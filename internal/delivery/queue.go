@@ -223,6 +223,39 @@ func (q *Queue) wait(d pending) {
 	q.waiting[d.endpoint] = append(q.waiting[d.endpoint], d)
 }
 
+// first is the index of the delivery that is the next one of a list: an endpoint that catches
+// up gets one at a time. The caller holds the lock.
+func (q *Queue) first(list []pending) int {
+	at := 0
+	for at < len(list) && list[at].InOrder && q.inOrder[list[at].Endpoint] {
+		at++
+	}
+	return at
+}
+
+// takeOutdated takes the deliveries that would be next and are outdated.
+func (q *Queue) takeOutdated(endpoint string, outdated func(*pending) bool) (taken []store.Delivery) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		list := q.waiting[endpoint]
+		at := q.first(list)
+		if at == len(list) || !outdated(&list[at]) {
+			return taken
+		}
+		taken = append(taken, list[at].Delivery)
+		q.setWaiting(endpoint, without(list, at))
+	}
+}
+
+// without is a list without one of its deliveries.
+func without(list []pending, at int) []pending {
+	if at == 0 {
+		return list[1:]
+	}
+	return slices.Concat(list[:at], list[at+1:])
+}
+
 // next takes the delivery that has waited longest for an endpoint, with a slot. ok is
 // false if none waits, or no slot is free; a merchant's endpoint that catches up has one
 // slot. pause is that of [webhook.Limiter.Acquire].
@@ -230,10 +263,7 @@ func (q *Queue) next(endpoint string, receivers *webhook.Limiter) (d pending, pa
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	list := q.waiting[endpoint]
-	at := 0
-	for at < len(list) && list[at].InOrder && q.inOrder[list[at].Endpoint] {
-		at++
-	}
+	at := q.first(list)
 	if at == len(list) {
 		return pending{}, 0, false
 	}
@@ -250,12 +280,7 @@ func (q *Queue) next(endpoint string, receivers *webhook.Limiter) (d pending, pa
 		release(healthy)
 		q.sent(&d.Delivery)
 	}
-	if at == 0 {
-		list = list[1:]
-	} else {
-		list = slices.Concat(list[:at], list[at+1:])
-	}
-	q.setWaiting(endpoint, list)
+	q.setWaiting(endpoint, without(list, at))
 	return d, 0, true
 }
 
