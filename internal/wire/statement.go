@@ -4,7 +4,9 @@ import (
 	"encoding/csv"
 	"io"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
@@ -63,6 +65,16 @@ var StatementColumns = []string{
 	"number", "entryId", "kind", "account", "amount", "balanceAfter", "orderType", "orderId", "referenceId", "createdAt",
 }
 
+// quoteFormula puts an apostrophe before a text that a spreadsheet would take for a formula, and
+// before one that begins with an apostrophe: a program removes the first character of a text
+// that begins with one (OWASP, CSV injection). Other columns have no text of a client.
+func quoteFormula(text string) string {
+	if first, _ := utf8.DecodeRuneInString(text); text != "" && strings.ContainsRune("=+-@\t\r\n'＝＋－＠", first) {
+		return "'" + text
+	}
+	return text
+}
+
 // StatementCSV writes rows as CSV (RFC 4180), after a header if they are the first ones.
 // Errors are those of w.
 func StatementCSV(w io.Writer, rows []StatementRow, first bool) error {
@@ -78,7 +90,7 @@ func StatementCSV(w io.Writer, rows []StatementRow, first bool) error {
 		if err := out.Write([]string{
 			strconv.FormatInt(v.Number, 10), v.EntryID, string(v.Kind), string(v.Account),
 			strconv.FormatInt(int64(v.Amount), 10), strconv.FormatInt(int64(v.BalanceAfter), 10),
-			string(v.OrderType), v.OrderID, v.ReferenceID, string(v.CreatedAt),
+			string(v.OrderType), v.OrderID, quoteFormula(v.ReferenceID), string(v.CreatedAt),
 		}); err != nil {
 			return err
 		}
