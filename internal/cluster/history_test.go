@@ -57,3 +57,38 @@ func TestReaderOfEventsContinuesAfterARestore(t *testing.T) {
 		}
 	})
 }
+
+// The same for a reader of the statement.
+func TestReaderOfTheStatementContinuesAfterARestore(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		want := func(at store.EventPosition, number int64) store.EventPosition {
+			t.Helper()
+			got, err := g.Store.ContinueStatement(t.Context(), g.Merchant.ID, at)
+			g.Must(err)
+			if got.Number != number {
+				t.Errorf("after %+v: row %d, want %d", at, got.Number, number)
+			}
+			return got
+		}
+		fund := func() {
+			t.Helper()
+			for range 3 { // after the opening balance
+				g.Must(g.Merchants.Fund(t.Context(), g.Merchant, 1))
+			}
+		}
+		fund()
+		ahead, behind := want(store.EventPosition{Number: 4}, 4), want(store.EventPosition{Number: 1}, 1)
+		g.Execute("DELETE FROM postings WHERE number > 2", "UPDATE balances SET postings = 2 WHERE account = 'available'", "UPDATE installation SET epoch = epoch - 3")
+		g.Heartbeat()
+		fund()
+		want(behind, 1)
+		after := want(ahead, 2)
+		want(store.EventPosition{History: after.History, Number: 5}, 5)
+		g.Execute("DELETE FROM postings", "DELETE FROM balances", "UPDATE installation SET epoch = epoch - 3")
+		g.Pass(2 * time.Second)
+		fund()
+		for _, at := range []store.EventPosition{ahead, after, {History: after.History + 1000, Number: 9}} {
+			want(at, 0)
+		}
+	})
+}

@@ -34,6 +34,8 @@ type gateway struct {
 	attempts    map[int64][]store.Attempt
 	available   money.Cents
 	statement   int64         // rows
+	history     int64         // of the database
+	kept        int64         // rows, by the last restore
 	reads       int           // of credentials
 	err         error         // if set, the error of every operation and read
 	begun       chan struct{} // if set, each operation sends to it at its start, and waits for proceed
@@ -379,6 +381,15 @@ func (g *gateway) StatementBefore(_ context.Context, _ payment.ID, t time.Time) 
 		}
 	}
 	return n, g.err
+}
+
+// ContinueStatement implements [httpapi.StatementReader], for a database that was restored
+// g.history times and kept g.kept rows.
+func (g *gateway) ContinueStatement(_ context.Context, _ payment.ID, at store.EventPosition) (store.EventPosition, error) {
+	if at.History != g.history {
+		at.Number = min(at.Number, g.kept)
+	}
+	return store.EventPosition{History: g.history, Number: at.Number}, g.err
 }
 
 // Continue implements [EventReader] for a database that was never restored.

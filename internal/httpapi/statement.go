@@ -20,6 +20,7 @@ import (
 // StatementReader reads statements: [store.Store].
 type StatementReader interface {
 	Statement(ctx context.Context, merchant payment.ID, f store.StatementFilter) ([]store.StatementRow, error)
+	ContinueStatement(ctx context.Context, merchant payment.ID, at store.EventPosition) (store.EventPosition, error)
 	StatementEnd(ctx context.Context, merchant payment.ID) (number int64, err error)
 	StatementNumber(ctx context.Context, merchant payment.ID, number int64) (store.Posting, error)
 	StatementBefore(ctx context.Context, merchant payment.ID, t time.Time) (number int64, err error)
@@ -52,11 +53,18 @@ func (a *API) listStatement(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	if err := a.statementRange(c, &f, at, from, to); err != nil {
+	if asCSV {
+		if err := a.statementRange(c, &f, 0, from, to); err != nil {
+			return err
+		}
+		return a.sendCSV(c, f)
+	}
+	at, err := a.continueStatement(c, at)
+	if err != nil {
 		return err
 	}
-	if asCSV {
-		return a.sendCSV(c, f)
+	if err := a.statementRange(c, &f, at.number, from, to); err != nil {
+		return err
 	}
 	if !c.reserve(f.Limit * entryBytes) {
 		return errMemory
@@ -71,26 +79,36 @@ func (a *API) listStatement(c *call) error {
 		if entries[i], err = wire.Statement(&row); err != nil {
 			return err
 		}
-		at = statementPosition{row.Number, row.Entry}
+		at.number, at.entry = row.Number, row.Entry
 	}
 	return c.json(http.StatusOK, wire.Page(entries, a.cursor(c, at.bytes())))
 }
 
-// statementRange sets the numbers between which rows are read: after the cursor, from a time
-// to another. Both times are positions in the order of numbers, as for GET /balance?at.
-func (a *API) statementRange(c *call, f *store.StatementFilter, at statementPosition, from, to time.Time) (err error) {
-	if at.number > 0 {
-		p, err := a.reader.StatementNumber(c.ctx, c.merchant.ID, at.number)
-		if errors.Is(err, store.ErrNotFound) || err == nil && p.Entry != at.entry {
-			return problem.New(problem.ValidationFailed, "The statement was restored from a backup.").WithFields(problem.FieldError{
-				Field: "cursor", Code: problem.CodeNotAllowed, Detail: "its row no longer exists: read the statement again without cursor",
-			})
-		}
-		if err != nil {
-			return readError(err)
-		}
-		f.After = at.number
+// continueStatement is the position at which a reader continues, which is cut to where
+// histories part if a backup was restored since.
+func (a *API) continueStatement(c *call, at statementPosition) (statementPosition, error) {
+	now, err := a.reader.ContinueStatement(c.ctx, c.merchant.ID, store.EventPosition{History: at.history, Number: at.number})
+	if err != nil {
+		return at, readError(err)
 	}
+	was := at
+	if at = (statementPosition{history: now.History, number: now.Number}); at.number == 0 {
+		return at, nil
+	}
+	p, err := a.reader.StatementNumber(c.ctx, c.merchant.ID, at.number)
+	if errors.Is(err, store.ErrNotFound) || err == nil && at.history == was.history && p.Entry != was.entry {
+		return at, problem.New(problem.ValidationFailed, "The statement was restored from a backup.").WithFields(problem.FieldError{
+			Field: "cursor", Code: problem.CodeNotAllowed, Detail: "its row no longer exists: send the request again later, or without cursor",
+		})
+	}
+	at.entry = p.Entry
+	return at, readError(err)
+}
+
+// statementRange sets the numbers between which rows are read: after a position, from a time
+// to another. Both times are positions in the order of numbers, as for GET /balance?at.
+func (a *API) statementRange(c *call, f *store.StatementFilter, after int64, from, to time.Time) (err error) {
+	f.After = after
 	if !from.IsZero() {
 		before, err := a.reader.StatementBefore(c.ctx, c.merchant.ID, from)
 		if err != nil {
@@ -232,22 +250,23 @@ func acceptsCSV(r *http.Request) bool {
 	return false
 }
 
-// statementPosition is the last row that a reader of a statement has. The entry shows if a
-// restored backup has another row with that number.
+// statementPosition is the last row that a reader of a statement has, and the history of the
+// database in which it was read. The entry shows if another copy of the database, of which
+// that is not known yet, has another row with that number.
 type statementPosition struct {
-	number int64
-	entry  payment.ID
+	history, number int64
+	entry           payment.ID
 }
 
 func (p statementPosition) bytes() []byte {
-	return append(binary.BigEndian.AppendUint64(nil, uint64(p.number)), p.entry[:]...)
+	return append(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(p.history)), uint64(p.number)), p.entry[:]...)
 }
 
 // cursorStatement is the position after the previous page; zero for the first page.
 func (a *API) cursorStatement(c *call, q *query) statementPosition {
-	position, ok := a.position(c, q, 8+len(payment.ID{}))
+	position, ok := a.position(c, q, 16+len(payment.ID{}))
 	if !ok {
 		return statementPosition{}
 	}
-	return statementPosition{int64(binary.BigEndian.Uint64(position)), payment.ID(position[8:])}
+	return statementPosition{int64(binary.BigEndian.Uint64(position)), int64(binary.BigEndian.Uint64(position[8:])), payment.ID(position[16:])}
 }

@@ -73,8 +73,9 @@ func TestStatement(t *testing.T) {
 	}
 }
 
-// A reader at the end of a statement continues with later rows. If a restored backup has no
-// such row, it is not given others in its place.
+// A reader at the end of a statement continues with later rows. After a restored backup it
+// continues where histories part; if that is not known yet, it is not given other rows in the
+// place of those that it has.
 func TestStatementCursor(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -92,6 +93,21 @@ func TestStatementCursor(t *testing.T) {
 	h.want("a row that a backup lacks", a, 422, "validation_failed")
 	if a.text("errors.0.field") != "cursor" {
 		t.Errorf("errors: %s", a.body)
+	}
+	h.gateway.history, h.gateway.kept = 1, 2
+	got, after := numbers(h.do("GET", "/statement?cursor="+end, ""))
+	if len(got) != 0 || after == "" {
+		t.Errorf("after the restore: %v", got)
+	}
+	h.gateway.statement = 6
+	for _, cursor := range []string{end, after} {
+		if got, _ := numbers(h.do("GET", "/statement?cursor="+cursor, "")); !slices.Equal(got, upTo(3, 6)) {
+			t.Errorf("rows after the restore: %v", got)
+		}
+	}
+	h.gateway.history, h.gateway.kept = 2, 0
+	if got, _ := numbers(h.do("GET", "/statement?cursor="+after, "")); !slices.Equal(got, upTo(1, 6)) {
+		t.Errorf("rows after a restore that kept none: %v", got)
 	}
 }
 

@@ -156,23 +156,33 @@ func (s *Store) Events(ctx context.Context, merchant payment.ID, after int64, li
 	return list, s.db.ReadError("events", err)
 }
 
-// EventPosition is a reader's position among a merchant's events: the last number read,
-// and the history of the database in which it was read.
+// EventPosition is a reader's position among a merchant's events, or in its statement: the
+// last number read, and the history of the database in which it was read.
 type EventPosition struct{ History, Number int64 }
 
 // Continue returns the position at which a reader continues in the present history. After a
 // restore that is the last event that both histories have, so that the reader misses none.
 func (s *Store) Continue(ctx context.Context, merchant payment.ID, at EventPosition) (EventPosition, error) {
+	return s.continueAt(ctx, merchant, at, "last_number")
+}
+
+// ContinueStatement is Continue for a reader of the statement.
+func (s *Store) ContinueStatement(ctx context.Context, merchant payment.ID, at EventPosition) (EventPosition, error) {
+	return s.continueAt(ctx, merchant, at, "last_statement")
+}
+
+// continueAt is Continue by a column of what restores kept.
+func (s *Store) continueAt(ctx context.Context, merchant payment.ID, at EventPosition, kept string) (EventPosition, error) {
 	platform := payment.ID{}
-	var now, kept int64
-	err := s.db.QueryRow(ctx, `SELECT i.history, coalesce((SELECT MIN(coalesce(k.last_number, 0)) FROM event_histories h
+	var now, last int64
+	err := s.db.QueryRow(ctx, "SELECT i.history, coalesce((SELECT MIN(coalesce(k."+kept+`, 0)) FROM event_histories h
 			LEFT JOIN event_histories k ON k.merchant_id = $1 AND k.history = h.history
-			WHERE h.merchant_id = $2 AND h.history > $3), 0) FROM installation i`, merchant[:], platform[:], at.History).Scan(&now, &kept)
+			WHERE h.merchant_id = $2 AND h.history > $3), 0) FROM installation i`, merchant[:], platform[:], at.History).Scan(&now, &last)
 	if err != nil {
-		return at, s.db.ReadError("event position", err)
+		return at, s.db.ReadError("position", err)
 	}
 	if now != at.History {
-		at.Number = min(at.Number, kept)
+		at.Number = min(at.Number, last)
 	}
 	return EventPosition{now, at.Number}, nil
 }

@@ -211,12 +211,16 @@ func (c *Changes) saveNodes(ctx context.Context, tx *db.Tx) error {
 	return nil
 }
 
-// beginHistory records the last event of each merchant that the restore kept.
+// beginHistory records the last event of each merchant that the restore kept, and the last row
+// of its statement.
 func beginHistory(ctx context.Context, tx *db.Tx, history int64) error {
 	platform := payment.ID{}
 	for _, text := range []string{
-		"INSERT INTO event_histories (merchant_id, history, last_number) VALUES ($2, $1, 0) ON CONFLICT DO NOTHING",
-		"INSERT INTO event_histories (merchant_id, history, last_number) SELECT merchant_id, $1, last_number FROM event_counters WHERE merchant_id <> $2 ON CONFLICT DO NOTHING",
+		"INSERT INTO event_histories (merchant_id, history, last_number, last_statement) VALUES ($2, $1, 0, 0) ON CONFLICT DO NOTHING",
+		`INSERT INTO event_histories (merchant_id, history, last_number, last_statement) SELECT m.id, $1,
+			coalesce((SELECT c.last_number FROM event_counters c WHERE c.merchant_id = m.id), 0),
+			coalesce((SELECT SUM(b.postings) FROM balances b WHERE b.merchant_id = m.id AND b.account IN ` + statementAccounts + `), 0)
+			FROM merchants m WHERE m.id <> $2 ON CONFLICT DO NOTHING`,
 	} {
 		if _, err := tx.Exec(ctx, text, history, platform[:]); err != nil {
 			return fmt.Errorf("begin history: %w", err)
@@ -231,7 +235,7 @@ func setInstallation(ctx context.Context, tx *db.Tx, v Installation) error {
 }
 
 // BeginHistory changes the installation after a restore, and records the last event of
-// each merchant that the restore kept.
+// each merchant that the restore kept, and the last row of its statement.
 func (tx *Tx) BeginHistory(ctx context.Context, v Installation) error {
 	if err := setInstallation(ctx, tx.Tx, v); err != nil {
 		return err

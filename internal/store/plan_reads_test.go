@@ -75,6 +75,8 @@ func (v *exercise) readEvents() {
 	}
 	_, err = s.Event(ctx, m, events[0].ID)
 	must(t, err)
+	_, err = s.ContinueStatement(ctx, m, store.EventPosition{})
+	must(t, err)
 	_, err = s.Continue(ctx, m, store.EventPosition{})
 	must(t, err)
 	_, err = s.LastEvent(ctx, m)

@@ -392,12 +392,14 @@ CREATE TABLE event_counters (
     last_number BIGINT NOT NULL
 ) {{narrow}};
 
--- The last event of each merchant that a restore kept, by the history that it began: a
--- cursor of an earlier history continues there. The platform has a row per restore.
+-- The last event and the last row of the statement of each merchant that a restore kept, by
+-- the history that it began: a cursor of an earlier history continues there. The platform has
+-- a row per restore.
 CREATE TABLE event_histories (
     merchant_id BYTEA  NOT NULL,
     history     BIGINT NOT NULL,
     last_number BIGINT NOT NULL,
+    last_statement BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, history)
 ) {{narrow}};
 
