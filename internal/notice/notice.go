@@ -35,7 +35,7 @@ const queryTimeout = 10 * time.Second
 // Payins books processors' reports about charges.
 type Payins interface {
 	Receive(ctx context.Context, processorName, externalID string, report processor.ChargeReport, notice *store.Notice) error
-	ReportInvalidPayment(ctx context.Context, processorName, externalID string) error
+	ReportInvalidPayment(ctx context.Context, processorName string, p *processor.Payment) error
 }
 
 // Transfers records processors' reports about transfers.

@@ -27,7 +27,7 @@ func (s *Service) bookPayment(ctx context.Context, name string, proc processor.P
 	}
 	s.Log.ErrorContext(ctx, "payment cannot be booked", "processor", name, "externalId", p.ExternalID, "cause", err)
 	if errors.Is(err, payin.ErrInvalidPayment) {
-		return s.Payins.ReportInvalidPayment(ctx, name, p.ExternalID)
+		return s.Payins.ReportInvalidPayment(ctx, name, &p)
 	}
 	body, err := json.Marshal(&processor.Fact{Payment: &p})
 	if err != nil {

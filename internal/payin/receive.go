@@ -2,6 +2,7 @@ package payin
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -307,15 +308,17 @@ func (v *Receive) newAttempt(p *payment.Payin) bool {
 	}
 }
 
-// ReportInvalidPayment opens a case for a payment that cannot be booked: an
-// operator clarifies it with the processor.
-func (s *Service) ReportInvalidPayment(ctx context.Context, processorName, externalID string) error {
-	merchant, err := s.Store.MerchantOf(ctx, externalID)
+// ReportInvalidPayment opens a case for a listed payment that cannot be booked: an operator
+// clarifies it with the processor. It has one case, also if it is listed again after that was
+// closed.
+func (s *Service) ReportInvalidPayment(ctx context.Context, processorName string, p *processor.Payment) error {
+	merchant, err := s.Store.MerchantOf(ctx, p.ExternalID)
 	if err != nil {
 		return store.Problem(err)
 	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "invalid payment %q %q %q %q %d", processorName, p.ExternalID, p.ID, p.EndToEndID, p.Amount))
 	return s.Writer.Do(ctx, write.OpenCase{Case: store.Case{
-		ID: s.Env.IDs.NewID(s.Env.Clock.Now()), Merchant: merchant, Kind: store.CaseNotice,
-		Params: store.ReasonInvalidPayment.With(store.Params{"processor": processorName, "externalId": externalID}),
+		ID: payment.ID(sum[:len(payment.ID{})]), Merchant: merchant, Kind: store.CaseNotice,
+		Params: store.ReasonInvalidPayment.With(store.Params{"processor": processorName, "externalId": p.ExternalID}),
 	}})
 }

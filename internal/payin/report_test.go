@@ -151,10 +151,22 @@ func TestInvalidPaymentIsNotBooked(t *testing.T) {
 func TestReportInvalidPayment(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.Payin(g.Merchant, "order", "")
-		changes := g.Changes(func() { g.Must(g.Payins.ReportInvalidPayment(t.Context(), coretest.BankName, p.ExternalID)) })
+		report := func(amount money.Cents) func() {
+			return func() {
+				g.Must(g.Payins.ReportInvalidPayment(t.Context(), coretest.BankName, &processor.Payment{ExternalID: p.ExternalID, Amount: amount}))
+			}
+		}
+		changes := g.Changes(report(5))
 		want := "+cases notice 0 externalId:" + p.ExternalID + " processor:bank reason:invalid_payment"
 		if changes != want {
 			t.Errorf("changes %s, want %s", changes, want)
+		}
+		g.Execute("UPDATE cases SET closed_at = 1, resolution = 'dismiss'")
+		if changes := g.Changes(report(5)); changes != "" {
+			t.Errorf("listed again, after its case was closed: %s", changes)
+		}
+		if changes := g.Changes(report(6)); changes != want {
+			t.Errorf("another payment: %s, want %s", changes, want)
 		}
 	})
 }
