@@ -41,6 +41,27 @@ type Admin struct {
 	Registry  *account.Registry // the accounts at the time of OpenAdmin
 	PublicURL string            // of the gateway, without a trailing slash; "" if no gateway has run and the configuration has none
 	Clock     env.Clock         // with the offset that the database has for a sandbox
+
+	notKnown error // why nothing can be decided; nil if it can
+}
+
+// CheckDecisions returns an error if the database is an older copy of itself, by the epoch in
+// the data folder, and no gateway has been started on it since: its cases and payouts do not
+// show yet that they may be of the past, and a decision about them could pay twice.
+func (a *Admin) CheckDecisions() error { return a.notKnown }
+
+// restoreNotKnown is the error of CheckDecisions. The epoch outside is read first: a gateway
+// that runs advances the one in the database before it.
+func restoreNotKnown(ctx context.Context, s *store.Store, folder string, id payment.ID) error {
+	outside, err := (&marker{path: folder, installation: id}).Read()
+	if err != nil {
+		return err
+	}
+	now, err := s.ReadInstallation(ctx)
+	if err == nil && now.Epoch < outside {
+		err = problem.New(problem.InvalidState, "The database was restored from a backup, and no gateway has been started on it since. Start one first: what seems not sent may have been sent.")
+	}
+	return err
 }
 
 // ownBank stands for the bank of a gateway's configuration, which commands cannot call.
@@ -93,7 +114,8 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 		links = checkout.Links(publicURL, s.Keys())
 	}
 	return &Admin{
-		Store: s, PublicURL: cmp.Or(cfg.PublicURL, publicURL), Clock: clock, Accounts: account.New(ao), Registry: registry,
+		notKnown: restoreNotKnown(ctx, s, cfg.Data, installation.ID),
+		Store:    s, PublicURL: cmp.Or(cfg.PublicURL, publicURL), Clock: clock, Accounts: account.New(ao), Registry: registry,
 		Merchants: merchant.New(merchant.Options{Store: s, Env: o.Env, Processors: registry}),
 		Reviews:   review.New(review.Options{Store: s, Writer: writer, Env: o.Env, Links: links, Processors: registry}),
 		Payouts: payout.New(payout.Options{

@@ -56,6 +56,9 @@ func (c *caseResolve) Run(r *runner, root *commands) error {
 				return err
 			}
 		}
+		if err := a.CheckDecisions(); err != nil {
+			return err
+		}
 		result, err := a.Reviews.Resolve(r.ctx, request)
 		if err != nil {
 			return err

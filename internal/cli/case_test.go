@@ -3,6 +3,8 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -57,6 +59,33 @@ func TestCaseShowAndResolve(t *testing.T) {
 	if _, errs := s.run(1, "case", "resolve", id, "--how", "dismiss", "--reason", "again"); !strings.HasPrefix(errs, "porteira: The case was closed at ") {
 		t.Errorf("again: %q", errs)
 	}
+}
+
+// On a restored database that no gateway has been started on, nothing is decided: its cases do
+// not show yet what the backup lacks.
+func TestNothingIsDecidedBeforeARestoreIsKnown(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	id := s.openCase(1, "dispute_unexpected", `{"status":"EXPIRED"}`)
+	s.exec("UPDATE installation SET id = CAST(zeroblob(15) || x'07' AS BLOB), epoch = 4")
+	epoch := func(n int) {
+		t.Helper()
+		text := fmt.Sprintf("00000000-0000-0000-0000-000000000007 %d\n", n)
+		if err := os.WriteFile(filepath.Join(s.data, "installation.epoch"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resolve := []string{"case", "resolve", id, "--how", "dismiss", "--as", "ana", "--reason", "compared"}
+	epoch(5)
+	if _, errs := s.run(1, resolve...); !strings.Contains(errs, "The database was restored from a backup, and no gateway has been started on it since.") {
+		t.Errorf("resolve: %q", errs)
+	}
+	if out, _ := s.run(0, "case", "list"); !strings.Contains(out, id) && !strings.Contains(out, "1 open case") {
+		t.Errorf("list prints %q", out)
+	}
+	epoch(4)
+	s.run(0, resolve...)
 }
 
 // The second person confirms what the first one proposed; the login name is the default.

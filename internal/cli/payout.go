@@ -81,6 +81,9 @@ func (c *payoutDecision) decide(r *runner, root *commands, done string, act func
 		if err != nil {
 			return err
 		}
+		if err := a.CheckDecisions(); err != nil {
+			return err
+		}
 		if p, err = act(a, &p, "operator:"+name); err != nil {
 			return err
 		}
