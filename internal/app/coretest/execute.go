@@ -1,5 +1,10 @@
 package coretest
 
+import (
+	"database/sql"
+	"errors"
+)
+
 // Execute runs SQL statements on the database, bypassing the gateway.
 func (g *Gateway) Execute(statements ...string) {
 	g.T.Helper()
@@ -19,4 +24,15 @@ func (g *Gateway) Damage(table, column, where string) {
 		value = "'\\x00'::bytea"
 	}
 	g.Execute("UPDATE " + table + " SET " + column + " = " + value + " WHERE " + where)
+}
+
+// Query reads the rows of a query, bypassing the gateway.
+func (g *Gateway) Query(text string, scan func(rows *sql.Rows) error) {
+	g.T.Helper()
+	rows, err := g.connect().QueryContext(g.T.Context(), text)
+	g.Must(err)
+	for rows.Next() {
+		g.Must(scan(rows))
+	}
+	g.Must(errors.Join(rows.Err(), rows.Close()))
 }

@@ -1,0 +1,522 @@
+package coretest_test
+
+import (
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/limits"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/wire"
+)
+
+var (
+	mixedOperations = flag.Int("mixed", 400, "operations of TestMixedOperations on each engine")
+	mixedSeed       = flag.Uint64("mixed-seed", 1, "seed of TestMixedOperations")
+)
+
+// Limits of the merchant of the test, in force from its first payout on.
+const (
+	mixedPerDay   money.Cents = 900_00
+	mixedPerNight money.Cents = 200_00
+	mixedPerKey   money.Cents = 400_00
+	mixedKeyCount int64       = 8
+	mixedMaximum  money.Cents = 90_00
+	mixedApproval money.Cents = 60_00
+)
+
+// pool is how many orders of each kind the operations choose from: the newest.
+const pool = 40
+
+// receipt is a payment that the bank received, and what of it the bank gave back or lost.
+type receipt struct {
+	id            string
+	amount, given money.Cents
+	disputed      money.Cents // open or lost
+	dispute       string      // "" for none
+	state         processor.DisputeState
+}
+
+// books are random operations on one merchant, and the bank's side of them. The bank errs as
+// banks do, but it never gives back more than it received.
+type books struct {
+	*coretest.Gateway
+
+	rnd      *rand.Rand
+	number   int
+	funded   money.Cents
+	payins   []payment.Payin
+	payouts  []payment.Payout
+	receipts map[string]*receipt   // by the bank's id
+	of       map[string][]*receipt // by the external id of the pay-in
+	refunds  []string              // external ids of refunds that the bank processes
+	done     map[string]int        // operations that were not refused, by kind
+}
+
+func (b *books) next() string { b.number++; return fmt.Sprint(b.number) }
+
+func (b *books) cents(most money.Cents) money.Cents {
+	return 1 + money.Cents(b.rnd.Int64N(int64(most)))
+}
+
+// allow fails for an error that is not one of these kinds, and counts the operation else.
+func (b *books) allow(what string, err error, kinds ...problem.Kind) bool {
+	b.T.Helper()
+	if err == nil {
+		b.done[what]++
+		return true
+	}
+	if !slices.ContainsFunc(kinds, func(k problem.Kind) bool { return problem.Is(err, k) }) {
+		b.T.Fatalf("operation %d, %s: %v", b.number, what, err)
+	}
+	b.done[what+" refused"]++
+	return false
+}
+
+func newest[T any](list []T, v T) []T {
+	if list = append(list, v); len(list) > pool {
+		list = list[1:]
+	}
+	return list
+}
+
+func (b *books) createPayin() {
+	r := coretest.PayinRequest("in "+b.next(), "")
+	r.Amount = wire.Some(int64(b.cents(200_00)))
+	p, _, err := b.Payins.Create(b.T.Context(), b.Merchant, r)
+	if b.allow("pay-in", err) {
+		b.payins = newest(b.payins, p)
+	}
+}
+
+// pay pays a pay-in: a part, all or too much; it may be canceled, expired or paid already.
+func (b *books) pay() {
+	if len(b.payins) == 0 {
+		return
+	}
+	p := b.payins[b.rnd.IntN(len(b.payins))]
+	amount := p.Amount
+	if b.rnd.IntN(3) == 0 {
+		amount = b.cents(2 * p.Amount)
+	}
+	id := "pay " + b.next()
+	v := &receipt{id: id, amount: amount}
+	b.receipts[id], b.of[p.ExternalID] = v, append(b.of[p.ExternalID], v)
+	b.Bank.Receive(p.ExternalID, id, amount)
+	b.Bank.Charges[p.ExternalID].Payments[len(b.of[p.ExternalID])-1].PaidAt = b.Clock.Now()
+	b.report("charge " + p.ExternalID)
+	b.done["payment"]++
+}
+
+// report sends a notice of the bank, unless it is lost.
+func (b *books) report(line string) {
+	if b.rnd.IntN(10) > 0 {
+		b.Notify("notice "+b.next(), line)
+		b.Apply()
+	}
+}
+
+func (b *books) refund() {
+	if len(b.payins) == 0 {
+		return
+	}
+	p := b.payins[b.rnd.IntN(len(b.payins))]
+	amount := int64(0)
+	if b.rnd.IntN(3) > 0 {
+		amount = int64(b.cents(p.Amount))
+	}
+	_, _, err := b.Refunds.Create(b.T.Context(), b.Merchant, p.ID, coretest.RefundRequest(b.next(), amount))
+	b.allow("refund", err, problem.ValidationFailed, problem.InvalidState, problem.RefundNotPossible, problem.InsufficientBalance)
+}
+
+// outcomes are what a bank answers.
+var outcomes = []processor.Outcome{
+	processor.Done, processor.Done, processor.Done, processor.Unknown, processor.Unknown, processor.Refused, processor.Later, processor.NotSent,
+}
+
+// answers changes what the bank answers to transfers and refunds until the next change.
+func (b *books) answers() {
+	outcome := outcomes[b.rnd.IntN(len(outcomes))]
+	state := []processor.TransferState{processor.TransferPaid, processor.TransferPaid, processor.TransferProcessing}[b.rnd.IntN(3)]
+	effect := outcome == processor.Done || outcome == processor.Unknown && b.rnd.IntN(2) == 0
+	b.Bank.AnswerTransfer = func(bank *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
+		if bank.Transfers[r.ExternalID] != nil {
+			return processor.TransferAnswer{Outcome: processor.Done, Report: bank.Report(r.ExternalID)}
+		}
+		answer := processor.TransferAnswer{Outcome: outcome, Evidence: "answer", Cause: errors.New("answer")}
+		if effect {
+			answer.Report = bank.Pay(r, state)
+		}
+		return answer
+	}
+	b.Bank.Refunds.Answer = func(bank *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
+		v := b.receipts[r.PaymentID]
+		switch {
+		case bank.Refunds.Made[r.ExternalID] != nil:
+			return processor.TransferAnswer{Outcome: processor.Done, Report: bank.RefundReport(r.ExternalID)}
+		case v.given+v.disputed+r.Amount > v.amount:
+			return processor.TransferAnswer{Outcome: processor.Refused, Evidence: "too much"}
+		}
+		answer := processor.TransferAnswer{Outcome: outcome, Evidence: "answer", Cause: errors.New("answer")}
+		if effect {
+			answer.Report = bank.GiveBack(r, state)
+			v.given += r.Amount
+			b.refunds = newest(b.refunds, r.ExternalID)
+		}
+		return answer
+	}
+}
+
+// endRefund makes a refund end at the bank; one that was paid may still fail.
+func (b *books) endRefund() {
+	if len(b.refunds) == 0 {
+		return
+	}
+	id := b.refunds[b.rnd.IntN(len(b.refunds))]
+	made := b.Bank.Refunds.Made[id]
+	switch {
+	case made.State == processor.TransferFailed:
+	case b.rnd.IntN(4) == 0:
+		b.receipts[made.Request.PaymentID].given -= made.Request.Amount
+		b.Bank.EndRefund(id, processor.TransferFailed)
+		b.done["refund failed"]++
+	default:
+		b.Bank.EndRefund(id, processor.TransferPaid)
+	}
+	b.report("refund " + id)
+}
+
+// dispute opens a dispute of a payment, or ends it.
+func (b *books) dispute() {
+	if len(b.payins) == 0 {
+		return
+	}
+	p := b.payins[b.rnd.IntN(len(b.payins))]
+	list := b.of[p.ExternalID]
+	if len(list) == 0 {
+		return
+	}
+	v := list[0] // the bank's disputes are of the first payment
+	switch left := v.amount - v.given - v.disputed; {
+	case v.dispute == "" && left <= 0:
+		return
+	case v.dispute == "":
+		v.dispute, v.state, v.disputed = "dispute "+b.next(), processor.DisputeOpen, b.cents(left)
+		b.done["dispute"]++
+	case v.state == processor.DisputeOpen && b.rnd.IntN(2) == 0:
+		v.state = processor.DisputeLost
+		b.done["dispute lost"]++
+	case v.state == processor.DisputeOpen:
+		v.state = processor.DisputeWon
+	case v.state == processor.DisputeLost && b.rnd.IntN(3) == 0:
+		v.state = processor.DisputeReversed
+	default:
+		return
+	}
+	b.Bank.Dispute(p.ExternalID, v.dispute, max(v.disputed, 1), v.state)
+	if v.state == processor.DisputeWon || v.state == processor.DisputeReversed {
+		v.disputed = 0
+	}
+	b.report("charge " + p.ExternalID)
+}
+
+func (b *books) payout() {
+	r := coretest.PayoutRequest("out "+b.next(), int64(b.cents(mixedMaximum+5_00)))
+	key := fmt.Sprintf("key%d@example.com", b.rnd.IntN(5))
+	r.PIXKey, r.NormalKey, r.Actor = wire.Some(key), key, "credential:asker"
+	p, _, err := b.Payouts.Request(b.T.Context(), b.Merchant, r)
+	if b.allow("payout", err, problem.LimitExceeded, problem.InsufficientBalance) {
+		b.payouts = newest(b.payouts, p)
+	}
+}
+
+// decide approves, rejects or cancels a payout.
+func (b *books) decide() {
+	if len(b.payouts) == 0 {
+		return
+	}
+	p := b.payouts[b.rnd.IntN(len(b.payouts))]
+	actor := fmt.Sprint("credential:", b.rnd.IntN(3))
+	switch b.rnd.IntN(8) {
+	case 0:
+		_, err := b.Payouts.Reject(b.T.Context(), p.Merchant, p.ID, actor, "no")
+		b.allow("reject", err, problem.InvalidState)
+	case 1:
+		_, err := b.Payouts.Cancel(b.T.Context(), p.Merchant, p.ID)
+		b.allow("cancel", err, problem.InvalidState)
+	default:
+		_, err := b.Payouts.Approve(b.T.Context(), p.Merchant, p.ID, actor, "")
+		b.allow("approve", err, problem.InvalidState, problem.LimitExceeded)
+	}
+}
+
+// endTransfer makes a transfer end at the bank, or come back.
+func (b *books) endTransfer() {
+	if len(b.payouts) == 0 {
+		return
+	}
+	p := b.payouts[b.rnd.IntN(len(b.payouts))]
+	t := b.Bank.Transfers[p.ExternalID]
+	switch {
+	case t == nil || t.State == processor.TransferFailed:
+		return
+	case t.State == processor.TransferProcessing:
+		t.State = []processor.TransferState{processor.TransferPaid, processor.TransferPaid, processor.TransferFailed}[b.rnd.IntN(3)]
+	case b.rnd.IntN(4) == 0 && t.Returned < t.Request.Amount:
+		b.Bank.Return(p.ExternalID, t.Returned+b.cents(t.Request.Amount-t.Returned))
+		b.done["return"]++
+	}
+	b.report(p.ExternalID)
+}
+
+// pass advances the clock, and runs the workers that follow it.
+func (b *books) pass() {
+	b.Jump(time.Duration(b.rnd.IntN(4*3600)) * time.Second)
+	b.Settle()
+	b.Run(b.Payins.Expire)
+	b.Run(b.Payouts.Expire)
+	b.LookUp()
+}
+
+// price changes a price: orders keep that of their creation.
+func (b *books) price() {
+	method := []payment.Method{payment.PIX, payment.PayoutPrice}[b.rnd.IntN(2)]
+	terms := payment.Terms{BasisPoints: b.rnd.Int64N(500), Fixed: money.Cents(b.rnd.Int64N(60))}
+	if method == payment.PIX {
+		terms.Days = b.rnd.IntN(3)
+		terms.Business = terms.Days > 0 && b.rnd.IntN(2) == 0
+	}
+	b.SetPrice(method, terms)
+}
+
+func (b *books) fund() {
+	amount := b.cents(500_00)
+	b.funded += amount
+	b.Must(b.Merchants.Fund(b.T.Context(), b.Merchant, amount))
+}
+
+// operations are all kinds of operations, with how often each one runs.
+var operations = []struct {
+	weight int
+	do     func(*books)
+}{
+	{14, (*books).createPayin},
+	{18, (*books).pay},
+	{10, (*books).refund},
+	{4, (*books).answers},
+	{14, func(b *books) { b.Send() }},
+	{6, (*books).endRefund},
+	{7, (*books).dispute},
+	{16, (*books).payout},
+	{8, (*books).decide},
+	{6, (*books).endTransfer},
+	{4, (*books).pass},
+	{1, (*books).price},
+	{1, (*books).fund},
+	{2, func(b *books) { b.ReadFeeds() }},
+}
+
+// TestMixedOperations runs random operations, and checks the rows every now and then: that
+// the balances are not below zero, that no more is refunded or charged back than was paid,
+// that limits were never passed, and all that porteira verify checks. In the end the ledger
+// has what the bank has. -mixed 100000 runs for minutes.
+func TestMixedOperations(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		b := &books{
+			Gateway: g, rnd: rand.New(rand.NewPCG(*mixedSeed, 0)), receipts: map[string]*receipt{}, of: map[string][]*receipt{}, done: map[string]int{},
+		}
+		approvals, keyCount := int64(2), mixedKeyCount
+		perDay, perNight, perKey, maximum, approval := mixedPerDay, mixedPerNight, mixedPerKey, mixedMaximum, mixedApproval
+		g.SetLimits(limits.Limits{Payout: limits.Payout{
+			Range: limits.Range{Maximum: &maximum}, PerDay: &perDay, PerNight: &perNight, PerKeyPerDay: &perKey, CountPerKeyPerDay: &keyCount,
+			ApprovalAbove: &approval, Approvals: &approvals,
+		}})
+		var all []func(*books)
+		for _, o := range operations {
+			all = append(all, slices.Repeat([]func(*books){o.do}, o.weight)...)
+		}
+		every := max(100, *mixedOperations/20)
+		for i := range *mixedOperations {
+			all[b.rnd.IntN(len(all))](b)
+			if (i+1)%every == 0 {
+				b.check()
+				if t.Failed() {
+					t.Fatalf("after %d operations, seed %d: %v", i+1, *mixedSeed, b.done)
+				}
+			}
+		}
+		b.settle()
+		b.check()
+		b.compare()
+		t.Logf("seed %d: %v", *mixedSeed, b.done)
+	})
+}
+
+// settle lets everything end.
+func (b *books) settle() {
+	for range 12 {
+		b.Bank.AnswerTransfer = nil
+		b.answers()
+		for _, t := range b.Bank.Transfers {
+			if t.State == processor.TransferProcessing {
+				t.State = processor.TransferPaid
+			}
+		}
+		for id, r := range b.Bank.Refunds.Made {
+			if r.State == processor.TransferProcessing {
+				b.Bank.EndRefund(id, processor.TransferPaid)
+			}
+		}
+		b.Jump(12 * time.Hour)
+		b.Send()
+		b.LookUp()
+		b.ReadFeeds()
+		b.Apply()
+		b.Run(b.Payouts.Expire)
+		b.Settle()
+	}
+}
+
+// check checks the rows.
+func (b *books) check() {
+	b.T.Helper()
+	b.WantProven()
+	balances, err := b.Store.Balances(b.T.Context(), b.Merchant.ID)
+	b.Must(err)
+	for account, balance := range balances {
+		negative := account.IsClearing() || account == ledger.Owed || account == ledger.Costs || account == ledger.WrittenOff
+		if balance < 0 && !negative || account == ledger.Owed && balance > 0 {
+			b.T.Errorf("%s is %d", account, balance)
+		}
+	}
+	over := b.rows(`SELECT p.reference_id, 0, 0, 0, '' FROM payins p WHERE
+		(SELECT coalesce(SUM(r.refunded_amount), 0) FROM refunds r WHERE r.merchant_id = p.merchant_id AND r.payin_id = p.id) +
+		(SELECT coalesce(SUM(d.amount), 0) FROM disputes d WHERE d.merchant_id = p.merchant_id AND d.payin_id = p.id AND d.state IN ('open', 'lost')) >
+		(SELECT coalesce(SUM(r.amount), 0) FROM receipts r WHERE r.merchant_id = p.merchant_id AND r.payin_id = p.id)`)
+	for _, r := range over {
+		b.T.Errorf("more was refunded or charged back of %s than was paid", r.text)
+	}
+	b.checkLimits()
+}
+
+// checkLimits adds the payouts up that count, by the days and nights of São Paulo, which is
+// three hours behind UTC.
+func (b *books) checkLimits() {
+	b.T.Helper()
+	days, nights, keys, counts := map[int64]money.Cents{}, map[int64]money.Cents{}, map[string]money.Cents{}, map[string]int64{}
+	for _, p := range b.rows("SELECT status, amount, created_at, counted_at, key_hash FROM payouts WHERE status NOT IN ('FAILED', 'CANCELED')") {
+		at := time.UnixMicro(p.created)
+		if p.counted > 0 {
+			at = time.UnixMicro(p.counted)
+		}
+		at = at.UTC().Add(-3 * time.Hour)
+		day := at.Unix() / 86400
+		key := fmt.Sprint(day, " ", p.key)
+		days[day] += p.amount
+		keys[key] += p.amount
+		counts[key]++
+		if at.Hour() >= 20 || at.Hour() < 6 {
+			nights[at.Add(-6*time.Hour).Unix()/86400] += p.amount
+		}
+		if p.amount > mixedMaximum {
+			b.T.Errorf("a payout of %d", p.amount)
+		}
+	}
+	for day, sum := range days {
+		if sum > mixedPerDay {
+			b.T.Errorf("payouts of %d on day %d", sum, day)
+		}
+	}
+	for night, sum := range nights {
+		if sum > mixedPerNight {
+			b.T.Errorf("payouts of %d in the night of day %d", sum, night)
+		}
+	}
+	for key, sum := range keys {
+		if sum > mixedPerKey || counts[key] > mixedKeyCount {
+			b.T.Errorf("%d payouts of %d to one key on a day", counts[key], sum)
+		}
+	}
+}
+
+// compare compares the ledger with the bank's records.
+func (b *books) compare() {
+	b.T.Helper()
+	var received, lost, sent, returned, given money.Cents
+	for _, v := range b.receipts {
+		received += v.amount
+		if v.state == processor.DisputeLost {
+			lost += v.disputed
+		}
+	}
+	for _, t := range b.Bank.Transfers {
+		if t.State == processor.TransferPaid {
+			sent += t.Request.Amount
+			returned += t.Returned
+		}
+	}
+	for _, r := range b.Bank.Refunds.Made {
+		if r.State == processor.TransferPaid {
+			given += r.Request.Amount
+		}
+	}
+	// A dispute of an order that cannot be disputed, or of more than the order has, is left to a
+	// person in whole or in part.
+	var booked, unbooked money.Cents
+	for _, k := range b.rows("SELECT kind, amount, 0, 0, '' FROM postings WHERE account LIKE 'clearing:%' AND kind IN ('charged_back', 'chargeback_reversed')") {
+		booked += k.amount
+	}
+	for _, c := range b.rows("SELECT kind, amount, 0, 0, '' FROM cases WHERE kind = 'dispute_unexpected' AND closed_at = 0") {
+		unbooked += c.amount
+	}
+	if lost < booked || lost > booked+unbooked {
+		b.T.Errorf("%d was charged back, the bank has %d, cases %d", booked, lost, unbooked)
+	}
+	want := sent - returned + given + booked - received - coretest.Opening - b.funded
+	balances, err := b.Store.Balances(b.T.Context(), b.Merchant.ID)
+	b.Must(err)
+	if got := balances[ledger.Clearing(coretest.BankName)]; got != want || balances[ledger.Held] != 0 {
+		b.T.Errorf("clearing is %d, the bank has %d; held %d", got, want, balances[ledger.Held])
+		for _, p := range b.rows("SELECT step, amount, created_at, sent_at, key_hash FROM payouts WHERE step NOT IN ('done', 'paid_late')") {
+			b.T.Logf("payout %s of %d", p.text, p.amount)
+		}
+		for _, k := range b.rows("SELECT kind, SUM(amount), 0, 0, '' FROM postings WHERE account LIKE 'clearing:%' GROUP BY kind") {
+			b.T.Logf("%s moved %d", k.text, k.amount)
+		}
+		for _, c := range b.rows("SELECT kind, amount, created_at, 0, params FROM cases WHERE closed_at = 0 AND kind <> 'overpaid'") {
+			b.T.Logf("case %s of %d: %s", c.text, c.amount, c.key)
+		}
+		b.T.Logf("the bank: received %d, charged back %d, sent %d, returned %d, given back %d", received, lost, sent, returned, given)
+	}
+}
+
+// row is a row of a query of five columns.
+type row struct {
+	text             string
+	amount           money.Cents
+	created, counted int64
+	key              string
+}
+
+func (b *books) rows(text string) (list []row) {
+	b.T.Helper()
+	b.Query(text, func(rows *sql.Rows) error {
+		var r row
+		var key any
+		err := rows.Scan(&r.text, (*int64)(&r.amount), &r.created, &r.counted, &key)
+		r.key = fmt.Sprint(key)
+		list = append(list, r)
+		return err
+	})
+	return list
+}
