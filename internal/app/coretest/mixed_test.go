@@ -1,7 +1,6 @@
 package coretest_test
 
 import (
-	"database/sql"
 	"errors"
 	"flag"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
-	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
@@ -385,138 +383,4 @@ func (b *books) settle() {
 		b.Run(b.Payouts.Expire)
 		b.Settle()
 	}
-}
-
-// check checks the rows.
-func (b *books) check() {
-	b.T.Helper()
-	b.WantProven()
-	balances, err := b.Store.Balances(b.T.Context(), b.Merchant.ID)
-	b.Must(err)
-	for account, balance := range balances {
-		negative := account.IsClearing() || account == ledger.Owed || account == ledger.Costs || account == ledger.WrittenOff
-		if balance < 0 && !negative || account == ledger.Owed && balance > 0 {
-			b.T.Errorf("%s is %d", account, balance)
-		}
-	}
-	over := b.rows(`SELECT p.reference_id, 0, 0, 0, '' FROM payins p WHERE
-		(SELECT coalesce(SUM(r.refunded_amount), 0) FROM refunds r WHERE r.merchant_id = p.merchant_id AND r.payin_id = p.id) +
-		(SELECT coalesce(SUM(d.amount), 0) FROM disputes d WHERE d.merchant_id = p.merchant_id AND d.payin_id = p.id AND d.state IN ('open', 'lost')) >
-		(SELECT coalesce(SUM(r.amount), 0) FROM receipts r WHERE r.merchant_id = p.merchant_id AND r.payin_id = p.id)`)
-	for _, r := range over {
-		b.T.Errorf("more was refunded or charged back of %s than was paid", r.text)
-	}
-	b.checkLimits()
-}
-
-// checkLimits adds the payouts up that count, by the days and nights of São Paulo, which is
-// three hours behind UTC.
-func (b *books) checkLimits() {
-	b.T.Helper()
-	days, nights, keys, counts := map[int64]money.Cents{}, map[int64]money.Cents{}, map[string]money.Cents{}, map[string]int64{}
-	for _, p := range b.rows("SELECT status, amount, created_at, counted_at, key_hash FROM payouts WHERE status NOT IN ('FAILED', 'CANCELED')") {
-		at := time.UnixMicro(p.created)
-		if p.counted > 0 {
-			at = time.UnixMicro(p.counted)
-		}
-		at = at.UTC().Add(-3 * time.Hour)
-		day := at.Unix() / 86400
-		key := fmt.Sprint(day, " ", p.key)
-		days[day] += p.amount
-		keys[key] += p.amount
-		counts[key]++
-		if at.Hour() >= 20 || at.Hour() < 6 {
-			nights[at.Add(-6*time.Hour).Unix()/86400] += p.amount
-		}
-		if p.amount > mixedMaximum {
-			b.T.Errorf("a payout of %d", p.amount)
-		}
-	}
-	for day, sum := range days {
-		if sum > mixedPerDay {
-			b.T.Errorf("payouts of %d on day %d", sum, day)
-		}
-	}
-	for night, sum := range nights {
-		if sum > mixedPerNight {
-			b.T.Errorf("payouts of %d in the night of day %d", sum, night)
-		}
-	}
-	for key, sum := range keys {
-		if sum > mixedPerKey || counts[key] > mixedKeyCount {
-			b.T.Errorf("%d payouts of %d to one key on a day", counts[key], sum)
-		}
-	}
-}
-
-// compare compares the ledger with the bank's records.
-func (b *books) compare() {
-	b.T.Helper()
-	var received, lost, sent, returned, given money.Cents
-	for _, v := range b.receipts {
-		received += v.amount
-		if v.state == processor.DisputeLost {
-			lost += v.disputed
-		}
-	}
-	for _, t := range b.Bank.Transfers {
-		if t.State == processor.TransferPaid {
-			sent += t.Request.Amount
-			returned += t.Returned
-		}
-	}
-	for _, r := range b.Bank.Refunds.Made {
-		if r.State == processor.TransferPaid {
-			given += r.Request.Amount
-		}
-	}
-	// A dispute of an order that cannot be disputed, or of more than the order has, is left to a
-	// person in whole or in part.
-	var booked, unbooked money.Cents
-	for _, k := range b.rows("SELECT kind, amount, 0, 0, '' FROM postings WHERE account LIKE 'clearing:%' AND kind IN ('charged_back', 'chargeback_reversed')") {
-		booked += k.amount
-	}
-	for _, c := range b.rows("SELECT kind, amount, 0, 0, '' FROM cases WHERE kind = 'dispute_unexpected' AND closed_at = 0") {
-		unbooked += c.amount
-	}
-	if lost < booked || lost > booked+unbooked {
-		b.T.Errorf("%d was charged back, the bank has %d, cases %d", booked, lost, unbooked)
-	}
-	want := sent - returned + given + booked - received - coretest.Opening - b.funded
-	balances, err := b.Store.Balances(b.T.Context(), b.Merchant.ID)
-	b.Must(err)
-	if got := balances[ledger.Clearing(coretest.BankName)]; got != want || balances[ledger.Held] != 0 {
-		b.T.Errorf("clearing is %d, the bank has %d; held %d", got, want, balances[ledger.Held])
-		for _, p := range b.rows("SELECT step, amount, created_at, sent_at, key_hash FROM payouts WHERE step NOT IN ('done', 'paid_late')") {
-			b.T.Logf("payout %s of %d", p.text, p.amount)
-		}
-		for _, k := range b.rows("SELECT kind, SUM(amount), 0, 0, '' FROM postings WHERE account LIKE 'clearing:%' GROUP BY kind") {
-			b.T.Logf("%s moved %d", k.text, k.amount)
-		}
-		for _, c := range b.rows("SELECT kind, amount, created_at, 0, params FROM cases WHERE closed_at = 0 AND kind <> 'overpaid'") {
-			b.T.Logf("case %s of %d: %s", c.text, c.amount, c.key)
-		}
-		b.T.Logf("the bank: received %d, charged back %d, sent %d, returned %d, given back %d", received, lost, sent, returned, given)
-	}
-}
-
-// row is a row of a query of five columns.
-type row struct {
-	text             string
-	amount           money.Cents
-	created, counted int64
-	key              string
-}
-
-func (b *books) rows(text string) (list []row) {
-	b.T.Helper()
-	b.Query(text, func(rows *sql.Rows) error {
-		var r row
-		var key any
-		err := rows.Scan(&r.text, (*int64)(&r.amount), &r.created, &r.counted, &key)
-		r.key = fmt.Sprint(key)
-		list = append(list, r)
-		return err
-	})
-	return list
 }
