@@ -58,7 +58,7 @@ func TestExternalIDIsUniquePerOrder(t *testing.T) {
 	for _, installation := range ids {
 		for _, merchant := range ids {
 			for number := range int64(4) {
-				for _, operation := range []payment.Operation{payment.OperationPayin, payment.OperationPayout} {
+				for _, operation := range []payment.Operation{payment.OperationPayin, payment.OperationPayout, payment.OperationRefund, payment.OperationPublicPayin} {
 					for _, reference := range []string{"", "a", "b", "ab", "\x00a", "a\x00", "payin", "A"} {
 						x := (&payment.ExternalIDs{Installation: installation}).New(number, merchant, operation, reference)
 						if len(x) != payment.ExternalIDLength || strings.Trim(x, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") != "" {
