@@ -215,13 +215,14 @@ func showsState(r *processor.TransferReport, claimed processor.TransferState) bo
 // hint. If the answer does not show what the hint reports, it is applied all the same,
 // and the notice stays.
 func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name string, h processor.Hint, notice *store.Notice) error {
+	ref := processor.Ref{ExternalID: h.ExternalID, ProcessorID: h.ProcessorID}
 	switch h.Subject {
 	case processor.SubjectCharge:
 		charger, ok := proc.(processor.Charger)
 		if !ok {
 			return fmt.Errorf("notice: processor %s does not support payments", name)
 		}
-		report := query(ctx, s, name, func(ctx context.Context) processor.ChargeReport { return charger.QueryCharge(ctx, h.ExternalID) })
+		report := query(ctx, s, name, func(ctx context.Context) processor.ChargeReport { return processor.FindCharge(ctx, charger, ref) })
 		if report.Lookup != processor.Found {
 			return fmt.Errorf("notice: charge not confirmed: %w", orUnconfirmed(report.Cause))
 		}
@@ -235,7 +236,7 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 			return fmt.Errorf("notice: processor %s does not support payouts", name)
 		}
 		report := query(ctx, s, name, func(ctx context.Context) processor.TransferReport {
-			return transferrer.QueryTransfer(ctx, h.ExternalID)
+			return processor.FindTransfer(ctx, transferrer, ref)
 		})
 		if report.Lookup != processor.Found {
 			return fmt.Errorf("notice: transfer not confirmed: %w", orUnconfirmed(report.Cause))
@@ -250,7 +251,7 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 		}
 		return s.unknownTransfer(ctx, *notice, h.ExternalID)
 	case processor.SubjectRefund:
-		return s.applyRefund(ctx, proc, name, h.ExternalID, notice)
+		return s.applyRefund(ctx, proc, name, &h, notice)
 	default: // its notice is a dead letter
 		return nil
 	}

@@ -130,7 +130,7 @@ func unverified(cause error) error {
 }
 
 // secretHeaders are not kept with a notice.
-var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Api-Secret"}
+var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Api-Secret", "Asaas-Access-Token"}
 
 // headerText writes headers one a line, sorted by name, as the notice is kept.
 func headerText(h http.Header) string {

@@ -22,8 +22,9 @@ type Refunds interface {
 
 // applyRefund queries a refund that a notice is about. One that nobody requested here is
 // booked from the list of refunds, which names its payment.
-func (s *Service) applyRefund(ctx context.Context, proc processor.Processor, name, externalID string, notice *store.Notice) error {
+func (s *Service) applyRefund(ctx context.Context, proc processor.Processor, name string, h *processor.Hint, notice *store.Notice) error {
 	refunder, ok := proc.(processor.Refunder)
+	externalID := h.ExternalID
 	if !ok {
 		return fmt.Errorf("notice: processor %s does not support refunds", name)
 	}
@@ -32,6 +33,9 @@ func (s *Service) applyRefund(ctx context.Context, proc processor.Processor, nam
 		return store.Problem(err)
 	}
 	part, err := s.Store.RefundPart(ctx, merchant, name, externalID)
+	if errors.Is(err, store.ErrNotFound) && h.PaymentID != "" {
+		return s.foreignRefund(ctx, refunder, name, h, notice)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return s.unknownRefund(ctx, proc, name, externalID, notice)
 	}
@@ -45,6 +49,27 @@ func (s *Service) applyRefund(ctx context.Context, proc processor.Processor, nam
 		return fmt.Errorf("notice: refund not confirmed: %w", orUnconfirmed(report.Cause))
 	}
 	return s.Transfers.RecordRefundReport(ctx, part, report, notice)
+}
+
+// foreignRefund books a refund that nobody requested here, and of which the notice names the
+// payment, on the processor's answer.
+func (s *Service) foreignRefund(ctx context.Context, refunder processor.Refunder, name string, h *processor.Hint, notice *store.Notice) error {
+	report := query(ctx, s, name, func(ctx context.Context) processor.TransferReport {
+		return refunder.QueryRefund(ctx, h.PaymentID, h.ExternalID)
+	})
+	if report.Lookup != processor.Found {
+		return fmt.Errorf("notice: refund not confirmed: %w", orUnconfirmed(report.Cause))
+	}
+	if report.State == processor.TransferProcessing { // its end has a notice of its own
+		if notice == nil {
+			return nil
+		}
+		return s.Writer.Do(ctx, &end{notice: *notice})
+	}
+	return s.recordRefund(ctx, name, &processor.ListedRefund{
+		ExternalID: h.ExternalID, PaymentID: h.PaymentID, EndToEndID: report.EndToEndID, State: report.State,
+		Amount: report.Amount, Failure: report.Failure,
+	}, notice)
 }
 
 // unknownRefund ends a notice of a refund that nobody requested here. It is booked from the

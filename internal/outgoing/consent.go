@@ -129,7 +129,7 @@ func (v *giveConsent) Decide(l *store.Loaded, c *store.Changes) error {
 		v.refusal = "the payout was sent before a restore, which may have lost our consent to another transfer"
 	case p.ProcessorID != "" && p.ProcessorID != v.question.Transfer:
 		v.refusal = "another transfer of the payout is known"
-	case v.question.Amount != p.Amount || v.question.Key != p.Beneficiary.Key():
+	case v.question.Amount != p.Amount || !v.question.IsTo(p.Beneficiary.Key()):
 		v.refusal = "the amount or the key is not that of the payout"
 	default:
 		c.AddConsent(store.Consent{Account: p.Processor, ExternalID: p.ExternalID, Transfer: v.question.Transfer, State: store.ConsentGiven})

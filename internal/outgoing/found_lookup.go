@@ -3,6 +3,7 @@ package outgoing
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/payment"
@@ -14,6 +15,9 @@ import (
 
 // foundPerStep is the number of found transfers of all accounts that one step considers.
 const foundPerStep = 1000
+
+// foundLookBack is how much earlier than it was found a transfer is searched for.
+const foundLookBack = 31 * 24 * time.Hour
 
 // lookUpFound looks up found transfers whose outcome is not final yet: their money comes back
 // if they fail, also if no notice says so.
@@ -39,7 +43,7 @@ func (e *Executor) lookUpFound(ctx context.Context) (int, error) {
 		}
 		did++
 		pool.Run(func() {
-			report := e.query(ctx, f.Processor, f.ExternalID, transferrer)
+			report := e.query(ctx, f.Processor, processor.Ref{ExternalID: f.ExternalID, Since: f.CreatedAt.Add(-foundLookBack)}, transferrer)
 			if report.Lookup != processor.Found {
 				return
 			}

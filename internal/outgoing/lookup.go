@@ -99,22 +99,31 @@ func (v *claimLookUps) Decide(l *store.Loaded, c *store.Changes) error {
 }
 
 func (e *Executor) lookUp(ctx context.Context, p payment.Payout, transferrer processor.Transferrer) {
-	report := e.query(ctx, p.Processor, p.ExternalID, transferrer)
+	report := e.query(ctx, p.Processor, refOf(&p), transferrer)
 	e.Recorder.Record(ctx, "result of look-up", func(ctx context.Context) error { return e.RecordLookUp(ctx, p, report) })
 }
 
+// lookBack is how much earlier than its payout a transfer is searched for: it may have left in
+// a past that this database lacks.
+const lookBack = 24 * time.Hour
+
+// refOf is what is known of the transfer of a payout.
+func refOf(p *payment.Payout) processor.Ref {
+	return processor.Ref{ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, Since: p.CreatedAt.Add(-lookBack)}
+}
+
 // query queries an account about a transfer.
-func (e *Executor) query(ctx context.Context, account, externalID string, transferrer processor.Transferrer) processor.TransferReport {
-	return e.queryBy(ctx, account, externalID, transferrer, e.lookUpBreakers, proved)
+func (e *Executor) query(ctx context.Context, account string, ref processor.Ref, transferrer processor.Transferrer) processor.TransferReport {
+	return e.queryBy(ctx, account, ref, transferrer, e.lookUpBreakers, proved)
 }
 
 // queryBy is query with the breakers of a kind of effect, and with the check of its reports.
-func (e *Executor) queryBy(ctx context.Context, account, externalID string, transferrer processor.Transferrer, breakers *worker.Breakers,
+func (e *Executor) queryBy(ctx context.Context, account string, ref processor.Ref, transferrer processor.Transferrer, breakers *worker.Breakers,
 	check func(processor.TransferReport) processor.TransferReport,
 ) processor.TransferReport {
 	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	report := worker.Call(func() processor.TransferReport {
-		return transferrer.QueryTransfer(limited, externalID)
+		return processor.FindTransfer(limited, transferrer, ref)
 	}, func(cause error) processor.TransferReport {
 		return processor.TransferReport{Lookup: processor.LookupUnknown, Cause: cause}
 	})
@@ -123,7 +132,7 @@ func (e *Executor) queryBy(ctx context.Context, account, externalID string, tran
 	report = check(report)
 	e.Env.Inject(env.AfterLookup)
 	if report.Lookup == processor.LookupUnknown {
-		e.Log.WarnContext(ctx, "payout could not be looked up", "processor", account, "externalId", externalID, "cause", report.Cause)
+		e.Log.WarnContext(ctx, "payout could not be looked up", "processor", account, "externalId", ref.ExternalID, "cause", report.Cause)
 	}
 	return report
 }

@@ -253,7 +253,7 @@ func (e *Executor) sendRefund(ctx context.Context, p payment.RefundPart, timeout
 // lookUpRefund queries an account about one part of a refund.
 func (e *Executor) lookUpRefund(ctx context.Context, p payment.RefundPart, refunder processor.Refunder) {
 	op := e.newRecordRefund(p)
-	op.report = e.queryBy(ctx, p.Processor, p.ExternalID, refundCall{refunder, &p}, e.refunds.lookUpBreakers, asReported)
+	op.report = e.queryBy(ctx, p.Processor, processor.Ref{ExternalID: p.ExternalID}, refundCall{refunder, &p}, e.refunds.lookUpBreakers, asReported)
 	op.lookedUp = true
 	if p.Lookups >= lookUpsBeforeCase {
 		open, err := e.Store.HasOpenCase(ctx, p.Merchant, p.Refund, store.CaseRefundUnknown)

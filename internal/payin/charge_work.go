@@ -145,7 +145,7 @@ func (w *chargeWork) takeReport(r processor.ChargeReport, now time.Time) {
 	case found && r.State == processor.ChargeRegistering:
 		w.found(true, c)
 	case found && payable:
-		if c.PIX != nil && c.PIX.ExpiresAt.Before(w.request.ExpiresAt) { // from a past that a restored backup lacks
+		if c.PIX != nil && !c.PIX.ExpiresAt.IsZero() && c.PIX.ExpiresAt.Before(w.request.ExpiresAt) { // from a past that a restored backup lacks
 			w.request.ExpiresAt = c.PIX.ExpiresAt
 		}
 		w.found(false, c)
@@ -171,6 +171,11 @@ func (w *chargeWork) found(registering bool, c processor.Charge) {
 	if registering {
 		w.Outcome = outcomeRegistering
 		return
+	}
+	if c.PIX != nil && c.PIX.ExpiresAt.IsZero() {
+		own := *c.PIX
+		own.ExpiresAt = w.request.ExpiresAt
+		c.PIX = &own
 	}
 	w.Outcome, w.ProcessorID = processor.Done.String(), worker.Short(c.ProcessorID)
 	if w.differs = processor.CheckCharge(&w.profile, &w.request, &c); w.differs != nil {

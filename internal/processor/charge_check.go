@@ -61,6 +61,9 @@ func CheckCharge(profile *Profile, r *ChargeRequest, c *Charge) error {
 	case (c.Card != nil) != (r.Method == payment.CreditCard):
 		return differs("card", "does not fit the method")
 	}
+	if c.Amount != 0 && c.Amount != r.Amount {
+		return differs("amount", "is not the order's")
+	}
 	switch r.Method {
 	case payment.PIX:
 		return checkPIX(profile, r, c.PIX)
@@ -96,7 +99,8 @@ func checkCode(profile *Profile, r *ChargeRequest, field, text string) error {
 	case !open && code.Amount() != int64(r.Amount):
 		return differs(field, "has another amount")
 	}
-	if txid := code.TxID(); txid != "" && !isOurTxID(r, txid) || txid == "" && kind == brcode.KindStatic {
+	own := profile.OwnTxIDs && kind == brcode.KindDynamic
+	if txid := code.TxID(); !own && (txid != "" && !isOurTxID(r, txid) || txid == "" && kind == brcode.KindStatic) {
 		return differs(field, "has another txid")
 	}
 	if kind == brcode.KindDynamic && len(profile.CodeHosts) > 0 {

@@ -21,6 +21,14 @@ type Question struct {
 	ExternalID string // ours; it may be another program's
 	Amount     money.Cents
 	Key        string // the receiver's Pix key, in its normal form
+	// OtherKey is a second reading of the key, if the processor's form fits two types; "" if
+	// it does not.
+	OtherKey string
+}
+
+// IsTo reports whether the transfer is to a Pix key in its normal form.
+func (q *Question) IsTo(key string) bool {
+	return key != "" && (key == q.Key || key == q.OtherKey)
 }
 
 // Authorizer is a processor that asks before it executes a transfer: see

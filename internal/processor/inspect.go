@@ -31,3 +31,11 @@ type Registrar interface {
 	// Register registers an address until ttl has passed.
 	Register(ctx context.Context, noticeURL string, ttl time.Duration) error
 }
+
+// Installer is a processor at which a person registers the address for notices, once. Unlike
+// a [Registrar] it is not called by itself.
+type Installer interface {
+	Install(ctx context.Context, noticeURL string) error
+	// Installed checks that the address is registered, without an effect.
+	Installed(ctx context.Context, noticeURL string) Finding
+}

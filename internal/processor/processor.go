@@ -90,6 +90,9 @@ type Profile struct {
 	// CodeHosts are the hosts in the URLs of the processor's dynamic BR Codes; empty:
 	// any.
 	CodeHosts []string
+	// OwnTxIDs: the processor chooses the txids of its dynamic codes, which name an order by
+	// their URL only.
+	OwnTxIDs bool
 	// NoticeIDsRepeat: notices about one subject have one id, so that a later one is not
 	// another copy of the first.
 	NoticeIDsRepeat bool
@@ -173,7 +176,8 @@ type ChargeRequest struct {
 // Charge is what the payer needs to pay.
 type Charge struct {
 	ProcessorID string
-	PIX         *payment.PIXDetail
+	Amount      money.Cents        // that the processor names; 0: none
+	PIX         *payment.PIXDetail // without ExpiresAt, it is the order's
 	Boleto      *payment.BoletoDetail
 	Card        *payment.CardDetail
 }
@@ -418,6 +422,10 @@ const (
 type Hint struct {
 	Subject    Subject
 	ExternalID string
+	// ProcessorID is the processor's id of the charge or transfer, and PaymentID that of the
+	// payment which a refund gives back; "" if the notice does not name it.
+	ProcessorID string
+	PaymentID   string
 	// Payment is the payment that the notice reports, and Transfer the state of a
 	// transfer; nil and "" if it reports none. The notice is applied again later if the
 	// answer to the query does not show it.

@@ -56,8 +56,10 @@ type Options struct {
 	Identity  Identity
 	// Previous is the identity before the last rotation, while it is valid; else nil.
 	Previous *Identity
-	// Rate is the budget in requests per second, with a burst of one second; 0: none.
-	Rate float64
+	// Rate is the budget in requests per second; 0: none. Saved is how many unused requests
+	// it saves up; 0 is those of one second.
+	Rate  float64
+	Saved int
 	// AnswerLimit bounds the body of an answer in bytes, at most 4 MiB; 0 is 1 MiB.
 	AnswerLimit int
 }
@@ -124,7 +126,7 @@ func New(o Options) (*Client, error) {
 	if limit == 0 {
 		limit = answerDefault
 	}
-	c := &Client{base: strings.TrimSuffix(o.BaseURL, "/"), clock: o.Clock, limit: limit, budget: newBudget(o.Clock, o.Rate)}
+	c := &Client{base: strings.TrimSuffix(o.BaseURL, "/"), clock: o.Clock, limit: limit, budget: newBudget(o.Clock, o.Rate, max(0, o.Saved))}
 	if c.current, err = open(&o, &o.Identity); err != nil {
 		return nil, err
 	}
@@ -218,6 +220,9 @@ var (
 )
 
 func notSent(err error) Result { return Result{Outcome: processor.NotSent, Cause: err} }
+
+// BudgetLeft is the number of requests that the budget allows at once; false without a budget.
+func (c *Client) BudgetLeft() (requests int, limited bool) { return c.budget.left() }
 
 // Refused reports whether the last answer was 401 or 403, or the token endpoint refused the
 // credentials. It is a hint: a token may have expired, or a permission be missing.

@@ -1,6 +1,7 @@
 package accounthttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,21 +52,37 @@ type budget struct {
 
 	mu     sync.Mutex
 	paused time.Duration // until then, by the monotonic clock
+	saves  bool          // requests of more than a second: a 429 that names its wait takes none
 	// all requests, and effects alone; nil: no limit.
 	all, effects *rate.Limiter
 }
 
-func newBudget(clock env.Clock, perSecond float64) *budget {
+// newBudget returns a budget that saves up requests up to saved; 0 is those of one second.
+func newBudget(clock env.Clock, perSecond float64, saved int) *budget {
 	b := &budget{clock: clock}
 	if perSecond > 0 {
-		b.all = rate.NewLimiter(rate.Limit(perSecond), burst(perSecond))
-		b.effects = rate.NewLimiter(rate.Limit(perSecond*(1-queryShare)), burst(perSecond*(1-queryShare)))
+		all := perSecond
+		if saved > 0 {
+			all, b.saves = float64(saved), true
+		}
+		b.all = rate.NewLimiter(rate.Limit(perSecond), burst(all))
+		b.effects = rate.NewLimiter(rate.Limit(perSecond*(1-queryShare)), burst(all*(1-queryShare)))
 	}
 	return b
 }
 
-// burst is the budget of one second, in requests.
-func burst(perSecond float64) int { return max(1, int(math.Floor(perSecond))) }
+// burst is a number of requests, at least one.
+func burst(requests float64) int { return max(1, int(math.Floor(requests))) }
+
+// left is the number of requests that may be made at once; false if there is no limit.
+func (b *budget) left() (requests int, limited bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all == nil {
+		return 0, false
+	}
+	return max(0, int(b.all.TokensAt(b.now()))), true
+}
 
 // now is the monotonic time as a limiter wants it.
 func (b *budget) now() time.Time { return time.Unix(0, 0).Add(b.clock.Monotonic()) }
@@ -151,7 +168,7 @@ func (b *budget) observe(status int, h http.Header) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.paused = max(b.paused, b.clock.Monotonic()+min(wait, pauseMax))
-	if b.all != nil && status == http.StatusTooManyRequests {
+	if b.all != nil && status == http.StatusTooManyRequests && !(b.saves && wait > 0) {
 		now := b.now()
 		for _, l := range []*rate.Limiter{b.all, b.effects} {
 			l.AllowN(now, max(0, int(l.TokensAt(now))))
@@ -163,10 +180,10 @@ func (b *budget) observe(status int, h http.Header) time.Duration {
 // retryAfterMax bounds what a processor may name, so that no sum overflows.
 const retryAfterMax = 24 * time.Hour
 
-// retryAfter reads Retry-After: seconds, or a time, which the answer's own Date counts if it
+// retryAfter reads Retry-After, or without it RateLimit-Reset: seconds, or a time, which the answer's own Date counts if it
 // has one: the clocks may differ.
 func retryAfter(h http.Header, now time.Time) time.Duration {
-	text := h.Get("Retry-After")
+	text := cmp.Or(h.Get("Retry-After"), h.Get("RateLimit-Reset"))
 	wait := time.Duration(0)
 	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
 		wait = time.Duration(seconds) * time.Second

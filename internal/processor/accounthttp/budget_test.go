@@ -158,7 +158,7 @@ func TestBudgetProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perSecond := float64(rapid.IntRange(1, 100_000).Draw(t, "rate in hundredths")) / 100
 		_, clock := env.Virtual(start, 1)
-		b := newBudget(clock, perSecond)
+		b := newBudget(clock, perSecond, 0)
 		taken := 0
 		for _, ms := range rapid.SliceOfN(rapid.IntRange(0, 3000), 1, 60).Draw(t, "pauses") {
 			clock.Advance(time.Duration(ms) * time.Millisecond)

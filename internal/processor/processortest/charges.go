@@ -3,6 +3,7 @@ package processortest
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/porteira/porteira/internal/money"
@@ -14,7 +15,7 @@ import (
 func payable(method payment.Method, c processor.Charge) bool {
 	switch method {
 	case payment.PIX:
-		return c.PIX != nil && c.PIX.QRCode != "" && c.PIX.TxID != "" && !c.PIX.ExpiresAt.IsZero()
+		return c.PIX != nil && c.PIX.QRCode != "" && c.PIX.TxID != ""
 	case payment.Boleto:
 		return c.Boleto != nil && len(c.Boleto.Barcode) == 44 && len(c.Boleto.DigitableLine) == 47 &&
 			c.Boleto.DueDate != "" && c.Boleto.OurNumber != ""
@@ -34,9 +35,12 @@ func testCharge(t *testing.T, h Harness) {
 			if first.Outcome != processor.Done || !payable(method, first.Charge) {
 				t.Fatalf("charge: outcome %v (%v), charge %+v", first.Outcome, first.Cause, first.Charge)
 			}
-			again := h.charge(t, r)
-			if again.Outcome != processor.Done || !reflect.DeepEqual(again.Charge, first.Charge) {
-				t.Errorf("same id again: %+v, want %+v", again, first)
+			safe := h.Processor.Profile().Charge.Repeat.Safe()
+			if safe {
+				repeated, want := h.charge(t, r), again(h.Processor.Profile().Charge)
+				if repeated.Outcome != want || want == processor.Done && !reflect.DeepEqual(repeated.Charge, first.Charge) {
+					t.Errorf("same id again: %+v, want %v: %+v", repeated, want, first)
+				}
 			}
 			report := h.queryCharge(t, r.ExternalID)
 			if report.Lookup != processor.Found || report.State != processor.ChargeOpen {
@@ -46,6 +50,9 @@ func testCharge(t *testing.T, h Harness) {
 				t.Errorf("query shows %+v, want %+v without payments", report, first.Charge)
 			}
 			r.Amount++
+			if !safe {
+				return
+			}
 			if other := h.charge(t, r); other.Outcome == processor.Done {
 				t.Error("same id with another amount: done")
 			}
@@ -97,8 +104,10 @@ func testChargeCancel(t *testing.T, h Harness) {
 			if report := h.queryCharge(t, open.ExternalID); report.Lookup != processor.Found || report.State != processor.ChargeCanceled {
 				t.Errorf("after it was canceled: %+v", report)
 			}
-			if again := h.charge(t, open); again.Outcome != processor.Known && again.Outcome != processor.Unknown {
-				t.Errorf("requested after it was canceled: %+v", again)
+			if h.Processor.Profile().Charge.Repeat.Safe() { // else it would be made again
+				if again := h.charge(t, open); again.Outcome != processor.Known && again.Outcome != processor.Unknown {
+					t.Errorf("requested after it was canceled: %+v", again)
+				}
 			}
 			if h.Pay == nil {
 				return
@@ -161,6 +170,9 @@ func testChargeFaults(t *testing.T, h Harness) {
 				if answer.Failure == nil || answer.Failure.Code == "" || answer.Failure.Message == "" {
 					t.Errorf("refusal without a reason: %+v", answer)
 				}
+				if !h.Processor.Profile().Charge.Repeat.Safe() { // its id is not known to the far side
+					return
+				}
 				if again := h.charge(t, r); again.Outcome == processor.Done {
 					t.Error("a refused id was accepted later")
 				}
@@ -169,8 +181,15 @@ func testChargeFaults(t *testing.T, h Harness) {
 			if report := h.queryCharge(t, r.ExternalID); (report.Lookup == processor.Found) != w.effect {
 				t.Errorf("lookup %v, want effect %v", report.Lookup, w.effect)
 			}
-			if again := h.charge(t, r); again.Outcome != processor.Done || !payable(method, again.Charge) {
-				t.Errorf("same id again: %+v", again)
+			want := processor.Done
+			if w.effect && !h.Processor.Profile().Charge.Repeat.Safe() {
+				return
+			}
+			if w.effect {
+				want = again(h.Processor.Profile().Charge)
+			}
+			if answer := h.charge(t, r); answer.Outcome != want || want == processor.Done && !payable(method, answer.Charge) {
+				t.Errorf("same id again: %+v, want %v", answer, want)
 			}
 		})
 	}
@@ -183,6 +202,9 @@ func testChargePaid(t *testing.T, h Harness) {
 			t.Fatalf("charge: %+v", answer)
 		}
 		amounts := []money.Cents{r.Amount - 1, 1, r.Amount, r.Amount + 1} // short, rest, again, too much
+		if h.PaidOnce {
+			amounts = []money.Cents{r.Amount}
+		}
 		seen := make(map[string]bool)
 		for i, amount := range amounts {
 			h.Pay(t, r, amount)
@@ -202,10 +224,11 @@ func testChargePaid(t *testing.T, h Harness) {
 	}
 }
 
-// testPayments: the list shows each payment once, oldest first, over any number
-// of pages.
+// testPayments: the list shows each payment, oldest first, over any number of pages, and once
+// unless its cursor is a time.
 func testPayments(t *testing.T, h Harness) {
 	feeder := h.Processor.(processor.Feeder)
+	overlaps := feeder.Feeds()[processor.FeedPayments].From != nil // a cursor that is a time
 	method := h.Processor.Profile().Methods[0]
 	var want []string
 	cursor := ""
@@ -222,6 +245,9 @@ func testPayments(t *testing.T, h Harness) {
 			for _, fact := range page.Facts {
 				p := fact.Payment
 				if seen[p.ID] {
+					if overlaps {
+						continue
+					}
 					t.Errorf("payment %s twice", p.ID)
 				}
 				seen[p.ID] = true
@@ -246,6 +272,10 @@ func testPayments(t *testing.T, h Harness) {
 			want = append(want, r.ExternalID)
 		}
 		collect()
+	}
+	if h.ByDay {
+		slices.Sort(got)
+		slices.Sort(want)
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("payments %v, want %v", got, want)

@@ -74,6 +74,9 @@ type Harness struct {
 	// Transfers and Refunds read what the far side made under an id.
 	Transfers func(t *testing.T, externalID string) []Entry
 	Refunds   func(t *testing.T, externalID string) []Entry
+	// PaidOnce: a charge is paid once, in full. ByDay: the far side's lists know days only, so
+	// they have no order within one.
+	PaidOnce, ByDay bool
 	// Pay pays a charge.
 	Pay func(t *testing.T, r processor.ChargeRequest, amount money.Cents)
 	// Elapse advances the far side's time by a few seconds.
@@ -219,10 +222,10 @@ func (h Harness) refund(t *testing.T, r processor.RefundRequest, guard func() er
 	})
 }
 
-func (h Harness) queryRefund(t *testing.T, id string) processor.TransferReport {
+func (h Harness) queryRefund(t *testing.T, paymentID, id string) processor.TransferReport {
 	t.Helper()
 	return bounded(t, h, h.Processor.Profile().Transfer.Timeout, func(ctx context.Context) processor.TransferReport {
-		return h.Processor.(processor.Refunder).QueryRefund(ctx, "", id)
+		return h.Processor.(processor.Refunder).QueryRefund(ctx, paymentID, id)
 	})
 }
 
@@ -232,6 +235,7 @@ func (h Harness) chargeRequest(method payment.Method) processor.ChargeRequest {
 	r := processor.ChargeRequest{
 		ExternalID: h.NewID(), Method: method, Amount: 12_345, ExpiresAt: now.Add(24 * time.Hour),
 		MerchantName: "Padaria São João", MerchantCity: "São Paulo", Description: "order",
+		Personal: payment.PersonalData{Customer: []byte(`{"name":"Maria da Silva","document":"52998224725"}`)},
 	}
 	if method == payment.Boleto {
 		r.DueDate = now.Add(72 * time.Hour).Format(time.DateOnly)
@@ -246,6 +250,14 @@ func (h Harness) transferRequest() processor.TransferRequest {
 		ExternalID: h.NewID(), Amount: 6_789, KeyType: "EMAIL", Key: "maria@example.com",
 		Name: "Maria da Silva", Document: "52998224725", Description: "withdrawal",
 	}
+}
+
+// again is the outcome of a request that is sent again under its id, after it had its effect.
+func again(e processor.Effect) processor.Outcome {
+	if e.Repeat == processor.RepeatRejected {
+		return processor.Known
+	}
+	return processor.Done
 }
 
 // willing is a guard that lets the call pass.
