@@ -1,0 +1,136 @@
+package asaas
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/porteira/porteira/internal/processor"
+)
+
+// customers are the ids of customers that this process has found or made, by document. They
+// only save requests: Asaas has them under references that follow from the documents.
+type customers struct {
+	mu  sync.Mutex
+	ids map[string]string
+}
+
+// customersMax bounds the memory of one account.
+const customersMax = 20_000
+
+func newCustomers() *customers { return &customers{ids: map[string]string{}} }
+
+func (c *customers) get(document string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ids[document]
+}
+
+func (c *customers) put(document, id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.ids) >= customersMax {
+		clear(c.ids)
+	}
+	c.ids[document] = id
+}
+
+func (c *customers) drop(document string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.ids, document)
+}
+
+// payer is the part of an order's customer that Asaas gets: what a charge requires.
+type payer struct {
+	Name     string `json:"name"`
+	Document string `json:"document"`
+}
+
+// newCustomer is the request of a customer. Asaas must send it nothing: its messages to
+// payers are on by default, and are charged for.
+type newCustomer struct {
+	Name                 string `json:"name"`
+	Document             string `json:"cpfCnpj"`
+	ExternalReference    string `json:"externalReference"`
+	NotificationDisabled bool   `json:"notificationDisabled"`
+}
+
+// customer is a customer as Asaas shows it.
+type customer struct {
+	ID                string `json:"id"`
+	Document          string `json:"cpfCnpj"`
+	ExternalReference string `json:"externalReference"`
+	Deleted           bool   `json:"deleted"`
+}
+
+// list is a page of any list.
+type list[Row any] struct {
+	HasMore *bool `json:"hasMore"`
+	Data    []Row `json:"data"`
+}
+
+// errNoPayer says that an order has no payer with a name and a document.
+var errNoPayer = errors.New("asaas: the order has no payer with a name and a document")
+
+// found is a customer, or how the search for it ended.
+type found struct {
+	id       string
+	document string
+	known    bool     // from memory: Asaas may have deleted it
+	response response // without an id
+}
+
+// customerOf finds the customer of an order, by our reference and then by the document, or
+// makes it. A process that stops in between finds it again.
+func (p *Processor) customerOf(ctx context.Context, personal []byte, guard func() error) found {
+	var who payer
+	if json.Unmarshal(personal, &who) != nil || who.Name == "" || who.Document == "" {
+		return found{response: response{failed: processor.NotSent, err: errNoPayer}}
+	}
+	if id := p.customers.get(who.Document); id != "" {
+		return found{id: id, document: who.Document, known: true}
+	}
+	reference := p.reference(who.Document)
+	for _, query := range []url.Values{{"externalReference": {reference}}, {"cpfCnpj": {who.Document}}} {
+		query.Set("limit", "10")
+		r := p.client.get(ctx, "/customers?"+query.Encode())
+		page := parse[list[customer]](&r)
+		if r.lookup() != processor.Found {
+			r.failed = processor.NotSent // nothing was requested yet
+			if r.err == nil {
+				r.err = r.cause()
+			}
+			return found{response: r}
+		}
+		for _, c := range page.Data { // an unknown filter would list the customers of others
+			if isToken(c.ID) && !c.Deleted && digits(c.Document) == who.Document {
+				return p.keep(who.Document, c.ID)
+			}
+		}
+	}
+	r := p.client.do(ctx, http.MethodPost, "/customers", newCustomer{who.Name, who.Document, reference, true}, guard)
+	made := parse[customer](&r)
+	if r.outcome() != processor.Done {
+		return found{response: r}
+	}
+	if !isToken(made.ID) || digits(made.Document) != who.Document {
+		return found{response: response{err: errOtherID}}
+	}
+	return p.keep(who.Document, made.ID)
+}
+
+func (p *Processor) keep(document, id string) found {
+	p.customers.put(document, id)
+	return found{id: id, document: document}
+}
+
+// digits is a document without the punctuation in which it may be shown.
+func digits(document string) string {
+	return strings.NewReplacer(".", "", "-", "", "/", "").Replace(document)
+}

@@ -1,0 +1,150 @@
+package asaasface
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/porteira/porteira/internal/env"
+)
+
+// The files of a face's folder.
+const (
+	fileKey     = "api-key"
+	fileToken   = "notice-token"
+	fileServer  = "server.pem" // certificate, signed by itself, and its key
+	fileRoot    = "ca.pem"     // the certificate alone
+	fileBook    = "book.jsonl"
+	fileMode    = 0o600
+	folderMode  = 0o700
+	keyPrefix   = "$aact_hmlg_"
+	secretBytes = 32
+)
+
+const (
+	certificateLife = 10 * 365 * 24 * time.Hour
+	// early is how long before now the certificate begins: clocks differ.
+	early = 24 * time.Hour
+)
+
+// Folder has the secrets, the certificate and the book of a face. Its files are made once.
+type Folder struct {
+	dir         string
+	Key, Token  string
+	Certificate tls.Certificate
+}
+
+// Book is the file of the book; KeyFile, TokenFile and RootFile are for the gateway's account.
+func (f *Folder) Book() string      { return filepath.Join(f.dir, fileBook) }
+func (f *Folder) KeyFile() string   { return filepath.Join(f.dir, fileKey) }
+func (f *Folder) TokenFile() string { return filepath.Join(f.dir, fileToken) }
+func (f *Folder) RootFile() string  { return filepath.Join(f.dir, fileRoot) }
+
+// TLS is the server's.
+func (f *Folder) TLS() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{f.Certificate}}
+}
+
+// OpenFolder opens a folder, or makes its files. The certificate is for this machine, and for
+// host if it is another name or address.
+func OpenFolder(dir, host string, w env.Env) (*Folder, error) {
+	f := &Folder{dir: dir}
+	_, err := os.Stat(f.TokenFile()) // the last one that is written
+	if errors.Is(err, fs.ErrNotExist) {
+		err = f.make(host, w)
+	}
+	var errs []error
+	read := func(path string) []byte {
+		text, err := os.ReadFile(path)
+		errs = append(errs, err)
+		return text
+	}
+	f.Key, f.Token = string(read(f.KeyFile())), string(read(f.TokenFile()))
+	pair := read(filepath.Join(dir, fileServer))
+	if err = errors.Join(err, errors.Join(errs...)); err == nil {
+		f.Certificate, err = tls.X509KeyPair(pair, pair)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asaasface: open %s: %w: move the folder away to make a new one", dir, err)
+	}
+	return f, nil
+}
+
+// randomReader is a source of randomness as crypto wants it.
+type randomReader struct{ env.Random }
+
+// Read implements [io.Reader].
+func (r randomReader) Read(p []byte) (int, error) {
+	r.Random.Read(p)
+	return len(p), nil
+}
+
+func (f *Folder) make(host string, w env.Env) error {
+	if err := os.MkdirAll(f.dir, folderMode); err != nil {
+		return err
+	}
+	server, root, err := newCertificate(host, w)
+	if err != nil {
+		return err
+	}
+	secret := func(prefix string) []byte {
+		b := make([]byte, secretBytes)
+		w.Random.Read(b)
+		return []byte(prefix + hex.EncodeToString(b))
+	}
+	for _, file := range []struct {
+		name string
+		text []byte
+	}{{fileServer, server}, {fileRoot, root}, {fileKey, secret(keyPrefix)}, {fileToken, secret("")}} {
+		if err := os.WriteFile(filepath.Join(f.dir, file.name), file.text, fileMode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newCertificate makes a certificate that is its own authority.
+func newCertificate(host string, w env.Env) (server, root []byte, err error) {
+	random := randomReader{w.Random}
+	serial := make([]byte, 16)
+	w.Random.Read(serial)
+	serial[0] &= 0x7f
+	now := w.Clock.Now()
+	c := &x509.Certificate{
+		SerialNumber: new(big.Int).SetBytes(serial), Subject: pkix.Name{CommonName: "Porteira sandbox, as Asaas"},
+		NotBefore: now.Add(-early), NotAfter: now.Add(certificateLife), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+	}
+	if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() {
+		c.IPAddresses = append(c.IPAddresses, ip)
+	} else if ip == nil && host != "" {
+		c.DNSNames = append(c.DNSNames, host)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
+	if err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.CreateCertificate(random, c, c, &key.PublicKey, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	root = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return append(root[:len(root):len(root)], pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...), root, nil
+}
