@@ -16,8 +16,10 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/asaas"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/sandboxbank"
+	"github.com/porteira/porteira/internal/sandboxbank/asaasface"
 	"github.com/porteira/porteira/internal/sandboxcontrol"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -71,6 +73,11 @@ func (a *App) openBank() (err error) {
 	return err
 }
 
+// drivers lists the drivers of all processors.
+func drivers(own sandbox.Driver) []processor.Driver {
+	return []processor.Driver{own, asaas.Driver{}}
+}
+
 // openAccounts opens the accounts of the database. If the configuration has a bank, the
 // account sandbox is there: it is added if it does not exist.
 func (a *App) openAccounts(ctx context.Context) error {
@@ -78,7 +85,7 @@ func (a *App) openAccounts(ctx context.Context) error {
 	if a.bank != nil {
 		driver.Own = &a.bank.options
 	}
-	o := account.Options{Store: a.store, Env: a.env, Drivers: []processor.Driver{driver}}
+	o := account.Options{Store: a.store, Env: a.env, Drivers: drivers(driver)}
 	if a.bank != nil {
 		if _, err := account.New(o).Ensure(ctx, store.Account{ID: sandbox.Name, Driver: sandbox.Name}); err != nil {
 			return fmt.Errorf("add the account %s: %w", sandbox.Name, err)
@@ -164,6 +171,8 @@ func (b *bank) close() error {
 // BankOptions are the parameters of RunBank besides its configuration.
 type BankOptions struct {
 	Log *slog.Logger
+	// Asaas, if not nil, is called before Ready with the bank's face as Asaas, if it has one.
+	Asaas func(b AsaasBank)
 	// Ready, if not nil, is called with the bank's URL when its server runs.
 	Ready func(address string)
 }
@@ -177,22 +186,28 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 	if err := makeFolder(cfg.Data); err != nil {
 		return err
 	}
+	relay := &asaasface.Relay{Next: w.Processor}
 	inside, err := sandboxbank.Open(sandboxbank.Options{
 		Path: filepath.Join(cfg.Data, journalFile), Secret: cfg.BankSecret.Reveal(), Clock: w.Clock, IDs: w.IDs,
-		Notify: w.Processor, NoticeWorkers: noticeWorkers, Log: o.Log,
+		Notify: relay, NoticeWorkers: noticeWorkers, Log: o.Log,
 	})
 	if err != nil {
 		return bankError(cfg.Data, err)
 	}
 	b := &bank{inside: inside}
 	defer func() { err = errors.Join(err, b.close()) }()
+	face, err := openAsaas(ctx, cfg, inside, relay, w, o.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, face.close()) }()
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w: choose another address with --listen", cfg.Listen, err)
 	}
 	server := httpapi.Server(inside.Handler(), o.Log)
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b.cancel = cancel
 	b.runs.Go(func() {
@@ -201,6 +216,12 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 		}
 	})
 	go func() { failed <- server.Serve(listener) }()
+	if face != nil {
+		go func() { failed <- face.serve() }()
+		if o.Asaas != nil {
+			o.Asaas(face.AsaasBank)
+		}
+	}
 	o.Log.InfoContext(ctx, "serving the bank", "address", listener.Addr().String())
 	if o.Ready != nil {
 		o.Ready(localURL(listener.Addr()))

@@ -92,6 +92,9 @@ var Options = []Option{
 	{Name: "bank-secret-file", Kind: "FILE", Modes: listeners, parse: nothing,
 		Meaning: "file with the bank-secret"},
 
+	{Name: "asaas", Kind: "HOST:PORT", Modes: []Mode{Bank}, parse: address(func(c *Config) *string { return &c.BankAsaas }),
+		Meaning: "address on which the bank serves a contract in the shapes of Asaas, over TLS; if empty, it does not"},
+
 	{Name: "public-merchant", Kind: "NAME", Else: map[Mode]string{Dev: "sandbox"}, Modes: gateways, parse: text(func(c *Config) *string { return &c.PublicMerchant }),
 		Meaning: "merchant whose pay-ins can be created without credentials; if empty, credentials are required"},
 	{Name: "public-rate", Kind: "NUMBER", Default: "20", Modes: gateways,
