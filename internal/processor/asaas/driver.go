@@ -88,7 +88,7 @@ func (Driver) Open(a processor.Account, e processor.Env) (processor.Processor, e
 		BaseURL: o.base, Transport: e.Transport, Clock: e.Clock, Identity: identity(a.Secrets[SecretKey], o.roots),
 		Rate: float64(o.budget-saved) / budgetSeconds, Saved: saved,
 	}
-	if previous := a.Previous[SecretKey]; previous != "" && previous != a.Secrets[SecretKey] {
+	if previous := a.Previous[SecretKey]; previous != "" {
 		i := identity(previous, o.roots)
 		h.Previous = &i
 	}

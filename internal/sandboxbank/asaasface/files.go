@@ -46,11 +46,17 @@ type Folder struct {
 	Certificate tls.Certificate
 }
 
-// Book is the file of the book; KeyFile, TokenFile and RootFile are for the gateway's account.
-func (f *Folder) Book() string      { return filepath.Join(f.dir, fileBook) }
-func (f *Folder) KeyFile() string   { return filepath.Join(f.dir, fileKey) }
+// Book is the file of the book.
+func (f *Folder) Book() string { return filepath.Join(f.dir, fileBook) }
+
+// KeyFile has the API key of the gateway's account.
+func (f *Folder) KeyFile() string { return filepath.Join(f.dir, fileKey) }
+
+// TokenFile has the token for its notices.
 func (f *Folder) TokenFile() string { return filepath.Join(f.dir, fileToken) }
-func (f *Folder) RootFile() string  { return filepath.Join(f.dir, fileRoot) }
+
+// RootFile has the authority of the server's certificate.
+func (f *Folder) RootFile() string { return filepath.Join(f.dir, fileRoot) }
 
 // TLS is the server's.
 func (f *Folder) TLS() *tls.Config {

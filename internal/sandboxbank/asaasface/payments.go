@@ -2,7 +2,6 @@ package asaasface
 
 import (
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -452,121 +451,6 @@ func (f *Face) listKeys(c *call) (any, error) {
 	return pageOf(c, []key{{"key_1", "123e4567-e12b-12d1-a456-426655440000", "EVP", "ACTIVE"}})
 }
 
-// refunds are those of a charge, the newest first.
-func (f *Face) refunds(n *paymentNote) ([]refundView, error) {
-	var list []refundView
-	for _, r := range slices.Backward(f.book.refundsOf(n.ID)) {
-		o, err := f.desk.Order(bankapi.SubjectRefund, r.ID)
-		if errors.Is(err, bankapi.CodeRefundUnknown) {
-			continue // delayed
-		}
-		if err != nil {
-			return nil, err
-		}
-		v := refundView{DateCreated: r.Created, Status: "PENDING", Value: reais(r.Value), Description: orNull(r.Description)}
-		switch o.State {
-		case bankapi.OrderPaid:
-			v.Status = "DONE"
-		case bankapi.OrderFailed:
-			if o.ID == "" {
-				continue // it was refused
-			}
-			v.Status = "CANCELLED"
-		case bankapi.OrderProcessing:
-		}
-		list = append(list, v)
-	}
-	return list, nil
-}
-
-func (f *Face) postRefund(c *call) (any, error) {
-	n, err := f.note(c)
-	if err != nil {
-		return nil, err
-	}
-	r := struct {
-		Value       reais  `json:"value"`
-		Description string `json:"description"`
-	}{}
-	if err := c.decode(&r); err != nil {
-		return nil, err
-	}
-	charge, err := f.desk.Charge(n.Charge)
-	if err != nil {
-		return nil, err
-	}
-	if len(charge.Payments) == 0 || n.Method == methodBill {
-		return nil, refuse("invalid_action", "Esta cobrança não pode ser estornada.")
-	}
-	if r.Value == 0 {
-		r.Value = reais(n.Value)
-	}
-	refunds, err := f.refunds(&n)
-	if err != nil {
-		return nil, err
-	}
-	left := n.Value
-	for _, v := range refunds {
-		if v.Status != "CANCELLED" {
-			left -= money.Cents(v.Value)
-		}
-	}
-	if r.Value < 1 || money.Cents(r.Value) > left {
-		return nil, refuse("invalid_value", "O valor do estorno é maior que o valor disponível.")
-	}
-	id := strings.ReplaceAll(f.desk.NewID(), "-", "")
-	made := &refundNote{ID: id, Payment: n.ID, Value: money.Cents(r.Value), Created: timeOf(f.desk.Now()), Description: r.Description}
-	if err := f.book.write(note{Refund: made}); err != nil { // first: the bank's notice needs it
-		return nil, err
-	}
-	_, err = f.desk.PutRefund(bankapi.RefundRequest{ExternalID: id, PaymentID: charge.Payments[0].ID, Amount: money.Cents(r.Value)}, c.fault)
-	if err != nil {
-		return nil, err
-	}
-	return f.show(&n)
-}
-
-// getBalance is the money of the account: the bank's balance less the fees, and without card
-// payments that are not credited yet.
-func (f *Face) getBalance(*call) (any, error) {
-	bank, err := f.desk.Balance()
-	if err != nil {
-		return nil, err
-	}
-	balance := bank.Amount
-	notes := f.book.paymentsWhere(func(*paymentNote) bool { return true })
-	for i := range notes {
-		v, err := f.show(&notes[i])
-		if err != nil {
-			return nil, err
-		}
-		if v.ClientPaymentDate == nil {
-			continue
-		}
-		if notes[i].Method == methodCard && v.CreditDate == nil && v.Status != statusReceived {
-			balance -= money.Cents(v.Value) - taken(v)
-			continue
-		}
-		balance -= money.Cents(v.Value - v.NetValue)
-	}
-	return struct {
-		Balance reais `json:"balance"`
-	}{reais(balance)}, nil
-}
-
-// taken is what has left of a payment.
-func taken(v *payment) (sum money.Cents) {
-	if v.Chargeback != nil && v.Chargeback.Status == "DONE" {
-		return money.Cents(v.Value)
-	}
-	for _, r := range v.Refunds {
-		if r.Status != "CANCELLED" {
-			sum += money.Cents(r.Value)
-		}
-	}
-	return sum
-}
-
 func (f *Face) confirm(c *call) (any, error) {
 	n, err := f.note(c)
 	if err != nil {
@@ -601,54 +485,4 @@ func (f *Face) panelPayment(c *call) (any, error) {
 		return nil, err
 	}
 	return f.show(&n)
-}
-
-// newCustomer is the request of a customer.
-type newCustomer struct {
-	Name      string `json:"name"`
-	Document  string `json:"cpfCnpj"`
-	Reference string `json:"externalReference"`
-	Silent    bool   `json:"notificationDisabled"`
-}
-
-// customer is a customer. The sandbox keeps no name.
-type customer struct {
-	Object      string  `json:"object"`
-	ID          string  `json:"id"`
-	DateCreated string  `json:"dateCreated"`
-	Name        string  `json:"name"`
-	Document    string  `json:"cpfCnpj"`
-	Reference   *string `json:"externalReference"`
-	Silent      bool    `json:"notificationDisabled"`
-	Deleted     bool    `json:"deleted"`
-}
-
-func (f *Face) showCustomer(n *customerNote) customer {
-	return customer{"customer", n.ID, dayOf(f.desk.Now()), "SANDBOX", n.Document, orNull(n.Reference), n.Silent, false}
-}
-
-func (f *Face) postCustomer(c *call) (any, error) {
-	var r newCustomer
-	if err := c.decode(&r); err != nil {
-		return nil, err
-	}
-	if r.Name == "" || len(r.Document) != 11 && len(r.Document) != 14 {
-		return nil, refuse("invalid_object", "O CPF ou CNPJ informado é inválido.")
-	}
-	n := &customerNote{ID: "cus_" + strings.ReplaceAll(f.desk.NewID(), "-", ""), Document: r.Document, Reference: r.Reference, Silent: r.Silent}
-	if err := f.book.write(note{Customer: n}); err != nil {
-		return nil, err
-	}
-	return f.showCustomer(n), nil
-}
-
-func (f *Face) listCustomers(c *call) (any, error) {
-	q := c.URL.Query()
-	rows := []customer{}
-	for _, n := range f.book.customersWhere(func(n *customerNote) bool {
-		return (!q.Has("externalReference") || n.Reference == q.Get("externalReference")) && (!q.Has("cpfCnpj") || n.Document == q.Get("cpfCnpj"))
-	}) {
-		rows = append(rows, f.showCustomer(&n))
-	}
-	return pageOf(c, rows)
 }

@@ -1,0 +1,125 @@
+package asaasface
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
+)
+
+// refunds are those of a charge, the newest first.
+func (f *Face) refunds(n *paymentNote) ([]refundView, error) {
+	var list []refundView
+	for _, r := range slices.Backward(f.book.refundsOf(n.ID)) {
+		o, err := f.desk.Order(bankapi.SubjectRefund, r.ID)
+		if errors.Is(err, bankapi.CodeRefundUnknown) {
+			continue // delayed
+		}
+		if err != nil {
+			return nil, err
+		}
+		v := refundView{DateCreated: r.Created, Status: "PENDING", Value: reais(r.Value), Description: orNull(r.Description)}
+		switch o.State {
+		case bankapi.OrderPaid:
+			v.Status = "DONE"
+		case bankapi.OrderFailed:
+			if o.ID == "" {
+				continue // it was refused
+			}
+			v.Status = "CANCELLED"
+		case bankapi.OrderProcessing:
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+func (f *Face) postRefund(c *call) (any, error) {
+	n, err := f.note(c)
+	if err != nil {
+		return nil, err
+	}
+	r := struct {
+		Value       reais  `json:"value"`
+		Description string `json:"description"`
+	}{}
+	if err := c.decode(&r); err != nil {
+		return nil, err
+	}
+	charge, err := f.desk.Charge(n.Charge)
+	if err != nil {
+		return nil, err
+	}
+	if len(charge.Payments) == 0 || n.Method == methodBill {
+		return nil, refuse("invalid_action", "Esta cobrança não pode ser estornada.")
+	}
+	if r.Value == 0 {
+		r.Value = reais(n.Value)
+	}
+	refunds, err := f.refunds(&n)
+	if err != nil {
+		return nil, err
+	}
+	left := n.Value
+	for _, v := range refunds {
+		if v.Status != "CANCELLED" {
+			left -= money.Cents(v.Value)
+		}
+	}
+	if r.Value < 1 || money.Cents(r.Value) > left {
+		return nil, refuse("invalid_value", "O valor do estorno é maior que o valor disponível.")
+	}
+	id := strings.ReplaceAll(f.desk.NewID(), "-", "")
+	made := &refundNote{ID: id, Payment: n.ID, Value: money.Cents(r.Value), Created: timeOf(f.desk.Now()), Description: r.Description}
+	if err := f.book.write(note{Refund: made}); err != nil { // first: the bank's notice needs it
+		return nil, err
+	}
+	_, err = f.desk.PutRefund(bankapi.RefundRequest{ExternalID: id, PaymentID: charge.Payments[0].ID, Amount: money.Cents(r.Value)}, c.fault)
+	if err != nil {
+		return nil, err
+	}
+	return f.show(&n)
+}
+
+// getBalance is the money of the account: the bank's balance less the fees, and without card
+// payments that are not credited yet.
+func (f *Face) getBalance(*call) (any, error) {
+	bank, err := f.desk.Balance()
+	if err != nil {
+		return nil, err
+	}
+	balance := bank.Amount
+	notes := f.book.paymentsWhere(func(*paymentNote) bool { return true })
+	for i := range notes {
+		v, err := f.show(&notes[i])
+		if err != nil {
+			return nil, err
+		}
+		if v.ClientPaymentDate == nil {
+			continue
+		}
+		if notes[i].Method == methodCard && v.CreditDate == nil && v.Status != statusReceived {
+			balance -= money.Cents(v.Value) - taken(v)
+			continue
+		}
+		balance -= money.Cents(v.Value - v.NetValue)
+	}
+	return struct {
+		Balance reais `json:"balance"`
+	}{reais(balance)}, nil
+}
+
+// taken is what has left of a payment.
+func taken(v *payment) (sum money.Cents) {
+	if v.Chargeback != nil && v.Chargeback.Status == "DONE" {
+		return money.Cents(v.Value)
+	}
+	for _, r := range v.Refunds {
+		if r.Status != "CANCELLED" {
+			sum += money.Cents(r.Value)
+		}
+	}
+	return sum
+}
