@@ -138,7 +138,7 @@ func orAll(merchant string) string {
 
 type accountAdd struct {
 	Name     string            `arg:"" help:"The account's name, which stands forever in orders and ledger accounts."`
-	Driver   string            `required:"" help:"The driver: sandbox." placeholder:"DRIVER"`
+	Driver   string            `required:"" help:"The driver: sandbox or asaas." placeholder:"DRIVER"`
 	Merchant string            `help:"The only merchant that may use it; without it all may." placeholder:"NAME"`
 	Set      map[string]string `help:"A setting of the driver; may be repeated." mapsep:"none" placeholder:"KEY=VALUE"`
 	Secret   map[string]string `help:"A secret of the driver, read from a file or a variable; may be repeated." mapsep:"none" placeholder:"KEY=@FILE|KEY=env:NAME"`

@@ -15,8 +15,8 @@ type serveCommand struct{ settings }
 // Help explains the requirements of production.
 func (c *serveCommand) Help() string {
 	return `The database must have this program's schema (porteira migrate), and the master
-key must exist. The only processor so far is the sandbox bank, at the address
-of --bank; without it, orders are answered with 503.`
+key must exist. Orders go to the accounts of porteira account; with --bank there
+is a sandbox bank too. Without an account, orders are answered with 503.`
 }
 
 // Run runs a gateway in production until a signal stops it.

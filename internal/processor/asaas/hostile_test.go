@@ -1,0 +1,480 @@
+package asaas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+)
+
+// answerer answers each path with a status and a body; the longest matching suffix counts.
+type answerer struct {
+	answers map[string]string // "METHOD path" to "status body"
+	header  http.Header
+	body    func(text string) io.Reader
+	asked   []string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (a *answerer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_ = r.Body.Close()
+	}
+	a.asked = append(a.asked, r.Method+" "+r.URL.RequestURI())
+	text, ok := a.answers[r.Method+" "+strings.TrimPrefix(r.URL.Path, "/v3")]
+	if !ok {
+		return nil, errors.New("unexpected call " + r.Method + " " + r.URL.Path)
+	}
+	var status int
+	if _, err := fmt.Sscan(text, &status); err != nil {
+		return nil, err
+	}
+	_, body, _ := strings.Cut(text, " ")
+	header := http.Header{"Content-Type": {"application/json;charset=UTF-8"}}
+	for name, values := range a.header {
+		header[name] = values
+	}
+	reader := io.Reader(strings.NewReader(body))
+	if a.body != nil {
+		reader = a.body(body)
+	}
+	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(reader), ContentLength: -1}, nil
+}
+
+const (
+	ref        = "0000000000000000000000000000test"
+	noErrors   = `{"errors":[]}`
+	refusal    = `{"errors":[{"code":"invalid_action","description":"Não permitido."}]}`
+	html       = `<html><body>502 Bad Gateway</body></html>`
+	customers1 = `{"object":"list","hasMore":false,"data":[{"id":"cus_1","cpfCnpj":"529.982.247-25","deleted":false}]}`
+	pixAnswer  = `{"payload":"00020126","expirationDate":"2027-11-20 23:59:59"}`
+)
+
+func paymentJSON(change ...string) string {
+	text := `{"object":"payment","id":"pay_1","billingType":"PIX","status":"PENDING","value":10.00,"netValue":9.01,"dueDate":"2026-11-21",` +
+		`"dateCreated":"2026-11-20","externalReference":"` + ref + `","deleted":false,"refunds":null}`
+	for i := 0; i < len(change); i += 2 {
+		if !strings.Contains(text, change[i]) {
+			panic(change[i])
+		}
+		text = strings.Replace(text, change[i], change[i+1], 1)
+	}
+	return text
+}
+
+func transferJSON(change ...string) string {
+	text := `{"object":"transfer","id":"t-1","dateCreated":"2026-11-20","value":10.00,"status":"PENDING","endToEndIdentifier":null,` +
+		`"failReason":null,"externalReference":"` + ref + `","bankAccount":{"pixAddressKey":"a@example.com"}}`
+	for i := 0; i < len(change); i += 2 {
+		if !strings.Contains(text, change[i]) {
+			panic(change[i])
+		}
+		text = strings.Replace(text, change[i], change[i+1], 1)
+	}
+	return text
+}
+
+func listJSON(rows ...string) string {
+	return `{"object":"list","hasMore":false,"totalCount":1,"data":[` + strings.Join(rows, ",") + `]}`
+}
+
+func openAnswerer(t testing.TB, a *answerer, settings ...string) *Processor {
+	t.Helper()
+	_, clock := env.Virtual(start, 1)
+	return openDriver(t, a, clock, settings...)
+}
+
+func willing() error { return nil }
+
+var (
+	transferOf = processor.TransferRequest{ExternalID: ref, Amount: 10_00, KeyType: "EMAIL", Key: "a@example.com"}
+	chargeOf   = processor.ChargeRequest{
+		ExternalID: ref, Method: payment.PIX, Amount: 10_00, ExpiresAt: start.Add(time.Hour),
+		Personal: payment.PersonalData{Customer: []byte(`{"name":"Maria da Silva","document":"52998224725"}`)},
+	}
+)
+
+// hostile are answers that prove nothing about an effect.
+var hostile = map[string]string{
+	"nothing": "200", "HTML with 200": "200 " + html, "HTML with 400": "400 " + html, "an array": "200 []", "a number": "200 7", "null": "200 null",
+	"an empty object": "200 {}", "half": "200 " + transferJSON()[:40], "twice a member": `200 {"id":"a","id":"b"}`, "not UTF-8": "200 {\"id\":\"\xff\"}",
+	"400 without errors": "400 " + noErrors, "400 with nothing": "400", "400 with a code that is none": `400 {"errors":[{"code":"a b","description":""}]}`,
+	"201": "201 " + transferJSON(), "202": "202 " + transferJSON(), "204": "204", "302": "302", "401": "401 " + refusal, "403": "403 " + refusal,
+	"404": "404 " + refusal, "408": "408 " + refusal, "500": "500 " + refusal, "502": "502 " + html, "503": "503 " + refusal, "599": "599",
+	"2 MB": "200 {\"id\":\"" + strings.Repeat("a", 2<<20) + `"}`, "deep": "200 " + strings.Repeat("[", 20_000),
+}
+
+func TestHostileTransferAnswers(t *testing.T) {
+	t.Parallel()
+	answers := map[string]string{
+		"another reference": "200 " + transferJSON(ref, "another"), "another amount": "200 " + transferJSON("10.00", "10.01"),
+		"a thousandth": "200 " + transferJSON("10.00", "10.001"), "an exponent": "200 " + transferJSON("10.00", "1e1"), "text": "200 " + transferJSON("10.00", `"10.00"`),
+		"negative": "200 " + transferJSON("10.00", "-10.00"), "no id": "200 " + transferJSON(`"t-1"`, `""`), "an id with a space": "200 " + transferJSON(`"t-1"`, `"t 1"`),
+		"an id with NUL": "200 " + transferJSON(`"t-1"`, `"t\u0000"`), "an unknown status": "200 " + transferJSON("PENDING", "SETTLED"),
+		"done without an endToEndId": "200 " + transferJSON("PENDING", "DONE"), "409 without errors": "409 {}", "409 in HTML": "409 " + html,
+	}
+	for name, text := range hostile {
+		answers[name] = text
+	}
+	for name, text := range answers {
+		a := &answerer{answers: map[string]string{"POST /transfers": text}}
+		got := openAnswerer(t, a).Transfer(t.Context(), transferOf, willing)
+		if got.Outcome != processor.Unknown || got.Cause == nil || got.Report.Lookup == processor.Found || len(a.asked) != 1 {
+			t.Errorf("%s: %+v after %v", name, got, a.asked)
+		}
+		if got.Cause != nil && (strings.Contains(got.Cause.Error(), testKey) || strings.Contains(got.Cause.Error(), "a@example.com")) {
+			t.Errorf("%s: the cause has a secret or personal data: %v", name, got.Cause)
+		}
+	}
+}
+
+func TestTransferAnswers(t *testing.T) {
+	t.Parallel()
+	const e2e = "E9999999920261120183000000000001"
+	for name, want := range map[string]struct {
+		answer  string
+		outcome processor.Outcome
+		state   processor.TransferState
+	}{
+		"pending":        {"200 " + transferJSON(), processor.Done, processor.TransferProcessing},
+		"at the bank":    {"200 " + transferJSON("PENDING", "BANK_PROCESSING"), processor.Done, processor.TransferProcessing},
+		"blocked":        {"200 " + transferJSON("PENDING", "BLOCKED"), processor.Done, processor.TransferProcessing},
+		"done":           {"200 " + transferJSON("PENDING", "DONE", `"endToEndIdentifier":null`, `"endToEndIdentifier":"`+e2e+`"`), processor.Done, processor.TransferPaid},
+		"failed":         {"200 " + transferJSON("PENDING", "FAILED"), processor.Done, processor.TransferFailed},
+		"one decimal":    {"200 " + transferJSON("10.00", "10.0"), processor.Done, processor.TransferProcessing},
+		"no decimals":    {"200 " + transferJSON("10.00", "10"), processor.Done, processor.TransferProcessing},
+		"refused":        {"400 " + refusal, processor.Refused, ""},
+		"no balance":     {`400 {"errors":[{"code":"invalid_action","description":"Saldo insuficiente para a transferência."}]}`, processor.Later, ""},
+		"too many":       {"429 {}", processor.Later, ""},
+		"equal transfer": {`409 {"errors":[{"code":"conflict","description":"Já existe."}]}`, processor.Later, ""},
+	} {
+		a := &answerer{answers: map[string]string{"POST /transfers": want.answer}}
+		got := openAnswerer(t, a).Transfer(t.Context(), transferOf, willing)
+		if got.Outcome != want.outcome || got.Report.State != want.state {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if want.outcome == processor.Refused && (got.Failure == nil || got.Failure.Code != "invalid_action" || got.Evidence == "") {
+			t.Errorf("%s: no reason: %+v", name, got)
+		}
+		if name == "equal transfer" && got.Wait != equalWait {
+			t.Errorf("%s: wait %v", name, got.Wait)
+		}
+	}
+}
+
+// An answer that arrives byte by byte ends with its time, and proves nothing.
+func TestSlowAnswer(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	a := &answerer{answers: map[string]string{"POST /transfers": "200 " + transferJSON()}, body: func(text string) io.Reader {
+		return io.MultiReader(iotest.OneByteReader(strings.NewReader(text[:50])), readerFunc(func([]byte) (int, error) {
+			cancel()
+			return 0, ctx.Err()
+		}))
+	}}
+	if got := openAnswerer(t, a).Transfer(ctx, transferOf, willing); got.Outcome != processor.Unknown || !errors.Is(got.Cause, context.Canceled) {
+		t.Errorf("%+v", got)
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+// Read implements [io.Reader].
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestHostileChargeAnswers(t *testing.T) {
+	t.Parallel()
+	answers := map[string]string{
+		"another reference": "200 " + paymentJSON(ref, "another"), "another amount": "200 " + paymentJSON(`"value":10.00`, `"value":10.01`),
+		"another method": "200 " + paymentJSON(`"PIX"`, `"BOLETO"`), "an unknown status": "200 " + paymentJSON("PENDING", "AUTHORIZED"),
+		"in cash": "200 " + paymentJSON("PENDING", "RECEIVED_IN_CASH"), "no id": "200 " + paymentJSON(`"pay_1"`, `null`), "409": "409 " + refusal,
+	}
+	for name, text := range hostile {
+		answers[name] = text
+	}
+	for name, text := range answers {
+		a := &answerer{answers: map[string]string{"GET /customers": "200 " + customers1, "POST /payments": text}}
+		if got := openAnswerer(t, a).Charge(t.Context(), chargeOf, willing); got.Outcome != processor.Unknown || got.Cause == nil || len(a.asked) != 2 {
+			t.Errorf("%s: %+v after %v", name, got, a.asked)
+		}
+	}
+	for name, text := range hostile { // the charge exists, and its code cannot be read
+		a := &answerer{answers: map[string]string{"GET /customers": "200 " + customers1, "POST /payments": "200 " + paymentJSON(), "GET /payments/pay_1/pixQrCode": text}}
+		got := openAnswerer(t, a).Charge(t.Context(), chargeOf, willing)
+		if name == "an empty object" || name == "null" { // payin compares the code with the order
+			continue
+		}
+		if got.Outcome != processor.Unknown || got.Cause == nil {
+			t.Errorf("code, %s: %+v", name, got)
+		}
+	}
+}
+
+// A customer that cannot be found or made ends the call before the charge is requested.
+func TestCustomers(t *testing.T) {
+	t.Parallel()
+	const made = `200 {"id":"cus_2","cpfCnpj":"52998224725"}`
+	none := "200 " + listJSON()
+	for name, want := range map[string]struct {
+		list, post string
+		outcome    processor.Outcome
+		asked      int
+	}{
+		"found":                      {"200 " + customers1, "", processor.Done, 3},
+		"made":                       {none, made, processor.Done, 5},
+		"a deleted one":              {"200 " + strings.Replace(customers1, `"deleted":false`, `"deleted":true`, 1), made, processor.Done, 5},
+		"the filter is ignored":      {"200 " + strings.Replace(customers1, "529.982.247-25", "11144477735", 1), made, processor.Done, 5},
+		"a list that cannot be read": {"200 " + html, "", processor.NotSent, 1},
+		"a list that fails":          {"500 " + refusal, "", processor.NotSent, 1},
+		"refused":                    {none, "400 " + refusal, processor.Refused, 3},
+		"too many":                   {none, "429 {}", processor.Later, 3},
+		"unknown":                    {none, "500 {}", processor.NotSent, 3},
+		"of another document":        {none, `200 {"id":"cus_2","cpfCnpj":"11144477735"}`, processor.NotSent, 3},
+	} {
+		a := &answerer{answers: map[string]string{
+			"GET /customers": want.list, "POST /customers": want.post, "POST /payments": "200 " + paymentJSON(), "GET /payments/pay_1/pixQrCode": "200 " + pixAnswer,
+		}}
+		p := openAnswerer(t, a)
+		if got := p.Charge(t.Context(), chargeOf, willing); got.Outcome != want.outcome || len(a.asked) != want.asked {
+			t.Errorf("%s: %+v after %v", name, got, a.asked)
+		}
+		if before := len(a.asked); want.outcome == processor.Done {
+			if got := p.Charge(t.Context(), chargeOf, willing); got.Outcome != processor.Done || len(a.asked) != before+2 {
+				t.Errorf("%s, again: %+v after %v", name, got, a.asked[before:])
+			}
+		}
+	}
+	a := &answerer{}
+	without := chargeOf
+	without.Personal = payment.PersonalData{}
+	if got := openAnswerer(t, a).Charge(t.Context(), without, willing); got.Outcome != processor.NotSent || len(a.asked) != 0 {
+		t.Errorf("no payer: %+v", got)
+	}
+}
+
+// A customer that this process remembers and Asaas has deleted is forgotten, and the order is
+// charged again.
+func TestForgottenCustomer(t *testing.T) {
+	t.Parallel()
+	a := &answerer{answers: map[string]string{"GET /customers": "200 " + customers1, "POST /payments": "200 " + paymentJSON(), "GET /payments/pay_1/pixQrCode": "200 " + pixAnswer}}
+	p := openAnswerer(t, a)
+	if got := p.Charge(t.Context(), chargeOf, willing); got.Outcome != processor.Done {
+		t.Fatalf("%+v", got)
+	}
+	a.answers["POST /payments"] = `400 {"errors":[{"code":"invalid_customer","description":"Customer inválido."}]}`
+	if got := p.Charge(t.Context(), chargeOf, willing); got.Outcome != processor.NotSent {
+		t.Errorf("remembered: %+v", got)
+	}
+	if got := p.Charge(t.Context(), chargeOf, willing); got.Outcome != processor.Refused {
+		t.Errorf("found again: %+v", got)
+	}
+}
+
+func TestChargeReports(t *testing.T) {
+	t.Parallel()
+	paid := []string{`"status":"PENDING"`, `"status":"RECEIVED","clientPaymentDate":"2026-11-20","paymentDate":"2026-11-20"`}
+	with := func(change ...string) string { return paymentJSON(append(append([]string{}, paid...), change...)...) }
+	for name, want := range map[string]struct {
+		list     string
+		lookup   processor.Lookup
+		state    processor.ChargeState
+		paid     []money.Cents
+		disputes processor.DisputeState
+	}{
+		"none":              {listJSON(), processor.NotFound, "", nil, ""},
+		"open":              {listJSON(paymentJSON()), processor.Found, processor.ChargeOpen, nil, ""},
+		"overdue":           {listJSON(paymentJSON("PENDING", "OVERDUE")), processor.Found, processor.ChargeOpen, nil, ""},
+		"in analysis":       {listJSON(paymentJSON("PENDING", "AWAITING_RISK_ANALYSIS", `"PIX"`, `"CREDIT_CARD"`)), processor.Found, processor.ChargeAnalysis, nil, ""},
+		"deleted":           {listJSON(paymentJSON(`"deleted":false`, `"deleted":true`)), processor.Found, processor.ChargeCanceled, nil, ""},
+		"deleted and made":  {listJSON(paymentJSON(), paymentJSON(`"deleted":false`, `"deleted":true`)), processor.Found, processor.ChargeOpen, nil, ""},
+		"paid":              {listJSON(with()), processor.Found, processor.ChargeOpen, []money.Cents{10_00}, ""},
+		"paid twice":        {listJSON(with(), with("pay_1", "pay_2")), processor.Found, processor.ChargeOpen, []money.Cents{10_00, 10_00}, ""},
+		"refunded":          {listJSON(with("RECEIVED", "REFUNDED")), processor.Found, processor.ChargeOpen, []money.Cents{10_00}, ""},
+		"reproved":          {listJSON(paymentJSON("PENDING", "REFUNDED")), processor.Found, processor.ChargeFailed, nil, ""},
+		"disputed":          {listJSON(with("RECEIVED", "CHARGEBACK_DISPUTE")), processor.Found, processor.ChargeOpen, []money.Cents{10_00}, processor.DisputeOpen},
+		"won":               {listJSON(with(`"deleted"`, `"chargeback":{"status":"REVERSED"},"deleted"`)), processor.Found, processor.ChargeOpen, []money.Cents{10_00}, processor.DisputeWon},
+		"lost":              {listJSON(with("RECEIVED", "REFUNDED", `"deleted"`, `"chargeback":{"status":"DONE"},"deleted"`)), processor.Found, processor.ChargeOpen, []money.Cents{10_00}, processor.DisputeLost},
+		"a dispute as text": {listJSON(with(`"deleted"`, `"chargeback":"cb_1","deleted"`)), processor.Found, processor.ChargeOpen, []money.Cents{10_00}, ""},
+		"in cash":           {listJSON(with("RECEIVED", "RECEIVED_IN_CASH")), processor.LookupUnknown, "", nil, ""},
+		"of others":         {listJSON(paymentJSON(ref, "another")), processor.LookupUnknown, "", nil, ""},
+		"a wrong amount":    {listJSON(with(`"value":10.00`, `"value":0.00`)), processor.LookupUnknown, "", nil, ""},
+		"a wrong date":      {listJSON(with("2026-11-20\",\"paymentDate", "yesterday\",\"paymentDate")), processor.LookupUnknown, "", nil, ""},
+		"no hasMore":        {`{"data":[]}`, processor.LookupUnknown, "", nil, ""},
+		"more of nothing":   {`{"hasMore":true,"data":[]}`, processor.LookupUnknown, "", nil, ""},
+		"more without end":  {`{"hasMore":true,"data":[` + paymentJSON() + `]}`, processor.LookupUnknown, "", nil, ""},
+	} {
+		a := &answerer{answers: map[string]string{"GET /payments": "200 " + want.list, "GET /payments/pay_1/pixQrCode": "200 " + pixAnswer}}
+		got := openAnswerer(t, a).QueryCharge(t.Context(), ref)
+		if got.Lookup != want.lookup || got.State != want.state || len(got.Payments) != len(want.paid) || (got.Lookup == processor.LookupUnknown) != (got.Cause != nil) {
+			t.Errorf("%s: %+v", name, got)
+			continue
+		}
+		for i, p := range got.Payments {
+			if p.Amount != want.paid[i] || p.Cost != 99 || !p.PaidAt.Equal(start) {
+				t.Errorf("%s: payment %+v", name, p)
+			}
+		}
+		if len(got.Disputes) > 0 != (want.disputes != "") || len(got.Disputes) > 0 && (got.Disputes[0].State != want.disputes || got.Disputes[0].Amount != 10_00) {
+			t.Errorf("%s: disputes %+v", name, got.Disputes)
+		}
+	}
+	for name, text := range hostile {
+		a := &answerer{answers: map[string]string{"GET /payments": text, "GET /payments/pay_1": text}}
+		p := openAnswerer(t, a)
+		if got := p.QueryCharge(t.Context(), ref); got.Lookup != processor.LookupUnknown || got.Cause == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if got := p.FindCharge(t.Context(), processor.Ref{ExternalID: ref, ProcessorID: "pay_1"}); got.Lookup != processor.LookupUnknown || got.Cause == nil {
+			t.Errorf("by id, %s: %+v", name, got)
+		}
+	}
+}
+
+func TestTransferReports(t *testing.T) {
+	t.Parallel()
+	const e2e = `"endToEndIdentifier":"E9999999920261120183000000000001"`
+	done := transferJSON("PENDING", "DONE", `"endToEndIdentifier":null`, e2e)
+	for name, want := range map[string]struct {
+		list   string
+		lookup processor.Lookup
+		state  processor.TransferState
+		amount money.Cents
+		id     string
+	}{
+		"none":                    {listJSON(), processor.NotFound, "", 0, ""},
+		"of others":               {listJSON(transferJSON(ref, "another"), transferJSON(`"`+ref+`"`, "null")), processor.NotFound, "", 0, ""},
+		"pending":                 {listJSON(transferJSON()), processor.Found, processor.TransferProcessing, 10_00, "t-1"},
+		"failed, then done":       {listJSON(strings.Replace(done, "t-1", "t-2", 1), transferJSON("PENDING", "FAILED")), processor.Found, processor.TransferPaid, 10_00, "t-2"},
+		"failed, then pending":    {listJSON(transferJSON("t-1", "t-2"), transferJSON("PENDING", "CANCELLED")), processor.Found, processor.TransferProcessing, 10_00, "t-2"},
+		"on two pages":            {listJSON(done, done), processor.Found, processor.TransferPaid, 10_00, "t-1"},
+		"done twice":              {listJSON(strings.Replace(done, "t-1", "t-2", 1), done), processor.Found, processor.TransferPaid, 20_00, "t-1"},
+		"one that proves nothing": {listJSON(done, transferJSON("t-1", "t-2", "PENDING", "NEW")), processor.LookupUnknown, "", 0, ""},
+		"no hasMore":              {`{"data":[]}`, processor.LookupUnknown, "", 0, ""},
+		"more without end":        {`{"hasMore":true,"data":[` + transferJSON(ref, "another") + `]}`, processor.LookupUnknown, "", 0, ""},
+	} {
+		a := &answerer{answers: map[string]string{"GET /transfers": "200 " + want.list}}
+		got := openAnswerer(t, a).FindTransfer(t.Context(), processor.Ref{ExternalID: ref, Since: start})
+		if got.Lookup != want.lookup || got.State != want.state || got.Amount != want.amount || got.ProcessorID != want.id || (got.Lookup == processor.LookupUnknown) != (got.Cause != nil) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if !strings.Contains(a.asked[0], "dateCreated%5Bge%5D=2026-11-20") {
+			t.Errorf("%s: asked %v", name, a.asked)
+		}
+	}
+	for name, text := range hostile {
+		a := &answerer{answers: map[string]string{"GET /transfers": text, "GET /transfers/t-1": text}}
+		for _, r := range []processor.Ref{{ExternalID: ref}, {ExternalID: ref, ProcessorID: "t-1"}} {
+			if got := openAnswerer(t, a).FindTransfer(t.Context(), r); got.Lookup != processor.LookupUnknown || got.Cause == nil {
+				t.Errorf("%s, %+v: %+v", name, r, got)
+			}
+		}
+	}
+}
+
+// A list whose filter by day is ignored is read until its rows are older than that day, if it
+// begins with the newest.
+func TestListWithoutFilter(t *testing.T) {
+	t.Parallel()
+	row := func(day string) string { return transferJSON(ref, "another", "2026-11-20", day) }
+	for name, want := range map[string]struct {
+		days []string
+		ends bool
+	}{
+		"newest first, older":    {[]string{"2026-11-10", "2026-11-09"}, true},
+		"newest first, some new": {[]string{"2026-11-20", "2026-11-09"}, false},
+		"oldest first":           {[]string{"2026-11-09", "2026-11-10"}, false},
+		"one day":                {[]string{"2026-11-09", "2026-11-09"}, false},
+	} {
+		var list []string
+		for _, day := range want.days {
+			list = append(list, row(day))
+		}
+		a := &answerer{answers: map[string]string{"GET /transfers": `200 {"hasMore":true,"data":[` + strings.Join(list, ",") + `]}`}}
+		got := openAnswerer(t, a).FindTransfer(t.Context(), processor.Ref{ExternalID: ref, Since: start})
+		if (got.Lookup == processor.NotFound) != want.ends || want.ends && len(a.asked) != 1 {
+			t.Errorf("%s: %+v after %d calls", name, got, len(a.asked))
+		}
+	}
+}
+
+func TestRefundReports(t *testing.T) {
+	t.Parallel()
+	refund := func(status, value, description string) string {
+		return `{"dateCreated":"2026-11-20 15:30:00","status":"` + status + `","value":` + value + `,"description":` + description + `}`
+	}
+	ours := `"` + ref + `"`
+	for name, want := range map[string]struct {
+		refunds string
+		lookup  processor.Lookup
+		state   processor.TransferState
+		amount  money.Cents
+	}{
+		"null":                {"null", processor.NotFound, "", 0},
+		"none":                {"[]", processor.NotFound, "", 0},
+		"of the panel":        {"[" + refund("DONE", "1.00", "null") + "]", processor.NotFound, "", 0},
+		"pending":             {"[" + refund("PENDING", "1.00", ours) + "]", processor.Found, processor.TransferProcessing, 1_00},
+		"done":                {"[" + refund("DONE", "1.00", ours) + "]", processor.Found, processor.TransferPaid, 1_00},
+		"canceled":            {"[" + refund("CANCELLED", "1.00", ours) + "]", processor.Found, processor.TransferFailed, 1_00},
+		"canceled, then done": {"[" + refund("CANCELLED", "1.00", ours) + "," + refund("DONE", "1.00", ours) + "]", processor.Found, processor.TransferPaid, 1_00},
+		"done, then canceled": {"[" + refund("DONE", "1.00", ours) + "," + refund("CANCELLED", "1.00", ours) + "]", processor.Found, processor.TransferPaid, 1_00},
+		"done twice":          {"[" + refund("DONE", "1.00", ours) + "," + refund("DONE", "1.00", ours) + "]", processor.Found, processor.TransferPaid, 2_00},
+		"an unknown status":   {"[" + refund("SENT", "1.00", ours) + "]", processor.LookupUnknown, "", 0},
+		"a wrong amount":      {"[" + refund("DONE", "0", ours) + "]", processor.LookupUnknown, "", 0},
+	} {
+		a := &answerer{answers: map[string]string{"GET /payments/pay_1": "200 " + paymentJSON(`"refunds":null`, `"refunds":`+want.refunds)}}
+		got := openAnswerer(t, a).QueryRefund(t.Context(), "pay_1", ref)
+		if got.Lookup != want.lookup || got.State != want.state || got.Amount != want.amount {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for name, text := range hostile {
+		a := &answerer{answers: map[string]string{"GET /payments/pay_1": text, "POST /payments/pay_1/refund": text}}
+		p := openAnswerer(t, a)
+		if got := p.QueryRefund(t.Context(), "pay_1", ref); got.Lookup != processor.LookupUnknown || got.Cause == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if got := p.Refund(t.Context(), processor.RefundRequest{ExternalID: ref, PaymentID: "pay_1", Amount: 1_00}, willing); got.Outcome != processor.Unknown || got.Cause == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	a := &answerer{answers: map[string]string{"POST /payments/pay_1/refund": "200 " + paymentJSON(`"refunds":null`, `"refunds":[`+refund("PENDING", "1.00", `"other"`)+`]`)}}
+	if got := openAnswerer(t, a).Refund(t.Context(), processor.RefundRequest{ExternalID: ref, PaymentID: "pay_1", Amount: 1_00}, willing); got.Outcome != processor.Unknown {
+		t.Errorf("without our id: %+v", got)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	request := processor.CancelRequest{ExternalID: ref, ProcessorID: "pay_1", Method: payment.PIX}
+	for name, want := range map[string]struct {
+		get, del string
+		outcome  processor.Outcome
+		notFound bool
+	}{
+		"deleted":         {"200 " + paymentJSON(), `200 {"deleted":true,"id":"pay_1"}`, processor.Done, false},
+		"before":          {"200 " + paymentJSON(`"deleted":false`, `"deleted":true`), "", processor.Done, false},
+		"paid":            {"200 " + paymentJSON(`"status":"PENDING"`, `"status":"RECEIVED","paymentDate":"2026-11-20"`), "", processor.Refused, false},
+		"never made":      {`404 {"errors":[{"code":"not_found","description":""}]}`, "", processor.Unknown, true},
+		"paid meanwhile":  {"200 " + paymentJSON(), "400 " + refusal, processor.Unknown, false},
+		"another id":      {"200 " + paymentJSON(), `200 {"deleted":true,"id":"pay_2"}`, processor.Unknown, false},
+		"not deleted":     {"200 " + paymentJSON(), `200 {"deleted":false,"id":"pay_1"}`, processor.Unknown, false},
+		"later":           {"200 " + paymentJSON(), "429 {}", processor.Later, false},
+		"another's order": {"200 " + paymentJSON(ref, "another"), "", processor.Unknown, false},
+	} {
+		a := &answerer{answers: map[string]string{"GET /payments/pay_1": want.get, "DELETE /payments/pay_1": want.del}}
+		if got := openAnswerer(t, a).CancelCharge(t.Context(), request, willing); got.Outcome != want.outcome || got.NotFound != want.notFound {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
