@@ -177,6 +177,31 @@ func TestRefundOfSeveralPayments(t *testing.T) {
 	})
 }
 
+// A listed refund of the same payment and amount as one of unknown outcome may be that one, under
+// another id: it is booked only when the other is decided, or the merchant would bear it twice.
+func TestListedRefundMayBeOurs(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 100_00)
+		g.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
+			b.GiveBack(processor.RefundRequest{ExternalID: "anotherid", PaymentID: r.PaymentID, Amount: r.Amount}, processor.TransferPaid)
+			return processor.TransferAnswer{Cause: errors.New("the connection broke")}
+		}
+		g.Refund(p, "ours", 40_00)
+		g.Send()
+		for range 2 {
+			g.ReadFeeds()
+			g.Pass(10 * time.Second)
+		}
+		list, err := g.Store.Refunds(t.Context(), g.Merchant.ID, store.Filter{Limit: 5})
+		g.Must(err)
+		if len(list) != 1 || list[0].Origin == payment.RefundByProcessor {
+			t.Errorf("refunds %+v", list)
+		}
+		g.WantBalances(coretest.Opening+60_00, 40_00)
+		g.WantProven()
+	})
+}
+
 // A refund made at the processor's own panel is found by the list, once, and takes the money
 // from what is available; a shortfall is owed.
 func TestRefundAtThePanel(t *testing.T) {

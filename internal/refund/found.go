@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/ledger"
@@ -105,6 +106,16 @@ func (v *find) Needs(n *store.Needs) {
 	n.Balances(v.receipt.Merchant)
 }
 
+// errUndecided is why a listed refund waits: it may be one of ours.
+var errUndecided = errors.New("refund: a refund of the same payment and amount is not decided yet: the processor may show it under another id")
+
+// mayBe reports whether the listed refund may be a part whose outcome is unknown, of which the
+// processor has lost the id: booked as another one, it would be taken twice.
+func (v *find) mayBe(p payment.RefundPart) bool {
+	undecided := p.Step == payment.StepIntent || p.MayExist && (p.Step == payment.StepUnknown || p.Step == payment.StepReview)
+	return undecided && p.Receipt == v.receipt.ID && p.Amount == v.listed.Amount
+}
+
 // Decide sets the money aside, from available and then as debt. What exceeds the pay-in's
 // paid amount, or is of a pay-in that was never paid in full, gets a case.
 func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
@@ -116,6 +127,9 @@ func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 			v.part, v.found = parts[i], true
 			return nil
 		}
+	}
+	if slices.ContainsFunc(parts, v.mayBe) {
+		return errUndecided
 	}
 	p, ok := l.Payin(m, v.receipt.Payin)
 	if _, _, taken := l.RefundByExternalID(m, v.externalID); !ok || taken {

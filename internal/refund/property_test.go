@@ -109,6 +109,7 @@ func (m *mixed) settle() {
 		m.Send()
 		m.LookUp()
 		m.ReadFeeds()
+		m.Apply() // a listed refund may have waited for one that was not decided
 	}
 }
 
