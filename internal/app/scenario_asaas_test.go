@@ -259,21 +259,34 @@ func TestAsaas(t *testing.T) {
 		})
 		b.wantBooks(g, net)
 
-		b.call("POST", b.bank.PanelURL+"/payment/"+b.paymentOf(card.Get("externalId"))+"/dispute", "")
-		awaitStatus(t, c, "/payin/"+card.Get("id"), "DISPUTED")
-		b.call("POST", b.bank.PanelURL+"/payment/"+b.paymentOf(card.Get("externalId"))+"/win", "")
-		awaitStatus(t, c, "/payin/"+card.Get("id"), "PAID")
-
-		canceled := c.Must(201, "POST", "/payin", with(pixOf, "{ref}", "asaas canceled"))
-		c.Must(200, "POST", "/payin/"+canceled.Get("id")+"/cancel", "")
-		apptest.Until(t, func() string {
-			got := b.call("GET", b.bank.BaseURL+"/payments/"+canceled.Get("processorId"), "")
-			if got.Get("deleted") != "true" {
-				return got.Body
-			}
-			return ""
-		})
+		b.dispute(c, card)
+		b.cancel(c)
 		b.wantBooks(g, net)
 		g.Verify(t)
+	})
+}
+
+// dispute disputes the card payment of an order; the merchant wins.
+func (b *asaasBank) dispute(c *apptest.Client, card apptest.Answer) {
+	t := b.t
+	t.Helper()
+	b.call("POST", b.bank.PanelURL+"/payment/"+b.paymentOf(card.Get("externalId"))+"/dispute", "")
+	awaitStatus(t, c, "/payin/"+card.Get("id"), "DISPUTED")
+	b.call("POST", b.bank.PanelURL+"/payment/"+b.paymentOf(card.Get("externalId"))+"/win", "")
+	awaitStatus(t, c, "/payin/"+card.Get("id"), "PAID")
+}
+
+// cancel cancels an order, whose charge is deleted.
+func (b *asaasBank) cancel(c *apptest.Client) {
+	t := b.t
+	t.Helper()
+	canceled := c.Must(201, "POST", "/payin", with(pixOf, "{ref}", "asaas canceled"))
+	c.Must(200, "POST", "/payin/"+canceled.Get("id")+"/cancel", "")
+	apptest.Until(t, func() string {
+		got := b.call("GET", b.bank.BaseURL+"/payments/"+canceled.Get("processorId"), "")
+		if got.Get("deleted") != "true" {
+			return got.Body
+		}
+		return ""
 	})
 }
