@@ -259,6 +259,9 @@ func TestAsaas(t *testing.T) {
 		})
 		b.wantBooks(g, net)
 
+		if text := get(t, g.Base+"/metrics"); !strings.Contains(text, `porteira_account_budget_requests{account="asaas-main"} 4`) {
+			t.Error("the metrics lack what is left of the budget")
+		}
 		b.dispute(c, card)
 		b.cancel(c)
 		b.wantBooks(g, net)

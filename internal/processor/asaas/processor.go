@@ -34,6 +34,7 @@ var (
 	_ processor.Inspector      = (*Processor)(nil)
 	_ processor.Installer      = (*Processor)(nil)
 	_ processor.Authenticator  = (*Processor)(nil)
+	_ processor.Budgeted       = (*Processor)(nil)
 )
 
 // Times of Asaas. The quiet period of transfers is that of a request that waits in one of its
@@ -68,7 +69,7 @@ func (p *Processor) Profile() processor.Profile {
 // Refused implements [processor.Authenticator].
 func (p *Processor) Refused() bool { return p.client.http.Refused() }
 
-// BudgetLeft is the number of requests that the account may make at once.
+// BudgetLeft implements [processor.Budgeted].
 func (p *Processor) BudgetLeft() (requests int, limited bool) { return p.client.http.BudgetLeft() }
 
 // balanceBody is the answer of /finance/balance.

@@ -120,6 +120,9 @@ func (p *Processor) Register(ctx context.Context, noticeURL string, ttl time.Dur
 // Refused implements [processor.Authenticator].
 func (p *Processor) Refused() bool { return p.client.http.Refused() }
 
+// BudgetLeft implements [processor.Budgeted].
+func (p *Processor) BudgetLeft() (requests int, limited bool) { return p.client.http.BudgetLeft() }
+
 // Authenticate implements [processor.Authenticator]: it reads the balance.
 func (p *Processor) Authenticate(ctx context.Context) error {
 	result := p.client.http.Do(ctx, accounthttp.Request{Method: http.MethodGet, Path: "/balance"})

@@ -69,6 +69,7 @@ var (
 	_ processor.Registrar     = (*Processor)(nil)
 	_ processor.Inspector     = (*Processor)(nil)
 	_ processor.Authenticator = (*Processor)(nil)
+	_ processor.Budgeted      = (*Processor)(nil)
 )
 
 // NewProcessor returns the driver of a bank. The error says which option is
