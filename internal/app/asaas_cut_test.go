@@ -208,7 +208,6 @@ func cutOnce(t *testing.T, effect string, message int, after bool) {
 		t.Errorf("the bank has paid %d transfers, want that of the proof and that of the payout", done)
 	}
 
-	given := 0
 	if made == 1 {
 		_, id, _ := strings.Cut(list, `"id":"`)
 		id, _, _ = strings.Cut(id, `"`)
@@ -220,7 +219,7 @@ func cutOnce(t *testing.T, effect string, message int, after bool) {
 		b.work()
 		b.left = 0
 		b.work()
-		given = strings.Count(b.call(http.MethodGet, "/v3/payments?", ""), `"status":"DONE","value":40.00`)
+		given := strings.Count(b.call(http.MethodGet, "/v3/payments?", ""), `"status":"DONE","value":40.00`)
 		if given > 1 || effect != "refund" && given != 1 {
 			t.Errorf("the bank has given back %d times", given)
 		}

@@ -15,11 +15,13 @@ import (
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/asaas"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/sandboxbank"
 	"github.com/porteira/porteira/internal/sandboxbank/asaasface"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 	"github.com/porteira/porteira/internal/sandboxcontrol"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -116,11 +118,32 @@ func (a *App) accountChanged(v store.Account) {
 
 // bankOf is the control of an account's bank.
 func (a *App) bankOf(id string) sandboxcontrol.Bank {
-	if p, ok := a.accounts.Find(id).(*sandbox.Processor); ok {
+	switch p := a.accounts.Find(id).(type) {
+	case *sandbox.Processor:
 		return p.Control()
+	case nil:
+		return a.bank.control
+	default:
+		return otherBank{a.bank.control}
 	}
-	return a.bank.control
 }
+
+// otherBank is the control of an account that is not at a sandbox bank: money forced here would
+// come in at the wrong one.
+type otherBank struct{ sandboxcontrol.Bank }
+
+// Charge implements [sandboxcontrol.Bank].
+func (otherBank) Charge(context.Context, processor.ChargeRequest, string, bankapi.ForceCharge) error {
+	return bankapi.CodeStateForbids
+}
+
+// Transfer implements [sandboxcontrol.Bank].
+func (otherBank) Transfer(context.Context, string, string, money.Cents) error {
+	return bankapi.CodeStateForbids
+}
+
+// Refund implements [sandboxcontrol.Bank].
+func (otherBank) Refund(context.Context, string, string) error { return bankapi.CodeStateForbids }
 
 // NoticeURL is the address of an account for notices, of which the token is a secret.
 func (a *App) NoticeURL(ctx context.Context, id string) (string, error) {
@@ -216,7 +239,7 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 		}
 	})
 	go func() { failed <- server.Serve(listener) }()
-	if face != nil {
+	if face.listener != nil {
 		go func() { failed <- face.serve() }()
 		if o.Asaas != nil {
 			o.Asaas(face.AsaasBank)

@@ -38,7 +38,7 @@ func (b *AsaasBank) AccountAdd(name string) string {
 		quoted("api-key=@"+b.KeyFile), quoted("notice-token=@"+b.TokenFile), quoted("ca=@"+b.RootFile))
 }
 
-// asaasServer serves the bank's face as Asaas. nil serves nothing.
+// asaasServer serves the bank's face as Asaas. The zero value serves nothing.
 type asaasServer struct {
 	AsaasBank
 
@@ -50,7 +50,7 @@ type asaasServer struct {
 // openAsaas opens the face, if the configuration has an address for it.
 func openAsaas(ctx context.Context, cfg *config.Config, inside *sandboxbank.Bank, relay *asaasface.Relay, w env.Env, log *slog.Logger) (*asaasServer, error) {
 	if cfg.BankAsaas == "" {
-		return nil, nil
+		return &asaasServer{}, nil
 	}
 	dir, err := filepath.Abs(filepath.Join(cfg.Data, asaasFolder))
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *asaasServer) serve() error { return s.server.Serve(s.listener) }
 
 // close ends the server and closes the book; the face's bank outlives it.
 func (s *asaasServer) close() error {
-	if s == nil {
+	if s.listener == nil {
 		return nil
 	}
 	return errors.Join(s.server.Close(), s.face.Close())

@@ -211,6 +211,7 @@ func TestAsaas(t *testing.T) {
 		if pix.Get("pix.qrcode") == "" || pix.Get("processorId") != b.paymentOf(pix.Get("externalId")) {
 			t.Errorf("Pix: %s", pix.Body)
 		}
+		c.Must(409, "POST", "/sandbox/payin/"+pix.Get("id")+"/pay", "") // which is for sandbox banks
 		b.call("POST", b.bank.SandboxURL+"/payment/"+b.paymentOf(pix.Get("externalId"))+"/confirm", "")
 		awaitStatus(t, c, "/payin/"+pix.Get("id"), "PAID")
 		if got := c.Must(200, "GET", "/payin/"+pix.Get("id"), ""); got.Get("endToEndId") == "" {

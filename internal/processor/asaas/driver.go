@@ -100,7 +100,9 @@ func (Driver) Open(a processor.Account, e processor.Env) (processor.Processor, e
 }
 
 func identity(key string, roots *x509.CertPool) accounthttp.Identity {
-	return accounthttp.Identity{Roots: roots, Header: http.Header{"access_token": {key}}}
+	h := http.Header{}
+	h.Set("access_token", key)
+	return accounthttp.Identity{Roots: roots, Header: h}
 }
 
 // read reads the settings and secrets, and lists every fault.

@@ -70,7 +70,7 @@ func TestRotatedKey(t *testing.T) {
 	_, clock := env.Virtual(start, 1)
 	var keys []string
 	way := roundTrip(func(r *http.Request) (*http.Response, error) {
-		keys = append(keys, strings.Join(r.Header["access_token"], "+"))
+		keys = append(keys, strings.Join(r.Header.Values("access_token"), "+"))
 		return (&answerer{answers: map[string]string{"GET /finance/balance": `200 {"balance":1.00}`, "POST /transfers": "200 " + transferJSON()}}).RoundTrip(r)
 	})
 	p, err := Driver{}.Open(processor.Account{

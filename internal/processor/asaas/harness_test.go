@@ -78,7 +78,7 @@ func (c *contract) check(r *http.Request, sent []byte, status int, header http.H
 		return err
 	}
 	options := &openapi3filter.Options{AuthenticationFunc: func(_ context.Context, input *openapi3filter.AuthenticationInput) error {
-		if got := input.RequestValidationInput.Request.Header["access_token"]; len(got) != 1 || got[0] != testKey {
+		if got := input.RequestValidationInput.Request.Header.Values("access_token"); len(got) != 1 || got[0] != testKey {
 			return errors.New("the API key is missing")
 		}
 		return nil
@@ -138,7 +138,7 @@ func (w *wire) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	arrived.Body = io.NopCloser(bytes.NewReader(sent))
 	rec := httptest.NewRecorder()
 	defer func() {
-		if cause := recover(); cause == http.ErrAbortHandler { //nolint:errorlint // it is thrown as it is
+		if cause := recover(); cause == http.ErrAbortHandler {
 			answer, err = nil, errors.Join(io.ErrUnexpectedEOF, r.Context().Err())
 		} else if cause != nil {
 			panic(cause)

@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
@@ -152,5 +153,5 @@ func newCertificate(host string, w env.Env) (server, root []byte, err error) {
 		return nil, nil, err
 	}
 	root = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return append(root[:len(root):len(root)], pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...), root, nil
+	return append(slices.Clip(root), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...), root, nil
 }

@@ -52,7 +52,8 @@ func (r *Relay) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	status, answer := http.StatusServiceUnavailable, []byte(nil)
+	var status int
+	var answer []byte
 	if strings.HasSuffix(request.URL.Path, bankapi.ConsentPath) {
 		status, answer, err = f.ask(request.Context(), body)
 	} else {
