@@ -61,6 +61,9 @@ func CheckCharge(profile *Profile, r *ChargeRequest, c *Charge) error {
 	case (c.Card != nil) != (r.Method == payment.CreditCard):
 		return differs("card", "does not fit the method")
 	}
+	if c.Amount != 0 && c.Amount != r.Amount {
+		return differs("amount", "is not the order's")
+	}
 	switch r.Method {
 	case payment.PIX:
 		return checkPIX(profile, r, c.PIX)

@@ -173,6 +173,7 @@ type ChargeRequest struct {
 // Charge is what the payer needs to pay.
 type Charge struct {
 	ProcessorID string
+	Amount      money.Cents // that the processor names; 0: none
 	PIX         *payment.PIXDetail
 	Boleto      *payment.BoletoDetail
 	Card        *payment.CardDetail

@@ -34,9 +34,9 @@ func testCharge(t *testing.T, h Harness) {
 			if first.Outcome != processor.Done || !payable(method, first.Charge) {
 				t.Fatalf("charge: outcome %v (%v), charge %+v", first.Outcome, first.Cause, first.Charge)
 			}
-			again := h.charge(t, r)
-			if again.Outcome != processor.Done || !reflect.DeepEqual(again.Charge, first.Charge) {
-				t.Errorf("same id again: %+v, want %+v", again, first)
+			repeated, want := h.charge(t, r), again(h.Processor.Profile().Charge)
+			if repeated.Outcome != want || want == processor.Done && !reflect.DeepEqual(repeated.Charge, first.Charge) {
+				t.Errorf("same id again: %+v, want %v: %+v", repeated, want, first)
 			}
 			report := h.queryCharge(t, r.ExternalID)
 			if report.Lookup != processor.Found || report.State != processor.ChargeOpen {
@@ -169,8 +169,12 @@ func testChargeFaults(t *testing.T, h Harness) {
 			if report := h.queryCharge(t, r.ExternalID); (report.Lookup == processor.Found) != w.effect {
 				t.Errorf("lookup %v, want effect %v", report.Lookup, w.effect)
 			}
-			if again := h.charge(t, r); again.Outcome != processor.Done || !payable(method, again.Charge) {
-				t.Errorf("same id again: %+v", again)
+			want := processor.Done
+			if w.effect {
+				want = again(h.Processor.Profile().Charge)
+			}
+			if answer := h.charge(t, r); answer.Outcome != want || want == processor.Done && !payable(method, answer.Charge) {
+				t.Errorf("same id again: %+v, want %v", answer, want)
 			}
 		})
 	}
@@ -202,10 +206,11 @@ func testChargePaid(t *testing.T, h Harness) {
 	}
 }
 
-// testPayments: the list shows each payment once, oldest first, over any number
-// of pages.
+// testPayments: the list shows each payment, oldest first, over any number of pages, and once
+// unless its cursor is a time.
 func testPayments(t *testing.T, h Harness) {
 	feeder := h.Processor.(processor.Feeder)
+	overlaps := feeder.Feeds()[processor.FeedPayments].From != nil // a cursor that is a time
 	method := h.Processor.Profile().Methods[0]
 	var want []string
 	cursor := ""
@@ -222,6 +227,9 @@ func testPayments(t *testing.T, h Harness) {
 			for _, fact := range page.Facts {
 				p := fact.Payment
 				if seen[p.ID] {
+					if overlaps {
+						continue
+					}
 					t.Errorf("payment %s twice", p.ID)
 				}
 				seen[p.ID] = true

@@ -219,10 +219,10 @@ func (h Harness) refund(t *testing.T, r processor.RefundRequest, guard func() er
 	})
 }
 
-func (h Harness) queryRefund(t *testing.T, id string) processor.TransferReport {
+func (h Harness) queryRefund(t *testing.T, paymentID, id string) processor.TransferReport {
 	t.Helper()
 	return bounded(t, h, h.Processor.Profile().Transfer.Timeout, func(ctx context.Context) processor.TransferReport {
-		return h.Processor.(processor.Refunder).QueryRefund(ctx, "", id)
+		return h.Processor.(processor.Refunder).QueryRefund(ctx, paymentID, id)
 	})
 }
 
@@ -246,6 +246,14 @@ func (h Harness) transferRequest() processor.TransferRequest {
 		ExternalID: h.NewID(), Amount: 6_789, KeyType: "EMAIL", Key: "maria@example.com",
 		Name: "Maria da Silva", Document: "52998224725", Description: "withdrawal",
 	}
+}
+
+// again is the outcome of a request that is sent again under its id, after it had its effect.
+func again(e processor.Effect) processor.Outcome {
+	if e.Repeat == processor.RepeatRejected {
+		return processor.Known
+	}
+	return processor.Done
 }
 
 // willing is a guard that lets the call pass.

@@ -29,7 +29,7 @@ func (h Harness) refundRequest(p processor.Payment, amount money.Cents) processo
 
 func testRefund(t *testing.T, h Harness) {
 	p := h.payment(t)
-	if report := h.queryRefund(t, h.NewID()); report.Lookup != processor.NotFound {
+	if report := h.queryRefund(t, p.ID, h.NewID()); report.Lookup != processor.NotFound {
 		t.Errorf("query of an id that was never sent: %+v", report)
 	}
 
@@ -41,10 +41,12 @@ func testRefund(t *testing.T, h Harness) {
 	h.wantMade(t, h.Refunds, guarded.ExternalID, 1, 0)
 
 	part := h.refundRequest(p, p.Amount-100)
-	for range 2 {
-		if answer := h.refund(t, part, willing); answer.Outcome != processor.Done {
-			t.Fatalf("refund of a part: %+v", answer)
-		}
+	if answer := h.refund(t, part, willing); answer.Outcome != processor.Done {
+		t.Fatalf("refund of a part: %+v", answer)
+	}
+	repeated := again(h.Processor.Profile().Refund)
+	if answer := h.refund(t, part, willing); answer.Outcome != repeated {
+		t.Fatalf("refund of a part, again: %+v, want %v", answer, repeated)
 	}
 	h.wantMade(t, h.Refunds, part.ExternalID, part.Amount, 1)
 
@@ -61,7 +63,7 @@ func testRefund(t *testing.T, h Harness) {
 	}
 	if h.Elapse != nil {
 		h.Elapse(t)
-		if report := h.queryRefund(t, rest.ExternalID); report.State != processor.TransferPaid || report.Evidence == "" {
+		if report := h.queryRefund(t, p.ID, rest.ExternalID); report.State != processor.TransferPaid || report.Evidence == "" {
 			t.Errorf("a few seconds later: %+v", report)
 		}
 	}
@@ -89,12 +91,16 @@ func testRefundFaults(t *testing.T, h Harness) {
 			if w.outcome == processor.Refused {
 				return
 			}
-			if report := h.queryRefund(t, r.ExternalID); (report.Lookup == processor.Found) != w.effect {
+			if report := h.queryRefund(t, r.PaymentID, r.ExternalID); (report.Lookup == processor.Found) != w.effect {
 				t.Errorf("lookup %v, want effect %v", report.Lookup, w.effect)
 			}
 			if !w.effect || h.Processor.Profile().Refund.Repeat.Safe() {
-				if again := h.refund(t, r, willing); again.Outcome != processor.Done {
-					t.Errorf("same id again: %+v", again)
+				want := processor.Done
+				if w.effect {
+					want = again(h.Processor.Profile().Refund)
+				}
+				if answer := h.refund(t, r, willing); answer.Outcome != want {
+					t.Errorf("same id again: %+v, want %v", answer, want)
 				}
 				h.wantMade(t, h.Refunds, r.ExternalID, r.Amount, 1)
 			}
