@@ -74,7 +74,7 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 	if err := errors.Join(checkKey(ctx, s), sandboxcontrol.NewClock(s, clock, nil).Follow(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	ao := account.Options{Store: s, Env: o.Env, Drivers: []processor.Driver{sandbox.Driver{Own: &ownBank}}}
+	ao := account.Options{Store: s, Env: o.Env, Drivers: drivers(sandbox.Driver{Own: &ownBank})}
 	registry := account.NewRegistry(ao, slog.New(slog.DiscardHandler), nil)
 	if _, err := registry.Follow(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -119,8 +119,12 @@ func (a *Admin) Inspect(ctx context.Context, v *store.Account) []processor.Findi
 		return []processor.Finding{{Check: "account", Problem: err.Error(), Action: "Correct its secrets with porteira account rotate, or add another account."}}
 	}
 	findings := []processor.Finding{{Check: "account"}}
-	if inspector, ok := a.Registry.Find(v.ID).(processor.Inspector); ok {
+	proc := a.Registry.Find(v.ID)
+	if inspector, ok := proc.(processor.Inspector); ok {
 		findings = append(findings, inspector.Inspect(ctx)...)
+	}
+	if installer, ok := proc.(processor.Installer); ok && a.PublicURL != "" {
+		findings = append(findings, installer.Installed(ctx, a.PublicURL+account.NoticePath(v)))
 	}
 	return findings
 }
@@ -137,13 +141,16 @@ func (a *Admin) Install(ctx context.Context, v *store.Account) error {
 		return problem.New(problem.InvalidState, "The gateway has no public URL: set --public-url.")
 	}
 	url := a.PublicURL + account.NoticePath(v)
+	limited, cancel := context.WithTimeout(ctx, registerTimeout)
+	defer cancel()
+	if installer, ok := proc.(processor.Installer); ok {
+		return installer.Install(limited, url)
+	}
 	registrar, ok := proc.(processor.Registrar)
 	if !ok {
 		return problem.New(problem.InvalidState, "Programs cannot register addresses at this processor: enter the address of porteira account show in its panel.")
 	}
-	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
-	defer cancel()
-	return registrar.Register(ctx, url, registerFor)
+	return registrar.Register(limited, url, registerFor)
 }
 
 // Close closes the database.

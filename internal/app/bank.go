@@ -16,6 +16,7 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/apipix"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/sandboxbank"
 	"github.com/porteira/porteira/internal/sandboxcontrol"
@@ -71,6 +72,11 @@ func (a *App) openBank() (err error) {
 	return err
 }
 
+// drivers lists the drivers of all processors.
+func drivers(own sandbox.Driver) []processor.Driver {
+	return []processor.Driver{own, apipix.Driver{}}
+}
+
 // openAccounts opens the accounts of the database. If the configuration has a bank, the
 // account sandbox is there: it is added if it does not exist.
 func (a *App) openAccounts(ctx context.Context) error {
@@ -78,7 +84,7 @@ func (a *App) openAccounts(ctx context.Context) error {
 	if a.bank != nil {
 		driver.Own = &a.bank.options
 	}
-	o := account.Options{Store: a.store, Env: a.env, Drivers: []processor.Driver{driver}}
+	o := account.Options{Store: a.store, Env: a.env, Drivers: drivers(driver)}
 	if a.bank != nil {
 		if _, err := account.New(o).Ensure(ctx, store.Account{ID: sandbox.Name, Driver: sandbox.Name}); err != nil {
 			return fmt.Errorf("add the account %s: %w", sandbox.Name, err)
@@ -166,6 +172,8 @@ type BankOptions struct {
 	Log *slog.Logger
 	// Ready, if not nil, is called with the bank's URL when its server runs.
 	Ready func(address string)
+	// APIPix, if not nil, is called before Ready if the bank is served as one of the API Pix.
+	APIPix func(b APIPixBank)
 }
 
 // RunBank runs the sandbox's bank alone in this process until ctx ends.
@@ -177,10 +185,17 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 	if err := makeFolder(cfg.Data); err != nil {
 		return err
 	}
-	inside, err := sandboxbank.Open(sandboxbank.Options{
+	options := sandboxbank.Options{
 		Path: filepath.Join(cfg.Data, journalFile), Secret: cfg.BankSecret.Reveal(), Clock: w.Clock, IDs: w.IDs,
 		Notify: w.Processor, NoticeWorkers: noticeWorkers, Log: o.Log,
-	})
+	}
+	pix, err := openAPIPix(ctx, cfg, w, o.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pix.close()) }()
+	pix.notify(&options)
+	inside, err := sandboxbank.Open(options)
 	if err != nil {
 		return bankError(cfg.Data, err)
 	}
@@ -192,7 +207,7 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 		return fmt.Errorf("cannot listen on %s: %w: choose another address with --listen", cfg.Listen, err)
 	}
 	server := httpapi.Server(inside.Handler(), o.Log)
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b.cancel = cancel
 	b.runs.Go(func() {
@@ -201,7 +216,11 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 		}
 	})
 	go func() { failed <- server.Serve(listener) }()
+	pix.serve(inside, failed)
 	o.Log.InfoContext(ctx, "serving the bank", "address", listener.Addr().String())
+	if pix != nil && o.APIPix != nil {
+		o.APIPix(pix.account())
+	}
 	if o.Ready != nil {
 		o.Ready(localURL(listener.Addr()))
 	}
@@ -209,7 +228,7 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 	case <-ctx.Done():
 		limit, cancel := w.Clock.WithTimeout(running, cfg.ShutdownTimeout/2)
 		defer cancel()
-		return drain(limit, server)
+		return errors.Join(drain(limit, server), pix.drain(limit))
 	case err := <-failed:
 		return errors.Join(err, server.Close())
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/porteira/porteira/internal/account"
 	"github.com/porteira/porteira/internal/app"
@@ -138,7 +140,7 @@ func orAll(merchant string) string {
 
 type accountAdd struct {
 	Name     string            `arg:"" help:"The account's name, which stands forever in orders and ledger accounts."`
-	Driver   string            `required:"" help:"The driver: sandbox." placeholder:"DRIVER"`
+	Driver   string            `required:"" help:"The driver: apipix or sandbox." placeholder:"DRIVER"`
 	Merchant string            `help:"The only merchant that may use it; without it all may." placeholder:"NAME"`
 	Set      map[string]string `help:"A setting of the driver; may be repeated." mapsep:"none" placeholder:"KEY=VALUE"`
 	Secret   map[string]string `help:"A secret of the driver, read from a file or a variable; may be repeated." mapsep:"none" placeholder:"KEY=@FILE|KEY=env:NAME"`
@@ -176,6 +178,10 @@ func (r *runner) readSecrets(sources map[string]string) (map[string]string, erro
 			text, err := os.ReadFile(path)
 			if err != nil {
 				return nil, configError{fmt.Errorf("cannot read secret %s: %w", name, err)}
+			}
+			if !utf8.Valid(text) { // such as PKCS #12
+				secrets[name] = base64.StdEncoding.EncodeToString(text)
+				continue
 			}
 			secrets[name] = strings.TrimRight(string(text), "\r\n")
 			continue

@@ -10,6 +10,12 @@ import (
 
 type bankCommand struct{ settings }
 
+// bankView is a bank as the command shows it.
+type bankView struct {
+	BaseURL string          `json:"baseUrl"`
+	APIPix  *app.APIPixBank `json:"apiPix,omitempty"`
+}
+
 // Run runs the sandbox's bank until a signal stops it.
 func (c *bankCommand) Run(r *runner) error {
 	cfg, err := r.load(config.Bank, &c.settings)
@@ -18,11 +24,21 @@ func (c *bankCommand) Run(r *runner) error {
 	}
 	ctx, stop := r.untilSignal()
 	defer stop()
-	return app.RunBank(ctx, cfg, app.BankOptions{Log: r.log(cfg), Ready: func(url string) {
-		_ = r.out.show(struct {
-			BaseURL string `json:"baseUrl"`
-		}{url}, func(w io.Writer) {
-			_, _ = fmt.Fprintf(w, "The sandbox bank listens on %s.\nTo use it: porteira dev --bank %s, with the same PORTEIRA_BANK_SECRET.\n", url, url)
-		})
-	}})
+	var view bankView
+	return app.RunBank(ctx, cfg, app.BankOptions{
+		Log:    r.log(cfg),
+		APIPix: func(b app.APIPixBank) { view.APIPix = &b },
+		Ready: func(url string) {
+			view.BaseURL = url
+			_ = r.out.show(view, view.print)
+		},
+	})
+}
+
+func (v *bankView) print(w io.Writer) {
+	_, _ = fmt.Fprintf(w, "The sandbox bank listens on %s.\nTo use it: porteira dev --bank %s, with the same PORTEIRA_BANK_SECRET.\n", v.BaseURL, v.BaseURL)
+	if v.APIPix != nil {
+		_, _ = fmt.Fprintf(w, "\nIt is a bank of the API Pix at %s. To use it in a running gateway:\n  %s\n  porteira account install api-pix\n  porteira route set sandbox --operation payin --method PIX api-pix\n  porteira route set sandbox --operation payout api-pix\n",
+			v.APIPix.BaseURL, v.APIPix.AccountAdd("api-pix"))
+	}
 }
