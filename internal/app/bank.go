@@ -215,8 +215,10 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 			failed <- fmt.Errorf("app: bank: %w", err)
 		}
 	})
+	if err := pix.serve(inside, failed); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	go func() { failed <- server.Serve(listener) }()
-	pix.serve(inside, failed)
 	o.Log.InfoContext(ctx, "serving the bank", "address", listener.Addr().String())
 	if pix != nil && o.APIPix != nil {
 		o.APIPix(pix.account())

@@ -17,12 +17,20 @@ import (
 	"github.com/porteira/porteira/internal/processor/apipix"
 	"github.com/porteira/porteira/internal/sandboxbank"
 	"github.com/porteira/porteira/internal/sandboxbank/apipixface"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
 // The files of the API Pix of a sandbox bank, in its folder.
 const (
 	apiPixFolder = "api-pix" // certificates
 	apiPixNotes  = "api-pix.notes"
+)
+
+// The API Pix serves a contract of its own: the account sandbox of a gateway at the same bank
+// has the bank's other contract, and would book the payments too.
+const (
+	apiPixContract = "api-pix"
+	apiPixRepeat   = bankapi.RepeatReturnsFirst
 )
 
 // APIPixBank is what a gateway needs for an account at a sandbox bank's API Pix.
@@ -33,6 +41,8 @@ type APIPixBank struct {
 	SecretFile  string `json:"secretFile"`
 	Certificate string `json:"certificateFile"`
 	CA          string `json:"caFile"`
+	// Control is the path of the bank's own protocol for this account, which forces outcomes.
+	Control string `json:"controlPath"`
 }
 
 // AccountAdd is the command that adds an account at the bank, in the shell's words.
@@ -90,17 +100,23 @@ func openAPIPix(ctx context.Context, cfg *config.Config, w env.Env, log *slog.Lo
 // notify makes the bank send its notices through the face.
 func (v *bankAPIPix) notify(o *sandboxbank.Options) {
 	if v != nil {
-		o.Notify, o.NotifyURL = v.face.Notify(o.Notify), apipixface.NotifyURL
+		o.Notify = v.face.Notify(o.Notify)
 	}
 }
 
 // serve serves the bank until the server is closed.
-func (v *bankAPIPix) serve(b *sandboxbank.Bank, failed chan<- error) {
+func (v *bankAPIPix) serve(b *sandboxbank.Bank, failed chan<- error) error {
 	if v == nil {
-		return
+		return nil
 	}
-	v.face.Connect(b)
+	contract, err := b.Contract(apiPixRepeat, apiPixContract)
+	if err != nil {
+		return fmt.Errorf("open the contract of the API Pix: %w", err)
+	}
+	contract.SetNotifyURL(apipixface.NotifyURL)
+	v.face.Connect(contract)
 	go func() { failed <- v.server.Serve(v.listener) }()
+	return nil
 }
 
 // account is what a gateway needs for an account.
@@ -108,6 +124,7 @@ func (v *bankAPIPix) account() APIPixBank {
 	return APIPixBank{
 		BaseURL: "https" + strings.TrimPrefix(localURL(v.listener.Addr()), "http"), ClientID: apipixface.ClientID, PIXKey: apipixface.Key,
 		SecretFile: v.authority.SecretFile(), Certificate: v.authority.ClientFile(), CA: v.authority.CAFile(),
+		Control: bankapi.ContractPath(apiPixRepeat, apiPixContract) + "/control",
 	}
 }
 

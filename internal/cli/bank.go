@@ -37,8 +37,14 @@ func (c *bankCommand) Run(r *runner) error {
 
 func (v *bankView) print(w io.Writer) {
 	_, _ = fmt.Fprintf(w, "The sandbox bank listens on %s.\nTo use it: porteira dev --bank %s, with the same PORTEIRA_BANK_SECRET.\n", v.BaseURL, v.BaseURL)
-	if v.APIPix != nil {
-		_, _ = fmt.Fprintf(w, "\nIt is a bank of the API Pix at %s. To use it in a running gateway:\n  %s\n  porteira account install api-pix\n  porteira route set sandbox --operation payin --method PIX api-pix\n  porteira route set sandbox --operation payout api-pix\n",
-			v.APIPix.BaseURL, v.APIPix.AccountAdd("api-pix"))
+	if p := v.APIPix; p != nil {
+		_, _ = fmt.Fprintf(w, `
+It is also a bank of the API Pix, at %s. To use it in a running gateway, each with its --data:
+  %s
+  porteira account install api-pix
+  porteira route set MERCHANT --operation payin --method PIX api-pix
+  porteira route set MERCHANT --operation payout api-pix
+To pay a charge: curl -X POST %s%s/charges/TXID/pay -H "Authorization: Bearer $PORTEIRA_BANK_SECRET"
+`, p.BaseURL, p.AccountAdd("api-pix"), v.BaseURL, p.Control)
 	}
 }
