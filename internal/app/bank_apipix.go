@@ -17,20 +17,12 @@ import (
 	"github.com/porteira/porteira/internal/processor/apipix"
 	"github.com/porteira/porteira/internal/sandboxbank"
 	"github.com/porteira/porteira/internal/sandboxbank/apipixface"
-	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
 // The files of the API Pix of a sandbox bank, in its folder.
 const (
 	apiPixFolder = "api-pix" // certificates
 	apiPixNotes  = "api-pix.notes"
-)
-
-// The API Pix serves a contract of its own: the account sandbox of a gateway at the same bank
-// has the bank's other contract, and would book the payments too.
-const (
-	apiPixContract = "api-pix"
-	apiPixRepeat   = bankapi.RepeatReturnsFirst
 )
 
 // APIPixBank is what a gateway needs for an account at a sandbox bank's API Pix.
@@ -109,7 +101,7 @@ func (v *bankAPIPix) serve(b *sandboxbank.Bank, failed chan<- error) error {
 	if v == nil {
 		return nil
 	}
-	contract, err := b.Contract(apiPixRepeat, apiPixContract)
+	contract, err := b.Contract(apipixface.Repeat, apipixface.Contract)
 	if err != nil {
 		return fmt.Errorf("open the contract of the API Pix: %w", err)
 	}
@@ -124,7 +116,7 @@ func (v *bankAPIPix) account() APIPixBank {
 	return APIPixBank{
 		BaseURL: "https" + strings.TrimPrefix(localURL(v.listener.Addr()), "http"), ClientID: apipixface.ClientID, PIXKey: apipixface.Key,
 		SecretFile: v.authority.SecretFile(), Certificate: v.authority.ClientFile(), CA: v.authority.CAFile(),
-		Control: bankapi.ContractPath(apiPixRepeat, apiPixContract) + "/control",
+		Control: apipixface.ControlPath(),
 	}
 }
 

@@ -28,6 +28,16 @@ const (
 	Key      = "9b1deb4d-3b7d-4bad-9bdd-2b0d7b3dcb6d"
 )
 
+// The contract that is served. It is one of its own: the account sandbox of a gateway at the same
+// bank has the bank's other contract, and would book the payments too.
+const (
+	Contract = "api-pix"
+	Repeat   = bankapi.RepeatReturnsFirst
+)
+
+// ControlPath is the path of the bank's own protocol that forces outcomes of the contract.
+func ControlPath() string { return bankapi.ContractPath(Repeat, Contract) + "/control" }
+
 // tokenLifeDefault is how long a token lives.
 const tokenLifeDefault = time.Hour
 
