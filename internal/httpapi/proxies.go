@@ -25,6 +25,12 @@ const headerClientCert = "Client-Cert"
 // Handler returns next, which gets the client's address in RemoteAddr, and Client-Cert from
 // trusted proxies only.
 func (p Proxies) Handler(next http.Handler) http.Handler {
+	if len(p) == 0 {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Del(headerClientCert)
+			next.ServeHTTP(w, r)
+		})
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer := addressOf(r)
 		if !p.trust(peer) {

@@ -311,3 +311,29 @@ func FuzzToken(f *testing.F) {
 		}
 	})
 }
+
+// The request for a token is a form, or JSON where the processor wants it, with the scope.
+func TestTokenRequest(t *testing.T) {
+	for name, c := range map[string]struct {
+		json        bool
+		media, body string
+	}{
+		"form": {false, "application/x-www-form-urlencoded", "grant_type=client_credentials&scope=a+b"},
+		"JSON": {true, "application/json", `{"grant_type":"client_credentials","scope":"a b"}`},
+	} {
+		b := newBank(t, nil)
+		got := make(chan string, 1)
+		b.issue = func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			got <- r.Header.Get("Content-Type") + " " + string(body)
+			b.set(func() { b.valid["token-1"] = true })
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"access_token":"token-1","expires_in":100}`)
+		}
+		client := b.client(func(o *Options) { o.Identity.Credentials.Scope, o.Identity.Credentials.JSON = "a b", c.json })
+		want(t, name, do(t, client, query()), 200, processor.Unknown)
+		if text := <-got; text != c.media+" "+c.body {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
