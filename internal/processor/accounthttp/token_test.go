@@ -314,26 +314,18 @@ func FuzzToken(f *testing.F) {
 
 // The request for a token is a form, or JSON where the processor wants it, with the scope.
 func TestTokenRequest(t *testing.T) {
-	for name, c := range map[string]struct {
-		json        bool
+	for _, c := range []struct {
+		credentials Credentials
 		media, body string
 	}{
-		"form": {false, "application/x-www-form-urlencoded", "grant_type=client_credentials&scope=a+b"},
-		"JSON": {true, "application/json", `{"grant_type":"client_credentials","scope":"a b"}`},
+		{Credentials{}, "application/x-www-form-urlencoded", "grant_type=client_credentials"},
+		{Credentials{Scope: "a b"}, "application/x-www-form-urlencoded", "grant_type=client_credentials&scope=a+b"},
+		{Credentials{JSON: true}, "application/json", `{"grant_type":"client_credentials"}`},
+		{Credentials{JSON: true, Scope: "a b"}, "application/json", `{"grant_type":"client_credentials","scope":"a b"}`},
 	} {
-		b := newBank(t, nil)
-		got := make(chan string, 1)
-		b.issue = func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body)
-			got <- r.Header.Get("Content-Type") + " " + string(body)
-			b.set(func() { b.valid["token-1"] = true })
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"access_token":"token-1","expires_in":100}`)
-		}
-		client := b.client(func(o *Options) { o.Identity.Credentials.Scope, o.Identity.Credentials.JSON = "a b", c.json })
-		want(t, name, do(t, client, query()), 200, processor.Unknown)
-		if text := <-got; text != c.media+" "+c.body {
-			t.Errorf("%s: %s", name, text)
+		body, media, err := c.credentials.request()
+		if err != nil || media != c.media || string(body) != c.body {
+			t.Errorf("%+v: %s %s, %v", c.credentials, media, body, err)
 		}
 	}
 }
