@@ -178,6 +178,7 @@ func TestAPIPix(t *testing.T) {
 		if txid := first.Get("pix.txid"); txid != first.Get("externalId") || first.Get("pix.expiresAt") != first.Get("expiresAt") {
 			t.Errorf("pay-in %s", first.Body)
 		}
+		g.Must(409, "POST", "/sandbox/payin/"+first.Get("id")+"/pay", "") // it is not at the sandbox's own bank
 		b.call("POST", "/control/charges/"+first.Get("externalId")+"/pay")
 		status("/payin/"+first.Get("id"), "PAID")
 

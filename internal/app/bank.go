@@ -113,12 +113,16 @@ func (a *App) accountChanged(v store.Account) {
 	}
 }
 
-// bankOf is the control of an account's bank.
+// bankOf is the control of an account's bank; nil if it is at another processor.
 func (a *App) bankOf(id string) sandboxcontrol.Bank {
-	if p, ok := a.accounts.Find(id).(*sandbox.Processor); ok {
+	switch p := a.accounts.Find(id).(type) {
+	case *sandbox.Processor:
 		return p.Control()
+	case nil: // which cannot be opened
+		return a.bank.control
+	default:
+		return nil
 	}
-	return a.bank.control
 }
 
 // NoticeURL is the address of an account for notices, of which the token is a secret.

@@ -35,8 +35,8 @@ var (
 // Charge implements [processor.Charger]: PUT /cob/{txid}. The same id again revises the
 // charge, if it is active: then the outcome is Known, and a look-up shows what it is.
 func (p *Processor) Charge(ctx context.Context, r processor.ChargeRequest, guard func() error) processor.ChargeAnswer {
-	if r.Method != payment.PIX || !isWord(r.ExternalID, idMax) || len(r.ExternalID) < txIDMin {
-		return processor.ChargeAnswer{Outcome: processor.NotSent, Cause: errors.New("apipix: not a charge by Pix, or no txid")}
+	if r.Method != payment.PIX || !isTxID(r.ExternalID) {
+		return processor.ChargeAnswer{Outcome: processor.NotSent, Cause: errID}
 	}
 	life := int64((r.ExpiresAt.Sub(p.clock.Now()) + time.Second - 1) / time.Second) // the bank's must not end first
 	request := newCharge{
@@ -130,6 +130,9 @@ func (c *charge) code(name, city string) (string, error) {
 // QueryCharge implements [processor.Charger]. An expired charge stays active at the bank:
 // its end is ours.
 func (p *Processor) QueryCharge(ctx context.Context, externalID string) processor.ChargeReport {
+	if !isTxID(externalID) { // such as that of a static code, or of a payment that names no order
+		return processor.ChargeReport{Cause: errID}
+	}
 	result, body := p.getCharge(ctx, externalID)
 	lookup := result.lookup(subjectCharge)
 	if lookup != processor.Found {
@@ -230,6 +233,9 @@ func (v *pix) disputes() (list []processor.Dispute, ok bool) {
 // CancelCharge implements [processor.ChargeCanceler]: PATCH /cob/{txid}. A refusal does not
 // say whether the charge was paid or removed, so the charge is looked up.
 func (p *Processor) CancelCharge(ctx context.Context, r processor.CancelRequest, guard func() error) processor.CancelAnswer {
+	if !isTxID(r.ExternalID) {
+		return processor.CancelAnswer{Outcome: processor.NotSent, Cause: errID}
+	}
 	result := p.client.do(ctx, http.MethodPatch, p.prefix+"/cob/"+escape(r.ExternalID), revisedCharge{chargeRemoved}, guard)
 	body := parse[charge](&result)
 	switch {

@@ -118,7 +118,7 @@ func (v *pix) hints() (hints []processor.Hint) {
 	if !ok {
 		return nil
 	}
-	if len(v.TxID) >= txIDMin {
+	if isTxID(v.TxID) {
 		hints = append(hints, processor.Hint{Subject: processor.SubjectCharge, ExternalID: v.TxID, Payment: &paid})
 	}
 	for i := range v.Returns {

@@ -61,6 +61,9 @@ const (
 	endToEndMax = 64 // the standard says 32; some banks have shown others
 )
 
+// isTxID reports whether s can be the id of a charge.
+func isTxID(s string) bool { return len(s) >= txIDMin && isWord(s, idMax) }
+
 // amountForm is that of amounts: reais with two decimals.
 var amountForm = regexp.MustCompile(`^[0-9]{1,10}\.[0-9]{2}$`)
 
