@@ -192,6 +192,7 @@ func TestVerdicts(t *testing.T) {
 		"429 of a proxy":       {&foreign{status: 429, contentType: jsonType, body: "{}"}, processor.Later, processor.Later, processor.Later},
 		"invalid":              {standard(400, "RequisicaoInvalida", "body"), processor.Refused, processor.Known, processor.Refused},
 		"charge refused":       {standard(400, "CobOperacaoInvalida", "cob.valor.original"), processor.Refused, processor.Unknown, processor.Unknown},
+		"an inactive charge":   {standard(400, "CobOperacaoInvalida", "cob.status"), processor.Known, processor.Unknown, processor.Unknown},
 		"return of too much":   {standard(400, "PixDevolucaoInvalida", "devolucao.valor"), processor.Unknown, processor.Refused, processor.Unknown},
 		"return again":         {standard(400, "PixDevolucaoInvalida", "devolucao.id"), processor.Unknown, processor.Known, processor.Unknown},
 		"return, says no more": {standard(400, "PixDevolucaoInvalida", ""), processor.Unknown, processor.Known, processor.Unknown},

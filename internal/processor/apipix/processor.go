@@ -61,6 +61,10 @@ func newProcessor(o accounthttp.Options, profile, key string, mtls bool, roots *
 // refundWindow is how long after a Pix it can be given back.
 const refundWindow = 90 * 24 * time.Hour
 
+// chargeSlots bounds the charges in flight: 500 a second, if a bank answers in 200 ms, with
+// room for slower answers.
+const chargeSlots = 160
+
 // Profile implements [processor.Processor]. A request that is repeated has no second effect
 // at the standard's banks: a charge of the same id is revised, which the answer shows, and
 // the id of a return is refused.
@@ -71,7 +75,7 @@ func (p *Processor) Profile() processor.Profile {
 		ChecksDocuments: true,
 		CancelsCharges:  []payment.Method{payment.PIX},
 		RefundWindows:   map[payment.Method]time.Duration{payment.PIX: refundWindow},
-		Charge:          processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 10 * time.Second, Timeout: 8 * time.Second},
+		Charge:          processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 10 * time.Second, Timeout: 8 * time.Second, Slots: chargeSlots},
 		Refund:          processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: time.Minute, Timeout: 20 * time.Second},
 		// One at a time, as Efí advises: transfers of one account may hinder each other.
 		Transfer: processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 2 * time.Minute, Timeout: 20 * time.Second, Slots: 1},

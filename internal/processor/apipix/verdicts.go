@@ -79,12 +79,21 @@ func (r *response) outcome(of effect) (o processor.Outcome, failure *payment.Fai
 		if of == effectReturn && r.status == http.StatusBadRequest && v.outcome == processor.Refused && !r.blamesAmount() {
 			return processor.Known, nil // the id may be why
 		}
+		if of == effectCharge && r.blamesCharge() {
+			return processor.Known, nil // there is an earlier one, such as from a past that a restored backup lacks
+		}
 		if v.outcome == processor.Refused {
 			failure = &payment.Failure{Code: v.failure, Message: messages[v.failure]}
 		}
 		return v.outcome, failure
 	}
 	return processor.Unknown, nil
+}
+
+// blamesCharge reports whether an error answer complains about the charge that there is.
+func (r *response) blamesCharge() bool {
+	member := r.property[strings.LastIndexByte(r.property, '.')+1:]
+	return member == "status" || member == "txid"
 }
 
 // blamesAmount reports whether an error answer complains about the amount, or about the
