@@ -236,6 +236,15 @@ func (h *harness) control(t *testing.T, path string, in any) {
 	}
 }
 
+// ask calls a route of the bank's own protocol without a body, and returns status and body.
+func (h *harness) ask(method, path string) string {
+	r := httptest.NewRequestWithContext(context.Background(), method, path, http.NoBody)
+	r.Header.Set("Authorization", "Bearer "+testBankSecret)
+	w := httptest.NewRecorder()
+	h.bank.Handler().ServeHTTP(w, r)
+	return fmt.Sprint(w.Code, " ", w.Body)
+}
+
 func (h *harness) arm(t *testing.T, operation bankapi.Operation, kind bankapi.FaultKind) {
 	t.Helper()
 	h.control(t, "/control/faults", bankapi.Fault{Operation: operation, Kind: kind, Count: 1})
