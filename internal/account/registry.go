@@ -22,6 +22,9 @@ type Registry struct {
 	// changed is called, if not nil, with each account that was opened or has changed.
 	changed func(a store.Account)
 
+	// certificates are what was recorded of each; the worker's alone.
+	certificates map[string]certificateState
+
 	following sync.Mutex // of Follow
 	mu        sync.RWMutex
 	accounts  map[string]*opened

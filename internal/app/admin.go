@@ -163,9 +163,15 @@ func (a *Admin) Install(ctx context.Context, v *store.Account) error {
 		return problem.New(problem.InvalidState, "The gateway has no public URL: set --public-url.")
 	}
 	url := a.PublicURL + account.NoticePath(v)
+	installer, installs := proc.(processor.Installer)
+	if installs {
+		if err := a.awaitFollowed(ctx, v); err != nil { // the processor tests the address at once
+			return err
+		}
+	}
 	limited, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
-	if installer, ok := proc.(processor.Installer); ok {
+	if installs {
 		return installer.Install(limited, url)
 	}
 	registrar, ok := proc.(processor.Registrar)
@@ -173,6 +179,25 @@ func (a *Admin) Install(ctx context.Context, v *store.Account) error {
 		return problem.New(problem.InvalidState, "Programs cannot register addresses at this processor: enter the address of porteira account show in its panel.")
 	}
 	return registrar.Register(limited, url, registerFor)
+}
+
+// followedWithin is how long every gateway may take to follow a change of an account.
+const followedWithin = 3 * time.Second
+
+// awaitFollowed waits until every gateway has followed the last change of an account.
+func (a *Admin) awaitFollowed(ctx context.Context, v *store.Account) error {
+	left := followedWithin - a.Clock.Now().Sub(v.UpdatedAt)
+	if left <= 0 || left > followedWithin {
+		return nil
+	}
+	timer := a.Clock.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Close closes the database.

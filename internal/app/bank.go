@@ -15,13 +15,12 @@ import (
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
-	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/apipix"
 	"github.com/porteira/porteira/internal/processor/asaas"
 	"github.com/porteira/porteira/internal/processor/sandbox"
 	"github.com/porteira/porteira/internal/sandboxbank"
 	"github.com/porteira/porteira/internal/sandboxbank/asaasface"
-	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 	"github.com/porteira/porteira/internal/sandboxcontrol"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -77,7 +76,7 @@ func (a *App) openBank() (err error) {
 
 // drivers lists the drivers of all processors.
 func drivers(own sandbox.Driver) []processor.Driver {
-	return []processor.Driver{own, asaas.Driver{}}
+	return []processor.Driver{own, apipix.Driver{}, asaas.Driver{}}
 }
 
 // openAccounts opens the accounts of the database. If the configuration has a bank, the
@@ -116,34 +115,17 @@ func (a *App) accountChanged(v store.Account) {
 	}
 }
 
-// bankOf is the control of an account's bank.
+// bankOf is the control of an account's bank; nil if it is at another processor.
 func (a *App) bankOf(id string) sandboxcontrol.Bank {
 	switch p := a.accounts.Find(id).(type) {
 	case *sandbox.Processor:
 		return p.Control()
-	case nil:
+	case nil: // which cannot be opened
 		return a.bank.control
 	default:
-		return otherBank{a.bank.control}
+		return nil
 	}
 }
-
-// otherBank is the control of an account that is not at a sandbox bank: money forced here would
-// come in at the wrong one.
-type otherBank struct{ sandboxcontrol.Bank }
-
-// Charge implements [sandboxcontrol.Bank].
-func (otherBank) Charge(context.Context, processor.ChargeRequest, string, bankapi.ForceCharge) error {
-	return bankapi.CodeStateForbids
-}
-
-// Transfer implements [sandboxcontrol.Bank].
-func (otherBank) Transfer(context.Context, string, string, money.Cents) error {
-	return bankapi.CodeStateForbids
-}
-
-// Refund implements [sandboxcontrol.Bank].
-func (otherBank) Refund(context.Context, string, string) error { return bankapi.CodeStateForbids }
 
 // NoticeURL is the address of an account for notices, of which the token is a secret.
 func (a *App) NoticeURL(ctx context.Context, id string) (string, error) {
@@ -198,6 +180,8 @@ type BankOptions struct {
 	Asaas func(b AsaasBank)
 	// Ready, if not nil, is called with the bank's URL when its server runs.
 	Ready func(address string)
+	// APIPix, if not nil, is called before Ready if the bank is served as one of the API Pix.
+	APIPix func(b APIPixBank)
 }
 
 // RunBank runs the sandbox's bank alone in this process until ctx ends.
@@ -210,10 +194,17 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 		return err
 	}
 	relay := &asaasface.Relay{Next: w.Processor}
-	inside, err := sandboxbank.Open(sandboxbank.Options{
+	options := sandboxbank.Options{
 		Path: filepath.Join(cfg.Data, journalFile), Secret: cfg.BankSecret.Reveal(), Clock: w.Clock, IDs: w.IDs,
 		Notify: relay, NoticeWorkers: noticeWorkers, Log: o.Log,
-	})
+	}
+	pix, err := openAPIPix(ctx, cfg, w, o.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pix.close()) }()
+	pix.notify(&options)
+	inside, err := sandboxbank.Open(options)
 	if err != nil {
 		return bankError(cfg.Data, err)
 	}
@@ -238,6 +229,9 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 			failed <- fmt.Errorf("app: bank: %w", err)
 		}
 	})
+	if err := pix.serve(inside, failed); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	go func() { failed <- server.Serve(listener) }()
 	if face.listener != nil {
 		go func() { failed <- face.serve() }()
@@ -246,6 +240,9 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 		}
 	}
 	o.Log.InfoContext(ctx, "serving the bank", "address", listener.Addr().String())
+	if pix != nil && o.APIPix != nil {
+		o.APIPix(pix.account())
+	}
 	if o.Ready != nil {
 		o.Ready(localURL(listener.Addr()))
 	}
@@ -253,7 +250,7 @@ func RunBank(ctx context.Context, cfg *config.Config, o BankOptions) (err error)
 	case <-ctx.Done():
 		limit, cancel := w.Clock.WithTimeout(running, cfg.ShutdownTimeout/2)
 		defer cancel()
-		return drain(limit, server)
+		return errors.Join(drain(limit, server), pix.drain(limit))
 	case err := <-failed:
 		return errors.Join(err, server.Close())
 	}

@@ -69,10 +69,26 @@ func (c accountStates) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
+// certificates are the ends of the accounts' certificates, for alarms.
+type certificates struct{ ends func() map[string]time.Time }
+
+var certificateDesc = prometheus.NewDesc("porteira_account_certificate_end_seconds", "Unix time at which the client certificate of a processor account expires.", []string{"account"}, nil)
+
+// Describe implements [prometheus.Collector].
+func (certificates) Describe(to chan<- *prometheus.Desc) { to <- certificateDesc }
+
+// Collect implements [prometheus.Collector].
+func (c certificates) Collect(to chan<- prometheus.Metric) {
+	for account, end := range c.ends() {
+		to <- prometheus.MustNewConstMetric(certificateDesc, prometheus.GaugeValue, float64(end.Unix()), account)
+	}
+}
+
 // metrics registers the metrics of this process and of the Go runtime.
 func (a *App) metrics() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(accountStates{func() map[string]int { return a.accounts.States(a.core.Node.Frozen) }})
+	registry.MustRegister(certificates{a.accounts.CertificateEnds})
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "porteira_info", Help: "Version, engine and mode; always 1.",
 		ConstLabels: prometheus.Labels{"version": a.opts.Version, "engine": a.store.Engine(), "mode": string(a.cfg.Mode)},

@@ -20,6 +20,13 @@ func (a *App) register(ctx context.Context) (int, error) {
 	return 0, err
 }
 
+// checkAccounts checks the credentials of accounts, and when their certificates expire.
+func (a *App) checkAccounts(ctx context.Context) (int, error) {
+	_, err := a.accounts.CheckCredentials(ctx)
+	_, other := a.accounts.CheckCertificates(ctx)
+	return 0, errors.Join(err, other)
+}
+
 // registerAll registers the address of each account for notices, all at once: a bank that
 // does not answer delays no other.
 func registerAll(ctx context.Context, clock env.Clock, accounts processor.Accounts, noticeURL func(ctx context.Context, id string) (string, error)) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -10,11 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/porteira/porteira/internal/account"
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -44,7 +47,7 @@ type accountView struct {
 	Settings    map[string]string `json:"settings"`
 	Secrets     []string          `json:"secrets"` // names only
 	NoticeURL   string            `json:"noticeUrl"`
-	Certificate *string           `json:"certificate"` // null: the driver has none
+	Certificate *string           `json:"certificate"` // when it expires; null: the account has none
 	Health      string            `json:"health"`
 	Rotating    bool              `json:"rotating"`
 	Version     int64             `json:"version"`
@@ -71,10 +74,15 @@ func viewAccount(a *app.Admin, v *store.Account, f *accountFacts) accountView {
 	if v.State != payment.AccountSuspended && a.Registry.Sends(v.ID) && f.frozen(v.ID) {
 		state = frozenState
 	}
+	var certificate *string
+	if certified, ok := a.Registry.Find(v.ID).(processor.Certified); ok && !certified.CertificateEnd().IsZero() {
+		end := certified.CertificateEnd().UTC().Format(time.RFC3339)
+		certificate = &end
+	}
 	return accountView{
 		ID: v.ID, Driver: v.Driver, Merchant: f.merchants[v.Merchant], State: state, Settings: settings,
 		Secrets:   append([]string{}, slices.Sorted(maps.Keys(v.Secrets.Current))...),
-		NoticeURL: a.PublicURL + account.NoticePath(v), Health: health,
+		NoticeURL: a.PublicURL + account.NoticePath(v), Certificate: certificate, Health: health,
 		Rotating: len(v.Secrets.Previous) > 0 || v.Secrets.PreviousToken != "",
 		Version:  v.Version, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt,
 	}
@@ -125,8 +133,20 @@ func showAccount(r *runner, a *app.Admin, v *store.Account, first string) error 
 		for _, name := range view.Secrets {
 			rows = append(rows, []string{"  " + name, "(sealed)"})
 		}
+		if view.Certificate != nil {
+			rows = append(rows, []string{"  certificate until", *view.Certificate})
+		}
 		table(w, append(rows, []string{"  notices at", view.NoticeURL}, []string{"  health", view.Health}))
 	})
+}
+
+// untilDay is the day of a certificate's end.
+func untilDay(end *string) string {
+	if end == nil {
+		return "-"
+	}
+	day, _, _ := strings.Cut(*end, "T")
+	return "until " + day
 }
 
 func orAll(merchant string) string {
@@ -138,7 +158,7 @@ func orAll(merchant string) string {
 
 type accountAdd struct {
 	Name     string            `arg:"" help:"The account's name, which stands forever in orders and ledger accounts."`
-	Driver   string            `required:"" help:"The driver: sandbox or asaas." placeholder:"DRIVER"`
+	Driver   string            `required:"" help:"The driver: apipix, asaas or sandbox." placeholder:"DRIVER"`
 	Merchant string            `help:"The only merchant that may use it; without it all may." placeholder:"NAME"`
 	Set      map[string]string `help:"A setting of the driver; may be repeated." mapsep:"none" placeholder:"KEY=VALUE"`
 	Secret   map[string]string `help:"A secret of the driver, read from a file or a variable; may be repeated." mapsep:"none" placeholder:"KEY=@FILE|KEY=env:NAME"`
@@ -177,6 +197,10 @@ func (r *runner) readSecrets(sources map[string]string) (map[string]string, erro
 			if err != nil {
 				return nil, configError{fmt.Errorf("cannot read secret %s: %w", name, err)}
 			}
+			if !utf8.Valid(text) { // such as PKCS #12
+				secrets[name] = base64.StdEncoding.EncodeToString(text)
+				continue
+			}
 			secrets[name] = strings.TrimRight(string(text), "\r\n")
 			continue
 		}
@@ -207,11 +231,11 @@ func (c *accountList) Run(r *runner, root *commands) error {
 			return err
 		}
 		views := make([]accountView, len(list))
-		rows := [][]string{{"NAME", "DRIVER", "MERCHANT", "STATE", "HEALTH", "CREATED", "CHANGED", "VERSION"}}
+		rows := [][]string{{"NAME", "DRIVER", "MERCHANT", "STATE", "HEALTH", "CERTIFICATE", "CREATED", "CHANGED", "VERSION"}}
 		for i := range list {
 			v := viewAccount(a, &list[i], facts)
 			views[i] = v
-			rows = append(rows, []string{v.ID, v.Driver, orAll(v.Merchant), v.State, v.Health, stamp(v.CreatedAt), stamp(v.UpdatedAt), strconv.FormatInt(v.Version, 10)})
+			rows = append(rows, []string{v.ID, v.Driver, orAll(v.Merchant), v.State, v.Health, untilDay(v.Certificate), stamp(v.CreatedAt), stamp(v.UpdatedAt), strconv.FormatInt(v.Version, 10)})
 		}
 		return r.out.show(views, func(w io.Writer) { table(w, rows) })
 	})

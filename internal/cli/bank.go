@@ -12,8 +12,9 @@ type bankCommand struct{ settings }
 
 // bankView is a bank as the command shows it.
 type bankView struct {
-	BaseURL string         `json:"baseUrl"`
-	Asaas   *app.AsaasBank `json:"asaas,omitempty"`
+	BaseURL string          `json:"baseUrl"`
+	Asaas   *app.AsaasBank  `json:"asaas,omitempty"`
+	APIPix  *app.APIPixBank `json:"apiPix,omitempty"`
 }
 
 // Run runs the sandbox's bank until a signal stops it.
@@ -26,8 +27,9 @@ func (c *bankCommand) Run(r *runner) error {
 	defer stop()
 	var view bankView
 	return app.RunBank(ctx, cfg, app.BankOptions{
-		Log:   r.log(cfg),
-		Asaas: func(b app.AsaasBank) { view.Asaas = &b },
+		Log:    r.log(cfg),
+		Asaas:  func(b app.AsaasBank) { view.Asaas = &b },
+		APIPix: func(b app.APIPixBank) { view.APIPix = &b },
 		Ready: func(url string) {
 			view.BaseURL = url
 			_ = r.out.show(view, view.print)
@@ -38,7 +40,22 @@ func (c *bankCommand) Run(r *runner) error {
 func (v *bankView) print(w io.Writer) {
 	_, _ = fmt.Fprintf(w, "The sandbox bank listens on %s.\nTo use it: porteira dev --bank %s, with the same PORTEIRA_BANK_SECRET.\n", v.BaseURL, v.BaseURL)
 	if v.Asaas != nil {
-		_, _ = fmt.Fprintf(w, "\nIt is Asaas at %s. To use it in a running gateway:\n  %s\n  porteira account install asaas\n  porteira route set sandbox --operation payin asaas\n  porteira route set sandbox --operation payout asaas\n",
-			v.Asaas.BaseURL, v.Asaas.AccountAdd("asaas"))
+		_, _ = fmt.Fprintf(w, `
+It is also Asaas, at %s. To use it in a running gateway, each with its --data:
+  %s
+  porteira account install asaas
+  porteira route set MERCHANT --operation payin asaas
+  porteira route set MERCHANT --operation payout asaas
+`, v.Asaas.BaseURL, v.Asaas.AccountAdd("asaas"))
+	}
+	if p := v.APIPix; p != nil {
+		_, _ = fmt.Fprintf(w, `
+It is also a bank of the API Pix, at %s. To use it in a running gateway, each with its --data:
+  %s
+  porteira account install api-pix
+  porteira route set MERCHANT --operation payin --method PIX api-pix
+  porteira route set MERCHANT --operation payout api-pix
+To pay a charge: curl -X POST %s%s/charges/TXID/pay -H "Authorization: Bearer $PORTEIRA_BANK_SECRET"
+`, p.BaseURL, p.AccountAdd("api-pix"), v.BaseURL, p.Control)
 	}
 }

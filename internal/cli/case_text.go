@@ -30,6 +30,8 @@ var caseTexts = map[casePair]string{
 	{store.CaseWebhook, ""}:                           "All attempts to deliver event {event} failed. Fix the receiver, then redeliver the event.",
 	{store.CaseEndpoint, ""}:                          "A webhook endpoint of the merchant has only failed since {since}, so it was disabled. Its events are kept: it gets them in order once the merchant enables it.",
 
+	{store.CaseAccountCertificate, ""}: "The certificate of account {account} expires on {end}: after that its processor cannot be called. Get another one from the processor, and replace it with porteira account rotate --secret certificate=@FILE.",
+
 	{store.CasePayoutUnknown, store.ReasonNoAnswer}:        "The processor does not report the outcome. The money stays held and look-ups continue: contact the processor's support with the externalId.",
 	{store.CasePayoutUnknown, store.ReasonStillProcessing}: "The processor has accepted it, and still reports hours later that it is processing. The money stays held and look-ups continue: contact the processor's support with the externalId.",
 	{store.CasePayoutUnknown, store.ReasonNotIdempotent}:   "The processor may have paid it, but reports \"not found\" and does not deduplicate requests. Check the processor's statement.",
@@ -94,6 +96,8 @@ var resolutionTexts = map[resolutionOf]string{
 	{store.CasePayinProcessing, store.ResolvedRelease}:   "the processor refused it: the order becomes FAILED",
 	{store.CaseUnmatchedReceipt, store.ResolvedApply}:    "gives it to --merchant and pays the pay-in --order with it; without --order it becomes available",
 	{store.CaseUnmatchedReceipt, store.ResolvedWriteOff}: "the platform keeps the money",
+
+	{store.CaseAccountCertificate, store.ResolvedDismiss}: "closes the case; the next one opens nearer to the end",
 
 	{store.CasePayoutUnknown, store.ResolvedPaid}:    "the payout was paid: it is COMPLETED and its money leaves",
 	{store.CasePayoutUnknown, store.ResolvedRelease}: "the payout was not paid and will not be: it is FAILED and its money is available again",

@@ -54,6 +54,7 @@ type Config struct {
 	BankURL    string // without a trailing slash; empty: in this process
 	BankSecret Secret
 	BankAsaas  string // address of the bank's face as Asaas; empty: none
+	APIPix     string // host:port of the sandbox bank's API Pix; empty: none
 
 	PublicMerchant string
 	PublicRate     int // orders per second and IP address

@@ -91,6 +91,8 @@ var Options = []Option{
 		Meaning: "secret of at least 16 characters, shared by the bank and its gateways: it signs notices and protects the bank's routes"},
 	{Name: "bank-secret-file", Kind: "FILE", Modes: listeners, parse: nothing,
 		Meaning: "file with the bank-secret"},
+	{Name: "api-pix", Kind: "HOST:PORT", Modes: []Mode{Bank}, parse: address(func(c *Config) *string { return &c.APIPix }),
+		Meaning: "address at which the sandbox bank is also served as a bank of the API Pix, over TLS with client certificates; if empty, it is not"},
 
 	{Name: "asaas", Kind: "HOST:PORT", Modes: []Mode{Bank}, parse: address(func(c *Config) *string { return &c.BankAsaas }),
 		Meaning: "address on which the bank serves a contract in the shapes of Asaas, over TLS; if empty, it does not"},

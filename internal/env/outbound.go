@@ -67,6 +67,7 @@ func WithIdentity(transport http.RoundTripper, certificate *tls.Certificate, roo
 		return transport
 	}
 	t = t.Clone()
+	t.MaxIdleConnsPerHost = t.MaxIdleConns // they are all one processor's, and each costs a handshake
 	if t.TLSClientConfig == nil {
 		t.TLSClientConfig = &tls.Config{}
 	}

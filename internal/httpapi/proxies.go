@@ -19,13 +19,23 @@ func (p Proxies) trust(address netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(address) })
 }
 
-// Handler returns next, which gets the client's address in RemoteAddr.
+// headerClientCert is the certificate of a proxy's client, which anyone else could invent.
+const headerClientCert = "Client-Cert"
+
+// Handler returns next, which gets the client's address in RemoteAddr, and Client-Cert from
+// trusted proxies only.
 func (p Proxies) Handler(next http.Handler) http.Handler {
 	if len(p) == 0 {
-		return next
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Del(headerClientCert)
+			next.ServeHTTP(w, r)
+		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		peer := addressOf(r)
+		if !p.trust(peer) {
+			r.Header.Del(headerClientCert)
+		}
 		if client := p.client(peer, r.Header); client != peer {
 			r.RemoteAddr = netip.AddrPortFrom(client, 0).String()
 			if !client.IsValid() {

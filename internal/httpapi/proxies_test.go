@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -154,5 +155,29 @@ func TestContradictingHeadersAreCountedApart(t *testing.T) {
 			h.want("too many", order(5, "1.1.1.1", "9.9.7.1"), 429, "rate_limited")
 			h.want("another client whose headers differ", order(0, "2.2.2.2", "192.168.0.1"), 201, "")
 		})
+	}
+}
+
+// TestClientCert: the certificate of a proxy's client is what a trusted proxy says.
+func TestClientCert(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		proxies httpapi.Proxies
+		peer    string
+		want    string
+	}{
+		"a trusted proxy": {testProxies, "10.0.0.1:1", ":AAAA:"},
+		"anyone":          {testProxies, "198.51.100.1:1", ""},
+		"without proxies": {nil, "127.0.0.1:1", ""},
+	} {
+		got := "not called"
+		h := c.proxies.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Client-Cert") }))
+		r := httptest.NewRequest(http.MethodPost, "/inbound/a/b", http.NoBody)
+		r.RemoteAddr = c.peer
+		r.Header.Set("Client-Cert", ":AAAA:")
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

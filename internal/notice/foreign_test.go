@@ -32,3 +32,19 @@ func TestListedTransferWithTheIDOfAPayin(t *testing.T) {
 		g.WantProven()
 	})
 }
+
+// A listed payment that names no order at all, as one to the account's key, is the platform's:
+// it has one case, however often it is listed.
+func TestListedPaymentWithoutAnOrder(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.Receive("", "nobody's", 5_00)
+		for range 2 {
+			g.Pass(time.Minute)
+			g.ReadFeeds()
+			g.Execute("UPDATE feeds SET cursor = ''")
+		}
+		g.WantBalances(coretest.Opening, 0)
+		g.WantCases(store.CaseUnmatchedReceipt)
+		g.WantProven()
+	})
+}

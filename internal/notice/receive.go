@@ -98,6 +98,11 @@ func (h *Handler) receive(w http.ResponseWriter, r *http.Request) error {
 	if !ok || !h.processors.Authentic(name, r.PathValue("token")) {
 		return errNoAccount
 	}
+	if verifier, ok := notifier.(processor.PeerVerifier); ok {
+		if err := verifier.VerifyPeer(peerChain(r), h.clock.Now()); err != nil {
+			return unverified(err)
+		}
+	}
 	body, err := h.read(w, r)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"crypto/x509"
 	"time"
 )
 
@@ -38,4 +39,17 @@ type Installer interface {
 	Install(ctx context.Context, noticeURL string) error
 	// Installed checks that the address is registered, without an effect.
 	Installed(ctx context.Context, noticeURL string) Finding
+}
+
+// Certified is a processor with a client certificate.
+type Certified interface {
+	// CertificateEnd is when it expires, UTC; zero if there is none.
+	CertificateEnd() time.Time
+}
+
+// PeerVerifier is a [Notifier] whose notices may have to come with a client certificate.
+type PeerVerifier interface {
+	// VerifyPeer authenticates the sender by its certificate, with those of the authorities
+	// between; chain is empty if there is none. Any doubt is an error.
+	VerifyPeer(chain []*x509.Certificate, now time.Time) error
 }

@@ -111,6 +111,7 @@ var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseFeedEntry, Option: retry, needs: needsFeed, check: checkFeed, effect: readAgain},
 	{kind: store.CaseFeedEntry, Option: Option{How: store.ResolvedDismiss, Persons: 1, Evidence: true}},
 	{kind: store.CaseAccountRefused, Option: dismiss},
+	{kind: store.CaseAccountCertificate, Option: dismiss},
 	{kind: store.CaseDispute, Option: dismiss},
 	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedAdopt)}, // its money is taken already
 	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedWriteOff), needs: needsFound, check: checkFound, effect: writeOffFound},

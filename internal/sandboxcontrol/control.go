@@ -46,7 +46,8 @@ type Bank interface {
 // Options make a Control. All but BankOf and OwnClock are needed.
 type Options struct {
 	Bank Bank
-	// BankOf returns the control of an account's contract; nil is Bank for all.
+	// BankOf returns the control of an account's contract, nil if the account is not at a
+	// sandbox's bank; without it all are at Bank.
 	BankOf func(account string) Bank
 	// OwnClock: the bank is another process, whose clock has to be moved too.
 	OwnClock   bool
@@ -72,8 +73,27 @@ func (c *Control) bankOf(account string) Bank {
 	if c.BankOf == nil {
 		return c.Bank
 	}
-	return c.BankOf(account)
+	if b := c.BankOf(account); b != nil {
+		return b
+	}
+	return foreign{c.Bank}
 }
+
+// foreign is the bank of an order that is at another processor: nothing there can be forced.
+type foreign struct{ Bank }
+
+var errForeign = problem.New(problem.InvalidState, "The order is not at the sandbox's bank: force its outcome at its own processor.")
+
+// Charge implements [Bank].
+func (foreign) Charge(context.Context, processor.ChargeRequest, string, bankapi.ForceCharge) error {
+	return errForeign
+}
+
+// Transfer implements [Bank].
+func (foreign) Transfer(context.Context, string, string, money.Cents) error { return errForeign }
+
+// Refund implements [Bank].
+func (foreign) Refund(context.Context, string, string) error { return errForeign }
 
 // ArmFault implements [httpapi.Sandbox].
 func (c *Control) ArmFault(ctx context.Context, operation, kind string, count int) error {
@@ -164,8 +184,8 @@ func storeProblem(err error) error {
 
 // bankProblem makes an error of the bank one for the caller.
 func bankProblem(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, errForeign) {
+		return err
 	}
 	switch code, _ := errors.AsType[bankapi.Code](err); code {
 	case bankapi.CodeStateForbids, bankapi.CodeContentDiffers,

@@ -39,6 +39,9 @@ const (
 	CasePayoutFound      CaseKind = "payout_found"        // subject: found transfer; amount: that left; processor, externalId
 	CaseFeedEntry        CaseKind = "feed_entry"          // subject: of the entry alone; processor, feed, cursor, cause, externalId if it is known: an invalid entry
 	CaseAccountFrozen    CaseKind = "account_frozen"      // processor: whose payouts waited after a restore; closed when it is opened
+
+	// subject: of the account alone; account, end, days: its certificate expires, or has
+	CaseAccountCertificate CaseKind = "account_certificate"
 )
 
 // CaseReason is why a case of its kind was opened. Each belongs to one kind.

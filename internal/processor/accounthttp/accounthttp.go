@@ -82,6 +82,8 @@ type Credentials struct {
 	ID     string
 	Secret string
 	Scope  string // may be ""
+	// JSON: the request for a token is JSON; else it is a form, as the standard says.
+	JSON bool
 }
 
 // Client calls a processor with one account. It is safe for concurrent use.

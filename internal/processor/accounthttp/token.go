@@ -150,15 +150,15 @@ func (s *tokenSource) observe(t *token, status int) {
 
 // fetch asks the token endpoint once; wait is what it names in Retry-After.
 func (s *tokenSource) fetch(ctx context.Context) (t *token, wait time.Duration, err error) {
-	form := url.Values{"grant_type": {"client_credentials"}}
-	if s.credentials.Scope != "" {
-		form.Set("scope", s.credentials.Scope)
-	}
-	request, err := newRequest(ctx, http.MethodPost, s.credentials.URL, []byte(form.Encode()))
+	body, media, err := s.credentials.request()
 	if err != nil {
 		return nil, 0, err
 	}
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request, err := newRequest(ctx, http.MethodPost, s.credentials.URL, body)
+	if err != nil {
+		return nil, 0, err
+	}
+	request.Header.Set("Content-Type", media)
 	request.SetBasicAuth(url.QueryEscape(s.credentials.ID), url.QueryEscape(s.credentials.Secret))
 	begin := s.clock.Monotonic()
 	result := exchange(s.transport, request, tokenAnswerLimit)
@@ -178,6 +178,25 @@ func (s *tokenSource) fetch(ctx context.Context) (t *token, wait time.Duration, 
 		return nil, 0, err
 	}
 	return &token{value: value, renewAt: begin + life*8/10, end: begin + life}, 0, nil
+}
+
+// request is the body of the request for a token, and its type.
+func (c *Credentials) request() (body []byte, media string, err error) {
+	if !c.JSON {
+		form := url.Values{"grant_type": {"client_credentials"}}
+		if c.Scope != "" {
+			form.Set("scope", c.Scope)
+		}
+		return []byte(form.Encode()), "application/x-www-form-urlencoded", nil
+	}
+	body, err = json.Marshal(struct {
+		GrantType string `json:"grant_type"`
+		Scope     string `json:"scope,omitempty"`
+	}{"client_credentials", c.Scope})
+	if err != nil {
+		return nil, "", errors.New("accounthttp: the request for a token cannot be written")
+	}
+	return body, "application/json", nil
 }
 
 // oauthErrors are the codes of RFC 6749, section 5.2.

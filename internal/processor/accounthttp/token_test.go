@@ -311,3 +311,21 @@ func FuzzToken(f *testing.F) {
 		}
 	})
 }
+
+// The request for a token is a form, or JSON where the processor wants it, with the scope.
+func TestTokenRequest(t *testing.T) {
+	for _, c := range []struct {
+		credentials Credentials
+		media, body string
+	}{
+		{Credentials{}, "application/x-www-form-urlencoded", "grant_type=client_credentials"},
+		{Credentials{Scope: "a b"}, "application/x-www-form-urlencoded", "grant_type=client_credentials&scope=a+b"},
+		{Credentials{JSON: true}, "application/json", `{"grant_type":"client_credentials"}`},
+		{Credentials{JSON: true, Scope: "a b"}, "application/json", `{"grant_type":"client_credentials","scope":"a b"}`},
+	} {
+		body, media, err := c.credentials.request()
+		if err != nil || media != c.media || string(body) != c.body {
+			t.Errorf("%+v: %s %s, %v", c.credentials, media, body, err)
+		}
+	}
+}

@@ -105,3 +105,11 @@ type Dispute struct {
 	Amount money.Cents  `json:"amount"`
 	State  DisputeState `json:"state"`
 }
+
+// PaymentDetail is a payment with what was given back of it, or is disputed.
+type PaymentDetail struct {
+	Payment
+
+	Refunds  []Order
+	Disputes []Dispute
+}

@@ -1,0 +1,232 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/app/apptest"
+	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor/apipix"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// pixBank is a sandbox bank that is served as one of the API Pix, in this process.
+type pixBank struct {
+	t       *testing.T
+	data    string
+	address string // of the API Pix, kept over a restart
+	url     string // of the bank's own protocol
+	account app.APIPixBank
+	stop    func()
+}
+
+func startPIXBank(t *testing.T) *pixBank {
+	t.Helper()
+	b := &pixBank{t: t, data: t.TempDir(), address: "127.0.0.1:0"}
+	b.start()
+	t.Cleanup(func() { b.stop() })
+	return b
+}
+
+func (b *pixBank) start() {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	cfg := apptest.Config(b.t, config.Bank, apptest.Secrets(), "data", b.data, "api-pix", b.address)
+	go func() {
+		ended <- app.RunBank(ctx, cfg, app.BankOptions{
+			APIPix: func(v app.APIPixBank) { b.account = v },
+			Ready:  func(url string) { b.url = url; close(ready) },
+		})
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		cancel()
+		b.t.Fatalf("the bank did not start: %v", err)
+	}
+	b.address = strings.TrimPrefix(b.account.BaseURL, "https://")
+	b.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			b.t.Errorf("the bank stopped with %v", err)
+		}
+		b.stop = func() {}
+	}
+}
+
+// call calls the bank's own protocol for the account.
+func (b *pixBank) call(method, path string) string {
+	b.t.Helper()
+	base := strings.TrimSuffix(b.account.Control, "/control")
+	r, err := http.NewRequestWithContext(b.t.Context(), method, b.url+base+path, http.NoBody)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+apptest.BankSecret)
+	answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	body, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if err != nil || answer.StatusCode != http.StatusOK {
+		b.t.Fatalf("%s %s: %d %s %v", method, path, answer.StatusCode, body, err)
+	}
+	return string(body)
+}
+
+func (b *pixBank) balance() (cents int64) {
+	b.t.Helper()
+	var v struct {
+		Amount int64 `json:"amount"`
+	}
+	if err := json.Unmarshal([]byte(b.call(http.MethodGet, "/balance")), &v); err != nil {
+		b.t.Fatal(err)
+	}
+	return v.Amount
+}
+
+// connect adds the account as the printed command does, and sends all of a merchant's orders
+// there.
+func (b *pixBank) connect(g *apptest.Installed, merchant *store.Merchant) {
+	b.t.Helper()
+	ctx := b.t.Context()
+	file := func(path string) string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	v, err := g.Admin.Accounts.Add(ctx, store.Account{
+		ID: "pix", Driver: apipix.Name,
+		Settings: map[string]string{
+			apipix.SettingProfile: apipix.ProfileEfi, apipix.SettingBaseURL: b.account.BaseURL,
+			apipix.SettingClientID: b.account.ClientID, apipix.SettingPIXKey: b.account.PIXKey,
+		},
+		Secrets: store.AccountSecrets{Current: map[string]string{
+			apipix.SecretClient: file(b.account.SecretFile), apipix.SecretCertificate: file(b.account.Certificate), apipix.SecretCA: file(b.account.CA),
+		}},
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if _, err := g.Admin.Registry.Follow(ctx); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := g.Admin.Install(ctx, &v); err != nil {
+		b.t.Fatal(err)
+	}
+	for _, f := range g.Admin.Inspect(ctx, &v) {
+		if f.Problem != "" {
+			b.t.Errorf("%s: %s", f.Check, f.Problem)
+		}
+	}
+	for _, operation := range []payment.Operation{payment.OperationPayin, payment.OperationPayout} {
+		if err := g.Admin.Accounts.SetRoutes(ctx, merchant, operation, payment.PIX, []payment.Route{{Account: v.ID}}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// TestAPIPix goes through the real driver over TLS: a charge is paid, a part is given back, a
+// payout leaves, a payer disputes; the bank is restarted in between. At the end the bank's books
+// equal the gateway's clearing account.
+func TestAPIPix(t *testing.T) {
+	onBoth(t, func(t *testing.T, g *apptest.Installed) {
+		b := startPIXBank(t)
+		merchant, c := g.NewMerchant("Pix", 1_000_00)
+		b.connect(g, &merchant)
+		status := func(path, want string) {
+			t.Helper()
+			apptest.Until(t, func() string {
+				if a := c.Ask("GET", path, ""); a.Get("status") != want {
+					return fmt.Sprintf("%s is %s, want %s", path, a.Body, want)
+				}
+				return ""
+			})
+		}
+		create := func(reference string) apptest.Answer {
+			t.Helper()
+			var a apptest.Answer
+			apptest.Until(t, func() string { // the gateway follows the routes within 2 s, or the bank was restarted
+				if a = c.Ask("POST", "/payin", with(pixOf, "{ref}", reference)); a.Status != 201 {
+					return a.Body
+				}
+				return ""
+			})
+			return a
+		}
+		apptest.Until(t, func() string { // the gateway follows
+			if _, err := g.Admin.Registry.Of("pix"); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
+
+		first := create("first")
+		if txid := first.Get("pix.txid"); txid != first.Get("externalId") || first.Get("pix.expiresAt") != first.Get("expiresAt") {
+			t.Errorf("pay-in %s", first.Body)
+		}
+		g.Must(409, "POST", "/sandbox/payin/"+first.Get("id")+"/pay", "") // it is not at the sandbox's own bank
+		b.call("POST", "/control/charges/"+first.Get("externalId")+"/pay")
+		status("/payin/"+first.Get("id"), "PAID")
+
+		refund := c.Must(201, "POST", "/payin/"+first.Get("id")+"/refunds", `{"referenceId":"back","amount":400}`).Get("id")
+		status("/refunds/"+refund, "COMPLETED")
+
+		b.stop()
+		b.start() // and all tokens are forgotten
+		second := create("second")
+		b.call("POST", "/control/charges/"+second.Get("externalId")+"/pay")
+		status("/payin/"+second.Get("id"), "PAID")
+		out := c.Must(201, "POST", "/payout", with(payoutOf, "{ref}", "out")).Get("id")
+		status("/payout/"+out, "COMPLETED")
+
+		b.call("POST", "/control/charges/"+second.Get("externalId")+"/dispute")
+		status("/payin/"+second.Get("id"), "DISPUTED")
+		b.call("POST", "/control/charges/"+second.Get("externalId")+"/lose")
+		status("/payin/"+second.Get("id"), "CHARGEBACK")
+
+		var clearing int64
+		if err := g.SQL.QueryRowContext(t.Context(), "SELECT SUM(balance) FROM balances WHERE account = 'clearing:pix'").Scan(&clearing); err != nil {
+			t.Fatal(err)
+		}
+		if bank := b.balance(); -clearing != bank && clearing != bank {
+			t.Errorf("clearing is %d, the bank has %d", clearing, bank)
+		}
+		g.Verify(t)
+		for _, secret := range []string{"PRIVATE KEY", "Maria"} {
+			if strings.Contains(g.Log.String(), secret) {
+				t.Errorf("the log has %q", secret)
+			}
+		}
+	})
+}
+
+// TestAPIPixNeedsItsCertificate: the bank's server speaks with the application alone.
+func TestAPIPixNeedsItsCertificate(t *testing.T) {
+	t.Parallel()
+	b := startPIXBank(t)
+	if _, _, err := net.SplitHostPort(b.address); err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.account.BaseURL+"/v2/pix", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r); err == nil {
+		_ = answer.Body.Close()
+		t.Errorf("answered %d", answer.StatusCode)
+	}
+}

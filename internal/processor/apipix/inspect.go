@@ -1,0 +1,150 @@
+package apipix
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/porteira/porteira/internal/processor"
+)
+
+// certificateWarning is how long before its end a certificate is a finding.
+const certificateWarning = 30 * 24 * time.Hour
+
+// skewAllowed is the difference of clocks that is no finding.
+const skewAllowed = 30 * time.Second
+
+// probe is a query that shows whether a permission is there.
+type probe struct {
+	check, path, scope string
+}
+
+// Inspect implements [processor.Inspector].
+func (p *Processor) Inspect(ctx context.Context) []processor.Finding {
+	return p.inspect(ctx, p.probes())
+}
+
+// Inspect implements [processor.Inspector].
+func (e *Efi) Inspect(ctx context.Context) []processor.Finding {
+	now := e.clock.Now()
+	return e.inspect(ctx, append(
+		e.probes(),
+		probe{"transfers", e.listPath(listSent, now.Add(-time.Minute), now, 0, ""), "gn.pix.send.read"},
+		probe{"balance", "/v2/gn/saldo", "gn.balance.read"},
+	))
+}
+
+func (p *Processor) probes() []probe {
+	now := p.clock.Now()
+	return []probe{
+		{"payments", p.listPath(listReceived, now.Add(-time.Minute), now, 0, ""), "pix.read"},
+		{"charges", p.prefix + "/cob?inicio=" + url.QueryEscape(formatTime(now.Add(-time.Minute))) + "&fim=" + url.QueryEscape(formatTime(now)), "cob.read"},
+		{"pix-key", p.webhookPath(), "webhook.read"},
+	}
+}
+
+// inspect checks the certificate offline, and the rest by queries: the first also checks the
+// connection, the credentials and the clock.
+func (p *Processor) inspect(ctx context.Context, probes []probe) []processor.Finding {
+	findings := []processor.Finding{p.inspectCertificate()}
+	for i, q := range probes {
+		r := p.get(ctx, q.path)
+		if i == 0 {
+			findings = append(findings, connection(&r))
+			if r.err != nil || r.refused {
+				return findings
+			}
+			findings = append(findings, clock(&r))
+		}
+		findings = append(findings, q.finding(&r))
+	}
+	return findings
+}
+
+func (p *Processor) inspectCertificate() processor.Finding {
+	f := processor.Finding{Check: "certificate"}
+	end := p.CertificateEnd()
+	left := end.Sub(p.clock.Now())
+	switch {
+	case left <= 0:
+		f.Problem = "It has expired on " + end.UTC().Format(time.DateOnly) + "."
+	case left < certificateWarning:
+		f.Problem = fmt.Sprintf("It expires on %s, in %d days.", end.UTC().Format(time.DateOnly), int(left/(24*time.Hour)))
+	default:
+		return f
+	}
+	f.Action = "Get another one from the bank, and replace it with porteira account rotate NAME --secret certificate=@FILE."
+	return f
+}
+
+func connection(r *response) processor.Finding {
+	f := processor.Finding{Check: "connection"}
+	switch {
+	case r.refused:
+		f.Problem = "The bank refuses the credentials: " + r.cause().Error() + "."
+		f.Action = "Check client-id, client-secret, that the certificate is of the same application and environment (production or test), and its permissions."
+	case r.err != nil:
+		f.Problem = "The bank does not answer as the API Pix does: " + r.err.Error() + "."
+		f.Action = "Check base-url, token-url, ca, and that the bank has enabled this certificate."
+	}
+	return f
+}
+
+func clock(r *response) processor.Finding {
+	f := processor.Finding{Check: "clock"}
+	if r.skew.Abs() > skewAllowed {
+		f.Problem = fmt.Sprintf("The bank's clock differs from this machine's by %s.", r.skew.Round(time.Second))
+		f.Action = "Set this machine's clock, by NTP."
+	}
+	return f
+}
+
+func (q *probe) finding(r *response) processor.Finding {
+	f := processor.Finding{Check: q.check}
+	if r.ok() || q.check == "pix-key" && r.lookup(subjectWebhook) == processor.NotFound {
+		return f
+	}
+	f.Problem = "The bank does not allow it: " + r.cause().Error() + "."
+	f.Action = "Give the application the permission " + q.scope + " at the bank."
+	if q.check == "pix-key" {
+		f.Action += " The setting pix-key must be a key of this account."
+	}
+	return f
+}
+
+func (p *Processor) webhookPath() string { return p.prefix + "/webhook/" + escape(p.key) }
+
+// Install implements [processor.Installer]: PUT /webhook/{chave}. A key has one address: it
+// replaces any other one.
+func (p *Processor) Install(ctx context.Context, noticeURL string) error {
+	r := p.client.do(ctx, http.MethodPut, p.webhookPath(), webhook{noticeURL}, nil)
+	if !r.ok() && r.status != http.StatusNoContent {
+		return fmt.Errorf("register the address: %w", r.cause())
+	}
+	if f := p.Installed(ctx, noticeURL); f.Problem != "" {
+		return fmt.Errorf("apipix: after it was registered: %s", f.Problem)
+	}
+	return nil
+}
+
+// Installed implements [processor.Installer]. What is registered instead is not shown: it is
+// a secret of another program.
+func (p *Processor) Installed(ctx context.Context, noticeURL string) processor.Finding {
+	f := processor.Finding{Check: "notices"}
+	r := p.get(ctx, p.webhookPath())
+	body := parse[webhook](&r)
+	switch lookup := r.lookup(subjectWebhook); {
+	case lookup == processor.NotFound:
+		f.Problem = "No address for notices is registered for the key."
+	case lookup == processor.LookupUnknown:
+		f.Problem = "The bank does not say which address is registered: " + r.cause().Error() + "."
+	case body.URL != noticeURL:
+		f.Problem = "Another address is registered for the key."
+	default:
+		return f
+	}
+	f.Action = "Register this gateway's with porteira account install NAME. A key has one address: it replaces any other one."
+	return f
+}

@@ -1,0 +1,140 @@
+package apipix
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+)
+
+// noticeEntries bounds the payments of one notice.
+const noticeEntries = 1000
+
+// Why a notice is refused, for the operator.
+var (
+	ErrNotice      = errors.New("apipix: notice refused")
+	errNoticeBody  = errors.New("body is not a notice")
+	errNoticePeer  = errors.New("it came without a client certificate: the TLS proxy must ask for one and pass it on")
+	errNoticeChain = errors.New("its client certificate is not of the authorities in notice-ca")
+)
+
+// VerifyPeer implements [processor.PeerVerifier]. The chain begins with the sender's
+// certificate.
+func (p *Processor) VerifyPeer(chain []*x509.Certificate, now time.Time) error {
+	if !p.mtls {
+		return nil
+	}
+	if len(chain) == 0 {
+		return errors.Join(ErrNotice, errNoticePeer)
+	}
+	between := x509.NewCertPool()
+	for _, c := range chain[1:] {
+		between.AddCert(c)
+	}
+	_, err := chain[0].Verify(x509.VerifyOptions{
+		Roots: p.roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return errors.Join(ErrNotice, errNoticeChain)
+	}
+	return nil
+}
+
+// VerifyNotice implements [processor.Notifier]. A notice has no id, so its contents are its
+// id: the same contents again say nothing new. The standard signs nothing: the token in the
+// address, and with notice-auth=mtls the certificate, prove the sender.
+func (p *Processor) VerifyNotice(_ http.Header, body []byte, _ time.Time) (noticeID string, err error) {
+	if _, err := readNotice(body); err != nil {
+		return "", errors.Join(ErrNotice, err)
+	}
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// readNotice reads the entries of a notice. Banks test an address with a body that has none.
+func readNotice(body []byte) ([]pix, error) {
+	if len(body) == 0 {
+		return nil, nil
+	}
+	var n struct {
+		Entries []jsontext.Value `json:"pix"`
+	}
+	if json.Unmarshal(body, &n) != nil || len(n.Entries) > noticeEntries {
+		return nil, errNoticeBody
+	}
+	var entries []pix
+	for _, raw := range n.Entries {
+		var v pix
+		if unmarshal(raw, &v) == nil && v.isNotice() {
+			entries = append(entries, v)
+		}
+	}
+	if len(entries) == 0 && len(n.Entries) > 0 {
+		return nil, errNoticeBody
+	}
+	return entries, nil
+}
+
+// isNotice reports whether an entry says enough to look something up. What others say is
+// found in the lists.
+func (v *pix) isNotice() bool {
+	if v.Kind == kindTransfer {
+		return isWord(v.Extras.TransferID, idMax)
+	}
+	_, ok := v.payment()
+	return ok
+}
+
+// ParseNotice implements [processor.Notifier].
+func (p *Processor) ParseNotice(body []byte) ([]processor.Hint, error) {
+	entries, err := readNotice(body)
+	if err != nil {
+		return nil, errors.Join(ErrNotice, err)
+	}
+	var hints []processor.Hint
+	for i := range entries {
+		hints = append(hints, entries[i].hints()...)
+	}
+	return hints, nil
+}
+
+// hints are what an entry of a notice asks to look up. A payment of no charge is only in the
+// list of payments, and a return that was not requested here in the list of returns.
+func (v *pix) hints() (hints []processor.Hint) {
+	if v.Kind == kindTransfer {
+		state, _ := transferState(v.Status)
+		return []processor.Hint{{Subject: processor.SubjectTransfer, ExternalID: v.Extras.TransferID, Transfer: state}}
+	}
+	paid, ok := v.payment()
+	if !ok {
+		return nil
+	}
+	if isTxID(v.TxID) {
+		hints = append(hints, processor.Hint{Subject: processor.SubjectCharge, ExternalID: v.TxID, Payment: &paid})
+	}
+	for i := range v.Returns {
+		if r := &v.Returns[i]; !r.isDispute() && len(r.ID) == payment.ExternalIDLength && isWord(r.ID, idMax) {
+			hints = append(hints, processor.Hint{Subject: processor.SubjectRefund, ExternalID: r.ID})
+		}
+	}
+	return hints
+}
+
+// name is an id of a return that is unique at the bank: its own one is unique among the
+// returns of one payment, unless we made it.
+func (r *pixReturn) name(paymentID string) string {
+	if len(r.ID) == payment.ExternalIDLength {
+		return r.ID
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s", paymentID, r.ID))
+	return hex.EncodeToString(sum[:])[:payment.ExternalIDLength]
+}

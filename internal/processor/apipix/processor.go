@@ -1,0 +1,108 @@
+package apipix
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/accounthttp"
+)
+
+// Processor is an account with the profile bacen. It adds no timeouts: callers bound each call
+// by its context.
+type Processor struct {
+	client client
+	clock  env.Clock
+	key    string         // the Pix key
+	prefix string         // of the standard's routes
+	mtls   bool           // notices come with a certificate
+	roots  *x509.CertPool // of that certificate
+}
+
+// Efi is an account with the profile efi.
+type Efi struct{ *Processor }
+
+var (
+	_ processor.Charger        = (*Processor)(nil)
+	_ processor.ChargeCanceler = (*Processor)(nil)
+	_ processor.Refunder       = (*Processor)(nil)
+	_ processor.Notifier       = (*Processor)(nil)
+	_ processor.PeerVerifier   = (*Processor)(nil)
+	_ processor.Feeder         = (*Processor)(nil)
+	_ processor.Inspector      = (*Processor)(nil)
+	_ processor.Installer      = (*Processor)(nil)
+	_ processor.Authenticator  = (*Processor)(nil)
+	_ processor.Certified      = (*Processor)(nil)
+
+	_ processor.Transferrer   = (*Efi)(nil)
+	_ processor.Feeder        = (*Efi)(nil)
+	_ processor.BalanceReader = (*Efi)(nil)
+)
+
+func newProcessor(o accounthttp.Options, profile, key string, mtls bool, roots *x509.CertPool) (processor.Processor, error) {
+	c, err := accounthttp.New(o)
+	if err != nil {
+		return nil, err
+	}
+	p := &Processor{client: client{c, o.Clock}, clock: o.Clock, key: key, mtls: mtls, roots: roots}
+	if profile != ProfileEfi {
+		return p, nil
+	}
+	p.prefix = "/v2"
+	return &Efi{p}, nil
+}
+
+// refundWindow is how long after a Pix it can be given back.
+const refundWindow = 90 * 24 * time.Hour
+
+// chargeSlots bounds the charges in flight: 500 a second, if a bank answers in 200 ms, with
+// room for slower answers.
+const chargeSlots = 160
+
+// Profile implements [processor.Processor]. A request that is repeated has no second effect
+// at the standard's banks: a charge of the same id is revised, which the answer shows, and
+// the id of a return is refused.
+func (p *Processor) Profile() processor.Profile {
+	return processor.Profile{
+		Name:            Name,
+		Methods:         []payment.Method{payment.PIX},
+		ChecksDocuments: true,
+		CancelsCharges:  []payment.Method{payment.PIX},
+		RefundWindows:   map[payment.Method]time.Duration{payment.PIX: refundWindow},
+		Charge:          processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 10 * time.Second, Timeout: 8 * time.Second, Slots: chargeSlots},
+		Refund:          processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: time.Minute, Timeout: 20 * time.Second},
+		// One at a time, as Efí advises: transfers of one account may hinder each other.
+		Transfer: processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 2 * time.Minute, Timeout: 20 * time.Second, Slots: 1},
+	}
+}
+
+func (p *Processor) get(ctx context.Context, path string) response {
+	return p.client.do(ctx, http.MethodGet, path, nil, nil)
+}
+
+// Refused implements [processor.Authenticator].
+func (p *Processor) Refused() bool { return p.client.http.Refused() }
+
+// Authenticate implements [processor.Authenticator]: it reads the payments of the last second.
+func (p *Processor) Authenticate(ctx context.Context) error {
+	now := p.clock.Now()
+	r := p.get(ctx, p.listPath(listReceived, now.Add(-time.Second), now, 0, ""))
+	switch {
+	case r.refused:
+		return fmt.Errorf("apipix: %w", processor.ErrCredentials)
+	case !r.ok():
+		return fmt.Errorf("read the list of payments: %w", r.cause())
+	}
+	return nil
+}
+
+// CertificateEnd implements [processor.Certified].
+func (p *Processor) CertificateEnd() time.Time { return p.client.http.CertificateEnd() }
+
+func escape(id string) string { return url.PathEscape(id) }
