@@ -29,6 +29,8 @@ type gateway struct {
 	payinRows   []storedPayin // oldest first
 	payoutRows  []storedPayout
 	refundRows  []storedRefund
+	batchRows   []storedBatch
+	scanned     payment.ID // the answer of ScanFrom
 	events      []payment.Event
 	attempts    map[int64][]store.Attempt
 	available   money.Cents

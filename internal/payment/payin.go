@@ -36,6 +36,8 @@ const (
 	OperationPayin  Operation = "payin"
 	OperationPayout Operation = "payout"
 	OperationRefund Operation = "refund"
+	// OperationPayoutBatch is the namespace of the references of batches.
+	OperationPayoutBatch Operation = "payout-batch"
 )
 
 // Failure says why an attempt or an order failed; both texts are safe to show.

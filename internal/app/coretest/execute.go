@@ -20,3 +20,10 @@ func (g *Gateway) Damage(table, column, where string) {
 	}
 	g.Execute("UPDATE " + table + " SET " + column + " = " + value + " WHERE " + where)
 }
+
+// Count counts the rows of a table that match a condition.
+func (g *Gateway) Count(table, where string) (n int) {
+	g.T.Helper()
+	g.Must(g.connect().QueryRowContext(g.T.Context(), "SELECT count(*) FROM "+table+" WHERE "+where).Scan(&n))
+	return n
+}
