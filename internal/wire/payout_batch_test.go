@@ -53,7 +53,7 @@ func TestPayoutBatch(t *testing.T) {
 		{"wrong types", `{"referenceId":1,"items":{}}`, "validation_failed, referenceId invalid_type, items invalid_type"},
 		{"an item of another type", batch(item("a"), "1", "null", "[]"), "validation_failed, items[1] invalid_type, items[2] invalid_type, items[3] invalid_type"},
 		{"an invalid item", batch(item("a"), wrong), "validation_failed, items[1].pixKey invalid_format"},
-		{"an empty item", batch("{}"), "validation_failed, items[0].amount required, items[0].pixKey required, items[0].pixKeyType required, " +
+		{"an empty item", batch("{}"), "validation_failed, items[0].amount required, items[0].pixKeyType required, items[0].pixKey required, " +
 			"items[0].beneficiaryName required, items[0].beneficiaryDocument required, items[0].referenceId required"},
 		{"references twice", batch(item("a"), item("b"), item("a"), item("a")), "validation_failed, items[2].referenceId not_allowed, items[3].referenceId not_allowed"},
 		{"an unknown field", strings.Replace(batch(item("a")), "{", `{"x":[1],`, 1), "unknown_field, x unknown_field"},
@@ -99,7 +99,7 @@ func TestPayoutBatchCSV(t *testing.T) {
 		{"another order, and an empty cell", "webhookUrl," + strings.Replace(good, "\na,", "\n,a,", 1), ""},
 		{"no rows", csvHeader, "validation_failed, items too_short"},
 		{"empty cells", csvHeader + "a,100,EMAIL,m@example.com,Maria,\nb,,,,,\n", "validation_failed, items[0].beneficiaryDocument required, items[1].amount required, " +
-			"items[1].pixKey required, items[1].pixKeyType required, items[1].beneficiaryName required, items[1].beneficiaryDocument required"},
+			"items[1].pixKeyType required, items[1].pixKey required, items[1].beneficiaryName required, items[1].beneficiaryDocument required"},
 		{"amounts that are no integers", csvHeader + "a,1.00,EMAIL,m@example.com,Maria,52998224725\nb,01,EMAIL,m@example.com,Maria,52998224725\nc, 1,EMAIL,m@example.com,Maria,52998224725\n",
 			"validation_failed, items[0].amount invalid_type, items[1].amount invalid_type, items[2].amount invalid_type"},
 		{"amounts out of range", csvHeader + "a,-1,EMAIL,m@example.com,Maria,52998224725\nb,0,EMAIL,m@example.com,Maria,52998224725\nc,99999999999999999999,EMAIL,m@example.com,Maria,52998224725\n",
