@@ -110,6 +110,7 @@ func TestBatch(t *testing.T) {
 		}
 		g.Send()
 		wantBatch(g, b, payment.BatchProcessing, "COMPLETED 1, FAILED 1, CANCELED 1") // the event is not written
+		g.Restart(nil)                                                                // the process crashed before
 		other := g.Second()
 		var both sync.WaitGroup
 		g.Until(func() {
@@ -334,5 +335,82 @@ func TestManyOpenBatches(t *testing.T) {
 		}
 		wantBatch(g, last, payment.BatchCompleted, "CANCELED 1")
 		wantBatch(g, batches[0], payment.BatchPending, "PENDING 1")
+	})
+}
+
+// A commit of unknown outcome that records the end of a batch runs again: there is one event.
+func TestEndOfBatchOfUnknownCommit(t *testing.T) {
+	for _, when := range []env.Failpoint{env.BeforeCommit, env.AfterCommit} {
+		t.Run(string(when), func(t *testing.T) {
+			var cuts *atomic.Int64
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				b := requestBatch(g, batchOf("b", 1_00, 2_00))
+				g.Send()
+				cuts.Store(2)
+				g.Until(func() { complete(g) })
+				wantBatch(g, b, payment.BatchCompleted, "COMPLETED 2")
+				if n := batchEvents(g); n != 1 || cuts.Load() != 0 {
+					t.Errorf("%d events, %d cuts left", n, cuts.Load())
+				}
+				g.WantProven()
+			}, func(e *env.Env) { cuts = coretest.CutCommits(e, when) })
+		})
+	}
+}
+
+// Two processes look for ended batches while their payouts end: each batch ends once, and none
+// before its last payout.
+func TestBatchesEndWhilePayoutsEnd(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Concurrent()
+		g.Writer.Start()
+		t.Cleanup(g.Writer.Stop)
+		const batches = 20
+		var list []payment.PayoutBatch
+		g.Until(func() {
+			for i := range batches {
+				list = append(list, requestBatch(g, batchOf(fmt.Sprint("b", i), 1_00, 1_00, 1_00)))
+			}
+		})
+		other := g.Second()
+		sent := make(chan struct{})
+		g.Until(func() {
+			var all sync.WaitGroup
+			for _, process := range []*coretest.Gateway{g, other} {
+				all.Go(func() {
+					for ended := false; !ended; {
+						select {
+						case <-sent:
+							ended = true // once more, after the last payout
+						default:
+						}
+						if _, err := process.Payouts.CompleteBatches(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			g.Send()
+			g.Wait()
+			g.Send()
+			g.Wait()
+			close(sent)
+			all.Wait()
+		})
+		other.Must(other.Store.Close())
+		for _, b := range list {
+			wantBatch(g, b, payment.BatchCompleted, "COMPLETED 3")
+		}
+		events, err := g.Store.Events(t.Context(), g.Merchant.ID, 0, 1000)
+		g.Must(err)
+		for i := range events {
+			if e := &events[i]; e.Type == payment.EventPayoutBatchCompleted && !strings.Contains(string(e.Body), `"status":"COMPLETED","count":3,"amount":300,"currency":"BRL","counts":{"COMPLETED":3}`) {
+				t.Errorf("an event shows %s", e.Body)
+			}
+		}
+		if n := batchEvents(g); n != batches {
+			t.Errorf("%d events of %d batches", n, batches)
+		}
+		g.WantProven()
 	})
 }

@@ -35,9 +35,9 @@ type Filter struct {
 	Limit  int
 }
 
-// ScanMost is how many orders one page examines at most, if no index has those that its
-// filters select.
-const ScanMost = 10_000
+// scanMost is how many orders one page examines at most, if no index has those that its
+// filters select. It is a variable for tests.
+var scanMost = 10_000
 
 // Scans reports whether no index has the orders that the filters select: each candidate must
 // be read. See [Store.ScanFrom].
@@ -58,7 +58,7 @@ func (f *Filter) driven() bool {
 func (s *Store) ScanFrom(ctx context.Context, merchant payment.ID, op payment.Operation, f Filter) (payment.ID, error) {
 	q := query{args: []any{merchant[:]}}
 	if f.driven() {
-		f.Limit = ScanMost
+		f.Limit = scanMost
 		q.text = "SELECT t.id FROM (" + q.candidates(&f) + ") AS t"
 	} else {
 		q.text = "SELECT t.id FROM payins t WHERE t.merchant_id = $1"
@@ -67,7 +67,7 @@ func (s *Store) ScanFrom(ctx context.Context, merchant payment.ID, op payment.Op
 		}
 		q.ids("id", &f)
 	}
-	q.args = append(q.args, 1, ScanMost-1)
+	q.args = append(q.args, 1, scanMost-1)
 	rows, err := s.db.Query(ctx, q.text+" ORDER BY id DESC LIMIT $"+strconv.Itoa(len(q.args)-1)+" OFFSET $"+strconv.Itoa(len(q.args)), q.args...)
 	list, err := db.Collect(rows, err, scanID)
 	if err != nil || len(list) == 0 {
@@ -136,7 +136,7 @@ func (f Filter) where(columns, table string, merchant payment.ID, openIndex bool
 	if f.driven() {
 		candidates := f
 		if f.Scans() {
-			candidates.Limit = ScanMost
+			candidates.Limit = scanMost
 		}
 		from := q.candidates(&candidates)
 		q.text = "SELECT " + columns + " FROM (" + from + ") AS found JOIN " + table + " t ON t.merchant_id = $1 AND t.id = found.id WHERE t.merchant_id = $1"
