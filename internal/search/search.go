@@ -84,7 +84,7 @@ func (s *Service) Created(orders []store.NewOrder) {
 	defer s.mu.Unlock()
 	for i := range orders {
 		o := &orders[i]
-		s.note(list{o.Merchant, o.Operation}, span{before(o.ID), o.ID})
+		s.note(list{o.Merchant, o.Operation}, span{o.ID.Before(), o.ID})
 	}
 }
 
@@ -99,17 +99,6 @@ func (s *Service) note(l list, ids span) {
 		}
 	}
 	s.fresh[l] = ids
-}
-
-// before is the id that precedes another one.
-func before(id payment.ID) payment.ID {
-	for i := len(id) - 1; i >= 0; i-- {
-		id[i]--
-		if id[i] != 0xff {
-			break
-		}
-	}
-	return id
 }
 
 // CatchUp makes the next sweep begin now and go up to now: another process has ended, and may

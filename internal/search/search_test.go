@@ -8,6 +8,7 @@ import (
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/search"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
@@ -208,6 +209,7 @@ func TestDamagedOrder(t *testing.T) {
 		run(g)
 		p := sell(g, "damaged", "52998224725", "")
 		sell(g, "good", "52998224725", "")
+		g.Execute("CREATE TABLE saved AS SELECT personal FROM payins WHERE reference_id = 'damaged'")
 		g.Damage("payins", "personal", "reference_id = 'damaged'")
 		run(g)
 		want(g, "indexed", find(g, store.SearchCustomerDocument, "52998224725"), "good")
@@ -223,5 +225,15 @@ func TestDamagedOrder(t *testing.T) {
 		if payment.CompareIDs(position, p.ID) < 0 {
 			t.Error("the position waits before the damaged order")
 		}
+		g.Execute("UPDATE payins SET personal = (SELECT personal FROM saved) WHERE reference_id = 'damaged'")
+		cases, err := g.Store.OpenCases(t.Context(), 9)
+		g.Must(err)
+		_, err = review.New(review.Options{Store: g.Store, Writer: g.Writer, Env: g.Env}).Resolve(t.Context(), review.Request{
+			Case: cases[0].ID, How: store.ResolvedRetry, Actor: "ana", Reason: "repaired",
+		})
+		g.Must(err)
+		g.Jump(6 * time.Minute)
+		run(g)
+		want(g, "repaired", find(g, store.SearchCustomerDocument, "52998224725"), "good damaged")
 	})
 }

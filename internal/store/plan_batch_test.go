@@ -43,6 +43,7 @@ func (v *exercise) batchPayouts(count int) {
 			c.AddSearchTerm(m, v.last.payins[i].Payin.ID, payment.ID{1})
 		}
 		c.SetSearchPosition(m, payment.OperationPayin, payment.ID{1})
+		c.IndexAgain(m, payment.OperationPayin, payment.ID{1})
 	})
 }
 

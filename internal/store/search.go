@@ -114,12 +114,20 @@ func (c *Changes) AddSearchTerm(merchant, order payment.ID, term SearchTerm) {
 type searchPosition struct {
 	merchant, position payment.ID
 	operation          payment.Operation
+	back               bool
 }
 
 // SetSearchPosition moves the position of a merchant's pay-ins or payouts forward: every
 // order up to that id is in the index, or is parked.
 func (c *Changes) SetSearchPosition(merchant payment.ID, op payment.Operation, position payment.ID) {
-	c.searched = append(c.searched, searchPosition{merchant, position, op})
+	c.searched = append(c.searched, searchPosition{merchant, position, op, false})
+	c.count++
+}
+
+// IndexAgain moves the position back to before an order that was parked and is repaired: it
+// and the later ones are indexed again, which changes nothing of those that are there.
+func (c *Changes) IndexAgain(merchant payment.ID, op payment.Operation, order payment.ID) {
+	c.searched = append(c.searched, searchPosition{merchant, order.Before(), op, true})
 	c.count++
 }
 
@@ -144,6 +152,13 @@ func (c *Changes) saveSearch(ctx context.Context, tx *db.Tx) error {
 		return fmt.Errorf("search terms: %w", err)
 	}
 	for _, v := range c.searched {
+		if v.back {
+			if _, err := tx.Exec(ctx, "UPDATE search_positions SET position = $3 WHERE merchant_id = $1 AND operation = $2 AND position > $3",
+				v.merchant[:], string(v.operation), v.position[:]); err != nil {
+				return fmt.Errorf("search position: %w", err)
+			}
+			continue
+		}
 		if _, err := tx.Exec(ctx, `INSERT INTO search_positions (merchant_id, operation, position) VALUES ($1, $2, $3)
 			ON CONFLICT (merchant_id, operation) DO UPDATE SET position = excluded.position WHERE search_positions.position < excluded.position`,
 			v.merchant[:], string(v.operation), v.position[:]); err != nil {

@@ -46,7 +46,7 @@ var tables = [...]watchedTable{
 	},
 	payoutTable: {
 		name: "payouts", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.payout(&orderRow{}) },
-		unread:    []string{"pix_key_type", "batch_id", "counters", "key_hash", "beneficiary", "fingerprint", "idempotency_key", "created_at"},
+		unread:    []string{"pix_key_type", "counters", "key_hash", "beneficiary", "fingerprint", "idempotency_key", "created_at"},
 		unchecked: []string{"processor_id", "approval", "sent_at", "completed_at"},
 		invariant: SingleOrder, thing: "payout",
 	},
