@@ -17,6 +17,7 @@ import (
 	"github.com/porteira/porteira/internal/payout"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/refund"
+	"github.com/porteira/porteira/internal/search"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
 	"github.com/porteira/porteira/internal/worker"
@@ -60,6 +61,7 @@ type Core struct {
 	Notices    *notice.Service
 	Deliveries *delivery.Service
 	Endpoints  *endpoint.Service
+	Search     *search.Service
 
 	Workers []WorkerSpec
 
@@ -83,7 +85,9 @@ func NewCore(o CoreOptions) *Core {
 	c.Writer = write.New(write.Options{
 		Store: o.Store, Env: o.Env, Log: o.Log, Node: c.Node, Notices: c.queue, Deliveries: deliveries, Changed: o.Changed,
 		Announced: func(merchants []payment.ID) { c.Endpoints.Announced(merchants) },
+		Created:   func(orders []store.NewOrder) { c.Search.Created(orders) },
 	})
+	c.Search = search.New(search.Options{Store: o.Store, Writer: c.Writer, Env: o.Env})
 	c.Endpoints = endpoint.New(endpoint.Options{
 		Store: o.Store, Writer: c.Writer, Env: o.Env, Registry: endpoint.NewRegistry(o.Store, o.Env.Clock, o.Log),
 		Waker: o.Wakers[WorkerDispatch], Dispatched: o.Wakers[WorkerDeliver],
@@ -94,6 +98,7 @@ func NewCore(o CoreOptions) *Core {
 			for _, name := range []string{WorkerSend, WorkerLookUp, WorkerCharge, WorkerNotices, WorkerFeeds, WorkerDeliver} {
 				o.Wakers[name].Wake()
 			}
+			c.Search.CatchUp() // what the other process had created
 		},
 	})
 	c.useCases(&o, deliveries)

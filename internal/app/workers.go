@@ -37,6 +37,8 @@ const (
 	WorkerDispatch  = "dispatch-events"
 	WorkerEndpoints = "follow-endpoints"
 	WorkerRanges    = "redeliver-events"
+	WorkerBatches   = "complete-batches"
+	WorkerSearch    = "index-orders"
 	WorkerRemove    = "remove-deliveries"
 	WorkerAnalyze   = "analyze-tables"
 	WorkerAccounts  = "follow-accounts"
@@ -82,6 +84,8 @@ var table = []struct {
 	{WorkerDispatch, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Endpoints.Dispatch }},
 	{WorkerEndpoints, time.Second, time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Endpoints.Follow }},
 	{WorkerRanges, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.RedeliverRanges }},
+	{WorkerBatches, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payouts.CompleteBatches }},
+	{WorkerSearch, 500 * time.Millisecond, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Search.Index }},
 	{WorkerRemove, time.Second, 5 * time.Second, removeOld},
 	{WorkerAnalyze, time.Second, 5 * time.Second, func(_ *Core, o *CoreOptions) worker.Step { return analyzeTables(o.Store, o.Log) }},
 	{WorkerAccounts, time.Second, time.Second, func(_ *Core, o *CoreOptions) worker.Step { return o.Steps.Accounts }},

@@ -50,9 +50,10 @@ const (
 	PurposeDecision    = "decision-chain"
 	PurposeCredential  = "credential-row"
 	PurposeKey         = "pix-key"
+	PurposeSearch      = "search"
 )
 
-var purposes = []string{PurposeSecret, PurposeFingerprint, PurposeDecision, PurposeCredential, PurposeKey}
+var purposes = []string{PurposeSecret, PurposeFingerprint, PurposeDecision, PurposeCredential, PurposeKey, PurposeSearch}
 
 // NewKeyring derives all keys from a master key of 32 bytes. Merchants have sent checkout
 // links to payers, and have stored secrets, so tokens, secrets and rows that were

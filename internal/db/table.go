@@ -115,8 +115,13 @@ func newRowUpdate(table string, keys, set, checks []Column, condition string, to
 type KeySelect struct {
 	keys      []Column
 	one, many string
+	some      string // for SQLite: someKeys keys, one after another
 	reads     bool
 }
+
+// someKeys is how many keys one SELECT of SQLite reads, if there are as many: a statement per
+// key costs several times more.
+const someKeys = 64
 
 // NewKeySelect builds both texts. columns are those of table t; condition, such
 // as " AND t.state = 'pending'", narrows the rows; order follows ORDER BY, and
@@ -134,6 +139,16 @@ func NewKeySelect(columns, table string, keys []Column, condition, order string)
 	s.one = "SELECT " + columns + " FROM " + table + " t WHERE " + strings.Join(where, " AND ") + condition + " ORDER BY " + order
 	s.many = "SELECT " + columns + " FROM unnest(" + strings.Join(lists, ", ") + ") AS v (" + strings.Join(names, ", ") + ")" +
 		" JOIN " + table + " t ON " + strings.Join(join, " AND ") + condition + " ORDER BY " + order
+	values := make([]string, someKeys)
+	for i := range values {
+		params := make([]string, len(keys))
+		for j := range params {
+			params[j] = fmt.Sprintf("$%d", i*len(keys)+j+1)
+		}
+		values[i] = "(" + strings.Join(params, ", ") + ")"
+	}
+	s.some = "WITH v (" + strings.Join(names, ", ") + ") AS (VALUES " + strings.Join(values, ", ") + ") SELECT " + columns + // CROSS: in this order
+		" FROM v CROSS JOIN " + table + " t ON " + strings.Join(join, " AND ") + condition + " ORDER BY " + order
 	return s
 }
 

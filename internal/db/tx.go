@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
@@ -232,6 +233,14 @@ func Select[T any](ctx context.Context, tx *Tx, s *KeySelect, keys [][]any, scan
 		return Collect(rows, err, scan)
 	}
 	var list []T
+	for ; len(keys) >= someKeys; keys = keys[someKeys:] {
+		rows, err := tx.Query(ctx, s.some, slices.Concat(keys[:someKeys]...)...)
+		some, err := Collect(rows, err, scan)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, some...)
+	}
 	text := s.text(tx.db.dialect, false)
 	for _, key := range keys {
 		rows, err := tx.Query(ctx, text, key...)

@@ -116,7 +116,8 @@ type API struct {
 	logins         *logins
 	slots          *slots
 	memory         memory
-	exports        exports
+	exports        large        // statements as CSV
+	batches        large        // batches of payouts
 	rejected       atomic.Int64 // rejected requests since the last log line
 	rejectedAt     atomic.Int64 // time of that line, on the monotonic clock; 0 for never
 	router         *http.ServeMux

@@ -30,6 +30,8 @@ type gateway struct {
 	charges     map[payment.ID][]store.Charge
 	payoutRows  []storedPayout
 	refundRows  []storedRefund
+	batchRows   []storedBatch
+	scanned     payment.ID // the answer of ScanFrom
 	events      []payment.Event
 	attempts    map[int64][]store.Attempt
 	available   money.Cents

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -165,6 +166,13 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		want.filter.Limit = want.limit + 1
+		for _, v := range want.found {
+			terms := make([]store.SearchTerm, len(v.values))
+			for i, value := range v.values {
+				terms[i] = g.gateway.SearchTerm(g.first.ID, v.field, value)
+			}
+			want.filter.Terms = append(want.filter.Terms, terms)
+		}
 		if want.filter.ExternalID != "" {
 			op := map[string]payment.Operation{"/payin": payment.OperationPayin, "/payout": payment.OperationPayout}[path]
 			if path == "/payin" {
@@ -173,7 +181,7 @@ func FuzzQuery(f *testing.F) {
 			want.filter.ExternalID = g.gateway.ExternalID(&g.first, op, want.filter.ExternalID)
 		}
 		copy(want.filter.Before[:], want.position)
-		if got := g.gateway.filter; got != want.filter {
+		if got := g.gateway.filter; !reflect.DeepEqual(got, want.filter) {
 			t.Fatalf("%s?%s reads %+v, want %+v", path, query, got, want.filter)
 		}
 	})
@@ -245,6 +253,13 @@ type wanted struct {
 	position []byte
 	invalid  []string
 	seen     map[string]bool
+	found    []found // in the order of the API's
+}
+
+// found is values of a field of personal data.
+type found struct {
+	field  store.SearchField
+	values []string
 }
 
 func (w *wanted) fail(name string) {
@@ -263,10 +278,12 @@ var parameters = map[string]map[string][]string{
 	"/payin": {
 		"status":        {"PENDING", "PROCESSING", "PAID", "EXPIRED", "CANCELED", "FAILED", "PARTIALLY_REFUNDED", "REFUNDED", "DISPUTED", "CHARGEBACK"},
 		"paymentMethod": {"PIX", "CREDIT_CARD", "BOLETO"}, "limit": nil, "referenceId": nil, "createdFrom": nil, "createdTo": nil, "cursor": nil,
+		"endToEndId": nil, "externalId": nil, "minAmount": nil, "maxAmount": nil, "customerDocument": nil, "customerEmail": nil,
 	},
 	"/payout": {
 		"status": {"PENDING", "PROCESSING", "COMPLETED", "FAILED", "CANCELED", "RETURNED"},
 		"limit":  nil, "referenceId": nil, "createdFrom": nil, "createdTo": nil, "cursor": nil,
+		"endToEndId": nil, "externalId": nil, "minAmount": nil, "maxAmount": nil, "pixKey": nil, "beneficiaryDocument": nil, "batchId": nil,
 	},
 	"/events": {"limit": nil, "cursor": nil},
 }
@@ -285,7 +302,60 @@ func predict(list, query string) *wanted {
 			w.fail(name)
 		}
 	}
+	if w.filter.MinAmount > 0 && w.filter.MaxAmount > 0 && w.filter.MinAmount > w.filter.MaxAmount {
+		w.fail("maxAmount")
+	}
+	first := []store.SearchField{store.SearchCustomerDocument, store.SearchPIXKey} // in the order of the API's
+	slices.SortFunc(w.found, func(a, b found) int { return slices.Index(first, b.field) - slices.Index(first, a.field) })
 	return w
+}
+
+// takeFound reads a parameter by which orders are found; false if it is invalid.
+func (w *wanted) takeFound(name, value string) bool {
+	switch name {
+	case "endToEndId":
+		w.filter.EndToEndID = value
+		return value != "" && len(value) <= 64 && !strings.ContainsFunc(value, notAlphanumeric)
+	case "externalId":
+		w.filter.Identified = value
+		return len(value) == 32 && !strings.ContainsFunc(value, notAlphanumeric)
+	case "minAmount", "maxAmount":
+		n, ok := new(big.Int).SetString(value, 10)
+		if !integerForm.MatchString(value) || !ok || n.Cmp(big.NewInt(1)) < 0 || n.Cmp(big.NewInt(99_999_999_999)) > 0 {
+			return false
+		}
+		if amount := money.Cents(n.Int64()); name == "minAmount" {
+			w.filter.MinAmount = amount
+		} else {
+			w.filter.MaxAmount = amount
+		}
+	case "customerDocument", "beneficiaryDocument":
+		plain := strings.ToUpper(strings.Map(func(r rune) rune {
+			if strings.ContainsRune(".-/ ", r) {
+				return -1
+			}
+			return r
+		}, value))
+		field := map[string]store.SearchField{"customerDocument": store.SearchCustomerDocument, "beneficiaryDocument": store.SearchBeneficiaryDocument}[name]
+		w.found = append(w.found, found{field, []string{plain}})
+		return regexp.MustCompile(`^([0-9]{11}|[0-9A-Z]{12}[0-9]{2})$`).MatchString(plain)
+	case "customerEmail":
+		w.found = append(w.found, found{store.SearchCustomerEmail, []string{strings.ToLower(value)}})
+		return strings.Contains(value, "@") && len(value) <= 255
+	case "pixKey":
+		keys := payment.NormalPIXKeys(value)
+		w.found = append(w.found, found{store.SearchPIXKey, keys})
+		return len(keys) > 0
+	case "batchId":
+		id, err := payment.ParseID(value)
+		w.filter.Batch = id
+		return err == nil
+	}
+	return true
+}
+
+func notAlphanumeric(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
 
 // take reads one parameter; false if it is invalid.
@@ -317,6 +387,8 @@ func (w *wanted) take(name, value string) bool {
 		} else {
 			w.filter.CreatedTo = at.UTC()
 		}
+	default:
+		return w.takeFound(name, value)
 	}
 	return true
 }

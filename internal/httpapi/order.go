@@ -22,6 +22,9 @@ type Admission interface {
 type OrderReader interface {
 	// ExternalID is the external id of the order with a reference.
 	ExternalID(m *store.Merchant, op payment.Operation, reference string) string
+	// ScanFrom bounds what a page reads whose filters no index has.
+	ScanFrom(ctx context.Context, merchant payment.ID, op payment.Operation, f store.Filter) (payment.ID, error)
+	SearchTerm(merchant payment.ID, field store.SearchField, value string) store.SearchTerm
 }
 
 // creation creates orders O from requests R.
@@ -48,6 +51,11 @@ func createOrder[R request, O any](a *API, c *call, o creation[R, O]) error {
 		return err
 	}
 	r, invalid := readJSON(c, func(body []byte) (R, *problem.Error) { return o.decode(decoder, body) })
+	return answerOrder(a, c, o, r, invalid)
+}
+
+// answerOrder is createOrder for a request that was decoded.
+func answerOrder[R request, O any](a *API, c *call, o creation[R, O], r R, invalid *problem.Error) (err error) {
 	if invalid != nil && !r.MayRepeat(invalid) {
 		return invalid
 	}
@@ -119,6 +127,8 @@ type listing[O any] struct {
 	read func(ctx context.Context, merchant payment.ID, f store.Filter) ([]O, error)
 	id   func(order *O) payment.ID
 	view func(order *O) ([]byte, error)
+	// operation is that of pay-ins or payouts, whose filters may need a scan.
+	operation payment.Operation
 }
 
 // listOrders answers with one page of orders.
@@ -127,12 +137,21 @@ func listOrders[O any](a *API, c *call, f store.Filter, l listing[O]) error {
 	if !c.reserve(limit * entryBytes) {
 		return errMemory
 	}
+	var err error
+	if f.Scans() {
+		if f.From, err = a.reader.ScanFrom(c.ctx, c.merchant.ID, l.operation, f); err != nil {
+			return readError(err)
+		}
+	}
 	f.Limit++ // one more, to detect another page
 	orders, err := l.read(c.ctx, c.merchant.ID, f)
 	if err != nil {
 		return readError(err)
 	}
 	next := ""
+	if !f.From.IsZero() { // the page may be short, and there are orders before
+		next = a.cursor(c, f.From[:])
+	}
 	if len(orders) > limit {
 		orders = orders[:limit]
 		last := l.id(&orders[limit-1])

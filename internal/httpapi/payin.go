@@ -147,12 +147,15 @@ func (a *API) listPayins(c *call) error {
 	}
 	f.Status = q.oneOf("status", texts(payment.PayinStatuses))
 	f.Method = payment.Method(q.oneOf("paymentMethod", texts(payment.Methods)))
+	a.find(q, &f)
+	a.findDocument(c, q, "customerDocument", store.SearchCustomerDocument, &f)
+	a.findEmail(c, q, &f)
 	if err := q.done(); err != nil {
 		return err
 	}
 	return listOrders(a, c, f, listing[payment.Payin]{
 		read: a.reader.Payins,
 		id:   func(p *payment.Payin) payment.ID { return p.ID },
-		view: a.payinView,
+		view: a.payinView, operation: payment.OperationPayin,
 	})
 }

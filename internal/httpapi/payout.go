@@ -16,12 +16,16 @@ type Payouts interface {
 	Cancel(ctx context.Context, merchant, id payment.ID) (payment.Payout, error)
 	Approve(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error)
 	Reject(ctx context.Context, merchant, id payment.ID, actor, reason string) (payment.Payout, error)
+	RequestBatch(ctx context.Context, m store.Merchant, r *wire.PayoutBatchRequest) (b payment.PayoutBatch, replayed bool, err error)
+	ReplayBatch(ctx context.Context, m store.Merchant, r *wire.PayoutBatchRequest) (b payment.PayoutBatch, found bool, err error)
 }
 
 // PayoutReader reads payouts: [store.Store].
 type PayoutReader interface {
 	Payout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error)
 	Payouts(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.Payout, error)
+	PayoutBatch(ctx context.Context, merchant, id payment.ID) (payment.PayoutBatch, error)
+	PayoutBatches(ctx context.Context, merchant payment.ID, f store.Filter) ([]payment.PayoutBatch, error)
 }
 
 func (a *API) requestPayout(c *call) error {
@@ -67,12 +71,18 @@ func (a *API) listPayouts(c *call) error {
 	q := c.query()
 	f := a.orderFilter(c, q, payment.OperationPayout)
 	f.Status = q.oneOf("status", texts(payment.PayoutStatuses))
+	a.find(q, &f)
+	a.findKey(c, q, &f)
+	a.findDocument(c, q, "beneficiaryDocument", store.SearchBeneficiaryDocument, &f)
+	if err := a.batchFilter(c, q, &f); err != nil {
+		return err
+	}
 	if err := q.done(); err != nil {
 		return err
 	}
 	return listOrders(a, c, f, listing[payment.Payout]{
 		read: a.reader.Payouts,
 		id:   func(p *payment.Payout) payment.ID { return p.ID },
-		view: payoutView,
+		view: payoutView, operation: payment.OperationPayout,
 	})
 }

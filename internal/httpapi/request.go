@@ -44,13 +44,18 @@ func (c *call) readBody(b *bytes.Buffer) *problem.Error {
 	if !c.isJSON() {
 		return errMediaType
 	}
-	if c.r.ContentLength > bodyMax {
+	return c.readUpTo(b, bodyMax, errBodyTooLarge)
+}
+
+// readUpTo reads a body of at most max bytes.
+func (c *call) readUpTo(b *bytes.Buffer, max int64, errTooLarge *problem.Error) *problem.Error {
+	if c.r.ContentLength > max {
 		c.w.Header().Set("Connection", "close") // instead of reading all of it
-		return errBodyTooLarge
+		return errTooLarge
 	}
-	_, err := b.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, bodyMax))
+	_, err := b.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, max))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return errBodyTooLarge
+		return errTooLarge
 	}
 	if problem.Is(err, problem.Overloaded) {
 		return problem.From(err)

@@ -50,6 +50,10 @@ var routes = []route{
 	{method: "POST", path: "/payout/{id}/approve", scope: store.ScopePayoutApprove, class: write, handle: (*API).approvePayout},
 	{method: "POST", path: "/payout/{id}/reject", scope: store.ScopePayoutApprove, class: write, handle: (*API).rejectPayout},
 
+	{method: "POST", path: "/payout-batches", scope: store.ScopePayoutWrite, class: write, handle: (*API).requestPayoutBatch},
+	{method: "GET", path: "/payout-batches", scope: store.ScopeRead, handle: (*API).listPayoutBatches},
+	{method: "GET", path: "/payout-batches/{id}", scope: store.ScopeRead, handle: (*API).getPayoutBatch},
+
 	{method: "POST", path: "/payin/{id}/refunds", scope: store.ScopeRefundWrite, class: write, handle: (*API).createRefund},
 	{method: "GET", path: "/payin/{id}/refunds", scope: store.ScopeRead, handle: (*API).listPayinRefunds},
 	{method: "GET", path: "/refunds", scope: store.ScopeRead, handle: (*API).listRefunds},

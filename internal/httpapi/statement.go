@@ -127,7 +127,7 @@ func (a *API) statementRange(c *call, f *store.StatementFilter, after int64, fro
 // sendCSV writes all rows, however many. An error after the first part ends the connection,
 // so that the client does not take these rows for all of them.
 func (a *API) sendCSV(c *call, f store.StatementFilter) error {
-	if !a.exports.begin(c.merchant.ID) {
+	if !a.exports.begin(c.merchant.ID, exportsMax, exportsOfMerchant) {
 		return problem.New(problem.Overloaded, "Too many statements are being sent as CSV.")
 	}
 	defer a.exports.end(c.merchant.ID)
@@ -199,18 +199,18 @@ const (
 	exportsOfMerchant = 2
 )
 
-// exports counts the statements that are being sent as CSV.
-type exports struct {
+// large counts the large requests or answers in flight of one kind.
+type large struct {
 	mu  sync.Mutex
 	all int
 	of  map[payment.ID]int
 }
 
-// begin counts another one; false if there are too many.
-func (e *exports) begin(merchant payment.ID) bool {
+// begin counts another one; false if there are too many of all merchants, or of this one.
+func (e *large) begin(merchant payment.ID, max, ofMerchant int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.all == exportsMax || e.of[merchant] == exportsOfMerchant {
+	if e.all == max || e.of[merchant] == ofMerchant {
 		return false
 	}
 	if e.of == nil {
@@ -222,7 +222,7 @@ func (e *exports) begin(merchant payment.ID) bool {
 }
 
 // end ends one that begin counted.
-func (e *exports) end(merchant payment.ID) {
+func (e *large) end(merchant payment.ID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all--

@@ -85,6 +85,17 @@ func (id ID) Time() time.Time {
 // CompareIDs orders ids as the database does.
 func CompareIDs(a, b ID) int { return bytes.Compare(a[:], b[:]) }
 
+// Before is the id that precedes id.
+func (id ID) Before() ID {
+	for i := len(id) - 1; i >= 0; i-- {
+		id[i]--
+		if id[i] != 0xff {
+			break
+		}
+	}
+	return id
+}
+
 // MinIDAt is the smallest version 7 id of the millisecond of t, for ranges of
 // creation times.
 func MinIDAt(t time.Time) ID {

@@ -36,6 +36,8 @@ const (
 	OperationPayin  Operation = "payin"
 	OperationPayout Operation = "payout"
 	OperationRefund Operation = "refund"
+	// OperationPayoutBatch is the namespace of the references of batches.
+	OperationPayoutBatch Operation = "payout-batch"
 
 	// OperationPublicPayin is pay-ins that are created without credentials: their references
 	// cannot take one from the merchant.

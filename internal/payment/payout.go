@@ -71,6 +71,7 @@ type Payout struct {
 
 	WebhookDisabled bool // as in Payin
 
+	Batch     ID // zero if it was requested alone
 	Counters  Counters
 	CountedAt time.Time // when it was approved, if limits count it in another day or night since
 	KeyHash   ID        // 16 bytes of a keyed hash of the Pix key; zero if no counter is by key

@@ -15,6 +15,14 @@ func (s *Service) NewCancel(merchant, id payment.ID) write.Operation {
 // NewRequestOpIn builds the operation that stores the payout of r in memory, where nothing
 // is sealed.
 func (s *Service) NewRequestOpIn(m store.Merchant, r *wire.PayoutRequest) *RequestOp {
-	p := s.newPayout(&m, r, m.Routes[0].Account)
+	p := s.newPayout(&m, r, m.Routes[0].Account, s.alone())
 	return &RequestOp{in: &store.NewPayout{Payout: p, Fingerprint: r.Fingerprint}, limits: &m.Limits.Payout, asked: asked(&m, &p, r), Payout: p}
+}
+
+// SetOpenBatches sets how many open batches a run looks at, until the returned function is
+// called.
+func SetOpenBatches(n int) (reset func()) {
+	was := openBatches
+	openBatches = n
+	return func() { openBatches = was }
 }

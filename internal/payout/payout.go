@@ -1,4 +1,4 @@
-// Package payout implements the use cases of payouts: request, cancel. Package outgoing
+// Package payout implements the use cases of payouts: request, alone or in a batch, cancel. Package outgoing
 // sends them.
 package payout
 
@@ -38,6 +38,7 @@ type Service struct {
 	Options
 
 	counters counterPass
+	batches  payment.ID // where the next run of CompleteBatches begins; of its worker only
 }
 
 // New returns a Service.

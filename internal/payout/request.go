@@ -35,7 +35,7 @@ func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutR
 	}
 	err = s.Writer.Do(ctx, op)
 	if errors.Is(err, errElsewhere) {
-		if op, err = s.newRequestOp(m, r, op.elsewhere); err == nil {
+		if op, err = s.newRequestOp(m, r, op.elsewhere, s.alone()); err == nil {
 			err = s.Writer.Do(ctx, op)
 		}
 	}
@@ -69,18 +69,36 @@ type RequestOp struct {
 
 // NewRequestOp builds the operation that stores the payout of r.
 func (s *Service) NewRequestOp(m store.Merchant, r *wire.PayoutRequest) (*RequestOp, error) {
-	account, _, err := processor.Choose(s.Processors, m.Routes, processor.NewOrder{
-		Merchant: m.ID, Operation: payment.OperationPayout, Method: payment.PIX, Amount: money.Cents(r.Amount.V),
-		ExternalID: s.Store.ExternalID(&m, payment.OperationPayout, r.ReferenceID.V),
-	})
+	account, _, err := processor.Choose(s.Processors, m.Routes, s.newOrder(&m, r))
 	if err != nil {
 		return nil, err
 	}
-	return s.newRequestOp(m, r, account)
+	return s.newRequestOp(m, r, account, s.alone())
 }
 
-func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, account string) (*RequestOp, error) {
-	p := s.newPayout(&m, r, account)
+// newOrder is what the account of a payout is chosen by.
+func (s *Service) newOrder(m *store.Merchant, r *wire.PayoutRequest) processor.NewOrder {
+	return processor.NewOrder{
+		Merchant: m.ID, Operation: payment.OperationPayout, Method: payment.PIX, Amount: money.Cents(r.Amount.V),
+		ExternalID: s.Store.ExternalID(m, payment.OperationPayout, r.ReferenceID.V),
+	}
+}
+
+// place is the identity of a new payout: its batch, which is zero if it has none, its id, and
+// its time.
+type place struct {
+	batch, id payment.ID
+	created   time.Time
+}
+
+// alone is the place of a payout without a batch.
+func (s *Service) alone() place {
+	now := s.Env.Clock.Now().Truncate(time.Millisecond)
+	return place{id: s.Env.IDs.NewID(now), created: now}
+}
+
+func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, account string, at place) (*RequestOp, error) {
+	p := s.newPayout(&m, r, account, at)
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
 	op := &RequestOp{in: in, limits: &m.Limits.Payout, asked: asked(&m, &p, r), frozen: s.frozen(&m, account), restored: s.History() > 0, Payout: p}
 	if err == nil && s.Wanted != nil && s.Wanted(m.ID, payment.EventPayoutCreated) {
@@ -110,10 +128,10 @@ func (s *Service) frozen(m *store.Merchant, account string) bool {
 	return slices.ContainsFunc(accounts, s.Frozen)
 }
 
-func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest, account string) payment.Payout {
-	now := s.Env.Clock.Now().Truncate(time.Millisecond)
+func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest, account string, at place) payment.Payout {
+	now := at.created
 	p := payment.Payout{
-		Merchant: m.ID, ID: s.Env.IDs.NewID(now), ReferenceID: r.ReferenceID.V,
+		Merchant: m.ID, ID: at.id, Batch: at.batch, ReferenceID: r.ReferenceID.V,
 		ExternalID: s.Store.ExternalID(m, payment.OperationPayout, r.ReferenceID.V),
 		Amount:     money.Cents(r.Amount.V), Status: payment.PayoutPending, Step: payment.StepQueued, Version: 1,
 		Processor: account, PIXKeyType: r.PIXKeyType.V, WebhookURL: r.WebhookURL.V, Approval: payment.ApprovalNone,

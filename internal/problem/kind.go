@@ -14,6 +14,7 @@ type Kind string
 // The kinds.
 const (
 	MalformedJSON        Kind = "malformed_json"
+	MalformedCSV         Kind = "malformed_csv"
 	UnknownField         Kind = "unknown_field"
 	DuplicateField       Kind = "duplicate_field"
 	Unauthorized         Kind = "unauthorized"
@@ -45,6 +46,7 @@ var table = []struct {
 	title  string
 }{
 	{MalformedJSON, http.StatusBadRequest, "Malformed JSON"},
+	{MalformedCSV, http.StatusBadRequest, "Malformed CSV"},
 	{UnknownField, http.StatusBadRequest, "Unknown field"},
 	{DuplicateField, http.StatusBadRequest, "Duplicate field"},
 	{Unauthorized, http.StatusUnauthorized, "Missing or invalid credentials"},

@@ -23,7 +23,7 @@ import (
 func TestStatusOfEachKind(t *testing.T) {
 	t.Parallel()
 	contract := map[int]string{
-		400: "malformed_json unknown_field duplicate_field",
+		400: "malformed_json malformed_csv unknown_field duplicate_field",
 		401: "unauthorized",
 		403: "forbidden_scope forbidden_ip",
 		404: "not_found",

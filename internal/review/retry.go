@@ -85,12 +85,14 @@ func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		if p.Step == payment.StepReview { // else it has ended meanwhile
 			outgoing.Repaired(l, c, &p)
 		}
+		c.IndexAgain(m, payment.OperationPayout, subject)
 	case "payins":
 		p, ok := l.Payin(m, subject)
 		if !ok {
 			return store.ErrNotFound
 		}
 		c.SetPayin(p) // which schedules its expiry
+		c.IndexAgain(m, payment.OperationPayin, subject)
 	case "receivables":
 		r, ok := l.Receivable(m, subject)
 		if !ok {
@@ -109,6 +111,7 @@ func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
 			w.NextAt = l.Now() // if the row is still damaged, it is parked again
 			c.SetCharge(w)
 		}
+		c.IndexAgain(m, payment.OperationPayin, subject)
 	case "webhook_endpoints":
 		e, ok := l.Endpoint(m, subject)
 		if !ok {

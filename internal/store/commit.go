@@ -33,6 +33,7 @@ type Needs struct {
 	counters    []CounterKey
 	approvals   []Ref // payouts
 	refunds     refundNeeds
+	batches     batchNeeds
 	capacity    Capacity
 }
 
@@ -43,6 +44,7 @@ type Loaded struct {
 	now      time.Time
 	newID    func() payment.ID
 	inserted map[payment.ID]bool // new rows whose unique key was unused
+	orders   []NewOrder          // those of them that are orders
 
 	payins      loadedPayins
 	payouts     loadedPayouts
@@ -63,6 +65,7 @@ type Loaded struct {
 	counters    map[CounterKey]*loadedCounter
 	approvals   map[Ref][]Approval
 	refunds     loadedRefunds
+	batches     loadedBatches
 	capacity    Capacity
 }
 
@@ -112,6 +115,10 @@ type Changes struct {
 	newRefunds        []refundRow
 	parts             []payment.RefundPart
 	newParts          []payment.RefundPart
+	terms             []termRow
+	searched          []searchPosition
+	batches           []batchChange
+	newBatches        []batchRow
 	endpoints         endpointChanges
 	deliveries        []Delivery
 	newDeliveries     []Delivery // of events that exist
@@ -151,6 +158,8 @@ type Outcome struct {
 	Payins []Ref
 	// Events are the merchants that have new events.
 	Events []payment.ID
+	// Orders are the new ones.
+	Orders []NewOrder
 }
 
 // Commit makes a group of operations durable in one transaction: it inserts their
@@ -197,7 +206,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 		l.loadFeeds,
 		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
 		l.loadPayins, l.loadPayouts, l.loadSends, l.loadCharges, l.loadDisputes, l.loadReceivables, l.loadEndpoints, l.loadDeliveries, l.loadDispatches, l.loadNotices,
-		l.loadBalances, l.loadCounters, l.loadApprovals, l.loadCases, l.loadFound, l.loadConsents, l.loadRefunds,
+		l.loadBalances, l.loadCounters, l.loadApprovals, l.loadCases, l.loadFound, l.loadConsents, l.loadRefunds, l.loadBatches,
 	} {
 		if err := step(ctx, tx, n); err != nil {
 			return nil, err
@@ -211,7 +220,7 @@ func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) 
 	for _, step := range []func(context.Context, *db.Tx) error{
 		c.saveNodes, c.saveSettings, c.saveFeeds,
 		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveReceivables, c.saveCases, c.saveNotices,
-		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveHeld, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents, c.saveRefunds,
+		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveHeld, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents, c.saveRefunds, c.saveBatches, c.saveSearch,
 		c.saveDecisions, c.saveEvents,
 	} {
 		if err := step(ctx, tx); err != nil {
@@ -223,6 +232,11 @@ func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) 
 
 func (c *Changes) outcome() Outcome {
 	out := Outcome{Claimed: c.l.capacity.claimed}
+	for _, o := range c.l.orders {
+		if c.l.inserted[o.ID] { // else its operation refused it
+			out.Orders = append(out.Orders, o)
+		}
+	}
 	for i := range c.payins {
 		out.Payins = append(out.Payins, Ref{c.payins[i].row.Merchant, c.payins[i].row.ID})
 	}

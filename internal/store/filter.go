@@ -1,9 +1,12 @@
 package store
 
 import (
+	"context"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 )
@@ -16,59 +19,183 @@ type Filter struct {
 	Status      string
 	Method      payment.Method // pay-ins
 	ExternalID  string         // derived from a reference
-	CreatedFrom time.Time      // inclusive, UTC, to the millisecond
-	CreatedTo   time.Time      // exclusive
-	Payin       payment.ID     // refunds
-	Before      payment.ID     // the last id of the previous page
-	Limit       int
+	Identified  string         // an external id too
+	EndToEndID  string
+	MinAmount   cents      // inclusive
+	MaxAmount   cents      // inclusive
+	CreatedFrom time.Time  // inclusive, UTC, to the millisecond
+	CreatedTo   time.Time  // exclusive
+	Payin       payment.ID // refunds
+	Batch       payment.ID // payouts, with the first and the last one of the batch
+	First, Last payment.ID
+	// Terms are of the index of personal data. An order has one of each list.
+	Terms  [][]SearchTerm
+	Before payment.ID // the last id of the previous page
+	From   payment.ID // the last id of this page: see [Store.ScanFrom]
+	Limit  int
 
 	// PublicExternalID is the other order that may have the reference of ExternalID: a pay-in
 	// that was created without credentials.
 	PublicExternalID string
 }
 
-// where builds the conditions of a list, newest first. Creation times are ranges
-// of ids, which contain them to the millisecond. openIndex means that the table has an
+// scanMost is how many orders one page examines at most, if no index has those that its
+// filters select. It is a variable for tests.
+var scanMost = 10_000
+
+// Scans reports whether no index has the orders that the filters select: each candidate must
+// be read. See [Store.ScanFrom].
+func (f *Filter) Scans() bool {
+	if f.ExternalID != "" || f.Identified != "" || f.EndToEndID != "" || !f.Batch.IsZero() || !f.Payin.IsZero() {
+		return false // they select few orders
+	}
+	return f.MinAmount > 0 || f.MaxAmount > 0 || len(f.Terms) > 1 || len(f.Terms) == 1 && (f.Status != "" || f.Method != "")
+}
+
+// driven reports whether the list is read from the index of personal data.
+func (f *Filter) driven() bool {
+	return len(f.Terms) > 0 && f.ExternalID == "" && f.Identified == "" && f.EndToEndID == "" && f.Batch.IsZero()
+}
+
+// ScanFrom is the id of the last order that a page of pay-ins or payouts may examine, going
+// back from its first one; zero if it may examine all. The next page begins before it.
+func (s *Store) ScanFrom(ctx context.Context, merchant payment.ID, op payment.Operation, f Filter) (payment.ID, error) {
+	q := query{args: []any{merchant[:]}}
+	if f.driven() {
+		f.Limit = scanMost
+		q.text = "SELECT t.id FROM (" + q.candidates(&f) + ") AS t"
+	} else {
+		q.text = "SELECT t.id FROM payins t WHERE t.merchant_id = $1"
+		if op == payment.OperationPayout {
+			q.text = "SELECT t.id FROM payouts t WHERE t.merchant_id = $1"
+		}
+		q.ids("id", &f)
+	}
+	q.args = append(q.args, 1, scanMost-1)
+	rows, err := s.db.Query(ctx, q.text+" ORDER BY id DESC LIMIT $"+strconv.Itoa(len(q.args)-1)+" OFFSET $"+strconv.Itoa(len(q.args)), q.args...)
+	list, err := db.Collect(rows, err, scanID)
+	if err != nil || len(list) == 0 {
+		return payment.ID{}, s.db.ReadError("orders", err)
+	}
+	return list[0], nil
+}
+
+// query builds a statement with its parameters.
+type query struct {
+	text string
+	args []any
+}
+
+func (q *query) and(condition string, arg any) {
+	q.text += " AND " + condition + " " + q.param(arg)
+}
+
+// param adds a parameter, and returns its name.
+func (q *query) param(arg any) string {
+	q.args = append(q.args, arg)
+	return "$" + strconv.Itoa(len(q.args))
+}
+
+// ids adds the conditions on ids. Creation times are ranges of ids, which contain them to the
+// millisecond.
+func (q *query) ids(id string, f *Filter) {
+	if !f.CreatedFrom.IsZero() {
+		q.and(id+" >=", minID(f.CreatedFrom))
+	}
+	if !f.CreatedTo.IsZero() {
+		q.and(id+" <", minID(f.CreatedTo))
+	}
+	if !f.Batch.IsZero() {
+		q.and(id+" >=", f.First[:])
+		q.and(id+" <=", f.Last[:])
+		q.and("batch_id =", f.Batch[:])
+	}
+	if !f.Before.IsZero() {
+		q.and(id+" <", f.Before[:])
+	}
+	if !f.From.IsZero() {
+		q.and(id+" >=", f.From[:])
+	}
+}
+
+// candidates is a query of the newest orders of the first list of terms: for each term a
+// range of the index, in its order, so no more rows are read than are needed.
+func (q *query) candidates(f *Filter) string {
+	limit := q.param(f.Limit)
+	list := make([]string, len(f.Terms[0]))
+	for i, term := range f.Terms[0] {
+		one := query{"SELECT s.order_id AS id FROM search_terms s WHERE s.merchant_id = $1", q.args}
+		one.and("s.term =", term[:])
+		one.ids("s.order_id", f)
+		list[i], q.args = "SELECT * FROM ("+one.text+" ORDER BY s.order_id DESC LIMIT "+limit+") AS term"+strconv.Itoa(i), one.args
+	}
+	return "SELECT * FROM (" + strings.Join(list, " UNION ALL ") + ") AS terms ORDER BY id DESC LIMIT " + limit
+}
+
+// where builds the statement of a list, newest first. openIndex means that the table has an
 // index of the orders that are not COMPLETED.
 func (f Filter) where(columns, table string, merchant payment.ID, openIndex bool) (string, []any) {
-	args := []any{merchant[:]}
-	text := "SELECT " + columns + " FROM " + table + " t WHERE t.merchant_id = $1"
-	and := func(condition string, arg any) {
-		args = append(args, arg)
-		text += " AND " + condition + " $" + strconv.Itoa(len(args))
+	q := query{args: []any{merchant[:]}}
+	others := f.Terms
+	if f.driven() {
+		candidates := f
+		if f.Scans() {
+			candidates.Limit = scanMost
+		}
+		from := q.candidates(&candidates)
+		q.text = "SELECT " + columns + " FROM (" + from + ") AS found JOIN " + table + " t ON t.merchant_id = $1 AND t.id = found.id WHERE t.merchant_id = $1"
+		others = f.Terms[1:]
+	} else {
+		q.text = "SELECT " + columns + " FROM " + table + " t WHERE t.merchant_id = $1"
 	}
 	if f.Status != "" {
-		and("status =", f.Status)
+		q.and("status =", f.Status)
 		if openIndex && f.Status != string(payment.PayoutCompleted) {
-			text += " AND status <> 'COMPLETED'" // lets the planner use the index of the others
+			q.text += " AND status <> 'COMPLETED'" // lets the planner use the index of the others
 		}
 	}
 	if f.Method != "" {
-		and("method =", string(f.Method))
+		q.and("method =", string(f.Method))
 		if f.Method != payment.PIX {
-			text += " AND method <> 'PIX'" // likewise
+			q.text += " AND method <> 'PIX'" // likewise
 		}
 	}
 	if !f.Payin.IsZero() {
-		and("payin_id =", f.Payin[:])
+		q.and("payin_id =", f.Payin[:])
 	}
 	switch {
 	case f.PublicExternalID != "":
-		and("external_id IN (", f.ExternalID)
-		args = append(args, f.PublicExternalID)
-		text += ", $" + strconv.Itoa(len(args)) + ")"
+		q.text += " AND external_id IN (" + q.param(f.ExternalID) + ", " + q.param(f.PublicExternalID) + ")"
 	case f.ExternalID != "":
-		and("external_id =", f.ExternalID)
+		q.and("external_id =", f.ExternalID)
 	}
-	if !f.CreatedFrom.IsZero() {
-		and("id >=", minID(f.CreatedFrom))
+	if f.Identified != "" {
+		q.and("external_id =", f.Identified)
 	}
-	if !f.CreatedTo.IsZero() {
-		and("id <", minID(f.CreatedTo))
+	if f.EndToEndID != "" {
+		q.and("end_to_end_id <> '' AND end_to_end_id =", f.EndToEndID)
 	}
-	if !f.Before.IsZero() {
-		and("id <", f.Before[:])
+	if f.MinAmount > 0 {
+		q.and("amount >=", int64(f.MinAmount))
 	}
-	args = append(args, f.Limit)
-	return text + " ORDER BY id DESC LIMIT $" + strconv.Itoa(len(args)), args
+	if f.MaxAmount > 0 {
+		q.and("amount <=", int64(f.MaxAmount))
+	}
+	for _, terms := range others {
+		q.has(terms)
+	}
+	if !f.driven() {
+		q.ids("id", &f)
+		return q.text + " ORDER BY id DESC LIMIT " + q.param(f.Limit), q.args
+	}
+	return q.text + " ORDER BY t.id DESC LIMIT " + q.param(f.Limit), q.args
+}
+
+// has adds the condition that the order has one of some terms.
+func (q *query) has(terms []SearchTerm) {
+	list := make([]string, len(terms))
+	for i := range terms {
+		list[i] = q.param(terms[i][:])
+	}
+	q.text += " AND EXISTS (SELECT 1 FROM search_terms s WHERE s.merchant_id = $1 AND s.term IN (" + strings.Join(list, ", ") + ") AND s.order_id = t.id)"
 }

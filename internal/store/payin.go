@@ -188,6 +188,7 @@ func (l *Loaded) insertPayins(ctx context.Context, tx *db.Tx, n *Needs) error {
 // addNewPayin adds a pay-in that was inserted.
 func (l *Loaded) addNewPayin(p *NewPayin) {
 	l.inserted[p.Payin.ID] = true
+	l.orders = append(l.orders, NewOrder{Ref{p.Payin.Merchant, p.Payin.ID}, payment.OperationPayin})
 	l.payins.add(&payinRow{Payin: p.Payin, fingerprint: p.Fingerprint})
 }
 

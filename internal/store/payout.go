@@ -40,6 +40,7 @@ var payoutTable = newTable("payouts", []string{"id"},
 	textColumn("webhook_url", func(p *payoutRow) *string { return &p.WebhookURL }),
 	flagColumn("webhook_disabled", func(p *payoutRow) *bool { return &p.WebhookDisabled }).as(mutable),
 	textColumn("approval", func(p *payoutRow) *payment.Approval { return &p.Approval }).as(mutable),
+	optionalIDColumn("batch_id", func(p *payoutRow) *payment.ID { return &p.Batch }),
 	intColumn("counters", func(p *payoutRow) *payment.Counters { return &p.Counters }).as(mutable),
 	timeColumn("counted_at", func(p *payoutRow) *time.Time { return &p.CountedAt }).as(mutable),
 	optionalIDColumn("key_hash", func(p *payoutRow) *payment.ID { return &p.KeyHash }),
@@ -195,6 +196,7 @@ func (l *Loaded) insertPayouts(ctx context.Context, tx *db.Tx, n *Needs) error {
 // addNewPayout adds a payout that was inserted.
 func (l *Loaded) addNewPayout(p *NewPayout) {
 	l.inserted[p.Payout.ID] = true
+	l.orders = append(l.orders, NewOrder{Ref{p.Payout.Merchant, p.Payout.ID}, payment.OperationPayout})
 	l.payouts.add(&payoutRow{Payout: p.Payout, fingerprint: p.Fingerprint})
 }
 

@@ -43,10 +43,12 @@ func runExercise(t *testing.T, s *store.Store) {
 		v.settle(count)
 		v.finish(count)
 		v.refund(count)
+		v.batchPayouts(count)
 	}
 	v.countPayouts()
 	v.useEndpoints()
 	v.readRefunds()
+	v.readBatches()
 	v.openAccount()
 	v.redeliver()
 	v.administer()

@@ -18,6 +18,7 @@ import (
 var large = []string{
 	"payins", "payouts", "payout_sends", "postings", "balances", "event_counters", "events", "deliveries", "delivery_attempts",
 	"receipts", "receipt_claims", "disputes", "notices", "cases", "credentials", "found_transfers", "charges", "consents", "limit_counters", "approvals", "receivables", "refunds", "refund_parts",
+	"payout_batches", "search_terms", "search_positions",
 }
 
 // ofOneMerchant are the statements that may begin at a merchant's first row: they

@@ -345,7 +345,7 @@ var merchantChecks = slices.Concat([]check{
 				AND coalesce(i.webhook_disabled, o.webhook_disabled, r.webhook_disabled, 0) = 0
 				AND e.created_at >= coalesce((SELECT CAST(value AS BIGINT) FROM settings WHERE name = '` + SettingRemoved + `'), 0)
 				AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.merchant_id = e.merchant_id AND d.event_number = e.number)`},
-}, refundChecks)
+}, refundChecks, batchChecks)
 
 // globalChecks run once, for all merchants ($1 is the zero id, which sorts before
 // all others): their tables are distributed by their own keys.

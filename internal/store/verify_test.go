@@ -69,7 +69,24 @@ func newHistory(t *testing.T, engine string) *history {
 	h.Jump(72 * time.Hour)
 	h.Settle()
 	h.payin("pending", 100_00, 100_00)
+	h.batch()
 	return h
+}
+
+// batch requests a batch of two payouts, which are canceled.
+func (h *history) batch() {
+	h.T.Helper()
+	r := &wire.PayoutBatchRequest{ReferenceID: wire.Some("batch")}
+	for i := range 2 {
+		r.Items = append(r.Items, coretest.PayoutRequest(fmt.Sprint("batch-", i), 1_00))
+	}
+	b, _, err := h.Payouts.RequestBatch(h.T.Context(), h.Merchant, r)
+	h.Must(err)
+	for _, id := range []payment.ID{b.First, b.Last} {
+		_, err := h.Payouts.Cancel(h.T.Context(), h.Merchant.ID, id)
+		h.Must(err)
+	}
+	h.Run(h.Payouts.CompleteBatches)
 }
 
 // refund refunds a half of a pay-in, and a part more that is in flight.
@@ -155,6 +172,9 @@ var corruptions = []struct {
 	{"an approval is lost", "DELETE FROM approvals WHERE action = 'approved'", "approvals"},
 	{"the one who asked approved", "UPDATE approvals SET actor = 'credential:a'", "approvals"},
 	{"a payout was sent without approval", "UPDATE payouts SET approval = 'required' WHERE reference_id = 'approved'", "approvals"},
+	{"a payout leaves its batch", "UPDATE payouts SET batch_id = merchant_id WHERE reference_id = 'batch-0'", "batches"},
+	{"a payout of a batch grows", "UPDATE payouts SET amount = amount + 1 WHERE reference_id = 'batch-0'", "batches payouts"},
+	{"a batch is complete too early", "UPDATE payouts SET status = 'PENDING' WHERE reference_id = 'batch-0'", "batches payouts"},
 	{"a dispute is lost", "DELETE FROM disputes", "disputed"},
 	{"a payout completes by itself", "UPDATE payouts SET status = 'COMPLETED', version = version + 1, end_to_end_id = 'E' WHERE reference_id = 'unknown'", "held changes payouts transfers"},
 	{"a paid payout fails", "UPDATE payouts SET status = 'FAILED' WHERE reference_id = 'completed'", "payouts transfers"},

@@ -36,7 +36,7 @@ const (
 	basics    = " problem env"
 	rows      = " db store"
 	writing   = " commit write transition cluster worker"
-	useCases  = " dispute payin outgoing payout refund notice endpoint delivery account merchant review"
+	useCases  = " dispute payin outgoing payout refund notice endpoint delivery account merchant review search"
 )
 
 // rooms is the architecture: a room may import only the rooms in its row, which must all
@@ -97,6 +97,7 @@ var rooms = []room{
 	{"notice", plain, "payin processor" + rows + middle + basics + writing},
 	{"endpoint", plain, "webhook wire" + rows + middle + basics + writing},
 	{"delivery", plain, "endpoint webhook wire" + rows + middle + basics + writing},
+	{"search", plain, rows + middle + basics + writing},
 	{"account", plain, "processor" + rows + middle + basics + writing},
 	{"merchant", plain, "pricing processor taxid" + rows + middle + basics + writing},
 

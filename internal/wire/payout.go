@@ -123,6 +123,7 @@ type payoutView struct {
 	ExternalID     string               `json:"externalId"`
 	ProcessorID    string               `json:"processorId,omitempty"`
 	ReferenceID    string               `json:"referenceId"`
+	BatchID        payment.ID           `json:"batchId,omitzero"`
 	Status         payment.PayoutStatus `json:"status"`
 	Amount         string               `json:"amount"`
 	Currency       string               `json:"currency"`
@@ -150,7 +151,7 @@ type beneficiaryView struct {
 // beneficiary.
 func Payout(p *payment.Payout, withBeneficiary bool) ([]byte, error) {
 	v := payoutView{
-		ID: p.ID, ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, ReferenceID: p.ReferenceID,
+		ID: p.ID, ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, ReferenceID: p.ReferenceID, BatchID: p.Batch,
 		Status: p.Status, Amount: p.Amount.String(), Currency: payment.Currency, PIXKey: p.Beneficiary.PIXKey,
 		PIXKeyType: p.PIXKeyType, Approval: p.Approval, WebhookURL: p.WebhookURL,
 		EndToEndID: p.EndToEndID, Failure: (*failureView)(p.Failure), CompletedAt: TimestampOf(p.CompletedAt),

@@ -91,6 +91,8 @@ type Options struct {
 	// Announced is called likewise after a commit with new events, with their merchants. It
 	// may be nil.
 	Announced func(merchants []payment.ID)
+	// Created is called likewise after a commit with new orders. It may be nil.
+	Created func(orders []store.NewOrder)
 }
 
 // Writer commits operations. It is safe for concurrent use.
@@ -225,6 +227,9 @@ func (w *Writer) accept(reserved store.Capacity, out store.Outcome) {
 	}
 	if w.o.Announced != nil && len(out.Events) > 0 {
 		w.o.Announced(out.Events)
+	}
+	if w.o.Created != nil && len(out.Orders) > 0 {
+		w.o.Created(out.Orders)
 	}
 	if w.o.Changed != nil {
 		for _, p := range out.Payins {

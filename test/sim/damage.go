@@ -112,6 +112,9 @@ func (s *simulation) damageRow() bool {
 		d.id = []byte(payment.ID(d.id).String())
 	}
 	s.damaged, s.checker.Damaged[d.name] = d, true
+	if d.name == "charges" { // its row is the pay-in's, which the index of personal data needs too
+		s.checker.Damaged["payins"] = true
+	}
 	s.trace.linef("a row of %s is damaged", d.name)
 	s.countFault("damage", d.name, "any")
 	s.whenIdle(s.between(damageMin, damageMax), s.repair)

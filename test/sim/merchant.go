@@ -82,6 +82,10 @@ type order struct {
 // placeOrder draws an order and sends it.
 func (m *merchant) placeOrder() {
 	s := m.sim
+	if s.chance(30) {
+		m.placeBatch()
+		return
+	}
 	amount, kind := 1+s.random.Int64N(30_000), checker.Payout
 	if s.chance(500) {
 		kind = checker.Payin

@@ -36,3 +36,10 @@ func (g *Gateway) Query(text string, scan func(rows *sql.Rows) error) {
 	}
 	g.Must(errors.Join(rows.Err(), rows.Close()))
 }
+
+// Count counts the rows of a table that match a condition.
+func (g *Gateway) Count(table, where string) (n int) {
+	g.T.Helper()
+	g.Must(g.connect().QueryRowContext(g.T.Context(), "SELECT count(*) FROM "+table+" WHERE "+where).Scan(&n))
+	return n
+}

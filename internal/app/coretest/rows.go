@@ -29,6 +29,7 @@ var tables = []struct{ name, key, shown string }{
 	{"feeds", "account feed", "feed cursor"},
 	{"payins", "id", "status amount"},
 	{"payouts", "id", "status step amount"},
+	{"payout_batches", "id", "items amount version"},
 	{"payout_sends", "payout_id number", "number outcome"},
 	{"charges", "payin_id number", "state outcome claimed_by"},
 	{"refunds", "id", "status origin amount"},

@@ -168,6 +168,7 @@ CREATE INDEX payins_due ON payins (next_at, merchant_id) WHERE next_at > 0;
 -- spares the busiest path.
 CREATE INDEX payins_status ON payins (merchant_id, status, id);
 CREATE INDEX payins_method ON payins (merchant_id, method, id) WHERE method <> 'PIX';
+CREATE INDEX payins_end_to_end ON payins (merchant_id, end_to_end_id) WHERE end_to_end_id <> '';
 
 -- The work on the charges of pay-ins at their processors: inserted with the pay-in, and due
 -- again when it is to be canceled. A charge that is generated offline has no row. A call may
@@ -194,9 +195,10 @@ CREATE TABLE charges (
 CREATE INDEX charges_due ON charges (account, next_at) WHERE next_at > 0;
 CREATE INDEX charges_claimed ON charges (claimed_by) WHERE length(claimed_by) > 0;
 
--- counters are the bits of the counters in limit_counters that the payout was added to;
--- key_hash is empty if none of them is by Pix key. counted_at is when it was approved, if that
--- moved it to another day or night; else 0: created_at has them.
+-- batch_id is empty if the payout was requested alone. counters are the bits of the
+-- counters in limit_counters that the payout was added to; key_hash is empty if none of
+-- them is by Pix key. counted_at is when it was approved, if that moved it to another day or
+-- night; else 0: created_at has them.
 CREATE TABLE payouts (
     merchant_id     BYTEA  NOT NULL,
     id              BYTEA  NOT NULL,
@@ -213,6 +215,7 @@ CREATE TABLE payouts (
     webhook_url     TEXT   NOT NULL,
     webhook_disabled BIGINT NOT NULL,
     approval        TEXT   NOT NULL,
+    batch_id        BYTEA  NOT NULL,
     counters        BIGINT NOT NULL,
     counted_at      BIGINT NOT NULL,
     key_hash        BYTEA  NOT NULL,
@@ -239,8 +242,31 @@ CREATE INDEX payouts_to_send ON payouts (merchant_id, processor, next_at) WHERE 
 CREATE INDEX payouts_to_look_up ON payouts (merchant_id, processor, next_at) WHERE next_at > 0 AND step IN ('accepted', 'unknown');
 CREATE INDEX payouts_status ON payouts (merchant_id, status, id) WHERE status <> 'COMPLETED';
 CREATE INDEX payouts_claimed ON payouts (claimed_by) WHERE length(claimed_by) > 0;
-
+CREATE INDEX payouts_end_to_end ON payouts (merchant_id, end_to_end_id) WHERE end_to_end_id <> '';
 CREATE INDEX payouts_to_approve ON payouts (next_at, merchant_id) WHERE next_at > 0 AND step = 'approval';
+
+-- Payouts that were accepted together, in the commit of the batch. Its external id is a
+-- digest of its reference, as of an order. first_id and last_id are the least and the
+-- greatest id of its payouts: they are found in that range of the key, and counted, so no
+-- commit of a payout writes a row of its batch. completed_at is 0 until all are final.
+CREATE TABLE payout_batches (
+    merchant_id  BYTEA  NOT NULL,
+    id           BYTEA  NOT NULL,
+    external_id  TEXT {{bytewise}} NOT NULL,
+    reference_id TEXT   NOT NULL,
+    items        BIGINT NOT NULL CHECK (items > 0),
+    amount       BIGINT NOT NULL CHECK (amount > 0),
+    first_id     BYTEA  NOT NULL,
+    last_id      BYTEA  NOT NULL,
+    fingerprint  BYTEA  NOT NULL,
+    version      BIGINT NOT NULL,
+    completed_at BIGINT NOT NULL,
+    created_at   BIGINT NOT NULL,
+    updated_at   BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, id)
+);
+CREATE UNIQUE INDEX payout_batches_external ON payout_batches (merchant_id, external_id);
+CREATE INDEX payout_batches_open ON payout_batches (id) WHERE completed_at = 0;
 
 -- What was done about the approval of a payout: appended, never changed. The row with number
 -- 0 names who requested the payout, and how many approvals are needed.
@@ -254,6 +280,24 @@ CREATE TABLE approvals (
     needed      BIGINT NOT NULL,
     created_at  BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, payout_id, number)
+) {{narrow}};
+
+-- Orders by their personal data: term is a keyed hash of a merchant's value of one field. A
+-- worker writes it after the commit of the order. Rows are removed with their orders.
+CREATE TABLE search_terms (
+    merchant_id BYTEA NOT NULL,
+    term        BYTEA NOT NULL,
+    order_id    BYTEA NOT NULL,
+    PRIMARY KEY (merchant_id, term, order_id)
+) {{narrow}};
+
+-- Every pay-in or payout of a merchant up to the id position is in search_terms. The position
+-- stays behind the newest orders, because an order is committed later than its id was made.
+CREATE TABLE search_positions (
+    merchant_id BYTEA NOT NULL,
+    operation   TEXT  NOT NULL,
+    position    BYTEA NOT NULL,
+    PRIMARY KEY (merchant_id, operation)
 ) {{narrow}};
 
 -- One row per send of a payout to its processor, written before the first byte

@@ -52,7 +52,7 @@ var columnTests = []test{
 			want = filled(payment.Payout{
 				Merchant: p.Merchant, ID: p.ID, ExternalID: p.ExternalID, ReferenceID: p.ReferenceID, Amount: p.Amount, Fee: p.Fee,
 				Processor: p.Processor, PIXKeyType: p.PIXKeyType, WebhookURL: p.WebhookURL, CreatedAt: p.CreatedAt, Beneficiary: p.Beneficiary,
-				KeyHash: p.KeyHash,
+				Batch: p.Batch, KeyHash: p.KeyHash,
 			}, 1000)
 			*p = want
 		}))

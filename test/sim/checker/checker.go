@@ -63,6 +63,7 @@ type Checker struct {
 	orders      map[rowKey]*order
 	orderList   []*order // in the order of their creation
 	references  map[orderName]*order
+	batches     map[rowKey]*batch
 	externalIDs map[string]*order
 	merchants   map[rowID]*merchant
 	entries     map[rowKey]*entry
@@ -96,6 +97,7 @@ type touched struct {
 	cases      []*reviewCase
 	found      []*foundTransfer
 	consents   []*order
+	batches    []*batch
 }
 
 // New follows a database from its beginning.
@@ -110,7 +112,7 @@ func New(ctx context.Context, o Options) (*Checker, error) {
 	}
 	return &Checker{
 		Options: o, log: log, seal: seal, columns: newColumns(),
-		orders: map[rowKey]*order{}, references: map[orderName]*order{}, externalIDs: map[string]*order{},
+		orders: map[rowKey]*order{}, batches: map[rowKey]*batch{}, references: map[orderName]*order{}, externalIDs: map[string]*order{},
 		merchants: map[rowID]*merchant{}, entries: map[rowKey]*entry{}, events: map[rowKey]*event{}, eventIDs: map[string]*event{},
 		deliveries: map[rowKey]*delivery{}, receipts: map[rowKey]*receipt{}, payments: map[string]*receipt{},
 		disputes: map[rowKey]*dispute{}, receivables: map[rowKey]*receivableRow{}, cases: map[rowKey]*reviewCase{}, notices: map[string]*notice{},
@@ -290,6 +292,9 @@ func (c *Checker) checkCommit() {
 	}
 	for _, o := range t.consents {
 		c.checkConsent(o)
+	}
+	for _, b := range t.batches {
+		b.complete = true
 	}
 	c.clearTouched()
 }

@@ -13,6 +13,7 @@ type orderRow struct {
 	nextAt, expiresAt, updatedAt      int64
 	detailsLength, lookUps            int64
 	claimedBy                         rowID // node
+	batch                             rowID // zero if it is in none
 }
 
 // order is a pay-in or a payout as the last commit left it.
@@ -119,6 +120,9 @@ func (c *Checker) addOrder(o *order) {
 	}
 	c.orders[o.key], c.references[name], c.externalIDs[o.externalID] = o, o, o
 	c.orderList = append(c.orderList, o)
+	if !o.batch.isZero() {
+		c.addToBatch(o)
+	}
 	c.touch(o)
 }
 

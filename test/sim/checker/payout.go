@@ -6,6 +6,7 @@ func (c *columns) payout(r *orderRow) {
 	c.fixed.text("reference_id", &r.reference)
 	c.fixed.text("processor", &r.processor)
 	c.fixed.text("webhook_url", &r.webhookURL)
+	c.fixed.id("batch_id", &r.batch)
 	c.fixed.num("amount", &r.amount)
 	c.fixed.num("fee", &r.fee)
 	c.mutable.text("status", &r.status)

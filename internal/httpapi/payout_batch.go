@@ -1,0 +1,129 @@
+package httpapi
+
+import (
+	"bytes"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
+)
+
+// Bounds of batches. One of 5,000 payouts takes about 5 KiB of memory for each of them until
+// it is committed, beside its body.
+const (
+	batchBodyMax      = 4 << 20 // bytes
+	batchItemBytes    = 5 << 10
+	batchesMax        = 4 // in flight
+	batchesOfMerchant = 1
+)
+
+var (
+	errBatchTooLarge  = problem.New(problem.BodyTooLarge, "The body is larger than 4 MiB.")
+	errBatchMediaType = problem.New(problem.UnsupportedMediaType,
+		"Send JSON or CSV in UTF-8, with Content-Type: application/json or text/csv, and without Content-Encoding.")
+	errBatches = problem.New(problem.Overloaded, "Another batch of payouts is being accepted. Send the same request again later.")
+)
+
+// requestPayoutBatch is createOrder for a body of its own size and types.
+func (a *API) requestPayoutBatch(c *call) error {
+	decoder, err := a.decoder(c)
+	if err != nil {
+		return err
+	}
+	asCSV := c.isCSV()
+	if !asCSV && !c.isJSON() {
+		return errBatchMediaType
+	}
+	var reference wire.Field[string]
+	q := c.query()
+	if asCSV {
+		reference.V, reference.Set = q.get("referenceId")
+	}
+	if err := q.done(); err != nil {
+		return err
+	}
+	if !a.batches.begin(c.merchant.ID, batchesMax, batchesOfMerchant) {
+		return errBatches
+	}
+	defer a.batches.end(c.merchant.ID)
+	var body bytes.Buffer // not of the pool, which would keep it
+	if invalid := c.readUpTo(&body, batchBodyMax, errBatchTooLarge); invalid != nil {
+		return invalid
+	}
+	var r *wire.PayoutBatchRequest
+	var invalid *problem.Error
+	if asCSV {
+		r, invalid = decoder.PayoutBatchCSV(reference, body.Bytes())
+	} else {
+		r, invalid = decoder.PayoutBatch(body.Bytes())
+	}
+	if !c.reserve(batchItemBytes * len(r.Items)) {
+		return errMemory
+	}
+	return answerOrder(a, c, creation[*wire.PayoutBatchRequest, payment.PayoutBatch]{
+		create: a.payouts.RequestBatch, find: a.payouts.ReplayBatch, view: wire.PayoutBatch,
+	}, r, invalid)
+}
+
+// isCSV reports whether the headers declare the body as plain CSV in UTF-8.
+func (c *call) isCSV() bool {
+	types := c.r.Header["Content-Type"]
+	if len(c.r.Header["Content-Encoding"]) > 0 || len(types) != 1 {
+		return false
+	}
+	media, params, err := mime.ParseMediaType(types[0])
+	charset, set := params["charset"]
+	return err == nil && media == "text/csv" && (!set || strings.EqualFold(charset, "utf-8")) && params["header"] != "absent"
+}
+
+func (a *API) getPayoutBatch(c *call) error {
+	id, err := c.id()
+	if err != nil {
+		return err
+	}
+	if err := c.query().done(); err != nil {
+		return err
+	}
+	b, err := a.reader.PayoutBatch(c.ctx, c.merchant.ID, id)
+	if err != nil {
+		return readError(err)
+	}
+	return showOrder(c, http.StatusOK, &b, wire.PayoutBatch)
+}
+
+func (a *API) listPayoutBatches(c *call) error {
+	q := c.query()
+	f := a.orderFilter(c, q, payment.OperationPayoutBatch)
+	if err := q.done(); err != nil {
+		return err
+	}
+	return listOrders(a, c, f, listing[payment.PayoutBatch]{
+		read: a.reader.PayoutBatches,
+		id:   func(b *payment.PayoutBatch) payment.ID { return b.ID },
+		view: wire.PayoutBatch,
+	})
+}
+
+// batchFilter selects the payouts of the batch that the parameter batchId names. One that
+// does not exist, or is another merchant's, has none.
+func (a *API) batchFilter(c *call, q *query, f *store.Filter) error {
+	text, ok := q.get("batchId")
+	if !ok {
+		return nil
+	}
+	id, err := payment.ParseID(text)
+	if err != nil {
+		q.fail("batchId", problem.CodeInvalidFormat, "must be the id of a batch")
+		return nil
+	}
+	b, err := a.reader.PayoutBatch(c.ctx, c.merchant.ID, id)
+	if err != nil && !problem.Is(readError(err), problem.NotFound) {
+		return readError(err)
+	}
+	f.Batch, f.First, f.Last = id, b.First, b.Last
+	return nil
+}

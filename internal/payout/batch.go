@@ -1,0 +1,299 @@
+package payout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// RequestBatch holds the money of all payouts of a batch and queues them for sending, or
+// none of them; or it finds the batch that the same request created before (replayed). r has
+// been validated. Errors: as of Request, about one item of the batch, which they name.
+//
+// One commit holds the whole batch. It is a transaction of its own: on PostgreSQL only the
+// merchant's own payouts wait for it.
+func (s *Service) RequestBatch(ctx context.Context, m store.Merchant, r *wire.PayoutBatchRequest) (b payment.PayoutBatch, replayed bool, err error) {
+	if b, replayed, err = s.ReplayBatch(ctx, m, r); err != nil || replayed {
+		return b, replayed, err
+	}
+	op, err := s.newBatchOp(m, r)
+	if err != nil {
+		return b, false, err
+	}
+	if err = s.refuseEarly(ctx, op); err != nil { // before 5,000 rows are written and undone
+		return b, false, err
+	}
+	err = s.Writer.All(ctx, []write.Operation{op})[0]
+	if errors.Is(err, errElsewhere) {
+		if err = s.moveItems(m, r, op); err == nil {
+			err = s.Writer.All(ctx, []write.Operation{op})[0]
+		}
+	}
+	if errors.Is(err, errBatchExists) { // another request with the reference was faster
+		return s.ReplayBatch(ctx, m, r)
+	}
+	if err != nil {
+		return b, false, err
+	}
+	s.Requested()
+	return op.batch, false, nil
+}
+
+// ReplayBatch finds the batch of an earlier request. Errors: problem kind
+// reference_conflict.
+func (s *Service) ReplayBatch(ctx context.Context, m store.Merchant, r *wire.PayoutBatchRequest) (b payment.PayoutBatch, found bool, err error) {
+	b, first, err := s.Store.PayoutBatchByExternalID(ctx, m.ID, s.batchExternalID(&m, r))
+	found, err = r.Fingerprint.Replay(first, store.Problem(err))
+	return b, found, err
+}
+
+func (s *Service) batchExternalID(m *store.Merchant, r *wire.PayoutBatchRequest) string {
+	return s.Store.ExternalID(m, payment.OperationPayoutBatch, r.ReferenceID.V)
+}
+
+// batchOp is the operation that stores a batch with its payouts.
+type batchOp struct {
+	batch       payment.PayoutBatch
+	fingerprint []byte
+	items       []*RequestOp
+	// elsewhere are the accounts of found transfers of items, by their position.
+	elsewhere map[int]string
+}
+
+// newBatchOp builds the operation that stores the batch of r.
+func (s *Service) newBatchOp(m store.Merchant, r *wire.PayoutBatchRequest) (*batchOp, error) {
+	now := s.Env.Clock.Now().Truncate(time.Millisecond)
+	b := payment.PayoutBatch{
+		Merchant: m.ID, ID: s.Env.IDs.NewID(now), ExternalID: s.batchExternalID(&m, r), ReferenceID: r.ReferenceID.V,
+		Count: int64(len(r.Items)), Version: 1, CreatedAt: now, UpdatedAt: now,
+		Counts: map[payment.PayoutStatus]int64{payment.PayoutPending: int64(len(r.Items))},
+	}
+	op := &batchOp{fingerprint: r.Fingerprint, items: make([]*RequestOp, len(r.Items))}
+	for i, item := range r.Items {
+		at := place{batch: b.ID, id: s.Env.IDs.NewID(now), created: now}
+		account, _, err := processor.Choose(s.Processors, m.Routes, s.newOrder(&m, item))
+		if err == nil {
+			op.items[i], err = s.newRequestOp(m, item, account, at)
+		}
+		if err != nil {
+			return nil, ofItem(i, err)
+		}
+		if b.First.IsZero() || payment.CompareIDs(at.id, b.First) < 0 {
+			b.First = at.id
+		}
+		if payment.CompareIDs(at.id, b.Last) > 0 {
+			b.Last = at.id
+		}
+		b.Amount += money.Cents(item.Amount.V)
+	}
+	op.batch = b
+	return op, nil
+}
+
+// moveItems builds the items again whose transfers were found at another account, after a
+// restore, for these accounts.
+func (s *Service) moveItems(m store.Merchant, r *wire.PayoutBatchRequest, op *batchOp) error {
+	for i, account := range op.elsewhere {
+		p := &op.items[i].in.Payout
+		item, err := s.newRequestOp(m, r.Items[i], account, place{p.Batch, p.ID, p.CreatedAt})
+		if err != nil {
+			return ofItem(i, err)
+		}
+		op.items[i] = item
+	}
+	return nil
+}
+
+// refuseEarly refuses a batch that the available balance does not cover now. After a restore
+// only the commit knows: found transfers give money back.
+func (s *Service) refuseEarly(ctx context.Context, op *batchOp) error {
+	if s.History() > 0 {
+		return nil
+	}
+	balances, err := s.Store.Balances(ctx, op.batch.Merchant)
+	if err != nil {
+		return store.Problem(err)
+	}
+	var needed money.Cents
+	for _, item := range op.items {
+		needed += item.in.Payout.Amount + item.in.Payout.Fee
+	}
+	if balances[ledger.Available] < needed {
+		return errBatchBalance
+	}
+	return nil
+}
+
+// Merchant implements [write.Operation].
+func (v *batchOp) Merchant() payment.ID { return v.batch.Merchant }
+
+// Class implements [write.Operation].
+func (v *batchOp) Class() commit.Class { return commit.Interactive }
+
+// Needs implements [write.Operation].
+func (v *batchOp) Needs(n *store.Needs) {
+	n.PayoutBatchByExternalID(v.batch.Merchant, v.batch.ExternalID)
+	for _, item := range v.items {
+		item.Needs(n)
+	}
+}
+
+// Decide accepts every item as if it were requested alone, one after another, or refuses all:
+// then the commit fails, and with it the payouts that it has inserted.
+func (v *batchOp) Decide(l *store.Loaded, c *store.Changes) error {
+	v.elsewhere = nil
+	if b, _, ok := l.PayoutBatchByExternalID(v.batch.Merchant, v.batch.ExternalID); ok {
+		if b.ID == v.batch.ID { // an earlier run whose commit was unknown has stored it
+			return nil
+		}
+		c.UndoKeys()
+		return errBatchExists
+	}
+	if err := v.unused(l); err != nil {
+		c.UndoKeys()
+		return err
+	}
+	for i, item := range v.items {
+		err := item.Decide(l, c)
+		if errors.Is(err, errElsewhere) {
+			v.addElsewhere(i, item.elsewhere)
+			continue
+		}
+		if err != nil {
+			c.UndoKeys()
+			return ofItem(i, err)
+		}
+	}
+	if len(v.elsewhere) > 0 {
+		c.UndoKeys()
+		return errElsewhere
+	}
+	c.AddPayoutBatch(v.batch, v.fingerprint)
+	return nil
+}
+
+func (v *batchOp) addElsewhere(item int, account string) {
+	if v.elsewhere == nil {
+		v.elsewhere = map[int]string{}
+	}
+	v.elsewhere[item] = account
+}
+
+// conflictsMost is how many items are listed whose references are used.
+const conflictsMost = 100
+
+// unused refuses a batch if the reference of an item is used, even by a payout of the same
+// content: that payout belongs to no batch, or to another one.
+func (v *batchOp) unused(l *store.Loaded) error {
+	var fields []problem.FieldError
+	for i, item := range v.items {
+		in := &item.in.Payout
+		p, _, ok := l.PayoutByExternalID(in.Merchant, in.ExternalID)
+		if ok && p.ID != in.ID && len(fields) <= conflictsMost {
+			fields = append(fields, problem.FieldError{Field: field(i, "referenceId"), Code: problem.CodeNotAllowed, Detail: "was already used by another payout"})
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	e := problem.New(problem.ReferenceConflict, "The referenceId of an item was already used. No payout of the batch was accepted.")
+	e.Truncated = len(fields) > conflictsMost
+	e.Fields = fields[:min(len(fields), conflictsMost)]
+	return e
+}
+
+func field(item int, name string) string { return fmt.Sprintf("items[%d].%s", item, name) }
+
+// errBatchExists means that another request stored a batch with the reference first.
+var errBatchExists = errors.New("payout: the batch exists")
+
+var errBatchBalance = problem.New(problem.InsufficientBalance, "The available balance does not cover this batch. No payout of it was accepted, and all references remain unused.")
+
+// ofItem is the refusal of a batch because of one item.
+func ofItem(item int, err error) error {
+	var e *problem.Error
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case e.Kind == problem.InsufficientBalance:
+		return errBatchBalance
+	case e.Kind == problem.LimitExceeded:
+		return problem.New(problem.LimitExceeded, "An item of the batch exceeds a limit of the merchant. No payout was accepted, and all references remain unused.").
+			WithLimit(e.Limit).WithFields(problem.FieldError{Field: field(item, "amount"), Code: problem.CodeOutOfRange, Detail: "exceeds the limit " + e.Limit + ", with the items before it"})
+	case e.Kind == problem.Unavailable:
+		return err
+	default:
+		return e.WithFields(problem.FieldError{Field: fmt.Sprintf("items[%d]", item), Code: problem.CodeNotAllowed, Detail: e.Detail})
+	}
+}
+
+// Ends of batches are looked for in passes over the open ones, by their ids.
+// It is a variable for tests.
+var openBatches = 500
+
+// CompleteBatches is the step of the worker that records the end of batches whose payouts
+// are all final, with its event. It asks the database in each run, so that nothing has to be
+// kept, and no commit of a payout waits for its batch.
+func (s *Service) CompleteBatches(ctx context.Context) (int, error) {
+	after := s.batches
+	list, err := s.Store.OpenPayoutBatches(ctx, after, openBatches)
+	if err != nil {
+		return 0, store.Problem(err)
+	}
+	s.batches = payment.ID{} // the next run begins with the oldest one again
+	if len(list) == openBatches {
+		s.batches = list[len(list)-1].ID
+	}
+	did := 0
+	var errs []error
+	for _, b := range list {
+		if !b.Ended {
+			continue
+		}
+		err := s.Writer.Do(ctx, &completeBatch{b.Ref})
+		if errs = append(errs, err); err == nil {
+			did++
+		}
+	}
+	return did, errors.Join(errs...)
+}
+
+// completeBatch records the end of one batch.
+type completeBatch struct{ ref store.Ref }
+
+// Merchant implements [write.Operation].
+func (v *completeBatch) Merchant() payment.ID { return v.ref.Merchant }
+
+// Class implements [write.Operation].
+func (v *completeBatch) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *completeBatch) Needs(n *store.Needs) { n.PayoutBatch(v.ref.Merchant, v.ref.ID) }
+
+// Decide implements [write.Operation]. The lock of the batch makes it happen once.
+func (v *completeBatch) Decide(l *store.Loaded, c *store.Changes) error {
+	b, ok := l.PayoutBatch(v.ref.Merchant, v.ref.ID)
+	if !ok || !b.CompletedAt.IsZero() || b.InFlight() > 0 { // another process was faster
+		return nil
+	}
+	b.CompletedAt, b.UpdatedAt = l.Now(), l.Now()
+	b.Version++
+	data, err := wire.PayoutBatch(&b)
+	if err != nil {
+		return fmt.Errorf("batch event: %w", err)
+	}
+	b = c.SetPayoutBatch(b)
+	c.AddEvent(payment.Event{Merchant: b.Merchant, Type: payment.EventPayoutBatchCompleted, Subject: b.ID, Version: b.Version}, data, "")
+	return nil
+}

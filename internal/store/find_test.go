@@ -1,0 +1,104 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
+)
+
+// Pages that examine only a few orders each find, together, every order that the filters
+// select, once, newest first; and no page examines more.
+func TestPagesThatScan(t *testing.T) {
+	defer store.SetScanMost(7)()
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		random := rand.New(rand.NewPCG(1, 2))
+		m := g.Merchant.ID
+		documents := []string{"52998224725", "11144477735"}
+		type known struct {
+			payment.Payin
+			document string
+		}
+		var all []known
+		for i := range 60 {
+			r := coretest.PayinRequest(fmt.Sprint(i), "")
+			document := documents[random.IntN(2)]
+			r.Amount = wire.Some(1 + random.Int64N(9))
+			r.Personal.Customer = fmt.Appendf(nil, `{"document":%q,"email":"m@example.com"}`, document)
+			p, _, err := g.Payins.Create(t.Context(), g.Merchant, r)
+			g.Must(err)
+			if random.IntN(3) == 0 {
+				p, err = g.Payins.Cancel(t.Context(), m, p.ID)
+				g.Must(err)
+			}
+			all = append(all, known{p, document})
+			g.Clock.Advance(time.Duration(random.IntN(3)) * time.Millisecond)
+		}
+		slices.SortFunc(all, func(a, b known) int { return payment.CompareIDs(b.ID, a.ID) })
+		_, err := g.Search.Index(t.Context())
+		g.Must(err)
+		for range 60 {
+			var f store.Filter
+			f.MinAmount, f.MaxAmount = money.Cents(random.IntN(6)), money.Cents(random.IntN(10))
+			document := ""
+			if random.IntN(2) == 0 {
+				document = documents[random.IntN(2)]
+				f.Terms = append(f.Terms, []store.SearchTerm{g.Store.SearchTerm(m, store.SearchCustomerDocument, document)})
+			}
+			if random.IntN(3) == 0 {
+				f.Terms = append(f.Terms, []store.SearchTerm{{1}, g.Store.SearchTerm(m, store.SearchCustomerEmail, "m@example.com")})
+			}
+			if random.IntN(3) == 0 {
+				f.Status = string(payment.PayinCanceled)
+			}
+			var want []string
+			for _, p := range all {
+				if (f.MinAmount == 0 || p.Amount >= f.MinAmount) && (f.MaxAmount == 0 || p.Amount <= f.MaxAmount) &&
+					(document == "" || p.document == document) && (f.Status == "" || p.Status == payment.PayinStatus(f.Status)) {
+					want = append(want, p.ReferenceID)
+				}
+			}
+			got := pages(t, g, f, 1+random.IntN(5))
+			if !slices.Equal(got, want) {
+				t.Fatalf("%+v: found %v, want %v", f, got, want)
+			}
+		}
+	})
+}
+
+// pages reads all pages of a list, as the API does.
+func pages(t *testing.T, g *coretest.Gateway, f store.Filter, limit int) (references []string) {
+	t.Helper()
+	for range 100 {
+		f.From = payment.ID{}
+		if f.Limit = limit; f.Scans() {
+			from, err := g.Store.ScanFrom(t.Context(), g.Merchant.ID, payment.OperationPayin, f)
+			g.Must(err)
+			f.From = from
+		}
+		f.Limit++
+		list, err := g.Store.Payins(t.Context(), g.Merchant.ID, f)
+		g.Must(err)
+		next := f.From
+		if len(list) > limit {
+			list = list[:limit]
+			next = list[limit-1].ID
+		}
+		for i := range list {
+			references = append(references, list[i].ReferenceID)
+		}
+		if next.IsZero() {
+			return references
+		}
+		f.Before = next
+	}
+	t.Fatal("the list has no end")
+	return nil
+}
