@@ -382,6 +382,36 @@ func TestTransferReports(t *testing.T) {
 	}
 }
 
+// A transfer is looked up by its id. If it failed and Asaas asks for consent, the list may have
+// another one of the payout.
+func TestTransferByID(t *testing.T) {
+	t.Parallel()
+	const e2e = `"endToEndIdentifier":"E9999999920261120183000000000001"`
+	failed, done := transferJSON("PENDING", "FAILED"), transferJSON("PENDING", "DONE", `"endToEndIdentifier":null`, e2e)
+	other := strings.Replace(done, "t-1", "t-2", 1)
+	const none = `404 {"errors":[{"code":"not_found","description":""}]}`
+	for name, want := range map[string]struct {
+		byID, list, validation string
+		id                     string
+		state                  processor.TransferState
+	}{
+		"done":                        {"200 " + done, "", "on", "t-1", processor.TransferPaid},
+		"failed, without consent":     {"200 " + failed, "", "off", "t-1", processor.TransferFailed},
+		"failed, and another is done": {"200 " + failed, listJSON(other, failed), "on", "t-2", processor.TransferPaid},
+		"failed, and the list lags":   {"200 " + failed, listJSON(), "on", "t-1", processor.TransferFailed},
+		"not found, but listed":       {none, listJSON(other), "on", "t-2", processor.TransferPaid},
+		"not found":                   {none, listJSON(), "on", "", ""},
+		"failed, and no list":         {"200 " + failed, html, "on", "", ""},
+		"another payout's":            {"200 " + strings.Replace(done, ref, "another", 1), "", "on", "", ""},
+	} {
+		a := &answerer{answers: map[string]string{"GET /transfers/t-1": want.byID, "GET /transfers": "200 " + want.list}}
+		got := openAnswerer(t, a, SettingValidation, want.validation).FindTransfer(t.Context(), processor.Ref{ExternalID: ref, ProcessorID: "t-1", Since: start})
+		if got.ProcessorID != want.id || got.State != want.state || (got.Lookup == processor.Found) != (want.id != "") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // A list whose filter by day is ignored is read until its rows are older than that day, if it
 // begins with the newest.
 func TestListWithoutFilter(t *testing.T) {

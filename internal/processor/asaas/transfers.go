@@ -138,24 +138,36 @@ func (p *Processor) QueryTransfer(ctx context.Context, externalID string) proces
 }
 
 // FindTransfer implements [processor.TransferFinder]: by Asaas' id, or by the list of all
-// transfers, which has no filter by reference.
+// transfers, which has no filter by reference. If the one with the id failed, another one of the
+// payout may have our consent.
 func (p *Processor) FindTransfer(ctx context.Context, ref processor.Ref) processor.TransferReport {
+	known := processor.TransferReport{Lookup: processor.NotFound}
 	if ref.ProcessorID != "" {
-		r := p.client.get(ctx, "/transfers/"+url.PathEscape(ref.ProcessorID))
-		v := parse[wireTransfer](&r)
-		switch {
-		case r.lookup() == processor.NotFound: // the reference may be known all the same
-		case r.lookup() != processor.Found:
-			return processor.TransferReport{Cause: r.cause()}
-		case v.ID != ref.ProcessorID || v.ExternalReference != ref.ExternalID:
-			return processor.TransferReport{Cause: errOtherID}
-		default:
-			if report := v.report(); report.State != processor.TransferFailed || !p.validation {
-				return report
-			}
-			// Another transfer of the payout may have our consent.
+		known = p.transferByID(ctx, ref)
+		if known.Lookup == processor.LookupUnknown || known.Lookup == processor.Found && (known.State != processor.TransferFailed || !p.validation) {
+			return known
 		}
 	}
+	if listed := p.transferByList(ctx, ref); listed.Lookup != processor.NotFound {
+		return listed
+	}
+	return known
+}
+
+func (p *Processor) transferByID(ctx context.Context, ref processor.Ref) processor.TransferReport {
+	r := p.client.get(ctx, "/transfers/"+url.PathEscape(ref.ProcessorID))
+	v := parse[wireTransfer](&r)
+	switch lookup := r.lookup(); {
+	case lookup != processor.Found:
+		return processor.TransferReport{Lookup: lookup, Cause: r.cause()}
+	case v.ID != ref.ProcessorID || v.ExternalReference != ref.ExternalID:
+		return processor.TransferReport{Cause: errOtherID}
+	default:
+		return v.report()
+	}
+}
+
+func (p *Processor) transferByList(ctx context.Context, ref processor.Ref) processor.TransferReport {
 	since := ""
 	if !ref.Since.IsZero() {
 		since = dayOf(ref.Since)
