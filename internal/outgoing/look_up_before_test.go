@@ -1,6 +1,7 @@
 package outgoing_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -70,6 +71,47 @@ func TestNotFoundBeforeEachSend(t *testing.T) {
 		g.WantCases()
 		g.WantBank(13, 1)
 	})
+}
+
+// Of a processor whose lists may lag, "not found" counts only twice, some minutes apart: a transfer
+// that the second look-up finds is not sent again.
+func TestNotFoundIsConfirmed(t *testing.T) {
+	for name, found := range map[string]bool{"the second look-up finds it": true, "nor does the second": false} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				e := &g.Bank.Profiled.Transfer
+				e.QuietPeriod, e.Confirm = time.Minute, 5*time.Minute
+				g.Bank.AnswerTransfer = always(processor.TransferAnswer{Cause: errors.New("the connection broke")})
+				p := g.Payout("r", 10_00)
+				g.Send()
+				g.Jump(2 * time.Minute)
+				g.LookUp()
+				first := g.Clock.Now()
+				g.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
+				if next := g.ReadPayout(p).NextAt; next.Before(first.Add(5 * time.Minute)) {
+					t.Errorf("looked up again after %v", next.Sub(first))
+				}
+				g.Send()
+				g.WantBank(1, 0)
+				g.Bank.AnswerTransfer = nil
+				if found {
+					g.Bank.Pay(g.Bank.Calls[0], processor.TransferPaid)
+				}
+				g.Jump(5 * time.Minute)
+				g.LookUp()
+				if found {
+					g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+					g.WantBank(1, 1)
+					return
+				}
+				g.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
+				g.Send()
+				g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+				g.WantBank(2, 1)
+				g.WantProven()
+			})
+		})
+	}
 }
 
 // The case about a payout of unknown outcome opens later if the look-up that should open it

@@ -3,6 +3,7 @@ package outgoing
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -333,6 +334,9 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 		why := &payment.Failure{Code: "not_approved", Message: "It was not approved."}
 		return v.failed(l, c, p, store.SendNotFound, why, notFoundEvidence)
 	}
+	if !unsent && len(sends) > 0 && !v.confirmed(l, c, p, sends[len(sends)-1]) {
+		return nil
+	}
 	reason := v.notRepeatable(l, p)
 	if !unsent {
 		endSend(l, c, p, store.SendNotFound, notFoundEvidence)
@@ -351,6 +355,35 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 	}
 	c.SetPayout(*p)
 	return nil
+}
+
+// notFoundOnce begins the evidence of a send that one look-up after the quiet period did not
+// find; the time of that look-up follows.
+const notFoundOnce = "not_found_at "
+
+// confirmed reports whether "not found" about a send counts. If the processor needs two, the
+// first is recorded, and another look-up follows.
+func (v *recordReport) confirmed(l *store.Loaded, c *store.Changes, p *payment.Payout, s store.Send) bool {
+	if v.effect.Confirm == 0 || s.Evidence == idInUse {
+		return true
+	}
+	text, noted := strings.CutPrefix(s.Evidence, notFoundOnce)
+	first, err := time.Parse(time.RFC3339, text)
+	switch {
+	case noted && err == nil && !first.After(l.Now()):
+		if again := first.Add(v.effect.Confirm); l.Now().Before(again) {
+			p.NextAt = again
+			c.SetPayout(*p)
+			return false
+		}
+		return true
+	default:
+		s.Evidence = notFoundOnce + l.Now().UTC().Format(time.RFC3339)
+		c.SetSend(s)
+		p.NextAt = l.Now().Add(v.effect.Confirm)
+		c.SetPayout(*p)
+		return false
+	}
 }
 
 // notRepeatable is why a payout that was not found may not be sent again by rule; "" if

@@ -127,6 +127,9 @@ type Effect struct {
 	// QuietPeriod is how long after sending a "not found" proves nothing, as the
 	// request may still be in one of the processor's queues.
 	QuietPeriod time.Duration
+	// Confirm: after the quiet period "not found" about a request that may have arrived counts
+	// only twice, at least this far apart; 0: once.
+	Confirm time.Duration
 	// LookUpFirst: our id is looked up before the first request.
 	LookUpFirst bool
 	// LookBack is how long after the first request a look-up finds it; 0 is forever.

@@ -45,6 +45,9 @@ const (
 	moveTimeout   = 30 * time.Second
 	transferQuiet = 30 * time.Minute
 	refundQuiet   = 10 * time.Minute
+
+	// transferConfirm is between two look-ups that do not find a transfer: a list may lag.
+	transferConfirm = 5 * time.Minute
 )
 
 // refundWindows: a Pix can be returned for 90 days (Banco Central), a card for 180. A boleto
@@ -60,7 +63,7 @@ func (p *Processor) Profile() processor.Profile {
 		OwnTxIDs:        true,
 		CancelsCharges:  payment.Methods,
 		RefundWindows:   refundWindows,
-		Transfer:        processor.Effect{Repeat: processor.RepeatUnsafe, LookUpFirst: true, QuietPeriod: transferQuiet, Consent: p.validation, Timeout: moveTimeout},
+		Transfer:        processor.Effect{Repeat: processor.RepeatUnsafe, LookUpFirst: true, QuietPeriod: transferQuiet, Confirm: transferConfirm, Consent: p.validation, Timeout: moveTimeout},
 		Refund:          processor.Effect{Repeat: processor.RepeatUnsafe, LookUpFirst: true, QuietPeriod: refundQuiet, Timeout: moveTimeout},
 		Charge:          processor.Effect{Repeat: processor.RepeatUnsafe, LookUpFirst: true, QuietPeriod: chargeQuiet, Timeout: chargeTimeout},
 	}
