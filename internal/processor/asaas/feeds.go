@@ -115,28 +115,25 @@ func (p *Processor) Read(ctx context.Context, feed processor.Feed, text string) 
 	}
 	since := before(c.day, lists[c.list].days)
 	var facts []processor.Fact
-	var rows int
+	var count int
 	var more bool
 	if feed == processor.FeedTransfers {
-		body, err := p.transfersAt(ctx, since, c.offset)
+		rows, further, err := p.transfersAt(ctx, since, c.offset)
 		if err != nil {
 			return processor.Page{}, err
 		}
-		rows, more = len(body.Data), *body.HasMore && !endsBefore(body.Data, since)
-		for i := range body.Data {
-			facts = append(facts, transferFacts(&body.Data[i])...)
-		}
+		count, more = len(rows), further && !endsBefore(rows, since)
+		facts = factsOf(rows, transferFacts)
 	} else {
-		body, err := page[wirePayment](ctx, p.client, "/payments?"+p.paymentsQuery(lists[c.list], since, c.offset))
+		rows, further, err := readPage[wirePayment](ctx, p.client, "/payments?"+p.paymentsQuery(lists[c.list], since, c.offset))
 		if err != nil {
 			return processor.Page{}, err
 		}
-		rows, more = len(body.Data), *body.HasMore
-		for i := range body.Data {
-			facts = append(facts, paymentFacts(feed, p.clock.Now(), &body.Data[i])...)
-		}
+		count, more = len(rows), further
+		now := p.clock.Now()
+		facts = factsOf(rows, func(v *wirePayment) []processor.Fact { return paymentFacts(feed, now, v) })
 	}
-	return nextPage(c, len(lists), rows, more, facts), nil
+	return nextPage(c, len(lists), count, more, facts), nil
 }
 
 func (p *Processor) paymentsQuery(l listing, since string, offset int) string {
@@ -171,6 +168,19 @@ func before(day string, days int) string {
 		return day
 	}
 	return t.AddDate(0, 0, -days).Format(time.DateOnly)
+}
+
+// factsOf are what the rows of a page prove.
+func factsOf[V any](rows []row[V], of func(v *V) []processor.Fact) (facts []processor.Fact) {
+	for i := range rows {
+		switch r := &rows[i]; {
+		case r.valid:
+			facts = append(facts, of(&r.v)...)
+		case r.mayBeOurs():
+			facts = append(facts, unreadable("row", string(r.text), "", r.reference))
+		}
+	}
+	return facts
 }
 
 // transferFacts are what a row of the list of transfers proves, if it may be one of ours.

@@ -382,6 +382,47 @@ func TestTransferReports(t *testing.T) {
 	}
 }
 
+// A row that cannot be read stops no other: it is listed as such if it may be of an order of
+// ours, and makes a look-up unknown only if it may be the one that is searched for.
+func TestUnreadableRows(t *testing.T) {
+	t.Parallel()
+	other := strings.Repeat("9", 32)
+	broken := transferJSON("10.00", `"10.00"`)
+	for name, want := range map[string]struct {
+		row        string
+		lookup     processor.Lookup
+		unreadable int
+	}{
+		"of another program":  {strings.Replace(broken, ref, "pedido 1", 1), processor.Found, 0},
+		"without a reference": {strings.Replace(broken, `"`+ref+`"`, "null", 1), processor.Found, 0},
+		"of another order":    {strings.Replace(broken, ref, other, 1), processor.Found, 1},
+		"of this order":       {broken, processor.LookupUnknown, 1},
+		"a wrong reference":   {strings.Replace(broken, `"`+ref+`"`, "7", 1), processor.LookupUnknown, 1},
+		"no object":           {"7", processor.LookupUnknown, 1},
+	} {
+		a := &answerer{answers: map[string]string{
+			"GET /transfers": "200 " + listJSON(transferJSON(), want.row),
+			"GET /payments":  "200 " + listJSON(strings.Replace(want.row, "t-1", "pay_1", 1)),
+		}}
+		p := openAnswerer(t, a)
+		if got := p.QueryTransfer(t.Context(), ref); got.Lookup != want.lookup {
+			t.Errorf("%s: %+v", name, got)
+		}
+		for _, feed := range []processor.Feed{processor.FeedTransfers, processor.FeedPayments} {
+			page, err := p.Read(t.Context(), feed, "2026-11-20|0|0|")
+			n := 0
+			for _, fact := range page.Facts {
+				if fact.Unreadable != nil {
+					n++
+				}
+			}
+			if err != nil || n != want.unreadable {
+				t.Errorf("%s, %s: %+v, %v", name, feed, page, err)
+			}
+		}
+	}
+}
+
 // A transfer is looked up by its id. If it failed and Asaas asks for consent, the list may have
 // another one of the payout.
 func TestTransferByID(t *testing.T) {

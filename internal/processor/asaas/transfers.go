@@ -174,19 +174,22 @@ func (p *Processor) transferByList(ctx context.Context, ref processor.Ref) proce
 	}
 	var matches []wireTransfer
 	for offset, page := 0, 0; page < transferPages; page++ {
-		body, err := p.transfersAt(ctx, since, offset)
+		rows, more, err := p.transfersAt(ctx, since, offset)
 		if err != nil {
 			return processor.TransferReport{Cause: err}
 		}
-		for i := range body.Data {
-			if body.Data[i].ExternalReference == ref.ExternalID {
-				matches = append(matches, body.Data[i])
+		for i := range rows {
+			switch r := &rows[i]; {
+			case r.valid && r.v.ExternalReference == ref.ExternalID:
+				matches = append(matches, r.v)
+			case !r.valid && (r.unknown || r.reference == ref.ExternalID):
+				return processor.TransferReport{Cause: errAnswerForm}
 			}
 		}
-		if !*body.HasMore || endsBefore(body.Data, since) {
+		if !more || endsBefore(rows, since) {
 			return ofMatches(matches)
 		}
-		offset += advance(len(body.Data))
+		offset += advance(len(rows))
 	}
 	return processor.TransferReport{Cause: errPages}
 }
@@ -195,12 +198,12 @@ func (p *Processor) transferByList(ctx context.Context, ref processor.Ref) proce
 const transferPages = 100
 
 // transfersAt reads a page of the list of transfers since a day; "" is all.
-func (p *Processor) transfersAt(ctx context.Context, since string, offset int) (list[wireTransfer], error) {
+func (p *Processor) transfersAt(ctx context.Context, since string, offset int) (rows []row[wireTransfer], more bool, err error) {
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(offset)}}
 	if since != "" {
 		query.Set("dateCreated[ge]", since)
 	}
-	return page[wireTransfer](ctx, p.client, "/transfers?"+query.Encode())
+	return readPage[wireTransfer](ctx, p.client, "/transfers?"+query.Encode())
 }
 
 // page reads a page of a list.
@@ -226,16 +229,14 @@ func advance(rows int) int { return max(1, rows-overlap) }
 
 // endsBefore reports whether all rows are older than a day in a list that begins with the
 // newest: the filter was ignored, and no later page has any row since that day.
-func endsBefore(rows []wireTransfer, since string) bool {
+func endsBefore(rows []row[wireTransfer], since string) bool {
 	newestFirst := false
 	for i := range rows {
-		if rows[i].DateCreated >= since {
+		day := rows[i].v.DateCreated
+		if !rows[i].valid || day >= since || i > 0 && day > rows[i-1].v.DateCreated {
 			return false
 		}
-		if i > 0 && rows[i].DateCreated > rows[i-1].DateCreated {
-			return false
-		}
-		newestFirst = newestFirst || i > 0 && rows[i].DateCreated < rows[i-1].DateCreated
+		newestFirst = newestFirst || i > 0 && day < rows[i-1].v.DateCreated
 	}
 	return newestFirst
 }
