@@ -23,22 +23,24 @@ import (
 type gateway struct {
 	env env.Env
 
-	mu          sync.Mutex
-	merchants   map[payment.ID]store.Merchant
-	credentials map[string]store.Credential
-	payinRows   []storedPayin // oldest first
-	payoutRows  []storedPayout
-	refundRows  []storedRefund
-	events      []payment.Event
-	attempts    map[int64][]store.Attempt
-	available   money.Cents
-	statement   int64         // rows
-	reads       int           // of credentials
-	err         error         // if set, the error of every operation and read
-	begun       chan struct{} // if set, each operation sends to it at its start, and waits for proceed
-	proceed     chan struct{} // to be closed
-	panics      bool
-	full        time.Duration // if set, no new work is admitted, with this Retry-After
+	mu            sync.Mutex
+	merchants     map[payment.ID]store.Merchant
+	credentials   map[string]store.Credential
+	payinRows     []storedPayin // oldest first
+	payoutRows    []storedPayout
+	refundRows    []storedRefund
+	disputeRows   []store.DefendedDispute
+	disputeFilter store.DisputeFilter
+	events        []payment.Event
+	attempts      map[int64][]store.Attempt
+	available     money.Cents
+	statement     int64         // rows
+	reads         int           // of credentials
+	err           error         // if set, the error of every operation and read
+	begun         chan struct{} // if set, each operation sends to it at its start, and waits for proceed
+	proceed       chan struct{} // to be closed
+	panics        bool
+	full          time.Duration // if set, no new work is admitted, with this Retry-After
 }
 
 type storedPayin struct {

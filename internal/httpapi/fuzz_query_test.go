@@ -23,7 +23,6 @@ import (
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi"
 	"github.com/porteira/porteira/internal/httpapi/apitest"
-	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
@@ -87,7 +86,7 @@ func newFuzzed(f *testing.F) *fuzzed {
 type idle struct{}
 
 // PayinAction does nothing.
-func (idle) PayinAction(context.Context, payment.ID, string, money.Cents) error { return nil }
+func (idle) PayinAction(context.Context, payment.ID, string, wire.SandboxPayin) error { return nil }
 
 // PayoutAction does nothing.
 func (idle) PayoutAction(context.Context, payment.ID, string) error { return nil }

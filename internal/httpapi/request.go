@@ -41,16 +41,21 @@ func readJSON[T any](c *call, decode func(body []byte) (T, *problem.Error)) (dec
 }
 
 func (c *call) readBody(b *bytes.Buffer) *problem.Error {
+	return c.readUpTo(b, bodyMax, errBodyTooLarge)
+}
+
+// readUpTo reads a body of at most that many bytes, else the error is tooLarge.
+func (c *call) readUpTo(b *bytes.Buffer, most int64, tooLarge *problem.Error) *problem.Error {
 	if !c.isJSON() {
 		return errMediaType
 	}
-	if c.r.ContentLength > bodyMax {
+	if c.r.ContentLength > most {
 		c.w.Header().Set("Connection", "close") // instead of reading all of it
-		return errBodyTooLarge
+		return tooLarge
 	}
-	_, err := b.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, bodyMax))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return errBodyTooLarge
+	_, err := b.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, most))
+	if _, exceeded := errors.AsType[*http.MaxBytesError](err); exceeded {
+		return tooLarge
 	}
 	if problem.Is(err, problem.Overloaded) {
 		return problem.From(err)

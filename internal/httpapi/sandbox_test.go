@@ -29,8 +29,8 @@ func (s *controls) record(format string, args ...any) error {
 	return s.err
 }
 
-func (s *controls) PayinAction(_ context.Context, id payment.ID, action string, amount money.Cents) error {
-	return s.record("%s payin %d %d", action, id[0], amount)
+func (s *controls) PayinAction(_ context.Context, id payment.ID, action string, how wire.SandboxPayin) error {
+	return s.record("%s payin %d %d", action, id[0], how.Amount)
 }
 
 func (s *controls) PayoutAction(_ context.Context, id payment.ID, action string) error {

@@ -19,6 +19,7 @@ var EventTypes = []EventType{
 	EventPayinUnderpaid, EventPayinOverpaid, EventPayinUpdated,
 	EventPayoutCreated, EventPayoutProcessing, EventPayoutCompleted, EventPayoutFailed, EventPayoutCanceled, EventPayoutReturned,
 	EventRefundCompleted, EventRefundFailed,
+	EventDisputeOpened, EventDisputeSubmitted, EventDisputeClosed,
 	"dispute.opened", "dispute.submitted", "dispute.closed", "payout_batch.completed", EventEndpointDisabled,
 }
 

@@ -43,6 +43,7 @@ func runExercise(t *testing.T, s *store.Store) {
 		v.settle(count)
 		v.finish(count)
 		v.refund(count)
+		v.answer(count)
 	}
 	v.countPayouts()
 	v.useEndpoints()
@@ -152,7 +153,7 @@ func (v *exercise) create(count int) {
 			c.UnschedulePayin(store.Ref{Merchant: m.ID, ID: p.ID})
 			c.ReleaseReference(released[i], nil)
 			c.AddReceipt(*receipts[i])
-			c.AddDispute(store.Dispute{Merchant: m.ID, ID: c.NewID(), Payin: p.ID, Processor: "bank", ExternalID: receipts[i].ExternalID, Amount: 1, State: "open"})
+			c.AddDispute(payment.Dispute{Merchant: m.ID, ID: c.NewID(), Payin: p.ID, Processor: "bank", ExternalID: receipts[i].ExternalID, Amount: 1, Status: payment.DisputeOpen})
 			q.NextAt = l.Now()
 			c.SetPayout(q)
 			c.AddSend(store.Send{Merchant: m.ID, Payout: q.ID, Number: 1, Node: v.node, Outcome: store.SendIntent})
@@ -226,7 +227,7 @@ func (v *exercise) change(count int) {
 			send.Outcome = store.SendAccepted
 			c.SetSend(send)
 			d, _ := l.Dispute(m, "bank", fmt.Sprintf("%d of %d", i, count))
-			d.State = "won"
+			d.Status = payment.DisputeWon
 			c.SetDispute(d)
 			found, _ := l.FoundTransfer(m, fmt.Sprintf("%d of %d", i, count))
 			if l.HasPayout(m, found.ExternalID) {

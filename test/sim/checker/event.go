@@ -74,6 +74,11 @@ func (c *Checker) applyEvent(l *line) {
 		c.violatef(Events, o, "event %s has number %d after %d", e.kind, e.number, m.lastEvent)
 	}
 	m.lastEvent = e.number
+	if d := c.disputes[rowKey{l.key.merchant, e.subject}]; o == nil && d != nil {
+		e.order = d.order
+		c.announceDispute(d, e)
+		return
+	}
 	if o == nil {
 		c.violateMerchantf(Events, l.key.merchant, "the subject of event %s is %s, which is not an order", e.kind, e.subject)
 		return
