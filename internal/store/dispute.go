@@ -223,41 +223,10 @@ type DefendedDispute struct {
 	Defense *payment.Defense
 }
 
-// DisputeFilter narrows a list of disputes. Zero values do not.
-type DisputeFilter struct {
-	Status        string
-	Kind          string
-	Payin         payment.ID
-	RespondBefore time.Time  // exclusive; those without a deadline are left out
-	Before        payment.ID // exclusive: the last of the page before
-	Limit         int
-}
-
 // Disputes lists a merchant's disputes, newest first.
 func (s *Store) Disputes(ctx context.Context, merchant payment.ID, f DisputeFilter) ([]DefendedDispute, error) {
-	text, args := "SELECT "+disputeTable.selected+" FROM disputes t WHERE t.merchant_id = $1", []any{merchant[:]}
-	add := func(condition string, value any) {
-		args = append(args, value)
-		text += fmt.Sprintf(" AND "+condition, len(args))
-	}
-	if f.Status != "" {
-		add("t.status = $%d", f.Status)
-	}
-	if f.Kind != "" {
-		add("t.kind = $%d", f.Kind)
-	}
-	if !f.Payin.IsZero() {
-		add("t.payin_id = $%d", f.Payin[:])
-	}
-	if !f.RespondBefore.IsZero() {
-		text += " AND t.respond_by > 0"
-		add("t.respond_by < $%d", micros(f.RespondBefore))
-	}
-	if !f.Before.IsZero() {
-		add("t.id < $%d", f.Before[:])
-	}
-	args = append(args, f.Limit)
-	rows, err := s.db.Query(ctx, text+fmt.Sprintf(" ORDER BY t.id DESC LIMIT $%d", len(args)), args...)
+	text, args := f.where(disputeTable.selected, disputeTable.name, merchant)
+	rows, err := s.db.Query(ctx, text, args...)
 	list, err := db.Collect(rows, err, scanDispute)
 	if err != nil {
 		return nil, s.db.ReadError("disputes", err)

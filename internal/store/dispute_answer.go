@@ -150,6 +150,7 @@ func (l *loadedAnswers) begin() {
 
 // add adds a row. A defense that cannot be opened is left out: its dispute goes on.
 func (l *loadedAnswers) add(keys *db.Keyring, a answerRow) {
+	l.begin()
 	l.rows[keyOfAnswer(&a.DisputeAnswer)] = a
 	if keys == nil {
 		return
@@ -264,7 +265,13 @@ func (c *Changes) saveAnswers(ctx context.Context, tx *db.Tx) error {
 
 // AccountsWithAnswers lists the accounts that have answers to disputes due.
 func (s *Store) AccountsWithAnswers(ctx context.Context, now time.Time) ([]string, error) {
-	rows, err := s.db.Query(ctx, `SELECT DISTINCT processor FROM dispute_answers WHERE next_at > 0 AND next_at <= $1`, micros(now))
+	rows, err := s.db.Query(ctx, `WITH RECURSIVE queue (account) AS (
+			SELECT * FROM (SELECT processor FROM dispute_answers WHERE next_at > 0 ORDER BY processor LIMIT 1) AS first
+			UNION ALL
+			SELECT (SELECT t.processor FROM dispute_answers t WHERE next_at > 0 AND t.processor > queue.account
+				ORDER BY t.processor LIMIT 1) FROM queue WHERE queue.account IS NOT NULL)
+		SELECT account FROM queue WHERE account IS NOT NULL AND EXISTS (SELECT 1 FROM dispute_answers t
+			WHERE t.processor = queue.account AND next_at > 0 AND t.next_at <= $1)`, micros(now))
 	list, err := db.Collect(rows, err, func(r db.Scanner) (account string, err error) {
 		err = r.Scan(textDest[string]{&account})
 		return account, err

@@ -10,7 +10,7 @@ import (
 // answer answers the disputes of the last batch, and claims and changes the answers.
 func (v *exercise) answer(count int) {
 	v.t.Helper()
-	m := v.merchants[0].ID
+	s, m := v.s, v.merchants[0].ID
 	needs := func(n *store.Needs) {
 		for i := range count {
 			n.DisputesOfPayin(m, v.last.payins[i].Payin.ID)
@@ -20,7 +20,7 @@ func (v *exercise) answer(count int) {
 	v.commit(store.Capacity{}, needs, func(l *store.Loaded, c *store.Changes) {
 		for i := range count {
 			d := l.DisputesOf(m, v.last.payins[i].Payin.ID)[0]
-			defense, err := v.s.NewDefense(m, d.ID, payment.Defense{Text: "text", Files: []payment.DefenseFile{{Name: "a", Type: "b", Size: 1}}}, [][]byte{{1}}, []byte{2})
+			defense, err := s.NewDefense(m, d.ID, payment.Defense{Text: "text", Files: []payment.DefenseFile{{Name: "a", Type: "b", Size: 1}}}, [][]byte{{1}}, []byte{2})
 			must(v.t, err)
 			d.Status, d.SubmittedAt, d.RemindAt = payment.DisputeSubmitted, l.Now(), l.Now()
 			c.SetDispute(d)

@@ -556,6 +556,8 @@ CREATE TABLE disputes (
 CREATE UNIQUE INDEX disputes_external ON disputes (merchant_id, processor, external_id);
 CREATE INDEX disputes_payin ON disputes (merchant_id, payin_id);
 CREATE INDEX disputes_status ON disputes (merchant_id, status, id);
+CREATE INDEX disputes_kind ON disputes (merchant_id, kind, id);
+CREATE INDEX disputes_respond ON disputes (merchant_id, respond_by) WHERE respond_by > 0;
 CREATE INDEX disputes_remind ON disputes (remind_at) WHERE remind_at > 0;
 
 -- The merchant's answers to disputes: the durable intent of their sends, as refund_parts.
