@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/httpapi"
-	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"

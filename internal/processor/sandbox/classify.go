@@ -39,8 +39,6 @@ var verdicts = []verdict{
 	{http.StatusUnprocessableEntity, bankapi.CodePaymentUnknown, processor.Refused, "a refused id is refused forever"},
 	{http.StatusUnprocessableEntity, bankapi.CodeRefundTooMuch, processor.Refused, "a refused id is refused forever"},
 	{http.StatusUnprocessableEntity, bankapi.CodePaymentDisputed, processor.Refused, "a refused id is refused forever"},
-	{http.StatusUnprocessableEntity, bankapi.CodeDisputeClosed, processor.Refused, "a dispute that is decided takes no answer"},
-	{http.StatusNotFound, bankapi.CodeDisputeUnknown, processor.Refused, "there is nothing to be answered"},
 	{http.StatusTooManyRequests, bankapi.CodeTooManyRequests, processor.Later, "the bank counts requests before any effect"},
 	{http.StatusConflict, bankapi.CodeIDInUse, processor.Known, "an earlier request under the id had its effect"},
 	{http.StatusConflict, bankapi.CodeContentDiffers, processor.Unknown, "this request has no effect, but another under its id may have had one"},

@@ -23,7 +23,7 @@ func (p *Processor) Defend(ctx context.Context, r processor.DefenseRequest, guar
 	}
 	result := p.client.do(ctx, http.MethodPut, defensePath(r.DisputeID), request, guard)
 	body := parse[bankapi.Defense](&result)
-	answer := processor.TransferAnswer{Outcome: result.outcome(), Wait: result.wait, Cause: result.cause()}
+	answer := processor.TransferAnswer{Outcome: defenseOutcome(&result), Wait: result.wait, Cause: result.cause()}
 	switch answer.Outcome {
 	case processor.Done:
 		if body.DisputeID != r.DisputeID || body.Accept != r.Accept {
@@ -36,6 +36,17 @@ func (p *Processor) Defend(ctx context.Context, r processor.DefenseRequest, guar
 		answer.Evidence = result.evidence()
 	}
 	return answer
+}
+
+// defenseOutcome classifies an answer about a dispute: one that is decided, or that the bank does
+// not have, takes none. The codes prove nothing about other calls.
+func defenseOutcome(r *response) processor.Outcome {
+	for _, code := range []bankapi.Code{bankapi.CodeDisputeClosed, bankapi.CodeDisputeUnknown} {
+		if r.err == nil && r.status == code.Status() && r.code == code {
+			return processor.Refused
+		}
+	}
+	return r.outcome()
 }
 
 // QueryDefense implements [processor.Defender]. A defense is not found once the merchant has
