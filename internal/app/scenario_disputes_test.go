@@ -29,7 +29,7 @@ var disputeScenarios = []scenario{
 		{ask: "POST /sandbox/payin/{id}/reverse", status: 204},
 		{ask: "GET /disputes/{dispute}", status: 200, holds: `"status":"REVERSED" "version":4`},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID"`, lacks: `"disputedAmount"`},
-	}, "dispute_answers 1, disputes 1, entry charged_back 1, entry chargeback_reversed 1, entry dispute_opened 1, entry received 1, event dispute.closed 2, event dispute.opened 1, " +
+	}, "dispute_answers 1, disputes 1, entry chargeback_reversed 1, entry charged_back 1, entry dispute_opened 1, entry received 1, event dispute.closed 2, event dispute.opened 1, " +
 		"event dispute.submitted 1, event payin.chargeback 1, event payin.dispute_won 1, event payin.disputed 1, event payin.paid 1, notices 4, payins 1, receipt_claims 1, receipts 1"},
 	{"given up", []step{
 		{ask: "POST /payin", body: pixOf, status: 201},

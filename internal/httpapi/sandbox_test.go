@@ -66,7 +66,7 @@ func TestSandbox(t *testing.T) {
 		{"POST", "/sandbox/payin/" + id + "/pay", `{"amount":0}`, 422, "amount"},
 		{"POST", "/sandbox/payin/" + id + "/pay", `{"amount":"1"}`, 422, "amount"},
 		{"POST", "/sandbox/payin/" + id + "/pay", `{"sum":1}`, 400, "sum"},
-		{"POST", "/sandbox/payin/" + id + "/lose", `{"amount":1}`, 422, "amount"},
+		{"POST", "/sandbox/payin/" + id + "/win", `{"amount":1}`, 422, "amount"},
 		{"POST", "/sandbox/payin/" + id + "/lose", "", 204, "lose payin 1 0"},
 		{"POST", "/sandbox/payin/" + id + "/explode", "", 404, ""},
 		{"POST", "/sandbox/payin/1/pay", "", 404, ""},

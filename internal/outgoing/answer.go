@@ -25,6 +25,14 @@ const (
 	answersPerWorker = 4
 )
 
+// Why a person must give an answer.
+const (
+	causeNotTaken      = "not_taken" // the processor takes no answers
+	causeRefused       = "refused"   // by the processor
+	causeNoAnswer      = string(store.ReasonNoAnswer)
+	causeNotIdempotent = string(store.ReasonNotIdempotent)
+)
+
 // SendAnswers is the step of the worker that sends answers to disputes, and looks them up.
 func (e *Executor) SendAnswers(ctx context.Context) (did int, err error) {
 	if !e.Node.Lease.Valid() {
@@ -101,7 +109,7 @@ func (v *claimAnswers) Decide(l *store.Loaded, c *store.Changes) error {
 	for _, a := range l.DueAnswers(v.due) {
 		v.count++
 		if !v.takes {
-			reviewAnswer(c, &a, store.ReasonNotTaken)
+			reviewAnswer(c, &a, causeNotTaken)
 			continue
 		}
 		if a.Step == payment.StepQueued && LookUpFirst(&payment.Payout{UpdatedAt: a.UpdatedAt, Lookups: a.Lookups}, v.restoredAt, l.Now()) {
@@ -120,17 +128,17 @@ func (v *claimAnswers) Decide(l *store.Loaded, c *store.Changes) error {
 }
 
 // reviewAnswer ends the executor's work on an answer, with a case: a person gives it.
-func reviewAnswer(c *store.Changes, a *payment.DisputeAnswer, cause store.CaseReason) {
+func reviewAnswer(c *store.Changes, a *payment.DisputeAnswer, cause string) {
 	a.Step, a.NextAt, a.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
 	*a = c.SetAnswer(*a)
 	openAnswerCase(c, a, cause)
 }
 
-func openAnswerCase(c *store.Changes, a *payment.DisputeAnswer, cause store.CaseReason) {
+func openAnswerCase(c *store.Changes, a *payment.DisputeAnswer, cause string) {
 	c.CloseCases(a.Merchant, a.Dispute, store.CaseDisputeAnswer, store.ResolvedByNewCase)
 	c.OpenCase(store.Case{
 		Merchant: a.Merchant, Kind: store.CaseDisputeAnswer, Subject: a.Dispute,
-		Params: store.Params{"processor": a.Processor, "externalId": a.ExternalID, "action": string(a.Action), "cause": string(cause)},
+		Params: store.Params{"processor": a.Processor, "externalId": a.ExternalID, "action": string(a.Action), "cause": cause},
 	})
 }
 
@@ -262,13 +270,13 @@ func (v *recordAnswer) recordSent(l *store.Loaded, c *store.Changes, a *payment.
 	case !needed:
 		v.end(c, a, answerNotNeeded)
 	case outcome == processor.Refused:
-		reviewAnswer(c, a, store.ReasonRefused)
+		reviewAnswer(c, a, causeRefused)
 	default:
 		a.Step, a.Lookups = payment.StepQueued, 0
 		a.NextAt = l.Now().Add(max(v.jitter.Of(worker.After(laterAfter, a.Sends-1)), min(v.sent.Wait, longestLater)))
 		c.SetAnswer(*a)
 		if a.Sends == latersBeforeCase {
-			openAnswerCase(c, a, store.ReasonNoAnswer)
+			openAnswerCase(c, a, causeNoAnswer)
 		}
 	}
 }
@@ -288,7 +296,7 @@ func (v *recordAnswer) recordLookUp(l *store.Loaded, c *store.Changes, a *paymen
 		return
 	case v.report.Lookup == processor.NotFound && !l.Now().Before(quiet):
 		if a.MayExist && !v.effect.Repeatable(a.FirstSentAt, l.Now()) {
-			reviewAnswer(c, a, store.ReasonNotIdempotent)
+			reviewAnswer(c, a, causeNotIdempotent)
 			return
 		}
 		a.Step, a.NextAt = payment.StepQueued, l.Now()
@@ -297,6 +305,6 @@ func (v *recordAnswer) recordLookUp(l *store.Loaded, c *store.Changes, a *paymen
 	}
 	c.SetAnswer(*a)
 	if a.Lookups == lookUpsBeforeCase {
-		openAnswerCase(c, a, store.ReasonNoAnswer)
+		openAnswerCase(c, a, causeNoAnswer)
 	}
 }

@@ -63,10 +63,6 @@ const (
 	// Of CaseDispute.
 	ReasonMoreThanReceived CaseReason = "more_than_received" // reported: the disputed amount, of which the rest is set aside
 
-	// Of CaseDisputeAnswer, as its cause, beside no_answer and not_idempotent.
-	ReasonNotTaken CaseReason = "not_taken" // the processor takes no answers
-	ReasonRefused  CaseReason = "refused"   // by the processor
-
 	// Of CaseContradiction.
 	ReasonOtherAmount       CaseReason = "other_amount"       // reported
 	ReasonPaidAfterRelease  CaseReason = "paid_after_release" // status
