@@ -75,7 +75,7 @@ var table = []struct {
 	{WorkerSend, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Outgoing.Send }},
 	{WorkerLookUp, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Outgoing.LookUp }},
 	{WorkerAnswer, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Outgoing.SendAnswers }},
-	{WorkerRemind, 10 * time.Second, 30 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Disputes.Remind }},
+	{WorkerRemind, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Disputes.Remind }},
 	{WorkerNotices, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Notices.Apply }},
 	{WorkerFeeds, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Notices.ReadFeeds }},
 	{WorkerCharge, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payins.Charge }},
