@@ -23,7 +23,7 @@ import (
 func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links, processorName string, id payment.ID, reported processor.Dispute) error {
 	d, known := l.Dispute(p.Merchant, processorName, reported.ID)
 	if known && d.Payin != p.ID || reported.Amount <= 0 {
-		unexpected(c, p, reported.Amount)
+		unexpected(c, p, processorName, &reported)
 		return nil
 	}
 	v, missing := following{l, c, p, links}, d.Missing()
@@ -76,7 +76,7 @@ func TakeMore(l *store.Loaded, c *store.Changes, merchant, payin payment.ID, lin
 func update(d *payment.Dispute, r *processor.Dispute, now time.Time) (changed bool) {
 	before := *d
 	d.Reason, d.Blocked = shortReason(r.Reason), r.Blocked
-	if d.RespondBy = r.RespondBy; !d.RespondBy.Equal(before.RespondBy) || d.Blocked != before.Blocked {
+	if d.RespondBy = r.RespondBy.UTC().Truncate(time.Microsecond); !d.RespondBy.Equal(before.RespondBy) || d.Blocked != before.Blocked {
 		d.RemindAt = NextReminder(d, now)
 	}
 	return d.Reason != before.Reason || d.Blocked != before.Blocked || !d.RespondBy.Equal(before.RespondBy)
@@ -195,11 +195,13 @@ func (v following) left(d *payment.Dispute) money.Cents {
 	return order
 }
 
-// unexpected opens a case about a dispute that is not followed, in place of an earlier one.
-func unexpected(c *store.Changes, p *payment.Payin, reported money.Cents) {
-	c.CloseCases(p.Merchant, p.ID, store.CaseDispute, store.ResolvedByNewCase)
+// unexpected opens a case, once, about a dispute that is not followed: it is one of another
+// order, or of no amount.
+func unexpected(c *store.Changes, p *payment.Payin, processorName string, reported *processor.Dispute) {
+	sum := sha256.Sum256(fmt.Appendf(p.ID[:], "not followed %s %s %d", processorName, reported.ID, reported.Amount))
 	c.OpenCase(store.Case{
-		Merchant: p.Merchant, Kind: store.CaseDispute, Subject: p.ID, Amount: reported, Params: store.Params{"status": string(p.Status)},
+		ID: payment.ID(sum[:len(payment.ID{})]), Merchant: p.Merchant, Kind: store.CaseDispute, Subject: p.ID, Amount: reported.Amount,
+		Params: store.Params{"status": string(p.Status)},
 	})
 }
 

@@ -196,3 +196,34 @@ func TestBlock(t *testing.T) {
 		})
 	}
 }
+
+// A block that became a dispute is found in the list, without a notice.
+func TestListedDisputeAfterABlock(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 100_00)
+		d := open("D", 100_00)
+		d.Blocked = true
+		g.Bank.Disputes(p.ExternalID, d)
+		g.ReadFeeds()
+		wantTaken(g, p, "D", 100_00)
+		d.Blocked, d.RespondBy = false, g.Clock.Now().Add(100*time.Hour+123) // nanoseconds, which are not stored
+		g.Bank.Disputes(p.ExternalID, d)
+		for range 3 {
+			g.Pass(10 * time.Second)
+			g.ReadFeeds()
+		}
+		got, err := g.Store.DisputeByExternalID(t.Context(), p.Merchant, coretest.BankName, "D")
+		g.Must(err)
+		if got.Blocked || got.RespondBy.IsZero() || got.Version != 2 || got.RemindAt.IsZero() {
+			t.Errorf("it is %+v", got)
+		}
+		g.Run(g.Disputes.Remind)
+		g.WantCases(store.CaseDisputeDeadline)
+		g.Notify("again", "charge "+p.ExternalID)
+		g.Apply()
+		g.Run(g.Disputes.Remind)
+		g.WantCases(store.CaseDisputeDeadline)
+		g.WantEvents(payment.EventPayinPaid, payment.EventPayinDisputed, payment.EventDisputeOpened, payment.EventDisputeOpened)
+		g.WantProven()
+	})
+}

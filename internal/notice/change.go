@@ -17,7 +17,9 @@ import (
 func changeKey(c *processor.Change) string {
 	key := fmt.Sprint("change ", c.Subject, " ", c.ExternalID, " ", int64(c.Returned))
 	if c.Dispute != nil {
-		key += " " + c.Dispute.ID + " " + string(c.Dispute.State)
+		if key += " " + c.Dispute.ID + " " + string(c.Dispute.State); c.Dispute.Blocked {
+			key += " blocked"
+		}
 	}
 	return key
 }
@@ -104,7 +106,8 @@ func (s *Service) isBooked(ctx context.Context, name string, c processor.Change)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, true, nil
 	}
-	return err == nil && shows(d.Status, c.Dispute.State), true, store.Problem(err)
+	// A block may have become a dispute.
+	return err == nil && shows(d.Status, c.Dispute.State) && !(d.Live() && d.Blocked && !c.Dispute.Blocked), true, store.Problem(err)
 }
 
 // shows reports whether a dispute has been in a state, or is in a later one.
