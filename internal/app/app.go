@@ -212,7 +212,7 @@ func (a *App) buildServers(ctx context.Context) error {
 		return err
 	}
 	o := httpapi.Options{
-		Admission: a.core.Writer, Payins: a.core.Payins, Payouts: a.core.Payouts, Refunds: a.core.Refunds, Events: a.core.Deliveries, Endpoints: a.core.Endpoints, Secrets: a.core.Merchants, Credentials: a.core.Merchants,
+		Admission: a.core.Writer, Payins: a.core.Payins, Payouts: a.core.Payouts, Refunds: a.core.Refunds, Disputes: a.core.Disputes, Events: a.core.Deliveries, Endpoints: a.core.Endpoints, Secrets: a.core.Merchants, Credentials: a.core.Merchants,
 		Reader: a.store, Keys: a.store.Keys(), Env: a.env, Processors: a.accounts, Log: a.log,
 		PublicMerchant: public, AnonymousRate: httpapi.Rate{PerSecond: a.cfg.PublicRate, Burst: 5 * a.cfg.PublicRate},
 		AnonymousTotal: httpapi.Rate{PerSecond: a.cfg.PublicTotal, Burst: 5 * a.cfg.PublicTotal},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/porteira/porteira/internal/cluster"
 	"github.com/porteira/porteira/internal/delivery"
+	"github.com/porteira/porteira/internal/dispute"
 	"github.com/porteira/porteira/internal/endpoint"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/merchant"
@@ -57,6 +58,7 @@ type Core struct {
 	Payins     *payin.Service
 	Payouts    *payout.Service
 	Refunds    *refund.Service
+	Disputes   *dispute.Service
 	Outgoing   *outgoing.Executor
 	Notices    *notice.Service
 	Deliveries *delivery.Service
@@ -95,7 +97,7 @@ func NewCore(o CoreOptions) *Core {
 	c.Cluster = cluster.New(cluster.Options{
 		Node: c.Node, Store: o.Store, Writer: c.Writer, Env: o.Env, Log: o.Log, Marker: o.Marker,
 		Released: func() {
-			for _, name := range []string{WorkerSend, WorkerLookUp, WorkerCharge, WorkerNotices, WorkerFeeds, WorkerDeliver} {
+			for _, name := range []string{WorkerSend, WorkerLookUp, WorkerAnswer, WorkerCharge, WorkerNotices, WorkerFeeds, WorkerDeliver} {
 				o.Wakers[name].Wake()
 			}
 			c.Search.CatchUp() // what the other process had created
@@ -121,9 +123,12 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 	c.Refunds = refund.New(refund.Options{
 		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, Requested: o.Wakers[WorkerSend].Wake,
 	})
+	c.Disputes = dispute.New(dispute.Options{
+		Store: o.Store, Writer: c.Writer, Env: o.Env, Links: o.Links, Answered: o.Wakers[WorkerAnswer].Wake,
+	})
 	c.Outgoing = outgoing.New(outgoing.Options{
 		Store: o.Store, Writer: c.Writer, Node: c.Node, Env: o.Env, Processors: o.Processors, Log: o.Log, Recorder: recorder,
-		SendWaker: o.Wakers[WorkerSend], LookUpWaker: o.Wakers[WorkerLookUp], Spawn: o.Spawn, Links: o.Links,
+		SendWaker: o.Wakers[WorkerSend], LookUpWaker: o.Wakers[WorkerLookUp], AnswerWaker: o.Wakers[WorkerAnswer], Spawn: o.Spawn, Links: o.Links,
 	})
 	c.Notices = notice.New(notice.Options{
 		Store: o.Store, Writer: c.Writer, Queue: c.queue, Payins: c.Payins, Transfers: c.Outgoing, Refunds: c.Refunds, Env: o.Env,

@@ -41,6 +41,10 @@ func mine(t *testing.T, g *apptest.Installed, hook string) map[string]string {
 	g.Must(204, "POST", "/sandbox/payin/"+ids["payin"]+"/pay", "")
 	ids["refunds"] = g.Must(201, "POST", "/payin/"+ids["payin"]+"/refunds", `{"referenceId":"mine","amount":1}`).Get("id")
 	g.Must(204, "POST", "/sandbox/refunds/"+ids["refunds"]+"/complete", "")
+	disputed := g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "mine, disputed")).Get("id")
+	g.Must(204, "POST", "/sandbox/payin/"+disputed+"/pay", "")
+	g.Must(204, "POST", "/sandbox/payin/"+disputed+"/dispute", "")
+	ids["disputes"] = g.Must(200, "GET", "/disputes", "").Get("data.0.id")
 	ids["webhook-endpoints"] = g.Must(201, "POST", "/webhook-endpoints", `{"url":"`+hook+`/e","events":["refund.failed"]}`).Get("id")
 	awaitFinal(t, g.Client)
 	ids["events"] = g.Must(200, "GET", "/events", "").Get("data.0.id")
@@ -69,8 +73,11 @@ func TestMerchantsAreApart(t *testing.T) {
 				nobodys = "evt_01a1fc88370d71db9c03c351fb553c2e"
 			}
 			body := ""
-			if route == "POST /payin/{id}/refunds" { // its form is checked first
+			switch route { // their form is checked first
+			case "POST /payin/{id}/refunds":
 				body = `{"referenceId":"theirs","amount":1}`
+			case "POST /disputes/{id}/defense":
+				body = `{"text":"theirs"}`
 			}
 			foreign := other.Must(404, method, strings.Replace(path, "{id}", mine, 1), body)
 			unknown := other.Must(404, method, strings.Replace(path, "{id}", nobodys, 1), body)
@@ -82,7 +89,7 @@ func TestMerchantsAreApart(t *testing.T) {
 			t.Errorf("requests with foreign ids left %s", rows)
 		}
 		other.Must(404, "GET", "/payin/"+ids["payin"]+"?expand=customer", "")
-		for _, path := range []string{"/payin", "/payout", "/events", "/payin?referenceId=mine"} {
+		for _, path := range []string{"/payin", "/payout", "/disputes", "/events", "/payin?referenceId=mine"} {
 			if list := other.Must(200, "GET", path, ""); !strings.Contains(list.Body, `"data":[]`) {
 				t.Errorf("%s of the other merchant is %s", path, list.Body)
 			}

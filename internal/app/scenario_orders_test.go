@@ -116,7 +116,7 @@ var payinScenarios = []scenario{
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"CHARGEBACK"`},
 		{ask: "POST /sandbox/payin/{id}/win", status: 204},
 		{ask: "GET /payin/{id}", status: 200, holds: `"status":"PAID"`},
-	}, "disputes 2, entry chargeback_reversed 1, entry charged_back 1, entry dispute_opened 2, entry dispute_won 1, entry received 1, event payin.chargeback 1, event payin.dispute_won 2, event payin.disputed 2, event payin.paid 1, notices 6, payins 1, receipt_claims 1, receipts 1"},
+	}, "disputes 2, entry chargeback_reversed 1, entry charged_back 1, entry dispute_opened 2, entry dispute_won 1, entry received 1, event dispute.closed 3, event dispute.opened 2, event payin.chargeback 1, event payin.dispute_won 2, event payin.disputed 2, event payin.paid 1, notices 6, payins 1, receipt_claims 1, receipts 1"},
 	{"personal data is shown with expand", []step{
 		{ask: "POST /payin", body: with(pixOf, `"amount"`, `"items":[{"title":"Livro","quantity":2,"unitPrice":0,"tangible":false}],"amount"`), status: 201, lacks: "Livro Maria"},
 		{ask: "GET /payin/{id}", status: 200, lacks: "Livro Maria"},

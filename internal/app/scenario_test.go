@@ -13,7 +13,7 @@ import (
 
 // step is one request of a scenario and the expected answer. In path and body, {ref}
 // stands for the scenario's reference, {id} and {externalId} for those of its last
-// order, {refund} for the id of its last refund, {hook} for its receiver's address.
+// order, {refund} and {dispute} for the ids of its last refund and dispute, {hook} for its receiver's address.
 type step struct {
 	ask    string // METHOD path
 	body   string
@@ -69,6 +69,11 @@ func (s *scenario) run(t *testing.T, g *apptest.Installed, hook, reference strin
 		got, late := a.play(t, g, known, func() bool { return timedOut && g.Rows(t)[updated] > before[updated] })
 		timedOut = timedOut || late
 		switch {
+		case strings.HasPrefix(a.ask, "GET /disputes?payinId={id}"):
+			var page struct{ Data []struct{ ID string } }
+			if err := json.Unmarshal([]byte(got.Body), &page); err == nil && len(page.Data) > 0 {
+				known["{dispute}"] = page.Data[0].ID
+			}
 		case got.Status == 201 && got.Get("payinId") != "":
 			known["{refund}"] = got.Get("id")
 		case got.Status == 201:

@@ -27,6 +27,8 @@ const (
 	WorkerHeartbeat = "heartbeat"
 	WorkerSend      = "send-payouts"
 	WorkerLookUp    = "look-up-payouts"
+	WorkerAnswer    = "answer-disputes"
+	WorkerRemind    = "remind-of-disputes"
 	WorkerNotices   = "apply-notices"
 	WorkerFeeds     = "read-feeds"
 	WorkerCharge    = "charge-payins"
@@ -74,6 +76,8 @@ var table = []struct {
 	{WorkerHeartbeat, time.Second, time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Cluster.KeepAlive }},
 	{WorkerSend, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Outgoing.Send }},
 	{WorkerLookUp, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Outgoing.LookUp }},
+	{WorkerAnswer, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Outgoing.SendAnswers }},
+	{WorkerRemind, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Disputes.Remind }},
 	{WorkerNotices, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Notices.Apply }},
 	{WorkerFeeds, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Notices.ReadFeeds }},
 	{WorkerCharge, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payins.Charge }},

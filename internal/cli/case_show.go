@@ -168,6 +168,10 @@ func (v *caseDetail) readSubject(r *runner, a *app.Admin, of *store.Case) error 
 			Type: "receipt", ID: p.ID.String(), ExternalID: p.OrderID, Processor: p.Processor, ProcessorID: p.ExternalID,
 			Amount: int64(p.Amount), EndToEndID: p.EndToEndID,
 		}
+	} else if d, _, err := a.Store.Dispute(r.ctx, m, id); err == nil {
+		v.Order = &caseOrder{
+			Type: "dispute", ID: d.ID.String(), ExternalID: d.ExternalID, Processor: d.Processor, ProcessorID: d.PaymentID, Status: string(d.Status), Amount: int64(d.Amount),
+		}
 	}
 	sends, err := a.Store.Sends(r.ctx, m, id)
 	if err != nil {

@@ -22,6 +22,8 @@ var caseTexts = map[casePair]string{
 	{store.CasePayinProcessing, ""}:                   "Processor {processor} has had payment {externalId} in analysis for days: neither paid nor refused. Look-ups continue once a day: contact the processor's support with the externalId.",
 	{store.CaseDispute, ""}:                           "The processor reports a dispute of an order in status {status}." + compareStatement,
 	{store.CaseDispute, store.ReasonMoreThanReceived}: "The processor reports a dispute of {reported} cents, more than is left of what was received for the order. Only the rest was set aside: compare the processor's statement.",
+	{store.CaseDisputeDeadline, ""}:                   "A dispute at processor {processor}, {externalId}, can be defended until {respondBy}, and has no defense: {days} days or less are left. Ask the merchant for its defense.",
+	{store.CaseDisputeAnswer, ""}:                     "The merchant answered dispute {externalId}: {action}. Processor {processor} has not got the answer: {cause}. Give it at the processor's panel: porteira dispute files has the documents.",
 	{store.CaseAccountRefused, ""}:                    "The processor refuses the credentials of account {account} since {since}, so the gateway has suspended it: nothing is sent, and held money stays held. Replace them with porteira account rotate, or have the processor accept them: the account is then resumed by itself.",
 	{store.CasePayoutFound, ""}:                       "The processor {processor} lists transfer {externalId}, and no payout has it: a restored backup lacks it. Its money was taken from the merchant's balance. Ask the merchant to send the same payout request again: the payout then gets this transfer.",
 	{store.CaseFeedEntry, ""}:                         "Account {processor} has an entry in its list of {feed} that cannot be read: {cause}. It is not booked; the entries after it are. After a restored backup, the account's payouts wait while such an entry of the list of transfers is open: find it in the processor's statement.",
@@ -113,8 +115,12 @@ var resolutionTexts = map[resolutionOf]string{
 	{store.CaseFeedEntry, store.ResolvedRetry}:   "the list is read again from this entry on; if it is still invalid, it gets a new case",
 	{store.CaseFeedEntry, store.ResolvedDismiss}: "the entry was compared, and nothing is to be booked",
 	{store.CaseDispute, store.ResolvedDismiss}:   "the statement was compared, and nothing is to be booked",
-	{store.CaseWebhook, store.ResolvedRetry}:     "the event is delivered again, with the complete schedule",
-	{store.CaseWebhook, store.ResolvedDismiss}:   "the event is not delivered",
-	{store.CaseEndpoint, store.ResolvedDismiss}:  "the endpoint stays disabled until its merchant enables it",
-	{store.CaseDamaged, store.ResolvedRetry}:     "the row was repaired: its work continues",
+
+	{store.CaseDisputeDeadline, store.ResolvedDismiss}: "the merchant knows, or will not defend it",
+	{store.CaseDisputeAnswer, store.ResolvedDismiss}:   "the answer was given to the processor, or it is too late",
+
+	{store.CaseWebhook, store.ResolvedRetry}:    "the event is delivered again, with the complete schedule",
+	{store.CaseWebhook, store.ResolvedDismiss}:  "the event is not delivered",
+	{store.CaseEndpoint, store.ResolvedDismiss}: "the endpoint stays disabled until its merchant enables it",
+	{store.CaseDamaged, store.ResolvedRetry}:    "the row was repaired: its work continues",
 }

@@ -50,6 +50,7 @@ type commands struct {
 	Route      routeCommand      `cmd:"" help:"Set, list and test the accounts of a merchant's new orders."`
 	Limit      limitCommand      `cmd:"" help:"Set and show the limits of merchants' orders."`
 	Payout     payoutCommand     `cmd:"" help:"Approve and reject payouts."`
+	Dispute    disputeCommand    `cmd:"" help:"List disputes, and write their defenses to files."`
 	Price      priceCommand      `cmd:"" help:"Set and list what merchants pay, and when their money settles."`
 	Case       caseCommand       `cmd:"" help:"List, show and resolve cases for manual review."`
 	Verify     verifyCommand     `cmd:"" help:"Verify ledger, orders and events; the gateway may be running."`

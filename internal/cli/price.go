@@ -58,7 +58,7 @@ type priceSet struct {
 	Maximum        int64  `help:"The largest fee; 0 is none." placeholder:"CENTS"`
 	Settle         string `default:"D+0" help:"When the money becomes available: D+n after n calendar days, B+n after n business days of banks, D+0 at once." placeholder:"D+N|B+N"`
 	PerInstallment bool   `help:"Each instalment of a card payment settles that much after the one before."`
-	RefundsFee     bool   `help:"A refund gives the fee back (not in this version)."`
+	RefundsFee     bool   `help:"A refund gives its part of the fee back."`
 }
 
 // Run sets a price.

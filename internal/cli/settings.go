@@ -79,6 +79,7 @@ func newCommands() *commands {
 		Limit:      limitCommand{settings: admin()},
 		Price:      priceCommand{settings: admin()},
 		Payout:     payoutCommand{settings: admin()},
+		Dispute:    disputeCommand{settings: admin()},
 		Case:       caseCommand{settings: admin()},
 		Verify:     verifyCommand{settings: admin()},
 		Backup:     backupCommand{settings: admin()},

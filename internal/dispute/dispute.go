@@ -2,6 +2,12 @@
 package dispute
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
@@ -13,128 +19,318 @@ import (
 
 // Apply follows a reported dispute of a loaded pay-in: its money is set aside, then
 // returned or charged back. A repeated or late state changes nothing. id is that of
-// the dispute if it is new. All disputes of the pay-in are loaded.
+// the dispute if it is new. All disputes and receivables of the pay-in are loaded.
 func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links, processorName string, id payment.ID, reported processor.Dispute) error {
 	d, known := l.Dispute(p.Merchant, processorName, reported.ID)
-	if known && d.Payin != p.ID {
-		unexpected(c, p, reported.Amount)
+	if known && d.Payin != p.ID || reported.Amount <= 0 {
+		unexpected(c, p, processorName, &reported)
 		return nil
 	}
+	v, missing := following{l, c, p, links}, d.Missing()
 	if !known {
-		opened := store.Dispute{
-			Merchant: p.Merchant, ID: id, Payin: p.ID, Processor: processorName, ExternalID: reported.ID, State: string(processor.DisputeOpen),
+		d = payment.Dispute{
+			Merchant: p.Merchant, ID: id, Payin: p.ID, Processor: processorName, ExternalID: reported.ID, PaymentID: reported.PaymentID,
+			Kind: cmp.Or(reported.Kind, payment.DisputeKindOf(p.Method)), Amount: reported.Amount, Status: payment.DisputeOpen, Version: 1,
 		}
-		if ok, err := open(l, c, p, links, opened, reported.Amount); err != nil || !ok {
-			return err
-		}
-		d, _ = l.Dispute(p.Merchant, processorName, reported.ID)
+		update(&d, &reported, l.Now())
+		c.AddDispute(d)
+		d.CreatedAt, d.UpdatedAt = l.Now(), l.Now()
 	}
-	for _, next := range path(processor.DisputeState(d.State), reported.State) {
-		if err := move(l, c, p, links, &d, next); err != nil {
+	if err := v.take(&d); err != nil {
+		return err
+	}
+	if err := v.announce(&d, &reported, known); err != nil {
+		return err
+	}
+	for _, on := range path(&d, reported.State) {
+		if err := v.move(&d, on, reported.Lost); err != nil {
 			return err
 		}
+	}
+	v.review(&d, missing)
+	return nil
+}
+
+// TakeMore sets aside what the disputes of a pay-in lack, after a refund of it failed or came
+// back. Everything that Apply needs is loaded.
+func TakeMore(l *store.Loaded, c *store.Changes, merchant, payin payment.ID, links transition.Links) error {
+	p, ok := l.Payin(merchant, payin)
+	if !ok {
+		return store.ErrNotFound
+	}
+	v := following{l, c, &p, links}
+	for _, d := range l.DisputesOf(merchant, payin) {
+		missing := d.Missing()
+		if missing == 0 {
+			continue
+		}
+		if err := v.take(&d); err != nil {
+			return err
+		}
+		v.review(&d, missing)
 	}
 	return nil
 }
 
-// path is the states between one state and a later one; a report may have skipped
-// some.
-func path(from, to processor.DisputeState) []processor.DisputeState {
+// update takes over what a processor may change of a dispute that is not decided.
+func update(d *payment.Dispute, r *processor.Dispute, now time.Time) (changed bool) {
+	before := *d
+	d.Reason, d.Blocked = shortReason(r.Reason), r.Blocked
+	if d.RespondBy = r.RespondBy.UTC().Truncate(time.Microsecond); !d.RespondBy.Equal(before.RespondBy) || d.Blocked != before.Blocked {
+		d.RemindAt = NextReminder(d, now)
+	}
+	return d.Reason != before.Reason || d.Blocked != before.Blocked || !d.RespondBy.Equal(before.RespondBy)
+}
+
+// reasonMax is the longest reason that is kept, in characters.
+const reasonMax = 200
+
+func shortReason(text string) string {
+	text = strings.ToValidUTF8(text, "")
+	if list := []rune(text); len(list) > reasonMax {
+		return string(list[:reasonMax])
+	}
+	return text
+}
+
+// announce announces a new dispute, and a block that is a dispute now; another change of what
+// the processor says is kept.
+func (v following) announce(d *payment.Dispute, r *processor.Dispute, known bool) error {
+	if !known {
+		return transition.DisputeEvent(v.l, v.c, d, payment.EventDisputeOpened)
+	}
+	blocked := d.Blocked
+	if !d.Live() || !update(d, r, v.l.Now()) {
+		return nil
+	}
+	cell, legal := payment.DisputeTable.Next(d.Status, payment.OnDispute)
+	if !blocked || d.Blocked || !legal {
+		v.c.SetDispute(*d)
+		return nil
+	}
+	d.Version++
+	v.c.SetDispute(*d)
+	return transition.DisputeEvent(v.l, v.c, d, cell.Event)
+}
+
+// path is the triggers between a dispute's status and a later state; a report may have skipped
+// some. A dispute that the merchant gave up, and won nevertheless, is reversed.
+func path(d *payment.Dispute, to processor.DisputeState) []payment.Trigger {
 	switch {
-	case from == processor.DisputeOpen && (to == processor.DisputeWon || to == processor.DisputeLost):
-		return []processor.DisputeState{to}
-	case from == processor.DisputeOpen && to == processor.DisputeReversed:
-		return []processor.DisputeState{processor.DisputeLost, processor.DisputeReversed}
-	case from == processor.DisputeLost && to == processor.DisputeReversed:
-		return []processor.DisputeState{to}
+	case d.Live() && to == processor.DisputeWon:
+		return []payment.Trigger{payment.OnWin}
+	case d.Live() && to == processor.DisputeLost:
+		return []payment.Trigger{payment.OnLose}
+	case d.Live() && to == processor.DisputeReversed:
+		return []payment.Trigger{payment.OnLose, payment.OnReverse}
+	case d.Status == payment.DisputeLost && (to == processor.DisputeReversed || d.Accepted && to == processor.DisputeWon):
+		return []payment.Trigger{payment.OnReverse}
 	default:
 		return nil
 	}
 }
 
-// open sets the disputed money aside. An order that cannot be disputed now gets a
-// case; its dispute is not followed. So does the part of a dispute that exceeds what is
-// left of what was received.
-func open(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links, d store.Dispute, reported money.Cents) (opened bool, err error) {
+// following is a pay-in whose disputes are followed.
+type following struct {
+	l     *store.Loaded
+	c     *store.Changes
+	p     *payment.Payin
+	links transition.Links
+}
+
+// take sets aside what a dispute lacks, as far as money is left: what has not settled of the
+// order, then available, then debt. If the dispute is lost, it is charged back at once. An
+// order that cannot be disputed now gives nothing.
+func (v following) take(d *payment.Dispute) error {
 	on := payment.OnDispute
-	if p.Status == payment.PayinDisputed || p.Status == payment.PayinChargeback {
+	if v.p.Status == payment.PayinDisputed || v.p.Status == payment.PayinChargeback {
 		on = payment.OnDisputeMore
 	}
-	d.Amount = min(reported, left(l, p))
-	if _, legal := payment.PayinTable.Next(p.Status, on); !legal || d.Amount <= 0 {
-		unexpected(c, p, reported)
-		return false, nil
-	}
-	c.AddDispute(d)
-	pending := receivable.Take(l, c, p, d.Amount)
-	if _, err = transition.Payin(l, c, p, links, on, ledger.OpenDispute(pending, l.Balances(p.Merchant)[ledger.Available], d.Amount)); err != nil {
-		return false, err
-	}
-	if beyond := reported - d.Amount; beyond > 0 {
-		c.OpenCase(store.Case{
-			Merchant: p.Merchant, Kind: store.CaseDispute, Subject: p.ID, Amount: beyond,
-			Params: store.ReasonMoreThanReceived.With(store.Params{"reported": reported.String()}),
-		})
-	}
-	return true, nil
-}
-
-// left is what can still be disputed of an order: what was received for it, or applied to
-// it, and was not refunded, is not being refunded, set aside for another dispute or charged back.
-func left(l *store.Loaded, p *payment.Payin) money.Cents {
-	var given money.Cents // and is being given, of surplus too
-	for _, part := range l.RefundPartsOf(p.Merchant, p.ID) {
-		given += part.InUse()
-	}
-	amount := max(l.Received(p.Merchant, p.ID), p.PaidAmount) - max(given, p.RefundedAmount+l.Refunding(p.Merchant, p.ID))
-	for _, d := range l.DisputesOf(p.Merchant, p.ID) {
-		if d.State == string(processor.DisputeOpen) || d.State == string(processor.DisputeLost) {
-			amount -= d.Amount
-		}
-	}
-	return amount
-}
-
-// unexpected opens a case about a dispute that is not followed, in place of an earlier one.
-func unexpected(c *store.Changes, p *payment.Payin, reported money.Cents) {
-	c.CloseCases(p.Merchant, p.ID, store.CaseDispute, store.ResolvedByNewCase)
-	c.OpenCase(store.Case{
-		Merchant: p.Merchant, Kind: store.CaseDispute, Subject: p.ID, Amount: reported, Params: store.Params{"status": string(p.Status)},
-	})
-}
-
-// move moves a dispute, and its order if no other dispute decides its status.
-func move(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links, d *store.Dispute, to processor.DisputeState) error {
-	owed := l.Balances(p.Merchant)[ledger.Owed]
-	on := trigger(p, count(l, p, d), to)
-	if _, legal := payment.PayinTable.Next(p.Status, on); !legal {
+	more := min(d.Missing(), v.left(d))
+	if _, legal := payment.PayinTable.Next(v.p.Status, on); !legal || more <= 0 {
 		return nil
 	}
-	var entry ledger.Entry
-	switch to {
-	case processor.DisputeWon:
-		entry = ledger.WinDispute(receivable.Restore(l, c, p, d.Amount), owed, d.Amount)
-	case processor.DisputeLost:
-		entry = ledger.LoseDispute(d.Processor, d.Amount)
-	default:
-		entry = ledger.ReverseChargeback(d.Processor, receivable.Restore(l, c, p, d.Amount), owed, d.Amount)
+	took := receivable.Take(v.l, v.c, v.p, more)
+	d.Taken, d.Took = d.Taken+more, append(d.Took[:len(d.Took):len(d.Took)], took...)
+	v.set(d)
+	entry := ledger.OpenDispute(took.Sum(), v.l.Balances(v.p.Merchant)[ledger.Available], more)
+	if _, err := transition.Payin(v.l, v.c, v.p, v.links, on, entry); err != nil || d.Status != payment.DisputeLost {
+		return err
 	}
-	d.State = string(to)
-	c.SetDispute(*d)
-	_, err := transition.Payin(l, c, p, links, on, entry)
+	_, err := transition.Payin(v.l, v.c, v.p, v.links, v.trigger(d, payment.OnLose), ledger.LoseDispute(d.Processor, more))
 	return err
 }
 
-// others counts the other disputes of an order.
+// left is what a dispute can still take: of what was received for the order, or applied to it,
+// and of the payment that it names, what was not refunded, is not being refunded, and has no
+// other dispute.
+func (v following) left(d *payment.Dispute) money.Cents {
+	l, p := v.l, v.p
+	var given, givenOfPayment money.Cents // and is being given, of surplus too
+	order := max(l.Received(p.Merchant, p.ID), p.PaidAmount)
+	ofPayment, named := money.Cents(0), false
+	var receipt payment.ID
+	for _, r := range l.ReceiptsOf(p.Merchant, p.ID) {
+		if d.PaymentID != "" && r.Processor == d.Processor && r.ExternalID == d.PaymentID {
+			ofPayment, receipt, named = r.Amount, r.ID, true
+		}
+	}
+	for _, part := range l.RefundPartsOf(p.Merchant, p.ID) {
+		given += part.InUse()
+		if part.Receipt == receipt {
+			givenOfPayment += part.InUse()
+		}
+	}
+	order -= max(given, p.RefundedAmount+l.Refunding(p.Merchant, p.ID))
+	ofPayment -= givenOfPayment
+	for _, other := range l.DisputesOf(p.Merchant, p.ID) {
+		order -= other.InUse()
+		if other.PaymentID == d.PaymentID && other.Processor == d.Processor {
+			ofPayment -= other.InUse()
+		}
+	}
+	if named {
+		return min(order, ofPayment)
+	}
+	return order
+}
+
+// unexpected opens a case, once, about a dispute that is not followed: it is one of another
+// order, or of no amount.
+func unexpected(c *store.Changes, p *payment.Payin, processorName string, reported *processor.Dispute) {
+	sum := sha256.Sum256(fmt.Appendf(p.ID[:], "not followed %s %s %d", processorName, reported.ID, reported.Amount))
+	c.OpenCase(store.Case{
+		ID: payment.ID(sum[:len(payment.ID{})]), Merchant: p.Merchant, Kind: store.CaseDispute, Subject: p.ID, Amount: reported.Amount,
+		Params: store.Params{"status": string(p.Status)},
+	})
+}
+
+// review keeps one case open about what a dispute lacks; before is what it lacked.
+func (v following) review(d *payment.Dispute, before money.Cents) {
+	now := d.Missing()
+	if now == before {
+		return
+	}
+	if before > 0 {
+		v.c.CloseCase(d.Merchant, caseOf(d, before), store.ResolvedByProof)
+	}
+	if now == 0 {
+		return
+	}
+	params := store.Params{"status": string(v.p.Status)}
+	if d.Taken > 0 {
+		params = store.ReasonMoreThanReceived.With(store.Params{"reported": d.Amount.String()})
+	}
+	v.c.OpenCase(store.Case{Merchant: d.Merchant, ID: caseOf(d, now), Kind: store.CaseDispute, Subject: d.Payin, Amount: now, Params: params})
+}
+
+// caseOf is the id of the case about an amount that a dispute lacks.
+func caseOf(d *payment.Dispute, missing money.Cents) payment.ID {
+	sum := sha256.Sum256(fmt.Appendf(d.ID[:], "missing %d", missing))
+	return payment.ID(sum[:len(payment.ID{})])
+}
+
+// move moves a dispute, and its order if it has money of it and no other dispute decides the
+// order's status. lost is what the payer's bank took if it is lost; 0 is all of it.
+func (v following) move(d *payment.Dispute, on payment.Trigger, lost money.Cents) error {
+	cell, legal := payment.DisputeTable.Next(d.Status, on)
+	if !legal {
+		return nil
+	}
+	if on == payment.OnLose || on == payment.OnAccept {
+		if d.Lost = lost; lost <= 0 {
+			d.Lost = d.Amount
+		}
+		if err := v.returnRest(d); err != nil {
+			return err
+		}
+	}
+	had := d.InUse()
+	owed := v.l.Balances(v.p.Merchant)[ledger.Owed]
+	var entry ledger.Entry
+	trigger := v.trigger(d, on)
+	if _, legal := payment.PayinTable.Next(v.p.Status, trigger); had > 0 && !legal {
+		return nil
+	}
+	switch on {
+	case payment.OnWin:
+		entry = ledger.WinDispute(v.restore(d, had), owed, had)
+	case payment.OnReverse:
+		entry = ledger.ReverseChargeback(d.Processor, v.restore(d, had), owed, had)
+	default:
+		entry = ledger.LoseDispute(d.Processor, had)
+	}
+	d.Status, d.Version, d.ClosedAt, d.RemindAt = cell.To, d.Version+1, v.l.Now(), time.Time{}
+	d.Accepted = d.Accepted || on == payment.OnAccept
+	v.set(d)
+	v.c.CloseCases(d.Merchant, d.ID, store.CaseDisputeDeadline, store.ResolvedByProof)
+	v.endDefense(d)
+	if had > 0 {
+		if _, err := transition.Payin(v.l, v.c, v.p, v.links, trigger, entry); err != nil {
+			return err
+		}
+	}
+	return transition.DisputeEvent(v.l, v.c, d, cell.Event)
+}
+
+// endDefense ends the work on answers to a dispute that is decided. One that is being sent is
+// recorded when its send ends.
+func (v following) endDefense(d *payment.Dispute) {
+	answers, _ := v.l.Answers(d.Merchant, d.ID)
+	for _, a := range answers {
+		if a.Action != payment.AnswerDefend || a.Step == payment.StepDone || !a.ClaimedBy.IsZero() {
+			continue
+		}
+		a.Step, a.NextAt = payment.StepDone, time.Time{}
+		v.c.SetAnswer(a)
+	}
+	if len(answers) > 0 {
+		v.c.CloseCases(d.Merchant, d.ID, store.CaseDisputeAnswer, store.ResolvedByProof)
+	}
+}
+
+// set stores a dispute, and what all disputes have of the order.
+func (v following) set(d *payment.Dispute) {
+	v.c.SetDispute(*d)
+	d.UpdatedAt = v.l.Now()
+	v.p.DisputedAmount = 0
+	for _, other := range v.l.DisputesOf(v.p.Merchant, v.p.ID) {
+		v.p.DisputedAmount += other.InUse()
+	}
+}
+
+// returnRest returns what was set aside and is not lost.
+func (v following) returnRest(d *payment.Dispute) error {
+	rest := d.InUse() - d.Lost
+	if rest <= 0 {
+		return nil
+	}
+	owed := v.l.Balances(v.p.Merchant)[ledger.Owed]
+	entry := ledger.WinDispute(v.restore(d, rest), owed, rest)
+	d.Returned += rest
+	v.set(d)
+	_, err := transition.Payin(v.l, v.c, v.p, v.links, payment.OnWinPart, entry)
+	return err
+}
+
+// restore gives back to receivables what the dispute took of them, if more than what it took of
+// other money is returned, and what it took last first. It returns how much that is of amount.
+func (v following) restore(d *payment.Dispute, amount money.Cents) money.Cents {
+	var last payment.Takes
+	d.Took, last = d.Took.Last(max(amount-(d.InUse()-d.Took.Sum()), 0))
+	return receivable.Restore(v.l, v.c, d.Merchant, last)
+}
+
+// others counts the other disputes of an order that have money of it.
 type others struct{ open, lost int }
 
-func count(l *store.Loaded, p *payment.Payin, except *store.Dispute) (n others) {
-	for _, d := range l.DisputesOf(p.Merchant, p.ID) {
+func (v following) count(except *payment.Dispute) (n others) {
+	for _, d := range v.l.DisputesOf(v.p.Merchant, v.p.ID) {
 		switch {
-		case d.ID == except.ID:
-		case d.State == string(processor.DisputeOpen):
+		case d.ID == except.ID || d.InUse() == 0:
+		case d.Live():
 			n.open++
-		case d.State == string(processor.DisputeLost):
+		default:
 			n.lost++
 		}
 	}
@@ -144,18 +340,20 @@ func count(l *store.Loaded, p *payment.Payin, except *store.Dispute) (n others) 
 // triggers are those of a dispute that ends, by what becomes of its order.
 type triggers struct{ part, chargedBack, paid, refunded, refundedAll payment.Trigger }
 
-var triggersOf = map[processor.DisputeState]triggers{
-	processor.DisputeWon:      {payment.OnWinPart, payment.OnWinChargedBack, payment.OnWin, payment.OnWinRefunded, payment.OnWinRefundedAll},
-	processor.DisputeLost:     {payment.OnLosePart, payment.OnLose, payment.OnLose, payment.OnLose, payment.OnLose},
-	processor.DisputeReversed: {payment.OnReversePart, payment.OnReversePart, payment.OnReverse, payment.OnReverseRefunded, payment.OnReverseRefundedAll},
+var triggersOf = map[payment.Trigger]triggers{
+	payment.OnWin:     {payment.OnWinPart, payment.OnWinChargedBack, payment.OnWin, payment.OnWinRefunded, payment.OnWinRefundedAll},
+	payment.OnLose:    {payment.OnLosePart, payment.OnLose, payment.OnLose, payment.OnLose, payment.OnLose},
+	payment.OnAccept:  {payment.OnLosePart, payment.OnLose, payment.OnLose, payment.OnLose, payment.OnLose},
+	payment.OnReverse: {payment.OnReversePart, payment.OnReversePart, payment.OnReverse, payment.OnReverseRefunded, payment.OnReverseRefundedAll},
 }
 
-// trigger picks the trigger of a dispute that ends. The order keeps its status while another
-// dispute is open. After the last one it is charged back if one was lost, else it returns
-// to its status before the disputes.
-func trigger(p *payment.Payin, n others, to processor.DisputeState) payment.Trigger {
-	on := triggersOf[to]
-	switch chargedBack := n.lost > 0 || to == processor.DisputeLost; {
+// trigger picks the trigger of the order of a dispute that ends. The order keeps its status
+// while another dispute is open. After the last one it is charged back if one was lost, else it
+// returns to its status before the disputes.
+func (v following) trigger(d *payment.Dispute, ends payment.Trigger) payment.Trigger {
+	on, n, p := triggersOf[ends], v.count(d), v.p
+	lost := ends == payment.OnLose || ends == payment.OnAccept
+	switch chargedBack := n.lost > 0 || lost; {
 	case n.open > 0, chargedBack && p.Status == payment.PayinChargeback:
 		return on.part
 	case chargedBack:

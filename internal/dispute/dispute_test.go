@@ -83,29 +83,33 @@ func reais(text string) money.Cents {
 
 const (
 	opened = `
-		payins status:PAID→DISPUTED version:3→4
-		+disputes open 10000
+		payins disputed_amount:0→10000 status:PAID→DISPUTED version:3→4
+		+disputes OPEN 10000
 		+postings dispute_opened available -10000
 		+postings dispute_opened disputed 10000
-		+events payin.disputed`
+		+events payin.disputed
+		+events dispute.opened`
 	won = `
-		payins status:DISPUTED→PAID version:4→5
-		disputes state:open→won
+		payins disputed_amount:10000→0 status:DISPUTED→PAID version:4→5
+		disputes closed_at:-→now status:OPEN→WON version:1→2
 		+postings dispute_won disputed -10000
 		+postings dispute_won available 10000
-		+events payin.dispute_won`
+		+events payin.dispute_won
+		+events dispute.closed`
 	lost = `
 		payins status:DISPUTED→CHARGEBACK version:4→5
-		disputes state:open→lost
+		disputes closed_at:-→now lost:0→10000 status:OPEN→LOST version:1→2
 		+postings charged_back disputed -10000
 		+postings charged_back clearing:bank 10000
-		+events payin.chargeback`
+		+events payin.chargeback
+		+events dispute.closed`
 	reversed = `
-		payins status:CHARGEBACK→PAID version:5→6
-		disputes state:lost→reversed
+		payins disputed_amount:10000→0 status:CHARGEBACK→PAID version:5→6
+		disputes status:LOST→REVERSED version:2→3
 		+postings chargeback_reversed clearing:bank -10000
 		+postings chargeback_reversed available 10000
-		+events payin.dispute_won`
+		+events payin.dispute_won
+		+events dispute.closed`
 )
 
 var decisions = []struct{ name, given, reported, changes, again string }{
@@ -128,25 +132,29 @@ var decisions = []struct{ name, given, reported, changes, again string }{
 
 	{"reports were skipped: won", "paid", "D won", `
 		payins version:3→5
-		+disputes won 10000
+		+disputes WON 10000
 		+postings dispute_opened available -10000
 		+postings dispute_opened disputed 10000
 		+postings dispute_won disputed -10000
 		+postings dispute_won available 10000
 		+events payin.disputed
-		+events payin.dispute_won`, ""},
+		+events dispute.opened
+		+events payin.dispute_won
+		+events dispute.closed`, ""},
 	{"reports were skipped: reversed", "paid, D open", "D reversed", `
-		payins status:DISPUTED→PAID version:4→6
-		disputes state:open→reversed
+		payins disputed_amount:10000→0 status:DISPUTED→PAID version:4→6
+		disputes closed_at:-→now lost:0→10000 status:OPEN→REVERSED version:1→3
 		+postings charged_back disputed -10000
 		+postings charged_back clearing:bank 10000
 		+postings chargeback_reversed clearing:bank -10000
 		+postings chargeback_reversed available 10000
 		+events payin.chargeback
-		+events payin.dispute_won`, ""},
+		+events dispute.closed
+		+events payin.dispute_won
+		+events dispute.closed`, ""},
 	{"all reports were skipped", "paid", "D reversed", `
 		payins version:3→6
-		+disputes reversed 10000
+		+disputes REVERSED 10000
 		+postings dispute_opened available -10000
 		+postings dispute_opened disputed 10000
 		+postings charged_back disputed -10000
@@ -154,64 +162,96 @@ var decisions = []struct{ name, given, reported, changes, again string }{
 		+postings chargeback_reversed clearing:bank -10000
 		+postings chargeback_reversed available 10000
 		+events payin.disputed
+		+events dispute.opened
 		+events payin.chargeback
-		+events payin.dispute_won`, ""},
+		+events dispute.closed
+		+events payin.dispute_won
+		+events dispute.closed`, ""},
 
 	{"of a part", "paid", "D open 40", `
-		payins status:PAID→DISPUTED version:3→4
-		+disputes open 4000
+		payins disputed_amount:0→4000 status:PAID→DISPUTED version:3→4
+		+disputes OPEN 4000
 		+postings dispute_opened available -4000
 		+postings dispute_opened disputed 4000
-		+events payin.disputed`, ""},
+		+events payin.disputed
+		+events dispute.opened`, ""},
 	{"of more than was paid", "paid", "D open 500", `
-		payins status:PAID→DISPUTED version:3→4
-		+disputes open 10000
+		payins disputed_amount:0→10000 status:PAID→DISPUTED version:3→4
+		+disputes OPEN 10000
 		+cases dispute_unexpected 40000 reason:more_than_received reported:50000
 		+postings dispute_opened available -10000
 		+postings dispute_opened disputed 10000
-		+events payin.disputed`, ""},
+		+events payin.disputed
+		+events dispute.opened`, ""},
 	{"of more than a refund has left", "paid, refunded 40", "D open", `
-		payins status:PARTIALLY_REFUNDED→DISPUTED version:3→4
-		+disputes open 6000
+		payins disputed_amount:0→6000 status:PARTIALLY_REFUNDED→DISPUTED version:3→4
+		+disputes OPEN 6000
 		+cases dispute_unexpected 4000 reason:more_than_received reported:10000
 		+postings dispute_opened available -6000
 		+postings dispute_opened disputed 6000
-		+events payin.disputed`, ""},
+		+events payin.disputed
+		+events dispute.opened`, ""},
 	{"won, after a part was refunded", "paid, refunded 40, D open", "D won", `
-		payins status:DISPUTED→PARTIALLY_REFUNDED version:4→5
-		disputes state:open→won
+		payins disputed_amount:6000→0 status:DISPUTED→PARTIALLY_REFUNDED version:4→5
+		disputes closed_at:-→now status:OPEN→WON version:1→2
+		cases closed_at:-→now resolution:→proof
 		+postings dispute_won disputed -6000
 		+postings dispute_won available 6000
-		+events payin.dispute_won`, ""},
+		+events payin.dispute_won
+		+events dispute.closed`, ""},
 	{"reversed, after a part was refunded", "paid, refunded 40, D lost", "D reversed", `
-		payins status:CHARGEBACK→PARTIALLY_REFUNDED version:5→6
-		disputes state:lost→reversed
+		payins disputed_amount:6000→0 status:CHARGEBACK→PARTIALLY_REFUNDED version:5→6
+		disputes status:LOST→REVERSED version:2→3
+		cases closed_at:-→now resolution:→proof
 		+postings chargeback_reversed clearing:bank -6000
 		+postings chargeback_reversed available 6000
-		+events payin.dispute_won`, ""},
+		+events payin.dispute_won
+		+events dispute.closed`, ""},
 	{"opened after another one was won", "paid, D won", "E open", `
-		payins status:PAID→DISPUTED version:5→6
-		+disputes open 10000
+		payins disputed_amount:0→10000 status:PAID→DISPUTED version:5→6
+		+disputes OPEN 10000
+		+postings dispute_opened available -10000
+		+postings dispute_opened disputed 10000
+		+events payin.disputed
+		+events dispute.opened`, ""},
+
+	{"of an unpaid order", "", "D open", `
+		+disputes OPEN 0
+		+cases dispute_unexpected 10000 status:PENDING
+		+events dispute.opened`, ""},
+	{"of a refunded order", "paid, refunded 100", "D open", `
+		+disputes OPEN 0
+		+cases dispute_unexpected 10000 status:REFUNDED
+		+events dispute.opened`, ""},
+	{"of a disputed order", "paid, D open", "E open 40", `
+		+disputes OPEN 0
+		+cases dispute_unexpected 4000 status:DISPUTED
+		+events dispute.opened`, ""},
+	{"of an unpaid order, won", "", "D won", `
+		+disputes WON 0
+		+events dispute.opened
+		+events dispute.closed`, ""},
+	{"of a disputed order, won", "paid, D open, E open 40", "E won", `
+		disputes closed_at:-→now status:OPEN→WON version:1→2
+		cases closed_at:-→now resolution:→proof
+		+events dispute.closed`, ""},
+	{"of a disputed order, lost", "paid, D open, E open 40", "E lost", `
+		disputes closed_at:-→now lost:0→4000 status:OPEN→LOST version:1→2
+		+events dispute.closed`, ""},
+	{"what another one had is taken when that is won", "paid, D open 80, E open 40, D won", "E open 40", `
+		payins disputed_amount:2000→4000 version:6→7
+		disputes taken:2000→4000
+		cases closed_at:-→now resolution:→proof
+		+postings dispute_opened available -2000
+		+postings dispute_opened disputed 2000
+		+events payin.disputed`, ""},
+	{"unpaid when it was opened", "D open, paid", "D open", `
+		payins disputed_amount:0→10000 status:PAID→DISPUTED version:3→4
+		disputes taken:0→10000
+		cases closed_at:-→now resolution:→proof
 		+postings dispute_opened available -10000
 		+postings dispute_opened disputed 10000
 		+events payin.disputed`, ""},
-
-	{"of an unpaid order", "", "D open", `
-		+cases dispute_unexpected 10000 status:PENDING`, `
-		cases closed_at:-→now resolution:→replaced
-		+cases dispute_unexpected 10000 status:PENDING`},
-	{"of a refunded order", "paid, refunded 100", "D open", `
-		+cases dispute_unexpected 10000 status:REFUNDED`, `
-		cases closed_at:-→now resolution:→replaced
-		+cases dispute_unexpected 10000 status:REFUNDED`},
-	{"of a disputed order", "paid, D open", "E open 40", `
-		+cases dispute_unexpected 4000 status:DISPUTED`, `
-		cases closed_at:-→now resolution:→replaced
-		+cases dispute_unexpected 4000 status:DISPUTED`},
-	{"of an unpaid order, won", "", "D won", `
-		+cases dispute_unexpected 10000 status:PENDING`, `
-		cases closed_at:-→now resolution:→replaced
-		+cases dispute_unexpected 10000 status:PENDING`},
 }
 
 func TestDecisions(t *testing.T) {
@@ -248,11 +288,12 @@ func TestDisputesOfOneReport(t *testing.T) {
 		}
 		g.Must(g.Payins.Receive(t.Context(), coretest.BankName, p.ExternalID, report, nil))
 		g.WantPayin(p, payment.PayinDisputed, 100_00, 1)
-		g.WantEvents(payment.EventPayinPaid, payment.EventPayinDisputed, payment.EventPayinDisputeWon, payment.EventPayinDisputed)
+		g.WantEvents(payment.EventPayinPaid, payment.EventPayinDisputed, payment.EventDisputeOpened, payment.EventPayinDisputeWon, payment.EventDisputeClosed,
+			payment.EventPayinDisputed, payment.EventDisputeOpened, payment.EventDisputeOpened)
 		g.WantCases(store.CaseDispute)
-		for id, want := range map[string]string{"D": "won", "E": "open"} {
-			if state, err := g.Store.DisputeState(t.Context(), g.Merchant.ID, coretest.BankName, id); err != nil || state != want {
-				t.Errorf("dispute %s is %s, %v", id, state, err)
+		for id, want := range map[string]payment.DisputeStatus{"D": payment.DisputeWon, "E": payment.DisputeOpen, "F": payment.DisputeOpen} {
+			if d, err := g.Store.DisputeByExternalID(t.Context(), g.Merchant.ID, coretest.BankName, id); err != nil || d.Status != want {
+				t.Errorf("dispute %s is %s, %v", id, d.Status, err)
 			}
 		}
 		g.WantProven()
@@ -266,19 +307,21 @@ func TestDisputeOfSpentMoney(t *testing.T) {
 	o.happens("paid")
 	o.Spend(coretest.Opening + 70_00)
 	o.WantDecision(o.reports("D open"), `
-		payins status:PAID→DISPUTED version:3→4
-		+disputes open 10000
+		payins disputed_amount:0→10000 status:PAID→DISPUTED version:3→4
+		+disputes OPEN 10000
 		+postings dispute_opened available -3000
 		+postings dispute_opened owed -7000
 		+postings dispute_opened disputed 10000
-		+events payin.disputed`, "")
+		+events payin.disputed
+		+events dispute.opened`, "")
 	o.WantDecision(o.reports("D won"), `
-		payins status:DISPUTED→PAID version:4→5
-		disputes state:open→won
+		payins disputed_amount:10000→0 status:DISPUTED→PAID version:4→5
+		disputes closed_at:-→now status:OPEN→WON version:1→2
 		+postings dispute_won disputed -10000
 		+postings dispute_won owed 7000
 		+postings dispute_won available 3000
-		+events payin.dispute_won`, "")
+		+events payin.dispute_won
+		+events dispute.closed`, "")
 	if b := o.Balances(); b[ledger.Available] != 30_00 || b[ledger.Held] != 0 {
 		t.Errorf("available %d, held %d", b[ledger.Available], b[ledger.Held])
 	}

@@ -22,6 +22,7 @@ type Reader interface {
 	PayinReader
 	PayoutReader
 	RefundReader
+	DisputeReader
 	BalanceReader
 	StatementReader
 	LimitReader
@@ -41,6 +42,7 @@ type Options struct {
 	Payins      Payins
 	Payouts     Payouts
 	Refunds     Refunds
+	Disputes    Disputes
 	Events      Events
 	Credentials Credentials
 	Endpoints   Endpoints
@@ -92,6 +94,7 @@ type API struct {
 	payins     Payins
 	payouts    Payouts
 	refunds    Refunds
+	disputes   Disputes
 	events     Events
 	rotations  Credentials
 	endpoints  Endpoints
@@ -126,7 +129,7 @@ type API struct {
 // New returns the API as a handler for [Server].
 func New(o Options) *API {
 	a := &API{
-		admission: o.Admission, payins: o.Payins, payouts: o.Payouts, refunds: o.Refunds, events: o.Events, endpoints: o.Endpoints, secrets: o.Secrets, rotations: o.Credentials, reader: o.Reader,
+		admission: o.Admission, payins: o.Payins, payouts: o.Payouts, refunds: o.Refunds, disputes: o.Disputes, events: o.Events, endpoints: o.Endpoints, secrets: o.Secrets, rotations: o.Credentials, reader: o.Reader,
 		keys: o.Keys, env: o.Env, processors: o.Processors, log: o.Log,
 		links: o.Links, allowHTTP: o.AllowHTTP, anyWebhookHost: o.AnyWebhookHost, ready: o.Ready, inbound: o.Inbound, sandbox: o.Sandbox,
 		observe: o.Observe, anonymous: o.PublicMerchant,

@@ -23,27 +23,29 @@ import (
 type gateway struct {
 	env env.Env
 
-	mu          sync.Mutex
-	merchants   map[payment.ID]store.Merchant
-	credentials map[string]store.Credential
-	payinRows   []storedPayin // oldest first
-	charges     map[payment.ID][]store.Charge
-	payoutRows  []storedPayout
-	refundRows  []storedRefund
-	batchRows   []storedBatch
-	scanned     payment.ID // the answer of ScanFrom
-	events      []payment.Event
-	attempts    map[int64][]store.Attempt
-	available   money.Cents
-	statement   int64         // rows
-	history     int64         // of the database
-	kept        int64         // rows, by the last restore
-	reads       int           // of credentials
-	err         error         // if set, the error of every operation and read
-	begun       chan struct{} // if set, each operation sends to it at its start, and waits for proceed
-	proceed     chan struct{} // to be closed
-	panics      bool
-	full        time.Duration // if set, no new work is admitted, with this Retry-After
+	mu            sync.Mutex
+	merchants     map[payment.ID]store.Merchant
+	credentials   map[string]store.Credential
+	payinRows     []storedPayin // oldest first
+	charges       map[payment.ID][]store.Charge
+	payoutRows    []storedPayout
+	refundRows    []storedRefund
+	disputeRows   []store.DefendedDispute
+	disputeFilter store.DisputeFilter
+	batchRows     []storedBatch
+	scanned       payment.ID // the answer of ScanFrom
+	events        []payment.Event
+	attempts      map[int64][]store.Attempt
+	available     money.Cents
+	statement     int64         // rows
+	history       int64         // of the database
+	kept          int64         // rows, by the last restore
+	reads         int           // of credentials
+	err           error         // if set, the error of every operation and read
+	begun         chan struct{} // if set, each operation sends to it at its start, and waits for proceed
+	proceed       chan struct{} // to be closed
+	panics        bool
+	full          time.Duration // if set, no new work is admitted, with this Retry-After
 }
 
 type storedPayin struct {

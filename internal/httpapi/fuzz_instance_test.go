@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -210,7 +211,7 @@ func (s *instance) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // PayinAction implements [httpapi.Sandbox].
-func (s *instance) PayinAction(ctx context.Context, id payment.ID, action string, amount money.Cents) error {
+func (s *instance) PayinAction(ctx context.Context, id payment.ID, action string, how wire.SandboxPayin) error {
 	for i := range s.actors {
 		p, err := s.store.Payin(ctx, s.actors[i].ID, id)
 		if errors.Is(err, store.ErrNotFound) {
@@ -221,7 +222,10 @@ func (s *instance) PayinAction(ctx context.Context, id payment.ID, action string
 			MerchantName: s.actors[i].Name, MerchantCity: s.actors[i].City,
 		}
 		if err == nil {
-			err = s.control.Charge(ctx, request, action, bankapi.ForceCharge{Amount: amount})
+			bank := map[string]string{"block": "dispute", "reverse": "win"}
+			err = s.control.Charge(ctx, request, cmp.Or(bank[action], action), bankapi.ForceCharge{
+				Amount: how.Amount, Kind: string(how.Kind), Reason: how.Reason, RespondInSeconds: how.RespondInSeconds, Blocked: action == "block",
+			})
 		}
 		return s.happened(err)
 	}

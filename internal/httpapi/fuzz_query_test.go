@@ -88,7 +88,7 @@ func newFuzzed(f *testing.F) *fuzzed {
 type idle struct{}
 
 // PayinAction does nothing.
-func (idle) PayinAction(context.Context, payment.ID, string, money.Cents) error { return nil }
+func (idle) PayinAction(context.Context, payment.ID, string, wire.SandboxPayin) error { return nil }
 
 // PayoutAction does nothing.
 func (idle) PayoutAction(context.Context, payment.ID, string) error { return nil }

@@ -59,7 +59,7 @@ func newHarness(t *testing.T, change ...func(*httpapi.Options)) *harness {
 	h.credential("key1", "secret1", h.first.ID, nil)
 	h.credential("key2", "secret2", h.second.ID, nil)
 	o := httpapi.Options{
-		Admission: h.gateway, Payins: payins{h.gateway}, Payouts: payouts{h.gateway}, Refunds: refunds{h.gateway}, Events: h.gateway,
+		Admission: h.gateway, Payins: payins{h.gateway}, Payouts: payouts{h.gateway}, Refunds: refunds{h.gateway}, Disputes: disputes{h.gateway}, Events: h.gateway,
 		Reader: h.gateway, Keys: keys, Env: w, AllowHTTP: true, Links: checkout.Links("https://pay.example", keys),
 		Processors: processor.Registry{"strict": strict{}},
 		Log:        slog.New(slog.NewJSONHandler(h.log, nil)),

@@ -41,21 +41,26 @@ func readJSON[T any](c *call, decode func(body []byte) (T, *problem.Error)) (dec
 }
 
 func (c *call) readBody(b *bytes.Buffer) *problem.Error {
+	return c.readJSONUpTo(b, bodyMax, errBodyTooLarge)
+}
+
+// readJSONUpTo reads a body of JSON of at most that many bytes, else the error is tooLarge.
+func (c *call) readJSONUpTo(b *bytes.Buffer, most int64, tooLarge *problem.Error) *problem.Error {
 	if !c.isJSON() {
 		return errMediaType
 	}
-	return c.readUpTo(b, bodyMax, errBodyTooLarge)
+	return c.readUpTo(b, most, tooLarge)
 }
 
-// readUpTo reads a body of at most max bytes.
-func (c *call) readUpTo(b *bytes.Buffer, max int64, errTooLarge *problem.Error) *problem.Error {
-	if c.r.ContentLength > max {
+// readUpTo reads a body of at most that many bytes, else the error is tooLarge.
+func (c *call) readUpTo(b *bytes.Buffer, most int64, tooLarge *problem.Error) *problem.Error {
+	if c.r.ContentLength > most {
 		c.w.Header().Set("Connection", "close") // instead of reading all of it
-		return errTooLarge
+		return tooLarge
 	}
-	_, err := b.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, max))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return errTooLarge
+	_, err := b.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, most))
+	if _, exceeded := errors.AsType[*http.MaxBytesError](err); exceeded {
+		return tooLarge
 	}
 	if problem.Is(err, problem.Overloaded) {
 		return problem.From(err)

@@ -59,6 +59,11 @@ var routes = []route{
 	{method: "GET", path: "/refunds", scope: store.ScopeRead, handle: (*API).listRefunds},
 	{method: "GET", path: "/refunds/{id}", scope: store.ScopeRead, handle: (*API).getRefund},
 
+	{method: "GET", path: "/disputes", scope: store.ScopeRead, handle: (*API).listDisputes},
+	{method: "GET", path: "/disputes/{id}", scope: store.ScopeRead, handle: (*API).getDispute},
+	{method: "POST", path: "/disputes/{id}/defense", scope: store.ScopeRefundWrite, class: write, handle: (*API).defendDispute},
+	{method: "POST", path: "/disputes/{id}/accept", scope: store.ScopeRefundWrite, class: write, handle: (*API).acceptDispute},
+
 	{method: "GET", path: "/balance", scope: store.ScopeRead, handle: (*API).getBalance},
 	{method: "GET", path: "/statement", scope: store.ScopeRead, handle: (*API).listStatement},
 	{method: "GET", path: "/limits", scope: store.ScopeRead, handle: (*API).getLimits},

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/wire"
@@ -17,9 +16,9 @@ import (
 // through the API. Errors that a client may see are [problem.Error], such as
 // not_found and invalid_state.
 type Sandbox interface {
-	// PayinAction applies an action to a pay-in: pay, expire, fail, dispute, win or lose.
-	// amount is the paid amount in cents; 0 for the order's amount.
-	PayinAction(ctx context.Context, id payment.ID, action string, amount money.Cents) error
+	// PayinAction applies an action to a pay-in: pay, expire, fail, dispute, block, win, lose or
+	// reverse.
+	PayinAction(ctx context.Context, id payment.ID, action string, how wire.SandboxPayin) error
 	// PayoutAction applies an action to a payout: complete, fail or return.
 	PayoutAction(ctx context.Context, id payment.ID, action string) error
 	// RefundAction applies an action to a refund: complete or fail, also after it was completed.
@@ -36,7 +35,7 @@ type Sandbox interface {
 }
 
 var (
-	payinActions  = []string{"pay", "expire", "fail", "dispute", "win", "lose"}
+	payinActions  = []string{"pay", "expire", "fail", "dispute", "block", "win", "lose", "reverse"}
 	payoutActions = []string{"complete", "fail", "return"}
 )
 
@@ -66,17 +65,17 @@ func (a *API) sandboxPayin(c *call) error {
 	if err != nil {
 		return err
 	}
-	var amount money.Cents
+	var how wire.SandboxPayin
 	if c.r.ContentLength != 0 {
 		var invalid *problem.Error
-		amount, invalid = readJSON(c, func(body []byte) (money.Cents, *problem.Error) {
+		how, invalid = readJSON(c, func(body []byte) (wire.SandboxPayin, *problem.Error) {
 			return wire.DecodeSandboxPayin(body, action)
 		})
 		if invalid != nil {
 			return invalid
 		}
 	}
-	return c.noContent(a.sandbox.PayinAction(c.ctx, id, action, amount))
+	return c.noContent(a.sandbox.PayinAction(c.ctx, id, action, how))
 }
 
 func (a *API) sandboxPayout(c *call) error {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/httpapi"
-	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
@@ -29,8 +28,8 @@ func (s *controls) record(format string, args ...any) error {
 	return s.err
 }
 
-func (s *controls) PayinAction(_ context.Context, id payment.ID, action string, amount money.Cents) error {
-	return s.record("%s payin %d %d", action, id[0], amount)
+func (s *controls) PayinAction(_ context.Context, id payment.ID, action string, how wire.SandboxPayin) error {
+	return s.record("%s payin %d %d", action, id[0], how.Amount)
 }
 
 func (s *controls) PayoutAction(_ context.Context, id payment.ID, action string) error {
@@ -67,7 +66,7 @@ func TestSandbox(t *testing.T) {
 		{"POST", "/sandbox/payin/" + id + "/pay", `{"amount":0}`, 422, "amount"},
 		{"POST", "/sandbox/payin/" + id + "/pay", `{"amount":"1"}`, 422, "amount"},
 		{"POST", "/sandbox/payin/" + id + "/pay", `{"sum":1}`, 400, "sum"},
-		{"POST", "/sandbox/payin/" + id + "/lose", `{"amount":1}`, 422, "amount"},
+		{"POST", "/sandbox/payin/" + id + "/win", `{"amount":1}`, 422, "amount"},
 		{"POST", "/sandbox/payin/" + id + "/lose", "", 204, "lose payin 1 0"},
 		{"POST", "/sandbox/payin/" + id + "/explode", "", 404, ""},
 		{"POST", "/sandbox/payin/1/pay", "", 404, ""},

@@ -25,6 +25,8 @@ const (
 	RefundReleased     Kind = "refund_released"     // did not go back; released
 	RefundFound        Kind = "refund_found"        // set aside for a refund that nobody requested here
 	RefundTakenBack    Kind = "refund_taken_back"   // went back to the payer, and came back
+	FeeRefunded        Kind = "fee_refunded"        // the fee of what was refunded went back to the merchant
+	FeeRecharged       Kind = "fee_recharged"       // the same fee again: the refund came back
 	DisputeOpened      Kind = "dispute_opened"      // set aside while it is contested
 	DisputeWon         Kind = "dispute_won"         // the payer lost; released
 	ChargedBack        Kind = "charged_back"        // the payer won; taken by the payer's bank
@@ -32,6 +34,8 @@ const (
 	OwedRepaid         Kind = "owed_repaid"         // available money paid a debt
 
 	ReceivedUnidentified Kind = "received_unidentified" // money that names no order
+	UnidentifiedReturned Kind = "unidentified_returned" // it went back to its payer, at the processor
+	UnidentifiedBack     Kind = "unidentified_back"     // the same, and it came back
 	// Of the resolutions of cases.
 	UnappliedApplied    Kind = "unapplied_applied"     // unapplied money paid an order
 	UnappliedReleased   Kind = "unapplied_released"    // unapplied money became available
@@ -59,6 +63,8 @@ var Recipes = []Recipe{
 	{ReceivedPending, "clearing → pending (fee → fees)", "an order was paid; the money settles later"},
 	{ReceivedUnapplied, "clearing → unapplied", "a payment, or a part of it, exceeds its order"},
 	{ReceivedUnidentified, "clearing → unidentified", "a payment names no order; on the platform's accounts only"},
+	{UnidentifiedReturned, "unidentified → clearing", "money that names no order was given back to its payer at the processor; on the platform's accounts only"},
+	{UnidentifiedBack, "clearing → unidentified", "the same, and it came back"},
 	{CostBooked, "costs → clearing", "the processor kept its own fee of a payment: the platform bears it, never the merchant's money"},
 	{Settled, "pending → available", "the settlement date is reached"},
 	{PayoutHeld, "available → held", "a payout was accepted: amount and fee"},
@@ -68,11 +74,13 @@ var Recipes = []Recipe{
 	{PayoutFound, "available (then owed) → clearing", "the processor lists a transfer that a restored backup lacks; a shortfall becomes debt"},
 	{PayoutAdopted, "clearing → owed, then available", "the payout of a found transfer was requested again, and holds its money"},
 	{FoundReturned, "clearing → owed, then available", "a found transfer, or one that left after its payout's release, failed or was returned by the receiver's bank, or a part of it"},
-	{RefundHeld, "available (or unapplied) → held", "a refund was accepted"},
+	{RefundHeld, "pending of the order, then available (or unapplied) → held", "a refund was accepted"},
 	{Refunded, "held → clearing", "the processor proved that the refund was paid"},
-	{RefundReleased, "held → available (or unapplied)", "the refund, or a part of it, was definitively not paid"},
-	{RefundFound, "available (then owed) → held", "the processor lists a refund that nobody requested here, or paid one after its release; a shortfall becomes debt"},
-	{RefundTakenBack, "clearing → owed, then available (or unapplied)", "a refund, or a part of it, failed after the processor had reported it paid"},
+	{RefundReleased, "held → pending of the order, and available (or unapplied)", "the refund, or a part of it, was definitively not paid"},
+	{RefundFound, "unapplied of the payment, then pending of the order, then available (then owed) → held", "the processor lists a refund that nobody requested here, or paid one after its release; a shortfall becomes debt"},
+	{RefundTakenBack, "clearing → pending of the order, then owed, then available (or unapplied)", "a refund, or a part of it, failed after the processor had reported it paid"},
+	{FeeRefunded, "fees → owed, then available", "a refund was paid, and the price gives its part of the fee back"},
+	{FeeRecharged, "available (then owed) → fees", "a refund came back, and its part of the fee is charged again"},
 	{DisputeOpened, "pending of the order, then available (then owed) → disputed", "a payer disputes; a shortfall becomes debt"},
 	{DisputeWon, "disputed → pending of the order, then owed, then available", "the dispute was won; what was pending is pending again, and debt is repaid first"},
 	{ChargedBack, "disputed → clearing", "the dispute was lost"},
@@ -182,8 +190,35 @@ func ReturnFound(processor string, owed, amount money.Cents) Entry {
 	return repaid(FoundReturned, Clearing(processor), owed, amount)
 }
 
+// Parts are the parts of a refund that are not of available money, in cents.
+type Parts struct{ Unapplied, Pending money.Cents }
+
+// rest is what remains of an amount; below zero if the parts are none of it.
+func (p Parts) rest(amount money.Cents) money.Cents {
+	if p.Unapplied < 0 || p.Pending < 0 {
+		return -1
+	}
+	return amount - p.Unapplied - p.Pending
+}
+
+// from adds to an entry what its parts move to another account.
+func (p Parts) from(e Entry, to Account) Entry {
+	return withPart(withPart(e, Pending, to, -p.Pending), Unapplied, to, -p.Unapplied)
+}
+
+// back adds to an entry what another account moves back to the parts.
+func (p Parts) back(e Entry, from Account) Entry {
+	return withPart(withPart(e, Pending, from, p.Pending), Unapplied, from, p.Unapplied)
+}
+
 // HoldRefund sets a refund's amount aside.
-func HoldRefund(amount money.Cents) Entry { return Move(RefundHeld, Available, Held, amount) }
+func HoldRefund(of Parts, amount money.Cents) Entry {
+	rest := of.rest(amount)
+	if rest < 0 {
+		return Entry{Kind: RefundHeld}
+	}
+	return of.from(Move(RefundHeld, Available, Held, rest), Held)
+}
 
 // PayRefund books a refund that the processor proved to be paid.
 func PayRefund(processor string, amount money.Cents) Entry {
@@ -191,31 +226,40 @@ func PayRefund(processor string, amount money.Cents) Entry {
 }
 
 // ReleaseRefund releases a refund's hold.
-func ReleaseRefund(amount money.Cents) Entry { return Move(RefundReleased, Held, Available, amount) }
-
-// HoldUnapplied sets unapplied money aside that is given back to its payer.
-func HoldUnapplied(amount money.Cents) Entry { return Move(RefundHeld, Unapplied, Held, amount) }
-
-// ReleaseUnappliedRefund releases what HoldUnapplied set aside.
-func ReleaseUnappliedRefund(amount money.Cents) Entry {
-	return Move(RefundReleased, Held, Unapplied, amount)
+func ReleaseRefund(of Parts, amount money.Cents) Entry {
+	rest := of.rest(amount)
+	if rest < 0 {
+		return Entry{Kind: RefundReleased}
+	}
+	return of.back(Move(RefundReleased, Held, Available, rest), Held)
 }
 
-// FindRefund sets the amount of a refund aside that nobody requested here: from available as
-// far as possible, and as debt beyond.
-func FindRefund(available, amount money.Cents) Entry {
-	return drawn(RefundFound, Held, available, amount)
+// FindRefund sets the amount of a refund aside that nobody requested here: beside its parts
+// from available as far as possible, and as debt beyond.
+func FindRefund(of Parts, available, amount money.Cents) Entry {
+	rest := of.rest(amount)
+	if rest < 0 {
+		return Entry{Kind: RefundFound}
+	}
+	return of.from(drawn(RefundFound, Held, available, rest), Held)
 }
 
-// TakeBackRefund books a refund that came back after it was paid; debt (owed, zero or below)
-// is repaid first.
-func TakeBackRefund(processor string, owed, amount money.Cents) Entry {
-	return repaid(RefundTakenBack, Clearing(processor), owed, amount)
+// TakeBackRefund books a refund that came back after it was paid; of what is not of its parts
+// debt (owed, zero or below) is repaid first.
+func TakeBackRefund(processor string, of Parts, owed, amount money.Cents) Entry {
+	rest := of.rest(amount)
+	if rest < 0 {
+		return Entry{Kind: RefundTakenBack}
+	}
+	return of.back(repaid(RefundTakenBack, Clearing(processor), owed, rest), Clearing(processor))
 }
 
-// TakeBackUnapplied is TakeBackRefund of unapplied money.
-func TakeBackUnapplied(processor string, amount money.Cents) Entry {
-	return Move(RefundTakenBack, Clearing(processor), Unapplied, amount)
+// RefundFee gives a fee back to the merchant; debt (owed, zero or below) is repaid first.
+func RefundFee(owed, amount money.Cents) Entry { return repaid(FeeRefunded, Fees, owed, amount) }
+
+// RechargeFee charges a fee again: from available as far as possible, and as debt beyond.
+func RechargeFee(available, amount money.Cents) Entry {
+	return drawn(FeeRecharged, Fees, available, amount)
 }
 
 // OpenDispute sets the contested amount aside: pending cents of it from pending, the rest
@@ -224,7 +268,7 @@ func OpenDispute(pending, available, amount money.Cents) Entry {
 	if pending < 0 || pending > amount {
 		return Entry{Kind: DisputeOpened}
 	}
-	return withPending(drawn(DisputeOpened, Disputed, available, amount-pending), Disputed, -pending)
+	return withPart(drawn(DisputeOpened, Disputed, available, amount-pending), Pending, Disputed, -pending)
 }
 
 // WinDispute returns contested money: pending cents of it to pending, and of the rest debt
@@ -233,7 +277,7 @@ func WinDispute(pending, owed, amount money.Cents) Entry {
 	if pending < 0 || pending > amount {
 		return Entry{Kind: DisputeWon}
 	}
-	return withPending(repaid(DisputeWon, Disputed, owed, amount-pending), Disputed, pending)
+	return withPart(repaid(DisputeWon, Disputed, owed, amount-pending), Pending, Disputed, pending)
 }
 
 // LoseDispute books contested money that the payer's bank took.
@@ -246,7 +290,7 @@ func ReverseChargeback(processor string, pending, owed, amount money.Cents) Entr
 	if pending < 0 || pending > amount {
 		return Entry{Kind: ChargebackReversed}
 	}
-	return withPending(repaid(ChargebackReversed, Clearing(processor), owed, amount-pending), Clearing(processor), pending)
+	return withPart(repaid(ChargebackReversed, Clearing(processor), owed, amount-pending), Pending, Clearing(processor), pending)
 }
 
 // ApplyUnapplied pays an order from unapplied money, less the fee: pending cents of it settle
@@ -255,7 +299,7 @@ func ApplyUnapplied(amount, fee, pending money.Cents) Entry {
 	if fee < 0 || pending < 0 || fee+pending > amount {
 		return Entry{Kind: UnappliedApplied}
 	}
-	return withPending(withFee(UnappliedApplied, Unapplied, Available, amount-pending, fee), Unapplied, pending)
+	return withPart(withFee(UnappliedApplied, Unapplied, Available, amount-pending, fee), Pending, Unapplied, pending)
 }
 
 // ReleaseUnapplied makes unapplied money available.
@@ -266,6 +310,16 @@ func ReleaseUnapplied(amount money.Cents) Entry {
 // WriteOffUnapplied gives unapplied money to the platform.
 func WriteOffUnapplied(amount money.Cents) Entry {
 	return Move(UnappliedWrittenOff, Unapplied, WrittenOff, amount)
+}
+
+// ReturnUnidentified books unidentified money that went back to its payer.
+func ReturnUnidentified(processor string, amount money.Cents) Entry {
+	return Move(UnidentifiedReturned, Unidentified, Clearing(processor), amount)
+}
+
+// TakeBackUnidentified is ReturnUnidentified that came back.
+func TakeBackUnidentified(processor string, amount money.Cents) Entry {
+	return Move(UnidentifiedBack, Clearing(processor), Unidentified, amount)
 }
 
 // MoveUnidentified takes unidentified money off the platform's accounts, for a merchant.
@@ -341,13 +395,13 @@ func withFee(kind Kind, from, to Account, gross, fee money.Cents) Entry {
 	return e
 }
 
-// withPending adds to an entry an amount that another account moves to pending, or from it
+// withPart adds to an entry an amount that another account moves to an account, or from it
 // if the amount is negative. An entry without postings begins with it.
-func withPending(e Entry, other Account, amount money.Cents) Entry {
+func withPart(e Entry, account, other Account, amount money.Cents) Entry {
 	if amount == 0 {
 		return e
 	}
-	e.Postings = append(e.Postings, Posting{Pending, amount})
+	e.Postings = append(e.Postings, Posting{account, amount})
 	for i := range e.Postings {
 		if p := &e.Postings[i]; p.Account == other {
 			p.Amount -= amount

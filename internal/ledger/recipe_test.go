@@ -70,6 +70,13 @@ available 100                              | refund_found 60                | av
 available 40                               | refund_found 60                | held 60, owed -20
 -                                          | refund_taken_back 60           | clearing -60, available 60
 owed -20                                   | refund_taken_back 60           | clearing -60, available 40
+fees 10                                    | fee_refunded 6                 | available 6, fees 4
+fees 10, owed -4                           | fee_refunded 6                 | available 2, fees 4
+fees 10                                    | fee_refunded 11                | refused
+available 4                                | fee_recharged 6                | fees 6, owed -2
+unidentified 60, clearing -60              | unidentified_returned 50       | unidentified 10, clearing -10
+unidentified 60                            | unidentified_returned 61       | refused
+-                                          | unidentified_back 50           | unidentified 50, clearing -50
 
 available 100                              | dispute_opened 60              | available 40, disputed 60
 available 60                               | dispute_opened 60              | disputed 60
@@ -226,7 +233,7 @@ func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledg
 		e = ledger.ReturnFound(bank, b[ledger.Owed], amount)
 	case ledger.PayoutAdopted:
 		e = ledger.AdoptPayout(bank, b[ledger.Owed], amount)
-	case ledger.RefundHeld, ledger.Refunded, ledger.RefundReleased, ledger.RefundFound, ledger.RefundTakenBack:
+	case ledger.RefundHeld, ledger.Refunded, ledger.RefundReleased, ledger.RefundFound, ledger.RefundTakenBack, ledger.FeeRefunded, ledger.FeeRecharged:
 		e = refundEntry(b, kind, amount)
 	case ledger.DisputeOpened:
 		e = ledger.OpenDispute(min(b[ledger.Pending], fee, amount), b[ledger.Available], amount)
@@ -253,6 +260,10 @@ func resolution(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e
 		e = ledger.ReleaseUnapplied(amount)
 	case ledger.UnappliedWrittenOff:
 		e = ledger.WriteOffUnapplied(amount)
+	case ledger.UnidentifiedReturned:
+		e = ledger.ReturnUnidentified(bank, amount)
+	case ledger.UnidentifiedBack:
+		e = ledger.TakeBackUnidentified(bank, amount)
 	case ledger.UnidentifiedMoved:
 		e = ledger.MoveUnidentified(bank, amount)
 	case ledger.UnidentifiedArrived:
@@ -277,30 +288,40 @@ func resolution(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e
 func refundEntry(b ledger.Balances, kind ledger.Kind, amount money.Cents) ledger.Entry {
 	switch kind {
 	case ledger.RefundHeld:
-		return ledger.HoldRefund(amount)
+		return ledger.HoldRefund(ledger.Parts{}, amount)
 	case ledger.Refunded:
 		return ledger.PayRefund(bank, amount)
 	case ledger.RefundReleased:
-		return ledger.ReleaseRefund(amount)
+		return ledger.ReleaseRefund(ledger.Parts{}, amount)
 	case ledger.RefundFound:
-		return ledger.FindRefund(b[ledger.Available], amount)
+		return ledger.FindRefund(ledger.Parts{}, b[ledger.Available], amount)
+	case ledger.FeeRefunded:
+		return ledger.RefundFee(b[ledger.Owed], amount)
+	case ledger.FeeRecharged:
+		return ledger.RechargeFee(b[ledger.Available], amount)
 	default:
-		return ledger.TakeBackRefund(bank, b[ledger.Owed], amount)
+		return ledger.TakeBackRefund(bank, ledger.Parts{}, b[ledger.Owed], amount)
 	}
 }
 
-// Unapplied money that is given back moves between unapplied and held.
-func TestUnappliedRefund(t *testing.T) {
+// A refund takes unapplied, pending and available money, and gives each back to where it was.
+func TestPartsOfRefunds(t *testing.T) {
 	t.Parallel()
-	b := ledger.Balances{ledger.Unapplied: 60}
+	of := ledger.Parts{Unapplied: 20, Pending: 30}
+	b := ledger.Balances{ledger.Unapplied: 60, ledger.Pending: 40, ledger.Available: 10}
 	for _, step := range []struct {
 		entry ledger.Entry
 		want  string
 	}{
-		{ledger.HoldUnapplied(60), "held 60"},
-		{ledger.ReleaseUnappliedRefund(20), "held 40, unapplied 20"},
-		{ledger.PayRefund(bank, 40), "clearing 40, unapplied 20"},
-		{ledger.TakeBackUnapplied(bank, 40), "unapplied 60"},
+		{ledger.HoldRefund(of, 55), "held 55, unapplied 40, pending 10, available 5"},
+		{ledger.ReleaseRefund(of, 55), "unapplied 60, pending 40, available 10"},
+		{ledger.FindRefund(of, 10, 65), "held 65, unapplied 40, pending 10, owed -5"},
+		{ledger.PayRefund(bank, 65), "clearing 65, unapplied 40, pending 10, owed -5"},
+		{ledger.TakeBackRefund(bank, of, -5, 65), "unapplied 60, pending 40, available 10"},
+		{ledger.HoldRefund(ledger.Parts{Unapplied: 60}, 60), "held 60, pending 40, available 10"},
+		{ledger.ReleaseRefund(ledger.Parts{Unapplied: 20}, 20), "held 40, unapplied 20, pending 40, available 10"},
+		{ledger.PayRefund(bank, 40), "clearing 40, unapplied 20, pending 40, available 10"},
+		{ledger.TakeBackRefund(bank, ledger.Parts{Unapplied: 40}, 0, 40), "unapplied 60, pending 40, available 10"},
 	} {
 		if err := b.Apply(step.entry); err != nil || textOf(b) != textOf(balancesOf(t, step.want)) {
 			t.Errorf("%s: %v, %s, want %s", step.entry.Kind, err, textOf(b), step.want)

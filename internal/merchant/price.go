@@ -56,8 +56,8 @@ func checkPrice(p *payment.Price) string {
 		return fmt.Sprintf("Only %s settles per instalment, after one day or more.", payment.CreditCard)
 	case payout && p.Days > 0:
 		return "A price of payouts has no settlement."
-	case p.RefundsFee: // see pricing.FeeOfRefund
-		return "Refunds do not give fees back in this version."
+	case payout && p.RefundsFee:
+		return "Only the price of a pay-in can give its fee back: payouts have no refunds."
 	default:
 		return ""
 	}

@@ -23,7 +23,7 @@ func TestSetPrice(t *testing.T) {
 		{"a price", price(payment.PIX, 1, 1, payment.Terms{BasisPoints: 99, Fixed: 10, Days: 2, Business: true}), true},
 		{"all instalments", price(payment.CreditCard, 0, 0, payment.Terms{}), true},
 		{"a range", price(payment.CreditCard, 2, 6, payment.Terms{Days: 30, PerInstallment: true}), true},
-		{"a fee that refunds give back", price(payment.PIX, 1, 1, payment.Terms{RefundsFee: true}), false},
+		{"a fee that refunds give back", price(payment.PIX, 1, 1, payment.Terms{RefundsFee: true}), true},
 		{"of payouts", price(payment.PayoutPrice, 0, 0, payment.Terms{Fixed: 50}), true},
 		{"all of the amount", price(payment.PIX, 1, 1, payment.Terms{BasisPoints: 10_000}), true},
 		{"more than the amount", price(payment.PIX, 1, 1, payment.Terms{BasisPoints: 10_001}), false},

@@ -17,7 +17,9 @@ import (
 func changeKey(c *processor.Change) string {
 	key := fmt.Sprint("change ", c.Subject, " ", c.ExternalID, " ", int64(c.Returned))
 	if c.Dispute != nil {
-		key += " " + c.Dispute.ID + " " + string(c.Dispute.State)
+		if key += " " + c.Dispute.ID + " " + string(c.Dispute.State); c.Dispute.Blocked {
+			key += " blocked"
+		}
 	}
 	return key
 }
@@ -93,20 +95,33 @@ func (s *Service) isBooked(ctx context.Context, name string, c processor.Change)
 		}
 		return known, true, store.Problem(err)
 	}
-	order, _, err := s.Store.PayinByExternalID(ctx, merchant, c.ExternalID)
+	_, _, err = s.Store.PayinByExternalID(ctx, merchant, c.ExternalID)
 	if errors.Is(err, store.ErrNotFound) || c.Dispute == nil {
 		return false, false, nil
 	}
 	if err != nil {
 		return false, true, store.Problem(err)
 	}
-	state, err := s.Store.DisputeState(ctx, merchant, name, c.Dispute.ID)
-	if errors.Is(err, store.ErrNotFound) { // one that could not be posted has a case
-		known, err := s.Store.HasOpenCase(ctx, merchant, order.ID, store.CaseDispute)
-		return known, true, store.Problem(err)
+	d, err := s.Store.DisputeByExternalID(ctx, merchant, name, c.Dispute.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, true, nil
 	}
-	// Any state is later than "open".
-	return state == string(c.Dispute.State) || c.Dispute.State == processor.DisputeOpen || state == string(processor.DisputeReversed), true, store.Problem(err)
+	// A block may have become a dispute.
+	return err == nil && shows(d.Status, c.Dispute.State) && !(d.Live() && d.Blocked && !c.Dispute.Blocked), true, store.Problem(err)
+}
+
+// shows reports whether a dispute has been in a state, or is in a later one.
+func shows(status payment.DisputeStatus, listed processor.DisputeState) bool {
+	switch listed {
+	case processor.DisputeWon:
+		return status == payment.DisputeWon || status == payment.DisputeReversed
+	case processor.DisputeLost:
+		return status == payment.DisputeLost || status == payment.DisputeReversed
+	case processor.DisputeReversed:
+		return status == payment.DisputeReversed
+	default: // any state is later than "open"
+		return true
+	}
 }
 
 // isReturned reports whether what a change lists as returned is booked; ErrNotFound if no

@@ -63,6 +63,8 @@ type Options struct {
 	// SendWaker and LookUpWaker wake the two workers.
 	SendWaker   *worker.Waker
 	LookUpWaker *worker.Waker
+	// AnswerWaker wakes the worker that sends answers to disputes.
+	AnswerWaker *worker.Waker
 	// Spawn starts a call; see [worker.Spawn].
 	Spawn worker.Spawn
 	// Links are the URLs of a pay-in's pages in the events of its refunds.
@@ -79,6 +81,8 @@ type Executor struct {
 	sendTurn, lookUpTurn         worker.Turn[store.DueAt]
 	sendThrottle                 throttle
 	refunds                      refundCalls
+	answers                      *worker.Pools // calls about answers to disputes
+	answerBreakers               *worker.Breakers
 }
 
 // New returns the executor.
@@ -86,7 +90,7 @@ func New(o Options) *Executor {
 	return &Executor{
 		Options: o, sendThrottle: throttle{began: -throttleInterval}, sendBreakers: worker.NewBreakers(o.Env.Clock), lookUpBreakers: worker.NewBreakers(o.Env.Clock),
 		sends: worker.NewPools(sendSlots, o.SendWaker, o.Spawn), lookUps: worker.NewPools(lookUpSlots, o.LookUpWaker, o.Spawn),
-		refunds: newRefundCalls(&o),
+		refunds: newRefundCalls(&o), answers: worker.NewPools(answerSlots, o.AnswerWaker, o.Spawn), answerBreakers: worker.NewBreakers(o.Env.Clock),
 	}
 }
 
@@ -96,6 +100,7 @@ func (e *Executor) Wait() {
 	e.lookUps.Wait()
 	e.refunds.sends.Wait()
 	e.refunds.lookUps.Wait()
+	e.answers.Wait()
 }
 
 // Finish ends the executor's work on a payout.

@@ -67,9 +67,17 @@ func (v *recordRefund) Class() commit.Class { return commit.Background }
 
 // Needs implements [write.Operation].
 func (v *recordRefund) Needs(n *store.Needs) {
-	n.RefundsOf(v.part.Merchant, v.part.Payin)
-	n.Balances(v.part.Merchant)
+	NeedsOfRefund(n, v.part.Merchant, v.part.Payin)
 	n.ExpectDeliveries(v.part.Merchant, 2)
+}
+
+// NeedsOfRefund reads what a refund of a pay-in may change when it ends.
+func NeedsOfRefund(n *store.Needs, merchant, payin payment.ID) {
+	n.RefundsOf(merchant, payin)
+	n.DisputesOfPayin(merchant, payin)
+	n.ReceivablesOf(merchant, payin)
+	n.OpenCasesAbout(merchant, payin, store.CaseOverpaid)
+	n.Balances(merchant)
 }
 
 // Decide implements [write.Operation].

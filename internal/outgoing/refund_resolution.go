@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/porteira/porteira/internal/dispute"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/receivable"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
 	"github.com/porteira/porteira/internal/worker"
@@ -107,8 +109,7 @@ func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.Re
 		return nil // known, or a stale report
 	}
 	if p.Ended() {
-		available := l.Balances(p.Merchant)[ledger.Available]
-		if err := c.Post(p.Merchant, r.ID, ledger.FindRefund(available, p.Amount)); err != nil {
+		if err := takeAgain(l, c, p, r); err != nil {
 			return err
 		}
 		if err := v.exceeds(l, c, p, r); err != nil {
@@ -129,10 +130,49 @@ func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.Re
 	if err == nil && !moved {
 		err = fmt.Errorf("outgoing: no cell for %s of a refund that is %s", on, r.Status)
 	}
-	if err != nil || r.Surplus {
+	if err != nil || r.Surplus || p.Amount == p.Unapplied {
 		return err
 	}
-	return v.movePayin(l, c, p, p.Amount)
+	return v.movePayin(l, c, p, p.Amount-p.Unapplied)
+}
+
+// takeAgain takes the money of a part that was believed to have failed: of unapplied money what
+// is still unapplied, then what has not settled of the order, then available money, and debt.
+func takeAgain(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund) error {
+	p.Unapplied = TakeUnapplied(l, c, p.Merchant, p.Payin, p.Unapplied)
+	payin, ok := l.Payin(p.Merchant, p.Payin)
+	if !ok {
+		return store.ErrNotFound
+	}
+	p.Took = receivable.Take(l, c, &payin, p.Amount-p.Unapplied)
+	of := ledger.Parts{Unapplied: p.Unapplied, Pending: p.Took.Sum()}
+	return c.Post(p.Merchant, r.ID, ledger.FindRefund(of, l.Balances(p.Merchant)[ledger.Available], p.Amount))
+}
+
+// Unapplied is what is still unapplied of an order, by its open cases, which are loaded.
+func Unapplied(l *store.Loaded, merchant, payin payment.ID) (sum money.Cents) {
+	for _, v := range l.OpenCasesAbout(merchant, payin, store.CaseOverpaid) {
+		sum += v.Amount
+	}
+	return sum
+}
+
+// TakeUnapplied closes the open cases about unapplied money of an order, as up to amount of it
+// was given back to its payer, and returns how much. What remains of the last one gets a new
+// case. The caller posts the entry.
+func TakeUnapplied(l *store.Loaded, c *store.Changes, merchant, payin payment.ID, amount money.Cents) (taken money.Cents) {
+	for _, v := range l.OpenCasesAbout(merchant, payin, store.CaseOverpaid) {
+		if taken == amount {
+			break
+		}
+		n := min(v.Amount, amount-taken)
+		taken += n
+		c.CloseCase(v.Merchant, v.ID, store.ResolvedByProof)
+		if rest := v.Amount - n; rest > 0 {
+			c.OpenCase(store.Case{Merchant: merchant, Kind: store.CaseOverpaid, Subject: payin, Amount: rest})
+		}
+	}
+	return taken
 }
 
 // exceeds marks a refund that was believed to have failed, and was replaced by another one:
@@ -143,22 +183,25 @@ func (v *refundResolution) exceeds(l *store.Loaded, c *store.Changes, p *payment
 	if !ok {
 		return store.ErrNotFound
 	}
-	if r.Surplus || p.Amount <= payin.PaidAmount-payin.RefundedAmount {
+	if r.Surplus || p.Amount-p.Unapplied <= payin.PaidAmount-payin.RefundedAmount {
 		return nil
 	}
 	r.Surplus = true
 	c.OpenCase(store.Case{
-		Merchant: p.Merchant, Kind: store.CaseRefundUnexpected, Subject: p.Payin, Amount: p.Amount,
+		Merchant: p.Merchant, Kind: store.CaseRefundUnexpected, Subject: p.Payin, Amount: p.Amount - p.Unapplied,
 		Params: store.Params{"processor": p.Processor, "externalId": p.ExternalID},
 	})
 	return nil
 }
 
-// movePayin changes the refunded amount of the pay-in, and its status.
+// movePayin changes the refunded amount of the pay-in, its fee, and its status.
 func (v *refundResolution) movePayin(l *store.Loaded, c *store.Changes, p *payment.RefundPart, by money.Cents) error {
 	payin, ok := l.Payin(p.Merchant, p.Payin)
 	if !ok {
 		return store.ErrNotFound
+	}
+	if err := moveFee(l, c, &payin, p, by); err != nil {
+		return err
 	}
 	before := payin.RefundedAmount
 	payin.RefundedAmount += by
@@ -168,6 +211,25 @@ func (v *refundResolution) movePayin(l *store.Loaded, c *store.Changes, p *payme
 		err = fmt.Errorf("outgoing: no cell for %s of a pay-in that is %s", on, payin.Status)
 	}
 	return err
+}
+
+// moveFee gives the part of the order's fee back that a part of a refund has, or charges it
+// again.
+func moveFee(l *store.Loaded, c *store.Changes, payin *payment.Payin, p *payment.RefundPart, by money.Cents) error {
+	b := l.Balances(p.Merchant)
+	fee := -p.FeeRefunded
+	entry := ledger.RechargeFee(b[ledger.Available], p.FeeRefunded)
+	if by > 0 {
+		fee = receivable.FeeBack(payin, l.RefundPartsOf(p.Merchant, p.Payin), by)
+		entry = ledger.RefundFee(b[ledger.Owed], fee)
+	}
+	if fee == 0 {
+		return nil
+	}
+	payin.Fee -= fee
+	p.FeeRefunded += fee
+	*p = c.SetRefundPart(*p)
+	return c.Post(p.Merchant, payin.ID, entry)
 }
 
 // failed releases the money of a part, on the processor's proof that it will not reach the
@@ -186,45 +248,54 @@ func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.
 	case p.Ended():
 		return nil // known
 	}
+	entry := ledger.ReleaseRefund(putBack(l, c, p), p.Amount)
 	endPart(l, c, p, payment.PartFailed, evidence)
 	r.Failure = why
-	entry := ledger.ReleaseRefund(p.Amount)
-	if r.FromUnapplied() {
-		entry = ledger.ReleaseUnappliedRefund(p.Amount)
-		openOverpaid(c, p)
-	}
 	on := payment.RefundTrigger(r.Status, others(l, p), payment.EndFailed)
 	moved, err := transition.Refund(l, c, &r, on, entry)
 	if err == nil && !moved {
 		err = fmt.Errorf("outgoing: no cell for %s of a refund that is %s", on, r.Status)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return dispute.TakeMore(l, c, p.Merchant, p.Payin, v.links)
+}
+
+// putBack gives back to receivables what a part took of them, and opens a case about its
+// unapplied money. The caller posts the entry.
+func putBack(l *store.Loaded, c *store.Changes, p *payment.RefundPart) ledger.Parts {
+	of := ledger.Parts{Unapplied: p.Unapplied, Pending: receivable.Restore(l, c, p.Merchant, p.Took)}
+	p.Took = nil
+	if p.Unapplied > 0 {
+		openOverpaid(c, p)
+	}
+	return of
 }
 
 // takenBack books a part that failed after the processor had reported it paid.
 func (v *refundResolution) takenBack(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund, why *payment.Failure, evidence string) error {
+	entry := ledger.TakeBackRefund(p.Processor, putBack(l, c, p), l.Balances(p.Merchant)[ledger.Owed], p.Amount)
 	endPart(l, c, p, payment.PartTakenBack, evidence)
 	r.Failure, r.CompletedAt = why, time.Time{}
 	r.RefundedAmount -= p.Amount
-	entry := ledger.TakeBackRefund(p.Processor, l.Balances(p.Merchant)[ledger.Owed], p.Amount)
-	if r.FromUnapplied() {
-		entry = ledger.TakeBackUnapplied(p.Processor, p.Amount)
-		openOverpaid(c, p)
-	}
 	on := payment.RefundTrigger(r.Status, others(l, p), payment.EndTakenBack)
 	moved, err := transition.Refund(l, c, r, on, entry)
 	if err == nil && !moved {
 		err = fmt.Errorf("outgoing: no cell for %s of a refund that is %s", on, r.Status)
 	}
-	if err != nil || r.Surplus {
+	if err == nil && !r.Surplus && p.Amount > p.Unapplied {
+		err = v.movePayin(l, c, p, p.Unapplied-p.Amount)
+	}
+	if err != nil {
 		return err
 	}
-	return v.movePayin(l, c, p, -p.Amount)
+	return dispute.TakeMore(l, c, p.Merchant, p.Payin, v.links)
 }
 
 // openOverpaid opens a case about unapplied money that did not reach its payer.
 func openOverpaid(c *store.Changes, p *payment.RefundPart) {
-	c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CaseOverpaid, Subject: p.Payin, Amount: p.Amount})
+	c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CaseOverpaid, Subject: p.Payin, Amount: p.Unapplied})
 }
 
 // contradict leaves the ledger unchanged and opens a case.

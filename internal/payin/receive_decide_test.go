@@ -149,15 +149,16 @@ func TestReceiveDisputeDecisions(t *testing.T) {
 			report.Disputes = s.report("dispute", "open").Disputes
 			return s.receive(coretest.BankName, report)
 		}, changes: `
-			payins end_to_end_id:→EA next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→DISPUTED version:2→4
+			payins disputed_amount:0→10000 end_to_end_id:→EA next_at:in 1h0m0s→- paid_amount:0→10000 paid_at:-→now status:PENDING→DISPUTED version:2→4
 			+receipts 10000 10000
-			+disputes open 10000
+			+disputes OPEN 10000
 			+postings received clearing:bank -10000
 			+postings received available 10000
 			+postings dispute_opened available -10000
 			+postings dispute_opened disputed 10000
 			+events payin.paid
-			+events payin.disputed`},
+			+events payin.disputed
+			+events dispute.opened`},
 	})
 }
 

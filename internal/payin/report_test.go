@@ -54,7 +54,8 @@ func TestReportsInOneBatch(t *testing.T) {
 		g.Must(errors.Join(g.Writer.All(t.Context(), ops)...))
 		g.WantPayin(p, payment.PayinPaid, 100_00, 2)
 		wantAccounts(g, 100_00, 20_00)
-		g.WantEvents(payment.EventPayinUnderpaid, payment.EventPayinPaid, payment.EventPayinOverpaid, payment.EventPayinDisputed, payment.EventPayinDisputeWon)
+		g.WantEvents(payment.EventPayinUnderpaid, payment.EventPayinPaid, payment.EventPayinOverpaid, payment.EventPayinDisputed, payment.EventDisputeOpened,
+			payment.EventPayinDisputeWon, payment.EventDisputeClosed)
 		g.WantCases(store.CaseOverpaid)
 		g.WantProven()
 	})

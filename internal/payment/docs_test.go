@@ -23,7 +23,8 @@ func TestStatesPageIsFresh(t *testing.T) {
 	want := pageHead +
 		section("Pay-ins", payinIntro, payment.PayinTable) +
 		section("Payouts", payoutIntro, payment.PayoutTable) +
-		section("Refunds", refundIntro, payment.RefundTable)
+		section("Refunds", refundIntro, payment.RefundTable) +
+		section("Disputes", disputeIntro, payment.DisputeTable)
 	if *update {
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -62,6 +63,9 @@ case.
 back payment by payment: a refund of a pay-in with several payments may have several parts, and each posts its own entry. ` + "`complete_part`, `fail_part` and `take_back_part`" + `
 end a part while others decide the status. ` + "`complete_failed`" + `: a part was paid, and another one was not: the refund is FAILED, and ` + "`refundedAmount`" + ` is what reached the
 payer. ` + "`take_back`" + `: the processor reported it paid, and then failed. A FAILED refund is COMPLETED if the processor proves later that it was paid after all.
+`
+	disputeIntro = `A dispute is created OPEN, when its processor reports it. ` + "`dispute`" + `: it was a block of the payment, and is a dispute now. It posts nothing itself: the cells
+` + "`dispute`" + `, ` + "`win`" + `, ` + "`lose`" + ` and ` + "`reverse`" + ` of its [pay-in](#pay-ins) do, in the same commit. A dispute of which nothing could be set aside moves no pay-in.
 `
 )
 

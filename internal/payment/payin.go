@@ -131,6 +131,7 @@ type Payin struct {
 
 	PaidAmount     money.Cents // receipts applied to the order, at most Amount
 	RefundedAmount money.Cents
+	DisputedAmount money.Cents // set aside for disputes, or charged back
 	Fee            money.Cents
 	EndToEndID     string
 	Late           bool // paid after it expired or was canceled

@@ -46,9 +46,6 @@ type Refund struct {
 	UpdatedAt   time.Time
 }
 
-// FromUnapplied reports whether the refund's money is unapplied money.
-func (r *Refund) FromUnapplied() bool { return r.Origin == RefundByCase }
-
 // RefundPartOutcome is how the last call about a part of a refund ended, and how the part
 // itself ended.
 type RefundPartOutcome string
@@ -72,6 +69,13 @@ type RefundPart struct {
 	PaymentID  string // the processor's id of the payment
 	ExternalID string
 	Amount     money.Cents
+	// Where its money comes from: Unapplied of it is money that exceeded the order and was not
+	// applied to anything since; Took is what had not settled of the order. The rest is of
+	// available money.
+	Unapplied money.Cents
+	Took      Takes
+	// FeeRefunded is the part of the order's fee that was given back with it.
+	FeeRefunded money.Cents
 
 	Step        PayoutStep
 	ProcessorID string
@@ -105,26 +109,39 @@ func (p *RefundPart) InUse() money.Cents {
 	return p.Amount
 }
 
+// OfOrder is InUse of what was applied to the order.
+func (p *RefundPart) OfOrder() money.Cents {
+	if p.InUse() == 0 {
+		return 0
+	}
+	return p.Amount - p.Unapplied
+}
+
 // RefundSource is a received payment that can be given back.
 type RefundSource struct {
 	Receipt Receipt
 	Applied money.Cents // of the order's amount, not given back
-	Left    money.Cents // of the payment, not given back: Applied and what exceeded the order
+	Surplus money.Cents // what exceeded the order, not given back
 }
 
+// Left is what is left of the payment.
+func (s *RefundSource) Left() money.Cents { return s.Applied + s.Surplus }
+
 // RefundSources lists what is left of the payments of a pay-in, of which parts were given
-// back, oldest first.
+// back, oldest first. A part of the order that is more than was applied to it of its payment
+// is of surplus that was applied later.
 func RefundSources(receipts []Receipt, parts []RefundPart) []RefundSource {
 	list := make([]RefundSource, 0, len(receipts))
 	for i := range receipts {
-		s := RefundSource{Receipt: receipts[i], Applied: receipts[i].Applied, Left: receipts[i].Amount}
+		s := RefundSource{Receipt: receipts[i], Applied: receipts[i].Applied, Surplus: receipts[i].Amount - receipts[i].Applied}
 		for j := range parts {
 			if parts[j].Receipt == receipts[i].ID {
-				s.Left -= parts[j].InUse()
+				s.Applied -= parts[j].OfOrder()
+				s.Surplus -= parts[j].InUse() - parts[j].OfOrder()
 			}
 		}
-		s.Left = max(s.Left, 0)
-		s.Applied = min(s.Applied, s.Left)
+		s.Surplus = max(s.Surplus+min(s.Applied, 0), 0)
+		s.Applied = max(s.Applied, 0)
 		list = append(list, s)
 	}
 	slices.SortStableFunc(list, func(a, b RefundSource) int {
@@ -142,24 +159,40 @@ type RefundSlice struct {
 	Amount  money.Cents
 }
 
-// SplitRefund divides an amount among payments: one payment if one suffices, else the oldest
-// first; what exceeded the order comes last. ok is false if they do not reach.
-func SplitRefund(amount money.Cents, list []RefundSource) (slicesOf []RefundSlice, ok bool) {
+// SplitRefund divides an amount of an order among its payments: one payment if one suffices,
+// else the oldest first; what exceeded the order comes last, without what is still unapplied
+// of it. ok is false if they do not reach.
+func SplitRefund(amount money.Cents, list []RefundSource, unapplied money.Cents) (slicesOf []RefundSlice, ok bool) {
+	surplus := -unapplied // that was applied to the order later
 	for i := range list {
-		if list[i].Applied >= amount {
+		surplus += list[i].Surplus
+	}
+	return split(amount, list, func(s *RefundSource) money.Cents { return s.Applied }, max(surplus, 0))
+}
+
+// SplitUnapplied divides unapplied money of an order among the payments that exceeded it, as
+// SplitRefund does.
+func SplitUnapplied(amount money.Cents, list []RefundSource) (slicesOf []RefundSlice, ok bool) {
+	return split(amount, list, func(s *RefundSource) money.Cents { return s.Surplus }, 0)
+}
+
+// split takes an amount of payments, and then up to surplus cents of what exceeded the order.
+func split(amount money.Cents, list []RefundSource, of func(*RefundSource) money.Cents, surplus money.Cents) (slicesOf []RefundSlice, ok bool) {
+	for i := range list {
+		if of(&list[i]) >= amount {
 			return []RefundSlice{{list[i].Receipt, amount}}, true
 		}
 	}
 	took := make([]money.Cents, len(list))
-	take := func(of func(*RefundSource) money.Cents) {
-		for i := range list {
-			n := min(amount, of(&list[i])-took[i])
-			took[i] += n
-			amount -= n
-		}
+	for i := range list {
+		took[i] = min(amount, of(&list[i]))
+		amount -= took[i]
 	}
-	take(func(s *RefundSource) money.Cents { return s.Applied })
-	take(func(s *RefundSource) money.Cents { return s.Left })
+	for i := range list {
+		n := min(amount, surplus, list[i].Left()-took[i])
+		took[i] += n
+		amount, surplus = amount-n, surplus-n
+	}
 	for i := range list {
 		if took[i] > 0 {
 			slicesOf = append(slicesOf, RefundSlice{list[i].Receipt, took[i]})
@@ -178,7 +211,7 @@ func RefundLeft(p *Payin, refunds []Refund, parts []RefundPart) money.Cents {
 		}
 		for j := range parts {
 			if parts[j].Refund == refunds[i].ID {
-				left -= parts[j].InUse()
+				left -= parts[j].OfOrder()
 			}
 		}
 	}

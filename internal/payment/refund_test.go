@@ -18,9 +18,10 @@ func sources(t *testing.T, text string) (list []payment.RefundSource) {
 	t.Helper()
 	for i, word := range strings.Fields(text) {
 		s := payment.RefundSource{Receipt: payment.Receipt{ID: payment.ID{byte(i + 1)}}}
-		if _, err := fmt.Sscanf(word, "%d/%d", &s.Applied, &s.Left); err != nil {
+		if _, err := fmt.Sscanf(word, "%d/%d", &s.Applied, &s.Surplus); err != nil {
 			t.Fatal(err)
 		}
+		s.Surplus -= s.Applied
 		list = append(list, s)
 	}
 	return list
@@ -29,24 +30,27 @@ func sources(t *testing.T, text string) (list []payment.RefundSource) {
 func TestSplitRefund(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
-		amount money.Cents
-		of     string
-		want   string // payment:amount
+		amount    money.Cents
+		of        string
+		unapplied money.Cents
+		want      string // payment:amount
 	}{
-		{100, "100/100", "1:100"},
-		{40, "100/100", "1:40"},
-		{101, "100/100", "too much"},
-		{60, "50/50 60/60", "2:60"},
-		{70, "50/50 60/60", "1:50 2:20"},
-		{110, "50/50 60/60", "1:50 2:60"},
-		{111, "50/50 60/60", "too much"},
-		{50, "0/0 50/50", "2:50"},
-		{60, "50/80 10/10", "1:50 2:10"},
-		{70, "50/80 10/10", "1:60 2:10"}, // money of the order that came as surplus
-		{90, "50/80 10/10", "1:80 2:10"},
-		{1, "", "too much"},
+		{100, "100/100", 0, "1:100"},
+		{40, "100/100", 0, "1:40"},
+		{101, "100/100", 0, "too much"},
+		{60, "50/50 60/60", 0, "2:60"},
+		{70, "50/50 60/60", 0, "1:50 2:20"},
+		{110, "50/50 60/60", 0, "1:50 2:60"},
+		{111, "50/50 60/60", 0, "too much"},
+		{50, "0/0 50/50", 0, "2:50"},
+		{60, "50/80 10/10", 0, "1:50 2:10"},
+		{70, "50/80 10/10", 0, "1:60 2:10"}, // money of the order that came as surplus
+		{90, "50/80 10/10", 0, "1:80 2:10"},
+		{70, "50/80 10/10", 20, "1:60 2:10"}, // the rest of the surplus is still unapplied
+		{71, "50/80 10/10", 20, "too much"},
+		{1, "", 0, "too much"},
 	} {
-		parts, ok := payment.SplitRefund(row.amount, sources(t, row.of))
+		parts, ok := payment.SplitRefund(row.amount, sources(t, row.of), row.unapplied)
 		var got []string
 		for _, p := range parts {
 			got = append(got, fmt.Sprintf("%d:%d", p.Receipt.ID[0], p.Amount))
@@ -70,20 +74,21 @@ func TestSplitRefundAddsUp(t *testing.T) {
 		for i := range rapid.IntRange(0, 5).Draw(r, "payments") {
 			left := money.Cents(rapid.IntRange(0, 50).Draw(r, "left"))
 			list = append(list, payment.RefundSource{
-				Receipt: payment.Receipt{ID: payment.ID{byte(i + 1)}}, Left: left, Applied: money.Cents(rapid.IntRange(0, int(left)).Draw(r, "applied")),
+				Receipt: payment.Receipt{ID: payment.ID{byte(i + 1)}}, Applied: money.Cents(rapid.IntRange(0, int(left)).Draw(r, "applied")),
 			})
+			list[i].Surplus = left - list[i].Applied
 			most += left
 		}
 		amount := money.Cents(rapid.IntRange(1, 120).Draw(r, "amount"))
-		parts, ok := payment.SplitRefund(amount, list)
+		parts, ok := payment.SplitRefund(amount, list, 0)
 		if ok != (amount <= most) {
 			r.Fatalf("%d of %d: %t", amount, most, ok)
 		}
 		var sum money.Cents
 		for _, p := range parts {
 			sum += p.Amount
-			if p.Amount <= 0 || p.Amount > list[p.Receipt.ID[0]-1].Left {
-				r.Fatalf("takes %d of %d", p.Amount, list[p.Receipt.ID[0]-1].Left)
+			if left := list[p.Receipt.ID[0]-1].Left(); p.Amount <= 0 || p.Amount > left {
+				r.Fatalf("takes %d of %d", p.Amount, left)
 			}
 		}
 		if ok && sum != amount {
@@ -109,10 +114,11 @@ func TestRefundSources(t *testing.T) {
 	}
 	parts := []payment.RefundPart{
 		part(1, 1, 20, payment.PartPaid), part(2, 1, 10, ""), part(3, 1, 40, payment.PartFailed),
-		part(4, 1, 40, payment.PartTakenBack), part(5, 2, 60, payment.PartPaid),
+		part(4, 1, 40, payment.PartTakenBack), part(5, 2, 40, payment.PartPaid),
 	}
+	parts[4].Unapplied = 40
 	list := payment.RefundSources(receipts, parts)
-	if len(list) != 2 || list[0].Receipt.ID != (payment.ID{1}) || list[0].Applied != 40 || list[0].Left != 40 || list[1].Applied != 20 || list[1].Left != 20 {
+	if len(list) != 2 || list[0].Receipt.ID != (payment.ID{1}) || list[0].Applied != 40 || list[0].Surplus != 0 || list[1].Applied != 30 || list[1].Surplus != 10 {
 		t.Errorf("%+v", list)
 	}
 	p := payment.Payin{PaidAmount: 100}
@@ -176,6 +182,81 @@ func TestPayinRefundTrigger(t *testing.T) {
 		p := payment.Payin{PaidAmount: 100, RefundedAmount: row.after}
 		if got := payment.PayinRefundTrigger(&p, row.before); got != row.want {
 			t.Errorf("from %d to %d: %s, want %s", row.before, row.after, got, row.want)
+		}
+	}
+}
+
+// Unapplied money is only of what exceeded the order.
+func TestSplitUnapplied(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		amount money.Cents
+		of     string
+		want   string
+	}{
+		{30, "0/30", "[{1 30}]"},
+		{30, "100/130", "[{1 30}]"},
+		{40, "100/130 0/10", "[{1 30} {2 10}]"},
+		{41, "100/130 0/10", "too much"},
+		{1, "100/100", "too much"},
+	} {
+		list, ok := payment.SplitUnapplied(row.amount, sources(t, row.of))
+		var got []string
+		for _, p := range list {
+			got = append(got, fmt.Sprintf("{%d %d}", p.Receipt.ID[0], p.Amount))
+		}
+		text := fmt.Sprint(got)
+		if !ok {
+			text = "too much"
+		}
+		if text != row.want {
+			t.Errorf("%d of %s: %s, want %s", row.amount, row.of, text, row.want)
+		}
+	}
+}
+
+// What a part took of the order beyond what was applied of its payment is of surplus that was
+// applied later; what it gave back of unapplied money is not of the order.
+func TestSourcesOfParts(t *testing.T) {
+	t.Parallel()
+	receipts := []payment.Receipt{{ID: payment.ID{1}, Amount: 130, Applied: 100}}
+	of := func(amount, unapplied money.Cents) payment.RefundPart {
+		p := part(1, 1, amount, payment.PartPaid)
+		p.Unapplied = unapplied
+		return p
+	}
+	for _, row := range []struct {
+		parts            []payment.RefundPart
+		applied, surplus money.Cents
+	}{
+		{nil, 100, 30},
+		{[]payment.RefundPart{of(100, 0)}, 0, 30},
+		{[]payment.RefundPart{of(30, 30)}, 100, 0},
+		{[]payment.RefundPart{of(50, 30)}, 80, 0},
+		{[]payment.RefundPart{of(110, 0)}, 0, 20},
+		{[]payment.RefundPart{of(110, 0), of(20, 20)}, 0, 0},
+	} {
+		if s := payment.RefundSources(receipts, row.parts)[0]; s.Applied != row.applied || s.Surplus != row.surplus {
+			t.Errorf("%v: %d of the order and %d of surplus are left, want %d and %d", row.parts, s.Applied, s.Surplus, row.applied, row.surplus)
+		}
+	}
+}
+
+func TestTakes(t *testing.T) {
+	t.Parallel()
+	takes := payment.Takes{{payment.ID{1}, 10}, {payment.ID{2}, 20}}
+	for _, row := range []struct {
+		amount      money.Cents
+		first, last payment.Takes
+	}{
+		{0, takes, nil},
+		{5, payment.Takes{{payment.ID{1}, 10}, {payment.ID{2}, 15}}, payment.Takes{{payment.ID{2}, 5}}},
+		{25, payment.Takes{{payment.ID{1}, 5}}, payment.Takes{{payment.ID{2}, 20}, {payment.ID{1}, 5}}},
+		{99, nil, payment.Takes{{payment.ID{2}, 20}, {payment.ID{1}, 10}}},
+	} {
+		first, last := takes.Last(row.amount)
+		if fmt.Sprint(first) != fmt.Sprint(row.first) || fmt.Sprint(last) != fmt.Sprint(row.last) || first.Sum()+last.Sum() != takes.Sum() {
+			t.Errorf("%d: %v and %v, want %v and %v", row.amount, first, last, row.first, row.last)
 		}
 	}
 }

@@ -74,6 +74,21 @@ const (
 // RefundStatuses lists every status of a refund.
 var RefundStatuses = []RefundStatus{RefundPending, RefundProcessing, RefundCompleted, RefundFailed}
 
+// DisputeStatus is the public status of a dispute.
+type DisputeStatus string
+
+// The statuses of a dispute.
+const (
+	DisputeOpen      DisputeStatus = "OPEN"
+	DisputeSubmitted DisputeStatus = "SUBMITTED" // it is defended
+	DisputeWon       DisputeStatus = "WON"       // by the merchant
+	DisputeLost      DisputeStatus = "LOST"
+	DisputeReversed  DisputeStatus = "REVERSED" // it was lost, and the money came back
+)
+
+// DisputeStatuses lists every status of a dispute.
+var DisputeStatuses = []DisputeStatus{DisputeOpen, DisputeSubmitted, DisputeWon, DisputeLost, DisputeReversed}
+
 // EventType names what an event announces to the merchant.
 type EventType string
 
@@ -101,6 +116,9 @@ const (
 	EventPayoutReturned         EventType = "payout.returned"
 	EventRefundCompleted        EventType = "refund.completed"
 	EventRefundFailed           EventType = "refund.failed"
+	EventDisputeOpened          EventType = "dispute.opened"
+	EventDisputeSubmitted       EventType = "dispute.submitted"
+	EventDisputeClosed          EventType = "dispute.closed"
 )
 
 // Trigger names what happened to an order: the column of a transition table.
@@ -169,6 +187,8 @@ const (
 	OnFailPart           Trigger = "fail_part"            // refunds: a part of it was definitively not paid; others are in flight
 	OnTakeBack           Trigger = "take_back"            // refunds: a part that was paid came back, after the refund was completed
 	OnTakeBackPart       Trigger = "take_back_part"       // refunds: the same, of one that is not completed
+	OnSubmit             Trigger = "submit"               // disputes: the merchant defends it
+	OnAccept             Trigger = "accept"               // disputes: the merchant gives up
 )
 
 // PayinTable is the state machine of a pay-in. Its refund cells post nothing:
@@ -298,3 +318,22 @@ var RefundTable = Table[RefundStatus]{
 var RefundTriggers = []Trigger{
 	OnSend, OnFail, OnFailPart, OnComplete, OnCompletePart, OnCompleteFailed, OnTakeBack, OnTakeBackPart,
 }
+
+// DisputeTable is the state machine of a dispute. It posts nothing: the pay-in's own cell does,
+// in the same commit.
+var DisputeTable = Table[DisputeStatus]{
+	{DisputeOpen, OnDispute, DisputeOpen, "", EventDisputeOpened},
+	{DisputeOpen, OnSubmit, DisputeSubmitted, "", EventDisputeSubmitted},
+	{DisputeOpen, OnAccept, DisputeLost, "", EventDisputeClosed},
+	{DisputeOpen, OnWin, DisputeWon, "", EventDisputeClosed},
+	{DisputeOpen, OnLose, DisputeLost, "", EventDisputeClosed},
+
+	{DisputeSubmitted, OnAccept, DisputeLost, "", EventDisputeClosed},
+	{DisputeSubmitted, OnWin, DisputeWon, "", EventDisputeClosed},
+	{DisputeSubmitted, OnLose, DisputeLost, "", EventDisputeClosed},
+
+	{DisputeLost, OnReverse, DisputeReversed, "", EventDisputeClosed},
+}
+
+// DisputeTriggers lists what can happen to a dispute.
+var DisputeTriggers = []Trigger{OnDispute, OnSubmit, OnAccept, OnWin, OnLose, OnReverse}

@@ -35,6 +35,12 @@ PENDING            PROCESSING FAILED
 PROCESSING         COMPLETED FAILED
 COMPLETED          FAILED
 FAILED             COMPLETED`
+	disputePromise = `
+OPEN               SUBMITTED WON LOST
+SUBMITTED          WON LOST
+WON                -
+LOST               REVERSED
+REVERSED           -`
 )
 
 // Every cell: the status that each trigger leads to from each status. "=" stays,
@@ -66,6 +72,13 @@ PENDING            PROCESSING FAILED .         .         .             .        
 PROCESSING         .          FAILED =         COMPLETED =             FAILED          .         =
 COMPLETED          .          .      .         .         .             .               FAILED    .
 FAILED             .          .      .         COMPLETED .             =               =         .`
+	disputeCells = `
+                   dispute submit    accept win lose reverse
+OPEN               =       SUBMITTED LOST   WON LOST .
+SUBMITTED          .       .         LOST   WON LOST .
+WON                .       .         .      .   .    .
+LOST               .       .         .      .   .    REVERSED
+REVERSED           .       .         .      .   .    .`
 )
 
 // The ledger entry and event of each trigger, from any status; "-" is none.
@@ -115,6 +128,13 @@ complete_part    refunded            -
 complete_failed  refunded            refund.failed
 take_back        refund_taken_back   refund.failed
 take_back_part   refund_taken_back   -`
+	disputeEffects = `
+dispute          -                   dispute.opened
+submit           -                   dispute.submitted
+accept           -                   dispute.closed
+win              -                   dispute.closed
+lose             -                   dispute.closed
+reverse          -                   dispute.closed`
 )
 
 // The events of the contract. Creation announces the first of each group.
@@ -122,7 +142,8 @@ const webhookTypes = `
 payin.created payin.processing payin.paid payin.expired payin.canceled payin.failed payin.partially_refunded payin.refunded
 payin.disputed payin.dispute_won payin.chargeback payin.underpaid payin.overpaid payin.updated
 payout.created payout.processing payout.completed payout.failed payout.canceled payout.returned
-refund.completed refund.failed`
+refund.completed refund.failed
+dispute.opened dispute.submitted dispute.closed`
 
 func TestPayinTable(t *testing.T) {
 	t.Parallel()
@@ -137,6 +158,11 @@ func TestPayoutTable(t *testing.T) {
 func TestRefundTable(t *testing.T) {
 	t.Parallel()
 	checkTable(t, payment.RefundTable, payment.RefundStatuses, payment.RefundTriggers, refundCells, refundEffects, refundPromise)
+}
+
+func TestDisputeTable(t *testing.T) {
+	t.Parallel()
+	checkTable(t, payment.DisputeTable, payment.DisputeStatuses, payment.DisputeTriggers, disputeCells, disputeEffects, disputePromise)
 }
 
 // checkTable visits every cell of a table, legal and illegal.
@@ -226,6 +252,7 @@ func TestEveryEventIsAnnounced(t *testing.T) {
 	note(announced, payment.PayinTable)
 	note(announced, payment.PayoutTable)
 	note(announced, payment.RefundTable)
+	note(announced, payment.DisputeTable)
 	promised := strings.Fields(webhookTypes)
 	for _, event := range promised {
 		if !announced[event] {
@@ -256,6 +283,8 @@ func TestEveryOrderRecipeIsBooked(t *testing.T) {
 		ledger.UnappliedReleased: true, ledger.UnappliedWrittenOff: true, ledger.PayoutPaidLate: true, ledger.PayoutWrittenOff: true, ledger.PayoutRecovered: true, // of a case
 		ledger.UnidentifiedMoved: true, ledger.UnidentifiedArrived: true, ledger.UnidentifiedKept: true,
 		ledger.PayoutFound: true, ledger.PayoutAdopted: true, ledger.FoundReturned: true, ledger.FoundWrittenOff: true, // of a transfer that a restored backup lacks
+		ledger.UnidentifiedReturned: true, ledger.UnidentifiedBack: true, // of no order, at the processor's panel
+		ledger.FeeRefunded: true, ledger.FeeRecharged: true, // with a refund, about the pay-in
 		ledger.CostBooked:      true,                       // with a receipt, of the platform
 		ledger.ReceivedPending: true, ledger.Settled: true, // if the merchant's money settles later
 	}

@@ -19,7 +19,7 @@ var EventTypes = []EventType{
 	EventPayinUnderpaid, EventPayinOverpaid, EventPayinUpdated,
 	EventPayoutCreated, EventPayoutProcessing, EventPayoutCompleted, EventPayoutFailed, EventPayoutCanceled, EventPayoutReturned,
 	EventRefundCompleted, EventRefundFailed,
-	"dispute.opened", "dispute.submitted", "dispute.closed", EventPayoutBatchCompleted, EventEndpointDisabled,
+	EventDisputeOpened, EventDisputeSubmitted, EventDisputeClosed, EventPayoutBatchCompleted, EventEndpointDisabled,
 }
 
 const (

@@ -102,7 +102,7 @@ type Profile struct {
 	// how long after the payment; 0 is forever.
 	RefundWindows map[payment.Method]time.Duration
 	// What the processor guarantees for each kind of effect.
-	Transfer, Charge, Refund Effect
+	Transfer, Charge, Refund, Defense Effect
 }
 
 // Repeat is the result of a request that is sent again under the same id.
@@ -334,9 +334,19 @@ const (
 
 // Dispute is a payer's dispute of a payment.
 type Dispute struct {
-	ID     string
-	Amount money.Cents
-	State  DisputeState
+	ID        string
+	PaymentID string              // of the payment, as in [Payment]; "" if the processor does not name it
+	Kind      payment.DisputeKind // "" if the processor does not say
+	Reason    string              // the processor's; may be ""
+	Amount    money.Cents
+	State     DisputeState
+	// RespondBy is until when it can be defended; zero if the processor names no time.
+	RespondBy time.Time
+	// Blocked: the processor keeps the payment's money back, and there is no dispute of it yet.
+	// It is open; if the money is released, it is won.
+	Blocked bool
+	// Lost is what the payer's bank took of a dispute that was lost; 0 is all of it.
+	Lost money.Cents
 }
 
 // TransferRequest requests a Pix to any key.
@@ -408,6 +418,30 @@ type Refunder interface {
 	Refund(ctx context.Context, r RefundRequest, guard func() error) TransferAnswer
 	// QueryRefund looks up our id, among the refunds of a payment.
 	QueryRefund(ctx context.Context, paymentID, externalID string) TransferReport
+}
+
+// DefenseRequest answers a dispute.
+type DefenseRequest struct {
+	DisputeID string // the processor's
+	Accept    bool   // the merchant gives up: no text, and no files
+	Text      string
+	Files     []DefenseFile
+}
+
+// DefenseFile is a document of a defense.
+type DefenseFile struct {
+	Name    string
+	Type    string // application/pdf, image/png or image/jpeg
+	Content []byte
+}
+
+// Defender takes answers to disputes. A dispute has one answer; its outcome is in the reports
+// of its charge.
+type Defender interface {
+	// Defend sends once, as Transfer does; Done means that the processor has the answer.
+	Defend(ctx context.Context, r DefenseRequest, guard func() error) TransferAnswer
+	// QueryDefense looks up whether the processor has our answer to a dispute.
+	QueryDefense(ctx context.Context, r DefenseRequest) TransferReport
 }
 
 // Subject is what a notice is about.

@@ -60,26 +60,54 @@ func (v Credit) Applied() ledger.Entry {
 	return ledger.ApplyUnapplied(v.Gross+v.LaterGross, v.Fee+v.LaterFee, v.LaterGross-v.LaterFee)
 }
 
-// Take takes up to amount from what has not settled of an order, what settles soonest first,
-// and returns how much. The receivables of the order are loaded; the caller posts the entry.
-func Take(l *store.Loaded, c *store.Changes, p *payment.Payin, amount money.Cents) (taken money.Cents) {
+// Pending is what has not settled of an order. The receivables of the order are loaded.
+func Pending(l *store.Loaded, p *payment.Payin) (sum money.Cents) {
 	for _, r := range l.ReceivablesOf(p.Merchant, p.ID) {
-		if part := min(r.Net(), amount-taken); r.Open() && part > 0 {
-			r.Taken, taken = r.Taken+part, taken+part
+		if r.Open() {
+			sum += r.Net()
+		}
+	}
+	return sum
+}
+
+// Take takes up to amount from what has not settled of an order, what settles soonest first.
+// The receivables of the order are loaded; the caller posts the entry, and keeps what was
+// taken for [Restore].
+func Take(l *store.Loaded, c *store.Changes, p *payment.Payin, amount money.Cents) (took payment.Takes) {
+	for _, r := range l.ReceivablesOf(p.Merchant, p.ID) {
+		if part := min(r.Net(), amount); r.Open() && part > 0 {
+			r.Taken += part
+			amount -= part
+			took = append(took, payment.Take{Receivable: r.ID, Amount: part})
 			c.SetReceivable(r)
 		}
 	}
-	return taken
+	return took
 }
 
-// Restore gives up to amount back to what was taken from an order and has not settled, and
-// returns how much: the rest of amount is available at once.
-func Restore(l *store.Loaded, c *store.Changes, p *payment.Payin, amount money.Cents) (restored money.Cents) {
-	for _, r := range l.ReceivablesOf(p.Merchant, p.ID) {
-		if part := min(r.Taken, amount-restored); r.Open() && part > 0 {
-			r.Taken, restored = r.Taken-part, restored+part
+// Restore gives back what was taken from receivables that have not settled, and returns how
+// much: the rest is available at once.
+func Restore(l *store.Loaded, c *store.Changes, merchant payment.ID, took payment.Takes) (restored money.Cents) {
+	for _, t := range took {
+		if r, ok := l.Receivable(merchant, t.Receivable); ok && r.Open() {
+			r.Taken -= t.Amount
+			restored += t.Amount
 			c.SetReceivable(r)
 		}
 	}
 	return restored
+}
+
+// FeeBack is the part of an order's fee that goes back to the merchant with a refund of amount,
+// pro rata, if its price says so. p does not count the refund yet; parts are those of its
+// refunds. All of them together give back the fee, and never more.
+func FeeBack(p *payment.Payin, parts []payment.RefundPart, amount money.Cents) money.Cents {
+	terms, charged := p.Terms(), p.Fee
+	for i := range parts {
+		charged += parts[i].FeeRefunded
+	}
+	if terms.RefundsFee && p.RefundedAmount+amount >= p.PaidAmount {
+		return p.Fee
+	}
+	return min(pricing.FeeOfRefund(terms, charged, p.PaidAmount, p.RefundedAmount, amount), p.Fee)
 }

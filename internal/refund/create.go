@@ -10,8 +10,10 @@ import (
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/receivable"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
 )
@@ -90,6 +92,8 @@ func (v *CreateOp) Class() commit.Class { return commit.Interactive }
 func (v *CreateOp) Needs(n *store.Needs) {
 	n.RefundsOf(v.merchant, v.payin)
 	n.RefundByExternalID(v.merchant, v.ids(1))
+	n.ReceivablesOf(v.merchant, v.payin)
+	n.OpenCasesAbout(v.merchant, v.payin, store.CaseOverpaid)
 	n.Balances(v.merchant)
 }
 
@@ -161,7 +165,7 @@ func notPossible(why string) error { return problem.New(problem.RefundNotPossibl
 // split divides the amount among the payments that can be given back.
 func (v *CreateOp) split(l *store.Loaded, p *payment.Payin, amount money.Cents, parts []payment.RefundPart) ([]payment.RefundSlice, error) {
 	sources, why := v.windows.possible(p, l.ReceiptsOf(p.Merchant, p.ID), parts, l.Now())
-	list, ok := payment.SplitRefund(amount, sources)
+	list, ok := payment.SplitRefund(amount, sources, outgoing.Unapplied(l, p.Merchant, p.ID))
 	switch {
 	case ok:
 		return list, nil
@@ -183,20 +187,28 @@ func (v *CreateOp) days(l *store.Loaded, p *payment.Payin) string {
 	return strconv.Itoa(int(window / (24 * time.Hour)))
 }
 
-// add stores the refund, and holds its money.
+// add stores the refund, and holds its money: what has not settled of the pay-in, then available
+// money.
 func (v *CreateOp) add(l *store.Loaded, c *store.Changes, p *payment.Payin, amount money.Cents, list []payment.RefundSlice) error {
-	if l.Balances(v.merchant)[ledger.Available] < amount {
-		return problem.New(problem.InsufficientBalance, "The available balance does not cover this refund. The referenceId remains unused.")
+	if l.Balances(v.merchant)[ledger.Available]+receivable.Pending(l, p) < amount {
+		return problem.New(problem.InsufficientBalance,
+			"The available balance, with what has not settled of this pay-in, does not cover this refund. The referenceId remains unused.")
 	}
 	r := payment.Refund{
 		Merchant: v.merchant, ID: v.id, Payin: p.ID, ExternalID: v.ids(1), ReferenceID: v.request.ReferenceID.V, Origin: payment.RefundByMerchant,
 		Amount: amount, Status: payment.RefundPending, Version: 1, Reason: v.request.Reason.V,
 		WebhookURL: p.WebhookURL, WebhookDisabled: p.WebhookDisabled, CreatedAt: v.created, UpdatedAt: v.created,
 	}
-	if err := c.Post(r.Merchant, r.ID, ledger.HoldRefund(amount)); err != nil {
+	parts := newParts(&r, list, v.ids, l.Now())
+	var of ledger.Parts
+	for i := range parts {
+		parts[i].Took = receivable.Take(l, c, p, parts[i].Amount)
+		of.Pending += parts[i].Took.Sum()
+	}
+	if err := c.Post(r.Merchant, r.ID, ledger.HoldRefund(of, amount)); err != nil {
 		return err
 	}
-	c.AddRefund(r, v.request.Fingerprint, newParts(&r, list, v.ids, l.Now())...)
+	c.AddRefund(r, v.request.Fingerprint, parts...)
 	v.Refund, v.Fresh, v.first = r, true, v.request.Fingerprint
 	return nil
 }

@@ -9,10 +9,12 @@ import (
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/receivable"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/write"
 )
 
 // Find stores a refund that a processor lists and nobody requested here: it was made at the
@@ -28,15 +30,15 @@ func (s *Service) Find(ctx context.Context, account string, listed *processor.Li
 	if err == nil || !errors.Is(err, store.ErrNotFound) {
 		return part, err == nil, err
 	}
-	if listed.State != processor.TransferPaid {
-		return part, false, nil // it moved no money
-	}
 	r, err := s.Store.Receipt(ctx, merchant, receipt)
 	if err != nil {
 		return part, false, err
 	}
 	if r.Payin.IsZero() {
-		return part, false, s.reportUnidentified(ctx, account, listed, &r)
+		return part, false, s.Writer.Do(ctx, newReturnUnidentified(account, listed, &r))
+	}
+	if listed.State != processor.TransferPaid {
+		return part, false, nil // it moved no money
 	}
 	op := &find{listed: listed, receipt: r, id: s.Env.IDs.NewID(s.Env.Clock.Now())}
 	if op.externalID, err = s.foundID(ctx, merchant, account, listed.ExternalID); err != nil {
@@ -61,16 +63,6 @@ func (s *Service) foundID(ctx context.Context, merchant payment.ID, account, lis
 		return "", store.Problem(err)
 	}
 	return s.Store.ExternalID(&m, payment.OperationRefund, "\x00"+account+"\x00"+listed), nil
-}
-
-// reportUnidentified opens a case, once, about money that names no order and was given back
-// at the processor.
-func (s *Service) reportUnidentified(ctx context.Context, account string, listed *processor.ListedRefund, r *payment.Receipt) error {
-	sum := sha256.Sum256([]byte("listed refund " + account + " " + listed.ExternalID))
-	return s.Writer.Do(ctx, write.OpenCase{Case: store.Case{
-		ID: payment.ID(sum[:len(payment.ID{})]), Merchant: r.Merchant, Kind: store.CaseRefundUnexpected, Subject: r.ID, Amount: listed.Amount,
-		Params: store.Params{"processor": account, "externalId": short(listed.ExternalID)},
-	}})
 }
 
 // short is a foreign id in a form that every case can have.
@@ -103,6 +95,8 @@ func (v *find) Class() commit.Class { return commit.Background }
 func (v *find) Needs(n *store.Needs) {
 	n.RefundsOf(v.receipt.Merchant, v.receipt.Payin)
 	n.RefundByExternalID(v.receipt.Merchant, v.externalID)
+	n.ReceivablesOf(v.receipt.Merchant, v.receipt.Payin)
+	n.OpenCasesAbout(v.receipt.Merchant, v.receipt.Payin, store.CaseOverpaid)
 	n.Balances(v.receipt.Merchant)
 }
 
@@ -116,8 +110,9 @@ func (v *find) mayBe(p payment.RefundPart) bool {
 	return undecided && p.Receipt == v.receipt.ID && p.Amount == v.listed.Amount
 }
 
-// Decide sets the money aside, from available and then as debt. What exceeds the pay-in's
-// paid amount, or is of a pay-in that was never paid in full, gets a case.
+// Decide sets the money aside: first what exceeded the order of this payment and is still
+// unapplied, then what has not settled of the order, then available money, and debt. What
+// exceeds the pay-in's paid amount, or is of a pay-in that was never paid in full, gets a case.
 func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	v.part, v.found = payment.RefundPart{}, false
 	m := v.receipt.Merchant
@@ -135,26 +130,36 @@ func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	if _, _, taken := l.RefundByExternalID(m, v.externalID); !ok || taken {
 		return store.ErrNotFound
 	}
+	unapplied := outgoing.TakeUnapplied(l, c, m, p.ID, min(v.listed.Amount, v.surplus(parts)))
+	ofOrder := v.listed.Amount - unapplied
 	_, legal := payment.PayinTable.Next(p.Status, payment.OnRefundPart)
+	beyond := ofOrder > 0 && (!legal || ofOrder > payment.RefundLeft(&p, refunds, parts))
 	r := payment.Refund{
 		Merchant: m, ID: v.id, Payin: p.ID, ExternalID: v.externalID, Origin: payment.RefundByProcessor, Amount: v.listed.Amount,
-		Surplus: !legal || v.listed.Amount > payment.RefundLeft(&p, refunds, parts), Status: payment.RefundPending, Version: 1,
+		Surplus: beyond || ofOrder == 0, Status: payment.RefundPending, Version: 1,
 		WebhookURL: p.WebhookURL, WebhookDisabled: p.WebhookDisabled, CreatedAt: l.Now(), UpdatedAt: l.Now(),
-	}
-	if err := c.Post(m, r.ID, ledger.FindRefund(l.Balances(m)[ledger.Available], r.Amount)); err != nil {
-		return err
 	}
 	v.part = payment.RefundPart{
 		Merchant: m, Refund: r.ID, Number: 1, Payin: p.ID, Receipt: v.receipt.ID, Processor: v.receipt.Processor, PaymentID: v.receipt.ExternalID,
-		ExternalID: v.listed.ExternalID, Amount: r.Amount, Step: payment.StepAccepted, MayExist: true, NextAt: l.Now(),
+		ExternalID: v.listed.ExternalID, Amount: r.Amount, Unapplied: unapplied, Took: receivable.Take(l, c, &p, ofOrder),
+		Step: payment.StepAccepted, MayExist: true, NextAt: l.Now(),
+	}
+	of := ledger.Parts{Unapplied: unapplied, Pending: v.part.Took.Sum()}
+	if err := c.Post(m, r.ID, ledger.FindRefund(of, l.Balances(m)[ledger.Available], r.Amount)); err != nil {
+		return err
 	}
 	c.AddRefund(r, nil, v.part)
 	v.found = true
-	if r.Surplus {
+	if beyond {
 		c.OpenCase(store.Case{
-			Merchant: m, Kind: store.CaseRefundUnexpected, Subject: p.ID, Amount: r.Amount,
+			Merchant: m, Kind: store.CaseRefundUnexpected, Subject: p.ID, Amount: ofOrder,
 			Params: store.Params{"processor": v.receipt.Processor, "externalId": v.listed.ExternalID},
 		})
 	}
 	return nil
+}
+
+// surplus is what is left of what exceeded the order of the payment.
+func (v *find) surplus(parts []payment.RefundPart) money.Cents {
+	return payment.RefundSources([]payment.Receipt{v.receipt}, parts)[0].Surplus
 }

@@ -26,6 +26,41 @@ type mixed struct {
 	*coretest.Gateway
 	payin  payment.Payin
 	number int
+
+	disputes map[string]*processor.Dispute
+}
+
+// disputed is what disputes have, or had when they were lost, of a payment at the bank.
+func (m *mixed) disputed(paymentID string) (sum money.Cents) {
+	for _, d := range m.disputes {
+		if d.PaymentID == paymentID && (d.State == processor.DisputeOpen || d.State == processor.DisputeLost) {
+			sum += d.Amount
+		}
+	}
+	return sum
+}
+
+// dispute opens a dispute at the bank, of what it has of a payment, or moves one.
+func (m *mixed) dispute(r *rapid.T) {
+	id := rapid.SampledFrom([]string{"D", "E", "F"}).Draw(r, "dispute")
+	d := m.disputes[id]
+	switch {
+	case d == nil:
+		of := rapid.SampledFrom([]string{"p 1", "p 2"}).Draw(r, "payment")
+		left := amounts[of] - m.given(of) - m.disputed(of)
+		if left <= 0 {
+			return
+		}
+		d = &processor.Dispute{ID: id, PaymentID: of, Amount: money.Cents(rapid.IntRange(1, int(left)).Draw(r, "amount")), State: processor.DisputeOpen}
+		m.disputes[id] = d
+	case d.State == processor.DisputeOpen:
+		d.State = rapid.SampledFrom([]processor.DisputeState{processor.DisputeWon, processor.DisputeLost}).Draw(r, "decided")
+	case d.State == processor.DisputeLost:
+		d.State = processor.DisputeReversed
+	}
+	m.Bank.Disputes(m.payin.ExternalID, *d)
+	m.Notify(fmt.Sprint("dispute ", id, d.State), "charge "+m.payin.ExternalID)
+	m.Apply()
 }
 
 // given is what the bank has given back of a payment, or is giving back.
@@ -51,7 +86,7 @@ func (m *mixed) answer(state processor.TransferState, outcome processor.Outcome)
 			fallthrough
 		case b.Refunds.Made[r.ExternalID] != nil:
 			return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, state)}
-		case m.given(r.PaymentID)+r.Amount > amounts[r.PaymentID]:
+		case m.given(r.PaymentID)+m.disputed(r.PaymentID)+r.Amount > amounts[r.PaymentID]:
 			return processor.TransferAnswer{Outcome: processor.Refused, Evidence: "too much"}
 		case outcome == processor.Unknown && state == "":
 			return processor.TransferAnswer{Cause: errors.New("timeout")}
@@ -62,7 +97,9 @@ func (m *mixed) answer(state processor.TransferState, outcome processor.Outcome)
 }
 
 func (m *mixed) do(r *rapid.T) {
-	switch rapid.IntRange(0, 9).Draw(r, "operation") {
+	switch rapid.IntRange(0, 11).Draw(r, "operation") {
+	case 10, 11:
+		m.dispute(r)
 	case 0, 1, 2:
 		m.number++
 		_, _, err := m.Refunds.Create(m.T.Context(), m.Merchant, m.payin.ID,
@@ -88,7 +125,7 @@ func (m *mixed) do(r *rapid.T) {
 		}
 	default:
 		of := rapid.SampledFrom([]string{"p 1", "p 2"}).Draw(r, "payment")
-		if left := amounts[of] - m.given(of); left > 0 {
+		if left := amounts[of] - m.given(of) - m.disputed(of); left > 0 {
 			m.number++
 			m.Bank.RefundAtPanel(fmt.Sprint("panel", m.number), of, money.Cents(rapid.IntRange(1, int(left)).Draw(r, "at the panel")))
 		}
@@ -121,7 +158,7 @@ func TestMixedOperations(t *testing.T) {
 		if runs++; runs > sequences {
 			return
 		}
-		m := &mixed{Gateway: coretest.New(t, "sqlite")}
+		m := &mixed{Gateway: coretest.New(t, "sqlite"), disputes: map[string]*processor.Dispute{}}
 		m.payin = m.PaidPayin("p", amounts["p 1"], amounts["p 2"])
 		for range rapid.IntRange(1, 25).Draw(r, "operations") {
 			m.do(r)
@@ -132,7 +169,19 @@ func TestMixedOperations(t *testing.T) {
 		given := m.given("p 1") + m.given("p 2")
 		b, err := m.Store.Balances(t.Context(), m.Merchant.ID)
 		m.Must(err)
-		if want := given - 100_00 - coretest.Opening; b[ledger.Clearing(coretest.BankName)] != want || b[ledger.Held] != 0 {
+		var lost, open money.Cents
+		for _, d := range m.disputes {
+			switch d.State {
+			case processor.DisputeLost:
+				lost += d.Amount
+			case processor.DisputeOpen:
+				open += d.Amount
+			}
+		}
+		if b[ledger.Disputed] != open {
+			r.Fatalf("%d is disputed, the bank's records say %d\n%s", b[ledger.Disputed], open, m.Log)
+		}
+		if want := given + lost - 100_00 - coretest.Opening; b[ledger.Clearing(coretest.BankName)] != want || b[ledger.Held] != 0 {
 			r.Fatalf("clearing is %d, the bank's records say %d; held %d\n%s", b[ledger.Clearing(coretest.BankName)], want, b[ledger.Held], m.Log)
 		}
 		if p := m.ReadPayin(m.payin); p.RefundedAmount > p.PaidAmount {

@@ -36,13 +36,9 @@ func (v *Unapplied) Needs(n *store.Needs) {
 	n.Balances(v.Merchant)
 }
 
-// split takes first what exceeded the order.
+// split takes what exceeded the order of its payments.
 func (v *Unapplied) split(l *store.Loaded) ([]payment.RefundSlice, bool) {
-	sources := payment.RefundSources(l.ReceiptsOf(v.Merchant, v.Payin), l.RefundPartsOf(v.Merchant, v.Payin))
-	for i := range sources {
-		sources[i].Applied = sources[i].Left - sources[i].Applied
-	}
-	return payment.SplitRefund(v.Amount, sources)
+	return payment.SplitUnapplied(v.Amount, payment.RefundSources(l.ReceiptsOf(v.Merchant, v.Payin), l.RefundPartsOf(v.Merchant, v.Payin)))
 }
 
 // Check returns a problem of kind invalid_state if the pay-in is disputed, and
@@ -69,9 +65,13 @@ func (v *Unapplied) Apply(l *store.Loaded, c *store.Changes) error {
 		Merchant: v.Merchant, ID: c.NewID(), Payin: v.Payin, ExternalID: v.ids(1), Origin: payment.RefundByCase, Surplus: true, Amount: v.Amount,
 		Status: payment.RefundPending, Version: 1, WebhookURL: p.WebhookURL, WebhookDisabled: p.WebhookDisabled, CreatedAt: l.Now(), UpdatedAt: l.Now(),
 	}
-	if err := c.Post(r.Merchant, r.ID, ledger.HoldUnapplied(r.Amount)); err != nil {
+	if err := c.Post(r.Merchant, r.ID, ledger.HoldRefund(ledger.Parts{Unapplied: r.Amount}, r.Amount)); err != nil {
 		return err
 	}
-	c.AddRefund(r, nil, newParts(&r, list, v.ids, l.Now())...)
+	parts := newParts(&r, list, v.ids, l.Now())
+	for i := range parts {
+		parts[i].Unapplied = parts[i].Amount
+	}
+	c.AddRefund(r, nil, parts...)
 	return nil
 }

@@ -50,8 +50,7 @@ func findRefund(ctx context.Context, s *Service, v *Resolve) error {
 }
 
 func needsRefund(v *Resolve, n *store.Needs) {
-	n.RefundsOf(v.opened.Merchant, v.refunded)
-	n.Balances(v.opened.Merchant)
+	outgoing.NeedsOfRefund(n, v.opened.Merchant, v.refunded)
 	n.ExpectDeliveries(v.opened.Merchant, 2)
 }
 

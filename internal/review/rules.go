@@ -113,6 +113,8 @@ var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseAccountRefused, Option: dismiss},
 	{kind: store.CaseAccountCertificate, Option: dismiss},
 	{kind: store.CaseDispute, Option: dismiss},
+	{kind: store.CaseDisputeDeadline, Option: dismiss},
+	{kind: store.CaseDisputeAnswer, Option: dismiss},
 	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedAdopt)}, // its money is taken already
 	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedWriteOff), needs: needsFound, check: checkFound, effect: writeOffFound},
 	{kind: store.CaseCharge, Option: dismiss},

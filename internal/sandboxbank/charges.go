@@ -15,10 +15,6 @@ func (p *receipt) shown() bankapi.Payment {
 	}
 }
 
-func (d *disputeChanged) shown() bankapi.Dispute {
-	return bankapi.Dispute{ID: d.ID, Amount: d.Amount, State: d.State}
-}
-
 // shown is the charge as the bank shows it at the bank's time, with its payer's
 // instructions, which follow from its terms.
 func (c *charge) shown(now time.Time) (bankapi.Charge, error) {
@@ -157,7 +153,7 @@ func (b *Bank) forceCharge(externalID, action string, how bankapi.ForceCharge) (
 		case "fail":
 			err = b.failCharge(now, c, how.Attempt)
 		case "dispute", "win", "lose":
-			err = b.changeDispute(now, c, action)
+			err = b.changeDispute(now, c, action, &how)
 		default:
 			err = bankapi.CodeNotFound
 		}
@@ -239,37 +235,6 @@ func (b *Bank) failCharge(now time.Time, c *charge, attempt bool) error {
 	default:
 		return b.endCharge(now, c, bankapi.ChargeOpen, bankapi.CodeCardDeclined)
 	}
-}
-
-// changeDispute opens a dispute of the charge's latest payment, or decides it:
-// the merchant wins or loses. Winning a lost dispute reverses it.
-func (b *Bank) changeDispute(now time.Time, c *charge, action string) error {
-	if len(c.payments) == 0 {
-		return bankapi.CodeStateForbids
-	}
-	p := c.payments[len(c.payments)-1]
-	last := p.lastDispute()
-	changed := &disputeChanged{ExternalID: c.externalID, PaymentID: p.ID}
-	if last != nil {
-		*changed = *last
-	}
-	is := func(state bankapi.DisputeState) bool { return last != nil && last.State == state }
-	switch {
-	case action == "dispute":
-		if is(bankapi.DisputeOpen) || p.refundable() < 1 {
-			return bankapi.CodeStateForbids
-		}
-		changed.ID, changed.Amount, changed.State = b.newID(now), p.refundable(), bankapi.DisputeOpen
-	case action == "win" && is(bankapi.DisputeOpen):
-		changed.State = bankapi.DisputeWon
-	case action == "win" && is(bankapi.DisputeLost):
-		changed.State = bankapi.DisputeReversed
-	case action == "lose" && is(bankapi.DisputeOpen):
-		changed.State = bankapi.DisputeLost
-	default:
-		return bankapi.CodeStateForbids
-	}
-	return b.commit(now, &record{Dispute: changed, Notice: b.newID(now)})
 }
 
 // bankISPB begins the ids of Pix payments that this bank issues. An ISPB is the

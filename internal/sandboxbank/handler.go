@@ -38,6 +38,8 @@ var routes = []struct {
 	{"POST /charges/{externalId}/cancel", "", serveCancelCharge},
 	{"POST /transfers", bankapi.OpTransfer, serveTransfer},
 	{"POST /refunds", bankapi.OpRefund, serveRefund},
+	{"PUT /disputes/{id}/defense", bankapi.OpDefense, serveDefense},
+	{"GET /disputes/{id}/defense", bankapi.OpQuery, serveGetDefense},
 	{"GET /charges/{externalId}", bankapi.OpQuery, serveGetCharge},
 	{"GET /transfers/{externalId}", bankapi.OpQuery, serveGetTransfer},
 	{"GET /refunds/{externalId}", bankapi.OpQuery, serveGetRefund},

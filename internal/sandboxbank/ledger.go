@@ -3,6 +3,7 @@ package sandboxbank
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/money"
@@ -17,6 +18,8 @@ type ledger struct {
 	payments  []*receipt       // in order of arrival
 	changes   []bankapi.Change // disputes and returns, in their order
 	byPayment map[string]*receipt
+	disputed  map[string]*receipt // by the id of a dispute
+	defenses  map[string]*defense // by the id of their dispute
 	orders    map[orderKey]*order
 	transfers []*order              // that were accepted, in order
 	refunds   []bankapi.RefundEntry // that were paid, and those that failed afterwards, in their order
@@ -57,6 +60,13 @@ type receipt struct {
 	refunds  []*order
 }
 
+// defense is the answer to a dispute.
+type defense struct {
+	defenseReceived
+
+	createdAt time.Time
+}
+
 // order is a transfer or refund that was accepted or refused.
 type order struct {
 	orderCreated
@@ -85,6 +95,8 @@ func newLedger() *ledger {
 	return &ledger{
 		charges:   make(map[string]*charge),
 		byPayment: make(map[string]*receipt),
+		disputed:  make(map[string]*receipt),
+		defenses:  make(map[string]*defense),
 		orders:    make(map[orderKey]*order),
 		delayed:   make(map[orderKey]*orderDelayed),
 		notices:   make(map[string]*notice),
@@ -105,6 +117,11 @@ func (l *ledger) apply(r *record) error {
 		return l.applyPayment(r)
 	case r.Dispute != nil:
 		return l.applyDispute(r)
+	case r.Defense != nil:
+		if l.disputed[r.Defense.DisputeID] == nil {
+			return fmt.Errorf("%w: defense of no dispute", errRecord)
+		}
+		l.defenses[r.Defense.DisputeID] = &defense{*r.Defense, r.At}
 	case r.Challenge != nil:
 		return l.applyPending(r, r.Challenge)
 	case r.Analysis != nil:
@@ -209,6 +226,7 @@ func (l *ledger) applyDispute(r *record) error {
 		}
 	}
 	p.disputes = append(p.disputes, r.Dispute)
+	l.disputed[r.Dispute.ID] = p
 	return nil
 }
 
@@ -321,17 +339,20 @@ func (p *receipt) refundable() money.Cents {
 		}
 	}
 	for _, d := range p.disputes {
-		if d.State == bankapi.DisputeOpen || d.State == bankapi.DisputeLost {
+		if d.State == bankapi.DisputeOpen {
 			left -= d.Amount
 		}
+		left -= d.taken()
 	}
 	return left
 }
 
-// lastDispute is the payment's latest dispute, or nil.
-func (p *receipt) lastDispute() *disputeChanged {
-	if len(p.disputes) == 0 {
-		return nil
+// lastDispute is the payment's latest dispute in a state, or nil.
+func (p *receipt) lastDispute(state bankapi.DisputeState) *disputeChanged {
+	for _, d := range slices.Backward(p.disputes) {
+		if d.State == state {
+			return d
+		}
 	}
-	return p.disputes[len(p.disputes)-1]
+	return nil
 }

@@ -98,8 +98,8 @@ func (b *Bank) balance() (shown bankapi.Balance, err error) {
 	err = b.do(func(time.Time) error {
 		for _, p := range b.ledger.payments {
 			shown.Amount += p.Amount
-			if d := p.lastDispute(); d != nil && d.State == bankapi.DisputeLost {
-				shown.Amount -= d.Amount
+			for _, d := range p.disputes {
+				shown.Amount -= d.taken()
 			}
 			for _, o := range p.refunds {
 				shown.Amount -= o.taken()

@@ -144,7 +144,7 @@ func (b *Bank) refundObjection(created orderCreated) bankapi.Code {
 	if p == nil {
 		return bankapi.CodePaymentUnknown
 	}
-	if d := p.lastDispute(); d != nil && d.State == bankapi.DisputeOpen {
+	if p.lastDispute(bankapi.DisputeOpen) != nil {
 		return bankapi.CodePaymentDisputed
 	}
 	if created.Amount > p.refundable() {

@@ -15,6 +15,7 @@ type record struct {
 	ChargeEnd *chargeEnded     `json:"chargeEnd,omitempty"`
 	Payment   *paymentReceived `json:"payment,omitempty"`
 	Dispute   *disputeChanged  `json:"dispute,omitempty"`
+	Defense   *defenseReceived `json:"defense,omitempty"`
 	Challenge *cardPending     `json:"challenge,omitempty"`
 	Analysis  *cardPending     `json:"analysis,omitempty"`
 	Order     *orderCreated    `json:"order,omitempty"`
@@ -65,6 +66,31 @@ type disputeChanged struct {
 	PaymentID  string               `json:"paymentId"`
 	Amount     money.Cents          `json:"amount"`
 	State      bankapi.DisputeState `json:"state"`
+	Kind       string               `json:"kind,omitempty"`
+	Reason     string               `json:"reason,omitempty"`
+	RespondBy  time.Time            `json:"respondBy,omitzero"`
+	Blocked    bool                 `json:"blocked,omitzero"`
+	Lost       money.Cents          `json:"lost,omitzero"` // 0 is all of it
+}
+
+// taken is what the dispute has taken from the account.
+func (d *disputeChanged) taken() money.Cents {
+	switch {
+	case d.State != bankapi.DisputeLost:
+		return 0
+	case d.Lost > 0:
+		return d.Lost
+	default:
+		return d.Amount
+	}
+}
+
+// defenseReceived is the answer to a dispute: of its contents only the digest and a count.
+type defenseReceived struct {
+	DisputeID string `json:"disputeId"`
+	Content   []byte `json:"content"` // SHA-256 of the request
+	Accept    bool   `json:"accept,omitzero"`
+	Files     int    `json:"files,omitzero"`
 }
 
 // cardPending is an attempt by card that waits for its payer or its issuer.

@@ -6,19 +6,28 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
-// requestLimit is the largest body that the bank reads, in bytes.
-const requestLimit = 64 << 10
+// requestLimit is the largest body that the bank reads, in bytes, and defenseLimit that of a
+// defense with its files.
+const (
+	requestLimit = 64 << 10
+	defenseLimit = 2 << 20
+)
 
 // readBody reads a body to its end: only then does the server notice that its
 // client has disconnected.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, requestLimit))
+	limit := int64(requestLimit)
+	if strings.HasSuffix(r.URL.Path, "/defense") {
+		limit = defenseLimit
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	if err != nil {
 		return nil, bankapi.CodeBodyTooLarge
 	}

@@ -1,15 +1,16 @@
 package sandboxcontrol
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
-	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // payinAction is an action on a pay-in.
@@ -24,9 +25,14 @@ var payinActions = map[string]payinAction{
 	"expire":  {[]payment.Trigger{payment.OnExpire}, became(payment.PayinExpired)},
 	"fail":    {[]payment.Trigger{payment.OnFail}, became(payment.PayinFailed)},
 	"dispute": {[]payment.Trigger{payment.OnDispute, payment.OnDisputeMore}, changed},
+	"block":   {[]payment.Trigger{payment.OnDispute, payment.OnDisputeMore}, changed},
 	"win":     {[]payment.Trigger{payment.OnWin, payment.OnReverse}, changed},
 	"lose":    {[]payment.Trigger{payment.OnLose, payment.OnLosePart}, changed},
+	"reverse": {[]payment.Trigger{payment.OnReverse, payment.OnReversePart}, changed},
 }
+
+// bankActions are the bank's names of actions that have others there.
+var bankActions = map[string]string{"block": "dispute", "reverse": "win"}
 
 func became(status payment.PayinStatus) func(was, is *payment.Payin) bool {
 	return func(_, is *payment.Payin) bool { return is.Status == status }
@@ -36,7 +42,7 @@ func became(status payment.PayinStatus) func(was, is *payment.Payin) bool {
 func changed(was, is *payment.Payin) bool { return is.Version > was.Version }
 
 // PayinAction implements [httpapi.Sandbox].
-func (c *Control) PayinAction(ctx context.Context, id payment.ID, name string, amount money.Cents) error {
+func (c *Control) PayinAction(ctx context.Context, id payment.ID, name string, how wire.SandboxPayin) error {
 	p, err := c.Store.FindPayin(ctx, id)
 	if err != nil {
 		return storeProblem(err)
@@ -53,7 +59,14 @@ func (c *Control) PayinAction(ctx context.Context, id payment.ID, name string, a
 	if err != nil {
 		return err
 	}
-	if err := c.forceCharge(ctx, &p, name, bankapi.ForceCharge{Amount: amount}); err != nil {
+	disputes, err := c.Store.Disputes(ctx, p.Merchant, store.DisputeFilter{Payin: p.ID, Limit: disputesMax})
+	if err != nil {
+		return err
+	}
+	err = c.forceCharge(ctx, &p, cmp.Or(bankActions[name], name), bankapi.ForceCharge{
+		Amount: how.Amount, Kind: string(how.Kind), Reason: how.Reason, RespondInSeconds: how.RespondInSeconds, Blocked: name == "block",
+	})
+	if err != nil {
 		return err
 	}
 	return c.await(ctx, func() (bool, error) {
@@ -62,22 +75,37 @@ func (c *Control) PayinAction(ctx context.Context, id payment.ID, name string, a
 			return len(now) > len(before), err
 		}
 		now, err := c.Store.Payin(ctx, p.Merchant, p.ID)
-		return action.shows(&p, &now), err
+		if err != nil || action.shows(&p, &now) {
+			return err == nil, err
+		}
+		of, err := c.Store.Disputes(ctx, p.Merchant, store.DisputeFilter{Payin: p.ID, Limit: disputesMax})
+		return disputeVersions(of) > disputeVersions(disputes), err // a dispute may leave its order as it is
 	})
+}
+
+// disputesMax is how many disputes of an order are read.
+const disputesMax = 200
+
+// disputeVersions is a number that grows with each change of disputes.
+func disputeVersions(list []store.DefendedDispute) (sum int64) {
+	for i := range list {
+		sum += list[i].Version
+	}
+	return sum
 }
 
 // Act implements [checkout.Sandbox]: pay, expire or refuse. A refused card
 // leaves the order open for another attempt; another order fails.
 func (c *Control) Act(ctx context.Context, id payment.ID, name string) error {
 	if name != "refuse" {
-		return c.PayinAction(ctx, id, name, 0)
+		return c.PayinAction(ctx, id, name, wire.SandboxPayin{})
 	}
 	p, err := c.Store.FindPayin(ctx, id)
 	if err != nil {
 		return storeProblem(err)
 	}
 	if p.Method != payment.CreditCard {
-		return c.PayinAction(ctx, id, "fail", 0)
+		return c.PayinAction(ctx, id, "fail", wire.SandboxPayin{})
 	}
 	if p.Status != payment.PayinPending {
 		return impossible(name, string(p.Status))

@@ -32,6 +32,8 @@ const (
 	CaseChargeOpen       CaseKind = "charge_not_canceled" // subject: pay-in, which ended; processor, externalId: its charge can still be paid
 	CasePayinProcessing  CaseKind = "payin_processing"    // subject: pay-in; processor, externalId: neither paid nor refused for days
 	CaseDispute          CaseKind = "dispute_unexpected"  // subject: pay-in; amount: that is not set aside; status; or reason
+	CaseDisputeDeadline  CaseKind = "dispute_deadline"    // subject: dispute; amount, processor, externalId, respondBy, days: it is not defended
+	CaseDisputeAnswer    CaseKind = "dispute_answer"      // subject: dispute; amount, processor, externalId, action, cause: a person must give the answer to the processor
 	CaseWebhook          CaseKind = "webhook_exhausted"   // subject: order; event
 	CaseEndpoint         CaseKind = "webhook_endpoint"    // subject: endpoint; since: it has failed since then, and is disabled
 	CaseDamaged          CaseKind = "damaged"             // subject: order; table: whose row cannot be opened or processed
@@ -161,6 +163,7 @@ var (
 	caseClose      = caseTable.updateBy(" AND t.closed_at = 0", "merchant_id", "id")
 	casesOfSubject = caseTable.updateBy(" AND t.closed_at = 0", "merchant_id", "subject_id", "kind")
 	caseByID       = caseTable.selectBy("t.merchant_id, t.id", "merchant_id", "id")
+	openCasesAbout = db.NewKeySelect(caseTable.selected, "cases", caseTable.named("merchant_id", "subject_id", "kind"), " AND t.closed_at = 0", "t.merchant_id, t.id")
 	openCaseByID   = db.NewKeySelect(caseTable.selected, "cases", caseTable.named("merchant_id", "id"), " AND t.closed_at = 0", "t.merchant_id, t.id").ReadOnly()
 )
 
@@ -176,7 +179,36 @@ func (n *Needs) Case(merchant, id payment.ID) {
 	}
 }
 
-// loadedCases are cases that were loaded by id, and the decisions about them.
+// caseSubject names the cases of a kind about a subject.
+type caseSubject struct {
+	Ref
+
+	kind CaseKind
+}
+
+func (k caseSubject) key() []any { return append(k.Ref.key(), string(k.kind)) }
+
+// OpenCasesAbout reads the open cases of a kind about a subject.
+func (n *Needs) OpenCasesAbout(merchant, subject payment.ID, kind CaseKind) {
+	if k := (caseSubject{Ref{merchant, subject}, kind}); !slices.Contains(n.casesAbout, k) {
+		n.casesAbout = append(n.casesAbout, k)
+	}
+}
+
+// OpenCasesAbout are the open cases of a kind about a subject that were loaded by it, oldest
+// first, and those that this commit opens.
+func (l *Loaded) OpenCasesAbout(merchant, subject payment.ID, kind CaseKind) []Case {
+	var list []Case
+	for _, v := range l.cases.rows {
+		if v.Merchant == merchant && v.Subject == subject && v.Kind == kind && v.ClosedAt.IsZero() {
+			list = append(list, v)
+		}
+	}
+	slices.SortFunc(list, func(a, b Case) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), payment.CompareIDs(a.ID, b.ID)) })
+	return list
+}
+
+// loadedCases are cases that were loaded, and the decisions about those that were loaded by id.
 type loadedCases struct {
 	rows      map[Ref]Case
 	decisions map[Ref][]Decision
@@ -184,10 +216,17 @@ type loadedCases struct {
 }
 
 func (l *Loaded) loadCases(ctx context.Context, tx *db.Tx, n *Needs) error {
-	if len(n.cases) == 0 {
+	if len(n.cases)+len(n.casesAbout) == 0 {
 		return nil
 	}
 	l.cases = loadedCases{rows: map[Ref]Case{}, decisions: map[Ref][]Decision{}}
+	about, err := db.Select(ctx, tx, openCasesAbout, keysOf(n.casesAbout), scanCase)
+	if err != nil {
+		return err
+	}
+	for i := range about {
+		l.cases.rows[Ref{about[i].Merchant, about[i].ID}] = about[i]
+	}
 	list, err := db.Select(ctx, tx, caseByID, keysOf(n.cases), scanCase)
 	if err != nil {
 		return err
@@ -244,6 +283,9 @@ func (c *Changes) OpenCase(v Case) payment.ID {
 			c.l.cases.stopped = map[payment.ID]bool{}
 		}
 		c.l.cases.stopped[v.Merchant] = true
+	}
+	if c.l.cases.rows != nil {
+		c.l.cases.rows[Ref{v.Merchant, v.ID}] = v
 	}
 	c.cases.opened = append(c.cases.opened, v)
 	c.count++

@@ -34,7 +34,7 @@ func newOrders(t *testing.T, s *store.Store) *orders {
 	}, func(_ *store.Loaded, c *store.Changes) error {
 		c.AddReceipt(*r)
 		c.AddSend(store.Send{Merchant: v.m.ID, Payout: first, Number: 1, Outcome: store.SendIntent})
-		c.AddDispute(store.Dispute{Merchant: v.m.ID, ID: first, Payin: first, Processor: "bank", ExternalID: "1", Amount: 1, State: "open"})
+		c.AddDispute(payment.Dispute{Merchant: v.m.ID, ID: first, Payin: first, Processor: "bank", ExternalID: "1", Amount: 1, Status: payment.DisputeOpen})
 		c.AddEvent(payment.Event{Merchant: v.m.ID, Type: payment.EventPayinPaid, Subject: first}, []byte(`{}`), "https://a.example")
 		return c.Post(v.m.ID, first, ledger.Fund("bank", 100))
 	}))
@@ -98,7 +98,7 @@ var conflicts = map[string]struct {
 		c.AddReceipt(payment.Receipt{Merchant: v.m.ID, ID: first, Processor: "bank", ExternalID: "1", Amount: 1})
 	}},
 	"a dispute that is stored": {"", func(v *orders, _ *store.Loaded, c *store.Changes) {
-		c.AddDispute(store.Dispute{Merchant: v.m.ID, ID: payment.ID{2}, Payin: first, Processor: "bank", ExternalID: "1", Amount: 1, State: "open"})
+		c.AddDispute(payment.Dispute{Merchant: v.m.ID, ID: payment.ID{2}, Payin: first, Processor: "bank", ExternalID: "1", Amount: 1, Status: payment.DisputeOpen})
 	}},
 }
 
@@ -202,9 +202,9 @@ func TestTwoChangesOfARow(t *testing.T) {
 				delivery, _ := l.Delivery(m, first)
 				send := l.Sends(m, first)[0]
 				node, _ := l.Node(first)
-				wantRun(t, run, p.Version, q.Version, int64(delivery.Attempts+1), node.Heartbeat, int64(len(d.State)-3), int64(len(send.Evidence)+1))
+				wantRun(t, run, p.Version, q.Version, int64(delivery.Attempts+1), node.Heartbeat, int64(len(d.Status)-3), int64(len(send.Evidence)+1))
 				p.Version, q.Version, delivery.Attempts, node.Heartbeat = p.Version+1, q.Version+1, delivery.Attempts+1, node.Heartbeat+1
-				d.State, send.Evidence = d.State+"+", send.Evidence+"+"
+				d.Status, send.Evidence = d.Status+"+", send.Evidence+"+"
 				c.SetPayin(p)
 				c.SetPayout(q)
 				c.SetDispute(d)
@@ -224,12 +224,12 @@ func TestTwoChangesOfARow(t *testing.T) {
 		p, err1 := s.Payin(ctx, m, first)
 		q, err2 := s.Payout(ctx, m, first)
 		other, err3 := s.Payin(ctx, m, payment.ID{2})
-		state, err4 := s.DisputeState(ctx, m, "bank", "1")
+		d, err4 := s.DisputeByExternalID(ctx, m, "bank", "1")
 		sends, err5 := s.Sends(ctx, m, first)
 		value, err6 := s.Setting(ctx, "name")
 		must(t, errors.Join(err1, err2, err3, err4, err5, err6))
-		if p.Version != 3 || q.Version != 3 || other.Version != 2 || state != "open++" || sends[0].Evidence != "++" || value != "++" {
-			t.Errorf("stored: pay-ins in version %d and %d, payout in %d, dispute %s, send %+v, setting %s", p.Version, other.Version, q.Version, state, sends[0], value)
+		if p.Version != 3 || q.Version != 3 || other.Version != 2 || d.Status != "OPEN++" || sends[0].Evidence != "++" || value != "++" {
+			t.Errorf("stored: pay-ins in version %d and %d, payout in %d, dispute %s, send %+v, setting %s", p.Version, other.Version, q.Version, d.Status, sends[0], value)
 		}
 		for text, want := range map[string]int{"SELECT attempts FROM deliveries": 2, "SELECT heartbeat FROM nodes": 3, "SELECT balance FROM balances WHERE account = 'available'": 102} {
 			if got := query[int](t, s, text)[0]; got != want {

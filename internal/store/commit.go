@@ -13,28 +13,32 @@ import (
 // keys to insert, rows to read and lock, due rows to claim, and capacity to claim
 // rows that the commit itself makes due. The file of each noun has its methods.
 type Needs struct {
-	payins      payinNeeds
-	payouts     payoutNeeds
-	sends       []Ref // payouts
-	charges     chargeNeeds
-	receipts    []*payment.Receipt
-	disputes    []disputeKey
-	disputed    []ExternalRef // pay-ins
-	receivables receivableNeeds
-	notices     noticeNeeds
-	feeds       feedNeeds
-	endpoints   endpointNeeds
-	deliveries  deliveryNeeds
-	nodes       nodeNeeds
-	balances    []payment.ID // merchants
-	cases       []Ref
-	found       []ExternalRef
-	consents    []consentKey
-	counters    []CounterKey
-	approvals   []Ref // payouts
-	refunds     refundNeeds
-	batches     batchNeeds
-	capacity    Capacity
+	payins   payinNeeds
+	payouts  payoutNeeds
+	sends    []Ref // payouts
+	charges  chargeNeeds
+	receipts []*payment.Receipt
+	disputes []disputeKey
+	disputed []ExternalRef // pay-ins
+
+	disputedPayins []Ref
+	answers        []DueAnswers
+	receivables    receivableNeeds
+	notices        noticeNeeds
+	feeds          feedNeeds
+	endpoints      endpointNeeds
+	deliveries     deliveryNeeds
+	nodes          nodeNeeds
+	balances       []payment.ID // merchants
+	cases          []Ref
+	casesAbout     []caseSubject
+	found          []ExternalRef
+	consents       []consentKey
+	counters       []CounterKey
+	approvals      []Ref // payouts
+	refunds        refundNeeds
+	batches        batchNeeds
+	capacity       Capacity
 }
 
 // Loaded is the rows that a transaction has read and locked, overlaid with the changes
@@ -50,8 +54,9 @@ type Loaded struct {
 	payouts     loadedPayouts
 	sends       map[Ref][]Send
 	charges     loadedCharges
-	disputes    map[disputeKey]Dispute
+	disputes    map[disputeKey]payment.Dispute
 	received    map[Ref]cents // of pay-ins whose disputes were loaded
+	answers     loadedAnswers
 	endpoints   loadedEndpoints
 	receivables map[Ref]Receivable
 	deliveries  loadedDeliveries
@@ -98,8 +103,10 @@ type Changes struct {
 	charges           []Charge
 	newCharges        []Charge
 	receipts          []*payment.Receipt
-	disputes          []Dispute
-	newDispute        []Dispute
+	disputes          []payment.Dispute
+	newDispute        []payment.Dispute
+	answers           []answerRow
+	newAnswers        []answerRow
 	receivables       []Receivable
 	newReceivables    []Receivable
 	parkedReceivables []Ref
@@ -205,7 +212,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 		l.loadNodes, // a node that was declared dead claims nothing
 		l.loadFeeds,
 		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
-		l.loadPayins, l.loadPayouts, l.loadSends, l.loadCharges, l.loadDisputes, l.loadReceivables, l.loadEndpoints, l.loadDeliveries, l.loadDispatches, l.loadNotices,
+		l.loadPayins, l.loadPayouts, l.loadSends, l.loadCharges, l.loadDisputes, l.loadAnswers, l.loadReceivables, l.loadEndpoints, l.loadDeliveries, l.loadDispatches, l.loadNotices,
 		l.loadBalances, l.loadCounters, l.loadApprovals, l.loadCases, l.loadFound, l.loadConsents, l.loadRefunds, l.loadBatches,
 	} {
 		if err := step(ctx, tx, n); err != nil {
@@ -219,7 +226,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) {
 	for _, step := range []func(context.Context, *db.Tx) error{
 		c.saveNodes, c.saveSettings, c.saveFeeds,
-		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveReceivables, c.saveCases, c.saveNotices,
+		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveAnswers, c.saveReceivables, c.saveCases, c.saveNotices,
 		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveHeld, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents, c.saveRefunds, c.saveBatches, c.saveSearch,
 		c.saveDecisions, c.saveEvents,
 	} {

@@ -136,6 +136,45 @@ func detailsColumn[T any](name string, of func(*T) *payment.PayinDetails) column
 	return c
 }
 
+// takeDocument is what was taken of a receivable.
+type takeDocument struct {
+	Receivable payment.ID `json:"receivable"`
+	Amount     cents      `json:"amount"`
+}
+
+type takesDest struct{ to *payment.Takes }
+
+// Scan implements [sql.Scanner].
+func (d takesDest) Scan(src any) error {
+	var list []takeDocument
+	if err := (jsonDest[[]takeDocument]{&list}).Scan(src); err != nil {
+		return err
+	}
+	*d.to = nil
+	for _, t := range list {
+		*d.to = append(*d.to, payment.Take(t))
+	}
+	return nil
+}
+
+// takesColumn keeps what was taken of receivables as a JSON document; the empty text is
+// nothing.
+func takesColumn[T any](name string, of func(*T) *payment.Takes) column[T] {
+	c := jsonColumn(name, of)
+	c.value = func(v *T) any {
+		var list []takeDocument
+		for _, t := range *of(v) {
+			list = append(list, takeDocument(t))
+		}
+		if list == nil {
+			return ""
+		}
+		return jsonText(list)
+	}
+	c.dest = func(v *T) any { return takesDest{of(v)} }
+	return c
+}
+
 type failureDest struct{ to **payment.Failure }
 
 // Scan implements [sql.Scanner].

@@ -199,3 +199,40 @@ func (q *query) has(terms []SearchTerm) {
 	}
 	q.text += " AND EXISTS (SELECT 1 FROM search_terms s WHERE s.merchant_id = $1 AND s.term IN (" + strings.Join(list, ", ") + ") AND s.order_id = t.id)"
 }
+
+// DisputeFilter narrows a list of disputes. Zero values do not.
+type DisputeFilter struct {
+	Status        string
+	Kind          string
+	Payin         payment.ID
+	RespondBefore time.Time  // exclusive; those without a deadline are left out
+	Before        payment.ID // exclusive: the last of the page before
+	Limit         int
+}
+
+func (f DisputeFilter) where(columns, table string, merchant payment.ID) (string, []any) {
+	args := []any{merchant[:]}
+	text := "SELECT " + columns + " FROM " + table + " t WHERE t.merchant_id = $1"
+	and := func(condition string, arg any) {
+		args = append(args, arg)
+		text += " AND " + condition + " $" + strconv.Itoa(len(args))
+	}
+	if f.Status != "" {
+		and("status =", f.Status)
+	}
+	if f.Kind != "" {
+		and("kind =", f.Kind)
+	}
+	if !f.Payin.IsZero() {
+		and("payin_id =", f.Payin[:])
+	}
+	if !f.RespondBefore.IsZero() {
+		text += " AND respond_by > 0"
+		and("respond_by <", micros(f.RespondBefore))
+	}
+	if !f.Before.IsZero() {
+		and("id <", f.Before[:])
+	}
+	args = append(args, f.Limit)
+	return text + " ORDER BY id DESC LIMIT $" + strconv.Itoa(len(args)), args
+}

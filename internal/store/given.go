@@ -25,7 +25,8 @@ type Given struct {
 	Sends        []Send // of a payout in the order of their numbers
 	Charges      []Charge
 	Receipts     []payment.Receipt
-	Disputes     []Dispute
+	Disputes     []payment.Dispute
+	Answers      []GivenAnswer // of a dispute in the order of their numbers
 	Receivables  []Receivable
 	Cases        []Case     // also closed ones
 	Decided      []Decision // in their order; without numbers and hashes
@@ -47,6 +48,13 @@ type Given struct {
 // GivenRefund is a refund with the fingerprint of its request.
 type GivenRefund struct {
 	payment.Refund
+
+	Fingerprint []byte
+}
+
+// GivenAnswer is an answer to a dispute with the fingerprint of its request.
+type GivenAnswer struct {
+	payment.DisputeAnswer
 
 	Fingerprint []byte
 }
@@ -105,6 +113,12 @@ func (g *Given) load(n *Needs) *Loaded {
 	g.loadFound(l, n)
 	g.loadReceivables(l, n)
 	l.cases = loadedCases{rows: map[Ref]Case{}, decisions: map[Ref][]Decision{}}
+	for i := range g.Cases {
+		v := g.Cases[i]
+		if slices.Contains(n.casesAbout, caseSubject{Ref{v.Merchant, v.Subject}, v.Kind}) && v.ClosedAt.IsZero() {
+			l.cases.rows[Ref{v.Merchant, v.ID}] = v
+		}
+	}
 	for _, ref := range n.cases {
 		for i := range g.Cases {
 			if v := g.Cases[i]; ref == (Ref{v.Merchant, v.ID}) {
@@ -142,10 +156,16 @@ func (g *Given) load(n *Needs) *Loaded {
 
 func (g *Given) loadDisputes(l *Loaded, n *Needs) {
 	payins := l.disputedPayins(n)
-	l.disputes = map[disputeKey]Dispute{}
+	l.disputes = map[disputeKey]payment.Dispute{}
 	for i := range g.Disputes {
-		if d := g.Disputes[i]; slices.Contains(n.disputes, d.key()) || slices.Contains(payins, Ref{d.Merchant, d.Payin}) {
-			l.disputes[d.key()] = d
+		if d := g.Disputes[i]; slices.Contains(n.disputes, keyOfDispute(&d)) || slices.Contains(payins, Ref{d.Merchant, d.Payin}) {
+			l.disputes[keyOfDispute(&d)] = d
+		}
+	}
+	l.answers.begin()
+	for i := range g.Answers {
+		if a := &g.Answers[i]; slices.Contains(payins, Ref{a.Merchant, a.Payin}) {
+			l.answers.add(nil, answerRow{DisputeAnswer: a.DisputeAnswer, fingerprint: a.Fingerprint})
 		}
 	}
 	l.addReceived(payins, slices.DeleteFunc(slices.Clone(g.Receipts), func(r payment.Receipt) bool {
@@ -325,7 +345,9 @@ func (g *Given) after(c *Changes) Given {
 		func(p *payinRow) NewPayin { return NewPayin{Payin: p.Payin, Fingerprint: p.fingerprint} })
 	v.Payouts = overlaid(g.Payouts, l.payouts.rows, func(p *NewPayout) Ref { return Ref{p.Payout.Merchant, p.Payout.ID} },
 		func(p *payoutRow) NewPayout { return NewPayout{Payout: p.Payout, Fingerprint: p.fingerprint} })
-	v.Disputes = overlaid(g.Disputes, l.disputes, func(d *Dispute) disputeKey { return d.key() }, func(d Dispute) Dispute { return d })
+	v.Disputes = overlaid(g.Disputes, l.disputes, keyOfDispute, func(d payment.Dispute) payment.Dispute { return d })
+	v.Answers = overlaid(g.Answers, l.answers.rows, func(a *GivenAnswer) answerKey { return keyOfAnswer(&a.DisputeAnswer) },
+		func(a answerRow) GivenAnswer { return GivenAnswer{a.DisputeAnswer, a.fingerprint} })
 	v.Receivables = overlaid(g.Receivables, l.receivables, func(r *Receivable) Ref { return Ref{r.Merchant, r.ID} },
 		func(r Receivable) Receivable { return r })
 	v.Found = overlaid(g.Found, l.found.rows, func(f *FoundTransfer) ExternalRef { return ExternalRef{f.Merchant, f.ExternalID} },

@@ -25,6 +25,10 @@ func (g *Given) Rows(table string) []map[string]any {
 		return rowsOf(receiptTable, g.Receipts)
 	case disputeTable.name:
 		return rowsOf(disputeTable, g.Disputes)
+	case answerTable.name:
+		return rowsOf(answerTable, mapped(g.Answers, func(a GivenAnswer) answerRow {
+			return answerRow{DisputeAnswer: a.DisputeAnswer, fingerprint: a.Fingerprint}
+		}))
 	case receivableTable.name:
 		return rowsOf(receivableTable, g.Receivables)
 	case consentTable.name:

@@ -224,7 +224,7 @@ func newLocking(t *testing.T) *locking {
 		for i := range 2 {
 			subject := v.payins[i].ID
 			c.AddCharge(store.Charge{Merchant: m.ID, Payin: subject, Number: 1, Account: "bank"})
-			c.AddDispute(store.Dispute{Merchant: m.ID, ID: c.NewID(), Payin: subject, Processor: "bank", ExternalID: fmt.Sprint(i), Amount: 1, State: "open"})
+			c.AddDispute(payment.Dispute{Merchant: m.ID, ID: c.NewID(), Payin: subject, Processor: "bank", ExternalID: fmt.Sprint(i), Amount: 1, Status: payment.DisputeOpen})
 			c.AddEvent(payment.Event{Merchant: m.ID, Type: payment.EventPayinPaid, Subject: subject}, []byte("{}"), "https://a.example")
 			c.AddEvent(payment.Event{Merchant: v.merchants[1].ID, Type: payment.EventPayinPaid}, []byte("{}"), "")
 			v.cases = append(v.cases, c.OpenCase(store.Case{Merchant: m.ID, Kind: store.CaseNotice, Subject: subject}))

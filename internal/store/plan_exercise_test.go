@@ -44,6 +44,7 @@ func runExercise(t *testing.T, s *store.Store) {
 		v.finish(count)
 		v.refund(count)
 		v.batchPayouts(count)
+		v.answer(count)
 	}
 	v.countPayouts()
 	v.useEndpoints()
@@ -154,7 +155,7 @@ func (v *exercise) create(count int) {
 			c.UnschedulePayin(store.Ref{Merchant: m.ID, ID: p.ID})
 			c.ReleaseReference(released[i], nil)
 			c.AddReceipt(*receipts[i])
-			c.AddDispute(store.Dispute{Merchant: m.ID, ID: c.NewID(), Payin: p.ID, Processor: "bank", ExternalID: receipts[i].ExternalID, Amount: 1, State: "open"})
+			c.AddDispute(payment.Dispute{Merchant: m.ID, ID: c.NewID(), Payin: p.ID, Processor: "bank", ExternalID: receipts[i].ExternalID, Amount: 1, Status: payment.DisputeOpen})
 			q.NextAt = l.Now()
 			c.SetPayout(q)
 			c.AddSend(store.Send{Merchant: m.ID, Payout: q.ID, Number: 1, Node: v.node, Outcome: store.SendIntent})
@@ -228,7 +229,7 @@ func (v *exercise) change(count int) {
 			send.Outcome = store.SendAccepted
 			c.SetSend(send)
 			d, _ := l.Dispute(m, "bank", fmt.Sprintf("%d of %d", i, count))
-			d.State = "won"
+			d.Status = payment.DisputeWon
 			c.SetDispute(d)
 			found, _ := l.FoundTransfer(m, fmt.Sprintf("%d of %d", i, count))
 			if l.HasPayout(m, found.ExternalID) {

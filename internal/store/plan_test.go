@@ -17,7 +17,7 @@ import (
 // large are the tables that grow with merchants' orders.
 var large = []string{
 	"payins", "payouts", "payout_sends", "postings", "balances", "event_counters", "events", "deliveries", "delivery_attempts",
-	"receipts", "receipt_claims", "disputes", "notices", "cases", "credentials", "found_transfers", "charges", "consents", "limit_counters", "approvals", "receivables", "refunds", "refund_parts",
+	"receipts", "receipt_claims", "disputes", "notices", "cases", "credentials", "found_transfers", "charges", "consents", "limit_counters", "approvals", "receivables", "refunds", "refund_parts", "dispute_answers",
 	"payout_batches", "search_terms", "search_positions",
 }
 
@@ -34,7 +34,7 @@ var pulledForward = regexp.MustCompile(`^INSERT INTO event_histories|^UPDATE \w+
 
 // firstOfQueue is the step that reads the first row of a queue in the order of its
 // index, to skip from merchant to merchant, or from account to account.
-var firstOfQueue = regexp.MustCompile(`^SCAN \w+ USING (COVERING )?INDEX (payouts_to_send|payouts_to_look_up|deliveries_due|notices_due|charges_due|refund_parts_to_send|refund_parts_to_look_up)$`)
+var firstOfQueue = regexp.MustCompile(`^SCAN \w+ USING (COVERING )?INDEX (payouts_to_send|payouts_to_look_up|deliveries_due|notices_due|charges_due|refund_parts_to_send|refund_parts_to_look_up|dispute_answers_due)$`)
 
 // A statement of a request or a worker finds its rows by an index: with a year of
 // orders in the table it must cost as much as with ten.

@@ -41,7 +41,9 @@ func newSealed(t *testing.T, s *store.Store) *sealed {
 			e := store.Endpoint{Merchant: m.ID, ID: v.endpoints[i]}
 			e.Rotate(s.SealEndpointSecret(m.ID, e.ID, "whsec_of_the_endpoint"), time.Time{})
 			c.AddEndpoint(e)
-			return nil
+			defense, err := s.NewDefense(m.ID, v.payins[i], payment.Defense{Text: "CPF 52998224725", Files: []payment.DefenseFile{{Size: 1}}}, [][]byte{{1}}, nil)
+			c.AddAnswer(payment.DisputeAnswer{Merchant: m.ID, Dispute: v.payins[i], Number: 1, Payin: v.payins[i]}, defense)
+			return err
 		})
 		must(t, err)
 		write(t, s, func(tx *store.Tx) error {
@@ -73,7 +75,9 @@ func (v *sealed) reads(s *store.Store) map[string]error {
 		}
 		return nil
 	}))
+	_, _, defense := s.DefenseFiles(ctx, &payment.DisputeAnswer{Merchant: m, Dispute: v.payins[0], Number: 1})
 	return map[string]error{
+		"dispute_answers.summary": defense, "dispute_answers.content": defense,
 		"payins.personal": personal, "payouts.beneficiary": beneficiary, "events.body": body, "merchants.webhook_secret": secret, "notices.body": notice,
 		"accounts.secrets": account.Damaged, "webhook_endpoints.secret": endpoint,
 	}
@@ -85,7 +89,7 @@ type column struct{ table, name, owner string }
 var sealedColumns = []column{
 	{"payins", "personal", "merchant_id"}, {"payouts", "beneficiary", "merchant_id"},
 	{"events", "body", "merchant_id"}, {"merchants", "webhook_secret", "id"}, {"notices", "body", "notice_id"}, {"accounts", "secrets", "id"},
-	{"webhook_endpoints", "secret", "merchant_id"},
+	{"webhook_endpoints", "secret", "merchant_id"}, {"dispute_answers", "summary", "merchant_id"}, {"dispute_answers", "content", "merchant_id"},
 }
 
 // row is the key of the first or the second owner's row.

@@ -121,6 +121,7 @@ const (
 	kindsKept       = "('" + string(ledger.ReceivedUnapplied) + "', '" + string(ledger.ReceivedUnidentified) + "')"
 	kindsApplied    = "('" + string(ledger.Received) + "', '" + string(ledger.ReceivedPending) + "')"
 	casesUnapplied  = "('" + string(CaseOverpaid) + "', '" + string(CaseUnmatchedReceipt) + "')"
+	disputesLive    = "('OPEN', 'SUBMITTED')"
 	countPostings   = "SELECT count(*) FROM postings WHERE merchant_id = $1"
 	countPayouts    = "SELECT count(*) FROM payouts WHERE merchant_id = $1"
 	countPayins     = "SELECT count(*) FROM payins WHERE merchant_id = $1"
@@ -208,7 +209,7 @@ var merchantChecks = slices.Concat([]check{
 		count: "SELECT count(*) FROM disputes WHERE merchant_id = $1",
 		defects: `SELECT 'disputed', 'stored ' || CAST(stored AS TEXT) || ', open disputes contest ' || CAST(needed AS TEXT) FROM (SELECT
 			(SELECT coalesce(SUM(balance), 0) FROM balances WHERE merchant_id = $1 AND account = 'disputed') AS stored,
-			(SELECT coalesce(SUM(amount), 0) FROM disputes WHERE merchant_id = $1 AND state = 'open') AS needed) AS pair
+			(SELECT coalesce(SUM(taken - returned), 0) FROM disputes WHERE merchant_id = $1 AND status IN ` + disputesLive + `) AS needed) AS pair
 			WHERE stored <> needed`},
 
 	{name: "unapplied", proves: "unapplied and unidentified money is the sum of the open cases about it", named: true,

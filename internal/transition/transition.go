@@ -82,6 +82,17 @@ func Refund(l *store.Loaded, c *store.Changes, r *payment.Refund, on payment.Tri
 	return true, nil
 }
 
+// DisputeEvent writes an event of a dispute, which goes to endpoints only. d has its new
+// version and is stored.
+func DisputeEvent(l *store.Loaded, c *store.Changes, d *payment.Dispute, event payment.EventType) error {
+	data, err := wire.Dispute(d, l.Defense(d.Merchant, d.ID))
+	if err != nil {
+		return fmt.Errorf("dispute event: %w", err)
+	}
+	c.AddEvent(payment.Event{Merchant: d.Merchant, Type: event, Subject: d.ID, Version: d.Version}, data, "")
+	return nil
+}
+
 func addEvent(c *store.Changes, e payment.Event, data []byte, url string, disabled bool) {
 	if disabled {
 		url = ""

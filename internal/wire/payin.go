@@ -255,6 +255,7 @@ type payinView struct {
 	WebhookURL     string              `json:"webhookUrl,omitempty"`
 	PaidAmount     money.Cents         `json:"paidAmount,omitzero"`
 	RefundedAmount money.Cents         `json:"refundedAmount,omitzero"`
+	DisputedAmount money.Cents         `json:"disputedAmount,omitzero"`
 	Fee            *money.Cents        `json:"fee,omitempty"`
 	NetAmount      *money.Cents        `json:"netAmount,omitempty"`
 	EndToEndID     string              `json:"endToEndId,omitempty"`
@@ -324,7 +325,7 @@ func ExpandedPayin(p *payment.Payin, links payment.Links, more PayinExpansion) (
 		Status: p.Status, Amount: p.Amount, Currency: payment.Currency, PaymentMethod: p.Method,
 		CheckoutURL: links.Checkout, Description: p.Details.Description, Metadata: p.Details.Metadata,
 		ReturnURL: p.Details.ReturnURL, WebhookURL: p.WebhookURL,
-		PaidAmount: p.PaidAmount, RefundedAmount: p.RefundedAmount,
+		PaidAmount: p.PaidAmount, RefundedAmount: p.RefundedAmount, DisputedAmount: p.DisputedAmount,
 		EndToEndID: p.EndToEndID, Late: p.Late, Failure: (*failureView)(p.Failure),
 		ExpiresAt: TimestampOf(p.ExpiresAt), PaidAt: TimestampOf(p.PaidAt), Version: p.Version,
 		CreatedAt: TimestampOf(p.CreatedAt), UpdatedAt: TimestampOf(p.UpdatedAt),

@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 )
 
@@ -19,38 +21,72 @@ const (
 )
 
 var (
-	faultOperations = []string{"charge", "transfer", "refund", "query", faultCredentials}
+	faultOperations = []string{"charge", "transfer", "refund", "defense", "query", faultCredentials}
 	faultKinds      = []string{
 		"refuse", "not_sent", "later", "known", "timeout_before", "timeout_after", "server_error_after", "late", "rubbish",
 		"notify_twice", "notify_reordered", "notify_never", faultRegistering,
 	}
 )
 
-// DecodeSandboxPayin decodes the body of POST /sandbox/payin/{id}/{action}: the
-// amount in cents, which only the action pay may have; 0 if it was not sent. The
-// body may be empty.
-func DecodeSandboxPayin(body []byte, action string) (money.Cents, *problem.Error) {
+// SandboxPayin is the body of POST /sandbox/payin/{id}/{action}. A field is zero if it was not
+// sent.
+type SandboxPayin struct {
+	Amount           money.Cents         // of pay, dispute, block and lose
+	Kind             payment.DisputeKind // of dispute and block
+	Reason           string              // of dispute and block
+	RespondInSeconds int64               // of dispute
+}
+
+// sandboxFields are the fields that each action may have; others have none.
+var sandboxFields = map[string][]string{
+	"pay": {"amount"}, "dispute": {"kind", "amount", "reason", "respondInSeconds"}, "block": {"kind", "amount", "reason"}, "lose": {"amount"},
+}
+
+// respondInMax is the longest time in which a dispute of the sandbox can be defended.
+const respondInMax = 365 * 24 * 60 * 60
+
+// DecodeSandboxPayin decodes the body of POST /sandbox/payin/{id}/{action}. The body may be
+// empty.
+func DecodeSandboxPayin(body []byte, action string) (p SandboxPayin, invalid *problem.Error) {
 	if len(body) == 0 {
-		return 0, nil
+		return p, nil
 	}
-	var amount Field[int64]
-	err := decode(body, func(body value) {
+	var amount, respondIn Field[int64]
+	var kind, reason Field[string]
+	invalid = decode(body, func(body value) {
+		errs := &body.r.errs
 		for v := range body.children() {
-			if v.name() == "amount" {
+			switch name := v.name(); name {
+			case "amount":
 				amount = v.integer()
-			} else {
+			case "kind":
+				kind = v.text()
+			case "reason":
+				reason = v.text()
+			case "respondInSeconds":
+				respondIn = v.integer()
+			default:
 				v.failUnknown()
+				continue
+			}
+			if !slices.Contains(sandboxFields[action], v.name()) {
+				errs.Add(At("", v.name()), problem.CodeNotAllowed, "is not allowed for "+action)
 			}
 		}
-		p, errs := At("", "amount"), &body.r.errs
 		if amount.Set {
-			errs.number(p, amount.V, 1, int64(money.Max))
+			errs.number(At("", "amount"), amount.V, 1, int64(money.Max))
 		}
-		if amount.Set && action != "pay" {
-			errs.Add(p, problem.CodeNotAllowed, "is only allowed for pay")
+		if kind.Set {
+			errs.oneOf(At("", "kind"), kind, []string{string(payment.KindChargeback), string(payment.KindMED)})
+		}
+		if reason.Set {
+			errs.text(At("", "reason"), reason.V, textMax)
+		}
+		if respondIn.Set {
+			errs.number(At("", "respondInSeconds"), respondIn.V, 1, respondInMax)
 		}
 	})
-	return money.Cents(amount.V), err
+	return SandboxPayin{money.Cents(amount.V), payment.DisputeKind(kind.V), reason.V, respondIn.V}, invalid
 }
 
 // SandboxFault is the body of POST /sandbox/faults.

@@ -18,15 +18,21 @@ func TestDecodeSandboxPayin(t *testing.T) {
 		{"{}", "expire", 0, ""},
 		{`{"amount":null}`, "lose", 0, ""},
 		{`{"amount":500}`, "pay", 500, ""},
-		{`{"amount":500}`, "lose", 500, "amount not_allowed"},
+		{`{"amount":500}`, "lose", 500, ""},
+		{`{"amount":500}`, "win", 500, "amount not_allowed"},
+		{`{"kind":"MED","amount":1,"reason":"fraud","respondInSeconds":60}`, "dispute", 1, ""},
+		{`{"kind":"OTHER"}`, "dispute", 0, "kind not_allowed"},
+		{`{"kind":"MED"}`, "pay", 0, "kind not_allowed"},
+		{`{"respondInSeconds":0}`, "dispute", 0, "respondInSeconds out_of_range"},
+		{`{"respondInSeconds":60}`, "block", 0, "respondInSeconds not_allowed"},
 		{`{"amount":0}`, "pay", 0, "amount out_of_range"},
 		{`{"amount":99999999999}`, "pay", 99_999_999_999, ""},
 		{`{"amount":100000000000}`, "pay", 100_000_000_000, "amount out_of_range"},
 		{`{"sum":1}`, "pay", 0, "sum unknown_field"},
 	} {
-		amount, err := DecodeSandboxPayin([]byte(tt.body), tt.action)
-		if got := invalidOf(err); int64(amount) != tt.amount || got != tt.invalid {
-			t.Errorf("%s of %s: %d, %q, want %d, %q", tt.action, tt.body, amount, got, tt.amount, tt.invalid)
+		p, err := DecodeSandboxPayin([]byte(tt.body), tt.action)
+		if got := invalidOf(err); int64(p.Amount) != tt.amount || got != tt.invalid {
+			t.Errorf("%s of %s: %d, %q, want %d, %q", tt.action, tt.body, p.Amount, got, tt.amount, tt.invalid)
 		}
 	}
 }

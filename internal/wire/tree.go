@@ -63,9 +63,13 @@ var trees = sync.Pool{New: func() any {
 // nodesKept bounds the memory that a tree keeps for its next use.
 const nodesKept = 1024
 
+// scratchKept is the largest scratch that a tree keeps, in bytes: a defense of a dispute has
+// files.
+const scratchKept = 128 << 10
+
 // release returns the tree to its pool.
 func (t *tree) release() {
-	if cap(t.nodes) > nodesKept {
+	if cap(t.nodes) > nodesKept || cap(t.scratch) > scratchKept {
 		t.nodes, t.sorted, t.scratch = nil, nil, nil
 	}
 	clear(t.nodes)

@@ -116,7 +116,7 @@ func (n *node) open(life int) (err error) {
 		Spawn: func(call func()) { n.spawn(life, call) }, Wakers: app.NewWakers(func(worker string) { n.wake(life, worker) }),
 	})
 	n.handler = httpapi.New(httpapi.Options{
-		Admission: n.core.Writer, Payins: n.core.Payins, Payouts: n.core.Payouts, Refunds: n.core.Refunds, Events: n.core.Deliveries, Endpoints: n.core.Endpoints, Secrets: n.core.Merchants,
+		Admission: n.core.Writer, Payins: n.core.Payins, Payouts: n.core.Payouts, Refunds: n.core.Refunds, Disputes: n.core.Disputes, Events: n.core.Deliveries, Endpoints: n.core.Endpoints, Secrets: n.core.Merchants,
 		Reader: n.store, Keys: n.store.Keys(), Env: e, Processors: processors, Log: log, Links: n.links,
 		Inbound: notice.NewHandler(notice.HandlerOptions{Recorder: n.core.Notices, Questions: n.core.Outgoing, Processors: processors, Clock: e.Clock, Log: log}),
 	})

@@ -262,11 +262,16 @@ func (b *Bank) Return(externalID string, total money.Cents) {
 	b.Changed = append(b.Changed, processor.Change{Subject: processor.SubjectTransfer, ExternalID: externalID, Returned: total})
 }
 
-// Dispute records the state of a dispute of a charge's first payment.
+// Dispute records the state of a dispute of a charge, which names no payment.
 func (b *Bank) Dispute(externalID, id string, amount money.Cents, state processor.DisputeState) {
+	b.Disputes(externalID, processor.Dispute{ID: id, Amount: amount, State: state})
+}
+
+// Disputes records a dispute of a charge as it is now.
+func (b *Bank) Disputes(externalID string, d processor.Dispute) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
-	d := processor.Dispute{ID: id, Amount: amount, State: state}
+	id := d.ID
 	charge := b.Charges[externalID]
 	charge.Disputes = slices.DeleteFunc(charge.Disputes, func(old processor.Dispute) bool { return old.ID == id })
 	charge.Disputes = append(charge.Disputes, d)

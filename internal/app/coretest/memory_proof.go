@@ -81,8 +81,8 @@ func (m *Memory) wantPayinsProven() {
 		}
 	}
 	for _, d := range m.Rows.Disputes {
-		if d.State == "open" {
-			disputed += d.Amount
+		if d.Live() {
+			disputed += d.InUse()
 		}
 	}
 	if got := m.Balances()[ledger.Pending]; got != pending {

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"slices"
+
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
@@ -38,7 +40,10 @@ func validPayment(p *bankapi.Payment) bool {
 	return isToken(p.ID) && bankapi.IsExternalID(p.ExternalID) && isTokenOrNone(p.EndToEndID) && isAmount(p.Amount)
 }
 
-func validDispute(d bankapi.Dispute) bool { return isToken(d.ID) && isAmount(d.Amount) }
+func validDispute(d bankapi.Dispute) bool {
+	return isToken(d.ID) && isTokenOrNone(d.PaymentID) && isAmount(d.Amount) && d.Lost >= 0 && d.Lost <= d.Amount &&
+		(d.Kind == "" || slices.Contains(payment.DisputeKinds, payment.DisputeKind(d.Kind))) && len(d.Reason) <= messageMax && bankapi.IsText(d.Reason)
+}
 
 // validFailure is the failure if it can be shown, else nil.
 func validFailure(f *bankapi.Failure) *payment.Failure {

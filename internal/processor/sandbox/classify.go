@@ -58,7 +58,7 @@ func (r response) outcome() processor.Outcome {
 }
 
 // notFound are the answers to an id that the bank has never seen.
-var notFound = []bankapi.Code{bankapi.CodeChargeUnknown, bankapi.CodeTransferUnknown, bankapi.CodeRefundUnknown}
+var notFound = []bankapi.Code{bankapi.CodeChargeUnknown, bankapi.CodeTransferUnknown, bankapi.CodeRefundUnknown, bankapi.CodeDefenseUnknown}
 
 // lookup classifies a look-up.
 func (r response) lookup() processor.Lookup {

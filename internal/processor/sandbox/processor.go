@@ -59,6 +59,7 @@ var (
 	_ processor.OfflineCharger = (*Processor)(nil)
 	_ processor.Transferrer    = (*Processor)(nil)
 	_ processor.Refunder       = (*Processor)(nil)
+	_ processor.Defender       = (*Processor)(nil)
 	_ processor.Notifier       = (*Processor)(nil)
 	_ processor.Authorizer     = (*Processor)(nil)
 	_ processor.Feeder         = (*Processor)(nil)
@@ -122,6 +123,7 @@ func (p *Processor) Profile() processor.Profile {
 		Transfer:        processor.Effect{Repeat: p.repeat, QuietPeriod: 2 * time.Second, Consent: p.asks, Timeout: 5 * time.Second},
 		RefundWindows:   refundWindows,
 		Refund:          processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 5 * time.Second},
+		Defense:         processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 15 * time.Second},
 		Charge:          processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 4 * time.Second},
 	}
 }
@@ -224,7 +226,10 @@ func paymentOf(b *bankapi.Payment) processor.Payment {
 }
 
 func disputeOf(d bankapi.Dispute) processor.Dispute {
-	return processor.Dispute{ID: d.ID, Amount: d.Amount, State: processor.DisputeState(d.State)}
+	return processor.Dispute{
+		ID: d.ID, PaymentID: d.PaymentID, Kind: payment.DisputeKind(d.Kind), Reason: d.Reason, Amount: d.Amount, State: processor.DisputeState(d.State),
+		RespondBy: d.RespondBy, Blocked: d.Blocked, Lost: d.Lost,
+	}
 }
 
 func failureOf(code bankapi.Code) *payment.Failure { return (*payment.Failure)(code.Failure()) }

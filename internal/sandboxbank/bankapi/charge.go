@@ -101,9 +101,37 @@ const (
 
 // Dispute is a payer's dispute of a payment.
 type Dispute struct {
-	ID     string       `json:"id"`
-	Amount money.Cents  `json:"amount"`
-	State  DisputeState `json:"state"`
+	ID        string       `json:"id"`
+	PaymentID string       `json:"paymentId"`
+	Kind      string       `json:"kind"` // CHARGEBACK or MED
+	Reason    string       `json:"reason,omitempty"`
+	Amount    money.Cents  `json:"amount"`
+	State     DisputeState `json:"state"`
+	RespondBy time.Time    `json:"respondBy,omitzero"`
+	Blocked   bool         `json:"blocked,omitzero"` // the money is kept back before any dispute
+	Lost      money.Cents  `json:"lost,omitzero"`    // of a lost one; 0 is all of it
+}
+
+// DefenseRequest answers a dispute: with a defense or, with Accept, by giving up.
+type DefenseRequest struct {
+	Accept bool          `json:"accept,omitzero"`
+	Text   string        `json:"text,omitempty"`
+	Files  []DefenseFile `json:"files,omitempty"`
+}
+
+// DefenseFile is a document of a defense.
+type DefenseFile struct {
+	Name    string `json:"name"`
+	Type    string `json:"type"`
+	Content []byte `json:"content"` // base64
+}
+
+// Defense is the answer to a dispute that the bank has. It shows nothing of its contents.
+type Defense struct {
+	DisputeID string    `json:"disputeId"`
+	Accept    bool      `json:"accept"`
+	Files     int       `json:"files"`
+	CreatedAt time.Time `json:"createdAt"`
 }
 
 // PaymentDetail is a payment with what was given back of it, or is disputed.

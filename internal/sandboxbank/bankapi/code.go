@@ -19,6 +19,7 @@ const (
 	CodePaymentUnknown  Code = "payment_not_found"
 	CodeRefundTooMuch   Code = "refund_exceeds_payment"
 	CodePaymentDisputed Code = "payment_disputed"
+	CodeDisputeClosed   Code = "dispute_closed"
 	CodeConsentRefused  Code = "consent_refused"
 	CodeConsentMissing  Code = "consent_missing"
 )
@@ -48,6 +49,8 @@ const (
 	CodeChargeUnknown    Code = "charge_not_found"
 	CodeTransferUnknown  Code = "transfer_not_found"
 	CodeRefundUnknown    Code = "refund_not_found"
+	CodeDisputeUnknown   Code = "dispute_not_found"
+	CodeDefenseUnknown   Code = "defense_not_found"
 	CodeContentDiffers   Code = "content_differs"
 	CodeStateForbids     Code = "invalid_state"
 	CodeUnauthorized     Code = "unauthorized"
@@ -88,6 +91,7 @@ var texts = map[Code]string{
 	CodePaymentUnknown:  "There is no payment under this id.",
 	CodeRefundTooMuch:   "The refunds of a payment may not exceed its amount.",
 	CodePaymentDisputed: "The payment is disputed; its money cannot be refunded now.",
+	CodeDisputeClosed:   "The dispute is decided, or its deadline has passed.",
 	CodeConsentRefused:  "The account's holder did not consent to the transfer.",
 	CodeConsentMissing:  "The account's holder was asked for its consent to the transfer and did not answer.",
 
@@ -95,6 +99,8 @@ var texts = map[Code]string{
 	CodeChargeUnknown:    "There is no charge under this id.",
 	CodeTransferUnknown:  "There is no transfer under this id.",
 	CodeRefundUnknown:    "There is no refund under this id.",
+	CodeDisputeUnknown:   "There is no dispute under this id.",
+	CodeDefenseUnknown:   "The dispute has no answer.",
 	CodeContentDiffers:   "Another request was accepted under this id before, with other content.",
 	CodeStateForbids:     "Not allowed in the current state.",
 	CodeUnauthorized:     "The bearer secret is missing or wrong.",
@@ -105,7 +111,7 @@ var texts = map[Code]string{
 	CodeTooManyRequests:  "Too many requests. Send the same request again later.",
 	CodeIDInUse:          "There is a request under this id already.",
 	CodeMediaUnsupported: "The body must be application/json.",
-	CodeBodyTooLarge:     "The body is larger than 64 KiB.",
+	CodeBodyTooLarge:     "The body is too large.",
 }
 
 // Failure is a code with its text.
@@ -144,7 +150,7 @@ func (c Code) Status() int {
 		return http.StatusBadRequest
 	case CodeUnauthorized:
 		return http.StatusUnauthorized
-	case CodeChargeUnknown, CodeTransferUnknown, CodeRefundUnknown, CodeNotFound:
+	case CodeChargeUnknown, CodeTransferUnknown, CodeRefundUnknown, CodeDisputeUnknown, CodeDefenseUnknown, CodeNotFound:
 		return http.StatusNotFound
 	case CodeTooManyRequests:
 		return http.StatusTooManyRequests

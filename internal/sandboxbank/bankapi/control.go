@@ -18,6 +18,11 @@ type ForceCharge struct {
 	Method Method `json:"method,omitempty"`
 	// Attempt fails one attempt by card only: the charge stays open.
 	Attempt bool `json:"attempt,omitzero"`
+	// Of a dispute that is opened, whose amount is Amount, or all that is left.
+	Kind             string `json:"kind,omitempty"` // CHARGEBACK or MED; by the method if it is empty
+	Reason           string `json:"reason,omitempty"`
+	RespondInSeconds int64  `json:"respondInSeconds,omitzero"`
+	Blocked          bool   `json:"blocked,omitzero"` // a block, not yet a dispute
 }
 
 // ForceTransfer is the body of the routes that force an outcome of a transfer.

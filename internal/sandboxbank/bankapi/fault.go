@@ -8,7 +8,8 @@ const (
 	OpCharge   Operation = "charge"
 	OpTransfer Operation = "transfer"
 	OpRefund   Operation = "refund"
-	OpQuery    Operation = "query" // about one charge, transfer or refund
+	OpDefense  Operation = "defense"
+	OpQuery    Operation = "query" // about one charge, transfer, refund or defense
 )
 
 // OpCredentials is every call of an account. It can be armed with Refuse only: the calls are
@@ -16,7 +17,7 @@ const (
 const OpCredentials Operation = "credentials"
 
 // Operations lists every operation whose calls have faults of their own.
-var Operations = []Operation{OpCharge, OpTransfer, OpRefund, OpQuery}
+var Operations = []Operation{OpCharge, OpTransfer, OpRefund, OpDefense, OpQuery}
 
 // FaultKind is a way to misbehave.
 type FaultKind string

@@ -150,6 +150,7 @@ CREATE TABLE payins (
     fingerprint     BYTEA  NOT NULL,
     paid_amount     BIGINT NOT NULL CHECK (paid_amount >= 0 AND paid_amount <= amount),
     refunded_amount BIGINT NOT NULL CHECK (refunded_amount >= 0 AND refunded_amount <= paid_amount),
+    disputed_amount BIGINT NOT NULL CHECK (disputed_amount >= 0),
     fee             BIGINT NOT NULL,
     end_to_end_id   TEXT   NOT NULL,
     late            BIGINT NOT NULL,
@@ -362,6 +363,9 @@ CREATE TABLE refund_parts (
     payment_id    TEXT   NOT NULL,
     external_id   TEXT {{bytewise}} NOT NULL,
     amount        BIGINT NOT NULL CHECK (amount > 0),
+    unapplied     BIGINT NOT NULL CHECK (unapplied >= 0 AND unapplied <= amount),
+    took          TEXT   NOT NULL,
+    fee_refunded  BIGINT NOT NULL CHECK (fee_refunded >= 0),
     step          TEXT   NOT NULL,
     processor_id  TEXT   NOT NULL,
     end_to_end_id TEXT   NOT NULL,
@@ -577,14 +581,63 @@ CREATE TABLE disputes (
     payin_id    BYTEA  NOT NULL,
     processor   TEXT   NOT NULL,
     external_id TEXT {{bytewise}} NOT NULL,
+    payment_id  TEXT   NOT NULL,
+    kind        TEXT   NOT NULL,
+    reason      TEXT   NOT NULL,
     amount      BIGINT NOT NULL CHECK (amount > 0),
-    state       TEXT   NOT NULL,
+    taken       BIGINT NOT NULL CHECK (taken >= 0),
+    took        TEXT   NOT NULL,
+    returned    BIGINT NOT NULL CHECK (returned >= 0 AND returned <= taken),
+    lost        BIGINT NOT NULL CHECK (lost >= 0),
+    status      TEXT   NOT NULL,
+    version     BIGINT NOT NULL,
+    blocked     BIGINT NOT NULL,
+    accepted    BIGINT NOT NULL,
+    respond_by  BIGINT NOT NULL,
+    submitted_at BIGINT NOT NULL,
+    closed_at   BIGINT NOT NULL,
+    remind_at   BIGINT NOT NULL,
     created_at  BIGINT NOT NULL,
     updated_at  BIGINT NOT NULL,
     PRIMARY KEY (merchant_id, id)
 );
 CREATE UNIQUE INDEX disputes_external ON disputes (merchant_id, processor, external_id);
 CREATE INDEX disputes_payin ON disputes (merchant_id, payin_id);
+CREATE INDEX disputes_status ON disputes (merchant_id, status, id);
+CREATE INDEX disputes_kind ON disputes (merchant_id, kind, id);
+CREATE INDEX disputes_respond ON disputes (merchant_id, respond_by) WHERE respond_by > 0;
+CREATE INDEX disputes_remind ON disputes (remind_at) WHERE remind_at > 0;
+
+-- The merchant's answers to disputes: the durable intent of their sends, as refund_parts.
+-- summary (text, and names of files) and content (the files) are sealed.
+CREATE TABLE dispute_answers (
+    merchant_id   BYTEA  NOT NULL,
+    dispute_id    BYTEA  NOT NULL,
+    number        BIGINT NOT NULL,
+    payin_id      BYTEA  NOT NULL,
+    processor     TEXT {{bytewise}} NOT NULL,
+    external_id   TEXT   NOT NULL,
+    action        TEXT   NOT NULL,
+    fingerprint   BYTEA  NOT NULL,
+    summary       BYTEA  NOT NULL,
+    content       BYTEA  NOT NULL,
+    step          TEXT   NOT NULL,
+    outcome       TEXT   NOT NULL,
+    evidence      TEXT   NOT NULL,
+    may_exist     BIGINT NOT NULL,
+    sends         BIGINT NOT NULL,
+    lookups       BIGINT NOT NULL,
+    next_at       BIGINT NOT NULL,
+    claimed_by    BYTEA  NOT NULL,
+    first_sent_at BIGINT NOT NULL,
+    sent_at       BIGINT NOT NULL,
+    created_at    BIGINT NOT NULL,
+    updated_at    BIGINT NOT NULL,
+    PRIMARY KEY (merchant_id, dispute_id, number)
+);
+CREATE INDEX dispute_answers_payin ON dispute_answers (merchant_id, payin_id);
+CREATE INDEX dispute_answers_due ON dispute_answers (processor, next_at) WHERE next_at > 0;
+CREATE INDEX dispute_answers_claimed ON dispute_answers (claimed_by) WHERE length(claimed_by) > 0;
 
 -- Parts of the money of pay-ins that settle later: inserted with the receipt if the order's
 -- price says so. What is not settled (gross - fee - taken) is the merchant's pending balance.

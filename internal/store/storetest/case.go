@@ -12,18 +12,19 @@ var caseTests = []test{
 		m := s.merchant()
 		d := s.dispute(m, "D1")
 		var moved atomic.Int32
-		s.commit(moveDispute(d, "open", "won", &moved)) // adds it
-		s.commit(moveDispute(d, "open", "won", &moved), moveDispute(d, "open", "lost", &moved), moveDispute(d, "won", "reversed", &moved))
+		s.commit(moveDispute(d, "OPEN", "WON", &moved)) // adds it
+		s.commit(moveDispute(d, "OPEN", "WON", &moved), moveDispute(d, "OPEN", "LOST", &moved), moveDispute(d, "WON", "REVERSED", &moved))
 		s.equal("moves", moved.Load(), 2)
 		ask := func(n *needs) { n.Dispute(m.ID, "bank", "D1"); n.Dispute(m.ID, "bank", "d1") }
 		s.wantError(s.try(does(ask, func(_ *loaded, c *changes) { c.AddDispute(s.dispute(m, "D1")) })), store.ErrConflict)
 		s.commit(does(ask, func(l *loaded, _ *changes) {
 			got, _ := l.Dispute(m.ID, "bank", "D1")
 			_, other := l.Dispute(m.ID, "bank", "d1")
-			s.equal("id, state and another id", values(got.ID, got.State, other), values(d.ID, "reversed", false))
+			s.equal("id, status and another id", values(got.ID, got.Status, other), values(d.ID, payment.DisputeReversed, false))
 		}))
-		s.equal("state", must(s.store.DisputeState(s.Context(), m.ID, "bank", "D1")), "reversed")
-		s.wantError(errorOf(s.store.DisputeState(s.Context(), s.merchant().ID, "bank", "D1")), store.ErrNotFound)
+		s.equal("status", must(s.store.DisputeByExternalID(s.Context(), m.ID, "bank", "D1")).Status, payment.DisputeReversed)
+		s.wantError(errorOf(s.store.DisputeByExternalID(s.Context(), s.merchant().ID, "bank", "D1")), store.ErrNotFound)
+		s.equal("found by id alone", must(s.store.FindDispute(s.Context(), d.ID)).ExternalID, "D1")
 		d = s.dispute(m, "D0")
 		d.Amount = 0
 		s.wantRefused("a dispute of nothing", s.try(moveDispute(d, "", "", nil)))
@@ -32,7 +33,7 @@ var caseTests = []test{
 		d := s.dispute(s.merchant(), "D2")
 		s.commit(moveDispute(d, "", "", nil))
 		var moved atomic.Int32
-		s.concurrently(8, func(int) error { return s.try(moveDispute(d, "open", "lost", &moved)) })
+		s.concurrently(8, func(int) error { return s.try(moveDispute(d, "OPEN", "LOST", &moved)) })
 		s.equal("moves", moved.Load(), 1)
 	}},
 	{"open cases are listed, oldest first, with their parameters", func(s *suite) {
@@ -83,19 +84,19 @@ var caseTests = []test{
 	}},
 }
 
-func (s *suite) dispute(m store.Merchant, id string) store.Dispute {
-	return store.Dispute{Merchant: m.ID, ID: s.id(), Payin: s.id(), Processor: "bank", ExternalID: id, Amount: 5, State: "open"}
+func (s *suite) dispute(m store.Merchant, id string) payment.Dispute {
+	return payment.Dispute{Merchant: m.ID, ID: s.id(), Payin: s.id(), Processor: "bank", ExternalID: id, Amount: 5, Status: payment.DisputeOpen}
 }
 
 // moveDispute adds a dispute, or moves it from one state to another and counts that.
-func moveDispute(d store.Dispute, was, to string, moved *atomic.Int32) operation {
+func moveDispute(d payment.Dispute, was, to payment.DisputeStatus, moved *atomic.Int32) operation {
 	return does(func(n *needs) { n.Dispute(d.Merchant, d.Processor, d.ExternalID) }, func(l *loaded, c *changes) {
 		v, ok := l.Dispute(d.Merchant, d.Processor, d.ExternalID)
 		switch {
 		case !ok:
 			c.AddDispute(d)
-		case v.State == was:
-			v.State = to
+		case v.Status == was:
+			v.Status = to
 			c.SetDispute(v)
 			moved.Add(1)
 		}

@@ -76,7 +76,7 @@ var columnTests = []test{
 		sameFields(s, "receipt", s.receipts(want.Merchant, want.Payin)[0], want, "CreatedAt")
 	}},
 	{"a dispute keeps all its fields", func(s *suite) {
-		want := filled(store.Dispute{Merchant: s.merchant().ID, ID: s.id()}, 1)
+		want := filled(payment.Dispute{Merchant: s.merchant().ID, ID: s.id(), Taken: 1_000_000}, 1)
 		ask := func(n *needs) { n.Dispute(want.Merchant, want.Processor, want.ExternalID) }
 		s.commit(does(ask, func(_ *loaded, c *changes) { c.AddDispute(want) }))
 		s.commit(does(ask, func(l *loaded, _ *changes) {

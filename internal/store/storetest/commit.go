@@ -50,7 +50,7 @@ var commitTests = []test{
 			"UPDATE payouts SET version = 7 WHERE merchant_id = $1":                       setPayout(q, func(p *payment.Payout) { p.Lookups++ }),
 			"DELETE FROM payout_sends WHERE merchant_id = $1":                             setSend(q, store.SendPaid, ""),
 			"DELETE FROM deliveries WHERE merchant_id = $1":                               finish(delivery),
-			"DELETE FROM disputes WHERE merchant_id = $1":                                 moveDispute(d, "open", "won", &moved),
+			"DELETE FROM disputes WHERE merchant_id = $1":                                 moveDispute(d, "OPEN", "WON", &moved),
 		} {
 			tries := 0
 			err := s.store.Transact(s.Context(), func(tx *store.Tx) error {

@@ -140,7 +140,7 @@ var operations = []func(w *world, d drawn) operation{
 	},
 	func(w *world, d drawn) operation { return disable(w.m, w.payins[d.of].Payin.ID, hook) },
 	func(w *world, d drawn) operation {
-		states := []string{"open", "won", "lost"}
+		states := []payment.DisputeStatus{payment.DisputeOpen, payment.DisputeWon, payment.DisputeLost}
 		return moveDispute(w.dispute(w.m, fmt.Sprint(d.of)), states[d.amount%3], states[(d.amount+1)%3], &atomic.Int32{})
 	},
 	func(w *world, d drawn) operation {
@@ -180,8 +180,8 @@ func (w *world) rows() string {
 		for _, v := range w.sends(w.payouts[i]) {
 			add("send of", i, v.Number, v.Outcome, v.Evidence)
 		}
-		state, err := w.store.DisputeState(w.Context(), w.m.ID, "bank", fmt.Sprint(i))
-		add("dispute", i, state, errors.Is(err, store.ErrNotFound))
+		d, err := w.store.DisputeByExternalID(w.Context(), w.m.ID, "bank", fmt.Sprint(i))
+		add("dispute", i, d.Status, errors.Is(err, store.ErrNotFound))
 	}
 	for _, v := range w.postings(w.m) {
 		add("posting", v.Kind, v.Account, v.Amount, v.BalanceAfter)

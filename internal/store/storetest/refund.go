@@ -11,7 +11,7 @@ var refundTests = []test{
 	{"a refund and its parts keep all their fields, and their changes", func(s *suite) {
 		m := s.merchant().ID
 		want := filled(payment.Refund{Merchant: m, ID: s.id(), Payin: s.id(), Amount: 1_000_000, RefundedAmount: 1}, 1)
-		part := filled(payment.RefundPart{Merchant: m, Refund: want.ID, Number: 1, Payin: want.Payin}, 1)
+		part := filled(payment.RefundPart{Merchant: m, Refund: want.ID, Number: 1, Payin: want.Payin, Amount: 1_000_000}, 1)
 		s.commit(addRefund(want, []byte{1}, part))
 		sameFields(s, "refund", must(s.store.Refund(s.Context(), m, want.ID)), want)
 		sameFields(s, "found by id alone", must(s.store.FindRefund(s.Context(), want.ID)), want)

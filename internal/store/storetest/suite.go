@@ -32,7 +32,7 @@ var topics = []struct {
 	{"payouts", payoutTests},
 	{"sends", sendTests},
 	{"charges", chargeTests},
-	{"refunds", refundTests},
+	{"refunds", refundTests}, {"disputes", disputeTests},
 	{"postings", postingTests},
 	{"statements", statementTests},
 	{"receipts", receiptTests},

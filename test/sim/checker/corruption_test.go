@@ -15,8 +15,8 @@ const (
 	addCase      = "INSERT INTO cases (merchant_id, id, kind, subject_id, amount, params, resolution, created_at, closed_at, stops_payouts) "
 	addReceipt   = "INSERT INTO receipts (merchant_id, id, payin_id, processor, external_id, order_id, end_to_end_id, amount, applied, paid_at, created_at) "
 	addPayin     = `INSERT INTO payins (merchant_id, id, external_id, reference_id, method, amount, status, version, processor, processor_id, webhook_url,
-		webhook_disabled, details, personal, fingerprint, paid_amount, refunded_amount, fee, end_to_end_id, late, failure, expires_at, paid_at, next_at, created_at, updated_at) `
-	restOfPayin = `processor, processor_id, webhook_url, webhook_disabled, details, personal, fingerprint, paid_amount, refunded_amount, fee, end_to_end_id, late,
+		webhook_disabled, details, personal, fingerprint, paid_amount, refunded_amount, disputed_amount, fee, end_to_end_id, late, failure, expires_at, paid_at, next_at, created_at, updated_at) `
+	restOfPayin = `processor, processor_id, webhook_url, webhook_disabled, details, personal, fingerprint, paid_amount, refunded_amount, disputed_amount, fee, end_to_end_id, late,
 		failure, expires_at, paid_at, next_at, created_at, updated_at FROM payins WHERE reference_id = 'in-open'`
 	cancelOpen = "UPDATE payins SET status = 'CANCELED', version = version + 1, next_at = 0 WHERE reference_id = 'in-open'"
 )
@@ -140,7 +140,7 @@ var corruptions = []struct {
 	{"debt beside available money", Amounts, "is owed while", []string{
 		addPosting + "SELECT 0, merchant_id, $1, 0, 'dispute_opened', id, 'owed', -5, -5, 1 FROM payins WHERE reference_id = 'in-paid'",
 		addPosting + "SELECT 0, merchant_id, $1, 1, 'dispute_opened', (SELECT id FROM payins WHERE reference_id = 'in-paid'), account, 5, balance + 5, 1 FROM balances WHERE account = 'disputed'"}},
-	{"a dispute won without an entry", Amounts, "open disputes sum to 0", []string{"UPDATE disputes SET state = 'won'"}},
+	{"a dispute won without an entry", Amounts, "open disputes sum to 0", []string{"UPDATE disputes SET status = 'WON'"}},
 	{"a paid amount decreased", Amounts, "paid amount changes from 10000 to 9999", []string{"UPDATE payins SET paid_amount = 9999, version = version + 1 WHERE reference_id = 'in-paid'"}},
 	{"refunded with too little", Amounts, "5 of 10000 is refunded", []string{
 		"UPDATE payins SET status = 'REFUNDED', refunded_amount = 5, version = version + 1 WHERE reference_id = 'in-paid'"}},
@@ -176,11 +176,11 @@ var corruptions = []struct {
 	{"a version skipped", States, "version changes from 1 to 3", []string{"UPDATE payins SET status = 'CANCELED', version = version + 2, next_at = 0 WHERE reference_id = 'in-open'"}},
 	{"a version decreased", States, "version changes from", []string{"UPDATE payins SET version = version - 1 WHERE reference_id = 'in-paid'"}},
 	{"late without a reason", States, "late is true", []string{"UPDATE payins SET late = 1 WHERE reference_id = 'in-paid'"}},
-	{"a dispute that begins won", States, "begins as won", []string{
-		"INSERT INTO disputes (merchant_id, id, payin_id, processor, external_id, amount, state, created_at, updated_at) SELECT merchant_id, $1, id, 'bank', 'D', 1, 'won', 1, 1 FROM payins WHERE reference_id = 'in-paid'"}},
+	{"a dispute that begins won", States, "begins as WON", []string{
+		"INSERT INTO disputes (merchant_id, id, payin_id, processor, external_id, payment_id, kind, reason, amount, taken, took, returned, lost, status, version, blocked, accepted, respond_by, submitted_at, closed_at, remind_at, created_at, updated_at) SELECT merchant_id, $1, id, 'bank', 'D', '', 'MED', '', 1, 0, '', 0, 0, 'WON', 1, 0, 0, 0, 0, 0, 0, 1, 1 FROM payins WHERE reference_id = 'in-paid'"}},
 	{"a dispute of another id", States, "was never opened", []string{"UPDATE disputes SET id = $1"}},
 	{"disputed without a dispute", States, "0 is in open disputes", []string{"UPDATE payins SET status = 'DISPUTED', version = version + 1 WHERE reference_id = 'in-paid'"}},
-	{"a dispute reversed while open", States, "changes from open to reversed", []string{"UPDATE disputes SET state = 'reversed'"}},
+	{"a dispute reversed while open", States, "changes from OPEN to REVERSED", []string{"UPDATE disputes SET status = 'REVERSED'"}},
 	{"a dispute rewritten", States, "dispute", []string{"UPDATE disputes SET amount = amount + 1"}},
 	{"canceled and still queued", States, "step is queued", []string{
 		"UPDATE payouts SET status = 'CANCELED', version = version + 1 WHERE reference_id = 'out-new'"}},

@@ -1,13 +1,17 @@
 package checker
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // disputeRow is a row of disputes.
 type disputeRow struct {
-	payin                rowID
-	externalID, state    string
-	amount               int64 // cents
-	createdAt, updatedAt int64
+	payin                   rowID
+	externalID, status      string
+	amount, taken, returned int64 // cents
+	version                 int64
+	createdAt, updatedAt    int64
 }
 
 // dispute declares the columns of disputes.
@@ -16,15 +20,27 @@ func (c *columns) dispute(r *disputeRow) {
 	c.fixed.text("external_id", &r.externalID)
 	c.fixed.num("amount", &r.amount)
 	c.fixed.num("created_at", &r.createdAt)
-	c.mutable.text("state", &r.state)
+	c.mutable.text("status", &r.status)
+	c.mutable.num("taken", &r.taken)
+	c.mutable.num("returned", &r.returned)
+	c.mutable.num("version", &r.version)
 	c.mutable.num("updated_at", &r.updatedAt)
+}
+
+// held is what the dispute has set aside.
+func (r *disputeRow) held() int64 {
+	if r.status == "OPEN" || r.status == "SUBMITTED" {
+		return r.taken - r.returned
+	}
+	return 0
 }
 
 // dispute is a dispute of a pay-in.
 type dispute struct {
 	disputeRow
 
-	order *order
+	order     *order
+	announced int64 // the version of its last event
 }
 
 func (c *Checker) applyDispute(l *line) {
@@ -41,12 +57,13 @@ func (c *Checker) applyDispute(l *line) {
 	}
 	next := d.disputeRow
 	c.columns.read(l).dispute(&next)
-	if !slices.Contains(disputeSteps[d.state], next.state) {
-		c.violatef(States, d.order, "a dispute changes from %s to %s", d.state, next.state)
+	if !slices.Contains(disputeSteps[d.status], next.status) {
+		c.violatef(States, d.order, "a dispute changes from %s to %s", d.status, next.status)
 	}
-	if d.state == "open" {
-		c.merchant(l.key.merchant).disputed -= d.amount
+	if next.taken < d.taken || next.taken > next.amount || next.returned > next.taken {
+		c.violatef(Amounts, d.order, "a dispute of %d took %d, and %d of it came back, after %d", next.amount, next.taken, next.returned, d.taken)
 	}
+	c.merchant(l.key.merchant).disputed += next.held() - d.held()
 	d.disputeRow = next
 	if d.order != nil {
 		c.touch(d.order)
@@ -55,11 +72,10 @@ func (c *Checker) applyDispute(l *line) {
 
 func (c *Checker) addDispute(key rowKey, d *dispute) {
 	d.order = c.orders[rowKey{key.merchant, d.payin}]
-	if d.order == nil || d.order.kind != Payin || d.state != "open" {
-		c.violatef(States, d.order, "dispute %s of %d begins as %s", d.externalID, d.amount, d.state)
+	if d.order == nil || d.order.kind != Payin || d.status != "OPEN" || d.taken != 0 || d.version != 1 {
+		c.violatef(States, d.order, "dispute %s of %d begins as %s", d.externalID, d.amount, d.status)
 	}
 	c.disputes[key] = d
-	c.merchant(key.merchant).disputed += d.amount
 	if d.order != nil {
 		d.order.disputes = append(d.order.disputes, d)
 		c.touch(d.order)
@@ -68,18 +84,21 @@ func (c *Checker) addDispute(key rowKey, d *dispute) {
 
 // checkDisputes checks a pay-in's status and entries against its disputes.
 func (c *Checker) checkDisputes(o *order) {
-	var open, won, lost, reversed int64
+	var open, opened, won, lost, reversed int64
 	for _, d := range o.disputes {
-		switch d.state {
-		case "open":
-			open += d.amount
-		case "won":
-			won += d.amount
-		case "reversed":
-			reversed += d.amount
+		had := d.taken - d.returned
+		opened += d.taken
+		won += d.returned
+		switch d.status {
+		case "OPEN", "SUBMITTED":
+			open += had
+		case "WON":
+			won += had
+		case "REVERSED":
+			reversed += had
 			fallthrough
-		case "lost":
-			lost += d.amount
+		case "LOST":
+			lost += had
 		}
 	}
 	charged := lost - reversed
@@ -91,10 +110,18 @@ func (c *Checker) checkDisputes(o *order) {
 		c.violatef(Amounts, o, "%d is disputed or charged back, of %d", open+charged, had)
 	}
 	c.checkDisputeEvents(o)
-	c.checkBooked(o, "dispute_opened", open+won+lost)
+	c.checkBooked(o, "dispute_opened", opened)
 	c.checkBooked(o, "dispute_won", won)
 	c.checkBooked(o, "charged_back", lost)
 	c.checkBooked(o, "chargeback_reversed", reversed)
+}
+
+// announceDispute checks an event of a dispute: each version has one.
+func (c *Checker) announceDispute(d *dispute, e *event) {
+	d.announced++
+	if e.version != d.announced || e.version > d.version || !strings.HasPrefix(e.kind, "dispute.") {
+		c.violatef(Events, d.order, "event %s of version %d of a dispute of version %d", e.kind, e.version, d.version)
+	}
 }
 
 // checkDisputeEvents checks that each change of a dispute was announced, once.
@@ -104,11 +131,17 @@ func (c *Checker) checkDisputeEvents(o *order) {
 		balance[e.kind]++
 	}
 	for _, d := range o.disputes {
+		if d.announced != d.version {
+			c.violatef(Events, o, "dispute %s has version %d, and events up to %d", d.externalID, d.version, d.announced)
+		}
+		if d.taken == 0 { // it has nothing of the order
+			continue
+		}
 		balance["payin.disputed"]--
-		if d.state == "lost" || d.state == "reversed" {
+		if d.status == "LOST" || d.status == "REVERSED" {
 			balance["payin.chargeback"]--
 		}
-		if d.state == "won" || d.state == "reversed" {
+		if d.status == "WON" || d.status == "REVERSED" {
 			balance["payin.dispute_won"]--
 		}
 	}

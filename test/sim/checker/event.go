@@ -78,6 +78,11 @@ func (c *Checker) applyEvent(l *line) {
 		c.endBatch(e)
 		return
 	}
+	if d := c.disputes[rowKey{l.key.merchant, e.subject}]; o == nil && d != nil {
+		e.order = d.order
+		c.announceDispute(d, e)
+		return
+	}
 	if o == nil {
 		c.violateMerchantf(Events, l.key.merchant, "the subject of event %s is %s, which is not an order", e.kind, e.subject)
 		return

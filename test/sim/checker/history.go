@@ -121,7 +121,7 @@ func (h *history) write(l *line) {
 	case disputeTable:
 		r := h.disputes[l.key].disputeRow
 		row.dispute(&r)
-		h.linef(r.updatedAt, "dispute of %d: %s", r.amount, r.state)
+		h.linef(r.updatedAt, "dispute of %d: %s, %d taken", r.amount, r.status, r.taken-r.returned)
 	case caseTable:
 		h.writeCase(l, row)
 	}

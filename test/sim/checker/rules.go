@@ -99,7 +99,9 @@ var chargeSteps = map[string][]string{
 }
 
 // disputeSteps are the states that may follow a state of a dispute.
-var disputeSteps = map[string][]string{"open": {"won", "lost"}, "lost": {"reversed"}}
+var disputeSteps = map[string][]string{
+	"OPEN": {"OPEN", "SUBMITTED", "WON", "LOST"}, "SUBMITTED": {"SUBMITTED", "WON", "LOST"}, "WON": {"WON"}, "LOST": {"LOST", "REVERSED"}, "REVERSED": {"REVERSED"},
+}
 
 // leg is one posting of a recipe.
 type leg struct {
@@ -166,7 +168,9 @@ var caseRules = map[string]caseRule{
 	"notice":              {params: []string{"reason", "processor", "notice|externalId"}, resolutions: []string{"retry"}},
 	"charge_differs":      {subject: Payin, params: []string{"processor", "externalId", "field"}, resolutions: []string{"proof"}},
 	"charge_not_canceled": {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
-	"dispute_unexpected":  {subject: Payin, params: []string{"status"}, resolutions: []string{"replaced"}},
+	"dispute_unexpected":  {subject: Payin, params: []string{"status|reason"}, resolutions: []string{"replaced", "proof"}},
+	"dispute_deadline":    {params: []string{"processor", "externalId", "days", "respondBy"}, resolutions: []string{"replaced", "proof"}},
+	"dispute_answer":      {params: []string{"processor", "externalId", "action", "cause"}, resolutions: []string{"replaced", "proof"}},
 	"payout_found":        {subject: "found transfer", params: []string{"processor", "externalId"}, resolutions: []string{"requested"}},
 	"feed_entry":          {subject: "entry", params: []string{"processor", "feed", "cursor", "cause"}},
 	"account_frozen":      {params: []string{"processor"}},

@@ -41,7 +41,7 @@ type watchedTable struct {
 var tables = [...]watchedTable{
 	payinTable: {
 		name: "payins", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.payin(&orderRow{}) },
-		unread: []string{"personal", "fingerprint", "created_at"}, unchecked: []string{"processor_id", "end_to_end_id", "paid_at"},
+		unread: []string{"personal", "fingerprint", "created_at"}, unchecked: []string{"processor_id", "end_to_end_id", "paid_at", "disputed_amount"},
 		invariant: SingleOrder, thing: "pay-in",
 	},
 	payoutTable: {
@@ -86,7 +86,9 @@ var tables = [...]watchedTable{
 	},
 	disputeTable: {
 		name: "disputes", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.dispute(&disputeRow{}) },
-		unread: []string{"processor"}, invariant: States, thing: "dispute",
+		unread:    []string{"processor", "payment_id", "kind"},
+		unchecked: []string{"took", "reason", "lost", "blocked", "accepted", "respond_by", "submitted_at", "closed_at", "remind_at"},
+		invariant: States, thing: "dispute",
 	},
 	noticeTable: {
 		name: "notices", columns: func(c *columns) { c.notice(&noticeRow{}) },

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+)
+
+type disputeCommand struct {
+	settings
+
+	List  disputeList  `cmd:"" help:"List the disputes of a merchant, newest first."`
+	Show  disputeShow  `cmd:"" help:"Show a dispute and its answers."`
+	Files disputeFiles `cmd:"" help:"Write the defense of a dispute to files, for the processor's panel."`
+}
+
+type disputeList struct {
+	Merchant string                `arg:"" help:"The merchant's name."`
+	Status   payment.DisputeStatus `help:"Only those with this status." placeholder:"STATUS"`
+}
+
+type disputeShow struct {
+	ID string `arg:"" help:"The dispute's id."`
+}
+
+type disputeFiles struct {
+	ID string `arg:"" help:"The dispute's id."`
+	To string `help:"The folder, which is created." placeholder:"FOLDER" required:""`
+}
+
+// disputeView is a dispute as the commands show it.
+type disputeView struct {
+	ID         string                `json:"id"`
+	Payin      string                `json:"payinId"`
+	Processor  string                `json:"processor"`
+	ExternalID string                `json:"externalId"`
+	PaymentID  string                `json:"paymentId,omitempty"`
+	Kind       payment.DisputeKind   `json:"kind"`
+	Status     payment.DisputeStatus `json:"status"`
+	Amount     money.Cents           `json:"amount"` // cents
+	Taken      money.Cents           `json:"taken"`  // cents
+	RespondBy  *time.Time            `json:"respondBy,omitempty"`
+	Answers    []answerView          `json:"answers,omitempty"`
+}
+
+type answerView struct {
+	Action   payment.AnswerAction `json:"action"`
+	Step     payment.PayoutStep   `json:"step"`
+	Outcome  string               `json:"outcome,omitempty"`
+	Evidence string               `json:"evidence,omitempty"`
+	At       time.Time            `json:"createdAt"`
+}
+
+func viewDispute(d *payment.Dispute) disputeView {
+	v := disputeView{
+		ID: d.ID.String(), Payin: d.Payin.String(), Processor: d.Processor, ExternalID: d.ExternalID, PaymentID: d.PaymentID,
+		Kind: d.Kind, Status: d.Status, Amount: d.Amount, Taken: d.InUse(),
+	}
+	if !d.RespondBy.IsZero() {
+		v.RespondBy = &d.RespondBy
+	}
+	return v
+}
+
+func (v *disputeView) write(w io.Writer) {
+	respondBy := "-"
+	if v.RespondBy != nil {
+		respondBy = v.RespondBy.Format(time.RFC3339)
+	}
+	_, _ = fmt.Fprintf(w, "%s  %-10s  %-9s  %s, taken %s  until %s  pay-in %s, at %s %s\n",
+		v.ID, v.Kind, v.Status, v.Amount.English(), v.Taken.English(), respondBy, v.Payin, v.Processor, v.ExternalID)
+	for _, a := range v.Answers {
+		_, _ = fmt.Fprintf(w, "  %s  %s: %s %s %s\n", a.At.Format(time.RFC3339), a.Action, a.Step, a.Outcome, a.Evidence)
+	}
+}
+
+// disputesListed bounds the list.
+const disputesListed = 200
+
+// Run lists disputes.
+func (c *disputeList) Run(r *runner, root *commands) error {
+	return r.admin(&root.Dispute.settings, func(a *app.Admin) error {
+		m, err := a.Store.MerchantByName(r.ctx, c.Merchant)
+		if isNotFound(err) {
+			return fmt.Errorf("merchant %q not found", c.Merchant)
+		}
+		if err != nil {
+			return err
+		}
+		list, err := a.Store.Disputes(r.ctx, m.ID, store.DisputeFilter{Status: strings.ToUpper(string(c.Status)), Limit: disputesListed})
+		if err != nil {
+			return err
+		}
+		views := make([]disputeView, len(list))
+		for i := range list {
+			views[i] = viewDispute(&list[i].Dispute)
+		}
+		return r.out.show(views, func(w io.Writer) {
+			for i := range views {
+				views[i].write(w)
+			}
+			if len(views) == 0 {
+				_, _ = fmt.Fprintln(w, "No disputes.")
+			}
+		})
+	})
+}
+
+// find reads a dispute and its answers.
+func findDispute(r *runner, a *app.Admin, text string) (d payment.Dispute, answers []payment.DisputeAnswer, err error) {
+	id, err := payment.ParseID(strings.TrimSpace(text))
+	if err != nil {
+		return d, nil, configError{fmt.Errorf("%q is not the id of a dispute", text)}
+	}
+	if d, err = a.Store.FindDispute(r.ctx, id); isNotFound(err) {
+		return d, nil, fmt.Errorf("dispute %s not found", id)
+	}
+	if err == nil {
+		answers, err = a.Store.DisputeAnswers(r.ctx, d.Merchant, d.ID)
+	}
+	return d, answers, err
+}
+
+// Run shows a dispute.
+func (c *disputeShow) Run(r *runner, root *commands) error {
+	return r.admin(&root.Dispute.settings, func(a *app.Admin) error {
+		d, answers, err := findDispute(r, a, c.ID)
+		if err != nil {
+			return err
+		}
+		v := viewDispute(&d)
+		for i := range answers {
+			v.Answers = append(v.Answers, answerView{answers[i].Action, answers[i].Step, answers[i].Outcome, answers[i].Evidence, answers[i].CreatedAt})
+		}
+		return r.out.show(v, v.write)
+	})
+}
+
+// Run writes the defense to files: its text and its documents, named by their numbers, as a
+// name from outside could be a path.
+func (c *disputeFiles) Run(r *runner, root *commands) error {
+	return r.admin(&root.Dispute.settings, func(a *app.Admin) error {
+		d, answers, err := findDispute(r, a, c.ID)
+		if err != nil {
+			return err
+		}
+		for i := range answers {
+			if answers[i].Action != payment.AnswerDefend {
+				continue
+			}
+			defense, contents, err := a.Store.DefenseFiles(r.ctx, &answers[i])
+			if err != nil {
+				return err
+			}
+			files, err := writeDefense(c.To, defense, contents)
+			if err != nil {
+				return err
+			}
+			return r.out.show(files, func(w io.Writer) { _, _ = fmt.Fprintln(w, strings.Join(files, "\n")) })
+		}
+		return fmt.Errorf("dispute %s has no defense", d.ID)
+	})
+}
+
+// extensions of the types that a defense may have.
+var extensions = map[string]string{"application/pdf": ".pdf", "image/png": ".png", "image/jpeg": ".jpg"}
+
+func writeDefense(folder string, defense *payment.Defense, contents [][]byte) (files []string, err error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	write := func(name string, content []byte) {
+		path := filepath.Join(folder, name)
+		files = append(files, path)
+		err = errors.Join(err, os.WriteFile(path, content, 0o600))
+	}
+	write("defense.txt", []byte(defense.Text))
+	for i, f := range defense.Files {
+		write(fmt.Sprintf("file-%d%s", i+1, extensions[f.Type]), contents[i])
+	}
+	return files, err
+}

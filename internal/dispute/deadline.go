@@ -1,0 +1,91 @@
+package dispute
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
+)
+
+// remindBefore is how long before its deadline a dispute without a defense gets a case.
+var remindBefore = []time.Duration{7 * 24 * time.Hour, 3 * 24 * time.Hour, 24 * time.Hour}
+
+// NextReminder is when a dispute gets its next case about its deadline: at once if a step has
+// passed without one; zero if it needs none.
+func NextReminder(d *payment.Dispute, now time.Time) time.Time {
+	if d.Status != payment.DisputeOpen || d.Blocked || d.RespondBy.IsZero() || !now.Before(d.RespondBy) {
+		return time.Time{}
+	}
+	if now.After(d.RespondBy.Add(-remindBefore[0])) {
+		return now
+	}
+	return d.RespondBy.Add(-remindBefore[0])
+}
+
+// remindBatch is how many disputes one run reads.
+const remindBatch = 100
+
+// Remind is the step of the worker that opens cases about disputes that are not defended, 7, 3
+// and 1 days before their deadlines. A dispute has one such case: the next one replaces it.
+func (s *Service) Remind(ctx context.Context) (int, error) {
+	due, err := s.Store.DisputesToRemind(ctx, s.Env.Clock.Now(), remindBatch)
+	if err != nil || len(due) == 0 {
+		return 0, store.Problem(err)
+	}
+	ops := make([]write.Operation, len(due))
+	for i := range due {
+		ops[i] = &remind{due[i]}
+	}
+	return len(due), errors.Join(s.Writer.All(ctx, ops)...)
+}
+
+// remind opens the case about a dispute's deadline.
+type remind struct{ dispute payment.Dispute }
+
+// Merchant implements [write.Operation].
+func (v *remind) Merchant() payment.ID { return v.dispute.Merchant }
+
+// Class implements [write.Operation].
+func (v *remind) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *remind) Needs(n *store.Needs) { n.DisputesOfPayin(v.dispute.Merchant, v.dispute.Payin) }
+
+// Decide implements [write.Operation].
+func (v *remind) Decide(l *store.Loaded, c *store.Changes) error {
+	list := l.DisputesOf(v.dispute.Merchant, v.dispute.Payin)
+	i := slices.IndexFunc(list, func(d payment.Dispute) bool { return d.ID == v.dispute.ID })
+	if i < 0 || list[i].RemindAt.IsZero() || list[i].RemindAt.After(l.Now()) {
+		return nil
+	}
+	d := list[i]
+	d.RemindAt = time.Time{}
+	if d.Status == payment.DisputeOpen && l.Now().Before(d.RespondBy) {
+		step := 0
+		for step+1 < len(remindBefore) && !l.Now().Before(d.RespondBy.Add(-remindBefore[step+1])) {
+			step++
+		}
+		if step+1 < len(remindBefore) {
+			d.RemindAt = d.RespondBy.Add(-remindBefore[step+1])
+		}
+		days := strconv.Itoa(int(remindBefore[step] / (24 * time.Hour)))
+		sum := sha256.Sum256(fmt.Appendf(d.ID[:], "deadline %d %s", d.RespondBy.UnixMicro(), days))
+		c.CloseCases(d.Merchant, d.ID, store.CaseDisputeDeadline, store.ResolvedByNewCase)
+		c.OpenCase(store.Case{
+			ID: payment.ID(sum[:len(payment.ID{})]), Merchant: d.Merchant, Kind: store.CaseDisputeDeadline, Subject: d.ID, Amount: d.Amount,
+			Params: store.Params{
+				"processor": d.Processor, "externalId": d.ExternalID, "days": days, "respondBy": d.RespondBy.Format(time.RFC3339),
+			},
+		})
+	}
+	c.SetDispute(d)
+	return nil
+}

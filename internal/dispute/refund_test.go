@@ -1,0 +1,229 @@
+package dispute_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// dispute reports a dispute by a notice, and compares what it took.
+func dispute(g *coretest.Gateway, p payment.Payin, d processor.Dispute, taken money.Cents) {
+	g.T.Helper()
+	g.Bank.Disputes(p.ExternalID, d)
+	g.Notify(fmt.Sprint(d.ID, d.State, len(g.Bank.Changed)), "charge "+p.ExternalID)
+	g.Apply()
+	wantTaken(g, p, d.ID, taken)
+}
+
+// wantTaken compares what a dispute has of its pay-in.
+func wantTaken(g *coretest.Gateway, p payment.Payin, id string, taken money.Cents) {
+	g.T.Helper()
+	d, err := g.Store.DisputeByExternalID(g.T.Context(), p.Merchant, coretest.BankName, id)
+	g.Must(err)
+	if d.InUse() != taken {
+		g.T.Fatalf("dispute %s has %d, want %d\n%s", id, d.InUse(), taken, g.Log)
+	}
+}
+
+func open(id string, amount money.Cents) processor.Dispute {
+	return processor.Dispute{ID: id, Amount: amount, State: processor.DisputeOpen}
+}
+
+// A dispute that was reported while a refund was in flight takes the rest if the refund fails:
+// what is available, then debt.
+func TestRefundFailsWhileDisputed(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 100_00)
+		r := g.Refund(p, "r", 40_00)
+		dispute(g, p, open("D", 100_00), 60_00)
+		g.WantCases(store.CaseDispute)
+		g.Payout("spent", int64(coretest.Opening)-10_00)
+		g.WantBalances(10_00, coretest.Opening-10_00+40_00)
+		g.Bank.Refunds.Answer = func(*coretest.Bank, processor.RefundRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Refused}
+		}
+		g.Send()
+		g.WantRefund(r, payment.RefundFailed, 0, payment.PayinDisputed, 0)
+		wantTaken(g, p, "D", 100_00)
+		g.WantCases()
+		b, err := g.Store.Balances(t.Context(), p.Merchant)
+		g.Must(err)
+		if b[ledger.Disputed] != 100_00 || b[ledger.Available] != 10_00 || b[ledger.Owed] != 0 {
+			t.Errorf("balances %v", b)
+		}
+		if got := g.ReadPayin(p); got.DisputedAmount != 100_00 {
+			t.Errorf("%d is disputed", got.DisputedAmount)
+		}
+		g.WantProven()
+	})
+}
+
+// A dispute that took nothing, because all was refunded, takes its money when the refund comes
+// back; if it was lost meanwhile, that is charged back at once.
+func TestRefundComesBackAfterDispute(t *testing.T) {
+	for state, want := range map[processor.DisputeState]payment.PayinStatus{
+		processor.DisputeOpen: payment.PayinDisputed, processor.DisputeLost: payment.PayinChargeback, processor.DisputeWon: payment.PayinPaid,
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				p := g.PaidPayin("p", 100_00)
+				r := g.Refund(p, "r", 100_00)
+				g.Send()
+				g.WantRefund(r, payment.RefundCompleted, 100_00, payment.PayinRefunded, 100_00)
+				dispute(g, p, open("D", 100_00), 0)
+				d := open("D", 100_00)
+				d.State = state
+				dispute(g, p, d, 0)
+				g.WantPayin(p, payment.PayinRefunded, 100_00, 1)
+				g.Bank.EndRefund(r.ExternalID, processor.TransferFailed)
+				g.ReadFeeds()
+				taken, left := money.Cents(100_00), money.Cents(coretest.Opening)
+				if state == processor.DisputeWon {
+					taken, left = 0, left+100_00
+				}
+				wantTaken(g, p, "D", taken)
+				g.WantPayin(p, want, 100_00, 1)
+				g.WantBalances(left, 0)
+				g.WantCases()
+				g.WantProven()
+			})
+		})
+	}
+}
+
+// Disputes of one order are limited by the payments that they name.
+func TestDisputesByPayment(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 30_00, 70_00)
+		of := func(id, of string, amount money.Cents) processor.Dispute {
+			d := open(id, amount)
+			d.PaymentID = of
+			return d
+		}
+		dispute(g, p, of("D", "p 1", 50_00), 30_00)
+		dispute(g, p, of("E", "p 2", 70_00), 70_00)
+		g.WantPayin(p, payment.PayinDisputed, 100_00, 2)
+		g.WantCases(store.CaseDispute)
+		won := of("E", "p 2", 70_00)
+		won.State = processor.DisputeWon
+		dispute(g, p, won, 0)
+		wantTaken(g, p, "D", 30_00) // the other payment is not its own
+		g.WantPayin(p, payment.PayinDisputed, 100_00, 2)
+		g.WantProven()
+	})
+}
+
+// A second dispute that the list has is booked while the case of another one is open.
+func TestListedDisputeBesideACase(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 100_00)
+		g.Bank.Disputes(p.ExternalID, open("D", 140_00))
+		g.ReadFeeds()
+		wantTaken(g, p, "D", 100_00)
+		g.WantCases(store.CaseDispute)
+		won := open("D", 140_00)
+		won.State = processor.DisputeWon
+		g.Bank.Disputes(p.ExternalID, won)
+		g.Bank.Disputes(p.ExternalID, open("E", 40_00))
+		g.Pass(10 * time.Second)
+		g.ReadFeeds()
+		wantTaken(g, p, "E", 40_00)
+		g.WantCases()
+		g.WantProven()
+	})
+}
+
+// Of a dispute that is lost in part the rest comes back.
+func TestPartialLoss(t *testing.T) {
+	o := newOrder(t)
+	o.happens("paid, D open")
+	r := processor.ChargeReport{Lookup: processor.Found, Disputes: []processor.Dispute{
+		{ID: "D", Amount: o.payin.Amount, State: processor.DisputeLost, Lost: 30_00},
+	}}
+	o.WantDecision(o.receives(r), `
+		payins disputed_amount:10000→3000 status:DISPUTED→CHARGEBACK version:4→6
+		disputes closed_at:-→now lost:0→3000 returned:0→7000 status:OPEN→LOST version:1→2
+		+postings dispute_won disputed -7000
+		+postings dispute_won available 7000
+		+postings charged_back disputed -3000
+		+postings charged_back clearing:bank 3000
+		+events payin.dispute_won
+		+events payin.chargeback
+		+events dispute.closed`, "")
+	o.WantDecision(o.reports("D reversed"), `
+		payins disputed_amount:3000→0 status:CHARGEBACK→PAID version:6→7
+		disputes status:LOST→REVERSED version:2→3
+		+postings chargeback_reversed clearing:bank -3000
+		+postings chargeback_reversed available 3000
+		+events payin.dispute_won
+		+events dispute.closed`, "")
+	o.WantProven()
+}
+
+// Money that is kept back before a dispute is set aside; then the same money is disputed, or
+// comes back.
+func TestBlock(t *testing.T) {
+	block := processor.ChargeReport{Lookup: processor.Found, Disputes: []processor.Dispute{{ID: "D", Amount: 100_00, State: processor.DisputeOpen, Blocked: true}}}
+	for name, row := range map[string]struct {
+		next    processor.Dispute
+		changes string
+	}{
+		"disputed": {processor.Dispute{State: processor.DisputeOpen, Reason: "fraud"}, `
+			disputes blocked:1→0 reason:→fraud version:1→2
+			+events dispute.opened`},
+		"released": {processor.Dispute{State: processor.DisputeWon, Blocked: true}, `
+			payins disputed_amount:10000→0 status:DISPUTED→PAID version:4→5
+			disputes closed_at:-→now status:OPEN→WON version:1→2
+			+postings dispute_won disputed -10000
+			+postings dispute_won available 10000
+			+events payin.dispute_won
+			+events dispute.closed`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOrder(t)
+			o.happens("paid")
+			o.Must(o.Commit(o.receives(block)))
+			row.next.ID, row.next.Amount = "D", 100_00
+			o.WantDecision(o.receives(processor.ChargeReport{Lookup: processor.Found, Disputes: []processor.Dispute{row.next}}), row.changes, "")
+			o.WantProven()
+		})
+	}
+}
+
+// A block that became a dispute is found in the list, without a notice.
+func TestListedDisputeAfterABlock(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 100_00)
+		d := open("D", 100_00)
+		d.Blocked = true
+		g.Bank.Disputes(p.ExternalID, d)
+		g.ReadFeeds()
+		wantTaken(g, p, "D", 100_00)
+		d.Blocked, d.RespondBy = false, g.Clock.Now().Add(100*time.Hour+123) // nanoseconds, which are not stored
+		g.Bank.Disputes(p.ExternalID, d)
+		for range 3 {
+			g.Pass(10 * time.Second)
+			g.ReadFeeds()
+		}
+		got, err := g.Store.DisputeByExternalID(t.Context(), p.Merchant, coretest.BankName, "D")
+		g.Must(err)
+		if got.Blocked || got.RespondBy.IsZero() || got.Version != 2 || got.RemindAt.IsZero() {
+			t.Errorf("it is %+v", got)
+		}
+		g.Run(g.Disputes.Remind)
+		g.WantCases(store.CaseDisputeDeadline)
+		g.Notify("again", "charge "+p.ExternalID)
+		g.Apply()
+		g.Run(g.Disputes.Remind)
+		g.WantCases(store.CaseDisputeDeadline)
+		g.WantEvents(payment.EventPayinPaid, payment.EventPayinDisputed, payment.EventDisputeOpened, payment.EventDisputeOpened)
+		g.WantProven()
+	})
+}

@@ -1,0 +1,229 @@
+package outgoing_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
+)
+
+// defender is a bank that takes answers to disputes.
+type defender struct {
+	*coretest.Bank
+
+	calls  []processor.DefenseRequest
+	answer processor.TransferAnswer // of the next calls
+	keeps  bool                     // an answer that is not done is kept all the same
+	has    bool
+}
+
+func (d *defender) Defend(ctx context.Context, r processor.DefenseRequest, guard func() error) processor.TransferAnswer {
+	if err := errors.Join(ctx.Err(), guard()); err != nil {
+		return processor.TransferAnswer{Outcome: processor.NotSent, Cause: err}
+	}
+	d.calls = append(d.calls, r)
+	d.has = d.has || d.answer.Outcome == processor.Done || d.keeps
+	return d.answer
+}
+
+func (d *defender) QueryDefense(context.Context, processor.DefenseRequest) processor.TransferReport {
+	if d.has {
+		return processor.TransferReport{Lookup: processor.Found}
+	}
+	return processor.TransferReport{Lookup: processor.NotFound}
+}
+
+// disputed is a dispute of 100.00 that can be defended for ten days.
+func disputed(g *coretest.Gateway) payment.Dispute {
+	g.T.Helper()
+	p := g.PaidPayin("p", 100_00)
+	g.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "D", Amount: 100_00, State: processor.DisputeOpen, RespondBy: g.Clock.Now().Add(10 * 24 * time.Hour)})
+	g.Notify("disputed", "charge "+p.ExternalID)
+	g.Apply()
+	return stored(g)
+}
+
+func stored(g *coretest.Gateway) payment.Dispute {
+	g.T.Helper()
+	d, err := g.Store.DisputeByExternalID(g.T.Context(), g.Merchant.ID, coretest.BankName, "D")
+	g.Must(err)
+	return d
+}
+
+func defend(g *coretest.Gateway, d payment.Dispute, text string) error {
+	r := &wire.DefenseRequest{
+		Text:     wire.Some(text),
+		Files:    wire.Some([]wire.FileRequest{{Name: wire.Some("a.pdf"), Type: wire.Some("application/pdf")}}),
+		Contents: [][]byte{[]byte("%PDF-1")}, Fingerprint: wire.NewFingerprint([]wire.FieldMAC{{Name: "text", MAC: [16]byte([]byte(text + "                ")[:16])}}),
+	}
+	_, _, err := g.Disputes.Defend(g.T.Context(), d.Merchant, d.ID, r)
+	return err
+}
+
+// wantAnswer compares the last answer, and the number of calls.
+func wantAnswer(g *coretest.Gateway, bank *defender, step payment.PayoutStep, outcome string, calls int) {
+	g.T.Helper()
+	list, err := g.Store.DisputeAnswers(g.T.Context(), g.Merchant.ID, stored(g).ID)
+	g.Must(err)
+	if last := list[len(list)-1]; last.Step != step || last.Outcome != outcome || len(bank.calls) != calls {
+		g.T.Fatalf("the answer is %s, %q after %d calls, want %s, %q after %d\n%s", last.Step, last.Outcome, len(bank.calls), step, outcome, calls, g.Log)
+	}
+	g.WantProven()
+}
+
+func onDefender(t *testing.T, outcome processor.Outcome, test func(t *testing.T, g *coretest.Gateway, bank *defender)) {
+	t.Helper()
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		bank := &defender{Bank: g.Bank, answer: processor.TransferAnswer{Outcome: outcome, Evidence: "answer", Cause: errors.New("answer")}}
+		bank.Profiled.Defense = processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: time.Minute, Timeout: 5 * time.Second}
+		g.Processor(coretest.BankName, bank)
+		test(t, g, bank)
+	})
+}
+
+func TestDefenseIsSent(t *testing.T) {
+	onDefender(t, processor.Done, func(t *testing.T, g *coretest.Gateway, bank *defender) {
+		d := disputed(g)
+		g.Must(defend(g, d, "text"))
+		g.Must(defend(g, d, "text"))
+		g.Run(g.Outgoing.SendAnswers)
+		g.Run(g.Outgoing.SendAnswers)
+		wantAnswer(g, bank, payment.StepDone, "taken", 1)
+		if call := bank.calls[0]; call.DisputeID != "D" || call.Text != "text" || len(call.Files) != 1 || string(call.Files[0].Content) != "%PDF-1" || call.Accept {
+			t.Errorf("sent %+v", call)
+		}
+		if defend(g, d, "another") == nil {
+			t.Error("a second defense was taken")
+		}
+		g.WantCases()
+	})
+}
+
+// An unknown outcome is looked up; the answer is sent again only after "not found" beyond the
+// quiet period.
+func TestDefenseOfUnknownOutcome(t *testing.T) {
+	for _, keeps := range []bool{true, false} {
+		onDefender(t, processor.Unknown, func(_ *testing.T, g *coretest.Gateway, bank *defender) {
+			bank.keeps = keeps
+			g.Must(defend(g, disputed(g), "text"))
+			g.Run(g.Outgoing.SendAnswers)
+			wantAnswer(g, bank, payment.StepUnknown, "unknown", 1)
+			g.Jump(10 * time.Second)
+			g.Run(g.Outgoing.SendAnswers)
+			if keeps {
+				wantAnswer(g, bank, payment.StepDone, "taken", 1)
+				return
+			}
+			wantAnswer(g, bank, payment.StepUnknown, "unknown", 1)
+			bank.answer.Outcome = processor.Done
+			g.Jump(2 * time.Minute)
+			g.Run(g.Outgoing.SendAnswers)
+			g.Run(g.Outgoing.SendAnswers)
+			wantAnswer(g, bank, payment.StepDone, "taken", 2)
+			g.WantCases()
+		})
+	}
+}
+
+// What the bank refuses is a case; a bank that takes no answers has one at once.
+func TestDefenseNeedsAPerson(t *testing.T) {
+	onDefender(t, processor.Refused, func(_ *testing.T, g *coretest.Gateway, bank *defender) {
+		g.Must(defend(g, disputed(g), "text"))
+		g.Run(g.Outgoing.SendAnswers)
+		wantAnswer(g, bank, payment.StepReview, "refused", 1)
+		g.WantCases(store.CaseDisputeAnswer)
+	})
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := disputed(g)
+		g.Must(defend(g, d, "text"))
+		g.Run(g.Outgoing.SendAnswers)
+		wantAnswer(g, &defender{}, payment.StepReview, "", 0)
+		g.WantCases(store.CaseDisputeAnswer)
+		p, err := g.Store.Payin(g.T.Context(), d.Merchant, d.Payin)
+		g.Must(err)
+		g.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "D", Amount: 100_00, State: processor.DisputeWon})
+		g.Notify("won", "charge "+p.ExternalID)
+		g.Apply()
+		g.WantCases()
+	})
+}
+
+// A queued defense is not sent any more once the merchant has given up; giving up is sent, and
+// a dispute that is won nevertheless is reversed.
+func TestAcceptAfterDefense(t *testing.T) {
+	onDefender(t, processor.Done, func(t *testing.T, g *coretest.Gateway, bank *defender) {
+		d := disputed(g)
+		g.Must(defend(g, d, "text"))
+		for range 2 {
+			got, _, err := g.Disputes.Accept(t.Context(), d.Merchant, d.ID)
+			g.Must(err)
+			if got.Status != payment.DisputeLost || !got.Accepted {
+				t.Fatalf("it is %+v", got)
+			}
+		}
+		g.Run(g.Outgoing.SendAnswers)
+		wantAnswer(g, bank, payment.StepDone, "taken", 1)
+		if !bank.calls[0].Accept || bank.calls[0].Text != "" {
+			t.Errorf("sent %+v", bank.calls[0])
+		}
+		g.WantBalances(coretest.Opening, 0)
+		p, err := g.Store.Payin(t.Context(), d.Merchant, d.Payin)
+		g.Must(err)
+		g.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "D", Amount: 100_00, State: processor.DisputeWon})
+		g.ReadFeeds()
+		if got := stored(g); got.Status != payment.DisputeReversed {
+			t.Errorf("it is %s", got.Status)
+		}
+		g.WantBalances(coretest.Opening+100_00, 0)
+		g.WantProven()
+	})
+}
+
+// A dispute without a defense has one case 7, 3 and 1 days before its deadline, and none after a
+// defense.
+func TestDeadlines(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := disputed(g)
+		want := func(days string) {
+			t.Helper()
+			g.Run(g.Disputes.Remind)
+			g.Run(g.Disputes.Remind)
+			list, err := g.Store.OpenCases(t.Context(), 5)
+			g.Must(err)
+			got := ""
+			if len(list) > 0 {
+				got = list[0].Params["days"]
+			}
+			if len(list) > 1 || got != days {
+				t.Fatalf("cases %+v, want one of %q days", list, days)
+			}
+		}
+		want("")
+		g.Jump(3*24*time.Hour + time.Second)
+		want("7")
+		g.Jump(4 * 24 * time.Hour)
+		want("3")
+		g.Jump(24 * time.Hour)
+		want("3")
+		g.Jump(24 * time.Hour)
+		want("1")
+		g.Must(defend(g, d, "text"))
+		want("")
+		g.WantProven()
+	})
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := disputed(g)
+		g.Jump(10 * 24 * time.Hour)
+		g.Run(g.Disputes.Remind)
+		g.WantCases()
+		if defend(g, d, "text") == nil {
+			t.Error("defended after the deadline")
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package refund
+
+import (
+	"crypto/sha256"
+
+	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// returnUnidentified books money that names no order and was given back at the processor, and
+// such money that came back. Each refund has a case of fixed id, which shows that it is booked.
+type returnUnidentified struct {
+	listed  *processor.ListedRefund
+	receipt payment.Receipt
+	id      payment.ID // of the case about it
+	backID  payment.ID // of the case about its failure afterwards
+}
+
+func newReturnUnidentified(account string, listed *processor.ListedRefund, r *payment.Receipt) *returnUnidentified {
+	id := func(text string) payment.ID {
+		sum := sha256.Sum256([]byte(text + account + " " + listed.ExternalID))
+		return payment.ID(sum[:len(payment.ID{})])
+	}
+	return &returnUnidentified{listed: listed, receipt: *r, id: id("listed refund "), backID: id("failed refund ")}
+}
+
+// Merchant implements [write.Operation].
+func (v *returnUnidentified) Merchant() payment.ID { return v.receipt.Merchant }
+
+// Class implements [write.Operation].
+func (v *returnUnidentified) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *returnUnidentified) Needs(n *store.Needs) {
+	n.Case(v.receipt.Merchant, v.id)
+	n.Case(v.receipt.Merchant, v.backID)
+	n.OpenCasesAbout(v.receipt.Merchant, v.receipt.ID, store.CaseUnmatchedReceipt)
+	n.Balances(v.receipt.Merchant)
+}
+
+// Decide takes the money from what can be assigned. If an operator has assigned it, or written
+// it off, the case stays open: who bears it is a decision.
+func (v *returnUnidentified) Decide(l *store.Loaded, c *store.Changes) error {
+	found, known := l.Case(v.receipt.Merchant, v.id)
+	_, undone := l.Case(v.receipt.Merchant, v.backID)
+	switch {
+	case v.listed.State == processor.TransferPaid && !known:
+		return v.returned(l, c)
+	case v.listed.State == processor.TransferFailed && known && !undone:
+		return v.cameBack(c, &found)
+	default:
+		return nil
+	}
+}
+
+func (v *returnUnidentified) returned(l *store.Loaded, c *store.Changes) error {
+	m := v.receipt.Merchant
+	c.OpenCase(store.Case{
+		ID: v.id, Merchant: m, Kind: store.CaseRefundUnexpected, Subject: v.receipt.ID, Amount: v.listed.Amount, Params: v.params(),
+	})
+	open := l.OpenCasesAbout(m, v.receipt.ID, store.CaseUnmatchedReceipt)
+	if len(open) == 0 || open[0].Amount < v.listed.Amount {
+		return nil
+	}
+	c.CloseCase(m, v.id, store.ResolvedByProof)
+	c.CloseCase(m, open[0].ID, store.ResolvedByProof)
+	if rest := open[0].Amount - v.listed.Amount; rest > 0 {
+		v.openUnmatched(c, rest)
+	}
+	return c.Post(m, v.receipt.ID, ledger.ReturnUnidentified(v.receipt.Processor, v.listed.Amount))
+}
+
+// cameBack makes the money assignable again, if it was taken.
+func (v *returnUnidentified) cameBack(c *store.Changes, found *store.Case) error {
+	m := v.receipt.Merchant
+	c.OpenCase(store.Case{
+		ID: v.backID, Merchant: m, Kind: store.CaseRefundUnexpected, Subject: v.receipt.ID, Amount: v.listed.Amount, Params: v.params(),
+	})
+	c.CloseCase(m, v.backID, store.ResolvedByProof)
+	if found.Resolution != store.ResolvedByProof {
+		c.CloseCase(m, v.id, store.ResolvedByProof)
+		return nil
+	}
+	v.openUnmatched(c, found.Amount)
+	return c.Post(m, v.receipt.ID, ledger.TakeBackUnidentified(v.receipt.Processor, found.Amount))
+}
+
+func (v *returnUnidentified) openUnmatched(c *store.Changes, amount money.Cents) {
+	c.OpenCase(store.Case{
+		Merchant: v.receipt.Merchant, Kind: store.CaseUnmatchedReceipt, Subject: v.receipt.ID, Amount: amount,
+		Params: store.Params{"processor": v.receipt.Processor, "externalId": v.receipt.OrderID},
+	})
+}
+
+func (v *returnUnidentified) params() store.Params {
+	return store.Params{"processor": v.receipt.Processor, "externalId": short(v.listed.ExternalID)}
+}
