@@ -256,21 +256,6 @@ func (g *Given) loadPayouts(l *Loaded, n *Needs) {
 	}
 }
 
-func (g *Given) loadCharges(l *Loaded, n *Needs) {
-	byTime := slices.Clone(g.Charges)
-	slices.SortStableFunc(byTime, func(a, b Charge) int { return a.NextAt.Compare(b.NextAt) })
-	for i := range byTime {
-		v := byTime[i]
-		if slices.Contains(l.chargesOf(n), v.Ref()) {
-			l.charges.add(v)
-		}
-		if l.due(v.ClaimedBy, v.NextAt) && len(l.charges.due[v.Account]) < n.charges.due[v.Account] {
-			l.charges.add(v)
-			l.charges.due[v.Account] = append(l.charges.due[v.Account], v.Ref())
-		}
-	}
-}
-
 func (g *Given) loadReceipts(l *Loaded, n *Needs) {
 	type key struct{ processor, externalID string }
 	booked := map[key]bool{}
@@ -363,14 +348,7 @@ func (g *Given) after(c *Changes) Given {
 	slices.SortFunc(v.Sends, func(a, b Send) int {
 		return cmp.Or(payment.CompareIDs(a.Payout, b.Payout), cmp.Compare(a.Number, b.Number))
 	})
-	v.Charges = slices.Clone(g.Charges)
-	for _, w := range slices.Concat(c.charges, c.newCharges) {
-		if i := slices.IndexFunc(v.Charges, func(v Charge) bool { return v.key() == w.key() }); i >= 0 {
-			v.Charges[i] = w
-		} else {
-			v.Charges = append(v.Charges, w)
-		}
-	}
+	v.Charges = g.chargesAfter(c)
 	v.Receipts = slices.Clone(g.Receipts)
 	for _, r := range c.receipts {
 		v.Receipts = append(v.Receipts, *r)
