@@ -196,6 +196,8 @@ var corruptions = []struct {
 		addEvent + "SELECT merchant_id, (SELECT max(number) + 1 FROM events), $1, 'payin.canceled', id, version, personal, created_at FROM payins WHERE reference_id = 'in-open'"}},
 	{"an event without a subject", Events, "which is not an order", []string{
 		addEvent + "SELECT merchant_id, (SELECT max(number) + 1 FROM events), $1, type, $1, version, body, created_at FROM events WHERE number = 1"}},
+	{"the end of no batch", Events, "which is not a batch", []string{
+		addEvent + "SELECT merchant_id, (SELECT max(number) + 1 FROM events), $1, 'payout_batch.completed', $1, version, body, created_at FROM events WHERE number = 1"}},
 	{"a body that is too short", Events, "not sealed for this row and column", []string{cancelOpen,
 		addEvent + "SELECT merchant_id, (SELECT max(number) + 1 FROM events), $1, 'payin.canceled', id, version, id, created_at FROM payins WHERE reference_id = 'in-open'"}},
 	{"pay-in events enabled again", Events, "enabled again", []string{
