@@ -26,8 +26,8 @@ const (
 	secret     = "the secret of the application"
 )
 
-// rig is a face on a bank, in a folder.
-type rig struct {
+// harness is a face on a bank, in a folder.
+type harness struct {
 	t     *testing.T
 	clock *env.VirtualClock
 	w     env.Env
@@ -38,10 +38,10 @@ type rig struct {
 	token string
 }
 
-func newRig(t *testing.T, change func(o *Options)) *rig {
+func newHarness(t *testing.T, change func(o *Options)) *harness {
 	t.Helper()
 	w, clock := env.Virtual(time.Now().UTC().Truncate(time.Second), 1)
-	r := &rig{t: t, clock: clock, w: w, dir: t.TempDir()}
+	r := &harness{t: t, clock: clock, w: w, dir: t.TempDir()}
 	r.opts = Options{
 		Path: filepath.Join(r.dir, "notes"), BankURL: sandboxbank.InProcessURL, BankSecret: bankSecret, Secret: secret,
 		Clock: clock, Random: w.Random, Webhooks: http.DefaultTransport,
@@ -54,7 +54,7 @@ func newRig(t *testing.T, change func(o *Options)) *rig {
 	return r
 }
 
-func (r *rig) open() {
+func (r *harness) open() {
 	r.t.Helper()
 	var err error
 	if r.face, err = New(r.opts); err != nil {
@@ -71,7 +71,7 @@ func (r *rig) open() {
 }
 
 // reopen is a restart of the bank.
-func (r *rig) reopen() {
+func (r *harness) reopen() {
 	r.t.Helper()
 	if err := errors.Join(r.bank.Close(), r.face.Close()); err != nil {
 		r.t.Fatal(err)
@@ -79,7 +79,7 @@ func (r *rig) reopen() {
 	r.open()
 }
 
-func (r *rig) send(method, path, body string, headers ...string) (int, string) {
+func (r *harness) send(method, path, body string, headers ...string) (int, string) {
 	r.t.Helper()
 	q := httptest.NewRequestWithContext(r.t.Context(), method, path, strings.NewReader(body))
 	q.Header.Set("Content-Type", "application/json")
@@ -92,7 +92,7 @@ func (r *rig) send(method, path, body string, headers ...string) (int, string) {
 }
 
 // login gets a token.
-func (r *rig) login() {
+func (r *harness) login() {
 	r.t.Helper()
 	q := httptest.NewRequestWithContext(r.t.Context(), http.MethodPost, "/oauth/token", strings.NewReader("grant_type=client_credentials"))
 	q.SetBasicAuth(ClientID, secret)
@@ -107,7 +107,7 @@ func (r *rig) login() {
 	r.token = v.AccessToken
 }
 
-func (r *rig) call(method, path, body string, headers ...string) (int, string) {
+func (r *harness) call(method, path, body string, headers ...string) (int, string) {
 	r.t.Helper()
 	return r.send(method, path, body, append(headers, "Authorization", "Bearer "+r.token)...)
 }
@@ -119,7 +119,7 @@ const (
 
 // TestTokens: nothing is served without a token of this run that has not expired.
 func TestTokens(t *testing.T) {
-	r := newRig(t, nil)
+	r := newHarness(t, nil)
 	unauthorized := func(what string) {
 		t.Helper()
 		for _, route := range routes {
@@ -163,7 +163,7 @@ func TestTokens(t *testing.T) {
 func TestRestart(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(receiver.Close)
-	r := newRig(t, nil)
+	r := newHarness(t, nil)
 	r.login()
 	if code, body := r.call("PUT", "/v2/cob/"+txid, charge); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, body)
@@ -194,7 +194,7 @@ func TestRestart(t *testing.T) {
 
 // TestRefusals: what the standard calls a violation is answered as one, and changes nothing.
 func TestRefusals(t *testing.T) {
-	r := newRig(t, nil)
+	r := newHarness(t, nil)
 	r.login()
 	for _, c := range []struct {
 		method, path, body string
@@ -234,6 +234,34 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// provedReceiver keeps the name in its sender's certificate, path and body of each notice.
+type provedReceiver struct {
+	t         *testing.T
+	authority *Authority
+
+	mu     sync.Mutex
+	strict bool // it refuses senders without a certificate
+	got    []string
+}
+
+// ServeHTTP implements [http.Handler].
+func (v *provedReceiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	name := ""
+	if len(r.TLS.PeerCertificates) > 0 {
+		_, err := r.TLS.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: v.authority.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		if name = r.TLS.PeerCertificates[0].Subject.CommonName; err != nil {
+			v.t.Error(err)
+		}
+	} else if v.strict {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	v.got = append(v.got, name+" "+r.URL.Path+" "+string(body))
+}
+
 // TestNoticesOverMTLS: the address must refuse a sender without a certificate, and gets notices
 // with the bank's.
 func TestNoticesOverMTLS(t *testing.T) {
@@ -246,33 +274,15 @@ func TestNoticesOverMTLS(t *testing.T) {
 	if err != nil || !bytes.Equal(again.CA, authority.CA) || again.Secret != authority.Secret {
 		t.Fatalf("opened again: %v", err)
 	}
-	var mu sync.Mutex
-	var got []string
-	strict := true
-	receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		defer mu.Unlock()
-		if strict && len(r.TLS.PeerCertificates) == 0 {
-			w.WriteHeader(http.StatusForbidden)
-			return
-		}
-		name := ""
-		if len(r.TLS.PeerCertificates) > 0 {
-			_, err := r.TLS.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: authority.Pool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-			if name = r.TLS.PeerCertificates[0].Subject.CommonName; err != nil {
-				t.Error(err)
-			}
-		}
-		got = append(got, name+" "+r.URL.Path+" "+string(body))
-	}))
+	v := &provedReceiver{t: t, authority: authority}
+	receiver := httptest.NewUnstartedServer(v)
 	receiver.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
 	receiver.StartTLS()
 	t.Cleanup(receiver.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(receiver.Certificate())
 
-	r := newRig(t, func(o *Options) {
+	r := newHarness(t, func(o *Options) {
 		o.Webhooks = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
 		o.Certificate = &authority.Notice
 	})
@@ -281,13 +291,12 @@ func TestNoticesOverMTLS(t *testing.T) {
 		code, _ := r.call("PUT", "/v2/webhook/"+Key, `{"webhookUrl":"`+receiver.URL+`/inbound/a/b?x=1"}`)
 		return code
 	}
-	strict = false
 	if code := register(); code != http.StatusBadRequest {
 		t.Errorf("an address that accepts anyone: %d", code)
 	}
-	mu.Lock()
-	strict, got = true, nil
-	mu.Unlock()
+	v.mu.Lock()
+	v.strict, v.got = true, nil
+	v.mu.Unlock()
 	if code := register(); code != http.StatusOK {
 		t.Fatalf("register: %d", code)
 	}
@@ -306,8 +315,9 @@ func TestNoticesOverMTLS(t *testing.T) {
 		}
 		r.clock.Advance(time.Second)
 	}
-	mu.Lock()
-	defer mu.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	got := v.got
 	const from = "sandbox bank, notices /inbound/a/b"
 	if len(got) != 2 || !strings.HasPrefix(got[0], from+" {") || !strings.HasPrefix(got[1], from+"/pix {") || !strings.Contains(got[1], `"valor":"10.00"`) {
 		t.Errorf("received %q", got)
