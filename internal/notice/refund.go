@@ -86,6 +86,26 @@ func (s *Service) bookRefund(ctx context.Context, account string, listed *proces
 	return s.Writer.Do(ctx, &record{s.Store.NewNotice(store.Notice{Processor: account, ID: id, Source: store.FromFeed, Body: body})})
 }
 
+// applyListedRefund records a listed refund that waited, for example for its payment. Later
+// entries did not wait for it, so its state may be an old one: the processor says which it has
+// now. One that it does not find is as it was listed.
+func (s *Service) applyListedRefund(ctx context.Context, n store.Notice, listed processor.ListedRefund) error {
+	refunder, ok := s.Processors.Find(n.Processor).(processor.Refunder)
+	if !ok {
+		return errNotOpen(n.Processor)
+	}
+	report := query(ctx, s, n.Processor, func(ctx context.Context) processor.TransferReport {
+		return refunder.QueryRefund(ctx, listed.PaymentID, listed.ExternalID)
+	})
+	switch {
+	case report.Lookup == processor.LookupUnknown:
+		return fmt.Errorf("notice: refund not confirmed: %w", orUnconfirmed(report.Cause))
+	case report.Lookup == processor.Found && report.State == processor.TransferFailed:
+		listed.State, listed.Failure = report.State, report.Failure
+	}
+	return s.recordRefund(ctx, n.Processor, &listed, &n)
+}
+
 // recordRefund records a listed refund, and finishes the notice, if any. The list is
 // sufficient proof.
 func (s *Service) recordRefund(ctx context.Context, account string, listed *processor.ListedRefund, notice *store.Notice) error {

@@ -236,6 +236,32 @@ func TestRefundBeforeItsPayment(t *testing.T) {
 	})
 }
 
+// A listed refund that waits for its payment may come back meanwhile: then it moves no money.
+func TestRefundCameBackBeforeItsPayment(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		late := g.Payin(g.Merchant, "late", "")
+		g.Bank.FeedsDown = map[processor.Feed]bool{processor.FeedPayments: true}
+		g.Bank.Receive(late.ExternalID, "late 1", 100_00)
+		g.Bank.RefundAtPanel("panel", "late 1", 40_00)
+		g.ReadFeeds()
+		g.Bank.FeedsDown = nil
+		g.Bank.EndRefund("panel", processor.TransferFailed)
+		for range 3 {
+			g.Pass(10 * time.Second)
+			g.ReadFeeds()
+		}
+		g.WantPayin(late, payment.PayinPaid, 100_00, 1)
+		for range 3 {
+			g.Pass(time.Minute)
+			g.Apply()
+		}
+		g.WantPayin(late, payment.PayinPaid, 100_00, 1)
+		g.WantBalances(coretest.Opening+100_00, 0)
+		g.WantCases()
+		g.WantProven()
+	})
+}
+
 // What the processor gave back beyond the order, or of an order that was not paid in full, has
 // a case.
 func TestUnexpectedRefund(t *testing.T) {
