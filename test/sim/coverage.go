@@ -136,12 +136,11 @@ var impossible = []struct{ group, fault, state, why string }{
 	{"look-up, payout", "", "CANCELED", "a payout that was never sent is not looked up"},
 	{"charge", "", "PAID", "a charge cannot be paid before it exists"},
 	{"look-up, payout", "", "PENDING", "a payout that was never sent is not looked up"},
-	{"*", "", "PARTIALLY_REFUNDED", "the simulation plays no refunds yet"},
-	{"*", "", "REFUNDED", "the simulation plays no refunds yet"},
-	{"*", "", "PROCESSING", "the sandbox does not analyse cards"},
+	{"refund", "", "PENDING", "the intent to send is recorded before anything is sent"},
+	{"refund", "", "PROCESSING queued", "the intent to send is recorded before anything is sent"},
+	{"refund", "", "PROCESSING accepted", "a refund that the bank has accepted is not sent again"},
+	{"look-up, refund", "", "PENDING", "a refund that was never sent is not looked up"},
 	{"*", "", "payin.processing", "the sandbox does not analyse cards"},
-	{"*", "", "payin.refunded", "the simulation plays no refunds yet"},
-	{"*", "", "payin.partially_refunded", "the simulation plays no refunds yet"},
 }
 
 // isImpossible returns why a cell cannot be filled; "" if it can.

@@ -32,6 +32,7 @@ type merchant struct {
 	webhookSecret string
 	receiver      *receiver
 	placed        int // orders
+	refunds       int // that were requested
 }
 
 func (s *simulation) newMerchant(i int, seeder *merchants.Service, st *store.Store) (*merchant, error) {
@@ -75,8 +76,26 @@ func (s *simulation) merchantOf(o *order) *merchant {
 type order struct {
 	checker.ClientOrder
 
-	body []byte // of the request
-	lost bool   // the database is a copy that lacked it
+	body  []byte // of the request
+	lost  bool   // the database is a copy that lacked it
+	of    *order // the pay-in of a refund
+	asked int64  // of a refund; 0 asks for all that is left
+}
+
+// path is the path of its request.
+func (o *order) path() string {
+	if o.of != nil {
+		return "/payin/" + o.of.ID + "/refunds"
+	}
+	return "/" + o.Kind
+}
+
+// resource is the path of the order itself.
+func (o *order) resource() string {
+	if o.of != nil {
+		return "/refunds/" + o.ID
+	}
+	return "/" + o.Kind + "/" + o.ID
 }
 
 // placeOrder draws an order and sends it.
@@ -182,6 +201,10 @@ func (m *merchant) call(method, path string, body []byte, fault string) (a answe
 // send sends an order until it is answered.
 func (m *merchant) send(o *order, tries int) {
 	s := m.sim
+	if o.of != nil {
+		m.sendRefund(o, tries)
+		return
+	}
 	state := s.stateOf(o.ExternalID)
 	fault := s.drawFault(s.plan.clients, "client", state, clientFaults)
 	if fault != "" {
@@ -196,19 +219,27 @@ func (m *merchant) send(o *order, tries int) {
 		// The reference remains unused.
 	case a.Code == "processor_refused" && o.lost: // its charge has an older due date
 	case a.unavailable(), a.status == http.StatusGatewayTimeout, a.status == http.StatusBadGateway:
-		wait := s.between(50*time.Millisecond, 3*time.Second)
-		if tries > 20 {
-			wait = s.between(time.Minute, 10*time.Minute)
-		}
-		s.after(wait, func() { m.send(o, tries+1) })
+		s.sendAgain(tries, func() { m.send(o, tries+1) })
 	default:
 		s.violate(checker.SingleOrder, m.id, o.ID, fmt.Sprintf("%s %s is answered %d: %s", o.Kind, o.Reference, a.status, a.body))
 	}
 }
 
+// sendAgain repeats a request after a number of tries.
+func (s *simulation) sendAgain(tries int, send func()) {
+	wait := s.between(50*time.Millisecond, 3*time.Second)
+	if tries > 20 {
+		wait = s.between(time.Minute, 10*time.Minute)
+	}
+	s.after(wait, send)
+}
+
 // recordAnswer records the first answer to an order, and compares later ones with it.
 func (m *merchant) recordAnswer(o *order, a *answer) {
 	s := m.sim
+	if amount, ok := a.Amount.(float64); ok && o.of != nil && o.Amount == 0 {
+		o.Amount = int64(amount)
+	}
 	if a.Reference != o.Reference || fmt.Sprint(a.Amount) != strconv.FormatInt(o.Amount, 10) || len(a.ExternalID) != 32 {
 		s.violate(checker.Durability, m.id, a.ID, fmt.Sprintf("%s of %d is acknowledged as %s", o.Reference, o.Amount, a.body))
 	}
@@ -226,11 +257,15 @@ func (m *merchant) recordAnswer(o *order, a *answer) {
 	}
 	o.ID, o.ExternalID = a.ID, a.ExternalID
 	s.result.Orders++
-	if o.Kind == checker.Payin {
+	switch o.Kind {
+	case checker.Payin:
 		s.schedulePayer(o)
-	} else {
+		s.scheduleRefunds(o)
+	case checker.Payout:
 		s.scheduleBank(o)
 		s.expectBeside(o)
+	default:
+		s.scheduleRefundBank(o)
 	}
 	for n := 0; n < 3 && s.chance(s.plan.clients); n++ {
 		s.after(s.between(0, 2*time.Minute), func() { m.act(o) })

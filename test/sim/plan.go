@@ -14,6 +14,7 @@ type plan struct {
 	calls, queries, notices, webhooks int
 	clients, payers, returns, delayed int
 	crash, cut, pause, interleave     int
+	refunds, panel, takenBack         int // refunds of pay-ins, at the bank's panel too, and acts of the bank on them
 
 	copyKind   string // "" for none
 	crashesMax int
@@ -42,6 +43,7 @@ func (s *simulation) drawPlan() plan {
 		payers: rate(500), returns: rate(150), delayed: rate(120),
 		crash: rate(4), cut: rate(4), pause: rate(4), interleave: rate(60), crashesMax: 1 + s.number(6),
 		bankUnreachable: s.chance(400), bankRestarts: s.chance(400), receiverDown: s.chance(400), clocksOff: s.chance(300),
+		refunds: rate(500), panel: rate(150), takenBack: rate(400),
 		wakeDelay: pick(s, []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 3 * time.Second}),
 		without:   map[string]bool{},
 	}

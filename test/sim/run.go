@@ -271,6 +271,7 @@ func (s *simulation) nextDue() (at time.Duration, table string) {
 		SELECT 'payins' AS name, min(next_at) AS due FROM payins WHERE next_at > 0 UNION ALL
 		SELECT 'payouts', min(next_at) FROM payouts p WHERE next_at > 0 AND NOT EXISTS (SELECT 1 FROM cases c WHERE c.merchant_id = p.merchant_id
 			AND c.subject_id = p.id AND c.kind = 'payout_waiting' AND c.closed_at = 0 AND c.params LIKE '%"debt"%') UNION ALL
+		SELECT 'refunds', min(next_at) FROM refund_parts WHERE next_at > 0 UNION ALL
 		SELECT 'charges', min(next_at) FROM charges WHERE next_at > 0 UNION ALL
 		SELECT 'deliveries', min(next_at) FROM deliveries WHERE next_at > 0 UNION ALL
 		SELECT 'notices', min(next_at) FROM notices WHERE next_at > 0) AS dues WHERE due > 0 ORDER BY due LIMIT 1`).Scan(&table, &due)

@@ -81,6 +81,12 @@ func (s *simulation) compare(final bool) {
 	if s.records.Transfers, err = s.bank.transfers(); err == nil {
 		s.records.Payments, err = s.bank.payments()
 	}
+	if err == nil {
+		s.records.Refunds, err = s.bank.refunds()
+	}
+	if err == nil {
+		s.records.Disputes, err = s.bank.disputes()
+	}
 	if err != nil {
 		s.fail(err)
 		return
@@ -113,13 +119,15 @@ func (s *simulation) countFault(group, fault, state string) {
 	s.coverage.count(group, fault, state)
 }
 
-// groupOf is a group of faults, of pay-ins or payouts if the order exists.
+// groupOf is a group of faults, of pay-ins, payouts or refunds if the order exists.
 func (s *simulation) groupOf(group, externalID string) string {
 	switch kind, _, _ := s.checker.Order(externalID); kind {
 	case checker.Payin:
 		return group + ", pay-in"
 	case checker.Payout:
 		return group + ", payout"
+	case checker.Refund:
+		return group + ", refund"
 	default:
 		return group
 	}

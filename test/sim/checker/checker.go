@@ -33,8 +33,9 @@ type Options struct {
 	// Receivable, if not nil, is called with what happened to a receivable: added, settled,
 	// taken or restored.
 	Receivable func(what string)
-	// Outcome, if not nil, is called with each outcome of a send, and the one before.
-	Outcome func(account, before, outcome string)
+	// Outcome, if not nil, is called with each outcome of a send of a payout, of a charge of a
+	// pay-in, or of a part of a refund, and what it was before.
+	Outcome func(kind, account, before, outcome string)
 	// Now is the latest clock by which the gateway removes deliveries.
 	Now func() time.Time
 }
@@ -78,6 +79,8 @@ type Checker struct {
 	notices     map[string]*notice // by processor and its id of the notice
 	found       map[rowKey]*foundTransfer
 	foundByID   map[string]*foundTransfer // by external id
+	parts       map[string]*refundPart    // by account and external id
+	partIDs     map[string]*refundPart    // by external id
 	foundCases  map[rowKey]int64          // cents that open cases about a found transfer report
 	compared    int                       // how many received deliveries were compared
 
@@ -114,7 +117,7 @@ func New(ctx context.Context, o Options) (*Checker, error) {
 		merchants: map[rowID]*merchant{}, entries: map[rowKey]*entry{}, events: map[rowKey]*event{}, eventIDs: map[string]*event{},
 		deliveries: map[rowKey]*delivery{}, receipts: map[rowKey]*receipt{}, payments: map[string]*receipt{},
 		disputes: map[rowKey]*dispute{}, receivables: map[rowKey]*receivableRow{}, cases: map[rowKey]*reviewCase{}, notices: map[string]*notice{},
-		Damaged: map[string]bool{}, found: map[rowKey]*foundTransfer{}, foundByID: map[string]*foundTransfer{}, foundCases: map[rowKey]int64{},
+		Damaged: map[string]bool{}, parts: map[string]*refundPart{}, partIDs: map[string]*refundPart{}, found: map[rowKey]*foundTransfer{}, foundByID: map[string]*foundTransfer{}, foundCases: map[rowKey]int64{},
 	}, nil
 }
 
@@ -171,8 +174,10 @@ func (c *Checker) apply(l *line) {
 		return
 	}
 	switch l.table {
-	case payinTable, payoutTable:
+	case payinTable, payoutTable, refundTable:
 		c.applyOrder(l)
+	case partTable:
+		c.applyPart(l)
 	case sendTable:
 		c.applySend(l)
 	case postingTable:
@@ -223,7 +228,7 @@ func (c *Checker) forbid(l *line) {
 // orderOf is the order that a changed row belongs to, or nil.
 func (c *Checker) orderOf(l *line) *order {
 	switch l.table {
-	case payinTable, payoutTable, sendTable, chargeTable:
+	case payinTable, payoutTable, refundTable, partTable, sendTable, chargeTable:
 		return c.orders[l.key]
 	case postingTable:
 		if e := c.entries[l.key]; e != nil {

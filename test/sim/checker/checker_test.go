@@ -20,6 +20,7 @@ func TestSoundDatabase(t *testing.T) {
 		s.runPayins()
 		s.runPayouts()
 		s.runDeliveries()
+		s.refundAtPanel("back")
 		s.must(s.Notices.Record(s.ctx, bankName, "n2", "", []byte("unreadable")))
 		s.checker.Damaged["notices"] = true // its case is that of a damaged one
 		s.applyNotices()

@@ -50,6 +50,7 @@ func TestFixedColumnsStay(t *testing.T) {
 		s.populate()
 		s.sellPriced()
 		s.findLost()
+		s.refundAtPanel("back")
 		s.relax()
 		for i := range tables {
 			w := &tables[i]

@@ -13,6 +13,7 @@ type comparison struct {
 
 	final       bool                     // no work is left
 	transferred map[string]*BankTransfer // by external id
+	unbooked    int64                    // cents of refunds of payments that name no order
 }
 
 // Compare returns the differences between the gateway's records and the others'. Before
@@ -24,12 +25,14 @@ func (c *Checker) Compare(r *Records, final bool) []Violation {
 	v.compareTransfers()
 	v.comparePayouts()
 	v.comparePayments()
+	v.compareRefunds()
 	v.compareCharges()
 	v.compareArrivals()
 	v.compareDeliveries()
 	if final {
 		v.compareEnd()
 		v.compareChargesEnd()
+		v.compareGivenBack()
 		v.compareSums()
 		v.compareMoney()
 	}
@@ -54,12 +57,17 @@ func (c *comparison) compareOrders() {
 			all[name] = r
 		}
 		o := c.references[name]
-		r.fits = r.fits || o != nil && o.amount == a.Amount && o.method == a.Method && o.webhookURL == a.WebhookURL
+		r.fits = r.fits || o != nil && (o.amount == a.Amount || a.Kind == Refund && a.Amount == 0) && o.method == a.Method && o.webhookURL == a.WebhookURL
 		if a.ID != "" {
 			c.compareAcknowledged(a, o, r)
+		} else if a.Refused && o != nil && !c.Rewound {
+			c.violatef(SingleOrder, o, "its request was refused")
 		}
 	}
 	for _, o := range c.orderList {
+		if o.kind == Refund && o.reference == "" {
+			continue // nobody requested it by the API
+		}
 		if r := all[orderName{o.key.merchant, o.kind, o.reference}]; r == nil || !r.fits {
 			c.violatef(SingleOrder, o, "no client requested %s %s of %d, %s", o.method, o.reference, o.amount, o.webhookURL)
 		}

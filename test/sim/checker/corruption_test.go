@@ -135,7 +135,7 @@ var corruptions = []struct {
 		"UPDATE payouts SET status = 'CANCELED', step = 'done', next_at = 0, version = version + 1 WHERE reference_id = 'out-sent'"}},
 
 	{"a hold released twice", Amounts, "entries payout_released sum to 800", entryOf("payout_released", "out-failed", "held", "available", "400")},
-	{"a hold without a payout", Amounts, "payouts in flight sum to", entryOf("payout_held", "out-done", "available", "held", "1")},
+	{"a hold without a payout", Amounts, "in flight sum to", entryOf("payout_held", "out-done", "available", "held", "1")},
 	{"more held than there was", Amounts, "available is -", entryOf("payout_held", "out-new", "available", "held", "10000000")},
 	{"debt beside available money", Amounts, "is owed while", []string{
 		addPosting + "SELECT 0, merchant_id, $1, 0, 'dispute_opened', id, 'owed', -5, -5, 1 FROM payins WHERE reference_id = 'in-paid'",

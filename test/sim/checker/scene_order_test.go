@@ -73,6 +73,21 @@ func (s *scene) dispute(externalID string, amount money.Cents, state processor.D
 	s.report(externalID, processor.ChargeReport{Disputes: []processor.Dispute{{ID: "D" + externalID, Amount: amount, State: state}}})
 }
 
+// refundAtPanel pays a pay-in, and gives a part of it back at the bank's panel.
+func (s *scene) refundAtPanel(reference string) {
+	s.t.Helper()
+	p := s.payin(reference, 500, hookURL)
+	s.pay(p.ExternalID, "B"+reference, 500)
+	r := BankRefund{Account: bankName, ExternalID: "panel" + reference, PaymentID: "B" + reference, Amount: 200, EndToEndID: "D" + reference, AtPanel: true}
+	part, _, err := s.Refunds.Find(s.ctx, bankName, &processor.ListedRefund{
+		ExternalID: r.ExternalID, PaymentID: r.PaymentID, EndToEndID: r.EndToEndID, State: processor.TransferPaid, Amount: money.Cents(r.Amount),
+	})
+	s.must(err)
+	s.records.Refunds = append(s.records.Refunds, r)
+	report := processor.TransferReport{Lookup: processor.Found, State: processor.TransferPaid, EndToEndID: r.EndToEndID, Evidence: "list"}
+	s.must(s.Outgoing.RecordRefundReport(s.ctx, part, report, nil))
+}
+
 // claimSend claims the one payout that is due to be sent.
 func (s *scene) claimSend() outgoing.ClaimedSend {
 	s.t.Helper()

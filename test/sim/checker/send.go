@@ -61,7 +61,7 @@ func (c *Checker) applySend(l *line) {
 		c.violatef(SingleTransfer, o, "send %d changes from %s to %s", next.number, s.outcome, next.outcome)
 	}
 	if c.Outcome != nil && next.outcome != s.outcome {
-		c.Outcome(s.processor, s.outcome, next.shown())
+		c.Outcome(Payout, s.processor, s.outcome, next.shown())
 	}
 	s.outcome = next.outcome
 }

@@ -21,6 +21,8 @@ const (
 	chargeTable
 	consentTable
 	receivableTable
+	refundTable
+	partTable
 )
 
 // watchedTable is a table of the gateway whose changes are logged.
@@ -107,10 +109,21 @@ var tables = [...]watchedTable{
 		name: "receivables", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.receivable(&receivableRow{}) },
 		invariant: Amounts, thing: "receivable",
 	},
+	refundTable: {
+		name: "refunds", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.refund(&orderRow{}) },
+		unread: []string{"created_at"}, unchecked: []string{"reason", "fingerprint", "completed_at"},
+		invariant: SingleOrder, thing: "refund",
+	},
+	partTable: {
+		name: "refund_parts", merchant: "merchant_id", id: "refund_id", columns: func(c *columns) { c.refundPart(&partRow{}) },
+		unread:    []string{"created_at"},
+		unchecked: []string{"processor_id", "evidence", "refusals", "laters", "lookups", "first_sent_at", "sent_at", "updated_at"},
+		invariant: SingleRefund, thing: "part of refund",
+	},
 	chargeTable: {
 		name: "charges", merchant: "merchant_id", id: "payin_id", columns: func(c *columns) { c.charge(&chargeRow{}) },
 		unread:    []string{"created_at"},
-		unchecked: []string{"attempts", "first_sent_at", "sent_at", "outcome", "cause", "processor_id", "updated_at"},
+		unchecked: []string{"attempts", "first_sent_at", "sent_at", "cause", "processor_id", "updated_at"},
 		invariant: SingleCharge, thing: "charge",
 	},
 	consentTable: {
