@@ -93,7 +93,7 @@ func (b *bank) scheduleStep() {
 	if !ok {
 		return
 	}
-	at := max(s.clock.Monotonic(), due.Sub(startTime))
+	at := max(s.clock.Monotonic(), due.Sub(s.began))
 	if b.stepAt != 0 && b.stepAt <= at {
 		return
 	}

@@ -114,6 +114,7 @@ var requirements = []required{
 // list or the gateway is wrong.
 var impossible = []struct{ group, fault, state, why string }{
 	{"transfer", "", "PENDING", "the intent to send is recorded before anything is sent"},
+	{"transfer", "", "PENDING approval", "nothing is sent without approval"},
 	{"transfer", "", "PROCESSING queued", "the intent to send is recorded before anything is sent"},
 	{"transfer", "", "PROCESSING accepted", "a transfer that the bank has accepted is not sent again"},
 	{"transfer", "", "CANCELED", "a canceled payout is not sent"},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/porteira/porteira/internal/limits"
 	merchants "github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/store"
@@ -25,26 +24,30 @@ const openingFunds = 20_000_00
 
 // merchant is a program that places orders and records the answers.
 type merchant struct {
-	sim           *simulation
-	name          string
-	id            string // UUID
-	key, secret   string
+	sim  *simulation
+	name string
+	id   string // UUID
+	credential
+	approvers     []credential // of its payouts
 	webhookSecret string
 	receiver      *receiver
 	placed        int // orders
 	refunds       int // that were requested
 }
 
+// credential is that of a program, or of a person who approves payouts.
+type credential struct{ key, secret string }
+
 func (s *simulation) newMerchant(i int, seeder *merchants.Service, st *store.Store) (*merchant, error) {
 	name := fmt.Sprintf("merchant%d", i)
 	m := &merchant{
-		sim: s, name: name, key: fmt.Sprintf("key_%d", i), secret: fmt.Sprintf("secret_%d", i),
+		sim: s, name: name, credential: credential{fmt.Sprintf("key_%d", i), fmt.Sprintf("secret_%d", i)},
 		webhookSecret: "whsec_" + "c2ltdWxhdGlvbi13ZWJob29rLXNlY3JldC0wMDA" + strconv.Itoa(i),
 	}
 	err := seeder.Seed(s.ctx, merchants.Seed{
-		Merchant:      store.Merchant{Name: name, City: "SAO PAULO", Routes: routesOf(i), Limits: limitsOf(i), Prices: pricesOf(i)},
+		Merchant:      store.Merchant{Name: name, City: "SAO PAULO", Routes: routesOf(i), Limits: s.limitsOf(i), Prices: pricesOf(i)},
 		WebhookSecret: m.webhookSecret, Funds: money.Cents(openingFunds),
-		Credential: merchants.NewCredential{KeyID: m.key, Secret: m.secret, Label: name},
+		Credential: merchants.NewCredential{KeyID: m.key, Secret: m.secret, Label: name, Scopes: store.Scopes},
 	})
 	if err != nil {
 		return nil, err
@@ -54,18 +57,18 @@ func (s *simulation) newMerchant(i int, seeder *merchants.Service, st *store.Sto
 		return nil, err
 	}
 	m.id = row.ID.String()
+	for _, person := range []string{"boss", "chief"} {
+		c := credential{m.key + "_" + person, m.secret + "_" + person}
+		_, _, err := seeder.CreateCredential(s.ctx, merchants.NewCredential{
+			Merchant: row.ID, KeyID: c.key, Secret: c.secret, Label: person, Scopes: []string{store.ScopePayoutApprove},
+		})
+		if err != nil {
+			return nil, err
+		}
+		m.approvers = append(m.approvers, c)
+	}
 	m.receiver, err = newReceiver(s, m)
 	return m, err
-}
-
-// limitsOf are the limits of every other merchant: none refuses a payout, and all that can be
-// counted is counted, which the gateway's own verification compares with its payouts.
-func limitsOf(i int) limits.Limits {
-	if i%2 == 0 {
-		return limits.Limits{}
-	}
-	wide := new(money.Max)
-	return limits.Limits{Payout: limits.Payout{PerDay: wide, PerNight: wide, PerKeyPerDay: wide, NewKeyMaximum: wide}}
 }
 
 func (s *simulation) merchantOf(o *order) *merchant {
@@ -130,7 +133,8 @@ func (m *merchant) newOrder(kind string, amount int64) *order {
 			body["expiresIn"] = 60 + s.number(600)
 		}
 	} else {
-		body["pixKey"], body["pixKeyType"] = "maria@example.com", "EMAIL"
+		o.PIXKey = pick(s, pixKeys)
+		body["pixKey"], body["pixKeyType"] = o.PIXKey, "EMAIL"
 		body["beneficiaryName"], body["beneficiaryDocument"] = "Maria da Silva", "52998224725"
 	}
 	o.body, _ = json.Marshal(body, json.Deterministic(true)) // texts and numbers always marshal
@@ -151,7 +155,9 @@ type answer struct {
 	ExternalID string `json:"externalId"`
 	Reference  string `json:"referenceId"`
 	Amount     any    `json:"amount"` // a number in a pay-in, a text in a payout
-	Code       string `json:"code"`   // of a problem
+	Approval   string `json:"approval"`
+	Code       string `json:"code"`  // of a problem
+	Limit      string `json:"limit"` // that it names
 
 	status   int // HTTP
 	replayed bool
@@ -166,6 +172,11 @@ func (a *answer) unavailable() bool {
 
 // call sends a request to one of the gateways.
 func (m *merchant) call(method, path string, body []byte, fault string) (a answer) {
+	return m.callAs(m.credential, method, path, body, fault)
+}
+
+// callAs is call with another credential of the merchant.
+func (m *merchant) callAs(by credential, method, path string, body []byte, fault string) (a answer) {
 	s := m.sim
 	n := s.reachableNode()
 	if n == nil || fault == "lost" {
@@ -176,8 +187,8 @@ func (m *merchant) call(method, path string, body []byte, fault string) (a answe
 		s.fail(err)
 		return answer{}
 	}
-	r.Header.Set("X-Api-Key", m.key)
-	r.Header.Set("X-Api-Secret", m.secret)
+	r.Header.Set("X-Api-Key", by.key)
+	r.Header.Set("X-Api-Secret", by.secret)
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -210,6 +221,7 @@ func (m *merchant) send(o *order, tries int) {
 	if fault != "" {
 		s.countFault(s.groupOf("client", o.ExternalID), fault, state)
 	}
+	used, began := s.usage(o), s.clock.Now()
 	a := m.call(http.MethodPost, "/"+o.Kind, o.body, fault)
 	s.trace.linef("%s %s %s: %s %d %s", m.name, o.Kind, o.Reference, fault, a.status, a.Code)
 	switch {
@@ -217,6 +229,8 @@ func (m *merchant) send(o *order, tries int) {
 		m.recordAnswer(o, &a)
 	case a.status == http.StatusUnprocessableEntity && a.Code == "insufficient_balance" && o.Kind == checker.Payout && o.ID == "":
 		// The reference remains unused.
+	case a.status == http.StatusUnprocessableEntity && a.Code == "limit_exceeded" && o.Kind == checker.Payout && o.ID == "":
+		m.checkLimitRefusal(o, &a, used, began)
 	case a.Code == "processor_refused" && o.lost: // its charge has an older due date
 	case a.unavailable(), a.status == http.StatusGatewayTimeout, a.status == http.StatusBadGateway:
 		s.sendAgain(tries, func() { m.send(o, tries+1) })
@@ -263,6 +277,7 @@ func (m *merchant) recordAnswer(o *order, a *answer) {
 		s.scheduleRefunds(o)
 	case checker.Payout:
 		s.scheduleBank(o)
+		s.scheduleDecision(o, a)
 		s.expectBeside(o)
 	default:
 		s.scheduleRefundBank(o)

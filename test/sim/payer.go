@@ -47,7 +47,7 @@ func (s *simulation) actAsPayer(o *order, act string) {
 	case "stranger":
 		// Money for a charge that no gateway created.
 		charge.ExternalID = o.ExternalID[:6] + "SIMULATEDSTRANGERxx" + o.ExternalID[25:]
-		charge.ExpiresAt = startTime.AddDate(1, 0, 0)
+		charge.ExpiresAt = s.began.AddDate(1, 0, 0)
 		if charge.Method == payment.Boleto {
 			charge.DueDate = "2027-06-01"
 		}

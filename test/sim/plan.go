@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 	"time"
+
+	"github.com/porteira/porteira/test/sim/checker"
 )
 
 // plan is the faults of one run and their rates. Each seed draws its own plan, which omits
@@ -15,6 +17,8 @@ type plan struct {
 	clients, payers, returns, delayed int
 	crash, cut, pause, interleave     int
 	refunds, panel, takenBack         int // refunds of pay-ins, at the bank's panel too, and acts of the bank on them
+
+	limits [merchantCount]checker.Limits
 
 	copyKind   string // "" for none
 	crashesMax int
@@ -64,6 +68,7 @@ func (s *simulation) drawPlan() plan {
 		p.calls, p.queries, p.notices, p.delayed, p.crash, p.cut, p.pause, p.copyKind = 0, 0, 0, 0, 0, 0, 0, ""
 		p.bankUnreachable, p.bankRestarts, p.clocksOff = false, false, false
 	}
+	p.limits = s.drawLimits()
 	for _, list := range [][]string{callFaults, transferFaults, noticeFaults, questionFaults, webhookFaults} {
 		for _, fault := range list {
 			if s.chance(250) {

@@ -47,7 +47,7 @@ func newKeys(e env.Env) (*db.Keyring, error) {
 
 // Prepare migrates an empty database and makes it log its changes for the checker.
 func Prepare(ctx context.Context, database string) error {
-	e, _ := env.Virtual(startTime, 0)
+	e, _ := env.Virtual(startTimes[0], 0)
 	keys, err := newKeys(e)
 	if err != nil {
 		return err
@@ -88,7 +88,8 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		ctx: ctx, options: o, random: env.SeededRandom(o.Seed ^ 0x5eed), coverage: coverage{},
 		control: make(chan ending), receivers: map[string]*receiver{}, oldAnswers: map[string][]byte{}, contracts: newContracts(), accounts: map[string]*contract{}, turns: map[string]int{},
 	}
-	s.source, s.clock = env.Virtual(startTime, o.Seed)
+	s.began = pick(s, startTimes)
+	s.source, s.clock = env.Virtual(s.began, o.Seed)
 	s.trace = newTrace(s.clock.Monotonic, o.Trace)
 	s.plan = s.drawPlan()
 	if err := s.open(); err != nil {
@@ -110,7 +111,7 @@ func (s *simulation) open() (err error) {
 	}
 	s.checker, err = checker.New(s.ctx, checker.Options{
 		DB: s.raw, MasterKey: []byte(masterKey), Retention: retention, Now: s.latestRemoval,
-		LookUpFirst: s.accountsOf(notIdempotent, consenting), AsksConsent: s.accountsOf(consenting), Outcome: s.countOutcome, Fee: s.fee,
+		LookUpFirst: s.accountsOf(notIdempotent, consenting), AsksConsent: s.accountsOf(consenting), Outcome: s.countOutcome, Fee: s.fee, Limits: s.limitsByID,
 		Receivable: func(what string) { s.coverage.count("receivable", what, "any") },
 	})
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *simulation) open() (err error) {
 	if err := s.createMerchants(); err != nil {
 		return err
 	}
-	source, _ := env.Virtual(startTime, s.options.Seed+1<<32)
+	source, _ := env.Virtual(s.began, s.options.Seed+1<<32)
 	s.bank = &bank{sim: s, source: source, charges: map[string]*checker.BankCharge{}}
 	if err := s.bank.open(); err != nil {
 		return err
@@ -278,5 +279,5 @@ func (s *simulation) nextDue() (at time.Duration, table string) {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		s.fail(err)
 	}
-	return max(time.UnixMicro(due).Sub(startTime), s.clock.Monotonic()), table
+	return max(time.UnixMicro(due).Sub(s.began), s.clock.Monotonic()), table
 }

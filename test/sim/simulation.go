@@ -19,8 +19,13 @@ const (
 	stepsMax = 200_000
 )
 
-// startTime is when simulations begin: some days before a change of year.
-var startTime = time.Date(2026, 12, 28, 21, 30, 0, 0, time.UTC)
+// startTimes are when simulations begin, some days before a change of year: in the evening, and
+// so that a night or a day begins in São Paulo meanwhile.
+var startTimes = []time.Time{
+	time.Date(2026, 12, 28, 21, 30, 0, 0, time.UTC),
+	time.Date(2026, 12, 28, 22, 58, 30, 0, time.UTC),
+	time.Date(2026, 12, 29, 2, 58, 30, 0, time.UTC),
+}
 
 // simulation is one run: merchants, payers, a bank, receivers, and one or two gateway
 // processes on one database.
@@ -29,6 +34,7 @@ type simulation struct {
 	options Options
 	random  env.Random
 	clock   *env.VirtualClock
+	began   time.Time
 	source  env.Env // of the gateways' ids and randomness
 	queue   queue
 	serial  uint64 // of the last action

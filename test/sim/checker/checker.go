@@ -30,6 +30,8 @@ type Options struct {
 	// Fee, if not nil, is the fee in cents of a merchant's price for an order of a kind, of
 	// which an amount in cents was paid.
 	Fee func(merchant, kind string, amount int64) int64
+	// Limits, if not nil, are the limits of a merchant.
+	Limits func(merchant string) Limits
 	// Receivable, if not nil, is called with what happened to a receivable: added, settled,
 	// taken or restored.
 	Receivable func(what string)
@@ -178,6 +180,8 @@ func (c *Checker) apply(l *line) {
 		c.applyOrder(l)
 	case partTable:
 		c.applyPart(l)
+	case approvalTable:
+		c.applyApproval(l)
 	case sendTable:
 		c.applySend(l)
 	case postingTable:
@@ -228,7 +232,7 @@ func (c *Checker) forbid(l *line) {
 // orderOf is the order that a changed row belongs to, or nil.
 func (c *Checker) orderOf(l *line) *order {
 	switch l.table {
-	case payinTable, payoutTable, refundTable, partTable, sendTable, chargeTable:
+	case payinTable, payoutTable, refundTable, partTable, approvalTable, sendTable, chargeTable:
 		return c.orders[l.key]
 	case postingTable:
 		if e := c.entries[l.key]; e != nil {

@@ -49,6 +49,7 @@ func TestFixedColumnsStay(t *testing.T) {
 	eachEngine(t, func(s *scene) {
 		s.populate()
 		s.sellPriced()
+		s.waitForApproval("waits")
 		s.findLost()
 		s.refundAtPanel("back")
 		s.relax()

@@ -22,6 +22,7 @@ type comparison struct {
 func (c *Checker) Compare(r *Records, final bool) []Violation {
 	v := &comparison{Records: r, Checker: c, final: final, transferred: map[string]*BankTransfer{}}
 	v.compareOrders()
+	v.compareKeys()
 	v.compareTransfers()
 	v.comparePayouts()
 	v.comparePayments()
@@ -86,6 +87,8 @@ func (c *comparison) compareAcknowledged(a *ClientOrder, o *order, r *requested)
 		c.violatef(Durability, o, "acknowledged as %+v, but stored as %s, %s, %d, %s, %s", *a, o.key.id, o.externalID, o.amount, o.method, o.webhookURL)
 	case a.Canceled && (!o.canceled || o.kind == Payout && o.status != "CANCELED"):
 		c.violatef(Durability, o, "its cancellation was acknowledged")
+	case a.Rejected && o.status != "CANCELED" && !c.Rewound:
+		c.violatef(Durability, o, "its rejection was acknowledged")
 	}
 	r.id = a.ID
 }

@@ -118,6 +118,10 @@ func (h *history) write(l *line) {
 		h.addf(", refund %s %q by %s, surplus: %v", l.key.id.short(), r.reference, r.origin, r.unapplied)
 	case partTable:
 		h.writePart(l, row)
+	case approvalTable:
+		var r approvalRow
+		row.approval(&r)
+		h.linef(r.createdAt, "approval %d: %s by %s, %d needed", r.number, r.action, r.actor, r.needed)
 	case sendTable:
 		h.writeSend(l, row)
 	case postingTable:

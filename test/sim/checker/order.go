@@ -13,6 +13,8 @@ type orderRow struct {
 	nextAt, expiresAt, updatedAt      int64
 	detailsLength, lookUps            int64
 	claimedBy                         rowID // node
+	createdAt                         int64
+	pixKey                            rowID // a hash; zero if no limit is by key
 
 	payin     rowID // of a refund
 	origin    string
@@ -29,6 +31,7 @@ type order struct {
 	canceled bool   // at any time
 
 	sends       []*sendRow
+	approvals   []approvalRow
 	consent     *consentRow      // to one of its transfers; nil without it
 	charge      *chargeRow       // of a pay-in; nil if it was generated offline
 	booked      map[string]int64 // cents that entries took from accounts, by kind of entry
@@ -121,6 +124,7 @@ func (c *Checker) addOrder(o *order) {
 	switch o.kind {
 	case Payout:
 		c.merchant(o.key.merchant).inFlight += o.amount + o.fee
+		o.fresh = true
 	case Refund:
 		c.addRefund(o)
 	}
@@ -193,6 +197,11 @@ func (c *Checker) checkOrder(o *order) {
 	case Payout:
 		c.checkPayout(o)
 		c.checkSends(o)
+		c.checkApproval(o)
+		if o.fresh {
+			c.checkLimits(o)
+		}
+		o.fresh = false
 	default:
 		c.checkRefund(o)
 	}
@@ -214,7 +223,7 @@ func (c *Checker) Account(externalID string) string {
 }
 
 // Order returns the kind and the state of an order by its external id; ok is false if
-// there is none. The state is the status, of a payout in progress followed by its step, and
+// there is none. The state is the status, of a payout in progress, or that waits for approval, followed by its step, and
 // of a refund by that of its part.
 func (c *Checker) Order(externalID string) (kind, state string, ok bool) {
 	o := c.externalIDs[externalID]
@@ -226,7 +235,7 @@ func (c *Checker) Order(externalID string) (kind, state string, ok bool) {
 	switch {
 	case o == nil:
 		return "", "", false
-	case o.status == "PROCESSING" && o.kind == Payout:
+	case o.kind == Payout && (o.status == "PROCESSING" || o.step == "approval"):
 		return o.kind, o.status + " " + o.step, true
 	default:
 		return o.kind, o.status, true

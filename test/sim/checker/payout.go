@@ -8,6 +8,8 @@ func (c *columns) payout(r *orderRow) {
 	c.fixed.text("webhook_url", &r.webhookURL)
 	c.fixed.num("amount", &r.amount)
 	c.fixed.num("fee", &r.fee)
+	c.fixed.num("created_at", &r.createdAt)
+	c.fixed.id("key_hash", &r.pixKey)
 	c.mutable.text("status", &r.status)
 	c.mutable.text("step", &r.step)
 	c.mutable.num("version", &r.version)

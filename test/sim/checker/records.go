@@ -31,10 +31,12 @@ type ClientOrder struct {
 	Reference  string
 	Amount     int64 // cents; 0 for a refund of all that is left, until it is acknowledged
 	Method     string
+	PIXKey     string // of a payout
 	WebhookURL string // of a refund: that of its pay-in
 
 	ID         string // "" until acknowledged
 	ExternalID string
+	Rejected   bool // a rejection was answered 200
 	Canceled   bool // a cancellation was answered 200
 	Refused    bool // it was refused for good; a copy of the database may have it all the same
 }

@@ -148,6 +148,9 @@ func (c *Checker) checkDecided(o *order, live int, last *sendRow) {
 	switch o.status {
 	case "PENDING":
 		step, proof = "queued", len(o.sends) == 0
+		if o.step == "approval" { // see checkApproval
+			step = o.step
+		}
 		if o.step == "manual_review" && o.hasOpenCase("damaged") {
 			step = o.step
 		}

@@ -23,6 +23,7 @@ const (
 	receivableTable
 	refundTable
 	partTable
+	approvalTable
 )
 
 // watchedTable is a table of the gateway whose changes are logged.
@@ -48,7 +49,7 @@ var tables = [...]watchedTable{
 	},
 	payoutTable: {
 		name: "payouts", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.payout(&orderRow{}) },
-		unread:    []string{"pix_key_type", "counters", "key_hash", "beneficiary", "fingerprint", "idempotency_key", "created_at"},
+		unread:    []string{"pix_key_type", "counters", "beneficiary", "fingerprint", "idempotency_key"},
 		unchecked: []string{"processor_id", "approval", "sent_at", "completed_at"},
 		invariant: SingleOrder, thing: "payout",
 	},
@@ -119,6 +120,10 @@ var tables = [...]watchedTable{
 		unread:    []string{"created_at"},
 		unchecked: []string{"processor_id", "evidence", "refusals", "laters", "lookups", "first_sent_at", "sent_at", "updated_at"},
 		invariant: SingleRefund, thing: "part of refund",
+	},
+	approvalTable: {
+		name: "approvals", merchant: "merchant_id", id: "payout_id", columns: func(c *columns) { c.approval(&approvalRow{}) },
+		unread: []string{"reason"}, invariant: LimitsHold, thing: "approval",
 	},
 	chargeTable: {
 		name: "charges", merchant: "merchant_id", id: "payin_id", columns: func(c *columns) { c.charge(&chargeRow{}) },
