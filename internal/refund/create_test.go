@@ -262,6 +262,35 @@ func TestRefundCameBackBeforeItsPayment(t *testing.T) {
 	})
 }
 
+// A refund that failed after it was paid, before either was known here: the list's older entry
+// does not make it paid again.
+func TestListedRefundThatHasFailed(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 100_00)
+		g.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, processor.TransferProcessing)}
+		}
+		r := g.Refund(p, "r", 40_00)
+		g.Send()
+		g.Bank.EndRefund(r.ExternalID, processor.TransferPaid)
+		g.Bank.EndRefund(r.ExternalID, processor.TransferFailed)
+		g.Notify("failed", "refund "+r.ExternalID)
+		g.Apply()
+		g.WantRefund(r, payment.RefundFailed, 0, payment.PayinPaid, 0)
+		for range 2 {
+			g.Pass(10 * time.Second)
+			g.ReadFeeds()
+		}
+		after, err := g.Store.Refund(t.Context(), r.Merchant, r.ID)
+		g.Must(err)
+		if after.Status != payment.RefundFailed || after.Version != 3 {
+			t.Errorf("the refund is %s in version %d", after.Status, after.Version)
+		}
+		g.WantBalances(coretest.Opening+100_00, 0)
+		g.WantProven()
+	})
+}
+
 // What the processor gave back beyond the order, or of an order that was not paid in full, has
 // a case.
 func TestUnexpectedRefund(t *testing.T) {
