@@ -196,7 +196,7 @@ func (m *merchant) callAs(by credential, method, path string, body []byte, fault
 	if !ok || fault == "answer_lost" {
 		return answer{}
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil && w.Code != http.StatusNoContent {
 		s.violate(checker.NoFailure, m.id, "", fmt.Sprintf("the answer to %s %s is not JSON: %s", method, path, w.Body.Bytes()))
 	}
 	if s.concerned(w.Code, path, body) {

@@ -64,6 +64,13 @@ func (m *merchant) placeRefund(of *order) {
 	case "unknown_order":
 		m.refundUnknown(of)
 	}
+	if s.chance(s.plan.payers / 4) { // while the refund is in flight
+		s.after(s.between(0, 3*time.Second), func() {
+			if !s.faultsOff {
+				s.actAsPayer(of, "dispute")
+			}
+		})
+	}
 }
 
 // requestRefund sends a new refund; an amount of 0 is all that is left.

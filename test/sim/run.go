@@ -217,7 +217,7 @@ func (s *simulation) drain() {
 		}
 		next, what := s.nextDue()
 		if what == "" {
-			if s.runAllWorkers() || s.resolveAll() {
+			if s.runAllWorkers() || s.resolveAll() || s.enableAll() {
 				continue
 			}
 			bound = s.clock.Monotonic() + lateRepeat + drainWithin
@@ -239,6 +239,12 @@ func (s *simulation) drain() {
 // resolveAll resolves the cases about damage that are left.
 func (s *simulation) resolveAll() (found bool) {
 	s.perform(func() { found = s.resolveDamaged() })
+	return found
+}
+
+// enableAll enables the webhook endpoints that are disabled.
+func (s *simulation) enableAll() (found bool) {
+	s.perform(func() { found = s.enableEndpoints() })
 	return found
 }
 

@@ -59,7 +59,8 @@ type simulation struct {
 	placed     []*order
 	late       []*order             // that are requested again at the end
 	receivers  map[string]*receiver // by host
-	oldAnswers map[string][]byte    // of look-ups, by external id
+	endpoints  []*endpoint
+	oldAnswers map[string][]byte // of look-ups, by external id
 
 	raw        *sql.DB // the checker's own connection
 	checker    *checker.Checker

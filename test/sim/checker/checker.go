@@ -81,6 +81,8 @@ type Checker struct {
 	notices     map[string]*notice // by processor and its id of the notice
 	found       map[rowKey]*foundTransfer
 	foundByID   map[string]*foundTransfer // by external id
+	toEndpoints map[rowKey]deliveryRow    // deliveries to endpoints
+	eventList   []*event                  // in the order of their commits
 	parts       map[string]*refundPart    // by account and external id
 	partIDs     map[string]*refundPart    // by external id
 	foundCases  map[rowKey]int64          // cents that open cases about a found transfer report
@@ -119,7 +121,7 @@ func New(ctx context.Context, o Options) (*Checker, error) {
 		merchants: map[rowID]*merchant{}, entries: map[rowKey]*entry{}, events: map[rowKey]*event{}, eventIDs: map[string]*event{},
 		deliveries: map[rowKey]*delivery{}, receipts: map[rowKey]*receipt{}, payments: map[string]*receipt{},
 		disputes: map[rowKey]*dispute{}, receivables: map[rowKey]*receivableRow{}, cases: map[rowKey]*reviewCase{}, notices: map[string]*notice{},
-		Damaged: map[string]bool{}, parts: map[string]*refundPart{}, partIDs: map[string]*refundPart{}, found: map[rowKey]*foundTransfer{}, foundByID: map[string]*foundTransfer{}, foundCases: map[rowKey]int64{},
+		Damaged: map[string]bool{}, toEndpoints: map[rowKey]deliveryRow{}, parts: map[string]*refundPart{}, partIDs: map[string]*refundPart{}, found: map[rowKey]*foundTransfer{}, foundByID: map[string]*foundTransfer{}, foundCases: map[rowKey]int64{},
 	}, nil
 }
 

@@ -33,6 +33,7 @@ func (c *Checker) Compare(r *Records, final bool) []Violation {
 	if final {
 		v.compareEnd()
 		v.compareChargesEnd()
+		v.compareEndpoints()
 		v.compareGivenBack()
 		v.compareSums()
 		v.compareMoney()
@@ -203,6 +204,10 @@ func (c *comparison) comparePayments() {
 func (c *comparison) compareArrivals() {
 	for ; c.compared < len(c.Deliveries); c.compared++ {
 		r := &c.Deliveries[c.compared]
+		if r.Endpoint {
+			c.compareEndpointArrival(r)
+			continue
+		}
 		e := c.eventIDs[r.EventID]
 		switch {
 		case e == nil || e.order == nil:

@@ -217,7 +217,7 @@ var corruptions = []struct {
 	{"disabled without a 410", Events, "is disabled after 0 attempts", []string{"UPDATE deliveries SET state = 'disabled', next_at = 0 WHERE state = 'pending'"}},
 	{"events disabled without a 410", Events, "no receiver answered 410", []string{"UPDATE payouts SET webhook_disabled = 1 WHERE reference_id = 'out-new'"}},
 	{"a delivery neither due nor claimed", Progress, "claimed: false", []string{"UPDATE deliveries SET next_at = 0 WHERE state = 'pending'"}},
-	{"a delivery to another URL", Events, "was rewritten", []string{"UPDATE deliveries SET url = 'https://elsewhere.example'"}},
+	{"a delivery to another URL", Events, "goes to https://elsewhere.example", []string{"UPDATE deliveries SET url = 'https://elsewhere.example'"}},
 	{"a delivery deleted", Events, "was deleted", []string{"DELETE FROM deliveries WHERE state = 'pending'"}},
 	{"an attempt without a claim", Events, "by no node that had claimed it", []string{
 		"INSERT INTO delivery_attempts (merchant_id, delivery_id, number, status, latency, error, response, created_at, ended_at) SELECT merchant_id, id, 1, 0, 0, '', '', 1, 0 FROM deliveries WHERE state = 'pending'"}},

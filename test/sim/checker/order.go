@@ -121,10 +121,10 @@ func (c *Checker) applyOrder(l *line) {
 }
 
 func (c *Checker) addOrder(o *order) {
+	o.fresh = true
 	switch o.kind {
 	case Payout:
 		c.merchant(o.key.merchant).inFlight += o.amount + o.fee
-		o.fresh = true
 	case Refund:
 		c.addRefund(o)
 	}
@@ -201,10 +201,10 @@ func (c *Checker) checkOrder(o *order) {
 		if o.fresh {
 			c.checkLimits(o)
 		}
-		o.fresh = false
 	default:
 		c.checkRefund(o)
 	}
+	o.fresh = false
 }
 
 // checkBooked compares what entries of a kind took from accounts with what they should.

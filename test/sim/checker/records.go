@@ -20,6 +20,7 @@ type Records struct {
 	Refunds    []BankRefund
 	Disputes   []BankDispute
 	Deliveries []ReceivedDelivery
+	Endpoints  []*ClientEndpoint
 }
 
 // ClientOrder is a client's record of an order: the request, and the first answer
@@ -83,4 +84,5 @@ type ReceivedDelivery struct {
 	Body     []byte
 	Answer   int // HTTP status; 0 if no answer left
 	At       time.Time
+	Endpoint bool // at a webhook endpoint
 }

@@ -90,7 +90,7 @@ func (c *Checker) addRefund(o *order) {
 			c.violatef(Events, o, "its events go to %q", o.webhookURL)
 		}
 	}
-	o.wasFound, o.fresh = o.origin == foundOrigin, true
+	o.wasFound = o.origin == foundOrigin
 	if (o.reference == "") != (o.origin != "merchant") {
 		c.violatef(SingleOrder, o, "origin is %s, reference %q", o.origin, o.reference)
 	}
@@ -275,7 +275,6 @@ func (c *Checker) checkRefund(o *order) {
 	if o.fresh && !o.wasFound {
 		c.checkRequested(o)
 	}
-	o.fresh = false
 }
 
 // checkPart checks that a part is due, claimed, over or has a case.
@@ -430,7 +429,8 @@ func (c *comparison) compareRefunds() {
 		}
 		// The payment may have come before the pay-in that a copy lacked was requested again, and be
 		// booked as of no order. Then another one takes its place.
-		other := c.Rewound && c.isUnidentified(r)
+		v := c.payments[r.Account+"/"+r.PaymentID]
+		other := c.Rewound && v != nil && v.order != p.refund.payin
 		if p.amount != r.Amount || p.paymentID != r.PaymentID && !other {
 			c.violatef(SingleRefund, p.refund, "part %d is %d of payment %s, the bank refunded %d of %s", p.number, p.amount, p.paymentID, r.Amount, r.PaymentID)
 		}

@@ -197,7 +197,7 @@ var caseRules = map[string]caseRule{
 	"notice":              {params: []string{"reason", "processor", "notice|externalId"}, resolutions: []string{"retry"}},
 	"charge_differs":      {subject: Payin, params: []string{"processor", "externalId", "field"}, resolutions: []string{"proof"}},
 	"charge_not_canceled": {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
-	"dispute_unexpected":  {subject: Payin, params: []string{"status"}, resolutions: []string{"replaced"}},
+	"dispute_unexpected":  {subject: Payin, params: []string{"status|reason"}, resolutions: []string{"replaced"}},
 	"payout_found":        {subject: "found transfer", params: []string{"processor", "externalId"}, resolutions: []string{"requested"}},
 	"feed_entry":          {subject: "entry", params: []string{"processor", "feed", "cursor", "cause"}},
 	"account_frozen":      {params: []string{"processor"}},
