@@ -30,8 +30,8 @@ func (v *ClientEndpoint) matches(kind string) bool {
 // disabledKind is the type of the event about an endpoint that was disabled.
 const disabledKind = "webhook_endpoint.disabled"
 
-// applyEndpointDelivery follows a delivery to an endpoint, of which the merchant's records
-// tell more: it may be held, given up, and moved to another endpoint with the same URL.
+// applyEndpointDelivery follows a delivery to an endpoint, which the merchant's records
+// cover: it may be held, given up, and moved to another endpoint with the same URL.
 func (c *Checker) applyEndpointDelivery(l *line, row *deliveryRow) {
 	if row.endpoint == 0 {
 		c.violateMerchantf(Events, l.key.merchant, "delivery %s loses its endpoint", l.key.id)
