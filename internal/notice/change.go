@@ -75,7 +75,7 @@ func (s *Service) applyFact(ctx context.Context, n store.Notice) error {
 	case err == nil && fact.Change != nil:
 		return s.confirmChange(ctx, n.Processor, *fact.Change, &n)
 	case err == nil && fact.Refund != nil:
-		return s.recordRefund(ctx, n.Processor, fact.Refund, &n)
+		return s.applyListedRefund(ctx, n, *fact.Refund)
 	default:
 		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonUnreadable, "")
 	}

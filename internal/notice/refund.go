@@ -111,10 +111,42 @@ func (s *Service) bookRefund(ctx context.Context, account string, listed *proces
 	return s.Writer.Do(ctx, &record{s.Store.NewNotice(store.Notice{Processor: account, ID: id, Source: store.FromFeed, Body: body})})
 }
 
+// applyListedRefund records a listed refund that waited, for example for its payment. Later
+// entries did not wait for it, so its state may be an old one.
+func (s *Service) applyListedRefund(ctx context.Context, n store.Notice, listed processor.ListedRefund) error {
+	if err := s.updateListed(ctx, n.Processor, &listed); err != nil {
+		return err
+	}
+	return s.recordRefund(ctx, n.Processor, &listed, &n)
+}
+
+// updateListed queries a listed refund: it may have failed since it was paid. One that the
+// processor does not find is as it was listed.
+func (s *Service) updateListed(ctx context.Context, account string, listed *processor.ListedRefund) error {
+	refunder, ok := s.Processors.Find(account).(processor.Refunder)
+	if !ok {
+		return errNotOpen(account)
+	}
+	report := query(ctx, s, account, func(ctx context.Context) processor.TransferReport {
+		return refunder.QueryRefund(ctx, listed.PaymentID, listed.ExternalID)
+	})
+	switch {
+	case report.Lookup == processor.LookupUnknown:
+		return fmt.Errorf("notice: refund not confirmed: %w", orUnconfirmed(report.Cause))
+	case report.Lookup == processor.Found && report.State == processor.TransferFailed:
+		listed.State, listed.Failure = report.State, report.Failure
+	}
+	return nil
+}
+
 // recordRefund records a listed refund, and finishes the notice, if any. The list is
 // sufficient proof.
 func (s *Service) recordRefund(ctx context.Context, account string, listed *processor.ListedRefund, notice *store.Notice) error {
 	part, ok, err := s.Refunds.Find(ctx, account, listed)
+	if err == nil && part.Outcome == payment.PartFailed && listed.State == processor.TransferPaid {
+		now := *listed // it was paid after all, or this is an entry from before its failure
+		err, listed = s.updateListed(ctx, account, &now), &now
+	}
 	if err != nil {
 		return err
 	}

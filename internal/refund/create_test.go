@@ -261,6 +261,61 @@ func TestRefundBeforeItsPayment(t *testing.T) {
 	})
 }
 
+// A listed refund that waits for its payment may come back meanwhile: then it moves no money.
+func TestRefundCameBackBeforeItsPayment(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		late := g.Payin(g.Merchant, "late", "")
+		g.Bank.FeedsDown = map[processor.Feed]bool{processor.FeedPayments: true}
+		g.Bank.Receive(late.ExternalID, "late 1", 100_00)
+		g.Bank.RefundAtPanel("panel", "late 1", 40_00)
+		g.ReadFeeds()
+		g.Bank.FeedsDown = nil
+		g.Bank.EndRefund("panel", processor.TransferFailed)
+		for range 3 {
+			g.Pass(10 * time.Second)
+			g.ReadFeeds()
+		}
+		g.WantPayin(late, payment.PayinPaid, 100_00, 1)
+		for range 3 {
+			g.Pass(time.Minute)
+			g.Apply()
+		}
+		g.WantPayin(late, payment.PayinPaid, 100_00, 1)
+		g.WantBalances(coretest.Opening+100_00, 0)
+		g.WantCases()
+		g.WantProven()
+	})
+}
+
+// A refund that failed after it was paid, before either was known here: the list's older entry
+// does not make it paid again.
+func TestListedRefundThatHasFailed(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 100_00)
+		g.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, processor.TransferProcessing)}
+		}
+		r := g.Refund(p, "r", 40_00)
+		g.Send()
+		g.Bank.EndRefund(r.ExternalID, processor.TransferPaid)
+		g.Bank.EndRefund(r.ExternalID, processor.TransferFailed)
+		g.Notify("failed", "refund "+r.ExternalID)
+		g.Apply()
+		g.WantRefund(r, payment.RefundFailed, 0, payment.PayinPaid, 0)
+		for range 2 {
+			g.Pass(10 * time.Second)
+			g.ReadFeeds()
+		}
+		after, err := g.Store.Refund(t.Context(), r.Merchant, r.ID)
+		g.Must(err)
+		if after.Status != payment.RefundFailed || after.Version != 3 {
+			t.Errorf("the refund is %s in version %d", after.Status, after.Version)
+		}
+		g.WantBalances(coretest.Opening+100_00, 0)
+		g.WantProven()
+	})
+}
+
 // What the processor gave back beyond the order, or of an order that was not paid in full, has
 // a case.
 func TestUnexpectedRefund(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/sandboxbank"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/test/sim/checker"
 )
 
 // Profiles of accounts, by what a repeated transfer does.
@@ -86,12 +87,15 @@ func (s *simulation) contractOf(externalID string) *contract {
 	return cmp.Or(s.accounts[externalID], s.contracts[0])
 }
 
-// countOutcome counts an outcome of a send by the profile of its account and by the state of
-// the send that it ends.
-func (s *simulation) countOutcome(account, before, outcome string) {
+// outcomeGroups are the groups of outcomes by the kind of their order.
+var outcomeGroups = map[string]string{checker.Payout: "send", checker.Payin: "charge outcome", checker.Refund: "refund outcome"}
+
+// countOutcome counts an outcome of a call by the profile of its account and by the state of
+// the work that it continues.
+func (s *simulation) countOutcome(kind, account, before, outcome string) {
 	for _, c := range s.contracts {
 		if c.id == account {
-			s.coverage.count("send, "+c.profile, outcome, before)
+			s.coverage.count(outcomeGroups[kind]+", "+c.profile, outcome, before)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (b *bank) open() error {
 	if !s.faultsOff && s.plan.delayed > 0 {
 		o.Faults = sandboxbank.FaultProfile{
 			Seed: s.options.Seed, PerMille: s.plan.delayed,
-			Operations: []bankapi.Operation{bankapi.OpTransfer}, Kinds: []bankapi.FaultKind{bankapi.Delayed},
+			Operations: []bankapi.Operation{bankapi.OpTransfer, bankapi.OpRefund}, Kinds: []bankapi.FaultKind{bankapi.Delayed},
 		}
 	}
 	opened, err := sandboxbank.Open(o)
@@ -93,7 +93,7 @@ func (b *bank) scheduleStep() {
 	if !ok {
 		return
 	}
-	at := max(s.clock.Monotonic(), due.Sub(startTime))
+	at := max(s.clock.Monotonic(), due.Sub(s.began))
 	if b.stepAt != 0 && b.stepAt <= at {
 		return
 	}
@@ -171,7 +171,7 @@ func (t directTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.bank.serve(r, body)
 }
 
-// delayedCount is the number of transfers that the bank has delayed.
+// delayedCount is the number of transfers and refunds that the bank has delayed.
 func (b *bank) delayedCount() (n int) {
 	if b.sim.plan.delayed == 0 {
 		return 0

@@ -76,6 +76,7 @@ type bankCall struct {
 	body       []byte
 	operation  bankapi.Operation // "" for a list
 	transfer   bool              // about a transfer, not a charge
+	refund     bool              // about a refund
 	cancel     bool              // of a charge
 	externalID string
 	state      string // of the order, when the call begins
@@ -94,6 +95,10 @@ func (c *bankCall) classify() {
 	switch {
 	case c.request.Method == http.MethodPost && path == "/transfers":
 		c.operation, c.transfer, c.externalID = bankapi.OpTransfer, true, textAfter(c.body, `"externalId":"`)
+	case c.request.Method == http.MethodPost && path == "/refunds":
+		c.operation, c.refund, c.externalID = bankapi.OpRefund, true, textAfter(c.body, `"externalId":"`)
+	case strings.HasPrefix(path, "/refunds/"):
+		c.operation, c.refund, c.externalID = bankapi.OpQuery, true, path[len("/refunds/"):]
 	case strings.HasPrefix(path, "/transfers/"):
 		c.operation, c.transfer, c.externalID = bankapi.OpQuery, true, path[len("/transfers/"):]
 	case c.request.Method == http.MethodPut && strings.HasPrefix(path, "/charges/"):
@@ -116,6 +121,10 @@ func (c *bankCall) group() string {
 		return "transfer, " + c.contract.profile
 	case c.operation == bankapi.OpCharge:
 		return "charge, " + c.contract.profile
+	case c.operation == bankapi.OpRefund:
+		return "refund, " + c.contract.profile
+	case c.refund:
+		return "look-up, refund"
 	case c.cancel:
 		return "cancel"
 	case c.operation == bankapi.OpQuery && c.transfer:
@@ -137,6 +146,8 @@ func (c *bankCall) drawFault() string {
 		return s.drawFault(s.plan.queries/4, c.group(), c.state, callFaults)
 	case bankapi.OpTransfer:
 		return s.drawFault(s.plan.calls, c.group(), c.state, callFaults, callFaults, transferFaults)
+	case bankapi.OpRefund:
+		return s.drawFault(s.plan.calls, c.group(), c.state, callFaults, callFaults, refundFaults)
 	case bankapi.OpCharge:
 		return s.drawFault(s.plan.calls/2, c.group(), c.state, callFaults, []string{registering})
 	case bankapi.OpQuery:
@@ -149,7 +160,7 @@ func (c *bankCall) drawFault() string {
 func (c *bankCall) countFault(fault string) {
 	s := c.transport.node.sim
 	s.countFault(c.group(), fault, c.state)
-	if c.operation == bankapi.OpTransfer || c.operation == bankapi.OpCharge {
+	if c.operation == bankapi.OpTransfer || c.operation == bankapi.OpCharge || c.operation == bankapi.OpRefund {
 		s.result.EffectFaults++
 	}
 	if c.transfer {
@@ -173,7 +184,7 @@ func (c *bankCall) carry(fault string) (*http.Response, error) {
 		status := map[string]int{"503_before": 503, "429_before": 429, "401_before": 401}[fault]
 		return response(c.request, status, nil, []byte("no")), nil
 	case "refuse", "later", "known", "notify_twice", "notify_reordered", "notify_never":
-		s.bank.arm(c.contract, bankapi.OpTransfer, bankapi.FaultKind(fault))
+		s.bank.arm(c.contract, c.operation, bankapi.FaultKind(fault))
 	case registering:
 		s.bank.arm(c.contract, bankapi.OpCharge, bankapi.Registering)
 	case "twice":

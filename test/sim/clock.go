@@ -57,7 +57,8 @@ func (s *simulation) clocksRight() bool {
 func (s *simulation) checkPutOff() {
 	ahead := s.clock.Now().Add(aheadMin).UnixMicro()
 	rows, err := s.raw.QueryContext(s.ctx, `SELECT DISTINCT what FROM (
-		SELECT 'payouts' AS what FROM payouts WHERE next_at > $1 AND updated_at > $1 UNION ALL
+		SELECT 'payouts' AS what FROM payouts WHERE next_at > $1 AND updated_at > $1 AND step <> 'approval' UNION ALL
+		SELECT 'refunds' FROM refund_parts WHERE next_at > $1 AND updated_at > $1 UNION ALL
 		SELECT 'deliveries' FROM deliveries WHERE next_at > $1 AND updated_at > $1 UNION ALL
 		SELECT 'notices' FROM notices WHERE next_at > $1 AND received_at > $1 UNION ALL
 		SELECT 'feeds' FROM feeds WHERE next_at > $1 AND updated_at > $1) AS late ORDER BY what`, ahead)

@@ -205,6 +205,9 @@ func (s *simulation) forgetOrder(o *order, before *checker.Checker, kind string)
 	_, state, _ := before.Order(o.ExternalID)
 	s.countFault("copy, lost "+o.Kind, kind, state)
 	o.ID, o.Canceled, o.lost = "", false, true
+	if o.of != nil {
+		o.Amount = o.asked
+	}
 	m := s.merchantOf(o)
 	switch s.number(3) {
 	case 0:

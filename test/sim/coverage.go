@@ -32,6 +32,9 @@ type required struct {
 // chargeFaults are the faults of calls that request charges.
 var chargeFaults = append(slices.Clone(callFaults), registering)
 
+// refundCallFaults are the faults of calls that request refunds.
+var refundCallFaults = slices.Concat(callFaults, refundFaults)
+
 // sendOutcomes are the outcomes that the answer to a send can have.
 var sendOutcomes = []string{"accepted", "known", "later", "not_sent", "refused", "unknown", "paid"}
 
@@ -69,6 +72,24 @@ var requirements = []required{
 	{1000, "send, " + rejecting, []string{"failed"}, []string{"accepted"}},
 	{1000, "send, " + notIdempotent, []string{"failed"}, []string{"accepted"}},
 	{1000, "send, " + notIdempotent, []string{"paid"}, []string{"not_found"}},
+	{1000, "refund, " + idempotent, refundCallFaults, []string{"PROCESSING intent"}},
+	{1000, "refund, " + rejecting, refundCallFaults, []string{"PROCESSING intent"}},
+	{1000, "refund, " + notIdempotent, refundCallFaults, []string{"PROCESSING intent"}},
+	{1000, "refund, " + consenting, refundCallFaults, []string{"PROCESSING intent"}},
+	{1000, "look-up, refund", append(slices.Clone(callFaults), stale), []string{"PROCESSING accepted"}},
+	{10_000, "look-up, refund", append(slices.Clone(callFaults), stale), []string{"PROCESSING unknown"}},
+	{1000, "notice, refund", noticeFaults, []string{"PROCESSING accepted", "COMPLETED", "FAILED"}},
+	{200, "refund asked", refundAsks, []string{"PENDING", "PAID", "PARTIALLY_REFUNDED", "REFUNDED"}},
+	{200, "bank, refund", []string{"complete", "fail"}, []string{"PROCESSING accepted", "COMPLETED"}},
+	{200, "bank, refund", []string{"panel"}, []string{"PENDING", "PAID"}},
+	{1000, "bank, refund", []string{"panel"}, []string{"PARTIALLY_REFUNDED"}},
+	{200, "refund refused", []string{"invalid_state"}, []string{"PENDING", "EXPIRED", "CANCELED", "REFUNDED", "DISPUTED"}},
+	{200, "refund refused", []string{"validation_failed", "refund_not_possible"}, []string{"PAID"}},
+	{200, "refund refused", []string{"validation_failed"}, []string{"PARTIALLY_REFUNDED"}},
+	{200, "limit", []string{"minimum", "maximum", "perDay", "perNight", "perKeyPerDay", "countPerKeyPerDay", "newKeyMaximum"}, []string{"any"}},
+	{200, "approval", decisions, []string{"PENDING approval"}},
+	{200, "endpoint", append(slices.Clone(stories), "catches up", "redelivered"), []string{"any"}},
+	{1000, "endpoint", []string{"disabled"}, []string{"any"}},
 	{200, "question", questionFaults, []string{"PROCESSING accepted"}},
 	{1000, "question", questionFaults, []string{"PROCESSING unknown", "COMPLETED"}},
 	{200, "consent", []string{"approved", "no answer"}, []string{"PROCESSING accepted", "PROCESSING unknown"}},
@@ -114,6 +135,7 @@ var requirements = []required{
 // list or the gateway is wrong.
 var impossible = []struct{ group, fault, state, why string }{
 	{"transfer", "", "PENDING", "the intent to send is recorded before anything is sent"},
+	{"transfer", "", "PENDING approval", "nothing is sent without approval"},
 	{"transfer", "", "PROCESSING queued", "the intent to send is recorded before anything is sent"},
 	{"transfer", "", "PROCESSING accepted", "a transfer that the bank has accepted is not sent again"},
 	{"transfer", "", "CANCELED", "a canceled payout is not sent"},
@@ -129,6 +151,34 @@ var impossible = []struct{ group, fault, state, why string }{
 	{"send", "known", "not_found", "the next send has an outcome of its own"},
 	{"send", "not_sent", "not_found", "the next send has an outcome of its own"},
 	{"send", "later", "not_found", "the next send has an outcome of its own"},
+	{"send", "unknown", "unknown", "an outcome that stays is not counted"},
+	{"send", "known", "unknown", "an outcome that stays is not counted: the id that is in use makes it unknown"},
+	{"send", "accepted", "accepted", "an outcome that stays is not counted"},
+	{"send", "not_found", "not_found", "an outcome that stays is not counted"},
+	{"charge outcome", "known", "", "the bank answers a repeated charge with the first one"},
+	{"charge outcome", "registering", "cancel", "a charge that is to be canceled is not registered"},
+	{"charge outcome", "differs", "cancel", "a charge that is to be canceled is not shown to anyone"},
+	{"refund outcome", "not_found", "intent", "a refund is looked up when its outcome is unknown"},
+	{"refund outcome", "taken_back", "intent", "a refund comes back after it was paid"},
+	{"refund outcome", "taken_back", "unknown", "a refund comes back after it was paid"},
+	{"refund outcome", "taken_back", "accepted", "a refund comes back after it was paid"},
+	{"refund outcome", "unknown", "unknown", "an outcome that stays is not counted"},
+	{"refund outcome", "known", "unknown", "an answer counts only for the process that sent it"},
+	{"refund outcome", "accepted", "accepted", "an outcome that stays is not counted"},
+	{"refund outcome", "known", "accepted", "a refund that the bank has accepted is not sent again"},
+	{"refund outcome", "later", "accepted", "a refund that the bank has accepted is not sent again"},
+	{"refund outcome", "not_sent", "accepted", "a refund that the bank has accepted was sent"},
+	{"refund outcome", "refused", "accepted", "a refund that the bank has accepted is not sent again"},
+	{"refund outcome", "unknown", "accepted", "the bank has the refund, so its outcome is not unknown again"},
+	{"refund outcome", "not_found", "accepted", "a look-up that lags proves nothing about an accepted refund"},
+	{"refund outcome", "accepted", "done", "a refund that has ended is not in progress again"},
+	{"refund outcome", "known", "done", "a refund that has ended is not sent again"},
+	{"refund outcome", "later", "done", "a refund that has ended is not sent again"},
+	{"refund outcome", "not_sent", "done", "a refund that has ended is not sent again"},
+	{"refund outcome", "refused", "done", "a refund that has ended is not sent again"},
+	{"refund outcome", "unknown", "done", "a refund that has ended is not sent again"},
+	{"refund outcome", "failed", "done", "one that was paid and then fails is taken back"},
+	{"refund outcome", "not_found", "done", "a refund that has ended is not looked up"},
 	{"consent", "approved", "COMPLETED", "the bank asks about the transfer that was paid no more, and another one gets no consent"},
 	{"consent", "approved", "RETURNED", "the bank asks about the transfer that was paid no more, and another one gets no consent"},
 	{"consent", "approved", "FAILED", "the money was released"},
@@ -136,12 +186,11 @@ var impossible = []struct{ group, fault, state, why string }{
 	{"look-up, payout", "", "CANCELED", "a payout that was never sent is not looked up"},
 	{"charge", "", "PAID", "a charge cannot be paid before it exists"},
 	{"look-up, payout", "", "PENDING", "a payout that was never sent is not looked up"},
-	{"*", "", "PARTIALLY_REFUNDED", "the simulation plays no refunds yet"},
-	{"*", "", "REFUNDED", "the simulation plays no refunds yet"},
-	{"*", "", "PROCESSING", "the sandbox does not analyse cards"},
+	{"refund", "", "PENDING", "the intent to send is recorded before anything is sent"},
+	{"refund", "", "PROCESSING queued", "the intent to send is recorded before anything is sent"},
+	{"refund", "", "PROCESSING accepted", "a refund that the bank has accepted is not sent again"},
+	{"look-up, refund", "", "PENDING", "a refund that was never sent is not looked up"},
 	{"*", "", "payin.processing", "the sandbox does not analyse cards"},
-	{"*", "", "payin.refunded", "the simulation plays no refunds yet"},
-	{"*", "", "payin.partially_refunded", "the simulation plays no refunds yet"},
 }
 
 // isImpossible returns why a cell cannot be filled; "" if it can.
@@ -169,6 +218,7 @@ func (c coverage) problems(seeds int64) (list []string) {
 			}
 		}
 	}
+	list = append(list, c.emptyCells(seeds)...)
 	for _, cell := range slices.SortedFunc(maps.Keys(c), compareCells) {
 		if why := cell.isImpossible(); why != "" {
 			list = append(list, fmt.Sprintf("%s: %s met %s, which is listed as impossible: %s", cell.Group, cell.Fault, cell.State, why))
@@ -195,6 +245,10 @@ func (c coverage) table() string {
 	b.WriteString("impossible:\n")
 	for _, no := range impossible {
 		fmt.Fprintf(&b, "  %-24s %-10s %-26s %s\n", no.group, no.fault, no.state, no.why)
+	}
+	b.WriteString("unlikely:\n")
+	for _, no := range unlikely {
+		fmt.Fprintf(&b, "  %-24s %-10s %-26s %s %s\n", no.group, no.outcome, no.step, no.profile, no.why)
 	}
 	return b.String()
 }

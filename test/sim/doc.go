@@ -10,6 +10,10 @@
 // hangs for a while, and the others must go on; in some a row of the database is damaged and
 // later repaired; in some the gateway starts on an older copy of its database.
 //
+// Merchants refund what was paid, and so does the bank's own panel. One of them has limits, and
+// payouts that wait for approval; some have webhook endpoints, which are down for hours, are
+// disabled, deleted or get a new secret.
+//
 // A run places orders while faults occur (start in run.go), then stops all faults and
 // drains the work that is left. At the end it compares all records, and runs the checks of
 // porteira verify.

@@ -27,6 +27,9 @@ var callFaults = []string{
 // transferFaults are faults of a transfer in the bank itself, besides callFaults.
 var transferFaults = []string{"refuse", "later", "known", "delayed", "notify_twice", "notify_reordered", "notify_never"}
 
+// refundFaults are faults of a refund in the bank itself, besides callFaults.
+var refundFaults = []string{"refuse", "later", "known", "notify_twice", "notify_reordered", "notify_never"}
+
 // registering is a charge whose registration takes a while.
 const registering = "registering"
 

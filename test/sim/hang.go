@@ -55,6 +55,7 @@ func (s *simulation) expectBeside(o *order) {
 		}
 		_, state, _ := s.checker.Order(o.ExternalID)
 		switch state {
+		case "PENDING approval": // it waits for a person
 		case "PENDING", "PROCESSING queued", "PROCESSING intent", "PROCESSING accepted", "PROCESSING unknown":
 			if o.Kind == checker.Payin || !s.checker.InDebt(o.ExternalID) {
 				s.violate(checker.Progress, o.Merchant, o.ID,

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/porteira/porteira/internal/limits"
 	merchants "github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/store"
@@ -25,25 +24,30 @@ const openingFunds = 20_000_00
 
 // merchant is a program that places orders and records the answers.
 type merchant struct {
-	sim           *simulation
-	name          string
-	id            string // UUID
-	key, secret   string
+	sim  *simulation
+	name string
+	id   string // UUID
+	credential
+	approvers     []credential // of its payouts
 	webhookSecret string
 	receiver      *receiver
 	placed        int // orders
+	refunds       int // that were requested
 }
+
+// credential is that of a program, or of a person who approves payouts.
+type credential struct{ key, secret string }
 
 func (s *simulation) newMerchant(i int, seeder *merchants.Service, st *store.Store) (*merchant, error) {
 	name := fmt.Sprintf("merchant%d", i)
 	m := &merchant{
-		sim: s, name: name, key: fmt.Sprintf("key_%d", i), secret: fmt.Sprintf("secret_%d", i),
+		sim: s, name: name, credential: credential{fmt.Sprintf("key_%d", i), fmt.Sprintf("secret_%d", i)},
 		webhookSecret: "whsec_" + "c2ltdWxhdGlvbi13ZWJob29rLXNlY3JldC0wMDA" + strconv.Itoa(i),
 	}
 	err := seeder.Seed(s.ctx, merchants.Seed{
-		Merchant:      store.Merchant{Name: name, City: "SAO PAULO", Routes: routesOf(i), Limits: limitsOf(i), Prices: pricesOf(i)},
+		Merchant:      store.Merchant{Name: name, City: "SAO PAULO", Routes: routesOf(i), Limits: s.limitsOf(i), Prices: pricesOf(i)},
 		WebhookSecret: m.webhookSecret, Funds: money.Cents(openingFunds),
-		Credential: merchants.NewCredential{KeyID: m.key, Secret: m.secret, Label: name},
+		Credential: merchants.NewCredential{KeyID: m.key, Secret: m.secret, Label: name, Scopes: store.Scopes},
 	})
 	if err != nil {
 		return nil, err
@@ -53,18 +57,18 @@ func (s *simulation) newMerchant(i int, seeder *merchants.Service, st *store.Sto
 		return nil, err
 	}
 	m.id = row.ID.String()
+	for _, person := range []string{"boss", "chief"} {
+		c := credential{m.key + "_" + person, m.secret + "_" + person}
+		_, _, err := seeder.CreateCredential(s.ctx, merchants.NewCredential{
+			Merchant: row.ID, KeyID: c.key, Secret: c.secret, Label: person, Scopes: []string{store.ScopePayoutApprove},
+		})
+		if err != nil {
+			return nil, err
+		}
+		m.approvers = append(m.approvers, c)
+	}
 	m.receiver, err = newReceiver(s, m)
 	return m, err
-}
-
-// limitsOf are the limits of every other merchant: none refuses a payout, and all that can be
-// counted is counted, which the gateway's own verification compares with its payouts.
-func limitsOf(i int) limits.Limits {
-	if i%2 == 0 {
-		return limits.Limits{}
-	}
-	wide := new(money.Max)
-	return limits.Limits{Payout: limits.Payout{PerDay: wide, PerNight: wide, PerKeyPerDay: wide, NewKeyMaximum: wide}}
 }
 
 func (s *simulation) merchantOf(o *order) *merchant {
@@ -75,8 +79,26 @@ func (s *simulation) merchantOf(o *order) *merchant {
 type order struct {
 	checker.ClientOrder
 
-	body []byte // of the request
-	lost bool   // the database is a copy that lacked it
+	body  []byte // of the request
+	lost  bool   // the database is a copy that lacked it
+	of    *order // the pay-in of a refund
+	asked int64  // of a refund; 0 asks for all that is left
+}
+
+// path is the path of its request.
+func (o *order) path() string {
+	if o.of != nil {
+		return "/payin/" + o.of.ID + "/refunds"
+	}
+	return "/" + o.Kind
+}
+
+// resource is the path of the order itself.
+func (o *order) resource() string {
+	if o.of != nil {
+		return "/refunds/" + o.ID
+	}
+	return "/" + o.Kind + "/" + o.ID
 }
 
 // placeOrder draws an order and sends it.
@@ -115,7 +137,8 @@ func (m *merchant) newOrder(kind string, amount int64) *order {
 			body["expiresIn"] = 60 + s.number(600)
 		}
 	} else {
-		body["pixKey"], body["pixKeyType"] = "maria@example.com", "EMAIL"
+		o.PIXKey = pick(s, pixKeys)
+		body["pixKey"], body["pixKeyType"] = o.PIXKey, "EMAIL"
 		body["beneficiaryName"], body["beneficiaryDocument"] = "Maria da Silva", "52998224725"
 	}
 	o.body, _ = json.Marshal(body, json.Deterministic(true)) // texts and numbers always marshal
@@ -136,7 +159,9 @@ type answer struct {
 	ExternalID string `json:"externalId"`
 	Reference  string `json:"referenceId"`
 	Amount     any    `json:"amount"` // a number in a pay-in, a text in a payout
-	Code       string `json:"code"`   // of a problem
+	Approval   string `json:"approval"`
+	Code       string `json:"code"`  // of a problem
+	Limit      string `json:"limit"` // that it names
 
 	status   int // HTTP
 	replayed bool
@@ -151,6 +176,11 @@ func (a *answer) unavailable() bool {
 
 // call sends a request to one of the gateways.
 func (m *merchant) call(method, path string, body []byte, fault string) (a answer) {
+	return m.callAs(m.credential, method, path, body, fault)
+}
+
+// callAs is call with another credential of the merchant.
+func (m *merchant) callAs(by credential, method, path string, body []byte, fault string) (a answer) {
 	s := m.sim
 	n := s.reachableNode()
 	if n == nil || fault == "lost" {
@@ -161,8 +191,8 @@ func (m *merchant) call(method, path string, body []byte, fault string) (a answe
 		s.fail(err)
 		return answer{}
 	}
-	r.Header.Set("X-Api-Key", m.key)
-	r.Header.Set("X-Api-Secret", m.secret)
+	r.Header.Set("X-Api-Key", by.key)
+	r.Header.Set("X-Api-Secret", by.secret)
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -170,7 +200,7 @@ func (m *merchant) call(method, path string, body []byte, fault string) (a answe
 	if !ok || fault == "answer_lost" {
 		return answer{}
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil && w.Code != http.StatusNoContent {
 		s.violate(checker.NoFailure, m.id, "", fmt.Sprintf("the answer to %s %s is not JSON: %s", method, path, w.Body.Bytes()))
 	}
 	if s.concerned(w.Code, path, body) {
@@ -186,11 +216,16 @@ func (m *merchant) call(method, path string, body []byte, fault string) (a answe
 // send sends an order until it is answered.
 func (m *merchant) send(o *order, tries int) {
 	s := m.sim
+	if o.of != nil {
+		m.sendRefund(o, tries)
+		return
+	}
 	state := s.stateOf(o.ExternalID)
 	fault := s.drawFault(s.plan.clients, "client", state, clientFaults)
 	if fault != "" {
 		s.countFault(s.groupOf("client", o.ExternalID), fault, state)
 	}
+	used, began := s.usage(o), s.clock.Now()
 	a := m.call(http.MethodPost, "/"+o.Kind, o.body, fault)
 	s.trace.linef("%s %s %s: %s %d %s", m.name, o.Kind, o.Reference, fault, a.status, a.Code)
 	switch {
@@ -198,21 +233,31 @@ func (m *merchant) send(o *order, tries int) {
 		m.recordAnswer(o, &a)
 	case a.status == http.StatusUnprocessableEntity && a.Code == "insufficient_balance" && o.Kind == checker.Payout && o.ID == "":
 		// The reference remains unused.
+	case a.status == http.StatusUnprocessableEntity && a.Code == "limit_exceeded" && o.Kind == checker.Payout && o.ID == "":
+		m.checkLimitRefusal(o, &a, used, began)
 	case a.Code == "processor_refused" && o.lost: // its charge has an older due date
 	case a.unavailable(), a.status == http.StatusGatewayTimeout, a.status == http.StatusBadGateway:
-		wait := s.between(50*time.Millisecond, 3*time.Second)
-		if tries > 20 {
-			wait = s.between(time.Minute, 10*time.Minute)
-		}
-		s.after(wait, func() { m.send(o, tries+1) })
+		s.sendAgain(tries, func() { m.send(o, tries+1) })
 	default:
 		s.violate(checker.SingleOrder, m.id, o.ID, fmt.Sprintf("%s %s is answered %d: %s", o.Kind, o.Reference, a.status, a.body))
 	}
 }
 
+// sendAgain repeats a request after a number of tries.
+func (s *simulation) sendAgain(tries int, send func()) {
+	wait := s.between(50*time.Millisecond, 3*time.Second)
+	if tries > 20 {
+		wait = s.between(time.Minute, 10*time.Minute)
+	}
+	s.after(wait, send)
+}
+
 // recordAnswer records the first answer to an order, and compares later ones with it.
 func (m *merchant) recordAnswer(o *order, a *answer) {
 	s := m.sim
+	if amount, ok := a.Amount.(float64); ok && o.of != nil && o.Amount == 0 {
+		o.Amount = int64(amount)
+	}
 	if a.Reference != o.Reference || fmt.Sprint(a.Amount) != strconv.FormatInt(o.Amount, 10) || len(a.ExternalID) != 32 {
 		s.violate(checker.Durability, m.id, a.ID, fmt.Sprintf("%s of %d is acknowledged as %s", o.Reference, o.Amount, a.body))
 	}
@@ -230,11 +275,16 @@ func (m *merchant) recordAnswer(o *order, a *answer) {
 	}
 	o.ID, o.ExternalID = a.ID, a.ExternalID
 	s.result.Orders++
-	if o.Kind == checker.Payin {
+	switch o.Kind {
+	case checker.Payin:
 		s.schedulePayer(o)
-	} else {
+		s.scheduleRefunds(o)
+	case checker.Payout:
 		s.scheduleBank(o)
+		s.scheduleDecision(o, a)
 		s.expectBeside(o)
+	default:
+		s.scheduleRefundBank(o)
 	}
 	for n := 0; n < 3 && s.chance(s.plan.clients); n++ {
 		s.after(s.between(0, 2*time.Minute), func() { m.act(o) })

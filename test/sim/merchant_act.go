@@ -15,6 +15,10 @@ func (m *merchant) act(o *order) {
 	if s.faultsOff || o.ID == "" {
 		return
 	}
+	if o.of != nil {
+		m.actOnRefund(o)
+		return
+	}
 	state := s.stateOf(o.ExternalID)
 	act := s.nextInTurn("client acts", state, clientActs)
 	s.countFault(s.groupOf("client", o.ExternalID), act, state)
@@ -41,7 +45,7 @@ func (m *merchant) act(o *order) {
 // sendChanged sends another request under the same reference, which must be refused.
 func (m *merchant) sendChanged(o *order) answer {
 	changed := bytes.Replace(o.body, fmt.Appendf(nil, `"amount":%d`, o.Amount), fmt.Appendf(nil, `"amount":%d`, o.Amount+1), 1)
-	a := m.call(http.MethodPost, "/"+o.Kind, changed, "")
+	a := m.call(http.MethodPost, o.path(), changed, "")
 	if a.status != http.StatusConflict && !a.unavailable() {
 		m.sim.violate(checker.SingleOrder, m.id, o.ID, fmt.Sprintf("another request under %s is answered %d: %s", o.Reference, a.status, a.body))
 	}
@@ -64,7 +68,7 @@ func (m *merchant) cancel(o *order) answer {
 }
 
 func (m *merchant) read(o *order) answer {
-	a := m.call(http.MethodGet, "/"+o.Kind+"/"+o.ID, nil, "")
+	a := m.call(http.MethodGet, o.resource(), nil, "")
 	switch {
 	case a.status == http.StatusOK:
 		a.replayed = true // reads have no such header
@@ -80,7 +84,7 @@ func (m *merchant) readForeign(o *order) {
 	s := m.sim
 	own := slices.Index(s.merchants, m)
 	other := s.merchants[(s.number(len(s.merchants)-1)+1+own)%len(s.merchants)]
-	a := other.call(http.MethodGet, "/"+o.Kind+"/"+o.ID, nil, "")
+	a := other.call(http.MethodGet, o.resource(), nil, "")
 	if a.status != http.StatusNotFound && !a.unavailable() {
 		s.violate(checker.Isolation, other.id, o.ID, fmt.Sprintf("another merchant's order is answered %d: %s", a.status, a.body))
 	}

@@ -47,7 +47,7 @@ func (s *simulation) actAsPayer(o *order, act string) {
 	case "stranger":
 		// Money for a charge that no gateway created.
 		charge.ExternalID = o.ExternalID[:6] + "SIMULATEDSTRANGERxx" + o.ExternalID[25:]
-		charge.ExpiresAt = startTime.AddDate(1, 0, 0)
+		charge.ExpiresAt = s.began.AddDate(1, 0, 0)
 		if charge.Method == payment.Boleto {
 			charge.DueDate = "2027-06-01"
 		}
@@ -73,6 +73,9 @@ func (s *simulation) actAsPayer(o *order, act string) {
 // scheduleMoreActs schedules further actions on an order in an uncommon state.
 func (s *simulation) scheduleMoreActs(o *order) {
 	m := s.merchantOf(o)
+	if o.Kind == checker.Payin && s.chance(s.plan.refunds) {
+		s.after(s.between(0, 30*time.Second), func() { m.placeRefund(o) })
+	}
 	for range 2 {
 		s.after(s.between(time.Second, 30*time.Second), func() { m.act(o) })
 		if o.Kind == checker.Payin {

@@ -3,6 +3,8 @@ package sim
 import (
 	"slices"
 	"time"
+
+	"github.com/porteira/porteira/test/sim/checker"
 )
 
 // plan is the faults of one run and their rates. Each seed draws its own plan, which omits
@@ -14,6 +16,10 @@ type plan struct {
 	calls, queries, notices, webhooks int
 	clients, payers, returns, delayed int
 	crash, cut, pause, interleave     int
+	refunds, panel, takenBack         int // refunds of pay-ins, at the bank's panel too, and acts of the bank on them
+
+	limits    [merchantCount]checker.Limits
+	endpoints []endpointPlan
 
 	copyKind   string // "" for none
 	crashesMax int
@@ -42,6 +48,7 @@ func (s *simulation) drawPlan() plan {
 		payers: rate(500), returns: rate(150), delayed: rate(120),
 		crash: rate(4), cut: rate(4), pause: rate(4), interleave: rate(60), crashesMax: 1 + s.number(6),
 		bankUnreachable: s.chance(400), bankRestarts: s.chance(400), receiverDown: s.chance(400), clocksOff: s.chance(300),
+		refunds: rate(500), panel: rate(200), takenBack: rate(700),
 		wakeDelay: pick(s, []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, time.Second, 3 * time.Second}),
 		without:   map[string]bool{},
 	}
@@ -62,6 +69,7 @@ func (s *simulation) drawPlan() plan {
 		p.calls, p.queries, p.notices, p.delayed, p.crash, p.cut, p.pause, p.copyKind = 0, 0, 0, 0, 0, 0, 0, ""
 		p.bankUnreachable, p.bankRestarts, p.clocksOff = false, false, false
 	}
+	p.limits, p.endpoints = s.drawLimits(), s.drawEndpoints(p.copyKind != "")
 	for _, list := range [][]string{callFaults, transferFaults, noticeFaults, questionFaults, webhookFaults} {
 		for _, fault := range list {
 			if s.chance(250) {
@@ -124,6 +132,7 @@ func (s *simulation) scheduleFaults(span time.Duration) {
 			}
 		})
 	}
+	s.scheduleEndpoints(span)
 	s.scheduleCopy(span)
 	s.scheduleHang(span)
 	s.scheduleDamage(span)

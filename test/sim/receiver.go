@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -53,13 +54,23 @@ func (t *webhookTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	event := textAfter(body, `"type":"`)
 	fault := s.drawFault(s.plan.webhooks, "webhook", event, webhookFaults)
+	if fault == "410" && strings.HasPrefix(r.URL.Path, "/endpoint/") {
+		fault = "" // it disables the endpoint
+	}
 	if fault == "410" && common[event] && !s.chance(100) {
 		fault = "" // it disables all events of the order, so it must be rare
 	}
 	if fault != "" {
 		s.countFault("webhook", fault, event)
 	}
-	answer, err := to.receive(t, r, body, fault)
+	var answer *http.Response
+	if e := s.endpointOf(r.URL.String()); e != nil {
+		answer, err = to.receiveAt(e, t, r, body, fault)
+	} else if strings.HasPrefix(r.URL.Path, "/endpoint/") { // its merchant never knew that it exists
+		answer = response(r, http.StatusOK, nil, nil)
+	} else {
+		answer, err = to.receive(t, r, body, fault)
+	}
 	status := 0
 	if err == nil {
 		status = answer.StatusCode

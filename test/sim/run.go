@@ -47,7 +47,7 @@ func newKeys(e env.Env) (*db.Keyring, error) {
 
 // Prepare migrates an empty database and makes it log its changes for the checker.
 func Prepare(ctx context.Context, database string) error {
-	e, _ := env.Virtual(startTime, 0)
+	e, _ := env.Virtual(startTimes[0], 0)
 	keys, err := newKeys(e)
 	if err != nil {
 		return err
@@ -88,7 +88,8 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		ctx: ctx, options: o, random: env.SeededRandom(o.Seed ^ 0x5eed), coverage: coverage{},
 		control: make(chan ending), receivers: map[string]*receiver{}, oldAnswers: map[string][]byte{}, contracts: newContracts(), accounts: map[string]*contract{}, turns: map[string]int{},
 	}
-	s.source, s.clock = env.Virtual(startTime, o.Seed)
+	s.began = pick(s, startTimes)
+	s.source, s.clock = env.Virtual(s.began, o.Seed)
 	s.trace = newTrace(s.clock.Monotonic, o.Trace)
 	s.plan = s.drawPlan()
 	if err := s.open(); err != nil {
@@ -110,7 +111,7 @@ func (s *simulation) open() (err error) {
 	}
 	s.checker, err = checker.New(s.ctx, checker.Options{
 		DB: s.raw, MasterKey: []byte(masterKey), Retention: retention, Now: s.latestRemoval,
-		LookUpFirst: s.accountsOf(notIdempotent, consenting), AsksConsent: s.accountsOf(consenting), Outcome: s.countOutcome, Fee: s.fee,
+		LookUpFirst: s.accountsOf(notIdempotent, consenting), AsksConsent: s.accountsOf(consenting), Outcome: s.countOutcome, Fee: s.fee, Limits: s.limitsByID,
 		Receivable: func(what string) { s.coverage.count("receivable", what, "any") },
 	})
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *simulation) open() (err error) {
 	if err := s.createMerchants(); err != nil {
 		return err
 	}
-	source, _ := env.Virtual(startTime, s.options.Seed+1<<32)
+	source, _ := env.Virtual(s.began, s.options.Seed+1<<32)
 	s.bank = &bank{sim: s, source: source, charges: map[string]*checker.BankCharge{}}
 	if err := s.bank.open(); err != nil {
 		return err
@@ -216,7 +217,7 @@ func (s *simulation) drain() {
 		}
 		next, what := s.nextDue()
 		if what == "" {
-			if s.runAllWorkers() || s.resolveAll() {
+			if s.runAllWorkers() || s.resolveAll() || s.enableAll() {
 				continue
 			}
 			bound = s.clock.Monotonic() + lateRepeat + drainWithin
@@ -238,6 +239,12 @@ func (s *simulation) drain() {
 // resolveAll resolves the cases about damage that are left.
 func (s *simulation) resolveAll() (found bool) {
 	s.perform(func() { found = s.resolveDamaged() })
+	return found
+}
+
+// enableAll enables the webhook endpoints that are disabled.
+func (s *simulation) enableAll() (found bool) {
+	s.perform(func() { found = s.enableEndpoints() })
 	return found
 }
 
@@ -271,11 +278,12 @@ func (s *simulation) nextDue() (at time.Duration, table string) {
 		SELECT 'payins' AS name, min(next_at) AS due FROM payins WHERE next_at > 0 UNION ALL
 		SELECT 'payouts', min(next_at) FROM payouts p WHERE next_at > 0 AND NOT EXISTS (SELECT 1 FROM cases c WHERE c.merchant_id = p.merchant_id
 			AND c.subject_id = p.id AND c.kind = 'payout_waiting' AND c.closed_at = 0 AND c.params LIKE '%"debt"%') UNION ALL
+		SELECT 'refunds', min(next_at) FROM refund_parts WHERE next_at > 0 UNION ALL
 		SELECT 'charges', min(next_at) FROM charges WHERE next_at > 0 UNION ALL
 		SELECT 'deliveries', min(next_at) FROM deliveries WHERE next_at > 0 UNION ALL
 		SELECT 'notices', min(next_at) FROM notices WHERE next_at > 0) AS dues WHERE due > 0 ORDER BY due LIMIT 1`).Scan(&table, &due)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		s.fail(err)
 	}
-	return max(time.UnixMicro(due).Sub(startTime), s.clock.Monotonic()), table
+	return max(time.UnixMicro(due).Sub(s.began), s.clock.Monotonic()), table
 }

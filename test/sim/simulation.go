@@ -19,8 +19,13 @@ const (
 	stepsMax = 200_000
 )
 
-// startTime is when simulations begin: some days before a change of year.
-var startTime = time.Date(2026, 12, 28, 21, 30, 0, 0, time.UTC)
+// startTimes are when simulations begin, some days before a change of year: in the evening, and
+// so that a night or a day begins in São Paulo meanwhile.
+var startTimes = []time.Time{
+	time.Date(2026, 12, 28, 21, 30, 0, 0, time.UTC),
+	time.Date(2026, 12, 28, 22, 58, 30, 0, time.UTC),
+	time.Date(2026, 12, 29, 2, 58, 30, 0, time.UTC),
+}
 
 // simulation is one run: merchants, payers, a bank, receivers, and one or two gateway
 // processes on one database.
@@ -29,6 +34,7 @@ type simulation struct {
 	options Options
 	random  env.Random
 	clock   *env.VirtualClock
+	began   time.Time
 	source  env.Env // of the gateways' ids and randomness
 	queue   queue
 	serial  uint64 // of the last action
@@ -53,7 +59,8 @@ type simulation struct {
 	placed     []*order
 	late       []*order             // that are requested again at the end
 	receivers  map[string]*receiver // by host
-	oldAnswers map[string][]byte    // of look-ups, by external id
+	endpoints  []*endpoint
+	oldAnswers map[string][]byte // of look-ups, by external id
 
 	raw        *sql.DB // the checker's own connection
 	checker    *checker.Checker
@@ -80,6 +87,12 @@ func (s *simulation) compare(final bool) {
 	var err error
 	if s.records.Transfers, err = s.bank.transfers(); err == nil {
 		s.records.Payments, err = s.bank.payments()
+	}
+	if err == nil {
+		s.records.Refunds, err = s.bank.refunds()
+	}
+	if err == nil {
+		s.records.Disputes, err = s.bank.disputes()
 	}
 	if err != nil {
 		s.fail(err)
@@ -113,13 +126,15 @@ func (s *simulation) countFault(group, fault, state string) {
 	s.coverage.count(group, fault, state)
 }
 
-// groupOf is a group of faults, of pay-ins or payouts if the order exists.
+// groupOf is a group of faults, of pay-ins, payouts or refunds if the order exists.
 func (s *simulation) groupOf(group, externalID string) string {
 	switch kind, _, _ := s.checker.Order(externalID); kind {
 	case checker.Payin:
 		return group + ", pay-in"
 	case checker.Payout:
 		return group + ", payout"
+	case checker.Refund:
+		return group + ", refund"
 	default:
 		return group
 	}

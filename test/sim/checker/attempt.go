@@ -23,6 +23,12 @@ func (c *Checker) applyAttempt(l *line) {
 	var row attemptRow
 	c.columns.read(l).attempt(&row)
 	d := c.deliveries[l.key]
+	if _, to := c.toEndpoints[l.key]; to {
+		return // see ClientEndpoint
+	}
+	if d == nil && l.op == rowDeleted { // with its delivery to an endpoint
+		return
+	}
 	if d == nil {
 		c.violateMerchantf(Events, l.key.merchant, "an attempt of %s, which is not a delivery", l.key.id)
 		return

@@ -6,6 +6,7 @@ import "slices"
 type chargeRow struct {
 	number         int64
 	account, state string
+	outcome        string // of the last call
 	mayExist       bool
 	nextAt         int64
 	claimedBy      rowID // node
@@ -16,6 +17,7 @@ func (c *columns) charge(r *chargeRow) {
 	c.key.num("number", &r.number)
 	c.fixed.text("account", &r.account)
 	c.mutable.text("state", &r.state)
+	c.mutable.text("outcome", &r.outcome)
 	c.mutable.flag("may_exist", &r.mayExist)
 	c.mutable.num("next_at", &r.nextAt)
 	c.mutable.id("claimed_by", &r.claimedBy)
@@ -54,6 +56,9 @@ func (c *Checker) applyCharge(l *line) {
 	}
 	if next.claimedBy != (rowID{}) && !next.mayExist {
 		c.violatef(SingleCharge, o, "charge %d is claimed, and may not exist", next.number)
+	}
+	if before := o.charge; c.Outcome != nil && before != nil && next.outcome != "" && (next.outcome != before.outcome || next.state != before.state) {
+		c.Outcome(Payin, next.account, before.state, next.outcome)
 	}
 	o.charge = &next
 }

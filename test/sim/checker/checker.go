@@ -30,11 +30,14 @@ type Options struct {
 	// Fee, if not nil, is the fee in cents of a merchant's price for an order of a kind, of
 	// which an amount in cents was paid.
 	Fee func(merchant, kind string, amount int64) int64
+	// Limits, if not nil, are the limits of a merchant.
+	Limits func(merchant string) Limits
 	// Receivable, if not nil, is called with what happened to a receivable: added, settled,
 	// taken or restored.
 	Receivable func(what string)
-	// Outcome, if not nil, is called with each outcome of a send, and the one before.
-	Outcome func(account, before, outcome string)
+	// Outcome, if not nil, is called with each outcome of a send of a payout, of a charge of a
+	// pay-in, or of a part of a refund, and what it was before.
+	Outcome func(kind, account, before, outcome string)
 	// Now is the latest clock by which the gateway removes deliveries.
 	Now func() time.Time
 }
@@ -79,6 +82,10 @@ type Checker struct {
 	notices     map[string]*notice // by processor and its id of the notice
 	found       map[rowKey]*foundTransfer
 	foundByID   map[string]*foundTransfer // by external id
+	toEndpoints map[rowKey]deliveryRow    // deliveries to endpoints
+	eventList   []*event                  // in the order of their commits
+	parts       map[string]*refundPart    // by account and external id
+	partIDs     map[string]*refundPart    // by external id
 	foundCases  map[rowKey]int64          // cents that open cases about a found transfer report
 	compared    int                       // how many received deliveries were compared
 
@@ -116,7 +123,7 @@ func New(ctx context.Context, o Options) (*Checker, error) {
 		merchants: map[rowID]*merchant{}, entries: map[rowKey]*entry{}, events: map[rowKey]*event{}, eventIDs: map[string]*event{},
 		deliveries: map[rowKey]*delivery{}, receipts: map[rowKey]*receipt{}, payments: map[string]*receipt{},
 		disputes: map[rowKey]*dispute{}, receivables: map[rowKey]*receivableRow{}, cases: map[rowKey]*reviewCase{}, notices: map[string]*notice{},
-		Damaged: map[string]bool{}, found: map[rowKey]*foundTransfer{}, foundByID: map[string]*foundTransfer{}, foundCases: map[rowKey]int64{},
+		Damaged: map[string]bool{}, toEndpoints: map[rowKey]deliveryRow{}, parts: map[string]*refundPart{}, partIDs: map[string]*refundPart{}, found: map[rowKey]*foundTransfer{}, foundByID: map[string]*foundTransfer{}, foundCases: map[rowKey]int64{},
 	}, nil
 }
 
@@ -173,8 +180,12 @@ func (c *Checker) apply(l *line) {
 		return
 	}
 	switch l.table {
-	case payinTable, payoutTable:
+	case payinTable, payoutTable, refundTable:
 		c.applyOrder(l)
+	case partTable:
+		c.applyPart(l)
+	case approvalTable:
+		c.applyApproval(l)
 	case sendTable:
 		c.applySend(l)
 	case postingTable:
@@ -225,7 +236,7 @@ func (c *Checker) forbid(l *line) {
 // orderOf is the order that a changed row belongs to, or nil.
 func (c *Checker) orderOf(l *line) *order {
 	switch l.table {
-	case payinTable, payoutTable, sendTable, chargeTable:
+	case payinTable, payoutTable, refundTable, partTable, approvalTable, sendTable, chargeTable:
 		return c.orders[l.key]
 	case postingTable:
 		if e := c.entries[l.key]; e != nil {

@@ -49,7 +49,9 @@ func TestFixedColumnsStay(t *testing.T) {
 	eachEngine(t, func(s *scene) {
 		s.populate()
 		s.sellPriced()
+		s.waitForApproval("waits")
 		s.findLost()
+		s.refundAtPanel("back")
 		s.relax()
 		for i := range tables {
 			w := &tables[i]

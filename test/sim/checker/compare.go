@@ -13,6 +13,7 @@ type comparison struct {
 
 	final       bool                     // no work is left
 	transferred map[string]*BankTransfer // by external id
+	unbooked    int64                    // cents of refunds of payments that name no order
 }
 
 // Compare returns the differences between the gateway's records and the others'. Before
@@ -21,15 +22,19 @@ type comparison struct {
 func (c *Checker) Compare(r *Records, final bool) []Violation {
 	v := &comparison{Records: r, Checker: c, final: final, transferred: map[string]*BankTransfer{}}
 	v.compareOrders()
+	v.compareKeys()
 	v.compareTransfers()
 	v.comparePayouts()
 	v.comparePayments()
+	v.compareRefunds()
 	v.compareCharges()
 	v.compareArrivals()
 	v.compareDeliveries()
 	if final {
 		v.compareEnd()
 		v.compareChargesEnd()
+		v.compareEndpoints()
+		v.compareGivenBack()
 		v.compareSums()
 		v.compareMoney()
 	}
@@ -54,12 +59,17 @@ func (c *comparison) compareOrders() {
 			all[name] = r
 		}
 		o := c.references[name]
-		r.fits = r.fits || o != nil && o.amount == a.Amount && o.method == a.Method && o.webhookURL == a.WebhookURL
+		r.fits = r.fits || o != nil && (o.amount == a.Amount || a.Kind == Refund && a.Amount == 0) && o.method == a.Method && o.webhookURL == a.WebhookURL
 		if a.ID != "" {
 			c.compareAcknowledged(a, o, r)
+		} else if a.Refused && o != nil && !c.Rewound {
+			c.violatef(SingleOrder, o, "its request was refused")
 		}
 	}
 	for _, o := range c.orderList {
+		if o.kind == Refund && o.reference == "" {
+			continue // nobody requested it by the API
+		}
 		if r := all[orderName{o.key.merchant, o.kind, o.reference}]; r == nil || !r.fits {
 			c.violatef(SingleOrder, o, "no client requested %s %s of %d, %s", o.method, o.reference, o.amount, o.webhookURL)
 		}
@@ -78,6 +88,8 @@ func (c *comparison) compareAcknowledged(a *ClientOrder, o *order, r *requested)
 		c.violatef(Durability, o, "acknowledged as %+v, but stored as %s, %s, %d, %s, %s", *a, o.key.id, o.externalID, o.amount, o.method, o.webhookURL)
 	case a.Canceled && (!o.canceled || o.kind == Payout && o.status != "CANCELED"):
 		c.violatef(Durability, o, "its cancellation was acknowledged")
+	case a.Rejected && o.status != "CANCELED" && !c.Rewound:
+		c.violatef(Durability, o, "its rejection was acknowledged")
 	}
 	r.id = a.ID
 }
@@ -192,6 +204,10 @@ func (c *comparison) comparePayments() {
 func (c *comparison) compareArrivals() {
 	for ; c.compared < len(c.Deliveries); c.compared++ {
 		r := &c.Deliveries[c.compared]
+		if r.Endpoint {
+			c.compareEndpointArrival(r)
+			continue
+		}
 		e := c.eventIDs[r.EventID]
 		switch {
 		case e == nil || e.order == nil:

@@ -62,8 +62,8 @@ func (c *comparison) compareFound(f *foundTransfer) {
 }
 
 // compareMoney checks, by the records of the bank and the clients alone, that no more left
-// for a merchant than it had: what the operator credited, and its payers paid. Lost
-// disputes are not counted: they may exceed what is left.
+// for a merchant than it had: what the operator credited, and its payers paid. Lost disputes
+// and refunds at the bank's panel are not counted: they may exceed what is left.
 func (c *comparison) compareMoney() {
 	had, owner := map[rowID]int64{}, map[string]rowID{}
 	for id, m := range c.merchants {
@@ -77,12 +77,19 @@ func (c *comparison) compareMoney() {
 	for _, o := range c.orderList {
 		owner[o.externalID] = o.key.merchant
 	}
+	paid := make(map[string]rowID, len(c.Payments))
 	for _, f := range c.foundByID {
 		owner[f.externalID] = f.key.merchant
 	}
 	for i := range c.Payments {
 		if id, known := owner[c.Payments[i].ExternalID]; known {
 			had[id] += c.Payments[i].Amount
+			paid[c.Payments[i].ID] = id
+		}
+	}
+	for i := range c.Refunds {
+		if id, known := paid[c.Refunds[i].PaymentID]; known && !c.Refunds[i].Failed && !c.Refunds[i].AtPanel {
+			had[id] -= c.Refunds[i].Amount
 		}
 	}
 	for i := range c.Transfers {
@@ -112,7 +119,7 @@ func (c *comparison) hasFound(merchant rowID) bool {
 // compareSums compares all transfers and payments of the bank with the clearing
 // accounts.
 func (c *comparison) compareSums() {
-	var bank, clearing int64 // cents
+	bank, clearing := c.unbooked, int64(0) // cents
 	for i := range c.Payments {
 		bank += c.Payments[i].Amount
 	}
@@ -121,6 +128,11 @@ func (c *comparison) compareSums() {
 		o := c.externalIDs[t.ExternalID]
 		if o == nil || !inReview(o) && t.State == "paid" {
 			bank -= t.left()
+		}
+	}
+	for i := range c.Refunds {
+		if !c.Refunds[i].Failed {
+			bank -= c.Refunds[i].Amount
 		}
 	}
 	for _, m := range c.merchants {

@@ -135,7 +135,7 @@ var corruptions = []struct {
 		"UPDATE payouts SET status = 'CANCELED', step = 'done', next_at = 0, version = version + 1 WHERE reference_id = 'out-sent'"}},
 
 	{"a hold released twice", Amounts, "entries payout_released sum to 800", entryOf("payout_released", "out-failed", "held", "available", "400")},
-	{"a hold without a payout", Amounts, "payouts in flight sum to", entryOf("payout_held", "out-done", "available", "held", "1")},
+	{"a hold without a payout", Amounts, "in flight sum to", entryOf("payout_held", "out-done", "available", "held", "1")},
 	{"more held than there was", Amounts, "available is -", entryOf("payout_held", "out-new", "available", "held", "10000000")},
 	{"debt beside available money", Amounts, "is owed while", []string{
 		addPosting + "SELECT 0, merchant_id, $1, 0, 'dispute_opened', id, 'owed', -5, -5, 1 FROM payins WHERE reference_id = 'in-paid'",
@@ -219,7 +219,7 @@ var corruptions = []struct {
 	{"disabled without a 410", Events, "is disabled after 0 attempts", []string{"UPDATE deliveries SET state = 'disabled', next_at = 0 WHERE state = 'pending'"}},
 	{"events disabled without a 410", Events, "no receiver answered 410", []string{"UPDATE payouts SET webhook_disabled = 1 WHERE reference_id = 'out-new'"}},
 	{"a delivery neither due nor claimed", Progress, "claimed: false", []string{"UPDATE deliveries SET next_at = 0 WHERE state = 'pending'"}},
-	{"a delivery to another URL", Events, "was rewritten", []string{"UPDATE deliveries SET url = 'https://elsewhere.example'"}},
+	{"a delivery to another URL", Events, "goes to https://elsewhere.example", []string{"UPDATE deliveries SET url = 'https://elsewhere.example'"}},
 	{"a delivery deleted", Events, "was deleted", []string{"DELETE FROM deliveries WHERE state = 'pending'"}},
 	{"an attempt without a claim", Events, "by no node that had claimed it", []string{
 		"INSERT INTO delivery_attempts (merchant_id, delivery_id, number, status, latency, error, response, created_at, ended_at) SELECT merchant_id, id, 1, 0, 0, '', '', 1, 0 FROM deliveries WHERE state = 'pending'"}},

@@ -11,14 +11,14 @@ type deliveryRow struct {
 	nextAt, updatedAt      int64
 	claimed                int64 // length of the claiming node's id
 	caseID                 rowID
-	endpoint               int64 // length of its id: no simulated merchant has endpoints
+	endpoint               int64 // length of its id; 0 if the order names the URL
 }
 
 // delivery declares the columns of deliveries.
 func (c *columns) delivery(r *deliveryRow) {
 	c.fixed.num("event_number", &r.eventNumber)
 	c.fixed.id("subject_id", &r.subject)
-	c.fixed.text("url", &r.url)
+	c.mutable.text("url", &r.url)
 	c.mutable.text("state", &r.state)
 	c.mutable.num("attempts", &r.attempts)
 	c.mutable.num("schedule_step", &r.scheduleStep)
@@ -26,7 +26,7 @@ func (c *columns) delivery(r *deliveryRow) {
 	c.mutable.length("claimed_by", &r.claimed)
 	c.mutable.id("case_id", &r.caseID)
 	c.mutable.num("updated_at", &r.updatedAt)
-	c.fixed.length("endpoint_id", &r.endpoint)
+	c.mutable.length("endpoint_id", &r.endpoint)
 }
 
 // delivery is the delivery of an event to its receiver.
@@ -47,9 +47,18 @@ type delivery struct {
 
 func (c *Checker) applyDelivery(l *line) {
 	d := c.deliveries[l.key]
+	if row, known := c.toEndpoints[l.key]; known {
+		c.columns.read(l).delivery(&row)
+		c.applyEndpointDelivery(l, &row)
+		return
+	}
 	if l.op == rowAdded {
 		d = &delivery{key: l.key}
 		c.columns.read(l).delivery(&d.deliveryRow)
+		if d.endpoint != 0 {
+			c.applyEndpointDelivery(l, &d.deliveryRow)
+			return
+		}
 		c.addDelivery(d)
 		return
 	}
@@ -103,6 +112,9 @@ func (c *Checker) addDelivery(d *delivery) {
 // of the current attempt: its number and time stay until it is released.
 func (c *Checker) changeDelivery(d *delivery, next *deliveryRow) {
 	o, kind := d.event.order, d.event.kind
+	if next.url != d.url || next.endpoint != 0 {
+		c.violatef(Events, o, "the delivery of %s to %s goes to %s", kind, d.url, next.url)
+	}
 	again := d.requested && next.state == "pending"
 	if next.state != d.state {
 		switch {

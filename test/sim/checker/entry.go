@@ -77,6 +77,9 @@ func (c *Checker) applyPosting(l *line) {
 // subject.
 func (c *Checker) checkEntry(e *entry) {
 	e.complete = true
+	if e.order == nil { // a new refund is stored after its entries
+		e.order = c.orders[rowKey{e.key.merchant, e.subject}]
+	}
 	var sum, taken int64
 	for i := range e.postings {
 		amount := e.postings[i].amount

@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -15,7 +16,7 @@ func (c *Checker) History(name string) string {
 			continue
 		}
 		fmt.Fprintf(&text, "%s %s, external id %s, reference %s, merchant %s\n", o.kind, o.key.id, o.externalID, o.reference, o.key.merchant)
-		h := history{Checker: c, order: o, text: &text, reader: newColumns()}
+		h := history{Checker: c, order: o, text: &text, reader: newColumns(), refunds: map[rowKey]orderRow{}, parts: map[string]partRow{}}
 		for i := range c.lines {
 			for h.commit < len(c.commits) && c.commits[h.commit] <= i {
 				h.commit++
@@ -41,6 +42,9 @@ type history struct {
 	open   bool     // a line is not ended yet
 	entry  rowKey   // that the line is about
 	before orderRow // the order's last row
+
+	refunds map[rowKey]orderRow
+	parts   map[string]partRow
 }
 
 func (h *history) end() {
@@ -75,7 +79,8 @@ func (h *history) concerns(l *line) bool {
 	case balanceTable, noticeTable, claimTable:
 		return false
 	default:
-		return l.key.merchant == h.order.key.merchant && h.orderOf(l) == h.order
+		o := h.orderOf(l)
+		return l.key.merchant == h.order.key.merchant && o != nil && (o == h.order || o.payin == h.order)
 	}
 }
 
@@ -102,6 +107,21 @@ func (h *history) write(l *line) {
 		h.writePayin(l, row)
 	case payoutTable:
 		h.writePayout(l, row)
+	case refundTable:
+		r := h.refunds[l.key]
+		row.refund(&r)
+		h.refunds[l.key] = r
+		if !h.writeOrder(l, &r) {
+			h.addf(", refunded %d", r.refunded)
+			h.writeState(&r)
+		}
+		h.addf(", refund %s %q by %s, surplus: %v", l.key.id.short(), r.reference, r.origin, r.unapplied)
+	case partTable:
+		h.writePart(l, row)
+	case approvalTable:
+		var r approvalRow
+		row.approval(&r)
+		h.linef(r.createdAt, "approval %d: %s by %s, %d needed", r.number, r.action, r.actor, r.needed)
 	case sendTable:
 		h.writeSend(l, row)
 	case postingTable:
@@ -201,6 +221,20 @@ func (h *history) writeSend(l *line, row *columns) {
 	h.linef(r.endedAt, "send %d: %s", r.number, r.outcome)
 	if r.evidence != "" {
 		h.addf(" (%s)", r.evidence)
+	}
+}
+
+func (h *history) writePart(l *line, row *columns) {
+	name := l.key.id.short() + "/" + strconv.FormatInt(h.partNumber(l), 10)
+	r := h.parts[name]
+	row.refundPart(&r)
+	h.parts[name] = r
+	h.linef(0, "part %s of %d of payment %s as %s: %s %s, sends %d", name, r.amount, r.paymentID, r.externalID, r.step, r.outcome, r.sends)
+	if !r.claimedBy.isZero() {
+		h.addf(", claimed by %s", r.claimedBy.short())
+	}
+	if r.nextAt != 0 {
+		h.addf(", due %s", timeText(r.nextAt))
 	}
 }
 

@@ -8,7 +8,7 @@ type merchant struct {
 	accounts  []*account
 	lastEvent int64 // number
 	statement int64 // the last number of its statement
-	inFlight  int64 // cents of payouts in flight, with their fees
+	inFlight  int64 // cents of payouts and refunds in flight, with their fees
 	disputed  int64 // cents of open disputes
 	pending   int64 // cents of receivables that have not settled
 	surplus   int64 // cents of receipts of an order that are not applied to it
@@ -112,7 +112,7 @@ func (c *Checker) checkMerchant(m *merchant) {
 		want    int64
 		of      string
 	}{
-		{"held", m.inFlight, "payouts in flight"},
+		{"held", m.inFlight, "payouts and refunds in flight"},
 		{"disputed", m.disputed, "open disputes"},
 		{"pending", m.pending, "receivables"},
 		{"unapplied", m.surplus, "receipts beyond their orders"},

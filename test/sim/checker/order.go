@@ -1,7 +1,7 @@
 package checker
 
-// orderRow is a row of payins or payouts. Method, step and the amounts that only one of
-// the two has are zero in the other.
+// orderRow is a row of payins, payouts or refunds. What only one of them has is zero in the
+// others.
 type orderRow struct {
 	externalID, reference, method, processor, webhookURL string
 	amount, fee                                          int64 // cents
@@ -14,18 +14,25 @@ type orderRow struct {
 	detailsLength, lookUps            int64
 	claimedBy                         rowID // node
 	batch                             rowID // zero if it is in none
+	createdAt                         int64
+	pixKey                            rowID // a hash; zero if no limit is by key
+
+	payin     rowID // of a refund
+	origin    string
+	unapplied bool // it gives back money that was not paid for the order
 }
 
-// order is a pay-in or a payout as the last commit left it.
+// order is a pay-in, a payout or a refund as the last commit left it.
 type order struct {
 	orderRow
 
 	key      rowKey
 	rank     int64  // of its creation, among receipts too
-	kind     string // Payin or Payout
+	kind     string // Payin, Payout or Refund
 	canceled bool   // at any time
 
 	sends       []*sendRow
+	approvals   []approvalRow
 	consent     *consentRow      // to one of its transfers; nil without it
 	charge      *chargeRow       // of a pay-in; nil if it was generated offline
 	booked      map[string]int64 // cents that entries took from accounts, by kind of entry
@@ -40,6 +47,12 @@ type order struct {
 	expected    []expectedEvent
 	gone        bool // its receiver answered 410
 	touched     bool
+
+	refunds  []*order      // of a pay-in
+	payin    *order        // of a refund
+	parts    []*refundPart // of a refund
+	wasFound bool          // it was not requested by the API
+	fresh    bool          // it is created by the current commit
 }
 
 type orderName struct {
@@ -73,12 +86,12 @@ func (o *order) hasOpenCase(kinds ...string) bool {
 	return false
 }
 
-// applyOrder follows a row of payins or payouts.
+// kinds are the kinds of orders by their tables.
+var kinds = map[tableID]string{payinTable: Payin, payoutTable: Payout, refundTable: Refund}
+
+// applyOrder follows a row of payins, payouts or refunds.
 func (c *Checker) applyOrder(l *line) {
-	kind := Payin
-	if l.table == payoutTable {
-		kind = Payout
-	}
+	kind := kinds[l.table]
 	o := c.orders[l.key]
 	if l.op != rowAdded && (o == nil || o.kind != kind) {
 		c.violateMerchantf(SingleOrder, l.key.merchant, "order %s changes, but was never created", l.key.id)
@@ -88,27 +101,36 @@ func (c *Checker) applyOrder(l *line) {
 	if l.op == rowChanged {
 		next = o.orderRow
 	}
-	if row := c.columns.read(l); kind == Payin {
+	switch row := c.columns.read(l); kind {
+	case Payin:
 		row.payin(&next)
-	} else {
+	case Payout:
 		row.payout(&next)
+	default:
+		row.refund(&next)
 	}
 	switch {
 	case l.op == rowAdded:
 		c.addOrder(&order{orderRow: next, key: l.key, rank: l.seq, kind: kind, booked: map[string]int64{}})
 	case kind == Payin:
 		c.changePayin(o, &next)
-	default:
+	case kind == Payout:
 		c.changePayout(o, &next)
+	default:
+		c.changeRefund(o, &next)
 	}
 }
 
 func (c *Checker) addOrder(o *order) {
-	if o.kind == Payout {
+	o.fresh = true
+	switch o.kind {
+	case Payout:
 		c.merchant(o.key.merchant).inFlight += o.amount + o.fee
+	case Refund:
+		c.addRefund(o)
 	}
 	name := orderName{o.key.merchant, o.kind, o.reference}
-	if other := c.references[name]; other != nil {
+	if other := c.references[name]; other != nil && o.reference != "" {
 		c.violatef(SingleOrder, o, "reference %q belongs to order %s", o.reference, other.key.id)
 	}
 	if other := c.externalIDs[o.externalID]; other != nil {
@@ -145,11 +167,7 @@ func (c *Checker) move(o *order, next *orderRow, step statusStep, same bool) {
 	case next.version != o.version+1:
 		c.violatef(States, o, "version changes from %d to %d", o.version, next.version)
 	}
-	steps := payinSteps
-	if o.kind == Payout {
-		steps = payoutSteps
-	}
-	event, listed := steps[step]
+	event, listed := stepsOf[o.kind][step]
 	if !listed {
 		c.violatef(States, o, "must not change to %s with growing %q", step.to, step.grows)
 	}
@@ -177,12 +195,20 @@ func (c *Checker) checkOrder(o *order) {
 	if o.webhookDisabled && !o.gone {
 		c.violatef(Events, o, "events are disabled, but no receiver answered 410")
 	}
-	if o.kind == Payin {
+	switch o.kind {
+	case Payin:
 		c.checkPayin(o)
-		return
+	case Payout:
+		c.checkPayout(o)
+		c.checkSends(o)
+		c.checkApproval(o)
+		if o.fresh {
+			c.checkLimits(o)
+		}
+	default:
+		c.checkRefund(o)
 	}
-	c.checkPayout(o)
-	c.checkSends(o)
+	o.fresh = false
 }
 
 // checkBooked compares what entries of a kind took from accounts with what they should.
@@ -201,13 +227,19 @@ func (c *Checker) Account(externalID string) string {
 }
 
 // Order returns the kind and the state of an order by its external id; ok is false if
-// there is none. The state is the status, of a payout in progress followed by its step.
+// there is none. The state is the status, of a payout in progress, or that waits for approval, followed by its step, and
+// of a refund by that of its part.
 func (c *Checker) Order(externalID string) (kind, state string, ok bool) {
 	o := c.externalIDs[externalID]
+	if p := c.partIDs[externalID]; p != nil {
+		if o = p.refund; o.status == "PROCESSING" && !p.ended() {
+			return Refund, o.status + " " + p.step, true
+		}
+	}
 	switch {
 	case o == nil:
 		return "", "", false
-	case o.status == "PROCESSING" && o.kind == Payout:
+	case o.kind == Payout && (o.status == "PROCESSING" || o.step == "approval"):
 		return o.kind, o.status + " " + o.step, true
 	default:
 		return o.kind, o.status, true

@@ -25,10 +25,12 @@ func (c *columns) payin(r *orderRow) {
 func (c *Checker) changePayin(o *order, next *orderRow) {
 	step := statusStep{from: o.status, to: next.status}
 	switch {
-	case next.paid < o.paid || next.refunded < o.refunded:
-		c.violatef(Amounts, o, "paid amount changes from %d to %d, refunded amount from %d to %d", o.paid, next.paid, o.refunded, next.refunded)
-	case next.paid > o.paid && next.refunded > o.refunded:
+	case next.paid < o.paid:
+		c.violatef(Amounts, o, "paid amount changes from %d to %d", o.paid, next.paid)
+	case next.paid > o.paid && next.refunded != o.refunded:
 		step.grows = "paid and refunded"
+	case next.refunded < o.refunded:
+		step.grows = "undone"
 	case next.paid > o.paid:
 		step.grows = "paid"
 	case next.refunded > o.refunded:
@@ -90,6 +92,7 @@ func (c *Checker) checkPayin(o *order) {
 		c.violatef(Incoming, o, "cases report %d of a surplus of %d", o.reported, o.surplus)
 	}
 	c.checkDisputes(o)
+	c.checkRefunds(o)
 	c.checkReceivables(o)
 	c.checkCharge(o)
 	for _, kind := range []string{"payout_held", "payout_paid", "payout_released", "payout_returned", "funded"} {

@@ -9,6 +9,8 @@ func (c *columns) payout(r *orderRow) {
 	c.fixed.id("batch_id", &r.batch)
 	c.fixed.num("amount", &r.amount)
 	c.fixed.num("fee", &r.fee)
+	c.fixed.num("created_at", &r.createdAt)
+	c.fixed.id("key_hash", &r.pixKey)
 	c.mutable.text("status", &r.status)
 	c.mutable.text("step", &r.step)
 	c.mutable.num("version", &r.version)

@@ -6,6 +6,7 @@ import "time"
 const (
 	Payin  = "payin"
 	Payout = "payout"
+	Refund = "refund"
 )
 
 // Records are the records of the other parties at one time: the clients, the bank and the
@@ -16,23 +17,29 @@ type Records struct {
 	Transfers  []BankTransfer
 	Payments   []BankPayment
 	Charges    []BankCharge
+	Refunds    []BankRefund
+	Disputes   []BankDispute
 	Deliveries []ReceivedDelivery
+	Endpoints  []*ClientEndpoint
 }
 
 // ClientOrder is a client's record of an order: the request, and the first answer
 // that acknowledged it. Nothing here is of the gateway's own types: ids are the texts of
 // the API.
 type ClientOrder struct {
-	Kind       string // Payin or Payout
+	Kind       string // Payin, Payout or Refund
 	Merchant   string // UUID
 	Reference  string
-	Amount     int64 // cents
+	Amount     int64 // cents; 0 for a refund of all that is left, until it is acknowledged
 	Method     string
-	WebhookURL string
+	PIXKey     string // of a payout
+	WebhookURL string // of a refund: that of its pay-in
 
 	ID         string // "" until acknowledged
 	ExternalID string
+	Rejected   bool // a rejection was answered 200
 	Canceled   bool // a cancellation was answered 200
+	Refused    bool // it was refused for good; a copy of the database may have it all the same
 }
 
 // BankTransfer is a transfer in the bank's records.
@@ -78,4 +85,5 @@ type ReceivedDelivery struct {
 	Body     []byte
 	Answer   int // HTTP status; 0 if no answer left
 	At       time.Time
+	Endpoint bool // at a webhook endpoint
 }

@@ -4,7 +4,7 @@ package checker
 // checker does not repeat a mistake of the gateway.
 
 // statusStep is a move of an order and the amount that grows with it: "paid",
-// "refunded", "returned", or "" for none. "charge" is the move in which the order gets
+// "refunded", "returned", or "" for none. "undone" is a refund that came back. "charge" is the move in which the order gets
 // what its payer needs to pay.
 type statusStep struct{ from, to, grows string }
 
@@ -38,6 +38,16 @@ var payinSteps = map[statusStep]string{
 	{"PARTIALLY_REFUNDED", "PARTIALLY_REFUNDED", "refunded"}: "payin.partially_refunded",
 	{"PARTIALLY_REFUNDED", "REFUNDED", "refunded"}:           "payin.refunded",
 	{"PARTIALLY_REFUNDED", "DISPUTED", ""}:                   "payin.disputed",
+	{"PARTIALLY_REFUNDED", "PARTIALLY_REFUNDED", "undone"}:   "payin.partially_refunded",
+	{"PARTIALLY_REFUNDED", "PAID", "undone"}:                 "payin.updated",
+	{"REFUNDED", "PARTIALLY_REFUNDED", "undone"}:             "payin.partially_refunded",
+	{"REFUNDED", "PAID", "undone"}:                           "payin.updated",
+	{"DISPUTED", "DISPUTED", "refunded"}:                     "payin.partially_refunded|payin.refunded",
+	{"CHARGEBACK", "CHARGEBACK", "refunded"}:                 "payin.partially_refunded|payin.refunded",
+	{"DISPUTED", "DISPUTED", "undone"}:                       "payin.partially_refunded|payin.updated",
+	{"CHARGEBACK", "CHARGEBACK", "undone"}:                   "payin.partially_refunded|payin.updated",
+	{"DISPUTED", "REFUNDED", ""}:                             "payin.dispute_won",
+	{"CHARGEBACK", "REFUNDED", ""}:                           "payin.dispute_won",
 	{"DISPUTED", "DISPUTED", ""}:                             "payin.overpaid|payin.disputed|payin.dispute_won|payin.chargeback",
 	{"DISPUTED", "PAID", ""}:                                 "payin.dispute_won",
 	{"DISPUTED", "PARTIALLY_REFUNDED", ""}:                   "payin.dispute_won",
@@ -63,6 +73,25 @@ var payoutSteps = map[statusStep]string{
 	{"COMPLETED", "RETURNED", "returned"}:  "payout.returned",
 	{"COMPLETED", "COMPLETED", "returned"}: "payout.returned",
 }
+
+// refundSteps are the moves of a refund and their events.
+var refundSteps = map[statusStep]string{
+	{"PENDING", "PROCESSING", ""}:            "",
+	{"PENDING", "FAILED", ""}:                "refund.failed",
+	{"PROCESSING", "FAILED", ""}:             "refund.failed",
+	{"PROCESSING", "FAILED", "refunded"}:     "refund.failed",
+	{"PROCESSING", "COMPLETED", "refunded"}:  "refund.completed",
+	{"PROCESSING", "PROCESSING", "refunded"}: "",
+	{"PROCESSING", "PROCESSING", ""}:         "", // a part failed
+	{"PROCESSING", "PROCESSING", "undone"}:   "",
+	{"COMPLETED", "FAILED", "undone"}:        "refund.failed",
+	{"FAILED", "COMPLETED", "refunded"}:      "refund.completed",
+	{"FAILED", "FAILED", "refunded"}:         "refund.failed",
+	{"FAILED", "FAILED", "undone"}:           "refund.failed",
+}
+
+// stepsOf are the moves of the kinds of orders.
+var stepsOf = map[string]map[statusStep]string{Payin: payinSteps, Payout: payoutSteps, Refund: refundSteps}
 
 // sendSteps are the outcomes that may follow an outcome of a send. Those that are not
 // listed are final.
@@ -123,9 +152,11 @@ var recipes = map[string][]leg{
 	"payout_paid":           {{"held", -1, true}, {"clearing", 1, true}, {"fees", 1, false}},
 	"payout_released":       {{"held", -1, true}, {"available", 1, true}},
 	"payout_returned":       {{"clearing", -1, true}, {"available", 1, true}},
-	"refund_held":           {{"available", -1, true}, {"held", 1, true}},
+	"refund_held":           {{"available", -1, false}, {"unapplied", -1, false}, {"held", 1, true}},
 	"refunded":              {{"held", -1, true}, {"clearing", 1, true}},
-	"refund_released":       {{"held", -1, true}, {"available", 1, true}},
+	"refund_released":       {{"held", -1, true}, {"available", 1, false}, {"unapplied", 1, false}},
+	"refund_found":          {{"available", -1, false}, {"owed", -1, false}, {"held", 1, true}},
+	"refund_taken_back":     {{"clearing", -1, true}, {"owed", 1, false}, {"available", 1, false}, {"unapplied", 1, false}},
 	"dispute_opened":        {{"pending", -1, false}, {"available", -1, false}, {"owed", -1, false}, {"disputed", 1, true}},
 	"dispute_won":           {{"disputed", -1, true}, {"pending", 1, false}, {"owed", 1, false}, {"available", 1, false}},
 	"charged_back":          {{"disputed", -1, true}, {"clearing", 1, true}},
@@ -175,6 +206,9 @@ var caseRules = map[string]caseRule{
 	"feed_entry":          {subject: "entry", params: []string{"processor", "feed", "cursor", "cause"}},
 	"account_frozen":      {params: []string{"processor"}},
 	"damaged":             {subject: "order", params: []string{"table"}, resolutions: []string{"retry"}},
+	"refund_unknown":      {subject: Refund, params: []string{"processor", "externalId", "cause"}, resolutions: []string{"proof", "replaced"}},
+	"refund_waiting":      {subject: Refund, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
+	"refund_unexpected":   {subject: "pay-in or receipt", params: []string{"processor", "externalId"}},
 	"webhook_exhausted":   {subject: "order", params: []string{"event"}, resolutions: []string{"delivered", "disabled"}},
 	"webhook_endpoint":    {subject: "endpoint", params: []string{"since"}, resolutions: []string{"requested"}},
 }

@@ -92,6 +92,7 @@ type scene struct {
 	found    []Violation
 	merchant store.Merchant
 	records  Records
+	limits   Limits
 
 	processors processor.Registry
 }
@@ -106,7 +107,7 @@ func eachEngine(t *testing.T, run func(s *scene)) {
 
 func newScene(t *testing.T, engine string) *scene {
 	t.Helper()
-	s := &scene{t: t, ctx: t.Context()}
+	s := &scene{t: t, ctx: t.Context(), limits: NoLimits}
 	e, clock := env.Virtual(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), 1)
 	e.OnFailpoint = func(f env.Failpoint) error {
 		if f == env.AfterCommit && s.checker != nil {
@@ -151,7 +152,7 @@ const retention = time.Hour
 // newChecker follows the database from its beginning. It allows no removal.
 func (s *scene) newChecker() *Checker {
 	s.t.Helper()
-	c, err := New(s.ctx, Options{DB: s.raw, MasterKey: make([]byte, db.MasterKeyLength), AsksConsent: []string{asking}})
+	c, err := New(s.ctx, Options{DB: s.raw, MasterKey: make([]byte, db.MasterKeyLength), AsksConsent: []string{asking}, Limits: func(string) Limits { return s.limits }})
 	s.must(err)
 	return c
 }

@@ -61,7 +61,7 @@ func (c *Checker) applySend(l *line) {
 		c.violatef(SingleTransfer, o, "send %d changes from %s to %s", next.number, s.outcome, next.outcome)
 	}
 	if c.Outcome != nil && next.outcome != s.outcome {
-		c.Outcome(s.processor, s.outcome, next.shown())
+		c.Outcome(Payout, s.processor, s.outcome, next.shown())
 	}
 	s.outcome = next.outcome
 }
@@ -148,6 +148,9 @@ func (c *Checker) checkDecided(o *order, live int, last *sendRow) {
 	switch o.status {
 	case "PENDING":
 		step, proof = "queued", len(o.sends) == 0
+		if o.step == "approval" { // see checkApproval
+			step = o.step
+		}
 		if o.step == "manual_review" && o.hasOpenCase("damaged") {
 			step = o.step
 		}

@@ -21,6 +21,9 @@ const (
 	chargeTable
 	consentTable
 	receivableTable
+	refundTable
+	partTable
+	approvalTable
 )
 
 // watchedTable is a table of the gateway whose changes are logged.
@@ -46,7 +49,7 @@ var tables = [...]watchedTable{
 	},
 	payoutTable: {
 		name: "payouts", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.payout(&orderRow{}) },
-		unread:    []string{"pix_key_type", "key_hash", "beneficiary", "fingerprint", "idempotency_key", "created_at"},
+		unread:    []string{"pix_key_type", "beneficiary", "fingerprint", "idempotency_key"},
 		unchecked: []string{"processor_id", "approval", "counters", "counted_at", "sent_at", "completed_at"},
 		invariant: SingleOrder, thing: "payout",
 	},
@@ -109,10 +112,25 @@ var tables = [...]watchedTable{
 		name: "receivables", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.receivable(&receivableRow{}) },
 		invariant: Amounts, thing: "receivable",
 	},
+	refundTable: {
+		name: "refunds", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.refund(&orderRow{}) },
+		unread: []string{"created_at"}, unchecked: []string{"reason", "fingerprint", "completed_at"},
+		invariant: SingleOrder, thing: "refund",
+	},
+	partTable: {
+		name: "refund_parts", merchant: "merchant_id", id: "refund_id", columns: func(c *columns) { c.refundPart(&partRow{}) },
+		unread:    []string{"created_at"},
+		unchecked: []string{"processor_id", "evidence", "unapplied", "took", "fee_refunded", "refusals", "laters", "lookups", "first_sent_at", "sent_at", "updated_at"},
+		invariant: SingleRefund, thing: "part of refund",
+	},
+	approvalTable: {
+		name: "approvals", merchant: "merchant_id", id: "payout_id", columns: func(c *columns) { c.approval(&approvalRow{}) },
+		unread: []string{"reason"}, invariant: LimitsHold, thing: "approval",
+	},
 	chargeTable: {
 		name: "charges", merchant: "merchant_id", id: "payin_id", columns: func(c *columns) { c.charge(&chargeRow{}) },
 		unread:    []string{"created_at"},
-		unchecked: []string{"attempts", "first_sent_at", "sent_at", "outcome", "cause", "processor_id", "updated_at"},
+		unchecked: []string{"attempts", "first_sent_at", "sent_at", "cause", "processor_id", "updated_at"},
 		invariant: SingleCharge, thing: "charge",
 	},
 	consentTable: {

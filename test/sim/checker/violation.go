@@ -10,6 +10,8 @@ const (
 	Ledger         Invariant = "ledger"          // entries follow a recipe and sum to zero; balances are the sums of their postings
 	Durability     Invariant = "durability"      // acknowledged orders are stored
 	SingleTransfer Invariant = "single-transfer" // a payout leaves once; its status follows proofs of the bank
+	LimitsHold     Invariant = "limits"          // payouts pass no limit, wait for approval if they need it, and are refused for no other reason
+	SingleRefund   Invariant = "single-refund"   // the part of a refund is paid once; its end follows proofs of the bank
 	SingleCharge   Invariant = "single-charge"   // a pay-in is charged once, at its account; a charge of one that ended is canceled
 	Amounts        Invariant = "amounts"         // the amounts of orders, entries and accounts agree
 	SingleOrder    Invariant = "single-order"    // one order per reference, as it was requested

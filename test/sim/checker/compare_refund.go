@@ -1,0 +1,132 @@
+package checker
+
+import "strconv"
+
+// BankRefund is a refund in the bank's list: of all that were paid.
+type BankRefund struct {
+	Account    string
+	ExternalID string
+	PaymentID  string
+	Amount     int64 // cents
+	EndToEndID string
+	Failed     bool // after it was paid
+	AtPanel    bool // requested by nobody here
+}
+
+// compareRefunds compares the parts of refunds with the bank's refunds.
+func (c *comparison) compareRefunds() {
+	listed := make(map[string]*BankRefund, len(c.Refunds))
+	for i := range c.Refunds {
+		r := &c.Refunds[i]
+		name := r.Account + "/" + r.ExternalID
+		listed[name] = r
+		p := c.parts[name]
+		if p == nil && c.isUnidentified(r) {
+			c.unbooked += r.Amount
+			continue
+		}
+		if p == nil {
+			if c.final && !r.Failed || !c.Rewound && !r.AtPanel {
+				c.violations = append(c.violations, Violation{Invariant: SingleRefund, Text: "the bank has a refund that the gateway has not: " + name + " of " + strconv.FormatInt(r.Amount, 10)})
+			}
+			continue
+		}
+		// The payment may have come before the pay-in that a copy lacked was requested again, and be
+		// booked as of no order. Then another one takes its place.
+		v := c.payments[r.Account+"/"+r.PaymentID]
+		other := c.Rewound && v != nil && v.order != p.refund.payin
+		if p.amount != r.Amount || p.paymentID != r.PaymentID && !other {
+			c.violatef(SingleRefund, p.refund, "part %d is %d of payment %s, the bank refunded %d of %s", p.number, p.amount, p.paymentID, r.Amount, r.PaymentID)
+		}
+		if p.outcome == "paid" && p.endToEndID != r.EndToEndID {
+			c.violatef(SingleRefund, p.refund, "part %d has end-to-end id %s, the bank's is %s", p.number, p.endToEndID, r.EndToEndID)
+		}
+	}
+	for _, o := range c.orderList {
+		for _, p := range o.parts {
+			r := listed[p.processor+"/"+p.externalID]
+			paid := r != nil && !r.Failed
+			switch {
+			case p.outcome == "paid" && (r == nil || c.final && !paid),
+				p.outcome == "taken_back" && (r == nil || !r.Failed),
+				p.outcome == "failed" && c.final && paid:
+				c.violatef(SingleRefund, o, "part %d is %s, the bank says %+v", p.number, p.outcome, r)
+			case c.final && !p.ended() && !(p.step == "manual_review" && o.hasOpenCase("refund_unknown")):
+				c.violatef(Progress, o, "part %d is %s at the end", p.number, p.step)
+			}
+		}
+	}
+}
+
+// isUnidentified reports whether a refund that the bank paid is of a payment that names no
+// order, and has a case: it is not booked.
+func (c *comparison) isUnidentified(r *BankRefund) bool {
+	v := c.payments[r.Account+"/"+r.PaymentID]
+	if v == nil || v.order != nil || r.Failed {
+		return false
+	}
+	for _, known := range c.cases {
+		if known.kind == "refund_unexpected" && known.subject == v.key.id && known.facts["externalId"] == r.ExternalID {
+			return true
+		}
+	}
+	return false
+}
+
+// BankDispute is a dispute in the bank's records.
+type BankDispute struct {
+	Account    string
+	ID         string
+	ExternalID string // of the charge
+	Amount     int64  // cents
+	State      string // open, won, lost or reversed
+}
+
+// givenBack is what an order's payers got back, by the bank's records, in cents.
+type givenBack struct{ received, refunded, lost int64 }
+
+// compareGivenBack checks, by the bank's records, that refunds and chargebacks of an order
+// are not more than its payments, and that the gateway booked both.
+func (c *comparison) compareGivenBack() {
+	all := map[string]*givenBack{} // by the order's external id
+	of := func(externalID string) *givenBack {
+		if all[externalID] == nil {
+			all[externalID] = &givenBack{}
+		}
+		return all[externalID]
+	}
+	charges := make(map[string]string, len(c.Payments)) // by payment
+	for i := range c.Payments {
+		charges[c.Payments[i].ID] = c.Payments[i].ExternalID
+		of(c.Payments[i].ExternalID).received += c.Payments[i].Amount
+	}
+	for i := range c.Refunds {
+		if r := &c.Refunds[i]; !r.Failed && (c.parts[r.Account+"/"+r.ExternalID] != nil || !c.isUnidentified(r)) {
+			of(charges[c.Refunds[i].PaymentID]).refunded += c.Refunds[i].Amount
+		}
+	}
+	for i := range c.Disputes {
+		if c.Disputes[i].State == "lost" {
+			of(c.Disputes[i].ExternalID).lost += c.Disputes[i].Amount
+		}
+	}
+	for _, o := range c.orderList {
+		g := all[o.externalID]
+		if o.kind != Payin || g == nil {
+			continue
+		}
+		if g.refunded+g.lost > g.received {
+			c.violatef(Amounts, o, "of %d, the bank refunded %d and lost %d", g.received, g.refunded, g.lost)
+		}
+		var refunded int64
+		for _, r := range o.refunds {
+			refunded += r.refunded
+		}
+		if refunded != g.refunded {
+			c.violatef(SingleRefund, o, "%d is refunded, the bank says %d", refunded, g.refunded)
+		}
+		if lost := o.booked["charged_back"] - o.booked["chargeback_reversed"]; lost != g.lost && !o.hasOpenCase("dispute_unexpected") {
+			c.violatef(Amounts, o, "%d is charged back, the bank says %d", lost, g.lost)
+		}
+	}
+}

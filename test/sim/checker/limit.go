@@ -1,0 +1,267 @@
+package checker
+
+import "time"
+
+// Limits are the limits of a merchant's payouts, by the simulation's own records. Amounts are
+// cents; a negative value is no limit.
+type Limits struct {
+	Minimum, Maximum, PerDay, PerNight, PerKeyPerDay, CountPerKeyPerDay, NewKeyMaximum int64
+
+	ApprovalAbove int64
+	Approvals     int64 // that a payout above it needs
+}
+
+// NoLimits has no limit.
+var NoLimits = Limits{-1, -1, -1, -1, -1, -1, -1, -1, 0}
+
+// How long a key is new.
+const newKeyFor = 24 * time.Hour
+
+// saoPaulo is the time of São Paulo, which has no daylight saving time.
+var saoPaulo = time.FixedZone("-03", -3*60*60)
+
+// dayOf is a day in São Paulo.
+func dayOf(t time.Time) string { return t.In(saoPaulo).Format(time.DateOnly) }
+
+// nightOf is the day on which a night in São Paulo, 20:00 to 06:00, began; "" by day.
+func nightOf(t time.Time) string {
+	t = t.In(saoPaulo)
+	switch hour := t.Hour(); {
+	case hour >= 20:
+		return t.Format(time.DateOnly)
+	case hour < 6:
+		return t.AddDate(0, 0, -1).Format(time.DateOnly)
+	default:
+		return ""
+	}
+}
+
+// use is the payouts that limits count for one more.
+type use struct {
+	day, night, keyDay, key int64 // cents
+	keyDayCount, keyCount   int64
+	keySince                time.Time
+}
+
+// used adds up the payouts of a merchant before one to a key at a time, which neither failed
+// nor were canceled.
+func (c *Checker) used(merchant rowID, sameKey func(*order) bool, at time.Time, except *order) (u use) {
+	day, night := dayOf(at), nightOf(at)
+	for _, o := range c.orderList {
+		if o.kind != Payout || o == except || o.key.merchant != merchant || o.status == "FAILED" || o.status == "CANCELED" {
+			continue
+		}
+		then := time.UnixMicro(o.createdAt)
+		sameDay := dayOf(then) == day
+		if sameDay {
+			u.day += o.amount
+		}
+		if night != "" && nightOf(then) == night {
+			u.night += o.amount
+		}
+		if !sameKey(o) {
+			continue
+		}
+		if sameDay {
+			u.keyDay += o.amount
+			u.keyDayCount++
+		}
+		u.key += o.amount
+		if u.keyCount++; u.keySince.IsZero() || then.Before(u.keySince) {
+			u.keySince = then
+		}
+	}
+	return u
+}
+
+// Exceeded lists the limits that a payout of an amount at a time would pass.
+func (l *Limits) exceeded(amount int64, at time.Time, u *use) (names []string) {
+	isNew := u.keyCount == 0 || at.Before(u.keySince.Add(newKeyFor))
+	for _, v := range []struct {
+		name   string
+		passed bool
+	}{
+		{"minimum", amount < l.Minimum},
+		{"maximum", l.Maximum >= 0 && amount > l.Maximum},
+		{"perDay", l.PerDay >= 0 && u.day+amount > l.PerDay},
+		{"perNight", l.PerNight >= 0 && nightOf(at) != "" && u.night+amount > l.PerNight},
+		{"perKeyPerDay", l.PerKeyPerDay >= 0 && u.keyDay+amount > l.PerKeyPerDay},
+		{"countPerKeyPerDay", l.CountPerKeyPerDay >= 0 && u.keyDayCount+1 > l.CountPerKeyPerDay},
+		{"newKeyMaximum", l.NewKeyMaximum >= 0 && isNew && u.key+amount > l.NewKeyMaximum},
+	} {
+		if v.passed {
+			names = append(names, v.name)
+		}
+	}
+	return names
+}
+
+// limitsOf are the limits of a merchant.
+func (c *Checker) limitsOf(merchant rowID) Limits {
+	if c.Limits == nil {
+		return NoLimits
+	}
+	return c.Limits(merchant.String())
+}
+
+// checkLimits checks that a new payout passes no limit, unless its money had left before it
+// was requested again, and that it waits for approval if it needs it.
+func (c *Checker) checkLimits(o *order) {
+	limits := c.limitsOf(o.key.merchant)
+	if f := c.foundByID[o.externalID]; f != nil {
+		return // its money had left
+	}
+	at := time.UnixMicro(o.createdAt)
+	u := c.used(o.key.merchant, func(other *order) bool { return other.pixKey == o.pixKey }, at, o)
+	if names := limits.exceeded(o.amount, at, &u); len(names) > 0 {
+		c.violatef(LimitsHold, o, "its %d pass %v: %+v", o.amount, names, u)
+	}
+	needs := limits.ApprovalAbove >= 0 && o.amount > limits.ApprovalAbove
+	if needs != (o.step == "approval") || needs != (len(o.approvals) > 0) {
+		c.violatef(LimitsHold, o, "needs approval is %v, its step is %s, with %d rows", needs, o.step, len(o.approvals))
+	}
+}
+
+// Usage is what limits meet when a payout is requested.
+type Usage struct {
+	Commits int // so far
+
+	use    use
+	limits Limits
+}
+
+// Usage returns what limits count for a payout of a merchant at a time; toKey are the
+// references of its payouts to the same Pix key.
+func (c *Checker) Usage(merchant string, toKey map[string]bool, at time.Time) Usage {
+	id := parseID(merchant)
+	return Usage{len(c.commits), c.used(id, func(o *order) bool { return toKey[o.reference] }, at, nil), c.limitsOf(id)}
+}
+
+// compareKeys checks that payouts of a merchant have the same hash if their clients named the
+// same Pix key, and only then.
+func (c *comparison) compareKeys() {
+	type named struct {
+		merchant rowID
+		key      string
+	}
+	hashes, names := map[named]rowID{}, map[orderName]named{}
+	for _, a := range c.Orders {
+		names[orderName{parseID(a.Merchant), a.Kind, a.Reference}] = named{parseID(a.Merchant), a.PIXKey}
+	}
+	seen := map[rowID]named{}
+	for _, o := range c.orderList {
+		name := names[orderName{o.key.merchant, o.kind, o.reference}]
+		if o.kind != Payout || o.pixKey.isZero() || name.key == "" {
+			continue
+		}
+		hash, known := hashes[name]
+		other, used := seen[o.pixKey]
+		if known && hash != o.pixKey || used && other != name {
+			c.violatef(LimitsHold, o, "its Pix key %s has the hash %s, and another one", name.key, o.pixKey)
+		}
+		hashes[name], seen[o.pixKey] = o.pixKey, name
+	}
+}
+
+// Exceeds reports whether a payout of an amount at a time would pass a limit.
+func (u *Usage) Exceeds(limit string, amount int64, at time.Time) bool {
+	for _, name := range u.limits.exceeded(amount, at, &u.use) {
+		if name == limit {
+			return true
+		}
+	}
+	return false
+}
+
+// approvalRow is a row of approvals.
+type approvalRow struct {
+	number            int64
+	action, actor     string
+	needed, createdAt int64
+}
+
+// approval declares the columns of approvals.
+func (c *columns) approval(r *approvalRow) {
+	c.key.num("number", &r.number)
+	c.fixed.text("action", &r.action)
+	c.fixed.text("actor", &r.actor)
+	c.fixed.num("needed", &r.needed)
+	c.fixed.num("created_at", &r.createdAt)
+}
+
+// approvalWithin is how long a payout waits for approval.
+const approvalWithin = 72 * time.Hour
+
+// applyApproval follows what was done about the approval of a payout.
+func (c *Checker) applyApproval(l *line) {
+	var row approvalRow
+	c.columns.read(l).approval(&row)
+	o := c.orders[l.key]
+	if o == nil || o.kind != Payout {
+		c.violateMerchantf(LimitsHold, l.key.merchant, "an approval of %s, which is not a payout", l.key.id)
+		return
+	}
+	c.touch(o)
+	fits := row.number == int64(len(o.approvals))
+	limits := c.limitsOf(o.key.merchant)
+	switch row.action {
+	case "asked":
+		fits = fits && row.number == 0 && row.needed == limits.Approvals
+	case "approved", "rejected":
+		fits = fits && row.number > 0 && !o.decided() && row.actor != o.approvals[0].actor && !o.approvedBy(row.actor)
+	case "expired":
+		fits = fits && row.number > 0 && !o.decided() && row.createdAt >= o.createdAt+approvalWithin.Microseconds()
+	default:
+		fits = false
+	}
+	if !fits {
+		c.violatef(LimitsHold, o, "row %d about its approval is %s by %s, after %+v", row.number, row.action, row.actor, o.approvals)
+	}
+	o.approvals = append(o.approvals, row)
+}
+
+// approvedBy reports whether an actor has approved a payout.
+func (o *order) approvedBy(actor string) bool {
+	for _, a := range o.approvals {
+		if a.action == "approved" && a.actor == actor {
+			return true
+		}
+	}
+	return false
+}
+
+// approved reports whether a payout needs no approval, or has it.
+func (o *order) approved() bool {
+	given := int64(0)
+	for _, a := range o.approvals {
+		switch a.action {
+		case "approved":
+			given++
+		case "rejected", "expired":
+			return false
+		}
+	}
+	return len(o.approvals) == 0 || given >= o.approvals[0].needed
+}
+
+// decided reports whether nothing more can be decided about a payout.
+func (o *order) decided() bool {
+	for _, a := range o.approvals {
+		if a.action == "rejected" || a.action == "expired" {
+			return true
+		}
+	}
+	return o.approved()
+}
+
+// checkApproval checks that a payout that needs approval is sent only with it.
+func (c *Checker) checkApproval(o *order) {
+	switch {
+	case len(o.approvals) == 0 && o.step == "approval":
+		c.violatef(LimitsHold, o, "it waits for approval, but nobody asked for it")
+	case len(o.approvals) > 0 && o.step == "approval" && o.decided(), o.status == "PENDING" && o.step == "queued" && !o.approved():
+		c.violatef(LimitsHold, o, "step is %s after %+v", o.step, o.approvals)
+	case len(o.sends) > 0 && !o.approved():
+		c.violatef(LimitsHold, o, "it was sent after %+v", o.approvals)
+	}
+}

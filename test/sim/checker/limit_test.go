@@ -1,0 +1,91 @@
+package checker
+
+import (
+	"testing"
+	"time"
+)
+
+// A day and a night of São Paulo, as limits count them.
+func TestWindows(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ at, day, night string }{
+		{"2026-12-28T22:59:59Z", "2026-12-28", ""},
+		{"2026-12-28T23:00:00Z", "2026-12-28", "2026-12-28"},
+		{"2026-12-29T02:59:59Z", "2026-12-28", "2026-12-28"},
+		{"2026-12-29T03:00:00Z", "2026-12-29", "2026-12-28"},
+		{"2026-12-29T08:59:59Z", "2026-12-29", "2026-12-28"},
+		{"2026-12-29T09:00:00Z", "2026-12-29", ""},
+	} {
+		at, err := time.Parse(time.RFC3339, row.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if day, night := dayOf(at), nightOf(at); day != row.day || night != row.night {
+			t.Errorf("%s: day %s, night %q, want %s and %q", row.at, day, night, row.day, row.night)
+		}
+	}
+}
+
+func TestExceeded(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 12, 29, 1, 0, 0, 0, time.UTC) // a night
+	used := use{day: 100, night: 80, keyDay: 50, key: 60, keyDayCount: 2, keyCount: 3, keySince: at.Add(-time.Hour)}
+	for _, row := range []struct {
+		name  string
+		limit func(l *Limits, value int64)
+		value int64 // the least that an amount of 10 does not pass
+	}{
+		{"maximum", func(l *Limits, v int64) { l.Maximum = v }, 10},
+		{"perDay", func(l *Limits, v int64) { l.PerDay = v }, 110},
+		{"perNight", func(l *Limits, v int64) { l.PerNight = v }, 90},
+		{"perKeyPerDay", func(l *Limits, v int64) { l.PerKeyPerDay = v }, 60},
+		{"countPerKeyPerDay", func(l *Limits, v int64) { l.CountPerKeyPerDay = v }, 3},
+		{"newKeyMaximum", func(l *Limits, v int64) { l.NewKeyMaximum = v }, 70},
+	} {
+		l := NoLimits
+		row.limit(&l, row.value)
+		if names := l.exceeded(10, at, &used); len(names) > 0 {
+			t.Errorf("%s of %d: passes %v", row.name, row.value, names)
+		}
+		row.limit(&l, row.value-1)
+		if names := l.exceeded(10, at, &used); len(names) != 1 || names[0] != row.name {
+			t.Errorf("%s of %d: passes %v", row.name, row.value-1, names)
+		}
+	}
+	l := NoLimits
+	l.Minimum, l.NewKeyMaximum = 11, 1
+	if names := l.exceeded(10, used.keySince.Add(newKeyFor), &used); len(names) != 1 || names[0] != "minimum" {
+		t.Errorf("a key that is not new passes %v", names)
+	}
+}
+
+// Changes of payouts that need approval, or that limits refuse, which no gateway makes.
+func TestApprovalCorruptionsAreReported(t *testing.T) {
+	t.Parallel()
+	const insert = "INSERT INTO approvals (merchant_id, payout_id, number, action, actor, reason, needed, created_at) "
+	eachEngine(t, func(s *scene) {
+		s.waitForApproval("waits")
+		s.relax()
+		for _, row := range []struct {
+			name, words string
+			sql         []string
+		}{
+			{"queued without approval", "step is queued", []string{"UPDATE payouts SET step = 'queued' WHERE step = 'approval'"}},
+			{"approved by the credential that asked", "row 1 about its approval is approved", []string{
+				insert + "SELECT merchant_id, payout_id, 1, 'approved', actor, '', 0, 1 FROM approvals"}},
+			{"expired too soon", "row 1 about its approval is expired", []string{insert + "SELECT merchant_id, payout_id, 1, 'expired', '', '', 0, created_at FROM approvals"}},
+			{"approved, and still waiting", "step is approval", []string{insert + "SELECT merchant_id, payout_id, 1, 'approved', 'credential:boss', '', 0, 1 FROM approvals"}},
+			{"decided twice", "row 2 about its approval is approved", []string{
+				insert + "SELECT merchant_id, payout_id, 1, 'rejected', 'credential:boss', '', 0, 1 FROM approvals",
+				insert + "SELECT merchant_id, payout_id, 2, 'approved', 'credential:chief', '', 0, 1 FROM approvals WHERE number = 0"}},
+		} {
+			s.want(row.name, s.corrupt(row.sql, nil), LimitsHold, row.words)
+		}
+		s.limits.Maximum = approvalAbove
+		s.restartChecker()
+		s.want("above the maximum", s.found, LimitsHold, "pass [maximum]")
+		s.limits.Maximum, s.limits.ApprovalAbove = -1, -1
+		s.restartChecker()
+		s.want("approval that nobody needs", s.found, LimitsHold, "needs approval is false")
+	})
+}
