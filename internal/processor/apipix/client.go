@@ -41,10 +41,9 @@ type response struct {
 
 // Why an answer proves nothing.
 var (
-	errForm    = errors.New("apipix: the answer is not what the API Pix documents")
-	errOther   = errors.New("apipix: the answer is about another id or amount")
-	errStatus  = errors.New("apipix: the answer has an unknown status")
-	errProblem = errors.New("apipix: the error answer has no known form")
+	errForm   = errors.New("apipix: the answer is not what the API Pix documents")
+	errOther  = errors.New("apipix: the answer is about another id or amount")
+	errStatus = errors.New("apipix: the answer has an unknown status")
 )
 
 // do sends one request. guard, if not nil, is called right before the first byte. All that is

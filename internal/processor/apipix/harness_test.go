@@ -48,7 +48,7 @@ func (h handlerTransport) RoundTrip(r *http.Request) (answer *http.Response, err
 		r.Body = http.NoBody
 	}
 	defer func() {
-		if cause := recover(); cause == http.ErrAbortHandler { //nolint:errorlint // it is thrown as it is
+		if cause := recover(); cause == http.ErrAbortHandler {
 			answer, err = nil, errors.Join(errHungUp, r.Context().Err())
 		} else if cause != nil {
 			panic(cause)
