@@ -156,6 +156,8 @@ func (m *merchant) sendDecision(o *order, by credential, how string, allowed boo
 	switch {
 	case a.status == http.StatusOK && allowed:
 		o.Rejected = o.Rejected || how == "reject"
+	case a.status == http.StatusUnprocessableEntity && a.Code == "limit_exceeded" && how == "approve": // of the day of the approval
+		s.coverage.count("limit of approval", a.Limit, "any")
 	case a.status == http.StatusConflict, a.unavailable(), a.status == http.StatusForbidden && !allowed:
 	default:
 		s.violate(checker.LimitsHold, m.id, o.ID, fmt.Sprintf("%s by %s is answered %d: %s", how, by.key, a.status, a.body))

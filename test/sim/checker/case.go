@@ -138,6 +138,8 @@ func (c *Checker) isSubject(v *reviewCase, want string) bool {
 	switch want {
 	case "":
 		return v.subject.isZero()
+	case "dispute":
+		return c.disputes[rowKey{v.key.merchant, v.subject}] != nil
 	case "found transfer":
 		return c.found[rowKey{v.key.merchant, v.subject}] != nil
 	case "receipt":

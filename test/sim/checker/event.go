@@ -78,11 +78,13 @@ func (c *Checker) applyEvent(l *line) {
 	m.lastEvent = e.number
 	if o == nil && e.kind == "payout_batch.completed" {
 		c.endBatch(e)
+		c.openBody(e)
 		return
 	}
 	if d := c.disputes[rowKey{l.key.merchant, e.subject}]; o == nil && d != nil {
 		e.order = d.order
 		c.announceDispute(d, e)
+		c.openBody(e)
 		return
 	}
 	if e.kind == disabledKind {

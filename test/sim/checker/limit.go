@@ -1,6 +1,9 @@
 package checker
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Limits are the limits of a merchant's payouts, by the simulation's own records. Amounts are
 // cents; a negative value is no limit.
@@ -43,6 +46,14 @@ type use struct {
 	keySince                time.Time
 }
 
+// countedTime is in the day and the night in which limits count a payout.
+func (o *order) countedTime() time.Time {
+	if o.countedAt != 0 {
+		return time.UnixMicro(o.countedAt)
+	}
+	return time.UnixMicro(o.createdAt)
+}
+
 // used adds up the payouts of a merchant before one to a key at a time, which neither failed
 // nor were canceled.
 func (c *Checker) used(merchant rowID, sameKey func(*order) bool, at time.Time, except *order) (u use) {
@@ -51,7 +62,7 @@ func (c *Checker) used(merchant rowID, sameKey func(*order) bool, at time.Time, 
 		if o.kind != Payout || o == except || o.key.merchant != merchant || o.status == "FAILED" || o.status == "CANCELED" {
 			continue
 		}
-		then := time.UnixMicro(o.createdAt)
+		then := o.countedTime()
 		sameDay := dayOf(then) == day
 		if sameDay {
 			u.day += o.amount
@@ -67,9 +78,10 @@ func (c *Checker) used(merchant rowID, sameKey func(*order) bool, at time.Time, 
 			u.keyDayCount++
 		}
 		u.key += o.amount
-		if u.keyCount++; u.keySince.IsZero() || then.Before(u.keySince) {
-			u.keySince = then
+		if created := time.UnixMicro(o.createdAt); u.keySince.IsZero() || created.Before(u.keySince) {
+			u.keySince = created
 		}
+		u.keyCount++
 	}
 	return u
 }
@@ -119,6 +131,24 @@ func (c *Checker) checkLimits(o *order) {
 	needs := limits.ApprovalAbove >= 0 && o.amount > limits.ApprovalAbove
 	if needs != (o.step == "approval") || needs != (len(o.approvals) > 0) {
 		c.violatef(LimitsHold, o, "needs approval is %v, its step is %s, with %d rows", needs, o.step, len(o.approvals))
+	}
+}
+
+// checkMoved checks that a payout passes no limit of the day and the night of its approval,
+// which are other ones than those of its request.
+func (c *Checker) checkMoved(o *order) {
+	at, created := o.countedTime(), time.UnixMicro(o.createdAt)
+	if dayOf(at) == dayOf(created) && nightOf(at) == nightOf(created) || o.step == "approval" {
+		c.violatef(LimitsHold, o, "it counts at %s", at)
+	}
+	limits := c.limitsOf(o.key.merchant)
+	u := c.used(o.key.merchant, func(other *order) bool { return other.pixKey == o.pixKey }, at, o)
+	names := limits.exceeded(o.amount, at, &u)
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return name == "newKeyMaximum" || name == "minimum" || name == "maximum" || dayOf(at) == dayOf(created) && name != "perNight"
+	})
+	if len(names) > 0 {
+		c.violatef(LimitsHold, o, "its %d pass %v of its approval: %+v", o.amount, names, u)
 	}
 }
 

@@ -15,6 +15,7 @@ type orderRow struct {
 	claimedBy                         rowID // node
 	batch                             rowID // zero if it is in none
 	createdAt                         int64
+	countedAt                         int64 // 0 if limits count a payout when it was created
 	pixKey                            rowID // a hash; zero if no limit is by key
 
 	payin     rowID // of a refund

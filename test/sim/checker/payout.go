@@ -11,6 +11,7 @@ func (c *columns) payout(r *orderRow) {
 	c.fixed.num("fee", &r.fee)
 	c.fixed.num("created_at", &r.createdAt)
 	c.fixed.id("key_hash", &r.pixKey)
+	c.mutable.num("counted_at", &r.countedAt)
 	c.mutable.text("status", &r.status)
 	c.mutable.text("step", &r.step)
 	c.mutable.num("version", &r.version)
@@ -37,7 +38,11 @@ func (c *Checker) changePayout(o *order, next *orderRow) {
 	if o.webhookDisabled && !next.webhookDisabled {
 		c.violatef(Events, o, "events that the receiver disabled are enabled again")
 	}
+	counted := next.countedAt != o.countedAt
 	o.orderRow = *next
+	if counted {
+		c.checkMoved(o)
+	}
 	o.canceled = o.canceled || o.status == "CANCELED"
 	if held && !o.inFlight() {
 		c.merchant(o.key.merchant).inFlight -= o.amount + o.fee

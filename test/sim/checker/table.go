@@ -50,7 +50,7 @@ var tables = [...]watchedTable{
 	payoutTable: {
 		name: "payouts", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.payout(&orderRow{}) },
 		unread:    []string{"pix_key_type", "beneficiary", "fingerprint", "idempotency_key"},
-		unchecked: []string{"processor_id", "approval", "counters", "counted_at", "sent_at", "completed_at"},
+		unchecked: []string{"processor_id", "approval", "counters", "sent_at", "completed_at"},
 		invariant: SingleOrder, thing: "payout",
 	},
 	sendTable: {
