@@ -83,7 +83,6 @@ var disputeScenarios = []scenario{
 		{ask: "POST /disputes/{dispute}/defense", body: `{"text":"a","files":[{"name":"","type":"text/html","content":"?"}]}`, status: 422, holds: `"field":"files[0].name" "field":"files[0].type" "field":"files[0].content"`},
 		{ask: "POST /disputes/{dispute}/defense", body: `{"text":"a","surprise":1}`, status: 400, holds: `"code":"unknown_field"`},
 		{ask: "POST /disputes/{dispute}/defense", body: `{"text":"4111 1111 1111 1111"}`, status: 422, holds: `"field":"text" "code":"not_allowed"`},
-		{ask: "POST /disputes/{dispute}/defense", body: `{"text":"` + strings.Repeat("a", 3<<19) + `"}`, status: 413, holds: `"code":"body_too_large"`},
 		{ask: "POST /disputes/{dispute}/defense", body: `{"text":"` + strings.Repeat("é", 100<<10) + `"}`, status: 422, holds: `"field":"text" "code":"too_long"`},
 		{ask: "POST /disputes/{dispute}/defense", body: defenseOf, nobody: true, status: 401},
 		{ask: "POST /disputes/019ca9a0-7c00-7c41-8f59-1f2e3d4c5b6a/defense", body: defenseOf, status: 404},
