@@ -35,6 +35,13 @@ var visits = map[string]step{
 	"GET /receivables/{date}":             {ask: "GET /receivables/2026-11-24?limit=1", status: 200},
 	"POST /payin/{id}/refunds":            {ask: "POST /payin/{refundable}/refunds", body: `{"referenceId":"visit refund","amount":1}`, status: 201},
 	"GET /payin/{id}/refunds":             {ask: "GET /payin/{refundable}/refunds?limit=1&status=FAILED&referenceId=visited", status: 200},
+	"GET /disputes":                       {ask: "GET /disputes?limit=1&status=OPEN&kind=MED&respondBefore=2120-01-01T00:00:00Z", status: 200},
+	"GET /disputes/{id}":                  {ask: "GET /disputes/{defended}", status: 200},
+	"POST /disputes/{id}/defense":         {ask: "POST /disputes/{defended}/defense", body: defenseOf, status: 200},
+	"POST /disputes/{id}/accept":          {ask: "POST /disputes/{accepted}/accept", status: 200},
+	"POST /payout-batches":                {ask: "POST /payout-batches", body: batchesOf, status: 201},
+	"GET /payout-batches":                 {ask: "GET /payout-batches?limit=1", status: 200},
+	"GET /payout-batches/{id}":            {ask: "GET /payout-batches/{batch}", status: 200},
 	"GET /refunds":                        {ask: "GET /refunds?limit=1&createdFrom=2020-01-01T00:00:00Z&createdTo=2120-01-01T00:00:00Z", status: 200},
 	"GET /refunds/{id}":                   {ask: "GET /refunds/{refund}", status: 200},
 	"POST /sandbox/refunds/{id}/{action}": {ask: "POST /sandbox/refunds/{refund}/fail", nobody: true, status: 204},
@@ -66,6 +73,22 @@ var visits = map[string]step{
 	"POST /inbound/{account}/{token}":     {ask: "POST /inbound/sandbox/TOKEN", nobody: true, status: 200}, // with a signature
 }
 
+// disputed is the dispute of a new pay-in.
+func disputed(t *testing.T, g *apptest.Installed, reference string) (id string) {
+	t.Helper()
+	payin := g.Must(201, "POST", "/payin", with(pixOf, "{ref}", reference)).Get("id")
+	g.Must(204, "POST", "/sandbox/payin/"+payin+"/pay", "")
+	g.Must(204, "POST", "/sandbox/payin/"+payin+"/dispute", "")
+	apptest.Until(t, func() string {
+		list := g.Must(200, "GET", "/disputes?payinId="+payin, "")
+		if id = list.Get("data.0.id"); id == "" {
+			return list.Body
+		}
+		return ""
+	})
+	return id
+}
+
 // Every operation of the contract succeeds, and the gateway serves the contract that the
 // tests use.
 func TestEveryRoute(t *testing.T) {
@@ -85,6 +108,10 @@ func TestEveryRoute(t *testing.T) {
 		known["{refundable}"] = g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "refundable")).Get("id")
 		g.Must(204, "POST", "/sandbox/payin/"+known["{refundable}"]+"/pay", "")
 		known["{refund}"] = g.Must(201, "POST", "/payin/"+known["{refundable}"]+"/refunds", `{"referenceId":"visited refund","amount":2}`).Get("id")
+		for _, name := range []string{"defended", "accepted"} {
+			known["{"+name+"}"] = disputed(t, g, name)
+		}
+		known["{batch}"] = g.Must(201, "POST", "/payout-batches", with(batchesOf, "{ref}", "visited batch")).Get("id")
 		arm(g, "transfer", "not_sent", 1000)
 		n := 0
 		apptest.Until(t, func() string { // once the circuit breaker is open, payouts stay pending

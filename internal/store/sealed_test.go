@@ -165,6 +165,9 @@ func TestOtherMasterKeyOpensNothing(t *testing.T) {
 			must(t, err)
 			o.Keys, o.Shared = keys, true
 			for what, err := range v.reads(storetest.Open(t, o)) {
+				if what == "dispute_answers.content" {
+					what = "dispute_answers.summary" // is opened first
+				}
 				if !errors.Is(err, db.ErrSealed) || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), "was sealed with another master key") {
 					t.Errorf("%s: %v", what, err)
 				}

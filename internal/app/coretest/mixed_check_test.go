@@ -25,7 +25,7 @@ func (b *books) check() {
 	}
 	over := b.rows(`SELECT p.reference_id, 0, 0, 0, '' FROM payins p WHERE
 		(SELECT coalesce(SUM(r.refunded_amount), 0) FROM refunds r WHERE r.merchant_id = p.merchant_id AND r.payin_id = p.id) +
-		(SELECT coalesce(SUM(d.amount), 0) FROM disputes d WHERE d.merchant_id = p.merchant_id AND d.payin_id = p.id AND d.state IN ('open', 'lost')) >
+		(SELECT coalesce(SUM(d.taken), 0) FROM disputes d WHERE d.merchant_id = p.merchant_id AND d.payin_id = p.id AND d.status IN ('OPEN', 'SUBMITTED', 'LOST')) >
 		(SELECT coalesce(SUM(r.amount), 0) FROM receipts r WHERE r.merchant_id = p.merchant_id AND r.payin_id = p.id)`)
 	for _, r := range over {
 		b.T.Errorf("more was refunded or charged back of %s than was paid", r.text)
