@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -151,7 +152,7 @@ func (v following) take(d *payment.Dispute) error {
 		return nil
 	}
 	took := receivable.Take(v.l, v.c, v.p, more)
-	d.Taken, d.Took = d.Taken+more, append(d.Took[:len(d.Took):len(d.Took)], took...)
+	d.Taken, d.Took = d.Taken+more, slices.Concat(d.Took, took)
 	v.set(d)
 	entry := ledger.OpenDispute(took.Sum(), v.l.Balances(v.p.Merchant)[ledger.Available], more)
 	if _, err := transition.Payin(v.l, v.c, v.p, v.links, on, entry); err != nil || d.Status != payment.DisputeLost {

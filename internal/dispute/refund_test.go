@@ -84,7 +84,7 @@ func TestRefundComesBackAfterDispute(t *testing.T) {
 				g.WantPayin(p, payment.PayinRefunded, 100_00, 1)
 				g.Bank.EndRefund(r.ExternalID, processor.TransferFailed)
 				g.ReadFeeds()
-				taken, left := money.Cents(100_00), money.Cents(coretest.Opening)
+				taken, left := money.Cents(100_00), coretest.Opening
 				if state == processor.DisputeWon {
 					taken, left = 0, left+100_00
 				}

@@ -1,6 +1,10 @@
 package payment
 
-import "github.com/porteira/porteira/internal/money"
+import (
+	"slices"
+
+	"github.com/porteira/porteira/internal/money"
+)
 
 // Take is what was taken of money that has not settled.
 type Take struct {
@@ -21,14 +25,14 @@ func (t Takes) Sum() (sum money.Cents) {
 
 // Last divides takes into what was taken first and up to amount cents that were taken last.
 func (t Takes) Last(amount money.Cents) (first, last Takes) {
-	for i := len(t) - 1; i >= 0; i-- {
-		n := min(t[i].Amount, amount)
+	for _, take := range slices.Backward(t) {
+		n := min(take.Amount, amount)
 		amount -= n
 		if n > 0 {
-			last = append(last, Take{t[i].Receivable, n})
+			last = append(last, Take{take.Receivable, n})
 		}
-		if n < t[i].Amount {
-			first = append(Takes{{t[i].Receivable, t[i].Amount - n}}, first...)
+		if n < take.Amount {
+			first = append(Takes{{take.Receivable, take.Amount - n}}, first...)
 		}
 	}
 	return first, last

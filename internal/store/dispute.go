@@ -249,7 +249,7 @@ func (s *Store) withDefenses(ctx context.Context, merchant payment.ID, list []pa
 			return nil, s.db.ReadError("defenses", err)
 		}
 		for j := range answers {
-			if defense, err := openDefense(s.Keys(), &answers[j]); err == nil && defense != nil {
+			if defense, err := openDefense(s.Keys(), &answers[j]); err == nil {
 				out[i].Defense = defense
 			}
 		}

@@ -107,10 +107,10 @@ func (s *Store) NewDefense(merchant, dispute payment.ID, d payment.Defense, cont
 	}, nil
 }
 
-// openDefense reads the defense of an answer; nil if it has none.
+// openDefense reads the defense of an answer; else ErrNotFound.
 func openDefense(keys *db.Keyring, a *answerRow) (*payment.Defense, error) {
 	if len(a.summary) == 0 {
-		return nil, nil
+		return nil, ErrNotFound
 	}
 	plain, err := keys.Open(answerData(a.Merchant, a.Dispute, "summary"), a.summary)
 	if err != nil {
@@ -155,7 +155,7 @@ func (l *loadedAnswers) add(keys *db.Keyring, a answerRow) {
 	if keys == nil {
 		return
 	}
-	if d, err := openDefense(keys, &a); err == nil && d != nil {
+	if d, err := openDefense(keys, &a); err == nil {
 		l.defenses[Ref{a.Merchant, a.Dispute}] = d
 	}
 }
@@ -289,8 +289,8 @@ func (s *Store) DefenseFiles(ctx context.Context, a *payment.DisputeAnswer) (def
 		return nil, nil, s.db.ReadError("defense", err)
 	}
 	defense, err = openDefense(s.Keys(), &row)
-	if err != nil || defense == nil {
-		return defense, nil, err
+	if err != nil {
+		return nil, nil, err
 	}
 	all, err := s.Keys().Open(answerData(a.Merchant, a.Dispute, "content"), row.content)
 	if err != nil {

@@ -195,12 +195,7 @@ func (c *comparison) compareKeys() {
 
 // Exceeds reports whether a payout of an amount at a time would pass a limit.
 func (u *Usage) Exceeds(limit string, amount int64, at time.Time) bool {
-	for _, name := range u.limits.exceeded(amount, at, &u.use) {
-		if name == limit {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(u.limits.exceeded(amount, at, &u.use), limit)
 }
 
 // approvalRow is a row of approvals.

@@ -277,7 +277,7 @@ func (c *Checker) checkRefund(o *order) {
 // checkPart checks that a part is due, claimed, over or has a case.
 func (c *Checker) checkPart(p *refundPart) {
 	o, due, claimed := p.refund, p.nextAt > 0, !p.claimedBy.isZero()
-	bad := false
+	var bad bool
 	switch p.step {
 	case "queued", "accepted", "unknown":
 		bad = due == claimed
