@@ -21,6 +21,9 @@ func TestAdoptedPayoutCannotBeCanceled(t *testing.T) {
 		g.Clear()
 		g.Jump(8 * 24 * time.Hour)
 		p := wantRequest(g, "lost", 900_00, "")
+		if p.Status != payment.PayoutProcessing {
+			t.Errorf("the request is answered %s", p.Status)
+		}
 		if _, err := g.Payouts.Cancel(t.Context(), g.Merchant.ID, p.ID); !problem.Is(err, problem.InvalidState) {
 			t.Errorf("cancel: %v", err)
 		}

@@ -258,7 +258,11 @@ func (v *RequestOp) adopt(l *store.Loaded, c *store.Changes, found store.FoundTr
 	if err := c.Post(p.Merchant, p.ID, ledger.HoldPayout(p.Amount, p.Fee)); err != nil {
 		return err
 	}
-	return outgoing.Adopt(l, c, &p, &found)
+	if err := outgoing.Adopt(l, c, &p, &found); err != nil {
+		return err
+	}
+	v.Payout = p // the answer shows what is stored
+	return nil
 }
 
 // frozenRetry is the Retry-After of a request that is refused after a restore.
