@@ -181,6 +181,23 @@ func TestEveryFirstSendIsPrecededByALookUp(t *testing.T) {
 	})
 }
 
+// A copy of the disk may be started within the time for which a look-up counts: that of an
+// earlier process does not.
+func TestLookUpOfAnEarlierProcessDoesNotCount(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
+		p := g.Payout("looked up, not sent", 30_00)
+		g.Send()
+		g.LookUp()
+		pay(g, p, processor.TransferPaid) // by the process of which this disk is a copy
+		g.Pass(10 * time.Second)
+		g.Restart(nil)
+		work(g)
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantBank(0, 1)
+	})
+}
+
 // The transaction that claims compares the epoch: a database that was restored since the
 // last heartbeat gives no payout away.
 func TestClaimOnARestoredDatabase(t *testing.T) {

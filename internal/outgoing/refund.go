@@ -148,7 +148,7 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 			p.ClaimedBy, p.NextAt = v.node, time.Time{}
 			v.claimed = append(v.claimed, c.SetRefundPart(p))
 			continue
-		case lookUpPartFirst(&p, v.restoredAt, l.Now()) || lookUpPartBefore(v.profile, &p, l.Now()):
+		case lookUpPartFirst(&p, v.restoredAt, l.Now()) || lookUpPartBefore(v.profile, &p, v.node, l.Now()):
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()
 		case !p.FirstSentAt.IsZero() && v.profile.Repeat.Safe() && !v.profile.Repeatable(p.FirstSentAt, l.Now()):
 			reviewPart(c, &p, store.ReasonTooOld)
@@ -186,11 +186,11 @@ func lookUpPartFirst(p *payment.RefundPart, restoredAt, now time.Time) bool {
 }
 
 // lookUpPartBefore is lookUpBefore for the part of a refund.
-func lookUpPartBefore(e processor.Effect, p *payment.RefundPart, now time.Time) bool {
+func lookUpPartBefore(e processor.Effect, p *payment.RefundPart, node payment.ID, now time.Time) bool {
 	if e.Repeat.Safe() && !(e.LookUpFirst && p.Sends == 0) || p.MayExist {
 		return false
 	}
-	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh
+	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh || precedes(p.UpdatedAt, node, now)
 }
 
 // reviewPart stops the executor's work on a part of a refund, whose money stays held, and

@@ -33,12 +33,20 @@ const lookUpIsFresh = time.Minute
 // lookUpBefore reports whether a payout must be looked up before its next send: before the
 // first one if the processor wants that, and before each one that follows only sends without
 // an effect if the processor would pay it twice. A copy of the database's disk, or a new
-// machine, shows no sign that the database is an older one.
-func lookUpBefore(e processor.Effect, p *payment.Payout, sends []store.Send, now time.Time) bool {
+// machine, shows no sign that the database is an older one: so a look-up from before this
+// process, node, does not count.
+func lookUpBefore(e processor.Effect, p *payment.Payout, sends []store.Send, node payment.ID, now time.Time) bool {
 	if e.Repeat.Safe() && !(e.LookUpFirst && len(sends) == 0) || !withoutEffect(sends) {
 		return false
 	}
-	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh // its clock may have been ahead
+	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh || precedes(p.UpdatedAt, node, now) // its clock may have been ahead
+}
+
+// precedes reports whether a time is before a process has joined, by its id. One that joined
+// while its clock was ahead does not show it.
+func precedes(at time.Time, node payment.ID, now time.Time) bool {
+	joinedAhead := payment.CompareIDs(node, payment.MinIDAt(now.Add(clockTolerance))) > 0
+	return !joinedAhead && payment.CompareIDs(payment.MinIDAt(at.Add(time.Millisecond)), node) <= 0
 }
 
 // withoutEffect reports whether each send of a payout, if there is one, is proved to have had

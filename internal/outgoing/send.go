@@ -160,7 +160,7 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 		hash := bodyHash(request)
 		sends := l.Sends(p.Merchant, p.ID)
 		switch {
-		case LookUpFirst(&p, v.restoredAt, l.Now()) || lookUpBefore(v.profile, &p, sends, l.Now()):
+		case LookUpFirst(&p, v.restoredAt, l.Now()) || lookUpBefore(v.profile, &p, sends, v.node, l.Now()):
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()
 		case v.waitsForDebt(l, c, &p):
 			continue

@@ -282,7 +282,9 @@ func (m *merchant) recordAnswer(o *order, a *answer) {
 	case checker.Payout:
 		s.scheduleBank(o)
 		s.scheduleDecision(o, a)
-		s.expectBeside(o)
+		if a.Approval != "required" { // else it waits for a person
+			s.expectBeside(o)
+		}
 	default:
 		s.scheduleRefundBank(o)
 	}
