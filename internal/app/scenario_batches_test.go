@@ -45,11 +45,11 @@ func TestBatches(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) { runScenarios(t, g, "", batchScenarios) })
 }
 
-// The largest batch, as CSV: every payout completes, one event says so, and nothing else
+// A batch as CSV: every payout completes, one event says so, and nothing else
 // happens. Another request is answered meanwhile.
-func TestLargeBatch(t *testing.T) {
+func TestBatchAsCSV(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
-		const payouts = 1000
+		const payouts = 150
 		body := strings.Builder{}
 		body.WriteString("referenceId,amount,pixKeyType,pixKey,beneficiaryName,beneficiaryDocument\n")
 		for i := range payouts {
@@ -57,20 +57,20 @@ func TestLargeBatch(t *testing.T) {
 		}
 		before := g.Rows(t)
 		got := g.Must(201, "POST", "/payout-batches?referenceId=large", body.String(), "Content-Type: text/csv")
-		if got.Get("count") != "1000" || got.Get("amount") != fmt.Sprint(100*payouts+payouts*(payouts-1)/2) {
+		if got.Get("count") != fmt.Sprint(payouts) || got.Get("amount") != fmt.Sprint(100*payouts+payouts*(payouts-1)/2) {
 			t.Errorf("the batch is %s", got.Body)
 		}
 		id := got.Get("id")
 		g.Must(201, "POST", "/payout", with(payoutOf, "{ref}", "meanwhile"))
 		apptest.Until(t, func() string {
-			if got := g.Must(200, "GET", "/payout-batches/"+id, ""); got.Get("status") != "COMPLETED" || !strings.Contains(got.Body, `"counts":{"COMPLETED":1000}`) {
+			if got := g.Must(200, "GET", "/payout-batches/"+id, ""); got.Get("status") != "COMPLETED" || !strings.Contains(got.Body, fmt.Sprintf(`"counts":{"COMPLETED":%d}`, payouts)) {
 				return got.Body
 			}
 			return ""
 		})
 		n, cursor := 0, ""
 		for {
-			page := g.Must(200, "GET", "/payout?batchId="+id+"&limit=200"+cursor, "")
+			page := g.Must(200, "GET", "/payout?batchId="+id+"&limit=100"+cursor, "")
 			n += strings.Count(page.Body, `"batchId":"`+id+`"`)
 			if cursor = page.Get("nextCursor"); cursor == "" {
 				break
@@ -81,8 +81,8 @@ func TestLargeBatch(t *testing.T) {
 			t.Errorf("the list has %d payouts", n)
 		}
 		awaitFinal(t, g.Client)
-		want := "entry payout_held 1001, entry payout_paid 1001, event payout.completed 1001, event payout.processing 1001, event payout_batch.completed 1, " +
-			"notices 1001, payout_batches 1, payouts 1001"
+		want := fmt.Sprintf("entry payout_held %[1]d, entry payout_paid %[1]d, event payout.completed %[1]d, event payout.processing %[1]d, event payout_batch.completed 1, "+
+			"notices %[1]d, payout_batches 1, payouts %[1]d", payouts+1)
 		apptest.Until(t, func() string {
 			if rows := g.Rows(t).Since(before); rows != want {
 				return "the batch left " + rows
