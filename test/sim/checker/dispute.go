@@ -9,7 +9,8 @@ import (
 type disputeRow struct {
 	payin                   rowID
 	externalID, status      string
-	amount, taken, returned int64 // cents
+	amount, taken, returned int64  // cents
+	took                    string // of receivables: JSON
 	version                 int64
 	createdAt, updatedAt    int64
 }
@@ -23,6 +24,7 @@ func (c *columns) dispute(r *disputeRow) {
 	c.mutable.text("status", &r.status)
 	c.mutable.num("taken", &r.taken)
 	c.mutable.num("returned", &r.returned)
+	c.mutable.text("took", &r.took)
 	c.mutable.num("version", &r.version)
 	c.mutable.num("updated_at", &r.updatedAt)
 }
@@ -41,6 +43,7 @@ type dispute struct {
 
 	order     *order
 	announced int64 // the version of its last event
+	takes     takes // what it has of money that had not settled
 }
 
 func (c *Checker) applyDispute(l *line) {
@@ -64,6 +67,7 @@ func (c *Checker) applyDispute(l *line) {
 		c.violatef(Amounts, d.order, "a dispute of %d took %d, and %d of it came back, after %d", next.amount, next.taken, next.returned, d.taken)
 	}
 	c.merchant(l.key.merchant).disputed += next.held() - d.held()
+	d.takes = c.takesOf(d.order, next.took)
 	d.disputeRow = next
 	if d.order != nil {
 		c.touch(d.order)
@@ -72,7 +76,7 @@ func (c *Checker) applyDispute(l *line) {
 
 func (c *Checker) addDispute(key rowKey, d *dispute) {
 	d.order = c.orders[rowKey{key.merchant, d.payin}]
-	if d.order == nil || d.order.kind != Payin || d.status != "OPEN" || d.taken != 0 || d.version != 1 {
+	if d.order == nil || d.order.kind != Payin || d.status != "OPEN" || d.taken != 0 || d.took != "" || d.version != 1 {
 		c.violatef(States, d.order, "dispute %s of %d begins as %s", d.externalID, d.amount, d.status)
 	}
 	c.disputes[key] = d
