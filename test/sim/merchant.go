@@ -285,7 +285,9 @@ func (m *merchant) recordAnswer(o *order, a *answer) {
 	case checker.Payout:
 		s.scheduleBank(o)
 		s.scheduleDecision(o, a)
-		s.expectBeside(o)
+		if a.Approval != "required" {
+			s.expectBeside(o)
+		}
 	default:
 		s.scheduleRefundBank(o)
 	}

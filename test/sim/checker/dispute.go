@@ -44,6 +44,9 @@ type dispute struct {
 	order     *order
 	announced int64 // the version of its last event
 	takes     takes // what it has of money that had not settled
+
+	// Events of its pay-in that its changes must have.
+	disputed, chargedBack, won int
 }
 
 func (c *Checker) applyDispute(l *line) {
@@ -68,9 +71,27 @@ func (c *Checker) applyDispute(l *line) {
 	}
 	c.merchant(l.key.merchant).disputed += next.held() - d.held()
 	d.takes = c.takesOf(d.order, next.took)
+	d.expectEvents(&next)
 	d.disputeRow = next
 	if d.order != nil {
 		c.touch(d.order)
+	}
+}
+
+// expectEvents counts the events of a change: the dispute takes money, also what it lacked
+// before, gives a part back, or ends and has money.
+func (d *dispute) expectEvents(next *disputeRow) {
+	had := next.taken > next.returned
+	if next.taken > d.taken {
+		d.disputed++
+	}
+	if next.returned > d.returned {
+		d.won++
+	}
+	if ended := next.status != d.status && had; ended && next.status == "LOST" || d.status == "LOST" && next.taken > d.taken {
+		d.chargedBack++
+	} else if ended && (next.status == "WON" || next.status == "REVERSED") {
+		d.won++
 	}
 }
 
@@ -136,7 +157,8 @@ func (o *order) refundedElsewhere() bool {
 	})
 }
 
-// checkDisputeEvents checks that each change of a dispute was announced, once.
+// checkDisputeEvents checks that each change of a dispute, and of the money that it has, was
+// announced, once.
 func (c *Checker) checkDisputeEvents(o *order) {
 	balance := map[string]int{} // events less changes
 	for _, e := range o.events {
@@ -146,16 +168,9 @@ func (c *Checker) checkDisputeEvents(o *order) {
 		if d.announced != d.version {
 			c.violatef(Events, o, "dispute %s has version %d, and events up to %d", d.externalID, d.version, d.announced)
 		}
-		if d.taken == 0 { // it has nothing of the order
-			continue
-		}
-		balance["payin.disputed"]--
-		if d.status == "LOST" || d.status == "REVERSED" {
-			balance["payin.chargeback"]--
-		}
-		if d.status == "WON" || d.status == "REVERSED" {
-			balance["payin.dispute_won"]--
-		}
+		balance["payin.disputed"] -= d.disputed
+		balance["payin.chargeback"] -= d.chargedBack
+		balance["payin.dispute_won"] -= d.won
 	}
 	for _, kind := range []string{"payin.disputed", "payin.chargeback", "payin.dispute_won"} {
 		if balance[kind] != 0 {
