@@ -156,6 +156,9 @@ func (m *merchant) sendDecision(o *order, by credential, how string, allowed boo
 	switch {
 	case a.status == http.StatusOK && allowed:
 		o.Rejected = o.Rejected || how == "reject"
+		if how == "approve" && a.Approval != "required" {
+			s.expectBeside(o)
+		}
 	case a.status == http.StatusUnprocessableEntity && a.Code == "limit_exceeded" && how == "approve": // of the day of the approval
 		s.coverage.count("limit of approval", a.Limit, "any")
 	case a.status == http.StatusConflict, a.unavailable(), a.status == http.StatusForbidden && !allowed:

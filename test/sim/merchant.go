@@ -162,6 +162,9 @@ type answer struct {
 	Approval   string `json:"approval"`
 	Code       string `json:"code"`  // of a problem
 	Limit      string `json:"limit"` // that it names
+	Errors     []struct {
+		Field string `json:"field"`
+	} `json:"errors"`
 
 	status   int // HTTP
 	replayed bool

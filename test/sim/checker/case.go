@@ -35,6 +35,10 @@ type reviewCase struct {
 	order   *order            // its subject, or nil if that is no order
 	facts   map[string]string // its parameters
 	touched bool
+
+	// Of a refund of a receipt that fits no order.
+	judged bool // the commit that opened it is over
+	proven bool // it was closed in that commit
 }
 
 func (c *Checker) applyCase(l *line) {
@@ -52,8 +56,8 @@ func (c *Checker) applyCase(l *line) {
 			c.violateMerchantf(Progress, l.key.merchant, "case %s changes after it was closed", l.key.id)
 		}
 		c.columns.read(l).reviewCase(&v.caseRow)
-		if v.kind == "payout_found" && v.closedAt != 0 {
-			c.foundCases[rowKey{v.key.merchant, v.subject}] -= v.amount
+		if v.closedAt != 0 {
+			c.closeCase(v)
 		}
 	}
 	if v.order != nil {
@@ -73,14 +77,20 @@ func (c *Checker) addCase(v *reviewCase) {
 	if err := json.Unmarshal([]byte(v.params), &v.facts); err != nil {
 		c.violateMerchantf(Progress, v.key.merchant, "case %s has parameters %q: %v", v.key.id, v.params, err)
 	}
+	r := c.receipts[rowKey{v.key.merchant, v.subject}]
 	switch v.kind {
 	case "overpaid":
 		if v.order != nil {
 			v.order.reported += v.amount
 		}
 	case "unmatched_receipt":
-		if r := c.receipts[rowKey{v.key.merchant, v.subject}]; r != nil {
+		if r != nil {
 			r.reported += v.amount
+		}
+	case "refund_unexpected":
+		if r != nil {
+			r.refundCases = append(r.refundCases, v)
+			c.touchReceipt(r)
 		}
 	case "payout_found":
 		c.foundCases[rowKey{v.key.merchant, v.subject}] += v.amount
@@ -88,6 +98,26 @@ func (c *Checker) addCase(v *reviewCase) {
 		if n := c.notices[v.facts["processor"]+"/"+v.facts["notice"]]; n != nil {
 			n.reported = true
 		}
+	}
+	if v.closedAt != 0 {
+		c.closeCase(v)
+	}
+}
+
+// closeCase follows the end of a case: the money that it reported is not to be decided any more.
+func (c *Checker) closeCase(v *reviewCase) {
+	switch v.kind {
+	case "overpaid":
+		if v.order != nil {
+			v.order.reported -= v.amount
+		}
+	case "unmatched_receipt":
+		if r := c.receipts[rowKey{v.key.merchant, v.subject}]; r != nil {
+			r.reported -= v.amount
+			c.touchReceipt(r)
+		}
+	case "payout_found":
+		c.foundCases[rowKey{v.key.merchant, v.subject}] -= v.amount
 	}
 }
 
@@ -111,6 +141,9 @@ func (c *Checker) checkCase(v *reviewCase) {
 		c.violatef(Progress, v.order, "case %s (%s) is open with resolution %q", v.key.id, v.kind, v.resolution)
 	case v.closedAt != 0 && !slices.Contains(rule.resolutions, v.resolution):
 		c.violatef(Progress, v.order, "case %s (%s) is closed with resolution %q", v.key.id, v.kind, v.resolution)
+	}
+	if v.kind == "refund_unexpected" && v.closedAt != 0 && v.order != nil {
+		c.violatef(Progress, v.order, "case %s (%s) of a pay-in is closed with resolution %q", v.key.id, v.kind, v.resolution)
 	}
 	if v.kind == "webhook_exhausted" {
 		c.checkWebhookCase(v)

@@ -316,7 +316,7 @@ func (c *Checker) clearTouched() {
 		m.touched = false
 	}
 	for _, o := range t.orders {
-		o.touched = false
+		o.touched, o.restored = false, false
 	}
 	for _, d := range t.deliveries {
 		d.touched = false
@@ -326,6 +326,9 @@ func (c *Checker) clearTouched() {
 	}
 	for _, v := range t.cases {
 		v.touched = false
+	}
+	for _, r := range t.receipts {
+		r.touched = false
 	}
 	*t = touched{
 		orders: t.orders[:0], merchants: t.merchants[:0], entries: t.entries[:0], deliveries: t.deliveries[:0],

@@ -21,8 +21,8 @@ func (c *comparison) compareRefunds() {
 		name := r.Account + "/" + r.ExternalID
 		listed[name] = r
 		p := c.parts[name]
-		if p == nil && c.isUnidentified(r) {
-			c.unbooked += r.Amount
+		if v := c.payments[r.Account+"/"+r.PaymentID]; p == nil && v != nil && v.order == nil {
+			c.compareUnidentified(v, r)
 			continue
 		}
 		if p == nil {
@@ -58,19 +58,29 @@ func (c *comparison) compareRefunds() {
 	}
 }
 
-// isUnidentified reports whether a refund that the bank paid is of a payment that names no
-// order, and has a case: it is not booked.
-func (c *comparison) isUnidentified(r *BankRefund) bool {
-	v := c.payments[r.Account+"/"+r.PaymentID]
-	if v == nil || v.order != nil || r.Failed {
-		return false
-	}
-	for _, known := range c.cases {
-		if known.kind == "refund_unexpected" && known.subject == v.key.id && known.facts["externalId"] == r.ExternalID {
-			return true
+// compareUnidentified compares a bank's refund of a payment that names no order with the cases
+// about it: at the end one that was paid has a case, and one that came back has two, or none if
+// that was known before it was listed. What its case says was not booked is not in the clearing
+// account.
+func (c *comparison) compareUnidentified(v *receipt, r *BankRefund) {
+	var known []*reviewCase
+	for _, w := range v.refundCases {
+		if w.facts["externalId"] == r.ExternalID {
+			known = append(known, w)
 		}
 	}
-	return false
+	switch {
+	case !c.Rewound && !r.AtPanel, len(known) > 2, len(known) == 2 && !r.Failed, c.final && (len(known) == 1) == r.Failed, len(known) > 0 && known[0].amount != r.Amount:
+		c.violateMerchantf(SingleRefund, v.key.merchant, "the bank's refund %+v of a payment of no order has %d cases", *r, len(known))
+	case len(known) == 1 && !known[0].proven:
+		c.unbooked += r.Amount
+	}
+}
+
+// isUnidentified reports whether a refund of the bank is of a payment that names no order.
+func (c *comparison) isUnidentified(r *BankRefund) bool {
+	v := c.payments[r.Account+"/"+r.PaymentID]
+	return v != nil && v.order == nil
 }
 
 // BankDispute is a dispute in the bank's records.

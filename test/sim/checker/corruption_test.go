@@ -282,7 +282,10 @@ var corruptions = []struct {
 	{"a case opened again", Progress, "after it was closed", []string{"UPDATE cases SET closed_at = 1", "UPDATE cases SET closed_at = 0"}},
 	{"a case of another id", Progress, "was never opened", []string{"UPDATE cases SET id = $1 WHERE kind = 'overpaid'"}},
 	{"a case closed without a resolution", Progress, `is closed with resolution ""`, []string{"UPDATE cases SET closed_at = 1"}},
-	{"a case closed by a resolution of another kind", Progress, `is closed with resolution "proof"`, []string{"UPDATE cases SET closed_at = 1, resolution = 'proof'"}},
+	{"a case closed by a resolution of another kind", Progress, `is closed with resolution "delivered"`, []string{"UPDATE cases SET closed_at = 1, resolution = 'delivered'"}},
+	{"a case about a surplus closed without an entry", Incoming, "cases report 0 of a surplus of 500", []string{"UPDATE cases SET closed_at = 1, resolution = 'proof' WHERE kind = 'overpaid'"}},
+	{"a case about money of no order closed without an entry", Incoming, "0 of 0 is returned, cases report 0", []string{
+		"UPDATE cases SET closed_at = 1, resolution = 'proof' WHERE kind = 'unmatched_receipt'"}},
 	{"a resolution of an open case", Progress, `is open with resolution "proof"`, []string{"UPDATE cases SET resolution = 'proof'"}},
 	{"a resolution rewritten", Progress, "after it was closed", []string{
 		addCase + "SELECT merchant_id, $1, 'payout_unknown', id, amount, '{\"reason\":\"x\"}', 'proof', 1, 1, 0 FROM payouts WHERE reference_id = 'out-done'",

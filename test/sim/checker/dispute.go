@@ -9,7 +9,8 @@ import (
 type disputeRow struct {
 	payin                   rowID
 	externalID, status      string
-	amount, taken, returned int64 // cents
+	amount, taken, returned int64  // cents
+	took                    string // of receivables: JSON
 	version                 int64
 	createdAt, updatedAt    int64
 }
@@ -23,6 +24,7 @@ func (c *columns) dispute(r *disputeRow) {
 	c.mutable.text("status", &r.status)
 	c.mutable.num("taken", &r.taken)
 	c.mutable.num("returned", &r.returned)
+	c.mutable.text("took", &r.took)
 	c.mutable.num("version", &r.version)
 	c.mutable.num("updated_at", &r.updatedAt)
 }
@@ -41,6 +43,10 @@ type dispute struct {
 
 	order     *order
 	announced int64 // the version of its last event
+	takes     takes // what it has of money that had not settled
+
+	// Events of its pay-in that its changes must have.
+	disputed, chargedBack, won int
 }
 
 func (c *Checker) applyDispute(l *line) {
@@ -64,15 +70,34 @@ func (c *Checker) applyDispute(l *line) {
 		c.violatef(Amounts, d.order, "a dispute of %d took %d, and %d of it came back, after %d", next.amount, next.taken, next.returned, d.taken)
 	}
 	c.merchant(l.key.merchant).disputed += next.held() - d.held()
+	d.takes = c.takesOf(d.order, next.took)
+	d.expectEvents(&next)
 	d.disputeRow = next
 	if d.order != nil {
 		c.touch(d.order)
 	}
 }
 
+// expectEvents counts the events of a change: the dispute takes money, also what it lacked
+// before, gives a part back, or ends and has money.
+func (d *dispute) expectEvents(next *disputeRow) {
+	had := next.taken > next.returned
+	if next.taken > d.taken {
+		d.disputed++
+	}
+	if next.returned > d.returned {
+		d.won++
+	}
+	if ended := next.status != d.status && had; ended && next.status == "LOST" || d.status == "LOST" && next.taken > d.taken {
+		d.chargedBack++
+	} else if ended && (next.status == "WON" || next.status == "REVERSED") {
+		d.won++
+	}
+}
+
 func (c *Checker) addDispute(key rowKey, d *dispute) {
 	d.order = c.orders[rowKey{key.merchant, d.payin}]
-	if d.order == nil || d.order.kind != Payin || d.status != "OPEN" || d.taken != 0 || d.version != 1 {
+	if d.order == nil || d.order.kind != Payin || d.status != "OPEN" || d.taken != 0 || d.took != "" || d.version != 1 {
 		c.violatef(States, d.order, "dispute %s of %d begins as %s", d.externalID, d.amount, d.status)
 	}
 	c.disputes[key] = d
@@ -132,7 +157,8 @@ func (o *order) refundedElsewhere() bool {
 	})
 }
 
-// checkDisputeEvents checks that each change of a dispute was announced, once.
+// checkDisputeEvents checks that each change of a dispute, and of the money that it has, was
+// announced, once.
 func (c *Checker) checkDisputeEvents(o *order) {
 	balance := map[string]int{} // events less changes
 	for _, e := range o.events {
@@ -142,16 +168,9 @@ func (c *Checker) checkDisputeEvents(o *order) {
 		if d.announced != d.version {
 			c.violatef(Events, o, "dispute %s has version %d, and events up to %d", d.externalID, d.version, d.announced)
 		}
-		if d.taken == 0 { // it has nothing of the order
-			continue
-		}
-		balance["payin.disputed"]--
-		if d.status == "LOST" || d.status == "REVERSED" {
-			balance["payin.chargeback"]--
-		}
-		if d.status == "WON" || d.status == "REVERSED" {
-			balance["payin.dispute_won"]--
-		}
+		balance["payin.disputed"] -= d.disputed
+		balance["payin.chargeback"] -= d.chargedBack
+		balance["payin.dispute_won"] -= d.won
 	}
 	for _, kind := range []string{"payin.disputed", "payin.chargeback", "payin.dispute_won"} {
 		if balance[kind] != 0 {

@@ -111,6 +111,14 @@ func (c *Checker) checkEntry(e *entry) {
 		c.touched.found = append(c.touched.found, f)
 	case r != nil && r.order == nil && e.kind == "received_unidentified":
 		r.booked += taken
+	case r != nil && r.order == nil && e.kind == "unidentified_returned":
+		r.returned += taken
+		c.merchant(e.key.merchant).nameless -= taken
+		c.touchReceipt(r)
+	case r != nil && r.order == nil && e.kind == "unidentified_back":
+		r.returned -= taken
+		c.merchant(e.key.merchant).nameless += taken
+		c.touchReceipt(r)
 	case r != nil && e.kind == "cost_booked":
 	case e.kind == "funded" && e.subject == e.key.merchant:
 	case e.kind == "owed_repaid" && (r != nil || f != nil || e.subject == e.key.merchant):
@@ -126,11 +134,15 @@ func (c *Checker) checkLegs(e *entry) {
 		c.violatef(Ledger, e.order, "entry %s has no recipe: %s", e.key.id, e.kind)
 		return
 	}
+	r := c.receipts[rowKey{e.key.merchant, e.subject}]
 	seen := make([]bool, len(legs))
 	for _, p := range e.postings {
 		account, processor, _ := strings.Cut(p.account, ":")
 		if account == "clearing" && e.order != nil && e.order.processor != processor {
 			c.violatef(Ledger, e.order, "entry %s (%s) uses the clearing account of %s, not of %s", e.key.id, e.kind, processor, e.order.processor)
+		}
+		if account == "clearing" && e.order == nil && r != nil && r.processor != processor {
+			c.violateMerchantf(Ledger, e.key.merchant, "entry %s (%s) uses the clearing account of %s, not of %s", e.key.id, e.kind, processor, r.processor)
 		}
 		fits := false
 		for i := range legs {

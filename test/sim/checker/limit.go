@@ -198,6 +198,25 @@ func (u *Usage) Exceeds(limit string, amount int64, at time.Time) bool {
 	return slices.Contains(u.limits.exceeded(amount, at, &u.use), limit)
 }
 
+// ExceedsAny reports whether a payout of an amount at a time would pass any limit.
+func (u *Usage) ExceedsAny(amount int64, at time.Time) bool {
+	return len(u.limits.exceeded(amount, at, &u.use)) > 0
+}
+
+// Add counts a payout of an amount at a time that is not stored yet.
+func (u *Usage) Add(amount int64, sameKey bool, at time.Time) {
+	u.use.day += amount
+	u.use.night += amount
+	if !sameKey {
+		return
+	}
+	if u.use.keyDay, u.use.key = u.use.keyDay+amount, u.use.key+amount; u.use.keyCount == 0 {
+		u.use.keySince = at
+	}
+	u.use.keyDayCount++
+	u.use.keyCount++
+}
+
 // approvalRow is a row of approvals.
 type approvalRow struct {
 	number            int64

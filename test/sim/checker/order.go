@@ -39,7 +39,8 @@ type order struct {
 	booked      map[string]int64 // cents that entries took from accounts, by kind of entry
 	applied     int64            // cents of receipts
 	surplus     int64            // cents of receipts
-	reported    int64            // cents of the surplus that cases report
+	reported    int64            // cents of the surplus that open cases report
+	restored    bool             // the current commit gives back what a refund or a dispute had of it
 	disputes    []*dispute
 	receivables []*receivableRow
 	fees        int64 // cents that entries moved to the fees account

@@ -88,9 +88,6 @@ func (c *Checker) checkPayin(o *order) {
 	if booked := o.booked["received_unapplied"]; booked != o.surplus {
 		c.violatef(Incoming, o, "a surplus of %d is booked as %d", o.surplus, booked)
 	}
-	if o.reported != o.surplus {
-		c.violatef(Incoming, o, "cases report %d of a surplus of %d", o.reported, o.surplus)
-	}
 	c.checkDisputes(o)
 	c.checkRefunds(o)
 	c.checkReceivables(o)

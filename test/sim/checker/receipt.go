@@ -41,8 +41,11 @@ type receipt struct {
 	rank            int64  // of its creation, among orders too
 	order           *order // nil if it fits none
 	stored, claimed bool
-	booked          int64 // cents of entries about the receipt itself
-	reported        int64 // cents that cases about the receipt itself report
+	booked          int64         // cents of entries about the receipt itself
+	reported        int64         // cents that open cases about the receipt itself report
+	returned        int64         // cents of entries that gave the receipt itself back to its payer
+	refundCases     []*reviewCase // about refunds of the receipt itself
+	touched         bool
 }
 
 // receipt finds or begins a receipt: its claim comes first.
@@ -51,9 +54,16 @@ func (c *Checker) receipt(key rowKey, processor, externalID string) *receipt {
 	if r == nil {
 		r = &receipt{key: key, receiptRow: receiptRow{processor: processor, externalID: externalID}}
 		c.receipts[key] = r
-		c.touched.receipts = append(c.touched.receipts, r)
+		c.touchReceipt(r)
 	}
 	return r
+}
+
+func (c *Checker) touchReceipt(r *receipt) {
+	if !r.touched {
+		r.touched = true
+		c.touched.receipts = append(c.touched.receipts, r)
+	}
 }
 
 func (c *Checker) applyReceipt(l *line) {
@@ -101,8 +111,8 @@ func (c *Checker) applyClaim(l *line) {
 	r.claimed = true
 }
 
-// checkReceipt checks that a new receipt is claimed and complete, and has a case if it
-// fits no order.
+// checkReceipt checks that a new receipt is claimed and complete, and has a case about what it
+// has of no order.
 func (c *Checker) checkReceipt(r *receipt) {
 	if !r.stored || !r.claimed {
 		c.violateMerchantf(SingleReceipt, r.key.merchant, "payment %s: claimed is %v, stored is %v", r.externalID, r.claimed, r.stored)
@@ -113,8 +123,43 @@ func (c *Checker) checkReceipt(r *receipt) {
 		}
 		return
 	}
-	if r.applied != 0 || r.booked != r.amount || r.reported != r.amount {
-		c.violateMerchantf(Incoming, r.key.merchant, "payment %s of %d fits no order: %d is applied, %d is booked, cases report %d",
-			r.externalID, r.amount, r.applied, r.booked, r.reported)
+	refunded := c.refundedOf(r)
+	if r.applied != 0 || r.booked != r.amount || r.returned != refunded || r.reported != r.amount-refunded {
+		c.violateMerchantf(Incoming, r.key.merchant, "payment %s of %d fits no order: %d is applied, %d is booked, %d of %d is returned, cases report %d",
+			r.externalID, r.amount, r.applied, r.booked, r.returned, refunded, r.reported)
 	}
+}
+
+// refundedOf is what the processor gave back of a receipt of no order, by the cases about its
+// refunds. Each refund has one, which is closed at once if the money was still there, and a
+// second one, closed at once too, if the refund came back.
+func (c *Checker) refundedOf(r *receipt) (sum int64) {
+	first := map[string]*reviewCase{}
+	undone := map[string]bool{}
+	for _, v := range r.refundCases {
+		id := v.facts["externalId"]
+		fresh := !v.judged
+		if fresh {
+			v.judged, v.proven = true, v.closedAt != 0
+		}
+		before := first[id]
+		switch {
+		case before == nil:
+			first[id] = v
+			if fresh && v.proven != (v.amount <= r.amount-sum) {
+				c.violateMerchantf(Incoming, r.key.merchant, "a refund of %d of payment %s is booked: %v; %d of %d was left", v.amount, r.externalID, v.proven, r.amount-sum, r.amount)
+			}
+			if v.proven {
+				sum += v.amount
+			}
+		case undone[id] || before.closedAt == 0 || !v.proven || v.amount != before.amount:
+			c.violateMerchantf(Incoming, r.key.merchant, "refund %s of payment %s has another case of %d", id, r.externalID, v.amount)
+		default:
+			undone[id] = true
+			if before.proven {
+				sum -= v.amount
+			}
+		}
+	}
+	return sum
 }

@@ -1,7 +1,10 @@
 package checker
 
+import "encoding/json"
+
 // receivableRow is a row of receivables. Amounts are cents.
 type receivableRow struct {
+	id                          rowID
 	payin                       rowID
 	installment, gross, fee     int64
 	taken, settlesAt, settledAt int64
@@ -43,7 +46,7 @@ const (
 func (c *Checker) applyReceivable(l *line) {
 	r := c.receivables[l.key]
 	if l.op == rowAdded {
-		r = &receivableRow{}
+		r = &receivableRow{id: l.key.id}
 		c.columns.read(l).receivable(r)
 		c.receivables[l.key] = r
 		o := c.orders[rowKey{l.key.merchant, r.payin}]
@@ -84,6 +87,9 @@ func (c *Checker) applyReceivable(l *line) {
 		c.countReceivable("taken")
 	case next.taken < r.taken:
 		c.countReceivable("restored")
+		if o != nil {
+			o.restored = true
+		}
 	}
 	*r = next
 	if o != nil {
@@ -108,6 +114,7 @@ func (c *Checker) checkReceivables(o *order) {
 		}
 	}
 	c.checkBooked(o, "settled", settled)
+	c.checkTakes(o)
 	if booked := o.booked["received_pending"]; booked != gross {
 		c.violatef(Amounts, o, "receivables of %d are booked as %d", gross, booked)
 	}
@@ -115,6 +122,76 @@ func (c *Checker) checkReceivables(o *order) {
 		c.violatef(Amounts, o, "the fee is %d of %d, booked as %d", o.fee, o.paid, o.fees)
 	}
 	c.checkFee(o, o.paid)
+}
+
+// take is what was taken of a receivable.
+type take struct {
+	Receivable string `json:"receivable"`
+	Amount     int64  `json:"amount"` // cents
+}
+
+type takes []take
+
+func (t takes) sum() (sum int64) {
+	for _, v := range t {
+		sum += v.Amount
+	}
+	return sum
+}
+
+// takesOf reads what a refund or a dispute of an order took of receivables.
+func (c *Checker) takesOf(o *order, text string) (list takes) {
+	if text == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		c.violatef(Amounts, o, "it took %q: %v", text, err)
+	}
+	for _, t := range list {
+		if t.Amount <= 0 {
+			c.violatef(Amounts, o, "it took %d of a receivable", t.Amount)
+		}
+	}
+	return list
+}
+
+// pending is what has not settled of an order.
+func (o *order) pending() (sum int64) {
+	for _, r := range o.receivables {
+		sum += r.open()
+	}
+	return sum
+}
+
+// checkTakes checks that what is taken of each receivable of a pay-in is what its refunds and
+// disputes took of it. Of one that has settled, they may have given some back as available money.
+func (c *Checker) checkTakes(o *order) {
+	taken := map[string]int64{}
+	for _, refund := range o.refunds {
+		for _, p := range refund.parts {
+			for _, t := range p.takes {
+				taken[t.Receivable] += t.Amount
+			}
+		}
+	}
+	for _, d := range o.disputes {
+		if all := d.takes.sum(); all > d.taken-d.returned || d.status == "WON" && all > 0 || d.status == "REVERSED" && all > 0 {
+			c.violatef(Amounts, o, "a dispute that is %s has %d of %d from what had not settled", d.status, all, d.taken-d.returned)
+		}
+		for _, t := range d.takes {
+			taken[t.Receivable] += t.Amount
+		}
+	}
+	for _, r := range o.receivables {
+		id := r.id.String()
+		if got := taken[id]; got > r.taken || got != r.taken && r.state != "settled" {
+			c.violatef(Amounts, o, "of a receivable of %d that is %s, %d is taken, its refunds and disputes took %d", r.gross, r.state, r.taken, got)
+		}
+		delete(taken, id)
+	}
+	for id, amount := range taken {
+		c.violatef(Amounts, o, "%d is taken of receivable %s, which is not of the order", amount, id)
+	}
 }
 
 // checkFee checks an order's fee for what is charged against its merchant's price.

@@ -28,6 +28,8 @@ type partRow struct {
 	amount                           int64 // cents
 
 	step, outcome, endToEndID string
+	unapplied, feeRefunded    int64  // cents of it
+	took                      string // of receivables: JSON
 	mayExist                  bool
 	sends, nextAt             int64
 	claimedBy                 rowID // node
@@ -45,6 +47,9 @@ func (c *columns) refundPart(r *partRow) {
 	c.mutable.text("step", &r.step)
 	c.mutable.text("outcome", &r.outcome)
 	c.mutable.text("end_to_end_id", &r.endToEndID)
+	c.mutable.num("unapplied", &r.unapplied)
+	c.mutable.num("fee_refunded", &r.feeRefunded)
+	c.mutable.text("took", &r.took)
 	c.mutable.flag("may_exist", &r.mayExist)
 	c.mutable.num("sends", &r.sends)
 	c.mutable.num("next_at", &r.nextAt)
@@ -58,17 +63,24 @@ type refundPart struct {
 	refund *order
 	// Cents that ended in each way, at any time: a part that failed may be paid after all.
 	paid, failed, takenBack int64
+	takes                   takes // what it has of money that had not settled
 }
 
 func (p *refundPart) ended() bool { return p.step == "done" }
 
 // inUse is what the part has given back of its payment, or may still give back.
-func (p *refundPart) inUse() int64 {
-	if p.outcome == "failed" || p.outcome == "taken_back" {
+func (r *partRow) inUse() int64 {
+	if r.outcome == "failed" || r.outcome == "taken_back" {
 		return 0
 	}
-	return p.amount
+	return r.amount
 }
+
+// ofUnapplied is what inUse has of money that exceeded the order.
+func (r *partRow) ofUnapplied() int64 { return min(r.unapplied, r.inUse()) }
+
+// ofOrder is what inUse has of money that was paid for the order.
+func (r *partRow) ofOrder() int64 { return r.inUse() - r.ofUnapplied() }
 
 // foundOrigin is the origin of refunds that nobody requested by the API.
 const foundOrigin = "processor"
@@ -186,9 +198,12 @@ func (c *Checker) addPart(o *order, p *refundPart) {
 	if p.number != int64(len(o.parts))+1 || p.sends != 0 || p.outcome != "" || !begins || !o.fresh {
 		c.violatef(SingleRefund, o, "part %d begins as %s with %d sends", p.number, p.step, p.sends)
 	}
+	p.takes = c.takesOf(o, p.took)
 	o.parts = append(o.parts, p)
 	c.parts[name], c.partIDs[p.externalID] = p, p
-	c.merchant(o.key.merchant).inFlight += p.amount
+	m := c.merchant(o.key.merchant)
+	m.inFlight += p.amount
+	m.surplus -= p.ofUnapplied()
 }
 
 func (c *Checker) changePart(p *refundPart, next *partRow) {
@@ -220,6 +235,16 @@ func (c *Checker) changePart(p *refundPart, next *partRow) {
 	}
 	if c.Outcome != nil && next.outcome != p.outcome && next.outcome != "" {
 		c.Outcome(Refund, p.processor, p.step, next.outcome)
+	}
+	c.merchant(o.key.merchant).surplus -= next.ofUnapplied() - p.ofUnapplied()
+	if o.payin != nil && next.ofUnapplied() < p.ofUnapplied() {
+		o.payin.restored = true
+	}
+	if next.unapplied > p.unapplied {
+		c.violatef(Amounts, o, "part %d has %d of unapplied money, after %d", p.number, next.unapplied, p.unapplied)
+	}
+	if next.took != p.took {
+		p.takes = c.takesOf(o, next.took)
 	}
 	p.partRow = *next
 }
@@ -269,9 +294,58 @@ func (c *Checker) checkRefund(o *order) {
 	c.checkBooked(o, "refunded", everPaid)
 	c.checkBooked(o, "refund_released", failed)
 	c.checkBooked(o, "refund_taken_back", takenBack)
-	if o.fresh && !o.wasFound {
-		c.checkRequested(o)
+	if o.fresh && o.payin != nil {
+		c.checkSources(o)
+		if !o.wasFound {
+			c.checkRequested(o)
+		}
 	}
+}
+
+// checkSources checks where the money of a new refund is from: one that was found has first
+// what exceeded the order of its payment, one by the API has nothing of that, and one by a case
+// has nothing else. The rest is first what has not settled of the order.
+func (c *Checker) checkSources(o *order) {
+	var rest int64
+	for _, p := range o.parts {
+		rest += p.amount - p.unapplied - p.takes.sum()
+		fits := true
+		switch o.origin {
+		case foundOrigin:
+			fits = p.unapplied == p.amount || o.payin.restored || min(c.surplusOf(o.payin, p.receipt), o.payin.reported) == 0
+		case "merchant":
+			fits = p.unapplied == 0
+		default:
+			fits = p.unapplied == p.amount
+		}
+		if !fits {
+			c.violatef(Amounts, o, "part %d of %d by %s has %d of unapplied money", p.number, p.amount, o.origin, p.unapplied)
+		}
+		if beyond := o.wasFound && o.unapplied && p.unapplied < p.amount; beyond && !o.payin.hasOpenCase("refund_unexpected") {
+			c.violatef(Amounts, o, "part %d is not of the order's money, and has no case", p.number)
+		}
+	}
+	if pending := o.payin.pending(); rest > 0 && pending > 0 && !o.payin.restored {
+		c.violatef(Amounts, o, "%d of it is of settled money, while %d has not settled", rest, pending)
+	}
+}
+
+// surplusOf is what is left of what exceeded a pay-in of one of its payments.
+func (c *Checker) surplusOf(o *order, receipt rowID) int64 {
+	r := c.receipts[rowKey{o.key.merchant, receipt}]
+	if r == nil {
+		return 0
+	}
+	left, surplus := r.applied, r.amount-r.applied
+	for _, refund := range o.refunds {
+		for _, p := range refund.parts {
+			if p.receipt == receipt {
+				left -= p.ofOrder()
+				surplus -= p.ofUnapplied()
+			}
+		}
+	}
+	return max(surplus+min(left, 0), 0)
 }
 
 // checkPart checks that a part is due, claimed, over or has a case.
@@ -291,6 +365,12 @@ func (c *Checker) checkPart(p *refundPart) {
 	}
 	if p.step == "manual_review" && !o.hasOpenCase("refund_unknown") {
 		c.violatef(Progress, o, "part %d is manual_review, but no case is open", p.number)
+	}
+	if taken := p.takes.sum(); p.unapplied < 0 || p.unapplied+taken > p.amount || taken > 0 && p.inUse() == 0 {
+		c.violatef(Amounts, o, "part %d of %d is %s and has %d of unapplied money, and %d that had not settled", p.number, p.amount, p.outcome, p.unapplied, taken)
+	}
+	if p.feeRefunded < 0 || p.feeRefunded > 0 && (p.outcome != "paid" || o.unapplied) {
+		c.violatef(Amounts, o, "part %d is %q and gave %d of the fee back", p.number, p.outcome, p.feeRefunded)
 	}
 	if over := p.outcome == "paid" || p.outcome == "failed" || p.outcome == "taken_back"; over != p.ended() {
 		c.violatef(SingleRefund, o, "part %d is %s, its outcome %q", p.number, p.step, p.outcome)
@@ -315,6 +395,9 @@ func (c *Checker) checkRequested(o *order) {
 		if r != nil && r.amount < o.payin.inUse(p.receipt) {
 			c.violatef(Amounts, o, "its refunds give back %d of payment %s of %d", o.payin.inUse(p.receipt), p.paymentID, r.amount)
 		}
+		if used := o.payin.ofOrder(p.receipt); r != nil && o.origin == "merchant" && used > r.applied {
+			c.violatef(Amounts, o, "its refunds give back %d of the %d that was applied of payment %s", used, r.applied, p.paymentID)
+		}
 	}
 }
 
@@ -330,6 +413,18 @@ func (o *order) inUse(receipt rowID) (sum int64) {
 	return sum
 }
 
+// ofOrder is inUse of what was applied of the payment.
+func (o *order) ofOrder(receipt rowID) (sum int64) {
+	for _, r := range o.refunds {
+		for _, p := range r.parts {
+			if p.receipt == receipt {
+				sum += p.ofOrder()
+			}
+		}
+	}
+	return sum
+}
+
 // refundable is what refunds of the order's money give back of a pay-in or may still give
 // back, and what is left of it.
 func (o *order) refundable() (used, left int64) {
@@ -338,22 +433,28 @@ func (o *order) refundable() (used, left int64) {
 			continue
 		}
 		for _, p := range r.parts {
-			used += p.inUse()
+			used += p.ofOrder()
 		}
 	}
 	return used, o.paid - used
 }
 
-// checkRefunds checks a pay-in's refunded amount against its refunds.
+// checkRefunds checks a pay-in's refunded amount and unapplied money against its refunds.
 func (c *Checker) checkRefunds(o *order) {
-	var refunded int64
+	var refunded, unapplied int64
 	for _, r := range o.refunds {
-		if !r.unapplied {
-			refunded += r.refunded
+		for _, p := range r.parts {
+			unapplied += p.ofUnapplied()
+			if p.outcome == "paid" && !r.unapplied {
+				refunded += p.ofOrder()
+			}
 		}
 	}
 	if refunded != o.refunded {
 		c.violatef(Amounts, o, "%d is refunded, its refunds say %d", o.refunded, refunded)
+	}
+	if o.reported != o.surplus-unapplied {
+		c.violatef(Incoming, o, "cases report %d of a surplus of %d, of which %d is given back", o.reported, o.surplus, unapplied)
 	}
 }
 
@@ -361,7 +462,7 @@ func (c *Checker) checkRefunds(o *order) {
 type Refundable struct {
 	Status    string
 	Left      int64 // cents of the paid amount that no refund uses
-	Payments  int64 // cents of the payments that no refund uses
+	Payments  int64 // cents of its payments that were applied to it, and that no refund uses
 	Available int64 // cents of its merchant
 	Commits   int   // so far
 }
@@ -378,7 +479,7 @@ func (c *Checker) Refundable(externalID string) (r Refundable, ok bool) {
 	_, r.Left = o.refundable()
 	for _, v := range c.receiptList {
 		if v.order == o {
-			r.Payments += max(0, v.amount-o.inUse(v.key.id))
+			r.Payments += max(0, v.applied-o.ofOrder(v.key.id))
 		}
 	}
 	r.Available = c.merchants[o.key.merchant].account("available").sum

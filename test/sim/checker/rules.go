@@ -162,6 +162,10 @@ var recipes = map[string][]leg{
 	"charged_back":          {{"disputed", -1, true}, {"clearing", 1, true}},
 	"chargeback_reversed":   {{"clearing", -1, true}, {"pending", 1, false}, {"owed", 1, false}, {"available", 1, false}},
 	"owed_repaid":           {{"available", -1, true}, {"owed", 1, true}},
+	"fee_refunded":          {{"fees", -1, true}, {"owed", 1, false}, {"available", 1, false}},
+	"fee_recharged":         {{"available", -1, false}, {"owed", -1, false}, {"fees", 1, true}},
+	"unidentified_returned": {{"unidentified", -1, true}, {"clearing", 1, true}},
+	"unidentified_back":     {{"clearing", -1, true}, {"unidentified", 1, true}},
 
 	"payout_found":   {{"available", -1, false}, {"owed", -1, false}, {"clearing", 1, true}},
 	"payout_adopted": {{"clearing", -1, true}, {"owed", 1, false}, {"available", 1, false}},
@@ -190,8 +194,8 @@ type caseRule struct {
 }
 
 var caseRules = map[string]caseRule{
-	"overpaid":            {subject: Payin},
-	"unmatched_receipt":   {subject: "receipt", params: []string{"processor", "externalId"}},
+	"overpaid":            {subject: Payin, resolutions: []string{"proof"}},
+	"unmatched_receipt":   {subject: "receipt", params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
 	"payout_unknown":      {subject: Payout, params: []string{"reason"}, resolutions: []string{"proof", "replaced"}},
 	"payin_processing":    {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
 	"payout_waiting":      {subject: Payout, resolutions: []string{"proof", "repaid", "canceled"}},
@@ -208,7 +212,7 @@ var caseRules = map[string]caseRule{
 	"damaged":             {subject: "order", params: []string{"table"}, resolutions: []string{"retry"}},
 	"refund_unknown":      {subject: Refund, params: []string{"processor", "externalId", "cause"}, resolutions: []string{"proof", "replaced"}},
 	"refund_waiting":      {subject: Refund, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
-	"refund_unexpected":   {subject: "pay-in or receipt", params: []string{"processor", "externalId"}},
+	"refund_unexpected":   {subject: "pay-in or receipt", params: []string{"processor", "externalId"}, resolutions: []string{"proof"}}, // only of a receipt
 	"webhook_exhausted":   {subject: "order", params: []string{"event"}, resolutions: []string{"delivered", "disabled"}},
 	"webhook_endpoint":    {subject: "endpoint", params: []string{"since"}, resolutions: []string{"requested"}},
 }

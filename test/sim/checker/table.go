@@ -90,7 +90,7 @@ var tables = [...]watchedTable{
 	disputeTable: {
 		name: "disputes", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.dispute(&disputeRow{}) },
 		unread:    []string{"processor", "payment_id", "kind"},
-		unchecked: []string{"took", "reason", "lost", "blocked", "accepted", "respond_by", "submitted_at", "closed_at", "remind_at"},
+		unchecked: []string{"reason", "lost", "blocked", "accepted", "respond_by", "submitted_at", "closed_at", "remind_at"},
 		invariant: States, thing: "dispute",
 	},
 	noticeTable: {
@@ -120,7 +120,7 @@ var tables = [...]watchedTable{
 	partTable: {
 		name: "refund_parts", merchant: "merchant_id", id: "refund_id", columns: func(c *columns) { c.refundPart(&partRow{}) },
 		unread:    []string{"created_at"},
-		unchecked: []string{"processor_id", "evidence", "unapplied", "took", "fee_refunded", "refusals", "laters", "lookups", "first_sent_at", "sent_at", "updated_at"},
+		unchecked: []string{"processor_id", "evidence", "refusals", "laters", "lookups", "first_sent_at", "sent_at", "updated_at"},
 		invariant: SingleRefund, thing: "part of refund",
 	},
 	approvalTable: {
