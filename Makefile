@@ -4,8 +4,8 @@ SHELL := bash
 export CGO_ENABLED ?= 1
 
 MODULES := . tools test/crashtest
-FUZZTIME ?= 3s
-SEEDS ?= 200
+FUZZTIME ?= 2s
+SEEDS ?= 120
 FROM ?= 1
 KILLS ?= 300
 ROUNDS ?= 1
@@ -44,7 +44,7 @@ oracle: ## Install published npm packages; check codes, documents and signatures
 	fi
 
 # Before 1.27 Go may report the end of the time as a failure (https://go.dev/issue/75804).
-fuzz: ## Run each fuzz target for FUZZTIME (3s)
+fuzz: ## Run each fuzz target for FUZZTIME (2s)
 	@mkdir -p bin
 	@for module in $(MODULES); do (cd $$module; go test -list '^Fuzz' ./... | awk -v module=$$module \
 		'/^Fuzz/ { found[n++] = $$1 } /^ok/ { while (n > 0) print module, $$2, found[--n] }'); done > bin/fuzz.list
@@ -58,7 +58,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (3s)
 mutants: ## Seed faults one at a time and show which test notices each (ONLY: part of an id or a file)
 	cd tools && go run ./mutants $(if $(ONLY),-only $(ONLY))
 
-simulate: ## Simulate SEEDS (200) seeds from FROM (1) on SQLite and a tenth on PostgreSQL (ENGINE: one of them; FOR: a duration)
+simulate: ## Simulate SEEDS (120) seeds from FROM (1) on SQLite and a tenth on PostgreSQL (ENGINE: one of them; FOR: a duration)
 ifdef ENGINE
 	go test ./test/sim -count=1 -run TestSeeds -v -timeout 0 -engine $(ENGINE) -seeds $(SEEDS) -from $(FROM) $(if $(FOR),-for $(FOR))
 else

@@ -33,7 +33,8 @@ func stored(g *coretest.Gateway, p payment.Payin) *payment.Payin {
 // create requests an order, while time passes.
 func create(g *coretest.Gateway, r *wire.PayinRequest) (p payment.Payin, err error) {
 	g.T.Helper()
-	g.Until(func() { p, _, err = g.Payins.Create(g.T.Context(), g.Merchant, r) })
+	// Longer than the waits between calls, and shorter than the processor's timeout.
+	g.UntilWithin(3*time.Second, func() { p, _, err = g.Payins.Create(g.T.Context(), g.Merchant, r) })
 	return p, err
 }
 

@@ -138,7 +138,7 @@ func (c *Checker) checkLegs(e *entry) {
 	seen := make([]bool, len(legs))
 	for _, p := range e.postings {
 		account, processor, _ := strings.Cut(p.account, ":")
-		if account == "clearing" && e.order != nil && e.order.processor != processor {
+		if account == "clearing" && e.order != nil && e.order.processor != processor && !slices.Contains(e.order.tried, processor) {
 			c.violatef(Ledger, e.order, "entry %s (%s) uses the clearing account of %s, not of %s", e.key.id, e.kind, processor, e.order.processor)
 		}
 		if account == "clearing" && e.order == nil && r != nil && r.processor != processor {
