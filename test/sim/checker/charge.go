@@ -48,6 +48,7 @@ func (c *Checker) applyCharge(l *line) {
 		if next.number != number || next.account != o.processor || next.state != "wanted" && next.state != "followed" {
 			c.violatef(SingleCharge, o, "charge %d at %s begins as %s", next.number, next.account, next.state)
 		}
+		o.tried = append(o.tried, next.account)
 	case o.charge == nil || o.charge.number != next.number:
 		c.violatef(SingleCharge, o, "charge %d changes, but was never recorded", next.number)
 		return
