@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -175,9 +176,12 @@ func (e *Executor) runAnswer(ctx context.Context, a payment.DisputeAnswer, effec
 func (e *Executor) sendAnswer(ctx context.Context, a *payment.DisputeAnswer, timeout time.Duration, call *answerCall) *processor.TransferAnswer {
 	if a.Action == payment.AnswerDefend {
 		defense, contents, err := e.Store.DefenseFiles(ctx, a)
-		if err != nil || defense == nil {
+		switch {
+		case errors.Is(err, db.ErrSealed), errors.Is(err, store.ErrNotFound):
 			e.Log.ErrorContext(ctx, "defense of a dispute cannot be opened", "processor", a.Processor, "dispute", a.Dispute, "error", err)
 			return &processor.TransferAnswer{Outcome: processor.Refused, Evidence: "it cannot be opened"}
+		case err != nil:
+			return &processor.TransferAnswer{Outcome: processor.NotSent, Cause: err}
 		}
 		call.request.Text = defense.Text
 		for i, f := range defense.Files {

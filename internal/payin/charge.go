@@ -109,7 +109,7 @@ func (s *Service) registerHere(ctx context.Context, m *store.Merchant, p payment
 	}
 	w := &chargeWork{
 		Charge: claimed, charger: charger, profile: profile, request: chargeRequest(m, &p, personal),
-		others: s.otherAccounts(m, &p, &claimed), restored: s.restoredLately(),
+		others: s.otherAccounts(ctx, m, &p, &claimed), restored: s.restoredLately(),
 	}
 	if err != nil {
 		w.notSent(err)

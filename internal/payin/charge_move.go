@@ -1,6 +1,7 @@
 package payin
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -12,9 +13,19 @@ import (
 )
 
 // otherAccounts are the accounts of a merchant's routes that can take an order if its own
-// takes no charge: those after it in the order of the routes, and then those before it. The
-// ones just before it were tried, as the number of the charge says.
-func (s *Service) otherAccounts(m *store.Merchant, p *payment.Payin, c *store.Charge) []string {
+// takes no charge, and that it was not tried at: those after its own in the order of the
+// routes, and then those before it.
+func (s *Service) otherAccounts(ctx context.Context, m *store.Merchant, p *payment.Payin, c *store.Charge) []string {
+	tried := []string{p.Processor}
+	if c.Number > 1 {
+		charges, err := s.Store.Charges(ctx, p.Merchant, p.ID)
+		if err != nil {
+			return nil
+		}
+		for i := range charges {
+			tried = append(tried, charges[i].Account)
+		}
+	}
 	order := processor.NewOrder{Merchant: m.ID, Operation: payment.OperationPayin, Method: p.Method, Amount: p.Amount, ExternalID: p.ExternalID}
 	var list []string
 	own := 0
@@ -22,12 +33,11 @@ func (s *Service) otherAccounts(m *store.Merchant, p *payment.Payin, c *store.Ch
 		switch {
 		case r.Account == p.Processor:
 			own = len(list)
-		case processor.Eligible(s.Processors, r, order) == nil:
+		case !slices.Contains(tried, r.Account) && processor.Eligible(s.Processors, r, order) == nil:
 			list = append(list, r.Account)
 		}
 	}
-	list = slices.Concat(list[own:], list[:own])
-	return list[:max(0, len(list)-int(c.Number-1))]
+	return slices.Concat(list[own:], list[:own])
 }
 
 // repeatedFor is for how long after a restore a request may be one that was answered before
@@ -40,18 +50,19 @@ func (s *Service) restoredLately() bool {
 	return !at.IsZero() && s.Env.Clock.Now().Sub(at) < repeatedFor
 }
 
-// movable reports whether the order may be tried at another account: every call of this
-// one's was refused or never sent, so no charge exists here. A process that may have lost
-// its claim, or has no free slot, proves nothing about the account; nor does one that cannot
-// reach it soon after a restore.
+// movable reports whether the order may be tried at another account: every request of this
+// one's charge was refused or never sent, also if the look-up before the first one got no
+// answer. A process that may have lost its claim, or has no free slot, proves nothing about
+// the account; nor does one that cannot reach it soon after a restore.
 func (w *chargeWork) movable() bool {
 	if len(w.others) == 0 || w.MayExist || w.canceling || w.following {
 		return false
 	}
-	switch w.Outcome {
-	case processor.Refused.String():
+	notSent := w.Outcome == processor.NotSent.String() || w.Outcome == processor.Unknown.String() && w.asked
+	switch {
+	case w.Outcome == processor.Refused.String():
 		return w.State == store.ChargeEnded
-	case processor.NotSent.String():
+	case notSent:
 		return w.FirstSentAt.IsZero() && !w.restored && !errors.Is(w.cause, errClaimLost) && !errors.Is(w.cause, errNoSlot)
 	default:
 		return false
@@ -80,6 +91,9 @@ func (v *recordCharge) move(l *store.Loaded, c *store.Changes, p *payment.Payin)
 	ended := v.work
 	ended.State, ended.MayExist, ended.Cause = store.ChargeEnded, false, worker.ErrorText(v.cause)
 	ended.ClaimedBy, ended.NextAt = payment.ID{}, time.Time{}
+	if ended.Outcome != processor.Refused.String() {
+		ended.Outcome = processor.NotSent.String()
+	}
 	c.SetCharge(ended)
 	p.Processor = v.movedTo
 	p.Version++

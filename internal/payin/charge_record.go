@@ -96,9 +96,12 @@ func (v *recordCharge) Decide(l *store.Loaded, c *store.Changes) error {
 		return notFound(v.payin.Merchant, v.payin.ID)
 	}
 	defer func() { v.payin = p }()
+	v.movedTo = ""
+	if row.Number != v.work.Number { // an earlier run of this record has moved the order
+		return nil
+	}
 	mine := row.ClaimedBy == v.work.ClaimedBy && !row.ClaimedBy.IsZero()
 	made := v.state == store.ChargeMade
-	v.movedTo = ""
 	if mine && v.move(l, c, &p) {
 		return nil
 	}

@@ -150,7 +150,7 @@ func (s *Service) prepare(ctx context.Context, w *chargeWork) (payment.Payin, er
 		return p, err
 	}
 	personal, err := s.Store.PayinPersonal(ctx, w.Merchant, w.Payin)
-	w.request, w.others, w.restored = chargeRequest(&m, &p, personal), s.otherAccounts(&m, &p, &w.Charge), s.restoredLately()
+	w.request, w.others, w.restored = chargeRequest(&m, &p, personal), s.otherAccounts(ctx, &m, &p, &w.Charge), s.restoredLately()
 	return p, err
 }
 

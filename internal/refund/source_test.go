@@ -111,6 +111,10 @@ func TestUnidentifiedAtThePanel(t *testing.T) {
 		}
 		platform(110_00, -110_00)
 		g.WantCases(store.CaseUnmatchedReceipt, store.CaseUnmatchedReceipt)
+		g.Bank.RefundAtPanel("panel2", "stray", 105_00) // more than either case has
+		g.ReadFeeds()
+		platform(5_00, -5_00)
+		g.WantCases(store.CaseUnmatchedReceipt)
 	})
 }
 

@@ -62,14 +62,26 @@ func (v *returnUnidentified) returned(l *store.Loaded, c *store.Changes) error {
 	c.OpenCase(store.Case{
 		ID: v.id, Merchant: m, Kind: store.CaseRefundUnexpected, Subject: v.receipt.ID, Amount: v.listed.Amount, Params: v.params(),
 	})
-	open := l.OpenCasesAbout(m, v.receipt.ID, store.CaseUnmatchedReceipt)
-	if len(open) == 0 || open[0].Amount < v.listed.Amount {
+	open := l.OpenCasesAbout(m, v.receipt.ID, store.CaseUnmatchedReceipt) // several, if an earlier refund came back
+	var left money.Cents
+	for i := range open {
+		left += open[i].Amount
+	}
+	if left < v.listed.Amount {
 		return nil
 	}
 	c.CloseCase(m, v.id, store.ResolvedByProof)
-	c.CloseCase(m, open[0].ID, store.ResolvedByProof)
-	if rest := open[0].Amount - v.listed.Amount; rest > 0 {
-		v.openUnmatched(c, rest)
+	taken := money.Cents(0)
+	for i := range open {
+		if taken == v.listed.Amount {
+			break
+		}
+		n := min(open[i].Amount, v.listed.Amount-taken)
+		taken += n
+		c.CloseCase(m, open[i].ID, store.ResolvedByProof)
+		if rest := open[i].Amount - n; rest > 0 {
+			v.openUnmatched(c, rest)
+		}
 	}
 	return c.Post(m, v.receipt.ID, ledger.ReturnUnidentified(v.receipt.Processor, v.listed.Amount))
 }

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/test/sim/checker"
@@ -13,12 +15,14 @@ type price struct {
 
 	days                     int
 	business, perInstallment bool
+
+	refundsFee bool
 }
 
 // prices are those of the merchants; the first one pays nothing.
 var prices = [merchantCount]price{
 	1: {basisPoints: 99, fixed: 10, payout: 50, days: 1, business: true},
-	2: {basisPoints: 250, minimum: 30, maximum: 5_00, days: 1, perInstallment: true},
+	2: {basisPoints: 250, minimum: 30, maximum: 5_00, days: 1, perInstallment: true, refundsFee: true},
 }
 
 // pricesOf is the price of a merchant in the gateway's form.
@@ -30,6 +34,7 @@ func pricesOf(i int) (list []payment.Price) {
 	for _, method := range payment.Methods {
 		terms := payment.Terms{
 			BasisPoints: p.basisPoints, Fixed: money.Cents(p.fixed), Minimum: money.Cents(p.minimum), Maximum: money.Cents(p.maximum), Days: p.days, Business: p.business,
+			RefundsFee: p.refundsFee,
 		}
 		r := payment.Range{From: 1, To: 1, Terms: terms}
 		if method == payment.CreditCard {
@@ -41,6 +46,12 @@ func pricesOf(i int) (list []payment.Price) {
 		list = append(list, payment.Price{Method: payment.PayoutPrice, Range: payment.Range{From: 1, To: 1, Terms: payment.Terms{Fixed: money.Cents(p.payout)}}})
 	}
 	return list
+}
+
+// refundsFee reports whether a merchant's price gives the fee of a refund back.
+func (s *simulation) refundsFee(id string) bool {
+	i := slices.IndexFunc(s.merchants, func(m *merchant) bool { return m.id == id })
+	return i >= 0 && prices[i].refundsFee
 }
 
 // fee is the fee of an order by the simulation's own records, in cents: for a pay-in of what

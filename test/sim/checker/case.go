@@ -37,7 +37,7 @@ type reviewCase struct {
 	touched bool
 
 	// Of a refund of a receipt that fits no order.
-	judged bool // the commit that opened it is over
+	checked bool // the commit that opened it is over
 	proven bool // it was closed in that commit
 }
 

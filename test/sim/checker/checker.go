@@ -30,6 +30,8 @@ type Options struct {
 	// Fee, if not nil, is the fee in cents of a merchant's price for an order of a kind, of
 	// which an amount in cents was paid.
 	Fee func(merchant, kind string, amount int64) int64
+	// RefundsFee, if not nil, reports whether a merchant's price gives the fee of a refund back.
+	RefundsFee func(merchant string) bool
 	// Limits, if not nil, are the limits of a merchant.
 	Limits func(merchant string) Limits
 	// Receivable, if not nil, is called with what happened to a receivable: added, settled,

@@ -127,6 +127,13 @@ func (c *Checker) checkEntry(e *entry) {
 	}
 }
 
+// isAt reports whether an order is at an account: a pay-in may also have been tried there, and a
+// refund may give a payment back that came in there.
+func (o *order) isAt(processor string) bool {
+	return o.processor == processor || slices.Contains(o.tried, processor) ||
+		slices.ContainsFunc(o.parts, func(p *refundPart) bool { return p.processor == processor })
+}
+
 // checkLegs checks the accounts and signs of an entry against its recipe.
 func (c *Checker) checkLegs(e *entry) {
 	legs, known := recipes[e.kind]
@@ -138,7 +145,7 @@ func (c *Checker) checkLegs(e *entry) {
 	seen := make([]bool, len(legs))
 	for _, p := range e.postings {
 		account, processor, _ := strings.Cut(p.account, ":")
-		if account == "clearing" && e.order != nil && e.order.processor != processor && !slices.Contains(e.order.tried, processor) {
+		if account == "clearing" && e.order != nil && !e.order.isAt(processor) {
 			c.violatef(Ledger, e.order, "entry %s (%s) uses the clearing account of %s, not of %s", e.key.id, e.kind, processor, e.order.processor)
 		}
 		if account == "clearing" && e.order == nil && r != nil && r.processor != processor {

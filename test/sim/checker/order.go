@@ -35,8 +35,8 @@ type order struct {
 	sends       []*sendRow
 	approvals   []approvalRow
 	consent     *consentRow      // to one of its transfers; nil without it
-	charge      *chargeRow       // of a pay-in, the last one; nil if it was generated offline
-	tried       []string         // accounts of its charges
+	charge      *chargeRow       // of a pay-in; nil if it was generated offline
+	tried       []string         // the accounts of all its charges
 	booked      map[string]int64 // cents that entries took from accounts, by kind of entry
 	applied     int64            // cents of receipts
 	surplus     int64            // cents of receipts

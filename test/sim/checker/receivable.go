@@ -121,7 +121,30 @@ func (c *Checker) checkReceivables(o *order) {
 	if o.fee != o.fees || o.fee < 0 || o.fee > o.paid {
 		c.violatef(Amounts, o, "the fee is %d of %d, booked as %d", o.fee, o.paid, o.fees)
 	}
-	c.checkFee(o, o.paid)
+	given := c.feeGivenBack(o)
+	if booked := o.booked["fee_refunded"] - o.booked["fee_recharged"]; booked != given {
+		c.violatef(Amounts, o, "refunds gave %d of the fee back, %d is booked", given, booked)
+	}
+	c.checkFee(o, o.paid, given)
+}
+
+// feeGivenBack is what the refunds of a pay-in gave back of its fee: if the price says so, its
+// part pro rata, of all of them together all of it. Each refund may round by a cent.
+func (c *Checker) feeGivenBack(o *order) (given int64) {
+	var parts, least int64
+	for _, r := range o.refunds {
+		for _, p := range r.parts {
+			given += p.feeRefunded
+			parts++
+		}
+	}
+	if o.paid > 0 && c.RefundsFee != nil && c.RefundsFee(o.key.merchant.String()) {
+		least = (o.fee + given) * o.refunded / o.paid
+	}
+	if given < least-parts || given > least+parts || o.refunded == 0 && given != 0 || o.refunded == o.paid && given != least || least == 0 && given != 0 {
+		c.violatef(Amounts, o, "refunds of %d of %d gave %d of the fee back, not %d", o.refunded, o.paid, given, least)
+	}
+	return given
 }
 
 // take is what was taken of a receivable.
@@ -194,12 +217,13 @@ func (c *Checker) checkTakes(o *order) {
 	}
 }
 
-// checkFee checks an order's fee for what is charged against its merchant's price.
-func (c *Checker) checkFee(o *order, amount int64) {
+// checkFee checks an order's fee for what is charged, with what was given back of it, against its
+// merchant's price.
+func (c *Checker) checkFee(o *order, amount, given int64) {
 	if c.Fee == nil {
 		return
 	}
-	if want := c.Fee(o.key.merchant.String(), o.kind, amount); o.fee != want {
-		c.violatef(Amounts, o, "the fee of %d is %d, not %d", amount, o.fee, want)
+	if want := c.Fee(o.key.merchant.String(), o.kind, amount); o.fee+given != want {
+		c.violatef(Amounts, o, "the fee of %d is %d, not %d", amount, o.fee+given, want)
 	}
 }

@@ -19,6 +19,14 @@ var refundCorruptions = []struct {
 	{"a refund of another request", SingleOrder, `becomes "other" by processor`, []string{"UPDATE refunds SET reference_id = 'other'"}},
 	{"a pay-in that says less than its refunds", Amounts, "100 is refunded, its refunds say 200", []string{
 		"UPDATE payins SET refunded_amount = 100, version = version + 1 WHERE refunded_amount > 0"}},
+	{"a refund of unapplied money that there is not", Amounts, "part 1 has 1 of unapplied money, after 0", []string{"UPDATE refund_parts SET unapplied = 1"}},
+	{"a refund of unapplied money without a case", Incoming, "of which 1 is given back", []string{"UPDATE refund_parts SET unapplied = 1"}},
+	{"a refund of a receivable that there is not", Amounts, "which is not of the order", []string{
+		`UPDATE refund_parts SET took = '[{"receivable":"01020304-0506-0708-090a-0b0c0d0e0f10","amount":5}]'`}},
+	{"a refund that took more than it is", Amounts, "and 201 that had not settled", []string{
+		`UPDATE refund_parts SET took = '[{"receivable":"01020304-0506-0708-090a-0b0c0d0e0f10","amount":201}]'`}},
+	{"a fee given back without an entry", Amounts, "gave 5 of the fee back, 0 is booked", []string{"UPDATE refund_parts SET fee_refunded = 5"}},
+	{"a fee given back although no price says so", Amounts, "gave 5 of the fee back, not 0", []string{"UPDATE refund_parts SET fee_refunded = 5"}},
 	{"a refund of nothing", States, "which is not a pay-in", []string{
 		`INSERT INTO refunds (merchant_id, id, payin_id, external_id, reference_id, origin, surplus, amount, status, version, reason, webhook_url, webhook_disabled, fingerprint,
 			refunded_amount, end_to_end_id, failure, completed_at, created_at, updated_at) SELECT merchant_id, $1, $1, '01234567890123456789012345678901', 'x', 'merchant', 0, 7,
