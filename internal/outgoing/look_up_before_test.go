@@ -45,6 +45,27 @@ func TestLookUpBeforeEachSend(t *testing.T) {
 	}
 }
 
+// A process that starts on a copy made between a look-up and its send looks the payout up again,
+// however soon.
+func TestLookUpAgainAfterTheStart(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe
+		p := g.Payout("r", 10_00)
+		g.Send()
+		g.LookUp()
+		g.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
+		g.Pass(2 * time.Second)
+		g.Restart(nil)
+		g.Send()
+		g.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
+		g.WantBank(0, 0)
+		g.LookUp()
+		g.Send()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantBank(1, 1)
+	})
+}
+
 // A payout that is not found is sent again at once, however often the processor does not take
 // it, and its case stays open until it does.
 func TestNotFoundBeforeEachSend(t *testing.T) {

@@ -83,6 +83,7 @@ type Executor struct {
 	refunds                      refundCalls
 	answers                      *worker.Pools // calls about answers to disputes
 	answerBreakers               *worker.Breakers
+	began                        time.Time // of this process
 }
 
 // New returns the executor.
@@ -91,6 +92,7 @@ func New(o Options) *Executor {
 		Options: o, sendThrottle: throttle{began: -throttleInterval}, sendBreakers: worker.NewBreakers(o.Env.Clock), lookUpBreakers: worker.NewBreakers(o.Env.Clock),
 		sends: worker.NewPools(sendSlots, o.SendWaker, o.Spawn), lookUps: worker.NewPools(lookUpSlots, o.LookUpWaker, o.Spawn),
 		refunds: newRefundCalls(&o), answers: worker.NewPools(answerSlots, o.AnswerWaker, o.Spawn), answerBreakers: worker.NewBreakers(o.Env.Clock),
+		began: o.Env.Clock.Now(),
 	}
 }
 

@@ -104,6 +104,7 @@ type claimRefunds struct {
 	due        store.DueRefundParts
 	node       payment.ID
 	restoredAt time.Time
+	began      time.Time // of this process
 	// epoch and history of the database, as of this process's last heartbeat.
 	epoch, history int64
 	profile        processor.Effect
@@ -115,7 +116,7 @@ type claimRefunds struct {
 func (e *Executor) newClaimRefunds(account string, queue store.PayoutQueue, limit int, profile processor.Effect) *claimRefunds {
 	return &claimRefunds{
 		due:  store.DueRefundParts{Account: account, Queue: queue, Limit: limit},
-		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), epoch: e.Node.Epoch(), history: e.Node.History(), profile: profile,
+		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), began: e.began, epoch: e.Node.Epoch(), history: e.Node.History(), profile: profile,
 	}
 }
 
@@ -148,7 +149,7 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 			p.ClaimedBy, p.NextAt = v.node, time.Time{}
 			v.claimed = append(v.claimed, c.SetRefundPart(p))
 			continue
-		case lookUpPartFirst(&p, v.restoredAt, l.Now()) || lookUpPartBefore(v.profile, &p, l.Now()):
+		case lookUpPartFirst(&p, v.restoredAt, l.Now()) || lookUpPartBefore(v.profile, &p, v.began, l.Now()):
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()
 		case !p.FirstSentAt.IsZero() && v.profile.Repeat.Safe() && !v.profile.Repeatable(p.FirstSentAt, l.Now()):
 			reviewPart(c, &p, store.ReasonTooOld)
@@ -186,11 +187,11 @@ func lookUpPartFirst(p *payment.RefundPart, restoredAt, now time.Time) bool {
 }
 
 // lookUpPartBefore is lookUpBefore for the part of a refund.
-func lookUpPartBefore(e processor.Effect, p *payment.RefundPart, now time.Time) bool {
+func lookUpPartBefore(e processor.Effect, p *payment.RefundPart, began, now time.Time) bool {
 	if e.Repeat.Safe() && !(e.LookUpFirst && p.Sends == 0) || p.MayExist {
 		return false
 	}
-	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh
+	return lookUpIsStale(p.Lookups, p.UpdatedAt, began, now)
 }
 
 // reviewPart stops the executor's work on a part of a refund, whose money stays held, and

@@ -34,11 +34,18 @@ const lookUpIsFresh = time.Minute
 // first one if the processor wants that, and before each one that follows only sends without
 // an effect if the processor would pay it twice. A copy of the database's disk, or a new
 // machine, shows no sign that the database is an older one.
-func lookUpBefore(e processor.Effect, p *payment.Payout, sends []store.Send, now time.Time) bool {
+func lookUpBefore(e processor.Effect, p *payment.Payout, sends []store.Send, began, now time.Time) bool {
 	if e.Repeat.Safe() && !(e.LookUpFirst && len(sends) == 0) || !withoutEffect(sends) {
 		return false
 	}
-	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh // its clock may have been ahead
+	return lookUpIsStale(p.Lookups, p.UpdatedAt, began, now)
+}
+
+// lookUpIsStale reports whether what changed last at a time was not looked up, or longer ago
+// than lookUpIsFresh, or before this process began: then the database may be a copy that was
+// made after the look-up. A clock may have been ahead, or be behind that beginning.
+func lookUpIsStale(lookups int, at, began, now time.Time) bool {
+	return lookups == 0 || at.Before(began) && !now.Before(began) || now.Sub(at).Abs() > lookUpIsFresh
 }
 
 // withoutEffect reports whether each send of a payout, if there is one, is proved to have had

@@ -100,7 +100,7 @@ func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends [
 func (e *Executor) newClaim(due store.Due, limit int, profile processor.Profile) *claimSends {
 	return &claimSends{
 		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToSend, Limit: limit},
-		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), epoch: e.Node.Epoch(), history: e.Node.History(),
+		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), began: e.began, epoch: e.Node.Epoch(), history: e.Node.History(),
 		profile: profile.Transfer,
 	}
 }
@@ -110,6 +110,7 @@ type claimSends struct {
 	due        store.DuePayouts
 	node       payment.ID
 	restoredAt time.Time
+	began      time.Time // of this process
 	// epoch and history of the database, as of this process's last heartbeat.
 	epoch, history int64
 	profile        processor.Effect
@@ -160,7 +161,7 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 		hash := bodyHash(request)
 		sends := l.Sends(p.Merchant, p.ID)
 		switch {
-		case LookUpFirst(&p, v.restoredAt, l.Now()) || lookUpBefore(v.profile, &p, sends, l.Now()):
+		case LookUpFirst(&p, v.restoredAt, l.Now()) || lookUpBefore(v.profile, &p, sends, v.began, l.Now()):
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()
 		case v.waitsForDebt(l, c, &p):
 			continue
