@@ -194,6 +194,7 @@ func (s *simulation) startOnCopy(c *databaseCopy) {
 // nothing any more. Some clients repeat their requests soon, some late, some never.
 func (s *simulation) forgetOrder(o *order, before *checker.Checker, kind string) {
 	if o.ID == "" {
+		o.lost = true // if its answer was lost, the copy may lack it too
 		return
 	}
 	s.countFault("copy, "+o.Kind, kind, s.stateOf(o.ExternalID))

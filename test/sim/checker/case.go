@@ -37,8 +37,8 @@ type reviewCase struct {
 	touched bool
 
 	// Of a refund of a receipt that fits no order.
-	checked bool // the commit that opened it is over
-	proven bool // it was closed in that commit
+	complete bool // the commit that opened it is over
+	proven   bool // it was closed in that commit
 }
 
 func (c *Checker) applyCase(l *line) {

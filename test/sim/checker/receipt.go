@@ -138,9 +138,9 @@ func (c *Checker) refundedOf(r *receipt) (sum int64) {
 	undone := map[string]bool{}
 	for _, v := range r.refundCases {
 		id := v.facts["externalId"]
-		fresh := !v.checked
+		fresh := !v.complete
 		if fresh {
-			v.checked, v.proven = true, v.closedAt != 0
+			v.complete, v.proven = true, v.closedAt != 0
 		}
 		before := first[id]
 		switch {
