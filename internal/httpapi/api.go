@@ -121,6 +121,7 @@ type API struct {
 	memory         memory
 	exports        large        // statements as CSV
 	batches        large        // batches of payouts
+	defenses       large        // defenses of disputes
 	rejected       atomic.Int64 // rejected requests since the last log line
 	rejectedAt     atomic.Int64 // time of that line, on the monotonic clock; 0 for never
 	router         *http.ServeMux

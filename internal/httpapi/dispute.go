@@ -14,8 +14,18 @@ import (
 // defenseMax is the maximum size of a body with a defense, in bytes.
 const defenseMax = 3 << 19
 
-// errDefenseTooLarge names the larger limit.
-var errDefenseTooLarge = problem.New(problem.BodyTooLarge, "The body is larger than 1.5 MiB.")
+// Defenses that are decoded at once, of all merchants and of one: each takes several times its
+// body.
+const (
+	defensesMax        = 8
+	defensesOfMerchant = 2
+)
+
+// Errors of defenses. errDefenseTooLarge names the larger limit.
+var (
+	errDefenseTooLarge = problem.New(problem.BodyTooLarge, "The body is larger than 1.5 MiB.")
+	errDefenses        = problem.New(problem.Overloaded, "Other defenses are being accepted. Send the same request again later.")
+)
 
 // Disputes are the use cases of disputes, which dispute.Service implements.
 type Disputes interface {
@@ -84,10 +94,17 @@ func (a *API) defendDispute(c *call) error {
 	if err != nil {
 		return err
 	}
+	if _, _, err := a.reader.Dispute(c.ctx, c.merchant.ID, id); err != nil {
+		return readError(err)
+	}
 	var b bytes.Buffer
 	if invalid := c.readJSONUpTo(&b, defenseMax, errDefenseTooLarge); invalid != nil {
 		return invalid
 	}
+	if !a.defenses.begin(c.merchant.ID, defensesMax, defensesOfMerchant) {
+		return errDefenses
+	}
+	defer a.defenses.end(c.merchant.ID)
 	r, invalid := decoder.Defense(b.Bytes())
 	if invalid != nil {
 		return invalid

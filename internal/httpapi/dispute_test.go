@@ -4,19 +4,24 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
 )
 
 // Only the defense of a dispute may have a body of more than 64 KiB, of up to 1.5 MiB.
 func TestDefenseIsLarger(t *testing.T) {
 	h := newHarness(t)
-	const id = "/disputes/019ca9a0-7c00-7c41-8f59-1f2e3d4c5b6a"
+	open := payment.Dispute{Merchant: h.first.ID, ID: payment.ID{1}, Status: payment.DisputeOpen}
+	h.gateway.disputeRows = append(h.gateway.disputeRows, store.DefendedDispute{Dispute: open})
+	id, unknown := "/disputes/"+open.ID.String(), "/disputes/"+payment.ID{2}.String()
 	body := func(size int) string { return `{"text":"` + strings.Repeat("a", size) + `"}` }
 	for _, row := range []struct {
 		path   string
 		size   int
 		status int
 	}{
-		{id + "/defense", 4000, http.StatusNotFound},
+		{unknown + "/defense", 3 << 19, http.StatusNotFound},
 		{id + "/defense", 100 << 10, http.StatusUnprocessableEntity},
 		{id + "/defense", 3<<19 - 20, http.StatusUnprocessableEntity},
 		{id + "/defense", 3 << 19, http.StatusRequestEntityTooLarge},

@@ -46,14 +46,15 @@ func (a *API) requestPayoutBatch(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	if !a.batches.begin(c.merchant.ID, batchesMax, batchesOfMerchant) {
-		return errBatches
-	}
-	defer a.batches.end(c.merchant.ID)
 	var body bytes.Buffer // not of the pool, which would keep it
 	if invalid := c.readUpTo(&body, batchBodyMax, errBatchTooLarge); invalid != nil {
 		return invalid
 	}
+	// After the body, which a client may send slowly.
+	if !a.batches.begin(c.merchant.ID, batchesMax, batchesOfMerchant) {
+		return errBatches
+	}
+	defer a.batches.end(c.merchant.ID)
 	var r *wire.PayoutBatchRequest
 	var invalid *problem.Error
 	if asCSV {

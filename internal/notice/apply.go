@@ -182,14 +182,18 @@ func (s *Service) followHints(ctx context.Context, n store.Notice) error {
 	unsupported := slices.IndexFunc(hints, func(h processor.Hint) bool {
 		return h.Subject != processor.SubjectCharge && h.Subject != processor.SubjectTransfer && h.Subject != processor.SubjectRefund
 	})
+	var errs []error // one that cannot be confirmed stops no other
 	for i := range hints {
 		var last *store.Notice
-		if i == len(hints)-1 && unsupported < 0 {
+		if i == len(hints)-1 && unsupported < 0 && len(errs) == 0 {
 			last = &n
 		}
 		if err := s.applyHint(ctx, proc, n.Processor, hints[i], last); err != nil {
-			return err
+			errs = append(errs, err)
 		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
 	}
 	if unsupported >= 0 {
 		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonUnsupportedSubject, hints[unsupported].ExternalID)

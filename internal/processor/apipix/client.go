@@ -103,7 +103,7 @@ const (
 // readProblem reads the code of an error answer.
 func (r *response) readProblem(body []byte) {
 	var p problemBody
-	if len(body) == 0 || json.Unmarshal(body, &p) != nil || p.Status != 0 && p.Status != r.status {
+	if len(body) == 0 || json.Unmarshal(body, &p, anyText) != nil || p.Status != 0 && p.Status != r.status {
 		return
 	}
 	kind, standard := strings.CutPrefix(p.Type, problemPrefix)
@@ -121,10 +121,14 @@ func (r *response) readProblem(body []byte) {
 	}
 }
 
+// anyText reads texts that are not valid UTF-8, too: a payer's message that a bank cut within
+// a character must not hide the payment, nor those beside it. What is used is checked.
+var anyText = jsontext.AllowInvalidUTF8(true)
+
 // parse reads the body of an answer.
 func parse[T any](r *response) (value T) {
 	if r.ok() {
-		if err := json.Unmarshal(r.body, &value); err != nil { // its text may quote the body
+		if err := json.Unmarshal(r.body, &value, anyText); err != nil { // its text may quote the body
 			r.err = errForm
 		}
 	}
@@ -133,7 +137,7 @@ func parse[T any](r *response) (value T) {
 
 // unmarshal reads a value whose text an error must not quote.
 func unmarshal(raw []byte, into any) error {
-	if json.Unmarshal(raw, into) != nil {
+	if json.Unmarshal(raw, into, anyText) != nil {
 		return errForm
 	}
 	return nil

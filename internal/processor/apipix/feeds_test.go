@@ -167,7 +167,8 @@ func TestListAnswers(t *testing.T) {
 		}
 	}
 	invalid := []string{`17`, `{}`, `{"endToEndId":"E1","txid":"` + hostileID + `","valor":"1","horario":"2026-11-20T18:31:00Z"}`}
-	page, err := read(listOf(0, 1, strings.Join(append(invalid, goodPayment), ",")))
+	cut := strings.Replace(goodPayment, "{", `{"infoPagador":"obrigado \ud83d","x":"`+"\xc3"+`",`, 1) // within a character
+	page, err := read(listOf(0, 1, strings.Join(append(invalid, cut), ",")))
 	if err != nil || len(page.Facts) != 4 || page.More {
 		t.Fatalf("page %+v, %v", page, err)
 	}

@@ -68,7 +68,7 @@ func readNotice(body []byte) ([]pix, error) {
 	var n struct {
 		Entries []jsontext.Value `json:"pix"`
 	}
-	if json.Unmarshal(body, &n) != nil || len(n.Entries) > noticeEntries {
+	if json.Unmarshal(body, &n, anyText) != nil || len(n.Entries) > noticeEntries {
 		return nil, errNoticeBody
 	}
 	var entries []pix

@@ -33,6 +33,7 @@ func TestNoticeOfSeveral(t *testing.T) {
 	other := strings.Repeat("b", 32)
 	returned := strings.Repeat("c", 32)
 	body := fmt.Sprintf(`{"pix":[%s,
+		{"endToEndId":"E8","infoPagador":"\ud83d"},
 		{"endToEndId":"E2","txid":"SHORT","valor":"1.00","horario":"2026-11-20T18:31:00Z"},
 		{"endToEndId":"E3","valor":"1.00","horario":"2026-11-20T18:31:00Z"},
 		{"endToEndId":"E4","txid":%q,"valor":"2.00","horario":"2026-11-20T15:31:00-03:00","devolucoes":[

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -70,16 +71,20 @@ func readAnswer(status int, body []byte, wait time.Duration) response {
 		return r
 	}
 	var b errorBody
-	if json.Unmarshal(body, &b) == nil && len(b.Errors) > 0 && isToken(b.Errors[0].Code) {
+	if json.Unmarshal(body, &b, anyText) == nil && len(b.Errors) > 0 && isToken(b.Errors[0].Code) {
 		r.code, r.text = b.Errors[0].Code, b.Errors[0].Description
 	}
 	return r
 }
 
+// anyText reads texts that are not valid UTF-8, too: one that Asaas cut within a character
+// must not hide its payment, nor those beside it. What is used is checked.
+var anyText = jsontext.AllowInvalidUTF8(true)
+
 // parse reads the body of a 200. It ignores unknown members, which Asaas adds.
 func parse[T any](r *response) (value T) {
 	if r.err == nil && r.status == http.StatusOK {
-		if err := json.Unmarshal(r.body, &value); err != nil {
+		if err := json.Unmarshal(r.body, &value, anyText); err != nil {
 			r.err = errAnswerForm
 		}
 	}

@@ -212,7 +212,7 @@ func TestHostileChargeAnswers(t *testing.T) {
 	for name, text := range hostile { // the charge exists, and its code cannot be read
 		a := &answerer{answers: map[string]string{"GET /customers": "200 " + customers1, "POST /payments": "200 " + paymentJSON(), "GET /payments/pay_1/pixQrCode": text}}
 		got := openAnswerer(t, a).Charge(t.Context(), chargeOf, willing)
-		if name == "an empty object" || name == "null" { // payin compares the code with the order
+		if name == "an empty object" || name == "null" || name == "not UTF-8" { // payin compares the code with the order
 			continue
 		}
 		if got.Outcome != processor.Unknown || got.Cause == nil {

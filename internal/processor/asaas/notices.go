@@ -67,7 +67,7 @@ func (p *Processor) VerifyNotice(h http.Header, body []byte, _ time.Time) (notic
 }
 
 func readNotice(body []byte) (n noticeBody, err error) {
-	if json.Unmarshal(body, &n) != nil || !isToken(n.ID) || !isToken(n.Event) {
+	if json.Unmarshal(body, &n, anyText) != nil || !isToken(n.ID) || !isToken(n.Event) {
 		return noticeBody{}, errors.Join(ErrNotice, errNoticeBody)
 	}
 	return n, nil
@@ -88,7 +88,7 @@ func (p *Processor) ParseNotice(body []byte) ([]processor.Hint, error) {
 // transferHints is the hint of a transfer, if it may be ours.
 func transferHints(body []byte) ([]processor.Hint, error) {
 	var v wireTransfer
-	if json.Unmarshal(body, &v) != nil || !isToken(v.ID) {
+	if json.Unmarshal(body, &v, anyText) != nil || !isToken(v.ID) {
 		return nil, errors.Join(ErrNotice, errNoticeBody)
 	}
 	if !isExternalID(v.ExternalReference) {
@@ -102,7 +102,7 @@ func transferHints(body []byte) ([]processor.Hint, error) {
 // paymentHints are the hints of a charge and its refunds, if it may be ours.
 func paymentHints(body []byte) ([]processor.Hint, error) {
 	var v wirePayment
-	if json.Unmarshal(body, &v) != nil || !isToken(v.ID) {
+	if json.Unmarshal(body, &v, anyText) != nil || !isToken(v.ID) {
 		return nil, errors.Join(ErrNotice, errNoticeBody)
 	}
 	if !isExternalID(v.ExternalReference) {

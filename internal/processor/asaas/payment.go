@@ -125,7 +125,7 @@ func (v *wirePayment) card(installments int) *payment.CardDetail {
 	}
 	d := &payment.CardDetail{Installments: installments}
 	var c wireCard
-	if len(v.CreditCard) == 0 || json.Unmarshal(v.CreditCard, &c) != nil {
+	if len(v.CreditCard) == 0 || json.Unmarshal(v.CreditCard, &c, anyText) != nil {
 		return d
 	}
 	if len(c.Number) >= 4 && strings.Trim(c.Number[len(c.Number)-4:], "0123456789") == "" {
@@ -146,7 +146,7 @@ type wireChargeback struct {
 func (v *wirePayment) dispute() *processor.Dispute {
 	d := &processor.Dispute{ID: "chargeback-" + v.ID, Amount: moneyOf(v.Value)}
 	var c wireChargeback
-	known := len(v.Chargeback) > 0 && string(v.Chargeback) != "null" && json.Unmarshal(v.Chargeback, &c) == nil
+	known := len(v.Chargeback) > 0 && string(v.Chargeback) != "null" && json.Unmarshal(v.Chargeback, &c, anyText) == nil
 	switch {
 	case slices.Contains(disputedStatuses, v.Status):
 		d.State = processor.DisputeOpen

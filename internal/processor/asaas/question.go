@@ -45,7 +45,7 @@ func (p *Processor) Question(n processor.RawNotice) (processor.Question, error) 
 
 func readQuestion(body []byte) (processor.Question, error) {
 	var b questionBody
-	if json.Unmarshal(body, &b) != nil || b.Type != "TRANSFER" {
+	if json.Unmarshal(body, &b, anyText) != nil || b.Type != "TRANSFER" {
 		return processor.Question{}, errors.Join(ErrNotice, errQuestionBody)
 	}
 	t := &b.Transfer

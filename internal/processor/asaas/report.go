@@ -177,7 +177,7 @@ func (p *Processor) paymentOf(ctx context.Context, v *wirePayment, externalID st
 // Asaas does not show it.
 func (p *Processor) endToEndID(ctx context.Context, v *wirePayment) (string, error) {
 	var id string
-	if len(v.PixTransaction) == 0 || json.Unmarshal(v.PixTransaction, &id) != nil || !isToken(id) {
+	if len(v.PixTransaction) == 0 || json.Unmarshal(v.PixTransaction, &id, anyText) != nil || !isToken(id) {
 		return "", nil
 	}
 	r := p.client.get(ctx, "/pix/transactions/"+url.PathEscape(id))

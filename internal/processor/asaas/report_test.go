@@ -63,6 +63,7 @@ func TestUnreadableRows(t *testing.T) {
 	}{
 		"of another program":  {strings.Replace(broken, ref, "pedido 1", 1), processor.Found, 0},
 		"without a reference": {strings.Replace(broken, `"`+ref+`"`, "null", 1), processor.Found, 0},
+		"cut text":            {strings.Replace(strings.Replace(broken, ref, other, 1), "{", `{"description":"\ud83d",`, 1), processor.Found, 1},
 		"of another order":    {strings.Replace(broken, ref, other, 1), processor.Found, 1},
 		"of this order":       {broken, processor.LookupUnknown, 1},
 		"a wrong reference":   {strings.Replace(broken, `"`+ref+`"`, "7", 1), processor.LookupUnknown, 1},

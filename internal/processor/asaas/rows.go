@@ -25,11 +25,11 @@ func readPage[V any](ctx context.Context, c client, path string) (rows []row[V],
 	}
 	for _, text := range body.Data {
 		r := row[V]{text: text}
-		r.valid = json.Unmarshal(text, &r.v) == nil
+		r.valid = json.Unmarshal(text, &r.v, anyText) == nil
 		var of struct {
 			Reference *string `json:"externalReference"`
 		}
-		if json.Unmarshal(text, &of) != nil {
+		if json.Unmarshal(text, &of, anyText) != nil {
 			r.unknown = true
 		} else if of.Reference != nil {
 			r.reference = *of.Reference

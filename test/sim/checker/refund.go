@@ -309,7 +309,7 @@ func (c *Checker) checkSources(o *order) {
 	var rest int64
 	for _, p := range o.parts {
 		rest += p.amount - p.unapplied - p.takes.sum()
-		fits := true
+		var fits bool
 		switch o.origin {
 		case foundOrigin:
 			fits = p.unapplied == p.amount || o.payin.restored || min(c.surplusOf(o.payin, p.receipt), o.payin.reported) == 0
