@@ -98,6 +98,23 @@ func (c *VirtualClock) Next() (time.Duration, bool) {
 	return max(next.due-c.elapsed, 0), true
 }
 
+// Pause advances the clock by d or, if d is negative, timer by timer until ctx ends: it stands
+// for a peer that answers late, or never. Other timers may be due before the one that ends ctx.
+func (c *VirtualClock) Pause(ctx context.Context, d time.Duration) {
+	if d >= 0 {
+		c.Advance(d)
+		return
+	}
+	for ctx.Err() == nil {
+		wait, ok := c.Next()
+		if !ok {
+			break
+		}
+		c.Advance(wait)
+	}
+	<-ctx.Done()
+}
+
 // BlockUntil blocks until at least n timers and timeouts are pending, so that a test can
 // wait for another goroutine to sleep.
 func (c *VirtualClock) BlockUntil(n int) {

@@ -2,7 +2,6 @@ package sandboxbank
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -119,17 +118,7 @@ func newHarness(t *testing.T, change func(*Options)) *harness {
 	h.opts = Options{
 		Secret: testSecret, Clock: h.clock, IDs: w.IDs,
 		Notify: h.gateway, NotifyURL: "http://gateway.invalid/notices",
-		Pause: func(ctx context.Context, d time.Duration) {
-			if d >= 0 {
-				h.clock.Advance(d)
-				return
-			}
-			// Exactly until the caller's timeout, and no longer.
-			if wait, ok := h.clock.Next(); ok {
-				h.clock.Advance(wait)
-			}
-			<-ctx.Done()
-		},
+		Pause: h.clock.Pause,
 	}
 	if change != nil {
 		change(&h.opts)

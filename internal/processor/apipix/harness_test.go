@@ -119,17 +119,7 @@ func newHarness(t *testing.T, profile string) *harness {
 	}
 	h.bank, err = sandboxbank.Open(sandboxbank.Options{
 		Secret: testBankSecret, Clock: clock, IDs: w.IDs, Notify: h.face.Notify(nil), NotifyURL: apipixface.NotifyURL,
-		Pause: func(ctx context.Context, d time.Duration) {
-			if d >= 0 {
-				clock.Advance(d)
-				return
-			}
-			// Exactly until the caller's timeout, and no longer.
-			if wait, ok := clock.Next(); ok {
-				clock.Advance(wait)
-			}
-			<-ctx.Done()
-		},
+		Pause: clock.Pause,
 	})
 	if err != nil {
 		t.Fatal(err)

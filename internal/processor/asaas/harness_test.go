@@ -223,16 +223,7 @@ func newHarness(t *testing.T, settings ...string) *harness {
 	relay := &asaasface.Relay{Next: h.gateway}
 	bank, err := sandboxbank.Open(sandboxbank.Options{
 		Secret: "a secret between bank and gateway", Clock: clock, IDs: w.IDs, Notify: relay,
-		Pause: func(ctx context.Context, d time.Duration) {
-			if d >= 0 {
-				clock.Advance(d)
-				return
-			}
-			if wait, ok := clock.Next(); ok {
-				clock.Advance(wait)
-			}
-			<-ctx.Done()
-		},
+		Pause: clock.Pause,
 	})
 	must(t, err)
 	t.Cleanup(func() { _ = bank.Close() })

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -96,17 +95,7 @@ func newHarness(t *testing.T, path string) *harness {
 	h.bank, err = sandboxbank.Open(sandboxbank.Options{
 		Path: path, Secret: testSecret, Clock: clock, IDs: w.IDs,
 		Notify: h.gateway, NotifyURL: "http://gateway.invalid/notices",
-		Pause: func(ctx context.Context, d time.Duration) {
-			if d >= 0 {
-				clock.Advance(d)
-				return
-			}
-			// Exactly until the caller's timeout, and no longer.
-			if wait, ok := clock.Next(); ok {
-				clock.Advance(wait)
-			}
-			<-ctx.Done()
-		},
+		Pause: clock.Pause,
 	})
 	if err != nil {
 		t.Fatal(err)
