@@ -109,11 +109,12 @@ func TestSeeds(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			r := newRunner(t, engine)
 			if *oneSeed != 0 {
-				checkResult(t, engine, r.run(t, *oneSeed, func(line string) {
+				result := r.run(t, *oneSeed, func(line string) {
 					if testing.Verbose() {
 						fmt.Println(line)
 					}
-				}))
+				})
+				checkResult(t, engine, &result)
 				return
 			}
 			runSeeds(t, r)
@@ -126,6 +127,7 @@ func runSeeds(t *testing.T, r *runner) {
 	t.Helper()
 	sum := &sum{figures: map[string]int64{}, coverage: coverage{}}
 	began := time.Now()
+	var broken atomic.Bool
 	var next atomic.Uint64
 	next.Store(*from)
 	var group sync.WaitGroup
@@ -135,22 +137,29 @@ func runSeeds(t *testing.T, r *runner) {
 			run = startProcess(t).run
 		}
 		group.Go(func() {
-			for *onward || !t.Failed() {
+			for *onward || !broken.Load() && !t.Failed() {
 				seed := next.Add(1) - 1
 				if *duration > 0 && time.Since(began) > *duration || *duration == 0 && seed >= *from+*seeds {
 					return
 				}
 				result := run(t, seed, nil)
 				sum.add(&result)
-				checkResult(t, r.engine, result)
+				if result.Broken != "" {
+					broken.Store(true)
+					t.Logf("seed %d breaks a rule", seed)
+				}
 			}
 		})
 	}
 	group.Wait()
 	sum.report(t, r.engine, time.Since(began))
+	for i := range sum.broken { // last, as the end of an output is what a reader sees of a long one
+		checkResult(t, r.engine, &sum.broken[i])
+	}
 }
 
-func checkResult(t *testing.T, engine string, r Result) {
+func checkResult(t *testing.T, engine string, r *Result) {
+	t.Helper()
 	if r.Broken != "" {
 		t.Errorf("seed %d breaks a rule; to repeat it with its trace:\n  go test ./test/sim -run TestSeeds -engine %s -orders %d -seed %d -v\n%s",
 			r.Seed, engine, *orders, r.Seed, r.Broken)
@@ -162,6 +171,7 @@ type sum struct {
 	mu       sync.Mutex
 	figures  map[string]int64
 	coverage coverage
+	broken   []Result
 }
 
 func (s *sum) add(r *Result) {
@@ -175,6 +185,9 @@ func (s *sum) add(r *Result) {
 	}
 	for cell, n := range r.Coverage {
 		s.coverage[cell] += n
+	}
+	if r.Broken != "" {
+		s.broken = append(s.broken, *r)
 	}
 }
 
