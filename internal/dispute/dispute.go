@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
@@ -86,8 +87,14 @@ func update(d *payment.Dispute, r *processor.Dispute, now time.Time) (changed bo
 // reasonMax is the longest reason that is kept, in characters.
 const reasonMax = 200
 
+// shortReason is a processor's text without what PostgreSQL does not store, or a terminal obeys.
 func shortReason(text string) string {
-	text = strings.ToValidUTF8(text, "")
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
 	if list := []rune(text); len(list) > reasonMax {
 		return string(list[:reasonMax])
 	}

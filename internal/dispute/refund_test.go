@@ -175,7 +175,7 @@ func TestBlock(t *testing.T) {
 		next    processor.Dispute
 		changes string
 	}{
-		"disputed": {processor.Dispute{State: processor.DisputeOpen, Reason: "fraud"}, `
+		"disputed": {processor.Dispute{State: processor.DisputeOpen, Reason: "fr\x00aud\x1b"}, `
 			disputes blocked:1→0 reason:→fraud version:1→2
 			+events dispute.opened`},
 		"released": {processor.Dispute{State: processor.DisputeWon, Blocked: true}, `

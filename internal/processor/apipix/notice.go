@@ -16,7 +16,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// noticeEntries bounds the payments of one notice.
+// noticeEntries bounds the payments of one notice, and what it asks to look up.
 const noticeEntries = 1000
 
 // Why a notice is refused, for the operator.
@@ -72,11 +72,16 @@ func readNotice(body []byte) ([]pix, error) {
 		return nil, errNoticeBody
 	}
 	var entries []pix
+	hints := 0
 	for _, raw := range n.Entries {
 		var v pix
 		if unmarshal(raw, &v) == nil && v.isNotice() {
 			entries = append(entries, v)
+			hints += len(v.hints())
 		}
+	}
+	if hints > noticeEntries { // each is a look-up
+		return nil, errNoticeBody
 	}
 	if len(entries) == 0 && len(n.Entries) > 0 {
 		return nil, errNoticeBody

@@ -82,7 +82,9 @@ func TestNoticeTest(t *testing.T) {
 
 func TestNoticeRefused(t *testing.T) {
 	h := newHostile(t, &foreign{})
+	refund := `{"id":"` + hostileID + `","rtrId":"D1","valor":"1.00","status":"DEVOLVIDO"}`
 	for _, body := range []string{
+		`{"pix":[` + goodPayment[:len(goodPayment)-1] + `,"devolucoes":[` + strings.Repeat(refund+",", noticeEntries-1) + refund + `]}]}`,
 		"null!", "[]", `"pix"`, `{"pix":{}}`, `{"pix":[1]}`, `{"pix":[{"endToEndId":"E1"}]}`, `{"pix":`, "\xff", `{"pix":[` + strings.Repeat("1,", noticeEntries) + `1]}`,
 	} {
 		if id, err := h.VerifyNotice(nil, []byte(body), start); !errors.Is(err, ErrNotice) {
