@@ -3,6 +3,7 @@ package checker
 import (
 	"bytes"
 	"fmt"
+	"slices"
 )
 
 // comparison is the records of the clients, the bank and the receivers beside the
@@ -188,7 +189,7 @@ func (c *comparison) comparePayments() {
 		case r == nil:
 		case r.amount != p.Amount || r.endToEndID != p.EndToEndID || r.orderID != p.ExternalID:
 			c.violatef(SingleReceipt, r.order, "payment %+v is booked as %d, %s, for %s", *p, r.amount, r.endToEndID, r.orderID)
-		case r.order == nil && o != nil && !(c.Rewound && r.rank < o.rank): // a copy may have lacked the order
+		case r.order == nil && o != nil && !c.lackedBy(r, o):
 			c.violatef(Incoming, o, "payment %s of %d is not booked for this order", p.ID, p.Amount)
 		}
 		delete(receipts, p.ID)
@@ -198,6 +199,12 @@ func (c *comparison) comparePayments() {
 			c.violateMerchantf(SingleReceipt, r.key.merchant, "receipt %s of %d has no payment: %s", r.key.id, r.amount, r.externalID)
 		}
 	}
+}
+
+// lackedBy reports that a copy may have lacked the order when the payment came, or its charge at
+// the account that was paid.
+func (c *comparison) lackedBy(r *receipt, o *order) bool {
+	return c.Rewound && (r.rank < o.rank || !slices.Contains(o.tried, r.processor))
 }
 
 // compareArrivals compares received deliveries with the events.
