@@ -36,7 +36,11 @@ import (
 func (e *Executor) AnswerQuestion(ctx context.Context, account string, q processor.Question) (why string, err error) {
 	why, err = e.answerQuestion(ctx, account, q)
 	if err == nil && why != "" {
-		e.Log.WarnContext(ctx, "consent to a transfer refused", "processor", account, "externalId", q.ExternalID, "transfer", q.Transfer, "reason", why)
+		id := q.ExternalID
+		if why == noSuchPayout { // it is another program's, and may be anything
+			id = ""
+		}
+		e.Log.WarnContext(ctx, "consent to a transfer refused", "processor", account, "externalId", id, "transfer", q.Transfer, "reason", why)
 	}
 	return why, err
 }

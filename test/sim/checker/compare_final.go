@@ -95,7 +95,7 @@ func (c *comparison) compareMoney() {
 	for i := range c.Transfers {
 		if id, known := owner[c.Transfers[i].ExternalID]; known {
 			had[id] -= c.Transfers[i].left()
-		} else {
+		} else if !(c.Rewound && c.Transfers[i].left() == 0) { // of a batch that a copy lacks: only money is found again
 			c.violateMerchantf(SingleTransfer, rowID{}, "the bank has a transfer that no client requested: %+v", c.Transfers[i])
 		}
 	}
