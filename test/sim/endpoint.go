@@ -210,17 +210,18 @@ func (e *endpoint) rotateBlindly() {
 	e.addSecret(shown["secret"])
 }
 
-// enableEndpoints enables the dead endpoints that were disabled, and makes them answer. Then it
-// requests the range of their events again: deliveries that were given up are removed during a
-// run. It reports whether there was one.
+// enableEndpoints enables the endpoints that were disabled, and makes them answer: the dead, and
+// those that were down when a clock went ahead by days. Of the dead it then requests the range
+// of their events again: deliveries that were given up are removed during a run. It reports
+// whether there was one.
 func (s *simulation) enableEndpoints() (found bool) {
 	for _, e := range s.endpoints {
 		switch {
-		case e.story != dead || e.ID == "" || e.again:
+		case e.story != dead && e.story != down || e.ID == "" || e.again:
 			continue
 		case !e.enabled:
 			found = e.enable() || found
-		default:
+		case e.story == dead:
 			found = e.redeliver() || found
 		}
 	}
