@@ -43,7 +43,9 @@ var caseTexts = map[casePair]string{
 	{store.CasePayoutWaiting, store.ReasonDebt}:            "It is from before the database was restored, and its merchant owed {owed} cents when this case was opened: transfers that the backup lacks took more than the merchant had. It is sent once the merchant owes nothing: its pay-ins repay the debt. If it is given up, its own money repays it.",
 	{store.CasePayoutUnknown, store.ReasonOtherContents}:   "It was already sent with different contents, so it is not sent again. Compare the processor's records with this order.",
 
-	{store.CaseRefundUnknown, ""}:    "The outcome of refund {externalId} at {processor} cannot be found out: {cause}. The money stays held: check the processor's statement, and contact its support with the externalId.",
+	{store.CaseRefundUnknown, ""}:                    "The outcome of refund {externalId} at {processor} cannot be found out: {cause}. Later parts of the refund that were not sent wait for this one. The money stays held: check the processor's statement, and contact its support with the externalId.",
+	{store.CaseRefundUnknown, store.ReasonOtherPart}: "Refund {externalId} at {processor} was not sent: an earlier part of it had a case, and the processor may have given the money of both back. Its money stays held: compare the processor's statement.",
+
 	{store.CaseRefundWaiting, ""}:    "Processor {processor} does not take refund {externalId} now, for hours: no balance there, too many requests, or maintenance. It is sent again until the processor takes it.",
 	{store.CaseRefundUnexpected, ""}: "Processor {processor} gave money back that was not paid for the order, or more than that: {externalId}. It was taken from the merchant's available balance, a shortfall from owed. If it was unapplied money, release that with --how apply.",
 
@@ -66,7 +68,11 @@ const compareStatement = " Nothing was posted: compare the processor's statement
 
 // caseText describes a case and what to do; "" if another version opened it.
 func caseText(v *store.Case) string {
-	return parameter.ReplaceAllStringFunc(caseTexts[casePair{v.Kind, v.Params.Reason()}], func(name string) string {
+	text, ok := caseTexts[casePair{v.Kind, store.CaseReason(v.Params["cause"])}]
+	if !ok {
+		text = caseTexts[casePair{v.Kind, v.Params.Reason()}]
+	}
+	return parameter.ReplaceAllStringFunc(text, func(name string) string {
 		return v.Params[name[1:len(name)-1]]
 	})
 }
@@ -86,6 +92,7 @@ var resolutionTexts = map[resolutionOf]string{
 	{store.CaseRefundUnknown, store.ResolvedPaid}:        "the refund was paid: its money leaves",
 	{store.CaseRefundUnknown, store.ResolvedRelease}:     "the refund was not paid and will not be: its money is released",
 	{store.CaseRefundUnknown, store.ResolvedResend}:      "the processor does not have it: it is sent again with the same id",
+	{store.CaseRefundUnknown, store.ResolvedDismiss}:     "the outcome is known, and was compared with the statement",
 	{store.CaseRefundWaiting, store.ResolvedRelease}:     "gives the refund up: it becomes FAILED and its money is released",
 	{store.CaseRefundUnexpected, store.ResolvedDismiss}:  "the statement was compared",
 	{store.CaseOverpaid, store.ResolvedWriteOff}:         "the platform keeps the money",

@@ -148,10 +148,12 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 			p.ClaimedBy, p.NextAt = v.node, time.Time{}
 			v.claimed = append(v.claimed, c.SetRefundPart(p))
 			continue
+		case waitsForParts(l, c, &p):
+			continue
 		case lookUpPartFirst(&p, v.restoredAt, l.Now()) || lookUpPartBefore(v.profile, &p, v.node, l.Now()):
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()
 		case !p.FirstSentAt.IsZero() && v.profile.Repeat.Safe() && !v.profile.Repeatable(p.FirstSentAt, l.Now()):
-			reviewPart(c, &p, store.ReasonTooOld)
+			reviewPart(l, c, &p, store.ReasonTooOld)
 			continue
 		default:
 			p.Step, p.NextAt, p.ClaimedBy = payment.StepIntent, time.Time{}, v.node
@@ -185,20 +187,81 @@ func lookUpPartFirst(p *payment.RefundPart, restoredAt, now time.Time) bool {
 	return LookUpFirst(&payment.Payout{UpdatedAt: p.UpdatedAt, Lookups: p.Lookups}, restoredAt, now)
 }
 
-// lookUpPartBefore is lookUpBefore for the part of a refund.
+// lookUpPartBefore is lookUpBefore for the part of a refund. A part that waited for others is
+// looked up first too.
 func lookUpPartBefore(e processor.Effect, p *payment.RefundPart, node payment.ID, now time.Time) bool {
-	if e.Repeat.Safe() && !(e.LookUpFirst && p.Sends == 0) || p.MayExist {
+	switch {
+	case p.MayExist:
+		return false
+	case p.Number > 1 && p.Sends == 0 && p.Lookups == 0:
+		return true
+	case e.Repeat.Safe() && !(e.LookUpFirst && p.Sends == 0):
 		return false
 	}
 	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh || precedes(p.UpdatedAt, node, now)
 }
 
+// A part that waits for earlier ones is considered again after half the time that it has
+// waited, within these bounds, and as soon as the part before it was accepted or has ended.
+const (
+	partWaitMin = time.Second
+	partWaitMax = time.Hour
+)
+
+// waitsForParts makes a part wait until those before it were accepted or have ended. The
+// database may be an older copy, and the processor know the refund with other parts: then the
+// report of an earlier part shows that, before more money leaves. If an earlier part waits for
+// a person, so does this one.
+func waitsForParts(l *store.Loaded, c *store.Changes, p *payment.RefundPart) bool {
+	waits := false
+	for _, o := range l.RefundParts(p.Merchant, p.Refund) {
+		if o.Number >= p.Number || o.Ended() || o.Step == payment.StepAccepted {
+			continue
+		}
+		waits = true
+		if o.Step == payment.StepReview {
+			p.Step = payment.StepReview // under the case of the earlier part
+		}
+	}
+	if !waits {
+		return false
+	}
+	p.Lookups, p.NextAt = 0, time.Time{}
+	if p.Step != payment.StepReview {
+		p.NextAt = l.Now().Add(min(max(l.Now().Sub(p.CreatedAt)/2, partWaitMin), partWaitMax))
+	}
+	*p = c.SetRefundPart(*p)
+	return true
+}
+
 // reviewPart stops the executor's work on a part of a refund, whose money stays held, and
-// opens a case.
-func reviewPart(c *store.Changes, p *payment.RefundPart, reason store.CaseReason) {
+// opens a case in place of those that it has.
+func reviewPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart, reason store.CaseReason) {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
 	*p = c.SetRefundPart(*p)
+	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByNewCase)
 	openPartCase(c, p, store.CaseRefundUnknown, reason)
+}
+
+// casesOfPart are the loaded open cases of a kind about a part of a refund.
+func casesOfPart(l *store.Loaded, p *payment.RefundPart, kind store.CaseKind) (list []store.Case) {
+	for _, v := range l.OpenCasesAbout(p.Merchant, p.Refund, kind) {
+		if v.Params["processor"] == p.Processor && v.Params["externalId"] == p.ExternalID {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// closePartCases closes the open cases of a kind about a part of a refund, and no other part's.
+func closePartCases(l *store.Loaded, c *store.Changes, p *payment.RefundPart, kind store.CaseKind, how store.Resolution) {
+	if len(others(l, p)) == 0 {
+		c.CloseCases(p.Merchant, p.Refund, kind, how)
+		return
+	}
+	for _, v := range casesOfPart(l, p, kind) {
+		c.CloseCase(v.Merchant, v.ID, how)
+	}
 }
 
 // openPartCase opens a case about a part of a refund. Other parts may have their own.
@@ -255,10 +318,6 @@ func (e *Executor) lookUpRefund(ctx context.Context, p payment.RefundPart, refun
 	op := e.newRecordRefund(p)
 	op.report = e.queryBy(ctx, p.Processor, processor.Ref{ExternalID: p.ExternalID}, refundCall{refunder, &p}, e.refunds.lookUpBreakers, asReported)
 	op.lookedUp = true
-	if p.Lookups >= lookUpsBeforeCase {
-		open, err := e.Store.HasOpenCase(ctx, p.Merchant, p.Refund, store.CaseRefundUnknown)
-		op.noCase = err == nil && !open
-	}
 	e.Recorder.Record(ctx, "result of look-up of a refund", func(ctx context.Context) error { return e.recordRefund(ctx, op) })
 }
 

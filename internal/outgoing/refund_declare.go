@@ -58,4 +58,17 @@ func DeclareRefundNotFound(l *store.Loaded, c *store.Changes, p payment.RefundPa
 	p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepQueued, l.Now(), payment.ID{}, 0
 	p.Outcome, p.Evidence, p.FirstSentAt = payment.RefundPartOutcome(store.SendNotFound), evidence, time.Time{}
 	c.SetRefundPart(p)
+	for _, o := range waiting(l, &p) { // they wait for this one again
+		o.Step, o.NextAt = payment.StepQueued, l.Now()
+		c.SetRefundPart(o)
+	}
+}
+
+// CanDismissRefund returns a problem of kind invalid_state unless the outcome of a part of a
+// refund is known.
+func CanDismissRefund(p *payment.RefundPart) error {
+	if !p.Ended() {
+		return problem.New(problem.InvalidState, "The outcome of the refund is not known yet.")
+	}
+	return nil
 }

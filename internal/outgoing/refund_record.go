@@ -33,7 +33,7 @@ func (e *Executor) recordRefund(ctx context.Context, op *recordRefund) error {
 	if op.contradiction {
 		e.Log.ErrorContext(ctx, "contradictory report of a refund", "refund", op.part.Refund, "externalId", op.part.ExternalID)
 	}
-	if op.again {
+	if op.again || op.next {
 		e.SendWaker.Wake()
 	}
 	if p := &op.after; p.Step == payment.StepUnknown && !p.NextAt.After(e.Env.Clock.Now()) {
@@ -51,7 +51,6 @@ type recordRefund struct {
 	answer     *processor.TransferAnswer // of a send; nil for a report
 	report     processor.TransferReport
 	lookedUp   bool // the report answers a look-up that this process claimed
-	noCase     bool // no case about it was open then
 	notice     *store.Notice
 	restoredAt time.Time
 
@@ -67,12 +66,14 @@ func (v *recordRefund) Class() commit.Class { return commit.Background }
 
 // Needs implements [write.Operation].
 func (v *recordRefund) Needs(n *store.Needs) {
-	NeedsOfRefund(n, v.part.Merchant, v.part.Payin)
+	NeedsOfRefund(n, v.part.Merchant, v.part.Refund, v.part.Payin)
 	n.ExpectDeliveries(v.part.Merchant, 2)
 }
 
 // NeedsOfRefund reads what a refund of a pay-in may change when it ends.
-func NeedsOfRefund(n *store.Needs, merchant, payin payment.ID) {
+func NeedsOfRefund(n *store.Needs, merchant, refund, payin payment.ID) {
+	n.OpenCasesAbout(merchant, refund, store.CaseRefundUnknown)
+	n.OpenCasesAbout(merchant, refund, store.CaseRefundWaiting)
 	n.RefundsOf(merchant, payin)
 	n.DisputesOfPayin(merchant, payin)
 	n.ReceivablesOf(merchant, payin)
@@ -82,7 +83,7 @@ func NeedsOfRefund(n *store.Needs, merchant, payin payment.ID) {
 
 // Decide implements [write.Operation].
 func (v *recordRefund) Decide(l *store.Loaded, c *store.Changes) error {
-	v.again, v.contradiction, v.after = false, false, payment.RefundPart{}
+	v.again, v.contradiction, v.next, v.after = false, false, false, payment.RefundPart{}
 	p, ok := loadedPart(l, &v.part)
 	if !ok {
 		return store.ErrNotFound
@@ -109,7 +110,7 @@ func (v *recordRefund) Decide(l *store.Loaded, c *store.Changes) error {
 		v.notFound(l, c, &p)
 		return nil
 	}
-	v.undecided(c, &p, store.ReasonNoAnswer)
+	v.undecided(l, c, &p, store.ReasonNoAnswer)
 	return nil
 }
 
@@ -124,10 +125,10 @@ func loadedPart(l *store.Loaded, of *payment.RefundPart) (payment.RefundPart, bo
 }
 
 // undecided stores a part that a look-up did not decide, and opens a case after a number of
-// them.
-func (v *recordRefund) undecided(c *store.Changes, p *payment.RefundPart, reason store.CaseReason) {
+// them, unless it has one.
+func (v *recordRefund) undecided(l *store.Loaded, c *store.Changes, p *payment.RefundPart, reason store.CaseReason) {
 	*p = c.SetRefundPart(*p)
-	if p.Lookups == lookUpsBeforeCase || p.Lookups > lookUpsBeforeCase && v.noCase {
+	if p.Lookups >= lookUpsBeforeCase && len(casesOfPart(l, p, store.CaseRefundUnknown)) == 0 {
 		openPartCase(c, p, store.CaseRefundUnknown, reason)
 	}
 }
@@ -170,7 +171,7 @@ func (v *recordRefund) applyAnswer(l *store.Loaded, c *store.Changes, p *payment
 // noEffect queues a part again after a send that did not leave, or that the processor does
 // not take now. Whether an earlier send may have an effect is as before.
 func (v *recordRefund) noEffect(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
-	c.CloseCases(p.Merchant, p.Refund, store.CaseRefundUnknown, store.ResolvedByProof)
+	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByProof)
 	p.Step, p.ClaimedBy, p.Lookups, p.MayExist = payment.StepQueued, payment.ID{}, 0, v.part.MayExist
 	if ours := isOurWait(v.answer); ours || v.answer.Outcome == processor.NotSent {
 		p.Evidence = worker.ErrorText(v.answer.Cause)
@@ -213,13 +214,13 @@ func (v *recordRefund) notFound(l *store.Loaded, c *store.Changes, p *payment.Re
 	switch {
 	case !p.MayExist: // looked up before its next send
 	case !v.effect.Repeat.Safe():
-		reviewPart(c, p, store.ReasonNotIdempotent)
+		reviewPart(l, c, p, store.ReasonNotIdempotent)
 		return
 	case p.Evidence == idInUse:
-		reviewPart(c, p, store.ReasonIDInUse)
+		reviewPart(l, c, p, store.ReasonIDInUse)
 		return
 	case !v.effect.Repeatable(p.FirstSentAt, l.Now()) || !v.effect.Visible(p.FirstSentAt, l.Now()):
-		reviewPart(c, p, store.ReasonTooOld)
+		reviewPart(l, c, p, store.ReasonTooOld)
 		return
 	}
 	v.again = true

@@ -23,6 +23,7 @@ type refundResolution struct {
 	links  transition.Links
 
 	contradiction bool // no money moves, as proofs contradict
+	next          bool // the next part need not wait any more
 }
 
 func (e *Executor) newRefundResolution(account string) refundResolution {
@@ -36,7 +37,7 @@ func (e *Executor) newRefundResolution(account string) refundResolution {
 // applyReport applies a report of a refund that exists at the processor.
 func (v *refundResolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r processor.TransferReport) error {
 	if r.Amount != 0 && r.Amount != p.Amount {
-		v.contradict(c, p, store.Params{"reported": r.Amount.String()})
+		v.contradict(l, c, p, store.Params{"reported": r.Amount.String()})
 		return nil
 	}
 	if r.ProcessorID != "" {
@@ -75,21 +76,53 @@ func (v *refundResolution) accepted(l *store.Loaded, c *store.Changes, p *paymen
 	if p.Lookups == lookUpsBeforeCase {
 		openPartCase(c, p, store.CaseRefundUnknown, store.ReasonStillProcessing)
 	}
+	v.wakeNext(l, c, p)
 }
 
-// endPart ends the executor's work on a part, and the cases of the refund. Another part that
-// waits for a decision gets a new one.
-func endPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart, outcome payment.RefundPartOutcome, evidence string) {
+// wakeNext makes the part due that waits for this one.
+func (v *refundResolution) wakeNext(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
+	for _, o := range others(l, p) {
+		if o.Number == p.Number+1 && o.Step == payment.StepQueued && o.Sends == 0 && o.NextAt.After(l.Now()) {
+			o.NextAt = l.Now()
+			c.SetRefundPart(o)
+			v.next = true
+		}
+	}
+}
+
+// endPart ends the executor's work on a part, and its cases. A part that waited under its case
+// gets one of its own: whether it may still be sent is a decision.
+func (v *refundResolution) endPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart, outcome payment.RefundPartOutcome, evidence string) {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepDone, time.Time{}, payment.ID{}
 	p.Outcome, p.Evidence = outcome, worker.Short(evidence)
 	*p = c.SetRefundPart(*p)
-	c.CloseCases(p.Merchant, p.Refund, store.CaseRefundUnknown, store.ResolvedByProof)
-	c.CloseCases(p.Merchant, p.Refund, store.CaseRefundWaiting, store.ResolvedByProof)
+	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByProof)
+	closePartCases(l, c, p, store.CaseRefundWaiting, store.ResolvedByProof)
+	for _, o := range waiting(l, p) {
+		openPartCase(c, &o, store.CaseRefundUnknown, store.ReasonOtherPart)
+	}
+	v.wakeNext(l, c, p)
+}
+
+// holdOthers makes the parts that were not sent wait for the decision about this one: the
+// processor may have given the money of all of them back with it.
+func holdOthers(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	for _, o := range others(l, p) {
-		if o.Step == payment.StepReview {
-			openPartCase(c, &o, store.CaseRefundUnknown, store.ReasonNoAnswer)
+		if unsent := o.Step == payment.StepQueued || o.Step == payment.StepUnknown; unsent && o.Sends == 0 && !o.MayExist {
+			o.Step, o.NextAt, o.ClaimedBy, o.Lookups = payment.StepReview, time.Time{}, payment.ID{}, 0
+			c.SetRefundPart(o)
 		}
 	}
+}
+
+// waiting are the other parts of a refund that wait for a person under no case of their own.
+func waiting(l *store.Loaded, p *payment.RefundPart) (list []payment.RefundPart) {
+	for _, o := range others(l, p) {
+		if o.Step == payment.StepReview && len(casesOfPart(l, &o, store.CaseRefundUnknown)) == 0 {
+			list = append(list, o)
+		}
+	}
+	return list
 }
 
 // others are the other parts of a refund.
@@ -117,7 +150,7 @@ func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.Re
 		}
 	}
 	p.EndToEndID = report.EndToEndID
-	endPart(l, c, p, payment.PartPaid, report.Evidence)
+	v.endPart(l, c, p, payment.PartPaid, report.Evidence)
 	on := payment.RefundTrigger(r.Status, others(l, p), payment.EndPaid)
 	r.RefundedAmount += p.Amount
 	if on == payment.OnComplete {
@@ -249,7 +282,7 @@ func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.
 		return nil // known
 	}
 	entry := ledger.ReleaseRefund(putBack(l, c, p), p.Amount)
-	endPart(l, c, p, payment.PartFailed, evidence)
+	v.endPart(l, c, p, payment.PartFailed, evidence)
 	r.Failure = why
 	on := payment.RefundTrigger(r.Status, others(l, p), payment.EndFailed)
 	moved, err := transition.Refund(l, c, &r, on, entry)
@@ -276,7 +309,7 @@ func putBack(l *store.Loaded, c *store.Changes, p *payment.RefundPart) ledger.Pa
 // takenBack books a part that failed after the processor had reported it paid.
 func (v *refundResolution) takenBack(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund, why *payment.Failure, evidence string) error {
 	entry := ledger.TakeBackRefund(p.Processor, putBack(l, c, p), l.Balances(p.Merchant)[ledger.Owed], p.Amount)
-	endPart(l, c, p, payment.PartTakenBack, evidence)
+	v.endPart(l, c, p, payment.PartTakenBack, evidence)
 	r.Failure, r.CompletedAt = why, time.Time{}
 	r.RefundedAmount -= p.Amount
 	on := payment.RefundTrigger(r.Status, others(l, p), payment.EndTakenBack)
@@ -299,14 +332,15 @@ func openOverpaid(c *store.Changes, p *payment.RefundPart) {
 }
 
 // contradict leaves the ledger unchanged and opens a case.
-func (v *refundResolution) contradict(c *store.Changes, p *payment.RefundPart, params store.Params) {
+func (v *refundResolution) contradict(l *store.Loaded, c *store.Changes, p *payment.RefundPart, params store.Params) {
 	if !p.Ended() && p.Step != payment.StepReview {
 		p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
 		*p = c.SetRefundPart(*p)
 	}
+	holdOthers(l, c, p)
 	v.contradiction = true
 	params["processor"], params["externalId"], params["cause"] = p.Processor, p.ExternalID, string(store.ReasonOtherAmount)
-	c.CloseCases(p.Merchant, p.Refund, store.CaseRefundUnknown, store.ResolvedByNewCase)
+	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByNewCase)
 	c.OpenCase(store.Case{
 		Merchant: p.Merchant, Kind: store.CaseRefundUnknown, Subject: p.Refund, Amount: p.Amount, Params: params,
 	})

@@ -36,6 +36,14 @@ func wantPart(g *coretest.Gateway, r payment.Refund, step payment.PayoutStep, ou
 	return parts[0]
 }
 
+// sendParts sends a part of each refund, and then the next one, which is looked up first.
+func sendParts(g *coretest.Gateway) {
+	g.T.Helper()
+	g.Send()
+	g.LookUp()
+	g.Send()
+}
+
 // wantCalls compares the number of requests at the bank, and of refunds made.
 func wantCalls(g *coretest.Gateway, calls, made int) {
 	g.T.Helper()
@@ -387,7 +395,7 @@ func TestRefundWhosePartsEndDifferently(t *testing.T) {
 			}
 			return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, processor.TransferPaid)}
 		}
-		g.Send()
+		sendParts(g)
 		got := g.WantRefund(r, payment.RefundFailed, 70_00, payment.PayinPartiallyRefunded, 70_00)
 		if got.Failure == nil {
 			t.Error("no failure")

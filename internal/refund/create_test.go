@@ -167,6 +167,8 @@ func TestRefundOfSeveralPayments(t *testing.T) {
 		rest := g.Refund(p, "rest", 0)
 		parts(rest, "p 1:3000, p 2:1000")
 		g.Send()
+		g.LookUp() // the second part waited, and is looked up first
+		g.Send()
 		g.WantRefund(r, payment.RefundCompleted, 60_00, payment.PayinRefunded, 100_00)
 		g.WantRefund(rest, payment.RefundCompleted, 40_00, payment.PayinRefunded, 100_00)
 		g.WantBalances(coretest.Opening, 0)

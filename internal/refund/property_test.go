@@ -136,7 +136,7 @@ func (m *mixed) do(r *rapid.T) {
 func (m *mixed) settle() {
 	m.Bank.Refunds.Answer = nil
 	m.answer(processor.TransferPaid, processor.Done)
-	for range 6 {
+	for range 12 {
 		for id, r := range m.Bank.Refunds.Made {
 			if r.State == processor.TransferProcessing {
 				m.Bank.EndRefund(id, processor.TransferPaid)

@@ -19,6 +19,7 @@ var refundRules = []rule{
 	{kind: store.CaseRefundUnknown, Option: with(twoPersons, store.ResolvedPaid), prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, effect: declareRefundPaid},
 	{kind: store.CaseRefundUnknown, Option: release, prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, effect: declareRefundNotPaid},
 	{kind: store.CaseRefundUnknown, Option: resend, prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, effect: sendRefundAgain},
+	{kind: store.CaseRefundUnknown, Option: dismiss, prepare: findRefund, needs: needsRefund, check: checkRefundKnown},
 	{
 		kind: store.CaseRefundWaiting, Option: Option{How: store.ResolvedRelease, Persons: 1, Evidence: true},
 		prepare: findRefund, needs: needsRefund, check: checkRefundWaiting, effect: declareRefundNotPaid,
@@ -50,7 +51,7 @@ func findRefund(ctx context.Context, s *Service, v *Resolve) error {
 }
 
 func needsRefund(v *Resolve, n *store.Needs) {
-	outgoing.NeedsOfRefund(n, v.opened.Merchant, v.refunded)
+	outgoing.NeedsOfRefund(n, v.opened.Merchant, v.opened.Subject, v.refunded)
 	n.ExpectDeliveries(v.opened.Merchant, 2)
 }
 
@@ -70,6 +71,14 @@ func checkRefundUnknown(v *Resolve, l *store.Loaded) error {
 		return err
 	}
 	return outgoing.CanDeclareRefund(l, &p)
+}
+
+func checkRefundKnown(v *Resolve, l *store.Loaded) error {
+	p, err := v.part(l)
+	if err != nil {
+		return err
+	}
+	return outgoing.CanDismissRefund(&p)
 }
 
 func checkRefundWaiting(v *Resolve, l *store.Loaded) error {

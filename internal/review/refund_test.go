@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
@@ -112,6 +113,80 @@ func TestGiveARefundUp(t *testing.T) {
 		v := d.only(store.CaseRefundWaiting)
 		d.resolve(request(&v, store.ResolvedRelease))
 		g.WantRefund(r, payment.RefundFailed, 0, payment.PayinPaid, 0)
+		g.WantCases()
+		g.WantProven()
+	})
+}
+
+// The processor knows a refund with other parts than a copy of the database. Two persons decide
+// about the first part, and then about the second one, which waited under its case.
+func TestDeclareRefundOfOtherParts(t *testing.T) {
+	for name, row := range map[string]struct {
+		first, second store.Resolution
+		status        payment.RefundStatus
+		refunded      money.Cents
+	}{
+		"all of it was given back":     {store.ResolvedPaid, store.ResolvedPaid, payment.RefundCompleted, 100_00},
+		"only as much as one":          {store.ResolvedPaid, store.ResolvedRelease, payment.RefundFailed, 40_00},
+		"the rest is to be given back": {store.ResolvedPaid, store.ResolvedResend, payment.RefundCompleted, 100_00},
+		"nothing of this order":        {store.ResolvedRelease, store.ResolvedRelease, payment.RefundFailed, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				d := newDesk(g)
+				r := g.Refund(g.PaidPayin("p", 40_00, 60_00), "r", 100_00)
+				g.Bank.RefundAtPanel(r.ExternalID, "before", 99_00)
+				work := func() {
+					for range 3 {
+						g.Send()
+						g.LookUp()
+						g.Jump(time.Minute)
+					}
+				}
+				work()
+				v := d.only(store.CaseRefundUnknown)
+				d.refused(request(&v, store.ResolvedDismiss), problem.InvalidState)
+				d.agree(&v, row.first)
+				work()
+				v = d.only(store.CaseRefundUnknown)
+				if v.Params["cause"] != string(store.ReasonOtherPart) || v.Amount != 60_00 {
+					t.Fatalf("case of the second part: %+v", v)
+				}
+				d.agree(&v, row.second)
+				work()
+				of := map[money.Cents]payment.PayinStatus{0: payment.PayinPaid, 40_00: payment.PayinPartiallyRefunded, 100_00: payment.PayinRefunded}[row.refunded]
+				g.WantRefund(r, row.status, row.refunded, of, row.refunded)
+				g.WantCases()
+				g.WantProven()
+				g.Notify("n", "refund "+r.ExternalID) // the bank's report again: compared, and dismissed
+				g.Apply()
+				v = d.only(store.CaseRefundUnknown)
+				d.refused(request(&v, store.ResolvedRelease), problem.InvalidState)
+				d.resolve(request(&v, store.ResolvedDismiss))
+				g.WantCases()
+				g.WantProven()
+			})
+		})
+	}
+}
+
+// If the first part is sent again, the second one waits for it again.
+func TestResendOfOtherParts(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		r := g.Refund(g.PaidPayin("p", 40_00, 60_00), "r", 100_00)
+		g.Bank.RefundAtPanel(r.ExternalID, "before", 99_00)
+		g.Send()
+		v := d.only(store.CaseRefundUnknown)
+		delete(g.Bank.Refunds.Made, r.ExternalID)
+		g.Jump(2 * time.Minute)
+		d.agree(&v, store.ResolvedResend)
+		for range 3 {
+			g.Send()
+			g.LookUp()
+			g.Jump(time.Minute)
+		}
+		g.WantRefund(r, payment.RefundCompleted, 100_00, payment.PayinRefunded, 100_00)
 		g.WantCases()
 		g.WantProven()
 	})

@@ -60,6 +60,9 @@ const (
 	ReasonTooOld  CaseReason = "too_old"   // its first send: the processor may not recognise its id any more
 	ReasonIDInUse CaseReason = "id_in_use" // by the processor's words, which then does not find it
 
+	// Of CaseRefundUnknown alone, as its cause.
+	ReasonOtherPart CaseReason = "other_part" // an earlier part of the refund had a case, so this one was not sent
+
 	// Of CasePayoutWaiting.
 	ReasonDebt CaseReason = "debt" // owed: of its merchant, in cents, after a restore
 

@@ -44,6 +44,8 @@ var partTable = newTable("refund_parts", []string{"refund_id", "number"},
 var (
 	partUpdate   = partTable.updateBy("", "merchant_id", "refund_id", "number")
 	partsByPayin = partTable.selectBy("t.merchant_id, t.refund_id, t.number", "merchant_id", "payin_id")
+	// The other parts of a refund are read, and not locked: other claims may have them.
+	partsByRefund = partTable.selectBy("t.merchant_id, t.refund_id, t.number", "merchant_id", "refund_id").ReadOnly()
 )
 
 func scanRefundPart(r db.Scanner) (payment.RefundPart, error) {
@@ -68,7 +70,7 @@ type DueRefundParts struct {
 }
 
 // DueRefundParts reads due parts, oldest first, that no other process is claiming, and their
-// refunds.
+// refunds. The other parts of those refunds are read without a lock.
 func (n *Needs) DueRefundParts(d DueRefundParts) {
 	if !slices.Contains(n.refunds.due, d) {
 		n.refunds.due = append(n.refunds.due, d)
@@ -93,7 +95,18 @@ func (l *Loaded) loadDueParts(ctx context.Context, tx *db.Tx, n *Needs) (refunds
 			}
 		}
 	}
-	return refunds, nil
+	return refunds, l.loadOtherParts(ctx, tx, refunds)
+}
+
+// loadOtherParts reads the parts of refunds that are not loaded.
+func (l *Loaded) loadOtherParts(ctx context.Context, tx *db.Tx, refunds []Ref) error {
+	list, err := db.Select(ctx, tx, partsByRefund, keysOf(refunds), scanRefundPart)
+	for i := range list {
+		if key := keyOfPart(&list[i]); l.refunds.parts[key].Number == 0 {
+			l.refunds.parts[key] = list[i]
+		}
+	}
+	return err
 }
 
 // RefundParts are the loaded parts of a refund, by number.

@@ -1,6 +1,9 @@
 package checker
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // BankRefund is a refund in the bank's list: of all that were paid.
 type BankRefund struct {
@@ -21,7 +24,8 @@ func (c *comparison) compareRefunds() {
 		name := r.Account + "/" + r.ExternalID
 		listed[name] = r
 		p := c.parts[name]
-		if v := c.payments[r.Account+"/"+r.PaymentID]; p == nil && v != nil && v.order == nil {
+		v := c.payments[r.Account+"/"+r.PaymentID]
+		if p == nil && v != nil && v.order == nil {
 			c.compareUnidentified(v, r)
 			continue
 		}
@@ -31,9 +35,16 @@ func (c *comparison) compareRefunds() {
 			}
 			continue
 		}
+		if c.isOfOtherTerms(p, r) {
+			if v != nil && v.order == nil && v.hasRefundCase(r) { // it was listed before the request
+				c.compareUnidentified(v, r)
+			} else if !r.Failed {
+				c.unbooked += r.Amount
+			}
+			continue
+		}
 		// The payment may have come before the pay-in that a copy lacked was requested again, and be
 		// booked as of no order. Then another one takes its place.
-		v := c.payments[r.Account+"/"+r.PaymentID]
 		other := c.Rewound && v != nil && v.order != p.refund.payin
 		if p.amount != r.Amount || p.paymentID != r.PaymentID && !other {
 			c.violatef(SingleRefund, p.refund, "part %d is %d of payment %s, the bank refunded %d of %s", p.number, p.amount, p.paymentID, r.Amount, r.PaymentID)
@@ -56,6 +67,23 @@ func (c *comparison) compareRefunds() {
 			}
 		}
 	}
+}
+
+// isOfOtherTerms reports whether the bank knows a part of a refund that a copy lacked with
+// another amount, and the part waits under a case that says so.
+func (c *comparison) isOfOtherTerms(p *refundPart, r *BankRefund) bool {
+	if !c.Rewound || p.step != "manual_review" || p.amount == r.Amount {
+		return false
+	}
+	return slices.ContainsFunc(p.refund.cases, func(v *reviewCase) bool {
+		return v.kind == "refund_unknown" && v.closedAt == 0 && v.facts["externalId"] == p.externalID && v.facts["processor"] == p.processor &&
+			v.facts["cause"] == "other_amount" && v.facts["reported"] == strconv.FormatInt(r.Amount, 10)
+	})
+}
+
+// hasRefundCase reports whether a bank's refund of a payment that names no order has a case.
+func (v *receipt) hasRefundCase(r *BankRefund) bool {
+	return slices.ContainsFunc(v.refundCases, func(w *reviewCase) bool { return w.facts["externalId"] == r.ExternalID })
 }
 
 // compareUnidentified compares a bank's refund of a payment that names no order with the cases
@@ -111,8 +139,10 @@ func (c *comparison) compareGivenBack() {
 		of(c.Payments[i].ExternalID).received += c.Payments[i].Amount
 	}
 	for i := range c.Refunds {
-		if r := &c.Refunds[i]; !r.Failed && (c.parts[r.Account+"/"+r.ExternalID] != nil || !c.isUnidentified(r)) {
-			of(charges[c.Refunds[i].PaymentID]).refunded += c.Refunds[i].Amount
+		r := &c.Refunds[i]
+		p := c.parts[r.Account+"/"+r.ExternalID]
+		if !r.Failed && (p != nil || !c.isUnidentified(r)) && (p == nil || !c.isOfOtherTerms(p, r)) {
+			of(charges[r.PaymentID]).refunded += r.Amount
 		}
 	}
 	for i := range c.Disputes {
