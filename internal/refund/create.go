@@ -92,6 +92,7 @@ func (v *CreateOp) Class() commit.Class { return commit.Interactive }
 func (v *CreateOp) Needs(n *store.Needs) {
 	n.RefundsOf(v.merchant, v.payin)
 	n.RefundByExternalID(v.merchant, v.ids(1))
+	n.RefundByExternalID(v.merchant, v.ids(2))
 	n.ReceivablesOf(v.merchant, v.payin)
 	n.OpenCasesAbout(v.merchant, v.payin, store.CaseOverpaid)
 	n.Balances(v.merchant)
@@ -107,6 +108,11 @@ func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 		if len(first) == 0 {
 			v.adopt(c)
 		}
+		return nil
+	}
+	if r, _, ok := l.RefundByExternalID(v.merchant, v.ids(2)); ok {
+		// A part of it was found, which a restored backup lacks: the rest is not sent again.
+		v.Refund = r
 		return nil
 	}
 	p, ok := l.Payin(v.merchant, v.payin)

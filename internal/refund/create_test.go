@@ -358,3 +358,33 @@ func TestRefundOfALostPast(t *testing.T) {
 		g.WantProven()
 	})
 }
+
+// A refund of several payments that a copy of the database lacks is found as several refunds.
+// Its repeated request is refused, also if only a later part of it is listed.
+func TestRefundOfWhichAPartWasFound(t *testing.T) {
+	for name, listed := range map[string][]int{"both parts": {0, 1}, "the second part": {1}} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				p := g.PaidPayin("p", 40_00, 60_00)
+				r := g.Refund(p, "r", 0)
+				parts, err := g.Store.RefundParts(t.Context(), r.Merchant, r.ID)
+				g.Must(err)
+				g.Execute("DELETE FROM refund_parts", "DELETE FROM refunds", "DELETE FROM postings WHERE kind = 'refund_held'",
+					"UPDATE balances SET balance = balance + 10000 WHERE account = 'available'", "UPDATE balances SET balance = 0 WHERE account = 'held'")
+				for _, i := range listed {
+					g.Bank.RefundAtPanel(parts[i].ExternalID, parts[i].PaymentID, parts[i].Amount)
+				}
+				g.ReadFeeds()
+				for _, amount := range []int64{100_00, 60_00} {
+					if _, _, err := g.Refunds.Create(t.Context(), g.Merchant, p.ID, coretest.RefundRequest("r", amount)); !problem.Is(err, problem.ReferenceConflict) {
+						t.Errorf("repeated with %d: %v", amount, err)
+					}
+				}
+				g.Send()
+				if len(g.Bank.Refunds.Made) != len(listed) {
+					t.Errorf("the bank made %d refunds, want %d", len(g.Bank.Refunds.Made), len(listed))
+				}
+			})
+		})
+	}
+}
