@@ -157,7 +157,7 @@ func (s *Service) recordRefund(ctx context.Context, account string, listed *proc
 		return s.Writer.Do(ctx, &end{notice: *notice})
 	}
 	report := processor.TransferReport{
-		Lookup: processor.Found, State: listed.State, EndToEndID: listed.EndToEndID, Amount: listed.Amount, Failure: listed.Failure,
+		Lookup: processor.Found, State: listed.State, PaymentID: listed.PaymentID, EndToEndID: listed.EndToEndID, Amount: listed.Amount, Failure: listed.Failure,
 		Evidence: "list of refunds",
 	}
 	return s.Transfers.RecordRefundReport(ctx, part, report, notice)

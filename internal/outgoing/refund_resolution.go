@@ -2,6 +2,7 @@ package outgoing
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/porteira/porteira/internal/dispute"
@@ -36,8 +37,12 @@ func (e *Executor) newRefundResolution(account string) refundResolution {
 
 // applyReport applies a report of a refund that exists at the processor.
 func (v *refundResolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r processor.TransferReport) error {
-	if r.Amount != 0 && r.Amount != p.Amount {
-		v.contradict(l, c, p, store.Params{"reported": r.Amount.String()})
+	switch {
+	case r.Amount != 0 && r.Amount != p.Amount:
+		v.contradict(l, c, p, store.ReasonOtherAmount, r.Amount.String())
+		return nil
+	case r.PaymentID != "" && r.PaymentID != p.PaymentID:
+		v.contradict(l, c, p, store.ReasonOtherPayment, worker.Short(r.PaymentID))
 		return nil
 	}
 	if r.ProcessorID != "" {
@@ -332,14 +337,17 @@ func openOverpaid(c *store.Changes, p *payment.RefundPart) {
 }
 
 // contradict leaves the ledger unchanged and opens a case.
-func (v *refundResolution) contradict(l *store.Loaded, c *store.Changes, p *payment.RefundPart, params store.Params) {
+func (v *refundResolution) contradict(l *store.Loaded, c *store.Changes, p *payment.RefundPart, cause store.CaseReason, reported string) {
 	if !p.Ended() && p.Step != payment.StepReview {
 		p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
 		*p = c.SetRefundPart(*p)
 	}
 	holdOthers(l, c, p)
 	v.contradiction = true
-	params["processor"], params["externalId"], params["cause"] = p.Processor, p.ExternalID, string(store.ReasonOtherAmount)
+	params := store.Params{"processor": p.Processor, "externalId": p.ExternalID, "cause": string(cause), "reported": reported}
+	if known := casesOfPart(l, p, store.CaseRefundUnknown); len(known) == 1 && maps.Equal(known[0].Params, params) {
+		return // the first of two persons may have decided it
+	}
 	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByNewCase)
 	c.OpenCase(store.Case{
 		Merchant: p.Merchant, Kind: store.CaseRefundUnknown, Subject: p.Refund, Amount: p.Amount, Params: params,

@@ -375,6 +375,7 @@ type TransferReport struct {
 	Lookup      Lookup
 	State       TransferState
 	ProcessorID string
+	PaymentID   string // of a refund; "" if the processor does not say it
 	EndToEndID  string
 	Amount      money.Cents
 	Returned    money.Cents // sent back by the receiver's bank

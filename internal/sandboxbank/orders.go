@@ -50,7 +50,7 @@ func (o *orderCreated) digest(request any) error {
 
 func (o *order) shown() bankapi.Order {
 	return bankapi.Order{
-		ID: o.ID, ExternalID: o.ExternalID, Amount: o.Amount, State: o.state, EndToEndID: o.EndToEndID,
+		ID: o.ID, ExternalID: o.ExternalID, PaymentID: o.PaymentID, Amount: o.Amount, State: o.state, EndToEndID: o.EndToEndID,
 		Returned: o.returned, Failure: o.failure.Failure(), CreatedAt: o.createdAt, ChangedAt: o.changedAt,
 	}
 }

@@ -61,7 +61,8 @@ const (
 	ReasonIDInUse CaseReason = "id_in_use" // by the processor's words, which then does not find it
 
 	// Of CaseRefundUnknown alone, as its cause.
-	ReasonOtherPart CaseReason = "other_part" // an earlier part of the refund had a case, so this one was not sent
+	ReasonOtherPayment CaseReason = "other_payment" // reported: the processor's id of the payment that was given back
+	ReasonOtherPart    CaseReason = "other_part"    // an earlier part of the refund had a case, so this one was not sent
 
 	// Of CasePayoutWaiting.
 	ReasonDebt CaseReason = "debt" // owed: of its merchant, in cents, after a restore

@@ -303,7 +303,7 @@ func orderReport(b *bankapi.Order) processor.TransferReport {
 	default:
 		return processor.TransferReport{Cause: fmt.Errorf("sandbox: bank reports unknown state %q", b.State)}
 	}
-	if !isAmount(b.Amount) || !isTokenOrNone(b.ID) || !isTokenOrNone(b.EndToEndID) || b.Returned < 0 || b.Returned > b.Amount ||
+	if !isAmount(b.Amount) || !isTokenOrNone(b.ID) || !isTokenOrNone(b.PaymentID) || !isTokenOrNone(b.EndToEndID) || b.Returned < 0 || b.Returned > b.Amount ||
 		b.State == bankapi.OrderPaid && b.EndToEndID == "" {
 		return processor.TransferReport{Cause: errAnswerForm}
 	}
@@ -316,7 +316,7 @@ func orderReport(b *bankapi.Order) processor.TransferReport {
 		evidence += ": " + failure.Code
 	}
 	return processor.TransferReport{
-		Lookup: processor.Found, State: processor.TransferState(b.State), ProcessorID: b.ID, EndToEndID: b.EndToEndID,
+		Lookup: processor.Found, State: processor.TransferState(b.State), ProcessorID: b.ID, PaymentID: b.PaymentID, EndToEndID: b.EndToEndID,
 		Amount: b.Amount, Returned: b.Returned, Failure: failure, Evidence: evidence,
 	}
 }

@@ -38,6 +38,7 @@ const (
 type Order struct {
 	ID         string      `json:"id,omitempty"` // the bank's own; none if it was refused
 	ExternalID string      `json:"externalId"`
+	PaymentID  string      `json:"paymentId,omitempty"` // of a refund
 	Amount     money.Cents `json:"amount"`
 	State      OrderState  `json:"state"`
 	EndToEndID string      `json:"endToEndId,omitempty"`

@@ -43,10 +43,7 @@ func (c *comparison) compareRefunds() {
 			}
 			continue
 		}
-		// The payment may have come before the pay-in that a copy lacked was requested again, and be
-		// booked as of no order. Then another one takes its place.
-		other := c.Rewound && v != nil && v.order != p.refund.payin
-		if p.amount != r.Amount || p.paymentID != r.PaymentID && !other {
+		if p.amount != r.Amount || p.paymentID != r.PaymentID {
 			c.violatef(SingleRefund, p.refund, "part %d is %d of payment %s, the bank refunded %d of %s", p.number, p.amount, p.paymentID, r.Amount, r.PaymentID)
 		}
 		if p.outcome == "paid" && p.endToEndID != r.EndToEndID {
@@ -70,14 +67,18 @@ func (c *comparison) compareRefunds() {
 }
 
 // isOfOtherTerms reports whether the bank knows a part of a refund that a copy lacked with
-// another amount, and the part waits under a case that says so.
+// another amount or of another payment, and the part waits under a case that says so.
 func (c *comparison) isOfOtherTerms(p *refundPart, r *BankRefund) bool {
-	if !c.Rewound || p.step != "manual_review" || p.amount == r.Amount {
+	cause, reported := "other_amount", strconv.FormatInt(r.Amount, 10)
+	if p.amount == r.Amount {
+		cause, reported = "other_payment", r.PaymentID
+	}
+	if !c.Rewound || p.step != "manual_review" || p.amount == r.Amount && p.paymentID == r.PaymentID {
 		return false
 	}
 	return slices.ContainsFunc(p.refund.cases, func(v *reviewCase) bool {
 		return v.kind == "refund_unknown" && v.closedAt == 0 && v.facts["externalId"] == p.externalID && v.facts["processor"] == p.processor &&
-			v.facts["cause"] == "other_amount" && v.facts["reported"] == strconv.FormatInt(r.Amount, 10)
+			v.facts["cause"] == cause && v.facts["reported"] == reported
 	})
 }
 
