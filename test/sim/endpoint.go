@@ -69,7 +69,8 @@ type endpoint struct {
 	probed   bool
 	last     int64 // the number of the last event when it answered again
 	first    map[int64]bool
-	latest   int64 // of the events until last, the one that it accepted latest
+	latest   int64                   // of the events until last, the one that it accepted latest
+	refused  map[int64]time.Duration // when it refused an event last
 	secrets  []endpointSecret
 	unknown  time.Duration // until then a secret whose answer was lost may sign
 }
@@ -89,7 +90,10 @@ const (
 	// followWithin is how long after a change a process may still use the endpoint as it was.
 	followWithin = 90 * time.Second
 	silentMax    = 8 * time.Hour
-	forever      = 1 << 62
+	// recordedWithin is how long the result of an attempt may not be recorded: one that failed
+	// right before the endpoint answered again is still in flight then, and repeated later.
+	recordedWithin = time.Minute
+	forever        = 1 << 62
 )
 
 // scheduleEndpoints schedules the endpoints of a run within span.
@@ -99,7 +103,7 @@ func (s *simulation) scheduleEndpoints(span time.Duration) {
 		if s.plan.copyKind != "" {
 			began = 0
 		}
-		e := &endpoint{merchant: m, story: p.story, first: map[int64]bool{}}
+		e := &endpoint{merchant: m, story: p.story, first: map[int64]bool{}, refused: map[int64]time.Duration{}}
 		e.Merchant, e.Events = m.id, p.events
 		e.URL = fmt.Sprintf("https://%s/endpoint/%d", m.receiver.host, len(s.endpoints))
 		s.endpoints = append(s.endpoints, e)
@@ -280,6 +284,7 @@ func (r *receiver) receiveAt(e *endpoint, t *webhookTransport, request *http.Req
 	case e.closed != 0 && now > e.closed+followWithin:
 		s.violate(checker.Events, e.Merchant, "", e.URL+" was deleted, and receives "+request.Header.Get("Webhook-Id"))
 	case now < e.silent, fault == "refused":
+		e.refused[s.checker.Event(request.Header.Get("Webhook-Id"))] = now
 		return nil, errDial
 	case e.story == down && e.silent != 0 && e.last == 0:
 		e.last = s.checker.LastEvent(e.Merchant)
@@ -337,7 +342,7 @@ func (e *endpoint) checkOrder(eventID string, status int) {
 		return
 	}
 	s.coverage.count("endpoint", "catches up", "any")
-	if number < e.latest {
+	if number < e.latest && e.refused[number] < e.silent-recordedWithin {
 		s.violate(checker.Events, e.Merchant, "", fmt.Sprintf("%s was down, and accepts event %d after event %d", e.URL, number, e.latest))
 	}
 	e.latest = number
