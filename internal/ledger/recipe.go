@@ -63,7 +63,7 @@ var Recipes = []Recipe{
 	{ReceivedPending, "clearing → pending (fee → fees)", "an order was paid; the money settles later"},
 	{ReceivedUnapplied, "clearing → unapplied", "a payment, or a part of it, exceeds its order"},
 	{ReceivedUnidentified, "clearing → unidentified", "a payment names no order; on the platform's accounts only"},
-	{UnidentifiedReturned, "unidentified → clearing", "money that names no order was given back to its payer at the processor; on the platform's accounts only"},
+	{UnidentifiedReturned, "unidentified → clearing", "money that names no order was given back to its payer at the processor, or taken by a dispute; on the platform's accounts only"},
 	{UnidentifiedBack, "clearing → unidentified", "the same, and it came back"},
 	{CostBooked, "costs → clearing", "the processor kept its own fee of a payment: the platform bears it, never the merchant's money"},
 	{Settled, "pending → available", "the settlement date is reached"},

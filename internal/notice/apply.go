@@ -231,9 +231,9 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 			return fmt.Errorf("notice: charge not confirmed: %w", orUnconfirmed(report.Cause))
 		}
 		if !showsPayment(&report, h.Payment) {
-			return errors.Join(s.Payins.Receive(ctx, name, h.ExternalID, report, nil), errLags)
+			return errors.Join(s.receive(ctx, name, h.ExternalID, report, nil), errLags)
 		}
-		return s.Payins.Receive(ctx, name, h.ExternalID, report, notice)
+		return s.receive(ctx, name, h.ExternalID, report, notice)
 	case processor.SubjectTransfer:
 		transferrer, ok := proc.(processor.Transferrer)
 		if !ok {

@@ -104,10 +104,24 @@ func (s *Service) isBooked(ctx context.Context, name string, c processor.Change)
 	}
 	d, err := s.Store.DisputeByExternalID(ctx, merchant, name, c.Dispute.ID)
 	if errors.Is(err, store.ErrNotFound) {
-		return false, true, nil
+		ours, err := s.isOfOrder(ctx, name, c.Dispute.PaymentID)
+		return false, ours, store.Problem(err)
 	}
 	// A block may have become a dispute.
 	return err == nil && shows(d.Status, c.Dispute.State) && !(d.Live() && d.Blocked && !c.Dispute.Blocked), true, store.Problem(err)
+}
+
+// isOfOrder reports whether a payment is booked for an order, or not booked at all.
+func (s *Service) isOfOrder(ctx context.Context, name, paymentID string) (bool, error) {
+	merchant, receipt, err := s.Store.ReceiptClaim(ctx, name, paymentID)
+	if errors.Is(err, store.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	r, err := s.Store.Receipt(ctx, merchant, receipt)
+	return !r.Payin.IsZero(), err
 }
 
 // shows reports whether a dispute has been in a state, or is in a later one.

@@ -18,6 +18,50 @@ import (
 // Refunds finds refunds that processors list.
 type Refunds interface {
 	Find(ctx context.Context, account string, listed *processor.ListedRefund) (part payment.RefundPart, ok bool, err error)
+	FindDispute(ctx context.Context, account string, d *processor.Dispute) error
+}
+
+// receive books a report about a charge, and its disputes of money that names no order; it
+// finishes the notice, if any.
+func (s *Service) receive(ctx context.Context, name, externalID string, report processor.ChargeReport, notice *store.Notice) error {
+	foreign, err := s.mayBeForeign(ctx, name, externalID, report.Disputes)
+	if err != nil {
+		return store.Problem(err)
+	}
+	if len(foreign) == 0 {
+		return s.Payins.Receive(ctx, name, externalID, report, notice)
+	}
+	err = s.Payins.Receive(ctx, name, externalID, report, nil) // of which an order may follow some
+	if err == nil {
+		foreign, err = s.mayBeForeign(ctx, name, externalID, report.Disputes)
+	}
+	for i := range foreign {
+		err = errors.Join(err, s.Refunds.FindDispute(ctx, name, &foreign[i]))
+	}
+	if err != nil || notice == nil {
+		return err
+	}
+	return s.Writer.Do(ctx, &end{notice: *notice})
+}
+
+// mayBeForeign are disputes that no order follows, and of whose payment the processor has
+// decided.
+func (s *Service) mayBeForeign(ctx context.Context, name, externalID string, disputes []processor.Dispute) (list []processor.Dispute, err error) {
+	for _, d := range disputes {
+		if d.PaymentID == "" || d.State != processor.DisputeLost && d.State != processor.DisputeReversed {
+			continue
+		}
+		merchant, err := s.Store.MerchantOf(ctx, externalID)
+		if err == nil {
+			_, err = s.Store.DisputeByExternalID(ctx, merchant, name, d.ID)
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			list = append(list, d)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // applyRefund queries a refund that a notice is about. One that nobody requested here is

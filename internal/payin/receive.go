@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/dispute"
@@ -159,6 +160,9 @@ func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	if known {
 		for i, reported := range v.report.Disputes {
+			if v.isOfOtherMoney(l, &p, &reported) {
+				continue
+			}
 			if err := dispute.Apply(l, c, &p, v.links, v.processor, v.disputes[i], reported); err != nil {
 				return fmt.Errorf("dispute: %w", err)
 			}
@@ -173,6 +177,20 @@ func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
 		c.FinishNotice(*v.notice)
 	}
 	return nil
+}
+
+// isOfOtherMoney reports whether a new dispute is of a reported payment that is not booked for
+// the order: it came before the order that a copy of the database lacked was requested again, and
+// names no order. Its dispute is booked with it.
+func (v *Receive) isOfOtherMoney(l *store.Loaded, p *payment.Payin, d *processor.Dispute) bool {
+	if _, known := l.Dispute(p.Merchant, v.processor, d.ID); known || p.PaidAmount > l.Received(p.Merchant, p.ID) { // such money may be applied to it
+		return false
+	}
+	reported := slices.ContainsFunc(v.report.Payments, func(r processor.Payment) bool { return r.ID == d.PaymentID })
+	booked := slices.ContainsFunc(l.ReceiptsOf(p.Merchant, p.ID), func(r payment.Receipt) bool {
+		return r.Processor == v.processor && r.ExternalID == d.PaymentID
+	})
+	return reported && !booked
 }
 
 // costSubject is the order of a receipt, or the receipt itself if it names none.

@@ -118,6 +118,54 @@ func TestUnidentifiedAtThePanel(t *testing.T) {
 	})
 }
 
+// Such money that a dispute takes is booked like a refund, also if the order that it was paid for
+// is requested again later: its dispute is no dispute of that order.
+func TestDisputeOfUnidentified(t *testing.T) {
+	for _, requested := range []bool{false, true} {
+		coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+			p := payment.Payin{ExternalID: g.Store.ExternalID(&g.Merchant, payment.OperationPayin, "a copy lacks it")}
+			g.Bank.Receive(p.ExternalID, "stray", 110_00)
+			g.ReadFeeds()
+			if requested {
+				p = g.Payin(g.Merchant, "a copy lacks it", "")
+				g.Bank.Receive(p.ExternalID, "again", 100_00)
+			}
+			platform := func(unidentified money.Cents) {
+				t.Helper()
+				b, err := g.Store.Balances(t.Context(), payment.ID{})
+				g.Must(err)
+				if b[ledger.Unidentified] != unidentified || b[ledger.Clearing(coretest.BankName)] != -unidentified {
+					t.Fatalf("the platform has %v, want %d\n%s", b, unidentified, g.Log)
+				}
+				if requested {
+					g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+				}
+				g.WantProven()
+			}
+			for state, unidentified := range map[processor.DisputeState]money.Cents{processor.DisputeOpen: 110_00, processor.DisputeWon: 110_00} {
+				g.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "won", PaymentID: "stray", Amount: 60_00, State: state})
+				g.ReadFeeds()
+				platform(unidentified)
+			}
+			for _, state := range []struct {
+				processor.DisputeState
+
+				left money.Cents
+			}{{processor.DisputeOpen, 110_00}, {processor.DisputeLost, 40_00}, {processor.DisputeReversed, 110_00}} {
+				g.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "d", PaymentID: "stray", Amount: 70_00, State: state.DisputeState})
+				for range 2 {
+					g.ReadFeeds()
+					g.Notify("n"+string(state.DisputeState), "charge "+p.ExternalID)
+					g.Apply()
+					g.Pass(10 * time.Second)
+				}
+				platform(state.left)
+			}
+			g.WantCases(store.CaseUnmatchedReceipt, store.CaseUnmatchedReceipt)
+		})
+	}
+}
+
 // A refund takes what has not settled of its order first, then available money; if it fails,
 // each goes back to where it was, or to available if it has settled.
 func TestRefundOfPending(t *testing.T) {

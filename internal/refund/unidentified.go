@@ -1,7 +1,10 @@
 package refund
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
+	"errors"
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/ledger"
@@ -11,8 +14,34 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// returnUnidentified books money that names no order and was given back at the processor, and
-// such money that came back. Each refund has a case of fixed id, which shows that it is booked.
+// FindDispute books a dispute that took the money of a payment that names no order, or that was
+// reversed afterwards, like a refund. Others change nothing.
+func (s *Service) FindDispute(ctx context.Context, account string, d *processor.Dispute) error {
+	listed := processor.ListedRefund{ExternalID: d.ID, PaymentID: d.PaymentID, Amount: cmp.Or(d.Lost, d.Amount)}
+	switch d.State {
+	case processor.DisputeLost:
+		listed.State = processor.TransferPaid
+	case processor.DisputeReversed:
+		listed.State = processor.TransferFailed
+	default:
+		return nil
+	}
+	merchant, receipt, err := s.Store.ReceiptClaim(ctx, account, d.PaymentID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r, err := s.Store.Receipt(ctx, merchant, receipt)
+	if err != nil || !r.Payin.IsZero() {
+		return err
+	}
+	return s.Writer.Do(ctx, newReturnUnidentified(account, &listed, &r))
+}
+
+// returnUnidentified books money that names no order and was given back at the processor, or
+// taken by a dispute, and such money that came back. Each refund has a case of fixed id, which shows that it is booked.
 type returnUnidentified struct {
 	listed  *processor.ListedRefund
 	receipt payment.Receipt

@@ -318,7 +318,9 @@ func (b *bank) disputes() (list []checker.BankDispute, err error) {
 				if !known {
 					at = len(list)
 					seen[d.ID] = at
-					list = append(list, checker.BankDispute{Account: c.id, ID: d.ID, ExternalID: page.Data[i].ExternalID, Amount: int64(d.Amount)})
+					list = append(list, checker.BankDispute{
+						Account: c.id, ID: d.ID, ExternalID: page.Data[i].ExternalID, PaymentID: d.PaymentID, Amount: int64(d.Amount),
+					})
 				}
 				list[at].State = string(d.State)
 			}

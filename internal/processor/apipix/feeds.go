@@ -298,7 +298,7 @@ func paymentFact(_ listName, raw jsontext.Value) ([]processor.Fact, bool) {
 }
 
 // refundFacts are the returns of a payment that its receiver requested, here or at the bank,
-// once they have ended.
+// once they have ended, and those of disputes if the payment names no order.
 func refundFacts(_ listName, raw jsontext.Value) (facts []processor.Fact, ok bool) {
 	var v pix
 	if unmarshal(raw, &v) != nil || !isWord(v.EndToEndID, endToEndMax) {
@@ -306,7 +306,7 @@ func refundFacts(_ listName, raw jsontext.Value) (facts []processor.Fact, ok boo
 	}
 	for i := range v.Returns {
 		r := &v.Returns[i]
-		if r.isDispute() {
+		if r.isDispute() && isWord(v.TxID, idMax) { // a change of its order
 			continue
 		}
 		report := r.report(r.ID)
@@ -337,7 +337,7 @@ func changeFacts(list listName, raw jsontext.Value) (facts []processor.Fact, ok 
 	if !ok || len(disputes) > 0 && !isWord(v.EndToEndID, endToEndMax) {
 		return nil, false
 	}
-	if !isWord(v.TxID, idMax) { // of no order
+	if !isWord(v.TxID, idMax) { // of no order: refundFacts has them
 		return nil, true
 	}
 	for i := range disputes {

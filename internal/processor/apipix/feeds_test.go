@@ -192,3 +192,37 @@ func TestListAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestDisputeOfNoOrder: what the MED took of a payment that names no order is a refund; of one
+// that names an order it is a change.
+func TestDisputeOfNoOrder(t *testing.T) {
+	at := (&cursor{list: listReceived, from: start.Add(-time.Hour)}).String()
+	returned := func(txid, status string) string {
+		return `{"endToEndId":"` + hostileE2E + `",` + txid + `"valor":"123.45","horario":"2026-11-20T18:31:00.000Z","devolucoes":[
+			{"id":"med1","rtrId":"D1","valor":"10.00","natureza":"MED_FRAUDE","status":"` + status + `","horario":{"solicitacao":"2026-11-20T18:32:00.000Z"}}]}`
+	}
+	for name, c := range map[string]struct {
+		entry            string
+		refunds, changes int
+		state            processor.TransferState
+	}{
+		"taken":       {returned("", statusReturned), 1, 0, processor.TransferPaid},
+		"not taken":   {returned("", statusFailed), 1, 0, processor.TransferFailed},
+		"undecided":   {returned("", statusProcessing), 0, 0, ""},
+		"of an order": {returned(`"txid":"`+hostileID+`",`, statusReturned), 0, 1, ""},
+	} {
+		d := newHostile(t, listOf(0, 1, c.entry))
+		for feed, want := range map[processor.Feed]int{processor.FeedRefunds: c.refunds, processor.FeedChanges: c.changes} {
+			page, err := d.Read(t.Context(), feed, at)
+			if err != nil || len(page.Facts) != want {
+				t.Errorf("%s, %s: %+v, %v", name, feed, page, err)
+				continue
+			}
+			if feed == processor.FeedRefunds && want == 1 {
+				if r := page.Facts[0].Refund; r == nil || r.State != c.state || r.Amount != 10_00 || r.PaymentID != hostileE2E || r.ExternalID == "" {
+					t.Errorf("%s: %+v", name, page.Facts[0])
+				}
+			}
+		}
+	}
+}

@@ -106,6 +106,24 @@ func (c *comparison) compareUnidentified(v *receipt, r *BankRefund) {
 	}
 }
 
+// compareDisputeOfNoOrder compares a dispute of a payment that names no order, like a refund. The
+// bank does not list what it took with its refunds. It is false for another dispute.
+func (c *comparison) compareDisputeOfNoOrder(d *BankDispute) bool {
+	v := c.payments[d.Account+"/"+d.PaymentID]
+	if v == nil || v.order != nil {
+		return false
+	}
+	if d.State != "lost" && d.State != "reversed" {
+		return true
+	}
+	r := &BankRefund{Account: d.Account, ExternalID: d.ID, PaymentID: d.PaymentID, Amount: d.Amount, Failed: d.State == "reversed", AtPanel: true}
+	if v.hasRefundCase(r) && !r.Failed {
+		c.unbooked -= d.Amount
+	}
+	c.compareUnidentified(v, r)
+	return true
+}
+
 // isUnidentified reports whether a refund of the bank is of a payment that names no order.
 func (c *comparison) isUnidentified(r *BankRefund) bool {
 	v := c.payments[r.Account+"/"+r.PaymentID]
@@ -117,6 +135,7 @@ type BankDispute struct {
 	Account    string
 	ID         string
 	ExternalID string // of the charge
+	PaymentID  string // "" if it is of all its payments
 	Amount     int64  // cents
 	State      string // open, won, lost or reversed
 }
@@ -147,6 +166,9 @@ func (c *comparison) compareGivenBack() {
 		}
 	}
 	for i := range c.Disputes {
+		if c.compareDisputeOfNoOrder(&c.Disputes[i]) {
+			continue
+		}
 		if c.Disputes[i].State == "lost" {
 			of(c.Disputes[i].ExternalID).lost += c.Disputes[i].Amount
 		}
