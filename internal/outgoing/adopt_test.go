@@ -101,3 +101,29 @@ func TestAdoptedPayoutIsNotSent(t *testing.T) {
 		})
 	}
 }
+
+// Another process that has not seen since its last heartbeat, or since it joined, that the
+// database was restored, accepts no payout until it has: it would not know a found transfer, and
+// its merchant would be charged twice.
+func TestFoundTransferIsAdoptedByAnotherProcess(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		other := g.Second()
+		payLost(g, "lost", 400_00)
+		g.Clear()
+		g.WantBalances(600_00, 0)
+		if other.Node.History() != 0 {
+			t.Fatal("the other process knows of the restore")
+		}
+		wantRequest(other, "lost", 400_00, problem.Unavailable)
+		g.WantBalances(600_00, 0)
+		other.Heartbeat()
+		p := wantRequest(other, "lost", 400_00, "")
+		g.WantBalances(600_00, 400_00)
+		work(g)
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantBalances(600_00, 0)
+		g.WantBank(0, 1)
+		g.WantCases()
+		g.WantProven()
+	})
+}

@@ -51,11 +51,11 @@ func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutR
 
 // RequestOp is the operation that stores a new payout.
 type RequestOp struct {
-	in       *store.NewPayout
-	limits   *limits.Payout
-	asked    store.Approval // if the payout needs approval
-	frozen   bool           // new payouts are refused after a restore
-	restored bool           // the database was restored at least once
+	in      *store.NewPayout
+	limits  *limits.Payout
+	asked   store.Approval // if the payout needs approval
+	frozen  bool           // new payouts are refused after a restore
+	history int64          // of the database, as of this process's last heartbeat; 0 if it was never restored
 	// elsewhere is the account of the found transfer, if it is not the payout's.
 	elsewhere string
 	announced []byte // the data of its event payout.created; nil if no endpoint asks for it
@@ -100,7 +100,7 @@ func (s *Service) alone() place {
 func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, account string, at place) (*RequestOp, error) {
 	p := s.newPayout(&m, r, account, at)
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
-	op := &RequestOp{in: in, limits: &m.Limits.Payout, asked: asked(&m, &p, r), frozen: s.frozen(&m, account), restored: s.History() > 0, Payout: p}
+	op := &RequestOp{in: in, limits: &m.Limits.Payout, asked: asked(&m, &p, r), frozen: s.frozen(&m, account), history: s.History(), Payout: p}
 	if err == nil && s.Wanted != nil && s.Wanted(m.ID, payment.EventPayoutCreated) {
 		op.announced, err = wire.Payout(&p, false)
 	}
@@ -164,7 +164,7 @@ func (v *RequestOp) Needs(n *store.Needs) {
 	n.InsertPayout(v.in)
 	n.Balances(v.in.Payout.Merchant)
 	n.Counters(&v.in.Payout)
-	if v.restored {
+	if v.history > 0 {
 		n.FoundTransfer(v.in.Payout.Merchant, v.in.Payout.ExternalID)
 		n.ExpectDeliveries(v.in.Payout.Merchant, 1)
 	}
@@ -205,7 +205,7 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	case l.PayoutsStopped(in.Merchant):
 		return refuse(problem.New(problem.Unavailable, "The operator has stopped this merchant's payouts until a case is resolved. The referenceId remains unused.").
 			WithRetryAfter(stoppedRetryAfter))
-	case v.frozen:
+	case v.frozen || l.HistoryOf(in.Merchant) > v.history: // another process has found that it was restored
 		return refuse(errFrozen)
 	case adopts && found.Processor != in.Processor:
 		v.elsewhere = found.Processor

@@ -54,7 +54,9 @@ type balance struct {
 	amount   cents
 	postings int64
 
-	payoutsStopped bool // read with the account
+	// Read with the account.
+	payoutsStopped bool
+	history        int64
 }
 
 var balanceTable = newTable("balances", []string{"merchant_id", "account"},
@@ -64,9 +66,9 @@ var balanceTable = newTable("balances", []string{"merchant_id", "account"},
 	intColumn("postings", func(b *balance) *int64 { return &b.postings }).as(mutable),
 )
 
-// balancesOfMerchant reads with each account whether the merchant's payouts are stopped:
-// that costs no query of its own.
-var balancesOfMerchant = db.NewKeySelect(balanceTable.selected+", CASE WHEN "+payoutsStopped("t.merchant_id")+" THEN 1 ELSE 0 END",
+// balancesOfMerchant reads with each account whether the merchant's payouts are stopped, and
+// the database's history: that costs no query of its own.
+var balancesOfMerchant = db.NewKeySelect(balanceTable.selected+", CASE WHEN "+payoutsStopped("t.merchant_id")+" THEN 1 ELSE 0 END, (SELECT i.history FROM installation i)",
 	"balances", balanceTable.named("merchant_id"), "", "t.merchant_id, t.account")
 
 // balanceUpdate guards how many postings an account has, which the lock should make
@@ -84,6 +86,7 @@ type balances struct {
 	number   int64                    // the last one of the statement: the postings of its accounts
 
 	payoutsStopped bool
+	history        int64
 }
 
 // Balances reads a merchant's accounts.
@@ -102,11 +105,11 @@ func (l *Loaded) loadBalances(ctx context.Context, tx *db.Tx, n *Needs) error {
 		}
 	}
 	list, err := db.Select(ctx, tx, balancesOfMerchant, keys, func(r db.Scanner) (b balance, err error) {
-		return b, balanceTable.scan(r, &b, (*flagDest)(&b.payoutsStopped))
+		return b, balanceTable.scan(r, &b, (*flagDest)(&b.payoutsStopped), &b.history)
 	})
 	for _, b := range list {
 		of := l.balances[b.merchant]
-		of.payoutsStopped = b.payoutsStopped
+		of.payoutsStopped, of.history = b.payoutsStopped, b.history
 		of.amounts[b.account], of.postings[b.account] = b.amount, b.postings
 		if b.account.InStatement() {
 			of.number += b.postings
@@ -129,6 +132,15 @@ func (l *Loaded) Balances(merchant payment.ID) ledger.Balances {
 func (l *Loaded) PayoutsStopped(merchant payment.ID) bool {
 	b := l.balances[merchant]
 	return b != nil && b.payoutsStopped || l.cases.stopped[merchant]
+}
+
+// HistoryOf is the number of the database's history, read with the accounts of a merchant; 0 if
+// it has none.
+func (l *Loaded) HistoryOf(merchant payment.ID) int64 {
+	if b := l.balances[merchant]; b != nil {
+		return b.history
+	}
+	return 0
 }
 
 // Post applies an entry about a subject to a merchant's loaded accounts, or
