@@ -222,14 +222,25 @@ func (tx *Tx) Delete(ctx context.Context, d *RowDelete, keys ...[]any) error {
 	return nil
 }
 
+// Reader is a [Tx], or a [DB] for selects that lock nothing.
+type Reader interface {
+	Query(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+	engine() dialect
+}
+
+func (tx *Tx) engine() dialect { return tx.db.dialect }
+
+func (d *DB) engine() dialect { return d.dialect }
+
 // Select reads the rows with the given keys, and locks them unless the select
 // says otherwise, in the order of the keys.
-func Select[T any](ctx context.Context, tx *Tx, s *KeySelect, keys [][]any, scan func(Scanner) (T, error)) ([]T, error) {
+func Select[T any](ctx context.Context, tx Reader, s *KeySelect, keys [][]any, scan func(Scanner) (T, error)) ([]T, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	if tx.db.dialect.bulk() && len(keys) > 1 {
-		rows, err := tx.Query(ctx, s.text(tx.db.dialect, true), arrays(s.keys, keys)...)
+	engine := tx.engine()
+	if engine.bulk() && len(keys) > 1 {
+		rows, err := tx.Query(ctx, s.text(engine, true), arrays(s.keys, keys)...)
 		return Collect(rows, err, scan)
 	}
 	var list []T
@@ -241,7 +252,7 @@ func Select[T any](ctx context.Context, tx *Tx, s *KeySelect, keys [][]any, scan
 		}
 		list = append(list, some...)
 	}
-	text := s.text(tx.db.dialect, false)
+	text := s.text(engine, false)
 	for _, key := range keys {
 		rows, err := tx.Query(ctx, text, key...)
 		some, err := Collect(rows, err, scan)

@@ -27,6 +27,9 @@ type credentialRate struct {
 
 	limits CredentialLimits // of merchants without limits of their own
 	quota  *quota           // of limits
+	// items are those of refused batches. Their buckets have the rate of the credential, and are
+	// apart, so that an invalid file refuses no other request.
+	items *buckets[string]
 
 	mu       sync.Mutex
 	quotas   map[Rate]*quota
@@ -38,7 +41,8 @@ const quotasMax = 1000
 
 func newCredentialRate(limits CredentialLimits, clock env.Clock) *credentialRate {
 	return &credentialRate{
-		buckets: newBuckets[string](clock), limits: limits, quota: newQuota("credential", limits.Rate), quotas: map[Rate]*quota{}, inFlight: map[string]int{},
+		buckets: newBuckets[string](clock), limits: limits, quota: newQuota("credential", limits.Rate), items: newBuckets[string](clock),
+		quotas: map[Rate]*quota{}, inFlight: map[string]int{},
 	}
 }
 
@@ -91,6 +95,33 @@ func (r *credentialRate) admit(c *call) error {
 		}
 	}
 	return nil
+}
+
+// itemQuota is the rate of items of refused batches; nil for no limit.
+func (r *credentialRate) itemQuota(c *call) *quota {
+	return newQuota("refused-items", r.limitsOf(&c.merchant).Rate)
+}
+
+// admitBatch returns an error of kind rate_limited while the credential's refused batches had
+// too many items.
+func (r *credentialRate) admitBatch(c *call) error {
+	q := r.itemQuota(c)
+	if q == nil {
+		return nil
+	}
+	wait := r.items.lacks(c.credential.KeyID, q)
+	if wait == 0 {
+		return nil
+	}
+	q.show(c.w, 0, wait)
+	return problem.New(problem.RateLimited, "Earlier batches of this credential were refused, and their items are counted.").WithRetryAfter(wait)
+}
+
+// refuseBatch counts n items of a batch that was refused.
+func (r *credentialRate) refuseBatch(c *call, n int) {
+	if q := r.itemQuota(c); q != nil {
+		r.items.spend(c.credential.KeyID, q, n)
+	}
 }
 
 // enter counts a request in flight if most is above 0; false if there are as many already.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"mime"
 	"net/http"
 	"strings"
@@ -28,8 +29,13 @@ var (
 	errBatches = problem.New(problem.Overloaded, "Another batch of payouts is being accepted. Send the same request again later.")
 )
 
-// requestPayoutBatch is createOrder for a body of its own size and types.
+// requestPayoutBatch is createOrder for a body of its own size and types. A body whose batch
+// is not new counts against the rate of the credential as many times as it has items, or KiB:
+// all of it was read for nothing.
 func (a *API) requestPayoutBatch(c *call) error {
+	if err := a.rates.admitBatch(c); err != nil {
+		return err
+	}
 	decoder, err := a.decoder(c)
 	if err != nil {
 		return err
@@ -65,9 +71,19 @@ func (a *API) requestPayoutBatch(c *call) error {
 	if !c.reserve(batchItemBytes * len(r.Items)) {
 		return errMemory
 	}
-	return answerOrder(a, c, creation[*wire.PayoutBatchRequest, payment.PayoutBatch]{
-		create: a.payouts.RequestBatch, find: a.payouts.ReplayBatch, view: wire.PayoutBatch,
+	fresh := false
+	err = answerOrder(a, c, creation[*wire.PayoutBatchRequest, payment.PayoutBatch]{
+		create: func(ctx context.Context, m store.Merchant, r *wire.PayoutBatchRequest) (payment.PayoutBatch, bool, error) {
+			b, replayed, err := a.payouts.RequestBatch(ctx, m, r)
+			fresh = err == nil && !replayed
+			return b, replayed, err
+		},
+		find: a.payouts.ReplayBatch, view: wire.PayoutBatch,
 	}, r, invalid)
+	if !fresh && (err == nil || problem.From(err).Kind.Status() < http.StatusInternalServerError) {
+		a.rates.refuseBatch(c, max(len(r.Items), body.Len()/1024))
+	}
+	return err
 }
 
 // isCSV reports whether the headers declare the body as plain CSV in UTF-8.

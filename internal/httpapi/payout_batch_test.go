@@ -5,6 +5,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/problem"
 )
 
 const batchHeader = "referenceId,amount,pixKeyType,pixKey,beneficiaryName,beneficiaryDocument\n"
@@ -80,6 +84,43 @@ func TestPayoutBatchMemory(t *testing.T) {
 	}
 	h.gateway.begun = nil
 	h.want("afterwards", h.do("POST", "/payout-batches", batchBody("b", "x")), 201, "")
+}
+
+// The items of batches that are not new count against the credential's rate, for later
+// batches only.
+func TestRefusedBatchesAreCounted(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(o *httpapi.Options) {
+		o.CredentialLimits = httpapi.CredentialLimits{Rate: httpapi.Rate{PerSecond: 2, Burst: 10}}
+	})
+	var items []string
+	for i := range 20 {
+		items = append(items, fmt.Sprint("item-", i))
+	}
+	body := batchBody("b", items...)
+	h.want("new", h.do("POST", "/payout-batches", body), 201, "")
+	h.want("another new one", h.do("POST", "/payout-batches", strings.Replace(body, `"b"`, `"c"`, 1)), 201, "")
+	h.want("invalid", h.do("POST", "/payout-batches", strings.Replace(strings.Replace(body, `"b"`, `"d"`, 1), `"amount":5000`, `"amount":0`, 1)), 422, "validation_failed")
+	const policy = `"refused-items";q=10;w=5`
+	again := h.do("POST", "/payout-batches", body) // 20 of 10 tokens are taken, and one is needed
+	h.wantLimited("after it", again, "6", `"refused-items";r=0;t=6`, policy)
+	h.want("another credential", h.do("POST", "/payout-batches", body, as("key2", "secret2")), 201, "")
+	h.want("another request", h.do("GET", "/balance", ""), 200, "")
+	h.clock.Advance(5500 * time.Millisecond)
+	again = h.do("POST", "/payout-batches", body)
+	h.want("later", again, 201, "")
+	if again.header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("replayed: %s", again.body)
+	}
+	h.want("after a replay", h.do("POST", "/payout-batches", body), 429, "rate_limited")
+	h.clock.Advance(time.Minute)
+	h.want("malformed", h.do("POST", "/payout-batches", "{"+strings.Repeat(" ", 20<<10)), 400, "malformed_json")
+	h.want("after 20 KiB", h.do("POST", "/payout-batches", body), 429, "rate_limited")
+	h.clock.Advance(time.Minute)
+	h.gateway.err = problem.New(problem.Unavailable, "no database")
+	h.want("a failure of ours", h.do("POST", "/payout-batches", body), 503, "unavailable")
+	h.gateway.err = nil
+	h.want("after it", h.do("POST", "/payout-batches", body), 201, "")
 }
 
 // Parameters of finding become a filter; a short page has a cursor if there is more to

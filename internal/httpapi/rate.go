@@ -96,6 +96,24 @@ func (b *buckets[K]) wait(key K, q *quota) (full, wait time.Duration) {
 	return at - now, 0
 }
 
+// spend takes n tokens, also those that are not there yet.
+func (b *buckets[K]) spend(key K, q *quota, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.clock.Monotonic()
+	if len(b.fullAt) >= bucketsMax {
+		b.evict(now)
+	}
+	b.fullAt[key] = max(b.fullAt[key], now) + time.Duration(n)*q.interval
+}
+
+// lacks returns the time until there is a token; 0 if there is one.
+func (b *buckets[K]) lacks(key K, q *quota) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(0, b.fullAt[key]+q.interval-b.clock.Monotonic()-q.depth)
+}
+
 // evict drops buckets that are full again, or all if there are none.
 func (b *buckets[K]) evict(now time.Duration) {
 	for key, full := range b.fullAt {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/ledger"
-	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
@@ -27,11 +26,19 @@ func (s *Service) RequestBatch(ctx context.Context, m store.Merchant, r *wire.Pa
 	if b, replayed, err = s.ReplayBatch(ctx, m, r); err != nil || replayed {
 		return b, replayed, err
 	}
-	op, err := s.newBatchOp(m, r)
+	b, payouts, err := s.newBatch(&m, r)
 	if err != nil {
 		return b, false, err
 	}
-	if err = s.refuseEarly(ctx, op); err != nil { // before 5,000 rows are written and undone
+	if err = s.refuseEarly(ctx, &m, payouts); err != nil {
+		// The same request may have taken the money and the references just now.
+		if b, replayed, other := s.ReplayBatch(ctx, m, r); other != nil || replayed {
+			return b, replayed, other
+		}
+		return b, false, err
+	}
+	op, err := s.newBatchOp(m, r, b, payouts)
+	if err != nil {
 		return b, false, err
 	}
 	err = s.Writer.All(ctx, []write.Operation{op})[0]
@@ -71,33 +78,43 @@ type batchOp struct {
 	elsewhere map[int]string
 }
 
-// newBatchOp builds the operation that stores the batch of r.
-func (s *Service) newBatchOp(m store.Merchant, r *wire.PayoutBatchRequest) (*batchOp, error) {
+// newBatch is the batch of r with its payouts.
+func (s *Service) newBatch(m *store.Merchant, r *wire.PayoutBatchRequest) (payment.PayoutBatch, []payment.Payout, error) {
 	now := s.Env.Clock.Now().Truncate(time.Millisecond)
 	b := payment.PayoutBatch{
-		Merchant: m.ID, ID: s.Env.IDs.NewID(now), ExternalID: s.batchExternalID(&m, r), ReferenceID: r.ReferenceID.V,
+		Merchant: m.ID, ID: s.Env.IDs.NewID(now), ExternalID: s.batchExternalID(m, r), ReferenceID: r.ReferenceID.V,
 		Count: int64(len(r.Items)), Version: 1, CreatedAt: now, UpdatedAt: now,
 		Counts: map[payment.PayoutStatus]int64{payment.PayoutPending: int64(len(r.Items))},
 	}
-	op := &batchOp{fingerprint: r.Fingerprint, items: make([]*RequestOp, len(r.Items))}
+	payouts := make([]payment.Payout, len(r.Items))
 	for i, item := range r.Items {
 		at := place{batch: b.ID, id: s.Env.IDs.NewID(now), created: now}
-		account, _, err := processor.Choose(s.Processors, m.Routes, s.newOrder(&m, item))
-		if err == nil {
-			op.items[i], err = s.newRequestOp(m, item, account, at)
-		}
+		account, _, err := processor.Choose(s.Processors, m.Routes, s.newOrder(m, item))
 		if err != nil {
-			return nil, ofItem(i, err)
+			return b, nil, ofItem(i, err)
 		}
+		payouts[i] = s.newPayout(m, item, account, at)
 		if b.First.IsZero() || payment.CompareIDs(at.id, b.First) < 0 {
 			b.First = at.id
 		}
 		if payment.CompareIDs(at.id, b.Last) > 0 {
 			b.Last = at.id
 		}
-		b.Amount += money.Cents(item.Amount.V)
+		b.Amount += payouts[i].Amount
 	}
-	op.batch = b
+	return b, payouts, nil
+}
+
+// newBatchOp builds the operation that stores a batch with its payouts.
+func (s *Service) newBatchOp(m store.Merchant, r *wire.PayoutBatchRequest, b payment.PayoutBatch, payouts []payment.Payout) (*batchOp, error) {
+	op := &batchOp{batch: b, fingerprint: r.Fingerprint, items: make([]*RequestOp, len(payouts))}
+	for i := range payouts {
+		item, err := s.newRequestOp(m, r.Items[i], payouts[i])
+		if err != nil {
+			return nil, ofItem(i, err)
+		}
+		op.items[i] = item
+	}
 	return op, nil
 }
 
@@ -106,7 +123,7 @@ func (s *Service) newBatchOp(m store.Merchant, r *wire.PayoutBatchRequest) (*bat
 func (s *Service) moveItems(m store.Merchant, r *wire.PayoutBatchRequest, op *batchOp) error {
 	for i, account := range op.elsewhere {
 		p := &op.items[i].in.Payout
-		item, err := s.newRequestOp(m, r.Items[i], account, place{p.Batch, p.ID, p.CreatedAt})
+		item, err := s.newRequestOp(m, r.Items[i], s.newPayout(&m, r.Items[i], account, place{p.Batch, p.ID, p.CreatedAt}))
 		if err != nil {
 			return ofItem(i, err)
 		}
@@ -115,22 +132,43 @@ func (s *Service) moveItems(m store.Merchant, r *wire.PayoutBatchRequest, op *ba
 	return nil
 }
 
-// refuseEarly refuses a batch that the available balance does not cover now. After a restore
+// refuseEarly refuses a batch that the commit would refuse as things are now, before its rows
+// are sealed and inserted: refusals cost nothing but time, which others need. After a restore
 // only the commit knows: found transfers give money back.
-func (s *Service) refuseEarly(ctx context.Context, op *batchOp) error {
+func (s *Service) refuseEarly(ctx context.Context, m *store.Merchant, payouts []payment.Payout) error {
 	if s.History() > 0 {
 		return nil
 	}
-	balances, err := s.Store.Balances(ctx, op.batch.Merchant)
+	ids := make([]store.ExternalRef, len(payouts))
+	for i := range payouts {
+		ids[i] = store.ExternalRef{Merchant: m.ID, ExternalID: payouts[i].ExternalID}
+	}
+	taken, err := s.Store.PayoutsTaken(ctx, ids)
 	if err != nil {
 		return store.Problem(err)
 	}
-	var needed money.Cents
-	for _, item := range op.items {
-		needed += item.in.Payout.Amount + item.in.Payout.Fee
+	if err := conflict(len(ids), func(i int) bool { return taken[ids[i]] }); err != nil {
+		return err
 	}
-	if balances[ledger.Available] < needed {
-		return errBatchBalance
+	balances, err := s.Store.Balances(ctx, m.ID)
+	if err != nil {
+		return store.Problem(err)
+	}
+	counters, err := s.Store.CountersUsed(ctx, payouts)
+	if err != nil {
+		return store.Problem(err)
+	}
+	available := balances[ledger.Available]
+	for i := range payouts {
+		p := &payouts[i]
+		used := counters.Usage(p)
+		if exceeded := m.Limits.Payout.Exceeded(p.Amount, p.CreatedAt, &used); exceeded != "" {
+			return ofItem(i, limitExceeded(exceeded))
+		}
+		if available -= p.Amount + p.Fee; available < 0 {
+			return errBatchBalance
+		}
+		counters.Add(p)
 	}
 	return nil
 }
@@ -196,11 +234,18 @@ const conflictsMost = 100
 // unused refuses a batch if the reference of an item is used, even by a payout of the same
 // content: that payout belongs to no batch, or to another one.
 func (v *batchOp) unused(l *store.Loaded) error {
-	var fields []problem.FieldError
-	for i, item := range v.items {
-		in := &item.in.Payout
+	return conflict(len(v.items), func(i int) bool {
+		in := &v.items[i].in.Payout
 		p, _, ok := l.PayoutByExternalID(in.Merchant, in.ExternalID)
-		if ok && p.ID != in.ID && len(fields) <= conflictsMost {
+		return ok && p.ID != in.ID
+	})
+}
+
+// conflict lists the items whose references are used; nil if there are none.
+func conflict(items int, used func(item int) bool) error {
+	var fields []problem.FieldError
+	for i := 0; i < items && len(fields) <= conflictsMost; i++ {
+		if used(i) {
 			fields = append(fields, problem.FieldError{Field: field(i, "referenceId"), Code: problem.CodeNotAllowed, Detail: "was already used by another payout"})
 		}
 	}

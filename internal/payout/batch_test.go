@@ -160,6 +160,14 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 			{"above the limit of a day, together", func(g *coretest.Gateway) {
 				g.SetLimits(limits.Limits{Payout: limits.Payout{PerDay: cents(25_00)}})
 			}, batchOf("b", 10_00, 15_00, 1), problem.LimitExceeded, "items[2].amount", limits.PerDay},
+			{"above the limit of a new key", func(g *coretest.Gateway) {
+				g.SetLimits(limits.Limits{Payout: limits.Payout{NewKeyMaximum: cents(25_00)}})
+				first := batchOf("first", 0, 15_00) // to the same key
+				g.Must(func() error { _, _, err := g.Payouts.Request(g.T.Context(), g.Merchant, first.Items[1]); return err }())
+			}, batchOf("b", 25_00, 10_01), problem.LimitExceeded, "items[1].amount", limits.NewKeyMaximum},
+			{"too many to one key", func(g *coretest.Gateway) {
+				g.SetLimits(limits.Limits{Payout: limits.Payout{CountPerKeyPerDay: new(int64(1))}})
+			}, toOneKey(batchOf("b", 1, 1)), problem.LimitExceeded, "items[1].amount", limits.CountPerKeyPerDay},
 			{"references that were used", func(g *coretest.Gateway) { g.Payout("b-1", 1); g.Payout("b-2", 3) },
 				batchOf("b", 1, 1, 3), problem.ReferenceConflict, "items[1].referenceId items[2].referenceId", ""},
 		} {
@@ -167,6 +175,9 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 				g := g.For(t)
 				if row.given != nil {
 					row.given(g)
+				}
+				if err := g.Payouts.RefuseEarly(t.Context(), g.Merchant, row.batch); !problem.Is(err, row.kind) { // before rows are inserted
+					t.Errorf("refused early with %v", err)
 				}
 				var err error
 				changes := g.Changes(func() { _, _, err = g.Payouts.RequestBatch(t.Context(), g.Merchant, row.batch) })
@@ -191,6 +202,49 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 				g.WantProven()
 			})
 		}
+	})
+}
+
+// toOneKey gives all items of a batch the Pix key of the first.
+func toOneKey(r *wire.PayoutBatchRequest) *wire.PayoutBatchRequest {
+	for _, item := range r.Items {
+		item.PIXKey, item.NormalKey = r.Items[0].PIXKey, r.Items[0].NormalKey
+	}
+	return r
+}
+
+// The same request several times at once makes one batch, though it takes most of what is
+// available.
+func TestSameBatchAtOnce(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Writer.Start()
+		t.Cleanup(g.Writer.Stop)
+		const rounds = 10
+		available := opening
+		var fresh atomic.Int64
+		g.Until(func() {
+			for round := range rounds {
+				most := available * 6 / 10
+				available -= most
+				var all sync.WaitGroup
+				for range 4 {
+					all.Go(func() {
+						_, replayed, err := g.Payouts.RequestBatch(t.Context(), g.Merchant, batchOf(fmt.Sprint("r", round), most-1, 1))
+						if err != nil {
+							t.Error(err)
+						} else if !replayed {
+							fresh.Add(1)
+						}
+					})
+				}
+				all.Wait()
+			}
+		})
+		if fresh.Load() != rounds {
+			t.Errorf("%d batches, want %d", fresh.Load(), rounds)
+		}
+		g.WantBalances(money.Cents(available), coretest.Opening-money.Cents(available))
+		g.WantProven()
 	})
 }
 

@@ -2,6 +2,7 @@ package payout_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/porteira/porteira/internal/app"
@@ -11,14 +12,15 @@ import (
 	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/store/storetest"
 	"github.com/porteira/porteira/internal/wire"
 )
 
-// The largest batch, durable, without HTTP: alone, with counters of all limits, and with an
-// event per payout.
+// The largest batch, durable, without HTTP: alone, with counters of all limits, and refused
+// because its last item exceeds one of them.
 func BenchmarkBatch(b *testing.B) {
 	for _, engine := range storetest.Engines {
 		for _, limited := range []bool{false, true} {
@@ -55,6 +57,20 @@ func BenchmarkBatch(b *testing.B) {
 					r := batchOf(fmt.Sprint("b", n), amounts...)
 					b.StartTimer()
 					if _, _, err := core.Payouts.RequestBatch(b.Context(), m, r); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+			if !limited {
+				continue
+			}
+			b.Run(engine+"/refused", func(b *testing.B) {
+				amounts := slices.Repeat([]int64{1}, wire.BatchItemsMax)
+				amounts[wire.BatchItemsMax-1] = int64(money.Max)
+				m.Limits.Payout.NewKeyMaximum = new(money.Cents(1))
+				r := batchOf("refused", amounts...)
+				for b.Loop() {
+					if _, _, err := core.Payouts.RequestBatch(b.Context(), m, r); !problem.Is(err, problem.LimitExceeded) {
 						b.Fatal(err)
 					}
 				}

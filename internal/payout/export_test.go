@@ -1,6 +1,8 @@
 package payout
 
 import (
+	"context"
+
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
@@ -25,4 +27,13 @@ func SetOpenBatches(n int) (reset func()) {
 	was := openBatches
 	openBatches = n
 	return func() { openBatches = was }
+}
+
+// RefuseEarly is why a batch is refused before its operation is built; nil if it is not.
+func (s *Service) RefuseEarly(ctx context.Context, m store.Merchant, r *wire.PayoutBatchRequest) error {
+	_, payouts, err := s.newBatch(&m, r)
+	if err != nil {
+		return err
+	}
+	return s.refuseEarly(ctx, &m, payouts)
 }

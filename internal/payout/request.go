@@ -35,7 +35,7 @@ func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutR
 	}
 	err = s.Writer.Do(ctx, op)
 	if errors.Is(err, errElsewhere) {
-		if op, err = s.newRequestOp(m, r, op.elsewhere, s.alone()); err == nil {
+		if op, err = s.newRequestOp(m, r, s.newPayout(&m, r, op.elsewhere, s.alone())); err == nil {
 			err = s.Writer.Do(ctx, op)
 		}
 	}
@@ -73,7 +73,7 @@ func (s *Service) NewRequestOp(m store.Merchant, r *wire.PayoutRequest) (*Reques
 	if err != nil {
 		return nil, err
 	}
-	return s.newRequestOp(m, r, account, s.alone())
+	return s.newRequestOp(m, r, s.newPayout(&m, r, account, s.alone()))
 }
 
 // newOrder is what the account of a payout is chosen by.
@@ -97,10 +97,9 @@ func (s *Service) alone() place {
 	return place{id: s.Env.IDs.NewID(now), created: now}
 }
 
-func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, account string, at place) (*RequestOp, error) {
-	p := s.newPayout(&m, r, account, at)
+func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, p payment.Payout) (*RequestOp, error) {
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
-	op := &RequestOp{in: in, limits: &m.Limits.Payout, asked: asked(&m, &p, r), frozen: s.frozen(&m, account), history: s.History(), Payout: p}
+	op := &RequestOp{in: in, limits: &m.Limits.Payout, asked: asked(&m, &p, r), frozen: s.frozen(&m, p.Processor), history: s.History(), Payout: p}
 	if err == nil && s.Wanted != nil && s.Wanted(m.ID, payment.EventPayoutCreated) {
 		op.announced, err = wire.Payout(&p, false)
 	}

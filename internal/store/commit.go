@@ -67,7 +67,7 @@ type Loaded struct {
 	cases       loadedCases
 	found       loadedFound
 	consents    loadedConsents
-	counters    map[CounterKey]*loadedCounter
+	counters    Counters
 	approvals   map[Ref][]Approval
 	refunds     loadedRefunds
 	batches     loadedBatches

@@ -112,21 +112,43 @@ func (l *Loaded) loadCounters(ctx context.Context, tx *db.Tx, n *Needs) error {
 
 // addCounters adds the counters that exist, and zeros for the others.
 func (l *Loaded) addCounters(n *Needs, list []Counter) {
-	l.counters = make(map[CounterKey]*loadedCounter, len(n.counters))
+	l.counters = newCounters(n.counters, list)
+}
+
+// Counters are what limits have counted.
+type Counters map[CounterKey]*loadedCounter
+
+// newCounters are the counters of the keys: those that exist, and zeros for the others.
+func newCounters(keys []CounterKey, list []Counter) Counters {
+	all := make(Counters, len(keys))
 	for _, v := range list {
-		l.counters[v.CounterKey] = &loadedCounter{Counter: v, exists: true}
+		all[v.CounterKey] = &loadedCounter{Counter: v, exists: true}
 	}
-	for _, k := range n.counters {
-		if l.counters[k] == nil {
-			l.counters[k] = &loadedCounter{Counter: Counter{CounterKey: k}}
+	for _, k := range keys {
+		if all[k] == nil {
+			all[k] = &loadedCounter{Counter: Counter{CounterKey: k}}
 		}
 	}
+	return all
+}
+
+// CountersUsed reads the counters of new payouts as they are now.
+func (s *Store) CountersUsed(ctx context.Context, payouts []payment.Payout) (Counters, error) {
+	var keys []CounterKey
+	for i := range payouts {
+		keys = append(keys, CountersOf(&payouts[i])...)
+	}
+	list, err := db.Select(ctx, s.db, counterByKey, keysOf(keys), scanCounter)
+	return newCounters(keys, list), s.db.ReadError("counters of limits", err)
 }
 
 // Usage is what the loaded counters of a new payout have without it.
-func (l *Loaded) Usage(p *payment.Payout) (used limits.Usage) {
+func (l *Loaded) Usage(p *payment.Payout) limits.Usage { return l.counters.Usage(p) }
+
+// Usage is what the counters of a new payout, which are there, have without it.
+func (all Counters) Usage(p *payment.Payout) (used limits.Usage) {
 	for _, k := range CountersOf(p) {
-		v := l.counters[k]
+		v := all[k]
 		switch k.Counter {
 		case payment.CounterDay:
 			used.Day = v.Count
@@ -142,15 +164,19 @@ func (l *Loaded) Usage(p *payment.Payout) (used limits.Usage) {
 }
 
 // CountPayout adds a new payout to its counters, which are loaded.
-func (c *Changes) CountPayout(p *payment.Payout) {
-	for _, k := range CountersOf(p) {
-		v := c.l.counters[k]
+func (c *Changes) CountPayout(p *payment.Payout) { c.count += c.l.counters.Add(p) }
+
+// Add adds a new payout to its counters, which are there, and returns their number.
+func (all Counters) Add(p *payment.Payout) int {
+	keys := CountersOf(p)
+	for _, k := range keys {
+		v := all[k]
 		if k.Counter == payment.CounterKey && v.Payouts == 0 {
 			v.Since = p.CreatedAt
 		}
 		v.Amount, v.Payouts, v.changed = v.Amount+p.Amount, v.Payouts+1, true
-		c.count++
 	}
+	return len(keys)
 }
 
 // UncountPayout takes a payout that failed or was canceled out of its counters, which need

@@ -367,6 +367,16 @@ func (s *Store) PayoutByExternalID(ctx context.Context, merchant payment.ID, ext
 	return p.Payout, p.fingerprint, nil
 }
 
+// PayoutsTaken reports which external ids are those of payouts.
+func (s *Store) PayoutsTaken(ctx context.Context, ids []ExternalRef) (map[ExternalRef]bool, error) {
+	list, err := db.Select(ctx, s.db, payoutsTaken, keysOf(ids), scanExternal)
+	taken := make(map[ExternalRef]bool, len(list))
+	for _, k := range list {
+		taken[k] = true
+	}
+	return taken, s.db.ReadError("payouts", err)
+}
+
 // Payouts lists a merchant's payouts, newest first.
 func (s *Store) Payouts(ctx context.Context, merchant payment.ID, f Filter) ([]payment.Payout, error) {
 	text, args := f.where(payoutTable.selected, "payouts", merchant, true)

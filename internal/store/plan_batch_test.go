@@ -60,6 +60,16 @@ func (v *exercise) readBatches() {
 	must(t, err)
 	_, _, err = s.PayoutBatchByExternalID(ctx, m, list[0].ExternalID)
 	must(t, err)
+	var payouts []payment.Payout
+	var ids []store.ExternalRef
+	for i := range 3 { // PostgreSQL has a text for one row, and one for many
+		p := payment.Payout{Merchant: m, Counters: payment.CounterKey, KeyHash: payment.ID{byte(i + 1)}}
+		payouts, ids = append(payouts, p), append(ids, store.ExternalRef{Merchant: m, ExternalID: fmt.Sprint(i)})
+		_, err = s.CountersUsed(ctx, payouts)
+		must(t, err)
+		_, err = s.PayoutsTaken(ctx, ids)
+		must(t, err)
+	}
 	_, err = s.OpenPayoutBatches(ctx, payment.ID{}, 5)
 	must(t, err)
 	_, err = s.SearchPosition(ctx, m, payment.OperationPayin)
