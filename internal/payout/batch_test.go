@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/env"
@@ -428,7 +429,8 @@ func TestBatchesEndWhilePayoutsEnd(t *testing.T) {
 		})
 		other := g.Second()
 		sent := make(chan struct{})
-		g.Until(func() {
+		g.Heartbeat() // the requests may have taken longer than its lease
+		g.UntilWithin(time.Second, func() { // a transfer's time-out must not end
 			var all sync.WaitGroup
 			for _, process := range []*coretest.Gateway{g, other} {
 				all.Go(func() {
@@ -444,10 +446,11 @@ func TestBatchesEndWhilePayoutsEnd(t *testing.T) {
 					}
 				})
 			}
-			g.Send()
-			g.Wait()
-			g.Send()
-			g.Wait()
+			for range 2 {
+				g.Send()
+				g.Wait()
+				g.Heartbeat()
+			}
 			close(sent)
 			all.Wait()
 		})
