@@ -429,7 +429,7 @@ func TestBatchesEndWhilePayoutsEnd(t *testing.T) {
 		})
 		other := g.Second()
 		sent := make(chan struct{})
-		g.Heartbeat() // the requests may have taken longer than its lease
+		g.Heartbeat()                       // the requests may have taken longer than its lease
 		g.UntilWithin(time.Second, func() { // a transfer's time-out must not end
 			var all sync.WaitGroup
 			for _, process := range []*coretest.Gateway{g, other} {

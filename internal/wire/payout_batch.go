@@ -27,11 +27,13 @@ type PayoutBatchRequest struct {
 	Items       []*PayoutRequest
 
 	Fingerprint Fingerprint // as in PayinRequest; of the items all at once
+
+	cut bool // not read to its end, because nothing that follows could make it valid
 }
 
 // MayRepeat is PayinRequest.MayRepeat for batches.
 func (r *PayoutBatchRequest) MayRepeat(invalid *problem.Error) bool {
-	return isWellFormed(invalid) && ValidReference(r.ReferenceID.V)
+	return isWellFormed(invalid) && !r.cut && ValidReference(r.ReferenceID.V)
 }
 
 // PayoutBatch is Payin for POST /payout-batches in JSON. Each item is decoded alone, so the
@@ -50,8 +52,9 @@ type batchReader struct {
 	request PayoutBatchRequest
 	errs    Errors
 	unknown bool
+	never   bool           // no batch like this was ever accepted, whatever the rules were
 	known   map[string]int // references, with the first item that has one
-	count   int            // items, also those beyond the maximum
+	count   int            // items, with the first one beyond the maximum
 	items   hash.Hash      // of the items' fingerprints
 	sent    bool           // there is a list of items
 }
@@ -62,7 +65,8 @@ func newBatchReader(d *Decoder) *batchReader {
 
 // readJSON reads the members of the body. Its error means that the body is malformed.
 func (b *batchReader) readJSON(body []byte) *problem.Error {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(body))
+	// Names are compared here and in each item, where there are few.
+	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))
 	switch kind := dec.PeekKind(); {
 	case kind == kindObject:
 	case len(body) == 0:
@@ -74,6 +78,9 @@ func (b *batchReader) readJSON(body []byte) *problem.Error {
 		return problem.New(problem.MalformedJSON, "The body must be a JSON object.")
 	}
 	err := b.members(dec)
+	if errors.Is(err, errCut) {
+		return nil
+	}
 	if invalid, ok := errors.AsType[*problem.Error](err); ok {
 		return invalid
 	}
@@ -90,12 +97,20 @@ func (b *batchReader) members(dec *jsontext.Decoder) error {
 	if _, err := dec.ReadToken(); err != nil {
 		return err
 	}
+	names := map[string]bool{} // at most errorsMax unknown ones
 	for dec.PeekKind() != '}' {
 		raw, err := dec.ReadValue()
 		if err != nil {
 			return err
 		}
-		switch name := unquote(string(raw)); name {
+		name := unquote(string(raw))
+		if names[name] {
+			return problem.New(problem.DuplicateField, "The body contains a duplicate field.").WithFields(problem.FieldError{
+				Field: joinName("", name), Code: problem.CodeNotAllowed, Detail: "must appear only once",
+			})
+		}
+		names[name] = true
+		switch name {
 		case "referenceId":
 			err = b.readReference(dec)
 		case "items":
@@ -103,7 +118,9 @@ func (b *batchReader) members(dec *jsontext.Decoder) error {
 		default:
 			b.unknown = true
 			b.errs.add(joinName("", name), problem.CodeUnknownField, "is not a field of this request")
-			err = dec.SkipValue()
+			if err = b.enough(); err == nil {
+				err = dec.SkipValue()
+			}
 		}
 		if err != nil {
 			return err
@@ -151,30 +168,40 @@ func (b *batchReader) readItems(dec *jsontext.Decoder) error {
 	return err
 }
 
+// errCut ends the reading of a body.
+var errCut = errors.New("wire: the rest of the batch is not read")
+
+// enough returns errCut if more errors would not be listed, and the body is no repeated
+// request: one of an accepted batch is answered as before, also if the rules have changed
+// since.
+func (b *batchReader) enough() error {
+	if !b.errs.truncated || !b.unknown && !b.never {
+		return nil
+	}
+	b.request.cut = true
+	return errCut
+}
+
 // item decodes one payout. Its error is a *problem.Error, and means that the body is
-// malformed.
+// malformed, or errCut.
 func (b *batchReader) item(raw jsontext.Value) error {
 	at := b.count
 	if b.count++; at >= BatchItemsMax {
-		return nil
+		b.request.cut = true
+		return errCut
 	}
 	prefix := joinIndex("items", at)
 	q := &PayoutRequest{IdempotencyKey: b.d.IdempotencyKey, Actor: b.d.Actor}
 	b.request.Items = append(b.request.Items, q)
 	if raw.Kind() != kindObject {
+		b.never = true
 		b.errs.add(prefix, problem.CodeInvalidType, "must be an object")
-		return nil
+		return b.enough()
 	}
-	invalid := b.d.decode(raw, q, &q.Fingerprint)
-	if invalid != nil && len(invalid.Fields) == 0 {
-		return problem.New(invalid.Kind, "In "+prefix+": "+invalid.Detail)
-	}
-	if invalid != nil {
-		b.unknown = b.unknown || invalid.Kind == problem.UnknownField
-		for _, f := range invalid.Fields {
-			b.errs.add(inside(prefix, f.Field), f.Code, f.Detail)
+	if invalid := b.d.decode(raw, q, &q.Fingerprint); invalid != nil {
+		if err := b.itemErrors(prefix, invalid); err != nil {
+			return err
 		}
-		b.errs.truncated = b.errs.truncated || invalid.Truncated
 	}
 	sum := sha256.Sum256(q.Fingerprint)
 	_, _ = b.items.Write(sum[:]) // a hash never fails
@@ -188,6 +215,24 @@ func (b *batchReader) item(raw jsontext.Value) error {
 	return nil
 }
 
+// itemErrors adds the errors of an item. Its own error is as of item.
+func (b *batchReader) itemErrors(prefix string, invalid *problem.Error) error {
+	if !isWellFormed(invalid) && invalid.Kind != problem.UnknownField {
+		e := problem.New(invalid.Kind, "In "+prefix+": "+invalid.Detail)
+		for _, f := range invalid.Fields {
+			e = e.WithFields(problem.FieldError{Field: inside(prefix, f.Field), Code: f.Code, Detail: f.Detail})
+		}
+		return e
+	}
+	b.unknown = b.unknown || invalid.Kind == problem.UnknownField
+	for _, f := range invalid.Fields {
+		b.never = b.never || f.Code == problem.CodeInvalidType
+		b.errs.add(inside(prefix, f.Field), f.Code, f.Detail)
+	}
+	b.errs.truncated = b.errs.truncated || invalid.Truncated
+	return b.enough()
+}
+
 // inside is the path of an item's field.
 func inside(prefix, field string) string {
 	if field != "" && field[0] == '[' { // a quoted name
@@ -199,8 +244,11 @@ func inside(prefix, field string) string {
 // finish validates the batch as a whole, and computes its fingerprint.
 func (b *batchReader) finish() *problem.Error {
 	r, high := &b.request, strconv.Itoa(BatchItemsMax)
-	b.errs.reference(r.ReferenceID)
+	if r.ReferenceID.Set || !r.cut { // else it may follow
+		b.errs.reference(r.ReferenceID)
+	}
 	switch {
+	case r.cut && b.count <= BatchItemsMax: // the items may follow
 	case !b.sent:
 		b.errs.add("items", problem.CodeRequired, "is required")
 	case b.count > BatchItemsMax:
@@ -230,10 +278,6 @@ func explainBatch(dec *jsontext.Decoder, body []byte, err error) *problem.Error 
 		offset = syntax.ByteOffset
 	}
 	switch {
-	case ok && errors.Is(err, jsontext.ErrDuplicateName):
-		return problem.New(problem.DuplicateField, "The body contains a duplicate field.").WithFields(problem.FieldError{
-			Field: pointerPath(syntax.JSONPointer), Code: problem.CodeNotAllowed, Detail: "must appear only once",
-		})
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return malformed("Unexpected end of the JSON", offset)
 	case !utf8.Valid(body):
@@ -241,18 +285,6 @@ func explainBatch(dec *jsontext.Decoder, body []byte, err error) *problem.Error 
 	default:
 		return malformed("Invalid JSON", offset)
 	}
-}
-
-// pointerPath is a JSON pointer as clients see paths: /items/12/pixKey is items[12].pixKey.
-func pointerPath(pointer jsontext.Pointer) (path string) {
-	for token := range pointer.Tokens() {
-		if index, err := strconv.Atoi(token); err == nil && path == "items" {
-			path = joinIndex(path, index)
-		} else {
-			path = joinName(path, token)
-		}
-	}
-	return path
 }
 
 type payoutBatchView struct {

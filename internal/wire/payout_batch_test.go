@@ -87,6 +87,99 @@ func TestPayoutBatch(t *testing.T) {
 	}
 }
 
+// A body is not read beyond a limit that it has passed: here the rest is malformed. One that
+// may repeat an accepted batch is read to its end.
+func TestPayoutBatchIsCut(t *testing.T) {
+	t.Parallel()
+	const half = `{"x`
+	repeat := func(n int, of func(i int) string) string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = of(i)
+		}
+		return strings.Join(list, ",")
+	}
+	good := func(i int) string { return item(fmt.Sprint("r", i)) }
+	invalid := func(i int) string { return strings.Replace(good(i), `"amount":100`, `"amount":0`, 1) }
+	unknown := func(i int) string { return fmt.Sprintf(`"x%d":1`, i) }
+	for _, row := range []struct {
+		name, body string
+		kind       problem.Kind
+		fields     int
+		items      int
+	}{
+		{"entries", `{"items":[` + repeat(BatchItemsMax+1, good) + half, problem.ValidationFailed, 1, BatchItemsMax},
+		{"entries that are no objects", `{"items":[` + repeat(BatchItemsMax, func(int) string { return "1" }) + half, problem.ValidationFailed, errorsMax, errorsMax + 1},
+		{"entries of wrong types", `{"items":[` + repeat(200, func(i int) string { return strings.Replace(good(i), "100", "[]", 1) }) + half, problem.ValidationFailed, errorsMax, errorsMax + 1},
+		{"unknown names", `{` + repeat(errorsMax+1, unknown) + half, problem.UnknownField, errorsMax, 0},
+		{"unknown names of an entry", `{"referenceId":"b","items":[{` + repeat(errorsMax+1, unknown) + `},` + half, problem.UnknownField, errorsMax, 1},
+		{"unknown names of entries", `{"items":[` + repeat(errorsMax+1, func(i int) string { return strings.Replace(good(i), "{", `{"x":1,`, 1) }) + half, problem.UnknownField, errorsMax, errorsMax + 1},
+		{"unknown names up to the limit", `{` + repeat(errorsMax, unknown) + `,"items":[]}` + half, problem.MalformedJSON, 0, 0},
+		{"a name twice", `{"x":1,"x":1` + half, problem.DuplicateField, 1, 0},
+		{"invalid entries", `{"referenceId":"b","items":[` + repeat(errorsMax+1, invalid) + half, problem.MalformedJSON, 0, errorsMax + 1},
+	} {
+		r, e := testDecoder.PayoutBatch([]byte(row.body))
+		if e == nil || e.Kind != row.kind || len(e.Fields) != row.fields || len(r.Items) != row.items || r.MayRepeat(e) {
+			t.Errorf("%s: %.200s with %d fields, %d items were read, may repeat: %v", row.name, described(e), len(e.Fields), len(r.Items), r.MayRepeat(e))
+		}
+	}
+	row := func(i int) string { return fmt.Sprintf("r%d,x,EMAIL,m@example.com,Maria,52998224725\n", i) }
+	body := csvHeader
+	for i := range errorsMax + 1 {
+		body += row(i)
+	}
+	r, e := testDecoder.PayoutBatchCSV(Some("b"), []byte(body+`"`))
+	if described(e) == "" || e.Kind != problem.ValidationFailed || len(e.Fields) != errorsMax || r.MayRepeat(e) {
+		t.Errorf("CSV: %.200s", described(e))
+	}
+	body = csvHeader
+	for i := range BatchItemsMax + 1 {
+		body += strings.Replace(row(i), "x", "1", 1)
+	}
+	if r, e = testDecoder.PayoutBatchCSV(Some("b"), []byte(body+`"`)); described(e) != "validation_failed, items too_long" || r.MayRepeat(e) {
+		t.Errorf("CSV with too many rows: %.200s", described(e))
+	}
+}
+
+// Bodies of the largest size whose parts are all small, or all invalid.
+func BenchmarkHostilePayoutBatch(b *testing.B) {
+	const size = 4 << 20
+	fill := func(before, part, after string) []byte {
+		return []byte(before + strings.Repeat(part, (size-len(before)-len(after))/len(part)) + after)
+	}
+	names := &strings.Builder{}
+	for i := 0; names.Len() < size-100; i++ {
+		fmt.Fprintf(names, `"%07d":1,`, i)
+	}
+	for name, body := range map[string][]byte{
+		"unknown names":           []byte("{" + names.String() + `"x":1}`),
+		"names of an unknown":     []byte(`{"x":{` + names.String() + `"x":1}}`),
+		"names of an item":        []byte(`{"items":[{` + names.String() + `"x":1}]}`),
+		"numbers":                 fill(`{"items":[1`, ",1", "]}"),
+		"numbers of an unknown":   fill(`{"x":[1`, ",1", "]}"),
+		"objects":                 fill(`{"items":[{}`, ",{}", "]}"),
+		"amounts of a wrong type": fill(`{"items":[{}`, `,{"amount":[`+strings.Repeat("1,", 8000)+"1]}", "]}"),
+		"invalid items":           fill(`{"items":[{}`, `,`+item("r"), "]}"),
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, invalid := testDecoder.PayoutBatch(body); invalid == nil {
+					b.Fatal("accepted")
+				}
+			}
+		})
+	}
+	for name, body := range map[string][]byte{"empty lines": fill(csvHeader, "\n", "a"), "rows": fill(csvHeader, "a,0,,,,\n", ""), "commas": fill(csvHeader, ",", "")} {
+		b.Run("CSV/"+name, func(b *testing.B) {
+			for b.Loop() {
+				if _, invalid := testDecoder.PayoutBatchCSV(Some("b"), body); invalid == nil {
+					b.Fatal("accepted")
+				}
+			}
+		})
+	}
+}
+
 const csvHeader = "referenceId,amount,pixKeyType,pixKey,beneficiaryName,beneficiaryDocument\n"
 
 func TestPayoutBatchCSV(t *testing.T) {
@@ -113,7 +206,8 @@ func TestPayoutBatchCSV(t *testing.T) {
 		{"a quote inside a cell", good + "b,100,EMAIL,m@ex\"ample.com,Maria,52998224725\n", "malformed_csv"},
 		{"invalid UTF-8", strings.Replace(good, "Maria", "Jo\xe3o", 1), "malformed_csv"},
 		{"many columns", strings.Repeat("a,", 200) + "b\n", "malformed_csv"},
-		{"many cells", good + strings.Repeat(",", commasMax), "malformed_csv"},
+		{"many cells", good + strings.Repeat(",", cellsMax), "malformed_csv"},
+		{"many empty lines", good + strings.Repeat("\n", cellsMax), "malformed_csv"},
 	} {
 		r, invalid := testDecoder.PayoutBatchCSV(Some("b"), []byte(row.body))
 		if got := described(invalid); got != row.want {

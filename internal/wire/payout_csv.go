@@ -19,8 +19,9 @@ var payoutColumns = []string{
 	"amount", "pixKey", "pixKeyType", "beneficiaryName", "beneficiaryDocument", "webhookUrl", "referenceId",
 }
 
-// commasMax bounds the cells of a body, and so the memory for them. Names may have commas too.
-const commasMax = 20 * BatchItemsMax
+// cellsMax bounds the commas and lines of a body, and so the work and the memory for its cells.
+// Names may have both too.
+const cellsMax = 20 * BatchItemsMax
 
 // byteOrderMark begins the files of some spreadsheets.
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -43,8 +44,8 @@ func (b *batchReader) readCSV(body []byte) *problem.Error {
 	if !utf8.Valid(body) {
 		return problem.New(problem.MalformedCSV, "The body is not valid UTF-8.")
 	}
-	if bytes.Count(body, []byte{','}) > commasMax {
-		return problem.New(problem.MalformedCSV, "The body has too many cells.")
+	if bytes.Count(body, []byte{','})+bytes.Count(body, []byte{'\n'}) > cellsMax {
+		return problem.New(problem.MalformedCSV, "The body has too many cells or lines.")
 	}
 	rows := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(body, byteOrderMark)))
 	rows.ReuseRecord = true
@@ -68,7 +69,9 @@ func (b *batchReader) readCSV(body []byte) *problem.Error {
 		if object, err = appendObject(object[:0], header, row); err != nil {
 			return problem.New(problem.MalformedCSV, "The body is not valid UTF-8.").With(err)
 		}
-		if err := b.item(object); err != nil {
+		if err := b.item(object); errors.Is(err, errCut) {
+			return nil
+		} else if err != nil {
 			return problem.From(err)
 		}
 	}
