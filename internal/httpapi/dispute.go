@@ -21,6 +21,10 @@ const (
 	defensesOfMerchant = 2
 )
 
+// disputeBytes is the memory that a list reserves for each dispute: a defense has up to 4,000
+// characters of text and five names of files, of up to 4 bytes each.
+const disputeBytes = 24 << 10
+
 // Errors of defenses. errDefenseTooLarge names the larger limit.
 var (
 	errDefenseTooLarge = problem.New(problem.BodyTooLarge, "The body is larger than 1.5 MiB.")
@@ -61,7 +65,7 @@ func (a *API) listDisputes(c *call) error {
 			return a.reader.Disputes(ctx, merchant, f)
 		},
 		id:   func(d *store.DefendedDispute) payment.ID { return d.ID },
-		view: func(d *store.DefendedDispute) ([]byte, error) { return wire.Dispute(&d.Dispute, d.Defense) },
+		view: func(d *store.DefendedDispute) ([]byte, error) { return wire.Dispute(&d.Dispute, d.Defense) }, entryBytes: disputeBytes,
 	})
 }
 

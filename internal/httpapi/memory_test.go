@@ -30,6 +30,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	payin := func(reference string) string { return strings.Replace(payinBody, "r1", reference, 1) }
 	h.want("small", h.do("POST", "/payin", payin("r1")), 201, "")
 	h.want("list", h.do("GET", "/payin?limit=50", ""), 200, "")
+	h.want("disputes, which have texts", h.do("GET", "/disputes?limit=7", ""), 503, "overloaded")
+	h.want("fewer of them", h.do("GET", "/disputes?limit=6", ""), 200, "")
 
 	invalid := `{"items":[` + strings.TrimSuffix(strings.Repeat("0,", 8000), ",") + strings.Repeat(" ", 45_000) + `]}`
 	r := httptest.NewRequest("POST", "/payin", strings.NewReader(invalid))

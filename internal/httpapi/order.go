@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -128,13 +129,14 @@ type listing[O any] struct {
 	id   func(order *O) payment.ID
 	view func(order *O) ([]byte, error)
 	// operation is that of pay-ins or payouts, whose filters may need a scan.
-	operation payment.Operation
+	operation  payment.Operation
+	entryBytes int // reserved for each entry; 0 for entryBytes
 }
 
 // listOrders answers with one page of orders.
 func listOrders[O any](a *API, c *call, f store.Filter, l listing[O]) error {
 	limit := f.Limit
-	if !c.reserve(limit * entryBytes) {
+	if !c.reserve(limit * cmp.Or(l.entryBytes, entryBytes)) {
 		return errMemory
 	}
 	var err error

@@ -3,6 +3,7 @@ package outgoing_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -64,6 +65,32 @@ func defend(g *coretest.Gateway, d payment.Dispute, text string) error {
 	}
 	_, _, err := g.Disputes.Defend(g.T.Context(), d.Merchant, d.ID, r)
 	return err
+}
+
+// A page of fifty disputes with defenses costs as many round trips as one of five.
+func TestRoundTripsOfDisputes(t *testing.T) {
+	g, count := coretest.NewCountingReads(t)
+	for i := range 50 {
+		id := fmt.Sprint("D", i)
+		p := g.PaidPayin(id, 100_00)
+		g.Bank.Disputes(p.ExternalID, processor.Dispute{ID: id, Amount: 100_00, State: processor.DisputeOpen, RespondBy: g.Clock.Now().Add(time.Hour)})
+		g.Notify(id, "charge "+p.ExternalID)
+		g.Apply()
+		d, err := g.Store.DisputeByExternalID(t.Context(), g.Merchant.ID, coretest.BankName, id)
+		g.Must(err)
+		g.Must(defend(g, d, id))
+	}
+	coretest.WantRoundTrips(t, "disputes", 2, func(n int) int64 {
+		return count(func() {
+			list, err := g.Store.Disputes(t.Context(), g.Merchant.ID, store.DisputeFilter{Limit: n})
+			g.Must(err)
+			for i := range list {
+				if want := fmt.Sprint("D", 49-i); len(list) != n || list[i].Defense == nil || list[i].Defense.Text != want {
+					t.Errorf("%d disputes; the defense of %s is %v", len(list), want, list[i].Defense)
+				}
+			}
+		})
+	})
 }
 
 // wantAnswer compares the last answer, and the number of calls.

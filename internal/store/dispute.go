@@ -237,22 +237,24 @@ func (s *Store) Disputes(ctx context.Context, merchant payment.ID, f DisputeFilt
 // withDefenses reads the defenses of disputes.
 func (s *Store) withDefenses(ctx context.Context, merchant payment.ID, list []payment.Dispute) ([]DefendedDispute, error) {
 	out := make([]DefendedDispute, len(list))
+	var submitted []Ref
 	for i, d := range list {
-		out[i].Dispute = d
-		if d.SubmittedAt.IsZero() {
-			continue
+		if out[i].Dispute = d; !d.SubmittedAt.IsZero() {
+			submitted = append(submitted, Ref{merchant, d.ID})
 		}
-		rows, err := s.db.Query(ctx, "SELECT "+answerTable.selected+` FROM dispute_answers t
-			WHERE t.merchant_id = $1 AND t.dispute_id = $2 ORDER BY t.number`, merchant[:], d.ID[:])
-		answers, err := db.Collect(rows, err, scanAnswer)
-		if err != nil {
-			return nil, s.db.ReadError("defenses", err)
+	}
+	answers, err := db.Select(ctx, s.db, answersOfDispute, keysOf(submitted), scanAnswer)
+	if err != nil {
+		return nil, s.db.ReadError("defenses", err)
+	}
+	defenses := make(map[payment.ID]*payment.Defense, len(submitted))
+	for i := range answers {
+		if d, err := openDefense(s.Keys(), &answers[i]); err == nil {
+			defenses[answers[i].Dispute] = d
 		}
-		for j := range answers {
-			if defense, err := openDefense(s.Keys(), &answers[j]); err == nil {
-				out[i].Defense = defense
-			}
-		}
+	}
+	for i := range out {
+		out[i].Defense = defenses[out[i].ID]
 	}
 	return out, nil
 }

@@ -47,8 +47,9 @@ var answerTable = newTable("dispute_answers", []string{"dispute_id", "number"},
 )
 
 var (
-	answerUpdate   = answerTable.updateBy("", "merchant_id", "dispute_id", "number")
-	answersByPayin = answerTable.selectBy("t.merchant_id, t.dispute_id, t.number", "merchant_id", "payin_id")
+	answerUpdate     = answerTable.updateBy("", "merchant_id", "dispute_id", "number")
+	answersByPayin   = answerTable.selectBy("t.merchant_id, t.dispute_id, t.number", "merchant_id", "payin_id")
+	answersOfDispute = answerTable.selectBy("t.merchant_id, t.dispute_id, t.number", "merchant_id", "dispute_id").ReadOnly()
 )
 
 func scanAnswer(r db.Scanner) (answerRow, error) {

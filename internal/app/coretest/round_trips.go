@@ -18,10 +18,21 @@ import (
 // round trips to the database within the transactions of work.
 func NewCounting(t *testing.T) (g *Gateway, count func(work func()) int64) {
 	t.Helper()
+	return newCounting(t, 'T')
+}
+
+// NewCountingReads is NewCounting for round trips outside transactions.
+func NewCountingReads(t *testing.T) (g *Gateway, count func(work func()) int64) {
+	t.Helper()
+	return newCounting(t, 'I')
+}
+
+func newCounting(t *testing.T, status byte) (g *Gateway, count func(work func()) int64) {
+	t.Helper()
 	e, clock := env.Virtual(Start, 1)
 	o := storetest.Prepare(t, "postgres", e)
 	o.Connections = 1 // so every statement is prepared once
-	trips := countRoundTrips(t, &o)
+	trips := countRoundTrips(t, &o, status)
 	g = open(t, o, e, clock, NewBank(), &Marker{})
 	g.newMerchant("Loja")
 	return g, func(work func()) int64 {
@@ -31,9 +42,9 @@ func NewCounting(t *testing.T) (g *Gateway, count func(work func()) int64) {
 	}
 }
 
-// countRoundTrips counts the server's answers within transactions, one per round trip. It
-// must be called before the database is opened.
-func countRoundTrips(t *testing.T, o *db.Options) *atomic.Int64 {
+// countRoundTrips counts the server's answers with a status of the transaction, one per round
+// trip. It must be called before the database is opened.
+func countRoundTrips(t *testing.T, o *db.Options, status byte) *atomic.Int64 {
 	var n atomic.Int64
 	dbtest.Wire(t, o, func(client, server net.Conn) {
 		var both sync.WaitGroup
@@ -43,8 +54,8 @@ func countRoundTrips(t *testing.T, o *db.Options) *atomic.Int64 {
 		})
 		defer both.Wait()
 		defer func() { _ = client.Close() }()
-		// PostgreSQL manual, 55.7: ReadyForQuery, in a transaction block.
-		ready := []byte("Z\x00\x00\x00\x05T")
+		// PostgreSQL manual, 55.7: ReadyForQuery, in a transaction block (T) or idle (I).
+		ready := append([]byte("Z\x00\x00\x00\x05"), status)
 		buffer, kept := make([]byte, 64<<10), 0 // kept is the tail of the last read, which may begin a match
 		for {
 			size, err := server.Read(buffer[kept:])
