@@ -38,6 +38,7 @@ const (
 	WorkerDeliver   = "send-deliveries"
 	WorkerDispatch  = "dispatch-events"
 	WorkerEndpoints = "follow-endpoints"
+	WorkerFailed    = "disable-endpoints"
 	WorkerRanges    = "redeliver-events"
 	WorkerBatches   = "complete-batches"
 	WorkerSearch    = "index-orders"
@@ -87,6 +88,7 @@ var table = []struct {
 	{WorkerDeliver, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.Send }},
 	{WorkerDispatch, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Endpoints.Dispatch }},
 	{WorkerEndpoints, time.Second, time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Endpoints.Follow }},
+	{WorkerFailed, 5 * time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Endpoints.DisableFailed }},
 	{WorkerRanges, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Deliveries.RedeliverRanges }},
 	{WorkerBatches, time.Second, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Payouts.CompleteBatches }},
 	{WorkerSearch, 500 * time.Millisecond, 5 * time.Second, func(c *Core, _ *CoreOptions) worker.Step { return c.Search.Index }},

@@ -296,6 +296,53 @@ func TestFiveDaysOfFailures(t *testing.T) {
 	})
 }
 
+// An endpoint whose only event has exhausted its schedule has no attempt after five days; it
+// is disabled all the same. Enabled again it gets the event.
+func TestFiveDaysWithoutNewEvents(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e, moved := g.add(url, "payin.canceled"), g.add(url+"/moved", "payin.canceled")
+		other := g.add(elsewhere, "webhook_endpoint.*")
+		g.Receivers.Answer(func(r *http.Request, _ int) (*http.Response, error) {
+			if r.URL.String() == elsewhere {
+				return coretest.Respond(http.StatusOK)
+			}
+			return nil, errors.New("connection refused")
+		})
+		g.cancel("a", "")
+		pass := func(days int) {
+			for range days * 48 {
+				g.Jump(30 * time.Minute)
+				g.work()
+				g.Run(g.Endpoints.DisableFailed)
+			}
+		}
+		pass(4)
+		_, err := g.Endpoints.Change(t.Context(), moved.Merchant, moved.ID, &wire.EndpointRequest{URL: wire.Some(url + "/new")})
+		g.Must(err)
+		tried := len(g.received(url))
+		if got := g.read(e); !got.Enabled || len(g.received(elsewhere)) != 0 || g.Clock.Now().Sub(got.LastFailure) < 10*time.Hour {
+			t.Fatalf("after four days: %+v", got)
+		}
+		pass(7)
+		if g.read(e).Enabled || len(g.received(url)) != tried {
+			t.Errorf("after eleven days: %+v", g.read(e))
+		}
+		if !g.read(moved).Enabled || !g.read(other).Enabled {
+			t.Error("an endpoint was disabled that has not failed")
+		}
+		g.wantReceived(elsewhere, "webhook_endpoint.disabled ")
+		g.WantCases(store.CaseEndpoint)
+		g.Receivers.Always(200)
+		g.enable(e, true)
+		g.work()
+		if got := g.received(url)[tried:]; !slices.Equal(got, []string{"payin.canceled a"}) {
+			t.Errorf("got %q", got)
+		}
+		g.WantCases()
+		g.WantProven()
+	})
+}
+
 // 410 disables the endpoint: no other event is sent, and others get the event.
 func TestGoneDisables(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {

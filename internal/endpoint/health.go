@@ -1,9 +1,12 @@
 package endpoint
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -34,13 +37,67 @@ func Failed(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
 	if e.FailingSince.IsZero() {
 		e.FailingSince = l.Now()
 	}
-	_, _, loaded := l.Undelivered(&e)
-	if !e.Enabled || !loaded || !e.IsDown() || l.Now().Sub(e.FailingSince) < disableAfter {
+	return settle(l, c, e)
+}
+
+// settle stores the health of an endpoint, or disables it if it has only failed for too long.
+func settle(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
+	if _, _, loaded := l.Undelivered(&e); !loaded || !hasFailed(&e, l.Now()) {
 		c.SetEndpoint(e)
 		return nil
 	}
 	c.OpenCase(store.Case{Merchant: e.Merchant, Kind: store.CaseEndpoint, Subject: e.ID, Params: store.Params{"since": e.FailingSince.Format(time.RFC3339)}})
 	return disable(l, c, e)
+}
+
+// hasFailed reports whether an enabled endpoint is to be disabled. One whose URL was changed
+// has not failed before the new one did.
+func hasFailed(e *store.Endpoint, now time.Time) bool {
+	return e.Enabled && e.IsDown() && !e.LastFailure.Before(e.FailingSince) && now.Sub(e.FailingSince) >= disableAfter
+}
+
+// DisableFailed is the step of the worker that disables endpoints that have only failed for
+// five days: one that gets no new event has no attempt that could find it out.
+func (s *Service) DisableFailed(ctx context.Context) (did int, err error) {
+	if s.Registry.Empty() {
+		return 0, nil
+	}
+	list, err := s.Store.EndpointsFailing(ctx, s.Env.Clock.Now().Add(-disableAfter))
+	if err != nil {
+		return 0, err
+	}
+	var errs []error
+	for i := range list {
+		if !hasFailed(&list[i], s.Env.Clock.Now()) {
+			continue
+		}
+		err := s.Writer.Do(ctx, &disableFailed{list[i].Ref()})
+		if errs = append(errs, err); err == nil {
+			did++
+		}
+	}
+	return did, errors.Join(errs...)
+}
+
+// disableFailed disables one endpoint, unless it has not only failed.
+type disableFailed struct{ store.Ref }
+
+// Merchant implements [write.Operation].
+func (v *disableFailed) Merchant() payment.ID { return v.Ref.Merchant }
+
+// Class implements [write.Operation].
+func (v *disableFailed) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *disableFailed) Needs(n *store.Needs) { n.Undelivered(v.Ref.Merchant, v.ID) }
+
+// Decide implements [write.Operation].
+func (v *disableFailed) Decide(l *store.Loaded, c *store.Changes) error {
+	e, ok := l.Endpoint(v.Ref.Merchant, v.ID)
+	if !ok || !hasFailed(&e, l.Now()) {
+		return nil
+	}
+	return settle(l, c, e)
 }
 
 // Gone records that the receiver answered 410: the endpoint is disabled, with an event for

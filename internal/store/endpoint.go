@@ -425,3 +425,11 @@ func (s *Store) EndpointsBehind(ctx context.Context) ([]Ref, error) {
 	list, err := db.Collect(rows, err, scanRef)
 	return list, s.db.ReadError("endpoints", err)
 }
+
+// EndpointsFailing lists the enabled endpoints that have only failed since a time or longer.
+func (s *Store) EndpointsFailing(ctx context.Context, since time.Time) ([]Endpoint, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+endpointTable.selected+` FROM webhook_endpoints t
+		WHERE t.enabled = 1 AND t.failing_since > 0 AND t.failing_since <= $1 ORDER BY t.merchant_id, t.id`, micros(since))
+	list, err := db.Collect(rows, err, scanEndpoint)
+	return list, s.db.ReadError("endpoints", err)
+}

@@ -57,6 +57,8 @@ func (v *exercise) useEndpoints() {
 	if must(t, err); versions[m][all[0].ID] != all[0].Version {
 		t.Errorf("versions %v", versions)
 	}
+	_, err = s.EndpointsFailing(ctx, v.far)
+	must(t, err)
 	_, err = s.EndpointsBehind(ctx)
 	must(t, err)
 	v.commit(store.Capacity{}, func(n *store.Needs) { n.Endpoints(m) }, func(l *store.Loaded, c *store.Changes) {
