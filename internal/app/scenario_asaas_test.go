@@ -270,14 +270,19 @@ func TestAsaas(t *testing.T) {
 	})
 }
 
-// dispute disputes the card payment of an order; the merchant wins.
+// dispute disputes the card payment of an order twice; the merchant wins.
 func (b *asaasBank) dispute(c *apptest.Client, card apptest.Answer) {
 	t := b.t
 	t.Helper()
-	b.call("POST", b.bank.PanelURL+"/payment/"+b.paymentOf(card.Get("externalId"))+"/dispute", "")
-	awaitStatus(t, c, "/payin/"+card.Get("id"), "DISPUTED")
-	b.call("POST", b.bank.PanelURL+"/payment/"+b.paymentOf(card.Get("externalId"))+"/win", "")
-	awaitStatus(t, c, "/payin/"+card.Get("id"), "PAID")
+	for range 2 {
+		b.call("POST", b.bank.PanelURL+"/payment/"+b.paymentOf(card.Get("externalId"))+"/dispute", "")
+		awaitStatus(t, c, "/payin/"+card.Get("id"), "DISPUTED")
+		b.call("POST", b.bank.PanelURL+"/payment/"+b.paymentOf(card.Get("externalId"))+"/win", "")
+		awaitStatus(t, c, "/payin/"+card.Get("id"), "PAID")
+	}
+	if got := c.Must(200, "GET", "/disputes?payinId="+card.Get("id"), ""); strings.Count(got.Body, `"WON"`) != 6 { // of each instalment
+		t.Errorf("disputes: %s", got.Body)
+	}
 }
 
 // cancel cancels an order, whose charge is deleted.

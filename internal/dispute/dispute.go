@@ -23,8 +23,12 @@ import (
 // returned or charged back. A repeated or late state changes nothing. id is that of
 // the dispute if it is new. All disputes and receivables of the pay-in are loaded.
 func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links, processorName string, id payment.ID, reported processor.Dispute) error {
-	d, known := l.Dispute(p.Merchant, processorName, reported.ID)
+	d, known := latest(l, p, processorName, &reported)
 	if known && d.Payin != p.ID || reported.Amount <= 0 {
+		unexpected(c, p, processorName, &reported)
+		return nil
+	}
+	if known && d.Status == payment.DisputeWon && reported.State == processor.DisputeLost { // money left that was returned here
 		unexpected(c, p, processorName, &reported)
 		return nil
 	}
@@ -44,13 +48,46 @@ func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition
 	if err := v.announce(&d, &reported, known); err != nil {
 		return err
 	}
-	for _, on := range path(&d, reported.State) {
+	for _, on := range path(&d, &reported) {
 		if err := v.move(&d, on, reported.Lost); err != nil {
 			return err
 		}
 	}
 	v.review(&d, missing)
 	return nil
+}
+
+// latest is the last dispute under the id of a report; known is false, and the id of the report
+// is a new one, if the report is of another dispute.
+func latest(l *store.Loaded, p *payment.Payin, processorName string, r *processor.Dispute) (d payment.Dispute, known bool) {
+	d, known = l.Dispute(p.Merchant, processorName, r.ID)
+	if !known || !r.Current {
+		return d, known
+	}
+	id := r.ID
+	for n := 2; ; n++ {
+		r.ID = NthID(id, n)
+		next, more := l.Dispute(p.Merchant, processorName, r.ID)
+		if !more {
+			break
+		}
+		d = next
+	}
+	if Another(&d, r) {
+		return payment.Dispute{}, false
+	}
+	r.ID = d.ExternalID
+	return d, true
+}
+
+// NthID is the id of the nth dispute, from 2, of a payment whose disputes share an id at the
+// processor.
+func NthID(id string, n int) string { return fmt.Sprintf("%s#%d", id, n) }
+
+// Another reports whether a report is of another dispute than the last one of its payment.
+func Another(last *payment.Dispute, r *processor.Dispute) bool {
+	ended := last.Status == payment.DisputeWon || last.Status == payment.DisputeReversed
+	return r.Current && ended && (r.State == processor.DisputeOpen || r.State == processor.DisputeLost)
 }
 
 // TakeMore sets aside what the disputes of a pay-in lack, after a refund of it failed or came
@@ -122,8 +159,10 @@ func (v following) announce(d *payment.Dispute, r *processor.Dispute, known bool
 }
 
 // path is the triggers between a dispute's status and a later state; a report may have skipped
-// some. A dispute that the merchant gave up, and won nevertheless, is reversed.
-func path(d *payment.Dispute, to processor.DisputeState) []payment.Trigger {
+// some. A dispute that the merchant gave up, or that its processor no longer shows as lost, and
+// that is won, is reversed.
+func path(d *payment.Dispute, r *processor.Dispute) []payment.Trigger {
+	to := r.State
 	switch {
 	case d.Live() && to == processor.DisputeWon:
 		return []payment.Trigger{payment.OnWin}
@@ -131,7 +170,7 @@ func path(d *payment.Dispute, to processor.DisputeState) []payment.Trigger {
 		return []payment.Trigger{payment.OnLose}
 	case d.Live() && to == processor.DisputeReversed:
 		return []payment.Trigger{payment.OnLose, payment.OnReverse}
-	case d.Status == payment.DisputeLost && (to == processor.DisputeReversed || d.Accepted && to == processor.DisputeWon):
+	case d.Status == payment.DisputeLost && (to == processor.DisputeReversed || (d.Accepted || r.Current) && to == processor.DisputeWon):
 		return []payment.Trigger{payment.OnReverse}
 	default:
 		return nil

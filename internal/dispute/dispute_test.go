@@ -51,13 +51,14 @@ func (o *order) happens(list string) {
 	}
 }
 
-// reports is the operation that follows reported disputes of the order.
+// reports is the operation that follows reported disputes of the order. "its" is the id that all
+// disputes of the payment share.
 func (o *order) reports(list string) write.Operation {
 	o.T.Helper()
 	r := processor.ChargeReport{Lookup: processor.Found}
 	for what := range strings.SplitSeq(list, ", ") {
 		words := strings.Fields(what)
-		d := processor.Dispute{ID: words[0], State: processor.DisputeState(words[1]), Amount: o.payin.Amount}
+		d := processor.Dispute{ID: words[0], State: processor.DisputeState(words[1]), Amount: o.payin.Amount, Current: words[0] == "its"}
 		if len(words) > 2 {
 			d.Amount = reais(words[2])
 		}
@@ -121,7 +122,8 @@ var decisions = []struct{ name, given, reported, changes, again string }{
 	{"lost, reported again", "paid, D lost", "D lost", "", ""},
 	{"reversed", "paid, D lost", "D reversed", reversed, ""},
 	{"reversed, reported again", "paid, D reversed", "D reversed", "", ""},
-	{"won is final: lost", "paid, D won", "D lost", "", ""},
+	{"won is final: lost is a contradiction", "paid, D won", "D lost", `
+		+cases dispute_unexpected 10000 status:PAID`, ""},
 	{"won is final: open", "paid, D won", "D open", "", ""},
 	{"won is final: reversed", "paid, D won", "D reversed", "", ""},
 	{"lost is not won", "paid, D lost", "D won", "", ""},

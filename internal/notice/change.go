@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/porteira/porteira/internal/dispute"
 	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -57,6 +58,9 @@ func (s *Service) confirmChange(ctx context.Context, account string, c processor
 		return err
 	}
 	known, ours, err := s.isBooked(ctx, account, c)
+	if c.Dispute != nil && c.Dispute.Current { // what is shown now is booked, and it is listed until it has ended
+		known = true
+	}
 	if err == nil && !known && ours {
 		err = fmt.Errorf("%w: %s", errUnbooked, c.ExternalID)
 	}
@@ -102,10 +106,13 @@ func (s *Service) isBooked(ctx context.Context, name string, c processor.Change)
 	if err != nil {
 		return false, true, store.Problem(err)
 	}
-	d, err := s.Store.DisputeByExternalID(ctx, merchant, name, c.Dispute.ID)
+	d, err := s.dispute(ctx, merchant, name, c.Dispute)
 	if errors.Is(err, store.ErrNotFound) {
 		ours, err := s.isOfOrder(ctx, name, c.Dispute.PaymentID)
 		return false, ours, store.Problem(err)
+	}
+	if err == nil && dispute.Another(&d, c.Dispute) {
+		return false, true, nil
 	}
 	// A block may have become a dispute.
 	return err == nil && shows(d.Status, c.Dispute.State) && !(d.Live() && d.Blocked && !c.Dispute.Blocked), true, store.Problem(err)
@@ -122,6 +129,22 @@ func (s *Service) isOfOrder(ctx context.Context, name, paymentID string) (bool, 
 	}
 	r, err := s.Store.Receipt(ctx, merchant, receipt)
 	return !r.Payin.IsZero(), err
+}
+
+// dispute reads the last dispute under the id of a report; else ErrNotFound.
+func (s *Service) dispute(ctx context.Context, merchant payment.ID, name string, r *processor.Dispute) (payment.Dispute, error) {
+	d, err := s.Store.DisputeByExternalID(ctx, merchant, name, r.ID)
+	for n := 2; err == nil && r.Current; n++ {
+		next, err := s.Store.DisputeByExternalID(ctx, merchant, name, dispute.NthID(r.ID, n))
+		if errors.Is(err, store.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return next, err
+		}
+		d = next
+	}
+	return d, err
 }
 
 // shows reports whether a dispute has been in a state, or is in a later one.

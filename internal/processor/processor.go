@@ -347,6 +347,10 @@ type Dispute struct {
 	Blocked bool
 	// Lost is what the payer's bank took of a dispute that was lost; 0 is all of it.
 	Lost money.Cents
+	// Current: the processor shows only the present dispute of a payment, under an ID that all
+	// disputes of the payment share. One that is open, or lost, after the last one ended in the
+	// merchant's favor is another one.
+	Current bool
 }
 
 // TransferRequest requests a Pix to any key.

@@ -94,7 +94,7 @@ var rooms = []room{
 	{"payout", plain, "pricing outgoing processor wire" + rows + middle + basics + writing},
 	{"refund", plain, "receivable outgoing processor wire" + rows + middle + basics + writing},
 	{"review", plain, "receivable outgoing refund processor" + rows + middle + basics + writing},
-	{"notice", plain, "payin processor" + rows + middle + basics + writing},
+	{"notice", plain, "dispute payin processor" + rows + middle + basics + writing},
 	{"endpoint", plain, "webhook wire" + rows + middle + basics + writing},
 	{"delivery", plain, "endpoint webhook wire" + rows + middle + basics + writing},
 	{"search", plain, rows + middle + basics + writing},

@@ -259,15 +259,17 @@ func TestNotices(t *testing.T) {
 		body  string
 		hints []string
 	}{
-		"paid":               {notice("PAYMENT_RECEIVED", "payment", paid), []string{"charge " + ref + " pay_1 paid"}},
-		"deleted":            {notice("PAYMENT_DELETED", "payment", paymentJSON(`"deleted":false`, `"deleted":true`)), []string{"charge " + ref + " pay_1"}},
-		"refunded":           {notice("PAYMENT_REFUNDED", "payment", refunded), []string{"charge " + ref + " pay_1 paid", "refund " + ref + " of pay_1", "refund refund-"}},
-		"of another program": {notice("PAYMENT_RECEIVED", "payment", strings.Replace(paid, ref, "pedido 1", 1)), nil},
-		"without reference":  {notice("PAYMENT_RECEIVED", "payment", strings.Replace(paid, `"`+ref+`"`, "null", 1)), nil},
-		"created":            {notice("PAYMENT_CREATED", "payment", "[]"), nil},
-		"unknown":            {notice("PAYMENT_INVENTED", "payment", "7"), nil},
-		"transfer":           {notice("TRANSFER_FAILED", "transfer", transferJSON("PENDING", "FAILED")), []string{"transfer " + ref + " t-1 failed"}},
-		"transfer of others": {notice("TRANSFER_DONE", "transfer", transferJSON(ref, "x")), nil},
+		"paid":                        {notice("PAYMENT_RECEIVED", "payment", paid), []string{"charge " + ref + " pay_1 paid"}},
+		"deleted":                     {notice("PAYMENT_DELETED", "payment", paymentJSON(`"deleted":false`, `"deleted":true`)), []string{"charge " + ref + " pay_1"}},
+		"refunded":                    {notice("PAYMENT_REFUNDED", "payment", refunded), []string{"charge " + ref + " pay_1 paid", "refund " + ref + " of pay_1", "refund refund-"}},
+		"after a chargeback was won":  {notice("PAYMENT_REFUNDED", "payment", strings.Replace(refunded, `"deleted"`, `"chargeback":{"status":"REVERSED"},"deleted"`, 1)), []string{"charge " + ref + " pay_1 paid", "refund " + ref + " of pay_1", "refund refund-"}},
+		"after a chargeback was lost": {notice("PAYMENT_REFUNDED", "payment", strings.Replace(refunded, `"deleted"`, `"chargeback":{"status":"DONE"},"deleted"`, 1)), []string{"charge " + ref + " pay_1 paid", "refund " + ref + " of pay_1"}},
+		"of another program":          {notice("PAYMENT_RECEIVED", "payment", strings.Replace(paid, ref, "pedido 1", 1)), nil},
+		"without reference":           {notice("PAYMENT_RECEIVED", "payment", strings.Replace(paid, `"`+ref+`"`, "null", 1)), nil},
+		"created":                     {notice("PAYMENT_CREATED", "payment", "[]"), nil},
+		"unknown":                     {notice("PAYMENT_INVENTED", "payment", "7"), nil},
+		"transfer":                    {notice("TRANSFER_FAILED", "transfer", transferJSON("PENDING", "FAILED")), []string{"transfer " + ref + " t-1 failed"}},
+		"transfer of others":          {notice("TRANSFER_DONE", "transfer", transferJSON(ref, "x")), nil},
 	} {
 		hints, err := p.ParseNotice([]byte(want.body))
 		if err != nil || len(hints) != len(want.hints) {

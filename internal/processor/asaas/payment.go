@@ -142,9 +142,13 @@ type wireChargeback struct {
 	Status string `json:"status"`
 }
 
-// dispute is the dispute of a payment; nil if there is none, or its state is not certain.
+// chargebackWon is the status of a dispute that the merchant has won.
+const chargebackWon = "REVERSED"
+
+// dispute is the present dispute of a payment; nil if there is none, or its state is not
+// certain.
 func (v *wirePayment) dispute() *processor.Dispute {
-	d := &processor.Dispute{ID: "chargeback-" + v.ID, Amount: moneyOf(v.Value)}
+	d := &processor.Dispute{ID: "chargeback-" + v.ID, Amount: moneyOf(v.Value), Current: true}
 	var c wireChargeback
 	known := len(v.Chargeback) > 0 && string(v.Chargeback) != "null" && json.Unmarshal(v.Chargeback, &c, anyText) == nil
 	switch {
@@ -152,7 +156,7 @@ func (v *wirePayment) dispute() *processor.Dispute {
 		d.State = processor.DisputeOpen
 	case !known:
 		return nil
-	case c.Status == "REVERSED" && v.Status != statusRefunded:
+	case c.Status == chargebackWon && v.Status != statusRefunded:
 		d.State = processor.DisputeWon
 	case v.Status == statusRefunded && (c.Status == "DONE" || c.Status == "DISPUTE_LOST"):
 		d.State = processor.DisputeLost
@@ -162,7 +166,12 @@ func (v *wirePayment) dispute() *processor.Dispute {
 	return d
 }
 
-// disputed reports whether Asaas shows a dispute, in any state.
+// disputed reports whether Asaas shows a dispute that the merchant has not won.
 func (v *wirePayment) disputed() bool {
-	return slices.Contains(disputedStatuses, v.Status) || len(v.Chargeback) > 0 && string(v.Chargeback) != "null"
+	if slices.Contains(disputedStatuses, v.Status) {
+		return true
+	}
+	var c wireChargeback
+	won := json.Unmarshal(v.Chargeback, &c, anyText) == nil && c.Status == chargebackWon
+	return len(v.Chargeback) > 0 && string(v.Chargeback) != "null" && !won
 }
