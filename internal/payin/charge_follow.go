@@ -2,6 +2,7 @@ package payin
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -10,8 +11,8 @@ import (
 	"github.com/porteira/porteira/internal/worker"
 )
 
-// followAfter is the schedule of look-ups of an order that is PROCESSING, by the number of
-// look-ups so far: the notice of its end may be lost.
+// followAfter is the schedule of look-ups of an order that is PROCESSING, or has a dispute whose
+// end is in no list, by the number of look-ups so far: the notice of its end may be lost.
 var followAfter = []time.Duration{
 	time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
 }
@@ -20,7 +21,32 @@ var followAfter = []time.Duration{
 // three and six.
 var followsBeforeCase = map[payment.Method]int{payment.PIX: 7, payment.CreditCard: 9, payment.Boleto: 12}
 
-// followCharge schedules look-ups of an order that has become PROCESSING.
+// followDisputes schedules look-ups of an order with an open dispute.
+func followDisputes(l *store.Loaded, c *store.Changes, p *payment.Payin) {
+	if v, ok := l.Charge(p.Merchant, p.ID); (!ok || v.State != store.ChargeFollowed) && openDispute(p, l.DisputesOf(p.Merchant, p.ID)) {
+		followCharge(l, c, p)
+	}
+}
+
+// openDispute reports whether a pay-in has a dispute at its account that is not decided.
+func openDispute(p *payment.Payin, disputes []payment.Dispute) bool {
+	return slices.ContainsFunc(disputes, func(d payment.Dispute) bool { return d.Processor == p.Processor && d.Live() })
+}
+
+// disputesRead are the newest disputes of an order that are read: of each instalment of a card
+// there may be several.
+const disputesRead = 100
+
+func (s *Service) hasOpenDispute(ctx context.Context, p *payment.Payin) (bool, error) {
+	list, err := s.Store.Disputes(ctx, p.Merchant, store.DisputeFilter{Payin: p.ID, Limit: disputesRead})
+	disputes := make([]payment.Dispute, 0, len(list))
+	for i := range list {
+		disputes = append(disputes, list[i].Dispute)
+	}
+	return openDispute(p, disputes), err
+}
+
+// followCharge schedules look-ups of an order that has become PROCESSING, or is disputed.
 func followCharge(l *store.Loaded, c *store.Changes, p *payment.Payin) {
 	v, ok := l.Charge(p.Merchant, p.ID)
 	if !ok { // it was generated offline
@@ -37,11 +63,18 @@ func followCharge(l *store.Loaded, c *store.Changes, p *payment.Payin) {
 	}
 }
 
-// lookUpProcessing looks up the charge of an order that is PROCESSING.
-func (s *Service) lookUpProcessing(ctx context.Context, w *chargeWork, p *payment.Payin) {
+// lookUpFollowed looks up the charge of an order that is PROCESSING or disputed.
+func (s *Service) lookUpFollowed(ctx context.Context, w *chargeWork, p *payment.Payin) {
 	if p.Status != payment.PayinProcessing {
-		w.Outcome = outcomeOrderEnded
-		return
+		open, err := s.hasOpenDispute(ctx, p)
+		if err != nil {
+			w.notSent(err)
+			return
+		}
+		if !open {
+			w.Outcome = outcomeOrderEnded
+			return
+		}
 	}
 	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), w.profile.Charge.Timeout)
 	defer cancel()

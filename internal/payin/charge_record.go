@@ -53,7 +53,7 @@ type recordCharge struct {
 	wait      time.Duration // before the next call
 	report    *processor.ChargeReport
 	// canceling: the work was to cancel the charge. following: it was to look it up while its
-	// order is PROCESSING.
+	// order is PROCESSING or disputed.
 	canceling, following bool
 	// others are the accounts that may be tried next; none if this one may have the charge.
 	others []string
@@ -74,6 +74,9 @@ func (v *recordCharge) Class() commit.Class { return commit.Background }
 func (v *recordCharge) Needs(n *store.Needs) {
 	n.Payin(v.payin.Merchant, v.payin.ID)
 	n.Charge(v.payin.Merchant, v.payin.ID)
+	if v.following {
+		n.DisputesOfPayin(v.payin.Merchant, v.payin.ID)
+	}
 	if v.announce || v.refused() {
 		n.ExpectDeliveries(v.payin.Merchant, 1)
 	}
@@ -178,11 +181,11 @@ func (v *recordCharge) after(l *store.Loaded, row store.Charge, p *payment.Payin
 	case v.canceling && next.State == store.ChargeToCancel:
 		next.NextAt = l.Now().Add(v.wait)
 	case v.canceling:
-	case v.following && p.Status == payment.PayinProcessing:
+	case v.following && (p.Status == payment.PayinProcessing || openDispute(p, l.DisputesOf(p.Merchant, p.ID))):
 		next.NextAt = l.Now().Add(v.wait)
 	case v.following:
 		next.State = store.ChargeEnded
-	case p.Status == payment.PayinProcessing:
+	case p.Status == payment.PayinProcessing || row.State == store.ChargeFollowed:
 		next.State, next.Attempts = store.ChargeFollowed, 0
 		if next.ClaimedBy.IsZero() {
 			next.NextAt = l.Now().Add(followAfter[0])

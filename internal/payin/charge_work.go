@@ -46,7 +46,7 @@ type chargeWork struct {
 	others  []string      // accounts that may be tried if this one takes no charge, in order
 	// restored: not long ago, so a charge may exist that the database lacks.
 	restored bool
-	// canceling: the charge is to be canceled. following: its order is PROCESSING.
+	// canceling: the charge is to be canceled. following: its order is PROCESSING or disputed.
 	canceling, following bool
 	// report is the processor's report of a charge that has payments, or a state of its own.
 	report *processor.ChargeReport

@@ -126,7 +126,7 @@ func (s *Service) work(ctx context.Context, w *chargeWork) {
 	case w.canceling:
 		s.cancelCharge(ctx, w, &p)
 	case w.following:
-		s.lookUpProcessing(ctx, w, &p)
+		s.lookUpFollowed(ctx, w, &p)
 	case p.Ready() || p.Status != payment.PayinPending:
 		w.Outcome = outcomeOrderEnded
 	default:

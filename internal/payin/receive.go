@@ -119,7 +119,7 @@ func (v *Receive) Needs(n *store.Needs) {
 	if len(v.receipts)+len(v.report.Disputes) > 0 {
 		n.Balances(v.merchant)
 	}
-	if v.elsewhere || v.report.State == processor.ChargeAnalysis {
+	if v.elsewhere || v.report.State == processor.ChargeAnalysis || v.showsCurrent() {
 		n.ChargeByExternalID(v.merchant, v.externalID)
 	}
 	n.ExpectDeliveries(v.merchant, 1) // nearly always one; any node may claim more
@@ -167,6 +167,9 @@ func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
 				return fmt.Errorf("dispute: %w", err)
 			}
 		}
+		if p.Processor == v.processor && v.showsCurrent() {
+			followDisputes(l, c, &p)
+		}
 		if p.Processor == v.processor {
 			if err := v.applyState(l, c, &p); err != nil {
 				return err
@@ -191,6 +194,12 @@ func (v *Receive) isOfOtherMoney(l *store.Loaded, p *payment.Payin, d *processor
 		return r.Processor == v.processor && r.ExternalID == d.PaymentID
 	})
 	return reported && !booked
+}
+
+// showsCurrent reports whether the processor shows present disputes only: their ends are in no
+// list.
+func (v *Receive) showsCurrent() bool {
+	return slices.ContainsFunc(v.report.Disputes, func(d processor.Dispute) bool { return d.Current })
 }
 
 // costSubject is the order of a receipt, or the receipt itself if it names none.

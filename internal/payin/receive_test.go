@@ -53,7 +53,7 @@ var receiveStories = []struct {
 	{"lost at once", "pay A 100, dispute lost", "CHARGEBACK", 100_00, "0.00", "0.00", "", "payin.paid payin.disputed payin.chargeback", ""},
 	{"chargeback reversed", "pay A 100, dispute lost, dispute reversed", "PAID", 100_00, "100.00", "0.00", "", "payin.paid payin.disputed payin.chargeback payin.dispute_won", ""},
 	{"only the reversal is reported", "pay A 100, dispute reversed", "PAID", 100_00, "100.00", "0.00", "", "payin.paid payin.disputed payin.chargeback payin.dispute_won", ""},
-	{"won, then reported as lost", "pay A 100, dispute open, dispute won, dispute lost", "PAID", 100_00, "100.00", "0.00", "", "payin.paid payin.disputed payin.dispute_won", ""},
+	{"won, then reported as lost", "pay A 100, dispute open, dispute won, dispute lost", "PAID", 100_00, "100.00", "0.00", "", "payin.paid payin.disputed payin.dispute_won", "dispute_unexpected"},
 	{"dispute of an unpaid order", "dispute open", "PENDING", 0, "0.00", "0.00", "", "", "dispute_unexpected"},
 	{"paid again while disputed", "pay A 100, dispute open, pay B 100", "DISPUTED", 100_00, "0.00", "100.00", "disputed 100.00", "payin.paid payin.disputed payin.overpaid", "overpaid"},
 	{"paid again after a chargeback", "pay A 100, dispute lost, pay B 100", "CHARGEBACK", 100_00, "0.00", "100.00", "", "payin.paid payin.disputed payin.chargeback payin.overpaid", "overpaid"},

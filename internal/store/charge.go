@@ -20,7 +20,7 @@ const (
 	ChargeMade     ChargeState = "made"     // the order has its charge
 	ChargeToCancel ChargeState = "cancel"   // the order ended: the charge is canceled at the processor
 	ChargeEnded    ChargeState = "ended"    // nothing is left to do
-	ChargeFollowed ChargeState = "followed" // the order is PROCESSING: the charge is looked up until that ends
+	ChargeFollowed ChargeState = "followed" // the order is PROCESSING or disputed: the charge is looked up until that ends
 	ChargeWithheld ChargeState = "withheld" // it differs from its order; the same request again continues
 )
 
