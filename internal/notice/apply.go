@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
+	"github.com/porteira/porteira/internal/payin"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -239,6 +240,10 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 		if !ok {
 			return fmt.Errorf("notice: processor %s does not support payouts", name)
 		}
+		var err error
+		if ref.Since, err = s.transferSince(ctx, transferrer, h.ExternalID); err != nil {
+			return err
+		}
 		report := query(ctx, s, name, func(ctx context.Context) processor.TransferReport {
 			return processor.FindTransfer(ctx, transferrer, ref)
 		})
@@ -258,6 +263,34 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 		return s.applyRefund(ctx, proc, name, &h, notice)
 	default: // its notice is a dead letter
 		return nil
+	}
+}
+
+// A transfer is searched for from a day before its payout, as the database may lack an earlier
+// one, and one without a payout for 31 days.
+const (
+	searchBefore = 24 * time.Hour
+	searchBack   = 31 * 24 * time.Hour
+)
+
+// transferSince is from when on the transfer of a notice is searched for; zero if the processor
+// does not use it.
+func (s *Service) transferSince(ctx context.Context, t processor.Transferrer, externalID string) (time.Time, error) {
+	if _, ok := t.(processor.TransferFinder); !ok {
+		return time.Time{}, nil
+	}
+	merchant, err := s.Store.MerchantOf(ctx, externalID)
+	if err != nil {
+		return time.Time{}, store.Problem(err)
+	}
+	p, _, err := s.Store.PayoutByExternalID(ctx, merchant, externalID)
+	switch {
+	case err == nil:
+		return p.CreatedAt.Add(-searchBefore), nil
+	case errors.Is(err, store.ErrNotFound) || payin.Lasting(err):
+		return s.Env.Clock.Now().Add(-searchBack), nil
+	default:
+		return time.Time{}, store.Problem(err)
 	}
 }
 

@@ -110,7 +110,7 @@ const lookBack = 24 * time.Hour
 
 // refOf is what is known of the transfer of a payout.
 func refOf(p *payment.Payout) processor.Ref {
-	return processor.Ref{ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, Since: p.CreatedAt.Add(-lookBack)}
+	return processor.Ref{ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, Since: p.CreatedAt.Add(-lookBack), Unsent: p.SentAt.IsZero()}
 }
 
 // query queries an account about a transfer.

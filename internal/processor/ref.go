@@ -10,6 +10,9 @@ type Ref struct {
 	ExternalID  string    // ours
 	ProcessorID string    // "" if it is not known
 	Since       time.Time // UTC; it was not requested earlier; zero if that is not known
+	// Unsent: as far as is known no request of it has left. It is looked up in case of a past that
+	// a restored database lacks.
+	Unsent bool
 }
 
 // ChargeFinder is a [Charger] that looks up a charge better with more than our id.

@@ -96,7 +96,10 @@ func (Driver) Open(a processor.Account, e processor.Env) (processor.Processor, e
 	if err != nil {
 		return nil, err
 	}
-	return &Processor{client: client{c}, clock: e.Clock, account: a.ID, options: o, customers: newCustomers()}, nil
+	calls := client{c}
+	return &Processor{
+		client: calls, clock: e.Clock, account: a.ID, options: o, customers: newCustomers(), transfers: newTransferList(calls, e.Clock),
+	}, nil
 }
 
 func identity(key string, roots *x509.CertPool) accounthttp.Identity {

@@ -118,7 +118,7 @@ func (p *Processor) Read(ctx context.Context, feed processor.Feed, text string) 
 	var count int
 	var more bool
 	if feed == processor.FeedTransfers {
-		rows, further, err := p.transfersAt(ctx, since, c.offset)
+		rows, further, err := transfersAt(ctx, p.client, since, c.offset)
 		if err != nil {
 			return processor.Page{}, err
 		}

@@ -18,6 +18,7 @@ type Processor struct {
 	clock     env.Clock
 	account   string
 	customers *customers
+	transfers *transferList
 }
 
 var (

@@ -2,11 +2,11 @@ package asaas
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -155,56 +155,55 @@ func (p *Processor) FindTransfer(ctx context.Context, ref processor.Ref) process
 }
 
 func (p *Processor) transferByID(ctx context.Context, ref processor.Ref) processor.TransferReport {
+	v, lookup, cause := p.transfer(ctx, ref)
+	if lookup != processor.Found {
+		return processor.TransferReport{Lookup: lookup, Cause: cause}
+	}
+	return v.report()
+}
+
+// transfer reads the transfer with an id and our reference.
+func (p *Processor) transfer(ctx context.Context, ref processor.Ref) (wireTransfer, processor.Lookup, error) {
 	r := p.client.get(ctx, "/transfers/"+url.PathEscape(ref.ProcessorID))
 	v := parse[wireTransfer](&r)
 	switch lookup := r.lookup(); {
 	case lookup != processor.Found:
-		return processor.TransferReport{Lookup: lookup, Cause: r.cause()}
+		return v, lookup, r.cause()
 	case v.ID != ref.ProcessorID || v.ExternalReference != ref.ExternalID:
-		return processor.TransferReport{Cause: errOtherID}
+		return v, processor.LookupUnknown, errOtherID
 	default:
-		return v.report()
+		return v, processor.Found, nil
 	}
 }
 
+// transferByList searches the list. One that was found before its end is taken, unless it
+// failed: then there may be another one.
 func (p *Processor) transferByList(ctx context.Context, ref processor.Ref) processor.TransferReport {
-	since := ""
-	if !ref.Since.IsZero() {
-		since = dayOf(ref.Since)
-	}
-	var matches []wireTransfer
-	for offset, page := 0, 0; page < transferPages; page++ {
-		rows, more, err := p.transfersAt(ctx, since, offset)
-		if err != nil {
-			return processor.TransferReport{Cause: err}
+	matches, call, err := p.transfers.find(ctx, ref)
+	list := make([]wireTransfer, 0, len(matches))
+	for i := range matches {
+		m := &matches[i]
+		if !m.valid {
+			return processor.TransferReport{Cause: errAnswerForm}
 		}
-		for i := range rows {
-			switch r := &rows[i]; {
-			case r.valid && r.v.ExternalReference == ref.ExternalID:
-				matches = append(matches, r.v)
-			case !r.valid && (r.unknown || r.reference == ref.ExternalID):
-				return processor.TransferReport{Cause: errAnswerForm}
+		v := m.v
+		if m.seen < call {
+			now, lookup, cause := p.transfer(ctx, processor.Ref{ExternalID: ref.ExternalID, ProcessorID: m.id})
+			if lookup != processor.Found {
+				return processor.TransferReport{Cause: errors.Join(errListed, cause)}
 			}
+			v = now
 		}
-		if !more || endsBefore(rows, since) {
-			return ofMatches(matches)
-		}
-		offset += advance(len(rows))
+		list = append(list, v)
 	}
-	return processor.TransferReport{Cause: errPages}
+	if r := ofMatches(list); err == nil || r.Lookup == processor.Found && r.State != processor.TransferFailed {
+		return r
+	}
+	return processor.TransferReport{Cause: err}
 }
 
-// transferPages is the most pages of a look-up: 100 rows each.
-const transferPages = 100
-
-// transfersAt reads a page of the list of transfers since a day; "" is all.
-func (p *Processor) transfersAt(ctx context.Context, since string, offset int) (rows []row[wireTransfer], more bool, err error) {
-	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(offset)}}
-	if since != "" {
-		query.Set("dateCreated[ge]", since)
-	}
-	return readPage[wireTransfer](ctx, p.client, "/transfers?"+query.Encode())
-}
+// errListed says that a transfer was listed, and cannot be read.
+var errListed = errors.New("asaas: a listed transfer cannot be read")
 
 // page reads a page of a list.
 func page[Row any](ctx context.Context, c client, path string) (list[Row], error) {
