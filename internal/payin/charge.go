@@ -219,10 +219,10 @@ func (s *Service) guard(w *chargeWork) func() error {
 	}
 }
 
-// call makes one call of the work, or two: a look-up, and the first request that it allows.
+// call makes one call of the work, or two: a look-up, and the request that it allows.
 func (s *Service) call(ctx context.Context, w *chargeWork) {
 	w.call(ctx, s.Env.Clock, s.guard(w))
-	if w.asked && w.FirstSentAt.IsZero() && w.Outcome == outcomeNotFound {
+	if w.asked && w.Outcome == outcomeNotFound {
 		w.call(ctx, s.Env.Clock, s.guard(w))
 	}
 	if errors.Is(w.cause, errClaimLost) { // which proves nothing about the processor

@@ -14,11 +14,12 @@ import (
 
 // The outcomes of calls about charges that a processor.Outcome does not name.
 const (
-	outcomeRegistering = "registering" // the processor has the charge, which cannot be paid yet
-	outcomeNotFound    = "not_found"   // by a look-up beyond the quiet period: the next call may make it
-	outcomeDiffers     = "differs"     // the charge is not the order's
-	outcomeOrderEnded  = "order_ended" // no call was made any more
-	outcomeNoCancel    = "not_cancelable"
+	outcomeRegistering  = "registering"    // the processor has the charge, which cannot be paid yet
+	outcomeNotFound     = "not_found"      // by a look-up beyond the quiet period: the next call may make it
+	outcomeNotFoundOnce = "not_found_once" // the same, where a repeat is unsafe: it counts the second time
+	outcomeDiffers      = "differs"        // the charge is not the order's
+	outcomeOrderEnded   = "order_ended"    // no call was made any more
+	outcomeNoCancel     = "not_cancelable"
 )
 
 // laterAfter is the shortest wait before a processor is called again that asked for a later
@@ -63,7 +64,7 @@ const cancelsBeforeCase = 12
 
 // callAgain reports whether the processor may be called again at once.
 func (w *chargeWork) callAgain() bool {
-	return w.State == store.ChargeWanted && w.Outcome != outcomeRegistering && w.Outcome != processor.Later.String() &&
+	return w.State == store.ChargeWanted && w.Outcome != outcomeRegistering && w.Outcome != outcomeNotFoundOnce && w.Outcome != processor.Later.String() &&
 		!errors.Is(w.cause, errClaimLost) && !w.movable()
 }
 
@@ -149,8 +150,9 @@ func (w *chargeWork) takeReport(r processor.ChargeReport, now time.Time) {
 			w.request.ExpiresAt = c.PIX.ExpiresAt
 		}
 		w.found(false, c)
-	case r.Lookup == processor.NotFound && (w.proved(now) || !w.MayExist):
+	case r.Lookup == processor.NotFound && (w.proved(now) || w.provedTwice(now) || !w.MayExist):
 		w.Outcome, w.MayExist = outcomeNotFound, false
+	case r.Lookup == processor.NotFound && w.noted():
 	case w.Outcome == processor.Known.String() || w.Outcome == processor.Refused.String() || w.Outcome == outcomeRegistering: // it is looked up again
 	default: // a charge that is not found may still be under way
 		w.Outcome = processor.Unknown.String()
@@ -163,6 +165,25 @@ func (w *chargeWork) proved(now time.Time) bool {
 	e := w.profile.Charge
 	return e.Repeatable(w.FirstSentAt, now) && e.Visible(w.FirstSentAt, now) && !now.Before(w.SentAt.Add(e.Timeout+e.QuietPeriod))
 }
+
+// provedTwice reports whether a "not found" now is the second one, at least [processor.Effect].Confirm
+// after the first, so that another request is made although a repeat is unsafe. If the first
+// request made a charge nevertheless, nobody was shown it, and it is canceled with the order.
+// The first one is noted: the time of its row is that of the look-up.
+func (w *chargeWork) provedTwice(now time.Time) bool {
+	e := w.profile.Charge
+	if e.Repeat.Safe() || e.Confirm == 0 || !e.Visible(w.FirstSentAt, now) || now.Before(w.SentAt.Add(e.Timeout+e.QuietPeriod)) {
+		return false
+	}
+	if !w.noted() {
+		w.Outcome, w.UpdatedAt = outcomeNotFoundOnce, now
+		return false
+	}
+	return !now.Before(w.UpdatedAt.Add(e.Confirm))
+}
+
+// noted reports whether the last call was a first "not found".
+func (w *chargeWork) noted() bool { return w.Outcome == outcomeNotFoundOnce }
 
 // found takes a charge that the processor has. One that differs from the order is
 // withheld.
@@ -200,6 +221,8 @@ func (w *chargeWork) next(j worker.Jitter) time.Duration {
 		return max(j.Of(worker.After(cancelAgainAfter, w.Attempts-1)), min(w.wait, longestLater))
 	case !w.asked && (w.Outcome == processor.Known.String() || w.Outcome == processor.Refused.String()):
 		return 0 // it is looked up
+	case w.noted():
+		return w.profile.Charge.Confirm
 	case w.Outcome == processor.Later.String():
 		return max(j.Of(max(laterAfter, worker.After(chargeAgainAfter, w.Attempts))), min(w.wait, longestLater))
 	default:

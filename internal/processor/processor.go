@@ -128,7 +128,8 @@ type Effect struct {
 	// request may still be in one of the processor's queues.
 	QuietPeriod time.Duration
 	// Confirm: after the quiet period "not found" about a request that may have arrived counts
-	// only twice, at least this far apart; 0: once.
+	// only twice, at least this far apart; 0: once. A charge is then requested again although a
+	// repeat is unsafe: a second one moves no money by itself.
 	Confirm time.Duration
 	// LookUpFirst: our id is looked up before the first request.
 	LookUpFirst bool

@@ -169,10 +169,13 @@ func lineDigits(line string) string {
 	return string(kept)
 }
 
-// CancelCharge implements [processor.ChargeCanceler]: it reads the charge and, unless that
-// decides, deletes it.
+// CancelCharge implements [processor.ChargeCanceler]: it reads the charges of the order and,
+// unless that decides, deletes them: a charge that was requested again may exist twice.
 func (p *Processor) CancelCharge(ctx context.Context, r processor.CancelRequest, guard func() error) processor.CancelAnswer {
-	rows, lookup, cause := p.rows(ctx, processor.Ref{ExternalID: r.ExternalID, ProcessorID: r.ProcessorID})
+	rows, lookup, cause := p.rows(ctx, processor.Ref{ExternalID: r.ExternalID})
+	if lookup != processor.Found && r.ProcessorID != "" {
+		rows, lookup, cause = p.rows(ctx, processor.Ref{ExternalID: r.ExternalID, ProcessorID: r.ProcessorID})
+	}
 	if lookup != processor.Found {
 		return processor.CancelAnswer{NotFound: lookup == processor.NotFound, Cause: cause}
 	}

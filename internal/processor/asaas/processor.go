@@ -66,7 +66,7 @@ func (p *Processor) Profile() processor.Profile {
 		RefundWindows:   refundWindows,
 		Transfer:        processor.Effect{Repeat: processor.RepeatUnsafe, LookUpFirst: true, QuietPeriod: transferQuiet, Confirm: transferConfirm, Consent: p.validation, Timeout: moveTimeout},
 		Refund:          processor.Effect{Repeat: processor.RepeatUnsafe, LookUpFirst: true, QuietPeriod: refundQuiet, Timeout: moveTimeout},
-		Charge:          processor.Effect{Repeat: processor.RepeatUnsafe, LookUpFirst: true, QuietPeriod: chargeQuiet, Timeout: chargeTimeout},
+		Charge:          processor.Effect{Repeat: processor.RepeatUnsafe, LookUpFirst: true, QuietPeriod: chargeQuiet, Confirm: chargeQuiet, Timeout: chargeTimeout},
 	}
 }
 

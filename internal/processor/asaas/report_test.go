@@ -212,9 +212,20 @@ func TestCancel(t *testing.T) {
 		"later":           {"200 " + paymentJSON(), "429 {}", processor.Later, false},
 		"another's order": {"200 " + paymentJSON(ref, "another"), "", processor.Unknown, false},
 	} {
-		a := &answerer{answers: map[string]string{"GET /payments/pay_1": want.get, "DELETE /payments/pay_1": want.del}}
-		if got := openAnswerer(t, a).CancelCharge(t.Context(), request, willing); got.Outcome != want.outcome || got.NotFound != want.notFound {
-			t.Errorf("%s: %+v", name, got)
+		listed := "200 " + listJSON(strings.TrimPrefix(want.get, "200 "))
+		if want.notFound {
+			listed = "200 " + listJSON()
 		}
+		for by, list := range map[string]string{"listed": listed, "by id": "500 " + html} {
+			a := &answerer{answers: map[string]string{"GET /payments": list, "GET /payments/pay_1": want.get, "DELETE /payments/pay_1": want.del}}
+			if got := openAnswerer(t, a).CancelCharge(t.Context(), request, willing); got.Outcome != want.outcome || got.NotFound != want.notFound {
+				t.Errorf("%s, %s: %+v", name, by, got)
+			}
+		}
+	}
+	two := "200 " + listJSON(paymentJSON(), paymentJSON("pay_1", "pay_2"))
+	a := &answerer{answers: map[string]string{"GET /payments": two, "DELETE /payments/pay_1": `200 {"deleted":true,"id":"pay_1"}`, "DELETE /payments/pay_2": `200 {"deleted":true,"id":"pay_2"}`}}
+	if got := openAnswerer(t, a).CancelCharge(t.Context(), request, willing); got.Outcome != processor.Done || len(a.asked) != 3 {
+		t.Errorf("requested twice: %+v after %v", got, a.asked)
 	}
 }
