@@ -93,6 +93,16 @@ type CreateOp struct {
 	charge store.Charge // as it was claimed, MayExist as before; zero if it was not
 }
 
+// budgetWait is after which time an order may be sent again that sparesBudget refuses.
+const budgetWait = time.Minute
+
+// sparesBudget reports whether an order is not taken because the rest of the account's budget of
+// requests is for others: anyone can send orders without credentials, and each takes requests.
+func sparesBudget(proc processor.Processor, origin string) bool {
+	b, ok := proc.(processor.Budgeted)
+	return ok && origin == payment.OriginPublic && b.BudgetLow()
+}
+
 // NewCreateOp builds the operation that stores the order of r at the account that its
 // merchant's routes name, with its charge if the processor generates charges offline.
 func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp, error) {
@@ -103,6 +113,9 @@ func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp
 	account, proc, err := s.route(&m, r, externalID)
 	if err != nil {
 		return nil, err
+	}
+	if sparesBudget(proc, r.Origin()) {
+		return nil, problem.New(problem.RateLimited, "Too many orders without credentials.").WithRetryAfter(budgetWait)
 	}
 	p := s.newPayin(&m, r, externalID, account)
 	chargeOffline(proc, &m, &p, r.Personal)

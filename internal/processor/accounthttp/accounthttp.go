@@ -226,6 +226,10 @@ func notSent(err error) Result { return Result{Outcome: processor.NotSent, Cause
 // BudgetLeft is the number of requests that the budget allows at once; false without a budget.
 func (c *Client) BudgetLeft() (requests int, limited bool) { return c.budget.left() }
 
+// BudgetLow reports whether less than half of the requests that can be saved up are left; false
+// without a budget that saves them up.
+func (c *Client) BudgetLow() bool { return c.budget.low() }
+
 // Refused reports whether the last answer was 401 or 403, or the token endpoint refused the
 // credentials. It is a hint: a token may have expired, or a permission be missing.
 func (c *Client) Refused() bool { return c.refused.Load() }

@@ -84,6 +84,13 @@ func (b *budget) left() (requests int, limited bool) {
 	return max(0, int(b.all.TokensAt(b.now()))), true
 }
 
+// low reports whether less than half of the requests that can be saved up are left.
+func (b *budget) low() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.saves && b.all != nil && b.all.TokensAt(b.now()) < float64(b.all.Burst())/2
+}
+
 // now is the monotonic time as a limiter wants it.
 func (b *budget) now() time.Time { return time.Unix(0, 0).Add(b.clock.Monotonic()) }
 

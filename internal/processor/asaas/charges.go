@@ -66,7 +66,7 @@ func (p *Processor) Charge(ctx context.Context, r processor.ChargeRequest, guard
 	result := p.client.do(ctx, http.MethodPost, "/payments", requestOf(c.id, &r), guard)
 	made := parse[wirePayment](&result)
 	if result.code == codeInvalidCustomer && c.known && result.outcome() == processor.Refused {
-		p.customers.drop(c.document)
+		p.customers.drop(c.reference)
 		return processor.ChargeAnswer{Outcome: processor.NotSent, Cause: result.cause()}
 	}
 	if result.outcome() != processor.Done {

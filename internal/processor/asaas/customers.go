@@ -13,8 +13,8 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// customers are the ids of customers that this process has found or made, by document. They
-// only save requests: Asaas has them under references that follow from the documents.
+// customers are the ids of customers that this process has found or made, by reference. They
+// only save requests: Asaas has them under references that follow from their payers.
 type customers struct {
 	mu  sync.Mutex
 	ids map[string]string
@@ -25,25 +25,25 @@ const customersMax = 20_000
 
 func newCustomers() *customers { return &customers{ids: map[string]string{}} }
 
-func (c *customers) get(document string) string {
+func (c *customers) get(reference string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ids[document]
+	return c.ids[reference]
 }
 
-func (c *customers) put(document, id string) {
+func (c *customers) put(reference, id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.ids) >= customersMax {
 		clear(c.ids)
 	}
-	c.ids[document] = id
+	c.ids[reference] = id
 }
 
-func (c *customers) drop(document string) {
+func (c *customers) drop(reference string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.ids, document)
+	delete(c.ids, reference)
 }
 
 // payer is the part of an order's customer that Asaas gets: what a charge requires.
@@ -80,41 +80,39 @@ var errNoPayer = errors.New("asaas: the order has no payer with a name and a doc
 
 // found is a customer, or how the search for it ended.
 type found struct {
-	id       string
-	document string
-	known    bool     // from memory: Asaas may have deleted it
-	response response // without an id
+	id        string
+	reference string
+	known     bool     // from memory: Asaas may have deleted it
+	response  response // without an id
 }
 
-// customerOf finds the customer of an order, by our reference and then by the document, or
-// makes it. A process that stops in between finds it again.
+// customerOf finds the customer of an order by our reference, or makes it. Customers that other
+// programs made are left alone: a name of theirs would stand in our charges. A process that stops
+// in between finds it again.
 func (p *Processor) customerOf(ctx context.Context, personal []byte, guard func() error) found {
 	var who payer
 	if json.Unmarshal(personal, &who) != nil || who.Name == "" || who.Document == "" {
 		return found{response: response{failed: processor.NotSent, err: errNoPayer}}
 	}
-	if id := p.customers.get(who.Document); id != "" {
-		return found{id: id, document: who.Document, known: true}
+	reference := p.reference(who)
+	if id := p.customers.get(reference); id != "" {
+		return found{id: id, reference: reference, known: true}
 	}
-	reference := p.reference(who.Document)
-	for _, query := range []url.Values{{"externalReference": {reference}}, {"cpfCnpj": {who.Document}}} {
-		query.Set("limit", "10")
-		r := p.client.get(ctx, "/customers?"+query.Encode())
-		page := parse[list[customer]](&r)
-		if r.lookup() != processor.Found {
-			r.failed = processor.NotSent // nothing was requested yet
-			if r.err == nil {
-				r.err = r.cause()
-			}
-			return found{response: r}
+	r := p.client.get(ctx, "/customers?"+url.Values{"externalReference": {reference}, "limit": {"10"}}.Encode())
+	page := parse[list[customer]](&r)
+	if r.lookup() != processor.Found {
+		r.failed = processor.NotSent // nothing was requested yet
+		if r.err == nil {
+			r.err = r.cause()
 		}
-		for _, c := range page.Data { // an unknown filter would list the customers of others
-			if isToken(c.ID) && !c.Deleted && digits(c.Document) == who.Document {
-				return p.keep(who.Document, c.ID)
-			}
+		return found{response: r}
+	}
+	for _, c := range page.Data { // an unknown filter would list those of others
+		if isToken(c.ID) && !c.Deleted && c.ExternalReference == reference && digits(c.Document) == who.Document {
+			return p.keep(reference, c.ID)
 		}
 	}
-	r := p.client.do(ctx, http.MethodPost, "/customers", newCustomer{who.Name, who.Document, reference, true}, guard)
+	r = p.client.do(ctx, http.MethodPost, "/customers", newCustomer{who.Name, who.Document, reference, true}, guard)
 	made := parse[customer](&r)
 	if r.outcome() != processor.Done {
 		return found{response: r}
@@ -122,12 +120,12 @@ func (p *Processor) customerOf(ctx context.Context, personal []byte, guard func(
 	if !isToken(made.ID) || digits(made.Document) != who.Document {
 		return found{response: response{err: errOtherID}}
 	}
-	return p.keep(who.Document, made.ID)
+	return p.keep(reference, made.ID)
 }
 
-func (p *Processor) keep(document, id string) found {
-	p.customers.put(document, id)
-	return found{id: id, document: document}
+func (p *Processor) keep(reference, id string) found {
+	p.customers.put(reference, id)
+	return found{id: id, reference: reference}
 }
 
 // digits is a document without the punctuation in which it may be shown.

@@ -190,10 +190,11 @@ func isLoopback(host string) bool {
 	return name == "localhost" || err == nil && address.IsLoopback()
 }
 
-// reference is the externalReference of a document's customer: the same in every process, so
-// that a customer that was made before a crash is found.
-func (p *Processor) reference(document string) string {
-	sum := sha256.Sum256([]byte("customer\x00" + p.account + "\x00" + document))
+// reference is the externalReference of a payer's customer: the same in every process, so that a
+// customer that was made before a crash is found. Another name with the same document is another
+// customer.
+func (p *Processor) reference(who payer) string {
+	sum := sha256.Sum256([]byte("customer\x00" + p.account + "\x00" + who.Document + "\x00" + who.Name))
 	return fmt.Sprintf("porteira-%x", sum[:12])
 }
 

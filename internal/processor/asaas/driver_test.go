@@ -104,6 +104,9 @@ func TestBudget(t *testing.T) {
 	sent := 0
 	var last processor.TransferAnswer
 	for range 300 {
+		if low := sent > 100; p.BudgetLow() != low {
+			t.Errorf("low: %v after %d", !low, sent)
+		}
 		if last = p.Transfer(t.Context(), transferOf, willing); last.Outcome != processor.Done {
 			break
 		}

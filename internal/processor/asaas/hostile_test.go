@@ -53,12 +53,14 @@ func (a *answerer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 const (
-	ref        = "0000000000000000000000000000test"
-	noErrors   = `{"errors":[]}`
-	refusal    = `{"errors":[{"code":"invalid_action","description":"Não permitido."}]}`
-	html       = `<html><body>502 Bad Gateway</body></html>`
-	customers1 = `{"object":"list","hasMore":false,"data":[{"id":"cus_1","cpfCnpj":"529.982.247-25","deleted":false}]}`
-	pixAnswer  = `{"payload":"00020126","expirationDate":"2027-11-20 23:59:59"}`
+	ref      = "0000000000000000000000000000test"
+	noErrors = `{"errors":[]}`
+	// customerRef is the reference of the customer of chargeOf.
+	customerRef = "porteira-7f4ecb1fdf144faec7c515da"
+	refusal     = `{"errors":[{"code":"invalid_action","description":"Não permitido."}]}`
+	html        = `<html><body>502 Bad Gateway</body></html>`
+	customers1  = `{"object":"list","hasMore":false,"data":[{"id":"cus_1","cpfCnpj":"529.982.247-25","externalReference":"` + customerRef + `","deleted":false}]}`
+	pixAnswer   = `{"payload":"00020126","expirationDate":"2027-11-20 23:59:59"}`
 )
 
 func paymentJSON(change ...string) string {
@@ -232,15 +234,16 @@ func TestCustomers(t *testing.T) {
 		asked      int
 	}{
 		"found":                      {"200 " + customers1, "", processor.Done, 3},
-		"made":                       {none, made, processor.Done, 5},
-		"a deleted one":              {"200 " + strings.Replace(customers1, `"deleted":false`, `"deleted":true`, 1), made, processor.Done, 5},
-		"the filter is ignored":      {"200 " + strings.Replace(customers1, "529.982.247-25", "11144477735", 1), made, processor.Done, 5},
+		"made":                       {none, made, processor.Done, 4},
+		"of another program":         {"200 " + strings.Replace(customers1, customerRef, "cliente 7", 1), made, processor.Done, 4},
+		"a deleted one":              {"200 " + strings.Replace(customers1, `"deleted":false`, `"deleted":true`, 1), made, processor.Done, 4},
+		"the filter is ignored":      {"200 " + strings.Replace(customers1, "529.982.247-25", "11144477735", 1), made, processor.Done, 4},
 		"a list that cannot be read": {"200 " + html, "", processor.NotSent, 1},
 		"a list that fails":          {"500 " + refusal, "", processor.NotSent, 1},
-		"refused":                    {none, "400 " + refusal, processor.Refused, 3},
-		"too many":                   {none, "429 {}", processor.Later, 3},
-		"unknown":                    {none, "500 {}", processor.NotSent, 3},
-		"of another document":        {none, `200 {"id":"cus_2","cpfCnpj":"11144477735"}`, processor.NotSent, 3},
+		"refused":                    {none, "400 " + refusal, processor.Refused, 2},
+		"too many":                   {none, "429 {}", processor.Later, 2},
+		"unknown":                    {none, "500 {}", processor.NotSent, 2},
+		"of another document":        {none, `200 {"id":"cus_2","cpfCnpj":"11144477735"}`, processor.NotSent, 2},
 	} {
 		a := &answerer{answers: map[string]string{
 			"GET /customers": want.list, "POST /customers": want.post, "POST /payments": "200 " + paymentJSON(), "GET /payments/pay_1/pixQrCode": "200 " + pixAnswer,
@@ -260,6 +263,27 @@ func TestCustomers(t *testing.T) {
 	without.Personal = payment.PersonalData{}
 	if got := openAnswerer(t, a).Charge(t.Context(), without, willing); got.Outcome != processor.NotSent || len(a.asked) != 0 {
 		t.Errorf("no payer: %+v", got)
+	}
+}
+
+// Another name with the same document is another customer: the first one's name stands in no charge
+// of the second.
+func TestCustomersOfOneDocument(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	names := map[string]bool{}
+	for _, name := range []string{"Maria da Silva", "Maria Souza", "Maria da Silva"} {
+		r := chargeOf
+		r.ExternalID, r.Personal.Customer = h.newID(), []byte(`{"name":"`+name+`","document":"52998224725"}`)
+		if got := h.driver.Charge(t.Context(), r, willing); got.Outcome != processor.Done {
+			t.Fatalf("%+v", got)
+		}
+	}
+	for _, c := range rows[customer](h, "/v3/customers?cpfCnpj=52998224725") {
+		names[c.ExternalReference] = true
+	}
+	if len(names) != 2 {
+		t.Errorf("customers %v", names)
 	}
 }
 

@@ -76,6 +76,9 @@ func (p *Processor) Refused() bool { return p.client.http.Refused() }
 // BudgetLeft implements [processor.Budgeted].
 func (p *Processor) BudgetLeft() (requests int, limited bool) { return p.client.http.BudgetLeft() }
 
+// BudgetLow implements [processor.Budgeted].
+func (p *Processor) BudgetLow() bool { return p.client.http.BudgetLow() }
+
 // balanceBody is the answer of /finance/balance.
 type balanceBody struct {
 	Balance *amount `json:"balance"`

@@ -123,6 +123,9 @@ func (p *Processor) Refused() bool { return p.client.http.Refused() }
 // BudgetLeft implements [processor.Budgeted].
 func (p *Processor) BudgetLeft() (requests int, limited bool) { return p.client.http.BudgetLeft() }
 
+// BudgetLow implements [processor.Budgeted].
+func (p *Processor) BudgetLow() bool { return p.client.http.BudgetLow() }
+
 // Authenticate implements [processor.Authenticator]: it reads the balance.
 func (p *Processor) Authenticate(ctx context.Context) error {
 	result := p.client.http.Do(ctx, accounthttp.Request{Method: http.MethodGet, Path: "/balance"})
