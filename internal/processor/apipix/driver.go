@@ -25,7 +25,10 @@ const (
 	SettingPIXKey     = "pix-key" // that receives the payments, and from which transfers are paid
 	SettingProfile    = "profile"
 	SettingNoticeAuth = "notice-auth"
-	SettingRate       = "rate"
+	// SettingNoticeSubject names the certificates of notices, with semicolons between them; without
+	// it each one of the authorities is accepted.
+	SettingNoticeSubject = "notice-subject"
+	SettingRate          = "rate"
 )
 
 // The secrets of an account. The authorities are public, but are files like the others.
@@ -166,7 +169,7 @@ func (r *reader) identity(secrets map[string]string, i accounthttp.Identity, tok
 // Open implements [processor.Driver].
 func (Driver) Open(a processor.Account, e processor.Env) (processor.Processor, error) {
 	r := &reader{account: a}
-	r.onlyKnown("settings", a.Settings, SettingBaseURL, SettingTokenURL, SettingScope, SettingClientID, SettingPIXKey, SettingProfile, SettingNoticeAuth, SettingRate)
+	r.onlyKnown("settings", a.Settings, SettingBaseURL, SettingTokenURL, SettingScope, SettingClientID, SettingPIXKey, SettingProfile, SettingNoticeAuth, SettingNoticeSubject, SettingRate)
 	r.onlyKnown("secrets", a.Secrets, SecretClient, SecretCertificate, SecretPassword, SecretCA, SecretNoticeCA)
 	profile := r.choice(SettingProfile, ProfileBacen, ProfileEfi)
 	noticeAuth := r.choice(SettingNoticeAuth, NoticeToken, NoticeMTLS)
@@ -189,10 +192,7 @@ func (Driver) Open(a processor.Account, e processor.Env) (processor.Processor, e
 	if profile == ProfileEfi && noticeAuth == NoticeToken { // Efí reads it when an address for notices is registered
 		shared.Header.Set("X-Skip-Mtls-Checking", "true")
 	}
-	senders := r.authorities(SecretNoticeCA)
-	if noticeAuth == NoticeMTLS && a.Secrets[SecretNoticeCA] == "" {
-		r.fault("secrets."+SecretNoticeCA, problem.CodeRequired, "is missing: with notice-auth=mtls notices come with a certificate of the bank")
-	}
+	from := r.sender(noticeAuth)
 	o := accounthttp.Options{
 		BaseURL: base, Transport: e.Transport, Clock: e.Clock, Rate: rate, AnswerLimit: answerLimit,
 		Identity: r.identity(a.Secrets, shared, token, profile),
@@ -208,5 +208,5 @@ func (Driver) Open(a processor.Account, e processor.Env) (processor.Processor, e
 			o.Previous = &previous
 		}
 	}
-	return newProcessor(o, profile, key, noticeAuth == NoticeMTLS, senders)
+	return newProcessor(o, profile, key, from)
 }

@@ -49,16 +49,20 @@ func TestSettings(t *testing.T) {
 		change  func(a *processor.Account)
 		want    []string
 	}{
-		"complete":       {ProfileEfi, func(*processor.Account) {}, nil},
-		"standard":       {ProfileBacen, func(*processor.Account) {}, nil},
-		"default":        {ProfileBacen, func(a *processor.Account) { delete(a.Settings, SettingProfile) }, nil},
-		"no token-url":   {ProfileBacen, func(a *processor.Account) { delete(a.Settings, SettingTokenURL) }, []string{"settings.token-url"}},
-		"clear text":     {ProfileEfi, func(a *processor.Account) { a.Settings[SettingBaseURL] = "http://bank.example" }, []string{"settings.base-url"}},
-		"with a query":   {ProfileEfi, func(a *processor.Account) { a.Settings[SettingBaseURL] += "?a=b" }, []string{"settings.base-url"}},
-		"with a user":    {ProfileEfi, func(a *processor.Account) { a.Settings[SettingBaseURL] = "https://me@bank.example" }, []string{"settings.base-url"}},
-		"other profile":  {ProfileEfi, func(a *processor.Account) { a.Settings[SettingProfile] = "inter" }, []string{"settings.profile", "settings.token-url"}},
-		"unknown":        {ProfileEfi, func(a *processor.Account) { a.Settings["pix"], a.Secrets["pin"] = "1", "1" }, []string{"secrets.pin", "settings.pix"}},
-		"rate":           {ProfileEfi, func(a *processor.Account) { a.Settings[SettingRate] = "many" }, []string{"settings.rate"}},
+		"complete":      {ProfileEfi, func(*processor.Account) {}, nil},
+		"standard":      {ProfileBacen, func(*processor.Account) {}, nil},
+		"default":       {ProfileBacen, func(a *processor.Account) { delete(a.Settings, SettingProfile) }, nil},
+		"no token-url":  {ProfileBacen, func(a *processor.Account) { delete(a.Settings, SettingTokenURL) }, []string{"settings.token-url"}},
+		"clear text":    {ProfileEfi, func(a *processor.Account) { a.Settings[SettingBaseURL] = "http://bank.example" }, []string{"settings.base-url"}},
+		"with a query":  {ProfileEfi, func(a *processor.Account) { a.Settings[SettingBaseURL] += "?a=b" }, []string{"settings.base-url"}},
+		"with a user":   {ProfileEfi, func(a *processor.Account) { a.Settings[SettingBaseURL] = "https://me@bank.example" }, []string{"settings.base-url"}},
+		"other profile": {ProfileEfi, func(a *processor.Account) { a.Settings[SettingProfile] = "inter" }, []string{"settings.profile", "settings.token-url"}},
+		"unknown":       {ProfileEfi, func(a *processor.Account) { a.Settings["pix"], a.Secrets["pin"] = "1", "1" }, []string{"secrets.pin", "settings.pix"}},
+		"rate":          {ProfileEfi, func(a *processor.Account) { a.Settings[SettingRate] = "many" }, []string{"settings.rate"}},
+		"subject alone": {ProfileEfi, func(a *processor.Account) { a.Settings[SettingNoticeSubject] = "bank" }, []string{"settings.notice-subject"}},
+		"no subject": {ProfileEfi, func(a *processor.Account) {
+			a.Settings[SettingNoticeAuth], a.Settings[SettingNoticeSubject] = NoticeMTLS, "bank; "
+		}, []string{"secrets.notice-ca", "settings.notice-subject"}},
 		"mtls alone":     {ProfileEfi, func(a *processor.Account) { a.Settings[SettingNoticeAuth] = NoticeMTLS }, []string{"secrets.notice-ca"}},
 		"no certificate": {ProfileEfi, func(a *processor.Account) { delete(a.Secrets, SecretCertificate) }, []string{"secrets.certificate"}},
 		"no key in it": {ProfileEfi, func(a *processor.Account) {

@@ -25,28 +25,14 @@ var (
 	errNoticeBody  = errors.New("body is not a notice")
 	errNoticePeer  = errors.New("it came without a client certificate: the TLS proxy must ask for one and pass it on")
 	errNoticeChain = errors.New("its client certificate is not of the authorities in notice-ca")
+
+	errNoticeSubject = errors.New("its client certificate is not one that notice-subject names")
 )
 
 // VerifyPeer implements [processor.PeerVerifier]. The chain begins with the sender's
 // certificate.
 func (p *Processor) VerifyPeer(chain []*x509.Certificate, now time.Time) error {
-	if !p.mtls {
-		return nil
-	}
-	if len(chain) == 0 {
-		return errors.Join(ErrNotice, errNoticePeer)
-	}
-	between := x509.NewCertPool()
-	for _, c := range chain[1:] {
-		between.AddCert(c)
-	}
-	_, err := chain[0].Verify(x509.VerifyOptions{
-		Roots: p.roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-	if err != nil {
-		return errors.Join(ErrNotice, errNoticeChain)
-	}
-	return nil
+	return p.sender.verify(chain, now)
 }
 
 // VerifyNotice implements [processor.Notifier]. A notice has no id, so its contents are its

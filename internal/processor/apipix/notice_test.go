@@ -134,6 +134,28 @@ func TestPeer(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	bank := chain(ours.Notice)
+	if bank[0].Subject.CommonName == "" {
+		t.Fatal("the certificate of notices has no name")
+	}
+	for names, ok := range map[string]bool{
+		bank[0].Subject.CommonName: true, bank[0].Subject.String(): true, fingerprint(bank[0]): true, "other; " + bank[0].Subject.CommonName: true,
+		strings.ToUpper(fingerprint(bank[0])): true, "other": false, bank[0].Issuer.CommonName: false, fingerprint(chain(theirs.Notice)[0]): false,
+		bank[0].Subject.CommonName + "x": false, bank[0].Subject.CommonName[1:]: false,
+	} {
+		a.Settings[SettingNoticeSubject] = names
+		p, err := Driver{}.Open(a, processor.Env{Clock: clock, Transport: &foreign{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.(processor.PeerVerifier).VerifyPeer(bank, time.Now())
+		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), fingerprint(bank[0])) {
+			t.Errorf("notice-subject=%s: %v", names, err)
+		}
+		if err := p.(processor.PeerVerifier).VerifyPeer(chain(theirs.Notice), time.Now()); err == nil {
+			t.Errorf("notice-subject=%s: one of another authority is accepted", names)
+		}
+	}
 	if err := newHostile(t, &foreign{}).VerifyPeer(nil, start); err != nil {
 		t.Errorf("with the token alone: %v", err)
 	}

@@ -2,7 +2,6 @@ package apipix
 
 import (
 	"context"
-	"crypto/x509"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -19,10 +18,9 @@ import (
 type Processor struct {
 	client client
 	clock  env.Clock
-	key    string         // the Pix key
-	prefix string         // of the standard's routes
-	mtls   bool           // notices come with a certificate
-	roots  *x509.CertPool // of that certificate
+	key    string // the Pix key
+	prefix string // of the standard's routes
+	sender sender
 }
 
 // Efi is an account with the profile efi.
@@ -45,12 +43,12 @@ var (
 	_ processor.BalanceReader = (*Efi)(nil)
 )
 
-func newProcessor(o accounthttp.Options, profile, key string, mtls bool, roots *x509.CertPool) (processor.Processor, error) {
+func newProcessor(o accounthttp.Options, profile, key string, from sender) (processor.Processor, error) {
 	c, err := accounthttp.New(o)
 	if err != nil {
 		return nil, err
 	}
-	p := &Processor{client: client{c, o.Clock}, clock: o.Clock, key: key, mtls: mtls, roots: roots}
+	p := &Processor{client: client{c, o.Clock}, clock: o.Clock, key: key, sender: from}
 	if profile != ProfileEfi {
 		return p, nil
 	}
