@@ -28,6 +28,7 @@ const (
 	Charge   Operation = "charge"
 	Transfer Operation = "transfer"
 	Refund   Operation = "refund"
+	Defense  Operation = "defense"
 	Query    Operation = "query"
 )
 
@@ -79,6 +80,8 @@ type Harness struct {
 	PaidOnce, ByDay bool
 	// Pay pays a charge.
 	Pay func(t *testing.T, r processor.ChargeRequest, amount money.Cents)
+	// Dispute disputes the payment of a charge.
+	Dispute func(t *testing.T, r processor.ChargeRequest)
 	// Elapse advances the far side's time by a few seconds.
 	Elapse func(t *testing.T)
 	// Notices returns the notices that the far side has sent so far.
@@ -125,6 +128,8 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"QueryFaults", has[processor.Transferrer](probe) && probe.Misbehave != nil, testQueryFaults},
 		{"Refund", has[processor.Refunder](probe) && probe.Pay != nil, testRefund},
 		{"RefundFaults", has[processor.Refunder](probe) && probe.Pay != nil && probe.Misbehave != nil, testRefundFaults},
+		{"Defense", disputes(probe), testDefense},
+		{"DefenseFaults", disputes(probe) && probe.Misbehave != nil, testDefenseFaults},
 		{"NoticeGenuine", has[processor.Notifier](probe) && probe.Notices != nil && probe.Pay != nil, testNoticeGenuine},
 		{"NoticeForged", has[processor.Notifier](probe) && probe.Notices != nil && probe.Forge != nil, testNoticeForged},
 	}
@@ -143,6 +148,11 @@ func has[T any](h Harness) bool {
 // asks reports whether the far side asks for consent to transfers.
 func asks(h Harness) bool {
 	return has[processor.Authorizer](h) && has[processor.Transferrer](h) && h.OnQuestion != nil
+}
+
+// disputes reports whether the processor takes answers to disputes.
+func disputes(h Harness) bool {
+	return has[processor.Defender](h) && has[processor.Charger](h) && h.Pay != nil && h.Dispute != nil
 }
 
 func hasFeed(h Harness, feed processor.Feed) bool {

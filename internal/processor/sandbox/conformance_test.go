@@ -207,6 +207,11 @@ func (h *harness) conformance() processortest.Harness {
 				t.Fatal(err)
 			}
 		},
+		Dispute: func(t *testing.T, request processor.ChargeRequest) {
+			if err := h.control.Charge(t.Context(), request, "dispute", bankapi.ForceCharge{}); err != nil {
+				t.Fatal(err)
+			}
+		},
 		Elapse:  h.elapse,
 		Notices: func(*testing.T) []processortest.Notice { return h.gateway.received() },
 		Forge: func(_ *testing.T, body []byte, at time.Time, wrongSecret bool) processortest.Notice {
