@@ -260,9 +260,19 @@ func (h *harness) entries(subject bankapi.Subject) func(t *testing.T, externalID
 }
 
 // conformance makes the harness fit the suite of all processors.
-func (h *harness) conformance() processortest.Harness {
+func (h *harness) conformance(profile string) processortest.Harness {
 	return processortest.Harness{
-		Processor: h.driver, Clock: h.clock, NewID: h.newID,
+		Processor: h.driver, Clock: h.clock, NewID: h.newID, Secrets: []string{testSecret, "a-secret-token"},
+		Open: func(t *testing.T, farSide http.RoundTripper) processor.Processor {
+			t.Helper()
+			return open(t, h.clock, farSide, profile, testBase)
+		},
+		Greet: func(r *http.Request) (status int, body string) {
+			if !strings.HasSuffix(r.URL.Path, "/oauth/token") {
+				return 0, ""
+			}
+			return http.StatusOK, `{"access_token":"a-secret-token","token_type":"Bearer","expires_in":3600}`
+		},
 		Faults: []processortest.Fault{
 			processortest.Refuse, processortest.TimeoutBefore, processortest.TimeoutAfter,
 			processortest.ServerErrorAfter, processortest.Late, processortest.Garbage,
@@ -285,7 +295,7 @@ func TestProcessor(t *testing.T) {
 		t.Run(profile, func(t *testing.T) {
 			processortest.Run(t, func(t *testing.T) processortest.Harness {
 				t.Helper()
-				return newHarness(t, profile).conformance()
+				return newHarness(t, profile).conformance(profile)
 			})
 		})
 	}

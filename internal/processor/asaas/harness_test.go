@@ -381,7 +381,21 @@ func (h *harness) refunds(_ *testing.T, externalID string) (entries []processort
 // conformance makes the harness fit the suite of all processors.
 func (h *harness) conformance() processortest.Harness {
 	return processortest.Harness{
-		Processor: h.driver, Clock: h.clock, NewID: h.newID, PaidOnce: true, ByDay: true,
+		Processor: h.driver, Clock: h.clock, NewID: h.newID, PaidOnce: true, ByDay: true, Secrets: []string{testKey, testToken},
+		Open: func(t *testing.T, farSide http.RoundTripper) processor.Processor {
+			t.Helper()
+			return openDriver(t, farSide, h.clock)
+		},
+		Greet: func(r *http.Request) (status int, body string) {
+			switch {
+			case !strings.HasSuffix(r.URL.Path, "/customers"):
+				return 0, ""
+			case r.Method == http.MethodGet:
+				return http.StatusOK, listJSON()
+			default:
+				return http.StatusOK, `{"id":"cus_1","cpfCnpj":"52998224725"}`
+			}
+		},
 		Faults: []processortest.Fault{
 			processortest.Refuse, processortest.NotSent, processortest.TimeoutBefore, processortest.TimeoutAfter,
 			processortest.ServerErrorAfter, processortest.Late, processortest.Garbage,

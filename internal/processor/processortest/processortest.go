@@ -66,6 +66,11 @@ type Harness struct {
 	// Clock bounds each call by the timeouts of the processor's profile, and is the
 	// time at which notices are verified.
 	Clock env.Clock
+	// Open opens the processor with another far side. Greet answers what comes before a call there,
+	// such as a request for a token; its status is 0 for all others. Secrets must be in no error.
+	Open    func(t *testing.T, farSide http.RoundTripper) processor.Processor
+	Greet   func(r *http.Request) (status int, body string)
+	Secrets []string
 	// NewID returns an external id that was not used before.
 	NewID func() string
 	// Faults are those that Misbehave supports.
@@ -130,6 +135,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"RefundFaults", has[processor.Refunder](probe) && probe.Pay != nil && probe.Misbehave != nil, testRefundFaults},
 		{"Defense", disputes(probe), testDefense},
 		{"DefenseFaults", disputes(probe) && probe.Misbehave != nil, testDefenseFaults},
+		{"ForeignAnswers", probe.Open != nil, testForeignAnswers},
 		{"NoticeGenuine", has[processor.Notifier](probe) && probe.Notices != nil && probe.Pay != nil, testNoticeGenuine},
 		{"NoticeForged", has[processor.Notifier](probe) && probe.Notices != nil && probe.Forge != nil, testNoticeForged},
 	}

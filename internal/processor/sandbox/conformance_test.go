@@ -183,7 +183,15 @@ func (h *harness) arm(t *testing.T, operation bankapi.Operation, kind bankapi.Fa
 // conformance makes the harness fit the suite of all processors.
 func (h *harness) conformance() processortest.Harness {
 	return processortest.Harness{
-		Processor: h.driver, Clock: h.clock, NewID: h.newID,
+		Processor: h.driver, Clock: h.clock, NewID: h.newID, Secrets: []string{testSecret},
+		Open: func(t *testing.T, farSide http.RoundTripper) processor.Processor {
+			t.Helper()
+			p, err := NewProcessor(Options{URL: "http://bank.invalid", Secret: testSecret, Transport: farSide})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		},
 		Faults: []processortest.Fault{
 			processortest.Refuse, processortest.NotSent, processortest.TimeoutBefore, processortest.TimeoutAfter,
 			processortest.ServerErrorAfter, processortest.Late, processortest.Garbage,

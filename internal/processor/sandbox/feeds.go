@@ -74,7 +74,7 @@ func readPage[Body, Entry any](ctx context.Context, p *Processor, path string, q
 		return processor.Page{}, result.cause()
 	}
 	entries, listing := open(&body)
-	if !isTokenOrNone(listing.NextCursor) {
+	if entries == nil || !isTokenOrNone(listing.NextCursor) {
 		return processor.Page{}, errAnswerForm
 	}
 	page := processor.Page{Next: listing.NextCursor, More: listing.More, Through: listing.Through}
@@ -153,9 +153,14 @@ func refundFact(v *bankapi.RefundEntry) (processor.Fact, bool) {
 // Balance implements [processor.BalanceReader].
 func (p *Processor) Balance(ctx context.Context) (processor.Balance, error) {
 	result := p.client.do(ctx, http.MethodGet, "/balance", nil, nil)
-	body := parse[bankapi.Balance](&result)
+	body := parse[struct {
+		Amount *money.Cents `json:"amount"`
+	}](&result)
 	if result.lookup() != processor.Found {
 		return processor.Balance{}, result.cause()
 	}
-	return processor.Balance{Amount: body.Amount}, nil
+	if body.Amount == nil {
+		return processor.Balance{}, errAnswerForm
+	}
+	return processor.Balance{Amount: *body.Amount}, nil
 }
