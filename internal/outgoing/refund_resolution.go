@@ -297,7 +297,41 @@ func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.
 	if err != nil {
 		return err
 	}
-	return dispute.TakeMore(l, c, p.Merchant, p.Payin, v.links)
+	return v.afterFailure(l, c, p)
+}
+
+// afterFailure lets others have the money that a part has left: refunds of the processor's own
+// that exceeded what was left of the order, and then disputes.
+func (v *refundResolution) afterFailure(l *store.Loaded, c *store.Changes, failed *payment.RefundPart) error {
+	for _, r := range l.RefundsOf(failed.Merchant, failed.Payin) {
+		if r.Surplus && r.Origin == payment.RefundByProcessor {
+			if err := v.showBeyond(l, c, r); err != nil {
+				return err
+			}
+		}
+	}
+	return dispute.TakeMore(l, c, failed.Merchant, failed.Payin, v.links)
+}
+
+// showBeyond makes the pay-in show a found refund that now fits what is left of it. Its money was
+// taken when it was found. Its case stays: a person compares the statement.
+func (v *refundResolution) showBeyond(l *store.Loaded, c *store.Changes, r payment.Refund) error {
+	payin, ok := l.Payin(r.Merchant, r.Payin)
+	parts := l.RefundParts(r.Merchant, r.ID)
+	if !ok || len(parts) != 1 { // one that was found has one part
+		return nil
+	}
+	p := parts[0]
+	left := payment.RefundLeft(&payin, l.RefundsOf(r.Merchant, r.Payin), l.RefundPartsOf(r.Merchant, r.Payin))
+	if _, legal := payment.PayinTable.Next(payin.Status, payment.OnRefundPart); !legal || p.OfOrder() == 0 || p.OfOrder() > left {
+		return nil
+	}
+	r.Surplus = false
+	c.SetRefund(r)
+	if p.Outcome != payment.PartPaid { // it is shown when it is
+		return nil
+	}
+	return v.movePayin(l, c, &p, p.OfOrder())
 }
 
 // putBack gives back to receivables what a part took of them, and opens a case about its
@@ -328,7 +362,7 @@ func (v *refundResolution) takenBack(l *store.Loaded, c *store.Changes, p *payme
 	if err != nil {
 		return err
 	}
-	return dispute.TakeMore(l, c, p.Merchant, p.Payin, v.links)
+	return v.afterFailure(l, c, p)
 }
 
 // openOverpaid opens a case about unapplied money that did not reach its payer.

@@ -332,6 +332,43 @@ func TestUnexpectedRefund(t *testing.T) {
 	})
 }
 
+// A refund at the processor's panel may exceed what a refund that is under way leaves of the
+// order. If that one fails, the order shows the other.
+func TestUnexpectedRefundThatFitsLater(t *testing.T) {
+	for _, state := range []processor.TransferState{processor.TransferProcessing, processor.TransferPaid} {
+		coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+			p := g.PaidPayin("p", 100_00)
+			g.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
+				return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, processor.TransferProcessing)}
+			}
+			r := g.Refund(p, "r", 60_00)
+			g.Send()
+			if state == processor.TransferPaid { // and it is taken back later
+				g.Bank.EndRefund(r.ExternalID, processor.TransferPaid)
+				g.ReadFeeds()
+			}
+			g.Bank.RefundAtPanel("panel", "p 1", 50_00)
+			g.Bank.RefundAtPanel("more", "p 1", 45_00)
+			g.Pass(10 * time.Second)
+			g.ReadFeeds()
+			g.WantCases(store.CaseRefundUnexpected, store.CaseRefundUnexpected)
+			if got, err := g.Store.Payin(t.Context(), p.Merchant, p.ID); err != nil || got.RefundedAmount > 60_00 {
+				t.Errorf("while it is under way %s is shown, %v", got.RefundedAmount, err)
+			}
+			g.Bank.EndRefund(r.ExternalID, processor.TransferFailed)
+			g.Notify("failed", "refund "+r.ExternalID)
+			g.Apply()
+			got, err := g.Store.Payin(t.Context(), p.Merchant, p.ID)
+			if err != nil || got.RefundedAmount != 95_00 || got.Status != payment.PayinPartiallyRefunded {
+				t.Errorf("it is %s, refunded %s, %v", got.Status, got.RefundedAmount, err)
+			}
+			g.WantBalances(coretest.Opening+5_00, 0)
+			g.WantCases(store.CaseRefundUnexpected, store.CaseRefundUnexpected)
+			g.WantProven()
+		})
+	}
+}
+
 // After a restore the list shows refunds that the database lacks. The same request again is
 // one of them, and pays nothing more.
 func TestRefundOfALostPast(t *testing.T) {
