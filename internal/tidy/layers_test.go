@@ -124,6 +124,7 @@ var rooms = []room{
 	{"app/coretest", testOnly, ""},
 	{"checkout/checkouttest", testOnly, ""},
 	{"test/sim", testOnly, ""},
+	{"test/drivers", testOnly, ""},
 	{"test/sim/checker", plain, ""}, // shares no code with the gateway
 	{"tidy", testOnly, ""},
 	{"tools", testOnly, ""},

@@ -1,0 +1,40 @@
+package drivers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+)
+
+// bank is the sandbox's bank as a processor.
+type bank interface {
+	// open opens the driver in a new process; the transport carries its messages.
+	open(transport http.RoundTripper) processor.Processor
+	handler() http.Handler
+	// installed is called once the account has its address for notices.
+	installed()
+	step(ctx context.Context, now time.Time) (int, error)
+	methods() []payment.Method
+
+	pay(p *payment.Payin)
+	dispute(p *payment.Payin)
+	lose(p *payment.Payin)
+	win(p *payment.Payin)
+	// failTransfer fails a transfer that is in process; false if there is none.
+	failTransfer(p *payment.Payout) bool
+	panelRefund(p *payment.Payin, amount money.Cents)
+
+	// charges counts those that were registered for an order, open those that can be paid.
+	charges(p *payment.Payin) (registered, open int)
+	// transfers are those of a payout that were paid, or still may be; each in cents.
+	transfers(p *payment.Payout) []money.Cents
+	// refunds are those of a pay-in that were paid, or still may be, by our id of the part, or
+	// by "" if they were not requested here.
+	refunds(p *payment.Payin) map[string][]money.Cents
+	// holds is what the account holds, and what the bank owes it for cards.
+	holds() money.Cents
+}

@@ -1,0 +1,115 @@
+package drivers
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/db/dbtest"
+	"github.com/porteira/porteira/internal/store/storetest"
+)
+
+var (
+	kills      = flag.Int("kills", 20, "deaths of the process, per driver and engine")
+	oneDriver  = flag.String("driver", "", "apipix or asaas; both unless set")
+	oneEngine  = flag.String("engine", "", "sqlite or postgres; both unless set")
+	onePoint   = flag.Int("point", 0, "play this run alone: the point of its first death")
+	oneDeaths  = flag.Int("deaths", deathsMax, "its deaths")
+	seed       = flag.Uint64("seed", 0, "of the further deaths; random unless set")
+	shownTrace = flag.Bool("trace", false, "print the points of a run alone")
+)
+
+// deathsMax is the most deaths of a run, and gapMax the most points between two of them.
+const (
+	deathsMax = 3
+	gapMax    = 30
+)
+
+var banks = map[string]func(g *gateway) bank{"apipix": newPIXBank, "asaas": newAsaasBank}
+
+func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+
+// playDay plays a day in which the process dies first at a point, at 0 never, and then until it
+// died deaths times.
+func playDay(t *testing.T, engine, driver string, point, deaths int) *nemesis {
+	t.Helper()
+	n := &nemesis{random: rand.New(rand.NewPCG(*seed, uint64(point))), next: point, left: deaths}
+	g := newGateway(t, engine, banks[driver], n)
+	all := play(g)
+	g.settle()
+	all.check(g)
+	if t.Failed() {
+		t.Logf("died %s\ngo test ./test/drivers -run TestKills -driver %s -engine %s -point %d -deaths %d -seed %d\n%s",
+			strings.Join(n.killed, ", then "), driver, engine, point, deaths, *seed, &g.log)
+	}
+	return n
+}
+
+// The process dies at points of a day, from the first to the last, and at random points after
+// each: the bank's books and the gateway's agree in the end. With -kills 1000 each point is that
+// of the first death of a run.
+func TestKills(t *testing.T) {
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	for _, driver := range chosen(*oneDriver, slices.Sorted(maps.Keys(banks))) {
+		for _, engine := range chosen(*oneEngine, storetest.Engines) {
+			t.Run(driver+"/"+engine, func(t *testing.T) { killThrough(t, engine, driver) })
+		}
+	}
+}
+
+func chosen(one string, all []string) []string {
+	if one != "" {
+		return []string{one}
+	}
+	return all
+}
+
+func killThrough(t *testing.T, engine, driver string) {
+	t.Helper()
+	if *onePoint > 0 {
+		n := playDay(t, engine, driver, *onePoint, *oneDeaths)
+		for i, p := range n.points {
+			if *shownTrace {
+				fmt.Println(i+1, p)
+			}
+		}
+		return
+	}
+	points := len(playDay(t, engine, driver, 0, 0).points)
+	runs := max(1, *kills*2/(deathsMax+1)) // of 1 to deathsMax deaths
+	var mu sync.Mutex
+	died, resolved, uncharged := map[string]int{}, 0, 0
+	t.Run("day", func(t *testing.T) {
+		for i := range runs {
+			point := 1 + i*points/runs
+			if runs > points {
+				point = 1 + i%points
+			}
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				n := playDay(t, engine, driver, point, 1+i%deathsMax)
+				mu.Lock()
+				defer mu.Unlock()
+				resolved, uncharged = resolved+n.resolved, uncharged+n.uncharged
+				for _, p := range n.killed {
+					died[p]++
+				}
+			})
+		}
+	})
+	sum := 0
+	for _, p := range slices.Sorted(maps.Keys(died)) {
+		sum += died[p]
+		t.Logf("%5d deaths %s", died[p], p)
+	}
+	t.Logf("%d deaths in %d runs of %d points; %d cases of refunds were resolved, %d pay-ins got no charge", sum, runs, points, resolved, uncharged)
+}

@@ -1,0 +1,32 @@
+package drivers
+
+import "math/rand/v2"
+
+// nemesis decides at which points the process dies.
+type nemesis struct {
+	random *rand.Rand
+	next   int // point of the next death; 0: none
+	left   int // deaths
+
+	off, wasOff bool
+	points      []string // that were passed
+	killed      []string // points of deaths
+	resolved    int      // cases, by people
+	uncharged   int      // pay-ins
+}
+
+// kills passes a point, and reports whether the process dies there.
+func (n *nemesis) kills(name string) bool {
+	if n.off {
+		return false
+	}
+	n.points = append(n.points, name)
+	if len(n.points) != n.next {
+		return false
+	}
+	n.killed = append(n.killed, name)
+	if n.left--; n.left > 0 {
+		n.next += 1 + n.random.IntN(gapMax)
+	}
+	return true
+}

@@ -1,0 +1,172 @@
+package drivers
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/wire"
+)
+
+// payin is an order, and what it should be in the end.
+type payin struct {
+	payment.Payin
+
+	ends     payment.PayinStatus
+	refunded money.Cents
+	requests int // of refunds here
+	// uncharged: its charge could not be had.
+	uncharged bool
+}
+
+// payout is one, and what it should be in the end.
+type payout struct {
+	payment.Payout
+
+	ends payment.PayoutStatus
+}
+
+// played are the orders of a run.
+type played struct {
+	payins  []*payin
+	payouts []*payout
+}
+
+// rest lets some time pass: the bank's seconds, the retries, and a minute.
+func (g *gateway) rest() {
+	g.t.Helper()
+	for _, d := range []time.Duration{0, time.Second, time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute} {
+		g.tick(d)
+	}
+}
+
+// play plays a day of a merchant.
+func play(g *gateway) *played {
+	g.t.Helper()
+	all := &played{}
+	all.payout(g, "proof", payment.PayoutCompleted)
+	g.rest()
+	for _, method := range g.bank.methods() {
+		all.playMethod(g, method)
+	}
+	for _, reference := range []string{"out 1", "out 2"} {
+		all.payout(g, reference, payment.PayoutCompleted)
+	}
+	g.rest()
+	last := all.payout(g, "fails", payment.PayoutCompleted)
+	for range 4 {
+		g.tick(0)
+		if g.bank.failTransfer(&last.Payout) { // else it may be paid before
+			last.ends = payment.PayoutFailed
+			break
+		}
+	}
+	g.rest()
+	return all
+}
+
+// playMethod pays, gives back, disputes and cancels orders of a method.
+func (all *played) playMethod(g *gateway, method payment.Method) {
+	g.t.Helper()
+	name := string(method)
+	paid := all.payin(g, method, name+" paid", payment.PayinPaid)
+	canceled := all.payin(g, method, name+" canceled", payment.PayinCanceled)
+	if method == payment.PIX {
+		all.payin(g, method, name+" expired", payment.PayinExpired)
+	}
+	g.atBank(paid, g.bank.pay)
+	g.request(func(ctx context.Context) error {
+		_, err := g.core.Payins.Cancel(ctx, g.merchant.ID, canceled.ID)
+		return err
+	})
+	g.rest()
+	if method == payment.Boleto { // which has neither refunds nor disputes at these banks
+		return
+	}
+	disputed, whole := all.payin(g, method, name+" disputed", payment.PayinPaid), all.payin(g, method, name+" whole", payment.PayinRefunded)
+	g.atBank(disputed, g.bank.pay)
+	g.atBank(whole, g.bank.pay)
+	g.rest()
+	g.refund(paid, name+" part", 30_00)
+	g.refund(whole, name+" all", 0)
+	whole.refunded = whole.Amount
+	g.rest()
+	g.refund(paid, name+" another part", 20_00)
+	paid.ends, paid.refunded = payment.PayinPartiallyRefunded, 50_00
+	if method == payment.PIX {
+		g.atBank(paid, func(p *payment.Payin) { g.bank.panelRefund(p, 10_00) })
+		paid.refunded += 10_00
+	}
+	g.rest()
+	if method == payment.PIX && len(g.bank.methods()) > 1 { // Asaas has disputes of cards
+		return
+	}
+	lost := all.payin(g, method, name+" lost", payment.PayinChargeback)
+	g.atBank(lost, g.bank.pay)
+	g.rest()
+	g.atBank(disputed, g.bank.dispute)
+	g.atBank(lost, g.bank.dispute)
+	g.rest()
+	g.atBank(disputed, g.bank.win)
+	g.atBank(lost, g.bank.lose)
+	g.rest()
+}
+
+// atBank does something at the bank with a pay-in's charge, if it has one.
+func (g *gateway) atBank(p *payin, do func(p *payment.Payin)) {
+	g.t.Helper()
+	if !p.uncharged {
+		do(&p.Payin)
+	}
+}
+
+// payin creates a pay-in of 100.00.
+func (all *played) payin(g *gateway, method payment.Method, reference string, ends payment.PayinStatus) *payin {
+	g.t.Helper()
+	r := &wire.PayinRequest{
+		Method: wire.Some(string(method)), Amount: wire.Some(int64(100_00)), ReferenceID: wire.Some(reference), Fingerprint: wire.Fingerprint(reference),
+		Personal: payment.PersonalData{Customer: []byte(`{"name":"Maria","document":"52998224725"}`)},
+	}
+	if ends == payment.PayinExpired {
+		r.ExpiresIn = wire.Some(int64(600))
+	}
+	p := &payin{ends: ends}
+	p.uncharged = g.tryRequest(func(ctx context.Context) (err error) {
+		got, _, err := g.core.Payins.Create(ctx, g.merchant, r)
+		if got.ID != (payment.ID{}) {
+			p.Payin = got
+		}
+		return err
+	}) != nil
+	if p.uncharged = p.uncharged || !p.Ready(); p.uncharged {
+		g.nemesis.uncharged++
+	}
+	all.payins = append(all.payins, p)
+	return p
+}
+
+func (all *played) payout(g *gateway, reference string, ends payment.PayoutStatus) *payout {
+	g.t.Helper()
+	p := &payout{ends: ends}
+	g.request(func(ctx context.Context) (err error) {
+		p.Payout, _, err = g.core.Payouts.Request(ctx, g.merchant, coretest.PayoutRequest(reference, 10_00))
+		return err
+	})
+	all.payouts = append(all.payouts, p)
+	return p
+}
+
+// refund gives a pay-in back, in cents; 0 is all that is left.
+func (g *gateway) refund(p *payin, reference string, amount int64) {
+	g.t.Helper()
+	if p.uncharged {
+		return
+	}
+	g.request(func(ctx context.Context) error {
+		_, _, err := g.core.Refunds.Create(ctx, g.merchant, p.ID, coretest.RefundRequest(reference, amount))
+		return err
+	})
+	p.requests++
+}
