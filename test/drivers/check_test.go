@@ -43,7 +43,7 @@ func (g *gateway) resolve() (resolved int) {
 	cases, err := g.store.OpenCases(g.t.Context(), 100)
 	g.must(err)
 	for i := range cases {
-				c := &cases[i]
+		c := &cases[i]
 		if c.Kind != store.CaseRefundUnknown || c.Params["cause"] != string(store.ReasonNotIdempotent) {
 			continue
 		}

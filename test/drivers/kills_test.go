@@ -84,32 +84,50 @@ func killThrough(t *testing.T, engine, driver string) {
 		}
 		return
 	}
-	points := len(playDay(t, engine, driver, 0, 0).points)
-	runs := max(1, *kills*2/(deathsMax+1)) // of 1 to deathsMax deaths
-	var mu sync.Mutex
-	died, resolved, uncharged := map[string]int{}, 0, 0
+	k := &killing{engine: engine, driver: driver, died: map[string]int{}, points: len(playDay(t, engine, driver, 0, 0).points)}
+	for k.deaths < *kills && !t.Failed() {
+		k.runs(t, max(1, (*kills-k.deaths)*2/(deathsMax+1))) // of 1 to deathsMax deaths
+	}
+	for _, p := range slices.Sorted(maps.Keys(k.died)) {
+		t.Logf("%5d deaths %s", k.died[p], p)
+	}
+	t.Logf("%d deaths in %d runs of %d points; %d cases of refunds were resolved, %d pay-ins got no charge", k.deaths, k.done, k.points, k.resolved, k.uncharged)
+}
+
+// killing counts the deaths of many runs.
+type killing struct {
+	engine, driver string
+	points         int // of a day without deaths
+	done           int // runs
+
+	mu                          sync.Mutex
+	died                        map[string]int // by the name of the point
+	deaths, resolved, uncharged int
+}
+
+// runs plays n days. Their first deaths are at points from the first of a day to the last.
+func (k *killing) runs(t *testing.T, n int) {
+	t.Helper()
 	t.Run("day", func(t *testing.T) {
-		for i := range runs {
-			point := 1 + i*points/runs
-			if runs > points {
-				point = 1 + i%points
+		for i := range n {
+			point, deaths := 1+i*k.points/n, 1+i%deathsMax
+			if n > k.points {
+				point = 1 + i%k.points
 			}
-			t.Run(fmt.Sprint(i), func(t *testing.T) {
+			k.done++
+			t.Run(fmt.Sprint(point), func(t *testing.T) {
 				t.Parallel()
-				n := playDay(t, engine, driver, point, 1+i%deathsMax)
-				mu.Lock()
-				defer mu.Unlock()
-				resolved, uncharged = resolved+n.resolved, uncharged+n.uncharged
-				for _, p := range n.killed {
-					died[p]++
-				}
+				k.count(playDay(t, k.engine, k.driver, point, deaths))
 			})
 		}
 	})
-	sum := 0
-	for _, p := range slices.Sorted(maps.Keys(died)) {
-		sum += died[p]
-		t.Logf("%5d deaths %s", died[p], p)
+}
+
+func (k *killing) count(n *nemesis) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.deaths, k.resolved, k.uncharged = k.deaths+len(n.killed), k.resolved+n.resolved, k.uncharged+n.uncharged
+	for _, p := range n.killed {
+		k.died[p]++
 	}
-	t.Logf("%d deaths in %d runs of %d points; %d cases of refunds were resolved, %d pay-ins got no charge", sum, runs, points, resolved, uncharged)
 }

@@ -122,13 +122,17 @@ func (g *gateway) atBank(p *payin, do func(p *payment.Payin)) {
 	}
 }
 
-// payin creates a pay-in of 100.00.
-func (all *played) payin(g *gateway, method payment.Method, reference string, ends payment.PayinStatus) *payin {
-	g.t.Helper()
-	r := &wire.PayinRequest{
+func payinRequest(method payment.Method, reference string) *wire.PayinRequest {
+	return &wire.PayinRequest{
 		Method: wire.Some(string(method)), Amount: wire.Some(int64(100_00)), ReferenceID: wire.Some(reference), Fingerprint: wire.Fingerprint(reference),
 		Personal: payment.PersonalData{Customer: []byte(`{"name":"Maria","document":"52998224725"}`)},
 	}
+}
+
+// payin creates a pay-in of 100.00.
+func (all *played) payin(g *gateway, method payment.Method, reference string, ends payment.PayinStatus) *payin {
+	g.t.Helper()
+	r := payinRequest(method, reference)
 	if ends == payment.PayinExpired {
 		r.ExpiresIn = wire.Some(int64(600))
 	}
