@@ -61,6 +61,14 @@ func (h *Hanging) QueryTransfer(ctx context.Context, _ string) processor.Transfe
 	return processor.TransferReport{Cause: h.hang(ctx)}
 }
 
+// Charge implements [processor.Charger].
+func (h *Hanging) Charge(ctx context.Context, _ processor.ChargeRequest, guard func() error) processor.ChargeAnswer {
+	if err := guard(); err != nil {
+		return processor.ChargeAnswer{Outcome: processor.NotSent, Cause: err}
+	}
+	return processor.ChargeAnswer{Cause: h.hang(ctx)}
+}
+
 // QueryCharge implements [processor.Charger].
 func (h *Hanging) QueryCharge(ctx context.Context, _ string) processor.ChargeReport {
 	return processor.ChargeReport{Cause: h.hang(ctx)}
