@@ -47,6 +47,7 @@ type program struct {
 	environ []string
 	base    string // address, the same after each start
 	client  *http.Client
+	out     io.Writer // of what it prints; may be nil
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
@@ -94,7 +95,7 @@ func (p *program) start() time.Duration {
 	p.mu.Lock()
 	p.cmd = exec.Command(p.args[0], p.args[1:]...)
 	p.cmd.Env = append(ambient(), p.environ...)
-	p.cmd.Stdout, p.cmd.Stderr = io.Discard, p.log
+	p.cmd.Stdout, p.cmd.Stderr = p.out, p.log
 	err := p.cmd.Start()
 	p.mu.Unlock()
 	if err != nil {

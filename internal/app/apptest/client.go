@@ -25,6 +25,13 @@ type Client struct {
 	way http.RoundTripper
 }
 
+// NewClient returns a client of a gateway in another process.
+func NewClient(t testing.TB, base, key, secret string) *Client {
+	way := &http.Transport{}
+	t.Cleanup(way.CloseIdleConnections)
+	return &Client{T: t, Base: base, Key: key, Secret: secret, way: way}
+}
+
 // Anonymous is the client without credentials.
 func (c *Client) Anonymous() *Client {
 	other := *c
