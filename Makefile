@@ -8,12 +8,13 @@ FUZZTIME ?= 2s
 SEEDS ?= 120
 FROM ?= 1
 KILLS ?= 300
+DEATHS ?= 60
 ROUNDS ?= 1
 
-.PHONY: help dev build test check lint oracle fuzz mutants simulate crashtest disktest docs
+.PHONY: help dev build test check lint oracle fuzz mutants simulate driverkills crashtest disktest docs
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 10
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
 
 dev: ## Run the gateway with its sandbox on 127.0.0.1:8080
 	go run ./cmd/porteira dev
@@ -25,7 +26,7 @@ test: ## Run all tests with the race detector, on SQLite and PostgreSQL (TESTFLA
 	cd tools && go run ./runtests -race -timeout 15m $(TESTFLAGS)
 
 # The tests come last: their last lines say what was not tested.
-check: lint oracle simulate fuzz test ## Run everything that CI runs: lint, oracle, simulate, fuzz, test
+check: lint oracle simulate driverkills fuzz test ## Run everything that CI runs: lint, oracle, simulate, driverkills, fuzz, test
 
 lint: bin/golangci-lint ## Check format, vet, linters, house rules and the allocations of a request
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')) && test -z "$$unformatted" || { echo "gofmt: $$unformatted" >&2; exit 1; }
@@ -65,6 +66,9 @@ else
 	@$(MAKE) --no-print-directory simulate ENGINE=sqlite
 	@$(MAKE) --no-print-directory simulate ENGINE=postgres SEEDS=$$(( $(SEEDS) / 10 ))
 endif
+
+driverkills: ## Kill the gateway DEATHS (60) times between any two messages of each driver (DRIVER: one of them; ENGINE)
+	go test ./test/drivers -count=1 -run TestKills -timeout 0 -engine $(or $(ENGINE),sqlite) -kills $(DEATHS) $(if $(DRIVER),-driver $(DRIVER)) $(TESTFLAGS)
 
 crashtest: ## Kill, stop and disconnect the real binary until KILLS (300) per ENGINE, or FOR a duration, and compare all records; with GATEWAYS, SEED
 	cd test/crashtest && go run . $(if $(FOR),-for $(FOR),-kills $(KILLS)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(GATEWAYS),-gateways $(GATEWAYS))

@@ -87,6 +87,8 @@ func (b *pixBank) step(ctx context.Context, now time.Time) (int, error) { return
 
 func (b *pixBank) methods() []payment.Method { return []payment.Method{payment.PIX} }
 
+func (b *pixBank) disputes(payment.Method) bool { return true }
+
 func (b *pixBank) force(p *payment.Payin, action string) {
 	b.g.t.Helper()
 	_, err := b.Desk().ForceCharge(p.ExternalID, action, bankapi.ForceCharge{})

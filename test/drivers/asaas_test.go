@@ -26,22 +26,28 @@ const (
 	asaasURL   = "https://asaas.invalid"
 )
 
-// asaasBank is the bank as Asaas, which asks for consent to transfers.
+// asaasBank is the bank as Asaas.
 type asaasBank struct {
 	*sandboxbank.Bank
 
 	g    *gateway
 	face *asaasface.Face
+	asks bool // for consent to transfers
 }
 
-func newAsaasBank(g *gateway) bank {
+func newAsaasBank(g *gateway) bank { g.t.Helper(); return openAsaas(g, true) }
+
+// newUnaskedBank is Asaas without withdrawal validation: no one stops a second transfer.
+func newUnaskedBank(g *gateway) bank { g.t.Helper(); return openAsaas(g, false) }
+
+func openAsaas(g *gateway, asks bool) *asaasBank {
 	g.t.Helper()
 	w, _ := env.Virtual(g.clock.Now(), 2)
 	relay := &asaasface.Relay{Next: inbound{g}}
 	main, err := sandboxbank.Open(sandboxbank.Options{Secret: bankSecret, Clock: g.clock, IDs: w.IDs, Notify: relay, Pause: g.clock.Pause})
 	g.must(err)
 	g.t.Cleanup(func() { g.must(main.Close()) })
-	b := &asaasBank{g: g}
+	b := &asaasBank{g: g, asks: asks}
 	b.Bank, err = main.Contract(asaasface.ContractRepeat, asaasface.ContractName)
 	g.must(err)
 	b.face, err = asaasface.Open(asaasface.Options{Bank: b.Bank, Key: asaasKey, Notify: inbound{g}, BaseURL: asaasURL})
@@ -52,8 +58,12 @@ func newAsaasBank(g *gateway) bank {
 
 func (b *asaasBank) open(transport http.RoundTripper) processor.Processor {
 	b.g.t.Helper()
+	settings := map[string]string{asaas.SettingBaseURL: asaasURL + "/v3"}
+	if b.asks {
+		settings[asaas.SettingValidation] = "on"
+	}
 	p, err := asaas.Driver{}.Open(processor.Account{
-		ID: account, Settings: map[string]string{asaas.SettingBaseURL: asaasURL + "/v3", asaas.SettingValidation: "on"},
+		ID: account, Settings: settings,
 		Secrets: map[string]string{asaas.SecretKey: asaasKey, asaas.SecretToken: asaasToken},
 	}, processor.Env{Clock: b.g.clock, Transport: transport})
 	b.g.must(err)
@@ -63,12 +73,21 @@ func (b *asaasBank) open(transport http.RoundTripper) processor.Processor {
 func (b *asaasBank) handler() http.Handler { return b.face.Handler() }
 
 func (b *asaasBank) installed() {
-	b.call(http.MethodPut, "/panel/withdrawal-validation", fmt.Sprintf(`{"url":%q,"authToken":%q}`, noticeURL+"/consent", asaasToken), nil)
+	if b.asks {
+		b.call(http.MethodPut, "/panel/withdrawal-validation", fmt.Sprintf(`{"url":%q,"authToken":%q}`, noticeURL+"/consent", asaasToken), nil)
+	}
 }
 
 func (b *asaasBank) step(ctx context.Context, now time.Time) (int, error) { return b.Step(ctx, now) }
 
-func (b *asaasBank) methods() []payment.Method { return payment.Methods }
+func (b *asaasBank) methods() []payment.Method {
+	if b.asks {
+		return payment.Methods
+	}
+	return nil // the others do not depend on it
+}
+
+func (b *asaasBank) disputes(m payment.Method) bool { return m == payment.CreditCard }
 
 // call calls the face as its panel and its pages are called.
 func (b *asaasBank) call(method, path, body string, into any) {

@@ -19,6 +19,7 @@ type bank interface {
 	installed()
 	step(ctx context.Context, now time.Time) (int, error)
 	methods() []payment.Method
+	disputes(m payment.Method) bool
 
 	pay(p *payment.Payin)
 	dispute(p *payment.Payin)

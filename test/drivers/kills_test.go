@@ -18,7 +18,7 @@ import (
 
 var (
 	kills      = flag.Int("kills", 20, "deaths of the process, per driver and engine")
-	oneDriver  = flag.String("driver", "", "apipix or asaas; both unless set")
+	oneDriver  = flag.String("driver", "", "apipix, asaas, or asaas-unasked: without withdrawal validation; all unless set")
 	oneEngine  = flag.String("engine", "", "sqlite or postgres; both unless set")
 	onePoint   = flag.Int("point", 0, "play this run alone: the point of its first death")
 	oneDeaths  = flag.Int("deaths", deathsMax, "its deaths")
@@ -32,7 +32,7 @@ const (
 	gapMax    = 30
 )
 
-var banks = map[string]func(g *gateway) bank{"apipix": newPIXBank, "asaas": newAsaasBank}
+var banks = map[string]func(g *gateway) bank{"apipix": newPIXBank, "asaas": newAsaasBank, "asaas-unasked": newUnaskedBank}
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
@@ -91,7 +91,7 @@ func killThrough(t *testing.T, engine, driver string) {
 	for _, p := range slices.Sorted(maps.Keys(k.died)) {
 		t.Logf("%5d deaths %s", k.died[p], p)
 	}
-	t.Logf("%d deaths in %d runs of %d points; %d cases of refunds were resolved, %d pay-ins got no charge", k.deaths, k.done, k.points, k.resolved, k.uncharged)
+	t.Logf("%d deaths in %d runs of %d points; %d cases were resolved, %d pay-ins got no charge", k.deaths, k.done, k.points, k.resolved, k.uncharged)
 }
 
 // killing counts the deaths of many runs.

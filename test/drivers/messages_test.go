@@ -2,11 +2,14 @@ package drivers
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
+	"time"
 )
 
 // outbound carries the driver's messages to the bank.
@@ -22,8 +25,7 @@ var ids = regexp.MustCompile(`/(E?[0-9A-Za-z_-]{20,}|cus_[^/]+)`)
 // RoundTrip implements [http.RoundTripper].
 func (v outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 	name := r.Method + " " + ids.ReplaceAllString(r.URL.Path, "/*")
-	v.point(v.from, "before "+name)
-	arrived := r.Clone(r.Context())
+	arrived := r.Clone(context.WithoutCancel(r.Context()))
 	if arrived.Body == nil {
 		arrived.Body = http.NoBody
 	}
@@ -31,10 +33,35 @@ func (v outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 	for key := range r.Header { // names as they are on the wire
 		arrived.Header.Set(key, r.Header[key][0])
 	}
+	v.from.exitIfDead()
+	if v.nemesis.kills("before " + name) {
+		if late, ok := v.nemesis.late(r.Method); ok {
+			v.way = append(v.way, letter{v.clock.Monotonic() + late, arrived})
+		}
+		v.from.die()
+	}
 	w := httptest.NewRecorder()
 	v.bank.handler().ServeHTTP(w, arrived)
 	v.point(v.from, "after "+name)
 	return w.Result(), nil
+}
+
+// letter is a message of a process that died while it was on its way.
+type letter struct {
+	due     time.Duration // by the monotonic clock
+	request *http.Request
+}
+
+// advance advances the clock. Messages on their way arrive, and nobody reads the answers.
+func (g *gateway) advance(d time.Duration) {
+	g.clock.Advance(d)
+	g.way = slices.DeleteFunc(g.way, func(l letter) bool {
+		if l.due > g.clock.Monotonic() {
+			return false
+		}
+		g.bank.handler().ServeHTTP(httptest.NewRecorder(), l.request)
+		return true
+	})
 }
 
 // inbound carries the bank's notices and questions to the gateway.

@@ -1,6 +1,10 @@
 package drivers
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"net/http"
+	"time"
+)
 
 // nemesis decides at which points the process dies.
 type nemesis struct {
@@ -29,4 +33,17 @@ func (n *nemesis) kills(name string) bool {
 		n.next += 1 + n.random.IntN(gapMax)
 	}
 	return true
+}
+
+// lateMax is shorter than any processor's quiet period.
+const lateMax = 8 * time.Second
+
+// late reports whether a request that is sent while the process dies arrives nevertheless, and
+// how late.
+func (n *nemesis) late(method string) (time.Duration, bool) {
+	if method == http.MethodGet || n.random.IntN(2) == 0 {
+		return 0, false
+	}
+	n.killed[len(n.killed)-1] += ", which arrives"
+	return time.Duration(n.random.Int64N(int64(lateMax))), true
 }

@@ -100,7 +100,7 @@ func (all *played) playMethod(g *gateway, method payment.Method) {
 		paid.refunded += 10_00
 	}
 	g.rest()
-	if method == payment.PIX && len(g.bank.methods()) > 1 { // Asaas has disputes of cards
+	if !g.bank.disputes(method) {
 		return
 	}
 	lost := all.payin(g, method, name+" lost", payment.PayinChargeback)

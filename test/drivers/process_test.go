@@ -41,6 +41,7 @@ type gateway struct {
 	merchant store.Merchant
 	bank     bank
 	nemesis  *nemesis
+	way      []letter // messages that arrive later
 
 	*process
 }
@@ -141,9 +142,14 @@ func (p *process) exitIfDead() {
 func (g *gateway) point(p *process, name string) {
 	p.exitIfDead()
 	if g.nemesis.kills(name) {
-		p.dead.Store(true)
-		runtime.Goexit()
+		p.die()
 	}
+}
+
+// die ends the process. It does not return.
+func (p *process) die() {
+	p.dead.Store(true)
+	runtime.Goexit()
 }
 
 // retriesWithin is longer than the waits between two attempts of one call.
@@ -169,7 +175,7 @@ func (g *gateway) do(f func()) (alive bool) {
 			return !p.dead.Load()
 		case <-poll.C():
 			if d, waits := g.clock.Next(); waits && (d < retriesWithin || p.dead.Load()) {
-				g.clock.Advance(d)
+				g.advance(d)
 			}
 		}
 	}
@@ -188,7 +194,7 @@ func (g *gateway) heartbeat() {
 // tick advances the clock, and lets both sides work until nothing is due.
 func (g *gateway) tick(d time.Duration) {
 	g.t.Helper()
-	g.clock.Advance(d)
+	g.advance(d)
 	g.heartbeat()
 	for range 200 {
 		did, err := g.bank.step(g.t.Context(), g.clock.Now())
