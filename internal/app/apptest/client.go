@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/httpapi/apitest"
 )
 
@@ -27,8 +28,8 @@ type Client struct {
 
 // NewClient returns a client of a gateway in another process.
 func NewClient(t testing.TB, base, key, secret string) *Client {
-	way := &http.Transport{}
-	t.Cleanup(way.CloseIdleConnections)
+	way := env.System(env.OutboundOptions{}).Processor
+	t.Cleanup(way.(interface{ CloseIdleConnections() }).CloseIdleConnections)
 	return &Client{T: t, Base: base, Key: key, Secret: secret, way: way}
 }
 
