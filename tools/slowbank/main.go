@@ -97,7 +97,7 @@ func (b *bank) handler() http.Handler {
 			b.others.Add(1)
 			pages := map[string]any{"paginaAtual": 0, "itensPorPagina": 100, "quantidadeDePaginas": 1, "quantidadeTotalDeItens": 0}
 			span := map[string]any{"inicio": r.FormValue("inicio"), "fim": r.FormValue("fim"), "paginacao": pages}
-			answer(w, http.StatusOK, map[string]any{"parametros": span, list: []any{}})
+			answer(w, http.StatusOK, map[string]any{"parametros": span, list: []any{}}) //nolint:misspell // it is Portuguese
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
