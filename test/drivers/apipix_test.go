@@ -63,7 +63,7 @@ var certificate = sync.OnceValues(func() (string, error) {
 	return string(a.Client), nil
 })
 
-func (b *pixBank) open(transport http.RoundTripper) processor.Processor {
+func (b *pixBank) open(e processor.Env) processor.Processor {
 	b.g.t.Helper()
 	client, err := certificate()
 	b.g.must(err)
@@ -74,7 +74,7 @@ func (b *pixBank) open(transport http.RoundTripper) processor.Processor {
 			apipix.SettingClientID: apipixface.ClientID, apipix.SettingPIXKey: apipixface.Key,
 		},
 		Secrets: map[string]string{apipix.SecretClient: pixSecret, apipix.SecretCertificate: client},
-	}, processor.Env{Clock: b.g.clock, Transport: transport})
+	}, e)
 	b.g.must(err)
 	return p
 }

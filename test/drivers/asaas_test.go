@@ -56,7 +56,7 @@ func openAsaas(g *gateway, asks bool) *asaasBank {
 	return b
 }
 
-func (b *asaasBank) open(transport http.RoundTripper) processor.Processor {
+func (b *asaasBank) open(e processor.Env) processor.Processor {
 	b.g.t.Helper()
 	settings := map[string]string{asaas.SettingBaseURL: asaasURL + "/v3"}
 	if b.asks {
@@ -65,7 +65,7 @@ func (b *asaasBank) open(transport http.RoundTripper) processor.Processor {
 	p, err := asaas.Driver{}.Open(processor.Account{
 		ID: account, Settings: settings,
 		Secrets: map[string]string{asaas.SecretKey: asaasKey, asaas.SecretToken: asaasToken},
-	}, processor.Env{Clock: b.g.clock, Transport: transport})
+	}, e)
 	b.g.must(err)
 	return p
 }

@@ -12,8 +12,8 @@ import (
 
 // bank is the sandbox's bank as a processor.
 type bank interface {
-	// open opens the driver in a new process; the transport carries its messages.
-	open(transport http.RoundTripper) processor.Processor
+	// open opens the driver in a new process.
+	open(e processor.Env) processor.Processor
 	handler() http.Handler
 	// installed is called once the account has its address for notices.
 	installed()

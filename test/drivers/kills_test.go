@@ -17,9 +17,9 @@ import (
 )
 
 var (
-	kills      = flag.Int("kills", 20, "deaths of the process, per driver and engine")
+	kills      = flag.Int("kills", 0, "deaths of the process, per driver and engine, along all points of a day; by default one after each kind of effect")
 	oneDriver  = flag.String("driver", "", "apipix, asaas, or asaas-unasked: without withdrawal validation; all unless set")
-	oneEngine  = flag.String("engine", "", "sqlite or postgres; both unless set")
+	oneEngine  = flag.String("engine", "", "sqlite or postgres; with -kills both unless set, else sqlite")
 	onePoint   = flag.Int("point", 0, "play this run alone: the point of its first death")
 	oneDeaths  = flag.Int("deaths", deathsMax, "its deaths")
 	seed       = flag.Uint64("seed", 0, "of the further deaths; random unless set")
@@ -41,26 +41,35 @@ func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 func playDay(t *testing.T, engine, driver string, point, deaths int) *nemesis {
 	t.Helper()
 	n := &nemesis{random: rand.New(rand.NewPCG(*seed, uint64(point))), next: point, left: deaths}
+	playWith(t, engine, driver, n, fmt.Sprintf("-driver %s -engine %s -point %d -deaths %d -seed %d", driver, engine, point, deaths, *seed))
+	return n
+}
+
+// playWith plays a day, which the flags repeat.
+func playWith(t *testing.T, engine, driver string, n *nemesis, flags string) {
+	t.Helper()
 	g := newGateway(t, engine, banks[driver], n)
 	all := play(g)
 	g.settle()
 	all.check(g)
 	if t.Failed() {
-		t.Logf("died %s\ngo test ./test/drivers -run TestKills -driver %s -engine %s -point %d -deaths %d -seed %d\n%s",
-			strings.Join(n.killed, ", then "), driver, engine, point, deaths, *seed, &g.log)
+		t.Logf("died %s\ngo test ./test/drivers -run TestKills %s\n%s", strings.Join(n.killed, ", then "), flags, &g.log)
 	}
-	return n
 }
 
-// The process dies at points of a day, from the first to the last, and at random points after
-// each: the bank's books and the gateway's agree in the end. With -kills 1000 each point is that
-// of the first death of a run.
+// The process dies after an effect at the bank or, with -kills, at points of a day from the first
+// to the last and at random points after each: the bank's books and the gateway's agree in the
+// end. With -kills 1000 each point is that of the first death of a run.
 func TestKills(t *testing.T) {
 	if *seed == 0 {
 		*seed = uint64(time.Now().UnixNano())
 	}
+	engines := storetest.Engines
+	if *kills == 0 {
+		engines = engines[:1]
+	}
 	for _, driver := range chosen(*oneDriver, slices.Sorted(maps.Keys(banks))) {
-		for _, engine := range chosen(*oneEngine, storetest.Engines) {
+		for _, engine := range chosen(*oneEngine, engines) {
 			t.Run(driver+"/"+engine, func(t *testing.T) { killThrough(t, engine, driver) })
 		}
 	}
@@ -84,7 +93,11 @@ func killThrough(t *testing.T, engine, driver string) {
 		}
 		return
 	}
-	k := &killing{engine: engine, driver: driver, died: map[string]int{}, points: len(playDay(t, engine, driver, 0, 0).points)}
+	day := playDay(t, engine, driver, 0, 0).points
+	k := &killing{engine: engine, driver: driver, died: map[string]int{}, points: len(day)}
+	if *kills == 0 {
+		k.effects(t, day)
+	}
 	for k.deaths < *kills && !t.Failed() {
 		k.runs(t, max(1, (*kills-k.deaths)*2/(deathsMax+1))) // of 1 to deathsMax deaths
 	}
@@ -118,6 +131,27 @@ func (k *killing) runs(t *testing.T, n int) {
 			t.Run(fmt.Sprint(point), func(t *testing.T) {
 				t.Parallel()
 				k.count(playDay(t, k.engine, k.driver, point, deaths))
+			})
+		}
+	})
+}
+
+// effects plays a day for each kind of effect: the process dies before it has the answer.
+func (k *killing) effects(t *testing.T, day []string) {
+	t.Helper()
+	t.Run("effect", func(t *testing.T) {
+		seen := map[string]bool{}
+		for _, p := range day {
+			if !strings.HasPrefix(p, "after ") || strings.HasPrefix(p, "after GET") || seen[p] {
+				continue
+			}
+			seen[p] = true
+			k.done++
+			t.Run(p, func(t *testing.T) {
+				t.Parallel()
+				n := &nemesis{name: p, left: 1}
+				playWith(t, k.engine, k.driver, n, "-driver "+k.driver)
+				k.count(n)
 			})
 		}
 	})

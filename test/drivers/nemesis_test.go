@@ -9,8 +9,9 @@ import (
 // nemesis decides at which points the process dies.
 type nemesis struct {
 	random *rand.Rand
-	next   int // point of the next death; 0: none
-	left   int // deaths
+	next   int    // point of the next death; 0: none
+	name   string // of the point of the first death, instead of next
+	left   int    // deaths
 
 	off, wasOff bool
 	points      []string // that were passed
@@ -25,8 +26,11 @@ func (n *nemesis) kills(name string) bool {
 		return false
 	}
 	n.points = append(n.points, name)
-	if len(n.points) != n.next {
+	switch {
+	case n.name != "" && name != n.name, n.name == "" && len(n.points) != n.next:
 		return false
+	case n.name != "":
+		n.name, n.next = "", len(n.points)
 	}
 	n.killed = append(n.killed, name)
 	if n.left--; n.left > 0 {

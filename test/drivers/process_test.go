@@ -49,6 +49,7 @@ type gateway struct {
 // process is one life of the gateway.
 type process struct {
 	dead    atomic.Bool
+	died    chan struct{}
 	acting  bool // within do
 	store   *store.Store
 	core    *app.Core
@@ -97,9 +98,10 @@ func (g *gateway) start() {
 		if g.process != nil {
 			g.must(g.store.Close())
 		}
-		g.process = &process{}
+		g.process = &process{died: make(chan struct{})}
 		p := g.process
 		e := g.env
+		e.Clock = clock{g.clock, g, p}
 		e.OnFailpoint = func(f env.Failpoint) error {
 			if f == env.AfterCommit {
 				g.point(p, "commit")
@@ -112,7 +114,7 @@ func (g *gateway) start() {
 		var err error
 		p.store, err = store.Open(g.t.Context(), o)
 		g.must(err)
-		p.driver = g.bank.open(outbound{g, p})
+		p.driver = g.bank.open(processor.Env{Clock: e.Clock, Transport: outbound{g, p}})
 		g.do(func() {
 			processors := processor.Registry{account: p.driver}
 			p.core = app.NewCore(app.CoreOptions{
@@ -149,14 +151,12 @@ func (g *gateway) point(p *process, name string) {
 // die ends the process. It does not return.
 func (p *process) die() {
 	p.dead.Store(true)
+	close(p.died)
 	runtime.Goexit()
 }
 
-// retriesWithin is longer than the waits between two attempts of one call.
-const retriesWithin = 7 * time.Second
-
-// do lets the process do something to its end, and reports whether it lives. While it waits, the
-// clock advances.
+// do lets the process do something until it ends or the process dies, and reports whether the
+// process lives.
 func (g *gateway) do(f func()) (alive bool) {
 	g.t.Helper()
 	p, done := g.process, make(chan struct{})
@@ -165,21 +165,52 @@ func (g *gateway) do(f func()) (alive bool) {
 		defer close(done)
 		f()
 	}()
-	real := env.NewSystemClock()
-	for {
-		poll := real.NewTimer(10 * time.Millisecond)
+	select {
+	case <-done:
+		p.acting = false
+		return !p.dead.Load()
+	case <-p.died:
+	}
+	// The goroutine that died may be another one, for which this one waits: time ends that.
+	for real := env.NewSystemClock(); ; {
+		poll := real.NewTimer(50 * time.Millisecond)
 		select {
 		case <-done:
 			poll.Stop()
-			p.acting = false
-			return !p.dead.Load()
+			return false
 		case <-poll.C():
-			if d, waits := g.clock.Next(); waits && (d < retriesWithin || p.dead.Load()) {
+			if d, waits := g.clock.Next(); waits {
 				g.advance(d)
 			}
 		}
 	}
 }
+
+// clock is that of a process: the time passes while it waits.
+type clock struct {
+	*env.VirtualClock
+
+	g *gateway
+	p *process
+}
+
+// NewTimer implements [env.Clock].
+func (c clock) NewTimer(d time.Duration) env.Timer {
+	c.p.exitIfDead()
+	c.g.advance(d)
+	fired := make(firedTimer, 1)
+	fired <- c.Now()
+	return fired
+}
+
+// firedTimer is a timer that has fired.
+type firedTimer chan time.Time
+
+// C implements [env.Timer].
+func (t firedTimer) C() <-chan time.Time { return t }
+
+// Stop implements [env.Timer].
+func (t firedTimer) Stop() bool { return false }
 
 // heartbeat renews the lease. Nothing depends on when a process dies in between.
 func (g *gateway) heartbeat() {
