@@ -134,13 +134,11 @@ var errShown = errors.New("no cause")
 func testForeignAnswers(t *testing.T, h Harness) {
 	for name, answer := range foreigners() {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer func() { cancel() }()
-			s := &stranger{answer: answer, greet: h.Greet, cancel: func() { cancel() }}
+			s := &stranger{answer: answer, greet: h.Greet}
 			p := h.Open(t, s)
 			for call, run := range h.calls(p) {
-				s.effects = 0
-				ctx, cancel = context.WithCancel(t.Context())
+				ctx, cancel := context.WithCancel(t.Context())
+				s.effects, s.cancel = 0, cancel
 				unknown, cause := run(ctx)
 				cancel()
 				if cause == nil {
