@@ -7,12 +7,10 @@ import (
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/db"
-	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/worker"
-	"github.com/porteira/porteira/internal/write"
 )
 
 // Answers to disputes have the steps of payouts, with one row each, as the parts of refunds. An
@@ -101,11 +99,8 @@ func (v *claimAnswers) Needs(n *store.Needs) {
 // looked up. One that may have been sent before the database was restored is looked up first.
 func (v *claimAnswers) Decide(l *store.Loaded, c *store.Changes) error {
 	v.claimed, v.count = nil, 0
-	if !l.NodeAlive(v.node) {
-		return write.ErrNodeDead
-	}
-	if h := l.History(); h.Epoch < v.epoch || h.Number != v.history {
-		return write.ErrRestored
+	if err := mayAct(l, v.node, v.epoch, v.history); err != nil {
+		return err
 	}
 	for _, a := range l.DueAnswers(v.due) {
 		v.count++
@@ -188,18 +183,9 @@ func (e *Executor) sendAnswer(ctx context.Context, a *payment.DisputeAnswer, tim
 			call.request.Files = append(call.request.Files, processor.DefenseFile{Name: f.Name, Type: f.Type, Content: contents[i]})
 		}
 	}
-	e.Env.Inject(env.BeforeTransfer)
-	deadline := a.SentAt.Add(timeout)
-	left := min(deadline.Sub(e.Env.Clock.Now()), timeout)
-	e.awaitLease(ctx, left/2)
-	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), min(left, deadline.Sub(e.Env.Clock.Now())))
-	answer, stale := transferGuarded(limited, call, processor.TransferRequest{}, e.guard(deadline, a.ClaimedBy))
-	answered := answer.Outcome != processor.NotSent && !timedOut(limited, answer.Outcome == processor.Unknown)
-	cancel()
-	e.Env.Inject(env.AfterTransfer)
-	if !stale && !isOurWait(&answer) {
-		e.answerBreakers.Record(a.Processor, answered)
-	}
+	answer := e.callOnce(ctx, guardedCall{
+		account: a.Processor, claimedBy: a.ClaimedBy, deadline: a.SentAt.Add(timeout), timeout: timeout, breakers: e.answerBreakers, transferrer: call,
+	})
 	if answer.Outcome != processor.Done {
 		e.Log.WarnContext(ctx, "answer to a dispute not confirmed", "processor", a.Processor, "dispute", a.Dispute,
 			"outcome", answer.Outcome.String(), "cause", answer.Cause)

@@ -11,7 +11,6 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/write"
 )
 
 // The rule of consent. Some processors that pay a repeated request twice ask before they
@@ -108,11 +107,8 @@ func (v *giveConsent) Needs(n *store.Needs) {
 // Decide implements [write.Operation].
 func (v *giveConsent) Decide(l *store.Loaded, c *store.Changes) error {
 	v.refusal = ""
-	if !l.NodeAlive(v.node) {
-		return write.ErrNodeDead
-	}
-	if h := l.History(); h.Epoch < v.epoch || h.Number != v.history {
-		return write.ErrRestored
+	if err := mayAct(l, v.node, v.epoch, v.history); err != nil {
+		return err
 	}
 	p, ok := l.Payout(v.payout.Merchant, v.payout.ID)
 	if !ok {

@@ -15,6 +15,11 @@ type (
 	RecordReport = recordReport
 )
 
+// Guard is the check before the first byte of a send.
+func (e *Executor) Guard(s *ClaimedSend) func() error {
+	return e.guard(s.Deadline, s.Payout.ClaimedBy)
+}
+
 // NewClaimSends is the operation of [Executor.Claim].
 func (e *Executor) NewClaimSends(due store.Due, limit int) *ClaimSends {
 	return e.newClaim(due, limit, e.Processors.Find(due.Processor).Profile())

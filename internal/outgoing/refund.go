@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
-	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/transition"
 	"github.com/porteira/porteira/internal/worker"
-	"github.com/porteira/porteira/internal/write"
 )
 
 // refundCalls are the capacity and the breakers of calls about refunds, apart from those of
@@ -135,11 +133,8 @@ func (v *claimRefunds) Needs(n *store.Needs) {
 // looked up. A part that may have been sent before the database was restored becomes unknown.
 func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 	v.claimed, v.count = nil, 0
-	if !l.NodeAlive(v.node) {
-		return write.ErrNodeDead
-	}
-	if h := l.History(); h.Epoch < v.epoch || h.Number != v.history {
-		return write.ErrRestored
+	if err := mayAct(l, v.node, v.epoch, v.history); err != nil {
+		return err
 	}
 	for _, p := range l.DueRefundParts(v.due) {
 		v.count++
@@ -292,18 +287,10 @@ func (v refundCall) QueryTransfer(ctx context.Context, externalID string) proces
 
 // sendRefund sends one part of a refund, as transfer sends a payout.
 func (e *Executor) sendRefund(ctx context.Context, p payment.RefundPart, timeout time.Duration, refunder processor.Refunder) {
-	e.Env.Inject(env.BeforeTransfer)
-	deadline := p.SentAt.Add(timeout)
-	left := min(deadline.Sub(e.Env.Clock.Now()), timeout)
-	e.awaitLease(ctx, left/2)
-	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), min(left, deadline.Sub(e.Env.Clock.Now())))
-	answer, stale := transferGuarded(limited, refundCall{refunder, &p}, processor.TransferRequest{}, e.guard(deadline, p.ClaimedBy))
-	answered := answer.Outcome != processor.NotSent && !timedOut(limited, answer.Outcome == processor.Unknown)
-	cancel()
-	e.Env.Inject(env.AfterTransfer)
-	if !stale && !isOurWait(&answer) {
-		e.refunds.sendBreakers.Record(p.Processor, answered)
-	}
+	answer := e.callOnce(ctx, guardedCall{
+		account: p.Processor, claimedBy: p.ClaimedBy, deadline: p.SentAt.Add(timeout), timeout: timeout, breakers: e.refunds.sendBreakers,
+		transferrer: refundCall{refunder, &p},
+	})
 	if answer.Outcome != processor.Done {
 		e.Log.WarnContext(ctx, "refund not confirmed", "processor", p.Processor, "externalId", p.ExternalID,
 			"outcome", answer.Outcome.String(), "cause", answer.Cause)

@@ -96,6 +96,18 @@ func (e *Executor) Claim(ctx context.Context, due store.Due, limit int) (sends [
 	return op.sends, op.claimed, nil
 }
 
+// mayAct returns an error if a process must not claim work that has an effect: it was declared
+// dead, or the database went back since its last heartbeat, which saw epoch and history.
+func mayAct(l *store.Loaded, node payment.ID, epoch, history int64) error {
+	if !l.NodeAlive(node) {
+		return write.ErrNodeDead
+	}
+	if h := l.History(); h.Epoch < epoch || h.Number != history {
+		return write.ErrRestored
+	}
+	return nil
+}
+
 // newClaim is the operation of Claim.
 func (e *Executor) newClaim(due store.Due, limit int, profile processor.Profile) *claimSends {
 	return &claimSends{
@@ -141,11 +153,8 @@ func (v *claimSends) Needs(n *store.Needs) {
 // an earlier send needs manual review.
 func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 	v.sends, v.conflicting, v.claimed = nil, nil, 0
-	if !l.NodeAlive(v.node) {
-		return write.ErrNodeDead
-	}
-	if h := l.History(); h.Epoch < v.epoch || h.Number != v.history {
-		return write.ErrRestored
+	if err := mayAct(l, v.node, v.epoch, v.history); err != nil {
+		return err
 	}
 	if isFrozen(l, v.due.Processor, v.history) {
 		return nil
@@ -266,23 +275,44 @@ func sameBody(sends []store.Send, hash []byte) bool {
 // transfer sends one payout. The call ends with its intent's deadline, and is not cut
 // short when the workers stop: its outcome would be unknown.
 func (e *Executor) transfer(ctx context.Context, s ClaimedSend, transferrer processor.Transferrer) {
-	e.Env.Inject(env.BeforeTransfer)
-	// The deadline is later than the time-out if the clock was set back after the claim.
-	left := min(s.Deadline.Sub(e.Env.Clock.Now()), s.timeout)
-	e.awaitLease(ctx, left/2) // leaves the other half for the call
-	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), min(left, s.Deadline.Sub(e.Env.Clock.Now())))
-	answer, stale := transferGuarded(limited, transferrer, s.Request, e.Guard(&s))
-	answered := answer.Outcome != processor.NotSent && !timedOut(limited, answer.Outcome == processor.Unknown)
-	cancel()
-	e.Env.Inject(env.AfterTransfer)
-	if !stale && !isOurWait(&answer) { // such a send proves nothing about the processor
-		e.sendBreakers.Record(s.Payout.Processor, answered)
-	}
+	answer := e.callOnce(ctx, guardedCall{
+		account: s.Payout.Processor, claimedBy: s.Payout.ClaimedBy, deadline: s.Deadline, timeout: s.timeout, breakers: e.sendBreakers,
+		transferrer: transferrer, request: s.Request,
+	})
 	if answer.Outcome != processor.Done {
 		e.Log.WarnContext(ctx, "payout not confirmed", "processor", s.Payout.Processor, "externalId", s.Payout.ExternalID,
 			"outcome", answer.Outcome.String(), "cause", answer.Cause)
 	}
 	e.Recorder.Record(ctx, "result of send", func(ctx context.Context) error { return e.RecordSend(ctx, s, answer) })
+}
+
+// guardedCall is one call with an effect: a transfer, or what is called like one.
+type guardedCall struct {
+	account     string
+	claimedBy   payment.ID
+	deadline    time.Time     // of the intent
+	timeout     time.Duration // of the call
+	breakers    *worker.Breakers
+	transferrer processor.Transferrer
+	request     processor.TransferRequest
+}
+
+// callOnce calls the processor until the deadline at most. The call is not cut short when the
+// workers stop.
+func (e *Executor) callOnce(ctx context.Context, v guardedCall) processor.TransferAnswer {
+	e.Env.Inject(env.BeforeTransfer)
+	// The deadline is later than the time-out if the clock was set back after the claim.
+	left := min(v.deadline.Sub(e.Env.Clock.Now()), v.timeout)
+	e.awaitLease(ctx, left/2) // leaves the other half for the call
+	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), min(left, v.deadline.Sub(e.Env.Clock.Now())))
+	answer, stale := transferGuarded(limited, v.transferrer, v.request, e.guard(v.deadline, v.claimedBy))
+	answered := answer.Outcome != processor.NotSent && !timedOut(limited, answer.Outcome == processor.Unknown)
+	cancel()
+	e.Env.Inject(env.AfterTransfer)
+	if !stale && !isOurWait(&answer) { // such a send proves nothing about the processor
+		v.breakers.Record(v.account, answered)
+	}
+	return answer
 }
 
 // timedOut reports whether a call ended without a result because its timeout expired.
@@ -311,13 +341,9 @@ func transferGuarded(ctx context.Context, transferrer processor.Transferrer, r p
 // this process had lost the right to send.
 var ErrStale = errors.New("outgoing: too late to send")
 
-// Guard returns the check that a processor calls right before the first byte is sent.
+// guard returns the check that a processor calls right before the first byte is sent.
 // It checks the deadline of the intent, the owner of the claim, and the lease, which a
 // suspended process has lost.
-func (e *Executor) Guard(s *ClaimedSend) func() error {
-	return e.guard(s.Deadline, s.Payout.ClaimedBy)
-}
-
 func (e *Executor) guard(deadline time.Time, claimedBy payment.ID) func() error {
 	return func() error {
 		if !e.Node.Lease.Valid() || !e.Env.Clock.Now().Before(deadline) || e.Node.ID() != claimedBy {
