@@ -83,7 +83,7 @@ func TestFoundChargeThatEnded(t *testing.T) {
 				if refused := status == payment.PayinFailed; refused != problem.Is(err, problem.ProcessorRefused) || !refused && err != nil || p.Status != status {
 					t.Errorf("answered %+v, %v", p, err)
 				}
-				g.Pass(time.Hour)
+				g.Jump(time.Hour)
 				g.Charge()
 				again, replayed, err := g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", ""))
 				if err != nil || !replayed || again.Status != status || (work(g, p).State != store.ChargeEnded) != (state == processor.ChargeAnalysis) {
