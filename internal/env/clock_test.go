@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -214,5 +215,26 @@ func TestUnshiftedHasNoOffset(t *testing.T) {
 	virtual := env.NewVirtualClock(time.Unix(0, 0))
 	if env.Unshifted(virtual) != env.Clock(virtual) {
 		t.Error("a virtual clock must be returned unchanged")
+	}
+}
+
+// Package context holds the lock of a derived context while it registers it, and the function
+// takes that lock: a context that has just ended must not call it in the same goroutine.
+func TestAfterFuncOfAnEndedContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := env.NewVirtualClock(epoch).WithTimeout(t.Context(), time.Second)
+	cancel()
+	var lock sync.Mutex
+	called := make(chan struct{})
+	lock.Lock()
+	stop := ctx.(interface{ AfterFunc(func()) func() bool }).AfterFunc(func() {
+		lock.Lock()
+		defer lock.Unlock()
+		close(called)
+	})
+	lock.Unlock()
+	<-called
+	if stop() {
+		t.Error("it was stopped after its call")
 	}
 }

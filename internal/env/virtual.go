@@ -240,7 +240,9 @@ func (c *virtualContext) Err() error {
 	return c.err
 }
 
-// AfterFunc calls f when the context ends; stop prevents that and reports whether it did.
+// AfterFunc calls f when the context ends; stop prevents that and reports whether it did. If the
+// context ended meanwhile, f runs in a goroutine of its own: the caller may hold its locks, as
+// package context does.
 func (c *virtualContext) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	ended := c.err != nil
@@ -249,7 +251,7 @@ func (c *virtualContext) AfterFunc(f func()) (stop func() bool) {
 	}
 	c.mu.Unlock()
 	if ended {
-		f()
+		go f()
 		return func() bool { return false }
 	}
 	return func() bool {
