@@ -104,7 +104,7 @@ func killThrough(t *testing.T, engine, driver string) {
 	for _, p := range slices.Sorted(maps.Keys(k.died)) {
 		t.Logf("%5d deaths %s", k.died[p], p)
 	}
-	t.Logf("%d deaths in %d runs of %d points; %d cases were resolved, %d pay-ins got no charge", k.deaths, k.done, k.points, k.resolved, k.uncharged)
+	t.Logf("%d deaths in %d runs of %d points; %d cases were resolved", k.deaths, k.done, k.points, k.resolved)
 }
 
 // killing counts the deaths of many runs.
@@ -113,9 +113,9 @@ type killing struct {
 	points         int // of a day without deaths
 	done           int // runs
 
-	mu                          sync.Mutex
-	died                        map[string]int // by the name of the point
-	deaths, resolved, uncharged int
+	mu               sync.Mutex
+	died             map[string]int // by the name of the point
+	deaths, resolved int
 }
 
 // runs plays n days. Their first deaths are at points from the first of a day to the last.
@@ -160,7 +160,7 @@ func (k *killing) effects(t *testing.T, day []string) {
 func (k *killing) count(n *nemesis) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.deaths, k.resolved, k.uncharged = k.deaths+len(n.killed), k.resolved+n.resolved, k.uncharged+n.uncharged
+	k.deaths, k.resolved = k.deaths+len(n.killed), k.resolved+n.resolved
 	for _, p := range n.killed {
 		k.died[p]++
 	}

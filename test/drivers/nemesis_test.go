@@ -17,7 +17,6 @@ type nemesis struct {
 	points      []string // that were passed
 	killed      []string // points of deaths
 	resolved    int      // cases, by people
-	uncharged   int      // pay-ins
 }
 
 // kills passes a point, and reports whether the process dies there.

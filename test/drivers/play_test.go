@@ -17,8 +17,6 @@ type payin struct {
 	ends     payment.PayinStatus
 	refunded money.Cents
 	requests int // of refunds here
-	// uncharged: its charge could not be had.
-	uncharged bool
 }
 
 // payout is one, and what it should be in the end.
@@ -76,7 +74,7 @@ func (all *played) playMethod(g *gateway, method payment.Method) {
 	if method == payment.PIX {
 		all.payin(g, method, name+" expired", payment.PayinExpired)
 	}
-	g.atBank(paid, g.bank.pay)
+	g.bank.pay(&paid.Payin)
 	g.request(func(ctx context.Context) error {
 		_, err := g.core.Payins.Cancel(ctx, g.merchant.ID, canceled.ID)
 		return err
@@ -86,8 +84,8 @@ func (all *played) playMethod(g *gateway, method payment.Method) {
 		return
 	}
 	disputed, whole := all.payin(g, method, name+" disputed", payment.PayinPaid), all.payin(g, method, name+" whole", payment.PayinRefunded)
-	g.atBank(disputed, g.bank.pay)
-	g.atBank(whole, g.bank.pay)
+	g.bank.pay(&disputed.Payin)
+	g.bank.pay(&whole.Payin)
 	g.rest()
 	g.refund(paid, name+" part", 30_00)
 	g.refund(whole, name+" all", 0)
@@ -96,7 +94,7 @@ func (all *played) playMethod(g *gateway, method payment.Method) {
 	g.refund(paid, name+" another part", 20_00)
 	paid.ends, paid.refunded = payment.PayinPartiallyRefunded, 50_00
 	if method == payment.PIX {
-		g.atBank(paid, func(p *payment.Payin) { g.bank.panelRefund(p, 10_00) })
+		g.bank.panelRefund(&paid.Payin, 10_00)
 		paid.refunded += 10_00
 	}
 	g.rest()
@@ -104,22 +102,14 @@ func (all *played) playMethod(g *gateway, method payment.Method) {
 		return
 	}
 	lost := all.payin(g, method, name+" lost", payment.PayinChargeback)
-	g.atBank(lost, g.bank.pay)
+	g.bank.pay(&lost.Payin)
 	g.rest()
-	g.atBank(disputed, g.bank.dispute)
-	g.atBank(lost, g.bank.dispute)
+	g.bank.dispute(&disputed.Payin)
+	g.bank.dispute(&lost.Payin)
 	g.rest()
-	g.atBank(disputed, g.bank.win)
-	g.atBank(lost, g.bank.lose)
+	g.bank.win(&disputed.Payin)
+	g.bank.lose(&lost.Payin)
 	g.rest()
-}
-
-// atBank does something at the bank with a pay-in's charge, if it has one.
-func (g *gateway) atBank(p *payin, do func(p *payment.Payin)) {
-	g.t.Helper()
-	if !p.uncharged {
-		do(&p.Payin)
-	}
 }
 
 func payinRequest(method payment.Method, reference string) *wire.PayinRequest {
@@ -137,16 +127,10 @@ func (all *played) payin(g *gateway, method payment.Method, reference string, en
 		r.ExpiresIn = wire.Some(int64(600))
 	}
 	p := &payin{ends: ends}
-	p.uncharged = g.tryRequest(func(ctx context.Context) (err error) {
-		got, _, err := g.core.Payins.Create(ctx, g.merchant, r)
-		if got.ID != (payment.ID{}) {
-			p.Payin = got
-		}
+	g.request(func(ctx context.Context) (err error) {
+		p.Payin, _, err = g.core.Payins.Create(ctx, g.merchant, r)
 		return err
-	}) != nil
-	if p.uncharged = p.uncharged || !p.Ready(); p.uncharged {
-		g.nemesis.uncharged++
-	}
+	})
 	all.payins = append(all.payins, p)
 	return p
 }
@@ -165,9 +149,6 @@ func (all *played) payout(g *gateway, reference string, ends payment.PayoutStatu
 // refund gives a pay-in back, in cents; 0 is all that is left.
 func (g *gateway) refund(p *payin, reference string, amount int64) {
 	g.t.Helper()
-	if p.uncharged {
-		return
-	}
 	g.request(func(ctx context.Context) error {
 		_, _, err := g.core.Refunds.Create(ctx, g.merchant, p.ID, coretest.RefundRequest(reference, amount))
 		return err

@@ -259,11 +259,7 @@ func (g *gateway) work() (did int) {
 // it is answered.
 func (g *gateway) request(send func(ctx context.Context) error) {
 	g.t.Helper()
-	g.must(g.tryRequest(send))
-}
-
-func (g *gateway) tryRequest(send func(ctx context.Context) error) (err error) {
-	g.t.Helper()
+	var err error
 	for tries := range 60 {
 		err = errGone
 		if !g.do(func() { err = send(g.t.Context()) }) {
@@ -271,9 +267,9 @@ func (g *gateway) tryRequest(send func(ctx context.Context) error) (err error) {
 			continue
 		}
 		if err == nil {
-			return nil
+			return
 		}
 		g.tick(time.Duration(1+tries) * time.Second)
 	}
-	return err
+	g.must(err)
 }
