@@ -346,33 +346,6 @@ func TestRefundOfAnotherAmount(t *testing.T) {
 	})
 }
 
-// A report of another payment moves no money, and a second one leaves the case as it is: the
-// refund may be one that a restored backup lacks.
-func TestRefundOfAnotherPayment(t *testing.T) {
-	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		r := begun(g)
-		g.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
-			report := b.GiveBack(r, processor.TransferPaid)
-			report.PaymentID = "lost"
-			return processor.TransferAnswer{Outcome: processor.Done, Report: report}
-		}
-		g.Send()
-		wantCause(g, store.ReasonOtherPayment)
-		before := onlyCase(g)
-		part := wantSteps(g, r, payment.StepReview)[0]
-		report := processor.TransferReport{Lookup: processor.Found, State: processor.TransferPaid, Amount: part.Amount, PaymentID: "lost"}
-		if err := g.Outgoing.RecordRefundReport(t.Context(), part, report, nil); err != nil {
-			t.Fatal(err)
-		}
-		if after := onlyCase(g); after.ID != before.ID || after.Params["reported"] != "lost" {
-			t.Errorf("case %+v, before %+v", after, before)
-		}
-		g.WantRefund(r, payment.RefundProcessing, 0, payment.PayinPaid, 0)
-		g.WantBalances(afterRefund, 40_00)
-		g.WantProven()
-	})
-}
-
 // A refund of a process that died in the call is looked up by another one.
 func TestRefundOfADeadProcess(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
