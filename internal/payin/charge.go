@@ -219,10 +219,11 @@ func (s *Service) guard(w *chargeWork) func() error {
 	}
 }
 
-// call makes one call of the work, or two: a look-up, and the request that it allows.
+// call makes one call of the work, or two: a look-up, and the request that it allows, if that is
+// the first one or a repeat is unsafe.
 func (s *Service) call(ctx context.Context, w *chargeWork) {
 	w.call(ctx, s.Env.Clock, s.guard(w))
-	if w.asked && w.Outcome == outcomeNotFound {
+	if w.asked && w.Outcome == outcomeNotFound && (w.FirstSentAt.IsZero() || !w.profile.Charge.Repeat.Safe()) {
 		w.call(ctx, s.Env.Clock, s.guard(w))
 	}
 	if errors.Is(w.cause, errClaimLost) { // which proves nothing about the processor
