@@ -7,7 +7,6 @@ import (
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
-	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
 )
@@ -17,14 +16,7 @@ import (
 // again; the other item is paid at the account of today.
 func TestBatchAfterARestore(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		s, _, other := setUp(t, g)
-		g.SetRoutes(s, payment.OperationPayout, "", "second")
-		g.Heartbeat()
-		g.Bank.Pay(processor.TransferRequest{
-			ExternalID: g.Store.ExternalID(&g.Merchant, payment.OperationPayout, "lost"), Amount: 900_00,
-		}, processor.TransferPaid)
-		g.Execute("UPDATE installation SET epoch = epoch - 3")
-		g.Heartbeat()
+		other := restoreWithoutPayout(t, g)
 		request := func() (payment.PayoutBatch, error) {
 			r := &wire.PayoutBatchRequest{ReferenceID: wire.Some("b")}
 			r.Items = append(r.Items, coretest.PayoutRequest("new", 50_00), coretest.PayoutRequest("lost", 900_00))

@@ -13,19 +13,27 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
+// restoreWithoutPayout restores a backup that lacks the payout "lost" of 900.00: it was paid at
+// the first account, and payouts go to the second one now.
+func restoreWithoutPayout(t *testing.T, g *coretest.Gateway) (second *coretest.Bank) {
+	t.Helper()
+	s, _, second := setUp(t, g)
+	g.SetRoutes(s, payment.OperationPayout, "", "second")
+	g.Heartbeat()
+	g.Bank.Pay(processor.TransferRequest{
+		ExternalID: g.Store.ExternalID(&g.Merchant, payment.OperationPayout, "lost"), Amount: 900_00,
+	}, processor.TransferPaid)
+	g.Execute("UPDATE installation SET epoch = epoch - 3")
+	g.Heartbeat()
+	return second
+}
+
 // A payout that was paid in the past that a restored backup lacks is not paid again at
 // another account: a new payout waits until the transfers of every account are read, and
 // gets the account of the one that is found.
 func TestRoutesAfterARestore(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		s, _, other := setUp(t, g)
-		g.SetRoutes(s, payment.OperationPayout, "", "second")
-		g.Heartbeat()
-		g.Bank.Pay(processor.TransferRequest{
-			ExternalID: g.Store.ExternalID(&g.Merchant, payment.OperationPayout, "lost"), Amount: 900_00,
-		}, processor.TransferPaid)
-		g.Execute("UPDATE installation SET epoch = epoch - 3")
-		g.Heartbeat()
+		other := restoreWithoutPayout(t, g)
 		g.Bank.Down = true
 		g.Jump(g.Bank.Profiled.Transfer.QuietPeriod + time.Second)
 		g.ReadFeeds()
