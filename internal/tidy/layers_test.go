@@ -70,7 +70,9 @@ var rooms = []room{
 	// The sandbox's bank, a separate program: a gateway shares only its protocol.
 	{"sandboxbank/bankapi", plain, "money brcode boleto"},
 	{"sandboxbank", plain, "sandboxbank/bankapi money env"},
-	{"sandboxbank/asaasface", plain, "sandboxbank sandboxbank/bankapi money env"},
+	{"sandboxbank/certificate", plain, "env"},
+	{"sandboxbank/apipixface", plain, "sandboxbank sandboxbank/bankapi sandboxbank/certificate money env"},
+	{"sandboxbank/asaasface", plain, "sandboxbank sandboxbank/bankapi sandboxbank/certificate money env"},
 
 	// The API's JSON, for use cases and faces, but not for the store.
 	{"wire", plain, "problem" + middle + libraries},
@@ -110,7 +112,7 @@ var rooms = []room{
 	{"sandboxcontrol", plain, "httpapi checkout wire sandboxbank/bankapi payin processor" + rows + middle + basics},
 
 	// Assembly and commands. Only app imports concrete processors.
-	{"app", plain, "api httpapi checkout sandboxcontrol sandboxbank sandboxbank/asaasface processor/sandbox processor/* processor wire webhook config" +
+	{"app", plain, "api httpapi checkout sandboxcontrol sandboxbank sandboxbank/apipixface sandboxbank/asaasface processor/sandbox processor/* processor wire webhook config" +
 		rows + middle + basics + writing + useCases + libraries},
 	{"bench", plain, "account app config processor wire" + rows + middle + basics + writing + useCases + libraries},
 	{"cli", plain, "app bench config merchant account processor review" + rows + middle + basics + libraries},

@@ -1,23 +1,18 @@
 package apipixface
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/sandboxbank/certificate"
 )
 
 // The files of an authority.
@@ -32,8 +27,6 @@ const (
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 397 * 24 * time.Hour
-	// early is how long before now certificates begin: clocks differ.
-	early = 24 * time.Hour
 )
 
 // Authority has the certificates of a face. Its files are made once, for their owner alone.
@@ -44,15 +37,6 @@ type Authority struct {
 	Client []byte // PEM with the key
 	Notice tls.Certificate
 	Secret string // of the application
-}
-
-// randomReader is a source of randomness as crypto wants it.
-type randomReader struct{ env.Random }
-
-// Read implements [io.Reader].
-func (r randomReader) Read(p []byte) (int, error) {
-	r.Random.Read(p)
-	return len(p), nil
 }
 
 // OpenAuthority opens the authority in a folder, or makes it. The server's certificate is for
@@ -115,23 +99,25 @@ func (a *Authority) ServerConfig() *tls.Config {
 type issuer struct {
 	dir    string
 	now    time.Time
-	random randomReader
-	root   *x509.Certificate
-	key    *ecdsa.PrivateKey
+	random env.Random
+	root   *certificate.Signed // its key has no file, which would let others issue certificates
 }
 
 func makeAuthority(dir, host string, clock env.Clock, random env.Random) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("apipixface: make the folder of certificates: %w", err)
 	}
-	i := &issuer{dir: dir, now: clock.Now(), random: randomReader{random}}
+	i := &issuer{dir: dir, now: clock.Now(), random: random}
 	secret := make([]byte, 32)
 	random.Read(secret)
-	err := errors.Join(
-		i.makeRoot(),
-		i.issue(fileServer, "sandbox bank", x509.ExtKeyUsageServerAuth, host),
-		i.issue(fileClient, ClientID, x509.ExtKeyUsageClientAuth, ""),
-		i.issue(fileNotice, "sandbox bank, notices", x509.ExtKeyUsageClientAuth, ""),
+	err := i.makeRoot()
+	if err != nil {
+		return err
+	}
+	err = errors.Join(
+		i.issue(fileServer, "sandbox bank", func(c *x509.Certificate) { certificate.ForServer(c, host) }),
+		i.issue(fileClient, ClientID, forClient),
+		i.issue(fileNotice, "sandbox bank, notices", forClient),
 	)
 	if err != nil {
 		return err
@@ -139,62 +125,29 @@ func makeAuthority(dir, host string, clock env.Clock, random env.Random) error {
 	return i.write(fileSecret, []byte(hex.EncodeToString(secret)))
 }
 
-func (i *issuer) template(name string, life time.Duration) *x509.Certificate {
-	serial := make([]byte, 16)
-	i.random.Random.Read(serial)
-	serial[0] &= 0x7f
-	return &x509.Certificate{
-		SerialNumber: new(big.Int).SetBytes(serial), Subject: pkix.Name{CommonName: name, Organization: []string{"Porteira sandbox"}},
-		NotBefore: i.now.Add(-early), NotAfter: i.now.Add(life), KeyUsage: x509.KeyUsageDigitalSignature,
-	}
-}
-
-func (i *issuer) makeRoot() error {
-	root := i.template("Porteira sandbox authority", authorityLife)
+func (i *issuer) makeRoot() (err error) {
+	root := certificate.Template("Porteira sandbox authority", i.now, authorityLife, i.random)
 	root.IsCA, root.BasicConstraintsValid, root.KeyUsage = true, true, x509.KeyUsageCertSign
-	key, err := ecdsa.GenerateKey(elliptic.P256(), i.random)
-	if err != nil {
-		return fmt.Errorf("apipixface: make a key: %w", err)
+	if i.root, err = certificate.Sign(root, nil, i.random); err != nil {
+		return err
 	}
-	der, err := x509.CreateCertificate(i.random, root, root, &key.PublicKey, key)
-	if err != nil {
-		return fmt.Errorf("apipixface: make a certificate: %w", err)
-	}
-	if i.root, err = x509.ParseCertificate(der); err != nil {
-		return fmt.Errorf("apipixface: make a certificate: %w", err)
-	}
-	i.key = key // its file would let others issue certificates, so it has none
-	return i.write(fileCA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return i.write(fileCA, i.root.PEM)
 }
 
-func (i *issuer) issue(file, name string, use x509.ExtKeyUsage, host string) error {
-	if i.key == nil {
-		return nil // makeRoot has failed
-	}
-	leaf := i.template(name, certificateLife)
-	leaf.ExtKeyUsage = []x509.ExtKeyUsage{use}
-	if use == x509.ExtKeyUsageServerAuth {
-		leaf.DNSNames, leaf.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
-		if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() {
-			leaf.IPAddresses = append(leaf.IPAddresses, ip)
-		} else if ip == nil && host != "" {
-			leaf.DNSNames = append(leaf.DNSNames, host)
-		}
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), i.random)
+func forClient(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }
+
+func (i *issuer) issue(file, name string, use func(*x509.Certificate)) error {
+	leaf := certificate.Template(name, i.now, certificateLife, i.random)
+	use(leaf)
+	signed, err := certificate.Sign(leaf, i.root, i.random)
 	if err != nil {
-		return fmt.Errorf("apipixface: make a key: %w", err)
+		return err
 	}
-	der, err := x509.CreateCertificate(i.random, leaf, i.root, &key.PublicKey, i.key)
+	text, err := signed.WithKey()
 	if err != nil {
-		return fmt.Errorf("apipixface: make a certificate: %w", err)
+		return err
 	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return fmt.Errorf("apipixface: write a key: %w", err)
-	}
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return i.write(file, append(text, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...))
+	return i.write(file, text)
 }
 
 func (i *issuer) write(name string, text []byte) error {

@@ -1,24 +1,18 @@
 package asaasface
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/hex"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/sandboxbank/certificate"
 )
 
 // The files of a face's folder.
@@ -34,11 +28,7 @@ const (
 	secretBytes = 32
 )
 
-const (
-	certificateLife = 10 * 365 * 24 * time.Hour
-	// early is how long before now the certificate begins: clocks differ.
-	early = 24 * time.Hour
-)
+const certificateLife = 10 * 365 * 24 * time.Hour
 
 // Folder has the secrets, the certificate and the book of a face. Its files are made once.
 type Folder struct {
@@ -89,15 +79,6 @@ func OpenFolder(dir, host string, w env.Env) (*Folder, error) {
 	return f, nil
 }
 
-// randomReader is a source of randomness as crypto wants it.
-type randomReader struct{ env.Random }
-
-// Read implements [io.Reader].
-func (r randomReader) Read(p []byte) (int, error) {
-	r.Random.Read(p)
-	return len(p), nil
-}
-
 func (f *Folder) make(host string, w env.Env) error {
 	if err := os.MkdirAll(f.dir, folderMode); err != nil {
 		return err
@@ -124,34 +105,13 @@ func (f *Folder) make(host string, w env.Env) error {
 
 // newCertificate makes a certificate that is its own authority.
 func newCertificate(host string, w env.Env) (server, root []byte, err error) {
-	random := randomReader{w.Random}
-	serial := make([]byte, 16)
-	w.Random.Read(serial)
-	serial[0] &= 0x7f
-	now := w.Clock.Now()
-	c := &x509.Certificate{
-		SerialNumber: new(big.Int).SetBytes(serial), Subject: pkix.Name{CommonName: "Porteira sandbox, as Asaas"},
-		NotBefore: now.Add(-early), NotAfter: now.Add(certificateLife), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-	}
-	if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() {
-		c.IPAddresses = append(c.IPAddresses, ip)
-	} else if ip == nil && host != "" {
-		c.DNSNames = append(c.DNSNames, host)
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
+	c := certificate.Template("Porteira sandbox, as Asaas", w.Clock.Now(), certificateLife, w.Random)
+	c.IsCA, c.BasicConstraintsValid, c.KeyUsage = true, true, x509.KeyUsageDigitalSignature|x509.KeyUsageCertSign
+	certificate.ForServer(c, host)
+	signed, err := certificate.Sign(c, nil, w.Random)
 	if err != nil {
 		return nil, nil, err
 	}
-	der, err := x509.CreateCertificate(random, c, c, &key.PublicKey, key)
-	if err != nil {
-		return nil, nil, err
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, nil, err
-	}
-	root = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return append(slices.Clip(root), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...), root, nil
+	server, err = signed.WithKey()
+	return server, signed.PEM, err
 }
