@@ -43,19 +43,26 @@ func together(n int, do func(i int)) {
 }
 
 // sendTogether sends n requests concurrently, spread over the gateways. Like a client, it
-// repeats requests that an overloaded gateway rejects or whose connection is closed.
+// repeats requests that an overloaded gateway rejects, that had no answer within the gateway's
+// 25 s because the machine is busy, or whose connection is closed. Any other 503 is a fault: no
+// request gets one because it lost a race.
 func sendTogether(gateways []*program, n int, path string, body func(i int) string) []answer {
 	answers := make([]answer, n)
 	together(n, func(i int) {
 		for range 600 {
 			answers[i] = gateways[i%len(gateways)].send("POST", path, body(i))
-			if overloaded := answers[i].status == 503 && answers[i].body["code"] == "overloaded"; !overloaded && answers[i].cause == nil {
+			if !answers[i].isBusy() && answers[i].cause == nil {
 				return
 			}
 			wait(100 * time.Millisecond)
 		}
 	})
 	return answers
+}
+
+// isBusy reports whether a gateway had no time for the request.
+func (a answer) isBusy() bool {
+	return a.status == 503 && (a.body["code"] == "overloaded" || a.body["detail"] == "The request took too long. Send it again.")
 }
 
 // wantBalance compares the available balance, and checks that nothing is held.
