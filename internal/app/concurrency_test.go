@@ -62,7 +62,8 @@ func sendTogether(gateways []*program, n int, path string, body func(i int) stri
 
 // isBusy reports whether a gateway had no time for the request.
 func (a answer) isBusy() bool {
-	return a.status == 503 && (a.body["code"] == "overloaded" || a.body["detail"] == "The request took too long. Send it again.")
+	tooLong := a.body["detail"] == "The request took too long. Send it again." || a.body["detail"] == "The request timed out."
+	return a.status == 503 && (a.body["code"] == "overloaded" || tooLong)
 }
 
 // wantBalance compares the available balance, and checks that nothing is held.
