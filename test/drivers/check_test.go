@@ -14,7 +14,10 @@ import (
 
 // settleWithin bounds the simulated time in which everything ends once nobody dies any more: it
 // is longer than quiet periods and confirmations.
-const settleWithin = 3 * time.Hour
+const (
+	settleWithin = 3 * time.Hour
+	settleStep   = 10 * time.Minute
+)
 
 // settle lets everything end. Two persons send again what a processor that is not idempotent
 // may or may not have got, after they have read its statement.
@@ -88,8 +91,8 @@ func (g *gateway) missing(c *store.Case) bool {
 func (g *gateway) pass() {
 	g.t.Helper()
 	g.rest()
-	for d := time.Duration(0); d < settleWithin; d += 5 * time.Minute {
-		g.tick(5 * time.Minute)
+	for d := time.Duration(0); d < settleWithin; d += settleStep {
+		g.tick(settleStep)
 	}
 	g.rest()
 }

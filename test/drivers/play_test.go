@@ -35,7 +35,7 @@ type played struct {
 // rest lets some time pass: the bank's seconds, the retries, and a minute.
 func (g *gateway) rest() {
 	g.t.Helper()
-	for _, d := range []time.Duration{0, time.Second, time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute} {
+	for _, d := range []time.Duration{0, time.Second, 3 * time.Second, 10 * time.Second, time.Minute} {
 		g.tick(d)
 	}
 }
