@@ -170,7 +170,7 @@ func (c *circle) playAsaas() int64 {
 		awaitStatus(c.t, c.client, "/payin/"+a.Get("id"), "PAID")
 	}
 	refund := c.client.Must(201, "POST", "/payin/"+pix.Get("id")+"/refunds", with(refundOf, "{ref}", "asaas refund"))
-	c.asaas.dispute(c.client, card)
+	c.asaas.dispute(c.client, card, 1)
 	awaitStatus(c.t, c.client, "/refunds/"+refund.Get("id"), "COMPLETED")
 	awaitStatus(c.t, c.client, "/payout/"+payout.Get("id"), "COMPLETED")
 	return 70_00 - 49 - 2_09 // the bank's fee of a card is R$ 0.49 and 2.99 %

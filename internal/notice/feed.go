@@ -173,7 +173,8 @@ func (v *endFeed) clears(l *store.Loaded, f *store.Feed) bool {
 		!v.parked && !v.page.More && !v.page.Through.Before(beyond) && !v.began.Before(beyond)
 }
 
-// clearEvery is the longest wait between reads while payouts wait for the list.
+// clearEvery is the longest wait between reads while payouts wait for the list, once a page can
+// complete it.
 const clearEvery = 2 * time.Second
 
 // answeredPage is how reading a page ended.
@@ -309,7 +310,8 @@ func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
 	case v.clears(l, &f):
 		f.Cleared, f.ClearedAt = l.History().Number, l.Now()
 	case !v.again && l.History().Number != f.Cleared && f.FeedKey == store.Transfers(f.Account):
-		f.NextAt = l.Now().Add(min(v.wait, clearEvery))
+		h := l.History()
+		f.NextAt = l.Now().Add(min(v.wait, max(clearEvery, h.RestoredAt.Add(v.quiet).Sub(l.Now())))) // before that no page clears
 	}
 	f.Failures, f.Cursor = 0, v.page.Next
 	if !v.page.Through.IsZero() {

@@ -48,7 +48,7 @@ func (p *Processor) Feeds() map[processor.Feed]processor.FeedSpec {
 	from := func(t time.Time) string { return cursor{day: dayOf(t)}.String() }
 	return map[processor.Feed]processor.FeedSpec{
 		processor.FeedPayments:  {Every: soon, From: from},
-		processor.FeedTransfers: {Every: soon, From: from},
+		processor.FeedTransfers: {Every: seldom, From: from},
 		processor.FeedRefunds:   {Every: seldom, From: from},
 		processor.FeedChanges:   {Every: seldom, From: from},
 	}
