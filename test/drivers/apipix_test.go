@@ -89,6 +89,8 @@ func (b *pixBank) methods() []payment.Method { return []payment.Method{payment.P
 
 func (b *pixBank) disputes(payment.Method) bool { return true }
 
+func (b *pixBank) questions() int { return 0 }
+
 func (b *pixBank) force(p *payment.Payin, action string) {
 	b.g.t.Helper()
 	_, err := b.Desk().ForceCharge(p.ExternalID, action, bankapi.ForceCharge{})

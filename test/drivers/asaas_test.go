@@ -87,6 +87,13 @@ func (b *asaasBank) methods() []payment.Method {
 	return nil // the others do not depend on it
 }
 
+func (b *asaasBank) questions() int {
+	if b.asks {
+		return 3
+	}
+	return 0
+}
+
 func (b *asaasBank) disputes(m payment.Method) bool { return m == payment.CreditCard }
 
 // call calls the face as its panel and its pages are called.

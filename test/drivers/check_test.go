@@ -107,7 +107,8 @@ func (all *played) check(g *gateway) {
 		got, err := g.store.Payout(g.t.Context(), p.Merchant, p.ID)
 		g.must(err)
 		transfers := g.bank.transfers(&p.Payout)
-		if got.Status != p.ends {
+		unanswered := got.Status == payment.PayoutFailed && g.bank.questions() > 0 && len(g.nemesis.killed) >= g.bank.questions()
+		if got.Status != p.ends && !unanswered {
 			g.t.Errorf("payout %s is %s/%s, want %s", p.ReferenceID, got.Status, got.Step, p.ends)
 		}
 		if len(transfers) > 1 || (len(transfers) == 1) != (got.Status == payment.PayoutCompleted) || len(transfers) == 1 && transfers[0] != p.Amount {
