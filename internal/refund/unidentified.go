@@ -41,7 +41,8 @@ func (s *Service) FindDispute(ctx context.Context, account string, d *processor.
 }
 
 // returnUnidentified books money that names no order and was given back at the processor, or
-// taken by a dispute, and such money that came back. Each refund has a case of fixed id, which shows that it is booked.
+// taken by a dispute, and such money that came back. Each has a case of fixed id, which shows that
+// it is booked.
 type returnUnidentified struct {
 	listed  *processor.ListedRefund
 	receipt payment.Receipt
