@@ -114,6 +114,9 @@ func (c *bankCall) name() string {
 	return c.request.Method + " " + c.request.URL.Path + " " + c.externalID
 }
 
+// subject names what the call is about: each contract has books of its own.
+func (c *bankCall) subject() string { return c.contract.path() + " " + c.externalID }
+
 // group is the group of the call's faults.
 func (c *bankCall) group() string {
 	switch {
@@ -192,7 +195,7 @@ func (c *bankCall) carry(fault string) (*http.Response, error) {
 			return nil, err
 		}
 	case stale:
-		if old := s.oldAnswers[c.externalID]; old != nil {
+		if old := s.oldAnswers[c.subject()]; old != nil {
 			return response(c.request, http.StatusOK, jsonHeader(), old), nil
 		}
 	}
@@ -217,7 +220,7 @@ func (c *bankCall) corrupt(fault string, answer *http.Response) (*http.Response,
 	}
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	if c.operation == bankapi.OpQuery && answer.StatusCode == http.StatusOK && len(body) > 0 && s.chance(300) {
-		s.oldAnswers[c.externalID] = body
+		s.oldAnswers[c.subject()] = body
 	}
 	switch fault {
 	case "timeout_after":

@@ -60,7 +60,7 @@ type simulation struct {
 	late       []*order             // that are requested again at the end
 	receivers  map[string]*receiver // by host
 	endpoints  []*endpoint
-	oldAnswers map[string][]byte // of look-ups, by external id
+	oldAnswers map[string][]byte // of look-ups, by [bankCall.subject]
 
 	raw        *sql.DB // the checker's own connection
 	checker    *checker.Checker
