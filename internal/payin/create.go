@@ -117,11 +117,12 @@ func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp
 	if sparesBudget(proc, r.Origin()) {
 		return nil, problem.New(problem.RateLimited, "Too many orders without credentials.").WithRetryAfter(budgetWait)
 	}
-	p := s.newPayin(&m, r, externalID, account)
-	chargeOffline(proc, &m, &p, r.Personal)
-	op := &CreateOp{in: s.Store.NewPayin(p, r.Personal, r.Fingerprint), Payin: p}
+	op := &CreateOp{Payin: s.newPayin(&m, r, externalID, account)}
+	p := &op.Payin
+	chargeOffline(proc, &m, p, r.Personal)
+	op.in = s.Store.NewPayin(*p, r.Personal, r.Fingerprint)
 	if s.Wanted != nil && s.Wanted(m.ID, payment.EventPayinCreated) {
-		op.announced, err = wire.Payin(&p, s.Links(&p), payment.PersonalData{})
+		op.announced, err = wire.Payin(p, s.Links(p), payment.PersonalData{})
 	}
 	return op, err
 }

@@ -52,7 +52,8 @@ func (s *Service) NewRecordCancel(c store.Charge, answer processor.CancelAnswer)
 // sealed.
 func (s *Service) NewCreateIn(m store.Merchant, r *wire.PayinRequest) *CreateOp {
 	p := s.newPayin(&m, r, s.Store.ExternalID(&m, r.Operation(), r.ReferenceID.V), m.Routes[0].Account)
-	return &CreateOp{in: &store.NewPayin{Payin: p, Fingerprint: r.Fingerprint}, Payin: p}
+	in := store.GivenPayin(p, r.Fingerprint)
+	return &CreateOp{in: &in, Payin: p}
 }
 
 // Waiting is the number of requests that wait for the charge of another.

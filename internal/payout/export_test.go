@@ -18,7 +18,8 @@ func (s *Service) NewCancel(merchant, id payment.ID) write.Operation {
 // is sealed.
 func (s *Service) NewRequestOpIn(m store.Merchant, r *wire.PayoutRequest) *RequestOp {
 	p := s.newPayout(&m, r, m.Routes[0].Account, s.alone())
-	return &RequestOp{in: &store.NewPayout{Payout: p, Fingerprint: r.Fingerprint}, limits: &m.Limits.Payout, asked: asked(&m, &p, r), Payout: p}
+	in := store.GivenPayout(p, r.Fingerprint)
+	return &RequestOp{in: &in, limits: &m.Limits.Payout, asked: asked(&m, &p, r), Payout: p}
 }
 
 // SetOpenBatches sets how many open batches a run looks at, until the returned function is

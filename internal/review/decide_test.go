@@ -25,9 +25,9 @@ func given(kind store.CaseKind, reason store.CaseReason, status payment.PayoutSt
 	serial := byte(10)
 	g := store.Given{
 		Now: coretest.Start, NewID: func() payment.ID { serial++; return payment.ID{serial} },
-		Payouts: []store.NewPayout{{Payout: payment.Payout{
+		Payouts: []store.NewPayout{store.GivenPayout(payment.Payout{
 			Merchant: merchantID, ID: subjectID, ExternalID: "x", Amount: 10_00, Status: status, Step: step, Version: 2, Processor: "bank",
-		}}},
+		}, nil)},
 		Sends: []store.Send{{
 			Merchant: merchantID, Payout: subjectID, Number: 1, Outcome: store.SendUnknown, Deadline: coretest.Start.Add(-time.Hour),
 		}},

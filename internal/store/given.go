@@ -45,6 +45,16 @@ type Given struct {
 	Approvals    []Approval // of a payout in the order of their numbers
 }
 
+// GivenPayin is a stored pay-in.
+func GivenPayin(p payment.Payin, fingerprint []byte) NewPayin {
+	return NewPayin{payinRow: payinRow{Payin: p, Fingerprint: fingerprint}}
+}
+
+// GivenPayout is a stored payout.
+func GivenPayout(p payment.Payout, fingerprint []byte) NewPayout {
+	return NewPayout{payoutRow: payoutRow{Payout: p, Fingerprint: fingerprint}}
+}
+
 // GivenRefund is a refund with the fingerprint of its request.
 type GivenRefund struct {
 	payment.Refund
@@ -214,7 +224,7 @@ func (g *Given) loadPayins(l *Loaded, n *Needs) {
 		taken := func(v *NewPayin) bool { return v.external() == p.external() }
 		if slices.Contains(n.payins.ids, Ref{p.Payin.Merchant, p.Payin.ID}) || slices.Contains(n.payins.byExternal, p.external()) ||
 			slices.ContainsFunc(n.payins.fresh, taken) {
-			l.payins.add(&payinRow{Payin: p.Payin, fingerprint: p.Fingerprint})
+			l.payins.add(&p.payinRow)
 		}
 	}
 }
@@ -231,7 +241,7 @@ func (g *Given) loadPayouts(l *Loaded, n *Needs) {
 	slices.SortStableFunc(byTime, func(a, b NewPayout) int { return a.Payout.NextAt.Compare(b.Payout.NextAt) })
 	for i := range byTime {
 		p := &byTime[i]
-		row, ref := &payoutRow{Payout: p.Payout, fingerprint: p.Fingerprint}, Ref{p.Payout.Merchant, p.Payout.ID}
+		row, ref := &p.payoutRow, Ref{p.Payout.Merchant, p.Payout.ID}
 		taken := func(v *NewPayout) bool { return v.external() == p.external() }
 		if slices.Contains(n.payouts.ids, ref) || slices.Contains(n.payouts.byExternal, p.external()) || slices.ContainsFunc(n.payouts.fresh, taken) {
 			l.payouts.add(row)
@@ -327,9 +337,9 @@ func (g *Given) after(c *Changes) Given {
 	}
 	v.Nodes = overlaid(g.Nodes, l.nodes.nodes, func(n *Node) payment.ID { return n.ID }, func(n Node) Node { return n })
 	v.Payins = overlaid(g.Payins, l.payins.rows, func(p *NewPayin) Ref { return Ref{p.Payin.Merchant, p.Payin.ID} },
-		func(p *payinRow) NewPayin { return NewPayin{Payin: p.Payin, Fingerprint: p.fingerprint} })
+		func(p *payinRow) NewPayin { return GivenPayin(p.Payin, p.Fingerprint) })
 	v.Payouts = overlaid(g.Payouts, l.payouts.rows, func(p *NewPayout) Ref { return Ref{p.Payout.Merchant, p.Payout.ID} },
-		func(p *payoutRow) NewPayout { return NewPayout{Payout: p.Payout, Fingerprint: p.fingerprint} })
+		func(p *payoutRow) NewPayout { return GivenPayout(p.Payout, p.Fingerprint) })
 	v.Disputes = overlaid(g.Disputes, l.disputes, keyOfDispute, func(d payment.Dispute) payment.Dispute { return d })
 	v.Answers = overlaid(g.Answers, l.answers.rows, func(a *GivenAnswer) answerKey { return keyOfAnswer(&a.DisputeAnswer) },
 		func(a answerRow) GivenAnswer { return GivenAnswer{a.DisputeAnswer, a.fingerprint} })

@@ -11,12 +11,11 @@ func (g *Given) Rows(table string) []map[string]any {
 		return rowsOf(nodeTable, mapped(g.Nodes, func(n Node) nodeRow { return nodeRow{Node: n} }))
 	case payinTable.name:
 		return rowsOf(payinTable, mapped(g.Payins, func(p NewPayin) payinRow {
-			row := payinRow{Payin: p.Payin, fingerprint: p.Fingerprint}
-			row.schedule()
-			return row
+			p.schedule()
+			return p.payinRow
 		}))
 	case payoutTable.name:
-		return rowsOf(payoutTable, mapped(g.Payouts, func(p NewPayout) payoutRow { return payoutRow{Payout: p.Payout, fingerprint: p.Fingerprint} }))
+		return rowsOf(payoutTable, mapped(g.Payouts, func(p NewPayout) payoutRow { return p.payoutRow }))
 	case sendTable.name:
 		return rowsOf(sendTable, g.Sends)
 	case chargeTable.name:

@@ -18,9 +18,10 @@ import (
 type payinRow struct {
 	payment.Payin
 
-	personal    []byte // sealed
-	fingerprint []byte
-	nextAt      time.Time // its expiry, if it can expire
+	Fingerprint []byte // of the request
+
+	personal []byte    // sealed
+	nextAt   time.Time // its expiry, if it can expire
 }
 
 var payinTable = newTable("payins", []string{"id"},
@@ -38,7 +39,7 @@ var payinTable = newTable("payins", []string{"id"},
 	flagColumn("webhook_disabled", func(p *payinRow) *bool { return &p.WebhookDisabled }).as(mutable),
 	detailsColumn("details", func(p *payinRow) *payment.PayinDetails { return &p.Details }).as(mutable),
 	bytesColumn("personal", func(p *payinRow) *[]byte { return &p.personal }).as(hidden),
-	bytesColumn("fingerprint", func(p *payinRow) *[]byte { return &p.fingerprint }),
+	bytesColumn("fingerprint", func(p *payinRow) *[]byte { return &p.Fingerprint }),
 	intColumn("paid_amount", func(p *payinRow) *cents { return &p.PaidAmount }).as(mutable),
 	intColumn("refunded_amount", func(p *payinRow) *cents { return &p.RefundedAmount }).as(mutable),
 	intColumn("disputed_amount", func(p *payinRow) *cents { return &p.DisputedAmount }).as(mutable),
@@ -71,10 +72,9 @@ func scanPayin(r db.Scanner) (payment.Payin, error) {
 
 // NewPayin is a pay-in to be stored.
 type NewPayin struct {
-	Payin       payment.Payin
-	Fingerprint []byte
+	payinRow
 
-	row []any
+	values []any // of its columns
 }
 
 func (n *NewPayin) external() ExternalRef { return ExternalRef{n.Payin.Merchant, n.Payin.ExternalID} }
@@ -103,9 +103,10 @@ func personalJSON(p payment.PersonalData) []byte {
 
 // NewPayin encodes a pay-in and seals its personal data, before any lock.
 func (s *Store) NewPayin(p payment.Payin, personal payment.PersonalData, fingerprint []byte) *NewPayin {
-	row := payinRow{Payin: p, fingerprint: fingerprint, personal: s.Keys().Seal(personalData(p.Merchant, p.ID), personalJSON(personal))}
-	row.schedule()
-	return &NewPayin{Payin: p, Fingerprint: fingerprint, row: payinTable.row(&row)}
+	n := &NewPayin{payinRow: payinRow{Payin: p, Fingerprint: fingerprint, personal: s.Keys().Seal(personalData(p.Merchant, p.ID), personalJSON(personal))}}
+	n.schedule()
+	n.values = payinTable.row(&n.payinRow)
+	return n
 }
 
 func personalData(merchant, id payment.ID) db.AssociatedData {
@@ -174,7 +175,7 @@ func (l *Loaded) insertPayins(ctx context.Context, tx *db.Tx, n *Needs) error {
 	slices.SortStableFunc(list, func(a, b *NewPayin) int { return a.external().compare(b.external()) })
 	rows := make([][]any, len(list))
 	for i, p := range list {
-		rows[i] = p.row
+		rows[i] = p.values
 	}
 	added, err := tx.Insert(ctx, payinTable.insert, rows...)
 	l.payins.allocate(len(added))
@@ -190,7 +191,7 @@ func (l *Loaded) insertPayins(ctx context.Context, tx *db.Tx, n *Needs) error {
 func (l *Loaded) addNewPayin(p *NewPayin) {
 	l.inserted[p.Payin.ID] = true
 	l.orders = append(l.orders, NewOrder{Ref{p.Payin.Merchant, p.Payin.ID}, payment.OperationPayin})
-	l.payins.add(&payinRow{Payin: p.Payin, fingerprint: p.Fingerprint})
+	l.payins.add(&p.payinRow)
 }
 
 func (l *Loaded) loadPayins(ctx context.Context, tx *db.Tx, n *Needs) error {
@@ -254,11 +255,11 @@ func (l *Loaded) PayinByExternalID(merchant payment.ID, externalID string) (paym
 		return payment.Payin{}, nil, false
 	}
 	p := l.payins.rows[ref]
-	return p.Payin, p.fingerprint, true
+	return p.Payin, p.Fingerprint, true
 }
 
 type payinChange struct {
-	row payinRow
+	row *payinRow
 	was int64 // the version that it replaces
 }
 
@@ -266,14 +267,16 @@ type payinChange struct {
 // version, which may be the old one if merchants see no change; then UpdatedAt stays too,
 // unlike a payout's.
 func (c *Changes) SetPayin(p payment.Payin) payment.Payin {
-	row := c.l.payins.rows[Ref{p.Merchant, p.ID}]
+	ref := Ref{p.Merchant, p.ID}
+	row := *c.l.payins.rows[ref] // a copy: the row may be an operation's, which may run again
 	was := row.Version
 	if p.Version != was {
 		p.UpdatedAt = c.l.now
 	}
 	row.Payin = p
 	row.schedule()
-	c.payins = append(c.payins, payinChange{*row, was})
+	c.l.payins.rows[ref] = &row
+	c.payins = append(c.payins, payinChange{&row, was})
 	c.count++
 	return p
 }
@@ -297,8 +300,7 @@ func (c *Changes) savePayins(ctx context.Context, tx *db.Tx) error {
 	return inWaves(c.payins, ref, func(wave []payinChange) error {
 		rows := make([][]any, len(wave))
 		for i := range wave {
-			p := &wave[i].row
-			rows[i] = payinUpdate.row(p, wave[i].was)
+			rows[i] = payinUpdate.row(wave[i].row, wave[i].was)
 		}
 		missed, err := tx.Update(ctx, payinUpdate.RowUpdate, rows...)
 		if err == nil && len(missed) > 0 {
@@ -326,7 +328,7 @@ func (s *Store) FindPayin(ctx context.Context, id payment.ID) (payment.Payin, er
 // complete or cut to the part in a static BR Code; else ErrNotFound.
 func (s *Store) PayinByExternalID(ctx context.Context, merchant payment.ID, externalID string) (payment.Payin, []byte, error) {
 	p, err := scanPayinRow(s.db.QueryRow(ctx, payinByPrefix, merchant[:], externalID, externalID+externalIDEnd))
-	return p.Payin, p.fingerprint, s.db.ReadError("pay-in", err)
+	return p.Payin, p.Fingerprint, s.db.ReadError("pay-in", err)
 }
 
 // PayinPersonal opens the personal data of a pay-in.

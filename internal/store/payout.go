@@ -18,8 +18,9 @@ import (
 type payoutRow struct {
 	payment.Payout
 
+	Fingerprint []byte // of the request
+
 	beneficiary    []byte // sealed
-	fingerprint    []byte
 	idempotencyKey string
 	damaged        bool // the beneficiary cannot be decrypted
 }
@@ -45,7 +46,7 @@ var payoutTable = newTable("payouts", []string{"id"},
 	timeColumn("counted_at", func(p *payoutRow) *time.Time { return &p.CountedAt }).as(mutable),
 	optionalIDColumn("key_hash", func(p *payoutRow) *payment.ID { return &p.KeyHash }),
 	bytesColumn("beneficiary", func(p *payoutRow) *[]byte { return &p.beneficiary }),
-	bytesColumn("fingerprint", func(p *payoutRow) *[]byte { return &p.fingerprint }),
+	bytesColumn("fingerprint", func(p *payoutRow) *[]byte { return &p.Fingerprint }),
 	textColumn("idempotency_key", func(p *payoutRow) *string { return &p.idempotencyKey }).as(hidden),
 	intColumn("returned_amount", func(p *payoutRow) *cents { return &p.ReturnedAmount }).as(mutable),
 	textColumn("end_to_end_id", func(p *payoutRow) *string { return &p.EndToEndID }).as(mutable),
@@ -100,10 +101,9 @@ func beneficiary(merchant, id payment.ID) db.AssociatedData {
 
 // NewPayout is a payout to be stored.
 type NewPayout struct {
-	Payout      payment.Payout
-	Fingerprint []byte
+	payoutRow
 
-	row []any
+	values []any // of its columns
 }
 
 func (n *NewPayout) external() ExternalRef {
@@ -116,8 +116,11 @@ func (s *Store) NewPayout(p payment.Payout, fingerprint []byte, idempotencyKey s
 	if err != nil {
 		return nil, fmt.Errorf("beneficiary of a payout: %w", err)
 	}
-	row := payoutRow{Payout: p, fingerprint: fingerprint, idempotencyKey: idempotencyKey, beneficiary: s.Keys().Seal(beneficiary(p.Merchant, p.ID), plain)}
-	return &NewPayout{Payout: p, Fingerprint: fingerprint, row: payoutTable.row(&row)}, nil
+	n := &NewPayout{payoutRow: payoutRow{
+		Payout: p, Fingerprint: fingerprint, idempotencyKey: idempotencyKey, beneficiary: s.Keys().Seal(beneficiary(p.Merchant, p.ID), plain),
+	}}
+	n.values = payoutTable.row(&n.payoutRow)
+	return n, nil
 }
 
 type payoutNeeds struct {
@@ -182,7 +185,7 @@ func (l *Loaded) insertPayouts(ctx context.Context, tx *db.Tx, n *Needs) error {
 	slices.SortStableFunc(list, func(a, b *NewPayout) int { return a.external().compare(b.external()) })
 	rows := make([][]any, len(list))
 	for i, p := range list {
-		rows[i] = p.row
+		rows[i] = p.values
 	}
 	added, err := tx.Insert(ctx, payoutTable.insert, rows...)
 	for i := range added {
@@ -197,7 +200,7 @@ func (l *Loaded) insertPayouts(ctx context.Context, tx *db.Tx, n *Needs) error {
 func (l *Loaded) addNewPayout(p *NewPayout) {
 	l.inserted[p.Payout.ID] = true
 	l.orders = append(l.orders, NewOrder{Ref{p.Payout.Merchant, p.Payout.ID}, payment.OperationPayout})
-	l.payouts.add(&payoutRow{Payout: p.Payout, fingerprint: p.Fingerprint})
+	l.payouts.add(&p.payoutRow)
 }
 
 func (l *Loaded) loadPayouts(ctx context.Context, tx *db.Tx, n *Needs) error {
@@ -259,7 +262,7 @@ func (l *Loaded) PayoutByExternalID(merchant payment.ID, externalID string) (pay
 		return payment.Payout{}, nil, false
 	}
 	p := l.payouts.rows[ref]
-	return p.Payout, p.fingerprint, true
+	return p.Payout, p.Fingerprint, true
 }
 
 // DuePayouts are the loaded due payouts that no decision of this commit has
@@ -279,7 +282,7 @@ func (l *Loaded) DuePayouts(d DuePayouts) []payment.Payout {
 }
 
 type payoutChange struct {
-	row payoutRow
+	row *payoutRow
 	was int64 // the version that it replaces
 }
 
@@ -287,11 +290,13 @@ type payoutChange struct {
 // its new version, which may be the old one if merchants see no change. UpdatedAt is always
 // set: after a restore it shows that a payout was looked up since (outgoing.LookUpFirst).
 func (c *Changes) SetPayout(p payment.Payout) payment.Payout {
-	row := c.l.payouts.rows[Ref{p.Merchant, p.ID}]
+	ref := Ref{p.Merchant, p.ID}
+	row := *c.l.payouts.rows[ref] // a copy: the row may be an operation's, which may run again
 	was := row.Version
 	p.UpdatedAt = c.l.now
 	row.Payout = p
-	c.payouts = append(c.payouts, payoutChange{*row, was})
+	c.l.payouts.rows[ref] = &row
+	c.payouts = append(c.payouts, payoutChange{&row, was})
 	c.count++
 	return p
 }
@@ -325,8 +330,7 @@ func (c *Changes) savePayouts(ctx context.Context, tx *db.Tx) error {
 	return inWaves(c.payouts, ref, func(wave []payoutChange) error {
 		rows := make([][]any, len(wave))
 		for i := range wave {
-			p := &wave[i].row
-			rows[i] = payoutUpdate.row(p, wave[i].was)
+			rows[i] = payoutUpdate.row(wave[i].row, wave[i].was)
 		}
 		missed, err := tx.Update(ctx, payoutUpdate.RowUpdate, rows...)
 		if err == nil && len(missed) > 0 {
@@ -364,7 +368,7 @@ func (s *Store) PayoutByExternalID(ctx context.Context, merchant payment.ID, ext
 	if err != nil {
 		return payment.Payout{}, nil, s.db.ReadError("payout", err)
 	}
-	return p.Payout, p.fingerprint, nil
+	return p.Payout, p.Fingerprint, nil
 }
 
 // PayoutsTaken reports which external ids are those of payouts.

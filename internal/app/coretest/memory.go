@@ -138,7 +138,7 @@ func (m *Memory) Payin(reference, webhookURL string) payment.Payin {
 		Details:   payment.PayinDetails{PIX: &payment.PIXDetail{QRCode: "code"}},
 		ExpiresAt: now.Add(time.Hour), CreatedAt: now, UpdatedAt: now,
 	}
-	m.Rows.Payins = append(m.Rows.Payins, store.NewPayin{Payin: p, Fingerprint: []byte(reference)})
+	m.Rows.Payins = append(m.Rows.Payins, store.GivenPayin(p, []byte(reference)))
 	return p
 }
 
@@ -163,8 +163,8 @@ func (m *Memory) Payout(reference string, amount money.Cents) payment.Payout {
 		Approval: payment.ApprovalNone, Beneficiary: payment.Beneficiary{Name: "Maria", Document: "52998224725", PIXKey: "maria@example.com"},
 		NextAt: now, CreatedAt: now, UpdatedAt: now,
 	}
-	in := &store.NewPayout{Payout: p, Fingerprint: []byte(fmt.Sprintf("%s %d", reference, amount))}
-	m.Change(func(n *store.Needs) { n.InsertPayout(in); n.Balances(p.Merchant) }, func(_ *store.Loaded, c *store.Changes) error {
+	in := store.GivenPayout(p, fmt.Appendf(nil, "%s %d", reference, amount))
+	m.Change(func(n *store.Needs) { n.InsertPayout(&in); n.Balances(p.Merchant) }, func(_ *store.Loaded, c *store.Changes) error {
 		return c.Post(p.Merchant, p.ID, ledger.HoldPayout(amount, 0))
 	})
 	return p
