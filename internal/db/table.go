@@ -228,16 +228,22 @@ func scanKeys(columns []Column) func(Scanner) (string, error) {
 
 // arrays turns rows into one array per column, the form for PostgreSQL.
 func arrays(columns []Column, rows [][]any) []any {
-	args := make([]any, len(columns))
+	args, size := make([]any, len(columns)), 0
 	for c := range columns {
 		switch columns[c].Kind {
 		case "bytea":
-			args[c] = column[[]byte](rows, c)
+			list := column[[]byte](rows, c)
+			args[c], size = list, size+arraySize(list)
 		case "bigint":
-			args[c] = column[int64](rows, c)
+			list := column[int64](rows, c)
+			args[c], size = list, size+arrayHeader+len(list)*(elementHeader+8)
 		default:
-			args[c] = column[string](rows, c)
+			list := column[string](rows, c)
+			args[c], size = list, size+arraySize(list)
 		}
+	}
+	if len(args) > 0 {
+		args[0] = sized{args[0], size}
 	}
 	return args
 }
