@@ -164,9 +164,9 @@ func (r *runner) log(cfg *config.Config) *slog.Logger {
 	return l
 }
 
-// heapGrowth is GOGC: twice Go's default, because a gateway's heap is small and its CPU
+// heapGrowth is GOGC: four times Go's default, because a gateway's heap is small and its CPU
 // time is scarce.
-const heapGrowth = 200
+const heapGrowth = 400
 
 // untilSignal returns a context that ends with SIGINT or SIGTERM. A second signal ends
 // the program at once.
