@@ -287,7 +287,8 @@ func (s *Service) reschedule(ctx context.Context, list []store.Delivery, wait ti
 		together := now.Add(wait)
 		for i := range group {
 			if group[i].NextAt = now.Add(s.Env.Random.Jitter(wait, 10)); group[i].InOrder {
-				group[i].NextAt = together.Add(time.Duration(i-len(group)) * time.Microsecond)
+				// Not before the end of the wait: one that is claimed within it waits again, behind the others.
+				group[i].NextAt = together.Add(time.Duration(i) * time.Microsecond)
 			}
 			if !group[i].Planned.IsZero() {
 				group[i].NextAt = group[i].Planned

@@ -80,3 +80,24 @@ func TestRoundTripsOfReturnedDeliveries(t *testing.T) {
 		return count(func() { g.Must(g.Writer.Do(t.Context(), delivery.NewReturned(list))) })
 	})
 }
+
+// Deliveries of an endpoint that catches up, which pauses, are returned in their order, and none
+// is due before the pause ends: it would wait again, behind the others.
+func TestReturnedInOrder(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		creates(g, 3)
+		list := claims(g, 3)
+		for i := range list {
+			list[i].InOrder = true
+		}
+		g.Deliveries.Reschedule(t.Context(), list, time.Minute)
+		g.Jump(time.Minute - time.Microsecond)
+		claims(g, 0)
+		g.Jump(time.Second)
+		for i, d := range claims(g, 3) {
+			if d.ID != list[i].ID {
+				t.Errorf("delivery %d is %s, want %s", i, d.ID, list[i].ID)
+			}
+		}
+	})
+}
