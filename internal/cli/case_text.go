@@ -116,6 +116,7 @@ var resolutionTexts = map[resolutionOf]string{
 	{store.CaseContradiction, store.ResolvedPaid}:     "the money left: it is booked, after a release from available and then as debt",
 	{store.CaseContradiction, store.ResolvedRelease}:  "the money did not leave, or came back: it is available again",
 	{store.CaseContradiction, store.ResolvedWriteOff}: "the money left, and the platform bears it",
+	{store.CaseContradiction, store.ResolvedRetry}:    "the processor is asked again, and what it confirms is booked",
 	{store.CaseContradiction, store.ResolvedDismiss}:  "the ledger is right: nothing is booked",
 
 	{store.CaseNotice, store.ResolvedRetry}:      "the notice is applied again",

@@ -22,6 +22,10 @@ var applyAgainAfter = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
 }
 
+// unansweredRetries are further retries, at the last interval, while the processor does not
+// answer: three days. An outage is no proof that a notice is wrong.
+const unansweredRetries = 36
+
 // Apply is the step of the worker that applies notices: it queries the processor to
 // confirm them, and applies the answer.
 func (s *Service) Apply(ctx context.Context) (int, error) {
@@ -157,7 +161,7 @@ func (s *Service) apply(ctx context.Context, n store.Notice) {
 		return
 	}
 	s.Log.WarnContext(ctx, "notice not applied yet", "processor", n.Processor, "notice", n.ID, "cause", err)
-	s.Recorder.Record(ctx, "postponed notice", func(ctx context.Context) error { return s.delay(ctx, n) })
+	s.Recorder.Record(ctx, "postponed notice", func(ctx context.Context) error { return s.delay(ctx, n, errors.Is(err, errUnanswered)) })
 }
 
 // errNotOpen means that this process cannot open an account any more, of which it has
@@ -229,7 +233,7 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 		}
 		report := query(ctx, s, name, func(ctx context.Context) processor.ChargeReport { return processor.FindCharge(ctx, charger, ref) })
 		if report.Lookup != processor.Found {
-			return fmt.Errorf("notice: charge not confirmed: %w", orUnconfirmed(report.Cause))
+			return unconfirmed("charge", report.Lookup, report.Cause)
 		}
 		if !showsPayment(&report, h.Payment) {
 			return errors.Join(s.receive(ctx, name, h.ExternalID, report, nil), errLags)
@@ -248,7 +252,7 @@ func (s *Service) applyHint(ctx context.Context, proc processor.Processor, name 
 			return processor.FindTransfer(ctx, transferrer, ref)
 		})
 		if report.Lookup != processor.Found {
-			return fmt.Errorf("notice: transfer not confirmed: %w", orUnconfirmed(report.Cause))
+			return unconfirmed("transfer", report.Lookup, report.Cause)
 		}
 		if !showsState(&report, h.Transfer) {
 			_, err := s.Transfers.RecordNotice(ctx, name, h.ExternalID, report, nil)
@@ -316,11 +320,17 @@ func query[R any](ctx context.Context, s *Service, account string, call func(con
 	return call(limited)
 }
 
-var errUnconfirmed = errors.New("not confirmed by the processor")
+// errUnanswered means that a look-up did not show whether the processor confirms a notice.
+var errUnanswered = errors.New("no answer of the processor")
 
-func orUnconfirmed(err error) error {
-	if err == nil {
-		return errUnconfirmed
+// unconfirmed is why a notice is applied again.
+func unconfirmed(subject string, l processor.Lookup, cause error) error {
+	err := fmt.Errorf("notice: %s not confirmed by the processor", subject)
+	if cause != nil {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	if l == processor.LookupUnknown {
+		err = fmt.Errorf("%w: %w", errUnanswered, err)
 	}
 	return err
 }
@@ -330,14 +340,18 @@ const notApplied = "not_applied"
 
 // delay schedules a notice that cannot be applied yet; after the last retry it is a
 // dead letter.
-func (s *Service) delay(ctx context.Context, n store.Notice) error {
-	switch tried := n.Attempts > len(applyAgainAfter); {
+func (s *Service) delay(ctx context.Context, n store.Notice, unanswered bool) error {
+	retries := len(applyAgainAfter)
+	if unanswered {
+		retries += unansweredRetries
+	}
+	switch tried := n.Attempts > retries; {
 	case tried && n.Source == store.FromFeed:
 		return s.giveUpFact(ctx, n)
 	case tried:
 		return s.deadLetter(ctx, n, payment.ID{}, store.ReasonNotConfirmed, "")
 	}
-	wait := applyAgainAfter[max(0, n.Attempts-1)]
+	wait := applyAgainAfter[min(max(0, n.Attempts-1), len(applyAgainAfter)-1)]
 	return s.Writer.Do(ctx, &end{notice: n, again: s.Env.Random.Jitter(wait, 10), lastError: notApplied})
 }
 

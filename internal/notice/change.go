@@ -193,7 +193,7 @@ func (s *Service) giveUpFact(ctx context.Context, n store.Notice) error {
 	}
 	v := store.Case{
 		ID: s.Env.IDs.NewID(s.Env.Clock.Now()), Merchant: merchant, Kind: store.CaseContradiction, Amount: c.Returned,
-		Params: store.ReasonUnconfirmedChange.With(store.Params{"processor": n.Processor, "externalId": c.ExternalID}),
+		Params: store.ReasonUnconfirmedChange.With(store.Params{"processor": n.Processor, "notice": n.ID, "externalId": c.ExternalID}),
 	}
 	if c.Subject == processor.SubjectTransfer {
 		p, _, err := s.Store.PayoutByExternalID(ctx, merchant, c.ExternalID)

@@ -1,12 +1,14 @@
 package notice_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -87,6 +89,67 @@ func TestReturnNeverConfirmed(t *testing.T) {
 		if v := list[0]; v.Subject != first.ID || v.Merchant != g.Merchant.ID || v.Amount != 10_00 || v.Params["reason"] != "unconfirmed_change" || v.Params["externalId"] != first.ExternalID {
 			t.Errorf("case %+v", v)
 		}
+	})
+}
+
+// A processor that does not answer for a day does not make a listed return wrong: it is booked
+// once it answers. A case about one that was not confirmed in time can be retried.
+func TestReturnListedBeforeAnOutage(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p, early := completed(g, "r", 10_00), completed(g, "early", 4_00)
+		g.Bank.Return(p.ExternalID, 10_00)
+		g.Bank.Return(early.ExternalID, 4_00)
+		stale := g.Bank.Report(early.ExternalID)
+		stale.Returned = 0
+		lagging := func(_ *coretest.Bank, externalID string) processor.TransferReport {
+			if externalID == early.ExternalID {
+				return stale
+			}
+			return processor.TransferReport{Cause: errors.New("connection refused")}
+		}
+		g.Bank.AnswerQuery = lagging
+		g.ReadFeeds()
+		for range 24 {
+			g.Apply()
+			g.Jump(time.Hour)
+		}
+		g.WantCases(store.CaseContradiction) // early: the bank has answered
+		g.Bank.AnswerQuery = nil
+		g.Jump(3 * time.Hour)
+		g.Apply()
+		g.WantPayout(p, payment.PayoutReturned, payment.StepDone)
+		g.WantPayout(early, payment.PayoutCompleted, payment.StepDone)
+		list, err := g.Store.OpenCases(t.Context(), 10)
+		g.Must(err)
+		reviews := review.New(review.Options{Store: g.Store, Writer: g.Writer, Env: g.Env})
+		_, err = reviews.Resolve(t.Context(), review.Request{Case: list[0].ID, How: store.ResolvedRetry, Actor: "ana", Reason: "the bank shows it"})
+		g.Must(err)
+		g.Apply()
+		g.WantPayout(early, payment.PayoutReturned, payment.StepDone)
+		g.WantBalances(coretest.Opening, 0)
+		g.WantCases()
+	})
+}
+
+// An outage that lasts longer than the retries gets a case, which is retried after it.
+func TestOutageBeyondTheRetries(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := completed(g, "r", 10_00)
+		g.Bank.Return(p.ExternalID, 10_00)
+		g.Bank.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport {
+			return processor.TransferReport{Cause: errors.New("connection refused")}
+		}
+		g.ReadFeeds()
+		for range 50 {
+			g.Apply()
+			g.WantCases()
+			g.Jump(70 * time.Minute)
+		}
+		for range 50 {
+			g.Jump(3 * time.Hour)
+			g.Apply()
+		}
+		g.WantCases(store.CaseContradiction)
 	})
 }
 

@@ -90,7 +90,7 @@ func (s *Service) applyRefund(ctx context.Context, proc processor.Processor, nam
 		return refunder.QueryRefund(ctx, part.PaymentID, externalID)
 	})
 	if report.Lookup != processor.Found {
-		return fmt.Errorf("notice: refund not confirmed: %w", orUnconfirmed(report.Cause))
+		return unconfirmed("refund", report.Lookup, report.Cause)
 	}
 	return s.Transfers.RecordRefundReport(ctx, part, report, notice)
 }
@@ -102,7 +102,7 @@ func (s *Service) foreignRefund(ctx context.Context, refunder processor.Refunder
 		return refunder.QueryRefund(ctx, h.PaymentID, h.ExternalID)
 	})
 	if report.Lookup != processor.Found {
-		return fmt.Errorf("notice: refund not confirmed: %w", orUnconfirmed(report.Cause))
+		return unconfirmed("refund", report.Lookup, report.Cause)
 	}
 	if report.State == processor.TransferProcessing { // its end has a notice of its own
 		if notice == nil {
@@ -176,7 +176,7 @@ func (s *Service) updateListed(ctx context.Context, account string, listed *proc
 	})
 	switch {
 	case report.Lookup == processor.LookupUnknown:
-		return fmt.Errorf("notice: refund not confirmed: %w", orUnconfirmed(report.Cause))
+		return unconfirmed("refund", report.Lookup, report.Cause)
 	case report.Lookup == processor.Found && report.State == processor.TransferFailed:
 		listed.State, listed.Failure = report.State, report.Failure
 	}

@@ -98,6 +98,7 @@ var rules = slices.Concat(refundRules, []rule{
 		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonFailedAfterPaid}, Option: release,
 		needs: needsPayout, check: checkCompleted, effect: declareReturned,
 	},
+	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonUnconfirmedChange}, Option: retry, effect: retryNotice},
 	{
 		kind: store.CaseContradiction, Option: dismiss,
 		reasons: []store.CaseReason{store.ReasonFailedAfterPaid, store.ReasonReturnedTooMuch, store.ReasonUnconfirmedChange},

@@ -75,7 +75,7 @@ const (
 	ReasonPaidAfterRelease  CaseReason = "paid_after_release" // status
 	ReasonReturnedTooMuch   CaseReason = "returned_too_much"  // reported
 	ReasonFailedAfterPaid   CaseReason = "failed_after_paid"
-	ReasonUnconfirmedChange CaseReason = "unconfirmed_change" // processor, externalId
+	ReasonUnconfirmedChange CaseReason = "unconfirmed_change" // processor, notice, externalId
 
 	// Of CaseNotice.
 	ReasonInvalidPayment     CaseReason = "invalid_payment"     // externalId
