@@ -94,7 +94,7 @@ func (c *Checker) addCase(v *reviewCase) {
 		}
 	case "payout_found":
 		c.foundCases[rowKey{v.key.merchant, v.subject}] += v.amount
-	case "notice":
+	case "notice", "contradiction":
 		if n := c.notices[v.facts["processor"]+"/"+v.facts["notice"]]; n != nil {
 			n.reported = true
 		}

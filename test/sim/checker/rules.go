@@ -21,6 +21,10 @@ var payinSteps = map[statusStep]string{
 	{"PENDING", "PENDING", "charge"}:                         "", // but see possibleEvents
 	{"EXPIRED", "EXPIRED", "charge"}:                         "", // the processor was still making it
 	{"PAID", "PAID", "charge"}:                               "", // a copy lacked the order, and its payment was listed first
+	{"PARTIALLY_REFUNDED", "PARTIALLY_REFUNDED", "charge"}:   "",
+	{"REFUNDED", "REFUNDED", "charge"}:                       "",
+	{"DISPUTED", "DISPUTED", "charge"}:                       "",
+	{"CHARGEBACK", "CHARGEBACK", "charge"}:                   "",
 	{"CANCELED", "CANCELED", "charge"}:                       "",
 	{"FAILED", "FAILED", "charge"}:                           "",
 	{"PROCESSING", "PAID", "paid"}:                           "payin.paid",
