@@ -24,16 +24,32 @@ const (
 	pixSecret  = "the secret of the application"
 )
 
-// pixBank is the bank as one of the API Pix, with the profile efi.
+// pixBank is the bank as one of the API Pix.
 type pixBank struct {
 	*sandboxbank.Bank
 
-	g    *gateway
-	face *apipixface.Face
+	g        *gateway
+	settings map[string]string
+	face     *apipixface.Face
 }
 
+// newPIXBank is a bank with the profile efi.
 func newPIXBank(g *gateway) bank {
 	g.t.Helper()
+	return openPIXBank(g, map[string]string{apipix.SettingProfile: apipix.ProfileEfi, apipix.SettingBaseURL: "https://bank.invalid"})
+}
+
+// newBacenBank is a bank with nothing but the standard: it pays nothing out.
+func newBacenBank(g *gateway) bank {
+	g.t.Helper()
+	return openPIXBank(g, map[string]string{
+		apipix.SettingProfile: apipix.ProfileBacen, apipix.SettingBaseURL: "https://bank.invalid/v2", apipix.SettingTokenURL: "https://bank.invalid/oauth/token",
+	})
+}
+
+func openPIXBank(g *gateway, settings map[string]string) bank {
+	g.t.Helper()
+	settings[apipix.SettingClientID], settings[apipix.SettingPIXKey] = apipixface.ClientID, apipixface.Key
 	w, _ := env.Virtual(g.clock.Now(), 2)
 	face, err := apipixface.New(apipixface.Options{
 		BankURL: sandboxbank.InProcessURL, BankSecret: bankSecret, Secret: pixSecret, Clock: g.clock, Random: w.Random, Webhooks: inbound{g},
@@ -45,7 +61,7 @@ func newPIXBank(g *gateway) bank {
 	g.must(err)
 	g.t.Cleanup(func() { g.must(errors.Join(b.Close(), face.Close())) })
 	face.Connect(b)
-	return &pixBank{Bank: b, g: g, face: face}
+	return &pixBank{b, g, settings, face}
 }
 
 // certificate is that of the application, with its key. It is made once.
@@ -68,11 +84,7 @@ func (b *pixBank) open(e processor.Env) processor.Processor {
 	client, err := certificate()
 	b.g.must(err)
 	p, err := apipix.Driver{}.Open(processor.Account{
-		ID: account,
-		Settings: map[string]string{
-			apipix.SettingProfile: apipix.ProfileEfi, apipix.SettingBaseURL: "https://bank.invalid",
-			apipix.SettingClientID: apipixface.ClientID, apipix.SettingPIXKey: apipixface.Key,
-		},
+		ID: account, Settings: b.settings,
 		Secrets: map[string]string{apipix.SecretClient: pixSecret, apipix.SecretCertificate: client},
 	}, e)
 	b.g.must(err)
@@ -88,6 +100,10 @@ func (b *pixBank) step(ctx context.Context, now time.Time) (int, error) { return
 func (b *pixBank) methods() []payment.Method { return []payment.Method{payment.PIX} }
 
 func (b *pixBank) disputes(payment.Method) bool { return true }
+
+func (b *pixBank) installments() int { return 0 }
+
+func (b *pixBank) paysOut() bool { return b.settings[apipix.SettingProfile] == apipix.ProfileEfi }
 
 func (b *pixBank) questions() int { return 0 }
 

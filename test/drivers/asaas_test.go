@@ -94,6 +94,10 @@ func (b *asaasBank) questions() int {
 	return 0
 }
 
+func (b *asaasBank) installments() int { return 3 }
+
+func (b *asaasBank) paysOut() bool { return true }
+
 func (b *asaasBank) disputes(m payment.Method) bool { return m == payment.CreditCard }
 
 // call calls the face as its panel and its pages are called.

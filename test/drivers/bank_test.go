@@ -20,6 +20,9 @@ type bank interface {
 	step(ctx context.Context, now time.Time) (int, error)
 	methods() []payment.Method
 	disputes(m payment.Method) bool
+	// installments are those of a card payment; 0: none.
+	installments() int
+	paysOut() bool
 	// questions is how often the bank asks for consent to a transfer before it fails it; 0: it
 	// does not ask.
 	questions() int

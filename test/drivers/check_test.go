@@ -145,7 +145,7 @@ func (all *played) checkPayin(g *gateway, p *payin) {
 	if got.Status != p.ends || got.RefundedAmount != p.refunded {
 		g.t.Errorf("pay-in %s is %s, %s refunded, want %s, %s", p.ReferenceID, got.Status, got.RefundedAmount.Decimal(), p.ends, p.refunded.Decimal())
 	}
-	if registered, open := g.bank.charges(&p.Payin); registered != 1 || open != 0 {
+	if registered, open := g.bank.charges(&p.Payin); registered != p.installments || open != 0 {
 		g.t.Errorf("pay-in %s: the bank has %d charges, of which %d can be paid", p.ReferenceID, registered, open)
 	}
 	made := g.bank.refunds(&p.Payin)

@@ -18,7 +18,7 @@ import (
 
 var (
 	kills      = flag.Int("kills", 0, "deaths of the process, per driver and engine, along all points of a day; by default one after each kind of effect")
-	oneDriver  = flag.String("driver", "", "apipix, asaas, or asaas-unasked: without withdrawal validation; all unless set")
+	oneDriver  = flag.String("driver", "", "apipix, apipix-bacen: the standard alone, asaas, or asaas-unasked: without withdrawal validation; all unless set")
 	oneEngine  = flag.String("engine", "", "sqlite or postgres; with -kills both unless set, else sqlite")
 	onePoint   = flag.Int("point", 0, "play this run alone: the point of its first death")
 	oneDeaths  = flag.Int("deaths", deathsMax, "its deaths")
@@ -32,7 +32,9 @@ const (
 	gapMax    = 30
 )
 
-var banks = map[string]func(g *gateway) bank{"apipix": newPIXBank, "asaas": newAsaasBank, "asaas-unasked": newUnaskedBank}
+var banks = map[string]func(g *gateway) bank{
+	"apipix": newPIXBank, "apipix-bacen": newBacenBank, "asaas": newAsaasBank, "asaas-unasked": newUnaskedBank,
+}
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 

@@ -17,6 +17,8 @@ type payin struct {
 	ends     payment.PayinStatus
 	refunded money.Cents
 	requests int // of refunds here
+
+	installments int
 }
 
 // payout is one, and what it should be in the end.
@@ -44,10 +46,15 @@ func (g *gateway) rest() {
 func play(g *gateway) *played {
 	g.t.Helper()
 	all := &played{}
-	all.payout(g, "proof", payment.PayoutCompleted)
-	g.rest()
+	if g.bank.paysOut() {
+		all.payout(g, "proof", payment.PayoutCompleted)
+		g.rest()
+	}
 	for _, method := range g.bank.methods() {
 		all.playMethod(g, method)
+	}
+	if !g.bank.paysOut() {
+		return all
 	}
 	for _, reference := range []string{"out 1", "out 2"} {
 		all.payout(g, reference, payment.PayoutCompleted)
@@ -86,6 +93,9 @@ func (all *played) playMethod(g *gateway, method payment.Method) {
 	disputed, whole := all.payin(g, method, name+" disputed", payment.PayinPaid), all.payin(g, method, name+" whole", payment.PayinRefunded)
 	g.bank.pay(&disputed.Payin)
 	g.bank.pay(&whole.Payin)
+	if n := g.bank.installments(); n > 0 && method == payment.CreditCard {
+		g.bank.pay(&all.payinIn(g, method, name+" in parts", payment.PayinPaid, n).Payin)
+	}
 	g.rest()
 	g.refund(paid, name+" part", 30_00)
 	g.refund(whole, name+" all", 0)
@@ -122,11 +132,20 @@ func payinRequest(method payment.Method, reference string) *wire.PayinRequest {
 // payin creates a pay-in of 100.00.
 func (all *played) payin(g *gateway, method payment.Method, reference string, ends payment.PayinStatus) *payin {
 	g.t.Helper()
+	return all.payinIn(g, method, reference, ends, 1)
+}
+
+// payinIn creates a pay-in of 100.00 that is paid in instalments.
+func (all *played) payinIn(g *gateway, method payment.Method, reference string, ends payment.PayinStatus, installments int) *payin {
+	g.t.Helper()
 	r := payinRequest(method, reference)
+	if installments > 1 {
+		r.Installments = wire.Some(int64(installments))
+	}
 	if ends == payment.PayinExpired {
 		r.ExpiresIn = wire.Some(int64(600))
 	}
-	p := &payin{ends: ends}
+	p := &payin{ends: ends, installments: installments}
 	g.request(func(ctx context.Context) (err error) {
 		p.Payin, _, err = g.core.Payins.Create(ctx, g.merchant, r)
 		return err
