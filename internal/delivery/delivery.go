@@ -322,15 +322,17 @@ func (s *Service) attempt(ctx context.Context, d pending) *End {
 		URL: d.URL, EventID: payment.PublicEventID(d.Event.ID), Body: d.Event.Body, Secrets: s.signing(ctx, &d),
 	})
 	s.Env.Inject(env.AfterDelivery)
-	d.release(a.Outcome != webhook.Retry)
+	var returned []store.Delivery
 	if a.Outcome == webhook.Gone || a.Outcome == webhook.Delivered && d.Down {
-		s.reschedule(ctx, s.Queue.takeWaiting(d.endpoint, func(other *pending) bool {
+		returned = s.Queue.takeWaiting(d.endpoint, func(other *pending) bool {
 			if !d.Endpoint.IsZero() {
 				return other.Endpoint == d.Endpoint
 			}
 			return other.Endpoint.IsZero() && other.Subject == d.Subject && other.URL == d.URL
-		}), 0)
+		})
 	}
+	d.release(a.Outcome != webhook.Retry) // not before: one of them could begin
+	s.reschedule(ctx, returned, 0)
 	return s.endOf(ctx, d.Delivery, a)
 }
 

@@ -28,6 +28,10 @@ type pending struct {
 	release func(healthy bool)
 }
 
+// oneAtATime reports whether no other delivery to the endpoint may be in flight: what it missed
+// must arrive in order.
+func (d *pending) oneAtATime() bool { return d.InOrder || d.Down }
+
 // Queue tracks the deliveries that this process has claimed: their number per
 // merchant, those claimed on insert and not yet started, and those that wait for a
 // slot at their receiver. A delivery that this process creates is claimed in the same
@@ -44,7 +48,7 @@ type Queue struct {
 	backlogs map[payment.ID]*worker.Backlog
 	fresh    []store.Delivery     // claimed when they were created
 	waiting  map[string][]pending // by endpoint, oldest first
-	inOrder  map[payment.ID]bool  // endpoints that catch up and have an attempt in flight
+	alone    map[payment.ID]bool  // endpoints that get one at a time and have an attempt in flight
 	starved  bool                 // due deliveries were not polled, as no slot was free
 }
 
@@ -53,7 +57,7 @@ type Queue struct {
 func NewQueue(node *cluster.Node, waker *worker.Waker) *Queue {
 	return &Queue{
 		node: node, waker: waker, free: func() int { return sendSlots },
-		claimed: map[payment.ID]int{}, sending: map[payment.ID]int{}, backlogs: map[payment.ID]*worker.Backlog{}, waiting: map[string][]pending{}, inOrder: map[payment.ID]bool{},
+		claimed: map[payment.ID]int{}, sending: map[payment.ID]int{}, backlogs: map[payment.ID]*worker.Backlog{}, waiting: map[string][]pending{}, alone: map[payment.ID]bool{},
 	}
 }
 
@@ -223,11 +227,10 @@ func (q *Queue) wait(d pending) {
 	q.waiting[d.endpoint] = append(q.waiting[d.endpoint], d)
 }
 
-// first is the index of the delivery that is the next one of a list: an endpoint that catches
-// up gets one at a time. The caller holds the lock.
+// first is the index of the delivery that is the next one of a list. The caller holds the lock.
 func (q *Queue) first(list []pending) int {
 	at := 0
-	for at < len(list) && list[at].InOrder && q.inOrder[list[at].Endpoint] {
+	for at < len(list) && list[at].oneAtATime() && q.alone[list[at].Endpoint] {
 		at++
 	}
 	return at
@@ -257,8 +260,8 @@ func without(list []pending, at int) []pending {
 }
 
 // next takes the delivery that has waited longest for an endpoint, with a slot. ok is
-// false if none waits, or no slot is free; a merchant's endpoint that catches up has one
-// slot. pause is that of [webhook.Limiter.Acquire].
+// false if none waits, or no slot is free; a merchant's endpoint that is down or catches up
+// has one slot. pause is that of [webhook.Limiter.Acquire].
 func (q *Queue) next(endpoint string, receivers *webhook.Limiter) (d pending, pause time.Duration, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -273,26 +276,26 @@ func (q *Queue) next(endpoint string, receivers *webhook.Limiter) (d pending, pa
 	}
 	d = list[at]
 	q.sending[d.Merchant]++
-	if d.InOrder {
-		q.inOrder[d.Endpoint] = true
+	if d.oneAtATime() {
+		q.alone[d.Endpoint] = true
 	}
 	d.release = func(healthy bool) {
 		release(healthy)
-		q.sent(&d.Delivery)
+		q.sent(&d)
 	}
 	q.setWaiting(endpoint, without(list, at))
 	return d, 0, true
 }
 
 // sent counts an attempt as ended.
-func (q *Queue) sent(d *store.Delivery) {
+func (q *Queue) sent(d *pending) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.sending[d.Merchant]--; q.sending[d.Merchant] <= 0 {
 		delete(q.sending, d.Merchant)
 	}
-	if d.InOrder {
-		delete(q.inOrder, d.Endpoint)
+	if d.oneAtATime() {
+		delete(q.alone, d.Endpoint)
 	}
 }
 
