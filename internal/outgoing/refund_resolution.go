@@ -37,7 +37,10 @@ func (e *Executor) newRefundResolution(account string) refundResolution {
 
 // applyReport applies a report of a refund that exists at the processor.
 func (v *refundResolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r processor.TransferReport) error {
+	refund, err := v.start(l, c, p)
 	switch {
+	case err != nil:
+		return err
 	case r.Amount != 0 && r.Amount != p.Amount:
 		v.contradict(l, c, p, store.ReasonOtherAmount, r.Amount.String())
 		return nil
@@ -47,10 +50,6 @@ func (v *refundResolution) applyReport(l *store.Loaded, c *store.Changes, p *pay
 	}
 	if r.ProcessorID != "" {
 		p.ProcessorID = worker.Short(r.ProcessorID)
-	}
-	refund, err := v.start(l, c, p)
-	if err != nil {
-		return err
 	}
 	switch r.State {
 	case processor.TransferPaid:

@@ -170,6 +170,29 @@ func TestDeclareRefundOfOtherParts(t *testing.T) {
 	}
 }
 
+// A report of another payment came before the first send. The decision about that part does not
+// end the refund: another part waits for its own.
+func TestDeclareRefundThatWasNotSent(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		r := g.Refund(g.PaidPayin("p", 30_00, 70_00), "r", 100_00)
+		parts, err := g.Store.RefundParts(t.Context(), r.Merchant, r.ID)
+		g.Must(err)
+		part := parts[0]
+		report := processor.TransferReport{Lookup: processor.Found, State: processor.TransferPaid, Amount: part.Amount, PaymentID: "another"}
+		g.Must(g.Outgoing.RecordRefundReport(t.Context(), part, report, nil))
+		g.WantRefund(r, payment.RefundProcessing, 0, payment.PayinPaid, 0)
+		for range 2 {
+			v := d.only(store.CaseRefundUnknown)
+			g.WantRefund(r, payment.RefundProcessing, 0, payment.PayinPaid, 0)
+			d.agree(&v, store.ResolvedRelease)
+		}
+		g.WantRefund(r, payment.RefundFailed, 0, payment.PayinPaid, 0)
+		g.WantCases()
+		g.WantProven()
+	})
+}
+
 // If the first part is sent again, the second one waits for it again.
 func TestResendOfOtherParts(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {

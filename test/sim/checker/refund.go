@@ -1,6 +1,9 @@
 package checker
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // refund declares the columns of refunds.
 func (c *columns) refund(r *orderRow) {
@@ -283,7 +286,11 @@ func (c *Checker) checkRefund(o *order) {
 		fits = live == 0 && paid < o.amount
 	}
 	if !fits {
-		c.violatef(States, o, "%d of %d parts are in progress, %d of %d paid", live, len(o.parts), paid, o.amount)
+		var steps []string
+		for _, p := range o.parts {
+			steps = append(steps, p.step)
+		}
+		c.violatef(States, o, "%d of %d parts are in progress, %d of %d paid; their steps: %s", live, len(o.parts), paid, o.amount, strings.Join(steps, ", "))
 	}
 	held, found := o.amount, again
 	if o.wasFound {
