@@ -113,7 +113,7 @@ func (v *claimAnswers) Decide(l *store.Loaded, c *store.Changes) error {
 		}
 		a.ClaimedBy, a.NextAt = v.node, time.Time{}
 		if a.Step == payment.StepQueued {
-			a.Step, a.Sends, a.SentAt = payment.StepIntent, a.Sends+1, l.Now()
+			a.Step, a.Sends, a.SentAt, a.Lookups = payment.StepIntent, a.Sends+1, l.Now(), 0
 			if a.FirstSentAt.IsZero() {
 				a.FirstSentAt = l.Now()
 			}

@@ -151,7 +151,7 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 			reviewPart(l, c, &p, store.ReasonTooOld)
 			continue
 		default:
-			p.Step, p.NextAt, p.ClaimedBy = payment.StepIntent, time.Time{}, v.node
+			p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepIntent, time.Time{}, v.node, 0
 			p.Sends, p.SentAt = p.Sends+1, l.Now()
 			if p.FirstSentAt.IsZero() {
 				p.FirstSentAt = l.Now()

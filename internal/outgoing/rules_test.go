@@ -90,6 +90,36 @@ func TestRule02CrashAfterIntent(t *testing.T) {
 	})
 }
 
+// The look-ups of a send begin anew after a crash too: those of the sends before it, of which
+// there were many, do not delay them.
+func TestRule02LookUpsAfterACrash(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.Payout("r", 10_00)
+		g.Bank.AnswerTransfer, g.Bank.AnswerQuery = coretest.Unknown, noAnswer
+		g.Send()
+		for g.ReadPayout(p).Lookups < 7 {
+			g.Jump(max(0, g.ReadPayout(p).NextAt.Sub(g.Clock.Now())))
+			g.LookUp()
+		}
+		g.Bank.AnswerQuery = nil // it is not found
+		g.Jump(time.Hour)
+		g.LookUp()
+		g.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
+		paid(g, claim(g).Request) // then the process dies
+		other := g.Second()
+		other.Pass(10 * time.Second)
+		other.Bank.AnswerQuery = noAnswer
+		other.LookUp()
+		other.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
+		other.Bank.AnswerQuery = nil
+		other.Pass(5 * time.Second)
+		other.LookUp()
+		other.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		other.WantSends(p, store.SendNotFound, store.SendPaid)
+		other.WantProven()
+	})
+}
+
 // Rule 3: at most one send of a payout is undecided.
 func TestRule03OneUndecidedSend(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

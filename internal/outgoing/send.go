@@ -185,7 +185,7 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 			if p.SentAt.IsZero() {
 				p.SentAt = l.Now()
 			}
-			p.Step, p.NextAt, p.ClaimedBy = payment.StepIntent, time.Time{}, v.node
+			p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepIntent, time.Time{}, v.node, 0 // look-ups of the sends before it do not count
 		}
 		if err := markProcessing(l, c, &p); err != nil {
 			return err
