@@ -1,9 +1,6 @@
 package checker
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // refund declares the columns of refunds.
 func (c *columns) refund(r *orderRow) {
@@ -286,11 +283,7 @@ func (c *Checker) checkRefund(o *order) {
 		fits = live == 0 && paid < o.amount
 	}
 	if !fits {
-		var steps []string
-		for _, p := range o.parts {
-			steps = append(steps, p.step)
-		}
-		c.violatef(States, o, "%d of %d parts are in progress, %d of %d paid; their steps: %s", live, len(o.parts), paid, o.amount, strings.Join(steps, ", "))
+		c.violatef(States, o, "%d of %d parts are in progress, %d of %d paid", live, len(o.parts), paid, o.amount)
 	}
 	held, found := o.amount, again
 	if o.wasFound {
