@@ -138,17 +138,41 @@ func (h *harness) contract() *sandboxbank.Bank {
 	return h.bank
 }
 
+// patientTransport returns the error of a call once the bank has ended the call as well. The
+// bank of a call that timed out advances the clock until it notices, and must not do so while
+// the next call is under way.
+type patientTransport struct {
+	http.RoundTripper
+	serving *sync.RWMutex // read-locked by each call at the bank
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (p patientTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := p.RoundTripper.RoundTrip(request)
+	if err != nil {
+		p.serving.Lock()
+		defer p.serving.Unlock()
+	}
+	return response, err
+}
+
 // listen reaches the bank over a real socket.
 func (h *harness) listen() {
 	h.t.Helper()
-	server := httptest.NewServer(h.bank.Handler())
+	var serving sync.RWMutex
+	bank := h.bank.Handler()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serving.RLock()
+		defer serving.RUnlock()
+		bank.ServeHTTP(w, r)
+	}))
 	outbound := env.NewOutbound(env.OutboundOptions{})
 	h.t.Cleanup(func() {
 		(&http.Client{Transport: outbound.Processor()}).CloseIdleConnections()
 		_ = h.bank.Close() // ends calls that wait
 		server.Close()
 	})
-	h.connect(Options{URL: server.URL, Secret: testSecret, Transport: outbound.Processor()})
+	h.connect(Options{URL: server.URL, Secret: testSecret, Transport: patientTransport{outbound.Processor(), &serving}})
 }
 
 func (h *harness) newID() string {
