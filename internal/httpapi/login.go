@@ -62,18 +62,26 @@ func loginKey(key string) string {
 // admit returns a problem of kind rate_limited while the address, or the key from the
 // address, is blocked. It does not depend on the secret.
 func (l *logins) admit(c *call, key string, sources []source) error {
-	wait := time.Duration(0)
-	l.mu.Lock()
-	now := l.clock.Monotonic()
-	for _, from := range sources {
-		wait = max(wait, l.addresses[from].blocked(now), l.pairs[keyFrom{loginKey(key), from}].blocked(now))
-	}
-	l.mu.Unlock()
+	wait := l.blocked(key, sources)
 	if wait <= 0 {
 		return nil
 	}
 	loginQuota.show(c.w, 0, wait)
 	return problem.New(problem.RateLimited, "Too many wrong credentials from this IP address.").WithRetryAfter(wait)
+}
+
+// blocked is the time for which requests are refused; 0 if they are not.
+func (l *logins) blocked(key string, sources []source) (wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.addresses) == 0 { // as nearly always: the clock need not be read
+		return 0
+	}
+	now := l.clock.Monotonic()
+	for _, from := range sources {
+		wait = max(wait, l.addresses[from].blocked(now), l.pairs[keyFrom{loginKey(key), from}].blocked(now))
+	}
+	return wait
 }
 
 // loginQuota is what headers say about wrong secrets.

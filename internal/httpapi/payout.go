@@ -42,7 +42,7 @@ func (a *API) findPayout(ctx context.Context, m store.Merchant, r *wire.PayoutRe
 	return a.payouts.Replay(ctx, m, r.ReferenceID.V, r.Fingerprint)
 }
 
-func payoutView(p *payment.Payout) ([]byte, error) { return wire.Payout(p, false) }
+func payoutView(p *payment.Payout) ([]byte, error) { return wire.Payout(p, false), nil }
 
 func (a *API) getPayout(c *call) error {
 	id, err := c.id()
@@ -59,7 +59,7 @@ func (a *API) getPayout(c *call) error {
 		return readError(err)
 	}
 	return showOrder(c, http.StatusOK, &p, func(p *payment.Payout) ([]byte, error) {
-		return wire.Payout(p, expand["beneficiary"])
+		return wire.Payout(p, expand["beneficiary"]), nil
 	})
 }
 

@@ -101,7 +101,7 @@ func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, p paymen
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
 	op := &RequestOp{in: in, limits: &m.Limits.Payout, asked: asked(&m, &p, r), frozen: s.frozen(&m, p.Processor), history: s.History(), Payout: p}
 	if err == nil && s.Wanted != nil && s.Wanted(m.ID, payment.EventPayoutCreated) {
-		op.announced, err = wire.Payout(&p, false)
+		op.announced = wire.Payout(&p, false)
 	}
 	return op, err
 }

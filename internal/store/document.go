@@ -3,6 +3,7 @@ package store
 import (
 	"time"
 
+	"github.com/porteira/porteira/internal/jsonwrite"
 	"github.com/porteira/porteira/internal/payment"
 )
 
@@ -70,12 +71,36 @@ type beneficiaryDocument struct {
 	NormalKey string `json:"normalKey,omitempty"`
 }
 
-func newDetailsDocument(d *payment.PayinDetails) *detailsDocument {
-	return &detailsDocument{
-		(*pixDocument)(d.PIX), (*boletoDocument)(d.Boleto), (*cardDocument)(d.Card),
-		d.Origin, d.Description, d.Metadata, d.ReturnURL, d.DueDate, d.Installments, d.CardAttempts, d.IdempotencyKey,
-		rangeDocuments(d.Prices),
+// detailsText is the JSON of a detailsDocument. What few orders have is marshaled.
+func detailsText(d *payment.PayinDetails) string {
+	o := jsonwrite.New(512)
+	if d.PIX != nil {
+		o.Begin("pix")
+		o.Text("qrcode", d.PIX.QRCode)
+		o.Text("txid", d.PIX.TxID)
+		o.Text("expiresAt", d.PIX.ExpiresAt.Format(time.RFC3339Nano))
+		o.End()
 	}
+	if d.Boleto != nil {
+		o.Raw("boleto", []byte(jsonText((*boletoDocument)(d.Boleto))))
+	}
+	if d.Card != nil {
+		o.Raw("card", []byte(jsonText((*cardDocument)(d.Card))))
+	}
+	o.TextIfAny("origin", d.Origin)
+	o.TextIfAny("description", d.Description)
+	if len(d.Metadata) > 0 {
+		o.Raw("metadata", []byte(jsonText(d.Metadata)))
+	}
+	o.TextIfAny("returnUrl", d.ReturnURL)
+	o.TextIfAny("dueDate", d.DueDate)
+	o.IntIfAny("installments", int64(d.Installments))
+	o.IntIfAny("cardAttempts", int64(d.CardAttempts))
+	o.TextIfAny("idempotencyKey", d.IdempotencyKey)
+	if len(d.Prices) > 0 {
+		o.Raw("prices", []byte(jsonText(rangeDocuments(d.Prices))))
+	}
+	return string(o.Bytes())
 }
 
 func (d *detailsDocument) details() payment.PayinDetails {
@@ -131,7 +156,7 @@ func (d detailsDest) Scan(src any) error {
 // detailsColumn keeps the details of a pay-in as a JSON document.
 func detailsColumn[T any](name string, of func(*T) *payment.PayinDetails) column[T] {
 	c := jsonColumn(name, of)
-	c.value = func(v *T) any { return jsonText(newDetailsDocument(of(v))) }
+	c.value = func(v *T) any { return detailsText(of(v)) }
 	c.dest = func(v *T) any { return detailsDest{of(v)} }
 	return c
 }

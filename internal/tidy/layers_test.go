@@ -58,6 +58,7 @@ var rooms = []room{
 	// Basics for every room that is not pure.
 	{"problem", plain, ""},
 	{"env", plain, ""},
+	{"jsonwrite", plain, ""},
 
 	// Independent of payments.
 	{"config", plain, basics},
@@ -75,11 +76,11 @@ var rooms = []room{
 	{"sandboxbank/asaasface", plain, "sandboxbank sandboxbank/bankapi sandboxbank/certificate money env"},
 
 	// The API's JSON, for use cases and faces, but not for the store.
-	{"wire", plain, "problem" + middle + libraries},
+	{"wire", plain, "problem jsonwrite" + middle + libraries},
 
 	// Store and processors.
 	{"db", plain, "payment env"},
-	{"store", plain, "db" + middle + basics},
+	{"store", plain, "db jsonwrite" + middle + basics},
 	{"processor", plain, middle + basics + libraries},
 	{"processor/accounthttp", plain, "processor env"},
 	{"processor/sandbox", plain, "sandboxbank/bankapi processor/accounthttp processor payment money" + basics + libraries},

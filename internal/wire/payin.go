@@ -2,14 +2,15 @@ package wire
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/porteira/porteira/internal/jsonwrite"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -235,42 +236,6 @@ func checkMetadata(pairs map[string]string, errs *Errors) {
 	}
 }
 
-type payinView struct {
-	ID             payment.ID          `json:"id"`
-	ExternalID     string              `json:"externalId"`
-	ProcessorID    string              `json:"processorId,omitempty"`
-	ReferenceID    string              `json:"referenceId"`
-	Origin         string              `json:"origin,omitempty"`
-	Status         payment.PayinStatus `json:"status"`
-	Amount         money.Cents         `json:"amount"`
-	Currency       string              `json:"currency"`
-	PaymentMethod  payment.Method      `json:"paymentMethod"`
-	CheckoutURL    string              `json:"checkoutUrl,omitempty"`
-	PIX            *pixView            `json:"pix,omitempty"`
-	Boleto         *boletoView         `json:"boleto,omitempty"`
-	Card           *cardView           `json:"card,omitempty"`
-	Description    string              `json:"description,omitempty"`
-	Metadata       map[string]string   `json:"metadata,omitempty"`
-	ReturnURL      string              `json:"returnUrl,omitempty"`
-	WebhookURL     string              `json:"webhookUrl,omitempty"`
-	PaidAmount     money.Cents         `json:"paidAmount,omitzero"`
-	RefundedAmount money.Cents         `json:"refundedAmount,omitzero"`
-	DisputedAmount money.Cents         `json:"disputedAmount,omitzero"`
-	Fee            *money.Cents        `json:"fee,omitempty"`
-	NetAmount      *money.Cents        `json:"netAmount,omitempty"`
-	EndToEndID     string              `json:"endToEndId,omitempty"`
-	Late           bool                `json:"late,omitzero"`
-	Failure        *failureView        `json:"failure,omitempty"`
-	ExpiresAt      Timestamp           `json:"expiresAt,omitempty"`
-	PaidAt         Timestamp           `json:"paidAt,omitempty"`
-	Version        int64               `json:"version"`
-	CreatedAt      Timestamp           `json:"createdAt"`
-	UpdatedAt      Timestamp           `json:"updatedAt"`
-	Customer       jsontext.Value      `json:"customer,omitzero"`
-	Items          jsontext.Value      `json:"items,omitzero"`
-	Attempts       []PayinAttempt      `json:"attempts,omitempty"`
-}
-
 // PayinAttempt is an account that an order was tried at.
 type PayinAttempt struct {
 	Account   string    `json:"account"`
@@ -285,64 +250,109 @@ type PayinExpansion struct {
 	Attempts []PayinAttempt
 }
 
-type pixView struct {
-	QRCode    string    `json:"qrcode"`
-	TxID      string    `json:"txid"`
-	ExpiresAt Timestamp `json:"expiresAt"`
-}
-
-type boletoView struct {
-	Barcode       string `json:"barcode"`
-	DigitableLine string `json:"digitableLine"`
-	DueDate       string `json:"dueDate"`
-	OurNumber     string `json:"ourNumber"`
-	PDFURL        string `json:"pdfUrl,omitempty"`
-	PIXQRCode     string `json:"pixQrcode,omitempty"`
-}
-
-type cardView struct {
-	CheckoutURL  string `json:"checkoutUrl,omitempty"`
-	Brand        string `json:"brand,omitempty"`
-	Last4        string `json:"last4,omitempty"`
-	Installments int    `json:"installments,omitzero"`
-}
-
-type failureView struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
 // Payin is a pay-in as the API and its events show it. personal is shown too;
 // events leave it empty. The error is invalid JSON in personal.
 func Payin(p *payment.Payin, links payment.Links, personal payment.PersonalData) ([]byte, error) {
 	return ExpandedPayin(p, links, PayinExpansion{Personal: personal})
 }
 
+// payinSize is more than the bytes of most pay-ins.
+const payinSize = 1024
+
 // ExpandedPayin is a pay-in with what a request asks for besides it. Errors: as of [Payin].
 func ExpandedPayin(p *payment.Payin, links payment.Links, more PayinExpansion) ([]byte, error) {
-	v := payinView{
-		ID: p.ID, ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, ReferenceID: p.ReferenceID, Origin: p.Details.Origin,
-		Status: p.Status, Amount: p.Amount, Currency: payment.Currency, PaymentMethod: p.Method,
-		CheckoutURL: links.Checkout, Description: p.Details.Description, Metadata: p.Details.Metadata,
-		ReturnURL: p.Details.ReturnURL, WebhookURL: p.WebhookURL,
-		PaidAmount: p.PaidAmount, RefundedAmount: p.RefundedAmount, DisputedAmount: p.DisputedAmount,
-		EndToEndID: p.EndToEndID, Late: p.Late, Failure: (*failureView)(p.Failure),
-		ExpiresAt: TimestampOf(p.ExpiresAt), PaidAt: TimestampOf(p.PaidAt), Version: p.Version,
-		CreatedAt: TimestampOf(p.CreatedAt), UpdatedAt: TimestampOf(p.UpdatedAt),
-		Customer: more.Personal.Customer, Items: more.Personal.Items, Attempts: more.Attempts,
+	o := jsonwrite.New(payinSize)
+	o.Text("id", p.ID.String())
+	o.Text("externalId", p.ExternalID)
+	o.TextIfAny("processorId", p.ProcessorID)
+	o.Text("referenceId", p.ReferenceID)
+	o.TextIfAny("origin", p.Details.Origin)
+	o.Text("status", string(p.Status))
+	o.Int("amount", int64(p.Amount))
+	o.Text("currency", payment.Currency)
+	o.Text("paymentMethod", string(p.Method))
+	o.TextIfAny("checkoutUrl", links.Checkout)
+	writeCharge(o, p, links)
+	o.TextIfAny("description", p.Details.Description)
+	if len(p.Details.Metadata) > 0 {
+		if err := writeJSON(o, "metadata", p.Details.Metadata); err != nil {
+			return nil, err
+		}
 	}
-	if p.Details.PIX != nil {
-		v.PIX = &pixView{p.Details.PIX.QRCode, p.Details.PIX.TxID, TimestampOf(p.Details.PIX.ExpiresAt)}
+	o.TextIfAny("returnUrl", p.Details.ReturnURL)
+	o.TextIfAny("webhookUrl", p.WebhookURL)
+	writePaid(o, p)
+	writeFailure(o, p.Failure)
+	writeTime(o, "expiresAt", p.ExpiresAt)
+	writeTime(o, "paidAt", p.PaidAt)
+	o.Int("version", p.Version)
+	writeTime(o, "createdAt", p.CreatedAt)
+	writeTime(o, "updatedAt", p.UpdatedAt)
+	if err := writeExpansion(o, &more); err != nil {
+		return nil, err
 	}
-	if b := p.Details.Boleto; b != nil {
-		v.Boleto = &boletoView{b.Barcode, b.DigitableLine, b.DueDate, b.OurNumber, links.Bill, b.PIXQRCode}
+	return o.Bytes(), nil
+}
+
+// writeCharge writes what the payer pays.
+func writeCharge(o *jsonwrite.Object, p *payment.Payin, links payment.Links) {
+	if d := p.Details.PIX; d != nil {
+		o.Begin("pix")
+		o.Text("qrcode", d.QRCode)
+		o.Text("txid", d.TxID)
+		o.Text("expiresAt", string(TimestampOf(d.ExpiresAt)))
+		o.End()
 	}
-	if c := p.Details.Card; c != nil && p.Method == payment.CreditCard {
-		v.Card = &cardView{cmp.Or(c.HostedURL, links.Checkout), c.Brand, c.Last4, c.Installments}
+	if d := p.Details.Boleto; d != nil {
+		o.Begin("boleto")
+		o.Text("barcode", d.Barcode)
+		o.Text("digitableLine", d.DigitableLine)
+		o.Text("dueDate", d.DueDate)
+		o.Text("ourNumber", d.OurNumber)
+		o.TextIfAny("pdfUrl", links.Bill)
+		o.TextIfAny("pixQrcode", d.PIXQRCode)
+		o.End()
 	}
+	if d := p.Details.Card; d != nil && p.Method == payment.CreditCard {
+		o.Begin("card")
+		o.TextIfAny("checkoutUrl", cmp.Or(d.HostedURL, links.Checkout))
+		o.TextIfAny("brand", d.Brand)
+		o.TextIfAny("last4", d.Last4)
+		o.IntIfAny("installments", int64(d.Installments))
+		o.End()
+	}
+}
+
+// writePaid writes what was paid, given back and disputed. The fee is shown once the order is
+// paid, although it may be 0.
+func writePaid(o *jsonwrite.Object, p *payment.Payin) {
+	o.IntIfAny("paidAmount", int64(p.PaidAmount))
+	o.IntIfAny("refundedAmount", int64(p.RefundedAmount))
+	o.IntIfAny("disputedAmount", int64(p.DisputedAmount))
 	if !p.PaidAt.IsZero() {
-		net := p.PaidAmount - p.Fee
-		v.Fee, v.NetAmount = &p.Fee, &net
+		o.Int("fee", int64(p.Fee))
+		o.Int("netAmount", int64(p.PaidAmount-p.Fee))
 	}
-	return json.Marshal(&v)
+	o.TextIfAny("endToEndId", p.EndToEndID)
+	o.TrueIf("late", p.Late)
+}
+
+// writeExpansion writes personal data, which is JSON as the merchant sent it, and attempts.
+func writeExpansion(o *jsonwrite.Object, more *PayinExpansion) error {
+	for _, member := range [...]struct {
+		name  string
+		value jsontext.Value
+	}{{"customer", more.Personal.Customer}, {"items", more.Personal.Items}} {
+		if member.value == nil {
+			continue
+		}
+		if !member.value.IsValid() {
+			return fmt.Errorf("wire: the stored %s is not JSON", member.name)
+		}
+		o.Raw(member.name, member.value)
+	}
+	if len(more.Attempts) == 0 {
+		return nil
+	}
+	return writeJSON(o, "attempts", more.Attempts)
 }

@@ -3,8 +3,7 @@ package wire
 import (
 	"errors"
 
-	"github.com/go-json-experiment/json"
-
+	"github.com/porteira/porteira/internal/jsonwrite"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -118,53 +117,44 @@ func keyDetail(t pixkey.Type, err error) string {
 	}
 }
 
-type payoutView struct {
-	ID             payment.ID           `json:"id"`
-	ExternalID     string               `json:"externalId"`
-	ProcessorID    string               `json:"processorId,omitempty"`
-	ReferenceID    string               `json:"referenceId"`
-	BatchID        payment.ID           `json:"batchId,omitzero"`
-	Status         payment.PayoutStatus `json:"status"`
-	Amount         string               `json:"amount"`
-	Currency       string               `json:"currency"`
-	PIXKey         string               `json:"pixKey"`
-	PIXKeyType     string               `json:"pixKeyType"`
-	Approval       payment.Approval     `json:"approval"`
-	WebhookURL     string               `json:"webhookUrl,omitempty"`
-	EndToEndID     string               `json:"endToEndId,omitempty"`
-	Fee            string               `json:"fee,omitempty"`
-	ReturnedAmount string               `json:"returnedAmount,omitempty"`
-	Failure        *failureView         `json:"failure,omitempty"`
-	CompletedAt    Timestamp            `json:"completedAt,omitempty"`
-	Version        int64                `json:"version"`
-	CreatedAt      Timestamp            `json:"createdAt"`
-	UpdatedAt      Timestamp            `json:"updatedAt"`
-	Beneficiary    *beneficiaryView     `json:"beneficiary,omitempty"`
-}
-
-type beneficiaryView struct {
-	Name     string `json:"name"`
-	Document string `json:"document"`
-}
+// payoutSize is more than the bytes of most payouts.
+const payoutSize = 640
 
 // Payout is a payout as the API and its events show it. Events do not show the
 // beneficiary.
-func Payout(p *payment.Payout, withBeneficiary bool) ([]byte, error) {
-	v := payoutView{
-		ID: p.ID, ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, ReferenceID: p.ReferenceID, BatchID: p.Batch,
-		Status: p.Status, Amount: p.Amount.String(), Currency: payment.Currency, PIXKey: p.Beneficiary.PIXKey,
-		PIXKeyType: p.PIXKeyType, Approval: p.Approval, WebhookURL: p.WebhookURL,
-		EndToEndID: p.EndToEndID, Failure: (*failureView)(p.Failure), CompletedAt: TimestampOf(p.CompletedAt),
-		Version: p.Version, CreatedAt: TimestampOf(p.CreatedAt), UpdatedAt: TimestampOf(p.UpdatedAt),
+func Payout(p *payment.Payout, withBeneficiary bool) []byte {
+	o := jsonwrite.New(payoutSize)
+	o.Text("id", p.ID.String())
+	o.Text("externalId", p.ExternalID)
+	o.TextIfAny("processorId", p.ProcessorID)
+	o.Text("referenceId", p.ReferenceID)
+	if !p.Batch.IsZero() {
+		o.Text("batchId", p.Batch.String())
 	}
+	o.Text("status", string(p.Status))
+	o.Text("amount", p.Amount.String())
+	o.Text("currency", payment.Currency)
+	o.Text("pixKey", p.Beneficiary.PIXKey)
+	o.Text("pixKeyType", p.PIXKeyType)
+	o.Text("approval", string(p.Approval))
+	o.TextIfAny("webhookUrl", p.WebhookURL)
+	o.TextIfAny("endToEndId", p.EndToEndID)
 	if p.Fee != 0 {
-		v.Fee = p.Fee.String()
+		o.Text("fee", p.Fee.String())
 	}
 	if p.ReturnedAmount != 0 {
-		v.ReturnedAmount = p.ReturnedAmount.String()
+		o.Text("returnedAmount", p.ReturnedAmount.String())
 	}
+	writeFailure(o, p.Failure)
+	writeTime(o, "completedAt", p.CompletedAt)
+	o.Int("version", p.Version)
+	writeTime(o, "createdAt", p.CreatedAt)
+	writeTime(o, "updatedAt", p.UpdatedAt)
 	if withBeneficiary {
-		v.Beneficiary = &beneficiaryView{p.Beneficiary.Name, p.Beneficiary.Document}
+		o.Begin("beneficiary")
+		o.Text("name", p.Beneficiary.Name)
+		o.Text("document", p.Beneficiary.Document)
+		o.End()
 	}
-	return json.Marshal(&v)
+	return o.Bytes()
 }
