@@ -225,9 +225,8 @@ func (b *Batcher[K, T]) protected(ctx context.Context, items []T, refused []erro
 
 // LaneStats is the load of a lane.
 type LaneStats struct {
-	Waiting     int           // operations whose batch has not begun
-	Interactive int64         // interactive operations whose batch has begun, since Start
-	Batch       time.Duration // mean duration of recent batches
+	Waiting int           // operations whose batch has not begun
+	Batch   time.Duration // mean duration of recent batches
 }
 
 // Lanes returns the load of each lane.
@@ -235,10 +234,24 @@ func (b *Batcher[K, T]) Lanes() []LaneStats {
 	list := make([]LaneStats, len(b.lanes))
 	for i, l := range b.lanes {
 		l.mu.Lock()
-		list[i] = LaneStats{l.waiting(), l.taken, l.took}
+		list[i] = LaneStats{l.waiting(), l.took}
 		l.mu.Unlock()
 	}
 	return list
+}
+
+// backlog is the number of interactive operations per batch, of all lanes together, from
+// which on the Batcher is backlogged.
+const backlog = 16
+
+// Backlogged reports whether interactive operations arrive faster than they could be
+// committed a few at a time, so that recent batches are large.
+func (b *Batcher[K, T]) Backlogged() bool {
+	size := 0
+	for _, l := range b.lanes {
+		size += l.recentSize()
+	}
+	return size >= backlog
 }
 
 // QueueDelay estimates the time until the batch of a new interactive operation of a key

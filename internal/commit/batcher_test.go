@@ -165,9 +165,6 @@ func TestFullQueueRefusesInteractiveOnly(t *testing.T) {
 	for b.Lanes()[0].Waiting != 1 {
 		runtime.Gosched()
 	}
-	if n := b.Lanes()[0].Interactive; n != 1 {
-		t.Errorf("%d interactive operations were taken, want the one in the batch, not the one in the queue", n)
-	}
 	if err := b.Do(t.Context(), op{"b", "3", commit.Interactive}); !errors.Is(err, commit.ErrFull) {
 		t.Errorf("error %v, want ErrFull", err)
 	}

@@ -11,6 +11,12 @@ import (
 // tookWeight is the weight of the last batch in the mean duration of batches: a quarter.
 const tookWeight = 4
 
+// sizeWeight is the weight of the last batch in the mean size of batches: a quarter.
+const sizeWeight = 4
+
+// sizeRecent is the age at which the mean size of a lane's batches counts no more.
+const sizeRecent = 100 * time.Millisecond
+
 // lane commits one batch after another.
 type lane[K comparable, T any] struct {
 	b *Batcher[K, T]
@@ -25,7 +31,7 @@ type lane[K comparable, T any] struct {
 	busy  bool          // a batch is being committed
 	began time.Duration // its start, on the monotonic clock
 	took  time.Duration // mean duration of recent batches
-	taken int64         // interactive operations in all batches so far
+	sizes int           // mean number of interactive operations in recent batches, times sizeWeight
 }
 
 func newLane[K comparable, T any](b *Batcher[K, T]) *lane[K, T] {
@@ -123,14 +129,15 @@ func (l *lane[K, T]) take(batch []*ticket[T]) []*ticket[T] {
 		}
 		batch = append(batch, l.urgent...)
 		l.urgent = nil
-		l.taken += int64(l.interactive.waiting)
+		size := l.interactive.waiting
 		batch = l.interactive.share(batch, l.b.o.MaxBatch)
-		l.taken -= int64(l.interactive.waiting)
+		size -= l.interactive.waiting
 		batch = l.background.share(batch, background)
 		// Callers whose context has ended already got an error.
 		batch = slices.DeleteFunc(batch, func(t *ticket[T]) bool { return t.ctx.Err() != nil })
 		if len(batch) > 0 || l.closing && l.waiting() == 0 {
-			l.busy, l.began = true, l.b.o.Clock.Monotonic()
+			l.busy, l.began = len(batch) > 0, l.b.o.Clock.Monotonic()
+			l.sizes += size - l.sizes/sizeWeight
 			return batch
 		}
 	}
@@ -148,6 +155,16 @@ func (l *lane[K, T]) takeUrgent() []*ticket[T] {
 // waiting counts the operations that wait; the caller holds the lock.
 func (l *lane[K, T]) waiting() int {
 	return len(l.urgent) + l.interactive.waiting + l.background.waiting
+}
+
+// recentSize is the mean number of interactive operations in recent batches.
+func (l *lane[K, T]) recentSize() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.busy && l.b.o.Clock.Monotonic()-l.began >= sizeRecent {
+		l.sizes = 0
+	}
+	return l.sizes / sizeWeight
 }
 
 // stalled is the age of a batch at which its lane counts as blocked: the database or its

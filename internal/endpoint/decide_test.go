@@ -57,7 +57,7 @@ func TestDispatchDecisions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			op := &dispatch{Ref: store.Ref{Merchant: payment.ID{1}, ID: mine}}
+			op := &dispatch{Ref: store.Ref{Merchant: payment.ID{1}, ID: mine}, limit: eventsAtOnce}
 			var n store.Needs
 			op.Needs(&n)
 			before := len(v.given.Deliveries)

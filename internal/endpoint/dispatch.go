@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
 )
 
 // Limits of one dispatch.
@@ -28,18 +30,25 @@ func (s *Service) Dispatch(ctx context.Context) (did int, err error) {
 	if s.Registry.Empty() {
 		return 0, nil
 	}
+	limit := eventsAtOnce
+	if s.throttle.Begin(ctx) {
+		limit = worker.ThrottledWork
+	}
 	behind, err := s.Store.EndpointsBehind(ctx)
 	if err != nil {
 		return 0, err
 	}
 	var errs []error
 	for _, ref := range behind {
-		op := &dispatch{Ref: ref}
+		op := &dispatch{Ref: ref, limit: limit}
 		if err := s.Writer.Do(ctx, op); err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		did += op.read
+		if !op.oldest.IsZero() {
+			s.throttle.Took(op.oldest, s.Env.Clock.Now())
+		}
 		if op.delivered > 0 {
 			s.Dispatched.Wake()
 		}
@@ -58,7 +67,10 @@ func (s *Service) Announced(merchants []payment.ID) {
 type dispatch struct {
 	store.Ref
 
+	limit int // of events to read
+
 	read, delivered int
+	oldest          time.Time // event that was read; zero if there is none, or the endpoint catches up
 }
 
 // Merchant implements [write.Operation].
@@ -68,12 +80,12 @@ func (v *dispatch) Merchant() payment.ID { return v.Ref.Merchant }
 func (v *dispatch) Class() commit.Class { return commit.Background }
 
 // Needs implements [write.Operation].
-func (v *dispatch) Needs(n *store.Needs) { n.Dispatch(v.Ref.Merchant, v.ID, eventsAtOnce, pendingMax) }
+func (v *dispatch) Needs(n *store.Needs) { n.Dispatch(v.Ref.Merchant, v.ID, v.limit, pendingMax) }
 
 // Decide implements [write.Operation]. An endpoint that catches up gets nothing until all
 // that it got before was attempted.
 func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
-	v.read, v.delivered = 0, 0
+	v.read, v.delivered, v.oldest = 0, 0, time.Time{}
 	e, ok := l.Endpoint(v.Ref.Merchant, v.ID)
 	if !ok || !e.Enabled || c.Holds(&e) {
 		return nil
@@ -98,9 +110,13 @@ func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 			v.delivered++
 		}
 	}
-	if v.read > 0 {
-		c.SetEndpoint(e)
+	if v.read == 0 {
+		return nil
 	}
+	if e.Position > e.CatchUpTo {
+		v.oldest = next.Events[0].ID.Time()
+	}
+	c.SetEndpoint(e)
 	return nil
 }
 

@@ -40,13 +40,17 @@ type Options struct {
 type Service struct {
 	Options
 
-	sender *webhook.Sender
-	tests  tests
+	sender   *webhook.Sender
+	tests    tests
+	throttle *worker.Throttle
 }
 
 // New returns a Service.
 func New(o Options) *Service {
-	return &Service{Options: o, sender: &webhook.Sender{Transport: o.Env.Webhooks, Clock: env.Unshifted(o.Env.Clock)}}
+	return &Service{
+		Options: o, sender: &webhook.Sender{Transport: o.Env.Webhooks, Clock: env.Unshifted(o.Env.Clock)},
+		throttle: worker.NewThrottle(o.Env.Clock, o.Writer.Backlogged),
+	}
 }
 
 var errNotFound = problem.New(problem.NotFound, "Resource not found.")

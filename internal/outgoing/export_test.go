@@ -6,6 +6,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
 )
 
 // The operations, for tests that decide them.
@@ -14,6 +15,11 @@ type (
 	ClaimLookUps = claimLookUps
 	RecordReport = recordReport
 )
+
+// ThrottleWhile makes a function of the test say whether requests queue for their commits.
+func (e *Executor) ThrottleWhile(backlogged func() bool) {
+	e.sendThrottle = worker.NewThrottle(e.Env.Clock, backlogged)
+}
 
 // Guard is the check before the first byte of a send.
 func (e *Executor) Guard(s *ClaimedSend) func() error {

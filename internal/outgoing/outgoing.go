@@ -79,7 +79,7 @@ type Executor struct {
 	sendBreakers, lookUpBreakers *worker.Breakers
 	sends, lookUps               *worker.Pools
 	sendTurn, lookUpTurn         worker.Turn[store.DueAt]
-	sendThrottle                 throttle
+	sendThrottle                 *worker.Throttle
 	refunds                      refundCalls
 	answers                      *worker.Pools // calls about answers to disputes
 	answerBreakers               *worker.Breakers
@@ -88,7 +88,7 @@ type Executor struct {
 // New returns the executor.
 func New(o Options) *Executor {
 	return &Executor{
-		Options: o, sendThrottle: throttle{began: -throttleInterval}, sendBreakers: worker.NewBreakers(o.Env.Clock), lookUpBreakers: worker.NewBreakers(o.Env.Clock),
+		Options: o, sendThrottle: worker.NewThrottle(o.Env.Clock, o.Writer.Backlogged), sendBreakers: worker.NewBreakers(o.Env.Clock), lookUpBreakers: worker.NewBreakers(o.Env.Clock),
 		sends: worker.NewPools(sendSlots, o.SendWaker, o.Spawn), lookUps: worker.NewPools(lookUpSlots, o.LookUpWaker, o.Spawn),
 		refunds: newRefundCalls(&o), answers: worker.NewPools(answerSlots, o.AnswerWaker, o.Spawn), answerBreakers: worker.NewBreakers(o.Env.Clock),
 	}

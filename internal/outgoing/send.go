@@ -25,7 +25,7 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 	if !e.Node.Lease.Valid() {
 		return 0, nil
 	}
-	e.throttle(ctx)
+	e.sendThrottle.Begin(ctx)
 	now := e.Env.Clock.Now()
 	due, err := e.Store.PayoutsDue(ctx, now, store.ToSend)
 	if err != nil {
@@ -54,7 +54,7 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 		errs = append(errs, err)
 		did += claimed
 		e.sendTurn.Served(d.At())
-		e.sendThrottle.claimed(d.Since, now)
+		e.sendThrottle.Took(d.Since, now)
 		for i := range sends {
 			pool.Run(func() { e.transfer(ctx, sends[i], transferrer) })
 		}

@@ -125,13 +125,8 @@ func (w *Writer) Stop() { w.batcher.Stop() }
 // Lanes returns the statistics of each lane.
 func (w *Writer) Lanes() []commit.LaneStats { return w.batcher.Lanes() }
 
-// Requests is the number of clients' operations whose commit has begun, since Start.
-func (w *Writer) Requests() (n int64) {
-	for _, l := range w.Lanes() {
-		n += l.Interactive
-	}
-	return n
-}
+// Backlogged reports whether clients' operations queue for their commits.
+func (w *Writer) Backlogged() bool { return w.batcher.Backlogged() }
 
 // Do commits an operation. It returns nil when the operation is durable, else its
 // refusal or the error of its commit. If ctx ends first, it returns its error, and op must
