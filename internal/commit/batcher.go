@@ -235,7 +235,7 @@ func (b *Batcher[K, T]) Lanes() []LaneStats {
 	list := make([]LaneStats, len(b.lanes))
 	for i, l := range b.lanes {
 		l.mu.Lock()
-		list[i] = LaneStats{l.waiting(), l.taken, l.took}
+		list[i] = LaneStats{l.waiting(), l.begun, l.mean}
 		l.mu.Unlock()
 	}
 	return list

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// tookWeight is the weight of the last batch in the mean duration of batches: a quarter.
-const tookWeight = 4
+// meanWeight: the last batch counts for a quarter in the mean duration of batches.
+const meanWeight = 4
 
 // lane commits one batch after another.
 type lane[K comparable, T any] struct {
@@ -24,8 +24,8 @@ type lane[K comparable, T any] struct {
 
 	busy  bool          // a batch is being committed
 	began time.Duration // its start, on the monotonic clock
-	took  time.Duration // mean duration of recent batches
-	taken int64         // interactive operations in all batches so far
+	mean  time.Duration // of the durations of recent batches
+	begun int64         // interactive operations in all batches so far
 }
 
 func newLane[K comparable, T any](b *Batcher[K, T]) *lane[K, T] {
@@ -102,7 +102,7 @@ func (l *lane[K, T]) loop() {
 		runtime.Gosched()
 
 		l.mu.Lock()
-		l.took += (clock.Monotonic() - l.began - l.took) / tookWeight
+		l.mean += (clock.Monotonic() - l.began - l.mean) / meanWeight
 		l.busy = false
 		l.mu.Unlock()
 	}
@@ -123,9 +123,9 @@ func (l *lane[K, T]) take(batch []*ticket[T]) []*ticket[T] {
 		}
 		batch = append(batch, l.urgent...)
 		l.urgent = nil
-		l.taken += int64(l.interactive.waiting)
+		l.begun += int64(l.interactive.waiting)
 		batch = l.interactive.share(batch, l.b.o.MaxBatch)
-		l.taken -= int64(l.interactive.waiting)
+		l.begun -= int64(l.interactive.waiting)
 		batch = l.background.share(batch, background)
 		// Callers whose context has ended already got an error.
 		batch = slices.DeleteFunc(batch, func(t *ticket[T]) bool { return t.ctx.Err() != nil })
@@ -175,5 +175,5 @@ func (l *lane[K, T]) queueDelay(key K) time.Duration {
 	if batches == 0 {
 		return 0
 	}
-	return time.Duration(batches) * max(l.took, age)
+	return time.Duration(batches) * max(l.mean, age)
 }

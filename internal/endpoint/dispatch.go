@@ -75,7 +75,7 @@ func (v *dispatch) Needs(n *store.Needs) { n.Dispatch(v.Ref.Merchant, v.ID, even
 func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 	v.read, v.delivered = 0, 0
 	e, ok := l.Endpoint(v.Ref.Merchant, v.ID)
-	if !ok || !e.Enabled || c.Holds(&e) {
+	if !ok || !e.Enabled || c.StopsDeliveries(&e) {
 		return nil
 	}
 	next := l.Dispatch(&e)
@@ -119,7 +119,7 @@ func wants(e *store.Endpoint, event *payment.Event, known []store.Delivery) (*st
 		switch d.State {
 		case store.DeliveryPending, store.DeliveryDone:
 			return nil, false
-		case store.DeliveryHeld:
+		case store.DeliveryPaused:
 			return d, true
 		default: // it was given up, or its endpoint was deleted
 			return d, !d.Endpoint.IsZero()

@@ -142,14 +142,14 @@ func catchUp(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	}
 	rewind(l, e)
 	e.CatchUpTo = last
-	c.HoldDeliveries(e, store.DeliveryHeld)
+	c.StopDeliveries(e, store.DeliveryPaused)
 }
 
 // hold stops the deliveries of an endpoint that is disabled.
 func hold(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	takeOver(l, c, e)
 	rewind(l, e)
-	c.HoldDeliveries(e, store.DeliveryHeld)
+	c.StopDeliveries(e, store.DeliveryPaused)
 }
 
 // rewind makes the feed be read again from the oldest event that the endpoint has not

@@ -109,7 +109,7 @@ func (v *remove) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	takeOver(l, c, &e)
-	c.HoldDeliveries(&e, store.DeliveryDisabled)
+	c.StopDeliveries(&e, store.DeliveryDisabled)
 	c.CloseCases(e.Merchant, e.ID, store.CaseEndpoint, store.ResolvedByRequest)
 	c.CloseCases(e.Merchant, e.ID, store.CaseDamaged, store.ResolvedByRequest)
 	c.DeleteEndpoint(e)

@@ -158,7 +158,7 @@ func TestDefenseOfUnknownOutcome(t *testing.T) {
 	}
 }
 
-// What the bank refuses is a case; a bank that takes no answers has one at once.
+// A refused answer has a case; a bank that takes no answers has one at once.
 func TestDefenseNeedsAPerson(t *testing.T) {
 	onDefender(t, processor.Refused, func(_ *testing.T, g *coretest.Gateway, bank *defender) {
 		g.Must(defend(g, disputed(g), "text"))

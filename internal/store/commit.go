@@ -227,7 +227,7 @@ func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) 
 	for _, step := range []func(context.Context, *db.Tx) error{
 		c.saveNodes, c.saveSettings, c.saveFeeds,
 		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveAnswers, c.saveReceivables, c.saveCases, c.saveNotices,
-		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveHeld, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents, c.saveRefunds, c.saveBatches, c.saveSearch,
+		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveStopped, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents, c.saveRefunds, c.saveBatches, c.saveSearch,
 		c.saveDecisions, c.saveEvents,
 	} {
 		if err := step(ctx, tx); err != nil {

@@ -20,9 +20,9 @@ const (
 	DeliveryDone      DeliveryState = "delivered"
 	DeliveryExhausted DeliveryState = "exhausted" // every attempt of the schedule failed
 	DeliveryDisabled  DeliveryState = "disabled"  // the receiver answered 410, or its endpoint was deleted
-	// DeliveryHeld is to an endpoint that is disabled, or that catches up: it becomes pending
+	// DeliveryPaused is to an endpoint that is disabled, or that catches up: it becomes pending
 	// when the feed is read up to its event.
-	DeliveryHeld DeliveryState = "held"
+	DeliveryPaused DeliveryState = "paused"
 )
 
 // Delivery is one event on its way to one address. A claimed delivery is the

@@ -97,7 +97,7 @@ func (g *gateway) pass() {
 	g.rest()
 }
 
-// check compares the bank's books with the gateway's.
+// check compares the bank's records with the gateway's.
 func (all *played) check(g *gateway) {
 	g.t.Helper()
 	for _, p := range all.payins {

@@ -198,7 +198,7 @@ func (p *Processor) reference(who payer) string {
 	return fmt.Sprintf("porteira-%x", sum[:12])
 }
 
-// errAnswerForm says that an answer is not what Asaas documents, and errOtherID that it is
+// errAnswerForm means that an answer is not what Asaas documents, and errOtherID that it is
 // about something else.
 var (
 	errAnswerForm = errors.New("asaas: the answer has not the documented form")

@@ -222,8 +222,8 @@ func paymentFacts(feed processor.Feed, now time.Time, v *wirePayment) (facts []p
 	return append(facts, refundFacts(v)...)
 }
 
-// refundFacts are the refunds of a charge that were paid, or failed. What a lost dispute took
-// is not a refund.
+// refundFacts are the refunds of a charge that were paid, or failed. The money that a lost
+// dispute took is not a refund.
 func refundFacts(v *wirePayment) (facts []processor.Fact) {
 	for i, id := range refundIDs(v) {
 		r := &v.Refunds[i]

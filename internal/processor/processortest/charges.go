@@ -170,7 +170,7 @@ func testChargeFaults(t *testing.T, h Harness) {
 				if answer.Failure == nil || answer.Failure.Code == "" || answer.Failure.Message == "" {
 					t.Errorf("refusal without a reason: %+v", answer)
 				}
-				if !h.Processor.Profile().Charge.Repeat.Safe() { // its id is not known to the far side
+				if !h.Processor.Profile().Charge.Repeat.Safe() { // its id is not known to the test server
 					return
 				}
 				if again := h.charge(t, r); again.Outcome == processor.Done {
