@@ -212,7 +212,7 @@ func prepareJournal(file *os.File, replay func(body []byte) error) (end int64, l
 		}
 	}
 	if err := rewrite(file, read.confirmed, read.end); err != nil {
-		return 0, 0, fmt.Errorf("sandboxbank: secure end of journal: %w", err)
+		return 0, 0, fmt.Errorf("sandboxbank: sync end of journal: %w", err)
 	}
 	return read.end, read.last, nil
 }

@@ -41,7 +41,7 @@ type response struct {
 
 // Why an answer proves nothing.
 var (
-	errForm   = errors.New("apipix: the answer is not what the API Pix documents")
+	errForm   = errors.New("apipix: the answer does not have the form that the API Pix documents")
 	errOther  = errors.New("apipix: the answer is about another id or amount")
 	errStatus = errors.New("apipix: the answer has an unknown status")
 )

@@ -201,6 +201,6 @@ func (p *Processor) reference(who payer) string {
 // errAnswerForm means that an answer is not what Asaas documents, and errOtherID that it is
 // about something else.
 var (
-	errAnswerForm = errors.New("asaas: the answer has not the documented form")
+	errAnswerForm = errors.New("asaas: the answer does not have the documented form")
 	errOtherID    = errors.New("asaas: the answer is about another id, amount or method")
 )

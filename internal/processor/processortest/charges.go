@@ -255,7 +255,7 @@ func testPayments(t *testing.T, h Harness) {
 			}
 			if cursor = page.Next; !page.More {
 				if page.Through.IsZero() {
-					t.Error("the end of the list says not how far it is complete")
+					t.Error("the end of the list does not say how far it is complete")
 				}
 				return
 			}
