@@ -113,7 +113,7 @@ type Changes struct {
 	cases             caseChanges
 	decisions         []Decision
 	retries           retries
-	notices           []noticeChange
+	notices           []Notice
 	feeds             []Feed
 	newFound          []FoundTransfer
 	found             []FoundTransfer

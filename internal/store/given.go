@@ -430,7 +430,7 @@ func (g *Given) noticesAfter(c *Changes) []Notice {
 	list := slices.Clone(g.Notices)
 	for i := range list {
 		for j := range c.notices {
-			if n := &c.notices[j].row; g.Notices[i].State == NoticeReceived && n.Processor == list[i].Processor && n.ID == list[i].ID {
+			if n := &c.notices[j]; g.Notices[i].State == NoticeReceived && n.Processor == list[i].Processor && n.ID == list[i].ID {
 				list[i] = *n
 			}
 		}
