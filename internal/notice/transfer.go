@@ -35,7 +35,7 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	case err != nil:
 		return store.Problem(err)
 	case invalid && (unsent || !known):
-		return s.park(ctx, feed, &processor.Unreadable{ID: t.ExternalID, ExternalID: t.ExternalID, Cause: "invalid amount"})
+		return s.park(ctx, feed, &processor.Unreadable{ID: t.ExternalID, ExternalID: t.ExternalID, Cause: processor.InvalidAmount})
 	case unsent:
 		return s.bookUnsent(ctx, account, t)
 	case known || left == 0:

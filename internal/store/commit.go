@@ -94,7 +94,7 @@ type Changes struct {
 	l *Loaded
 
 	payins            []payinChange
-	unscheduled       []Ref // pay-ins
+	unscheduled       []Ref // pay-ins that do not expire any more
 	payouts           []payoutChange
 	released          []Ref                 // payouts whose reference is unused again
 	refusals          map[ExternalRef]error // of their requests
@@ -122,8 +122,8 @@ type Changes struct {
 	newRefunds        []refundRow
 	parts             []payment.RefundPart
 	newParts          []payment.RefundPart
-	terms             []termRow
-	searched          []searchPosition
+	terms             []termRow        // of the search index
+	searched          []searchPosition // of the search index
 	batches           []batchChange
 	newBatches        []batchRow
 	endpoints         endpointChanges
@@ -135,8 +135,8 @@ type Changes struct {
 	nodes             nodeChanges
 	settings          []setting
 	newApprovals      []Approval
-	unapproved        []Ref
-	uncounted         map[CounterKey]limits.Count
+	unapproved        []Ref                       // payouts whose approval does not expire any more
+	uncounted         map[CounterKey]limits.Count // what limits do not count any more
 	postings          []posting
 	events            []pendingEvent
 	count             int
@@ -152,7 +152,8 @@ type retries struct {
 func (c *Changes) Len() int { return c.count }
 
 // UndoKeys makes the refusal of an operation undo the unique keys that were inserted
-// for it: its commit fails, and the others of the batch are committed one by one.
+// for it: it counts as a change, and a refusal that has changed something fails its batch.
+// The others of the batch are then committed one by one (package write).
 func (c *Changes) UndoKeys() { c.count++ }
 
 // NewID returns a new id with the transaction's time.

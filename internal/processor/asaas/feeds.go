@@ -241,5 +241,5 @@ func refundFacts(v *wirePayment) (facts []processor.Fact) {
 // unreadable is a row that proves nothing.
 func unreadable(kind, id, status, externalID string) processor.Fact {
 	sum := sha256.Sum256([]byte(kind + "\x00" + id + "\x00" + status + "\x00" + externalID))
-	return processor.Fact{Unreadable: &processor.Unreadable{ID: hex.EncodeToString(sum[:]), ExternalID: externalID, Cause: "invalid values"}}
+	return processor.Fact{Unreadable: &processor.Unreadable{ID: hex.EncodeToString(sum[:]), ExternalID: externalID, Cause: processor.InvalidValues}}
 }
