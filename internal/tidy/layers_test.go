@@ -194,7 +194,7 @@ func layerOf(folder string) (string, layer, bool) {
 }
 
 // Layers import only layers above them in the table, so there is no cycle.
-func TestRoomsImportOnlyRoomsAbove(t *testing.T) {
+func TestLayersImportOnlyLayersAbove(t *testing.T) {
 	t.Parallel()
 	above := map[string]kind{}
 	for _, layer := range layers {
@@ -230,7 +230,7 @@ func emptyLayers(repository *tree) []string {
 	return empty
 }
 
-func TestEachRoomHasAFolder(t *testing.T) {
+func TestEachLayerHasAFolder(t *testing.T) {
 	t.Parallel()
 	repository, err := load(os.DirFS("../.."))
 	if err != nil {
