@@ -32,9 +32,9 @@ const (
 	merchantsPerRun = 50
 )
 
-// settled is the age of an order's id at which its commit has surely ended: requests end
+// safeAge is the age of an order's id at which its commit has surely ended: requests end
 // after 25 s, and a commit of unknown outcome is retried for less than a minute.
-const settled = 5 * time.Minute
+const safeAge = 5 * time.Minute
 
 // sweepEvery is the time between two sweeps.
 const sweepEvery = time.Minute

@@ -19,9 +19,9 @@ const (
 	settleStep   = 10 * time.Minute
 )
 
-// settle lets everything end. Two persons send again what a processor that is not idempotent
+// finish lets everything end. Two persons send again what a processor that is not idempotent
 // may or may not have got, after they have read its statement.
-func (g *gateway) settle() {
+func (g *gateway) finish() {
 	g.t.Helper()
 	g.nemesis.off = true
 	g.pass()

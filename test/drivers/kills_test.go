@@ -52,7 +52,7 @@ func playWith(t *testing.T, engine, driver string, n *nemesis, flags string) {
 	t.Helper()
 	g := newGateway(t, engine, banks[driver], n)
 	all := play(g)
-	g.settle()
+	g.finish()
 	all.check(g)
 	if t.Failed() {
 		t.Logf("died %s\ngo test ./test/drivers -run TestKills %s\n%s", strings.Join(n.killed, ", then "), flags, &g.log)

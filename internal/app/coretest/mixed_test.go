@@ -353,15 +353,15 @@ func TestMixedOperations(t *testing.T) {
 				}
 			}
 		}
-		b.settle()
+		b.finish()
 		b.check()
 		b.compare()
 		t.Logf("seed %d: %v", *mixedSeed, b.done)
 	})
 }
 
-// settle lets everything end.
-func (b *mixedRun) settle() {
+// finish lets everything end.
+func (b *mixedRun) finish() {
 	for range 12 {
 		b.Bank.AnswerTransfer = nil
 		b.answers()
