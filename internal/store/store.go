@@ -141,9 +141,10 @@ type Tx struct {
 }
 
 // Transact runs work in a plain transaction; see [db.DB.Write]. These are its only uses:
-// administrative changes (merchants with their opening balance, credentials, brands,
-// accounts, routes, settings), the sandbox's clock, the membership of the cluster and the
-// schedules after a change of the clock, the retention of deliveries, and redelivery.
+// administrative changes (merchants with their opening balance, credentials, brands, limits,
+// prices, accounts with their state and cases, routes, settings), the sandbox's clock, the
+// membership of the cluster and the schedules after a change of the clock, the retention of
+// deliveries and of counters, and redelivery.
 func (s *Store) Transact(ctx context.Context, work func(tx *Tx) error) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error { return work(&Tx{tx, s}) })
 }
