@@ -82,13 +82,13 @@ func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 	if len(next.Events) == 0 || next.Events[0].Number != e.Position+1 || next.Untried > 0 { // or an earlier decision of the commit moved it
 		return nil
 	}
-	room, last := pendingMax-next.Pending, next.Events[len(next.Events)-1].Number
+	free, last := pendingMax-next.Pending, next.Events[len(next.Events)-1].Number
 	if e.Position < e.CatchUpTo {
-		room, last = min(room, inOrderAtOnce), min(last, e.CatchUpTo)
+		free, last = min(free, inOrderAtOnce), min(last, e.CatchUpTo)
 	}
 	for i := range next.Events {
 		event := &next.Events[i]
-		if v.delivered >= room || event.Number > last {
+		if v.delivered >= free || event.Number > last {
 			break
 		}
 		e.Position = event.Number
