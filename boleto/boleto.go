@@ -218,7 +218,7 @@ const (
 
 var factorEpoch = time.Date(2000, time.July, 3, 0, 0, 0, 0, time.UTC)
 
-// ErrDate says that a day has no due-date factor: it is before 2000-07-03.
+// ErrDate means that a day has no due-date factor: it is before 2000-07-03.
 var ErrDate = errors.New("boleto: no due-date factor")
 
 // Factor is the due-date factor of a day; only the date of due counts.

@@ -55,28 +55,28 @@ const (
 	KindRecurrence Kind = "RECURRENCE"
 )
 
-// What may be wrong with a code or its parts. An [Error] wraps one of them.
+// The errors of a code or its parts. An [Error] wraps one of them.
 var (
-	// ErrTLV says that ids and lengths are inconsistent: an id or length is not two
+	// ErrTLV means that ids and lengths are inconsistent: an id or length is not two
 	// digits, a length is 00 or extends beyond the end.
 	ErrTLV = errors.New("broken structure of ids and lengths")
-	// ErrOrder says that 00 is not the first data object or 63 not the last.
+	// ErrOrder means that 00 is not the first data object or 63 not the last.
 	ErrOrder = errors.New("data object out of order")
-	// ErrDuplicate says that a data object appears twice.
+	// ErrDuplicate means that a data object appears twice.
 	ErrDuplicate = errors.New("data object appears twice")
-	// ErrMissing says that a required data object is missing.
+	// ErrMissing means that a required data object is missing.
 	ErrMissing = errors.New("missing")
-	// ErrTooLong says that a value is too long for its field.
+	// ErrTooLong means that a value is too long for its field.
 	ErrTooLong = errors.New("too long")
-	// ErrCharset says that there is a character outside printable ASCII.
+	// ErrCharset means that there is a character outside printable ASCII.
 	ErrCharset = errors.New("character outside printable ASCII")
-	// ErrValue says that a value does not have the form of its field.
+	// ErrValue means that a value does not have the form of its field.
 	ErrValue = errors.New("wrong form")
-	// ErrCRC says that the checksum does not match.
+	// ErrCRC means that the checksum does not match.
 	ErrCRC = errors.New("wrong checksum")
-	// ErrNotPix says that no account information (26 to 51) belongs to Pix.
+	// ErrNotPix means that no account information (26 to 51) belongs to Pix.
 	ErrNotPix = errors.New("no account information of Pix")
-	// ErrConflict says that a code names both a key and a URL to pay.
+	// ErrConflict means that a code names both a key and a URL to pay.
 	ErrConflict = errors.New("both a key and a URL")
 )
 

@@ -22,19 +22,19 @@ import (
 
 // Errors that the functions of this package return, as they are or wrapped.
 var (
-	// ErrType says that there is no such type of key.
+	// ErrType means that there is no such type of key.
 	ErrType = errors.New("pixkey: unknown type of key")
-	// ErrCPF says that a CPF key is not 11 digits.
+	// ErrCPF means that a CPF key is not 11 digits.
 	ErrCPF = errors.New("pixkey: a CPF key is 11 digits")
-	// ErrCNPJ says that a CNPJ key is not 12 digits or capital letters and two digits.
+	// ErrCNPJ means that a CNPJ key is not 12 digits or capital letters and two digits.
 	ErrCNPJ = errors.New("pixkey: a CNPJ key is 12 digits or capital letters and two digits")
-	// ErrEmail says that an EMAIL key does not have the form of an address.
+	// ErrEmail means that an EMAIL key does not have the form of an address.
 	ErrEmail = errors.New("pixkey: an EMAIL key is an e-mail address in ASCII, without %")
-	// ErrEmailLength says that an EMAIL key is longer than [MaxEmail].
+	// ErrEmailLength means that an EMAIL key is longer than [MaxEmail].
 	ErrEmailLength = errors.New("pixkey: an EMAIL key has at most 77 characters")
-	// ErrPhone says that a PHONE key does not have the form of a phone number.
+	// ErrPhone means that a PHONE key does not have the form of a phone number.
 	ErrPhone = errors.New("pixkey: a PHONE key is + and 3 to 16 digits, or 10 or 11 digits of a Brazilian number")
-	// ErrEVP says that an EVP key does not have the form of a UUID.
+	// ErrEVP means that an EVP key does not have the form of a UUID.
 	ErrEVP = errors.New("pixkey: an EVP key is a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12")
 )
 

@@ -14,12 +14,12 @@ import "errors"
 
 // Errors that the functions of this package return, as they are or wrapped.
 var (
-	// ErrForm says that the text does not have the form of a CPF or CNPJ.
+	// ErrForm means that the text does not have the form of a CPF or CNPJ.
 	ErrForm = errors.New("taxid: not 11 digits (CPF) or 12 digits or capital letters and two digits (CNPJ)")
-	// ErrRepeated says that all characters are equal. Such ids were never issued,
+	// ErrRepeated means that all characters are equal. Such ids were never issued,
 	// although many of them have the right check digits.
 	ErrRepeated = errors.New("taxid: all characters are equal")
-	// ErrCheckDigits says that the last two digits do not match the others.
+	// ErrCheckDigits means that the last two digits do not match the others.
 	ErrCheckDigits = errors.New("taxid: wrong check digits")
 )
 

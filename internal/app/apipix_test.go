@@ -139,8 +139,8 @@ func (b *pixBank) connect(g *apptest.Installed, merchant *store.Merchant) {
 	}
 }
 
-// wantBooks compares the bank's books with the gateway's.
-func (b *pixBank) wantBooks(g *apptest.Installed) {
+// wantSameRecords compares the bank's records with the gateway's.
+func (b *pixBank) wantSameRecords(g *apptest.Installed) {
 	b.t.Helper()
 	var clearing int64
 	if err := g.SQL.QueryRowContext(b.t.Context(), "SELECT SUM(balance) FROM balances WHERE account = 'clearing:pix'").Scan(&clearing); err != nil {
@@ -158,7 +158,7 @@ func (b *pixBank) wantBooks(g *apptest.Installed) {
 }
 
 // TestAPIPix goes through the real driver over TLS: a charge is paid, a part is given back, a
-// payout leaves, a payer disputes; the bank is restarted in between. At the end the bank's books
+// payout leaves, a payer disputes; the bank is restarted in between. At the end the bank's records
 // equal the gateway's clearing account.
 func TestAPIPix(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
@@ -216,7 +216,7 @@ func TestAPIPix(t *testing.T) {
 		b.call("POST", "/control/charges/"+second.Get("externalId")+"/lose")
 		status("/payin/"+second.Get("id"), "CHARGEBACK")
 
-		b.wantBooks(g)
+		b.wantSameRecords(g)
 	})
 }
 

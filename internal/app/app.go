@@ -230,7 +230,7 @@ func (a *App) buildServers(ctx context.Context) error {
 			"address", a.PublicURL())
 	}
 	if a.cfg.Mode == config.Serve && len(a.cfg.TrustedProxies) == 0 {
-		a.log.WarnContext(ctx, "all clients of a proxy have its address, and share its rates and blocks: set trusted-proxies to the networks of your proxies")
+		a.log.WarnContext(ctx, "clients behind a proxy share its address, rates and blocks: set trusted-proxies to the networks of your proxies")
 	}
 	operator := a.operator()
 	o.Observe = a.observe

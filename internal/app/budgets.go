@@ -9,7 +9,7 @@ import (
 // budgets exports what is left of the accounts' budgets of requests.
 type budgets struct{ accounts processor.Accounts }
 
-var budgetDesc = prometheus.NewDesc("porteira_account_budget_requests", "Requests that this process may make at once of an account's budget; absent without a budget.", []string{"account"}, nil)
+var budgetDesc = prometheus.NewDesc("porteira_account_budget_requests", "Requests of an account's budget that this process can make now; absent without a budget.", []string{"account"}, nil)
 
 // Describe implements [prometheus.Collector].
 func (budgets) Describe(to chan<- *prometheus.Desc) { to <- budgetDesc }

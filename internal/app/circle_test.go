@@ -108,8 +108,8 @@ func (c *circle) kill() {
 	c.bank.start()
 }
 
-// wantBooks waits until an account's clearing account is what the bank holds, in cents.
-func (c *circle) wantBooks(account string, holds func() int64) {
+// wantSameRecords waits until an account's clearing account is what the bank holds, in cents.
+func (c *circle) wantSameRecords(account string, holds func() int64) {
 	c.t.Helper()
 	db, err := sql.Open("sqlite", filepath.Join(c.data, "porteira.db"))
 	if err != nil {
@@ -131,7 +131,7 @@ func (c *circle) wantBooks(account string, holds func() int64) {
 
 // TestCircle: two commands start bank and gateway, and those that the bank prints connect both
 // drivers. Pix, boleto, card and payouts go through each, with a refund and a dispute; the bank
-// is killed in between. The ledger is sound, and equals the bank's books to the cent.
+// is killed in between. The ledger is sound, and equals the bank's records to the cent.
 func TestCircle(t *testing.T) {
 	t.Parallel()
 	c := newCircle(t)
@@ -139,8 +139,8 @@ func TestCircle(t *testing.T) {
 	held := c.playAsaas()
 	c.connect("api-pix")
 	c.playPIX()
-	c.wantBooks("api-pix", c.pix.balance)
-	c.wantBooks("asaas", func() int64 { return int64(c.asaas.balance()) + held })
+	c.wantSameRecords("api-pix", c.pix.balance)
+	c.wantSameRecords("asaas", func() int64 { return int64(c.asaas.balance()) + held })
 	if code, out := c.gateway.command("verify", "--data", c.data); code != 0 {
 		t.Errorf("verify exits %d:\n%s", code, out)
 	}

@@ -72,7 +72,7 @@ func (c accountStates) Collect(to chan<- prometheus.Metric) {
 // certificates are the ends of the accounts' certificates, for alarms.
 type certificates struct{ ends func() map[string]time.Time }
 
-var certificateDesc = prometheus.NewDesc("porteira_account_certificate_end_seconds", "Unix time at which the client certificate of a processor account expires.", []string{"account"}, nil)
+var certificateDesc = prometheus.NewDesc("porteira_account_certificate_expiry_timestamp_seconds", "Expiry of the client certificate of a processor account, as Unix time.", []string{"account"}, nil)
 
 // Describe implements [prometheus.Collector].
 func (certificates) Describe(to chan<- *prometheus.Desc) { to <- certificateDesc }

@@ -176,9 +176,9 @@ func (b *asaasBank) balance() int {
 	return cents
 }
 
-// wantBooks waits until the ledger and the bank agree, where the bank owes uncredited cents of
+// wantSameRecords waits until the ledger and the bank agree, where the bank owes uncredited cents of
 // cards.
-func (b *asaasBank) wantBooks(g *apptest.Installed, uncredited int) {
+func (b *asaasBank) wantSameRecords(g *apptest.Installed, uncredited int) {
 	b.t.Helper()
 	apptest.Until(b.t, func() string {
 		if ledger, bank := clearing(b.t, g), b.balance(); ledger != bank+uncredited {
@@ -230,7 +230,7 @@ func TestAsaas(t *testing.T) {
 		b = startAsaas(t, b.data, address.Host)
 		b.call("POST", b.bank.SandboxURL+"/payment/"+b.paymentOf(bill.Get("externalId"))+"/confirm", "")
 		awaitStatus(t, c, "/payin/"+bill.Get("id"), "PAID")
-		b.wantBooks(g, 0)
+		b.wantSameRecords(g, 0)
 
 		card := c.Must(201, "POST", "/payin", with(with(cardOf, "{ref}", "asaas card"), `"amount":7000`, `"amount":10000,"installments":3`))
 		b.call("POST", card.Get("card.checkoutUrl"), "result=do_not_honor")
@@ -240,14 +240,14 @@ func TestAsaas(t *testing.T) {
 			t.Errorf("paid card: %s", got.Body)
 		}
 		const net = 33_33 - 49 - 99 + 33_33 - 49 - 99 + 33_34 - 49 - 99
-		b.wantBooks(g, net)
+		b.wantSameRecords(g, net)
 
 		payout := c.Must(201, "POST", "/payout", with(payoutOf, "{ref}", "asaas payout"))
 		awaitStatus(t, c, "/payout/"+payout.Get("id"), "COMPLETED")
 		if got := b.call("GET", b.bank.BaseURL+"/transfers", ""); got.Get("totalCount") != "1" || got.Get("data.0.externalReference") != payout.Get("externalId") {
 			t.Errorf("transfers: %s", got.Body)
 		}
-		b.wantBooks(g, net)
+		b.wantSameRecords(g, net)
 
 		refund := c.Must(201, "POST", "/payin/"+pix.Get("id")+"/refunds", with(refundOf, "{ref}", "asaas refund"))
 		awaitStatus(t, c, "/refunds/"+refund.Get("id"), "COMPLETED")
@@ -258,14 +258,14 @@ func TestAsaas(t *testing.T) {
 			}
 			return ""
 		})
-		b.wantBooks(g, net)
+		b.wantSameRecords(g, net)
 
 		if text := get(t, g.Base+"/metrics"); !strings.Contains(text, `porteira_account_budget_requests{account="asaas-main"} 4`) {
 			t.Error("the metrics lack what is left of the budget")
 		}
 		b.dispute(c, card, 3)
 		b.cancel(c)
-		b.wantBooks(g, net)
+		b.wantSameRecords(g, net)
 		g.Verify(t)
 	})
 }

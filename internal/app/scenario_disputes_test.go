@@ -97,8 +97,8 @@ func TestDisputes(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) { runScenarios(t, g, "", disputeScenarios) })
 }
 
-// After its deadline a dispute takes no defense. Whether it had a case about the deadline
-// depends on when its worker ran.
+// After its deadline a dispute takes no defense. It has a case about the
+// deadline or none: that depends on when the worker ran.
 func TestDefenseTooLate(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		payin := g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "late")).Get("id")

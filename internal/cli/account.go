@@ -33,7 +33,7 @@ type accountCommand struct {
 	Drain   accountDrain   `cmd:"" help:"Take no new orders; everything else continues."`
 	Suspend accountSuspend `cmd:"" help:"Send nothing; held money stays held."`
 	Resume  accountResume  `cmd:"" help:"Use a draining or suspended account again."`
-	Apply   accountApply   `cmd:"" help:"Add and change accounts as a file declares them; print the difference first."`
+	Apply   accountApply   `cmd:"" help:"Add and change accounts so that they equal a file; print the difference first."`
 	Rotate  accountRotate  `cmd:"" help:"Replace secrets or the token for notices; the previous ones stay valid until --finish."`
 }
 
@@ -157,7 +157,7 @@ func orAll(merchant string) string {
 }
 
 type accountAdd struct {
-	Name     string            `arg:"" help:"The account's name, which stands forever in orders and ledger accounts."`
+	Name     string            `arg:"" help:"The account's name, which orders and ledger accounts keep forever."`
 	Driver   string            `required:"" help:"The driver: apipix, asaas or sandbox." placeholder:"DRIVER"`
 	Merchant string            `help:"The only merchant that may use it; without it all may." placeholder:"NAME"`
 	Set      map[string]string `help:"A setting of the driver; may be repeated." mapsep:"none" placeholder:"KEY=VALUE"`
@@ -335,8 +335,8 @@ func (c *accountSuspend) Run(r *runner, root *commands) error {
 type accountResume struct {
 	Name     string `arg:"" help:"The account's name."`
 	Compared bool   `name:"transfers-compared" help:"After a restore: you have compared the processor's transfers with this gateway's payouts, and payouts continue. Takes --reason and --evidence."`
-	As       string `aliases:"actor" help:"With --transfers-compared: who decides; your login name by default." placeholder:"NAME"`
-	Reason   string `help:"With --transfers-compared: why, for the record."                                      placeholder:"TEXT"`
+	As       string `aliases:"actor" help:"With --transfers-compared: your name, for the record; the login name by default." placeholder:"NAME"`
+	Reason   string `help:"With --transfers-compared: the reason, for the record."                                      placeholder:"TEXT"`
 	Evidence string `help:"With --transfers-compared: what was compared, such as the processor's statement."     placeholder:"TEXT"`
 }
 

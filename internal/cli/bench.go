@@ -44,7 +44,7 @@ const secretVariable = "BENCH_API_SECRET"
 func (c *benchCommand) Help() string {
 	return `payin and payout create orders. receive pays orders and waits until they are
 PAID; webhooks waits until their events are delivered. read reads orders and
-lists. mixed is a mix of all, as shops make it. The load creates real orders:
+lists. mixed is a mix of all, like the traffic of shops. The load creates real orders:
 without --url the run starts a gateway of its own; never point it at one that
 moves real money.`
 }

@@ -15,9 +15,9 @@ import (
 type caseResolve struct {
 	ID         string `arg:""                                                                help:"The case's id: porteira case list shows it."`
 	How        string `help:"Resolution; porteira case show ID lists the possible ones."      placeholder:"RESOLUTION"                          required:""`
-	As         string `aliases:"actor"                                                       help:"Who decides; your login name by default."   placeholder:"NAME"`
-	Reason     string `help:"Why, for the record."                                            placeholder:"TEXT"                                required:""`
-	Evidence   string `help:"What proves it, such as a line of the processor's statement."    placeholder:"TEXT"`
+	As         string `aliases:"actor"                                                       help:"Your name, for the record; the login name by default."   placeholder:"NAME"`
+	Reason     string `help:"The reason, for the record."                                            placeholder:"TEXT"                                required:""`
+	Evidence   string `help:"The proof, such as a line of the processor's statement."    placeholder:"TEXT"`
 	Order      string `help:"The pay-in that unapplied money pays; without it the money becomes available." placeholder:"PAYIN"`
 	Merchant   string `help:"The merchant whose money it is: its name or id."                        placeholder:"NAME"`
 	EndToEndID string `help:"The Pix id of a payout that was paid."                           name:"end-to-end-id"                              placeholder:"ID"`

@@ -128,7 +128,7 @@ func TestCaseOfTwoPersons(t *testing.T) {
 	}
 }
 
-// Who confirms a proposal sees its inputs, and the command with them. What a processor wrote is
+// A proposal is shown with its inputs, and the command with them. The text of a processor is
 // printed on one line, without control characters.
 func TestCaseShowsTheProposal(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ type commands struct {
 	Limit      limitCommand      `cmd:"" help:"Set and show the limits of merchants' orders."`
 	Payout     payoutCommand     `cmd:"" help:"Approve and reject payouts."`
 	Dispute    disputeCommand    `cmd:"" help:"List disputes, and write their defenses to files."`
-	Price      priceCommand      `cmd:"" help:"Set and list what merchants pay, and when their money settles."`
+	Price      priceCommand      `cmd:"" help:"Set and list merchants' fees, and when their money settles."`
 	Case       caseCommand       `cmd:"" help:"List, show and resolve cases for manual review."`
 	Verify     verifyCommand     `cmd:"" help:"Verify ledger, orders and events; the gateway may be running."`
 	Backup     backupCommand     `cmd:"" help:"Copy the SQLite database to a file; the gateway may be running."`

@@ -20,7 +20,7 @@ type credentialCommand struct {
 
 	Create credentialCreate `cmd:"" help:"Create a credential for a merchant's program."`
 	List   credentialList   `cmd:"" help:"List a merchant's credentials."`
-	Rotate credentialRotate `cmd:"" help:"Give a credential a new secret; the present one stays valid for a time."`
+	Rotate credentialRotate `cmd:"" help:"Give a credential a new secret; the current one stays valid for a time."`
 	Revoke credentialRevoke `cmd:"" help:"Revoke a credential: it is refused within 2 seconds."`
 }
 
@@ -86,7 +86,7 @@ func (o *overlap) UnmarshalText(text []byte) error {
 
 type credentialCreate struct {
 	Merchant  string   `arg:""                                                                                 help:"The merchant's name."`
-	Label     string   `help:"A label for people."`
+	Label     string   `help:"A label, shown by credential list."`
 	Scopes    []string `enum:"payin:write,payout:write,payout:approve,refund:write,webhook:write,read" help:"A scope: ${enum}; may be repeated (default all but payout:approve)." name:"scope"           placeholder:"SCOPE"`
 	AllowIPs  []string `help:"Address or network that may use the credential; may be repeated (default all)." name:"allow-ip"                                                    placeholder:"IP|CIDR"`
 	ExpiresIn lifetime `help:"The credential's lifetime, in days or hours, such as 90d or 36h (default unlimited)."                        name:"expires-in"                                                  placeholder:"DURATION"`

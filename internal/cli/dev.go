@@ -56,9 +56,9 @@ func greetingOf(a *app.App, cfg *config.Config) greeting {
 }
 
 const greetingText = `
-Porteira is running with a sandbox bank. It moves no real money, and nobody can pay its codes.
+Porteira is running with a sandbox bank. It moves no real money, and its codes cannot be paid.
 
-Open BASE/ in a browser: it has a button that makes a Pix and opens its page.
+Open BASE/ in a browser: a button there creates a Pix and opens its page.
 
   API             BASE
   x-api-key       KEY

@@ -70,7 +70,7 @@ type limitSet struct {
 	CountPerKeyPerDay limitValue `help:"Number of payouts of a day to one Pix key."                               name:"count-per-key-per-day" placeholder:"N"`
 	NewKeyMaximum     limitValue `help:"Amount of all payouts to a new Pix key."                                  name:"new-key-maximum"       placeholder:"CENTS"`
 	ApprovalAbove     limitValue `help:"Payouts above this amount need approval." name:"approval-above" placeholder:"CENTS"`
-	Approvals         limitValue `help:"Approvals that they need, of different people: 1 or 2." name:"approvals" placeholder:"N"`
+	Approvals         limitValue `help:"Approvals that such a payout needs, by different people: 1 or 2." name:"approvals" placeholder:"N"`
 	NewKeyHours       limitValue `help:"Hours after its first payout in which a Pix key is new."                  name:"new-key-hours"         placeholder:"N"`
 	Rate              limitValue `help:"Requests per second of one credential, on each gateway; none: credential-rate of the gateway." name:"rate" placeholder:"N"`
 	Burst             limitValue `help:"Requests of one credential at once, beyond which the rate applies; none: twice the rate, or credential-burst." name:"burst" placeholder:"N"`

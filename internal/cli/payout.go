@@ -22,8 +22,8 @@ type payoutCommand struct {
 // payoutDecision is who decides about which payout.
 type payoutDecision struct {
 	ID     string `arg:""                                        help:"The payout's id."`
-	As     string `help:"Who decides; your login name by default." placeholder:"NAME"`
-	Reason string `help:"Why, for the record."                     placeholder:"TEXT"`
+	As     string `help:"Your name, for the record; the login name by default." placeholder:"NAME"`
+	Reason string `help:"The reason, for the record."                     placeholder:"TEXT"`
 }
 
 type payoutApprove struct{ payoutDecision }

@@ -51,13 +51,13 @@ func settleText(t payment.Terms) string {
 type priceSet struct {
 	Merchant       string `arg:"" help:"The merchant's name."`
 	Method         string `enum:"PIX,CREDIT_CARD,BOLETO,PAYOUT" help:"PIX, CREDIT_CARD, BOLETO or PAYOUT." required:""`
-	Installments   string `help:"The instalments of a card payment for which it holds, such as 2-6; without it all." placeholder:"FROM-TO"`
-	BasisPoints    int64  `help:"Part of the amount: 100 is 1 %." placeholder:"N" required:""`
-	Fixed          int64  `help:"Added to it." placeholder:"CENTS" required:""`
+	Installments   string `help:"Instalments of card payments that have this price, such as 2-6; without it all." placeholder:"FROM-TO"`
+	BasisPoints    int64  `help:"Part of the fee that depends on the amount: 100 is 1 %." placeholder:"N" required:""`
+	Fixed          int64  `help:"Fixed part of the fee, added to the other." placeholder:"CENTS" required:""`
 	Minimum        int64  `help:"The smallest fee." placeholder:"CENTS"`
 	Maximum        int64  `help:"The largest fee; 0 is none." placeholder:"CENTS"`
 	Settle         string `default:"D+0" help:"When the money becomes available: D+n after n calendar days, B+n after n business days of banks, D+0 at once." placeholder:"D+N|B+N"`
-	PerInstallment bool   `help:"Each instalment of a card payment settles that much after the one before."`
+	PerInstallment bool   `help:"Each instalment of a card payment settles this long after the previous one."`
 	RefundsFee     bool   `help:"A refund gives its part of the fee back."`
 }
 

@@ -77,7 +77,7 @@ func (c *Cluster) Join(ctx context.Context, outside int64, alone bool) error {
 				}
 			}
 		}
-		if err := tx.PullForward(ctx, tx.Now.Add(MaxSchedule), tx.Now.Add(maxNoticeSchedule)); err != nil {
+		if err := tx.RescheduleFuture(ctx, tx.Now.Add(MaxSchedule), tx.Now.Add(maxNoticeSchedule)); err != nil {
 			return err
 		}
 		return tx.RegisterNode(ctx, id)

@@ -195,7 +195,9 @@ func TestScheduleDecisions(t *testing.T) {
 		g.Notify("n-1", "x")
 		pull := func() string {
 			return g.Changes(func() {
-				g.Must(g.Store.Transact(t.Context(), func(tx *store.Tx) error { return tx.PullForward(t.Context(), tx.Now.Add(limit), tx.Now.Add(limit)) }))
+				g.Must(g.Store.Transact(t.Context(), func(tx *store.Tx) error {
+					return tx.RescheduleFuture(t.Context(), tx.Now.Add(limit), tx.Now.Add(limit))
+				}))
 			})
 		}
 		g.Execute(

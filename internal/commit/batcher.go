@@ -234,7 +234,7 @@ func (b *Batcher[K, T]) Lanes() []LaneStats {
 	list := make([]LaneStats, len(b.lanes))
 	for i, l := range b.lanes {
 		l.mu.Lock()
-		list[i] = LaneStats{l.waiting(), l.took}
+		list[i] = LaneStats{l.waiting(), l.mean}
 		l.mu.Unlock()
 	}
 	return list

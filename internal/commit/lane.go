@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// tookWeight is the weight of the last batch in the mean duration of batches: a quarter.
-const tookWeight = 4
+// meanWeight: the last batch counts for a quarter in the mean duration of batches.
+const meanWeight = 4
 
 // sizeWeight is the weight of the last batch in the mean size of batches: a quarter.
 const sizeWeight = 4
@@ -30,7 +30,7 @@ type lane[K comparable, T any] struct {
 
 	busy  bool          // a batch is being committed
 	began time.Duration // its start, on the monotonic clock
-	took  time.Duration // mean duration of recent batches
+	mean  time.Duration // mean duration of recent batches
 	sizes int           // mean number of interactive operations in recent batches, times sizeWeight
 }
 
@@ -108,7 +108,7 @@ func (l *lane[K, T]) loop() {
 		runtime.Gosched()
 
 		l.mu.Lock()
-		l.took += (clock.Monotonic() - l.began - l.took) / tookWeight
+		l.mean += (clock.Monotonic() - l.began - l.mean) / meanWeight
 		l.busy = false
 		l.mu.Unlock()
 	}
@@ -192,5 +192,5 @@ func (l *lane[K, T]) queueDelay(key K) time.Duration {
 	if batches == 0 {
 		return 0
 	}
-	return time.Duration(batches) * max(l.took, age)
+	return time.Duration(batches) * max(l.mean, age)
 }

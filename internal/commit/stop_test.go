@@ -11,7 +11,7 @@ import (
 	"github.com/porteira/porteira/internal/commit"
 )
 
-// What was accepted before Stop is committed before Stop returns.
+// Operations that were accepted before Stop are committed before Stop returns.
 func TestStopCommitsWhatIsQueued(t *testing.T) {
 	t.Parallel()
 	d := &database{entered: make(chan struct{}), proceed: make(chan struct{})}

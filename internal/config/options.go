@@ -92,10 +92,10 @@ var Options = []Option{
 	{Name: "bank-secret-file", Kind: "FILE", Modes: listeners, parse: nothing,
 		Meaning: "file with the bank-secret"},
 	{Name: "api-pix", Kind: "HOST:PORT", Modes: []Mode{Bank}, parse: address(func(c *Config) *string { return &c.APIPix }),
-		Meaning: "address at which the sandbox bank is also served as a bank of the API Pix, over TLS with client certificates; if empty, it is not"},
+		Meaning: "address of the sandbox bank as a bank of the API Pix, over TLS with client certificates; if empty, there is none"},
 
 	{Name: "asaas", Kind: "HOST:PORT", Modes: []Mode{Bank}, parse: address(func(c *Config) *string { return &c.BankAsaas }),
-		Meaning: "address on which the bank serves a contract in the shapes of Asaas, over TLS; if empty, it does not"},
+		Meaning: "address of the sandbox bank with the API of Asaas, over TLS; if empty, there is none"},
 
 	{Name: "public-merchant", Kind: "NAME", Else: map[Mode]string{Dev: "sandbox"}, Modes: gateways, parse: text(func(c *Config) *string { return &c.PublicMerchant }),
 		Meaning: "merchant whose pay-ins can be created without credentials; if empty, credentials are required"},
@@ -117,7 +117,7 @@ var Options = []Option{
 		Meaning: "requests of one credential in flight, on each gateway; 0 is no limit"},
 
 	{Name: "trusted-proxies", Kind: "CIDR,…", Modes: gateways, parse: networks(func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }),
-		Meaning: "networks of reverse proxies, whose headers Forwarded or X-Forwarded-For name the client: the right-most hop that is not a proxy. If empty, the client is who connects"},
+		Meaning: "networks of reverse proxies, whose headers Forwarded or X-Forwarded-For name the client: the right-most hop that is not a proxy. If empty, the peer of the connection is the client"},
 	{Name: "proxy-protocol", Kind: KindSwitch, Default: "false", Modes: gateways, parse: toggle(func(c *Config) *bool { return &c.ProxyProtocol }),
 		Meaning: "require the PROXY protocol, version 1 or 2, in connections of trusted-proxies, which must then be set"},
 
@@ -145,7 +145,7 @@ var Options = []Option{
 		Meaning: "serve /debug/pprof/ on ops-listen, which must then be set"},
 
 	{Name: "accept-risk", Kind: "NAME,…", Modes: []Mode{Serve}, parse: acceptRisks,
-		Meaning: "unsafe settings that serve refuses unless they are named here, see below"},
+		Meaning: "names of unsafe settings that serve would refuse; docs/configuration.md lists them"},
 
 	{Name: "log-level", Kind: "LEVEL", Default: "info", Else: map[Mode]string{Admin: "warn"}, Modes: Modes, parse: logLevel,
 		Meaning: "lowest level to log: debug, info, warn or error"},

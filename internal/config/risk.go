@@ -29,16 +29,16 @@ type Risk struct {
 // Risks is the table, in the order in which they are reported.
 var Risks = []Risk{
 	{"clear-text-listen", "secrets and personal data are readable between the TLS proxy and this process", clearTextListen},
-	{"public-metrics", "anyone who reaches the API reads its metrics: routes, counts and load", publicMetrics},
-	{"public-profiling", "anyone who reaches ops-listen reads this process's memory, and slows it down", publicProfiling},
-	{"any-proxy", "anyone invents the address that rates, blocks and allow-lists use", anyProxy},
-	{"webhooks-to-any-network", "merchants reach internal services and the cloud's metadata through webhook URLs", webhooksToAnyNetwork},
+	{"public-metrics", "anyone who reaches the API can read its metrics: routes, counts and load", publicMetrics},
+	{"public-profiling", "anyone who reaches ops-listen can read this process's memory, and slow it down", publicProfiling},
+	{"any-proxy", "clients can forge the address that rates, blocks and allow-lists use", anyProxy},
+	{"webhooks-to-any-network", "merchants can reach internal services and the cloud's metadata through webhook URLs", webhooksToAnyNetwork},
 	{"http-webhooks", "events, and the data of orders in them, are sent in clear text", httpWebhooks},
 	{"clear-text-urls", "payers and merchants are sent to addresses that anyone on the way can read and change", clearTextURLs},
 	{"clear-text-bank", "orders and the bank's secret are readable on the way to the bank", clearTextBank},
 	{"weak-bank-secret", "notices of the bank can be forged by guessing its secret", weakBankSecret},
 	{"weak-master-key", "secrets and personal data in the database and its backups can be decrypted by guessing the key", weakMasterKey},
-	{"readable-secrets", "other users of this machine read the master key or the data", readableSecrets},
+	{"readable-secrets", "other users of this machine can read the master key or the data", readableSecrets},
 	{"unverified-database-tls", "customers' data is readable on the way to the database, whose identity is not proved", unverifiedDatabase},
 }
 

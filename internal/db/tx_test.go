@@ -188,7 +188,7 @@ func TestExecCountAndExecOne(t *testing.T) {
 				t.Errorf("%s: of %d rows ExecOne says %v", value, want, err)
 			}
 		}
-		// Two rows where one is expected: neither is changed.
+		// Two rows instead of one: neither is changed.
 		err := d.Write(ctx, func(tx *db.Tx) error { return tx.ExecOne(ctx, "UPDATE notes SET value = 'new' WHERE value = $1", "x") })
 		if !errors.Is(err, db.ErrConflict) {
 			t.Error(err)

@@ -98,7 +98,7 @@ func TestAttemptIsRecordedBeforeItIsMade(t *testing.T) {
 		other := g.Second()
 		g.Canceled(g.Merchant, "r", hook)
 		g.Receivers.Answer(func(_ *http.Request, n int) (*http.Response, error) {
-			// What another process sees while the request is under way.
+			// The rows that another process sees while the request is under way.
 			list := attempts(other, g.Merchant, 1)
 			if len(list) != n || list[n-1].Number != n || list[n-1].URL != hook || !list[n-1].EndedAt.IsZero() || list[n-1].Status != 0 {
 				t.Errorf("during attempt %d: %+v", n, list)

@@ -30,7 +30,7 @@ func (v *End) endAtEndpoint(l *store.Loaded, c *store.Changes) error {
 	case !exists:
 		d.State, d.NextAt = store.DeliveryDisabled, time.Time{}
 	case !e.Enabled, d.State == store.DeliveryDisabled:
-		d.State, d.NextAt = store.DeliveryHeld, time.Time{}
+		d.State, d.NextAt = store.DeliveryPaused, time.Time{}
 	}
 	c.SetDelivery(d)
 	switch {

@@ -26,7 +26,7 @@ func given(e store.Endpoint, events int, deliveries ...store.Delivery) *store.Gi
 	return g
 }
 
-// What one dispatch makes due, and where the endpoint stands then.
+// The deliveries that one dispatch makes due, and the position of the endpoint after it.
 func TestDispatchDecisions(t *testing.T) {
 	t.Parallel()
 	mine := payment.ID{2}
@@ -48,12 +48,12 @@ func TestDispatchDecisions(t *testing.T) {
 			given(store.Endpoint{Position: 1, CatchUpTo: 5}, 5, of(1, store.DeliveryPending, 1, mine)), 4, 5,
 		},
 		"what was accepted is skipped": {given(store.Endpoint{}, 3, of(2, store.DeliveryDone, 1, mine)), 2, 3},
-		"what is held becomes due":     {given(store.Endpoint{}, 1, of(1, store.DeliveryHeld, 3, mine)), 1, 1},
+		"a paused one becomes due":     {given(store.Endpoint{}, 1, of(1, store.DeliveryPaused, 3, mine)), 1, 1},
 		"what was given up too":        {given(store.Endpoint{}, 1, of(1, store.DeliveryExhausted, 11, mine)), 1, 1},
 		"the order's own delivery":     {given(store.Endpoint{}, 1, of(1, store.DeliveryPending, 0, payment.ID{})), 0, 1},
 		"that was given up":            {given(store.Endpoint{}, 1, of(1, store.DeliveryExhausted, 11, payment.ID{})), 0, 1},
 		"another endpoint's":           {given(store.Endpoint{}, 1, of(1, store.DeliveryPending, 0, payment.ID{3})), 0, 1},
-		"that is disabled":             {given(store.Endpoint{}, 1, of(1, store.DeliveryHeld, 2, payment.ID{3})), 1, 1},
+		"that is disabled":             {given(store.Endpoint{}, 1, of(1, store.DeliveryPaused, 2, payment.ID{3})), 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

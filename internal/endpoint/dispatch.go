@@ -87,20 +87,20 @@ func (v *dispatch) Needs(n *store.Needs) { n.Dispatch(v.Ref.Merchant, v.ID, v.li
 func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 	v.read, v.delivered, v.oldest = 0, 0, time.Time{}
 	e, ok := l.Endpoint(v.Ref.Merchant, v.ID)
-	if !ok || !e.Enabled || c.Holds(&e) {
+	if !ok || !e.Enabled || c.StopsDeliveries(&e) {
 		return nil
 	}
 	next := l.Dispatch(&e)
 	if len(next.Events) == 0 || next.Events[0].Number != e.Position+1 || next.Untried > 0 { // or an earlier decision of the commit moved it
 		return nil
 	}
-	room, last := pendingMax-next.Pending, next.Events[len(next.Events)-1].Number
+	free, last := pendingMax-next.Pending, next.Events[len(next.Events)-1].Number
 	if e.Position < e.CatchUpTo {
-		room, last = min(room, inOrderAtOnce), min(last, e.CatchUpTo)
+		free, last = min(free, inOrderAtOnce), min(last, e.CatchUpTo)
 	}
 	for i := range next.Events {
 		event := &next.Events[i]
-		if v.delivered >= room || event.Number > last {
+		if v.delivered >= free || event.Number > last {
 			break
 		}
 		e.Position = event.Number
@@ -135,7 +135,7 @@ func wants(e *store.Endpoint, event *payment.Event, known []store.Delivery) (*st
 		switch d.State {
 		case store.DeliveryPending, store.DeliveryDone:
 			return nil, false
-		case store.DeliveryHeld:
+		case store.DeliveryPaused:
 			return d, true
 		default: // it was given up, or its endpoint was deleted
 			return d, !d.Endpoint.IsZero()

@@ -161,7 +161,7 @@ func TestSameURLGetsOneDelivery(t *testing.T) {
 	})
 }
 
-// What one endpoint has not accepted when it is disabled goes to another one with its URL.
+// Events that an endpoint has not accepted when it is disabled go to another one with its URL.
 func TestOtherEndpointWithTheURLTakesOver(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
 		first := g.add(url, "payin.canceled")

@@ -37,11 +37,11 @@ func Failed(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
 	if e.FailingSince.IsZero() {
 		e.FailingSince = l.Now()
 	}
-	return settle(l, c, e)
+	return storeHealth(l, c, e)
 }
 
-// settle stores the health of an endpoint, or disables it if it has only failed for too long.
-func settle(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
+// storeHealth stores the health of an endpoint, or disables it if it has only failed for too long.
+func storeHealth(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
 	if _, _, loaded := l.Undelivered(&e); !loaded || !hasFailed(&e, l.Now()) {
 		c.SetEndpoint(e)
 		return nil
@@ -97,7 +97,7 @@ func (v *disableFailed) Decide(l *store.Loaded, c *store.Changes) error {
 	if !ok || !hasFailed(&e, l.Now()) {
 		return nil
 	}
-	return settle(l, c, e)
+	return storeHealth(l, c, e)
 }
 
 // Gone records that the receiver answered 410: the endpoint is disabled, with an event for
@@ -117,7 +117,7 @@ func Gone(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
 // disable disables an endpoint, and announces it.
 func disable(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
 	e.Enabled, e.Version, e.UpdatedAt = false, e.Version+1, l.Now()
-	hold(l, c, &e)
+	pauseDeliveries(l, c, &e)
 	c.SetEndpoint(e)
 	data, err := View(&e, "")
 	if err != nil {
@@ -142,14 +142,14 @@ func catchUp(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	}
 	rewind(l, e)
 	e.CatchUpTo = last
-	c.HoldDeliveries(e, store.DeliveryHeld)
+	c.StopDeliveries(e, store.DeliveryPaused)
 }
 
-// hold stops the deliveries of an endpoint that is disabled.
-func hold(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
+// pauseDeliveries stops the deliveries of an endpoint that is disabled.
+func pauseDeliveries(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	takeOver(l, c, e)
 	rewind(l, e)
-	c.HoldDeliveries(e, store.DeliveryHeld)
+	c.StopDeliveries(e, store.DeliveryPaused)
 }
 
 // rewind makes the feed be read again from the oldest event that the endpoint has not

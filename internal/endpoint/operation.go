@@ -79,7 +79,7 @@ func (v *change) Decide(l *store.Loaded, c *store.Changes) error {
 	case e.Enabled && !was.Enabled:
 		enable(l, c, &e)
 	case !e.Enabled && was.Enabled:
-		hold(l, c, &e)
+		pauseDeliveries(l, c, &e)
 	case e.URL == was.URL && e.Description == was.Description && slices.Equal(e.Events, was.Events):
 		v.Endpoint = e
 		return nil
@@ -109,7 +109,7 @@ func (v *remove) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	takeOver(l, c, &e)
-	c.HoldDeliveries(&e, store.DeliveryDisabled)
+	c.StopDeliveries(&e, store.DeliveryDisabled)
 	c.CloseCases(e.Merchant, e.ID, store.CaseEndpoint, store.ResolvedByRequest)
 	c.CloseCases(e.Merchant, e.ID, store.CaseDamaged, store.ResolvedByRequest)
 	c.DeleteEndpoint(e)

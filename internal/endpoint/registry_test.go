@@ -42,7 +42,7 @@ func TestFollowReadsWhatChanged(t *testing.T) {
 	})
 }
 
-// What waits for a slot at its receiver is not sent once its endpoint was deleted, disabled or
+// A delivery that waits for a slot at its receiver is not sent once its endpoint was deleted, disabled or
 // moved, and is signed with the secrets of the time at which it is sent.
 func TestChangedEndpointGetsNothingThatWaits(t *testing.T) {
 	for name, row := range map[string]struct {

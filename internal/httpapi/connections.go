@@ -188,7 +188,7 @@ func (c *Connections) refuse() {
 	c.refused++
 	now := c.limits.Clock.Monotonic() + 1 // never 0
 	if c.refusedAt == 0 || now-c.refusedAt >= refusedLogInterval {
-		c.limits.Log.Warn("connections refused: one address has all that it may have; behind a proxy, set trusted-proxies",
+		c.limits.Log.Warn("connections refused: an address has max-connections-per-address; behind a proxy, set trusted-proxies",
 			"refused", c.refused, "max-connections-per-address", c.limits.PerAddress)
 		c.refused, c.refusedAt = 0, now
 	}

@@ -39,8 +39,8 @@ func (h *harness) exchange(text string) string {
 	return string(answers)
 }
 
-// A proxy may see the end of a request with both lengths elsewhere. What follows
-// such a request is not read as another one (RFC 9112, section 6.1).
+// A proxy may see the end of a request with both lengths elsewhere. Bytes after
+// such a request are not read as another one (RFC 9112, section 6.1).
 func TestNothingFollowsAChunkedRequest(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

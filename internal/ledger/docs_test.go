@@ -98,7 +98,7 @@ sign rule is refused. ` + "`GET /balance`" + ` shows all accounts except ` + "`f
 ## Recipes
 
 All entries follow one of these. Debt is repaid (` + "`owed_repaid`" + `) after each entry that makes money available. A fee
-is that of the price at the order's creation, on what came in for the order, never above it. What settles later is split into receivables,
+is that of the price at the order's creation, on what came in for the order, never above it. Money that settles later is split into receivables,
 whose net amounts add up to ` + "`pending`" + `; a worker settles each at 06:00 in São Paulo of its day. One receipt may have a ` + "`received`" + ` and a
 ` + "`received_pending`" + ` entry, if some of its instalments are overdue.
 

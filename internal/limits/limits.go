@@ -32,8 +32,8 @@ type Range struct {
 	Maximum *money.Cents `json:"maximum,omitempty"`
 }
 
-// Payout limits the payouts of a merchant. What is counted, and not only compared, is
-// counted from the time at which its limit is set.
+// Payout limits the payouts of a merchant. A limit of totals counts
+// from the time at which it is set.
 type Payout struct {
 	Range
 

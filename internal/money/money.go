@@ -14,10 +14,10 @@ type Cents int64
 // Max is the largest amount that one order may carry: R$ 999,999,999.99.
 const Max Cents = 99_999_999_999
 
-// ErrOverflow says that a sum does not fit 64 bits; nothing was computed.
+// ErrOverflow means that a sum does not fit 64 bits; nothing was computed.
 var ErrOverflow = errors.New("money: overflow")
 
-// ErrSplit says that an amount cannot be split that way.
+// ErrSplit means that an amount cannot be split that way.
 var ErrSplit = errors.New("money: cannot split")
 
 // Add returns c + d, or ErrOverflow.

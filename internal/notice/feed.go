@@ -164,8 +164,8 @@ func fromBackup(spec processor.FeedSpec, madeAt time.Time) string {
 }
 
 // clears reports whether a page completes the list of transfers beyond the restore, so
-// that payouts of the account need not wait any more. What was being sent then is listed
-// after the quiet period.
+// that payouts of the account need not wait any more. Transfers that were being
+// sent then are listed after the quiet period.
 func (v *endFeed) clears(l *store.Loaded, f *store.Feed) bool {
 	h := l.History()
 	beyond := h.RestoredAt.Add(v.quiet)

@@ -81,7 +81,7 @@ func TestNoticesWithOneID(t *testing.T) {
 }
 
 // A notice of a refund that nobody requested here is booked from the list of refunds; if the
-// processor has none it has a case, once. What the same notice reports besides is applied.
+// processor has none it has a case, once. The other reports of the same notice are applied.
 func TestNoticeOfAnUnknownRefund(t *testing.T) {
 	for _, listed := range []bool{true, false} {
 		t.Run(fmt.Sprint("listed ", listed), func(t *testing.T) {

@@ -35,7 +35,7 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	case err != nil:
 		return store.Problem(err)
 	case invalid && (unsent || !known):
-		return s.park(ctx, feed, &processor.Unreadable{ID: t.ExternalID, ExternalID: t.ExternalID, Cause: "invalid amount"})
+		return s.park(ctx, feed, &processor.Unreadable{ID: t.ExternalID, ExternalID: t.ExternalID, Cause: processor.InvalidAmount})
 	case unsent:
 		return s.bookUnsent(ctx, account, t)
 	case known || left == 0:
@@ -56,7 +56,7 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	if h := op.began; h.History > 0 {
 		s.Queue.node.BeginHistory(h.History, h.RestoredAt)
 	}
-	s.Log.ErrorContext(ctx, "found a transfer that no payout has: the database is an older copy of itself", "processor", account, "externalId", t.ExternalID)
+	s.Log.ErrorContext(ctx, "found a transfer without a payout: the database is an older copy of itself", "processor", account, "externalId", t.ExternalID)
 	return nil
 }
 

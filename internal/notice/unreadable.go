@@ -31,7 +31,7 @@ func (s *Service) park(ctx context.Context, f *store.Feed, e *processor.Unreadab
 		return nil
 	}
 	s.Log.ErrorContext(ctx, "entry of a feed cannot be read", "account", f.Account, "feed", f.Feed, "externalId", e.ExternalID, "cause", e.Cause)
-	params := store.Params{"processor": f.Account, "feed": f.Feed, "cursor": f.Cursor, "cause": e.Cause}
+	params := store.Params{"processor": f.Account, "feed": f.Feed, "cursor": f.Cursor, "cause": string(e.Cause)}
 	if e.ExternalID != "" {
 		params["externalId"] = e.ExternalID
 	}

@@ -17,7 +17,7 @@ import (
 // execute a transfer. Consent is given to one transfer per external id: its row is committed
 // before the answer, under the lock of the payout. So at most one transfer of a payout is
 // executed, even if others were requested by mistake, and a payout that was not found beyond
-// the quiet period may be sent again. What follows from that:
+// the quiet period may be sent again. Therefore:
 //
 //   - It is sent again only while the account is proved to ask: its newest row in consents is
 //     a consent. A payout that was paid without a question adds a row that is none, and then

@@ -97,7 +97,7 @@ func TestConsentIsForOneTransfer(t *testing.T) {
 	})
 }
 
-// What is not a payout under way, with its amount and its key, gets no consent.
+// Only a payout under way, with its amount and its key, gets consent.
 func TestConsentIsRefused(t *testing.T) {
 	consents(t, func(t *testing.T, g *coretest.Gateway) {
 		queued := g.Payout("queued", 10_00)

@@ -130,7 +130,7 @@ func TestFoundTransferIsAdoptedByItsRequest(t *testing.T) {
 	}
 }
 
-// What had come back when a transfer was found is not forgotten if the look-up of its payout
+// Money that had come back when a transfer was found is not forgotten if the look-up of its payout
 // does not show it yet. Found by a simulated seed.
 func TestFoundTransferCameBackInPart(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
@@ -212,7 +212,7 @@ func TestClaimOnARestoredDatabase(t *testing.T) {
 	})
 }
 
-// Where the processor does not list its transfers an operator lets the payouts continue.
+// If the processor does not list its transfers, an operator lets the payouts continue.
 func TestOperatorClearsAnAccount(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		g.Bank.Unlisted = true

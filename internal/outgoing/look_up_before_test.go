@@ -12,7 +12,7 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// A copy of the disk, without a marker, shows a payout that was not sent. Where a repeat pays
+// A copy of the disk, without a marker, shows a payout that was not sent. If a repeat pays
 // twice it is looked up before each send, so a transfer of the copy's lost future is found.
 func TestLookUpBeforeEachSend(t *testing.T) {
 	for name, answer := range map[string]processor.TransferAnswer{"not sent": notSent, "later": later} {

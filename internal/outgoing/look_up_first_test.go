@@ -8,8 +8,8 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// After a restore a payout is looked up before it is sent, unless that was done since. What a
-// clock wrote that was ahead does not show that.
+// After a restore a payout is looked up before it is sent, unless that was done since. A
+// time from a clock that was ahead does not show that.
 func TestLookUpFirst(t *testing.T) {
 	t.Parallel()
 	restored := time.Date(2026, 12, 28, 12, 0, 0, 0, time.UTC)

@@ -169,7 +169,7 @@ func (v *recordRefund) applyAnswer(l *store.Loaded, c *store.Changes, p *payment
 }
 
 // noEffect queues a part again after a send that did not leave, or that the processor does
-// not take now. Whether an earlier send may have an effect is as before.
+// not take now. MayExist, about the sends before it, is unchanged.
 func (v *recordRefund) noEffect(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByProof)
 	p.Step, p.ClaimedBy, p.Lookups, p.MayExist = payment.StepQueued, payment.ID{}, 0, v.part.MayExist

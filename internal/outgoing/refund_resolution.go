@@ -195,7 +195,7 @@ func Unapplied(l *store.Loaded, merchant, payin payment.ID) (sum money.Cents) {
 }
 
 // TakeUnapplied closes the open cases about unapplied money of an order, as up to amount of it
-// was given back to its payer, and returns how much. What remains of the last one gets a new
+// was given back to its payer, and returns how much. The rest of the last one gets a new
 // case. The caller posts the entry.
 func TakeUnapplied(l *store.Loaded, c *store.Changes, merchant, payin payment.ID, amount money.Cents) (taken money.Cents) {
 	for _, v := range l.OpenCasesAbout(merchant, payin, store.CaseOverpaid) {

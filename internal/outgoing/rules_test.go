@@ -61,7 +61,7 @@ func TestRule02IntentBeforeBytes(t *testing.T) {
 		p := g.Payout("r", 10_00)
 		other := g.Second()
 		g.Bank.AnswerTransfer = func(b *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
-			// What another process sees while the request is under way.
+			// The rows that another process sees while the request is under way.
 			other.WantPayout(p, payment.PayoutProcessing, payment.StepIntent)
 			other.WantSends(p, store.SendIntent)
 			return processor.TransferAnswer{Outcome: processor.Done, Report: b.Pay(r, processor.TransferPaid)}

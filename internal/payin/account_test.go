@@ -10,11 +10,11 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// While one account hangs with more pay-ins than it has places, pay-ins at another get their
+// While one account hangs with more pay-ins than it has slots, pay-ins at another get their
 // codes at once: the clock stands still.
 func TestHangingAccountDelaysNoOthersRequest(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		const requests, places = 80, 64
+		const requests, slots = 80, 64
 		slow := coretest.NewHanging(t)
 		g.Processor("slow", slow)
 		g.Concurrent()
@@ -32,9 +32,9 @@ func TestHangingAccountDelaysNoOthersRequest(t *testing.T) {
 				}
 			})
 		}
-		for slow.Waiting() < places {
+		for slow.Waiting() < slots {
 			if t.Context().Err() != nil {
-				t.Fatal("not all places of the account that hangs are taken")
+				t.Fatal("not all slots of the account that hangs are taken")
 			}
 			runtime.Gosched()
 		}
@@ -43,8 +43,8 @@ func TestHangingAccountDelaysNoOthersRequest(t *testing.T) {
 				t.Errorf("a pay-in of the other account has no code: %+v", p)
 			}
 		}
-		if slow.Waiting() != places || slow.Arrived() != places {
-			t.Errorf("%d calls wait, and %d arrived, want %d", slow.Waiting(), slow.Arrived(), places)
+		if slow.Waiting() != slots || slow.Arrived() != slots {
+			t.Errorf("%d calls wait, and %d arrived, want %d", slow.Waiting(), slow.Arrived(), slots)
 		}
 	})
 }

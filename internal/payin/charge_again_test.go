@@ -33,7 +33,7 @@ func unanswered(g *coretest.Gateway) (p payment.Payin, requests *int) {
 	return p, requests
 }
 
-// Finding: a charge that was never answered, and is not found, was never requested again where a
+// Finding: a charge that was never answered, and is not found, was never requested again if a
 // repeat is unsafe. It is, after the quiet period, if two look-ups do not find it.
 func TestChargeThatIsNotFoundIsRequestedAgain(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

@@ -94,7 +94,7 @@ func TestFoundChargeThatEnded(t *testing.T) {
 	}
 }
 
-// Where a repeat is unsafe the charge is looked up before the first request: a restored
+// If a repeat is unsafe, the charge is looked up before the first request: a restored
 // database may lack that it was requested.
 func TestChargeIsLookedUpBeforeItsFirstRequest(t *testing.T) {
 	for name, change := range map[string]func(e *processor.Effect){

@@ -22,8 +22,8 @@ func (s *Service) newRecord(p payment.Payin, w *chargeWork) *recordCharge {
 	}
 }
 
-// record records the result of work on a charge. What a look-up reported besides it is
-// booked first.
+// record records the result of work on a charge. Payments that a look-up reported with
+// it are booked first.
 func (s *Service) record(ctx context.Context, op *recordCharge) error {
 	ctx = context.WithoutCancel(ctx)
 	if op.report != nil {

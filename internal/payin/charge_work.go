@@ -16,7 +16,7 @@ import (
 const (
 	outcomeRegistering  = "registering"    // the processor has the charge, which cannot be paid yet
 	outcomeNotFound     = "not_found"      // by a look-up beyond the quiet period: the next call may make it
-	outcomeNotFoundOnce = "not_found_once" // the same, where a repeat is unsafe: it counts the second time
+	outcomeNotFoundOnce = "not_found_once" // the same, if a repeat is unsafe: it counts the second time
 	outcomeDiffers      = "differs"        // the charge is not the order's
 	outcomeOrderEnded   = "order_ended"    // no call was made any more
 	outcomeNoCancel     = "not_cancelable"
@@ -95,7 +95,7 @@ func (w *chargeWork) call(ctx context.Context, clock env.Clock, guard func() err
 // the charge, and another one would make a second, or has been answered already. After an
 // unknown answer it is looked up even if a repeat is safe: the processor may refuse to repeat
 // it because it has the charge under other terms, from a past that a restored backup lacks.
-// Where a repeat is unsafe that past is looked up before the first request, too.
+// If a repeat is unsafe, that past is looked up before the first request, too.
 func (w *chargeWork) toLookUp(now time.Time) bool {
 	switch {
 	case !w.MayExist && w.FirstSentAt.IsZero() && (w.profile.Charge.LookUpFirst || !w.profile.Charge.Repeat.Safe()):

@@ -128,7 +128,7 @@ func TestFeeOfReceipts(t *testing.T) {
 	})
 }
 
-// What the processor keeps of a payment is the platform's cost, never the merchant's.
+// The processor's cut of a payment is the platform's cost, never the merchant's.
 func TestCostOfProcessor(t *testing.T) {
 	t.Parallel()
 	o := newPriced(t, atOnce)
@@ -165,7 +165,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// A card payment in instalments settles in parts. What is reported late is available at once
+// A card payment in instalments settles in parts. Money that is reported late is available at once
 // as far as its days have passed.
 func TestSettlePerInstallment(t *testing.T) {
 	t.Parallel()

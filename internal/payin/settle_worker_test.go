@@ -79,7 +79,7 @@ func TestSettleWorker(t *testing.T) {
 }
 
 // A receivable that cannot settle gets a case, and delays no other, nor another merchant's.
-// What is due settles in the order of its times, more than one batch of it.
+// Due money settles in the order of its times, in more than one batch.
 func TestSettleParksADamagedReceivable(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		other := g.For(t)

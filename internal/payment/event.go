@@ -24,7 +24,7 @@ type Event struct {
 	Body      []byte
 }
 
-// ErrEventData says that the data of an event is not a JSON object.
+// ErrEventData means that the data of an event is not a JSON object.
 var ErrEventData = errors.New("payment: event data is not a JSON object")
 
 // Envelope is the body of an event. data is the order as the API shows it: a

@@ -26,7 +26,7 @@ const (
 // MerchantNumberMax is the largest short number of a merchant: 62^5 - 1.
 const MerchantNumberMax = 916_132_831
 
-// ErrExternalID says that a text is not an external id.
+// ErrExternalID means that a text is not an external id.
 var ErrExternalID = errors.New("payment: not an external id")
 
 // ExternalIDs derives the external ids of an installation, and recognises them. Both

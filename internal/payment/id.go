@@ -12,7 +12,7 @@ import (
 // this program generated it, so that ids sort by creation time.
 type ID [16]byte
 
-// ErrID says that a text is not a UUID in its canonical form.
+// ErrID means that a text is not a UUID in its canonical form.
 var ErrID = errors.New("payment: not a UUID")
 
 // idText is the length of a UUID in its canonical text form.

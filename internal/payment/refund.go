@@ -221,7 +221,7 @@ func RefundLeft(p *Payin, refunds []Refund, parts []RefundPart) money.Cents {
 // PartEnd is how a part of a refund ended, now.
 type PartEnd int
 
-// How a part of a refund ends. It may be taken back after it was paid.
+// The ends of a part of a refund. It may be taken back after it was paid.
 const (
 	EndPaid PartEnd = iota
 	EndFailed

@@ -215,7 +215,7 @@ func TestSplitUnapplied(t *testing.T) {
 	}
 }
 
-// What a part took of the order beyond what was applied of its payment is of surplus that was
+// A part can take money of the order beyond what was applied of its payment: surplus that was
 // applied later; what it gave back of unapplied money is not of the order.
 func TestSourcesOfParts(t *testing.T) {
 	t.Parallel()

@@ -148,7 +148,7 @@ func (t Table[S]) Next(from S, on Trigger) (Transition[S], bool) {
 	return Transition[S]{}, false
 }
 
-// What can happen to a pay-in.
+// The triggers of pay-ins.
 const (
 	OnProcess            Trigger = "process"              // the processor is reviewing it
 	OnPay                Trigger = "pay"                  // receipts reach the amount

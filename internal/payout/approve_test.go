@@ -28,7 +28,7 @@ func approvalOf(g *coretest.Gateway, approvals int64) payment.Payout {
 }
 
 const (
-	waits    = "+payouts PENDING approval 1000\n+approvals 0 asked credential:asker\n+limit_counters 1 20777 1000 1\n+postings payout_held available -1000\n+postings payout_held held 1000"
+	waits    = "+payouts PENDING approval 1000\n+approvals 0 requested credential:asker\n+limit_counters 1 20777 1000 1\n+postings payout_held available -1000\n+postings payout_held held 1000"
 	rejected = `
 		payouts approval:required→rejected next_at:in 72h0m0s→- status:PENDING→CANCELED step:approval→done version:1→2
 		+approvals 1 rejected credential:boss no

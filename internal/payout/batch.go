@@ -88,7 +88,7 @@ func (s *Service) newBatch(m *store.Merchant, r *wire.PayoutBatchRequest) (payme
 	}
 	payouts := make([]payment.Payout, len(r.Items))
 	for i, item := range r.Items {
-		at := place{batch: b.ID, id: s.Env.IDs.NewID(now), created: now}
+		at := identity{batch: b.ID, id: s.Env.IDs.NewID(now), created: now}
 		account, _, err := processor.Choose(s.Processors, m.Routes, s.newOrder(m, item))
 		if err != nil {
 			return b, nil, ofItem(i, err)
@@ -123,7 +123,7 @@ func (s *Service) newBatchOp(m store.Merchant, r *wire.PayoutBatchRequest, b pay
 func (s *Service) moveItems(m store.Merchant, r *wire.PayoutBatchRequest, op *batchOp) error {
 	for i, account := range op.elsewhere {
 		p := &op.items[i].in.Payout
-		item, err := s.newRequestOp(m, r.Items[i], s.newPayout(&m, r.Items[i], account, place{p.Batch, p.ID, p.CreatedAt}))
+		item, err := s.newRequestOp(m, r.Items[i], s.newPayout(&m, r.Items[i], account, identity{p.Batch, p.ID, p.CreatedAt}))
 		if err != nil {
 			return ofItem(i, err)
 		}

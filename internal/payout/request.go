@@ -35,7 +35,7 @@ func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutR
 	}
 	err = s.Writer.Do(ctx, op)
 	if errors.Is(err, errElsewhere) {
-		if op, err = s.newRequestOp(m, r, s.newPayout(&m, r, op.elsewhere, s.alone())); err == nil {
+		if op, err = s.newRequestOp(m, r, s.newPayout(&m, r, op.elsewhere, s.newIdentity())); err == nil {
 			err = s.Writer.Do(ctx, op)
 		}
 	}
@@ -51,11 +51,11 @@ func (s *Service) Request(ctx context.Context, m store.Merchant, r *wire.PayoutR
 
 // RequestOp is the operation that stores a new payout.
 type RequestOp struct {
-	in      *store.NewPayout
-	limits  *limits.Payout
-	asked   store.Approval // if the payout needs approval
-	frozen  bool           // new payouts are refused after a restore
-	history int64          // of the database, as of this process's last heartbeat; 0 if it was never restored
+	in       *store.NewPayout
+	limits   *limits.Payout
+	approval store.Approval // its request, if the payout needs one
+	frozen   bool           // new payouts are refused after a restore
+	history  int64          // of the database, as of this process's last heartbeat; 0 if it was never restored
 	// elsewhere is the account of the found transfer, if it is not the payout's.
 	elsewhere string
 	announced []byte // the data of its event payout.created; nil if no endpoint asks for it
@@ -73,7 +73,7 @@ func (s *Service) NewRequestOp(m store.Merchant, r *wire.PayoutRequest) (*Reques
 	if err != nil {
 		return nil, err
 	}
-	return s.newRequestOp(m, r, s.newPayout(&m, r, account, s.alone()))
+	return s.newRequestOp(m, r, s.newPayout(&m, r, account, s.newIdentity()))
 }
 
 // newOrder is what the account of a payout is chosen by.
@@ -84,32 +84,32 @@ func (s *Service) newOrder(m *store.Merchant, r *wire.PayoutRequest) processor.N
 	}
 }
 
-// place is the identity of a new payout: its batch, which is zero if it has none, its id, and
-// its time.
-type place struct {
+// identity is what a new payout gets before its contents: its batch, which is zero if it has
+// none, its id and its time.
+type identity struct {
 	batch, id payment.ID
 	created   time.Time
 }
 
-// alone is the place of a payout without a batch.
-func (s *Service) alone() place {
+// newIdentity is the identity of a new payout without a batch.
+func (s *Service) newIdentity() identity {
 	now := s.Env.Clock.Now().Truncate(time.Millisecond)
-	return place{id: s.Env.IDs.NewID(now), created: now}
+	return identity{id: s.Env.IDs.NewID(now), created: now}
 }
 
 func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, p payment.Payout) (*RequestOp, error) {
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
-	op := &RequestOp{in: in, limits: &m.Limits.Payout, asked: asked(&m, &p, r), frozen: s.frozen(&m, p.Processor), history: s.History(), Payout: p}
+	op := &RequestOp{in: in, limits: &m.Limits.Payout, approval: approvalRequest(&m, &p, r), frozen: s.frozen(&m, p.Processor), history: s.History(), Payout: p}
 	if err == nil && s.Wanted != nil && s.Wanted(m.ID, payment.EventPayoutCreated) {
 		op.announced = wire.Payout(&p, false)
 	}
 	return op, err
 }
 
-// asked is the first row of the record of a payout that needs approval.
-func asked(m *store.Merchant, p *payment.Payout, r *wire.PayoutRequest) store.Approval {
+// approvalRequest is the first row of the record of a payout that needs approval.
+func approvalRequest(m *store.Merchant, p *payment.Payout, r *wire.PayoutRequest) store.Approval {
 	return store.Approval{
-		Merchant: p.Merchant, Payout: p.ID, Action: store.ApprovalAsked, Actor: r.Actor, Needed: m.Limits.Payout.ApprovalsOf(p.Amount),
+		Merchant: p.Merchant, Payout: p.ID, Action: store.ApprovalRequested, Actor: r.Actor, Needed: m.Limits.Payout.ApprovalsOf(p.Amount),
 	}
 }
 
@@ -127,7 +127,7 @@ func (s *Service) frozen(m *store.Merchant, account string) bool {
 	return slices.ContainsFunc(accounts, s.Frozen)
 }
 
-func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest, account string, at place) payment.Payout {
+func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest, account string, at identity) payment.Payout {
 	now := at.created
 	p := payment.Payout{
 		Merchant: m.ID, ID: at.id, Batch: at.batch, ReferenceID: r.ReferenceID.V,
@@ -227,7 +227,7 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 		return v.adopt(l, c, found)
 	}
 	if in.Approval == payment.ApprovalRequired {
-		c.AddApproval(v.asked)
+		c.AddApproval(v.approval)
 	}
 	return c.Post(in.Merchant, in.ID, ledger.HoldPayout(in.Amount, in.Fee))
 }

@@ -54,8 +54,17 @@ type ListedRefund struct {
 type Unreadable struct {
 	ID         string // the same whenever the entry is listed, and of no other entry
 	ExternalID string // "" if it cannot be read either
-	Cause      string // without personal data
+	Cause      EntryFault
 }
+
+// EntryFault is why an entry of a list is invalid: a code, which its case has.
+type EntryFault string
+
+// The faults of entries.
+const (
+	InvalidValues EntryFault = "invalid_values"
+	InvalidAmount EntryFault = "invalid_amount"
+)
 
 // Fact is an entry of a feed: exactly one of its fields is set.
 type Fact struct {

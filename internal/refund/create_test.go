@@ -318,7 +318,7 @@ func TestListedRefundThatHasFailed(t *testing.T) {
 	})
 }
 
-// What the processor gave back beyond the order, or of an order that was not paid in full, has
+// A refund of the processor beyond the order, or of an order that was not paid in full, has
 // a case.
 func TestUnexpectedRefund(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

@@ -111,8 +111,8 @@ func (v *find) mayBe(p payment.RefundPart) bool {
 }
 
 // Decide sets the money aside: first what exceeded the order of this payment and is still
-// unapplied, then what has not settled of the order, then available money, and debt. What
-// exceeds the pay-in's paid amount, or is of a pay-in that was never paid in full, gets a case.
+// unapplied, then what has not settled of the order, then available money, and debt. A
+// case is opened if it exceeds the paid amount of the pay-in, or if that was never paid in full.
 func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	v.part, v.found = payment.RefundPart{}, false
 	m := v.receipt.Merchant

@@ -132,8 +132,8 @@ func (m *mixed) do(r *rapid.T) {
 	}
 }
 
-// settle lets every refund end.
-func (m *mixed) settle() {
+// finish lets every refund end.
+func (m *mixed) finish() {
 	m.Bank.Refunds.Answer = nil
 	m.answer(processor.TransferPaid, processor.Done)
 	for range 12 {
@@ -164,7 +164,7 @@ func TestMixedOperations(t *testing.T) {
 			m.do(r)
 		}
 		m.WantProven()
-		m.settle()
+		m.finish()
 		m.WantProven()
 		given := m.given("p 1") + m.given("p 2")
 		b, err := m.Store.Balances(t.Context(), m.Merchant.ID)

@@ -33,7 +33,7 @@ func fails(g *coretest.Gateway) {
 	}
 }
 
-// What exceeded the order and is given back at the processor's panel is unapplied money: the
+// A surplus that is given back at the processor's panel is unapplied money: the
 // order stays as it is, and the case about it is closed. If it comes back, it has a case again.
 func TestSurplusAtThePanel(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

@@ -41,7 +41,7 @@ func given(kind store.CaseKind, reason store.CaseReason, status payment.PayoutSt
 }
 
 // Each resolution of a payout's case by each state of the payout, confirmed by the second
-// person where it takes two.
+// person if it takes two.
 func TestDecideAboutPayouts(t *testing.T) {
 	t.Parallel()
 	const (

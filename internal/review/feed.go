@@ -21,8 +21,8 @@ func checkFeed(v *Resolve, l *store.Loaded) error {
 }
 
 // readAgain reads a feed again from the page of the entry. A list of transfers that is being
-// read again after a restore may not be that far yet: it begins again. What is booked already
-// is not booked twice.
+// read again after a restore may not be that far yet: it begins again. Entries that are
+// booked already are not booked twice.
 func readAgain(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	f, _ := l.Feed(feedOf(v))
 	f.NextAt = l.Now()

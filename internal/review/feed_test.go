@@ -65,9 +65,12 @@ func (d *desk) caseOf(kind store.CaseKind) store.Case {
 func TestUnreadableTransferKeepsTheAccountFrozen(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		d := newDesk(g)
-		lost := d.restored(processor.Unreadable{ID: "1", Cause: "no amount"})
+		lost := d.restored(processor.Unreadable{ID: "1", Cause: processor.InvalidAmount})
 		d.wantBorne(500_00, 0, 0)
 		v := d.caseOf(store.CaseFeedEntry)
+		if v.Params["cause"] != "invalid_amount" {
+			t.Errorf("the case has no code of its cause: %v", v.Params)
+		}
 		wantFrozen(d, true)
 
 		d.resolve(request(&v, store.ResolvedRetry)) // too early

@@ -81,7 +81,7 @@ func checkCompleted(v *Resolve, l *store.Loaded) error {
 	return err
 }
 
-// closeOthers closes the payout's other cases that the decision settles.
+// closeOthers closes the payout's other cases that the decision resolves.
 func (v *Resolve) closeOthers(c *store.Changes, kinds ...store.CaseKind) {
 	c.CloseCase(v.opened.Merchant, v.opened.ID, v.How) // first: of two closings the first counts
 	for _, kind := range kinds {

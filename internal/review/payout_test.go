@@ -224,7 +224,7 @@ func TestQueuedPayoutsWait(t *testing.T) {
 	})
 }
 
-// What is not available becomes debt.
+// The shortfall becomes debt.
 func TestPaidAfterReleaseBecomesDebt(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		d := newDesk(g)

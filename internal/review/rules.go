@@ -43,9 +43,9 @@ type rule struct {
 // endToEndID is the form of the id of a Pix (API Pix, schema EndToEndId).
 var endToEndID = regexp.MustCompile(`^E[0-9A-Za-z]{31}$`)
 
-// The options that several kinds share. Whether a payout of unknown outcome was paid is
-// always decided by two persons; so is each declaration that may pay twice, and whose
-// money it is that names no order.
+// The options that several kinds share. Two persons always decide whether a payout of
+// unknown outcome was paid, whether to do anything that may pay twice, and who owns money
+// that names no order.
 var (
 	twoPersons = Option{Persons: 2, Evidence: true}
 	paid       = Option{How: store.ResolvedPaid, Persons: 2, Evidence: true, EndToEndID: true}
@@ -144,8 +144,8 @@ func find(v *store.Case, how store.Resolution) (*rule, bool) {
 	return nil, false
 }
 
-// Possible lists the resolutions of a case. Whether one is possible now, and by how many
-// persons, depends on its subject too: see [Service.Possible].
+// Possible lists the resolutions of a case. The subject also decides whether one is
+// possible now, and by how many persons: see [Service.Possible].
 func Possible(v *store.Case) []Option {
 	var list []Option
 	for i := range rules {

@@ -56,8 +56,8 @@ func checkOrder(v *Resolve, l *store.Loaded) error {
 	return nil
 }
 
-// applyUnapplied pays an order, or makes the money available. What the order does not
-// need stays unapplied, with a case of its own.
+// applyUnapplied pays an order, or makes the money available. The surplus stays
+// unapplied, with a case of its own.
 func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	m, amount := v.owner(), v.opened.Amount
 	if v.Order.IsZero() {

@@ -65,10 +65,10 @@ type Bank struct {
 	serial       uint64 // of the last timer
 }
 
-// errOptions says that a required option is missing.
+// errOptions means that a required option is missing.
 var errOptions = errors.New("sandboxbank: a bank needs a secret, a clock and ids")
 
-// errURL says that notices cannot be sent to an address.
+// errURL means that notices cannot be sent to an address.
 var errURL = errors.New("sandboxbank: not an absolute HTTP address")
 
 // Open opens a bank on its journal and rebuilds its ledger; see

@@ -25,20 +25,20 @@ import (
 const journalHeader = "porteira-bank-journal 1\n"
 
 var (
-	// ErrJournalForeign says that the file is not a bank's journal.
+	// ErrJournalForeign means that the file is not a bank's journal.
 	ErrJournalForeign = errors.New("sandboxbank: this file is not a bank's journal")
-	// ErrJournalDamaged says that an acknowledged line cannot be read. The bank
+	// ErrJournalDamaged means that an acknowledged line cannot be read. The bank
 	// does not open: restore the file from a backup.
 	ErrJournalDamaged = errors.New("sandboxbank: the bank's journal is damaged")
-	// ErrJournalLocked says that another bank has the journal open.
+	// ErrJournalLocked means that another bank has the journal open.
 	ErrJournalLocked = errors.New("sandboxbank: another bank uses this journal")
-	// errClosed says that the bank was closed.
+	// errClosed means that the bank was closed.
 	errClosed = errors.New("sandboxbank: the bank is closed")
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errDisk says that lines cannot be written now. They are kept, and the next wait
+// errDisk means that lines cannot be written now. They are kept, and the next wait
 // writes them again.
 var errDisk = errors.New("sandboxbank: the journal cannot be written")
 
@@ -212,7 +212,7 @@ func prepareJournal(file *os.File, replay func(body []byte) error) (end int64, l
 		}
 	}
 	if err := rewrite(file, read.confirmed, read.end); err != nil {
-		return 0, 0, fmt.Errorf("sandboxbank: secure end of journal: %w", err)
+		return 0, 0, fmt.Errorf("sandboxbank: sync end of journal: %w", err)
 	}
 	return read.end, read.last, nil
 }

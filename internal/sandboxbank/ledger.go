@@ -103,7 +103,7 @@ func newLedger() *ledger {
 	}
 }
 
-// errRecord says that a record does not fit the ledger.
+// errRecord means that a record does not fit the ledger.
 var errRecord = errors.New("record does not fit the ledger")
 
 // apply makes the record's change, or returns errRecord.

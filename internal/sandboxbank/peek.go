@@ -6,7 +6,7 @@ import (
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
-// The bank's books, as another protocol of the same bank reads them: without faults.
+// The bank's records, as another protocol of the same bank reads them: without faults.
 
 // PeekCharge shows a charge; ok is false if there is none under this id.
 func (b *Bank) PeekCharge(externalID string) (shown bankapi.Charge, ok bool, err error) {

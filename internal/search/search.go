@@ -1,8 +1,8 @@
 // Package search keeps the index by which orders are found by personal data.
 //
 // The index is written behind the commits, so that none of them waits for it. New orders are
-// indexed from what the commits of this process report. What a process did not index before
-// it ended is found by position: a sweep reads all orders of each merchant in the order of
+// indexed from what the commits of this process report. Orders that a process did not index
+// before it ended are found by position: a sweep reads all orders of each merchant in the order of
 // their ids, once, and remembers how far it is. An order is committed later than its id was
 // made, so the position stays behind the newest ids by more than a commit can take.
 package search
@@ -32,9 +32,9 @@ const (
 	merchantsPerRun = 50
 )
 
-// settled is the age of an order's id at which its commit has surely ended: requests end
+// safeAge is the age of an order's id at which its commit has surely ended: requests end
 // after 25 s, and a commit of unknown outcome is retried for less than a minute.
-const settled = 5 * time.Minute
+const safeAge = 5 * time.Minute
 
 // sweepEvery is the time between two sweeps.
 const sweepEvery = time.Minute

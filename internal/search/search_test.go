@@ -124,7 +124,7 @@ func TestIndexHasNoPersonalData(t *testing.T) {
 	})
 }
 
-// What a process did not index before it was killed is indexed by the next one, and by another
+// Orders that a process did not index before it was killed are indexed by the next one, and by another
 // process that lives.
 func TestCatchUp(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

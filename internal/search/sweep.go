@@ -13,7 +13,7 @@ import (
 type sweep struct {
 	active  bool
 	lists   []list     // still to be passed
-	recent  bool       // up to now, and not only what is settled
+	recent  bool       // up to now, and not only ids of safeAge
 	after   payment.ID // in the first of the lists; zero to begin at its position
 	began   time.Time
 	rest    time.Duration // by the monotonic clock
@@ -82,7 +82,7 @@ func (s *Service) indexList(ctx context.Context, l list, limit int) (did int, al
 			return 0, false, store.Problem(err)
 		}
 	}
-	safe := payment.MinIDAt(v.began.Add(-settled))
+	safe := payment.MinIDAt(v.began.Add(-safeAge))
 	last := safe
 	if v.recent {
 		last = greatest

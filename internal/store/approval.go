@@ -14,10 +14,10 @@ type ApprovalAction string
 
 // The actions.
 const (
-	ApprovalAsked    ApprovalAction = "asked" // for the payout: the first row
-	ApprovalGiven    ApprovalAction = "approved"
-	ApprovalRejected ApprovalAction = "rejected"
-	ApprovalExpired  ApprovalAction = "expired" // nobody decided in time
+	ApprovalRequested ApprovalAction = "requested" // with the payout: the first row
+	ApprovalGiven     ApprovalAction = "approved"
+	ApprovalRejected  ApprovalAction = "rejected"
+	ApprovalExpired   ApprovalAction = "expired" // nobody decided in time
 )
 
 // Approval is a row of the record of a payout that needs approval. Rows are never changed.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -215,28 +214,7 @@ func (c *Changes) SetCharge(v Charge) {
 }
 
 func (c *Changes) saveCharges(ctx context.Context, tx *db.Tx) error {
-	last := map[chargeKey]int{} // a charge that changes twice is written once
-	for i := range c.charges {
-		last[c.charges[i].key()] = i
-	}
-	rows := make([][]any, 0, len(last))
-	for i := range c.charges {
-		if v := &c.charges[i]; last[v.key()] == i {
-			rows = append(rows, chargeUpdate.row(v))
-		}
-	}
-	missed, err := tx.Update(ctx, chargeUpdate.RowUpdate, rows...)
-	if err == nil && len(missed) > 0 {
-		err = ErrConflict
-	}
-	if err != nil {
-		return fmt.Errorf("charges: %w", err)
-	}
-	rows = make([][]any, len(c.newCharges))
-	for i := range c.newCharges {
-		rows[i] = chargeTable.row(&c.newCharges[i])
-	}
-	return tx.InsertNew(ctx, chargeTable.insert, rows...)
+	return saveRows(ctx, tx, "charges", chargeUpdate, c.charges, (*Charge).key, chargeTable, c.newCharges)
 }
 
 // ChargeOf reads the work on the last charge of a pay-in; ErrNotFound if it has none, as its
@@ -263,16 +241,5 @@ func (s *Store) Charges(ctx context.Context, merchant, payin payment.ID) ([]Char
 
 // AccountsWithCharges lists the accounts that have work on charges due at a time.
 func (s *Store) AccountsWithCharges(ctx context.Context, now time.Time) ([]string, error) {
-	rows, err := s.db.Query(ctx, `WITH RECURSIVE queue (account) AS (
-			SELECT * FROM (SELECT account FROM charges WHERE next_at > 0 ORDER BY account LIMIT 1) AS first
-			UNION ALL
-			SELECT (SELECT t.account FROM charges t WHERE t.next_at > 0 AND t.account > queue.account
-				ORDER BY t.account LIMIT 1) FROM queue WHERE queue.account IS NOT NULL)
-		SELECT account FROM queue WHERE account IS NOT NULL AND EXISTS (SELECT 1 FROM charges t
-			WHERE t.account = queue.account AND t.next_at > 0 AND t.next_at <= $1)`, micros(now))
-	list, err := db.Collect(rows, err, func(r db.Scanner) (account string, err error) {
-		err = r.Scan(textDest[string]{&account})
-		return account, err
-	})
-	return list, s.db.ReadError("due charges", err)
+	return s.accountsDue(ctx, "due charges", "charges", "account", "", now)
 }

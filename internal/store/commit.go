@@ -94,7 +94,7 @@ type Changes struct {
 	l *Loaded
 
 	payins            []payinChange
-	unscheduled       []Ref // pay-ins
+	unscheduled       []Ref // pay-ins that do not expire any more
 	payouts           []payoutChange
 	released          []Ref                 // payouts whose reference is unused again
 	refusals          map[ExternalRef]error // of their requests
@@ -113,7 +113,7 @@ type Changes struct {
 	cases             caseChanges
 	decisions         []Decision
 	retries           retries
-	notices           []noticeChange
+	notices           []Notice
 	feeds             []Feed
 	newFound          []FoundTransfer
 	found             []FoundTransfer
@@ -122,8 +122,8 @@ type Changes struct {
 	newRefunds        []refundRow
 	parts             []payment.RefundPart
 	newParts          []payment.RefundPart
-	terms             []termRow
-	searched          []searchPosition
+	terms             []termRow        // of the search index
+	searched          []searchPosition // of the search index
 	batches           []batchChange
 	newBatches        []batchRow
 	endpoints         endpointChanges
@@ -135,8 +135,8 @@ type Changes struct {
 	nodes             nodeChanges
 	settings          []setting
 	newApprovals      []Approval
-	unapproved        []Ref
-	uncounted         map[CounterKey]limits.Count
+	unapproved        []Ref                       // payouts whose approval does not expire any more
+	uncounted         map[CounterKey]limits.Count // what limits do not count any more
 	postings          []posting
 	events            []pendingEvent
 	count             int
@@ -152,7 +152,8 @@ type retries struct {
 func (c *Changes) Len() int { return c.count }
 
 // UndoKeys makes the refusal of an operation undo the unique keys that were inserted
-// for it: its commit fails, and the others of the batch are committed one by one.
+// for it: it counts as a change, and a refusal that has changed something fails its batch.
+// The others of the batch are then committed one by one (package write).
 func (c *Changes) UndoKeys() { c.count++ }
 
 // NewID returns a new id with the transaction's time.
@@ -227,7 +228,7 @@ func (c *Changes) save(ctx context.Context, tx *db.Tx) (out Outcome, err error) 
 	for _, step := range []func(context.Context, *db.Tx) error{
 		c.saveNodes, c.saveSettings, c.saveFeeds,
 		c.savePayins, c.savePayouts, c.saveSends, c.saveCharges, c.saveReceipts, c.saveDisputes, c.saveAnswers, c.saveReceivables, c.saveCases, c.saveNotices,
-		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveHeld, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents, c.saveRefunds, c.saveBatches, c.saveSearch,
+		c.saveEndpoints, c.saveDeliveries, c.saveMoved, c.saveNewDeliveries, c.saveStopped, c.saveAttempts, c.savePostings, c.saveCounters, c.saveApprovals, c.saveUnapproved, c.saveFound, c.saveConsents, c.saveRefunds, c.saveBatches, c.saveSearch,
 		c.saveDecisions, c.saveEvents,
 	} {
 		if err := step(ctx, tx); err != nil {

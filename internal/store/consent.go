@@ -31,7 +31,7 @@ type Consent struct {
 var consentTable = newTable("consents", []string{"account", "external_id"},
 	textColumn("account", func(v *Consent) *string { return &v.Account }),
 	textColumn("external_id", func(v *Consent) *string { return &v.ExternalID }),
-	textColumn("transfer", func(v *Consent) *string { return &v.Transfer }),
+	textColumn("transfer_id", func(v *Consent) *string { return &v.Transfer }),
 	textColumn("state", func(v *Consent) *ConsentState { return &v.State }),
 	timeColumn("created_at", func(v *Consent) *time.Time { return &v.CreatedAt }),
 )

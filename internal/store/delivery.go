@@ -20,9 +20,9 @@ const (
 	DeliveryDone      DeliveryState = "delivered"
 	DeliveryExhausted DeliveryState = "exhausted" // every attempt of the schedule failed
 	DeliveryDisabled  DeliveryState = "disabled"  // the receiver answered 410, or its endpoint was deleted
-	// DeliveryHeld is to an endpoint that is disabled, or that catches up: it becomes pending
+	// DeliveryPaused is to an endpoint that is disabled, or that catches up: it becomes pending
 	// when the feed is read up to its event.
-	DeliveryHeld DeliveryState = "held"
+	DeliveryPaused DeliveryState = "paused"
 )
 
 // Delivery is one event on its way to one address. A claimed delivery is the
@@ -281,21 +281,8 @@ func (c *Changes) RetryDeliveries(merchant payment.ID, event int64, of payment.I
 }
 
 func (c *Changes) saveDeliveries(ctx context.Context, tx *db.Tx) error {
-	last := make(map[Ref]int, len(c.deliveries)) // a delivery that changes twice is written once
-	for i := range c.deliveries {
-		last[Ref{c.deliveries[i].Merchant, c.deliveries[i].ID}] = i
-	}
-	rows := make([][]any, 0, len(last))
-	for i := range c.deliveries {
-		if d := &c.deliveries[i]; last[Ref{d.Merchant, d.ID}] == i {
-			rows = append(rows, deliveryUpdate.row(d))
-		}
-	}
-	missed, err := tx.Update(ctx, deliveryUpdate.RowUpdate, rows...)
-	if err == nil && len(missed) > 0 {
-		err = fmt.Errorf("%w: delivery", ErrConflict)
-	}
-	if err != nil {
+	ref := func(d *Delivery) Ref { return Ref{d.Merchant, d.ID} }
+	if err := saveRows(ctx, tx, "deliveries", deliveryUpdate, c.deliveries, ref, deliveryTable, nil); err != nil {
 		return err
 	}
 	for i := range c.retries.deliveries {
@@ -330,7 +317,7 @@ func (d *Delivery) Claim(node payment.ID, now time.Time) {
 
 // DeliveriesDue lists the merchants that have deliveries due.
 func (s *Store) DeliveriesDue(ctx context.Context, now time.Time) ([]payment.ID, error) {
-	rows, err := s.db.Query(ctx, merchantsDue("deliveries", "")+" ORDER BY merchant_id", micros(now))
+	rows, err := s.db.Query(ctx, keysDue("deliveries", "merchant_id", "")+" ORDER BY merchant_id", micros(now))
 	list, err := db.Collect(rows, err, scanID)
 	return list, s.db.ReadError("due deliveries", err)
 }

@@ -215,7 +215,7 @@ func (d *Delivery) direct(to map[payment.ID]Endpoint) {
 	case !ok:
 		d.Stopped = DeliveryDisabled
 	case !e.Enabled:
-		d.Stopped = DeliveryHeld
+		d.Stopped = DeliveryPaused
 	default:
 		d.Moved = d.URL != e.URL
 		d.URL, d.InOrder, d.Down = e.URL, d.EventNumber <= e.CatchUpTo, e.IsDown()

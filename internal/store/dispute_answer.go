@@ -240,44 +240,13 @@ func (c *Changes) SetAnswer(a payment.DisputeAnswer) payment.DisputeAnswer {
 }
 
 func (c *Changes) saveAnswers(ctx context.Context, tx *db.Tx) error {
-	last := map[answerKey]int{} // an answer that changes twice is written once
-	for i := range c.answers {
-		last[keyOfAnswer(&c.answers[i].DisputeAnswer)] = i
-	}
-	rows := make([][]any, 0, len(last))
-	for i := range c.answers {
-		if a := &c.answers[i]; last[keyOfAnswer(&a.DisputeAnswer)] == i {
-			rows = append(rows, answerUpdate.row(a))
-		}
-	}
-	missed, err := tx.Update(ctx, answerUpdate.RowUpdate, rows...)
-	if err == nil && len(missed) > 0 {
-		err = fmt.Errorf("%w: answer to a dispute", ErrConflict)
-	}
-	if err != nil {
-		return err
-	}
-	rows = make([][]any, len(c.newAnswers))
-	for i := range c.newAnswers {
-		rows[i] = answerTable.row(&c.newAnswers[i])
-	}
-	return tx.InsertNew(ctx, answerTable.insert, rows...)
+	key := func(a *answerRow) answerKey { return keyOfAnswer(&a.DisputeAnswer) }
+	return saveRows(ctx, tx, "answers to disputes", answerUpdate, c.answers, key, answerTable, c.newAnswers)
 }
 
 // AccountsWithAnswers lists the accounts that have answers to disputes due.
 func (s *Store) AccountsWithAnswers(ctx context.Context, now time.Time) ([]string, error) {
-	rows, err := s.db.Query(ctx, `WITH RECURSIVE queue (account) AS (
-			SELECT * FROM (SELECT processor FROM dispute_answers WHERE next_at > 0 ORDER BY processor LIMIT 1) AS first
-			UNION ALL
-			SELECT (SELECT t.processor FROM dispute_answers t WHERE next_at > 0 AND t.processor > queue.account
-				ORDER BY t.processor LIMIT 1) FROM queue WHERE queue.account IS NOT NULL)
-		SELECT account FROM queue WHERE account IS NOT NULL AND EXISTS (SELECT 1 FROM dispute_answers t
-			WHERE t.processor = queue.account AND next_at > 0 AND t.next_at <= $1)`, micros(now))
-	list, err := db.Collect(rows, err, func(r db.Scanner) (account string, err error) {
-		err = r.Scan(textDest[string]{&account})
-		return account, err
-	})
-	return list, s.db.ReadError("due answers", err)
+	return s.accountsDue(ctx, "due answers", "dispute_answers", "processor", "", now)
 }
 
 // DefenseFiles reads the contents of the files of an answer, in their order; else ErrNotFound.

@@ -206,7 +206,7 @@ func (l *Loaded) loadUndelivered(ctx context.Context, tx *db.Tx, e *Endpoint) er
 		since = l.now
 	}
 	rows, err := tx.Query(ctx, `SELECT t.event_number FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
-		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND (t.state IN ('pending', 'held') OR t.state = 'exhausted' AND t.updated_at >= $3)
+		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND (t.state IN ('pending', 'paused') OR t.state = 'exhausted' AND t.updated_at >= $3)
 		ORDER BY t.event_number LIMIT 1`, e.Merchant[:], e.ID[:], micros(since))
 	oldest, err := db.Collect(rows, err, scanNumber)
 	if err != nil {
@@ -254,11 +254,11 @@ func (l *Loaded) Undelivered(e *Endpoint) (oldest, last int64, ok bool) {
 type endpointChanges struct {
 	added, changed []Endpoint
 	deleted        []Ref
-	held           []holding
+	stopped        []stop
 }
 
-// holding changes the state of the pending deliveries of an endpoint.
-type holding struct {
+// stop changes the state of the pending deliveries of an endpoint.
+type stop struct {
 	Ref
 
 	state DeliveryState
@@ -286,15 +286,15 @@ func (c *Changes) DeleteEndpoint(e Endpoint) {
 	c.count++
 }
 
-// HoldDeliveries gives the deliveries of an endpoint that are pending, and not claimed,
+// StopDeliveries gives the deliveries of an endpoint that are pending, and not claimed,
 // another state.
-func (c *Changes) HoldDeliveries(e *Endpoint, state DeliveryState) {
+func (c *Changes) StopDeliveries(e *Endpoint, state DeliveryState) {
 	for _, d := range c.l.deliveries.rows {
 		if d.Endpoint == e.ID && d.Merchant == e.Merchant && d.ClaimedBy.IsZero() && d.State == DeliveryPending {
 			d.State, d.NextAt = state, time.Time{}
 		}
 	}
-	c.endpoints.held = append(c.endpoints.held, holding{e.Ref(), state})
+	c.endpoints.stopped = append(c.endpoints.stopped, stop{e.Ref(), state})
 	c.count++
 }
 
@@ -346,17 +346,17 @@ func lockEvents(ctx context.Context, tx *db.Tx, merchant payment.ID) (last int64
 	return last, err
 }
 
-// Holds reports whether this commit changes the pending deliveries of an endpoint: then none
+// StopsDeliveries reports whether this commit changes the pending deliveries of an endpoint: then none
 // can be made due in it.
-func (c *Changes) Holds(e *Endpoint) bool {
-	return slices.ContainsFunc(c.endpoints.held, func(h holding) bool { return h.Ref == e.Ref() })
+func (c *Changes) StopsDeliveries(e *Endpoint) bool {
+	return slices.ContainsFunc(c.endpoints.stopped, func(h stop) bool { return h.Ref == e.Ref() })
 }
 
-// saveHeld follows saveDeliveries, which writes the loaded deliveries as they were decided.
-func (c *Changes) saveHeld(ctx context.Context, tx *db.Tx) error {
-	for _, h := range c.endpoints.held {
+// saveStopped follows saveDeliveries, which writes the loaded deliveries as they were decided.
+func (c *Changes) saveStopped(ctx context.Context, tx *db.Tx) error {
+	for _, h := range c.endpoints.stopped {
 		if _, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = $1, next_at = 0 WHERE merchant_id = $2 AND endpoint_id = $3
-			AND length(endpoint_id) > 0 AND state <> 'delivered' AND state IN ('pending', 'held') AND length(claimed_by) = 0 AND state <> $1`,
+			AND length(endpoint_id) > 0 AND state <> 'delivered' AND state IN ('pending', 'paused') AND length(claimed_by) = 0 AND state <> $1`,
 			string(h.state), h.Merchant[:], h.ID[:]); err != nil {
 			return fmt.Errorf("deliveries of endpoints: %w", err)
 		}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -124,24 +123,7 @@ func (c *Changes) SetFeed(f Feed) {
 }
 
 func (c *Changes) saveFeeds(ctx context.Context, tx *db.Tx) error {
-	last := map[FeedKey]int{} // a feed that changes twice is written once
-	for i := range c.feeds {
-		last[c.feeds[i].FeedKey] = i
-	}
-	var rows [][]any
-	for i := range c.feeds {
-		if f := &c.feeds[i]; last[f.FeedKey] == i {
-			rows = append(rows, feedUpdate.row(f))
-		}
-	}
-	missed, err := tx.Update(ctx, feedUpdate.RowUpdate, rows...)
-	if err == nil && len(missed) > 0 {
-		err = ErrConflict
-	}
-	if err != nil {
-		return fmt.Errorf("feeds: %w", err)
-	}
-	return nil
+	return saveRows(ctx, tx, "feeds", feedUpdate, c.feeds, func(f *Feed) FeedKey { return f.FeedKey }, feedTable, nil)
 }
 
 // feedTransfers is processor.FeedTransfers.

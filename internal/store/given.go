@@ -430,7 +430,7 @@ func (g *Given) noticesAfter(c *Changes) []Notice {
 	list := slices.Clone(g.Notices)
 	for i := range list {
 		for j := range c.notices {
-			if n := &c.notices[j].row; g.Notices[i].State == NoticeReceived && n.Processor == list[i].Processor && n.ID == list[i].ID {
+			if n := &c.notices[j]; g.Notices[i].State == NoticeReceived && n.Processor == list[i].Processor && n.ID == list[i].ID {
 				list[i] = *n
 			}
 		}
@@ -444,8 +444,8 @@ func (g *Given) deliveriesAfter(c *Changes) []Delivery {
 	for i := range list {
 		d := &list[i]
 		d.Event, d.InOrder, d.Down, d.Moved, d.Planned, d.Stopped = payment.Event{}, false, false, false, time.Time{}, ""
-		for _, h := range c.endpoints.held {
-			if h.Ref == (Ref{d.Merchant, d.Endpoint}) && d.ClaimedBy.IsZero() && (d.State == DeliveryPending || d.State == DeliveryHeld) {
+		for _, h := range c.endpoints.stopped {
+			if h.Ref == (Ref{d.Merchant, d.Endpoint}) && d.ClaimedBy.IsZero() && (d.State == DeliveryPending || d.State == DeliveryPaused) {
 				d.State, d.NextAt = h.state, time.Time{}
 			}
 		}

@@ -31,7 +31,7 @@ func (g *Given) loadEndpoints(l *Loaded, n *Needs) {
 		for i := range g.Deliveries {
 			d := &g.Deliveries[i]
 			failed := d.State == DeliveryExhausted && !e.FailingSince.IsZero() && !d.UpdatedAt.Before(e.FailingSince)
-			open := d.State == DeliveryPending || d.State == DeliveryHeld || failed
+			open := d.State == DeliveryPending || d.State == DeliveryPaused || failed
 			oldest := l.endpoints.undelivered[e.Ref()]
 			if d.Merchant == e.Merchant && d.Endpoint == e.ID && open && (oldest == 0 || d.EventNumber < oldest) {
 				l.endpoints.undelivered[e.Ref()] = d.EventNumber

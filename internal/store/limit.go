@@ -232,23 +232,14 @@ func (c *Changes) saveCounters(ctx context.Context, tx *db.Tx) error {
 		v := c.uncounted[k]
 		decreased = append(decreased, append(k.key(), -int64(v.Amount), -v.Payouts))
 	}
-	// A counter that changed in spite of the lock makes the transaction run again.
-	fresh, err := tx.Insert(ctx, counterTable.insert, added...)
-	if err == nil && slices.Contains(fresh, false) {
-		err = db.ErrRetry
+	err := insertOrRetry(ctx, tx, counterTable.insert, added...)
+	if err == nil {
+		err = updateOrRetry(ctx, tx, counterUpdate.RowUpdate, changed...)
+	}
+	if err == nil { // one that was removed because of its age cannot be decreased
+		_, err = tx.Update(ctx, counterIncrease, decreased...)
 	}
 	if err != nil {
-		return fmt.Errorf("counters of limits: %w", err)
-	}
-	missed, err := tx.Update(ctx, counterUpdate.RowUpdate, changed...)
-	if err == nil && len(missed) > 0 {
-		err = db.ErrRetry
-	}
-	if err != nil {
-		return fmt.Errorf("counters of limits: %w", err)
-	}
-	// One that was removed because of its age cannot be decreased.
-	if _, err = tx.Update(ctx, counterIncrease, decreased...); err != nil {
 		return fmt.Errorf("counters of limits: %w", err)
 	}
 	return nil

@@ -256,11 +256,11 @@ func (tx *Tx) RegisterNode(ctx context.Context, id payment.ID) error {
 // clockTolerance is how far the clock of a row may be ahead of the transaction's.
 const clockTolerance = time.Minute
 
-// PullForward makes due now all work that a clock which was ahead has scheduled: rows
+// RescheduleFuture makes due now all work that a clock which was ahead has scheduled: rows
 // that it wrote, and those due after latest, or lateNotice for notices, whose rows do not
 // show when they were scheduled. The date of a restore that is later counts from now. It
 // is for the start of a process, and for a clock that was set back.
-func (tx *Tx) PullForward(ctx context.Context, latest, lateNotice time.Time) error {
+func (tx *Tx) RescheduleFuture(ctx context.Context, latest, lateNotice time.Time) error {
 	now, ahead := micros(tx.Now), micros(tx.Now.Add(clockTolerance))
 	const scheduled = " SET next_at = $1 WHERE next_at > $1 AND next_at > 0 AND "
 	for _, v := range []struct {
@@ -279,7 +279,7 @@ func (tx *Tx) PullForward(ctx context.Context, latest, lateNotice time.Time) err
 		{"UPDATE installation SET restored_at = $1 WHERE restored_at > $2 OR restored_at > $3", latest},
 	} {
 		if _, err := tx.Exec(ctx, v.text, now, micros(v.late), ahead); err != nil {
-			return fmt.Errorf("pull forward: %w", err)
+			return fmt.Errorf("reschedule work: %w", err)
 		}
 	}
 	return nil

@@ -107,18 +107,7 @@ func (n *Needs) DueNotices(account string, limit int) {
 // AccountsWithNotices lists the accounts that have notices due at a time: a node claims
 // only those of accounts that it can open.
 func (s *Store) AccountsWithNotices(ctx context.Context, now time.Time) ([]string, error) {
-	rows, err := s.db.Query(ctx, `WITH RECURSIVE queue (account) AS (
-			SELECT * FROM (SELECT processor FROM notices WHERE next_at > 0 ORDER BY processor LIMIT 1) AS first
-			UNION ALL
-			SELECT (SELECT t.processor FROM notices t WHERE t.next_at > 0 AND t.processor > queue.account
-				ORDER BY t.processor LIMIT 1) FROM queue WHERE queue.account IS NOT NULL)
-		SELECT account FROM queue WHERE account IS NOT NULL AND EXISTS (SELECT 1 FROM notices t
-			WHERE t.processor = queue.account AND t.next_at > 0 AND t.next_at <= $1)`, micros(now))
-	list, err := db.Collect(rows, err, func(r db.Scanner) (account string, err error) {
-		err = r.Scan(textDest[string]{&account})
-		return account, err
-	})
-	return list, s.db.ReadError("notices", err)
+	return s.accountsDue(ctx, "due notices", "notices", "processor", "", now)
 }
 
 // insertNotices inserts new notices, claimed as far as the capacity allows.
@@ -187,8 +176,6 @@ func (l *Loaded) DueNotices(account string) []Notice {
 	return list
 }
 
-type noticeChange struct{ row Notice }
-
 // SetNotice changes a notice that this process has claimed, or claims now.
 func (c *Changes) SetNotice(n Notice) {
 	for _, v := range c.l.notices {
@@ -196,7 +183,7 @@ func (c *Changes) SetNotice(n Notice) {
 			*v = n
 		}
 	}
-	c.notices = append(c.notices, noticeChange{n})
+	c.notices = append(c.notices, n)
 	c.count++
 }
 
@@ -213,17 +200,8 @@ func (c *Changes) RetryNotice(processor, id string) {
 }
 
 func (c *Changes) saveNotices(ctx context.Context, tx *db.Tx) error {
-	last := map[string]int{} // a notice that changes twice is written once
-	name := func(n *Notice) string { return n.Processor + "\x00" + n.ID }
-	for i := range c.notices {
-		last[name(&c.notices[i].row)] = i
-	}
-	rows := make([][]any, 0, len(last))
-	for i := range c.notices {
-		if n := &c.notices[i].row; last[name(n)] == i {
-			rows = append(rows, noticeUpdate.row(n))
-		}
-	}
+	type key struct{ processor, id string }
+	rows := latestRows(noticeUpdate, c.notices, func(n *Notice) key { return key{n.Processor, n.ID} })
 	if _, err := tx.Update(ctx, noticeUpdate.RowUpdate, rows...); err != nil {
 		return fmt.Errorf("notices: %w", err)
 	}

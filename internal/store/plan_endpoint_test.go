@@ -32,7 +32,7 @@ func (v *exercise) useEndpoints() {
 	for range 2 { // the deliveries are new, and then known
 		v.dispatch(m, list[0].ID)
 		must(t, writeText(t, s, "UPDATE webhook_endpoints SET position = 0"))
-		must(t, writeText(t, s, "UPDATE deliveries SET state = 'held', next_at = 0 WHERE merchant_id > '' AND length(endpoint_id) > 0"))
+		must(t, writeText(t, s, "UPDATE deliveries SET state = 'paused', next_at = 0 WHERE merchant_id > '' AND length(endpoint_id) > 0"))
 	}
 	v.dispatch(m, list[0].ID)
 	must(t, writeText(t, s, "UPDATE webhook_endpoints SET failures = 9"))
@@ -79,8 +79,8 @@ func (v *exercise) changeEndpoints(list []store.Endpoint) {
 			for i := range list[:count] {
 				e, _ := l.Endpoint(list[i].Merchant, list[i].ID)
 				c.SetEndpoint(e)
-				c.HoldDeliveries(&e, store.DeliveryHeld)
-				if !c.Holds(&e) {
+				c.StopDeliveries(&e, store.DeliveryPaused)
+				if !c.StopsDeliveries(&e) {
 					v.t.Error("the commit does not hold the deliveries")
 				}
 			}

@@ -213,18 +213,9 @@ func (c *Changes) savePostings(ctx context.Context, tx *db.Tx) error {
 			}
 		}
 	}
-	// An account that two transactions open at once, or that changed in spite of the
-	// lock, makes this one run again.
-	added, err := tx.Insert(ctx, balanceTable.insert, opened...)
-	if err == nil && slices.Contains(added, false) {
-		err = db.ErrRetry
-	}
-	if err != nil {
-		return fmt.Errorf("balances: %w", err)
-	}
-	missed, err := tx.Update(ctx, balanceUpdate.RowUpdate, updated...)
-	if err == nil && len(missed) > 0 {
-		err = db.ErrRetry
+	err := insertOrRetry(ctx, tx, balanceTable.insert, opened...) // two transactions may open an account at once
+	if err == nil {
+		err = updateOrRetry(ctx, tx, balanceUpdate.RowUpdate, updated...)
 	}
 	if err != nil {
 		return fmt.Errorf("balances: %w", err)

@@ -28,7 +28,7 @@ var priceTable = newTable("prices", []string{"method", "installments_from", "ins
 	intColumn("minimum", func(p *priceRow) *cents { return &p.Minimum }),
 	intColumn("maximum", func(p *priceRow) *cents { return &p.Maximum }),
 	intColumn("days", func(p *priceRow) *int { return &p.Days }),
-	flagColumn("business", func(p *priceRow) *bool { return &p.Business }),
+	flagColumn("business_days", func(p *priceRow) *bool { return &p.Business }),
 	flagColumn("per_installment", func(p *priceRow) *bool { return &p.PerInstallment }),
 	flagColumn("refunds_fee", func(p *priceRow) *bool { return &p.RefundsFee }),
 	timeColumn("since", func(p *priceRow) *time.Time { return &p.Since }),

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -21,7 +20,7 @@ var partTable = newTable("refund_parts", []string{"refund_id", "number"},
 	textColumn("external_id", func(p *payment.RefundPart) *string { return &p.ExternalID }),
 	intColumn("amount", func(p *payment.RefundPart) *cents { return &p.Amount }),
 	intColumn("unapplied", func(p *payment.RefundPart) *cents { return &p.Unapplied }).as(mutable),
-	takesColumn("took", func(p *payment.RefundPart) *payment.Takes { return &p.Took }).as(mutable),
+	takesColumn("taken_from", func(p *payment.RefundPart) *payment.Takes { return &p.Took }).as(mutable),
 	intColumn("fee_refunded", func(p *payment.RefundPart) *cents { return &p.FeeRefunded }).as(mutable),
 	textColumn("step", func(p *payment.RefundPart) *payment.PayoutStep { return &p.Step }).as(mutable),
 	textColumn("processor_id", func(p *payment.RefundPart) *string { return &p.ProcessorID }).as(mutable),
@@ -162,45 +161,12 @@ func (c *Changes) SetRefundPart(p payment.RefundPart) payment.RefundPart {
 }
 
 func (c *Changes) saveRefundParts(ctx context.Context, tx *db.Tx) error {
-	last := map[partKey]int{} // a part that changes twice is written once
-	for i := range c.parts {
-		last[keyOfPart(&c.parts[i])] = i
-	}
-	rows := make([][]any, 0, len(last))
-	for i := range c.parts {
-		if p := &c.parts[i]; last[keyOfPart(p)] == i {
-			rows = append(rows, partUpdate.row(p))
-		}
-	}
-	missed, err := tx.Update(ctx, partUpdate.RowUpdate, rows...)
-	if err == nil && len(missed) > 0 {
-		err = fmt.Errorf("%w: part of a refund", ErrConflict)
-	}
-	if err != nil {
-		return err
-	}
-	rows = make([][]any, len(c.newParts))
-	for i := range c.newParts {
-		rows[i] = partTable.row(&c.newParts[i])
-	}
-	return tx.InsertNew(ctx, partTable.insert, rows...)
+	return saveRows(ctx, tx, "parts of refunds", partUpdate, c.parts, keyOfPart, partTable, c.newParts)
 }
 
 // AccountsWithRefunds lists the accounts that have parts of refunds due in a queue.
 func (s *Store) AccountsWithRefunds(ctx context.Context, now time.Time, queue PayoutQueue) ([]string, error) {
-	due := "next_at > 0 AND " + queue.sql()
-	rows, err := s.db.Query(ctx, `WITH RECURSIVE queue (account) AS (
-			SELECT * FROM (SELECT processor FROM refund_parts WHERE `+due+` ORDER BY processor LIMIT 1) AS first
-			UNION ALL
-			SELECT (SELECT t.processor FROM refund_parts t WHERE `+due+` AND t.processor > queue.account
-				ORDER BY t.processor LIMIT 1) FROM queue WHERE queue.account IS NOT NULL)
-		SELECT account FROM queue WHERE account IS NOT NULL AND EXISTS (SELECT 1 FROM refund_parts t
-			WHERE t.processor = queue.account AND `+due+` AND t.next_at <= $1)`, micros(now))
-	list, err := db.Collect(rows, err, func(r db.Scanner) (account string, err error) {
-		err = r.Scan(textDest[string]{&account})
-		return account, err
-	})
-	return list, s.db.ReadError("due refunds", err)
+	return s.accountsDue(ctx, "due refunds", "refund_parts", "processor", " AND "+queue.sql(), now)
 }
 
 // RefundParts lists the parts of a refund, by number.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -133,30 +132,7 @@ func (c *Changes) saveSends(ctx context.Context, tx *db.Tx) error {
 
 		number int64
 	}
-	last := map[key]int{} // a send that changes twice is written once
-	for i := range c.sends {
-		last[key{Ref{c.sends[i].Merchant, c.sends[i].Payout}, c.sends[i].Number}] = i
-	}
-	rows := make([][]any, 0, len(last))
-	for i := range c.sends {
-		s := &c.sends[i]
-		if last[key{Ref{s.Merchant, s.Payout}, s.Number}] == i {
-			rows = append(rows, sendUpdate.row(s))
-		}
-	}
-	// Updates first: an undecided send ends before the next one begins.
-	missed, err := tx.Update(ctx, sendUpdate.RowUpdate, rows...)
-	if err == nil && len(missed) > 0 {
-		err = fmt.Errorf("%w: send", ErrConflict)
-	}
-	if err != nil {
-		return err
-	}
-	rows = make([][]any, len(c.newSends))
-	for i := range c.newSends {
-		rows[i] = sendTable.row(&c.newSends[i])
-	}
-	return tx.InsertNew(ctx, sendTable.insert, rows...)
+	return saveRows(ctx, tx, "sends", sendUpdate, c.sends, func(s *Send) key { return key{Ref{s.Merchant, s.Payout}, s.Number} }, sendTable, c.newSends)
 }
 
 // Sends lists the sends of a payout, by number.

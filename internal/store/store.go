@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -140,9 +141,10 @@ type Tx struct {
 }
 
 // Transact runs work in a plain transaction; see [db.DB.Write]. These are its only uses:
-// administrative changes (merchants with their opening balance, credentials, brands,
-// accounts, routes, settings), the sandbox's clock, the membership of the cluster and the
-// schedules after a change of the clock, the retention of deliveries, and redelivery.
+// administrative changes (merchants with their opening balance, credentials, brands, limits,
+// prices, accounts with their state and cases, routes, settings), the sandbox's clock, the
+// membership of the cluster and the schedules after a change of the clock, the retention of
+// deliveries and of counters, and redelivery.
 func (s *Store) Transact(ctx context.Context, work func(tx *Tx) error) error {
 	return s.db.Write(ctx, func(tx *db.Tx) error { return work(&Tx{tx, s}) })
 }
@@ -197,17 +199,83 @@ func keysOf[R interface {
 	return keys
 }
 
-// merchantsDue lists the merchants that have rows due in a table, by skipping from
-// one merchant to the next in the index of (merchant_id, next_at) of the rows that
-// meet condition: a merchant with many rows hides no other.
-func merchantsDue(table, condition string) string {
-	return `WITH RECURSIVE queue (merchant_id) AS (
-			SELECT * FROM (SELECT merchant_id FROM ` + table + ` WHERE next_at > 0` + condition + ` ORDER BY merchant_id LIMIT 1) AS first
+// saveRows updates the changed rows of a table, and then adds the new ones: an undecided
+// send ends before the next one begins. A row that changes twice is written once, with its
+// last values. Errors: ErrConflict if a changed row does not exist, or a new one does.
+func saveRows[T any, K comparable](ctx context.Context, tx *db.Tx, what string, u *updateOf[T], changed []T, key func(*T) K, t *tableOf[T], added []T) error {
+	missed, err := tx.Update(ctx, u.RowUpdate, latestRows(u, changed, key)...)
+	if err == nil && len(missed) > 0 {
+		err = ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	rows := make([][]any, len(added))
+	for i := range added {
+		rows[i] = t.row(&added[i])
+	}
+	return tx.InsertNew(ctx, t.insert, rows...)
+}
+
+// latestRows are the last values of each row of a list of changes.
+func latestRows[T any, K comparable](u *updateOf[T], changed []T, key func(*T) K) [][]any {
+	if len(changed) == 0 {
+		return nil
+	}
+	last := make(map[K]int, len(changed))
+	for i := range changed {
+		last[key(&changed[i])] = i
+	}
+	rows := make([][]any, 0, len(last))
+	for i := range changed {
+		if v := &changed[i]; last[key(v)] == i {
+			rows = append(rows, u.row(v))
+		}
+	}
+	return rows
+}
+
+// insertOrRetry adds rows. If another transaction has added one of them meanwhile, this one
+// runs again.
+func insertOrRetry(ctx context.Context, tx *db.Tx, t *db.Table, rows ...[]any) error {
+	added, err := tx.Insert(ctx, t, rows...)
+	if err == nil && slices.Contains(added, false) {
+		err = db.ErrRetry
+	}
+	return err
+}
+
+// updateOrRetry updates rows, which this transaction has locked indirectly. If another one has
+// changed them nevertheless, this one runs again.
+func updateOrRetry(ctx context.Context, tx *db.Tx, u *db.RowUpdate, rows ...[]any) error {
+	missed, err := tx.Update(ctx, u, rows...)
+	if err == nil && len(missed) > 0 {
+		err = db.ErrRetry
+	}
+	return err
+}
+
+// keysDue lists the values of a column, such as merchants, that have rows due in a table, by
+// skipping from one to the next in the index of (column, next_at) of the rows that meet
+// condition: one with many rows hides no other.
+func keysDue(table, column, condition string) string {
+	return `WITH RECURSIVE queue (` + column + `) AS (
+			SELECT * FROM (SELECT ` + column + ` FROM ` + table + ` WHERE next_at > 0` + condition + ` ORDER BY ` + column + ` LIMIT 1) AS first
 			UNION ALL
-			SELECT (SELECT t.merchant_id FROM ` + table + ` t WHERE t.next_at > 0` + condition + ` AND t.merchant_id > queue.merchant_id
-				ORDER BY t.merchant_id LIMIT 1) FROM queue WHERE queue.merchant_id IS NOT NULL)
-		SELECT merchant_id FROM queue WHERE merchant_id IS NOT NULL AND EXISTS (SELECT 1 FROM ` + table + ` t
-			WHERE t.merchant_id = queue.merchant_id AND t.next_at > 0 AND t.next_at <= $1` + condition + `)`
+			SELECT (SELECT t.` + column + ` FROM ` + table + ` t WHERE t.next_at > 0` + condition + ` AND t.` + column + ` > queue.` + column + `
+				ORDER BY t.` + column + ` LIMIT 1) FROM queue WHERE queue.` + column + ` IS NOT NULL)
+		SELECT ` + column + ` FROM queue WHERE ` + column + ` IS NOT NULL AND EXISTS (SELECT 1 FROM ` + table + ` t
+			WHERE t.` + column + ` = queue.` + column + ` AND t.next_at > 0 AND t.next_at <= $1` + condition + `)`
+}
+
+// accountsDue lists the accounts of a column of a table that have rows due which meet condition.
+func (s *Store) accountsDue(ctx context.Context, what, table, column, condition string, now time.Time) ([]string, error) {
+	rows, err := s.db.Query(ctx, keysDue(table, column, condition), micros(now))
+	list, err := db.Collect(rows, err, func(r db.Scanner) (account string, err error) {
+		err = r.Scan(textDest[string]{&account})
+		return account, err
+	})
+	return list, s.db.ReadError(what, err)
 }
 
 // minID bounds ids by a time; a time finer than a millisecond is rounded up.

@@ -199,7 +199,7 @@ var merchantChecks = slices.Concat([]check{
 	{name: "approvals", proves: "each payout that needed approval was sent only with enough approvals, by others than who asked",
 		count: countPayouts + " AND approval <> 'none'",
 		defects: `SELECT p.id, 'approved by fewer than needed' FROM payouts p
-				LEFT JOIN approvals q ON q.merchant_id = $1 AND q.payout_id = p.id AND q.action = 'asked'
+				LEFT JOIN approvals q ON q.merchant_id = $1 AND q.payout_id = p.id AND q.action = 'requested'
 				WHERE p.merchant_id = $1 AND p.approval = 'approved' AND (SELECT count(DISTINCT a.actor) FROM approvals a WHERE a.merchant_id = $1
 					AND a.payout_id = p.id AND a.action = 'approved' AND a.actor <> coalesce(q.actor, '')) < coalesce(q.needed, 1)
 			UNION ALL SELECT p.id, 'sent, and its approval is ' || p.approval FROM payouts p WHERE p.merchant_id = $1 AND p.approval IN ('required', 'rejected')

@@ -9,22 +9,22 @@ import (
 	"testing"
 )
 
-// kind is the kind of a room.
+// kind is the kind of a layer.
 type kind int
 
 const (
 	plain kind = iota
-	// pure rooms only compute. They use no database, network, file, log or context, and no
+	// pure layers only compute. They use no database, network, file, log or context, and no
 	// library except the standard one.
 	pure
-	// testOnly rooms are for tests. They may import every room, and no other room may
+	// testOnly layers are for tests. They may import every layer, and no other layer may
 	// import them.
 	testOnly
 )
 
-// room is a group of packages: a folder with its subfolders that have no row of their own,
-// and the other rooms that it may import.
-type room struct {
+// layer is a group of packages: a folder with its subfolders that have no row of their own,
+// and the other layers that it may import.
+type layer struct {
 	name    string // folder, without internal/; * is any one folder
 	kind    kind
 	imports string
@@ -39,9 +39,9 @@ const (
 	useCases  = " dispute payin outgoing payout refund notice endpoint delivery account merchant review search"
 )
 
-// rooms is the architecture: a room may import only the rooms in its row, which must all
+// layers is the architecture: a layer may import only the layers in its row, which must all
 // be above it in the table, so imports point one way.
-var rooms = []room{
+var layers = []layer{
 	// Public libraries.
 	{"brcode", pure, ""},
 	{"boleto", pure, ""},
@@ -55,7 +55,7 @@ var rooms = []room{
 	{"limits", pure, "money payment"},
 	{"pricing", pure, "money payment"},
 
-	// Basics for every room that is not pure.
+	// Basics for every layer that is not pure.
 	{"problem", plain, ""},
 	{"env", plain, ""},
 	{"jsonwrite", plain, ""},
@@ -134,20 +134,20 @@ var rooms = []room{
 	{"test/crashtest", testOnly, ""},
 }
 
-// computing are libraries that a pure room may use.
+// computing are libraries that a pure layer may use.
 var computing = []string{"rsc.io/qr/coding", "github.com/rickar/cal/v2", "github.com/rickar/cal/v2/br"}
 
-// impure are the standard packages that a pure room may not use.
+// impure are the standard packages that a pure layer may not use.
 var impure = []string{"context", "database/sql", "log", "log/slog", "net", "net/http", "os", "os/exec", "syscall"}
 
 // checkImports checks each import against the table. Tests may import everything, except
-// tests of pure rooms, which may import pure rooms only.
+// tests of pure layers, which may import pure layers only.
 func checkImports(repository *tree) []finding {
 	var found []finding
 	for _, file := range repository.sources {
-		folder, row, ok := roomOf(file.folder)
+		folder, row, ok := layerOf(file.folder)
 		if !ok {
-			found = append(found, finding{file.folder, file.path, "this folder has no row in the table of rooms"})
+			found = append(found, finding{file.folder, file.path, "this folder has no row in the table of layers"})
 			continue
 		}
 		for _, spec := range file.Imports {
@@ -161,9 +161,9 @@ func checkImports(repository *tree) []finding {
 }
 
 // objection returns what is wrong with an import, or "".
-func objection(file *source, folder string, row room, imported string) string {
+func objection(file *source, folder string, row layer, imported string) string {
 	if target, ours := strings.CutPrefix(imported, module+"/"); ours {
-		other, otherRow, _ := roomOf(target)
+		other, otherRow, _ := layerOf(target)
 		switch {
 		case other == folder, row.kind == testOnly, file.test && row.kind != pure:
 			return ""
@@ -182,69 +182,69 @@ func objection(file *source, folder string, row room, imported string) string {
 	return ""
 }
 
-// roomOf finds the room of a folder: its own row, else that of the nearest folder above.
-func roomOf(folder string) (string, room, bool) {
+// layerOf finds the layer of a folder: its own row, else that of the nearest folder above.
+func layerOf(folder string) (string, layer, bool) {
 	for name := strings.TrimPrefix(folder, "internal/"); name != "."; name = path.Dir(name) {
 		for _, pattern := range []string{name, path.Join(path.Dir(name), "*")} {
-			if i := slices.IndexFunc(rooms, func(r room) bool { return r.name == pattern }); i >= 0 {
-				return name, rooms[i], true
+			if i := slices.IndexFunc(layers, func(r layer) bool { return r.name == pattern }); i >= 0 {
+				return name, layers[i], true
 			}
 		}
 	}
-	return "", room{}, false
+	return "", layer{}, false
 }
 
-// Rooms import only rooms above them in the table, so there is no cycle.
-func TestRoomsImportOnlyRoomsAbove(t *testing.T) {
+// Layers import only layers above them in the table, so there is no cycle.
+func TestLayersImportOnlyLayersAbove(t *testing.T) {
 	t.Parallel()
 	above := map[string]kind{}
-	for _, room := range rooms {
-		for _, name := range strings.Fields(room.imports) {
+	for _, layer := range layers {
+		for _, name := range strings.Fields(layer.imports) {
 			other, ok := above[name]
 			if !ok || other == testOnly {
-				t.Errorf("%s imports %s, which is not above it or is for tests only", room.name, name)
+				t.Errorf("%s imports %s, which is not above it or is for tests only", layer.name, name)
 			}
-			if room.kind == pure && other != pure {
-				t.Errorf("%s is pure and imports %s, which is not", room.name, name)
+			if layer.kind == pure && other != pure {
+				t.Errorf("%s is pure and imports %s, which is not", layer.name, name)
 			}
 		}
-		above[room.name] = room.kind
+		above[layer.name] = layer.kind
 	}
 }
 
-// emptyRooms returns the rooms without a Go file.
-func emptyRooms(repository *tree) []string {
+// emptyLayers returns the layers without a Go file.
+func emptyLayers(repository *tree) []string {
 	var empty []string
-	for _, room := range rooms {
+	for _, layer := range layers {
 		inside := func(file *source) bool {
 			for name := strings.TrimPrefix(file.folder, "internal/"); name != "."; name = path.Dir(name) {
-				if matched, err := path.Match(room.name, name); matched && err == nil {
+				if matched, err := path.Match(layer.name, name); matched && err == nil {
 					return true
 				}
 			}
 			return false
 		}
 		if !slices.ContainsFunc(repository.sources, inside) {
-			empty = append(empty, room.name)
+			empty = append(empty, layer.name)
 		}
 	}
 	return empty
 }
 
-func TestEachRoomHasAFolder(t *testing.T) {
+func TestEachLayerHasAFolder(t *testing.T) {
 	t.Parallel()
 	repository, err := load(os.DirFS("../.."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if empty := emptyRooms(repository); len(empty) > 0 {
+	if empty := emptyLayers(repository); len(empty) > 0 {
 		t.Errorf("no folder: %q", empty)
 	}
 	one := mutant{files: map[string]string{"internal/processor/sandbox/sub/a.go": "package sub", "tools/codes/a.go": "package codes"}}
-	for _, room := range rooms {
-		want := !slices.Contains([]string{"processor", "processor/*", "processor/sandbox", "tools"}, room.name)
-		if slices.Contains(emptyRooms(one.load(t)), room.name) != want {
-			t.Errorf("room %s is empty: %v", room.name, !want)
+	for _, layer := range layers {
+		want := !slices.Contains([]string{"processor", "processor/*", "processor/sandbox", "tools"}, layer.name)
+		if slices.Contains(emptyLayers(one.load(t)), layer.name) != want {
+			t.Errorf("layer %s is empty: %v", layer.name, !want)
 		}
 	}
 }
@@ -268,13 +268,13 @@ var importMutants = []mutant{
 	{"one processor from another",
 		map[string]string{"internal/processor/one/a.go": `package one; import _ "` + module + `/internal/processor/two"`},
 		[]string{"internal/processor/one -> " + module + "/internal/processor/two"}},
-	{"a test room in production",
+	{"a test layer in production",
 		map[string]string{"internal/payin/a.go": `package payin; import _ "` + module + `/internal/store/storetest"`},
 		[]string{"internal/payin -> " + module + "/internal/store/storetest"}},
-	{"the clock in a pure room's test",
+	{"the clock in a pure layer's test",
 		map[string]string{"internal/ledger/a_test.go": `package ledger; import _ "` + module + `/internal/env"`},
 		[]string{"internal/ledger -> " + module + "/internal/env"}},
-	{"a log and a library in pure rooms",
+	{"a log and a library in pure layers",
 		map[string]string{
 			"boleto/a.go":           `package boleto; import _ "log/slog"`,
 			"internal/payment/a.go": `package payment; import _ "github.com/google/uuid"`,

@@ -48,19 +48,19 @@ var sizeMutants = []mutant{
 		map[string]string{"a/a.go": "package a\n\nfunc f() {" + strings.Repeat("\n", 69) + "}\n" + strings.Repeat("\n", 428)}, nil},
 }
 
-// moneyRooms are the rooms that compute amounts, which are integers of cents.
-var moneyRooms = []string{"money", "ledger", "payment", "pricing", "brcode", "boleto", "store", "payin", "payout", "outgoing", "dispute", "notice", "transition", "merchant", "wire"}
+// moneyLayers are the layers that compute amounts, which are integers of cents.
+var moneyLayers = []string{"money", "ledger", "payment", "pricing", "brcode", "boleto", "store", "payin", "payout", "outgoing", "dispute", "notice", "transition", "merchant", "wire"}
 
 // exactMath are the integer constants of package math.
 var exactMath = regexp.MustCompile(`^(Max|Min)U?[iI]nt`)
 
-// checkFloats refuses floating-point types, literals and functions in rooms that compute
+// checkFloats refuses floating-point types, literals and functions in layers that compute
 // amounts.
 func checkFloats(repository *tree) []finding {
 	var found []finding
 	for _, file := range repository.sources {
-		room, _, _ := strings.Cut(strings.TrimPrefix(file.folder, "internal/"), "/")
-		if !slices.Contains(moneyRooms, room) {
+		layer, _, _ := strings.Cut(strings.TrimPrefix(file.folder, "internal/"), "/")
+		if !slices.Contains(moneyLayers, layer) {
 			continue
 		}
 		imported := file.imported()
@@ -101,7 +101,7 @@ var floatMutants = []mutant{
 	{"in a subfolder, and in tests",
 		map[string]string{"internal/store/sub/a_test.go": "package sub\nvar f float32"},
 		[]string{"internal/store/sub/a_test.go: float32"}},
-	{"integers, and floats in other rooms",
+	{"integers, and floats in other layers",
 		map[string]string{
 			"internal/money/a.go":  "package money\nimport \"math\"\nconst most = math.MaxInt64",
 			"internal/worker/a.go": "package worker\nconst jitter = 0.1",

@@ -25,6 +25,7 @@ var rules = []rule{
 	{"released migrations are never edited", checkMigrations, migrationMutants},
 	{"text is plain and refers to this repository only", checkText, textMutants},
 	{"words are the ones of the field", checkVocabulary, vocabularyMutants},
+	{"documents name files and functions that exist", checkReferences, referenceMutants},
 }
 
 // exceptions are the allowed violations. One that is no longer needed fails.

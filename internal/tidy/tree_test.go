@@ -87,8 +87,8 @@ func (r *tree) add(files fs.FS, name string) error {
 
 // at is the file and line of a position.
 func (r *tree) at(position token.Pos) string {
-	place := r.positions.Position(position)
-	return fmt.Sprintf("%s:%d", place.Filename, place.Line)
+	at := r.positions.Position(position)
+	return fmt.Sprintf("%s:%d", at.Filename, at.Line)
 }
 
 // packages groups the Go files by folder.

@@ -27,7 +27,7 @@ const (
 	redacted      = "whsec_[redacted]"
 )
 
-// ErrSecret says that a text is not a signing secret. It does not contain the
+// ErrSecret means that a text is not a signing secret. It does not contain the
 // text.
 var ErrSecret = errors.New("webhook secret must be whsec_ followed by 24 to 64 bytes in base64")
 

@@ -14,13 +14,13 @@ const maxURLLength = 2048
 
 // Errors of [CheckURL]. None repeats the URL, which may contain a token.
 var (
-	// ErrURLTooLong says that a URL has more than 2,048 characters.
+	// ErrURLTooLong means that a URL has more than 2,048 characters.
 	ErrURLTooLong = errors.New("URL must have at most 2048 characters")
-	// ErrURLForm says that a text is not an absolute URL with a host.
+	// ErrURLForm means that a text is not an absolute URL with a host.
 	ErrURLForm = errors.New("URL must be absolute, with a host and without spaces or control characters")
-	// ErrURLScheme says that a URL's scheme is not allowed here.
+	// ErrURLScheme means that a URL's scheme is not allowed here.
 	ErrURLScheme = errors.New("URL must begin with https://")
-	// ErrURLUserInfo says that a URL carries a name or password.
+	// ErrURLUserInfo means that a URL carries a name or password.
 	ErrURLUserInfo = errors.New("URL must not contain a user name or password")
 )
 

@@ -194,8 +194,8 @@ type defenseFileView struct {
 	Size int    `json:"size"`
 }
 
-// Dispute is a dispute as the API and its events show it. What was taken is shown only if it is
-// not all that is disputed. defense is nil if there is none, or if it cannot be read.
+// Dispute is a dispute as the API and its events show it. takenAmount is shown only if it is
+// less than the amount. defense is nil if there is none, or if it cannot be read.
 func Dispute(d *payment.Dispute, defense *payment.Defense) ([]byte, error) {
 	v := disputeView{
 		ID: d.ID, PayinID: d.Payin, PaymentID: d.PaymentID, Kind: d.Kind, Reason: d.Reason, Amount: d.Amount, Currency: payment.Currency,

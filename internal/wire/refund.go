@@ -71,8 +71,8 @@ type refundView struct {
 	CompletedAt    Timestamp            `json:"completedAt,omitempty"`
 }
 
-// Refund is a refund as the API and its events show it. What has reached the payer is shown
-// only while it is not all or nothing, and the origin only if it is not the API.
+// Refund is a refund as the API and its events show it. refundedAmount, which has reached
+// the payer, is shown only if it is a part of the amount, and the origin only if it is not the API.
 func Refund(r *payment.Refund) ([]byte, error) {
 	v := refundView{
 		ID: r.ID, PayinID: r.Payin, ReferenceID: r.ReferenceID, ExternalID: r.ExternalID, Amount: r.Amount, Currency: payment.Currency,

@@ -141,9 +141,10 @@ func (w *Writer) DoWithoutCancel(ctx context.Context, op Operation) error {
 }
 
 // All commits operations as one batch and returns the error of each. It is for callers
-// that choose their batches: the worker that expires pay-ins, tests, and the program that
-// fills a store for a load test. It bypasses the lanes: they order operations for fairness
-// and speed only, and the locks of rows keep concurrent commits correct.
+// that choose their batches: workers with many due rows (expiry, settlement, deadlines), a
+// batch of payouts, tests, and the program that fills a store for a load test. It bypasses
+// the lanes: they order operations for fairness and speed only, and the locks of rows keep
+// concurrent commits correct.
 func (w *Writer) All(ctx context.Context, ops []Operation) []error {
 	errs := w.batcher.All(ctx, ops)
 	for i := range errs {

@@ -19,9 +19,9 @@ const (
 	settleStep   = 10 * time.Minute
 )
 
-// settle lets everything end. Two persons send again what a processor that is not idempotent
+// finish lets everything end. Two persons send again what a processor that is not idempotent
 // may or may not have got, after they have read its statement.
-func (g *gateway) settle() {
+func (g *gateway) finish() {
 	g.t.Helper()
 	g.nemesis.off = true
 	g.pass()
@@ -97,7 +97,7 @@ func (g *gateway) pass() {
 	g.rest()
 }
 
-// check compares the bank's books with the gateway's.
+// check compares the bank's records with the gateway's.
 func (all *played) check(g *gateway) {
 	g.t.Helper()
 	for _, p := range all.payins {

@@ -52,7 +52,7 @@ func playWith(t *testing.T, engine, driver string, n *nemesis, flags string) {
 	t.Helper()
 	g := newGateway(t, engine, banks[driver], n)
 	all := play(g)
-	g.settle()
+	g.finish()
 	all.check(g)
 	if t.Failed() {
 		t.Logf("died %s\ngo test ./test/drivers -run TestKills %s\n%s", strings.Join(n.killed, ", then "), flags, &g.log)
@@ -60,7 +60,7 @@ func playWith(t *testing.T, engine, driver string, n *nemesis, flags string) {
 }
 
 // The process dies after an effect at the bank or, with -kills, at points that are spread evenly
-// over a day, and at random points after each: the bank's books and the gateway's agree in the
+// over a day, and at random points after each: the bank's records and the gateway's agree in the
 // end.
 func TestKills(t *testing.T) {
 	if *seed == 0 {

@@ -114,7 +114,7 @@ func (c *bankCall) name() string {
 	return c.request.Method + " " + c.request.URL.Path + " " + c.externalID
 }
 
-// subject names what the call is about: each contract has books of its own.
+// subject names what the call is about: each contract has records of its own.
 func (c *bankCall) subject() string { return c.contract.path() + " " + c.externalID }
 
 // group is the group of the call's faults.

@@ -171,8 +171,8 @@ func (noMarker) Read() (int64, error) { return 0, nil }
 // Write implements [cluster.Marker].
 func (noMarker) Write(int64) error { return nil }
 
-// bank is the sandbox as a processor that makes codes without a call. What happens to
-// transfers and charges, the filler says itself.
+// bank is the sandbox as a processor that makes codes without a call. The filler
+// itself decides the outcome of transfers and charges.
 type bank struct{ processor.Transferrer }
 
 // Profile implements [processor.Processor].

@@ -45,7 +45,7 @@ var rules = []string{
 	"tenant isolation", "signature checks", "SSRF", "limits", "approval", "durability", "restore",
 }
 
-// errFit says that a mutant does not fit the program.
+// errFit means that a mutant does not fit the program.
 var errFit = errors.New("does not fit")
 
 // readMutants reads all mutants of the repository at root, in the order of

@@ -12,7 +12,7 @@ import (
 )
 
 // check checks the rows.
-func (b *books) check() {
+func (b *mixedRun) check() {
 	b.T.Helper()
 	b.WantProven()
 	balances, err := b.Store.Balances(b.T.Context(), b.Merchant.ID)
@@ -35,7 +35,7 @@ func (b *books) check() {
 
 // checkLimits adds the payouts up that count, by the days and nights of São Paulo, which is
 // three hours behind UTC.
-func (b *books) checkLimits() {
+func (b *mixedRun) checkLimits() {
 	b.T.Helper()
 	days, nights, keys, counts := map[int64]money.Cents{}, map[int64]money.Cents{}, map[string]money.Cents{}, map[string]int64{}
 	for _, p := range b.rows("SELECT status, amount, created_at, counted_at, key_hash FROM payouts WHERE status NOT IN ('FAILED', 'CANCELED')") {
@@ -74,7 +74,7 @@ func (b *books) checkLimits() {
 }
 
 // compare compares the ledger with the bank's records.
-func (b *books) compare() {
+func (b *mixedRun) compare() {
 	b.T.Helper()
 	var received, lost, sent, returned, given money.Cents
 	for _, v := range b.receipts {
@@ -132,7 +132,7 @@ type row struct {
 	key              string
 }
 
-func (b *books) rows(text string) (list []row) {
+func (b *mixedRun) rows(text string) (list []row) {
 	b.T.Helper()
 	b.Query(text, func(rows *sql.Rows) error {
 		var r row

@@ -45,9 +45,9 @@ type receipt struct {
 	state         processor.DisputeState
 }
 
-// books are random operations on one merchant, and the bank's side of them. The bank errs as
+// mixedRun is a run of random operations on one merchant, with the bank's side. The bank errs as
 // banks do, but it never gives back more than it received.
-type books struct {
+type mixedRun struct {
 	*coretest.Gateway
 
 	rnd      *rand.Rand
@@ -61,14 +61,14 @@ type books struct {
 	done     map[string]int        // operations that were not refused, by kind
 }
 
-func (b *books) next() string { b.number++; return fmt.Sprint(b.number) }
+func (b *mixedRun) next() string { b.number++; return fmt.Sprint(b.number) }
 
-func (b *books) cents(most money.Cents) money.Cents {
+func (b *mixedRun) cents(most money.Cents) money.Cents {
 	return 1 + money.Cents(b.rnd.Int64N(int64(most)))
 }
 
 // allow fails for an error that is not one of these kinds, and counts the operation else.
-func (b *books) allow(what string, err error, kinds ...problem.Kind) bool {
+func (b *mixedRun) allow(what string, err error, kinds ...problem.Kind) bool {
 	b.T.Helper()
 	if err == nil {
 		b.done[what]++
@@ -88,7 +88,7 @@ func newest[T any](list []T, v T) []T {
 	return list
 }
 
-func (b *books) createPayin() {
+func (b *mixedRun) createPayin() {
 	r := coretest.PayinRequest("in "+b.next(), "")
 	r.Amount = wire.Some(int64(b.cents(200_00)))
 	p, _, err := b.Payins.Create(b.T.Context(), b.Merchant, r)
@@ -98,7 +98,7 @@ func (b *books) createPayin() {
 }
 
 // pay pays a pay-in: a part, all or too much; it may be canceled, expired or paid already.
-func (b *books) pay() {
+func (b *mixedRun) pay() {
 	if len(b.payins) == 0 {
 		return
 	}
@@ -117,14 +117,14 @@ func (b *books) pay() {
 }
 
 // report sends a notice of the bank, unless it is lost.
-func (b *books) report(line string) {
+func (b *mixedRun) report(line string) {
 	if b.rnd.IntN(10) > 0 {
 		b.Notify("notice "+b.next(), line)
 		b.Apply()
 	}
 }
 
-func (b *books) refund() {
+func (b *mixedRun) refund() {
 	if len(b.payins) == 0 {
 		return
 	}
@@ -143,7 +143,7 @@ var outcomes = []processor.Outcome{
 }
 
 // answers changes what the bank answers to transfers and refunds until the next change.
-func (b *books) answers() {
+func (b *mixedRun) answers() {
 	outcome := outcomes[b.rnd.IntN(len(outcomes))]
 	state := []processor.TransferState{processor.TransferPaid, processor.TransferPaid, processor.TransferProcessing}[b.rnd.IntN(3)]
 	effect := outcome == processor.Done || outcome == processor.Unknown && b.rnd.IntN(2) == 0
@@ -176,7 +176,7 @@ func (b *books) answers() {
 }
 
 // endRefund makes a refund end at the bank; one that was paid may still fail.
-func (b *books) endRefund() {
+func (b *mixedRun) endRefund() {
 	if len(b.refunds) == 0 {
 		return
 	}
@@ -195,7 +195,7 @@ func (b *books) endRefund() {
 }
 
 // dispute opens a dispute of a payment, or ends it.
-func (b *books) dispute() {
+func (b *mixedRun) dispute() {
 	if len(b.payins) == 0 {
 		return
 	}
@@ -228,7 +228,7 @@ func (b *books) dispute() {
 	b.report("charge " + p.ExternalID)
 }
 
-func (b *books) payout() {
+func (b *mixedRun) payout() {
 	r := coretest.PayoutRequest("out "+b.next(), int64(b.cents(mixedMaximum+5_00)))
 	key := fmt.Sprintf("key%d@example.com", b.rnd.IntN(5))
 	r.PIXKey, r.NormalKey, r.Actor = wire.Some(key), key, "credential:asker"
@@ -239,7 +239,7 @@ func (b *books) payout() {
 }
 
 // decide approves, rejects or cancels a payout.
-func (b *books) decide() {
+func (b *mixedRun) decide() {
 	if len(b.payouts) == 0 {
 		return
 	}
@@ -259,7 +259,7 @@ func (b *books) decide() {
 }
 
 // endTransfer makes a transfer end at the bank, or come back.
-func (b *books) endTransfer() {
+func (b *mixedRun) endTransfer() {
 	if len(b.payouts) == 0 {
 		return
 	}
@@ -278,7 +278,7 @@ func (b *books) endTransfer() {
 }
 
 // pass advances the clock, and runs the workers that follow it.
-func (b *books) pass() {
+func (b *mixedRun) pass() {
 	b.Jump(time.Duration(b.rnd.IntN(4*3600)) * time.Second)
 	b.Settle()
 	b.Run(b.Payins.Expire)
@@ -287,7 +287,7 @@ func (b *books) pass() {
 }
 
 // price changes a price: orders keep that of their creation.
-func (b *books) price() {
+func (b *mixedRun) price() {
 	method := []payment.Method{payment.PIX, payment.PayoutPrice}[b.rnd.IntN(2)]
 	terms := payment.Terms{BasisPoints: b.rnd.Int64N(500), Fixed: money.Cents(b.rnd.Int64N(60))}
 	if method == payment.PIX {
@@ -297,7 +297,7 @@ func (b *books) price() {
 	b.SetPrice(method, terms)
 }
 
-func (b *books) fund() {
+func (b *mixedRun) fund() {
 	amount := b.cents(500_00)
 	b.funded += amount
 	b.Must(b.Merchants.Fund(b.T.Context(), b.Merchant, amount))
@@ -306,22 +306,22 @@ func (b *books) fund() {
 // operations are all kinds of operations, with how often each one runs.
 var operations = []struct {
 	weight int
-	do     func(*books)
+	do     func(*mixedRun)
 }{
-	{14, (*books).createPayin},
-	{18, (*books).pay},
-	{10, (*books).refund},
-	{4, (*books).answers},
-	{14, func(b *books) { b.Send() }},
-	{6, (*books).endRefund},
-	{7, (*books).dispute},
-	{16, (*books).payout},
-	{8, (*books).decide},
-	{6, (*books).endTransfer},
-	{4, (*books).pass},
-	{1, (*books).price},
-	{1, (*books).fund},
-	{2, func(b *books) { b.ReadFeeds() }},
+	{14, (*mixedRun).createPayin},
+	{18, (*mixedRun).pay},
+	{10, (*mixedRun).refund},
+	{4, (*mixedRun).answers},
+	{14, func(b *mixedRun) { b.Send() }},
+	{6, (*mixedRun).endRefund},
+	{7, (*mixedRun).dispute},
+	{16, (*mixedRun).payout},
+	{8, (*mixedRun).decide},
+	{6, (*mixedRun).endTransfer},
+	{4, (*mixedRun).pass},
+	{1, (*mixedRun).price},
+	{1, (*mixedRun).fund},
+	{2, func(b *mixedRun) { b.ReadFeeds() }},
 }
 
 // TestMixedOperations runs random operations, and checks the rows every now and then: that
@@ -330,7 +330,7 @@ var operations = []struct {
 // has what the bank has. -mixed 100000 runs for minutes.
 func TestMixedOperations(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		b := &books{
+		b := &mixedRun{
 			Gateway: g, rnd: rand.New(rand.NewPCG(*mixedSeed, 0)), receipts: map[string]*receipt{}, of: map[string][]*receipt{}, done: map[string]int{},
 		}
 		approvals, keyCount := int64(2), mixedKeyCount
@@ -339,9 +339,9 @@ func TestMixedOperations(t *testing.T) {
 			Range: limits.Range{Maximum: &maximum}, PerDay: &perDay, PerNight: &perNight, PerKeyPerDay: &perKey, CountPerKeyPerDay: &keyCount,
 			ApprovalAbove: &approval, Approvals: &approvals,
 		}})
-		var all []func(*books)
+		var all []func(*mixedRun)
 		for _, o := range operations {
-			all = append(all, slices.Repeat([]func(*books){o.do}, o.weight)...)
+			all = append(all, slices.Repeat([]func(*mixedRun){o.do}, o.weight)...)
 		}
 		every := max(100, *mixedOperations/20)
 		for i := range *mixedOperations {
@@ -353,15 +353,15 @@ func TestMixedOperations(t *testing.T) {
 				}
 			}
 		}
-		b.settle()
+		b.finish()
 		b.check()
 		b.compare()
 		t.Logf("seed %d: %v", *mixedSeed, b.done)
 	})
 }
 
-// settle lets everything end.
-func (b *books) settle() {
+// finish lets everything end.
+func (b *mixedRun) finish() {
 	for range 12 {
 		b.Bank.AnswerTransfer = nil
 		b.answers()

@@ -42,7 +42,7 @@ var tables = []struct{ name, key, shown string }{
 	{"decisions", "merchant_id number", "action resolution actor params"},
 	{"notices", "processor notice_id", "state"},
 	{"found_transfers", "external_id", "amount"},
-	{"consents", "account external_id", "transfer state"},
+	{"consents", "account external_id", "transfer_id state"},
 	{"approvals", "payout_id number", "number action actor reason"},
 	{"limit_counters", "merchant_id counter day key_hash", "counter day amount payouts"},
 	{"postings", "entry_id line", "kind account amount"},

@@ -312,7 +312,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// The request for a token is a form, or JSON where the processor wants it, with the scope.
+// The request for a token is a form, or JSON if the processor wants it, with the scope.
 func TestTokenRequest(t *testing.T) {
 	for _, c := range []struct {
 		credentials Credentials

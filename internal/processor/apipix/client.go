@@ -41,7 +41,7 @@ type response struct {
 
 // Why an answer proves nothing.
 var (
-	errForm   = errors.New("apipix: the answer is not what the API Pix documents")
+	errForm   = errors.New("apipix: the answer does not have the form that the API Pix documents")
 	errOther  = errors.New("apipix: the answer is about another id or amount")
 	errStatus = errors.New("apipix: the answer has an unknown status")
 )
@@ -122,7 +122,7 @@ func (r *response) readProblem(body []byte) {
 }
 
 // anyText reads texts that are not valid UTF-8, too: a payer's message that a bank cut within
-// a character must not hide the payment, nor those beside it. What is used is checked.
+// a character must not hide the payment, nor those beside it. The texts that are used are checked.
 var anyText = jsontext.AllowInvalidUTF8(true)
 
 // parse reads the body of an answer.

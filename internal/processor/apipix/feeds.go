@@ -285,7 +285,7 @@ func unreadable(raw jsontext.Value) processor.Fact {
 		id = ""
 	}
 	sum := sha256.Sum256(raw)
-	return processor.Fact{Unreadable: &processor.Unreadable{ID: hex.EncodeToString(sum[:]), ExternalID: id, Cause: "invalid values"}}
+	return processor.Fact{Unreadable: &processor.Unreadable{ID: hex.EncodeToString(sum[:]), ExternalID: id, Cause: processor.InvalidValues}}
 }
 
 func paymentFact(_ listName, raw jsontext.Value) ([]processor.Fact, bool) {

@@ -129,8 +129,8 @@ func (p *Processor) Install(ctx context.Context, noticeURL string) error {
 	return nil
 }
 
-// Installed implements [processor.Installer]. What is registered instead is not shown: it is
-// a secret of another program.
+// Installed implements [processor.Installer]. Another registered address is not shown:
+// it is a secret of another program.
 func (p *Processor) Installed(ctx context.Context, noticeURL string) processor.Finding {
 	f := processor.Finding{Check: "notices"}
 	r := p.get(ctx, p.webhookPath())

@@ -75,7 +75,7 @@ func readNotice(body []byte) ([]pix, error) {
 	return entries, nil
 }
 
-// isNotice reports whether an entry says enough to look something up. What others say is
+// isNotice reports whether an entry says enough to look something up. The others are
 // found in the lists.
 func (v *pix) isNotice() bool {
 	if v.Kind == kindTransfer {

@@ -59,8 +59,8 @@ func newProcessor(o accounthttp.Options, profile, key string, from sender) (proc
 // refundWindow is how long after a Pix it can be given back.
 const refundWindow = 90 * 24 * time.Hour
 
-// chargeSlots bounds the charges in flight: 500 a second, if a bank answers in 200 ms, with
-// room for slower answers.
+// chargeSlots bounds the charges in flight: 500 a second, if a bank answers in 200 ms, and
+// a reserve for slower answers.
 const chargeSlots = 160
 
 // Profile implements [processor.Processor]. A request that is repeated has no second effect

@@ -10,7 +10,7 @@ import (
 )
 
 // errID is why a request is not sent.
-var errID = errors.New("apipix: the method or the id is none that the API Pix has")
+var errID = errors.New("apipix: the method or the id is not one of the API Pix")
 
 // Refund implements [processor.Refunder]: PUT /pix/{e2eid}/devolucao/{id}.
 func (p *Processor) Refund(ctx context.Context, r processor.RefundRequest, guard func() error) processor.TransferAnswer {

@@ -10,7 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/money"
 )
 
-// What a bank says is stored only if it passes these checks. Without them a value could
+// Texts of a bank are stored only if they pass these checks. Without them a value could
 // fail forever (a NUL, which PostgreSQL rejects), or be as long as the bank likes.
 
 // isToken reports whether s has 1 to limit characters of visible ASCII.

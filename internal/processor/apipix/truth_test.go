@@ -24,7 +24,7 @@ type subject struct {
 	refused bool
 }
 
-// truth is what the bank's books say about a subject.
+// truth is what the bank's records say about a subject.
 type truth struct {
 	exists bool
 	amount money.Cents
@@ -87,7 +87,7 @@ func (h *harness) lookUp(ctx context.Context, s *subject) (processor.Lookup, mon
 }
 
 // TestAnswersAreTrue: whatever misbehaves, and however often a request is repeated, each
-// outcome and each look-up says what the bank's books say, and one id moves money once.
+// outcome and each look-up says what the bank's records say, and one id moves money once.
 func TestAnswersAreTrue(t *testing.T) {
 	kinds := append([]bankapi.FaultKind{""}, bankapi.FaultKinds...)
 	operations := []bankapi.Operation{bankapi.OpCharge, bankapi.OpTransfer, bankapi.OpRefund}

@@ -12,7 +12,7 @@ import (
 // written exactly.
 type amount money.Cents
 
-// errAmount says that a number is not an amount of money.
+// errAmount means that a number is not an amount of money.
 var errAmount = errors.New("asaas: not a decimal amount of at most 12 digits with whole cents")
 
 // amountDigits is the most digits before the decimal point.

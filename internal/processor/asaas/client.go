@@ -78,7 +78,7 @@ func readAnswer(status int, body []byte, wait time.Duration) response {
 }
 
 // anyText reads texts that are not valid UTF-8, too: one that Asaas cut within a character
-// must not hide its payment, nor those beside it. What is used is checked.
+// must not hide its payment, nor those beside it. The texts that are used are checked.
 var anyText = jsontext.AllowInvalidUTF8(true)
 
 // parse reads the body of a 200. It ignores unknown members, which Asaas adds.

@@ -75,7 +75,7 @@ type list[Row any] struct {
 	Data    []Row `json:"data"`
 }
 
-// errNoPayer says that an order has no payer with a name and a document.
+// errNoPayer means that an order has no payer with a name and a document.
 var errNoPayer = errors.New("asaas: the order has no payer with a name and a document")
 
 // found is a customer, or how the search for it ended.

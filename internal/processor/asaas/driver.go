@@ -198,9 +198,9 @@ func (p *Processor) reference(who payer) string {
 	return fmt.Sprintf("porteira-%x", sum[:12])
 }
 
-// errAnswerForm says that an answer is not what Asaas documents, and errOtherID that it is
+// errAnswerForm means that an answer is not what Asaas documents, and errOtherID that it is
 // about something else.
 var (
-	errAnswerForm = errors.New("asaas: the answer has not the documented form")
+	errAnswerForm = errors.New("asaas: the answer does not have the documented form")
 	errOtherID    = errors.New("asaas: the answer is about another id, amount or method")
 )

@@ -222,8 +222,8 @@ func paymentFacts(feed processor.Feed, now time.Time, v *wirePayment) (facts []p
 	return append(facts, refundFacts(v)...)
 }
 
-// refundFacts are the refunds of a charge that were paid, or failed. What a lost dispute took
-// is not a refund.
+// refundFacts are the refunds of a charge that were paid, or failed. The money that a lost
+// dispute took is not a refund.
 func refundFacts(v *wirePayment) (facts []processor.Fact) {
 	for i, id := range refundIDs(v) {
 		r := &v.Refunds[i]
@@ -241,5 +241,5 @@ func refundFacts(v *wirePayment) (facts []processor.Fact) {
 // unreadable is a row that proves nothing.
 func unreadable(kind, id, status, externalID string) processor.Fact {
 	sum := sha256.Sum256([]byte(kind + "\x00" + id + "\x00" + status + "\x00" + externalID))
-	return processor.Fact{Unreadable: &processor.Unreadable{ID: hex.EncodeToString(sum[:]), ExternalID: externalID, Cause: "invalid values"}}
+	return processor.Fact{Unreadable: &processor.Unreadable{ID: hex.EncodeToString(sum[:]), ExternalID: externalID, Cause: processor.InvalidValues}}
 }

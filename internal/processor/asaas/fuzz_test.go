@@ -95,8 +95,8 @@ func FuzzQuestion(f *testing.F) {
 	})
 }
 
-// FuzzAnswer answers every call with anything, as Asaas or a proxy in front of it might. What
-// is reported is about the request, complete and within bounds, and an error has no content.
+// FuzzAnswer answers every call with anything, as Asaas or a proxy in front of it might. Each
+// report is about the request, complete and within bounds, and an error has no content.
 func FuzzAnswer(f *testing.F) {
 	for _, body := range []string{
 		paymentJSON(), transferJSON(), listJSON(paymentJSON()), listJSON(transferJSON()), customers1, pixAnswer, refusal, noErrors, html,

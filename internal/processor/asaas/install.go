@@ -42,7 +42,7 @@ func (p *Processor) ours(list []webhook) *webhook {
 	return nil
 }
 
-// errInstalled says that Asaas did not take an address.
+// errInstalled means that Asaas did not take an address.
 var errInstalled = errors.New("asaas: the webhook was not accepted")
 
 // Install implements [processor.Installer]. It makes the account's webhook, or changes it, and

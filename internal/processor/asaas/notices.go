@@ -18,7 +18,7 @@ import (
 // what a notice says is looked up before any money moves.
 const tokenHeader = "Asaas-Access-Token"
 
-// ErrNotice says that a notice or a question is not from Asaas.
+// ErrNotice means that a notice or a question is not from Asaas.
 var ErrNotice = errors.New("asaas: notice refused")
 
 // Why a notice is refused, for the operator.

@@ -81,7 +81,7 @@ func TestUnreadableRows(t *testing.T) {
 			page, err := p.Read(t.Context(), feed, "2026-11-20|0|0|")
 			n := 0
 			for _, fact := range page.Facts {
-				if fact.Unreadable != nil {
+				if fact.Unreadable != nil && fact.Unreadable.Cause == processor.InvalidValues {
 					n++
 				}
 			}

@@ -158,8 +158,8 @@ func TestConcurrentLookUpsShareAPass(t *testing.T) {
 	}
 }
 
-// A pass that is cut by the time of a look-up is carried on by the next one. What was found so far
-// counts, unless it failed.
+// A pass that is cut by the time of a look-up is carried on by the next one. Entries found so far
+// count, unless it failed.
 func TestPassIsCarriedOn(t *testing.T) {
 	t.Parallel()
 	errCut := errors.New("cut")

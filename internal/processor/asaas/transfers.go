@@ -202,7 +202,7 @@ func (p *Processor) transferByList(ctx context.Context, ref processor.Ref) proce
 	return processor.TransferReport{Cause: err}
 }
 
-// errListed says that a transfer was listed, and cannot be read.
+// errListed means that a transfer was listed, and cannot be read.
 var errListed = errors.New("asaas: a listed transfer cannot be read")
 
 // page reads a page of a list.

@@ -170,7 +170,7 @@ func testChargeFaults(t *testing.T, h Harness) {
 				if answer.Failure == nil || answer.Failure.Code == "" || answer.Failure.Message == "" {
 					t.Errorf("refusal without a reason: %+v", answer)
 				}
-				if !h.Processor.Profile().Charge.Repeat.Safe() { // its id is not known to the far side
+				if !h.Processor.Profile().Charge.Repeat.Safe() { // its id is not known to the test server
 					return
 				}
 				if again := h.charge(t, r); again.Outcome == processor.Done {
@@ -255,7 +255,7 @@ func testPayments(t *testing.T, h Harness) {
 			}
 			if cursor = page.Next; !page.More {
 				if page.Through.IsZero() {
-					t.Error("the end of the list says not how far it is complete")
+					t.Error("the end of the list does not say how far it is complete")
 				}
 				return
 			}

@@ -12,7 +12,7 @@ func (h Harness) question(q Notice) (processor.Question, error) {
 	return h.Processor.(processor.Authorizer).Question(processor.RawNotice{Header: q.Header, Body: q.Body, At: h.Clock.Now()})
 }
 
-// onQuestion answers the far side's questions by decide, which returns false for no answer,
+// onQuestion answers the test server's questions by decide, which returns false for no answer,
 // and returns the questions that it asks.
 func (h Harness) onQuestion(t *testing.T, decide func(q processor.Question) (approve, answers bool)) *[]processor.Question {
 	t.Helper()
@@ -37,7 +37,7 @@ func (h Harness) onQuestion(t *testing.T, decide func(q processor.Question) (app
 // one with our consent, and reports name it.
 func testConsent(t *testing.T, h Harness) {
 	if effect := h.Processor.Profile().Transfer; !effect.Consent || effect.Repeat.Safe() {
-		t.Errorf("the far side asks about each request of a transfer, but the profile is %+v", effect)
+		t.Errorf("the test server asks about each request of a transfer, but the profile is %+v", effect)
 	}
 	r := h.transferRequest()
 	consented := ""
@@ -60,7 +60,7 @@ func testConsent(t *testing.T, h Harness) {
 	}
 	h.Elapse(t)
 	if len(*asked) != 2 || len(ids) != 2 {
-		t.Fatalf("the far side asked %+v about the transfers %v", *asked, ids)
+		t.Fatalf("the test server asked %+v about the transfers %v", *asked, ids)
 	}
 	for _, q := range *asked {
 		if !ids[q.Transfer] || q.ExternalID != r.ExternalID || q.Amount != r.Amount || q.Key != r.Key {
@@ -101,7 +101,7 @@ func testConsentRefused(t *testing.T, h Harness) {
 	}
 }
 
-// testQuestionForged: only a question of the far side is read. It is no notice, and a notice is
+// testQuestionForged: only a question of the test server is read. It is no notice, and a notice is
 // no question.
 func testQuestionForged(t *testing.T, h Harness) {
 	var question Notice

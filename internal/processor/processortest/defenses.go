@@ -45,7 +45,7 @@ func (h Harness) queryDefense(t *testing.T, r processor.DefenseRequest) processo
 	})
 }
 
-// wantDefense compares whether the far side has the answer to a dispute.
+// wantDefense compares whether the test server has the answer to a dispute.
 func (h Harness) wantDefense(t *testing.T, r processor.DefenseRequest, has bool) {
 	t.Helper()
 	want := processor.NotFound

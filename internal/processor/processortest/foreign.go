@@ -85,7 +85,7 @@ func foreigners() map[string]foreign {
 	return all
 }
 
-// stranger is a far side that gives one answer to all that is not a greeting.
+// stranger is a test server that gives one answer to all that is not a greeting.
 type stranger struct {
 	answer  foreign
 	greet   func(r *http.Request) (status int, body string)
@@ -126,7 +126,7 @@ type readerFunc func(p []byte) (int, error)
 // Read implements [io.Reader].
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// errShown says that a call did not say why it has no answer.
+// errShown means that a call did not say why it has no answer.
 var errShown = errors.New("no cause")
 
 // testForeignAnswers gives every call every foreign answer: it is unknown, an effect is requested

@@ -20,7 +20,7 @@ func (h Harness) genuine(t *testing.T) (Notice, processor.Payment) {
 	h.Elapse(t)
 	notices := h.Notices(t)
 	if len(notices) == 0 {
-		t.Fatal("the far side sent no notice of a payment")
+		t.Fatal("the test server sent no notice of a payment")
 	}
 	return notices[len(notices)-1], paid
 }
@@ -58,7 +58,7 @@ func testNoticeForged(t *testing.T, h Harness) {
 	h.testForged(t, notice, h.verify)
 }
 
-// testForged damages what the far side sent, which verify accepts, in every way.
+// testForged damages what the test server sent, which verify accepts, in every way.
 func (h Harness) testForged(t *testing.T, notice Notice, verify func(n Notice, at time.Time) (id string, err error)) {
 	t.Helper()
 	now := h.Clock.Now()
@@ -69,7 +69,7 @@ func (h Harness) testForged(t *testing.T, notice Notice, verify func(n Notice, a
 		}
 	}
 	if _, err := verify(h.Forge(t, notice.Body, now, false), now); err != nil {
-		t.Fatalf("Forge does not sign like the far side: %v", err)
+		t.Fatalf("Forge does not sign like the test server: %v", err)
 	}
 
 	refused("no headers", Notice{http.Header{}, notice.Body}, now)
@@ -100,7 +100,7 @@ func (h Harness) testHeader(t *testing.T, notice Notice, name string, refused fu
 	now := h.Clock.Now()
 	genuine := notice.Header.Get(name)
 	if genuine == "" {
-		t.Fatalf("the far side sends no %s", name)
+		t.Fatalf("the test server sends no %s", name)
 	}
 	with := func(values ...string) Notice {
 		header := notice.Header.Clone()

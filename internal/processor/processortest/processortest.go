@@ -4,7 +4,7 @@
 // side that records its actions and can be made to misbehave, and ways to read
 // those records. The suite tests the gateway's assumptions: that the processor
 // answers "done", "refused" or "not sent" only with proof, that one id moves
-// money once, and that it accepts only notices of the far side.
+// money once, and that it accepts only notices of the test server.
 package processortest
 
 import (
@@ -32,7 +32,7 @@ const (
 	Query    Operation = "query"
 )
 
-// Fault is a way in which the far side can misbehave.
+// Fault is a way in which the test server can misbehave.
 type Fault string
 
 // The faults. "After" and "before" refer to the effect of the call.
@@ -47,26 +47,26 @@ const (
 	Garbage           Fault = "rubbish"             // effect, half a body
 )
 
-// Entry is a transfer or refund that the far side made.
+// Entry is a transfer or refund that the test server made.
 type Entry struct {
 	ExternalID string
 	Amount     money.Cents
 }
 
-// Notice is a notice that the far side sent.
+// Notice is a notice that the test server sent.
 type Notice struct {
 	Header http.Header
 	Body   []byte
 }
 
-// Harness is a processor and its far side, built for one test. Functions that the
-// far side does not support are nil; the cases that need them are left out.
+// Harness is a processor and its test server, built for one test. Functions that the
+// test server does not support are nil; the cases that need them are left out.
 type Harness struct {
 	Processor processor.Processor
 	// Clock bounds each call by the timeouts of the processor's profile, and is the
 	// time at which notices are verified.
 	Clock env.Clock
-	// Open opens the processor with another far side. Greet answers what comes before a call there,
+	// Open opens the processor with another test server. Greet answers what comes before a call there,
 	// such as a request for a token; its status is 0 for all others. Secrets must be in no error.
 	Open    func(t *testing.T, farSide http.RoundTripper) processor.Processor
 	Greet   func(r *http.Request) (status int, body string)
@@ -77,25 +77,25 @@ type Harness struct {
 	Faults []Fault
 	// Misbehave makes the next call of the operation fail.
 	Misbehave func(t *testing.T, operation Operation, fault Fault)
-	// Transfers and Refunds read what the far side made under an id.
+	// Transfers and Refunds read what the test server made under an id.
 	Transfers func(t *testing.T, externalID string) []Entry
 	Refunds   func(t *testing.T, externalID string) []Entry
-	// PaidOnce: a charge is paid once, in full. ByDay: the far side's lists know days only, so
+	// PaidOnce: a charge is paid once, in full. ByDay: the test server's lists know days only, so
 	// they have no order within one.
 	PaidOnce, ByDay bool
 	// Pay pays a charge.
 	Pay func(t *testing.T, r processor.ChargeRequest, amount money.Cents)
 	// Dispute disputes the payment of a charge.
 	Dispute func(t *testing.T, r processor.ChargeRequest)
-	// Elapse advances the far side's time by a few seconds.
+	// Elapse advances the test server's time by a few seconds.
 	Elapse func(t *testing.T)
-	// Notices returns the notices that the far side has sent so far.
+	// Notices returns the notices that the test server has sent so far.
 	Notices func(t *testing.T) []Notice
-	// OnQuestion sets how the far side's questions about transfers are answered; a status
-	// of 0 is no answer. Until it is called each is approved. It is nil if the far side does
+	// OnQuestion sets how the test server's questions about transfers are answered; a status
+	// of 0 is no answer. Until it is called each is approved. It is nil if the test server does
 	// not ask.
 	OnQuestion func(answer func(q Notice) (status int, contentType string, body []byte))
-	// Forge signs a body as the far side does, for a time and with the far side's
+	// Forge signs a body as the test server does, for a time and with the test server's
 	// secret unless wrongSecret is set.
 	Forge func(t *testing.T, body []byte, at time.Time, wrongSecret bool) Notice
 	// SignatureHeaders are the headers that every notice and every question needs.
@@ -151,7 +151,7 @@ func has[T any](h Harness) bool {
 	return ok
 }
 
-// asks reports whether the far side asks for consent to transfers.
+// asks reports whether the test server asks for consent to transfers.
 func asks(h Harness) bool {
 	return has[processor.Authorizer](h) && has[processor.Transferrer](h) && h.OnQuestion != nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// wantMade fails unless the far side made want transfers of the amount.
+// wantMade fails unless the test server made want transfers of the amount.
 func (h Harness) wantMade(t *testing.T, read func(*testing.T, string) []Entry, id string, amount money.Cents, want int) {
 	t.Helper()
 	if read == nil {
@@ -18,11 +18,11 @@ func (h Harness) wantMade(t *testing.T, read func(*testing.T, string) []Entry, i
 	}
 	entries := read(t, id)
 	if len(entries) != want {
-		t.Fatalf("the far side made %d, want %d: %+v", len(entries), want, entries)
+		t.Fatalf("the test server made %d, want %d: %+v", len(entries), want, entries)
 	}
 	for _, e := range entries {
 		if e.ExternalID != id || e.Amount != amount {
-			t.Errorf("the far side made %+v, want %s of %d", e, id, amount)
+			t.Errorf("the test server made %+v, want %s of %d", e, id, amount)
 		}
 	}
 }

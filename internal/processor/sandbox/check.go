@@ -9,8 +9,8 @@ import (
 )
 
 // The gateway stores a bank's answers only if they pass these checks. Without
-// them a value could fail forever (a NUL, which PostgreSQL rejects). What a payer is
-// shown is compared with the order by [processor.CheckCharge], for all drivers.
+// them a value could fail forever (a NUL, which PostgreSQL rejects). The charge
+// that a payer is shown is compared with the order by [processor.CheckCharge], for all drivers.
 
 // Longest texts of a bank, in bytes.
 const (

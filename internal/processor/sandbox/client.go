@@ -52,7 +52,7 @@ func (c client) do(ctx context.Context, method, path string, in any, guard func(
 	return read(result)
 }
 
-// errAnswerForm says that an answer is not what the bank documents.
+// errAnswerForm means that an answer is not what the bank documents.
 var errAnswerForm = errors.New("sandbox: bank's answer is not valid JSON")
 
 // read reads the code of an error answer.

@@ -101,7 +101,7 @@ func unreadable[Entry any](entry *Entry) processor.Fact {
 		of.ExternalID = ""
 	}
 	sum := sha256.Sum256(text)
-	return processor.Fact{Unreadable: &processor.Unreadable{ID: hex.EncodeToString(sum[:]), ExternalID: of.ExternalID, Cause: "invalid values"}}
+	return processor.Fact{Unreadable: &processor.Unreadable{ID: hex.EncodeToString(sum[:]), ExternalID: of.ExternalID, Cause: processor.InvalidValues}}
 }
 
 func paymentFact(v *bankapi.Payment) (processor.Fact, bool) {

@@ -28,7 +28,7 @@ func TestInvalidEntryOfAList(t *testing.T) {
 		}
 		for i, want := range []string{"", "b", "", ""} {
 			e := page.Facts[i].Unreadable
-			if (e == nil) != (i == 0 || i == 3) || e != nil && (e.ExternalID != want || e.Cause == "") {
+			if (e == nil) != (i == 0 || i == 3) || e != nil && (e.ExternalID != want || e.Cause != processor.InvalidValues) {
 				t.Errorf("entry %d is %+v", i, page.Facts[i])
 			}
 		}

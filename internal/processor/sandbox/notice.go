@@ -16,7 +16,7 @@ import (
 // noticeTolerance is how far a notice's time may differ from ours, either way.
 const noticeTolerance = 300 * time.Second
 
-// ErrNotice says that a notice is not from this bank, or is not recent.
+// ErrNotice means that a notice is not from this bank, or is not recent.
 var ErrNotice = errors.New("sandbox: notice refused")
 
 // Why a notice is refused, for the operator.

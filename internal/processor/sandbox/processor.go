@@ -128,7 +128,7 @@ func (p *Processor) Profile() processor.Profile {
 	}
 }
 
-// errOtherID says that the bank's answer is about something else.
+// errOtherID means that the bank's answer is about something else.
 var errOtherID = errors.New("sandbox: bank's answer is about another id or amount")
 
 // termsOf is the bank's part of a charge: nothing about its payer.

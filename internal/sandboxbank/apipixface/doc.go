@@ -2,7 +2,7 @@
 // the real driver can be tried on one machine.
 //
 // [Face] translates requests into those of the bank's own protocol, so both have the same
-// books and faults: charges, payments, returns, transfers and the balance are the bank's. The
+// records and faults: charges, payments, returns, transfers and the balance are the bank's. The
 // face keeps only what the bank does not: texts of charges and the address for notices, in a
 // file beside the bank's journal.
 //

@@ -71,11 +71,11 @@ var chargeTests = []test{
 		s.commit(claimCharges(bank, s.id(), 10, &claimed), claimCharges(other, s.id(), 10, &more))
 		s.equal("claimed", values(len(claimed), claimed[0].Payin, len(more), more[0].Payin), values(1, list[0].Payin, 1, list[4].Payin))
 	}},
-	{"a charge scheduled by a clock that was ahead is pulled forward", func(s *suite) {
+	{"a charge scheduled by a clock that was ahead is due now", func(s *suite) {
 		bank := s.Name()
 		v := store.Charge{Merchant: s.merchant().ID, Payin: s.id(), Number: 1, Account: bank, NextAt: s.now().AddDate(1, 0, 0)}
 		s.commit(addCharges(v))
-		s.write(func(tx *store.Tx) error { return tx.PullForward(s.Context(), s.later(), s.later()) })
+		s.write(func(tx *store.Tx) error { return tx.RescheduleFuture(s.Context(), s.later(), s.later()) })
 		var claimed []store.Charge
 		s.commit(claimCharges(bank, s.id(), 10, &claimed))
 		s.equal("claimed", len(claimed), 1)

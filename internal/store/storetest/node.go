@@ -79,7 +79,7 @@ var nodeTests = []test{
 		s.commit(heartbeat(s.node()))
 		s.equal("installation", s.installation(), store.Installation{ID: s.store.Installation(), Epoch: 1_000_001, RestoredAt: at})
 	}},
-	{"work scheduled by a clock that was ahead is pulled forward", func(s *suite) {
+	{"work scheduled by a clock that was ahead is due now", func(s *suite) {
 		m, bank, now := s.merchant(), s.Name(), s.env.Clock.Now()
 		ahead := now.AddDate(1, 0, 0)
 		list := s.storedPayouts(m, "ahead", "looked-up", "soon")
@@ -90,7 +90,7 @@ var nodeTests = []test{
 		for due, latest := range []time.Time{now.AddDate(2, 0, 0), now.Add(27 * time.Hour)} {
 			s.write(func(tx *store.Tx) error {
 				s.must(tx.SetInstallation(s.Context(), store.Installation{Epoch: 2_000_000, RestoredAt: ahead}))
-				return tx.PullForward(s.Context(), latest, latest)
+				return tx.RescheduleFuture(s.Context(), latest, latest)
 			})
 			s.equal("due", values(len(s.claimPayouts(toSend(m, 10), s.id())), len(s.claimPayouts(toLookUp(m, 10), s.id())),
 				len(s.claimDeliveries(m, s.id(), 10)), len(s.claimNotices(bank, s.id()))), values(due, due, due, due))

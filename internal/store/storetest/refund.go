@@ -118,12 +118,12 @@ var refundTests = []test{
 		s.commit(claimParts(other, store.ToLookUp, s.id(), &asked))
 		s.equal("to be looked up", values(len(asked), asked[0].Number, asked[0].MayExist), values(1, int64(5), true))
 	}},
-	{"a part scheduled by a clock that was ahead is pulled forward", func(s *suite) {
+	{"a part scheduled by a clock that was ahead is due now", func(s *suite) {
 		r := payment.Refund{Merchant: s.merchant().ID, ID: s.id(), Payin: s.id(), ExternalID: "r", Amount: 1, Version: 1}
 		s.commit(addRefund(r, nil, payment.RefundPart{
 			Merchant: r.Merchant, Refund: r.ID, Number: 1, Payin: r.Payin, Processor: s.Name(), Amount: 1, Step: payment.StepQueued, NextAt: s.now().AddDate(1, 0, 0),
 		}))
-		s.write(func(tx *store.Tx) error { return tx.PullForward(s.Context(), s.later(), s.later()) })
+		s.write(func(tx *store.Tx) error { return tx.RescheduleFuture(s.Context(), s.later(), s.later()) })
 		var claimed []payment.RefundPart
 		s.commit(claimParts(s.Name(), store.ToSend, s.id(), &claimed))
 		s.equal("claimed", len(claimed), 1)

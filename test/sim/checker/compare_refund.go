@@ -89,8 +89,8 @@ func (v *receipt) hasRefundCase(r *BankRefund) bool {
 
 // compareUnidentified compares a bank's refund of a payment that names no order with the cases
 // about it: at the end one that was paid has a case, and one that came back has two, or none if
-// that was known before it was listed. What its case says was not booked is not in the clearing
-// account.
+// that was known before it was listed. Money that its case reports as not booked is not in the
+// clearing account.
 func (c *comparison) compareUnidentified(v *receipt, r *BankRefund) {
 	var known []*reviewCase
 	for _, w := range v.refundCases {

@@ -92,7 +92,7 @@ var differences = []struct {
 	}},
 	{"a transfer without a payout", false, SingleTransfer, "without a payout", func(r *Records) { r.Transfers[0].ExternalID = "x" }},
 	{"two transfers", false, SingleTransfer, "two transfers", func(r *Records) { r.Transfers = append(r.Transfers, *r.transferOf("out-done")) }},
-	{"two transfers where one has consent", false, SingleTransfer, "two transfers", func(r *Records) {
+	{"two transfers, of which one has consent", false, SingleTransfer, "two transfers", func(r *Records) {
 		for i := range r.Transfers {
 			if t := &r.Transfers[i]; t.ExternalID == r.order("out-asked").ExternalID {
 				t.State = "paid"
@@ -142,7 +142,7 @@ func TestDifferencesAreReported(t *testing.T) {
 		s.populate()
 		for _, early := range []bool{true, false} {
 			for _, d := range differences {
-				// What must hold at any time must hold at the end, too.
+				// Rules that hold at any time hold at the end, too.
 				if d.final && early {
 					continue
 				}

@@ -12,7 +12,7 @@ type consentRow struct {
 func (c *columns) consent(r *consentRow) {
 	c.fixed.text("account", &r.account)
 	c.fixed.text("external_id", &r.externalID)
-	c.fixed.text("transfer", &r.transfer)
+	c.fixed.text("transfer_id", &r.transfer)
 	c.fixed.text("state", &r.state)
 	c.fixed.num("created_at", &r.createdAt)
 }

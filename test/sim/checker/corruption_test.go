@@ -10,7 +10,7 @@ const (
 		processor_id, created_at, updated_at) `
 	restOfCharge = ", 1, 0, '', 0, 0, '', '', '', 1, 1 "
 	addEvent     = "INSERT INTO events (merchant_id, number, id, type, subject_id, version, body, created_at) "
-	addConsent   = "INSERT INTO consents (account, external_id, transfer, state, created_at) "
+	addConsent   = "INSERT INTO consents (account, external_id, transfer_id, state, created_at) "
 	addDelivery  = "INSERT INTO deliveries (merchant_id, id, event_number, subject_id, url, state, attempts, schedule_step, next_at, claimed_by, case_id, created_at, updated_at, endpoint_id) "
 	addCase      = "INSERT INTO cases (merchant_id, id, kind, subject_id, amount, params, resolution, created_at, closed_at, stops_payouts) "
 	addReceipt   = "INSERT INTO receipts (merchant_id, id, payin_id, processor, external_id, order_id, end_to_end_id, amount, applied, paid_at, created_at) "
@@ -177,7 +177,7 @@ var corruptions = []struct {
 	{"a version decreased", States, "version changes from", []string{"UPDATE payins SET version = version - 1 WHERE reference_id = 'in-paid'"}},
 	{"late without a reason", States, "late is true", []string{"UPDATE payins SET late = 1 WHERE reference_id = 'in-paid'"}},
 	{"a dispute that begins won", States, "begins as WON", []string{
-		"INSERT INTO disputes (merchant_id, id, payin_id, processor, external_id, payment_id, kind, reason, amount, taken, took, returned, lost, status, version, blocked, accepted, respond_by, submitted_at, closed_at, remind_at, created_at, updated_at) SELECT merchant_id, $1, id, 'bank', 'D', '', 'MED', '', 1, 0, '', 0, 0, 'WON', 1, 0, 0, 0, 0, 0, 0, 1, 1 FROM payins WHERE reference_id = 'in-paid'"}},
+		"INSERT INTO disputes (merchant_id, id, payin_id, processor, external_id, payment_id, kind, reason, amount, taken, taken_from, returned, lost, status, version, blocked, accepted, respond_by, submitted_at, closed_at, remind_at, created_at, updated_at) SELECT merchant_id, $1, id, 'bank', 'D', '', 'MED', '', 1, 0, '', 0, 0, 'WON', 1, 0, 0, 0, 0, 0, 0, 1, 1 FROM payins WHERE reference_id = 'in-paid'"}},
 	{"a dispute of another id", States, "was never opened", []string{"UPDATE disputes SET id = $1"}},
 	{"disputed without a dispute", States, "0 is in open disputes", []string{"UPDATE payins SET status = 'DISPUTED', version = version + 1 WHERE reference_id = 'in-paid'"}},
 	{"a dispute reversed while open", States, "changes from OPEN to REVERSED", []string{"UPDATE disputes SET status = 'REVERSED'"}},

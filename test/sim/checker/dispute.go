@@ -24,7 +24,7 @@ func (c *columns) dispute(r *disputeRow) {
 	c.mutable.text("status", &r.status)
 	c.mutable.num("taken", &r.taken)
 	c.mutable.num("returned", &r.returned)
-	c.mutable.text("took", &r.took)
+	c.mutable.text("taken_from", &r.took)
 	c.mutable.num("version", &r.version)
 	c.mutable.num("updated_at", &r.updatedAt)
 }

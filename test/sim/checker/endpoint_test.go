@@ -22,7 +22,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// What an endpoint received is compared with the events that it asks for.
+// The events that an endpoint received are compared with the events that it asks for.
 func TestEndpointsAreCompared(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(s *scene) {

@@ -76,7 +76,7 @@ func TestRewind(t *testing.T) {
 		if _, _, ok := then.Acknowledged(s.store.ExternalID(&s.merchant, payment.OperationPayout, "out-2")); ok {
 			s.t.Error("a payout from after the copy is known")
 		}
-		// What left in the past that the copy lacks is found later.
+		// Money that left in the past that the copy lacks is found later.
 		s.records.Orders = s.records.Orders[:1]
 		found := then.Compare(&s.records, false)
 		if len(found) != 0 {

@@ -249,7 +249,7 @@ func (c *Checker) applyApproval(l *line) {
 	fits := row.number == int64(len(o.approvals))
 	limits := c.limitsOf(o.key.merchant)
 	switch row.action {
-	case "asked":
+	case "requested":
 		fits = fits && row.number == 0 && row.needed == limits.Approvals
 	case "approved", "rejected":
 		fits = fits && row.number > 0 && !o.decided() && row.actor != o.approvals[0].actor && !o.approvedBy(row.actor)

@@ -1,7 +1,7 @@
 package checker
 
-// orderRow is a row of payins, payouts or refunds. What only one of them has is zero in the
-// others.
+// orderRow is a row of payins, payouts or refunds. A field that only one of them has is
+// zero in the others.
 type orderRow struct {
 	externalID, reference, method, processor, webhookURL string
 	amount, fee                                          int64 // cents

@@ -49,7 +49,7 @@ func (c *columns) refundPart(r *partRow) {
 	c.mutable.text("end_to_end_id", &r.endToEndID)
 	c.mutable.num("unapplied", &r.unapplied)
 	c.mutable.num("fee_refunded", &r.feeRefunded)
-	c.mutable.text("took", &r.took)
+	c.mutable.text("taken_from", &r.took)
 	c.mutable.flag("may_exist", &r.mayExist)
 	c.mutable.num("sends", &r.sends)
 	c.mutable.num("next_at", &r.nextAt)

@@ -22,9 +22,9 @@ var refundCorruptions = []struct {
 	{"a refund of unapplied money that there is not", Amounts, "part 1 has 1 of unapplied money, after 0", []string{"UPDATE refund_parts SET unapplied = 1"}},
 	{"a refund of unapplied money without a case", Incoming, "of which 1 is given back", []string{"UPDATE refund_parts SET unapplied = 1"}},
 	{"a refund of a receivable that there is not", Amounts, "which is not of the order", []string{
-		`UPDATE refund_parts SET took = '[{"receivable":"01020304-0506-0708-090a-0b0c0d0e0f10","amount":5}]'`}},
+		`UPDATE refund_parts SET taken_from = '[{"receivable":"01020304-0506-0708-090a-0b0c0d0e0f10","amount":5}]'`}},
 	{"a refund that took more than it is", Amounts, "and 201 that had not settled", []string{
-		`UPDATE refund_parts SET took = '[{"receivable":"01020304-0506-0708-090a-0b0c0d0e0f10","amount":201}]'`}},
+		`UPDATE refund_parts SET taken_from = '[{"receivable":"01020304-0506-0708-090a-0b0c0d0e0f10","amount":201}]'`}},
 	{"a fee given back without an entry", Amounts, "gave 5 of the fee back, 0 is booked", []string{"UPDATE refund_parts SET fee_refunded = 5"}},
 	{"a fee given back although no price says so", Amounts, "gave 5 of the fee back, not 0", []string{"UPDATE refund_parts SET fee_refunded = 5"}},
 	{"a refund of nothing", States, "which is not a pay-in", []string{
@@ -44,7 +44,7 @@ func TestRefundCorruptionsAreReported(t *testing.T) {
 	})
 }
 
-// What the bank gave back and what the gateway booked are the same.
+// The refunds of the bank and those of the gateway are the same.
 func TestRefundsAreCompared(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(s *scene) {

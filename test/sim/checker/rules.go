@@ -1,6 +1,6 @@
 package checker
 
-// What may happen, written a second time from the contract and the docs, so that the
+// The rules, written a second time from the contract and the docs, so that the
 // checker does not repeat a mistake of the gateway.
 
 // statusStep is a move of an order and the amount that grows with it: "paid",

@@ -41,7 +41,7 @@ const (
 // registered is the amount in cents of pay-ins that the bank does not generate offline.
 const registered = 7_700
 
-// bank is a processor that generates charges offline. What it does with transfers, each test says.
+// bank is a processor that generates charges offline. Each test sets what it does with transfers.
 type bank struct{}
 
 func (bank) Profile() processor.Profile {
