@@ -65,6 +65,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, res *resource) {
 	err := a.run(c, res)
 	if err != nil && c.status == 0 {
 		c.fail(err)
+		c.discardBody()
 	}
 	took := a.env.Clock.Monotonic() - start
 	method, pattern := c.labels()
