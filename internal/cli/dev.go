@@ -65,7 +65,7 @@ Open BASE/ in a browser: it has a button that makes a Pix and opens its page.
   x-api-secret    SECRET
   webhook secret  WEBHOOK
   balance         FUNDS (merchant "sandbox", at first)
-  API contract    BASE/openapi.json
+  API contract    BASE/docs, and BASE/openapi.json for tools
   metrics         METRICS/metrics
   data            DATA
 

@@ -162,8 +162,12 @@ func (c *call) json(status int, body []byte) error {
 
 // shared answers with a JSON body that all calls share.
 func (c *call) shared(status int, body []byte) error {
+	return c.sharedAs("application/json", status, body)
+}
+
+func (c *call) sharedAs(media string, status int, body []byte) error {
 	header := c.w.Header()
-	header.Set("Content-Type", "application/json")
+	header.Set("Content-Type", media)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	c.status = status
 	c.w.WriteHeader(status)
