@@ -9,61 +9,73 @@ import (
 // document is what the page shows of a contract.
 type document struct {
 	Info struct {
-		Title, Version, Description string
-	}
+		Title       string `json:"title"`
+		Version     string `json:"version"`
+		Description string `json:"description"`
+	} `json:"info"`
 	Tags []struct {
-		Name, Description string
-	}
-	Paths      map[string]map[string]operation
+		Name        string `json:"name"`
+		Description string `json:"description"`
+	} `json:"tags"`
+	Paths      map[string]map[string]operation `json:"paths"`
 	Components struct {
-		Schemas    map[string]*schema
-		Parameters map[string]parameter
-		Responses  map[string]response
-	}
+		Schemas    map[string]*schema   `json:"schemas"`
+		Parameters map[string]parameter `json:"parameters"`
+		Responses  map[string]response  `json:"responses"`
+	} `json:"components"`
 }
 
 type operation struct {
-	Tags                              []string
-	OperationID, Summary, Description string
-	Security                          []map[string][]string // nil for credentials
-	Parameters                        []parameter
-	RequestBody                       *struct {
-		Required bool
-		Content  map[string]media
-	}
-	Responses map[string]response
+	Tags        []string              `json:"tags"`
+	OperationID string                `json:"operationId"`
+	Summary     string                `json:"summary"`
+	Description string                `json:"description"`
+	Security    []map[string][]string `json:"security"` // nil for credentials
+	Parameters  []parameter           `json:"parameters"`
+	RequestBody *struct {
+		Content map[string]media `json:"content"`
+	} `json:"requestBody"`
+	Responses map[string]response `json:"responses"`
 }
 
 type parameter struct {
-	Ref                   string `json:"$ref"`
-	Name, In, Description string
-	Required              bool
-	Schema                *schema
+	Ref         string  `json:"$ref"`
+	Name        string  `json:"name"`
+	In          string  `json:"in"`
+	Description string  `json:"description"`
+	Required    bool    `json:"required"`
+	Schema      *schema `json:"schema"`
 }
 
 type response struct {
-	Ref         string `json:"$ref"`
-	Description string
-	Content     map[string]media
+	Ref         string           `json:"$ref"`
+	Description string           `json:"description"`
+	Content     map[string]media `json:"content"`
 }
 
 type media struct {
-	Schema  *schema
-	Example any
+	Schema  *schema `json:"schema"`
+	Example any     `json:"example"`
 }
 
 type schema struct {
-	Ref                                string `json:"$ref"`
-	Type, Format, Description, Pattern string
-	Enum                               []any
-	Default                            any
-	Nullable                           bool
-	Minimum, Maximum                   *json.Number
-	MinLength, MaxLength               *json.Number
-	MinItems, MaxItems                 *json.Number
-	Items                              *schema
-	Properties                         map[string]*schema
-	Required                           []string
+	Ref         string             `json:"$ref"`
+	Type        string             `json:"type"`
+	Format      string             `json:"format"`
+	Description string             `json:"description"`
+	Pattern     string             `json:"pattern"`
+	Enum        []any              `json:"enum"`
+	Default     any                `json:"default"`
+	Nullable    bool               `json:"nullable"`
+	Minimum     *json.Number       `json:"minimum"`
+	Maximum     *json.Number       `json:"maximum"`
+	MinLength   *json.Number       `json:"minLength"`
+	MaxLength   *json.Number       `json:"maxLength"`
+	MinItems    *json.Number       `json:"minItems"`
+	MaxItems    *json.Number       `json:"maxItems"`
+	Items       *schema            `json:"items"`
+	Properties  map[string]*schema `json:"properties"`
+	Required    []string           `json:"required"`
 }
 
 func parse(text []byte) (*document, error) {
