@@ -114,5 +114,9 @@ func TestDefenseTooLate(t *testing.T) {
 		})
 		g.Must(204, "POST", "/sandbox/clock", `{"advance":100001}`)
 		g.Must(409, "POST", "/disputes/"+id+"/defense", defenseOf)
+		if got := g.Must(200, "GET", "/disputes/"+id, ""); got.Get("status") != "OPEN" || got.Get("version") != "1" || strings.Contains(got.Body, "defense") {
+			t.Errorf("after it: %s", got.Body)
+		}
+		g.Verify(t)
 	})
 }

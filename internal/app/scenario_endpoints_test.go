@@ -95,13 +95,15 @@ func TestWebhookEndpoints(t *testing.T) {
 			}
 		}
 		g.Must(400, "POST", "/webhook-endpoints", `{"url":"https://a.example","events":["*"],"enabled":true}`)
+		g.Must(204, "POST", "/sandbox/clock", `{"advance":3600}`)
 		v := newSubscriber(t)
 		id := subscribe(g, v, `["payin.*"]`)
 		payin := g.Must(201, "POST", "/payin", with(pixOf, "{ref}", "first")).Get("id")
 		g.Must(200, "POST", "/payin/"+payin+"/cancel", "")
 		v.want(t, "payin.created first", "payin.canceled first")
 		attempted(t, g, eventOf(t, g, payin), 1)
-		if got := g.Must(200, "POST", "/webhook-endpoints/"+id+"/test", ""); got.Get("status") != "200" {
+		made := g.Must(200, "GET", "/webhook-endpoints/"+id, "").Get("createdAt")
+		if got := g.Must(200, "POST", "/webhook-endpoints/"+id+"/test", ""); got.Get("status") != "200" || got.Get("createdAt") < made || got.Get("endedAt") < made {
 			t.Error(got.Body)
 		}
 		v.want(t, "payin.created first", "payin.canceled first", "webhook.test")

@@ -62,6 +62,8 @@ var visits = map[string]step{
 	"POST /webhook-endpoints/{id}/rotate": {ask: "POST /webhook-endpoints/{endpoint}/rotate", body: `{"overlapSeconds":60}`, status: 200, holds: `"secret":"whsec_`},
 	"POST /webhook-endpoints/{id}/test":   {ask: "POST /webhook-endpoints/{endpoint}/test", status: 200, holds: `"status":200`},
 	"GET /openapi.json":                   {ask: "GET /openapi.json", nobody: true, status: 200},
+	"GET /docs":                           {ask: "GET /docs", nobody: true, status: 200, holds: `id="createPayin" href="#PayinRequest"`, lacks: "<script http://"},
+	"GET /docs/errors":                    {ask: "GET /docs/errors", nobody: true, status: 200, holds: `id="validation_failed"`, lacks: "<script"},
 	"GET /healthz":                        {ask: "GET /healthz", nobody: true, status: 200},
 	"GET /readyz":                         {ask: "GET /readyz", nobody: true, status: 200},
 	"POST /sandbox/payin/{id}/{action}":   {ask: "POST /sandbox/payin/{payin}/pay", body: `{"amount":1}`, nobody: true, status: 204},

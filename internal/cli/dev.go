@@ -65,7 +65,7 @@ Open BASE/ in a browser: a button there creates a Pix and opens its page.
   x-api-secret    SECRET
   webhook secret  WEBHOOK
   balance         FUNDS (merchant "sandbox", at first)
-  API contract    BASE/openapi.json
+  API contract    BASE/docs, and BASE/openapi.json for tools
   metrics         METRICS/metrics
   data            DATA
 

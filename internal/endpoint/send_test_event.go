@@ -62,5 +62,7 @@ func (s *Service) Test(ctx context.Context, merchant, id payment.ID) (url string
 	if err != nil {
 		return "", a, err
 	}
-	return e.URL, s.sender.Send(ctx, webhook.Delivery{URL: e.URL, EventID: payment.PublicEventID(event.ID), Body: body, Secrets: secrets}), nil
+	a = s.sender.Send(ctx, webhook.Delivery{URL: e.URL, EventID: payment.PublicEventID(event.ID), Body: body, Secrets: secrets})
+	a.At = now // the sender's clock is the receiver's; the sandbox's may be ahead of it
+	return e.URL, a, nil
 }

@@ -122,6 +122,7 @@ type API struct {
 	exports        large        // statements as CSV
 	batches        large        // batches of payouts
 	defenses       large        // defenses of disputes
+	ranges         large        // ranges of events to be sent again
 	rejected       atomic.Int64 // rejected requests since the last log line
 	rejectedAt     atomic.Int64 // time of that line, on the monotonic clock; 0 for never
 	router         *http.ServeMux

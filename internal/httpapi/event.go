@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/webhook"
 	"github.com/porteira/porteira/internal/wire"
@@ -129,11 +130,22 @@ func (a *API) redeliverEvent(c *call) error {
 	return c.empty(http.StatusAccepted)
 }
 
+// Ranges of events whose number is counted at the same time: each may read 100,000 of them,
+// also for a request that has no effect.
+const (
+	rangesMax        = 8
+	rangesOfMerchant = 1
+)
+
 func (a *API) redeliverRange(c *call) error {
 	r, invalid := readJSON(c, wire.DecodeRedeliver)
 	if invalid != nil {
 		return invalid
 	}
+	if !a.ranges.begin(c.merchant.ID, rangesMax, rangesOfMerchant) {
+		return problem.New(problem.Overloaded, "Another range of events is being counted. Send the same request again later.")
+	}
+	defer a.ranges.end(c.merchant.ID)
 	count, err := a.events.RedeliverRange(c.ctx, c.merchant.ID, r)
 	if err != nil {
 		return err

@@ -436,7 +436,7 @@ func (strict) Profile() processor.Profile {
 
 // RedeliverRange implements [Events] for a gateway without events to send again.
 func (g *gateway) RedeliverRange(context.Context, payment.ID, *wire.RedeliverRequest) (int, error) {
-	return 0, g.err
+	return 0, g.enter()
 }
 
 // EndpointOf implements [EndpointReader] for a gateway without endpoints.

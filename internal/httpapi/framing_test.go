@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -58,5 +59,33 @@ func TestNothingFollowsAChunkedRequest(t *testing.T) {
 	plain := "GET /healthz HTTP/1.1\nHost: x\n\n" + smuggled
 	if n := strings.Count(h.exchange(plain), "HTTP/1.1 200"); n != 2 {
 		t.Errorf("%d answers to two requests of a connection", n)
+	}
+}
+
+// A client that sends all of a large body before it reads gets the answer, and nothing that
+// follows is a request. One that waits for 100 is not waited for.
+func TestLargeBodyIsReadAfterItsAnswer(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.handler = h.api
+	body := strings.Repeat("a", 7<<20)
+	const head = "POST /payout-batches HTTP/1.1\nHost: x\nContent-Type: application/json\n"
+	const key = "x-api-key: key1\nx-api-secret: secret1\n"
+	length := fmt.Sprintf("Content-Length: %d\n\n", len(body))
+	for name, v := range map[string]struct{ request, answer string }{
+		"too large":       {head + key + length + body, "HTTP/1.1 413 "},
+		"unknown length":  {head + key + "Transfer-Encoding: chunked\n\n" + fmt.Sprintf("%x\n%s\n0\n\n", len(body), body), "HTTP/1.1 413 "},
+		"not authorised":  {head + length + body, "HTTP/1.1 401 "},
+		"another type":    {strings.Replace(head, "application/json", "text/plain", 1) + key + length + body, "HTTP/1.1 415 "},
+		"waits for 100":   {head + key + "Expect: 100-continue\n" + length, "HTTP/1.1 413 "},
+		"nothing follows": {head + key + length + body + "GET /healthz HTTP/1.1\nHost: x\n\n", "HTTP/1.1 413 "},
+	} {
+		got := h.exchange(v.request)
+		if !strings.HasPrefix(got, v.answer) || strings.Count(got, "HTTP/1.1 ") != 1 {
+			t.Errorf("%s: %.300s", name, got)
+		}
+	}
+	if len(h.gateway.batchRows) != 0 {
+		t.Error("a refused request left a batch")
 	}
 }

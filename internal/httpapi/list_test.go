@@ -300,3 +300,28 @@ func TestReasonsHideTheNetwork(t *testing.T) {
 		t.Errorf("attempts are %s", a.body)
 	}
 }
+
+// One merchant has one range of events counted at a time, which another merchant does not
+// notice.
+func TestRangesOfEventsAreCountedOneAtATime(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	const body = `{"from":"2026-01-01T00:00:00Z","to":"2026-02-01T00:00:00Z"}`
+	h.gateway.begun, h.gateway.proceed = make(chan struct{}), make(chan struct{})
+	ended := make(chan answer)
+	go func() { ended <- h.do("POST", "/events/redeliver", body) }()
+	<-h.gateway.begun
+	second := h.do("POST", "/events/redeliver", body)
+	h.want("a second one", second, 503, "overloaded")
+	if second.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	go func() { ended <- h.do("POST", "/events/redeliver", body, as("key2", "secret2")) }()
+	<-h.gateway.begun
+	close(h.gateway.proceed)
+	for range 2 {
+		h.want("range", <-ended, 202, "")
+	}
+	h.gateway.begun = nil
+	h.want("afterwards", h.do("POST", "/events/redeliver", body), 202, "")
+}

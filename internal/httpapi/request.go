@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"strconv"
@@ -69,6 +70,33 @@ func (c *call) readUpTo(b *bytes.Buffer, most int64, tooLarge *problem.Error) *p
 		return problem.New(problem.MalformedJSON, "The body is incomplete.").With(err)
 	}
 	return nil
+}
+
+// Bodies of refused requests. net/http reads the shorter ones; of a longer one no more is read
+// than the largest valid body and as much again, within the server's read timeout.
+const (
+	discardFrom = 256 << 10
+	discardMax  = 2 * batchBodyMax
+)
+
+// discardBody reads what is left of a large body after its answer was sent. If the connection
+// were closed instead, a client that sends all of its request before it reads would see a reset
+// connection and no answer.
+func (c *call) discardBody() {
+	if c.r.ContentLength < discardFrom && c.r.ContentLength >= 0 || c.r.Header.Get("Expect") != "" {
+		return // who expects 100 has not sent it
+	}
+	if http.NewResponseController(c.w).Flush() == nil {
+		_, _ = io.CopyN(io.Discard, c.sentBody(), discardMax) // the answer is sent; nobody needs the error
+	}
+}
+
+// sentBody is the body of the request, whose bytes do not count as memory.
+func (c *call) sentBody() io.Reader {
+	if c.body.ReadCloser != nil {
+		return c.body.ReadCloser
+	}
+	return c.r.Body
 }
 
 // isJSON reports whether the headers declare the body as plain JSON in UTF-8.

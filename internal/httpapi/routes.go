@@ -91,6 +91,8 @@ var routes = []route{
 	{method: "POST", path: "/credential/rotate", scope: anyCredential, class: write, handle: (*API).rotateCredential},
 
 	{method: "GET", path: "/openapi.json", scope: public, handle: (*API).getContract},
+	{method: "GET", path: "/docs", scope: public, handle: (*API).getReference},
+	{method: "GET", path: "/docs/errors", scope: public, handle: (*API).getErrorReference},
 	{method: "GET", path: "/healthz", scope: public, class: vital, handle: (*API).getHealth},
 	{method: "GET", path: "/readyz", scope: public, class: vital, handle: (*API).getReadiness},
 

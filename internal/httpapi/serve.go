@@ -65,6 +65,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, res *resource) {
 	err := a.run(c, res)
 	if err != nil && c.status == 0 {
 		c.fail(err)
+		c.discardBody()
 	}
 	took := a.env.Clock.Monotonic() - start
 	method, pattern := c.labels()
@@ -161,8 +162,12 @@ func (c *call) json(status int, body []byte) error {
 
 // shared answers with a JSON body that all calls share.
 func (c *call) shared(status int, body []byte) error {
+	return c.sharedAs("application/json", status, body)
+}
+
+func (c *call) sharedAs(media string, status int, body []byte) error {
 	header := c.w.Header()
-	header.Set("Content-Type", "application/json")
+	header.Set("Content-Type", media)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	c.status = status
 	c.w.WriteHeader(status)

@@ -5,9 +5,25 @@ import (
 
 	"github.com/porteira/porteira/api"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/reference"
 )
 
 func (a *API) getContract(c *call) error { return c.shared(http.StatusOK, api.JSON()) }
+
+func (a *API) getReference(c *call) error { return c.page(reference.Contract()) }
+
+func (a *API) getErrorReference(c *call) error { return c.page(reference.Errors()) }
+
+// page answers with a page for a browser, which all calls share.
+func (c *call) page(page []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	header := c.w.Header()
+	header.Set("Content-Security-Policy", reference.Policy())
+	header.Set("Referrer-Policy", "no-referrer")
+	return c.sharedAs("text/html; charset=utf-8", http.StatusOK, page)
+}
 
 var healthy = []byte(`{"status":"ok"}`)
 

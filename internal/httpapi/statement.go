@@ -6,6 +6,7 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -238,16 +239,22 @@ func statementRow(r *store.StatementRow) wire.StatementRow {
 	}
 }
 
-// acceptsCSV reports whether a request asks for CSV rather than JSON.
+// acceptsCSV reports whether a request asks for CSV rather than JSON, by the weights of both.
 func acceptsCSV(r *http.Request) bool {
+	weights := map[string]float64{}
 	for _, header := range r.Header["Accept"] {
 		for media := range strings.SplitSeq(header, ",") {
-			if name, _, err := mime.ParseMediaType(media); err == nil && name == "text/csv" {
-				return true
+			name, params, err := mime.ParseMediaType(media)
+			if err != nil {
+				continue
+			}
+			weights[name] = 1
+			if q, ok := params["q"]; ok {
+				weights[name], _ = strconv.ParseFloat(q, 64) // 0, not acceptable, if it is no number
 			}
 		}
 	}
-	return false
+	return weights["text/csv"] > 0 && weights["text/csv"] >= weights["application/json"]
 }
 
 // statementPosition is the last row that a reader of a statement has, and the history of the

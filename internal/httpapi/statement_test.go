@@ -38,6 +38,22 @@ func upTo(first, last int) (list []int) {
 	return list
 }
 
+// The weights of Accept decide between JSON and CSV.
+func TestStatementAccept(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for accept, want := range map[string]string{
+		"": "application/json", "*/*": "application/json", "text/*": "application/json", "text/csv": "text/csv", "text/csv, application/json": "text/csv",
+		"TEXT/CSV;q=0.1": "text/csv", "text/csv;q=0": "application/json", "text/csv;q=0.2, application/json;q=0.3": "application/json",
+		"application/json, text/csv;q=0.9": "application/json", "text/csv;q=x": "application/json", "image/png": "application/json",
+	} {
+		got := h.do("GET", "/statement", "", func(r *http.Request) { r.Header.Set("Accept", accept) })
+		if media, _, _ := strings.Cut(got.header.Get("Content-Type"), ";"); got.status != 200 || media != want {
+			t.Errorf("%q: %d %s, want %s", accept, got.status, media, want)
+		}
+	}
+}
+
 func TestStatement(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -17,8 +17,8 @@ const operatorPrefix = "operator:"
 const personMax = 100
 
 // person is an actor as the record of approvals has it. One operator has one name, so that
-// "Ana" and "ana " are not two persons: without spaces around it, in one case and in one of
-// several spellings of the same characters. The error is a problem of kind validation_failed:
+// "Ana  Maria" and "ana maria " are not two persons: with single spaces, none around it, in one
+// case and in one of several spellings of the same characters. The error is a problem of kind validation_failed:
 // no name, or characters that cannot be seen. A credential is its key id, unchanged.
 func person(actor string) (string, error) {
 	name, ok := strings.CutPrefix(actor, operatorPrefix)
@@ -28,7 +28,8 @@ func person(actor string) (string, error) {
 	hidden := func(r rune) bool {
 		return !unicode.IsGraphic(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 	}
-	name = strings.TrimSpace(norm.NFC.String(name))
+	isSpace := func(r rune) bool { return unicode.Is(unicode.Zs, r) }
+	name = strings.Join(strings.FieldsFunc(strings.TrimSpace(norm.NFKC.String(name)), isSpace), " ")
 	switch {
 	case name == "":
 		return "", invalidPerson(problem.CodeRequired, "is required")
@@ -37,7 +38,7 @@ func person(actor string) (string, error) {
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, hidden):
 		return "", invalidPerson(problem.CodeInvalidFormat, "must not have control characters or invalid UTF-8")
 	}
-	return operatorPrefix + norm.NFC.String(strings.ToLower(strings.ToUpper(name))), nil
+	return operatorPrefix + norm.NFKC.String(strings.ToLower(strings.ToUpper(name))), nil
 }
 
 func invalidPerson(code, detail string) error {

@@ -81,7 +81,7 @@ func (s *Service) Resolve(ctx context.Context, r Request) (Result, error) {
 
 // NewResolve builds the operation that records a decision.
 func (s *Service) NewResolve(ctx context.Context, r Request) (*Resolve, error) {
-	r.Actor, r.Reason, r.Evidence = clean(r.Actor), clean(r.Reason), clean(r.Evidence)
+	r.Actor, r.Reason, r.Evidence = cleanName(r.Actor), clean(r.Reason), clean(r.Evidence)
 	opened, err := s.Store.FindCase(ctx, r.Case)
 	if err != nil {
 		return nil, store.Problem(err)
@@ -107,13 +107,19 @@ func (s *Service) NewResolve(ctx context.Context, r Request) (*Resolve, error) {
 // Statement is the decision of a person outside of a case: with its actor, reason and
 // evidence, all of them required. Errors: problem kind validation_failed.
 func Statement(actor, reason, evidence string) (store.Decision, error) {
-	v := Resolve{Request: Request{Actor: clean(actor), Reason: clean(reason), Evidence: clean(evidence)}}
+	v := Resolve{Request: Request{Actor: cleanName(actor), Reason: clean(reason), Evidence: clean(evidence)}}
 	return store.Decision{Actor: v.Actor, Reason: v.Reason, Evidence: v.Evidence}, invalid(v.texts(true))
 }
 
 // clean is a text without spaces around it, in one of several spellings of the same
-// characters: "ana" is one actor.
+// characters.
 func clean(text string) string { return strings.TrimSpace(norm.NFC.String(text)) }
+
+// cleanName is the name of a person, with single spaces: "Ana  Maria" is not a second person.
+func cleanName(name string) string {
+	isSpace := func(r rune) bool { return unicode.Is(unicode.Zs, r) }
+	return strings.Join(strings.FieldsFunc(strings.TrimSpace(norm.NFKC.String(name)), isSpace), " ")
+}
 
 // texts are the invalid texts of a decision.
 func (v *Resolve) texts(evidence bool) (fields []problem.FieldError) {

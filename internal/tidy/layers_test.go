@@ -106,7 +106,9 @@ var layers = []layer{
 
 	// Faces.
 	{"api", plain, ""},
-	{"httpapi", plain, "pricing api wire webhook processor" + rows + middle + basics + libraries},
+	{"docs", plain, ""},
+	{"reference", plain, "api docs"},
+	{"httpapi", plain, "pricing api reference wire webhook processor" + rows + middle + basics + libraries},
 	{"checkout", plain, "checkout/codes checkout/bill wire processor" + rows + middle + basics + libraries},
 
 	// The sandbox's routes, which control its bank.

@@ -222,6 +222,29 @@ func TestPayoutBatchCSV(t *testing.T) {
 	}
 }
 
+// A file with other separators, or without a header, is explained without a word of it.
+func TestPayoutBatchCSVSeparators(t *testing.T) {
+	t.Parallel()
+	const row = `a,100,EMAIL,m@example.com,"Maria ""Silva""",52998224725` + "\n"
+	for body, want := range map[string]string{
+		strings.ReplaceAll(csvHeader+row, ",", ";"):                   "Columns must be separated by commas.",
+		"\xef\xbb\xbf" + strings.ReplaceAll(csvHeader+row, ",", "\t"): "Columns must be separated by commas.",
+		"sep=;\r\n" + csvHeader + row:                                 "Columns must be separated by commas.",
+		strings.ReplaceAll(csvHeader+row, "\n", "\r"):                 "Lines must end with CRLF or LF, not with CR alone.",
+		row + row: "The first line must be a header with the names of the fields.",
+	} {
+		r, invalid := testDecoder.PayoutBatchCSV(Some("b"), []byte(body))
+		if described(invalid) != "malformed_csv" || invalid.Detail != want || len(r.Items) != 0 {
+			t.Errorf("%q: %s %v, %d items", body, described(invalid), invalid, len(r.Items))
+		}
+	}
+	for _, body := range []string{csvHeader + row, "\xef\xbb\xbf" + strings.ReplaceAll(csvHeader+row, "\n", "\r\n"), csvHeader + strings.Replace(row, "Maria", "Ma;ria", 1)} {
+		if r, invalid := testDecoder.PayoutBatchCSV(Some("b"), []byte(body)); invalid != nil || len(r.Items) != 1 {
+			t.Errorf("%q: %v", body, invalid)
+		}
+	}
+}
+
 // JSON and CSV of the same items are the same request; any other item, order or reference is
 // a different one.
 func TestPayoutBatchFingerprint(t *testing.T) {

@@ -47,6 +47,9 @@ func (b *batchReader) readCSV(body []byte) *problem.Error {
 	if bytes.Count(body, []byte{','})+bytes.Count(body, []byte{'\n'}) > cellsMax {
 		return problem.New(problem.MalformedCSV, "The body has too many cells or lines.")
 	}
+	if detail := notCommas(body); detail != "" {
+		return problem.New(problem.MalformedCSV, detail)
+	}
 	rows := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(body, byteOrderMark)))
 	rows.ReuseRecord = true
 	first, err := rows.Read()
@@ -77,11 +80,31 @@ func (b *batchReader) readCSV(body []byte) *problem.Error {
 	}
 }
 
-// checkHeader returns an error if a column appears twice. A column that is no field is an
-// unknown field; its cells are not read.
+// notCommas says what is wrong with a body whose columns or lines a spreadsheet separated in
+// another way, as many do in Brazil: the other errors would not explain it. A header of the
+// fields of a payout has neither.
+func notCommas(body []byte) string {
+	header, _, _ := bytes.Cut(body, []byte{'\n'})
+	header, _ = bytes.CutSuffix(header, []byte{'\r'})
+	switch {
+	case bytes.ContainsRune(header, '\r'):
+		return "Lines must end with CRLF or LF, not with CR alone."
+	case bytes.ContainsAny(header, ";\t") && !bytes.ContainsRune(header, ','):
+		return "Columns must be separated by commas."
+	default:
+		return ""
+	}
+}
+
+// checkHeader returns an error if a column appears twice, or none is a field: then the first
+// line is a row, whose values no error may repeat. A column that is no field is an unknown field;
+// its cells are not read.
 func (b *batchReader) checkHeader(header []string) *problem.Error {
 	if len(header) > errorsMax {
 		return problem.New(problem.MalformedCSV, "The header has too many columns.")
+	}
+	if !slices.ContainsFunc(header, func(name string) bool { return slices.Contains(payoutColumns, name) }) {
+		return problem.New(problem.MalformedCSV, "The first line must be a header with the names of the fields.")
 	}
 	for i, name := range header {
 		if slices.Contains(header[:i], name) {

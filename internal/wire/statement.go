@@ -65,14 +65,19 @@ var StatementColumns = []string{
 	"number", "entryId", "kind", "account", "amount", "balanceAfter", "orderType", "orderId", "referenceId", "createdAt",
 }
 
-// quoteFormula puts an apostrophe before a text that a spreadsheet would take for a formula, and
-// before one that begins with an apostrophe: a program removes the first character of a text
-// that begins with one (OWASP, CSV injection). Other columns have no text of a client.
+// quoteFormula puts an apostrophe before each part of a text that a spreadsheet would take for a
+// formula, and before one that begins with an apostrophe: a program removes one apostrophe at the
+// beginning and after each semicolon, if there is one (OWASP, CSV injection). A semicolon begins
+// another cell where that is the separator of lists, as in Brazil. Other columns have no text of a
+// client.
 func quoteFormula(text string) string {
-	if first, _ := utf8.DecodeRuneInString(text); text != "" && strings.ContainsRune("=+-@\t\r\n'＝＋－＠", first) {
-		return "'" + text
+	parts := strings.Split(text, ";")
+	for i, part := range parts {
+		if first, _ := utf8.DecodeRuneInString(part); part != "" && strings.ContainsRune("=+-@\t\r\n'＝＋－＠", first) {
+			parts[i] = "'" + part
+		}
 	}
-	return text
+	return strings.Join(parts, ";")
 }
 
 // StatementCSV writes rows as CSV (RFC 4180), after a header if they are the first ones.

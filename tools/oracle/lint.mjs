@@ -8,6 +8,8 @@ const exceptions = new Map([
   ['operation-4xx-response #/paths/~1healthz/get/responses', noInput],
   ['operation-4xx-response #/paths/~1readyz/get/responses', noInput],
   ['operation-4xx-response #/paths/~1openapi.json/get/responses', noInput],
+  ['operation-4xx-response #/paths/~1docs/get/responses', noInput],
+  ['operation-4xx-response #/paths/~1docs~1errors/get/responses', noInput],
   ['operation-4xx-response #/paths/~1sandbox~1faults/delete/responses', noInput],
 ]);
 

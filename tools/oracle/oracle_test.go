@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -65,6 +66,36 @@ func TestContract(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "node", "lint.mjs", "../../api/openapi.yaml").CombinedOutput()
 	if err != nil || !bytes.HasSuffix(out, []byte("linted, wrong 0\n")) {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The lint fails for a contract with one error.
+func TestLintFindsErrors(t *testing.T) {
+	t.Parallel()
+	needPackages(t)
+	contract, err := os.ReadFile("../../api/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rule, change := range map[string][2]string{
+		"operation-operationId-unique":   {"operationId: listPayins", "operationId: createPayin"},
+		"no-unresolved-refs":             {`schema: {$ref: "#/components/schemas/PayinRequest"}`, `schema: {$ref: "#/components/schemas/Nothing"}`},
+		"path-parameters-defined":        {"  /payin/{id}:\n", "  /payin/{id}/{other}:\n"},
+		"no-invalid-media-type-examples": {"paymentMethod: PIX\n              amount: 12345", "paymentMethod: PIX\n              amount: much"},
+		"operation-summary":              {"      summary: Create a payment order\n", ""},
+	} {
+		if !bytes.Contains(contract, []byte(change[0])) {
+			t.Errorf("%s: %q is not in the contract", rule, change[0])
+			continue
+		}
+		file := filepath.Join(t.TempDir(), "openapi.yaml")
+		if err := os.WriteFile(file, bytes.Replace(contract, []byte(change[0]), []byte(change[1]), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), "node", "lint.mjs", file).CombinedOutput()
+		if err != nil || !bytes.Contains(out, []byte(rule+" ")) || bytes.HasSuffix(out, []byte("linted, wrong 0\n")) {
+			t.Errorf("%s: %v\n%s", rule, err, out)
+		}
 	}
 }
 

@@ -11,9 +11,13 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// check checks the rows.
+// check checks the rows. A result that was not recorded, because the database ended the
+// connection of a process that was paused, is lost: a test does not record it again.
 func (b *mixedRun) check() {
 	b.T.Helper()
+	if lost := b.Log.Lines("not recorded"); lost != "" {
+		b.T.Fatalf("the database failed: %s", lost)
+	}
 	b.WantProven()
 	balances, err := b.Store.Balances(b.T.Context(), b.Merchant.ID)
 	b.Must(err)
@@ -31,6 +35,8 @@ func (b *mixedRun) check() {
 		b.T.Errorf("more was refunded or charged back of %s than was paid", r.text)
 	}
 	b.checkLimits()
+	b.checkNewKeys()
+	b.checkBatches()
 }
 
 // checkLimits adds the payouts up that count, by the days and nights of São Paulo, which is
@@ -73,9 +79,42 @@ func (b *mixedRun) checkLimits() {
 	}
 }
 
+// checkNewKeys adds the payouts up to each key within a day of the first one to it.
+func (b *mixedRun) checkNewKeys() {
+	b.T.Helper()
+	first, sums := map[string]int64{}, map[string]money.Cents{}
+	for _, p := range b.rows("SELECT status, amount, created_at, 0, key_hash FROM payouts ORDER BY created_at, id") {
+		if _, ok := first[p.key]; !ok {
+			first[p.key] = p.created
+		}
+		if p.text != "FAILED" && p.text != "CANCELED" && p.created < first[p.key]+(24*time.Hour).Microseconds() {
+			sums[p.key] += p.amount
+		}
+	}
+	for key, sum := range sums {
+		if sum > mixedNewKey {
+			b.T.Errorf("payouts of %d to a new key %s", sum, key)
+		}
+	}
+}
+
+// checkBatches compares the batches with their payouts.
+func (b *mixedRun) checkBatches() {
+	b.T.Helper()
+	for _, v := range b.rows(`SELECT t.reference_id, t.amount, t.items, t.completed_at, '' FROM payout_batches t WHERE
+		t.amount <> (SELECT SUM(p.amount) FROM payouts p WHERE p.merchant_id = t.merchant_id AND p.batch_id = t.id) OR
+		t.items <> (SELECT count(*) FROM payouts p WHERE p.merchant_id = t.merchant_id AND p.batch_id = t.id) OR
+		t.completed_at > 0 AND EXISTS (SELECT 1 FROM payouts p WHERE p.merchant_id = t.merchant_id AND p.batch_id = t.id AND p.status IN ('PENDING', 'PROCESSING'))`) {
+		b.T.Errorf("batch %s does not fit its payouts", v.text)
+	}
+}
+
 // compare compares the ledger with the bank's records.
 func (b *mixedRun) compare() {
 	b.T.Helper()
+	for _, v := range b.rows("SELECT reference_id, amount, 0, 0, '' FROM payout_batches WHERE completed_at = 0") {
+		b.T.Errorf("batch %s did not end", v.text)
+	}
 	var received, lost, sent, returned, given money.Cents
 	for _, v := range b.receipts {
 		received += v.amount

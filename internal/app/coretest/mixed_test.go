@@ -31,6 +31,8 @@ const (
 	mixedKeyCount int64       = 8
 	mixedMaximum  money.Cents = 90_00
 	mixedApproval money.Cents = 60_00
+	mixedNewKey   money.Cents = 120_00
+	mixedKeysFor              = 2000 // numbers of operations, after which a new key comes
 )
 
 // pool is how many orders of each kind the operations choose from: the newest.
@@ -228,12 +230,38 @@ func (b *mixedRun) dispute() {
 	b.report("charge " + p.ExternalID)
 }
 
-func (b *mixedRun) payout() {
+func (b *mixedRun) payoutRequest() *wire.PayoutRequest {
 	r := coretest.PayoutRequest("out "+b.next(), int64(b.cents(mixedMaximum+5_00)))
-	key := fmt.Sprintf("key%d@example.com", b.rnd.IntN(5))
+	key := fmt.Sprintf("key%d@example.com", b.number/mixedKeysFor+b.rnd.IntN(5))
 	r.PIXKey, r.NormalKey, r.Actor = wire.Some(key), key, "credential:asker"
-	p, _, err := b.Payouts.Request(b.T.Context(), b.Merchant, r)
+	return r
+}
+
+func (b *mixedRun) payout() {
+	p, _, err := b.Payouts.Request(b.T.Context(), b.Merchant, b.payoutRequest())
 	if b.allow("payout", err, problem.LimitExceeded, problem.InsufficientBalance) {
+		b.payouts = newest(b.payouts, p)
+	}
+}
+
+// batch requests some payouts together: all or none.
+func (b *mixedRun) batch() {
+	r := &wire.PayoutBatchRequest{ReferenceID: wire.Some("batch " + b.next()), Fingerprint: wire.Fingerprint("items")}
+	for range 1 + b.rnd.IntN(4) {
+		item := b.payoutRequest()
+		item.Amount = wire.Some((item.Amount.V + 3) / 4)
+		r.Items = append(r.Items, item)
+	}
+	_, _, err := b.Payouts.RequestBatch(b.T.Context(), b.Merchant, r)
+	if !b.allow("batch", err, problem.LimitExceeded, problem.InsufficientBalance) {
+		return
+	}
+	for _, item := range r.Items { // the same request again is answered with its payout
+		p, replayed, err := b.Payouts.Request(b.T.Context(), b.Merchant, item)
+		b.Must(err)
+		if !replayed {
+			b.T.Fatalf("operation %d: a payout of a batch was requested twice", b.number)
+		}
 		b.payouts = newest(b.payouts, p)
 	}
 }
@@ -283,6 +311,7 @@ func (b *mixedRun) pass() {
 	b.Settle()
 	b.Run(b.Payins.Expire)
 	b.Run(b.Payouts.Expire)
+	b.Run(b.Payouts.CompleteBatches)
 	b.LookUp()
 }
 
@@ -315,7 +344,8 @@ var operations = []struct {
 	{14, func(b *mixedRun) { b.Send() }},
 	{6, (*mixedRun).endRefund},
 	{7, (*mixedRun).dispute},
-	{16, (*mixedRun).payout},
+	{14, (*mixedRun).payout},
+	{2, (*mixedRun).batch},
 	{8, (*mixedRun).decide},
 	{6, (*mixedRun).endTransfer},
 	{4, (*mixedRun).pass},
@@ -334,10 +364,10 @@ func TestMixedOperations(t *testing.T) {
 			Gateway: g, rnd: rand.New(rand.NewPCG(*mixedSeed, 0)), receipts: map[string]*receipt{}, of: map[string][]*receipt{}, done: map[string]int{},
 		}
 		approvals, keyCount := int64(2), mixedKeyCount
-		perDay, perNight, perKey, maximum, approval := mixedPerDay, mixedPerNight, mixedPerKey, mixedMaximum, mixedApproval
+		perDay, perNight, perKey, newKey, maximum, approval := mixedPerDay, mixedPerNight, mixedPerKey, mixedNewKey, mixedMaximum, mixedApproval
 		g.SetLimits(limits.Limits{Payout: limits.Payout{
 			Range: limits.Range{Maximum: &maximum}, PerDay: &perDay, PerNight: &perNight, PerKeyPerDay: &perKey, CountPerKeyPerDay: &keyCount,
-			ApprovalAbove: &approval, Approvals: &approvals,
+			NewKeyMaximum: &newKey, ApprovalAbove: &approval, Approvals: &approvals,
 		}})
 		var all []func(*mixedRun)
 		for _, o := range operations {
@@ -381,6 +411,7 @@ func (b *mixedRun) finish() {
 		b.ReadFeeds()
 		b.Apply()
 		b.Run(b.Payouts.Expire)
+		b.Run(b.Payouts.CompleteBatches)
 		b.Settle()
 	}
 }
