@@ -230,12 +230,14 @@ func (c *Checker) Account(externalID string) string {
 }
 
 // Order returns the kind and the state of an order by its external id; ok is false if
-// there is none. The state is the status, of a payout in progress, or that waits for approval, followed by its step, and
-// of a refund by that of its part.
+// there is none. The state is the status. The step follows it for a payout in progress or
+// that waits for approval, and that of the part for a refund in progress.
 func (c *Checker) Order(externalID string) (kind, state string, ok bool) {
 	o := c.externalIDs[externalID]
 	if p := c.partIDs[externalID]; p != nil {
-		if o = p.refund; o.status == "PROCESSING" && !p.ended() {
+		// One that was made at the processor's panel is PENDING, and looked up, until its first
+		// report is booked.
+		if o = p.refund; o.status == "PROCESSING" && !p.ended() || o.status == "PENDING" && p.step == "accepted" {
 			return Refund, o.status + " " + p.step, true
 		}
 	}

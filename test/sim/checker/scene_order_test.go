@@ -99,6 +99,9 @@ func (s *scene) refundAtPanel(reference string) {
 		ExternalID: r.ExternalID, PaymentID: r.PaymentID, EndToEndID: r.EndToEndID, State: processor.TransferPaid, Amount: money.Cents(r.Amount),
 	})
 	s.must(err)
+	if _, state, _ := s.checker.Order(r.ExternalID); state != "PENDING accepted" { // it may be looked up now
+		s.t.Errorf("a refund at the panel is %q before its report", state)
+	}
 	s.records.Refunds = append(s.records.Refunds, r)
 	report := processor.TransferReport{Lookup: processor.Found, State: processor.TransferPaid, EndToEndID: r.EndToEndID, Evidence: "list"}
 	s.must(s.Outgoing.RecordRefundReport(s.ctx, part, report, nil))
