@@ -67,6 +67,22 @@ func (b *pixBank) start() {
 // call calls the bank's own protocol for the account.
 func (b *pixBank) call(method, path string) string {
 	b.t.Helper()
+	status, body := b.try(method, path)
+	if status != http.StatusOK {
+		b.t.Fatalf("%s %s: %d %s", method, path, status, body)
+	}
+	return body
+}
+
+// ask is call for the status alone.
+func (b *pixBank) ask(method, path string) int {
+	b.t.Helper()
+	status, _ := b.try(method, path)
+	return status
+}
+
+func (b *pixBank) try(method, path string) (status int, body string) {
+	b.t.Helper()
 	base := strings.TrimSuffix(b.account.Control, "/control")
 	r, err := http.NewRequestWithContext(b.t.Context(), method, b.url+base+path, http.NoBody)
 	if err != nil {
@@ -77,12 +93,12 @@ func (b *pixBank) call(method, path string) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	body, err := io.ReadAll(answer.Body)
+	text, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
-	if err != nil || answer.StatusCode != http.StatusOK {
-		b.t.Fatalf("%s %s: %d %s %v", method, path, answer.StatusCode, body, err)
+	if err != nil {
+		b.t.Fatalf("%s %s: %v", method, path, err)
 	}
-	return string(body)
+	return answer.StatusCode, string(text)
 }
 
 func (b *pixBank) balance() (cents int64) {
@@ -94,6 +110,25 @@ func (b *pixBank) balance() (cents int64) {
 		b.t.Fatal(err)
 	}
 	return v.Amount
+}
+
+// defenses is the number of disputes of a charge whose answer the bank has.
+func (b *pixBank) defenses(txid string) (n int) {
+	b.t.Helper()
+	var charge struct {
+		Disputes []struct {
+			ID string `json:"id"`
+		} `json:"disputes"`
+	}
+	if err := json.Unmarshal([]byte(b.call(http.MethodGet, "/charges/"+txid)), &charge); err != nil {
+		b.t.Fatal(err)
+	}
+	for _, d := range charge.Disputes {
+		if b.ask(http.MethodGet, "/disputes/"+d.ID+"/defense") == http.StatusOK {
+			n++
+		}
+	}
+	return n
 }
 
 // connect adds the account as the printed command does, and sends all of a merchant's orders
@@ -215,6 +250,41 @@ func TestAPIPix(t *testing.T) {
 		status("/payin/"+second.Get("id"), "DISPUTED")
 		b.call("POST", "/control/charges/"+second.Get("externalId")+"/lose")
 		status("/payin/"+second.Get("id"), "CHARGEBACK")
+
+		third, fourth := create("third"), create("fourth")
+		for _, v := range []struct {
+			disputed apptest.Answer
+			defense  string
+		}{{third, `{"text":"Entregue."}`}, {fourth, defenseOf}} {
+			disputed := v.disputed
+			b.call("POST", "/control/charges/"+disputed.Get("externalId")+"/pay")
+			status("/payin/"+disputed.Get("id"), "PAID")
+			b.call("POST", "/control/charges/"+disputed.Get("externalId")+"/dispute")
+			status("/payin/"+disputed.Get("id"), "DISPUTED")
+			dispute := c.Must(200, "GET", "/disputes?payinId="+disputed.Get("id"), "")
+			if dispute.Get("data.0.respondBy") == "" || dispute.Get("data.0.paymentId") == "" {
+				t.Errorf("dispute %s", dispute.Body)
+			}
+			c.Must(200, "POST", "/disputes/"+dispute.Get("data.0.id")+"/defense", v.defense)
+		}
+		apptest.Until(t, func() string {
+			if n := b.defenses(third.Get("externalId")); n != 1 {
+				return "the bank does not have the defense"
+			}
+			return ""
+		})
+		apptest.Until(t, func() string { // the API takes no files: a person gives it in the bank's panel
+			cases, err := g.Admin.Store.OpenCases(t.Context(), 10)
+			if err != nil || len(cases) != 1 || cases[0].Kind != store.CaseDisputeAnswer || cases[0].Params["cause"] != "refused" {
+				return fmt.Sprintf("cases %+v, %v", cases, err)
+			}
+			return ""
+		})
+		if n := b.defenses(fourth.Get("externalId")); n != 0 {
+			t.Error("a defense was sent without its files")
+		}
+		b.call("POST", "/control/charges/"+third.Get("externalId")+"/win")
+		status("/payin/"+third.Get("id"), "PAID")
 
 		b.wantBooks(g)
 	})

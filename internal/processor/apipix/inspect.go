@@ -33,6 +33,7 @@ func (e *Efi) Inspect(ctx context.Context) []processor.Finding {
 		e.probes(),
 		probe{"transfers", e.listPath(listSent, now.Add(-time.Minute), now, 0, ""), "gn.pix.send.read"},
 		probe{"balance", "/v2/gn/saldo", "gn.balance.read"},
+		probe{"infractions", infractionsPath(now.Add(-time.Minute), now, 0, 1), "gn.infractions.read"},
 	))
 }
 
