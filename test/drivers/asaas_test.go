@@ -205,6 +205,10 @@ func (b *asaasBank) panelRefund(p *payment.Payin, amount money.Cents) {
 	b.call(http.MethodPost, "/v3/payments/"+b.payments(p.ExternalID)[0].ID+"/refund", fmt.Sprintf(`{"value":%s,"description":"no painel"}`, amount.Decimal()), nil)
 }
 
+func (b *asaasBank) defends() bool { return false }
+
+func (b *asaasBank) defenses(*payment.Payin) int { return 0 }
+
 func (b *asaasBank) charges(p *payment.Payin) (registered, open int) {
 	b.g.t.Helper()
 	for _, v := range b.payments(p.ExternalID) {
