@@ -263,6 +263,7 @@ type accountTest struct {
 // findingView is a finding as the command shows it.
 type findingView struct {
 	Check   string `json:"check"`
+	Detail  string `json:"detail"`
 	Problem string `json:"problem"` // "" if it is right
 	Action  string `json:"action"`
 }
@@ -283,7 +284,7 @@ func (c *accountTest) Run(r *runner, root *commands) error {
 		err = r.out.show(findings, func(w io.Writer) {
 			for _, f := range findings {
 				if f.Problem == "" {
-					_, _ = fmt.Fprintf(w, "  ok     %s\n", f.Check)
+					_, _ = fmt.Fprintf(w, "  ok     %s\n", strings.TrimSuffix(f.Check+": "+f.Detail, ": "))
 					continue
 				}
 				_, _ = fmt.Fprintf(w, "  wrong  %s: %s\n         %s\n", f.Check, f.Problem, f.Action)

@@ -9,6 +9,7 @@ import (
 // Finding is the result of one check of an account at its processor.
 type Finding struct {
 	Check   string // what was checked
+	Detail  string // what was found, if it is right
 	Problem string // "" if it is right
 	Action  string // what to do about it
 }

@@ -317,8 +317,8 @@ type Payment struct {
 	Amount     money.Cents
 	PaidAt     time.Time
 	Card       *payment.CardDetail
-	// Cost is what the processor keeps of the amount for itself. It is booked with the
-	// payment; a cost that is reported later is not.
+	// Cost is what the processor charges for the payment; it may be more than the amount. It is
+	// booked with the payment; a cost that is reported later is not.
 	Cost money.Cents
 }
 

@@ -146,9 +146,6 @@ type asaasPayment struct {
 	NetValue   reais  `json:"netValue"`
 	PaidOn     string `json:"clientPaymentDate"`
 	CreditedOn string `json:"creditDate"`
-	Chargeback struct {
-		Status string `json:"status"`
-	} `json:"chargeback"`
 	Refunds []struct {
 		Status      string `json:"status"`
 		Value       reais  `json:"value"`
@@ -276,13 +273,10 @@ func (b *asaasBank) holds() (sum money.Cents) {
 	b.call(http.MethodGet, "/v3/finance/balance", "", &body)
 	sum = money.Cents(body.Balance)
 	for _, v := range b.payments("") {
-		if v.Method != string(payment.CreditCard) || v.PaidOn == "" || v.CreditedOn != "" {
+		if v.Method != string(payment.CreditCard) || v.PaidOn == "" || v.CreditedOn != "" || v.Status == "REFUNDED" {
 			continue
 		}
 		sum += money.Cents(v.NetValue)
-		if v.Chargeback.Status == "DONE" {
-			sum -= money.Cents(v.Value)
-		}
 		for _, r := range v.Refunds {
 			if r.Status != "CANCELLED" {
 				sum -= money.Cents(r.Value)

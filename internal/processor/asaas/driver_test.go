@@ -381,6 +381,9 @@ func TestFeeds(t *testing.T) {
 	if got := h.listed(); got[processor.FeedPayments] != "payment payment" || got[processor.FeedRefunds] != "payment refund" || got[processor.FeedChanges] != "" {
 		t.Errorf("after a refund: %v", got)
 	}
+	if got := h.listed()[processor.FeedCosts]; got != refundCost {
+		t.Errorf("costs of a refund: %q", got)
+	}
 	body := h.call(http.MethodGet, "/v3/payments/"+first, "")
 	refunded := parse[wirePayment](&response{status: 200, body: body})
 	if got := h.driver.QueryRefund(t.Context(), first, refundIDs(&refunded)[0]); got.Lookup != processor.Found || got.Amount != 33_33 || got.State != processor.TransferPaid {
@@ -418,6 +421,8 @@ func (h *harness) listed() map[processor.Feed]string {
 					names = append(names, "refund")
 				case fact.Change != nil:
 					names = append(names, "dispute")
+				case fact.Cost != nil:
+					names = append(names, fact.Cost.Amount.Decimal())
 				case fact.Unreadable != nil:
 					names = append(names, "unreadable")
 				}
