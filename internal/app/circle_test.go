@@ -111,12 +111,15 @@ func (c *circle) kill() {
 // wantBooks waits until an account's clearing account is what the bank holds, in cents.
 func (c *circle) wantBooks(account string, holds func() int64) {
 	c.t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(c.data, "porteira.db"))
+	db, err := sql.Open("sqlite", filepath.Join(c.data, "porteira.db")+"?_pragma=busy_timeout(5000)")
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
 	apptest.Until(c.t, func() string {
+		if _, err := db.ExecContext(context.Background(), apptest.FeedDue, "costs"); err != nil {
+			c.t.Fatal(err)
+		}
 		var clearing int64
 		err := db.QueryRowContext(context.Background(), "SELECT COALESCE(-SUM(balance), 0) FROM balances WHERE account = 'clearing:' || ?", account).Scan(&clearing)
 		if err != nil {
@@ -127,6 +130,9 @@ func (c *circle) wantBooks(account string, holds func() int64) {
 		}
 		return ""
 	})
+	if code, out := c.gateway.command("account", "test", account, "--data", c.data); code != 0 || !strings.Contains(out, "in the ledger") {
+		c.t.Errorf("account test exits %d:\n%s", code, out)
+	}
 }
 
 // TestCircle: two commands start bank and gateway, and those that the bank prints connect both
