@@ -78,7 +78,7 @@ func (p *Processor) Profile() processor.Profile {
 		Charge:          processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 10 * time.Second, Timeout: 8 * time.Second, Slots: chargeSlots},
 		Refund:          processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: time.Minute, Timeout: 20 * time.Second},
 		// One at a time, as Efí advises: transfers of one account may hinder each other.
-		Transfer: processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 2 * time.Minute, Timeout: 20 * time.Second, Slots: 1},
+		Transfer: processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 2 * time.Minute, Timeout: 20 * time.Second, Slots: 1, Serial: true},
 	}
 }
 
