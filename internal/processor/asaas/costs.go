@@ -34,7 +34,7 @@ func (p *Processor) readCosts(ctx context.Context, c cursor) (processor.Page, er
 	if c.day != "" {
 		query.Set("startDate", c.day)
 	}
-	rows, more, err := readPage[movement](ctx, p.client, "/financialTransactions?"+query.Encode())
+	rows, more, _, err := readPage[movement](ctx, p.client, "/financialTransactions?"+query.Encode())
 	if err != nil {
 		return processor.Page{}, err
 	}

@@ -123,14 +123,14 @@ func (p *Processor) Read(ctx context.Context, feed processor.Feed, text string) 
 	var count int
 	var more bool
 	if feed == processor.FeedTransfers {
-		rows, further, err := transfersAt(ctx, p.client, since, c.offset)
+		page, err := transfersAt(ctx, p.client, since, c.offset)
 		if err != nil {
 			return processor.Page{}, err
 		}
-		count, more = len(rows), further && !endsBefore(rows, since)
-		facts = factsOf(rows, transferFacts)
+		count, more = len(page.rows), !page.last(since)
+		facts = factsOf(page.rows, transferFacts)
 	} else {
-		rows, further, err := readPage[wirePayment](ctx, p.client, "/payments?"+p.paymentsQuery(lists[c.list], since, c.offset))
+		rows, further, _, err := readPage[wirePayment](ctx, p.client, "/payments?"+p.paymentsQuery(lists[c.list], since, c.offset))
 		if err != nil {
 			return processor.Page{}, err
 		}
