@@ -281,7 +281,7 @@ func TestAnyHistoryOfLookUps(t *testing.T) {
 		s := &listServer{oldestFirst: rapid.Bool().Draw(r, "oldest first"), uncounted: rapid.Bool().Draw(r, "uncounted"), page: 20}
 		p, clock := s.open(t)
 		there, n := map[string]time.Time{}, 0
-		for range rapid.IntRange(1, 15).Draw(r, "steps") {
+		for range rapid.IntRange(1, 25).Draw(r, "steps") {
 			day := clock.Now().In(saoPaulo).Format(time.DateOnly)
 			for range rapid.SampledFrom([]int{0, 1, 3, 70}).Draw(r, "new") {
 				s.add(0, numbered(n), day)
