@@ -122,7 +122,9 @@ func (all *played) playMethod(g *gateway, method payment.Method) {
 	g.rest()
 	if g.bank.defends() {
 		g.defend(disputed)
-		g.rest()
+		for n := 0; n < 20 && g.bank.defenses(&disputed.Payin) == 0; n++ { // before it is decided
+			g.tick(time.Minute)
+		}
 	}
 	g.bank.win(&disputed.Payin)
 	g.bank.lose(&lost.Payin)
