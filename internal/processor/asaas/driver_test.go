@@ -358,6 +358,10 @@ func TestFeeds(t *testing.T) {
 	if answer.Outcome != processor.Done || answer.Charge.Card == nil || !strings.HasPrefix(answer.Charge.Card.HostedURL, faceURL+"/i/") {
 		t.Fatalf("%+v", answer)
 	}
+	page := h.call(http.MethodGet, strings.TrimPrefix(answer.Charge.Card.HostedURL, faceURL), "")
+	if !strings.Contains(string(page), card.Amount.BRL()+" em 3 vezes") {
+		t.Errorf("the payer's page shows %s", page)
+	}
 	h.pay(card.ExternalID)
 	report := h.driver.QueryCharge(t.Context(), card.ExternalID)
 	if len(report.Payments) != 3 || report.Payments[0].Card.Installments != 3 {

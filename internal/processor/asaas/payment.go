@@ -139,9 +139,12 @@ func (v *wirePayment) card(installments int) *payment.CardDetail {
 	return d
 }
 
-// wireChargeback is the dispute of a payment.
+// wireChargeback is the dispute of a payment. Only its status decides: what else it has may be
+// of any kind.
 type wireChargeback struct {
-	Status string `json:"status"`
+	Status   string `json:"status"`
+	Reason   any    `json:"reason"`
+	Deadline any    `json:"deadlineToSendDisputeDocuments"`
 }
 
 // chargebackWon is the status of a dispute that the merchant has won.
@@ -164,6 +167,12 @@ func (v *wirePayment) dispute() *processor.Dispute {
 		d.State = processor.DisputeLost
 	default:
 		return nil
+	}
+	reason, _ := c.Reason.(string)
+	d.Reason = shown(reason, "")
+	day, _ := c.Deadline.(string)
+	if end, ok := endOf(day); ok {
+		d.RespondBy = end
 	}
 	return d
 }
