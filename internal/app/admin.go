@@ -159,7 +159,7 @@ func (a *Admin) Inspect(ctx context.Context, v *store.Account) []processor.Findi
 
 // compareBalance compares the money of an account at its processor with the ledger's.
 func (a *Admin) compareBalance(ctx context.Context, id string, reader processor.BalanceReader) processor.Finding {
-	f := processor.Finding{Check: "balance"}
+	f := processor.Finding{Check: "books"}
 	there, err := reader.Balance(ctx)
 	here, other := a.clearing(ctx, id)
 	if err := errors.Join(err, other); err != nil {
