@@ -146,7 +146,7 @@ type asaasPayment struct {
 	NetValue   reais  `json:"netValue"`
 	PaidOn     string `json:"clientPaymentDate"`
 	CreditedOn string `json:"creditDate"`
-	Refunds []struct {
+	Refunds    []struct {
 		Status      string `json:"status"`
 		Value       reais  `json:"value"`
 		Description string `json:"description"`
