@@ -172,7 +172,7 @@ func (a *Admin) compareBalance(ctx context.Context, id string, reader processor.
 	}
 	f.Detail += ", " + here.English() + " in the ledger"
 	if gap := there.Amount + there.ToCome - here; gap != 0 {
-		f.Problem = f.Detail + ": they differ by " + gap.English() + "."
+		f.Detail += ": they differ by " + gap.English()
 		f.Action = "Test again in some minutes: money and fees under way are at one side only. What stays was not booked, such as money from before the account was added, or transfers in the processor's panel: compare its statement."
 	}
 	return f

@@ -77,7 +77,7 @@ func (c *circle) connect(account string) {
 	if ran < 4 {
 		c.t.Fatalf("the bank printed %d commands about %s:\n%s", ran, account, c.said)
 	}
-	if code, out := c.gateway.command("account", "test", account, "--data", c.data); code != 0 || strings.Contains(out, "wrong") {
+	if code, out := c.gateway.command("account", "test", account, "--data", c.data); code != 0 || strings.Contains(out, "wrong") || strings.Contains(out, "note") {
 		c.t.Errorf("account test exits %d:\n%s", code, out)
 	}
 }
@@ -130,7 +130,7 @@ func (c *circle) wantBooks(account string, holds func() int64) {
 		}
 		return ""
 	})
-	if code, out := c.gateway.command("account", "test", account, "--data", c.data); code != 0 || !strings.Contains(out, "in the ledger") {
+	if code, out := c.gateway.command("account", "test", account, "--data", c.data); code != 0 || !strings.Contains(out, "in the ledger") || strings.Contains(out, "note") {
 		c.t.Errorf("account test exits %d:\n%s", code, out)
 	}
 }
@@ -152,6 +152,10 @@ func TestCircle(t *testing.T) {
 	}
 	if code, out := c.gateway.command("case", "list", "--data", c.data, "--json"); code != 0 || strings.Contains(out, `"kind"`) {
 		t.Errorf("there are cases:\n%s", out)
+	}
+	c.asaas.call("POST", c.asaas.bank.BaseURL+"/transfers", `{"value":1.00,"pixAddressKey":"a@b.example","pixAddressKeyType":"EMAIL"}`)
+	if code, out := c.gateway.command("account", "test", "asaas", "--data", c.data); code != 0 || !strings.Contains(out, "note   books: ") || !strings.Contains(out, "differ by -R$ 1.") {
+		t.Errorf("after a transfer past the gateway account test exits %d:\n%s", code, out)
 	}
 }
 
