@@ -15,6 +15,7 @@ import (
 	"github.com/porteira/porteira/internal/app/apptest"
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/apipix"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -166,6 +167,10 @@ func (b *pixBank) connect(g *apptest.Installed, merchant *store.Merchant) {
 		if f.Problem != "" {
 			b.t.Errorf("%s: %s", f.Check, f.Problem)
 		}
+	}
+	end := g.Admin.Registry.Find(v.ID).(processor.Certified).CertificateEnd()
+	if want := fmt.Sprintf("porteira_account_certificate_end_seconds{account=%q} %v\n", v.ID, float64(end.Unix())); !strings.Contains(get(b.t, g.Base+"/metrics"), want) {
+		b.t.Errorf("the metrics lack %s", want)
 	}
 	for _, operation := range []payment.Operation{payment.OperationPayin, payment.OperationPayout} {
 		if err := g.Admin.Accounts.SetRoutes(ctx, merchant, operation, payment.PIX, []payment.Route{{Account: v.ID}}); err != nil {

@@ -147,6 +147,9 @@ func TestCircle(t *testing.T) {
 	c.playPIX()
 	c.wantBooks("api-pix", c.pix.balance)
 	c.wantBooks("asaas", func() int64 { return int64(c.asaas.balance()) + held })
+	if code, out := c.gateway.command("account", "list", "--data", c.data, "--json"); code != 0 || strings.Count(out, `"certificate": "20`) != 1 {
+		t.Errorf("the accounts lack the end of a certificate:\n%s", out)
+	}
 	if code, out := c.gateway.command("verify", "--data", c.data); code != 0 {
 		t.Errorf("verify exits %d:\n%s", code, out)
 	}
