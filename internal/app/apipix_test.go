@@ -197,6 +197,44 @@ func (b *pixBank) wantBooks(g *apptest.Installed) {
 	}
 }
 
+// defend has two pay-ins disputed: the defense of third reaches the bank, that of fourth has files.
+func (b *pixBank) defend(g *apptest.Installed, c *apptest.Client, third, fourth apptest.Answer) {
+	b.t.Helper()
+	for _, v := range []struct {
+		disputed apptest.Answer
+		defense  string
+	}{{third, `{"text":"Entregue."}`}, {fourth, defenseOf}} {
+		disputed := v.disputed
+		b.call("POST", "/control/charges/"+disputed.Get("externalId")+"/pay")
+		awaitStatus(b.t, c, "/payin/"+disputed.Get("id"), "PAID")
+		b.call("POST", "/control/charges/"+disputed.Get("externalId")+"/dispute")
+		awaitStatus(b.t, c, "/payin/"+disputed.Get("id"), "DISPUTED")
+		dispute := c.Must(200, "GET", "/disputes?payinId="+disputed.Get("id"), "")
+		if dispute.Get("data.0.respondBy") == "" || dispute.Get("data.0.paymentId") == "" {
+			b.t.Errorf("dispute %s", dispute.Body)
+		}
+		c.Must(200, "POST", "/disputes/"+dispute.Get("data.0.id")+"/defense", v.defense)
+	}
+	apptest.Until(b.t, func() string {
+		if n := b.defenses(third.Get("externalId")); n != 1 {
+			return "the bank does not have the defense"
+		}
+		return ""
+	})
+	apptest.Until(b.t, func() string { // the API takes no files: a person gives it in the bank's panel
+		cases, err := g.Admin.Store.OpenCases(b.t.Context(), 10)
+		if err != nil || len(cases) != 1 || cases[0].Kind != store.CaseDisputeAnswer || cases[0].Params["cause"] != "refused" {
+			return fmt.Sprintf("cases %+v, %v", cases, err)
+		}
+		return ""
+	})
+	if n := b.defenses(fourth.Get("externalId")); n != 0 {
+		b.t.Error("a defense was sent without its files")
+	}
+	b.call("POST", "/control/charges/"+third.Get("externalId")+"/win")
+	awaitStatus(b.t, c, "/payin/"+third.Get("id"), "PAID")
+}
+
 // TestAPIPix goes through the real driver over TLS: a charge is paid, a part is given back, a
 // payout leaves, a payer disputes; the bank is restarted in between. At the end the bank's books
 // equal the gateway's clearing account.
@@ -205,15 +243,6 @@ func TestAPIPix(t *testing.T) {
 		b := startPIXBank(t)
 		merchant, c := g.NewMerchant("Pix", 1_000_00)
 		b.connect(g, &merchant)
-		status := func(path, want string) {
-			t.Helper()
-			apptest.Until(t, func() string {
-				if a := c.Ask("GET", path, ""); a.Get("status") != want {
-					return fmt.Sprintf("%s is %s, want %s", path, a.Body, want)
-				}
-				return ""
-			})
-		}
 		create := func(reference string) apptest.Answer {
 			t.Helper()
 			var a apptest.Answer
@@ -238,59 +267,25 @@ func TestAPIPix(t *testing.T) {
 		}
 		g.Must(409, "POST", "/sandbox/payin/"+first.Get("id")+"/pay", "") // it is not at the sandbox's own bank
 		b.call("POST", "/control/charges/"+first.Get("externalId")+"/pay")
-		status("/payin/"+first.Get("id"), "PAID")
+		awaitStatus(t, c, "/payin/"+first.Get("id"), "PAID")
 
 		refund := c.Must(201, "POST", "/payin/"+first.Get("id")+"/refunds", `{"referenceId":"back","amount":400}`).Get("id")
-		status("/refunds/"+refund, "COMPLETED")
+		awaitStatus(t, c, "/refunds/"+refund, "COMPLETED")
 
 		b.stop()
 		b.start() // and all tokens are forgotten
 		second := create("second")
 		b.call("POST", "/control/charges/"+second.Get("externalId")+"/pay")
-		status("/payin/"+second.Get("id"), "PAID")
+		awaitStatus(t, c, "/payin/"+second.Get("id"), "PAID")
 		out := c.Must(201, "POST", "/payout", with(payoutOf, "{ref}", "out")).Get("id")
-		status("/payout/"+out, "COMPLETED")
+		awaitStatus(t, c, "/payout/"+out, "COMPLETED")
 
 		b.call("POST", "/control/charges/"+second.Get("externalId")+"/dispute")
-		status("/payin/"+second.Get("id"), "DISPUTED")
+		awaitStatus(t, c, "/payin/"+second.Get("id"), "DISPUTED")
 		b.call("POST", "/control/charges/"+second.Get("externalId")+"/lose")
-		status("/payin/"+second.Get("id"), "CHARGEBACK")
+		awaitStatus(t, c, "/payin/"+second.Get("id"), "CHARGEBACK")
 
-		third, fourth := create("third"), create("fourth")
-		for _, v := range []struct {
-			disputed apptest.Answer
-			defense  string
-		}{{third, `{"text":"Entregue."}`}, {fourth, defenseOf}} {
-			disputed := v.disputed
-			b.call("POST", "/control/charges/"+disputed.Get("externalId")+"/pay")
-			status("/payin/"+disputed.Get("id"), "PAID")
-			b.call("POST", "/control/charges/"+disputed.Get("externalId")+"/dispute")
-			status("/payin/"+disputed.Get("id"), "DISPUTED")
-			dispute := c.Must(200, "GET", "/disputes?payinId="+disputed.Get("id"), "")
-			if dispute.Get("data.0.respondBy") == "" || dispute.Get("data.0.paymentId") == "" {
-				t.Errorf("dispute %s", dispute.Body)
-			}
-			c.Must(200, "POST", "/disputes/"+dispute.Get("data.0.id")+"/defense", v.defense)
-		}
-		apptest.Until(t, func() string {
-			if n := b.defenses(third.Get("externalId")); n != 1 {
-				return "the bank does not have the defense"
-			}
-			return ""
-		})
-		apptest.Until(t, func() string { // the API takes no files: a person gives it in the bank's panel
-			cases, err := g.Admin.Store.OpenCases(t.Context(), 10)
-			if err != nil || len(cases) != 1 || cases[0].Kind != store.CaseDisputeAnswer || cases[0].Params["cause"] != "refused" {
-				return fmt.Sprintf("cases %+v, %v", cases, err)
-			}
-			return ""
-		})
-		if n := b.defenses(fourth.Get("externalId")); n != 0 {
-			t.Error("a defense was sent without its files")
-		}
-		b.call("POST", "/control/charges/"+third.Get("externalId")+"/win")
-		status("/payin/"+third.Get("id"), "PAID")
-
+		b.defend(g, c, create("third"), create("fourth"))
 		b.wantBooks(g)
 	})
 }

@@ -11,7 +11,7 @@ type Finding struct {
 	Check   string // what was checked
 	Detail  string // what was found, if it is not wrong
 	Problem string // "" if it is not wrong
-	Action  string // what to do about it; without a problem it is for a person to judge
+	Action  string // what to do about it; without a problem a person decides
 }
 
 // Inspector checks an account at its processor, without an effect there.
