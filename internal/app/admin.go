@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/account"
@@ -17,7 +18,9 @@ import (
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/merchant"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/payout"
 	"github.com/porteira/porteira/internal/problem"
@@ -148,7 +151,47 @@ func (a *Admin) Inspect(ctx context.Context, v *store.Account) []processor.Findi
 	if installer, ok := proc.(processor.Installer); ok && a.PublicURL != "" {
 		findings = append(findings, installer.Installed(ctx, a.PublicURL+account.NoticePath(v)))
 	}
+	if reader, ok := proc.(processor.BalanceReader); ok && !slices.ContainsFunc(findings, func(f processor.Finding) bool { return f.Problem != "" }) {
+		findings = append(findings, a.compareBalance(ctx, v.ID, reader))
+	}
 	return findings
+}
+
+// compareBalance compares the money of an account at its processor with the ledger's.
+func (a *Admin) compareBalance(ctx context.Context, id string, reader processor.BalanceReader) processor.Finding {
+	f := processor.Finding{Check: "books"}
+	there, err := reader.Balance(ctx)
+	here, other := a.clearing(ctx, id)
+	if err := errors.Join(err, other); err != nil {
+		f.Problem, f.Action = err.Error(), "Test again."
+		return f
+	}
+	f.Detail = there.Amount.English() + " at the processor"
+	if there.ToCome != 0 {
+		f.Detail += ", " + there.ToCome.English() + " that it credits until " + there.LastDay
+	}
+	f.Detail += ", " + here.English() + " in the ledger"
+	if gap := there.Amount + there.ToCome - here; gap != 0 {
+		f.Detail += ": they differ by " + gap.English()
+		f.Action = "Test again in some minutes: money and fees under way are at one side only. What stays was not booked, such as money from before the account was added, or transfers in the processor's panel: compare its statement."
+	}
+	return f
+}
+
+// clearing is what the ledger has at an account: of all merchants, and of the platform.
+func (a *Admin) clearing(ctx context.Context, id string) (sum money.Cents, err error) {
+	merchants, err := a.Store.Merchants(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range append([]store.Merchant{{}}, merchants...) {
+		b, err := a.Store.Balances(ctx, m.ID)
+		if err != nil {
+			return 0, err
+		}
+		sum -= b[ledger.Clearing(id)]
+	}
+	return sum, nil
 }
 
 // Install registers an account's address for notices at its processor. Errors: problem

@@ -15,6 +15,7 @@ import (
 	"github.com/porteira/porteira/internal/app/apptest"
 	"github.com/porteira/porteira/internal/config"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/processor/apipix"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -67,6 +68,22 @@ func (b *pixBank) start() {
 // call calls the bank's own protocol for the account.
 func (b *pixBank) call(method, path string) string {
 	b.t.Helper()
+	status, body := b.try(method, path)
+	if status != http.StatusOK {
+		b.t.Fatalf("%s %s: %d %s", method, path, status, body)
+	}
+	return body
+}
+
+// ask is call for the status alone.
+func (b *pixBank) ask(method, path string) int {
+	b.t.Helper()
+	status, _ := b.try(method, path)
+	return status
+}
+
+func (b *pixBank) try(method, path string) (status int, body string) {
+	b.t.Helper()
 	base := strings.TrimSuffix(b.account.Control, "/control")
 	r, err := http.NewRequestWithContext(b.t.Context(), method, b.url+base+path, http.NoBody)
 	if err != nil {
@@ -77,12 +94,12 @@ func (b *pixBank) call(method, path string) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	body, err := io.ReadAll(answer.Body)
+	text, err := io.ReadAll(answer.Body)
 	_ = answer.Body.Close()
-	if err != nil || answer.StatusCode != http.StatusOK {
-		b.t.Fatalf("%s %s: %d %s %v", method, path, answer.StatusCode, body, err)
+	if err != nil {
+		b.t.Fatalf("%s %s: %v", method, path, err)
 	}
-	return string(body)
+	return answer.StatusCode, string(text)
 }
 
 func (b *pixBank) balance() (cents int64) {
@@ -94,6 +111,25 @@ func (b *pixBank) balance() (cents int64) {
 		b.t.Fatal(err)
 	}
 	return v.Amount
+}
+
+// defenses is the number of disputes of a charge whose answer the bank has.
+func (b *pixBank) defenses(txid string) (n int) {
+	b.t.Helper()
+	var charge struct {
+		Disputes []struct {
+			ID string `json:"id"`
+		} `json:"disputes"`
+	}
+	if err := json.Unmarshal([]byte(b.call(http.MethodGet, "/charges/"+txid)), &charge); err != nil {
+		b.t.Fatal(err)
+	}
+	for _, d := range charge.Disputes {
+		if b.ask(http.MethodGet, "/disputes/"+d.ID+"/defense") == http.StatusOK {
+			n++
+		}
+	}
+	return n
 }
 
 // connect adds the account as the printed command does, and sends all of a merchant's orders
@@ -132,6 +168,10 @@ func (b *pixBank) connect(g *apptest.Installed, merchant *store.Merchant) {
 			b.t.Errorf("%s: %s", f.Check, f.Problem)
 		}
 	}
+	end := g.Admin.Registry.Find(v.ID).(processor.Certified).CertificateEnd()
+	if want := fmt.Sprintf("porteira_account_certificate_end_seconds{account=%q} %v\n", v.ID, float64(end.Unix())); !strings.Contains(get(b.t, g.Base+"/metrics"), want) {
+		b.t.Errorf("the metrics lack %s", want)
+	}
 	for _, operation := range []payment.Operation{payment.OperationPayin, payment.OperationPayout} {
 		if err := g.Admin.Accounts.SetRoutes(ctx, merchant, operation, payment.PIX, []payment.Route{{Account: v.ID}}); err != nil {
 			b.t.Fatal(err)
@@ -157,6 +197,44 @@ func (b *pixBank) wantSameRecords(g *apptest.Installed) {
 	}
 }
 
+// defend has two pay-ins disputed: the defense of third reaches the bank, that of fourth has files.
+func (b *pixBank) defend(g *apptest.Installed, c *apptest.Client, third, fourth apptest.Answer) {
+	b.t.Helper()
+	for _, v := range []struct {
+		disputed apptest.Answer
+		defense  string
+	}{{third, `{"text":"Entregue."}`}, {fourth, defenseOf}} {
+		disputed := v.disputed
+		b.call("POST", "/control/charges/"+disputed.Get("externalId")+"/pay")
+		awaitStatus(b.t, c, "/payin/"+disputed.Get("id"), "PAID")
+		b.call("POST", "/control/charges/"+disputed.Get("externalId")+"/dispute")
+		awaitStatus(b.t, c, "/payin/"+disputed.Get("id"), "DISPUTED")
+		dispute := c.Must(200, "GET", "/disputes?payinId="+disputed.Get("id"), "")
+		if dispute.Get("data.0.respondBy") == "" || dispute.Get("data.0.paymentId") == "" {
+			b.t.Errorf("dispute %s", dispute.Body)
+		}
+		c.Must(200, "POST", "/disputes/"+dispute.Get("data.0.id")+"/defense", v.defense)
+	}
+	apptest.Until(b.t, func() string {
+		if n := b.defenses(third.Get("externalId")); n != 1 {
+			return "the bank does not have the defense"
+		}
+		return ""
+	})
+	apptest.Until(b.t, func() string { // the API takes no files: a person gives it in the bank's panel
+		cases, err := g.Admin.Store.OpenCases(b.t.Context(), 10)
+		if err != nil || len(cases) != 1 || cases[0].Kind != store.CaseDisputeAnswer || cases[0].Params["cause"] != "refused" {
+			return fmt.Sprintf("cases %+v, %v", cases, err)
+		}
+		return ""
+	})
+	if n := b.defenses(fourth.Get("externalId")); n != 0 {
+		b.t.Error("a defense was sent without its files")
+	}
+	b.call("POST", "/control/charges/"+third.Get("externalId")+"/win")
+	awaitStatus(b.t, c, "/payin/"+third.Get("id"), "PAID")
+}
+
 // TestAPIPix goes through the real driver over TLS: a charge is paid, a part is given back, a
 // payout leaves, a payer disputes; the bank is restarted in between. At the end the bank's records
 // equal the gateway's clearing account.
@@ -165,15 +243,6 @@ func TestAPIPix(t *testing.T) {
 		b := startPIXBank(t)
 		merchant, c := g.NewMerchant("Pix", 1_000_00)
 		b.connect(g, &merchant)
-		status := func(path, want string) {
-			t.Helper()
-			apptest.Until(t, func() string {
-				if a := c.Ask("GET", path, ""); a.Get("status") != want {
-					return fmt.Sprintf("%s is %s, want %s", path, a.Body, want)
-				}
-				return ""
-			})
-		}
 		create := func(reference string) apptest.Answer {
 			t.Helper()
 			var a apptest.Answer
@@ -198,24 +267,25 @@ func TestAPIPix(t *testing.T) {
 		}
 		g.Must(409, "POST", "/sandbox/payin/"+first.Get("id")+"/pay", "") // it is not at the sandbox's own bank
 		b.call("POST", "/control/charges/"+first.Get("externalId")+"/pay")
-		status("/payin/"+first.Get("id"), "PAID")
+		awaitStatus(t, c, "/payin/"+first.Get("id"), "PAID")
 
 		refund := c.Must(201, "POST", "/payin/"+first.Get("id")+"/refunds", `{"referenceId":"back","amount":400}`).Get("id")
-		status("/refunds/"+refund, "COMPLETED")
+		awaitStatus(t, c, "/refunds/"+refund, "COMPLETED")
 
 		b.stop()
 		b.start() // and all tokens are forgotten
 		second := create("second")
 		b.call("POST", "/control/charges/"+second.Get("externalId")+"/pay")
-		status("/payin/"+second.Get("id"), "PAID")
+		awaitStatus(t, c, "/payin/"+second.Get("id"), "PAID")
 		out := c.Must(201, "POST", "/payout", with(payoutOf, "{ref}", "out")).Get("id")
-		status("/payout/"+out, "COMPLETED")
+		awaitStatus(t, c, "/payout/"+out, "COMPLETED")
 
 		b.call("POST", "/control/charges/"+second.Get("externalId")+"/dispute")
-		status("/payin/"+second.Get("id"), "DISPUTED")
+		awaitStatus(t, c, "/payin/"+second.Get("id"), "DISPUTED")
 		b.call("POST", "/control/charges/"+second.Get("externalId")+"/lose")
-		status("/payin/"+second.Get("id"), "CHARGEBACK")
+		awaitStatus(t, c, "/payin/"+second.Get("id"), "CHARGEBACK")
 
+		b.defend(g, c, create("third"), create("fourth"))
 		b.wantSameRecords(g)
 	})
 }

@@ -42,8 +42,8 @@ func (b *APIPixBank) AccountAdd(name string) string {
 	return strings.Join([]string{
 		"porteira account add", name, "--driver", apipix.Name, "--set", apipix.SettingProfile + "=" + apipix.ProfileEfi,
 		"--set", apipix.SettingBaseURL + "=" + b.BaseURL, "--set", apipix.SettingClientID + "=" + b.ClientID,
-		"--set", apipix.SettingPIXKey + "=" + b.PIXKey, "--secret", apipix.SecretClient + "=@" + b.SecretFile,
-		"--secret", apipix.SecretCertificate + "=@" + b.Certificate, "--secret", apipix.SecretCA + "=@" + b.CA,
+		"--set", apipix.SettingPIXKey + "=" + b.PIXKey, "--secret", Quoted(apipix.SecretClient + "=@" + b.SecretFile),
+		"--secret", Quoted(apipix.SecretCertificate + "=@" + b.Certificate), "--secret", Quoted(apipix.SecretCA + "=@" + b.CA),
 	}, " ")
 }
 

@@ -33,10 +33,12 @@ type AsaasBank struct {
 
 // AccountAdd is the command that adds an account, for a shell.
 func (b *AsaasBank) AccountAdd(name string) string {
-	quoted := func(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 	return fmt.Sprintf("porteira account add %s --driver asaas --set base-url=%s --secret %s --secret %s --secret %s", name, b.BaseURL,
-		quoted("api-key=@"+b.KeyFile), quoted("notice-token=@"+b.TokenFile), quoted("ca=@"+b.RootFile))
+		Quoted("api-key=@"+b.KeyFile), Quoted("notice-token=@"+b.TokenFile), Quoted("ca=@"+b.RootFile))
 }
+
+// Quoted is a word for a shell.
+func Quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // asaasServer serves the bank's face as Asaas. The zero value serves nothing.
 type asaasServer struct {

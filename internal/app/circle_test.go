@@ -77,7 +77,7 @@ func (c *circle) connect(account string) {
 	if ran < 4 {
 		c.t.Fatalf("the bank printed %d commands about %s:\n%s", ran, account, c.said)
 	}
-	if code, out := c.gateway.command("account", "test", account, "--data", c.data); code != 0 || strings.Contains(out, "wrong") {
+	if code, out := c.gateway.command("account", "test", account, "--data", c.data); code != 0 || strings.Contains(out, "wrong") || strings.Contains(out, "note") {
 		c.t.Errorf("account test exits %d:\n%s", code, out)
 	}
 }
@@ -111,12 +111,15 @@ func (c *circle) kill() {
 // wantSameRecords waits until an account's clearing account is what the bank holds, in cents.
 func (c *circle) wantSameRecords(account string, holds func() int64) {
 	c.t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(c.data, "porteira.db"))
+	db, err := sql.Open("sqlite", filepath.Join(c.data, "porteira.db")+"?_pragma=busy_timeout(5000)")
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
 	apptest.Until(c.t, func() string {
+		if _, err := db.ExecContext(context.Background(), apptest.FeedDue, "costs"); err != nil {
+			c.t.Fatal(err)
+		}
 		var clearing int64
 		err := db.QueryRowContext(context.Background(), "SELECT COALESCE(-SUM(balance), 0) FROM balances WHERE account = 'clearing:' || ?", account).Scan(&clearing)
 		if err != nil {
@@ -127,6 +130,9 @@ func (c *circle) wantSameRecords(account string, holds func() int64) {
 		}
 		return ""
 	})
+	if code, out := c.gateway.command("account", "test", account, "--data", c.data); code != 0 || !strings.Contains(out, "in the ledger") || strings.Contains(out, "note") {
+		c.t.Errorf("account test exits %d:\n%s", code, out)
+	}
 }
 
 // TestCircle: two commands start bank and gateway, and those that the bank prints connect both
@@ -141,11 +147,18 @@ func TestCircle(t *testing.T) {
 	c.playPIX()
 	c.wantSameRecords("api-pix", c.pix.balance)
 	c.wantSameRecords("asaas", func() int64 { return int64(c.asaas.balance()) + held })
+	if code, out := c.gateway.command("account", "list", "--data", c.data, "--json"); code != 0 || strings.Count(out, `"certificate": "20`) != 1 {
+		t.Errorf("the accounts lack the end of a certificate:\n%s", out)
+	}
 	if code, out := c.gateway.command("verify", "--data", c.data); code != 0 {
 		t.Errorf("verify exits %d:\n%s", code, out)
 	}
 	if code, out := c.gateway.command("case", "list", "--data", c.data, "--json"); code != 0 || strings.Contains(out, `"kind"`) {
 		t.Errorf("there are cases:\n%s", out)
+	}
+	c.asaas.call("POST", c.asaas.bank.BaseURL+"/transfers", `{"value":1.00,"pixAddressKey":"a@b.example","pixAddressKeyType":"EMAIL"}`)
+	if code, out := c.gateway.command("account", "test", "asaas", "--data", c.data); code != 0 || !strings.Contains(out, "note   books: ") || !strings.Contains(out, "differ by -R$ 1.") {
+		t.Errorf("after a transfer past the gateway account test exits %d:\n%s", code, out)
 	}
 }
 

@@ -181,6 +181,7 @@ func (b *asaasBank) balance() int {
 func (b *asaasBank) wantSameRecords(g *apptest.Installed, uncredited int) {
 	b.t.Helper()
 	apptest.Until(b.t, func() string {
+		g.FeedDue(b.t, "costs") // which is read every five minutes
 		if ledger, bank := clearing(b.t, g), b.balance(); ledger != bank+uncredited {
 			return fmt.Sprintf("the ledger has %d, the bank %d and %d", ledger, bank, uncredited)
 		}

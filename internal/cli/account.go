@@ -263,7 +263,8 @@ type accountTest struct {
 // findingView is a finding as the command shows it.
 type findingView struct {
 	Check   string `json:"check"`
-	Problem string `json:"problem"` // "" if it is right
+	Detail  string `json:"detail"`
+	Problem string `json:"problem"` // "" if it is not wrong
 	Action  string `json:"action"`
 }
 
@@ -282,11 +283,17 @@ func (c *accountTest) Run(r *runner, root *commands) error {
 		}
 		err = r.out.show(findings, func(w io.Writer) {
 			for _, f := range findings {
-				if f.Problem == "" {
-					_, _ = fmt.Fprintf(w, "  ok     %s\n", f.Check)
-					continue
+				kind, text := "ok", strings.TrimSuffix(f.Check+": "+f.Detail, ": ")
+				switch {
+				case f.Problem != "":
+					kind, text = "wrong", f.Check+": "+f.Problem
+				case f.Action != "":
+					kind = "note"
 				}
-				_, _ = fmt.Fprintf(w, "  wrong  %s: %s\n         %s\n", f.Check, f.Problem, f.Action)
+				_, _ = fmt.Fprintf(w, "  %-5s  %s\n", kind, text)
+				if f.Action != "" {
+					_, _ = fmt.Fprintf(w, "         %s\n", f.Action)
+				}
 			}
 		})
 		if err == nil && wrong {

@@ -44,18 +44,22 @@ func (v *bankView) print(w io.Writer) {
 It is also Asaas, at %s. To use it in a running gateway, each with its --data:
   %s
   porteira account install asaas
+  porteira account test asaas
   porteira route set MERCHANT --operation payin asaas
   porteira route set MERCHANT --operation payout asaas
-`, v.Asaas.BaseURL, v.Asaas.AccountAdd("asaas"))
+To pay a charge, by the processorId of its order: curl --cacert %s -H "access_token: $(cat %s)" -X POST %s/payment/PROCESSORID/confirm
+A card is paid on the page at card.checkoutUrl.
+`, v.Asaas.BaseURL, v.Asaas.AccountAdd("asaas"), app.Quoted(v.Asaas.RootFile), app.Quoted(v.Asaas.KeyFile), v.Asaas.SandboxURL)
 	}
 	if p := v.APIPix; p != nil {
 		_, _ = fmt.Fprintf(w, `
 It is also a bank of the API Pix, at %s. To use it in a running gateway, each with its --data:
   %s
   porteira account install api-pix
+  porteira account test api-pix
   porteira route set MERCHANT --operation payin --method PIX api-pix
   porteira route set MERCHANT --operation payout api-pix
-To pay a charge: curl -X POST %s%s/charges/TXID/pay -H "Authorization: Bearer $PORTEIRA_BANK_SECRET"
+To pay a charge, by the externalId of its order: curl -X POST %s%s/charges/EXTERNALID/pay -H "Authorization: Bearer $PORTEIRA_BANK_SECRET"
 `, p.BaseURL, p.AccountAdd("api-pix"), v.BaseURL, p.Control)
 	}
 }

@@ -64,7 +64,7 @@ var meanings = map[ledger.Account]string{
 	ledger.Unidentified:   "the platform's: money that names no order",
 	ledger.Owed:           "the merchant's debt",
 	ledger.Fees:           "the platform's revenue from this merchant",
-	ledger.Costs:          "what processors kept of this merchant's payments for themselves; the platform bears it",
+	ledger.Costs:          "what processors kept of this merchant's payments for themselves or, on the platform's accounts, charged otherwise, less what they gave back; the platform bears it",
 	ledger.WrittenOff:     "money that the operator wrote off: the platform's gain, or its loss if negative",
 	ledger.Clearing(bank): "`clearing:` and the name of a processor account: money that this processor holds for the merchant",
 }

@@ -28,7 +28,7 @@ const (
 	Unapplied Account = "unapplied" // money received for an order beyond its amount
 	Owed      Account = "owed"      // debt to the platform: zero or below
 	Fees      Account = "fees"      // the platform's revenue from this merchant
-	Costs     Account = "costs"     // what processors charged for this merchant's payments: zero or below
+	Costs     Account = "costs"     // what processors charged: zero or below
 
 	// Unidentified is the platform's: money received that names no order.
 	Unidentified Account = "unidentified"

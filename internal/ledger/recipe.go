@@ -12,7 +12,8 @@ const (
 	ReceivedPending    Kind = "received_pending"    // a payer's money, settles later
 	ReceivedUnapplied  Kind = "received_unapplied"  // money for an order beyond its amount
 	Settled            Kind = "settled"             // pending became available
-	CostBooked         Kind = "cost_booked"         // a processor charged for a payment
+	CostBooked         Kind = "cost_booked"         // a processor charged for a payment, or for something else
+	CostReturned       Kind = "cost_returned"       // it gave that back
 	PayoutHeld         Kind = "payout_held"         // set aside for a payout
 	PayoutPaid         Kind = "payout_paid"         // left through the processor
 	PayoutReleased     Kind = "payout_released"     // did not leave; released
@@ -65,7 +66,8 @@ var Recipes = []Recipe{
 	{ReceivedUnidentified, "clearing → unidentified", "a payment names no order; on the platform's accounts only"},
 	{UnidentifiedReturned, "unidentified → clearing", "money that names no order was given back to its payer at the processor, or taken by a dispute; on the platform's accounts only"},
 	{UnidentifiedBack, "clearing → unidentified", "the same, and it came back"},
-	{CostBooked, "costs → clearing", "the processor kept its own fee of a payment: the platform bears it, never the merchant's money"},
+	{CostBooked, "costs → clearing", "the processor kept its own fee of a payment, or charged another one (on the platform's accounts): the platform bears it, never the merchant's money"},
+	{CostReturned, "clearing → costs (then written_off)", "the processor gave a fee back, or one that was charged before this ledger knew it; on the platform's accounts only"},
 	{Settled, "pending → available", "the settlement date is reached"},
 	{PayoutHeld, "available → held", "a payout was accepted: amount and fee"},
 	{PayoutPaid, "held → clearing (fee → fees)", "the processor proved that the payout was paid"},
@@ -144,9 +146,19 @@ func ReceiveUnidentified(processor string, amount money.Cents) Entry {
 	return Move(ReceivedUnidentified, Clearing(processor), Unidentified, amount)
 }
 
-// BookCost books what a processor kept of a payment for itself.
+// BookCost books what a processor charged for itself.
 func BookCost(processor string, amount money.Cents) Entry {
 	return Move(CostBooked, Costs, Clearing(processor), amount)
+}
+
+// ReturnCost books what a processor gave back of its charges. What exceeds the costs so far (zero or
+// below) was charged before the ledger knew it: the platform's gain.
+func ReturnCost(processor string, costs, amount money.Cents) Entry {
+	known := min(amount, -costs)
+	if known <= 0 {
+		return Move(CostReturned, Clearing(processor), WrittenOff, amount)
+	}
+	return withPart(Move(CostReturned, Clearing(processor), Costs, known), WrittenOff, Clearing(processor), amount-known)
 }
 
 // Settle makes pending money available.

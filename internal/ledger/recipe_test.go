@@ -36,6 +36,9 @@ pending 100                                | settled 60                     | pe
 pending 100                                | settled 100                    | available 100
 pending 99                                 | settled 100                    | refused
 clearing -100, available 100               | cost_booked 3                  | clearing -97, available 100, costs -3
+clearing -97, available 100, costs -3      | cost_returned 3                | clearing -100, available 100
+costs -2                                   | cost_returned 3                | clearing -3, written_off 1
+-                                          | cost_returned 3                | clearing -3, written_off 3
 available 100                              | settled 1                      | refused
 
 available 100                              | payout_held 100                | held 100
@@ -215,6 +218,8 @@ func entry(b ledger.Balances, kind ledger.Kind, amount, fee money.Cents) (e ledg
 		e = ledger.ReceiveUnapplied(bank, amount)
 	case ledger.ReceivedUnidentified:
 		e = ledger.ReceiveUnidentified(bank, amount)
+	case ledger.CostReturned:
+		e = ledger.ReturnCost(bank, b[ledger.Costs], amount)
 	case ledger.CostBooked:
 		e = ledger.BookCost(bank, amount)
 	case ledger.Settled:

@@ -244,6 +244,8 @@ func (s *Service) book(ctx context.Context, f *store.Feed, proc processor.Proces
 		return s.bookTransfer(ctx, f, fact.Transfer)
 	case fact.Refund != nil:
 		return s.bookRefund(ctx, account, fact.Refund)
+	case fact.Cost != nil:
+		return s.bookCost(ctx, account, fact.Cost)
 	case fact.Unreadable != nil:
 		return s.park(ctx, f, fact.Unreadable)
 	default:

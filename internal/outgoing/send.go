@@ -146,6 +146,9 @@ func (v *claimSends) Needs(n *store.Needs) {
 		n.Feed(store.Transfers(v.due.Processor))
 		n.Balances(v.due.Merchant)
 	}
+	if v.profile.Serial {
+		n.Sending(v.due.Processor)
+	}
 }
 
 // Decide records the intent to send each due payout. A payout that may have been sent
@@ -160,6 +163,9 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	for _, p := range l.DuePayouts(v.due) {
+		if v.profile.Serial && l.Sending(v.due.Processor) {
+			break
+		}
 		v.claimed++
 		if l.PayoutDamaged(p.Merchant, p.ID) {
 			park(c, &p)

@@ -20,7 +20,7 @@ import (
 )
 
 // ErrInvalidPayment means that a processor reports a payment without an amount, with a cost
-// that is not a part of it, or without an id, which would make it unique.
+// that is none, or without an id, which would make it unique.
 var ErrInvalidPayment = errors.New("payin: payment without an id or an amount, or with a wrong cost")
 
 // Receive books a processor's report about a charge: its payments, each exactly
@@ -76,7 +76,7 @@ func (s *Service) NewReceive(ctx context.Context, processorName, externalID stri
 	now := s.Env.Clock.Now()
 	for i := range report.Payments {
 		pay := &report.Payments[i]
-		if pay.ID == "" || pay.Amount <= 0 || pay.Cost < 0 || pay.Cost > pay.Amount {
+		if pay.ID == "" || pay.Amount <= 0 || pay.Cost < 0 || pay.Cost > money.Max {
 			return nil, fmt.Errorf("%w: %s, of %s", ErrInvalidPayment, processorName, externalID)
 		}
 		v.receipts = append(v.receipts, &payment.Receipt{

@@ -136,7 +136,9 @@ func TestCostOfProcessor(t *testing.T) {
 	o.wants("paid", "available 9891, clearing:bank -11965, costs -35, fees 109, unapplied 2000", 109)
 	o.reports(processor.ChargeReport{Payments: []processor.Payment{{ID: "E", Amount: 120_00, Cost: 35, PaidAt: o.Clock.Now()}}})
 	o.wants("reported again", "available 9891, clearing:bank -11965, costs -35, fees 109, unapplied 2000", 109)
-	for _, cost := range []money.Cents{-1, 101} {
+	o.reports(processor.ChargeReport{Payments: []processor.Payment{{ID: "G", Amount: 50, Cost: 199, PaidAt: o.Clock.Now()}}})
+	o.wants("a cost above the amount", "available 9891, clearing:bank -11816, costs -234, fees 109, unapplied 2050", 109)
+	for _, cost := range []money.Cents{-1, money.Max + 1} {
 		report := processor.ChargeReport{Payments: []processor.Payment{{ID: "F", Amount: 100, Cost: cost}}}
 		if _, err := o.Payins.NewReceive(t.Context(), coretest.BankName, o.payin.ExternalID, report, nil); !errors.Is(err, payin.ErrInvalidPayment) {
 			t.Errorf("a cost of %d: %v", cost, err)

@@ -17,6 +17,7 @@ const (
 	FeedTransfers Feed = "transfers" // money sent, also on the request of others
 	FeedChanges   Feed = "changes"   // disputes, and transfers that were returned
 	FeedRefunds   Feed = "refunds"   // payments given back, also at the processor's own panel, and those that came back
+	FeedCosts     Feed = "costs"     // what the processor charged that no report of a payment has
 )
 
 // FeedSpec is how a feed is read.
@@ -49,6 +50,13 @@ type ListedRefund struct {
 	Failure    *payment.Failure
 }
 
+// ListedCost is what a processor charged for itself, such as for a transfer or a refund, and what it
+// gave back of that.
+type ListedCost struct {
+	ID     string      // the processor's; unique at the account
+	Amount money.Cents // below zero: it was given back
+}
+
 // Unreadable is an entry of a list that is invalid. The entries after it are booked; it gets a
 // case.
 type Unreadable struct {
@@ -72,6 +80,7 @@ type Fact struct {
 	Transfer   *ListedTransfer
 	Change     *Change
 	Refund     *ListedRefund
+	Cost       *ListedCost
 	Unreadable *Unreadable
 }
 
@@ -99,7 +108,13 @@ type Feeder interface {
 }
 
 // Balance is the money of an account at its processor, in cents.
-type Balance struct{ Amount money.Cents }
+type Balance struct {
+	Amount money.Cents
+	// ToCome is what the processor owes the account for payments, such as by card, less its fees,
+	// and LastDay the day on which it will have credited all of that; "" if it owes nothing.
+	ToCome  money.Cents
+	LastDay string // YYYY-MM-DD
+}
 
 // BalanceReader reads the balance of the account.
 type BalanceReader interface {

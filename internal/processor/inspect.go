@@ -9,8 +9,9 @@ import (
 // Finding is the result of one check of an account at its processor.
 type Finding struct {
 	Check   string // what was checked
-	Problem string // "" if it is right
-	Action  string // what to do about it
+	Detail  string // what was found, if it is not wrong
+	Problem string // "" if it is not wrong
+	Action  string // what to do about it; without a problem a person decides
 }
 
 // Inspector checks an account at its processor, without an effect there.

@@ -142,8 +142,10 @@ type Effect struct {
 	Consent bool
 	// Timeout bounds one call.
 	Timeout time.Duration
-	// Slots bounds the calls in flight at the account; 0 is the gateway's default.
+	// Slots bounds the calls in flight at the account by each process; 0 is the gateway's default.
 	Slots int
+	// Serial: of all processes together only one transfer is in flight at the account.
+	Serial bool
 }
 
 // Repeatable reports whether a request that was first sent at first may be repeated at
@@ -317,8 +319,8 @@ type Payment struct {
 	Amount     money.Cents
 	PaidAt     time.Time
 	Card       *payment.CardDetail
-	// Cost is what the processor keeps of the amount for itself. It is booked with the
-	// payment; a cost that is reported later is not.
+	// Cost is what the processor charges for the payment; it may be more than the amount. It is
+	// booked with the payment; a cost that is reported later is not.
 	Cost money.Cents
 }
 

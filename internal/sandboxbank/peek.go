@@ -61,6 +61,15 @@ func (b *Bank) PeekPayments(from, to time.Time) (list []bankapi.PaymentDetail, e
 	return list, err
 }
 
+// PeekDefense reports whether a dispute has an answer.
+func (b *Bank) PeekDefense(disputeID string) (has bool, err error) {
+	err = b.do(func(time.Time) error {
+		has = b.ledger.defenses[disputeID] != nil
+		return nil
+	})
+	return has, err
+}
+
 // PeekTransfers lists the transfers that were accepted from one time until another, in order.
 func (b *Bank) PeekTransfers(from, to time.Time) (list []bankapi.TransferEntry, err error) {
 	err = b.do(func(time.Time) error {

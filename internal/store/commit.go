@@ -15,7 +15,8 @@ import (
 type Needs struct {
 	payins   payinNeeds
 	payouts  payoutNeeds
-	sends    []Ref // payouts
+	sends    []Ref    // payouts
+	sending  []string // accounts
 	charges  chargeNeeds
 	receipts []*payment.Receipt
 	disputes []disputeKey
@@ -53,6 +54,7 @@ type Loaded struct {
 	payins      loadedPayins
 	payouts     loadedPayouts
 	sends       map[Ref][]Send
+	sending     map[string]bool
 	charges     loadedCharges
 	disputes    map[disputeKey]payment.Dispute
 	received    map[Ref]cents // of pay-ins whose disputes were loaded
@@ -213,7 +215,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 		l.loadNodes, // a node that was declared dead claims nothing
 		l.loadFeeds,
 		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
-		l.loadPayins, l.loadPayouts, l.loadSends, l.loadCharges, l.loadDisputes, l.loadAnswers, l.loadReceivables, l.loadEndpoints, l.loadDeliveries, l.loadDispatches, l.loadNotices,
+		l.loadPayins, l.loadPayouts, l.loadSends, l.loadSending, l.loadCharges, l.loadDisputes, l.loadAnswers, l.loadReceivables, l.loadEndpoints, l.loadDeliveries, l.loadDispatches, l.loadNotices,
 		l.loadBalances, l.loadCounters, l.loadApprovals, l.loadCases, l.loadFound, l.loadConsents, l.loadRefunds, l.loadBatches,
 	} {
 		if err := step(ctx, tx, n); err != nil {

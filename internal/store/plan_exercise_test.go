@@ -190,6 +190,7 @@ func needsOrders(n *store.Needs, p *store.NewPayin, q *store.NewPayout) {
 	n.Payout(m, q.Payout.ID)
 	n.PayoutByExternalID(m, q.Payout.ExternalID)
 	n.Sends(m, q.Payout.ID)
+	n.Sending("bank")
 	n.Charge(m, p.Payin.ID)
 	n.ChargeByExternalID(m, p.Payin.ExternalID)
 }

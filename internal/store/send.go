@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -95,6 +96,36 @@ func (l *Loaded) loadSends(ctx context.Context, tx *db.Tx, n *Needs) error {
 	return err
 }
 
+// Sending reads whether a process sends a payout of an account, and locks the account's list of
+// transfers: two processes do not find out at the same time that nobody does.
+func (n *Needs) Sending(account string) {
+	n.Feed(Transfers(account))
+	n.sending = append(n.sending, account)
+}
+
+func (l *Loaded) loadSending(ctx context.Context, tx *db.Tx, n *Needs) error {
+	for _, account := range n.sending {
+		var count int
+		err := tx.QueryRow(ctx, `SELECT count(*) FROM payouts t WHERE t.claimed_by > $1 AND length(t.claimed_by) > 0
+			AND t.step = 'intent' AND t.processor = $2`, []byte{}, account).Scan(&count)
+		if err != nil {
+			return fmt.Errorf("sends of an account: %w", err)
+		}
+		if l.sending == nil {
+			l.sending = map[string]bool{}
+		}
+		l.sending[account] = count > 0
+	}
+	return nil
+}
+
+// Sending reports whether a process sends a payout of an account, or may: without a list of
+// transfers that is not known.
+func (l *Loaded) Sending(account string) bool {
+	_, listed := l.Feed(Transfers(account))
+	return l.sending[account] || !listed
+}
+
 // Sends are the loaded sends of a payout, by number.
 func (l *Loaded) Sends(merchant, payout payment.ID) []Send { return l.sends[Ref{merchant, payout}] }
 
@@ -107,6 +138,9 @@ func (c *Changes) AddSend(s Send) {
 	}
 	c.l.sends[ref] = append(c.l.sends[ref], s)
 	c.newSends = append(c.newSends, s)
+	if c.l.sending != nil {
+		c.l.sending[s.Processor] = true
+	}
 	c.count++
 }
 

@@ -354,8 +354,15 @@ var globalChecks = []check{
 	{name: "all claims", proves: "each claim on a payment has its receipt",
 		count: "SELECT count(*) FROM receipt_claims WHERE merchant_id >= $1",
 		defects: `SELECT c.receipt_id, 'the payment ' || c.external_id || ' is claimed and has no receipt' FROM receipt_claims c
-			WHERE c.merchant_id >= $1 AND NOT EXISTS (SELECT 1 FROM receipts r WHERE r.merchant_id = c.merchant_id AND r.id = c.receipt_id
-				AND r.processor = c.processor AND r.external_id = c.external_id)`},
+			WHERE c.merchant_id >= $1 AND c.external_id NOT LIKE '` + CostClaim + `%' AND NOT EXISTS (SELECT 1 FROM receipts r
+				WHERE r.merchant_id = c.merchant_id AND r.id = c.receipt_id AND r.processor = c.processor AND r.external_id = c.external_id)`},
+
+	{name: "all costs", proves: "each cost that a processor listed was posted once",
+		count: "SELECT count(*) FROM receipt_claims WHERE merchant_id = $1 AND external_id LIKE '" + CostClaim + "%'",
+		defects: `SELECT id, 'the cost was posted ' || CAST(SUM(posted) AS TEXT) || ' times' FROM (
+			SELECT receipt_id AS id, 1 AS claimed, 0 AS posted FROM receipt_claims WHERE merchant_id = $1 AND external_id LIKE '` + CostClaim + `%'
+			UNION ALL SELECT subject_id, 0, 1 FROM postings WHERE merchant_id = $1 AND account LIKE 'clearing:%' AND kind IN ('cost_booked', 'cost_returned')) AS pair
+			GROUP BY id HAVING SUM(claimed) = 1 AND SUM(posted) <> 1`},
 }
 
 // countedBy is [payment.Payout.CountedBy].

@@ -33,6 +33,8 @@ func newHistory(t *testing.T, engine string) *history {
 	h.receive(disputed.ExternalID, processor.ChargeReport{Disputes: []processor.Dispute{{ID: "d", Amount: 20_00, State: processor.DisputeOpen}}})
 	unknown := h.Store.ExternalID(&h.Merchant, payment.OperationPayin, "never requested")
 	h.receive(unknown, processor.ChargeReport{Payments: []processor.Payment{{ID: "stray", Amount: 1_00}}})
+	h.Bank.Costs = []processor.ListedCost{{ID: "fee", Amount: 45}}
+	h.ReadFeeds()
 
 	done := func(state processor.TransferState, returned money.Cents) processor.TransferAnswer {
 		return processor.TransferAnswer{Outcome: processor.Done, Report: processor.TransferReport{State: state, EndToEndID: "E1", Returned: returned}}
@@ -198,6 +200,8 @@ var corruptions = []struct {
 	{"a decision without its case", "UPDATE decisions SET action = 'confirmed', resolution = 'paid'", "decisions resolutions"},
 	{"a decision is rewritten", "UPDATE decisions SET actor = 'bia'", "decisions"},
 	{"a surplus is taken", "UPDATE receipts SET amount = applied WHERE external_id = 'overpaid'", "receipts"},
+	{"a cost is lost", "DELETE FROM postings WHERE kind = 'cost_booked'; DELETE FROM balances WHERE account = 'costs'; UPDATE balances SET balance = balance - 45, postings = postings - 1 WHERE account = 'clearing:bank' AND merchant_id IN (SELECT id FROM merchants WHERE number = 0)", "all+costs"},
+	{"the claim of a cost is of another one", "UPDATE receipt_claims SET receipt_id = (SELECT receipt_id FROM receipt_claims WHERE external_id = 'stray') WHERE external_id = 'cost fee'", "all+costs"},
 	{"a claim is lost", "DELETE FROM receipt_claims WHERE external_id = 'paid'", "claims"},
 	{"a claim is of another receipt", "UPDATE receipt_claims SET receipt_id = merchant_id WHERE external_id = 'paid'", "all+claims claims"},
 	{"a refund completes by itself", "UPDATE refunds SET status = 'COMPLETED', refunded_amount = amount WHERE reference_id = 'in-flight'", "refunds"},

@@ -139,6 +139,22 @@ func (b *pixBank) panelRefund(p *payment.Payin, amount money.Cents) {
 	b.g.must(err)
 }
 
+func (b *pixBank) defends() bool { return b.paysOut() }
+
+func (b *pixBank) defenses(p *payment.Payin) (n int) {
+	b.g.t.Helper()
+	c, _, err := b.PeekCharge(p.ExternalID)
+	b.g.must(err)
+	for i := range c.Disputes {
+		has, err := b.PeekDefense(c.Disputes[i].ID)
+		b.g.must(err)
+		if has {
+			n++
+		}
+	}
+	return n
+}
+
 func (b *pixBank) charges(p *payment.Payin) (registered, open int) {
 	b.g.t.Helper()
 	c, ok, err := b.PeekCharge(p.ExternalID)

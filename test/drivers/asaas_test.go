@@ -146,10 +146,7 @@ type asaasPayment struct {
 	NetValue   reais  `json:"netValue"`
 	PaidOn     string `json:"clientPaymentDate"`
 	CreditedOn string `json:"creditDate"`
-	Chargeback struct {
-		Status string `json:"status"`
-	} `json:"chargeback"`
-	Refunds []struct {
+	Refunds    []struct {
 		Status      string `json:"status"`
 		Value       reais  `json:"value"`
 		Description string `json:"description"`
@@ -204,6 +201,10 @@ func (b *asaasBank) panelRefund(p *payment.Payin, amount money.Cents) {
 	b.g.t.Helper()
 	b.call(http.MethodPost, "/v3/payments/"+b.payments(p.ExternalID)[0].ID+"/refund", fmt.Sprintf(`{"value":%s,"description":"no painel"}`, amount.Decimal()), nil)
 }
+
+func (b *asaasBank) defends() bool { return false }
+
+func (b *asaasBank) defenses(*payment.Payin) int { return 0 }
 
 func (b *asaasBank) charges(p *payment.Payin) (registered, open int) {
 	b.g.t.Helper()
@@ -272,13 +273,10 @@ func (b *asaasBank) holds() (sum money.Cents) {
 	b.call(http.MethodGet, "/v3/finance/balance", "", &body)
 	sum = money.Cents(body.Balance)
 	for _, v := range b.payments("") {
-		if v.Method != string(payment.CreditCard) || v.PaidOn == "" || v.CreditedOn != "" {
+		if v.Method != string(payment.CreditCard) || v.PaidOn == "" || v.CreditedOn != "" || v.Status == "REFUNDED" {
 			continue
 		}
 		sum += money.Cents(v.NetValue)
-		if v.Chargeback.Status == "DONE" {
-			sum -= money.Cents(v.Value)
-		}
 		for _, r := range v.Refunds {
 			if r.Status != "CANCELLED" {
 				sum -= money.Cents(r.Value)

@@ -34,6 +34,10 @@ type bank interface {
 	// failTransfer fails a transfer that is in process; false if there is none.
 	failTransfer(p *payment.Payout) bool
 	panelRefund(p *payment.Payin, amount money.Cents)
+	// defends reports whether the bank takes answers to disputes, and defenses counts those that it
+	// has of an order.
+	defends() bool
+	defenses(p *payment.Payin) int
 
 	// charges counts those that were registered for an order, open those that can be paid.
 	charges(p *payment.Payin) (registered, open int)

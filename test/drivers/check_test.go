@@ -148,6 +148,9 @@ func (all *played) checkPayin(g *gateway, p *payin) {
 	if registered, open := g.bank.charges(&p.Payin); registered != p.installments || open != 0 {
 		g.t.Errorf("pay-in %s: the bank has %d charges, of which %d can be paid", p.ReferenceID, registered, open)
 	}
+	if n := g.bank.defenses(&p.Payin); (n == 1) != p.defended || n > 1 {
+		g.t.Errorf("pay-in %s: the bank has %d defenses", p.ReferenceID, n)
+	}
 	made := g.bank.refunds(&p.Payin)
 	var sum money.Cents
 	parts := 0

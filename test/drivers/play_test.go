@@ -2,11 +2,13 @@ package drivers
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
 )
 
@@ -19,6 +21,7 @@ type payin struct {
 	requests int // of refunds here
 
 	installments int
+	defended     bool
 }
 
 // payout is one, and what it should be in the end.
@@ -117,6 +120,12 @@ func (all *played) playMethod(g *gateway, method payment.Method) {
 	g.bank.dispute(&disputed.Payin)
 	g.bank.dispute(&lost.Payin)
 	g.rest()
+	if g.bank.defends() {
+		g.defend(disputed)
+		for n := 0; n < 20 && g.bank.defenses(&disputed.Payin) == 0; n++ { // before it is decided
+			g.tick(time.Minute)
+		}
+	}
 	g.bank.win(&disputed.Payin)
 	g.bank.lose(&lost.Payin)
 	g.rest()
@@ -173,4 +182,20 @@ func (g *gateway) refund(p *payin, reference string, amount int64) {
 		return err
 	})
 	p.requests++
+}
+
+// defend defends the dispute of a pay-in, once it is known.
+func (g *gateway) defend(p *payin) {
+	g.t.Helper()
+	g.request(func(ctx context.Context) error {
+		list, err := g.store.Disputes(ctx, p.Merchant, store.DisputeFilter{Payin: p.ID, Limit: 2})
+		if err == nil && len(list) != 1 {
+			err = fmt.Errorf("there are %d disputes", len(list))
+		}
+		if err == nil {
+			_, _, err = g.core.Disputes.Defend(ctx, p.Merchant, list[0].ID, &wire.DefenseRequest{Text: wire.Some("Entregue."), Fingerprint: wire.Fingerprint("defense")})
+		}
+		return err
+	})
+	p.defended = true
 }

@@ -59,7 +59,7 @@ type process struct {
 
 // workers are those that have to do with orders.
 var workers = []string{
-	app.WorkerSend, app.WorkerLookUp, app.WorkerNotices, app.WorkerFeeds, app.WorkerCharge, app.WorkerExpire, app.WorkerSettle,
+	app.WorkerSend, app.WorkerLookUp, app.WorkerAnswer, app.WorkerNotices, app.WorkerFeeds, app.WorkerCharge, app.WorkerExpire, app.WorkerSettle,
 }
 
 // newGateway prepares a database and starts a process on it, with a merchant that has money.

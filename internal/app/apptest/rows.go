@@ -63,6 +63,25 @@ func (g *Installed) openSQL(t testing.TB) {
 	t.Cleanup(func() { _ = g.SQL.Close() })
 }
 
+// FeedDue makes the lists of one kind due that no process is reading.
+func (g *Installed) FeedDue(t testing.TB, feed string) {
+	t.Helper()
+	to := g.SQL
+	if g.Engine != "postgres" { // whose connections only read
+		var err error
+		if to, err = sql.Open("sqlite", "file:"+g.Database+"?_pragma=busy_timeout(5000)"); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = to.Close() }()
+	}
+	if _, err := to.ExecContext(t.Context(), FeedDue, feed); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FeedDue is the statement of [Installed.FeedDue].
+const FeedDue = "UPDATE feeds SET next_at = 1 WHERE feed = $1 AND next_at > 0"
+
 // Since returns the difference to an earlier count, such as "event payin.paid 1,
 // payins 1"; "" if there is none.
 func (r Rows) Since(before Rows) string {

@@ -35,6 +35,7 @@ type Bank struct {
 	Calls     []processor.TransferRequest // every request that arrived
 	Sent      []Sent                      // all transfers, oldest first
 	Refunds   Refunds
+	Costs     []processor.ListedCost // if it is not nil, the bank lists what it charged
 	Queries   int
 	Down      bool                    // queries and feeds fail
 	FeedsDown map[processor.Feed]bool // these feeds fail
@@ -284,6 +285,9 @@ func (b *Bank) Feeds() map[processor.Feed]processor.FeedSpec {
 	if !b.Refunds.Unlisted {
 		feeds[processor.FeedRefunds] = processor.FeedSpec{}
 	}
+	if b.Costs != nil {
+		feeds[processor.FeedCosts] = processor.FeedSpec{}
+	}
 	if !b.Unlisted {
 		feeds[processor.FeedTransfers] = processor.FeedSpec{From: b.cursorFrom}
 	}
@@ -341,6 +345,10 @@ func (b *Bank) listed(feed processor.Feed) (list []processor.Fact) {
 			list = append(list, processor.Fact{Transfer: &processor.ListedTransfer{
 				ExternalID: v.ExternalID, EndToEndID: "E" + v.ExternalID[:31], State: t.State, Amount: t.Request.Amount, Returned: t.Returned,
 			}})
+		}
+	case processor.FeedCosts:
+		for i := range b.Costs {
+			list = append(list, processor.Fact{Cost: &b.Costs[i]})
 		}
 	case processor.FeedRefunds:
 		for i := range b.Refunds.Listed {

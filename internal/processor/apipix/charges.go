@@ -162,7 +162,11 @@ func (p *Processor) QueryCharge(ctx context.Context, externalID string) processo
 		if !ok || paid.ExternalID != externalID {
 			return processor.ChargeReport{Cause: errForm}
 		}
-		disputes, ok := payments[i].disputes()
+		infractions, err := p.infractionsOf(ctx, &payments[i], &paid)
+		if err != nil {
+			return processor.ChargeReport{Cause: err}
+		}
+		disputes, ok := payments[i].disputesOf(infractions, p.clock.Now())
 		if !ok {
 			return processor.ChargeReport{Cause: errForm}
 		}
@@ -212,22 +216,6 @@ func (v *pix) payment() (paid processor.Payment, ok bool) {
 		return paid, false
 	}
 	return processor.Payment{ID: v.EndToEndID, ExternalID: v.TxID, EndToEndID: v.EndToEndID, Amount: amount, PaidAt: at}, true
-}
-
-// disputes are the returns of a payment by the MED: its payer disputes it.
-func (v *pix) disputes() (list []processor.Dispute, ok bool) {
-	for i := range v.Returns {
-		r := &v.Returns[i]
-		if !r.isDispute() {
-			continue
-		}
-		d, ok := r.dispute(v.EndToEndID)
-		if !ok {
-			return nil, false
-		}
-		list = append(list, d)
-	}
-	return list, true
 }
 
 // CancelCharge implements [processor.ChargeCanceler]: PATCH /cob/{txid}. A refusal does not

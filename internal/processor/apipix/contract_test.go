@@ -81,6 +81,46 @@ paths:
                   parametros: {type: object, required: [inicio, fim, paginacao]}
                   pix: {type: array, items: {$ref: "#/components/schemas/transfer"}}
         "429": {$ref: "#/components/responses/problem"}
+  /v2/gn/infracoes:
+    get:
+      parameters:
+        - {name: inicio, in: query, required: true, schema: {type: string, format: date-time}}
+        - {name: fim, in: query, required: true, schema: {type: string, format: date-time}}
+        - {name: paginacao.paginaAtual, in: query, schema: {type: integer, minimum: 0}}
+        - {name: paginacao.itensPorPagina, in: query, schema: {type: integer, minimum: 1, maximum: 1000}}
+      responses:
+        "200":
+          description: list
+          content:
+            application/json:
+              schema:
+                type: object
+                required: [parametros, infracoes]
+                properties:
+                  parametros: {type: object, required: [inicio, fim, paginacao]}
+                  infracoes: {type: array, items: {$ref: "#/components/schemas/infraction"}}
+        "403": {$ref: "#/components/responses/problem"}
+        "429": {$ref: "#/components/responses/problem"}
+  /v2/gn/infracoes/{idInfracao}/defesa:
+    parameters: [{name: idInfracao, in: path, required: true, schema: {type: string, minLength: 1}}]
+    post:
+      requestBody:
+        required: true
+        content:
+          application/json:
+            schema:
+              type: object
+              required: [analise, justificativa]
+              additionalProperties: false
+              properties: {analise: {type: string, enum: [aceito, rejeitado]}, justificativa: {type: string, minLength: 1}}
+      responses:
+        "200": {description: taken, content: {application/json: {schema: {$ref: "#/components/schemas/infraction"}}}}
+        "400": {$ref: "#/components/responses/problem"}
+        "404": {$ref: "#/components/responses/problem"}
+        "409": {$ref: "#/components/responses/named"}
+        "429": {$ref: "#/components/responses/problem"}
+        "500": {$ref: "#/components/responses/problem"}
+        "503": {$ref: "#/components/responses/problem"}
   /v2/gn/saldo:
     get:
       responses:
@@ -110,6 +150,16 @@ components:
           required: [chave]
           additionalProperties: false
           properties: {chave: {type: string, maxLength: 77}, cpf: {type: string, pattern: "^[0-9]{11}$"}, cnpj: {type: string, pattern: "^[0-9A-Z]{12}[0-9]{2}$"}}
+    infraction:
+      type: object
+      required: [idInfracao, endToEndId, valor, razao, status]
+      properties:
+        idInfracao: {type: string}
+        endToEndId: {type: string, pattern: "^[a-zA-Z0-9]{32}$"}
+        valor: {$ref: "#/components/schemas/amount"}
+        razao: {type: string}
+        status: {type: string, enum: [ABERTA, ACEITA, CANCELADA_EFI, EM_DEFESA, REJEITADA]}
+        dadosAnalise: {type: object, properties: {prazoFinalizacao: {type: string, format: date-time}}}
     status: {type: string, enum: [EM_PROCESSAMENTO, REALIZADO, NAO_REALIZADO]}
     accepted:
       type: object

@@ -18,13 +18,14 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
-// The lists of a bank: payments that were received and, at Efí, transfers. Both are filtered by
-// the time of their entries, which have no order that the standard names.
+// The lists of a bank: payments that were received and, at Efí, transfers and infractions. They are
+// filtered by the time of their entries, which have no order that the standard names.
 type listName string
 
 const (
-	listReceived listName = "pix"
-	listSent     listName = "enviados"
+	listReceived    listName = "pix"
+	listSent        listName = "enviados"
+	listInfractions listName = "infracoes"
 )
 
 const (
@@ -78,7 +79,7 @@ func parseCursor(text string) (c cursor, err error) {
 			return c, errCursor
 		}
 	}
-	if !ok1 || !ok2 || c.list != listReceived && c.list != listSent {
+	if !ok1 || !ok2 || c.list != listReceived && c.list != listSent && c.list != listInfractions {
 		return c, errCursor
 	}
 	return c, nil
@@ -115,9 +116,9 @@ func (p *Processor) Read(ctx context.Context, feed processor.Feed, at string) (p
 	case processor.FeedPayments:
 		return p.readOn(ctx, listReceived, at, paymentFact)
 	case processor.FeedRefunds:
-		return p.sweep(ctx, at, refundFacts, listReceived)
+		return p.sweep(ctx, at, sure(refundFacts), listReceived)
 	case processor.FeedChanges:
-		return p.sweep(ctx, at, changeFacts, listReceived)
+		return p.sweep(ctx, at, sure(changeFacts), listReceived)
 	default:
 		return processor.Page{}, fmt.Errorf("apipix: no feed %q", feed)
 	}
@@ -129,7 +130,7 @@ func (e *Efi) Read(ctx context.Context, feed processor.Feed, at string) (process
 	case processor.FeedTransfers:
 		return e.readOn(ctx, listSent, at, transferFact)
 	case processor.FeedChanges:
-		return e.sweep(ctx, at, changeFacts, listReceived, listSent)
+		return e.sweep(ctx, at, e.changeFacts, listReceived, listSent, listInfractions)
 	default:
 		return e.Processor.Read(ctx, feed, at)
 	}
@@ -137,6 +138,47 @@ func (e *Efi) Read(ctx context.Context, feed processor.Feed, at string) (process
 
 // entryFacts are the facts of an entry of a list; ok is false if it is invalid.
 type entryFacts func(list listName, raw jsontext.Value) (facts []processor.Fact, ok bool)
+
+// pageFacts are the facts of a page of a list.
+type pageFacts func(ctx context.Context, c *cursor, read *readPage) ([]processor.Fact, error)
+
+// sure are the facts of a page whose entries need no further request.
+func sure(facts entryFacts) pageFacts {
+	return func(_ context.Context, c *cursor, read *readPage) ([]processor.Fact, error) {
+		return read.facts(c.list, facts), nil
+	}
+}
+
+// changeFacts are the facts of a page of changes at Efí. A payment with an infraction has its
+// disputes from there.
+func (e *Efi) changeFacts(ctx context.Context, c *cursor, read *readPage) (facts []processor.Fact, err error) {
+	if c.list == listInfractions {
+		return e.infractionFacts(ctx, read.entries)
+	}
+	var contested map[string]bool // endToEndIds; nil: not read
+	facts = read.facts(c.list, func(list listName, raw jsontext.Value) ([]processor.Fact, bool) {
+		found, ok := changeFacts(list, raw)
+		if list != listReceived || !ok || len(found) == 0 || err != nil {
+			return found, ok
+		}
+		if contested == nil {
+			contested = map[string]bool{}
+			err = e.eachInfraction(ctx, c.from, e.clock.Now(), func(v *infraction) bool {
+				contested[v.EndToEndID] = true
+				return true
+			})
+			if errors.Is(err, errForm) {
+				err = nil
+			}
+		}
+		var paid pix
+		if unmarshal(raw, &paid) == nil && contested[paid.EndToEndID] {
+			return nil, true
+		}
+		return found, true
+	})
+	return facts, err
+}
 
 // readOn reads the next page of a list that is read once, from its cursor on.
 func (p *Processor) readOn(ctx context.Context, list listName, at string, facts entryFacts) (processor.Page, error) {
@@ -184,22 +226,21 @@ func (p *Processor) begin(list listName, at string, now time.Time) (c cursor, er
 }
 
 // sweep reads the next page of lists that are read again and again from their beginning.
-func (p *Processor) sweep(ctx context.Context, at string, facts entryFacts, lists ...listName) (processor.Page, error) {
+func (p *Processor) sweep(ctx context.Context, at string, facts pageFacts, lists ...listName) (processor.Page, error) {
 	now := p.clock.Now().UTC().Truncate(time.Millisecond)
 	c, err := p.begin(lists[0], at, now)
 	which := slices.Index(lists, c.list)
 	if err != nil || which < 0 {
 		return processor.Page{}, cmp.Or(err, errCursor)
 	}
-	filter := ""
-	if c.list == listReceived {
-		filter = withReturns
-	}
-	read, err := p.readList(ctx, c.list, c.from, c.to, c.page, filter)
+	read, err := p.sweepPage(ctx, &c)
 	if err != nil {
 		return processor.Page{}, err
 	}
-	page := processor.Page{Facts: read.facts(c.list, facts), More: true}
+	page := processor.Page{More: true}
+	if page.Facts, err = facts(ctx, &c, &read); err != nil {
+		return processor.Page{}, err
+	}
 	switch {
 	case read.more:
 		c.page++
@@ -213,6 +254,22 @@ func (p *Processor) sweep(ctx context.Context, at string, facts entryFacts, list
 	}
 	page.Next = c.String()
 	return page, nil
+}
+
+// sweepPage reads the page of a list at a cursor: of payments those that have returns.
+func (p *Processor) sweepPage(ctx context.Context, c *cursor) (readPage, error) {
+	switch c.list {
+	case listInfractions:
+		read, err := p.readInfractions(ctx, c.from, c.to, c.page, infractionPageSize)
+		if errors.Is(err, errForm) { // the other lists go on
+			return readPage{entries: []jsontext.Value{[]byte(`"infracoes"`)}}, nil
+		}
+		return read, err
+	case listReceived:
+		return p.readList(ctx, c.list, c.from, c.to, c.page, withReturns)
+	default:
+		return p.readList(ctx, c.list, c.from, c.to, c.page, "")
+	}
 }
 
 // readPage is a page of a list.
@@ -333,19 +390,22 @@ func changeFacts(list listName, raw jsontext.Value) (facts []processor.Fact, ok 
 	if unmarshal(raw, &v) != nil {
 		return nil, false
 	}
-	disputes, ok := v.disputes()
-	if !ok || len(disputes) > 0 && !isWord(v.EndToEndID, endToEndMax) {
-		return nil, false
-	}
-	if !isWord(v.TxID, idMax) { // of no order: refundFacts has them
-		return nil, true
+	disputes, ok := v.disputesOf(nil, time.Time{})
+	return v.changes(disputes), ok
+}
+
+// changes are the disputes of a payment as changes of its order. If it names none, refundFacts has
+// its returns.
+func (v *pix) changes(disputes []processor.Dispute) (facts []processor.Fact) {
+	if !isWord(v.TxID, idMax) {
+		return nil
 	}
 	for i := range disputes {
 		facts = append(facts, processor.Fact{Change: &processor.Change{
 			Subject: processor.SubjectCharge, ExternalID: v.TxID, Dispute: &disputes[i],
 		}})
 	}
-	return facts, true
+	return facts
 }
 
 func returnedFacts(raw jsontext.Value) ([]processor.Fact, bool) {

@@ -22,6 +22,7 @@ func seeds(f *testing.F) {
 		`{"idEnvio":"` + hostileID + `","e2eId":"` + hostileE2E + `","valor":"67.89","status":"REALIZADO"}`,
 		listOf(0, 1, goodPayment).body, standard(400, "PixDevolucaoInvalida", "devolucao.valor").body,
 		`{"pix":[` + goodPayment[:len(goodPayment)-1] + `,"devolucoes":[{"id":"1","rtrId":"D1","valor":"1.00","natureza":"MED_FRAUDE","status":"DEVOLVIDO"}]}]}`,
+		infractionsAnswer(0, 1, infractionJSON(`"1"`, "ABERTA", `"1.00"`, "2026-11-30T00:00:00Z")).body, infractionJSON("1", "EM_DEFESA", "1", ""),
 	} {
 		f.Add(201, []byte(body))
 		f.Add(404, []byte(body))
@@ -55,8 +56,17 @@ func FuzzAnswers(f *testing.F) {
 		h.QueryRefund(ctx, hostileE2E, hostileID)
 		h.QueryTransfer(ctx, hostileID)
 		_, _ = h.Balance(ctx)
-		for feed := range h.Feeds() {
-			page, err := h.Read(ctx, feed, "")
+		defense := processor.DefenseRequest{DisputeID: infractionPrefix + "1", Text: "Entregue."}
+		if a := h.Defend(ctx, defense, willing); a.Outcome == processor.Done && status > 299 {
+			t.Errorf("defense %+v", a)
+		}
+		h.QueryDefense(ctx, defense)
+		for _, feed := range []processor.Feed{processor.FeedPayments, processor.FeedRefunds, processor.FeedChanges, processor.FeedTransfers, "infractions"} {
+			at := ""
+			if feed == "infractions" {
+				feed, at = processor.FeedChanges, (&cursor{list: listInfractions, from: start.Add(-time.Hour)}).String()
+			}
+			page, err := h.Read(ctx, feed, at)
 			if err != nil {
 				continue
 			}
@@ -94,6 +104,7 @@ func FuzzNotice(f *testing.F) {
 func FuzzCursor(f *testing.F) {
 	f.Add("pix 2026-11-20T18:30:00.000Z 2026-11-20T19:00:00.000Z 3")
 	f.Add("enviados 2026-11-20T18:30:00.000Z")
+	f.Add("infracoes 2026-11-20T18:30:00.000Z")
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := parseCursor(text)
 		if err != nil {

@@ -283,8 +283,14 @@ func (h *harness) conformance(profile string) processortest.Harness {
 		Transfers: h.entries(bankapi.SubjectTransfer),
 		Refunds:   h.entries(bankapi.SubjectRefund),
 		Pay:       h.pay,
-		Elapse:    h.elapse,
-		Notices:   func(*testing.T) []processortest.Notice { return h.receiver.received() },
+		DisputeID: infractionPrefix + "1", NoFiles: true,
+		Dispute: func(t *testing.T, r processor.ChargeRequest) {
+			t.Helper()
+			h.clock.Advance(infractionsFrom)
+			h.control(t, "/control/charges/"+r.ExternalID+"/dispute", bankapi.ForceCharge{})
+		},
+		Elapse:  h.elapse,
+		Notices: func(*testing.T) []processortest.Notice { return h.receiver.received() },
 	}
 }
 

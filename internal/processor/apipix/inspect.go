@@ -33,6 +33,7 @@ func (e *Efi) Inspect(ctx context.Context) []processor.Finding {
 		e.probes(),
 		probe{"transfers", e.listPath(listSent, now.Add(-time.Minute), now, 0, ""), "gn.pix.send.read"},
 		probe{"balance", "/v2/gn/saldo", "gn.balance.read"},
+		probe{"infractions", infractionsPath(now.Add(-time.Minute), now, 0, 1), "gn.infractions.read"},
 	))
 }
 
@@ -53,7 +54,7 @@ func (p *Processor) inspect(ctx context.Context, probes []probe) []processor.Fin
 		r := p.get(ctx, q.path)
 		if i == 0 {
 			findings = append(findings, connection(&r))
-			if r.err != nil || r.refused {
+			if findings[len(findings)-1].Problem != "" {
 				return findings
 			}
 			findings = append(findings, clock(&r))
@@ -79,9 +80,12 @@ func (p *Processor) inspectCertificate() processor.Finding {
 	return f
 }
 
+// connection is the finding about the connection and the credentials. A bank that takes the token
+// and says in the API's words that it forbids a query lacks a permission only.
 func connection(r *response) processor.Finding {
 	f := processor.Finding{Check: "connection"}
 	switch {
+	case r.status == http.StatusForbidden && r.code != "":
 	case r.refused:
 		f.Problem = "The bank refuses the credentials: " + r.cause().Error() + "."
 		f.Action = "Check client-id, client-secret, that the certificate is of the same application and environment (production or test), and its permissions."

@@ -20,6 +20,7 @@ type Processor struct {
 	clock  env.Clock
 	key    string // the Pix key
 	prefix string // of the standard's routes
+	efi    bool
 	sender sender
 }
 
@@ -41,6 +42,7 @@ var (
 	_ processor.Transferrer   = (*Efi)(nil)
 	_ processor.Feeder        = (*Efi)(nil)
 	_ processor.BalanceReader = (*Efi)(nil)
+	_ processor.Defender      = (*Efi)(nil)
 )
 
 func newProcessor(o accounthttp.Options, profile, key string, from sender) (processor.Processor, error) {
@@ -52,7 +54,7 @@ func newProcessor(o accounthttp.Options, profile, key string, from sender) (proc
 	if profile != ProfileEfi {
 		return p, nil
 	}
-	p.prefix = "/v2"
+	p.prefix, p.efi = "/v2", true
 	return &Efi{p}, nil
 }
 
@@ -76,8 +78,15 @@ func (p *Processor) Profile() processor.Profile {
 		Charge:          processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 10 * time.Second, Timeout: 8 * time.Second, Slots: chargeSlots},
 		Refund:          processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: time.Minute, Timeout: 20 * time.Second},
 		// One at a time, as Efí advises: transfers of one account may hinder each other.
-		Transfer: processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 2 * time.Minute, Timeout: 20 * time.Second, Slots: 1},
+		Transfer: processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 2 * time.Minute, Timeout: 20 * time.Second, Slots: 1, Serial: true},
 	}
+}
+
+// Profile implements [processor.Processor].
+func (e *Efi) Profile() processor.Profile {
+	p := e.Processor.Profile()
+	p.Defense = processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 2 * time.Minute, Timeout: 20 * time.Second}
+	return p
 }
 
 func (p *Processor) get(ctx context.Context, path string) response {

@@ -101,7 +101,7 @@ func returnState(status string) (state processor.TransferState, known bool) {
 
 // isDispute reports whether a return is of the MED: the payer's bank demanded it. All others
 // were requested by the receiver.
-func (r *pixReturn) isDispute() bool {
+func (r pixReturn) isDispute() bool {
 	return r.Nature == natureFraud || r.Nature == natureFlaw || r.Nature == natureRecurring
 }
 

@@ -15,6 +15,7 @@ const (
 	effectCharge   effect = "charge"
 	effectReturn   effect = "return"
 	effectTransfer effect = "transfer"
+	effectDefense  effect = "defense"
 	anyEffect      effect = ""
 )
 
@@ -54,6 +55,8 @@ var verdicts = []verdict{
 	{effectTransfer, http.StatusBadRequest, "chave_nao_pertence_ao_documento", processor.Refused, "document_mismatch", "the key is not of the receiver's document"},
 	{effectTransfer, http.StatusNotFound, "chave_favorecido_nao_encontrada", processor.Refused, "key_not_found", "nobody has the receiver's key"},
 	{effectTransfer, http.StatusUnprocessableEntity, "pagamento_negado", processor.Refused, "transfer_refused", "the bank's own analysis refuses it"},
+
+	{effectDefense, http.StatusNotFound, "NaoEncontrado", processor.Refused, "processor_refused", "there is nothing to answer"},
 }
 
 // duplicate ends the names that Efí gives to a repeated id.
@@ -126,6 +129,7 @@ var missing = map[string][]struct {
 	subjectCharge:   {{404, "CobNaoEncontrado"}, {404, "NaoEncontrado"}, {404, "cobranca_nao_encontrada"}, {400, "cobranca_nao_encontrada"}},
 	subjectReturn:   {{404, "PixDevolucaoNaoEncontrada"}, {404, "NaoEncontrado"}, {404, "devolucao_nao_encontrada"}, {400, "devolucao_nao_encontrada"}},
 	subjectTransfer: {{404, "PixEnviadoNaoEncontrado"}},
+	subjectPayment:  {{404, "PixNaoEncontrado"}, {404, "NaoEncontrado"}, {404, "pix_nao_encontrado"}, {400, "pix_nao_encontrado"}},
 	subjectWebhook:  {{404, "WebhookNaoEncontrado"}, {404, "NaoEncontrado"}, {404, "webhook_nao_encontrado"}},
 }
 
@@ -134,6 +138,7 @@ const (
 	subjectCharge   = "charge"
 	subjectReturn   = "return"
 	subjectTransfer = "transfer"
+	subjectPayment  = "payment"
 	subjectWebhook  = "webhook"
 )
 

@@ -71,8 +71,9 @@ type customer struct {
 
 // list is a page of any list.
 type list[Row any] struct {
-	HasMore *bool `json:"hasMore"`
-	Data    []Row `json:"data"`
+	HasMore    *bool `json:"hasMore"`
+	TotalCount *int  `json:"totalCount"`
+	Data       []Row `json:"data"`
 }
 
 // errNoPayer means that an order has no payer with a name and a document.

@@ -358,6 +358,10 @@ func TestFeeds(t *testing.T) {
 	if answer.Outcome != processor.Done || answer.Charge.Card == nil || !strings.HasPrefix(answer.Charge.Card.HostedURL, faceURL+"/i/") {
 		t.Fatalf("%+v", answer)
 	}
+	page := h.call(http.MethodGet, strings.TrimPrefix(answer.Charge.Card.HostedURL, faceURL), "")
+	if !strings.Contains(string(page), card.Amount.BRL()+" em 3 vezes") {
+		t.Errorf("the payer's page shows %s", page)
+	}
 	h.pay(card.ExternalID)
 	report := h.driver.QueryCharge(t.Context(), card.ExternalID)
 	if len(report.Payments) != 3 || report.Payments[0].Card.Installments != 3 {
@@ -380,6 +384,9 @@ func TestFeeds(t *testing.T) {
 	h.elapse(t)
 	if got := h.listed(); got[processor.FeedPayments] != "payment payment" || got[processor.FeedRefunds] != "payment refund" || got[processor.FeedChanges] != "" {
 		t.Errorf("after a refund: %v", got)
+	}
+	if got := h.listed()[processor.FeedCosts]; got != refundCost {
+		t.Errorf("costs of a refund: %q", got)
 	}
 	body := h.call(http.MethodGet, "/v3/payments/"+first, "")
 	refunded := parse[wirePayment](&response{status: 200, body: body})
@@ -418,6 +425,8 @@ func (h *harness) listed() map[processor.Feed]string {
 					names = append(names, "refund")
 				case fact.Change != nil:
 					names = append(names, "dispute")
+				case fact.Cost != nil:
+					names = append(names, fact.Cost.Amount.Decimal())
 				case fact.Unreadable != nil:
 					names = append(names, "unreadable")
 				}

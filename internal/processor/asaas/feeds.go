@@ -41,6 +41,7 @@ var listings = map[processor.Feed][]listing{
 	processor.FeedRefunds:   {{statusRefunded, "dateCreated[ge]", refundedDays}},
 	processor.FeedChanges:   {{"CHARGEBACK_REQUESTED", "", 0}, {"CHARGEBACK_DISPUTE", "", 0}, {"AWAITING_CHARGEBACK_REVERSAL", "", 0}},
 	processor.FeedTransfers: {{"", "dateCreated[ge]", 0}},
+	processor.FeedCosts:     {{}},
 }
 
 // Feeds implements [processor.Feeder].
@@ -51,6 +52,7 @@ func (p *Processor) Feeds() map[processor.Feed]processor.FeedSpec {
 		processor.FeedTransfers: {Every: seldom, From: from},
 		processor.FeedRefunds:   {Every: seldom, From: from},
 		processor.FeedChanges:   {Every: seldom, From: from},
+		processor.FeedCosts:     {Every: soon, From: from},
 	}
 }
 
@@ -113,19 +115,22 @@ func (p *Processor) Read(ctx context.Context, feed processor.Feed, text string) 
 	if c.began.IsZero() {
 		c.began = p.clock.Now()
 	}
+	if feed == processor.FeedCosts {
+		return p.readCosts(ctx, c)
+	}
 	since := before(c.day, lists[c.list].days)
 	var facts []processor.Fact
 	var count int
 	var more bool
 	if feed == processor.FeedTransfers {
-		rows, further, err := transfersAt(ctx, p.client, since, c.offset)
+		page, err := transfersAt(ctx, p.client, since, c.offset)
 		if err != nil {
 			return processor.Page{}, err
 		}
-		count, more = len(rows), further && !endsBefore(rows, since)
-		facts = factsOf(rows, transferFacts)
+		count, more = len(page.rows), !page.last(since)
+		facts = factsOf(page.rows, transferFacts)
 	} else {
-		rows, further, err := readPage[wirePayment](ctx, p.client, "/payments?"+p.paymentsQuery(lists[c.list], since, c.offset))
+		rows, further, _, err := readPage[wirePayment](ctx, p.client, "/payments?"+p.paymentsQuery(lists[c.list], since, c.offset))
 		if err != nil {
 			return processor.Page{}, err
 		}

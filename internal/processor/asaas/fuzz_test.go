@@ -100,7 +100,7 @@ func FuzzQuestion(f *testing.F) {
 func FuzzAnswer(f *testing.F) {
 	for _, body := range []string{
 		paymentJSON(), transferJSON(), listJSON(paymentJSON()), listJSON(transferJSON()), customers1, pixAnswer, refusal, noErrors, html,
-		paymentJSON(`"status":"PENDING"`, `"status":"RECEIVED","paymentDate":"2026-11-20"`), `{"balance":1.00}`, `{"id":"w","url":"` + gatewayURL + `","enabled":true}`,
+		paymentJSON(`"status":"PENDING"`, `"status":"RECEIVED","paymentDate":"2026-11-20"`), `{"balance":1.00}`, listJSON(`{"id":"ftn_1","type":"TRANSFER_FEE","value":-0.45}`), `{"id":"w","url":"` + gatewayURL + `","enabled":true}`,
 	} {
 		for _, status := range []int{200, 400, 429} {
 			f.Add(status, []byte(body))
@@ -135,7 +135,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		for _, paid := range charge.Payments {
 			checkID(t, paid.ID)
-			if !isAmount(paid.Amount) || paid.Cost < 0 || paid.Cost > paid.Amount || paid.ExternalID != ref || paid.PaidAt.After(start) {
+			if !isAmount(paid.Amount) || paid.Cost < 0 || paid.Cost > money.Max || paid.ExternalID != ref || paid.PaidAt.After(start) {
 				t.Fatalf("%+v", paid)
 			}
 		}
@@ -152,7 +152,8 @@ func FuzzAnswer(f *testing.F) {
 				t.Fatalf("%+v", page)
 			}
 			for _, fact := range page.Facts {
-				if fact.Payment != nil && !isAmount(fact.Payment.Amount) || fact.Refund != nil && !isAmount(fact.Refund.Amount) || fact.Transfer != nil && !isAmount(fact.Transfer.Amount) {
+				if fact.Payment != nil && !isAmount(fact.Payment.Amount) || fact.Refund != nil && !isAmount(fact.Refund.Amount) || fact.Transfer != nil && !isAmount(fact.Transfer.Amount) ||
+					fact.Cost != nil && (fact.Cost.Amount > money.Max || fact.Cost.Amount < -money.Max) {
 					t.Fatalf("%+v", fact)
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -302,6 +303,31 @@ func TestForgottenCustomer(t *testing.T) {
 	}
 	if got := p.Charge(t.Context(), chargeOf, willing); got.Outcome != processor.Refused {
 		t.Errorf("found again: %+v", got)
+	}
+}
+
+// TestDisputeReports sees why a payment is disputed and until when documents are taken; neither,
+// of whatever kind, hides the state.
+func TestDisputeReports(t *testing.T) {
+	t.Parallel()
+	end := time.Date(2026, 12, 1, 2, 59, 59, 0, time.UTC) // the day's end in São Paulo
+	for chargeback, want := range map[string]processor.Dispute{
+		`{"status":"REQUESTED","reason":"COMMERCIAL_DISAGREEMENT","deadlineToSendDisputeDocuments":"2026-11-30"}`: {Reason: "COMMERCIAL_DISAGREEMENT", RespondBy: end},
+		`{"status":"REQUESTED","reason":null,"deadlineToSendDisputeDocuments":null}`:                              {},
+		`{"status":"REQUESTED","reason":{"code":7},"deadlineToSendDisputeDocuments":["2026-11-30"]}`:              {},
+		`{"status":"REQUESTED","reason":"of a@b.example","deadlineToSendDisputeDocuments":"soon"}`:                {},
+		`{"status":"REVERSED","reason":7,"deadlineToSendDisputeDocuments":7}`:                                     {},
+	} {
+		want.ID, want.Amount, want.Current, want.State = "chargeback-pay_1", 10_00, true, processor.DisputeOpen
+		status := "CHARGEBACK_REQUESTED"
+		if strings.Contains(chargeback, "REVERSED") {
+			status, want.State = "RECEIVED", processor.DisputeWon
+		}
+		list := listJSON(paymentJSON(`"status":"PENDING"`, `"status":"`+status+`","clientPaymentDate":"2026-11-20","paymentDate":"2026-11-20"`, `"deleted"`, `"chargeback":`+chargeback+`,"deleted"`))
+		a := &answerer{answers: map[string]string{"GET /payments": "200 " + list}}
+		if got := openAnswerer(t, a).QueryCharge(t.Context(), ref); len(got.Disputes) != 1 || !reflect.DeepEqual(got.Disputes[0], want) {
+			t.Errorf("%s: %+v", chargeback, got)
+		}
 	}
 }
 

@@ -89,14 +89,14 @@ func (p *Processor) Authenticate(ctx context.Context) error {
 
 // Inspect implements [processor.Inspector].
 func (p *Processor) Inspect(ctx context.Context) []processor.Finding {
-	if _, err := p.Balance(ctx); err != nil {
+	if _, err := p.money(ctx); err != nil {
 		action := "Check base-url and that Asaas answers; account test again."
 		if p.Refused() {
 			action = "Check that the API key is of this base-url (production or sandbox), is enabled and allows this machine's address."
 		}
-		return []processor.Finding{{Check: "API key and balance", Problem: err.Error(), Action: action}}
+		return []processor.Finding{{Check: "API key", Problem: err.Error(), Action: action}}
 	}
-	return []processor.Finding{{Check: "API key and balance"}, p.inspectKeys(ctx)}
+	return []processor.Finding{{Check: "API key"}, p.inspectKeys(ctx)}
 }
 
 // Installed implements [processor.Installer].

@@ -16,24 +16,26 @@ import (
 // wirePayment is a charge as Asaas shows it. Members whose form is not certain are read apart:
 // they must not make the others unreadable.
 type wirePayment struct {
-	ID                string         `json:"id"`
-	BillingType       string         `json:"billingType"`
-	Status            string         `json:"status"`
-	Value             amount         `json:"value"`
-	NetValue          *amount        `json:"netValue"`
-	DateCreated       string         `json:"dateCreated"`
-	DueDate           string         `json:"dueDate"`
-	ConfirmedDate     string         `json:"confirmedDate"`
-	PaymentDate       string         `json:"paymentDate"`
-	ClientPaymentDate string         `json:"clientPaymentDate"`
-	Installment       string         `json:"installment"`
-	InvoiceURL        string         `json:"invoiceUrl"`
-	ExternalReference string         `json:"externalReference"`
-	Deleted           bool           `json:"deleted"`
-	PixTransaction    jsontext.Value `json:"pixTransaction"`
-	CreditCard        jsontext.Value `json:"creditCard"`
-	Refunds           []wireRefund   `json:"refunds"`
-	Chargeback        jsontext.Value `json:"chargeback"`
+	ID                  string         `json:"id"`
+	BillingType         string         `json:"billingType"`
+	Status              string         `json:"status"`
+	Value               amount         `json:"value"`
+	NetValue            *amount        `json:"netValue"`
+	DateCreated         string         `json:"dateCreated"`
+	DueDate             string         `json:"dueDate"`
+	ConfirmedDate       string         `json:"confirmedDate"`
+	PaymentDate         string         `json:"paymentDate"`
+	ClientPaymentDate   string         `json:"clientPaymentDate"`
+	CreditDate          string         `json:"creditDate"`
+	EstimatedCreditDate string         `json:"estimatedCreditDate"`
+	Installment         string         `json:"installment"`
+	InvoiceURL          string         `json:"invoiceUrl"`
+	ExternalReference   string         `json:"externalReference"`
+	Deleted             bool           `json:"deleted"`
+	PixTransaction      jsontext.Value `json:"pixTransaction"`
+	CreditCard          jsontext.Value `json:"creditCard"`
+	Refunds             []wireRefund   `json:"refunds"`
+	Chargeback          jsontext.Value `json:"chargeback"`
 }
 
 // wireRefund is an entry of the refunds of a charge.
@@ -94,7 +96,7 @@ func (v *wirePayment) check() error {
 	switch {
 	case !staged && !slices.Contains(paidStatuses, v.Status):
 		return fmt.Errorf("asaas: charge has the status %.40q, which proves nothing", v.Status)
-	case !isToken(v.ID), !isTokenOrNone(v.Installment), !isAmount(moneyOf(v.Value)):
+	case !isToken(v.ID), !isTokenOrNone(v.Installment), !isAmount(moneyOf(v.Value)), v.cost() > money.Max:
 		return errAnswerForm
 	}
 	if _, ok := endOf(v.paidDay()); v.paidDay() != "" && !ok {
@@ -103,13 +105,13 @@ func (v *wirePayment) check() error {
 	return nil
 }
 
-// cost is what Asaas keeps of a payment. It may be more than a small payment: the rest is
-// taken from the balance, and is not booked.
+// cost is what Asaas charges for a payment. It may be more than a small payment: the rest is taken
+// from the balance.
 func (v *wirePayment) cost() money.Cents {
 	if v.NetValue == nil {
 		return 0
 	}
-	return min(max(moneyOf(v.Value)-moneyOf(*v.NetValue), 0), moneyOf(v.Value))
+	return max(moneyOf(v.Value)-moneyOf(*v.NetValue), 0)
 }
 
 // wireCard is the card of a payment.
@@ -137,9 +139,12 @@ func (v *wirePayment) card(installments int) *payment.CardDetail {
 	return d
 }
 
-// wireChargeback is the dispute of a payment.
+// wireChargeback is the dispute of a payment. Only its status decides: what else it has may be
+// of any kind.
 type wireChargeback struct {
-	Status string `json:"status"`
+	Status   string `json:"status"`
+	Reason   any    `json:"reason"`
+	Deadline any    `json:"deadlineToSendDisputeDocuments"`
 }
 
 // chargebackWon is the status of a dispute that the merchant has won.
@@ -162,6 +167,12 @@ func (v *wirePayment) dispute() *processor.Dispute {
 		d.State = processor.DisputeLost
 	default:
 		return nil
+	}
+	reason, _ := c.Reason.(string)
+	d.Reason = shown(reason, "")
+	day, _ := c.Deadline.(string)
+	if end, ok := endOf(day); ok {
+		d.RespondBy = end
 	}
 	return d
 }

@@ -1,7 +1,6 @@
 package asaas
 
 import (
-	"context"
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
@@ -78,24 +77,3 @@ func (p *Processor) BudgetLeft() (requests int, limited bool) { return p.client.
 
 // BudgetLow implements [processor.Budgeted].
 func (p *Processor) BudgetLow() bool { return p.client.http.BudgetLow() }
-
-// balanceBody is the answer of /finance/balance.
-type balanceBody struct {
-	Balance *amount `json:"balance"`
-}
-
-const balancePath = "/finance/balance"
-
-// Balance implements [processor.BalanceReader]. Card payments count from the day on which
-// Asaas credits them.
-func (p *Processor) Balance(ctx context.Context) (processor.Balance, error) {
-	r := p.client.get(ctx, balancePath)
-	body := parse[balanceBody](&r)
-	if r.lookup() != processor.Found {
-		return processor.Balance{}, r.cause()
-	}
-	if body.Balance == nil {
-		return processor.Balance{}, errAnswerForm
-	}
-	return processor.Balance{Amount: moneyOf(*body.Balance)}, nil
-}

@@ -17,11 +17,11 @@ type row[V any] struct {
 	unknown   bool
 }
 
-// readPage reads a page of a list row by row.
-func readPage[V any](ctx context.Context, c client, path string) (rows []row[V], more bool, err error) {
+// readPage reads a page of a list row by row; total is the number of rows of the list, or -1.
+func readPage[V any](ctx context.Context, c client, path string) (rows []row[V], more bool, total int, err error) {
 	body, err := page[jsontext.Value](ctx, c, path)
 	if err != nil {
-		return nil, false, err
+		return nil, false, 0, err
 	}
 	for _, text := range body.Data {
 		r := row[V]{text: text}
@@ -36,7 +36,10 @@ func readPage[V any](ctx context.Context, c client, path string) (rows []row[V],
 		}
 		rows = append(rows, r)
 	}
-	return rows, *body.HasMore, nil
+	if total = -1; body.TotalCount != nil {
+		total = *body.TotalCount
+	}
+	return rows, *body.HasMore, total, nil
 }
 
 // mayBeOurs reports whether a row that cannot be read may be about an order of ours.

@@ -1,9 +1,11 @@
 package asaas
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -15,9 +17,9 @@ import (
 )
 
 // Asaas' list of transfers has no filter by reference, so each look-up needs all rows of its
-// period. transferList remembers them: all look-ups of an account share one pass over the list at
-// a time, and a further pass ends at the rows that are known, if the list is seen to begin with
-// the newest. It is safe for concurrent use.
+// period. transferList remembers them, and how many the list had: a further look-up reads until it
+// has as many new rows as the list has more, wherever they are, and look-ups at the same time share
+// that. It is safe for concurrent use.
 type transferList struct {
 	client client
 	clock  env.Clock
@@ -27,18 +29,10 @@ type transferList struct {
 
 	// turn is held by the look-up that reads; it guards all that follows.
 	turn chan struct{}
-
-	rows  map[string]*listedRow // by id; nil: the list was never read to its end
-	byRef map[string][]*listedRow
-	since string // the list is complete from this day on; "" is its beginning
-	// The last pass, and the last one over all rows: calls when it began and ended, and when it
-	// began.
-	last, full passTimes
-	// front is how many new rows in a row came before all known ones; newest, that the days of a
-	// full pass only decrease.
-	front  int
-	newest bool
-	pass   *listPass // not at its end
+	rows map[string]listedRow // by id
+	all  *listPass            // the last pass over all rows; nil: the list was never read to its end
+	pass *listPass            // over all rows, not at its end; nil: none
+	asOf int64                // calls when the last reading began
 }
 
 // listedRow is a row of the list as it was last read.
@@ -46,57 +40,37 @@ type listedRow struct {
 	row[wireTransfer]
 
 	id   string
-	seen int64 // calls when the pass that read it began
+	seen int64 // calls when the reading of it began
 }
 
-// passTimes are when a pass began and ended: the calls until then, and the monotonic time.
-type passTimes struct {
-	began, ended int64
-	at           time.Duration
-}
-
-// listPass is one pass over the list. It may go on in the next look-up: rows are only added, so
-// an offset never passes a row.
+// listPass is a pass over the rows since a day. One over all of them may go on in the next look-up:
+// rows are only added, so an offset never passes a row.
 type listPass struct {
-	passTimes
-
-	full   bool
-	since  string
-	offset int
-	pages  int
-	rows   []*listedRow // in the list's order, each once
-	ids    map[string]bool
-	day    string // of the last row
-	fewer  bool   // the days decrease, and never increase
-	more   bool   // they increase somewhere
-	fresh  int    // new rows before the first known one
-	known  int    // known rows in a row
-	late   bool   // a new row came after a known one
+	since         string // "" is the beginning
+	before, total int    // rows that the list had before the pass, and when it began; -1: that is not known
+	began         int64  // calls
+	at            time.Duration
+	offset, pages int
+	fresh         int // rows that were not known
 }
 
 const (
-	// transferPages is the most pages of a pass: 100 rows each.
+	// transferPages is the most pages of a reading: 100 rows each.
 	transferPages = 500
-	// A pass over all rows is repeated, as one may have shown up late: after listEvery, and for a
-	// transfer that may have been requested after transferConfirm.
+	// All rows are read again, as one may have taken the place of another: after listEvery, and for
+	// a transfer that may have been requested after transferConfirm.
 	listEvery = time.Hour
-	// A pass that took several look-ups counts if it began this recently.
-	listFresh = time.Minute
-	// frontProof is how many rows show that new ones come first, and knownRows how many known ones
-	// in a row that all further ones are known: one may have shown up late.
-	frontProof = 3
-	knownRows  = 50
 )
 
 var errListing = errors.New("asaas: the list of transfers could not be read to its end")
 
 func newTransferList(c client, clock env.Clock) *transferList {
-	return &transferList{client: c, clock: clock, turn: make(chan struct{}, 1)}
+	return &transferList{client: c, clock: clock, turn: make(chan struct{}, 1), rows: map[string]listedRow{}}
 }
 
-// find looks for the transfers under a reference, the newest first. Without an error all of the
-// period are known that were there when the call began; with one, there may be others. A row that
-// was seen before the call has the state of then.
+// find looks for the transfers under a reference, the newest first. Without an error all of the period are known
+// that were there when the call began; with one, there may be others. A row that was seen before
+// the call has the state of then.
 func (l *transferList) find(ctx context.Context, ref processor.Ref) (matches []listedRow, call int64, err error) {
 	l.mu.Lock()
 	l.calls++
@@ -115,42 +89,18 @@ func (l *transferList) find(ctx context.Context, ref processor.Ref) (matches []l
 	if ref.Unsent {
 		valid = listEvery
 	}
-	err = l.update(ctx, call, since, valid)
-	found := slices.Concat(l.byRef[ref.ExternalID], l.byRef[unknownReference])
-	if err != nil {
-		found = l.pass.of(ref.ExternalID)
+	if err = l.update(ctx, call, since, valid); err != nil {
+		err = errors.Join(errListing, err)
 	}
-	for _, r := range found {
-		matches = append(matches, *r)
-	}
-	return matches, call, err
-}
-
-// of are the rows of a reference that a pass has read so far.
-func (p *listPass) of(reference string) (list []*listedRow) {
-	if p == nil {
-		return nil
-	}
-	for _, r := range p.rows {
-		if r.reference == reference {
-			list = append(list, r)
+	for _, r := range l.rows { // one whose reference cannot be read may be it
+		if r.unknown && err == nil || !r.unknown && r.reference == ref.ExternalID {
+			matches = append(matches, r)
 		}
 	}
-	return list
-}
-
-// unknownReference stands for rows whose reference cannot be read: each may be the one that is
-// searched for.
-const unknownReference = "\x00"
-
-// covered reports whether all rows since a day are known, and how late one may have shown up.
-func (l *transferList) covered(call int64, since string, valid time.Duration) bool {
-	return l.rows != nil && l.since <= since && (l.full.ended >= call || l.clock.Monotonic()-l.full.at < valid)
-}
-
-// current reports whether the last pass shows what was there when a call began, or nearly.
-func (l *transferList) current(call int64) bool {
-	return l.last.began >= call || l.last.ended >= call && l.clock.Monotonic()-l.last.at <= listFresh
+	slices.SortFunc(matches, func(a, b listedRow) int {
+		return cmp.Or(cmp.Compare(b.v.DateCreated, a.v.DateCreated), cmp.Compare(b.id, a.id))
+	})
+	return matches, call, err
 }
 
 // called is the number of look-ups so far.
@@ -160,116 +110,103 @@ func (l *transferList) called() int64 {
 	return l.calls
 }
 
-// update reads the list until all rows since a day are known that were there when the call
-// began.
+// update reads the list until all rows since a day are known that were there when the call began.
+// A pass over all rows counts for valid.
 func (l *transferList) update(ctx context.Context, call int64, since string, valid time.Duration) error {
-	for {
-		covered := l.covered(call, since, valid)
-		if covered && l.current(call) {
-			return nil
-		}
-		if p := l.pass; p == nil || !covered && (!p.full || p.since > since) {
-			l.begin(covered, since)
-		}
-		if err := l.read(ctx); err != nil {
+	covered := l.all != nil && l.all.since <= since && l.clock.Monotonic()-l.all.at < valid
+	if covered && l.asOf >= call { // another look-up has read it since
+		return nil
+	}
+	began := l.called()
+	if !covered {
+		if err := l.readAll(ctx, since); err != nil {
 			return err
 		}
 	}
-}
-
-// begin begins a pass: to the rows that are known, or over all.
-func (l *transferList) begin(covered bool, since string) {
-	p := &listPass{since: since, passTimes: passTimes{began: l.called(), at: l.clock.Monotonic()}, ids: map[string]bool{}}
-	p.full = !covered || !l.newest && l.front < frontProof
-	if l.rows != nil && (covered || l.since < since && p.at-l.full.at < listEvery) {
-		p.since = l.since
+	if l.all.began < call {
+		p := &listPass{since: l.all.since, before: l.all.total, began: began}
+		if err := l.read(ctx, p); err != nil {
+			return err
+		}
+		l.all.total = p.total
 	}
-	l.pass = p
+	l.asOf = began
+	return nil
 }
 
-// read carries on with the pass to its end.
-func (l *transferList) read(ctx context.Context) error {
-	for p := l.pass; ; {
-		if p.pages++; p.pages > transferPages {
-			l.pass, l.rows, l.byRef = nil, nil, nil
-			return errPages
+// readAll carries on with the pass over all rows to its end, or begins one.
+func (l *transferList) readAll(ctx context.Context, since string) error {
+	if l.pass == nil || l.pass.since > since {
+		if l.all != nil {
+			since = min(since, l.all.since) // others look for older ones
 		}
-		rows, more, err := transfersAt(ctx, l.client, p.since, p.offset)
+		l.pass = &listPass{since: since, before: -1, began: l.called(), at: l.clock.Monotonic()}
+	}
+	p := l.pass
+	switch err := l.read(ctx, p); {
+	case errors.Is(err, errPages):
+		l.all, l.pass = nil, nil
+		return err
+	case err != nil:
+		return err
+	}
+	maps.DeleteFunc(l.rows, func(_ string, r listedRow) bool { return r.seen < p.began })
+	l.all, l.pass = p, nil
+	return nil
+}
+
+// read carries on with a pass, until it has as many new rows as there are more than before.
+func (l *transferList) read(ctx context.Context, p *listPass) error {
+	for ; p.pages < transferPages; p.pages++ {
+		page, err := transfersAt(ctx, l.client, p.since, p.offset)
 		if err != nil {
-			p.pages--
-			return errors.Join(errListing, err)
+			return err
 		}
-		l.take(p, rows)
-		if !more || endsBefore(rows, p.since) || p.known >= knownRows && !p.full {
-			l.end(p)
+		if p.pages == 0 {
+			p.total = page.total
+		}
+		p.fresh += l.take(&page, p.began)
+		if page.last(p.since) || p.before >= 0 && p.total >= p.before && p.fresh >= p.total-p.before {
 			return nil
 		}
-		p.offset += advance(len(rows))
+		p.offset += advance(len(page.rows))
 	}
+	return errPages
 }
 
-// take takes a page.
-func (l *transferList) take(p *listPass, rows []row[wireTransfer]) {
-	for i := range rows {
-		r := &listedRow{row: rows[i], id: rows[i].v.ID, seen: p.began}
-		if !r.valid || r.id == "" {
+// take takes a page, and returns the number of its rows that were not known.
+func (l *transferList) take(page *transferPage, began int64) (fresh int) {
+	for _, r := range page.rows {
+		id := r.v.ID
+		if !r.valid || id == "" {
 			sum := sha256.Sum256(r.text)
-			r.id = string(sum[:])
+			id = string(sum[:])
+		}
+		if _, known := l.rows[id]; !known {
+			fresh++
 		}
 		r.text = nil
-		if p.ids[r.id] { // pages overlap
-			continue
-		}
-		_, before := l.rows[r.id]
-		switch {
-		case before:
-			p.known++
-		case p.fresh < len(p.rows): // after a known one
-			p.late, p.known = true, 0
-		default:
-			p.fresh++
-		}
-		p.ids[r.id], p.rows = true, append(p.rows, r)
-		if day := r.v.DateCreated; r.valid {
-			p.fewer, p.more = p.fewer || p.day != "" && day < p.day, p.more || p.day != "" && day > p.day
-			p.day = day
-		}
+		l.rows[id] = listedRow{r, id, began}
 	}
+	return fresh
 }
 
-// end takes over what a pass has read.
-func (l *transferList) end(p *listPass) {
-	if l.since == p.since {
-		if l.front += p.fresh; p.late || p.fresh == len(p.rows) { // it shows no order
-			l.front = 0
-		}
-	}
-	p.ended = l.called()
-	if l.newest = l.newest && !p.more; p.full {
-		l.newest = p.fewer && !p.more
-		l.since, l.full, l.rows, l.byRef = p.since, p.passTimes, map[string]*listedRow{}, map[string][]*listedRow{}
-	}
-	for _, r := range slices.Backward(p.rows) {
-		if old := l.rows[r.id]; old != nil {
-			*old = *r
-			continue
-		}
-		l.rows[r.id] = r
-		switch reference := r.reference; {
-		case r.unknown:
-			l.byRef[unknownReference] = append(l.byRef[unknownReference], r)
-		case isExternalID(reference): // else it is another program's
-			l.byRef[reference] = slices.Concat([]*listedRow{r}, l.byRef[reference])
-		}
-	}
-	l.last, l.pass = p.passTimes, nil
+// transferPage is a page of the list of transfers.
+type transferPage struct {
+	rows  []row[wireTransfer]
+	more  bool
+	total int // of the list; -1: it does not say
 }
+
+// last reports whether no later page has a row since a day.
+func (p *transferPage) last(since string) bool { return !p.more || endsBefore(p.rows, since) }
 
 // transfersAt reads a page of the list of transfers since a day; "" is all.
-func transfersAt(ctx context.Context, c client, since string, offset int) (rows []row[wireTransfer], more bool, err error) {
+func transfersAt(ctx context.Context, c client, since string, offset int) (v transferPage, err error) {
 	query := url.Values{"limit": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(offset)}}
 	if since != "" {
 		query.Set("dateCreated[ge]", since)
 	}
-	return readPage[wireTransfer](ctx, c, "/transfers?"+query.Encode())
+	v.rows, v.more, v.total, err = readPage[wireTransfer](ctx, c, "/transfers?"+query.Encode())
+	return v, err
 }

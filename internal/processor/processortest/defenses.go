@@ -25,10 +25,22 @@ func (h Harness) disputed(t *testing.T) (externalID string, d processor.Dispute)
 }
 
 func (h Harness) defense(d *processor.Dispute) processor.DefenseRequest {
-	return processor.DefenseRequest{
-		DisputeID: d.ID, Text: "O pedido foi entregue a Maria da Silva.",
-		Files: []processor.DefenseFile{{Name: "entrega.png", Type: "image/png", Content: []byte("\x89PNG\r\n\x1a\n")}},
+	r := processor.DefenseRequest{DisputeID: d.ID, Text: "O pedido foi entregue a Maria da Silva."}
+	if !h.NoFiles {
+		r.Files = []processor.DefenseFile{{Name: "entrega.png", Type: "image/png", Content: []byte("\x89PNG\r\n\x1a\n")}}
 	}
+	return r
+}
+
+// testFiles sends a defense with files to a far side that takes none: nothing leaves.
+func testFiles(t *testing.T, h Harness) {
+	_, d := h.disputed(t)
+	r := h.defense(&d)
+	r.Files = []processor.DefenseFile{{Name: "entrega.png", Type: "image/png", Content: []byte("\x89PNG\r\n\x1a\n")}}
+	if answer := h.defend(t, r, willing); answer.Outcome != processor.Refused || answer.Failure == nil || answer.Evidence == "" {
+		t.Errorf("with files: %+v", answer)
+	}
+	h.wantDefense(t, r, false)
 }
 
 func (h Harness) defend(t *testing.T, r processor.DefenseRequest, guard func() error) processor.TransferAnswer {

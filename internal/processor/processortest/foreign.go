@@ -1,6 +1,7 @@
 package processortest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,7 +202,7 @@ func (h Harness) calls(p processor.Processor) map[string]func(ctx context.Contex
 		all["query of a refund"] = func(ctx context.Context) (bool, error) { return asked(v.QueryRefund(ctx, r.PaymentID, r.ExternalID)) }
 	}
 	if v, ok := p.(processor.Defender); ok {
-		r := h.defense(&processor.Dispute{ID: "d-1"})
+		r := h.defense(&processor.Dispute{ID: cmp.Or(h.DisputeID, "d-1")})
 		all["defense"] = func(ctx context.Context) (bool, error) { return moved(v.Defend(ctx, r, willing)) }
 		all["query of a defense"] = func(ctx context.Context) (bool, error) { return asked(v.QueryDefense(ctx, r)) }
 	}

@@ -85,8 +85,11 @@ type Harness struct {
 	PaidOnce, ByDay bool
 	// Pay pays a charge.
 	Pay func(t *testing.T, r processor.ChargeRequest, amount money.Cents)
-	// Dispute disputes the payment of a charge.
-	Dispute func(t *testing.T, r processor.ChargeRequest)
+	// Dispute disputes the payment of a charge. DisputeID is an id that a dispute may have there; ""
+	// stands for any. NoFiles: answers to disputes are texts.
+	DisputeID string
+	NoFiles   bool
+	Dispute   func(t *testing.T, r processor.ChargeRequest)
 	// Elapse advances the test server's time by a few seconds.
 	Elapse func(t *testing.T)
 	// Notices returns the notices that the test server has sent so far.
@@ -134,6 +137,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		{"Refund", has[processor.Refunder](probe) && probe.Pay != nil, testRefund},
 		{"RefundFaults", has[processor.Refunder](probe) && probe.Pay != nil && probe.Misbehave != nil, testRefundFaults},
 		{"Defense", disputes(probe), testDefense},
+		{"DefenseFiles", disputes(probe) && probe.NoFiles, testFiles},
 		{"DefenseFaults", disputes(probe) && probe.Misbehave != nil, testDefenseFaults},
 		{"ForeignAnswers", probe.Open != nil, testForeignAnswers},
 		{"NoticeGenuine", has[processor.Notifier](probe) && probe.Notices != nil && probe.Pay != nil, testNoticeGenuine},

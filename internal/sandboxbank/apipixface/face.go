@@ -48,6 +48,7 @@ type Bank interface {
 	PeekCharge(externalID string) (bankapi.Charge, bool, error)
 	PeekOrder(subject bankapi.Subject, externalID string) (bankapi.Order, bool, error)
 	PeekPayment(id string) (bankapi.PaymentDetail, bool, error)
+	PeekDefense(disputeID string) (bool, error)
 	PeekPayments(from, to time.Time) ([]bankapi.PaymentDetail, error)
 	PeekTransfers(from, to time.Time) ([]bankapi.TransferEntry, error)
 }
@@ -150,6 +151,8 @@ var routes = []struct {
 	{"GET /v2/gn/pix/enviados/id-envio/{idEnvio}", getTransfer},
 	{"GET /v2/gn/pix/enviados", listTransfers},
 	{"GET /v2/gn/saldo", getBalance},
+	{"GET /v2/gn/infracoes", listInfractions},
+	{"POST /v2/gn/infracoes/{id}/defesa", postDefense},
 
 	{"/", func(*Face, *request) (int, any, error) { return 0, nil, missing("NaoEncontrado") }},
 }
@@ -223,7 +226,7 @@ func (f *Face) serveToken(w http.ResponseWriter, r *http.Request) {
 		TokenType   string `json:"token_type"`
 		ExpiresIn   int64  `json:"expires_in"`
 		Scope       string `json:"scope"`
-	}{token, "Bearer", int64(f.opts.TokenLife / time.Second), "cob.read cob.write pix.read pix.write webhook.read webhook.write pix.send gn.pix.send.read gn.balance.read"}))
+	}{token, "Bearer", int64(f.opts.TokenLife / time.Second), "cob.read cob.write pix.read pix.write webhook.read webhook.write pix.send gn.pix.send.read gn.balance.read gn.infractions.read gn.infractions.write"}))
 }
 
 func grantType(h http.Header, body []byte) string {

@@ -47,14 +47,21 @@ func addDays(day string, days int) string {
 	return t.AddDate(0, 0, days).Format(time.DateOnly)
 }
 
-// fee is what the account pays for a payment: the prices are this sandbox's.
+// fee is what the account pays for a payment, which may be more than its value: the prices are this
+// sandbox's.
 func fee(method string, value money.Cents) money.Cents {
 	switch method {
 	case methodCard:
-		return min(49+value*299/10_000, value)
+		return 49 + value*299/10_000
 	case methodBill:
-		return min(99, value)
+		return 99
 	default:
 		return value * 99 / 10_000
 	}
 }
+
+// What the account pays for a transfer and for a refund: it is given back if they fail.
+const (
+	transferFee money.Cents = 45
+	refundFee   money.Cents = 30
+)

@@ -21,6 +21,7 @@ type note struct {
 	Payment    *paymentNote    `json:"payment,omitempty"`
 	Refund     *refundNote     `json:"refund,omitempty"`
 	Transfer   *transferNote   `json:"transfer,omitempty"`
+	Movement   *movementNote   `json:"movement,omitempty"`
 	Webhook    *webhookNote    `json:"webhook,omitempty"`
 	Validation *validationNote `json:"validation,omitempty"`
 }
@@ -95,12 +96,14 @@ type book struct {
 	refunds    map[string][]refundNote // by payment
 	byRefund   map[string]string       // payments, by refund
 	transfers  map[string]string       // references, by id at the bank
+	movements  []movementNote          // in their order
+	movedKeys  map[string]bool         // of movements
 	hooks      []webhookNote
 	validation validationNote
 }
 
 func newBook() *book {
-	return &book{byID: map[string]int{}, refunds: map[string][]refundNote{}, byRefund: map[string]string{}, transfers: map[string]string{}}
+	return &book{byID: map[string]int{}, refunds: map[string][]refundNote{}, byRefund: map[string]string{}, transfers: map[string]string{}, movedKeys: map[string]bool{}}
 }
 
 // openBook reads the file to its last complete line; what follows is of a crash.
@@ -155,6 +158,9 @@ func (b *book) apply(n *note) {
 		b.byRefund[n.Refund.ID] = n.Refund.Payment
 	case n.Transfer != nil:
 		b.transfers[n.Transfer.ID] = n.Transfer.Reference
+	case n.Movement != nil:
+		b.movements = append(b.movements, *n.Movement)
+		b.movedKeys[n.Movement.Key] = true
 	case n.Webhook != nil:
 		if i := slices.IndexFunc(b.hooks, func(w webhookNote) bool { return w.ID == n.Webhook.ID }); i >= 0 {
 			b.hooks[i] = *n.Webhook
@@ -251,6 +257,19 @@ func (b *book) reference(transfer string) string {
 		return reference
 	}
 	return transfer
+}
+
+// moved reports whether the statement has an entry under a key.
+func (b *book) moved(key string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.movedKeys[key]
+}
+
+func (b *book) statement() []movementNote {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.movements)
 }
 
 func (b *book) webhooks() []webhookNote {

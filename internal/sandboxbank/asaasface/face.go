@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -46,6 +47,8 @@ type Face struct {
 	book     *book
 	handler  http.Handler
 	failures failures
+	// statement is held while due entries are added to it.
+	statement sync.Mutex
 }
 
 var errOptions = errors.New("asaasface: a face needs a bank, a key and a transport")
@@ -131,6 +134,7 @@ var table = []struct {
 	{"GET /v3/transfers/{id}", bankapi.OpQuery, (*Face).getTransfer},
 
 	{"GET /v3/finance/balance", "", (*Face).getBalance},
+	{"GET /v3/financialTransactions", bankapi.OpQuery, (*Face).listMovements},
 	{"GET /v3/webhooks", "", (*Face).listWebhooks},
 	{"POST /v3/webhooks", "", (*Face).postWebhook},
 	{"PUT /v3/webhooks/{id}", "", (*Face).putWebhook},

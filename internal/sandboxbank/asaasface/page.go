@@ -12,7 +12,7 @@ import (
 // page is the payer's page of a charge, where a real processor asks for the card.
 var page = template.Must(template.New("page").Parse(`<!doctype html><html lang="pt-BR"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Cobrança de teste</title><body style="font:1rem/1.5 sans-serif;max-width:32rem;margin:2rem auto;padding:0 1rem">
-<h1>Cobrança de teste</h1><p>{{.Amount}} · {{.Status}}</p>{{if .Open}}
+<h1>Cobrança de teste</h1><p>{{.Amount}}{{if .Parts}} em {{.Parts}} vezes{{end}} · {{.Status}}</p>{{if .Open}}
 <form method="post"><p><button name="result" value="approved">Pagar</button>
 {{if .Card}}<button name="result" value="do_not_honor">Cartão recusado</button>
 <button name="result" value="analysis_approved">Análise, aprovada</button> <button name="result" value="analysis_refused">Análise, recusada</button>{{end}}</p></form>
@@ -33,10 +33,20 @@ func (f *Face) showPage(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'")
 	open := (v.Status == statusPending || v.Status == statusOverdue) && !v.Deleted
-	_ = page.Execute(w, struct {
+	shown := struct {
 		Amount, Status string
+		Parts          int
 		Open, Card     bool
-	}{money.Cents(v.Value).BRL(), v.Status, open, n.Method == methodCard})
+	}{money.Cents(v.Value).BRL(), v.Status, 0, open, n.Method == methodCard}
+	if n.Parts > 1 { // they are paid together
+		c, err := f.desk.Charge(n.Charge)
+		if err != nil {
+			http.Error(w, "erro", http.StatusInternalServerError)
+			return
+		}
+		shown.Amount, shown.Parts = c.Amount.BRL(), n.Parts
+	}
+	_ = page.Execute(w, shown)
 }
 
 // results are what a payer of the page may choose.

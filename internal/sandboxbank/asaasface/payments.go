@@ -134,8 +134,9 @@ type card struct {
 }
 
 type chargeback struct {
-	Status string `json:"status"`
-	Reason string `json:"reason"`
+	Status   string  `json:"status"`
+	Reason   string  `json:"reason"`
+	Deadline *string `json:"deadlineToSendDisputeDocuments"`
 }
 
 type refundView struct {
@@ -310,8 +311,10 @@ func setDisputed(v *payment, c *bankapi.Charge) {
 	if len(c.Disputes) == 0 {
 		return
 	}
-	v.Chargeback = &chargeback{Status: "REVERSED", Reason: "ABSENCE_OF_PRINT"}
-	switch c.Disputes[len(c.Disputes)-1].State {
+	last := &c.Disputes[len(c.Disputes)-1]
+	deadline := dayOf(last.RespondBy)
+	v.Chargeback = &chargeback{Status: "REVERSED", Reason: "ABSENCE_OF_PRINT", Deadline: &deadline}
+	switch last.State {
 	case bankapi.DisputeOpen:
 		v.Status, v.Chargeback.Status = statusDisputed, "REQUESTED"
 	case bankapi.DisputeLost:

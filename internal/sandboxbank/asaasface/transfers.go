@@ -78,7 +78,7 @@ func (f *Face) postTransfer(c *call) (any, error) {
 
 func (f *Face) showTransfer(e *bankapi.TransferEntry) *transfer {
 	v := &transfer{
-		Object: "transfer", ID: e.ID, Type: "PIX", OperationType: "PIX", DateCreated: dayOf(e.CreatedAt), Value: reais(e.Amount), NetValue: reais(e.Amount),
+		Object: "transfer", ID: e.ID, Type: "PIX", OperationType: "PIX", DateCreated: dayOf(e.CreatedAt), Value: reais(e.Amount), NetValue: reais(e.Amount), TransferFee: reais(transferFee),
 		Status: "PENDING", Reference: orNull(f.book.reference(e.ExternalID)), BankAccount: bankAccount{e.PIXKey},
 	}
 	day := v.DateCreated

@@ -151,6 +151,7 @@ var recipes = map[string][]leg{
 	"received_unapplied":    {{"clearing", -1, true}, {"unapplied", 1, true}},
 	"received_unidentified": {{"clearing", -1, true}, {"unidentified", 1, true}},
 	"cost_booked":           {{"costs", -1, true}, {"clearing", 1, true}},
+	"cost_returned":         {{"clearing", -1, true}, {"costs", 1, false}, {"written_off", 1, false}},
 	"settled":               {{"pending", -1, true}, {"available", 1, true}},
 	"payout_held":           {{"available", -1, true}, {"held", 1, true}},
 	"payout_paid":           {{"held", -1, true}, {"clearing", 1, true}, {"fees", 1, false}},

@@ -1,0 +1,289 @@
+package apipix
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+)
+
+// infraction is a payer's notice of fraud or of a flaw by the MED, as Efí lists it. Members whose
+// form is not certain are read apart: they must not make the others unreadable.
+type infraction struct {
+	ID         jsontext.Value `json:"idInfracao"`
+	EndToEndID string         `json:"endToEndId"`
+	Value      jsontext.Value `json:"valor"`
+	Reason     string         `json:"razao"`
+	Status     string         `json:"status"`
+	Analysis   jsontext.Value `json:"dadosAnalise"`
+}
+
+// Statuses of an infraction.
+const (
+	infractionOpen     = "ABERTA"
+	infractionDefended = "EM_DEFESA"
+	infractionAccepted = "ACEITA"
+	infractionRejected = "REJEITADA"
+	infractionCanceled = "CANCELADA_EFI"
+)
+
+// infractionPrefix begins the ids of disputes that are infractions. The others are returns,
+// which nobody asks the receiver about.
+const infractionPrefix = "infracao-"
+
+// infractionIDMax is the longest id of an infraction, in bytes.
+const infractionIDMax = 64
+
+// id is the infraction's; "" if it is none.
+func (v *infraction) id() string {
+	id := strings.Trim(string(v.ID), `"`)
+	if !isToken(id, infractionIDMax) || id == "null" {
+		return ""
+	}
+	return id
+}
+
+// valid reports whether an infraction has what a dispute needs.
+func (v *infraction) valid() bool {
+	known := []string{infractionOpen, infractionDefended, infractionAccepted, infractionRejected, infractionCanceled}
+	return v.id() != "" && isWord(v.EndToEndID, endToEndMax) && slices.Contains(known, v.Status)
+}
+
+// respondBy is until when it can be defended; zero if Efí does not say so in a known form.
+func (v *infraction) respondBy() time.Time {
+	var analysis struct {
+		Until string `json:"prazoFinalizacao"`
+	}
+	if len(v.Analysis) == 0 || unmarshal(v.Analysis, &analysis) != nil {
+		return time.Time{}
+	}
+	at, ok := parseTime(analysis.Until)
+	if !ok {
+		return time.Time{}
+	}
+	return at
+}
+
+// dispute is the dispute of an infraction of a payment, and of the return that it led to, if
+// there is one. The amount counts only in the standard's form; else all of the payment is
+// disputed.
+func (v *infraction) dispute(paid *processor.Payment, back *pixReturn, now time.Time) processor.Dispute {
+	d := processor.Dispute{
+		ID: infractionPrefix + v.id(), PaymentID: paid.ID, Kind: payment.KindMED, Amount: paid.Amount, State: processor.DisputeOpen, RespondBy: v.respondBy(),
+	}
+	if isText(v.Reason) {
+		d.Reason = v.Reason
+	}
+	if amount, ok := parseAmount(strings.Trim(string(v.Value), `"`)); ok && amount < paid.Amount && v.Value.Kind() == '"' {
+		d.Amount = amount
+	}
+	returned := cmp.Or(back, &pixReturn{}).Status
+	switch {
+	case returned == statusReturned:
+		d.State = processor.DisputeLost
+		if amount, ok := parseAmount(back.Value); ok && amount < d.Amount {
+			d.Lost = amount
+		}
+	case returned == statusProcessing:
+	case v.Status == infractionRejected, v.Status == infractionCanceled, v.Status == infractionAccepted && returned == statusFailed:
+		d.State = processor.DisputeWon
+	case v.Status == infractionAccepted && now.Sub(paid.PaidAt) > refundWindow: // nothing can be returned any more
+		d.State = processor.DisputeWon
+	}
+	return d
+}
+
+// infractionsFrom is the age of a payment without returns from which it is looked for in the list
+// of infractions: the query that confirms a payment costs one request.
+const infractionsFrom = 10 * time.Minute
+
+// infractionAfter is how long after its deadline a decided infraction is still read: its return
+// follows within days.
+const infractionAfter = 30 * 24 * time.Hour
+
+// infractionPageSize is the number of infractions of a page of changes: each needs a request.
+const infractionPageSize = 20
+
+// infractionPages bounds the pages of one search.
+const infractionPages = 50
+
+// infractionsOf are the infractions of a payment: at Efí, if the application may read them, and in
+// a known form. What is known of the payment does not depend on them.
+func (p *Processor) infractionsOf(ctx context.Context, v *pix, paid *processor.Payment) (list []infraction, err error) {
+	now := p.clock.Now()
+	if young := now.Sub(paid.PaidAt) < infractionsFrom; !p.efi || young && !slices.ContainsFunc(v.Returns, pixReturn.isDispute) {
+		return nil, nil
+	}
+	err = p.eachInfraction(ctx, paid.PaidAt.Add(-time.Hour), now, func(v *infraction) bool {
+		if v.EndToEndID == paid.EndToEndID {
+			list = append(list, *v)
+		}
+		return true
+	})
+	if errors.Is(err, errForm) {
+		return nil, nil
+	}
+	return list, err
+}
+
+// eachInfraction reads the infractions of a time, until found returns false. One that cannot be
+// read is left out: the list of changes has a case for it.
+func (p *Processor) eachInfraction(ctx context.Context, from, to time.Time, found func(v *infraction) bool) error {
+	pages := 0
+	for ; from.Before(to); from = from.Add(window) {
+		end := from.Add(window)
+		if end.After(to) {
+			end = to
+		}
+		for number, more := int64(0), true; more; number++ {
+			if pages++; pages > infractionPages {
+				return errForm
+			}
+			read, err := p.readInfractions(ctx, from, end, number, pageSize)
+			if err != nil {
+				return err
+			}
+			for _, raw := range read.entries {
+				var v infraction
+				if unmarshal(raw, &v) == nil && v.valid() && !found(&v) {
+					return nil
+				}
+			}
+			more = read.more
+		}
+	}
+	return nil
+}
+
+// infractionList is the list of infractions of Efí.
+type infractionList struct {
+	Parameters *struct {
+		Paging *paging `json:"paginacao"`
+	} `json:"parametros"`
+	Entries []jsontext.Value `json:"infracoes"`
+}
+
+// infractionsPath is the path of a page of the list of infractions.
+func infractionsPath(from, to time.Time, number int64, size int) string {
+	return "/v2/gn/infracoes?inicio=" + url.QueryEscape(formatTime(from)) + "&fim=" + url.QueryEscape(formatTime(to)) +
+		"&paginacao.paginaAtual=" + strconv.FormatInt(number, 10) + "&paginacao.itensPorPagina=" + strconv.Itoa(size)
+}
+
+// readInfractions reads a page of the list of infractions; errForm if it has another form. An
+// application that may not read them has none: nothing else must wait for them. A list that does
+// not say its pages is complete.
+func (p *Processor) readInfractions(ctx context.Context, from, to time.Time, number int64, size int) (page readPage, err error) {
+	result := p.get(ctx, infractionsPath(from, to, number, size))
+	if result.err == nil && result.status >= 400 && result.status <= 499 && result.status != http.StatusTooManyRequests {
+		return page, nil
+	}
+	var body infractionList
+	if jsontext.Value(result.body).Kind() == '[' {
+		body.Entries = parse[[]jsontext.Value](&result)
+	} else {
+		body = parse[infractionList](&result)
+	}
+	switch {
+	case !result.ok():
+		return page, result.cause()
+	case body.Parameters == nil || body.Parameters.Paging == nil:
+		page.entries = body.Entries
+		return page, nil
+	}
+	at := body.Parameters.Paging
+	page.entries, page.more = body.Entries, number+1 < at.Pages
+	if at.Page != number || at.Pages < 0 || page.more && len(page.entries) == 0 {
+		return page, errForm
+	}
+	return page, nil
+}
+
+// infractionFacts reads the facts of a page of infractions. Each names a payment only, which is
+// read for its order and its returns.
+func (e *Efi) infractionFacts(ctx context.Context, entries []jsontext.Value) (facts []processor.Fact, err error) {
+	var order []string
+	byPayment := map[string][]infraction{}
+	for _, raw := range entries {
+		var v infraction
+		if unmarshal(raw, &v) != nil || !v.valid() {
+			facts = append(facts, unreadable(raw))
+			continue
+		}
+		if v.longDecided(e.clock.Now()) {
+			continue
+		}
+		if byPayment[v.EndToEndID] == nil {
+			order = append(order, v.EndToEndID)
+		}
+		byPayment[v.EndToEndID] = append(byPayment[v.EndToEndID], v)
+	}
+	for _, id := range order {
+		result := e.get(ctx, e.prefix+"/pix/"+escape(id))
+		paid := parse[pix](&result)
+		switch {
+		case result.lookup(subjectPayment) == processor.NotFound:
+			continue
+		case !result.ok():
+			return nil, result.cause()
+		case paid.EndToEndID != id:
+			return nil, errOther
+		}
+		disputes, ok := paid.disputesOf(byPayment[id], e.clock.Now())
+		if !ok {
+			return nil, errForm
+		}
+		facts = append(facts, paid.changes(disputes)...)
+	}
+	return facts, nil
+}
+
+// longDecided reports whether an infraction was decided so long ago that it was listed as decided
+// many times.
+func (v *infraction) longDecided(now time.Time) bool {
+	decided := v.Status != infractionOpen && v.Status != infractionDefended
+	return decided && !v.respondBy().IsZero() && now.Sub(v.respondBy()) > infractionAfter
+}
+
+// disputesOf are the disputes of a payment: its infractions, each with the return that it led to,
+// and the returns by the MED that no infraction explains. ok is false if one of them is invalid.
+func (v *pix) disputesOf(infractions []infraction, now time.Time) (list []processor.Dispute, ok bool) {
+	paid, ok := v.payment()
+	var back []pixReturn
+	for i := range v.Returns {
+		if v.Returns[i].isDispute() {
+			back = append(back, v.Returns[i])
+		}
+	}
+	if len(back) > 0 && !isWord(v.EndToEndID, endToEndMax) {
+		return nil, false
+	}
+	if len(infractions) > 0 && !ok {
+		return nil, false
+	}
+	slices.SortFunc(infractions, func(a, b infraction) int { return cmp.Compare(a.id(), b.id()) })
+	for i := range infractions {
+		var of *pixReturn
+		if i < len(back) {
+			of = &back[i]
+		}
+		list = append(list, infractions[i].dispute(&paid, of, now))
+	}
+	for i := len(infractions); i < len(back); i++ {
+		d, ok := back[i].dispute(v.EndToEndID)
+		if !ok {
+			return nil, false
+		}
+		list = append(list, d)
+	}
+	return list, true
+}

@@ -1,0 +1,208 @@
+package apipix
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
+)
+
+// byPath answers requests by the end of their path; others are answered 404.
+type byPath map[string]*foreign
+
+// RoundTrip implements [http.RoundTripper].
+func (b byPath) RoundTrip(r *http.Request) (*http.Response, error) {
+	for end, f := range b {
+		if strings.HasSuffix(r.URL.Path, end) {
+			return f.RoundTrip(r)
+		}
+	}
+	return standard(404, "NaoEncontrado", "").RoundTrip(r)
+}
+
+func infractionJSON(id, status, value, until string) string {
+	return fmt.Sprintf(`{"idInfracao":%s,"endToEndId":%q,"protocolo":"7","valor":%s,"razao":"FRAUD","status":%q,"dadosAnalise":{"prazoFinalizacao":%q}}`, id, hostileE2E, value, status, until)
+}
+
+func infractionsAnswer(page, pages int, entries ...string) *foreign {
+	return &foreign{status: 200, contentType: jsonType, body: fmt.Sprintf(`{"parametros":{"paginacao":{"paginaAtual":%d,"quantidadeDePaginas":%d}},"infracoes":[%s]}`,
+		page, pages, strings.Join(entries, ","))}
+}
+
+// medReturn is a return of a payment by the MED.
+func medReturn(id, value, status string) pixReturn {
+	return pixReturn{ID: id, ReturnID: "D" + id, Value: value, Nature: natureFraud, Status: status}
+}
+
+// An infraction is one dispute, with the return that it leads to; other returns are disputes of
+// their own.
+func TestDisputesOfInfractions(t *testing.T) {
+	t.Parallel()
+	paidAt := start.Add(-time.Hour)
+	until := start.Add(5 * 24 * time.Hour).Format(time.RFC3339)
+	for name, c := range map[string]struct {
+		status, value string
+		returns       []pixReturn
+		later         time.Duration
+		state         processor.DisputeState
+		amount, lost  int64
+		others        int
+	}{
+		"open":                      {status: "ABERTA", value: `"100.00"`, state: processor.DisputeOpen, amount: 100_00},
+		"of all":                    {status: "ABERTA", value: `"123.45"`, state: processor.DisputeOpen, amount: 123_45},
+		"of more than all":          {status: "ABERTA", value: `"200.00"`, state: processor.DisputeOpen, amount: 123_45},
+		"an amount that is unclear": {status: "ABERTA", value: `100`, state: processor.DisputeOpen, amount: 123_45},
+		"no amount":                 {status: "ABERTA", value: `null`, state: processor.DisputeOpen, amount: 123_45},
+		"defended":                  {status: "EM_DEFESA", value: `"100.00"`, state: processor.DisputeOpen, amount: 100_00},
+		"being returned":            {status: "ACEITA", value: `"100.00"`, returns: []pixReturn{medReturn("a", "100.00", statusProcessing)}, state: processor.DisputeOpen, amount: 100_00},
+		"accepted":                  {status: "ACEITA", value: `"100.00"`, state: processor.DisputeOpen, amount: 100_00},
+		"returned":                  {status: "ACEITA", value: `"100.00"`, returns: []pixReturn{medReturn("a", "100.00", statusReturned)}, state: processor.DisputeLost, amount: 100_00},
+		"returned in part":          {status: "ACEITA", value: `"100.00"`, returns: []pixReturn{medReturn("a", "30.00", statusReturned)}, state: processor.DisputeLost, amount: 100_00, lost: 30_00},
+		"returned in two parts": {
+			status: "ACEITA", value: `"100.00"`, returns: []pixReturn{medReturn("a", "30.00", statusReturned), medReturn("b", "20.00", statusReturned)},
+			state: processor.DisputeLost, amount: 100_00, lost: 30_00, others: 1,
+		},
+		"not returned":            {status: "ACEITA", value: `"100.00"`, returns: []pixReturn{medReturn("a", "100.00", statusFailed)}, state: processor.DisputeWon, amount: 100_00},
+		"not returned in 90 days": {status: "ACEITA", value: `"100.00"`, later: refundWindow, state: processor.DisputeWon, amount: 100_00},
+		"rejected":                {status: "REJEITADA", value: `"100.00"`, state: processor.DisputeWon, amount: 100_00},
+		"canceled":                {status: "CANCELADA_EFI", value: `"100.00"`, state: processor.DisputeWon, amount: 100_00},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var v infraction
+			if err := unmarshal(jsontext.Value(infractionJSON(`"i-1"`, c.status, c.value, until)), &v); err != nil || !v.valid() {
+				t.Fatalf("%+v, %v", v, err)
+			}
+			p := pix{EndToEndID: hostileE2E, TxID: hostileID, Value: "123.45", Time: formatTime(paidAt), Returns: c.returns}
+			list, ok := p.disputesOf([]infraction{v}, start.Add(c.later))
+			if !ok || len(list) != 1+c.others {
+				t.Fatalf("%+v, %v", list, ok)
+			}
+			d := list[0]
+			if d.ID != "infracao-i-1" || d.PaymentID != hostileE2E || d.Kind != payment.KindMED || d.Reason != "FRAUD" || d.RespondBy.Format(time.RFC3339) != until {
+				t.Errorf("dispute %+v", d)
+			}
+			if d.State != c.state || int64(d.Amount) != c.amount || int64(d.Lost) != c.lost {
+				t.Errorf("dispute %+v, want %s, %d, lost %d", d, c.state, c.amount, c.lost)
+			}
+			for _, d := range list[1:] {
+				if d.State != processor.DisputeLost || d.Amount != 20_00 || strings.HasPrefix(d.ID, infractionPrefix) {
+					t.Errorf("the other return is %+v", d)
+				}
+			}
+		})
+	}
+}
+
+// paidCharge is an answer about a charge that was paid.
+func paidCharge() string {
+	members := goodCharge()
+	members["status"], members["pix"] = `"CONCLUIDA"`, "["+goodPayment+"]"
+	return object(members)
+}
+
+// Whatever the list of infractions is, the payments of a charge are reported, and the other lists
+// are read on.
+func TestInfractionsAreNotNeeded(t *testing.T) {
+	t.Parallel()
+	paid := paidCharge()
+	open := infractionJSON("17", "ABERTA", `"123.45"`, "")
+	for name, c := range map[string]struct {
+		answer                        *foreign
+		disputes, changes, unreadable int
+		unknown                       bool
+	}{
+		"a dispute":            {infractionsAnswer(0, 1, open), 1, 1, 0, false},
+		"a list without pages": {&foreign{status: 200, contentType: jsonType, body: `{"infracoes":[` + open + `]}`}, 1, 1, 0, false},
+		"a list alone":         {&foreign{status: 200, contentType: jsonType, body: `[` + open + `]`}, 1, 1, 0, false},
+		"an unknown status":    {infractionsAnswer(0, 1, infractionJSON("17", "NOVA", `"1.00"`, ""), open), 1, 1, 1, false},
+		"no permission":        {standard(403, "AcessoNegado", ""), 0, 0, 0, false},
+		"no such route":        {standard(404, "NaoEncontrado", ""), 0, 0, 0, false},
+		"another form":         {&foreign{status: 200, contentType: jsonType, body: `{"infracoes":7}`}, 0, 0, 1, false},
+		"another page":         {infractionsAnswer(1, 2, open), 0, 0, 1, false},
+		"no end":               {infractionsAnswer(0, 1_000, open), 0, 1, 0, false},
+		"unavailable":          {standard(503, "ServicoIndisponivel", ""), 0, 0, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newHostile(t, byPath{
+				"/cob/" + hostileID: {status: 200, contentType: jsonType, body: paid}, "/gn/infracoes": c.answer,
+				"/pix/" + hostileE2E: {status: 200, contentType: jsonType, body: goodPayment},
+			})
+			d.clock.Advance(infractionsFrom + time.Hour)
+			report := d.QueryCharge(t.Context(), hostileID)
+			if c.unknown != (report.Lookup == processor.LookupUnknown) || !c.unknown && (len(report.Payments) != 1 || len(report.Disputes) != c.disputes) {
+				t.Errorf("charge: %+v", report)
+			}
+			page, err := d.Read(t.Context(), processor.FeedChanges, (&cursor{list: listInfractions, from: start.Add(-time.Hour)}).String())
+			if c.unknown != (err != nil) {
+				t.Fatalf("changes: %+v, %v", page, err)
+			}
+			unreadable := 0
+			for _, f := range page.Facts {
+				if f.Unreadable != nil {
+					unreadable++
+				}
+			}
+			if len(page.Facts) != c.changes+c.unreadable || unreadable != c.unreadable {
+				t.Errorf("changes: %+v", page)
+			}
+		})
+	}
+}
+
+// A payment is looked for among the infractions once it is some minutes old: its confirmation is
+// one request.
+func TestYoungPaymentHasNoInfraction(t *testing.T) {
+	t.Parallel()
+	paid := &foreign{status: 200, contentType: jsonType, body: paidCharge()}
+	list := infractionsAnswer(0, 1)
+	d := newHostile(t, byPath{"/cob/" + hostileID: paid, "/gn/infracoes": list})
+	if report := d.QueryCharge(t.Context(), hostileID); len(report.Payments) != 1 || len(list.asked) != 0 {
+		t.Errorf("%+v, asked %q", report, list.asked)
+	}
+}
+
+// The whole way: the infraction is listed as a change before there is a return, and the change is
+// what the charge shows.
+func TestInfractionIsListed(t *testing.T) {
+	h := newHarness(t, ProfileEfi)
+	p := h.paidCharge(t, 12_345)
+	h.clock.Advance(infractionsFrom)
+	h.control(t, "/control/charges/"+p.ExternalID+"/dispute", bankapi.ForceCharge{Amount: 10_000, Reason: "golpe"})
+	for _, action := range []string{"", "lose"} {
+		if action != "" {
+			h.control(t, "/control/charges/"+p.ExternalID+"/"+action, bankapi.ForceCharge{Amount: 4_000})
+		}
+		changes, _, _ := h.readAll(t, processor.FeedChanges, "")
+		report := h.driver.(processor.Charger).QueryCharge(t.Context(), p.ExternalID)
+		if len(changes) != 1 || len(report.Disputes) != 1 || *changes[0].Change.Dispute != report.Disputes[0] || changes[0].Change.ExternalID != p.ExternalID {
+			t.Fatalf("changes %+v, report %+v", changes, report)
+		}
+		d := report.Disputes[0]
+		if !strings.HasPrefix(d.ID, infractionPrefix) || d.Amount != 10_000 || d.Reason != "golpe" || d.RespondBy.IsZero() {
+			t.Errorf("dispute %+v", d)
+		}
+	}
+}
+
+// One that was decided long ago costs no further request.
+func TestOldInfraction(t *testing.T) {
+	t.Parallel()
+	payments := &foreign{status: 200, contentType: jsonType, body: goodPayment}
+	for status, want := range map[string]int{"REJEITADA": 0, "ABERTA": 1} {
+		payments.asked = nil
+		d := newHostile(t, byPath{"/gn/infracoes": infractionsAnswer(0, 1, infractionJSON(`"1"`, status, `"1.00"`, start.Add(-infractionAfter-time.Hour).Format(time.RFC3339))), "/pix/" + hostileE2E: payments})
+		page, err := d.Read(t.Context(), processor.FeedChanges, (&cursor{list: listInfractions, from: start.Add(-time.Hour)}).String())
+		if err != nil || len(page.Facts) != want || len(payments.asked) != want {
+			t.Errorf("%s: %+v, %v, asked %q", status, page, err, payments.asked)
+		}
+	}
+}
