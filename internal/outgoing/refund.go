@@ -45,7 +45,7 @@ func (e *Executor) sendRefunds(ctx context.Context) (did int, err error) {
 		if !ok || e.Processors.Allows(account, payment.UseTransfer) != nil || e.Node.Frozen(account) {
 			continue // its refunds stay queued
 		}
-		pool := e.refunds.sends.Of(account, proc.Profile().Refund.Slots)
+		pool := e.refunds.sends.Of(account, slotsOf(proc.Profile().Refund))
 		n := min(refundsPerWorker, pool.Free())
 		if n > 0 {
 			n = e.refunds.sendBreakers.Allow(account, n)
