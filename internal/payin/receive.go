@@ -163,7 +163,7 @@ func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
 				return fmt.Errorf("dispute: %w", err)
 			}
 		}
-		if p.Processor == v.processor && v.showsCurrent() {
+		if v.showsCurrent() {
 			followDisputes(l, c, &p)
 		}
 		if p.Processor == v.processor {
