@@ -59,7 +59,7 @@ var caseTexts = map[casePair]string{
 
 	{store.CaseNotice, store.ReasonInvalidPayment}:     "Processor {processor} lists a payment of {externalId} without an id or an amount." + compareStatement,
 	{store.CaseNotice, store.ReasonOrderDamaged}:       "Processor {processor} lists a payment of {externalId}, and the row of that order cannot be opened or processed: the payment is not booked. Repair the row, then apply the payment again.",
-	{store.CaseNotice, store.ReasonUnknownTransfer}:    "Notice {notice} of {processor} is for a transfer that this gateway did not request: {externalId}.",
+	{store.CaseNotice, store.ReasonUnknownTransfer}:    "Processor {processor} reports a transfer that no payout of this gateway has: {externalId}." + compareStatement,
 	{store.CaseNotice, store.ReasonUnsupportedSubject}: "Notice {notice} of {processor} is about something that this version does not know: {externalId}. Compare the processor's statement with its clearing account.",
 	{store.CaseNotice, store.ReasonUnknownRefund}:      "Processor {processor} has a refund that nobody requested here, and no list of refunds: {externalId}. It is not booked: compare the processor's statement.",
 	{store.CaseNotice, store.ReasonUnreadable}:         "Notice {notice} of {processor} cannot be read.",
