@@ -62,7 +62,7 @@ func sendTogether(gateways []*program, n int, path string, body func(i int) stri
 
 // isBusy reports whether a gateway had no time for the request.
 func (a answer) isBusy() bool {
-	tooLong := a.body["detail"] == "The request took too long. Send it again." || a.body["detail"] == "The request timed out."
+	tooLong := a.body["detail"] == "The request took too long. Send the same request again."
 	return a.status == 503 && (a.body["code"] == "overloaded" || tooLong)
 }
 

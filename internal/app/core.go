@@ -121,7 +121,8 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 		Frozen: c.Node.Frozen, History: c.Node.History, Wanted: c.Endpoints.Registry.Wants, Requested: o.Wakers[WorkerSend].Wake,
 	})
 	c.Refunds = refund.New(refund.Options{
-		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, Requested: o.Wakers[WorkerSend].Wake,
+		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, Frozen: c.Node.Frozen, History: c.Node.History,
+		Requested: o.Wakers[WorkerSend].Wake,
 	})
 	c.Disputes = dispute.New(dispute.Options{
 		Store: o.Store, Writer: c.Writer, Env: o.Env, Links: o.Links, Answered: o.Wakers[WorkerAnswer].Wake,

@@ -25,6 +25,7 @@ func (c *bankCommand) Run(r *runner) error {
 	}
 	ctx, stop := r.untilSignal()
 	defer stop()
+	r.growHeap()
 	var view bankView
 	return app.RunBank(ctx, cfg, app.BankOptions{
 		Log:    r.log(cfg),

@@ -53,6 +53,7 @@ moves real money.`
 func (c *benchCommand) Run(r *runner) error {
 	ctx, stop := r.untilSignal()
 	defer stop()
+	r.growHeap()
 	o := bench.Options{
 		Mode: bench.Mode(c.Mode), Environ: r.Environ, Flags: c.Gateway, Data: c.Data, Database: c.Database, Keep: c.Keep, Calls: c.Calls, Profile: c.Profile,
 		URL: c.URL, Key: c.Key, PID: c.PID, Merchants: c.Merchants, Concurrency: c.Concurrency, Rate: c.Rate,

@@ -17,6 +17,7 @@ type casePair struct {
 var caseTexts = map[casePair]string{
 	{store.CaseOverpaid, ""}:                          "More was paid than the order's amount. The surplus is in the merchant's unapplied account: ask the merchant whom it belongs to, then apply it or write it off.",
 	{store.CaseUnmatchedReceipt, ""}:                  "Processor {processor} received a payment that names no order of this gateway: {externalId}. It is in the platform's unidentified account: find its owner.",
+	{store.CaseUnmatchedReceipt, store.ReasonSamePix}: "Processor {processor} reports a Pix for order {externalId} that account {bookedAt} has too: it has the same endToEndId, so the order does not get it twice. It is in the platform's unidentified account. Are both accounts contracts of one account at the bank? Then drain this one." + compareStatement,
 	{store.CaseCharge, ""}:                            "Processor {processor} answered order {externalId} with a charge that differs from it: {field}. The payer is not shown it, and the order stays unpaid: contact the processor before anything else is charged there.",
 	{store.CaseChargeOpen, ""}:                        "The order was canceled or has expired, and processor {processor} does not cancel its charge {externalId}: the payer can still pay it. Attempts continue once a day: cancel it at the processor.",
 	{store.CasePayinProcessing, ""}:                   "Processor {processor} has had payment {externalId} in analysis for days: neither paid nor refused. Look-ups continue once a day: contact the processor's support with the externalId.",
@@ -27,7 +28,7 @@ var caseTexts = map[casePair]string{
 	{store.CaseAccountRefused, ""}:                    "The processor refuses the credentials of account {account} since {since}, so the gateway has suspended it: nothing is sent, and held money stays held. Replace them with porteira account rotate, or have the processor accept them: the account is then resumed by itself.",
 	{store.CasePayoutFound, ""}:                       "The processor {processor} lists transfer {externalId}, and no payout has it: a restored backup lacks it. Its money was taken from the merchant's balance. Ask the merchant to send the same payout request again: the payout then gets this transfer.",
 	{store.CaseFeedEntry, ""}:                         "Account {processor} has an entry in its list of {feed} that cannot be read: {cause}. It is not booked; the entries after it are. After a restored backup, the account's payouts wait while such an entry of the list of transfers is open: find it in the processor's statement.",
-	{store.CaseAccountFrozen, ""}:                     "After a restored backup, the payouts of account {processor} waited until a person had compared its transfers.",
+	{store.CaseAccountFrozen, ""}:                     "After a restored backup, the payouts and refunds of account {processor} waited until a person had compared its transfers.",
 	{store.CaseDamaged, ""}:                           "A row of the table {table} cannot be opened or processed. It is skipped, and its money stays where it is. Check the retired master keys and run porteira verify.",
 	{store.CaseWebhook, ""}:                           "All attempts to deliver event {event} failed. Fix the receiver, then redeliver the event.",
 	{store.CaseEndpoint, ""}:                          "A webhook endpoint of the merchant has only failed since {since}, so it was disabled. Its events are kept: it gets them in order once the merchant enables it.",
@@ -58,7 +59,7 @@ var caseTexts = map[casePair]string{
 
 	{store.CaseNotice, store.ReasonInvalidPayment}:     "Processor {processor} lists a payment of {externalId} without an id or an amount." + compareStatement,
 	{store.CaseNotice, store.ReasonOrderDamaged}:       "Processor {processor} lists a payment of {externalId}, and the row of that order cannot be opened or processed: the payment is not booked. Repair the row, then apply the payment again.",
-	{store.CaseNotice, store.ReasonUnknownTransfer}:    "Notice {notice} of {processor} is for a transfer that this gateway did not request: {externalId}.",
+	{store.CaseNotice, store.ReasonUnknownTransfer}:    "Processor {processor} reports a transfer that no payout of this gateway has: {externalId}." + compareStatement,
 	{store.CaseNotice, store.ReasonUnsupportedSubject}: "Notice {notice} of {processor} is about a subject that this version does not support: {externalId}. Compare the processor's statement with its clearing account.",
 	{store.CaseNotice, store.ReasonUnknownRefund}:      "Processor {processor} has a refund that nobody requested here, and no list of refunds: {externalId}. It is not booked: compare the processor's statement.",
 	{store.CaseNotice, store.ReasonUnreadable}:         "Notice {notice} of {processor} cannot be read.",

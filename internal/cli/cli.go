@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"os/signal"
 	"regexp"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -164,16 +162,9 @@ func (r *runner) log(cfg *config.Config) *slog.Logger {
 	return l
 }
 
-// heapGrowth is GOGC: four times Go's default, because a gateway's heap is small and its CPU
-// time is scarce.
-const heapGrowth = 400
-
 // untilSignal returns a context that ends with SIGINT or SIGTERM. A second signal ends
 // the program at once.
 func (r *runner) untilSignal() (context.Context, context.CancelFunc) {
-	if !slices.ContainsFunc(r.Environ, func(v string) bool { return strings.HasPrefix(v, "GOGC=") }) {
-		debug.SetGCPercent(heapGrowth)
-	}
 	ctx, stop := signal.NotifyContext(r.ctx, syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop

@@ -427,12 +427,12 @@ func TestAccounts(t *testing.T) {
 		{"account add second --driver sandbox --set base-url=http://127.0.0.1:2 --secret bank-secret=@" + secret, 1, "", "porteira: An account with this name already exists.\n"},
 		{"account list", 0, "NAME DRIVER MERCHANT STATE HEALTH CERTIFICATE CREATED CHANGED VERSION\nsandbox sandbox (all) live ok - TIME TIME 1\nsecond sandbox (all) live ok - TIME TIME 1\n", ""},
 		{"account drain sandbox", 0, "Account sandbox is draining within 2 seconds: it takes no new orders.\n\n" + fmt.Sprintf(own, "draining"), ""},
-		{"route test Loja --amount 1000", 1, " sandbox: The processor account does not accept this now. Send the same request again later.\nNo account can take the order.\n", ""},
+		{"route test Loja --amount 1000", 1, " sandbox: account \"sandbox\" is draining, which does not allow payin\nNo account can take the order.\n", ""},
 		{"account drain sandbox", 1, "", "porteira: The account is draining already.\n"},
 		{"route set Loja --operation payin --method PIX sandbox,second:min=100:max=5000:share=30", 0,
 			"Set. Running gateways follow within 2 seconds.\n\nOPERATION METHOD ACCOUNT MINIMUM MAXIMUM SHARE\npayin (every) sandbox \npayin PIX sandbox \npayin PIX second R$ 1.00 R$ 50.00 30%\npayout (every) sandbox \n", ""},
-		{"route test Loja --amount 1000", 0, " sandbox: The processor account does not accept this now. Send the same request again later.\n second: can take the order\n", ""},
-		{"route test Loja --amount 5001", 1, " sandbox: The processor account does not accept this now. Send the same request again later.\n" +
+		{"route test Loja --amount 1000", 0, " sandbox: account \"sandbox\" is draining, which does not allow payin\n second: can take the order\n", ""},
+		{"route test Loja --amount 5001", 1, " sandbox: account \"sandbox\" is draining, which does not allow payin\n" +
 			" second: The amount is outside the limits of the merchant's routes.\nNo account can take the order.\n", ""},
 		{"route set Loja --operation payin --method CASH second", 1, "", "porteira: The method is not one of this operation.\n"},
 		{"route set Loja --operation payin second,second", 1, "", "porteira: Account second appears twice.\n"},

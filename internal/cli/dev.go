@@ -24,6 +24,7 @@ func (c *devCommand) Run(r *runner) error {
 	defer stop()
 	log := r.log(cfg)
 	limitMemory(log, memlimit.FromCgroup)
+	r.growHeap()
 	a, err := app.New(ctx, cfg, app.Options{Log: log, Version: version(), Ready: func(a *app.App) {
 		_ = r.out.show(greetingOf(a, cfg), func(w io.Writer) { greet(w, a, cfg) })
 	}})

@@ -9,6 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 )
 
@@ -146,6 +147,15 @@ type choiceView struct {
 	Problem string `json:"problem"`
 }
 
+// whyNot is why an account takes no order, for the operator: the cause, which a merchant does not
+// see, if there is one.
+func whyNot(err error) string {
+	if e := problem.From(err); e.Cause != nil {
+		return e.Cause.Error()
+	}
+	return detail(err)
+}
+
 // Run shows which account would take an order, and why others would not. The exit code is 1
 // if none would.
 func (c *routeTest) Run(r *runner, root *commands) error {
@@ -160,7 +170,7 @@ func (c *routeTest) Run(r *runner, root *commands) error {
 		for _, v := range payment.RoutesOf(m.Routes, o.Operation, o.Method) {
 			view := choiceView{Account: v.Account}
 			if err := processor.Eligible(a.Registry, v, o); err != nil {
-				view.Problem = detail(err)
+				view.Problem = whyNot(err)
 			} else {
 				chosen = true
 			}

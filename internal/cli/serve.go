@@ -29,6 +29,7 @@ func (c *serveCommand) Run(r *runner) error {
 	defer stop()
 	log := r.log(cfg)
 	limitMemory(log, memlimit.FromCgroup)
+	r.growHeap()
 	a, err := app.New(ctx, cfg, app.Options{Log: log, Version: version(), Ready: func(a *app.App) {
 		_ = r.out.show(struct {
 			BaseURL string `json:"baseUrl"`

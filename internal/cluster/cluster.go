@@ -95,5 +95,5 @@ func (c *Cluster) Join(ctx context.Context, outside int64, alone bool) error {
 }
 
 func (c *Cluster) logRestored(ctx context.Context, epoch, outside int64) {
-	c.Log.ErrorContext(ctx, "the database is an older copy of itself: payouts wait until the transfers of their accounts were read, and are looked up before they are sent", "epoch", epoch, "expected", outside)
+	c.Log.ErrorContext(ctx, "the database is an older copy of itself: payouts and refunds wait until the lists of their accounts were read, and are looked up before they are sent", "epoch", epoch, "expected", outside)
 }

@@ -67,7 +67,7 @@ func (d *DB) pause(ctx context.Context, wait time.Duration) error {
 func (d *DB) writeOnce(ctx context.Context, work func(tx *Tx) error) (err error) {
 	t, err := d.dialect.begin(ctx, d)
 	if err != nil {
-		return d.translate(err)
+		return d.translateOf(ctx, err)
 	}
 	tx := &Tx{Now: d.env.Clock.Now(), db: d, t: t}
 	done := false
@@ -77,7 +77,7 @@ func (d *DB) writeOnce(ctx context.Context, work func(tx *Tx) error) (err error)
 		}
 	}()
 	if err := work(tx); err != nil {
-		return d.translate(err)
+		return d.translateOf(ctx, err)
 	}
 	if err := d.env.InjectCommit(env.BeforeCommit); err != nil {
 		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
@@ -90,6 +90,15 @@ func (d *DB) writeOnce(ctx context.Context, work func(tx *Tx) error) (err error)
 		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
 	}
 	return nil
+}
+
+// translateOf is translate in a transaction for a caller. If its time has ended, that is the
+// error: it says nothing about the database.
+func (d *DB) translateOf(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
+		return fmt.Errorf("db: %w", err)
+	}
+	return d.translate(err)
 }
 
 // translate makes a driver's error one of this package's; other errors pass.

@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,9 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/db/dbtest"
+	"github.com/porteira/porteira/internal/env"
 )
 
 // cut is when the connection to PostgreSQL breaks.
@@ -186,5 +189,36 @@ func TestDeadlockRunsAgain(t *testing.T) {
 				t.Errorf("%d runs: nothing ran again", runs.Load())
 			}
 		})
+	}
+}
+
+// A caller whose time has ended learns that, and not that the database is unavailable, which it
+// is not. (On SQLite a transaction does not end with its caller.)
+func TestCallersTimeEnds(t *testing.T) {
+	t.Parallel()
+	d := open(t, prepare(t, "postgres", systemEnv()))
+	clock := env.NewVirtualClock(time.Now())
+	ends := func() { clock.Advance(time.Minute) }
+	for name, work := range map[string]func(ctx context.Context) error{
+		"before the transaction": func(ctx context.Context) error {
+			ends()
+			return d.Write(ctx, func(*db.Tx) error { return nil })
+		},
+		"in a statement": func(ctx context.Context) error {
+			return d.Write(ctx, func(tx *db.Tx) error {
+				ends()
+				_, err := tx.Exec(ctx, "SELECT pg_sleep(60)")
+				return err
+			})
+		},
+	} {
+		ctx, cancel := clock.WithTimeout(t.Context(), time.Minute)
+		if err := work(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, db.ErrUnavailable) {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+	}
+	if err := d.Write(t.Context(), func(*db.Tx) error { return nil }); err != nil {
+		t.Errorf("after it: %v", err)
 	}
 }

@@ -263,7 +263,7 @@ func (s *instance) happened(err error) error {
 }
 
 // ArmFault is not supported.
-func (s *instance) ArmFault(context.Context, string, string, int) error {
+func (s *instance) ArmFault(context.Context, wire.SandboxFault) error {
 	return errors.New("no faults")
 }
 
@@ -274,7 +274,7 @@ func (s *instance) ClearFaults(context.Context) error { return nil }
 func (s *instance) AdvanceClock(context.Context, time.Duration) error { return errors.New("no clock") }
 
 // Transfers lists the bank's transfers.
-func (s *instance) Transfers(ctx context.Context, externalID string) (list []wire.SandboxTransfer, err error) {
+func (s *instance) Transfers(ctx context.Context, _, externalID string) (list []wire.SandboxTransfer, err error) {
 	page, _, err := s.control.Transfers(ctx, externalID, "")
 	for i := range page {
 		v := &page[i]

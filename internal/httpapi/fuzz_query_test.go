@@ -94,7 +94,7 @@ func (idle) PayinAction(context.Context, payment.ID, string, wire.SandboxPayin) 
 func (idle) PayoutAction(context.Context, payment.ID, string) error { return nil }
 
 // ArmFault does nothing.
-func (idle) ArmFault(context.Context, string, string, int) error { return nil }
+func (idle) ArmFault(context.Context, wire.SandboxFault) error { return nil }
 
 // ClearFaults does nothing.
 func (idle) ClearFaults(context.Context) error { return nil }
@@ -103,7 +103,7 @@ func (idle) ClearFaults(context.Context) error { return nil }
 func (idle) AdvanceClock(context.Context, time.Duration) error { return nil }
 
 // Transfers lists one transfer.
-func (idle) Transfers(_ context.Context, externalID string) ([]wire.SandboxTransfer, error) {
+func (idle) Transfers(_ context.Context, _, externalID string) ([]wire.SandboxTransfer, error) {
 	return []wire.SandboxTransfer{{ExternalID: externalID, Amount: 1, PIXKey: "m@example.com", Status: "paid", CreatedAt: start}}, nil
 }
 

@@ -19,6 +19,9 @@ import (
 // bodyMax is the maximum size of a body, in bytes.
 const bodyMax = 64 << 10
 
+// smallBody is the size up to which the buffer of a body grows as it arrives.
+const smallBody = 8 << 10
+
 // idempotencyKeyMax is the maximum length of an Idempotency-Key, in characters.
 const idempotencyKeyMax = 255
 
@@ -59,7 +62,12 @@ func (c *call) readUpTo(b *bytes.Buffer, most int64, tooLarge *problem.Error) *p
 		c.w.Header().Set("Connection", "close") // instead of reading all of it
 		return tooLarge
 	}
-	_, err := b.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, most))
+	body := http.MaxBytesReader(c.w, c.r.Body, most)
+	_, err := b.ReadFrom(io.LimitReader(body, smallBody))
+	if err == nil && b.Len() == smallBody { // a buffer that doubles would end at twice the largest body
+		b.Grow(bodyMax - smallBody + bytes.MinRead)
+		_, err = b.ReadFrom(body)
+	}
 	if _, exceeded := errors.AsType[*http.MaxBytesError](err); exceeded {
 		return tooLarge
 	}

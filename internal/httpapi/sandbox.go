@@ -23,15 +23,16 @@ type Sandbox interface {
 	PayoutAction(ctx context.Context, id payment.ID, action string) error
 	// RefundAction applies an action to a refund: complete or fail, also after it was completed.
 	RefundAction(ctx context.Context, id payment.ID, action string) error
-	// ArmFault makes the next count calls of an operation fail.
-	ArmFault(ctx context.Context, operation, kind string, count int) error
-	// ClearFaults disarms all faults.
+	// ArmFault makes the next calls of an operation fail.
+	ArmFault(ctx context.Context, fault wire.SandboxFault) error
+	// ClearFaults disarms all faults, of all accounts.
 	ClearFaults(ctx context.Context) error
 	// AdvanceClock moves the clock forward.
 	AdvanceClock(ctx context.Context, d time.Duration) error
 	// Transfers lists the transfers in the ledger of the sandbox's bank, oldest
-	// first: those of one external id, or all if it is "".
-	Transfers(ctx context.Context, externalID string) ([]wire.SandboxTransfer, error)
+	// first: those of one external id, or all if it is ""; of an account, or of the bank's own
+	// contract if it is "".
+	Transfers(ctx context.Context, account, externalID string) ([]wire.SandboxTransfer, error)
 }
 
 var (
@@ -91,7 +92,7 @@ func (a *API) armFault(c *call) error {
 	if invalid != nil {
 		return invalid
 	}
-	return c.noContent(a.sandbox.ArmFault(c.ctx, fault.Operation, fault.Kind, fault.Count))
+	return c.noContent(a.sandbox.ArmFault(c.ctx, fault))
 }
 
 func (a *API) clearFaults(c *call) error {
@@ -108,6 +109,7 @@ func (a *API) advanceClock(c *call) error {
 
 func (a *API) listSandboxTransfers(c *call) error {
 	q := c.query()
+	account, _ := q.get("account")
 	externalID, given := q.get("externalId")
 	if given && !externalIDForm.MatchString(externalID) {
 		q.fail("externalId", problem.CodeInvalidFormat, "must be the externalId of an order")
@@ -115,7 +117,7 @@ func (a *API) listSandboxTransfers(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	transfers, err := a.sandbox.Transfers(c.ctx, externalID)
+	transfers, err := a.sandbox.Transfers(c.ctx, account, externalID)
 	if err != nil {
 		return readError(err)
 	}

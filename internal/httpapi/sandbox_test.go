@@ -36,18 +36,18 @@ func (s *controls) PayoutAction(_ context.Context, id payment.ID, action string)
 	return s.record("%s payout %d", action, id[0])
 }
 
-func (s *controls) ArmFault(_ context.Context, operation, kind string, count int) error {
-	return s.record("%s %s %d", operation, kind, count)
+func (s *controls) ArmFault(_ context.Context, f wire.SandboxFault) error {
+	return s.record("%s %s %d%s", f.Operation, f.Kind, f.Count, f.Account)
 }
 
 func (s *controls) ClearFaults(context.Context) error { return s.record("clear") }
 
 func (s *controls) AdvanceClock(_ context.Context, d time.Duration) error { return s.record("%v", d) }
 
-func (s *controls) Transfers(_ context.Context, externalID string) ([]wire.SandboxTransfer, error) {
+func (s *controls) Transfers(_ context.Context, account, externalID string) ([]wire.SandboxTransfer, error) {
 	return []wire.SandboxTransfer{{
 		ExternalID: strings.Repeat("0", 32), Amount: 5000, PIXKey: "m@example.com", EndToEndID: "E1", Status: "paid", CreatedAt: start,
-	}}, s.record("transfers %s", externalID)
+	}}, s.record("transfers %s%s", externalID, account)
 }
 
 func TestSandbox(t *testing.T) {
@@ -74,6 +74,7 @@ func TestSandbox(t *testing.T) {
 		{"POST", "/sandbox/payout/" + id + "/pay", "", 404, ""},
 		{"POST", "/sandbox/faults", `{"operation":"transfer","kind":"late","count":3}`, 204, "transfer late 3"},
 		{"POST", "/sandbox/faults", `{"operation":"query","kind":"rubbish"}`, 204, "query rubbish 1"},
+		{"POST", "/sandbox/faults", `{"operation":"query","kind":"rubbish","account":"second"}`, 204, "query rubbish 1second"},
 		{"POST", "/sandbox/faults", `{"operation":"x","kind":"y","count":0,"z":1}`, 400, "z count operation kind"},
 		{"POST", "/sandbox/faults", `{"count":1000001}`, 422, "count operation kind"},
 		{"DELETE", "/sandbox/faults", "", 204, "clear"},
@@ -83,6 +84,7 @@ func TestSandbox(t *testing.T) {
 		{"POST", "/sandbox/clock", `{}`, 422, "advance"},
 		{"GET", "/sandbox/processor/transfers", "", 200, "transfers "},
 		{"GET", "/sandbox/processor/transfers?externalId=" + strings.Repeat("0", 32), "", 200, "transfers " + strings.Repeat("0", 32)},
+		{"GET", "/sandbox/processor/transfers?account=second", "", 200, "transfers second"},
 		{"GET", "/sandbox/processor/transfers?x=1", "", 422, "x"},
 	} {
 		s.calls = nil

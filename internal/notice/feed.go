@@ -59,7 +59,7 @@ func (s *Service) dueFeeds(ctx context.Context) (*claimFeeds, error) {
 	for i := range stored {
 		byKey[stored[i].FeedKey] = stored[i]
 	}
-	op, now := &claimFeeds{node: s.Queue.node.ID(), specs: map[store.FeedKey]processor.FeedSpec{}}, s.Env.Clock.Now()
+	op, now := &claimFeeds{node: s.Queue.node.ID(), specs: map[store.FeedKey]processor.FeedSpec{}, after: map[store.FeedKey][]store.FeedKey{}}, s.Env.Clock.Now()
 	history := s.Queue.node.History()
 	var due []store.Feed
 	for _, account := range s.Processors.IDs() {
@@ -74,8 +74,10 @@ func (s *Service) dueFeeds(ctx context.Context) (*claimFeeds, error) {
 				f = newFeed(account, feed, specs[feed], now)
 				op.fresh = append(op.fresh, f)
 			}
-			if !known || !f.NextAt.IsZero() && (!f.NextAt.After(now) || rewinds(&f, history)) {
-				op.specs[f.FeedKey] = specs[feed]
+			after := readAfter(f.FeedKey, specs)
+			rewind := rewinds(&f, history) && allRead(after, byKey, history)
+			if !known || !f.NextAt.IsZero() && (!f.NextAt.After(now) || rewind) {
+				op.specs[f.FeedKey], op.after[f.FeedKey] = specs[feed], after
 				due = append(due, f)
 			}
 		}
@@ -106,6 +108,7 @@ type claimFeeds struct {
 	fresh []store.Feed
 	due   []store.FeedKey
 	specs map[store.FeedKey]processor.FeedSpec
+	after map[store.FeedKey][]store.FeedKey // see readAfter
 
 	claimed []store.Feed
 }
@@ -124,6 +127,9 @@ func (v *claimFeeds) Needs(n *store.Needs) {
 	}
 	for _, k := range v.due {
 		n.Feed(k)
+		for _, earlier := range v.after[k] {
+			n.Feed(earlier)
+		}
 	}
 }
 
@@ -135,42 +141,18 @@ func (v *claimFeeds) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	for _, k := range v.due {
 		f, ok := l.Feed(k)
-		rewind := rewinds(&f, l.History().Number)
+		rewind := rewinds(&f, l.History().Number) && allCleared(l, v.after[k])
 		if !ok || !l.FeedDue(&f) && (!rewind || !f.ClaimedBy.IsZero()) {
 			continue // another process claimed it meanwhile
 		}
 		if rewind {
-			f.Rewound, f.Cursor = l.History().Number, fromBackup(v.specs[k], l.History().RestoredFrom)
+			f.Rewound, f.Cursor = l.History().Number, fromBackup(&f, v.specs[k], l.History().RestoredFrom)
 		}
 		f.ClaimedBy, f.NextAt = v.node, time.Time{}
 		c.SetFeed(f)
 		v.claimed = append(v.claimed, f)
 	}
 	return nil
-}
-
-// rewinds reports whether a feed lists transfers and was not read from its backup on
-// since the database was restored.
-func rewinds(f *store.Feed, history int64) bool {
-	return f.FeedKey == store.Transfers(f.Account) && f.Rewound != history
-}
-
-// fromBackup is the cursor from which a feed is read after a restore.
-func fromBackup(spec processor.FeedSpec, madeAt time.Time) string {
-	if spec.From == nil || madeAt.IsZero() {
-		return ""
-	}
-	return spec.From(madeAt.Add(-feedMargin))
-}
-
-// clears reports whether a page completes the list of transfers beyond the restore, so
-// that payouts of the account need not wait any more. Transfers that were being
-// sent then are listed after the quiet period.
-func (v *endFeed) clears(l *store.Loaded, f *store.Feed) bool {
-	h := l.History()
-	beyond := h.RestoredAt.Add(v.quiet)
-	return h.Number > 0 && f.FeedKey == store.Transfers(f.Account) && f.Rewound == h.Number && f.Cleared != h.Number &&
-		!v.parked && !v.page.More && !v.page.Through.Before(beyond) && !v.began.Before(beyond)
 }
 
 // clearEvery is the longest wait between reads while payouts wait for the list, once a page can
@@ -189,13 +171,18 @@ type answeredPage struct {
 // of entries before the new cursor.
 func (s *Service) readFeed(ctx context.Context, f store.Feed) (entries int) {
 	op := &endFeed{key: f.FeedKey, node: f.ClaimedBy, began: s.Env.Clock.Now(), wait: feedEvery}
+	if h := s.Queue.node.History(); f.Cleared != h && isRead(f.FeedKey) {
+		op.history = h
+	}
 	page := worker.Call(func() (v answeredPage) {
 		proc := s.Processors.Find(f.Account)
 		feeder, ok := proc.(processor.Feeder)
 		if !ok {
 			return answeredPage{err: errNotOpen(f.Account)}
 		}
-		op.quiet, op.wait = proc.Profile().Transfer.QuietPeriod, cmp.Or(feeder.Feeds()[processor.Feed(f.Feed)].Every, feedEvery)
+		specs := feeder.Feeds()
+		op.after, op.last = clearedAfter(f.FeedKey, specs), endsWait(f.FeedKey, proc, specs)
+		op.quiet, op.wait = quietOf(f.FeedKey, proc.Profile()), cmp.Or(specs[processor.Feed(f.Feed)].Every, feedEvery)
 		v.Page, v.err = s.readPage(ctx, f, proc, feeder)
 		if v.err == nil && f.Cleared != s.Queue.node.History() && f.FeedKey == store.Transfers(f.Account) {
 			op.parked, v.err = s.hasUnreadable(ctx, f.FeedKey)
@@ -208,13 +195,16 @@ func (s *Service) readFeed(ctx context.Context, f store.Feed) (entries int) {
 		s.Log.WarnContext(ctx, "feed could not be read", "account", f.Account, "feed", f.Feed, "cause", page.err)
 	}
 	s.Recorder.Record(ctx, "result of feed", func(ctx context.Context) error { return s.Writer.DoWithoutCancel(ctx, op) })
-	if op.again {
+	if op.again || op.cleared {
 		s.FeedWaker.Wake()
 	}
-	if page.err != nil || page.Next == f.Cursor {
-		return 0
+	if op.cleared {
+		entries++ // the lists that waited for this one are due
 	}
-	return len(page.Facts)
+	if page.err != nil || page.Next == f.Cursor {
+		return entries
+	}
+	return entries + len(page.Facts)
 }
 
 func (s *Service) readPage(ctx context.Context, f store.Feed, proc processor.Processor, feeder processor.Feeder) (processor.Page, error) {
@@ -270,10 +260,14 @@ type endFeed struct {
 	failure string
 	wait    time.Duration // until the next read
 	began   time.Time     // before the page was read
-	quiet   time.Duration // the processor's quiet period
+	quiet   time.Duration // see quietOf
 	parked  bool          // an entry that may be a transfer of ours is not booked
+	history int64         // of the database, if the list was not complete in it; else 0
+	after   []store.FeedKey
+	last    bool // see endsWait
 
-	again bool // the next page has entries
+	again   bool // the next page has entries
+	cleared bool // the list is complete beyond a restore
 }
 
 // Merchant implements [write.Operation].
@@ -286,12 +280,15 @@ func (v *endFeed) Class() commit.Class { return commit.Background }
 func (v *endFeed) Needs(n *store.Needs) {
 	n.ClaimingNode(v.node) // for the history
 	n.Feed(v.key)
+	if v.history > 0 {
+		v.needsClearing(n)
+	}
 }
 
 // Decide releases the feed. If its claim was released before, as of a dead process,
 // another process reads the page again.
 func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
-	v.again = false
+	v.again, v.cleared = false, false
 	f, ok := l.Feed(v.key)
 	if !ok || f.ClaimedBy != v.node {
 		return nil
@@ -310,8 +307,8 @@ func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	switch {
 	case v.clears(l, &f):
-		f.Cleared, f.ClearedAt = l.History().Number, l.Now()
-	case !v.again && l.History().Number != f.Cleared && f.FeedKey == store.Transfers(f.Account):
+		f.Cleared, f.ClearedAt, v.cleared = l.History().Number, l.Now(), true
+	case !v.again && v.history > 0 && allCleared(l, v.after):
 		h := l.History()
 		f.NextAt = l.Now().Add(min(v.wait, max(clearEvery, h.RestoredAt.Add(v.quiet).Sub(l.Now())))) // before that no page clears
 	}
@@ -320,5 +317,8 @@ func (v *endFeed) Decide(l *store.Loaded, c *store.Changes) error {
 		f.Through = v.page.Through
 	}
 	c.SetFeed(f)
+	if v.cleared {
+		v.endWait(l, c, &f)
+	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -29,6 +30,31 @@ func TestListedTransferWithTheIDOfAPayin(t *testing.T) {
 		if g.Node.Frozen(coretest.BankName) {
 			t.Error("payouts wait")
 		}
+		g.WantProven()
+	})
+}
+
+// A listed transfer of a merchant that the database lacks, because a backup was restored, is
+// nobody's payout: it opens one case. One of another installation opens none.
+func TestListedTransferOfALostMerchant(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		lost := store.Merchant{ID: payment.ID{7}, Number: 77}
+		foreign := payment.ExternalIDs{Installation: payment.ID{9}}
+		for _, id := range []string{
+			g.Store.ExternalID(&lost, payment.OperationPayout, "lost"), foreign.New(lost.Number, lost.ID, payment.OperationPayout, "foreign"),
+		} {
+			g.Bank.Mu.Lock()
+			g.Bank.Pay(processor.TransferRequest{ExternalID: id, Amount: 100_00}, processor.TransferPaid)
+			g.Bank.Mu.Unlock()
+		}
+		for range 2 {
+			g.Pass(time.Minute)
+			g.ReadFeeds()
+			g.Execute("UPDATE feeds SET cursor = ''")
+		}
+		g.WantBalances(coretest.Opening, 0)
+		g.WantCases(store.CaseNotice)
+		g.WantReason(store.CaseNotice, store.ReasonUnknownTransfer)
 		g.WantProven()
 	})
 }

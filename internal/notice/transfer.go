@@ -27,6 +27,9 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	if err != nil {
 		return store.Problem(err)
 	}
+	if merchant.IsZero() && s.Store.IsDerived(t.ExternalID) { // of a merchant that a restored backup lacks
+		return s.reportForeign(ctx, account, merchant, t)
+	}
 	if merchant.IsZero() || len(t.ExternalID) != payment.ExternalIDLength {
 		return nil // of another program that uses the account
 	}
@@ -60,9 +63,9 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	return nil
 }
 
-// reportForeign opens a case, once, about a listed transfer that has the external id of a
-// pay-in: another program made it, or a person at the processor. It is no merchant's payout,
-// and proves nothing about the database.
+// reportForeign opens a case, once, about a listed transfer that is no merchant's payout here: it
+// has the external id of a pay-in, because another program made it, or a person at the processor,
+// which proves nothing about the database; or that of a merchant that the database lacks.
 func (s *Service) reportForeign(ctx context.Context, account string, merchant payment.ID, t *processor.ListedTransfer) error {
 	sum := sha256.Sum256([]byte("listed transfer " + account + " " + t.ExternalID))
 	return s.Writer.Do(ctx, write.OpenCase{Case: store.Case{

@@ -48,6 +48,19 @@ const (
 	lookUpPerMerchant = 32
 )
 
+// unsafeSlots bounds the calls with an effect in flight at an account where a repeat has a second
+// effect. No more are claimed: if the process dies, the outcome of each is unknown, also if no
+// byte of it has left, and may take two persons.
+const unsafeSlots = 4
+
+// slotsOf is the size of the pool of calls with an effect; 0 is the default.
+func slotsOf(e processor.Effect) int {
+	if e.Slots == 0 && !e.Repeat.Safe() {
+		return unsafeSlots
+	}
+	return e.Slots
+}
+
 // lookUpTimeout bounds one query to a processor.
 const lookUpTimeout = 10 * time.Second
 

@@ -45,7 +45,7 @@ func (e *Executor) sendRefunds(ctx context.Context) (did int, err error) {
 		if !ok || e.Processors.Allows(account, payment.UseTransfer) != nil || e.Node.Frozen(account) {
 			continue // its refunds stay queued
 		}
-		pool := e.refunds.sends.Of(account, proc.Profile().Refund.Slots)
+		pool := e.refunds.sends.Of(account, slotsOf(proc.Profile().Refund))
 		n := min(refundsPerWorker, pool.Free())
 		if n > 0 {
 			n = e.refunds.sendBreakers.Allow(account, n)
@@ -303,9 +303,41 @@ func (e *Executor) sendRefund(ctx context.Context, p payment.RefundPart, timeout
 // lookUpRefund queries an account about one part of a refund.
 func (e *Executor) lookUpRefund(ctx context.Context, p payment.RefundPart, refunder processor.Refunder) {
 	op := e.newRecordRefund(p)
-	op.report = e.queryBy(ctx, p.Processor, processor.Ref{ExternalID: p.ExternalID}, refundCall{refunder, &p}, e.refunds.lookUpBreakers, asReported)
+	op.report = e.queryRefund(ctx, &p, refunder)
+	if op.report.Lookup == processor.NotFound && p.Sends == 0 {
+		op.report = e.queryOtherPayments(ctx, &p, refunder)
+	}
 	op.lookedUp = true
 	e.Recorder.Record(ctx, "result of look-up of a refund", func(ctx context.Context) error { return e.recordRefund(ctx, op) })
+}
+
+func (e *Executor) queryRefund(ctx context.Context, p *payment.RefundPart, refunder processor.Refunder) processor.TransferReport {
+	return e.queryBy(ctx, p.Processor, processor.Ref{ExternalID: p.ExternalID}, refundCall{refunder, p}, e.refunds.lookUpBreakers, asReported)
+}
+
+// queryOtherPayments looks up a part that was never sent among the refunds of the other payments
+// of its pay-in. A processor may know an id for each payment apart, and a copy of the database
+// lack a refund that gave another payment back under this id.
+func (e *Executor) queryOtherPayments(ctx context.Context, p *payment.RefundPart, refunder processor.Refunder) processor.TransferReport {
+	receipts, err := e.Store.Receipts(ctx, p.Merchant, p.Payin)
+	if err != nil {
+		return processor.TransferReport{Cause: err}
+	}
+	for i := range receipts {
+		if receipts[i].Processor != p.Processor || receipts[i].ExternalID == p.PaymentID {
+			continue
+		}
+		other := *p
+		other.PaymentID = receipts[i].ExternalID
+		report := e.queryRefund(ctx, &other, refunder)
+		if report.Lookup == processor.Found && report.PaymentID == "" {
+			report.PaymentID = other.PaymentID
+		}
+		if report.Lookup != processor.NotFound {
+			return report
+		}
+	}
+	return processor.TransferReport{Lookup: processor.NotFound}
 }
 
 // asReported is a report of a refund as it is: a return need not have an id of its own.

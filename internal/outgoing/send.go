@@ -42,7 +42,7 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 		if e.Processors.Allows(d.Processor, payment.UseTransfer) != nil || e.Node.Frozen(d.Processor) {
 			continue // its payouts stay queued
 		}
-		pool := e.sends.Of(d.Processor, proc.Profile().Transfer.Slots)
+		pool := e.sends.Of(d.Processor, slotsOf(proc.Profile().Transfer))
 		n := min(sendsPerMerchant, pool.Free())
 		if n > 0 {
 			n = e.sendBreakers.Allow(d.Processor, n)

@@ -23,27 +23,30 @@ var followsBeforeCase = map[payment.Method]int{payment.PIX: 7, payment.CreditCar
 
 // followDisputes schedules look-ups of an order with an open dispute.
 func followDisputes(l *store.Loaded, c *store.Changes, p *payment.Payin) {
-	if v, ok := l.Charge(p.Merchant, p.ID); (!ok || v.State != store.ChargeFollowed) && openDispute(p, l.DisputesOf(p.Merchant, p.ID)) {
+	if v, ok := l.Charge(p.Merchant, p.ID); (!ok || v.State != store.ChargeFollowed) && openDispute(l.DisputesOf(p.Merchant, p.ID)) {
 		followCharge(l, c, p)
 	}
 }
 
-// openDispute reports whether a pay-in has a dispute at its account that is not decided.
-func openDispute(p *payment.Payin, disputes []payment.Dispute) bool {
-	return slices.ContainsFunc(disputes, func(d payment.Dispute) bool { return d.Processor == p.Processor && d.Live() })
+// openDispute reports whether a pay-in has a dispute that is not decided.
+func openDispute(disputes []payment.Dispute) bool {
+	return slices.ContainsFunc(disputes, func(d payment.Dispute) bool { return d.Live() })
 }
 
 // disputesRead are the newest disputes of an order that are read: of each instalment of a card
 // there may be several.
 const disputesRead = 100
 
-func (s *Service) hasOpenDispute(ctx context.Context, p *payment.Payin) (bool, error) {
+// disputedAt are the accounts that have a dispute of a pay-in that is not decided: its own, or
+// one that it was tried at before.
+func (s *Service) disputedAt(ctx context.Context, p *payment.Payin) (accounts []string, err error) {
 	list, err := s.Store.Disputes(ctx, p.Merchant, store.DisputeFilter{Payin: p.ID, Limit: disputesRead})
-	disputes := make([]payment.Dispute, 0, len(list))
 	for i := range list {
-		disputes = append(disputes, list[i].Dispute)
+		if d := &list[i].Dispute; d.Live() && !slices.Contains(accounts, d.Processor) {
+			accounts = append(accounts, d.Processor)
+		}
 	}
-	return openDispute(p, disputes), err
+	return accounts, err
 }
 
 // followCharge schedules look-ups of an order that has become PROCESSING, or is disputed.
@@ -63,34 +66,48 @@ func followCharge(l *store.Loaded, c *store.Changes, p *payment.Payin) {
 	}
 }
 
-// lookUpFollowed looks up the charge of an order that is PROCESSING or disputed.
+// lookUpFollowed looks up the charge of an order that is PROCESSING or disputed, where it is
+// disputed.
 func (s *Service) lookUpFollowed(ctx context.Context, w *chargeWork, p *payment.Payin) {
+	accounts := []string{w.Account}
 	if p.Status != payment.PayinProcessing {
-		open, err := s.hasOpenDispute(ctx, p)
-		if err != nil {
+		var err error
+		if accounts, err = s.disputedAt(ctx, p); err != nil {
 			w.notSent(err)
 			return
 		}
-		if !open {
-			w.Outcome = outcomeOrderEnded
-			return
+	}
+	if len(accounts) == 0 {
+		w.Outcome = outcomeOrderEnded
+		return
+	}
+	w.Attempts++
+	for _, account := range accounts {
+		r := s.queryFollowed(ctx, account, p)
+		w.cause = r.Cause
+		switch r.Lookup {
+		case processor.Found:
+			w.Outcome = string(r.State)
+			w.reports = append(w.reports, accountReport{account, r})
+		case processor.NotFound:
+			w.Outcome = outcomeNotFound
+		default:
+			w.Outcome = processor.Unknown.String()
 		}
 	}
-	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), w.profile.Charge.Timeout)
-	defer cancel()
-	w.Attempts++
-	r := worker.Call(func() processor.ChargeReport { return w.charger.QueryCharge(limited, p.ExternalID) },
-		func(cause error) processor.ChargeReport { return processor.ChargeReport{Cause: cause} })
-	s.breakers.Record(w.Account, r.Lookup != processor.LookupUnknown || limited.Err() == nil)
-	w.cause = r.Cause
-	switch r.Lookup {
-	case processor.Found:
-		w.Outcome, w.report = string(r.State), &r
-	case processor.NotFound:
-		w.Outcome = outcomeNotFound
-	default:
-		w.Outcome = processor.Unknown.String()
+}
+
+func (s *Service) queryFollowed(ctx context.Context, account string, p *payment.Payin) processor.ChargeReport {
+	charger, profile, err := s.charger(account)
+	if err != nil { // another process may open it
+		return processor.ChargeReport{Cause: err}
 	}
+	limited, cancel := s.Env.Clock.WithTimeout(context.WithoutCancel(ctx), profile.Charge.Timeout)
+	defer cancel()
+	r := worker.Call(func() processor.ChargeReport { return charger.QueryCharge(limited, p.ExternalID) },
+		func(cause error) processor.ChargeReport { return processor.ChargeReport{Cause: cause} })
+	s.breakers.Record(account, r.Lookup != processor.LookupUnknown || limited.Err() == nil)
+	return r
 }
 
 // reportProcessing opens a case about an order that is PROCESSING for long, and closes it

@@ -18,7 +18,7 @@ import (
 func (s *Service) newRecord(p payment.Payin, w *chargeWork) *recordCharge {
 	return &recordCharge{
 		payin: p, work: w.Charge, state: w.State, charge: w.made, expiresAt: w.request.ExpiresAt, failure: w.failure, differs: w.differs, cause: w.cause,
-		canceling: w.canceling, following: w.following, others: w.untried(), wait: w.next(worker.NewJitter(s.Env.Random)), report: w.report, links: s.Links,
+		canceling: w.canceling, following: w.following, others: w.untried(), wait: w.next(worker.NewJitter(s.Env.Random)), reports: w.reports, links: s.Links,
 	}
 }
 
@@ -26,8 +26,8 @@ func (s *Service) newRecord(p payment.Payin, w *chargeWork) *recordCharge {
 // it are booked first.
 func (s *Service) record(ctx context.Context, op *recordCharge) error {
 	ctx = context.WithoutCancel(ctx)
-	if op.report != nil {
-		if err := s.Receive(ctx, op.work.Account, op.payin.ExternalID, *op.report, nil); err != nil && !errors.Is(err, ErrInvalidPayment) {
+	for _, v := range op.reports {
+		if err := s.Receive(ctx, v.account, op.payin.ExternalID, v.report, nil); err != nil && !errors.Is(err, ErrInvalidPayment) {
 			return err
 		}
 	}
@@ -51,7 +51,7 @@ type recordCharge struct {
 	differs   error
 	cause     error
 	wait      time.Duration // before the next call
-	report    *processor.ChargeReport
+	reports   []accountReport
 	// canceling: the work was to cancel the charge. following: it was to look it up while its
 	// order is PROCESSING or disputed.
 	canceling, following bool
@@ -181,7 +181,7 @@ func (v *recordCharge) after(l *store.Loaded, row store.Charge, p *payment.Payin
 	case v.canceling && next.State == store.ChargeToCancel:
 		next.NextAt = l.Now().Add(v.wait)
 	case v.canceling:
-	case v.following && (p.Status == payment.PayinProcessing || openDispute(p, l.DisputesOf(p.Merchant, p.ID))):
+	case v.following && (p.Status == payment.PayinProcessing || openDispute(l.DisputesOf(p.Merchant, p.ID))):
 		next.NextAt = l.Now().Add(v.wait)
 	case v.following:
 		next.State = store.ChargeEnded

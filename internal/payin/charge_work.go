@@ -49,8 +49,15 @@ type chargeWork struct {
 	restored bool
 	// canceling: the charge is to be canceled. following: its order is PROCESSING or disputed.
 	canceling, following bool
-	// report is the processor's report of a charge that has payments, or a state of its own.
-	report *processor.ChargeReport
+	// reports are those of a charge that has payments, or a state of its own: of this account or,
+	// if its order is disputed, of those that have the dispute.
+	reports []accountReport
+}
+
+// accountReport is an account's report of a charge.
+type accountReport struct {
+	account string
+	report  processor.ChargeReport
 }
 
 // cancelAgainAfter is the schedule of further calls to cancel a charge, by the number of calls
@@ -135,7 +142,7 @@ func (w *chargeWork) takeReport(r processor.ChargeReport, now time.Time) {
 	c := r.Charge
 	found, paid, payable := r.Lookup == processor.Found, len(r.Payments)+len(r.Disputes) > 0, c.PIX != nil || c.Boleto != nil || c.Card != nil
 	if found && (paid || r.State == processor.ChargeAnalysis || r.State == processor.ChargeExpired && !payable) {
-		w.report = &r
+		w.reports = []accountReport{{w.Account, r}}
 	}
 	switch {
 	case found && !paid && (r.State == processor.ChargeFailed || r.State == processor.ChargeCanceled):

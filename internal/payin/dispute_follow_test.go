@@ -83,3 +83,43 @@ func TestDisputeIsFollowedWhileTheBankIsDown(t *testing.T) {
 		g.WantProven()
 	})
 }
+
+// A dispute at an account that the order has left is looked up there.
+func TestDisputeAtAnEarlierAccountIsFollowed(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		second, _ := threeAccounts(g, "refused, done, done")
+		p, _, err := g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", ""))
+		g.Must(err)
+		g.Bank.Receive(p.ExternalID, "A", 100_00) // its charge was made nevertheless
+		ends(g, p, processor.DisputeOpen)
+		g.Notify("disputed", "charge "+p.ExternalID)
+		g.Apply()
+		g.WantPayin(p, payment.PayinDisputed, 100_00, 1)
+		for range 3 { // days without a decision, and then without an answer
+			g.Jump(30 * time.Hour)
+			g.Charge()
+		}
+		g.Bank.Down = true
+		g.Jump(30 * time.Hour)
+		g.Charge()
+		g.WantPayin(p, payment.PayinDisputed, 100_00, 1)
+		g.Bank.Down = false
+		ends(g, p, processor.DisputeLost)
+		g.Jump(30 * time.Hour)
+		g.Charge()
+		g.WantPayin(p, payment.PayinChargeback, 100_00, 1)
+		if second.Queries != 0 {
+			t.Errorf("%d queries to the order's account, which has no dispute", second.Queries)
+		}
+		if c := work(g, p); c.State != store.ChargeEnded || !c.NextAt.IsZero() {
+			t.Errorf("left to do: %+v", c)
+		}
+		queries := g.Bank.Queries
+		g.Jump(100 * time.Hour)
+		g.Charge()
+		if g.Bank.Queries != queries {
+			t.Errorf("%d further queries", g.Bank.Queries-queries)
+		}
+		g.WantProven()
+	})
+}

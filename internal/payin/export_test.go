@@ -78,3 +78,9 @@ func NewSettle(ref store.Ref) write.Operation { return &settle{ref: ref} }
 
 // NewParkReceivable is the operation that parks a receivable.
 func NewParkReceivable(ref store.Ref) write.Operation { return &parkReceivable{ref} }
+
+// ErrSamePix is errSamePix.
+var ErrSamePix = errSamePix
+
+// ReadElsewhere makes the operation read what it needs for an account that its order has left.
+func (v *Receive) ReadElsewhere() { v.elsewhere = true }

@@ -37,6 +37,11 @@ func (s *Service) Receive(ctx context.Context, processorName, externalID string,
 		op.elsewhere = true
 		err = s.Writer.Do(ctx, op)
 	}
+	if errors.Is(err, errSamePix) { // op has nothing new of it then
+		if err = s.Writer.Do(ctx, op.samePix()); err == nil {
+			err = s.Writer.Do(ctx, op)
+		}
+	}
 	if errors.Is(err, errUnidentified) {
 		op.toPlatform()
 		err = s.Writer.Do(ctx, op)
@@ -47,6 +52,9 @@ func (s *Service) Receive(ctx context.Context, processorName, externalID string,
 // errElsewhere means that the order is at another account now: it may have been tried at
 // the one that reports.
 var errElsewhere = errors.New("payin: the order is at another account")
+
+// errSamePix means that a reported Pix is booked already, for the same order at another account.
+var errSamePix = errors.New("payin: another account has the same Pix")
 
 // errUnidentified refuses to book money on a merchant's accounts, as it names none of
 // the merchant's orders at that processor.
@@ -62,7 +70,8 @@ type Receive struct {
 	receipts   []*payment.Receipt // of report.Payments
 	disputes   []payment.ID       // of report.Disputes, if they are new
 	links      transition.Links
-	elsewhere  bool // the order is at another account now
+	elsewhere  bool              // the order is at another account now
+	bookedAt   map[string]string // of what another account has, as errSamePix: the account, by the endToEndId
 }
 
 // NewReceive builds the operation that books a report. Errors: ErrInvalidPayment,
@@ -109,6 +118,7 @@ func (v *Receive) Class() commit.Class { return commit.Background }
 func (v *Receive) Needs(n *store.Needs) {
 	n.PayinByExternalID(v.merchant, v.externalID)
 	n.Receipts(v.receipts...)
+	n.RefundsIfPaidAgain(v.merchant, v.externalID, v.receipts...) // for its receipts
 	for i := range v.report.Disputes {
 		n.Dispute(v.merchant, v.processor, v.report.Disputes[i].ID)
 	}
@@ -137,26 +147,12 @@ func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
 		}
 		known = l.ChargedAt(p.Merchant, p.ID, v.processor)
 	}
-	for i, r := range v.receipts {
-		if !l.Inserted(r.ID) {
-			continue
-		}
-		var err error
-		switch {
-		case known:
-			err = v.applyReceipt(l, c, &p, *r, v.report.Payments[i].Card)
-		case !v.merchant.IsZero():
-			c.UndoKeys()
-			return errUnidentified
-		default:
-			err = keepUnidentified(c, *r)
-		}
-		if cost := v.report.Payments[i].Cost; err == nil && cost > 0 {
-			err = c.Post(v.merchant, costSubject(&p, r), ledger.BookCost(r.Processor, cost))
-		}
-		if err != nil {
-			return fmt.Errorf("receipt: %w", err)
-		}
+	if known && v.findSamePix(l, &p) {
+		c.UndoKeys()
+		return errSamePix
+	}
+	if err := v.applyReceipts(l, c, &p, known); err != nil {
+		return err
 	}
 	if known {
 		for i, reported := range v.report.Disputes {
@@ -167,7 +163,7 @@ func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
 				return fmt.Errorf("dispute: %w", err)
 			}
 		}
-		if p.Processor == v.processor && v.showsCurrent() {
+		if v.showsCurrent() {
 			followDisputes(l, c, &p)
 		}
 		if p.Processor == v.processor {
@@ -178,6 +174,33 @@ func (v *Receive) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	if v.notice != nil {
 		c.FinishNotice(*v.notice)
+	}
+	return nil
+}
+
+// applyReceipts books the new receipts: for their order or, if it is not known, on the
+// platform's accounts.
+func (v *Receive) applyReceipts(l *store.Loaded, c *store.Changes, p *payment.Payin, known bool) error {
+	for i, r := range v.receipts {
+		if !l.Inserted(r.ID) {
+			continue
+		}
+		var err error
+		switch {
+		case known:
+			err = v.applyReceipt(l, c, p, *r, v.report.Payments[i].Card)
+		case !v.merchant.IsZero():
+			c.UndoKeys()
+			return errUnidentified
+		default:
+			err = v.keepUnidentified(c, *r)
+		}
+		if cost := v.report.Payments[i].Cost; err == nil && cost > 0 {
+			err = c.Post(v.merchant, costSubject(p, r), ledger.BookCost(r.Processor, cost))
+		}
+		if err != nil {
+			return fmt.Errorf("receipt: %w", err)
+		}
 	}
 	return nil
 }
@@ -274,13 +297,15 @@ func receiptTrigger(p *payment.Payin, amount money.Cents) (payment.Trigger, mone
 // keepUnidentified books money that names no order on the platform's accounts, never
 // on a merchant's: the payer of a static code, or another program at the same
 // processor, chooses that text.
-func keepUnidentified(c *store.Changes, r payment.Receipt) error {
+func (v *Receive) keepUnidentified(c *store.Changes, r payment.Receipt) error {
 	r.Payin, r.Applied = payment.ID{}, 0
 	c.AddReceipt(r)
-	c.OpenCase(store.Case{
-		Merchant: r.Merchant, Kind: store.CaseUnmatchedReceipt, Subject: r.ID, Amount: r.Amount,
-		Params: store.Params{"processor": r.Processor, "externalId": r.OrderID},
-	})
+	params := store.Params{"processor": r.Processor, "externalId": r.OrderID}
+	if account := v.bookedAt[r.EndToEndID]; account != "" {
+		params["bookedAt"] = account
+		params = store.ReasonSamePix.With(params)
+	}
+	c.OpenCase(store.Case{Merchant: r.Merchant, Kind: store.CaseUnmatchedReceipt, Subject: r.ID, Amount: r.Amount, Params: params})
 	return c.Post(r.Merchant, r.ID, ledger.ReceiveUnidentified(r.Processor, r.Amount))
 }
 

@@ -91,7 +91,7 @@ func From(err error) *Error {
 	case errors.As(err, &e):
 		return e
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return New(Unavailable, "The request timed out.").With(err)
+		return New(Unavailable, "The request took too long. Send the same request again.").With(err)
 	default:
 		return New(InternalError, "An unexpected error occurred. Quote the requestId when you contact the operator.").With(err)
 	}

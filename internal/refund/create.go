@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -56,6 +57,10 @@ type CreateOp struct {
 	created  time.Time
 	windows  Windows
 	ids      func(part int) string
+	// frozen: new refunds are refused after a restore, as far as this process knows; history is
+	// that of its last heartbeat.
+	frozen  bool
+	history int64
 
 	// Refund is the refund as it is stored: the new one, or the one that has its reference.
 	// Fresh is false for the latter.
@@ -69,7 +74,8 @@ func (s *Service) NewCreateOp(m store.Merchant, payin payment.ID, r *wire.Refund
 	now := s.Env.Clock.Now().Truncate(time.Millisecond)
 	return &CreateOp{
 		request: r, merchant: m.ID, payin: payin, id: s.Env.IDs.NewID(now), created: now, windows: s.Windows(),
-		ids: func(part int) string { return externalID(s.Store, &m, r.ReferenceID.V, part) },
+		ids:    func(part int) string { return externalID(s.Store, &m, r.ReferenceID.V, part) },
+		frozen: s.frozen(m.ID), history: s.History(),
 	}
 }
 
@@ -110,10 +116,13 @@ func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 		}
 		return nil
 	}
-	if r, _, ok := l.RefundByExternalID(v.merchant, v.ids(2)); ok {
+	if r, ok := v.foundPart(l); ok {
 		// A part of it was found, which a restored backup lacks: the rest is not sent again.
 		v.Refund = r
 		return nil
+	}
+	if v.frozen || l.HistoryOf(v.merchant) > v.history { // another process has found that it was restored
+		return errFrozen
 	}
 	p, ok := l.Payin(v.merchant, v.payin)
 	if !ok {
@@ -135,6 +144,21 @@ func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 		return err
 	}
 	return v.add(l, c, &p, amount, list)
+}
+
+// foundPart is the refund that a later part of this one is, which the processor listed.
+func (v *CreateOp) foundPart(l *store.Loaded) (payment.Refund, bool) {
+	if r, _, ok := l.RefundByExternalID(v.merchant, v.ids(2)); ok { // of any pay-in
+		return r, true
+	}
+	refunds := l.RefundsOf(v.merchant, v.payin)
+	for n := range l.ReceiptsOf(v.merchant, v.payin) { // it had no more parts than there are payments
+		id := v.ids(n + 1)
+		if i := slices.IndexFunc(refunds, func(r payment.Refund) bool { return r.ExternalID == id }); i >= 0 {
+			return refunds[i], true
+		}
+	}
+	return payment.Refund{}, false
 }
 
 // adopt makes a refund that the processor listed the one of the request, if it gives back the

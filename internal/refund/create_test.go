@@ -399,10 +399,10 @@ func TestRefundOfALostPast(t *testing.T) {
 // A refund of several payments that a copy of the database lacks is found as several refunds.
 // Its repeated request is refused, also if only a later part of it is listed.
 func TestRefundOfWhichAPartWasFound(t *testing.T) {
-	for name, listed := range map[string][]int{"both parts": {0, 1}, "the second part": {1}} {
+	for name, listed := range map[string][]int{"all parts": {0, 1, 2}, "the second part": {1}, "the last part": {2}} {
 		t.Run(name, func(t *testing.T) {
 			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-				p := g.PaidPayin("p", 40_00, 60_00)
+				p := g.PaidPayin("p", 30_00, 30_00, 40_00)
 				r := g.Refund(p, "r", 0)
 				parts, err := g.Store.RefundParts(t.Context(), r.Merchant, r.ID)
 				g.Must(err)

@@ -3,11 +3,13 @@
 package refund
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/write"
@@ -19,6 +21,10 @@ type Options struct {
 	Writer     *write.Writer
 	Env        env.Env
 	Processors processor.Accounts
+	// Frozen reports whether refunds of an account wait after a restore. History is the number
+	// of the database's history, 0 if it was never restored; see [cluster.Node].
+	Frozen  func(account string) bool
+	History func() int64
 	// Requested is called after a refund was queued for sending.
 	Requested func()
 }
@@ -28,6 +34,24 @@ type Service struct{ Options }
 
 // New returns a Service.
 func New(o Options) *Service { return &Service{o} }
+
+// frozen reports whether new refunds of a merchant are refused after a restore: the refunds of an
+// account have not been read, and the same request may have been paid there, with other parts.
+func (s *Service) frozen(merchant payment.ID) bool {
+	if s.History() == 0 {
+		return false
+	}
+	return slices.ContainsFunc(s.Processors.IDs(), func(id string) bool {
+		_, refunds := s.Processors.Find(id).(processor.Refunder)
+		return refunds && s.Processors.OpenTo(id, merchant) && s.Frozen(id)
+	})
+}
+
+// frozenRetry is the Retry-After of a request that is refused after a restore.
+const frozenRetry = 10 * time.Second
+
+var errFrozen = problem.New(problem.Unavailable, "Refunds wait: the database was restored from a backup, and the refunds at the processor are being compared with it. "+
+	"The referenceId remains unused. Send the same request again later.").WithRetryAfter(frozenRetry)
 
 // refundsMax bounds the refunds of a pay-in, failed ones included.
 const refundsMax = 200

@@ -95,14 +95,41 @@ func (foreign) Transfer(context.Context, string, string, money.Cents) error { re
 // Refund implements [Bank].
 func (foreign) Refund(context.Context, string, string) error { return errForeign }
 
+// contract is the control of the contract that a request names by its account; "" is the bank's
+// own.
+func (c *Control) contract(account string) (Bank, error) {
+	if account == "" {
+		return c.Bank, nil
+	}
+	if c.BankOf != nil && c.Processors.Find(account) != nil {
+		if b := c.BankOf(account); b != nil {
+			return b, nil
+		}
+	}
+	return nil, problem.New(problem.ValidationFailed, "Invalid request.").WithFields(problem.FieldError{
+		Field: "account", Code: problem.CodeNotAllowed, Detail: "must be an account at the sandbox's bank",
+	})
+}
+
 // ArmFault implements [httpapi.Sandbox].
-func (c *Control) ArmFault(ctx context.Context, operation, kind string, count int) error {
-	fault := bankapi.Fault{Operation: bankapi.Operation(operation), Kind: bankapi.FaultKind(kind), Count: count}
-	return bankProblem(c.Bank.Arm(ctx, fault))
+func (c *Control) ArmFault(ctx context.Context, f wire.SandboxFault) error {
+	b, err := c.contract(f.Account)
+	if err != nil {
+		return err
+	}
+	return bankProblem(b.Arm(ctx, bankapi.Fault{Operation: bankapi.Operation(f.Operation), Kind: bankapi.FaultKind(f.Kind), Count: f.Count}))
 }
 
 // ClearFaults implements [httpapi.Sandbox].
-func (c *Control) ClearFaults(ctx context.Context) error { return bankProblem(c.Bank.Disarm(ctx)) }
+func (c *Control) ClearFaults(ctx context.Context) error {
+	errs := []error{bankProblem(c.Bank.Disarm(ctx))}
+	for _, id := range c.Processors.IDs() {
+		if b, err := c.contract(id); err == nil {
+			errs = append(errs, bankProblem(b.Disarm(ctx)))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // AdvanceClock implements [httpapi.Sandbox].
 func (c *Control) AdvanceClock(ctx context.Context, d time.Duration) error {
@@ -123,10 +150,14 @@ func (c *Control) AdvanceClock(ctx context.Context, d time.Duration) error {
 }
 
 // Transfers implements [httpapi.Sandbox].
-func (c *Control) Transfers(ctx context.Context, externalID string) ([]wire.SandboxTransfer, error) {
+func (c *Control) Transfers(ctx context.Context, account, externalID string) ([]wire.SandboxTransfer, error) {
+	b, err := c.contract(account)
+	if err != nil {
+		return nil, err
+	}
 	var list []wire.SandboxTransfer
 	for cursor := ""; ; {
-		page, next, err := c.Bank.Transfers(ctx, externalID, cursor)
+		page, next, err := b.Transfers(ctx, externalID, cursor)
 		if err != nil {
 			return nil, bankProblem(err)
 		}

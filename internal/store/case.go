@@ -60,6 +60,9 @@ const (
 	ReasonTooOld  CaseReason = "too_old"   // its first send: the processor may not recognise its id any more
 	ReasonIDInUse CaseReason = "id_in_use" // by the processor's words, which then does not find it
 
+	// Of CaseUnmatchedReceipt.
+	ReasonSamePix CaseReason = "same_pix" // bookedAt: the account whose payment of the order has the same endToEndId
+
 	// Of CaseRefundUnknown alone, as its cause.
 	ReasonOtherPayment CaseReason = "other_payment" // reported: the processor's id of the payment that was given back
 	ReasonOtherPart    CaseReason = "other_part"    // an earlier part of the refund had a case, so this one was not sent

@@ -13,6 +13,13 @@ func (s *Store) ExternalID(m *Merchant, op payment.Operation, reference string) 
 	return s.external.New(m.Number, m.ID, op, reference)
 }
 
+// IsDerived reports whether this installation derived an external id, also for a merchant that
+// the database lacks.
+func (s *Store) IsDerived(externalID string) bool {
+	_, err := s.external.MerchantNumber(externalID)
+	return err == nil && len(externalID) == payment.ExternalIDLength
+}
+
 // MerchantOf finds the merchant of an external id of this installation; the zero id,
 // which is the platform, if there is none, or the id is another's.
 func (s *Store) MerchantOf(ctx context.Context, externalID string) (payment.ID, error) {

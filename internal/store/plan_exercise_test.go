@@ -148,6 +148,7 @@ func (v *exercise) create(count int) {
 			}
 		}
 		n.Receipts(receipts...)
+		n.RefundsIfPaidAgain(m.ID, b.payins[0].Payin.ExternalID, receipts...)
 		n.ExpectDeliveries(m.ID, 2*count)
 	}, func(l *store.Loaded, c *store.Changes) {
 		for i := range count {

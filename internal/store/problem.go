@@ -16,10 +16,12 @@ func Problem(err error) error {
 		return err
 	case errors.Is(err, ErrNotFound):
 		return problem.New(problem.NotFound, "Order not found.").With(err)
-	case errors.Is(err, ErrUnavailable), errors.Is(err, ErrCommitUnknown):
+	case errors.Is(err, ErrUnavailable):
 		return problem.New(problem.Unavailable, "The database is not available. Send the same request again.").With(err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return problem.New(problem.Unavailable, "The request took too long. Send it again.").With(err)
+		return problem.New(problem.Unavailable, "The request took too long. Send the same request again.").With(err)
+	case errors.Is(err, ErrCommitUnknown):
+		return problem.New(problem.Unavailable, "The database is not available. Send the same request again.").With(err)
 	default:
 		return err
 	}

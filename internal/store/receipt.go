@@ -76,9 +76,11 @@ func (c *Changes) AddReceipt(r payment.Receipt) {
 	if of := (Ref{r.Merchant, r.Payin}); c.l.received != nil {
 		c.l.received[of] += r.Amount
 	}
-	if of := (Ref{r.Merchant, r.Payin}); c.l.refunds.receipts != nil {
-		c.l.refunds.receipts[of] = append(c.l.refunds.receipts[of], r)
+	if c.l.refunds.receipts == nil { // none were loaded, as the pay-ins had none: these are all
+		c.l.refunds.receipts = map[Ref][]payment.Receipt{}
 	}
+	of := Ref{r.Merchant, r.Payin}
+	c.l.refunds.receipts[of] = append(c.l.refunds.receipts[of], r)
 	c.count++
 }
 

@@ -56,7 +56,14 @@ type refundNeeds struct {
 	ids        []Ref
 	byExternal []ExternalRef
 	payins     []Ref
+	paidAgain  []paidAgain
 	due        []DueRefundParts
+}
+
+// paidAgain is a pay-in and receipts for it.
+type paidAgain struct {
+	of       ExternalRef
+	receipts []*payment.Receipt
 }
 
 // Refund reads a refund by its id.
@@ -74,6 +81,12 @@ func (n *Needs) RefundByExternalID(merchant payment.ID, externalID string) {
 func (n *Needs) RefundsOf(merchant, payin payment.ID) {
 	n.Payin(merchant, payin)
 	n.refunds.payins = append(n.refunds.payins, Ref{merchant, payin})
+}
+
+// RefundsIfPaidAgain is RefundsOf of a pay-in that [Needs.PayinByExternalID] reads, if one of the
+// receipts is new and is not the first one.
+func (n *Needs) RefundsIfPaidAgain(merchant payment.ID, externalID string, receipts ...*payment.Receipt) {
+	n.refunds.paidAgain = append(n.refunds.paidAgain, paidAgain{ExternalRef{merchant, externalID}, receipts})
 }
 
 type loadedRefunds struct {
@@ -146,7 +159,19 @@ func (l *Loaded) refundedPayins(n *Needs) []Ref {
 			payins = append(payins, ref)
 		}
 	}
+	for _, v := range n.refunds.paidAgain {
+		ref, ok := l.payins.byExternal[v.of]
+		if ok && !slices.Contains(payins, ref) && l.isPaidAgain(ref, v.receipts) {
+			payins = append(payins, ref)
+		}
+	}
 	return payins
+}
+
+func (l *Loaded) isPaidAgain(ref Ref, receipts []*payment.Receipt) bool {
+	p := l.payins.rows[ref]
+	paid := p.PaidAmount > 0 || p.Status == payment.PayinFailed // whose payments are unapplied
+	return paid && slices.ContainsFunc(receipts, func(r *payment.Receipt) bool { return l.inserted[r.ID] })
 }
 
 // Refunding is what is in flight of the refunds of a pay-in whose refunds were loaded, in
@@ -185,7 +210,7 @@ func (l *Loaded) RefundsOf(merchant, payin payment.ID) []payment.Refund {
 	return list
 }
 
-// ReceiptsOf are the receipts of a pay-in whose refunds were loaded.
+// ReceiptsOf are the receipts of a pay-in whose refunds were loaded, with those of this commit.
 func (l *Loaded) ReceiptsOf(merchant, payin payment.ID) []payment.Receipt {
 	return l.refunds.receipts[Ref{merchant, payin}]
 }

@@ -93,12 +93,13 @@ func DecodeSandboxPayin(body []byte, action string) (p SandboxPayin, invalid *pr
 type SandboxFault struct {
 	Operation string
 	Kind      string
-	Count     int // calls that it affects
+	Count     int    // calls that it affects
+	Account   string // whose calls; "" is the bank's own contract
 }
 
 // DecodeSandboxFault decodes and validates the body of POST /sandbox/faults.
 func DecodeSandboxFault(body []byte) (SandboxFault, *problem.Error) {
-	var operation, kind Field[string]
+	var operation, kind, account Field[string]
 	count := Some[int64](1)
 	err := decode(body, func(body value) {
 		for v := range body.children() {
@@ -111,6 +112,8 @@ func DecodeSandboxFault(body []byte) (SandboxFault, *problem.Error) {
 				if sent := v.integer(); sent.Set {
 					count = sent
 				}
+			case "account":
+				account = v.text()
 			default:
 				v.failUnknown()
 			}
@@ -126,7 +129,7 @@ func DecodeSandboxFault(body []byte) (SandboxFault, *problem.Error) {
 			errs.Add(At("", "kind"), problem.CodeNotAllowed, "must be refuse for credentials")
 		}
 	})
-	return SandboxFault{operation.V, kind.V, int(count.V)}, err
+	return SandboxFault{operation.V, kind.V, int(count.V), account.V}, err
 }
 
 // DecodeSandboxClock decodes the body of POST /sandbox/clock: how far to advance

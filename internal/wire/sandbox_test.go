@@ -44,15 +44,16 @@ func TestDecodeSandboxFault(t *testing.T) {
 		want    SandboxFault
 		invalid string
 	}{
-		{`{"operation":"transfer","kind":"late"}`, SandboxFault{"transfer", "late", 1}, ""},
-		{`{"operation":"query","kind":"refuse","count":1000000}`, SandboxFault{"query", "refuse", 1_000_000}, ""},
-		{`{"operation":"query","kind":"refuse","count":null}`, SandboxFault{"query", "refuse", 1}, ""},
-		{`{"operation":"query","kind":"refuse","count":1000001}`, SandboxFault{"query", "refuse", 1_000_001}, "count out_of_range"},
-		{`{"operation":"charge","kind":"registering"}`, SandboxFault{"charge", "registering", 1}, ""},
-		{`{"operation":"credentials","kind":"refuse"}`, SandboxFault{"credentials", "refuse", 1}, ""},
-		{`{"operation":"credentials","kind":"later"}`, SandboxFault{"credentials", "later", 1}, "kind not_allowed"},
-		{`{"operation":"query","kind":"registering"}`, SandboxFault{"query", "registering", 1}, "kind not_allowed"},
-		{`{"operation":"x","kind":"y"}`, SandboxFault{"x", "y", 1}, "kind not_allowed, operation not_allowed"},
+		{`{"operation":"transfer","kind":"late"}`, SandboxFault{"transfer", "late", 1, ""}, ""},
+		{`{"operation":"query","kind":"refuse","count":1000000}`, SandboxFault{"query", "refuse", 1_000_000, ""}, ""},
+		{`{"operation":"query","kind":"refuse","account":"second"}`, SandboxFault{"query", "refuse", 1, "second"}, ""},
+		{`{"operation":"query","kind":"refuse","count":null}`, SandboxFault{"query", "refuse", 1, ""}, ""},
+		{`{"operation":"query","kind":"refuse","count":1000001}`, SandboxFault{"query", "refuse", 1_000_001, ""}, "count out_of_range"},
+		{`{"operation":"charge","kind":"registering"}`, SandboxFault{"charge", "registering", 1, ""}, ""},
+		{`{"operation":"credentials","kind":"refuse"}`, SandboxFault{"credentials", "refuse", 1, ""}, ""},
+		{`{"operation":"credentials","kind":"later"}`, SandboxFault{"credentials", "later", 1, ""}, "kind not_allowed"},
+		{`{"operation":"query","kind":"registering"}`, SandboxFault{"query", "registering", 1, ""}, "kind not_allowed"},
+		{`{"operation":"x","kind":"y"}`, SandboxFault{"x", "y", 1, ""}, "kind not_allowed, operation not_allowed"},
 		{`{}`, SandboxFault{Count: 1}, "kind required, operation required"},
 	} {
 		got, err := DecodeSandboxFault([]byte(tt.body))

@@ -27,6 +27,9 @@ type Refunds struct {
 	// Listed is the list of refunds, oldest first.
 	Listed   []processor.ListedRefund
 	Unlisted bool // the bank does not list its refunds
+	// PerPayment: an id is of one payment only, as at the API Pix. It is then a part of the keys
+	// of Made.
+	PerPayment bool
 	// Answer and AnswerQuery, if set, replace the bank's own answers.
 	Answer      func(b *Bank, r processor.RefundRequest) processor.TransferAnswer
 	AnswerQuery func(b *Bank, externalID string) processor.TransferReport
@@ -34,18 +37,27 @@ type Refunds struct {
 
 // GiveBack records a refund, once per id, and reports it. The caller holds Mu.
 func (b *Bank) GiveBack(r processor.RefundRequest, state processor.TransferState) processor.TransferReport {
-	if b.Refunds.Made[r.ExternalID] == nil {
-		b.Refunds.Made[r.ExternalID] = &BankRefund{r, ""}
-		b.endRefund(r.ExternalID, state)
+	key := b.refundKey(r.PaymentID, r.ExternalID)
+	if b.Refunds.Made[key] == nil {
+		b.Refunds.Made[key] = &BankRefund{r, ""}
+		b.endRefund(key, state)
 	}
-	return b.RefundReport(r.ExternalID)
+	return b.RefundReport(key)
 }
 
-func (b *Bank) endRefund(externalID string, state processor.TransferState) {
-	v := b.Refunds.Made[externalID]
+// refundKey is the key of a refund in Made.
+func (b *Bank) refundKey(paymentID, externalID string) string {
+	if b.Refunds.PerPayment {
+		return paymentID + " " + externalID
+	}
+	return externalID
+}
+
+func (b *Bank) endRefund(key string, state processor.TransferState) {
+	v := b.Refunds.Made[key]
 	if listed := state == processor.TransferPaid || v.State == processor.TransferPaid; listed && state != v.State {
 		b.Refunds.Listed = append(b.Refunds.Listed, processor.ListedRefund{
-			ExternalID: externalID, PaymentID: v.Request.PaymentID, EndToEndID: "D" + externalID, State: state, Amount: v.Request.Amount,
+			ExternalID: v.Request.ExternalID, PaymentID: v.Request.PaymentID, EndToEndID: "D" + v.Request.ExternalID, State: state, Amount: v.Request.Amount,
 		})
 	}
 	v.State = state
@@ -65,13 +77,13 @@ func (b *Bank) RefundAtPanel(externalID, paymentID string, amount money.Cents) {
 	b.GiveBack(processor.RefundRequest{ExternalID: externalID, PaymentID: paymentID, Amount: amount}, processor.TransferPaid)
 }
 
-// RefundReport is the bank's record of a refund. The caller holds Mu.
-func (b *Bank) RefundReport(externalID string) processor.TransferReport {
-	v, ok := b.Refunds.Made[externalID]
+// RefundReport is the bank's record of a refund, by its key in Made. The caller holds Mu.
+func (b *Bank) RefundReport(key string) processor.TransferReport {
+	v, ok := b.Refunds.Made[key]
 	if !ok {
 		return processor.TransferReport{Lookup: processor.NotFound}
 	}
-	return processor.TransferReport{Lookup: processor.Found, State: v.State, EndToEndID: "D" + externalID, Amount: v.Request.Amount, Evidence: "bank's records"}
+	return processor.TransferReport{Lookup: processor.Found, State: v.State, EndToEndID: "D" + v.Request.ExternalID, Amount: v.Request.Amount, Evidence: "bank's records"}
 }
 
 // Refund implements [processor.Refunder].
@@ -89,7 +101,7 @@ func (b *Bank) Refund(ctx context.Context, r processor.RefundRequest, guard func
 }
 
 // QueryRefund implements [processor.Refunder].
-func (b *Bank) QueryRefund(_ context.Context, _, externalID string) processor.TransferReport {
+func (b *Bank) QueryRefund(_ context.Context, paymentID, externalID string) processor.TransferReport {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	b.Queries++
@@ -99,7 +111,7 @@ func (b *Bank) QueryRefund(_ context.Context, _, externalID string) processor.Tr
 	case b.Refunds.AnswerQuery != nil:
 		return b.Refunds.AnswerQuery(b, externalID)
 	default:
-		return b.RefundReport(externalID)
+		return b.RefundReport(b.refundKey(paymentID, externalID))
 	}
 }
 

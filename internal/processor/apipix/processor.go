@@ -67,7 +67,8 @@ const chargeSlots = 160
 
 // Profile implements [processor.Processor]. A request that is repeated has no second effect
 // at the standard's banks: a charge of the same id is revised, which the answer shows, and
-// the id of a return is refused.
+// the id of a return is refused. But that id is of one payment only, so it is looked up first:
+// a copy of the database may lack a return of another payment of the order.
 func (p *Processor) Profile() processor.Profile {
 	return processor.Profile{
 		Name:            Name,
@@ -76,7 +77,7 @@ func (p *Processor) Profile() processor.Profile {
 		CancelsCharges:  []payment.Method{payment.PIX},
 		RefundWindows:   map[payment.Method]time.Duration{payment.PIX: refundWindow},
 		Charge:          processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 10 * time.Second, Timeout: 8 * time.Second, Slots: chargeSlots},
-		Refund:          processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: time.Minute, Timeout: 20 * time.Second},
+		Refund:          processor.Effect{Repeat: processor.RepeatRejected, LookUpFirst: true, QuietPeriod: time.Minute, Timeout: 20 * time.Second},
 		// One at a time, as Efí advises: transfers of one account may hinder each other.
 		Transfer: processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 2 * time.Minute, Timeout: 20 * time.Second, Slots: 1, Serial: true},
 	}

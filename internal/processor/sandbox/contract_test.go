@@ -163,3 +163,14 @@ func TestRate(t *testing.T) {
 		t.Errorf("%d transfers", n)
 	}
 }
+
+// A bank's address with a slash at its end is the same one.
+func TestContractOfAnAddress(t *testing.T) {
+	t.Parallel()
+	at := func(address, name string) string {
+		return Driver{}.Contract(processor.Account{Settings: map[string]string{SettingBaseURL: address, SettingContract: name}})
+	}
+	if at("http://bank", "a") != at("http://bank/", "a") || at("http://bank", "a") == at("http://bank", "b") || at("", "a") == at("http://bank", "a") {
+		t.Error("two contracts of one, or one of two")
+	}
+}

@@ -45,7 +45,7 @@ func (Driver) Kind() string { return Name }
 
 // Contract implements [processor.Driver]: a bank's own, or one of its further contracts.
 func (Driver) Contract(a processor.Account) string {
-	return a.Settings[SettingBaseURL] + " " + a.Settings[SettingContract]
+	return strings.TrimRight(a.Settings[SettingBaseURL], "/") + " " + a.Settings[SettingContract]
 }
 
 // ContractOf is the contract that an account names; name is "" if it is the bank's own.

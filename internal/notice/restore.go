@@ -1,0 +1,139 @@
+package notice
+
+import (
+	"slices"
+	"time"
+
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// After a restore, transfers and refunds of an account wait until its lists show what left in
+// the past that the database lacks. They are read one after the other: payments, refunds, which
+// are booked for payments, and transfers. The row of the list of transfers has the result.
+
+// isRead reports whether a list is one of these.
+func isRead(k store.FeedKey) bool {
+	switch processor.Feed(k.Feed) {
+	case processor.FeedPayments, processor.FeedRefunds, processor.FeedTransfers:
+		return true
+	default:
+		return false
+	}
+}
+
+// keysOf are the lists of an account that a driver has.
+func keysOf(account string, specs map[processor.Feed]processor.FeedSpec, feeds ...processor.Feed) (keys []store.FeedKey) {
+	for _, feed := range feeds {
+		if _, ok := specs[feed]; ok {
+			keys = append(keys, store.FeedKey{Account: account, Feed: string(feed)})
+		}
+	}
+	return keys
+}
+
+// readAfter are the lists that are complete before a list is read again: a refund of a payment
+// that is not booked cannot be booked. Transfers are read at once.
+func readAfter(k store.FeedKey, specs map[processor.Feed]processor.FeedSpec) []store.FeedKey {
+	if k.Feed == string(processor.FeedRefunds) {
+		return keysOf(k.Account, specs, processor.FeedPayments)
+	}
+	return nil
+}
+
+// clearedAfter are the lists that are complete before a list ends the wait.
+func clearedAfter(k store.FeedKey, specs map[processor.Feed]processor.FeedSpec) []store.FeedKey {
+	if k == store.Transfers(k.Account) {
+		return keysOf(k.Account, specs, processor.FeedPayments, processor.FeedRefunds)
+	}
+	return readAfter(k, specs)
+}
+
+// endsWait reports whether the wait of an account ends with this list: with that of refunds, if
+// it sends no transfers.
+func endsWait(k store.FeedKey, proc processor.Processor, specs map[processor.Feed]processor.FeedSpec) bool {
+	_, lists := specs[processor.FeedTransfers]
+	_, sends := proc.(processor.Transferrer)
+	return k == store.Transfers(k.Account) || k.Feed == string(processor.FeedRefunds) && !lists && !sends
+}
+
+// quietOf is how long after a restore an entry may be missing in a list, because the request was
+// being sent.
+func quietOf(k store.FeedKey, p processor.Profile) time.Duration {
+	switch processor.Feed(k.Feed) {
+	case processor.FeedTransfers:
+		return p.Transfer.QuietPeriod
+	case processor.FeedRefunds:
+		return p.Refund.QuietPeriod
+	default:
+		return 0
+	}
+}
+
+// allRead is allCleared of stored feeds.
+func allRead(keys []store.FeedKey, stored map[store.FeedKey]store.Feed, history int64) bool {
+	return !slices.ContainsFunc(keys, func(k store.FeedKey) bool { return stored[k].Cleared != history })
+}
+
+// allCleared reports whether lists are complete beyond the restore.
+func allCleared(l *store.Loaded, keys []store.FeedKey) bool {
+	return !slices.ContainsFunc(keys, func(k store.FeedKey) bool {
+		f, _ := l.Feed(k)
+		return f.Cleared != l.History().Number
+	})
+}
+
+// rewinds reports whether a list was not read again since the database was restored.
+func rewinds(f *store.Feed, history int64) bool { return isRead(f.FeedKey) && f.Rewound != history }
+
+// fromBackup is the cursor from which a feed is read after a restore. That of payments is the one
+// in the backup: what was read before it is booked.
+func fromBackup(f *store.Feed, spec processor.FeedSpec, madeAt time.Time) string {
+	switch {
+	case f.Feed == string(processor.FeedPayments):
+		return f.Cursor
+	case spec.From == nil || madeAt.IsZero():
+		return ""
+	default:
+		return spec.From(madeAt.Add(-feedMargin))
+	}
+}
+
+// needsClearing reads what clears needs.
+func (v *endFeed) needsClearing(n *store.Needs) {
+	for _, k := range v.after {
+		n.Feed(k)
+	}
+	if v.last && v.key != store.Transfers(v.key.Account) { // it has no row of its own
+		n.NewFeed(store.Feed{FeedKey: store.Transfers(v.key.Account)})
+	}
+	n.Feed(store.Transfers(v.key.Account))
+}
+
+// clears reports whether a page completes a list beyond the restore. What was being sent then is
+// listed after the quiet period.
+func (v *endFeed) clears(l *store.Loaded, f *store.Feed) bool {
+	h := l.History()
+	beyond := h.RestoredAt.Add(v.quiet)
+	return v.history > 0 && h.Number == v.history && f.Rewound == h.Number && f.Cleared != h.Number &&
+		!v.parked && !v.page.More && !v.page.Through.Before(beyond) && !v.began.Before(beyond) && allCleared(l, v.after)
+}
+
+// endWait ends the wait of the account, or makes the list due that waits for this one.
+func (v *endFeed) endWait(l *store.Loaded, c *store.Changes, f *store.Feed) {
+	if f.FeedKey == store.Transfers(f.Account) {
+		return
+	}
+	t, ok := l.Feed(store.Transfers(f.Account))
+	switch {
+	case !ok:
+		return
+	case v.last:
+		t.Rewound, t.Cleared, t.ClearedAt, t.NextAt = f.Cleared, f.Cleared, l.Now(), time.Time{}
+	case !t.ClaimedBy.IsZero() || t.NextAt.IsZero():
+		return // it is being read
+	default:
+		t.NextAt = l.Now()
+	}
+	c.SetFeed(t)
+}
