@@ -11,6 +11,8 @@ KILLS ?= 300
 DEATHS ?= 60
 ROUNDS ?= 1
 
+TEST := go test -vet=off -count=1
+
 # SQLite is C that was translated to Go. It keeps its memory outside of Go's, where the race
 # detector sees nothing, and is three times as slow if it is instrumented. Its driver is instrumented.
 RACE := -race $(foreach package,sqlite/lib libc memory,-gcflags=modernc.org/$(package)=-race=false)
@@ -35,21 +37,22 @@ build: ## Build bin/porteira
 	CGO_ENABLED=0 go build -trimpath -o bin/porteira ./cmd/porteira
 
 test: ## Run all tests with the race detector, on SQLite and PostgreSQL (TESTFLAGS: more flags of go test)
-	cd tools && go run ./runtests $(RACE) -timeout 15m $(TESTFLAGS)
+	cd tools && go run ./runtests -vet=off $(RACE) -timeout 15m $(TESTFLAGS)
 
 # The tests come last: their last lines say what was not tested.
 check: lint oracle simulate driverkills fuzz test ## Run everything that CI runs: lint, oracle, simulate, driverkills, fuzz, test
 
-lint: bin/golangci-lint ## Check format, vet, linters, house rules and the allocations of a request
+# golangci-lint has all analyzers of `go vet`, so no test vets its package again.
+lint: bin/golangci-lint ## Check format, linters, house rules and the allocations of a request
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')) && test -z "$$unformatted" || { echo "gofmt: $$unformatted" >&2; exit 1; }
-	@for module in $(MODULES); do (cd $$module; set -x; go vet ./...; $(CURDIR)/bin/golangci-lint run ./...); done
-	go test -count=1 ./internal/tidy
-	go test -count=1 -run '^TestAllocations$$' ./internal/httpapi # not exact under the race detector
+	@for module in $(MODULES); do (cd $$module; set -x; $(CURDIR)/bin/golangci-lint run ./...); done
+	$(TEST) ./internal/tidy
+	$(TEST) -run '^TestAllocations$$' ./internal/httpapi # not exact under the race detector
 
 oracle: ## Install published npm packages; check codes, documents and signatures against them, and lint the contract
 	@if command -v npm > /dev/null; then \
 		for folder in oracle browser; do (cd tools/$$folder; npm ci --silent); done; \
-		cd tools; PORTEIRA_REQUIRE_NODE=1 go test -count=1 ./oracle; \
+		cd tools; PORTEIRA_REQUIRE_NODE=1 $(TEST) ./oracle; \
 	elif [ "$${CI:-}" = true ] || [ "$${PORTEIRA_REQUIRE_NODE:-}" = 1 ]; then \
 		echo 'npm is not installed' >&2; exit 1; \
 	else \
@@ -64,14 +67,14 @@ mutants: ## Seed faults one at a time and show which test notices each (ONLY: pa
 
 simulate: ## Simulate SEEDS (120) seeds from FROM (1) on SQLite and a tenth on PostgreSQL (ENGINE: one of them; FOR: a duration)
 ifdef ENGINE
-	go test ./test/sim -count=1 -run TestSeeds -v -timeout 0 -engine $(ENGINE) -seeds $(SEEDS) -from $(FROM) $(if $(FOR),-for $(FOR))
+	$(TEST) ./test/sim -run TestSeeds -v -timeout 0 -engine $(ENGINE) -seeds $(SEEDS) -from $(FROM) $(if $(FOR),-for $(FOR))
 else
 	@$(MAKE) --no-print-directory simulate ENGINE=sqlite
 	@$(MAKE) --no-print-directory simulate ENGINE=postgres SEEDS=$$(( $(SEEDS) / 10 ))
 endif
 
 driverkills: ## Kill the gateway DEATHS (60) times between any two messages of each driver (DRIVER: one of them; ENGINE)
-	go test ./test/drivers -count=1 -run TestKills -timeout 0 -engine $(or $(ENGINE),sqlite) -kills $(DEATHS) $(if $(DRIVER),-driver $(DRIVER)) $(TESTFLAGS)
+	$(TEST) ./test/drivers -run TestKills -timeout 0 -engine $(or $(ENGINE),sqlite) -kills $(DEATHS) $(if $(DRIVER),-driver $(DRIVER)) $(TESTFLAGS)
 
 crashtest: ## Kill, stop and disconnect the real binary until KILLS (300) per ENGINE, or FOR a duration, and compare all records; with GATEWAYS, SEED
 	cd test/crashtest && go run . $(if $(FOR),-for $(FOR),-kills $(KILLS)) $(if $(ENGINE),-engine $(ENGINE)) $(if $(SEED),-seed $(SEED)) $(if $(GATEWAYS),-gateways $(GATEWAYS))

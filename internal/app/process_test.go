@@ -79,7 +79,12 @@ func newProgram(t *testing.T, environ []string, args ...string) *program {
 		t: t, args: append([]string{path}, append(args, "--listen", address)...), environ: environ, base: "http://" + address,
 		client: &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, log: &apptest.Log{},
 	}
-	t.Cleanup(p.kill)
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("%s at %s logged:\n%s", args[0], address, p.log)
+		}
+	})
 	return p
 }
 
