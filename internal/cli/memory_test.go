@@ -59,9 +59,10 @@ func TestHeapGrowth(t *testing.T) {
 		}
 	}
 	want(growthSmall, limitSmall, "at first")
-	large := make([]byte, 2*heapSmall)
-	want(growthLarge, container, "a large heap")
-	runtime.KeepAlive(large)
-	large = nil
+	func() {
+		large := make([]byte, 2*heapSmall)
+		want(growthLarge, container, "a large heap")
+		runtime.KeepAlive(large)
+	}()
 	want(growthSmall, limitSmall, "a small heap")
 }

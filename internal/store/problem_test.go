@@ -35,7 +35,7 @@ func TestProblem(t *testing.T) {
 			t.Errorf("%v is %v", row.err, got)
 		}
 	}
-	if other := errors.New("a bug"); store.Problem(other) != other || store.Problem(nil) != nil { //nolint:errorlint // unchanged
+	if other := errors.New("a bug"); store.Problem(other) != other || store.Problem(nil) != nil {
 		t.Error("another error is changed")
 	}
 }
