@@ -169,7 +169,7 @@ func (b *pixBank) connect(g *apptest.Installed, merchant *store.Merchant) {
 		}
 	}
 	end := g.Admin.Registry.Find(v.ID).(processor.Certified).CertificateEnd()
-	if want := fmt.Sprintf("porteira_account_certificate_end_seconds{account=%q} %v\n", v.ID, float64(end.Unix())); !strings.Contains(get(b.t, g.Base+"/metrics"), want) {
+	if want := fmt.Sprintf("porteira_account_certificate_expiry_timestamp_seconds{account=%q} %v\n", v.ID, float64(end.Unix())); !strings.Contains(get(b.t, g.Base+"/metrics"), want) {
 		b.t.Errorf("the metrics lack %s", want)
 	}
 	for _, operation := range []payment.Operation{payment.OperationPayin, payment.OperationPayout} {

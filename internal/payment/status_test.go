@@ -285,7 +285,7 @@ func TestEveryOrderRecipeIsBooked(t *testing.T) {
 		ledger.PayoutFound: true, ledger.PayoutAdopted: true, ledger.FoundReturned: true, ledger.FoundWrittenOff: true, // of a transfer that a restored backup lacks
 		ledger.UnidentifiedReturned: true, ledger.UnidentifiedBack: true, // of no order, at the processor's panel
 		ledger.FeeRefunded: true, ledger.FeeRecharged: true, // with a refund, about the pay-in
-		ledger.CostBooked:      true,                       // with a receipt, of the platform
+		ledger.CostBooked: true, ledger.CostReturned: true, // of the platform: with a receipt, and by the list of costs
 		ledger.ReceivedPending: true, ledger.Settled: true, // if the merchant's money settles later
 	}
 	for _, cell := range payment.PayinTable {
