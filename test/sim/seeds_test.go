@@ -34,18 +34,6 @@ func TestMain(m *testing.M) {
 	os.Exit(dbtest.Main(m))
 }
 
-// simulated is a seed that this process has simulated.
-type simulated struct {
-	engine string
-	seed   uint64
-}
-
-// traces are the latest ones.
-var (
-	traces   = map[simulated]string{}
-	tracesMu sync.Mutex
-)
-
 // runner runs one seed after another on an engine.
 type runner struct {
 	engine   string
@@ -101,9 +89,6 @@ func (r *runner) run(t *testing.T, seed uint64, trace func(string)) Result {
 	if err = errors.Join(err, os.RemoveAll(folder)); err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	tracesMu.Lock()
-	defer tracesMu.Unlock()
-	traces[simulated{r.engine, seed}] = result.Trace
 	return result
 }
 
@@ -218,18 +203,16 @@ func (s *sum) report(t *testing.T, engine string, took time.Duration) {
 	}
 }
 
-// TestTrace simulates a seed a second time: the traces are equal.
+// TestTrace simulates a seed twice: the traces are equal. Nothing else uses the server meanwhile:
+// where PostgreSQL puts rows, and so the order of rows that are due at the same time, depends on
+// the transactions in other databases.
 func TestTrace(t *testing.T) {
 	for _, engine := range engines() {
 		t.Run(engine, func(t *testing.T) {
 			r := newRunner(t, engine)
-			simulation := simulated{engine, *from}
-			if traces[simulation] == "" { // TestSeeds did not run, or not here
-				r.run(t, *from, nil)
-			}
-			first, second := traces[simulation], r.run(t, *from, nil).Trace
-			if first == "" || first != second {
-				t.Errorf("seed %d has two traces: %s and %s", *from, first, second)
+			first, second := r.run(t, *from, nil), r.run(t, *from, nil)
+			if first.Trace == "" || first.Trace != second.Trace {
+				t.Errorf("seed %d has two traces: %s and %s", *from, first.Trace, second.Trace)
 			}
 		})
 	}
