@@ -62,7 +62,7 @@ func TestBacklogWidensWithItsReceiver(t *testing.T) {
 			for len(running) < atOnce {
 				running = append(running, <-arrived)
 			}
-			g.Deliveries.StartWaiting(t.Context()) // the limit grows only if one was refused a slot since
+			g.Deliveries.StartWaiting(t.Context())                              // the limit grows only if one was refused a slot since
 			waitFor(g, func() bool { return g.Deliveries.Sending() <= atOnce }) // the answered one may still hold its place
 			if n := g.Deliveries.Sending(); n != atOnce {
 				t.Fatalf("%d requests at once after %d answers, want %d", n, want-8, atOnce)
