@@ -147,12 +147,25 @@ func (v *claimFeeds) Decide(l *store.Loaded, c *store.Changes) error {
 		}
 		if rewind {
 			f.Rewound, f.Cursor = l.History().Number, fromBackup(&f, v.specs[k], l.History().RestoredFrom)
+		} else {
+			setBack(&f, v.specs[k], l.Now())
 		}
 		f.ClaimedBy, f.NextAt = v.node, time.Time{}
 		c.SetFeed(f)
 		v.claimed = append(v.claimed, f)
 	}
 	return nil
+}
+
+// aheadMin is how far in the future a time is that a wrong clock set.
+const aheadMin = time.Minute
+
+// setBack sets back the cursor of a feed that was read by a clock that ran ahead and is right now:
+// the cursor may be later than entries that came since.
+func setBack(f *store.Feed, spec processor.FeedSpec, now time.Time) {
+	if spec.From != nil && f.Through.After(now.Add(aheadMin)) {
+		f.Cursor, f.Through = spec.From(now.Add(-feedMargin)), now
+	}
 }
 
 // clearEvery is the longest wait between reads while payouts wait for the list, once a page can

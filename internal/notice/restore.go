@@ -87,8 +87,12 @@ func allCleared(l *store.Loaded, keys []store.FeedKey) bool {
 func rewinds(f *store.Feed, history int64) bool { return isRead(f.FeedKey) && f.Rewound != history }
 
 // fromBackup is the cursor from which a feed is read after a restore. That of payments is the one
-// in the backup: what was read before it is booked.
+// in the backup: what was read before it is booked. A clock that ran ahead may have made the backup
+// and found the restore, so the time up to which the backup has the list counts if it is earlier.
 func fromBackup(f *store.Feed, spec processor.FeedSpec, madeAt time.Time) string {
+	if f.Through.Before(madeAt) {
+		madeAt = f.Through
+	}
 	switch {
 	case f.Feed == string(processor.FeedPayments):
 		return f.Cursor

@@ -202,7 +202,10 @@ func (p *Processor) readOn(ctx context.Context, list listName, at string, facts 
 		c = cursor{list: list, from: c.to.Add(-overlap)}
 	default:
 		page.More, page.Through = false, c.to
-		c = cursor{list: list, from: c.to.Add(-overlap)}
+		if read.at.Before(c.to) { // our clock runs ahead: the cursor must not pass later entries
+			page.Through = read.at
+		}
+		c = cursor{list: list, from: page.Through.Add(-overlap)}
 	}
 	page.Next = c.String()
 	return page, nil
@@ -276,6 +279,7 @@ func (p *Processor) sweepPage(ctx context.Context, c *cursor) (readPage, error) 
 type readPage struct {
 	entries []jsontext.Value
 	more    bool
+	at      time.Time // when it came, by the bank's clock
 }
 
 // listPath is the path of a page of a list; filter is further parameters.
@@ -303,7 +307,7 @@ func (p *Processor) readList(ctx context.Context, name listName, from, to time.T
 	if at.Page != number || at.Pages < 0 || at.Pages > pagesMax || len(body.Entries) > pageSize*2 {
 		return page, errForm
 	}
-	page.entries, page.more = body.Entries, number+1 < at.Pages
+	page.entries, page.more, page.at = body.Entries, number+1 < at.Pages, result.at.UTC().Truncate(time.Millisecond)
 	if page.more && len(page.entries) == 0 {
 		return page, errForm
 	}

@@ -32,6 +32,24 @@ func (h *harness) readAll(t *testing.T, feed processor.Feed, cursor string) (fac
 	}
 }
 
+// TestListBehindOurClock: a clock that runs ahead does not move the cursor beyond the bank's time,
+// so entries that come before our time are in the next page.
+func TestListBehindOurClock(t *testing.T) {
+	h := newHarness(t, ProfileEfi)
+	behind := open(t, h.clock, &changed{handlerTransport{h.face.Handler()}, nil, -26 * time.Hour}, ProfileEfi, testBase).(*Efi)
+	page, err := behind.Read(t.Context(), processor.FeedPayments, "")
+	for err == nil && page.More {
+		page, err = behind.Read(t.Context(), processor.FeedPayments, page.Next)
+	}
+	bank := start.Add(-26 * time.Hour)
+	if err != nil || !page.Through.Equal(bank) {
+		t.Fatalf("complete through %v, %v; the bank's time is %v", page.Through, err, bank)
+	}
+	if c, err := parseCursor(page.Next); err != nil || !c.from.Equal(bank.Add(-overlap)) {
+		t.Errorf("the next page begins at %v, %v", c.from, err)
+	}
+}
+
 func (h *harness) paidCharge(t *testing.T, amount int64) processor.Payment {
 	t.Helper()
 	r := processor.ChargeRequest{ExternalID: h.newID(), Method: payment.PIX, Amount: 12_345, ExpiresAt: h.clock.Now().Add(time.Hour), MerchantName: "Loja", MerchantCity: "Recife"}
