@@ -53,7 +53,6 @@ var caseTexts = map[casePair]string{
 
 	{store.CaseContradiction, store.ReasonOtherAmount}:       "The processor reports another amount: {reported} cents." + compareStatement,
 	{store.CaseContradiction, store.ReasonPaidAfterRelease}:  "The processor reports that it paid, but the held money had already been released: status {status}. The merchant's payouts are stopped." + compareStatement,
-	{store.CaseContradiction, store.ReasonPaidTwice}:         "The processor reports a second transfer of this payout: {reported}. The merchant's payouts are stopped." + compareStatement,
 	{store.CaseContradiction, store.ReasonReturnedTooMuch}:   "The processor reports a returned amount below zero or larger than the amount sent: {reported} cents." + compareStatement,
 	{store.CaseContradiction, store.ReasonFailedAfterPaid}:   "The processor reported the payment, and later a failure." + compareStatement,
 	{store.CaseContradiction, store.ReasonUnconfirmedChange}: "Processor {processor} lists a later change of {externalId}, but does not confirm it." + compareStatement,

@@ -33,18 +33,14 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	if merchant.IsZero() || len(t.ExternalID) != payment.ExternalIDLength {
 		return nil // of another program that uses the account
 	}
-	paidAs := ""
-	if t.State == processor.TransferPaid {
-		paidAs = t.EndToEndID
-	}
-	known, unreported, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID, paidAs)
+	known, unsent, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID)
 	switch invalid := t.Amount <= 0 || t.Amount > money.Max || t.Returned < 0 || t.Returned > t.Amount; {
 	case err != nil:
 		return store.Problem(err)
-	case invalid && (unreported || !known):
+	case invalid && (unsent || !known):
 		return s.park(ctx, feed, &processor.Unreadable{ID: t.ExternalID, ExternalID: t.ExternalID, Cause: processor.InvalidAmount})
-	case unreported:
-		return s.reportTransfer(ctx, account, t)
+	case unsent:
+		return s.bookUnsent(ctx, account, t)
 	case known || left == 0:
 		return nil
 	}
@@ -78,10 +74,9 @@ func (s *Service) reportForeign(ctx context.Context, account string, merchant pa
 	}})
 }
 
-// reportTransfer records a listed transfer of a payout that this database does not show as sent:
-// it left in a past that an older copy lacks, or after its money was released. Or it is the
-// second transfer of a payout that is paid.
-func (s *Service) reportTransfer(ctx context.Context, account string, t *processor.ListedTransfer) error {
+// bookUnsent books a listed transfer of a payout that this database does not show as sent:
+// it left in a past that an older copy lacks, or after its money was released.
+func (s *Service) bookUnsent(ctx context.Context, account string, t *processor.ListedTransfer) error {
 	_, err := s.Transfers.RecordNotice(ctx, account, t.ExternalID, processor.TransferReport{
 		Lookup: processor.Found, State: t.State, ProcessorID: t.ProcessorID, EndToEndID: t.EndToEndID, Amount: t.Amount, Returned: t.Returned,
 		Evidence: "list of transfers",

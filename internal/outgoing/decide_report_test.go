@@ -2,7 +2,6 @@ package outgoing_test
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -83,13 +82,6 @@ func returned(total money.Cents) processor.TransferReport {
 	return r
 }
 
-// second is the report of a second transfer that is paid.
-func second() processor.TransferReport {
-	r := report(processor.TransferPaid)
-	r.EndToEndID = "E" + strings.Repeat("2", 31)
-	return r
-}
-
 // Reports of the tables.
 var (
 	reportsPaid     = report(processor.TransferPaid)
@@ -97,7 +89,6 @@ var (
 	reportsFailed   = report(processor.TransferFailed)
 	reportsOther    = doneOther.Report
 	reportsNotFound = processor.TransferReport{Lookup: processor.NotFound}
-	reportsSecond   = second()
 	reportsNothing  = processor.TransferReport{} // no answer
 )
 
@@ -170,7 +161,6 @@ func TestDecideReportOfAnEndedPayout(t *testing.T) {
 		contradicts(completed, returned(math.MinInt64), "returned_too_much", isPaid(store.SendPaid)),
 		contradicts(completed, reportsFailed, "failed_after_paid", isPaid(store.SendPaid)),
 		contradicts(completed, reportsOther, "other_amount", isPaid(store.SendPaid)),
-		contradicts(completed, reportsSecond, "paid_twice", isPaid(store.SendPaid)),
 
 		{name: "failed: known", given: failed, report: reportsFailed, want: hasFailed(store.SendRefused)},
 		{name: "accepted: older", given: failed, report: reportsAccepted, want: hasFailed(store.SendRefused)},

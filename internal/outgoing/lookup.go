@@ -161,7 +161,7 @@ func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report pr
 	return e.record(ctx, &recordReport{
 		resolution: v,
 		merchant:   p.Merchant, id: p.ID, report: report, claimedBy: p.ClaimedBy, asked: p, restoredAt: e.Node.RestoredAt(),
-		found: e.foundAs(&p, report),
+		found: e.foundAs(&p),
 	})
 }
 
@@ -188,14 +188,14 @@ func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID s
 	}
 	return true, e.record(ctx, &recordReport{
 		resolution: e.newResolution(p.Processor), merchant: merchant, id: p.ID, asked: p, report: report, notice: notice,
-		found: e.foundAs(&p, report),
+		found: e.foundAs(&p),
 	})
 }
 
 // foundAs is the external id of a payout whose transfer may have been found after a restore,
-// left after its hold was released, or left twice; else "".
-func (e *Executor) foundAs(p *payment.Payout, r processor.TransferReport) string {
-	if e.Node.History() == 0 && p.Step != payment.StepPaidLate && !isSecond(p, &r) {
+// or left after its hold was released; else "".
+func (e *Executor) foundAs(p *payment.Payout) string {
+	if e.Node.History() == 0 && p.Step != payment.StepPaidLate {
 		return ""
 	}
 	return p.ExternalID
@@ -280,10 +280,9 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 }
 
 // withFound adds to a report the amount that had already come back when the transfer was
-// found: a stale answer may lack it, and a completed payout is not looked up again. A found
-// transfer with another endToEndId is another one.
+// found: a stale answer may lack it, and a completed payout is not looked up again.
 func withFound(l *store.Loaded, p *payment.Payout, r processor.TransferReport) processor.TransferReport {
-	if f, ok := l.FoundTransfer(p.Merchant, p.ExternalID); ok && r.State == processor.TransferPaid && (f.EndToEndID == "" || f.EndToEndID == r.EndToEndID) {
+	if f, ok := l.FoundTransfer(p.Merchant, p.ExternalID); ok && r.State == processor.TransferPaid {
 		r.Returned = max(r.Returned, p.Amount-f.Amount)
 	}
 	return r

@@ -42,9 +42,6 @@ func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.P
 		v.contradict(c, p, store.ReasonOtherAmount, store.Params{"reported": r.Amount.String()})
 		return nil
 	}
-	if isSecond(p, &r) {
-		return v.second(l, c, p, &r)
-	}
 	r = ofConsented(l, p, r)
 	if r.ProcessorID != "" {
 		p.ProcessorID = r.ProcessorID
@@ -186,19 +183,8 @@ func (v *resolution) contradict(c *store.Changes, p *payment.Payout, reason stor
 	c.CloseCases(p.Merchant, p.ID, store.CaseContradiction, store.ResolvedByNewCase)
 	c.OpenCase(store.Case{
 		Merchant: p.Merchant, Kind: store.CaseContradiction, Subject: p.ID, Amount: p.Amount, Params: reason.With(params),
-		StopsPayouts: v.stops(reason),
+		StopsPayouts: reason == store.ReasonPaidAfterRelease, // money left that the merchant can spend again
 	})
-}
-
-// stops reports whether a contradiction stops the merchant's payouts: money left that it can spend
-// again, or money may leave again.
-func (v *resolution) stops(reason store.CaseReason) bool {
-	switch reason {
-	case store.ReasonPaidAfterRelease, store.ReasonPaidTwice:
-		return true
-	default:
-		return reason == store.ReasonOtherAmount && !v.effect.Repeat.Safe()
-	}
 }
 
 func (e *Executor) logContradiction(ctx context.Context, v *resolution) {

@@ -75,9 +75,6 @@ func TestDecideAboutPayouts(t *testing.T) {
 		{contradiction, store.ReasonPaidAfterRelease, payment.PayoutCanceled, done, store.ResolvedWriteOff, "CANCELED paid_late unknown 400 0 0"},
 		{contradiction, store.ReasonPaidAfterRelease, failed, done, store.ResolvedDismiss, "FAILED done unknown 400 0 0"},
 		{contradiction, store.ReasonPaidAfterRelease, failed, payment.StepPaidLate, store.ResolvedPaid, refused},
-		{contradiction, store.ReasonPaidTwice, payment.PayoutCompleted, done, store.ResolvedPaid, "COMPLETED done unknown 0 -600 0"},
-		{contradiction, store.ReasonPaidTwice, payment.PayoutReturned, done, store.ResolvedWriteOff, "RETURNED done unknown 400 0 0"},
-		{contradiction, store.ReasonPaidTwice, payment.PayoutCompleted, done, store.ResolvedDismiss, "COMPLETED done unknown 400 0 0"},
 		{contradiction, store.ReasonFailedAfterPaid, payment.PayoutCompleted, done, store.ResolvedRelease, "RETURNED done unknown 1400 0 0"},
 		{contradiction, store.ReasonFailedAfterPaid, payment.PayoutReturned, done, store.ResolvedRelease, refused},
 	} {

@@ -137,20 +137,3 @@ func writeOffLate(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
 	return outgoing.DeclarePaidLate(l, c, &p, true)
 }
-
-func checkPayout(v *Resolve, l *store.Loaded) error {
-	_, err := v.payout(l)
-	return err
-}
-
-// bookSecond books the second transfer of a payout, at the expense of its merchant.
-func bookSecond(v *Resolve, l *store.Loaded, c *store.Changes) error {
-	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
-	return outgoing.DeclarePaidTwice(l, c, &p, v.opened.Params["reported"], false)
-}
-
-// writeOffSecond is bookSecond at the expense of the platform.
-func writeOffSecond(v *Resolve, l *store.Loaded, c *store.Changes) error {
-	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
-	return outgoing.DeclarePaidTwice(l, c, &p, v.opened.Params["reported"], true)
-}

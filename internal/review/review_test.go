@@ -356,7 +356,7 @@ func TestEachKindHasAResolution(t *testing.T) {
 		reasons := map[store.CaseKind][]store.CaseReason{
 			store.CasePayoutUnknown: {store.ReasonNoAnswer, store.ReasonStillProcessing, store.ReasonNotIdempotent, store.ReasonOtherContents},
 			store.CaseContradiction: {
-				store.ReasonOtherAmount, store.ReasonPaidAfterRelease, store.ReasonPaidTwice, store.ReasonReturnedTooMuch, store.ReasonFailedAfterPaid, store.ReasonUnconfirmedChange,
+				store.ReasonOtherAmount, store.ReasonPaidAfterRelease, store.ReasonReturnedTooMuch, store.ReasonFailedAfterPaid, store.ReasonUnconfirmedChange,
 			},
 			store.CaseNotice: {store.ReasonInvalidPayment, store.ReasonUnreadable},
 		}[kind]

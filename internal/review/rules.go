@@ -95,15 +95,6 @@ var rules = slices.Concat(refundRules, []rule{
 	},
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: with(twoPersons, store.ResolvedDismiss)},
 	{
-		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidTwice}, Option: Option{How: store.ResolvedPaid, Persons: 1, Evidence: true},
-		prepare: findExternalID, needs: needsLate, check: checkPayout, effect: bookSecond,
-	},
-	{
-		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidTwice}, Option: with(twoPersons, store.ResolvedWriteOff),
-		prepare: findExternalID, needs: needsLate, check: checkPayout, effect: writeOffSecond,
-	},
-	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidTwice}, Option: with(twoPersons, store.ResolvedDismiss)},
-	{
 		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonFailedAfterPaid}, Option: release,
 		needs: needsPayout, check: checkCompleted, effect: declareReturned,
 	},

@@ -76,7 +76,6 @@ const (
 	// Of CaseContradiction.
 	ReasonOtherAmount       CaseReason = "other_amount"       // reported
 	ReasonPaidAfterRelease  CaseReason = "paid_after_release" // status
-	ReasonPaidTwice         CaseReason = "paid_twice"         // reported: the endToEndId of the second transfer
 	ReasonReturnedTooMuch   CaseReason = "returned_too_much"  // reported
 	ReasonFailedAfterPaid   CaseReason = "failed_after_paid"
 	ReasonUnconfirmedChange CaseReason = "unconfirmed_change" // processor, notice, externalId

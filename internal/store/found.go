@@ -159,18 +159,15 @@ func (s *Store) FoundTransfersDue(ctx context.Context, now time.Time, limit int)
 	return list, s.db.ReadError("found transfers", err)
 }
 
-// HasTransfer reports whether a payout has an external id, or its transfer was found. unreported
-// means that the payout was not sent by its status, that its money was released, or that it was
-// paid with another endToEndId (empty if the transfer is not paid), and that no case has said so
-// before.
-func (s *Store) HasTransfer(ctx context.Context, merchant payment.ID, externalID, endToEndID string) (known, unreported bool, err error) {
+// HasTransfer reports whether a payout has an external id, or its transfer was found. unsent
+// means that the payout was not sent by its status, or that its money was released, and that
+// no case has said so before.
+func (s *Store) HasTransfer(ctx context.Context, merchant payment.ID, externalID string) (known, unsent bool, err error) {
 	var n, u int
 	err = s.db.QueryRow(ctx, `SELECT (SELECT count(*) FROM payouts WHERE merchant_id = $1 AND external_id = $2) +
 		(SELECT count(*) FROM found_transfers WHERE merchant_id = $1 AND external_id = $2),
-		(SELECT count(*) FROM payouts p WHERE p.merchant_id = $1 AND p.external_id = $2
-			AND (p.status IN ('PENDING', 'FAILED', 'CANCELED') AND p.step <> 'paid_late'
-				OR p.status IN `+payoutsPaid+` AND p.end_to_end_id <> $3 AND p.end_to_end_id <> '' AND $3 <> '')
+		(SELECT count(*) FROM payouts p WHERE p.merchant_id = $1 AND p.external_id = $2 AND p.status IN ('PENDING', 'FAILED', 'CANCELED') AND p.step <> 'paid_late'
 			AND NOT EXISTS (SELECT 1 FROM cases c WHERE c.merchant_id = p.merchant_id AND c.subject_id = p.id AND c.kind = 'contradiction'))`,
-		merchant[:], externalID, endToEndID).Scan(&n, &u)
+		merchant[:], externalID).Scan(&n, &u)
 	return n > 0, u > 0, s.db.ReadError("transfer", err)
 }

@@ -162,7 +162,7 @@ func (v *exercise) readWork() {
 	must(t, err)
 	_, err = s.AskedConsent(ctx, "bank", v.far)
 	must(t, err)
-	_, _, err = s.HasTransfer(ctx, v.merchants[0].ID, "x", "e")
+	_, _, err = s.HasTransfer(ctx, v.merchants[0].ID, "x")
 	must(t, err)
 	for _, queue := range []store.PayoutQueue{store.ToSend, store.ToLookUp} {
 		_, err = s.PayoutsDue(ctx, v.far, queue)

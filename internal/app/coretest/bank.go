@@ -130,13 +130,10 @@ func (b *Bank) Report(externalID string) processor.TransferReport {
 		return processor.TransferReport{Lookup: processor.NotFound}
 	}
 	return processor.TransferReport{
-		Lookup: processor.Found, State: t.State, EndToEndID: b.EndToEndID(externalID), Amount: t.Request.Amount,
+		Lookup: processor.Found, State: t.State, EndToEndID: "E" + externalID[:31], Amount: t.Request.Amount,
 		Returned: t.Returned, Evidence: "bank's records",
 	}
 }
-
-// EndToEndID is that of the transfer with an external id.
-func (b *Bank) EndToEndID(externalID string) string { return "E" + externalID[:31] }
 
 // Transfer implements [processor.Transferrer].
 func (b *Bank) Transfer(ctx context.Context, r processor.TransferRequest, guard func() error) processor.TransferAnswer {
