@@ -44,28 +44,25 @@ const (
 
 # States
 
-Each kind of order has a transition table. A trigger without a row for the current status changes nothing and is not an
+Each kind of order has a transition table. A trigger without a row for the current status changes nothing and is no
 error: reports arrive twice, late or out of order. One commit changes the status, raises ` + "`version`" + ` by one, posts
 the [ledger entry](ledger.md) and writes the [event](webhooks.md).
 `
 	payinIntro = `A pay-in is created PENDING. An EXPIRED or CANCELED pay-in can still be paid, and is then ` + "`late`" + `. ` + "`pay_short`" + `: the receipts so
 far are less than the amount. ` + "`apply` and `apply_short`" + `: an operator applied [unapplied money](cases.md) to it. ` + "`register`" + `: its charge is there after the
 request was answered without it. ` + "`pay_more`" + `: a receipt exceeds it or can no longer be applied. ` + "`attempt_refused`" + `: a card was
-refused; the payer may try again. ` + "`win_refunded` and `reverse_refunded`" + ` apply if the pay-in was partly refunded before. A pay-in may have several
-disputes, of different payments or parts: ` + "`dispute_more`" + ` opens another one, and ` + "`win_part`, `lose_part` and `reverse_part`" + ` end one while others
-decide the status. A pay-in stays DISPUTED, or CHARGEBACK, until no dispute is open; then it is CHARGEBACK if one was lost, else as before. Refunds
-post their own entries. ` + "`refund_undone` and `refund_undone_part`" + `: a refund failed after it was completed, and no other, or another, is completed. If a pay-in fails after a partial payment, that part remains in ` + "`available`" + `. A later payment goes to ` + "`unapplied`" + `, with a
-case.
+refused; the payer may try again. ` + "`win_refunded` and `reverse_refunded`" + ` apply if the pay-in was partly refunded before. ` + "`dispute_more`" + ` opens another dispute, of another payment or part, and ` + "`win_part`, `lose_part` and `reverse_part`" + ` end one while others
+decide the status: DISPUTED, or CHARGEBACK, until no dispute is open; then CHARGEBACK if one was lost, else as before. Refunds
+post their own entries. ` + "`refund_undone` and `refund_undone_part`" + `: a refund failed after it was completed, and no other, or another, is completed. If a pay-in fails after a partial payment, that part remains in ` + "`available`" + `, and a later payment goes to ` + "`unapplied`" + `.
 `
 	payoutIntro = `A payout is created PENDING, with ` + "`payout_held`" + `. While its outcome is unknown, it stays PROCESSING and its money stays held.
 `
-	refundIntro = `A refund is created PENDING, with ` + "`refund_held`" + `, or ` + "`refund_found`" + ` if the processor lists one that nobody requested here. A Pix is given
-back payment by payment: a refund of a pay-in with several payments may have several parts, and each posts its own entry. ` + "`complete_part`, `fail_part` and `take_back_part`" + `
+	refundIntro = `A refund is created PENDING, with ` + "`refund_held`" + `, or ` + "`refund_found`" + ` if the processor lists one that nobody requested here. Each [part](refunds.md) posts its own entry. ` + "`complete_part`, `fail_part` and `take_back_part`" + `
 end a part while others decide the status. ` + "`complete_failed`" + `: a part was paid, and another one was not: the refund is FAILED, and ` + "`refundedAmount`" + ` is what reached the
-payer. ` + "`take_back`" + `: the processor reported it paid, and then failed. A FAILED refund is COMPLETED if the processor proves later that it was paid after all.
+payer. ` + "`take_back`" + `: the processor reported it paid, and then failed. A FAILED refund is COMPLETED if the processor proves later that it was paid.
 `
 	disputeIntro = `A dispute is created OPEN, when its processor reports it. ` + "`dispute`" + `: it was a block of the payment, and is a dispute now. It posts nothing itself: the cells
-` + "`dispute`" + `, ` + "`win`" + `, ` + "`lose`" + ` and ` + "`reverse`" + ` of its [pay-in](#pay-ins) do, in the same commit. A dispute of which nothing could be set aside moves no pay-in.
+` + "`dispute`" + `, ` + "`win`" + `, ` + "`lose`" + ` and ` + "`reverse`" + ` of its [pay-in](#pay-ins) do, in the same commit. A dispute for which nothing could be set aside moves no pay-in.
 `
 )
 
