@@ -51,14 +51,17 @@ func (c *Control) PayoutAction(ctx context.Context, id payment.ID, name string) 
 // the intent to send is durable shortly before the bank is called.
 func (c *Control) forceTransfer(ctx context.Context, p *payment.Payout, action string) error {
 	return c.await(ctx, func() (bool, error) {
-		err := c.bankOf(p.Processor).Transfer(ctx, p.ExternalID, action, 0)
+		before, err := c.Store.Payout(ctx, p.Merchant, p.ID) // first: the bank may get it meanwhile
+		if err != nil {
+			return false, err
+		}
+		err = c.bankOf(p.Processor).Transfer(ctx, p.ExternalID, action, 0)
 		if !errors.Is(err, bankapi.CodeTransferUnknown) {
 			return true, bankProblem(err)
 		}
-		now, err := c.Store.Payout(ctx, p.Merchant, p.ID)
-		if err == nil && now.Step != payment.StepIntent {
-			err = problem.New(problem.InvalidState, "The bank has no transfer of this payout, which is "+string(now.Status)+".")
+		if before.Step != payment.StepIntent {
+			return false, problem.New(problem.InvalidState, "The bank has no transfer of this payout, which is "+string(before.Status)+".")
 		}
-		return false, err
+		return false, nil
 	})
 }
