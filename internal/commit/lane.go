@@ -8,11 +8,8 @@ import (
 	"time"
 )
 
-// meanWeight: the last batch counts for a quarter in the mean duration of batches.
+// meanWeight: the last batch counts for a quarter in the mean duration and the mean size of batches.
 const meanWeight = 4
-
-// sizeWeight is the weight of the last batch in the mean size of batches: a quarter.
-const sizeWeight = 4
 
 // sizeRecent is the age at which the mean size of a lane's batches counts no more.
 const sizeRecent = 100 * time.Millisecond
@@ -31,7 +28,7 @@ type lane[K comparable, T any] struct {
 	busy  bool          // a batch is being committed
 	began time.Duration // its start, on the monotonic clock
 	mean  time.Duration // mean duration of recent batches
-	sizes int           // mean number of interactive operations in recent batches, times sizeWeight
+	sizes int           // mean number of interactive operations in recent batches, times meanWeight
 }
 
 func newLane[K comparable, T any](b *Batcher[K, T]) *lane[K, T] {
@@ -137,7 +134,7 @@ func (l *lane[K, T]) take(batch []*ticket[T]) []*ticket[T] {
 		batch = slices.DeleteFunc(batch, func(t *ticket[T]) bool { return t.ctx.Err() != nil })
 		if len(batch) > 0 || l.closing && l.waiting() == 0 {
 			l.busy, l.began = len(batch) > 0, l.b.o.Clock.Monotonic()
-			l.sizes += size - l.sizes/sizeWeight
+			l.sizes += size - l.sizes/meanWeight
 			return batch
 		}
 	}
@@ -164,7 +161,7 @@ func (l *lane[K, T]) recentSize() int {
 	if !l.busy && l.b.o.Clock.Monotonic()-l.began >= sizeRecent {
 		l.sizes = 0
 	}
-	return l.sizes / sizeWeight
+	return l.sizes / meanWeight
 }
 
 // stalled is the age of a batch at which its lane counts as blocked: the database or its

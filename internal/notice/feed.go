@@ -160,8 +160,8 @@ func (v *claimFeeds) Decide(l *store.Loaded, c *store.Changes) error {
 // aheadMin is how far in the future a time is that a wrong clock set.
 const aheadMin = time.Minute
 
-// setBack sets back the cursor of a feed that was read by a clock that ran ahead and is right now:
-// the cursor may be later than entries that came since.
+// setBack sets back the cursor of a feed that was read while our clock ran ahead, once the clock is
+// right: the cursor may be later than entries that came since.
 func setBack(f *store.Feed, spec processor.FeedSpec, now time.Time) {
 	if spec.From != nil && f.Through.After(now.Add(aheadMin)) {
 		f.Cursor, f.Through = spec.From(now.Add(-feedMargin)), now

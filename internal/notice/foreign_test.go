@@ -19,14 +19,7 @@ func TestListedTransferWithTheIDOfAPayin(t *testing.T) {
 		g.Bank.Mu.Lock()
 		g.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: 100_00}, processor.TransferPaid)
 		g.Bank.Mu.Unlock()
-		for range 2 {
-			g.Pass(time.Minute)
-			g.ReadFeeds()
-			g.Execute("UPDATE feeds SET cursor = ''")
-		}
-		g.WantBalances(coretest.Opening, 0)
-		g.WantCases(store.CaseNotice)
-		g.WantReason(store.CaseNotice, store.ReasonUnknownTransfer)
+		wantForeign(g)
 		if g.Node.Frozen(coretest.BankName) {
 			t.Error("payouts wait")
 		}
@@ -47,14 +40,7 @@ func TestListedTransferOfALostMerchant(t *testing.T) {
 			g.Bank.Pay(processor.TransferRequest{ExternalID: id, Amount: 100_00}, processor.TransferPaid)
 			g.Bank.Mu.Unlock()
 		}
-		for range 2 {
-			g.Pass(time.Minute)
-			g.ReadFeeds()
-			g.Execute("UPDATE feeds SET cursor = ''")
-		}
-		g.WantBalances(coretest.Opening, 0)
-		g.WantCases(store.CaseNotice)
-		g.WantReason(store.CaseNotice, store.ReasonUnknownTransfer)
+		wantForeign(g)
 		g.WantProven()
 	})
 }
@@ -73,4 +59,17 @@ func TestListedPaymentWithoutAnOrder(t *testing.T) {
 		g.WantCases(store.CaseUnmatchedReceipt)
 		g.WantProven()
 	})
+}
+
+// wantForeign reads the lists twice, and wants one case about a transfer, and no money moved.
+func wantForeign(g *coretest.Gateway) {
+	g.T.Helper()
+	for range 2 {
+		g.Pass(time.Minute)
+		g.ReadFeeds()
+		g.Execute("UPDATE feeds SET cursor = ''")
+	}
+	g.WantBalances(coretest.Opening, 0)
+	g.WantCases(store.CaseNotice)
+	g.WantReason(store.CaseNotice, store.ReasonUnknownTransfer)
 }

@@ -16,7 +16,7 @@ import (
 func TestListIsReadAgainAfterAClockRanAhead(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 		g.ReadFeeds()
-		p := g.Payout("sent before the copy was started", 900_00)
+		p := g.Payout("sent while the clock ran ahead", 900_00)
 		pay(g, p, processor.TransferPaid)
 		_, err := g.Payouts.Cancel(g.T.Context(), g.Merchant.ID, p.ID)
 		g.Must(err)
