@@ -74,7 +74,7 @@ func (l *logins) admit(c *call, key string, sources []source) error {
 func (l *logins) blocked(key string, sources []source) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.addresses) == 0 { // as nearly always: the clock need not be read
+	if len(l.addresses)+len(l.pairs) == 0 { // as nearly always: the clock need not be read
 		return 0
 	}
 	now := l.clock.Monotonic()
