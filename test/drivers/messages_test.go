@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -34,13 +35,18 @@ func (v outbound) RoundTrip(r *http.Request) (*http.Response, error) {
 		arrived.Header.Set(key, r.Header[key][0])
 	}
 	v.from.exitIfDead()
+	w := httptest.NewRecorder()
+	if strings.HasSuffix(name, "/oauth/token") {
+		// A driver renews its token beside its calls, and a process that dies then has changed nothing.
+		v.bank.handler().ServeHTTP(w, arrived)
+		return w.Result(), nil
+	}
 	if v.nemesis.kills("before " + name) {
 		if late, ok := v.nemesis.late(r.Method); ok {
 			v.way = append(v.way, letter{v.clock.Monotonic() + late, arrived})
 		}
 		v.from.die()
 	}
-	w := httptest.NewRecorder()
 	v.bank.handler().ServeHTTP(w, arrived)
 	v.point(v.from, "after "+name)
 	return w.Result(), nil

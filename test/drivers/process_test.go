@@ -49,7 +49,6 @@ type gateway struct {
 // process is one life of the gateway.
 type process struct {
 	dead    atomic.Bool
-	died    chan struct{}
 	acting  bool // within do
 	store   *store.Store
 	core    *app.Core
@@ -98,7 +97,7 @@ func (g *gateway) start() {
 		if g.process != nil {
 			g.must(g.store.Close())
 		}
-		g.process = &process{died: make(chan struct{})}
+		g.process = &process{}
 		p := g.process
 		e := g.env
 		e.Clock = clock{g.clock, g, p}
@@ -151,7 +150,6 @@ func (g *gateway) point(p *process, name string) {
 // die ends the process. It does not return.
 func (p *process) die() {
 	p.dead.Store(true)
-	close(p.died)
 	runtime.Goexit()
 }
 
@@ -165,25 +163,9 @@ func (g *gateway) do(f func()) (alive bool) {
 		defer close(done)
 		f()
 	}()
-	select {
-	case <-done:
-		p.acting = false
-		return !p.dead.Load()
-	case <-p.died:
-	}
-	// The goroutine that died may be another one, for which this one waits: time ends that.
-	for real := env.NewSystemClock(); ; {
-		poll := real.NewTimer(50 * time.Millisecond)
-		select {
-		case <-done:
-			poll.Stop()
-			return false
-		case <-poll.C():
-			if d, waits := g.clock.Next(); waits {
-				g.advance(d)
-			}
-		}
-	}
+	<-done
+	p.acting = false
+	return !p.dead.Load()
 }
 
 // clock is that of a process: the time passes while it waits.
