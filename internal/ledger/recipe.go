@@ -73,7 +73,7 @@ var Recipes = []Recipe{
 	{PayoutPaid, "held → clearing (fee → fees)", "the processor proved that the payout was paid"},
 	{PayoutReleased, "held → available", "the payout was canceled or definitively not paid"},
 	{PayoutReturned, "clearing → available", "the receiver's bank returned a payout, or a part of it"},
-	{PayoutFound, "available (then owed) → clearing", "the processor lists a transfer that a restored backup lacks; a shortfall becomes debt"},
+	{PayoutFound, "available (then owed) → clearing", "the processor lists a transfer that a restored backup lacks, or paid a payout twice; a shortfall becomes debt"},
 	{PayoutAdopted, "clearing → owed, then available", "the payout of a found transfer was requested again, and holds its money"},
 	{FoundReturned, "clearing → owed, then available", "a found transfer, or one that left after its payout's release, failed or was returned by the receiver's bank, or a part of it"},
 	{RefundHeld, "pending of the order, then available (or unapplied) → held", "a refund was accepted"},

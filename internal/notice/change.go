@@ -175,7 +175,8 @@ func (s *Service) isReturned(ctx context.Context, merchant payment.ID, c *proces
 	case p.Status == payment.PayoutFailed || p.Status == payment.PayoutCanceled:
 		return s.Store.HasOpenCase(ctx, merchant, p.ID, store.CaseContradiction)
 	default:
-		return p.ReturnedAmount >= c.Returned, nil
+		back, err := s.Store.SecondReturned(ctx, merchant, p.ID) // a change does not name the transfer
+		return p.ReturnedAmount+back >= c.Returned, err
 	}
 }
 

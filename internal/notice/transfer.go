@@ -33,14 +33,14 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	if merchant.IsZero() || len(t.ExternalID) != payment.ExternalIDLength {
 		return nil // of another program that uses the account
 	}
-	known, unsent, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID)
+	known, unbooked, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID, t.EndToEndID)
 	switch invalid := t.Amount <= 0 || t.Amount > money.Max || t.Returned < 0 || t.Returned > t.Amount; {
 	case err != nil:
 		return store.Problem(err)
-	case invalid && (unsent || !known):
+	case invalid && (unbooked || !known):
 		return s.park(ctx, feed, &processor.Unreadable{ID: t.ExternalID, ExternalID: t.ExternalID, Cause: processor.InvalidAmount})
-	case unsent:
-		return s.bookUnsent(ctx, account, t)
+	case unbooked:
+		return s.bookOfPayout(ctx, account, t)
 	case known || left == 0:
 		return nil
 	}
@@ -74,15 +74,16 @@ func (s *Service) reportForeign(ctx context.Context, account string, merchant pa
 	}})
 }
 
-// bookUnsent books a listed transfer of a payout that this database does not show as sent:
-// it left in a past that an older copy lacks, or after its money was released.
-func (s *Service) bookUnsent(ctx context.Context, account string, t *processor.ListedTransfer) error {
+// bookOfPayout books a listed transfer of a payout that this database does not show as sent, as
+// it left in a past that an older copy lacks, or after its money was released; or shows as paid by
+// another transfer.
+func (s *Service) bookOfPayout(ctx context.Context, account string, t *processor.ListedTransfer) error {
 	_, err := s.Transfers.RecordNotice(ctx, account, t.ExternalID, processor.TransferReport{
 		Lookup: processor.Found, State: t.State, ProcessorID: t.ProcessorID, EndToEndID: t.EndToEndID, Amount: t.Amount, Returned: t.Returned,
 		Evidence: "list of transfers",
 	}, nil)
 	if err != nil && payin.Lasting(err) && ctx.Err() == nil { // it must not stop the transfers after it
-		s.Log.ErrorContext(ctx, "transfer of a payout that was not sent cannot be booked", "processor", account, "externalId", t.ExternalID, "cause", err)
+		s.Log.ErrorContext(ctx, "listed transfer of a payout cannot be booked", "processor", account, "externalId", t.ExternalID, "cause", err)
 		return nil
 	}
 	return err

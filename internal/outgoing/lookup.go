@@ -158,6 +158,7 @@ func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report pr
 			return store.Problem(err)
 		}
 	}
+	v.another = v.anotherThan(&p, report)
 	return e.record(ctx, &recordReport{
 		resolution: v,
 		merchant:   p.Merchant, id: p.ID, report: report, claimedBy: p.ClaimedBy, asked: p, restoredAt: e.Node.RestoredAt(),
@@ -186,8 +187,10 @@ func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID s
 	if report = proved(report); report.Lookup != processor.Found {
 		return true, report.Cause // the notice is applied again later
 	}
+	v := e.newResolution(p.Processor)
+	v.another = v.anotherThan(&p, report)
 	return true, e.record(ctx, &recordReport{
-		resolution: e.newResolution(p.Processor), merchant: merchant, id: p.ID, asked: p, report: report, notice: notice,
+		resolution: v, merchant: merchant, id: p.ID, asked: p, report: report, notice: notice,
 		found: e.foundAs(&p),
 	})
 }
@@ -244,6 +247,9 @@ func (v *recordReport) Needs(n *store.Needs) {
 	v.needConsent(n, &v.asked)
 	if isFinal(v.report) && v.found != "" {
 		n.FoundTransfer(v.merchant, v.found)
+	}
+	if v.another != "" {
+		n.FoundTransfer(v.merchant, v.another)
 	}
 	if isFinal(v.report) || v.asked.Unapproved() {
 		n.Balances(v.merchant)

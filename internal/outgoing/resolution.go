@@ -24,7 +24,9 @@ type resolution struct {
 	// noCase: no case about its unknown outcome was open when its look-up ended.
 	noCase bool
 
-	contradiction store.CaseReason // why no money moves, if proofs contradict
+	another string // see anotherThan
+
+	contradiction store.CaseReason // what an operator must see: no money moves, or it left twice
 	subject       payment.Payout   // of it
 }
 
@@ -38,6 +40,9 @@ func (e *Executor) newResolution(account string) resolution {
 
 // applyReport applies a report of a transfer that exists at the processor.
 func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.Payout, r processor.TransferReport) error {
+	if v.isSecond(l, p) {
+		return v.applySecond(l, c, p, r)
+	}
 	if r.Amount != 0 && r.Amount != p.Amount {
 		v.contradict(c, p, store.ReasonOtherAmount, store.Params{"reported": r.Amount.String()})
 		return nil

@@ -2,6 +2,7 @@ package review
 
 import (
 	"github.com/porteira/porteira/internal/ledger"
+	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -31,4 +32,10 @@ func writeOffFound(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	f.WrittenOff = true
 	c.SetFoundTransfer(f)
 	return nil
+}
+
+// dismissFound takes the booking of a second transfer back: there was one transfer only.
+func dismissFound(v *Resolve, l *store.Loaded, c *store.Changes) error {
+	f, _ := l.FoundTransfer(v.opened.Merchant, v.opened.Params["externalId"])
+	return outgoing.DeclareNotLeft(l, c, f)
 }

@@ -118,6 +118,10 @@ var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseDisputeAnswer, Option: dismiss},
 	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedAdopt)}, // its money is taken already
 	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedWriteOff), needs: needsFound, check: checkFound, effect: writeOffFound},
+	{
+		kind: store.CasePayoutFound, reasons: []store.CaseReason{store.ReasonPaidTwice}, Option: with(twoPersons, store.ResolvedDismiss),
+		needs: needsFound, check: checkFound, effect: dismissFound,
+	},
 	{kind: store.CaseCharge, Option: dismiss},
 	{kind: store.CaseChargeOpen, Option: dismiss, needs: needsCharge, effect: endCancels},
 	{

@@ -73,6 +73,9 @@ const (
 	// Of CaseDispute.
 	ReasonMoreThanReceived CaseReason = "more_than_received" // reported: the disputed amount, of which the rest is set aside
 
+	// Of CasePayoutFound.
+	ReasonPaidTwice CaseReason = "paid_twice" // payout: of which the transfer is the second; externalId: its endToEndId
+
 	// Of CaseContradiction.
 	ReasonOtherAmount       CaseReason = "other_amount"       // reported
 	ReasonPaidAfterRelease  CaseReason = "paid_after_release" // status

@@ -6,23 +6,26 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 )
 
 // FoundTransfer is a transfer that left outside the life of a payout: a processor lists it
 // under an external id of a merchant, and no payout has it, because a restored backup lacks
-// it; or it left after its payout had failed or was canceled, and has the payout's id.
+// it; or it left after its payout had failed or was canceled, and has the payout's id; or it
+// is the second transfer of a payout.
 type FoundTransfer struct {
 	Merchant   payment.ID
 	ID         payment.ID
-	ExternalID string
+	ExternalID string // of a second transfer, its EndToEndID, because the payout has the other
 	Processor  string
 	EndToEndID string
-	Total      cents     // that left
-	Amount     cents     // of it that has not come back
-	WrittenOff bool      // the platform bears it, not the merchant
-	AdoptedAt  time.Time // when the merchant requested its payout again; zero if it did not
-	NextAt     time.Time // of the next look-up; zero once its outcome is final
+	Payout     payment.ID // of a second transfer; else zero
+	Total      cents      // that left
+	Amount     cents      // of it that has not come back
+	WrittenOff bool       // the platform bears it, not the merchant
+	AdoptedAt  time.Time  // when the merchant requested its payout again; zero if it did not
+	NextAt     time.Time  // of the next look-up; zero once its outcome is final
 	Lookups    int
 	CreatedAt  time.Time
 }
@@ -33,6 +36,7 @@ var foundTable = newTable("found_transfers", []string{"merchant_id", "external_i
 	textColumn("external_id", func(f *FoundTransfer) *string { return &f.ExternalID }),
 	textColumn("processor", func(f *FoundTransfer) *string { return &f.Processor }),
 	textColumn("end_to_end_id", func(f *FoundTransfer) *string { return &f.EndToEndID }),
+	idColumn("payout_id", func(f *FoundTransfer) *payment.ID { return &f.Payout }),
 	intColumn("total", func(f *FoundTransfer) *cents { return &f.Total }),
 	intColumn("amount", func(f *FoundTransfer) *cents { return &f.Amount }).as(mutable),
 	flagColumn("written_off", func(f *FoundTransfer) *bool { return &f.WrittenOff }).as(mutable),
@@ -159,15 +163,25 @@ func (s *Store) FoundTransfersDue(ctx context.Context, now time.Time, limit int)
 	return list, s.db.ReadError("found transfers", err)
 }
 
-// HasTransfer reports whether a payout has an external id, or its transfer was found. unsent
+// SecondReturned is how much has come back of second transfers of a payout, in cents.
+func (s *Store) SecondReturned(ctx context.Context, merchant, payout payment.ID) (money.Cents, error) {
+	var back cents
+	err := s.db.QueryRow(ctx, "SELECT coalesce(sum(total - amount), 0) FROM found_transfers WHERE merchant_id = $1 AND payout_id = $2",
+		merchant[:], payout[:]).Scan(&back)
+	return back, s.db.ReadError("second transfers", err)
+}
+
+// HasTransfer reports whether a payout has an external id, or its transfer was found. unbooked
 // means that the payout was not sent by its status, or that its money was released, and that
-// no case has said so before.
-func (s *Store) HasTransfer(ctx context.Context, merchant payment.ID, externalID string) (known, unsent bool, err error) {
+// no case has said so before; or that it was paid by a transfer with another endToEndId.
+func (s *Store) HasTransfer(ctx context.Context, merchant payment.ID, externalID, endToEndID string) (known, unbooked bool, err error) {
 	var n, u int
 	err = s.db.QueryRow(ctx, `SELECT (SELECT count(*) FROM payouts WHERE merchant_id = $1 AND external_id = $2) +
 		(SELECT count(*) FROM found_transfers WHERE merchant_id = $1 AND external_id = $2),
-		(SELECT count(*) FROM payouts p WHERE p.merchant_id = $1 AND p.external_id = $2 AND p.status IN ('PENDING', 'FAILED', 'CANCELED') AND p.step <> 'paid_late'
-			AND NOT EXISTS (SELECT 1 FROM cases c WHERE c.merchant_id = p.merchant_id AND c.subject_id = p.id AND c.kind = 'contradiction'))`,
-		merchant[:], externalID).Scan(&n, &u)
+		(SELECT count(*) FROM payouts p WHERE p.merchant_id = $1 AND p.external_id = $2
+			AND (p.status IN ('PENDING', 'FAILED', 'CANCELED') AND p.step <> 'paid_late'
+				AND NOT EXISTS (SELECT 1 FROM cases c WHERE c.merchant_id = p.merchant_id AND c.subject_id = p.id AND c.kind = 'contradiction')
+			OR p.status IN ('COMPLETED', 'RETURNED') AND $3 <> '' AND p.end_to_end_id <> $3))`,
+		merchant[:], externalID, endToEndID).Scan(&n, &u)
 	return n > 0, u > 0, s.db.ReadError("transfer", err)
 }

@@ -702,7 +702,8 @@ CREATE TABLE feeds (
 
 -- Transfers that left outside the life of a payout: a processor lists one under an external
 -- id of a merchant, and no payout has it, because a restored backup lacks it; or the payout
--- had failed or was canceled. total is what left, amount what has not come back; the platform bears it if
+-- had failed or was canceled; or it is the second transfer of the payout payout_id, with its
+-- endToEndId as external_id. total is what left, amount what has not come back; the platform bears it if
 -- written_off is 1. adopted_at is when the merchant repeated its request. next_at is when the
 -- transfer is looked up.
 CREATE TABLE found_transfers (
@@ -711,6 +712,7 @@ CREATE TABLE found_transfers (
     external_id   TEXT {{bytewise}} NOT NULL,
     processor     TEXT   NOT NULL,
     end_to_end_id TEXT   NOT NULL,
+    payout_id     BYTEA  NOT NULL, -- empty unless it is a second transfer
     total         BIGINT NOT NULL,
     amount        BIGINT NOT NULL CHECK (amount >= 0 AND amount <= total),
     written_off   BIGINT NOT NULL,

@@ -1,0 +1,158 @@
+package review_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// paidAgain is a payout of 10.00 that two persons have sent again, and that this send paid under
+// an endToEndId of its own.
+func (d *desk) paidAgain() payment.Payout {
+	d.T.Helper()
+	d.ReadFeeds()
+	p, v := d.unknownPayout()
+	d.agree(&v, store.ResolvedResend)
+	d.Bank.AnswerTransfer = func(_ *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
+		return processor.TransferAnswer{Outcome: processor.Done, Report: processor.TransferReport{
+			Lookup: processor.Found, State: processor.TransferPaid, EndToEndID: endToEndID, Amount: r.Amount,
+		}}
+	}
+	d.Send()
+	d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+	d.WantSends(p, store.SendNotFound, store.SendPaid)
+	d.wantBorne(coretest.Opening-10_00, 0, 0)
+	return p
+}
+
+// arrive makes the transfer of the first send of a payout appear at the bank.
+func (d *desk) arrive(p *payment.Payout, state processor.TransferState) {
+	d.Bank.Mu.Lock()
+	defer d.Bank.Mu.Unlock()
+	d.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: p.Amount}, state)
+}
+
+// list reads the bank's list of transfers twice, from its beginning.
+func (d *desk) list() {
+	d.T.Helper()
+	for range 2 {
+		d.Pass(time.Minute)
+		d.Execute("UPDATE feeds SET cursor = ''")
+		d.ReadFeeds()
+	}
+}
+
+// paidTwice is a payout that the bank paid twice, and the case about it.
+func (d *desk) paidTwice() (payment.Payout, store.Case) {
+	d.T.Helper()
+	p := d.paidAgain()
+	d.arrive(&p, processor.TransferPaid)
+	d.list()
+	d.wantBorne(coretest.Opening-20_00, 0, 0)
+	got := d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+	if got.EndToEndID != endToEndID || got.ReturnedAmount != 0 {
+		d.T.Errorf("the payout changed: %+v", got)
+	}
+	d.WantEvents(payment.EventPayoutProcessing, payment.EventPayoutCompleted)
+	v := d.only(store.CasePayoutFound)
+	if v.Params.Reason() != store.ReasonPaidTwice || v.Params["payout"] != p.ID.String() || v.Amount != 10_00 {
+		d.T.Errorf("the case is %+v", v)
+	}
+	return p, v
+}
+
+// Money that left twice for one payout is booked once more, however often it is listed, and two
+// persons decide who bears it. What comes back is that one's.
+func TestPayoutThatWasPaidTwice(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		for how, want := range map[store.Resolution]struct{ available, writtenOff, returned money.Cents }{
+			store.ResolvedAdopt:    {coretest.Opening - 20_00, 0, coretest.Opening - 17_00},
+			store.ResolvedWriteOff: {coretest.Opening - 10_00, -10_00, coretest.Opening - 10_00},
+		} {
+			t.Run(string(how), func(t *testing.T) {
+				d := newDesk(g.For(t))
+				p, v := d.paidTwice()
+				d.agree(&v, how)
+				d.wantBorne(want.available, 0, want.writtenOff)
+				d.Bank.Return(p.ExternalID, 3_00)
+				d.list()
+				d.Apply()
+				if want.writtenOff != 0 {
+					want.writtenOff += 3_00
+				}
+				d.wantBorne(want.returned, 0, want.writtenOff)
+				if got := d.WantPayout(p, payment.PayoutCompleted, payment.StepDone); got.ReturnedAmount != 0 {
+					t.Errorf("the payout has %d returned", got.ReturnedAmount)
+				}
+				d.WantCases()
+				d.WantProven()
+			})
+		}
+		t.Run("dismiss", func(t *testing.T) { // the operator mistyped the id of the only transfer
+			d := newDesk(g.For(t))
+			_, v := d.paidTwice()
+			d.agree(&v, store.ResolvedDismiss)
+			d.list()
+			d.wantBorne(coretest.Opening-10_00, 0, 0)
+			d.WantCases()
+			d.WantProven()
+		})
+		t.Run("notice", func(t *testing.T) {
+			d := newDesk(g.For(t))
+			p := d.paidAgain()
+			d.arrive(&p, processor.TransferPaid)
+			for _, id := range []string{"n1", "n2"} {
+				d.Notify(id, p.ExternalID)
+				d.Apply()
+			}
+			d.wantBorne(coretest.Opening-20_00, 0, 0)
+			d.only(store.CasePayoutFound)
+			d.WantProven()
+		})
+	})
+}
+
+// A second transfer that failed, one at a processor that pays no external id twice, and the only
+// transfer of a payout whose endToEndId an operator mistyped change nothing.
+func TestPayoutThatWasPaidOnce(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		t.Run("the other failed", func(t *testing.T) {
+			d := newDesk(g.For(t))
+			p := d.paidAgain()
+			d.arrive(&p, processor.TransferFailed)
+			d.wantNothing(&p)
+		})
+		t.Run("mistyped", func(t *testing.T) {
+			d := newDesk(g.For(t))
+			d.ReadFeeds()
+			p, v := d.unknownPayout()
+			d.agree(&v, store.ResolvedPaid)
+			d.arrive(&p, processor.TransferPaid)
+			d.wantNothing(&p)
+		})
+		t.Run("idempotent", func(t *testing.T) { // last, as the bank is the same
+			d := newDesk(g.For(t))
+			p := d.paidAgain()
+			d.Bank.Profiled.Transfer.Repeat = processor.RepeatReturnsFirst
+			d.arrive(&p, processor.TransferPaid)
+			d.wantNothing(&p)
+		})
+	})
+}
+
+// wantNothing fails if a list or a notice about a completed payout of 10.00 changes anything.
+func (d *desk) wantNothing(p *payment.Payout) {
+	d.T.Helper()
+	d.list()
+	d.Notify("n", p.ExternalID)
+	d.Apply()
+	d.wantBorne(coretest.Opening-10_00, 0, 0)
+	d.WantPayout(*p, payment.PayoutCompleted, payment.StepDone)
+	d.WantCases()
+	d.WantProven()
+}
