@@ -8,6 +8,12 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
+// Rules about cursors.
+var (
+	FromBackup = fromBackup
+	SetBack    = setBack
+)
+
 // Constructors of operations, for tests of their decisions.
 
 // NewRecord builds the operation that stores a notice.
