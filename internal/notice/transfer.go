@@ -33,7 +33,7 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	if merchant.IsZero() || len(t.ExternalID) != payment.ExternalIDLength {
 		return nil // of another program that uses the account
 	}
-	known, unbooked, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID, t.EndToEndID)
+	known, unbooked, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID, s.paidAs(account, t), t.Amount)
 	switch invalid := t.Amount <= 0 || t.Amount > money.Max || t.Returned < 0 || t.Returned > t.Amount; {
 	case err != nil:
 		return store.Problem(err)
@@ -61,6 +61,16 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	}
 	s.Log.ErrorContext(ctx, "found a transfer without a payout: the database is an older copy of itself", "processor", account, "externalId", t.ExternalID)
 	return nil
+}
+
+// paidAs is the endToEndId of a listed transfer that may be the second one of its payout: it was
+// paid, at a processor that may pay an external id twice. Else it is "".
+func (s *Service) paidAs(account string, t *processor.ListedTransfer) string {
+	proc := s.Processors.Find(account)
+	if t.State != processor.TransferPaid || proc == nil || proc.Profile().Transfer.Repeat.Safe() {
+		return ""
+	}
+	return t.EndToEndID
 }
 
 // reportForeign opens a case, once, about a listed transfer that is no merchant's payout here: it

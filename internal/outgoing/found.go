@@ -76,12 +76,12 @@ func (v *recordFound) Decide(l *store.Loaded, c *store.Changes) error {
 	if !f.AdoptedAt.IsZero() {
 		return nil
 	}
-	return giveBack(l, c, f, leftOf(&v.report, f.Amount), isFinal(v.report))
+	return giveBack(l, c, f, v.left(f.Amount), isFinal(v.report))
 }
 
-// leftOf is the amount that has not come back, by a report; known is that of earlier reports.
-func leftOf(r *processor.TransferReport, known money.Cents) money.Cents {
-	switch {
+// left is the amount that has not come back, by the report; known is that of earlier reports.
+func (v *recordFound) left(known money.Cents) money.Cents {
+	switch r := &v.report; {
 	case r.State == processor.TransferFailed:
 		return 0
 	case r.Amount <= 0 || r.Returned < 0 || r.Returned > r.Amount:

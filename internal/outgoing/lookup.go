@@ -158,7 +158,6 @@ func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report pr
 			return store.Problem(err)
 		}
 	}
-	v.another = v.anotherThan(&p, report)
 	return e.record(ctx, &recordReport{
 		resolution: v,
 		merchant:   p.Merchant, id: p.ID, report: report, claimedBy: p.ClaimedBy, asked: p, restoredAt: e.Node.RestoredAt(),
@@ -187,10 +186,8 @@ func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID s
 	if report = proved(report); report.Lookup != processor.Found {
 		return true, report.Cause // the notice is applied again later
 	}
-	v := e.newResolution(p.Processor)
-	v.another = v.anotherThan(&p, report)
 	return true, e.record(ctx, &recordReport{
-		resolution: v, merchant: merchant, id: p.ID, asked: p, report: report, notice: notice,
+		resolution: e.newResolution(p.Processor), merchant: merchant, id: p.ID, asked: p, report: report, notice: notice,
 		found: e.foundAs(&p),
 	})
 }
@@ -248,9 +245,7 @@ func (v *recordReport) Needs(n *store.Needs) {
 	if isFinal(v.report) && v.found != "" {
 		n.FoundTransfer(v.merchant, v.found)
 	}
-	if v.another != "" {
-		n.FoundTransfer(v.merchant, v.another)
-	}
+	v.needSecond(n, v.merchant, &v.report)
 	if isFinal(v.report) || v.asked.Unapproved() {
 		n.Balances(v.merchant)
 		n.ExpectDeliveries(v.merchant, 1)
@@ -268,7 +263,7 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 		c.FinishNotice(*v.notice)
 	}
 	if v.report.Lookup == processor.Found {
-		return v.applyReport(l, c, &p, withFound(l, &p, v.report))
+		return v.applyReport(l, c, &p, v.report)
 	}
 	if v.claimedBy.IsZero() || p.ClaimedBy != v.claimedBy || p.Step != v.asked.Step || p.Lookups != v.asked.Lookups {
 		// Only the node that claimed it may conclude from a missing answer, and only once: it

@@ -56,6 +56,7 @@ func (v *RecordSendOp) Needs(n *store.Needs) {
 	n.Payout(v.payout.Merchant, v.payout.ID)
 	n.Sends(v.payout.Merchant, v.payout.ID)
 	v.needConsent(n, &v.payout)
+	v.needSecond(n, v.payout.Merchant, &v.answer.Report)
 	if v.answer.Outcome == processor.Refused || v.answer.Outcome == processor.Done && isFinal(v.answer.Report) {
 		n.Balances(v.payout.Merchant)
 		n.ExpectDeliveries(v.payout.Merchant, 1)

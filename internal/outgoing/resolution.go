@@ -24,8 +24,6 @@ type resolution struct {
 	// noCase: no case about its unknown outcome was open when its look-up ended.
 	noCase bool
 
-	another string // see anotherThan
-
 	contradiction store.CaseReason // what an operator must see: no money moves, or it left twice
 	subject       payment.Payout   // of it
 }
@@ -40,9 +38,10 @@ func (e *Executor) newResolution(account string) resolution {
 
 // applyReport applies a report of a transfer that exists at the processor.
 func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.Payout, r processor.TransferReport) error {
-	if v.isSecond(l, p) {
-		return v.applySecond(l, c, p, r)
+	if v.isSecond(l, p, &r) {
+		return v.applySecond(l, c, p, &r)
 	}
+	r = withFound(l, p, r)
 	if r.Amount != 0 && r.Amount != p.Amount {
 		v.contradict(c, p, store.ReasonOtherAmount, store.Params{"reported": r.Amount.String()})
 		return nil

@@ -10,62 +10,83 @@ import (
 // A processor that is not idempotent may pay a payout twice: an operator had it sent again,
 // because nothing showed the first transfer, which was paid after all. The second transfer has
 // the same external id, but an endToEndId of its own. It is booked as a found transfer under
-// that, and a person decides who bears it.
+// that, and two persons decide who bears it.
 
-// anotherThan is the endToEndId of a report, if a payout was paid under a different one at a
-// processor that may pay it twice; else "".
-func (v *resolution) anotherThan(p *payment.Payout, r processor.TransferReport) string {
-	if v.effect.Repeat.Safe() || !isFinal(r) || p.EndToEndID == "" || r.EndToEndID == p.EndToEndID {
-		return ""
+// needSecond reads the row of the transfer of a report, if it may be the second one of a payout.
+func (v *resolution) needSecond(n *store.Needs, merchant payment.ID, r *processor.TransferReport) {
+	if v.mayBeSecond(r) {
+		n.FoundTransfer(merchant, r.EndToEndID)
 	}
-	return r.EndToEndID
 }
 
-// isSecond reports whether the transfer [resolution.another] is the second one of a payout: it is
-// booked as such, or two sends may have paid. Else an operator mistyped the id of the only one.
-func (v *resolution) isSecond(l *store.Loaded, p *payment.Payout) bool {
-	if v.another == "" || p.Status != payment.PayoutCompleted && p.Status != payment.PayoutReturned {
+func (v *resolution) mayBeSecond(r *processor.TransferReport) bool {
+	return !v.effect.Repeat.Safe() && isFinal(*r) && r.EndToEndID != ""
+}
+
+// isSecond reports whether a report is of the second transfer of a payout: it is booked as such,
+// or was paid under another endToEndId, and two sends may have paid. Else an operator mistyped the
+// id of the only transfer. A report of another amount contradicts the payout.
+func (v *resolution) isSecond(l *store.Loaded, p *payment.Payout, r *processor.TransferReport) bool {
+	paid := p.Status == payment.PayoutCompleted || p.Status == payment.PayoutReturned
+	if !v.mayBeSecond(r) || !paid || p.EndToEndID == "" || p.EndToEndID == r.EndToEndID ||
+		r.Amount != 0 && r.Amount != p.Amount || r.Returned < 0 || r.Returned > p.Amount {
 		return false
 	}
-	mayHavePaid := 0
-	for _, s := range l.Sends(p.Merchant, p.ID) {
-		if !s.Outcome.NoEffect() && s.Outcome != store.SendRefused {
-			mayHavePaid++
-		}
+	if f, booked := l.FoundTransfer(p.Merchant, r.EndToEndID); booked {
+		return f.AdoptedAt.IsZero()
 	}
-	return mayHavePaid > 1
+	given, asked := l.Consent(p.Processor, p.ExternalID)
+	its := asked && given.Transfer != "" && given.Transfer == r.ProcessorID
+	return r.State == processor.TransferPaid && !its && mayHavePaidTwice(l, p)
 }
 
-// applySecond books the second transfer of a payout once, at the merchant's expense, and what
-// comes back of it. One that failed moved no money.
-func (v *resolution) applySecond(l *store.Loaded, c *store.Changes, p *payment.Payout, r processor.TransferReport) error {
-	if r.Amount == 0 {
-		r.Amount = p.Amount
+// mayHavePaidTwice reports whether two sends of a payout may have paid. A database that was
+// restored may lack one.
+func mayHavePaidTwice(l *store.Loaded, p *payment.Payout) bool {
+	n := 0
+	for _, s := range l.Sends(p.Merchant, p.ID) {
+		if !s.Outcome.NoEffect() && s.Outcome != store.SendRefused {
+			n++
+		}
 	}
-	if f, booked := l.FoundTransfer(p.Merchant, v.another); booked {
-		return giveBack(l, c, f, leftOf(&r, f.Amount), true)
+	return n > 1 || n == 1 && l.HistoryOf(p.Merchant) > 0
+}
+
+// applySecond books the second transfer of a payout, once, at the merchant's expense, and what
+// comes back of it.
+func (v *resolution) applySecond(l *store.Loaded, c *store.Changes, p *payment.Payout, r *processor.TransferReport) error {
+	left := p.Amount - r.Returned
+	if r.State == processor.TransferFailed {
+		left = 0
 	}
-	left := leftOf(&r, r.Amount)
-	if r.State != processor.TransferPaid || left <= 0 {
-		return nil
+	if f, booked := l.FoundTransfer(p.Merchant, r.EndToEndID); booked {
+		return giveBack(l, c, f, left, true)
 	}
 	f := store.FoundTransfer{
-		Merchant: p.Merchant, ID: c.NewID(), ExternalID: v.another, Processor: p.Processor, EndToEndID: v.another, Payout: p.ID, Total: r.Amount, Amount: left,
-	}
-	if err := c.Post(f.Merchant, f.ID, ledger.FindPayout(f.Processor, l.Balances(f.Merchant)[ledger.Available], f.Amount)); err != nil {
-		return err
+		Merchant: p.Merchant, ID: c.NewID(), ExternalID: r.EndToEndID, Processor: p.Processor, EndToEndID: r.EndToEndID,
+		Payout: p.ID, Total: p.Amount, Amount: left,
 	}
 	c.AddFoundTransfer(f)
+	if left == 0 {
+		return nil // all of it has come back
+	}
 	c.OpenCase(store.Case{
 		Merchant: f.Merchant, Kind: store.CasePayoutFound, Subject: f.ID, Amount: f.Amount,
 		Params: store.ReasonPaidTwice.With(store.Params{"processor": f.Processor, "externalId": f.ExternalID, "payout": p.ID.String()}),
 	})
 	v.contradiction, v.subject = store.ReasonPaidTwice, *p
-	return nil
+	return c.Post(f.Merchant, f.ID, ledger.FindPayout(f.Processor, l.Balances(f.Merchant)[ledger.Available], f.Amount))
 }
 
-// DeclareNotLeft gives back what was booked of a found transfer: an operator has proof that it
-// never left.
-func DeclareNotLeft(l *store.Loaded, c *store.Changes, f store.FoundTransfer) error {
-	return giveBack(l, c, f, 0, true)
+// DeclareOnly takes the booking of a second transfer back: an operator has proof that it is the
+// payout's only one. Later reports of it are about the payout.
+func DeclareOnly(l *store.Loaded, c *store.Changes, f store.FoundTransfer) error {
+	if f.Amount > 0 {
+		if err := c.Post(f.Merchant, f.ID, ledger.ReturnFound(f.Processor, l.Balances(f.Merchant)[ledger.Owed], f.Amount)); err != nil {
+			return err
+		}
+	}
+	f.Amount = 0
+	c.AdoptFoundTransfer(f)
+	return nil
 }

@@ -34,8 +34,8 @@ func writeOffFound(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// dismissFound takes the booking of a second transfer back: there was one transfer only.
+// dismissFound takes the booking of a second transfer back: it is the payout's only one.
 func dismissFound(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	f, _ := l.FoundTransfer(v.opened.Merchant, v.opened.Params["externalId"])
-	return outgoing.DeclareNotLeft(l, c, f)
+	return outgoing.DeclareOnly(l, c, f)
 }

@@ -95,10 +95,17 @@ func TestPayoutThatWasPaidTwice(t *testing.T) {
 		}
 		t.Run("dismiss", func(t *testing.T) { // the operator mistyped the id of the only transfer
 			d := newDesk(g.For(t))
-			_, v := d.paidTwice()
+			p, v := d.paidTwice()
 			d.agree(&v, store.ResolvedDismiss)
 			d.list()
 			d.wantBorne(coretest.Opening-10_00, 0, 0)
+			d.Bank.Return(p.ExternalID, 3_00)
+			d.list()
+			d.Apply()
+			if got := d.WantPayout(p, payment.PayoutCompleted, payment.StepDone); got.ReturnedAmount != 3_00 {
+				t.Errorf("the payout has %d returned", got.ReturnedAmount)
+			}
+			d.wantBorne(coretest.Opening-7_00, 0, 0)
 			d.WantCases()
 			d.WantProven()
 		})
@@ -117,14 +124,15 @@ func TestPayoutThatWasPaidTwice(t *testing.T) {
 	})
 }
 
-// A second transfer that failed, one at a processor that pays no external id twice, and the only
-// transfer of a payout whose endToEndId an operator mistyped change nothing.
+// A second transfer that came back before it was listed, one at a processor that pays no external
+// id twice, and the only transfer of a payout whose endToEndId an operator mistyped change nothing.
 func TestPayoutThatWasPaidOnce(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		t.Run("the other failed", func(t *testing.T) {
+		t.Run("returned", func(t *testing.T) {
 			d := newDesk(g.For(t))
 			p := d.paidAgain()
-			d.arrive(&p, processor.TransferFailed)
+			d.arrive(&p, processor.TransferPaid)
+			d.Bank.Return(p.ExternalID, p.Amount)
 			d.wantNothing(&p)
 		})
 		t.Run("mistyped", func(t *testing.T) {
@@ -142,6 +150,23 @@ func TestPayoutThatWasPaidOnce(t *testing.T) {
 			d.arrive(&p, processor.TransferPaid)
 			d.wantNothing(&p)
 		})
+	})
+}
+
+// A failure after the payment is a contradiction, also under another endToEndId: that of the
+// payout may be mistyped.
+func TestPayoutThatFailedUnderAnotherID(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		p := d.paidAgain()
+		d.arrive(&p, processor.TransferFailed)
+		d.Notify("n", p.ExternalID)
+		d.Apply()
+		if v := d.only(store.CaseContradiction); v.Params.Reason() != store.ReasonFailedAfterPaid {
+			t.Errorf("the case is %+v", v)
+		}
+		d.wantBorne(coretest.Opening-10_00, 0, 0)
+		d.WantProven()
 	})
 }
 

@@ -36,7 +36,7 @@ var foundTable = newTable("found_transfers", []string{"merchant_id", "external_i
 	textColumn("external_id", func(f *FoundTransfer) *string { return &f.ExternalID }),
 	textColumn("processor", func(f *FoundTransfer) *string { return &f.Processor }),
 	textColumn("end_to_end_id", func(f *FoundTransfer) *string { return &f.EndToEndID }),
-	idColumn("payout_id", func(f *FoundTransfer) *payment.ID { return &f.Payout }),
+	optionalIDColumn("payout_id", func(f *FoundTransfer) *payment.ID { return &f.Payout }),
 	intColumn("total", func(f *FoundTransfer) *cents { return &f.Total }),
 	intColumn("amount", func(f *FoundTransfer) *cents { return &f.Amount }).as(mutable),
 	flagColumn("written_off", func(f *FoundTransfer) *bool { return &f.WrittenOff }).as(mutable),
@@ -163,25 +163,28 @@ func (s *Store) FoundTransfersDue(ctx context.Context, now time.Time, limit int)
 	return list, s.db.ReadError("found transfers", err)
 }
 
-// SecondReturned is how much has come back of second transfers of a payout, in cents.
-func (s *Store) SecondReturned(ctx context.Context, merchant, payout payment.ID) (money.Cents, error) {
-	var back cents
-	err := s.db.QueryRow(ctx, "SELECT coalesce(sum(total - amount), 0) FROM found_transfers WHERE merchant_id = $1 AND payout_id = $2",
-		merchant[:], payout[:]).Scan(&back)
-	return back, s.db.ReadError("second transfers", err)
+// SecondReturned is how much has come back of the second transfer of a payout, in cents; ok is
+// false if none is booked.
+func (s *Store) SecondReturned(ctx context.Context, merchant, payout payment.ID) (back money.Cents, ok bool, err error) {
+	n := 0
+	err = s.db.QueryRow(ctx, "SELECT coalesce(sum(total - amount), 0), count(*) FROM found_transfers WHERE merchant_id = $1 AND payout_id = $2 AND adopted_at = 0",
+		merchant[:], payout[:]).Scan(&back, &n)
+	return back, n > 0, s.db.ReadError("second transfers", err)
 }
 
 // HasTransfer reports whether a payout has an external id, or its transfer was found. unbooked
 // means that the payout was not sent by its status, or that its money was released, and that
-// no case has said so before; or that it was paid by a transfer with another endToEndId.
-func (s *Store) HasTransfer(ctx context.Context, merchant payment.ID, externalID, endToEndID string) (known, unbooked bool, err error) {
+// no case has said so before. It also means that the payout may have been paid twice, by a
+// transfer paidAs another endToEndId than the payout's; "" excludes that.
+func (s *Store) HasTransfer(ctx context.Context, merchant payment.ID, externalID, paidAs string, amount money.Cents) (known, unbooked bool, err error) {
 	var n, u int
 	err = s.db.QueryRow(ctx, `SELECT (SELECT count(*) FROM payouts WHERE merchant_id = $1 AND external_id = $2) +
 		(SELECT count(*) FROM found_transfers WHERE merchant_id = $1 AND external_id = $2),
 		(SELECT count(*) FROM payouts p WHERE p.merchant_id = $1 AND p.external_id = $2
 			AND (p.status IN ('PENDING', 'FAILED', 'CANCELED') AND p.step <> 'paid_late'
 				AND NOT EXISTS (SELECT 1 FROM cases c WHERE c.merchant_id = p.merchant_id AND c.subject_id = p.id AND c.kind = 'contradiction')
-			OR p.status IN ('COMPLETED', 'RETURNED') AND $3 <> '' AND p.end_to_end_id <> $3))`,
-		merchant[:], externalID, endToEndID).Scan(&n, &u)
+			OR $3 <> '' AND p.end_to_end_id <> $3 AND p.amount = $4 AND (p.status IN ('COMPLETED', 'RETURNED')
+				OR p.status = 'PROCESSING' AND (SELECT count(*) FROM payout_sends s WHERE s.merchant_id = p.merchant_id AND s.payout_id = p.id) > 1)))`,
+		merchant[:], externalID, paidAs, int64(amount)).Scan(&n, &u)
 	return n > 0, u > 0, s.db.ReadError("transfer", err)
 }

@@ -162,9 +162,9 @@ func (v *exercise) readWork() {
 	must(t, err)
 	_, err = s.AskedConsent(ctx, "bank", v.far)
 	must(t, err)
-	_, _, err = s.HasTransfer(ctx, v.merchants[0].ID, "x", "E")
+	_, _, err = s.HasTransfer(ctx, v.merchants[0].ID, "x", "E", 1)
 	must(t, err)
-	_, err = s.SecondReturned(ctx, v.merchants[0].ID, v.merchants[0].ID)
+	_, _, err = s.SecondReturned(ctx, v.merchants[0].ID, v.merchants[0].ID)
 	must(t, err)
 	for _, queue := range []store.PayoutQueue{store.ToSend, store.ToLookUp} {
 		_, err = s.PayoutsDue(ctx, v.far, queue)

@@ -702,10 +702,10 @@ CREATE TABLE feeds (
 
 -- Transfers that left outside the life of a payout: a processor lists one under an external
 -- id of a merchant, and no payout has it, because a restored backup lacks it; or the payout
--- had failed or was canceled; or it is the second transfer of the payout payout_id, with its
--- endToEndId as external_id. total is what left, amount what has not come back; the platform bears it if
--- written_off is 1. adopted_at is when the merchant repeated its request. next_at is when the
--- transfer is looked up.
+-- had failed or was canceled; or it is the second transfer of payout_id, with its endToEndId as
+-- external_id. total is what left, amount what has not come back; the platform bears it if
+-- written_off is 1. adopted_at is when the merchant repeated its request, or when the second
+-- transfer proved to be the only one. next_at is when the transfer is looked up.
 CREATE TABLE found_transfers (
     merchant_id   BYTEA  NOT NULL,
     id            BYTEA  NOT NULL,

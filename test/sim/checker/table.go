@@ -105,7 +105,7 @@ var tables = [...]watchedTable{
 	},
 	foundTable: {
 		name: "found_transfers", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.foundTransfer(&foundRow{}) },
-		unchecked: []string{"written_off", "next_at", "lookups"},
+		unread: []string{"payout_id"}, unchecked: []string{"written_off", "next_at", "lookups"},
 		invariant: SingleTransfer, thing: "found transfer",
 	},
 	receivableTable: {
