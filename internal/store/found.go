@@ -167,7 +167,8 @@ func (s *Store) FoundTransfersDue(ctx context.Context, now time.Time, limit int)
 // false if none is booked.
 func (s *Store) SecondReturned(ctx context.Context, merchant, payout payment.ID) (back money.Cents, ok bool, err error) {
 	n := 0
-	err = s.db.QueryRow(ctx, "SELECT coalesce(sum(total - amount), 0), count(*) FROM found_transfers WHERE merchant_id = $1 AND payout_id = $2 AND adopted_at = 0",
+	err = s.db.QueryRow(ctx, `SELECT coalesce(sum(total - amount), 0), count(*) FROM found_transfers
+		WHERE merchant_id = $1 AND payout_id = $2 AND length(payout_id) > 0 AND adopted_at = 0`,
 		merchant[:], payout[:]).Scan(&back, &n)
 	return back, n > 0, s.db.ReadError("second transfers", err)
 }

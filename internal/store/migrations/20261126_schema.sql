@@ -723,6 +723,7 @@ CREATE TABLE found_transfers (
     PRIMARY KEY (merchant_id, external_id)
 );
 CREATE INDEX found_transfers_next_at ON found_transfers (next_at) WHERE next_at > 0;
+CREATE INDEX found_transfers_payout ON found_transfers (merchant_id, payout_id) WHERE length(payout_id) > 0;
 
 -- Our consents to transfers that a processor asks about before it executes them: at most one
 -- per external id, committed before the answer. A payout that was paid without a question
