@@ -3,6 +3,7 @@ package sim
 import (
 	"database/sql"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
@@ -46,7 +47,15 @@ func (s *simulation) scheduleCopy(span time.Duration) {
 	at := s.between(0, span/2)
 	back := at + s.between(copyAgeMin, copyAgeMax)
 	var made *databaseCopy
-	s.whenIdle(at, func() { made = s.copyDatabase() })
+	var copies func()
+	copies = func() {
+		if slices.ContainsFunc(s.endpoints, func(e *endpoint) bool { return e.ID == "" }) {
+			s.whenIdle(time.Second, copies) // an endpoint that the copy lacks is lost
+			return
+		}
+		made = s.copyDatabase()
+	}
+	s.whenIdle(at, copies)
 	s.whenIdle(back, func() {
 		if made != nil && !s.faultsOff {
 			s.startOnCopy(made)
