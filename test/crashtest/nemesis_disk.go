@@ -228,7 +228,8 @@ func work(ctx context.Context, length time.Duration) error {
 	return nil
 }
 
-// keepReading reads for a while: reads must be answered during all faults of the disk.
+// keepReading reads for a while: reads must be answered during all faults of the disk, unless
+// PostgreSQL itself has stopped.
 func (d *diskRun) keepReading(ctx context.Context, length time.Duration) {
 	paths := []string{"/healthz", "/balance", "/payout?limit=5"}
 	if list := d.clients.acknowledgedBetween(0, clock.Monotonic()); len(list) > 0 {
@@ -237,7 +238,12 @@ func (d *diskRun) keepReading(ctx context.Context, length time.Duration) {
 	for began := clock.Monotonic(); clock.Monotonic()-began < length && ctx.Err() == nil; {
 		for _, path := range paths {
 			asked := clock.Monotonic()
-			if got := d.api.send(ctx, "GET", d.gatewayURLs[0]+path, ""); got.status != 200 && ctx.Err() == nil {
+			got := d.api.send(ctx, "GET", d.gatewayURLs[0]+path, "")
+			if got.status == 503 && d.database.panicked() {
+				d.totals.add("reads refused while PostgreSQL had no space for its log", "", 1)
+				continue
+			}
+			if got.status != 200 && ctx.Err() == nil {
 				d.reportf("read refused", "while the disk fails, GET %s is answered %d: %s", path, got.status, got.body)
 				return
 			}

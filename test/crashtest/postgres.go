@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -136,6 +137,17 @@ func (d *database) tool(ctx context.Context, name string, arguments ...string) (
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.server.account}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// panicked reports whether the server has stopped once because the disk had no space for another
+// segment of its write-ahead log: it refuses reads until it has recovered. PostgreSQL's manual,
+// "Disk Full Failure", says so. False with SQLite.
+func (d *database) panicked() bool {
+	if d == nil || d.server == nil {
+		return false
+	}
+	text, err := os.ReadFile(d.server.log())
+	return err == nil && bytes.Contains(text, []byte("PANIC:  could not write to file \"pg_wal/"))
 }
 
 // exec runs one statement, past the proxies.
