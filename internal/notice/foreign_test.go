@@ -50,11 +50,7 @@ func TestListedTransferOfALostMerchant(t *testing.T) {
 func TestListedPaymentWithoutAnOrder(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		g.Bank.Receive("", "nobody's", 5_00)
-		for range 2 {
-			g.Pass(time.Minute)
-			g.ReadFeeds()
-			g.Execute("UPDATE feeds SET cursor = ''")
-		}
+		readTwice(g)
 		g.WantBalances(coretest.Opening, 0)
 		g.WantCases(store.CaseUnmatchedReceipt)
 		g.WantProven()
@@ -64,12 +60,18 @@ func TestListedPaymentWithoutAnOrder(t *testing.T) {
 // wantForeign reads the lists twice, and wants one case about a transfer, and no money moved.
 func wantForeign(g *coretest.Gateway) {
 	g.T.Helper()
+	readTwice(g)
+	g.WantBalances(coretest.Opening, 0)
+	g.WantCases(store.CaseNotice)
+	g.WantReason(store.CaseNotice, store.ReasonUnknownTransfer)
+}
+
+// readTwice reads the lists twice, from their beginning.
+func readTwice(g *coretest.Gateway) {
+	g.T.Helper()
 	for range 2 {
 		g.Pass(time.Minute)
 		g.ReadFeeds()
 		g.Execute("UPDATE feeds SET cursor = ''")
 	}
-	g.WantBalances(coretest.Opening, 0)
-	g.WantCases(store.CaseNotice)
-	g.WantReason(store.CaseNotice, store.ReasonUnknownTransfer)
 }

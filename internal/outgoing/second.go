@@ -78,9 +78,9 @@ func (v *resolution) applySecond(l *store.Loaded, c *store.Changes, p *payment.P
 	return c.Post(f.Merchant, f.ID, ledger.FindPayout(f.Processor, l.Balances(f.Merchant)[ledger.Available], f.Amount))
 }
 
-// DeclareOnly takes the booking of a second transfer back: an operator has proof that it is the
+// DeclareOnlyTransfer takes the booking of a second transfer back: an operator has proof that it is the
 // payout's only one. Later reports of it are about the payout.
-func DeclareOnly(l *store.Loaded, c *store.Changes, f store.FoundTransfer) error {
+func DeclareOnlyTransfer(l *store.Loaded, c *store.Changes, f store.FoundTransfer) error {
 	if f.Amount > 0 {
 		if err := c.Post(f.Merchant, f.ID, ledger.ReturnFound(f.Processor, l.Balances(f.Merchant)[ledger.Owed], f.Amount)); err != nil {
 			return err

@@ -196,7 +196,7 @@ func (v *recordCharge) after(l *store.Loaded, row store.Charge, p *payment.Payin
 			next.NextAt = l.Now()
 		}
 	case row.State == store.ChargeEnded && p.Status != payment.PayinPending:
-		next.State = store.ChargeEnded // it was paid, and the answer of an earlier call is late
+		next.State = store.ChargeEnded // nothing is left to do: the answer of an earlier call is late
 	case next.State != store.ChargeWanted:
 	case p.Status != payment.PayinPending:
 		next.State = store.ChargeEnded

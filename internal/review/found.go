@@ -37,5 +37,5 @@ func writeOffFound(v *Resolve, l *store.Loaded, c *store.Changes) error {
 // dismissFound takes the booking of a second transfer back: it is the payout's only one.
 func dismissFound(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	f, _ := l.FoundTransfer(v.opened.Merchant, v.opened.Params["externalId"])
-	return outgoing.DeclareOnly(l, c, f)
+	return outgoing.DeclareOnlyTransfer(l, c, f)
 }

@@ -24,7 +24,7 @@ type FoundTransfer struct {
 	Total      cents      // that left
 	Amount     cents      // of it that has not come back
 	WrittenOff bool       // the platform bears it, not the merchant
-	AdoptedAt  time.Time  // when the merchant requested its payout again; zero if it did not
+	AdoptedAt  time.Time  // when its payout was requested again, or, of a second one, when it proved to be the only one; else zero
 	NextAt     time.Time  // of the next look-up; zero once its outcome is final
 	Lookups    int
 	CreatedAt  time.Time

@@ -50,6 +50,7 @@ type diskRun struct {
 	mountPoint string
 	mounted    *faultdisk.Mount // nil while it is not mounted
 	gateway    *process
+	logFrom    int // length of PostgreSQL's log when the disk began to run full
 }
 
 // canMount returns an error if no disk can be mounted here.
@@ -239,7 +240,7 @@ func (d *diskRun) keepReading(ctx context.Context, length time.Duration) {
 		for _, path := range paths {
 			asked := clock.Monotonic()
 			got := d.api.send(ctx, "GET", d.gatewayURLs[0]+path, "")
-			if got.status == 503 && d.database.panicked() {
+			if got.status == 503 && d.database.panickedSince(d.logFrom) {
 				d.totals.add("reads refused while PostgreSQL had no space for its log", "", 1)
 				continue
 			}

@@ -19,6 +19,7 @@ func (d *diskRun) full(ctx context.Context) error {
 			return err
 		}
 		_, before := d.clients.progress()
+		d.logFrom = d.database.logged()
 		d.disk.Limit(d.disk.Used() + d.random.Int64N(spaceLeft))
 		d.awaitRefusal(ctx, before)
 		d.keepReading(ctx, 2*time.Second)

@@ -139,15 +139,26 @@ func (d *database) tool(ctx context.Context, name string, arguments ...string) (
 	return string(out), err
 }
 
-// panicked reports whether the server has stopped once because the disk had no space for another
-// segment of its write-ahead log: it refuses reads until it has recovered. PostgreSQL's manual,
-// "Disk Full Failure", says so. False with SQLite.
-func (d *database) panicked() bool {
+// logged is the length of the server's log, in bytes; 0 with SQLite.
+func (d *database) logged() int { return len(d.readLog()) }
+
+func (d *database) readLog() []byte {
 	if d == nil || d.server == nil {
-		return false
+		return nil
 	}
 	text, err := os.ReadFile(d.server.log())
-	return err == nil && bytes.Contains(text, []byte("PANIC:  could not write to file \"pg_wal/"))
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// panickedSince reports whether the server has stopped, after that length of its log, because the
+// disk had no space for another segment of its write-ahead log: it refuses reads until it has
+// recovered. PostgreSQL's manual, "Disk Full Failure", says so.
+func (d *database) panickedSince(from int) bool {
+	text := d.readLog()
+	return from <= len(text) && bytes.Contains(text[from:], []byte("PANIC:  could not write to file \"pg_wal/"))
 }
 
 // exec runs one statement, past the proxies.
