@@ -40,7 +40,7 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	case invalid && (unbooked || !known):
 		return s.park(ctx, feed, &processor.Unreadable{ID: t.ExternalID, ExternalID: t.ExternalID, Cause: processor.InvalidAmount})
 	case unbooked:
-		return s.bookOfPayout(ctx, account, t)
+		return s.bookOfPayout(ctx, account, merchant, t)
 	case known || left == 0:
 		return nil
 	}
@@ -56,11 +56,16 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	if err := s.Writer.Do(ctx, op); err != nil || !op.booked {
 		return err
 	}
-	if h := op.began; h.History > 0 {
-		s.Queue.node.BeginHistory(h.History, h.RestoredAt)
-	}
+	s.follow(op.began)
 	s.Log.ErrorContext(ctx, "found a transfer without a payout: the database is an older copy of itself", "processor", account, "externalId", t.ExternalID)
 	return nil
+}
+
+// follow makes this process know a history that it has begun, if any.
+func (s *Service) follow(began store.Installation) {
+	if began.History > 0 {
+		s.Queue.node.BeginHistory(began.History, began.RestoredAt)
+	}
 }
 
 // paidAs is the endToEndId of a listed transfer that may be the second one of its payout: it was
@@ -87,7 +92,10 @@ func (s *Service) reportForeign(ctx context.Context, account string, merchant pa
 // bookOfPayout books a listed transfer of a payout that this database does not show as sent, as
 // it left in a past that an older copy lacks, or after its money was released; or shows as paid by
 // another transfer.
-func (s *Service) bookOfPayout(ctx context.Context, account string, t *processor.ListedTransfer) error {
+func (s *Service) bookOfPayout(ctx context.Context, account string, merchant payment.ID, t *processor.ListedTransfer) error {
+	if err := s.proveCopy(ctx, account, merchant, t); err != nil {
+		return err
+	}
 	_, err := s.Transfers.RecordNotice(ctx, account, t.ExternalID, processor.TransferReport{
 		Lookup: processor.Found, State: t.State, ProcessorID: t.ProcessorID, EndToEndID: t.EndToEndID, Amount: t.Amount, Returned: t.Returned,
 		Evidence: "list of transfers",
@@ -97,6 +105,55 @@ func (s *Service) bookOfPayout(ctx context.Context, account string, t *processor
 		return nil
 	}
 	return err
+}
+
+// proveCopy begins a new history if a listed transfer has a payout that was never sent.
+func (s *Service) proveCopy(ctx context.Context, account string, merchant payment.ID, t *processor.ListedTransfer) error {
+	p, _, err := s.Store.PayoutByExternalID(ctx, merchant, t.ExternalID)
+	if err != nil || p.Status != payment.PayoutPending || p.Processor != account {
+		return nil // an error is that of the booking too
+	}
+	op := &findUnsent{node: s.Queue.node.ID(), account: account, payout: store.Ref{Merchant: merchant, ID: p.ID}}
+	if err := s.Writer.Do(ctx, op); err != nil || op.began.History == 0 {
+		return err
+	}
+	s.follow(op.began)
+	s.Log.ErrorContext(ctx, "found a transfer of a payout that was never sent: the database is an older copy of itself", "processor", account, "externalId", t.ExternalID)
+	return nil
+}
+
+// findUnsent begins a new history if a payout, whose transfer is listed, was never sent: only an
+// older copy of the database shows it so.
+type findUnsent struct {
+	node    payment.ID
+	account string
+	payout  store.Ref
+
+	began store.Installation // with the new history, if one began
+}
+
+// Merchant implements [write.Operation].
+func (v *findUnsent) Merchant() payment.ID { return v.payout.Merchant }
+
+// Class implements [write.Operation].
+func (v *findUnsent) Class() commit.Class { return commit.Background }
+
+// Needs implements [write.Operation].
+func (v *findUnsent) Needs(n *store.Needs) {
+	n.Payout(v.payout.Merchant, v.payout.ID)
+	n.Sends(v.payout.Merchant, v.payout.ID)
+	n.Feed(store.Transfers(v.account))
+	n.Heartbeat(v.node) // for the installation
+}
+
+// Decide implements [write.Operation].
+func (v *findUnsent) Decide(l *store.Loaded, c *store.Changes) error {
+	v.began = store.Installation{}
+	p, ok := l.Payout(v.payout.Merchant, v.payout.ID)
+	if ok && p.Status == payment.PayoutPending && len(l.Sends(p.Merchant, p.ID)) == 0 {
+		v.began = beginHistory(l, c, v.account)
+	}
+	return nil
 }
 
 // findTransfer books a transfer that no payout has. It proves that the database is an older
@@ -142,20 +199,22 @@ func (v *findTransfer) Decide(l *store.Loaded, c *store.Changes) error {
 		Params: store.Params{"processor": f.Processor, "externalId": f.ExternalID},
 	})
 	v.booked = true
-	v.beginHistory(l, c)
+	v.began = beginHistory(l, c, f.Processor)
 	return nil
 }
 
-// beginHistory begins a new history, unless the account's payouts wait for its list already.
-func (v *findTransfer) beginHistory(l *store.Loaded, c *store.Changes) {
+// beginHistory begins a new history, unless the account's payouts wait for its list already. Then
+// what it returns is zero.
+func beginHistory(l *store.Loaded, c *store.Changes, account string) (began store.Installation) {
 	inst := l.Installation()
-	f, ok := l.Feed(store.Transfers(v.found.Processor))
+	f, ok := l.Feed(store.Transfers(account))
 	if !ok || inst.ID.IsZero() || f.Cleared != inst.History {
-		return
+		return began
 	}
-	v.began = inst.Restored(inst.Epoch, l.Now())
-	if f.Through.Before(v.began.RestoredFrom) { // the list was read this far
-		v.began.RestoredFrom = f.Through
+	began = inst.Restored(inst.Epoch, l.Now())
+	if f.Through.Before(began.RestoredFrom) { // the list was read this far
+		began.RestoredFrom = f.Through
 	}
-	c.SetInstallation(v.began)
+	c.SetInstallation(began)
+	return began
 }

@@ -20,7 +20,13 @@ import (
 func approvalOf(g *coretest.Gateway, approvals int64) payment.Payout {
 	g.T.Helper()
 	g.SetLimits(limits.Limits{Payout: limits.Payout{ApprovalAbove: cents(5_00), Approvals: &approvals, PerDay: cents(50_00)}})
-	r := coretest.PayoutRequest("r", 10_00)
+	return approvalOfNext(g, "r")
+}
+
+// approvalOfNext requests another payout that needs approval.
+func approvalOfNext(g *coretest.Gateway, reference string) payment.Payout {
+	g.T.Helper()
+	r := coretest.PayoutRequest(reference, 10_00)
 	r.Actor = "credential:asker"
 	p, _, err := g.Payouts.Request(g.T.Context(), g.Merchant, r)
 	g.Must(err)
@@ -305,6 +311,34 @@ func TestApprovalEnds(t *testing.T) {
 		expire(g)
 		g.WantEvents(payment.EventPayoutCanceled)
 		g.WantBalances(coretest.Opening, 0)
+		g.WantProven()
+	})
+}
+
+// A payout that was approved and paid in a past that the database lacks is not canceled when a
+// process starts on it after 72 hours: nothing shows that it is a copy, until transfers are listed.
+func TestApprovalEndsAfterAStart(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.ReadFeeds()
+		p, q := approvalOf(g, 1), approvalOfNext(g, "q")
+		g.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: p.Amount}, processor.TransferPaid)
+		g.Jump(73 * time.Hour)
+		g.Restart(nil)
+		g.Run(g.Payouts.Expire)
+		g.WantPayout(p, payment.PayoutPending, payment.StepApproval)
+		g.ReadFeeds()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		if g.Node.History() == 0 {
+			t.Error("it is not recorded that the database is a copy")
+		}
+		g.Jump(10 * time.Minute)
+		g.Run(g.Payouts.Expire) // from now on, what was requested before is looked up first
+		g.WantPayout(q, payment.PayoutProcessing, payment.StepUnknown)
+		g.LookUp()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantPayout(q, payment.PayoutFailed, payment.StepDone)
+		g.WantBalances(coretest.Opening-p.Amount, 0)
+		g.WantCases()
 		g.WantProven()
 	})
 }
