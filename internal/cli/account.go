@@ -66,6 +66,9 @@ func viewAccount(a *app.Admin, v *store.Account, f *accountFacts) accountView {
 	if v.Refused() {
 		health = "suspended by the gateway: the processor refuses the credentials since " + v.SuspendedAt.UTC().Format(time.RFC3339)
 	}
+	if slices.Contains(f.stopped, v.ID) {
+		health = "sends no payouts until a case is resolved: porteira case list"
+	}
 	settings := v.Settings
 	if settings == nil {
 		settings = map[string]string{}
@@ -95,6 +98,7 @@ const frozenState = "frozen"
 type accountFacts struct {
 	merchants map[payment.ID]string // names
 	frozen    func(id string) bool
+	stopped   []string // whose payouts a case stops
 }
 
 func readAccountFacts(r *runner, a *app.Admin) (*accountFacts, error) {
@@ -106,7 +110,10 @@ func readAccountFacts(r *runner, a *app.Admin) (*accountFacts, error) {
 	for i := range list {
 		f.merchants[list[i].ID] = list[i].Name
 	}
-	f.frozen, err = a.Accounts.Frozen(r.ctx)
+	if f.frozen, err = a.Accounts.Frozen(r.ctx); err != nil {
+		return nil, err
+	}
+	f.stopped, err = a.Store.StoppedAccounts(r.ctx)
 	return f, err
 }
 

@@ -34,6 +34,7 @@ type caseView struct {
 	CreatedAt time.Time    `json:"createdAt"`
 
 	StopsPayouts bool       `json:"stopsPayouts,omitempty"` // of the merchant, while it is open
+	StopsAccount string     `json:"stopsAccount,omitempty"` // whose payouts are not sent while it is open
 	Resolution   string     `json:"resolution,omitempty"`
 	ClosedAt     *time.Time `json:"closedAt,omitempty"`
 }
@@ -67,7 +68,7 @@ func (c *caseList) Run(r *runner, root *commands) error {
 func viewCase(v *store.Case, merchant string) caseView {
 	view := caseView{
 		ID: v.ID.String(), Merchant: merchant, Kind: string(v.Kind), Amount: int64(v.Amount), Params: v.Params, Text: caseText(v),
-		StopsPayouts: v.StopsPayouts, CreatedAt: v.CreatedAt, Resolution: string(v.Resolution),
+		StopsPayouts: v.StopsPayouts, StopsAccount: v.StopsAccount, CreatedAt: v.CreatedAt, Resolution: string(v.Resolution),
 	}
 	if !v.Subject.IsZero() {
 		view.Subject = v.Subject.String()

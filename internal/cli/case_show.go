@@ -256,6 +256,9 @@ func printCase(w io.Writer, v *caseDetail) {
 	if v.StopsPayouts && v.ClosedAt == nil {
 		rows = append(rows, []string{"stops", "the merchant's payouts, until it is resolved"})
 	}
+	if v.StopsAccount != "" && v.ClosedAt == nil {
+		rows = append(rows, []string{"stops", "sending of payouts at account " + v.StopsAccount + ", until it is resolved"})
+	}
 	if o := v.Order; o != nil {
 		rows = append(rows, []string{o.Type, o.ID}, []string{"  reference", o.ReferenceID}, []string{"  externalId", o.ExternalID},
 			[]string{"  processor", strings.TrimSpace(o.Processor + " " + o.ProcessorID)}, []string{"  status", strings.TrimSpace(o.Status + " " + o.Step)},

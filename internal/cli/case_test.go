@@ -15,7 +15,7 @@ const caseID = "00000000-0000-0000-0000-00000000000"
 // openCase inserts a case of the merchant, with an id that ends in a digit.
 func (s *shell) openCase(digit int, kind, params string) string {
 	s.t.Helper()
-	s.exec(fmt.Sprintf("INSERT INTO cases SELECT id, CAST(zeroblob(15) || x'0%d' AS BLOB), '%s', id, 1990, '%s', 0, '', 1700000000000000, 0 FROM merchants WHERE number = 1",
+	s.exec(fmt.Sprintf("INSERT INTO cases SELECT id, CAST(zeroblob(15) || x'0%d' AS BLOB), '%s', id, 1990, '%s', 0, '', '', 1700000000000000, 0 FROM merchants WHERE number = 1",
 		digit, kind, params))
 	return fmt.Sprint(caseID, digit)
 }

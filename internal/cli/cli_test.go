@@ -256,7 +256,7 @@ func TestCaseList(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.run(0, "merchant", "create", "Loja")
-	s.exec("INSERT INTO cases SELECT id, CAST(zeroblob(15) || x'01' AS BLOB), 'dispute_unexpected', id, 1990, '{\"status\":\"EXPIRED\"}', 0, '', 1700000000000000, 0 FROM merchants")
+	s.exec("INSERT INTO cases SELECT id, CAST(zeroblob(15) || x'01' AS BLOB), 'dispute_unexpected', id, 1990, '{\"status\":\"EXPIRED\"}', 0, '', '', 1700000000000000, 0 FROM merchants")
 	out, _ := s.run(0, "case", "list")
 	want := "TIME Loja dispute_unexpected R$ 19.90\n The processor reports a dispute of an order in status EXPIRED. Nothing was posted: compare the processor's statement.\n case 00000000-0000-0000-0000-000000000001\n subject ID\n"
 	if !strings.Contains(out, want) || !strings.Contains(out, "TIME (no merchant) dispute_unexpected") ||

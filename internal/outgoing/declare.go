@@ -41,10 +41,10 @@ func CanWithdraw(l *store.Loaded, p *payment.Payout) error {
 }
 
 // DeclarePaid completes a payout that [CanDeclare] allows: an operator has proof that its
-// processor paid it.
+// processor paid it. Which of its transfers that was is not known.
 func DeclarePaid(l *store.Loaded, c *store.Changes, p *payment.Payout, endToEndID, evidence string) error {
 	Finish(p)
-	p.EndToEndID, p.CompletedAt, p.Failure = endToEndID, l.Now(), nil
+	p.ProcessorID, p.EndToEndID, p.CompletedAt, p.Failure = "", endToEndID, l.Now(), nil
 	endSend(l, c, p, store.SendPaid, worker.Short(evidence))
 	_, err := transition.Payout(l, c, p, payment.OnComplete, ledger.PayPayout(p.Processor, p.Amount, p.Fee))
 	return err
@@ -64,7 +64,7 @@ func DeclareNotPaid(l *store.Loaded, c *store.Changes, p *payment.Payout, eviden
 // id: an operator has proof that its processor does not have it.
 func DeclareNotFound(l *store.Loaded, c *store.Changes, p *payment.Payout, evidence string) {
 	endSend(l, c, p, store.SendNotFound, worker.Short(evidence))
-	p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepQueued, l.Now(), payment.ID{}, 0
+	p.Step, p.NextAt, p.ClaimedBy, p.Lookups, p.ProcessorID = payment.StepQueued, l.Now(), payment.ID{}, 0, ""
 	if p.Unapproved() { // it fails if it is not found
 		p.Step = payment.StepUnknown
 	}

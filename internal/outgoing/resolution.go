@@ -38,8 +38,11 @@ func (e *Executor) newResolution(account string) resolution {
 
 // applyReport applies a report of a transfer that exists at the processor.
 func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.Payout, r processor.TransferReport) error {
-	if v.isSecond(l, p, &r) {
+	switch {
+	case v.isSecond(l, p, &r):
 		return v.applySecond(l, c, p, &r)
+	case v.isOtherFailure(l, p, &r):
+		return nil
 	}
 	r = withFound(l, p, r)
 	if r.Amount != 0 && r.Amount != p.Amount {
@@ -188,7 +191,17 @@ func (v *resolution) contradict(c *store.Changes, p *payment.Payout, reason stor
 	c.OpenCase(store.Case{
 		Merchant: p.Merchant, Kind: store.CaseContradiction, Subject: p.ID, Amount: p.Amount, Params: reason.With(params),
 		StopsPayouts: reason == store.ReasonPaidAfterRelease, // money left that the merchant can spend again
+		StopsAccount: v.stopsAccount(p, reason),
 	})
+}
+
+// stopsAccount is the account whose payouts are stopped by a contradiction: transfers of one that
+// is not idempotent are found by what they contain, and here that is not what was requested.
+func (v *resolution) stopsAccount(p *payment.Payout, reason store.CaseReason) string {
+	if reason == store.ReasonOtherAmount && !v.effect.Repeat.Safe() {
+		return p.Processor
+	}
+	return ""
 }
 
 func (e *Executor) logContradiction(ctx context.Context, v *resolution) {

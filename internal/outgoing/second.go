@@ -52,6 +52,14 @@ func mayHavePaidTwice(l *store.Loaded, p *payment.Payout) bool {
 	return n > 1 || n == 1 && l.HistoryOf(p.Merchant) > 0
 }
 
+// isOtherFailure reports whether a report is of a transfer that failed beside the one that paid
+// the payout. Asaas' failed transfers have an id of Asaas, and no endToEndId. It changes nothing.
+func (v *resolution) isOtherFailure(l *store.Loaded, p *payment.Payout, r *processor.TransferReport) bool {
+	paid := p.Status == payment.PayoutCompleted || p.Status == payment.PayoutReturned
+	other := p.ProcessorID != "" && r.ProcessorID != "" && r.ProcessorID != p.ProcessorID && r.EndToEndID == ""
+	return paid && other && r.State == processor.TransferFailed && !v.effect.Repeat.Safe() && mayHavePaidTwice(l, p)
+}
+
 // applySecond books the second transfer of a payout, once, at the merchant's expense, and what
 // comes back of it.
 func (v *resolution) applySecond(l *store.Loaded, c *store.Changes, p *payment.Payout, r *processor.TransferReport) error {
@@ -72,7 +80,8 @@ func (v *resolution) applySecond(l *store.Loaded, c *store.Changes, p *payment.P
 	}
 	c.OpenCase(store.Case{
 		Merchant: f.Merchant, Kind: store.CasePayoutFound, Subject: f.ID, Amount: f.Amount,
-		Params: store.ReasonPaidTwice.With(store.Params{"processor": f.Processor, "externalId": f.ExternalID, "payout": p.ID.String()}),
+		Params:       store.ReasonPaidTwice.With(store.Params{"processor": f.Processor, "externalId": f.ExternalID, "payout": p.ID.String()}),
+		StopsAccount: f.Processor,
 	})
 	v.contradiction, v.subject = store.ReasonPaidTwice, *p
 	return c.Post(f.Merchant, f.ID, ledger.FindPayout(f.Processor, l.Balances(f.Merchant)[ledger.Available], f.Amount))

@@ -170,6 +170,124 @@ func TestPayoutThatFailedUnderAnotherID(t *testing.T) {
 	})
 }
 
+// While a case says that a bank which is not idempotent paid a payout twice, or another amount, no
+// payout is sent there, whichever merchant requests it.
+func TestSurprisingTransferStopsTheAccount(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		for _, row := range []struct {
+			name    string
+			arrange func(d *desk) store.Case
+			how     store.Resolution
+			persons int
+		}{
+			{"paid twice", func(d *desk) store.Case { _, v := d.paidTwice(); return v }, store.ResolvedWriteOff, 2},
+			{"another amount", func(d *desk) store.Case { return d.paidOtherAmount() }, store.ResolvedDismiss, 1},
+		} {
+			t.Run(row.name, func(t *testing.T) {
+				d := newDesk(g.For(t))
+				v := row.arrange(d)
+				if got, err := d.Store.StoppedAccounts(t.Context()); err != nil || len(got) != 1 || got[0] != coretest.BankName {
+					t.Fatalf("stopped accounts %v, %v", got, err)
+				}
+				d.Bank.AnswerTransfer, d.Bank.AnswerQuery = nil, nil
+				d.Bank.Profiled.Transfer.Repeat = processor.RepeatReturnsFirst
+				other := g.For(t)
+				q := other.Payout("of another merchant", 1_00)
+				other.Send()
+				other.WantPayout(q, payment.PayoutPending, payment.StepQueued)
+				_, claimed, err := d.Outgoing.Claim(t.Context(), store.Due{Merchant: q.Merchant, Processor: q.Processor}, 10)
+				if d.Must(err); claimed != 0 {
+					t.Errorf("claimed %d", claimed)
+				}
+				if row.persons == 2 {
+					d.agree(&v, row.how)
+				} else {
+					d.resolve(request(&v, row.how))
+				}
+				other.Send()
+				other.WantPayout(q, payment.PayoutCompleted, payment.StepDone)
+				d.WantProven()
+			})
+		}
+	})
+}
+
+// paidOtherAmount is the case about a completed payout of which the bank, which is not idempotent,
+// reports another amount.
+func (d *desk) paidOtherAmount() store.Case {
+	d.T.Helper()
+	p := d.paidAgain()
+	d.report(p, processor.TransferReport{State: processor.TransferPaid, EndToEndID: endToEndID, Amount: p.Amount + 1})
+	v := d.only(store.CaseContradiction)
+	if v.Params.Reason() != store.ReasonOtherAmount {
+		d.T.Errorf("the case is %+v", v)
+	}
+	return v
+}
+
+// report records a report about a payout.
+func (d *desk) report(p payment.Payout, r processor.TransferReport) {
+	d.T.Helper()
+	r.Lookup = processor.Found
+	_, err := d.Outgoing.RecordNotice(d.T.Context(), coretest.BankName, p.ExternalID, r, nil)
+	d.Must(err)
+}
+
+// The failure of one of two transfers changes nothing if the other one is known to have paid the
+// payout. That of the one that paid it, or may have, is a contradiction.
+func TestFailureOfOneOfTwoTransfers(t *testing.T) {
+	failure := func(id string) processor.TransferReport {
+		return processor.TransferReport{State: processor.TransferFailed, ProcessorID: id}
+	}
+	for _, row := range []struct {
+		name        string
+		declared    bool // paid, by two persons, instead of by a report
+		failed      string
+		contradicts bool
+	}{
+		{"the other", false, "first", false},
+		{"the one that paid", false, "second", true},
+		{"one without an id", false, "", true},
+		{"declared paid", true, "first", true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				d := newDesk(g)
+				p, v := d.unknownPayout()
+				d.agree(&v, store.ResolvedResend)
+				d.Send()
+				d.WantSends(p, store.SendNotFound, store.SendUnknown)
+				if row.declared {
+					d.Bank.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport {
+						return processor.TransferReport{Lookup: processor.Found, State: processor.TransferProcessing, ProcessorID: "second"}
+					}
+					for range 20 { // until it opens a case
+						d.Jump(24 * time.Hour)
+						d.LookUp()
+					}
+					v = d.only(store.CasePayoutUnknown)
+					d.agree(&v, store.ResolvedPaid)
+				} else {
+					d.report(p, processor.TransferReport{State: processor.TransferPaid, ProcessorID: "second", EndToEndID: endToEndID, Amount: p.Amount})
+				}
+				d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+				d.WantCases()
+				d.report(p, failure(row.failed))
+				if row.contradicts {
+					if v := d.only(store.CaseContradiction); v.Params.Reason() != store.ReasonFailedAfterPaid {
+						d.T.Errorf("the case is %+v", v)
+					}
+				} else {
+					d.WantCases()
+				}
+				d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+				d.wantBorne(coretest.Opening-10_00, 0, 0)
+				d.WantProven()
+			})
+		})
+	}
+}
+
 // wantNothing fails if a list or a notice about a completed payout of 10.00 changes anything.
 func (d *desk) wantNothing(p *payment.Payout) {
 	d.T.Helper()

@@ -118,6 +118,8 @@ type Case struct {
 	Params   Params
 	// StopsPayouts: while the case is open, no payout of the merchant is accepted or sent.
 	StopsPayouts bool
+	// StopsAccount: while the case is open, no payout of this account is sent; "" if it stops none.
+	StopsAccount string
 	Resolution   Resolution
 	CreatedAt    time.Time
 	ClosedAt     time.Time // zero while it is open
@@ -164,6 +166,7 @@ var caseTable = newTable("cases", []string{"id"},
 	intColumn("amount", func(v *Case) *cents { return &v.Amount }),
 	jsonColumn("params", func(v *Case) *Params { return &v.Params }),
 	flagColumn("stops_payouts", func(v *Case) *bool { return &v.StopsPayouts }),
+	textColumn("stops_account", func(v *Case) *string { return &v.StopsAccount }),
 	textColumn("resolution", func(v *Case) *Resolution { return &v.Resolution }).as(mutable),
 	timeColumn("created_at", func(v *Case) *time.Time { return &v.CreatedAt }),
 	timeColumn("closed_at", func(v *Case) *time.Time { return &v.ClosedAt }).as(mutable),
@@ -373,6 +376,18 @@ func (c *Changes) saveCases(ctx context.Context, tx *db.Tx) error {
 // open.
 func payoutsStopped(merchant string) string {
 	return "EXISTS (SELECT 1 FROM cases s WHERE s.merchant_id = " + merchant + " AND s.closed_at = 0 AND s.stops_payouts = 1)"
+}
+
+// accountStopped is a condition in SQL: a case that stops the payouts of an account is open.
+func accountStopped(account string) string {
+	return "EXISTS (SELECT 1 FROM cases s WHERE s.stops_account = " + account + " AND s.closed_at = 0 AND s.stops_account <> '')"
+}
+
+// StoppedAccounts are the accounts whose payouts are stopped by cases, in the order of their ids.
+func (s *Store) StoppedAccounts(ctx context.Context) ([]string, error) {
+	rows, err := s.db.Query(ctx, "SELECT DISTINCT s.stops_account FROM cases s WHERE s.closed_at = 0 AND s.stops_account <> '' ORDER BY s.stops_account")
+	list, err := db.Collect(rows, err, func(r db.Scanner) (account string, err error) { return account, r.Scan(&account) })
+	return list, s.db.ReadError("stopped accounts", err)
 }
 
 // OpenCases lists the open cases of all merchants, oldest first.

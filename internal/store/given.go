@@ -212,6 +212,11 @@ func (g *Given) stopped(merchant payment.ID) bool {
 	return slices.ContainsFunc(g.Cases, func(v Case) bool { return v.Merchant == merchant && v.StopsPayouts && v.ClosedAt.IsZero() })
 }
 
+// accountStopped reports whether a case stops the payouts of an account.
+func (g *Given) accountStopped(account string) bool {
+	return slices.ContainsFunc(g.Cases, func(v Case) bool { return v.StopsAccount == account && v.ClosedAt.IsZero() })
+}
+
 func (g *Given) loadPayins(l *Loaded, n *Needs) {
 	for _, p := range n.payins.fresh {
 		if l.payins.byExternal[p.external()] != (Ref{}) || slices.ContainsFunc(g.Payins, func(v NewPayin) bool { return v.external() == p.external() }) {
@@ -247,7 +252,7 @@ func (g *Given) loadPayouts(l *Loaded, n *Needs) {
 			l.payouts.add(row)
 		}
 		for _, d := range n.payouts.due {
-			if d.Queue == ToSend && g.stopped(d.Merchant) {
+			if d.Queue == ToSend && (g.stopped(d.Merchant) || g.accountStopped(d.Processor)) {
 				continue
 			}
 			if d.Merchant == row.Merchant && d.Processor == row.Processor && d.Queue.includes(row.Step) && !row.NextAt.IsZero() &&

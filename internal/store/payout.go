@@ -224,7 +224,7 @@ func (l *Loaded) loadPayouts(ctx context.Context, tx *db.Tx, n *Needs) error {
 	}
 	for _, d := range n.payouts.due {
 		rows, err := tx.Query(ctx, "SELECT "+payoutTable.selected+` FROM payouts t WHERE t.merchant_id = $1 AND t.next_at > 0 AND t.next_at <= $2
-			AND t.processor = $3 AND t.`+d.Queue.sql()+d.Queue.unless("$1")+" ORDER BY t.next_at LIMIT $4"+tx.SkipLocked(), d.Merchant[:], micros(tx.Now), d.Processor, d.Limit)
+			AND t.processor = $3 AND t.`+d.Queue.sql()+d.Queue.unless("$1", "$3")+" ORDER BY t.next_at LIMIT $4"+tx.SkipLocked(), d.Merchant[:], micros(tx.Now), d.Processor, d.Limit)
 		list, err := db.Collect(rows, err, scanDuePayout(tx.Keys()))
 		if err != nil {
 			return err
@@ -432,7 +432,7 @@ func (s *Store) PayoutsDue(ctx context.Context, now time.Time, queue PayoutQueue
 			SELECT `+next("merchant_id")+", "+next("processor")+` FROM queue WHERE queue.merchant_id IS NOT NULL)
 		SELECT * FROM (SELECT queue.merchant_id, queue.processor, (SELECT t.next_at FROM payouts t`+due+`
 				AND t.merchant_id = queue.merchant_id AND t.processor = queue.processor ORDER BY t.next_at LIMIT 1) AS since
-			FROM queue WHERE queue.merchant_id IS NOT NULL`+queue.unless("queue.merchant_id")+`) AS pair
+			FROM queue WHERE queue.merchant_id IS NOT NULL`+queue.unless("queue.merchant_id", "queue.processor")+`) AS pair
 		WHERE since <= $1 ORDER BY merchant_id, processor`, micros(now))
 	list, err := db.Collect(rows, err, func(r db.Scanner) (Due, error) {
 		var d Due
@@ -464,13 +464,13 @@ var payoutQueues = [...]struct {
 
 func (q PayoutQueue) sql() string { return payoutQueues[q].sql }
 
-// unless is a further condition in SQL: a merchant's payouts are not sent while a case
-// stops them.
-func (q PayoutQueue) unless(merchant string) string {
+// unless is a further condition in SQL: payouts are not sent while a case stops those of
+// their merchant or account.
+func (q PayoutQueue) unless(merchant, account string) string {
 	if q != ToSend {
 		return ""
 	}
-	return " AND NOT " + payoutsStopped(merchant)
+	return " AND NOT " + payoutsStopped(merchant) + " AND NOT " + accountStopped(account)
 }
 
 // includes reports whether a payout at a step is in the queue.

@@ -740,7 +740,8 @@ CREATE INDEX consents_newest ON consents (account, created_at, external_id);
 
 -- Cases for manual review. params is a JSON object of what the kind calls for; no
 -- column holds prose. While a case with stops_payouts is open, no payout of its
--- merchant is accepted or sent.
+-- merchant is accepted or sent; while one with stops_account is open, none of that
+-- account is sent.
 CREATE TABLE cases (
     merchant_id BYTEA  NOT NULL,
     id          BYTEA  NOT NULL,
@@ -749,6 +750,7 @@ CREATE TABLE cases (
     amount      BIGINT NOT NULL,
     params      TEXT   NOT NULL,
     stops_payouts BIGINT NOT NULL,
+    stops_account TEXT   NOT NULL,
     resolution  TEXT   NOT NULL,
     created_at  BIGINT NOT NULL,
     closed_at   BIGINT NOT NULL,
@@ -757,6 +759,7 @@ CREATE TABLE cases (
 CREATE INDEX cases_subject ON cases (merchant_id, subject_id);
 CREATE INDEX cases_open ON cases (merchant_id) WHERE closed_at = 0;
 CREATE INDEX cases_stops ON cases (merchant_id) WHERE closed_at = 0 AND stops_payouts = 1;
+CREATE INDEX cases_stops_account ON cases (stops_account) WHERE closed_at = 0 AND stops_account <> '';
 
 -- What operators decided about cases: appended, never changed. hash covers the row and
 -- the hash of the one before it, so that a changed or missing row is found.

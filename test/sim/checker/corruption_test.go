@@ -12,7 +12,7 @@ const (
 	addEvent     = "INSERT INTO events (merchant_id, number, id, type, subject_id, version, body, created_at) "
 	addConsent   = "INSERT INTO consents (account, external_id, transfer_id, state, created_at) "
 	addDelivery  = "INSERT INTO deliveries (merchant_id, id, event_number, subject_id, url, state, attempts, schedule_step, next_at, claimed_by, case_id, created_at, updated_at, endpoint_id) "
-	addCase      = "INSERT INTO cases (merchant_id, id, kind, subject_id, amount, params, resolution, created_at, closed_at, stops_payouts) "
+	addCase      = "INSERT INTO cases (merchant_id, id, kind, subject_id, amount, params, resolution, created_at, closed_at, stops_payouts, stops_account) "
 	addReceipt   = "INSERT INTO receipts (merchant_id, id, payin_id, processor, external_id, order_id, end_to_end_id, amount, applied, paid_at, created_at) "
 	addPayin     = `INSERT INTO payins (merchant_id, id, external_id, reference_id, method, amount, status, version, processor, processor_id, webhook_url,
 		webhook_disabled, details, personal, fingerprint, paid_amount, refunded_amount, disputed_amount, fee, end_to_end_id, late, failure, expires_at, paid_at, next_at, created_at, updated_at) `
@@ -275,7 +275,7 @@ var corruptions = []struct {
 	{"a manual review without a case", Progress, "no case is open", []string{"UPDATE payouts SET step = 'manual_review', next_at = 0 WHERE reference_id = 'out-sent'"}},
 	{"a pay-in that never expires", Progress, "is due at 0", []string{"UPDATE payins SET next_at = 0 WHERE reference_id = 'in-open'"}},
 	{"a case about damage that no fault made", Progress, "is damaged, but none was", []string{
-		addCase + `SELECT merchant_id, $1, 'damaged', id, 0, '{"table":"payouts"}', '', 1, 0, 0 FROM payouts WHERE reference_id = 'out-new'`}},
+		addCase + `SELECT merchant_id, $1, 'damaged', id, 0, '{"table":"payouts"}', '', 1, 0, 0, '' FROM payouts WHERE reference_id = 'out-new'`}},
 	{"a case deleted", Progress, "was deleted", []string{"DELETE FROM cases"}},
 	{"a case rewritten", Progress, "was rewritten", []string{"UPDATE cases SET amount = 0"}},
 	{"a case closed twice", Progress, "after it was closed", []string{"UPDATE cases SET closed_at = 1", "UPDATE cases SET closed_at = 2"}},
@@ -288,25 +288,25 @@ var corruptions = []struct {
 		"UPDATE cases SET closed_at = 1, resolution = 'proof' WHERE kind = 'unmatched_receipt'"}},
 	{"a resolution of an open case", Progress, `is open with resolution "proof"`, []string{"UPDATE cases SET resolution = 'proof'"}},
 	{"a resolution rewritten", Progress, "after it was closed", []string{
-		addCase + "SELECT merchant_id, $1, 'payout_unknown', id, amount, '{\"reason\":\"x\"}', 'proof', 1, 1, 0 FROM payouts WHERE reference_id = 'out-done'",
+		addCase + "SELECT merchant_id, $1, 'payout_unknown', id, amount, '{\"reason\":\"x\"}', 'proof', 1, 1, 0, '' FROM payouts WHERE reference_id = 'out-done'",
 		"UPDATE cases SET resolution = 'replaced' WHERE kind = 'payout_unknown'"}},
 	{"a case without parameters", Progress, "has no parameter reason", []string{
-		addCase + "SELECT merchant_id, $1, 'contradiction', id, amount, '{}', '', 1, 0, 0 FROM payouts WHERE reference_id = 'out-new'"}},
+		addCase + "SELECT merchant_id, $1, 'contradiction', id, amount, '{}', '', 1, 0, 0, '' FROM payouts WHERE reference_id = 'out-new'"}},
 	{"a case with unreadable parameters", Progress, "has parameters", []string{
-		addCase + "SELECT merchant_id, $1, 'contradiction', id, amount, 'prose', '', 1, 0, 0 FROM payouts WHERE reference_id = 'out-new'"}},
+		addCase + "SELECT merchant_id, $1, 'contradiction', id, amount, 'prose', '', 1, 0, 0, '' FROM payouts WHERE reference_id = 'out-new'"}},
 	{"the parameters of a case rewritten", Progress, "was rewritten", []string{"UPDATE cases SET params = '{\"reason\":\"x\"}'"}},
 	{"a case of an unknown kind", Progress, "has an unknown kind", []string{
-		addCase + "SELECT merchant_id, $1, 'mood', id, amount, '{}', '', 1, 0, 0 FROM payouts WHERE reference_id = 'out-new'"}},
+		addCase + "SELECT merchant_id, $1, 'mood', id, amount, '{}', '', 1, 0, 0, '' FROM payouts WHERE reference_id = 'out-new'"}},
 	{"a case about nothing", Progress, "which is not a payin", []string{
-		addCase + "SELECT merchant_id, $1, 'overpaid', $1, 1, '{}', '', 1, 0, 0 FROM payouts WHERE reference_id = 'out-new'"}},
+		addCase + "SELECT merchant_id, $1, 'overpaid', $1, 1, '{}', '', 1, 0, 0, '' FROM payouts WHERE reference_id = 'out-new'"}},
 	{"a case about another kind of order", Progress, "which is not a payout", []string{
-		addCase + "SELECT merchant_id, $1, 'payout_unknown', id, amount, '{\"reason\":\"x\"}', '', 1, 0, 0 FROM payins WHERE reference_id = 'in-open'"}},
+		addCase + "SELECT merchant_id, $1, 'payout_unknown', id, amount, '{\"reason\":\"x\"}', '', 1, 0, 0, '' FROM payins WHERE reference_id = 'in-open'"}},
 	{"a webhook case without its event", Progress, `names event "evt_0"`, []string{
-		addCase + "SELECT merchant_id, $1, 'webhook_exhausted', id, 0, '{\"event\":\"evt_0\"}', '', 1, 0, 0 FROM payins WHERE reference_id = 'in-paid'"}},
+		addCase + "SELECT merchant_id, $1, 'webhook_exhausted', id, 0, '{\"event\":\"evt_0\"}', '', 1, 0, 0, '' FROM payins WHERE reference_id = 'in-paid'"}},
 	{"a webhook case closed too soon", Progress, "is closed as delivered, but", []string{
-		addCase + "SELECT merchant_id, $1, 'webhook_exhausted', subject_id, 0, '{\"event\":\"{pending}\"}', 'delivered', 1, 1, 0 FROM events WHERE number = {number}"}},
+		addCase + "SELECT merchant_id, $1, 'webhook_exhausted', subject_id, 0, '{\"event\":\"{pending}\"}', 'delivered', 1, 1, 0, '' FROM events WHERE number = {number}"}},
 	{"a webhook case closed as disabled", Progress, "is closed as disabled, but", []string{
-		addCase + "SELECT merchant_id, $1, 'webhook_exhausted', subject_id, 0, '{\"event\":\"{pending}\"}', 'disabled', 1, 1, 0 FROM events WHERE number = {number}"}},
+		addCase + "SELECT merchant_id, $1, 'webhook_exhausted', subject_id, 0, '{\"event\":\"{pending}\"}', 'disabled', 1, 1, 0, '' FROM events WHERE number = {number}"}},
 	{"exhausted without a case", Progress, "is exhausted, but has no open case", []string{"UPDATE deliveries SET state = 'exhausted', next_at = 0 WHERE state = 'pending'"}},
 	{"a step of the schedule skipped", Events, "changes from schedule step 0 to 2", []string{"UPDATE deliveries SET schedule_step = 2 WHERE state = 'pending'"}},
 	{"a schedule that begins again", Events, "changes from schedule step 1 to 0", []string{"UPDATE deliveries SET schedule_step = 0 WHERE event_number = 1"}},

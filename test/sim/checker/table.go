@@ -100,7 +100,7 @@ var tables = [...]watchedTable{
 	},
 	caseTable: {
 		name: "cases", merchant: "merchant_id", id: "id", columns: func(c *columns) { c.reviewCase(&caseRow{}) },
-		unread:    []string{"stops_payouts"},
+		unread:    []string{"stops_payouts", "stops_account"},
 		invariant: Progress, thing: "case",
 	},
 	foundTable: {
