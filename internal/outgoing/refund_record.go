@@ -30,6 +30,9 @@ func (e *Executor) recordRefund(ctx context.Context, op *recordRefund) error {
 	if err := e.Writer.Do(ctx, op); err != nil {
 		return err
 	}
+	if op.outdated {
+		return e.queryAgain(ctx, op)
+	}
 	if op.contradiction {
 		e.Log.ErrorContext(ctx, "contradictory report of a refund", "refund", op.part.Refund, "externalId", op.part.ExternalID)
 	}
@@ -40,6 +43,26 @@ func (e *Executor) recordRefund(ctx context.Context, op *recordRefund) error {
 		e.LookUpWaker.Wake()
 	}
 	return nil
+}
+
+// queryAgain records what the processor now says about a part that failed after it was asked.
+// What it does not find is as it said before. If it does not answer, a notice is applied again
+// later; else its list or notice of a payment remains.
+func (e *Executor) queryAgain(ctx context.Context, op *recordRefund) error {
+	again := e.newRecordRefund(op.after)
+	again.notice, again.report = op.notice, *op.found()
+	if refunder, ok := e.Processors.Find(op.part.Processor).(processor.Refunder); ok {
+		switch now := e.queryRefund(ctx, &op.after, refunder); now.Lookup {
+		case processor.Found:
+			again.report = now
+		case processor.LookupUnknown:
+			if op.notice != nil {
+				return now.Cause
+			}
+			return nil
+		}
+	}
+	return e.recordRefund(ctx, again)
 }
 
 // recordRefund is the operation that records the answer to a send of a part of a refund, or a
@@ -54,8 +77,9 @@ type recordRefund struct {
 	notice     *store.Notice
 	restoredAt time.Time
 
-	again bool
-	after payment.RefundPart
+	again    bool
+	outdated bool // see isOutdated
+	after    payment.RefundPart
 }
 
 // Merchant implements [write.Operation].
@@ -83,24 +107,26 @@ func NeedsOfRefund(n *store.Needs, merchant, refund, payin payment.ID) {
 
 // Decide implements [write.Operation].
 func (v *recordRefund) Decide(l *store.Loaded, c *store.Changes) error {
-	v.again, v.contradiction, v.next, v.after = false, false, false, payment.RefundPart{}
+	v.again, v.outdated, v.contradiction, v.next, v.after = false, false, false, false, payment.RefundPart{}
 	p, ok := loadedPart(l, &v.part)
 	if !ok {
 		return store.ErrNotFound
 	}
+	defer func() { v.after, _ = loadedPart(l, &v.part) }()
+	found := v.found()
+	if v.outdated = found != nil && v.isOutdated(&p, found); v.outdated {
+		return nil
+	}
 	if v.notice != nil {
 		c.FinishNotice(*v.notice)
 	}
-	defer func() { v.after, _ = loadedPart(l, &v.part) }()
 	switch {
-	case v.answer != nil && v.answer.Outcome == processor.Done:
-		return v.applyReport(l, c, &p, v.answer.Report)
+	case found != nil:
+		return v.applyReport(l, c, &p, *found)
 	case v.answer != nil && p.Sends != v.part.Sends:
 		return nil // sent again since then: this answer is about the earlier send
 	case v.answer != nil:
 		return v.applyAnswer(l, c, &p)
-	case v.report.Lookup == processor.Found:
-		return v.applyReport(l, c, &p, v.report)
 	case !v.lookedUp || p.ClaimedBy != v.part.ClaimedBy || p.Step != v.part.Step || p.Lookups != v.part.Lookups:
 		return nil // only the node that claimed it may conclude from a missing answer, once
 	}
@@ -112,6 +138,24 @@ func (v *recordRefund) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	v.undecided(l, c, &p, store.ReasonNoAnswer)
 	return nil
+}
+
+// found is the report of a refund that exists; nil if there is none.
+func (v *recordRefund) found() *processor.TransferReport {
+	switch {
+	case v.answer != nil && v.answer.Outcome == processor.Done:
+		return &v.answer.Report
+	case v.answer == nil && v.report.Lookup == processor.Found:
+		return &v.report
+	default:
+		return nil
+	}
+}
+
+// isOutdated reports whether a report that a part was paid may be older than its failure, which
+// was recorded after the processor was asked: a refund can fail after it was paid.
+func (v *recordRefund) isOutdated(p *payment.RefundPart, r *processor.TransferReport) bool {
+	return r.State == processor.TransferPaid && p.Outcome == payment.PartFailed && !v.part.Ended()
 }
 
 // loadedPart is a part as it is loaded.

@@ -289,6 +289,45 @@ func TestRefundCameBackBeforeItsPayment(t *testing.T) {
 	})
 }
 
+// A refund that fails while an answer that it was paid is on its way stays failed; one that the
+// processor reports as paid when it is asked again is paid.
+func TestAnswerFromBeforeTheFailure(t *testing.T) {
+	for _, last := range []processor.TransferState{processor.TransferFailed, processor.TransferPaid} {
+		coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+			p := g.PaidPayin("p", 100_00)
+			g.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
+				return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, processor.TransferProcessing)}
+			}
+			r := g.Refund(p, "r", 40_00)
+			g.Send()
+			g.Bank.EndRefund(r.ExternalID, processor.TransferPaid)
+			g.Bank.Refunds.AnswerQuery = func(b *coretest.Bank, externalID string) processor.TransferReport {
+				early := b.RefundReport(externalID)
+				b.Refunds.AnswerQuery = nil
+				b.Mu.Unlock() // the answer is on its way
+				defer b.Mu.Lock()
+				b.EndRefund(r.ExternalID, processor.TransferFailed)
+				g.Notify("failed", "refund "+r.ExternalID)
+				g.Apply()
+				g.WantRefund(r, payment.RefundFailed, 0, payment.PayinPaid, 0)
+				b.EndRefund(r.ExternalID, last)
+				return early
+			}
+			g.Jump(time.Minute)
+			g.LookUp()
+			want, back, version, status := payment.RefundFailed, money.Cents(0), int64(3), payment.PayinPaid
+			if last == processor.TransferPaid {
+				want, back, version, status = payment.RefundCompleted, 40_00, 4, payment.PayinPartiallyRefunded
+			}
+			if got := g.WantRefund(r, want, back, status, back); got.Version != version {
+				g.T.Errorf("the refund is in version %d, want %d", got.Version, version)
+			}
+			g.WantBalances(coretest.Opening+100_00-back, 0)
+			g.WantProven()
+		})
+	}
+}
+
 // A refund that failed after it was paid, before either was known here: the list's older entry
 // does not make it paid again.
 func TestListedRefundThatHasFailed(t *testing.T) {
