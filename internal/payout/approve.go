@@ -177,17 +177,9 @@ func cancelUnsent(l *store.Loaded, c *store.Changes, p *payment.Payout, restored
 // expireBatch is how many payouts expire in one commit.
 const expireBatch = 256
 
-// expireAfter is how long after its start a process cancels no payout because nobody approved it.
-// A copy of the database's disk shows no sign that it is an older one. By then the list of
-// transfers shows the payouts that were approved and sent in the past that it lacks.
-const expireAfter = 10 * time.Minute
-
 // Expire is the step of the worker that cancels payouts whose approval was not decided in
 // time.
 func (s *Service) Expire(ctx context.Context) (int, error) {
-	if s.Env.Clock.Monotonic()-s.started < expireAfter {
-		return 0, nil
-	}
 	due, err := s.Store.PayoutsUndecided(ctx, s.Env.Clock.Now(), expireBatch)
 	if err != nil || len(due) == 0 {
 		return 0, store.Problem(err)

@@ -37,13 +37,12 @@ type Options struct {
 type Service struct {
 	Options
 
-	started  time.Duration // by the monotonic clock
 	counters counterPass
 	batches  payment.ID // where the next run of CompleteBatches begins; of its worker only
 }
 
 // New returns a Service.
-func New(o Options) *Service { return &Service{Options: o, started: o.Env.Clock.Monotonic()} }
+func New(o Options) *Service { return &Service{Options: o} }
 
 // notFound is the error of an operation whose payout does not exist.
 func notFound(merchant, id payment.ID) error {

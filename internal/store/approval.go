@@ -106,10 +106,14 @@ func (s *Store) Approvals(ctx context.Context, merchant, payout payment.ID) ([]A
 }
 
 // PayoutsUndecided lists up to limit payouts whose approval was not decided in time, oldest
-// first.
+// first. A copy of the database's disk shows no sign that it is one, and may lack an approval and
+// its transfer: so if an account lists its transfers, they have been read up to the end of that
+// time.
 func (s *Store) PayoutsUndecided(ctx context.Context, now time.Time, limit int) ([]Ref, error) {
 	rows, err := s.db.Query(ctx, `SELECT merchant_id, id FROM payouts
-		WHERE next_at > 0 AND next_at <= $1 AND step = 'approval' ORDER BY next_at LIMIT $2`, micros(now), limit)
+		WHERE next_at > 0 AND next_at <= $1 AND step = 'approval'
+		AND NOT EXISTS (SELECT 1 FROM feeds f WHERE f.account = payouts.processor AND f.feed = '`+feedTransfers+`' AND f.through < payouts.next_at)
+		ORDER BY next_at LIMIT $2`, micros(now), limit)
 	list, err := db.Collect(rows, err, scanRef)
 	return list, s.db.ReadError("payouts", err)
 }
