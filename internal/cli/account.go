@@ -66,7 +66,7 @@ func viewAccount(a *app.Admin, v *store.Account, f *accountFacts) accountView {
 	if v.Refused() {
 		health = "suspended by the gateway: the processor refuses the credentials since " + v.SuspendedAt.UTC().Format(time.RFC3339)
 	}
-	if slices.Contains(f.stopped, v.ID) {
+	if health == "ok" && slices.Contains(f.stopped, v.ID) {
 		health = "sends no payouts until a case is resolved: porteira case list"
 	}
 	settings := v.Settings

@@ -75,9 +75,13 @@ func caseText(v *store.Case) string {
 	if !ok {
 		text = caseTexts[casePair{v.Kind, v.Params.Reason()}]
 	}
-	return parameter.ReplaceAllStringFunc(text, func(name string) string {
+	text = parameter.ReplaceAllStringFunc(text, func(name string) string {
 		return v.Params[name[1:len(name)-1]]
 	})
+	if v.StopsAccount != "" && v.ClosedAt.IsZero() {
+		text += " Account " + v.StopsAccount + " sends no payouts until this is resolved."
+	}
+	return text
 }
 
 var parameter = regexp.MustCompile(`{[a-zA-Z]+}`)

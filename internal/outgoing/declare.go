@@ -41,10 +41,13 @@ func CanWithdraw(l *store.Loaded, p *payment.Payout) error {
 }
 
 // DeclarePaid completes a payout that [CanDeclare] allows: an operator has proof that its
-// processor paid it. Which of its transfers that was is not known.
+// processor paid it. If it has several transfers, which one that was is not known.
 func DeclarePaid(l *store.Loaded, c *store.Changes, p *payment.Payout, endToEndID, evidence string) error {
 	Finish(p)
-	p.ProcessorID, p.EndToEndID, p.CompletedAt, p.Failure = "", endToEndID, l.Now(), nil
+	p.EndToEndID, p.CompletedAt, p.Failure = endToEndID, l.Now(), nil
+	if mayHavePaidTwice(l, p) {
+		p.ProcessorID = ""
+	}
 	endSend(l, c, p, store.SendPaid, worker.Short(evidence))
 	_, err := transition.Payout(l, c, p, payment.OnComplete, ledger.PayPayout(p.Processor, p.Amount, p.Fee))
 	return err

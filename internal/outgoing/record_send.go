@@ -57,6 +57,7 @@ func (v *RecordSendOp) Needs(n *store.Needs) {
 	n.Sends(v.payout.Merchant, v.payout.ID)
 	v.needConsent(n, &v.payout)
 	v.needSecond(n, v.payout.Merchant, &v.answer.Report)
+	n.OpenCasesAbout(v.payout.Merchant, v.payout.ID, store.CaseContradiction)
 	if v.answer.Outcome == processor.Refused || v.answer.Outcome == processor.Done && isFinal(v.answer.Report) {
 		n.Balances(v.payout.Merchant)
 		n.ExpectDeliveries(v.payout.Merchant, 1)
@@ -71,11 +72,12 @@ func (v *RecordSendOp) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	v.contradiction = ""
 	defer func() { v.after = p }()
-	if v.answer.Outcome == processor.Done {
-		return v.applyReport(l, c, &p, v.answer.Report)
-	}
 	sends := l.Sends(p.Merchant, p.ID)
-	if int64(len(sends)) != v.number {
+	inconclusive := v.answer.Report.State == processor.TransferFailed && !v.effect.Repeat.Safe() && !refusalIsFinal(sends)
+	switch {
+	case v.answer.Outcome == processor.Done && !inconclusive:
+		return v.applyReport(l, c, &p, v.answer.Report)
+	case int64(len(sends)) != v.number:
 		return nil // sent again since then: this answer is about the earlier send
 	}
 	switch v.answer.Outcome {
@@ -83,7 +85,7 @@ func (v *RecordSendOp) Decide(l *store.Loaded, c *store.Changes) error {
 		return v.refused(l, c, &p, sends)
 	case processor.NotSent, processor.Later:
 		v.noEffect(l, c, &p, sends)
-	default:
+	default: // also if this transfer failed, and an earlier one may pay: the list shows all
 		v.unanswered(l, c, &p)
 	}
 	return nil

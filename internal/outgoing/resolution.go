@@ -3,6 +3,7 @@ package outgoing
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/porteira/porteira/internal/ledger"
@@ -46,7 +47,7 @@ func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.P
 	}
 	r = withFound(l, p, r)
 	if r.Amount != 0 && r.Amount != p.Amount {
-		v.contradict(c, p, store.ReasonOtherAmount, store.Params{"reported": r.Amount.String()})
+		v.contradict(l, c, p, store.ReasonOtherAmount, store.Params{"reported": r.Amount.String()})
 		return nil
 	}
 	r = ofConsented(l, p, r)
@@ -124,7 +125,7 @@ func (v *resolution) paid(l *store.Loaded, c *store.Changes, p *payment.Payout, 
 		if p.Step == payment.StepPaidLate {
 			return nil // known, and booked
 		}
-		v.contradict(c, p, store.ReasonPaidAfterRelease, store.Params{"status": string(p.Status)})
+		v.contradict(l, c, p, store.ReasonPaidAfterRelease, store.Params{"status": string(p.Status)})
 		return nil
 	}
 	Finish(p)
@@ -139,7 +140,7 @@ func (v *resolution) paid(l *store.Loaded, c *store.Changes, p *payment.Payout, 
 // returned books money that the receiver's bank sent back.
 func (v *resolution) returned(l *store.Loaded, c *store.Changes, p *payment.Payout, returned money.Cents) error {
 	if returned < 0 || returned > p.Amount { // first: a difference could overflow
-		v.contradict(c, p, store.ReasonReturnedTooMuch, store.Params{"reported": returned.String()})
+		v.contradict(l, c, p, store.ReasonReturnedTooMuch, store.Params{"reported": returned.String()})
 		return nil
 	}
 	if f, ok := l.FoundTransfer(p.Merchant, p.ExternalID); ok && p.Step == payment.StepPaidLate {
@@ -165,7 +166,7 @@ func (v *resolution) failed(l *store.Loaded, c *store.Changes, p *payment.Payout
 	case payment.PayoutFailed, payment.PayoutCanceled:
 		return nil // known
 	case payment.PayoutCompleted, payment.PayoutReturned:
-		v.contradict(c, p, store.ReasonFailedAfterPaid, nil)
+		v.contradict(l, c, p, store.ReasonFailedAfterPaid, nil)
 		return nil
 	}
 	if why == nil {
@@ -180,16 +181,25 @@ func (v *resolution) failed(l *store.Loaded, c *store.Changes, p *payment.Payout
 }
 
 // contradict leaves the ledger unchanged and opens a case: money moves on proof
-// only, and two proofs contradict.
-func (v *resolution) contradict(c *store.Changes, p *payment.Payout, reason store.CaseReason, params store.Params) {
+// only, and two proofs contradict. The same contradiction again changes nothing: a person may have
+// proposed a resolution.
+func (v *resolution) contradict(l *store.Loaded, c *store.Changes, p *payment.Payout, reason store.CaseReason, params store.Params) {
 	if p.Status == payment.PayoutProcessing && p.Step != payment.StepReview {
 		p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
 		*p = c.SetPayout(*p)
 	}
 	v.contradiction, v.subject = reason, *p
-	c.CloseCases(p.Merchant, p.ID, store.CaseContradiction, store.ResolvedByNewCase)
+	params = reason.With(params)
+	for _, open := range l.OpenCasesAbout(p.Merchant, p.ID, store.CaseContradiction) {
+		switch {
+		case maps.Equal(open.Params, params):
+			return
+		case open.Params.Reason() == reason:
+			c.CloseCase(open.Merchant, open.ID, store.ResolvedByNewCase)
+		}
+	}
 	c.OpenCase(store.Case{
-		Merchant: p.Merchant, Kind: store.CaseContradiction, Subject: p.ID, Amount: p.Amount, Params: reason.With(params),
+		Merchant: p.Merchant, Kind: store.CaseContradiction, Subject: p.ID, Amount: p.Amount, Params: params,
 		StopsPayouts: reason == store.ReasonPaidAfterRelease, // money left that the merchant can spend again
 		StopsAccount: v.stopsAccount(p, reason),
 	})

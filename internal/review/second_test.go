@@ -225,6 +225,67 @@ func (d *desk) paidOtherAmount() store.Case {
 	return v
 }
 
+// A further contradiction of another kind leaves the case that stops the account open, and the same
+// one again leaves what a person has proposed.
+func TestFurtherContradictions(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		p, v := d.unknownPayout()
+		d.agree(&v, store.ResolvedResend)
+		d.Send()
+		other := processor.TransferReport{State: processor.TransferPaid, EndToEndID: endToEndID, Amount: p.Amount + 1}
+		d.report(p, other)
+		v = d.only(store.CaseContradiction)
+		d.Jump(time.Hour)
+		r := request(&v, store.ResolvedPaid)
+		if got := d.resolve(r); got.Action != store.DecisionProposed {
+			t.Fatalf("the first decision: %+v", got)
+		}
+		d.report(p, other)
+		if same := d.only(store.CaseContradiction); same.ID != v.ID {
+			t.Errorf("the case was replaced by %+v", same)
+		}
+		r.Actor = "bia"
+		if got := d.resolve(r); got.Action != store.DecisionConfirmed {
+			t.Fatalf("the second decision: %+v", got)
+		}
+		d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		d.report(p, other)
+		d.report(p, processor.TransferReport{State: processor.TransferFailed})
+		d.WantCases(store.CaseContradiction, store.CaseContradiction)
+		if got, err := d.Store.StoppedAccounts(t.Context()); err != nil || len(got) != 1 {
+			t.Errorf("stopped accounts %v, %v", got, err)
+		}
+		d.report(p, processor.TransferReport{State: processor.TransferPaid, EndToEndID: endToEndID, Amount: p.Amount + 2})
+		d.WantCases(store.CaseContradiction, store.CaseContradiction) // in place of the first one
+		d.WantProven()
+	})
+}
+
+// The failure of the second of two transfers, in the answer to its send, releases nothing while
+// the first one may still pay: all are looked up.
+func TestFailureWhileTheFirstTransferMayPay(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		p, v := d.unknownPayout()
+		d.agree(&v, store.ResolvedResend)
+		d.Bank.AnswerTransfer = func(b *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
+			b.Pay(r, processor.TransferPaid) // the first one
+			return processor.TransferAnswer{Outcome: processor.Done, Report: processor.TransferReport{
+				Lookup: processor.Found, State: processor.TransferFailed, ProcessorID: "second", Amount: r.Amount,
+			}}
+		}
+		d.Send()
+		d.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
+		d.WantBalances(coretest.Opening-10_00, 10_00)
+		d.Jump(time.Minute)
+		d.LookUp()
+		d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		d.WantCases()
+		d.WantProven()
+	})
+}
+
 // report records a report about a payout.
 func (d *desk) report(p payment.Payout, r processor.TransferReport) {
 	d.T.Helper()

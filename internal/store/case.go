@@ -226,6 +226,7 @@ type loadedCases struct {
 	rows      map[Ref]Case
 	decisions map[Ref][]Decision
 	stopped   map[payment.ID]bool // merchants whose payouts a case of this commit stops
+	stoppedAt map[string]bool     // likewise, accounts
 }
 
 func (l *Loaded) loadCases(ctx context.Context, tx *db.Tx, n *Needs) error {
@@ -296,6 +297,12 @@ func (c *Changes) OpenCase(v Case) payment.ID {
 			c.l.cases.stopped = map[payment.ID]bool{}
 		}
 		c.l.cases.stopped[v.Merchant] = true
+	}
+	if v.StopsAccount != "" {
+		if c.l.cases.stoppedAt == nil {
+			c.l.cases.stoppedAt = map[string]bool{}
+		}
+		c.l.cases.stoppedAt[v.StopsAccount] = true
 	}
 	if c.l.cases.rows != nil {
 		c.l.cases.rows[Ref{v.Merchant, v.ID}] = v

@@ -269,7 +269,7 @@ func (l *Loaded) PayoutByExternalID(merchant payment.ID, externalID string) (pay
 // claimed or changed, oldest first. A payout that this commit creates is due for
 // the next one.
 func (l *Loaded) DuePayouts(d DuePayouts) []payment.Payout {
-	if d.Queue == ToSend && l.cases.stopped[d.Merchant] {
+	if d.Queue == ToSend && (l.cases.stopped[d.Merchant] || l.cases.stoppedAt[d.Processor]) {
 		return nil
 	}
 	var list []payment.Payout

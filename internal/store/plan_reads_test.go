@@ -143,6 +143,8 @@ func (v *exercise) readWork() {
 	must(t, err)
 	_, err = s.CasesAbout(ctx, v.merchants[0].ID, v.last.payins[0].Payin.ID, store.CaseOverpaid)
 	must(t, err)
+	_, err = s.StoppedAccounts(ctx)
+	must(t, err)
 	_, err = s.OpenCasesOf(ctx, v.merchants[0].ID, store.CaseOverpaid)
 	must(t, err)
 	_, err = s.AsksConsent(ctx, "bank")
