@@ -54,15 +54,24 @@ func (l *ledger) copies(key orderKey) iter.Seq[*order] {
 }
 
 // current is the order that stands for all copies under an id: the first one that was paid;
-// without it, the first one that may still be paid. nil if there is none.
+// without it, the first one that may still be paid, or has failed; the gateway knows those that it
+// refused. nil if there is none.
 func (l *ledger) current(key orderKey) (shown *order) {
-	states := []bankapi.OrderState{bankapi.OrderPaid, bankapi.OrderProcessing, bankapi.OrderFailed}
 	for o := range l.copies(key) {
-		if shown == nil || slices.Index(states, o.state) < slices.Index(states, shown.state) {
+		if shown == nil || o.rank() < shown.rank() {
 			shown = o
 		}
 	}
 	return shown
+}
+
+func (o *order) rank() int {
+	states := []bankapi.OrderState{bankapi.OrderPaid, bankapi.OrderProcessing, bankapi.OrderFailed}
+	rank := slices.Index(states, o.state)
+	if o.failure == bankapi.CodeConsentRefused {
+		rank++
+	}
+	return rank
 }
 
 // question is one round of asking about a transfer.

@@ -189,6 +189,26 @@ func TestShownCopy(t *testing.T) {
 	h.wantStates(r.ExternalID, "failed", "paid")
 }
 
+// TestShownFailedCopy: if all transfers under an id have failed, it shows one that the gateway did
+// not refuse, whose end the gateway does not know.
+func TestShownFailedCopy(t *testing.T) {
+	h := newConsentHarness(t)
+	r := h.transferRequest()
+	first := h.transfer(r).Report.ProcessorID
+	h.gateway.consent = func(q bankapi.Question) (int, string) {
+		if q.Transfer.ID == first {
+			return http.StatusOK, `{"status":"refused","reason":"another transfer of the payout is known"}`
+		}
+		return noAnswer(q)
+	}
+	second := h.transfer(r).Report.ProcessorID
+	h.advance(time.Minute)
+	h.wantStates(r.ExternalID, "failed", "failed")
+	if report := h.driver.QueryTransfer(t.Context(), r.ExternalID); report.ProcessorID != second || report.Failure.Code != string(bankapi.CodeConsentMissing) {
+		t.Errorf("the id shows %+v, want the transfer %s", report, second)
+	}
+}
+
 // TestForcedWithoutConsent: a transfer cannot be forced to be paid without consent.
 func TestForcedWithoutConsent(t *testing.T) {
 	h := newConsentHarness(t)
