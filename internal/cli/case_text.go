@@ -78,7 +78,7 @@ func caseText(v *store.Case) string {
 	text = parameter.ReplaceAllStringFunc(text, func(name string) string {
 		return v.Params[name[1:len(name)-1]]
 	})
-	if v.StopsAccount != "" && v.ClosedAt.IsZero() {
+	if text != "" && v.StopsAccount != "" && v.ClosedAt.IsZero() {
 		text += " Account " + v.StopsAccount + " sends no payouts until this is resolved."
 	}
 	return text

@@ -152,6 +152,7 @@ func (e *Executor) RecordLookUp(ctx context.Context, p payment.Payout, report pr
 		}
 		v.noCase = !open
 	}
+	v.searched = p.ProcessorID == ""
 	if report.Lookup == processor.NotFound && v.effect.Consent {
 		var err error
 		if v.askedBefore, err = AskedBefore(ctx, e.Store, &p); err != nil {

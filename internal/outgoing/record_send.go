@@ -72,12 +72,11 @@ func (v *RecordSendOp) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	v.contradiction = ""
 	defer func() { v.after = p }()
-	sends := l.Sends(p.Merchant, p.ID)
-	inconclusive := v.answer.Report.State == processor.TransferFailed && !v.effect.Repeat.Safe() && !refusalIsFinal(sends)
-	switch {
-	case v.answer.Outcome == processor.Done && !inconclusive:
+	if v.answer.Outcome == processor.Done {
 		return v.applyReport(l, c, &p, v.answer.Report)
-	case int64(len(sends)) != v.number:
+	}
+	sends := l.Sends(p.Merchant, p.ID)
+	if int64(len(sends)) != v.number {
 		return nil // sent again since then: this answer is about the earlier send
 	}
 	switch v.answer.Outcome {
@@ -85,7 +84,7 @@ func (v *RecordSendOp) Decide(l *store.Loaded, c *store.Changes) error {
 		return v.refused(l, c, &p, sends)
 	case processor.NotSent, processor.Later:
 		v.noEffect(l, c, &p, sends)
-	default: // also if this transfer failed, and an earlier one may pay: the list shows all
+	default:
 		v.unanswered(l, c, &p)
 	}
 	return nil

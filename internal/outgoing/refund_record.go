@@ -2,6 +2,8 @@ package outgoing
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -45,22 +47,17 @@ func (e *Executor) recordRefund(ctx context.Context, op *recordRefund) error {
 	return nil
 }
 
-// queryAgain records what the processor now says about a part that failed after it was asked.
-// What it does not find is as it said before. If it does not answer, a notice is applied again
-// later; else its list or notice of a payment remains.
+// queryAgain records what the processor now says about a part that failed after it was asked. One
+// that it does not find stays as it is. If it does not answer, the record is tried again later.
 func (e *Executor) queryAgain(ctx context.Context, op *recordRefund) error {
 	again := e.newRecordRefund(op.after)
-	again.notice, again.report = op.notice, *op.found()
-	if refunder, ok := e.Processors.Find(op.part.Processor).(processor.Refunder); ok {
-		switch now := e.queryRefund(ctx, &op.after, refunder); now.Lookup {
-		case processor.Found:
-			again.report = now
-		case processor.LookupUnknown:
-			if op.notice != nil {
-				return now.Cause
-			}
-			return nil
-		}
+	refunder, ok := e.Processors.Find(op.part.Processor).(processor.Refunder)
+	if !ok {
+		return fmt.Errorf("outgoing: account %s is not open", op.part.Processor)
+	}
+	again.notice, again.report = op.notice, e.queryRefund(ctx, &op.after, refunder)
+	if again.report.Lookup == processor.LookupUnknown {
+		return errors.Join(fmt.Errorf("outgoing: refund %s failed while its processor was asked", op.part.ExternalID), again.report.Cause)
 	}
 	return e.recordRefund(ctx, again)
 }

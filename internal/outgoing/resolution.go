@@ -25,6 +25,9 @@ type resolution struct {
 	// noCase: no case about its unknown outcome was open when its look-up ended.
 	noCase bool
 
+	// searched: the report is about all transfers of the payout, not about one with a known id.
+	searched bool
+
 	contradiction store.CaseReason // what an operator must see: no money moves, or it left twice
 	subject       payment.Payout   // of it
 }
@@ -51,6 +54,10 @@ func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.P
 		return nil
 	}
 	r = ofConsented(l, p, r)
+	if v.isOneOfSeveral(l, p, &r) {
+		lookUpAll(l, c, p, r.Evidence)
+		return nil
+	}
 	if r.ProcessorID != "" {
 		p.ProcessorID = r.ProcessorID
 	}

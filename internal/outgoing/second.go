@@ -5,6 +5,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/worker"
 )
 
 // A processor that is not idempotent may pay a payout twice: an operator had it sent again,
@@ -58,6 +59,25 @@ func (v *resolution) isOtherFailure(l *store.Loaded, p *payment.Payout, r *proce
 	paid := p.Status == payment.PayoutCompleted || p.Status == payment.PayoutReturned
 	other := p.ProcessorID != "" && r.ProcessorID != "" && r.ProcessorID != p.ProcessorID && r.EndToEndID == ""
 	return paid && other && r.State == processor.TransferFailed && !v.effect.Repeat.Safe() && mayHavePaidTwice(l, p)
+}
+
+// isOneOfSeveral reports whether a report is of one failed transfer of a payout of which another one
+// may pay, as none has our consent.
+func (v *resolution) isOneOfSeveral(l *store.Loaded, p *payment.Payout, r *processor.TransferReport) bool {
+	_, asked := l.Consent(p.Processor, p.ExternalID)
+	return r.State == processor.TransferFailed && p.Status == payment.PayoutProcessing && !v.searched && !asked &&
+		!v.effect.Repeat.Safe() && mayHavePaidTwice(l, p)
+}
+
+// lookUpAll makes all transfers of a payout be looked up at once, unless a person decides. Only if
+// all of them failed is its money released.
+func lookUpAll(l *store.Loaded, c *store.Changes, p *payment.Payout, evidence string) {
+	if p.Step == payment.StepReview {
+		return
+	}
+	endSend(l, c, p, store.SendUnknown, worker.Short(evidence))
+	p.Step, p.NextAt, p.ClaimedBy, p.ProcessorID = payment.StepUnknown, l.Now(), payment.ID{}, ""
+	*p = c.SetPayout(*p)
 }
 
 // applySecond books the second transfer of a payout, once, at the merchant's expense, and what

@@ -132,7 +132,7 @@ func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
 		return errOwnPayout
 	case p.Approval == decided:
 		return nil
-	case p.Step != payment.StepApproval || p.Approval != payment.ApprovalRequired || !l.Now().Before(payment.ApprovalEnds(&p)):
+	case p.Step != payment.StepApproval || p.Approval != payment.ApprovalRequired || v.approves && !l.Now().Before(payment.ApprovalEnds(&p)):
 		return errNoWait
 	}
 	row := store.Approval{Merchant: p.Merchant, Payout: p.ID, Action: store.ApprovalRejected, Actor: v.actor, Reason: v.reason}

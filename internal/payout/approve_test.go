@@ -300,6 +300,21 @@ func TestApprovalEnds(t *testing.T) {
 		g.WantBank(0, 0)
 		g.WantProven()
 	})
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) { // the list of transfers is not read for long
+		g.ReadFeeds()
+		p, q := approvalOf(g, 1), approvalOfNext(g, "q")
+		g.Jump(73 * time.Hour)
+		expire(g)
+		g.WantPayout(p, payment.PayoutPending, payment.StepApproval)
+		if got, err := g.Payouts.Reject(t.Context(), q.Merchant, q.ID, "credential:boss", "no"); err != nil || got.Status != payment.PayoutCanceled {
+			t.Errorf("reject after 72 hours: %s, %v", got.Status, err)
+		}
+		g.Jump(7 * 24 * time.Hour)
+		expire(g)
+		g.WantPayout(p, payment.PayoutCanceled, payment.StepDone)
+		g.WantBalances(coretest.Opening, 0)
+		g.WantProven()
+	})
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		p := approvalOf(g, 1)
 		_, err := g.Payouts.Cancel(t.Context(), p.Merchant, p.ID)

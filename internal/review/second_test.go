@@ -262,6 +262,36 @@ func TestFurtherContradictions(t *testing.T) {
 	})
 }
 
+// The failure of a late first transfer, by a notice, releases nothing while the second one may pay.
+// If all have failed, the money is released.
+func TestFailureOfALateTransfer(t *testing.T) {
+	for _, last := range []processor.TransferState{processor.TransferPaid, processor.TransferFailed} {
+		coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+			d := newDesk(g)
+			p, v := d.unknownPayout()
+			d.agree(&v, store.ResolvedResend)
+			d.Send()
+			d.report(p, processor.TransferReport{State: processor.TransferProcessing, ProcessorID: "second"})
+			d.WantPayout(p, payment.PayoutProcessing, payment.StepAccepted)
+			d.report(p, processor.TransferReport{State: processor.TransferFailed, ProcessorID: "first", Evidence: "first failed"})
+			if got := d.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown); got.ProcessorID != "" {
+				d.T.Errorf("the transfer %s is looked up alone", got.ProcessorID)
+			}
+			d.WantBalances(coretest.Opening-10_00, 10_00)
+			d.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: p.Amount}, last)
+			d.LookUp()
+			if last == processor.TransferPaid {
+				d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+			} else {
+				d.WantPayout(p, payment.PayoutFailed, payment.StepDone)
+				d.wantBorne(coretest.Opening, 0, 0)
+			}
+			d.WantCases()
+			d.WantProven()
+		})
+	}
+}
+
 // The failure of the second of two transfers, in the answer to its send, releases nothing while
 // the first one may still pay: all are looked up.
 func TestFailureWhileTheFirstTransferMayPay(t *testing.T) {

@@ -80,9 +80,10 @@ func checkSQLiteStep(t *testing.T, text, step string) {
 		return
 	}
 	switch {
+	case strings.Contains(step, " INDEX cases_stops_account"): // of few open cases
 	case words[0] == "SCAN" && !pulledForward.MatchString(text) && !(firstOfQueue.MatchString(step) && strings.Contains(text, "WITH RECURSIVE queue (")):
 		t.Errorf("%s: %s", step, text)
-	case strings.Contains(step, " INDEX cases_open "), strings.Contains(step, " INDEX cases_stops "), strings.Contains(step, " INDEX cases_stops_account "): // a merchant or account has few open cases
+	case strings.Contains(step, " INDEX cases_open "), strings.Contains(step, " INDEX cases_stops "): // a merchant has few open cases
 	case strings.Contains(text, "WITH RECURSIVE queue (") && strings.Contains(step, ")>(?"): // SQLite begins at the equal rows, and reads all of them
 		t.Errorf("all payouts of a merchant and processor, %s: %s", step, text)
 	case strings.HasSuffix(step, "(merchant_id=?)") && !ofOneMerchant.MatchString(text):

@@ -92,7 +92,8 @@ func TestUnreadableRows(t *testing.T) {
 	}
 }
 
-// A transfer is looked up by its id. If it failed, the list may have another one of the payout.
+// A transfer is looked up by its id. If it failed and Asaas asks for consent, the list may have
+// another one of the payout.
 func TestTransferByID(t *testing.T) {
 	t.Parallel()
 	const e2e = `"endToEndIdentifier":"E9999999920261120183000000000001"`
@@ -105,8 +106,7 @@ func TestTransferByID(t *testing.T) {
 		state                  processor.TransferState
 	}{
 		"done":                        {"200 " + done, "", "on", "t-1", processor.TransferPaid},
-		"failed, without consent":     {"200 " + failed, listJSON(failed), "off", "t-1", processor.TransferFailed},
-		"another may pay, likewise":   {"200 " + failed, listJSON(strings.Replace(transferJSON(), "t-1", "t-2", 1), failed), "off", "t-2", processor.TransferProcessing},
+		"failed, without consent":     {"200 " + failed, "", "off", "t-1", processor.TransferFailed},
 		"failed, and another is done": {"200 " + failed, listJSON(other, failed), "on", "t-2", processor.TransferPaid},
 		"failed, and the list lags":   {"200 " + failed, listJSON(), "on", "t-1", processor.TransferFailed},
 		"not found, but listed":       {none, listJSON(other), "on", "t-2", processor.TransferPaid},
