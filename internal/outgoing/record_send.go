@@ -73,6 +73,10 @@ func (v *RecordSendOp) Decide(l *store.Loaded, c *store.Changes) error {
 	v.contradiction = ""
 	defer func() { v.after = p }()
 	if v.answer.Outcome == processor.Done {
+		if v.isOneOfSeveral(l, &p, &v.answer.Report) {
+			v.unanswered(l, c, &p)
+			return nil
+		}
 		return v.applyReport(l, c, &p, v.answer.Report)
 	}
 	sends := l.Sends(p.Merchant, p.ID)
@@ -199,8 +203,11 @@ func (v *RecordSendOp) unanswered(l *store.Loaded, c *store.Changes, p *payment.
 		return
 	}
 	evidence, wait := worker.ErrorText(v.answer.Cause), worker.After(lookUpAfter, 0)
-	if v.answer.Outcome == processor.Known {
+	switch v.answer.Outcome {
+	case processor.Known:
 		evidence, wait = idInUse, 0
+	case processor.Done: // it failed, and an earlier one may pay
+		evidence, wait = worker.Short(v.answer.Report.Evidence), 0
 	}
 	endSend(l, c, p, store.SendUnknown, evidence)
 	p.Step, p.ClaimedBy, p.Lookups = payment.StepUnknown, payment.ID{}, 0

@@ -55,7 +55,7 @@ func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.P
 	}
 	r = ofConsented(l, p, r)
 	if v.isOneOfSeveral(l, p, &r) {
-		lookUpAll(l, c, p, r.Evidence)
+		lookUpAll(l, c, p)
 		return nil
 	}
 	if r.ProcessorID != "" {

@@ -5,7 +5,6 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
-	"github.com/porteira/porteira/internal/worker"
 )
 
 // A processor that is not idempotent may pay a payout twice: an operator had it sent again,
@@ -69,15 +68,13 @@ func (v *resolution) isOneOfSeveral(l *store.Loaded, p *payment.Payout, r *proce
 		!v.effect.Repeat.Safe() && mayHavePaidTwice(l, p)
 }
 
-// lookUpAll makes all transfers of a payout be looked up at once, unless a person decides. Only if
-// all of them failed is its money released.
-func lookUpAll(l *store.Loaded, c *store.Changes, p *payment.Payout, evidence string) {
-	if p.Step == payment.StepReview {
-		return
+// lookUpAll makes all transfers of a payout be looked up at once, unless it is being sent or a person
+// decides. Only if all of them failed is its money released.
+func lookUpAll(l *store.Loaded, c *store.Changes, p *payment.Payout) {
+	if p.Step == payment.StepAccepted || p.Step == payment.StepUnknown {
+		p.NextAt, p.ClaimedBy, p.ProcessorID = l.Now(), payment.ID{}, ""
+		*p = c.SetPayout(*p)
 	}
-	endSend(l, c, p, store.SendUnknown, worker.Short(evidence))
-	p.Step, p.NextAt, p.ClaimedBy, p.ProcessorID = payment.StepUnknown, l.Now(), payment.ID{}, ""
-	*p = c.SetPayout(*p)
 }
 
 // applySecond books the second transfer of a payout, once, at the merchant's expense, and what
