@@ -309,7 +309,10 @@ func TestApprovalEnds(t *testing.T) {
 		if got, err := g.Payouts.Reject(t.Context(), q.Merchant, q.ID, "credential:boss", "no"); err != nil || got.Status != payment.PayoutCanceled {
 			t.Errorf("reject after 72 hours: %s, %v", got.Status, err)
 		}
-		g.Jump(7 * 24 * time.Hour)
+		g.Jump(30 * 24 * time.Hour)
+		expire(g)
+		g.WantPayout(p, payment.PayoutPending, payment.StepApproval)
+		g.ReadFeeds()
 		expire(g)
 		g.WantPayout(p, payment.PayoutCanceled, payment.StepDone)
 		g.WantBalances(coretest.Opening, 0)

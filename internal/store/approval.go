@@ -105,18 +105,15 @@ func (s *Store) Approvals(ctx context.Context, merchant, payout payment.ID) ([]A
 	return list, s.db.ReadError("approvals", err)
 }
 
-// transfersReadFor is how long an approval that has ended waits for the list of transfers.
-const transfersReadFor = 7 * 24 * time.Hour
-
 // PayoutsUndecided lists up to limit payouts whose approval was not decided in time, oldest
 // first. A copy of the database's disk shows no sign that it is one, and may lack an approval and
-// its transfer: so if an account lists its transfers, those up to the end of that time are read
-// first, unless that takes longer than a week.
+// its transfer: so if an account's list of transfers was read before, those up to the end of that
+// time are read first.
 func (s *Store) PayoutsUndecided(ctx context.Context, now time.Time, limit int) ([]Ref, error) {
 	rows, err := s.db.Query(ctx, `SELECT merchant_id, id FROM payouts
 		WHERE next_at > 0 AND next_at <= $1 AND step = 'approval'
-		AND NOT EXISTS (SELECT 1 FROM feeds f WHERE f.account = payouts.processor AND f.feed = '`+feedTransfers+`' AND f.through > 0 AND f.through < payouts.next_at AND payouts.next_at > $3)
-		ORDER BY next_at LIMIT $2`, micros(now), limit, micros(now.Add(-transfersReadFor)))
+		AND NOT EXISTS (SELECT 1 FROM feeds f WHERE f.account = payouts.processor AND f.feed = '`+feedTransfers+`' AND f.through > 0 AND f.through < payouts.next_at)
+		ORDER BY next_at LIMIT $2`, micros(now), limit)
 	list, err := db.Collect(rows, err, scanRef)
 	return list, s.db.ReadError("payouts", err)
 }
