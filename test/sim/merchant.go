@@ -83,6 +83,9 @@ type order struct {
 	lost  bool   // the database is a copy that lacked it
 	of    *order // the pay-in of a refund
 	asked int64  // of a refund; 0 asks for all that is left
+	// sending: a request is on its way. Another one of the order would wait in the gateway for its
+	// charge, where the schedule does not see it.
+	sending bool
 }
 
 // path is the path of its request.
@@ -223,6 +226,12 @@ func (m *merchant) send(o *order, tries int) {
 		m.sendRefund(o, tries)
 		return
 	}
+	if o.sending {
+		s.after(time.Second, func() { m.send(o, tries) })
+		return
+	}
+	o.sending = true
+	defer func() { o.sending = false }()
 	state := s.stateOf(o.ExternalID)
 	fault := s.drawFault(s.plan.clients, "client", state, clientFaults)
 	if fault != "" {
