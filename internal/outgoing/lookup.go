@@ -247,7 +247,6 @@ func (v *recordReport) Needs(n *store.Needs) {
 		n.FoundTransfer(v.merchant, v.found)
 	}
 	v.needSecond(n, v.merchant, &v.report)
-	n.OpenCasesAbout(v.merchant, v.id, store.CaseContradiction)
 	if isFinal(v.report) || v.asked.Unapproved() {
 		n.Balances(v.merchant)
 		n.ExpectDeliveries(v.merchant, 1)

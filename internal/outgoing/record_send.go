@@ -57,7 +57,6 @@ func (v *RecordSendOp) Needs(n *store.Needs) {
 	n.Sends(v.payout.Merchant, v.payout.ID)
 	v.needConsent(n, &v.payout)
 	v.needSecond(n, v.payout.Merchant, &v.answer.Report)
-	n.OpenCasesAbout(v.payout.Merchant, v.payout.ID, store.CaseContradiction)
 	if v.answer.Outcome == processor.Refused || v.answer.Outcome == processor.Done && isFinal(v.answer.Report) {
 		n.Balances(v.payout.Merchant)
 		n.ExpectDeliveries(v.payout.Merchant, 1)

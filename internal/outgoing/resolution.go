@@ -2,8 +2,11 @@ package outgoing
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/ledger"
@@ -50,7 +53,7 @@ func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.P
 	}
 	r = withFound(l, p, r)
 	if r.Amount != 0 && r.Amount != p.Amount {
-		v.contradict(l, c, p, store.ReasonOtherAmount, store.Params{"reported": r.Amount.String()})
+		v.contradict(c, p, store.ReasonOtherAmount, store.Params{"reported": r.Amount.String()})
 		return nil
 	}
 	r = ofConsented(l, p, r)
@@ -132,7 +135,7 @@ func (v *resolution) paid(l *store.Loaded, c *store.Changes, p *payment.Payout, 
 		if p.Step == payment.StepPaidLate {
 			return nil // known, and booked
 		}
-		v.contradict(l, c, p, store.ReasonPaidAfterRelease, store.Params{"status": string(p.Status)})
+		v.contradict(c, p, store.ReasonPaidAfterRelease, store.Params{"status": string(p.Status)})
 		return nil
 	}
 	Finish(p)
@@ -147,7 +150,7 @@ func (v *resolution) paid(l *store.Loaded, c *store.Changes, p *payment.Payout, 
 // returned books money that the receiver's bank sent back.
 func (v *resolution) returned(l *store.Loaded, c *store.Changes, p *payment.Payout, returned money.Cents) error {
 	if returned < 0 || returned > p.Amount { // first: a difference could overflow
-		v.contradict(l, c, p, store.ReasonReturnedTooMuch, store.Params{"reported": returned.String()})
+		v.contradict(c, p, store.ReasonReturnedTooMuch, store.Params{"reported": returned.String()})
 		return nil
 	}
 	if f, ok := l.FoundTransfer(p.Merchant, p.ExternalID); ok && p.Step == payment.StepPaidLate {
@@ -173,7 +176,7 @@ func (v *resolution) failed(l *store.Loaded, c *store.Changes, p *payment.Payout
 	case payment.PayoutFailed, payment.PayoutCanceled:
 		return nil // known
 	case payment.PayoutCompleted, payment.PayoutReturned:
-		v.contradict(l, c, p, store.ReasonFailedAfterPaid, nil)
+		v.contradict(c, p, store.ReasonFailedAfterPaid, nil)
 		return nil
 	}
 	if why == nil {
@@ -188,28 +191,30 @@ func (v *resolution) failed(l *store.Loaded, c *store.Changes, p *payment.Payout
 }
 
 // contradict leaves the ledger unchanged and opens a case: money moves on proof
-// only, and two proofs contradict. The same contradiction again changes nothing: a person may have
-// proposed a resolution.
-func (v *resolution) contradict(l *store.Loaded, c *store.Changes, p *payment.Payout, reason store.CaseReason, params store.Params) {
+// only, and two proofs contradict. The same contradiction again opens none: a person may have
+// proposed a resolution, or two have decided.
+func (v *resolution) contradict(c *store.Changes, p *payment.Payout, reason store.CaseReason, params store.Params) {
 	if p.Status == payment.PayoutProcessing && p.Step != payment.StepReview {
 		p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
 		*p = c.SetPayout(*p)
 	}
 	v.contradiction, v.subject = reason, *p
 	params = reason.With(params)
-	for _, open := range l.OpenCasesAbout(p.Merchant, p.ID, store.CaseContradiction) {
-		switch {
-		case maps.Equal(open.Params, params):
-			return
-		case open.Params.Reason() == reason:
-			c.CloseCase(open.Merchant, open.ID, store.ResolvedByNewCase)
-		}
-	}
 	c.OpenCase(store.Case{
-		Merchant: p.Merchant, Kind: store.CaseContradiction, Subject: p.ID, Amount: p.Amount, Params: params,
+		Merchant: p.Merchant, ID: contradictionCase(p, params), Kind: store.CaseContradiction, Subject: p.ID, Amount: p.Amount, Params: params,
 		StopsPayouts: reason == store.ReasonPaidAfterRelease, // money left that the merchant can spend again
 		StopsAccount: v.stopsAccount(p, reason),
 	})
+}
+
+// contradictionCase is the id of the case about a contradiction of a payout.
+func contradictionCase(p *payment.Payout, params store.Params) payment.ID {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "contradiction %s", p.ID)
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		_, _ = fmt.Fprintf(h, " %s=%q", name, params[name])
+	}
+	return payment.ID(h.Sum(nil)[:len(payment.ID{})])
 }
 
 // stopsAccount is the account whose payouts are stopped by a contradiction: transfers of one that
