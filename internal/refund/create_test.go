@@ -17,6 +17,11 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
+// inProcess is the answer of a bank that accepts a refund and pays it later.
+func inProcess(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
+	return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, processor.TransferProcessing)}
+}
+
 // refused requests a refund that must be refused without any change.
 func refused(t *testing.T, g *coretest.Gateway, payin payment.ID, amount int64, kind problem.Kind, detail string) {
 	t.Helper()
@@ -295,9 +300,7 @@ func TestAnswerFromBeforeTheFailure(t *testing.T) {
 	for _, last := range []processor.TransferState{processor.TransferFailed, processor.TransferPaid} {
 		coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
 			p := g.PaidPayin("p", 100_00)
-			g.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
-				return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, processor.TransferProcessing)}
-			}
+			g.Bank.Refunds.Answer = inProcess
 			r := g.Refund(p, "r", 40_00)
 			g.Send()
 			g.Bank.EndRefund(r.ExternalID, processor.TransferPaid)
@@ -333,9 +336,7 @@ func TestAnswerFromBeforeTheFailure(t *testing.T) {
 func TestListedRefundThatHasFailed(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.PaidPayin("p", 100_00)
-		g.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
-			return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, processor.TransferProcessing)}
-		}
+		g.Bank.Refunds.Answer = inProcess
 		r := g.Refund(p, "r", 40_00)
 		g.Send()
 		g.Bank.EndRefund(r.ExternalID, processor.TransferPaid)
@@ -377,9 +378,7 @@ func TestUnexpectedRefundThatFitsLater(t *testing.T) {
 	for _, state := range []processor.TransferState{processor.TransferProcessing, processor.TransferPaid} {
 		coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 			p := g.PaidPayin("p", 100_00)
-			g.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
-				return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, processor.TransferProcessing)}
-			}
+			g.Bank.Refunds.Answer = inProcess
 			r := g.Refund(p, "r", 60_00)
 			g.Send()
 			if state == processor.TransferPaid { // and it is taken back later
