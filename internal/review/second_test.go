@@ -262,6 +262,26 @@ func TestFurtherContradictions(t *testing.T) {
 	})
 }
 
+// A payout whose other case is decided by sending it again keeps that about a contradiction, and waits
+// under it if the same contradiction comes again.
+func TestContradictionAfterAResend(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		p, unknown := d.unknownPayout()
+		other := processor.TransferReport{State: processor.TransferPaid, EndToEndID: endToEndID, Amount: p.Amount + 1}
+		d.report(p, other)
+		d.WantCases(store.CasePayoutUnknown, store.CaseContradiction)
+		d.Jump(time.Hour)
+		d.agree(&unknown, store.ResolvedResend)
+		d.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
+		d.only(store.CaseContradiction)
+		d.report(p, other)
+		d.WantPayout(p, payment.PayoutProcessing, payment.StepReview)
+		d.only(store.CaseContradiction)
+		d.WantProven()
+	})
+}
+
 // The failure of a late first transfer, by a notice, releases nothing while the second one may pay.
 // If all have failed, the money is released.
 func TestFailureOfALateTransfer(t *testing.T) {
