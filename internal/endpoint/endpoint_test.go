@@ -217,6 +217,16 @@ func (g hooks) down(at string) {
 	})
 }
 
+// fail lets time pass, with the work of each part of it.
+func (g hooks) fail(times int, each time.Duration) {
+	g.T.Helper()
+	for range times {
+		g.Jump(each)
+		g.work()
+		g.Run(g.Endpoints.DisableFailed)
+	}
+}
+
 // An endpoint that was down for an hour gets in order all that it missed; no other waits.
 func TestDownForAnHour(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
@@ -263,10 +273,7 @@ func TestFiveDaysOfFailures(t *testing.T) {
 		g.down(url)
 		g.cancel("a", "")
 		for day := range 6 {
-			for range 48 {
-				g.Jump(30 * time.Minute)
-				g.work()
-			}
+			g.fail(48, 30*time.Minute)
 			if enabled := g.read(e).Enabled; enabled != (day < 5) {
 				t.Fatalf("after day %d enabled: %v", day+1, enabled)
 			}
@@ -296,6 +303,71 @@ func TestFiveDaysOfFailures(t *testing.T) {
 	})
 }
 
+// Neither a clock that was set ahead nor a gateway that was stopped for two weeks makes an
+// endpoint that failed for an hour one that failed for five days.
+func TestFailuresUnderAWrongClock(t *testing.T) {
+	const weeks = 14 * 24 * time.Hour
+	for name, jump := range map[string]func(g hooks){
+		"set ahead": func(g hooks) { g.Clock.SetOffset(weeks) },
+		"stopped":   func(g hooks) { g.Jump(weeks) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, g hooks) {
+				e := g.add(url, "payin.canceled")
+				g.down(url)
+				g.cancel("a", "")
+				g.fail(2, 30*time.Minute)
+				jump(g)
+				g.cancel("b", "")
+				g.fail(6, 10*time.Minute)
+				if got := g.read(e); !got.Enabled || got.FailedHours != 1 || g.Clock.Now().Sub(got.FailingSince) < weeks {
+					t.Errorf("%+v", got)
+				}
+				g.Clock.SetOffset(0)
+				g.Receivers.Always(200)
+				g.Jump(weeks + 24*time.Hour)
+				g.work()
+				if got := g.read(e); !got.Enabled || got.FailedHours != 0 {
+					t.Errorf("%+v", got)
+				}
+				g.WantCases()
+				g.WantProven()
+			})
+		})
+	}
+}
+
+// If a clock is set back while an endpoint fails, its five days begin again. It is disabled
+// after them, and gets what was given up meanwhile when it is enabled.
+func TestFailuresAfterAClockWasSetBack(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e := g.add(url, "payin.canceled")
+		g.down(url)
+		g.Clock.SetOffset(14 * 24 * time.Hour)
+		g.cancel("a", "")
+		g.fail(1, time.Minute)
+		g.Clock.SetOffset(0)
+		g.cancel("b", "")
+		g.fail(5*24, time.Hour)
+		if !g.read(e).Enabled {
+			t.Error("it was disabled in less than five days")
+		}
+		g.fail(2, time.Hour)
+		if g.read(e).Enabled {
+			t.Errorf("after five days: %+v", g.read(e))
+		}
+		g.WantCases(store.CaseEndpoint)
+		tried := len(g.received(url))
+		g.Receivers.Always(200)
+		g.enable(e, true)
+		g.work()
+		if got := g.received(url)[tried:]; !slices.Equal(got, []string{"payin.canceled a", "payin.canceled b"}) {
+			t.Errorf("got %q", got)
+		}
+		g.WantCases()
+	})
+}
+
 // An endpoint whose only event has exhausted its schedule has no attempt after five days; it
 // is disabled all the same. Enabled again it gets the event.
 func TestFiveDaysWithoutNewEvents(t *testing.T) {
@@ -309,21 +381,14 @@ func TestFiveDaysWithoutNewEvents(t *testing.T) {
 			return nil, errors.New("connection refused")
 		})
 		g.cancel("a", "")
-		pass := func(days int) {
-			for range days * 48 {
-				g.Jump(30 * time.Minute)
-				g.work()
-				g.Run(g.Endpoints.DisableFailed)
-			}
-		}
-		pass(4)
+		g.fail(4*48, 30*time.Minute)
 		_, err := g.Endpoints.Change(t.Context(), moved.Merchant, moved.ID, &wire.EndpointRequest{URL: wire.Some(url + "/new")})
 		g.Must(err)
 		tried := len(g.received(url))
 		if got := g.read(e); !got.Enabled || len(g.received(elsewhere)) != 0 || g.Clock.Now().Sub(got.LastFailure) < 10*time.Hour {
 			t.Fatalf("after four days: %+v", got)
 		}
-		pass(7)
+		g.fail(7*48, 30*time.Minute)
 		if g.read(e).Enabled || len(g.received(url)) != tried {
 			t.Errorf("after eleven days: %+v", g.read(e))
 		}

@@ -11,8 +11,9 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// disableAfter is how long an endpoint may fail, without a success, before it is disabled.
-const disableAfter = 5 * 24 * time.Hour
+// disableAfter is how many hours an endpoint may fail, without a success, before it is
+// disabled: five days.
+const disableAfter = 5 * 24
 
 // successEvery is how old LastSuccessAt may be: an endpoint with many events is not written
 // for each.
@@ -26,52 +27,57 @@ func Succeeded(l *store.Loaded, c *store.Changes, e store.Endpoint) {
 	if e.IsDown() && e.Enabled {
 		catchUp(l, c, &e)
 	}
-	e.Failures, e.FailingSince, e.LastSuccessAt = 0, time.Time{}, l.Now()
+	e.LastSuccessAt = l.Now()
+	clearFailures(&e)
 	c.SetEndpoint(e)
 }
 
-// Failed records that an attempt failed. An endpoint that has only failed for five days is
-// disabled, with an event for the others and a case.
-func Failed(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
+// Failed records that an attempt failed.
+func Failed(l *store.Loaded, c *store.Changes, e store.Endpoint) {
+	countFailure(l, &e)
+	c.SetEndpoint(e)
+}
+
+func countFailure(l *store.Loaded, e *store.Endpoint) {
 	e.Failures, e.LastFailure = e.Failures+1, l.Now()
-	if e.FailingSince.IsZero() {
-		e.FailingSince = l.Now()
+	if e.FailingSince.IsZero() || l.Now().Before(e.FailingSince) { // the clock was set back
+		failFromNow(l, e)
 	}
-	return storeHealth(l, c, e)
 }
 
-// storeHealth stores the health of an endpoint, or disables it if it has only failed for too long.
-func storeHealth(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
-	if _, _, loaded := l.Undelivered(&e); !loaded || !hasFailed(&e, l.Now()) {
-		c.SetEndpoint(e)
-		return nil
-	}
-	c.OpenCase(store.Case{Merchant: e.Merchant, Kind: store.CaseEndpoint, Subject: e.ID, Params: store.Params{"since": e.FailingSince.Format(time.RFC3339)}})
-	return disable(l, c, e)
+// failFromNow makes the five days begin.
+func failFromNow(l *store.Loaded, e *store.Endpoint) {
+	e.FailingSince, e.FailedHours, e.CountedAt = l.Now(), 0, l.Now()
 }
 
-// hasFailed reports whether an enabled endpoint is to be disabled. One whose URL was changed
-// has not failed before the new one did.
-func hasFailed(e *store.Endpoint, now time.Time) bool {
-	return e.Enabled && e.IsDown() && !e.LastFailure.Before(e.FailingSince) && now.Sub(e.FailingSince) >= disableAfter
+func clearFailures(e *store.Endpoint) {
+	e.Failures, e.FailingSince, e.FailedHours, e.CountedAt = 0, time.Time{}, 0, time.Time{}
+}
+
+// hasFailedHour reports whether another hour has passed in which an enabled endpoint only
+// failed. One whose URL was changed has not failed before the new one did.
+func hasFailedHour(e *store.Endpoint, now time.Time) bool {
+	return e.Enabled && e.IsDown() && !e.LastFailure.Before(e.FailingSince) && now.Sub(e.CountedAt) >= time.Hour
 }
 
 // DisableFailed is the step of the worker that disables endpoints that have only failed for
-// five days: one that gets no new event has no attempt that could find it out.
+// five days. It counts them hour by hour, so that neither a clock that was set ahead nor the
+// time in which the gateway was stopped counts for more than one of them. A clock that was
+// set back counts none until it has caught up: the endpoint is only disabled later.
 func (s *Service) DisableFailed(ctx context.Context) (did int, err error) {
 	if s.Registry.Empty() {
 		return 0, nil
 	}
-	list, err := s.Store.EndpointsFailing(ctx, s.Env.Clock.Now().Add(-disableAfter))
+	list, err := s.Store.EndpointsFailing(ctx, s.Env.Clock.Now().Add(-time.Hour))
 	if err != nil {
 		return 0, err
 	}
 	var errs []error
 	for i := range list {
-		if !hasFailed(&list[i], s.Env.Clock.Now()) {
+		if !hasFailedHour(&list[i], s.Env.Clock.Now()) {
 			continue
 		}
-		err := s.Writer.Do(ctx, &disableFailed{list[i].Ref()})
+		err := s.Writer.Do(ctx, &countHour{list[i].Ref()})
 		if errs = append(errs, err); err == nil {
 			did++
 		}
@@ -79,34 +85,38 @@ func (s *Service) DisableFailed(ctx context.Context) (did int, err error) {
 	return did, errors.Join(errs...)
 }
 
-// disableFailed disables one endpoint, unless it has not only failed.
-type disableFailed struct{ store.Ref }
+// countHour counts an hour in which an endpoint only failed. After five days of them it is
+// disabled, with an event for the others and a case.
+type countHour struct{ store.Ref }
 
 // Merchant implements [write.Operation].
-func (v *disableFailed) Merchant() payment.ID { return v.Ref.Merchant }
+func (v *countHour) Merchant() payment.ID { return v.Ref.Merchant }
 
 // Class implements [write.Operation].
-func (v *disableFailed) Class() commit.Class { return commit.Background }
+func (v *countHour) Class() commit.Class { return commit.Background }
 
 // Needs implements [write.Operation].
-func (v *disableFailed) Needs(n *store.Needs) { n.Undelivered(v.Ref.Merchant, v.ID) }
+func (v *countHour) Needs(n *store.Needs) { n.Undelivered(v.Ref.Merchant, v.ID) }
 
 // Decide implements [write.Operation].
-func (v *disableFailed) Decide(l *store.Loaded, c *store.Changes) error {
+func (v *countHour) Decide(l *store.Loaded, c *store.Changes) error {
 	e, ok := l.Endpoint(v.Ref.Merchant, v.ID)
-	if !ok || !hasFailed(&e, l.Now()) {
+	if !ok || !hasFailedHour(&e, l.Now()) {
 		return nil
 	}
-	return storeHealth(l, c, e)
+	e.FailedHours, e.CountedAt = e.FailedHours+1, l.Now()
+	if e.FailedHours < disableAfter {
+		c.SetEndpoint(e)
+		return nil
+	}
+	c.OpenCase(store.Case{Merchant: e.Merchant, Kind: store.CaseEndpoint, Subject: e.ID, Params: store.Params{"since": e.FailingSince.Format(time.RFC3339)}})
+	return disable(l, c, e)
 }
 
 // Gone records that the receiver answered 410: the endpoint is disabled, with an event for
 // the others.
 func Gone(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
-	e.Failures, e.LastFailure = e.Failures+1, l.Now()
-	if e.FailingSince.IsZero() {
-		e.FailingSince = l.Now()
-	}
+	countFailure(l, &e)
 	if !e.Enabled {
 		c.SetEndpoint(e)
 		return nil
@@ -129,7 +139,7 @@ func disable(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
 
 // enable makes the feed be read on from where the endpoint was disabled.
 func enable(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
-	e.Failures, e.FailingSince = 0, time.Time{}
+	clearFailures(e)
 	catchUp(l, c, e)
 	c.CloseCases(e.Merchant, e.ID, store.CaseEndpoint, store.ResolvedByRequest)
 }

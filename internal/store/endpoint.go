@@ -24,6 +24,8 @@ type Endpoint struct {
 	Position, CatchUpTo        int64
 	Failures                   int       // since the last success
 	FailingSince               time.Time // the first of them; zero if there is none
+	FailedHours                int       // of the time since then
+	CountedAt                  time.Time // the end of the last of these hours
 	LastSuccessAt, LastFailure time.Time
 	Version                    int64 // increases by each change but those of its health
 	CreatedAt                  time.Time
@@ -51,6 +53,8 @@ var endpointTable = newTable("webhook_endpoints", []string{"id"},
 	intColumn("catch_up_to", func(e *Endpoint) *int64 { return &e.CatchUpTo }).as(mutable),
 	intColumn("failures", func(e *Endpoint) *int { return &e.Failures }).as(mutable),
 	timeColumn("failing_since", func(e *Endpoint) *time.Time { return &e.FailingSince }).as(mutable),
+	intColumn("failed_hours", func(e *Endpoint) *int { return &e.FailedHours }).as(mutable),
+	timeColumn("counted_at", func(e *Endpoint) *time.Time { return &e.CountedAt }).as(mutable),
 	timeColumn("last_success_at", func(e *Endpoint) *time.Time { return &e.LastSuccessAt }).as(mutable),
 	timeColumn("last_failure_at", func(e *Endpoint) *time.Time { return &e.LastFailure }).as(mutable),
 	intColumn("version", func(e *Endpoint) *int64 { return &e.Version }).as(mutable),
@@ -426,10 +430,11 @@ func (s *Store) EndpointsBehind(ctx context.Context) ([]Ref, error) {
 	return list, s.db.ReadError("endpoints", err)
 }
 
-// EndpointsFailing lists the enabled endpoints that have only failed since a time or longer.
-func (s *Store) EndpointsFailing(ctx context.Context, since time.Time) ([]Endpoint, error) {
+// EndpointsFailing lists the enabled endpoints that are down and whose failed hours were last
+// counted at a time or before.
+func (s *Store) EndpointsFailing(ctx context.Context, counted time.Time) ([]Endpoint, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+endpointTable.selected+` FROM webhook_endpoints t
-		WHERE t.enabled = 1 AND t.failing_since > 0 AND t.failing_since <= $1 ORDER BY t.merchant_id, t.id`, micros(since))
+		WHERE t.enabled = 1 AND t.failures >= $1 AND t.counted_at <= $2 ORDER BY t.merchant_id, t.id`, downAfter, micros(counted))
 	list, err := db.Collect(rows, err, scanEndpoint)
 	return list, s.db.ReadError("endpoints", err)
 }

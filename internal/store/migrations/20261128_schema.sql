@@ -467,7 +467,7 @@ CREATE UNIQUE INDEX events_id ON events (merchant_id, id);
 -- Merchants' receivers of events, chosen by their types. position is the number of the last
 -- event whose delivery exists: the feed is read on from there. Events up to catch_up_to
 -- are sent in order, one at a time. secret and previous_secret are sealed. failures counts
--- the failed attempts since the last success.
+-- the failed attempts since the last success, and failed_hours the time, up to counted_at.
 CREATE TABLE webhook_endpoints (
     merchant_id     BYTEA  NOT NULL,
     id              BYTEA  NOT NULL,
@@ -482,6 +482,8 @@ CREATE TABLE webhook_endpoints (
     catch_up_to     BIGINT NOT NULL,
     failures        BIGINT NOT NULL,
     failing_since   BIGINT NOT NULL,
+    failed_hours    BIGINT NOT NULL,
+    counted_at      BIGINT NOT NULL,
     last_success_at BIGINT NOT NULL,
     last_failure_at BIGINT NOT NULL,
     version         BIGINT NOT NULL,
