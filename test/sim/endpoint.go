@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/test/sim/checker"
 )
 
@@ -28,6 +29,9 @@ var stories = []string{steady, down, dead, deleted, rotated}
 var filters = [][]string{{"*"}, {"payin.*", "refund.*"}, {"payout.completed", "payout.failed", "webhook_endpoint.disabled"}, {"payin.paid"}}
 
 var fewEvents = []string{"payin.disputed", "payin.overpaid", "payout.returned", "refund.failed"}
+
+// disabledWithin is how long an endpoint fails before it is disabled.
+const disabledWithin = 5*24*time.Hour + time.Hour
 
 // endpointPlan is a webhook endpoint of a run.
 type endpointPlan struct {
@@ -214,22 +218,38 @@ func (e *endpoint) rotateBlindly() {
 	e.addSecret(shown["secret"])
 }
 
-// enableEndpoints enables the endpoints that were disabled, and makes them answer: the dead, and
-// those that were down when a clock went ahead by days. Of the dead it then requests the range
-// of their events again: deliveries that were given up are removed during a run. It reports
-// whether there was one.
+// enableEndpoints enables the dead endpoints, which were disabled, and makes them answer. Then it
+// requests the range of their events again: deliveries that were given up are removed during a
+// run. It reports whether there was one.
 func (s *simulation) enableEndpoints() (found bool) {
 	for _, e := range s.endpoints {
 		switch {
-		case e.story != dead && e.story != down || e.ID == "" || e.again:
+		case e.story != dead || e.ID == "" || e.again:
 			continue
 		case !e.enabled:
 			found = e.enable() || found
-		case e.story == dead:
+		default:
 			found = e.redeliver() || found
 		}
 	}
 	return found
+}
+
+// failForDays lets the dead endpoints fail until they are disabled.
+func (s *simulation) failForDays() {
+	for _, e := range s.endpoints {
+		if e.story != dead || e.ID == "" || e.enabled {
+			continue
+		}
+		for range disabledWithin / time.Hour {
+			s.elapse(time.Hour)
+			for _, n := range s.nodes {
+				n.wake(n.life, app.WorkerFailed)
+			}
+			s.runQueue()
+		}
+		return // the others failed meanwhile
+	}
 }
 
 func (e *endpoint) enable() bool {

@@ -244,6 +244,7 @@ func (s *simulation) resolveAll() (found bool) {
 
 // enableAll enables the webhook endpoints that are disabled.
 func (s *simulation) enableAll() (found bool) {
+	s.failForDays()
 	s.perform(func() { found = s.enableEndpoints() })
 	return found
 }
@@ -264,10 +265,15 @@ func (s *simulation) runAllWorkers() bool {
 	before := s.checker.Changes()
 	s.elapse(feedsWithin)
 	s.pollAll()
+	s.runQueue()
+	return s.checker.Changes() != before
+}
+
+// runQueue runs until no event is left.
+func (s *simulation) runQueue() {
 	for len(s.queue) > 0 && len(s.violations) == 0 {
 		s.runUntil(s.queue[0].at)
 	}
-	return s.checker.Changes() != before
 }
 
 // nextDue is the next due time of work in the database, and its table; "" if there is none.
