@@ -28,6 +28,7 @@ type Registry struct {
 	following sync.Mutex // of Follow
 	mu        sync.RWMutex
 	accounts  map[string]*opened
+	stopped   []string // see [store.Store.StoppedAccounts]
 }
 
 var _ processor.Accounts = (*Registry)(nil)
@@ -60,6 +61,13 @@ func (r *Registry) Follow(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	stopped, err := r.Store.StoppedAccounts(ctx)
+	if err != nil {
+		return 0, err
+	}
+	r.mu.Lock()
+	r.stopped = stopped
+	r.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(versions)) {
 		last := r.get(id)
 		same := last != nil && last.account.Version == versions[id]
@@ -208,8 +216,9 @@ func same(given, want string) bool {
 }
 
 // States counts the accounts by state, those that cannot be opened as "not_open", those
-// whose payouts wait after a restore also as "frozen", and those that are suspended because
-// their processors refuse the credentials also as "refused".
+// whose payouts wait after a restore also as "frozen", those whose payouts are stopped by a
+// case also as "stopped", and those that are suspended because their processors refuse the
+// credentials also as "refused".
 func (r *Registry) States(frozen func(id string) bool) map[string]int {
 	counts := map[string]int{"not_open": 0, "frozen": 0, "refused": 0}
 	for _, state := range payment.AccountStates {
@@ -217,6 +226,7 @@ func (r *Registry) States(frozen func(id string) bool) map[string]int {
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	counts["stopped"] = len(r.stopped)
 	for id, v := range r.accounts {
 		if v.sends() && frozen(id) {
 			counts["frozen"]++

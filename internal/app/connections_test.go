@@ -110,7 +110,7 @@ func TestMetrics(t *testing.T) {
 		`porteira_http_request_duration_seconds_count{method="GET",route="/payin/{id}",status="404"} 1`,
 		`porteira_commit_queue_length{lane="0"} `,
 		`porteira_commit_batch_seconds{lane="0"} `,
-		`porteira_worker_runs_total{`, `porteira_accounts{state="live"} 1`, `porteira_accounts{state="not_open"} 0`,
+		`porteira_worker_runs_total{`, `porteira_accounts{state="live"} 1`, `porteira_accounts{state="not_open"} 0`, `porteira_accounts{state="stopped"} 0`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the metrics lack %s", want)

@@ -84,7 +84,7 @@ var rules = slices.Concat(refundRules, []rule{
 
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: paid, needs: needsPayout, check: checkUnknown, effect: declarePaid},
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: release, needs: needsPayout, check: checkUnknown, effect: declareNotPaid},
-	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: dismiss, needs: needsPayout, check: checkKnown},
+	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: with(twoPersons, store.ResolvedDismiss), needs: needsPayout, check: checkKnown},
 	{
 		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: Option{How: store.ResolvedPaid, Persons: 1, Evidence: true},
 		prepare: findExternalID, needs: needsLate, check: checkReleased, effect: bookLate,
