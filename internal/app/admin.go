@@ -123,6 +123,7 @@ func OpenAdmin(ctx context.Context, cfg *config.Config, log *slog.Logger) (*Admi
 		Reviews:   review.New(review.Options{Store: s, Writer: writer, Env: o.Env, Links: links, Processors: registry}),
 		Payouts: payout.New(payout.Options{
 			Store: s, Writer: writer, Env: o.Env, Processors: registry, RestoredAt: func() time.Time { return installation.RestoredAt },
+			Epoch:  func() int64 { return installation.Epoch },
 			Frozen: func(string) bool { return false }, History: func() int64 { return installation.History }, Requested: func() {},
 		}),
 	}, nil

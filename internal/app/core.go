@@ -117,7 +117,7 @@ func (c *Core) useCases(o *CoreOptions, deliveries *delivery.Queue) {
 		Wanted: c.Endpoints.Registry.Wants, Node: c.Node, Recorder: recorder, ChargeWaker: o.Wakers[WorkerCharge], Spawn: o.Spawn,
 	})
 	c.Payouts = payout.New(payout.Options{
-		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, RestoredAt: c.Node.RestoredAt,
+		Store: o.Store, Writer: c.Writer, Env: o.Env, Processors: o.Processors, RestoredAt: c.Node.RestoredAt, Epoch: c.Node.Epoch,
 		Frozen: c.Node.Frozen, History: c.Node.History, Wanted: c.Endpoints.Registry.Wants, Requested: o.Wakers[WorkerSend].Wake,
 	})
 	c.Refunds = refund.New(refund.Options{

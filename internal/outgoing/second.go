@@ -49,7 +49,7 @@ func mayHavePaidTwice(l *store.Loaded, p *payment.Payout) bool {
 			n++
 		}
 	}
-	return n > 1 || n == 1 && l.HistoryOf(p.Merchant) > 0
+	return n > 1 || n == 1 && l.HistoryOf(p.Merchant).Number > 0
 }
 
 // isOtherFailure reports whether a report is of a transfer that failed beside the one that paid

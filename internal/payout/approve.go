@@ -36,7 +36,7 @@ func (s *Service) Approve(ctx context.Context, merchant, id payment.ID, actor, r
 		return p, store.Problem(err)
 	}
 	op := &approve{
-		merchant: merchant, id: id, actor: actor, reason: reason, approves: true, restoredAt: s.RestoredAt(), limits: &m.Limits.Payout, at: s.Env.Clock.Now(),
+		merchant: merchant, id: id, actor: actor, reason: reason, approves: true, limits: &m.Limits.Payout, at: s.Env.Clock.Now(),
 	}
 	op.expected = op.counted(&p)
 	return s.decide(ctx, op)
@@ -48,7 +48,7 @@ func (s *Service) Reject(ctx context.Context, merchant, id payment.ID, actor, re
 	if err != nil {
 		return payment.Payout{}, err
 	}
-	return s.decide(ctx, &approve{merchant: merchant, id: id, actor: actor, reason: reason, restoredAt: s.RestoredAt()})
+	return s.decide(ctx, &approve{merchant: merchant, id: id, actor: actor, reason: reason, epoch: s.Epoch()})
 }
 
 func (s *Service) decide(ctx context.Context, op *approve) (payment.Payout, error) {
@@ -68,7 +68,7 @@ type approve struct {
 	actor        string
 	approves     bool // else it rejects
 	reason       string
-	restoredAt   time.Time
+	epoch        int64
 	limits       *limits.Payout // of the merchant
 	at           time.Time      // of the decision
 	expected     payment.Payout // once it is approved: its counters are loaded
@@ -139,7 +139,7 @@ func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
 	if !v.approves {
 		c.AddApproval(row)
 		v.payout.Approval = decided
-		return cancelUnsent(l, c, &v.payout, v.restoredAt)
+		return cancelUnsent(l, c, &v.payout, v.epoch)
 	}
 	given := func(a store.Approval) bool { return a.Action == store.ApprovalGiven && a.Actor == v.actor }
 	if slices.ContainsFunc(done, given) {
@@ -165,12 +165,16 @@ func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
 // cancelUnsent cancels a payout that was not approved, and releases its money. One that may
 // have been sent before the database was restored is looked up, and fails if it is not
 // found.
-func cancelUnsent(l *store.Loaded, c *store.Changes, p *payment.Payout, restoredAt time.Time) error {
-	if outgoing.LookUpFirst(p, restoredAt, l.Now()) {
+func cancelUnsent(l *store.Loaded, c *store.Changes, p *payment.Payout, epoch int64) error {
+	lost, err := mayHaveLeft(l, p, epoch)
+	if err != nil {
+		return err
+	}
+	if lost {
 		return outgoing.LookUpUnapproved(l, c, p)
 	}
 	outgoing.Finish(p)
-	_, err := transition.Payout(l, c, p, payment.OnCancel, ledger.ReleasePayout(p.Amount, p.Fee))
+	_, err = transition.Payout(l, c, p, payment.OnCancel, ledger.ReleasePayout(p.Amount, p.Fee))
 	return err
 }
 
@@ -187,7 +191,7 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 	did := 0
 	var errs []error
 	for _, ref := range due {
-		op := &expire{ref: ref, restoredAt: s.RestoredAt()}
+		op := &expire{ref, s.Epoch()}
 		err := s.Writer.Do(ctx, op)
 		if errors.Is(err, db.ErrSealed) {
 			err = s.Writer.Do(ctx, &parkUndecided{ref})
@@ -201,8 +205,8 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 
 // expire cancels one payout.
 type expire struct {
-	ref        store.Ref
-	restoredAt time.Time
+	ref   store.Ref
+	epoch int64
 }
 
 // Merchant implements [write.Operation].
@@ -221,7 +225,7 @@ func (v *expire) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	c.AddApproval(store.Approval{Merchant: p.Merchant, Payout: p.ID, Action: store.ApprovalExpired})
-	return cancelUnsent(l, c, &p, v.restoredAt)
+	return cancelUnsent(l, c, &p, v.epoch)
 }
 
 // parkUndecided stops the expiry of one payout, which cannot be decrypted, with a case, so

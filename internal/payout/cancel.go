@@ -2,7 +2,6 @@ package payout
 
 import (
 	"context"
-	"time"
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/ledger"
@@ -16,7 +15,7 @@ import (
 // Cancel cancels a payout that was not sent, and releases its money; a canceled one
 // stays canceled. Errors: problem kinds not_found and invalid_state.
 func (s *Service) Cancel(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
-	op := &cancel{merchant: merchant, id: id, restoredAt: s.RestoredAt()}
+	op := &cancel{merchant: merchant, id: id, epoch: s.Epoch()}
 	err := s.Writer.Do(ctx, op)
 	if err != nil && ctx.Err() != nil { // the commit may still be running
 		return payment.Payout{}, err
@@ -27,7 +26,7 @@ func (s *Service) Cancel(ctx context.Context, merchant, id payment.ID) (payment.
 // cancel is the operation that cancels a payout.
 type cancel struct {
 	merchant, id payment.ID
-	restoredAt   time.Time
+	epoch        int64
 	payout       payment.Payout
 }
 
@@ -54,7 +53,11 @@ func (v *cancel) Decide(l *store.Loaded, c *store.Changes) error {
 	if p.Status == payment.PayoutCanceled {
 		return nil
 	}
-	if p.Status == payment.PayoutPending && outgoing.LookUpFirst(&p, v.restoredAt, l.Now()) {
+	lost, err := mayHaveLeft(l, &p, v.epoch)
+	switch {
+	case err != nil:
+		return err
+	case p.Status == payment.PayoutPending && lost:
 		return problem.New(problem.InvalidState, "This payout may have been sent before the database was restored from a backup. It must be looked up at its processor first.")
 	}
 	outgoing.Finish(&v.payout)

@@ -53,7 +53,7 @@ func TestCancelDecisions(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			m := coretest.NewMemory(t, coretest.Opening)
 			if row.restore != 0 {
-				m.Payouts.RestoredAt = func() time.Time { return m.Clock.Now().Add(row.restore) }
+				m.Rows.Installation.RestoredAt = m.Clock.Now().Add(row.restore)
 			}
 			p := m.Payout("r", 10_00)
 			for _, v := range row.given {
@@ -92,6 +92,42 @@ func TestCancelAfterARestoreNeedsProof(t *testing.T) {
 		g.LookUp()
 		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
 		g.WantCases()
+	})
+}
+
+// Until a process has recorded that the database went back, no payout is canceled or rejected
+// there, nor does its approval expire. What one process has recorded holds for the others at once.
+func TestReleaseOnARestoredDatabase(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		other := g.Second()
+		queued, undecided := g.Payout("queued", 10_00), approvalOf(g, 1)
+		g.Jump(72 * time.Hour)
+		other.Heartbeat()
+		g.Execute("UPDATE installation SET epoch = epoch - 10")
+		want := func(g *coretest.Gateway, kind problem.Kind) {
+			t.Helper()
+			if _, err := g.Payouts.Cancel(t.Context(), queued.Merchant, queued.ID); !problem.Is(err, kind) {
+				t.Errorf("cancel: %v, want %s", err, kind)
+			}
+		}
+		for _, g := range []*coretest.Gateway{g, other} {
+			want(g, problem.Unavailable)
+			if _, err := g.Payouts.Reject(t.Context(), undecided.Merchant, undecided.ID, "credential:boss", "no"); !problem.Is(err, problem.Unavailable) {
+				t.Errorf("reject: %v", err)
+			}
+			if _, err := g.Payouts.Expire(t.Context()); !problem.Is(err, problem.Unavailable) {
+				t.Errorf("expire: %v", err)
+			}
+		}
+		g.Heartbeat()
+		want(g, problem.InvalidState)
+		want(other, problem.InvalidState) // which has not seen it yet
+		_, err := other.Payouts.Reject(t.Context(), undecided.Merchant, undecided.ID, "credential:boss", "no")
+		g.Must(err)
+		g.WantPayout(queued, payment.PayoutPending, payment.StepQueued)
+		g.WantPayout(undecided, payment.PayoutProcessing, payment.StepUnknown)
+		g.WantBalances(coretest.Opening-20_00, 20_00)
+		g.WantProven()
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 
 // NewCancel builds the operation that cancels a payout.
 func (s *Service) NewCancel(merchant, id payment.ID) write.Operation {
-	return &cancel{merchant: merchant, id: id, restoredAt: s.RestoredAt()}
+	return &cancel{merchant: merchant, id: id, epoch: s.Epoch()}
 }
 
 // NewRequestOpIn builds the operation that stores the payout of r in memory, where nothing

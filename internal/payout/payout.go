@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/write"
@@ -22,6 +24,8 @@ type Options struct {
 	// RestoredAt is the time at which a restored backup was last detected; see
 	// [cluster.Node].
 	RestoredAt func() time.Time
+	// Epoch is the highest one of the database that this process has seen; see [cluster.Node].
+	Epoch func() int64
 	// Frozen reports whether payouts of an account wait after a restore. History is the
 	// number of the database's history, 0 if it was never restored; see [cluster.Node].
 	Frozen  func(account string) bool
@@ -43,6 +47,20 @@ type Service struct {
 
 // New returns a Service.
 func New(o Options) *Service { return &Service{Options: o} }
+
+// errRestored means that the database is an older copy, and no process has found it out yet.
+var errRestored = problem.New(problem.Unavailable, "The database was just restored from a backup. Send the same request again later.").WithRetryAfter(frozenRetry)
+
+// mayHaveLeft reports whether a payout that was not sent, as far as the database shows, may have
+// been sent in a time that the database has lost. epoch is that of this process; the merchant's
+// accounts are loaded. It fails if the database has gone back since, and no process has recorded it.
+func mayHaveLeft(l *store.Loaded, p *payment.Payout, epoch int64) (bool, error) {
+	h := l.HistoryOf(p.Merchant)
+	if h.Epoch < epoch {
+		return false, errRestored
+	}
+	return outgoing.LookUpFirst(p, h.RestoredAt, l.Now()), nil
+}
 
 // notFound is the error of an operation whose payout does not exist.
 func notFound(merchant, id payment.ID) error {

@@ -204,7 +204,7 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	case l.PayoutsStopped(in.Merchant):
 		return refuse(problem.New(problem.Unavailable, "The operator has stopped this merchant's payouts until a case is resolved. The referenceId remains unused.").
 			WithRetryAfter(stoppedRetryAfter))
-	case v.frozen || l.HistoryOf(in.Merchant) > v.history: // another process has found that it was restored
+	case v.frozen || l.HistoryOf(in.Merchant).Number > v.history: // another process has found that it was restored
 		return refuse(errFrozen)
 	case adopts && found.Processor != in.Processor:
 		v.elsewhere = found.Processor

@@ -121,7 +121,7 @@ func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 		v.Refund = r
 		return nil
 	}
-	if v.frozen || l.HistoryOf(v.merchant) > v.history { // another process has found that it was restored
+	if v.frozen || l.HistoryOf(v.merchant).Number > v.history { // another process has found that it was restored
 		return errFrozen
 	}
 	p, ok := l.Payin(v.merchant, v.payin)

@@ -143,6 +143,7 @@ func (g *Given) load(n *Needs) *Loaded {
 			l.balances[m] = &balances{amounts: ledger.Balances{}, added: map[ledger.Account]int64{}}
 			maps.Copy(l.balances[m].amounts, g.Balances[m])
 			l.balances[m].payoutsStopped = g.stopped(m)
+			l.balances[m].history = History{Epoch: g.Installation.Epoch, Number: g.Installation.History, RestoredAt: g.Installation.RestoredAt}
 		}
 	}
 	l.addCounters(n, slices.DeleteFunc(slices.Clone(g.Counters), func(v Counter) bool { return !slices.Contains(n.counters, v.CounterKey) }))

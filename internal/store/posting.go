@@ -56,7 +56,7 @@ type balance struct {
 
 	// Read with the account.
 	payoutsStopped bool
-	history        int64
+	history        History
 }
 
 var balanceTable = newTable("balances", []string{"merchant_id", "account"},
@@ -68,7 +68,8 @@ var balanceTable = newTable("balances", []string{"merchant_id", "account"},
 
 // balancesOfMerchant reads with each account whether the merchant's payouts are stopped, and
 // the database's history: that costs no query of its own.
-var balancesOfMerchant = db.NewKeySelect(balanceTable.selected+", CASE WHEN "+payoutsStopped("t.merchant_id")+" THEN 1 ELSE 0 END, (SELECT i.history FROM installation i)",
+var balancesOfMerchant = db.NewKeySelect(balanceTable.selected+", CASE WHEN "+payoutsStopped("t.merchant_id")+` THEN 1 ELSE 0 END,
+	(SELECT i.epoch FROM installation i), (SELECT i.history FROM installation i), (SELECT i.restored_at FROM installation i)`,
 	"balances", balanceTable.named("merchant_id"), "", "t.merchant_id, t.account")
 
 // balanceUpdate guards how many postings an account has, which the lock should make
@@ -86,7 +87,7 @@ type balances struct {
 	number   int64                    // the last one of the statement: the postings of its accounts
 
 	payoutsStopped bool
-	history        int64
+	history        History
 }
 
 // Balances reads a merchant's accounts.
@@ -105,7 +106,7 @@ func (l *Loaded) loadBalances(ctx context.Context, tx *db.Tx, n *Needs) error {
 		}
 	}
 	list, err := db.Select(ctx, tx, balancesOfMerchant, keys, func(r db.Scanner) (b balance, err error) {
-		return b, balanceTable.scan(r, &b, (*flagDest)(&b.payoutsStopped), &b.history)
+		return b, balanceTable.scan(r, &b, (*flagDest)(&b.payoutsStopped), &b.history.Epoch, &b.history.Number, (*timeDest)(&b.history.RestoredAt))
 	})
 	for _, b := range list {
 		of := l.balances[b.merchant]
@@ -134,13 +135,13 @@ func (l *Loaded) PayoutsStopped(merchant payment.ID) bool {
 	return b != nil && b.payoutsStopped || l.cases.stopped[merchant]
 }
 
-// HistoryOf is the number of the database's history, read with the accounts of a merchant; 0 if
-// it has none.
-func (l *Loaded) HistoryOf(merchant payment.ID) int64 {
+// HistoryOf is the history of the database, read with the accounts of a merchant, but for
+// RestoredFrom; zero if it has none.
+func (l *Loaded) HistoryOf(merchant payment.ID) History {
 	if b := l.balances[merchant]; b != nil {
 		return b.history
 	}
-	return 0
+	return History{}
 }
 
 // Post applies an entry about a subject to a merchant's loaded accounts, or

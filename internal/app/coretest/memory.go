@@ -46,7 +46,7 @@ func NewMemory(t *testing.T, opening money.Cents) *Memory {
 	}
 	m.Store = m.Rows.Store()
 	m.Payins = payin.New(payin.Options{Store: m.Store, Env: e, Links: func(*payment.Payin) payment.Links { return payment.Links{} }})
-	m.Payouts = payout.New(payout.Options{Store: m.Store, Env: e, RestoredAt: func() time.Time { return time.Time{} }})
+	m.Payouts = payout.New(payout.Options{Store: m.Store, Env: e, RestoredAt: func() time.Time { return time.Time{} }, Epoch: func() int64 { return 0 }})
 	return m
 }
 
