@@ -309,12 +309,13 @@ const notFoundEvidence = "not_found_after_quiet_period"
 // same bytes, if the processor is idempotent on our id or asks for our consent; else it
 // needs manual review.
 func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
-	if _, asked := l.Consent(p.Processor, p.ExternalID); asked { // the processor has it: it asked
+	sends := l.Sends(p.Merchant, p.ID)
+	again := v.isBeforeRepeat(sends)
+	if _, asked := l.Consent(p.Processor, p.ExternalID); asked && !again { // the processor has it: it asked
 		c.SetPayout(*p)
 		v.reportUndecided(c, p, store.ReasonNoAnswer)
 		return nil
 	}
-	sends := l.Sends(p.Merchant, p.ID)
 	unsent := withoutEffect(sends)
 	var last time.Time // until then a send may have left
 	if len(sends) == 0 {
@@ -336,11 +337,11 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 		why := &payment.Failure{Code: "not_approved", Message: "It was not approved."}
 		return v.failed(l, c, p, store.SendNotFound, why, notFoundEvidence)
 	}
-	if !unsent && len(sends) > 0 && !v.confirmed(l, c, p, sends[len(sends)-1]) {
+	if !unsent && !again && len(sends) > 0 && !v.confirmed(l, c, p, sends[len(sends)-1]) {
 		return nil
 	}
 	reason := v.notRepeatable(l, p)
-	if !unsent {
+	if !unsent && !again {
 		endSend(l, c, p, store.SendNotFound, notFoundEvidence)
 	}
 	if reason != "" {
@@ -357,6 +358,13 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 	}
 	c.SetPayout(*p)
 	return nil
+}
+
+// isBeforeRepeat reports whether a look-up is the one before the next send of a payout that a
+// processor would pay twice: its last send was not found, and persons have decided that it is sent
+// again, or our consent to one transfer allows it.
+func (v *recordReport) isBeforeRepeat(sends []store.Send) bool {
+	return !v.effect.Repeat.Safe() && len(sends) > 0 && sends[len(sends)-1].Outcome == store.SendNotFound
 }
 
 // notFoundOnce begins the evidence of a send that one look-up after the quiet period did not
@@ -393,7 +401,7 @@ func (v *recordReport) confirmed(l *store.Loaded, c *store.Changes, p *payment.P
 func (v *recordReport) notRepeatable(l *store.Loaded, p *payment.Payout) store.CaseReason {
 	effect, sends := v.effect, l.Sends(p.Merchant, p.ID)
 	switch {
-	case withoutEffect(sends): // looked up before its next send
+	case withoutEffect(sends) || v.isBeforeRepeat(sends): // looked up before its next send
 		return ""
 	case !effect.Repeat.Safe() && !(effect.Consent && v.askedBefore && l.AsksConsent(p.Processor)):
 		return store.ReasonNotIdempotent

@@ -31,12 +31,12 @@ func LookUpFirst(p *payment.Payout, restoredAt, now time.Time) bool {
 const lookUpIsFresh = time.Minute
 
 // lookUpBefore reports whether a payout must be looked up before its next send: before the
-// first one if the processor wants that, and before each one that follows only sends without
-// an effect if the processor would pay it twice. A copy of the database's disk, or a new
-// machine, shows no sign that the database is an older one: so a look-up from before this
-// process, node, does not count.
+// first one if the processor wants that, and before each one if the processor would pay it twice,
+// also if persons have decided that it is sent again: the transfer may have appeared since. A copy
+// of the database's disk, or a new machine, shows no sign that the database is an older one: so a
+// look-up from before this process, node, does not count.
 func lookUpBefore(e processor.Effect, p *payment.Payout, sends []store.Send, node payment.ID, now time.Time) bool {
-	if e.Repeat.Safe() && !(e.LookUpFirst && len(sends) == 0) || !withoutEffect(sends) {
+	if e.Repeat.Safe() && !(e.LookUpFirst && len(sends) == 0) || !withoutTransfer(sends) {
 		return false
 	}
 	return p.Lookups == 0 || now.Sub(p.UpdatedAt).Abs() > lookUpIsFresh || precedes(p.UpdatedAt, node, now) // its clock may have been ahead
@@ -53,6 +53,12 @@ func precedes(at time.Time, node payment.ID, now time.Time) bool {
 // no effect.
 func withoutEffect(sends []store.Send) bool {
 	return !slices.ContainsFunc(sends, func(s store.Send) bool { return !s.Outcome.NoEffect() })
+}
+
+// withoutTransfer reports whether each send of a payout, if there is one, had no effect or was not
+// found.
+func withoutTransfer(sends []store.Send) bool {
+	return !slices.ContainsFunc(sends, func(s store.Send) bool { return !s.Outcome.NoEffect() && s.Outcome != store.SendNotFound })
 }
 
 // A payout that may be sent once its merchant owes nothing is claimed again after half the

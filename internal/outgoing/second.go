@@ -24,8 +24,8 @@ func (v *resolution) mayBeSecond(r *processor.TransferReport) bool {
 }
 
 // isSecond reports whether a report is of the second transfer of a payout: it is booked as such,
-// or was paid under another endToEndId, and two sends may have paid. Else an operator mistyped the
-// id of the only transfer. A report of another amount contradicts the payout.
+// or was paid under another endToEndId, and has another id of the processor or two sends may have
+// paid. Else an operator mistyped the id of the only transfer. A report of another amount contradicts the payout.
 func (v *resolution) isSecond(l *store.Loaded, p *payment.Payout, r *processor.TransferReport) bool {
 	paid := p.Status == payment.PayoutCompleted || p.Status == payment.PayoutReturned
 	if !v.mayBeSecond(r) || !paid || p.EndToEndID == "" || p.EndToEndID == r.EndToEndID ||
@@ -37,7 +37,8 @@ func (v *resolution) isSecond(l *store.Loaded, p *payment.Payout, r *processor.T
 	}
 	given, asked := l.Consent(p.Processor, p.ExternalID)
 	its := asked && given.Transfer != "" && given.Transfer == r.ProcessorID
-	return r.State == processor.TransferPaid && !its && mayHavePaidTwice(l, p)
+	differs := p.ProcessorID != "" && r.ProcessorID != "" && p.ProcessorID != r.ProcessorID
+	return r.State == processor.TransferPaid && (differs || !its && mayHavePaidTwice(l, p))
 }
 
 // mayHavePaidTwice reports whether two sends of a payout may have paid. A database that was

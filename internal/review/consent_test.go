@@ -108,7 +108,7 @@ func TestOnePersonResendsWithConsent(t *testing.T) {
 			d.T.Fatalf("the decision: %+v", got)
 		}
 		d.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
-		d.Send()
+		d.sendAgain()
 		d.WantSends(p, store.SendNotFound, store.SendUnknown)
 		d.asks(p, "second", true)
 		d.asks(p, "first", false)
@@ -212,7 +212,7 @@ func TestResendBesideAConsent(t *testing.T) {
 		if got := d.resolve(request(&v, store.ResolvedResend)); got.Action != store.DecisionResolved {
 			d.T.Fatalf("the decision: %+v", got)
 		}
-		d.Send()
+		d.sendAgain()
 		d.asks(p, "second", false)
 		d.asks(p, "first", true)
 		d.paid(p, "first")

@@ -33,6 +33,14 @@ func newDesk(g *coretest.Gateway) *desk {
 	})}
 }
 
+// sendAgain sends a payout again, which is looked up before.
+func (d *desk) sendAgain() {
+	d.T.Helper()
+	d.Send()
+	d.LookUp()
+	d.Send()
+}
+
 // only is the only open case of a kind.
 func (d *desk) only(kind store.CaseKind) store.Case {
 	d.T.Helper()

@@ -50,7 +50,7 @@ func TestUnknownPayoutIsResolvedByTwoPersons(t *testing.T) {
 			d.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
 			d.WantCases()
 			d.Bank.AnswerTransfer = nil
-			d.Send()
+			d.sendAgain()
 			d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
 			d.WantSends(p, store.SendNotFound, store.SendPaid)
 			if len(d.Bank.Calls) != calls+1 || d.Bank.Calls[calls].ExternalID != p.ExternalID {

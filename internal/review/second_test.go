@@ -23,7 +23,7 @@ func (d *desk) paidAgain() payment.Payout {
 			Lookup: processor.Found, State: processor.TransferPaid, EndToEndID: endToEndID, Amount: r.Amount,
 		}}
 	}
-	d.Send()
+	d.sendAgain()
 	d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
 	d.WantSends(p, store.SendNotFound, store.SendPaid)
 	d.wantBorne(coretest.Opening-10_00, 0, 0)
@@ -231,7 +231,7 @@ func TestFurtherContradictions(t *testing.T) {
 		d := newDesk(g)
 		p, v := d.unknownPayout()
 		d.agree(&v, store.ResolvedResend)
-		d.Send()
+		d.sendAgain()
 		other := processor.TransferReport{State: processor.TransferPaid, EndToEndID: endToEndID, Amount: p.Amount + 1}
 		d.report(p, other)
 		v = d.only(store.CaseContradiction)
@@ -289,7 +289,7 @@ func TestFailureOfALateTransfer(t *testing.T) {
 			d := newDesk(g)
 			p, v := d.unknownPayout()
 			d.agree(&v, store.ResolvedResend)
-			d.Send()
+			d.sendAgain()
 			d.report(p, processor.TransferReport{State: processor.TransferProcessing, ProcessorID: "second"})
 			d.WantPayout(p, payment.PayoutProcessing, payment.StepAccepted)
 			d.report(p, processor.TransferReport{State: processor.TransferFailed, ProcessorID: "first", Evidence: "first failed"})
@@ -324,7 +324,7 @@ func TestFailureWhileTheFirstTransferMayPay(t *testing.T) {
 				Lookup: processor.Found, State: processor.TransferFailed, ProcessorID: "second", Amount: r.Amount,
 			}}
 		}
-		d.Send()
+		d.sendAgain()
 		d.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
 		d.WantBalances(coretest.Opening-10_00, 10_00)
 		d.Jump(time.Minute)
@@ -365,7 +365,7 @@ func TestFailureOfOneOfTwoTransfers(t *testing.T) {
 				d := newDesk(g)
 				p, v := d.unknownPayout()
 				d.agree(&v, store.ResolvedResend)
-				d.Send()
+				d.sendAgain()
 				d.WantSends(p, store.SendNotFound, store.SendUnknown)
 				if row.declared {
 					d.Bank.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport {

@@ -164,7 +164,7 @@ func (v *exercise) readWork() {
 	must(t, err)
 	_, err = s.AskedConsent(ctx, "bank", v.far)
 	must(t, err)
-	_, _, err = s.HasTransfer(ctx, v.merchants[0].ID, "x", "E", 1)
+	_, _, err = s.HasTransfer(ctx, v.merchants[0].ID, "x", true, "E", 1)
 	must(t, err)
 	_, _, err = s.SecondReturned(ctx, v.merchants[0].ID, v.merchants[0].ID)
 	must(t, err)
