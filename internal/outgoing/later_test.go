@@ -54,6 +54,34 @@ func TestLaterIsSentAgain(t *testing.T) {
 	})
 }
 
+// A payout and a refund that were tried before their processor could not be reached for an hour
+// have a case each, once; it closes when they leave. A person may give the payout up meanwhile.
+func TestUnreachableForAnHourOpensACase(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		r := begun(g)
+		p := g.Payout("r", 10_00)
+		g.Bank.AnswerTransfer = always(notSent)
+		answers(g, processor.NotSent)
+		for range 11 { // the breakers skip some
+			g.Send()
+			g.WantCases()
+			g.Jump(5 * time.Minute)
+		}
+		for range 6 {
+			g.Send()
+			g.Jump(30 * time.Minute)
+		}
+		g.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
+		g.WantCases(store.CaseRefundWaiting, store.CasePayoutWaiting)
+		g.Bank.AnswerTransfer, g.Bank.Refunds.Answer = nil, nil
+		g.Send()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		wantCompleted(g, r)
+		g.WantCases()
+		g.WantProven()
+	})
+}
+
 // The waits grow, and a case is opened once; it closes when the processor takes the
 // payout.
 func TestLaterForHoursOpensACase(t *testing.T) {

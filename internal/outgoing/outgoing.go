@@ -143,6 +143,9 @@ const (
 	// latersBeforeCase is the number of sends that the processor did not take after which
 	// a case is opened; the sends go on.
 	latersBeforeCase = 8
+	// waitBeforeCase is how long after its first send a payout or a refund, whose sends had no
+	// effect, has a case too: fewer are made if the processor cannot be reached.
+	waitBeforeCase = time.Hour
 )
 
 // idInUse is the evidence of a send that the processor answered with Known.

@@ -2,8 +2,11 @@ package outgoing
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/porteira/porteira/internal/commit"
 	"github.com/porteira/porteira/internal/payment"
@@ -153,17 +156,29 @@ func (v *RecordSendOp) noEffect(l *store.Loaded, c *store.Changes, p *payment.Pa
 			wait = max(wait, v.answer.Wait)
 		}
 		p.NextAt = l.Now().Add(wait)
-		*p = c.SetPayout(*p)
-		return
+	} else {
+		endSend(l, c, p, store.SendLater, worker.Short(v.answer.Evidence))
+		wait := v.jitter.Of(worker.After(laterAfter, countLater(earlier)))
+		p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
 	}
-	endSend(l, c, p, store.SendLater, worker.Short(v.answer.Evidence))
-	before := countLater(earlier)
-	wait := v.jitter.Of(worker.After(laterAfter, before))
-	p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
-	if before+1 == latersBeforeCase {
-		c.OpenCase(store.Case{Merchant: p.Merchant, Kind: store.CasePayoutWaiting, Subject: p.ID, Amount: p.Amount})
+	if sends = l.Sends(p.Merchant, p.ID); waitsLong(sends, l.Now()) {
+		of := waitCase(p.ID, "sends", len(sends)-countNoEffect(sends))
+		c.OpenCase(store.Case{Merchant: p.Merchant, ID: of, Kind: store.CasePayoutWaiting, Subject: p.ID, Amount: p.Amount})
 	}
 	*p = c.SetPayout(*p)
+}
+
+// waitsLong reports whether sends of a payout were not taken, or did not leave, for so long that a
+// person must know.
+func waitsLong(sends []store.Send, now time.Time) bool {
+	return countLater(sends) >= latersBeforeCase || len(sends) > 0 && now.Sub(sends[0].CreatedAt) >= waitBeforeCase
+}
+
+// waitCase is the id of a case about what waits before its next send: the same after each send
+// without an effect, so that the case is opened once.
+func waitCase(id payment.ID, what string, n int) payment.ID {
+	sum := sha256.Sum256(fmt.Appendf(id[:], "%s %d", what, n))
+	return payment.ID(sum[:len(payment.ID{})])
 }
 
 // isOurWait reports whether this gateway's own budget of requests is why a payout did not
@@ -172,14 +187,14 @@ func isOurWait(a *processor.TransferAnswer) bool {
 	return a.Outcome == processor.Later && errors.Is(a.Cause, processor.ErrBudget)
 }
 
-// endsWait reports whether an outcome closes a case about a payout that waits: the processor
-// did not take it for hours, or it has a transfer of a payout that no send is under way for.
+// endsWait reports whether an outcome closes a case about a payout that waits: it was not taken,
+// or could not be sent, for long, or the processor has a transfer of a payout that no send is under way for.
 // Other payouts have no such case, so none is searched for.
-func endsWait(sends []store.Send, outcome store.SendOutcome) bool {
+func endsWait(sends []store.Send, outcome store.SendOutcome, now time.Time) bool {
 	switch {
 	case outcome.NoEffect():
 		return false
-	case countLater(sends) >= latersBeforeCase:
+	case waitsLong(sends, now) && countNoEffect(sends) > 0:
 		return true
 	default:
 		return outcome != store.SendNotFound && (len(sends) == 0 || !sends[len(sends)-1].Outcome.Undecided())
@@ -190,6 +205,16 @@ func endsWait(sends []store.Send, outcome store.SendOutcome) bool {
 func countLater(sends []store.Send) (n int) {
 	for i := range sends {
 		if sends[i].Outcome == store.SendLater {
+			n++
+		}
+	}
+	return n
+}
+
+// countNoEffect counts the sends that had no effect.
+func countNoEffect(sends []store.Send) (n int) {
+	for i := range sends {
+		if sends[i].Outcome.NoEffect() {
 			n++
 		}
 	}
@@ -220,7 +245,7 @@ func (v *RecordSendOp) unanswered(l *store.Loaded, c *store.Changes, p *payment.
 // last send that was not found gets the proof, else the last send.
 func endSend(l *store.Loaded, c *store.Changes, p *payment.Payout, outcome store.SendOutcome, evidence string) {
 	sends := l.Sends(p.Merchant, p.ID)
-	if endsWait(sends, outcome) {
+	if endsWait(sends, outcome, l.Now()) {
 		c.CloseCases(p.Merchant, p.ID, store.CasePayoutWaiting, store.ResolvedByProof)
 	}
 	s, ok := sendToEnd(sends, outcome)

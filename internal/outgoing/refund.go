@@ -261,11 +261,16 @@ func closePartCases(l *store.Loaded, c *store.Changes, p *payment.RefundPart, ki
 
 // openPartCase opens a case about a part of a refund. Other parts may have their own.
 func openPartCase(c *store.Changes, p *payment.RefundPart, kind store.CaseKind, reason store.CaseReason) {
+	c.OpenCase(partCase(p, payment.ID{}, kind, reason))
+}
+
+// partCase is a case about a part of a refund. A zero id is replaced when it is opened.
+func partCase(p *payment.RefundPart, id payment.ID, kind store.CaseKind, reason store.CaseReason) store.Case {
 	params := store.Params{"processor": p.Processor, "externalId": p.ExternalID}
 	if reason != "" {
 		params["cause"] = string(reason)
 	}
-	c.OpenCase(store.Case{Merchant: p.Merchant, Kind: kind, Subject: p.Refund, Amount: p.Amount, Params: params})
+	return store.Case{Merchant: p.Merchant, ID: id, Kind: kind, Subject: p.Refund, Amount: p.Amount, Params: params}
 }
 
 // refundCall is a refund as a transfer: both are sent under the same guard.

@@ -221,13 +221,14 @@ func (v *recordRefund) noEffect(l *store.Loaded, c *store.Changes, p *payment.Re
 			wait = max(wait, v.answer.Wait)
 		}
 		p.NextAt = l.Now().Add(wait)
-		return
+	} else {
+		p.Evidence = worker.Short(v.answer.Evidence)
+		wait := v.jitter.Of(worker.After(laterAfter, p.Laters))
+		p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
+		p.Laters++
 	}
-	p.Evidence = worker.Short(v.answer.Evidence)
-	wait := v.jitter.Of(worker.After(laterAfter, p.Laters))
-	p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
-	if p.Laters++; p.Laters == latersBeforeCase {
-		openPartCase(c, p, store.CaseRefundWaiting, "")
+	if p.Laters >= latersBeforeCase || l.Now().Sub(p.CreatedAt) >= waitBeforeCase {
+		c.OpenCase(partCase(p, waitCase(p.Refund, "part", int(p.Number)), store.CaseRefundWaiting, ""))
 	}
 }
 

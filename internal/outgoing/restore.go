@@ -1,8 +1,6 @@
 package outgoing
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"slices"
 	"time"
 
@@ -102,7 +100,7 @@ func (v *claimSends) waitsForDebt(l *store.Loaded, c *store.Changes, p *payment.
 	if !ok {
 		return false
 	}
-	of := debtCase(p, len(l.Sends(p.Merchant, p.ID)))
+	of := waitCase(p.ID, "debt", len(l.Sends(p.Merchant, p.ID)))
 	owed := -l.Balances(p.Merchant)[ledger.Owed]
 	if owed == 0 {
 		c.CloseCase(p.Merchant, of, store.ResolvedByRepayment)
@@ -119,11 +117,4 @@ func (v *claimSends) waitsForDebt(l *store.Loaded, c *store.Changes, p *payment.
 	p.NextAt = l.Now().Add(min(max(waited/2, debtWaitMin), debtWaitMax))
 	c.SetPayout(*p)
 	return true
-}
-
-// debtCase is the id of the case about a payout that waits before its next send: always the
-// same, so that the case is opened once.
-func debtCase(p *payment.Payout, sends int) payment.ID {
-	sum := sha256.Sum256(fmt.Appendf(p.ID[:], "debt %d", sends))
-	return payment.ID(sum[:len(payment.ID{})])
 }
