@@ -292,21 +292,26 @@ func TestRefundWithoutEffect(t *testing.T) {
 	}
 }
 
-// After several sends that the processor did not take there is a case; the sends go on.
+// After several sends that the processor did not take, or an hour without reaching it, there is a
+// case; the sends go on.
 func TestRefundWaits(t *testing.T) {
-	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-		r := begun(g)
-		answers(g, processor.Later)
-		for range 10 {
+	for _, outcome := range []processor.Outcome{processor.Later, processor.NotSent} {
+		coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+			r := begun(g)
+			answers(g, outcome)
 			g.Send()
-			g.Jump(time.Hour)
-		}
-		g.WantCases(store.CaseRefundWaiting)
-		g.Bank.Refunds.Answer = nil
-		g.Send()
-		g.WantCases()
-		wantCompleted(g, r)
-	})
+			g.WantCases()
+			for range 10 {
+				g.Send()
+				g.Jump(time.Hour)
+			}
+			g.WantCases(store.CaseRefundWaiting)
+			g.Bank.Refunds.Answer = nil
+			g.Send()
+			g.WantCases()
+			wantCompleted(g, r)
+		})
+	}
 }
 
 // A processor that would pay twice: the refund is looked up before its first send, and after
