@@ -89,10 +89,11 @@ func (r Range) Exceeded(amount money.Cents) string {
 	}
 }
 
-// Usage is what counters have for one payout, without it.
+// Usage is what counters have for one payout, without it. Key has the amounts of payouts that
+// wait for approval too, but not their number: they do not make the key known.
 type Usage struct {
 	Day, Night, KeyDay, Key Count
-	KeySince                time.Time // the first payout to the key
+	KeySince                time.Time // the first payout of Key, or its approval
 }
 
 // Count is a sum of payouts.

@@ -115,6 +115,7 @@ func TestPayout(t *testing.T) {
 		{"too much in all", newKey, 41, day, limits.Usage{Key: count(60, 1), KeySince: day.Add(-24*time.Hour + 1)}, limits.NewKeyMaximum},
 		{"the key is a day old", newKey, 41, day, limits.Usage{Key: count(60, 1), KeySince: day.Add(-24 * time.Hour)}, ""},
 		{"all to the key came back", newKey, 101, day, limits.Usage{KeySince: day.Add(-24 * time.Hour)}, limits.NewKeyMaximum},
+		{"all to the key wait for approval", newKey, 41, day, limits.Usage{Key: count(60, 0), KeySince: day.Add(-24 * time.Hour)}, limits.NewKeyMaximum},
 		{"new for two hours", twoHours, 41, day, limits.Usage{Key: count(60, 1), KeySince: day.Add(-2*time.Hour + 1)}, limits.NewKeyMaximum},
 		{"not new after two", twoHours, 41, day, limits.Usage{Key: count(60, 1), KeySince: day.Add(-2 * time.Hour)}, ""},
 	} {

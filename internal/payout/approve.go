@@ -76,13 +76,15 @@ type approve struct {
 }
 
 // counted is a payout that is approved: it counts in the day and the night of its approval, and
-// no longer in those of its request.
+// no longer in those of its request. From now on its Pix key is known.
 func (v *approve) counted(p *payment.Payout) payment.Payout {
 	const ofTime = payment.CounterDay | payment.CounterNight
-	next := *p
+	approved := *p
+	approved.Approval = payment.ApprovalApproved
+	next := approved
 	next.CountedAt, next.Counters = v.at, p.Counters&^ofTime|v.limits.Counters(v.at)&ofTime
-	if store.MovedCounters(p, &next)|store.MovedCounters(&next, p) == 0 {
-		return *p
+	if store.MovedCounters(&approved, &next)|store.MovedCounters(&next, &approved) == 0 {
+		return approved
 	}
 	return next
 }
@@ -150,15 +152,15 @@ func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
 		c.AddApproval(row)
 		return nil
 	}
-	v.payout = v.counted(&p)
-	some, used := v.limits.Of(store.MovedCounters(&p, &v.payout)), l.Usage(&v.payout)
+	next := v.counted(&p)
+	some, used := v.limits.Of(store.MovedCounters(&p, &next)), l.Usage(&next)
 	if exceeded := some.Exceeded(p.Amount, v.at, &used); exceeded != "" {
 		return problem.New(problem.LimitExceeded, "Today or tonight this payout would exceed a limit of the merchant. It still waits for this approval.").WithLimit(exceeded)
 	}
-	c.MovePayout(&p, &v.payout)
+	c.MovePayout(&p, &next)
 	c.AddApproval(row)
-	v.payout.Approval, v.payout.Step, v.payout.NextAt = decided, payment.StepQueued, l.Now()
-	v.payout = c.SetPayout(v.payout)
+	next.Step, next.NextAt = payment.StepQueued, l.Now()
+	v.payout = c.SetPayout(next)
 	return nil
 }
 

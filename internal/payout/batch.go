@@ -168,7 +168,7 @@ func (s *Service) refuseEarly(ctx context.Context, m *store.Merchant, payouts []
 		if available -= p.Amount + p.Fee; available < 0 {
 			return errBatchBalance
 		}
-		counters.Add(p)
+		counters.Add(p, p.CreatedAt)
 	}
 	return nil
 }

@@ -216,7 +216,7 @@ func heldByKey(g *coretest.Gateway) (sum money.Cents, byKey map[string]money.Cen
 func TestCountersProperty(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		random := rand.New(rand.NewPCG(1, 2))
-		wide := limits.Payout{PerDay: cents(100_00), PerNight: cents(40_00), PerKeyPerDay: cents(45_00), NewKeyMaximum: cents(40_00)}
+		wide := limits.Payout{PerDay: cents(100_00), PerNight: cents(40_00), PerKeyPerDay: cents(45_00), NewKeyMaximum: cents(40_00), ApprovalAbove: cents(12_00)}
 		g.SetLimits(limits.Limits{Payout: wide})
 		g.Bank.AnswerTransfer = func(b *coretest.Bank, r processor.TransferRequest) processor.TransferAnswer {
 			if random.IntN(3) == 0 {
@@ -226,8 +226,8 @@ func TestCountersProperty(t *testing.T) {
 		}
 		refusals := map[string]int{}
 		var last payment.Payout
-		for i := range 150 {
-			switch random.IntN(8) {
+		for i := range 240 {
+			switch random.IntN(10) {
 			case 0:
 				g.Send()
 			case 1:
@@ -238,7 +238,15 @@ func TestCountersProperty(t *testing.T) {
 				}
 			case 2:
 				g.Jump(time.Duration(random.IntN(600)) * time.Minute)
-			case 3:
+			case 3, 4:
+				decide := g.Payouts.Approve
+				if random.IntN(3) == 0 {
+					decide = g.Payouts.Reject
+				}
+				if _, err := decide(t.Context(), g.Merchant.ID, last.ID, "credential:boss", "no"); !decidable(err) {
+					t.Fatal(err)
+				}
+			case 5:
 				g.Must(g.Merchants.Fund(t.Context(), g.Merchant, 50_00))
 			default:
 				p, limit := requestTo(g, fmt.Sprint(random.IntN(4)), fmt.Sprint(i), 1+random.Int64N(20_00))
@@ -253,6 +261,11 @@ func TestCountersProperty(t *testing.T) {
 		}
 		g.WantProven()
 	})
+}
+
+// decidable reports whether a decision about any payout may be answered so.
+func decidable(err error) bool {
+	return err == nil || problem.Is(err, problem.InvalidState) || problem.Is(err, problem.LimitExceeded) || problem.Is(err, problem.NotFound)
 }
 
 // Old counters of days are removed; those of keys stay.

@@ -219,13 +219,13 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	case available < in.Amount+in.Fee:
 		return refuse(insufficientBalance())
 	}
-	c.CountPayout(in)
 	if v.announced != nil { // to endpoints only: its creator has the answer
 		c.AddEvent(payment.Event{Merchant: in.Merchant, Type: payment.EventPayoutCreated, Subject: in.ID, Version: in.Version}, v.announced, "")
 	}
 	if adopts {
 		return v.adopt(l, c, found)
 	}
+	c.CountPayout(in)
 	if in.Approval == payment.ApprovalRequired {
 		c.AddApproval(v.approval)
 	}
@@ -254,6 +254,7 @@ func (v *RequestOp) adopt(l *store.Loaded, c *store.Changes, found store.FoundTr
 	c.CloseCases(found.Merchant, found.ID, store.CasePayoutFound, store.ResolvedByRequest)
 	p := v.in.Payout
 	p.Approval = payment.ApprovalNone // its money has left
+	c.CountPayout(&p)
 	if err := c.Post(p.Merchant, p.ID, ledger.HoldPayout(p.Amount, p.Fee)); err != nil {
 		return err
 	}

@@ -54,6 +54,15 @@ func CountersOf(p *payment.Payout) []CounterKey {
 	return list
 }
 
+// countOf is what a payout adds to one of its counters. One that waits for approval makes no
+// Pix key known: to the counter of all payouts to its key it adds its amount alone.
+func countOf(p *payment.Payout, k CounterKey) limits.Count {
+	if k.Counter == payment.CounterKey && p.Unapproved() {
+		return limits.Count{Amount: p.Amount}
+	}
+	return limits.Count{Amount: p.Amount, Payouts: 1}
+}
+
 // KeyHash is 16 bytes of a keyed hash of a merchant's Pix key in its normal form.
 func (s *Store) KeyHash(merchant payment.ID, key string) payment.ID {
 	sum := s.Keys().MAC(db.PurposeKey, append(slices.Clone(merchant[:]), key...))
@@ -65,7 +74,7 @@ type Counter struct {
 	CounterKey
 	limits.Count
 
-	Since time.Time // the first of the payouts, if the counter is [payment.CounterKey]
+	Since time.Time // the first of the payouts, or its approval, if the counter is [payment.CounterKey]
 }
 
 var counterTable = newTable("limit_counters", []string{"merchant_id", "counter", "day", "key_hash"},
@@ -164,17 +173,18 @@ func (all Counters) Usage(p *payment.Payout) (used limits.Usage) {
 }
 
 // CountPayout adds a new payout to its counters, which are loaded.
-func (c *Changes) CountPayout(p *payment.Payout) { c.count += c.l.counters.Add(p) }
+func (c *Changes) CountPayout(p *payment.Payout) { c.count += c.l.counters.Add(p, p.CreatedAt) }
 
-// Add adds a new payout to its counters, which are there, and returns their number.
-func (all Counters) Add(p *payment.Payout) int {
+// Add adds a payout to its counters, which are there, and returns their number. at is when it
+// was created, or approved.
+func (all Counters) Add(p *payment.Payout, at time.Time) int {
 	keys := CountersOf(p)
 	for _, k := range keys {
-		v := all[k]
-		if k.Counter == payment.CounterKey && v.Payouts == 0 {
-			v.Since = p.CreatedAt
+		v, adds := all[k], countOf(p, k)
+		if k.Counter == payment.CounterKey && v.Payouts == 0 && adds.Payouts > 0 {
+			v.Since = at
 		}
-		v.Amount, v.Payouts, v.changed = v.Amount+p.Amount, v.Payouts+1, true
+		v.Amount, v.Payouts, v.changed = v.Amount+adds.Amount, v.Payouts+adds.Payouts, true
 	}
 	return len(keys)
 }
@@ -183,37 +193,39 @@ func (all Counters) Add(p *payment.Payout) int {
 // not be loaded. The balances of its merchant are.
 func (c *Changes) UncountPayout(p *payment.Payout) {
 	for _, k := range CountersOf(p) {
+		less := countOf(p, k)
 		if v := c.l.counters[k]; v != nil {
-			v.Amount, v.Payouts, v.changed = v.Amount-p.Amount, v.Payouts-1, true
+			v.Amount, v.Payouts, v.changed = v.Amount-less.Amount, v.Payouts-less.Payouts, true
 		} else {
 			if c.uncounted == nil {
 				c.uncounted = map[CounterKey]limits.Count{}
 			}
 			sum := c.uncounted[k]
-			c.uncounted[k] = limits.Count{Amount: sum.Amount + p.Amount, Payouts: sum.Payouts + 1}
+			c.uncounted[k] = limits.Count{Amount: sum.Amount + less.Amount, Payouts: sum.Payouts + less.Payouts}
 		}
 		c.count++
 	}
 }
 
-// MovedCounters are the counters of a payout that it was not added to before it changed.
+// MovedCounters are the counters of a payout that it was not added to before it changed, or
+// not in the same way.
 func MovedCounters(was, is *payment.Payout) (moved payment.Counters) {
 	before := CountersOf(was)
 	for _, k := range CountersOf(is) {
-		if !slices.Contains(before, k) {
+		if !slices.Contains(before, k) || countOf(was, k) != countOf(is, k) {
 			moved |= k.Counter
 		}
 	}
 	return moved
 }
 
-// MovePayout takes a payout out of its counters, and adds it to those that it has after a
-// change, which are loaded.
+// MovePayout takes a payout out of its counters, and adds it to those that it has after its
+// approval in this commit, which are loaded.
 func (c *Changes) MovePayout(was, is *payment.Payout) {
 	from, to := *was, *is
 	from.Counters, to.Counters = MovedCounters(is, was), MovedCounters(was, is)
 	c.UncountPayout(&from)
-	c.CountPayout(&to)
+	c.count += c.l.counters.Add(&to, c.l.now)
 }
 
 // saveCounters writes the counters that changed.

@@ -369,9 +369,10 @@ var globalChecks = []check{
 const countedBy = "CASE WHEN counted_at > 0 THEN counted_at ELSE created_at END"
 
 // countedPayouts are the payouts of merchant $1 in a counter of limits. Nights are those of
-// the day six hours before; old days may have been removed (kept = 0).
+// the day six hours before; old days may have been removed (kept = 0). payouts is as countOf
+// has it.
 func countedPayouts(counter payment.Counters) string {
-	bit, key := strconv.FormatInt(int64(counter), 10), "key_hash"
+	bit, key, payouts := strconv.FormatInt(int64(counter), 10), "key_hash", "1"
 	day := map[payment.Counters]string{
 		payment.CounterDay: "(" + countedBy + " - 10800000000) / 86400000000", payment.CounterNight: "(" + countedBy + " - 32400000000) / 86400000000",
 		payment.CounterKeyDay: "(" + countedBy + " - 10800000000) / 86400000000", payment.CounterKey: "0",
@@ -379,6 +380,9 @@ func countedPayouts(counter payment.Counters) string {
 	if counter&payment.ByKey == 0 {
 		key = "substr(id, 1, 0)"
 	}
-	return "SELECT " + bit + " AS counter, " + day + " AS day, " + key + ` AS key_hash, amount, 1 AS payouts, 0 AS stored, 0 AS stored_payouts, 0 AS kept
+	if counter == payment.CounterKey {
+		payouts = "CASE WHEN approval IN ('required', 'rejected') THEN 0 ELSE 1 END"
+	}
+	return "SELECT " + bit + " AS counter, " + day + " AS day, " + key + " AS key_hash, amount, " + payouts + ` AS payouts, 0 AS stored, 0 AS stored_payouts, 0 AS kept
 				FROM payouts WHERE merchant_id = $1 AND (counters & ` + bit + ") <> 0 AND status NOT IN " + payoutsReleased
 }

@@ -168,6 +168,7 @@ var corruptions = []struct {
 	{"a payout in flight shrinks", "UPDATE payouts SET amount = amount - 1 WHERE reference_id = 'under-way'", "held payouts"},
 	{"a counter of a limit drifts", "UPDATE limit_counters SET amount = amount - 1 WHERE counter = 1", "limits"},
 	{"a counter of a limit misses a payout", "UPDATE limit_counters SET payouts = payouts - 1 WHERE counter = 4", "limits"},
+	{"a counter has one more payout that makes its key known", "UPDATE limit_counters SET payouts = payouts + 1 WHERE counter = 8", "limits"},
 	{"a counter of a limit is lost", "DELETE FROM limit_counters WHERE counter = 8", "limits"},
 	{"a counter counts another day", "UPDATE limit_counters SET day = day - 1 WHERE counter = 1", "limits"},
 	{"a counted payout is not counted", "UPDATE payouts SET counters = 0 WHERE reference_id = 'completed'", "limits"},

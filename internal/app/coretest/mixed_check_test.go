@@ -79,15 +79,21 @@ func (b *mixedRun) checkLimits() {
 	}
 }
 
-// checkNewKeys adds the payouts up to each key within a day of the first one to it.
+// checkNewKeys adds the payouts up to each key until a day after the first one to it. A payout that
+// needs approval is the first one only once it has it.
 func (b *mixedRun) checkNewKeys() {
 	b.T.Helper()
 	first, sums := map[string]int64{}, map[string]money.Cents{}
-	for _, p := range b.rows("SELECT status, amount, created_at, 0, key_hash FROM payouts ORDER BY created_at, id") {
-		if _, ok := first[p.key]; !ok {
-			first[p.key] = p.created
+	list := b.rows(`SELECT status, amount, created_at, CASE approval WHEN 'none' THEN created_at WHEN 'approved' THEN
+		(SELECT MAX(a.created_at) FROM approvals a WHERE a.merchant_id = t.merchant_id AND a.payout_id = t.id AND a.action = 'approved') ELSE 0 END, key_hash FROM payouts t`)
+	for _, p := range list {
+		if since, ok := first[p.key]; p.counted > 0 && (!ok || p.counted < since) {
+			first[p.key] = p.counted
 		}
-		if p.text != "FAILED" && p.text != "CANCELED" && p.created < first[p.key]+(24*time.Hour).Microseconds() {
+	}
+	for _, p := range list {
+		since, known := first[p.key]
+		if p.text != "FAILED" && p.text != "CANCELED" && (!known || p.created < since+(24*time.Hour).Microseconds()) {
 			sums[p.key] += p.amount
 		}
 	}

@@ -422,7 +422,8 @@ CREATE TABLE balances (
 -- What limits count: payouts of a merchant that neither failed nor were canceled. counter is
 -- one of the bits of payouts.counters. day is a number of days since 1970 in São Paulo, of
 -- the day on which a night began, or 0 for all days; key_hash is a keyed hash of a Pix key, or empty for all keys. Rows change under the lock of the
--- merchant's balances. since is the first of the payouts.
+-- merchant's balances. since is the first of the payouts, or its approval; for all days, payouts
+-- does not have those that wait for approval, but amount does.
 CREATE TABLE limit_counters (
     merchant_id BYTEA  NOT NULL,
     counter     BIGINT NOT NULL,

@@ -42,8 +42,9 @@ func nightOf(t time.Time) string {
 // use is the payouts that limits count for one more.
 type use struct {
 	day, night, keyDay, key int64 // cents
-	keyDayCount, keyCount   int64
-	keySince                time.Time
+	keyDayCount             int64
+	keyCount                int64     // of those that make the key known
+	keySince                time.Time // the first of them
 }
 
 // countedTime is in the day and the night in which limits count a payout.
@@ -52,6 +53,19 @@ func (o *order) countedTime() time.Time {
 		return time.UnixMicro(o.countedAt)
 	}
 	return time.UnixMicro(o.createdAt)
+}
+
+// knownSince is when a payout made its Pix key known: when it was created, or had its last
+// approval; zero if it waits for approval.
+func (o *order) knownSince() time.Time {
+	switch {
+	case !o.approved():
+		return time.Time{}
+	case len(o.approvals) == 0:
+		return time.UnixMicro(o.createdAt)
+	default:
+		return time.UnixMicro(o.approvals[len(o.approvals)-1].createdAt)
+	}
 }
 
 // used adds up the payouts of a merchant before one to a key at a time, which neither failed
@@ -78,8 +92,12 @@ func (c *Checker) used(merchant rowID, sameKey func(*order) bool, at time.Time, 
 			u.keyDayCount++
 		}
 		u.key += o.amount
-		if created := time.UnixMicro(o.createdAt); u.keySince.IsZero() || created.Before(u.keySince) {
-			u.keySince = created
+		since := o.knownSince()
+		if since.IsZero() {
+			continue
+		}
+		if u.keyCount == 0 || since.Before(u.keySince) {
+			u.keySince = since
 		}
 		u.keyCount++
 	}
@@ -108,6 +126,11 @@ func (l *Limits) exceeded(amount int64, at time.Time, u *use) (names []string) {
 	return names
 }
 
+// needsApproval reports whether a payout of an amount needs approval.
+func (l *Limits) needsApproval(amount int64) bool {
+	return l.ApprovalAbove >= 0 && amount > l.ApprovalAbove
+}
+
 // limitsOf are the limits of a merchant.
 func (c *Checker) limitsOf(merchant rowID) Limits {
 	if c.Limits == nil {
@@ -128,7 +151,7 @@ func (c *Checker) checkLimits(o *order) {
 	if names := limits.exceeded(o.amount, at, &u); len(names) > 0 {
 		c.violatef(LimitsHold, o, "its %d pass %v: %+v", o.amount, names, u)
 	}
-	needs := limits.ApprovalAbove >= 0 && o.amount > limits.ApprovalAbove
+	needs := limits.needsApproval(o.amount)
 	if needs != (o.step == "approval") || needs != (len(o.approvals) > 0) {
 		c.violatef(LimitsHold, o, "needs approval is %v, its step is %s, with %d rows", needs, o.step, len(o.approvals))
 	}
@@ -210,10 +233,14 @@ func (u *Usage) Add(amount int64, sameKey bool, at time.Time) {
 	if !sameKey {
 		return
 	}
-	if u.use.keyDay, u.use.key = u.use.keyDay+amount, u.use.key+amount; u.use.keyCount == 0 {
+	u.use.keyDay, u.use.key = u.use.keyDay+amount, u.use.key+amount
+	u.use.keyDayCount++
+	if u.limits.needsApproval(amount) {
+		return
+	}
+	if u.use.keyCount == 0 {
 		u.use.keySince = at
 	}
-	u.use.keyDayCount++
 	u.use.keyCount++
 }
 

@@ -59,6 +59,49 @@ func TestExceeded(t *testing.T) {
 	}
 }
 
+// A payout that waits for approval counts, but only its last approval makes its key known.
+func TestKnownKeys(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 12, 29, 15, 0, 0, 0, time.UTC)
+	after := func(hours int) int64 { return start.Add(time.Duration(hours) * time.Hour).UnixMicro() }
+	payout := func(hour int, status string, approvals ...approvalRow) *order {
+		o := &order{kind: Payout, approvals: approvals}
+		o.amount, o.status, o.createdAt = 10, status, after(hour)
+		return o
+	}
+	asked, given, last := approvalRow{action: "requested", needed: 2}, approvalRow{action: "approved", createdAt: after(3)}, approvalRow{action: "approved", createdAt: after(5)}
+	for _, row := range []struct {
+		name    string
+		payouts []*order
+		key     int64
+		known   int64
+		hour    int
+	}{
+		{"no approval is needed", []*order{payout(2, "COMPLETED"), payout(1, "FAILED")}, 10, 1, 2},
+		{"one waits", []*order{payout(0, "PENDING", asked)}, 10, 0, 0},
+		{"one waits for another approval", []*order{payout(0, "PENDING", asked, given)}, 10, 0, 0},
+		{"one has its last approval", []*order{payout(0, "PENDING", asked, given, last)}, 10, 1, 5},
+		{"one waits beside another one", []*order{payout(0, "PENDING", asked, given), payout(4, "PENDING")}, 20, 1, 4},
+		{"one is rejected", []*order{payout(0, "CANCELED", asked, approvalRow{action: "rejected"})}, 0, 0, 0},
+		{"one was paid without an approval, before a restore", []*order{payout(0, "COMPLETED", asked, approvalRow{action: "expired"})}, 10, 0, 0},
+	} {
+		c := &Checker{orderList: row.payouts}
+		u := c.used(rowID{}, func(*order) bool { return true }, start, nil)
+		if u.key != row.key || u.keyCount != row.known || row.known > 0 && u.keySince.UnixMicro() != after(row.hour) {
+			t.Errorf("%s: %+v", row.name, u)
+		}
+	}
+	u := Usage{limits: Limits{ApprovalAbove: 10}}
+	u.Add(11, true, start)
+	if u.use.key != 11 || u.use.keyCount != 0 {
+		t.Errorf("an item that waits: %+v", u.use)
+	}
+	u.Add(10, true, start)
+	if u.use.key != 21 || u.use.keyCount != 1 || !u.use.keySince.Equal(start) {
+		t.Errorf("an item that needs no approval: %+v", u.use)
+	}
+}
+
 // Changes of payouts that need approval, or that limits refuse, which no gateway makes.
 func TestApprovalCorruptionsAreReported(t *testing.T) {
 	t.Parallel()
