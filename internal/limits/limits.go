@@ -33,7 +33,7 @@ type Range struct {
 }
 
 // Payout limits the payouts of a merchant. A limit of totals counts
-// from the time at which it is set.
+// the payouts that are requested while it is set.
 type Payout struct {
 	Range
 
