@@ -84,6 +84,9 @@ func (c *Cluster) follow(ctx context.Context, inst store.Installation) error {
 		}
 		cleared = store.Cleared(feeds, inst.History)
 	}
+	if inst.History != c.Node.History() {
+		c.Store.ForgetMerchants()
+	}
 	c.Node.mu.Lock()
 	defer c.Node.mu.Unlock()
 	c.Node.restoredAt, c.Node.history, c.Node.cleared = inst.RestoredAt, inst.History, cleared

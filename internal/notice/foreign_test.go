@@ -1,6 +1,7 @@
 package notice_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -42,6 +43,27 @@ func TestListedTransferOfALostMerchant(t *testing.T) {
 		}
 		wantForeign(g)
 		g.WantProven()
+	})
+}
+
+// A gateway that knew the merchant before its PostgreSQL went back books nothing to it either.
+func TestListedTransferOfAMerchantThatWasLostMeanwhile(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		lost := g.For(t).Merchant
+		id := g.Store.ExternalID(&lost, payment.OperationPayout, "lost")
+		if found, err := g.Store.MerchantOf(t.Context(), id); err != nil || found != lost.ID {
+			t.Fatalf("merchant %s, %v", found, err)
+		}
+		for _, table := range []string{"balances", "postings", "routes"} {
+			g.Execute(fmt.Sprintf("DELETE FROM %s WHERE merchant_id IN (SELECT id FROM merchants WHERE number = %d)", table, lost.Number))
+		}
+		g.Execute(fmt.Sprintf("DELETE FROM merchants WHERE number = %d", lost.Number))
+		g.Execute("UPDATE installation SET epoch = epoch - 3")
+		g.Heartbeat()
+		g.Bank.Mu.Lock()
+		g.Bank.Pay(processor.TransferRequest{ExternalID: id, Amount: 100_00}, processor.TransferPaid)
+		g.Bank.Mu.Unlock()
+		wantForeign(g)
 	})
 }
 

@@ -40,3 +40,7 @@ func (s *Store) MerchantOf(ctx context.Context, externalID string) (payment.ID, 
 	s.numbers.Store(number, m.ID)
 	return m.ID, nil
 }
+
+// ForgetMerchants makes the merchants of external ids be read again: a database that was restored
+// may lack some.
+func (s *Store) ForgetMerchants() { s.numbers.Clear() }
