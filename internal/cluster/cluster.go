@@ -44,9 +44,6 @@ func New(o Options) *Cluster { return &Cluster{Options: o, seen: map[payment.ID]
 // clock that was ahead.
 const MaxSchedule = 27 * time.Hour
 
-// maxNoticeSchedule is the same for notices.
-const maxNoticeSchedule = 3 * time.Hour
-
 // Join registers this process under a new id. outside is the epoch last kept outside the
 // database, 0 if there is none: a database with a lower epoch is a restored backup, and
 // from then on payouts are looked up before they are sent. alone means that no other
@@ -77,7 +74,7 @@ func (c *Cluster) Join(ctx context.Context, outside int64, alone bool) error {
 				}
 			}
 		}
-		if err := tx.RescheduleFuture(ctx, tx.Now.Add(MaxSchedule), tx.Now.Add(maxNoticeSchedule)); err != nil {
+		if err := tx.RescheduleFuture(ctx, tx.Now.Add(MaxSchedule)); err != nil {
 			return err
 		}
 		return tx.RegisterNode(ctx, id)

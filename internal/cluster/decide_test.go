@@ -196,7 +196,7 @@ func TestScheduleDecisions(t *testing.T) {
 		pull := func() string {
 			return g.Changes(func() {
 				g.Must(g.Store.Transact(t.Context(), func(tx *store.Tx) error {
-					return tx.RescheduleFuture(t.Context(), tx.Now.Add(limit), tx.Now.Add(limit))
+					return tx.RescheduleFuture(t.Context(), tx.Now.Add(limit))
 				}))
 			})
 		}
@@ -204,7 +204,7 @@ func TestScheduleDecisions(t *testing.T) {
 			fmt.Sprint("UPDATE installation SET restored_at = ", at(time.Minute)), // it may not be ahead for longer
 			fmt.Sprint("UPDATE payouts SET next_at = ", at(limit)),
 			fmt.Sprint("UPDATE deliveries SET next_at = ", at(limit)),
-			fmt.Sprint("UPDATE notices SET next_at = ", at(limit)))
+			fmt.Sprint("UPDATE notices SET next_at = ", at(time.Minute)))
 		if got := pull(); got != "" {
 			t.Errorf("scheduled at the limit: %s", got)
 		}
@@ -212,11 +212,11 @@ func TestScheduleDecisions(t *testing.T) {
 			fmt.Sprint("UPDATE installation SET restored_at = ", at(limit+time.Second)),
 			fmt.Sprint("UPDATE payouts SET next_at = ", at(limit+time.Second)),
 			fmt.Sprint("UPDATE deliveries SET next_at = ", at(limit+time.Second)),
-			fmt.Sprint("UPDATE notices SET next_at = ", at(limit+time.Second)))
+			fmt.Sprint("UPDATE notices SET next_at = ", at(time.Minute+time.Second)))
 		want := coretest.Lines(`
 			installation restored_at:in 27h0m1s→now
 			payouts next_at:in 27h0m1s→now
-			notices next_at:in 27h0m1s→now
+			notices next_at:in 1m1s→now
 			deliveries next_at:in 27h0m1s→now`)
 		if got := pull(); got != want {
 			t.Errorf("changes\n%s\nwant\n%s", got, want)

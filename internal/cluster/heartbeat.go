@@ -145,8 +145,7 @@ func (c *Cluster) followWallClock(ctx context.Context) error {
 	if back {
 		c.Log.WarnContext(ctx, "the clock was set back: work scheduled too far ahead is due now")
 		err := c.Store.Transact(ctx, func(tx *store.Tx) error {
-			// Notices do not show when they were scheduled: an early retry does no harm.
-			return tx.RescheduleFuture(ctx, tx.Now.Add(MaxSchedule), tx.Now.Add(clockStep))
+			return tx.RescheduleFuture(ctx, tx.Now.Add(MaxSchedule))
 		})
 		if err != nil {
 			return store.Problem(err)

@@ -257,11 +257,13 @@ func (tx *Tx) RegisterNode(ctx context.Context, id payment.ID) error {
 const clockTolerance = time.Minute
 
 // RescheduleFuture makes due now all work that a clock which was ahead has scheduled: rows
-// that it wrote, and those due after latest, or lateNotice for notices, whose rows do not
-// show when they were scheduled. The date of a restore that is later counts from now. It
+// that it wrote, and those due after latest. The rows of found transfers and notices do not show
+// when they were scheduled, and a feed may wait for hours: so these are due now if they wait for
+// more than a minute, which does no harm. The date of a restore that is later counts from now. It
 // is for the start of a process, and for a clock that was set back.
-func (tx *Tx) RescheduleFuture(ctx context.Context, latest, lateNotice time.Time) error {
-	now, ahead := micros(tx.Now), micros(tx.Now.Add(clockTolerance))
+func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time) error {
+	soon := tx.Now.Add(clockTolerance)
+	now, ahead := micros(tx.Now), micros(soon)
 	const scheduled = " SET next_at = $1 WHERE next_at > $1 AND next_at > 0 AND "
 	for _, v := range []struct {
 		text string
@@ -273,9 +275,9 @@ func (tx *Tx) RescheduleFuture(ctx context.Context, latest, lateNotice time.Time
 		{"UPDATE charges" + scheduled + "(next_at > $2 OR updated_at > $3)", latest},
 		{"UPDATE refund_parts" + scheduled + "(next_at > $2 OR updated_at > $3)", latest},
 		{"UPDATE dispute_answers" + scheduled + "(next_at > $2 OR updated_at > $3)", latest},
-		{"UPDATE found_transfers" + scheduled + "(next_at > $2 OR created_at > $3)", latest},
-		{"UPDATE notices" + scheduled + "(next_at > $2 OR received_at > $3)", lateNotice},
-		{"UPDATE feeds" + scheduled + "(next_at > $2 OR updated_at > $3)", lateNotice},
+		{"UPDATE found_transfers" + scheduled + "(next_at > $2 OR created_at > $3)", soon},
+		{"UPDATE notices" + scheduled + "(next_at > $2 OR received_at > $3)", soon},
+		{"UPDATE feeds" + scheduled + "(next_at > $2 OR updated_at > $3)", soon},
 		{"UPDATE installation SET restored_at = $1 WHERE restored_at > $2 OR restored_at > $3", latest},
 	} {
 		if _, err := tx.Exec(ctx, v.text, now, micros(v.late), ahead); err != nil {
