@@ -47,6 +47,13 @@ func TestCredentialRotation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for _, c := range clients { // which may still accept the second one from a cache
+			c := *c
+			c.Secret = second
+			if got := c.Ask("POST", "/credential/rotate", `{"overlapSeconds":0}`); got.Status != 401 && got.Get("code") != "forbidden_scope" {
+				t.Errorf("rotated with an ended secret: %d %s", got.Status, got.Body)
+			}
+		}
 		want("the third secret", third, 200)
 		want("the first secret, ended", first, 401)
 		want("the second secret, ended", second, 401)

@@ -63,10 +63,11 @@ const OverlapMax = 7 * 24 * time.Hour
 // RotateCredential gives a credential a new secret, which is returned here and never again.
 // The newest one before stays valid for overlap, from 0 to OverlapMax, and every other one
 // ends. Nodes refuse a secret within 2 s after its end. presented is the secret that the caller
-// has sent, "" for an operator: one that an earlier rotation replaced cannot rotate, because it
-// may be the reason for that rotation. Errors: problem kinds not_found for a credential that is
-// revoked or unknown, invalid_state if it has expired or was changed outside the gateway,
-// forbidden_scope for a replaced secret, validation_failed for an invalid overlap.
+// has sent, "" for an operator. Only the current secret rotates: one that an earlier rotation
+// replaced may be the reason for that rotation, and a node may still accept it from its cache.
+// Errors: problem kinds not_found for a credential that is revoked or unknown, invalid_state if
+// it has expired or was changed outside the gateway, forbidden_scope for a replaced secret,
+// validation_failed for an invalid overlap.
 func (s *Service) RotateCredential(ctx context.Context, keyID, presented string, overlap time.Duration) (c store.Credential, secret string, err error) {
 	if overlap < 0 || overlap > OverlapMax {
 		return c, "", problem.New(problem.ValidationFailed, "The overlap must be from 0 s to 7 days.")
@@ -83,7 +84,8 @@ func (s *Service) RotateCredential(ctx context.Context, keyID, presented string,
 			if !c.ExpiresAt.IsZero() && !tx.Now.Before(c.ExpiresAt) {
 				return problem.New(problem.InvalidState, "The credential has expired.")
 			}
-			if slices.ContainsFunc(hashes, func(hash [32]byte) bool { return hmac.Equal(hash[:], c.SecondHash) }) {
+			current := func(hash [32]byte) bool { return hmac.Equal(hash[:], c.SecretHash) }
+			if presented != "" && !slices.ContainsFunc(hashes, current) {
 				return problem.New(problem.ForbiddenScope, "This secret was replaced, and cannot rotate the credential. If the new one is lost, the operator rotates it.")
 			}
 			c.SecondHash, c.SecondUntil = c.SecretHash, tx.Now.Add(overlap)

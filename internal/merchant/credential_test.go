@@ -1,6 +1,7 @@
 package merchant_test
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -37,6 +38,24 @@ func (r *rotating) rotate(presented int, overlap time.Duration) {
 	r.secrets = append(r.secrets, next)
 }
 
+// refuse checks that this secret cannot rotate, and that nothing is changed.
+func (r *rotating) refuse(what, presented string) {
+	r.T.Helper()
+	before, err := r.Store.Credential(r.T.Context(), r.key)
+	r.Must(err)
+	for _, overlap := range []time.Duration{0, time.Hour} {
+		_, _, err := r.Merchants.RotateCredential(r.T.Context(), r.key, presented, overlap)
+		if !problem.Is(err, problem.ForbiddenScope) {
+			r.T.Errorf("%s: %v", what, err)
+		}
+	}
+	after, err := r.Store.Credential(r.T.Context(), r.key)
+	r.Must(err)
+	if !reflect.DeepEqual(before, after) {
+		r.T.Errorf("%s: the credential was %+v, is %+v", what, before, after)
+	}
+}
+
 // want checks which secrets are valid now, and that the row is authentic.
 func (r *rotating) want(what string, valid ...int) {
 	r.T.Helper()
@@ -68,11 +87,7 @@ func TestRotateCredential(t *testing.T) {
 		r.want("new", 0)
 		r.rotate(0, time.Hour)
 		r.want("rotated", 0, 1)
-		// The replaced secret may have leaked: who has it cannot take the credential over.
-		_, _, err := g.Merchants.RotateCredential(t.Context(), r.key, r.secrets[0], time.Hour)
-		if !problem.Is(err, problem.ForbiddenScope) {
-			t.Errorf("rotated with a replaced secret: %v", err)
-		}
+		r.refuse("rotated with a replaced secret", r.secrets[0])
 		r.want("as before", 0, 1)
 		r.Pass(59 * time.Minute)
 		r.rotate(1, 24*time.Hour)
@@ -84,6 +99,29 @@ func TestRotateCredential(t *testing.T) {
 		r.rotate(3, time.Hour)
 		r.rotate(4, 0)
 		r.want("without overlap", 5)
+	})
+}
+
+// A replaced secret may have leaked: a thief cannot take the credential over with it, although
+// a node may accept it from its cache after its end.
+func TestOnlyTheCurrentSecretRotates(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		r := newRotating(t, g)
+		r.rotate(-1, 0)
+		r.refuse("replaced without overlap", r.secrets[0])
+		r.want("after the attempt without overlap", 1)
+		r.rotate(1, time.Hour)
+		r.rotate(2, time.Hour)
+		for i, what := range []string{"three rotations old", "two rotations old", "one rotation old"} {
+			r.refuse(what, r.secrets[i])
+		}
+		r.refuse("of nobody", "ptr_secret_x")
+		r.want("after the attempts", 2, 3)
+		r.Pass(time.Hour)
+		r.refuse("after its overlap", r.secrets[2])
+		r.want("after the overlap", 3)
+		r.rotate(3, 0)
+		r.want("with the current secret", 4)
 	})
 }
 
