@@ -67,6 +67,45 @@ func TestRedeliverRange(t *testing.T) {
 	})
 }
 
+// Events of creation go to endpoints only: if they have no delivery, they are not sent again to
+// the URLs of their orders.
+func TestRedeliverCreated(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		from := g.Clock.Now()
+		e := g.add(url, "*")
+		g.enable(e, false)
+		g.Payin(g.Merchant, "a", coretest.Hook)
+		r := coretest.PayoutRequest("b", 1)
+		r.WebhookURL = wire.Some(coretest.Hook)
+		_, _, err := g.Payouts.Request(t.Context(), g.Merchant, r)
+		g.Must(err)
+		all := wire.RedeliverRequest{From: from, To: from.Add(time.Hour)}
+		g.again(all)
+		events, err := g.Store.Events(t.Context(), g.Merchant.ID, 0, 10)
+		g.Must(err)
+		for i, want := range []payment.EventType{payment.EventPayinCreated, payment.EventPayoutCreated} {
+			if events[i].Type != want {
+				t.Errorf("event %d is %s, want %s", i+1, events[i].Type, want)
+			}
+			if err := g.Deliveries.Redeliver(t.Context(), g.Merchant.ID, events[i].ID); !problem.Is(err, problem.InvalidState) {
+				t.Errorf("%s is sent again: %v", events[i].Type, err)
+			}
+		}
+		g.work()
+		g.WantRequests(0)
+		g.enable(e, true)
+		g.work()
+		want := []string{"payin.created a", "payout.created b"}
+		g.wantReceived(url, want...)
+		g.again(all)
+		g.Must(g.Deliveries.Redeliver(t.Context(), g.Merchant.ID, events[0].ID))
+		g.work()
+		g.wantReceived(url, append(append(want, want...), want[0])...)
+		g.wantReceived(coretest.Hook)
+		g.WantProven()
+	})
+}
+
 // A range is done in bounded steps, and only so many are accepted at a time.
 func TestRedeliverInSteps(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {

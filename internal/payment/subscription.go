@@ -42,6 +42,10 @@ func (t EventType) noun() string {
 	return noun
 }
 
+// IsCreation reports whether the event announces the creation of an order. It goes to webhook
+// endpoints only, not to the order's own URL: the creator has had the answer.
+func (t EventType) IsCreation() bool { return t == EventPayinCreated || t == EventPayoutCreated }
+
 // MatchedBy reports whether one of the filters selects the type.
 func (t EventType) MatchedBy(filters []string) bool {
 	for _, f := range filters {

@@ -37,3 +37,12 @@ func TestEventFilters(t *testing.T) {
 		t.Error("no filter selects an event")
 	}
 }
+
+func TestIsCreation(t *testing.T) {
+	t.Parallel()
+	for _, e := range EventTypes {
+		if want := e == "payin.created" || e == "payout.created"; e.IsCreation() != want {
+			t.Errorf("%s announces a creation: %v", e, !want)
+		}
+	}
+}

@@ -325,12 +325,13 @@ func (s *Store) DeliveriesDue(ctx context.Context, now time.Time) ([]payment.ID,
 // Redeliver makes the deliveries of an event due again and restarts their
 // schedule; the numbers of attempts continue. It returns how many there are. If
 // they were removed for their age, the event gets a new one to the order's URL, or
-// none if the receiver disabled the order's events.
+// none if the receiver disabled the order's events, or if the event is one of creation, which
+// goes to endpoints only.
 func (tx *Tx) Redeliver(ctx context.Context, e *payment.Event) (int64, error) {
 	n, err := tx.ExecCount(ctx, `UPDATE deliveries SET state = 'pending', next_at = $1, schedule_step = 0, updated_at = $1
 		WHERE merchant_id = $2 AND event_number = $3 AND length(claimed_by) = 0 AND (length(endpoint_id) = 0 OR EXISTS (SELECT 1 FROM webhook_endpoints w
 			WHERE w.merchant_id = deliveries.merchant_id AND w.id = deliveries.endpoint_id AND w.enabled = 1))`, micros(tx.Now), e.Merchant[:], e.Number)
-	if err != nil || n > 0 {
+	if err != nil || n > 0 || e.Type.IsCreation() {
 		return n, err
 	}
 	url, err := tx.webhookURL(ctx, e.Merchant, e.Subject) // locks the order: a concurrent request for the event waits
