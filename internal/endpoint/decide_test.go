@@ -6,6 +6,7 @@ import (
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -74,5 +75,47 @@ func TestDispatchDecisions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Of more events than one commit delivers to a changed URL, the endpoint reads the others from
+// the feed. One that it does not select, or that is older than it, is not its own.
+func TestSharedEventsOfChangedURL(t *testing.T) {
+	t.Parallel()
+	const events = store.SharedMax + 100
+	var pending []store.Delivery
+	for i := range events {
+		pending = append(pending, store.Delivery{EventNumber: int64(i + 1), State: store.DeliveryPending, Endpoint: payment.ID{3}})
+	}
+	g := given(store.Endpoint{Position: events, CreatedAt: now}, events, pending...)
+	other := g.Endpoints[0]
+	other.ID = payment.ID{3}
+	g.Endpoints = append(g.Endpoints, other)
+	for i := range g.Events {
+		g.Events[i].CreatedAt = now
+	}
+	g.Events[0].Type, g.Events[1].CreatedAt = payment.EventPayinExpired, now.Add(-time.Second)
+	op := &change{merchant: payment.ID{1}, id: payment.ID{2}, request: &wire.EndpointRequest{URL: wire.Some("https://b.example")}}
+	var n store.Needs
+	op.Needs(&n)
+	after, err := g.Decide(&n, op.Decide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of 1,000 shared events the first is of another type; the second does not count.
+	if got := after.Endpoints[0]; got.Position != store.SharedMax+1 || got.URL != "https://b.example" {
+		t.Errorf("%+v", got)
+	}
+	if got := after.Endpoints[1]; got.Position != events || got.URL != other.URL {
+		t.Errorf("the other: %+v", got)
+	}
+	added := after.Deliveries[events:]
+	if len(added) != store.SharedMax-1 {
+		t.Fatalf("%d deliveries, want %d", len(added), store.SharedMax-1)
+	}
+	for i, d := range added {
+		if d.EventNumber != int64(i+3) || d.Endpoint != op.id || d.URL != "https://b.example" || d.State != store.DeliveryPending {
+			t.Errorf("delivery %d: %+v", i, d)
+		}
 	}
 }

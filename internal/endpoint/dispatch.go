@@ -105,7 +105,7 @@ func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 		}
 		e.Position = event.Number
 		v.read++
-		if known, due := wants(&e, event, next.Known); due {
+		if known, due := wants(l, &e, event, next.Known); due {
 			c.Deliver(&e, event, known)
 			v.delivered++
 		}
@@ -122,14 +122,14 @@ func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 
 // wants reports whether an endpoint is to get an event, by its known delivery or, if that is
 // nil, by a new one. The same URL gets an event once: by an order's own delivery to it, or by
-// that of another endpoint, unless that one is stopped.
-func wants(e *store.Endpoint, event *payment.Event, known []store.Delivery) (*store.Delivery, bool) {
+// that of another endpoint, unless that one is stopped or its endpoint has another URL now.
+func wants(l *store.Loaded, e *store.Endpoint, event *payment.Event, known []store.Delivery) (*store.Delivery, bool) {
 	if !event.Type.MatchedBy(e.Events) || event.Type == payment.EventEndpointDisabled && event.Subject == e.ID {
 		return nil, false
 	}
 	for i := range known {
 		d := &known[i]
-		if d.EventNumber != event.Number {
+		if d.EventNumber != event.Number || goesElsewhere(l, e, d) {
 			continue
 		}
 		switch d.State {
@@ -142,4 +142,11 @@ func wants(e *store.Endpoint, event *payment.Event, known []store.Delivery) (*st
 		}
 	}
 	return nil, true
+}
+
+// goesElsewhere reports whether a delivery that the URL of an endpoint has not accepted is that
+// of another endpoint whose URL was changed since: its next attempt goes there.
+func goesElsewhere(l *store.Loaded, e *store.Endpoint, d *store.Delivery) bool {
+	of, exists := l.Endpoint(d.Merchant, d.Endpoint)
+	return exists && of.URL != e.URL && d.State != store.DeliveryDone
 }

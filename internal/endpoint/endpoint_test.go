@@ -177,6 +177,101 @@ func TestOtherEndpointWithTheURLTakesOver(t *testing.T) {
 	})
 }
 
+// move changes the URL of an endpoint.
+func (g hooks) move(e store.Endpoint, to string) {
+	g.T.Helper()
+	_, err := g.Endpoints.Change(g.T.Context(), e.Merchant, e.ID, &wire.EndpointRequest{URL: wire.Some(to)})
+	g.Must(err)
+}
+
+// Of two endpoints with one URL either may have the delivery of an event, on which the other
+// relies. If one of them gets another URL, both URLs get what was not accepted.
+func TestBothURLsGetWhatWasNotAccepted(t *testing.T) {
+	for name, moved := range map[string]int{"that has the delivery": 0, "that relies on it": 1} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, g hooks) {
+				list := []store.Endpoint{g.add(url, "payin.canceled"), g.add(url, "payin.canceled", "payin.expired")}
+				g.cancel("before", "")
+				g.work()
+				g.Receivers.Always(500)
+				g.cancel("a", "")
+				g.cancel("b", "")
+				g.work()
+				g.Jump(time.Second)
+				late := g.add(url, "*")
+				g.move(late, url+"/late")
+				g.move(list[moved], elsewhere)
+				g.Receivers.Always(200)
+				g.Jump(10 * time.Second)
+				g.work()
+				g.Jump(time.Hour)
+				g.work()
+				want := []string{"payin.canceled a", "payin.canceled b"}
+				got := g.received(elsewhere)
+				if slices.Sort(got); !slices.Equal(got, want) {
+					t.Errorf("the new URL got %q", got)
+				}
+				got = g.received(url)
+				if slices.Sort(got[3:]); !slices.Equal(got, slices.Concat([]string{"payin.canceled before"}, want, want)) {
+					t.Errorf("the old URL got %q", got)
+				}
+				g.wantReceived(url + "/late") // what is older than the endpoint is not its own
+				g.cancel("after", "")
+				g.work()
+				for at, n := range map[string]int{url: 6, elsewhere: 3, url + "/late": 2} {
+					if got := g.received(at); len(got) != n || got[n-1] != "payin.canceled after" {
+						t.Errorf("%s got %q", at, got)
+					}
+				}
+				g.WantCases()
+				g.WantProven()
+			})
+		})
+	}
+}
+
+// An endpoint whose URL is changed as it is disabled or enabled, or between, gets what it missed
+// at the new URL, in order; so does the URL before, by the other endpoint.
+func TestURLChangesOfDisabledEndpoint(t *testing.T) {
+	set := func(g hooks, e store.Endpoint, enabled bool) {
+		_, err := g.Endpoints.Change(g.T.Context(), e.Merchant, e.ID, &wire.EndpointRequest{URL: wire.Some(elsewhere), Enabled: wire.Some(enabled)})
+		g.Must(err)
+	}
+	for name, change := range map[string]func(g hooks, e store.Endpoint){
+		"before":         func(g hooks, e store.Endpoint) { g.move(e, elsewhere); g.enable(e, false); g.work(); g.enable(e, true) },
+		"as it disabled": func(g hooks, e store.Endpoint) { set(g, e, false); g.work(); g.enable(e, true) },
+		"between":        func(g hooks, e store.Endpoint) { g.enable(e, false); g.move(e, elsewhere); g.work(); g.enable(e, true) },
+		"as it enabled":  func(g hooks, e store.Endpoint) { g.enable(e, false); g.work(); set(g, e, true) },
+	} {
+		for _, moved := range []int{0, 1} {
+			t.Run(fmt.Sprint(name, " ", moved), func(t *testing.T) {
+				each(t, func(t *testing.T, g hooks) {
+					list := []store.Endpoint{g.add(url, "payin.canceled"), g.add(url, "payin.canceled")}
+					g.Receivers.Always(500)
+					g.cancel("a", "")
+					g.cancel("b", "")
+					g.work()
+					g.Receivers.Always(200)
+					change(g, list[moved])
+					g.Jump(10 * time.Second)
+					g.work()
+					want := []string{"payin.canceled a", "payin.canceled b"}
+					g.wantReceived(elsewhere, want...)
+					got := g.received(url)[2:]
+					if slices.Sort(got); !slices.Equal(got, want) {
+						t.Errorf("the old URL got %q", got)
+					}
+					g.Jump(time.Hour)
+					g.work()
+					g.WantRequests(6)
+					g.WantCases()
+					g.WantProven()
+				})
+			})
+		}
+	}
+}
+
 // An endpoint that was disabled gets in order what it missed, and nothing twice.
 func TestEnabledAgainGetsWhatItMissedInOrder(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {

@@ -127,6 +127,7 @@ func Gone(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
 // disable disables an endpoint, and announces it.
 func disable(l *store.Loaded, c *store.Changes, e store.Endpoint) error {
 	e.Enabled, e.Version, e.UpdatedAt = false, e.Version+1, l.Now()
+	takeOver(l, c, &e)
 	pauseDeliveries(l, c, &e)
 	c.SetEndpoint(e)
 	data, err := View(&e, "")
@@ -157,7 +158,6 @@ func catchUp(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 
 // pauseDeliveries stops the deliveries of an endpoint that is disabled.
 func pauseDeliveries(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
-	takeOver(l, c, e)
 	rewind(l, e)
 	c.StopDeliveries(e, store.DeliveryPaused)
 }
@@ -181,6 +181,25 @@ func takeOver(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 		if other.ID != e.ID && other.Enabled && other.URL == e.URL && other.Position >= oldest {
 			other.Position = oldest - 1
 			c.SetEndpoint(other)
+		}
+	}
+}
+
+// takeAlong makes an endpoint that gets another URL get there what other endpoints with the
+// URL before have not accepted: it relied on their deliveries.
+func takeAlong(l *store.Loaded, c *store.Changes, e, was *store.Endpoint) {
+	shared := l.Shared(was)
+	if n := len(shared); n == store.SharedMax {
+		e.Position = min(e.Position, shared[n-1].Number) // it reads the others
+	}
+	for i := range shared {
+		event := &shared[i]
+		switch {
+		case !event.Type.MatchedBy(was.Events):
+		case was.Enabled && e.Enabled:
+			c.Deliver(e, event, nil)
+		default: // it reads them when it is enabled
+			e.Position = min(e.Position, event.Number-1)
 		}
 	}
 }

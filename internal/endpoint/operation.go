@@ -51,7 +51,12 @@ func (v *change) Merchant() payment.ID { return v.merchant }
 func (v *change) Class() commit.Class { return commit.Interactive }
 
 // Needs implements [write.Operation].
-func (v *change) Needs(n *store.Needs) { n.Undelivered(v.merchant, v.id) }
+func (v *change) Needs(n *store.Needs) {
+	n.Undelivered(v.merchant, v.id)
+	if v.request.URL.Set {
+		n.Shared(v.merchant, v.id, v.request.URL.V)
+	}
+}
 
 // Decide implements [write.Operation].
 func (v *change) Decide(l *store.Loaded, c *store.Changes) error {
@@ -74,6 +79,12 @@ func (v *change) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	if r.Enabled.Set {
 		e.Enabled = r.Enabled.V
+	}
+	if was.Enabled && (!e.Enabled || e.URL != was.URL) {
+		takeOver(l, c, &was)
+	}
+	if e.URL != was.URL {
+		takeAlong(l, c, &e, &was)
 	}
 	switch {
 	case e.Enabled && !was.Enabled:

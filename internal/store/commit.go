@@ -215,7 +215,7 @@ func load(ctx context.Context, tx *db.Tx, n *Needs, capacity Capacity) (*Loaded,
 		l.loadNodes, // a node that was declared dead claims nothing
 		l.loadFeeds,
 		l.insertPayins, l.insertPayouts, l.insertReceipts, l.insertNotices,
-		l.loadPayins, l.loadPayouts, l.loadSends, l.loadSending, l.loadCharges, l.loadDisputes, l.loadAnswers, l.loadReceivables, l.loadEndpoints, l.loadDeliveries, l.loadDispatches, l.loadNotices,
+		l.loadPayins, l.loadPayouts, l.loadSends, l.loadSending, l.loadCharges, l.loadDisputes, l.loadAnswers, l.loadReceivables, l.loadEndpoints, l.loadDeliveries, l.loadDispatches, l.loadShared, l.loadNotices,
 		l.loadBalances, l.loadCounters, l.loadApprovals, l.loadCases, l.loadFound, l.loadConsents, l.loadRefunds, l.loadBatches,
 	} {
 		if err := step(ctx, tx, n); err != nil {

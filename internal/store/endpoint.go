@@ -142,6 +142,7 @@ type endpointNeeds struct {
 	merchants   []merchantKey
 	undelivered []Ref
 	dispatches  []dispatchNeed
+	shared      []sharedNeed
 }
 
 type loadedEndpoints struct {
@@ -150,12 +151,13 @@ type loadedEndpoints struct {
 	undelivered map[Ref]int64               // 0 for none
 	last        map[payment.ID]int64        // numbers of the last events
 	dispatches  map[Ref]Dispatch
+	shared      map[Ref][]payment.Event
 }
 
 func newLoadedEndpoints() loadedEndpoints {
 	return loadedEndpoints{
 		rows: map[Ref]Endpoint{}, of: map[payment.ID][]payment.ID{}, undelivered: map[Ref]int64{}, last: map[payment.ID]int64{},
-		dispatches: map[Ref]Dispatch{},
+		dispatches: map[Ref]Dispatch{}, shared: map[Ref][]payment.Event{},
 	}
 }
 

@@ -118,6 +118,7 @@ func (g *Given) load(n *Needs) *Loaded {
 	g.loadEndpoints(l, n)
 	g.loadDeliveries(l, n)
 	g.loadDispatches(l, n)
+	g.loadShared(l, n)
 	g.loadNotices(l, n)
 	g.loadDisputes(l, n)
 	g.loadFound(l, n)

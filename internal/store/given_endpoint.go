@@ -30,8 +30,7 @@ func (g *Given) loadEndpoints(l *Loaded, n *Needs) {
 		l.endpoints.undelivered[e.Ref()] = 0
 		for i := range g.Deliveries {
 			d := &g.Deliveries[i]
-			failed := d.State == DeliveryExhausted && !e.FailingSince.IsZero() && !d.UpdatedAt.Before(e.FailingSince)
-			open := d.State == DeliveryPending || d.State == DeliveryPaused || failed
+			open := d.State == DeliveryPending || d.State == DeliveryPaused || e.gaveUp(d)
 			oldest := l.endpoints.undelivered[e.Ref()]
 			if d.Merchant == e.Merchant && d.Endpoint == e.ID && open && (oldest == 0 || d.EventNumber < oldest) {
 				l.endpoints.undelivered[e.Ref()] = d.EventNumber
@@ -72,6 +71,36 @@ func (g *Given) loadDispatches(l *Loaded, n *Needs) {
 		}
 		l.endpoints.dispatches[v.Ref] = d
 	}
+}
+
+func (g *Given) loadShared(l *Loaded, n *Needs) {
+	for _, v := range n.endpoints.shared {
+		e, ok := l.Endpoint(v.Merchant, v.ID)
+		for i := range g.Events {
+			at := &g.Events[i]
+			if !ok || at.Merchant != e.Merchant || at.Number > e.Position || at.CreatedAt.Before(e.CreatedAt) || len(l.Shared(&e)) == SharedMax {
+				continue
+			}
+			known, shared := false, false
+			for j := range g.Deliveries {
+				d := &g.Deliveries[j]
+				if d.Merchant != e.Merchant || d.EventNumber != at.Number {
+					continue
+				}
+				other, exists := l.Endpoint(d.Merchant, d.Endpoint)
+				known = known || d.Endpoint == e.ID || d.URL == v.url
+				shared = shared || exists && other.URL == e.URL && other.Enabled && (d.State == DeliveryPending || other.gaveUp(d))
+			}
+			if shared && !known {
+				l.endpoints.shared[v.Ref] = append(l.endpoints.shared[v.Ref], at.Event)
+			}
+		}
+	}
+}
+
+// gaveUp reports whether a delivery was given up while an endpoint failed.
+func (e *Endpoint) gaveUp(d *Delivery) bool {
+	return d.State == DeliveryExhausted && !e.FailingSince.IsZero() && !d.UpdatedAt.Before(e.FailingSince)
 }
 
 // direct sets where due deliveries go.

@@ -74,6 +74,7 @@ func (v *exercise) changeEndpoints(list []store.Endpoint) {
 		v.commit(store.Capacity{}, func(n *store.Needs) {
 			for _, e := range list[:count] {
 				n.Undelivered(e.Merchant, e.ID)
+				n.Shared(e.Merchant, e.ID, "https://b.example")
 			}
 		}, func(l *store.Loaded, c *store.Changes) {
 			for i := range list[:count] {
