@@ -52,9 +52,13 @@ func TestDispatchDecisions(t *testing.T) {
 		"a paused one becomes due":     {given(store.Endpoint{}, 1, of(1, store.DeliveryPaused, 3, mine)), 1, 1},
 		"what was given up too":        {given(store.Endpoint{}, 1, of(1, store.DeliveryExhausted, 11, mine)), 1, 1},
 		"the order's own delivery":     {given(store.Endpoint{}, 1, of(1, store.DeliveryPending, 0, payment.ID{})), 0, 1},
-		"that was given up":            {given(store.Endpoint{}, 1, of(1, store.DeliveryExhausted, 11, payment.ID{})), 0, 1},
-		"another endpoint's":           {given(store.Endpoint{}, 1, of(1, store.DeliveryPending, 0, payment.ID{3})), 0, 1},
-		"that is disabled":             {given(store.Endpoint{}, 1, of(1, store.DeliveryPaused, 2, payment.ID{3})), 1, 1},
+		"that was given up":            {given(store.Endpoint{}, 1, of(1, store.DeliveryExhausted, 11, payment.ID{})), 1, 1},
+		"that the receiver refused":    {given(store.Endpoint{}, 1, of(1, store.DeliveryDisabled, 1, payment.ID{})), 0, 1},
+		"that was given up before": {
+			given(store.Endpoint{}, 1, of(1, store.DeliveryExhausted, 11, payment.ID{}), of(1, store.DeliveryDone, 1, mine)), 0, 1,
+		},
+		"another endpoint's": {given(store.Endpoint{}, 1, of(1, store.DeliveryPending, 0, payment.ID{3})), 0, 1},
+		"that is disabled":   {given(store.Endpoint{}, 1, of(1, store.DeliveryPaused, 2, payment.ID{3})), 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -121,15 +121,17 @@ func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 }
 
 // wants reports whether an endpoint is to get an event, by its known delivery or, if that is
-// nil, by a new one. The same URL gets an event once: by an order's own delivery to it, or by
-// that of another endpoint, unless that one is stopped or its endpoint has another URL now.
+// nil, by a new one. The same URL gets an event once: by an order's own delivery to it, unless
+// that was given up, or by that of another endpoint, unless that one is stopped or its endpoint
+// has another URL now.
 func wants(l *store.Loaded, e *store.Endpoint, event *payment.Event, known []store.Delivery) (*store.Delivery, bool) {
 	if !event.Type.MatchedBy(e.Events) || event.Type == payment.EventEndpointDisabled && event.Subject == e.ID {
 		return nil, false
 	}
 	for i := range known {
 		d := &known[i]
-		if d.EventNumber != event.Number || goesElsewhere(l, e, d) {
+		givenUp := d.Endpoint.IsZero() && d.State == store.DeliveryExhausted
+		if d.EventNumber != event.Number || givenUp || goesElsewhere(l, e, d) {
 			continue
 		}
 		switch d.State {
@@ -137,7 +139,7 @@ func wants(l *store.Loaded, e *store.Endpoint, event *payment.Event, known []sto
 			return nil, false
 		case store.DeliveryPaused:
 			return d, true
-		default: // it was given up, or its endpoint was deleted
+		default: // it was given up, or its endpoint was deleted; or the order's receiver answered 410
 			return d, !d.Endpoint.IsZero()
 		}
 	}

@@ -109,6 +109,62 @@ func TestFiveDaysOfFailures(t *testing.T) {
 	})
 }
 
+// An endpoint relies on the deliveries of orders whose URL is its own. Those that are given up
+// while it fails are missed by it too: it gets their events, in order, when it is enabled or
+// answers again. One that was given up before is not sent again.
+func TestGetsWhatWasGivenUpForOrders(t *testing.T) {
+	for name, hours := range map[string]int{"answers again": 110, "was disabled": 130} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, g hooks) {
+				e := g.add(url, "*")
+				g.Receivers.Answer(func(r *http.Request, _ int) (*http.Response, error) {
+					if len(g.received(url)) > 1 { // not the creation
+						return coretest.Respond(http.StatusInternalServerError)
+					}
+					return coretest.Respond(http.StatusOK)
+				})
+				g.Payin(g.Merchant, "old", url)
+				g.work()
+				g.cancel("old", url)
+				g.fail(90, time.Hour)
+				g.WantCases(store.CaseWebhook)
+				g.Receivers.Always(200)
+				a := g.Payin(g.Merchant, "a", url)
+				g.work()
+				g.down(url)
+				_, err := g.Payins.Cancel(t.Context(), g.Merchant.ID, a.ID)
+				g.Must(err)
+				g.cancel("b", url)
+				g.fail(110, 2*time.Minute) // the oldest event is tried first, a hundred times
+				g.fail(hours, time.Hour)
+				disabled := name == "was disabled"
+				if got := g.read(e); got.Enabled == disabled || !got.IsDown() {
+					t.Fatalf("%+v", got)
+				}
+				tried := len(g.received(url))
+				g.Receivers.Always(200)
+				want := []string{"payin.canceled a", "payin.created b", "payin.canceled b"}
+				if disabled {
+					g.enable(e, true)
+				} else {
+					g.cancel("c", "")
+					want = append([]string{"payin.created c"}, append(want, "payin.canceled c")...)
+				}
+				g.Jump(2 * time.Minute)
+				g.work()
+				if got := g.received(url)[tried:]; !slices.Equal(got, want) {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				g.Jump(24 * time.Hour)
+				g.work()
+				g.WantRequests(tried + len(want))
+				g.WantCases(store.CaseWebhook, store.CaseWebhook, store.CaseWebhook) // of the orders
+				g.WantProven()
+			})
+		})
+	}
+}
+
 // Neither a clock that was set ahead nor a gateway that was stopped for two weeks makes an
 // endpoint that failed for an hour one that failed for five days.
 func TestFailuresUnderAWrongClock(t *testing.T) {

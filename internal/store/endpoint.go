@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/subtle"
+	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -211,26 +212,45 @@ func (l *Loaded) loadUndelivered(ctx context.Context, tx *db.Tx, e *Endpoint) er
 	if since.IsZero() {
 		since = l.now
 	}
-	rows, err := tx.Query(ctx, `SELECT t.event_number FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
+	oldest, err := collectNumber(tx.Query(ctx, `SELECT t.event_number FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
 		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND (t.state IN ('pending', 'paused') OR t.state = 'exhausted' AND t.updated_at >= $3)
-		ORDER BY t.event_number LIMIT 1`, e.Merchant[:], e.ID[:], micros(since))
-	oldest, err := db.Collect(rows, err, scanNumber)
+		ORDER BY t.event_number LIMIT 1`, e.Merchant[:], e.ID[:], micros(since)))
 	if err != nil {
 		return err
 	}
-	l.endpoints.undelivered[e.Ref()] = 0
-	if len(oldest) > 0 {
-		l.endpoints.undelivered[e.Ref()] = oldest[0]
+	if !e.FailingSince.IsZero() {
+		ofOrder, err := oldestGivenUp(ctx, tx, e)
+		if err != nil {
+			return err
+		}
+		if ofOrder > 0 && (oldest == 0 || ofOrder < oldest) {
+			oldest = ofOrder
+		}
 	}
-	rows, err = tx.Query(ctx, "SELECT last_number FROM event_counters WHERE merchant_id = $1", e.Merchant[:])
-	last, err := db.Collect(rows, err, scanNumber)
-	if len(last) > 0 {
-		l.endpoints.last[e.Merchant] = last[0]
+	l.endpoints.undelivered[e.Ref()] = oldest
+	last, err := collectNumber(tx.Query(ctx, "SELECT last_number FROM event_counters WHERE merchant_id = $1", e.Merchant[:]))
+	if last > 0 {
+		l.endpoints.last[e.Merchant] = last
 	}
 	return err
 }
 
-func scanNumber(r db.Scanner) (number int64, err error) { return number, r.Scan(&number) }
+// oldestGivenUp reads the number of the oldest event whose delivery for its order to the URL of
+// an endpoint was given up while that failed, 0 if there is none: the endpoint relied on it.
+func oldestGivenUp(ctx context.Context, tx *db.Tx, e *Endpoint) (number int64, err error) {
+	return collectNumber(tx.Query(ctx, `SELECT t.event_number FROM deliveries t WHERE t.merchant_id = $1 AND t.event_number <= $2
+		AND length(t.endpoint_id) = 0 AND t.state = 'exhausted' AND t.url = $3 AND t.updated_at >= $4
+		ORDER BY t.event_number LIMIT 1`, e.Merchant[:], e.Position, e.URL, micros(e.FailingSince)))
+}
+
+// collectNumber is the one number that a query finds, 0 if it finds none.
+func collectNumber(rows *sql.Rows, err error) (int64, error) {
+	list, err := db.Collect(rows, err, func(r db.Scanner) (number int64, err error) { return number, r.Scan(&number) })
+	if err != nil || len(list) == 0 {
+		return 0, err
+	}
+	return list[0], nil
+}
 
 // Endpoint is a loaded endpoint; false if there is none.
 func (l *Loaded) Endpoint(merchant, id payment.ID) (Endpoint, bool) {

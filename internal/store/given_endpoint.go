@@ -32,7 +32,8 @@ func (g *Given) loadEndpoints(l *Loaded, n *Needs) {
 			d := &g.Deliveries[i]
 			open := d.State == DeliveryPending || d.State == DeliveryPaused || e.gaveUp(d)
 			oldest := l.endpoints.undelivered[e.Ref()]
-			if d.Merchant == e.Merchant && d.Endpoint == e.ID && open && (oldest == 0 || d.EventNumber < oldest) {
+			ofOrder := d.Endpoint.IsZero() && d.URL == e.URL && d.EventNumber <= e.Position && e.gaveUp(d)
+			if d.Merchant == e.Merchant && (d.Endpoint == e.ID && open || ofOrder) && (oldest == 0 || d.EventNumber < oldest) {
 				l.endpoints.undelivered[e.Ref()] = d.EventNumber
 			}
 		}
