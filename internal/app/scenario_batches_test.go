@@ -121,6 +121,17 @@ func TestFinding(t *testing.T) {
 		found("/payout?pixKey="+url.QueryEscape(strings.ToUpper(out.Get("pixKey"))), "found-out")
 		found("/payout?beneficiaryDocument="+out.Get("beneficiary.document"), "found-out")
 		found("/payout?beneficiaryDocument="+out.Get("beneficiary.document")+"&maxAmount=1", "")
+		refunds := "/payin/" + in.Get("id") + "/refunds"
+		back := g.Must(201, "POST", refunds, with(refundOf, "{ref}", "found-back"))
+		await(g.Gateway, "/refunds/"+back.Get("id"), "COMPLETED")
+		back = g.Must(200, "GET", "/refunds/"+back.Get("id"), "")
+		for _, path := range []string{"/refunds", refunds} {
+			found(path+"?endToEndId="+back.Get("endToEndId"), "found-back")
+			found(path+"?externalId="+back.Get("externalId"), "found-back")
+			found(path+"?minAmount=400&maxAmount=400", "found-back")
+			found(path+"?minAmount=401", "")
+			found(path+"?endToEndId="+in.Get("endToEndId"), "") // of the payment
+		}
 		g.Verify(t)
 	})
 }

@@ -80,6 +80,9 @@ func (g *gateway) SearchTerm(merchant payment.ID, field store.SearchField, value
 }
 
 // ScanFrom is g.scanned.
-func (g *gateway) ScanFrom(context.Context, payment.ID, payment.Operation, store.Filter) (payment.ID, error) {
+func (g *gateway) ScanFrom(_ context.Context, _ payment.ID, op payment.Operation, _ store.Filter) (payment.ID, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.scannedOf = op
 	return g.scanned, g.err
 }

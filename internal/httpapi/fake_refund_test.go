@@ -33,6 +33,7 @@ func (g *gateway) Refund(_ context.Context, merchant, id payment.ID) (payment.Re
 func (g *gateway) Refunds(_ context.Context, merchant payment.ID, f store.Filter) (list []payment.Refund, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.refundFilter = f
 	for _, r := range slices.Backward(g.refundRows) {
 		if r.Merchant == merchant && selects(f, r.ID, string(r.Status), r.ExternalID, r.CreatedAt) &&
 			(f.Payin.IsZero() || f.Payin == r.Payin) && len(list) < f.Limit {

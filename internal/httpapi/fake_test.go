@@ -34,6 +34,8 @@ type gateway struct {
 	disputeFilter store.DisputeFilter
 	batchRows     []storedBatch
 	scanned       payment.ID // the answer of ScanFrom
+	scannedOf     payment.Operation
+	refundFilter  store.Filter // of the last list of refunds
 	events        []payment.Event
 	attempts      map[int64][]store.Attempt
 	available     money.Cents

@@ -18,7 +18,7 @@ var endToEndIDForm = regexp.MustCompile(`^[0-9A-Za-z]{1,64}$`)
 // emailMax is the longest e-mail address to look for, in bytes.
 const emailMax = 255
 
-// find parses the parameters by which pay-ins and payouts are found alike.
+// find parses the parameters by which pay-ins, payouts and refunds are found alike.
 func (a *API) find(q *query, f *store.Filter) {
 	f.Identified = q.form("externalId", externalIDForm, "must be 32 letters and digits")
 	f.EndToEndID = q.form("endToEndId", endToEndIDForm, "must be letters and digits")

@@ -127,6 +127,7 @@ func FuzzQuery(f *testing.F) {
 		"", "limit=2", "limit=%2B5", "limit=201", "limit=1&limit=1", "limit=99999999999999999999", "status=PAID&paymentMethod=PIX", "status=COMPLETED", "referenceId=o2",
 		"referenceId=" + strings.Repeat("%C3%A7", 128), "referenceId=%00", "referenceId=", "createdFrom=2026-03-01T09:01:00.000-03:00&createdTo=2026-03-01T12:03:00Z",
 		"createdFrom=2026-03-01T9:01:00Z", "createdTo=2026-03-01T09:01:00,5Z", "createdTo=2026-03-01T09:01:00+99:00", "createdFrom=9999-12-31T23:59:59Z&createdTo=0000-01-01T00:00:00Z",
+		"endToEndId=D1&externalId=" + strings.Repeat("x", 32) + "&minAmount=1&maxAmount=2", "endToEndId=D-1&externalId=x&minAmount=2&maxAmount=1",
 		"a=%zz", "a=1;b=2", "Status=PAID&merchantId=1", "cursor=AAAA", strings.Repeat("x", 50) + "=1&%FF=2",
 	} {
 		for list := range uint8(len(lists)) {
@@ -174,7 +175,7 @@ func FuzzQuery(f *testing.F) {
 			want.filter.Terms = append(want.filter.Terms, terms)
 		}
 		if want.filter.ExternalID != "" {
-			op := map[string]payment.Operation{"/payin": payment.OperationPayin, "/payout": payment.OperationPayout}[path]
+			op := map[string]payment.Operation{"/payin": payment.OperationPayin, "/payout": payment.OperationPayout, "/refunds": payment.OperationRefund}[path]
 			if path == "/payin" {
 				want.filter.PublicExternalID = g.gateway.ExternalID(&g.first, payment.OperationPublicPayin, want.filter.ExternalID)
 			}
@@ -187,7 +188,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-var lists = []string{"/payin", "/payout", "/events"}
+var lists = []string{"/payin", "/payout", "/events", "/refunds"}
 
 // issued is a cursor that the API issued.
 type issued struct {
@@ -213,6 +214,9 @@ func (g *fuzzed) cursors(f *testing.F) []issued {
 				if path == "/payin" {
 					order = a.body
 				}
+			}
+			if a := g.do("POST", "/payin/"+(answer{body: order}).text("id")+"/refunds", fmt.Sprintf(`{"referenceId":"o%d"}`, i), as(key, "secret"+key[3:])); a.status != http.StatusCreated {
+				f.Fatal(a.status, a.body)
 			}
 			e := payment.Event{
 				Merchant: []payment.ID{g.first.ID, g.second.ID}[merchant], Number: int64(i) + 1, ID: payment.ID{byte(i), byte(merchant)},
@@ -284,6 +288,11 @@ var parameters = map[string]map[string][]string{
 		"status": {"PENDING", "PROCESSING", "COMPLETED", "FAILED", "CANCELED", "RETURNED"},
 		"limit":  nil, "referenceId": nil, "createdFrom": nil, "createdTo": nil, "cursor": nil,
 		"endToEndId": nil, "externalId": nil, "minAmount": nil, "maxAmount": nil, "pixKey": nil, "beneficiaryDocument": nil, "batchId": nil,
+	},
+	"/refunds": {
+		"status": {"PENDING", "PROCESSING", "COMPLETED", "FAILED"},
+		"limit":  nil, "referenceId": nil, "createdFrom": nil, "createdTo": nil, "cursor": nil,
+		"endToEndId": nil, "externalId": nil, "minAmount": nil, "maxAmount": nil,
 	},
 	"/events": {"limit": nil, "cursor": nil},
 }

@@ -128,7 +128,7 @@ type listing[O any] struct {
 	read func(ctx context.Context, merchant payment.ID, f store.Filter) ([]O, error)
 	id   func(order *O) payment.ID
 	view func(order *O) ([]byte, error)
-	// operation is that of pay-ins or payouts, whose filters may need a scan.
+	// operation is that of orders whose filters may need a scan.
 	operation  payment.Operation
 	entryBytes int // reserved for each entry; 0 for entryBytes
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/httpapi"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 )
 
@@ -133,6 +134,7 @@ func TestFind(t *testing.T) {
 		"/payin?endToEndId=E-1": "endToEndId", "/payin?endToEndId=": "endToEndId", "/payout?externalId=x": "externalId", "/payin?minAmount=0": "minAmount",
 		"/payin?maxAmount=1e3": "maxAmount", "/payin?minAmount=2&maxAmount=1": "maxAmount", "/payin?customerDocument=123": "customerDocument",
 		"/payin?customerEmail=maria": "customerEmail", "/payout?pixKey=maria": "pixKey", "/payout?beneficiaryDocument=": "beneficiaryDocument",
+		"/refunds?endToEndId=D-1": "endToEndId", "/refunds?externalId=x": "externalId", "/refunds?minAmount=2&maxAmount=1": "maxAmount", "/refunds?pixKey=52998224725": "pixKey",
 		"/payout?batchId=1": "batchId", "/payin?pixKey=52998224725": "pixKey", "/payout?customerEmail=a@b.br": "customerEmail",
 	} {
 		a := h.do("GET", query, "")
@@ -148,6 +150,7 @@ func TestFind(t *testing.T) {
 	} {
 		h.want(query, h.do("GET", query, ""), 200, "")
 	}
+	h.findRefunds()
 	h.gateway.scanned = h.gateway.payinRows[1].ID
 	got, next := references(h.do("GET", "/payin?minAmount=1", ""))
 	if len(got) != 3 || next == "" { // the fake gateway reads all
@@ -158,5 +161,29 @@ func TestFind(t *testing.T) {
 	}
 	if _, next := references(h.do("GET", "/payin", "")); next != "" {
 		t.Error("a list that examines nothing has a cursor")
+	}
+}
+
+// findRefunds lists refunds by each of their parameters, of a merchant and of a pay-in.
+func (h *harness) findRefunds() {
+	h.t.Helper()
+	payin := h.gateway.payinRows[0].ID
+	h.want("refund", h.do("POST", "/payin/"+payin.String()+"/refunds", `{"referenceId":"back"}`), 201, "")
+	refund := h.gateway.refundRows[0]
+	for path, of := range map[string]payment.ID{"/refunds": {}, "/payin/" + payin.String() + "/refunds": payin} {
+		a := h.do("GET", path+"?endToEndId=D99999999202611220130abcdefghijk&externalId="+refund.ExternalID+"&minAmount=1&maxAmount=99999999999", "")
+		h.want(path, a, 200, "")
+		got := h.gateway.refundFilter
+		if got.EndToEndID != "D99999999202611220130abcdefghijk" || got.Identified != refund.ExternalID || got.MinAmount != 1 || got.MaxAmount != 99_999_999_999 || got.Payin != of {
+			h.t.Errorf("%s reads %+v", path, got)
+		}
+	}
+	h.gateway.scanned, h.gateway.scannedOf = refund.ID, ""
+	_, next := references(h.do("GET", "/refunds?minAmount=1", ""))
+	if next == "" || h.gateway.scannedOf != payment.OperationRefund {
+		h.t.Errorf("a page of refunds that ends early has the cursor %q, and examined those of %q", next, h.gateway.scannedOf)
+	}
+	if _, next := references(h.do("GET", "/payin/"+payin.String()+"/refunds?minAmount=1", "")); next != "" {
+		h.t.Error("the refunds of one pay-in are scanned")
 	}
 }

@@ -71,13 +71,14 @@ func (a *API) listRefundsOf(c *call, payin payment.ID) error {
 	q := c.query()
 	f := a.orderFilter(c, q, payment.OperationRefund)
 	f.Status, f.Payin = q.oneOf("status", texts(payment.RefundStatuses)), payin
+	a.find(q, &f)
 	if err := q.done(); err != nil {
 		return err
 	}
 	return listOrders(a, c, f, listing[payment.Refund]{
 		read: a.reader.Refunds,
 		id:   func(r *payment.Refund) payment.ID { return r.ID },
-		view: wire.Refund,
+		view: wire.Refund, operation: payment.OperationRefund,
 	})
 }
 

@@ -20,13 +20,13 @@ type Filter struct {
 	Method      payment.Method // pay-ins
 	ExternalID  string         // derived from a reference
 	Identified  string         // an external id too
-	EndToEndID  string
-	MinAmount   cents      // inclusive
-	MaxAmount   cents      // inclusive
-	CreatedFrom time.Time  // inclusive, UTC, to the millisecond
-	CreatedTo   time.Time  // exclusive
-	Payin       payment.ID // refunds
-	Batch       payment.ID // payouts, with the first and the last one of the batch
+	EndToEndID  string         // of refunds: the id of a return, of any part
+	MinAmount   cents          // inclusive
+	MaxAmount   cents          // inclusive
+	CreatedFrom time.Time      // inclusive, UTC, to the millisecond
+	CreatedTo   time.Time      // exclusive
+	Payin       payment.ID     // refunds
+	Batch       payment.ID     // payouts, with the first and the last one of the batch
 	First, Last payment.ID
 	// Terms are of the index of personal data. An order has one of each list.
 	Terms  [][]SearchTerm
@@ -57,18 +57,15 @@ func (f *Filter) driven() bool {
 	return len(f.Terms) > 0 && f.ExternalID == "" && f.Identified == "" && f.EndToEndID == "" && f.Batch.IsZero()
 }
 
-// ScanFrom is the id of the last order that a page of pay-ins or payouts may examine, going
-// back from its first one; zero if it may examine all. The next page begins before it.
+// ScanFrom is the id of the last order that a page of pay-ins, payouts or refunds may examine,
+// going back from its first one; zero if it may examine all. The next page begins before it.
 func (s *Store) ScanFrom(ctx context.Context, merchant payment.ID, op payment.Operation, f Filter) (payment.ID, error) {
 	q := query{args: []any{merchant[:]}}
 	if f.driven() {
 		f.Limit = scanMost
 		q.text = "SELECT t.id FROM (" + q.candidates(&f) + ") AS t"
 	} else {
-		q.text = "SELECT t.id FROM payins t WHERE t.merchant_id = $1"
-		if op == payment.OperationPayout {
-			q.text = "SELECT t.id FROM payouts t WHERE t.merchant_id = $1"
-		}
+		q.text = "SELECT t.id FROM " + ordersTable(op) + " t WHERE t.merchant_id = $1"
 		q.ids("id", &f)
 	}
 	q.args = append(q.args, 1, scanMost-1)
@@ -78,6 +75,18 @@ func (s *Store) ScanFrom(ctx context.Context, merchant payment.ID, op payment.Op
 		return payment.ID{}, s.db.ReadError("orders", err)
 	}
 	return list[0], nil
+}
+
+// ordersTable is the table of an operation's orders.
+func ordersTable(op payment.Operation) string {
+	switch op {
+	case payment.OperationPayout:
+		return "payouts"
+	case payment.OperationRefund:
+		return refundTable.name
+	default:
+		return "payins"
+	}
 }
 
 // query builds a statement with its parameters.
@@ -173,7 +182,7 @@ func (f Filter) where(columns, table string, merchant payment.ID, openIndex bool
 		q.and("external_id =", f.Identified)
 	}
 	if f.EndToEndID != "" {
-		q.and("end_to_end_id <> '' AND end_to_end_id =", f.EndToEndID)
+		q.endToEnd(table, f.EndToEndID)
 	}
 	if f.MinAmount > 0 {
 		q.and("amount >=", int64(f.MinAmount))
@@ -189,6 +198,16 @@ func (f Filter) where(columns, table string, merchant payment.ID, openIndex bool
 		return q.text + " ORDER BY id DESC LIMIT " + q.param(f.Limit), q.args
 	}
 	return q.text + " ORDER BY t.id DESC LIMIT " + q.param(f.Limit), q.args
+}
+
+// endToEnd adds the condition on the id in Pix. A refund of several payments has several
+// returns, whose ids are those of its parts.
+func (q *query) endToEnd(table, id string) {
+	if table != refundTable.name {
+		q.and("end_to_end_id <> '' AND end_to_end_id =", id)
+		return
+	}
+	q.text += " AND t.id IN (SELECT p.refund_id FROM refund_parts p WHERE p.merchant_id = $1 AND p.end_to_end_id <> '' AND p.end_to_end_id = " + q.param(id) + ")"
 }
 
 // has adds the condition that the order has one of some terms.

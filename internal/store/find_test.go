@@ -65,7 +65,7 @@ func TestPagesThatScan(t *testing.T) {
 					want = append(want, p.ReferenceID)
 				}
 			}
-			got := pages(t, g, f, 1+random.IntN(5))
+			got := payinPages(t, g, f, 1+random.IntN(5))
 			if !slices.Equal(got, want) {
 				t.Fatalf("%+v: found %v, want %v", f, got, want)
 			}
@@ -73,26 +73,44 @@ func TestPagesThatScan(t *testing.T) {
 	})
 }
 
+// listed is an order of a page.
+type listed struct {
+	id        payment.ID
+	reference string
+}
+
+// payinPages reads all pages of a list of pay-ins.
+func payinPages(t *testing.T, g *coretest.Gateway, f store.Filter, limit int) (references []string) {
+	t.Helper()
+	return pages(t, g, payment.OperationPayin, f, limit, func(f store.Filter) (page []listed) {
+		list, err := g.Store.Payins(t.Context(), g.Merchant.ID, f)
+		g.Must(err)
+		for i := range list {
+			page = append(page, listed{list[i].ID, list[i].ReferenceID})
+		}
+		return page
+	})
+}
+
 // pages reads all pages of a list, as the API does.
-func pages(t *testing.T, g *coretest.Gateway, f store.Filter, limit int) (references []string) {
+func pages(t *testing.T, g *coretest.Gateway, op payment.Operation, f store.Filter, limit int, read func(store.Filter) []listed) (references []string) {
 	t.Helper()
 	for range 100 {
 		f.From = payment.ID{}
 		if f.Limit = limit; f.Scans() {
-			from, err := g.Store.ScanFrom(t.Context(), g.Merchant.ID, payment.OperationPayin, f)
+			from, err := g.Store.ScanFrom(t.Context(), g.Merchant.ID, op, f)
 			g.Must(err)
 			f.From = from
 		}
 		f.Limit++
-		list, err := g.Store.Payins(t.Context(), g.Merchant.ID, f)
-		g.Must(err)
+		list := read(f)
 		next := f.From
 		if len(list) > limit {
 			list = list[:limit]
-			next = list[limit-1].ID
+			next = list[limit-1].id
 		}
 		for i := range list {
-			references = append(references, list[i].ReferenceID)
+			references = append(references, list[i].reference)
 		}
 		if next.IsZero() {
 			return references

@@ -72,10 +72,17 @@ func (v *exercise) readRefunds() {
 		t.Fatalf("refunds %v, %v", list, err)
 	}
 	for _, f := range []store.Filter{
+		{EndToEndID: "D"}, {EndToEndID: "D", Status: string(payment.RefundPending), Before: payin}, {EndToEndID: "D", MinAmount: 1, Payin: payin}, {Identified: "x"},
+		{MinAmount: 1}, {MinAmount: 1, MaxAmount: 2, Before: payin}, {MaxAmount: 2, CreatedFrom: v.far, CreatedTo: v.far}, {MinAmount: 1, Payin: payin},
+		{MinAmount: 1, Status: string(payment.RefundPending)}, {MinAmount: 1, Status: string(payment.RefundCompleted)},
 		{}, {Status: string(payment.RefundPending)}, {Status: string(payment.RefundCompleted)}, {ExternalID: "r"}, {Before: payin}, {CreatedFrom: v.far},
 		{CreatedTo: v.far}, {Payin: payin, Status: string(payment.RefundPending)}, {Payin: payin, Status: string(payment.RefundCompleted), Before: payin},
 	} {
-		f.Limit = 5
+		if f.Limit = 5; f.Scans() {
+			f.From, err = s.ScanFrom(ctx, m, payment.OperationRefund, f)
+			must(t, err)
+			f.From = payment.ID{1}
+		}
 		_, err = s.Refunds(ctx, m, f)
 		must(t, err)
 	}

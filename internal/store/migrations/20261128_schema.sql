@@ -387,6 +387,7 @@ CREATE TABLE refund_parts (
 );
 CREATE UNIQUE INDEX refund_parts_external ON refund_parts (merchant_id, processor, external_id);
 CREATE INDEX refund_parts_payin ON refund_parts (merchant_id, payin_id);
+CREATE INDEX refund_parts_end_to_end ON refund_parts (merchant_id, end_to_end_id) WHERE end_to_end_id <> '';
 CREATE INDEX refund_parts_to_send ON refund_parts (processor, next_at) WHERE next_at > 0 AND step = 'queued';
 CREATE INDEX refund_parts_to_look_up ON refund_parts (processor, next_at) WHERE next_at > 0 AND step IN ('accepted', 'unknown');
 CREATE INDEX refund_parts_claimed ON refund_parts (claimed_by) WHERE length(claimed_by) > 0;
