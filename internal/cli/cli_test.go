@@ -94,6 +94,10 @@ func TestMerchantUpdate(t *testing.T) {
 		{"merchant update Casa --return-host https://loja.example", 1, "",
 			"porteira: \"https://loja.example\" is not a host: write its name without scheme, port or path, such as shop.example.\n"},
 		{"merchant update Casa --city=", 1, "", "porteira: A merchant's city must have 1 to 255 bytes of printable characters.\n"},
+		// The name is not changed without the brand, so the corrected command finds the merchant.
+		{"merchant update Casa --name Nova --logo missing.png", 2, "", "porteira: cannot read the logo: open missing.png: no such file or directory\n"},
+		{"merchant update Casa --name Nova --color red", 1, "", "porteira: The colour must have the form #rrggbb.\n"},
+		{"merchant update Casa --name= --title Nova", 1, "", "porteira: A merchant's name must have 1 to 255 bytes of printable characters.\n"},
 		{"merchant show Casa", 0, strings.TrimPrefix(saved("Casa"), "Saved merchant \"Casa\": running gateways follow within 2 seconds.\n\n") +
 			" return hosts \n webhook hosts hooks.loja.example\n" + shown, ""},
 	} {

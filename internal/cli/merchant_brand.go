@@ -41,9 +41,17 @@ func (c *merchantBrand) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		b, changed, err := c.save(r, a, m.ID)
+		b, changed, err := c.changed(r, a, m.ID)
 		if err != nil {
 			return err
+		}
+		if changed {
+			if err := a.Merchants.SaveBrand(r.ctx, b); err != nil {
+				return err
+			}
+			if b, err = a.Store.Brand(r.ctx, m.ID); err != nil { // as it was normalized
+				return err
+			}
 		}
 		v := brandView{m.Name, b.Title, b.Document, b.Color, b.LogoType, len(b.Logo)}
 		return r.out.show(v, func(w io.Writer) {
@@ -63,19 +71,14 @@ func (v *brandView) rows() [][]string {
 	return [][]string{{"  title", v.Title}, {"  document", v.Document}, {"  colour", v.Color}, {"  logo", logo}}
 }
 
-// save applies the given flags and returns the brand.
-func (c *brandFlags) save(r *runner, a *app.Admin, merchant payment.ID) (b store.Brand, changed bool, err error) {
+// changed returns the merchant's brand with the given flags applied, and reports whether there
+// were any. It saves nothing.
+func (c *brandFlags) changed(r *runner, a *app.Admin, merchant payment.ID) (b store.Brand, changed bool, err error) {
 	if b, err = a.Store.Brand(r.ctx, merchant); err != nil {
 		return b, false, err
 	}
-	if changed, err = c.change(&b); err != nil || !changed {
-		return b, changed, err
-	}
-	if err = a.Merchants.SaveBrand(r.ctx, b); err != nil {
-		return b, false, err
-	}
-	b, err = a.Store.Brand(r.ctx, merchant)
-	return b, true, err
+	changed, err = c.change(&b)
+	return b, changed, err
 }
 
 // change applies the given flags and reports whether there were any.

@@ -40,7 +40,7 @@ type merchantUpdate struct {
 	WebhookHosts []string `help:"Host that webhookUrl of orders without credentials may name; may be repeated, replaces all; none removes them." name:"webhook-host"         placeholder:"HOST"`
 }
 
-// Run changes the given fields and shows the merchant.
+// Run changes the given fields, all or none of them, and shows the merchant.
 func (c *merchantUpdate) Run(r *runner, root *commands) error {
 	return r.admin(&root.Merchant.settings, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Merchant)
@@ -48,10 +48,14 @@ func (c *merchantUpdate) Run(r *runner, root *commands) error {
 			return err
 		}
 		u := merchant.Update{Name: c.Name, City: c.City, ReturnHosts: hostList(c.ReturnHosts), WebhookHosts: hostList(c.WebhookHosts)}
-		if m, err = a.Merchants.Update(r.ctx, m.ID, u); err != nil {
+		b, changed, err := c.changed(r, a, m.ID)
+		if err != nil {
 			return err
 		}
-		if _, _, err := c.save(r, a, m.ID); err != nil {
+		if changed {
+			u.Brand = &b
+		}
+		if m, err = a.Merchants.Update(r.ctx, m.ID, u); err != nil {
 			return err
 		}
 		return showMerchant(r, a, &m, fmt.Sprintf("Saved merchant %q: running gateways follow within 2 seconds.\n\n", m.Name))

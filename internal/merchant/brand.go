@@ -30,6 +30,14 @@ var colorForm = regexp.MustCompile(`^#[0-9a-f]{6}$`)
 // SaveBrand validates and saves a merchant's brand. Errors: problem kind
 // validation_failed.
 func (s *Service) SaveBrand(ctx context.Context, b store.Brand) error {
+	if err := tidyBrand(&b); err != nil {
+		return err
+	}
+	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return tx.SaveBrand(ctx, b) }))
+}
+
+// tidyBrand normalizes and validates a brand. Errors: problem kind validation_failed.
+func tidyBrand(b *store.Brand) error {
 	b.Title, b.Color = strings.TrimSpace(b.Title), strings.ToLower(b.Color)
 	invalid := func(format string, args ...any) error {
 		return problem.New(problem.ValidationFailed, fmt.Sprintf(format, args...))
@@ -54,5 +62,5 @@ func (s *Service) SaveBrand(ctx context.Context, b store.Brand) error {
 		}
 		b.LogoType = "image/" + form
 	}
-	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return tx.SaveBrand(ctx, b) }))
+	return nil
 }

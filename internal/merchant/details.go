@@ -33,11 +33,21 @@ type Update struct {
 	City         *string
 	ReturnHosts  *[]string
 	WebhookHosts *[]string
+	Brand        *store.Brand // replaces all of it
 }
 
-// Update changes a merchant. All nodes use the new values within 2 s. Errors: problem kinds
-// not_found, and validation_failed if the name is taken or a value is invalid.
+// Update changes a merchant and its brand in one commit, or nothing. All nodes use the new
+// values within 2 s. Errors: problem kinds not_found, and validation_failed if the name is taken
+// or a value is invalid.
 func (s *Service) Update(ctx context.Context, id payment.ID, u Update) (store.Merchant, error) {
+	var brand store.Brand
+	if u.Brand != nil {
+		brand = *u.Brand
+		brand.Merchant = id
+		if err := tidyBrand(&brand); err != nil {
+			return store.Merchant{}, err
+		}
+	}
 	err := s.Store.Transact(ctx, func(tx *store.Tx) error {
 		_, err := tx.ChangeMerchant(ctx, id, func(m *store.Merchant) error {
 			assign(&m.Name, u.Name)
@@ -46,7 +56,10 @@ func (s *Service) Update(ctx context.Context, id payment.ID, u Update) (store.Me
 			assign(&m.WebhookHosts, u.WebhookHosts)
 			return tidyDetails(m)
 		})
-		return err
+		if err != nil || u.Brand == nil {
+			return err
+		}
+		return tx.SaveBrand(ctx, brand)
 	})
 	if err != nil {
 		return store.Merchant{}, nameProblem(err)

@@ -48,6 +48,12 @@ func TestUpdate(t *testing.T) {
 				t.Errorf("%+v: %v", u, err)
 			}
 		}
+		for _, u := range []merchant.Update{{Name: ptr("Brand"), Brand: &store.Brand{Color: "red"}}, {Name: ptr(g.Merchant.Name), Brand: &store.Brand{Title: "B"}}, {City: ptr(""), Brand: &store.Brand{Title: "B"}}} {
+			if _, err := g.Merchants.Update(t.Context(), other.ID, u); !problem.Is(err, problem.ValidationFailed) {
+				t.Errorf("%+v: %v", u, err)
+			}
+		}
+		wantTitle(t, g, other.ID, "")
 		if _, err := g.Merchants.Update(t.Context(), payment.ID{9}, merchant.Update{}); !problem.Is(err, problem.NotFound) {
 			t.Errorf("unknown merchant: %v", err)
 		}
@@ -56,5 +62,22 @@ func TestUpdate(t *testing.T) {
 		if kept.Name != got.Name || kept.City != got.City || !slices.Equal(kept.WebhookHosts, got.WebhookHosts) {
 			t.Errorf("refused updates left %+v", kept)
 		}
+		got, err = g.Merchants.Update(t.Context(), other.ID, merchant.Update{Name: ptr("Loja Nova"), Brand: &store.Brand{Title: " Nova "}})
+		g.Must(err)
+		if got.Name != "Loja Nova" || got.City != kept.City {
+			t.Errorf("updated with a brand: %+v", got)
+		}
+		wantTitle(t, g, other.ID, "Nova")
+		wantTitle(t, g, g.Merchant.ID, "")
 	})
+}
+
+// wantTitle compares the title of a merchant's brand.
+func wantTitle(t *testing.T, g *coretest.Gateway, id payment.ID, want string) {
+	t.Helper()
+	b, err := g.Store.Brand(t.Context(), id)
+	g.Must(err)
+	if b.Title != want {
+		t.Errorf("the title is %q, want %q", b.Title, want)
+	}
 }
