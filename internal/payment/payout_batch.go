@@ -36,7 +36,8 @@ type PayoutBatch struct {
 	Version     int64
 	CompletedAt time.Time
 	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	// UpdatedAt is the last change of the batch or of one of its payouts.
+	UpdatedAt time.Time
 
 	// Counts are the payouts by status, as they were read with the batch.
 	Counts map[PayoutStatus]int64
@@ -51,6 +52,14 @@ func (b *PayoutBatch) Status() BatchStatus {
 		return BatchPending
 	default:
 		return BatchProcessing
+	}
+}
+
+// Changed sets UpdatedAt to the time of a change, unless it is later: the clock of the process
+// that changed a payout may be ahead.
+func (b *PayoutBatch) Changed(at time.Time) {
+	if at.After(b.UpdatedAt) {
+		b.UpdatedAt = at
 	}
 }
 

@@ -332,7 +332,8 @@ func (v *completeBatch) Decide(l *store.Loaded, c *store.Changes) error {
 	if !ok || !b.CompletedAt.IsZero() || b.InFlight() > 0 { // another process was faster
 		return nil
 	}
-	b.CompletedAt, b.UpdatedAt = l.Now(), l.Now()
+	b.CompletedAt = l.Now()
+	b.Changed(b.CompletedAt)
 	b.Version++
 	data, err := wire.PayoutBatch(&b)
 	if err != nil {

@@ -43,26 +43,37 @@ func scanBatch(r db.Scanner) (batchRow, error) {
 	return b, batchTable.scan(r, &b)
 }
 
-// batchCounts are the payouts of a batch by status, without the completed ones: those are
-// the rest. Its rows are a range of the index of the others, so it costs the more the more
-// payouts are not completed.
-const batchCounts = `SELECT t.status, count(*) FROM payouts t WHERE t.merchant_id = $1 AND t.status IN ('PENDING', 'PROCESSING', 'FAILED', 'CANCELED', 'RETURNED')
-	AND t.status <> 'COMPLETED' AND t.id >= $2 AND t.id <= $3 AND t.batch_id = $4 GROUP BY t.status`
+// Counts of the payouts of a batch by status, each with the last change among them. The payouts
+// that are not completed are a range of their index, so batchUnpaid costs the more the more they
+// are. batchItems reads all payouts of the batch, at most 5,000.
+const (
+	batchItems  = "SELECT t.status, count(*), max(t.updated_at)" + ofBatch + " GROUP BY t.status"
+	batchUnpaid = "SELECT t.status, count(*), max(t.updated_at)" + ofBatch + " AND t.status IN ('PENDING', 'PROCESSING', 'FAILED', 'CANCELED', 'RETURNED') AND t.status <> 'COMPLETED' GROUP BY t.status"
+	ofBatch     = " FROM payouts t WHERE t.merchant_id = $1 AND t.id >= $2 AND t.id <= $3 AND t.batch_id = $4"
+)
 
-// readCounts reads the counts of a batch.
+// readCounts reads the counts of a batch, and derives UpdatedAt from its row and its payouts:
+// no commit of a payout writes the row. After its end only returns change the counts, so the
+// completed payouts are not read: they are the rest.
 func readCounts(ctx context.Context, q querier, b *payment.PayoutBatch) error {
-	rows, err := q.Query(ctx, batchCounts, b.Merchant[:], b.First[:], b.Last[:], b.ID[:])
+	text := batchItems
+	if !b.CompletedAt.IsZero() {
+		text = batchUnpaid
+	}
+	rows, err := q.Query(ctx, text, b.Merchant[:], b.First[:], b.Last[:], b.ID[:])
 	b.Counts = map[payment.PayoutStatus]int64{}
-	completed := b.Count
+	rest := b.Count
 	_, err = db.Collect(rows, err, func(r db.Scanner) (none struct{}, err error) {
 		var status payment.PayoutStatus
 		var n int64
-		err = r.Scan(textDest[payment.PayoutStatus]{&status}, &n)
+		var last time.Time
+		err = r.Scan(textDest[payment.PayoutStatus]{&status}, &n, (*timeDest)(&last))
 		b.Counts[status] = n
-		completed -= n
+		rest -= n
+		b.Changed(last)
 		return none, err
 	})
-	b.Counts[payment.PayoutCompleted] = completed
+	b.Counts[payment.PayoutCompleted] += rest
 	return err
 }
 
@@ -141,7 +152,7 @@ func (c *Changes) AddPayoutBatch(b payment.PayoutBatch, fingerprint []byte) {
 func (c *Changes) SetPayoutBatch(b payment.PayoutBatch) payment.PayoutBatch {
 	row := c.l.batches.rows[Ref{b.Merchant, b.ID}]
 	was := row.Version
-	b.UpdatedAt = c.l.now
+	b.Changed(c.l.now)
 	row.PayoutBatch = b
 	c.l.batches.add(row)
 	c.batches = append(c.batches, batchChange{row, was})

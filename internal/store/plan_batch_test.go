@@ -35,6 +35,7 @@ func (v *exercise) batchPayouts(count int) {
 				v.t.Errorf("batch %d of %d is %+v", i, count, b)
 			}
 			b.Version++
+			b.CompletedAt = l.Now() // now only the payouts that are not completed are read
 			c.SetPayoutBatch(b)
 		}
 	})
