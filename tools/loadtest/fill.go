@@ -51,13 +51,12 @@ func fill(ctx context.Context, o options, random env.Random) (err error) {
 	if o.payins+o.payouts == 0 {
 		return nil
 	}
-	real := env.NewSystemClock()
-	clock := env.NewVirtualClock(real.Now().Add(-time.Duration(o.payins) * gap))
-	f := &filler{clock: clock, env: env.Env{Clock: clock, IDs: env.NewIDs(random), Random: random}}
-	if err := f.open(ctx, o); err != nil {
+	f, err := newFiller(ctx, o, random, o.payins)
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.store.Close()) }()
+	real := env.NewSystemClock()
 	began := real.Monotonic()
 	for payins, payouts := 0, 0; payins < o.payins || payouts < o.payouts; {
 		n := min(batch, o.payins-payins)
@@ -74,6 +73,13 @@ func fill(ctx context.Context, o options, random env.Random) (err error) {
 	fmt.Fprintln(os.Stderr)
 	f.clock.Advance(48 * time.Hour) // everything expires and is delivered
 	return errors.Join(f.addOrders(ctx, 0, 0), f.core.Leave(ctx))
+}
+
+// newFiller opens a store for so many pay-ins.
+func newFiller(ctx context.Context, o options, random env.Random, payins int) (*filler, error) {
+	clock := env.NewVirtualClock(env.NewSystemClock().Now().Add(-time.Duration(payins) * gap))
+	f := &filler{clock: clock, env: env.Env{Clock: clock, IDs: env.NewIDs(random), Random: random}}
+	return f, f.open(ctx, o)
 }
 
 func (f *filler) open(ctx context.Context, o options) error {

@@ -121,3 +121,31 @@ func TestFillRefusesOtherDatabases(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A measured statement has the requested rows, and each row of the store is read once.
+func TestStatement(t *testing.T) {
+	for engine, database := range map[string]func() string{
+		"sqlite":   func() string { return "" },
+		"postgres": func() string { return dbtest.Postgres(t) },
+	} {
+		t.Run(engine, func(t *testing.T) {
+			o := options{data: t.TempDir(), database: database(), merchants: 1, postings: 2500} // three parts of the answer
+			r, err := measureStatement(t.Context(), o, env.System(env.OutboundOptions{}).Random)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := open(t, o)
+			merchants, err := s.Merchants(t.Context())
+			if err != nil || len(merchants) != 1 {
+				t.Fatalf("%d merchants, %v", len(merchants), err)
+			}
+			end, err := s.StatementEnd(t.Context(), merchants[0].ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.rows != end || r.rows < int64(o.postings) || r.rows > 2*int64(o.postings) || r.size < 100*r.rows || r.took <= 0 || r.heapPeak < r.heapBefore || r.heapBefore == 0 {
+				t.Errorf("measured %+v, the statement has %d rows", r, end)
+			}
+		})
+	}
+}
