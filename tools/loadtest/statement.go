@@ -78,7 +78,7 @@ func measureStatement(ctx context.Context, o options, random env.Random) (r stat
 	if err := f.core.Leave(ctx); err != nil {
 		return r, err
 	}
-	address, stop, err := f.serve()
+	address, stop, err := f.serve(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -111,8 +111,8 @@ func (f *filler) fillStatement(ctx context.Context, postings int64) error {
 }
 
 // serve serves the API of the store, as a gateway does.
-func (f *filler) serve() (address string, stop func() error, err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func (f *filler) serve(ctx context.Context) (address string, stop func() error, err error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
 	}
