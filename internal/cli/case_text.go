@@ -24,6 +24,7 @@ var caseTexts = map[casePair]string{
 	{store.CaseDispute, ""}:                           "The processor reports a dispute of an order in status {status}." + compareStatement,
 	{store.CaseDispute, store.ReasonMoreThanReceived}: "The processor reports a dispute of {reported} cents, more than is left of what was received for the order. Only the rest was set aside: compare the processor's statement.",
 	{store.CaseDisputeDeadline, ""}:                   "A dispute at processor {processor}, {externalId}, can be defended until {respondBy}, and has no defense (days left: {days} or less). Ask the merchant for its defense.",
+	{store.CaseDisputeOpen, ""}:                       "Processor {processor} has not decided a dispute of payment {externalId} for four months. Look-ups continue once a day, and the money stays set aside: contact the processor's support.",
 	{store.CaseDisputeAnswer, ""}:                     "The merchant answered dispute {externalId}: {action}. Processor {processor} has not received the answer: {cause}. Give it at the processor's panel: porteira dispute files has the documents.",
 	{store.CaseAccountRefused, ""}:                    "The processor refuses the credentials of account {account} since {since}, so the gateway has suspended it: nothing is sent, and held money stays held. Replace them with porteira account rotate, or have the processor accept them: the account is then resumed by itself.",
 	{store.CasePayoutFound, ""}:                       "The processor {processor} lists transfer {externalId}, and no payout has it: a restored backup lacks it. Its money was taken from the merchant's balance. Ask the merchant to send the same payout request again: the payout then gets this transfer, also after this case was resolved.",
@@ -133,6 +134,7 @@ var resolutionTexts = map[resolutionOf]string{
 	{store.CaseDispute, store.ResolvedDismiss}:   "the statement was compared, and nothing is to be booked",
 
 	{store.CaseDisputeDeadline, store.ResolvedDismiss}: "the merchant knows, or will not defend it",
+	{store.CaseDisputeOpen, store.ResolvedDismiss}:     "the processor is still deciding",
 	{store.CaseDisputeAnswer, store.ResolvedDismiss}:   "the answer was given to the processor, or it is too late",
 
 	{store.CaseWebhook, store.ResolvedRetry}:    "the event is delivered again, with the complete schedule",

@@ -351,7 +351,7 @@ func TestEachKindHasAResolution(t *testing.T) {
 	for _, kind := range []store.CaseKind{
 		store.CaseOverpaid, store.CaseUnmatchedReceipt, store.CasePayoutUnknown, store.CaseContradiction, store.CaseNotice, store.CaseDispute,
 		store.CaseWebhook, store.CaseDamaged, store.CasePayoutWaiting, store.CaseCharge, store.CaseChargeOpen, store.CasePayoutFound, store.CasePayinProcessing,
-		store.CaseAccountRefused, store.CaseEndpoint, store.CaseAccountCertificate,
+		store.CaseAccountRefused, store.CaseEndpoint, store.CaseAccountCertificate, store.CaseDisputeOpen,
 	} {
 		reasons := map[store.CaseKind][]store.CaseReason{
 			store.CasePayoutUnknown: {store.ReasonNoAnswer, store.ReasonStillProcessing, store.ReasonNotIdempotent, store.ReasonOtherContents},

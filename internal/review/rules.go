@@ -116,6 +116,7 @@ var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseDispute, Option: dismiss},
 	{kind: store.CaseDisputeDeadline, Option: dismiss},
 	{kind: store.CaseDisputeAnswer, Option: dismiss},
+	{kind: store.CaseDisputeOpen, Option: dismiss},
 	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedAdopt)}, // its money is taken already
 	{kind: store.CasePayoutFound, Option: with(twoPersons, store.ResolvedWriteOff), needs: needsFound, check: checkFound, effect: writeOffFound},
 	{
