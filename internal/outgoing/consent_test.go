@@ -97,6 +97,23 @@ func TestConsentIsForOneTransfer(t *testing.T) {
 	})
 }
 
+// The transfer that has our consent gets no more of it once another one has paid the payout: the
+// bank may not have had our answer. That it then fails changes nothing.
+func TestConsentEndsWhenAnotherTransferHasPaid(t *testing.T) {
+	consents(t, func(_ *testing.T, g *coretest.Gateway) {
+		p := underWay(g, "r")
+		ask(g, about(p, "first"), true)
+		reports(g, p, "second", processor.TransferPaid)
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		ask(g, about(p, "first"), false)
+		ask(g, about(p, "second"), false)
+		reports(g, p, "first", processor.TransferFailed)
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantBalances(coretest.Opening-p.Amount, 0)
+		g.WantCases()
+	})
+}
+
 // Only a payout under way, with its amount and its key, gets consent.
 func TestConsentIsRefused(t *testing.T) {
 	consents(t, func(t *testing.T, g *coretest.Gateway) {

@@ -48,7 +48,7 @@ func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.P
 	switch {
 	case v.isSecond(l, p, &r):
 		return v.applySecond(l, c, p, &r)
-	case v.isOtherFailure(l, p, &r):
+	case v.isOtherFailure(p, &r):
 		return nil
 	}
 	r = withFound(l, p, r)

@@ -27,8 +27,7 @@ func (v *resolution) mayBeSecond(r *processor.TransferReport) bool {
 // or was paid under another endToEndId, and has another id of the processor or two sends may have
 // paid. Else an operator mistyped the id of the only transfer. A report of another amount contradicts the payout.
 func (v *resolution) isSecond(l *store.Loaded, p *payment.Payout, r *processor.TransferReport) bool {
-	paid := p.Status == payment.PayoutCompleted || p.Status == payment.PayoutReturned
-	if !v.mayBeSecond(r) || !paid || p.EndToEndID == "" || p.EndToEndID == r.EndToEndID ||
+	if !v.mayBeSecond(r) || !isPaid(p) || p.EndToEndID == "" || p.EndToEndID == r.EndToEndID ||
 		r.Amount != 0 && r.Amount != p.Amount || r.Returned < 0 || r.Returned > p.Amount {
 		return false
 	}
@@ -55,10 +54,14 @@ func mayHavePaidTwice(l *store.Loaded, p *payment.Payout) bool {
 
 // isOtherFailure reports whether a report is of a transfer that failed beside the one that paid
 // the payout. Asaas' failed transfers have an id of Asaas, and no endToEndId. It changes nothing.
-func (v *resolution) isOtherFailure(l *store.Loaded, p *payment.Payout, r *processor.TransferReport) bool {
-	paid := p.Status == payment.PayoutCompleted || p.Status == payment.PayoutReturned
+func (v *resolution) isOtherFailure(p *payment.Payout, r *processor.TransferReport) bool {
 	other := p.ProcessorID != "" && r.ProcessorID != "" && r.ProcessorID != p.ProcessorID && r.EndToEndID == ""
-	return paid && other && r.State == processor.TransferFailed && !v.effect.Repeat.Safe() && mayHavePaidTwice(l, p)
+	return isPaid(p) && other && r.State == processor.TransferFailed && !v.effect.Repeat.Safe()
+}
+
+// isPaid reports whether a payout was paid, also if the money has come back.
+func isPaid(p *payment.Payout) bool {
+	return p.Status == payment.PayoutCompleted || p.Status == payment.PayoutReturned
 }
 
 // isOneOfSeveral reports whether a report is of one failed transfer of a payout of which another one

@@ -101,6 +101,9 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	if len(s.violations) == 0 {
 		s.verify()
 	}
+	for _, text := range s.coverage.impossible() {
+		s.violate(checker.Progress, "", "", text)
+	}
 	s.finish()
 	return s.result, s.close()
 }
