@@ -69,7 +69,7 @@ func TestNoticesProveNothing(t *testing.T) {
 				t.Errorf("notice %d: %d %s", i, got.Status, got.Body)
 			}
 		}
-		g.Must(204, "POST", "/sandbox/clock", `{"advance":3600}`) // rescheduled work is due
+		g.Must(204, "POST", "/sandbox/clock", `{"advance":1800}`) // rescheduled work is due
 		apptest.Until(t, func() string {
 			if n := strings.Count(g.Log.Lines("WARN"), "notice not applied yet"); n < 4 {
 				return fmt.Sprintf("only %d notices were not applied", n)
