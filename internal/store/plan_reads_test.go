@@ -99,6 +99,7 @@ func (v *exercise) readMerchants() {
 	must(t, err)
 	_, err = s.MerchantByName(ctx, m.Name)
 	must(t, err)
+	s.ForgetMerchants()
 	_, err = s.MerchantOf(ctx, v.last.payins[0].Payin.ExternalID)
 	must(t, err)
 	_, err = s.Merchants(ctx)
