@@ -62,8 +62,7 @@ func hasFailedHour(e *store.Endpoint, now time.Time) bool {
 
 // DisableFailed is the step of the worker that disables endpoints that have only failed for
 // five days. It counts them hour by hour, so that neither a clock that was set ahead nor the
-// time in which the gateway was stopped counts for more than one of them. A clock that was
-// set back counts none until it has caught up: the endpoint is only disabled later.
+// time in which the gateway was stopped counts for more than one of them.
 func (s *Service) DisableFailed(ctx context.Context) (did int, err error) {
 	if s.Registry.Empty() {
 		return 0, nil

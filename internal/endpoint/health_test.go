@@ -186,6 +186,11 @@ func TestFailuresUnderAWrongClock(t *testing.T) {
 					t.Errorf("%+v", got)
 				}
 				g.Clock.SetOffset(0)
+				g.Heartbeat() // which sees that the clock was set back
+				g.fail(2, time.Hour)
+				if got := g.read(e); !got.Enabled || got.FailedHours != 3 {
+					t.Errorf("two hours later: %+v", got)
+				}
 				g.Receivers.Always(200)
 				g.Jump(weeks + 24*time.Hour)
 				g.work()

@@ -259,8 +259,8 @@ const clockTolerance = time.Minute
 // RescheduleFuture makes due now all work that a clock which was ahead has scheduled: rows
 // that it wrote, and those due after latest. The rows of found transfers and notices do not show
 // when they were scheduled, and a feed may wait for hours: so these are due now if they wait for
-// more than a minute, which does no harm. The date of a restore that is later counts from now. It
-// is for the start of a process, and for a clock that was set back.
+// more than a minute, which does no harm. The date of a restore that is later counts from now, and
+// so do the hours in which an endpoint fails. It is for the start of a process, and for a clock that was set back.
 func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time) error {
 	soon := tx.Now.Add(clockTolerance)
 	now, ahead := micros(tx.Now), micros(soon)
@@ -278,6 +278,7 @@ func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time) error {
 		{"UPDATE found_transfers" + scheduled + "(next_at > $2 OR created_at > $3)", soon},
 		{"UPDATE notices" + scheduled + "(next_at > $2 OR received_at > $3)", soon},
 		{"UPDATE feeds" + scheduled + "(next_at > $2 OR updated_at > $3)", soon},
+		{"UPDATE webhook_endpoints SET counted_at = $1 WHERE counted_at > $1 AND (counted_at > $2 OR counted_at > $3)", latest},
 		{"UPDATE installation SET restored_at = $1 WHERE restored_at > $2 OR restored_at > $3", latest},
 	} {
 		if _, err := tx.Exec(ctx, v.text, now, micros(v.late), ahead); err != nil {

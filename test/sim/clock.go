@@ -26,6 +26,7 @@ const (
 func (n *node) setClock() {
 	s := n.sim
 	n.clockOffset = pick(s, clockOffsets)
+	s.daysAhead = s.daysAhead || n.clockOffset >= 24*time.Hour
 	s.trace.linef("%s has its clock off by %v", n.name, n.clockOffset)
 	s.after(s.between(time.Second, clockWrongMax), func() {
 		ahead := n.clockOffset >= time.Hour

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -218,37 +219,44 @@ func (e *endpoint) rotateBlindly() {
 	e.addSecret(shown["secret"])
 }
 
-// enableEndpoints enables the dead endpoints, which were disabled, and makes them answer. Then it
-// requests the range of their events again: deliveries that were given up are removed during a
-// run. It reports whether there was one.
+// enableEndpoints enables the endpoints that were disabled, and makes them answer. Of the dead, and
+// of those that were down if a clock went ahead by days, it then requests the range of their
+// events again: deliveries that were given up are removed during a run. It reports whether there
+// was one.
 func (s *simulation) enableEndpoints() (found bool) {
 	for _, e := range s.endpoints {
 		switch {
-		case e.story != dead || e.ID == "" || e.again:
+		case e.story != dead && e.story != down || e.ID == "" || e.again:
 			continue
 		case !e.enabled:
 			found = e.enable() || found
-		default:
+		case e.story == dead || s.daysAhead:
 			found = e.redeliver() || found
 		}
 	}
 	return found
 }
 
-// failForDays lets the dead endpoints fail until they are disabled.
+// anyFails reports whether an endpoint still fails that is to be enabled.
+func (s *simulation) anyFails() bool {
+	return slices.ContainsFunc(s.endpoints, func(e *endpoint) bool {
+		if e.story != dead && e.story != down || e.ID == "" || e.enabled {
+			return false
+		}
+		_, shown := e.call(http.MethodGet, "/"+e.ID, nil)
+		health, _ := shown["health"].(map[string]any)
+		return health["state"] == "failing"
+	})
+}
+
+// failForDays lets endpoints fail until they are disabled.
 func (s *simulation) failForDays() {
-	for _, e := range s.endpoints {
-		if e.story != dead || e.ID == "" || e.enabled {
-			continue
+	for range disabledWithin / time.Hour {
+		s.elapse(time.Hour)
+		for _, n := range s.nodes {
+			n.wake(n.life, app.WorkerFailed)
 		}
-		for range disabledWithin / time.Hour {
-			s.elapse(time.Hour)
-			for _, n := range s.nodes {
-				n.wake(n.life, app.WorkerFailed)
-			}
-			s.runQueue()
-		}
-		return // the others failed meanwhile
+		s.runQueue()
 	}
 }
 

@@ -47,6 +47,7 @@ type simulation struct {
 
 	plan      plan
 	faultsOff bool
+	daysAhead bool           // a clock was ahead by days
 	turns     map[string]int // positions of round robins, by group and state
 
 	keys       *db.Keyring
