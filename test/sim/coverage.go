@@ -179,8 +179,6 @@ var impossible = []struct{ group, fault, state, why string }{
 	{"refund outcome", "unknown", "done", "a refund that has ended is not sent again"},
 	{"refund outcome", "failed", "done", "one that was paid and then fails is taken back"},
 	{"refund outcome", "not_found", "done", "a refund that has ended is not looked up"},
-	{"consent", "approved", "COMPLETED", "the bank asks about the transfer that was paid no more, and another one gets no consent"},
-	{"consent", "approved", "RETURNED", "the bank asks about the transfer that was paid no more, and another one gets no consent"},
 	{"consent", "approved", "FAILED", "the money was released"},
 	{"consent", "approved", "CANCELED", "the money was released"},
 	{"look-up, payout", "", "CANCELED", "a payout that was never sent is not looked up"},

@@ -5,8 +5,6 @@ import (
 	"io"
 	"net/http"
 	"time"
-
-	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
 // carryQuestion carries a question of the bank about a transfer to one of the gateways, with
@@ -50,9 +48,7 @@ func (s *simulation) countAnswer(answer *http.Response, externalID, state string
 		}
 		answer.Body = io.NopCloser(bytes.NewReader(body))
 		said = textAfter(body, `"status":"`)
-		if said == string(bankapi.ConsentRefused) {
-			s.trace.linef("consent to a transfer of %s refused: %s", externalID, textAfter(body, `"reason":"`))
-		}
+		s.trace.linef("consent to a transfer of %s, which is %s: %s %s", externalID, state, said, textAfter(body, `"reason":"`))
 	}
 	s.coverage.count("consent", said, state)
 }
