@@ -184,9 +184,9 @@ func takeOver(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	}
 }
 
-// takeAlong makes an endpoint that gets another URL get there what other endpoints with the
-// URL before have not accepted: it relied on their deliveries.
-func takeAlong(l *store.Loaded, c *store.Changes, e, was *store.Endpoint) {
+// deliverShared makes the new URL of an endpoint get what other endpoints with its previous URL
+// have not accepted: it relied on their deliveries.
+func deliverShared(l *store.Loaded, c *store.Changes, e, was *store.Endpoint) {
 	shared := l.Shared(was)
 	if n := len(shared); n == store.SharedMax {
 		e.Position = min(e.Position, shared[n-1].Number) // it reads the others

@@ -84,7 +84,7 @@ func (v *change) Decide(l *store.Loaded, c *store.Changes) error {
 		takeOver(l, c, &was)
 	}
 	if e.URL != was.URL {
-		takeAlong(l, c, &e, &was)
+		deliverShared(l, c, &e, &was)
 	}
 	switch {
 	case e.Enabled && !was.Enabled:

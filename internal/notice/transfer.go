@@ -33,7 +33,7 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	if merchant.IsZero() || len(t.ExternalID) != payment.ExternalIDLength {
 		return nil // of another program that uses the account
 	}
-	known, unbooked, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID, t.State == processor.TransferPaid, s.another(account, t), t.Amount)
+	known, unbooked, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID, t.State == processor.TransferPaid, s.second(account, t), t.Amount)
 	switch invalid := t.Amount <= 0 || t.Amount > money.Max || t.Returned < 0 || t.Returned > t.Amount; {
 	case err != nil:
 		return store.Problem(err)
@@ -68,9 +68,9 @@ func (s *Service) follow(began store.Installation) {
 	}
 }
 
-// another is the endToEndId of a listed transfer that may be the second one of its payout: it was
+// second is the endToEndId of a listed transfer that may be the second one of its payout: it was
 // paid, at a processor that may pay an external id twice. Else it is "".
-func (s *Service) another(account string, t *processor.ListedTransfer) string {
+func (s *Service) second(account string, t *processor.ListedTransfer) string {
 	proc := s.Processors.Find(account)
 	if t.State != processor.TransferPaid || proc == nil || proc.Profile().Transfer.Repeat.Safe() {
 		return ""

@@ -120,7 +120,7 @@ func (v *giveConsent) Decide(l *store.Loaded, c *store.Changes) error {
 		v.refusal = "the account's payouts wait after a restore"
 	case p.Status == payment.PayoutFailed || p.Status == payment.PayoutCanceled:
 		v.refusal = "the payout has ended"
-	case isPaid(&p) && p.ProcessorID != v.question.Transfer: // the one that has our consent may come too late
+	case isPaid(&p) && p.ProcessorID != v.question.Transfer: // also if this one had our consent before
 		v.refusal = "another transfer has paid the payout"
 	case asked && given.Transfer != v.question.Transfer:
 		v.refusal = "another transfer of the payout has our consent"

@@ -80,6 +80,30 @@ func TestUnreachableForAnHourOpensACase(t *testing.T) {
 	})
 }
 
+// The hour begins with the first send in vain, not with one before that may have had an effect.
+func TestUnreachableSinceALaterSend(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		g.Bank.AnswerTransfer = coretest.Unknown
+		p := g.Payout("r", 10_00)
+		g.Send()
+		g.Jump(2 * time.Hour)
+		g.LookUp()
+		g.WantPayout(p, payment.PayoutProcessing, payment.StepQueued)
+		g.Bank.AnswerTransfer = always(notSent)
+		g.Send()
+		g.WantSends(p, store.SendNotFound, store.SendNotSent)
+		g.WantCases()
+		g.Jump(61 * time.Minute)
+		g.Send()
+		g.WantCases(store.CasePayoutWaiting)
+		g.Bank.AnswerTransfer = nil
+		g.Jump(10 * time.Minute)
+		g.Send()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantCases()
+	})
+}
+
 // The waits grow, and a case is opened once; it closes when the processor takes the
 // payout.
 func TestLaterForHoursOpensACase(t *testing.T) {

@@ -161,11 +161,22 @@ func (v *RecordSendOp) noEffect(l *store.Loaded, c *store.Changes, p *payment.Pa
 		wait := v.jitter.Of(worker.After(laterAfter, countLater(earlier)))
 		p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
 	}
-	if sends = l.Sends(p.Merchant, p.ID); waitsLong(sends, l.Now()) {
-		of := waitCase(p.ID, "sends", len(sends)-countNoEffect(sends))
+	sends = l.Sends(p.Merchant, p.ID)
+	if first := firstInVain(sends); waitsLong(sends[first:], l.Now()) {
+		of := waitCase(p.ID, "sends", first)
 		c.OpenCase(store.Case{Merchant: p.Merchant, ID: of, Kind: store.CasePayoutWaiting, Subject: p.ID, Amount: p.Amount})
 	}
 	*p = c.SetPayout(*p)
+}
+
+// firstInVain is the index of the first send after the last one that may have had an effect.
+func firstInVain(sends []store.Send) int {
+	for i, s := range slices.Backward(sends) {
+		if !s.Outcome.NoEffect() {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // waitsLong reports whether sends of a payout were not taken, or did not leave, for so long that a
@@ -188,13 +199,13 @@ func isOurWait(a *processor.TransferAnswer) bool {
 }
 
 // endsWait reports whether an outcome closes a case about a payout that waits: it was not taken,
-// or could not be sent, for long, or the processor has a transfer of a payout that no send is under way for.
-// Other payouts have no such case, so none is searched for.
+// or did not leave, for long, or the processor has a transfer of a payout that no send is under
+// way for. Other payouts have no such case, so none is searched for.
 func endsWait(sends []store.Send, outcome store.SendOutcome, now time.Time) bool {
 	switch {
 	case outcome.NoEffect():
 		return false
-	case waitsLong(sends, now) && countNoEffect(sends) > 0:
+	case waitsLong(sends, now) && slices.ContainsFunc(sends, func(s store.Send) bool { return s.Outcome.NoEffect() }):
 		return true
 	default:
 		return outcome != store.SendNotFound && (len(sends) == 0 || !sends[len(sends)-1].Outcome.Undecided())
@@ -205,16 +216,6 @@ func endsWait(sends []store.Send, outcome store.SendOutcome, now time.Time) bool
 func countLater(sends []store.Send) (n int) {
 	for i := range sends {
 		if sends[i].Outcome == store.SendLater {
-			n++
-		}
-	}
-	return n
-}
-
-// countNoEffect counts the sends that had no effect.
-func countNoEffect(sends []store.Send) (n int) {
-	for i := range sends {
-		if sends[i].Outcome.NoEffect() {
 			n++
 		}
 	}

@@ -25,7 +25,8 @@ func (v *resolution) mayBeSecond(r *processor.TransferReport) bool {
 
 // isSecond reports whether a report is of the second transfer of a payout: it is booked as such,
 // or was paid under another endToEndId, and has another id of the processor or two sends may have
-// paid. Else an operator mistyped the id of the only transfer. A report of another amount contradicts the payout.
+// paid. Else an operator mistyped the id of the only transfer. A report of another amount
+// contradicts the payout.
 func (v *resolution) isSecond(l *store.Loaded, p *payment.Payout, r *processor.TransferReport) bool {
 	if !v.mayBeSecond(r) || !isPaid(p) || p.EndToEndID == "" || p.EndToEndID == r.EndToEndID ||
 		r.Amount != 0 && r.Amount != p.Amount || r.Returned < 0 || r.Returned > p.Amount {

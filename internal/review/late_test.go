@@ -109,3 +109,25 @@ func TestPaidAfterAnotherAmountWasReleased(t *testing.T) {
 		d.WantProven()
 	})
 }
+
+// A listed transfer of another amount, of a payout that waits for a person, has one case, however
+// often it is listed.
+func TestAnotherAmountIsListedInReview(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		d.ReadFeeds()
+		p, _ := d.unknownPayout()
+		d.Bank.Mu.Lock()
+		d.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: p.Amount + 1}, processor.TransferPaid)
+		d.Bank.Mu.Unlock()
+		d.list()
+		d.WantCases(store.CasePayoutUnknown, store.CaseContradiction)
+		d.WantPayout(p, payment.PayoutProcessing, payment.StepReview)
+		d.WantBalances(coretest.Opening-10_00, 10_00)
+		known, unbooked, err := d.Store.HasTransfer(t.Context(), p.Merchant, p.ExternalID, true, "", p.Amount+1)
+		if d.Must(err); !known || unbooked {
+			t.Errorf("known %t, to be recorded again %t", known, unbooked)
+		}
+		d.WantProven()
+	})
+}

@@ -176,21 +176,21 @@ func (s *Store) SecondReturned(ctx context.Context, merchant, payout payment.ID)
 // HasTransfer reports whether a payout has an external id, or its transfer was found. unbooked
 // means that the payout was not sent by its status, or that its money was released, and that
 // no contradiction has said so before; that the transfer was paid, while the payout waits for a
-// person or for its next send; or that the payout may have been paid twice, by a transfer with
-// another endToEndId than the payout's, if another is not "".
-func (s *Store) HasTransfer(ctx context.Context, merchant payment.ID, externalID string, paid bool, another string, amount money.Cents) (known, unbooked bool, err error) {
-	var n, u, flag int
-	if paid {
-		flag = 1
+// person or for its next send, and no contradiction has named its amount; or that the payout may
+// have been paid twice, by a transfer with the endToEndId second, if that is not "".
+func (s *Store) HasTransfer(ctx context.Context, merchant payment.ID, externalID string, paid bool, second string, amount money.Cents) (known, unbooked bool, err error) {
+	var n, u int
+	contradicted := func(reason CaseReason) string {
+		return "EXISTS (SELECT 1 FROM cases c WHERE c.merchant_id = p.merchant_id AND c.subject_id = p.id AND c.kind = 'contradiction' AND c.params LIKE '%\"" + string(reason) + "\"%')"
 	}
 	err = s.db.QueryRow(ctx, `SELECT (SELECT count(*) FROM payouts WHERE merchant_id = $1 AND external_id = $2) +
 		(SELECT count(*) FROM found_transfers WHERE merchant_id = $1 AND external_id = $2),
 		(SELECT count(*) FROM payouts p WHERE p.merchant_id = $1 AND p.external_id = $2
 			AND (p.status IN ('PENDING', 'FAILED', 'CANCELED') AND p.step <> 'paid_late'
-				AND NOT EXISTS (SELECT 1 FROM cases c WHERE c.merchant_id = p.merchant_id AND c.subject_id = p.id AND c.kind = 'contradiction' AND c.params LIKE '%"paid_after_release"%')
-			OR $5 = 1 AND p.status = 'PROCESSING' AND p.step IN ('manual_review', 'queued')
+				AND NOT `+contradicted(ReasonPaidAfterRelease)+`
+			OR $5 = 1 AND p.status = 'PROCESSING' AND p.step IN ('manual_review', 'queued') AND (p.amount = $4 OR NOT `+contradicted(ReasonOtherAmount)+`)
 			OR $3 <> '' AND p.end_to_end_id <> $3 AND p.amount = $4 AND (p.status IN ('COMPLETED', 'RETURNED')
 				OR p.status = 'PROCESSING' AND (SELECT count(*) FROM payout_sends s WHERE s.merchant_id = p.merchant_id AND s.payout_id = p.id) > 1)))`,
-		merchant[:], externalID, another, int64(amount), flag).Scan(&n, &u)
+		merchant[:], externalID, second, int64(amount), flag(paid)).Scan(&n, &u)
 	return n > 0, u > 0, s.db.ReadError("transfer", err)
 }

@@ -102,7 +102,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 		s.verify()
 	}
 	for _, text := range s.coverage.impossible() {
-		s.violate(checker.Progress, "", "", text)
+		s.violate(checker.States, "", "", text)
 	}
 	s.finish()
 	return s.result, s.close()

@@ -520,7 +520,7 @@ CREATE INDEX deliveries_event ON deliveries (merchant_id, event_number);
 CREATE INDEX deliveries_due ON deliveries (merchant_id, next_at) WHERE next_at > 0;
 CREATE INDEX deliveries_claimed ON deliveries (claimed_by) WHERE length(claimed_by) > 0;
 CREATE INDEX deliveries_open ON deliveries (merchant_id, subject_id) WHERE state = 'pending';
-CREATE INDEX deliveries_given_up ON deliveries (merchant_id, event_number) WHERE length(endpoint_id) = 0 AND state = 'exhausted';
+CREATE INDEX deliveries_given_up ON deliveries (merchant_id, url, event_number) WHERE length(endpoint_id) = 0 AND state = 'exhausted';
 CREATE INDEX deliveries_endpoint ON deliveries (merchant_id, endpoint_id, event_number) WHERE length(endpoint_id) > 0 AND state <> 'delivered';
 
 -- Ranges of events that are to be sent again: a row is removed when its range is done. The
