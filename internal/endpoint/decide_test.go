@@ -27,6 +27,14 @@ func given(e store.Endpoint, events int, deliveries ...store.Delivery) *store.Gi
 	return g
 }
 
+// withOther adds another endpoint with the URL.
+func withOther(g *store.Given, enabled bool) *store.Given {
+	other := g.Endpoints[0]
+	other.ID, other.Enabled = payment.ID{3}, enabled
+	g.Endpoints = append(g.Endpoints, other)
+	return g
+}
+
 // The deliveries that one dispatch makes due, and the position of the endpoint after it.
 func TestDispatchDecisions(t *testing.T) {
 	t.Parallel()
@@ -57,8 +65,10 @@ func TestDispatchDecisions(t *testing.T) {
 		"that was given up before": {
 			given(store.Endpoint{}, 1, of(1, store.DeliveryExhausted, 11, payment.ID{}), of(1, store.DeliveryDone, 1, mine)), 0, 1,
 		},
-		"another endpoint's": {given(store.Endpoint{}, 1, of(1, store.DeliveryPending, 0, payment.ID{3})), 0, 1},
-		"that is disabled":   {given(store.Endpoint{}, 1, of(1, store.DeliveryPaused, 2, payment.ID{3})), 1, 1},
+		"another endpoint's":             {withOther(given(store.Endpoint{}, 1, of(1, store.DeliveryPending, 0, payment.ID{3})), true), 0, 1},
+		"in flight as that was disabled": {withOther(given(store.Endpoint{}, 1, of(1, store.DeliveryPending, 0, payment.ID{3})), false), 1, 1},
+		"in flight as that was deleted":  {given(store.Endpoint{}, 1, of(1, store.DeliveryPending, 0, payment.ID{3})), 1, 1},
+		"that is disabled":               {given(store.Endpoint{}, 1, of(1, store.DeliveryPaused, 2, payment.ID{3})), 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -122,8 +122,8 @@ func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 
 // wants reports whether an endpoint is to get an event, by its known delivery or, if that is
 // nil, by a new one. The same URL gets an event once: by an order's own delivery to it, unless
-// that was given up, or by that of another endpoint, unless that one is stopped or its endpoint
-// has another URL now.
+// that was given up, or by that of another endpoint, unless that one was stopped or has another
+// URL now.
 func wants(l *store.Loaded, e *store.Endpoint, event *payment.Event, known []store.Delivery) (*store.Delivery, bool) {
 	if !event.Type.MatchedBy(e.Events) || event.Type == payment.EventEndpointDisabled && event.Subject == e.ID {
 		return nil, false
@@ -147,8 +147,16 @@ func wants(l *store.Loaded, e *store.Endpoint, event *payment.Event, known []sto
 }
 
 // goesElsewhere reports whether a delivery that the URL of an endpoint has not accepted is that
-// of another endpoint whose URL was changed since: its next attempt goes there.
+// of another endpoint whose next attempt does not go there: its URL was changed, or it was deleted
+// or disabled while an attempt is in flight, which may be the last.
 func goesElsewhere(l *store.Loaded, e *store.Endpoint, d *store.Delivery) bool {
 	of, exists := l.Endpoint(d.Merchant, d.Endpoint)
-	return exists && of.URL != e.URL && d.State != store.DeliveryDone
+	switch {
+	case d.Endpoint.IsZero() || d.State == store.DeliveryDone:
+		return false
+	case !exists || !of.Enabled:
+		return d.State == store.DeliveryPending
+	default:
+		return of.URL != e.URL
+	}
 }

@@ -2,6 +2,7 @@ package endpoint_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -175,6 +176,38 @@ func TestOtherEndpointWithTheURLTakesOver(t *testing.T) {
 		g.work()
 		g.WantRequests(2)
 	})
+}
+
+// An attempt in flight as its endpoint is disabled or deleted may be the last: another endpoint with
+// the URL does not rely on it.
+func TestEndpointIsStoppedDuringAnAttempt(t *testing.T) {
+	for name, stop := range map[string]func(g hooks, e store.Endpoint){
+		"disabled": func(g hooks, e store.Endpoint) { g.enable(e, false) },
+		"deleted":  func(g hooks, e store.Endpoint) { g.Must(g.Endpoints.Delete(g.T.Context(), e.Merchant, e.ID)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(_ *testing.T, g hooks) {
+				first := g.add(url, "payin.canceled")
+				g.add(url, "payin.canceled")
+				g.Receivers.Answer(func(_ *http.Request, n int) (*http.Response, error) {
+					if n > 1 {
+						return coretest.Respond(http.StatusOK)
+					}
+					stop(g, first)
+					_, err := g.Endpoints.Dispatch(g.T.Context()) // before the attempt ends
+					g.Must(err)
+					return coretest.Respond(http.StatusInternalServerError)
+				})
+				g.cancel("a", "")
+				g.work()
+				g.Jump(time.Hour)
+				g.work()
+				g.wantReceived(url, "payin.canceled a", "payin.canceled a")
+				g.WantCases()
+				g.WantProven()
+			})
+		})
+	}
 }
 
 // move changes the URL of an endpoint.
