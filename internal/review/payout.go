@@ -3,6 +3,7 @@ package review
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
@@ -33,6 +34,15 @@ func checkUnknown(v *Resolve, l *store.Loaded) error {
 		return err
 	}
 	return outgoing.CanDeclare(l, &p)
+}
+
+// payoutSends are the outcomes of the payout's sends, in their order.
+func payoutSends(v *Resolve, l *store.Loaded) string {
+	var list []string
+	for _, s := range l.Sends(v.opened.Merchant, v.opened.Subject) {
+		list = append(list, string(s.Outcome))
+	}
+	return strings.Join(list, " ")
 }
 
 // findRestore reads when the database was last restored.

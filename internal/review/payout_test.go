@@ -69,7 +69,7 @@ func TestProposal(t *testing.T) {
 		p, v := d.unknownPayout()
 		paid := request(&v, store.ResolvedPaid)
 		d.refused(withdraw(&v), problem.InvalidState)
-		d.WantDecision(d.operation(paid), "+decisions proposed paid ana endToEndId:"+endToEndID, "")
+		d.WantDecision(d.operation(paid), "+decisions proposed paid ana endToEndId:"+endToEndID+" sends:not_found", "")
 		d.WantPayout(p, payment.PayoutProcessing, payment.StepReview)
 		d.refused(paid, problem.InvalidState) // the same person
 		for _, actor := range []string{"ANA", " ana ", "\uff41na", "\u00a0ana"} {
@@ -83,7 +83,7 @@ func TestProposal(t *testing.T) {
 		release := request(&v, store.ResolvedRelease)
 		release.Actor = "bia"
 		d.refused(release, problem.InvalidState)
-		d.WantDecision(d.operation(withdraw(&v)), "+decisions withdrawn paid ana endToEndId:"+endToEndID, "")
+		d.WantDecision(d.operation(withdraw(&v)), "+decisions withdrawn paid ana endToEndId:"+endToEndID+" sends:not_found", "")
 		d.refused(withdraw(&v), problem.InvalidState)
 		release.Actor = "ana"
 		d.resolve(release)
@@ -92,7 +92,7 @@ func TestProposal(t *testing.T) {
 			payouts failure:→{"code":"not_paid","message":"The processor did not pay it."} status:PROCESSING→FAILED step:manual_review→done version:2→3
 			payout_sends evidence:not_found_after_quiet_period→statement of 20/11, line 7 outcome:not_found→failed
 			cases closed_at:-→now resolution:→release
-			+decisions confirmed release bia
+			+decisions confirmed release bia sends:not_found
 			+postings payout_released held -1000
 			+postings payout_released available 1000
 			+events payout.failed`, "")

@@ -2,6 +2,8 @@ package review
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
@@ -16,9 +18,9 @@ var refundRules = []rule{
 		kind: store.CaseOverpaid, Option: Option{How: store.ResolvedReturn, Persons: 1},
 		prepare: prepareReturn, needs: needsReturn, check: checkReturn, effect: returnUnapplied,
 	},
-	{kind: store.CaseRefundUnknown, Option: with(twoPersons, store.ResolvedPaid), prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, effect: declareRefundPaid},
-	{kind: store.CaseRefundUnknown, Option: release, prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, effect: declareRefundNotPaid},
-	{kind: store.CaseRefundUnknown, Option: resend, prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, effect: sendRefundAgain},
+	{kind: store.CaseRefundUnknown, Option: with(twoPersons, store.ResolvedPaid), prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, sends: partSends, effect: declareRefundPaid},
+	{kind: store.CaseRefundUnknown, Option: release, prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, sends: partSends, effect: declareRefundNotPaid},
+	{kind: store.CaseRefundUnknown, Option: resend, prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, sends: partSends, effect: sendRefundAgain},
 	{kind: store.CaseRefundUnknown, Option: dismiss, prepare: findRefund, needs: needsRefund, check: checkRefundKnown},
 	{
 		kind: store.CaseRefundWaiting, Option: Option{How: store.ResolvedRelease, Persons: 1, Evidence: true},
@@ -63,6 +65,15 @@ func (v *Resolve) part(l *store.Loaded) (payment.RefundPart, error) {
 		}
 	}
 	return payment.RefundPart{}, problem.New(problem.NotFound, "The case is about no refund of the merchant.")
+}
+
+// partSends is the number of sends of the part, and the outcome of the last one.
+func partSends(v *Resolve, l *store.Loaded) string {
+	p, err := v.part(l)
+	if err != nil {
+		return "" // the check says so
+	}
+	return strings.TrimSpace(fmt.Sprint(p.Sends, " ", p.Outcome))
 }
 
 func checkRefundUnknown(v *Resolve, l *store.Loaded) error {

@@ -75,12 +75,13 @@ func (v *Resolve) Decide(l *store.Loaded, c *store.Changes) error {
 			return err
 		}
 	}
+	decision := v.decision(l, action, proposal(decisions)) // before the effect, which ends sends
 	if closes && v.rule.effect != nil {
 		if err := v.rule.effect(v, l, c); err != nil {
 			return err
 		}
 	}
-	c.AddDecision(v.decision(action, proposal(decisions)))
+	c.AddDecision(decision)
 	if closes {
 		c.CloseCase(found.Merchant, found.ID, v.How)
 	}
@@ -111,11 +112,14 @@ func (v *Resolve) action(waiting *store.Decision, l *store.Loaded) (store.Decisi
 		return store.DecisionProposed, nil
 	case waiting == nil:
 		return store.DecisionResolved, nil
-	case waiting.Resolution != v.How || !maps.Equal(waiting.Params, v.params()):
+	case waiting.Resolution != v.How || !maps.Equal(inputsOf(waiting.Params), v.inputParams()):
 		return "", problem.New(problem.InvalidState, fmt.Sprintf(
 			"%s has proposed %s%s. Confirm exactly that, or withdraw it first: --how withdraw.", waiting.Actor, waiting.Resolution, Flags(waiting.Params)))
 	case strings.EqualFold(waiting.Actor, v.Actor):
 		return "", problem.New(problem.InvalidState, waiting.Actor+" has proposed it. Another person must confirm it with the same command and another --as.")
+	case waiting.Params[sendsParam] != v.sends(l):
+		return "", problem.New(problem.InvalidState, fmt.Sprintf(
+			"Since %s proposed it, it was sent again, or the processor has reported on it. Withdraw the proposal with --how withdraw, and check again.", waiting.Actor))
 	default:
 		return store.DecisionConfirmed, nil
 	}
@@ -132,8 +136,37 @@ func Flags(p store.Params) string {
 	return text.String()
 }
 
-// params are the inputs of the resolution, which a confirmation must repeat.
-func (v *Resolve) params() store.Params {
+// sendsParam is the parameter of a decision with the sends on which it is based. What the first
+// of two persons checked says nothing about a send, or a report on one, that followed.
+const sendsParam = "sends"
+
+// sends are the outcomes of the sends of the order that is decided; "" if the resolution is about
+// none.
+func (v *Resolve) sends(l *store.Loaded) string {
+	if v.rule == nil || v.rule.sends == nil {
+		return ""
+	}
+	return v.rule.sends(v, l)
+}
+
+// params are the parameters of the decision: its inputs, and its sends.
+func (v *Resolve) params(l *store.Loaded) store.Params {
+	p := v.inputParams()
+	if sends := v.sends(l); sends != "" {
+		p[sendsParam] = sends
+	}
+	return p
+}
+
+// inputsOf are the inputs among the parameters of a decision.
+func inputsOf(p store.Params) store.Params {
+	p = maps.Clone(p)
+	delete(p, sendsParam)
+	return p
+}
+
+// inputParams are the inputs of the resolution, which a confirmation must repeat.
+func (v *Resolve) inputParams() store.Params {
 	p := store.Params{}
 	if !v.Request.Merchant.IsZero() {
 		p["merchant"] = v.Request.Merchant.String()
@@ -148,10 +181,10 @@ func (v *Resolve) params() store.Params {
 }
 
 // decision is the row of this decision. A withdrawal names what it withdraws.
-func (v *Resolve) decision(action store.DecisionAction, waiting *store.Decision) store.Decision {
+func (v *Resolve) decision(l *store.Loaded, action store.DecisionAction, waiting *store.Decision) store.Decision {
 	d := store.Decision{
 		Merchant: v.opened.Merchant, ID: v.id, Case: v.opened.ID, Action: action, Resolution: v.How,
-		Actor: v.Actor, Reason: v.Reason, Evidence: v.Evidence, Params: v.params(),
+		Actor: v.Actor, Reason: v.Reason, Evidence: v.Evidence, Params: v.params(l),
 	}
 	if action == store.DecisionWithdrawn {
 		d.Resolution, d.Params = waiting.Resolution, waiting.Params

@@ -36,6 +36,9 @@ type rule struct {
 	// check returns a problem of kind invalid_state if the resolution is not possible
 	// now; it may be nil. A proposal is checked too, so that it can be confirmed.
 	check func(v *Resolve, l *store.Loaded) error
+	// sends are the outcomes of the sends of what is decided; nil if it is not about any. If they
+	// change, a proposal cannot be confirmed.
+	sends func(v *Resolve, l *store.Loaded) string
 	// effect carries the resolution out; nil if nothing but the case changes.
 	effect func(v *Resolve, l *store.Loaded, c *store.Changes) error
 }
@@ -70,11 +73,11 @@ var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseUnmatchedReceipt, Option: assign, prepare: findMerchant, needs: needsAssign, check: checkOrder, effect: assignUnidentified},
 	{kind: store.CaseUnmatchedReceipt, Option: writeOff, needs: needsBalances, effect: writeOffUnidentified},
 
-	{kind: store.CasePayoutUnknown, Option: paid, needs: needsPayout, check: checkUnknown, effect: declarePaid},
-	{kind: store.CasePayoutUnknown, Option: release, needs: needsPayout, check: checkUnknown, effect: declareNotPaid},
+	{kind: store.CasePayoutUnknown, Option: paid, needs: needsPayout, check: checkUnknown, sends: payoutSends, effect: declarePaid},
+	{kind: store.CasePayoutUnknown, Option: release, needs: needsPayout, check: checkUnknown, sends: payoutSends, effect: declareNotPaid},
 	{
 		kind: store.CasePayoutUnknown, reasons: []store.CaseReason{store.ReasonNoAnswer, store.ReasonNotIdempotent}, Option: resend, consented: true,
-		prepare: findConsent, needs: needsConsent, check: checkUnknown, effect: sendAgain,
+		prepare: findConsent, needs: needsConsent, check: checkUnknown, sends: payoutSends, effect: sendAgain,
 	},
 
 	{
@@ -82,8 +85,8 @@ var rules = slices.Concat(refundRules, []rule{
 		prepare: findRestore, needs: needsPayout, check: checkWaiting, effect: declareNotPaid,
 	},
 
-	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: paid, needs: needsPayout, check: checkUnknown, effect: declarePaid},
-	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: release, needs: needsPayout, check: checkUnknown, effect: declareNotPaid},
+	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: paid, needs: needsPayout, check: checkUnknown, sends: payoutSends, effect: declarePaid},
+	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: release, needs: needsPayout, check: checkUnknown, sends: payoutSends, effect: declareNotPaid},
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: with(twoPersons, store.ResolvedDismiss), needs: needsPayout, check: checkKnown},
 	{
 		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: Option{How: store.ResolvedPaid, Persons: 1, Evidence: true},
