@@ -35,6 +35,18 @@ func (b *Bank) PeekOrder(subject bankapi.Subject, externalID string) (shown bank
 	return shown, ok, err
 }
 
+// PeekDelayed reports whether a transfer or refund under this id waits in a queue of the bank, which
+// shows it nowhere yet.
+func (b *Bank) PeekDelayed(subject bankapi.Subject, externalID string) (waits bool, err error) {
+	err = b.do(func(time.Time) error {
+		for key := range b.ledger.delayed {
+			waits = waits || key.subject == subject && key.externalID == externalID
+		}
+		return nil
+	})
+	return waits, err
+}
+
 // PeekPayment shows a payment with what was given back of it; ok is false if there is none
 // under this id.
 func (b *Bank) PeekPayment(id string) (shown bankapi.PaymentDetail, ok bool, err error) {

@@ -62,11 +62,10 @@ type damage struct {
 
 // Times of damage.
 const (
-	damageTries   = 300 // to find a row, every 100 ms
-	damageMin     = 20 * time.Second
-	damageMax     = 3 * time.Minute
-	resolveEvery  = 10 * time.Second
-	operatorActor = "an operator"
+	damageTries  = 300 // to find a row, every 100 ms
+	damageMin    = 20 * time.Second
+	damageMax    = 3 * time.Minute
+	resolveEvery = 10 * time.Second
 )
 
 // scheduleDamage damages a row within span, and repairs it later.
@@ -168,8 +167,7 @@ func (s *simulation) resolveDamaged() (any bool) {
 	}
 	for _, id := range ids {
 		s.step(n, func() {
-			service := review.New(review.Options{Store: n.store, Writer: n.core.Writer, Env: n.env, Links: n.links})
-			r, err := service.Resolve(context.WithoutCancel(s.ctx), review.Request{
+			r, err := n.reviews().Resolve(context.WithoutCancel(s.ctx), review.Request{
 				Case: id, How: store.ResolvedRetry, Actor: operatorActor, Reason: "the row was repaired",
 			})
 			s.trace.linef("case about damage: %s %v", r.Action, err)

@@ -34,6 +34,8 @@ type plan struct {
 	calm  bool    // no other faults of processes, calls and notices
 
 	damage string // the table of which a row is damaged; "" for none
+
+	persons bool // who decide cases about unknown outcomes
 }
 
 func (s *simulation) drawPlan() plan {
@@ -69,6 +71,7 @@ func (s *simulation) drawPlan() plan {
 		p.calls, p.queries, p.notices, p.delayed, p.crash, p.cut, p.pause, p.copyKind = 0, 0, 0, 0, 0, 0, 0, ""
 		p.bankUnreachable, p.bankRestarts, p.clocksOff = false, false, false
 	}
+	p.persons = s.chance(700)
 	p.limits, p.endpoints = s.drawLimits(), s.drawEndpoints(p.copyKind != "")
 	for _, list := range [][]string{callFaults, transferFaults, noticeFaults, questionFaults, webhookFaults} {
 		for _, fault := range list {
@@ -136,6 +139,7 @@ func (s *simulation) scheduleFaults(span time.Duration) {
 	s.scheduleCopy(span)
 	s.scheduleHang(span)
 	s.scheduleDamage(span)
+	s.schedulePersons()
 	if s.plan.bankUnreachable {
 		schedule(func() {
 			s.bank.unreachable = true

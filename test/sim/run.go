@@ -13,6 +13,7 @@ import (
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
 	merchants "github.com/porteira/porteira/internal/merchant"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/test/sim/checker"
 )
@@ -86,7 +87,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	}
 	s := &simulation{
 		ctx: ctx, options: o, random: env.SeededRandom(o.Seed ^ 0x5eed), coverage: coverage{},
-		control: make(chan ending), receivers: map[string]*receiver{}, oldAnswers: map[string][]byte{}, contracts: newContracts(), accounts: map[string]*contract{}, turns: map[string]int{},
+		control: make(chan ending), receivers: map[string]*receiver{}, oldAnswers: map[string][]byte{}, undecided: map[payment.ID]bool{}, deciding: map[payment.ID]bool{}, contracts: newContracts(), accounts: map[string]*contract{}, turns: map[string]int{},
 	}
 	s.began = pick(s, startTimes)
 	s.source, s.clock = env.Virtual(s.began, o.Seed)
@@ -239,9 +240,10 @@ func (s *simulation) drain() {
 	}
 }
 
-// resolveAll resolves the cases about damage that are left.
+// resolveAll resolves the cases about damage that are left, and lets persons decide.
 func (s *simulation) resolveAll() (found bool) {
 	s.perform(func() { found = s.resolveDamaged() })
+	s.perform(func() { found = s.decideUnknown() || found })
 	return found
 }
 

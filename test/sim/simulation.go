@@ -7,6 +7,7 @@ import (
 
 	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/test/sim/checker"
 )
 
@@ -61,7 +62,9 @@ type simulation struct {
 	late       []*order             // that are requested again at the end
 	receivers  map[string]*receiver // by host
 	endpoints  []*endpoint
-	oldAnswers map[string][]byte // of look-ups, by [bankCall.subject]
+	oldAnswers map[string][]byte   // of look-ups, by [bankCall.subject]
+	deciding   map[payment.ID]bool // cases of which one of two persons has decided
+	undecided  map[payment.ID]bool // cases that were seen, and whether nobody decides them
 
 	raw        *sql.DB // the checker's own connection
 	checker    *checker.Checker

@@ -148,6 +148,12 @@ func (c *Checker) checkCase(v *reviewCase) {
 	if v.kind == "webhook_exhausted" {
 		c.checkWebhookCase(v)
 	}
+	if v.order != nil && v.kind == "payout_unknown" {
+		c.checkDecision(v)
+	}
+	if v.order != nil && v.kind == "refund_unknown" {
+		c.checkRefundDecision(v)
+	}
 	if table := v.damagedTable(); table != "" && !c.Damaged[table] {
 		c.violatef(Progress, v.order, "case %s says that a row of %s is damaged, but none was", v.key.id, table)
 	}
@@ -183,6 +189,45 @@ func (c *Checker) isSubject(v *reviewCase, want string) bool {
 		return c.receipts[rowKey{v.key.merchant, v.subject}] != nil || v.order != nil && v.order.kind == Payin
 	default:
 		return v.order != nil && (want == "order" || want == v.order.kind)
+	}
+}
+
+// checkDecision checks that a payout became what persons have decided.
+func (c *Checker) checkDecision(v *reviewCase) {
+	o := v.order
+	last := &sendRow{}
+	if len(o.sends) > 0 {
+		last = o.sends[len(o.sends)-1]
+	}
+	fits := true
+	switch v.resolution {
+	case "paid":
+		fits = o.status == "COMPLETED"
+	case "release":
+		fits = o.status == "FAILED"
+	case "resend":
+		fits = o.status == "PROCESSING" && (o.step == "queued" || o.step == "unknown") && (last.outcome == "not_found" || noEffect(last.outcome))
+	}
+	if !fits {
+		c.violatef(Progress, o, "persons decided %s; the step is %s, the last send is %q", v.resolution, o.step, last.outcome)
+	}
+}
+
+// checkRefundDecision is checkDecision for a part of a refund.
+func (c *Checker) checkRefundDecision(v *reviewCase) {
+	p := c.parts[v.facts["processor"]+"/"+v.facts["externalId"]]
+	fits := p != nil
+	switch {
+	case !fits:
+	case v.resolution == "paid":
+		fits = p.outcome == "paid"
+	case v.resolution == "release":
+		fits = p.outcome == "failed"
+	case v.resolution == "resend":
+		fits = p.step == "queued" && p.outcome == "not_found"
+	}
+	if !fits {
+		c.violatef(Progress, v.order, "persons decided %s about a part of the refund, which is %+v", v.resolution, p)
 	}
 }
 

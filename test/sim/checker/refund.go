@@ -28,6 +28,7 @@ type partRow struct {
 	amount                           int64 // cents
 
 	step, outcome, endToEndID string
+	evidence                  string
 	unapplied, feeRefunded    int64  // cents of it
 	took                      string // of receivables: JSON
 	mayExist                  bool
@@ -46,6 +47,7 @@ func (c *columns) refundPart(r *partRow) {
 	c.fixed.num("amount", &r.amount)
 	c.mutable.text("step", &r.step)
 	c.mutable.text("outcome", &r.outcome)
+	c.mutable.text("evidence", &r.evidence)
 	c.mutable.text("end_to_end_id", &r.endToEndID)
 	c.mutable.num("unapplied", &r.unapplied)
 	c.mutable.num("fee_refunded", &r.feeRefunded)
@@ -233,7 +235,7 @@ func (c *Checker) changePart(p *refundPart, next *partRow) {
 			c.merchant(o.key.merchant).inFlight -= p.amount
 		}
 	}
-	if c.Outcome != nil && next.outcome != p.outcome && next.outcome != "" {
+	if c.Outcome != nil && next.outcome != p.outcome && next.outcome != "" && next.evidence != DecidedEvidence {
 		c.Outcome(Refund, p.processor, p.step, next.outcome)
 	}
 	c.merchant(o.key.merchant).surplus -= next.ofUnapplied() - p.ofUnapplied()

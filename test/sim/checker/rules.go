@@ -201,7 +201,7 @@ type caseRule struct {
 var caseRules = map[string]caseRule{
 	"overpaid":            {subject: Payin, resolutions: []string{"proof"}},
 	"unmatched_receipt":   {subject: "receipt", params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
-	"payout_unknown":      {subject: Payout, params: []string{"reason"}, resolutions: []string{"proof", "replaced"}},
+	"payout_unknown":      {subject: Payout, params: []string{"reason"}, resolutions: []string{"proof", "replaced", "paid", "release", "resend"}},
 	"payin_processing":    {subject: Payin, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
 	"payout_waiting":      {subject: Payout, resolutions: []string{"proof", "repaid", "canceled"}},
 	"contradiction":       {subject: "order", params: []string{"reason"}, resolutions: []string{"replaced"}},
@@ -216,7 +216,7 @@ var caseRules = map[string]caseRule{
 	"feed_entry":          {subject: "entry", params: []string{"processor", "feed", "cursor", "cause"}},
 	"account_frozen":      {params: []string{"processor"}},
 	"damaged":             {subject: "order", params: []string{"table"}, resolutions: []string{"retry"}},
-	"refund_unknown":      {subject: Refund, params: []string{"processor", "externalId", "cause"}, resolutions: []string{"proof", "replaced"}},
+	"refund_unknown":      {subject: Refund, params: []string{"processor", "externalId", "cause"}, resolutions: []string{"proof", "replaced", "paid", "release", "resend"}},
 	"refund_waiting":      {subject: Refund, params: []string{"processor", "externalId"}, resolutions: []string{"proof"}},
 	"refund_unexpected":   {subject: "pay-in or receipt", params: []string{"processor", "externalId"}, resolutions: []string{"proof"}}, // only of a receipt
 	"webhook_exhausted":   {subject: "order", params: []string{"event"}, resolutions: []string{"delivered", "disabled"}},
