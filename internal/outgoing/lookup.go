@@ -309,19 +309,19 @@ const notFoundEvidence = "not_found_after_quiet_period"
 // same bytes, if the processor is idempotent on our id or asks for our consent; else it
 // needs manual review.
 func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
-	sends := l.Sends(p.Merchant, p.ID)
+	sends := mayHaveLeft(l.Sends(p.Merchant, p.ID))
 	again := v.isBeforeRepeat(sends)
 	if _, asked := l.Consent(p.Processor, p.ExternalID); asked && !again { // the processor has it: it asked
 		c.SetPayout(*p)
 		v.reportUndecided(c, p, store.ReasonNoAnswer)
 		return nil
 	}
-	unsent := withoutEffect(sends)
+	unsent := len(sends) == 0
 	var last time.Time // until then a send may have left
-	if len(sends) == 0 {
-		last = p.SentAt
-	} else if !unsent {
+	if !unsent {
 		last = v.sentUntil(l, c, sends[len(sends)-1])
+	} else if len(l.Sends(p.Merchant, p.ID)) == 0 {
+		last = p.SentAt
 	}
 	if last.Before(v.restoredAt) {
 		last = v.restoredAt // it may have been sent right before the backup was restored
@@ -337,7 +337,7 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 		why := &payment.Failure{Code: "not_approved", Message: "It was not approved."}
 		return v.failed(l, c, p, store.SendNotFound, why, notFoundEvidence)
 	}
-	if !unsent && !again && len(sends) > 0 && !v.confirmed(l, c, p, sends[len(sends)-1]) {
+	if !unsent && !again && !v.confirmed(l, c, p, sends[len(sends)-1]) {
 		return nil
 	}
 	reason := v.notRepeatable(l, p)
@@ -361,8 +361,8 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 }
 
 // isBeforeRepeat reports whether a look-up is the one before the next send of a payout that a
-// processor would pay twice: its last send was not found, and persons have decided that it is sent
-// again, or our consent to one transfer allows it.
+// processor would pay twice: the last of its sends that may have left was not found, and persons have
+// decided that it is sent again, or our consent to one transfer allows it.
 func (v *recordReport) isBeforeRepeat(sends []store.Send) bool {
 	return !v.effect.Repeat.Safe() && len(sends) > 0 && sends[len(sends)-1].Outcome == store.SendNotFound
 }
@@ -399,9 +399,9 @@ func (v *recordReport) confirmed(l *store.Loaded, c *store.Changes, p *payment.P
 // notRepeatable is why a payout that was not found may not be sent again by rule; "" if
 // it may.
 func (v *recordReport) notRepeatable(l *store.Loaded, p *payment.Payout) store.CaseReason {
-	effect, sends := v.effect, l.Sends(p.Merchant, p.ID)
+	effect, sends := v.effect, mayHaveLeft(l.Sends(p.Merchant, p.ID))
 	switch {
-	case withoutEffect(sends) || v.isBeforeRepeat(sends): // looked up before its next send
+	case len(sends) == 0 || v.isBeforeRepeat(sends): // looked up before its next send
 		return ""
 	case !effect.Repeat.Safe() && !(effect.Consent && v.askedBefore && l.AsksConsent(p.Processor)):
 		return store.ReasonNotIdempotent

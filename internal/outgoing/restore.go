@@ -49,8 +49,11 @@ func precedes(at time.Time, node payment.ID, now time.Time) bool {
 
 // withoutEffect reports whether each send of a payout, if there is one, is proved to have had
 // no effect.
-func withoutEffect(sends []store.Send) bool {
-	return !slices.ContainsFunc(sends, func(s store.Send) bool { return !s.Outcome.NoEffect() })
+func withoutEffect(sends []store.Send) bool { return len(mayHaveLeft(sends)) == 0 }
+
+// mayHaveLeft are the sends of a payout that are not proved to have had no effect.
+func mayHaveLeft(sends []store.Send) []store.Send {
+	return slices.DeleteFunc(slices.Clone(sends), func(s store.Send) bool { return s.Outcome.NoEffect() })
 }
 
 // withoutTransfer reports whether each send of a payout, if there is one, had no effect or was not

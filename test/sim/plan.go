@@ -73,12 +73,10 @@ func (s *simulation) drawPlan() plan {
 	}
 	p.persons = s.chance(700)
 	p.limits, p.endpoints = s.drawLimits(), s.drawEndpoints(p.copyKind != "")
-	for _, list := range [][]string{callFaults, transferFaults, noticeFaults, questionFaults, webhookFaults} {
-		for _, fault := range list {
-			if s.chance(250) {
-				p.without[fault] = true
-			}
-		}
+	faults := slices.Concat(callFaults, transferFaults, noticeFaults, questionFaults, webhookFaults)
+	slices.Sort(faults)
+	for _, fault := range slices.Compact(faults) {
+		p.without[fault] = s.chance(250)
 	}
 	return p
 }

@@ -53,7 +53,7 @@ func (c *Checker) applySend(l *line) {
 	}
 	s := o.sends[i]
 	if next.deadline != s.deadline {
-		if next.outcome != s.outcome || next.deadline > s.deadline || !undecided(s.outcome) && s.outcome != "not_found" {
+		if next.outcome != s.outcome || next.deadline > s.deadline || !undecided(s.outcome) && s.outcome != "not_found" && s.outcome != "refused" {
 			c.violatef(SingleTransfer, o, "send %d, %s, gets a later deadline, or another outcome with it", next.number, next.outcome)
 		}
 		s.deadline = next.deadline
