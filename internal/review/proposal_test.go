@@ -111,3 +111,25 @@ func TestProposalIsAboutTheSendsOfARefund(t *testing.T) {
 		g.WantProven()
 	})
 }
+
+// A payout that two persons have sent again, and that provably did not leave, is sent again without
+// another decision.
+func TestResendThatDidNotLeave(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		p, v := d.unknownPayout()
+		d.agree(&v, store.ResolvedResend)
+		d.Bank.AnswerTransfer = func(*coretest.Bank, processor.TransferRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.NotSent, Cause: errors.New("connection refused")}
+		}
+		d.sendAgain()
+		d.WantSends(p, store.SendNotFound, store.SendNotSent)
+		d.Jump(time.Minute)
+		d.Bank.AnswerTransfer = nil
+		d.sendAgain()
+		d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		d.WantSends(p, store.SendNotFound, store.SendNotSent, store.SendPaid)
+		d.WantCases()
+		d.WantProven()
+	})
+}
