@@ -156,8 +156,6 @@ var impossible = []struct{ group, fault, state, why string }{
 	{"send", "known", "unknown", "an outcome that stays is not counted: the id that is in use makes it unknown"},
 	{"send", "accepted", "accepted", "an outcome that stays is not counted"},
 	{"send", "not_found", "not_found", "an outcome that stays is not counted"},
-	{"charge outcome", "registering", "cancel", "a charge that is to be canceled is not registered"},
-	{"charge outcome", "differs", "cancel", "a charge that is to be canceled is not shown to anyone"},
 	{"refund outcome", "not_found", "intent", "a refund is looked up when its outcome is unknown"},
 	{"refund outcome", "taken_back", "intent", "a refund comes back after it was paid"},
 	{"refund outcome", "taken_back", "unknown", "a refund comes back after it was paid"},

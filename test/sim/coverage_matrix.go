@@ -55,6 +55,8 @@ var unlikely = []struct{ group, profile, outcome, step, why string }{
 	{"send", consenting, "not_sent", "unknown", "a late answer, after another process took over, of a call that did not leave"},
 	{"send", "", "refused", "accepted", "a refusal of a repeated send after the first one was accepted"},
 	{"send", "", "", "not_found", "a transfer that waited in a queue beyond the quiet period is found later"},
+	{"charge outcome", "", "registering", "cancel", "the order was canceled or expired while the call was in flight"},
+	{"charge outcome", "", "differs", "cancel", "the order was canceled or expired while the call was in flight"},
 	{"charge outcome", "", "known", "", "a request that a copy lacks, whose charge the bank has under other terms"},
 	{"refund outcome", "", "refused", "intent", "a refusal of a repeated send counts after a second one"},
 	{"refund outcome", "", "refused", "unknown", "a late answer, after another process took over, of a refused refund"},
