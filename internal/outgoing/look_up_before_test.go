@@ -175,3 +175,27 @@ func TestQueueBehindABreaker(t *testing.T) {
 		g.WantBalances(coretest.Opening-queued*10_00, 0)
 	})
 }
+
+// A payout without an answer has one case, also once it is not found: the later one replaces the earlier.
+func TestNotFoundAfterSilenceReplacesTheCase(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.AnswerTransfer, g.Bank.AnswerQuery = coretest.Unknown, noAnswer
+		p := g.Payout("r", 10_00)
+		g.Send()
+		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe // after the first send, which needs a look-up else
+		for g.ReadPayout(p).Lookups < 9 {
+			g.Jump(max(0, g.ReadPayout(p).NextAt.Sub(g.Clock.Now())))
+			g.LookUp()
+		}
+		g.WantReason(store.CasePayoutUnknown, store.ReasonNoAnswer)
+		g.Bank.AnswerQuery = nil
+		g.Jump(g.ReadPayout(p).NextAt.Sub(g.Clock.Now()))
+		g.LookUp()
+		g.WantPayout(p, payment.PayoutProcessing, payment.StepReview)
+		g.WantReason(store.CasePayoutUnknown, store.ReasonNotIdempotent)
+		if list, err := g.Store.OpenCases(t.Context(), 10); err != nil || len(list) != 1 {
+			t.Errorf("open cases %+v, %v", list, err)
+		}
+		g.WantProven()
+	})
+}

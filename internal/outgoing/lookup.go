@@ -295,7 +295,6 @@ func withFound(l *store.Loaded, p *payment.Payout, r processor.TransferReport) p
 // number may have opened none, because a "not found" in the quiet period needs no person.
 func (v *resolution) reportUndecided(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
 	if p.Lookups == lookUpsBeforeCase || p.Lookups > lookUpsBeforeCase && v.noCase {
-		c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByNewCase)
 		openUnknown(c, p, reason)
 	}
 }

@@ -227,8 +227,9 @@ func review(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
 	openUnknown(c, p, reason)
 }
 
-// openUnknown opens a case about a payout of unknown outcome.
+// openUnknown opens the case about a payout of unknown outcome, in place of an earlier one.
 func openUnknown(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
+	c.CloseCases(p.Merchant, p.ID, store.CasePayoutUnknown, store.ResolvedByNewCase)
 	c.OpenCase(store.Case{
 		Merchant: p.Merchant, Kind: store.CasePayoutUnknown, Subject: p.ID, Amount: p.Amount, Params: reason.With(nil),
 	})
