@@ -54,6 +54,9 @@ func (s *simulation) clocksRight() bool {
 	return true
 }
 
+// waitsForHours is the number of attempts after which a notice waits for two hours in any case.
+const waitsForHours = 8
+
 // checkPutOff reports work that still waits because a clock that was ahead scheduled it.
 func (s *simulation) checkPutOff() {
 	ahead := s.clock.Now().Add(aheadMin).UnixMicro()
@@ -61,8 +64,8 @@ func (s *simulation) checkPutOff() {
 		SELECT 'payouts' AS what FROM payouts WHERE next_at > $1 AND updated_at > $1 AND step <> 'approval' UNION ALL
 		SELECT 'refunds' FROM refund_parts WHERE next_at > $1 AND updated_at > $1 UNION ALL
 		SELECT 'deliveries' FROM deliveries WHERE next_at > $1 AND updated_at > $1 UNION ALL
-		SELECT 'notices' FROM notices WHERE next_at > $1 AND received_at > $1 UNION ALL
-		SELECT 'feeds' FROM feeds WHERE next_at > $1 AND updated_at > $1) AS late ORDER BY what`, ahead)
+		SELECT 'notices' FROM notices WHERE next_at > $1 AND received_at > $1 AND next_at >= received_at AND attempts < $2 UNION ALL
+		SELECT 'feeds' FROM feeds WHERE next_at > $1 AND updated_at > $1) AS late ORDER BY what`, ahead, waitsForHours)
 	if err != nil {
 		s.fail(err)
 		return
