@@ -206,7 +206,7 @@ func (c *Checker) checkDecision(v *reviewCase) {
 	case "release":
 		fits = o.status == "FAILED"
 	case "resend":
-		fits = o.status == "PROCESSING" && (o.step == "queued" || o.step == "unknown") && (last.outcome == "not_found" || noEffect(last.outcome))
+		fits = o.status == "PROCESSING" && (o.step == "queued" || o.step == "unknown") && (len(o.sends) == 0 || last.outcome == "not_found" || noEffect(last.outcome))
 	}
 	if !fits {
 		c.violatef(Progress, o, "persons decided %s; the step is %s, the last send is %q", v.resolution, o.step, last.outcome)
