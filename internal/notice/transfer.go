@@ -16,8 +16,9 @@ import (
 )
 
 // bookTransfer books a listed transfer that has the external id of a merchant and no
-// payout: it left in a past that a restored backup lacks. One that failed, or was
-// returned, moved no money.
+// payout: it left in a past that a restored backup lacks. One that failed moved no money. Of one
+// that was returned in full the amount is zero: an answer about its payout, if that is requested
+// again, may be older than the return.
 func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *processor.ListedTransfer) error {
 	if t.State == processor.TransferFailed {
 		return nil
@@ -41,12 +42,15 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 		return s.park(ctx, feed, &processor.Unreadable{ID: t.ExternalID, ExternalID: t.ExternalID, Cause: processor.InvalidAmount})
 	case unbooked:
 		return s.bookOfPayout(ctx, account, merchant, t)
-	case known || left == 0:
+	case known:
 		return nil
 	}
 	if _, _, err := s.Store.PayinByExternalID(ctx, merchant, t.ExternalID); !errors.Is(err, store.ErrNotFound) {
 		if err != nil && !payin.Lasting(err) {
 			return store.Problem(err)
+		}
+		if left == 0 {
+			return nil
 		}
 		return s.reportForeign(ctx, account, merchant, t)
 	}
@@ -180,7 +184,7 @@ func (v *findTransfer) Needs(n *store.Needs) {
 	n.Heartbeat(v.node) // for the installation
 }
 
-// Decide takes the money from the merchant, and opens a case.
+// Decide takes the money from the merchant, and opens a case. It does neither if all of it came back.
 func (v *findTransfer) Decide(l *store.Loaded, c *store.Changes) error {
 	f := v.found
 	v.booked, v.began = false, store.Installation{}
@@ -190,15 +194,17 @@ func (v *findTransfer) Decide(l *store.Loaded, c *store.Changes) error {
 	if f.ID = c.NewID(); !v.final {
 		f.NextAt = l.Now()
 	}
-	if err := c.Post(f.Merchant, f.ID, ledger.FindPayout(f.Processor, l.Balances(f.Merchant)[ledger.Available], f.Amount)); err != nil {
-		return err
-	}
 	c.AddFoundTransfer(f)
-	c.OpenCase(store.Case{
-		Merchant: f.Merchant, Kind: store.CasePayoutFound, Subject: f.ID, Amount: f.Amount,
-		Params: store.Params{"processor": f.Processor, "externalId": f.ExternalID},
-	})
 	v.booked = true
+	if f.Amount > 0 {
+		if err := c.Post(f.Merchant, f.ID, ledger.FindPayout(f.Processor, l.Balances(f.Merchant)[ledger.Available], f.Amount)); err != nil {
+			return err
+		}
+		c.OpenCase(store.Case{
+			Merchant: f.Merchant, Kind: store.CasePayoutFound, Subject: f.ID, Amount: f.Amount,
+			Params: store.Params{"processor": f.Processor, "externalId": f.ExternalID},
+		})
+	}
 	v.began = beginHistory(l, c, f.Processor)
 	return nil
 }

@@ -130,27 +130,34 @@ func TestFoundTransferIsAdoptedByItsRequest(t *testing.T) {
 	}
 }
 
-// Money that had come back when a transfer was found is not forgotten if the look-up of its payout
-// does not show it yet. Found by a simulated seed.
-func TestFoundTransferCameBackInPart(t *testing.T) {
-	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
-		payLost(g, "lost", 900_00)
-		id := g.Store.ExternalID(&g.Merchant, payment.OperationPayout, "lost")
-		g.Bank.Return(id, 300_00)
-		g.Clear()
-		g.WantBalances(400_00, 0)
-		p := wantRequest(g, "lost", 900_00, "")
-		g.Bank.AnswerQuery = func(b *coretest.Bank, externalID string) processor.TransferReport {
-			r := b.Report(externalID)
-			r.Returned = 0
-			return r
-		}
-		work(g)
-		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
-		g.WantBalances(400_00, 0)
-		g.WantEvents(payment.EventPayoutProcessing, payment.EventPayoutCompleted, payment.EventPayoutReturned)
-		g.WantProven()
-	})
+// Money that had come back when a transfer was found, a part or all of it, is not forgotten if the
+// look-up of its payout does not show it yet. Found by simulated seeds.
+func TestFoundTransferCameBack(t *testing.T) {
+	for returned, want := range map[money.Cents]payment.PayoutStatus{300_00: payment.PayoutCompleted, 900_00: payment.PayoutReturned} {
+		t.Run(string(want), func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				payLost(g, "lost", 900_00)
+				g.Bank.Return(g.Store.ExternalID(&g.Merchant, payment.OperationPayout, "lost"), returned)
+				g.Clear()
+				g.WantBalances(100_00+returned, 0)
+				if want == payment.PayoutReturned {
+					g.WantCases()
+				}
+				p := wantRequest(g, "lost", 900_00, "")
+				g.Bank.AnswerQuery = func(b *coretest.Bank, externalID string) processor.TransferReport {
+					r := b.Report(externalID)
+					r.Returned = 0
+					return r
+				}
+				work(g)
+				g.WantPayout(p, want, payment.StepDone)
+				g.WantBalances(100_00+returned, 0)
+				g.WantEvents(payment.EventPayoutProcessing, payment.EventPayoutCompleted, payment.EventPayoutReturned)
+				g.WantCases()
+				g.WantProven()
+			})
+		})
+	}
 }
 
 // Finding H4: a copy of the disk has its marker with it, and a new container has none, so
