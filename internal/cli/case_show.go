@@ -130,7 +130,13 @@ func (c *caseShow) read(r *runner, a *app.Admin) (*caseDetail, error) {
 		if err != nil {
 			return nil, err
 		}
-		v.Resolutions = caseOptions(&found, possible, decisions)
+		proposal, outdated := review.Proposal(decisions), false
+		if proposal != nil {
+			if outdated, err = a.Reviews.Outdated(r.ctx, &found, proposal); err != nil {
+				return nil, err
+			}
+		}
+		v.Resolutions = caseOptions(&found, possible, proposal, outdated)
 	}
 	return v, nil
 }
@@ -198,13 +204,9 @@ func (v *caseDetail) readSubject(r *runner, a *app.Admin, of *store.Case) error 
 }
 
 // caseOptions are the resolutions of an open case with the commands for them. While a
-// proposal waits, they are to confirm or to withdraw it.
-func caseOptions(v *store.Case, possible []review.Option, decisions []store.Decision) []caseOption {
+// proposal waits, they are to confirm or to withdraw it; one that is outdated can only be withdrawn.
+func caseOptions(v *store.Case, possible []review.Option, proposal *store.Decision, outdated bool) []caseOption {
 	list := []caseOption{}
-	var proposal *store.Decision
-	if n := len(decisions); n > 0 && decisions[n-1].Action == store.DecisionProposed {
-		proposal = &decisions[n-1]
-	}
 	for _, o := range possible {
 		option := caseOption{How: string(o.How), Effect: resolutionTexts[resolutionOf{v.Kind, o.How}], Persons: o.Persons, Command: resolveCommand(v, o.How)}
 		if o.Evidence {
@@ -213,7 +215,7 @@ func caseOptions(v *store.Case, possible []review.Option, decisions []store.Deci
 		switch {
 		case proposal == nil:
 			option.Command += inputs(&o)
-		case proposal.Resolution == o.How:
+		case proposal.Resolution == o.How && !outdated:
 			option.Command += review.Flags(proposal.Params)
 			option.Waiting = proposal.Actor
 		default:
@@ -222,7 +224,11 @@ func caseOptions(v *store.Case, possible []review.Option, decisions []store.Deci
 		list = append(list, option)
 	}
 	if proposal != nil {
-		list = append(list, caseOption{How: string(review.Withdraw), Effect: "withdraws the proposal", Persons: 1, Command: resolveCommand(v, review.Withdraw)})
+		effect := "withdraws the proposal"
+		if outdated {
+			effect += " of " + proposal.Actor + ": since then the order was sent again, or the processor has reported on it"
+		}
+		list = append(list, caseOption{How: string(review.Withdraw), Effect: effect, Persons: 1, Command: resolveCommand(v, review.Withdraw)})
 	}
 	return list
 }

@@ -116,3 +116,19 @@ func TestCasesAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// While a proposal waits, it can be confirmed or withdrawn; one that is outdated can only be withdrawn.
+func TestOptionsOfAProposal(t *testing.T) {
+	t.Parallel()
+	v := store.Case{Kind: store.CasePayoutUnknown, Params: store.ReasonNoAnswer.With(nil)}
+	proposal := &store.Decision{Resolution: store.ResolvedRelease, Actor: "ana"}
+	for outdated, want := range map[bool]string{false: "release withdraw", true: "withdraw"} {
+		var list []string
+		for _, o := range caseOptions(&v, review.Possible(&v), proposal, outdated) {
+			list = append(list, o.How)
+		}
+		if got := strings.Join(list, " "); got != want {
+			t.Errorf("outdated %v: options %q, want %q", outdated, got, want)
+		}
+	}
+}

@@ -38,9 +38,13 @@ func checkUnknown(v *Resolve, l *store.Loaded) error {
 
 // payoutSends are the outcomes of the payout's sends, in their order.
 func payoutSends(v *Resolve, l *store.Loaded) string {
-	var list []string
-	for _, s := range l.Sends(v.opened.Merchant, v.opened.Subject) {
-		list = append(list, string(s.Outcome))
+	return outcomesOf(l.Sends(v.opened.Merchant, v.opened.Subject))
+}
+
+func outcomesOf(sends []store.Send) string {
+	list := make([]string, len(sends))
+	for i := range sends {
+		list[i] = string(sends[i].Outcome)
 	}
 	return strings.Join(list, " ")
 }

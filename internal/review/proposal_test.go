@@ -9,6 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -49,9 +50,11 @@ func TestProposalIsAboutTheSendsThatWereChecked(t *testing.T) {
 				v := d.only(store.CasePayoutUnknown)
 				release := request(&v, store.ResolvedRelease)
 				d.resolve(release)
+				d.wantOutdated(&v, false)
 				follows(d, &p)
 				d.WantPayout(p, payment.PayoutProcessing, payment.StepAccepted)
 				d.Jump(time.Minute)
+				d.wantOutdated(&v, true)
 				release.Actor = "bia"
 				d.refused(release, problem.InvalidState)
 				d.WantBalances(coretest.Opening-10_00, 10_00)
@@ -64,6 +67,16 @@ func TestProposalIsAboutTheSendsThatWereChecked(t *testing.T) {
 			})
 		}
 	})
+}
+
+// wantOutdated compares whether the proposal that waits can only be withdrawn.
+func (d *desk) wantOutdated(v *store.Case, want bool) {
+	d.T.Helper()
+	decisions, err := d.Store.Decisions(d.T.Context(), v.Merchant, v.ID)
+	d.Must(err)
+	if got, err := d.reviews.Outdated(d.T.Context(), v, review.Proposal(decisions)); err != nil || got != want {
+		d.T.Errorf("outdated: %v, %v, want %v", got, err, want)
+	}
 }
 
 // accepts takes a transfer, and does not say yet whether it is paid.
@@ -91,6 +104,7 @@ func TestProposalIsAboutTheSendsOfARefund(t *testing.T) {
 		v := d.only(store.CaseRefundUnknown)
 		release := request(&v, store.ResolvedRelease)
 		d.resolve(release)
+		d.wantOutdated(&v, false)
 		g.Bank.Refunds.AnswerQuery = nil
 		g.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
 			return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, processor.TransferProcessing)}
@@ -102,6 +116,7 @@ func TestProposalIsAboutTheSendsOfARefund(t *testing.T) {
 			g.T.Fatalf("%d calls", calls)
 		}
 		g.Jump(time.Hour)
+		d.wantOutdated(&v, true)
 		release.Actor = "bia"
 		d.refused(release, problem.InvalidState)
 		g.WantRefund(r, payment.RefundProcessing, 0, payment.PayinPaid, 0)

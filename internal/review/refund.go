@@ -59,8 +59,13 @@ func needsRefund(v *Resolve, n *store.Needs) {
 
 // part is the loaded part of the refund that the case is about.
 func (v *Resolve) part(l *store.Loaded) (payment.RefundPart, error) {
-	for _, p := range l.RefundParts(v.opened.Merchant, v.opened.Subject) {
-		if p.Processor == v.opened.Params["processor"] && p.ExternalID == v.opened.Params["externalId"] {
+	return partOf(&v.opened, l.RefundParts(v.opened.Merchant, v.opened.Subject))
+}
+
+// partOf is the one of a refund's parts that a case is about.
+func partOf(c *store.Case, parts []payment.RefundPart) (payment.RefundPart, error) {
+	for _, p := range parts {
+		if p.Processor == c.Params["processor"] && p.ExternalID == c.Params["externalId"] {
 			return p, nil
 		}
 	}
@@ -73,6 +78,10 @@ func partSends(v *Resolve, l *store.Loaded) string {
 	if err != nil {
 		return "" // the check says so
 	}
+	return sendsOfPart(&p)
+}
+
+func sendsOfPart(p *payment.RefundPart) string {
 	return strings.TrimSpace(fmt.Sprint(p.Sends, " ", p.Outcome))
 }
 

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -65,7 +66,7 @@ func (v *Resolve) Decide(l *store.Loaded, c *store.Changes) error {
 	if !found.ClosedAt.IsZero() {
 		return problem.New(problem.InvalidState, fmt.Sprintf("The case was closed at %s: %s.", found.ClosedAt.Format(time.RFC3339), found.Resolution))
 	}
-	action, err := v.action(proposal(decisions), l)
+	action, err := v.action(Proposal(decisions), l)
 	if err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (v *Resolve) Decide(l *store.Loaded, c *store.Changes) error {
 			return err
 		}
 	}
-	decision := v.decision(l, action, proposal(decisions)) // before the effect, which ends sends
+	decision := v.decision(l, action, Proposal(decisions)) // before the effect, which ends sends
 	if closes && v.rule.effect != nil {
 		if err := v.rule.effect(v, l, c); err != nil {
 			return err
@@ -90,8 +91,8 @@ func (v *Resolve) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// proposal is the proposal that waits for a second person; nil if there is none.
-func proposal(decisions []store.Decision) *store.Decision {
+// Proposal is the proposal that waits for a second person; nil if there is none.
+func Proposal(decisions []store.Decision) *store.Decision {
 	if len(decisions) == 0 || decisions[len(decisions)-1].Action != store.DecisionProposed {
 		return nil
 	}
@@ -147,6 +148,25 @@ func (v *Resolve) sends(l *store.Loaded) string {
 		return ""
 	}
 	return v.rule.sends(v, l)
+}
+
+// Outdated reports whether an order was sent again, or its processor reported on it, since a
+// proposal about it: the proposal can only be withdrawn.
+func (s *Service) Outdated(ctx context.Context, c *store.Case, proposal *store.Decision) (bool, error) {
+	based := proposal.Params[sendsParam]
+	if based == "" {
+		return false, nil
+	}
+	if c.Kind == store.CaseRefundUnknown {
+		parts, err := s.Store.RefundParts(ctx, c.Merchant, c.Subject)
+		if err != nil {
+			return false, store.Problem(err)
+		}
+		p, err := partOf(c, parts)
+		return based != sendsOfPart(&p), err
+	}
+	sends, err := s.Store.Sends(ctx, c.Merchant, c.Subject)
+	return based != outcomesOf(sends), store.Problem(err)
 }
 
 // params are the parameters of the decision: its inputs, and its sends.
