@@ -46,7 +46,7 @@ var migrationMutants = []mutant{
 	{"edited, missing and misspelt",
 		map[string]string{
 			migrationFolder + "/1.sql":        "SELECT 2;",
-			migrationFolder + "/released.sum": sumOf("SELECT 1;") + "  1.sql\n" + sumOf("SELECT 1;") + "  2.sql\nrubbish\n",
+			migrationFolder + "/released.sum": sumOf("SELECT 1;") + "  1.sql\n" + sumOf("SELECT 1;") + "  2.sql\nnot a sum\n",
 		},
 		[]string{"1.sql", "2.sql", migrationFolder + "/released.sum"}},
 	{"as released, and a new one",

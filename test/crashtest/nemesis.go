@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
 // Intervals of the nemeses.
@@ -197,8 +198,8 @@ func (r *run) unfired() (list []string) {
 	for _, f := range env.Failpoints {
 		look("failpoints", failpointName(string(f)))
 	}
-	for _, kind := range bankFaultKinds {
-		look("bank faults", words(kind))
+	for _, kind := range bankapi.FaultKinds {
+		look("bank faults", words(string(kind)))
 	}
 	for _, p := range r.processes {
 		look("kills", p.kind)

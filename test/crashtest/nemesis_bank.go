@@ -4,23 +4,22 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
 )
 
-// The bank's operations and the faults that it can inject into them.
-var (
-	bankOperations = []string{"charge", "transfer", "transfer", "query"}
-	bankFaultKinds = []string{
-		"refuse", "not_sent", "timeout_before", "timeout_after", "server_error_after", "late", "garbage",
-		"notify_twice", "notify_reordered", "notify_never",
-	}
-)
+// bankOperations are the bank's operations that faults are injected into.
+var bankOperations = []bankapi.Operation{bankapi.OpCharge, bankapi.OpTransfer, bankapi.OpTransfer, bankapi.OpQuery}
 
 // armBankFault arms a fault of the bank, if the bank is up.
 func (r *run) armBankFault(ctx context.Context) {
-	kind := pick(r.random, bankFaultKinds)
+	kind := pick(r.random, bankapi.FaultKinds)
 	body := fmt.Sprintf(`{"operation":%q,"kind":%q,"count":%d}`, pick(r.random, bankOperations), kind, 1+r.random.below(8))
-	if r.bankOperator().send(ctx, "POST", r.bankURL+"/control/faults", body).status == 200 {
-		r.totals.add("bank faults", words(kind), 1)
+	switch status := r.bankOperator().send(ctx, "POST", r.bankURL+"/control/faults", body).status; {
+	case status == 200:
+		r.totals.add("bank faults", words(string(kind)), 1)
+	case status >= 400 && status < 500:
+		r.reportf("bank fault", "the bank refuses to arm %s: HTTP %d", kind, status)
 	}
 }
 
