@@ -2,7 +2,6 @@ package account
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -77,14 +76,14 @@ func (r *Registry) CheckCertificates(ctx context.Context) (int, error) {
 // recordCertificate opens the case about a certificate, unless another process has, and closes
 // those that it replaces.
 func (r *Registry) recordCertificate(ctx context.Context, a *store.Account, s certificateState) error {
-	subject := certificateID("certificate of " + a.ID)
+	subject := store.CaseID("certificate of %s", a.ID)
 	cases, err := r.Store.CasesAbout(ctx, a.Merchant, subject, store.CaseAccountCertificate)
 	if err != nil {
 		return store.Problem(err)
 	}
 	wanted, how := payment.ID{}, store.ResolvedByCommand
 	if s.days >= 0 {
-		wanted, how = certificateID(fmt.Sprintf("certificate of %s until %d: %d days", a.ID, s.end.Unix(), s.days)), store.ResolvedByNewCase
+		wanted, how = store.CaseID("certificate of %s until %d: %d days", a.ID, s.end.Unix(), s.days), store.ResolvedByNewCase
 	}
 	known := wanted.IsZero()
 	var replaced []payment.ID
@@ -117,9 +116,4 @@ func (r *Registry) recordCertificate(ctx context.Context, a *store.Account, s ce
 		r.log.WarnContext(ctx, "the certificate of an account expires soon, or has expired: replace it with porteira account rotate", "account", a.ID, "end", s.end)
 	}
 	return store.Problem(err)
-}
-
-func certificateID(text string) payment.ID {
-	sum := sha256.Sum256([]byte(text))
-	return payment.ID(sum[:len(payment.ID{})])
 }

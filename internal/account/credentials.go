@@ -2,7 +2,6 @@ package account
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -131,8 +130,7 @@ func due(a *store.Account, now time.Time) bool {
 // refusalCase is the id of the case about a suspension: always the same, so that it is opened
 // once.
 func refusalCase(a *store.Account) payment.ID {
-	sum := sha256.Sum256(fmt.Appendf(nil, "refused %s %d", a.ID, a.SuspendedAt.UnixMicro()))
-	return payment.ID(sum[:len(payment.ID{})])
+	return store.CaseID("refused %s %d", a.ID, a.SuspendedAt.UnixMicro())
 }
 
 // changeVersion changes an account and its case in one commit, unless the account has

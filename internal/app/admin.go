@@ -160,7 +160,7 @@ func (a *Admin) Inspect(ctx context.Context, v *store.Account) []processor.Findi
 
 // compareBalance compares the money of an account at its processor with the ledger's.
 func (a *Admin) compareBalance(ctx context.Context, id string, reader processor.BalanceReader) processor.Finding {
-	f := processor.Finding{Check: "books"}
+	f := processor.Finding{Check: "ledger"}
 	there, err := reader.Balance(ctx)
 	here, other := a.clearing(ctx, id)
 	if err := errors.Join(err, other); err != nil {
@@ -174,7 +174,7 @@ func (a *Admin) compareBalance(ctx context.Context, id string, reader processor.
 	f.Detail += ", " + here.English() + " in the ledger"
 	if gap := there.Amount + there.ToCome - here; gap != 0 {
 		f.Detail += ": they differ by " + gap.English()
-		f.Action = "Test again in some minutes: money and fees under way are at one side only. What stays was not booked, such as money from before the account was added, or transfers in the processor's panel: compare its statement."
+		f.Action = "Test again in some minutes: money and fees in transit are on one side only. If a difference remains, something was not booked, such as money from before the account was added, or transfers in the processor's panel: compare its statement."
 	}
 	return f
 }

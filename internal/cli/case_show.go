@@ -27,25 +27,41 @@ type caseDetail struct {
 	caseView
 
 	Order       *caseOrder     `json:"order,omitempty"`
+	Parts       []casePart     `json:"parts,omitempty"` // of a refund
 	Sends       []caseSend     `json:"sends"`
 	Postings    []casePosting  `json:"postings"`
 	Decisions   []caseDecision `json:"decisions"`
 	Resolutions []caseOption   `json:"resolutions"`
 }
 
-// caseOrder is the order or the receipt that a case is about.
+// caseOrder is the order, receipt, dispute or refund that a case is about.
 type caseOrder struct {
-	Type        string `json:"type"` // payin, payout, receipt
+	Type        string `json:"type"` // payin, payout, receipt, dispute, refund
 	ID          string `json:"id"`
 	ReferenceID string `json:"referenceId,omitempty"`
 	ExternalID  string `json:"externalId"`
-	Processor   string `json:"processor"`
+	Processor   string `json:"processor,omitempty"`
 	ProcessorID string `json:"processorId,omitempty"`
+	PayinID     string `json:"payinId,omitempty"` // of a refund
 	Status      string `json:"status,omitempty"`
 	Step        string `json:"step,omitempty"`
 	Amount      int64  `json:"amount"`
 	PaidAmount  int64  `json:"paidAmount,omitempty"`
 	EndToEndID  string `json:"endToEndId,omitempty"`
+}
+
+// casePart is the part of a refund that gives one payment back.
+type casePart struct {
+	Number     int64      `json:"number"`
+	Processor  string     `json:"processor"`
+	PaymentID  string     `json:"paymentId"`
+	ExternalID string     `json:"externalId"`
+	Amount     int64      `json:"amount"`
+	Step       string     `json:"step"`
+	Outcome    string     `json:"outcome,omitempty"`
+	Sends      int        `json:"sends"`
+	SentAt     *time.Time `json:"sentAt,omitempty"` // the last one
+	Evidence   string     `json:"evidence,omitempty"`
 }
 
 type caseSend struct {
@@ -178,6 +194,26 @@ func (v *caseDetail) readSubject(r *runner, a *app.Admin, of *store.Case) error 
 		v.Order = &caseOrder{
 			Type: "dispute", ID: d.ID.String(), ExternalID: d.ExternalID, Processor: d.Processor, ProcessorID: d.PaymentID, Status: string(d.Status), Amount: int64(d.Amount),
 		}
+	} else if p, err := a.Store.Refund(r.ctx, m, id); err == nil {
+		v.Order = &caseOrder{
+			Type: "refund", ID: p.ID.String(), ReferenceID: p.ReferenceID, ExternalID: p.ExternalID, PayinID: p.Payin.String(),
+			Status: string(p.Status), Amount: int64(p.Amount), EndToEndID: p.EndToEndID,
+		}
+	}
+	parts, err := a.Store.RefundParts(r.ctx, m, id)
+	if err != nil {
+		return err
+	}
+	for i := range parts {
+		p := &parts[i]
+		part := casePart{
+			Number: p.Number, Processor: p.Processor, PaymentID: p.PaymentID, ExternalID: p.ExternalID, Amount: int64(p.Amount),
+			Step: string(p.Step), Outcome: string(p.Outcome), Sends: p.Sends, Evidence: p.Evidence,
+		}
+		if !p.SentAt.IsZero() {
+			part.SentAt = &p.SentAt
+		}
+		v.Parts = append(v.Parts, part)
 	}
 	sends, err := a.Store.Sends(r.ctx, m, id)
 	if err != nil {
@@ -267,6 +303,7 @@ func printCase(w io.Writer, v *caseDetail) {
 	}
 	if o := v.Order; o != nil {
 		rows = append(rows, []string{o.Type, o.ID}, []string{"  reference", o.ReferenceID}, []string{"  externalId", o.ExternalID},
+			[]string{"  payin", o.PayinID},
 			[]string{"  processor", strings.TrimSpace(o.Processor + " " + o.ProcessorID)}, []string{"  status", strings.TrimSpace(o.Status + " " + o.Step)},
 			[]string{"  amount", money.Cents(o.Amount).English()}, []string{"  endToEndId", o.EndToEndID})
 	}
@@ -289,7 +326,7 @@ func printCase(w io.Writer, v *caseDetail) {
 	}
 }
 
-// printCaseRows prints sends, postings and decisions, as far as there are any.
+// printCaseRows prints parts, sends, postings and decisions, if there are any.
 func printCaseRows(w io.Writer, v *caseDetail) {
 	section := func(title string, rows [][]string) {
 		if len(rows) > 0 {
@@ -298,6 +335,18 @@ func printCaseRows(w io.Writer, v *caseDetail) {
 		}
 	}
 	var rows [][]string
+	for _, p := range v.Parts {
+		sent := ""
+		if p.SentAt != nil {
+			sent = ", the last at " + stamp(*p.SentAt)
+		}
+		rows = append(rows, []string{
+			fmt.Sprintf("  %d", p.Number), p.Processor, p.ExternalID, "of payment " + p.PaymentID, money.Cents(p.Amount).English(),
+			strings.TrimSpace(p.Step + " " + p.Outcome), fmt.Sprintf("sends: %d%s", p.Sends, sent), p.Evidence,
+		})
+	}
+	section("Parts", rows)
+	rows = nil
 	for _, s := range v.Sends {
 		rows = append(rows, []string{fmt.Sprintf("  %d", s.Number), stamp(s.CreatedAt), s.Processor, s.Outcome, s.Evidence})
 	}

@@ -61,6 +61,35 @@ func TestCaseShowAndResolve(t *testing.T) {
 	}
 }
 
+// A case about a refund shows the refund, and each of its parts.
+func TestCaseShowsARefund(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	id := s.openCase(1, "refund_unknown", `{"cause":"no_answer","externalId":"d2","processor":"bank"}`)
+	s.exec("INSERT INTO refunds SELECT id, id, id, 'e1', 'devolucao-7', 'api', 0, 1990, 'PROCESSING', 2, '', '', 0, x'', 0, '', '', 0, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
+	for i, part := range []string{"'done', 'P1', 'D1', 'paid', 'given back', 0, 0, 1, 0, 0, 0, x'', 0, 0", "'unknown', '', '', '', 'timeout', 1, 0, 2, 0, 3, 0, x'', 1700000000000000, 1700000001000000"} {
+		s.exec(fmt.Sprintf("INSERT INTO refund_parts SELECT id, id, %d, id, x'', 'bank', 'pix-%[1]d', 'd%[1]d', 995, 0, '', 0, %s, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1", i+1, part))
+	}
+	out, _ := s.run(0, "case", "show", id)
+	for _, want := range []string{
+		"refund ID\n reference devolucao-7\n externalId e1\n payin ID\n status PROCESSING\n amount R$ 19.90\n",
+		"Parts:\n 1 bank d1 of payment pix-1 R$ 9.95 done paid sends: 1 given back\n 2 bank d2 of payment pix-2 R$ 9.95 unknown sends: 2, the last at TIME timeout\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("show prints\n%s\nwant\n%s", out, want)
+		}
+	}
+	var shown struct {
+		Order struct{ Type, PayinID string }
+		Parts []struct{ ExternalID, Step string }
+	}
+	text, _ := s.raw(0, "case", "show", "--json", id)
+	if err := json.Unmarshal([]byte(text), &shown); err != nil || shown.Order.Type != "refund" || shown.Order.PayinID == "" || len(shown.Parts) != 2 || shown.Parts[1].Step != "unknown" {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 // On a restored database that no gateway has been started on, nothing is decided: its cases do
 // not show yet what the backup lacks.
 func TestNothingIsDecidedBeforeARestoreIsKnown(t *testing.T) {

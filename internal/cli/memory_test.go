@@ -38,7 +38,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// What garbage may take is a multiple of a small heap, within a limit, and no more than a large one.
+// Garbage may take a multiple of a small heap, within a limit, and no more than a large one.
 func TestHeapGrowth(t *testing.T) {
 	const container = 1 << 40
 	defer debug.SetGCPercent(debug.SetGCPercent(growthSmall))

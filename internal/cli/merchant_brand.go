@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -41,12 +42,12 @@ func (c *merchantBrand) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		b, changed, err := c.changed(r, a, m.ID)
+		b, changed, err := c.withFlags(r, a, m.ID)
 		if err != nil {
 			return err
 		}
 		if changed {
-			if err := a.Merchants.SaveBrand(r.ctx, b); err != nil {
+			if _, err := a.Merchants.Update(r.ctx, m.ID, merchant.Update{Brand: &b}); err != nil {
 				return err
 			}
 			if b, err = a.Store.Brand(r.ctx, m.ID); err != nil { // as it was normalized
@@ -71,9 +72,9 @@ func (v *brandView) rows() [][]string {
 	return [][]string{{"  title", v.Title}, {"  document", v.Document}, {"  colour", v.Color}, {"  logo", logo}}
 }
 
-// changed returns the merchant's brand with the given flags applied, and reports whether there
-// were any. It saves nothing.
-func (c *brandFlags) changed(r *runner, a *app.Admin, merchant payment.ID) (b store.Brand, changed bool, err error) {
+// withFlags reads the merchant's brand and applies the given flags to it; changed is false if there
+// were none. It saves nothing.
+func (c *brandFlags) withFlags(r *runner, a *app.Admin, merchant payment.ID) (b store.Brand, changed bool, err error) {
 	if b, err = a.Store.Brand(r.ctx, merchant); err != nil {
 		return b, false, err
 	}

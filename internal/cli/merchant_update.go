@@ -48,7 +48,7 @@ func (c *merchantUpdate) Run(r *runner, root *commands) error {
 			return err
 		}
 		u := merchant.Update{Name: c.Name, City: c.City, ReturnHosts: hostList(c.ReturnHosts), WebhookHosts: hostList(c.WebhookHosts)}
-		b, changed, err := c.changed(r, a, m.ID)
+		b, changed, err := c.withFlags(r, a, m.ID)
 		if err != nil {
 			return err
 		}

@@ -2,9 +2,7 @@ package dispute
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -77,10 +75,10 @@ func (v *remind) Decide(l *store.Loaded, c *store.Changes) error {
 			d.RemindAt = d.RespondBy.Add(-remindBefore[step+1])
 		}
 		days := strconv.Itoa(int(remindBefore[step] / (24 * time.Hour)))
-		sum := sha256.Sum256(fmt.Appendf(d.ID[:], "deadline %d %s", d.RespondBy.UnixMicro(), days))
 		c.CloseCases(d.Merchant, d.ID, store.CaseDisputeDeadline, store.ResolvedByNewCase)
 		c.OpenCase(store.Case{
-			ID: payment.ID(sum[:len(payment.ID{})]), Merchant: d.Merchant, Kind: store.CaseDisputeDeadline, Subject: d.ID, Amount: d.Amount,
+			ID:       store.CaseID("deadline %s %d %s", d.ID, d.RespondBy.UnixMicro(), days),
+			Merchant: d.Merchant, Kind: store.CaseDisputeDeadline, Subject: d.ID, Amount: d.Amount,
 			Params: store.Params{
 				"processor": d.Processor, "externalId": d.ExternalID, "days": days, "respondBy": d.RespondBy.Format(time.RFC3339),
 			},

@@ -3,7 +3,6 @@ package dispute
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -245,9 +244,9 @@ func (v following) left(d *payment.Dispute) money.Cents {
 // unexpected opens a case, once, about a dispute that is not followed: it is one of another
 // order, or of no amount.
 func unexpected(c *store.Changes, p *payment.Payin, processorName string, reported *processor.Dispute) {
-	sum := sha256.Sum256(fmt.Appendf(p.ID[:], "not followed %s %s %d", processorName, reported.ID, reported.Amount))
 	c.OpenCase(store.Case{
-		ID: payment.ID(sum[:len(payment.ID{})]), Merchant: p.Merchant, Kind: store.CaseDispute, Subject: p.ID, Amount: reported.Amount,
+		ID:       store.CaseID("not followed %s %s %s %d", p.ID, processorName, reported.ID, reported.Amount),
+		Merchant: p.Merchant, Kind: store.CaseDispute, Subject: p.ID, Amount: reported.Amount,
 		Params: store.Params{"status": string(p.Status)},
 	})
 }
@@ -273,8 +272,7 @@ func (v following) review(d *payment.Dispute, before money.Cents) {
 
 // caseOf is the id of the case about an amount that a dispute lacks.
 func caseOf(d *payment.Dispute, missing money.Cents) payment.ID {
-	sum := sha256.Sum256(fmt.Appendf(d.ID[:], "missing %d", missing))
-	return payment.ID(sum[:len(payment.ID{})])
+	return store.CaseID("missing %s %d", d.ID, missing)
 }
 
 // move moves a dispute, and its order if it has money of it and no other dispute decides the

@@ -146,9 +146,9 @@ func wants(l *store.Loaded, e *store.Endpoint, event *payment.Event, known []sto
 	return nil, true
 }
 
-// goesElsewhere reports whether a delivery that the URL of an endpoint has not accepted is that
-// of another endpoint whose next attempt does not go there: its URL was changed, or it was deleted
-// or disabled while an attempt is in flight, which may be the last.
+// goesElsewhere reports whether a delivery that was not accepted belongs to another endpoint and will
+// not be attempted again at e's URL: that endpoint has another URL now, or it was deleted or disabled
+// while an attempt was in flight.
 func goesElsewhere(l *store.Loaded, e *store.Endpoint, d *store.Delivery) bool {
 	of, exists := l.Endpoint(d.Merchant, d.Endpoint)
 	switch {

@@ -6,9 +6,7 @@ package endpoint
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
@@ -114,9 +112,9 @@ func (s *Service) Follow(ctx context.Context) (int, error) {
 // damagedCase is the case about an endpoint whose secret cannot be opened: one, of all nodes,
 // for each version of the endpoint.
 func damagedCase(e *store.Endpoint) store.Case {
-	sum := sha256.Sum256(fmt.Appendf(nil, "secret of endpoint %s of %s, version %d", e.ID, e.Merchant, e.Version))
 	return store.Case{
-		ID: payment.ID(sum[:len(payment.ID{})]), Merchant: e.Merchant, Kind: store.CaseDamaged, Subject: e.ID, Params: store.Params{"table": "webhook_endpoints"},
+		ID:       store.CaseID("secret of endpoint %s of %s, version %d", e.ID, e.Merchant, e.Version),
+		Merchant: e.Merchant, Kind: store.CaseDamaged, Subject: e.ID, Params: store.Params{"table": "webhook_endpoints"},
 	}
 }
 

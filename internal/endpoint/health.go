@@ -11,9 +11,9 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
-// disableAfter is how many hours an endpoint may fail, without a success, before it is
+// disableAfterHours is how many hours an endpoint may fail, without a success, before it is
 // disabled: five days.
-const disableAfter = 5 * 24
+const disableAfterHours = 5 * 24
 
 // successEvery is how old LastSuccessAt may be: an endpoint with many events is not written
 // for each.
@@ -41,12 +41,12 @@ func Failed(l *store.Loaded, c *store.Changes, e store.Endpoint) {
 func countFailure(l *store.Loaded, e *store.Endpoint) {
 	e.Failures, e.LastFailure = e.Failures+1, l.Now()
 	if e.FailingSince.IsZero() || l.Now().Before(e.FailingSince) { // the clock was set back
-		failFromNow(l, e)
+		restartFailedHours(l, e)
 	}
 }
 
-// failFromNow makes the five days begin.
-func failFromNow(l *store.Loaded, e *store.Endpoint) {
+// restartFailedHours restarts the count of failed hours.
+func restartFailedHours(l *store.Loaded, e *store.Endpoint) {
 	e.FailingSince, e.FailedHours, e.CountedAt = l.Now(), 0, l.Now()
 }
 
@@ -104,7 +104,7 @@ func (v *countHour) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	e.FailedHours, e.CountedAt = e.FailedHours+1, l.Now()
-	if e.FailedHours < disableAfter {
+	if e.FailedHours < disableAfterHours {
 		c.SetEndpoint(e)
 		return nil
 	}
@@ -169,8 +169,8 @@ func rewind(l *store.Loaded, e *store.Endpoint) {
 	}
 }
 
-// takeOver makes the other endpoints with the same URL get what this one has not accepted:
-// they relied on its deliveries.
+// takeOver moves the other endpoints with the same URL back to the oldest event that this one has not
+// accepted: they relied on its deliveries.
 func takeOver(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	oldest, _, _ := l.Undelivered(e)
 	if oldest == 0 {
@@ -184,12 +184,12 @@ func takeOver(l *store.Loaded, c *store.Changes, e *store.Endpoint) {
 	}
 }
 
-// deliverShared makes the new URL of an endpoint get what other endpoints with its previous URL
-// have not accepted: it relied on their deliveries.
+// deliverShared delivers to the new URL of an endpoint the events that other endpoints with its
+// previous URL have not accepted: it relied on their deliveries.
 func deliverShared(l *store.Loaded, c *store.Changes, e, was *store.Endpoint) {
 	shared := l.Shared(was)
 	if n := len(shared); n == store.SharedMax {
-		e.Position = min(e.Position, shared[n-1].Number) // it reads the others
+		e.Position = min(e.Position, shared[n-1].Number) // the dispatcher reads the rest from the feed
 	}
 	for i := range shared {
 		event := &shared[i]

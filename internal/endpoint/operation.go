@@ -68,7 +68,7 @@ func (v *change) Decide(l *store.Loaded, c *store.Changes) error {
 	if r.URL.Set && r.URL.V != e.URL {
 		e.URL = r.URL.V
 		if e.Failures > 0 { // another receiver: its time begins now
-			failFromNow(l, &e)
+			restartFailedHours(l, &e)
 		}
 	}
 	if r.Events.Set {

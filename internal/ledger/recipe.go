@@ -151,8 +151,8 @@ func BookCost(processor string, amount money.Cents) Entry {
 	return Move(CostBooked, Costs, Clearing(processor), amount)
 }
 
-// ReturnCost books what a processor gave back of its charges. What exceeds the costs so far (zero or
-// below) was charged before the ledger knew it: the platform's gain.
+// ReturnCost books a return of a processor's charges. An amount beyond the costs so far (zero or
+// below) was charged before the ledger knew it: it is the platform's gain.
 func ReturnCost(processor string, costs, amount money.Cents) Entry {
 	known := min(amount, -costs)
 	if known <= 0 {

@@ -2,7 +2,6 @@ package merchant
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"image"
 	_ "image/jpeg" // a logo may be a JPEG
@@ -26,15 +25,6 @@ const (
 
 // colorForm is the form of a colour, which is copied into a style sheet.
 var colorForm = regexp.MustCompile(`^#[0-9a-f]{6}$`)
-
-// SaveBrand validates and saves a merchant's brand. Errors: problem kind
-// validation_failed.
-func (s *Service) SaveBrand(ctx context.Context, b store.Brand) error {
-	if err := tidyBrand(&b); err != nil {
-		return err
-	}
-	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return tx.SaveBrand(ctx, b) }))
-}
 
 // tidyBrand normalizes and validates a brand. Errors: problem kind validation_failed.
 func tidyBrand(b *store.Brand) error {

@@ -24,7 +24,7 @@ func logo(t *testing.T, width, height int) []byte {
 	return b.Bytes()
 }
 
-func TestSaveBrand(t *testing.T) {
+func TestUpdateBrand(t *testing.T) {
 	var photo bytes.Buffer
 	if err := jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 8, 8)), nil); err != nil {
 		t.Fatal(err)
@@ -60,8 +60,8 @@ func TestSaveBrand(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		last := store.Brand{}
 		for _, row := range table {
-			row.in.Merchant = g.Merchant.ID
-			err := g.Merchants.SaveBrand(t.Context(), row.in)
+
+			_, err := g.Merchants.Update(t.Context(), g.Merchant.ID, merchant.Update{Brand: &row.in})
 			if row.want != nil {
 				last = *row.want
 			} else if !problem.Is(err, problem.ValidationFailed) {

@@ -175,7 +175,7 @@ func (s *Service) isReturned(ctx context.Context, merchant payment.ID, c *proces
 	case p.Status == payment.PayoutFailed || p.Status == payment.PayoutCanceled:
 		return s.Store.HasOpenCase(ctx, merchant, p.ID, store.CaseContradiction)
 	default:
-		back, twice, err := s.Store.SecondReturned(ctx, merchant, p.ID)
+		back, twice, err := s.Store.DuplicateReturned(ctx, merchant, p.ID)
 		if twice { // a change does not name the transfer
 			return p.ReturnedAmount == c.Returned || back == c.Returned, err
 		}

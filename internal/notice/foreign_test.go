@@ -8,6 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -86,6 +87,13 @@ func wantForeign(g *coretest.Gateway) {
 	g.WantBalances(coretest.Opening, 0)
 	g.WantCases(store.CaseNotice)
 	g.WantReason(store.CaseNotice, store.ReasonUnknownTransfer)
+	cases, err := g.Store.OpenCases(g.T.Context(), 2)
+	g.Must(err)
+	for _, o := range review.Possible(&cases[0]) {
+		if o.How == store.ResolvedRetry {
+			g.T.Error("a case without a notice offers to apply it again")
+		}
+	}
 }
 
 // readTwice reads the lists twice, from their beginning.

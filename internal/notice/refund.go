@@ -2,7 +2,6 @@ package notice
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -124,9 +123,8 @@ func (s *Service) unknownRefund(ctx context.Context, proc processor.Processor, n
 		_, listed = feeder.Feeds()[processor.FeedRefunds]
 	}
 	if !listed {
-		sum := sha256.Sum256([]byte("unknown refund " + name + " " + externalID))
 		err := s.Writer.Do(ctx, write.OpenCase{Case: store.Case{
-			ID: payment.ID(sum[:len(payment.ID{})]), Kind: store.CaseNotice,
+			ID: store.CaseID("unknown refund %s %s", name, externalID), Kind: store.CaseNotice,
 			Params: store.ReasonUnknownRefund.With(store.Params{"processor": name, "externalId": externalID}),
 		}})
 		if err != nil {

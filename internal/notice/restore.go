@@ -114,8 +114,8 @@ func (v *endFeed) needsClearing(n *store.Needs) {
 	n.Feed(store.Transfers(v.key.Account))
 }
 
-// clears reports whether a page completes a list beyond the restore. What was being sent then is
-// listed after the quiet period.
+// clears reports whether a page completes a list beyond the restore. A transfer
+// that was being sent then is listed after the quiet period.
 func (v *endFeed) clears(l *store.Loaded, f *store.Feed) bool {
 	h := l.History()
 	beyond := h.RestoredAt.Add(v.quiet)

@@ -2,7 +2,6 @@ package notice
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -16,9 +15,9 @@ import (
 )
 
 // bookTransfer books a listed transfer that has the external id of a merchant and no
-// payout: it left in a past that a restored backup lacks. One that failed moved no money. Of one
-// that was returned in full the amount is zero: an answer about its payout, if that is requested
-// again, may be older than the return.
+// payout: a restored backup lacks it. A failed transfer moved no money. One that was returned in full
+// is recorded with the amount zero: if its payout is requested again, the processor's answer may be
+// older than the return.
 func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *processor.ListedTransfer) error {
 	if t.State == processor.TransferFailed {
 		return nil
@@ -34,7 +33,7 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	if merchant.IsZero() || len(t.ExternalID) != payment.ExternalIDLength {
 		return nil // of another program that uses the account
 	}
-	known, unbooked, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID, t.State == processor.TransferPaid, s.second(account, t), t.Amount)
+	known, unbooked, err := s.Store.HasTransfer(ctx, merchant, t.ExternalID, t.State == processor.TransferPaid, s.duplicateID(account, t), t.Amount)
 	switch invalid := t.Amount <= 0 || t.Amount > money.Max || t.Returned < 0 || t.Returned > t.Amount; {
 	case err != nil:
 		return store.Problem(err)
@@ -60,21 +59,21 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	if err := s.Writer.Do(ctx, op); err != nil || !op.booked {
 		return err
 	}
-	s.follow(op.began)
+	s.beganHistory(op.began)
 	s.Log.ErrorContext(ctx, "found a transfer without a payout: the database is an older copy of itself", "processor", account, "externalId", t.ExternalID)
 	return nil
 }
 
-// follow makes this process know a history that it has begun, if any.
-func (s *Service) follow(began store.Installation) {
+// beganHistory makes a history that a commit of this process began, if any, that of its node.
+func (s *Service) beganHistory(began store.Installation) {
 	if began.History > 0 {
 		s.Queue.node.BeginHistory(began.History, began.RestoredAt)
 	}
 }
 
-// second is the endToEndId of a listed transfer that may be the second one of its payout: it was
-// paid, at a processor that may pay an external id twice. Else it is "".
-func (s *Service) second(account string, t *processor.ListedTransfer) string {
+// duplicateID is the endToEndId of a listed transfer that may be a duplicate: it was paid, at a
+// processor that may pay an external id twice. Otherwise it is "".
+func (s *Service) duplicateID(account string, t *processor.ListedTransfer) string {
 	proc := s.Processors.Find(account)
 	if t.State != processor.TransferPaid || proc == nil || proc.Profile().Transfer.Repeat.Safe() {
 		return ""
@@ -86,9 +85,8 @@ func (s *Service) second(account string, t *processor.ListedTransfer) string {
 // has the external id of a pay-in, because another program made it, or a person at the processor,
 // which proves nothing about the database; or that of a merchant that the database lacks.
 func (s *Service) reportForeign(ctx context.Context, account string, merchant payment.ID, t *processor.ListedTransfer) error {
-	sum := sha256.Sum256([]byte("listed transfer " + account + " " + t.ExternalID))
 	return s.Writer.Do(ctx, write.OpenCase{Case: store.Case{
-		ID: payment.ID(sum[:len(payment.ID{})]), Merchant: merchant, Kind: store.CaseNotice, Amount: t.Amount,
+		ID: store.CaseID("listed transfer %s %s", account, t.ExternalID), Merchant: merchant, Kind: store.CaseNotice, Amount: t.Amount,
 		Params: store.ReasonUnknownTransfer.With(store.Params{"processor": account, "externalId": t.ExternalID}),
 	}})
 }
@@ -97,7 +95,7 @@ func (s *Service) reportForeign(ctx context.Context, account string, merchant pa
 // it left in a past that an older copy lacks, or after its money was released; or whose outcome a
 // person decides; or that it shows as paid by another transfer.
 func (s *Service) bookOfPayout(ctx context.Context, account string, merchant payment.ID, t *processor.ListedTransfer) error {
-	if err := s.proveCopy(ctx, account, merchant, t); err != nil {
+	if err := s.detectCopy(ctx, account, merchant, t); err != nil {
 		return err
 	}
 	_, err := s.Transfers.RecordNotice(ctx, account, t.ExternalID, processor.TransferReport{
@@ -111,17 +109,18 @@ func (s *Service) bookOfPayout(ctx context.Context, account string, merchant pay
 	return err
 }
 
-// proveCopy begins a new history if a listed transfer has a payout that was never sent.
-func (s *Service) proveCopy(ctx context.Context, account string, merchant payment.ID, t *processor.ListedTransfer) error {
+// detectCopy begins a new history if the payout of a listed transfer was never sent: the database
+// is an older copy.
+func (s *Service) detectCopy(ctx context.Context, account string, merchant payment.ID, t *processor.ListedTransfer) error {
 	p, _, err := s.Store.PayoutByExternalID(ctx, merchant, t.ExternalID)
 	if err != nil || p.Status != payment.PayoutPending || p.Processor != account {
-		return nil // an error is that of the booking too
+		return nil // the booking that follows returns the same error
 	}
 	op := &findUnsent{node: s.Queue.node.ID(), account: account, payout: store.Ref{Merchant: merchant, ID: p.ID}}
 	if err := s.Writer.Do(ctx, op); err != nil || op.began.History == 0 {
 		return err
 	}
-	s.follow(op.began)
+	s.beganHistory(op.began)
 	s.Log.ErrorContext(ctx, "found a transfer of a payout that was never sent: the database is an older copy of itself", "processor", account, "externalId", t.ExternalID)
 	return nil
 }
@@ -209,8 +208,8 @@ func (v *findTransfer) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
-// beginHistory begins a new history, unless the account's payouts wait for its list already. Then
-// what it returns is zero.
+// beginHistory begins a new history, unless the account's payouts wait for its list already: then it
+// returns the zero value.
 func beginHistory(l *store.Loaded, c *store.Changes, account string) (began store.Installation) {
 	inst := l.Installation()
 	f, ok := l.Feed(store.Transfers(account))

@@ -2,7 +2,6 @@ package notice
 
 import (
 	"context"
-	"crypto/sha256"
 	"slices"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -21,8 +20,7 @@ func (s *Service) park(ctx context.Context, f *store.Feed, e *processor.Unreadab
 			return store.Problem(err)
 		}
 	}
-	sum := sha256.Sum256([]byte("entry " + f.Account + " " + f.Feed + " " + e.ID))
-	subject := payment.ID(sum[:len(payment.ID{})])
+	subject := store.CaseID("entry %s %s %s", f.Account, f.Feed, e.ID)
 	list, err := s.Store.CasesAbout(ctx, payment.ID{}, subject, store.CaseFeedEntry)
 	if err != nil {
 		return store.Problem(err)

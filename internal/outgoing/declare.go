@@ -41,7 +41,7 @@ func CanWithdraw(l *store.Loaded, p *payment.Payout) error {
 }
 
 // DeclarePaid completes a payout that [CanDeclare] allows: an operator has proof that its
-// processor paid it. If it has several transfers, which one that was is not known.
+// processor paid it. If several transfers may have paid it, ProcessorID is cleared: nobody knows which one did.
 func DeclarePaid(l *store.Loaded, c *store.Changes, p *payment.Payout, endToEndID, evidence string) error {
 	Finish(p)
 	p.EndToEndID, p.CompletedAt, p.Failure = endToEndID, l.Now(), nil

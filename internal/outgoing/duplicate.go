@@ -9,26 +9,30 @@ import (
 
 // A processor that is not idempotent may pay a payout twice: an operator had it sent again,
 // because nothing showed the first transfer, which was paid after all. The second transfer has
-// the same external id, but an endToEndId of its own. It is booked as a found transfer under
-// that, and two persons decide who bears it.
+// the same external id, but an endToEndId of its own: it is a duplicate. It is booked as a found
+// transfer under that endToEndId, and two persons decide who bears it.
 
-// needSecond reads the row of the transfer of a report, if it may be the second one of a payout.
-func (v *resolution) needSecond(n *store.Needs, merchant payment.ID, r *processor.TransferReport) {
-	if v.mayBeSecond(r) {
+// needDuplicate reads the row of the transfer of a report, if it may be the duplicate of a payout.
+func (v *resolution) needDuplicate(n *store.Needs, merchant payment.ID, r *processor.TransferReport) {
+	if v.mayBeDuplicate(r) {
 		n.FoundTransfer(merchant, r.EndToEndID)
 	}
 }
 
-func (v *resolution) mayBeSecond(r *processor.TransferReport) bool {
+func (v *resolution) mayBeDuplicate(r *processor.TransferReport) bool {
 	return !v.effect.Repeat.Safe() && isFinal(*r) && r.EndToEndID != ""
 }
 
-// isSecond reports whether a report is of the second transfer of a payout: it is booked as such,
-// or was paid under another endToEndId, and has another id of the processor or two sends may have
-// paid. Else an operator mistyped the id of the only transfer. A report of another amount
-// contradicts the payout.
-func (v *resolution) isSecond(l *store.Loaded, p *payment.Payout, r *processor.TransferReport) bool {
-	if !v.mayBeSecond(r) || !isPaid(p) || p.EndToEndID == "" || p.EndToEndID == r.EndToEndID ||
+// isDuplicate reports whether a report is about a second transfer of a payout that is already paid:
+// it has another endToEndId than the payout, and
+//   - it is booked as a duplicate; or
+//   - it was paid, and has another id at the processor, or two sends may have paid and our consent
+//     was not to this transfer.
+//
+// Otherwise a person may have mistyped the endToEndId of the only transfer. A report of another
+// amount is a contradiction, not a duplicate.
+func (v *resolution) isDuplicate(l *store.Loaded, p *payment.Payout, r *processor.TransferReport) bool {
+	if !v.mayBeDuplicate(r) || !isPaid(p) || p.EndToEndID == "" || p.EndToEndID == r.EndToEndID ||
 		r.Amount != 0 && r.Amount != p.Amount || r.Returned < 0 || r.Returned > p.Amount {
 		return false
 	}
@@ -36,9 +40,9 @@ func (v *resolution) isSecond(l *store.Loaded, p *payment.Payout, r *processor.T
 		return f.AdoptedAt.IsZero()
 	}
 	given, asked := l.Consent(p.Processor, p.ExternalID)
-	its := asked && given.Transfer != "" && given.Transfer == r.ProcessorID
+	consented := asked && given.Transfer != "" && given.Transfer == r.ProcessorID
 	differs := p.ProcessorID != "" && r.ProcessorID != "" && p.ProcessorID != r.ProcessorID
-	return r.State == processor.TransferPaid && (differs || !its && mayHavePaidTwice(l, p))
+	return r.State == processor.TransferPaid && (differs || !consented && mayHavePaidTwice(l, p))
 }
 
 // mayHavePaidTwice reports whether two sends of a payout may have paid. A database that was
@@ -53,8 +57,8 @@ func mayHavePaidTwice(l *store.Loaded, p *payment.Payout) bool {
 	return n > 1 || n == 1 && l.HistoryOf(p.Merchant).Number > 0
 }
 
-// isOtherFailure reports whether a report is of a transfer that failed beside the one that paid
-// the payout. Asaas' failed transfers have an id of Asaas, and no endToEndId. It changes nothing.
+// isOtherFailure reports whether a report is about a failed transfer of a payout that another transfer
+// has paid: it has another id at the processor, and no endToEndId. Such a report changes nothing.
 func (v *resolution) isOtherFailure(p *payment.Payout, r *processor.TransferReport) bool {
 	other := p.ProcessorID != "" && r.ProcessorID != "" && r.ProcessorID != p.ProcessorID && r.EndToEndID == ""
 	return isPaid(p) && other && r.State == processor.TransferFailed && !v.effect.Repeat.Safe()
@@ -65,16 +69,16 @@ func isPaid(p *payment.Payout) bool {
 	return p.Status == payment.PayoutCompleted || p.Status == payment.PayoutReturned
 }
 
-// isOneOfSeveral reports whether a report is of one failed transfer of a payout of which another one
-// may pay, as none has our consent.
-func (v *resolution) isOneOfSeveral(l *store.Loaded, p *payment.Payout, r *processor.TransferReport) bool {
+// otherMayPay reports whether a report is about a failed transfer of a payout that another transfer
+// may still pay. After our consent only one transfer can pay, so then it is false.
+func (v *resolution) otherMayPay(l *store.Loaded, p *payment.Payout, r *processor.TransferReport) bool {
 	_, asked := l.Consent(p.Processor, p.ExternalID)
 	return r.State == processor.TransferFailed && p.Status == payment.PayoutProcessing && !v.searched && !asked &&
 		!v.effect.Repeat.Safe() && mayHavePaidTwice(l, p)
 }
 
-// lookUpAll makes all transfers of a payout be looked up at once, unless it is being sent or a person
-// decides. Only if all of them failed is its money released.
+// lookUpAll schedules an immediate look-up of all transfers of a payout, unless it is being sent or is
+// in manual review. Its money is released only if all of them failed.
 func lookUpAll(l *store.Loaded, c *store.Changes, p *payment.Payout) {
 	if p.Step == payment.StepAccepted || p.Step == payment.StepUnknown {
 		p.NextAt, p.ClaimedBy, p.ProcessorID = l.Now(), payment.ID{}, ""
@@ -82,9 +86,9 @@ func lookUpAll(l *store.Loaded, c *store.Changes, p *payment.Payout) {
 	}
 }
 
-// applySecond books the second transfer of a payout, once, at the merchant's expense, and what
+// bookDuplicate books the duplicate transfer of a payout, once, at the merchant's expense, and what
 // comes back of it.
-func (v *resolution) applySecond(l *store.Loaded, c *store.Changes, p *payment.Payout, r *processor.TransferReport) error {
+func (v *resolution) bookDuplicate(l *store.Loaded, c *store.Changes, p *payment.Payout, r *processor.TransferReport) error {
 	left := p.Amount - r.Returned
 	if r.State == processor.TransferFailed {
 		left = 0
@@ -109,7 +113,7 @@ func (v *resolution) applySecond(l *store.Loaded, c *store.Changes, p *payment.P
 	return c.Post(f.Merchant, f.ID, ledger.FindPayout(f.Processor, l.Balances(f.Merchant)[ledger.Available], f.Amount))
 }
 
-// DeclareOnlyTransfer takes the booking of a second transfer back: an operator has proof that it is the
+// DeclareOnlyTransfer takes the booking of a duplicate back: an operator has proof that it is the
 // payout's only one. Later reports of it are about the payout.
 func DeclareOnlyTransfer(l *store.Loaded, c *store.Changes, f store.FoundTransfer) error {
 	if f.Amount > 0 {

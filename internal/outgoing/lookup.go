@@ -246,7 +246,7 @@ func (v *recordReport) Needs(n *store.Needs) {
 	if isFinal(v.report) && v.found != "" {
 		n.FoundTransfer(v.merchant, v.found)
 	}
-	v.needSecond(n, v.merchant, &v.report)
+	v.needDuplicate(n, v.merchant, &v.report)
 	if isFinal(v.report) || v.asked.Unapproved() {
 		n.Balances(v.merchant)
 		n.ExpectDeliveries(v.merchant, 1)
@@ -308,7 +308,7 @@ const notFoundEvidence = "not_found_after_quiet_period"
 // same bytes, if the processor is idempotent on our id or asks for our consent; else it
 // needs manual review.
 func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
-	sends := mayHaveLeft(l.Sends(p.Merchant, p.ID))
+	sends := possibleSends(l.Sends(p.Merchant, p.ID))
 	again := v.isBeforeRepeat(sends)
 	if _, asked := l.Consent(p.Processor, p.ExternalID); asked && !again { // the processor has it: it asked
 		c.SetPayout(*p)
@@ -359,9 +359,9 @@ func (v *recordReport) notFound(l *store.Loaded, c *store.Changes, p *payment.Pa
 	return nil
 }
 
-// isBeforeRepeat reports whether a look-up is the one before the next send of a payout that a
-// processor would pay twice: the last of its sends that may have left was not found, and persons have
-// decided that it is sent again, or our consent to one transfer allows it.
+// isBeforeRepeat reports whether a look-up precedes a repeated send at a processor that would pay it
+// twice: the last send that may have left was not found, and persons, or our consent to a single
+// transfer, allow the repeat.
 func (v *recordReport) isBeforeRepeat(sends []store.Send) bool {
 	return !v.effect.Repeat.Safe() && len(sends) > 0 && sends[len(sends)-1].Outcome == store.SendNotFound
 }
@@ -398,7 +398,7 @@ func (v *recordReport) confirmed(l *store.Loaded, c *store.Changes, p *payment.P
 // notRepeatable is why a payout that was not found may not be sent again by rule; "" if
 // it may.
 func (v *recordReport) notRepeatable(l *store.Loaded, p *payment.Payout) store.CaseReason {
-	effect, sends := v.effect, mayHaveLeft(l.Sends(p.Merchant, p.ID))
+	effect, sends := v.effect, possibleSends(l.Sends(p.Merchant, p.ID))
 	switch {
 	case len(sends) == 0 || v.isBeforeRepeat(sends): // looked up before its next send
 		return ""

@@ -140,12 +140,12 @@ var (
 
 const (
 	longestLater = 6 * time.Hour
-	// latersBeforeCase is the number of sends that the processor did not take after which
-	// a case is opened; the sends go on.
-	latersBeforeCase = 8
-	// waitBeforeCase is how long after its first send a payout or a refund, whose sends had no
-	// effect, has a case too: fewer are made if the processor cannot be reached.
+	// waitBeforeCase is how long a payout waits, from the first of its latest sends without an
+	// effect, or a part of a refund, from its creation, before a case is opened; the sends go on.
 	waitBeforeCase = time.Hour
+	// answerSendsBeforeCase is the number of sends of an answer to a dispute after which a case is
+	// opened; the sends go on.
+	answerSendsBeforeCase = 8
 )
 
 // idInUse is the evidence of a send that the processor answered with Known.

@@ -2,9 +2,7 @@ package outgoing
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -59,7 +57,7 @@ func (v *RecordSendOp) Needs(n *store.Needs) {
 	n.Payout(v.payout.Merchant, v.payout.ID)
 	n.Sends(v.payout.Merchant, v.payout.ID)
 	v.needConsent(n, &v.payout)
-	v.needSecond(n, v.payout.Merchant, &v.answer.Report)
+	v.needDuplicate(n, v.payout.Merchant, &v.answer.Report)
 	if v.answer.Outcome == processor.Refused || v.answer.Outcome == processor.Done && isFinal(v.answer.Report) {
 		n.Balances(v.payout.Merchant)
 		n.ExpectDeliveries(v.payout.Merchant, 1)
@@ -75,8 +73,8 @@ func (v *RecordSendOp) Decide(l *store.Loaded, c *store.Changes) error {
 	v.contradiction = ""
 	defer func() { v.after = p }()
 	if v.answer.Outcome == processor.Done {
-		if v.isOneOfSeveral(l, &p, &v.answer.Report) {
-			v.unanswered(l, c, &p)
+		if v.otherMayPay(l, &p, &v.answer.Report) {
+			v.scheduleLookUp(l, c, &p)
 			return nil
 		}
 		return v.applyReport(l, c, &p, v.answer.Report)
@@ -91,7 +89,7 @@ func (v *RecordSendOp) Decide(l *store.Loaded, c *store.Changes) error {
 	case processor.NotSent, processor.Later:
 		v.noEffect(l, c, &p, sends)
 	default:
-		v.unanswered(l, c, &p)
+		v.scheduleLookUp(l, c, &p)
 	}
 	return nil
 }
@@ -162,15 +160,15 @@ func (v *RecordSendOp) noEffect(l *store.Loaded, c *store.Changes, p *payment.Pa
 		p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
 	}
 	sends = l.Sends(p.Merchant, p.ID)
-	if first := firstInVain(sends); waitsLong(sends[first:], l.Now()) {
+	if first := firstWithoutEffect(sends); waitsLong(sends[first:], l.Now()) {
 		of := waitCase(p.ID, "sends", first)
 		c.OpenCase(store.Case{Merchant: p.Merchant, ID: of, Kind: store.CasePayoutWaiting, Subject: p.ID, Amount: p.Amount})
 	}
 	*p = c.SetPayout(*p)
 }
 
-// firstInVain is the index of the first send after the last one that may have had an effect.
-func firstInVain(sends []store.Send) int {
+// firstWithoutEffect is the index of the first send after the last one that may have had an effect.
+func firstWithoutEffect(sends []store.Send) int {
 	for i, s := range slices.Backward(sends) {
 		if !s.Outcome.NoEffect() {
 			return i + 1
@@ -179,17 +177,15 @@ func firstInVain(sends []store.Send) int {
 	return 0
 }
 
-// waitsLong reports whether sends of a payout were not taken, or did not leave, for so long that a
-// person must know.
+// waitsLong reports whether a payout has waited so long, by its sends without an effect, that it has a case.
 func waitsLong(sends []store.Send, now time.Time) bool {
-	return countLater(sends) >= latersBeforeCase || len(sends) > 0 && now.Sub(sends[0].CreatedAt) >= waitBeforeCase
+	return len(sends) > 0 && now.Sub(sends[0].CreatedAt) >= waitBeforeCase
 }
 
-// waitCase is the id of a case about what waits before its next send: the same after each send
-// without an effect, so that the case is opened once.
+// waitCase is the id of the case about a payout or a part of a refund that waits for its next send.
+// It is the same after each send without an effect, so the case is opened once.
 func waitCase(id payment.ID, what string, n int) payment.ID {
-	sum := sha256.Sum256(fmt.Appendf(id[:], "%s %d", what, n))
-	return payment.ID(sum[:len(payment.ID{})])
+	return store.CaseID("%s %s %d", id, what, n)
 }
 
 // isOurWait reports whether this gateway's own budget of requests is why a payout did not
@@ -198,9 +194,9 @@ func isOurWait(a *processor.TransferAnswer) bool {
 	return a.Outcome == processor.Later && errors.Is(a.Cause, processor.ErrBudget)
 }
 
-// endsWait reports whether an outcome closes a case about a payout that waits: it was not taken,
-// or did not leave, for long, or the processor has a transfer of a payout that no send is under
-// way for. Other payouts have no such case, so none is searched for.
+// endsWait reports whether an outcome closes the case about a waiting payout: it may have a case
+// after an hour of sends without an effect, or the processor has its transfer although no send is
+// in flight. For other payouts no case is searched for.
 func endsWait(sends []store.Send, outcome store.SendOutcome, now time.Time) bool {
 	switch {
 	case outcome.NoEffect():
@@ -222,8 +218,8 @@ func countLater(sends []store.Send) (n int) {
 	return n
 }
 
-// unanswered schedules a look-up, unless another process has taken over the payout.
-func (v *RecordSendOp) unanswered(l *store.Loaded, c *store.Changes, p *payment.Payout) {
+// scheduleLookUp keeps the hold and schedules a look-up, unless another process has taken over the payout.
+func (v *RecordSendOp) scheduleLookUp(l *store.Loaded, c *store.Changes, p *payment.Payout) {
 	if mine := p.Step == payment.StepIntent && p.ClaimedBy == v.payout.ClaimedBy; !mine {
 		return
 	}
@@ -231,7 +227,7 @@ func (v *RecordSendOp) unanswered(l *store.Loaded, c *store.Changes, p *payment.
 	switch v.answer.Outcome {
 	case processor.Known:
 		evidence, wait = idInUse, 0
-	case processor.Done: // it failed, and an earlier one may pay
+	case processor.Done: // this transfer failed, and that of an earlier send may still pay
 		evidence, wait = worker.Short(v.answer.Report.Evidence), 0
 	}
 	endSend(l, c, p, store.SendUnknown, evidence)

@@ -2,11 +2,7 @@ package outgoing
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/ledger"
@@ -46,8 +42,8 @@ func (e *Executor) newResolution(account string) resolution {
 // applyReport applies a report of a transfer that exists at the processor.
 func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.Payout, r processor.TransferReport) error {
 	switch {
-	case v.isSecond(l, p, &r):
-		return v.applySecond(l, c, p, &r)
+	case v.isDuplicate(l, p, &r):
+		return v.bookDuplicate(l, c, p, &r)
 	case v.isOtherFailure(p, &r):
 		return nil
 	}
@@ -57,7 +53,7 @@ func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.P
 		return nil
 	}
 	r = ofConsented(l, p, r)
-	if v.isOneOfSeveral(l, p, &r) {
+	if v.otherMayPay(l, p, &r) {
 		lookUpAll(l, c, p)
 		return nil
 	}
@@ -209,16 +205,12 @@ func (v *resolution) contradict(c *store.Changes, p *payment.Payout, reason stor
 
 // contradictionCase is the id of the case about a contradiction of a payout.
 func contradictionCase(p *payment.Payout, params store.Params) payment.ID {
-	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "contradiction %s", p.ID)
-	for _, name := range slices.Sorted(maps.Keys(params)) {
-		_, _ = fmt.Fprintf(h, " %s=%q", name, params[name])
-	}
-	return payment.ID(h.Sum(nil)[:len(payment.ID{})])
+	return store.CaseID("contradiction %s %q", p.ID, params) // fmt sorts the keys of a map
 }
 
-// stopsAccount is the account whose payouts are stopped by a contradiction: transfers of one that
-// is not idempotent are found by what they contain, and here that is not what was requested.
+// stopsAccount returns the account whose payouts a contradiction stops; "" for none. A processor that
+// is not idempotent may have several transfers with one external id, so another amount than the
+// requested one may be a duplicate payment.
 func (v *resolution) stopsAccount(p *payment.Payout, reason store.CaseReason) string {
 	if reason == store.ReasonOtherAmount && !v.effect.Repeat.Safe() {
 		return p.Processor

@@ -49,10 +49,10 @@ func precedes(at time.Time, node payment.ID, now time.Time) bool {
 
 // withoutEffect reports whether each send of a payout, if there is one, is proved to have had
 // no effect.
-func withoutEffect(sends []store.Send) bool { return len(mayHaveLeft(sends)) == 0 }
+func withoutEffect(sends []store.Send) bool { return len(possibleSends(sends)) == 0 }
 
-// mayHaveLeft are the sends of a payout that are not proved to have had no effect.
-func mayHaveLeft(sends []store.Send) []store.Send {
+// possibleSends returns the sends of a payout that may have had an effect.
+func possibleSends(sends []store.Send) []store.Send {
 	return slices.DeleteFunc(slices.Clone(sends), func(s store.Send) bool { return s.Outcome.NoEffect() })
 }
 

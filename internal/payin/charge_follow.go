@@ -114,8 +114,8 @@ func (s *Service) queryFollowed(ctx context.Context, account string, p *payment.
 	return r
 }
 
-// reportFollowed opens a case about an order that is PROCESSING, or has an open dispute, for long,
-// and closes it once it is not.
+// reportFollowed opens a case about an order that has been PROCESSING, or had an open dispute, for
+// too long, and closes it when that ends.
 func (v *recordCharge) reportFollowed(l *store.Loaded, c *store.Changes, p *payment.Payin) {
 	bound, disputed := followsBeforeCase[p.Method], openDispute(l.DisputesOf(p.Merchant, p.ID))
 	params := store.Params{"processor": v.work.Account, "externalId": p.ExternalID}

@@ -61,7 +61,7 @@ type accountReport struct {
 }
 
 // cancelAgainAfter is the schedule of further calls to cancel a charge, by the number of calls
-// so far. After cancelsBeforeCase calls, about half a day, there is a case.
+// so far. After cancelsBeforeCase calls, about five hours, a case is opened.
 var cancelAgainAfter = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute,
 	30 * time.Minute, time.Hour, 3 * time.Hour, 6 * time.Hour, 24 * time.Hour,

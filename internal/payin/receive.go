@@ -2,7 +2,6 @@ package payin
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -368,9 +367,9 @@ func (s *Service) ReportInvalidPayment(ctx context.Context, processorName string
 	if err != nil {
 		return store.Problem(err)
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "invalid payment %q %q %q %q %d", processorName, p.ExternalID, p.ID, p.EndToEndID, p.Amount))
 	return s.Writer.Do(ctx, write.OpenCase{Case: store.Case{
-		ID: payment.ID(sum[:len(payment.ID{})]), Merchant: merchant, Kind: store.CaseNotice,
+		ID:       store.CaseID("invalid payment %q %q %q %q %d", processorName, p.ExternalID, p.ID, p.EndToEndID, p.Amount),
+		Merchant: merchant, Kind: store.CaseNotice,
 		Params: store.ReasonInvalidPayment.With(store.Params{"processor": processorName, "externalId": p.ExternalID}),
 	}})
 }

@@ -55,9 +55,9 @@ func (b *PayoutBatch) Status() BatchStatus {
 	}
 }
 
-// Changed sets UpdatedAt to the time of a change, unless it is later: the clock of the process
-// that changed a payout may be ahead.
-func (b *PayoutBatch) Changed(at time.Time) {
+// Touch raises UpdatedAt to the time of a change. It never lowers it: another process's clock may be
+// ahead.
+func (b *PayoutBatch) Touch(at time.Time) {
 	if at.After(b.UpdatedAt) {
 		b.UpdatedAt = at
 	}

@@ -168,11 +168,11 @@ func (v *approve) Decide(l *store.Loaded, c *store.Changes) error {
 // have been sent before the database was restored is looked up, and fails if it is not
 // found.
 func cancelUnsent(l *store.Loaded, c *store.Changes, p *payment.Payout, epoch int64) error {
-	lost, err := mayHaveLeft(l, p, epoch)
+	sent, err := sentBeforeRestore(l, p, epoch)
 	if err != nil {
 		return err
 	}
-	if lost {
+	if sent {
 		return outgoing.LookUpUnapproved(l, c, p)
 	}
 	outgoing.Finish(p)

@@ -333,7 +333,7 @@ func (v *completeBatch) Decide(l *store.Loaded, c *store.Changes) error {
 		return nil
 	}
 	b.CompletedAt = l.Now()
-	b.Changed(b.CompletedAt)
+	b.Touch(b.CompletedAt)
 	b.Version++
 	data, err := wire.PayoutBatch(&b)
 	if err != nil {

@@ -53,11 +53,11 @@ func (v *cancel) Decide(l *store.Loaded, c *store.Changes) error {
 	if p.Status == payment.PayoutCanceled {
 		return nil
 	}
-	lost, err := mayHaveLeft(l, &p, v.epoch)
+	sent, err := sentBeforeRestore(l, &p, v.epoch)
 	switch {
 	case err != nil:
 		return err
-	case p.Status == payment.PayoutPending && lost:
+	case p.Status == payment.PayoutPending && sent:
 		return problem.New(problem.InvalidState, "This payout may have been sent before the database was restored from a backup. It must be looked up at its processor first.")
 	}
 	outgoing.Finish(&v.payout)

@@ -51,10 +51,10 @@ func New(o Options) *Service { return &Service{Options: o} }
 // errRestored means that the database is an older copy, and no process has found it out yet.
 var errRestored = problem.New(problem.Unavailable, "The database was just restored from a backup. Send the same request again later.").WithRetryAfter(frozenRetry)
 
-// mayHaveLeft reports whether a payout that was not sent, as far as the database shows, may have
-// been sent in a time that the database has lost. epoch is that of this process; the merchant's
-// accounts are loaded. It fails if the database has gone back since, and no process has recorded it.
-func mayHaveLeft(l *store.Loaded, p *payment.Payout, epoch int64) (bool, error) {
+// sentBeforeRestore reports whether a payout that the database shows as unsent may have been sent
+// before a restore. The merchant's balances are loaded. It returns errRestored if the database has a
+// lower epoch than this process has seen: it was restored, and that is not recorded yet.
+func sentBeforeRestore(l *store.Loaded, p *payment.Payout, epoch int64) (bool, error) {
 	h := l.HistoryOf(p.Merchant)
 	if h.Epoch < epoch {
 		return false, errRestored

@@ -3,7 +3,6 @@ package refund
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -51,11 +50,10 @@ type returnUnidentified struct {
 }
 
 func newReturnUnidentified(account string, listed *processor.ListedRefund, r *payment.Receipt) *returnUnidentified {
-	id := func(text string) payment.ID {
-		sum := sha256.Sum256([]byte(text + account + " " + listed.ExternalID))
-		return payment.ID(sum[:len(payment.ID{})])
+	return &returnUnidentified{
+		listed: listed, receipt: *r,
+		id: store.CaseID("listed refund %s %s", account, listed.ExternalID), backID: store.CaseID("failed refund %s %s", account, listed.ExternalID),
 	}
-	return &returnUnidentified{listed: listed, receipt: *r, id: id("listed refund "), backID: id("failed refund ")}
 }
 
 // Merchant implements [write.Operation].

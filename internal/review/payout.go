@@ -36,8 +36,8 @@ func checkUnknown(v *Resolve, l *store.Loaded) error {
 	return outgoing.CanDeclare(l, &p)
 }
 
-// payoutSends are the outcomes of the payout's sends, in their order.
-func payoutSends(v *Resolve, l *store.Loaded) string {
+// payoutOutcomes returns the outcomes of the payout's sends, in their order.
+func payoutOutcomes(v *Resolve, l *store.Loaded) string {
 	return outcomesOf(l.Sends(v.opened.Merchant, v.opened.Subject))
 }
 

@@ -18,9 +18,9 @@ var refundRules = []rule{
 		kind: store.CaseOverpaid, Option: Option{How: store.ResolvedReturn, Persons: 1},
 		prepare: prepareReturn, needs: needsReturn, check: checkReturn, effect: returnUnapplied,
 	},
-	{kind: store.CaseRefundUnknown, Option: with(twoPersons, store.ResolvedPaid), prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, sends: partSends, effect: declareRefundPaid},
-	{kind: store.CaseRefundUnknown, Option: release, prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, sends: partSends, effect: declareRefundNotPaid},
-	{kind: store.CaseRefundUnknown, Option: resend, prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, sends: partSends, effect: sendRefundAgain},
+	{kind: store.CaseRefundUnknown, Option: with(twoPersons, store.ResolvedPaid), prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, sendOutcomes: partOutcomes, effect: declareRefundPaid},
+	{kind: store.CaseRefundUnknown, Option: release, prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, sendOutcomes: partOutcomes, effect: declareRefundNotPaid},
+	{kind: store.CaseRefundUnknown, Option: resend, prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, sendOutcomes: partOutcomes, effect: sendRefundAgain},
 	{kind: store.CaseRefundUnknown, Option: dismiss, prepare: findRefund, needs: needsRefund, check: checkRefundKnown},
 	{
 		kind: store.CaseRefundWaiting, Option: Option{How: store.ResolvedRelease, Persons: 1, Evidence: true},
@@ -72,16 +72,16 @@ func partOf(c *store.Case, parts []payment.RefundPart) (payment.RefundPart, erro
 	return payment.RefundPart{}, problem.New(problem.NotFound, "The case is about no refund of the merchant.")
 }
 
-// partSends is the number of sends of the part, and the outcome of the last one.
-func partSends(v *Resolve, l *store.Loaded) string {
+// partOutcomes returns the number of sends of the part, and the outcome of the last one.
+func partOutcomes(v *Resolve, l *store.Loaded) string {
 	p, err := v.part(l)
 	if err != nil {
 		return "" // the check says so
 	}
-	return sendsOfPart(&p)
+	return outcomesOfPart(&p)
 }
 
-func sendsOfPart(p *payment.RefundPart) string {
+func outcomesOfPart(p *payment.RefundPart) string {
 	return strings.TrimSpace(fmt.Sprint(p.Sends, " ", p.Outcome))
 }
 

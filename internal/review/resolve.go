@@ -118,9 +118,9 @@ func (v *Resolve) action(waiting *store.Decision, l *store.Loaded) (store.Decisi
 			"%s has proposed %s%s. Confirm exactly that, or withdraw it first: --how withdraw.", waiting.Actor, waiting.Resolution, Flags(waiting.Params)))
 	case strings.EqualFold(waiting.Actor, v.Actor):
 		return "", problem.New(problem.InvalidState, waiting.Actor+" has proposed it. Another person must confirm it with the same command and another --as.")
-	case waiting.Params[sendsParam] != v.sends(l):
+	case waiting.Params[sendOutcomesParam] != v.sendOutcomes(l):
 		return "", problem.New(problem.InvalidState, fmt.Sprintf(
-			"Since %s proposed it, it was sent again, or the processor has reported on it. Withdraw the proposal with --how withdraw, and check again.", waiting.Actor))
+			"Since %s made the proposal, the order was sent again, or the processor has reported on it. Withdraw the proposal with --how withdraw, and check again.", waiting.Actor))
 	default:
 		return store.DecisionConfirmed, nil
 	}
@@ -137,23 +137,23 @@ func Flags(p store.Params) string {
 	return text.String()
 }
 
-// sendsParam is the parameter of a decision with the sends on which it is based. What the first
-// of two persons checked says nothing about a send, or a report on one, that followed.
-const sendsParam = "sends"
+// sendOutcomesParam records the outcomes of the sends that a proposal is based on. If they change,
+// the first person's check may no longer be true.
+const sendOutcomesParam = "sends"
 
-// sends are the outcomes of the sends of the order that is decided; "" if the resolution is about
+// sendOutcomes returns the outcomes of the sends that the decision is based on; "" if it is based on
 // none.
-func (v *Resolve) sends(l *store.Loaded) string {
-	if v.rule == nil || v.rule.sends == nil {
+func (v *Resolve) sendOutcomes(l *store.Loaded) string {
+	if v.rule == nil || v.rule.sendOutcomes == nil {
 		return ""
 	}
-	return v.rule.sends(v, l)
+	return v.rule.sendOutcomes(v, l)
 }
 
 // Outdated reports whether an order was sent again, or its processor reported on it, since a
 // proposal about it: the proposal can only be withdrawn.
 func (s *Service) Outdated(ctx context.Context, c *store.Case, proposal *store.Decision) (bool, error) {
-	based := proposal.Params[sendsParam]
+	based := proposal.Params[sendOutcomesParam]
 	if based == "" {
 		return false, nil
 	}
@@ -163,17 +163,17 @@ func (s *Service) Outdated(ctx context.Context, c *store.Case, proposal *store.D
 			return false, store.Problem(err)
 		}
 		p, err := partOf(c, parts)
-		return based != sendsOfPart(&p), err
+		return based != outcomesOfPart(&p), err
 	}
 	sends, err := s.Store.Sends(ctx, c.Merchant, c.Subject)
 	return based != outcomesOf(sends), store.Problem(err)
 }
 
-// params are the parameters of the decision: its inputs, and its sends.
+// params are the parameters of the decision: its inputs, and the outcomes of its sends.
 func (v *Resolve) params(l *store.Loaded) store.Params {
 	p := v.inputParams()
-	if sends := v.sends(l); sends != "" {
-		p[sendsParam] = sends
+	if sends := v.sendOutcomes(l); sends != "" {
+		p[sendOutcomesParam] = sends
 	}
 	return p
 }
@@ -181,7 +181,7 @@ func (v *Resolve) params(l *store.Loaded) store.Params {
 // inputsOf are the inputs among the parameters of a decision.
 func inputsOf(p store.Params) store.Params {
 	p = maps.Clone(p)
-	delete(p, sendsParam)
+	delete(p, sendOutcomesParam)
 	return p
 }
 

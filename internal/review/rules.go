@@ -27,6 +27,7 @@ type rule struct {
 
 	kind    store.CaseKind
 	reasons []store.CaseReason // none: any
+	param   string             // the case must have it; "": none
 	// prepare reads what the operation must name before its transaction; it may be nil.
 	prepare func(ctx context.Context, s *Service, v *Resolve) error
 	needs   func(v *Resolve, n *store.Needs)
@@ -36,9 +37,9 @@ type rule struct {
 	// check returns a problem of kind invalid_state if the resolution is not possible
 	// now; it may be nil. A proposal is checked too, so that it can be confirmed.
 	check func(v *Resolve, l *store.Loaded) error
-	// sends are the outcomes of the sends of what is decided; nil if it is not about any. If they
-	// change, a proposal cannot be confirmed.
-	sends func(v *Resolve, l *store.Loaded) string
+	// sendOutcomes returns the outcomes of the sends that a decision is based on; nil if it is based
+	// on none. If they change, a proposal cannot be confirmed.
+	sendOutcomes func(v *Resolve, l *store.Loaded) string
 	// effect carries the resolution out; nil if nothing but the case changes.
 	effect func(v *Resolve, l *store.Loaded, c *store.Changes) error
 }
@@ -73,11 +74,11 @@ var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseUnmatchedReceipt, Option: assign, prepare: findMerchant, needs: needsAssign, check: checkOrder, effect: assignUnidentified},
 	{kind: store.CaseUnmatchedReceipt, Option: writeOff, needs: needsBalances, effect: writeOffUnidentified},
 
-	{kind: store.CasePayoutUnknown, Option: paid, needs: needsPayout, check: checkUnknown, sends: payoutSends, effect: declarePaid},
-	{kind: store.CasePayoutUnknown, Option: release, needs: needsPayout, check: checkUnknown, sends: payoutSends, effect: declareNotPaid},
+	{kind: store.CasePayoutUnknown, Option: paid, needs: needsPayout, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: declarePaid},
+	{kind: store.CasePayoutUnknown, Option: release, needs: needsPayout, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: declareNotPaid},
 	{
 		kind: store.CasePayoutUnknown, reasons: []store.CaseReason{store.ReasonNoAnswer, store.ReasonNotIdempotent}, Option: resend, consented: true,
-		prepare: findConsent, needs: needsConsent, check: checkUnknown, sends: payoutSends, effect: sendAgain,
+		prepare: findConsent, needs: needsConsent, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: sendAgain,
 	},
 
 	{
@@ -85,8 +86,8 @@ var rules = slices.Concat(refundRules, []rule{
 		prepare: findRestore, needs: needsPayout, check: checkWaiting, effect: declareNotPaid,
 	},
 
-	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: paid, needs: needsPayout, check: checkUnknown, sends: payoutSends, effect: declarePaid},
-	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: release, needs: needsPayout, check: checkUnknown, sends: payoutSends, effect: declareNotPaid},
+	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: paid, needs: needsPayout, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: declarePaid},
+	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: release, needs: needsPayout, check: checkUnknown, sendOutcomes: payoutOutcomes, effect: declareNotPaid},
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonOtherAmount}, Option: with(twoPersons, store.ResolvedDismiss), needs: needsPayout, check: checkKnown},
 	{
 		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: Option{How: store.ResolvedPaid, Persons: 1, Evidence: true},
@@ -108,7 +109,7 @@ var rules = slices.Concat(refundRules, []rule{
 	},
 
 	{
-		kind: store.CaseNotice, Option: retry, effect: retryNotice,
+		kind: store.CaseNotice, Option: retry, param: "notice", effect: retryNotice, // a listed transfer has none
 		reasons: []store.CaseReason{store.ReasonUnknownTransfer, store.ReasonUnreadable, store.ReasonNotConfirmed, store.ReasonOrderDamaged},
 	},
 	{kind: store.CaseNotice, Option: dismiss},
@@ -140,7 +141,7 @@ var rules = slices.Concat(refundRules, []rule{
 
 // matches reports whether the rule is about a case.
 func (r *rule) matches(v *store.Case) bool {
-	return r.kind == v.Kind && (len(r.reasons) == 0 || slices.Contains(r.reasons, v.Params.Reason()))
+	return r.kind == v.Kind && (len(r.reasons) == 0 || slices.Contains(r.reasons, v.Params.Reason())) && (r.param == "" || v.Params[r.param] != "")
 }
 
 func find(v *store.Case, how store.Resolution) (*rule, bool) {

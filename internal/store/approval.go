@@ -105,10 +105,9 @@ func (s *Store) Approvals(ctx context.Context, merchant, payout payment.ID) ([]A
 	return list, s.db.ReadError("approvals", err)
 }
 
-// PayoutsUndecided lists up to limit payouts whose approval was not decided in time, oldest
-// first. A copy of the database's disk shows no sign that it is one, and may lack an approval and
-// its transfer: so if an account's list of transfers was read before, those up to the end of that
-// time are read first.
+// PayoutsUndecided lists up to limit payouts whose time for approval has ended, oldest first. If the
+// account's list of transfers is read, a payout is listed only after that list was read up to this
+// end: a snapshot of the disk may lack an approval and its transfer, and nothing else shows that.
 func (s *Store) PayoutsUndecided(ctx context.Context, now time.Time, limit int) ([]Ref, error) {
 	rows, err := s.db.Query(ctx, `SELECT merchant_id, id FROM payouts
 		WHERE next_at > 0 AND next_at <= $1 AND step = 'approval'

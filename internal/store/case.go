@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/hmac"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,9 +23,9 @@ const (
 	CaseOverpaid         CaseKind = "overpaid"            // subject: pay-in; amount: the surplus, in unapplied
 	CaseUnmatchedReceipt CaseKind = "unmatched_receipt"   // subject: receipt; processor, externalId: its money names no order, and is the platform's
 	CasePayoutUnknown    CaseKind = "payout_unknown"      // subject: payout; reason
-	CasePayoutWaiting    CaseKind = "payout_waiting"      // subject: payout; the processor does not take it, and names a cause that is not in it; or reason
+	CasePayoutWaiting    CaseKind = "payout_waiting"      // subject: payout; for an hour no send had an effect: the processor answers "later" or cannot be reached; or reason
 	CaseRefundUnknown    CaseKind = "refund_unknown"      // subject: refund; cause, processor, externalId: of its part; reported
-	CaseRefundWaiting    CaseKind = "refund_waiting"      // subject: refund; processor, externalId: the processor does not take it, and names a cause that is not in it
+	CaseRefundWaiting    CaseKind = "refund_waiting"      // subject: refund; processor, externalId: for an hour no send had an effect, as above
 	CaseRefundUnexpected CaseKind = "refund_unexpected"   // subject: pay-in; amount, processor, externalId: given back by the processor, beyond what was paid for the order
 	CaseContradiction    CaseKind = "contradiction"       // subject: order; reason, processor, externalId, reported
 	CaseNotice           CaseKind = "notice"              // reason, processor, notice or externalId
@@ -224,10 +225,10 @@ func (l *Loaded) OpenCasesAbout(merchant, subject payment.ID, kind CaseKind) []C
 
 // loadedCases are cases that were loaded, and the decisions about those that were loaded by id.
 type loadedCases struct {
-	rows      map[Ref]Case
-	decisions map[Ref][]Decision
-	stopped   map[payment.ID]bool // merchants whose payouts a case of this commit stops
-	stoppedAt map[string]bool     // likewise, accounts
+	rows             map[Ref]Case
+	decisions        map[Ref][]Decision
+	stoppedMerchants map[payment.ID]bool // whose payouts a case of this commit stops
+	stoppedAccounts  map[string]bool     // likewise
 }
 
 func (l *Loaded) loadCases(ctx context.Context, tx *db.Tx, n *Needs) error {
@@ -283,6 +284,13 @@ func compareClosings(a, b caseClosing) int {
 		payment.CompareIDs(a.Subject, b.Subject), strings.Compare(string(a.Kind), string(b.Kind)))
 }
 
+// CaseID derives the id of a case, or of its subject if that has no row, from what it is about: so
+// the case is opened once.
+func CaseID(format string, args ...any) payment.ID {
+	sum := sha256.Sum256(fmt.Appendf(nil, format, args...))
+	return payment.ID(sum[:len(payment.ID{})])
+}
+
 // OpenCase opens a case in the same commit as its cause, and returns its id. A case
 // whose id was chosen before is opened once, however often the operation runs.
 func (c *Changes) OpenCase(v Case) payment.ID {
@@ -294,16 +302,16 @@ func (c *Changes) OpenCase(v Case) payment.ID {
 		v.Params = Params{}
 	}
 	if v.StopsPayouts {
-		if c.l.cases.stopped == nil {
-			c.l.cases.stopped = map[payment.ID]bool{}
+		if c.l.cases.stoppedMerchants == nil {
+			c.l.cases.stoppedMerchants = map[payment.ID]bool{}
 		}
-		c.l.cases.stopped[v.Merchant] = true
+		c.l.cases.stoppedMerchants[v.Merchant] = true
 	}
 	if v.StopsAccount != "" {
-		if c.l.cases.stoppedAt == nil {
-			c.l.cases.stoppedAt = map[string]bool{}
+		if c.l.cases.stoppedAccounts == nil {
+			c.l.cases.stoppedAccounts = map[string]bool{}
 		}
-		c.l.cases.stoppedAt[v.StopsAccount] = true
+		c.l.cases.stoppedAccounts[v.StopsAccount] = true
 	}
 	if c.l.cases.rows != nil {
 		c.l.cases.rows[Ref{v.Merchant, v.ID}] = v

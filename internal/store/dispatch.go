@@ -58,7 +58,7 @@ func (l *Loaded) loadDispatch(ctx context.Context, tx *db.Tx, e *Endpoint, v dis
 	if err != nil || d.Pending >= v.pending {
 		return d, err
 	}
-	rows, err := tx.Query(ctx, "SELECT number, id, type, subject_id FROM events WHERE merchant_id = $1 AND number > $2 ORDER BY number LIMIT $3",
+	rows, err := tx.Query(ctx, "SELECT "+eventHead+" FROM events e WHERE e.merchant_id = $1 AND e.number > $2 ORDER BY e.number LIMIT $3",
 		e.Merchant[:], e.Position, v.events)
 	if d.Events, err = db.Collect(rows, err, scanEventHead); err != nil || len(d.Events) == 0 {
 		return d, err
@@ -72,6 +72,9 @@ func (l *Loaded) loadDispatch(ctx context.Context, tx *db.Tx, e *Endpoint, v dis
 	}
 	return d, err
 }
+
+// eventHead is what scanEventHead scans: an event without its body.
+const eventHead = "e.number, e.id, e.type, e.subject_id"
 
 func scanEventHead(r db.Scanner) (e payment.Event, err error) {
 	return e, r.Scan(&e.Number, (*idDest)(&e.ID), textDest[payment.EventType]{&e.Type}, (*idDest)(&e.Subject))

@@ -71,7 +71,7 @@ type beneficiaryDocument struct {
 	NormalKey string `json:"normalKey,omitempty"`
 }
 
-// detailsText is the JSON of a detailsDocument. What few orders have is marshaled.
+// detailsText is the JSON of a detailsDocument. Rare fields are marshaled by reflection.
 func detailsText(d *payment.PayinDetails) string {
 	o := jsonwrite.New(512)
 	if d.PIX != nil {

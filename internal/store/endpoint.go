@@ -25,8 +25,8 @@ type Endpoint struct {
 	Position, CatchUpTo        int64
 	Failures                   int       // since the last success
 	FailingSince               time.Time // the first of them; zero if there is none
-	FailedHours                int       // of the time since then
-	CountedAt                  time.Time // the end of the last of these hours
+	FailedHours                int       // counted since then
+	CountedAt                  time.Time // when the last of these hours was counted; at first, FailingSince
 	LastSuccessAt, LastFailure time.Time
 	Version                    int64 // increases by each change but those of its health
 	CreatedAt                  time.Time

@@ -41,6 +41,5 @@ func (s *Store) MerchantOf(ctx context.Context, externalID string) (payment.ID, 
 	return m.ID, nil
 }
 
-// ForgetMerchants makes the merchants of external ids be read again: a database that was restored
-// may lack some.
+// ForgetMerchants clears the cache of merchants by their numbers: a restored database may lack some.
 func (s *Store) ForgetMerchants() { s.numbers.Clear() }

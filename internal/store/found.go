@@ -163,22 +163,25 @@ func (s *Store) FoundTransfersDue(ctx context.Context, now time.Time, limit int)
 	return list, s.db.ReadError("found transfers", err)
 }
 
-// SecondReturned is how much has come back of the second transfer of a payout, in cents; ok is
+// DuplicateReturned is how much has come back of the duplicate transfer of a payout, in cents; ok is
 // false if none is booked.
-func (s *Store) SecondReturned(ctx context.Context, merchant, payout payment.ID) (back money.Cents, ok bool, err error) {
+func (s *Store) DuplicateReturned(ctx context.Context, merchant, payout payment.ID) (back money.Cents, ok bool, err error) {
 	n := 0
 	err = s.db.QueryRow(ctx, `SELECT coalesce(sum(total - amount), 0), count(*) FROM found_transfers
 		WHERE merchant_id = $1 AND payout_id = $2 AND length(payout_id) > 0 AND adopted_at = 0`,
 		merchant[:], payout[:]).Scan(&back, &n)
-	return back, n > 0, s.db.ReadError("second transfers", err)
+	return back, n > 0, s.db.ReadError("duplicate transfers", err)
 }
 
-// HasTransfer reports whether a payout has an external id, or its transfer was found. unbooked
-// means that the payout was not sent by its status, or that its money was released, and that
-// no contradiction has said so before; that the transfer was paid, while the payout waits for a
-// person or for its next send, and no contradiction has named its amount; or that the payout may
-// have been paid twice, by a transfer with the endToEndId second, if that is not "".
-func (s *Store) HasTransfer(ctx context.Context, merchant payment.ID, externalID string, paid bool, second string, amount money.Cents) (known, unbooked bool, err error) {
+// HasTransfer reports whether a payout has the external id of a listed transfer, or the transfer was
+// booked as found. unbooked means that the transfer must be recorded at its payout:
+//   - the payout is PENDING, FAILED or CANCELED, is not booked as paid late, and has had no case
+//     paid_after_release; or
+//   - the transfer was paid, the payout is queued or in manual review, and the amounts are equal or
+//     it has had no case other_amount; or
+//   - duplicate, if not "", is not the payout's endToEndId, the amounts are equal, and the payout was
+//     paid, or is PROCESSING and was sent more than once.
+func (s *Store) HasTransfer(ctx context.Context, merchant payment.ID, externalID string, paid bool, duplicate string, amount money.Cents) (known, unbooked bool, err error) {
 	var n, u int
 	contradicted := func(reason CaseReason) string {
 		return "EXISTS (SELECT 1 FROM cases c WHERE c.merchant_id = p.merchant_id AND c.subject_id = p.id AND c.kind = 'contradiction' AND c.params LIKE '%\"" + string(reason) + "\"%')"
@@ -191,6 +194,6 @@ func (s *Store) HasTransfer(ctx context.Context, merchant payment.ID, externalID
 			OR $5 = 1 AND p.status = 'PROCESSING' AND p.step IN ('manual_review', 'queued') AND (p.amount = $4 OR NOT `+contradicted(ReasonOtherAmount)+`)
 			OR $3 <> '' AND p.end_to_end_id <> $3 AND p.amount = $4 AND (p.status IN ('COMPLETED', 'RETURNED')
 				OR p.status = 'PROCESSING' AND (SELECT count(*) FROM payout_sends s WHERE s.merchant_id = p.merchant_id AND s.payout_id = p.id) > 1)))`,
-		merchant[:], externalID, second, int64(amount), flag(paid)).Scan(&n, &u)
+		merchant[:], externalID, duplicate, int64(amount), flag(paid)).Scan(&n, &u)
 	return n > 0, u > 0, s.db.ReadError("transfer", err)
 }

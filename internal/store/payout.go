@@ -269,7 +269,7 @@ func (l *Loaded) PayoutByExternalID(merchant payment.ID, externalID string) (pay
 // claimed or changed, oldest first. A payout that this commit creates is due for
 // the next one.
 func (l *Loaded) DuePayouts(d DuePayouts) []payment.Payout {
-	if d.Queue == ToSend && (l.cases.stopped[d.Merchant] || l.cases.stoppedAt[d.Processor]) {
+	if d.Queue == ToSend && (l.cases.stoppedMerchants[d.Merchant] || l.cases.stoppedAccounts[d.Processor]) {
 		return nil
 	}
 	var list []payment.Payout
@@ -302,8 +302,8 @@ func (c *Changes) SetPayout(p payment.Payout) payment.Payout {
 }
 
 // ReleaseReference releases the reference of a new payout that the operation refuses, and
-// why: it was inserted before the decision, so it must be deleted. This is the one exception
-// to the rule that a refusal adds nothing. It is not counted by [Changes.Len].
+// why: it was inserted before the decision, so it must be deleted. It is an exception to the rule
+// that a refusal adds nothing, and is not counted by [Changes.Len].
 func (c *Changes) ReleaseReference(p *NewPayout, why error) {
 	ref, external := Ref{p.Payout.Merchant, p.Payout.ID}, ExternalRef{p.Payout.Merchant, p.Payout.ExternalID}
 	delete(c.l.payouts.rows, ref)

@@ -43,22 +43,22 @@ func scanBatch(r db.Scanner) (batchRow, error) {
 	return b, batchTable.scan(r, &b)
 }
 
-// Counts of the payouts of a batch by status, each with the last change among them. The payouts
-// that are not completed are a range of their index, so batchUnpaid costs the more the more they
-// are. batchItems reads all payouts of the batch, at most 5,000.
+// Counts of the payouts of a batch by status, each with the last change among them. batchItems reads
+// all payouts of the batch, at most 5,000. batchNotCompleted reads a range of the index of payouts
+// that are not COMPLETED, so its cost grows with their number.
 const (
-	batchItems  = "SELECT t.status, count(*), max(t.updated_at)" + ofBatch + " GROUP BY t.status"
-	batchUnpaid = "SELECT t.status, count(*), max(t.updated_at)" + ofBatch + " AND t.status IN ('PENDING', 'PROCESSING', 'FAILED', 'CANCELED', 'RETURNED') AND t.status <> 'COMPLETED' GROUP BY t.status"
-	ofBatch     = " FROM payouts t WHERE t.merchant_id = $1 AND t.id >= $2 AND t.id <= $3 AND t.batch_id = $4"
+	batchItems        = "SELECT t.status, count(*), max(t.updated_at)" + ofBatch + " GROUP BY t.status"
+	batchNotCompleted = "SELECT t.status, count(*), max(t.updated_at)" + ofBatch + " AND t.status IN ('PENDING', 'PROCESSING', 'FAILED', 'CANCELED', 'RETURNED') AND t.status <> 'COMPLETED' GROUP BY t.status"
+	ofBatch           = " FROM payouts t WHERE t.merchant_id = $1 AND t.id >= $2 AND t.id <= $3 AND t.batch_id = $4"
 )
 
 // readCounts reads the counts of a batch, and derives UpdatedAt from its row and its payouts:
-// no commit of a payout writes the row. After its end only returns change the counts, so the
-// completed payouts are not read: they are the rest.
+// no commit of a payout writes the row. In a completed batch only returns change a payout: the
+// COMPLETED ones are the rest, and are not read.
 func readCounts(ctx context.Context, q querier, b *payment.PayoutBatch) error {
 	text := batchItems
 	if !b.CompletedAt.IsZero() {
-		text = batchUnpaid
+		text = batchNotCompleted
 	}
 	rows, err := q.Query(ctx, text, b.Merchant[:], b.First[:], b.Last[:], b.ID[:])
 	b.Counts = map[payment.PayoutStatus]int64{}
@@ -70,7 +70,7 @@ func readCounts(ctx context.Context, q querier, b *payment.PayoutBatch) error {
 		err = r.Scan(textDest[payment.PayoutStatus]{&status}, &n, (*timeDest)(&last))
 		b.Counts[status] = n
 		rest -= n
-		b.Changed(last)
+		b.Touch(last)
 		return none, err
 	})
 	b.Counts[payment.PayoutCompleted] += rest
@@ -152,7 +152,7 @@ func (c *Changes) AddPayoutBatch(b payment.PayoutBatch, fingerprint []byte) {
 func (c *Changes) SetPayoutBatch(b payment.PayoutBatch) payment.PayoutBatch {
 	row := c.l.batches.rows[Ref{b.Merchant, b.ID}]
 	was := row.Version
-	b.Changed(c.l.now)
+	b.Touch(c.l.now)
 	row.PayoutBatch = b
 	c.l.batches.add(row)
 	c.batches = append(c.batches, batchChange{row, was})

@@ -167,7 +167,7 @@ func (v *exercise) readWork() {
 	must(t, err)
 	_, _, err = s.HasTransfer(ctx, v.merchants[0].ID, "x", true, "E", 1)
 	must(t, err)
-	_, _, err = s.SecondReturned(ctx, v.merchants[0].ID, v.merchants[0].ID)
+	_, _, err = s.DuplicateReturned(ctx, v.merchants[0].ID, v.merchants[0].ID)
 	must(t, err)
 	for _, queue := range []store.PayoutQueue{store.ToSend, store.ToLookUp} {
 		_, err = s.PayoutsDue(ctx, v.far, queue)

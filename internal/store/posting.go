@@ -132,7 +132,7 @@ func (l *Loaded) Balances(merchant payment.ID) ledger.Balances {
 // are loaded.
 func (l *Loaded) PayoutsStopped(merchant payment.ID) bool {
 	b := l.balances[merchant]
-	return b != nil && b.payoutsStopped || l.cases.stopped[merchant]
+	return b != nil && b.payoutsStopped || l.cases.stoppedMerchants[merchant]
 }
 
 // HistoryOf is the history of the database, read with the accounts of a merchant, but for

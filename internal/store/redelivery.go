@@ -106,7 +106,7 @@ func (tx *Tx) RedeliverPart(ctx context.Context, of Redelivery, limit int) (n in
 	if err != nil {
 		return 0, db.NotFound(err)
 	}
-	rows, err := tx.Query(ctx, "SELECT number, id, type, subject_id FROM events WHERE merchant_id = $1 AND number >= $2 AND number <= $3 ORDER BY number LIMIT $4",
+	rows, err := tx.Query(ctx, "SELECT "+eventHead+" FROM events e WHERE e.merchant_id = $1 AND e.number >= $2 AND e.number <= $3 ORDER BY e.number LIMIT $4",
 		v.Merchant[:], v.Next, v.Last, limit)
 	list, err := db.Collect(rows, err, scanEventHead)
 	if err != nil {

@@ -31,14 +31,14 @@ func (l *Loaded) loadShared(ctx context.Context, tx *db.Tx, n *Needs) error {
 		if !ok {
 			continue
 		}
-		rows, err := tx.Query(ctx, `SELECT v.number, v.id, v.type, v.subject_id FROM webhook_endpoints w
+		rows, err := tx.Query(ctx, "SELECT "+eventHead+` FROM webhook_endpoints w
 			JOIN deliveries d ON d.merchant_id = w.merchant_id AND d.endpoint_id = w.id
-			JOIN events v ON v.merchant_id = d.merchant_id AND v.number = d.event_number
+			JOIN events e ON e.merchant_id = d.merchant_id AND e.number = d.event_number
 			WHERE w.merchant_id = $1 AND w.id <> $2 AND w.url = $3 AND w.enabled = 1 AND length(d.endpoint_id) > 0 AND d.state <> 'delivered'
 				AND (d.state = 'pending' OR d.state = 'exhausted' AND w.failing_since > 0 AND d.updated_at >= w.failing_since)
-				AND d.event_number <= $4 AND v.created_at >= $5 AND NOT EXISTS (SELECT 1 FROM deliveries o
+				AND d.event_number <= $4 AND e.created_at >= $5 AND NOT EXISTS (SELECT 1 FROM deliveries o
 					WHERE o.merchant_id = d.merchant_id AND o.event_number = d.event_number AND (o.endpoint_id = $2 OR o.url = $6))
-			ORDER BY v.number LIMIT $7`, e.Merchant[:], e.ID[:], e.URL, e.Position, micros(e.CreatedAt), v.url, SharedMax)
+			ORDER BY e.number LIMIT $7`, e.Merchant[:], e.ID[:], e.URL, e.Position, micros(e.CreatedAt), v.url, SharedMax)
 		list, err := db.Collect(rows, err, scanEventHead)
 		if err != nil {
 			return fmt.Errorf("shared events: %w", err)

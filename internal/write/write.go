@@ -45,8 +45,9 @@ type Operation interface {
 	Needs(n *store.Needs)
 	// Decide is a pure function of the loaded rows that adds to the changes. It first
 	// resets the operation's output fields, because it may run again. An error is the
-	// refusal of this operation only; it must then have added nothing, except
-	// [store.Changes.ReleaseReference].
+	// refusal of this operation only; it must then have added nothing, except a release of its
+	// reference ([store.Changes.ReleaseReference]). If keys that it inserted must go too, it calls
+	// [store.Changes.UndoKeys], and is then committed alone.
 	Decide(l *store.Loaded, c *store.Changes) error
 }
 
