@@ -226,6 +226,24 @@ func scanKeys(columns []Column) func(Scanner) (string, error) {
 	}
 }
 
+// Counter is a table of counters, each named by a key. A counter without a row is at zero.
+type Counter struct {
+	columns   []Column // the key, the value
+	one, many string
+}
+
+// NewCounter builds the texts that add to one counter and to many.
+func NewCounter(table string, key, value Column) *Counter {
+	head := "INSERT INTO " + table + " AS t (" + key.Name + ", " + value.Name + ") "
+	tail := " ON CONFLICT (" + key.Name + ") DO UPDATE SET " + value.Name + " = t." + value.Name + " + excluded." + value.Name +
+		" RETURNING " + key.Name + ", " + value.Name
+	return &Counter{
+		columns: []Column{key, value},
+		one:     head + "VALUES ($1, $2)" + tail,
+		many:    head + "SELECT * FROM unnest($1::" + key.Kind + "[], $2::" + value.Kind + "[])" + tail,
+	}
+}
+
 // arrays turns rows into one array per column, the form for PostgreSQL.
 func arrays(columns []Column, rows [][]any) []any {
 	args, size := make([]any, len(columns)), 0

@@ -217,6 +217,31 @@ func (tx *Tx) updateTogether(ctx context.Context, u *RowUpdate, rows [][]any) (m
 	return missed, nil
 }
 
+// Add adds to counters, and returns their new values by key. Each of rows is a key and what is added to
+// its counter; no two have the same key. The counters are locked in the order of rows.
+func (tx *Tx) Add(ctx context.Context, c *Counter, rows ...[]any) (map[string]int64, error) {
+	values := make(map[string]int64, len(rows))
+	scan := func(r Scanner) (none struct{}, err error) {
+		var key []byte
+		var value int64
+		err = r.Scan(&key, &value)
+		values[string(key)] = value
+		return none, err
+	}
+	if tx.db.dialect.bulk() && len(rows) > 1 {
+		added, err := tx.Query(ctx, c.many, arrays(c.columns, rows)...)
+		_, err = Collect(added, err, scan)
+		return values, err
+	}
+	for _, row := range rows {
+		added, err := tx.Query(ctx, c.one, row...)
+		if _, err = Collect(added, err, scan); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
 // Delete removes the rows with the given keys.
 func (tx *Tx) Delete(ctx context.Context, d *RowDelete, keys ...[]any) error {
 	if tx.db.dialect.bulk() && len(keys) > 1 {

@@ -40,7 +40,7 @@ func clockWasAhead(t *testing.T, ahead time.Duration) {
 		g.LookUp()
 		g.WantPayout(unknown, payment.PayoutCompleted, payment.StepDone)
 		g.WantPayout(lost, payment.PayoutProcessing, payment.StepUnknown) // the quiet period counts from now
-		g.Pass(3 * time.Minute)
+		g.Jump(3 * time.Minute)
 		g.LookUp() // not found, and the quiet period is over
 		g.Send()
 		g.WantPayout(lost, payment.PayoutCompleted, payment.StepDone)

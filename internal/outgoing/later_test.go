@@ -40,7 +40,7 @@ func TestLaterIsSentAgain(t *testing.T) {
 		g.WantBalances(coretest.Opening-40_00, 40_00)
 
 		g.Bank.AnswerTransfer = nil
-		g.Pass(10*time.Minute - time.Second)
+		g.Jump(10*time.Minute - time.Second)
 		g.Send()
 		g.WantBank(4, 0)
 		g.Pass(2 * time.Second)

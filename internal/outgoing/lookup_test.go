@@ -142,7 +142,7 @@ func TestLookUpRecordedTwice(t *testing.T) {
 		g.Bank.AnswerTransfer = always(processor.TransferAnswer{})
 		p := g.Payout("r", 10_00)
 		g.Send()
-		g.Pass(5 * time.Minute)
+		g.Jump(5 * time.Minute)
 		due, err := g.Store.PayoutsDue(t.Context(), g.Clock.Now(), store.ToLookUp)
 		g.Must(err)
 		list, err := g.Outgoing.ClaimLookUps(t.Context(), due[0], 1)
@@ -155,7 +155,7 @@ func TestLookUpRecordedTwice(t *testing.T) {
 		record(g, s, processor.TransferAnswer{})
 		g.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
 		g.Bank.AnswerTransfer = nil
-		g.Pass(5 * time.Minute)
+		g.Jump(5 * time.Minute)
 		g.LookUp()
 		g.Send()
 		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)

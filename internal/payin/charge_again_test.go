@@ -50,7 +50,7 @@ func TestChargeThatIsNotFoundIsRequestedAgain(t *testing.T) {
 		if !stored(g, p).Ready() || *requests != 2 {
 			t.Errorf("left to do after %d requests: %+v", *requests, work(g, p))
 		}
-		g.Pass(time.Hour)
+		g.Jump(time.Hour)
 		g.Charge()
 		if *requests != 2 {
 			t.Errorf("%d requests", *requests)
@@ -88,7 +88,7 @@ func TestChargeThatShowsUpLate(t *testing.T) {
 					Lookup: processor.Found, State: processor.ChargeOpen, Charge: processor.Charge{PIX: processortest.PIX(request)},
 				}
 				for range 3 {
-					g.Pass(10 * time.Minute)
+					g.Jump(10 * time.Minute)
 					g.Charge()
 				}
 				if !stored(g, p).Ready() || *requests != 1 {
@@ -105,7 +105,7 @@ func TestUnsafeChargeIsNotRequestedAgain(t *testing.T) {
 		p, requests := unanswered(g)
 		g.Bank.Profiled.Charge.Confirm = 0
 		for range 5 {
-			g.Pass(5 * time.Minute)
+			g.Jump(5 * time.Minute)
 			g.Charge()
 		}
 		if *requests != 1 || stored(g, p).Ready() || !work(g, p).MayExist {

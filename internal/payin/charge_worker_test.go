@@ -106,7 +106,7 @@ func TestOutageIsOneCallPerOrderAndStep(t *testing.T) {
 			t.Errorf("%d calls for an order in five minutes", n)
 		}
 		g.Bank.AnswerCharge = nil
-		g.Pass(6 * time.Minute)
+		g.Jump(6 * time.Minute)
 		g.Charge()
 		for _, p := range orders {
 			if p := stored(g, p); !p.Ready() {
@@ -307,7 +307,7 @@ func TestCanceledBeforeItsChargeIsKnown(t *testing.T) {
 		if c := work(g, p); c.State != store.ChargeToCancel || g.Bank.Cancels != 1 {
 			t.Errorf("not found within the quiet period: %+v", c)
 		}
-		g.Pass(3 * time.Minute)
+		g.Jump(3 * time.Minute)
 		g.Charge()
 		if c := work(g, p); c.State != store.ChargeEnded || calls != before || g.Bank.Cancels != 2 {
 			t.Errorf("not found after it: %+v, %d more charges, %d cancels", c, calls-before, g.Bank.Cancels)

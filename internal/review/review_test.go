@@ -312,7 +312,7 @@ func TestRetryAcceptedPayout(t *testing.T) {
 		d.Bank.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport {
 			return processor.TransferReport{Lookup: processor.NotFound}
 		}
-		d.Pass(10 * time.Minute)
+		d.Jump(10 * time.Minute)
 		d.LookUp()
 		d.Send()
 		d.WantBank(1, 1)

@@ -120,6 +120,8 @@ func (c *Changes) saveEvents(ctx context.Context, tx *db.Tx) error {
 	return nil
 }
 
+var eventCounters = db.NewCounter("event_counters", db.Column{Name: "merchant_id", Kind: "bytea"}, db.Column{Name: "last_number", Kind: "bigint"})
+
 // numbers takes numbers for the events, which are sorted by merchant, from the
 // counters of their merchants.
 func (c *Changes) numbers(ctx context.Context, tx *db.Tx) ([]int64, error) {
@@ -131,16 +133,18 @@ func (c *Changes) numbers(ctx context.Context, tx *db.Tx) ([]int64, error) {
 		}
 		counts[len(counts)-1]++
 	}
+	rows := make([][]any, len(merchants))
+	for i := range merchants {
+		rows[i] = []any{merchants[i][:], counts[i]}
+	}
+	last, err := tx.Add(ctx, eventCounters, rows...)
+	if err != nil {
+		return nil, err
+	}
 	numbers := make([]int64, 0, len(c.events))
 	for i, m := range merchants {
-		var last int64
-		err := tx.QueryRow(ctx, `INSERT INTO event_counters (merchant_id, last_number) VALUES ($1, $2)
-			ON CONFLICT (merchant_id) DO UPDATE SET last_number = event_counters.last_number + $2
-			RETURNING last_number`, m[:], counts[i]).Scan(&last)
-		if err != nil {
-			return nil, err
-		}
-		for n := last - counts[i] + 1; n <= last; n++ {
+		end := last[string(m[:])]
+		for n := end - counts[i] + 1; n <= end; n++ {
 			numbers = append(numbers, n)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/delivery"
 	"github.com/porteira/porteira/internal/outgoing"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/write"
@@ -19,6 +20,8 @@ type rounds struct {
 
 	count  func(work func()) int64
 	serial int
+
+	merchants []store.Merchant // of receivesApart
 }
 
 func (v *rounds) name() string {
@@ -55,10 +58,24 @@ func (v *rounds) requests(n int) int64 {
 
 // receives books the payments of pay-ins, with their notices and events.
 func (v *rounds) receives(n int) int64 {
+	return v.receivesOf(n, func(int) store.Merchant { return v.Merchant })
+}
+
+// receivesApart is receives with a merchant for each pay-in.
+func (v *rounds) receivesApart(n int) int64 {
+	for len(v.merchants) < n {
+		m, err := v.Merchants.Create(v.T.Context(), store.Merchant{Name: v.name(), City: "SAO PAULO", Routes: payment.AllRoutes(coretest.BankName)}, "")
+		v.Must(err)
+		v.merchants = append(v.merchants, m)
+	}
+	return v.receivesOf(n, func(i int) store.Merchant { return v.merchants[i] })
+}
+
+func (v *rounds) receivesOf(n int, merchant func(int) store.Merchant) int64 {
 	var ops []write.Operation
-	for range n {
+	for i := range n {
 		name := v.name()
-		p := v.Payin(v.Merchant, name, "https://shop.example/hook")
+		p := v.Payin(merchant(i), name, "https://shop.example/hook")
 		v.Notify(name)
 		op, err := v.Payins.NewReceive(v.T.Context(), coretest.BankName, p.ExternalID, processor.ChargeReport{
 			Lookup: processor.Found, Payments: []processor.Payment{{ID: name, EndToEndID: "E", Amount: p.Amount, PaidAt: v.Clock.Now()}},
@@ -131,6 +148,8 @@ func TestRoundTripsOfABatch(t *testing.T) {
 	g.Node.Lease.Drop() // deliveries are not claimed when they are created
 	coretest.WantRoundTrips(t, "pay-ins", 2, v.creates)
 	coretest.WantRoundTrips(t, "payments", 12, v.receives)
+	v.receivesApart(50) // opens accounts
+	coretest.WantRoundTrips(t, "payments of many merchants", 12, v.receivesApart)
 	v.receives(100) // something to pay with, and to deliver
 	coretest.WantRoundTrips(t, "payouts", 5, v.requests)
 	g.Execute("UPDATE payouts SET next_at = 0")
