@@ -60,7 +60,6 @@ func TestUpdateBrand(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		last := store.Brand{}
 		for _, row := range table {
-
 			_, err := g.Merchants.Update(t.Context(), g.Merchant.ID, merchant.Update{Brand: &row.in})
 			if row.want != nil {
 				last = *row.want
