@@ -157,7 +157,7 @@ func TestCircle(t *testing.T) {
 		t.Errorf("there are cases:\n%s", out)
 	}
 	c.asaas.call("POST", c.asaas.bank.BaseURL+"/transfers", `{"value":1.00,"pixAddressKey":"a@b.example","pixAddressKeyType":"EMAIL"}`)
-	if code, out := c.gateway.command("account", "test", "asaas", "--data", c.data); code != 0 || !strings.Contains(out, "note   books: ") || !strings.Contains(out, "differ by -R$ 1.") {
+	if code, out := c.gateway.command("account", "test", "asaas", "--data", c.data); code != 0 || !strings.Contains(out, "note   ledger: ") || !strings.Contains(out, "differ by -R$ 1.") {
 		t.Errorf("after a transfer past the gateway account test exits %d:\n%s", code, out)
 	}
 }

@@ -84,7 +84,7 @@ var Recipes = []Recipe{
 	{FeeRefunded, "fees → owed, then available", "a refund was paid, and the price gives its part of the fee back"},
 	{FeeRecharged, "available (then owed) → fees", "a refund came back, and its part of the fee is charged again"},
 	{DisputeOpened, "pending of the order, then available (then owed) → disputed", "a payer disputes; a shortfall becomes debt"},
-	{DisputeWon, "disputed → pending of the order, then owed, then available", "the dispute was won; what was pending is pending again, and debt is repaid first"},
+	{DisputeWon, "disputed → pending of the order, then owed, then available", "the dispute was won; money that was pending is pending again, and debt is repaid first"},
 	{ChargedBack, "disputed → clearing", "the dispute was lost"},
 	{ChargebackReversed, "clearing → pending of the order, then owed, then available", "the payer's bank reversed the chargeback; as when a dispute is won"},
 	{OwedRepaid, "available → owed", "available money repays debt"},
