@@ -20,7 +20,7 @@ import (
 
 var (
 	oneSeed     = flag.Uint64("seed", 0, "simulate this seed alone, and print its trace with -v")
-	seeds       = flag.Uint64("seeds", 2, "number of seeds to simulate")
+	seeds       = flag.Uint64("seeds", 1, "number of seeds to simulate")
 	from        = flag.Uint64("from", 1, "the first of them")
 	duration    = flag.Duration("for", 0, "simulate seeds for this time, instead of a number of them")
 	engine      = flag.String("engine", "", "sqlite or postgres; both unless set")
