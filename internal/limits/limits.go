@@ -32,8 +32,8 @@ type Range struct {
 	Maximum *money.Cents `json:"maximum,omitempty"`
 }
 
-// Payout limits the payouts of a merchant. A limit of totals counts
-// the payouts that are requested while it is set.
+// Payout limits the payouts of a merchant. The limits of a day and a night count all of their
+// payouts; those of a key count payouts that were requested while they were set.
 type Payout struct {
 	Range
 
@@ -149,12 +149,12 @@ func (p *Payout) newKeyFor() time.Duration {
 	return time.Duration(hours) * time.Hour
 }
 
-// Counters are the counters that a payout at a time is added to.
+// Counters are the counters that a payout at a time is added to. Those of the merchant are always
+// counted, so a limit that is set at noon counts the morning. Those of a key, two rows for each
+// payout to another key, would cost a merchant without such limits a third of its rate.
 func (p *Payout) Counters(at time.Time) (c payment.Counters) {
-	if p.PerDay != nil {
-		c |= payment.CounterDay
-	}
-	if _, night := NightOf(at); night && p.PerNight != nil {
+	c = payment.CounterDay
+	if _, night := NightOf(at); night {
 		c |= payment.CounterNight
 	}
 	if p.PerKeyPerDay != nil || p.CountPerKeyPerDay != nil {

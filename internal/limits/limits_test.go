@@ -133,11 +133,11 @@ func TestCounters(t *testing.T) {
 		at     string
 		want   payment.Counters
 	}{
-		{limits.Payout{Range: limits.Range{Maximum: cents(1)}, ApprovalAbove: cents(1)}, "2026-11-23 21:00:00.000", 0},
+		{limits.Payout{Range: limits.Range{Maximum: cents(1)}, ApprovalAbove: cents(1)}, "2026-11-23 21:00:00.000", payment.CounterDay | payment.CounterNight},
 		{all, "2026-11-23 12:00:00.000", payment.CounterDay | payment.CounterKeyDay | payment.CounterKey},
 		{all, "2026-11-23 21:00:00.000", payment.CounterDay | payment.CounterNight | payment.CounterKeyDay | payment.CounterKey},
-		{limits.Payout{PerNight: cents(1)}, "2026-11-23 12:00:00.000", 0},
-		{limits.Payout{PerKeyPerDay: cents(1)}, "2026-11-23 12:00:00.000", payment.CounterKeyDay},
+		{limits.Payout{PerNight: cents(1)}, "2026-11-23 12:00:00.000", payment.CounterDay},
+		{limits.Payout{PerKeyPerDay: cents(1)}, "2026-11-23 12:00:00.000", payment.CounterDay | payment.CounterKeyDay},
 	} {
 		if got := row.limits.Counters(at(t, row.at)); got != row.want {
 			t.Errorf("counters %b, want %b", got, row.want)

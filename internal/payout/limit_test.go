@@ -84,9 +84,12 @@ func TestLimits(t *testing.T) {
 					}
 					if got != "" { // its reference is unused
 						g.SetLimits(limits.Limits{})
-						if p, _ := requestTo(g, s.key, fmt.Sprint(i), 1); p.Status != payment.PayoutPending {
+						p, _ := requestTo(g, s.key, fmt.Sprint(i), 1)
+						if p.Status != payment.PayoutPending {
 							t.Errorf("step %d: the reference is used: %+v", i, p)
 						}
+						_, err := g.Payouts.Cancel(t.Context(), p.Merchant, p.ID) // it would count
+						g.Must(err)
 						g.SetLimits(limits.Limits{Payout: row.limits})
 					}
 				}
@@ -94,6 +97,33 @@ func TestLimits(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A limit of a day or a night that is set during it counts what was requested before.
+func TestLimitCountsWhatWasBefore(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Jump(12 * time.Hour) // 21:00
+		requestTo(g, "a", "before", 8_00)
+		for _, row := range []struct {
+			name   string
+			limits limits.Payout
+		}{
+			{limits.PerDay, limits.Payout{PerDay: cents(10_00)}},
+			{limits.PerNight, limits.Payout{PerNight: cents(14_00)}},
+		} {
+			g.SetLimits(limits.Limits{Payout: row.limits})
+			if _, got := requestTo(g, "b", row.name, 2_00); got != "" {
+				t.Errorf("%s refuses what is below it", got)
+			}
+			g.SetLimits(limits.Limits{})
+			requestTo(g, "b", row.name+" lifted", 2_00)
+			g.SetLimits(limits.Limits{Payout: row.limits})
+			if _, got := requestTo(g, "b", row.name+" again", 1); got != row.name {
+				t.Errorf("limit %q, want %s", got, row.name)
+			}
+		}
+		g.WantProven()
+	})
 }
 
 // Payouts that fail or are canceled give their amounts back, also if their day has ended.

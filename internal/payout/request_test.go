@@ -28,6 +28,7 @@ func newRequest(g *coretest.Gateway, reference string, amount int64) *payout.Req
 func TestRequestDecisions(t *testing.T) {
 	const held = `
 		+payouts PENDING queued 1000
+		+limit_counters 1 20777 1000 1
 		+postings payout_held available -1000
 		+postings payout_held held 1000`
 	all := strings.ReplaceAll(held, "1000", "100000")

@@ -93,6 +93,7 @@ func TestProposal(t *testing.T) {
 			payout_sends evidence:not_found_after_quiet_period→statement of 20/11, line 7 outcome:not_found→failed
 			cases closed_at:-→now resolution:→release
 			+decisions confirmed release bia sends:not_found
+			limit_counters amount:1000→0 payouts:1→0
 			+postings payout_released held -1000
 			+postings payout_released available 1000
 			+events payout.failed`, "")

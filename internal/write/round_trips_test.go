@@ -151,7 +151,7 @@ func TestRoundTripsOfABatch(t *testing.T) {
 	v.receivesApart(50) // opens accounts
 	coretest.WantRoundTrips(t, "payments of many merchants", 12, v.receivesApart)
 	v.receives(100) // something to pay with, and to deliver
-	coretest.WantRoundTrips(t, "payouts", 5, v.requests)
+	coretest.WantRoundTrips(t, "payouts", 7, v.requests)
 	g.Execute("UPDATE payouts SET next_at = 0")
 	coretest.WantRoundTrips(t, "claims of payouts", 8, v.claims)
 	coretest.WantRoundTrips(t, "transfers", 11, v.completes)
