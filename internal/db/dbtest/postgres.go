@@ -132,7 +132,7 @@ func open() (*cluster, *Server, error) {
 		}
 		return newCluster(admin), nil, nil
 	}
-	server, err := StartServer()
+	server, err := StartServer("autovacuum=off", "jit=off") // its databases are small and do not last
 	if err != nil {
 		return nil, nil, err
 	}
