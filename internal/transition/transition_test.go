@@ -66,6 +66,7 @@ func TestTransitions(t *testing.T) {
 			+deliveries pending -`, ""},
 		{"a payout", payout(payment.OnCancel, released), `
 			payouts status:PENDING→CANCELED version:1→2
+			limit_counters amount:1000→0 payouts:1→0
 			+postings payout_released held -1000
 			+postings payout_released available 1000
 			+events payout.canceled`, ""},
