@@ -18,7 +18,7 @@ start() {
 	"$binaries/pg_ctl" start --wait --pgdata=data --log=log --options="\
 		-c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories='$PWD' \
 		-c fsync=on -c synchronous_commit=on -c full_page_writes=on \
-		-c shared_buffers=128MB -c max_connections=200 $extra"
+		-c shared_buffers=128MB -c max_connections=400 $extra"
 }
 
 crash() {
