@@ -151,7 +151,7 @@ func (p *Payout) newKeyFor() time.Duration {
 
 // Counters are the counters that a payout at a time is added to. Those of the merchant are always
 // counted, so a limit that is set at noon counts the morning. Those of a key, two rows for each
-// payout to another key, would cost a merchant without such limits a third of its rate.
+// payout to another key, would cost a merchant without such limits some 40 % of its rate on SQLite.
 func (p *Payout) Counters(at time.Time) (c payment.Counters) {
 	c = payment.CounterDay
 	if _, night := NightOf(at); night {

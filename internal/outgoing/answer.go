@@ -265,7 +265,7 @@ func (v *recordAnswer) recordSent(l *store.Loaded, c *store.Changes, a *payment.
 		a.Step, a.Lookups = payment.StepQueued, 0
 		a.NextAt = l.Now().Add(max(v.jitter.Of(worker.After(laterAfter, a.Sends-1)), min(v.sent.Wait, longestLater)))
 		c.SetAnswer(*a)
-		if a.Sends == answerSendsBeforeCase {
+		if a.Sends == latersBeforeCase {
 			openAnswerCase(c, a, causeNoAnswer)
 		}
 	}

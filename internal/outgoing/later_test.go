@@ -131,6 +131,33 @@ func TestLaterForHoursOpensACase(t *testing.T) {
 	})
 }
 
+// The eighth send that the processor does not take opens the case too: if the clock was ahead at
+// the first one, its hour ends two weeks later.
+func TestLaterAfterAClockRanAhead(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		defer g.Clock.SetOffset(0)
+		g.Clock.SetOffset(14 * 24 * time.Hour)
+		g.Heartbeat()
+		p := g.Payout("r", 10_00)
+		g.Bank.AnswerTransfer = always(later)
+		g.Send()
+		g.Clock.SetOffset(0)
+		g.Heartbeat() // what was put off by the wrong clock is due
+		for n := 1; n < 8; n++ {
+			g.WantSends(p, slices.Repeat([]store.SendOutcome{store.SendLater}, n)...)
+			g.WantCases()
+			g.Jump(7 * time.Hour)
+			g.Send()
+		}
+		g.WantCases(store.CasePayoutWaiting)
+		g.Bank.AnswerTransfer = nil
+		g.Jump(40 * time.Minute)
+		g.Send()
+		g.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
+		g.WantCases()
+	})
+}
+
 // "Our id is used" is never a refusal: what was done under it is looked up at once.
 func TestKnownIsLookedUp(t *testing.T) {
 	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {

@@ -143,9 +143,9 @@ const (
 	// waitBeforeCase is how long a payout waits, from the first of its latest sends without an
 	// effect, or a part of a refund, from its creation, before a case is opened; the sends go on.
 	waitBeforeCase = time.Hour
-	// answerSendsBeforeCase is the number of sends of an answer to a dispute after which a case is
-	// opened; the sends go on.
-	answerSendsBeforeCase = 8
+	// latersBeforeCase is the number of sends that the processor did not take after which a case is
+	// opened too: if the clock was ahead at the first one, the hour ends much later.
+	latersBeforeCase = 8
 )
 
 // idInUse is the evidence of a send that the processor answered with Known.

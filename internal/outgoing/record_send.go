@@ -179,7 +179,7 @@ func firstWithoutEffect(sends []store.Send) int {
 
 // waitsLong reports whether a payout has waited so long, by its sends without an effect, that it has a case.
 func waitsLong(sends []store.Send, now time.Time) bool {
-	return len(sends) > 0 && now.Sub(sends[0].CreatedAt) >= waitBeforeCase
+	return countLater(sends) >= latersBeforeCase || len(sends) > 0 && now.Sub(sends[0].CreatedAt) >= waitBeforeCase
 }
 
 // waitCase is the id of the case about a payout or a part of a refund that waits for its next send.

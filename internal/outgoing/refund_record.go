@@ -227,7 +227,7 @@ func (v *recordRefund) noEffect(l *store.Loaded, c *store.Changes, p *payment.Re
 		p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
 		p.Laters++
 	}
-	if l.Now().Sub(p.CreatedAt) >= waitBeforeCase {
+	if p.Laters >= latersBeforeCase || l.Now().Sub(p.CreatedAt) >= waitBeforeCase {
 		c.OpenCase(partCase(p, waitCase(p.Refund, "part", int(p.Number)), store.CaseRefundWaiting, ""))
 	}
 }
