@@ -1,4 +1,6 @@
 -- +goose Up
+-- One statement for goose, whose search for the ends of statements allocates 4 MiB for each line.
+-- +goose StatementBegin
 
 -- Conventions. No column is NULL: an empty text, an empty blob or a zero means
 -- "absent". Times are microseconds since 1970 UTC, ids are 16 bytes, flags
@@ -797,3 +799,4 @@ CREATE TABLE brands (
     logo_type   TEXT   NOT NULL,
     updated_at  BIGINT NOT NULL
 );
+-- +goose StatementEnd
