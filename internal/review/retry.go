@@ -2,6 +2,7 @@ package review
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/porteira/porteira/internal/outgoing"
@@ -62,6 +63,8 @@ func needsDamaged(v *Resolve, n *store.Needs) {
 	case "payouts":
 		n.Payout(v.opened.Merchant, v.opened.Subject)
 		n.Sends(v.opened.Merchant, v.opened.Subject)
+		n.OpenCasesAbout(v.opened.Merchant, v.opened.Subject, store.CasePayoutUnknown)
+		n.OpenCasesAbout(v.opened.Merchant, v.opened.Subject, store.CaseContradiction)
 	case "payins":
 		n.Payin(v.opened.Merchant, v.opened.Subject)
 	case "charges":
@@ -73,6 +76,18 @@ func needsDamaged(v *Resolve, n *store.Needs) {
 	}
 }
 
+// hasParkingCase reports whether a payout is parked under another case too, about its outcome: only
+// a decision of that one continues it, as it may take two persons. A payout without an answer, or
+// still in progress, is not parked for that: look-ups continue.
+func hasParkingCase(l *store.Loaded, p *payment.Payout) bool {
+	parks := func(c store.Case) bool {
+		reason := c.Params.Reason()
+		return reason != store.ReasonNoAnswer && reason != store.ReasonStillProcessing
+	}
+	return len(l.OpenCasesAbout(p.Merchant, p.ID, store.CaseContradiction)) > 0 ||
+		slices.ContainsFunc(l.OpenCasesAbout(p.Merchant, p.ID, store.CasePayoutUnknown), parks)
+}
+
 // retryDamaged continues the work on a row that was repaired.
 func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	m, subject := v.opened.Merchant, v.opened.Subject
@@ -82,7 +97,7 @@ func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		if !ok {
 			return store.ErrNotFound
 		}
-		if p.Step == payment.StepReview { // else it has ended meanwhile
+		if p.Step == payment.StepReview && !hasParkingCase(l, &p) { // else it has ended, goes on, or waits under another case
 			outgoing.Repaired(l, c, &p)
 		}
 		c.IndexAgain(m, payment.OperationPayout, subject)
