@@ -184,7 +184,7 @@ type answeredPage struct {
 // of entries before the new cursor.
 func (s *Service) readFeed(ctx context.Context, f store.Feed) (entries int) {
 	op := &endFeed{key: f.FeedKey, node: f.ClaimedBy, began: s.Env.Clock.Now(), wait: feedEvery}
-	if h := s.Queue.node.History(); f.Cleared != h && isRead(f.FeedKey) {
+	if h := s.Queue.node.History(); f.Cleared != h && processor.Feed(f.Feed).Rewinds() {
 		op.history = h
 	}
 	page := worker.Call(func() (v answeredPage) {

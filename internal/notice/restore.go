@@ -12,16 +12,6 @@ import (
 // the past that the database lacks. They are read one after the other: payments, refunds, which
 // are booked for payments, and transfers. The row of the list of transfers has the result.
 
-// isRead reports whether a list is one of these.
-func isRead(k store.FeedKey) bool {
-	switch processor.Feed(k.Feed) {
-	case processor.FeedPayments, processor.FeedRefunds, processor.FeedTransfers:
-		return true
-	default:
-		return false
-	}
-}
-
 // keysOf are the lists of an account that a driver has.
 func keysOf(account string, specs map[processor.Feed]processor.FeedSpec, feeds ...processor.Feed) (keys []store.FeedKey) {
 	for _, feed := range feeds {
@@ -84,7 +74,9 @@ func allCleared(l *store.Loaded, keys []store.FeedKey) bool {
 }
 
 // rewinds reports whether a list was not read again since the database was restored.
-func rewinds(f *store.Feed, history int64) bool { return isRead(f.FeedKey) && f.Rewound != history }
+func rewinds(f *store.Feed, history int64) bool {
+	return processor.Feed(f.Feed).Rewinds() && f.Rewound != history
+}
 
 // fromBackup is the cursor from which a feed is read after a restore. That of payments is the one
 // in the backup: what was read before it is booked. A clock that ran ahead may have made the backup

@@ -20,6 +20,11 @@ const (
 	FeedCosts     Feed = "costs"     // what the processor charged that no report of a payment has
 )
 
+// Rewinds reports whether a feed is read again after the database was restored.
+func (f Feed) Rewinds() bool {
+	return f == FeedPayments || f == FeedRefunds || f == FeedTransfers
+}
+
 // FeedSpec is how a feed is read.
 type FeedSpec struct {
 	// Every is the wait between reads of a feed that was read to its end; 0 is 5 s.

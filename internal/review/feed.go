@@ -1,8 +1,11 @@
 package review
 
 import (
+	"context"
+
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -12,25 +15,34 @@ func feedOf(v *Resolve) store.FeedKey {
 
 func needsFeed(v *Resolve, n *store.Needs) { n.Feed(feedOf(v)) }
 
-// checkFeed returns a problem while the feed is being read: its cursor is about to move.
+// findHistory reads the history of the database.
+func findHistory(ctx context.Context, s *Service, v *Resolve) error {
+	inst, err := s.Store.ReadInstallation(ctx)
+	v.history = inst.History
+	return err
+}
+
+// checkFeed returns a problem unless the list was read to its end. Then its cursor is behind the
+// entry, and no entry before it waits to be read again: cursors of a processor cannot be compared,
+// and one that moves forward would skip such an entry.
 func checkFeed(v *Resolve, l *store.Loaded) error {
-	if f, ok := l.Feed(feedOf(v)); !ok || f.ClaimedBy != (payment.ID{}) {
-		return problem.New(problem.InvalidState, "The list is being read now. Try again in some seconds.")
+	f, ok := l.Feed(feedOf(v))
+	switch {
+	case !ok || f.ClaimedBy != (payment.ID{}) || !f.NextAt.After(l.Now()):
+		return problem.New(problem.InvalidState, "The list is being read now, or is due. Try again in some seconds.")
+	case f.LastError != "":
+		return problem.New(problem.InvalidState, "The list could not be read last time. Try again once the processor answers: the log has the cause.")
+	case processor.Feed(f.Feed).Rewinds() && f.Rewound != v.history:
+		return problem.New(problem.InvalidState, "The list is read again first, because the database was restored from a backup. Try again after that.")
 	}
 	return nil
 }
 
-// readAgain reads a feed again from the page of the entry. A list of transfers that is being
-// read again after a restore may not be that far yet: it begins again. Entries that are
-// booked already are not booked twice.
+// readAgain reads a feed again from the page of the entry. Entries that are booked already are
+// not booked twice.
 func readAgain(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	f, _ := l.Feed(feedOf(v))
-	f.NextAt = l.Now()
-	if f.Rewound == f.Cleared {
-		f.Cursor = v.opened.Params["cursor"]
-	} else {
-		f.Rewound = 0
-	}
+	f.NextAt, f.Cursor = l.Now(), v.opened.Params["cursor"]
 	c.SetFeed(f)
 	return nil
 }

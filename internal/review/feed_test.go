@@ -1,6 +1,9 @@
 package review_test
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -155,6 +158,83 @@ func TestTransferWithAnInvalidAmount(t *testing.T) {
 			v := d.only(store.CaseFeedEntry)
 			d.resolve(request(&v, store.ResolvedDismiss))
 		}
+	})
+}
+
+// unreadablePayments is a payment of each of n pay-ins, and the cases about those whose entries
+// in the list of payments are invalid, oldest first.
+func (d *desk) unreadablePayments(n int, invalid ...int) (payins []payment.Payin, cases []store.Case) {
+	d.T.Helper()
+	d.ReadFeeds()
+	d.Bank.Unreadable = map[string]*processor.Unreadable{}
+	for i := range n {
+		p, id := d.Payin(d.Merchant, fmt.Sprint("in", i), ""), fmt.Sprint("pay", i)
+		d.Bank.Receive(p.ExternalID, id, p.Amount)
+		if slices.Contains(invalid, i) {
+			d.Bank.Unreadable[id] = &processor.Unreadable{ID: id, Cause: processor.InvalidValues}
+		}
+		payins = append(payins, p)
+	}
+	d.read()
+	cases, err := d.Store.OpenCases(d.T.Context(), 10)
+	d.Must(err)
+	slices.SortFunc(cases, func(a, b store.Case) int { return cmp.Compare(a.Params["cursor"], b.Params["cursor"]) })
+	if len(cases) != len(invalid) {
+		d.T.Fatalf("cases %+v, want %d", cases, len(invalid))
+	}
+	return payins, cases
+}
+
+func (d *desk) wantPaid(payins []payment.Payin) {
+	d.T.Helper()
+	for _, p := range payins {
+		if got := d.ReadPayin(p); got.Status != payment.PayinPaid {
+			d.T.Errorf("pay-in %s is %s", p.ReferenceID, got.Status)
+		}
+	}
+	d.WantCases()
+	d.WantProven()
+}
+
+// Of two entries of one list the first is read again before the second one's page is: a case
+// that is closed by a retry has its entry read.
+func TestTwoEntriesAreReadAgain(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		payins, cases := d.unreadablePayments(4, 0, 3)
+		clear(d.Bank.Unreadable) // as after an upgrade
+		d.resolve(request(&cases[0], store.ResolvedRetry))
+		d.refused(request(&cases[1], store.ResolvedRetry), problem.InvalidState) // it is due
+		d.Bank.FeedsDown = map[processor.Feed]bool{processor.FeedPayments: true}
+		d.ReadFeeds()
+		d.refused(request(&cases[1], store.ResolvedRetry), problem.InvalidState) // it could not be read
+		d.Bank.FeedsDown = nil
+		d.read()
+		d.resolve(request(&cases[1], store.ResolvedRetry))
+		d.read()
+		d.wantPaid(payins)
+	})
+}
+
+// After a restore, a list that is read again from its backup on is read to its end first. Then
+// an entry that was invalid before the backup is read again too.
+func TestEntryOfBeforeARestoreIsReadAgain(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		payins, cases := d.unreadablePayments(1, 0)
+		clear(d.Bank.Unreadable)
+		d.Execute("UPDATE installation SET epoch = epoch - 3")
+		d.Heartbeat()
+		d.refused(request(&cases[0], store.ResolvedRetry), problem.InvalidState) // before it is claimed
+		d.Bank.FeedsDown = map[processor.Feed]bool{processor.FeedPayments: true}
+		d.ReadFeeds()
+		d.Jump(time.Second)
+		d.refused(request(&cases[0], store.ResolvedRetry), problem.InvalidState)
+		d.Bank.FeedsDown = nil
+		d.ReadFeeds()
+		d.resolve(request(&cases[0], store.ResolvedRetry))
+		d.read()
+		d.wantPaid(payins)
 	})
 }
 

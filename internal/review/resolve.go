@@ -28,6 +28,7 @@ type Resolve struct {
 
 	externalID string    // of the payout, if the rule wants its transfer
 	restoredAt time.Time // when the database was last found to be an older copy
+	history    int64     // of the database, since then
 	consent    consented
 
 	unapplied *refund.Unapplied // if the rule gives unapplied money back

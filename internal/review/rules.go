@@ -113,7 +113,7 @@ var rules = slices.Concat(refundRules, []rule{
 		reasons: []store.CaseReason{store.ReasonUnknownTransfer, store.ReasonUnreadable, store.ReasonNotConfirmed, store.ReasonOrderDamaged},
 	},
 	{kind: store.CaseNotice, Option: dismiss},
-	{kind: store.CaseFeedEntry, Option: retry, needs: needsFeed, check: checkFeed, effect: readAgain},
+	{kind: store.CaseFeedEntry, Option: retry, prepare: findHistory, needs: needsFeed, check: checkFeed, effect: readAgain},
 	{kind: store.CaseFeedEntry, Option: Option{How: store.ResolvedDismiss, Persons: 1, Evidence: true}},
 	{kind: store.CaseAccountRefused, Option: dismiss},
 	{kind: store.CaseAccountCertificate, Option: dismiss},

@@ -41,7 +41,7 @@ type Bank struct {
 	FeedsDown map[processor.Feed]bool // these feeds fail
 
 	Now           func() time.Time                 // of the bank's clock
-	Unreadable    map[string]*processor.Unreadable // transfers whose entries in the list are invalid, by external id
+	Unreadable    map[string]*processor.Unreadable // invalid entries of lists: transfers by external id, payments by id
 	Unlisted      bool                             // the bank does not list its transfers
 	OnRead        func()                           // called in each read of a feed; may be nil
 	OnQueryCharge func()                           // called in each query of a charge; may be nil
@@ -333,6 +333,10 @@ func (b *Bank) listed(feed processor.Feed) (list []processor.Fact) {
 	switch feed {
 	case processor.FeedPayments:
 		for i := range b.Incoming {
+			if e := b.Unreadable[b.Incoming[i].ID]; e != nil {
+				list = append(list, processor.Fact{Unreadable: e})
+				continue
+			}
 			list = append(list, processor.Fact{Payment: &b.Incoming[i]})
 		}
 	case processor.FeedTransfers:
