@@ -41,6 +41,9 @@ func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition
 		c.AddDispute(d)
 		d.CreatedAt, d.UpdatedAt = l.Now(), l.Now()
 	}
+	if err := v.loseLess(&d, &reported); err != nil {
+		return err
+	}
 	if err := v.take(&d); err != nil {
 		return err
 	}
@@ -356,6 +359,34 @@ func (v following) returnRest(d *payment.Dispute) error {
 	v.set(d)
 	_, err := transition.Payin(v.l, v.c, v.p, v.links, payment.OnWinPart, entry)
 	return err
+}
+
+// LostLess reports whether a report of a lost dispute says that the payer's bank took less than
+// was charged back: of one that the merchant gave up, all was.
+func LostLess(d *payment.Dispute, r *processor.Dispute) bool {
+	return d.Status == payment.DisputeLost && r.State == processor.DisputeLost && 0 < r.Lost && r.Lost < d.Lost
+}
+
+// loseLess returns what was charged back of a lost dispute and was not lost.
+func (v following) loseLess(d *payment.Dispute, r *processor.Dispute) error {
+	cell, legal := payment.DisputeTable.Next(d.Status, payment.OnReversePart)
+	if !legal || !LostLess(d, r) {
+		return nil
+	}
+	var entry ledger.Entry
+	rest := max(d.InUse()-r.Lost, 0)
+	if rest > 0 {
+		owed := v.l.Balances(v.p.Merchant)[ledger.Owed]
+		entry = ledger.ReverseChargeback(d.Processor, v.restore(d, rest), owed, rest)
+	}
+	d.Lost, d.Returned, d.Version = r.Lost, d.Returned+rest, d.Version+1
+	v.set(d)
+	if rest > 0 {
+		if _, err := transition.Payin(v.l, v.c, v.p, v.links, payment.OnReversePart, entry); err != nil {
+			return err
+		}
+	}
+	return transition.DisputeEvent(v.l, v.c, d, cell.Event)
 }
 
 // restore gives back to receivables what the dispute took of them, if more than what it took of

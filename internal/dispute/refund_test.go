@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/dispute"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/write"
 )
 
-// dispute reports a dispute by a notice, and compares what it took.
-func dispute(g *coretest.Gateway, p payment.Payin, d processor.Dispute, taken money.Cents) {
+// report reports a dispute by a notice, and compares what it took.
+func report(g *coretest.Gateway, p payment.Payin, d processor.Dispute, taken money.Cents) {
 	g.T.Helper()
 	g.Bank.Disputes(p.ExternalID, d)
 	g.Notify(fmt.Sprint(d.ID, d.State, len(g.Bank.Changed)), "charge "+p.ExternalID)
@@ -42,7 +44,7 @@ func TestRefundFailsWhileDisputed(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		p := g.PaidPayin("p", 100_00)
 		r := g.Refund(p, "r", 40_00)
-		dispute(g, p, open("D", 100_00), 60_00)
+		report(g, p, open("D", 100_00), 60_00)
 		g.WantCases(store.CaseDispute)
 		g.Payout("spent", int64(coretest.Opening)-10_00)
 		g.WantBalances(10_00, coretest.Opening-10_00+40_00)
@@ -77,10 +79,10 @@ func TestRefundComesBackAfterDispute(t *testing.T) {
 				r := g.Refund(p, "r", 100_00)
 				g.Send()
 				g.WantRefund(r, payment.RefundCompleted, 100_00, payment.PayinRefunded, 100_00)
-				dispute(g, p, open("D", 100_00), 0)
+				report(g, p, open("D", 100_00), 0)
 				d := open("D", 100_00)
 				d.State = state
-				dispute(g, p, d, 0)
+				report(g, p, d, 0)
 				g.WantPayin(p, payment.PayinRefunded, 100_00, 1)
 				g.Bank.EndRefund(r.ExternalID, processor.TransferFailed)
 				g.ReadFeeds()
@@ -107,13 +109,13 @@ func TestDisputesByPayment(t *testing.T) {
 			d.PaymentID = of
 			return d
 		}
-		dispute(g, p, of("D", "p 1", 50_00), 30_00)
-		dispute(g, p, of("E", "p 2", 70_00), 70_00)
+		report(g, p, of("D", "p 1", 50_00), 30_00)
+		report(g, p, of("E", "p 2", 70_00), 70_00)
 		g.WantPayin(p, payment.PayinDisputed, 100_00, 2)
 		g.WantCases(store.CaseDispute)
 		won := of("E", "p 2", 70_00)
 		won.State = processor.DisputeWon
-		dispute(g, p, won, 0)
+		report(g, p, won, 0)
 		wantTaken(g, p, "D", 30_00) // the other payment is not its own
 		g.WantPayin(p, payment.PayinDisputed, 100_00, 2)
 		g.WantProven()
@@ -165,6 +167,73 @@ func TestPartialLoss(t *testing.T) {
 		+events payin.dispute_won
 		+events dispute.closed`, "")
 	o.WantProven()
+}
+
+// accepts is the operation by which the merchant gives a dispute up.
+func (o *order) accepts(id string) write.Operation {
+	o.T.Helper()
+	for _, d := range o.Rows.Disputes {
+		if d.ExternalID == id {
+			return dispute.NewAccept(&d, o.Payins.Links)
+		}
+	}
+	o.T.Fatal("no dispute ", id)
+	return nil
+}
+
+// lost is the report of a dispute of which the payer's bank took an amount.
+func (o *order) lost(id string, amount money.Cents) write.Operation {
+	o.T.Helper()
+	return o.receives(processor.ChargeReport{Lookup: processor.Found, Disputes: []processor.Dispute{
+		{ID: id, Amount: o.payin.Amount, State: processor.DisputeLost, Lost: amount},
+	}})
+}
+
+// Of a dispute that was given up, and then lost only in part, the rest comes back.
+func TestPartialLossAfterAccept(t *testing.T) {
+	o := newOrder(t)
+	o.happens("paid, D open")
+	o.Must(o.Commit(o.accepts("D")))
+	o.WantDecision(o.lost("D", 30_00), `
+		payins disputed_amount:10000→3000 version:5→6
+		disputes lost:10000→3000 returned:0→7000 version:2→3
+		+postings chargeback_reversed clearing:bank -7000
+		+postings chargeback_reversed available 7000
+		+events payin.dispute_won
+		+events dispute.closed`, "")
+	o.WantDecision(o.reports("D lost"), "", "")
+	o.WantDecision(o.reports("D reversed"), `
+		payins disputed_amount:3000→0 status:CHARGEBACK→PAID version:6→7
+		disputes status:LOST→REVERSED version:3→4
+		+postings chargeback_reversed clearing:bank -3000
+		+postings chargeback_reversed available 3000
+		+events payin.dispute_won
+		+events dispute.closed`, "")
+	o.WantProven()
+}
+
+// The list shows a partial loss of a dispute that was given up: the rest comes back, without a
+// notice.
+func TestListedPartialLossAfterAccept(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 100_00)
+		report(g, p, open("D", 100_00), 100_00)
+		d, err := g.Store.DisputeByExternalID(t.Context(), p.Merchant, coretest.BankName, "D")
+		g.Must(err)
+		_, _, err = g.Disputes.Accept(t.Context(), p.Merchant, d.ID)
+		g.Must(err)
+		g.WantBalances(coretest.Opening, 0)
+		g.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "D", Amount: 100_00, State: processor.DisputeLost, Lost: 30_00})
+		for range 2 {
+			g.Pass(10 * time.Second)
+			g.ReadFeeds()
+			wantTaken(g, p, "D", 30_00)
+			g.WantPayin(p, payment.PayinChargeback, 100_00, 1)
+			g.WantBalances(coretest.Opening+70_00, 0)
+		}
+		g.WantCases()
+		g.WantProven()
+	})
 }
 
 // Money that is kept back before a dispute is set aside; then the same money is disputed, or

@@ -21,6 +21,9 @@ func changeKey(c *processor.Change) string {
 		if key += " " + c.Dispute.ID + " " + string(c.Dispute.State); c.Dispute.Blocked {
 			key += " blocked"
 		}
+		if c.Dispute.Lost > 0 {
+			key += " " + c.Dispute.Lost.String()
+		}
 	}
 	return key
 }
@@ -114,8 +117,9 @@ func (s *Service) isBooked(ctx context.Context, name string, c processor.Change)
 	if err == nil && dispute.Another(&d, c.Dispute) {
 		return false, true, nil
 	}
-	// A block may have become a dispute.
-	return err == nil && shows(d.Status, c.Dispute.State) && !(d.Live() && d.Blocked && !c.Dispute.Blocked), true, store.Problem(err)
+	// A block may have become a dispute, and the payer's bank may take less than was charged back.
+	more := d.Live() && d.Blocked && !c.Dispute.Blocked || dispute.LostLess(&d, c.Dispute)
+	return err == nil && shows(d.Status, c.Dispute.State) && !more, true, store.Problem(err)
 }
 
 // isOfOrder reports whether a payment is booked for an order, or not booked at all.

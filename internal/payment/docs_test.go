@@ -61,8 +61,8 @@ post their own entries. ` + "`refund_undone` and `refund_undone_part`" + `: a re
 end a part while others decide the status. ` + "`complete_failed`" + `: a part was paid, and another one was not: the refund is FAILED, and ` + "`refundedAmount`" + ` is what reached the
 payer. ` + "`take_back`" + `: the processor reported it paid, and then failed. A FAILED refund is COMPLETED if the processor proves later that it was paid.
 `
-	disputeIntro = `A dispute is created OPEN, when its processor reports it. ` + "`dispute`" + `: it was a block of the payment, and is a dispute now. It posts nothing itself: the cells
-` + "`dispute`" + `, ` + "`win`" + `, ` + "`lose`" + ` and ` + "`reverse`" + ` of its [pay-in](#pay-ins) do, in the same commit. A dispute for which nothing could be set aside moves no pay-in.
+	disputeIntro = `A dispute is created OPEN, when its processor reports it. ` + "`dispute`" + `: it was a block of the payment, and is a dispute now. ` + "`reverse_part`" + `: the payer's bank took less of it than was charged back. It posts nothing itself: the cells
+` + "`dispute`" + `, ` + "`win`" + `, ` + "`lose`" + `, ` + "`reverse`" + ` and ` + "`reverse_part`" + ` of its [pay-in](#pay-ins) do, in the same commit. A dispute for which nothing could be set aside moves no pay-in.
 `
 )
 

@@ -177,7 +177,7 @@ const (
 	OnReverse            Trigger = "reverse"              // the payer's bank reversed the last chargeback
 	OnReverseRefunded    Trigger = "reverse_refunded"     // the same, and a part was refunded before
 	OnReverseRefundedAll Trigger = "reverse_refunded_all" // the same, and all that was paid was refunded before
-	OnReversePart        Trigger = "reverse_part"         // the payer's bank reversed a chargeback; others decide the status
+	OnReversePart        Trigger = "reverse_part"         // the payer's bank reversed a chargeback; others decide the status. Disputes: it took less than was charged back
 	OnSend               Trigger = "send"                 // payouts, refunds: intent to send it to the processor
 	OnComplete           Trigger = "complete"             // payouts, refunds: proof that it was paid
 	OnReturn             Trigger = "return"               // payouts: all of it came back
@@ -333,7 +333,8 @@ var DisputeTable = Table[DisputeStatus]{
 	{DisputeSubmitted, OnLose, DisputeLost, "", EventDisputeClosed},
 
 	{DisputeLost, OnReverse, DisputeReversed, "", EventDisputeClosed},
+	{DisputeLost, OnReversePart, DisputeLost, "", EventDisputeClosed},
 }
 
 // DisputeTriggers lists what can happen to a dispute.
-var DisputeTriggers = []Trigger{OnDispute, OnSubmit, OnAccept, OnWin, OnLose, OnReverse}
+var DisputeTriggers = []Trigger{OnDispute, OnSubmit, OnAccept, OnWin, OnLose, OnReverse, OnReversePart}

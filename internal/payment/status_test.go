@@ -73,12 +73,12 @@ PROCESSING         .          FAILED =         COMPLETED =             FAILED   
 COMPLETED          .          .      .         .         .             .               FAILED    .
 FAILED             .          .      .         COMPLETED .             =               =         .`
 	disputeCells = `
-                   dispute submit    accept win lose reverse
-OPEN               =       SUBMITTED LOST   WON LOST .
-SUBMITTED          .       .         LOST   WON LOST .
-WON                .       .         .      .   .    .
-LOST               .       .         .      .   .    REVERSED
-REVERSED           .       .         .      .   .    .`
+                   dispute submit    accept win lose reverse  reverse_part
+OPEN               =       SUBMITTED LOST   WON LOST .        .
+SUBMITTED          .       .         LOST   WON LOST .        .
+WON                .       .         .      .   .    .        .
+LOST               .       .         .      .   .    REVERSED =
+REVERSED           .       .         .      .   .    .        .`
 )
 
 // The ledger entry and event of each trigger, from any status; "-" is none.
@@ -134,7 +134,8 @@ submit           -                   dispute.submitted
 accept           -                   dispute.closed
 win              -                   dispute.closed
 lose             -                   dispute.closed
-reverse          -                   dispute.closed`
+reverse          -                   dispute.closed
+reverse_part     -                   dispute.closed`
 )
 
 // The events of the contract. Creation announces the first of each group.

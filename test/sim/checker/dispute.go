@@ -43,6 +43,7 @@ type dispute struct {
 
 	order     *order
 	announced int64 // the version of its last event
+	reversed  int64 // cents of returned that came back after it was lost
 	takes     takes // what it has of money that had not settled
 
 	// Events of its pay-in that its changes must have.
@@ -68,6 +69,9 @@ func (c *Checker) applyDispute(l *line) {
 	}
 	if next.taken < d.taken || next.taken > next.amount || next.returned > next.taken {
 		c.violatef(Amounts, d.order, "a dispute of %d took %d, and %d of it came back, after %d", next.amount, next.taken, next.returned, d.taken)
+	}
+	if d.status == "LOST" {
+		d.reversed += next.returned - d.returned
 	}
 	c.merchant(l.key.merchant).disputed += next.held() - d.held()
 	d.takes = c.takesOf(d.order, next.took)
@@ -113,7 +117,9 @@ func (c *Checker) checkDisputes(o *order) {
 	for _, d := range o.disputes {
 		had := d.taken - d.returned
 		opened += d.taken
-		won += d.returned
+		won += d.returned - d.reversed
+		lost += d.reversed
+		reversed += d.reversed
 		switch d.status {
 		case "OPEN", "SUBMITTED":
 			open += had
