@@ -1,6 +1,7 @@
 package account_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -242,5 +243,32 @@ func TestDamagedAccountIsRepaired(t *testing.T) {
 		if got := strings.Join(r.IDs(), " "); got != coretest.BankName+" second" {
 			t.Errorf("open accounts after the repair: %s", got)
 		}
+	})
+}
+
+// Every process knows which lists cannot be read, and how often they failed.
+func TestFailingFeeds(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		_, r, other := setUp(t, g)
+		other.FeedsDown = map[processor.Feed]bool{processor.FeedTransfers: true}
+		wantFailures := func(want string) {
+			t.Helper()
+			follow(t, r)
+			got := ""
+			for _, f := range r.Feeds() {
+				if f.Failures > 0 {
+					got += fmt.Sprintln(f.Account, f.Feed, f.Failures, f.LastError)
+				}
+			}
+			if got != want {
+				t.Errorf("the feeds that fail are %q, want %q", got, want)
+			}
+		}
+		g.ReadFeeds()
+		g.ReadFeeds()
+		wantFailures("second transfers 2 bank: connection refused\n")
+		other.FeedsDown = nil
+		g.ReadFeeds()
+		wantFailures("")
 	})
 }

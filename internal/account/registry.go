@@ -28,7 +28,8 @@ type Registry struct {
 	following sync.Mutex // of Follow
 	mu        sync.RWMutex
 	accounts  map[string]*opened
-	stopped   []string // see [store.Store.StoppedAccounts]
+	stopped   []string     // see [store.Store.StoppedAccounts]
+	feeds     []store.Feed // see [store.Store.Feeds]
 }
 
 var _ processor.Accounts = (*Registry)(nil)
@@ -65,8 +66,12 @@ func (r *Registry) Follow(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	feeds, err := r.Store.Feeds(ctx)
+	if err != nil {
+		return 0, err
+	}
 	r.mu.Lock()
-	r.stopped = stopped
+	r.stopped, r.feeds = stopped, feeds
 	r.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(versions)) {
 		last := r.get(id)
@@ -213,6 +218,26 @@ func (r *Registry) Authentic(id, token string) bool {
 // same compares a token in constant time; an empty one is never right.
 func same(given, want string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1
+}
+
+// Feeds lists the feeds of the open accounts, by account and name, as they were stored when the
+// table was last followed. One that the driver does not read any more is left out.
+func (r *Registry) Feeds() []store.Feed {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	var list []store.Feed
+	for i := range r.feeds {
+		v := r.accounts[r.feeds[i].Account]
+		if v == nil || v.err != nil {
+			continue
+		}
+		if feeder, ok := v.proc.(processor.Feeder); ok {
+			if _, read := feeder.Feeds()[processor.Feed(r.feeds[i].Feed)]; read {
+				list = append(list, r.feeds[i])
+			}
+		}
+	}
+	return list
 }
 
 // States counts the accounts by state, those that cannot be opened as "not_open", those

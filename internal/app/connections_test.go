@@ -119,4 +119,10 @@ func TestMetrics(t *testing.T) {
 	if strings.Contains(text, "canary") {
 		t.Error("the metrics contain a word of a request")
 	}
+	apptest.Until(t, func() string { // the lists are stored, and followed
+		if text, want := get(t, g.Base+"/metrics"), `porteira_account_feed_consecutive_failures{account="sandbox",feed="transfers"} 0`; !strings.Contains(text, want) {
+			return "the metrics lack " + want
+		}
+		return ""
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/worker"
 	"github.com/porteira/porteira/internal/write"
 )
@@ -84,11 +85,26 @@ func (c certificates) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
+// feeds exports how often the accounts' lists could not be read, for alarms.
+type feeds struct{ list func() []store.Feed }
+
+var feedFailuresDesc = prometheus.NewDesc("porteira_account_feed_consecutive_failures", "Failed reads in a row of a list of a processor account; 0 if the last one succeeded.", []string{"account", "feed"}, nil)
+
+// Describe implements [prometheus.Collector].
+func (feeds) Describe(to chan<- *prometheus.Desc) { to <- feedFailuresDesc }
+
+// Collect implements [prometheus.Collector].
+func (c feeds) Collect(to chan<- prometheus.Metric) {
+	for _, f := range c.list() {
+		to <- prometheus.MustNewConstMetric(feedFailuresDesc, prometheus.GaugeValue, float64(f.Failures), f.Account, f.Feed)
+	}
+}
+
 // metrics registers the metrics of this process and of the Go runtime.
 func (a *App) metrics() *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(accountStates{func() map[string]int { return a.accounts.States(a.core.Node.Frozen) }})
-	registry.MustRegister(certificates{a.accounts.CertificateEnds})
+	registry.MustRegister(certificates{a.accounts.CertificateEnds}, feeds{a.accounts.Feeds})
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "porteira_info", Help: "Version, engine and mode; always 1.",
 		ConstLabels: prometheus.Labels{"version": a.opts.Version, "engine": a.store.Engine(), "mode": string(a.cfg.Mode)},

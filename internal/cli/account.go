@@ -56,19 +56,6 @@ type accountView struct {
 }
 
 func viewAccount(a *app.Admin, v *store.Account, f *accountFacts) accountView {
-	health := "ok"
-	if _, err := a.Registry.Of(v.ID); err != nil {
-		health = "cannot be opened"
-		if v.Damaged != nil {
-			health = "its secrets do not open: check the master key"
-		}
-	}
-	if v.Refused() {
-		health = "suspended by the gateway: the processor refuses the credentials since " + v.SuspendedAt.UTC().Format(time.RFC3339)
-	}
-	if health == "ok" && slices.Contains(f.stopped, v.ID) {
-		health = "sends no payouts until a case is resolved: porteira case list"
-	}
 	settings := v.Settings
 	if settings == nil {
 		settings = map[string]string{}
@@ -85,7 +72,7 @@ func viewAccount(a *app.Admin, v *store.Account, f *accountFacts) accountView {
 	return accountView{
 		ID: v.ID, Driver: v.Driver, Merchant: f.merchants[v.Merchant], State: state, Settings: settings,
 		Secrets:   append([]string{}, slices.Sorted(maps.Keys(v.Secrets.Current))...),
-		NoticeURL: a.PublicURL + account.NoticePath(v), Certificate: certificate, Health: health,
+		NoticeURL: a.PublicURL + account.NoticePath(v), Certificate: certificate, Health: healthOf(a, v, f),
 		Rotating: len(v.Secrets.Previous) > 0 || v.Secrets.PreviousToken != "",
 		Version:  v.Version, CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt,
 	}

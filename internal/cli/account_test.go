@@ -42,6 +42,27 @@ func TestFrozenAccount(t *testing.T) {
 	}
 }
 
+// The health of an account names the list that cannot be read, since when and why; not one that
+// its driver does not read.
+func TestHealthNamesTheListThatFails(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	for _, row := range []string{"'transfers', '', 1700000000000000, 5, x'', 12, 'no answer'", "'payments', '', 0, 5, x'', 0, ''", "'costs', '', 0, 5, x'', 7, 'old'"} {
+		s.exec("INSERT INTO feeds VALUES ('sandbox', " + row + ", 0, 0, 0, 5)")
+	}
+	const want = "its list of transfers cannot be read (12 failed reads, complete until TIME): no answer"
+	for _, args := range []string{"account list", "account show sandbox", "account show sandbox --json"} {
+		if out, _ := s.run(0, strings.Fields(args)...); !strings.Contains(out, want) || strings.Contains(out, "costs") || strings.Contains(out, "payments") {
+			t.Errorf("%s says %s", args, out)
+		}
+	}
+	s.exec("UPDATE feeds SET failures = 0, last_error = ''")
+	if out, _ := s.run(0, "account", "show", "sandbox"); !strings.Contains(out, " health ok\n") {
+		t.Errorf("once it was read: %s", out)
+	}
+}
+
 // A file of accounts is applied once: the same file again changes nothing. An invalid
 // account in it changes nothing.
 func TestAccountApply(t *testing.T) {

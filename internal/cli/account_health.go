@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// healthOf is what is wrong with an account, and what to do about it; "ok" if nothing is wrong.
+func healthOf(a *app.Admin, v *store.Account, f *accountFacts) string {
+	var list []string
+	_, err := a.Registry.Of(v.ID)
+	switch {
+	case v.Refused(): // its lists are not read meanwhile
+		list = append(list, "suspended by the gateway: the processor refuses the credentials since "+v.SuspendedAt.UTC().Format(time.RFC3339))
+	case v.Damaged != nil:
+		list = append(list, "its secrets do not open: check the master key")
+	case err != nil:
+		list = append(list, "cannot be opened: porteira account test "+v.ID+" says why")
+	}
+	if slices.Contains(f.stopped, v.ID) {
+		list = append(list, "sends no payouts until a case is resolved: porteira case list")
+	}
+	if !v.Refused() {
+		list = append(list, failingFeeds(a, v.ID)...)
+	}
+	if len(list) == 0 {
+		return "ok"
+	}
+	return strings.Join(list, "; ")
+}
+
+// failingFeeds says which lists of an account could not be read, how often and why.
+func failingFeeds(a *app.Admin, id string) (list []string) {
+	for _, f := range a.Registry.Feeds() {
+		if f.Account != id || f.Failures == 0 {
+			continue
+		}
+		since := ""
+		if !f.Through.IsZero() {
+			since = ", complete until " + stamp(f.Through)
+		}
+		list = append(list, fmt.Sprintf("its list of %s cannot be read (%s%s): %s", f.Feed, plural(f.Failures, "failed read", "failed reads"), since, f.LastError))
+	}
+	return list
+}
