@@ -46,6 +46,13 @@ func (v *opened) sends() bool {
 	return v.proc == nil || processor.Offers(v.proc, payment.OperationPayout, payment.PIX)
 }
 
+// waits reports whether payouts or refunds of the account wait after a restore until its lists
+// have been read.
+func (v *opened) waits() bool {
+	_, refunds := v.proc.(processor.Refunder)
+	return refunds || v.sends()
+}
+
 // NewRegistry returns a registry without accounts; [Registry.Follow] opens them. changed
 // may be nil.
 func NewRegistry(o Options, log *slog.Logger, changed func(a store.Account)) *Registry {
@@ -171,10 +178,11 @@ func (r *Registry) OpenTo(id string, merchant payment.ID) bool {
 	return v != nil && (v.account.Merchant.IsZero() || v.account.Merchant == merchant)
 }
 
-// Sends reports whether money may leave from an account.
-func (r *Registry) Sends(id string) bool {
+// Waits reports whether payouts or refunds of an account wait after a restore until its lists
+// have been read.
+func (r *Registry) Waits(id string) bool {
 	v := r.get(id)
-	return v != nil && v.sends()
+	return v != nil && v.waits()
 }
 
 // AddedUntil implements [processor.Accounts].
@@ -241,7 +249,7 @@ func (r *Registry) Feeds() []store.Feed {
 }
 
 // States counts the accounts by state, those that cannot be opened as "not_open", those
-// whose payouts wait after a restore also as "frozen", those whose payouts are stopped by a
+// whose payouts or refunds wait after a restore also as "frozen", those whose payouts are stopped by a
 // case also as "stopped", and those that are suspended because their processors refuse the
 // credentials also as "refused".
 func (r *Registry) States(frozen func(id string) bool) map[string]int {
@@ -253,7 +261,7 @@ func (r *Registry) States(frozen func(id string) bool) map[string]int {
 	defer r.mu.RUnlock()
 	counts["stopped"] = len(r.stopped)
 	for id, v := range r.accounts {
-		if v.sends() && frozen(id) {
+		if v.waits() && frozen(id) {
 			counts["frozen"]++
 		}
 		if v.account.Refused() {

@@ -110,6 +110,26 @@ func TestAccountThatIsAddedAfterARestoreDelaysNoPayout(t *testing.T) {
 	})
 }
 
+// refundsOnly is an account that sends no transfers.
+type refundsOnly struct {
+	processor.Processor
+	processor.Refunder
+}
+
+// An account that only gives payments back waits after a restore too, and is counted as frozen: new
+// refunds are refused meanwhile.
+func TestAccountThatOnlyRefundsIsFrozen(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		s, r := g.Accounts(coretest.Driver{Name: "test", Banks: map[string]processor.Processor{"one": refundsOnly{g.Bank, g.Bank}}})
+		g.Account(s, coretest.BankName, "test", "one")
+		follow(t, r)
+		frozen := func(string) bool { return true }
+		if got := r.States(frozen)["frozen"]; got != 1 || !r.Waits(coretest.BankName) || r.Waits("nobody") {
+			t.Errorf("%d accounts are frozen", got)
+		}
+	})
+}
+
 // A person lets the payouts of an account continue: that is a decision, which verify checks.
 func TestComparedTransfersAreADecision(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {

@@ -58,7 +58,7 @@ func withMetrics(api, operator http.Handler) http.Handler {
 // accountStates counts the accounts of this process by state, for alarms.
 type accountStates struct{ states func() map[string]int }
 
-var accountStatesDesc = prometheus.NewDesc("porteira_accounts", "Processor accounts by state; not_open: this process cannot open them; frozen, besides: payouts wait after a restore; stopped, besides: a case stops payouts; refused, besides: suspended because the processor refuses the credentials.", []string{"state"}, nil)
+var accountStatesDesc = prometheus.NewDesc("porteira_accounts", "Processor accounts by state; not_open: this process cannot open them; frozen, besides: payouts or refunds wait after a restore; stopped, besides: a case stops payouts; refused, besides: suspended because the processor refuses the credentials.", []string{"state"}, nil)
 
 // Describe implements [prometheus.Collector].
 func (accountStates) Describe(to chan<- *prometheus.Desc) { to <- accountStatesDesc }

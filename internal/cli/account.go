@@ -61,7 +61,7 @@ func viewAccount(a *app.Admin, v *store.Account, f *accountFacts) accountView {
 		settings = map[string]string{}
 	}
 	state := string(v.State)
-	if v.State != payment.AccountSuspended && a.Registry.Sends(v.ID) && f.frozen(v.ID) {
+	if v.State != payment.AccountSuspended && waits(a, v, f) {
 		state = frozenState
 	}
 	var certificate *string
@@ -78,7 +78,7 @@ func viewAccount(a *app.Admin, v *store.Account, f *accountFacts) accountView {
 	}
 }
 
-// frozenState is shown while the payouts of an account wait after a restore.
+// frozenState is shown while the payouts and refunds of an account wait after a restore.
 const frozenState = "frozen"
 
 // accountFacts are what is shown of accounts and is not in their rows.

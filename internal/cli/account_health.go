@@ -22,6 +22,9 @@ func healthOf(a *app.Admin, v *store.Account, f *accountFacts) string {
 	case err != nil:
 		list = append(list, "cannot be opened: porteira account test "+v.ID+" says why")
 	}
+	if waits(a, v, f) {
+		list = append(list, "payouts and refunds wait after a restore, also new ones at other accounts, until its lists have been read; if they cannot be: porteira account resume "+v.ID+" --transfers-compared")
+	}
 	if slices.Contains(f.stopped, v.ID) {
 		list = append(list, "sends no payouts until a case is resolved: porteira case list")
 	}
@@ -32,6 +35,11 @@ func healthOf(a *app.Admin, v *store.Account, f *accountFacts) string {
 		return "ok"
 	}
 	return strings.Join(list, "; ")
+}
+
+// waits reports whether payouts or refunds of an account wait after a restore.
+func waits(a *app.Admin, v *store.Account, f *accountFacts) bool {
+	return a.Registry.Waits(v.ID) && f.frozen(v.ID)
 }
 
 // failingFeeds says which lists of an account could not be read, how often and why.

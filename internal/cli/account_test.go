@@ -23,14 +23,16 @@ func TestFrozenAccount(t *testing.T) {
 		args, want string
 		code       int
 	}{
-		{"account list", "sandbox sandbox (all) frozen ok", 0},
+		{"account list", "sandbox sandbox (all) frozen payouts and refunds wait after a restore, also new ones at other accounts, until its lists have been read; if they cannot be: porteira account resume sandbox --transfers-compared ", 0},
 		{"account resume sandbox", "porteira: The account is live already. Its payouts wait after a restore: once the transfers are compared, use --transfers-compared.", 1},
 		{"account suspend sandbox", " state suspended\n", 0},
+		{"account show sandbox", " health payouts and refunds wait after a restore, ", 0},
 		{"account resume sandbox", " state frozen\n", 0},
 		{"account resume sandbox --transfers-compared", "porteira: --reason: Required. --evidence: Required.", 1},
 		{"account resume sandbox --reason r", "belong to --transfers-compared", 2},
 		{"account resume sandbox --transfers-compared --as ana --reason compared --evidence statement", "Payouts of account sandbox continue within 2 seconds.", 0},
 		{"account show sandbox", " state live\n", 0},
+		{"account show sandbox", " health ok\n", 0},
 		{"case list", "No open cases", 0},
 		{"verify", "decisions", 0},
 		{"account resume sandbox --transfers-compared --reason compared --evidence statement", "porteira: The payouts of the account do not wait after a restore.", 1},
