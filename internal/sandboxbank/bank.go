@@ -28,7 +28,7 @@ type Options struct {
 	// NotifyURL is a gateway's address that needs no registration: that of the
 	// gateway whose process runs the bank.
 	NotifyURL string
-	// Repeat is what a repeated transfer does; "" is RepeatReturnsFirst, and the bank can
+	// Repeat is what a repeated transfer or refund does; "" is RepeatReturnsFirst, and the bank can
 	// have further contracts.
 	Repeat bankapi.Repeat
 	// NoticeWorkers is how many notices are sent at once; the default of 1 sends them

@@ -20,8 +20,8 @@ import (
 const contractsMax = 64
 
 // contracts are the further contracts of a bank. Each has charges, transfers, money, lists
-// and a journal of its own, and is a bank with one difference: what a repeated transfer
-// does. It is opened when its path is called first.
+// and a journal of its own, and is a bank with one difference: what a repeated transfer or
+// refund does. It is opened when its path is called first.
 type contracts struct {
 	main *Bank
 

@@ -97,21 +97,22 @@ func (b *Bank) putOrder(created orderCreated, fault bankapi.FaultKind) (shown ba
 	return shown, err
 }
 
-// repeat decides about a transfer whose id was used before, by the kind of the contract;
-// the lock is held. A refused id never has an effect.
+// repeat decides about a transfer or refund whose id was used before, by the kind of the
+// contract; the lock is held. A refused id never has an effect. A contract that asks for consent
+// asks about transfers only, and pays a repeated refund again.
 func (b *Bank) repeat(created *orderCreated) error {
 	if b.asksConsent(created.Subject) {
 		b.makeCopy(created)
 		return nil
 	}
 	first := b.ledger.orders[created.key()]
-	if created.Subject != bankapi.SubjectTransfer || first == nil || first.Refusal != "" {
+	if first == nil || first.Refusal != "" {
 		return nil
 	}
 	switch b.opts.Repeat {
 	case bankapi.RepeatRejects:
 		return bankapi.CodeIDInUse
-	case bankapi.RepeatPaysAgain:
+	case bankapi.RepeatPaysAgain, bankapi.RepeatAsksConsent:
 		for b.ledger.orders[created.key()] != nil {
 			created.Copy++
 		}

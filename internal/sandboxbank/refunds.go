@@ -54,7 +54,7 @@ func (b *Bank) refundAtPanel(r bankapi.RefundRequest) (bankapi.Order, error) {
 // repetition changes nothing; one that failed is not completed any more.
 func (b *Bank) forceRefund(externalID, action string) (shown bankapi.Order, err error) {
 	err = b.do(func(now time.Time) error {
-		o := b.ledger.orders[orderKey{subject: bankapi.SubjectRefund, externalID: externalID}]
+		o := b.ledger.current(orderKey{subject: bankapi.SubjectRefund, externalID: externalID})
 		failed := orderChanged{State: bankapi.OrderFailed, Failure: bankapi.CodeSettleAborted}
 		switch {
 		case o == nil:

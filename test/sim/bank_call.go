@@ -39,8 +39,8 @@ func (t *bankTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, c.meetHanging()
 	}
 	fault := c.drawFault()
-	if fault == "twice" && c.operation == bankapi.OpTransfer && !s.survivesTwice(c.contract) {
-		fault = "" // no gateway could prevent the second transfer
+	if fault == "twice" && !s.survivesTwice(c) {
+		fault = "" // no gateway could prevent the second effect
 	}
 	if fault != "" {
 		c.countFault(fault)
@@ -60,12 +60,19 @@ func (t *bankTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// survivesTwice reports whether a transfer whose request arrives twice is paid once. At a bank
-// that asks for consent it is, unless the gateway starts on a copy that lacks the consent and
+// survivesTwice reports whether a request that arrives twice has one effect. A transfer at a bank
+// that asks for consent has, unless the gateway starts on a copy that lacks the consent and
 // nothing shows that it is one.
-func (s *simulation) survivesTwice(c *contract) bool {
+func (s *simulation) survivesTwice(c *bankCall) bool {
 	unmarked := s.plan.copyKind == "disk" || s.plan.copyKind == "new container"
-	return c.profile != notIdempotent && !(c.profile == consenting && unmarked)
+	switch {
+	case c.operation != bankapi.OpTransfer && c.operation != bankapi.OpRefund:
+		return true
+	case c.contract.profile == consenting:
+		return c.operation == bankapi.OpTransfer && !unmarked
+	default:
+		return c.contract.profile != notIdempotent
+	}
 }
 
 // bankCall is a call in flight.

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/env"
+	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/sandboxbank"
@@ -33,6 +36,35 @@ func listed(t *testing.T, p *Processor) int {
 		t.Fatal(err)
 	}
 	return len(page.Facts)
+}
+
+// refundTwice requests a refund of a cent twice, and returns the outcome of the second request and
+// what is left of the payment of 3.00.
+func refundTwice(t *testing.T, p *Processor) (again processor.Outcome, left money.Cents) {
+	t.Helper()
+	charge := processor.ChargeRequest{
+		ExternalID: "000000000000000000000000000charge", Method: payment.PIX, Amount: 3_00, ExpiresAt: start.Add(time.Hour), MerchantName: "Loja", MerchantCity: "Recife",
+	}
+	if answer := p.Charge(t.Context(), charge, func() error { return nil }); answer.Outcome != processor.Done {
+		t.Fatalf("charge: %+v", answer)
+	}
+	if err := p.Control().Charge(t.Context(), charge, "pay", bankapi.ForceCharge{}); err != nil {
+		t.Fatal(err)
+	}
+	paid := p.QueryCharge(t.Context(), charge.ExternalID).Payments[0]
+	r := processor.RefundRequest{ExternalID: "00000000000000000000000000refund", PaymentID: paid.ID, Amount: 1}
+	guard := func() error { return nil }
+	if first := p.Refund(t.Context(), r, guard); first.Outcome != processor.Done {
+		t.Fatalf("refund: %+v", first)
+	}
+	again = p.Refund(t.Context(), r, guard).Outcome
+	for left = 3_00; left > 0; left-- { // the bank refuses more than is left
+		rest := processor.RefundRequest{ExternalID: fmt.Sprintf("%028drest", left), PaymentID: paid.ID, Amount: left}
+		if p.Refund(t.Context(), rest, guard).Outcome == processor.Done {
+			break
+		}
+	}
+	return again, left
 }
 
 // Each contract of a bank has its own transfers, and does with a repeated one what its kind
@@ -74,6 +106,9 @@ func TestContracts(t *testing.T) {
 		}
 		if report := p.QueryTransfer(t.Context(), r.ExternalID); report.Lookup != processor.Found {
 			t.Errorf("%s: look-up %+v", repeat, report)
+		}
+		if outcome, left := refundTwice(t, p); outcome != want.again || left != 3_00-money.Cents(want.listed) || p.Profile().Refund.Repeat != want.profile {
+			t.Errorf("%s: a repeated refund is %v and leaves %d, profile %v", repeat, outcome, left, p.Profile().Refund)
 		}
 	}
 	if _, err := openContract(t, bank, bankapi.RepeatRejects, "of-pays-again").Read(t.Context(), processor.FeedTransfers, ""); err == nil {

@@ -122,7 +122,7 @@ func (p *Processor) Profile() processor.Profile {
 		CancelsCharges:  payment.Methods,
 		Transfer:        processor.Effect{Repeat: p.repeat, QuietPeriod: 2 * time.Second, Consent: p.asks, Timeout: 5 * time.Second},
 		RefundWindows:   refundWindows,
-		Refund:          processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 5 * time.Second},
+		Refund:          processor.Effect{Repeat: p.repeat, QuietPeriod: 2 * time.Second, Timeout: 5 * time.Second},
 		Defense:         processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 15 * time.Second},
 		Charge:          processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: 2 * time.Second, Timeout: 4 * time.Second},
 	}

@@ -2,15 +2,15 @@ package bankapi
 
 import "regexp"
 
-// Repeat is what a contract does with a transfer that is requested again under its id.
+// Repeat is what a contract does with a transfer or refund that is requested again under its id.
 type Repeat string
 
 // The kinds of contracts.
 const (
 	RepeatReturnsFirst Repeat = "returns-first" // shows the first; no second effect
 	RepeatRejects      Repeat = "rejects"       // refuses it, CodeIDInUse; no second effect
-	RepeatPaysAgain    Repeat = "pays-again"    // a second transfer
-	RepeatAsksConsent  Repeat = "asks-consent"  // a second transfer; each is paid only with consent
+	RepeatPaysAgain    Repeat = "pays-again"    // a second transfer or refund
+	RepeatAsksConsent  Repeat = "asks-consent"  // a second one; transfers are paid only with consent
 )
 
 // Repeats lists the kinds of contracts.
