@@ -152,7 +152,7 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 			continue
 		default:
 			p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepIntent, time.Time{}, v.node, 0
-			p.Sends, p.SentAt = p.Sends+1, l.Now()
+			p.Sends, p.SentAt, p.Outcome = p.Sends+1, l.Now(), "" // of the send before
 			if p.FirstSentAt.IsZero() {
 				p.FirstSentAt = l.Now()
 			}
@@ -186,7 +186,7 @@ func lookUpPartFirst(p *payment.RefundPart, restoredAt, now time.Time) bool {
 // looked up first too.
 func lookUpPartBefore(e processor.Effect, p *payment.RefundPart, node payment.ID, now time.Time) bool {
 	switch {
-	case p.MayExist:
+	case p.MayExist && e.Repeat.Safe():
 		return false
 	case p.Number > 1 && p.Sends == 0 && p.Lookups == 0:
 		return true

@@ -236,8 +236,10 @@ func (v *recordRefund) noEffect(l *store.Loaded, c *store.Changes, p *payment.Re
 // the quiet period it proves nothing; after it the part is sent again, under the same id, if
 // that is safe.
 func (v *recordRefund) notFound(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
-	var last time.Time // until then a send may have left
-	if p.MayExist {
+	// Until then a send may have left. If the last one had no effect, those before it have been
+	// looked up since.
+	var last time.Time
+	if p.MayExist && !store.SendOutcome(p.Outcome).NoEffect() {
 		last = p.SentAt.Add(v.effect.Timeout)
 	}
 	if last.After(l.Now().Add(v.effect.Timeout + clockTolerance)) { // set by a clock that was ahead
@@ -254,7 +256,7 @@ func (v *recordRefund) notFound(l *store.Loaded, c *store.Changes, p *payment.Re
 		return
 	}
 	switch {
-	case !p.MayExist: // looked up before its next send
+	case !p.MayExist || v.isBeforeRepeat(p): // looked up before its next send
 	case !v.effect.Repeat.Safe():
 		reviewPart(l, c, p, store.ReasonNotIdempotent)
 		return
@@ -269,6 +271,13 @@ func (v *recordRefund) notFound(l *store.Loaded, c *store.Changes, p *payment.Re
 	p.Outcome, p.Evidence = payment.RefundPartOutcome(store.SendNotFound), notFoundEvidence
 	p.Step, p.NextAt = payment.StepQueued, l.Now()
 	*p = c.SetRefundPart(*p)
+}
+
+// isBeforeRepeat reports whether a look-up precedes a repeated send at a processor that would pay it
+// twice: persons have decided that the part is sent again, and no send has left since.
+func (v *recordRefund) isBeforeRepeat(p *payment.RefundPart) bool {
+	last := store.SendOutcome(p.Outcome)
+	return !v.effect.Repeat.Safe() && p.MayExist && (last == store.SendNotFound || last.NoEffect())
 }
 
 // start starts a refund that is reported, if the database does not show it as sent.
