@@ -79,6 +79,9 @@ func caseText(v *store.Case) string {
 	text = parameter.ReplaceAllStringFunc(text, func(name string) string {
 		return v.Params[name[1:len(name)-1]]
 	})
+	if text != "" && v.Params.Reason() == store.ReasonPaidAfterRelease && v.Params["reported"] != "" {
+		text += " It reports another amount than that of the payout, which is the amount of this case: that is what paid and write-off book."
+	}
 	if text != "" && v.StopsAccount != "" && v.ClosedAt.IsZero() {
 		text += " Account " + v.StopsAccount + " sends no payouts until this is resolved."
 	}

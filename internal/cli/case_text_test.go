@@ -74,6 +74,17 @@ func TestCaseTexts(t *testing.T) {
 	}
 }
 
+// A payout that was paid with another amount after its release says what is booked.
+func TestCaseTextOfAnotherAmount(t *testing.T) {
+	t.Parallel()
+	for reported, want := range map[string]bool{"": false, "5900": true} {
+		v := store.Case{Kind: store.CaseContradiction, Params: store.ReasonPaidAfterRelease.With(store.Params{"reported": reported})}
+		if text := caseText(&v); strings.Contains(text, "another amount") != want {
+			t.Errorf("reported %q: %s", reported, text)
+		}
+	}
+}
+
 // Each resolution of each kind has a text, and each text a resolution. A kind that is closed
 // when it is opened has none.
 func TestResolutionTexts(t *testing.T) {

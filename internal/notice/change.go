@@ -175,7 +175,7 @@ func (s *Service) isReturned(ctx context.Context, merchant payment.ID, c *proces
 		return false, err
 	case p.Step == payment.StepPaidLate:
 		f, err := s.Store.FoundTransfer(ctx, merchant, c.ExternalID)
-		return p.Amount-f.Amount >= c.Returned, err
+		return f.Total-f.Amount >= c.Returned, err
 	case p.Status == payment.PayoutFailed || p.Status == payment.PayoutCanceled:
 		return s.Store.HasOpenCase(ctx, merchant, p.ID, store.CaseContradiction)
 	default:

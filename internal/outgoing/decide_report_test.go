@@ -166,10 +166,12 @@ func TestDecideReportOfAnEndedPayout(t *testing.T) {
 		{name: "accepted: older", given: failed, report: reportsAccepted, want: hasFailed(store.SendRefused)},
 		contradicts(failed, reportsPaid, "paid_after_release", hasFailed(store.SendRefused)),
 		contradicts(failed, returned(amount), "paid_after_release", hasFailed(store.SendRefused)),
+		contradicts(failed, reportsOther, "paid_after_release", hasFailed(store.SendRefused)),
 
 		{name: "failed: known", given: canceled, report: reportsFailed, want: isCanceled},
 		{name: "accepted: known", given: canceled, report: reportsAccepted, want: isCanceled},
 		contradicts(canceled, reportsPaid, "paid_after_release", isCanceled),
+		contradicts(canceled, reportsOther, "paid_after_release", isCanceled),
 	}, func(stage) {})
 }
 

@@ -196,7 +196,7 @@ func (e *Executor) RecordNotice(ctx context.Context, processorName, externalID s
 // foundAs is the external id of a payout whose transfer may have been found after a restore,
 // or left after its hold was released; else "".
 func (e *Executor) foundAs(p *payment.Payout) string {
-	if e.Node.History() == 0 && p.Step != payment.StepPaidLate {
+	if e.Node.History() == 0 && !isReleased(p) {
 		return ""
 	}
 	return p.ExternalID
@@ -285,7 +285,7 @@ func (v *recordReport) Decide(l *store.Loaded, c *store.Changes) error {
 // found: a stale answer may lack it, and a completed payout is not looked up again.
 func withFound(l *store.Loaded, p *payment.Payout, r processor.TransferReport) processor.TransferReport {
 	if f, ok := l.FoundTransfer(p.Merchant, p.ExternalID); ok && r.State == processor.TransferPaid {
-		r.Returned = max(r.Returned, p.Amount-f.Amount)
+		r.Returned = max(r.Returned, f.Total-f.Amount)
 	}
 	return r
 }

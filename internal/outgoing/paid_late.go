@@ -6,17 +6,67 @@ import (
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 )
 
-// DeclarePaidLate books a payout that left after its hold was released: an operator decided
-// who bears it, the merchant, with its fee, or the platform, which pays itself none. Its status is final, so the payout keeps it, and
-// its step makes later reports of the payment change nothing. Its transfer is recorded, so
-// that money that comes back is booked too. The found transfer of its id must be loaded.
-func DeclarePaidLate(l *store.Loaded, c *store.Changes, p *payment.Payout, byPlatform bool) error {
-	e := ledger.PayPayoutLate(p.Processor, l.Balances(p.Merchant)[ledger.Available], p.Amount, p.Fee)
+// isReleased reports whether the money of a payout was released.
+func isReleased(p *payment.Payout) bool {
+	return p.Status == payment.PayoutFailed || p.Status == payment.PayoutCanceled
+}
+
+// isPaidAfterRelease reports whether a report says that money of a payout left after its release, and
+// it is not booked. Any amount is money that the merchant can spend again.
+func isPaidAfterRelease(p *payment.Payout, r *processor.TransferReport) bool {
+	return isReleased(p) && p.Step != payment.StepPaidLate && r.State == processor.TransferPaid && r.Amount >= 0 && r.Amount <= money.Max
+}
+
+// amountOf is the amount of a payout's transfer. If it left after its release, the found transfer of
+// its id has the amount.
+func amountOf(l *store.Loaded, p *payment.Payout) money.Cents {
+	if f, ok := l.FoundTransfer(p.Merchant, p.ExternalID); ok && p.Step == payment.StepPaidLate {
+		return f.Total
+	}
+	return p.Amount
+}
+
+// paidLate opens a case about a payout that was paid after its release. Once that is booked, it books
+// what comes back: without an event, as the payout's status is final.
+func (v *resolution) paidLate(l *store.Loaded, c *store.Changes, p *payment.Payout, r processor.TransferReport) error {
+	if p.Step != payment.StepPaidLate {
+		v.contradictLate(c, p, r.Amount)
+		return nil
+	}
+	f, ok := l.FoundTransfer(p.Merchant, p.ExternalID)
+	switch {
+	case !ok:
+		return nil // booked since the report was prepared; it is looked up
+	case r.Returned < 0 || r.Returned > f.Total: // first: a difference could overflow
+		v.contradict(c, p, store.ReasonReturnedTooMuch, store.Params{"reported": r.Returned.String()})
+		return nil
+	}
+	return giveBack(l, c, f, f.Total-r.Returned, true)
+}
+
+// contradictLate opens the case about a payout that was paid after its release. It has the amount that
+// was reported, if any: a decision books that.
+func (v *resolution) contradictLate(c *store.Changes, p *payment.Payout, reported money.Cents) {
+	params, amount := store.Params{"status": string(p.Status)}, p.Amount
+	if reported != 0 && reported != p.Amount {
+		params["reported"], amount = reported.String(), reported
+	}
+	v.openContradiction(c, p, amount, store.ReasonPaidAfterRelease, params)
+}
+
+// DeclarePaidLate books an amount of a payout that left after its hold was released: an operator
+// decided who bears it, the merchant, with its fee, or the platform, which pays itself none. Its
+// status is final, so the payout keeps it, and its step makes later reports of the payment change
+// nothing. Its transfer is recorded, so that money that comes back is booked too. The found transfer
+// of its id must be loaded.
+func DeclarePaidLate(l *store.Loaded, c *store.Changes, p *payment.Payout, amount money.Cents, byPlatform bool) error {
+	e := ledger.PayPayoutLate(p.Processor, l.Balances(p.Merchant)[ledger.Available], amount, p.Fee)
 	if byPlatform {
-		e = ledger.WriteOffPayout(p.Processor, p.Amount)
+		e = ledger.WriteOffPayout(p.Processor, amount)
 	}
 	if err := c.Post(p.Merchant, p.ID, e); err != nil {
 		return err
@@ -24,12 +74,12 @@ func DeclarePaidLate(l *store.Loaded, c *store.Changes, p *payment.Payout, byPla
 	p.Step = payment.StepPaidLate
 	*p = c.SetPayout(*p)
 	f, adopted := l.FoundTransfer(p.Merchant, p.ExternalID)
-	f.Amount, f.WrittenOff, f.NextAt, f.Lookups = p.Amount, byPlatform, l.Now(), 0 // it may have come back already
-	if adopted {                                                                   // before it failed
+	f.Total, f.Amount, f.WrittenOff, f.NextAt, f.Lookups = amount, amount, byPlatform, l.Now(), 0 // it may have come back already
+	if adopted {                                                                                  // before it failed
 		c.SetFoundTransfer(f)
 		return nil
 	}
-	f.Merchant, f.ID, f.ExternalID, f.Processor, f.Total = p.Merchant, p.ID, p.ExternalID, p.Processor, p.Amount
+	f.Merchant, f.ID, f.ExternalID, f.Processor = p.Merchant, p.ID, p.ExternalID, p.Processor
 	c.AddFoundTransfer(f)
 	return nil
 }

@@ -48,7 +48,7 @@ func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.P
 		return nil
 	}
 	r = withFound(l, p, r)
-	if r.Amount != 0 && r.Amount != p.Amount {
+	if r.Amount != 0 && r.Amount != amountOf(l, p) && !isPaidAfterRelease(p, &r) {
 		v.contradict(c, p, store.ReasonOtherAmount, store.Params{"reported": r.Amount.String()})
 		return nil
 	}
@@ -68,6 +68,9 @@ func (v *resolution) applyReport(l *store.Loaded, c *store.Changes, p *payment.P
 	}
 	switch r.State {
 	case processor.TransferPaid:
+		if isReleased(p) {
+			return v.paidLate(l, c, p, r)
+		}
 		if err := v.paid(l, c, p, r); err != nil {
 			return err
 		}
@@ -123,16 +126,8 @@ func (v *resolution) accepted(l *store.Loaded, c *store.Changes, p *payment.Payo
 
 // paid completes a payout.
 func (v *resolution) paid(l *store.Loaded, c *store.Changes, p *payment.Payout, r processor.TransferReport) error {
-	switch p.Status {
-	case payment.PayoutCompleted, payment.PayoutReturned:
+	if isPaid(p) {
 		return nil // known
-	case payment.PayoutProcessing:
-	default:
-		if p.Step == payment.StepPaidLate {
-			return nil // known, and booked
-		}
-		v.contradict(c, p, store.ReasonPaidAfterRelease, store.Params{"status": string(p.Status)})
-		return nil
 	}
 	Finish(p)
 	p.EndToEndID, p.CompletedAt, p.Failure = r.EndToEndID, l.Now(), nil
@@ -148,9 +143,6 @@ func (v *resolution) returned(l *store.Loaded, c *store.Changes, p *payment.Payo
 	if returned < 0 || returned > p.Amount { // first: a difference could overflow
 		v.contradict(c, p, store.ReasonReturnedTooMuch, store.Params{"reported": returned.String()})
 		return nil
-	}
-	if f, ok := l.FoundTransfer(p.Merchant, p.ExternalID); ok && p.Step == payment.StepPaidLate {
-		return giveBack(l, c, f, p.Amount-returned, true) // no event: its status is final
 	}
 	back := returned - p.ReturnedAmount
 	if back <= 0 {
@@ -194,12 +186,17 @@ func (v *resolution) contradict(c *store.Changes, p *payment.Payout, reason stor
 		p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
 		*p = c.SetPayout(*p)
 	}
+	v.openContradiction(c, p, p.Amount, reason, params)
+}
+
+// openContradiction opens the case about an amount of a payout that a contradiction is about.
+func (v *resolution) openContradiction(c *store.Changes, p *payment.Payout, amount money.Cents, reason store.CaseReason, params store.Params) {
 	v.contradiction, v.subject = reason, *p
 	params = reason.With(params)
 	c.OpenCase(store.Case{
-		Merchant: p.Merchant, ID: contradictionCase(p, params), Kind: store.CaseContradiction, Subject: p.ID, Amount: p.Amount, Params: params,
+		Merchant: p.Merchant, ID: contradictionCase(p, params), Kind: store.CaseContradiction, Subject: p.ID, Amount: amount, Params: params,
 		StopsPayouts: reason == store.ReasonPaidAfterRelease, // money left that the merchant can spend again
-		StopsAccount: v.stopsAccount(p, reason),
+		StopsAccount: v.stopsAccount(p, reason == store.ReasonOtherAmount || amount != p.Amount),
 	})
 }
 
@@ -211,8 +208,8 @@ func contradictionCase(p *payment.Payout, params store.Params) payment.ID {
 // stopsAccount returns the account whose payouts a contradiction stops; "" for none. A processor that
 // is not idempotent may have several transfers with one external id, so another amount than the
 // requested one may be a duplicate payment.
-func (v *resolution) stopsAccount(p *payment.Payout, reason store.CaseReason) string {
-	if reason == store.ReasonOtherAmount && !v.effect.Repeat.Safe() {
+func (v *resolution) stopsAccount(p *payment.Payout, otherAmount bool) string {
+	if otherAmount && !v.effect.Repeat.Safe() {
 		return p.Processor
 	}
 	return ""

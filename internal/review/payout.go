@@ -139,15 +139,15 @@ func needsLate(v *Resolve, n *store.Needs) {
 	n.FoundTransfer(v.opened.Merchant, v.externalID)
 }
 
-// bookLate books a payout that left after its hold was released, at the expense of its
-// merchant.
+// bookLate books the amount of a payout that left after its hold was released, as it was
+// reported, at the expense of its merchant.
 func bookLate(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
-	return outgoing.DeclarePaidLate(l, c, &p, false)
+	return outgoing.DeclarePaidLate(l, c, &p, v.opened.Amount, false)
 }
 
 // writeOffLate is bookLate at the expense of the platform.
 func writeOffLate(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
-	return outgoing.DeclarePaidLate(l, c, &p, true)
+	return outgoing.DeclarePaidLate(l, c, &p, v.opened.Amount, true)
 }

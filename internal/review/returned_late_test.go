@@ -9,6 +9,7 @@ import (
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -79,6 +80,58 @@ func TestReturnBeforeTheDecisionAboutALatePayout(t *testing.T) {
 		d.WantCases()
 		d.WantProven()
 	})
+}
+
+// Another amount of a payout that left after its release stops the merchant's payouts too, is booked
+// as it was reported, and comes back.
+func TestOtherAmountLeftAfterTheRelease(t *testing.T) {
+	for _, amount := range []money.Cents{59_00, 61_00} {
+		t.Run(fmt.Sprint(amount), func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				for _, how := range []store.Resolution{store.ResolvedPaid, store.ResolvedWriteOff} {
+					d := newDesk(g.For(t))
+					p, v := d.releasedAndPaid(amount)
+					if v.Params.Reason() != store.ReasonPaidAfterRelease || v.Params["reported"] != amount.String() || v.Amount != amount || !v.StopsPayouts {
+						t.Errorf("the case is %+v", v)
+					}
+					if how == store.ResolvedPaid {
+						d.resolve(request(&v, how))
+						d.wantBorne(coretest.Opening-amount, 0, 0)
+					} else {
+						d.agree(&v, how)
+						d.wantBorne(coretest.Opening, 0, -amount)
+					}
+					notice := func(d *desk, p payment.Payout) {
+						d.Notify(fmt.Sprint("returned ", p.ID, len(d.Bank.Changed)), p.ExternalID)
+						d.Apply()
+					}
+					d.LookUp()
+					d.WantCases()
+					returned(d, p, 20_00, notice)
+					returned(d, p, amount, notice)
+					d.wantBorne(coretest.Opening, 0, 0)
+				}
+			})
+		})
+	}
+}
+
+// releasedAndPaid is a payout of 60.00 that the processor refused, and lists as paid with another
+// amount, and its case.
+func (d *desk) releasedAndPaid(amount money.Cents) (payment.Payout, store.Case) {
+	d.T.Helper()
+	d.Bank.AnswerTransfer = func(*coretest.Bank, processor.TransferRequest) processor.TransferAnswer {
+		return processor.TransferAnswer{Outcome: processor.Refused}
+	}
+	p := d.Payout("r", 60_00)
+	d.Send()
+	d.WantPayout(p, payment.PayoutFailed, payment.StepDone)
+	d.Bank.AnswerTransfer = nil
+	d.Bank.Mu.Lock()
+	d.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: amount}, processor.TransferPaid)
+	d.Bank.Mu.Unlock()
+	d.list()
+	return p, d.only(store.CaseContradiction)
 }
 
 // returned lets the receiver's bank return cents in all, and reports that twice.

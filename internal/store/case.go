@@ -80,7 +80,7 @@ const (
 
 	// Of CaseContradiction.
 	ReasonOtherAmount       CaseReason = "other_amount"       // reported
-	ReasonPaidAfterRelease  CaseReason = "paid_after_release" // status
+	ReasonPaidAfterRelease  CaseReason = "paid_after_release" // status; reported, if another amount left
 	ReasonReturnedTooMuch   CaseReason = "returned_too_much"  // reported
 	ReasonFailedAfterPaid   CaseReason = "failed_after_paid"
 	ReasonUnconfirmedChange CaseReason = "unconfirmed_change" // processor, notice, externalId

@@ -37,7 +37,7 @@ var foundTable = newTable("found_transfers", []string{"merchant_id", "external_i
 	textColumn("processor", func(f *FoundTransfer) *string { return &f.Processor }),
 	textColumn("end_to_end_id", func(f *FoundTransfer) *string { return &f.EndToEndID }),
 	optionalIDColumn("payout_id", func(f *FoundTransfer) *payment.ID { return &f.Payout }),
-	intColumn("total", func(f *FoundTransfer) *cents { return &f.Total }),
+	intColumn("total", func(f *FoundTransfer) *cents { return &f.Total }).as(mutable),
 	intColumn("amount", func(f *FoundTransfer) *cents { return &f.Amount }).as(mutable),
 	flagColumn("written_off", func(f *FoundTransfer) *bool { return &f.WrittenOff }).as(mutable),
 	timeColumn("adopted_at", func(f *FoundTransfer) *time.Time { return &f.AdoptedAt }).as(mutable),
