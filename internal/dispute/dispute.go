@@ -31,7 +31,7 @@ func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition
 		unexpected(c, p, processorName, &reported)
 		return nil
 	}
-	v, missing := following{l, c, p, links}, d.Missing()
+	v, missing, disputed := following{l, c, p, links}, d.Missing(), p.DisputedAmount
 	if !known {
 		d = payment.Dispute{
 			Merchant: p.Merchant, ID: id, Payin: p.ID, Processor: processorName, ExternalID: reported.ID, PaymentID: reported.PaymentID,
@@ -56,6 +56,9 @@ func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition
 		}
 	}
 	v.review(&d, missing)
+	if p.DisputedAmount < disputed {
+		return ShowRefunds(l, c, p, links)
+	}
 	return nil
 }
 

@@ -169,6 +169,84 @@ func TestPartialLoss(t *testing.T) {
 	o.WantProven()
 }
 
+// A refund at the processor's panel, of money that a dispute has, is beyond the order: it has a
+// case, and the order shows it once the dispute returns the money.
+func TestPanelRefundOfDisputedMoney(t *testing.T) {
+	lost, won := open("D", 100_00), open("D", 100_00)
+	lost.State, won.State = processor.DisputeLost, processor.DisputeWon
+	part, reversed := lost, lost
+	part.Lost, reversed.State = 40_00, processor.DisputeReversed
+	for name, row := range map[string]struct {
+		before   []processor.Dispute
+		refund   money.Cents
+		after    []processor.Dispute
+		status   payment.PayinStatus
+		refunded money.Cents
+		left     money.Cents // of the order, after what the bank gave back; below zero it is a debt
+	}{
+		"open":                {[]processor.Dispute{open("D", 100_00)}, 100_00, nil, payment.PayinDisputed, 0, -100_00},
+		"lost after it":       {[]processor.Dispute{open("D", 100_00)}, 100_00, []processor.Dispute{lost}, payment.PayinChargeback, 0, -100_00},
+		"lost in part before": {[]processor.Dispute{part}, 70_00, nil, payment.PayinChargeback, 0, -10_00},
+		"what is left":        {[]processor.Dispute{part}, 60_00, nil, payment.PayinChargeback, 60_00, 0},
+		"won after it":        {[]processor.Dispute{open("D", 100_00)}, 100_00, []processor.Dispute{won}, payment.PayinRefunded, 100_00, 0},
+		"lost in part after":  {[]processor.Dispute{open("D", 100_00)}, 60_00, []processor.Dispute{part}, payment.PayinChargeback, 60_00, 0},
+		"reversed after it":   {[]processor.Dispute{lost}, 30_00, []processor.Dispute{reversed}, payment.PayinPartiallyRefunded, 30_00, 70_00},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				p := g.PaidPayin("p", 100_00)
+				for _, d := range row.before {
+					g.Bank.Disputes(p.ExternalID, d)
+				}
+				g.ReadFeeds()
+				g.Bank.RefundAtPanel("panel", "p 1", row.refund)
+				g.ReadFeeds()
+				for _, d := range row.after {
+					g.Bank.Disputes(p.ExternalID, d)
+				}
+				g.Pass(10 * time.Second)
+				g.ReadFeeds()
+				if got := g.ReadPayin(p); got.Status != row.status || got.RefundedAmount != row.refunded {
+					t.Errorf("it is %s, refunded %d, want %s, %d", got.Status, got.RefundedAmount, row.status, row.refunded)
+				}
+				g.WantBalances(coretest.Opening+row.left, 0)
+				if name == "what is left" {
+					g.WantCases()
+				} else {
+					g.WantCases(store.CaseRefundUnexpected)
+				}
+				g.WantProven()
+			})
+		})
+	}
+}
+
+// A refund that failed, and is paid after a dispute took its money, is beyond the order too.
+func TestRefundPaidAfterItFailedAndADispute(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 100_00)
+		r := g.Refund(p, "r", 40_00)
+		g.Bank.Refunds.Answer = func(*coretest.Bank, processor.RefundRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Refused}
+		}
+		g.Send()
+		d := open("D", 100_00)
+		d.State = processor.DisputeLost
+		report(g, p, d, 100_00)
+		g.Bank.Refunds.Answer = nil
+		g.Bank.GiveBack(processor.RefundRequest{ExternalID: r.ExternalID, PaymentID: "p 1", Amount: 40_00}, processor.TransferPaid)
+		g.ReadFeeds()
+		g.WantRefund(r, payment.RefundCompleted, 40_00, payment.PayinChargeback, 0)
+		g.WantCases(store.CaseRefundUnexpected)
+		g.WantProven()
+		d.State = processor.DisputeReversed
+		report(g, p, d, 0)
+		g.WantRefund(r, payment.RefundCompleted, 40_00, payment.PayinPartiallyRefunded, 40_00)
+		g.WantCases(store.CaseRefundUnexpected)
+		g.WantProven()
+	})
+}
+
 // accepts is the operation by which the merchant gives a dispute up.
 func (o *order) accepts(id string) write.Operation {
 	o.T.Helper()

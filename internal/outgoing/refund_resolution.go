@@ -212,15 +212,16 @@ func TakeUnapplied(l *store.Loaded, c *store.Changes, merchant, payin payment.ID
 	return taken
 }
 
-// exceeds marks a refund that was believed to have failed, and was replaced by another one:
-// more than the order was paid has been given back, so the pay-in cannot show it. It gets a
-// case.
+// exceeds marks a refund that was believed to have failed, and whose money another refund or a
+// dispute has meanwhile: more than the order was paid has been given back, so the pay-in cannot
+// show it. It gets a case.
 func (v *refundResolution) exceeds(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund) error {
 	payin, ok := l.Payin(p.Merchant, p.Payin)
 	if !ok {
 		return store.ErrNotFound
 	}
-	if r.Surplus || p.Amount-p.Unapplied <= payin.PaidAmount-payin.RefundedAmount {
+	left := payment.RefundLeft(&payin, l.ReceiptsOf(p.Merchant, p.Payin), l.RefundsOf(p.Merchant, p.Payin), l.RefundPartsOf(p.Merchant, p.Payin))
+	if r.Surplus || p.Amount-p.Unapplied <= left {
 		return nil
 	}
 	r.Surplus = true
@@ -237,36 +238,7 @@ func (v *refundResolution) movePayin(l *store.Loaded, c *store.Changes, p *payme
 	if !ok {
 		return store.ErrNotFound
 	}
-	if err := moveFee(l, c, &payin, p, by); err != nil {
-		return err
-	}
-	before := payin.RefundedAmount
-	payin.RefundedAmount += by
-	on := payment.PayinRefundTrigger(&payin, before)
-	moved, err := transition.Payin(l, c, &payin, v.links, on)
-	if err == nil && !moved {
-		err = fmt.Errorf("outgoing: no cell for %s of a pay-in that is %s", on, payin.Status)
-	}
-	return err
-}
-
-// moveFee gives the part of the order's fee back that a part of a refund has, or charges it
-// again.
-func moveFee(l *store.Loaded, c *store.Changes, payin *payment.Payin, p *payment.RefundPart, by money.Cents) error {
-	b := l.Balances(p.Merchant)
-	fee := -p.FeeRefunded
-	entry := ledger.RechargeFee(b[ledger.Available], p.FeeRefunded)
-	if by > 0 {
-		fee = receivable.FeeBack(payin, l.RefundPartsOf(p.Merchant, p.Payin), by)
-		entry = ledger.RefundFee(b[ledger.Owed], fee)
-	}
-	if fee == 0 {
-		return nil
-	}
-	payin.Fee -= fee
-	p.FeeRefunded += fee
-	*p = c.SetRefundPart(*p)
-	return c.Post(p.Merchant, payin.ID, entry)
+	return receivable.MoveRefunded(l, c, &payin, p, v.links, by)
 }
 
 // failed releases the money of a part, on the processor's proof that it will not reach the
@@ -299,38 +271,17 @@ func (v *refundResolution) failed(l *store.Loaded, c *store.Changes, p *payment.
 	return v.afterFailure(l, c, p)
 }
 
-// afterFailure lets others have the money that a part has left: refunds of the processor's own
-// that exceeded what was left of the order, and then disputes.
+// afterFailure lets others have the money that a part has left: refunds that exceeded what was
+// left of the order, and then disputes.
 func (v *refundResolution) afterFailure(l *store.Loaded, c *store.Changes, failed *payment.RefundPart) error {
-	for _, r := range l.RefundsOf(failed.Merchant, failed.Payin) {
-		if r.Surplus && r.Origin == payment.RefundByProcessor {
-			if err := v.showBeyond(l, c, r); err != nil {
-				return err
-			}
-		}
+	payin, ok := l.Payin(failed.Merchant, failed.Payin)
+	if !ok {
+		return store.ErrNotFound
+	}
+	if err := dispute.ShowRefunds(l, c, &payin, v.links); err != nil {
+		return err
 	}
 	return dispute.TakeMore(l, c, failed.Merchant, failed.Payin, v.links)
-}
-
-// showBeyond makes the pay-in show a found refund that now fits what is left of it. Its money was
-// taken when it was found. Its case stays: a person compares the statement.
-func (v *refundResolution) showBeyond(l *store.Loaded, c *store.Changes, r payment.Refund) error {
-	payin, ok := l.Payin(r.Merchant, r.Payin)
-	parts := l.RefundParts(r.Merchant, r.ID)
-	if !ok || len(parts) != 1 { // one that was found has one part
-		return nil
-	}
-	p := parts[0]
-	left := payment.RefundLeft(&payin, l.RefundsOf(r.Merchant, r.Payin), l.RefundPartsOf(r.Merchant, r.Payin))
-	if _, legal := payment.PayinTable.Next(payin.Status, payment.OnRefundPart); !legal || p.OfOrder() == 0 || p.OfOrder() > left {
-		return nil
-	}
-	r.Surplus = false
-	c.SetRefund(r)
-	if p.Outcome != payment.PartPaid { // it is shown when it is
-		return nil
-	}
-	return v.movePayin(l, c, &p, p.OfOrder())
 }
 
 // putBack gives back to receivables what a part took of them, and opens a case about its

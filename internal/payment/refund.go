@@ -202,20 +202,27 @@ func split(amount money.Cents, list []RefundSource, of func(*RefundSource) money
 }
 
 // RefundLeft is how much of a pay-in can still be refunded: what was paid, less the refunds
-// that are completed or in flight.
-func RefundLeft(p *Payin, refunds []Refund, parts []RefundPart) money.Cents {
-	left := p.PaidAmount
+// that are completed or in flight, and less what its disputes have. Disputes have first what
+// exceeded the order.
+func RefundLeft(p *Payin, receipts []Receipt, refunds []Refund, parts []RefundPart) money.Cents {
+	left, surplus := p.PaidAmount, -p.PaidAmount
+	for i := range receipts {
+		surplus += receipts[i].Amount
+	}
 	for i := range refunds {
-		if refunds[i].Surplus {
-			continue
-		}
 		for j := range parts {
-			if parts[j].Refund == refunds[i].ID {
-				left -= parts[j].OfOrder()
+			if parts[j].Refund != refunds[i].ID {
+				continue
 			}
+			ofOrder := parts[j].OfOrder()
+			if refunds[i].Surplus {
+				ofOrder = 0
+			}
+			left -= ofOrder
+			surplus -= parts[j].InUse() - ofOrder
 		}
 	}
-	return max(left, 0)
+	return max(left-max(p.DisputedAmount-max(surplus, 0), 0), 0)
 }
 
 // PartEnd is how a part of a refund ended, now.

@@ -112,7 +112,8 @@ func (v *find) mayBe(p payment.RefundPart) bool {
 
 // Decide sets the money aside: first what exceeded the order of this payment and is still
 // unapplied, then what has not settled of the order, then available money, and debt. A
-// case is opened if it exceeds the paid amount of the pay-in, or if that was never paid in full.
+// case is opened if it exceeds what refunds and disputes have left of the paid amount of the
+// pay-in, or if that was never paid in full.
 func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	v.part, v.found = payment.RefundPart{}, false
 	m := v.receipt.Merchant
@@ -133,7 +134,7 @@ func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	unapplied := outgoing.TakeUnapplied(l, c, m, p.ID, min(v.listed.Amount, v.surplus(parts)))
 	ofOrder := v.listed.Amount - unapplied
 	_, legal := payment.PayinTable.Next(p.Status, payment.OnRefundPart)
-	beyond := ofOrder > 0 && (!legal || ofOrder > payment.RefundLeft(&p, refunds, parts))
+	beyond := ofOrder > 0 && (!legal || ofOrder > payment.RefundLeft(&p, l.ReceiptsOf(m, p.ID), refunds, parts))
 	r := payment.Refund{
 		Merchant: m, ID: v.id, Payin: p.ID, ExternalID: v.externalID, Origin: payment.RefundByProcessor, Amount: v.listed.Amount,
 		Surplus: beyond || ofOrder == 0, Status: payment.RefundPending, Version: 1,

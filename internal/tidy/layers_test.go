@@ -89,7 +89,7 @@ var layers = []layer{
 	// The one way to write, and the use cases.
 	{"write", plain, "commit" + rows + middle + basics},
 	{"transition", plain, "wire" + rows + middle},
-	{"receivable", plain, "pricing" + rows + middle},
+	{"receivable", plain, "pricing transition" + rows + middle},
 	{"cluster", plain, "commit write" + rows + middle + basics},
 	{"dispute", plain, "receivable processor wire" + rows + middle + basics + writing},
 	{"payin", plain, "receivable dispute processor wire" + rows + middle + basics + writing},

@@ -137,7 +137,7 @@ func (c *Checker) checkDisputes(o *order) {
 	if open > 0 && !disputed || open == 0 && (o.status == "DISPUTED" || (o.status == "CHARGEBACK") != (charged > 0)) {
 		c.violatef(States, o, "%d is in open disputes, %d in lost ones", open, charged)
 	}
-	if had := max(o.paid, o.applied+o.surplus) - o.refunded; open+charged > had && !o.refundedElsewhere() {
+	if had := max(o.paid, o.applied+o.surplus) - o.refunded; open+charged > had {
 		c.violatef(Amounts, o, "%d is disputed or charged back, of %d", open+charged, had)
 	}
 	c.checkDisputeEvents(o)
@@ -153,14 +153,6 @@ func (c *Checker) announceDispute(d *dispute, e *event) {
 	if e.version != d.announced || e.version > d.version || !strings.HasPrefix(e.kind, "dispute.") {
 		c.violatef(Events, d.order, "event %s of version %d of a dispute of version %d", e.kind, e.version, d.version)
 	}
-}
-
-// refundedElsewhere reports whether the bank refunded more than was requested by the API: this
-// may be known before the dispute is known to be over that set the same money aside.
-func (o *order) refundedElsewhere() bool {
-	return slices.ContainsFunc(o.refunds, func(r *order) bool {
-		return r.wasFound || slices.ContainsFunc(r.parts, func(p *refundPart) bool { return p.failed > 0 && p.paid > 0 })
-	})
 }
 
 // checkDisputeEvents checks that each change of a dispute, and of the money that it has, was
