@@ -85,7 +85,7 @@ const frozenState = "frozen"
 type accountFacts struct {
 	merchants map[payment.ID]string // names
 	frozen    func(id string) bool
-	stopped   []string // whose payouts a case stops
+	stopping  []store.Case // which stop payouts
 }
 
 func readAccountFacts(r *runner, a *app.Admin) (*accountFacts, error) {
@@ -100,7 +100,7 @@ func readAccountFacts(r *runner, a *app.Admin) (*accountFacts, error) {
 	if f.frozen, err = a.Accounts.Frozen(r.ctx); err != nil {
 		return nil, err
 	}
-	f.stopped, err = a.Store.StoppedAccounts(r.ctx)
+	f.stopping, err = a.Store.StoppingCases(r.ctx)
 	return f, err
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,8 +24,10 @@ func healthOf(a *app.Admin, v *store.Account, f *accountFacts) string {
 	if waits(a, v, f) {
 		list = append(list, "payouts and refunds wait after a restore, also new ones at other accounts, until its lists have been read; if they cannot be: porteira account resume "+v.ID+" --transfers-compared")
 	}
-	if slices.Contains(f.stopped, v.ID) {
-		list = append(list, "sends no payouts until a case is resolved: porteira case list")
+	for i := range f.stopping {
+		if f.stopping[i].StopsAccount == v.ID {
+			list = append(list, "sends no payouts until a case is resolved: porteira case show "+f.stopping[i].ID.String())
+		}
 	}
 	if !v.Refused() {
 		list = append(list, failingFeeds(a, v.ID)...)

@@ -65,6 +65,36 @@ func TestHealthNamesTheListThatFails(t *testing.T) {
 	}
 }
 
+// The test of routes names the account because of which payouts are refused after a restore, and the
+// case that stops payouts of the merchant or of an account.
+func TestRouteTestNamesWhatStopsPayouts(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	s.run(0, "account", "add", "far", "--driver", "sandbox", "--set", "contract=far")
+	s.exec("UPDATE installation SET history = 1, restored_at = 9000000000000000")
+	s.exec("INSERT INTO feeds VALUES ('sandbox', 'transfers', '', 0, 5, x'', 0, '', 1, 1, 5, 5)")
+	want := func(code int, operation, want string) {
+		t.Helper()
+		if out, _ := s.run(code, "route", "test", "Loja", "--amount", "100", "--operation", operation); out != want {
+			t.Errorf("route test says %q, want %q", out, want)
+		}
+	}
+	want(1, "payout", " sandbox: payouts wait after a restore until the lists of far have been read: porteira account show far\nNo account can take the order.\n")
+	want(0, "payin", " sandbox: can take the order\n")
+	s.run(0, "account", "resume", "far", "--transfers-compared", "--as", "ana", "--reason", "r", "--evidence", "e")
+	want(0, "payout", " sandbox: can take the order\n")
+	first, second := s.openCase(1, "payout_found", `{"reason":"paid_twice"}`), s.openCase(2, "contradiction", `{"reason":"paid_after_release"}`)
+	s.exec("UPDATE cases SET stops_account = 'sandbox' WHERE kind = 'payout_found'")
+	want(0, "payout", " sandbox: can take the order, but sends it only once a case is resolved: porteira case show "+first+"\n")
+	if out, _ := s.run(0, "account", "show", "sandbox"); !strings.Contains(out, " health sends no payouts until a case is resolved: porteira case show "+first+"\n") {
+		t.Errorf("account show says %s", out)
+	}
+	s.exec("UPDATE cases SET stops_payouts = 1 WHERE kind = 'contradiction'")
+	want(1, "payout", " sandbox: the merchant's payouts are stopped until a case is resolved: porteira case show "+second+"\nNo account can take the order.\n")
+	want(0, "payin", " sandbox: can take the order\n")
+}
+
 // A file of accounts is applied once: the same file again changes nothing. An invalid
 // account in it changes nothing.
 func TestAccountApply(t *testing.T) {

@@ -1,16 +1,20 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/payout"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
 )
 
 type routeCommand struct {
@@ -141,10 +145,12 @@ type routeTest struct {
 	Amount    int64  `required:"" help:"The order's amount in cents." placeholder:"CENTS"`
 }
 
-// choiceView is a route, and why it cannot take the order; "" if it can.
+// choiceView is a route, and why it cannot take the order; "" if it can. Note is why it would not
+// be sent yet.
 type choiceView struct {
 	Account string `json:"account"`
 	Problem string `json:"problem"`
+	Note    string `json:"note,omitempty"`
 }
 
 // whyNot is why an account takes no order, for the operator: the cause, which a merchant does not
@@ -164,22 +170,20 @@ func (c *routeTest) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		o := processor.NewOrder{Merchant: m.ID, Operation: payment.Operation(c.Operation), Method: payment.Method(c.Method), Amount: money.Cents(c.Amount)}
-		views := []choiceView{}
-		chosen := false
-		for _, v := range payment.RoutesOf(m.Routes, o.Operation, o.Method) {
-			view := choiceView{Account: v.Account}
-			if err := processor.Eligible(a.Registry, v, o); err != nil {
-				view.Problem = whyNot(err)
-			} else {
-				chosen = true
-			}
-			views = append(views, view)
+		views, err := choices(r, a, &m, processor.NewOrder{
+			Merchant: m.ID, Operation: payment.Operation(c.Operation), Method: payment.Method(c.Method), Amount: money.Cents(c.Amount),
+		})
+		if err != nil {
+			return err
 		}
+		chosen := slices.ContainsFunc(views, func(v choiceView) bool { return v.Problem == "" })
 		err = r.out.show(views, func(w io.Writer) {
 			for _, v := range views {
 				if v.Problem == "" {
 					v.Problem = "can take the order"
+				}
+				if v.Note != "" {
+					v.Problem += ", but " + v.Note
 				}
 				_, _ = fmt.Fprintf(w, "  %s: %s\n", v.Account, v.Problem)
 			}
@@ -192,4 +196,55 @@ func (c *routeTest) Run(r *runner, root *commands) error {
 		}
 		return err
 	})
+}
+
+// choices are the routes of an order, and what prevents each.
+func choices(r *runner, a *app.Admin, m *store.Merchant, o processor.NewOrder) ([]choiceView, error) {
+	views := []choiceView{}
+	for _, v := range payment.RoutesOf(m.Routes, o.Operation, o.Method) {
+		view := choiceView{Account: v.Account}
+		if err := processor.Eligible(a.Registry, v, o); err != nil {
+			view.Problem = whyNot(err)
+		}
+		views = append(views, view)
+	}
+	if o.Operation != payment.OperationPayout {
+		return views, nil
+	}
+	stopping, err := a.Store.StoppingCases(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	refused, err := whyNoPayouts(r, a, m, stopping)
+	for i := range views {
+		v := &views[i]
+		v.Problem = cmp.Or(v.Problem, refused)
+		for j := range stopping {
+			if v.Problem == "" && stopping[j].StopsAccount == v.Account {
+				v.Note = "sends it only once a case is resolved: porteira case show " + stopping[j].ID.String()
+			}
+		}
+	}
+	return views, err
+}
+
+// whyNoPayouts is why new payouts of a merchant are refused at every account; "" if they are not.
+func whyNoPayouts(r *runner, a *app.Admin, m *store.Merchant, stopping []store.Case) (string, error) {
+	for i := range stopping {
+		if stopping[i].StopsPayouts && stopping[i].Merchant == m.ID {
+			return "the merchant's payouts are stopped until a case is resolved: porteira case show " + stopping[i].ID.String(), nil
+		}
+	}
+	installation, err := a.Store.ReadInstallation(r.ctx)
+	if err != nil {
+		return "", err
+	}
+	frozen, err := a.Accounts.Frozen(r.ctx)
+	if err != nil {
+		return "", err
+	}
+	if awaited := payout.AwaitedAccounts(a.Registry, m, installation.RestoredAt, frozen); len(awaited) > 0 {
+		return "payouts wait after a restore until the lists of " + strings.Join(awaited, ", ") + " have been read: porteira account show " + awaited[0], nil
+	}
+	return "", nil
 }

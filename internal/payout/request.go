@@ -113,18 +113,21 @@ func approvalRequest(m *store.Merchant, p *payment.Payout, r *wire.PayoutRequest
 	}
 }
 
-// frozen reports whether new payouts of a merchant are refused after a restore: the
-// transfers of an account have not been read, and the same request may have been paid
-// there. All earlier accounts count, because the merchant's routes may have changed.
+// frozen reports whether new payouts of a merchant are refused after a restore.
 func (s *Service) frozen(m *store.Merchant, account string) bool {
-	if s.History() == 0 {
-		return false
-	}
-	accounts := append(s.Processors.AddedUntil(s.RestoredAt(), m.ID), account)
+	return s.History() > 0 && (s.Frozen(account) || len(AwaitedAccounts(s.Processors, m, s.RestoredAt(), s.Frozen)) > 0)
+}
+
+// AwaitedAccounts are the accounts, sorted, because of which new payouts of a merchant are refused
+// after a restore: their transfers have not been read, and the same request may have been paid
+// there. All earlier accounts count, because the merchant's routes may have changed.
+func AwaitedAccounts(processors processor.Accounts, m *store.Merchant, restoredAt time.Time, frozen func(account string) bool) []string {
+	accounts := processors.AddedUntil(restoredAt, m.ID)
 	for _, r := range payment.RoutesOf(m.Routes, payment.OperationPayout, payment.PIX) {
 		accounts = append(accounts, r.Account)
 	}
-	return slices.ContainsFunc(accounts, s.Frozen)
+	slices.Sort(accounts)
+	return slices.DeleteFunc(slices.Compact(accounts), func(id string) bool { return !frozen(id) })
 }
 
 func (s *Service) newPayout(m *store.Merchant, r *wire.PayoutRequest, account string, at identity) payment.Payout {

@@ -414,6 +414,15 @@ func (s *Store) OpenCases(ctx context.Context, limit int) ([]Case, error) {
 	return list, s.db.ReadError("cases", err)
 }
 
+// StoppingCases lists the open cases that stop payouts of a merchant or of an account, oldest
+// first.
+func (s *Store) StoppingCases(ctx context.Context) ([]Case, error) {
+	rows, err := s.db.Query(ctx, "SELECT "+caseTable.selected+` FROM cases t
+		WHERE t.closed_at = 0 AND (t.stops_payouts = 1 OR t.stops_account <> '') ORDER BY t.created_at, t.id`)
+	list, err := db.Collect(rows, err, scanCase)
+	return list, s.db.ReadError("stopping cases", err)
+}
+
 // FindCase reads a case by its id alone, for the operator's commands; else ErrNotFound.
 func (s *Store) FindCase(ctx context.Context, id payment.ID) (Case, error) {
 	v, err := scanCase(s.db.QueryRow(ctx, "SELECT "+caseTable.selected+` FROM merchants m

@@ -53,6 +53,22 @@ var caseTests = []test{
 		}
 		s.equal("oldest", must(s.store.OpenCases(s.Context(), 1)), list[:1])
 	}},
+	{"the open cases that stop payouts of a merchant or an account are listed", func(s *suite) {
+		m, account := s.merchant(), "stopped-here"
+		var ids [4]payment.ID
+		for i, v := range []store.Case{{StopsPayouts: true}, {}, {StopsAccount: account}, {StopsPayouts: true}} {
+			v.Merchant, v.Kind, v.Subject = m.ID, store.CaseContradiction, m.ID
+			s.commit(does(nil, func(_ *loaded, c *changes) { ids[i] = c.OpenCase(v) }))
+		}
+		s.commit(closeCase(m, &ids[3]))
+		var got []any
+		for _, v := range must(s.store.StoppingCases(s.Context())) {
+			if v.Merchant == m.ID {
+				got = append(got, v.ID, v.StopsPayouts, v.StopsAccount)
+			}
+		}
+		s.equal("stopping", got, values(ids[0], true, "", ids[2], false, account))
+	}},
 	{"all cases of a kind and a subject are closed, of several subjects at once", func(s *suite) {
 		m, other := s.merchant(), s.merchant()
 		subjects := []payment.ID{s.id(), s.id(), s.id()}
