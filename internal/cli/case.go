@@ -13,13 +13,13 @@ import (
 type caseCommand struct {
 	settings
 
-	List    caseList    `cmd:"" help:"List open cases, oldest first."`
+	List    caseList    `cmd:"" help:"List open cases: those that stop payouts first, then the oldest."`
 	Show    caseShow    `cmd:"" help:"Show a case: what happened, what to check, and how it can be resolved."`
 	Resolve caseResolve `cmd:"" help:"Resolve a case, or propose a resolution that a second person confirms."`
 }
 
 type caseList struct {
-	Limit int `default:"200" help:"Maximum number of cases to list."`
+	Limit int `default:"200" help:"Maximum number of cases to list; the output says if there are more."`
 }
 
 // caseView is a case as the command shows it. Amounts are cents.
@@ -45,7 +45,7 @@ func (c *caseList) Run(r *runner, root *commands) error {
 		return configError{fmt.Errorf("--limit must be at least 1, not %d", c.Limit)}
 	}
 	return r.admin(&root.Case.settings, func(a *app.Admin) error {
-		list, err := a.Store.OpenCases(r.ctx, c.Limit)
+		list, more, err := openCases(r, a, c.Limit)
 		if err != nil {
 			return err
 		}
@@ -61,9 +61,31 @@ func (c *caseList) Run(r *runner, root *commands) error {
 		for i := range list {
 			views[i] = viewCase(&list[i], names[list[i].Merchant])
 		}
-		return r.out.show(views, func(w io.Writer) { printCases(w, list, views) })
+		return r.out.show(views, func(w io.Writer) { printCases(w, list, views, more) })
 	})
 }
+
+// openCases are the open cases that stop payouts, and then the oldest of the others; more is true if
+// the limit leaves some out.
+func openCases(r *runner, a *app.Admin, limit int) (list []store.Case, more bool, err error) {
+	list, err = a.Store.StoppingCases(r.ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	oldest, err := a.Store.OpenCases(r.ctx, limit+1)
+	for i := range oldest {
+		if !stops(&oldest[i]) {
+			list = append(list, oldest[i])
+		}
+	}
+	if len(list) > limit {
+		list, more = list[:limit], true
+	}
+	return list, more, err
+}
+
+// stops reports whether a case stops payouts while it is open.
+func stops(v *store.Case) bool { return v.StopsPayouts || v.StopsAccount != "" }
 
 func viewCase(v *store.Case, merchant string) caseView {
 	view := caseView{
@@ -79,7 +101,7 @@ func viewCase(v *store.Case, merchant string) caseView {
 	return view
 }
 
-func printCases(w io.Writer, list []store.Case, views []caseView) {
+func printCases(w io.Writer, list []store.Case, views []caseView, more bool) {
 	if len(list) == 0 {
 		_, _ = fmt.Fprintln(w, "No open cases.")
 		return
@@ -99,6 +121,27 @@ func printCases(w io.Writer, list []store.Case, views []caseView) {
 		if views[i].Subject != "" {
 			_, _ = fmt.Fprintf(w, "  subject %s\n", views[i].Subject)
 		}
+		for _, effect := range stopTexts(&views[i]) {
+			_, _ = fmt.Fprintf(w, "  stops %s\n", effect)
+		}
 	}
-	_, _ = fmt.Fprintf(w, "\n%s. porteira case show ID shows how to resolve one.\n", plural(len(list), "open case", "open cases"))
+	shown := plural(len(list), "open case", "open cases")
+	if more {
+		shown += " shown, and there are more: --limit"
+	}
+	_, _ = fmt.Fprintf(w, "\n%s. porteira case show ID shows how to resolve one.\n", shown)
+}
+
+// stopTexts are what a case stops while it is open.
+func stopTexts(v *caseView) (list []string) {
+	if v.ClosedAt != nil {
+		return nil
+	}
+	if v.StopsPayouts {
+		list = append(list, "the merchant's payouts, until it is resolved")
+	}
+	if v.StopsAccount != "" {
+		list = append(list, "sending of payouts at account "+v.StopsAccount+", until it is resolved")
+	}
+	return list
 }

@@ -295,11 +295,8 @@ func printCase(w io.Writer, v *caseDetail) {
 	if v.ClosedAt != nil {
 		rows = append(rows, []string{"closed", stamp(*v.ClosedAt) + ", " + v.Resolution})
 	}
-	if v.StopsPayouts && v.ClosedAt == nil {
-		rows = append(rows, []string{"stops", "the merchant's payouts, until it is resolved"})
-	}
-	if v.StopsAccount != "" && v.ClosedAt == nil {
-		rows = append(rows, []string{"stops", "sending of payouts at account " + v.StopsAccount + ", until it is resolved"})
+	for _, effect := range stopTexts(&v.caseView) {
+		rows = append(rows, []string{"stops", effect})
 	}
 	if o := v.Order; o != nil {
 		rows = append(rows, []string{o.Type, o.ID}, []string{"  reference", o.ReferenceID}, []string{"  externalId", o.ExternalID},

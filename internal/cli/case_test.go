@@ -61,6 +61,39 @@ func TestCaseShowAndResolve(t *testing.T) {
 	}
 }
 
+// A case that stops payouts is listed first, also if others are older; the list says if there are
+// more.
+func TestCasesThatStopPayoutsAreListedFirst(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	var ids []string
+	for digit := range 4 {
+		ids = append(ids, s.openCase(digit+1, "dispute_unexpected", `{"status":"EXPIRED"}`))
+		s.exec(fmt.Sprintf("UPDATE cases SET created_at = created_at + %d WHERE id = CAST(zeroblob(15) || x'0%d' AS BLOB)", digit, digit+1))
+	}
+	s.exec("UPDATE cases SET stops_account = 'sandbox' WHERE id = CAST(zeroblob(15) || x'03' AS BLOB)")
+	s.exec("UPDATE cases SET stops_payouts = 1 WHERE id = CAST(zeroblob(15) || x'04' AS BLOB)")
+	for limit, want := range map[string][]string{
+		"4": {ids[2], "stops sending of payouts at account sandbox, until it is resolved", ids[3], "stops the merchant's payouts, until it is resolved", ids[0], ids[1], "\n4 open cases. porteira"},
+		"3": {ids[2], ids[3], ids[0], "\n3 open cases shown, and there are more: --limit. porteira"},
+		"1": {ids[2], "\n1 open case shown, and there are more: --limit. porteira"},
+	} {
+		out, _ := s.run(0, "case", "list", "--limit", limit)
+		if strings.Count(out, " case "+caseID) != strings.Count(strings.Join(want, " "), caseID) {
+			t.Errorf("--limit %s lists\n%s", limit, out)
+		}
+		rest := out
+		for _, part := range want {
+			var found bool
+			if _, rest, found = strings.Cut(rest, part); !found {
+				t.Errorf("--limit %s lists\n%s\nwant %q in this order", limit, out, want)
+				break
+			}
+		}
+	}
+}
+
 // A case about a refund shows the refund, and each of its parts.
 func TestCaseShowsARefund(t *testing.T) {
 	t.Parallel()
