@@ -118,7 +118,7 @@ type API struct {
 	rates          *credentialRate
 	logins         *logins
 	slots          *slots
-	memory         memory
+	memory         *memory
 	exports        large        // statements as CSV
 	batches        large        // batches of payouts
 	defenses       large        // defenses of disputes
@@ -140,8 +140,8 @@ func New(o Options) *API {
 		rates:       newCredentialRate(o.CredentialLimits, o.Env.Clock),
 		logins:      newLogins(o.Env.Clock),
 		slots:       newSlots(o.InFlight),
+		memory:      newMemory(cmp.Or(o.Memory, memoryMax)),
 	}
-	a.memory.max = cmp.Or(o.Memory, memoryMax)
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}

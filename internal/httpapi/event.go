@@ -40,8 +40,8 @@ func (a *API) listEvents(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	if !c.reserve(limit * entryBytes) {
-		return errMemory
+	if err := c.reserve(limit * entryBytes); err != nil {
+		return err
 	}
 	at, err := a.reader.Continue(c.ctx, c.merchant.ID, at)
 	if err != nil {

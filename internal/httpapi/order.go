@@ -136,8 +136,8 @@ type listing[O any] struct {
 // listOrders answers with one page of orders.
 func listOrders[O any](a *API, c *call, f store.Filter, l listing[O]) error {
 	limit := f.Limit
-	if !c.reserve(limit * cmp.Or(l.entryBytes, entryBytes)) {
-		return errMemory
+	if err := c.reserve(limit * cmp.Or(l.entryBytes, entryBytes)); err != nil {
+		return err
 	}
 	var err error
 	if f.Scans() {

@@ -14,11 +14,11 @@ import (
 )
 
 // Bounds of batches. One of 5,000 payouts takes about 5 KiB of memory for each of them until
-// it is committed, beside its body.
+// it is committed, beside its body: three leave memory for other writes.
 const (
 	batchBodyMax      = 4 << 20 // bytes
 	batchItemBytes    = 5 << 10
-	batchesMax        = 4 // in flight
+	batchesMax        = 3 // in flight
 	batchesOfMerchant = 1
 )
 
@@ -68,8 +68,9 @@ func (a *API) requestPayoutBatch(c *call) error {
 	} else {
 		r, invalid = decoder.PayoutBatch(body.Bytes())
 	}
-	if !c.reserve(batchItemBytes * len(r.Items)) {
-		return errMemory
+	// A merchant has one batch at a time, whose items leave its part to other requests.
+	if err := c.reserveFor(reserved{all: int64(batchItemBytes * len(r.Items))}); err != nil {
+		return err
 	}
 	fresh := false
 	err = answerOrder(a, c, creation[*wire.PayoutBatchRequest, payment.PayoutBatch]{

@@ -47,8 +47,8 @@ func (a *API) listReceivableDays(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	if !c.reserve(receivableDaysBytes) {
-		return errMemory
+	if err := c.reserve(receivableDaysBytes); err != nil {
+		return err
 	}
 	if !bounded {
 		to = lastDate
@@ -78,8 +78,8 @@ func (a *API) listReceivables(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	if !c.reserve(limit * entryBytes) {
-		return errMemory
+	if err := c.reserve(limit * entryBytes); err != nil {
+		return err
 	}
 	list, err := a.reader.ReceivablesAt(c.ctx, c.merchant.ID, at, after, limit+1)
 	if err != nil {

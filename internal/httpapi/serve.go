@@ -32,7 +32,7 @@ type call struct {
 	status     int  // of the answer; 0 until there is one
 
 	memory   *memory
-	reserved int64 // bytes of body and answer
+	reserved reserved
 	body     countedBody
 }
 
@@ -50,7 +50,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (a *API) serve(w http.ResponseWriter, r *http.Request, res *resource) {
 	start := a.env.Clock.Monotonic()
 	id := a.env.IDs.NewID(a.env.Clock.Now())
-	c := &call{w: w, r: r, ctx: r.Context(), requestID: hex.EncodeToString(id[:]), memory: &a.memory}
+	c := &call{w: w, r: r, ctx: r.Context(), requestID: hex.EncodeToString(id[:]), memory: a.memory}
 	defer c.releaseMemory()
 	header := w.Header()
 	header.Set("X-Request-Id", c.requestID)
@@ -145,8 +145,10 @@ func (c *call) fail(err error) {
 	if e.Kind == problem.Unauthorized {
 		c.w.Header().Set("WWW-Authenticate", `ApiKey realm="porteira"`) // RFC 9110, section 11.6.1
 	}
-	if len(e.Fields) > 0 && !c.reserve(fieldErrorBytes*len(e.Fields)) {
-		e = errMemory
+	if len(e.Fields) > 0 {
+		if full := c.reserve(fieldErrorBytes * len(e.Fields)); full != nil {
+			e = problem.From(full)
+		}
 	}
 	c.status = e.Kind.Status()
 	problem.Write(c.w, e, c.requestID)

@@ -67,8 +67,8 @@ func (a *API) listStatement(c *call) error {
 	if err := a.statementRange(c, &f, at.number, from, to); err != nil {
 		return err
 	}
-	if !c.reserve(f.Limit * entryBytes) {
-		return errMemory
+	if err := c.reserve(f.Limit * entryBytes); err != nil {
+		return err
 	}
 	rows, err := a.reader.Statement(c.ctx, c.merchant.ID, f)
 	if err != nil {
@@ -132,8 +132,9 @@ func (a *API) sendCSV(c *call, f store.StatementFilter) error {
 		return problem.New(problem.Overloaded, "Too many statements are being sent as CSV.")
 	}
 	defer a.exports.end(c.merchant.ID)
-	if f.Limit = csvRows; !c.reserve(csvRows * entryBytes) {
-		return errMemory
+	f.Limit = csvRows
+	if err := c.reserve(csvRows * entryBytes); err != nil {
+		return err
 	}
 	control := http.NewResponseController(c.w)
 	if err := control.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
