@@ -74,9 +74,13 @@ func DeclareNotFound(l *store.Loaded, c *store.Changes, p *payment.Payout, evide
 	*p = c.SetPayout(*p)
 }
 
-// DeclareReturned books the rest of a completed payout as returned: an operator has proof
-// that the money came back.
+// DeclareReturned books the rest of a completed payout, or of one that left after its release, as
+// returned: an operator has proof that the money came back. The found transfer of its id must be
+// loaded.
 func DeclareReturned(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
+	if f, ok := l.FoundTransfer(p.Merchant, p.ExternalID); ok && p.Step == payment.StepPaidLate {
+		return giveBack(l, c, f, 0, true)
+	}
 	back := p.Amount - p.ReturnedAmount
 	p.ReturnedAmount = p.Amount
 	_, err := transition.Payout(l, c, p, payment.OnReturn, ledger.ReturnPayout(p.Processor, back))

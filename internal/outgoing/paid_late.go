@@ -58,6 +58,19 @@ func (v *resolution) contradictLate(c *store.Changes, p *payment.Payout, reporte
 	v.openContradiction(c, p, amount, store.ReasonPaidAfterRelease, params)
 }
 
+// failedLate opens a case about a payout that failed although it was booked as paid after its release.
+// Its transfer is final, so it is not looked up any more. Otherwise the failure is known.
+func (v *resolution) failedLate(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
+	f, ok := l.FoundTransfer(p.Merchant, p.ExternalID)
+	if !ok || p.Step != payment.StepPaidLate {
+		return nil
+	}
+	if f.Amount > 0 {
+		v.openContradiction(c, p, f.Amount, store.ReasonFailedAfterPaid, nil)
+	}
+	return giveBack(l, c, f, f.Amount, true)
+}
+
 // DeclarePaidLate books an amount of a payout that left after its hold was released: an operator
 // decided who bears it, the merchant, with its fee, or the platform, which pays itself none. Its
 // status is final, so the payout keeps it, and its step makes later reports of the payment change

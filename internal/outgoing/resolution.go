@@ -162,7 +162,7 @@ func (v *resolution) returned(l *store.Loaded, c *store.Changes, p *payment.Payo
 func (v *resolution) failed(l *store.Loaded, c *store.Changes, p *payment.Payout, outcome store.SendOutcome, why *payment.Failure, evidence string) error {
 	switch p.Status {
 	case payment.PayoutFailed, payment.PayoutCanceled:
-		return nil // known
+		return v.failedLate(l, c, p)
 	case payment.PayoutCompleted, payment.PayoutReturned:
 		v.contradict(c, p, store.ReasonFailedAfterPaid, nil)
 		return nil
@@ -196,7 +196,7 @@ func (v *resolution) openContradiction(c *store.Changes, p *payment.Payout, amou
 	c.OpenCase(store.Case{
 		Merchant: p.Merchant, ID: contradictionCase(p, params), Kind: store.CaseContradiction, Subject: p.ID, Amount: amount, Params: params,
 		StopsPayouts: reason == store.ReasonPaidAfterRelease, // money left that the merchant can spend again
-		StopsAccount: v.stopsAccount(p, reason == store.ReasonOtherAmount || amount != p.Amount),
+		StopsAccount: v.stopsAccount(p, reason == store.ReasonOtherAmount || reason == store.ReasonPaidAfterRelease && amount != p.Amount),
 	})
 }
 

@@ -87,9 +87,11 @@ func checkReleased(v *Resolve, l *store.Loaded) error {
 	return err
 }
 
-func checkCompleted(v *Resolve, l *store.Loaded) error {
+// checkPaid returns a problem unless the payout's money left, and not all of it has come back.
+func checkPaid(v *Resolve, l *store.Loaded) error {
 	p, err := v.payout(l)
-	if err == nil && p.Status != payment.PayoutCompleted {
+	f, _ := l.FoundTransfer(p.Merchant, p.ExternalID)
+	if late := p.Step == payment.StepPaidLate && f.Amount > 0; err == nil && p.Status != payment.PayoutCompleted && !late {
 		err = problem.New(problem.InvalidState, fmt.Sprintf("The payout is %s: nothing is left to return.", p.Status))
 	}
 	return err

@@ -82,6 +82,54 @@ func TestReturnBeforeTheDecisionAboutALatePayout(t *testing.T) {
 	})
 }
 
+// A payout that was booked as paid after its release, and failed after all, has a case, however the
+// failure is reported. Two persons give the money back to whoever bore it.
+func TestPayoutPaidLateFails(t *testing.T) {
+	for name, report := range map[string]func(d *desk, p payment.Payout){
+		"look-up": func(d *desk, _ payment.Payout) { d.LookUp() },
+		"notice": func(d *desk, p payment.Payout) {
+			d.Notify("failed "+p.ID.String(), p.ExternalID)
+			d.Apply()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+				for _, how := range []store.Resolution{store.ResolvedPaid, store.ResolvedWriteOff} {
+					d := newDesk(g.For(t))
+					p, v := d.paidAfterRelease(60_00)
+					available, writtenOff := money.Cents(coretest.Opening-60_00), money.Cents(0)
+					if how == store.ResolvedPaid {
+						d.resolve(request(&v, how))
+					} else {
+						d.agree(&v, how)
+						available, writtenOff = coretest.Opening, -60_00
+					}
+					d.Bank.Mu.Lock()
+					d.Bank.Transfers[p.ExternalID].State = processor.TransferFailed
+					d.Bank.Mu.Unlock()
+					for range 2 {
+						d.Pass(10 * time.Second)
+						report(d, p)
+					}
+					d.wantBorne(available, 0, writtenOff)
+					v = d.only(store.CaseContradiction)
+					if v.Params.Reason() != store.ReasonFailedAfterPaid || v.Amount != 60_00 || v.StopsPayouts {
+						t.Errorf("the case is %+v", v)
+					}
+					d.agree(&v, store.ResolvedRelease)
+					d.wantBorne(coretest.Opening, 0, 0)
+					d.WantPayout(p, payment.PayoutFailed, payment.StepPaidLate)
+					d.Notify("again "+p.ID.String(), p.ExternalID)
+					d.Apply()
+					d.WantCases()
+					d.wantBorne(coretest.Opening, 0, 0)
+					d.WantProven()
+				}
+			})
+		})
+	}
+}
+
 // Another amount of a payout that left after its release stops the merchant's payouts too, is booked
 // as it was reported, and comes back.
 func TestOtherAmountLeftAfterTheRelease(t *testing.T) {

@@ -100,7 +100,7 @@ var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonPaidAfterRelease}, Option: with(twoPersons, store.ResolvedDismiss)},
 	{
 		kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonFailedAfterPaid}, Option: release,
-		needs: needsPayout, check: checkCompleted, effect: declareReturned,
+		prepare: findExternalID, needs: needsLate, check: checkPaid, effect: declareReturned,
 	},
 	{kind: store.CaseContradiction, reasons: []store.CaseReason{store.ReasonUnconfirmedChange}, Option: retry, effect: retryNotice},
 	{
