@@ -53,3 +53,56 @@ func TestListIsReadWhenItCanBeComplete(t *testing.T) {
 		}
 	})
 }
+
+// unlistedBank is a bank that sends and lists no transfers.
+type unlistedBank struct {
+	processor.Processor
+	processor.Charger
+	processor.Refunder
+
+	bank *coretest.Bank
+}
+
+// Feeds implements [processor.Feeder].
+func (b unlistedBank) Feeds() map[processor.Feed]processor.FeedSpec {
+	feeds := b.bank.Feeds()
+	delete(feeds, processor.FeedTransfers)
+	return feeds
+}
+
+// Read implements [processor.Feeder].
+func (b unlistedBank) Read(ctx context.Context, feed processor.Feed, cursor string) (processor.Page, error) {
+	return b.bank.Read(ctx, feed, cursor)
+}
+
+// An account may gain its list of transfers after a restore. Then the list is read, and ends the wait
+// after the next restore.
+func TestAccountGainsTransfersAfterARestore(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		restore := func() {
+			t.Helper()
+			g.Execute("UPDATE installation SET epoch = epoch - 3")
+			g.Heartbeat()
+			if !g.Node.Frozen(coretest.BankName) {
+				t.Error("the account does not wait after a restore")
+			}
+			for range 3 {
+				g.Jump(2 * time.Minute)
+				g.Run(g.Notices.ReadFeeds)
+			}
+			g.Heartbeat()
+			if g.Node.Frozen(coretest.BankName) {
+				t.Errorf("the account still waits: %+v", g.Feed(coretest.BankName, processor.FeedTransfers))
+			}
+		}
+		g.Processor(coretest.BankName, unlistedBank{g.Bank, g.Bank, g.Bank, g.Bank})
+		g.Run(g.Notices.ReadFeeds)
+		restore()
+		g.Processor(coretest.BankName, g.Bank)
+		g.Run(g.Notices.ReadFeeds)
+		if f := g.Feed(coretest.BankName, processor.FeedTransfers); f.Through.IsZero() {
+			t.Errorf("the list was not read: %+v", f)
+		}
+		restore()
+	})
+}

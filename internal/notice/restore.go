@@ -125,7 +125,8 @@ func (v *endFeed) endWait(l *store.Loaded, c *store.Changes, f *store.Feed) {
 	case !ok:
 		return
 	case v.last:
-		t.Rewound, t.Cleared, t.ClearedAt, t.NextAt = f.Cleared, f.Cleared, l.Now(), time.Time{}
+		// It is due for when the account gains it; until then nobody claims it.
+		t.Rewound, t.Cleared, t.ClearedAt, t.NextAt = f.Cleared, f.Cleared, l.Now(), l.Now()
 	case !t.ClaimedBy.IsZero() || t.NextAt.IsZero():
 		return // it is being read
 	default:
