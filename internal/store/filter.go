@@ -49,7 +49,14 @@ func (f *Filter) Scans() bool {
 	if f.ExternalID != "" || f.Identified != "" || f.EndToEndID != "" || !f.Batch.IsZero() || !f.Payin.IsZero() {
 		return false // they select few orders
 	}
-	return f.MinAmount > 0 || f.MaxAmount > 0 || len(f.Terms) > 1 || len(f.Terms) == 1 && (f.Status != "" || f.Method != "")
+	switch {
+	case f.MinAmount > 0, f.MaxAmount > 0, f.Method == payment.PIX, f.Status == string(payment.PayoutCompleted):
+		return true
+	case len(f.Terms) > 0: // an index has the orders of one list, and any further filter may select few of them
+		return len(f.Terms) > 1 || f.Status != "" || f.Method != ""
+	default: // likewise the orders of a status
+		return f.Status != "" && f.Method != ""
+	}
 }
 
 // driven reports whether the list is read from the index of personal data.

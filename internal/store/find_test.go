@@ -10,6 +10,8 @@ import (
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/processor/processortest"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
 )
@@ -21,6 +23,13 @@ func TestPagesThatScan(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		random := rand.New(rand.NewPCG(1, 2))
 		m := g.Merchant.ID
+		g.Bank.AnswerCharge = func(b *coretest.Bank, r processor.ChargeRequest) processor.ChargeAnswer {
+			b.Charges[r.ExternalID] = &processor.ChargeReport{Lookup: processor.Found, State: processor.ChargeOpen}
+			if r.Method == payment.CreditCard {
+				return processor.ChargeAnswer{Outcome: processor.Done, Charge: processor.Charge{Card: &payment.CardDetail{}}}
+			}
+			return processor.ChargeAnswer{Outcome: processor.Done, Charge: processor.Charge{PIX: processortest.PIX(r)}}
+		}
 		documents := []string{"52998224725", "11144477735"}
 		type known struct {
 			payment.Payin
@@ -31,6 +40,9 @@ func TestPagesThatScan(t *testing.T) {
 			r := coretest.PayinRequest(fmt.Sprint(i), "")
 			document := documents[random.IntN(2)]
 			r.Amount = wire.Some(1 + random.Int64N(9))
+			if random.IntN(3) == 0 {
+				r.Method, r.ExpiresIn = wire.Some(string(payment.CreditCard)), wire.Field[int64]{}
+			}
 			r.Personal.Customer = fmt.Appendf(nil, `{"document":%q,"email":"m@example.com"}`, document)
 			p, _, err := g.Payins.Create(t.Context(), g.Merchant, r)
 			g.Must(err)
@@ -58,10 +70,11 @@ func TestPagesThatScan(t *testing.T) {
 			if random.IntN(3) == 0 {
 				f.Status = string(payment.PayinCanceled)
 			}
+			f.Method = []payment.Method{"", payment.PIX, payment.CreditCard}[random.IntN(3)]
 			var want []string
 			for _, p := range all {
 				if (f.MinAmount == 0 || p.Amount >= f.MinAmount) && (f.MaxAmount == 0 || p.Amount <= f.MaxAmount) &&
-					(document == "" || p.document == document) && (f.Status == "" || p.Status == payment.PayinStatus(f.Status)) {
+					(document == "" || p.document == document) && (f.Method == "" || p.Method == f.Method) && (f.Status == "" || p.Status == payment.PayinStatus(f.Status)) {
 					want = append(want, p.ReferenceID)
 				}
 			}
@@ -119,4 +132,26 @@ func pages(t *testing.T, g *coretest.Gateway, op payment.Operation, f store.Filt
 	}
 	t.Fatal("the list has no end")
 	return nil
+}
+
+// A page is bounded if no index has just the orders that its filters select.
+func TestFiltersThatScan(t *testing.T) {
+	t.Parallel()
+	term := [][]store.SearchTerm{{{1}}}
+	for _, f := range []store.Filter{
+		{MinAmount: 1}, {MaxAmount: 1}, {Method: payment.PIX}, {Method: payment.PIX, CreatedFrom: time.Unix(1, 0)}, {Status: "COMPLETED"},
+		{Status: "PAID", Method: payment.Boleto}, {Status: "PAID", Method: payment.PIX}, {Terms: term, Status: "PAID"}, {Terms: term, Method: payment.Boleto}, {Terms: append(term, term...)},
+	} {
+		if !f.Scans() {
+			t.Errorf("%+v may read all orders", f)
+		}
+		if f.ExternalID = "x"; f.Scans() {
+			t.Errorf("%+v selects one order", f)
+		}
+	}
+	for _, f := range []store.Filter{{}, {Status: "PAID"}, {Method: payment.Boleto}, {Terms: term}, {Status: "COMPLETED", Payin: payment.ID{1}}, {Status: "COMPLETED", Batch: payment.ID{1}}} {
+		if f.Scans() {
+			t.Errorf("%+v has an index", f)
+		}
+	}
 }

@@ -85,17 +85,7 @@ func (v *exercise) readBatches() {
 			{Terms: [][]store.SearchTerm{one}, Status: "PENDING", CreatedFrom: v.far}, {Terms: [][]store.SearchTerm{one}, EndToEndID: "E"},
 			{Terms: [][]store.SearchTerm{two}, MinAmount: 1, CreatedTo: v.far},
 		} {
-			if f.Limit = 5; f.Scans() {
-				f.From, err = s.ScanFrom(ctx, m, op, f)
-				must(t, err)
-				f.From = payment.ID{1}
-			}
-			if op == payment.OperationPayin {
-				_, err = s.Payins(ctx, m, f)
-			} else {
-				_, err = s.Payouts(ctx, m, f)
-			}
-			must(t, err)
+			v.list(op, f)
 		}
 	}
 	_, err = s.Payouts(ctx, m, store.Filter{Batch: list[0].ID, First: list[0].First, Last: list[0].Last, Terms: [][]store.SearchTerm{one}, MinAmount: 1, Limit: 5})

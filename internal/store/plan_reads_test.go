@@ -26,15 +26,12 @@ func (v *exercise) readOrders() {
 	_, err = s.FindPayout(ctx, q.ID)
 	must(t, err)
 	for _, f := range []store.Filter{
-		{}, {Status: "PAID"}, {Status: string(payment.PayoutCompleted)}, {Method: payment.PIX}, {Method: payment.Boleto}, {ExternalID: "p"}, {ExternalID: "p", PublicExternalID: "q"}, {Before: p.ID},
+		{}, {Status: "PAID"}, {Status: string(payment.PayoutCompleted)}, {Method: payment.PIX}, {Method: payment.Boleto}, {Status: "PAID", Method: payment.Boleto}, {ExternalID: "p"}, {ExternalID: "p", PublicExternalID: "q"}, {Before: p.ID},
 		{CreatedFrom: v.far}, {CreatedTo: v.far}, {Status: "PAID", Method: payment.PIX, CreatedFrom: v.far, CreatedTo: v.far, Before: p.ID},
 	} {
-		f.Limit = 5
-		_, err = s.Payins(ctx, m, f)
-		must(t, err)
+		v.list(payment.OperationPayin, f)
 		f.Method = ""
-		_, err = s.Payouts(ctx, m, f)
-		must(t, err)
+		v.list(payment.OperationPayout, f)
 	}
 	_, err = s.Sends(ctx, m, q.ID)
 	must(t, err)
@@ -62,6 +59,26 @@ func (v *exercise) readOrders() {
 	_, err = s.Balances(ctx, m)
 	must(t, err)
 	_, err = s.Postings(ctx, m, store.Posting{}, 5)
+	must(t, err)
+}
+
+// list reads a page of a list, as the API does.
+func (v *exercise) list(op payment.Operation, f store.Filter) {
+	t, s, ctx, m := v.t, v.s, v.t.Context(), v.merchants[0].ID
+	var err error
+	if f.Limit = 5; f.Scans() {
+		f.From, err = s.ScanFrom(ctx, m, op, f)
+		must(t, err)
+		f.From = payment.ID{1} // as if there were more orders
+	}
+	switch op {
+	case payment.OperationPayin:
+		_, err = s.Payins(ctx, m, f)
+	case payment.OperationPayout:
+		_, err = s.Payouts(ctx, m, f)
+	default:
+		_, err = s.Refunds(ctx, m, f)
+	}
 	must(t, err)
 }
 

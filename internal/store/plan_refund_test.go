@@ -78,13 +78,7 @@ func (v *exercise) readRefunds() {
 		{}, {Status: string(payment.RefundPending)}, {Status: string(payment.RefundCompleted)}, {ExternalID: "r"}, {Before: payin}, {CreatedFrom: v.far},
 		{CreatedTo: v.far}, {Payin: payin, Status: string(payment.RefundPending)}, {Payin: payin, Status: string(payment.RefundCompleted), Before: payin},
 	} {
-		if f.Limit = 5; f.Scans() {
-			f.From, err = s.ScanFrom(ctx, m, payment.OperationRefund, f)
-			must(t, err)
-			f.From = payment.ID{1}
-		}
-		_, err = s.Refunds(ctx, m, f)
-		must(t, err)
+		v.list(payment.OperationRefund, f)
 	}
 	_, err = s.Refund(ctx, m, list[0].ID)
 	must(t, err)

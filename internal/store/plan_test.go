@@ -22,10 +22,9 @@ var large = []string{
 }
 
 // ofOneMerchant are the statements that may begin at a merchant's first row: they
-// list its rows in the order of their key, filtered by nothing or by a value that
-// most rows have; or they read its few accounts or its one counter.
-var ofOneMerchant = regexp.MustCompile(`WHERE t\.merchant_id = \$1 ORDER BY id DESC LIMIT|AND method = \$2 ORDER BY id DESC LIMIT|` +
-	`FROM (payouts|refunds) t WHERE t\.merchant_id = \$1 AND status = \$2 ORDER BY id DESC LIMIT|(FROM|UPDATE) balances|FROM event_counters`)
+// list its rows in the order of their key, filtered by nothing; or they read its few
+// accounts or its one counter.
+var ofOneMerchant = regexp.MustCompile(`WHERE t\.merchant_id = \$1 ORDER BY id DESC LIMIT|(FROM|UPDATE) balances|FROM event_counters`)
 
 // pulledForward are the statements that look at all scheduled rows, when a process
 // begins or its clock was set back: their cost is that of the queues, not of the

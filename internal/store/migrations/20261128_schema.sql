@@ -167,8 +167,8 @@ CREATE TABLE payins (
 CREATE UNIQUE INDEX payins_external ON payins (merchant_id, external_id);
 CREATE INDEX payins_due ON payins (next_at, merchant_id) WHERE next_at > 0;
 -- A list filtered by a rare status or method must not read all orders of its merchant.
--- Common values are found quickly by the key, and are left out of an index if that
--- spares the busiest path.
+-- Common values are left out of an index if that spares the busiest path: a page of them
+-- examines a bounded number of orders, by the key (Filter.Scans).
 CREATE INDEX payins_status ON payins (merchant_id, status, id);
 CREATE INDEX payins_method ON payins (merchant_id, method, id) WHERE method <> 'PIX';
 CREATE INDEX payins_end_to_end ON payins (merchant_id, end_to_end_id) WHERE end_to_end_id <> '';
