@@ -161,7 +161,7 @@ func (e *Executor) runAnswer(ctx context.Context, a payment.DisputeAnswer, effec
 	if a.Step == payment.StepIntent {
 		op.sent = e.sendAnswer(ctx, &a, effect.Timeout, &call)
 	} else {
-		op.report = e.queryBy(ctx, a.Processor, processor.Ref{ExternalID: a.ExternalID}, call, e.answerBreakers, asReported)
+		op.report = e.query(ctx, a.Processor, processor.Ref{ExternalID: a.ExternalID}, call, lookedUp{"answer to a dispute", e.answerBreakers, asReported})
 	}
 	e.Recorder.Record(ctx, "answer to a dispute", func(ctx context.Context) error { return e.Writer.Do(ctx, op) })
 }

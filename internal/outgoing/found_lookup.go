@@ -43,7 +43,7 @@ func (e *Executor) lookUpFound(ctx context.Context) (int, error) {
 		}
 		did++
 		pool.Run(func() {
-			report := e.query(ctx, f.Processor, processor.Ref{ExternalID: f.ExternalID, Since: f.CreatedAt.Add(-foundLookBack)}, transferrer)
+			report := e.query(ctx, f.Processor, processor.Ref{ExternalID: f.ExternalID, Since: f.CreatedAt.Add(-foundLookBack)}, transferrer, lookedUp{"found transfer", e.lookUpBreakers, proved})
 			if report.Lookup != processor.Found {
 				return
 			}

@@ -100,7 +100,7 @@ func (v *claimLookUps) Decide(l *store.Loaded, c *store.Changes) error {
 }
 
 func (e *Executor) lookUp(ctx context.Context, p payment.Payout, transferrer processor.Transferrer) {
-	report := e.query(ctx, p.Processor, refOf(&p), transferrer)
+	report := e.query(ctx, p.Processor, refOf(&p), transferrer, lookedUp{"payout", e.lookUpBreakers, proved})
 	e.Recorder.Record(ctx, "result of look-up", func(ctx context.Context) error { return e.RecordLookUp(ctx, p, report) })
 }
 
@@ -113,27 +113,28 @@ func refOf(p *payment.Payout) processor.Ref {
 	return processor.Ref{ExternalID: p.ExternalID, ProcessorID: p.ProcessorID, Since: p.CreatedAt.Add(-lookBack), Unsent: p.SentAt.IsZero()}
 }
 
-// query queries an account about a transfer.
-func (e *Executor) query(ctx context.Context, account string, ref processor.Ref, transferrer processor.Transferrer) processor.TransferReport {
-	return e.queryBy(ctx, account, ref, transferrer, e.lookUpBreakers, proved)
+// lookedUp is what an account is queried about: its name for the log, the breakers of its kind of
+// effect, and the check of the reports.
+type lookedUp struct {
+	name     string
+	breakers *worker.Breakers
+	check    func(processor.TransferReport) processor.TransferReport
 }
 
-// queryBy is query with the breakers of a kind of effect, and with the check of its reports.
-func (e *Executor) queryBy(ctx context.Context, account string, ref processor.Ref, transferrer processor.Transferrer, breakers *worker.Breakers,
-	check func(processor.TransferReport) processor.TransferReport,
-) processor.TransferReport {
+// query queries an account.
+func (e *Executor) query(ctx context.Context, account string, ref processor.Ref, transferrer processor.Transferrer, v lookedUp) processor.TransferReport {
 	limited, cancel := e.Env.Clock.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	report := worker.Call(func() processor.TransferReport {
 		return processor.FindTransfer(limited, transferrer, ref)
 	}, func(cause error) processor.TransferReport {
 		return processor.TransferReport{Lookup: processor.LookupUnknown, Cause: cause}
 	})
-	breakers.Record(account, !timedOut(limited, report.Lookup == processor.LookupUnknown))
+	v.breakers.Record(account, !timedOut(limited, report.Lookup == processor.LookupUnknown))
 	cancel()
-	report = check(report)
+	report = v.check(report)
 	e.Env.Inject(env.AfterLookup)
 	if report.Lookup == processor.LookupUnknown {
-		e.Log.WarnContext(ctx, "payout could not be looked up", "processor", account, "externalId", ref.ExternalID, "cause", report.Cause)
+		e.Log.WarnContext(ctx, v.name+" could not be looked up", "processor", account, "externalId", ref.ExternalID, "cause", report.Cause)
 	}
 	return report
 }

@@ -317,7 +317,7 @@ func (e *Executor) lookUpRefund(ctx context.Context, p payment.RefundPart, refun
 }
 
 func (e *Executor) queryRefund(ctx context.Context, p *payment.RefundPart, refunder processor.Refunder) processor.TransferReport {
-	return e.queryBy(ctx, p.Processor, processor.Ref{ExternalID: p.ExternalID}, refundCall{refunder, p}, e.refunds.lookUpBreakers, asReported)
+	return e.query(ctx, p.Processor, processor.Ref{ExternalID: p.ExternalID}, refundCall{refunder, p}, lookedUp{"refund", e.refunds.lookUpBreakers, asReported})
 }
 
 // queryOtherPayments looks up a part that was never sent among the refunds of the other payments

@@ -2,6 +2,7 @@ package outgoing_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -233,6 +234,22 @@ func TestRefundWithoutAnswerIsFound(t *testing.T) {
 		g.LookUp()
 		wantCalls(g, 1, 1)
 		wantCompleted(g, r)
+	})
+}
+
+// The log names a refund that could not be looked up, with the attributes of a payout.
+func TestLogNamesWhatIsLookedUp(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		answers(g, processor.Unknown)
+		r := begun(g)
+		g.Send()
+		g.Bank.Down = true
+		g.Jump(time.Minute)
+		g.LookUp()
+		want := `msg="refund could not be looked up" processor=bank externalId=` + r.ExternalID + ` cause="bank: connection refused"`
+		if log := g.Log.String(); !strings.Contains(log, want) || strings.Contains(log, "payout could not") {
+			t.Errorf("the log lacks %s\n%s", want, log)
+		}
 	})
 }
 
