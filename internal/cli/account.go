@@ -225,11 +225,11 @@ func (c *accountList) Run(r *runner, root *commands) error {
 			return err
 		}
 		views := make([]accountView, len(list))
-		rows := [][]string{{"NAME", "DRIVER", "MERCHANT", "STATE", "HEALTH", "CERTIFICATE", "CREATED", "CHANGED", "VERSION"}}
+		rows := [][]string{{"NAME", "DRIVER", "MERCHANT", "STATE", "CERTIFICATE", "CREATED", "CHANGED", "VERSION", "HEALTH"}}
 		for i := range list {
 			v := viewAccount(a, &list[i], facts)
 			views[i] = v
-			rows = append(rows, []string{v.ID, v.Driver, orAll(v.Merchant), v.State, v.Health, untilDay(v.Certificate), stamp(v.CreatedAt), stamp(v.UpdatedAt), strconv.FormatInt(v.Version, 10)})
+			rows = append(rows, []string{v.ID, v.Driver, orAll(v.Merchant), v.State, untilDay(v.Certificate), stamp(v.CreatedAt), stamp(v.UpdatedAt), strconv.FormatInt(v.Version, 10), v.Health})
 		}
 		return r.out.show(views, func(w io.Writer) { table(w, rows) })
 	})

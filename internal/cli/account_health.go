@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -43,17 +42,30 @@ func waits(a *app.Admin, v *store.Account, f *accountFacts) bool {
 	return a.Registry.Waits(v.ID) && f.frozen(v.ID)
 }
 
-// failingFeeds says which lists of an account could not be read, how often and why.
+// failingFeeds says which lists of an account could not be read, how often and why: those with the
+// same cause together.
 func failingFeeds(a *app.Admin, id string) (list []string) {
+	var causes []string
+	byCause := map[string][]store.Feed{}
 	for _, f := range a.Registry.Feeds() {
 		if f.Account != id || f.Failures == 0 {
 			continue
 		}
-		since := ""
-		if !f.Through.IsZero() {
-			since = ", complete until " + stamp(f.Through)
+		if byCause[f.LastError] == nil {
+			causes = append(causes, f.LastError)
 		}
-		list = append(list, fmt.Sprintf("its list of %s cannot be read (%s%s): %s", f.Feed, plural(f.Failures, "failed read", "failed reads"), since, f.LastError))
+		byCause[f.LastError] = append(byCause[f.LastError], f)
+	}
+	for _, cause := range causes {
+		var texts []string
+		for _, f := range byCause[cause] {
+			text := f.Feed + " (" + plural(f.Failures, "failed read", "failed reads")
+			if !f.Through.IsZero() {
+				text += ", complete until " + stamp(f.Through)
+			}
+			texts = append(texts, text+")")
+		}
+		list = append(list, "these lists cannot be read: "+strings.Join(texts, ", ")+": "+cause)
 	}
 	return list
 }

@@ -23,7 +23,7 @@ func TestFrozenAccount(t *testing.T) {
 		args, want string
 		code       int
 	}{
-		{"account list", "sandbox sandbox (all) frozen payouts and refunds wait after a restore, also new ones at other accounts, until its lists have been read; if they cannot be: porteira account resume sandbox --transfers-compared ", 0},
+		{"account list", "sandbox sandbox (all) frozen - TIME TIME 1 payouts and refunds wait after a restore, also new ones at other accounts, until its lists have been read; if they cannot be: porteira account resume sandbox --transfers-compared\n", 0},
 		{"account resume sandbox", "porteira: The account is live already. Its payouts wait after a restore: once the transfers are compared, use --transfers-compared.", 1},
 		{"account suspend sandbox", " state suspended\n", 0},
 		{"account show sandbox", " health payouts and refunds wait after a restore, ", 0},
@@ -44,16 +44,16 @@ func TestFrozenAccount(t *testing.T) {
 	}
 }
 
-// The health of an account names the list that cannot be read, since when and why; not one that
+// The health of an account names the lists that cannot be read, since when and why; not one that
 // its driver does not read.
-func TestHealthNamesTheListThatFails(t *testing.T) {
+func TestHealthNamesTheListsThatFail(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.run(0, "merchant", "create", "Loja")
-	for _, row := range []string{"'transfers', '', 1700000000000000, 5, x'', 12, 'no answer'", "'payments', '', 0, 5, x'', 0, ''", "'costs', '', 0, 5, x'', 7, 'old'"} {
+	for _, row := range []string{"'transfers', '', 1700000000000000, 5, x'', 12, 'no answer'", "'payments', '', 0, 5, x'', 0, ''", "'refunds', '', 0, 5, x'', 1, 'no answer'", "'changes', '', 0, 5, x'', 2, 'status 500'", "'costs', '', 0, 5, x'', 7, 'old'"} {
 		s.exec("INSERT INTO feeds VALUES ('sandbox', " + row + ", 0, 0, 0, 5)")
 	}
-	const want = "its list of transfers cannot be read (12 failed reads, complete until TIME): no answer"
+	const want = "these lists cannot be read: changes (2 failed reads): status 500; these lists cannot be read: refunds (1 failed read), transfers (12 failed reads, complete until TIME): no answer"
 	for _, args := range []string{"account list", "account show sandbox", "account show sandbox --json"} {
 		if out, _ := s.run(0, strings.Fields(args)...); !strings.Contains(out, want) || strings.Contains(out, "costs") || strings.Contains(out, "payments") {
 			t.Errorf("%s says %s", args, out)

@@ -429,7 +429,7 @@ func TestAccounts(t *testing.T) {
 		{"account add second --driver sandbox --set base-url=http://127.0.0.1:1 --secret bank-secret=@" + secret, 0,
 			"Added account second: running gateways open it within 2 seconds.\n\n" + second, ""},
 		{"account add second --driver sandbox --set base-url=http://127.0.0.1:2 --secret bank-secret=@" + secret, 1, "", "porteira: An account with this name already exists.\n"},
-		{"account list", 0, "NAME DRIVER MERCHANT STATE HEALTH CERTIFICATE CREATED CHANGED VERSION\nsandbox sandbox (all) live ok - TIME TIME 1\nsecond sandbox (all) live ok - TIME TIME 1\n", ""},
+		{"account list", 0, "NAME DRIVER MERCHANT STATE CERTIFICATE CREATED CHANGED VERSION HEALTH\nsandbox sandbox (all) live - TIME TIME 1 ok\nsecond sandbox (all) live - TIME TIME 1 ok\n", ""},
 		{"account drain sandbox", 0, "Account sandbox is draining within 2 seconds: it takes no new orders.\n\n" + fmt.Sprintf(own, "draining"), ""},
 		{"route test Loja --amount 1000", 1, " sandbox: account \"sandbox\" is draining, which does not allow payin\nNo account can take the order.\n", ""},
 		{"account drain sandbox", 1, "", "porteira: The account is draining already.\n"},
