@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -165,6 +166,14 @@ func whyNot(err error) string {
 // Run shows which account would take an order, and why others would not. The exit code is 1
 // if none would.
 func (c *routeTest) Run(r *runner, root *commands) error {
+	switch {
+	case c.Amount < 1:
+		return configError{fmt.Errorf("--amount must be at least 1, not %d", c.Amount)}
+	case !slices.Contains(payment.Methods, payment.Method(c.Method)):
+		return configError{fmt.Errorf("--method must be PIX, CREDIT_CARD or BOLETO, not %q", c.Method)}
+	case payment.Operation(c.Operation) == payment.OperationPayout && payment.Method(c.Method) != payment.PIX:
+		return configError{errors.New("--method of a payout must be PIX")}
+	}
 	return r.admin(&root.Route.settings, func(a *app.Admin) error {
 		m, err := merchantNamed(r, a, c.Merchant)
 		if err != nil {
@@ -186,6 +195,9 @@ func (c *routeTest) Run(r *runner, root *commands) error {
 					v.Problem += ", but " + v.Note
 				}
 				_, _ = fmt.Fprintf(w, "  %s: %s\n", v.Account, v.Problem)
+			}
+			if len(views) == 0 {
+				_, _ = fmt.Fprintf(w, "  Merchant %q has no route for it: porteira route set\n", m.Name)
 			}
 			if !chosen {
 				_, _ = fmt.Fprintln(w, "No account can take the order.")
