@@ -128,9 +128,13 @@ func showAccount(r *runner, a *app.Admin, v *store.Account, first string) error 
 			rows = append(rows, []string{"  " + name, "(sealed)"})
 		}
 		if view.Certificate != nil {
-			rows = append(rows, []string{"  certificate until", *view.Certificate})
+			rows = append(rows, []string{"  certificate until", strings.Replace(*view.Certificate, "T", " ", 1)})
 		}
-		table(w, append(rows, []string{"  notices at", view.NoticeURL}, []string{"  health", view.Health}))
+		rows = append(rows, []string{"  notices at", view.NoticeURL})
+		if view.Rotating {
+			rows = append(rows, []string{"  rotation", "the previous values stay valid until porteira account rotate " + view.ID + " --finish"})
+		}
+		table(w, append(rows, []string{"  created", stamp(view.CreatedAt)}, []string{"  changed", stamp(view.UpdatedAt)}, []string{"  health", view.Health}))
 	})
 }
 

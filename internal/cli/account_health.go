@@ -2,7 +2,6 @@ package cli
 
 import (
 	"strings"
-	"time"
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/store"
@@ -14,7 +13,7 @@ func healthOf(a *app.Admin, v *store.Account, f *accountFacts) string {
 	_, err := a.Registry.Of(v.ID)
 	switch {
 	case v.Refused(): // its lists are not read meanwhile
-		list = append(list, "suspended by the gateway: the processor refuses the credentials since "+v.SuspendedAt.UTC().Format(time.RFC3339))
+		list = append(list, "suspended by the gateway: the processor refuses the credentials since "+stamp(v.SuspendedAt))
 	case v.Damaged != nil:
 		list = append(list, "its secrets do not open: check the master key")
 	case err != nil:

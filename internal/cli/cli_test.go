@@ -409,8 +409,10 @@ func TestAccounts(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("a-secret-of-the-second-bank\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const own = " name sandbox\n driver sandbox\n merchant (all)\n state %s\n notices at /inbound/sandbox/TOKEN\n health ok\n"
-	const second = " name second\n driver sandbox\n merchant (all)\n state live\n base-url http://127.0.0.1:1\n bank-secret (sealed)\n notices at /inbound/second/TOKEN\n health ok\n"
+	const own = " name sandbox\n driver sandbox\n merchant (all)\n state %s\n notices at /inbound/sandbox/TOKEN\n created TIME\n changed TIME\n health ok\n"
+	const before = " name second\n driver sandbox\n merchant (all)\n state live\n base-url http://127.0.0.1:1\n bank-secret (sealed)\n notices at /inbound/second/TOKEN\n"
+	const second = before + " created TIME\n changed TIME\n health ok\n"
+	const rotating = before + " rotation the previous values stay valid until porteira account rotate second --finish\n created TIME\n changed TIME\n health ok\n"
 	for _, tt := range []struct {
 		args   string
 		code   int
@@ -452,7 +454,7 @@ func TestAccounts(t *testing.T) {
 		{"account rotate second", 2, "", "porteira: name what to replace (--secret, --notice-token), or --finish\n"},
 		{"account rotate second --finish", 1, "", "porteira: The account has no previous secrets.\n"},
 		{"account rotate second --notice-token --secret bank-secret=@" + secret, 0,
-			"Rotated. The previous values stay valid; once the new ones work: porteira account rotate second --finish\n\n" + second, ""},
+			"Rotated. The previous values stay valid; once the new ones work: porteira account rotate second --finish\n\n" + rotating, ""},
 		{"account rotate second --finish", 0, "The previous secrets of account second are refused within 2 seconds.\n\n" + second, ""},
 		{"account test second", 1, "*", ""},
 	} {

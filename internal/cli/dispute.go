@@ -74,12 +74,12 @@ func viewDispute(d *payment.Dispute) disputeView {
 func (v *disputeView) write(w io.Writer) {
 	respondBy := "-"
 	if v.RespondBy != nil {
-		respondBy = v.RespondBy.Format(time.RFC3339)
+		respondBy = stamp(*v.RespondBy)
 	}
 	_, _ = fmt.Fprintf(w, "%s  %-10s  %-9s  %s, taken %s  until %s  pay-in %s, at %s %s\n",
 		v.ID, v.Kind, v.Status, v.Amount.English(), v.Taken.English(), respondBy, v.Payin, v.Processor, v.ExternalID)
 	for _, a := range v.Answers {
-		_, _ = fmt.Fprintf(w, "  %s  %s: %s %s %s\n", a.At.Format(time.RFC3339), a.Action, a.Step, a.Outcome, a.Evidence)
+		_, _ = fmt.Fprintf(w, "  %s  %s: %s %s %s\n", stamp(a.At), a.Action, a.Step, a.Outcome, a.Evidence)
 	}
 }
 

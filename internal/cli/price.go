@@ -126,7 +126,7 @@ func listPrices(r *runner, a *app.Admin, merchant, first string) error {
 		p := &m.Prices[i]
 		v := viewPrice(p)
 		views[i] = v
-		row := []string{v.Method, "", strconv.FormatInt(v.BasisPoints, 10), p.Fixed.English(), "", "", v.Settle, v.Since}
+		row := []string{v.Method, "", strconv.FormatInt(v.BasisPoints, 10), p.Fixed.English(), "", "", v.Settle, stamp(p.Since)}
 		if p.Method == payment.CreditCard {
 			row[1] = fmt.Sprintf("%d-%d", p.From, p.To)
 		}
