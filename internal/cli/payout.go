@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -37,7 +38,7 @@ type decidedPayout struct {
 	ReferenceID string           `json:"referenceId"`
 	Status      string           `json:"status"`
 	Approval    payment.Approval `json:"approval"`
-	Amount      string           `json:"amount"` // cents
+	Amount      money.Cents      `json:"amount"` // cents
 	Record      []approvalView   `json:"record"`
 }
 
@@ -98,7 +99,7 @@ func (c *payoutDecision) decide(r *runner, root *commands, done string, act func
 }
 
 func viewDecided(r *runner, a *app.Admin, p *payment.Payout) (decidedPayout, error) {
-	v := decidedPayout{ID: p.ID.String(), ReferenceID: p.ReferenceID, Status: string(p.Status), Approval: p.Approval, Amount: p.Amount.String()}
+	v := decidedPayout{ID: p.ID.String(), ReferenceID: p.ReferenceID, Status: string(p.Status), Approval: p.Approval, Amount: p.Amount, Record: []approvalView{}}
 	m, err := a.Store.Merchant(r.ctx, p.Merchant)
 	if err != nil {
 		return v, err

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/porteira/porteira/internal/db"
@@ -23,6 +25,16 @@ func TestPlain(t *testing.T) {
 	} {
 		if got := plain(tt.err); got != tt.want {
 			t.Errorf("%q is shown as %q, want %q", tt.err, got, tt.want)
+		}
+	}
+}
+
+// Amounts are numbers of cents in all JSON output.
+func TestAmountsAreNumbers(t *testing.T) {
+	t.Parallel()
+	for _, v := range []any{decidedPayout{Amount: 1990}, disputeView{Amount: 1990}, caseView{Amount: 1990}, caseOrder{Amount: 1990}} {
+		if text, err := json.Marshal(v); err != nil || !strings.Contains(string(text), `"amount":1990`) {
+			t.Errorf("%T is %s, %v", v, text, err)
 		}
 	}
 }
