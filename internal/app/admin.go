@@ -145,6 +145,11 @@ func (a *Admin) Inspect(ctx context.Context, v *store.Account) []processor.Findi
 		return []processor.Finding{{Check: "account", Problem: err.Error(), Action: "Correct its secrets with porteira account rotate, or add another account."}}
 	}
 	findings := []processor.Finding{{Check: "account"}}
+	if v.Driver == sandbox.Name && v.Settings[sandbox.SettingBaseURL] == "" {
+		return append(findings, processor.Finding{
+			Check: "bank", Detail: "not called: " + ErrOwnBank.Error(), Action: "health in porteira account show " + v.ID + " says whether the gateway can read its lists.",
+		})
+	}
 	proc := a.Registry.Find(v.ID)
 	if inspector, ok := proc.(processor.Inspector); ok {
 		findings = append(findings, inspector.Inspect(ctx)...)

@@ -457,6 +457,8 @@ func TestAccounts(t *testing.T) {
 			"Rotated. The previous values stay valid; once the new ones work: porteira account rotate second --finish\n\n" + rotating, ""},
 		{"account rotate second --finish", 0, "The previous secrets of account second are refused within 2 seconds.\n\n" + second, ""},
 		{"account test second", 1, "*", ""},
+		{"account test sandbox", 0, " ok account\n note bank: not called: the bank is that of the gateway's configuration, which only the gateway can reach\n" +
+			" health in porteira account show sandbox says whether the gateway can read its lists.\n", ""},
 	} {
 		stdout, stderr := s.run(tt.code, strings.Fields(tt.args)...)
 		stdout = regexp.MustCompile(`[0-9a-f]{64}`).ReplaceAllString(stdout, "TOKEN")
