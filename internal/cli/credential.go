@@ -168,7 +168,7 @@ func (c *credentialList) Run(r *runner, root *commands) error {
 					stamp(l.CreatedAt), stamp(l.ExpiresAt), stamp(l.RevokedAt),
 				})
 			}
-			table(w, rows)
+			tableOr(w, rows, fmt.Sprintf("No credentials: porteira credential create %q creates one.", m.Name))
 		})
 	})
 }

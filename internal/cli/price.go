@@ -121,12 +121,12 @@ func listPrices(r *runner, a *app.Admin, merchant, first string) error {
 		return err
 	}
 	views := make([]priceView, len(m.Prices))
-	rows := [][]string{{"METHOD", "INSTALLMENTS", "BASIS POINTS", "FIXED", "MINIMUM", "MAXIMUM", "SETTLES", "SINCE"}}
+	rows := [][]string{{"METHOD", "INSTALLMENTS", "BASIS POINTS", "FIXED", "MINIMUM", "MAXIMUM", "SETTLES", "REFUNDS FEE", "SINCE"}}
 	for i := range m.Prices {
 		p := &m.Prices[i]
 		v := viewPrice(p)
 		views[i] = v
-		row := []string{v.Method, "", strconv.FormatInt(v.BasisPoints, 10), p.Fixed.English(), "", "", v.Settle, stamp(p.Since)}
+		row := []string{v.Method, "", strconv.FormatInt(v.BasisPoints, 10), p.Fixed.English(), "", "", v.Settle, "", stamp(p.Since)}
 		if p.Method == payment.CreditCard {
 			row[1] = fmt.Sprintf("%d-%d", p.From, p.To)
 		}
@@ -139,12 +139,15 @@ func listPrices(r *runner, a *app.Admin, merchant, first string) error {
 		if p.PerInstallment {
 			row[6] += " per instalment"
 		}
+		if p.RefundsFee {
+			row[7] = "yes"
+		}
 		rows = append(rows, row)
 	}
 	return r.out.show(views, func(w io.Writer) {
 		if first != "" {
 			_, _ = fmt.Fprintf(w, "%s\n\n", first)
 		}
-		table(w, rows)
+		tableOr(w, rows, fmt.Sprintf("No prices: nothing is charged, and what merchant %q receives is available at once. porteira price set sets one.", m.Name))
 	})
 }

@@ -10,7 +10,7 @@ import (
 func TestPrices(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	const header = "METHOD INSTALLMENTS BASIS POINTS FIXED MINIMUM MAXIMUM SETTLES SINCE\n"
+	const header = "METHOD INSTALLMENTS BASIS POINTS FIXED MINIMUM MAXIMUM SETTLES REFUNDS FEE SINCE\n"
 	const set = "Set for new orders. Running gateways follow within 2 seconds.\n\n" + header
 	const pix = "PIX 99 R$ 0.10 B+2 TIME\n"
 	const card = "CREDIT_CARD 2-6 299 R$ 0.00 R$ 0.50 R$ 90.00 D+30 per instalment TIME\n"
@@ -21,7 +21,7 @@ func TestPrices(t *testing.T) {
 		stderr string
 	}{
 		{"merchant create Loja", 0, "*", ""},
-		{"price list Loja", 0, header, ""},
+		{"price list Loja", 0, "No prices: nothing is charged, and what merchant \"Loja\" receives is available at once. porteira price set sets one.\n", ""},
 		{"price set Loja --method PIX --basis-points 99 --fixed 10 --settle B+2", 0, set + pix, ""},
 		{"price set Loja --method CREDIT_CARD --installments 2-6 --basis-points 299 --fixed 0 --minimum 50 --maximum 9000 --settle D+30 --per-installment",
 			0, set + card + pix, ""},
@@ -35,6 +35,7 @@ func TestPrices(t *testing.T) {
 		{"price set Nobody --method PIX --basis-points 9 --fixed 0", 1, "", "*"},
 		{"price list Loja --json", 0, "[\n {\n \"method\": \"CREDIT_CARD\",\n \"installmentsFrom\": 2,\n \"installmentsTo\": 6,\n \"basisPoints\": 299,\n \"fixed\": 0,\n \"minimum\": 50,\n" +
 			" \"maximum\": 9000,\n \"settle\": \"D+30\",\n \"perInstallment\": true,\n \"refundsFee\": false,\n \"since\": \"TIME\"\n },\n*", ""},
+		{"price set Loja --method BOLETO --basis-points 0 --fixed 90 --refunds-fee", 0, set + "BOLETO 0 R$ 0.90 D+0 yes TIME\n" + card + "PAYOUT 0 R$ 0.40 D+0 TIME\n" + pix, ""},
 	} {
 		stdout, stderr := s.run(tt.code, strings.Fields(tt.args)...)
 		stdout = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`).ReplaceAllString(stdout, "TIME")

@@ -53,6 +53,15 @@ func table(w io.Writer, rows [][]string) {
 	_ = t.Flush()
 }
 
+// tableOr writes rows as table does, or a text if there is no row after the first.
+func tableOr(w io.Writer, rows [][]string, none string) {
+	if len(rows) == 1 {
+		_, _ = fmt.Fprintln(w, none)
+		return
+	}
+	table(w, rows)
+}
+
 // oneLine is a text that may come from a processor, fit for a terminal: without line breaks and
 // other control characters.
 func oneLine(text string) string {

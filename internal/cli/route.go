@@ -135,7 +135,7 @@ func listRoutes(r *runner, a *app.Admin, merchant, first string) error {
 		if first != "" {
 			_, _ = fmt.Fprintf(w, "%s\n\n", first)
 		}
-		table(w, rows)
+		tableOr(w, rows, fmt.Sprintf("No routes: new orders of merchant %q are refused. porteira route set sets them.", m.Name))
 	})
 }
 
