@@ -89,17 +89,16 @@ const disputesListed = 200
 // Run lists disputes.
 func (c *disputeList) Run(r *runner, root *commands) error {
 	return r.admin(&root.Dispute.settings, func(a *app.Admin) error {
-		m, err := a.Store.MerchantByName(r.ctx, c.Merchant)
-		if isNotFound(err) {
-			return fmt.Errorf("merchant %q not found", c.Merchant)
-		}
+		m, err := merchantNamed(r, a, c.Merchant)
 		if err != nil {
 			return err
 		}
-		list, err := a.Store.Disputes(r.ctx, m.ID, store.DisputeFilter{Status: strings.ToUpper(string(c.Status)), Limit: disputesListed})
+		list, err := a.Store.Disputes(r.ctx, m.ID, store.DisputeFilter{Status: strings.ToUpper(string(c.Status)), Limit: disputesListed + 1})
 		if err != nil {
 			return err
 		}
+		more := len(list) > disputesListed
+		list = list[:min(len(list), disputesListed)]
 		views := make([]disputeView, len(list))
 		for i := range list {
 			views[i] = viewDispute(&list[i].Dispute)
@@ -110,6 +109,9 @@ func (c *disputeList) Run(r *runner, root *commands) error {
 			}
 			if len(views) == 0 {
 				_, _ = fmt.Fprintln(w, "No disputes.")
+			}
+			if more {
+				_, _ = fmt.Fprintf(w, "\nThe newest %d; there are more: GET /disputes lists all, or --status fewer.\n", disputesListed)
 			}
 		})
 	})
