@@ -74,7 +74,7 @@ func (c *Cluster) Join(ctx context.Context, outside int64, alone bool) error {
 				}
 			}
 		}
-		if err := tx.RescheduleFuture(ctx, tx.Now.Add(MaxSchedule)); err != nil {
+		if err := tx.RescheduleFuture(ctx, tx.Now.Add(MaxSchedule), 0); err != nil {
 			return err
 		}
 		return tx.RegisterNode(ctx, id)

@@ -196,7 +196,7 @@ func TestScheduleDecisions(t *testing.T) {
 		pull := func() string {
 			return g.Changes(func() {
 				g.Must(g.Store.Transact(t.Context(), func(tx *store.Tx) error {
-					return tx.RescheduleFuture(t.Context(), tx.Now.Add(limit))
+					return tx.RescheduleFuture(t.Context(), tx.Now.Add(limit), 0)
 				}))
 			})
 		}
@@ -225,6 +225,44 @@ func TestScheduleDecisions(t *testing.T) {
 			g.Execute(fmt.Sprintf("UPDATE payouts SET step = '%s', next_at = %d", step, at(limit+time.Second)))
 			if got := pull(); (got != "") != changed {
 				t.Errorf("a payout at step %s: %q", step, got)
+			}
+		}
+	})
+}
+
+// A clock that was set back by some hours, after it was ahead for longer, left rows that look like
+// others: all work that waits is due earlier by as much. The end of an approval is not moved.
+func TestScheduleAfterAStep(t *testing.T) {
+	const step = 3 * time.Hour
+	after := func(d time.Duration) string { return fmt.Sprint("next_at = ", coretest.Start.Add(d).UnixMicro()) }
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Payout("r", 10_00)
+		p := g.Payin(g.Merchant, "r", "https://shop.example/hook")
+		g.Node.Lease.Drop() // due work is not claimed
+		_, err := g.Payins.Cancel(t.Context(), p.Merchant, p.ID)
+		g.Must(err)
+		pull := func() string {
+			return g.Changes(func() {
+				g.Must(g.Store.Transact(t.Context(), func(tx *store.Tx) error {
+					return tx.RescheduleFuture(t.Context(), tx.Now.Add(cluster.MaxSchedule), step)
+				}))
+			})
+		}
+		g.Execute("UPDATE payouts SET "+after(9*time.Hour), "UPDATE deliveries SET "+after(step+time.Second))
+		for _, want := range []string{`
+			payouts next_at:in 9h0m0s→in 6h0m0s
+			deliveries next_at:in 3h0m1s→in 1s`, `
+			payouts next_at:in 6h0m0s→in 3h0m0s
+			deliveries next_at:in 1s→now`, `
+			payouts next_at:in 3h0m0s→now`, ``} {
+			if got := pull(); got != coretest.Lines(want) {
+				t.Errorf("changes\n%s\nwant\n%s", got, coretest.Lines(want))
+			}
+		}
+		for name, moved := range map[string]bool{"unknown": true, "accepted": true, "approval": false, "manual_review": false, "done": false} {
+			g.Execute(fmt.Sprintf("UPDATE payouts SET step = '%s', %s", name, after(time.Hour)))
+			if got := pull(); (got != "") != moved {
+				t.Errorf("a payout at step %s: %q", name, got)
 			}
 		}
 	})

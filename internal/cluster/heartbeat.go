@@ -140,12 +140,12 @@ const clockStep = time.Minute
 func (c *Cluster) followWallClock(ctx context.Context) error {
 	began := c.Env.Clock.Now().Add(-c.Env.Clock.Monotonic())
 	c.Node.mu.Lock()
-	back := began.Before(c.Node.wallClock.Add(-clockStep))
+	step := c.Node.wallClock.Sub(began)
 	c.Node.mu.Unlock()
-	if back {
-		c.Log.WarnContext(ctx, "the clock was set back: work scheduled too far ahead is due now")
+	if step > clockStep {
+		c.Log.WarnContext(ctx, "the clock was set back: work that it has scheduled is due earlier", "by", step.Round(time.Second))
 		err := c.Store.Transact(ctx, func(tx *store.Tx) error {
-			return tx.RescheduleFuture(ctx, tx.Now.Add(MaxSchedule))
+			return tx.RescheduleFuture(ctx, tx.Now.Add(MaxSchedule), step)
 		})
 		if err != nil {
 			return store.Problem(err)

@@ -46,3 +46,33 @@ func clockWasAhead(t *testing.T, ahead time.Duration) {
 		g.WantPayout(lost, payment.PayoutCompleted, payment.StepDone)
 	})
 }
+
+// A clock that was wrong for longer than it was ahead leaves rows of the past. Once it is right, what
+// they wait for is not late: a look-up that was six hours away is still six hours away.
+func TestClockThatWasAheadForLonger(t *testing.T) {
+	const ahead = 3 * time.Hour
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		defer g.Clock.SetOffset(0)
+		g.Clock.SetOffset(ahead)
+		g.Heartbeat()
+		g.Bank.AnswerTransfer = coretest.Unknown
+		g.Bank.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport { return processor.TransferReport{} }
+		p := g.Payout("unknown", 10_00)
+		g.Send()
+		for g.ReadPayout(p).Lookups < 9 {
+			g.Jump(max(g.ReadPayout(p).NextAt.Sub(g.Clock.Now()), 0))
+			g.LookUp()
+		}
+		due := g.ReadPayout(p).NextAt.Add(-ahead) // by the right clock
+		g.Jump(ahead + 30*time.Minute)
+		g.Clock.SetOffset(0)
+		g.Heartbeat()
+		if got := g.ReadPayout(p).NextAt; !got.Equal(due) {
+			t.Errorf("it is looked up at %s, want %s", got, due)
+		}
+		g.Heartbeat()
+		if got := g.ReadPayout(p).NextAt; !got.Equal(due) {
+			t.Errorf("the next heartbeat moved the look-up to %s", got)
+		}
+	})
+}

@@ -261,7 +261,13 @@ const clockTolerance = time.Minute
 // when they were scheduled, and a feed may wait for hours: so these are due now if they wait for
 // more than a minute, which does no harm. The date of a restore that is later counts from now, and
 // so do the hours in which an endpoint fails. It is for the start of a process, and for a clock that was set back.
-func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time) error {
+//
+// step is how far that clock was set back; 0 if that is not known. If it was ahead for longer than
+// that, its rows look like others, so all work is due earlier by step. Another process with the right
+// clock may have scheduled it. That does no harm: a query, a send or an attempt comes too early,
+// and what must not be early has a time of its own: the deadline of a send, from which the quiet
+// period counts, the time of a first "not found", the end of an approval.
+func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time, step time.Duration) error {
 	soon := tx.Now.Add(clockTolerance)
 	now, ahead := micros(tx.Now), micros(soon)
 	const scheduled = " SET next_at = $1 WHERE next_at > $1 AND next_at > 0 AND "
@@ -282,6 +288,18 @@ func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time) error {
 		{"UPDATE installation SET restored_at = $1 WHERE restored_at > $2 OR restored_at > $3", latest},
 	} {
 		if _, err := tx.Exec(ctx, v.text, now, micros(v.late), ahead); err != nil {
+			return fmt.Errorf("reschedule work: %w", err)
+		}
+	}
+	if step <= 0 {
+		return nil
+	}
+	const earlier = " SET next_at = CASE WHEN next_at - $2 > $1 THEN next_at - $2 ELSE $1 END WHERE next_at > $1 AND next_at > 0"
+	for _, text := range []string{
+		"UPDATE payouts" + earlier + " AND " + ToSend.sql(), "UPDATE payouts" + earlier + " AND " + ToLookUp.sql(),
+		"UPDATE deliveries" + earlier, "UPDATE charges" + earlier, "UPDATE refund_parts" + earlier, "UPDATE dispute_answers" + earlier,
+	} {
+		if _, err := tx.Exec(ctx, text, now, step.Microseconds()); err != nil {
 			return fmt.Errorf("reschedule work: %w", err)
 		}
 	}

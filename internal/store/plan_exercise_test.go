@@ -353,7 +353,7 @@ func (v *exercise) redeliver() {
 func (v *exercise) administer() {
 	t, s, ctx := v.t, v.s, v.t.Context()
 	write(t, s, func(tx *store.Tx) error {
-		must(t, tx.RescheduleFuture(ctx, tx.Now))
+		must(t, tx.RescheduleFuture(ctx, tx.Now, time.Hour))
 		must(t, tx.SetInstallation(ctx, store.Installation{Epoch: 9}))
 		must(t, tx.BeginHistory(ctx, store.Installation{Epoch: 9, History: 1}))
 		must(t, tx.ClearAccount(ctx, "bank"))

@@ -90,7 +90,7 @@ var nodeTests = []test{
 		for due, latest := range []time.Time{now.AddDate(2, 0, 0), now.Add(27 * time.Hour)} {
 			s.write(func(tx *store.Tx) error {
 				s.must(tx.SetInstallation(s.Context(), store.Installation{Epoch: 2_000_000, RestoredAt: ahead}))
-				return tx.RescheduleFuture(s.Context(), latest)
+				return tx.RescheduleFuture(s.Context(), latest, 0)
 			})
 			s.equal("due", values(len(s.claimPayouts(toSend(m, 10), s.id())), len(s.claimPayouts(toLookUp(m, 10), s.id())),
 				len(s.claimDeliveries(m, s.id(), 10)), len(s.claimNotices(bank, s.id()))), values(due, due, due, 1-due)) // notices at once, whatever latest is
