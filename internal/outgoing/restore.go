@@ -84,6 +84,15 @@ func isFrozen(l *store.Loaded, account string, history int64) bool {
 	return !ok || f.Cleared != history
 }
 
+// isFrozenFor reports whether the payouts of a merchant at an account wait after a restore: until the
+// lists of that account are read, and those of each other one from which the merchant's money may
+// have left. A payout that was canceled in commits that the backup lacks may be queued here, and its
+// money have left there. It delays no payout from after the restore, as new ones are refused meanwhile.
+func (e *Executor) isFrozenFor(merchant payment.ID, account string) bool {
+	return e.Node.Frozen(account) || e.Node.History() > 0 &&
+		slices.ContainsFunc(e.Processors.AddedUntil(e.Node.RestoredAt(), merchant), e.Node.Frozen)
+}
+
 // clearedAfter reports whether a payout is from before its account was cleared, after a
 // restore, and when that was.
 func (v *claimSends) clearedAfter(l *store.Loaded, p *payment.Payout) (at time.Time, ok bool) {

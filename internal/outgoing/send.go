@@ -39,7 +39,7 @@ func (e *Executor) Send(ctx context.Context) (int, error) {
 		if !ok {
 			continue // another process may open the account
 		}
-		if e.Processors.Allows(d.Processor, payment.UseTransfer) != nil || e.Node.Frozen(d.Processor) {
+		if e.Processors.Allows(d.Processor, payment.UseTransfer) != nil || e.isFrozenFor(d.Merchant, d.Processor) {
 			continue // its payouts stay queued
 		}
 		pool := e.sends.Of(d.Processor, slotsOf(proc.Profile().Transfer))
@@ -110,11 +110,13 @@ func mayAct(l *store.Loaded, node payment.ID, epoch, history int64) error {
 
 // newClaim is the operation of Claim.
 func (e *Executor) newClaim(due store.Due, limit int, profile processor.Profile) *claimSends {
-	return &claimSends{
+	v := &claimSends{
 		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToSend, Limit: limit},
 		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), epoch: e.Node.Epoch(), history: e.Node.History(),
 		profile: profile.Transfer,
 	}
+	v.frozen = e.isFrozenFor(due.Merchant, due.Processor) // after history: in a later one the claim is refused
+	return v
 }
 
 // claimSends claims due payouts to be sent.
@@ -124,6 +126,7 @@ type claimSends struct {
 	restoredAt time.Time
 	// epoch and history of the database, as of this process's last heartbeat.
 	epoch, history int64
+	frozen         bool // an account of the merchant waits in that history
 	profile        processor.Effect
 
 	sends       []ClaimedSend
@@ -159,7 +162,7 @@ func (v *claimSends) Decide(l *store.Loaded, c *store.Changes) error {
 	if err := mayAct(l, v.node, v.epoch, v.history); err != nil {
 		return err
 	}
-	if isFrozen(l, v.due.Processor, v.history) {
+	if v.frozen || isFrozen(l, v.due.Processor, v.history) {
 		return nil
 	}
 	for _, p := range l.DuePayouts(v.due) {
