@@ -48,6 +48,46 @@ func TestProcessingEndsWithoutANotice(t *testing.T) {
 	})
 }
 
+// An order in analysis at an account that a person suspended is looked up; the charges of other
+// orders there are not canceled.
+func TestProcessingAtASuspendedAccountEnds(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		accounts, registry := g.Accounts(coretest.Driver{Name: "test", Banks: map[string]processor.Processor{"b": g.Bank}})
+		g.Account(accounts, "acc", "test", "b")
+		follow := func() {
+			t.Helper()
+			_, err := registry.Follow(t.Context())
+			g.Must(err)
+		}
+		follow()
+		g.SetRoutes(accounts, payment.OperationPayin, "", "acc")
+		p, canceled := g.Payin(g.Merchant, "order", ""), g.Payin(g.Merchant, "canceled", "")
+		g.Bank.Charges[p.ExternalID].State = processor.ChargeAnalysis
+		g.Must(g.Payins.Receive(t.Context(), "acc", p.ExternalID, g.Bank.QueryCharge(t.Context(), p.ExternalID), nil))
+		_, err := g.Payins.Cancel(t.Context(), g.Merchant.ID, canceled.ID)
+		g.Must(err)
+		_, err = accounts.SetState(t.Context(), "acc", payment.AccountSuspended)
+		g.Must(err)
+		follow()
+		g.Bank.Charges[p.ExternalID].State, g.Bank.Charges[p.ExternalID].Failure = processor.ChargeFailed, refused.Failure
+		g.Jump(24 * time.Hour)
+		g.Charge()
+		if p := stored(g, p); p.Status != payment.PayinFailed {
+			t.Errorf("it is %s", p.Status)
+		}
+		if c := work(g, canceled); g.Bank.Cancels != 0 || c.State != store.ChargeToCancel {
+			t.Errorf("%d requests to cancel, left to do: %+v", g.Bank.Cancels, c)
+		}
+		_, err = accounts.SetState(t.Context(), "acc", payment.AccountLive)
+		g.Must(err)
+		follow()
+		g.Charge()
+		if c := work(g, canceled); g.Bank.Cancels != 1 || c.State != store.ChargeEnded {
+			t.Errorf("%d requests to cancel, left to do: %+v", g.Bank.Cancels, c)
+		}
+	})
+}
+
 // Work on a charge whose order has its charge offline begins with the analysis; without it
 // there is none.
 func TestProcessingOfAnOfflineChargeIsFollowed(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 )
 
 // Charge is the step of the worker that carries on with charges whose request got no
-// answer in time, and cancels those of orders that ended.
+// answer in time, and cancels those of orders that ended. At a suspended account it only looks up.
 func (s *Service) Charge(ctx context.Context) (int, error) {
 	if !s.Node.Lease.Valid() {
 		return 0, nil
@@ -34,7 +34,8 @@ func (s *Service) Charge(ctx context.Context) (int, error) {
 	did := 0
 	for _, account := range worker.Order(&s.turn, accounts, func(id string) string { return id }, strings.Compare) {
 		charger, profile, err := s.charger(account)
-		if err != nil || s.Processors.Allows(account, payment.UseCharge) != nil {
+		followed := s.Processors.Allows(account, payment.UseCharge) != nil // a look-up has no effect: every state allows it
+		if err != nil || followed && s.Processors.Refused(account) {
 			continue // another process may open the account
 		}
 		pool := s.calls.Of(account, profile.Charge.Slots)
@@ -45,7 +46,7 @@ func (s *Service) Charge(ctx context.Context) (int, error) {
 		if n == 0 {
 			continue
 		}
-		op := &claimDue{account: account, limit: n, node: s.Node.ID()}
+		op := &claimDue{account: account, followed: followed, limit: n, node: s.Node.ID()}
 		errs = append(errs, s.Writer.DoWithoutCancel(ctx, op))
 		did += len(op.claimed)
 		s.turn.Served(account)
@@ -78,10 +79,11 @@ func (s *Service) recordAgain(ctx context.Context) error {
 
 // claimDue claims due work on the charges of an account.
 type claimDue struct {
-	account string
-	limit   int
-	node    payment.ID
-	claimed []store.Charge // MayExist as before
+	account  string
+	followed bool // only charges that are looked up
+	limit    int
+	node     payment.ID
+	claimed  []store.Charge // MayExist as before
 }
 
 // Merchant implements [write.Operation].
@@ -93,7 +95,11 @@ func (v *claimDue) Class() commit.Class { return commit.Claim }
 // Needs implements [write.Operation].
 func (v *claimDue) Needs(n *store.Needs) {
 	n.ClaimingNode(v.node)
-	n.DueCharges(v.account, v.limit)
+	if v.followed {
+		n.FollowedCharges(v.account, v.limit)
+	} else {
+		n.DueCharges(v.account, v.limit)
+	}
 }
 
 // Decide implements [write.Operation].
@@ -103,6 +109,9 @@ func (v *claimDue) Decide(l *store.Loaded, c *store.Changes) error {
 		return write.ErrNodeDead
 	}
 	list := l.DueCharges(v.account)
+	if v.followed {
+		list = l.FollowedCharges(v.account)
+	}
 	for _, row := range list[:min(v.limit, len(list))] { // others in this commit may claim too
 		before := row.MayExist
 		row = claimWork(row, v.node)

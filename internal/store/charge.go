@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
@@ -88,9 +90,22 @@ func scanCharge(r db.Scanner) (Charge, error) {
 }
 
 type chargeNeeds struct {
-	ids        []Ref          // pay-ins
-	byExternal []ExternalRef  // pay-ins
-	due        map[string]int // limits, by account
+	ids        []Ref              // pay-ins
+	byExternal []ExternalRef      // pay-ins
+	due        map[dueCharges]int // limits
+}
+
+// dueCharges names the charges of an account that are due: all, or those that are only looked up.
+type dueCharges struct {
+	account  string
+	followed bool
+}
+
+func (k dueCharges) compare(o dueCharges) int {
+	if order := strings.Compare(k.account, o.account); order != 0 || k.followed == o.followed {
+		return order
+	}
+	return cmp.Compare(flag(k.followed), flag(o.followed))
 }
 
 // Charge reads the work on the charges of a pay-in.
@@ -107,21 +122,30 @@ func (n *Needs) ChargeByExternalID(merchant payment.ID, externalID string) {
 // DueCharges reads up to limit charges of an account whose work is due, oldest first, that
 // no other process is claiming.
 func (n *Needs) DueCharges(account string, limit int) {
+	n.dueCharges(dueCharges{account, false}, limit)
+}
+
+// FollowedCharges is DueCharges of those that are only looked up.
+func (n *Needs) FollowedCharges(account string, limit int) {
+	n.dueCharges(dueCharges{account, true}, limit)
+}
+
+func (n *Needs) dueCharges(k dueCharges, limit int) {
 	if n.charges.due == nil {
-		n.charges.due = map[string]int{}
+		n.charges.due = map[dueCharges]int{}
 	}
-	n.charges.due[account] += limit
+	n.charges.due[k] += limit
 }
 
 type loadedCharges struct {
 	rows  map[Ref]Charge   // the last one of each pay-in
 	tried map[Ref][]string // the accounts of all
-	due   map[string][]Ref
+	due   map[dueCharges][]Ref
 }
 
 func (l *loadedCharges) add(v Charge) {
 	if l.rows == nil {
-		l.rows, l.tried, l.due = map[Ref]Charge{}, map[Ref][]string{}, map[string][]Ref{}
+		l.rows, l.tried, l.due = map[Ref]Charge{}, map[Ref][]string{}, map[dueCharges][]Ref{}
 	}
 	if before, ok := l.rows[v.Ref()]; !ok || before.Number < v.Number { // two keys may name one row
 		l.rows[v.Ref()] = v
@@ -150,16 +174,20 @@ func (l *Loaded) loadCharges(ctx context.Context, tx *db.Tx, n *Needs) error {
 	for i := range list {
 		l.charges.add(list[i])
 	}
-	for _, account := range slices.Sorted(maps.Keys(n.charges.due)) {
-		rows, err := tx.Query(ctx, "SELECT "+chargeTable.selected+` FROM charges t WHERE t.account = $1 AND t.next_at > 0 AND t.next_at <= $2
-			ORDER BY t.next_at LIMIT $3`+tx.SkipLocked(), account, micros(tx.Now), n.charges.due[account])
+	for _, k := range slices.SortedFunc(maps.Keys(n.charges.due), dueCharges.compare) {
+		state := ""
+		if k.followed {
+			state = " AND t.state = '" + string(ChargeFollowed) + "'"
+		}
+		rows, err := tx.Query(ctx, "SELECT "+chargeTable.selected+` FROM charges t WHERE t.account = $1 AND t.next_at > 0 AND t.next_at <= $2`+state+`
+			ORDER BY t.next_at LIMIT $3`+tx.SkipLocked(), k.account, micros(tx.Now), n.charges.due[k])
 		list, err := db.Collect(rows, err, scanCharge)
 		if err != nil {
 			return err
 		}
 		for i := range list {
 			l.charges.add(list[i])
-			l.charges.due[account] = append(l.charges.due[account], list[i].Ref())
+			l.charges.due[k] = append(l.charges.due[k], list[i].Ref())
 		}
 	}
 	return nil
@@ -178,9 +206,16 @@ func (l *Loaded) Charge(merchant, payin payment.ID) (Charge, bool) {
 
 // DueCharges are the loaded charges of an account whose work is due, and that no decision
 // of this commit has claimed or changed, oldest first.
-func (l *Loaded) DueCharges(account string) []Charge {
+func (l *Loaded) DueCharges(account string) []Charge { return l.dueCharges(dueCharges{account, false}) }
+
+// FollowedCharges is DueCharges of those that are only looked up.
+func (l *Loaded) FollowedCharges(account string) []Charge {
+	return l.dueCharges(dueCharges{account, true})
+}
+
+func (l *Loaded) dueCharges(k dueCharges) []Charge {
 	var list []Charge
-	for _, ref := range l.charges.due[account] {
+	for _, ref := range l.charges.due[k] {
 		if v := l.charges.rows[ref]; l.due(v.ClaimedBy, v.NextAt) {
 			list = append(list, v)
 		}

@@ -10,9 +10,11 @@ func (g *Given) loadCharges(l *Loaded, n *Needs) {
 		if slices.Contains(l.chargesOf(n), v.Ref()) {
 			l.charges.add(v)
 		}
-		if l.due(v.ClaimedBy, v.NextAt) && len(l.charges.due[v.Account]) < n.charges.due[v.Account] {
-			l.charges.add(v)
-			l.charges.due[v.Account] = append(l.charges.due[v.Account], v.Ref())
+		for k, limit := range n.charges.due {
+			if l.due(v.ClaimedBy, v.NextAt) && k.account == v.Account && (!k.followed || v.State == ChargeFollowed) && len(l.charges.due[k]) < limit {
+				l.charges.add(v)
+				l.charges.due[k] = append(l.charges.due[k], v.Ref())
+			}
 		}
 	}
 }

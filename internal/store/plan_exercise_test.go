@@ -209,6 +209,7 @@ func (v *exercise) change(count int) {
 		n.DueDeliveries(m, count)
 		n.DueNotices("bank", count)
 		n.DueCharges("bank", count)
+		n.FollowedCharges("bank", count)
 		for i := range count {
 			needsOrders(n, b.payins[i], b.payouts[i])
 			n.Dispute(m, "bank", fmt.Sprintf("%d of %d", i, count))
@@ -270,7 +271,7 @@ func (v *exercise) claimDue(l *store.Loaded, c *store.Changes, toSend store.DueP
 		notice.ClaimedBy, notice.NextAt = v.node, time.Time{}
 		c.SetNotice(notice)
 	}
-	for _, charge := range l.DueCharges("bank") {
+	for _, charge := range append(l.FollowedCharges("bank"), l.DueCharges("bank")...) {
 		charge.ClaimedBy, charge.NextAt = v.node, time.Time{}
 		c.SetCharge(charge)
 	}

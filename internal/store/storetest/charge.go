@@ -71,6 +71,27 @@ var chargeTests = []test{
 		s.commit(claimCharges(bank, s.id(), 10, &claimed), claimCharges(other, s.id(), 10, &more))
 		s.equal("claimed", values(len(claimed), claimed[0].Payin, len(more), more[0].Payin), values(1, list[0].Payin, 1, list[4].Payin))
 	}},
+	{"work that is only a look-up is due by itself", func(s *suite) {
+		m, account := s.merchant().ID, s.Name()
+		var list []store.Charge
+		for i, state := range []store.ChargeState{store.ChargeToCancel, store.ChargeFollowed, store.ChargeFollowed} {
+			v := store.Charge{Merchant: m, Payin: s.id(), Number: 1, Account: account, State: state, NextAt: s.now().Add(time.Duration(i-10) * time.Second)}
+			list = append(list, v)
+		}
+		s.commit(addCharges(list...))
+		s.commit(does(func(n *needs) {
+			n.FollowedCharges(account, 1)
+			n.DueCharges(account, 10)
+		}, func(l *loaded, c *changes) {
+			followed := l.FollowedCharges(account)
+			s.equal("followed", values(len(followed), followed[0].Payin), values(1, list[1].Payin))
+			followed[0].NextAt = time.Time{}
+			c.SetCharge(followed[0])
+			s.equal("followed after its claim", len(l.FollowedCharges(account)), 0)
+			due := l.DueCharges(account)
+			s.equal("due", values(len(due), due[0].Payin, due[1].Payin), values(2, list[0].Payin, list[2].Payin))
+		}))
+	}},
 	{"a charge scheduled by a clock that was ahead is due now", func(s *suite) {
 		bank := s.Name()
 		v := store.Charge{Merchant: s.merchant().ID, Payin: s.id(), Number: 1, Account: bank, NextAt: s.now().AddDate(1, 0, 0)}
