@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -68,16 +69,23 @@ var StatementColumns = []string{
 // quoteFormula puts an apostrophe before each part of a text that a spreadsheet would take for a
 // formula, and before one that begins with an apostrophe: a program removes one apostrophe at the
 // beginning and after each semicolon, if there is one (OWASP, CSV injection). A semicolon begins
-// another cell where that is the separator of lists, as in Brazil. Other columns have no text of a
-// client.
+// another cell where that is the separator of lists, as in Brazil; a spreadsheet then removes the
+// quotes with which that begins, and may remove space. Other columns have no text of a client.
 func quoteFormula(text string) string {
+	const begins = "=+-@\t\r\n'＝＋－＠" // a formula, and an apostrophe
 	parts := strings.Split(text, ";")
 	for i, part := range parts {
-		if first, _ := utf8.DecodeRuneInString(part); part != "" && strings.ContainsRune("=+-@\t\r\n'＝＋－＠", first) {
+		shown := strings.TrimLeftFunc(part, func(r rune) bool { return r == '"' || unicode.IsSpace(r) })
+		if startsWithAny(part, begins) || startsWithAny(shown, begins) {
 			parts[i] = "'" + part
 		}
 	}
 	return strings.Join(parts, ";")
+}
+
+func startsWithAny(text, runes string) bool {
+	first, size := utf8.DecodeRuneInString(text)
+	return size > 0 && strings.ContainsRune(runes, first)
 }
 
 // StatementCSV writes rows as CSV (RFC 4180), after a header if they are the first ones.

@@ -3,8 +3,11 @@ package wire
 import (
 	"encoding/csv"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/payment"
@@ -16,27 +19,106 @@ func TestStatementCSVHasNoFormulas(t *testing.T) {
 	t.Parallel()
 	cells := map[string]string{
 		`=HYPERLINK("http://x","y")`: `'=HYPERLINK("http://x","y")`, "+1": "'+1", "-1": "'-1", "@SUM(1)": "'@SUM(1)", "\t=1": "'\t=1",
-		"＝1": "'＝1", "'quoted": "''quoted", "'": "''", "": "", "pedido-1": "pedido-1", "a=1": "a=1", " =1": " =1", "ção": "ção",
+		"＝1": "'＝1", "'quoted": "''quoted", "'": "''", "": "", "pedido-1": "pedido-1", "a=1": "a=1", " =1": "' =1", "\u00a0+1": "'\u00a0+1", "ção": "ção",
 		"a;=1": "a;'=1", ";": ";", "a;;-1;b": "a;;'-1;b", "=1;'=1;x": "'=1;''=1;x", "a;b": "a;b",
+		`y;"=HYPERLINK(A1);`: `y;'"=HYPERLINK(A1);`, `"=1`: `'"=1`, `a;""+1`: `a;'""+1`, `a; "@x`: `a;' "@x`, `a;"'b`: `a;'"'b`, `"a";b"`: `"a";b"`,
 	}
-	exact := func(cell string) string { return strings.ReplaceAll(strings.TrimPrefix(cell, "'"), ";'", ";") }
 	for reference, want := range cells {
-		var out strings.Builder
-		row := StatementRow{
-			Number: 1, Kind: ledger.PayoutHeld, Account: ledger.Available, Amount: -5, BalanceAfter: -7, OrderType: payment.OperationPayout, ReferenceID: reference,
-		}
-		if err := StatementCSV(&out, []StatementRow{row}, true); err != nil {
-			t.Fatal(err)
-		}
-		rows, err := csv.NewReader(strings.NewReader(out.String())).ReadAll()
+		rows, err := csv.NewReader(strings.NewReader(statementOf(t, reference))).ReadAll()
 		if err != nil || len(rows) != 2 {
 			t.Fatalf("%q: %v, %v", reference, rows, err)
 		}
-		if got := rows[1][slices.Index(rows[0], "referenceId")]; got != want || exact(got) != reference {
+		if got := rows[1][slices.Index(rows[0], "referenceId")]; got != want || exactReference(got) != reference {
 			t.Errorf("%q is %q, want %q", reference, got, want)
 		}
 		if rows[1][slices.Index(rows[0], "amount")] != "-5" || rows[1][slices.Index(rows[0], "balanceAfter")] != "-7" {
 			t.Errorf("amounts: %v", rows[1])
 		}
 	}
+}
+
+// statementOf is a statement as CSV, with a row of each reference.
+func statementOf(t testing.TB, references ...string) string {
+	t.Helper()
+	var out strings.Builder
+	rows := make([]StatementRow, len(references))
+	for i := range rows {
+		rows[i] = StatementRow{
+			Number: int64(i + 1), Kind: ledger.PayoutHeld, Account: ledger.Available, Amount: -5, BalanceAfter: -7, OrderType: payment.OperationPayout, ReferenceID: references[i],
+		}
+	}
+	if err := StatementCSV(&out, rows, true); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// exactReference is the reference of a cell, as the contract says.
+func exactReference(cell string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(cell, "'"), ";'", ";")
+}
+
+// spreadsheetCells reads a file as a spreadsheet does that takes any of some characters for the
+// separator: what follows the closing quote of a cell belongs to it.
+func spreadsheetCells(text, separators string) (cells []string) {
+	var cell strings.Builder
+	quoted, begins := false, true
+	list := []rune(text)
+	for i := 0; i < len(list); i++ {
+		r := list[i]
+		switch {
+		case quoted && r == '"' && i+1 < len(list) && list[i+1] == '"':
+			cell.WriteRune(r)
+			i++
+		case r == '"' && (quoted || begins):
+			quoted, begins = !quoted, false
+		case !quoted && (r == '\n' || strings.ContainsRune(separators, r)):
+			cells = append(cells, cell.String())
+			cell.Reset()
+			begins = true
+		default:
+			cell.WriteRune(r)
+			begins = false
+		}
+	}
+	return append(cells, cell.String())
+}
+
+// checkCells checks that no cell of a file is a formula, with each separator that a spreadsheet
+// may take.
+func checkCells(t testing.TB, text string) {
+	t.Helper()
+	for _, separators := range []string{",", ";", "\t", ",;", ";\t"} {
+		for _, cell := range spreadsheetCells(text, separators) {
+			cell = strings.TrimSpace(cell)
+			if _, err := strconv.Atoi(cell); err != nil && startsWithAny(cell, "=+-@＝＋－＠") {
+				t.Errorf("with %q as separator %q is a formula, in %q", separators, cell, text)
+			}
+		}
+	}
+}
+
+// No references make a formula, and each can be had exactly.
+func FuzzStatementCSV(f *testing.F) {
+	for _, seed := range [][2]string{
+		{`y;"=HYPERLINK(A1);`, "pedido-1"}, {`a;"`, `;=1`}, {`a;`, `b;"=1`}, {`"";""=1`, `'";'=1`}, {`a,"=1";"";+1`, ` =1; "-1`}, {"a;\u00a0=1", "a;\"\"\"@1"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if strings.ContainsFunc(a+b, unicode.IsControl) || !utf8.ValidString(a+b) { // no reference has these
+			return
+		}
+		text := statementOf(t, a, b)
+		checkCells(t, text)
+		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+		if err != nil || len(rows) != 3 {
+			t.Fatalf("%q: %v, %v", text, rows, err)
+		}
+		for i, reference := range []string{a, b} {
+			if got := exactReference(rows[i+1][8]); got != reference {
+				t.Errorf("%q is %q", reference, got)
+			}
+		}
+	})
 }
