@@ -30,7 +30,11 @@ const (
 	causeRefused       = "refused"   // by the processor
 	causeNoAnswer      = string(store.ReasonNoAnswer)
 	causeNotIdempotent = string(store.ReasonNotIdempotent)
+	causeAccountWaits  = "account_waits" // it is suspended, or frozen after a restore
 )
+
+// accountWait is how long an answer waits until its account is looked at again.
+const accountWait = time.Minute
 
 // SendAnswers is the step of the worker that sends answers to disputes, and looks them up.
 func (e *Executor) SendAnswers(ctx context.Context) (did int, err error) {
@@ -54,6 +58,7 @@ func (e *Executor) SendAnswers(ctx context.Context) (did int, err error) {
 		}
 		defender, _ := proc.(processor.Defender)
 		op := e.newClaimAnswers(account, n, proc.Profile().Defense, defender != nil)
+		op.waits = e.Processors.Allows(account, payment.UseTransfer) != nil || e.Node.Frozen(account)
 		errs = append(errs, e.Writer.DoWithoutCancel(ctx, op))
 		did += op.count
 		for _, a := range op.claimed {
@@ -71,6 +76,7 @@ type claimAnswers struct {
 	epoch, history int64
 	effect         processor.Effect
 	takes          bool // the processor takes answers
+	waits          bool // nothing is sent from the account now
 
 	claimed []payment.DisputeAnswer
 	count   int
@@ -111,6 +117,10 @@ func (v *claimAnswers) Decide(l *store.Loaded, c *store.Changes) error {
 		if a.Step == payment.StepQueued && LookUpFirst(&payment.Payout{UpdatedAt: a.UpdatedAt, Lookups: a.Lookups}, v.restoredAt, l.Now()) {
 			a.Step = payment.StepUnknown
 		}
+		if v.waits && a.Step == payment.StepQueued {
+			waitForAccount(l, c, &a)
+			continue
+		}
 		a.ClaimedBy, a.NextAt = v.node, time.Time{}
 		if a.Step == payment.StepQueued {
 			a.Step, a.Sends, a.SentAt, a.Lookups = payment.StepIntent, a.Sends+1, l.Now(), 0
@@ -123,6 +133,16 @@ func (v *claimAnswers) Decide(l *store.Loaded, c *store.Changes) error {
 	return nil
 }
 
+// waitForAccount leaves an answer queued, with a case at once: its deadline may pass before the
+// account sends again.
+func waitForAccount(l *store.Loaded, c *store.Changes, a *payment.DisputeAnswer) {
+	a.NextAt = l.Now().Add(accountWait)
+	c.SetAnswer(*a)
+	review := answerCase(a, causeAccountWaits)
+	review.ID = store.CaseID("answer waits %s %d %d", a.Dispute, a.Number, a.Sends) // one, no matter how often it is looked at
+	c.OpenCase(review)
+}
+
 // reviewAnswer ends the executor's work on an answer, with a case: a person gives it.
 func reviewAnswer(c *store.Changes, a *payment.DisputeAnswer, cause string) {
 	a.Step, a.NextAt, a.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
@@ -132,10 +152,14 @@ func reviewAnswer(c *store.Changes, a *payment.DisputeAnswer, cause string) {
 
 func openAnswerCase(c *store.Changes, a *payment.DisputeAnswer, cause string) {
 	c.CloseCases(a.Merchant, a.Dispute, store.CaseDisputeAnswer, store.ResolvedByNewCase)
-	c.OpenCase(store.Case{
+	c.OpenCase(answerCase(a, cause))
+}
+
+func answerCase(a *payment.DisputeAnswer, cause string) store.Case {
+	return store.Case{
 		Merchant: a.Merchant, Kind: store.CaseDisputeAnswer, Subject: a.Dispute,
 		Params: store.Params{"processor": a.Processor, "externalId": a.ExternalID, "action": string(a.Action), "cause": cause},
-	})
+	}
 }
 
 // answerCall is an answer as a transfer: both are sent under the same guard.

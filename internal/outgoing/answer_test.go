@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
@@ -177,6 +178,67 @@ func TestDefenseOpensACase(t *testing.T) {
 		g.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "D", Amount: 100_00, State: processor.DisputeWon})
 		g.Notify("won", "charge "+p.ExternalID)
 		g.Apply()
+		g.WantCases()
+	})
+}
+
+// suspendable are accounts that a test suspends.
+type suspendable struct {
+	processor.Registry
+
+	suspended bool
+}
+
+func (s *suspendable) Allows(id string, use payment.AccountUse) error {
+	if s.suspended {
+		return processor.NotAllowed(id, payment.AccountSuspended, use)
+	}
+	return s.Registry.Allows(id, use)
+}
+
+// A suspended account sends no answers, but looks up what it may have sent: an answer that waits
+// has one case, and is sent when the account is resumed.
+func TestSuspendedAccountSendsNoAnswers(t *testing.T) {
+	onDefender(t, processor.Done, func(_ *testing.T, g *coretest.Gateway, bank *defender) {
+		accounts := &suspendable{}
+		g.Restart(func(o *app.CoreOptions) {
+			accounts.Registry = o.Processors.(processor.Registry)
+			o.Processors = accounts
+		})
+		d := disputed(g)
+		accounts.suspended = true
+		g.Must(defend(g, d, "text"))
+		for range 3 {
+			g.Run(g.Outgoing.SendAnswers)
+			wantAnswer(g, bank, payment.StepQueued, "", 0)
+			g.WantCases(store.CaseDisputeAnswer)
+			g.Jump(time.Minute)
+		}
+		accounts.suspended, bank.answer.Outcome, bank.keeps = false, processor.Unknown, true
+		g.Run(g.Outgoing.SendAnswers)
+		wantAnswer(g, bank, payment.StepUnknown, "unknown", 1)
+		accounts.suspended = true
+		g.Jump(time.Minute)
+		g.Run(g.Outgoing.SendAnswers)
+		wantAnswer(g, bank, payment.StepDone, "taken", 1)
+		g.WantCases()
+	})
+}
+
+// Nor does one whose refunds and transfers have not been read after a restore.
+func TestFrozenAccountSendsNoAnswers(t *testing.T) {
+	onDefender(t, processor.Done, func(_ *testing.T, g *coretest.Gateway, bank *defender) {
+		d := disputed(g)
+		g.Execute("UPDATE installation SET epoch = epoch - 3") // an older copy
+		g.Heartbeat()
+		g.Must(defend(g, d, "text"))
+		g.Run(g.Outgoing.SendAnswers)
+		wantAnswer(g, bank, payment.StepQueued, "", 0)
+		g.WantCases(store.CaseDisputeAnswer)
+		g.Clear()
+		g.Jump(time.Minute)
+		g.Run(g.Outgoing.SendAnswers)
+		wantAnswer(g, bank, payment.StepDone, "taken", 1)
 		g.WantCases()
 	})
 }
