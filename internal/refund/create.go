@@ -14,6 +14,7 @@ import (
 	"github.com/porteira/porteira/internal/outgoing"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/receivable"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
@@ -199,6 +200,8 @@ func (v *CreateOp) split(l *store.Loaded, p *payment.Payin, amount money.Cents, 
 	switch {
 	case ok:
 		return list, nil
+	case why == notOpen:
+		return nil, v.errNotOpen(l, p)
 	case why == noMethod:
 		return nil, notPossible("The processor cannot give a " + string(p.Method) + " payment back.")
 	case why == tooLate:
@@ -206,6 +209,18 @@ func (v *CreateOp) split(l *store.Loaded, p *payment.Payin, amount money.Cents, 
 	default:
 		return nil, notPossible("The payments of this pay-in do not cover the amount: a part of it was paid by other means, as an operator decided.")
 	}
+}
+
+// errNotOpen is the problem of the first account of the pay-in's payments that is not open.
+func (v *CreateOp) errNotOpen(l *store.Loaded, p *payment.Payin) error {
+	account := p.Processor
+	for _, r := range l.ReceiptsOf(p.Merchant, p.ID) {
+		if v.windows[r.Processor] == nil {
+			account = r.Processor
+			break
+		}
+	}
+	return processor.NotOpen(account, nil)
 }
 
 // days is the window of the pay-in's method, in days.

@@ -463,3 +463,19 @@ func TestRefundOfWhichAPartWasFound(t *testing.T) {
 		})
 	}
 }
+
+// A node that cannot open the account of a payment does not know what its processor can give
+// back: the request is to be sent again, and the refund is possible at another node.
+func TestRefundAtAnAccountThatIsNotOpen(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 100_00)
+		g.NoProcessor(coretest.BankName)
+		_, _, err := g.Refunds.Create(t.Context(), g.Merchant, p.ID, coretest.RefundRequest("r", 40_00))
+		if !problem.Is(err, problem.Unavailable) {
+			t.Errorf("%v, want %v", err, problem.Unavailable)
+		}
+		g.Processor(coretest.BankName, g.Bank)
+		g.Refund(p, "r", 40_00)
+		g.WantProven()
+	})
+}

@@ -56,7 +56,8 @@ var errFrozen = problem.New(problem.Unavailable, "Refunds wait: the database was
 // refundsMax bounds the refunds of a pay-in, failed ones included.
 const refundsMax = 200
 
-// Windows are how long payments can be given back, by account and method.
+// Windows are how long payments can be given back, by account and method. An account that this
+// process cannot open has none.
 type Windows map[string]map[payment.Method]time.Duration
 
 // Windows are those of the open accounts.
@@ -64,6 +65,7 @@ func (s *Service) Windows() Windows {
 	w := Windows{}
 	for _, id := range s.Processors.IDs() {
 		proc := s.Processors.Find(id)
+		w[id] = map[payment.Method]time.Duration{}
 		if _, ok := proc.(processor.Refunder); ok {
 			w[id] = proc.Profile().RefundWindows
 		}
@@ -79,12 +81,16 @@ const (
 	none     obstacle = iota
 	tooLate           // the window has passed
 	noMethod          // the processor cannot give the method back
+	notOpen           // this process cannot open the account: another one may, or this one later
 )
 
 // obstacle returns why a payment cannot be given back now.
 func (w Windows) obstacle(method payment.Method, r *payment.Receipt, now time.Time) obstacle {
-	window, ok := w[r.Processor][method]
+	methods, open := w[r.Processor]
+	window, ok := methods[method]
 	switch {
+	case !open:
+		return notOpen
 	case !ok:
 		return noMethod
 	case window > 0 && now.After(r.PaidAt.Add(window)):
