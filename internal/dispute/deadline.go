@@ -32,7 +32,8 @@ func NextReminder(d *payment.Dispute, now time.Time) time.Time {
 const remindBatch = 100
 
 // Remind is the step of the worker that opens cases about disputes that are not defended, 7, 3
-// and 1 days before their deadlines. A dispute has one such case: the next one replaces it.
+// and 1 days before their deadlines. A dispute has one such case: the next one replaces it, and
+// it is closed at the deadline, after which there can be no defense.
 func (s *Service) Remind(ctx context.Context) (int, error) {
 	due, err := s.Store.DisputesToRemind(ctx, s.Env.Clock.Now(), remindBatch)
 	if err != nil || len(due) == 0 {
@@ -66,7 +67,11 @@ func (v *remind) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	d := list[i]
 	d.RemindAt = time.Time{}
-	if d.Status == payment.DisputeOpen && l.Now().Before(d.RespondBy) {
+	switch {
+	case d.Status == payment.DisputeOpen && !l.Now().Before(d.RespondBy):
+		c.CloseCases(d.Merchant, d.ID, store.CaseDisputeDeadline, store.ResolvedByProof)
+	case d.Status == payment.DisputeOpen:
+		d.RemindAt = d.RespondBy
 		step := 0
 		for step+1 < len(remindBefore) && !l.Now().Before(d.RespondBy.Add(-remindBefore[step+1])) {
 			step++

@@ -149,9 +149,12 @@ func (v following) announce(d *payment.Dispute, r *processor.Dispute, known bool
 	if !known {
 		return transition.DisputeEvent(v.l, v.c, d, payment.EventDisputeOpened)
 	}
-	blocked := d.Blocked
+	blocked, respondBy := d.Blocked, d.RespondBy
 	if !d.Live() || !update(d, r, v.l.Now()) {
 		return nil
+	}
+	if !d.RespondBy.Equal(respondBy) { // the next one, if there is one, names the new time
+		v.c.CloseCases(d.Merchant, d.ID, store.CaseDisputeDeadline, store.ResolvedByNewCase)
 	}
 	cell, legal := payment.DisputeTable.Next(d.Status, payment.OnDispute)
 	if !blocked || d.Blocked || !legal {

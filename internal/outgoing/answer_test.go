@@ -275,7 +275,7 @@ func TestAcceptAfterDefense(t *testing.T) {
 }
 
 // A dispute without a defense has one case 7, 3 and 1 days before its deadline, and none after a
-// defense.
+// defense, after the deadline or while that is far away.
 func TestDeadlines(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		d := disputed(g)
@@ -302,6 +302,15 @@ func TestDeadlines(t *testing.T) {
 		want("3")
 		g.Jump(24 * time.Hour)
 		want("1")
+		moved := processor.Dispute{ID: "D", Amount: 100_00, State: processor.DisputeOpen, RespondBy: d.RespondBy.Add(30 * 24 * time.Hour)}
+		p, err := g.Store.Payin(t.Context(), d.Merchant, d.Payin)
+		g.Must(err)
+		g.Bank.Disputes(p.ExternalID, moved)
+		g.Notify("later", "charge "+p.ExternalID)
+		g.Apply()
+		want("") // the processor has moved the deadline
+		g.Jump(29*24*time.Hour - time.Second)
+		want("3")
 		g.Must(defend(g, d, "text"))
 		want("")
 		g.WantProven()
@@ -314,5 +323,18 @@ func TestDeadlines(t *testing.T) {
 		if defend(g, d, "text") == nil {
 			t.Error("defended after the deadline")
 		}
+	})
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		disputed(g)
+		g.Jump(9 * 24 * time.Hour)
+		g.Run(g.Disputes.Remind)
+		g.WantCases(store.CaseDisputeDeadline)
+		g.Jump(24*time.Hour - time.Second)
+		g.Run(g.Disputes.Remind)
+		g.WantCases(store.CaseDisputeDeadline)
+		g.Jump(time.Second)
+		g.Run(g.Disputes.Remind)
+		g.WantCases() // it can no longer be defended
+		g.WantProven()
 	})
 }
