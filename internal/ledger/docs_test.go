@@ -91,7 +91,7 @@ func permitted(a ledger.Account) string {
 
 const pageSigns = `
 A positive posting credits its account, a negative one debits it. ` + "`clearing`" + ` is debited when money arrives at the processor:
-it is usually negative, the platform's claim on the processor. Only a dispute, a found transfer, or a payout that left after its hold was released can make ` + "`owed`" + ` negative. An entry that breaks a
+it is usually negative, the platform's claim on the processor. Only a dispute, a found transfer or refund, a payout or refund that left after its hold was released, or a fee that is charged again can make ` + "`owed`" + ` negative. An entry that breaks a
 sign rule is refused. ` + "`GET /balance`" + ` shows all accounts except ` + "`fees`, `costs`, `unidentified`, `written_off` and `clearing`" + `, with ` + "`owed`" + ` as a positive amount.
 
 ## Recipes
