@@ -58,7 +58,7 @@ func TestNothingPrivateIsLoggedOrReadable(t *testing.T) {
 		for path, list := range quietBodies(v.URL + "/quiet") {
 			for i, body := range list {
 				operation := map[string]string{"/payin": "charge", "/payout": "transfer"}[path]
-				arm(g, operation, []string{"server_error_after", "garbage", "refuse"}[i/3%3], 1)
+				arm(g, operation, []string{"server_error_after", "rubbish", "refuse"}[i/3%3], 1)
 				client.Ask("POST", path, body)
 			}
 		}

@@ -48,7 +48,7 @@ var chargeFaults = []struct {
 	{"server_error_after", "outcome=unknown", []step{
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"qrcode":"000201`, await: true},
 	}, "payins 1"},
-	{"garbage", "outcome=unknown", []step{
+	{"rubbish", "outcome=unknown", []step{
 		{ask: "POST /payin", body: pixOf, status: 201, holds: `"qrcode":"000201`, await: true},
 	}, "payins 1"},
 	{"registering", "", []step{ // the bill follows, with an event
@@ -97,7 +97,7 @@ func TestChargeFaults(t *testing.T) {
 func TestTransferFaults(t *testing.T) {
 	onBoth(t, func(t *testing.T, g *apptest.Installed) {
 		const refused = 1
-		kinds := []string{"refuse", "not_sent", "timeout_before", "timeout_after", "server_error_after", "late", "garbage", "notify_twice", "notify_reordered", "notify_never"}
+		kinds := []string{"refuse", "not_sent", "timeout_before", "timeout_after", "server_error_after", "late", "rubbish", "notify_twice", "notify_reordered", "notify_never"}
 		for _, kind := range kinds {
 			arm(g, "transfer", kind, 1)
 		}

@@ -39,6 +39,10 @@ var vocabulary = []struct {
 // vocabularyFile has the words themselves.
 const vocabularyFile = "internal/tidy/vocabulary_test.go"
 
+// published matches a word that the public contract has, a fault of the sandbox: its clients send
+// it, so it cannot be replaced by a better one. Elsewhere the word is refused.
+var published = regexp.MustCompile(`["` + "`]rubbish[`" + `"]|\blate, rubbish, notify|query rubbish 1`)
+
 // words splits the identifiers of a line into words, and converts it to lower case.
 func words(line string) string {
 	split := make([]byte, 0, len(line)+16)
@@ -128,6 +132,9 @@ func checkVocabulary(repository *tree) []finding {
 			continue
 		}
 		for number, line := range strings.Split(string(repository.texts[name]), "\n") {
+			if strings.Contains(line, "rubbish") {
+				line = published.ReplaceAllString(line, "")
+			}
 			for _, phrase := range phrasesOf(words(line)) {
 				found = append(found, finding{name + ": " + phrase, fmt.Sprintf("%s:%d", name, number+1),
 					fmt.Sprintf("%q: write %s", phrase, phrases[firstWord(phrase)][phrase])})
@@ -147,6 +154,9 @@ var vocabularyMutants = []mutant{
 	{"two, of one letter, after an abbreviation, across a hyphen",
 		map[string]string{"a/a.go": "package a\nvar needsAPerson, XMLVerbs = 1, 2 // stuck, a made-up name"},
 		[]string{"a/a.go: made up", "a/a.go: needs a person", "a/a.go: stuck", "a/a.go: verbs"}},
+	{"a word of the contract, and the same word elsewhere",
+		map[string]string{"a/a.go": "package a\n// It sends rubbish.\nvar kinds = []string{\"late\", \"rubbish\"}", "b/b.go": "package b\nvar kind = \"rubbish\""},
+		[]string{"a/a.go: rubbish"}},
 	{"parts of other words",
 		map[string]string{"a/a.go": "package a\n// heartbeat, newspaper, proverb, amended, constraint\nvar trigger, space int"}, nil},
 }

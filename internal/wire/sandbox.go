@@ -23,7 +23,7 @@ const (
 var (
 	faultOperations = []string{"charge", "transfer", "refund", "defense", "query", faultCredentials}
 	faultKinds      = []string{
-		"refuse", "not_sent", "later", "known", "timeout_before", "timeout_after", "server_error_after", "late", "garbage",
+		"refuse", "not_sent", "later", "known", "timeout_before", "timeout_after", "server_error_after", "late", "rubbish",
 		"notify_twice", "notify_reordered", "notify_never", faultRegistering,
 	}
 )

@@ -44,7 +44,7 @@ const (
 	ServerErrorBefore Fault = "server_error_before" // no effect, 5xx
 	ServerErrorAfter  Fault = "server_error_after"  // effect, 5xx
 	Late              Fault = "late"                // effect, answer within the timeout
-	Garbage           Fault = "garbage"             // effect, half a body
+	Garbage           Fault = "rubbish"             // effect, half a body
 )
 
 // Entry is a transfer or refund that the test server made.

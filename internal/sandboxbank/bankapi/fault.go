@@ -41,7 +41,7 @@ const (
 	// Late has its effect and answers after 3 s.
 	Late FaultKind = "late"
 	// Garbage has its effect and answers half a JSON body.
-	Garbage FaultKind = "garbage"
+	Garbage FaultKind = "rubbish"
 	// NotifyTwice sends each notice about the object twice, with one id.
 	NotifyTwice FaultKind = "notify_twice"
 	// NotifyReordered delays the object's first notice by 3 s, so that later
