@@ -23,11 +23,21 @@ func CanDeclare(l *store.Loaded, p *payment.Payout) error {
 		return problem.New(problem.InvalidState, fmt.Sprintf("The payout is %s: its outcome is known.", p.Status))
 	case !unknown:
 		return problem.New(problem.InvalidState, "The payout is being sent again. Wait until the outcome of this send is recorded.")
-	case len(sends) > 0 && l.Now().Before(sends[len(sends)-1].Deadline):
+	case len(sends) > 0 && mayLeave(sends[len(sends)-1].Deadline, l.Now()):
 		return problem.New(problem.InvalidState, fmt.Sprintf("The last send of the payout may still be leaving, until %s. Decide after that.",
 			sends[len(sends)-1].Deadline.Format(time.RFC3339)))
 	}
 	return nil
+}
+
+// sendMax is longer than any send takes.
+const sendMax = time.Minute
+
+// mayLeave reports whether a byte of a send with a deadline may leave at now or later. A deadline
+// that is further away than a send takes was set by a clock that was ahead: it proves nothing, and a
+// case about the outcome opens much later than a send ends.
+func mayLeave(deadline, now time.Time) bool {
+	return now.Before(deadline) && !deadline.After(now.Add(sendMax+clockTolerance))
 }
 
 // CanWithdraw reports whether an operator may give up a payout, whose sends are loaded too:

@@ -10,9 +10,6 @@ import (
 	"github.com/porteira/porteira/internal/transition"
 )
 
-// sendMax is longer than any send of a refund takes.
-const sendMax = time.Minute
-
 // CanDeclareRefund is CanDeclare for a part of a refund.
 func CanDeclareRefund(l *store.Loaded, p *payment.RefundPart) error {
 	switch {
@@ -20,7 +17,7 @@ func CanDeclareRefund(l *store.Loaded, p *payment.RefundPart) error {
 		return problem.New(problem.InvalidState, "The outcome of the refund is known.")
 	case p.Step == payment.StepIntent || p.Step == payment.StepQueued:
 		return problem.New(problem.InvalidState, "The refund is being sent again. Wait until the outcome of this send is recorded.")
-	case l.Now().Before(p.SentAt.Add(sendMax)):
+	case mayLeave(p.SentAt.Add(sendMax), l.Now()):
 		return problem.New(problem.InvalidState, "The last send of the refund may still be leaving. Decide a minute after it.")
 	}
 	return nil

@@ -137,6 +137,10 @@ func TestDecideWaitsForTheDeadline(t *testing.T) {
 	if _, err := g.Decide(&n, op.Decide); err == nil {
 		t.Error("decided before the deadline")
 	}
+	g.Sends[0].Deadline = g.Now.Add(2 * time.Minute)
+	if _, err := g.Decide(&n, op.Decide); err == nil {
+		t.Error("decided while a clock that is ahead by a minute may send")
+	}
 	g.Sends[0].Deadline = g.Now
 	if after, err := g.Decide(&n, op.Decide); err != nil || len(after.Decided) != 1 {
 		t.Errorf("at the deadline: %v", err)

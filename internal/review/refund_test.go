@@ -2,6 +2,7 @@ package review_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -97,6 +98,39 @@ func TestDeclareRefund(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Two persons decide while the time of the last send is in the future, because a clock was ahead.
+func TestDeclareAfterAClockThatWasAhead(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		ahead := coretest.Start.Add(time.Hour).UnixMicro()
+		t.Run("payout", func(t *testing.T) {
+			d := newDesk(g.For(t))
+			p, v := d.unknownPayout()
+			d.Execute(fmt.Sprint("UPDATE payout_sends SET deadline = ", ahead))
+			d.agree(&v, store.ResolvedRelease)
+			d.WantPayout(p, payment.PayoutFailed, payment.StepDone)
+			d.WantProven()
+		})
+		t.Run("refund", func(t *testing.T) {
+			d := newDesk(g.For(t))
+			d.Bank.Profiled.Refund.Repeat = processor.RepeatUnsafe
+			r := d.Refund(d.PaidPayin("p", 100_00), "r", 100_00)
+			d.Bank.Refunds.Answer = func(*coretest.Bank, processor.RefundRequest) processor.TransferAnswer {
+				return processor.TransferAnswer{Cause: errors.New("timeout")}
+			}
+			d.Send()
+			d.LookUp() // at such a processor before the first send too
+			d.Send()
+			d.Jump(2 * time.Minute)
+			d.LookUp()
+			v := d.only(store.CaseRefundUnknown)
+			d.Execute(fmt.Sprint("UPDATE refund_parts SET sent_at = ", ahead))
+			d.agree(&v, store.ResolvedRelease)
+			d.WantRefund(r, payment.RefundFailed, 0, payment.PayinPaid, 0)
+			d.WantProven()
+		})
+	})
 }
 
 func TestGiveARefundUp(t *testing.T) {
