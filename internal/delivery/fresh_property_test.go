@@ -15,11 +15,8 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// How many notices a process claims at once, of all accounts and of one.
-const (
-	noticeSlots       = 256
-	noticesPerAccount = 128
-)
+// noticeSlots is how many notices of an account a process claims at once.
+const noticeSlots = 128
 
 // creations is a process in which new deliveries and notices, failures and restarts of
 // its identity follow each other in any order.
@@ -180,18 +177,18 @@ func TestSlotsAreReleased(t *testing.T) {
 // account may have are all claimed when they are stored, and none is left for another process.
 func (v *creations) wantFreeNoticeSlots() {
 	p := v.Payin(v.Merchant, "last", "")
-	for i := range noticesPerAccount {
+	for i := range noticeSlots {
 		v.Until(func() { v.Notify(fmt.Sprint("last ", i), "charge "+p.ExternalID) })
 	}
 	other := v.Second()
 	did, err := other.Notices.Apply(v.T.Context())
 	v.Must(err)
 	if did != 0 {
-		v.T.Errorf("%d of %d notices found no slot", did, noticesPerAccount)
+		v.T.Errorf("%d of %d notices found no slot", did, noticeSlots)
 	}
 	v.try(v.Notices.Apply)
 	v.WaitIdle()
-	if free := v.Notices.Queue.Free(); free != noticeSlots {
+	if free := v.Notices.Queue.Free(coretest.BankName); free != noticeSlots {
 		v.T.Errorf("%d of %d slots are free", free, noticeSlots)
 	}
 }

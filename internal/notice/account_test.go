@@ -3,6 +3,7 @@ package notice_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,14 +63,16 @@ func TestBacklogOfNoticesDelaysNoOtherProcessor(t *testing.T) {
 	})
 }
 
-// Notices of a processor that hangs take half of the slots, and delay none of another: it is
-// claimed, queried and applied meanwhile.
-func TestHangingProcessorDelaysNoNoticeOfAnother(t *testing.T) {
+// Notices of processors that hang, however many, delay none of another: it is claimed, queried
+// and applied while the clock stands still.
+func TestHangingProcessorsDelayNoNoticeOfAnother(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		slow := coretest.NewHanging(t)
-		g.Processor("slow", slow)
+		slow := make([]*coretest.Hanging, 4)
+		for n := range slow {
+			slow[n] = coretest.NewHanging(t)
+			g.Processor(fmt.Sprint("slow", n), slow[n])
+		}
 		g.Concurrent()
-		t.Cleanup(slow.Release) // before the calls are awaited
 		apply := func() {
 			t.Helper()
 			for did := 1; did > 0; {
@@ -78,31 +81,32 @@ func TestHangingProcessorDelaysNoNoticeOfAnother(t *testing.T) {
 				g.Must(err)
 			}
 		}
-		reach := func(what string, reached func() bool) {
-			t.Helper()
-			for !reached() {
-				if t.Context().Err() != nil {
-					t.Fatal("not reached: " + what)
-				}
+		for n := range slow {
+			t.Cleanup(slow[n].Release) // before the calls are awaited
+			for i := range 300 {
+				g.Must(g.Notices.Record(t.Context(), fmt.Sprint("slow", n), fmt.Sprint(i), "", []byte("charge x")))
+			}
+			apply()
+			for slow[n].Waiting() < 64 {
+				runtime.Gosched()
+			}
+			p := g.Payin(g.Merchant, fmt.Sprint("order ", n), "")
+			g.Bank.Receive(p.ExternalID, fmt.Sprint("pay-", n), 100_00)
+			g.Notify(fmt.Sprint("healthy ", n), "charge "+p.ExternalID)
+			apply()
+			due, err := g.Store.AccountsWithNotices(t.Context(), g.Clock.Now())
+			g.Must(err)
+			if slices.Contains(due, coretest.BankName) {
+				t.Fatalf("beside %d processors that hang, the notice of another is not claimed", n+1)
+			}
+			for g.ReadPayin(p).Status != payment.PayinPaid {
 				runtime.Gosched()
 			}
 		}
-		for i := range 300 {
-			g.Must(g.Notices.Record(t.Context(), "slow", fmt.Sprint(i), "", []byte("charge x")))
-		}
-		apply()
-		reach("all queries of the hanging processor", func() bool { return slow.Waiting() == 64 })
-		p := g.Payin(g.Merchant, "order", "")
-		g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
-		g.Notify("healthy", "charge "+p.ExternalID)
-		apply()
-		reach("the other's notice is applied", func() bool {
-			now, err := g.Store.Payin(t.Context(), p.Merchant, p.ID)
-			g.Must(err)
-			return now.Status == payment.PayinPaid
-		})
-		if slow.Waiting() != 64 {
-			t.Errorf("%d queries hang", slow.Waiting())
+		for _, v := range slow {
+			if v.Waiting() != 64 {
+				t.Errorf("%d queries hang", v.Waiting())
+			}
 		}
 	})
 }

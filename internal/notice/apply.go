@@ -34,66 +34,51 @@ func (s *Service) Apply(ctx context.Context) (int, error) {
 	}
 	list := s.Queue.take()
 	s.start(ctx, list)
-	reserved := s.Queue.reserveClaim()
-	if reserved == 0 {
-		return len(list), nil
-	}
-	accounts, full, err := s.openAccounts(ctx)
-	if err != nil || len(accounts) == 0 {
-		s.Queue.pool.Release(reserved)
-		if err == nil {
-			s.Queue.noteClaim(full)
-		}
+	accounts, err := s.openAccounts(ctx)
+	if err != nil {
 		return len(list), err
 	}
-	op := &claim{node: s.Queue.node.ID(), accounts: accounts, limits: s.Queue.shares(accounts, reserved)}
+	op := &claim{node: s.Queue.node.ID(), shares: s.Queue.reserveClaim(accounts, claimMax)}
+	if len(op.shares) == 0 {
+		return len(list), nil
+	}
 	if err := s.Writer.DoWithoutCancel(ctx, op); err != nil {
-		s.Queue.pool.Release(reserved)
+		for _, v := range op.shares {
+			s.Queue.pool(v.account).Release(v.limit)
+		}
 		return len(list), err
 	}
 	for i := range op.damaged {
 		s.Log.ErrorContext(ctx, "notice cannot be opened", "processor", op.damaged[i].Processor, "notice", op.damaged[i].ID, "error", op.damaged[i].Damaged)
 	}
-	found := len(op.claimed) + len(op.damaged)
-	s.Queue.pool.Release(reserved - len(op.claimed))
-	s.Queue.begin(op.claimed)
-	s.Queue.noteClaim(op.more || full)
+	s.Queue.endClaim(op.shares)
 	s.start(ctx, op.claimed)
-	return len(list) + found, nil
+	return len(list) + len(op.claimed) + len(op.damaged), nil
 }
 
 // openAccounts lists the accounts with due notices that this process can open; the others
-// are left to other processes. full means that accounts without capacity for more claimed
-// notices are left out.
-func (s *Service) openAccounts(ctx context.Context) (list []string, full bool, err error) {
-	list, err = s.Store.AccountsWithNotices(ctx, s.Env.Clock.Now())
-	list = slices.DeleteFunc(list, func(id string) bool {
-		if s.Processors.Find(id) == nil || s.Processors.Refused(id) {
-			return true
-		}
-		if s.Queue.capacity(id) <= 0 {
-			full = true
-			return true
-		}
-		return false
-	})
+// are left to other processes. It lists none if no account has slots for a claim.
+func (s *Service) openAccounts(ctx context.Context) ([]string, error) {
+	if !slices.ContainsFunc(s.Processors.IDs(), s.Queue.ready) {
+		return nil, nil
+	}
+	list, err := s.Store.AccountsWithNotices(ctx, s.Env.Clock.Now())
+	list = slices.DeleteFunc(list, func(id string) bool { return s.Processors.Find(id) == nil || s.Processors.Refused(id) })
 	if len(list) > 1 { // a small limit does not always leave out the same ones
 		s.turn++
 		first := s.turn % len(list)
 		list = slices.Concat(list[first:], list[:first])
 	}
-	return list, full, err
+	return list, err
 }
 
 // claim claims due notices to apply them: of each account an equal share, so that a backlog
 // of one delays no other.
 type claim struct {
-	node     payment.ID
-	accounts []string
-	limits   []int // of each account
-	claimed  []store.Notice
-	damaged  []store.Notice // whose body cannot be decrypted
-	more     bool           // an account has used its share
+	node    payment.ID
+	shares  []share
+	claimed []store.Notice
+	damaged []store.Notice // whose body cannot be decrypted
 }
 
 // Merchant implements [write.Operation].
@@ -105,23 +90,25 @@ func (v *claim) Class() commit.Class { return commit.Claim }
 // Needs implements [write.Operation].
 func (v *claim) Needs(n *store.Needs) {
 	n.ClaimingNode(v.node)
-	for i, account := range v.accounts {
-		if limit := v.limits[i]; limit > 0 {
-			n.DueNotices(account, limit)
+	for _, a := range v.shares {
+		if a.limit > 0 {
+			n.DueNotices(a.account, a.limit)
 		}
 	}
 }
 
 // Decide implements [write.Operation].
 func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
-	v.claimed, v.damaged, v.more = nil, nil, false
+	v.claimed, v.damaged = nil, nil
 	if !l.NodeAlive(v.node) {
 		return write.ErrNodeDead
 	}
-	for i, account := range v.accounts {
-		list, limit := l.DueNotices(account), v.limits[i]
-		v.more = v.more || len(list) >= limit
-		v.claim(l, c, list[:min(limit, len(list))]) // others in this commit may claim too
+	for i := range v.shares {
+		a, before := &v.shares[i], len(v.claimed)
+		list := l.DueNotices(a.account)
+		a.found = min(a.limit, len(list)) // others in this commit may claim too
+		v.claim(l, c, list[:a.found])
+		a.claimed = len(v.claimed) - before
 	}
 	return nil
 }
@@ -146,10 +133,7 @@ func (v *claim) claim(l *store.Loaded, c *store.Changes, list []store.Notice) {
 // start applies notices, each of which has a slot.
 func (s *Service) start(ctx context.Context, list []store.Notice) {
 	for i := range list {
-		s.Queue.pool.RunReserved(func() {
-			defer s.Queue.end(list[i].Processor)
-			s.apply(ctx, list[i])
-		})
+		s.Queue.pool(list[i].Processor).RunReserved(func() { s.apply(ctx, list[i]) })
 	}
 }
 

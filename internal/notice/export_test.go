@@ -25,8 +25,11 @@ func NewClaim(node payment.ID, limit int, accounts ...string) (op write.Operatio
 	if len(accounts) == 0 {
 		accounts = []string{"bank"}
 	}
-	q := &Queue{}
-	v := &claim{node: node, accounts: accounts, limits: q.shares(accounts, limit)}
+	q := NewQueue(nil, nil, nil)
+	for _, account := range accounts {
+		q.backlog(account).More = true
+	}
+	v := &claim{node: node, shares: q.reserveClaim(accounts, limit)}
 	return v, func() []store.Notice { return v.claimed }
 }
 

@@ -21,12 +21,13 @@ import (
 	"github.com/porteira/porteira/internal/write"
 )
 
-// Notices claimed at once, of all accounts and of one, and those of one that query its
-// processor at a time: an account that hangs delays no other.
+// Notices of one account that are claimed at once, and those of them that query its
+// processor at a time: an account that hangs takes no slot of another. claimMax bounds the
+// notices that one commit claims.
 const (
-	noticeSlots       = 256
-	noticesPerAccount = noticeSlots / 2
-	querySlots        = 64
+	noticeSlots = 128
+	querySlots  = 64
+	claimMax    = 256
 )
 
 // queryTimeout bounds one query to a processor.
@@ -77,87 +78,76 @@ func New(o Options) *Service {
 }
 
 // Queue contains the notices that this process has claimed but not started to apply,
-// and the slots for more. A notice that this process stores is claimed in the same
-// commit if a slot is free and no older notice is due.
+// and the slots of each account for more. A notice that this process stores is claimed in
+// the same commit if its account has a free slot and no older notice that is due.
 type Queue struct {
 	node  *cluster.Node
-	pool  *worker.Pool
+	pools *worker.Pools
 	waker *worker.Waker
 
-	mu      sync.Mutex
-	backlog worker.Backlog
-	claimed []store.Notice
-	pending map[string]int // claimed notices that are not ended, by account
+	mu       sync.Mutex
+	backlogs map[string]*worker.Backlog // by account
+	claimed  []store.Notice
 }
 
 // NewQueue returns an empty queue of a node, which wakes the worker that applies
 // notices.
 func NewQueue(node *cluster.Node, waker *worker.Waker, spawn worker.Spawn) *Queue {
-	return &Queue{node: node, pool: worker.NewPool(noticeSlots, waker, spawn), waker: waker, pending: map[string]int{}}
+	return &Queue{node: node, pools: worker.NewPools(noticeSlots, waker, spawn), waker: waker, backlogs: map[string]*worker.Backlog{}}
 }
 
 var _ write.Notices = (*Queue)(nil)
 
+// backlog is an account's backlog; the caller holds the lock.
+func (q *Queue) backlog(account string) *worker.Backlog {
+	b := q.backlogs[account]
+	if b == nil {
+		b = &worker.Backlog{}
+		q.backlogs[account] = b
+	}
+	return b
+}
+
+func (q *Queue) pool(account string) *worker.Pool { return q.pools.Of(account, noticeSlots) }
+
 // Reserve implements [write.Notices].
-func (q *Queue) Reserve(n int) int {
+func (q *Queue) Reserve(wanted map[string]int) map[string]int {
+	if !q.node.Lease.Valid() {
+		return nil
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.backlog.More || !q.node.Lease.Valid() {
-		return 0
+	reserved := make(map[string]int, len(wanted))
+	for account, n := range wanted {
+		if q.backlog(account).More {
+			continue
+		}
+		if n = q.pool(account).Reserve(n); n > 0 {
+			reserved[account] = n
+		}
 	}
-	for _, pending := range q.pending { // any account may be that of the notices
-		n = min(n, noticesPerAccount-pending)
-	}
-	return q.pool.Reserve(min(n, noticesPerAccount))
+	return reserved
 }
 
-// Free is the number of free slots.
-func (q *Queue) Free() int { return q.pool.Free() }
-
-// capacity is the number of notices of an account that may still be claimed.
-func (q *Queue) capacity(account string) int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return noticesPerAccount - q.pending[account]
-}
-
-// shares divides a limit equally between accounts, within the capacity of each.
-func (q *Queue) shares(accounts []string, limit int) []int {
-	list := make([]int, len(accounts))
-	for i, account := range accounts {
-		list[i] = max(0, min((limit+i)/len(accounts), q.capacity(account)))
-	}
-	return list
-}
-
-// begin counts claimed notices as pending; end counts one of them as ended.
-func (q *Queue) begin(claimed []store.Notice) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for i := range claimed {
-		q.pending[claimed[i].Processor]++
-	}
-}
-
-func (q *Queue) end(account string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.pending[account]--; q.pending[account] == 0 {
-		delete(q.pending, account)
-	}
-}
+// Free is the number of free slots of an account.
+func (q *Queue) Free(account string) int { return q.pool(account).Free() }
 
 // Accept implements [write.Notices].
-func (q *Queue) Accept(reserved int, claimed []store.Notice, due int) {
-	q.pool.Release(reserved - len(claimed))
-	q.begin(claimed)
+func (q *Queue) Accept(reserved map[string]int, claimed []store.Notice, due map[string]int) {
+	unused := reserved
+	for i := range claimed {
+		unused[claimed[i].Processor]--
+	}
+	for account, n := range unused {
+		q.pool(account).Release(n)
+	}
 	q.mu.Lock()
 	q.claimed = append(q.claimed, claimed...)
-	if due > 0 {
-		q.backlog.More = true
+	for account := range due {
+		q.backlog(account).More = true
 	}
 	q.mu.Unlock()
-	if len(claimed)+due > 0 {
+	if len(claimed)+len(due) > 0 {
 		q.waker.Wake()
 	}
 }
@@ -171,19 +161,61 @@ func (q *Queue) take() []store.Notice {
 	return list
 }
 
-// reserveClaim reserves slots for a claim of due notices. If no more are known to be
-// due, it leaves as many for notices stored meanwhile.
-func (q *Queue) reserveClaim() int {
+// ready reports whether a claim of an account's notices is worth its commit, if some are due.
+func (q *Queue) ready(account string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	free := q.pool.Free()
-	switch {
-	case !q.backlog.Worth(free, q.pool.Size()):
-		return 0
-	case !q.backlog.More:
-		free = (free + 1) / 2
+	return q.worth(account)
+}
+
+// worth is ready for a caller that holds the lock.
+func (q *Queue) worth(account string) bool {
+	pool := q.pool(account)
+	return q.backlog(account).Worth(pool.Free(), pool.Size())
+}
+
+// share is the part of a claim that is an account's.
+type share struct {
+	account string
+	limit   int // notices, each with a slot
+	found   int // that were due, up to the limit
+	claimed int // and could be opened
+}
+
+// reserveClaim reserves up to most slots to claim the notices of accounts that have due
+// ones, in equal shares. If no more of an account are known to be due, it leaves as many
+// slots for notices stored meanwhile. Accounts for which a claim is not worth its commit
+// get no share.
+func (q *Queue) reserveClaim(accounts []string, most int) (list []share) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, account := range accounts {
+		if q.worth(account) {
+			list = append(list, share{account: account})
+		} else {
+			q.backlog(account).More = true
+		}
 	}
-	return q.pool.Reserve(free)
+	for i := range list {
+		v := &list[i]
+		free := q.pool(v.account).Free()
+		if !q.backlog(v.account).More {
+			free = (free + 1) / 2
+		}
+		v.limit = q.pool(v.account).Reserve(min(free, (most+i)/len(list)))
+	}
+	return list
+}
+
+// endClaim releases the slots that a claim did not use, and records whether more notices
+// are due than it took.
+func (q *Queue) endClaim(list []share) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, v := range list {
+		q.pool(v.account).Release(v.limit - v.claimed)
+		q.backlog(v.account).Claimed(v.limit, v.found)
+	}
 }
 
 // slots are the slots of each account for queries.
@@ -201,16 +233,9 @@ func (s *slots) get(account string) chan struct{} {
 	return s.of[account]
 }
 
-// noteClaim records whether more notices are due than a claim took.
-func (q *Queue) noteClaim(more bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.backlog.More = more
-}
-
 // Wait returns when no notice is being applied and no feed is being read.
 func (s *Service) Wait() {
-	s.Queue.pool.Wait()
+	s.Queue.pools.Wait()
 	s.feeds.Wait()
 }
 

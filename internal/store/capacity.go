@@ -7,11 +7,11 @@ import (
 )
 
 // Capacity is the number of rows that this process can claim in the commit that makes
-// them due: notices to apply, and deliveries per merchant. It is reserved before the
+// them due: notices to apply per account, and deliveries per merchant. It is reserved before the
 // transaction and passed in as a value.
 type Capacity struct {
 	Node       payment.ID // the claiming node; without it nothing is claimed
-	Notices    int
+	Notices    map[string]int
 	Deliveries map[payment.ID]int
 
 	claimed Claimed
@@ -24,7 +24,7 @@ type Claimed struct {
 	Notices       []Notice
 	Deliveries    []Delivery
 	Charges       int
-	NoticesDue    int
+	NoticesDue    map[string]int // by account
 	DeliveriesDue map[payment.ID]int
 }
 
@@ -33,11 +33,11 @@ func (c *Claimed) Any() bool { return len(c.Notices)+len(c.Deliveries)+c.Charges
 
 // any reports whether something could be claimed.
 func (c *Capacity) any() bool {
-	return !c.Node.IsZero() && (c.Notices > 0 || len(c.Deliveries) > 0)
+	return !c.Node.IsZero() && len(c.Notices)+len(c.Deliveries) > 0
 }
 
 func (c Capacity) clone() Capacity {
-	c.Deliveries = maps.Clone(c.Deliveries)
+	c.Notices, c.Deliveries = maps.Clone(c.Notices), maps.Clone(c.Deliveries)
 	c.claimed = Claimed{Node: c.Node}
 	return c
 }
@@ -67,11 +67,19 @@ func (c *Capacity) takeDelivery(merchant payment.ID) bool {
 	return true
 }
 
-// takeNotice takes capacity for a notice.
-func (c *Capacity) takeNotice() bool {
-	if c.Notices <= 0 {
+// takeNotice takes capacity for a notice of an account.
+func (c *Capacity) takeNotice(account string) bool {
+	if c.Notices[account] <= 0 {
 		return false
 	}
-	c.Notices--
+	c.Notices[account]--
 	return true
+}
+
+// leaveNotice counts a notice of an account that is left due.
+func (c *Capacity) leaveNotice(account string) {
+	if c.claimed.NoticesDue == nil {
+		c.claimed.NoticesDue = map[string]int{}
+	}
+	c.claimed.NoticesDue[account]++
 }

@@ -134,7 +134,7 @@ func (l *Loaded) loadNodes(ctx context.Context, tx *db.Tx, n *Needs) error {
 		l.nodes.alive[id] = err == nil
 	}
 	if !l.nodes.alive[l.capacity.Node] { // it was declared dead: rows that it makes due are for the others
-		l.capacity.Notices, l.capacity.Deliveries = 0, nil
+		l.capacity.Notices, l.capacity.Deliveries = nil, nil
 	}
 	for _, id := range n.nodes.heartbeats {
 		v, err := scanNode(tx.QueryRow(ctx, "SELECT "+nodeTable.selected+" FROM nodes t WHERE t.id = $1"+tx.NoKeyUpdate("t"), id[:]))

@@ -92,7 +92,10 @@ type noticeNeeds struct {
 // it. A notice that its processor has sent before is not stored again.
 func (n *Needs) InsertNotice(v *NewNotice) {
 	n.notices.fresh = append(n.notices.fresh, v)
-	n.capacity.Notices++
+	if n.capacity.Notices == nil {
+		n.capacity.Notices = map[string]int{}
+	}
+	n.capacity.Notices[v.notice.Processor]++
 }
 
 // DueNotices reads up to limit due notices of an account, oldest first, that no other
@@ -125,7 +128,7 @@ func (l *Loaded) insertNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
 	})
 	rows := make([][]any, len(list))
 	for i := range list {
-		if v := &list[i]; l.capacity.takeNotice() {
+		if v := &list[i]; l.capacity.takeNotice(v.Processor) {
 			v.NextAt, v.ClaimedBy, v.Attempts = time.Time{}, l.capacity.Node, 1
 		}
 		rows[i] = noticeTable.row(&list[i])
@@ -135,7 +138,7 @@ func (l *Loaded) insertNotices(ctx context.Context, tx *db.Tx, n *Needs) error {
 		switch {
 		case !added[i]:
 		case list[i].ClaimedBy.IsZero():
-			l.capacity.claimed.NoticesDue++
+			l.capacity.leaveNotice(list[i].Processor)
 		default:
 			l.capacity.claimed.Notices = append(l.capacity.claimed.Notices, list[i])
 		}

@@ -131,7 +131,7 @@ func (v *exercise) create(count int) {
 		released = append(released, newPayout(t, s, m, v.id(), "released "+name))
 		receipts = append(receipts, &payment.Receipt{Merchant: m.ID, ID: v.id(), Processor: "bank", ExternalID: name, Amount: 1, Applied: 1})
 	}
-	capacity := store.Capacity{Node: v.node, Notices: count, Deliveries: map[payment.ID]int{m.ID: count}}
+	capacity := store.Capacity{Node: v.node, Notices: map[string]int{"bank": count}, Deliveries: map[payment.ID]int{m.ID: count}}
 	out := v.commit(capacity, func(n *store.Needs) {
 		for i := range count {
 			n.InsertPayin(b.payins[i])
@@ -174,7 +174,7 @@ func (v *exercise) create(count int) {
 		c.DisableURL(m.ID, m.ID, "https://b.example")
 	})
 	b.deliveries, b.notices = out.Claimed.Deliveries, out.Claimed.Notices
-	if len(b.deliveries) != count || len(b.notices) != count || out.Claimed.NoticesDue != count {
+	if len(b.deliveries) != count || len(b.notices) != count || out.Claimed.NoticesDue["bank"] != count {
 		t.Fatalf("claimed %+v", out.Claimed)
 	}
 	v.last = b

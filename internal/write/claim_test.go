@@ -45,16 +45,24 @@ func (q *queues) slots(n int) int {
 type noticeQueue struct{ *queues }
 
 // Reserve implements [write.Notices].
-func (q noticeQueue) Reserve(n int) int {
-	q.reservedNotices += q.slots(n)
-	return q.slots(n)
+func (q noticeQueue) Reserve(wanted map[string]int) map[string]int {
+	reserved := map[string]int{}
+	for account, n := range wanted {
+		reserved[account] = q.slots(n)
+		q.reservedNotices += reserved[account]
+	}
+	return reserved
 }
 
 // Accept implements [write.Notices].
-func (q noticeQueue) Accept(reserved int, claimed []store.Notice, due int) {
-	q.reservedNotices -= reserved
+func (q noticeQueue) Accept(reserved map[string]int, claimed []store.Notice, due map[string]int) {
+	for n := range maps.Values(reserved) {
+		q.reservedNotices -= n
+	}
 	q.notices += len(claimed)
-	q.due += due
+	for n := range maps.Values(due) {
+		q.due += n
+	}
 }
 
 // deliveryQueue is queues as [write.Deliveries].

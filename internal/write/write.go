@@ -61,11 +61,11 @@ type Node interface {
 
 // Notices applies notices, and claims them in the commit that stores them.
 type Notices interface {
-	// Reserve reserves slots for up to n new notices.
-	Reserve(n int) (reserved int)
+	// Reserve reserves slots for new notices, by account.
+	Reserve(wanted map[string]int) (reserved map[string]int)
 	// Accept takes the claimed notices and releases the other slots. due is the number
-	// of notices stored without a claim.
-	Accept(reserved int, claimed []store.Notice, due int)
+	// of notices stored without a claim, by account.
+	Accept(reserved map[string]int, claimed []store.Notice, due map[string]int)
 }
 
 // Deliveries delivers events, and claims deliveries in the commit that creates them.
@@ -203,7 +203,7 @@ func (w *Writer) reserve(wanted store.Capacity) (reserved store.Capacity) {
 		return reserved
 	}
 	reserved.Node = w.o.Node.ID()
-	if wanted.Notices > 0 {
+	if len(wanted.Notices) > 0 {
 		reserved.Notices = w.o.Notices.Reserve(wanted.Notices)
 	}
 	if len(wanted.Deliveries) > 0 {
@@ -216,7 +216,7 @@ func (w *Writer) accept(reserved store.Capacity, out store.Outcome) {
 	if w.o.Node == nil {
 		return
 	}
-	if v := out.Claimed; reserved.Notices > 0 || v.NoticesDue > 0 {
+	if v := out.Claimed; len(reserved.Notices) > 0 || len(v.NoticesDue) > 0 {
 		w.o.Notices.Accept(reserved.Notices, v.Notices, v.NoticesDue)
 	}
 	if v := out.Claimed; len(reserved.Deliveries) > 0 || len(v.DeliveriesDue) > 0 {

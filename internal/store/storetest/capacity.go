@@ -12,16 +12,16 @@ var capacityTests = []test{
 	{"operations reserve capacity", func(s *suite) {
 		one, two := s.id(), s.id()
 		var n needs
-		all(s.addNotices("bank", "a", "b"), operation{needs: func(n *needs) { n.ExpectDeliveries(one, 2); n.ExpectDeliveries(two, 1) }},
+		all(s.addNotices("bank", "a", "b"), s.addNotices("other", "c"), operation{needs: func(n *needs) { n.ExpectDeliveries(one, 2); n.ExpectDeliveries(two, 1) }},
 			operation{needs: func(n *needs) { n.ExpectDeliveries(one, 3) }}).needs(&n)
-		s.equal("notices and deliveries", values(n.Capacity().Notices, n.Capacity().Deliveries), values(2, map[payment.ID]int{one: 5, two: 1}))
+		s.equal("notices and deliveries", values(n.Capacity().Notices, n.Capacity().Deliveries), values(map[string]int{"bank": 2, "other": 1}, map[payment.ID]int{one: 5, two: 1}))
 	}},
 	{"new work is claimed in its commit, until its node is released", func(s *suite) {
 		m, node := s.merchant(), s.node()
 		c := capacity(node, 10, m, 10)
 		claimed := s.claimNew(c, m, 2, "n")
 		s.equal("node, notices, deliveries, and what is due", values(claimed.Node, len(claimed.Notices), len(claimed.Deliveries), claimed.NoticesDue, claimed.DeliveriesDue),
-			values(node, 1, 2, 0, map[payment.ID]int{}))
+			values(node, 1, 2, map[string]int{}, map[payment.ID]int{}))
 		s.equal("the caller's capacity", c, capacity(node, 10, m, 10))
 		n, list := claimed.Notices[0], claimed.Deliveries
 		want := s.notice(m.Name, "n")
@@ -47,7 +47,7 @@ var capacityTests = []test{
 		out, err := s.tryWith(capacity(node, 1, m, 1), s.addNotices(m.Name, "x", "y", "z"), addEvents(m, m.ID, 3, hook), addEvents(other, other.ID, 2, hook))
 		s.must(err)
 		v := out.Claimed
-		s.equal("claimed, and due", values(len(v.Notices), len(v.Deliveries), v.NoticesDue, v.DeliveriesDue), values(1, 1, 2, map[payment.ID]int{m.ID: 2, other.ID: 2}))
+		s.equal("claimed, and due", values(len(v.Notices), len(v.Deliveries), v.NoticesDue, v.DeliveriesDue), values(1, 1, map[string]int{m.Name: 2}, map[payment.ID]int{m.ID: 2, other.ID: 2}))
 		for _, d := range s.wantDue(m, 2, 2) {
 			s.equal("attempts, and claimed as well", values(d.Attempts, d.ID == v.Deliveries[0].ID), values(1, false))
 		}
@@ -58,7 +58,7 @@ var capacityTests = []test{
 		s.release(node)
 		for _, id := range []payment.ID{node, {}} {
 			v := s.claimNew(capacity(id, 10, m, 10), m, 1, "of "+id.String())
-			s.equal("any, and due", values(v.Any(), v.NoticesDue, v.DeliveriesDue[m.ID]), values(false, 1, 1))
+			s.equal("any, and due", values(v.Any(), v.NoticesDue[m.Name], v.DeliveriesDue[m.ID]), values(false, 1, 1))
 			s.wantDue(m, 1, 1)
 		}
 	}},
@@ -71,10 +71,10 @@ var capacityTests = []test{
 			ids = append(ids, n.ID)
 		}
 		slices.Sort(ids)
-		s.equal("claimed, and due", values(ids, v.NoticesDue, v.Any()), values([]string{"c", "d"}, 0, true))
+		s.equal("claimed, and due", values(ids, len(v.NoticesDue), v.Any()), values([]string{"c", "d"}, 0, true))
 		v = s.claimNew(capacity(node, 1, m, 0), m, 0, "a", "b")
-		s.equal("claimed or due", len(v.Notices)+v.NoticesDue, 1)
-		s.wantDue(m, v.NoticesDue, 0)
+		s.equal("claimed or due", len(v.Notices)+v.NoticesDue[m.Name], 1)
+		s.wantDue(m, v.NoticesDue[m.Name], 0)
 	}},
 	{"a node is not released before its claims on insert are committed", func(s *suite) {
 		m, node := s.merchant(), s.node()
@@ -94,9 +94,10 @@ var capacityTests = []test{
 	}},
 }
 
-// capacity is a node's capacity for notices, and for deliveries of a merchant.
+// capacity is a node's capacity for notices of a processor of a merchant's name, and for the
+// merchant's deliveries.
 func capacity(node payment.ID, notices int, m store.Merchant, deliveries int) store.Capacity {
-	return store.Capacity{Node: node, Notices: notices, Deliveries: map[payment.ID]int{m.ID: deliveries}}
+	return store.Capacity{Node: node, Notices: map[string]int{m.Name: notices}, Deliveries: map[payment.ID]int{m.ID: deliveries}}
 }
 
 // claimNew adds events of a merchant and notices of a processor of its name, with a
