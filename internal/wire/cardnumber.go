@@ -11,10 +11,6 @@ const (
 	cardLong  = 16
 )
 
-// separatorsMax is how many separators, any characters except letters and digits, may be
-// between two groups of one number.
-const separatorsMax = 3
-
 // brand is a range of card numbers by their first digits.
 type brand struct {
 	length    int // digits in a number
@@ -56,7 +52,7 @@ var brands = []brand{
 
 // ContainsCardNumber reports whether a text seems to contain a card number: 15 or
 // 16 digits of any script, of a brand's range, that pass the Luhn check, in one piece or
-// in groups. Numbers inside a group of a longer row of digits, such as a boleto's
+// in groups with any characters except letters between them. Numbers inside a group of a longer row of digits, such as a boleto's
 // line, do not count, nor do the digits of a UUID or another hexadecimal id.
 func ContainsCardNumber(s string) bool {
 	if !hasDigits(s, cardShort) {
@@ -81,8 +77,8 @@ func ContainsCardNumber(s string) bool {
 			row.push(digit)
 		case row.endsCard():
 			return true
-		case !unicode.IsLetter(r) && row.separators < separatorsMax:
-			row.separators++
+		case !unicode.IsLetter(r):
+			row.separated = true
 		default:
 			row = digitRow{}
 		}
@@ -170,15 +166,15 @@ func isHex(c byte) bool {
 
 // digitRow is the last digits of a text, at most as many as a number has.
 type digitRow struct {
-	digits     [cardLong]byte
-	opens      [cardLong]bool // whether the digit is the first of its group
-	n          int            // digits in the row
-	separators int            // since the last digit
+	digits    [cardLong]byte
+	opens     [cardLong]bool // whether the digit is the first of its group
+	n         int            // digits in the row
+	separated bool           // the last character is no digit
 }
 
 func (r *digitRow) push(digit byte) {
-	opens := r.n == 0 || r.separators > 0
-	r.separators = 0
+	opens := r.n == 0 || r.separated
+	r.separated = false
 	if r.n == cardLong {
 		copy(r.digits[:], r.digits[1:])
 		copy(r.opens[:], r.opens[1:])
@@ -192,7 +188,7 @@ func (r *digitRow) push(digit byte) {
 // group.
 func (r *digitRow) endsCard() bool {
 	for _, length := range [...]int{cardShort, cardLong} {
-		if r.separators == 0 && r.n >= length && r.opens[r.n-length] && isCard(r.digits[r.n-length:r.n]) {
+		if !r.separated && r.n >= length && r.opens[r.n-length] && isCard(r.digits[r.n-length:r.n]) {
 			return true
 		}
 	}

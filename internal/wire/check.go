@@ -131,6 +131,10 @@ func (e *Errors) url(p Path, value string, allowHTTP bool) (host string, ok bool
 	if !e.text(p, value, urlMax) {
 		return "", false
 	}
+	if ContainsCardNumber(percentDecoded(value)) {
+		e.Add(p, problem.CodeNotAllowed, "must not contain a card number")
+		return "", false
+	}
 	u, err := url.Parse(value)
 	if err != nil || !isPrintable(value) || u.Hostname() == "" || strings.Contains(u.Host, "%") || !validPort(u) {
 		e.Add(p, problem.CodeInvalidFormat, "must be an absolute URL with a host, without spaces or invisible characters")
@@ -147,6 +151,25 @@ func (e *Errors) url(p Path, value string, allowHTTP bool) (host string, ok bool
 		return "", false
 	}
 	return strings.ToLower(u.Hostname()), true
+}
+
+// percentDecoded is a URL with the characters that its escapes stand for.
+func percentDecoded(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	decoded := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c == '%' && i+2 < len(s) {
+			if b, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
+				c = byte(b)
+				i += 2
+			}
+		}
+		decoded = append(decoded, c)
+	}
+	return string(decoded)
 }
 
 // isPrintable reports whether every character of a URL is visible, so that it
