@@ -83,7 +83,7 @@ func TestReturnBeforeTheDecisionAboutALatePayout(t *testing.T) {
 }
 
 // A payout that was booked as paid after its release, and failed after all, has a case, however the
-// failure is reported. Two persons give the money back to whoever bore it.
+// failure is reported. By two persons the money goes back to the merchant or platform that bore it.
 func TestPayoutPaidLateFails(t *testing.T) {
 	for name, report := range map[string]func(d *desk, p payment.Payout){
 		"look-up": func(d *desk, _ payment.Payout) { d.LookUp() },
@@ -97,7 +97,7 @@ func TestPayoutPaidLateFails(t *testing.T) {
 				for _, how := range []store.Resolution{store.ResolvedPaid, store.ResolvedWriteOff} {
 					d := newDesk(g.For(t))
 					p, v := d.paidAfterRelease(60_00)
-					available, writtenOff := money.Cents(coretest.Opening-60_00), money.Cents(0)
+					available, writtenOff := coretest.Opening-60_00, money.Cents(0)
 					if how == store.ResolvedPaid {
 						d.resolve(request(&v, how))
 					} else {

@@ -14,7 +14,7 @@ func (c *columns) foundTransfer(r *foundRow) {
 	c.fixed.text("external_id", &r.externalID)
 	c.fixed.text("processor", &r.processor)
 	c.fixed.text("end_to_end_id", &r.endToEndID)
-	c.fixed.num("total", &r.total)
+	c.mutable.num("total", &r.total) // another amount may be reported after the release of its payout
 	c.mutable.num("amount", &r.amount)
 	c.fixed.num("created_at", &r.createdAt)
 	c.mutable.num("adopted_at", &r.adoptedAt)
@@ -44,6 +44,9 @@ func (c *Checker) applyFound(l *line) {
 	} else {
 		changed := row
 		row = f.foundRow
+		if changed.total != row.total {
+			c.violateMerchantf(SingleTransfer, l.key.merchant, "found transfer %s was of %d, and is of %d", l.key.id, row.total, changed.total)
+		}
 		row.amount, row.adoptedAt = changed.amount, changed.adoptedAt
 	}
 	f.foundRow = row

@@ -48,6 +48,8 @@ func TestFoundTransfer(t *testing.T) {
 	eachEngine(t, func(s *scene) {
 		s.findLost()
 		s.wantSound()
+		changed := s.corrupt([]string{"UPDATE found_transfers SET total = total + 1"}, nil)
+		s.want("another total", changed, SingleTransfer, "was of 600, and is of 601")
 		s.records.Transfers[0].Amount++
 		s.want("another amount", s.checker.Compare(&s.records, true), SingleTransfer, "is booked as 600")
 		s.records.Transfers = nil
