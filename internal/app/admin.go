@@ -200,6 +200,20 @@ func (a *Admin) clearing(ctx context.Context, id string) (sum money.Cents, err e
 	return sum, nil
 }
 
+// AwaitedAccounts are the accounts, sorted, because of which new payouts of a merchant are refused
+// after a restore.
+func (a *Admin) AwaitedAccounts(ctx context.Context, m *store.Merchant) ([]string, error) {
+	installation, err := a.Store.ReadInstallation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	frozen, err := a.Accounts.Frozen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return payout.AwaitedAccounts(a.Registry, m, installation.RestoredAt, frozen), nil
+}
+
 // Install registers an account's address for notices at its processor. Errors: problem
 // kinds unavailable if the account cannot be opened, invalid_state if the gateway has no
 // public URL or the processor registers no address.

@@ -12,7 +12,6 @@ import (
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
-	"github.com/porteira/porteira/internal/payout"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -247,16 +246,9 @@ func whyNoPayouts(r *runner, a *app.Admin, m *store.Merchant, stopping []store.C
 			return "the merchant's payouts are stopped until a case is resolved: porteira case show " + stopping[i].ID.String(), nil
 		}
 	}
-	installation, err := a.Store.ReadInstallation(r.ctx)
-	if err != nil {
-		return "", err
-	}
-	frozen, err := a.Accounts.Frozen(r.ctx)
-	if err != nil {
-		return "", err
-	}
-	if awaited := payout.AwaitedAccounts(a.Registry, m, installation.RestoredAt, frozen); len(awaited) > 0 {
+	awaited, err := a.AwaitedAccounts(r.ctx, m)
+	if err == nil && len(awaited) > 0 {
 		return "payouts wait after a restore until the lists of " + strings.Join(awaited, ", ") + " have been read: porteira account show " + awaited[0], nil
 	}
-	return "", nil
+	return "", err
 }
