@@ -1,12 +1,15 @@
 package outgoing_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/review"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -50,4 +53,102 @@ func TestLookUpParksADamagedPayout(t *testing.T) {
 		g.WantCases(store.CaseDamaged)
 		g.WantBalances(coretest.Opening-20_00, 10_00)
 	})
+}
+
+// The same for a payout one of whose other values cannot be decoded. Its columns are not changed, so
+// that they can be repaired.
+func TestSendParksAPayoutThatCannotBeDecoded(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		bad := g.Payout("bad", 10_00)
+		beside := g.Payout("beside", 10_00)
+		g.Execute("UPDATE payouts SET failure = '{' WHERE external_id = '" + bad.ExternalID + "'")
+		g.Send()
+		g.WantPayout(beside, payment.PayoutCompleted, payment.StepDone)
+		g.WantBank(1, 1)
+		g.WantCases(store.CaseDamaged)
+		if _, err := g.Store.Payout(t.Context(), bad.Merchant, bad.ID); err == nil {
+			t.Error("the damage is gone")
+		}
+		g.Execute("UPDATE payouts SET failure = '' WHERE external_id = '" + bad.ExternalID + "'")
+		g.WantPayout(bad, payment.PayoutPending, payment.StepReview)
+	})
+}
+
+// damagedRefund makes the row of a refund, or of its part, unreadable.
+var damagedRefund = []string{"UPDATE refunds SET failure = '{'", "UPDATE refund_parts SET taken_from = '{'"}
+
+// A refund whose row, or whose part's row, cannot be decoded gets a case, and delays no other of
+// the account. Once it is repaired, a person has it continued: with a look-up.
+func TestSendParksADamagedRefund(t *testing.T) {
+	for _, damage := range damagedRefund {
+		t.Run(damage, func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				bad := g.Refund(g.PaidPayin("bad", 100_00), "bad", 100_00)
+				beside := g.Refund(g.PaidPayin("beside", 100_00), "beside", 100_00)
+				g.Execute(damage + refundRow(damage, bad))
+				g.Send()
+				g.WantRefund(beside, payment.RefundCompleted, 100_00, payment.PayinRefunded, 100_00)
+				g.WantCases(store.CaseDamaged)
+				g.Pass(10 * time.Second)
+				g.Send()
+				g.WantCases(store.CaseDamaged)
+				wantContinued(g, damage, bad)
+			})
+		})
+	}
+}
+
+// The same for a part that must be looked up.
+func TestLookUpParksADamagedRefund(t *testing.T) {
+	for _, damage := range damagedRefund {
+		t.Run(damage, func(t *testing.T) {
+			coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+				g.Bank.Refunds.Answer = func(*coretest.Bank, processor.RefundRequest) processor.TransferAnswer {
+					return processor.TransferAnswer{Cause: errors.New("timeout")}
+				}
+				bad := g.Refund(g.PaidPayin("bad", 100_00), "bad", 100_00)
+				beside := g.Refund(g.PaidPayin("beside", 100_00), "beside", 100_00)
+				g.Send()
+				g.Bank.Refunds.Answer = nil
+				g.Execute(damage + refundRow(damage, bad))
+				work := func() { g.Jump(2 * time.Minute); g.LookUp(); g.Send() }
+				work()
+				work()
+				g.WantRefund(beside, payment.RefundCompleted, 100_00, payment.PayinRefunded, 100_00)
+				g.WantCases(store.CaseDamaged)
+				wantContinued(g, damage, bad)
+			})
+		})
+	}
+}
+
+// refundRow is the condition of a statement about the row of a refund.
+func refundRow(statement string, r payment.Refund) string {
+	if strings.Contains(statement, "refund_parts") {
+		return " WHERE external_id = '" + r.ExternalID + "'"
+	}
+	return " WHERE reference_id = '" + r.ReferenceID + "'"
+}
+
+// wantContinued repairs a refund, and checks that it is completed after its case is resolved.
+func wantContinued(g *coretest.Gateway, damage string, r payment.Refund) {
+	g.T.Helper()
+	reviews := review.New(review.Options{Store: g.Store, Writer: g.Writer, Env: g.Env})
+	retry := func() error {
+		list, err := g.Store.OpenCases(g.T.Context(), 10)
+		g.Must(err)
+		_, err = reviews.Resolve(g.T.Context(), review.Request{Case: list[0].ID, How: store.ResolvedRetry, Actor: "ana", Reason: "repaired"})
+		return err
+	}
+	if retry() == nil {
+		g.T.Error("a damaged row is processed again")
+	}
+	g.Execute(strings.Replace(damage, "'{'", "''", 1) + refundRow(damage, r))
+	g.Must(retry())
+	g.Jump(2 * time.Minute)
+	g.LookUp()
+	g.Send()
+	g.WantRefund(r, payment.RefundCompleted, r.Amount, payment.PayinRefunded, r.Amount)
+	g.WantCases()
+	g.WantProven()
 }

@@ -139,6 +139,9 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 	for _, p := range l.DueRefundParts(v.due) {
 		v.count++
 		switch {
+		case l.RefundPartDamaged(&p):
+			parkPart(c, &p)
+			continue
 		case v.due.Queue == store.ToLookUp:
 			p.ClaimedBy, p.NextAt = v.node, time.Time{}
 			v.claimed = append(v.claimed, c.SetRefundPart(p))
@@ -236,6 +239,15 @@ func reviewPart(l *store.Loaded, c *store.Changes, p *payment.RefundPart, reason
 	*p = c.SetRefundPart(*p)
 	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByNewCase)
 	openPartCase(c, p, store.CaseRefundUnknown, reason)
+}
+
+// parkPart stops the executor's work on a part of a refund if its row or the refund's cannot be
+// decoded, so that it delays no other. Later parts of the refund wait under its case.
+func parkPart(c *store.Changes, p *payment.RefundPart) {
+	c.ParkRefundPart(*p)
+	v := partCase(p, payment.ID{}, store.CaseDamaged, "")
+	v.Params["table"] = "refund_parts"
+	c.OpenCase(v)
 }
 
 // casesOfPart are the loaded open cases of a kind about a part of a refund.

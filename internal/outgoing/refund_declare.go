@@ -55,10 +55,28 @@ func DeclareRefundNotFound(l *store.Loaded, c *store.Changes, p payment.RefundPa
 	p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepQueued, l.Now(), payment.ID{}, 0
 	p.Outcome, p.Evidence, p.FirstSentAt = payment.RefundPartOutcome(store.SendNotFound), evidence, time.Time{}
 	c.SetRefundPart(p)
-	for _, o := range waiting(l, &p) { // they wait for this one again
+	queueWaiting(l, c, &p)
+}
+
+// queueWaiting makes the parts that wait for a person under the case of this one wait for it again.
+func queueWaiting(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
+	for _, o := range waiting(l, p) {
 		o.Step, o.NextAt = payment.StepQueued, l.Now()
 		c.SetRefundPart(o)
 	}
+}
+
+// RepairedRefund continues the work on a part of a refund that was parked because its row was
+// damaged. It is looked up before it is sent, also if it never was: that costs one query. One that the
+// processor has accepted stays so, as in [Repaired]. The other parts' cases about damage are loaded.
+func RepairedRefund(l *store.Loaded, c *store.Changes, p payment.RefundPart) error {
+	p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepUnknown, l.Now(), payment.ID{}, 0
+	if p.Outcome == payment.RefundPartOutcome(store.SendAccepted) {
+		p.Step = payment.StepAccepted
+	}
+	c.SetRefundPart(p)
+	queueWaiting(l, c, &p)
+	return startRefund(l, c, &p)
 }
 
 // CanDismissRefund returns a problem of kind invalid_state unless the outcome of a part of a

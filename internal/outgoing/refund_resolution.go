@@ -122,7 +122,7 @@ func holdOthers(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 // waiting are the other parts of a refund that wait for a person under no case of their own.
 func waiting(l *store.Loaded, p *payment.RefundPart) (list []payment.RefundPart) {
 	for _, o := range others(l, p) {
-		if o.Step == payment.StepReview && len(casesOfPart(l, &o, store.CaseRefundUnknown)) == 0 {
+		if o.Step == payment.StepReview && len(casesOfPart(l, &o, store.CaseRefundUnknown))+len(casesOfPart(l, &o, store.CaseDamaged)) == 0 {
 			list = append(list, o)
 		}
 	}

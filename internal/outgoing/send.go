@@ -238,11 +238,10 @@ func openUnknown(c *store.Changes, p *payment.Payout, reason store.CaseReason) {
 	})
 }
 
-// park stops the executor's work on a payout whose beneficiary cannot be decrypted, so
+// park stops the executor's work on a payout whose row cannot be decoded or decrypted, so
 // that it delays no other.
 func park(c *store.Changes, p *payment.Payout) {
-	p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
-	*p = c.SetPayout(*p)
+	c.ParkPayout(p.Merchant, p.ID)
 	c.OpenCase(store.Case{
 		Merchant: p.Merchant, Kind: store.CaseDamaged, Subject: p.ID, Amount: p.Amount, Params: store.Params{"table": "payouts"},
 	})

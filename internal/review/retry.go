@@ -34,7 +34,11 @@ func eventOfCase(ctx context.Context, s *Service, v *Resolve) error {
 // openDamaged reads what a case about a damaged row names. The secret of an endpoint must open
 // again.
 func openDamaged(ctx context.Context, s *Service, v *Resolve) error {
-	if v.opened.Params["table"] != "webhook_endpoints" {
+	switch v.opened.Params["table"] {
+	case "webhook_endpoints":
+	case "refund_parts":
+		return findRefund(ctx, s, v)
+	default:
 		return eventOfCase(ctx, s, v)
 	}
 	e, err := s.Store.EndpointOf(ctx, v.opened.Merchant, v.opened.Subject)
@@ -69,6 +73,9 @@ func needsDamaged(v *Resolve, n *store.Needs) {
 		n.Payin(v.opened.Merchant, v.opened.Subject)
 	case "charges":
 		n.Charge(v.opened.Merchant, v.opened.Subject)
+	case "refund_parts":
+		n.OpenCasesAbout(v.opened.Merchant, v.opened.Subject, store.CaseDamaged)
+		needsRefund(v, n)
 	case "receivables":
 		n.Receivable(v.opened.Merchant, v.opened.Subject)
 	case "webhook_endpoints":
@@ -108,6 +115,14 @@ func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		}
 		c.SetPayin(p) // which schedules its expiry
 		c.IndexAgain(m, payment.OperationPayin, subject)
+	case "refund_parts":
+		p, err := v.part(l)
+		if err != nil {
+			return err
+		}
+		if p.Step == payment.StepReview { // else a report of the processor has continued it
+			return outgoing.RepairedRefund(l, c, p)
+		}
 	case "receivables":
 		r, ok := l.Receivable(m, subject)
 		if !ok {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"fmt"
 	"slices"
 	"strconv"
@@ -82,6 +83,35 @@ func (t *tableOf[T]) scan(r db.Scanner, v *T, more ...any) error {
 		}
 	}
 	return r.Scan(append(dest, more...)...)
+}
+
+// scanDue is scan of a row that waits for a worker: a row with a value that cannot be decoded is
+// damaged, and its other values are read. An error would stop the rows beside it.
+func (t *tableOf[T]) scanDue(r db.Scanner, v *T) (damaged bool, err error) {
+	if t.scan(r, v) == nil {
+		return false, nil
+	}
+	var dest []any
+	for i := range t.columns {
+		if t.columns[i].role == hidden {
+			continue
+		}
+		to := t.columns[i].dest(v)
+		if s, ok := to.(sql.Scanner); ok {
+			to = damagedDest{s}
+		}
+		dest = append(dest, to)
+	}
+	return true, r.Scan(dest...)
+}
+
+// damagedDest leaves out a value that cannot be decoded.
+type damagedDest struct{ sql.Scanner }
+
+// Scan implements [sql.Scanner].
+func (d damagedDest) Scan(src any) error {
+	_ = d.Scanner.Scan(src)
+	return nil
 }
 
 // named returns columns of the table by their names.

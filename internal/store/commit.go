@@ -112,6 +112,8 @@ type Changes struct {
 	receivables       []Receivable
 	newReceivables    []Receivable
 	parkedReceivables []Ref
+	parkedPayouts     []Ref
+	parkedParts       []partKey
 	cases             caseChanges
 	decisions         []Decision
 	retries           retries

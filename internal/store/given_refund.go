@@ -17,7 +17,7 @@ func (g *Given) loadRefunds(l *Loaded, n *Needs) {
 		r := &g.Refunds[i]
 		if slices.Contains(ids, Ref{r.Merchant, r.ID}) || slices.Contains(v.byExternal, ExternalRef{r.Merchant, r.ExternalID}) ||
 			slices.Contains(payins, Ref{r.Merchant, r.Payin}) {
-			l.refunds.add(refundRow{r.Refund, r.Fingerprint})
+			l.refunds.add(refundRow{Refund: r.Refund, fingerprint: r.Fingerprint})
 		}
 	}
 	for i := range g.RefundParts {

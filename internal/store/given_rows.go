@@ -37,7 +37,7 @@ func (g *Given) Rows(table string) []map[string]any {
 	case counterTable.name:
 		return rowsOf(counterTable, g.Counters)
 	case refundTable.name:
-		return rowsOf(refundTable, mapped(g.Refunds, func(r GivenRefund) refundRow { return refundRow{r.Refund, r.Fingerprint} }))
+		return rowsOf(refundTable, mapped(g.Refunds, func(r GivenRefund) refundRow { return refundRow{Refund: r.Refund, fingerprint: r.Fingerprint} }))
 	case partTable.name:
 		return rowsOf(partTable, g.RefundParts)
 	case caseTable.name:

@@ -22,7 +22,7 @@ type payoutRow struct {
 
 	beneficiary    []byte // sealed
 	idempotencyKey string
-	damaged        bool // the beneficiary cannot be decrypted
+	damaged        bool // see scanDuePayout
 }
 
 var payoutTable = newTable("payouts", []string{"id"},
@@ -74,23 +74,25 @@ func scanPayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
 		if err := payoutTable.scan(r, p); err != nil {
 			return nil, err
 		}
-		plain, err := keys.Open(beneficiary(p.Merchant, p.ID), p.beneficiary)
-		if err != nil {
-			return p, err
-		}
-		return p, json.Unmarshal(plain, (*beneficiaryDocument)(&p.Beneficiary))
+		return p, p.open(keys)
 	}
 }
 
-// scanDuePayout is scanPayout without an error for a beneficiary that cannot be decrypted:
+func (p *payoutRow) open(keys *db.Keyring) error {
+	plain, err := keys.Open(beneficiary(p.Merchant, p.ID), p.beneficiary)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(plain, (*beneficiaryDocument)(&p.Beneficiary))
+}
+
+// scanDuePayout is scanPayout without an error for a row that cannot be decoded or decrypted:
 // one damaged row must not stop the others.
 func scanDuePayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
-	scan := scanPayout(keys)
 	return func(r db.Scanner) (*payoutRow, error) {
-		p, err := scan(r)
-		if err != nil && p != nil { // all its columns were read
-			p.damaged, err = true, nil
-		}
+		p := &payoutRow{}
+		damaged, err := payoutTable.scanDue(r, p)
+		p.damaged = damaged || err == nil && p.open(keys) != nil
 		return p, err
 	}
 }
@@ -248,7 +250,7 @@ func (l *Loaded) Payout(merchant, id payment.ID) (payment.Payout, bool) {
 	return payment.Payout{}, false
 }
 
-// PayoutDamaged reports whether the beneficiary of a loaded due payout cannot be decrypted.
+// PayoutDamaged reports whether the row of a loaded due payout cannot be decoded or decrypted.
 func (l *Loaded) PayoutDamaged(merchant, id payment.ID) bool {
 	p := l.payouts.rows[Ref{merchant, id}]
 	return p != nil && p.damaged
@@ -301,6 +303,17 @@ func (c *Changes) SetPayout(p payment.Payout) payment.Payout {
 	return p
 }
 
+// ParkPayout stops the work on a loaded due payout that is damaged. Its other columns stay as they
+// are, so that they can be repaired.
+func (c *Changes) ParkPayout(merchant, id payment.ID) {
+	ref := Ref{merchant, id}
+	row := *c.l.payouts.rows[ref]
+	row.Step, row.NextAt, row.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
+	c.l.payouts.rows[ref] = &row
+	c.parkedPayouts = append(c.parkedPayouts, ref)
+	c.count++
+}
+
 // ReleaseReference releases the reference of a new payout that the operation refuses, and
 // why: it was inserted before the decision, so it must be deleted. It is an exception to the rule
 // that a refusal adds nothing, and is not counted by [Changes.Len].
@@ -325,6 +338,12 @@ func (c *Changes) Refusal(merchant payment.ID, externalID string) error {
 func (c *Changes) savePayouts(ctx context.Context, tx *db.Tx) error {
 	if err := tx.Delete(ctx, payoutDelete, keysOf(c.released)...); err != nil {
 		return err
+	}
+	for _, ref := range c.parkedPayouts {
+		if err := tx.ExecOne(ctx, "UPDATE payouts SET step = $3, next_at = 0 WHERE merchant_id = $1 AND id = $2",
+			append(ref.key(), string(payment.StepReview))...); err != nil {
+			return err
+		}
 	}
 	ref := func(v *payoutChange) Ref { return Ref{v.row.Merchant, v.row.ID} }
 	return inWaves(c.payouts, ref, func(wave []payoutChange) error {

@@ -261,6 +261,7 @@ func (v *exercise) change(count int) {
 func (v *exercise) claimDue(l *store.Loaded, c *store.Changes, toSend store.DuePayouts) {
 	for _, q := range l.DuePayouts(toSend) {
 		q.Version, q.Step, q.NextAt = q.Version+1, payment.StepAccepted, l.Now()
+		c.ParkPayout(q.Merchant, q.ID)
 		c.SetPayout(q)
 	}
 	for _, d := range l.DueDeliveries(toSend.Merchant) {

@@ -56,6 +56,7 @@ func (v *exercise) refund(count int) {
 			r.Version++
 			c.SetRefund(r)
 			for _, p := range l.RefundParts(m, ids[i]) {
+				c.ParkRefundPart(p)
 				p.ClaimedBy, p.NextAt = v.node, time.Time{}
 				c.SetRefundPart(p)
 			}

@@ -15,6 +15,7 @@ type refundRow struct {
 	payment.Refund
 
 	fingerprint []byte
+	damaged     bool // see scanDueRefund
 }
 
 var refundTable = newTable("refunds", []string{"id"},
@@ -50,6 +51,12 @@ var (
 func scanRefund(r db.Scanner) (refundRow, error) {
 	var v refundRow
 	return v, refundTable.scan(r, &v)
+}
+
+// scanDueRefund reads the refund of a due part.
+func scanDueRefund(r db.Scanner) (v refundRow, err error) {
+	v.damaged, err = refundTable.scanDue(r, &v)
+	return v, err
 }
 
 type refundNeeds struct {
@@ -95,12 +102,14 @@ type loadedRefunds struct {
 	parts      map[partKey]payment.RefundPart
 	receipts   map[Ref][]payment.Receipt // of pay-ins
 	due        map[DueRefundParts][]partKey
+	damaged    map[partKey]bool // due parts that cannot be decoded
 }
 
 func (l *loadedRefunds) begin() {
 	if l.rows == nil {
 		l.rows, l.byExternal, l.parts = map[Ref]refundRow{}, map[ExternalRef]Ref{}, map[partKey]payment.RefundPart{}
 		l.receipts, l.due = map[Ref][]payment.Receipt{}, map[DueRefundParts][]partKey{}
+		l.damaged = map[partKey]bool{}
 	}
 }
 
@@ -125,12 +134,15 @@ func (l *Loaded) loadRefunds(ctx context.Context, tx *db.Tx, n *Needs) error {
 	if err != nil {
 		return err
 	}
-	ids := append(slices.Clone(v.ids), due...)
 	for _, q := range []struct {
 		text *db.KeySelect
 		keys [][]any
-	}{{refundByID, keysOf(ids)}, {refundByExternal, keysOf(v.byExternal)}, {refundsByPayin, keysOf(payins)}} {
-		list, err := db.Select(ctx, tx, q.text, q.keys, scanRefund)
+		scan func(db.Scanner) (refundRow, error)
+	}{
+		{refundByID, keysOf(due), scanDueRefund}, {refundByID, keysOf(v.ids), scanRefund},
+		{refundByExternal, keysOf(v.byExternal), scanRefund}, {refundsByPayin, keysOf(payins), scanRefund},
+	} {
+		list, err := db.Select(ctx, tx, q.text, q.keys, q.scan)
 		if err != nil {
 			return err
 		}

@@ -52,6 +52,18 @@ func scanRefundPart(r db.Scanner) (payment.RefundPart, error) {
 	return p, partTable.scan(r, &p)
 }
 
+// duePart is a part that is due, or another one of its refund.
+type duePart struct {
+	payment.RefundPart
+
+	damaged bool
+}
+
+func scanDuePart(r db.Scanner) (p duePart, err error) {
+	p.damaged, err = partTable.scanDue(r, &p.RefundPart)
+	return p, err
+}
+
 // partKey names a part of a refund.
 type partKey struct {
 	Ref
@@ -81,13 +93,16 @@ func (l *Loaded) loadDueParts(ctx context.Context, tx *db.Tx, n *Needs) (refunds
 	for _, d := range n.refunds.due {
 		rows, err := tx.Query(ctx, "SELECT "+partTable.selected+` FROM refund_parts t WHERE t.processor = $1 AND t.next_at > 0 AND t.next_at <= $2
 			AND t.`+d.Queue.sql()+" ORDER BY t.next_at LIMIT $3"+tx.SkipLocked(), d.Account, micros(tx.Now), d.Limit)
-		list, err := db.Collect(rows, err, scanRefundPart)
+		list, err := db.Collect(rows, err, scanDuePart)
 		if err != nil {
 			return nil, err
 		}
 		for i := range list {
-			key := keyOfPart(&list[i])
-			l.refunds.parts[key] = list[i]
+			key := keyOfPart(&list[i].RefundPart)
+			l.refunds.parts[key] = list[i].RefundPart
+			if list[i].damaged {
+				l.refunds.damaged[key] = true
+			}
 			l.refunds.due[d] = append(l.refunds.due[d], key)
 			if !slices.Contains(refunds, key.Ref) {
 				refunds = append(refunds, key.Ref)
@@ -99,13 +114,20 @@ func (l *Loaded) loadDueParts(ctx context.Context, tx *db.Tx, n *Needs) (refunds
 
 // loadOtherParts reads the parts of refunds that are not loaded.
 func (l *Loaded) loadOtherParts(ctx context.Context, tx *db.Tx, refunds []Ref) error {
-	list, err := db.Select(ctx, tx, partsByRefund, keysOf(refunds), scanRefundPart)
+	list, err := db.Select(ctx, tx, partsByRefund, keysOf(refunds), scanDuePart)
 	for i := range list {
-		if key := keyOfPart(&list[i]); l.refunds.parts[key].Number == 0 {
-			l.refunds.parts[key] = list[i]
+		if key := keyOfPart(&list[i].RefundPart); l.refunds.parts[key].Number == 0 {
+			l.refunds.parts[key] = list[i].RefundPart
 		}
 	}
 	return err
+}
+
+// RefundPartDamaged reports whether a loaded due part, or its refund, cannot be decoded, or the
+// refund is missing.
+func (l *Loaded) RefundPartDamaged(p *payment.RefundPart) bool {
+	r, ok := l.refunds.rows[Ref{p.Merchant, p.Refund}]
+	return !ok || r.damaged || l.refunds.damaged[keyOfPart(p)]
 }
 
 // RefundParts are the loaded parts of a refund, by number.
@@ -160,7 +182,22 @@ func (c *Changes) SetRefundPart(p payment.RefundPart) payment.RefundPart {
 	return p
 }
 
+// ParkRefundPart stops the work on a loaded due part that is damaged. Its other columns stay as
+// they are, so that they can be repaired.
+func (c *Changes) ParkRefundPart(p payment.RefundPart) {
+	p.Step, p.NextAt, p.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
+	c.l.refunds.parts[keyOfPart(&p)] = p
+	c.parkedParts = append(c.parkedParts, keyOfPart(&p))
+	c.count++
+}
+
 func (c *Changes) saveRefundParts(ctx context.Context, tx *db.Tx) error {
+	for _, key := range c.parkedParts {
+		if err := tx.ExecOne(ctx, "UPDATE refund_parts SET step = $4, next_at = 0 WHERE merchant_id = $1 AND refund_id = $2 AND number = $3",
+			append(key.Ref.key(), key.number, string(payment.StepReview))...); err != nil {
+			return err
+		}
+	}
 	return saveRows(ctx, tx, "parts of refunds", partUpdate, c.parts, keyOfPart, partTable, c.newParts)
 }
 
