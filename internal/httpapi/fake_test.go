@@ -58,6 +58,7 @@ type storedPayin struct {
 
 type storedPayout struct {
 	payment.Payout
+	err         error // of reading it by its id
 	fingerprint wire.Fingerprint
 }
 
@@ -299,7 +300,7 @@ func (g *gateway) Payout(_ context.Context, merchant, id payment.ID) (payment.Pa
 	defer g.mu.Unlock()
 	for _, p := range g.payoutRows {
 		if p.Merchant == merchant && p.ID == id {
-			return p.Payout, nil
+			return p.Payout, p.err
 		}
 	}
 	return payment.Payout{}, store.ErrNotFound

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/webhook"
@@ -234,6 +235,24 @@ func TestResources(t *testing.T) {
 	}
 	if a := h.do("GET", "/webhook-secret", ""); a.text("secret") != "whsec_c2VjcmV0" {
 		t.Errorf("secret is %s", a.body)
+	}
+}
+
+// A payout whose beneficiary cannot be decrypted is shown without it, like a pay-in.
+func TestDamagedPayout(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.orders(3)
+	row := &h.gateway.payoutRows[1]
+	row.Beneficiary, row.err = payment.Beneficiary{}, fmt.Errorf("payout: %w", db.ErrSealed)
+	path := "/payout/" + row.ID.String()
+	if a := h.do("GET", path, ""); a.status != 200 || a.text("id") != row.ID.String() || a.field("pixKey") != nil {
+		t.Errorf("answered %d %s", a.status, a.body)
+	}
+	h.want("with its beneficiary", h.do("GET", path+"?expand=beneficiary", ""), 500, "internal_error")
+	list := h.do("GET", "/payout", "")
+	if list.status != 200 || list.field("data.1.pixKey") != nil || list.text("data.0.pixKey") == "" || list.text("data.2.pixKey") == "" {
+		t.Errorf("listed %d %s", list.status, list.body)
 	}
 }
 

@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/internal/wire"
@@ -55,6 +57,9 @@ func (a *API) getPayout(c *call) error {
 		return err
 	}
 	p, err := a.reader.Payout(c.ctx, c.merchant.ID, id)
+	if errors.Is(err, db.ErrSealed) && !expand["beneficiary"] {
+		err = nil // the rest is shown, as in the list
+	}
 	if err != nil {
 		return readError(err)
 	}

@@ -86,6 +86,18 @@ func (p *payoutRow) open(keys *db.Keyring) error {
 	return json.Unmarshal(plain, (*beneficiaryDocument)(&p.Beneficiary))
 }
 
+// scanAnyPayout is scanPayout without an error for a beneficiary that cannot be decrypted.
+func scanAnyPayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
+	scan := scanPayout(keys)
+	return func(r db.Scanner) (*payoutRow, error) {
+		p, err := scan(r)
+		if err != nil && p != nil { // all its columns were read
+			err = nil
+		}
+		return p, err
+	}
+}
+
 // scanDuePayout is scanPayout without an error for a row that cannot be decoded or decrypted:
 // one damaged row must not stop the others.
 func scanDuePayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
@@ -359,7 +371,8 @@ func (c *Changes) savePayouts(ctx context.Context, tx *db.Tx) error {
 	})
 }
 
-// Payout reads a payout; ErrNotFound if the merchant has none with that id.
+// Payout reads a payout; ErrNotFound if the merchant has none with that id. The error
+// [db.ErrSealed] comes with the payout, without its beneficiary, which cannot be decrypted.
 func (s *Store) Payout(ctx context.Context, merchant, id payment.ID) (payment.Payout, error) {
 	p, err := scanPayout(s.Keys())(s.db.QueryRow(ctx, "SELECT "+payoutTable.selected+" FROM payouts t WHERE t.merchant_id = $1 AND t.id = $2", merchant[:], id[:]))
 	return payoutOf(p), s.db.ReadError("payout", err)
@@ -400,11 +413,12 @@ func (s *Store) PayoutsTaken(ctx context.Context, ids []ExternalRef) (map[Extern
 	return taken, s.db.ReadError("payouts", err)
 }
 
-// Payouts lists a merchant's payouts, newest first.
+// Payouts lists a merchant's payouts, newest first. One whose beneficiary cannot be
+// decrypted is listed without it: it must not hide the others.
 func (s *Store) Payouts(ctx context.Context, merchant payment.ID, f Filter) ([]payment.Payout, error) {
 	text, args := f.where(payoutTable.selected, "payouts", merchant, true)
 	rows, err := s.db.Query(ctx, text, args...)
-	scan := scanPayout(s.Keys())
+	scan := scanAnyPayout(s.Keys())
 	list, err := db.Collect(rows, err, func(r db.Scanner) (payment.Payout, error) {
 		p, err := scan(r)
 		return payoutOf(p), err

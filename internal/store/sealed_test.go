@@ -175,3 +175,26 @@ func TestOtherMasterKeyOpensNothing(t *testing.T) {
 		})
 	}
 }
+
+// A payout whose beneficiary cannot be decrypted is read without it, and hides no other in a
+// list.
+func TestDamagedPayoutIsListed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *store.Store) {
+		v := newSealed(t, s)
+		m, damaged, other := &v.merchants[0], v.payouts[0], payment.ID{9}
+		must(t, commit(t, s, func(n *store.Needs) { n.InsertPayout(newPayout(t, s, m, other, "other")) }, func(*store.Loaded, *store.Changes) error { return nil }))
+		write(t, s, func(tx *store.Tx) error {
+			return tx.ExecOne(t.Context(), "UPDATE payouts SET beneficiary = $1 WHERE id = $2", []byte("damaged"), damaged[:])
+		})
+		list, err := s.Payouts(t.Context(), m.ID, store.Filter{Limit: 10})
+		must(t, err)
+		if len(list) != 2 || list[0].ID != other || list[0].Beneficiary.PIXKey == "" || list[1].ID != damaged || list[1].Beneficiary.PIXKey != "" {
+			t.Errorf("listed %+v", list)
+		}
+		p, err := s.Payout(t.Context(), m.ID, damaged)
+		if !errors.Is(err, db.ErrSealed) || p.ID != damaged || p.Amount != list[1].Amount {
+			t.Errorf("read %+v, %v", p, err)
+		}
+	})
+}

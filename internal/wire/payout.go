@@ -134,7 +134,7 @@ func Payout(p *payment.Payout, withBeneficiary bool) []byte {
 	o.Text("status", string(p.Status))
 	o.Text("amount", p.Amount.String())
 	o.Text("currency", payment.Currency)
-	o.Text("pixKey", p.Beneficiary.PIXKey)
+	o.TextIfAny("pixKey", p.Beneficiary.PIXKey) // else it cannot be decrypted
 	o.Text("pixKeyType", p.PIXKeyType)
 	o.Text("approval", string(p.Approval))
 	o.TextIfAny("webhookUrl", p.WebhookURL)
