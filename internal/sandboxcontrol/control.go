@@ -8,6 +8,7 @@ package sandboxcontrol
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/checkout"
@@ -120,15 +121,24 @@ func (c *Control) ArmFault(ctx context.Context, f wire.SandboxFault) error {
 	return bankProblem(b.Arm(ctx, bankapi.Fault{Operation: bankapi.Operation(f.Operation), Kind: bankapi.FaultKind(f.Kind), Count: f.Count}))
 }
 
-// ClearFaults implements [httpapi.Sandbox].
+// ClearFaults implements [httpapi.Sandbox]. A bank that does not answer keeps no fault of
+// another.
 func (c *Control) ClearFaults(ctx context.Context) error {
-	errs := []error{bankProblem(c.Bank.Disarm(ctx))}
+	own := bankProblem(c.Bank.Disarm(ctx))
+	var failed []string
+	var errs []error
 	for _, id := range c.Processors.IDs() {
 		if b, err := c.contract(id); err == nil {
-			errs = append(errs, bankProblem(b.Disarm(ctx)))
+			if err := b.Disarm(ctx); err != nil {
+				failed, errs = append(failed, id), append(errs, err)
+			}
 		}
 	}
-	return errors.Join(errs...)
+	if own != nil || len(failed) == 0 {
+		return own
+	}
+	return problem.New(problem.Unavailable, "The faults of these accounts may remain, as their banks do not answer: "+strings.Join(failed, ", ")+". Those of the others are removed.").
+		With(errors.Join(errs...))
 }
 
 // AdvanceClock implements [httpapi.Sandbox].
