@@ -92,12 +92,37 @@ func (p *Program) Run(ctx context.Context) (code int) {
 		args = []string{"--help"}
 	}
 	parsed, err := parser.Parse(args)
+	if err == nil {
+		err = checkLists(parsed)
+	}
 	if err != nil {
 		p.sentence(err.Error() + "; porteira --help lists the commands")
 		return exitUsage
 	}
 	run := &runner{Program: p, ctx: ctx, out: &printer{w: p.Stdout, json: root.JSON}}
 	return p.report(parsed.Run(run, root))
+}
+
+// checkLists refuses a list that was given without a value, as by a variable that is not set:
+// an absent list may be the default, such as every address.
+func checkLists(parsed *kong.Context) error {
+	for _, given := range parsed.Path {
+		value := given.Positional
+		if given.Flag != nil {
+			value = given.Flag.Value
+		}
+		if value == nil || !value.IsSlice() {
+			continue
+		}
+		empty := true
+		for _, element := range value.Target.Seq2() {
+			empty = empty && element.IsZero()
+		}
+		if empty {
+			return fmt.Errorf("%s: the value is empty: write one, or leave it out", value.ShortSummary())
+		}
+	}
+	return nil
 }
 
 // report prints an error and chooses the exit code.
