@@ -224,7 +224,7 @@ func (g *gateway) verify(ctx context.Context) (faults []string, err error) {
 		if err != nil {
 			return err
 		}
-		for _, m := range append(list, store.Merchant{ID: payment.ID{}, Name: "platform"}) {
+		for _, m := range append(list, store.Merchant{ID: payment.ID{}, Name: store.PlatformName}) {
 			proofs, err := a.Store.Verify(ctx, m.ID)
 			if err != nil {
 				return err

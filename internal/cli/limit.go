@@ -88,7 +88,7 @@ func (c *limitSet) Run(r *runner, root *commands) error {
 		return configError{err}
 	}
 	return r.admin(&root.Limit.settings, func(a *app.Admin) error {
-		m, err := merchantNamed(r, a, c.Merchant)
+		m, err := merchantOrPlatform(r, a, c.Merchant)
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ type limitShow struct {
 // Run shows the limits of a merchant.
 func (c *limitShow) Run(r *runner, root *commands) error {
 	return r.admin(&root.Limit.settings, func(a *app.Admin) error {
-		m, err := merchantNamed(r, a, c.Merchant)
+		m, err := merchantOrPlatform(r, a, c.Merchant)
 		if err != nil {
 			return err
 		}

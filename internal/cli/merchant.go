@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -154,6 +155,15 @@ func (c *merchantClose) Run(r *runner, root *commands) error {
 // merchantNamed finds a merchant. If it is unknown, the error mentions the command that
 // lists merchants.
 func merchantNamed(r *runner, a *app.Admin, name string) (store.Merchant, error) {
+	m, err := merchantOrPlatform(r, a, name)
+	if err == nil && m.ID.IsZero() {
+		err = errors.New("the platform is not a merchant: porteira merchant list lists all merchants")
+	}
+	return m, err
+}
+
+// merchantOrPlatform is merchantNamed for what the platform has too: limits and a ledger.
+func merchantOrPlatform(r *runner, a *app.Admin, name string) (store.Merchant, error) {
 	m, err := a.Store.MerchantByName(r.ctx, strings.TrimSpace(name))
 	if isNotFound(err) {
 		err = fmt.Errorf("merchant %q not found: porteira merchant list lists all merchants", name)

@@ -84,7 +84,7 @@ func (c *verifyCommand) Run(r *runner) error {
 // merchants lists the merchants to verify: all, and then the platform itself.
 func (c *verifyCommand) merchants(r *runner, a *app.Admin) ([]store.Merchant, error) {
 	if c.Merchant != "" {
-		m, err := merchantNamed(r, a, c.Merchant)
+		m, err := merchantOrPlatform(r, a, c.Merchant)
 		return []store.Merchant{m}, err
 	}
 	list, err := a.Store.Merchants(r.ctx)

@@ -34,8 +34,12 @@ type NewCredential struct {
 }
 
 // CreateCredential creates a credential for a program of a merchant. The secret is
-// returned here and never again: only its keyed hash is stored.
+// returned here and never again: only its keyed hash is stored. Errors: problem kind not_found
+// for the platform.
 func (s *Service) CreateCredential(ctx context.Context, n NewCredential) (c store.Credential, secret string, err error) {
+	if n.Merchant.IsZero() {
+		return c, "", errPlatform
+	}
 	if n.KeyID == "" {
 		n.KeyID = keyIDPrefix + token(s.random(12))
 	}

@@ -27,6 +27,9 @@ const (
 // hostForm is the form of a host name, in lower case, as URLs have it.
 var hostForm = regexp.MustCompile(`^[\pL\pN_]([\pL\pN\pM_.-]*[\pL\pN\pM_])?$`)
 
+// errPlatform refuses to treat the platform's row as a merchant.
+var errPlatform = problem.New(problem.NotFound, "The platform is not a merchant.")
+
 // Update are the changes of a merchant; nil fields stay as they are.
 type Update struct {
 	Name         *string
@@ -37,9 +40,12 @@ type Update struct {
 }
 
 // Update changes a merchant and its brand in one commit, or nothing. All nodes use the new
-// values within 2 s. Errors: problem kinds not_found, and validation_failed if the name is taken
+// values within 2 s. Errors: problem kinds not_found, also for the platform, and validation_failed if the name is taken
 // or a value is invalid.
 func (s *Service) Update(ctx context.Context, id payment.ID, u Update) (store.Merchant, error) {
+	if id.IsZero() {
+		return store.Merchant{}, errPlatform
+	}
 	var brand store.Brand
 	if u.Brand != nil {
 		brand = *u.Brand
@@ -88,6 +94,9 @@ func tidyDetails(m *store.Merchant) error {
 	m.Name, m.City = strings.TrimSpace(m.Name), strings.TrimSpace(m.City)
 	if m.Name == "" || len(m.Name) > nameMax || !isPrintable(m.Name) {
 		return problem.New(problem.ValidationFailed, "A merchant's name must have 1 to 255 bytes of printable characters.")
+	}
+	if strings.EqualFold(m.Name, store.PlatformName) {
+		return problem.New(problem.ValidationFailed, "No merchant may have the name "+store.PlatformName+": it stands for the platform in commands.")
 	}
 	if m.City == "" || len(m.City) > cityMax || !isPrintable(m.City) {
 		return problem.New(problem.ValidationFailed, "A merchant's city must have 1 to 255 bytes of printable characters.")

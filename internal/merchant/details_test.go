@@ -36,7 +36,7 @@ func TestUpdate(t *testing.T) {
 		for i := range many {
 			many[i] = fmt.Sprintf("h%d.example", i)
 		}
-		invalid := []merchant.Update{{Name: ptr(g.Merchant.Name)}, {Name: ptr(" ")}, {Name: ptr("a\nb")}, {City: ptr("")}, {City: ptr(strings.Repeat("c", 256))}, {WebhookHosts: &many}}
+		invalid := []merchant.Update{{Name: ptr(g.Merchant.Name)}, {Name: ptr(" Platform ")}, {Name: ptr(" ")}, {Name: ptr("a\nb")}, {City: ptr("")}, {City: ptr(strings.Repeat("c", 256))}, {WebhookHosts: &many}}
 		for _, host := range []string{
 			"", "*", "*.example", "https://shop.example", "shop.example/", "shop.example:443", "a b", "a\x00b", "shop..example", ".example", "-a.example",
 			"user@shop.example", "shop.example?", "a\u200bb.example", strings.Repeat("a", 254),
@@ -69,6 +69,26 @@ func TestUpdate(t *testing.T) {
 		}
 		wantTitle(t, g, other.ID, "Nova")
 		wantTitle(t, g, g.Merchant.ID, "")
+	})
+}
+
+// The platform's row is no merchant: nobody authenticates as it, and its name stays its own.
+func TestThePlatformIsNoMerchant(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		if _, err := g.Merchants.Update(t.Context(), payment.ID{}, merchant.Update{Name: ptr("Foo")}); !problem.Is(err, problem.NotFound) {
+			t.Errorf("update: %v", err)
+		}
+		if _, _, err := g.Merchants.CreateCredential(t.Context(), merchant.NewCredential{}); !problem.Is(err, problem.NotFound) {
+			t.Errorf("credential: %v", err)
+		}
+		for _, name := range []string{"platform", "PLATFORM"} {
+			if _, err := g.Merchants.Create(t.Context(), store.Merchant{Name: name, City: "RECIFE", Routes: payment.AllRoutes(coretest.BankName)}, ""); !problem.Is(err, problem.ValidationFailed) {
+				t.Errorf("create %s: %v", name, err)
+			}
+		}
+		if m, err := g.Store.MerchantByName(t.Context(), store.PlatformName); err != nil || !m.ID.IsZero() {
+			t.Errorf("the platform is %v, %v", m, err)
+		}
 	})
 }
 

@@ -12,6 +12,9 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
+// PlatformName is the name of the row with the zero id, which is no merchant: the platform's.
+const PlatformName = "platform"
+
 // Merchant is a client of the gateway: it collects and pays out money.
 type Merchant struct {
 	ID          payment.ID
