@@ -10,6 +10,7 @@ import (
 
 	"github.com/porteira/porteira/internal/app"
 	"github.com/porteira/porteira/internal/config"
+	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
@@ -127,13 +128,13 @@ func (c *credentialCreate) Run(r *runner, root *commands) error {
 // parseNetwork parses a network or an address.
 func parseNetwork(text string) (netip.Prefix, error) {
 	if p, err := netip.ParsePrefix(text); err == nil {
-		return p.Masked(), nil
+		return env.UsualNetwork(p), nil
 	}
 	address, err := netip.ParseAddr(text)
 	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("%q is neither an IP address nor a network: write 203.0.113.7 or 203.0.113.0/24", text)
 	}
-	return netip.PrefixFrom(address, address.BitLen()), nil
+	return env.UsualNetwork(netip.PrefixFrom(address, address.BitLen())), nil
 }
 
 type credentialList struct {

@@ -56,6 +56,17 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// IPv4 networks may be written in their IPv6 form: addresses of clients are not.
+func TestNetworks(t *testing.T) {
+	t.Parallel()
+	const list = "::ffff:203.0.113.7/120, 10.1.2.3/8,2001:db8::7/64"
+	c := load(t, config.Sources{Mode: config.Dev, Flags: map[string]string{"trusted-proxies": list, "allow-networks": list}})
+	const want = "[203.0.113.0/24 10.0.0.0/8 2001:db8::/64]"
+	if proxies, allowed := fmt.Sprint(c.TrustedProxies), fmt.Sprint(c.AllowNetworks); proxies != want || allowed != want {
+		t.Errorf("networks are %s and %s, want %s", proxies, allowed, want)
+	}
+}
+
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{"0": 0, "1d": 24 * time.Hour, "36h": 36 * time.Hour, "36500d": 36500 * 24 * time.Hour} {

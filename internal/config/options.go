@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/porteira/porteira/internal/env"
 )
 
 // fileOption is the name of the option with the path of the file.
@@ -301,7 +303,7 @@ func networks(dest func(*Config) *[]netip.Prefix) func(*Config, string) error {
 			if err != nil {
 				return errors.New("write networks as 10.0.0.0/8, separated by commas")
 			}
-			*list = append(*list, p.Masked())
+			*list = append(*list, env.UsualNetwork(p))
 		}
 		return nil
 	}

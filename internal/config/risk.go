@@ -122,9 +122,6 @@ var metadataNetworks = []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), n
 
 func webhooksToAnyNetwork(c *Config) string {
 	for _, p := range c.AllowNetworks {
-		if p.Addr().Is4In6() && p.Bits() >= 96 {
-			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-		}
 		if p.Bits() == 0 || slices.ContainsFunc(metadataNetworks, p.Overlaps) {
 			return "allow-networks has a network that contains link-local addresses, such as 169.254.169.254: list only the networks of your receivers"
 		}

@@ -44,6 +44,7 @@ var takers = []struct{ risk, name, value string }{
 	{"public-metrics", "ops-listen", ""},
 	{"any-proxy", "trusted-proxies", "10.0.0.0/8,0.0.0.0/0"},
 	{"any-proxy", "trusted-proxies", "::/0"},
+	{"any-proxy", "trusted-proxies", "::ffff:0:0/96"},
 	{"webhooks-to-any-network", "allow-networks", "10.0.0.0/8,0.0.0.0/0"},
 	{"webhooks-to-any-network", "allow-networks", "::/0"},
 	{"webhooks-to-any-network", "allow-networks", "169.254.169.254/32"},

@@ -24,3 +24,12 @@ func CustomerNetwork(address netip.Addr) netip.Prefix {
 	}
 	return network
 }
+
+// UsualNetwork is a network with the addresses that clients have: one of IPv4 in its IPv6 form,
+// such as ::ffff:203.0.113.0/120, would contain none of them.
+func UsualNetwork(p netip.Prefix) netip.Prefix {
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p.Masked()
+}

@@ -31,3 +31,14 @@ func TestEmptyLists(t *testing.T) {
 		t.Errorf("the credentials are %s", out)
 	}
 }
+
+// A network of IPv4 that is written as IPv6 allows the addresses that it names.
+func TestAllowedNetworks(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	s.run(0, "credential", "create", "Loja", "--allow-ip", "::ffff:203.0.113.7", "--allow-ip", "::ffff:10.1.2.3/104", "--allow-ip", "2001:db8::7")
+	if out, _ := s.run(0, "credential", "list", "Loja"); !strings.Contains(out, " 203.0.113.7/32 10.0.0.0/8 2001:db8::7/128 ") {
+		t.Errorf("the list is %q", out)
+	}
+}
