@@ -164,10 +164,14 @@ func (c *credentialList) Run(r *runner, root *commands) error {
 				for j, p := range l.AllowedIPs {
 					from[j] = p.String()
 				}
-				rows = append(rows, []string{
+				row := []string{
 					l.KeyID, l.Label, strings.Join(l.Scopes, " "), strings.Join(from, " "),
 					stamp(l.CreatedAt), stamp(l.ExpiresAt), stamp(l.RevokedAt),
-				})
+				}
+				if l.Damaged != nil { // none of the cells before it counts
+					row = append(row, "CHANGED OUTSIDE: refused; revoke it")
+				}
+				rows = append(rows, row)
 			}
 			tableOr(w, rows, fmt.Sprintf("No credentials: porteira credential create %q creates one.", m.Name))
 		})

@@ -42,3 +42,18 @@ func TestAllowedNetworks(t *testing.T) {
 		t.Errorf("the list is %q", out)
 	}
 }
+
+// The list names the credentials that are refused because their rows were changed.
+func TestListOfChangedCredentials(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	s.run(0, "credential", "create", "Loja", "--label", "first", "--scope", "read")
+	s.run(0, "credential", "create", "Loja", "--label", "second", "--scope", "read")
+	s.exec("UPDATE credentials SET allowed_ips = 'junk' WHERE label = 'first'")
+	out, _ := s.run(0, "credential", "list", "Loja")
+	const want = "X-API-KEY LABEL SCOPES FROM CREATED EXPIRES REVOKED\nPTR first read TIME CHANGED OUTSIDE: refused; revoke it\nPTR second read TIME \n"
+	if out != want {
+		t.Errorf("the list is %q, want %q", out, want)
+	}
+}
