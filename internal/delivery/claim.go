@@ -13,9 +13,13 @@ import (
 
 // Claim claims up to limit due deliveries of a merchant and begins an attempt of each.
 func (s *Service) Claim(ctx context.Context, merchant payment.ID, limit int) ([]store.Delivery, error) {
-	op := &claim{merchant: merchant, node: s.Queue.node.ID(), limit: limit}
-	err := s.Writer.DoWithoutCancel(ctx, op)
+	op, err := s.claim(ctx, merchant, limit)
 	return op.claimed, err
+}
+
+func (s *Service) claim(ctx context.Context, merchant payment.ID, limit int) (*claim, error) {
+	op := &claim{merchant: merchant, node: s.Queue.node.ID(), limit: limit}
+	return op, s.Writer.DoWithoutCancel(ctx, op)
 }
 
 // claim claims due deliveries.
@@ -23,6 +27,7 @@ type claim struct {
 	merchant, node payment.ID
 	limit          int
 	claimed        []store.Delivery
+	postponed      int
 }
 
 // Merchant implements [write.Operation].
@@ -38,9 +43,10 @@ func (v *claim) Needs(n *store.Needs) {
 }
 
 // Decide implements [write.Operation]. A delivery whose event cannot be decrypted gets a case;
-// one whose endpoint is disabled or deleted is not sent.
+// one whose endpoint is disabled or deleted is not sent; one that would overtake older events of
+// its endpoint is postponed.
 func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
-	v.claimed = nil
+	v.claimed, v.postponed = nil, 0
 	if !l.NodeAlive(v.node) {
 		return write.ErrNodeDead
 	}
@@ -48,6 +54,12 @@ func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
 		if d.Stopped != "" {
 			d.State, d.NextAt, d.UpdatedAt = d.Stopped, time.Time{}, l.Now()
 			c.SetDelivery(d)
+			continue
+		}
+		if !d.Postponed.IsZero() {
+			d.NextAt = d.Postponed
+			c.SetDelivery(d)
+			v.postponed++
 			continue
 		}
 		if d.Damaged {

@@ -235,6 +235,7 @@ func TestDecideClaim(t *testing.T) {
 		{"disabled", func(d *store.Delivery) { d.State, d.NextAt = store.DeliveryDisabled, time.Time{} }, 10, ""},
 		{"claimed by another process", func(d *store.Delivery) { d.Attempts, d.NextAt, d.ClaimedBy = 1, time.Time{}, otherNode }, 10, ""},
 		{"tried before", func(d *store.Delivery) { d.Attempts, d.ScheduleStep = 3, 2 }, 1, "deliveries attempts:3→4 claimed_by:-→this next_at:now→-"},
+		{"postponed", func(d *store.Delivery) { d.Postponed = d.NextAt.Add(time.Minute) }, 1, "deliveries next_at:now→in 1m0s"},
 		{"damaged", func(d *store.Delivery) { d.Damaged = true }, 1, `
 			+cases damaged 0 number:1 table:events
 			deliveries case_id:→id next_at:now→- state:pending→exhausted`},

@@ -163,20 +163,20 @@ func byMerchant(list []store.Delivery) iter.Seq[[]store.Delivery] {
 	}
 }
 
-// sendDue claims up to n due deliveries of a merchant and starts them.
+// sendDue claims up to n due deliveries of a merchant and starts them. It returns how many it read.
 func (s *Service) sendDue(ctx context.Context, merchant payment.ID, n int) (int, error) {
 	secret, usable, err := s.secretOf(ctx, merchant)
 	if err != nil || !usable && !s.Endpoints.Has(merchant) {
 		return 0, err
 	}
 	s.turn.Served(merchant)
-	list, err := s.Claim(ctx, merchant, n)
+	op, err := s.claim(ctx, merchant, n)
 	if err != nil {
 		return 0, err
 	}
-	s.Queue.addClaimed(merchant, n, len(list))
-	s.start(ctx, secret, list)
-	return len(list), nil
+	s.Queue.addClaimed(merchant, n, len(op.claimed))
+	s.start(ctx, secret, op.claimed)
+	return len(op.claimed) + op.postponed, nil // more may be due behind the postponed ones
 }
 
 // start starts as many claimed deliveries of a merchant as their receivers have slots

@@ -50,6 +50,9 @@ type Delivery struct {
 	Planned time.Time     // when this delivery would be due, which is sent before others of an endpoint that is down
 	Moved   bool          // due at an endpoint whose URL is another one than when it was made
 	Stopped DeliveryState // of this due delivery, whose endpoint is disabled or deleted
+	// Postponed is when this due delivery is due instead, as its endpoint is down and is to get an
+	// older event first.
+	Postponed time.Time
 }
 
 var deliveryTable = newTable("deliveries", []string{"id"},
@@ -241,7 +244,7 @@ func (l *Loaded) HasOpenCase(d Delivery) bool {
 
 // DueDeliveries are the loaded due deliveries of a merchant that no decision of
 // this commit has claimed or changed, oldest first; at an endpoint that is down, first the one
-// of its oldest event, which may not be due.
+// of its oldest event, which may not be due, and the others postponed.
 func (l *Loaded) DueDeliveries(merchant payment.ID) []Delivery {
 	var list []Delivery
 	for _, ref := range l.deliveries.due[merchant] {

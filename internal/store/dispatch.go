@@ -141,7 +141,7 @@ func (c *Changes) saveNewDeliveries(ctx context.Context, tx *db.Tx) error {
 // loadDueEndpoints reads where due deliveries to endpoints go now. It locks nothing: the
 // deliveries are locked already, and what changes meanwhile is seen by their end.
 func (l *Loaded) loadDueEndpoints(ctx context.Context, tx *db.Tx, due dueDeliveries) error {
-	to := map[payment.ID]Endpoint{}
+	to, list := map[payment.ID]Endpoint{}, []Endpoint(nil)
 	for _, ref := range l.deliveries.due[due.merchant] {
 		d := l.deliveries.rows[ref]
 		if d.Endpoint.IsZero() {
@@ -149,8 +149,7 @@ func (l *Loaded) loadDueEndpoints(ctx context.Context, tx *db.Tx, due dueDeliver
 		}
 		if len(to) == 0 {
 			rows, err := tx.Query(ctx, "SELECT "+endpointTable.selected+" FROM webhook_endpoints t WHERE t.merchant_id = $1 ORDER BY t.id", due.merchant[:])
-			list, err := db.Collect(rows, err, scanEndpoint)
-			if err != nil {
+			if list, err = db.Collect(rows, err, scanEndpoint); err != nil {
 				return fmt.Errorf("endpoints: %w", err)
 			}
 			to[payment.ID{}] = Endpoint{} // it was read
@@ -160,9 +159,9 @@ func (l *Loaded) loadDueEndpoints(ctx context.Context, tx *db.Tx, due dueDeliver
 		}
 		d.direct(to)
 	}
-	for _, e := range to {
-		if e.Enabled && e.IsDown() {
-			if err := l.loadOldest(ctx, tx, &e); err != nil {
+	for i := range list {
+		if e := &list[i]; e.Enabled && e.IsDown() {
+			if err := l.loadOldest(ctx, tx, e); err != nil {
 				return fmt.Errorf("oldest delivery of an endpoint: %w", err)
 			}
 		}
@@ -170,44 +169,75 @@ func (l *Loaded) loadDueEndpoints(ctx context.Context, tx *db.Tx, due dueDeliver
 	return nil
 }
 
-// An endpoint that is down is tried with its oldest event before any later one, so that it
-// gets what it missed in order once it answers.
+// An endpoint that is down is tried with its oldest event only, so that it gets what it missed
+// in order once it answers. After triedMost attempts of that event the next one is tried: the
+// receiver may refuse that event alone. Between two attempts there is a pause as long as it has
+// failed, within limits.
 const (
-	triedMost  = 100              // attempts of the oldest event beyond which it waits until it is due
-	triedEvery = 30 * time.Second // at the most
+	triedMost  = 100
+	pauseLeast = time.Second
+	pauseMost  = time.Minute
 )
 
-// loadOldest puts the oldest pending delivery of an endpoint that is down before those that
-// are due.
+// pauseAfter is how long an endpoint that is down is not tried after a failure at a time.
+func (e *Endpoint) pauseAfter(failure time.Time) time.Duration {
+	return min(max(failure.Sub(e.FailingSince), pauseLeast), pauseMost)
+}
+
+// loadOldest puts the oldest pending delivery of an endpoint that is down before those that are
+// due, and postpones its others, unless that one is in flight or the endpoint pauses: then it
+// postpones all. None is claimed that could overtake it.
 func (l *Loaded) loadOldest(ctx context.Context, tx *db.Tx, e *Endpoint) error {
-	due := l.deliveries.due[e.Merchant]
-	if !slices.ContainsFunc(due, func(ref Ref) bool { return l.deliveries.rows[ref].Endpoint == e.ID }) {
+	var waiting []*Delivery
+	for _, ref := range l.deliveries.due[e.Merchant] {
+		if d := l.deliveries.rows[ref]; d.Endpoint == e.ID {
+			waiting = append(waiting, d)
+		}
+	}
+	if len(waiting) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
-		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND t.state = 'pending' ORDER BY t.event_number LIMIT 1`+tx.SkipLocked(), e.Merchant[:], e.ID[:])
-	list, err := db.Collect(rows, err, scanDelivery)
-	if err != nil || len(list) == 0 || !list[0].ClaimedBy.IsZero() {
-		return err
+	wait, oldest := e.pauseAfter(e.LastFailure)-l.now.Sub(e.LastFailure), (*Delivery)(nil)
+	if wait <= 0 || l.now.Before(e.LastFailure) { // the clock was set back
+		var err error
+		if oldest, err = l.putOldestFirst(ctx, tx, e); err != nil {
+			return err
+		}
+		wait = e.pauseAfter(l.now)
 	}
-	d, ref := list[0], Ref{list[0].Merchant, list[0].ID}
+	for _, d := range waiting {
+		if d != oldest {
+			d.Postponed = l.now.Add(wait)
+		}
+	}
+	return nil
+}
+
+// putOldestFirst returns nil if that delivery is in flight, or locked.
+func (l *Loaded) putOldestFirst(ctx context.Context, tx *db.Tx, e *Endpoint) (*Delivery, error) {
+	rows, err := tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.id = (
+		SELECT p.id FROM deliveries p WHERE p.merchant_id = $1 AND p.endpoint_id = $2 AND length(p.endpoint_id) > 0 AND p.state <> 'delivered'
+		AND p.state = 'pending' AND (p.attempts < $3 OR length(p.claimed_by) > 0 OR p.next_at <= $4) ORDER BY p.event_number LIMIT 1)`+tx.SkipLocked(),
+		e.Merchant[:], e.ID[:], triedMost, micros(l.now))
+	list, err := db.Collect(rows, err, scanDelivery)
+	if err != nil || len(list) == 0 || list[0].State != DeliveryPending || !list[0].ClaimedBy.IsZero() {
+		return nil, err
+	}
+	d, ref, due := list[0], Ref{list[0].Merchant, list[0].ID}, l.deliveries.due[e.Merchant]
 	if at := slices.Index(due, ref); at >= 0 {
 		l.deliveries.due[e.Merchant] = slices.Concat([]Ref{ref}, due[:at], due[at+1:])
-		return nil
-	}
-	if d.Attempts >= triedMost || l.now.Sub(d.UpdatedAt) < triedEvery {
-		return nil
+		return l.deliveries.rows[ref], nil
 	}
 	damaged := map[int64]bool{}
 	events, err := db.Select(ctx, tx, eventByNumber, [][]any{{d.Merchant[:], d.EventNumber}}, scanDueEvent(tx.Keys(), damaged))
-	if err != nil || len(events) == 0 || len(damaged) > 0 {
-		return err
+	if err != nil || len(events) == 0 {
+		return nil, err
 	}
-	d.Event, d.Planned = events[0], d.NextAt
+	d.Event, d.Damaged, d.Planned = events[0], damaged[d.EventNumber], d.NextAt
 	d.direct(map[payment.ID]Endpoint{e.ID: *e})
 	l.deliveries.rows[ref] = d
 	l.deliveries.due[e.Merchant] = slices.Concat([]Ref{ref}, due)
-	return nil
+	return d, nil
 }
 
 // direct sets where a due delivery to an endpoint goes: if that is deleted or disabled,

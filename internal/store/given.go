@@ -450,7 +450,7 @@ func (g *Given) deliveriesAfter(c *Changes) []Delivery {
 	list = append(list, c.newDeliveries...)
 	for i := range list {
 		d := &list[i]
-		d.Event, d.InOrder, d.Down, d.Moved, d.Planned, d.Stopped = payment.Event{}, false, false, false, time.Time{}, ""
+		d.Event, d.InOrder, d.Down, d.Moved, d.Planned, d.Postponed, d.Stopped = payment.Event{}, false, false, false, time.Time{}, time.Time{}, ""
 		for _, h := range c.endpoints.stopped {
 			if h.Ref == (Ref{d.Merchant, d.Endpoint}) && d.ClaimedBy.IsZero() && (d.State == DeliveryPending || d.State == DeliveryPaused) {
 				d.State, d.NextAt = h.state, time.Time{}

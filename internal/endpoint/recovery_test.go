@@ -1,0 +1,133 @@
+package endpoint_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+)
+
+// trickle lets events come for a time, the first of them now, with work every other second.
+func (g hooks) trickle(last time.Duration, every time.Duration, each func()) {
+	g.T.Helper()
+	const step = 2 * time.Second
+	for at := time.Duration(0); at < last; at += step {
+		if at%every == 0 {
+			g.cancel(fmt.Sprintf("missed-%03d", at/time.Second), "")
+		}
+		g.work()
+		if each != nil {
+			each()
+		}
+		g.Jump(step)
+	}
+}
+
+// wantInOrder lets two minutes pass, in which a URL gets all n events in order after those that
+// were tried before.
+func (g hooks) wantInOrder(at string, tried, n int) {
+	g.T.Helper()
+	for range 24 {
+		g.Jump(5 * time.Second)
+		g.work()
+	}
+	if got := g.received(at)[tried:]; len(got) != n || !slices.IsSorted(got) {
+		g.T.Errorf("%s got %d of %d events: %q", at, len(got), n, got)
+	}
+}
+
+// While events come, an endpoint that is down is tried with its oldest event only, at least once
+// a minute: so it gets all in order as soon as it answers.
+func TestDownIsTriedWithItsOldestEvent(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e := g.add(url, "payin.canceled")
+		g.down(url)
+		from := -1
+		g.trickle(6*time.Minute, 10*time.Second, func() {
+			if v := g.read(e); from < 0 && v.IsDown() {
+				from = len(g.received(url))
+			}
+		})
+		tried := g.received(url)
+		for _, v := range tried[from:] {
+			if v != "payin.canceled missed-000" {
+				t.Errorf("it was tried with %s", v)
+			}
+		}
+		if n := len(tried) - from; n < 5 || n > 10 {
+			t.Errorf("it was tried %d times", n)
+		}
+		g.Receivers.Always(200)
+		g.wantInOrder(url, len(tried), 36)
+		if e := g.read(e); e.Failures != 0 {
+			t.Errorf("%+v", e)
+		}
+		g.WantProven()
+	})
+}
+
+// While the oldest event is in flight to an endpoint that is down, no later one is claimed: if it
+// is accepted, the others follow in order from the feed.
+func TestNothingIsClaimedBesideTheOldestEvent(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		g.add(url, "payin.canceled")
+		g.down(url)
+		g.trickle(time.Minute, 10*time.Second, nil)
+		tried := len(g.received(url))
+		g.Receivers.Answer(func(_ *http.Request, n int) (*http.Response, error) {
+			if n > tried+1 {
+				return coretest.Respond(http.StatusOK)
+			}
+			g.cancel("missed-late", "")
+			for _, node := range []hooks{g, {g.Second()}} {
+				_, err := node.Endpoints.Dispatch(t.Context())
+				g.Must(err)
+				list, err := node.Deliveries.Claim(t.Context(), g.Merchant.ID, 100)
+				g.Must(err)
+				for i := range list {
+					t.Errorf("event %d was claimed", list[i].EventNumber)
+				}
+			}
+			return coretest.Respond(http.StatusOK)
+		})
+		g.wantInOrder(url, tried, 7)
+		g.WantProven()
+	})
+}
+
+// If a receiver refuses one event alone, that one does not hold back the later ones forever; they
+// come in order, and it follows its schedule.
+func TestRefusedEventHoldsBackNoOtherForever(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e := g.add(url, "payin.canceled")
+		g.cancel("a", "")
+		g.Receivers.Answer(func(*http.Request, int) (*http.Response, error) {
+			if list := g.received(url); list[len(list)-1] == "payin.canceled a" {
+				return nil, errors.New("connection reset")
+			}
+			return coretest.Respond(http.StatusOK)
+		})
+		g.fail(8, 30*time.Minute)
+		if e := g.read(e); !e.IsDown() {
+			t.Fatalf("%+v", e)
+		}
+		for i := range 3 {
+			g.cancel(fmt.Sprint("b", i), "")
+		}
+		g.fail(110, time.Minute)
+		var got []string
+		for _, v := range g.received(url) {
+			if v != "payin.canceled a" {
+				got = append(got, v)
+			}
+		}
+		if want := []string{"payin.canceled b0", "payin.canceled b1", "payin.canceled b2"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		g.WantProven()
+	})
+}
