@@ -199,9 +199,14 @@ func (v *caseDetail) readSubject(r *runner, a *app.Admin, of *store.Case) error 
 			Type: "refund", ID: p.ID.String(), ReferenceID: p.ReferenceID, ExternalID: p.ExternalID, PayinID: p.Payin.String(),
 			Status: string(p.Status), Amount: int64(p.Amount), EndToEndID: p.EndToEndID,
 		}
+	} else if p, err := a.Store.DamagedOrder(r.ctx, m, id); err == nil {
+		v.Order = &caseOrder{
+			Type: p.Type, ID: id.String(), ReferenceID: p.ReferenceID, ExternalID: p.ExternalID, Processor: p.Processor, ProcessorID: p.ProcessorID,
+			Status: p.Status, Step: p.Step, Amount: int64(p.Amount),
+		}
 	}
 	parts, err := a.Store.RefundParts(r.ctx, m, id)
-	if err != nil {
+	if err != nil && of.Kind != store.CaseDamaged { // the case has their external ids
 		return err
 	}
 	for i := range parts {

@@ -123,6 +123,26 @@ func TestCaseShowsARefund(t *testing.T) {
 	}
 }
 
+// A case about a damaged order shows by which ids its processor and its merchant know it.
+func TestCaseShowsADamagedOrder(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	id := s.openCase(1, "damaged", `{"table":"payouts"}`)
+	s.exec("INSERT INTO payouts SELECT id, id, 'e1', 'saque-7', 1990, 0, 'PENDING', 'manual_review', 1, 'bank', '', 'EVP', '', 0, 'none', x'', 0, 0, x'', x'00', x'', '', 0, '', '', 0, 0, x'', 0, 0, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
+	out, _ := s.run(0, "case", "show", id)
+	if want := "payout ID\n reference saque-7\n externalId e1\n processor bank\n status PENDING manual_review\n amount R$ 19.90\n"; !strings.Contains(out, want) {
+		t.Errorf("show prints\n%s\nwant\n%s", out, want)
+	}
+	s.exec("DELETE FROM payouts")
+	s.exec("INSERT INTO refunds SELECT id, id, id, 'e2', 'devolucao-7', 'api', 0, 1990, 'PROCESSING', 2, '', '', 0, x'', 0, '', '{', 0, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
+	s.exec("INSERT INTO refund_parts SELECT id, id, 1, id, x'', 'bank', 'pix-1', 'd1', 995, 0, '{', 0, 'unknown', '', '', '', '', 1, 0, 2, 0, 3, 0, x'', 1700000000000000, 1700000001000000, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
+	out, _ = s.run(0, "case", "show", id)
+	if want := "refund ID\n reference devolucao-7\n externalId e2\n status PROCESSING\n amount R$ 19.90\n"; !strings.Contains(out, want) {
+		t.Errorf("show prints\n%s\nwant\n%s", out, want)
+	}
+}
+
 // On a restored database that no gateway has been started on, nothing is decided: its cases do
 // not show yet what the backup lacks.
 func TestNothingIsDecidedBeforeARestoreIsKnown(t *testing.T) {

@@ -262,12 +262,6 @@ func (l *Loaded) Payout(merchant, id payment.ID) (payment.Payout, bool) {
 	return payment.Payout{}, false
 }
 
-// PayoutDamaged reports whether the row of a loaded due payout cannot be decoded or decrypted.
-func (l *Loaded) PayoutDamaged(merchant, id payment.ID) bool {
-	p := l.payouts.rows[Ref{merchant, id}]
-	return p != nil && p.damaged
-}
-
 // PayoutByExternalID is a loaded payout, with the fingerprint of its request;
 // false if there is none.
 func (l *Loaded) PayoutByExternalID(merchant payment.ID, externalID string) (payment.Payout, []byte, bool) {
@@ -313,17 +307,6 @@ func (c *Changes) SetPayout(p payment.Payout) payment.Payout {
 	c.payouts = append(c.payouts, payoutChange{&row, was})
 	c.count++
 	return p
-}
-
-// ParkPayout stops the work on a loaded due payout that is damaged. Its other columns stay as they
-// are, so that they can be repaired.
-func (c *Changes) ParkPayout(merchant, id payment.ID) {
-	ref := Ref{merchant, id}
-	row := *c.l.payouts.rows[ref]
-	row.Step, row.NextAt, row.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
-	c.l.payouts.rows[ref] = &row
-	c.parkedPayouts = append(c.parkedPayouts, ref)
-	c.count++
 }
 
 // ReleaseReference releases the reference of a new payout that the operation refuses, and

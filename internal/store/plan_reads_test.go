@@ -25,6 +25,8 @@ func (v *exercise) readOrders() {
 	must(t, err)
 	_, err = s.FindPayout(ctx, q.ID)
 	must(t, err)
+	_, err = s.DamagedOrder(ctx, m, q.ID)
+	must(t, err)
 	for _, f := range []store.Filter{
 		{}, {Status: "PAID"}, {Status: string(payment.PayoutCompleted)}, {Method: payment.PIX}, {Method: payment.Boleto}, {Status: "PAID", Method: payment.Boleto}, {ExternalID: "p"}, {ExternalID: "p", PublicExternalID: "q"}, {Before: p.ID},
 		{CreatedFrom: v.far}, {CreatedTo: v.far}, {Status: "PAID", Method: payment.PIX, CreatedFrom: v.far, CreatedTo: v.far, Before: p.ID},

@@ -1,0 +1,43 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/porteira/porteira/internal/payment"
+)
+
+// PayoutDamaged reports whether the row of a loaded due payout cannot be decoded or decrypted.
+func (l *Loaded) PayoutDamaged(merchant, id payment.ID) bool {
+	p := l.payouts.rows[Ref{merchant, id}]
+	return p != nil && p.damaged
+}
+
+// ParkPayout stops the work on a loaded due payout that is damaged. Its other columns stay as they
+// are, so that they can be repaired.
+func (c *Changes) ParkPayout(merchant, id payment.ID) {
+	ref := Ref{merchant, id}
+	row := *c.l.payouts.rows[ref]
+	row.Step, row.NextAt, row.ClaimedBy = payment.StepReview, time.Time{}, payment.ID{}
+	c.l.payouts.rows[ref] = &row
+	c.parkedPayouts = append(c.parkedPayouts, ref)
+	c.count++
+}
+
+// DamagedOrder is what can be read of a pay-in, a payout or a refund if another column of its row is
+// damaged.
+type DamagedOrder struct {
+	Type, ReferenceID, ExternalID, Processor, ProcessorID, Status, Step string
+
+	Amount cents
+}
+
+// DamagedOrder reads an order without what is encoded or encrypted; else ErrNotFound.
+func (s *Store) DamagedOrder(ctx context.Context, merchant, id payment.ID) (v DamagedOrder, err error) {
+	const of = " WHERE merchant_id = $1 AND id = $2"
+	err = s.db.QueryRow(ctx, `SELECT 'payin', reference_id, external_id, processor, processor_id, status, '', amount FROM payins`+of+`
+		UNION ALL SELECT 'payout', reference_id, external_id, processor, processor_id, status, step, amount FROM payouts`+of+`
+		UNION ALL SELECT 'refund', reference_id, external_id, '', '', status, '', amount FROM refunds`+of, merchant[:], id[:]).
+		Scan(&v.Type, &v.ReferenceID, &v.ExternalID, &v.Processor, &v.ProcessorID, &v.Status, &v.Step, &v.Amount)
+	return v, s.db.ReadError("order", err)
+}
