@@ -87,8 +87,8 @@ func (t *tableOf[T]) scan(r db.Scanner, v *T, more ...any) error {
 
 // scanDue is scan of a row that waits for a worker: a row with a value that cannot be decoded is
 // damaged, and its other values are read. An error would stop the rows beside it.
-func (t *tableOf[T]) scanDue(r db.Scanner, v *T) (damaged bool, err error) {
-	if t.scan(r, v) == nil {
+func (t *tableOf[T]) scanDue(r db.Scanner, v *T, more ...any) (damaged bool, err error) {
+	if t.scan(r, v, more...) == nil {
 		return false, nil
 	}
 	var dest []any
@@ -102,7 +102,7 @@ func (t *tableOf[T]) scanDue(r db.Scanner, v *T) (damaged bool, err error) {
 		}
 		dest = append(dest, to)
 	}
-	return true, r.Scan(dest...)
+	return true, r.Scan(append(dest, more...)...)
 }
 
 // damagedDest leaves out a value that cannot be decoded.

@@ -96,12 +96,16 @@ func (e *Endpoint) Rotate(sealed []byte, until time.Time) bool {
 // EndpointSecrets opens the secrets of an endpoint: the current one, and the previous one,
 // which signs until PreviousUntil, "" if there is none. The error is [db.ErrSealed].
 func (s *Store) EndpointSecrets(e *Endpoint) (current, previous string, err error) {
+	return e.secrets(s.Keys())
+}
+
+func (e *Endpoint) secrets(keys *db.Keyring) (current, previous string, err error) {
 	cell := endpointSecret(e.Merchant, e.ID)
-	plain, err := s.Keys().Open(cell, e.secret)
+	plain, err := keys.Open(cell, e.secret)
 	if err != nil || len(e.previous) == 0 {
 		return string(plain), "", err
 	}
-	before, err := s.Keys().Open(cell, e.previous)
+	before, err := keys.Open(cell, e.previous)
 	return string(plain), string(before), err
 }
 

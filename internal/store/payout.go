@@ -101,12 +101,14 @@ func scanAnyPayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
 // scanDuePayout is scanPayout without an error for a row that cannot be decoded or decrypted:
 // one damaged row must not stop the others.
 func scanDuePayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
-	return func(r db.Scanner) (*payoutRow, error) {
-		p := &payoutRow{}
-		damaged, err := payoutTable.scanDue(r, p)
-		p.damaged = damaged || err == nil && p.open(keys) != nil
-		return p, err
-	}
+	return func(r db.Scanner) (*payoutRow, error) { return scanDamagedPayout(r, keys) }
+}
+
+func scanDamagedPayout(r db.Scanner, keys *db.Keyring, more ...any) (*payoutRow, error) {
+	p := &payoutRow{}
+	damaged, err := payoutTable.scanDue(r, p, more...)
+	p.damaged = damaged || err == nil && p.open(keys) != nil
+	return p, err
 }
 
 func beneficiary(merchant, id payment.ID) db.AssociatedData {

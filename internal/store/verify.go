@@ -86,6 +86,7 @@ var keyedChecks = []struct {
 	name  string
 	prove func(ctx context.Context, q querier, keys *db.Keyring, merchant payment.ID) (Proof, error)
 }{
+	{"rows", proveOpens},
 	{"decisions", proveDecisions},
 	{"credentials", proveCredentials},
 }
