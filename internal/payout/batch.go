@@ -166,7 +166,7 @@ func (s *Service) refuseEarly(ctx context.Context, m *store.Merchant, payouts []
 			return ofItem(i, limitExceeded(exceeded))
 		}
 		if available -= p.Amount + p.Fee; available < 0 {
-			return errBatchBalance
+			return ofItem(i, insufficientBalance())
 		}
 		counters.Add(p, p.CreatedAt)
 	}
@@ -263,8 +263,6 @@ func field(item int, name string) string { return fmt.Sprintf("items[%d].%s", it
 // errBatchExists means that another request stored a batch with the reference first.
 var errBatchExists = errors.New("payout: the batch exists")
 
-var errBatchBalance = problem.New(problem.InsufficientBalance, "The available balance does not cover this batch. No payout of it was accepted, and all references remain unused.")
-
 // ofItem is the refusal of a batch because of one item.
 func ofItem(item int, err error) error {
 	var e *problem.Error
@@ -272,15 +270,21 @@ func ofItem(item int, err error) error {
 	case !errors.As(err, &e):
 		return err
 	case e.Kind == problem.InsufficientBalance:
-		return errBatchBalance
+		return problem.New(problem.InsufficientBalance, "The available balance does not cover this batch. No payout of it was accepted, and all references remain unused.").
+			WithFields(tooMuch(item, "exceeds the available balance"))
 	case e.Kind == problem.LimitExceeded:
 		return problem.New(problem.LimitExceeded, "An item of the batch exceeds a limit of the merchant. No payout was accepted, and all references remain unused.").
-			WithLimit(e.Limit).WithFields(problem.FieldError{Field: field(item, "amount"), Code: problem.CodeOutOfRange, Detail: "exceeds the limit " + e.Limit + ", with the items before it"})
+			WithLimit(e.Limit).WithFields(tooMuch(item, "exceeds the limit "+e.Limit))
 	case e.Kind == problem.Unavailable:
 		return err
 	default:
 		return e.WithFields(problem.FieldError{Field: fmt.Sprintf("items[%d]", item), Code: problem.CodeNotAllowed, Detail: e.Detail})
 	}
+}
+
+// tooMuch is the error of the first item whose amount is too much after those before it.
+func tooMuch(item int, exceeds string) problem.FieldError {
+	return problem.FieldError{Field: field(item, "amount"), Code: problem.CodeOutOfRange, Detail: exceeds + ", with the items before it"}
 }
 
 // Ends of batches are looked for in passes over the open ones, by their ids.

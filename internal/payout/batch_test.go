@@ -154,7 +154,8 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 			fields string
 			limit  string
 		}{
-			{"more than is available", nil, batchOf("b", 10_00, opening-10_00+1), problem.InsufficientBalance, "", ""},
+			{"more than is available", nil, batchOf("b", 10_00, opening-10_00+1), problem.InsufficientBalance, "items[1].amount", ""},
+			{"more than is available, in the middle", nil, batchOf("b", 1, opening-2, 2, 1), problem.InsufficientBalance, "items[2].amount", ""},
 			{"above a maximum", func(g *coretest.Gateway) {
 				g.SetLimits(limits.Limits{Payout: limits.Payout{Range: limits.Range{Maximum: cents(20_00)}}})
 			}, batchOf("b", 10_00, 20_00, 20_01), problem.LimitExceeded, "items[2].amount", limits.Maximum},
