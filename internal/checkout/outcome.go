@@ -28,8 +28,14 @@ func (p *Pages) showOutcome(req *request, data *view, status payment.PayinStatus
 		set("back", "refunded", name, o.RefundedAmount.BRL())
 	case payment.PayinDisputed:
 		set("wait", "disputed")
+		if isPart(o) {
+			set("wait", "disputed_part", o.DisputedAmount.BRL(), o.PaidAmount.BRL())
+		}
 	case payment.PayinChargeback:
 		set("back", "chargeback")
+		if isPart(o) {
+			set("back", "chargeback_part", o.DisputedAmount.BRL(), o.PaidAmount.BRL())
+		}
 	case payment.PayinCanceled:
 		set("bad", "canceled", name)
 	case payment.PayinFailed:
@@ -49,6 +55,11 @@ func (p *Pages) showOutcome(req *request, data *view, status payment.PayinStatus
 	}
 }
 
+// isPart reports whether disputes are about a part of what was paid.
+func isPart(o *payment.Payin) bool {
+	return o.DisputedAmount > 0 && o.DisputedAmount < o.PaidAmount
+}
+
 // receiptRows are the lines of a receipt. The payer's data is masked: a receipt
 // left in a printer reveals nothing.
 func receiptRows(req *request, personal *payment.PersonalData) []rowView {
@@ -63,6 +74,13 @@ func receiptRows(req *request, personal *payment.PersonalData) []rowView {
 	add("row.paid", o.PaidAmount.BRL(), false)
 	if o.RefundedAmount > 0 {
 		add("row.refunded", o.RefundedAmount.BRL(), false)
+	}
+	if isPart(o) {
+		key := "row.disputed"
+		if o.Status == payment.PayinChargeback {
+			key = "row.charged_back"
+		}
+		add(key, o.DisputedAmount.BRL(), false)
 	}
 	add("row.paid_at", l.formatTime(o.PaidAt), false)
 	add("row.method", methodText(l, o), false)

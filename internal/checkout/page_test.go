@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/porteira/porteira/internal/checkout"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 )
@@ -215,6 +216,33 @@ func TestExpiredButNotYetMarked(t *testing.T) {
 	h.clock.Advance(time.Hour)
 	if a := h.get(path); text(a.byID("heading")) != "O prazo terminou" || a.byID("code") != nil || attr(a.byID("page"), "data-stream") == "" {
 		t.Errorf("heading %q", text(a.byID("heading")))
+	}
+}
+
+// A dispute of a part shows the part, above and in the receipt.
+func TestPartlyDisputed(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		status   payment.PayinStatus
+		disputed money.Cents
+		language string
+		want     []string
+	}{
+		{payment.PayinDisputed, 120_00, "pt", []string{"Pagamento contestado em parte", "R$ 120,00 de R$ 1.234,56 foram contestados", "Valor contestado R$ 120,00"}},
+		{payment.PayinDisputed, 120_00, "en", []string{"Payment partly disputed", "R$ 120,00 of R$ 1.234,56 was disputed", "Disputed amount R$ 120,00"}},
+		{payment.PayinChargeback, 120_00, "pt", []string{"Pagamento estornado em parte", "R$ 120,00 de R$ 1.234,56 voltam para quem pagou", "Valor estornado R$ 120,00"}},
+		{payment.PayinChargeback, 120_00, "en", []string{"Payment partly charged back", "R$ 120,00 of R$ 1.234,56 goes back to the payer", "Amount charged back R$ 120,00"}},
+		{payment.PayinDisputed, 1234_56, "pt", []string{"O pagamento foi confirmado e depois contestado."}},
+		{payment.PayinChargeback, 1234_56, "pt", []string{"A contestação foi aceita e o valor volta para quem pagou."}},
+	} {
+		h := newHarness(t)
+		h.headers.Set("Accept-Language", row.language)
+		a := h.get(h.order(payment.PIX, status(row.status), func(p *payment.Payin) { p.DisputedAmount = row.disputed }))
+		for _, want := range row.want {
+			if !strings.Contains(a.text(), want) {
+				t.Errorf("%s %s of %d: %q is not on the page: %s", row.language, row.status, row.disputed, want, a.text())
+			}
+		}
 	}
 }
 
