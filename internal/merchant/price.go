@@ -18,7 +18,8 @@ const settlementDaysMax = 365
 
 // SetPrice makes a price hold for the orders that a merchant creates from now on, within 2 s
 // on every node. It replaces the price for the same method and range of instalments; From 0
-// is all instalments of the method. Errors: problem kind validation_failed.
+// is all instalments of the method. A range may be inside another one, but not overlap it
+// otherwise. Errors: problem kind validation_failed.
 func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price) error {
 	if p.From == 0 {
 		p.From, p.To = 1, 1
@@ -29,7 +30,38 @@ func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.P
 	if wrong := checkPrice(&p); wrong != "" {
 		return problem.New(problem.ValidationFailed, wrong)
 	}
+	m, err := s.Store.Merchant(ctx, merchant)
+	if err != nil {
+		return store.Problem(err)
+	}
+	if wrong := checkOverlap(&p, m.Prices); wrong != "" {
+		return problem.New(problem.ValidationFailed, wrong)
+	}
 	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return tx.SetPrice(ctx, merchant, p) }))
+}
+
+// checkOverlap says which price overlaps a new one, neither inside the other: for the
+// instalments of both, the smaller range would hold, which nobody sees. "" if there is none.
+// Prices cannot be removed, so it names two ranges that hold the same together.
+func checkOverlap(p *payment.Price, prices []payment.Price) string {
+	for i := range prices {
+		other := &prices[i]
+		if other.Method != p.Method {
+			continue
+		}
+		var end int // of the first of the two ranges
+		switch {
+		case p.From < other.From && other.From <= p.To && p.To < other.To:
+			end = other.From - 1
+		case other.From < p.From && p.From <= other.To && other.To < p.To:
+			end = other.To
+		default:
+			continue
+		}
+		return fmt.Sprintf("Instalments %d-%d overlap those of the price for %d-%d, and neither range is inside the other. Set a price for %d-%d and one for %d-%d instead.",
+			p.From, p.To, other.From, other.To, p.From, end, end+1, p.To)
+	}
+	return ""
 }
 
 // checkPrice says what is wrong with a price; "" if nothing is.

@@ -36,6 +36,10 @@ func TestSetPrice(t *testing.T) {
 		{"an inverted range", price(payment.CreditCard, 6, 2, payment.Terms{}), false},
 		{"a range from below", price(payment.CreditCard, -1, 2, payment.Terms{}), false},
 		{"13 instalments", price(payment.CreditCard, 2, 13, payment.Terms{}), false},
+		{"a range inside another", price(payment.CreditCard, 5, 6, payment.Terms{}), true},
+		{"a range beside another", price(payment.CreditCard, 7, 9, payment.Terms{}), true},
+		{"a range that overlaps another from above", price(payment.CreditCard, 6, 9, payment.Terms{}), false},
+		{"a range that overlaps another from below", price(payment.CreditCard, 1, 2, payment.Terms{}), false},
 		{"negative days", price(payment.PIX, 1, 1, payment.Terms{Days: -1}), false},
 		{"days far away", price(payment.PIX, 1, 1, payment.Terms{Days: 366}), false},
 		{"no business day", price(payment.PIX, 1, 1, payment.Terms{Business: true}), false},
@@ -55,7 +59,7 @@ func TestSetPrice(t *testing.T) {
 	for _, p := range m.Prices {
 		text += string(p.Method) + " "
 	}
-	if text != "CREDIT_CARD CREDIT_CARD PAYOUT PIX " || m.Prices[0].From != 1 || m.Prices[0].To != payment.InstallmentsMax || m.Prices[1].From != 2 {
+	if text != "CREDIT_CARD CREDIT_CARD CREDIT_CARD CREDIT_CARD PAYOUT PIX " || m.Prices[0].From != 1 || m.Prices[0].To != payment.InstallmentsMax || m.Prices[1].From != 2 {
 		t.Errorf("prices %+v", m.Prices)
 	}
 }
