@@ -53,7 +53,7 @@ func (a *App) payers(api http.Handler) http.Handler {
 		}
 		home := &sandboxcontrol.Home{
 			API: api, Env: a.env, Log: a.log, BaseURL: a.BaseURL(), MetricsURL: metrics + "/metrics", Key: SandboxKey, Secret: SandboxSecret,
-			WebhookSecret: SandboxWebhookSecret, Version: a.opts.Version,
+			WebhookSecret: a.WebhookSecret, Version: a.opts.Version,
 		}
 		api = home.Handler()
 	}

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"html"
 	"net/http"
 	"strings"
 	"testing"
@@ -44,6 +45,22 @@ func TestHomePage(t *testing.T) {
 	if answer.StatusCode != http.StatusNotFound || !strings.Contains(body, `"code":"not_found"`) {
 		t.Errorf("a program is answered %d\n%s", answer.StatusCode, body)
 	}
+}
+
+// The page and the greeting of porteira dev show the webhook secret that signs now.
+func TestHomeShowsTheWebhookSecret(t *testing.T) {
+	g := apptest.Run(t, apptest.Config(t, config.Dev, nil, "data", t.TempDir()))
+	shows := func(secret string) {
+		t.Helper()
+		if _, body := request(t, g, http.MethodGet, "/", "Accept", "text/html"); !strings.Contains(html.UnescapeString(body), secret) {
+			t.Errorf("%s is not on the page\n%s", secret, body)
+		}
+		if got, err := g.App.WebhookSecret(t.Context()); got != secret {
+			t.Errorf("the greeting shows %q, want %q: %v", got, secret, err)
+		}
+	}
+	shows(app.SandboxWebhookSecret)
+	shows(g.Must(200, "POST", "/webhook-secret/rotate", "{}").Get("secret"))
 }
 
 // Each press of the button creates a Pix and redirects to its page. A form of another

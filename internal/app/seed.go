@@ -46,6 +46,16 @@ func seed(ctx context.Context, s *store.Store, merchants *merchant.Service) erro
 	return fmt.Errorf("app: cannot create merchant %q: credential %q belongs to another merchant", sandboxMerchant, SandboxKey)
 }
 
+// WebhookSecret is the webhook secret of the sandbox's merchant: at first
+// SandboxWebhookSecret, but it can rotate.
+func (a *App) WebhookSecret(ctx context.Context) (string, error) {
+	m, err := a.store.MerchantByName(ctx, sandboxMerchant)
+	if err != nil {
+		return "", err
+	}
+	return a.store.WebhookSecret(ctx, m.ID)
+}
+
 // isSandbox reports whether the database is marked as a sandbox.
 func isSandbox(ctx context.Context, s *store.Store) (bool, error) {
 	mark, err := s.Setting(ctx, store.SettingSandbox)

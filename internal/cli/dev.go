@@ -26,7 +26,12 @@ func (c *devCommand) Run(r *runner) error {
 	limitMemory(log, memlimit.FromCgroup)
 	r.growHeap()
 	a, err := app.New(ctx, cfg, app.Options{Log: log, Version: version(), Ready: func(a *app.App) {
-		_ = r.out.show(greetingOf(a, cfg), func(w io.Writer) { greet(w, a, cfg) })
+		secret, err := a.WebhookSecret(ctx)
+		if err != nil {
+			log.WarnContext(ctx, "webhook secret not read", "error", err)
+		}
+		g := greetingOf(a, cfg, secret)
+		_ = r.out.show(g, func(w io.Writer) { greet(w, a, cfg, &g) })
 	}})
 	if err != nil {
 		return err
@@ -45,13 +50,13 @@ type greeting struct {
 	Database      string `json:"database"`
 }
 
-func greetingOf(a *app.App, cfg *config.Config) greeting {
+func greetingOf(a *app.App, cfg *config.Config, webhookSecret string) greeting {
 	data, err := filepath.Abs(cfg.Data)
 	if err != nil {
 		data = cfg.Data
 	}
 	return greeting{
-		BaseURL: a.BaseURL(), APIKey: app.SandboxKey, APISecret: app.SandboxSecret, WebhookSecret: app.SandboxWebhookSecret,
+		BaseURL: a.BaseURL(), APIKey: app.SandboxKey, APISecret: app.SandboxSecret, WebhookSecret: webhookSecret,
 		Ops: a.OpsAddress(), Data: data, Database: cfg.ShownDatabase(),
 	}
 }
@@ -92,8 +97,7 @@ Read the balance and all events:
 Ctrl-C stops it. Its data stays in the data folder; delete the folder to start again.
 `
 
-func greet(w io.Writer, a *app.App, cfg *config.Config) {
-	g := greetingOf(a, cfg)
+func greet(w io.Writer, a *app.App, cfg *config.Config, g *greeting) {
 	metrics := g.BaseURL
 	if ops := a.OpsAddress(); ops != "" {
 		metrics = "http://" + ops

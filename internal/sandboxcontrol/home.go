@@ -2,6 +2,7 @@ package sandboxcontrol
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -44,9 +45,11 @@ type Home struct {
 	Log *slog.Logger
 	// BaseURL is the address of the API, for the commands that the page shows;
 	// MetricsURL is the address of the metrics.
-	BaseURL, MetricsURL        string
-	Key, Secret, WebhookSecret string // of the sandbox's merchant
-	Version                    string
+	BaseURL, MetricsURL string
+	Key, Secret         string // of the sandbox's merchant
+	// WebhookSecret reads the merchant's webhook secret, which can rotate.
+	WebhookSecret func(context.Context) (string, error)
+	Version       string
 }
 
 // Handler returns the home page in front of the API.
@@ -68,16 +71,21 @@ func (h *Home) Handler() http.Handler {
 type homeView struct {
 	*Home
 
-	Style   template.CSS
-	English bool
-	Action  string
-	Problem string // why the button failed; "" if it did not
+	Style         template.CSS
+	English       bool
+	Action        string
+	Problem       string // why the button failed; "" if it did not
+	WebhookSecret string
 }
 
 func (h *Home) show(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	var page bytes.Buffer
-	view := homeView{h, template.CSS(homeStyle), checkout.PrefersEnglish(r.Header.Get("Accept-Language")), pathNewPix, problem}
-	if err := homePage.Execute(&page, view); err != nil {
+	secret, err := h.WebhookSecret(r.Context())
+	if err == nil {
+		view := homeView{h, template.CSS(homeStyle), checkout.PrefersEnglish(r.Header.Get("Accept-Language")), pathNewPix, problem, secret}
+		err = homePage.Execute(&page, view)
+	}
+	if err != nil {
 		h.Log.ErrorContext(r.Context(), "cannot render the home page", "cause", err)
 		http.Error(w, "The page cannot be shown.", http.StatusInternalServerError)
 		return
