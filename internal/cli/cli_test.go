@@ -145,6 +145,7 @@ func TestCommands(t *testing.T) {
 		{"merchant brand Loja --logo nothing.png", 2, "", "porteira: cannot read the logo: open nothing.png: no such file or directory\n"},
 		{"merchant close Loja", 0, "Closed merchant \"Loja\": its credentials are refused within 2 seconds.\n", ""},
 		{"merchant close Loja", 1, "", "porteira: merchant \"Loja\" was closed at TIME\n"},
+		{"credential create Loja", 1, "", "porteira: merchant \"Loja\" was closed at TIME: its credentials are refused\n"},
 		{"case list", 0, "No open cases.\n", ""},
 		{"case list --limit 0", 2, "", "porteira: --limit must be at least 1, not 0\n"},
 		{"verify", 0, "Loja\n ok credentials 1 each credential is as the gateway wrote it\n\nplatform\n ok no rows yet\n\nVerified 2 ledgers: no defects.\n", ""},

@@ -108,6 +108,9 @@ func (c *credentialCreate) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
+		if err := checkOpen(&m); err != nil {
+			return fmt.Errorf("%w: its credentials are refused", err)
+		}
 		n.Merchant = m.ID
 		if c.ExpiresIn > 0 {
 			n.ExpiresAt = a.Clock.Now().Add(time.Duration(c.ExpiresIn))

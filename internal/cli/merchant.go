@@ -137,8 +137,8 @@ func (c *merchantClose) Run(r *runner, root *commands) error {
 		if err != nil {
 			return err
 		}
-		if !m.ClosedAt.IsZero() {
-			return fmt.Errorf("merchant %q was closed at %s", m.Name, stamp(m.ClosedAt))
+		if err := checkOpen(&m); err != nil {
+			return err
 		}
 		if err := a.Merchants.Close(r.ctx, m.ID); err != nil {
 			return err
@@ -150,6 +150,14 @@ func (c *merchantClose) Run(r *runner, root *commands) error {
 			_, _ = fmt.Fprintf(w, "Closed merchant %q: its credentials are refused within 2 seconds.\n", m.Name)
 		})
 	})
+}
+
+// checkOpen returns an error if a merchant is closed, which is final.
+func checkOpen(m *store.Merchant) error {
+	if m.ClosedAt.IsZero() {
+		return nil
+	}
+	return fmt.Errorf("merchant %q was closed at %s", m.Name, stamp(m.ClosedAt))
 }
 
 // merchantNamed finds a merchant. If it is unknown, the error mentions the command that
