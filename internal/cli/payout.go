@@ -13,6 +13,9 @@ import (
 	"github.com/porteira/porteira/internal/store"
 )
 
+// operatorPrefix begins the actor of an operator's decision.
+const operatorPrefix = "operator:"
+
 type payoutCommand struct {
 	settings
 
@@ -38,7 +41,10 @@ type decidedPayout struct {
 	ReferenceID string           `json:"referenceId"`
 	Status      string           `json:"status"`
 	Approval    payment.Approval `json:"approval"`
-	Amount      money.Cents      `json:"amount"` // cents
+	Amount      money.Cents      `json:"amount"`          // cents
+	Recorded    bool             `json:"recorded"`        // by this command; else it was decided before
+	Given       int64            `json:"approvalsGiven"`  // by different persons
+	Needed      int64            `json:"approvalsNeeded"` // of them
 	Record      []approvalView   `json:"record"`
 }
 
@@ -51,19 +57,19 @@ type approvalView struct {
 
 // Run approves a payout.
 func (c *payoutApprove) Run(r *runner, root *commands) error {
-	return c.decide(r, root, "Approved", func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error) {
+	return c.decide(r, root, store.ApprovalGiven, func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error) {
 		return a.Payouts.Approve(context.WithoutCancel(r.ctx), p.Merchant, p.ID, actor, c.Reason)
 	})
 }
 
 // Run rejects a payout.
 func (c *payoutReject) Run(r *runner, root *commands) error {
-	return c.decide(r, root, "Rejected", func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error) {
+	return c.decide(r, root, store.ApprovalRejected, func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error) {
 		return a.Payouts.Reject(context.WithoutCancel(r.ctx), p.Merchant, p.ID, actor, c.Reason)
 	})
 }
 
-func (c *payoutDecision) decide(r *runner, root *commands, done string, act func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error)) error {
+func (c *payoutDecision) decide(r *runner, root *commands, action store.ApprovalAction, act func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error)) error {
 	id, err := payment.ParseID(strings.TrimSpace(c.ID))
 	if err != nil {
 		return configError{fmt.Errorf("%q is not the id of a payout", c.ID)}
@@ -85,17 +91,48 @@ func (c *payoutDecision) decide(r *runner, root *commands, done string, act func
 		if err := a.CheckDecisions(); err != nil {
 			return err
 		}
-		if p, err = act(a, &p, "operator:"+name); err != nil {
+		before, err := a.Store.Approvals(r.ctx, p.Merchant, p.ID)
+		if err != nil {
+			return err
+		}
+		if p, err = act(a, &p, operatorPrefix+name); err != nil {
 			return err
 		}
 		v, err := viewDecided(r, a, &p)
 		if err != nil {
 			return err
 		}
-		return r.out.show(v, func(w io.Writer) {
-			_, _ = fmt.Fprintf(w, "%s as %s: payout %s of merchant %q, %s, is %s, approval %s.\n", done, name, v.ID, v.Merchant, p.Amount.English(), v.Status, v.Approval)
-		})
+		v.Recorded = len(v.Record) > len(before)
+		return r.out.show(v, func(w io.Writer) { v.write(w, action, name) })
 	})
+}
+
+// by lists who did it, in order.
+func (v *decidedPayout) by(action store.ApprovalAction) []string {
+	var names []string
+	for i := range v.Record {
+		if v.Record[i].Action == action {
+			names = append(names, strings.TrimPrefix(v.Record[i].Actor, operatorPrefix))
+		}
+	}
+	return names
+}
+
+// write prints what a command of a person did, and what is still needed. A decision that was
+// made before is not made again: then it names who made it.
+func (v *decidedPayout) write(w io.Writer, action store.ApprovalAction, person string) {
+	done := "Approved as " + person
+	if action == store.ApprovalRejected {
+		done = "Rejected as " + person
+	}
+	if !v.Recorded {
+		done = fmt.Sprintf("Nothing changed, already %s by %s", action, strings.Join(v.by(action), " and "))
+	}
+	_, _ = fmt.Fprintf(w, "%s: payout %s of merchant %q, %s, is %s, approval %s", done, v.ID, v.Merchant, v.Amount.English(), v.Status, v.Approval)
+	if v.Approval == payment.ApprovalRequired {
+		_, _ = fmt.Fprintf(w, "; %d of %d approvals: another person is needed", v.Given, v.Needed)
+	}
+	_, _ = fmt.Fprintln(w, ".")
 }
 
 func viewDecided(r *runner, a *app.Admin, p *payment.Payout) (decidedPayout, error) {
@@ -108,6 +145,8 @@ func viewDecided(r *runner, a *app.Admin, p *payment.Payout) (decidedPayout, err
 	list, err := a.Store.Approvals(r.ctx, p.Merchant, p.ID)
 	for i := range list {
 		v.Record = append(v.Record, approvalView{list[i].Action, list[i].Actor, list[i].Reason, list[i].CreatedAt})
+		v.Needed = max(v.Needed, list[i].Needed)
 	}
+	v.Given = int64(len(v.by(store.ApprovalGiven)))
 	return v, err
 }

@@ -1,8 +1,15 @@
 package cli_test
 
 import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/porteira/porteira/internal/cli"
+	"github.com/porteira/porteira/internal/env"
 )
 
 func TestPayoutApproval(t *testing.T) {
@@ -23,6 +30,85 @@ func TestPayoutApproval(t *testing.T) {
 		stdout, stderr := s.run(row.code, strings.Fields(row.args)...)
 		if stdout != "" || row.stderr != "*" && stderr != row.stderr {
 			t.Errorf("%s: %q %q, want %q", row.args, stdout, stderr, row.stderr)
+		}
+	}
+}
+
+// dev runs porteira dev on the shell's database while it calls a function with its address.
+func (s *shell) dev(use func(base string)) {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	read, write := io.Pipe()
+	p := cli.Program{
+		Args:    []string{"dev", "--json", "--listen", "127.0.0.1:0", "--log-level", "error"},
+		Environ: []string{"PORTEIRA_DATA=" + s.data, "PORTEIRA_MASTER_KEY=" + masterKey}, Stdout: write, Stderr: io.Discard,
+	}
+	code := make(chan int, 1)
+	go func() {
+		code <- p.Run(ctx)
+		_ = write.Close()
+	}()
+	var g struct {
+		BaseURL string `json:"baseUrl"`
+	}
+	if err := json.NewDecoder(read).Decode(&g); err != nil {
+		s.t.Fatal(err)
+	}
+	use(g.BaseURL)
+	cancel()
+	if got := <-code; got != 0 {
+		s.t.Errorf("dev ends with %d", got)
+	}
+}
+
+// A decision says whether it counted, who decided before, and how many persons are missing.
+func TestPayoutDecisionsByPersons(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.dev(func(string) {}) // which creates the merchant
+	s.run(0, "limit", "set", "sandbox", "--approval-above", "100", "--approvals", "2")
+	ids := map[string]string{}
+	s.dev(func(base string) {
+		w := env.System(env.OutboundOptions{})
+		for _, reference := range []string{"approved", "rejected"} {
+			body := `{"amount":500,"pixKey":"maria@example.com","pixKeyType":"EMAIL","beneficiaryName":"Maria","beneficiaryDocument":"52998224725","referenceId":"` + reference + `"}`
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/payout", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header = http.Header{"Content-Type": {"application/json"}, "X-Api-Key": {"sandbox_key"}, "X-Api-Secret": {"sandbox_secret"}}
+			answer, err := w.Processor.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var p struct {
+				ID string `json:"id"`
+			}
+			if err := json.NewDecoder(answer.Body).Decode(&p); err != nil || p.ID == "" {
+				t.Fatalf("answered %d: %v", answer.StatusCode, err)
+			}
+			_ = answer.Body.Close()
+			ids[reference] = p.ID
+		}
+		w.Processor.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+	})
+	const payout = `: payout ID of merchant "sandbox", R$ 5.00, is `
+	for _, row := range []struct{ action, of, person, stdout string }{
+		{"approve", "approved", "ana", "Approved as ana" + payout + "PENDING, approval required; 1 of 2 approvals: another person is needed.\n"},
+		{"approve", "approved", "Ana", "Nothing changed, already approved by ana" + payout + "PENDING, approval required; 1 of 2 approvals: another person is needed.\n"},
+		{"approve", "approved", "zeca", "Approved as zeca" + payout + "PENDING, approval approved.\n"},
+		{"approve", "approved", "bia", "Nothing changed, already approved by ana and zeca" + payout + "PENDING, approval approved.\n"},
+		{"reject", "rejected", "zeca", "Rejected as zeca" + payout + "CANCELED, approval rejected.\n"},
+		{"reject", "rejected", "other", "Nothing changed, already rejected by zeca" + payout + "CANCELED, approval rejected.\n"},
+	} {
+		if stdout, _ := s.run(0, "payout", row.action, ids[row.of], "--as", row.person); stdout != row.stdout {
+			t.Errorf("%s as %s prints\n%swant\n%s", row.action, row.person, stdout, row.stdout)
+		}
+	}
+	out, _ := s.run(0, "payout", "approve", ids["approved"], "--as", "ana", "--json")
+	for _, want := range []string{`"recorded": false`, `"approvalsGiven": 2`, `"approvalsNeeded": 2`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%s is not in %s", want, out)
 		}
 	}
 }
