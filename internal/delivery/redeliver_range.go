@@ -19,9 +19,9 @@ const (
 )
 
 // RedeliverRange sends the events of a range of time again, each to every URL that has it, or
-// to one endpoint what that selects, and returns their number. A worker does it. Errors:
-// problem kinds validation_failed, invalid_state if the endpoint is disabled, and
-// rate_limited if too many ranges of the merchant are not done.
+// to one endpoint what that selects, and returns how many events it selected, also those that
+// no URL has. A worker does it. Errors: problem kinds validation_failed, invalid_state if the
+// endpoint is disabled, and rate_limited if too many ranges of the merchant are not done.
 func (s *Service) RedeliverRange(ctx context.Context, merchant payment.ID, r *wire.RedeliverRequest) (count int, err error) {
 	v := store.Redelivery{Merchant: merchant, ID: s.Env.IDs.NewID(s.Env.Clock.Now()), Endpoint: r.Endpoint, Types: r.Types.V}
 	selects := []string{"*"}
