@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -17,6 +18,9 @@ const (
 	partOfRange   = 64      // events in one commit
 	rangesAtATime = 16      // of all merchants, in one run
 )
+
+// rangeWait is after which time a merchant with rangesMax ranges may send another one.
+const rangeWait = time.Minute
 
 // RedeliverRange sends the events of a range of time again, each to every URL that has it, or
 // to one endpoint what that selects, and returns how many events it selected, also those that
@@ -58,7 +62,8 @@ func (s *Service) RedeliverRange(ctx context.Context, merchant payment.ID, r *wi
 	err = s.Store.Transact(ctx, func(tx *store.Tx) error {
 		others, err := tx.AddRedelivery(ctx, v)
 		if err == nil && others >= rangesMax {
-			err = problem.New(problem.RateLimited, "Too many ranges of events are being sent again.")
+			err = problem.New(problem.RateLimited, "Too many ranges of events are being sent again.").
+				WithQuota(problem.Quota{Name: "ranges", Most: rangesMax}, rangeWait)
 		}
 		return err
 	})

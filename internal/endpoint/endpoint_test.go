@@ -443,3 +443,27 @@ func TestTestEvent(t *testing.T) {
 		}
 	})
 }
+
+// A merchant has three tests in flight; the problem of a fourth one names that quota.
+func TestTestsAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e := g.add(url, "payin.canceled")
+		var refused []error
+		var test func()
+		test = func() {
+			if _, _, err := g.Endpoints.Test(t.Context(), e.Merchant, e.ID); err != nil {
+				refused = append(refused, err)
+			}
+		}
+		g.Receivers.Answer(func(*http.Request, int) (*http.Response, error) { // while it answers, the test is in flight
+			test()
+			return coretest.Respond(200)
+		})
+		test()
+		g.WantRequests(3)
+		want := problem.Quota{Name: "tests", Most: 3}
+		if len(refused) != 1 || !problem.Is(refused[0], problem.RateLimited) || problem.From(refused[0]).Quota != want || problem.From(refused[0]).RetryAfter == 0 {
+			t.Errorf("refused: %v", refused)
+		}
+	})
+}

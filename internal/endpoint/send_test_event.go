@@ -3,6 +3,7 @@ package endpoint
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
@@ -11,6 +12,9 @@ import (
 
 // testsAtOnce is how many tests of a merchant may be in flight: each may take 15 s.
 const testsAtOnce = 3
+
+// testWait is after which time the tests in flight have ended.
+const testWait = 15 * time.Second
 
 // tests counts the tests in flight.
 type tests struct {
@@ -48,7 +52,7 @@ func (s *Service) Test(ctx context.Context, merchant, id payment.ID) (url string
 	}
 	end, ok := s.tests.begin(merchant)
 	if !ok {
-		return "", a, problem.New(problem.RateLimited, "Too many tests are in flight.")
+		return "", a, problem.New(problem.RateLimited, "Too many tests are in flight.").WithQuota(problem.Quota{Name: "tests", Most: testsAtOnce}, testWait)
 	}
 	defer end()
 	known := s.Registry.open(ctx, e)

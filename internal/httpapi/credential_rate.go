@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"strconv"
 	"sync"
 	"time"
 
@@ -84,9 +83,8 @@ func (r *credentialRate) quotaOf(rate Rate) *quota {
 func (r *credentialRate) admit(c *call) error {
 	limits := r.limitsOf(&c.merchant)
 	if !r.enter(c, limits.InFlight) {
-		c.w.Header().Set("RateLimit-Policy", `"in-flight";q=`+strconv.Itoa(limits.InFlight)+`;qu="concurrent-requests"`)
-		c.w.Header().Set("RateLimit", `"in-flight";r=0;t=`+strconv.FormatInt(seconds(inFlightWait), 10))
-		return problem.New(problem.RateLimited, "Too many requests of this credential are in flight.").WithRetryAfter(inFlightWait)
+		return problem.New(problem.RateLimited, "Too many requests of this credential are in flight.").
+			WithQuota(problem.Quota{Name: "in-flight", Most: limits.InFlight}, inFlightWait)
 	}
 	if q := r.quotaOf(limits.Rate); q != nil {
 		if wait := r.take(c.w, c.credential.KeyID, q); wait > 0 {

@@ -38,7 +38,7 @@ func TestOrdersWithoutCredentialsSpareTheBudget(t *testing.T) {
 		}
 		g.Must(request("before", true))
 		bank.low = true
-		if err := request("public", true); !problem.Is(err, problem.RateLimited) {
+		if err := request("public", true); !problem.Is(err, problem.RateLimited) || problem.From(err).Quota.Name != "processor-budget" {
 			t.Errorf("without credentials: %v", err)
 		}
 		g.Must(request("before", true))

@@ -115,7 +115,8 @@ func (s *Service) NewCreateOp(m store.Merchant, r *wire.PayinRequest) (*CreateOp
 		return nil, err
 	}
 	if sparesBudget(proc, r.Origin()) {
-		return nil, problem.New(problem.RateLimited, "Too many orders without credentials.").WithRetryAfter(budgetWait)
+		return nil, problem.New(problem.RateLimited, "Too many orders without credentials.").
+			WithQuota(problem.Quota{Name: "processor-budget", Window: budgetWait}, budgetWait)
 	}
 	op := &CreateOp{Payin: s.newPayin(&m, r, externalID, account)}
 	p := &op.Payin

@@ -56,17 +56,34 @@ func (e *Error) retryAfter() int64 {
 			return 0
 		}
 	}
-	return int64((wait + time.Second - 1) / time.Second)
+	return seconds(wait)
 }
 
-// Write answers a request with e: status, Retry-After and document.
+// seconds rounds up to seconds, for headers.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// policy is the header RateLimit-Policy of q.
+func (q *Quota) policy() string {
+	text := `"` + q.Name + `";q=` + strconv.Itoa(q.Most)
+	if q.Window == 0 {
+		return text + `;qu="concurrent-requests"`
+	}
+	return text + ";w=" + strconv.FormatInt(seconds(q.Window), 10)
+}
+
+// Write answers a request with e: status, Retry-After, RateLimit and document.
 func Write(w http.ResponseWriter, e *Error, requestID string) {
 	body := e.Document(requestID)
 	header := w.Header()
 	header.Set("Content-Type", MediaType)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	if seconds := e.retryAfter(); seconds > 0 {
-		header.Set("Retry-After", strconv.FormatInt(seconds, 10))
+	after := strconv.FormatInt(e.retryAfter(), 10)
+	if after != "0" {
+		header.Set("Retry-After", after)
+	}
+	if e.Quota.Name != "" {
+		header.Set("RateLimit-Policy", e.Quota.policy())
+		header.Set("RateLimit", `"`+e.Quota.Name+`";r=0;t=`+after)
 	}
 	w.WriteHeader(e.Kind.Status())
 	_, _ = w.Write(body) // the client may have disconnected

@@ -20,7 +20,16 @@ type Error struct {
 	Limit string
 	// RetryAfter is how long to wait before a retry; zero sets none.
 	RetryAfter time.Duration
+	Quota      Quota // of an error of kind rate_limited, if its headers do not name another
 	Cause      error
+}
+
+// Quota is a limit that has nothing left, for the headers of a response
+// (draft-ietf-httpapi-ratelimit-headers-10).
+type Quota struct {
+	Name   string
+	Most   int
+	Window time.Duration // 0: Most at once
 }
 
 // New returns an error of the kind. detail is shown to the client.
@@ -53,6 +62,13 @@ func (e *Error) WithLimit(name string) *Error {
 func (e *Error) WithRetryAfter(d time.Duration) *Error {
 	c := *e
 	c.RetryAfter = d
+	return &c
+}
+
+// WithQuota returns a copy of e that names the quota which has nothing left for d.
+func (e *Error) WithQuota(q Quota, d time.Duration) *Error {
+	c := *e
+	c.Quota, c.RetryAfter = q, d
 	return &c
 }
 

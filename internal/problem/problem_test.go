@@ -140,6 +140,28 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// The headers of a quota replace those of a rate that let the request pass.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		quota         problem.Quota
+		limit, policy string
+	}{
+		{problem.Quota{Name: "tests", Most: 3}, `"tests";r=0;t=15`, `"tests";q=3;qu="concurrent-requests"`},
+		{problem.Quota{Name: "budget", Most: 7, Window: 1500 * time.Millisecond}, `"budget";r=0;t=15`, `"budget";q=7;w=2`},
+		{problem.Quota{}, `"credential";r=394;t=1`, `"credential";q=400;w=2`},
+	} {
+		w := httptest.NewRecorder()
+		w.Header().Set("RateLimit", `"credential";r=394;t=1`)
+		w.Header().Set("RateLimit-Policy", `"credential";q=400;w=2`)
+		problem.Write(w, problem.New(problem.RateLimited, "").WithQuota(tt.quota, 15*time.Second), "")
+		h := w.Header()
+		if h.Get("Retry-After") != "15" || h.Get("RateLimit") != tt.limit || h.Get("RateLimit-Policy") != tt.policy {
+			t.Errorf("%+v: headers are %v", tt.quota, h)
+		}
+	}
+}
+
 func TestFrom(t *testing.T) {
 	t.Parallel()
 	if problem.From(nil) != nil {
