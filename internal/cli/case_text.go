@@ -144,4 +144,6 @@ var resolutionTexts = map[resolutionOf]string{
 	{store.CaseWebhook, store.ResolvedDismiss}:  "the event is not delivered",
 	{store.CaseEndpoint, store.ResolvedDismiss}: "the endpoint stays disabled until its merchant enables it",
 	{store.CaseDamaged, store.ResolvedRetry}:    "the row was repaired: its work continues",
+	{store.CaseDamaged, store.ResolvedPaid}:     "the row cannot be restored, and the payout was paid: it is COMPLETED and its money leaves",
+	{store.CaseDamaged, store.ResolvedRelease}:  "the row cannot be restored, and the payout was not paid and will not be: it is FAILED and its money is available again",
 }

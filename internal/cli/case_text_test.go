@@ -91,7 +91,7 @@ func TestResolutionTexts(t *testing.T) {
 	t.Parallel()
 	used := map[resolutionOf]bool{}
 	for pair := range caseTexts {
-		v := store.Case{Kind: pair.kind, Params: pair.reason.With(store.Params{"notice": "n"})}
+		v := store.Case{Kind: pair.kind, Params: pair.reason.With(store.Params{"notice": "n", "table": "payouts"})}
 		options := review.Possible(&v)
 		if (len(options) == 0) != (pair.kind == store.CaseAccountFrozen) {
 			t.Errorf("%v has no resolution", pair)

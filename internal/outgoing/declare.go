@@ -40,6 +40,19 @@ func mayLeave(deadline, now time.Time) bool {
 	return now.Before(deadline) && !deadline.After(now.Add(sendMax+clockTolerance))
 }
 
+// CanDeclareDamaged is CanDeclare for a payout whose row is damaged and cannot be restored. It may
+// have been parked before it was sent: PENDING is not known by its processor, except after a restore.
+func CanDeclareDamaged(l *store.Loaded, p *payment.Payout) error {
+	parked := p.NextAt.IsZero() && p.ClaimedBy.IsZero() && (p.Step == payment.StepReview || p.Step == payment.StepApproval)
+	switch {
+	case p.Status == payment.PayoutPending && parked && len(l.Sends(p.Merchant, p.ID)) == 0:
+		return nil
+	case p.Status == payment.PayoutPending || p.Status == payment.PayoutProcessing && !parked:
+		return problem.New(problem.InvalidState, "The payout is not parked: the gateway is working on it.")
+	}
+	return CanDeclare(l, p)
+}
+
 // CanWithdraw reports whether an operator may give up a payout, whose sends are loaded too:
 // it waits to be sent, and each send is proved to have had no effect. Else it
 // returns a problem of kind invalid_state.
@@ -53,6 +66,12 @@ func CanWithdraw(l *store.Loaded, p *payment.Payout) error {
 // DeclarePaid completes a payout that [CanDeclare] allows: an operator has proof that its
 // processor paid it. If several transfers may have paid it, ProcessorID is cleared: nobody knows which one did.
 func DeclarePaid(l *store.Loaded, c *store.Changes, p *payment.Payout, endToEndID, evidence string) error {
+	if p.Status == payment.PayoutPending { // a damaged one, which was sent before the database was restored
+		p.SentAt = l.Now()
+		if _, err := transition.Payout(l, c, p, payment.OnSend); err != nil {
+			return err
+		}
+	}
 	Finish(p)
 	p.EndToEndID, p.CompletedAt, p.Failure = endToEndID, l.Now(), nil
 	if mayHavePaidTwice(l, p) {

@@ -55,7 +55,7 @@ func (d *desk) only(kind store.CaseKind) store.Case {
 // request is a complete decision of ana about a case.
 func request(v *store.Case, how store.Resolution) review.Request {
 	r := review.Request{Case: v.ID, How: how, Actor: "ana", Reason: "compared", Evidence: "statement of 20/11, line 7"}
-	if how == store.ResolvedPaid && (v.Kind == store.CasePayoutUnknown || v.Params.Reason() == store.ReasonOtherAmount) {
+	if how == store.ResolvedPaid && (v.Kind == store.CasePayoutUnknown || v.Kind == store.CaseDamaged || v.Params.Reason() == store.ReasonOtherAmount) {
 		r.EndToEndID = endToEndID
 	}
 	return r

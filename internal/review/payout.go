@@ -36,6 +36,28 @@ func checkUnknown(v *Resolve, l *store.Loaded) error {
 	return outgoing.CanDeclare(l, &p)
 }
 
+// needsDamagedPayout is needsPayout for a payout whose row cannot be decoded or decrypted.
+func needsDamagedPayout(v *Resolve, n *store.Needs) {
+	m, subject := v.opened.Merchant, v.opened.Subject
+	n.DamagedPayout(m, subject)
+	n.Sends(m, subject)
+	n.Balances(m)
+	n.ExpectDeliveries(m, 2)
+}
+
+// checkDamaged returns a problem unless the payout is parked and its outcome is unknown. One that was
+// never sent can be paid only if the database is an older copy, which lacks the send.
+func checkDamaged(v *Resolve, l *store.Loaded) error {
+	p, err := v.payout(l)
+	if err != nil {
+		return err
+	}
+	if v.How == store.ResolvedPaid && p.Status == payment.PayoutPending && v.restoredAt.IsZero() {
+		return problem.New(problem.InvalidState, "The payout was never sent.")
+	}
+	return outgoing.CanDeclareDamaged(l, &p)
+}
+
 // payoutOutcomes returns the outcomes of the payout's sends, in their order.
 func payoutOutcomes(v *Resolve, l *store.Loaded) string {
 	return outcomesOf(l.Sends(v.opened.Merchant, v.opened.Subject))

@@ -28,6 +28,7 @@ type rule struct {
 	kind    store.CaseKind
 	reasons []store.CaseReason // none: any
 	param   string             // the case must have it; "": none
+	table   string             // the case must be about a row of it; "": any
 	// prepare reads what the operation must name before its transaction; it may be nil.
 	prepare func(ctx context.Context, s *Service, v *Resolve) error
 	needs   func(v *Resolve, n *store.Needs)
@@ -137,11 +138,14 @@ var rules = slices.Concat(refundRules, []rule{
 	{kind: store.CaseWebhook, Option: dismiss},
 	{kind: store.CaseEndpoint, Option: dismiss},
 	{kind: store.CaseDamaged, Option: retry, prepare: openDamaged, needs: needsDamaged, effect: retryDamaged},
+	{kind: store.CaseDamaged, table: "payouts", Option: paid, prepare: findRestore, needs: needsDamagedPayout, check: checkDamaged, sendOutcomes: payoutOutcomes, effect: declarePaid},
+	{kind: store.CaseDamaged, table: "payouts", Option: release, needs: needsDamagedPayout, check: checkDamaged, sendOutcomes: payoutOutcomes, effect: declareNotPaid},
 })
 
 // matches reports whether the rule is about a case.
 func (r *rule) matches(v *store.Case) bool {
-	return r.kind == v.Kind && (len(r.reasons) == 0 || slices.Contains(r.reasons, v.Params.Reason())) && (r.param == "" || v.Params[r.param] != "")
+	return r.kind == v.Kind && (len(r.reasons) == 0 || slices.Contains(r.reasons, v.Params.Reason())) && (r.param == "" || v.Params[r.param] != "") &&
+		(r.table == "" || v.Params["table"] == r.table)
 }
 
 func find(v *store.Case, how store.Resolution) (*rule, bool) {

@@ -250,7 +250,7 @@ func (g *Given) loadPayouts(l *Loaded, n *Needs) {
 		p := &byTime[i]
 		row, ref := &p.payoutRow, Ref{p.Payout.Merchant, p.Payout.ID}
 		taken := func(v *NewPayout) bool { return v.external() == p.external() }
-		if slices.Contains(n.payouts.ids, ref) || slices.Contains(n.payouts.byExternal, p.external()) || slices.ContainsFunc(n.payouts.fresh, taken) {
+		if slices.Contains(n.payouts.ids, ref) || slices.Contains(n.payouts.damaged, ref) || slices.Contains(n.payouts.byExternal, p.external()) || slices.ContainsFunc(n.payouts.fresh, taken) {
 			l.payouts.add(row)
 		}
 		for _, d := range n.payouts.due {

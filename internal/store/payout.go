@@ -142,6 +142,7 @@ func (s *Store) NewPayout(p payment.Payout, fingerprint []byte, idempotencyKey s
 type payoutNeeds struct {
 	fresh      []*NewPayout
 	ids        []Ref
+	damaged    []Ref
 	byExternal []ExternalRef
 	due        []DuePayouts
 }
@@ -235,7 +236,11 @@ func (l *Loaded) loadPayouts(ctx context.Context, tx *db.Tx, n *Needs) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range slices.Concat(list, more) {
+	damaged, err := db.Select(ctx, tx, payoutByID, keysOf(n.payouts.damaged), scanDuePayout(tx.Keys()))
+	if err != nil {
+		return err
+	}
+	for _, p := range slices.Concat(list, more, damaged) {
 		l.payouts.add(p)
 	}
 	for _, d := range n.payouts.due {

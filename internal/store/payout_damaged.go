@@ -7,6 +7,11 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
+// DamagedPayout reads a payout without what cannot be decoded or decrypted of its row, to end it.
+func (n *Needs) DamagedPayout(merchant, id payment.ID) {
+	n.payouts.damaged = append(n.payouts.damaged, Ref{merchant, id})
+}
+
 // PayoutDamaged reports whether the row of a loaded due payout cannot be decoded or decrypted.
 func (l *Loaded) PayoutDamaged(merchant, id payment.ID) bool {
 	p := l.payouts.rows[Ref{merchant, id}]

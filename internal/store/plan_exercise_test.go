@@ -212,6 +212,7 @@ func (v *exercise) change(count int) {
 		n.FollowedCharges("bank", count)
 		for i := range count {
 			needsOrders(n, b.payins[i], b.payouts[i])
+			n.DamagedPayout(m, b.payouts[i].Payout.ID)
 			n.Dispute(m, "bank", fmt.Sprintf("%d of %d", i, count))
 			n.Delivery(m, b.deliveries[i].ID)
 			n.Balances(v.merchants[i].ID)
