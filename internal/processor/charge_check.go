@@ -23,6 +23,9 @@ type ChargeError struct {
 // Error implements error.
 func (e *ChargeError) Error() string { return "processor: charge: " + e.Field + ": " + e.Reason }
 
+// otherReceiver is why the money of a charge would go elsewhere.
+const otherReceiver = "is of another receiver"
+
 func differs(field, reason string) error { return &ChargeError{field, reason} }
 
 // Bounds of what a processor may add to a charge.
@@ -66,7 +69,7 @@ func CheckCharge(profile *Profile, r *ChargeRequest, c *Charge) error {
 	}
 	switch r.Method {
 	case payment.PIX:
-		return checkPIX(profile, r, c.PIX)
+		return checkPIX(profile, r, c.PIXKey, c.PIX)
 	case payment.Boleto:
 		return checkBoleto(profile, r, c.Boleto)
 	default:
@@ -74,7 +77,10 @@ func CheckCharge(profile *Profile, r *ChargeRequest, c *Charge) error {
 	}
 }
 
-func checkPIX(profile *Profile, r *ChargeRequest, p *payment.PIXDetail) error {
+func checkPIX(profile *Profile, r *ChargeRequest, key string, p *payment.PIXDetail) error {
+	if key != "" && !strings.EqualFold(key, profile.CodeKey) {
+		return differs("pix", otherReceiver)
+	}
 	if p.TxID != "" && !isOurTxID(r, p.TxID) {
 		return differs("pix.txid", "is not the order's")
 	}
@@ -103,10 +109,12 @@ func checkCode(profile *Profile, r *ChargeRequest, field, text string) error {
 	if txid := code.TxID(); !own && (txid != "" && !isOurTxID(r, txid) || txid == "" && kind == brcode.KindStatic) {
 		return differs(field, "has another txid")
 	}
-	if kind == brcode.KindDynamic && len(profile.CodeHosts) > 0 {
-		if host, _, _ := strings.Cut(code.URL(), "/"); !slices.Contains(profile.CodeHosts, host) {
-			return differs(field, "is of another receiver")
-		}
+	host, _, _ := strings.Cut(code.URL(), "/")
+	switch {
+	case kind == brcode.KindStatic && (profile.CodeKey == "" || !strings.EqualFold(code.Key(), profile.CodeKey)):
+		return differs(field, otherReceiver)
+	case kind == brcode.KindDynamic && len(profile.CodeHosts) > 0 && !slices.Contains(profile.CodeHosts, strings.ToLower(host)):
+		return differs(field, otherReceiver)
 	}
 	return nil
 }

@@ -93,7 +93,10 @@ type change struct {
 	field string
 }
 
-// testChanges runs a table of a method. The receiver's codes are at pix.bank.example.
+// receiver is whom the charges of the tests pay.
+var receiver = processor.Profile{CodeHosts: []string{"pix.bank.example"}, CodeKey: "pix@bank.example"}
+
+// testChanges runs a table of a method, with charges of receiver.
 func testChanges(t *testing.T, m payment.Method, table []change) {
 	t.Helper()
 	t.Parallel()
@@ -104,7 +107,7 @@ func testChanges(t *testing.T, m payment.Method, table []change) {
 			if row.apply != nil {
 				row.apply(&c)
 			}
-			err := processor.CheckCharge(&processor.Profile{CodeHosts: []string{"pix.bank.example"}}, &r, &c)
+			err := processor.CheckCharge(&receiver, &r, &c)
 			got, ok := errors.AsType[*processor.ChargeError](err)
 			switch {
 			case row.field == "" && err != nil:
@@ -148,6 +151,11 @@ func TestPIXThatDiffers(t *testing.T) {
 		{"any amount, static", staticCode(func(s *brcode.Static) { s.Amount = 0 }), "pix.qrcode"},
 		{"txid of another order in a static code", staticCode(func(s *brcode.Static) { s.TxID = "00001abcdefghijklmnopqrsZ" }), "pix.qrcode"},
 		{"static code without a txid", staticCode(func(s *brcode.Static) { s.TxID = "" }), "pix.qrcode"},
+		{"another receiver's key in a static code", staticCode(func(s *brcode.Static) { s.Key = "pix@thief.example" }), "pix.qrcode"},
+		{"the key in other letters", staticCode(func(s *brcode.Static) { s.Key = "PIX@bank.example" }), ""},
+		{"the receiver's key", func(c *processor.Charge) { c.PIXKey = "pix@bank.example" }, ""},
+		{"another receiver's key", func(c *processor.Charge) { c.PIXKey = "pix@thief.example" }, "pix"},
+		{"the host in other letters", code(func(d *brcode.Dynamic) { d.URL = "Pix.Bank.example/qr/1" }), ""},
 		{"another receiver", code(func(d *brcode.Dynamic) { d.URL = "pix.thief.example/qr/1" }), "pix.qrcode"},
 		{"host with a suffix", code(func(d *brcode.Dynamic) { d.URL = "pix.bank.example.thief.example/qr/1" }), "pix.qrcode"},
 		{"recurrence", code(func(d *brcode.Dynamic) { d.Recurrence = "pix.bank.example/rec/1" }), "pix.qrcode"},
@@ -162,6 +170,16 @@ func TestPIXThatDiffers(t *testing.T) {
 		{"markup as the processor's id", func(c *processor.Charge) { c.ProcessorID = "<b>" }, "processorId"},
 		{"long processor's id", func(c *processor.Charge) { c.ProcessorID = strings.Repeat("1", 65) }, "processorId"},
 	})
+}
+
+// A static code of a processor whose receiver's key is not known may be anybody's.
+func TestStaticCodeWithoutAKey(t *testing.T) {
+	t.Parallel()
+	r, c := order(payment.PIX), valid(t, payment.PIX)
+	c.PIX.QRCode = encode(t, static())
+	if err := processor.CheckCharge(&processor.Profile{}, &r, &c); err == nil {
+		t.Error("a static code is shown")
+	}
 }
 
 func TestBoletoThatDiffers(t *testing.T) {
@@ -217,12 +235,13 @@ func FuzzCheckCharge(f *testing.F) {
 	f.Fuzz(func(t *testing.T, qrcode, txid, barcode, line, due, number string) {
 		r := order(payment.PIX)
 		c := processor.Charge{PIX: &payment.PIXDetail{QRCode: qrcode, TxID: txid, ExpiresAt: expires}}
-		profile := processor.Profile{CodeHosts: []string{"pix.bank.example"}}
+		profile := receiver
 		if processor.CheckCharge(&profile, &r, &c) == nil {
 			code, err := brcode.Decode(qrcode)
 			payable := money.Cents(code.Amount()) == r.Amount || code.Key() == "" && code.Value("54") == ""
 			ours := code.TxID() == "" && code.Key() == "" || code.TxID() == ourID[:25]
-			if err != nil || !payable || !ours || txid != "" && !strings.HasPrefix(ourID, txid) {
+			to := code.Key() == "" || strings.EqualFold(code.Key(), receiver.CodeKey)
+			if err != nil || !payable || !ours || !to || txid != "" && !strings.HasPrefix(ourID, txid) {
 				t.Fatalf("accepted %q, txid %q", qrcode, txid)
 			}
 		}

@@ -87,9 +87,8 @@ type Profile struct {
 	Methods []payment.Method
 	// ChecksDocuments: CPF, CNPJ and Pix keys must carry right check digits.
 	ChecksDocuments bool
-	// CodeHosts are the hosts in the URLs of the processor's dynamic BR Codes; empty:
-	// any.
-	CodeHosts []string
+	CodeHosts       []string // in the URLs of the processor's dynamic BR Codes; empty: any
+	CodeKey         string   // the receiver's Pix key; without it there are no static BR Codes
 	// OwnTxIDs: the processor chooses the txids of its dynamic codes, which name an order by
 	// their URL only.
 	OwnTxIDs bool
@@ -183,6 +182,7 @@ type ChargeRequest struct {
 type Charge struct {
 	ProcessorID string
 	Amount      money.Cents        // that the processor names; 0: none
+	PIXKey      string             // of the receiver, that the processor names; "": none
 	PIX         *payment.PIXDetail // without ExpiresAt, it is the order's
 	Boleto      *payment.BoletoDetail
 	Card        *payment.CardDetail

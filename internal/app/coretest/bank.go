@@ -101,7 +101,7 @@ func NewBank() *Bank {
 		Now:     func() time.Time { return Start },
 		Refunds: Refunds{Made: map[string]*BankRefund{}}, Transfers: map[string]*Transfer{}, Charges: map[string]*processor.ChargeReport{},
 		Profiled: processor.Profile{
-			Name: BankName, Methods: payment.Methods, CancelsCharges: payment.Methods,
+			Name: BankName, Methods: payment.Methods, CancelsCharges: payment.Methods, CodeKey: processortest.Key,
 			Transfer: processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: time.Minute, Timeout: 5 * time.Second},
 			Charge:   processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: time.Minute, Timeout: 4 * time.Second},
 			Refund:   processor.Effect{Repeat: processor.RepeatReturnsFirst, QuietPeriod: time.Minute, Timeout: 5 * time.Second},

@@ -93,7 +93,7 @@ func (c *charge) made(txid string, r *response, name, city string) (processor.Ch
 	// By our clock.
 	end := created.Add(time.Duration(c.Calendar.Expires)*time.Second - r.skew)
 	return processor.Charge{
-		Amount: amount, PIX: &payment.PIXDetail{QRCode: code, TxID: txid, ExpiresAt: end},
+		Amount: amount, PIXKey: c.Key, PIX: &payment.PIXDetail{QRCode: code, TxID: txid, ExpiresAt: end},
 	}, amount, nil
 }
 

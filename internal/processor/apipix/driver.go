@@ -29,6 +29,7 @@ const (
 	// it each one of the authorities is accepted.
 	SettingNoticeSubject = "notice-subject"
 	SettingRate          = "rate"
+	SettingCodeHosts     = "code-hosts" // in the bank's BR Codes, with commas between them; without it any
 )
 
 // The secrets of an account. The authorities are public, but are files like the others.
@@ -169,7 +170,7 @@ func (r *reader) identity(secrets map[string]string, i accounthttp.Identity, tok
 // Open implements [processor.Driver].
 func (Driver) Open(a processor.Account, e processor.Env) (processor.Processor, error) {
 	r := &reader{account: a}
-	r.onlyKnown("settings", a.Settings, SettingBaseURL, SettingTokenURL, SettingScope, SettingClientID, SettingPIXKey, SettingProfile, SettingNoticeAuth, SettingNoticeSubject, SettingRate)
+	r.onlyKnown("settings", a.Settings, SettingBaseURL, SettingTokenURL, SettingScope, SettingClientID, SettingPIXKey, SettingProfile, SettingNoticeAuth, SettingNoticeSubject, SettingRate, SettingCodeHosts)
 	r.onlyKnown("secrets", a.Secrets, SecretClient, SecretCertificate, SecretPassword, SecretCA, SecretNoticeCA)
 	profile := r.choice(SettingProfile, ProfileBacen, ProfileEfi)
 	noticeAuth := r.choice(SettingNoticeAuth, NoticeToken, NoticeMTLS)
@@ -187,6 +188,10 @@ func (Driver) Open(a processor.Account, e processor.Env) (processor.Processor, e
 	rate, err := accounthttp.ParseRate(a.Settings[SettingRate])
 	if err != nil {
 		r.fault("settings."+SettingRate, problem.CodeInvalidFormat, err.Error())
+	}
+	hosts, err := accounthttp.ParseHosts(a.Settings[SettingCodeHosts])
+	if err != nil {
+		r.fault("settings."+SettingCodeHosts, problem.CodeInvalidFormat, err.Error())
 	}
 	shared := accounthttp.Identity{Roots: r.authorities(SecretCA), Header: http.Header{}}
 	if profile == ProfileEfi && noticeAuth == NoticeToken { // Efí reads it when an address for notices is registered
@@ -208,5 +213,5 @@ func (Driver) Open(a processor.Account, e processor.Env) (processor.Processor, e
 			o.Previous = &previous
 		}
 	}
-	return newProcessor(o, profile, key, from)
+	return newProcessor(o, profile, payee{key, hosts}, from)
 }

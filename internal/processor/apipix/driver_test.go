@@ -59,6 +59,8 @@ func TestSettings(t *testing.T) {
 		"other profile": {ProfileEfi, func(a *processor.Account) { a.Settings[SettingProfile] = "inter" }, []string{"settings.profile", "settings.token-url"}},
 		"unknown":       {ProfileEfi, func(a *processor.Account) { a.Settings["pix"], a.Secrets["pin"] = "1", "1" }, []string{"secrets.pin", "settings.pix"}},
 		"rate":          {ProfileEfi, func(a *processor.Account) { a.Settings[SettingRate] = "many" }, []string{"settings.rate"}},
+		"hosts":         {ProfileEfi, func(a *processor.Account) { a.Settings[SettingCodeHosts] = "pix.bank.example, Qr.bank.example:8443" }, nil},
+		"no hosts":      {ProfileEfi, func(a *processor.Account) { a.Settings[SettingCodeHosts] = "https://pix.bank.example" }, []string{"settings.code-hosts"}},
 		"subject alone": {ProfileEfi, func(a *processor.Account) { a.Settings[SettingNoticeSubject] = "bank" }, []string{"settings.notice-subject"}},
 		"no subject": {ProfileEfi, func(a *processor.Account) {
 			a.Settings[SettingNoticeAuth], a.Settings[SettingNoticeSubject] = NoticeMTLS, "bank; "

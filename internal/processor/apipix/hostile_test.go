@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/porteira/porteira/brcode"
 	"github.com/porteira/porteira/internal/env"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/sandboxbank/apipixface"
 )
 
 // foreign answers every request but that for a token with one answer.
@@ -322,6 +324,47 @@ func TestChargeOfOtherAmount(t *testing.T) {
 	report = newHostile(t, &foreign{status: 200, contentType: jsonType, body: object(members)}).QueryCharge(t.Context(), hostileID)
 	if err := processor.CheckCharge(&profile, &r, &report.Charge); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestChargeOfOtherReceiver: the key in the answer and in a static code is the account's, and the
+// host in a dynamic code is one of its setting.
+func TestChargeOfOtherReceiver(t *testing.T) {
+	static := func(key string) string {
+		code, err := brcode.Static{Key: key, MerchantName: "LOJA", City: "RECIFE", Amount: 12_345, TxID: hostileID[:25]}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return `"` + code + `"`
+	}
+	const other = "5f84a4c5-c5cb-4599-9f13-7eb4d419dacc"
+	for name, c := range map[string]struct {
+		hosts, key, code string
+		ok               bool
+	}{
+		"the account's":             {"", apipixface.Key, "", true},
+		"another key":               {"", other, "", false},
+		"static":                    {"", apipixface.Key, static(apipixface.Key), true},
+		"static, another key":       {"", apipixface.Key, static(other), false},
+		"its host":                  {"pix.bank.example,pix.example.com", apipixface.Key, "", true},
+		"another host":              {"pix.bank.example", apipixface.Key, "", false},
+		"static, whatever the host": {"pix.bank.example", apipixface.Key, static(apipixface.Key), true},
+	} {
+		members := goodCharge()
+		members["chave"], members["pixCopiaECola"] = `"`+c.key+`"`, c.code
+		a := account(t, ProfileBacen, testBase)
+		if c.hosts != "" {
+			a.Settings[SettingCodeHosts] = c.hosts
+		}
+		_, clock := env.Virtual(start, 1)
+		p, err := Driver{}.Open(a, processor.Env{Clock: clock, Transport: &foreign{status: 200, contentType: jsonType, body: object(members)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, r, profile := p.(processor.Charger).QueryCharge(t.Context(), hostileID), chargeRequest(), p.Profile()
+		if err := processor.CheckCharge(&profile, &r, &report.Charge); (err == nil) != c.ok {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -16,9 +16,10 @@ import (
 // Processor is an account with the profile bacen. It adds no timeouts: callers bound each call
 // by its context.
 type Processor struct {
+	payee
+
 	client client
 	clock  env.Clock
-	key    string // the Pix key
 	prefix string // of the standard's routes
 	efi    bool
 	sender sender
@@ -45,12 +46,18 @@ var (
 	_ processor.Defender      = (*Efi)(nil)
 )
 
-func newProcessor(o accounthttp.Options, profile, key string, from sender) (processor.Processor, error) {
+// payee is whom charges pay: a Pix key, and the hosts in the bank's codes; without these any.
+type payee struct {
+	key       string
+	codeHosts []string
+}
+
+func newProcessor(o accounthttp.Options, profile string, to payee, from sender) (processor.Processor, error) {
 	c, err := accounthttp.New(o)
 	if err != nil {
 		return nil, err
 	}
-	p := &Processor{client: client{c, o.Clock}, clock: o.Clock, key: key, sender: from}
+	p := &Processor{client: client{c, o.Clock}, clock: o.Clock, payee: to, sender: from}
 	if profile != ProfileEfi {
 		return p, nil
 	}
@@ -74,6 +81,8 @@ func (p *Processor) Profile() processor.Profile {
 		Name:            Name,
 		Methods:         []payment.Method{payment.PIX},
 		ChecksDocuments: true,
+		CodeKey:         p.key,
+		CodeHosts:       p.codeHosts,
 		CancelsCharges:  []payment.Method{payment.PIX},
 		RefundWindows:   map[payment.Method]time.Duration{payment.PIX: refundWindow},
 		Charge:          processor.Effect{Repeat: processor.RepeatRejected, QuietPeriod: 10 * time.Second, Timeout: 8 * time.Second, Slots: chargeSlots},

@@ -30,6 +30,7 @@ const (
 	SettingAccount    = "account"               // the contract's number or document at Asaas
 	SettingValidation = "withdrawal-validation" // on: Asaas asks for our consent to transfers
 	SettingBudget     = "budget"                // requests in 12 hours; without it, 25,000
+	SettingCodeHosts  = "code-hosts"            // in its BR Codes, with commas between them; without it any
 	SettingEmail      = "email"                 // to which Asaas reports an interrupted queue of notices
 	SecretKey         = "api-key"
 	SecretToken       = "notice-token"
@@ -70,6 +71,7 @@ type options struct {
 	validation bool
 	budget     int
 	email      string
+	codeHosts  []string
 	roots      *x509.CertPool
 	tokens     []string // accepted in notices
 }
@@ -115,7 +117,7 @@ func read(a processor.Account) (o options, fields []problem.FieldError) {
 	}
 	known := []string{
 		"settings." + SettingBaseURL, "settings." + SettingAccount, "settings." + SettingValidation, "settings." + SettingBudget,
-		"settings." + SettingEmail, "secrets." + SecretKey, "secrets." + SecretToken, "secrets." + SecretAuthority,
+		"settings." + SettingEmail, "settings." + SettingCodeHosts, "secrets." + SecretKey, "secrets." + SecretToken, "secrets." + SecretAuthority,
 	}
 	for kind, given := range map[string]map[string]string{"settings.": a.Settings, "secrets.": a.Secrets} {
 		for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -141,6 +143,9 @@ func read(a processor.Account) (o options, fields []problem.FieldError) {
 	}
 	if o.email = a.Settings[SettingEmail]; len(o.email) > emailMax || o.email != "" && !strings.Contains(o.email, "@") {
 		fault("settings."+SettingEmail, problem.CodeInvalidFormat, "must be an email address")
+	}
+	if o.codeHosts, err = accounthttp.ParseHosts(a.Settings[SettingCodeHosts]); err != nil {
+		fault("settings."+SettingCodeHosts, problem.CodeInvalidFormat, err.Error())
 	}
 	if key := a.Secrets[SecretKey]; !strings.HasPrefix(key, keyPrefix) || !isVisible(key, keyMax) {
 		fault("secrets."+SecretKey, problem.CodeInvalidFormat, "must be an API key, which begins with $aact_: a shell removes that from an unquoted text")

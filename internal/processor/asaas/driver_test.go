@@ -27,13 +27,13 @@ func TestSettings(t *testing.T) {
 		fields            string
 	}{
 		"the least":          {nil, nil, ""},
-		"all":                {map[string]string{SettingBaseURL: "https://api-sandbox.asaas.com/v3/", SettingAccount: "11222333000181", SettingValidation: "on", SettingBudget: "5000", SettingEmail: "ops@example.com"}, nil, ""},
+		"all":                {map[string]string{SettingBaseURL: "https://api-sandbox.asaas.com/v3/", SettingAccount: "11222333000181", SettingValidation: "on", SettingBudget: "5000", SettingEmail: "ops@example.com", SettingCodeHosts: "pix.asaas.example"}, nil, ""},
 		"http, this machine": {map[string]string{SettingBaseURL: "http://127.0.0.1:8091/v3"}, nil, ""},
 		"http, IPv6":         {map[string]string{SettingBaseURL: "http://[::1]/v3"}, nil, ""},
 		"http, another host": {map[string]string{SettingBaseURL: "http://bank.example/v3"}, nil, "settings.base-url"},
 		"a name that lies":   {map[string]string{SettingBaseURL: "http://127.0.0.1.example/v3"}, nil, "settings.base-url"},
 		"a user":             {map[string]string{SettingBaseURL: "https://a:b@asaas.example/v3"}, nil, "settings.base-url"},
-		"all settings wrong": {map[string]string{SettingBaseURL: "asaas", SettingValidation: "yes", SettingBudget: "1", SettingEmail: "nobody", "rate": "3"}, nil, "settings.rate settings.base-url settings.withdrawal-validation settings.budget settings.email"},
+		"all settings wrong": {map[string]string{SettingBaseURL: "asaas", SettingValidation: "yes", SettingBudget: "1", SettingEmail: "nobody", SettingCodeHosts: "asaas,", "rate": "3"}, nil, "settings.rate settings.base-url settings.withdrawal-validation settings.budget settings.email settings.code-hosts"},
 		"no secrets":         {nil, map[string]string{SecretKey: "", SecretToken: ""}, "secrets.api-key secrets.notice-token"},
 		"a key from a shell": {nil, map[string]string{SecretKey: "_prod_0123"}, "secrets.api-key"},
 		"a key with a space": {nil, map[string]string{SecretKey: "$aact_prod_ 0123"}, "secrets.api-key"},

@@ -61,6 +61,7 @@ func (p *Processor) Profile() processor.Profile {
 		Methods:         payment.Methods,
 		ChecksDocuments: true,
 		OwnTxIDs:        true,
+		CodeHosts:       p.codeHosts,
 		CancelsCharges:  payment.Methods,
 		RefundWindows:   refundWindows,
 		Transfer:        processor.Effect{Repeat: processor.RepeatUnsafe, LookUpFirst: true, QuietPeriod: transferQuiet, Confirm: transferConfirm, Consent: p.validation, Timeout: moveTimeout},

@@ -10,11 +10,14 @@ import (
 	"github.com/porteira/porteira/internal/processor"
 )
 
+// Key is the receiver's Pix key in the codes of PIX.
+const Key = "pix@bank.example"
+
 // PIX is what a payer needs to pay a charge by Pix: a static code of its amount and
 // txid, for a bank of tests.
 func PIX(r processor.ChargeRequest) *payment.PIXDetail {
 	code, err := brcode.Static{
-		Key: "pix@bank.example", MerchantName: "LOJA", City: "SAO PAULO",
+		Key: Key, MerchantName: "LOJA", City: "SAO PAULO",
 		TxID: r.ExternalID[:payment.ExternalIDStaticLength], Amount: int64(r.Amount),
 	}.Encode()
 	if err != nil {

@@ -46,7 +46,7 @@ type bank struct{}
 
 func (bank) Profile() processor.Profile {
 	return processor.Profile{
-		Name: bankName, Methods: payment.Methods, Charge: processor.Effect{Repeat: processor.RepeatReturnsFirst, Timeout: time.Second},
+		Name: bankName, Methods: payment.Methods, CodeKey: processortest.Key, Charge: processor.Effect{Repeat: processor.RepeatReturnsFirst, Timeout: time.Second},
 		Transfer: processor.Effect{Repeat: processor.RepeatReturnsFirst, Timeout: 5 * time.Second, QuietPeriod: time.Second},
 	}
 }
