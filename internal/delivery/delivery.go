@@ -190,7 +190,7 @@ func (s *Service) start(ctx context.Context, signing []webhook.Secret, list []st
 			unsigned = append(unsigned, list[i])
 			continue
 		}
-		receiver := webhook.EndpointKey(list[i].Merchant.String(), list[i].URL)
+		receiver := receiverOf(&list[i])
 		receivers = append(receivers, receiver)
 		s.Queue.wait(pending{Delivery: list[i], endpoint: receiver, secrets: secrets})
 	}
@@ -198,6 +198,16 @@ func (s *Service) start(ctx context.Context, signing []webhook.Secret, list []st
 	for _, receiver := range receivers {
 		s.startWaiting(ctx, receiver)
 	}
+}
+
+// receiverOf names the receiver of a delivery, for [webhook.Limiter]. A merchant's endpoint is one
+// of its own, also if others have its host: it counts its own failures, and is down after them.
+func receiverOf(d *store.Delivery) string {
+	key := webhook.EndpointKey(d.Merchant.String(), d.URL)
+	if !d.Endpoint.IsZero() {
+		key += " " + d.Endpoint.String()
+	}
+	return key
 }
 
 // secretsOf are the secrets that sign a delivery: those of its endpoint, or those of its

@@ -131,3 +131,32 @@ func TestRefusedEventHoldsBackNoOtherForever(t *testing.T) {
 		g.WantProven()
 	})
 }
+
+// Of two endpoints with one host each counts its own failures: one that fails alone does not pause
+// the other, and one that gets few events while the host is down gets them in order too.
+func TestEndpointsOfOneHost(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		g.add(url, "payin.created")
+		e := g.add(url+"/second", "payin.canceled")
+		g.down(url)
+		g.cancel("before", "")
+		for i := range 24 {
+			g.Payin(g.Merchant, fmt.Sprint("created-", i), "")
+			g.work()
+			g.Jump(5 * time.Second)
+		}
+		g.wantReceived(url+"/second", "payin.canceled before")
+		g.Receivers.Always(http.StatusServiceUnavailable)
+		g.trickle(90*time.Second, 10*time.Second, nil)
+		if v := g.read(e); !v.IsDown() {
+			t.Errorf("%+v", v)
+		}
+		first, second := len(g.received(url)), len(g.received(url+"/second"))
+		g.Receivers.Always(200)
+		g.wantInOrder(url+"/second", second, 9)
+		if n := len(g.received(url)) - first; n != 1+24+9 {
+			t.Errorf("the first one got %d events", n)
+		}
+		g.WantProven()
+	})
+}
