@@ -92,7 +92,7 @@ var columnTests = []test{
 		want.Endpoint = payment.ID{}
 		a := filled(store.Attempt{Merchant: m.ID, Delivery: d.ID, URL: hook}, 1000)
 		s.commit(setDelivery(d, func(d *store.Delivery) { *d = want }), does(nil, func(_ *loaded, c *changes) { c.AddAttempt(a) }))
-		sameFields(s, "delivery", s.delivery(d), want, "Event", "Damaged", "InOrder", "Down", "Moved", "Planned", "Stopped")
+		sameFields(s, "delivery", s.delivery(d), want, "Event", "Damaged", "InOrder", "Down", "Moved", "Planned", "Stopped", "Postponed")
 		list := s.attempts(m, 1)
 		at := slices.IndexFunc(list, func(v store.Attempt) bool { return v.Number == a.Number }) // there is also the one under way
 		s.equal("has ended", list[at].EndedAt.IsZero(), false)
