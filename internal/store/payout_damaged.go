@@ -4,8 +4,34 @@ import (
 	"context"
 	"time"
 
+	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/payment"
 )
+
+// scanAnyPayout is scanPayout without an error for a beneficiary that cannot be decrypted.
+func scanAnyPayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
+	scan := scanPayout(keys)
+	return func(r db.Scanner) (*payoutRow, error) {
+		p, err := scan(r)
+		if err != nil && p != nil { // all its columns were read
+			err = nil
+		}
+		return p, err
+	}
+}
+
+// scanDuePayout is scanPayout without an error for a row that cannot be decoded or decrypted:
+// one damaged row must not stop the others.
+func scanDuePayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
+	return func(r db.Scanner) (*payoutRow, error) { return scanDamagedPayout(r, keys) }
+}
+
+func scanDamagedPayout(r db.Scanner, keys *db.Keyring, more ...any) (*payoutRow, error) {
+	p := &payoutRow{}
+	damaged, err := payoutTable.scanDue(r, p, more...)
+	p.damaged = damaged || err == nil && p.open(keys) != nil
+	return p, err
+}
 
 // DamagedPayout reads a payout without what cannot be decoded or decrypted of its row, to end it.
 func (n *Needs) DamagedPayout(merchant, id payment.ID) {
