@@ -297,7 +297,8 @@ func (tx *Tx) RescheduleFuture(ctx context.Context, latest time.Time, step time.
 	const earlier = " SET next_at = CASE WHEN next_at - $2 > $1 THEN next_at - $2 ELSE $1 END WHERE next_at > $1 AND next_at > 0"
 	for _, text := range []string{
 		"UPDATE payouts" + earlier + " AND " + ToSend.sql(), "UPDATE payouts" + earlier + " AND " + ToLookUp.sql(),
-		"UPDATE deliveries" + earlier, "UPDATE charges" + earlier, "UPDATE refund_parts" + earlier, "UPDATE dispute_answers" + earlier,
+		"UPDATE refund_parts" + earlier + " AND " + ToSend.sql(), "UPDATE refund_parts" + earlier + " AND " + ToLookUp.sql(),
+		"UPDATE deliveries" + earlier, "UPDATE charges" + earlier, "UPDATE dispute_answers" + earlier,
 	} {
 		if _, err := tx.Exec(ctx, text, now, step.Microseconds()); err != nil {
 			return fmt.Errorf("reschedule work: %w", err)

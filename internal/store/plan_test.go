@@ -29,7 +29,7 @@ var ofOneMerchant = regexp.MustCompile(`WHERE t\.merchant_id = \$1 ORDER BY id D
 // pulledForward are the statements that look at all scheduled rows, when a process
 // begins or its clock was set back: their cost is that of the queues, not of the
 // tables. And the one that copies the counters of all merchants, once per restore.
-var pulledForward = regexp.MustCompile(`^INSERT INTO event_histories|^UPDATE \w+ SET next_at = \$1 WHERE next_at > \$1 AND next_at > 0 AND`)
+var pulledForward = regexp.MustCompile(`^INSERT INTO event_histories|^UPDATE \w+ SET next_at = (\$1|CASE WHEN next_at - \$2 > \$1 THEN next_at - \$2 ELSE \$1 END) WHERE next_at > \$1 AND next_at > 0`)
 
 // firstOfQueue is the step that reads the first row of a queue in the order of its
 // index, to skip from merchant to merchant, or from account to account.
