@@ -28,7 +28,7 @@ var unplannedFiles = []string{"verify.go", "verify_decision.go", "verify_credent
 
 // unplannedTexts are statements of commands in other files: the list of open cases,
 // the lists of credentials, accounts and routes, the first rows of a database, the mark of a backup.
-var unplannedTexts = regexp.MustCompile(`FROM cases t\s+WHERE t\\\.closed_at = 0 ORDER BY|FROM credentials t\s+WHERE t\\\.merchant_id|FROM accounts t ORDER BY|` +
+var unplannedTexts = regexp.MustCompile(`FROM cases t\s+WHERE t\\\.closed_at = 0 (ORDER BY|AND \\\(t\\\.stops_payouts)|FROM credentials t\s+WHERE t\\\.merchant_id|FROM accounts t ORDER BY|` +
 	`^\^INSERT INTO installation|^\^INSERT INTO merchants \\\(id, number|UPDATE installation SET epoch = \\\$1\$$`)
 
 // singleRows are the tables of which a transaction writes one row at most, or rows one by one.
