@@ -449,8 +449,7 @@ func TestTestsAtOnce(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
 		e := g.add(url, "payin.canceled")
 		var refused []error
-		var test func()
-		test = func() {
+		test := func() {
 			if _, _, err := g.Endpoints.Test(t.Context(), e.Merchant, e.ID); err != nil {
 				refused = append(refused, err)
 			}
