@@ -2,6 +2,7 @@ package account_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func TestRoutesAfterARestore(t *testing.T) {
 			p, _, err := g.Payouts.Request(t.Context(), g.Merchant, coretest.PayoutRequest("lost", 900_00))
 			return p, err
 		}
-		if _, err := request(); !problem.Is(err, problem.Unavailable) {
+		if _, err := request(); !problem.Is(err, problem.Unavailable) || !strings.HasSuffix(problem.From(err).Cause.Error(), ": "+coretest.BankName) {
 			t.Fatalf("a payout while the transfers of another account are not read: %v", err)
 		}
 		wantOneAnswer(g, "lost", 900_00)

@@ -95,6 +95,26 @@ func TestRouteTestNamesWhatStopsPayouts(t *testing.T) {
 	want(0, "payin", " sandbox: can take the order\n")
 }
 
+// An account that was added after the restore makes the payouts of its merchants wait too: setting
+// the route says so.
+func TestRouteSetNamesTheAccountThatPayoutsWaitFor(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.run(0, "merchant", "create", "Loja")
+	s.run(0, "account", "add", "late", "--driver", "sandbox", "--set", "contract=late")
+	s.exec("UPDATE installation SET history = 1, restored_at = 1")
+	s.exec("INSERT INTO feeds VALUES ('sandbox', 'transfers', '', 0, 5, x'', 0, '', 1, 1, 5, 5)")
+	const warning = "\nNew payouts of this merchant are refused: payouts wait after a restore until the lists of late have been read: porteira account show late.\n"
+	for _, tt := range []struct {
+		operation, accounts string
+		warns               bool
+	}{{"payout", "sandbox", false}, {"payin", "sandbox,late", false}, {"payout", "sandbox,late", true}} {
+		if out, _ := s.run(0, "route", "set", "Loja", tt.accounts, "--operation", tt.operation); strings.Contains(out, warning) != tt.warns {
+			t.Errorf("route set of %s to %s says %q", tt.operation, tt.accounts, out)
+		}
+	}
+}
+
 // A file of accounts is applied once: the same file again changes nothing. An invalid
 // account in it changes nothing.
 func TestAccountApply(t *testing.T) {

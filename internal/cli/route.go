@@ -71,7 +71,20 @@ func (c *routeSet) Run(r *runner, root *commands) error {
 		if err := a.Accounts.SetRoutes(r.ctx, &m, payment.Operation(c.Operation), payment.Method(c.Method), list); err != nil {
 			return err
 		}
-		return listRoutes(r, a, c.Merchant, "Set. Running gateways follow within 2 seconds.")
+		done := "Set. Running gateways follow within 2 seconds."
+		if c.Operation == string(payment.OperationPayout) {
+			if m, err = merchantNamed(r, a, c.Merchant); err != nil {
+				return err
+			}
+			refused, err := whyNoPayouts(r, a, &m, nil)
+			if err != nil {
+				return err
+			}
+			if refused != "" { // such as an account that was added after the restore
+				done += "\nNew payouts of this merchant are refused: " + refused + "."
+			}
+		}
+		return listRoutes(r, a, c.Merchant, done)
 	})
 }
 

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
@@ -54,7 +56,7 @@ type RequestOp struct {
 	in       *store.NewPayout
 	limits   *limits.Payout
 	approval store.Approval // its request, if the payout needs one
-	frozen   bool           // new payouts are refused after a restore
+	awaited  []string       // accounts because of which new payouts are refused after a restore
 	history  int64          // of the database, as of this process's last heartbeat; 0 if it was never restored
 	// elsewhere is the account of the found transfer, if it is not the payout's.
 	elsewhere string
@@ -99,7 +101,7 @@ func (s *Service) newIdentity() identity {
 
 func (s *Service) newRequestOp(m store.Merchant, r *wire.PayoutRequest, p payment.Payout) (*RequestOp, error) {
 	in, err := s.Store.NewPayout(p, r.Fingerprint, r.IdempotencyKey)
-	op := &RequestOp{in: in, limits: &m.Limits.Payout, approval: approvalRequest(&m, &p, r), frozen: s.frozen(&m, p.Processor), history: s.History(), Payout: p}
+	op := &RequestOp{in: in, limits: &m.Limits.Payout, approval: approvalRequest(&m, &p, r), awaited: s.awaited(&m, p.Processor), history: s.History(), Payout: p}
 	if err == nil && s.Wanted != nil && s.Wanted(m.ID, payment.EventPayoutCreated) {
 		op.announced = wire.Payout(&p, false)
 	}
@@ -113,14 +115,22 @@ func approvalRequest(m *store.Merchant, p *payment.Payout, r *wire.PayoutRequest
 	}
 }
 
-// frozen reports whether new payouts of a merchant are refused after a restore.
-func (s *Service) frozen(m *store.Merchant, account string) bool {
-	return s.History() > 0 && (s.Frozen(account) || len(AwaitedAccounts(s.Processors, m, s.RestoredAt(), s.Frozen)) > 0)
+// awaited are AwaitedAccounts, and the account of a new payout if it is frozen.
+func (s *Service) awaited(m *store.Merchant, account string) []string {
+	if s.History() == 0 {
+		return nil
+	}
+	list := AwaitedAccounts(s.Processors, m, s.RestoredAt(), s.Frozen)
+	if s.Frozen(account) && !slices.Contains(list, account) {
+		list = append(list, account)
+	}
+	return list
 }
 
 // AwaitedAccounts are the accounts, sorted, because of which new payouts of a merchant are refused
 // after a restore: their transfers have not been read, and the same request may have been paid
-// there. All earlier accounts count, because the merchant's routes may have changed.
+// there. All earlier accounts count, because the merchant's routes may have changed, and those of
+// its routes, whenever they were added: the backup may lack an account that was added again since.
 func AwaitedAccounts(processors processor.Accounts, m *store.Merchant, restoredAt time.Time, frozen func(account string) bool) []string {
 	accounts := processors.AddedUntil(restoredAt, m.ID)
 	for _, r := range payment.RoutesOf(m.Routes, payment.OperationPayout, payment.PIX) {
@@ -207,7 +217,9 @@ func (v *RequestOp) Decide(l *store.Loaded, c *store.Changes) error {
 	case l.PayoutsStopped(in.Merchant):
 		return refuse(problem.New(problem.Unavailable, "The operator has stopped this merchant's payouts until a case is resolved. The referenceId remains unused.").
 			WithRetryAfter(stoppedRetryAfter))
-	case v.frozen || l.HistoryOf(in.Merchant).Number > v.history: // another process has found that it was restored
+	case len(v.awaited) > 0:
+		return refuse(errFrozen.With(fmt.Errorf("payout: accounts whose lists are not read since the restore: %s", strings.Join(v.awaited, ", "))))
+	case l.HistoryOf(in.Merchant).Number > v.history: // another process has found that it was restored
 		return refuse(errFrozen)
 	case adopts && found.Processor != in.Processor:
 		v.elsewhere = found.Processor

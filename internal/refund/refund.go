@@ -35,15 +35,15 @@ type Service struct{ Options }
 // New returns a Service.
 func New(o Options) *Service { return &Service{o} }
 
-// frozen reports whether new refunds of a merchant are refused after a restore: the refunds of an
-// account have not been read, and the same request may have been paid there, with other parts.
-func (s *Service) frozen(merchant payment.ID) bool {
+// awaited are the accounts because of which new refunds of a merchant are refused after a restore:
+// their refunds have not been read, and the same request may have been paid there, with other parts.
+func (s *Service) awaited(merchant payment.ID) []string {
 	if s.History() == 0 {
-		return false
+		return nil
 	}
-	return slices.ContainsFunc(s.Processors.IDs(), func(id string) bool {
+	return slices.DeleteFunc(s.Processors.IDs(), func(id string) bool {
 		_, refunds := s.Processors.Find(id).(processor.Refunder)
-		return refunds && s.Processors.OpenTo(id, merchant) && s.Frozen(id)
+		return !refunds || !s.Processors.OpenTo(id, merchant) || !s.Frozen(id)
 	})
 }
 
