@@ -88,7 +88,7 @@ var requirements = []required{
 	{200, "refund refused", []string{"validation_failed"}, []string{"PARTIALLY_REFUNDED"}},
 	{200, "limit", []string{"minimum", "maximum", "perDay", "perNight", "perKeyPerDay", "countPerKeyPerDay", "newKeyMaximum"}, []string{"any"}},
 	{200, "approval", decisions, []string{"PENDING approval"}},
-	{200, "endpoint", append(slices.Clone(stories), "catches up", "redelivered"), []string{"any"}},
+	{200, "endpoint", append(slices.Clone(stories), "probed", "catches up", "redelivered"), []string{"any"}},
 	{1000, "endpoint", []string{"disabled"}, []string{"any"}},
 	{200, "question", questionFaults, []string{"PROCESSING accepted"}},
 	{1000, "question", questionFaults, []string{"PROCESSING unknown"}},

@@ -76,6 +76,7 @@ type endpoint struct {
 	first    map[int64]bool
 	latest   int64                   // of the events until last, the one that it accepted latest
 	refused  map[int64]time.Duration // when it refused an event last
+	tried    map[int64]int           // how often it refused an event while it was down
 	secrets  []endpointSecret
 	unknown  time.Duration // until then a secret whose answer was lost may sign
 }
@@ -98,7 +99,12 @@ const (
 	// recordedWithin is how long the result of an attempt may not be recorded: one that failed
 	// right before the endpoint answered again is still in flight then, and repeated later.
 	recordedWithin = time.Minute
-	forever        = 1 << 62
+	// knownDown is how many refused attempts are enough for the gateway to know that an endpoint is
+	// down, also if it recorded some of them only later; triedLess is how often an event can be
+	// refused without the next one being tried.
+	knownDown = 10
+	triedLess = 90
+	forever   = 1 << 62
 )
 
 // scheduleEndpoints schedules the endpoints of a run within span.
@@ -108,7 +114,7 @@ func (s *simulation) scheduleEndpoints(span time.Duration) {
 		if s.plan.copyKind != "" {
 			began = 0
 		}
-		e := &endpoint{merchant: m, story: p.story, first: map[int64]bool{}, refused: map[int64]time.Duration{}}
+		e := &endpoint{merchant: m, story: p.story, first: map[int64]bool{}, refused: map[int64]time.Duration{}, tried: map[int64]int{}}
 		e.Merchant, e.Events = m.id, p.events
 		e.URL = fmt.Sprintf("https://%s/endpoint/%d", m.receiver.host, len(s.endpoints))
 		s.endpoints = append(s.endpoints, e)
@@ -312,7 +318,11 @@ func (r *receiver) receiveAt(e *endpoint, t *webhookTransport, request *http.Req
 	case e.closed != 0 && now > e.closed+followWithin:
 		s.violate(checker.Events, e.Merchant, "", e.URL+" was deleted, and receives "+request.Header.Get("Webhook-Id"))
 	case now < e.silent, fault == "refused":
-		e.refused[s.checker.Event(request.Header.Get("Webhook-Id"))] = now
+		event := s.checker.Event(request.Header.Get("Webhook-Id"))
+		e.refused[event] = now
+		if now < e.silent-recordedWithin {
+			e.tried[event]++
+		}
 		return nil, errDial
 	case e.story == down && e.silent != 0 && e.last == 0:
 		e.last = s.checker.LastEvent(e.Merchant)
@@ -366,7 +376,8 @@ func (e *endpoint) checkOrder(eventID string, status int) {
 		return
 	}
 	if !e.probed && e.story == down {
-		e.probed = true // it may be any event that was due: the gateway did not know that it answers
+		e.probed = true
+		e.checkProbe(number)
 		return
 	}
 	s.coverage.count("endpoint", "catches up", "any")
@@ -374,4 +385,22 @@ func (e *endpoint) checkOrder(eventID string, status int) {
 		s.violate(checker.Events, e.Merchant, "", fmt.Sprintf("%s was down, and accepts event %d after event %d", e.URL, number, e.latest))
 	}
 	e.latest = number
+}
+
+// checkProbe checks the first event that an endpoint accepts after it was down: the oldest that it
+// refused, unless that was tried often or given up.
+func (e *endpoint) checkProbe(number int64) {
+	s, tried, oldest := e.merchant.sim, 0, number
+	for event, times := range e.tried {
+		if tried += times; times < triedLess && !e.first[event] {
+			oldest = min(oldest, event)
+		}
+	}
+	if tried < knownDown || s.daysAhead || s.plan.clocksOff {
+		return
+	}
+	s.coverage.count("endpoint", "probed", "any")
+	if oldest < number {
+		s.violate(checker.Events, e.Merchant, "", fmt.Sprintf("%s was down, and accepts event %d before event %d", e.URL, number, oldest))
+	}
 }
