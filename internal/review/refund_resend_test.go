@@ -29,14 +29,7 @@ func TestRefundIsLookedUpBeforeItIsSentAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 				d := newDesk(g)
-				g.Bank.Profiled.Refund.Repeat = processor.RepeatUnsafe
-				r := g.Refund(g.PaidPayin("p", 100_00), "r", 40_00)
-				g.Bank.Refunds.Answer = refundTimeout
-				d.sendAgain()
-				g.Jump(2 * time.Minute)
-				g.LookUp()
-				v := d.only(store.CaseRefundUnknown)
-				d.agree(&v, store.ResolvedResend)
+				r := d.refundToSendAgain()
 				switch row.first {
 				case processor.Done:
 					g.Bank.Refunds.Answer = nil
@@ -78,14 +71,7 @@ func TestRefundIsLookedUpBeforeItIsSentAgain(t *testing.T) {
 func TestProcessDiesWhileItSendsARefundAgain(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		d := newDesk(g)
-		g.Bank.Profiled.Refund.Repeat = processor.RepeatUnsafe
-		r := g.Refund(g.PaidPayin("p", 100_00), "r", 40_00)
-		g.Bank.Refunds.Answer = refundTimeout
-		d.sendAgain()
-		g.Jump(2 * time.Minute)
-		g.LookUp()
-		v := d.only(store.CaseRefundUnknown)
-		d.agree(&v, store.ResolvedResend)
+		r := d.refundToSendAgain()
 		other := g.Second()
 		g.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
 			other.Pass(4 * time.Second) // g is declared dead
@@ -103,6 +89,22 @@ func TestProcessDiesWhileItSendsARefundAgain(t *testing.T) {
 		g.WantRefund(r, payment.RefundProcessing, 0, payment.PayinPaid, 0)
 		d.only(store.CaseRefundUnknown)
 	})
+}
+
+// refundToSendAgain is a refund at a processor that would pay it twice: its request got no answer and
+// was not found, and two persons have decided that it is sent again. The next requests get no answer
+// either.
+func (d *desk) refundToSendAgain() payment.Refund {
+	d.T.Helper()
+	d.Bank.Profiled.Refund.Repeat = processor.RepeatUnsafe
+	r := d.Refund(d.PaidPayin("p", 100_00), "r", 40_00)
+	d.Bank.Refunds.Answer = refundTimeout
+	d.sendAgain()
+	d.Jump(2 * time.Minute)
+	d.LookUp()
+	v := d.only(store.CaseRefundUnknown)
+	d.agree(&v, store.ResolvedResend)
+	return r
 }
 
 func refundTimeout(*coretest.Bank, processor.RefundRequest) processor.TransferAnswer {

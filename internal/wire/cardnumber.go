@@ -52,8 +52,9 @@ var brands = []brand{
 
 // ContainsCardNumber reports whether a text seems to contain a card number: 15 or
 // 16 digits of any script, of a brand's range, that pass the Luhn check, in one piece or
-// in groups with any characters except letters between them. Numbers inside a group of a longer row of digits, such as a boleto's
-// line, do not count, nor do the digits of a UUID or another hexadecimal id.
+// in groups with any characters except letters between them. Numbers inside a group of a
+// longer row of digits, such as a boleto's line, do not count, nor do the digits of a UUID or
+// another hexadecimal id.
 func ContainsCardNumber(s string) bool {
 	if !hasDigits(s, cardShort) {
 		return false // as most texts: this is the fast way

@@ -153,7 +153,8 @@ func (e *Errors) url(p Path, value string, allowHTTP bool) (host string, ok bool
 	return strings.ToLower(u.Hostname()), true
 }
 
-// percentDecoded is a URL with the characters that its escapes stand for.
+// percentDecoded is a URL with the characters that its escapes stand for. It leaves an invalid
+// escape as it is: net/url would decode nothing then.
 func percentDecoded(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
