@@ -2,8 +2,11 @@ package review_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/limits"
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
@@ -75,5 +78,26 @@ func TestRetryDamagedPayoutWithoutAnswer(t *testing.T) {
 		d.resolve(request(&damaged, store.ResolvedRetry))
 		d.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown)
 		d.only(store.CasePayoutUnknown)
+	})
+}
+
+// A payout that waits for approval, and whose expiry was stopped because its row was damaged, expires
+// once the row is repaired.
+func TestRetryDamagedPayoutThatWaitsForApproval(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		above, approvals := money.Cents(5_00), int64(1)
+		g.SetLimits(limits.Limits{Payout: limits.Payout{ApprovalAbove: &above, Approvals: &approvals}})
+		p := d.Payout("r", 10_00)
+		d.WantPayout(p, payment.PayoutPending, payment.StepApproval)
+		d.Execute("UPDATE payouts SET next_at = 0") // as its expiry does if it cannot be decrypted
+		damaged := d.damagedCase(p)
+		d.resolve(request(&damaged, store.ResolvedRetry))
+		d.WantPayout(p, payment.PayoutPending, payment.StepApproval)
+		g.Jump(72 * time.Hour)
+		g.Run(g.Payouts.Expire)
+		d.WantPayout(p, payment.PayoutCanceled, payment.StepDone)
+		d.WantCases()
+		d.WantProven()
 	})
 }
