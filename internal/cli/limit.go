@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ import (
 type limitCommand struct {
 	settings
 
-	Set  limitSet  `cmd:"" help:"Set limits of a merchant's orders, or of new merchants (platform)."`
+	Set  limitSet  `cmd:"" help:"Set limits of a merchant's orders, or of new merchants (platform). The value none lifts a limit."`
 	Show limitShow `cmd:"" help:"Show the limits of a merchant, or of new merchants (platform)."`
 }
 
@@ -75,6 +76,14 @@ type limitSet struct {
 	Rate              limitValue `help:"Requests per second of one credential, on each gateway; none: credential-rate of the gateway." name:"rate" placeholder:"N"`
 	Burst             limitValue `help:"Requests of one credential at once, beyond which the rate applies; none: twice the rate, or credential-burst." name:"burst" placeholder:"N"`
 	InFlight          limitValue `help:"Requests of one credential in flight, on each gateway; none: credential-in-flight." name:"in-flight" placeholder:"N"`
+}
+
+// Validate refuses a command without an option: it would say that limits are set.
+func (c *limitSet) Validate() error {
+	if reflect.DeepEqual(*c, limitSet{Merchant: c.Merchant}) {
+		return errors.New("name at least one limit: porteira limit set --help lists them")
+	}
+	return nil
 }
 
 // Run changes the limits that its options name.

@@ -31,6 +31,8 @@ func TestLimit(t *testing.T) {
 			"The limits of merchant \"Outra\", in effect within 2 seconds:\n\n pay-in PIX, maximum R$ 2.00\n payouts per day R$ 0.00\n requests per second 5\n requests at once 20\n requests in flight 3\n", ""},
 		{"limit set Outra --burst none --payout-per-day none --json", 0,
 			"{\n \"merchant\": \"Outra\",\n \"payin\": {\n \"PIX\": {\n \"maximum\": 200\n }\n },\n \"payout\": {},\n \"requests\": {\n \"rate\": 5,\n \"inFlight\": 3\n }\n}\n", ""},
+		{"limit set Outra", 2, "", "porteira: limit set: name at least one limit: porteira limit set --help lists them; porteira --help lists the commands\n"},
+		{"merchant update Outra --json", 2, "", "porteira: merchant update: name at least one field: porteira merchant update --help lists them; porteira --help lists the commands\n"},
 		{"limit set Outra --rate 0", 1, "", "porteira: The limit requests.rate must be 1 to 1000000.\n"},
 		{"limit set Outra --payin-minimum PIX=300", 1, "", "porteira: The limit payin.PIX.minimum is above payin.PIX.maximum.\n"},
 		{"limit set Outra --payin-minimum TED=300", 2, "", "porteira: \"TED=300\" is not a limit of a method: write PIX=100, in cents, or PIX=none; the methods are PIX, CREDIT_CARD and BOLETO\n"},

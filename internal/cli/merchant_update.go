@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +40,14 @@ type merchantUpdate struct {
 	City         *string  `help:"The new city, which BR Codes require."                                                                        placeholder:"TEXT"`
 	ReturnHosts  []string `help:"Host that returnUrl may name; may be repeated, replaces all; none removes them."                              name:"return-host"          placeholder:"HOST"`
 	WebhookHosts []string `help:"Host that webhookUrl of orders without credentials may name; may be repeated, replaces all; none removes them." name:"webhook-host"         placeholder:"HOST"`
+}
+
+// Validate refuses a command without an option: it would say that something is saved.
+func (c *merchantUpdate) Validate() error {
+	if reflect.DeepEqual(*c, merchantUpdate{Merchant: c.Merchant}) {
+		return errors.New("name at least one field: porteira merchant update --help lists them")
+	}
+	return nil
 }
 
 // Run changes the given fields, all or none of them, and shows the merchant.
