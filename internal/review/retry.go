@@ -104,7 +104,7 @@ func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		if !ok {
 			return store.ErrNotFound
 		}
-		waits := p.Step == payment.StepApproval && p.NextAt.IsZero() // for approval, without an end
+		waits := p.Step == payment.StepApproval && p.NextAt.IsZero()         // for approval, without an end
 		if waits || p.Step == payment.StepReview && !hasParkingCase(l, &p) { // else it has ended, goes on, or waits under another case
 			outgoing.Repaired(l, c, &p)
 		}
