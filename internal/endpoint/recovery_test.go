@@ -70,6 +70,37 @@ func TestDownIsTriedWithItsOldestEvent(t *testing.T) {
 	})
 }
 
+// The pauses of an endpoint that is down grow with the time that it has failed. It gets what it
+// missed soon after it answers again.
+func TestPausesOfEndpointThatIsDownGrow(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e := g.add(url, "payin.canceled")
+		g.down(url)
+		for i := range 10 {
+			g.cancel(fmt.Sprint("missed", i), "")
+		}
+		tried := map[int]int{} // by hour
+		for minute := range 8 * 60 {
+			before := len(g.received(url))
+			g.work()
+			tried[minute/60] += len(g.received(url)) - before
+			g.Jump(time.Minute)
+		}
+		if first, last := tried[0], tried[7]; first < 50 || first > 70 || last < 6 || last > 9 {
+			t.Errorf("attempts by hour: %v", tried)
+		}
+		g.Receivers.Always(200)
+		for range 9 {
+			g.work()
+			g.Jump(time.Minute)
+		}
+		if e := g.read(e); e.Failures != 0 {
+			t.Errorf("%+v", e)
+		}
+		g.WantProven()
+	})
+}
+
 // While the oldest event is in flight to an endpoint that is down, no later one is claimed: if it
 // is accepted, the others follow in order from the feed.
 func TestNothingIsClaimedBesideTheOldestEvent(t *testing.T) {

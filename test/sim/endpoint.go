@@ -77,6 +77,7 @@ type endpoint struct {
 	latest   int64                   // of the events until last, the one that it accepted latest
 	refused  map[int64]time.Duration // when it refused an event last
 	tried    map[int64]int           // how often it refused an event while it was down
+	failing  time.Duration           // when it failed first after its last success; 0 if it did not
 	secrets  []endpointSecret
 	unknown  time.Duration // until then a secret whose answer was lost may sign
 }
@@ -100,10 +101,10 @@ const (
 	// right before the endpoint answered again is still in flight then, and repeated later.
 	recordedWithin = time.Minute
 	// knownDown is how many refused attempts are enough for the gateway to know that an endpoint is
-	// down, also if it recorded some of them only later; triedLess is how often an event can be
-	// refused without the next one being tried.
+	// down, also if it recorded some of them only later; an event can be refused as often as it is
+	// tried within triedLong without the next one being tried.
 	knownDown = 10
-	triedLess = 90
+	triedLong = 90 * time.Minute
 	forever   = 1 << 62
 )
 
@@ -314,7 +315,11 @@ func (s *simulation) endpointOf(url string) *endpoint {
 // receiveAt records a delivery to an endpoint and answers it.
 func (r *receiver) receiveAt(e *endpoint, t *webhookTransport, request *http.Request, body []byte, fault string) (*http.Response, error) {
 	s := r.sim
-	switch now := s.clock.Monotonic(); {
+	now := s.clock.Monotonic()
+	if e.failing == 0 {
+		e.failing = now
+	}
+	switch {
 	case e.closed != 0 && now > e.closed+followWithin:
 		s.violate(checker.Events, e.Merchant, "", e.URL+" was deleted, and receives "+request.Header.Get("Webhook-Id"))
 	case now < e.silent, fault == "refused":
@@ -372,12 +377,14 @@ func (e *endpoint) checkOrder(eventID string, status int) {
 		return
 	}
 	e.first[number] = true
+	failed := s.clock.Monotonic() - e.failing
+	e.failing = 0
 	if e.last == 0 || number > e.last {
 		return
 	}
 	if !e.probed && e.story == down {
 		e.probed = true
-		e.checkProbe(number)
+		e.checkProbe(number, failed)
 		return
 	}
 	s.coverage.count("endpoint", "catches up", "any")
@@ -388,11 +395,12 @@ func (e *endpoint) checkOrder(eventID string, status int) {
 }
 
 // checkProbe checks the first event that an endpoint accepts after it was down: the oldest that it
-// refused, unless that was tried often or given up.
-func (e *endpoint) checkProbe(number int64) {
+// refused, unless that was tried often or given up. Failed is how long nothing was accepted.
+func (e *endpoint) checkProbe(number int64, failed time.Duration) {
 	s, tried, oldest := e.merchant.sim, 0, number
+	often := int(triedLong / max(failed/60, time.Minute)) // the pauses grow, so it is tried less often
 	for event, times := range e.tried {
-		if tried += times; times < triedLess && !e.first[event] {
+		if tried += times; times < often && !e.first[event] {
 			oldest = min(oldest, event)
 		}
 	}
