@@ -10,6 +10,7 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/problem"
 	"github.com/porteira/porteira/internal/store"
+	"github.com/porteira/porteira/internal/wire"
 )
 
 // retention is how long these tests keep deliveries.
@@ -93,6 +94,39 @@ func TestRemoveDeliveries(t *testing.T) {
 		if list := attempts(g, g.Merchant, 1); len(list) != 1 || list[0].Number != 1 || list[0].Status != 200 {
 			t.Errorf("recorded: %+v", list)
 		}
+		g.WantProven()
+	})
+}
+
+// A delivery to an endpoint that was given up stays while the endpoint only fails, as it gets the
+// event when it catches up.
+func TestKeepDeliveriesThatAnEndpointMissed(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		keep(g, 24*time.Hour)
+		_, _, err := g.Endpoints.Create(t.Context(), g.Merchant.ID, &wire.EndpointRequest{
+			URL: wire.Some("https://shop.example/events"), Events: wire.Some([]string{string(payment.EventPayinCanceled)}),
+		})
+		g.Must(err)
+		g.Receivers.Always(500)
+		g.Canceled(g.Merchant, "missed", "")
+		g.Run(g.Endpoints.Dispatch)
+		for range 14 { // more than the schedule has
+			g.Deliver()
+			g.Jump(30 * time.Hour)
+			catchUp(g)
+			remove(g)
+		}
+		tried := len(g.Receivers.Requests())
+		g.Receivers.Always(200)
+		g.Canceled(g.Merchant, "after", "")
+		for range 4 {
+			g.Run(g.Endpoints.Dispatch)
+			g.Deliver()
+			g.Jump(time.Minute)
+		}
+		g.WantRequests(tried + 2)
+		age(g)
+		wantAttempts(g, 0, 0)
 		g.WantProven()
 	})
 }

@@ -14,10 +14,13 @@ import (
 // removed because of their age. It only increases.
 const SettingRemoved = "deliveries-removed-before"
 
-// finishedBefore are deliveries that were finished before a time. An exhausted
-// one is finished when its case is closed; one to an endpoint has no case.
-const finishedBefore = `(state IN ('delivered', 'disabled') OR state = 'exhausted' AND (length(endpoint_id) > 0 OR EXISTS (SELECT 1 FROM cases x
-		WHERE x.merchant_id = deliveries.merchant_id AND x.id = deliveries.case_id AND x.closed_at > 0)))
+// finishedBefore are deliveries that were finished before a time. An exhausted one is finished
+// when its case is closed. One to an endpoint has no case: it is finished unless the endpoint has
+// only failed since, and so gets it when it catches up.
+const finishedBefore = `(state IN ('delivered', 'disabled') OR state = 'exhausted' AND CASE WHEN length(endpoint_id) > 0
+		THEN NOT EXISTS (SELECT 1 FROM webhook_endpoints w WHERE w.merchant_id = deliveries.merchant_id AND w.id = deliveries.endpoint_id
+			AND w.failing_since > 0 AND w.failing_since <= deliveries.updated_at)
+		ELSE EXISTS (SELECT 1 FROM cases x WHERE x.merchant_id = deliveries.merchant_id AND x.id = deliveries.case_id AND x.closed_at > 0) END)
 	AND next_at = 0 AND length(claimed_by) = 0 AND updated_at < `
 
 // OldDeliveries is a range of a merchant's deliveries, in the order of their ids.
