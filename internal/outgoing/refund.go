@@ -105,6 +105,7 @@ type claimRefunds struct {
 	// epoch and history of the database, as of this process's last heartbeat.
 	epoch, history int64
 	profile        processor.Effect
+	isFrozen       func(merchant payment.ID, account string) bool // see [Executor.isFrozenFor]
 
 	claimed []payment.RefundPart // as they were claimed
 	count   int
@@ -114,6 +115,7 @@ func (e *Executor) newClaimRefunds(account string, queue store.PayoutQueue, limi
 	return &claimRefunds{
 		due:  store.DueRefundParts{Account: account, Queue: queue, Limit: limit},
 		node: e.Node.ID(), restoredAt: e.Node.RestoredAt(), epoch: e.Node.Epoch(), history: e.Node.History(), profile: profile,
+		isFrozen: e.isFrozenFor,
 	}
 }
 
@@ -150,6 +152,10 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 			continue
 		case lookUpPartFirst(&p, v.restoredAt, l.Now()) || lookUpPartBefore(v.profile, &p, v.node, l.Now()):
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()
+		case v.isFrozen(p.Merchant, p.Processor): // of another account, from which its money may have left
+			p.NextAt = l.Now().Add(frozenWait)
+			c.SetRefundPart(p)
+			continue
 		case !p.FirstSentAt.IsZero() && v.profile.Repeat.Safe() && !v.profile.Repeatable(p.FirstSentAt, l.Now()):
 			reviewPart(l, c, &p, store.ReasonTooOld)
 			continue
@@ -169,6 +175,10 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	return nil
 }
+
+// frozenWait is after how long a part is considered again that waits, after a restore, for the lists
+// of its merchant's other accounts.
+const frozenWait = time.Minute
 
 // startRefund moves a refund one of whose parts leaves, or may have left, to PROCESSING.
 func startRefund(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error {

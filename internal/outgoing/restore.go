@@ -84,10 +84,12 @@ func isFrozen(l *store.Loaded, account string, history int64) bool {
 	return !ok || f.Cleared != history
 }
 
-// isFrozenFor reports whether the payouts of a merchant at an account wait after a restore: until the
-// lists of that account are read, and those of each other one from which the merchant's money may
-// have left. A payout that was canceled in commits that the backup lacks may be queued here, and its
-// money have left there. It delays no payout from after the restore, as new ones are refused meanwhile.
+// isFrozenFor reports whether the payouts and refunds of a merchant at an account wait after a
+// restore: until the lists of that account are read, and those of each other one from which the
+// merchant's money may have left. A payout that was canceled, or a refund that was given up, in
+// commits that the backup lacks may be queued here, and its money have left there. It delays no payout
+// from after the restore, as new ones are refused meanwhile; a new refund may wait for an account that
+// gives nothing back.
 func (e *Executor) isFrozenFor(merchant payment.ID, account string) bool {
 	return e.Node.Frozen(account) || e.Node.History() > 0 &&
 		slices.ContainsFunc(e.Processors.AddedUntil(e.Node.RestoredAt(), merchant), e.Node.Frozen)

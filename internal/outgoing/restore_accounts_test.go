@@ -64,6 +64,45 @@ func TestRule12WaitsForEveryAccount(t *testing.T) {
 	})
 }
 
+// Rule 12: a refund was given up in the lost past, and its money left through another account. It is
+// looked up, and not sent until the lists of that account have been read too.
+func TestRefundsWaitForEveryAccount(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		other := coretest.NewBank()
+		other.Now, other.Down = g.Clock.Now, true
+		g.Processor("other", other)
+		r := g.Refund(g.PaidPayin("p", 100_00), "given up in the lost past", 60_00)
+		g.Execute(rewind)
+		g.Heartbeat()
+		g.Clear()
+		for range 20 {
+			g.Send()
+			g.LookUp()
+			g.Pass(10 * time.Second)
+		}
+		if g.Node.Frozen(coretest.BankName) || !g.Node.Frozen("other") {
+			t.Fatal("want the other account alone to wait")
+		}
+		wantSteps(g, r, payment.StepQueued)
+		if n := len(g.Bank.Refunds.Made); n != 0 {
+			t.Fatalf("the bank made %d refunds", n)
+		}
+
+		other.Mu.Lock()
+		other.Down = false
+		other.Mu.Unlock()
+		g.ReadFeeds()
+		g.Heartbeat()
+		for range 20 {
+			g.Send()
+			g.LookUp()
+			g.Pass(10 * time.Second)
+		}
+		g.WantRefund(r, payment.RefundCompleted, 60_00, payment.PayinPartiallyRefunded, 60_00)
+		wantOneRefund(g)
+	})
+}
+
 // withLaterAccount are accounts of which one was added after each restore.
 type withLaterAccount struct {
 	processor.Registry
