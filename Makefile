@@ -4,8 +4,8 @@ SHELL := bash
 export CGO_ENABLED ?= 1
 
 MODULES := . tools test/crashtest
-FUZZTIME ?= 2s
-SEEDS ?= 80
+FUZZTIME ?= 1s
+SEEDS ?= 60
 FROM ?= 1
 KILLS ?= 300
 DEATHS ?= 60
@@ -25,6 +25,10 @@ export GOTMPDIR := $(or $(GOTMPDIR),$(TMPDIR),/tmp)
 test simulate driverkills: export TMPDIR := $(MEMORY)
 endif
 
+# Tests wait for PostgreSQL and for processes that they start, so one package more than there are
+# CPUs is tested at once.
+PACKAGES := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+
 .PHONY: help dev build test check lint oracle fuzz mutants simulate driverkills crashtest disktest docs
 
 help: ## List the targets
@@ -37,7 +41,7 @@ build: ## Build bin/porteira
 	CGO_ENABLED=0 go build -trimpath -o bin/porteira ./cmd/porteira
 
 test: ## Run all tests with the race detector, on SQLite and PostgreSQL (TESTFLAGS: more flags of go test)
-	cd tools && go run ./runtests -vet=off $(RACE) -timeout 15m $(TESTFLAGS)
+	cd tools && go run ./runtests -vet=off $(RACE) -p $(PACKAGES) -timeout 15m $(TESTFLAGS)
 
 # The tests come last: their last lines say what was not tested.
 check: lint oracle simulate driverkills fuzz test ## Run everything that CI runs: lint, oracle, simulate, driverkills, fuzz, test
@@ -59,13 +63,13 @@ oracle: ## Install published npm packages; check codes, documents and signatures
 		echo 'npm is not installed: NOT TESTED against published packages' >&2; \
 	fi
 
-fuzz: ## Run each fuzz target for FUZZTIME (2s)
+fuzz: ## Run each fuzz target for FUZZTIME (1s)
 	@tools/fuzz.sh $(FUZZTIME) $(MODULES)
 
 mutants: ## Seed faults one at a time and show which test notices each (ONLY: part of an id or a file)
 	cd tools && go run ./mutants $(if $(ONLY),-only $(ONLY))
 
-simulate: ## Simulate SEEDS (80) seeds from FROM (1) on SQLite and a tenth on PostgreSQL (ENGINE: one of them; FOR: a duration)
+simulate: ## Simulate SEEDS (60) seeds from FROM (1) on SQLite and a tenth on PostgreSQL (ENGINE: one of them; FOR: a duration)
 ifdef ENGINE
 	$(TEST) ./test/sim -run TestSeeds -v -timeout 0 -engine $(ENGINE) -seeds $(SEEDS) -from $(FROM) $(if $(FOR),-for $(FOR))
 else
