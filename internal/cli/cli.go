@@ -96,7 +96,7 @@ func (p *Program) Run(ctx context.Context) (code int) {
 		err = checkLists(parsed)
 	}
 	if err != nil {
-		p.sentence(err.Error() + "; porteira --help lists the commands")
+		p.sentence(usage(err) + "; porteira --help lists the commands")
 		return exitUsage
 	}
 	run := &runner{Program: p, ctx: ctx, out: &printer{w: p.Stdout, json: root.JSON}}

@@ -288,6 +288,11 @@ func TestDisputeList(t *testing.T) {
 	if strings.Count(out, " MED OPEN R$ 19.90,") != 200 || !strings.HasSuffix(out, "\nThe newest 200; there are more: GET /disputes lists all, or --status fewer.\n") {
 		t.Errorf("disputes are\n%s", out)
 	}
+	s.exec("UPDATE disputes SET reason = 'not recognised' WHERE status = 'WON'")
+	id := strings.Fields(first(s.raw(0, "dispute", "list", "Loja", "--status", "won")))[0]
+	if out, _ = s.run(0, "dispute", "show", id); !strings.Contains(out, "\n merchant \"Loja\", reference \n reason: not recognised\n") {
+		t.Errorf("the dispute is\n%s", out)
+	}
 	if out, _ = s.run(0, "dispute", "list", "Loja", "--status", "open"); strings.Count(out, " MED OPEN ") != 200 || strings.Contains(out, "more") {
 		t.Errorf("open disputes are\n%s", out)
 	}
@@ -491,3 +496,5 @@ func TestAccounts(t *testing.T) {
 		}
 	}
 }
+
+func first(stdout, _ string) string { return stdout }

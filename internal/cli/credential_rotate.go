@@ -10,7 +10,7 @@ import (
 
 type credentialRotate struct {
 	Key     string  `arg:""        help:"The credential's x-api-key."`
-	Overlap overlap `default:"24h" help:"How long the current secret stays valid, in days or hours, at most 7d; 0s ends it at once." placeholder:"DURATION"`
+	Overlap overlap `default:"24h" help:"How long the current secret stays valid, in days or hours, at most 7d; 0s ends it at once (default 24h)." placeholder:"DURATION"`
 }
 
 // Run replaces a credential's secret and shows the new one, which is not stored.

@@ -41,13 +41,16 @@ type disputeFiles struct {
 type disputeView struct {
 	ID         string                `json:"id"`
 	Payin      string                `json:"payinId"`
+	Merchant   string                `json:"merchant,omitempty"`    // if one dispute is shown
+	Reference  string                `json:"referenceId,omitempty"` // the same
 	Processor  string                `json:"processor"`
 	ExternalID string                `json:"externalId"`
 	PaymentID  string                `json:"paymentId,omitempty"`
 	Kind       payment.DisputeKind   `json:"kind"`
 	Status     payment.DisputeStatus `json:"status"`
-	Amount     money.Cents           `json:"amount"` // cents
-	Taken      money.Cents           `json:"taken"`  // cents
+	Amount     money.Cents           `json:"amount"`           // cents
+	Taken      money.Cents           `json:"takenAmount"`      // cents
+	Reason     string                `json:"reason,omitempty"` // the processor's
 	RespondBy  *time.Time            `json:"respondBy,omitempty"`
 	Answers    []answerView          `json:"answers,omitempty"`
 }
@@ -63,7 +66,7 @@ type answerView struct {
 func viewDispute(d *payment.Dispute) disputeView {
 	v := disputeView{
 		ID: d.ID.String(), Payin: d.Payin.String(), Processor: d.Processor, ExternalID: d.ExternalID, PaymentID: d.PaymentID,
-		Kind: d.Kind, Status: d.Status, Amount: d.Amount, Taken: d.InUse(),
+		Kind: d.Kind, Status: d.Status, Amount: d.Amount, Taken: d.InUse(), Reason: d.Reason,
 	}
 	if !d.RespondBy.IsZero() {
 		v.RespondBy = &d.RespondBy
@@ -78,6 +81,12 @@ func (v *disputeView) write(w io.Writer) {
 	}
 	_, _ = fmt.Fprintf(w, "%s  %-10s  %-9s  %s, taken %s  until %s  pay-in %s, at %s %s\n",
 		v.ID, v.Kind, v.Status, v.Amount.English(), v.Taken.English(), respondBy, v.Payin, v.Processor, v.ExternalID)
+	if v.Merchant != "" {
+		_, _ = fmt.Fprintf(w, "  merchant %q, reference %s\n", v.Merchant, v.Reference)
+	}
+	if v.Reason != "" {
+		_, _ = fmt.Fprintf(w, "  reason: %s\n", oneLine(v.Reason))
+	}
 	for _, a := range v.Answers {
 		_, _ = fmt.Fprintf(w, "  %s  %s: %s %s %s\n", stamp(a.At), a.Action, a.Step, a.Outcome, a.Evidence)
 	}
@@ -140,6 +149,14 @@ func (c *disputeShow) Run(r *runner, root *commands) error {
 			return err
 		}
 		v := viewDispute(&d)
+		m, err := a.Store.Merchant(r.ctx, d.Merchant)
+		if err != nil {
+			return err
+		}
+		v.Merchant = m.Name
+		if p, err := a.Store.FindPayin(r.ctx, d.Payin); err == nil { // its row may be damaged
+			v.Reference = p.ReferenceID
+		}
 		for i := range answers {
 			v.Answers = append(v.Answers, answerView{answers[i].Action, answers[i].Step, answers[i].Outcome, answers[i].Evidence, answers[i].CreatedAt})
 		}

@@ -19,6 +19,7 @@ const operatorPrefix = "operator:"
 type payoutCommand struct {
 	settings
 
+	List    payoutList    `cmd:"" help:"List the payouts of a merchant, newest first."`
 	Approve payoutApprove `cmd:"" help:"Approve a payout that needs approval."`
 	Reject  payoutReject  `cmd:"" help:"Reject a payout that needs approval: it is canceled."`
 }

@@ -105,7 +105,19 @@ func TestPayoutDecisionsByPersons(t *testing.T) {
 			t.Errorf("%s as %s prints\n%swant\n%s", row.action, row.person, stdout, row.stdout)
 		}
 	}
-	out, _ := s.run(0, "payout", "approve", ids["approved"], "--as", "ana", "--json")
+	out, _ := s.run(0, "payout", "list", "sandbox")
+	if !strings.HasPrefix(out, "CREATED ID REFERENCE AMOUNT STATUS APPROVAL ACCOUNT\n") || strings.Count(out, "\n") != 3 ||
+		!strings.Contains(out, " approved R$ 5.00 PENDING approved sandbox\n") || !strings.Contains(out, " rejected R$ 5.00 CANCELED rejected sandbox\n") {
+		t.Errorf("payouts are\n%s", out)
+	}
+	out, _ = s.raw(0, "payout", "list", "sandbox", "--status", "canceled", "--json")
+	if strings.Count(out, `"id"`) != 1 || !strings.Contains(out, `"referenceId": "rejected"`) || strings.Contains(out, "maria") {
+		t.Errorf("canceled payouts are\n%s", out)
+	}
+	if out, _ = s.run(0, "payout", "list", "sandbox", "--status", "failed"); out != "No payouts.\n" {
+		t.Errorf("failed payouts are\n%s", out)
+	}
+	out, _ = s.run(0, "payout", "approve", ids["approved"], "--as", "ana", "--json")
 	for _, want := range []string{`"recorded": false`, `"approvalsGiven": 2`, `"approvalsNeeded": 2`} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%s is not in %s", want, out)

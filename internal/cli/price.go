@@ -49,16 +49,16 @@ func settleText(t payment.Terms) string {
 }
 
 type priceSet struct {
-	Merchant       string `arg:"" help:"The merchant's name."`
-	Method         string `enum:"PIX,CREDIT_CARD,BOLETO,PAYOUT" help:"PIX, CREDIT_CARD, BOLETO or PAYOUT." required:""`
-	Installments   string `help:"Instalments of card payments that have this price, such as 2-6; without it all." placeholder:"FROM-TO"`
-	BasisPoints    int64  `help:"Part of the fee that depends on the amount: 100 is 1 %." placeholder:"N" required:""`
-	Fixed          int64  `help:"Fixed part of the fee, added to the other." placeholder:"CENTS" required:""`
-	Minimum        int64  `help:"The smallest fee." placeholder:"CENTS"`
-	Maximum        int64  `help:"The largest fee; 0 is none." placeholder:"CENTS"`
-	Settle         string `default:"D+0" help:"When the money becomes available: D+n after n calendar days, B+n after n business days of banks, D+0 at once." placeholder:"D+N|B+N"`
-	PerInstallment bool   `help:"Each instalment of a card payment settles this long after the previous one."`
-	RefundsFee     bool   `help:"A refund gives its part of the fee back."`
+	Merchant       string      `arg:"" help:"The merchant's name."`
+	Method         string      `enum:"PIX,CREDIT_CARD,BOLETO,PAYOUT" help:"PIX, CREDIT_CARD, BOLETO or PAYOUT." required:""`
+	Installments   string      `help:"Instalments of card payments that have this price, such as 2-6; without it all." placeholder:"FROM-TO"`
+	BasisPoints    basisPoints `help:"Part of the fee that depends on the amount: 100 is 1 %." placeholder:"N" required:""`
+	Fixed          centsValue  `help:"Fixed part of the fee, added to the other." placeholder:"CENTS" required:""`
+	Minimum        centsValue  `help:"The smallest fee." placeholder:"CENTS"`
+	Maximum        centsValue  `help:"The largest fee; 0 is none." placeholder:"CENTS"`
+	Settle         string      `default:"D+0" help:"When the money becomes available: D+n after n calendar days, B+n after n business days of banks, D+0 at once (default D+0)." placeholder:"D+N|B+N"`
+	PerInstallment bool        `help:"Each instalment of a card payment settles this long after the previous one."`
+	RefundsFee     bool        `help:"A refund gives its part of the fee back."`
 }
 
 // Run sets a price.
@@ -82,7 +82,7 @@ func (c *priceSet) Run(r *runner, root *commands) error {
 func (c *priceSet) price() (p payment.Price, err error) {
 	p.Method = payment.Method(c.Method)
 	p.Terms = payment.Terms{
-		BasisPoints: c.BasisPoints, Fixed: money.Cents(c.Fixed), Minimum: money.Cents(c.Minimum), Maximum: money.Cents(c.Maximum),
+		BasisPoints: int64(c.BasisPoints), Fixed: money.Cents(c.Fixed), Minimum: money.Cents(c.Minimum), Maximum: money.Cents(c.Maximum),
 		PerInstallment: c.PerInstallment, RefundsFee: c.RefundsFee,
 	}
 	if c.Installments != "" {

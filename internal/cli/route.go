@@ -152,10 +152,10 @@ func listRoutes(r *runner, a *app.Admin, merchant, first string) error {
 }
 
 type routeTest struct {
-	Merchant  string `arg:"" help:"The merchant's name."`
-	Operation string `default:"payin" enum:"payin,payout" help:"The operation: payin or payout."`
-	Method    string `default:"PIX" help:"The method." placeholder:"METHOD"`
-	Amount    int64  `required:"" help:"The order's amount in cents." placeholder:"CENTS"`
+	Merchant  string     `arg:"" help:"The merchant's name."`
+	Operation string     `default:"payin" enum:"payin,payout" help:"The operation: payin or payout (default payin)."`
+	Method    string     `default:"PIX" help:"The method (default PIX)." placeholder:"METHOD"`
+	Amount    centsValue `required:"" help:"The order's amount in cents." placeholder:"CENTS"`
 }
 
 // choiceView is a route, and why it cannot take the order; "" if it can. Note is why it would not

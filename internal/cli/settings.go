@@ -19,6 +19,9 @@ type settings struct {
 	values  reflect.Value
 }
 
+// settingsGroup is the title of these flags in the help of a command, below its own.
+const settingsGroup = "Settings:"
+
 // newSettings makes a flag of every option of a mode except secrets, because other users
 // of a machine can see flags.
 func newSettings(m config.Mode) settings {
@@ -38,7 +41,7 @@ func newSettings(m config.Mode) settings {
 		}
 		fields = append(fields, reflect.StructField{
 			Name: fmt.Sprintf("Option%d", len(fields)), Type: kind,
-			Tag: reflect.StructTag(fmt.Sprintf("name:%q help:%q placeholder:%q", o.Name, help+".", o.Kind)),
+			Tag: reflect.StructTag(fmt.Sprintf("name:%q help:%q placeholder:%q group:%q", o.Name, help+".", o.Kind, settingsGroup)),
 		})
 	}
 	pointer := reflect.New(reflect.StructOf(fields))

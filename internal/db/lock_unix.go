@@ -20,6 +20,9 @@ func lockFile(path string) (*fileLock, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = errLocked
+		}
 		return nil, err
 	}
 	return &fileLock{f}, nil

@@ -22,6 +22,9 @@ var sqliteFixed = [3]int{3, 51, 3}
 // sqliteReaders bounds the pool of reading connections.
 const sqliteReaders = 8
 
+// errLocked means that another process holds a lock file.
+var errLocked = errors.New("the lock is held")
+
 var _ *sqlite.Driver
 
 // sqliteDSN contains every pragma, so that it applies to every connection of a
@@ -62,8 +65,11 @@ func (d *DB) openSQLite(ctx context.Context, o Options) error {
 	}
 	if !o.Shared {
 		lock, err := lockFile(path + ".lock")
+		if errors.Is(err, errLocked) {
+			return fmt.Errorf("db: another gateway uses %s (its lock file %s.lock is held): stop it, or give this one a database of its own", path, path)
+		}
 		if err != nil {
-			return fmt.Errorf("db: another gateway uses %s (its lock file %s.lock is held): stop it, or give this one a database of its own: %w", path, path, err)
+			return fmt.Errorf("db: lock file: %w", err)
 		}
 		d.lock = lock
 	}

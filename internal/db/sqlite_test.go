@@ -63,6 +63,11 @@ func TestSecondProcess(t *testing.T) {
 	if got := report(); !strings.Contains(got, "alone: <nil>") {
 		t.Errorf("after the gateway has ended, the next one reports %q", got)
 	}
+	must(t, os.Remove(o.Database+".lock"))
+	must(t, os.Mkdir(o.Database+".lock", 0o700))
+	if _, err := db.Open(t.Context(), o); err == nil || !strings.HasPrefix(err.Error(), "db: lock file: ") {
+		t.Errorf("a lock file that cannot be opened is reported as %v", err)
+	}
 }
 
 // A path is a path, with any characters: none of it may become a pragma.

@@ -142,6 +142,9 @@ func (e *Errors) url(p Path, value string, allowHTTP bool) (host string, ok bool
 	}
 	switch {
 	case u.Scheme == "https", u.Scheme == "http" && allowHTTP:
+	case allowHTTP:
+		e.Add(p, problem.CodeInvalidFormat, "must be an https or http URL")
+		return "", false
 	default:
 		e.Add(p, problem.CodeInvalidFormat, "must be an https URL")
 		return "", false

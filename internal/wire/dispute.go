@@ -142,7 +142,7 @@ func (f *FileRequest) check(parent string, errs *Errors) []byte {
 	case len(content) == 0:
 		errs.Add(p, problem.CodeTooShort, "must not be empty")
 	case i >= 0 && !bytes.HasPrefix(content, []byte(fileTypes[i].begins)):
-		errs.Add(p, problem.CodeInvalidFormat, "is not a file of its type")
+		errs.Add(p, problem.CodeInvalidFormat, "is not the content of a file of this type")
 	default:
 		return content
 	}

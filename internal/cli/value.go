@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// centsValue is an amount as an argument: a whole number of cents.
+type centsValue int64
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (v *centsValue) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || n < 0 {
+		return errors.New("write a whole number of cents: R$ 0.10 is 10")
+	}
+	*v = centsValue(n)
+	return nil
+}
+
+// basisPoints is a share as an argument: a whole number of hundredths of a percent.
+type basisPoints int64
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (v *basisPoints) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || n < 0 {
+		return errors.New("write a whole number of basis points: 0.99 % is 99")
+	}
+	*v = basisPoints(n)
+	return nil
+}
+
+// usage is the text of an error of the parser. It takes a value such as -5 for a flag, and its
+// explanation does not help.
+func usage(err error) string {
+	text := err.Error()
+	if flag, rest, ok := strings.Cut(text, ": expected "); ok && strings.Contains(rest, "(short flag)") {
+		return flag + ": a value must not begin with -"
+	}
+	return text
+}
