@@ -44,6 +44,7 @@ type accountView struct {
 	Driver      string            `json:"driver"`
 	Merchant    string            `json:"merchant,omitempty"` // name; "" if all share it
 	State       string            `json:"state"`
+	Frozen      bool              `json:"frozen"` // payouts and refunds wait after a restore
 	Settings    map[string]string `json:"settings"`
 	Secrets     []string          `json:"secrets"` // names only
 	NoticeURL   string            `json:"noticeUrl"`
@@ -60,17 +61,13 @@ func viewAccount(a *app.Admin, v *store.Account, f *accountFacts) accountView {
 	if settings == nil {
 		settings = map[string]string{}
 	}
-	state := string(v.State)
-	if v.State != payment.AccountSuspended && waits(a, v, f) {
-		state = frozenState
-	}
 	var certificate *string
 	if certified, ok := a.Registry.Find(v.ID).(processor.Certified); ok && !certified.CertificateEnd().IsZero() {
 		end := certified.CertificateEnd().UTC().Format(time.RFC3339)
 		certificate = &end
 	}
 	return accountView{
-		ID: v.ID, Driver: v.Driver, Merchant: f.merchants[v.Merchant], State: state, Settings: settings,
+		ID: v.ID, Driver: v.Driver, Merchant: f.merchants[v.Merchant], State: string(v.State), Frozen: waits(a, v, f), Settings: settings,
 		Secrets:   append([]string{}, slices.Sorted(maps.Keys(v.Secrets.Current))...),
 		NoticeURL: a.PublicURL + account.NoticePath(v), Certificate: certificate, Health: healthOf(a, v, f),
 		Rotating: len(v.Secrets.Previous) > 0 || v.Secrets.PreviousToken != "",
@@ -78,8 +75,18 @@ func viewAccount(a *app.Admin, v *store.Account, f *accountFacts) accountView {
 	}
 }
 
-// frozenState is shown while the payouts and refunds of an account wait after a restore.
-const frozenState = "frozen"
+// state is what is shown as the state of an account.
+func (v *accountView) state() string {
+	const frozen = "frozen"
+	switch {
+	case !v.Frozen:
+		return v.State
+	case v.State == string(payment.AccountLive):
+		return frozen
+	default:
+		return v.State + ", " + frozen
+	}
+}
 
 // accountFacts are what is shown of accounts and is not in their rows.
 type accountFacts struct {
@@ -119,7 +126,7 @@ func showAccount(r *runner, a *app.Admin, v *store.Account, first string) error 
 			_, _ = fmt.Fprintf(w, "%s\n\n", first)
 		}
 		rows := [][]string{
-			{"  name", view.ID}, {"  driver", view.Driver}, {"  merchant", orAll(view.Merchant)}, {"  state", view.State},
+			{"  name", view.ID}, {"  driver", view.Driver}, {"  merchant", orAll(view.Merchant)}, {"  state", view.state()},
 		}
 		for _, name := range slices.Sorted(maps.Keys(view.Settings)) {
 			rows = append(rows, []string{"  " + name, view.Settings[name]})
@@ -233,7 +240,7 @@ func (c *accountList) Run(r *runner, root *commands) error {
 		for i := range list {
 			v := viewAccount(a, &list[i], facts)
 			views[i] = v
-			rows = append(rows, []string{v.ID, v.Driver, orAll(v.Merchant), v.State, untilDay(v.Certificate), stamp(v.CreatedAt), stamp(v.UpdatedAt), strconv.FormatInt(v.Version, 10), v.Health})
+			rows = append(rows, []string{v.ID, v.Driver, orAll(v.Merchant), v.state(), untilDay(v.Certificate), stamp(v.CreatedAt), stamp(v.UpdatedAt), strconv.FormatInt(v.Version, 10), v.Health})
 		}
 		return r.out.show(views, func(w io.Writer) { table(w, rows) })
 	})
@@ -363,7 +370,7 @@ func (c *accountResume) Run(r *runner, root *commands) error {
 			return showAccount(r, a, &v, "Payouts of account "+c.Name+" continue within 2 seconds.")
 		})
 	}
-	err := setState(r, root, c.Name, payment.AccountLive, "everything is allowed again")
+	err := setState(r, root, c.Name, payment.AccountLive, "it takes new orders")
 	if !problem.Is(err, problem.InvalidState) {
 		return err
 	}
@@ -371,7 +378,7 @@ func (c *accountResume) Run(r *runner, root *commands) error {
 		if frozen, other := a.Accounts.Frozen(r.ctx); other != nil || !frozen(c.Name) {
 			return err
 		}
-		return errors.New(detail(err) + " Its payouts wait after a restore: once the transfers are compared, use --transfers-compared.")
+		return errors.New(detail(err) + " Its payouts wait after a restore: once the transfers are compared, use --transfers-compared --reason TEXT --evidence TEXT.")
 	})
 }
 
@@ -393,7 +400,15 @@ func setState(r *runner, root *commands, name string, to payment.AccountState, e
 		if err != nil {
 			return err
 		}
-		return showAccount(r, a, &v, "Account "+name+" is "+string(to)+" within 2 seconds: "+effect+".")
+		first := "Account " + name + " is " + string(to) + " within 2 seconds: " + effect + "."
+		frozen, err := a.Accounts.Frozen(r.ctx)
+		if err != nil {
+			return err
+		}
+		if frozen(name) {
+			first += " Its payouts and refunds still wait after the restore; health says until when."
+		}
+		return showAccount(r, a, &v, first)
 	})
 }
 

@@ -20,7 +20,7 @@ func healthOf(a *app.Admin, v *store.Account, f *accountFacts) string {
 		list = append(list, "cannot be opened: porteira account test "+v.ID+" says why")
 	}
 	if waits(a, v, f) {
-		list = append(list, "payouts and refunds wait after a restore, also new ones at other accounts, until its lists have been read; if they cannot be: porteira account resume "+v.ID+" --transfers-compared")
+		list = append(list, "payouts and refunds wait after a restore, also new ones at other accounts, until this account's lists have been read; if a list cannot be read, compare the statement, then: porteira account resume "+v.ID+" --transfers-compared --reason TEXT --evidence TEXT")
 	}
 	for i := range f.stopping {
 		if f.stopping[i].StopsAccount == v.ID {

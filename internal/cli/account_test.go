@@ -23,10 +23,12 @@ func TestFrozenAccount(t *testing.T) {
 		args, want string
 		code       int
 	}{
-		{"account list", "sandbox sandbox (all) frozen - TIME TIME 1 payouts and refunds wait after a restore, also new ones at other accounts, until its lists have been read; if they cannot be: porteira account resume sandbox --transfers-compared\n", 0},
-		{"account resume sandbox", "porteira: The account is live already. Its payouts wait after a restore: once the transfers are compared, use --transfers-compared.", 1},
-		{"account suspend sandbox", " state suspended\n", 0},
+		{"account list", "sandbox sandbox (all) frozen - TIME TIME 1 payouts and refunds wait after a restore, also new ones at other accounts, until this account's lists have been read; if a list cannot be read, compare the statement, then: porteira account resume sandbox --transfers-compared --reason TEXT --evidence TEXT\n", 0},
+		{"account resume sandbox", "porteira: The account is live already. Its payouts wait after a restore: once the transfers are compared, use --transfers-compared --reason TEXT --evidence TEXT.", 1},
+		{"account suspend sandbox", " state suspended, frozen\n", 0},
 		{"account show sandbox", " health payouts and refunds wait after a restore, ", 0},
+		{"account drain sandbox", "it takes no new orders. Its payouts and refunds still wait after the restore; health says until when.\n", 0},
+		{"account show sandbox --json", "\"state\": \"draining\",\n \"frozen\": true,\n", 0},
 		{"account resume sandbox", " state frozen\n", 0},
 		{"account resume sandbox --transfers-compared", "porteira: --reason: Required. --evidence: Required.", 1},
 		{"account resume sandbox --reason r", "belong to --transfers-compared", 2},

@@ -84,8 +84,10 @@ func openCases(r *runner, a *app.Admin, limit int) (list []store.Case, more bool
 	return list, more, err
 }
 
-// stops reports whether a case stops payouts while it is open.
-func stops(v *store.Case) bool { return v.StopsPayouts || v.StopsAccount != "" }
+// stops reports whether a case stops payouts while it is open, as [store.Store.StoppingCases].
+func stops(v *store.Case) bool {
+	return v.StopsPayouts || v.StopsAccount != "" || v.Kind == store.CaseAccountRefused
+}
 
 func viewCase(v *store.Case, merchant string) caseView {
 	view := caseView{

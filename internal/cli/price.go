@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -56,7 +57,7 @@ type priceSet struct {
 	Fixed          centsValue  `help:"Fixed part of the fee, added to the other." placeholder:"CENTS" required:""`
 	Minimum        centsValue  `help:"The smallest fee." placeholder:"CENTS"`
 	Maximum        centsValue  `help:"The largest fee; 0 is none." placeholder:"CENTS"`
-	Settle         string      `default:"D+0" help:"When the money becomes available: D+n after n calendar days, B+n after n business days of banks, D+0 at once (default D+0)." placeholder:"D+N|B+N"`
+	Settle         string      `help:"When the money becomes available: D+n after n calendar days, B+n after n business days of banks, D+0 at once. Required but for PAYOUT." placeholder:"D+N|B+N"`
 	PerInstallment bool        `help:"Each instalment of a card payment settles this long after the previous one."`
 	RefundsFee     bool        `help:"A refund gives its part of the fee back."`
 }
@@ -96,6 +97,12 @@ func (c *priceSet) price() (p payment.Price, err error) {
 		if err != nil || p.From < 1 {
 			return p, fmt.Errorf("--installments %q: write FROM-TO, such as 2-6", c.Installments)
 		}
+	}
+	if c.Settle == "" {
+		if p.Method != payment.PayoutPrice {
+			return p, errors.New("--settle is missing: write D+n for calendar days or B+n for business days; D+0 is at once")
+		}
+		return p, nil
 	}
 	kind, days, _ := strings.Cut(c.Settle, "+")
 	p.Days, err = strconv.Atoi(days)

@@ -48,7 +48,7 @@ func orEvery(method payment.Method) string {
 
 type routeSet struct {
 	Merchant  string   `arg:"" help:"The merchant's name."`
-	Accounts  []string `arg:"" optional:"" help:"Accounts in order, as NAME[:share=PERCENT][:min=CENTS][:max=CENTS]; none removes the routes."`
+	Accounts  []string `arg:"" help:"Accounts in order, as NAME[:share=PERCENT][:min=CENTS][:max=CENTS]; the word none removes the routes."`
 	Operation string   `required:"" enum:"payin,payout" help:"The operation: payin or payout."`
 	Method    string   `help:"The method, such as PIX; without it every method that has no routes of its own." placeholder:"METHOD"`
 }
@@ -56,7 +56,11 @@ type routeSet struct {
 // Run sets routes.
 func (c *routeSet) Run(r *runner, root *commands) error {
 	var list []payment.Route
-	for _, text := range strings.FieldsFunc(strings.Join(c.Accounts, ","), func(c rune) bool { return c == ',' }) {
+	names := strings.FieldsFunc(strings.Join(c.Accounts, ","), func(c rune) bool { return c == ',' })
+	if slices.Equal(names, []string{"none"}) {
+		names = nil
+	}
+	for _, text := range names {
 		v, err := parseRoute(text)
 		if err != nil {
 			return configError{err}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"sync/atomic"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -55,9 +56,9 @@ var caseTests = []test{
 	}},
 	{"the open cases that stop payouts of a merchant or an account are listed", func(s *suite) {
 		m, account := s.merchant(), "stopped-here"
-		var ids [4]payment.ID
-		for i, v := range []store.Case{{StopsPayouts: true}, {}, {StopsAccount: account}, {StopsPayouts: true}} {
-			v.Merchant, v.Kind, v.Subject = m.ID, store.CaseContradiction, m.ID
+		var ids [5]payment.ID
+		for i, v := range []store.Case{{StopsPayouts: true}, {}, {StopsAccount: account}, {StopsPayouts: true}, {Kind: store.CaseAccountRefused}} {
+			v.Merchant, v.Kind, v.Subject = m.ID, cmp.Or(v.Kind, store.CaseContradiction), m.ID
 			s.commit(does(nil, func(_ *loaded, c *changes) { ids[i] = c.OpenCase(v) }))
 		}
 		s.commit(closeCase(m, &ids[3]))
@@ -67,7 +68,7 @@ var caseTests = []test{
 				got = append(got, v.ID, v.StopsPayouts, v.StopsAccount)
 			}
 		}
-		s.equal("stopping", got, values(ids[0], true, "", ids[2], false, account))
+		s.equal("stopping", got, values(ids[0], true, "", ids[2], false, account, ids[4], false, ""))
 	}},
 	{"all cases of a kind and a subject are closed, of several subjects at once", func(s *suite) {
 		m, other := s.merchant(), s.merchant()
