@@ -192,7 +192,7 @@ func (r *Registry) AddedUntil(t time.Time, merchant payment.ID) []string {
 	var list []string
 	for id, v := range r.accounts {
 		shared := v.account.Merchant.IsZero() || v.account.Merchant == merchant
-		if shared && !v.account.CreatedAt.After(t) && v.sends() {
+		if shared && !v.account.CreatedAt.After(t) && v.waits() {
 			list = append(list, id)
 		}
 	}

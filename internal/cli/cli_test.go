@@ -497,5 +497,3 @@ func TestAccounts(t *testing.T) {
 		}
 	}
 }
-
-func first(stdout, _ string) string { return stdout }

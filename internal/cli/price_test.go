@@ -54,3 +54,5 @@ func TestPrices(t *testing.T) {
 		}
 	}
 }
+
+func first(stdout, _ string) string { return stdout }

@@ -17,7 +17,7 @@ func ShowRefunds(l *store.Loaded, c *store.Changes, p *payment.Payin, links tran
 			continue
 		}
 		part := parts[0]
-		left := payment.RefundLeft(p, l.ReceiptsOf(p.Merchant, p.ID), l.RefundsOf(p.Merchant, p.ID), l.RefundPartsOf(p.Merchant, p.ID))
+		left := payment.RefundLeft(p, l.ReceiptsOf(p.Merchant, p.ID), l.RefundsOf(p.Merchant, p.ID), l.RefundPartsOf(p.Merchant, p.ID), 0)
 		if _, legal := payment.PayinTable.Next(p.Status, payment.OnRefundPart); !legal || part.OfOrder() == 0 || part.OfOrder() > left {
 			continue
 		}

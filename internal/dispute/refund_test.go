@@ -374,3 +374,24 @@ func TestListedDisputeAfterABlock(t *testing.T) {
 		g.WantProven()
 	})
 }
+
+// A panel refund of more than a dispute has left of an overpaid order has a case: 120.00 and 50.00 are
+// more than the 150.00 that were received.
+func TestPanelRefundOfAnOverpaidDisputedOrder(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 150_00)
+		d := open("D", 50_00)
+		d.PaymentID = "p 1"
+		report(g, p, d, 50_00)
+		g.Bank.RefundAtPanel("panel", "p 1", 120_00)
+		g.ReadFeeds()
+		list, err := g.Store.OpenCases(t.Context(), 10)
+		g.Must(err)
+		if len(list) != 1 || list[0].Kind != store.CaseRefundUnexpected {
+			t.Errorf("cases %+v, want one refund_unexpected", list)
+		}
+		d.State = processor.DisputeLost
+		report(g, p, d, 50_00)
+		g.WantProven()
+	})
+}

@@ -42,6 +42,7 @@ type Payins interface {
 // Transfers records processors' reports about transfers.
 type Transfers interface {
 	RecordNotice(ctx context.Context, processorName, externalID string, report processor.TransferReport, notice *store.Notice) (known bool, err error)
+	DamagedPaidLate(p *payment.Payout, report *processor.TransferReport) (store.Case, bool)
 	RecordRefundReport(ctx context.Context, part payment.RefundPart, report processor.TransferReport, notice *store.Notice) error
 }
 

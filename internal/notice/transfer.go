@@ -40,7 +40,7 @@ func (s *Service) bookTransfer(ctx context.Context, feed *store.Feed, t *process
 	case invalid && (unbooked || !known):
 		return s.park(ctx, feed, &processor.Unreadable{ID: t.ExternalID, ExternalID: t.ExternalID, Cause: processor.InvalidAmount})
 	case unbooked:
-		return s.bookOfPayout(ctx, account, merchant, t)
+		return s.bookOfPayout(ctx, feed, merchant, t)
 	case known:
 		return nil
 	}
@@ -93,20 +93,32 @@ func (s *Service) reportForeign(ctx context.Context, account string, merchant pa
 
 // bookOfPayout books a listed transfer of a payout that this database does not show as sent, as
 // it left in a past that an older copy lacks, or after its money was released; or whose outcome a
-// person decides; or that it shows as paid by another transfer.
-func (s *Service) bookOfPayout(ctx context.Context, account string, merchant payment.ID, t *processor.ListedTransfer) error {
+// person decides; or that it shows as paid by another transfer. If the payout's row is damaged, the
+// entry gets a case: it must not stop the transfers after it, and the account waits for it after a restore.
+func (s *Service) bookOfPayout(ctx context.Context, feed *store.Feed, merchant payment.ID, t *processor.ListedTransfer) error {
+	account := feed.Account
 	if err := s.detectCopy(ctx, account, merchant, t); err != nil {
 		return err
 	}
-	_, err := s.Transfers.RecordNotice(ctx, account, t.ExternalID, processor.TransferReport{
+	report := processor.TransferReport{
 		Lookup: processor.Found, State: t.State, ProcessorID: t.ProcessorID, EndToEndID: t.EndToEndID, Amount: t.Amount, Returned: t.Returned,
 		Evidence: "list of transfers",
-	}, nil)
-	if err != nil && payin.Lasting(err) && ctx.Err() == nil { // it must not stop the transfers after it
-		s.Log.ErrorContext(ctx, "listed transfer of a payout cannot be booked", "processor", account, "externalId", t.ExternalID, "cause", err)
-		return nil
 	}
-	return err
+	_, err := s.Transfers.RecordNotice(ctx, account, t.ExternalID, report, nil)
+	if err == nil || !payin.Lasting(err) || ctx.Err() != nil {
+		return err
+	}
+	s.Log.ErrorContext(ctx, "listed transfer of a payout cannot be booked", "processor", account, "externalId", t.ExternalID, "cause", err)
+	list, err := s.Store.Payouts(ctx, merchant, store.Filter{ExternalID: t.ExternalID, Limit: 1})
+	if err != nil {
+		return store.Problem(err)
+	}
+	for i := range list {
+		if v, ok := s.Transfers.DamagedPaidLate(&list[i], &report); ok {
+			return s.Writer.Do(ctx, write.OpenCase{Case: v})
+		}
+	}
+	return s.park(ctx, feed, &processor.Unreadable{ID: t.ExternalID, ExternalID: t.ExternalID, Cause: processor.DamagedOrder})
 }
 
 // detectCopy begins a new history if the payout of a listed transfer was never sent: the database

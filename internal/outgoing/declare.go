@@ -116,19 +116,20 @@ func DeclareReturned(l *store.Loaded, c *store.Changes, p *payment.Payout) error
 	return err
 }
 
-// Repaired continues the work on a payout that was parked because its row was damaged. It
-// is sent only if it never was; else it is looked up. A transfer that the processor has
-// accepted stays so: a "not found" proves nothing about it.
-func Repaired(l *store.Loaded, c *store.Changes, p *payment.Payout) {
+// Repaired continues the work on a payout that was parked because its row was damaged. It is
+// looked up before it is sent, also if it never was: the database may have been restored meanwhile.
+// A transfer that the processor has accepted stays so: a "not found" proves nothing about it.
+func Repaired(l *store.Loaded, c *store.Changes, p *payment.Payout) error {
 	p.Step, p.NextAt, p.ClaimedBy = payment.StepUnknown, l.Now(), payment.ID{}
 	sends := l.Sends(p.Merchant, p.ID)
 	switch {
 	case p.Status == payment.PayoutPending && p.Unapproved():
 		p.Step, p.NextAt = payment.StepApproval, payment.ApprovalEnds(p)
-	case p.Status == payment.PayoutPending && len(sends) == 0:
-		p.Step = payment.StepQueued
+	case p.Status == payment.PayoutPending:
+		return markProcessing(l, c, p)
 	case slices.ContainsFunc(sends, func(s store.Send) bool { return s.Outcome == store.SendAccepted }):
 		p.Step = payment.StepAccepted
 	}
 	*p = c.SetPayout(*p)
+	return nil
 }

@@ -48,14 +48,33 @@ func (v *resolution) paidLate(l *store.Loaded, c *store.Changes, p *payment.Payo
 	return giveBack(l, c, f, f.Total-r.Returned, true)
 }
 
-// contradictLate opens the case about a payout that was paid after its release. It has the amount that
-// was reported, if any: a decision books that.
+// contradictLate opens the case about a payout that was paid after its release.
 func (v *resolution) contradictLate(c *store.Changes, p *payment.Payout, reported money.Cents) {
+	amount, params := paidAfterRelease(p, reported)
+	v.openContradiction(c, p, amount, store.ReasonPaidAfterRelease, params)
+}
+
+// paidAfterRelease are the amount and the parameters of the case about a payout that was paid after its
+// release: the amount that was reported, if any, as a decision books that.
+func paidAfterRelease(p *payment.Payout, reported money.Cents) (money.Cents, store.Params) {
 	params, amount := store.Params{"status": string(p.Status)}, p.Amount
 	if reported != 0 && reported != p.Amount {
 		params["reported"], amount = reported.String(), reported
 	}
-	v.openContradiction(c, p, amount, store.ReasonPaidAfterRelease, params)
+	return amount, params
+}
+
+// DamagedPaidLate returns the case about a damaged payout that its processor lists as paid after its
+// release; false if it is another report. No other report of it can be booked until its row is repaired.
+func (*Executor) DamagedPaidLate(p *payment.Payout, r *processor.TransferReport) (store.Case, bool) {
+	if !isPaidAfterRelease(p, r) {
+		return store.Case{}, false
+	}
+	amount, params := paidAfterRelease(p, r.Amount)
+	params = store.ReasonPaidAfterRelease.With(params)
+	return store.Case{
+		Merchant: p.Merchant, ID: contradictionCase(p, params), Kind: store.CaseContradiction, Subject: p.ID, Amount: amount, Params: params, StopsPayouts: true,
+	}, true
 }
 
 // failedLate opens a case about a payout that failed although it was booked as paid after its release.

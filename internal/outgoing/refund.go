@@ -260,8 +260,8 @@ func parkPart(c *store.Changes, p *payment.RefundPart) {
 	c.OpenCase(v)
 }
 
-// casesOfPart are the loaded open cases of a kind about a part of a refund.
-func casesOfPart(l *store.Loaded, p *payment.RefundPart, kind store.CaseKind) (list []store.Case) {
+// CasesOfPart are the loaded open cases of a kind about a part of a refund.
+func CasesOfPart(l *store.Loaded, p *payment.RefundPart, kind store.CaseKind) (list []store.Case) {
 	for _, v := range l.OpenCasesAbout(p.Merchant, p.Refund, kind) {
 		if v.Params["processor"] == p.Processor && v.Params["externalId"] == p.ExternalID {
 			list = append(list, v)
@@ -276,7 +276,7 @@ func closePartCases(l *store.Loaded, c *store.Changes, p *payment.RefundPart, ki
 		c.CloseCases(p.Merchant, p.Refund, kind, how)
 		return
 	}
-	for _, v := range casesOfPart(l, p, kind) {
+	for _, v := range CasesOfPart(l, p, kind) {
 		c.CloseCase(v.Merchant, v.ID, how)
 	}
 }

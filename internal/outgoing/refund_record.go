@@ -169,7 +169,7 @@ func loadedPart(l *store.Loaded, of *payment.RefundPart) (payment.RefundPart, bo
 // them, unless it has one.
 func (v *recordRefund) undecided(l *store.Loaded, c *store.Changes, p *payment.RefundPart, reason store.CaseReason) {
 	*p = c.SetRefundPart(*p)
-	if p.Lookups >= lookUpsBeforeCase && len(casesOfPart(l, p, store.CaseRefundUnknown)) == 0 {
+	if p.Lookups >= lookUpsBeforeCase && len(CasesOfPart(l, p, store.CaseRefundUnknown)) == 0 {
 		openPartCase(c, p, store.CaseRefundUnknown, reason)
 	}
 }

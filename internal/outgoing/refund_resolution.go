@@ -122,7 +122,7 @@ func holdOthers(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 // waiting are the other parts of a refund that wait for a person under no case of their own.
 func waiting(l *store.Loaded, p *payment.RefundPart) (list []payment.RefundPart) {
 	for _, o := range others(l, p) {
-		if o.Step == payment.StepReview && len(casesOfPart(l, &o, store.CaseRefundUnknown))+len(casesOfPart(l, &o, store.CaseDamaged)) == 0 {
+		if o.Step == payment.StepReview && len(CasesOfPart(l, &o, store.CaseRefundUnknown))+len(CasesOfPart(l, &o, store.CaseDamaged)) == 0 {
 			list = append(list, o)
 		}
 	}
@@ -220,7 +220,7 @@ func (v *refundResolution) exceeds(l *store.Loaded, c *store.Changes, p *payment
 	if !ok {
 		return store.ErrNotFound
 	}
-	left := payment.RefundLeft(&payin, l.ReceiptsOf(p.Merchant, p.Payin), l.RefundsOf(p.Merchant, p.Payin), l.RefundPartsOf(p.Merchant, p.Payin))
+	left := payment.RefundLeft(&payin, l.ReceiptsOf(p.Merchant, p.Payin), l.RefundsOf(p.Merchant, p.Payin), l.RefundPartsOf(p.Merchant, p.Payin), p.Unapplied)
 	if r.Surplus || p.Amount-p.Unapplied <= left {
 		return nil
 	}
@@ -329,7 +329,7 @@ func (v *refundResolution) contradict(l *store.Loaded, c *store.Changes, p *paym
 	holdOthers(l, c, p)
 	v.contradiction = true
 	params := store.Params{"processor": p.Processor, "externalId": p.ExternalID, "cause": string(cause), "reported": reported}
-	if known := casesOfPart(l, p, store.CaseRefundUnknown); len(known) == 1 && maps.Equal(known[0].Params, params) {
+	if known := CasesOfPart(l, p, store.CaseRefundUnknown); len(known) == 1 && maps.Equal(known[0].Params, params) {
 		return // the first of two persons may have decided it
 	}
 	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByNewCase)

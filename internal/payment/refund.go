@@ -203,9 +203,9 @@ func split(amount money.Cents, list []RefundSource, of func(*RefundSource) money
 
 // RefundLeft is how much of a pay-in can still be refunded: what was paid, less the refunds
 // that are completed or in flight, and less what its disputes have. Disputes have first what
-// exceeded the order.
-func RefundLeft(p *Payin, receipts []Receipt, refunds []Refund, parts []RefundPart) money.Cents {
-	left, surplus := p.PaidAmount, -p.PaidAmount
+// exceeded the order, but for what a refund takes of that now, which the parts do not have yet.
+func RefundLeft(p *Payin, receipts []Receipt, refunds []Refund, parts []RefundPart, taken money.Cents) money.Cents {
+	left, surplus := p.PaidAmount, -p.PaidAmount-taken
 	for i := range receipts {
 		surplus += receipts[i].Amount
 	}

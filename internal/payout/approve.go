@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/porteira/porteira/internal/commit"
-	"github.com/porteira/porteira/internal/db"
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/limits"
 	"github.com/porteira/porteira/internal/outgoing"
@@ -195,8 +194,11 @@ func (s *Service) Expire(ctx context.Context) (int, error) {
 	for _, ref := range due {
 		op := &expire{ref, s.Epoch()}
 		err := s.Writer.Do(ctx, op)
-		if errors.Is(err, db.ErrSealed) {
-			err = s.Writer.Do(ctx, &parkUndecided{ref})
+		if err != nil {
+			park := &parkUndecided{ref: ref}
+			if parking := s.Writer.Do(ctx, park); parking == nil && park.parked {
+				err = nil
+			}
 		}
 		if errs = append(errs, err); err == nil {
 			did++
@@ -230,9 +232,12 @@ func (v *expire) Decide(l *store.Loaded, c *store.Changes) error {
 	return cancelUnsent(l, c, &p, v.epoch)
 }
 
-// parkUndecided stops the expiry of one payout, which cannot be decrypted, with a case, so
-// that it delays no other.
-type parkUndecided struct{ ref store.Ref }
+// parkUndecided stops the expiry of one payout, if it cannot be decoded or decrypted, with a case,
+// so that it delays no other.
+type parkUndecided struct {
+	ref    store.Ref
+	parked bool
+}
 
 // Merchant implements [write.Operation].
 func (v *parkUndecided) Merchant() payment.ID { return v.ref.Merchant }
@@ -241,10 +246,13 @@ func (v *parkUndecided) Merchant() payment.ID { return v.ref.Merchant }
 func (v *parkUndecided) Class() commit.Class { return commit.Background }
 
 // Needs implements [write.Operation].
-func (v *parkUndecided) Needs(*store.Needs) {}
+func (v *parkUndecided) Needs(n *store.Needs) { n.DamagedPayout(v.ref.Merchant, v.ref.ID) }
 
 // Decide implements [write.Operation].
-func (v *parkUndecided) Decide(_ *store.Loaded, c *store.Changes) error {
+func (v *parkUndecided) Decide(l *store.Loaded, c *store.Changes) error {
+	if v.parked = l.PayoutDamaged(v.ref.Merchant, v.ref.ID); !v.parked {
+		return nil
+	}
 	c.UnscheduleApproval(v.ref)
 	c.OpenCase(store.Case{Merchant: v.ref.Merchant, Kind: store.CaseDamaged, Subject: v.ref.ID, Params: store.Params{"table": "payouts"}})
 	return nil

@@ -77,6 +77,7 @@ type EntryFault string
 const (
 	InvalidValues EntryFault = "invalid_values"
 	InvalidAmount EntryFault = "invalid_amount"
+	DamagedOrder  EntryFault = "damaged_order" // it is valid, and the row of its order here is damaged
 )
 
 // Fact is an entry of a feed: exactly one of its fields is set.

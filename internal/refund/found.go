@@ -134,7 +134,7 @@ func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	unapplied := outgoing.TakeUnapplied(l, c, m, p.ID, min(v.listed.Amount, v.surplus(parts)))
 	ofOrder := v.listed.Amount - unapplied
 	_, legal := payment.PayinTable.Next(p.Status, payment.OnRefundPart)
-	beyond := ofOrder > 0 && (!legal || ofOrder > payment.RefundLeft(&p, l.ReceiptsOf(m, p.ID), refunds, parts))
+	beyond := ofOrder > 0 && (!legal || ofOrder > payment.RefundLeft(&p, l.ReceiptsOf(m, p.ID), refunds, parts, unapplied))
 	r := payment.Refund{
 		Merchant: m, ID: v.id, Payin: p.ID, ExternalID: v.externalID, Origin: payment.RefundByProcessor, Amount: v.listed.Amount,
 		Surplus: beyond || ofOrder == 0, Status: payment.RefundPending, Version: 1,

@@ -127,15 +127,25 @@ func (v *Resolve) closeOthers(c *store.Changes, kinds ...store.CaseKind) {
 	}
 }
 
+// ended are the kinds of cases that a decision about the outcome of a payout resolves. A damaged one may
+// have two cases about that.
+func (v *Resolve) ended() []store.CaseKind {
+	list := []store.CaseKind{store.CasePayoutUnknown, store.CaseContradiction}
+	if v.opened.Kind == store.CaseDamaged {
+		list = append(list, store.CaseDamaged)
+	}
+	return list
+}
+
 func declarePaid(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
-	v.closeOthers(c, store.CasePayoutUnknown, store.CaseContradiction)
+	v.closeOthers(c, v.ended()...)
 	return outgoing.DeclarePaid(l, c, &p, v.EndToEndID, v.Evidence)
 }
 
 func declareNotPaid(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	p, _ := l.Payout(v.opened.Merchant, v.opened.Subject)
-	v.closeOthers(c, store.CasePayoutUnknown, store.CaseContradiction)
+	v.closeOthers(c, v.ended()...)
 	return outgoing.DeclareNotPaid(l, c, &p, v.Evidence)
 }
 

@@ -87,12 +87,18 @@ func needsDamaged(v *Resolve, n *store.Needs) {
 // a decision of that one continues it, as it may take two persons. A payout without an answer, or
 // still in progress, is not parked for that: look-ups continue.
 func hasParkingCase(l *store.Loaded, p *payment.Payout) bool {
-	parks := func(c store.Case) bool {
-		reason := c.Params.Reason()
-		return reason != store.ReasonNoAnswer && reason != store.ReasonStillProcessing
-	}
 	return len(l.OpenCasesAbout(p.Merchant, p.ID, store.CaseContradiction)) > 0 ||
 		slices.ContainsFunc(l.OpenCasesAbout(p.Merchant, p.ID, store.CasePayoutUnknown), parks)
+}
+
+// hasParkingRefundCase is hasParkingCase for the part of a refund.
+func hasParkingRefundCase(l *store.Loaded, p *payment.RefundPart) bool {
+	return slices.ContainsFunc(outgoing.CasesOfPart(l, p, store.CaseRefundUnknown), parks)
+}
+
+func parks(v store.Case) bool {
+	reason := v.Params.Reason()
+	return reason != store.ReasonNoAnswer && reason != store.ReasonStillProcessing
 }
 
 // retryDamaged continues the work on a row that was repaired.
@@ -106,7 +112,9 @@ func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		}
 		waits := p.Step == payment.StepApproval && p.NextAt.IsZero()         // for approval, without an end
 		if waits || p.Step == payment.StepReview && !hasParkingCase(l, &p) { // else it has ended, goes on, or waits under another case
-			outgoing.Repaired(l, c, &p)
+			if err := outgoing.Repaired(l, c, &p); err != nil {
+				return err
+			}
 		}
 		c.IndexAgain(m, payment.OperationPayout, subject)
 	case "payins":
@@ -121,7 +129,7 @@ func retryDamaged(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		if err != nil {
 			return err
 		}
-		if p.Step == payment.StepReview { // else a report of the processor has continued it
+		if p.Step == payment.StepReview && !hasParkingRefundCase(l, &p) { // else a report of the processor has continued it, or it waits under another case
 			return outgoing.RepairedRefund(l, c, p)
 		}
 	case "receivables":

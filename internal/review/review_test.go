@@ -243,7 +243,12 @@ func TestRetryAndDismiss(t *testing.T) {
 			seal := map[string]string{"sqlite": "CAST(x'01' || beneficiary AS BLOB)", "postgres": `'\x01'::bytea || beneficiary`}[d.Engine]
 			d.Execute("UPDATE payouts SET beneficiary = " + seal)
 			d.resolve(request(&v, store.ResolvedRetry))
-			d.Send()
+			d.WantPayout(p, payment.PayoutProcessing, payment.StepUnknown) // it is looked up first
+			for range 4 {
+				d.LookUp()
+				d.Send()
+				d.Jump(time.Minute)
+			}
 			d.WantPayout(p, payment.PayoutCompleted, payment.StepDone)
 			d.WantCases()
 			d.WantProven()

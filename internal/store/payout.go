@@ -378,12 +378,12 @@ func (s *Store) PayoutsTaken(ctx context.Context, ids []ExternalRef) (map[Extern
 	return taken, s.db.ReadError("payouts", err)
 }
 
-// Payouts lists a merchant's payouts, newest first. One whose beneficiary cannot be
+// Payouts lists a merchant's payouts, newest first. One with a value that cannot be decoded or
 // decrypted is listed without it: it must not hide the others.
 func (s *Store) Payouts(ctx context.Context, merchant payment.ID, f Filter) ([]payment.Payout, error) {
 	text, args := f.where(payoutTable.selected, "payouts", merchant, true)
 	rows, err := s.db.Query(ctx, text, args...)
-	scan := scanAnyPayout(s.Keys())
+	scan := scanDuePayout(s.Keys())
 	list, err := db.Collect(rows, err, func(r db.Scanner) (payment.Payout, error) {
 		p, err := scan(r)
 		return payoutOf(p), err

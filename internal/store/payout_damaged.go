@@ -8,18 +8,6 @@ import (
 	"github.com/porteira/porteira/internal/payment"
 )
 
-// scanAnyPayout is scanPayout without an error for a beneficiary that cannot be decrypted.
-func scanAnyPayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
-	scan := scanPayout(keys)
-	return func(r db.Scanner) (*payoutRow, error) {
-		p, err := scan(r)
-		if err != nil && p != nil { // all its columns were read
-			err = nil
-		}
-		return p, err
-	}
-}
-
 // scanDuePayout is scanPayout without an error for a row that cannot be decoded or decrypted:
 // one damaged row must not stop the others.
 func scanDuePayout(keys *db.Keyring) func(db.Scanner) (*payoutRow, error) {
