@@ -64,12 +64,11 @@ func (t *bankTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 // that asks for consent has, unless the gateway starts on a copy that lacks the consent and
 // nothing shows that it is one.
 func (s *simulation) survivesTwice(c *bankCall) bool {
-	unmarked := s.plan.copyKind == "disk" || s.plan.copyKind == "new container"
 	switch {
 	case c.operation != bankapi.OpTransfer && c.operation != bankapi.OpRefund:
 		return true
 	case c.contract.profile == consenting:
-		return c.operation == bankapi.OpTransfer && !unmarked
+		return c.operation == bankapi.OpTransfer && !s.copyUnmarked()
 	default:
 		return c.contract.profile != notIdempotent
 	}

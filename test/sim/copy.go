@@ -20,6 +20,11 @@ var copyKinds = []string{
 	"new container", // a copy of the database alone, without an epoch
 }
 
+// copyUnmarked reports whether nothing shows that the copy of this run is one.
+func (s *simulation) copyUnmarked() bool {
+	return s.plan.copyKind == "disk" || s.plan.copyKind == "new container"
+}
+
 // databaseCopy is a copy of the database, and what was recorded when it was made.
 type databaseCopy struct {
 	kind       string

@@ -12,6 +12,7 @@ import (
 
 	merchants "github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
+	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/store"
 	"github.com/porteira/porteira/test/sim/checker"
 )
@@ -248,11 +249,30 @@ func (m *merchant) send(o *order, tries int) {
 	case a.status == http.StatusUnprocessableEntity && a.Code == "limit_exceeded" && o.Kind == checker.Payout && o.ID == "":
 		m.checkLimitRefusal(o, &a, used, began)
 	case a.Code == "processor_refused" && o.lost: // its charge has an older due date
+	case o.Kind == checker.Payout && tries > triesOfStopped && m.payoutsStopped():
+		s.trace.linef("%s gives up %s: a case stops its payouts", m.name, o.Reference)
 	case a.unavailable(), a.status == http.StatusGatewayTimeout, a.status == http.StatusBadGateway:
 		s.sendAgain(tries, func() { m.send(o, tries+1) })
 	default:
 		s.violate(checker.SingleOrder, m.id, o.ID, fmt.Sprintf("%s %s is answered %d: %s", o.Kind, o.Reference, a.status, a.body))
 	}
+}
+
+// triesOfStopped is after how many tries, some hours, a merchant stops repeating a payout while a case
+// stops its payouts, which no person of the simulation resolves.
+const triesOfStopped = 60
+
+// payoutsStopped reports whether an open case stops the merchant's payouts.
+func (m *merchant) payoutsStopped() bool {
+	s, cases := m.sim, 0
+	id, err := payment.ParseID(m.id)
+	if err == nil {
+		err = s.raw.QueryRowContext(s.ctx, "SELECT count(*) FROM cases WHERE merchant_id = $1 AND closed_at = 0 AND stops_payouts = 1", id[:]).Scan(&cases)
+	}
+	if err != nil {
+		s.fail(err)
+	}
+	return cases > 0
 }
 
 // sendAgain repeats a request after a number of tries.
