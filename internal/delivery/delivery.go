@@ -354,7 +354,7 @@ func (s *Service) endOf(ctx context.Context, d store.Delivery, a webhook.Attempt
 			Merchant: d.Merchant, Delivery: d.ID, Number: d.Attempts, CreatedAt: d.UpdatedAt,
 			Status: a.StatusCode, Latency: a.Latency, Error: string(a.Reason), Response: a.Response,
 		},
-		State: store.DeliveryPending,
+		State: store.DeliveryPending, RetryAfter: a.RetryAfter,
 	}
 	switch a.Outcome {
 	case webhook.Delivered:
@@ -371,6 +371,9 @@ func (s *Service) endOf(ctx context.Context, d store.Delivery, a webhook.Attempt
 	}
 	if !d.Planned.IsZero() && a.Outcome == webhook.Retry { // it was not due
 		v.State, v.NextAt = store.DeliveryPending, d.Planned
+		if asked := s.Env.Clock.Now().Add(a.RetryAfter); asked.After(v.NextAt) {
+			v.NextAt = asked
+		}
 	}
 	s.Log.InfoContext(ctx, "webhook attempted", "event", payment.PublicEventID(d.Event.ID), "type", d.Event.Type,
 		"attempt", d.Attempts, "status", a.StatusCode, "reason", a.Reason, "latency", a.Latency, "state", v.State)

@@ -14,6 +14,8 @@ type End struct {
 	Attempt  store.Attempt
 	State    store.DeliveryState // after the attempt
 	NextAt   time.Time           // of the next attempt, if there is one
+	// RetryAfter is how long the receiver wants to wait, if it says so.
+	RetryAfter time.Duration
 }
 
 // Merchant implements [write.Operation].

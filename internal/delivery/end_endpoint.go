@@ -42,7 +42,7 @@ func (v *End) endAtEndpoint(l *store.Loaded, c *store.Changes) error {
 	case v.State == store.DeliveryDisabled:
 		return endpoint.Gone(l, c, e)
 	default:
-		endpoint.Failed(l, c, e)
+		endpoint.Failed(l, c, e, v.RetryAfter)
 		return nil
 	}
 }

@@ -108,6 +108,8 @@ func (v *dispatch) Decide(l *store.Loaded, c *store.Changes) error {
 		if known, due := wants(l, &e, event, next.Known); due {
 			c.Deliver(&e, event, known)
 			v.delivered++
+		} else if !event.Type.MatchedBy(e.Events) {
+			dropUnselected(c, &e, event, next.Known)
 		}
 	}
 	if v.read == 0 {
@@ -144,6 +146,17 @@ func wants(l *store.Loaded, e *store.Endpoint, event *payment.Event, known []sto
 		}
 	}
 	return nil, true
+}
+
+// dropUnselected ends the delivery of an event that waits for the endpoint to be enabled, and that it
+// selects no more: it would count as missed forever.
+func dropUnselected(c *store.Changes, e *store.Endpoint, event *payment.Event, known []store.Delivery) {
+	for i := range known {
+		if d := known[i]; d.EventNumber == event.Number && d.Endpoint == e.ID && d.State == store.DeliveryPaused {
+			d.State, d.NextAt = store.DeliveryDisabled, time.Time{}
+			c.SetDelivery(d)
+		}
+	}
 }
 
 // goesElsewhere reports whether a delivery that was not accepted belongs to another endpoint and will

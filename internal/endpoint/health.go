@@ -32,9 +32,12 @@ func Succeeded(l *store.Loaded, c *store.Changes, e store.Endpoint) {
 	c.SetEndpoint(e)
 }
 
-// Failed records that an attempt failed.
-func Failed(l *store.Loaded, c *store.Changes, e store.Endpoint) {
+// Failed records that an attempt failed, and how long the receiver wants to wait, if it says so.
+func Failed(l *store.Loaded, c *store.Changes, e store.Endpoint, retryAfter time.Duration) {
 	countFailure(l, &e)
+	if e.RetryAt = (time.Time{}); retryAfter > 0 {
+		e.RetryAt = l.Now().Add(retryAfter)
+	}
 	c.SetEndpoint(e)
 }
 
@@ -47,11 +50,11 @@ func countFailure(l *store.Loaded, e *store.Endpoint) {
 
 // restartFailedHours restarts the count of failed hours.
 func restartFailedHours(l *store.Loaded, e *store.Endpoint) {
-	e.FailingSince, e.FailedHours, e.CountedAt = l.Now(), 0, l.Now()
+	e.FailingSince, e.FailedHours, e.CountedAt, e.RetryAt = l.Now(), 0, l.Now(), time.Time{}
 }
 
 func clearFailures(e *store.Endpoint) {
-	e.Failures, e.FailingSince, e.FailedHours, e.CountedAt = 0, time.Time{}, 0, time.Time{}
+	e.Failures, e.FailingSince, e.FailedHours, e.CountedAt, e.RetryAt = 0, time.Time{}, 0, time.Time{}, time.Time{}
 }
 
 // hasFailedHour reports whether another hour has passed in which an enabled endpoint only
@@ -195,7 +198,7 @@ func deliverShared(l *store.Loaded, c *store.Changes, e, was *store.Endpoint) {
 		event := &shared[i]
 		switch {
 		case !event.Type.MatchedBy(was.Events):
-		case was.Enabled && e.Enabled:
+		case was.Enabled && e.Enabled && e.Failures == 0: // else it catches up
 			c.Deliver(e, event, nil)
 		default: // it reads them when it is enabled
 			e.Position = min(e.Position, event.Number-1)

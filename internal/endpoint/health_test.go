@@ -242,7 +242,7 @@ func TestFiveDaysWithoutNewEvents(t *testing.T) {
 		e, moved := g.add(url, "payin.canceled"), g.add(url+"/moved", "payin.canceled")
 		other := g.add(elsewhere, "webhook_endpoint.*")
 		g.Receivers.Answer(func(r *http.Request, _ int) (*http.Response, error) {
-			if r.URL.String() == elsewhere {
+			if at := r.URL.String(); at == elsewhere || at == url+"/new" {
 				return coretest.Respond(http.StatusOK)
 			}
 			return nil, errors.New("connection refused")
@@ -262,6 +262,7 @@ func TestFiveDaysWithoutNewEvents(t *testing.T) {
 		if !g.read(moved).Enabled || !g.read(other).Enabled {
 			t.Error("an endpoint was disabled that has not failed")
 		}
+		g.wantReceived(url+"/new", "payin.canceled a")
 		g.wantReceived(elsewhere, "webhook_endpoint.disabled ")
 		g.WantCases(store.CaseEndpoint)
 		g.Receivers.Always(200)

@@ -87,6 +87,8 @@ func (v *change) Decide(l *store.Loaded, c *store.Changes) error {
 		deliverShared(l, c, &e, &was)
 	}
 	switch {
+	case e.Enabled && was.Enabled && e.URL != was.URL && e.Failures > 0: // the new receiver gets at once what the other one missed
+		catchUp(l, c, &e)
 	case e.Enabled && !was.Enabled:
 		enable(l, c, &e)
 	case !e.Enabled && was.Enabled:

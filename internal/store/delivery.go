@@ -170,7 +170,7 @@ func (l *Loaded) loadDeliveries(ctx context.Context, tx *db.Tx, n *Needs) error 
 		}
 	}
 	for _, due := range n.deliveries.due {
-		if err := l.loadDueDeliveries(ctx, tx, due); err != nil {
+		if err := l.loadDueDeliveries(ctx, tx, due, n.nodes.claiming); err != nil {
 			return err
 		}
 	}
@@ -178,7 +178,7 @@ func (l *Loaded) loadDeliveries(ctx context.Context, tx *db.Tx, n *Needs) error 
 }
 
 // loadDueDeliveries reads due deliveries, and then their events together.
-func (l *Loaded) loadDueDeliveries(ctx context.Context, tx *db.Tx, due dueDeliveries) error {
+func (l *Loaded) loadDueDeliveries(ctx context.Context, tx *db.Tx, due dueDeliveries, nodes []payment.ID) error {
 	rows, err := tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.next_at > 0 AND t.next_at <= $2
 		ORDER BY t.next_at LIMIT $3`+tx.SkipLocked(), due.merchant[:], micros(tx.Now), due.limit)
 	list, err := db.Collect(rows, err, scanDelivery)
@@ -208,7 +208,7 @@ func (l *Loaded) loadDueDeliveries(ctx context.Context, tx *db.Tx, due dueDelive
 		l.deliveries.rows[ref].Event, l.deliveries.rows[ref].Damaged = d.Event, damaged[d.EventNumber]
 		l.deliveries.due[due.merchant] = append(l.deliveries.due[due.merchant], ref)
 	}
-	return l.loadDueEndpoints(ctx, tx, due)
+	return l.loadDueEndpoints(ctx, tx, due, nodes)
 }
 
 // loadDeliveryCases reads which cases of deliveries are open.

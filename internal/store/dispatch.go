@@ -140,7 +140,7 @@ func (c *Changes) saveNewDeliveries(ctx context.Context, tx *db.Tx) error {
 
 // loadDueEndpoints reads where due deliveries to endpoints go now. It locks nothing: the
 // deliveries are locked already, and what changes meanwhile is seen by their end.
-func (l *Loaded) loadDueEndpoints(ctx context.Context, tx *db.Tx, due dueDeliveries) error {
+func (l *Loaded) loadDueEndpoints(ctx context.Context, tx *db.Tx, due dueDeliveries, nodes []payment.ID) error {
 	to, list := map[payment.ID]Endpoint{}, []Endpoint(nil)
 	for _, ref := range l.deliveries.due[due.merchant] {
 		d := l.deliveries.rows[ref]
@@ -160,10 +160,51 @@ func (l *Loaded) loadDueEndpoints(ctx context.Context, tx *db.Tx, due dueDeliver
 		d.direct(to)
 	}
 	for i := range list {
-		if e := &list[i]; e.Enabled && e.IsDown() {
-			if err := l.loadOldest(ctx, tx, e); err != nil {
-				return fmt.Errorf("oldest delivery of an endpoint: %w", err)
-			}
+		e := &list[i]
+		waiting := l.dueAt(e)
+		if !e.Enabled || len(waiting) == 0 {
+			continue
+		}
+		load := l.loadInOrder
+		if e.IsDown() {
+			load = l.loadOldest
+		}
+		if err := load(ctx, tx, e, waiting, nodes); err != nil {
+			return fmt.Errorf("deliveries of an endpoint: %w", err)
+		}
+	}
+	return nil
+}
+
+// dueAt are the loaded due deliveries to an endpoint.
+func (l *Loaded) dueAt(e *Endpoint) (list []*Delivery) {
+	for _, ref := range l.deliveries.due[e.Merchant] {
+		if d := l.deliveries.rows[ref]; d.Endpoint == e.ID {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// inOrderPause is after how long the events of an endpoint that catches up are considered again while
+// another process sends it one of them.
+const inOrderPause = time.Second
+
+// loadInOrder postpones the deliveries that an endpoint is to get in order while another process than
+// the one that claims has one of them in flight.
+func (l *Loaded) loadInOrder(ctx context.Context, tx *db.Tx, e *Endpoint, waiting []*Delivery, nodes []payment.ID) error {
+	if !slices.ContainsFunc(waiting, func(d *Delivery) bool { return d.InOrder }) {
+		return nil
+	}
+	rows, err := tx.Query(ctx, `SELECT DISTINCT t.claimed_by FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2 AND length(t.endpoint_id) > 0
+		AND t.state <> 'delivered' AND t.state = 'pending' AND t.event_number <= $3 AND length(t.claimed_by) > 0`, e.Merchant[:], e.ID[:], min(e.Position, e.CatchUpTo))
+	claimed, err := db.Collect(rows, err, scanID)
+	if err != nil || !slices.ContainsFunc(claimed, func(node payment.ID) bool { return !slices.Contains(nodes, node) }) {
+		return err
+	}
+	for _, d := range waiting {
+		if d.InOrder {
+			d.Postponed = l.now.Add(inOrderPause)
 		}
 	}
 	return nil
@@ -172,66 +213,93 @@ func (l *Loaded) loadDueEndpoints(ctx context.Context, tx *db.Tx, due dueDeliver
 // An endpoint that is down is tried with its oldest event only, so that it gets what it missed
 // in order once it answers. An event that was tried for about triedLong gives way to the next one:
 // the receiver may refuse it alone. The pause between two attempts grows with the time that the
-// endpoint has failed: as long as that up to a minute, a minute up to an hour, then a sixtieth of
-// it. So it waits little once it answers, and five days cost some 370 attempts.
+// endpoint has failed: as long as that up to a minute, then a minute for each hour, of which those
+// count in which the gateway ran. So it waits little once it answers, and five days cost some 370
+// attempts. A time that the receiver names is honoured.
 const (
 	triedLong  = 100 * time.Minute
 	pauseLeast = time.Second
 	pauseLong  = time.Minute
-	pauseShare = 60
+	// restWait is how long the deliveries wait that do not make the endpoint be tried. Its next success
+	// makes all of them due.
+	restWait = time.Hour
 )
 
-// pauseAfter is how long an endpoint that is down is not tried after a failure at a time.
-func (e *Endpoint) pauseAfter(failure time.Time) time.Duration {
-	failing := max(failure.Sub(e.FailingSince), pauseLeast)
-	return max(min(failing, pauseLong), failing/pauseShare)
+// pause is how long an endpoint that is down is not tried after its last failure.
+func (e *Endpoint) pause() time.Duration {
+	failing := max(e.LastFailure.Sub(e.FailingSince), pauseLeast)
+	return max(min(failing, pauseLong), time.Duration(e.FailedHours)*pauseLong)
 }
 
 // triedMost is after how many attempts an event gives way to the next one.
-func (e *Endpoint) triedMost() int64 {
-	return int64(triedLong / max(e.pauseAfter(e.LastFailure), pauseLong))
+func (e *Endpoint) triedMost() int64 { return int64(triedLong / max(e.pause(), pauseLong)) }
+
+// wait is how long from now on an endpoint that is down is not tried; 0 or less if it is now. If the
+// clock was set back it is tried.
+func (e *Endpoint) wait(now time.Time) time.Duration {
+	if now.Before(e.LastFailure) {
+		return 0
+	}
+	return max(e.LastFailure.Add(e.pause()).Sub(now), min(e.RetryAt.Sub(now), retryMost))
 }
+
+// retryMost bounds RetryAt, which a clock may have set that was ahead.
+const retryMost = 24 * time.Hour
 
 // loadOldest puts the oldest pending delivery of an endpoint that is down before those that are
 // due, and postpones its others, unless that one is in flight or the endpoint pauses: then it
-// postpones all. None is claimed that could overtake it.
-func (l *Loaded) loadOldest(ctx context.Context, tx *db.Tx, e *Endpoint) error {
-	var waiting []*Delivery
-	for _, ref := range l.deliveries.due[e.Merchant] {
-		if d := l.deliveries.rows[ref]; d.Endpoint == e.ID {
-			waiting = append(waiting, d)
-		}
-	}
-	if len(waiting) == 0 {
-		return nil
-	}
-	wait, oldest := e.pauseAfter(e.LastFailure)-l.now.Sub(e.LastFailure), (*Delivery)(nil)
-	if wait <= 0 || l.now.Before(e.LastFailure) { // the clock was set back
+// postpones all. None is claimed that could overtake it. One of those that wait becomes due after
+// the pause, and so makes the endpoint be tried again.
+func (l *Loaded) loadOldest(ctx context.Context, tx *db.Tx, e *Endpoint, waiting []*Delivery, _ []payment.ID) error {
+	wait, oldest := e.wait(l.now), (*Delivery)(nil)
+	if wait <= 0 {
 		var err error
 		if oldest, err = l.putOldestFirst(ctx, tx, e); err != nil {
 			return err
 		}
-		wait = e.pauseAfter(l.now)
+		wait = e.pause()
 	}
+	next, rest := l.now.Add(wait), l.now.Add(max(wait, restWait))
+	at := next
 	for _, d := range waiting {
 		if d != oldest {
-			d.Postponed = l.now.Add(wait)
+			d.Postponed, at = at, rest
 		}
 	}
+	if oldest == nil || at == rest {
+		return nil
+	}
+	newest, err := l.pendingAt(ctx, tx, e, "p.event_number > $3 ORDER BY p.event_number DESC", oldest.EventNumber)
+	if newest == nil {
+		return err
+	}
+	newest.Planned, newest.Postponed = newest.NextAt, next
+	ref := Ref{newest.Merchant, newest.ID}
+	l.deliveries.rows[ref] = newest
+	l.deliveries.due[e.Merchant] = append(l.deliveries.due[e.Merchant], ref)
 	return nil
 }
 
-// putOldestFirst returns nil if that delivery is in flight, or locked.
-func (l *Loaded) putOldestFirst(ctx context.Context, tx *db.Tx, e *Endpoint) (*Delivery, error) {
+// pendingAt reads and locks one pending delivery of an endpoint; nil if there is none, or it is in
+// flight or locked.
+func (l *Loaded) pendingAt(ctx context.Context, tx *db.Tx, e *Endpoint, which string, args ...any) (*Delivery, error) {
 	rows, err := tx.Query(ctx, "SELECT "+deliveryTable.selected+` FROM deliveries t WHERE t.merchant_id = $1 AND t.id = (
 		SELECT p.id FROM deliveries p WHERE p.merchant_id = $1 AND p.endpoint_id = $2 AND length(p.endpoint_id) > 0 AND p.state <> 'delivered'
-		AND p.state = 'pending' AND (p.attempts < $3 OR length(p.claimed_by) > 0 OR p.next_at <= $4) ORDER BY p.event_number LIMIT 1)`+tx.SkipLocked(),
-		e.Merchant[:], e.ID[:], e.triedMost(), micros(l.now))
+		AND p.state = 'pending' AND `+which+" LIMIT 1)"+tx.SkipLocked(), append([]any{e.Merchant[:], e.ID[:]}, args...)...)
 	list, err := db.Collect(rows, err, scanDelivery)
 	if err != nil || len(list) == 0 || list[0].State != DeliveryPending || !list[0].ClaimedBy.IsZero() {
 		return nil, err
 	}
-	d, ref, due := list[0], Ref{list[0].Merchant, list[0].ID}, l.deliveries.due[e.Merchant]
+	return list[0], nil
+}
+
+// putOldestFirst returns nil if that delivery is in flight, or locked.
+func (l *Loaded) putOldestFirst(ctx context.Context, tx *db.Tx, e *Endpoint) (*Delivery, error) {
+	d, err := l.pendingAt(ctx, tx, e, "(p.attempts < $3 OR length(p.claimed_by) > 0 OR p.next_at <= $4) ORDER BY p.event_number", e.triedMost(), micros(l.now))
+	if d == nil {
+		return nil, err
+	}
+	ref, due := Ref{d.Merchant, d.ID}, l.deliveries.due[e.Merchant]
 	if at := slices.Index(due, ref); at >= 0 {
 		l.deliveries.due[e.Merchant] = slices.Concat([]Ref{ref}, due[:at], due[at+1:])
 		return l.deliveries.rows[ref], nil

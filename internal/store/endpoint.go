@@ -28,7 +28,8 @@ type Endpoint struct {
 	FailedHours                int       // counted since then
 	CountedAt                  time.Time // when the last of these hours was counted; at first, FailingSince
 	LastSuccessAt, LastFailure time.Time
-	Version                    int64 // increases by each change but those of its health
+	RetryAt                    time.Time // until then the receiver wants nothing, by the Retry-After of its last failure; zero if it named no time
+	Version                    int64     // increases by each change but those of its health
 	CreatedAt                  time.Time
 	UpdatedAt                  time.Time
 
@@ -58,6 +59,7 @@ var endpointTable = newTable("webhook_endpoints", []string{"id"},
 	timeColumn("counted_at", func(e *Endpoint) *time.Time { return &e.CountedAt }).as(mutable),
 	timeColumn("last_success_at", func(e *Endpoint) *time.Time { return &e.LastSuccessAt }).as(mutable),
 	timeColumn("last_failure_at", func(e *Endpoint) *time.Time { return &e.LastFailure }).as(mutable),
+	timeColumn("retry_at", func(e *Endpoint) *time.Time { return &e.RetryAt }).as(mutable),
 	intColumn("version", func(e *Endpoint) *int64 { return &e.Version }).as(mutable),
 	timeColumn("created_at", func(e *Endpoint) *time.Time { return &e.CreatedAt }),
 	timeColumn("updated_at", func(e *Endpoint) *time.Time { return &e.UpdatedAt }).as(mutable),

@@ -35,8 +35,11 @@ func (v *exercise) useEndpoints() {
 		must(t, writeText(t, s, "UPDATE deliveries SET state = 'paused', next_at = 0 WHERE merchant_id > '' AND length(endpoint_id) > 0"))
 	}
 	v.dispatch(m, list[0].ID)
+	due := func(n *store.Needs) { n.DueDeliveries(m, 5) }
+	must(t, writeText(t, s, "UPDATE webhook_endpoints SET catch_up_to = 1000000"))
+	v.commit(store.Capacity{}, due, func(*store.Loaded, *store.Changes) {})
 	must(t, writeText(t, s, "UPDATE webhook_endpoints SET failures = 9, failing_since = 1"))
-	v.commit(store.Capacity{}, func(n *store.Needs) { n.DueDeliveries(m, 5) }, func(*store.Loaded, *store.Changes) {})
+	v.commit(store.Capacity{}, due, func(*store.Loaded, *store.Changes) {})
 	v.changeEndpoints(list)
 	v.commit(store.Capacity{}, func(n *store.Needs) { n.Delivery(m, v.last.deliveries[0].ID) }, func(l *store.Loaded, c *store.Changes) {
 		d, _ := l.Delivery(m, v.last.deliveries[0].ID)

@@ -176,11 +176,11 @@ func (g *Gateway) Heartbeat() {
 	g.Must(err)
 }
 
-// Pass advances the clock, with heartbeats as rare as a node that lives may send them: in tests
-// they would cost more than the work between them.
+// Pass advances the clock, with fewer heartbeats than a gateway sends: in tests they would cost more than
+// the work between them. In five seconds it sees that another node is dead.
 func (g *Gateway) Pass(d time.Duration) {
 	g.T.Helper()
-	const rarely = 2500 * time.Millisecond
+	const rarely = 1500 * time.Millisecond
 	for ; d > 0; d -= rarely {
 		g.Clock.Advance(min(d, rarely))
 		g.Heartbeat()

@@ -490,6 +490,7 @@ CREATE TABLE webhook_endpoints (
     counted_at      BIGINT NOT NULL,
     last_success_at BIGINT NOT NULL,
     last_failure_at BIGINT NOT NULL,
+    retry_at        BIGINT NOT NULL,
     version         BIGINT NOT NULL,
     created_at      BIGINT NOT NULL,
     updated_at      BIGINT NOT NULL,

@@ -127,9 +127,9 @@ func (c *Checker) checkSends(o *order) {
 	case "unknown":
 		fits = last.outcome == "unknown" || last.outcome == "refused" && !o.refusalIsFinal() || o.wasRepaired()
 	case "queued":
-		fits = noEffect(last.outcome) || last.outcome == "not_found" || last.outcome == "refused" && !o.refusalIsFinal()
+		fits = noEffect(last.outcome) || last.outcome == "not_found" || last.outcome == "refused" && !o.refusalIsFinal() || last.outcome == "" && o.wasRepaired()
 	case "manual_review":
-		fits = len(o.sends) > 0 || o.hasOpenCase("damaged")
+		fits = len(o.sends) > 0 || o.hasOpenCase("damaged") || o.wasRepaired()
 	}
 	if !fits && !c.mayBeFound(o) {
 		c.violatef(SingleTransfer, o, "step is %s, but the last send is %q", o.step, last.outcome)
