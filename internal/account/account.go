@@ -46,7 +46,7 @@ func (o *Options) open(a *store.Account) (processor.Processor, error) {
 	d := o.driver(a.Driver)
 	if d == nil {
 		return nil, problem.New(problem.ValidationFailed, "Invalid account.").WithFields(problem.FieldError{
-			Field: "driver", Code: problem.CodeNotAllowed, Detail: "is not a driver of this version: " + a.Driver,
+			Field: "driver", Code: problem.CodeNotAllowed, Detail: "is unknown: " + a.Driver,
 		})
 	}
 	return d.Open(driverAccount(a), processor.Env{Clock: o.Env.Clock, Transport: o.Env.Processor})
@@ -100,7 +100,7 @@ func (s *Service) Check(ctx context.Context, a *store.Account) error {
 		}
 		if twin != "" {
 			fields = append(fields, problem.FieldError{
-				Field: "settings", Code: problem.CodeNotAllowed, Detail: "are of the contract that account " + twin + " has already: its payments would be booked twice",
+				Field: "settings", Code: problem.CodeNotAllowed, Detail: "are those of the contract of account " + twin + ": its payments would be booked twice",
 			})
 		}
 	}

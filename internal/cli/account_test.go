@@ -141,7 +141,7 @@ func TestAccountApply(t *testing.T) {
 	}{
 		{second(1, ""), "--dry-run", " new second\nNothing was changed (--dry-run).\n", 0},
 		{second(1, "closed") + "," + `{"id": "Third", "driver": "bank"}`, "", "porteira: second: Invalid account: state must be live, draining or suspended. " +
-			"Third: Invalid account: name must have 1 to 40 small letters, digits or hyphens, and not begin with a hyphen; driver is not a driver of this version: bank.\n", 1},
+			"Third: Invalid account: name must have 1 to 40 small letters, digits or hyphens, and not begin with a hyphen; driver is unknown: bank.\n", 1},
 		{second(1, "") + "," + strings.Replace(second(1, ""), "second", "third", 1), "", "porteira: third: Its contract is that of second: its payments would be booked twice.\n", 1},
 		{second(1, "draining"), "", " new second\nApplied. Running gateways follow within 2 seconds.\n", 0},
 		{second(1, ""), "", " same second\nApplied. Running gateways follow within 2 seconds.\n", 0},

@@ -162,7 +162,7 @@ func findCase(r *runner, a *app.Admin, text string) (store.Case, error) {
 	unknown := fmt.Errorf("case %q not found: porteira case list lists open cases with their ids", text)
 	id, err := payment.ParseID(strings.TrimSpace(text))
 	if err != nil {
-		return store.Case{}, unknown
+		return store.Case{}, configError{fmt.Errorf("%q is not the id of a case: porteira case list lists open cases with their ids", text)}
 	}
 	v, err := a.Store.FindCase(r.ctx, id)
 	if isNotFound(err) {

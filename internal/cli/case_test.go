@@ -37,11 +37,11 @@ func TestCaseShowAndResolve(t *testing.T) {
 		args, stderr string
 		code         int
 	}{
-		{"case show 5", "porteira: case \"5\" not found: porteira case list lists open cases with their ids\n", 1},
+		{"case show 5", "porteira: \"5\" is not the id of a case: porteira case list lists open cases with their ids\n", 2},
 		{"case resolve " + caseID + "9 --how dismiss --reason r", "porteira: case \"" + caseID + "9\" not found: porteira case list lists open cases with their ids\n", 1},
 		{"case resolve " + id + " --how paid --as ana --reason r", "porteira: A case of kind dispute_unexpected is resolved with one of: dismiss.\n", 1},
 		{"case resolve " + id + " --how dismiss --order 7 --reason r", "porteira: --order must be the id of a pay-in, not \"7\"\n", 2},
-		{"case resolve " + id + " --how dismiss", "porteira: missing flags: --reason=TEXT; porteira --help lists the commands\n", 2},
+		{"case resolve " + id + " --how dismiss", "porteira: missing flags: --reason=TEXT; porteira case resolve --help explains it\n", 2},
 	} {
 		if _, errs := s.run(tt.code, strings.Fields(tt.args)...); errs != tt.stderr {
 			t.Errorf("%s: %q, want %q", tt.args, errs, tt.stderr)

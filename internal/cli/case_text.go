@@ -42,7 +42,7 @@ var caseTexts = map[casePair]string{
 	{store.CasePayoutUnknown, store.ReasonNotIdempotent}:   "The processor may have paid it, but reports \"not found\" and does not deduplicate requests. Check the processor's statement.",
 	{store.CasePayoutUnknown, store.ReasonTooOld}:          "It was not found, and was first sent too long ago: the processor may not recognise its id any more, and pay it twice. Check the processor's statement.",
 	{store.CasePayoutUnknown, store.ReasonIDInUse}:         "The processor reports that it already has this externalId, but does not find it. Contact the processor's support.",
-	{store.CasePayoutWaiting, ""}:                          "The processor has not taken it for an hour or more, could not be reached, or answered eight times that it takes it later: no balance there, too many requests, maintenance, or an outage. It is sent again until the processor takes it.",
+	{store.CasePayoutWaiting, ""}:                          "The processor has not taken it for an hour or more, could not be reached, or answered 'later' eight times: no balance there, too many requests, maintenance, or an outage. It is sent again until the processor takes it.",
 	{store.CasePayoutWaiting, store.ReasonDebt}:            "It is from before the database was restored, and its merchant owed {owed} cents when this case was opened: transfers that the backup lacks took more than the merchant had. It is sent once the merchant owes nothing: its pay-ins repay the debt. If it is given up, its own money repays it.",
 	{store.CasePayoutUnknown, store.ReasonOtherContents}:   "It was already sent with different contents, so it is not sent again. Compare the processor's records with this order.",
 
@@ -50,8 +50,8 @@ var caseTexts = map[casePair]string{
 	{store.CaseRefundUnknown, store.ReasonOtherPayment}: "Processor {processor} gave another payment back as refund {externalId}: {reported}. A restored backup may lack that refund. The money stays held: compare the processor's statement.",
 	{store.CaseRefundUnknown, store.ReasonOtherPart}:    "Refund {externalId} at {processor} was not sent: an earlier part of it had a case, and the processor may have given the money of both back. Its money stays held: compare the processor's statement.",
 
-	{store.CaseRefundWaiting, ""}:    "Processor {processor} has not taken refund {externalId} for an hour or more, could not be reached, or answered eight times that it takes it later: no balance there, too many requests, maintenance, or an outage. It is sent again until the processor takes it.",
-	{store.CaseRefundUnexpected, ""}: "Processor {processor} gave money back that was not paid for the order, or more than that: {externalId}. It was taken from the merchant's available balance, a shortfall from owed; nothing was taken if the money named no order and was assigned or written off before. If it was unapplied money, release that with --how apply.",
+	{store.CaseRefundWaiting, ""}:    "Processor {processor} has not taken refund {externalId} for an hour or more, could not be reached, or answered 'later' eight times: no balance there, too many requests, maintenance, or an outage. It is sent again until the processor takes it.",
+	{store.CaseRefundUnexpected, ""}: "Processor {processor} gave money back that was not paid for the order, or more than that: {externalId}. It was taken from the merchant's available balance, a shortfall from owed; nothing was taken if the money named no order and was assigned or written off before.",
 
 	{store.CaseContradiction, store.ReasonOtherAmount}:       "The processor reports another amount: {reported} cents." + compareStatement,
 	{store.CaseContradiction, store.ReasonPaidAfterRelease}:  "The processor reports that it paid, but the held money had already been released: status {status}. The merchant's payouts are stopped." + compareStatement,

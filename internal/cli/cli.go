@@ -47,7 +47,7 @@ type commands struct {
 	Account    accountCommand    `cmd:"" help:"Add, list, check, drain, suspend and rotate accounts at processors."`
 	Route      routeCommand      `cmd:"" help:"Set, list and test the accounts of a merchant's new orders."`
 	Limit      limitCommand      `cmd:"" help:"Set and show the limits of merchants' orders."`
-	Payout     payoutCommand     `cmd:"" help:"Approve and reject payouts."`
+	Payout     payoutCommand     `cmd:"" help:"List, show, approve and reject payouts."`
 	Dispute    disputeCommand    `cmd:"" help:"List disputes, and write their defenses to files."`
 	Price      priceCommand      `cmd:"" help:"Set and list merchants' fees, and when their money settles."`
 	Case       caseCommand       `cmd:"" help:"List, show and resolve cases for manual review."`
@@ -81,7 +81,7 @@ func (p *Program) Run(ctx context.Context) (code int) {
 	}()
 	root := newCommands()
 	parser, err := kong.New(root, kong.Name("porteira"),
-		kong.Description("A self-hosted payment gateway for Brazil: Pix, boleto and card in, Pix out."),
+		kong.Description("A self-hosted payment gateway for Brazil: Pix, boleto and card in, Pix out.\n\nExit codes: 0 done, 1 failed or refused, 2 wrong usage or configuration."),
 		kong.Writers(p.Stdout, p.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}))
 	if err != nil {
@@ -90,13 +90,15 @@ func (p *Program) Run(ctx context.Context) (code int) {
 	args := p.Args
 	if len(args) == 0 {
 		args = []string{"--help"}
+	} else if args[0] == "help" {
+		args = append(args[1:len(args):len(args)], "--help")
 	}
 	parsed, err := parser.Parse(args)
 	if err == nil {
 		err = checkLists(parsed)
 	}
 	if err != nil {
-		p.sentence(usage(err) + "; porteira --help lists the commands")
+		p.sentence(usage(err) + "; " + helpOf(err))
 		return exitUsage
 	}
 	run := &runner{Program: p, ctx: ctx, out: &printer{w: p.Stdout, json: root.JSON}}

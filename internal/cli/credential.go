@@ -65,8 +65,8 @@ type lifetime time.Duration
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (l *lifetime) UnmarshalText(text []byte) error {
 	d, err := config.ParseDays(string(text))
-	if err != nil || d <= 0 {
-		return errors.New("write days or hours, such as 90d or 36h")
+	if err != nil || d < time.Hour { // 3m would be minutes
+		return errors.New("write days or hours, such as 90d or 36h; at least 1h")
 	}
 	*l = lifetime(d)
 	return nil

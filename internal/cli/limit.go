@@ -81,7 +81,7 @@ type limitSet struct {
 // Validate refuses a command without an option: it would say that limits are set.
 func (c *limitSet) Validate() error {
 	if reflect.DeepEqual(*c, limitSet{Merchant: c.Merchant}) {
-		return errors.New("name at least one limit: porteira limit set --help lists them")
+		return errors.New("name at least one limit")
 	}
 	return nil
 }

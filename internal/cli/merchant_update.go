@@ -45,7 +45,7 @@ type merchantUpdate struct {
 // Validate refuses a command without an option: it would say that something is saved.
 func (c *merchantUpdate) Validate() error {
 	if reflect.DeepEqual(*c, merchantUpdate{Merchant: c.Merchant}) {
-		return errors.New("name at least one field: porteira merchant update --help lists them")
+		return errors.New("name at least one field")
 	}
 	return nil
 }

@@ -29,6 +29,10 @@ type payoutView struct {
 	CreatedAt   time.Time            `json:"createdAt"`
 }
 
+func viewPayout(p *payment.Payout) payoutView {
+	return payoutView{p.ID.String(), p.ReferenceID, p.Processor, p.ExternalID, p.Status, p.Approval, p.Amount, p.CreatedAt}
+}
+
 // payoutsListed bounds the list.
 const payoutsListed = 200
 
@@ -48,7 +52,7 @@ func (c *payoutList) Run(r *runner, root *commands) error {
 		views, rows := make([]payoutView, len(list)), [][]string{{"CREATED", "ID", "REFERENCE", "AMOUNT", "STATUS", "APPROVAL", "ACCOUNT"}}
 		for i := range list {
 			p := &list[i]
-			views[i] = payoutView{p.ID.String(), p.ReferenceID, p.Processor, p.ExternalID, p.Status, p.Approval, p.Amount, p.CreatedAt}
+			views[i] = viewPayout(p)
 			rows = append(rows, []string{stamp(p.CreatedAt), p.ID.String(), p.ReferenceID, p.Amount.English(), string(p.Status), string(p.Approval), p.Processor})
 		}
 		return r.out.show(views, func(w io.Writer) {
@@ -56,6 +60,63 @@ func (c *payoutList) Run(r *runner, root *commands) error {
 			if more {
 				_, _ = fmt.Fprintf(w, "\nThe newest %d; there are more: GET /payouts lists all, or --status fewer.\n", payoutsListed)
 			}
+		})
+	})
+}
+
+type payoutShow struct {
+	ID string `arg:"" help:"The payout's id."`
+}
+
+// payoutDetail is a payout as an approver sees it.
+type payoutDetail struct {
+	payoutView
+
+	Merchant    string            `json:"merchant"`
+	PIXKeyType  string            `json:"pixKeyType"`
+	PIXKey      string            `json:"pixKey"`
+	Beneficiary payoutBeneficiary `json:"beneficiary"`
+	EndToEndID  string            `json:"endToEndId,omitempty"`
+	Record      []approvalView    `json:"record"` // of the approval
+}
+
+type payoutBeneficiary struct {
+	Name     string `json:"name"`
+	Document string `json:"document"`
+}
+
+// Run shows a payout.
+func (c *payoutShow) Run(r *runner, root *commands) error {
+	id, err := payment.ParseID(strings.TrimSpace(c.ID))
+	if err != nil {
+		return configError{fmt.Errorf("%q is not the id of a payout", c.ID)}
+	}
+	return r.admin(&root.Payout.settings, func(a *app.Admin) error {
+		p, err := a.Store.FindPayout(r.ctx, id)
+		if isNotFound(err) {
+			return fmt.Errorf("payout %s not found", id)
+		}
+		if err != nil {
+			return err
+		}
+		decided, err := viewDecided(r, a, &p)
+		if err != nil {
+			return err
+		}
+		v := payoutDetail{
+			payoutView: viewPayout(&p), Merchant: decided.Merchant, PIXKeyType: string(p.PIXKeyType), PIXKey: p.Beneficiary.Key(),
+			Beneficiary: payoutBeneficiary{p.Beneficiary.Name, p.Beneficiary.Document}, EndToEndID: p.EndToEndID, Record: decided.Record,
+		}
+		return r.out.show(v, func(w io.Writer) {
+			rows := [][]string{
+				{"  payout", v.ID}, {"  merchant", v.Merchant}, {"  reference", v.ReferenceID}, {"  amount", p.Amount.English()}, {"  status", string(v.Status)},
+				{"  approval", string(v.Approval)}, {"  Pix key", v.PIXKeyType + " " + oneLine(v.PIXKey)}, {"  beneficiary", oneLine(v.Beneficiary.Name)},
+				{"  document", v.Beneficiary.Document}, {"  account", v.Processor}, {"  external id", v.ExternalID}, {"  created", stamp(v.CreatedAt)},
+			}
+			for _, d := range v.Record {
+				rows = append(rows, []string{"  " + string(d.Action), strings.TrimSpace(strings.TrimPrefix(d.Actor, operatorPrefix) + " " + stamp(d.CreatedAt) + " " + oneLine(d.Reason))})
+			}
+			table(w, rows)
 		})
 	})
 }

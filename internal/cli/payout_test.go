@@ -114,6 +114,12 @@ func TestPayoutDecisionsByPersons(t *testing.T) {
 	if strings.Count(out, `"id"`) != 1 || !strings.Contains(out, `"referenceId": "rejected"`) || strings.Contains(out, "maria") {
 		t.Errorf("canceled payouts are\n%s", out)
 	}
+	out, _ = s.run(0, "payout", "show", ids["rejected"])
+	for _, want := range []string{" Pix key EMAIL maria@example.com\n", " beneficiary Maria\n", " amount R$ 5.00\n", " rejected zeca TIME\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
 	if out, _ = s.run(0, "payout", "list", "sandbox", "--status", "failed"); out != "No payouts.\n" {
 		t.Errorf("failed payouts are\n%s", out)
 	}

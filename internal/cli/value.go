@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/alecthomas/kong"
 )
 
 // centsValue is an amount as an argument: a whole number of cents.
@@ -30,6 +32,17 @@ func (v *basisPoints) UnmarshalText(text []byte) error {
 	}
 	*v = basisPoints(n)
 	return nil
+}
+
+// helpOf names the command whose help explains an error of the parser.
+func helpOf(err error) string {
+	var failed *kong.ParseError
+	if errors.As(err, &failed) && failed.Context != nil {
+		if selected := failed.Context.Selected(); selected != nil {
+			return "porteira " + selected.Path() + " --help explains it"
+		}
+	}
+	return "porteira --help lists the commands"
 }
 
 // usage is the text of an error of the parser. It takes a value such as -5 for a flag, and its

@@ -2,6 +2,7 @@ package processor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -165,7 +166,7 @@ func Eligible(accounts Accounts, r payment.Route, o NewOrder) error {
 	case !Offers(p, o.Operation, o.Method):
 		return problem.New(problem.MethodNotEnabled, "The merchant's processor does not offer this payment method.")
 	case !r.Admits(o.Amount):
-		return problem.New(problem.LimitExceeded, "The amount is outside the limits of the merchant's routes.")
+		return problem.New(problem.LimitExceeded, "The amount is outside the limits of the merchant's routes.").With(errors.New("the amount is outside the limits of this route"))
 	}
 	return accounts.Allows(r.Account, use)
 }

@@ -197,7 +197,7 @@ var merchantChecks = slices.Concat([]check{
 			GROUP BY counter, day, key_hash HAVING (SUM(amount) <> SUM(stored) OR SUM(payouts) <> SUM(stored_payouts))
 				AND (SUM(kept) = 1 OR day = 0 OR day > (SELECT MIN(c.day) FROM limit_counters c WHERE c.merchant_id = $1 AND c.counter = pair.counter))`},
 
-	{name: "approvals", proves: "each payout that needed approval was sent only with enough approvals, by others than who asked",
+	{name: "approvals", proves: "each payout that needed approval was sent only with enough approvals, none by the requester",
 		count: countPayouts + " AND approval <> 'none'",
 		defects: `SELECT p.id, 'approved by fewer than needed' FROM payouts p
 				LEFT JOIN approvals q ON q.merchant_id = $1 AND q.payout_id = p.id AND q.action = 'requested'
