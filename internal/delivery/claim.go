@@ -57,7 +57,7 @@ func (v *claim) Decide(l *store.Loaded, c *store.Changes) error {
 			continue
 		}
 		if !d.Postponed.IsZero() {
-			d.NextAt = d.Postponed
+			d.NextAt, d.UpdatedAt = d.Postponed, l.Now() // by this clock
 			c.SetDelivery(d)
 			v.postponed++
 			continue
