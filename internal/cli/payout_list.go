@@ -104,7 +104,7 @@ func (c *payoutShow) Run(r *runner, root *commands) error {
 			return err
 		}
 		v := payoutDetail{
-			payoutView: viewPayout(&p), Merchant: decided.Merchant, PIXKeyType: string(p.PIXKeyType), PIXKey: p.Beneficiary.Key(),
+			payoutView: viewPayout(&p), Merchant: decided.Merchant, PIXKeyType: p.PIXKeyType, PIXKey: p.Beneficiary.Key(),
 			Beneficiary: payoutBeneficiary{p.Beneficiary.Name, p.Beneficiary.Document}, EndToEndID: p.EndToEndID, Record: decided.Record,
 		}
 		return r.out.show(v, func(w io.Writer) {
