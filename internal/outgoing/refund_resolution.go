@@ -212,9 +212,9 @@ func TakeUnapplied(l *store.Loaded, c *store.Changes, merchant, payin payment.ID
 	return taken
 }
 
-// exceeds marks a refund that was believed to have failed, and whose money another refund or a
-// dispute has meanwhile: more than the order was paid has been given back, so the pay-in cannot
-// show it. It gets a case.
+// exceeds marks a refund that was paid after it failed, when its money had already gone to another
+// refund or a dispute: more than the order was paid has been given back, so the pay-in cannot show
+// it. It gets a case.
 func (v *refundResolution) exceeds(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund) error {
 	payin, ok := l.Payin(p.Merchant, p.Payin)
 	if !ok {
