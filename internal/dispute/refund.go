@@ -7,22 +7,20 @@ import (
 	"github.com/porteira/porteira/internal/transition"
 )
 
-// ShowRefunds makes a pay-in show the refunds that exceeded what was left of it and fit now, as
-// another refund failed, or a dispute returned money. Their money was taken before. Their cases
+// ShowRefunds makes a pay-in show the parts of refunds that exceeded what was left of it and fit now,
+// as another refund failed, or a dispute returned money. Their money was taken before. Their cases
 // stay: a person compares the statement. Everything that Apply needs is loaded.
 func ShowRefunds(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition.Links) error {
-	for _, r := range l.RefundsOf(p.Merchant, p.ID) {
-		parts := l.RefundParts(r.Merchant, r.ID)
-		if !r.Surplus || len(parts) != 1 { // one of several parts stays as it is
+	for _, part := range l.RefundPartsOf(p.Merchant, p.ID) {
+		if !part.Surplus {
 			continue
 		}
-		part := parts[0]
-		left := payment.RefundLeft(p, l.ReceiptsOf(p.Merchant, p.ID), l.RefundsOf(p.Merchant, p.ID), l.RefundPartsOf(p.Merchant, p.ID), 0)
+		left := payment.RefundLeft(p, l.ReceiptsOf(p.Merchant, p.ID), l.RefundPartsOf(p.Merchant, p.ID), 0)
 		if _, legal := payment.PayinTable.Next(p.Status, payment.OnRefundPart); !legal || part.OfOrder() == 0 || part.OfOrder() > left {
 			continue
 		}
-		r.Surplus = false
-		c.SetRefund(r)
+		part.Surplus = false
+		part = c.SetRefundPart(part)
 		if part.Outcome != payment.PartPaid { // it is shown when it is
 			continue
 		}

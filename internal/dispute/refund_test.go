@@ -395,3 +395,46 @@ func TestPanelRefundOfAnOverpaidDisputedOrder(t *testing.T) {
 		g.WantProven()
 	})
 }
+
+// A refund of two parts: the first was paid, the second failed, and is paid after all while a dispute
+// has its money. The dispute is won.
+func TestPartPaidAfterItFailedAndADispute(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 40_00, 60_00)
+		second := ""
+		g.Bank.Refunds.Answer = func(b *coretest.Bank, r processor.RefundRequest) processor.TransferAnswer {
+			if r.PaymentID == "p 2" {
+				second = r.ExternalID
+				return processor.TransferAnswer{Outcome: processor.Refused}
+			}
+			return processor.TransferAnswer{Outcome: processor.Done, Report: b.GiveBack(r, processor.TransferPaid)}
+		}
+		r := g.Refund(p, "r", 70_00) // 40.00 of the first payment, 30.00 of the second
+		for range 4 {
+			g.Send()
+			g.LookUp()
+			g.Pass(5 * time.Second)
+		}
+		g.WantRefund(r, payment.RefundFailed, 40_00, payment.PayinPartiallyRefunded, 40_00)
+		g.Bank.Refunds.Answer = nil
+		d := open("D", 60_00)
+		d.PaymentID = "p 2"
+		report(g, p, d, 60_00)
+		g.Bank.RefundAtPanel(second, "p 2", 30_00) // it is paid after all
+		g.ReadFeeds()
+		g.WantProven()
+		d.State = processor.DisputeWon
+		report(g, p, d, 0)
+		g.WantCases(store.CaseRefundUnexpected)
+		// 70.00 of 100.00 was given back: 30.00 are left.
+		_, _, err := g.Refunds.Create(t.Context(), g.Merchant, p.ID, coretest.RefundRequest("more", 60_00))
+		if err == nil {
+			t.Errorf("a refund of 60.00 is accepted, although 70.00 of 100.00 was given back")
+		}
+		rest, _, err := g.Refunds.Create(t.Context(), g.Merchant, p.ID, coretest.RefundRequest("rest", 0))
+		if err != nil || rest.Amount != 30_00 {
+			t.Errorf("a refund of all that is left: %d, %v, want 30.00", rest.Amount, err)
+		}
+		g.WantProven()
+	})
+}

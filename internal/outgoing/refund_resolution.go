@@ -149,7 +149,7 @@ func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.Re
 		if err := takeAgain(l, c, p, r); err != nil {
 			return err
 		}
-		if err := v.exceeds(l, c, p, r); err != nil {
+		if err := v.exceeds(l, c, p); err != nil {
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.Re
 	if err == nil && !moved {
 		err = fmt.Errorf("outgoing: no cell for %s of a refund that is %s", on, r.Status)
 	}
-	if err != nil || r.Surplus || p.Amount == p.Unapplied {
+	if err != nil || p.Surplus || p.Amount == p.Unapplied {
 		return err
 	}
 	return v.movePayin(l, c, p, p.Amount-p.Unapplied)
@@ -212,19 +212,19 @@ func TakeUnapplied(l *store.Loaded, c *store.Changes, merchant, payin payment.ID
 	return taken
 }
 
-// exceeds marks a refund that was paid after it failed, when its money had already gone to another
+// exceeds marks a part that was paid after it failed, when its money had already gone to another
 // refund or a dispute: more than the order was paid has been given back, so the pay-in cannot show
 // it. It gets a case.
-func (v *refundResolution) exceeds(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund) error {
+func (v *refundResolution) exceeds(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error {
 	payin, ok := l.Payin(p.Merchant, p.Payin)
 	if !ok {
 		return store.ErrNotFound
 	}
-	left := payment.RefundLeft(&payin, l.ReceiptsOf(p.Merchant, p.Payin), l.RefundsOf(p.Merchant, p.Payin), l.RefundPartsOf(p.Merchant, p.Payin), p.Unapplied)
-	if r.Surplus || p.Amount-p.Unapplied <= left {
+	left := payment.RefundLeft(&payin, l.ReceiptsOf(p.Merchant, p.Payin), l.RefundPartsOf(p.Merchant, p.Payin), p.Unapplied)
+	if p.Surplus || p.Amount-p.Unapplied <= left {
 		return nil
 	}
-	r.Surplus = true
+	p.Surplus = true
 	c.OpenCase(store.Case{
 		Merchant: p.Merchant, Kind: store.CaseRefundUnexpected, Subject: p.Payin, Amount: p.Amount - p.Unapplied,
 		Params: store.Params{"processor": p.Processor, "externalId": p.ExternalID},
@@ -306,7 +306,7 @@ func (v *refundResolution) takenBack(l *store.Loaded, c *store.Changes, p *payme
 	if err == nil && !moved {
 		err = fmt.Errorf("outgoing: no cell for %s of a refund that is %s", on, r.Status)
 	}
-	if err == nil && !r.Surplus && p.Amount > p.Unapplied {
+	if err == nil && !p.Surplus && p.Amount > p.Unapplied {
 		err = v.movePayin(l, c, p, p.Unapplied-p.Amount)
 	}
 	if err != nil {

@@ -26,14 +26,11 @@ type Refund struct {
 	ExternalID  string
 	ReferenceID string // "" if it was not requested by the API
 	Origin      RefundOrigin
-	// Surplus: it gives back money that is not part of what was paid for the order, so the
-	// pay-in's refunded amount does not count it.
-	Surplus    bool
-	Amount     money.Cents
-	Status     RefundStatus
-	Version    int64
-	Reason     string
-	WebhookURL string // of the pay-in
+	Amount      money.Cents
+	Status      RefundStatus
+	Version     int64
+	Reason      string
+	WebhookURL  string // of the pay-in
 
 	WebhookDisabled bool // as in Payin
 
@@ -74,6 +71,8 @@ type RefundPart struct {
 	// available money.
 	Unapplied money.Cents
 	Took      Takes
+	// Surplus: the rest is not of what was paid for the order either, so the pay-in does not show it.
+	Surplus bool
 	// FeeRefunded is the part of the order's fee that was given back with it.
 	FeeRefunded money.Cents
 
@@ -201,26 +200,21 @@ func split(amount money.Cents, list []RefundSource, of func(*RefundSource) money
 	return slicesOf, amount == 0
 }
 
-// RefundLeft is how much of a pay-in can still be refunded: what was paid, less the refunds
-// that are completed or in flight, and less what its disputes have. Disputes have first what
-// exceeded the order, but for what a refund takes of that now, which the parts do not have yet.
-func RefundLeft(p *Payin, receipts []Receipt, refunds []Refund, parts []RefundPart, taken money.Cents) money.Cents {
+// RefundLeft is how much of a pay-in can still be refunded: what was paid, less the parts of refunds
+// that are paid or in flight, and less what its disputes have. Disputes have first what exceeded the
+// order, but for what a refund takes of that now, which the parts do not have yet.
+func RefundLeft(p *Payin, receipts []Receipt, parts []RefundPart, taken money.Cents) money.Cents {
 	left, surplus := p.PaidAmount, -p.PaidAmount-taken
 	for i := range receipts {
 		surplus += receipts[i].Amount
 	}
-	for i := range refunds {
-		for j := range parts {
-			if parts[j].Refund != refunds[i].ID {
-				continue
-			}
-			ofOrder := parts[j].OfOrder()
-			if refunds[i].Surplus {
-				ofOrder = 0
-			}
-			left -= ofOrder
-			surplus -= parts[j].InUse() - ofOrder
+	for i := range parts {
+		ofOrder := parts[i].OfOrder()
+		if parts[i].Surplus {
+			ofOrder = 0
 		}
+		left -= ofOrder
+		surplus -= parts[i].InUse() - ofOrder
 	}
 	return max(left-max(p.DisputedAmount-max(surplus, 0), 0), 0)
 }

@@ -137,7 +137,7 @@ func (v *CreateOp) Decide(l *store.Loaded, c *store.Changes) error {
 		return problem.New(problem.InvalidState, "Only a pay-in that is PAID or PARTIALLY_REFUNDED can be refunded; this one is "+string(p.Status)+".")
 	}
 	refunds, parts := l.RefundsOf(v.merchant, p.ID), l.RefundPartsOf(v.merchant, p.ID)
-	amount, err := v.amount(payment.RefundLeft(&p, l.ReceiptsOf(v.merchant, p.ID), refunds, parts, 0))
+	amount, err := v.amount(payment.RefundLeft(&p, l.ReceiptsOf(v.merchant, p.ID), parts, 0))
 	if err != nil {
 		return err
 	}

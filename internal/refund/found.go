@@ -117,7 +117,7 @@ func (v *find) mayBe(p payment.RefundPart) bool {
 func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	v.part, v.found = payment.RefundPart{}, false
 	m := v.receipt.Merchant
-	refunds, parts := l.RefundsOf(m, v.receipt.Payin), l.RefundPartsOf(m, v.receipt.Payin)
+	parts := l.RefundPartsOf(m, v.receipt.Payin)
 	for i := range parts {
 		if parts[i].Processor == v.receipt.Processor && parts[i].ExternalID == v.listed.ExternalID {
 			v.part, v.found = parts[i], true
@@ -134,15 +134,15 @@ func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	unapplied := outgoing.TakeUnapplied(l, c, m, p.ID, min(v.listed.Amount, v.surplus(parts)))
 	ofOrder := v.listed.Amount - unapplied
 	_, legal := payment.PayinTable.Next(p.Status, payment.OnRefundPart)
-	beyond := ofOrder > 0 && (!legal || ofOrder > payment.RefundLeft(&p, l.ReceiptsOf(m, p.ID), refunds, parts, unapplied))
+	beyond := ofOrder > 0 && (!legal || ofOrder > payment.RefundLeft(&p, l.ReceiptsOf(m, p.ID), parts, unapplied))
 	r := payment.Refund{
 		Merchant: m, ID: v.id, Payin: p.ID, ExternalID: v.externalID, Origin: payment.RefundByProcessor, Amount: v.listed.Amount,
-		Surplus: beyond || ofOrder == 0, Status: payment.RefundPending, Version: 1,
+		Status: payment.RefundPending, Version: 1,
 		WebhookURL: p.WebhookURL, WebhookDisabled: p.WebhookDisabled, CreatedAt: l.Now(), UpdatedAt: l.Now(),
 	}
 	v.part = payment.RefundPart{
 		Merchant: m, Refund: r.ID, Number: 1, Payin: p.ID, Receipt: v.receipt.ID, Processor: v.receipt.Processor, PaymentID: v.receipt.ExternalID,
-		ExternalID: v.listed.ExternalID, Amount: r.Amount, Unapplied: unapplied, Took: receivable.Take(l, c, &p, ofOrder),
+		ExternalID: v.listed.ExternalID, Amount: r.Amount, Unapplied: unapplied, Surplus: beyond || ofOrder == 0, Took: receivable.Take(l, c, &p, ofOrder),
 		Step: payment.StepAccepted, MayExist: true, NextAt: l.Now(),
 	}
 	of := ledger.Parts{Unapplied: unapplied, Pending: v.part.Took.Sum()}

@@ -62,7 +62,7 @@ func (v *Unapplied) Apply(l *store.Loaded, c *store.Changes) error {
 	p, _ := l.Payin(v.Merchant, v.Payin)
 	list, _ := v.split(l)
 	r := payment.Refund{
-		Merchant: v.Merchant, ID: c.NewID(), Payin: v.Payin, ExternalID: v.ids(1), Origin: payment.RefundByCase, Surplus: true, Amount: v.Amount,
+		Merchant: v.Merchant, ID: c.NewID(), Payin: v.Payin, ExternalID: v.ids(1), Origin: payment.RefundByCase, Amount: v.Amount,
 		Status: payment.RefundPending, Version: 1, WebhookURL: p.WebhookURL, WebhookDisabled: p.WebhookDisabled, CreatedAt: l.Now(), UpdatedAt: l.Now(),
 	}
 	if err := c.Post(r.Merchant, r.ID, ledger.HoldRefund(ledger.Parts{Unapplied: r.Amount}, r.Amount)); err != nil {
@@ -70,7 +70,7 @@ func (v *Unapplied) Apply(l *store.Loaded, c *store.Changes) error {
 	}
 	parts := newParts(&r, list, v.ids, l.Now())
 	for i := range parts {
-		parts[i].Unapplied = parts[i].Amount
+		parts[i].Unapplied, parts[i].Surplus = parts[i].Amount, true
 	}
 	c.AddRefund(r, nil, parts...)
 	return nil

@@ -43,9 +43,9 @@ var refundChecks = []check{
 
 	{name: "refunded", proves: "the refunded amount of each pay-in is what its refunds paid; refunds and chargebacks are never more than what was received, but for refunds that have a case",
 		count: countPayins + " AND refunded_amount > 0",
-		defects: `WITH parts AS (SELECT p.payin_id, SUM(CASE WHEN p.outcome = 'paid' AND r.surplus = 0 THEN p.amount - p.unapplied ELSE 0 END) AS refunded,
-				SUM(CASE WHEN p.outcome <> 'paid' THEN 0 WHEN r.surplus = 1 THEN p.unapplied ELSE p.amount END) AS given
-				FROM refund_parts p JOIN refunds r ON r.merchant_id = p.merchant_id AND r.id = p.refund_id WHERE p.merchant_id = $1 GROUP BY p.payin_id),
+		defects: `WITH parts AS (SELECT p.payin_id, SUM(CASE WHEN p.outcome = 'paid' AND p.surplus = 0 THEN p.amount - p.unapplied ELSE 0 END) AS refunded,
+				SUM(CASE WHEN p.outcome <> 'paid' THEN 0 WHEN p.surplus = 1 THEN p.unapplied ELSE p.amount END) AS given
+				FROM refund_parts p WHERE p.merchant_id = $1 GROUP BY p.payin_id),
 			lost AS (SELECT payin_id, SUM(taken - returned) AS amount FROM disputes WHERE merchant_id = $1 AND status = 'LOST' GROUP BY payin_id),
 			received AS (SELECT payin_id, SUM(amount) AS amount FROM receipts WHERE merchant_id = $1 AND length(payin_id) > 0 GROUP BY payin_id)
 			SELECT i.id, i.status || ': refunded ' || CAST(i.refunded_amount AS TEXT) || ', refunds ' || CAST(coalesce(p.refunded, 0) AS TEXT) || ', given back or lost ' ||

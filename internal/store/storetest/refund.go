@@ -24,7 +24,7 @@ var refundTests = []test{
 		sameFields(s, "part, by its external id", must(s.store.RefundPart(s.Context(), m, part.Processor, part.ExternalID)), stored[0])
 
 		changed := filled(payment.Refund{
-			Merchant: m, ID: want.ID, Payin: want.Payin, ExternalID: want.ExternalID, Surplus: want.Surplus, Amount: want.Amount, WebhookURL: want.WebhookURL,
+			Merchant: m, ID: want.ID, Payin: want.Payin, ExternalID: want.ExternalID, Amount: want.Amount, WebhookURL: want.WebhookURL,
 			CreatedAt: want.CreatedAt, RefundedAmount: 2,
 		}, 1000)
 		part = filled(payment.RefundPart{

@@ -183,7 +183,7 @@ func (c *Checker) isSubject(v *reviewCase, want string) bool {
 		return c.found[rowKey{v.key.merchant, v.subject}] != nil
 	case "receipt":
 		return c.receipts[rowKey{v.key.merchant, v.subject}] != nil
-	case "endpoint":
+	case "endpoint", "entry":
 		return !v.subject.isZero() && v.order == nil
 	case "pay-in or receipt":
 		return c.receipts[rowKey{v.key.merchant, v.subject}] != nil || v.order != nil && v.order.kind == Payin

@@ -115,7 +115,7 @@ func (h *history) write(l *line) {
 			h.addf(", refunded %d", r.refunded)
 			h.writeState(&r)
 		}
-		h.addf(", refund %s %q by %s, surplus: %v", l.key.id.short(), r.reference, r.origin, r.unapplied)
+		h.addf(", refund %s %q by %s", l.key.id.short(), r.reference, r.origin)
 	case partTable:
 		h.writePart(l, row)
 	case approvalTable:

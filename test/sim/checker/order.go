@@ -18,9 +18,8 @@ type orderRow struct {
 	countedAt                         int64 // 0 if limits count a payout when it was created
 	pixKey                            rowID // a hash; zero if no limit is by key
 
-	payin     rowID // of a refund
-	origin    string
-	unapplied bool // it gives back money that was not paid for the order
+	payin  rowID // of a refund
+	origin string
 }
 
 // order is a pay-in, a payout or a refund as the last commit left it.

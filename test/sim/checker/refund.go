@@ -8,7 +8,6 @@ func (c *columns) refund(r *orderRow) {
 	c.fixed.text("external_id", &r.externalID)
 	c.mutable.text("reference_id", &r.reference)
 	c.mutable.text("origin", &r.origin)
-	c.mutable.flag("surplus", &r.unapplied)
 	c.fixed.num("amount", &r.amount)
 	c.mutable.text("status", &r.status)
 	c.mutable.num("version", &r.version)
@@ -30,6 +29,7 @@ type partRow struct {
 	step, outcome, endToEndID string
 	evidence                  string
 	unapplied, feeRefunded    int64  // cents of it
+	surplus                   bool   // the rest is not of what was paid for the order either
 	took                      string // of receivables: JSON
 	mayExist                  bool
 	sends, nextAt             int64
@@ -50,6 +50,7 @@ func (c *columns) refundPart(r *partRow) {
 	c.mutable.text("evidence", &r.evidence)
 	c.mutable.text("end_to_end_id", &r.endToEndID)
 	c.mutable.num("unapplied", &r.unapplied)
+	c.mutable.flag("surplus", &r.surplus)
 	c.mutable.num("fee_refunded", &r.feeRefunded)
 	c.mutable.text("taken_from", &r.took)
 	c.mutable.flag("may_exist", &r.mayExist)
@@ -323,7 +324,7 @@ func (c *Checker) checkSources(o *order) {
 		if !fits {
 			c.violatef(Amounts, o, "part %d of %d by %s has %d of unapplied money", p.number, p.amount, o.origin, p.unapplied)
 		}
-		if beyond := o.wasFound && o.unapplied && p.unapplied < p.amount; beyond && !o.payin.hasOpenCase("refund_unexpected") {
+		if beyond := o.wasFound && p.surplus && p.unapplied < p.amount; beyond && !o.payin.hasOpenCase("refund_unexpected") {
 			c.violatef(Amounts, o, "part %d is not of the order's money, and has no case", p.number)
 		}
 	}
@@ -371,7 +372,7 @@ func (c *Checker) checkPart(p *refundPart) {
 	if taken := p.takes.sum(); p.unapplied < 0 || p.unapplied+taken > p.amount || taken > 0 && p.inUse() == 0 {
 		c.violatef(Amounts, o, "part %d of %d is %s and has %d of unapplied money, and %d that had not settled", p.number, p.amount, p.outcome, p.unapplied, taken)
 	}
-	if p.feeRefunded < 0 || p.feeRefunded > 0 && (p.outcome != "paid" || o.unapplied) {
+	if p.feeRefunded < 0 || p.feeRefunded > 0 && (p.outcome != "paid" || p.surplus) {
 		c.violatef(Amounts, o, "part %d is %q and gave %d of the fee back", p.number, p.outcome, p.feeRefunded)
 	}
 	if over := p.outcome == "paid" || p.outcome == "failed" || p.outcome == "taken_back"; over != p.ended() {
@@ -431,11 +432,10 @@ func (o *order) ofOrder(receipt rowID) (sum int64) {
 // back, and what is left of it.
 func (o *order) refundable() (used, left int64) {
 	for _, r := range o.refunds {
-		if r.unapplied {
-			continue
-		}
 		for _, p := range r.parts {
-			used += p.ofOrder()
+			if !p.surplus {
+				used += p.ofOrder()
+			}
 		}
 	}
 	return used, o.paid - used
@@ -447,7 +447,7 @@ func (c *Checker) checkRefunds(o *order) {
 	for _, r := range o.refunds {
 		for _, p := range r.parts {
 			unapplied += p.ofUnapplied()
-			if p.outcome == "paid" && !r.unapplied {
+			if p.outcome == "paid" && !p.surplus {
 				refunded += p.ofOrder()
 			}
 		}

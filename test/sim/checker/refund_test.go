@@ -28,8 +28,8 @@ var refundCorruptions = []struct {
 	{"a fee given back without an entry", Amounts, "gave 5 of the fee back, 0 is booked", []string{"UPDATE refund_parts SET fee_refunded = 5"}},
 	{"a fee given back although no price says so", Amounts, "gave 5 of the fee back, not 0", []string{"UPDATE refund_parts SET fee_refunded = 5"}},
 	{"a refund of nothing", States, "which is not a pay-in", []string{
-		`INSERT INTO refunds (merchant_id, id, payin_id, external_id, reference_id, origin, surplus, amount, status, version, reason, webhook_url, webhook_disabled, fingerprint,
-			refunded_amount, end_to_end_id, failure, completed_at, created_at, updated_at) SELECT merchant_id, $1, $1, '01234567890123456789012345678901', 'x', 'merchant', 0, 7,
+		`INSERT INTO refunds (merchant_id, id, payin_id, external_id, reference_id, origin, amount, status, version, reason, webhook_url, webhook_disabled, fingerprint,
+			refunded_amount, end_to_end_id, failure, completed_at, created_at, updated_at) SELECT merchant_id, $1, $1, '01234567890123456789012345678901', 'x', 'merchant', 7,
 			'PENDING', 1, '', '', 0, '', 0, '', '', 0, 1, 1 FROM refunds`}},
 }
 
