@@ -100,9 +100,9 @@ func TestCaseShowsARefund(t *testing.T) {
 	s := newShell(t)
 	s.run(0, "merchant", "create", "Loja")
 	id := s.openCase(1, "refund_unknown", `{"cause":"no_answer","externalId":"d2","processor":"bank"}`)
-	s.exec("INSERT INTO refunds SELECT id, id, id, 'e1', 'devolucao-7', 'api', 0, 1990, 'PROCESSING', 2, '', '', 0, x'', 0, '', '', 0, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
+	s.exec("INSERT INTO refunds SELECT id, id, id, 'e1', 'devolucao-7', 'api', 1990, 'PROCESSING', 2, '', '', 0, x'', 0, '', '', 0, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
 	for i, part := range []string{"'done', 'P1', 'D1', 'paid', 'given back', 0, 0, 1, 0, 0, 0, x'', 0, 0", "'unknown', '', '', '', 'timeout', 1, 0, 2, 0, 3, 0, x'', 1700000000000000, 1700000001000000"} {
-		s.exec(fmt.Sprintf("INSERT INTO refund_parts SELECT id, id, %d, id, x'', 'bank', 'pix-%[1]d', 'd%[1]d', 995, 0, '', 0, %s, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1", i+1, part))
+		s.exec(fmt.Sprintf("INSERT INTO refund_parts SELECT id, id, %d, id, x'', 'bank', 'pix-%[1]d', 'd%[1]d', 995, 0, 0, '', 0, %s, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1", i+1, part))
 	}
 	out, _ := s.run(0, "case", "show", id)
 	for _, want := range []string{
@@ -135,8 +135,8 @@ func TestCaseShowsADamagedOrder(t *testing.T) {
 		t.Errorf("show prints\n%s\nwant\n%s", out, want)
 	}
 	s.exec("DELETE FROM payouts")
-	s.exec("INSERT INTO refunds SELECT id, id, id, 'e2', 'devolucao-7', 'api', 0, 1990, 'PROCESSING', 2, '', '', 0, x'', 0, '', '{', 0, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
-	s.exec("INSERT INTO refund_parts SELECT id, id, 1, id, x'', 'bank', 'pix-1', 'd1', 995, 0, '{', 0, 'unknown', '', '', '', '', 1, 0, 2, 0, 3, 0, x'', 1700000000000000, 1700000001000000, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
+	s.exec("INSERT INTO refunds SELECT id, id, id, 'e2', 'devolucao-7', 'api', 1990, 'PROCESSING', 2, '', '', 0, x'', 0, '', '{', 0, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
+	s.exec("INSERT INTO refund_parts SELECT id, id, 1, id, x'', 'bank', 'pix-1', 'd1', 995, 0, 0, '{', 0, 'unknown', '', '', '', '', 1, 0, 2, 0, 3, 0, x'', 1700000000000000, 1700000001000000, 1700000000000000, 1700000000000000 FROM merchants WHERE number = 1")
 	out, _ = s.run(0, "case", "show", id)
 	if want := "refund ID\n reference devolucao-7\n externalId e2\n status PROCESSING\n amount R$ 19.90\n"; !strings.Contains(out, want) {
 		t.Errorf("show prints\n%s\nwant\n%s", out, want)

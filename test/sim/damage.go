@@ -147,12 +147,25 @@ func (s *simulation) repair() {
 // resolveDamaged resolves the cases about rows that were damaged; it reports whether there
 // were any. The drain does it again.
 func (s *simulation) resolveDamaged() (any bool) {
+	if any = s.retryCases(`kind = 'damaged' OR kind = 'notice' AND params LIKE '%"unreadable"%'`, "the row was repaired"); any {
+		s.coverage.count("damage", "resolved", "any")
+	}
+	return any
+}
+
+// retryNotices retries the notices that were given up: a listed refund waits while the outcome of
+// another one is unknown, which persons decide.
+func (s *simulation) retryNotices() {
+	s.retryCases(`kind = 'notice' AND params LIKE '%"not_confirmed"%'`, "the refund is decided")
+}
+
+// retryCases retries the open cases that fulfil a condition; it reports whether there are any.
+func (s *simulation) retryCases(condition, reason string) (any bool) {
 	n := s.reachableNode()
 	if n == nil || s.damaged != nil {
 		return false
 	}
-	rows, err := s.raw.QueryContext(s.ctx, `SELECT id FROM cases WHERE closed_at = 0
-		AND (kind = 'damaged' OR kind = 'notice' AND params LIKE '%"unreadable"%') ORDER BY id`)
+	rows, err := s.raw.QueryContext(s.ctx, "SELECT id FROM cases WHERE closed_at = 0 AND ("+condition+") ORDER BY id")
 	var ids []payment.ID
 	for err == nil && rows.Next() {
 		var id []byte
@@ -168,12 +181,9 @@ func (s *simulation) resolveDamaged() (any bool) {
 	for _, id := range ids {
 		s.step(n, func() {
 			r, err := n.reviews().Resolve(context.WithoutCancel(s.ctx), review.Request{
-				Case: id, How: store.ResolvedRetry, Actor: operatorActor, Reason: "the row was repaired",
+				Case: id, How: store.ResolvedRetry, Actor: operatorActor, Reason: reason,
 			})
-			s.trace.linef("case about damage: %s %v", r.Action, err)
-			if err == nil {
-				s.coverage.count("damage", "resolved", "any")
-			}
+			s.trace.linef("case retried, %s: %s %v", reason, r.Action, err)
 		})
 	}
 	return len(ids) > 0

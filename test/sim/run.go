@@ -243,7 +243,12 @@ func (s *simulation) drain() {
 // resolveAll resolves the cases about damage that are left, and lets persons decide.
 func (s *simulation) resolveAll() (found bool) {
 	s.perform(func() { found = s.resolveDamaged() })
-	s.perform(func() { found = s.decideUnknown() || found })
+	s.perform(func() {
+		if s.decideUnknown() {
+			found = true
+			s.retryNotices()
+		}
+	})
 	return found
 }
 
