@@ -194,7 +194,7 @@ func TestPauseAfterAStop(t *testing.T) {
 // is sent again.
 func TestManyPendingCostLittle(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
-		const n = 6000
+		const n = 2000
 		from := g.Clock.Now()
 		for range n / 200 {
 			g.Must(g.Store.Transact(t.Context(), func(tx *store.Tx) error {

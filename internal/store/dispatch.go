@@ -202,9 +202,9 @@ func (l *Loaded) loadInOrder(ctx context.Context, tx *db.Tx, e *Endpoint, waitin
 	if err != nil || !slices.ContainsFunc(claimed, func(node payment.ID) bool { return !slices.Contains(nodes, node) }) {
 		return err
 	}
-	for _, d := range waiting {
+	for i, d := range waiting {
 		if d.InOrder {
-			d.Postponed = l.now.Add(inOrderPause)
+			d.Postponed = l.now.Add(inOrderPause + time.Duration(i)*time.Microsecond) // so that they are claimed in order
 		}
 	}
 	return nil
