@@ -1,11 +1,13 @@
 package review_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/porteira/porteira/internal/app/coretest"
 	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/store"
 )
 
@@ -132,5 +134,48 @@ func TestUndecodablePayoutHidesNoOther(t *testing.T) {
 		if err != nil || len(list) != 2 {
 			t.Errorf("%d payouts, %v", len(list), err)
 		}
+	})
+}
+
+// Look-ups of a part of a refund that got no answer continue once its damaged row is repaired: its case
+// about that parks nothing.
+func TestRepairedRefundWithoutAnAnswerIsLookedUp(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		r := g.Refund(g.PaidPayin("p", 100_00), "r", 40_00)
+		g.Bank.Refunds.Answer = func(*coretest.Bank, processor.RefundRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Unknown}
+		}
+		g.Bank.Refunds.AnswerQuery = func(*coretest.Bank, string) processor.TransferReport {
+			return processor.TransferReport{Cause: errors.New("no answer")}
+		}
+		for range 12 {
+			g.Jump(24 * time.Hour)
+			g.LookUp()
+			g.Send()
+		}
+		if list := d.openOf(store.CaseRefundUnknown); len(list) != 1 || list[0].Params["cause"] != string(store.ReasonNoAnswer) {
+			t.Fatalf("cases %+v, want one without an answer", list)
+		}
+		g.Execute("UPDATE refunds SET failure = '{' WHERE reference_id = 'r'")
+		for range 4 {
+			g.Jump(30 * time.Hour)
+			g.LookUp()
+			g.Send()
+		}
+		damaged := d.openOf(store.CaseDamaged)
+		if len(damaged) != 1 {
+			t.Fatalf("cases %+v, want one of a damaged row", damaged)
+		}
+		g.Execute("UPDATE refunds SET failure = '' WHERE reference_id = 'r'")
+		g.Bank.Refunds.Answer, g.Bank.Refunds.AnswerQuery = nil, nil
+		d.resolve(request(&damaged[0], store.ResolvedRetry))
+		for range 4 {
+			g.Jump(2 * time.Hour)
+			g.LookUp()
+			g.Send()
+		}
+		g.WantRefund(r, payment.RefundCompleted, 40_00, payment.PayinPartiallyRefunded, 40_00)
+		g.WantCases()
 	})
 }
