@@ -119,9 +119,7 @@ func (c *disputeList) Run(r *runner, root *commands) error {
 			if len(views) == 0 {
 				_, _ = fmt.Fprintln(w, "No disputes.")
 			}
-			if more {
-				_, _ = fmt.Fprintf(w, "\nThe newest %d; there are more: GET /disputes lists all, or --status fewer.\n", disputesListed)
-			}
+			sayMore(w, more, disputesListed, "/disputes")
 		})
 	})
 }

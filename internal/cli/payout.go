@@ -72,21 +72,15 @@ func (c *payoutReject) Run(r *runner, root *commands) error {
 }
 
 func (c *payoutDecision) decide(r *runner, root *commands, action store.ApprovalAction, act func(a *app.Admin, p *payment.Payout, actor string) (payment.Payout, error)) error {
-	id, err := payment.ParseID(strings.TrimSpace(c.ID))
-	if err != nil {
-		return configError{fmt.Errorf("%q is not the id of a payout", c.ID)}
-	}
 	name := strings.TrimSpace(c.As)
 	if name == "" {
+		var err error
 		if name, err = loginName(); err != nil {
 			return err
 		}
 	}
 	return r.admin(&root.Payout.settings, func(a *app.Admin) error {
-		p, err := a.Store.FindPayout(r.ctx, id)
-		if isNotFound(err) {
-			return fmt.Errorf("payout %s not found", id)
-		}
+		p, err := findPayout(r, a, c.ID)
 		if err != nil {
 			return err
 		}
@@ -107,6 +101,19 @@ func (c *payoutDecision) decide(r *runner, root *commands, action store.Approval
 		v.Recorded = len(v.Record) > len(before)
 		return r.out.show(v, func(w io.Writer) { v.write(w, action, name) })
 	})
+}
+
+// findPayout finds a payout by its id.
+func findPayout(r *runner, a *app.Admin, text string) (payment.Payout, error) {
+	id, err := payment.ParseID(strings.TrimSpace(text))
+	if err != nil {
+		return payment.Payout{}, configError{fmt.Errorf("%q is not the id of a payout", text)}
+	}
+	p, err := a.Store.FindPayout(r.ctx, id)
+	if isNotFound(err) {
+		err = fmt.Errorf("payout %s not found", id)
+	}
+	return p, err
 }
 
 // by lists who did it, in order.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -57,9 +56,7 @@ func (c *payoutList) Run(r *runner, root *commands) error {
 		}
 		return r.out.show(views, func(w io.Writer) {
 			tableOr(w, rows, "No payouts.")
-			if more {
-				_, _ = fmt.Fprintf(w, "\nThe newest %d; there are more: GET /payouts lists all, or --status fewer.\n", payoutsListed)
-			}
+			sayMore(w, more, payoutsListed, "/payout")
 		})
 	})
 }
@@ -87,15 +84,8 @@ type payoutBeneficiary struct {
 
 // Run shows a payout.
 func (c *payoutShow) Run(r *runner, root *commands) error {
-	id, err := payment.ParseID(strings.TrimSpace(c.ID))
-	if err != nil {
-		return configError{fmt.Errorf("%q is not the id of a payout", c.ID)}
-	}
 	return r.admin(&root.Payout.settings, func(a *app.Admin) error {
-		p, err := a.Store.FindPayout(r.ctx, id)
-		if isNotFound(err) {
-			return fmt.Errorf("payout %s not found", id)
-		}
+		p, err := findPayout(r, a, c.ID)
 		if err != nil {
 			return err
 		}

@@ -62,6 +62,13 @@ func tableOr(w io.Writer, rows [][]string, none string) {
 	table(w, rows)
 }
 
+// sayMore says, below a list of the newest entries, that there are more, and which route lists them.
+func sayMore(w io.Writer, more bool, shown int, route string) {
+	if more {
+		_, _ = fmt.Fprintf(w, "\nThe newest %d; there are more: GET %s lists all, or --status fewer.\n", shown, route)
+	}
+}
+
 // oneLine is a text that may come from a processor, fit for a terminal: without line breaks and
 // other control characters.
 func oneLine(text string) string {

@@ -13,12 +13,7 @@ type centsValue int64
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (v *centsValue) UnmarshalText(text []byte) error {
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil || n < 0 {
-		return errors.New("write a whole number of cents: R$ 0.10 is 10")
-	}
-	*v = centsValue(n)
-	return nil
+	return wholeNumber((*int64)(v), text, "cents: R$ 0.10 is 10")
 }
 
 // basisPoints is a share as an argument: a whole number of hundredths of a percent.
@@ -26,11 +21,13 @@ type basisPoints int64
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (v *basisPoints) UnmarshalText(text []byte) error {
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil || n < 0 {
-		return errors.New("write a whole number of basis points: 0.99 % is 99")
+	return wholeNumber((*int64)(v), text, "basis points: 0.99 % is 99")
+}
+
+func wholeNumber(v *int64, text []byte, of string) (err error) {
+	if *v, err = strconv.ParseInt(string(text), 10, 64); err != nil || *v < 0 {
+		return errors.New("write a whole number of " + of)
 	}
-	*v = basisPoints(n)
 	return nil
 }
 
