@@ -396,6 +396,29 @@ func TestPanelRefundOfAnOverpaidDisputedOrder(t *testing.T) {
 	})
 }
 
+// What exceeded an order is not given back twice: a panel refund of it after a dispute of the whole
+// payment is beyond the order, although it is still unapplied.
+func TestPanelRefundOfDisputedSurplus(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p := g.PaidPayin("p", 150_00)
+		d := open("D", 150_00)
+		d.PaymentID = "p 1"
+		report(g, p, d, 150_00)
+		g.WantCases(store.CaseOverpaid)
+		g.Bank.RefundAtPanel("panel", "p 1", 50_00)
+		g.ReadFeeds()
+		g.WantCases(store.CaseOverpaid, store.CaseRefundUnexpected)
+		g.WantBalances(coretest.Opening-100_00, 0)
+		d.State = processor.DisputeLost
+		report(g, p, d, 150_00)
+		g.WantBalances(coretest.Opening-100_00, 0)
+		if got := g.ReadPayin(p); got.RefundedAmount != 0 || got.Status != payment.PayinChargeback {
+			t.Errorf("it is %s, refunded %d, want CHARGEBACK, 0", got.Status, got.RefundedAmount)
+		}
+		g.WantProven()
+	})
+}
+
 // A refund of two parts: the first was paid, the second failed, and is paid after all while a dispute
 // has its money. The dispute is won.
 func TestPartPaidAfterItFailedAndADispute(t *testing.T) {

@@ -176,10 +176,15 @@ func (v *refundResolution) paid(l *store.Loaded, c *store.Changes, p *payment.Re
 // takeAgain takes the money of a part that was believed to have failed: of unapplied money what
 // is still unapplied, then what has not settled of the order, then available money, and debt.
 func takeAgain(l *store.Loaded, c *store.Changes, p *payment.RefundPart, r *payment.Refund) error {
-	p.Unapplied = TakeUnapplied(l, c, p.Merchant, p.Payin, p.Unapplied)
 	payin, ok := l.Payin(p.Merchant, p.Payin)
 	if !ok {
 		return store.ErrNotFound
+	}
+	left := payment.SurplusLeft(&payin, l.ReceiptsOf(p.Merchant, p.Payin), l.RefundPartsOf(p.Merchant, p.Payin))
+	onlyUnapplied := p.Unapplied == p.Amount
+	p.Unapplied = TakeUnapplied(l, c, p.Merchant, p.Payin, min(p.Unapplied, left))
+	if onlyUnapplied { // others may have its money now
+		p.Surplus = p.Unapplied == p.Amount
 	}
 	p.Took = receivable.Take(l, c, &payin, p.Amount-p.Unapplied)
 	of := ledger.Parts{Unapplied: p.Unapplied, Pending: p.Took.Sum()}

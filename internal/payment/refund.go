@@ -219,6 +219,23 @@ func RefundLeft(p *Payin, receipts []Receipt, parts []RefundPart, taken money.Ce
 	return max(left-max(p.DisputedAmount-max(surplus, 0), 0), 0)
 }
 
+// SurplusLeft is how much of what exceeded a pay-in can still be given back: of what was received, what
+// refunds have not given back, and disputes do not have.
+func SurplusLeft(p *Payin, receipts []Receipt, parts []RefundPart) money.Cents {
+	left := -p.DisputedAmount
+	for i := range receipts {
+		left += receipts[i].Amount
+	}
+	for i := range parts {
+		given := parts[i].InUse()
+		if parts[i].Surplus {
+			given -= parts[i].OfOrder()
+		}
+		left -= given
+	}
+	return max(left, 0)
+}
+
 // PartEnd is how a part of a refund ended, now.
 type PartEnd int
 

@@ -131,10 +131,11 @@ func (v *find) Decide(l *store.Loaded, c *store.Changes) error {
 	if _, _, taken := l.RefundByExternalID(m, v.externalID); !ok || taken {
 		return store.ErrNotFound
 	}
-	unapplied := outgoing.TakeUnapplied(l, c, m, p.ID, min(v.listed.Amount, v.surplus(parts)))
+	receipts := l.ReceiptsOf(m, p.ID)
+	unapplied := outgoing.TakeUnapplied(l, c, m, p.ID, min(v.listed.Amount, v.surplus(parts), payment.SurplusLeft(&p, receipts, parts)))
 	ofOrder := v.listed.Amount - unapplied
 	_, legal := payment.PayinTable.Next(p.Status, payment.OnRefundPart)
-	beyond := ofOrder > 0 && (!legal || ofOrder > payment.RefundLeft(&p, l.ReceiptsOf(m, p.ID), parts, unapplied))
+	beyond := ofOrder > 0 && (!legal || ofOrder > payment.RefundLeft(&p, receipts, parts, unapplied))
 	r := payment.Refund{
 		Merchant: m, ID: v.id, Payin: p.ID, ExternalID: v.externalID, Origin: payment.RefundByProcessor, Amount: v.listed.Amount,
 		Status: payment.RefundPending, Version: 1,

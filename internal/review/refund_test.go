@@ -69,6 +69,33 @@ func TestReturnOfUnappliedFails(t *testing.T) {
 	}
 }
 
+// If it reaches the payer after all, while a dispute has the money, it is taken of what is available,
+// with a case.
+func TestReturnOfUnappliedPaidAfterADispute(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		p := g.PaidPayin("p", 150_00)
+		v := d.only(store.CaseOverpaid)
+		g.Bank.Refunds.Answer = func(*coretest.Bank, processor.RefundRequest) processor.TransferAnswer {
+			return processor.TransferAnswer{Outcome: processor.Refused}
+		}
+		d.resolve(request(&v, store.ResolvedReturn))
+		g.Send()
+		lost := processor.Dispute{ID: "D", PaymentID: "p 1", Amount: 150_00, State: processor.DisputeLost}
+		g.Bank.Disputes(p.ExternalID, lost)
+		g.Pass(10 * time.Second)
+		g.ReadFeeds()
+		g.WantPayin(p, payment.PayinChargeback, 100_00, 1)
+		g.WantBalances(coretest.Opening-50_00, 0)
+		g.Bank.RefundAtPanel(g.Bank.Refunds.Calls[0].ExternalID, "p 1", 50_00)
+		g.ReadFeeds()
+		g.WantBalances(coretest.Opening-100_00, 0)
+		d.wantUnapplied(coretest.Opening-100_00, 50_00, 0)
+		g.WantCases(store.CaseOverpaid, store.CaseRefundUnexpected)
+		g.WantProven()
+	})
+}
+
 // The outcome of a refund is declared by two persons; a refund that waits is given up by one.
 func TestDeclareRefund(t *testing.T) {
 	for how, want := range map[store.Resolution]payment.RefundStatus{
