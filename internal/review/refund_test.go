@@ -90,7 +90,7 @@ func TestReturnOfUnappliedPaidAfterADispute(t *testing.T) {
 		g.Bank.RefundAtPanel(g.Bank.Refunds.Calls[0].ExternalID, "p 1", 50_00)
 		g.ReadFeeds()
 		g.WantBalances(coretest.Opening-100_00, 0)
-		d.wantUnapplied(coretest.Opening-100_00, 50_00, 0)
+		d.wantUnapplied(int64(coretest.Opening-100_00), 50_00, 0)
 		g.WantCases(store.CaseOverpaid, store.CaseRefundUnexpected)
 		g.WantProven()
 	})
