@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/porteira/porteira/internal/account"
 	"github.com/porteira/porteira/internal/app"
@@ -84,7 +86,7 @@ func (c *accountApply) read(r *runner, a *app.Admin) ([]store.Account, error) {
 	}
 	var file declaredAccounts
 	if err := json.Unmarshal(text, &file, json.RejectUnknownMembers(true)); err != nil {
-		return nil, configError{fmt.Errorf("%s: %w", c.File, err)}
+		return nil, configError{fmt.Errorf("%s: %s", c.File, invalidJSON(err))}
 	}
 	list := make([]store.Account, len(file.Accounts))
 	for i := range file.Accounts {
@@ -103,6 +105,21 @@ func (c *accountApply) read(r *runner, a *app.Admin) ([]store.Account, error) {
 		list[i].Merchant = m.ID
 	}
 	return list, nil
+}
+
+var kindNames = map[jsontext.Kind]string{'n': "null", 'f': "boolean", 't': "boolean", '"': "string", '0': "number", '{': "object", '[': "array"}
+
+// invalidJSON is the text of an error of a file, without the names of Go's types.
+func invalidJSON(err error) string {
+	wrong, ok := errors.AsType[*json.SemanticError](err)
+	switch {
+	case !ok:
+		return err.Error()
+	case errors.Is(err, json.ErrUnknownName):
+		return fmt.Sprintf("%s is not a field", wrong.JSONPointer)
+	default:
+		return fmt.Sprintf("%s must not be a JSON %s", wrong.JSONPointer, kindNames[wrong.JSONKind])
+	}
 }
 
 func viewChanges(list []account.Change) []changeView {

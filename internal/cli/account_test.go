@@ -30,7 +30,7 @@ func TestFrozenAccount(t *testing.T) {
 		{"account drain sandbox", "it takes no new orders. Its payouts and refunds still wait after the restore; health says until when.\n", 0},
 		{"account show sandbox --json", "\"state\": \"draining\",\n \"frozen\": true,\n", 0},
 		{"account resume sandbox", " state frozen\n", 0},
-		{"account resume sandbox --transfers-compared", "porteira: --reason: Required. --evidence: Required.", 1},
+		{"account resume sandbox --transfers-compared", "porteira: --reason: Required. --evidence: Required.",2},
 		{"account resume sandbox --reason r", "belong to --transfers-compared", 2},
 		{"account resume sandbox --transfers-compared --as ana --reason compared --evidence statement", "Payouts of account sandbox continue within 2 seconds.", 0},
 		{"account show sandbox", " state live\n", 0},
@@ -141,14 +141,14 @@ func TestAccountApply(t *testing.T) {
 	}{
 		{second(1, ""), "--dry-run", " new second\nNothing was changed (--dry-run).\n", 0},
 		{second(1, "closed") + "," + `{"id": "Third", "driver": "bank"}`, "", "porteira: second: Invalid account: state must be live, draining or suspended. " +
-			"Third: Invalid account: name must have 1 to 40 small letters, digits or hyphens, and not begin with a hyphen; driver is unknown: bank.\n", 1},
-		{second(1, "") + "," + strings.Replace(second(1, ""), "second", "third", 1), "", "porteira: third: Its contract is that of second: its payments would be booked twice.\n", 1},
+			"Third: Invalid account: name must have 1 to 40 small letters, digits or hyphens, and not begin with a hyphen; driver is unknown: bank.\n", 2},
+		{second(1, "") + "," + strings.Replace(second(1, ""), "second", "third", 1), "", "porteira: third: Its contract is that of second: its payments would be booked twice.\n",2},
 		{second(1, "draining"), "", " new second\nApplied. Running gateways follow within 2 seconds.\n", 0},
 		{second(1, ""), "", " same second\nApplied. Running gateways follow within 2 seconds.\n", 0},
 		{second(1, "live"), "", " changed second: state from \"draining\" to \"live\"\n changed second: secrets.bank-secret\nApplied. Running gateways follow within 2 seconds.\n", 0},
 		{second(1, "live"), "--json", "{\n \"applied\": true,\n \"changes\": []\n}\n", 0},
-		{second(2, "live"), "", "porteira: second: The settings are of another contract, whose payments this account does not have: add another account.\n", 1},
-		{`{"id": "sandbox", "driver": "sandbox", "merchant": "Loja"}`, "", "porteira: sandbox: The driver and the merchant of an account stay: add another account.\n", 1},
+		{second(2, "live"), "", "porteira: second: The settings are of another contract, whose payments this account does not have: add another account.\n",2},
+		{`{"id": "sandbox", "driver": "sandbox", "merchant": "Loja"}`, "", "porteira: sandbox: The driver and the merchant of an account stay: add another account.\n",2},
 	} {
 		if i == 5 {
 			write(secret, "another-secret-of-the-second-bank")
@@ -159,9 +159,15 @@ func TestAccountApply(t *testing.T) {
 			t.Errorf("%d: apply says\n%s\nwant\n%s", i, got, tt.want)
 		}
 	}
-	write(file, `{"accounts": [], "routes": []}`)
-	if _, stderr := s.run(2, "account", "apply", file); !strings.Contains(stderr, "routes") {
-		t.Errorf("an unknown field: %s", stderr)
+	for text, want := range map[string]string{
+		`{"accounts": [], "routes": []}`: "/routes is not a field",
+		`{"accounts": [{"id": 5}]}`:      "/accounts/0/id must not be a JSON number",
+		`{"accounts": [}`:                "jsontext: ",
+	} {
+		write(file, text)
+		if _, stderr := s.run(2, "account", "apply", file); !strings.Contains(stderr, want) || strings.Contains(stderr, "Go ") {
+			t.Errorf("%s: %s, want %q", text, stderr, want)
+		}
 	}
 	if stdout, _ := s.run(0, "account", "show", "second", "--json"); !strings.Contains(stdout, `"rotating": true`) {
 		t.Errorf("the replaced secret stays valid: %s", stdout)

@@ -61,7 +61,9 @@ func (c *caseList) Run(r *runner, root *commands) error {
 		for i := range list {
 			views[i] = viewCase(&list[i], names[list[i].Merchant])
 		}
-		return r.out.show(views, func(w io.Writer) { printCases(w, list, views, more) })
+		err = r.out.show(views, func(w io.Writer) { printCases(w, list, views) })
+		r.sayMore(more, "There are more open cases: --limit lists them.")
+		return err
 	})
 }
 
@@ -103,7 +105,7 @@ func viewCase(v *store.Case, merchant string) caseView {
 	return view
 }
 
-func printCases(w io.Writer, list []store.Case, views []caseView, more bool) {
+func printCases(w io.Writer, list []store.Case, views []caseView) {
 	if len(list) == 0 {
 		_, _ = fmt.Fprintln(w, "No open cases.")
 		return
@@ -127,11 +129,7 @@ func printCases(w io.Writer, list []store.Case, views []caseView, more bool) {
 			_, _ = fmt.Fprintf(w, "  stops %s\n", effect)
 		}
 	}
-	shown := plural(len(list), "open case", "open cases")
-	if more {
-		shown += " shown, and there are more: --limit"
-	}
-	_, _ = fmt.Fprintf(w, "\n%s. porteira case show ID shows how to resolve one.\n", shown)
+	_, _ = fmt.Fprintf(w, "\n%s. porteira case show ID shows how to resolve one.\n", plural(len(list), "open case", "open cases"))
 }
 
 // stopTexts are what a case stops while it is open.

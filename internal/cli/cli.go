@@ -23,7 +23,7 @@ import (
 const (
 	exitOK     = 0
 	exitFailed = 1 // the command failed, or found defects
-	exitUsage  = 2 // the command or its configuration is invalid
+	exitUsage  = 2 // the command, a value or the configuration is invalid
 )
 
 // Program is the process that a command runs in.
@@ -81,7 +81,7 @@ func (p *Program) Run(ctx context.Context) (code int) {
 	}()
 	root := newCommands()
 	parser, err := kong.New(root, kong.Name("porteira"),
-		kong.Description("A self-hosted payment gateway for Brazil: Pix, boleto and card in, Pix out.\n\nExit codes: 0 done, 1 failed or refused, 2 wrong usage or configuration."),
+		kong.Description("A self-hosted payment gateway for Brazil: Pix, boleto and card in, Pix out.\n\nExit codes: 0 done, 1 failed or refused, 2 invalid usage, value or configuration."),
 		kong.Writers(p.Stdout, p.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}))
 	if err != nil {
@@ -142,6 +142,9 @@ func (p *Program) report(err error) int {
 		return exitUsage
 	}
 	p.sentence(detail(err))
+	if known, ok := errors.AsType[*problem.Error](err); ok && known.Kind == problem.ValidationFailed {
+		return exitUsage
+	}
 	return exitFailed
 }
 

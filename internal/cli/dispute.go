@@ -112,15 +112,16 @@ func (c *disputeList) Run(r *runner, root *commands) error {
 		for i := range list {
 			views[i] = viewDispute(&list[i].Dispute)
 		}
-		return r.out.show(views, func(w io.Writer) {
+		err = r.out.show(views, func(w io.Writer) {
 			for i := range views {
 				views[i].write(w)
 			}
 			if len(views) == 0 {
 				_, _ = fmt.Fprintln(w, "No disputes.")
 			}
-			sayMore(w, more, disputesListed, "/disputes")
 		})
+		r.sayMore(more, newestOf(disputesListed, "/disputes"))
+		return err
 	})
 }
 

@@ -33,13 +33,13 @@ func TestLimit(t *testing.T) {
 			"{\n \"merchant\": \"Outra\",\n \"payin\": {\n \"PIX\": {\n \"maximum\": 200\n }\n },\n \"payout\": {},\n \"requests\": {\n \"rate\": 5,\n \"inFlight\": 3\n }\n}\n", ""},
 		{"limit set Outra", 2, "", "porteira: limit set: name at least one limit; porteira limit set --help explains it\n"},
 		{"merchant update Outra --json", 2, "", "porteira: merchant update: name at least one field; porteira merchant update --help explains it\n"},
-		{"limit set Outra --rate 0", 1, "", "porteira: The limit requests.rate must be 1 to 1000000.\n"},
-		{"limit set Outra --payin-minimum PIX=300", 1, "", "porteira: The limit payin.PIX.minimum is above payin.PIX.maximum.\n"},
+		{"limit set Outra --rate 0", 2, "", "porteira: The limit requests.rate must be 1 to 1000000.\n"},
+		{"limit set Outra --payin-minimum PIX=300", 2, "", "porteira: The limit payin.PIX.minimum is above payin.PIX.maximum.\n"},
 		{"limit set Outra --payin-minimum TED=300", 2, "", "porteira: \"TED=300\" is not a limit of a method: write PIX=100, in cents, or PIX=none; the methods are PIX, CREDIT_CARD and BOLETO\n"},
 		{"limit set Outra --payout-maximum 1.5", 2, "", "*"},
 		{"merchant update platform --name Foo", 1, "", "porteira: the platform is not a merchant: porteira merchant list lists all merchants\n"},
 		{"credential create platform", 1, "", "porteira: the platform is not a merchant: porteira merchant list lists all merchants\n"},
-		{"merchant create Platform", 1, "", "porteira: No merchant may have the name platform: it stands for the platform in commands.\n"},
+		{"merchant create Platform", 2, "", "porteira: No merchant may have the name platform: it stands for the platform in commands.\n"},
 		{"limit set Nobody --payout-maximum 1", 1, "", "porteira: merchant \"Nobody\" not found: porteira merchant list lists all merchants\n"},
 	} {
 		stdout, stderr := s.run(row.code, strings.Fields(row.args)...)

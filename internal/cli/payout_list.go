@@ -54,10 +54,9 @@ func (c *payoutList) Run(r *runner, root *commands) error {
 			views[i] = viewPayout(p)
 			rows = append(rows, []string{stamp(p.CreatedAt), p.ID.String(), p.ReferenceID, p.Amount.English(), string(p.Status), string(p.Approval), p.Processor})
 		}
-		return r.out.show(views, func(w io.Writer) {
-			tableOr(w, rows, "No payouts.")
-			sayMore(w, more, payoutsListed, "/payout")
-		})
+		err = r.out.show(views, func(w io.Writer) { tableOr(w, rows, "No payouts.") })
+		r.sayMore(more, newestOf(payoutsListed, "/payout"))
+		return err
 	})
 }
 

@@ -34,9 +34,9 @@ func TestPrices(t *testing.T) {
 		{"price set Loja --method PIX --basis-points 99 --fixed -10", 2, "", "porteira: --fixed: a value must not begin with -; porteira price set --help explains it\n"},
 		{"price set Loja --method CREDIT_CARD --basis-points 99 --fixed 10 --installments two", 2, "", "porteira: --installments \"two\": write FROM-TO, such as 2-6\n"},
 		{"price set Loja --method CREDIT_CARD --basis-points 99 --fixed 10 --installments 0", 2, "", "porteira: --installments \"0\": write FROM-TO, such as 2-6\n"},
-		{"price set Loja --method PIX --basis-points 10001 --fixed 0 --settle D+0", 1, "", "porteira: Basis points must be between 0 and 10000.\n"},
-		{"price set Loja --method PIX --basis-points 9 --fixed 0 --settle B+0", 1, "", "porteira: Money settles after one business day or more; D+0 is at once.\n"},
-		{"price set Loja --method CREDIT_CARD --basis-points 99 --fixed 10 --installments 5-9 --settle D+0", 1, "",
+		{"price set Loja --method PIX --basis-points 10001 --fixed 0 --settle D+0", 2, "", "porteira: Basis points must be between 0 and 10000.\n"},
+		{"price set Loja --method PIX --basis-points 9 --fixed 0 --settle B+0", 2, "", "porteira: Money settles after one business day or more; D+0 is at once.\n"},
+		{"price set Loja --method CREDIT_CARD --basis-points 99 --fixed 10 --installments 5-9 --settle D+0", 2, "",
 			"porteira: Instalments 5-9 overlap those of the price for 2-6, and neither range is inside the other. Set a price for 5-6 and one for 7-9 instead.\n"},
 		{"price set Nobody --method PIX --basis-points 9 --fixed 0 --settle D+0", 1, "", "*"},
 		{"price list Loja --json", 0, "[\n {\n \"method\": \"CREDIT_CARD\",\n \"installmentsFrom\": 2,\n \"installmentsTo\": 6,\n \"basisPoints\": 299,\n \"fixed\": 0,\n \"minimum\": 50,\n" +

@@ -62,11 +62,20 @@ func tableOr(w io.Writer, rows [][]string, none string) {
 	table(w, rows)
 }
 
-// sayMore says, below a list of the newest entries, that there are more, and which route lists them.
-func sayMore(w io.Writer, more bool, shown int, route string) {
-	if more {
-		_, _ = fmt.Fprintf(w, "\nThe newest %d; there are more: GET %s lists all, or --status fewer.\n", shown, route)
+// sayMore says that a list leaves some out: below it, or, if it is JSON, on Stderr.
+func (r *runner) sayMore(more bool, text string) {
+	switch {
+	case !more:
+	case r.out.json:
+		r.sentence(text)
+	default:
+		_, _ = fmt.Fprintf(r.out.w, "\n%s\n", text)
 	}
+}
+
+// newestOf is that text for a list of the newest entries that a route lists in full.
+func newestOf(shown int, route string) string {
+	return fmt.Sprintf("The newest %d; there are more: GET %s lists all, or --status fewer.", shown, route)
 }
 
 // oneLine is a text that may come from a processor, fit for a terminal: without line breaks and
