@@ -97,7 +97,7 @@ var requirements = []required{
 	{200, "consent", []string{"refused"}, []string{"PROCESSING accepted", "COMPLETED", "FAILED"}},
 	{200, "account", []string{string(hangsBefore), string(hangsAfter)}, profiles},
 	{200, "beside an account that hangs", []string{"payin", "payout"}, profiles},
-	{200, "damage", []string{"payouts", "charges", "notices", "events", "feeds", "resolved"}, []string{"any"}},
+	{200, "damage", []string{"payouts", "charges", "notices", "events", "feeds", "refund_parts", "resolved"}, []string{"any"}},
 	{200, "receivable", []string{"added", "settled", "taken", "restored"}, []string{"any"}},
 	{200, "list", callFaults, []string{none}},
 	{200, "look-up, pay-in", callFaults, []string{"PENDING", "PAID"}},

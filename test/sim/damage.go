@@ -31,6 +31,11 @@ var damageables = []damageable{
 		find: `SELECT beneficiary, merchant_id, id, id, reference_id FROM payouts
 			WHERE next_at > 0 AND step IN ('queued', 'accepted', 'unknown') ORDER BY created_at DESC, id LIMIT 1`,
 	},
+	{ // what it took of receivables; the row is needed for all refunds and disputes of its pay-in
+		name: "refund_parts", write: "UPDATE refund_parts SET taken_from = $1 WHERE merchant_id = $2 AND refund_id = $3 AND number = 1",
+		find: `SELECT r.taken_from, r.merchant_id, r.refund_id, p.id, p.reference_id FROM refund_parts r JOIN payins p ON p.merchant_id = r.merchant_id AND p.id = r.payin_id
+			WHERE r.next_at > 0 AND r.step IN ('queued', 'accepted', 'unknown') AND r.number = 1 AND r.taken_from <> '' ORDER BY r.created_at DESC, r.refund_id LIMIT 1`,
+	},
 	{ // the row of the order is needed for its charge
 		name: "charges", write: "UPDATE payins SET personal = $1 WHERE merchant_id = $2 AND id = $3",
 		find: `SELECT p.personal, p.merchant_id, p.id, p.id, p.reference_id FROM payins p JOIN charges c ON c.merchant_id = p.merchant_id AND c.payin_id = p.id
@@ -124,7 +129,7 @@ func (s *simulation) damageRow() bool {
 func (s *simulation) overwrite(d *damage, value []byte) error {
 	s.checkCommit()
 	var v any = value
-	if d.name == "feeds" {
+	if d.name == "feeds" || d.name == "refund_parts" {
 		v = string(value)
 	}
 	_, err := s.raw.ExecContext(s.ctx, d.write, v, d.key[0], d.key[1])

@@ -1,6 +1,9 @@
 package checker
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // refund declares the columns of refunds.
 func (c *columns) refund(r *orderRow) {
@@ -171,6 +174,9 @@ func (c *Checker) applyPart(l *line) {
 	p := o.parts[i]
 	row = p.partRow
 	c.columns.read(l).refundPart(&row)
+	if c.Damaged["refund_parts"] && row.took != "" && !json.Valid([]byte(row.took)) {
+		row.took = p.took // the fault changed it
+	}
 	c.changePart(p, &row)
 }
 
@@ -211,7 +217,8 @@ func (c *Checker) addPart(o *order, p *refundPart) {
 
 func (c *Checker) changePart(p *refundPart, next *partRow) {
 	o := p.refund
-	if next.step != p.step && !slices.Contains(partSteps[p.step], next.step) {
+	repaired := p.step == "manual_review" && next.step == "unknown" && o.wasRepaired()
+	if next.step != p.step && !slices.Contains(partSteps[p.step], next.step) && !repaired {
 		c.violatef(SingleRefund, o, "part %d changes from %s to %s", p.number, p.step, next.step)
 	}
 	if sent := next.step == "intent" && p.step != "intent"; next.sends != p.sends && !(sent && next.sends == p.sends+1) || sent && p.step != "queued" {
@@ -268,7 +275,8 @@ func (c *Checker) checkRefund(o *order) {
 		if !p.ended() {
 			live++
 		}
-		sent = sent || p.step != "queued" || p.sends > 0 || p.ended()
+		parked := p.step == "manual_review" && o.hasOpenCase("damaged")
+		sent = sent || p.step != "queued" && !parked || p.sends > 0 || p.ended()
 		c.checkPart(p)
 	}
 	if sum != o.amount || paid != o.refunded {
@@ -305,52 +313,6 @@ func (c *Checker) checkRefund(o *order) {
 	}
 }
 
-// checkSources checks where the money of a new refund is from: one that was found has first
-// what exceeded the order of its payment, one by the API has nothing of that, and one by a case
-// has nothing else. The rest is first what has not settled of the order.
-func (c *Checker) checkSources(o *order) {
-	var rest int64
-	for _, p := range o.parts {
-		rest += p.amount - p.unapplied - p.takes.sum()
-		var fits bool
-		switch o.origin {
-		case foundOrigin:
-			fits = p.unapplied == p.amount || o.payin.restored || min(c.surplusOf(o.payin, p.receipt), o.payin.reported) == 0
-		case "merchant":
-			fits = p.unapplied == 0
-		default:
-			fits = p.unapplied == p.amount
-		}
-		if !fits {
-			c.violatef(Amounts, o, "part %d of %d by %s has %d of unapplied money", p.number, p.amount, o.origin, p.unapplied)
-		}
-		if beyond := o.wasFound && p.surplus && p.unapplied < p.amount; beyond && !o.payin.hasOpenCase("refund_unexpected") {
-			c.violatef(Amounts, o, "part %d is not of the order's money, and has no case", p.number)
-		}
-	}
-	if pending := o.payin.pending(); rest > 0 && pending > 0 && !o.payin.restored {
-		c.violatef(Amounts, o, "%d of it is of settled money, while %d has not settled", rest, pending)
-	}
-}
-
-// surplusOf is what is left of what exceeded a pay-in of one of its payments.
-func (c *Checker) surplusOf(o *order, receipt rowID) int64 {
-	r := c.receipts[rowKey{o.key.merchant, receipt}]
-	if r == nil {
-		return 0
-	}
-	left, surplus := r.applied, r.amount-r.applied
-	for _, refund := range o.refunds {
-		for _, p := range refund.parts {
-			if p.receipt == receipt {
-				left -= p.ofOrder()
-				surplus -= p.ofUnapplied()
-			}
-		}
-	}
-	return max(surplus+min(left, 0), 0)
-}
-
 // checkPart checks that a part is due, claimed, over or has a case.
 func (c *Checker) checkPart(p *refundPart) {
 	o, due, claimed := p.refund, p.nextAt > 0, !p.claimedBy.isZero()
@@ -366,7 +328,7 @@ func (c *Checker) checkPart(p *refundPart) {
 	if bad {
 		c.violatef(Progress, o, "part %d is %s, due at %d, claimed: %v", p.number, p.step, p.nextAt, claimed)
 	}
-	if p.step == "manual_review" && !o.hasOpenCase("refund_unknown") {
+	if p.step == "manual_review" && !o.hasOpenCase("refund_unknown", "damaged") {
 		c.violatef(Progress, o, "part %d is manual_review, but no case is open", p.number)
 	}
 	if taken := p.takes.sum(); p.unapplied < 0 || p.unapplied+taken > p.amount || taken > 0 && p.inUse() == 0 {

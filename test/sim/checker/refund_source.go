@@ -1,0 +1,68 @@
+package checker
+
+// checkSources checks where the money of a new refund is from: one that was found has first
+// what exceeded the order of its payment, one by the API has nothing of that, and one by a case
+// has nothing else. The rest is first what has not settled of the order. What a dispute has is not
+// given back.
+func (c *Checker) checkSources(o *order) {
+	var rest int64
+	for _, p := range o.parts {
+		rest += p.amount - p.unapplied - p.takes.sum()
+		var fits bool
+		switch o.origin {
+		case foundOrigin:
+			fits = p.unapplied == p.amount || o.payin.restored || min(c.surplusOf(o.payin, p.receipt), o.payin.reported, o.payin.surplusLeft(p)) == 0
+		case "merchant":
+			fits = p.unapplied == 0
+		default:
+			fits = p.unapplied == p.amount
+		}
+		if !fits {
+			c.violatef(Amounts, o, "part %d of %d by %s has %d of unapplied money", p.number, p.amount, o.origin, p.unapplied)
+		}
+		if beyond := o.wasFound && p.surplus && p.unapplied < p.amount; beyond && !o.payin.hasOpenCase("refund_unexpected") {
+			c.violatef(Amounts, o, "part %d is not of the order's money, and has no case", p.number)
+		}
+	}
+	if pending := o.payin.pending(); rest > 0 && pending > 0 && !o.payin.restored {
+		c.violatef(Amounts, o, "%d of it is of settled money, while %d has not settled", rest, pending)
+	}
+}
+
+// surplusOf is what is left of what exceeded a pay-in of one of its payments.
+func (c *Checker) surplusOf(o *order, receipt rowID) int64 {
+	r := c.receipts[rowKey{o.key.merchant, receipt}]
+	if r == nil {
+		return 0
+	}
+	left, surplus := r.applied, r.amount-r.applied
+	for _, refund := range o.refunds {
+		for _, p := range refund.parts {
+			if p.receipt == receipt {
+				left -= p.ofOrder()
+				surplus -= p.ofUnapplied()
+			}
+		}
+	}
+	return max(surplus+min(left, 0), 0)
+}
+
+// surplusLeft is what a new part has left of what was received for a pay-in, and is not disputed.
+func (o *order) surplusLeft(of *refundPart) int64 {
+	left := o.applied + o.surplus
+	for _, r := range o.refunds {
+		for _, p := range r.parts {
+			if p == of || p.surplus {
+				left -= p.ofUnapplied()
+			} else {
+				left -= p.inUse()
+			}
+		}
+	}
+	for _, d := range o.disputes {
+		if d.status != "WON" && d.status != "REVERSED" {
+			left -= d.taken - d.returned
+		}
+	}
+	return max(left, 0)
+}
