@@ -56,10 +56,13 @@ func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition
 		}
 	}
 	v.review(&d, missing)
-	if p.DisputedAmount < disputed {
-		return ShowRefunds(l, c, p, links)
+	if p.DisputedAmount >= disputed {
+		return nil
 	}
-	return nil
+	if err := ShowRefunds(l, c, p, links); err != nil {
+		return err
+	}
+	return v.takeMore()
 }
 
 // latest is the last dispute under the id of a report; known is false, and the id of the report
@@ -102,8 +105,12 @@ func TakeMore(l *store.Loaded, c *store.Changes, merchant, payin payment.ID, lin
 	if !ok {
 		return store.ErrNotFound
 	}
-	v := following{l, c, &p, links}
-	for _, d := range l.DisputesOf(merchant, payin) {
+	return following{l, c, &p, links}.takeMore()
+}
+
+// takeMore sets aside what the disputes of the pay-in lack, the oldest first.
+func (v following) takeMore() error {
+	for _, d := range v.l.DisputesOf(v.p.Merchant, v.p.ID) {
 		missing := d.Missing()
 		if missing == 0 {
 			continue

@@ -240,13 +240,6 @@ var decisions = []struct{ name, given, reported, changes, again string }{
 	{"of a disputed order, lost", "paid, D open, E open 40", "E lost", `
 		disputes closed_at:-→now lost:0→4000 status:OPEN→LOST version:1→2
 		+events dispute.closed`, ""},
-	{"what another one had is taken when that is won", "paid, D open 80, E open 40, D won", "E open 40", `
-		payins disputed_amount:2000→4000 version:6→7
-		disputes taken:2000→4000
-		cases closed_at:-→now resolution:→proof
-		+postings dispute_opened available -2000
-		+postings dispute_opened disputed 2000
-		+events payin.disputed`, ""},
 	{"unpaid when it was opened", "D open, paid", "D open", `
 		payins disputed_amount:0→10000 status:PAID→DISPUTED version:3→4
 		disputes taken:0→10000

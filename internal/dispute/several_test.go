@@ -238,6 +238,7 @@ func TestDisputeOfAnotherOrder(t *testing.T) {
 
 // model is what is true of an order of 100.00, of which more was received, and its disputes.
 type model struct {
+	order    []string // of the disputes, as they were opened
 	state    map[string]processor.DisputeState
 	amount   map[string]money.Cents // what was taken
 	disputed map[string]money.Cents
@@ -299,16 +300,22 @@ func TestAnyHistoryOfDisputes(t *testing.T) {
 	})
 }
 
-// reported follows a report: a dispute takes what is left, at each report what it lacks, and only
-// moves forward.
-func (m *model) reported(id string, state processor.DisputeState, amount, received money.Cents) {
-	if _, known := m.state[id]; !known {
-		m.state[id], m.disputed[id] = processor.DisputeOpen, amount
-	}
+// take lets a dispute take what it lacks, as far as money is left.
+func (m *model) take(id string, received money.Cents) {
 	if was := m.state[id]; was == processor.DisputeOpen || was == processor.DisputeLost {
 		m.amount[id] += min(m.disputed[id]-m.amount[id], received-m.sum(processor.DisputeOpen, processor.DisputeLost))
 		m.status()
 	}
+}
+
+// reported follows a report: a dispute takes what is left, at each report what it lacks, and only
+// moves forward. What it returns is taken by those that lack money.
+func (m *model) reported(id string, state processor.DisputeState, amount, received money.Cents) {
+	if _, known := m.state[id]; !known {
+		m.order = append(m.order, id)
+		m.state[id], m.disputed[id] = processor.DisputeOpen, amount
+	}
+	m.take(id, received)
 	switch was := m.state[id]; {
 	case was == processor.DisputeOpen && state == processor.DisputeReversed:
 		m.state[id] = processor.DisputeLost
@@ -316,5 +323,11 @@ func (m *model) reported(id string, state processor.DisputeState, amount, receiv
 		m.state[id] = state
 	case was == processor.DisputeOpen, was == processor.DisputeLost && state == processor.DisputeReversed:
 		m.state[id] = state
+	}
+	if state = m.state[id]; state == processor.DisputeWon || state == processor.DisputeReversed {
+		m.status()
+		for _, other := range m.order {
+			m.take(other, received)
+		}
 	}
 }
