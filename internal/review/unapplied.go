@@ -57,7 +57,8 @@ func checkOrder(v *Resolve, l *store.Loaded) error {
 }
 
 // applyUnapplied pays an order, or makes the money available. The surplus stays
-// unapplied, with a case of its own.
+// unapplied, with a case of its own. That is about the order whose payment the money is of, to whose
+// payer it can be returned; about the paid one if the money named no order.
 func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	m, amount := v.owner(), v.opened.Amount
 	if v.Order.IsZero() {
@@ -79,7 +80,11 @@ func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 		return err
 	}
 	if rest := amount - applied; rest > 0 {
-		v.Result.Rest = c.OpenCase(store.Case{Merchant: m, Kind: store.CaseOverpaid, Subject: p.ID, Amount: rest})
+		of := p.ID
+		if v.opened.Kind == store.CaseOverpaid {
+			of = v.opened.Subject
+		}
+		v.Result.Rest = c.OpenCase(store.Case{Merchant: m, Kind: store.CaseOverpaid, Subject: of, Amount: rest})
 	}
 	return nil
 }

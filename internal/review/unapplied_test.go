@@ -61,7 +61,7 @@ func TestUnappliedMoney(t *testing.T) {
 		})
 		t.Run("all of an expired order, and the rest has a case", func(t *testing.T) {
 			d := newDesk(g.For(t))
-			_, v := d.overpaid()
+			p, v := d.overpaid()
 			q := d.Payin(d.Merchant, "other", "")
 			d.receive(q.ExternalID, 80_00)
 			_, err := d.Payins.Cancel(t.Context(), q.Merchant, q.ID)
@@ -73,7 +73,7 @@ func TestUnappliedMoney(t *testing.T) {
 			d.wantUnapplied(received+100_00, 10_00, 0)
 			got, err := d.Store.Payin(t.Context(), q.Merchant, q.ID)
 			d.Must(err)
-			if left := d.only(store.CaseOverpaid); left.ID != rest || left.Amount != 10_00 || left.Subject != q.ID || !got.Late {
+			if left := d.only(store.CaseOverpaid); left.ID != rest || left.Amount != 10_00 || left.Subject != p.ID || !got.Late {
 				t.Errorf("left %+v, want %s; late %v", left, rest, got.Late)
 			}
 			again := request(&v, store.ResolvedApply)
@@ -81,6 +81,15 @@ func TestUnappliedMoney(t *testing.T) {
 			d.refused(again, problem.InvalidState) // it is paid
 			again.Order = payment.ID{1}
 			d.refused(again, problem.NotFound)
+			back := request(&v, store.ResolvedReturn)
+			back.Case = rest
+			d.resolve(back)
+			d.Send()
+			d.wantUnapplied(received+100_00, 0, 0)
+			d.WantCases()
+			if made := d.Bank.Refunds.Calls; len(made) != 1 || made[0].Amount != 10_00 {
+				t.Errorf("refunds %+v", made)
+			}
 		})
 	})
 }
