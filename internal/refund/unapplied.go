@@ -3,6 +3,7 @@ package refund
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/porteira/porteira/internal/ledger"
 	"github.com/porteira/porteira/internal/money"
@@ -33,6 +34,7 @@ func NewUnapplied(ctx context.Context, s *store.Store, of *store.Case) (*Unappli
 // Needs reads what Check and Apply need.
 func (v *Unapplied) Needs(n *store.Needs) {
 	n.RefundsOf(v.Merchant, v.Payin)
+	n.DisputesOfPayin(v.Merchant, v.Payin)
 	n.Balances(v.Merchant)
 }
 
@@ -41,11 +43,12 @@ func (v *Unapplied) split(l *store.Loaded) ([]payment.RefundSlice, bool) {
 	return payment.SplitUnapplied(v.Amount, payment.RefundSources(l.ReceiptsOf(v.Merchant, v.Payin), l.RefundPartsOf(v.Merchant, v.Payin)))
 }
 
-// Check returns a problem of kind invalid_state if the pay-in is disputed, and
-// refund_not_possible if the payments of the pay-in do not
-// cover the money.
+// Check returns a problem of kind invalid_state if the pay-in has a dispute that is open or lost, also
+// one that the status of the pay-in does not show, and refund_not_possible if the payments of the
+// pay-in do not cover the money.
 func (v *Unapplied) Check(l *store.Loaded) error {
-	if p, _ := l.Payin(v.Merchant, v.Payin); p.Status == payment.PayinDisputed || p.Status == payment.PayinChargeback {
+	disputed := func(d payment.Dispute) bool { return d.Live() || d.Status == payment.DisputeLost }
+	if slices.ContainsFunc(l.DisputesOf(v.Merchant, v.Payin), disputed) {
 		return problem.New(problem.InvalidState, "The payer disputes the payment: its bank may have taken this money already.")
 	}
 	if _, ok := v.split(l); !ok {

@@ -41,6 +41,29 @@ func TestReturnUnapplied(t *testing.T) {
 	})
 }
 
+// Money that the payer disputes is not returned, also if the status of the order does not show the
+// dispute: all that was paid for it was refunded.
+func TestReturnOfDisputedUnappliedMoney(t *testing.T) {
+	coretest.Each(t, func(_ *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		p := g.PaidPayin("p", 100_00, 30_00)
+		v := d.only(store.CaseOverpaid)
+		g.Refund(p, "all of the order", 100_00)
+		g.Send()
+		g.WantPayin(p, payment.PayinRefunded, 100_00, 2)
+		for _, state := range []processor.DisputeState{processor.DisputeOpen, processor.DisputeLost, processor.DisputeReversed} {
+			g.Bank.Disputes(p.ExternalID, processor.Dispute{ID: "D", PaymentID: "p 2", Amount: 30_00, State: state})
+			g.Notify(string(state), "charge "+p.ExternalID)
+			g.Apply()
+			if state != processor.DisputeReversed {
+				d.refused(request(&v, store.ResolvedReturn), problem.InvalidState)
+			}
+		}
+		d.resolve(request(&v, store.ResolvedReturn))
+		g.WantProven()
+	})
+}
+
 // If it does not reach the payer, it is unapplied again, with a case.
 func TestReturnOfUnappliedFails(t *testing.T) {
 	for _, after := range []bool{false, true} {
