@@ -103,6 +103,19 @@ func (v *infraction) dispute(paid *processor.Payment, back *pixReturn, now time.
 	return d
 }
 
+// rank orders the infractions of a payment by how likely a return of it is theirs: an accepted one
+// leads to a return, and one that was rejected or canceled to none.
+func (v *infraction) rank() int {
+	switch v.Status {
+	case infractionAccepted:
+		return 0
+	case infractionRejected, infractionCanceled:
+		return 2
+	default:
+		return 1
+	}
+}
+
 // infractionsFrom is the age of a payment without returns from which it is looked for in the list
 // of infractions: the query that confirms a payment costs one request.
 const infractionsFrom = 10 * time.Minute
@@ -254,8 +267,8 @@ func (v *infraction) longDecided(now time.Time) bool {
 	return decided && !v.respondBy().IsZero() && now.Sub(v.respondBy()) > infractionAfter
 }
 
-// disputesOf are the disputes of a payment: its infractions, each with the return that it led to,
-// and the returns by the MED that no infraction explains. ok is false if one of them is invalid.
+// disputesOf are the disputes of a payment: its infractions, each with the return that it led to
+// (Efí does not say which one), and the returns by the MED that no infraction explains. ok is false if one of them is invalid.
 func (v *pix) disputesOf(infractions []infraction, now time.Time) (list []processor.Dispute, ok bool) {
 	paid, ok := v.payment()
 	var back []pixReturn
@@ -270,7 +283,7 @@ func (v *pix) disputesOf(infractions []infraction, now time.Time) (list []proces
 	if len(infractions) > 0 && !ok {
 		return nil, false
 	}
-	slices.SortFunc(infractions, func(a, b infraction) int { return cmp.Compare(a.id(), b.id()) })
+	slices.SortFunc(infractions, func(a, b infraction) int { return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.id(), b.id())) })
 	for i := range infractions {
 		var of *pixReturn
 		if i < len(back) {

@@ -101,6 +101,30 @@ func TestDisputesOfInfractions(t *testing.T) {
 	}
 }
 
+// The return belongs to the infraction that was accepted, not to another one of the payment.
+func TestReturnOfOneOfTwoInfractions(t *testing.T) {
+	t.Parallel()
+	read := func(id, status string) infraction {
+		var v infraction
+		if err := unmarshal(jsontext.Value(infractionJSON(id, status, `"100.00"`, "")), &v); err != nil || !v.valid() {
+			t.Fatalf("%+v, %v", v, err)
+		}
+		return v
+	}
+	p := pix{EndToEndID: hostileE2E, TxID: hostileID, Value: "123.45", Time: formatTime(start.Add(-time.Hour)), Returns: []pixReturn{medReturn("a", "100.00", statusReturned)}}
+	for _, first := range []string{infractionOpen, infractionDefended, infractionRejected, infractionCanceled} {
+		list, ok := p.disputesOf([]infraction{read(`"i-1"`, first), read(`"i-2"`, infractionAccepted)}, start)
+		if !ok || len(list) != 2 {
+			t.Fatalf("%+v, %v", list, ok)
+		}
+		for _, d := range list {
+			if lost := d.ID == "infracao-i-2"; lost != (d.State == processor.DisputeLost) {
+				t.Errorf("the first is %s: %s is %s", first, d.ID, d.State)
+			}
+		}
+	}
+}
+
 // paidCharge is an answer about a charge that was paid.
 func paidCharge() string {
 	members := goodCharge()
