@@ -87,3 +87,7 @@ func CanDismissRefund(p *payment.RefundPart) error {
 	}
 	return nil
 }
+
+// DismissRefund ends the wait under a case about a part that [CanDismissRefund] allows: a part that
+// waited there gets a case of its own, as whether it may be sent is a decision.
+func DismissRefund(l *store.Loaded, c *store.Changes, p payment.RefundPart) { openWaiting(l, c, &p) }

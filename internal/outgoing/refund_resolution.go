@@ -102,10 +102,15 @@ func (v *refundResolution) endPart(l *store.Loaded, c *store.Changes, p *payment
 	*p = c.SetRefundPart(*p)
 	closePartCases(l, c, p, store.CaseRefundUnknown, store.ResolvedByProof)
 	closePartCases(l, c, p, store.CaseRefundWaiting, store.ResolvedByProof)
+	openWaiting(l, c, p)
+	v.wakeNext(l, c, p)
+}
+
+// openWaiting opens a case for each part that waited under the case of this one.
+func openWaiting(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	for _, o := range waiting(l, p) {
 		openPartCase(c, &o, store.CaseRefundUnknown, store.ReasonOtherPart)
 	}
-	v.wakeNext(l, c, p)
 }
 
 // holdOthers makes the parts that were not sent wait for the decision about this one: the

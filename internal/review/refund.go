@@ -21,7 +21,7 @@ var refundRules = []rule{
 	{kind: store.CaseRefundUnknown, Option: with(twoPersons, store.ResolvedPaid), prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, sendOutcomes: partOutcomes, effect: declareRefundPaid},
 	{kind: store.CaseRefundUnknown, Option: release, prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, sendOutcomes: partOutcomes, effect: declareRefundNotPaid},
 	{kind: store.CaseRefundUnknown, Option: resend, prepare: findRefund, needs: needsRefund, check: checkRefundUnknown, sendOutcomes: partOutcomes, effect: sendRefundAgain},
-	{kind: store.CaseRefundUnknown, Option: dismiss, prepare: findRefund, needs: needsRefund, check: checkRefundKnown},
+	{kind: store.CaseRefundUnknown, Option: dismiss, prepare: findRefund, needs: needsRefund, check: checkRefundKnown, effect: dismissRefund},
 	{
 		kind: store.CaseRefundWaiting, Option: Option{How: store.ResolvedRelease, Persons: 1, Evidence: true},
 		prepare: findRefund, needs: needsRefund, check: checkRefundWaiting, effect: declareRefundNotPaid,
@@ -136,6 +136,14 @@ func sendRefundAgain(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	p, err := v.part(l)
 	if err == nil {
 		outgoing.DeclareRefundNotFound(l, c, p, v.Evidence)
+	}
+	return err
+}
+
+func dismissRefund(v *Resolve, l *store.Loaded, c *store.Changes) error {
+	p, err := v.part(l)
+	if err == nil {
+		outgoing.DismissRefund(l, c, p)
 	}
 	return err
 }

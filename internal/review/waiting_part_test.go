@@ -1,0 +1,53 @@
+package review_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/porteira/porteira/internal/app/coretest"
+	"github.com/porteira/porteira/internal/payment"
+	"github.com/porteira/porteira/internal/processor"
+	"github.com/porteira/porteira/internal/store"
+)
+
+// The processor refused the first part of a refund, and later reports it with another amount. The
+// second part waits under that case: once it is dismissed, the second part has a case of its own.
+func TestDismissedCaseLeavesNoPartBehind(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		r := g.Refund(g.PaidPayin("p", 40_00, 60_00), "r", 100_00)
+		g.Bank.Refunds.Answer = func(_ *coretest.Bank, v processor.RefundRequest) processor.TransferAnswer {
+			if v.Amount == 40_00 {
+				return processor.TransferAnswer{Outcome: processor.Refused}
+			}
+			return processor.TransferAnswer{Outcome: processor.Later}
+		}
+		work := func() {
+			for range 3 {
+				g.Send()
+				g.LookUp()
+				g.Jump(time.Minute)
+			}
+		}
+		g.Send()
+		parts, err := g.Store.RefundParts(t.Context(), r.Merchant, r.ID)
+		g.Must(err)
+		if parts[0].Outcome != payment.PartFailed || parts[1].Sends != 0 {
+			t.Fatalf("parts %+v", parts)
+		}
+		report := processor.TransferReport{Lookup: processor.Found, State: processor.TransferPaid, Amount: 99_00}
+		g.Must(g.Outgoing.RecordRefundReport(t.Context(), parts[0], report, nil))
+		v := d.only(store.CaseRefundUnknown)
+		work()
+		d.resolve(request(&v, store.ResolvedDismiss))
+		work()
+		v = d.only(store.CaseRefundUnknown)
+		if v.Params["cause"] != string(store.ReasonOtherPart) || v.Amount != 60_00 {
+			t.Fatalf("case of the second part: %+v", v)
+		}
+		d.agree(&v, store.ResolvedRelease)
+		g.WantRefund(r, payment.RefundFailed, 0, payment.PayinPaid, 0)
+		g.WantCases()
+		g.WantProven()
+	})
+}
