@@ -150,12 +150,14 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 			continue
 		case waitsForParts(l, c, &p):
 			continue
-		case lookUpPartFirst(&p, v.restoredAt, l.Now()) || lookUpPartBefore(v.profile, &p, v.node, l.Now()):
+		case lookUpPartFirst(&p, v.restoredAt, l.Now()):
 			p.Step, p.NextAt = payment.StepUnknown, l.Now()
 		case v.isFrozen(p.Merchant, p.Processor): // of another account, from which its money may have left
-			p.NextAt = l.Now().Add(frozenWait)
+			p.NextAt, p.Lookups = l.Now().Add(frozenWait), min(p.Lookups, 1)
 			c.SetRefundPart(p)
 			continue
+		case lookUpPartBefore(v.profile, &p, v.node, l.Now()): // after that wait, or each wait would cost a look-up
+			p.Step, p.NextAt = payment.StepUnknown, l.Now()
 		case !p.FirstSentAt.IsZero() && v.profile.Repeat.Safe() && !v.profile.Repeatable(p.FirstSentAt, l.Now()):
 			reviewPart(l, c, &p, store.ReasonTooOld)
 			continue
@@ -177,8 +179,8 @@ func (v *claimRefunds) Decide(l *store.Loaded, c *store.Changes) error {
 }
 
 // frozenWait is after how long a part is considered again that waits, after a restore, for the lists
-// of its merchant's other accounts.
-const frozenWait = time.Minute
+// of its merchant's other accounts. A look-up from before it is not fresh any more.
+const frozenWait = lookUpIsFresh + time.Second
 
 // startRefund moves a refund one of whose parts leaves, or may have left, to PROCESSING.
 func startRefund(l *store.Loaded, c *store.Changes, p *payment.RefundPart) error {

@@ -87,7 +87,7 @@ func (v *refundResolution) accepted(l *store.Loaded, c *store.Changes, p *paymen
 func (v *refundResolution) wakeNext(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	for _, o := range others(l, p) {
 		if o.Number == p.Number+1 && o.Step == payment.StepQueued && o.Sends == 0 && o.NextAt.After(l.Now()) {
-			o.NextAt = l.Now()
+			o.NextAt, o.Lookups = l.Now(), 0 // a look-up from before its wait allows no send
 			c.SetRefundPart(o)
 			v.next = true
 		}
