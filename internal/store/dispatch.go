@@ -191,23 +191,36 @@ func (l *Loaded) dueAt(e *Endpoint) (list []*Delivery) {
 const inOrderPause = time.Second
 
 // loadInOrder postpones the deliveries that an endpoint is to get in order while another process than
-// the one that claims has one of them in flight.
+// the one that claims has one of them in flight, or an earlier one that was not attempted is not due.
 func (l *Loaded) loadInOrder(ctx context.Context, tx *db.Tx, e *Endpoint, waiting []*Delivery, nodes []payment.ID) error {
 	if !slices.ContainsFunc(waiting, func(d *Delivery) bool { return d.InOrder }) {
 		return nil
 	}
-	rows, err := tx.Query(ctx, `SELECT DISTINCT t.claimed_by FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2 AND length(t.endpoint_id) > 0
-		AND t.state <> 'delivered' AND t.state = 'pending' AND t.event_number <= $3 AND length(t.claimed_by) > 0`, e.Merchant[:], e.ID[:], min(e.Position, e.CatchUpTo))
-	claimed, err := db.Collect(rows, err, scanID)
-	if err != nil || !slices.ContainsFunc(claimed, func(node payment.ID) bool { return !slices.Contains(nodes, node) }) {
-		return err
-	}
+	// One that is due later than in a minute was postponed by a clock that was ahead.
+	rows, err := tx.Query(ctx, `SELECT t.claimed_by, t.event_number, t.next_at FROM deliveries t WHERE t.merchant_id = $1 AND t.endpoint_id = $2
+		AND length(t.endpoint_id) > 0 AND t.state <> 'delivered' AND t.state = 'pending' AND t.event_number <= $3
+		AND (length(t.claimed_by) > 0 OR t.schedule_step = 0 AND t.next_at > $4 AND t.next_at <= $5)`,
+		e.Merchant[:], e.ID[:], min(e.Position, e.CatchUpTo), micros(l.now), micros(l.now.Add(pauseLong)))
+	var until time.Time // if another process has one in flight
+	earlier, err := db.Collect(rows, err, func(r db.Scanner) (d Delivery, err error) {
+		err = r.Scan((*idDest)(&d.ClaimedBy), &d.EventNumber, (*timeDest)(&d.NextAt))
+		if !d.ClaimedBy.IsZero() && !slices.Contains(nodes, d.ClaimedBy) {
+			until = l.now.Add(inOrderPause)
+		}
+		return d, err
+	})
 	for i, d := range waiting {
-		if d.InOrder {
-			d.Postponed = l.now.Add(inOrderPause + time.Duration(i)*time.Microsecond) // so that they are claimed in order
+		at := until
+		for j := range earlier {
+			if o := &earlier[j]; o.ClaimedBy.IsZero() && o.EventNumber < d.EventNumber && o.NextAt.After(at) {
+				at = o.NextAt
+			}
+		}
+		if d.InOrder && !at.IsZero() {
+			d.Postponed = at.Add(time.Duration(i+1) * time.Microsecond) // so that they are claimed in order
 		}
 	}
-	return nil
+	return err
 }
 
 // An endpoint that is down is tried with its oldest event only, so that it gets what it missed
