@@ -343,4 +343,10 @@ func TestRangesOfEventsAreCountedOneAtATime(t *testing.T) {
 	}
 	h.gateway.begun = nil
 	h.want("afterwards", h.do("POST", "/events/redeliver", body), 202, "")
+	for _, id := range []string{"1", "00000000-0000-0000-0000-000000000000"} { // the zero id is not every URL
+		a := h.do("POST", "/events/redeliver", strings.TrimSuffix(body, "}")+`,"endpointId":"`+id+`"}`)
+		if h.want("endpoint "+id, a, 422, "validation_failed"); a.text("errors.0.field") != "endpointId" {
+			t.Errorf("endpoint %s: %s", id, a.body)
+		}
+	}
 }

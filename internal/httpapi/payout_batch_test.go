@@ -135,7 +135,8 @@ func TestFind(t *testing.T) {
 		"/payin?maxAmount=1e3": "maxAmount", "/payin?minAmount=2&maxAmount=1": "maxAmount", "/payin?customerDocument=123": "customerDocument",
 		"/payin?customerEmail=maria": "customerEmail", "/payout?pixKey=maria": "pixKey", "/payout?beneficiaryDocument=": "beneficiaryDocument",
 		"/refunds?endToEndId=D-1": "endToEndId", "/refunds?externalId=x": "externalId", "/refunds?minAmount=2&maxAmount=1": "maxAmount", "/refunds?pixKey=52998224725": "pixKey",
-		"/payout?batchId=1": "batchId", "/payin?pixKey=52998224725": "pixKey", "/payout?customerEmail=a@b.br": "customerEmail",
+		"/payout?batchId=1": "batchId", "/payout?batchId=00000000-0000-0000-0000-000000000000": "batchId",
+		"/disputes?payinId=00000000-0000-0000-0000-000000000000": "payinId", "/payin?pixKey=52998224725": "pixKey", "/payout?customerEmail=a@b.br": "customerEmail",
 	} {
 		a := h.do("GET", query, "")
 		h.want(query, a, 422, "validation_failed")

@@ -122,10 +122,9 @@ func TestForeignIDsAreRecognised(t *testing.T) {
 	})
 }
 
-func id(t *testing.T, text string) payment.ID {
+func id(t *testing.T, text string) (id payment.ID) {
 	t.Helper()
-	id, err := payment.ParseID(text)
-	if err != nil {
+	if err := id.UnmarshalText([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
 	return id

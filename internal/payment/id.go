@@ -12,14 +12,23 @@ import (
 // this program generated it, so that ids sort by creation time.
 type ID [16]byte
 
-// ErrID means that a text is not a UUID in its canonical form.
+// ErrID means that a text is not a UUID in its canonical form, or that it is the zero id.
 var ErrID = errors.New("payment: not a UUID")
 
 // idText is the length of a UUID in its canonical text form.
 const idText = 36
 
-// ParseID reads the canonical form of a UUID, in either case; else ErrID.
+// ParseID reads the canonical form of a UUID, in either case; else ErrID. The zero id is
+// ErrID too: no order has it, and a filter with it would select every order.
 func ParseID(s string) (ID, error) {
+	id, err := parseID(s)
+	if err == nil && id.IsZero() {
+		return ID{}, ErrID
+	}
+	return id, err
+}
+
+func parseID(s string) (ID, error) {
 	var id ID
 	if len(s) != idText || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return ID{}, ErrID
@@ -65,9 +74,9 @@ func (id ID) String() string {
 // MarshalText is String.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText is ParseID.
+// UnmarshalText reads what MarshalText wrote, also of the zero id; else ErrID.
 func (id *ID) UnmarshalText(text []byte) (err error) {
-	*id, err = ParseID(string(text))
+	*id, err = parseID(string(text))
 	return err
 }
 

@@ -21,6 +21,9 @@ func TestIDRoundTrips(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		id := anyID.Draw(t, "id")
+		if id.IsZero() {
+			t.Skip("no id of an order")
+		}
 		text := id.String()
 		for _, form := range []string{text, strings.ToUpper(text)} {
 			if back, err := payment.ParseID(form); err != nil || back != id {
@@ -50,13 +53,13 @@ func TestIDRefusesOtherTexts(t *testing.T) {
 	for _, bad := range []string{
 		"", good[1:], good + "0", strings.ReplaceAll(good, "-", ""), "{" + good + "}", "urn:uuid:" + good,
 		"0190a3f26-b1c-7c00-8a55-0123456789ab", "0190a3f2-6b1c-7c00-8a55-0123456789ag",
-		"0190a3f2-6b1c-7c00-8a55-0123456789a\u00e9", "0190a3f2_6b1c_7c00_8a55_0123456789ab", " " + good[1:],
+		"0190a3f2-6b1c-7c00-8a55-0123456789a\u00e9", "0190a3f2_6b1c_7c00_8a55_0123456789ab", " " + good[1:], payment.ID{}.String(),
 	} {
 		if id, err := payment.ParseID(bad); !errors.Is(err, payment.ErrID) || !id.IsZero() {
 			t.Errorf("%q: %s, %v", bad, id, err)
 		}
 	}
-	for _, bad := range []string{"", "evt_", "evt_0190a3f2", good, "evx_0190a3f26b1c7c008a550123456789ab", "evt_0190a3f26b1c7c008a550123456789ag", "evt_" + good} {
+	for _, bad := range []string{"", "evt_", "evt_0190a3f2", good, "evx_0190a3f26b1c7c008a550123456789ab", "evt_0190a3f26b1c7c008a550123456789ag", "evt_" + good, payment.PublicEventID(payment.ID{})} {
 		if id, err := payment.ParseEventID(bad); !errors.Is(err, payment.ErrID) || !id.IsZero() {
 			t.Errorf("%q: %s, %v", bad, id, err)
 		}
