@@ -89,6 +89,16 @@ func TestBatchAsCSV(t *testing.T) {
 			}
 			return ""
 		})
+		// Its event has the same resource as GET; the client compares it with the contract.
+		batch, events := g.Must(200, "GET", "/payout-batches/"+id, ""), 0
+		for _, event := range eventIDs(t, g, "/events?limit=200") {
+			if got := g.Must(200, "GET", "/events/"+event, ""); got.Get("type") == "payout_batch.completed" && strings.Contains(got.Body, `"data":`+batch.Body) {
+				events++
+			}
+		}
+		if events != 1 {
+			t.Errorf("%d events have the batch %s", events, batch.Body)
+		}
 		g.Verify(t)
 	})
 }
