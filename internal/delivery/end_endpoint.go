@@ -25,8 +25,12 @@ func (v *End) endAtEndpoint(l *store.Loaded, c *store.Changes) error {
 		d.ScheduleStep++
 	}
 	d.State, d.NextAt = v.State, v.NextAt
+	moved := exists && e.URL != v.Delivery.URL
 	switch {
-	case d.State == store.DeliveryDone, d.State == store.DeliveryExhausted:
+	case d.State == store.DeliveryDone:
+	case moved && e.Enabled: // the new receiver gets it at once
+		d.State, d.ScheduleStep, d.NextAt = store.DeliveryPending, 0, l.Now()
+	case d.State == store.DeliveryExhausted:
 	case !exists:
 		d.State, d.NextAt = store.DeliveryDisabled, time.Time{}
 	case !e.Enabled, d.State == store.DeliveryDisabled:
@@ -34,7 +38,7 @@ func (v *End) endAtEndpoint(l *store.Loaded, c *store.Changes) error {
 	}
 	c.SetDelivery(d)
 	switch {
-	case !exists:
+	case !exists, moved: // the answer of the previous receiver says nothing about the new one
 		return nil
 	case v.State == store.DeliveryDone:
 		endpoint.Succeeded(l, c, e)
