@@ -80,12 +80,19 @@ func (a *API) getEvent(c *call) error {
 	return c.json(http.StatusOK, e.Body)
 }
 
+// attemptBytes is the memory that a list of attempts reserves for each: the answer that it keeps
+// has 4 KiB, and more in JSON.
+const attemptBytes = 8 << 10
+
 func (a *API) listAttempts(c *call) error {
 	if err := c.query().done(); err != nil {
 		return err
 	}
 	e, err := a.event(c)
 	if err != nil {
+		return err
+	}
+	if err := c.reserve(store.AttemptsMax * attemptBytes); err != nil {
 		return err
 	}
 	stored, err := a.reader.Attempts(c.ctx, c.merchant.ID, e.Number)

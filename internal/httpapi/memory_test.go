@@ -173,3 +173,16 @@ func TestMemoryWithoutCredentials(t *testing.T) {
 	h.want("another without credentials", h.do("POST", "/payin", large, anonymously), 503, "overloaded")
 	h.want("the merchant", h.do("POST", "/payin", large), 201, "")
 }
+
+// The attempts of an event have answers of receivers: their memory is reserved before they are read.
+func TestAttemptsReserveMemory(t *testing.T) {
+	t.Parallel()
+	for memory, status := range map[int64]int{1 << 20: 503, 8 << 20: 200} {
+		h := newHarness(t, func(o *httpapi.Options) { o.Memory = memory })
+		e := payment.Event{Merchant: h.first.ID, ID: payment.ID{9}, Number: 1}
+		h.gateway.events = append(h.gateway.events, e)
+		if got := h.do("GET", "/events/"+payment.PublicEventID(e.ID)+"/attempts", ""); got.status != status {
+			t.Errorf("with %d bytes: %d, %s", memory, got.status, got.body)
+		}
+	}
+}

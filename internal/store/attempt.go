@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/db"
@@ -112,20 +113,24 @@ var attemptUnderWay = attemptTable.values(map[string]string{
 	"created_at": "d.updated_at", "ended_at": "0",
 })
 
-// Attempts lists the attempts to deliver an event, in order. Those in flight are
+// AttemptsMax is how many attempts of an event are listed: an event can be sent again without end.
+const AttemptsMax = 100
+
+// Attempts lists the last AttemptsMax attempts to deliver an event, in order. Those in flight are
 // the claimed deliveries.
 func (s *Store) Attempts(ctx context.Context, merchant payment.ID, number int64) ([]Attempt, error) {
 	rows, err := s.db.Query(ctx, "SELECT "+attemptTable.selected+`, d.url
-		FROM deliveries d JOIN delivery_attempts t ON t.merchant_id = d.merchant_id AND t.delivery_id = d.id
+		FROM deliveries d JOIN delivery_attempts t ON t.merchant_id = d.merchant_id AND t.delivery_id = d.id AND t.number > d.attempts - $3
 		WHERE d.merchant_id = $1 AND d.event_number = $2
 		UNION ALL SELECT `+attemptUnderWay+`, d.url FROM deliveries d
 		WHERE d.merchant_id = $1 AND d.event_number = $2 AND length(d.claimed_by) > 0 AND NOT EXISTS (
 			SELECT 1 FROM delivery_attempts a WHERE a.merchant_id = d.merchant_id AND a.delivery_id = d.id AND a.number = d.attempts)
-		ORDER BY `+attemptTable.position("created_at", "delivery_id", "number"), merchant[:], number)
+		ORDER BY `+attemptTable.descending("created_at", "delivery_id", "number")+" LIMIT $3", merchant[:], number, AttemptsMax)
 	list, err := db.Collect(rows, err, func(r db.Scanner) (Attempt, error) {
 		var a Attempt
 		err := attemptTable.scan(r, &a, &a.URL)
 		return a, err
 	})
+	slices.Reverse(list)
 	return list, s.db.ReadError("attempts", err)
 }

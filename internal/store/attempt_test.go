@@ -110,3 +110,31 @@ func TestReleaseKeepsRecordedAttempts(t *testing.T) {
 		v.want(v.list[1], 0, false)
 	})
 }
+
+// Of an event that was sent again without end, the last attempts are listed.
+func TestAttemptsAreBounded(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *store.Store) {
+		v := newClaimed(t, s, 1)
+		d, last := v.list[0], 2*store.AttemptsMax+5
+		must(t, commit(t, s, func(n *store.Needs) { n.Delivery(d.Merchant, d.ID) }, func(l *store.Loaded, c *store.Changes) error {
+			now, _ := l.Delivery(d.Merchant, d.ID)
+			for i := range last {
+				c.AddAttempt(store.Attempt{Merchant: d.Merchant, Delivery: d.ID, Number: i + 1, Status: 500, CreatedAt: d.UpdatedAt.Add(time.Duration(i) * time.Second)})
+			}
+			now.Attempts = last
+			c.SetDelivery(now)
+			return nil
+		}))
+		list, err := s.Attempts(t.Context(), d.Merchant, d.EventNumber)
+		must(t, err)
+		if len(list) != store.AttemptsMax {
+			t.Fatalf("%d attempts", len(list))
+		}
+		for i, a := range list {
+			if want := last - store.AttemptsMax + 1 + i; a.Number != want {
+				t.Errorf("attempt %d is listed as the one with number %d", want, a.Number)
+			}
+		}
+	})
+}

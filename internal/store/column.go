@@ -154,8 +154,8 @@ func (t *tableOf[T]) values(of map[string]string) string {
 	return strings.Join(list, ", ")
 }
 
-// position lists the positions of selected columns, for the ORDER BY of a UNION.
-func (t *tableOf[T]) position(names ...string) string {
+// descending lists the positions of selected columns, for the ORDER BY of a UNION.
+func (t *tableOf[T]) descending(names ...string) string {
 	var selected, list []string
 	for i := range t.columns {
 		if t.columns[i].role != hidden {
@@ -163,7 +163,7 @@ func (t *tableOf[T]) position(names ...string) string {
 		}
 	}
 	for _, c := range t.named(names...) {
-		list = append(list, strconv.Itoa(slices.Index(selected, c.Name)+1))
+		list = append(list, strconv.Itoa(slices.Index(selected, c.Name)+1)+" DESC")
 	}
 	return strings.Join(list, ", ")
 }
