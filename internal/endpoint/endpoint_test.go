@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -441,6 +442,28 @@ func TestTestEvent(t *testing.T) {
 		if _, _, err := g.Endpoints.Test(t.Context(), payment.ID{1}, e.ID); !problem.Is(err, problem.NotFound) {
 			t.Errorf("of another merchant: %v", err)
 		}
+	})
+}
+
+// Tests of an endpoint whose secret is damaged are refused, also several at once.
+func TestTestsOfDamagedEndpoint(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		e := g.add(url, "payin.canceled")
+		g.Damage("webhook_endpoints", "secret", "url = '"+url+"'")
+		var tests sync.WaitGroup
+		g.Execute("UPDATE webhook_endpoints SET version = version + 1")
+		for range 3 {
+			tests.Go(func() {
+				if _, _, err := g.Endpoints.Test(t.Context(), e.Merchant, e.ID); !problem.Is(err, problem.Unavailable) {
+					t.Errorf("test: %v", err)
+				}
+			})
+		}
+		tests.Wait()
+		_, err := g.Endpoints.Follow(t.Context())
+		g.Must(err)
+		g.WantCases(store.CaseDamaged)
+		g.WantRequests(0)
 	})
 }
 

@@ -118,7 +118,7 @@ func isCurrent(list []known, versions map[payment.ID]int64) bool {
 }
 
 // open opens the secrets of an endpoint, unless it is known in this version. One that is
-// damaged stops no other.
+// damaged stops no other. The caller holds the lock of Follow.
 func (r *Registry) open(ctx context.Context, e store.Endpoint) known {
 	if k := r.find(e.Merchant, e.ID); k != nil && k.Version == e.Version {
 		return *k
@@ -137,6 +137,15 @@ func (r *Registry) open(ctx context.Context, e store.Endpoint) known {
 		r.log.ErrorContext(ctx, "secret of a webhook endpoint unusable: it gets no event until the secret is rotated", "merchant", e.Merchant, "endpoint", e.ID, "error", err)
 	}
 	return k
+}
+
+// secretsNow are the secrets that sign the events of an endpoint that was just read; none if they are
+// not usable.
+func (r *Registry) secretsNow(ctx context.Context, e store.Endpoint) []webhook.Secret {
+	r.following.Lock() // open may note that they are damaged
+	defer r.following.Unlock()
+	k := r.open(ctx, e)
+	return k.secrets(r.clock.Now())
 }
 
 // find is a known endpoint; nil if there is none.

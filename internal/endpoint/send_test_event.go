@@ -55,8 +55,7 @@ func (s *Service) Test(ctx context.Context, merchant, id payment.ID) (url string
 		return "", a, problem.New(problem.RateLimited, "Too many tests are in flight.").WithQuota(problem.Quota{Name: "tests", Most: testsAtOnce}, testWait)
 	}
 	defer end()
-	known := s.Registry.open(ctx, e)
-	secrets := known.secrets(s.Env.Clock.Now())
+	secrets := s.Registry.secretsNow(ctx, e)
 	if len(secrets) == 0 {
 		return "", a, problem.New(problem.Unavailable, "The secret of the endpoint is not usable. Rotate it.")
 	}
