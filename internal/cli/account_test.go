@@ -30,7 +30,7 @@ func TestFrozenAccount(t *testing.T) {
 		{"account drain sandbox", "it takes no new orders. Its payouts and refunds still wait after the restore; health says until when.\n", 0},
 		{"account show sandbox --json", "\"state\": \"draining\",\n \"frozen\": true,\n", 0},
 		{"account resume sandbox", " state frozen\n", 0},
-		{"account resume sandbox --transfers-compared", "porteira: --reason: Required. --evidence: Required.",2},
+		{"account resume sandbox --transfers-compared", "porteira: --reason: Required. --evidence: Required.", 2},
 		{"account resume sandbox --reason r", "belong to --transfers-compared", 2},
 		{"account resume sandbox --transfers-compared --as ana --reason compared --evidence statement", "Payouts of account sandbox continue within 2 seconds.", 0},
 		{"account show sandbox", " state live\n", 0},
@@ -142,13 +142,13 @@ func TestAccountApply(t *testing.T) {
 		{second(1, ""), "--dry-run", " new second\nNothing was changed (--dry-run).\n", 0},
 		{second(1, "closed") + "," + `{"id": "Third", "driver": "bank"}`, "", "porteira: second: Invalid account: state must be live, draining or suspended. " +
 			"Third: Invalid account: name must have 1 to 40 small letters, digits or hyphens, and not begin with a hyphen; driver is unknown: bank.\n", 2},
-		{second(1, "") + "," + strings.Replace(second(1, ""), "second", "third", 1), "", "porteira: third: Its contract is that of second: its payments would be booked twice.\n",2},
+		{second(1, "") + "," + strings.Replace(second(1, ""), "second", "third", 1), "", "porteira: third: Its contract is that of second: its payments would be booked twice.\n", 2},
 		{second(1, "draining"), "", " new second\nApplied. Running gateways follow within 2 seconds.\n", 0},
 		{second(1, ""), "", " same second\nApplied. Running gateways follow within 2 seconds.\n", 0},
 		{second(1, "live"), "", " changed second: state from \"draining\" to \"live\"\n changed second: secrets.bank-secret\nApplied. Running gateways follow within 2 seconds.\n", 0},
 		{second(1, "live"), "--json", "{\n \"applied\": true,\n \"changes\": []\n}\n", 0},
-		{second(2, "live"), "", "porteira: second: The settings are of another contract, whose payments this account does not have: add another account.\n",2},
-		{`{"id": "sandbox", "driver": "sandbox", "merchant": "Loja"}`, "", "porteira: sandbox: The driver and the merchant of an account stay: add another account.\n",2},
+		{second(2, "live"), "", "porteira: second: The settings are of another contract, whose payments this account does not have: add another account.\n", 2},
+		{`{"id": "sandbox", "driver": "sandbox", "merchant": "Loja"}`, "", "porteira: sandbox: The driver and the merchant of an account stay: add another account.\n", 2},
 	} {
 		if i == 5 {
 			write(secret, "another-secret-of-the-second-bank")

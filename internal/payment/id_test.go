@@ -20,10 +20,7 @@ var anyID = rapid.Custom(func(t *rapid.T) (id payment.ID) {
 func TestIDRoundTrips(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		id := anyID.Draw(t, "id")
-		if id.IsZero() {
-			t.Skip("no id of an order")
-		}
+		id := anyID.Filter(func(id payment.ID) bool { return !id.IsZero() }).Draw(t, "id")
 		text := id.String()
 		for _, form := range []string{text, strings.ToUpper(text)} {
 			if back, err := payment.ParseID(form); err != nil || back != id {
