@@ -41,6 +41,31 @@ func TestLostNotice(t *testing.T) {
 	})
 }
 
+// A listed card payment is not booked before its charge shows in how many instalments it was made:
+// its fee and its settlement depend on that. It delays no other payment.
+func TestListedPaymentInInstallments(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		p, other := g.Payin(g.Merchant, "card", ""), g.Payin(g.Merchant, "other", "")
+		g.Bank.Receive(p.ExternalID, "pay-1", 100_00)
+		g.Bank.Receive(other.ExternalID, "pay-2", 100_00)
+		g.Bank.Charges[p.ExternalID].Payments[0].Card = &payment.CardDetail{Installments: 3}
+		g.Bank.Incoming[0].Card = &payment.CardDetail{}
+		g.Bank.OnQueryCharge = func() { g.Bank.Down = true } // from now on
+		g.ReadFeeds()
+		g.WantPayin(p, payment.PayinPending, 0, 0)
+		g.WantPayin(other, payment.PayinPaid, 100_00, 1)
+		g.Bank.OnQueryCharge, g.Bank.Down = nil, false
+		g.Pass(time.Hour)
+		g.Apply()
+		g.WantPayin(p, payment.PayinPaid, 100_00, 1)
+		if got := g.ReadPayin(p); got.Details.Card == nil || got.Details.Card.Installments != 3 {
+			t.Errorf("card %+v", got.Details.Card)
+		}
+		g.WantCases()
+		g.WantProven()
+	})
+}
+
 // A feed is read to its end, page by page; if the bank is down, reading continues from
 // the same position when it is up again.
 func TestFeedIsReadOn(t *testing.T) {

@@ -15,14 +15,15 @@ import (
 
 // bookPayment books a listed payment that is not booked yet. One that cannot be booked must
 // not stop the payments after it: it becomes a case if it is invalid; if the row of its order
-// is damaged, it becomes a notice of its own, which is applied again after the repair.
+// is damaged, it becomes a notice of its own, which is applied again after the repair; also if the number
+// of its instalments is not known yet.
 func (s *Service) bookPayment(ctx context.Context, name string, proc processor.Processor, p processor.Payment) error {
 	known, err := s.Store.HasReceipt(ctx, name, p.ID)
 	if err != nil || known {
 		return err
 	}
 	err = s.receivePayment(ctx, name, proc, p)
-	if err == nil || !payin.Lasting(err) || ctx.Err() != nil {
+	if err == nil || !payin.Lasting(err) && !errors.Is(err, errInstallments) || ctx.Err() != nil {
 		return err
 	}
 	s.Log.ErrorContext(ctx, "payment cannot be booked", "processor", name, "externalId", p.ExternalID, "cause", err)
@@ -36,21 +37,31 @@ func (s *Service) bookPayment(ctx context.Context, name string, proc processor.P
 	return s.Writer.Do(ctx, &record{s.Store.NewNotice(store.Notice{Processor: name, ID: "payment " + p.ID, Source: store.FromFeed, Body: body})})
 }
 
+// errInstallments means that the list does not show in how many instalments a card payment was made,
+// on which its fee and its settlement depend, and the processor does not show its charge.
+var errInstallments = errors.New("notice: a card payment in an unknown number of instalments")
+
 // receivePayment books a listed payment with everything that its charge reports: other
 // notices of the charge may be lost too.
 func (s *Service) receivePayment(ctx context.Context, name string, proc processor.Processor, p processor.Payment) error {
-	alone := processor.ChargeReport{Lookup: processor.Found, Payments: []processor.Payment{p}}
-	report := alone
+	var report processor.ChargeReport
 	if charger, ok := proc.(processor.Charger); ok {
 		limited, cancel := s.Env.Clock.WithTimeout(ctx, queryTimeout)
-		queried := charger.QueryCharge(limited, p.ExternalID)
+		report = charger.QueryCharge(limited, p.ExternalID)
 		cancel()
-		if queried.Lookup == processor.Found {
-			listed := slices.ContainsFunc(queried.Payments, func(q processor.Payment) bool { return q.ID == p.ID })
-			if report = queried; !listed { // the list is sufficient proof
-				report.Payments = append(report.Payments, p)
-			}
-		}
+	}
+	i := slices.IndexFunc(report.Payments, func(q processor.Payment) bool { return q.ID == p.ID })
+	switch {
+	case report.Lookup == processor.Found && i >= 0:
+		p = report.Payments[i]
+	case p.Card != nil && p.Card.Installments == 0:
+		return errInstallments
+	case report.Lookup == processor.Found: // the list is sufficient proof
+		report.Payments = append(report.Payments, p)
+	}
+	alone := processor.ChargeReport{Lookup: processor.Found, Payments: []processor.Payment{p}}
+	if report.Lookup != processor.Found {
+		report = alone
 	}
 	err := s.Payins.Receive(ctx, name, p.ExternalID, report, nil)
 	if errors.Is(err, payin.ErrInvalidPayment) { // the invalid one may be another payment of its charge

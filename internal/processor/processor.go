@@ -318,7 +318,7 @@ type Payment struct {
 	EndToEndID string
 	Amount     money.Cents
 	PaidAt     time.Time
-	Card       *payment.CardDetail
+	Card       *payment.CardDetail // Installments is 0 if the list that has the payment does not show them
 	// Cost is what the processor charges for the payment; it may be more than the amount. It is
 	// booked with the payment; a cost that is reported later is not.
 	Cost money.Cents

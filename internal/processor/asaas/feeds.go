@@ -218,8 +218,12 @@ func paymentFacts(feed processor.Feed, now time.Time, v *wirePayment) (facts []p
 	if paidAt.After(now) {
 		paidAt = now
 	}
+	installments := 1
+	if v.Installment != "" {
+		installments = 0 // the row is one of them
+	}
 	facts = append(facts, processor.Fact{Payment: &processor.Payment{
-		ID: v.ID, ExternalID: v.ExternalReference, Amount: moneyOf(v.Value), PaidAt: paidAt, Card: v.card(1), Cost: v.cost(),
+		ID: v.ID, ExternalID: v.ExternalReference, Amount: moneyOf(v.Value), PaidAt: paidAt, Card: v.card(installments), Cost: v.cost(),
 	}})
 	if d := v.dispute(); d != nil && feed == processor.FeedChanges {
 		return append(facts, processor.Fact{Change: &processor.Change{Subject: processor.SubjectCharge, ExternalID: v.ExternalReference, Dispute: d}})

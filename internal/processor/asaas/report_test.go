@@ -229,3 +229,18 @@ func TestCancel(t *testing.T) {
 		t.Errorf("requested twice: %+v after %v", got, a.asked)
 	}
 }
+
+// A list shows one instalment a row, and not how many there are.
+func TestListedInstallments(t *testing.T) {
+	t.Parallel()
+	for installment, want := range map[string]int{"": 1, "i-1": 0} {
+		v := wirePayment{
+			ID: "pay_1", BillingType: string(payment.CreditCard), Status: statusDeposit, Value: 10_00, ConfirmedDate: "2026-11-20",
+			ExternalReference: ref, Installment: installment,
+		}
+		facts := paymentFacts(processor.FeedPayments, start, &v)
+		if len(facts) != 1 || facts[0].Payment == nil || facts[0].Payment.Card == nil || facts[0].Payment.Card.Installments != want {
+			t.Errorf("installment %q: %+v", installment, facts)
+		}
+	}
+}
