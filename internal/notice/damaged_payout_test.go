@@ -63,6 +63,31 @@ func TestDamagedPayoutIsPaidAfterItsRelease(t *testing.T) {
 	})
 }
 
+// As above with another amount, at a processor that is not idempotent: the account's payouts are stopped
+// too, as for a row that is not damaged.
+func TestDamagedPayoutIsPaidAfterItsReleaseWithAnotherAmount(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		g.Bank.AnswerTransfer = coretest.Unknown
+		p := g.Payout("r", 10_00)
+		g.Send()
+		g.Bank.AnswerTransfer = nil
+		g.Bank.Profiled.Transfer.Repeat = processor.RepeatUnsafe // after the first send, which needs a look-up else
+		g.Damage("payouts", "beneficiary", "external_id = '"+p.ExternalID+"'")
+		g.Pass(10 * time.Second)
+		g.LookUp()
+		g.Jump(2 * time.Minute)
+		decide(g, onlyCase(g, store.CaseDamaged), store.ResolvedRelease, "ana", "bia")
+		g.Bank.Mu.Lock()
+		g.Bank.Pay(processor.TransferRequest{ExternalID: p.ExternalID, Amount: 20_00}, processor.TransferPaid)
+		g.Bank.Mu.Unlock()
+		g.Jump(3 * time.Hour)
+		g.ReadFeeds()
+		if v := onlyCase(g, store.CaseContradiction); v.Amount != 20_00 || v.StopsAccount != coretest.BankName {
+			t.Errorf("case %+v", v)
+		}
+	})
+}
+
 // After a restore an account is not cleared, or a case is opened, while a listed transfer of one of our
 // payouts cannot be booked because the payout's row is damaged.
 func TestListedTransferOfADamagedPayoutAfterARestore(t *testing.T) {

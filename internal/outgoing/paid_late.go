@@ -66,14 +66,16 @@ func paidAfterRelease(p *payment.Payout, reported money.Cents) (money.Cents, sto
 
 // DamagedPaidLate returns the case about a damaged payout that its processor lists as paid after its
 // release; false if it is another report. No other report of it can be booked until its row is repaired.
-func (*Executor) DamagedPaidLate(p *payment.Payout, r *processor.TransferReport) (store.Case, bool) {
+func (e *Executor) DamagedPaidLate(p *payment.Payout, r *processor.TransferReport) (store.Case, bool) {
 	if !isPaidAfterRelease(p, r) {
 		return store.Case{}, false
 	}
 	amount, params := paidAfterRelease(p, r.Amount)
 	params = store.ReasonPaidAfterRelease.With(params)
+	v := e.newResolution(p.Processor)
 	return store.Case{
-		Merchant: p.Merchant, ID: contradictionCase(p, params), Kind: store.CaseContradiction, Subject: p.ID, Amount: amount, Params: params, StopsPayouts: true,
+		Merchant: p.Merchant, ID: contradictionCase(p, params), Kind: store.CaseContradiction, Subject: p.ID, Amount: amount, Params: params,
+		StopsPayouts: true, StopsAccount: v.stopsAccount(p, amount != p.Amount),
 	}, true
 }
 
