@@ -47,10 +47,10 @@ func (e *Executor) lookUpFound(ctx context.Context) (int, error) {
 			if report.Lookup != processor.Found {
 				return
 			}
-			e.Recorder.Record(ctx, "result of look-up", func(ctx context.Context) error {
-				_, err := e.RecordNotice(ctx, f.Processor, f.ExternalID, report, nil)
-				return err
-			})
+			// It is not tried again: the next look-up is scheduled, and the row of its payout may be damaged.
+			if _, err := e.RecordNotice(context.WithoutCancel(ctx), f.Processor, f.ExternalID, report, nil); err != nil {
+				e.Log.ErrorContext(ctx, "result of look-up of a found transfer not recorded", "processor", f.Processor, "externalId", f.ExternalID, "error", err)
+			}
 		})
 	}
 	return did, errors.Join(errs...)

@@ -36,7 +36,7 @@ func checkUnknown(v *Resolve, l *store.Loaded) error {
 	return outgoing.CanDeclare(l, &p)
 }
 
-// needsDamagedPayout is needsPayout for a payout whose row cannot be decoded or decrypted.
+// needsDamagedPayout is needsPayout for a payout whose row need not be decodable.
 func needsDamagedPayout(v *Resolve, n *store.Needs) {
 	m, subject := v.opened.Merchant, v.opened.Subject
 	n.DamagedPayout(m, subject)
@@ -161,15 +161,15 @@ func declareReturned(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	return outgoing.DeclareReturned(l, c, &p)
 }
 
-// findExternalID reads the external id of the payout.
+// findExternalID reads the external id of the payout, whose row may be damaged.
 func findExternalID(ctx context.Context, s *Service, v *Resolve) error {
-	p, err := s.Store.Payout(ctx, v.opened.Merchant, v.opened.Subject)
+	p, err := s.Store.DamagedOrder(ctx, v.opened.Merchant, v.opened.Subject)
 	v.externalID = p.ExternalID
 	return err
 }
 
 func needsLate(v *Resolve, n *store.Needs) {
-	needsPayout(v, n)
+	needsDamagedPayout(v, n)
 	n.FoundTransfer(v.opened.Merchant, v.externalID)
 }
 
