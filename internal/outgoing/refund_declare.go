@@ -1,6 +1,7 @@
 package outgoing
 
 import (
+	"slices"
 	"time"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -58,8 +59,15 @@ func DeclareRefundNotFound(l *store.Loaded, c *store.Changes, p payment.RefundPa
 	queueWaiting(l, c, &p)
 }
 
-// queueWaiting makes the parts that wait for a person under the case of this one wait for it again.
+// queueWaiting makes the parts that wait for a person under the case of this one wait for it again,
+// unless a part that has ended has a case: they wait under that one too.
 func queueWaiting(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
+	contradicted := func(o payment.RefundPart) bool {
+		return o.Ended() && len(CasesOfPart(l, &o, store.CaseRefundUnknown)) > 0
+	}
+	if slices.ContainsFunc(others(l, p), contradicted) {
+		return
+	}
 	for _, o := range waiting(l, p) {
 		o.Step, o.NextAt = payment.StepQueued, l.Now()
 		c.SetRefundPart(o)

@@ -51,3 +51,53 @@ func TestDismissedCaseLeavesNoPartBehind(t *testing.T) {
 		g.WantProven()
 	})
 }
+
+// The third part of a refund waits under the cases of both others. It is not sent because the second
+// one is sent again, while the case about the first one is open.
+func TestResendOfOnePartSendsNoOther(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		d := newDesk(g)
+		g.Bank.Profiled.Refund.Repeat = processor.RepeatUnsafe
+		r := g.Refund(g.PaidPayin("p", 20_00, 30_00, 50_00), "r", 100_00)
+		g.Bank.Refunds.Answer = func(_ *coretest.Bank, v processor.RefundRequest) processor.TransferAnswer {
+			if v.Amount == 20_00 {
+				return processor.TransferAnswer{Outcome: processor.Refused}
+			}
+			return processor.TransferAnswer{Outcome: processor.Unknown}
+		}
+		work := func() {
+			for range 6 {
+				g.Send()
+				g.LookUp()
+				g.Send()
+				g.Jump(2 * time.Minute)
+			}
+		}
+		work()
+		second := d.only(store.CaseRefundUnknown)
+		parts, err := g.Store.RefundParts(t.Context(), r.Merchant, r.ID)
+		g.Must(err)
+		report := processor.TransferReport{Lookup: processor.Found, State: processor.TransferPaid, Amount: 99_00}
+		g.Must(g.Outgoing.RecordRefundReport(t.Context(), parts[0], report, nil))
+		g.Bank.Refunds.Answer = nil
+		d.agree(&second, store.ResolvedResend)
+		work()
+		for _, v := range g.Bank.Refunds.Calls {
+			if v.Amount == 50_00 {
+				t.Fatal("the third part was sent")
+			}
+		}
+		g.WantRefund(r, payment.RefundProcessing, 30_00, payment.PayinPartiallyRefunded, 30_00)
+		for _, v := range d.openOf(store.CaseRefundUnknown) {
+			if v.Params["cause"] == string(store.ReasonOtherAmount) {
+				d.resolve(request(&v, store.ResolvedDismiss))
+			}
+		}
+		v := d.only(store.CaseRefundUnknown)
+		d.agree(&v, store.ResolvedResend)
+		work()
+		g.WantRefund(r, payment.RefundFailed, 80_00, payment.PayinPartiallyRefunded, 80_00)
+		g.WantCases()
+		g.WantProven()
+	})
+}
