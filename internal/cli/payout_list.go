@@ -20,7 +20,7 @@ type payoutList struct {
 type payoutView struct {
 	ID          string               `json:"id"`
 	ReferenceID string               `json:"referenceId"`
-	Processor   string               `json:"processorId"`
+	Processor   string               `json:"processor"`
 	ExternalID  string               `json:"externalId"`
 	Status      payment.PayoutStatus `json:"status"`
 	Approval    payment.Approval     `json:"approval"`

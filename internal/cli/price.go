@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
 	"github.com/porteira/porteira/internal/app"
+	"github.com/porteira/porteira/internal/merchant"
 	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 )
@@ -57,7 +57,7 @@ type priceSet struct {
 	Fixed          centsValue  `help:"Fixed part of the fee, added to the other." placeholder:"CENTS" required:""`
 	Minimum        centsValue  `help:"The smallest fee." placeholder:"CENTS"`
 	Maximum        centsValue  `help:"The largest fee; 0 is none." placeholder:"CENTS"`
-	Settle         string      `help:"When the money becomes available: D+n after n calendar days, B+n after n business days of banks, D+0 at once. Required but for PAYOUT." placeholder:"D+N|B+N"`
+	Settle         string      `help:"When the money becomes available: D+n after n calendar days, B+n after n business days of banks, D+0 at once. Without it that of the price that is replaced; else D+0." placeholder:"D+N|B+N"`
 	PerInstallment bool        `help:"Each instalment of a card payment settles this long after the previous one."`
 	RefundsFee     bool        `help:"A refund gives its part of the fee back."`
 }
@@ -72,6 +72,9 @@ func (c *priceSet) Run(r *runner, root *commands) error {
 		m, err := merchantNamed(r, a, c.Merchant)
 		if err != nil {
 			return err
+		}
+		if c.Settle == "" {
+			merchant.KeepSettlement(&p, m.Prices)
 		}
 		if err := a.Merchants.SetPrice(r.ctx, m.ID, p); err != nil {
 			return err
@@ -99,9 +102,6 @@ func (c *priceSet) price() (p payment.Price, err error) {
 		}
 	}
 	if c.Settle == "" {
-		if p.Method != payment.PayoutPrice {
-			return p, errors.New("--settle is missing: write D+n for calendar days or B+n for business days; D+0 is at once")
-		}
 		return p, nil
 	}
 	kind, days, _ := strings.Cut(c.Settle, "+")

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -62,30 +63,39 @@ func loginKey(key string) string {
 // admit returns a problem of kind rate_limited while the address, or the key from the
 // address, is blocked. It does not depend on the secret.
 func (l *logins) admit(c *call, key string, sources []source) error {
-	wait := l.blocked(key, sources)
+	wait, of := l.blocked(key, sources)
 	if wait <= 0 {
 		return nil
 	}
-	loginQuota.show(c.w, 0, wait)
+	of.show(c.w, 0, wait)
 	return problem.New(problem.RateLimited, "Too many wrong credentials from this IP address.").WithRetryAfter(wait)
 }
 
-// blocked is the time for which requests are refused; 0 if they are not.
-func (l *logins) blocked(key string, sources []source) (wait time.Duration) {
+// blocked is the time for which requests are refused, 0 if they are not, and the limit that was
+// reached.
+func (l *logins) blocked(key string, sources []source) (wait time.Duration, of *quota) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.addresses)+len(l.pairs) == 0 { // as nearly always: the clock need not be read
-		return 0
+		return 0, nil
 	}
 	now := l.clock.Monotonic()
 	for _, from := range sources {
-		wait = max(wait, l.addresses[from].blocked(now), l.pairs[keyFrom{loginKey(key), from}].blocked(now))
+		if v := l.pairs[keyFrom{loginKey(key), from}].blocked(now); v > wait {
+			wait, of = v, keyQuota
+		}
+		if v := l.addresses[from].blocked(now); v > wait {
+			wait, of = v, addressQuota
+		}
 	}
-	return wait
+	return wait, of
 }
 
-// loginQuota is what headers say about wrong secrets.
-var loginQuota = &quota{name: "log-in", policy: `"log-in";q=20;w=300`}
+// What headers say about wrong secrets.
+var (
+	keyQuota     = &quota{name: "log-in", policy: fmt.Sprintf(`"log-in";q=%d;w=%d`, wrongOfKey, wrongWindow/time.Second)}
+	addressQuota = &quota{name: "log-in", policy: fmt.Sprintf(`"log-in";q=%d;w=%d`, wrongOfAddress, wrongWindow/time.Second)}
+)
 
 // blocked is the time for which requests are refused; 0 if they are not.
 func (w *wrong) blocked(now time.Duration) time.Duration {

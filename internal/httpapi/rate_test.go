@@ -176,7 +176,7 @@ func TestWrongSecretsFromAnAddress(t *testing.T) {
 	for i := range 100 {
 		h.want("wrong", h.do("GET", "/balance", "", as(fmt.Sprint("k", i), "wrong"), from(fmt.Sprintf("[2001:db8::%x]:1", i))), 401, "unauthorized")
 	}
-	h.wantLimited("blocked", h.do("GET", "/balance", "", from("[2001:db8::ffff]:1")), "300", `"log-in";r=0;t=300`, logInPolicy)
+	h.wantLimited("blocked", h.do("GET", "/balance", "", from("[2001:db8::ffff]:1")), "300", `"log-in";r=0;t=300`, `"log-in";q=100;w=300`)
 	h.want("another customer", h.do("GET", "/balance", "", from("[2001:db8:0:1::1]:1")), 200, "")
 	h.want("public routes", h.do("GET", "/openapi.json", "", anonymously, from("[2001:db8::1]:1")), 200, "")
 	h.clock.Advance(wrongWindow)

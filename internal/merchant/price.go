@@ -21,12 +21,7 @@ const settlementDaysMax = 365
 // is all instalments of the method. A range may be inside another one, but not overlap it
 // otherwise. Errors: problem kind validation_failed.
 func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.Price) error {
-	if p.From == 0 {
-		p.From, p.To = 1, 1
-		if p.Method == payment.CreditCard {
-			p.To = payment.InstallmentsMax
-		}
-	}
+	setRange(&p)
 	if wrong := checkPrice(&p); wrong != "" {
 		return problem.New(problem.ValidationFailed, wrong)
 	}
@@ -38,6 +33,27 @@ func (s *Service) SetPrice(ctx context.Context, merchant payment.ID, p payment.P
 		return problem.New(problem.ValidationFailed, wrong)
 	}
 	return store.Problem(s.Store.Transact(ctx, func(tx *store.Tx) error { return tx.SetPrice(ctx, merchant, p) }))
+}
+
+// setRange replaces From 0 by all instalments of the method.
+func setRange(p *payment.Price) {
+	if p.From != 0 {
+		return
+	}
+	p.From, p.To = 1, 1
+	if p.Method == payment.CreditCard {
+		p.To = payment.InstallmentsMax
+	}
+}
+
+// KeepSettlement gives a price the settlement of the one that it replaces; at once if there is none.
+func KeepSettlement(p *payment.Price, prices []payment.Price) {
+	setRange(p)
+	for _, was := range prices {
+		if was.Method == p.Method && was.From == p.From && was.To == p.To {
+			p.Days, p.Business, p.PerInstallment = was.Days, was.Business, p.PerInstallment || was.PerInstallment
+		}
+	}
 }
 
 // checkOverlap says which price overlaps a new one, neither inside the other: for the
