@@ -50,7 +50,7 @@ func (s *simulation) expectBeside(o *order) {
 		return
 	}
 	s.after(besideWithin, func() {
-		if s.hangingBeside(o) != other || s.faultsOff {
+		if s.hangingBeside(o) != other || s.faultsOff || s.checker.IsDamaged(o.ExternalID) {
 			return
 		}
 		_, state, _ := s.checker.Order(o.ExternalID)

@@ -46,6 +46,12 @@ func (c *Checker) InDebt(externalID string) bool {
 	return o != nil && c.merchants[o.key.merchant].account("owed").balance < 0
 }
 
+// IsDamaged reports whether the row of an order has a case that calls it damaged: it waits for a person.
+func (c *Checker) IsDamaged(externalID string) bool {
+	o := c.externalIDs[externalID]
+	return o != nil && o.hasOpenCase("damaged")
+}
+
 // merchant finds a merchant, which the current commit changes.
 func (c *Checker) merchant(id rowID) *merchant {
 	m := c.merchants[id]
