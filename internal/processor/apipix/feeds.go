@@ -359,7 +359,8 @@ func paymentFact(_ listName, raw jsontext.Value) ([]processor.Fact, bool) {
 }
 
 // refundFacts are the returns of a payment that its receiver requested, here or at the bank,
-// once they have ended, and those of disputes if the payment names no order.
+// once they have ended, and those of disputes if the payment names no order: its txid cannot be that
+// of a charge, as of a static code.
 func refundFacts(_ listName, raw jsontext.Value) (facts []processor.Fact, ok bool) {
 	var v pix
 	if unmarshal(raw, &v) != nil || !isWord(v.EndToEndID, endToEndMax) {
@@ -367,7 +368,7 @@ func refundFacts(_ listName, raw jsontext.Value) (facts []processor.Fact, ok boo
 	}
 	for i := range v.Returns {
 		r := &v.Returns[i]
-		if r.isDispute() && isWord(v.TxID, idMax) { // a change of its order
+		if r.isDispute() && isTxID(v.TxID) { // a change of its order
 			continue
 		}
 		report := r.report(r.ID)
@@ -401,7 +402,7 @@ func changeFacts(list listName, raw jsontext.Value) (facts []processor.Fact, ok 
 // changes are the disputes of a payment as changes of its order. If it names none, refundFacts has
 // its returns.
 func (v *pix) changes(disputes []processor.Dispute) (facts []processor.Fact) {
-	if !isWord(v.TxID, idMax) {
+	if !isTxID(v.TxID) {
 		return nil
 	}
 	for i := range disputes {

@@ -224,10 +224,11 @@ func TestDisputeOfNoOrder(t *testing.T) {
 		refunds, changes int
 		state            processor.TransferState
 	}{
-		"taken":       {returned("", statusReturned), 1, 0, processor.TransferPaid},
-		"not taken":   {returned("", statusFailed), 1, 0, processor.TransferFailed},
-		"undecided":   {returned("", statusProcessing), 0, 0, ""},
-		"of an order": {returned(`"txid":"`+hostileID+`",`, statusReturned), 0, 1, ""},
+		"taken":            {returned("", statusReturned), 1, 0, processor.TransferPaid},
+		"not taken":        {returned("", statusFailed), 1, 0, processor.TransferFailed},
+		"undecided":        {returned("", statusProcessing), 0, 0, ""},
+		"of a static code": {returned(`"txid":"PEDIDO123",`, statusReturned), 1, 0, processor.TransferPaid},
+		"of an order":      {returned(`"txid":"`+hostileID+`",`, statusReturned), 0, 1, ""},
 	} {
 		d := newHostile(t, listOf(0, 1, c.entry))
 		for feed, want := range map[processor.Feed]int{processor.FeedRefunds: c.refunds, processor.FeedChanges: c.changes} {
@@ -235,6 +236,9 @@ func TestDisputeOfNoOrder(t *testing.T) {
 			if err != nil || len(page.Facts) != want {
 				t.Errorf("%s, %s: %+v, %v", name, feed, page, err)
 				continue
+			}
+			if feed == processor.FeedChanges && want == 1 && page.Facts[0].Change.Dispute.PaymentID != hostileE2E {
+				t.Errorf("%s: %+v", name, page.Facts[0].Change.Dispute) // of its payment it is booked if the order is not known
 			}
 			if feed == processor.FeedRefunds && want == 1 {
 				if r := page.Facts[0].Refund; r == nil || r.State != c.state || r.Amount != 10_00 || r.PaymentID != hostileE2E || r.ExternalID == "" {
