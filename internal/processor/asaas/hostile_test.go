@@ -318,7 +318,7 @@ func TestDisputeReports(t *testing.T) {
 		`{"status":"REQUESTED","reason":"of a@b.example","deadlineToSendDisputeDocuments":"soon"}`:                {},
 		`{"status":"REVERSED","reason":7,"deadlineToSendDisputeDocuments":7}`:                                     {},
 	} {
-		want.ID, want.Amount, want.Current, want.State = "chargeback-pay_1", 10_00, true, processor.DisputeOpen
+		want.ID, want.PaymentID, want.Amount, want.Current, want.State = "chargeback-pay_1", "pay_1", 10_00, true, processor.DisputeOpen
 		status := "CHARGEBACK_REQUESTED"
 		if strings.Contains(chargeback, "REVERSED") {
 			status, want.State = "RECEIVED", processor.DisputeWon

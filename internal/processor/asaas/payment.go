@@ -153,7 +153,7 @@ const chargebackWon = "REVERSED"
 // dispute is the present dispute of a payment; nil if there is none, or its state is not
 // certain.
 func (v *wirePayment) dispute() *processor.Dispute {
-	d := &processor.Dispute{ID: "chargeback-" + v.ID, Amount: moneyOf(v.Value), Current: true}
+	d := &processor.Dispute{ID: "chargeback-" + v.ID, PaymentID: v.ID, Amount: moneyOf(v.Value), Current: true}
 	var c wireChargeback
 	known := len(v.Chargeback) > 0 && string(v.Chargeback) != "null" && json.Unmarshal(v.Chargeback, &c, anyText) == nil
 	switch {
