@@ -47,7 +47,7 @@ func (s *Service) receive(ctx context.Context, name, externalID string, report p
 // decided.
 func (s *Service) mayBeForeign(ctx context.Context, name, externalID string, disputes []processor.Dispute) (list []processor.Dispute, err error) {
 	for _, d := range disputes {
-		if d.PaymentID == "" || d.State != processor.DisputeLost && d.State != processor.DisputeReversed {
+		if over := d.State == processor.DisputeLost || d.State == processor.DisputeReversed || d.Current && d.State == processor.DisputeWon; d.PaymentID == "" || !over {
 			continue
 		}
 		merchant, err := s.Store.MerchantOf(ctx, externalID)

@@ -166,6 +166,34 @@ func TestDisputeOfUnidentified(t *testing.T) {
 	}
 }
 
+// A processor may show the present dispute of a payment only: one that was lost, and is won then, came
+// back.
+func TestPresentDisputeOfUnidentified(t *testing.T) {
+	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
+		id := g.Store.ExternalID(&g.Merchant, payment.OperationPayin, "a copy lacks it")
+		g.Bank.Receive(id, "stray", 110_00)
+		g.ReadFeeds()
+		for _, v := range []struct {
+			state processor.DisputeState
+			left  money.Cents
+		}{{processor.DisputeWon, 110_00}, {processor.DisputeLost, 40_00}, {processor.DisputeWon, 110_00}} {
+			g.Bank.Disputes(id, processor.Dispute{ID: "d", PaymentID: "stray", Amount: 70_00, State: v.state, Current: true})
+			for range 2 {
+				g.ReadFeeds()
+				g.Notify("n"+string(v.state), "charge "+id)
+				g.Apply()
+				g.Pass(10 * time.Second)
+			}
+			b, err := g.Store.Balances(t.Context(), payment.ID{})
+			g.Must(err)
+			if b[ledger.Unidentified] != v.left || b[ledger.Clearing(coretest.BankName)] != -v.left {
+				t.Fatalf("%s: the platform has %v, want %d", v.state, b, v.left)
+			}
+			g.WantProven()
+		}
+	})
+}
+
 // A refund takes what has not settled of its order first, then available money; if it fails,
 // each goes back to where it was, or to available if it has settled.
 func TestRefundOfPending(t *testing.T) {

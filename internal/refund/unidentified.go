@@ -14,13 +14,14 @@ import (
 )
 
 // FindDispute books a dispute that took the money of a payment that names no order, or that was
-// reversed afterwards, like a refund. Others change nothing.
+// reversed afterwards, like a refund. One that is won may have been lost before, if the processor
+// shows the present dispute only. Others change nothing.
 func (s *Service) FindDispute(ctx context.Context, account string, d *processor.Dispute) error {
 	listed := processor.ListedRefund{ExternalID: d.ID, PaymentID: d.PaymentID, Amount: cmp.Or(d.Lost, d.Amount)}
-	switch d.State {
-	case processor.DisputeLost:
+	switch {
+	case d.State == processor.DisputeLost:
 		listed.State = processor.TransferPaid
-	case processor.DisputeReversed:
+	case d.State == processor.DisputeReversed, d.Current && d.State == processor.DisputeWon:
 		listed.State = processor.TransferFailed
 	default:
 		return nil
