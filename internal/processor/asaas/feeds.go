@@ -21,10 +21,11 @@ const (
 )
 
 // How far back lists reach, in days: a card is confirmed at once, and listed by the day on
-// which its charge was made; the order of a card lives for a day, of a Pix for 30 at most.
+// which its charge was made; the order of a card lives for a day, of a Pix for 30 at most. A card can be
+// given back for 180 days, a Pix for 90.
 const (
 	confirmedDays = 35
-	refundedDays  = 120
+	refundedDays  = 182
 	overlapDays   = 1
 )
 
@@ -37,12 +38,22 @@ type listing struct {
 
 // listings are the lists of each feed, read one after the other.
 var listings = map[processor.Feed][]listing{
-	processor.FeedPayments:  {{statusReceived, "paymentDate[ge]", 0}, {statusDeposit, "dateCreated[ge]", confirmedDays}},
-	processor.FeedRefunds:   {{statusRefunded, "dateCreated[ge]", refundedDays}},
+	processor.FeedPayments: {{statusReceived, "paymentDate[ge]", 0}, {statusDeposit, "dateCreated[ge]", confirmedDays}},
+	processor.FeedRefunds: {
+		{statusReceived, "dateCreated[ge]", refundedDays}, {statusDeposit, "dateCreated[ge]", refundedDays}, {statusRefunded, "dateCreated[ge]", refundedDays},
+	},
 	processor.FeedChanges:   {{"CHARGEBACK_REQUESTED", "", 0}, {"CHARGEBACK_DISPUTE", "", 0}, {"AWAITING_CHARGEBACK_REVERSAL", "", 0}},
 	processor.FeedTransfers: {{"", "dateCreated[ge]", 0}},
 	processor.FeedCosts:     {{}},
 }
+
+// partLists are the first lists of refunds: of the charges of which a part may have been given back.
+// They are long, and notices report such refunds, so they are read only from a cursor of the
+// beginning or of a day, as after a restore, and until partTime after that.
+const (
+	partLists = 2
+	partTime  = 2 * refundQuiet // a refund that was being sent at the restore is listed then
+)
 
 // Feeds implements [processor.Feeder].
 func (p *Processor) Feeds() map[processor.Feed]processor.FeedSpec {
@@ -63,15 +74,19 @@ type cursor struct {
 	list   int
 	offset int
 	began  time.Time // zero: with the next page
+	first  time.Time // when the first pass over the partLists began; zero: with the next page, or they are not read
 }
 
 // String is the cursor as it is stored.
 func (c cursor) String() string {
-	began := ""
+	text := c.day + "|" + strconv.Itoa(c.list) + "|" + strconv.Itoa(c.offset) + "|"
 	if !c.began.IsZero() {
-		began = c.began.UTC().Format(time.RFC3339Nano)
+		text += c.began.UTC().Format(time.RFC3339Nano)
 	}
-	return c.day + "|" + strconv.Itoa(c.list) + "|" + strconv.Itoa(c.offset) + "|" + began
+	if !c.first.IsZero() {
+		text += "|" + c.first.UTC().Format(time.RFC3339Nano)
+	}
+	return text
 }
 
 var errCursor = errors.New("asaas: not a cursor")
@@ -82,11 +97,11 @@ func parseCursor(text string, lists int) (c cursor, err error) {
 		return c, nil
 	}
 	parts := strings.Split(text, "|")
-	if len(parts) != 4 {
+	if len(parts) != 4 && len(parts) != 5 {
 		return c, errCursor
 	}
 	c.day = parts[0]
-	var errs [4]error
+	var errs [5]error
 	if c.day != "" {
 		_, errs[0] = time.Parse(time.DateOnly, c.day)
 	}
@@ -94,6 +109,9 @@ func parseCursor(text string, lists int) (c cursor, err error) {
 	c.offset, errs[2] = strconv.Atoi(parts[2])
 	if parts[3] != "" {
 		c.began, errs[3] = time.Parse(time.RFC3339Nano, parts[3])
+	}
+	if len(parts) == 5 {
+		c.first, errs[4] = time.Parse(time.RFC3339Nano, parts[4])
 	}
 	if errors.Join(errs[:]...) != nil || c.list < 0 || c.list >= lists || c.offset < 0 {
 		return c, errCursor
@@ -114,6 +132,9 @@ func (p *Processor) Read(ctx context.Context, feed processor.Feed, text string) 
 	}
 	if c.began.IsZero() {
 		c.began = p.clock.Now()
+	}
+	if feed == processor.FeedRefunds && c.list < partLists && c.first.IsZero() {
+		c.first = c.began
 	}
 	if feed == processor.FeedCosts {
 		return p.readCosts(ctx, c)
@@ -138,7 +159,11 @@ func (p *Processor) Read(ctx context.Context, feed processor.Feed, text string) 
 		now := p.clock.Now()
 		facts = factsOf(rows, func(v *wirePayment) []processor.Fact { return paymentFacts(feed, now, v) })
 	}
-	return nextPage(c, len(lists), count, more, facts), nil
+	page := nextPage(c, len(lists), count, more, facts)
+	if feed == processor.FeedRefunds && !page.More {
+		page.Next = c.afterRefunds().String()
+	}
+	return page, nil
 }
 
 func (p *Processor) paymentsQuery(l listing, since string, offset int) string {
@@ -164,6 +189,14 @@ func nextPage(c cursor, lists, rows int, more bool, facts []processor.Fact) proc
 	}
 	v.Next = c.String()
 	return v
+}
+
+// afterRefunds is the cursor after a pass over the lists of refunds.
+func (c cursor) afterRefunds() cursor {
+	if !c.first.IsZero() && c.began.Sub(c.first) < partTime {
+		return cursor{day: c.day, first: c.first}
+	}
+	return cursor{day: before(dayOf(c.began), overlapDays), list: partLists}
 }
 
 // before is a number of days before a day.
@@ -211,7 +244,7 @@ func paymentFacts(feed processor.Feed, now time.Time, v *wirePayment) (facts []p
 	if v.check() != nil {
 		return []processor.Fact{unreadable("charge", v.ID, v.Status, v.ExternalReference)}
 	}
-	if !v.paid() {
+	if !v.paid() || feed == processor.FeedRefunds && v.Status != statusRefunded && len(v.Refunds) == 0 {
 		return nil
 	}
 	paidAt, _ := endOf(v.paidDay())
