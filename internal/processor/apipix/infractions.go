@@ -222,10 +222,11 @@ func (p *Processor) readInfractions(ctx context.Context, from, to time.Time, num
 }
 
 // infractionFacts reads the facts of a page of infractions. Each names a payment only, which is
-// read for its order and its returns.
+// read for its order and its returns. If it has any, all of its infractions are read: which one led to
+// a return depends on the others.
 func (e *Efi) infractionFacts(ctx context.Context, entries []jsontext.Value) (facts []processor.Fact, err error) {
 	var order []string
-	byPayment := map[string][]infraction{}
+	byPayment, rawOf := map[string][]infraction{}, map[string]jsontext.Value{}
 	for _, raw := range entries {
 		var v infraction
 		if unmarshal(raw, &v) != nil || !v.valid() {
@@ -236,7 +237,7 @@ func (e *Efi) infractionFacts(ctx context.Context, entries []jsontext.Value) (fa
 			continue
 		}
 		if byPayment[v.EndToEndID] == nil {
-			order = append(order, v.EndToEndID)
+			order, rawOf[v.EndToEndID] = append(order, v.EndToEndID), raw
 		}
 		byPayment[v.EndToEndID] = append(byPayment[v.EndToEndID], v)
 	}
@@ -251,9 +252,21 @@ func (e *Efi) infractionFacts(ctx context.Context, entries []jsontext.Value) (fa
 		case paid.EndToEndID != id:
 			return nil, errOther
 		}
-		disputes, ok := paid.disputesOf(byPayment[id], e.clock.Now())
-		if !ok {
-			return nil, errForm
+		list := byPayment[id]
+		received, ok := paid.payment()
+		if ok && slices.ContainsFunc(paid.Returns, pixReturn.isDispute) {
+			all, err := e.infractionsOf(ctx, &paid, &received)
+			if err != nil {
+				return nil, err
+			}
+			if len(all) > 0 {
+				list = all
+			}
+		}
+		disputes, ok := paid.disputesOf(list, e.clock.Now())
+		if !ok { // it stops no other
+			facts = append(facts, unreadable(rawOf[id]))
+			continue
 		}
 		facts = append(facts, paid.changes(disputes)...)
 	}

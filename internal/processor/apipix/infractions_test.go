@@ -230,3 +230,45 @@ func TestOldInfraction(t *testing.T) {
 		}
 	}
 }
+
+// A return is listed with the infraction that led to it, also if that one was decided long ago, or is on
+// another page: else the listed dispute is never confirmed.
+func TestListedInfractionOfAReturnedPayment(t *testing.T) {
+	t.Parallel()
+	paid := strings.Replace(goodPayment, "{", `{"devolucoes":[{"id":"med1","rtrId":"D1","valor":"30.00","natureza":"MED_FRAUDE","status":"DEVOLVIDO"}],`, 1)
+	members := goodCharge()
+	members["status"], members["pix"] = `"CONCLUIDA"`, "["+paid+"]"
+	ago := func(d time.Duration) string { return start.Add(-d).Format(time.RFC3339) }
+	for name, first := range map[string]string{"decided long ago": ago(infractionAfter + time.Hour), "decided": ago(time.Hour)} {
+		d := newHostile(t, byPath{
+			"/cob/" + hostileID:  {status: 200, contentType: jsonType, body: object(members)},
+			"/pix/" + hostileE2E: {status: 200, contentType: jsonType, body: paid},
+			"/gn/infracoes":      infractionsAnswer(0, 1, infractionJSON(`"1"`, "ACEITA", `"30.00"`, first), infractionJSON(`"2"`, "ABERTA", `"90.00"`, "")),
+		})
+		page, err := d.Read(t.Context(), processor.FeedChanges, (&cursor{list: listInfractions, from: start.Add(-time.Hour)}).String())
+		report := d.QueryCharge(t.Context(), hostileID)
+		if err != nil || len(page.Facts) != 2 || len(report.Disputes) != 2 {
+			t.Fatalf("%s: changes %+v, %v, charge %+v", name, page, err, report)
+		}
+		for i, want := range report.Disputes {
+			if got := page.Facts[i].Change.Dispute; *got != want {
+				t.Errorf("%s: listed as %+v, the charge has %+v", name, got, want)
+			}
+		}
+	}
+}
+
+// An infraction of a payment that cannot be read stops no other.
+func TestInfractionOfAnInvalidPayment(t *testing.T) {
+	t.Parallel()
+	other := strings.Replace(hostileE2E, "1", "2", 1)
+	d := newHostile(t, byPath{
+		"/pix/" + other:      {status: 200, contentType: jsonType, body: strings.NewReplacer(hostileE2E, other, hostileID, "pedido-1").Replace(goodPayment)},
+		"/pix/" + hostileE2E: {status: 200, contentType: jsonType, body: goodPayment},
+		"/gn/infracoes":      infractionsAnswer(0, 1, strings.Replace(infractionJSON(`"1"`, "ABERTA", `"30.00"`, ""), hostileE2E, other, 1), infractionJSON(`"2"`, "ABERTA", `"90.00"`, "")),
+	})
+	page, err := d.Read(t.Context(), processor.FeedChanges, (&cursor{list: listInfractions, from: start.Add(-time.Hour)}).String())
+	if err != nil || len(page.Facts) != 2 || page.Facts[0].Unreadable == nil || page.Facts[1].Change == nil {
+		t.Errorf("changes %+v, %v", page, err)
+	}
+}
