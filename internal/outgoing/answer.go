@@ -59,7 +59,10 @@ func (e *Executor) SendAnswers(ctx context.Context) (did int, err error) {
 		defender, _ := proc.(processor.Defender)
 		op := e.newClaimAnswers(account, n, proc.Profile().Defense, defender != nil)
 		op.waits = e.Processors.Allows(account, payment.UseTransfer) != nil || e.Node.Frozen(account)
-		errs = append(errs, e.Writer.DoWithoutCancel(ctx, op))
+		if err := e.Writer.DoWithoutCancel(ctx, op); err != nil { // what Decide claimed may not be committed
+			errs = append(errs, err)
+			continue
+		}
 		did += op.count
 		for _, a := range op.claimed {
 			pool.Run(func() { e.runAnswer(ctx, a, op.effect, defender) })

@@ -59,8 +59,10 @@ func (e *Executor) ClaimLookUps(ctx context.Context, due store.Due, limit int) (
 		due:  store.DuePayouts{Merchant: due.Merchant, Processor: due.Processor, Queue: store.ToLookUp, Limit: limit},
 		node: e.Node.ID(),
 	}
-	err := e.Writer.DoWithoutCancel(ctx, op)
-	return op.claimed, err
+	if err := e.Writer.DoWithoutCancel(ctx, op); err != nil {
+		return nil, err
+	}
+	return op.claimed, nil
 }
 
 // claimLookUps claims due payouts to be looked up.

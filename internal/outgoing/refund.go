@@ -54,7 +54,10 @@ func (e *Executor) sendRefunds(ctx context.Context) (did int, err error) {
 			continue
 		}
 		op := e.newClaimRefunds(account, store.ToSend, n, proc.Profile().Refund)
-		errs = append(errs, e.Writer.DoWithoutCancel(ctx, op))
+		if err := e.Writer.DoWithoutCancel(ctx, op); err != nil { // what Decide claimed may not be committed
+			errs = append(errs, err)
+			continue
+		}
 		did += op.count
 		e.refunds.sendTurn.Served(account)
 		if op.count > len(op.claimed) {
@@ -87,7 +90,10 @@ func (e *Executor) lookUpRefunds(ctx context.Context) (did int, err error) {
 			continue
 		}
 		op := e.newClaimRefunds(account, store.ToLookUp, n, proc.Profile().Refund)
-		errs = append(errs, e.Writer.DoWithoutCancel(ctx, op))
+		if err := e.Writer.DoWithoutCancel(ctx, op); err != nil { // what Decide claimed may not be committed
+			errs = append(errs, err)
+			continue
+		}
 		did += op.count
 		e.refunds.lookUpTurn.Served(account)
 		for _, p := range op.claimed {

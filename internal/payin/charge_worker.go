@@ -47,7 +47,10 @@ func (s *Service) Charge(ctx context.Context) (int, error) {
 			continue
 		}
 		op := &claimDue{account: account, followed: followed, limit: n, node: s.Node.ID()}
-		errs = append(errs, s.Writer.DoWithoutCancel(ctx, op))
+		if err := s.Writer.DoWithoutCancel(ctx, op); err != nil { // what Decide claimed may not be committed
+			errs = append(errs, err)
+			continue
+		}
 		did += len(op.claimed)
 		s.turn.Served(account)
 		for _, c := range op.claimed {
