@@ -170,7 +170,7 @@ func (w *chargeWork) takeReport(r processor.ChargeReport, now time.Time) {
 // and that another one is safe in any case.
 func (w *chargeWork) proved(now time.Time) bool {
 	e := w.profile.Charge
-	return e.Repeatable(w.FirstSentAt, now) && e.Visible(w.FirstSentAt, now) && !now.Before(w.SentAt.Add(e.Timeout+e.QuietPeriod))
+	return e.Repeatable(w.FirstSentAt, now) && e.Visible(w.FirstSentAt, now) && !now.Before(w.lastSent().Add(e.Timeout+e.QuietPeriod))
 }
 
 // provedTwice reports whether a "not found" now is the second one, at least [processor.Effect].Confirm
@@ -179,7 +179,7 @@ func (w *chargeWork) proved(now time.Time) bool {
 // The first one is noted: the time of its row is that of the look-up.
 func (w *chargeWork) provedTwice(now time.Time) bool {
 	e := w.profile.Charge
-	if e.Repeat.Safe() || e.Confirm == 0 || !e.Visible(w.FirstSentAt, now) || now.Before(w.SentAt.Add(e.Timeout+e.QuietPeriod)) {
+	if e.Repeat.Safe() || e.Confirm == 0 || !e.Visible(w.FirstSentAt, now) || now.Before(w.lastSent().Add(e.Timeout+e.QuietPeriod)) {
 		return false
 	}
 	if !w.noted() {
@@ -187,6 +187,15 @@ func (w *chargeWork) provedTwice(now time.Time) bool {
 		return false
 	}
 	return !now.Before(w.UpdatedAt.Add(e.Confirm))
+}
+
+// lastSent is when the last request may have been sent. A process that claimed a new charge and
+// died has not recorded its request.
+func (w *chargeWork) lastSent() time.Time {
+	if w.SentAt.IsZero() {
+		return w.CreatedAt
+	}
+	return w.SentAt
 }
 
 // noted reports whether the last call was a first "not found".

@@ -191,7 +191,7 @@ func (s *Service) cancelCharge(ctx context.Context, w *chargeWork, p *payment.Pa
 func (w *chargeWork) takeCancel(a processor.CancelAnswer, now time.Time) {
 	w.Attempts++
 	w.Outcome, w.cause, w.wait = a.Outcome.String(), a.Cause, a.Wait
-	quiet := w.SentAt.Add(w.profile.Charge.Timeout + w.profile.Charge.QuietPeriod)
+	quiet := w.lastSent().Add(w.profile.Charge.Timeout + w.profile.Charge.QuietPeriod)
 	switch {
 	case a.NotFound && now.Before(quiet) && w.ProcessorID == "":
 		w.Outcome, w.wait = processor.Later.String(), quiet.Sub(now)
