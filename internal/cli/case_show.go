@@ -34,7 +34,9 @@ type caseDetail struct {
 	Resolutions []caseOption   `json:"resolutions"`
 }
 
-// caseOrder is the order, receipt, dispute or refund that a case is about.
+// caseOrder is the order, receipt, dispute or refund that a case is about. Of a receipt that names no
+// order, Merchant is the one for which this gateway derived the external id, and PayinID its pay-in
+// with that id, if it was requested since.
 type caseOrder struct {
 	Type        string `json:"type"` // payin, payout, receipt, dispute, refund
 	ID          string `json:"id"`
@@ -42,7 +44,8 @@ type caseOrder struct {
 	ExternalID  string `json:"externalId"`
 	Processor   string `json:"processor,omitempty"`
 	ProcessorID string `json:"processorId,omitempty"`
-	PayinID     string `json:"payinId,omitempty"` // of a refund
+	PayinID     string `json:"payinId,omitempty"` // of a refund or a receipt
+	Merchant    string `json:"merchant,omitempty"`
 	Status      string `json:"status,omitempty"`
 	Step        string `json:"step,omitempty"`
 	Amount      int64  `json:"amount"`
@@ -128,6 +131,9 @@ func (c *caseShow) read(r *runner, a *app.Admin) (*caseDetail, error) {
 	if !found.Subject.IsZero() {
 		if err := v.readSubject(r, a, &found); err != nil {
 			return nil, err
+		}
+		if v.Order != nil && v.Order.Type == "receipt" {
+			v.Order.findPayin(r, a)
 		}
 	}
 	decisions, err := a.Store.Decisions(r.ctx, found.Merchant, found.ID)
@@ -244,6 +250,21 @@ func (v *caseDetail) readSubject(r *runner, a *app.Admin, of *store.Case) error 
 	return err
 }
 
+// findPayin finds the merchant and the pay-in of a receipt by its external id: a restored backup may
+// have lacked the pay-in when the money came, and the merchant has requested it again, or can.
+func (o *caseOrder) findPayin(r *runner, a *app.Admin) {
+	owner, err := a.Store.MerchantOf(r.ctx, o.ExternalID)
+	if err != nil || owner.IsZero() {
+		return
+	}
+	if m, err := a.Store.Merchant(r.ctx, owner); err == nil {
+		o.Merchant = m.Name
+	}
+	if p, _, err := a.Store.PayinByExternalID(r.ctx, owner, o.ExternalID); err == nil {
+		o.PayinID, o.ReferenceID, o.Status = p.ID.String(), p.ReferenceID, string(p.Status)
+	}
+}
+
 // caseOptions are the resolutions of an open case with the commands for them. While a
 // proposal waits, they are to confirm or to withdraw it; one that is outdated can only be withdrawn.
 func caseOptions(v *store.Case, possible []review.Option, proposal *store.Decision, outdated bool) []caseOption {
@@ -305,7 +326,7 @@ func printCase(w io.Writer, v *caseDetail) {
 	}
 	if o := v.Order; o != nil {
 		rows = append(rows, []string{o.Type, o.ID}, []string{"  reference", o.ReferenceID}, []string{"  externalId", o.ExternalID},
-			[]string{"  payin", o.PayinID},
+			[]string{"  merchant", o.Merchant}, []string{"  payin", o.PayinID},
 			[]string{"  processor", strings.TrimSpace(o.Processor + " " + o.ProcessorID)}, []string{"  status", strings.TrimSpace(o.Status + " " + o.Step)},
 			[]string{"  amount", money.Cents(o.Amount).English()}, []string{"  endToEndId", o.EndToEndID})
 	}

@@ -222,7 +222,7 @@ func TestCaseShowsTheProposal(t *testing.T) {
 	s.run(0, "merchant", "create", "Loja")
 	id := s.openCase(1, "unmatched_receipt", `{"externalId":"x\u001b[2J\ny","processor":"bank"}`)
 	out, _ := s.run(0, "case", "show", id)
-	if !strings.Contains(out, "this gateway: x [2J y. It") || !strings.Contains(out, " --evidence TEXT --merchant NAME [--order PAYIN]\n") {
+	if !strings.Contains(out, "when it came: x [2J y. It") || !strings.Contains(out, " --evidence TEXT --merchant NAME [--order PAYIN]\n") {
 		t.Errorf("show prints\n%q", out)
 	}
 	if out, _ = s.run(0, "case", "list"); strings.ContainsAny(out, "\x1b") || !strings.Contains(out, "x [2J y") {
