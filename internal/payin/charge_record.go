@@ -213,7 +213,7 @@ func (v *recordCharge) answer() (payment.Payin, error) {
 	switch {
 	case v.payin.Ready(): // perhaps by another process
 		return v.payin, nil
-	case v.refused():
+	case v.refused() && v.payin.Status == payment.PayinFailed: // else another process has the claim, and goes on
 		return v.payin, problem.New(problem.ProcessorRefused, "The processor refused the order: "+failureMessage(v.failure))
 	case v.differs != nil:
 		return v.payin, problem.New(problem.ProcessorRefused, "The processor's charge differs from the order, so it is not shown. The order exists; the operator has a case for it.").With(v.differs)
