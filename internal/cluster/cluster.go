@@ -86,7 +86,7 @@ func (c *Cluster) Join(ctx context.Context, outside int64, alone bool) error {
 		c.logRestored(ctx, was.Epoch, outside)
 	}
 	c.Node.mu.Lock()
-	c.Node.id = id
+	c.Node.id, c.Node.lastHeartbeat = id, 0
 	c.Node.mu.Unlock()
 	return c.follow(ctx, inst)
 }

@@ -49,7 +49,7 @@ func (c *Cluster) Heartbeat(ctx context.Context) (epoch int64, err error) {
 	if err := c.abandonUnknownClaims(ctx); err != nil {
 		return 0, err
 	}
-	op := &heartbeat{node: c.Node.ID(), seen: c.Node.Epoch()}
+	op := c.Node.heartbeat()
 	err = c.Writer.DoWithoutCancel(ctx, op)
 	if errors.Is(err, errDead) {
 		c.Log.WarnContext(ctx, "node was declared dead: joining again under a new id")
@@ -65,7 +65,7 @@ func (c *Cluster) Heartbeat(ctx context.Context) (epoch int64, err error) {
 		c.logRestored(ctx, op.found, op.after.Epoch)
 	}
 	c.Node.mu.Lock()
-	c.Node.epoch = op.after.Epoch
+	c.Node.epoch, c.Node.lastHeartbeat = op.after.Epoch, op.next
 	c.Node.mu.Unlock()
 	if err := c.follow(ctx, op.after); err != nil {
 		return 0, err
@@ -94,10 +94,13 @@ func (c *Cluster) follow(ctx context.Context, inst store.Installation) error {
 }
 
 // heartbeat advances the heartbeat of a node and the epoch of the installation. A database
-// with a lower epoch than this process has seen is a restored backup.
+// with a lower epoch than this process has seen is a restored backup. So is one that lacks this
+// process's last heartbeat, although others have advanced the epoch since.
 type heartbeat struct {
 	node    payment.ID
 	seen    int64
+	last    int64 // heartbeat of this process
+	next    int64 // heartbeat that is written
 	found   int64
 	rewound bool
 	after   store.Installation
@@ -120,13 +123,14 @@ func (h *heartbeat) Decide(l *store.Loaded, c *store.Changes) error {
 	}
 	h.after = l.Installation()
 	h.found = h.after.Epoch + 1
-	h.rewound = h.found <= h.seen
+	h.rewound = h.found <= h.seen || node.Heartbeat < h.last
 	h.after.Epoch = h.found
 	if h.rewound {
-		h.after = h.after.Restored(h.seen+1, l.Now())
+		h.after = h.after.Restored(max(h.found, h.seen+1), l.Now())
 	}
 	h.after.UpdatedAt = l.Now()
 	node.Heartbeat++
+	h.next = node.Heartbeat
 	c.SetNode(node)
 	c.SetInstallation(h.after)
 	return nil

@@ -31,6 +31,7 @@ type Node struct {
 	mu            sync.Mutex
 	id            payment.ID
 	epoch         int64 // of the installation, the last one seen
+	lastHeartbeat int64 // of this process under its id, the last one
 	restoredAt    time.Time
 	history       int64           // of the database
 	cleared       map[string]bool // accounts whose payouts need not wait after a restore
@@ -46,6 +47,13 @@ func (n *Node) ID() payment.ID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.id
+}
+
+// heartbeat is the operation of the next heartbeat.
+func (n *Node) heartbeat() *heartbeat {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return &heartbeat{node: n.id, seen: n.epoch, last: n.lastHeartbeat}
 }
 
 // RestoredAt is the time at which a restored backup was last detected, UTC; zero if never.
