@@ -69,6 +69,15 @@ func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition
 // is a new one, if the report is of another dispute.
 func latest(l *store.Loaded, p *payment.Payin, processorName string, r *processor.Dispute) (d payment.Dispute, known bool) {
 	d, known = l.Dispute(p.Merchant, processorName, r.ID)
+	if !known && r.ReturnID != "" { // the list of the disputes behind returns could not be read then
+		for _, d = range l.DisputesOf(p.Merchant, p.ID) {
+			if d.Processor == processorName && d.ExternalID == r.ReturnID {
+				r.ID = r.ReturnID
+				return d, true
+			}
+		}
+		return payment.Dispute{}, false
+	}
 	if !known || !r.Current {
 		return d, known
 	}

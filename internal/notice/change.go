@@ -138,6 +138,9 @@ func (s *Service) isOfOrder(ctx context.Context, name, paymentID string) (bool, 
 // dispute reads the last dispute under the id of a report; else ErrNotFound.
 func (s *Service) dispute(ctx context.Context, merchant payment.ID, name string, r *processor.Dispute) (payment.Dispute, error) {
 	d, err := s.Store.DisputeByExternalID(ctx, merchant, name, r.ID)
+	if errors.Is(err, store.ErrNotFound) && r.ReturnID != "" {
+		return s.Store.DisputeByExternalID(ctx, merchant, name, r.ReturnID)
+	}
 	for n := 2; err == nil && r.Current; n++ {
 		next, err := s.Store.DisputeByExternalID(ctx, merchant, name, dispute.NthID(r.ID, n))
 		if errors.Is(err, store.ErrNotFound) {

@@ -52,7 +52,7 @@ func (s *Service) mayBeForeign(ctx context.Context, name, externalID string, dis
 		}
 		merchant, err := s.Store.MerchantOf(ctx, externalID)
 		if err == nil {
-			_, err = s.Store.DisputeByExternalID(ctx, merchant, name, d.ID)
+			_, err = s.dispute(ctx, merchant, name, &d)
 		}
 		if errors.Is(err, store.ErrNotFound) {
 			list = append(list, d)

@@ -343,13 +343,13 @@ type Dispute struct {
 	Reason    string              // the processor's; may be ""
 	Amount    money.Cents
 	State     DisputeState
-	// RespondBy is until when it can be defended; zero if the processor names no time.
-	RespondBy time.Time
+	RespondBy time.Time // until when it can be defended; zero if the processor names no time
 	// Blocked: the processor keeps the payment's money back, and there is no dispute of it yet.
 	// It is open; if the money is released, it is won.
 	Blocked bool
 	// Lost is what the payer's bank took of a dispute that was lost; 0 is all of it.
-	Lost money.Cents
+	Lost     money.Cents
+	ReturnID string // its ID while the processor shows only the return that it led to; "" if it led to none
 	// Current: the processor shows only the present dispute of a payment, under an ID that all
 	// disputes of the payment share. One that is open, or lost, after the last one ended in the
 	// merchant's favor is another one.

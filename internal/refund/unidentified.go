@@ -17,7 +17,7 @@ import (
 // reversed afterwards, like a refund. One that is won may have been lost before, if the processor
 // shows the present dispute only. Others change nothing.
 func (s *Service) FindDispute(ctx context.Context, account string, d *processor.Dispute) error {
-	listed := processor.ListedRefund{ExternalID: d.ID, PaymentID: d.PaymentID, Amount: cmp.Or(d.Lost, d.Amount)}
+	listed := processor.ListedRefund{ExternalID: cmp.Or(d.ReturnID, d.ID), PaymentID: d.PaymentID, Amount: cmp.Or(d.Lost, d.Amount)}
 	switch {
 	case d.State == processor.DisputeLost:
 		listed.State = processor.TransferPaid

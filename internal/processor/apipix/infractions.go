@@ -88,6 +88,9 @@ func (v *infraction) dispute(paid *processor.Payment, back *pixReturn, now time.
 		d.Amount = amount
 	}
 	returned := cmp.Or(back, &pixReturn{}).Status
+	if back != nil {
+		d.ReturnID = back.name(paid.ID)
+	}
 	switch {
 	case returned == statusReturned:
 		d.State = processor.DisputeLost

@@ -92,6 +92,9 @@ func TestDisputesOfInfractions(t *testing.T) {
 			if d.State != c.state || int64(d.Amount) != c.amount || int64(d.Lost) != c.lost {
 				t.Errorf("dispute %+v, want %s, %d, lost %d", d, c.state, c.amount, c.lost)
 			}
+			if back := c.returns; len(back) > 0 && d.ReturnID != back[0].name(hostileE2E) || len(back) == 0 && d.ReturnID != "" {
+				t.Errorf("it led to the return %q", d.ReturnID)
+			}
 			for _, d := range list[1:] {
 				if d.State != processor.DisputeLost || d.Amount != 20_00 || strings.HasPrefix(d.ID, infractionPrefix) {
 					t.Errorf("the other return is %+v", d)
