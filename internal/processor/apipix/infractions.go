@@ -284,7 +284,8 @@ func (v *infraction) longDecided(now time.Time) bool {
 }
 
 // disputesOf are the disputes of a payment: its infractions, each with the return that it led to
-// (Efí does not say which one), and the returns by the MED that no infraction explains. ok is false if one of them is invalid.
+// (Efí does not say which one; while several may be meant, none is), and the returns by the MED that
+// no infraction explains. ok is false if one of them is invalid.
 func (v *pix) disputesOf(infractions []infraction, now time.Time) (list []processor.Dispute, ok bool) {
 	paid, ok := v.payment()
 	var back []pixReturn
@@ -300,9 +301,14 @@ func (v *pix) disputesOf(infractions []infraction, now time.Time) (list []proces
 		return nil, false
 	}
 	slices.SortFunc(infractions, func(a, b infraction) int { return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.id(), b.id())) })
+	var ranks [3]int
+	for i := range infractions {
+		ranks[infractions[i].rank()]++
+	}
+	unclear := len(back) > ranks[0] && len(back) < ranks[0]+ranks[1] // which undecided one a return is of
 	for i := range infractions {
 		var of *pixReturn
-		if i < len(back) {
+		if i < len(back) && (!unclear || infractions[i].rank() == 0) {
 			of = &back[i]
 		}
 		list = append(list, infractions[i].dispute(&paid, of, now))

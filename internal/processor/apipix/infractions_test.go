@@ -128,6 +128,36 @@ func TestReturnOfOneOfTwoInfractions(t *testing.T) {
 	}
 }
 
+// While several infractions of a payment are undecided, a return is not taken for that of one of
+// them: it may turn out to be of another one, and the money would be taken twice.
+func TestReturnOfUndecidedInfractions(t *testing.T) {
+	t.Parallel()
+	p := pix{EndToEndID: hostileE2E, TxID: hostileID, Value: "123.45", Time: formatTime(start.Add(-time.Hour)), Returns: []pixReturn{medReturn("a", "50.00", statusReturned)}}
+	lost := map[string]bool{}
+	for _, statuses := range [][2]string{{infractionOpen, infractionOpen}, {infractionDefended, infractionOpen}, {infractionOpen, infractionAccepted}, {infractionRejected, infractionAccepted}} {
+		var list []infraction
+		for i, status := range statuses {
+			var v infraction
+			if err := unmarshal(jsontext.Value(infractionJSON(fmt.Sprintf(`"i-%d"`, i+1), status, `"50.00"`, "")), &v); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, v)
+		}
+		disputes, ok := p.disputesOf(list, start)
+		if !ok || len(disputes) != 2 {
+			t.Fatalf("%v: %+v, %v", statuses, disputes, ok)
+		}
+		for _, d := range disputes {
+			if d.State == processor.DisputeLost {
+				lost[d.ID] = true
+			}
+		}
+	}
+	if len(lost) != 1 || !lost["infracao-i-2"] {
+		t.Errorf("one return, lost: %v", lost)
+	}
+}
+
 // paidCharge is an answer about a charge that was paid.
 func paidCharge() string {
 	members := goodCharge()
