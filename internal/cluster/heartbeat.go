@@ -64,9 +64,7 @@ func (c *Cluster) Heartbeat(ctx context.Context) (epoch int64, err error) {
 	if op.rewound {
 		c.logRestored(ctx, op.found, op.after.Epoch)
 	}
-	c.Node.mu.Lock()
-	c.Node.epoch, c.Node.lastHeartbeat = op.after.Epoch, op.next
-	c.Node.mu.Unlock()
+	c.Node.recordHeartbeat(op)
 	if err := c.follow(ctx, op.after); err != nil {
 		return 0, err
 	}

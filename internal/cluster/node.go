@@ -56,6 +56,17 @@ func (n *Node) heartbeat() *heartbeat {
 	return &heartbeat{node: n.id, seen: n.epoch, last: n.lastHeartbeat}
 }
 
+// recordHeartbeat records a heartbeat that was committed. An earlier one, or one under a previous id,
+// may be recorded after it.
+func (n *Node) recordHeartbeat(op *heartbeat) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.epoch = op.after.Epoch
+	if n.id == op.node && (op.rewound || op.next > n.lastHeartbeat) {
+		n.lastHeartbeat = op.next
+	}
+}
+
 // RestoredAt is the time at which a restored backup was last detected, UTC; zero if never.
 func (n *Node) RestoredAt() time.Time {
 	n.mu.Lock()
