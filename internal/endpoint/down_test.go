@@ -163,6 +163,35 @@ func TestRetryAfterWhileDown(t *testing.T) {
 	})
 }
 
+// Of attempts that are in flight together, those whose answers name no time do not shorten the wait that
+// the answer of another one names.
+func TestRetryAfterOfOneInFlight(t *testing.T) {
+	each(t, func(t *testing.T, g hooks) {
+		g.add(url, "payin.canceled")
+		g.Receivers.Answer(func(_ *http.Request, n int) (*http.Response, error) {
+			if n == 1 {
+				return coretest.Respond(http.StatusServiceUnavailable, "Retry-After", "3600")
+			}
+			return coretest.Respond(http.StatusServiceUnavailable)
+		})
+		for i := range 7 {
+			g.cancel(fmt.Sprint("e", i), "")
+		}
+		g.work()
+		for range 59 {
+			g.Jump(time.Minute)
+			g.work()
+		}
+		g.WantRequests(5) // the others were postponed
+		g.Receivers.Always(200)
+		for range 3 {
+			g.Jump(time.Minute)
+			g.work()
+		}
+		g.WantRequests(12)
+	})
+}
+
 // Time in which the gateway did not run does not lengthen the pauses.
 func TestPauseAfterAStop(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {

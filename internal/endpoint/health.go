@@ -32,11 +32,15 @@ func Succeeded(l *store.Loaded, c *store.Changes, e store.Endpoint) {
 	c.SetEndpoint(e)
 }
 
-// Failed records that an attempt failed, and how long the receiver wants to wait, if it says so.
+// Failed records that an attempt failed, and how long the receiver wants to wait, if it says so. An
+// attempt that was in flight as the receiver said so does not shorten that wait.
 func Failed(l *store.Loaded, c *store.Changes, e store.Endpoint, retryAfter time.Duration) {
+	if l.Now().Before(e.LastFailure) { // the clock was set back
+		e.RetryAt = time.Time{}
+	}
 	countFailure(l, &e)
-	if e.RetryAt = (time.Time{}); retryAfter > 0 {
-		e.RetryAt = l.Now().Add(retryAfter)
+	if until := l.Now().Add(retryAfter); retryAfter > 0 && until.After(e.RetryAt) {
+		e.RetryAt = until
 	}
 	c.SetEndpoint(e)
 }

@@ -28,7 +28,7 @@ type Endpoint struct {
 	FailedHours                int       // counted since then
 	CountedAt                  time.Time // when the last of these hours was counted; at first, FailingSince
 	LastSuccessAt, LastFailure time.Time
-	RetryAt                    time.Time // until then the receiver wants nothing, by the Retry-After of its last failure; zero if it named no time
+	RetryAt                    time.Time // until then the receiver wants nothing, by the latest Retry-After of its failures; zero if it named no time
 	Version                    int64     // increases by each change but those of its health
 	CreatedAt                  time.Time
 	UpdatedAt                  time.Time
