@@ -27,7 +27,7 @@ func Apply(l *store.Loaded, c *store.Changes, p *payment.Payin, links transition
 		unexpected(c, p, processorName, &reported)
 		return nil
 	}
-	if known && d.Status == payment.DisputeWon && reported.State == processor.DisputeLost { // money left that was returned here
+	if known && (d.Status == payment.DisputeWon || d.Status == payment.DisputeReversed) && reported.State == processor.DisputeLost { // money left that was returned here
 		unexpected(c, p, processorName, &reported)
 		return nil
 	}

@@ -128,7 +128,8 @@ var decisions = []struct{ name, given, reported, changes, again string }{
 	{"won is final: reversed", "paid, D won", "D reversed", "", ""},
 	{"lost is not won", "paid, D lost", "D won", "", ""},
 	{"lost is not open", "paid, D lost", "D open", "", ""},
-	{"reversed is final: lost", "paid, D reversed", "D lost", "", ""},
+	{"reversed is final: lost is a contradiction", "paid, D reversed", "D lost", `
+		+cases dispute_unexpected 10000 status:PAID`, ""},
 	{"reversed is final: open", "paid, D reversed", "D open", "", ""},
 	{"reversed is final: won", "paid, D reversed", "D won", "", ""},
 
