@@ -30,7 +30,7 @@ const (
 	causeRefused       = "refused"   // by the processor
 	causeNoAnswer      = string(store.ReasonNoAnswer)
 	causeNotIdempotent = string(store.ReasonNotIdempotent)
-	causeAccountWaits  = "account_waits" // it is suspended, or frozen after a restore
+	causeAccountWaits  = "account_waits" // it is suspended, its credentials are refused, or it is frozen after a restore
 )
 
 // accountWait is how long an answer waits until its account is looked at again.
@@ -45,8 +45,8 @@ func (e *Executor) SendAnswers(ctx context.Context) (did int, err error) {
 	errs := []error{err}
 	for _, account := range accounts {
 		proc := e.Processors.Find(account)
-		if proc == nil || e.Processors.Refused(account) {
-			continue // another process may open the account, or it is resumed later
+		if proc == nil {
+			continue // another process may open the account
 		}
 		pool := e.answers.Of(account, 0)
 		n := min(answersPerWorker, pool.Free())
@@ -58,7 +58,8 @@ func (e *Executor) SendAnswers(ctx context.Context) (did int, err error) {
 		}
 		defender, _ := proc.(processor.Defender)
 		op := e.newClaimAnswers(account, n, proc.Profile().Defense, defender != nil)
-		op.waits = e.Processors.Allows(account, payment.UseTransfer) != nil || e.Node.Frozen(account)
+		op.refused = e.Processors.Refused(account)
+		op.waits = op.refused || e.Processors.Allows(account, payment.UseTransfer) != nil || e.Node.Frozen(account)
 		if err := e.Writer.DoWithoutCancel(ctx, op); err != nil { // what Decide claimed may not be committed
 			errs = append(errs, err)
 			continue
@@ -80,6 +81,7 @@ type claimAnswers struct {
 	effect         processor.Effect
 	takes          bool // the processor takes answers
 	waits          bool // nothing is sent from the account now
+	refused        bool // nor is anything looked up: the processor refuses its credentials
 
 	claimed []payment.DisputeAnswer
 	count   int
@@ -120,8 +122,13 @@ func (v *claimAnswers) Decide(l *store.Loaded, c *store.Changes) error {
 		if a.Step == payment.StepQueued && LookUpFirst(&payment.Payout{UpdatedAt: a.UpdatedAt, Lookups: a.Lookups}, v.restoredAt, l.Now()) {
 			a.Step = payment.StepUnknown
 		}
-		if v.waits && a.Step == payment.StepQueued {
+		switch {
+		case v.waits && a.Step == payment.StepQueued:
 			waitForAccount(l, c, &a)
+			continue
+		case v.refused:
+			a.NextAt = l.Now().Add(accountWait)
+			c.SetAnswer(a)
 			continue
 		}
 		a.ClaimedBy, a.NextAt = v.node, time.Time{}

@@ -186,8 +186,10 @@ func TestDefenseOpensACase(t *testing.T) {
 type suspendable struct {
 	processor.Registry
 
-	suspended bool
+	suspended, refused bool
 }
+
+func (s *suspendable) Refused(string) bool { return s.refused }
 
 func (s *suspendable) Allows(id string, use payment.AccountUse) error {
 	if s.suspended {
@@ -219,6 +221,39 @@ func TestSuspendedAccountSendsNoAnswers(t *testing.T) {
 		wantAnswer(g, bank, payment.StepUnknown, "unknown", 1)
 		accounts.suspended = true
 		g.Jump(time.Minute)
+		g.Run(g.Outgoing.SendAnswers)
+		wantAnswer(g, bank, payment.StepDone, "taken", 1)
+		g.WantCases()
+	})
+}
+
+// If the processor refuses the credentials of the account, an answer that waits has one case too, and
+// nothing is looked up.
+func TestAnswerWaitsForCredentials(t *testing.T) {
+	onDefender(t, processor.Unknown, func(_ *testing.T, g *coretest.Gateway, bank *defender) {
+		accounts := &suspendable{}
+		g.Restart(func(o *app.CoreOptions) {
+			accounts.Registry = o.Processors.(processor.Registry)
+			o.Processors = accounts
+		})
+		d := disputed(g)
+		waits := func(step payment.PayoutStep, outcome string, calls int) {
+			g.T.Helper()
+			accounts.suspended, accounts.refused = true, true
+			for range 3 {
+				g.Run(g.Outgoing.SendAnswers)
+				wantAnswer(g, bank, step, outcome, calls)
+				g.WantCases(store.CaseDisputeAnswer)
+				g.Jump(time.Minute)
+			}
+			accounts.suspended, accounts.refused = false, false
+		}
+		g.Must(defend(g, d, "text"))
+		waits(payment.StepQueued, "", 0)
+		bank.keeps = true
+		g.Run(g.Outgoing.SendAnswers)
+		g.Jump(time.Minute)
+		waits(payment.StepUnknown, "unknown", 1)
 		g.Run(g.Outgoing.SendAnswers)
 		wantAnswer(g, bank, payment.StepDone, "taken", 1)
 		g.WantCases()
