@@ -62,10 +62,7 @@ func DeclareRefundNotFound(l *store.Loaded, c *store.Changes, p payment.RefundPa
 // queueWaiting makes the parts that wait for a person under the case of this one wait for it again,
 // unless a part that has ended has a case: they wait under that one too.
 func queueWaiting(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
-	contradicted := func(o payment.RefundPart) bool {
-		return o.Ended() && len(CasesOfPart(l, &o, store.CaseRefundUnknown)) > 0
-	}
-	if slices.ContainsFunc(others(l, p), contradicted) {
+	if waitsForOthers(l, p) {
 		return
 	}
 	for _, o := range waiting(l, p) {
@@ -74,10 +71,21 @@ func queueWaiting(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	}
 }
 
+// waitsForOthers reports whether the other parts of a refund wait under the case of one that has ended.
+func waitsForOthers(l *store.Loaded, p *payment.RefundPart) bool {
+	return slices.ContainsFunc(others(l, p), func(o payment.RefundPart) bool {
+		return o.Ended() && len(CasesOfPart(l, &o, store.CaseRefundUnknown)) > 0
+	})
+}
+
 // RepairedRefund continues the work on a part of a refund that was parked because its row was
 // damaged. It is looked up before it is sent, also if it never was: that costs one query. One that the
-// processor has accepted stays so, as in [Repaired]. The other parts' cases about damage are loaded.
+// processor has accepted stays so, as in [Repaired]. One that was not sent may wait under another part's
+// case. The other parts' cases about damage are loaded.
 func RepairedRefund(l *store.Loaded, c *store.Changes, p payment.RefundPart) error {
+	if !p.MayExist && waitsForOthers(l, &p) {
+		return nil
+	}
 	p.Step, p.NextAt, p.ClaimedBy, p.Lookups = payment.StepUnknown, l.Now(), payment.ID{}, 0
 	if p.Outcome == payment.RefundPartOutcome(store.SendAccepted) {
 		p.Step = payment.StepAccepted

@@ -230,6 +230,9 @@ func (v *recordRefund) noEffect(l *store.Loaded, c *store.Changes, p *payment.Re
 	if p.Laters >= latersBeforeCase || l.Now().Sub(p.CreatedAt) >= waitBeforeCase {
 		c.OpenCase(partCase(p, waitCase(p.Refund, "part", int(p.Number)), store.CaseRefundWaiting, ""))
 	}
+	if !p.MayExist && waitsForOthers(l, p) { // the report came during this send
+		p.Step, p.NextAt = payment.StepReview, time.Time{}
+	}
 }
 
 // notFound handles a processor's "not found" about an unknown part, as for a payout: within

@@ -117,7 +117,7 @@ func openWaiting(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 // processor may have given the money of all of them back with it.
 func holdOthers(l *store.Loaded, c *store.Changes, p *payment.RefundPart) {
 	for _, o := range others(l, p) {
-		if unsent := o.Step == payment.StepQueued || o.Step == payment.StepUnknown; unsent && o.Sends == 0 && !o.MayExist {
+		if unsent := o.Step == payment.StepQueued || o.Step == payment.StepUnknown; unsent && !o.MayExist {
 			o.Step, o.NextAt, o.ClaimedBy, o.Lookups = payment.StepReview, time.Time{}, payment.ID{}, 0
 			c.SetRefundPart(o)
 		}
