@@ -283,6 +283,10 @@ func (v *infraction) longDecided(now time.Time) bool {
 	return decided && !v.respondBy().IsZero() && now.Sub(v.respondBy()) > infractionAfter
 }
 
+// compareIDs orders ids of infractions, numbers by their value: a later one must not take the return of an
+// earlier one.
+func compareIDs(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
+
 // disputesOf are the disputes of a payment: its infractions, each with the return that it led to
 // (Efí does not say which one; while several may be meant, none is), and the returns by the MED that
 // no infraction explains. ok is false if one of them is invalid.
@@ -300,7 +304,7 @@ func (v *pix) disputesOf(infractions []infraction, now time.Time) (list []proces
 	if len(infractions) > 0 && !ok {
 		return nil, false
 	}
-	slices.SortFunc(infractions, func(a, b infraction) int { return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.id(), b.id())) })
+	slices.SortFunc(infractions, func(a, b infraction) int { return cmp.Or(cmp.Compare(a.rank(), b.rank()), compareIDs(a.id(), b.id())) })
 	var ranks [3]int
 	for i := range infractions {
 		ranks[infractions[i].rank()]++

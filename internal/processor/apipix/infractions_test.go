@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/porteira/porteira/internal/money"
 	"github.com/porteira/porteira/internal/payment"
 	"github.com/porteira/porteira/internal/processor"
 	"github.com/porteira/porteira/internal/sandboxbank/bankapi"
@@ -247,6 +248,33 @@ func TestInfractionIsListed(t *testing.T) {
 		if !strings.HasPrefix(d.ID, infractionPrefix) || d.Amount != 10_000 || d.Reason != "golpe" || d.RespondBy.IsZero() {
 			t.Errorf("dispute %+v", d)
 		}
+	}
+}
+
+// An accepted infraction keeps its return when a later one of the same payment, with another return,
+// appears.
+func TestLaterInfractionTakesNoReturnOfAnEarlierOne(t *testing.T) {
+	t.Parallel()
+	paid := &pix{EndToEndID: hostileE2E, Value: "100.00", Time: start.Add(-time.Hour).Format(time.RFC3339)}
+	accepted := func(id string) infraction {
+		return infraction{ID: jsontext.Value(id), EndToEndID: hostileE2E, Value: jsontext.Value(`"50.00"`), Status: infractionAccepted}
+	}
+	lost := func(infractions ...infraction) map[string]money.Cents {
+		list, ok := paid.disputesOf(infractions, start)
+		if !ok {
+			t.Fatal("invalid")
+		}
+		of := map[string]money.Cents{}
+		for _, d := range list {
+			of[d.ID] = d.Lost
+		}
+		return of
+	}
+	paid.Returns = []pixReturn{medReturn("a", "10.00", statusReturned)}
+	before := lost(accepted("9"))
+	paid.Returns = append(paid.Returns, medReturn("b", "40.00", statusReturned))
+	if after := lost(accepted("9"), accepted("10")); before["infracao-9"] != 10_00 || after["infracao-9"] != 10_00 || after["infracao-10"] != 40_00 {
+		t.Errorf("before %v, after %v", before, after)
 	}
 }
 
