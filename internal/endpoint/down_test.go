@@ -14,19 +14,26 @@ import (
 	"github.com/porteira/porteira/internal/wire"
 )
 
+// recovered is an endpoint that was down for 40 events and has accepted the oldest one: the others wait in
+// the feed.
+func (g hooks) recovered() {
+	g.T.Helper()
+	g.add(url, "payin.canceled")
+	g.down(url)
+	g.trickle(80*time.Second, 2*time.Second, nil)
+	g.Jump(2 * time.Minute)
+	g.Receivers.Always(200)
+	for range 20 {
+		g.Run(g.Deliveries.Send)
+		g.Jump(5 * time.Second)
+	}
+}
+
 // While one process has an event of an endpoint that catches up in flight, no other one claims a
 // later event of it.
 func TestCatchUpOfTwoProcesses(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
-		g.add(url, "payin.canceled")
-		g.down(url)
-		g.trickle(80*time.Second, 2*time.Second, nil) // 40 events
-		g.Jump(2 * time.Minute)
-		g.Receivers.Always(200)
-		for range 20 { // the oldest one is accepted; the others wait in the feed
-			g.Run(g.Deliveries.Send)
-			g.Jump(5 * time.Second)
-		}
+		g.recovered()
 		g.Run(g.Endpoints.Dispatch)
 		first, err := g.Deliveries.Claim(t.Context(), g.Merchant.ID, 10)
 		g.Must(err)

@@ -2,7 +2,6 @@ package endpoint_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/porteira/porteira/internal/delivery"
 	"github.com/porteira/porteira/internal/store"
@@ -12,15 +11,7 @@ import (
 // events that did not.
 func TestCatchUpPostponedEventsAreNotOvertaken(t *testing.T) {
 	each(t, func(t *testing.T, g hooks) {
-		g.add(url, "payin.canceled")
-		g.down(url)
-		g.trickle(80*time.Second, 2*time.Second, nil) // 40 events
-		g.Jump(2 * time.Minute)
-		g.Receivers.Always(200)
-		for range 20 { // the oldest one is accepted; the others wait in the feed
-			g.Run(g.Deliveries.Send)
-			g.Jump(5 * time.Second)
-		}
+		g.recovered()
 		tried := len(g.received(url))
 		g.Run(g.Endpoints.Dispatch)
 		second := hooks{g.Second()}

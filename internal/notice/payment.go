@@ -14,9 +14,9 @@ import (
 )
 
 // bookPayment books a listed payment that is not booked yet. One that cannot be booked must
-// not stop the payments after it: it becomes a case if it is invalid; if the row of its order
-// is damaged, it becomes a notice of its own, which is applied again after the repair; also if the number
-// of its instalments is not known yet.
+// not stop the payments after it: it becomes a case if it is invalid. If the row of its order is damaged,
+// or the number of its instalments is not known yet, it becomes a notice of its own, which is applied
+// again later.
 func (s *Service) bookPayment(ctx context.Context, name string, proc processor.Processor, p processor.Payment) error {
 	known, err := s.Store.HasReceipt(ctx, name, p.ID)
 	if err != nil || known {

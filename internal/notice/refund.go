@@ -47,7 +47,8 @@ func (s *Service) receive(ctx context.Context, name, externalID string, report p
 // decided.
 func (s *Service) mayBeForeign(ctx context.Context, name, externalID string, disputes []processor.Dispute) (list []processor.Dispute, err error) {
 	for _, d := range disputes {
-		if over := d.State == processor.DisputeLost || d.State == processor.DisputeReversed || d.Current && d.State == processor.DisputeWon; d.PaymentID == "" || !over {
+		over := d.State == processor.DisputeLost || d.State == processor.DisputeReversed || d.Current && d.State == processor.DisputeWon
+		if !over || d.PaymentID == "" {
 			continue
 		}
 		merchant, err := s.Store.MerchantOf(ctx, externalID)

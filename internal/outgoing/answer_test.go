@@ -198,15 +198,22 @@ func (s *suspendable) Allows(id string, use payment.AccountUse) error {
 	return s.Registry.Allows(id, use)
 }
 
+// suspendableAccounts are the accounts of a gateway from now on.
+func suspendableAccounts(g *coretest.Gateway) *suspendable {
+	g.T.Helper()
+	accounts := &suspendable{}
+	g.Restart(func(o *app.CoreOptions) {
+		accounts.Registry = o.Processors.(processor.Registry)
+		o.Processors = accounts
+	})
+	return accounts
+}
+
 // A suspended account sends no answers, but looks up what it may have sent: an answer that waits
 // has one case, and is sent when the account is resumed.
 func TestSuspendedAccountSendsNoAnswers(t *testing.T) {
 	onDefender(t, processor.Done, func(_ *testing.T, g *coretest.Gateway, bank *defender) {
-		accounts := &suspendable{}
-		g.Restart(func(o *app.CoreOptions) {
-			accounts.Registry = o.Processors.(processor.Registry)
-			o.Processors = accounts
-		})
+		accounts := suspendableAccounts(g)
 		d := disputed(g)
 		accounts.suspended = true
 		g.Must(defend(g, d, "text"))
@@ -231,11 +238,7 @@ func TestSuspendedAccountSendsNoAnswers(t *testing.T) {
 // nothing is looked up.
 func TestAnswerWaitsForCredentials(t *testing.T) {
 	onDefender(t, processor.Unknown, func(_ *testing.T, g *coretest.Gateway, bank *defender) {
-		accounts := &suspendable{}
-		g.Restart(func(o *app.CoreOptions) {
-			accounts.Registry = o.Processors.(processor.Registry)
-			o.Processors = accounts
-		})
+		accounts := suspendableAccounts(g)
 		d := disputed(g)
 		waits := func(step payment.PayoutStep, outcome string, calls int) {
 			g.T.Helper()

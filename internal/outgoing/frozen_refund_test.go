@@ -14,13 +14,7 @@ import (
 func TestFrozenRefundCostsFewLookUps(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
 		g.Bank.Profiled.Refund.Repeat = processor.RepeatUnsafe
-		other := coretest.NewBank()
-		other.Now, other.Down = g.Clock.Now, true
-		g.Processor("other", other)
-		r := g.Refund(g.PaidPayin("p", 100_00), "r", 60_00)
-		g.Execute(rewind)
-		g.Heartbeat()
-		g.Clear()
+		r, other := refundBesideUnreadAccount(g)
 		queries := 0
 		g.Bank.Refunds.AnswerQuery = func(b *coretest.Bank, id string) processor.TransferReport {
 			queries++

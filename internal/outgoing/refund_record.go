@@ -227,11 +227,11 @@ func (v *recordRefund) noEffect(l *store.Loaded, c *store.Changes, p *payment.Re
 		p.NextAt = l.Now().Add(max(wait, min(v.answer.Wait, longestLater)))
 		p.Laters++
 	}
-	if p.Laters >= latersBeforeCase || l.Now().Sub(p.CreatedAt) >= waitBeforeCase {
-		c.OpenCase(partCase(p, waitCase(p.Refund, "part", int(p.Number)), store.CaseRefundWaiting, ""))
-	}
-	if !p.MayExist && waitsForOthers(l, p) { // the report came during this send
+	switch {
+	case !p.MayExist && waitsForOthers(l, p): // the report came during this send
 		p.Step, p.NextAt = payment.StepReview, time.Time{}
+	case p.Laters >= latersBeforeCase || l.Now().Sub(p.CreatedAt) >= waitBeforeCase:
+		c.OpenCase(partCase(p, waitCase(p.Refund, "part", int(p.Number)), store.CaseRefundWaiting, ""))
 	}
 }
 

@@ -64,17 +64,25 @@ func TestRule12WaitsForEveryAccount(t *testing.T) {
 	})
 }
 
+// refundBesideUnreadAccount is a refund from before a restore, whose account has been compared, and
+// another account that does not answer.
+func refundBesideUnreadAccount(g *coretest.Gateway) (payment.Refund, *coretest.Bank) {
+	g.T.Helper()
+	other := coretest.NewBank()
+	other.Now, other.Down = g.Clock.Now, true
+	g.Processor("other", other)
+	r := g.Refund(g.PaidPayin("p", 100_00), "r", 60_00)
+	g.Execute(rewind)
+	g.Heartbeat()
+	g.Clear()
+	return r, other
+}
+
 // Rule 12: a refund was given up in the lost past, and its money left through another account. It is
 // looked up, and not sent until the lists of that account have been read too.
 func TestRefundsWaitForEveryAccount(t *testing.T) {
 	coretest.Each(t, func(t *testing.T, g *coretest.Gateway) {
-		other := coretest.NewBank()
-		other.Now, other.Down = g.Clock.Now, true
-		g.Processor("other", other)
-		r := g.Refund(g.PaidPayin("p", 100_00), "given up in the lost past", 60_00)
-		g.Execute(rewind)
-		g.Heartbeat()
-		g.Clear()
+		r, other := refundBesideUnreadAccount(g)
 		for range 20 {
 			g.Send()
 			g.LookUp()
