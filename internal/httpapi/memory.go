@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"io"
+	"runtime"
 	"sync"
 
 	"github.com/porteira/porteira/internal/payment"
@@ -34,13 +35,18 @@ type reserved struct{ all, merchant int64 }
 // memory counts the bytes of bodies and answers in flight.
 type memory struct {
 	max int64
+	// decoding is sent to before a large body is decoded, and received from afterwards: the faults
+	// of a body take many times its size, and more decoders than CPUs end no earlier.
+	decoding chan struct{}
 
 	mu   sync.Mutex
 	used int64
 	of   map[payment.ID]int64 // absent for 0
 }
 
-func newMemory(most int64) *memory { return &memory{max: most, of: map[payment.ID]int64{}} }
+func newMemory(most int64) *memory {
+	return &memory{max: most, decoding: make(chan struct{}, runtime.GOMAXPROCS(0)), of: map[payment.ID]int64{}}
+}
 
 // reserve counts n for a merchant; an error if that would exceed a limit of the class.
 func (m *memory) reserve(merchant payment.ID, c class, n reserved) error {

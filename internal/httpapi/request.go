@@ -19,7 +19,8 @@ import (
 // bodyMax is the maximum size of a body, in bytes.
 const bodyMax = 64 << 10
 
-// smallBody is the size up to which the buffer of a body grows as it arrives.
+// smallBody is the size up to which the buffer of a body grows as it arrives, and up to which any
+// number of bodies is decoded at a time.
 const smallBody = 8 << 10
 
 // idempotencyKeyMax is the maximum length of an Idempotency-Key, in characters.
@@ -40,6 +41,10 @@ func readJSON[T any](c *call, decode func(body []byte) (T, *problem.Error)) (dec
 	b.Reset()
 	if invalid := c.readBody(b); invalid != nil {
 		return decoded, invalid
+	}
+	if b.Len() > smallBody {
+		c.memory.decoding <- struct{}{}
+		defer func() { <-c.memory.decoding }()
 	}
 	return decode(b.Bytes())
 }
