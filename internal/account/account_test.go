@@ -159,7 +159,7 @@ func TestOrderKeepsItsAccount(t *testing.T) {
 		var p payment.Payin
 		var replayed bool
 		var err error
-		g.Until(func() { // its calls wait for each other
+		g.UntilWithin(2*time.Second, func() { // its calls wait for each other, less than the timeout
 			p, replayed, err = g.Payins.Create(t.Context(), g.Merchant, coretest.PayinRequest("order", ""))
 		})
 		if err != nil || !replayed || p.Processor != coretest.BankName || !p.Ready() {
