@@ -29,7 +29,7 @@ endif
 # CPUs is tested at once.
 PACKAGES := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 
-.PHONY: help dev build test check lint oracle fuzz mutants simulate driverkills crashtest disktest docs
+.PHONY: help dev build test check lint oracle npm fuzz mutants simulate driverkills crashtest disktest docs
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
@@ -44,7 +44,7 @@ test: ## Run all tests with the race detector, on SQLite and PostgreSQL (TESTFLA
 	cd tools && go run ./runtests -vet=off $(RACE) -p $(PACKAGES) -timeout 15m $(TESTFLAGS)
 
 # The tests come last: their last lines say what was not tested.
-check: lint oracle simulate driverkills fuzz test ## Run everything that CI runs: lint, oracle, simulate, driverkills, fuzz, test
+check: lint npm simulate driverkills fuzz test ## Run everything that CI runs: lint, npm, simulate, driverkills, fuzz, test
 
 # golangci-lint has all analyzers of `go vet`, so no test vets its package again.
 lint: bin/golangci-lint ## Check format, linters, house rules and the allocations of a request
@@ -53,10 +53,12 @@ lint: bin/golangci-lint ## Check format, linters, house rules and the allocation
 	$(TEST) ./internal/tidy
 	$(TEST) -run '^TestAllocations$$' ./internal/httpapi # not exact under the race detector
 
-oracle: ## Install published npm packages; check codes, documents and signatures against them, and lint the contract
+oracle: npm ## Check codes, documents and signatures against published npm packages, and lint the contract
+	cd tools && $(TEST) ./oracle
+
+npm: ## Install the npm packages that tests use
 	@if command -v npm > /dev/null; then \
 		for folder in oracle browser; do (cd tools/$$folder; npm ci --silent); done; \
-		cd tools; PORTEIRA_REQUIRE_NODE=1 $(TEST) ./oracle; \
 	elif [ "$${CI:-}" = true ] || [ "$${PORTEIRA_REQUIRE_NODE:-}" = 1 ]; then \
 		echo 'npm is not installed' >&2; exit 1; \
 	else \

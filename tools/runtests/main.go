@@ -1,4 +1,4 @@
-// Command runtests runs the Go tests of all modules, one line for each package,
+// Command runtests runs the Go tests of all modules at once, one line for each package,
 // and says in its last lines what was not tested and why.
 //
 // It takes the flags of `go test`, and is run in the folder tools:
@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"sync"
 	"syscall"
 )
 
@@ -23,11 +24,14 @@ var modules = []string{"..", ".", "../test/crashtest"}
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	s := newSummary(os.Stdout)
-	var failed error
-	for _, folder := range modules {
-		failed = errors.Join(failed, runModule(ctx, s, folder, os.Args[1:]))
+	errs := make([]error, len(modules))
+	var running sync.WaitGroup
+	for i, folder := range modules { // the smaller ones wait for browsers and other programs most of the time
+		running.Go(func() { errs[i] = runModule(ctx, s, folder, os.Args[1:]) })
 	}
+	running.Wait()
 	stop()
+	failed := errors.Join(errs...)
 	if failed != nil {
 		fmt.Println("\n" + failed.Error())
 	}

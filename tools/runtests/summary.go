@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // event is one line of `go test -json` (go doc test2json).
@@ -28,7 +29,9 @@ type test struct {
 
 // summary prints a line for each package and counts all tests.
 type summary struct {
-	out                     io.Writer
+	out io.Writer
+
+	mu                      sync.Mutex
 	running                 map[string]map[string]*test // by package and name
 	passed, failed, skipped int
 	reasons                 map[string]*reason // why tests were skipped
@@ -48,7 +51,7 @@ func newSummary(out io.Writer) *summary {
 	return &summary{out: out, running: map[string]map[string]*test{}, reasons: map[string]*reason{}}
 }
 
-// read follows the output of one `go test -json`.
+// read follows the output of one `go test -json`; several may be read at once.
 func (s *summary) read(output io.Reader) error {
 	for decoder := json.NewDecoder(output); ; {
 		var e event
@@ -62,6 +65,8 @@ func (s *summary) read(output io.Reader) error {
 }
 
 func (s *summary) follow(e *event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if e.Action == "build-output" {
 		s.printf("%s", e.Output)
 		return
