@@ -63,7 +63,7 @@ func (s *Service) chargeOnce(p payment.Payin, register func() (payment.Payin, er
 		s.mu.Lock()
 		c.waiting++
 		s.mu.Unlock()
-		<-c.done // bounded by the processor's timeout
+		<-c.done // bounded by requestLimit
 		return c.payin, c.err
 	}
 	defer s.end(p.ID, c)
@@ -74,22 +74,34 @@ func (s *Service) chargeOnce(p payment.Payin, register func() (payment.Payin, er
 // errChargeEnded is the result of a registration that panicked.
 var errChargeEnded = errors.New("payin: the registration of the order ended without a result")
 
+// A request waits requestLimit for its order's charge, at all accounts together; a driver may
+// allow more to calls of the worker. With less than moveMin left, the next account is the
+// worker's: a call that is cut off proves nothing about it.
+const (
+	requestLimit = 4 * time.Second
+	moveMin      = time.Second
+)
+
 // register registers an order at its account, and at the next ones of its merchant's routes
 // while each takes no charge.
 func (s *Service) register(ctx context.Context, m *store.Merchant, p payment.Payin, claimed store.Charge, personal payment.PersonalData) (payment.Payin, error) {
-	for {
-		op, answer, err := s.registerHere(ctx, m, p, claimed, personal)
+	for began, left := s.Env.Clock.Monotonic(), requestLimit; ; {
+		op, answer, err := s.registerHere(ctx, m, p, claimed, personal, left)
 		if op == nil || op.movedTo == "" {
 			return answer, err
 		}
 		p, claimed = op.payin, store.Charge{}
+		if left = requestLimit - (s.Env.Clock.Monotonic() - began); left < moveMin {
+			s.ChargeWaker.Wake()
+			return answer, err
+		}
 	}
 }
 
 // registerHere registers an order at the account that the order names, if this process has
 // claimed the work, or can claim it now; else the work is another process's, or waits. op is
-// nil if no call was recorded.
-func (s *Service) registerHere(ctx context.Context, m *store.Merchant, p payment.Payin, claimed store.Charge, personal payment.PersonalData) (op *recordCharge, answer payment.Payin, err error) {
+// nil if no call was recorded. left is the time that the request has.
+func (s *Service) registerHere(ctx context.Context, m *store.Merchant, p payment.Payin, claimed store.Charge, personal payment.PersonalData, left time.Duration) (op *recordCharge, answer payment.Payin, err error) {
 	charger, profile, err := s.charger(p.Processor)
 	if claimed.ClaimedBy.IsZero() {
 		if err != nil {
@@ -103,7 +115,7 @@ func (s *Service) registerHere(ctx context.Context, m *store.Merchant, p payment
 			return nil, p, err
 		}
 		if claimed = claim.charge; claimed.ClaimedBy.IsZero() {
-			answer, err := s.unclaimed(ctx, p, claim.stored, profile.Charge.Timeout)
+			answer, err := s.unclaimed(ctx, p, claim.stored, left)
 			return nil, answer, err
 		}
 	}
@@ -114,7 +126,7 @@ func (s *Service) registerHere(ctx context.Context, m *store.Merchant, p payment
 	if err != nil {
 		w.notSent(err)
 	} else {
-		s.callUntil(ctx, w, profile.Charge.Timeout)
+		s.callUntil(ctx, w, min(left, profile.Charge.Timeout))
 	}
 	op = s.newRecord(p, w)
 	if err := s.record(ctx, op); err != nil {
