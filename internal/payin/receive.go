@@ -245,7 +245,7 @@ func (v *Receive) applyReceipt(l *store.Loaded, c *store.Changes, p *payment.Pay
 		}
 		setCard(p, card)
 		if on == payment.OnPay {
-			p.Late = p.Status == payment.PayinExpired || p.Status == payment.PayinCanceled
+			p.Late = p.LateAt(r.PaidAt)
 			p.PaidAt, p.Failure = r.PaidAt, nil
 		}
 		credit := receivable.Book(l, c, p, applied, r.PaidAt)

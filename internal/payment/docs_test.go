@@ -48,7 +48,7 @@ Each kind of order has a transition table. A trigger without a row for the curre
 error: reports arrive twice, late or out of order. One commit changes the status, raises ` + "`version`" + ` by one, posts
 the [ledger entry](ledger.md) and writes the [event](webhooks.md).
 `
-	payinIntro = `A pay-in is created PENDING. An EXPIRED or CANCELED pay-in can still be paid, and is then ` + "`late`" + `. ` + "`pay_short`" + `: the receipts so
+	payinIntro = `A pay-in is created PENDING. An EXPIRED or CANCELED pay-in can still be paid, and is then ` + "`late`" + `, unless the payment was made before it expired and is only reported later. ` + "`pay_short`" + `: the receipts so
 far are less than the amount. ` + "`apply` and `apply_short`" + `: an operator applied [unapplied money](cases.md) to it. ` + "`register`" + `: its charge is there after the
 request was answered without it. ` + "`pay_more`" + `: a receipt exceeds it or can no longer be applied. ` + "`attempt_refused`" + `: a card was
 refused; the payer may try again. ` + "`win_refunded` and `reverse_refunded`" + ` apply if the pay-in was partly refunded before. ` + "`dispute_more`" + ` opens another dispute, of another payment or part, and ` + "`win_part`, `lose_part` and `reverse_part`" + ` end one while others

@@ -143,6 +143,17 @@ type Payin struct {
 	UpdatedAt time.Time
 }
 
+// LateAt reports whether a payment is late that is booked now: it came after the order had ended. A
+// payment in time may be reported after its order has expired, so the time of the payment decides;
+// without one it is late. A canceled order is paid late in any case: the merchant had ended it.
+func (p *Payin) LateAt(paid time.Time) bool {
+	ended := p.ExpiresAt
+	if p.UpdatedAt.Before(ended) {
+		ended = p.UpdatedAt // its processor ended it earlier
+	}
+	return p.Status == PayinCanceled || p.Status == PayinExpired && (paid.IsZero() || !paid.Before(ended))
+}
+
 // Ready reports whether the payer can be shown how to pay. A PIX or BOLETO that
 // is not ready is not yet registered at the processor.
 func (p *Payin) Ready() bool {

@@ -71,7 +71,7 @@ func applyUnapplied(v *Resolve, l *store.Loaded, c *store.Changes) error {
 	on, applied := payment.OnApplyShort, amount
 	if lacking := p.Amount - p.PaidAmount; amount >= lacking {
 		on, applied = payment.OnApply, lacking
-		p.Late = p.Status == payment.PayinExpired || p.Status == payment.PayinCanceled
+		p.Late = p.LateAt(l.Now())
 		p.PaidAt, p.Failure = l.Now(), nil
 	}
 	p.PaidAmount += applied

@@ -176,6 +176,9 @@ var corruptions = []struct {
 	{"a version skipped", States, "version changes from 1 to 3", []string{"UPDATE payins SET status = 'CANCELED', version = version + 2, next_at = 0 WHERE reference_id = 'in-open'"}},
 	{"a version decreased", States, "version changes from", []string{"UPDATE payins SET version = version - 1 WHERE reference_id = 'in-paid'"}},
 	{"late without a reason", States, "late is true", []string{"UPDATE payins SET late = 1 WHERE reference_id = 'in-paid'"}},
+	{"late, paid in time", States, "late is true", []string{
+		"UPDATE payins SET status = 'EXPIRED', version = version + 1, next_at = 0, updated_at = expires_at WHERE reference_id = 'in-open'",
+		"UPDATE payins SET status = 'PAID', version = version + 1, late = 1, paid_at = expires_at - 1 WHERE reference_id = 'in-open'"}},
 	{"a dispute that begins won", States, "begins as WON", []string{
 		"INSERT INTO disputes (merchant_id, id, payin_id, processor, external_id, payment_id, kind, reason, amount, taken, taken_from, returned, lost, status, version, blocked, accepted, respond_by, submitted_at, closed_at, remind_at, created_at, updated_at) SELECT merchant_id, $1, id, 'bank', 'D', '', 'MED', '', 1, 0, '', 0, 0, 'WON', 1, 0, 0, 0, 0, 0, 0, 1, 1 FROM payins WHERE reference_id = 'in-paid'"}},
 	{"a dispute of another id", States, "was never opened", []string{"UPDATE disputes SET id = $1"}},

@@ -6,17 +6,17 @@ type orderRow struct {
 	externalID, reference, method, processor, webhookURL string
 	amount, fee                                          int64 // cents
 
-	status, step, failure, endToEndID string
-	version                           int64
-	paid, refunded, returned          int64 // cents
-	webhookDisabled, late             bool
-	nextAt, expiresAt, updatedAt      int64
-	detailsLength, lookUps            int64
-	claimedBy                         rowID // node
-	batch                             rowID // zero if it is in none
-	createdAt                         int64
-	countedAt                         int64 // 0 if limits count a payout when it was created
-	pixKey                            rowID // a hash; zero if no limit is by key
+	status, step, failure, endToEndID    string
+	version                              int64
+	paid, refunded, returned             int64 // cents
+	webhookDisabled, late                bool
+	nextAt, expiresAt, paidAt, updatedAt int64
+	detailsLength, lookUps               int64
+	claimedBy                            rowID // node
+	batch                                rowID // zero if it is in none
+	createdAt                            int64
+	countedAt                            int64 // 0 if limits count a payout when it was created
+	pixKey                               rowID // a hash; zero if no limit is by key
 
 	payin  rowID // of a refund
 	origin string

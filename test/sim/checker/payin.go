@@ -17,6 +17,7 @@ func (c *columns) payin(r *orderRow) {
 	c.mutable.flag("late", &r.late)
 	c.mutable.num("next_at", &r.nextAt)
 	c.mutable.num("expires_at", &r.expiresAt)
+	c.mutable.num("paid_at", &r.paidAt)
 	c.mutable.num("updated_at", &r.updatedAt)
 	c.mutable.length("details", &r.detailsLength)
 	c.mutable.text("failure", &r.failure)
@@ -43,7 +44,8 @@ func (c *Checker) changePayin(o *order, next *orderRow) {
 	}
 	c.move(o, next, step,
 		next.status == o.status && next.paid == o.paid && next.refunded == o.refunded && next.late == o.late && next.fee == o.fee)
-	paidLate := next.status == "PAID" && (o.status == "EXPIRED" || o.status == "CANCELED")
+	inTime := next.paidAt < min(o.expiresAt, o.updatedAt)
+	paidLate := next.status == "PAID" && (o.status == "EXPIRED" && !inTime || o.status == "CANCELED")
 	if next.late != (o.late || paidLate) {
 		c.violatef(States, o, "late is %v after the change to %s", next.late, next.status)
 	}
